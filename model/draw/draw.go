@@ -1,0 +1,74 @@
+// Package draw gives every random draw of a run an address.
+//
+// A stream of random numbers is seeded from a hash of its address and lives no
+// longer than the step that reads it, so there is no generator state to save,
+// and a step run twice draws the same numbers (design law 4).
+package draw
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/rand/v2"
+)
+
+// Purpose keeps the streams of different uses apart. The values are part of the
+// bits of every run: never change one, only add.
+type Purpose string
+
+const (
+	// Instance draws a group's initial state: it ignores the member.
+	Instance Purpose = "instance"
+	// Chance draws what happens by chance inside a member's episode.
+	Chance Purpose = "chance"
+	// Sample draws the uniforms of token sampling, one a position.
+	Sample Purpose = "sample"
+	// Weights draws the initial weights of a starter policy.
+	Weights Purpose = "weights"
+	// WarmStart draws the transcripts of a starter policy's warm start.
+	WarmStart Purpose = "warm-start"
+	// Evaluation marks the streams of an evaluation suite; it is combined with
+	// one of the purposes above, as in Evaluation.With(Instance).
+	Evaluation Purpose = "evaluation"
+)
+
+// With gives the purpose of a use inside another, as "evaluation/chance".
+func (p Purpose) With(inner Purpose) Purpose { return p + "/" + inner }
+
+// Address names one stream of random draws. The zero value of a field that does
+// not apply is part of the address.
+type Address struct {
+	Seed      uint64  // the run's seed, or an evaluation suite's
+	Purpose   Purpose // what the draws are for
+	Branch    int64
+	Iteration int64
+	Group     int64 // an evaluation's instance
+	Member    int64 // an evaluation's sample
+	Turn      int64 // counted from 1
+	Step      int64 // an action inside a turn, or a layer; counted from 0
+}
+
+// Rand opens the stream at its beginning.
+func (a Address) Rand() *rand.Rand {
+	h := sha256.New()
+	h.Write([]byte("reprise/draw/1\x00"))
+	h.Write([]byte(a.Purpose))
+	h.Write([]byte{0})
+	var b [8]byte
+	for _, v := range [...]uint64{a.Seed, uint64(a.Branch), uint64(a.Iteration),
+		uint64(a.Group), uint64(a.Member), uint64(a.Turn), uint64(a.Step)} {
+		binary.LittleEndian.PutUint64(b[:], v)
+		h.Write(b[:])
+	}
+	var seed [32]byte
+	h.Sum(seed[:0])
+	return rand.New(rand.NewChaCha8(seed))
+}
+
+// Uniforms fills out with the stream's first numbers, each a multiple of 2^-24
+// in [0, 1): every value is exact in float32, and 1 never occurs.
+func (a Address) Uniforms(out []float32) {
+	r := a.Rand()
+	for i := range out {
+		out[i] = float32(r.Uint32()>>8) * (1.0 / (1 << 24))
+	}
+}

@@ -1,0 +1,133 @@
+// Package spec is what a person starts a run with: the JSON of a Train
+// workflow's input, decoded strictly, with every default in one place.
+package spec
+
+import "encoding/json"
+
+// Train is the specification of a run. Resolved (see Resolve) it holds no
+// default any more and is what spec.json keeps.
+type Train struct {
+	// Description is free text for people; it changes nothing.
+	Description string `json:"description,omitempty"`
+	// Seed is the run's seed, from 0 to 2^53: every draw of the run has it in its address.
+	Seed uint64 `json:"seed"`
+	// Iterations is the number of rollout-update iterations.
+	Iterations  int         `json:"iterations"`
+	Policy      Policy      `json:"policy"`
+	Environment Environment `json:"environment"`
+	Rollout     Rollout     `json:"rollout"`
+	Selection   Selection   `json:"selection"`
+	Credit      Credit      `json:"credit"`
+	Update      Update      `json:"update"`
+	Snapshot    Snapshot    `json:"snapshot"`
+	Evaluation  Evaluation  `json:"evaluation"`
+	Limits      Limits      `json:"limits"`
+}
+
+// Policy says where the policy starts.
+type Policy struct {
+	// From is "starter", "hf:NAME" (a hub name, optionally NAME@REVISION),
+	// "folder:PATH" (a Hugging Face folder, as the host worker sees it) or
+	// "model:SHA12" (a model already in the store).
+	From string `json:"from"`
+	// ComputeDtype is the dtype of activations, "float32" or "bfloat16".
+	// Master weights and moments are always float32.
+	ComputeDtype string `json:"compute_dtype"`
+	// Starter describes the starter policy; absent unless From is "starter".
+	Starter *Starter `json:"starter,omitempty"`
+}
+
+// Starter is the shape and the warm start of a policy made from nothing.
+type Starter struct {
+	Layers           int `json:"layers"`
+	HiddenSize       int `json:"hidden_size"`
+	IntermediateSize int `json:"intermediate_size"`
+	Heads            int `json:"heads"`
+	KVHeads          int `json:"kv_heads"`
+	// Seed is the starter's own seed, so that runs with other seeds can share one starter.
+	Seed           uint64  `json:"seed"`
+	WarmStartSteps int     `json:"warm_start_steps"`
+	WarmStartRows  int     `json:"warm_start_rows"`
+	WarmStartRate  float64 `json:"warm_start_learning_rate"`
+}
+
+// Environment names a registered environment and its options.
+type Environment struct {
+	Name    string          `json:"name"`
+	Options json.RawMessage `json:"options,omitempty"`
+}
+
+// Rollout is how trajectories are made. An iteration has Groups × GroupSize of them.
+type Rollout struct {
+	Groups    int `json:"groups"`
+	GroupSize int `json:"group_size"`
+	// Turns is the most turns of a trajectory.
+	Turns int `json:"turns"`
+	// MaxNewTokens is the most tokens sampled in a turn.
+	MaxNewTokens int     `json:"max_new_tokens"`
+	Temperature  float64 `json:"temperature"`
+	// Think asks for <think>…</think> before the answer.
+	Think bool `json:"think"`
+	// FormatPenalty is added once to a turn without an executable action.
+	FormatPenalty float64 `json:"format_penalty"`
+	// PromptTokens are the widths of the context at each turn's start, one a
+	// turn; resolved from the environment where absent.
+	PromptTokens []int `json:"prompt_tokens,omitempty"`
+}
+
+// Selection is which groups an update learns from.
+type Selection struct {
+	// Method is "all" or "top_fraction".
+	Method string `json:"method"`
+	// Metric ranks the groups: "reward_std", the sample standard deviation of the penalised reward.
+	Metric string `json:"metric"`
+	// Keep is the fraction of groups kept, in (0, 1].
+	Keep float64 `json:"keep"`
+}
+
+// Credit turns rewards into advantages.
+type Credit struct {
+	// Algorithm is "grpo".
+	Algorithm string `json:"algorithm"`
+	// NormalizeByStd divides by the group's deviation (GRPO); without it the mean alone is subtracted.
+	NormalizeByStd bool    `json:"normalize_by_std"`
+	Epsilon        float64 `json:"epsilon"`
+}
+
+// Update is the loss and the optimizer.
+type Update struct {
+	LearningRate       float64 `json:"learning_rate"`
+	Beta1              float64 `json:"beta1"`
+	Beta2              float64 `json:"beta2"`
+	AdamEpsilon        float64 `json:"adam_epsilon"`
+	WeightDecay        float64 `json:"weight_decay"`
+	MaxGradNorm        float64 `json:"max_grad_norm"`
+	ClipLow            float64 `json:"clip_low"`
+	ClipHigh           float64 `json:"clip_high"`
+	EntropyCoefficient float64 `json:"entropy_coefficient"`
+	// MicroBatch is the rows of a micro-batch: the unit of memory, and of bits.
+	MicroBatch int `json:"micro_batch"`
+}
+
+// Snapshot is how often the full training state is stored.
+type Snapshot struct {
+	// Every is in iterations; the last iteration always has one.
+	Every int `json:"every"`
+}
+
+// Evaluation is the fixed suite a run is measured on.
+type Evaluation struct {
+	// Every is in iterations; 0 turns evaluation off. Otherwise the first policy and the last are always evaluated.
+	Every int `json:"every"`
+	// Seed is the suite's seed: every run with the same seed meets the same instances.
+	Seed        uint64  `json:"seed"`
+	Instances   int     `json:"instances"`
+	Samples     int     `json:"samples"`
+	Temperature float64 `json:"temperature"`
+}
+
+// Limits bound what a kill can cost.
+type Limits struct {
+	// ActivitySeconds is the longest an activity may run; longer work is cut into chunks.
+	ActivitySeconds int `json:"activity_seconds"`
+}
