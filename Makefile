@@ -1,0 +1,116 @@
+# Reprise. `make` alone prints what there is.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+GO ?= go
+# What `go test` gets besides; e.g. make test TESTFLAGS='-run Resume ./workers/...'
+TESTFLAGS ?= ./...
+
+# The tools' versions stand here for people; what is built is what the go.mod
+# and go.sum files pin. A tool's file name carries the hash of its pins, so it
+# is rebuilt when they change and only then, whatever the files' dates.
+TOOLS := infra/tools
+pins   = $(firstword $(shell cat $(TOOLS)/$(1)/go.mod $(TOOLS)/$(1)/go.sum $(TOOLS)/build.sh | sha256sum | cut -c1-12))
+TEMPORAL      := bin/.tools/temporal-$(call pins,temporal)
+VERSITYGW     := bin/.tools/versitygw-$(call pins,versitygw)
+CHECKS_PINS   := $(call pins,checks)
+GOTESTSUM     := bin/.tools/gotestsum-$(CHECKS_PINS)
+STATICCHECK   := bin/.tools/staticcheck-$(CHECKS_PINS)
+WORKFLOWCHECK := bin/.tools/workflowcheck-$(CHECKS_PINS)
+
+.PHONY: help
+help: ## this text
+	@echo 'Reprise: language-model agents, trained by durable workflows.'
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo 'The first of demo, test, smoke … builds the tools: some 5 minutes on 2 cores, once.'
+	@echo 'REPRISE_TEMPORAL=/path/to/temporal uses that one instead of building it;'
+	@echo 'REPRISE_PJRT_PLUGIN=/path/to/plugin.so uses another PJRT plugin (CUDA too).'
+
+# --- build --------------------------------------------------------------------
+
+.PHONY: platform build tools plugin
+platform:
+	@$(TOOLS)/platform.sh
+
+build: platform ## the program, bin/reprise
+	$(GO) build -trimpath -o bin/reprise ./workers/reprise
+
+ifeq ($(REPRISE_TEMPORAL),)
+tools: bin/temporal
+endif
+tools: bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck ## temporal, versitygw and the checkers, into bin/ (once)
+
+plugin: platform ## the PJRT plugin, into .reprise/plugin (once)
+	@$(GO) run ./infra/plugin/install
+
+$(TEMPORAL): | platform
+	@rm -f bin/.tools/temporal-*
+	@$(TOOLS)/build.sh temporal github.com/temporalio/cli/cmd/temporal $@ 'CLI, server and Web UI; once, 3 to 4 minutes on 2 cores' \
+		-X github.com/temporalio/cli/temporalcli.Version=$$(awk '$$1 == "github.com/temporalio/cli" { print substr($$2, 2) }' $(TOOLS)/temporal/go.mod)
+$(VERSITYGW): | platform
+	@rm -f bin/.tools/versitygw-*
+	@$(TOOLS)/build.sh versitygw github.com/versity/versitygw/cmd/versitygw $@ 'the S3 server of the dev stack; once, about a minute' \
+		-X main.Version=$$(awk '$$1 == "github.com/versity/versitygw" { print $$2 }' $(TOOLS)/versitygw/go.mod)
+$(GOTESTSUM): | platform
+	@rm -f bin/.tools/gotestsum-*
+	@$(TOOLS)/build.sh checks gotest.tools/gotestsum $@ 'runs the tests; once, some seconds'
+$(STATICCHECK): | platform
+	@rm -f bin/.tools/staticcheck-*
+	@$(TOOLS)/build.sh checks honnef.co/go/tools/cmd/staticcheck $@ 'finds mistakes; once, half a minute'
+$(WORKFLOWCHECK): | platform
+	@rm -f bin/.tools/workflowcheck-*
+	@$(TOOLS)/build.sh checks go.temporal.io/sdk/contrib/tools/workflowcheck $@ 'finds what is not deterministic in workflows; once, some seconds'
+
+# One at a time even under make -j: each build uses all cores, and two big
+# links beside each other want 4 GiB.
+$(VERSITYGW): | $(if $(REPRISE_TEMPORAL),,$(TEMPORAL))
+$(GOTESTSUM): | $(VERSITYGW)
+$(STATICCHECK): | $(GOTESTSUM)
+$(WORKFLOWCHECK): | $(STATICCHECK)
+
+bin/temporal: $(TEMPORAL)
+bin/versitygw: $(VERSITYGW)
+bin/gotestsum: $(GOTESTSUM)
+bin/staticcheck: $(STATICCHECK)
+bin/workflowcheck: $(WORKFLOWCHECK)
+bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck:
+	@ln -sfn .tools/$(notdir $<) $@
+
+# --- use ----------------------------------------------------------------------
+
+.PHONY: demo test smoke chaos learn bench lint
+demo: build tools plugin ## a run that learns, from nothing to its report
+	@bin/reprise demo
+
+# gotestsum's closing line, DONE n tests, is the last that is printed.
+test: build tools plugin ## every test
+	@bin/gotestsum --format testname -- -count=1 -timeout 30m $(TESTFLAGS)
+
+smoke: build tools plugin ## a three-iteration run on a fresh stack, verified
+	@bin/gotestsum --format testname -- -count=1 -timeout 5m -run TestSmoke ./workers/...
+
+chaos: build tools plugin ## every kill of the matrix, and random ones
+	@bin/gotestsum --format testname -- -count=1 -timeout 120m -run TestChaos ./workers/chaos -full
+
+learn: build tools plugin ## does it learn the right thing: Bandit, three seeds each
+	@bin/reprise learn
+
+bench: build tools plugin ## speeds, the durability tax, the times of a recovery
+	@bin/reprise bench
+
+lint: platform bin/staticcheck bin/workflowcheck ## gofmt, go vet, staticcheck, workflowcheck
+	@unformatted=$$(find . -name '*.go' -not -path './.*' -not -path './bin/*' -print0 | xargs -0 gofmt -l -s); \
+		if [ -n "$$unformatted" ]; then printf 'gofmt -s -w is wanted by:\n%s\n' "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	bin/staticcheck ./...
+	bin/workflowcheck ./workflows/...
+
+.PHONY: clean
+clean: ## the program and the tools; the data under .reprise/ stays
+	rm -rf bin

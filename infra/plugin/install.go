@@ -1,0 +1,187 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/gomlx/go-xla/installer"
+)
+
+// ErrNoPip: this machine has no pip that runs.
+var ErrNoPip = errors.New("no pip")
+
+// Install puts a pinned plugin under dir and returns its path: the default at
+// dir/pjrt_c_api_cpu_plugin.so, any other at dir/NAME/pjrt_c_api_cpu_plugin.so,
+// with its licences in a folder beside it. which names a pin ("" is the
+// default). A plugin that is there already and whole is left as it is.
+//
+// The wheel (some 60 MB) comes by pip, which must find the pinned hash. Without
+// pip, the default comes by go-xla's own installer, from GitHub: another build
+// of XLA, so other bits, remembered by the digest it had when it came.
+// What goes on is told to progress, a line at a time.
+func Install(ctx context.Context, dir, which string, progress io.Writer) (string, error) {
+	pin, err := PinOf(which)
+	if err != nil {
+		return "", err
+	}
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("resolve the plugin's folder: %w", err)
+	}
+	if pin.Name != Default {
+		dir = filepath.Join(dir, pin.Name)
+	}
+	path := filepath.Join(dir, FileName)
+	if digest, err := hashFile(path); err == nil {
+		if digest == pin.Digest {
+			return path, nil
+		}
+		if r, err := readRecord(path); err == nil && r != nil && r.Digest == digest {
+			return path, nil
+		}
+		fmt.Fprintf(progress, "    %s is not the pinned plugin: fetching that\n", path)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make the plugin's folder: %w", err)
+	}
+
+	fmt.Fprintf(progress, "==> PJRT plugin: %s %s by pip; once, 60 MB\n", pin.Project, pin.Version)
+	err = installByPip(ctx, dir, pin)
+	if errors.Is(err, ErrNoPip) && pin.Name == Default {
+		fmt.Fprintf(progress, "    %v\n==> PJRT plugin: by go-xla's installer, from GitHub\n", err)
+		if second := installByGoXLA(ctx, dir); second != nil {
+			return "", fmt.Errorf("install the PJRT plugin: %w; and by go-xla's installer: %w; "+
+				"install Python's pip, or set %s to a plugin's path", err, second, Env)
+		}
+		err = nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("install the PJRT plugin %s: %w", pin.Name, err)
+	}
+	fmt.Fprintf(progress, "    unpacked to %s\n", path)
+	return path, nil
+}
+
+// installByPip downloads the wheel into a folder of its own and unpacks it.
+func installByPip(ctx context.Context, dir string, pin Pin) error {
+	pip, err := findPip(ctx)
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp(dir, ".wheel-*")
+	if err != nil {
+		return fmt.Errorf("make a folder for the wheel: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	requirements := filepath.Join(scratch, "requirements.txt")
+	if err := os.WriteFile(requirements, []byte(pin.requirement()), 0o644); err != nil {
+		return fmt.Errorf("write the requirements file: %w", err)
+	}
+	arguments := append(pip[1:], "download", "--quiet", "--no-input", "--disable-pip-version-check",
+		"--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement", requirements, "--dest", scratch)
+	if output, err := run(ctx, pip[0], arguments...); err != nil {
+		return fmt.Errorf("%s download %s==%s: %w: %s", strings.Join(pip, " "), pin.Project, pin.Version, err, tail(output))
+	}
+	wheels, err := filepath.Glob(filepath.Join(scratch, "*.whl"))
+	if err != nil || len(wheels) != 1 {
+		return fmt.Errorf("%w: pip left %d wheels where one was asked for", ErrWheel, len(wheels))
+	}
+	if digest, err := hashFile(wheels[0]); err != nil {
+		return err
+	} else if digest != pin.Wheel {
+		return fmt.Errorf("%w: %s has SHA-256 %s, pinned is %s", ErrWheel, filepath.Base(wheels[0]), digest, pin.Wheel)
+	}
+	if err := unpack(wheels[0], pin, dir); err != nil {
+		return err
+	}
+	// A record of an earlier, unpinned library would speak of a file that is gone.
+	if err := os.Remove(recordPath(filepath.Join(dir, FileName))); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove the record of the plugin before: %w", err)
+	}
+	return nil
+}
+
+// findPip returns the command words of a pip that runs.
+func findPip(ctx context.Context) ([]string, error) {
+	var tried []string
+	for _, pip := range [][]string{{"python3", "-m", "pip"}, {"pip3"}, {"pip"}, {"python", "-m", "pip"}} {
+		if _, err := run(ctx, pip[0], append(pip[1:len(pip):len(pip)], "--version")...); err == nil {
+			return pip, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		tried = append(tried, strings.Join(pip, " "))
+	}
+	return nil, fmt.Errorf("%w: none of these runs: %s", ErrNoPip, strings.Join(tried, ", "))
+}
+
+// installByGoXLA fetches the plugin that go-xla itself was released with, and
+// writes down the digest it has now, for there is no pin to compare it with.
+func installByGoXLA(ctx context.Context, dir string) error {
+	scratch, err := os.MkdirTemp(dir, ".goxla-*")
+	if err != nil {
+		return fmt.Errorf("make a folder for the download: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	// The installer knows no context; its download ends with the process.
+	done := make(chan error, 1)
+	go func() { done <- installer.CPUAutoInstall(scratch, false, installer.Quiet) }()
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	found, err := filepath.Glob(filepath.Join(scratch, "pjrt_c_api_cpu_*_plugin.so"))
+	if err != nil || len(found) != 1 {
+		return fmt.Errorf("it left %d plugins where one was expected", len(found))
+	}
+	digest, err := hashFile(found[0])
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, FileName)
+	content, err := json.Marshal(record{Digest: digest, Source: "go-xla's installer: " + filepath.Base(found[0])})
+	if err != nil {
+		return fmt.Errorf("encode the plugin's record: %w", err)
+	}
+	if err := os.WriteFile(recordPath(path), content, 0o644); err != nil {
+		return fmt.Errorf("write the plugin's record: %w", err)
+	}
+	if err := os.Rename(found[0], path); err != nil {
+		return fmt.Errorf("put the plugin in its place: %w", err)
+	}
+	return nil
+}
+
+// run returns what a command printed, on both streams.
+func run(ctx context.Context, name string, arguments ...string) ([]byte, error) {
+	var output bytes.Buffer
+	command := exec.CommandContext(ctx, name, arguments...)
+	command.Stdout, command.Stderr = &output, &output
+	err := command.Run()
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return output.Bytes(), err
+}
+
+// tail is the end of a command's output, as one line of an error.
+func tail(output []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+	if len(lines) > 5 {
+		lines = lines[len(lines)-5:]
+	}
+	return strings.Join(lines, " | ")
+}

