@@ -1,0 +1,140 @@
+package spec
+
+// Where the defaults come from.
+const (
+	fromPaper = "paper (arXiv 2504.20073)"
+	fromRagen = "RAGEN default"
+	fromVerl  = "verl default, as RAGEN runs it"
+	fromTorch = "PyTorch AdamW default"
+	fromOurs  = "ours"
+)
+
+const (
+	// maxTurns bounds the turns of a trajectory: every turn has two artifacts
+	// an iteration, and its own context width.
+	maxTurns = 1000
+	// maxTokens bounds the width of a context.
+	maxTokens = 131072
+	// maxOptions bounds an environment's options in bytes, so that a spec that
+	// was read can be read again in canonical form, where numbers may be longer.
+	maxOptions = 1 << 18
+	// maxSeed is the largest integer that every JSON reader keeps.
+	maxSeed = 1 << 53
+	// minTemperature keeps logits divided by the temperature within float32.
+	minTemperature = 0.01
+)
+
+func between(low, high float64) span { return span{low: low, high: high} }
+
+// rules are the fields of a spec in the order of its types, with every default
+// there is. A default that differs between the starter (a model of about a
+// million parameters, trained from nothing) and a model that was pretrained is
+// given for both.
+var rules = []*rule{
+	{path: "description", typ: typeString, starter: "", loaded: "", source: fromOurs,
+		text: printable(1000), textAllowed: "a text of at most 1000 characters without control characters",
+		doc: "Free text for people; it changes nothing."},
+	{path: "seed", typ: typeSeed, starter: uint64(10000), loaded: uint64(10000), span: between(0, maxSeed), source: fromRagen,
+		doc: "The run's seed. Every random draw of the run has it in its address; evaluation alone has its own."},
+	{path: "iterations", typ: typeInteger, starter: 200, loaded: 200, span: between(1, 1_000_000), source: fromPaper,
+		doc: "How many times the run rolls out and updates."},
+
+	{path: "policy.from", typ: typeString, starter: FromStarter, loaded: FromStarter, source: fromOurs,
+		text: checkOrigin, textAllowed: originAllowed,
+		doc: "Where the policy starts: a tiny model made from nothing, a model of the Hugging Face hub, a Hugging Face folder as the host worker sees it, or a model that is in the store already."},
+	{path: "policy.compute_dtype", typ: typeString, starter: "float32", loaded: "bfloat16", enum: []string{"float32", "bfloat16"}, source: fromOurs + " for the starter; " + fromVerl,
+		doc: "The dtype of activations. Master weights and moments are always float32."},
+	{path: "policy.starter.layers", typ: typeInteger, starter: 4, span: between(1, 64), source: fromOurs,
+		doc: "Decoder layers of the starter."},
+	{path: "policy.starter.hidden_size", typ: typeInteger, starter: 128, span: between(8, 4096), source: fromOurs,
+		doc: "Width of the residual stream."},
+	{path: "policy.starter.intermediate_size", typ: typeInteger, starter: 384, span: between(8, 16384), source: fromOurs,
+		doc: "Width of the SwiGLU layer."},
+	{path: "policy.starter.heads", typ: typeInteger, starter: 4, span: between(1, 64), source: fromOurs,
+		doc: "Attention heads (of queries)."},
+	{path: "policy.starter.kv_heads", typ: typeInteger, starter: 2, span: between(1, 64), source: fromOurs,
+		doc: "Heads of keys and values (grouped-query attention)."},
+	{path: "policy.starter.seed", typ: typeSeed, starter: uint64(1), span: between(0, maxSeed), source: fromOurs,
+		doc: "The starter's own seed, so that runs with different seeds can share one starter."},
+	{path: "policy.starter.warm_start_steps", typ: typeInteger, starter: 150, span: between(0, 100_000), source: fromOurs,
+		doc: "Supervised updates on transcripts of random play, which teach the format and nothing of the task; 0 leaves the weights as they were drawn."},
+	{path: "policy.starter.warm_start_rows", typ: typeInteger, starter: 32, span: between(1, 4096), source: fromOurs,
+		doc: "Transcripts of one of these updates."},
+	{path: "policy.starter.warm_start_learning_rate", typ: typeNumber, starter: 1e-3, span: span{low: 0, high: 1, openLow: true}, source: fromOurs,
+		doc: "Learning rate of these updates."},
+
+	{path: "environment.name", typ: typeString, required: true, source: fromOurs,
+		text: checkEnvironmentName, textAllowed: "the name of an environment",
+		doc: "The environment, by its registered name."},
+	{path: "environment.options", typ: typeOptions, source: fromOurs,
+		doc: "The environment's own options; `reprise env` lists them. Kept in canonical form: sorted keys, shortest numbers."},
+
+	{path: "rollout.groups", typ: typeInteger, starter: 8, loaded: 8, span: between(1, 4096), source: fromPaper,
+		doc: "Initial states an iteration; the trajectories of one initial state are a group."},
+	{path: "rollout.group_size", typ: typeInteger, starter: 16, loaded: 16, span: between(2, 1024), source: fromPaper,
+		doc: "Trajectories of a group. Two at least: an advantage compares the members of a group."},
+	{path: "rollout.turns", typ: typeInteger, starter: 5, loaded: 5, span: between(1, maxTurns), source: fromPaper,
+		doc: "The most turns of a trajectory."},
+	{path: "rollout.max_new_tokens", typ: typeInteger, starter: 24, loaded: 400, span: between(1, 32768), source: fromOurs + " for the starter, whose vocabulary holds the words of the protocol whole; " + fromRagen,
+		doc: "The most tokens sampled in a turn."},
+	{path: "rollout.temperature", typ: typeNumber, starter: 1.0, loaded: 1.0, span: between(minTemperature, 10), knob: true, source: fromRagen,
+		doc: "Temperature of sampling, and of the log-probs the update compares."},
+	{path: "rollout.think", typ: typeBool, starter: true, loaded: true, source: fromRagen,
+		doc: "Asks for <think>…</think> before the answer."},
+	{path: "rollout.format_penalty", typ: typeNumber, starter: -0.1, loaded: -0.1, span: between(-1000, 0), source: fromRagen,
+		doc: "Added once to the reward of a turn without an executable action."},
+	{path: "rollout.prompt_tokens", typ: typeIntegers, span: between(1, maxTokens), source: fromOurs,
+		doc: "Widths of the context at each turn's start, one a turn. Best left out: the environment and the tokenizer give them."},
+
+	{path: "selection.method", typ: typeString, starter: "top_fraction", loaded: "top_fraction", enum: []string{"all", "top_fraction"}, knob: true, source: fromPaper,
+		doc: "Which groups an update learns from: all, or the fraction of them that ranks highest (StarPO-S)."},
+	{path: "selection.metric", typ: typeString, starter: "reward_std", loaded: "reward_std", enum: []string{"reward_std"}, source: fromPaper,
+		doc: "What ranks the groups: the sample standard deviation (n−1) of the penalised reward."},
+	{path: "selection.keep", typ: typeNumber, starter: 0.25, loaded: 0.25, span: span{low: 0, high: 1, openLow: true}, knob: true, source: fromPaper,
+		doc: "The fraction of groups kept by top_fraction; ⌊keep × groups⌋ of them. Ranking by deviation is risk-seeking: the groups kept are the lucky ones."},
+
+	{path: "credit.algorithm", typ: typeString, starter: "grpo", loaded: "grpo", enum: []string{"grpo"}, source: fromPaper,
+		doc: "How rewards become advantages."},
+	{path: "credit.normalize_by_std", typ: typeBool, starter: true, loaded: true, knob: true, source: fromRagen,
+		doc: "Divides by the group's standard deviation (GRPO); without it the mean alone is subtracted (Dr. GRPO)."},
+	{path: "credit.epsilon", typ: typeNumber, starter: 1e-6, loaded: 1e-6, span: between(1e-12, 1), source: fromRagen,
+		doc: "Added to the standard deviation before dividing."},
+
+	{path: "update.learning_rate", typ: typeNumber, starter: 3e-4, loaded: 1e-6, span: between(0, 1), knob: true, source: fromOurs + " for the starter (1e-3 is unstable, 1e-4 three times slower); " + fromRagen,
+		doc: "AdamW's learning rate, constant."},
+	{path: "update.beta1", typ: typeNumber, starter: 0.9, loaded: 0.9, span: between(0, 0.999999), source: fromPaper,
+		doc: "AdamW's decay of the first moment."},
+	{path: "update.beta2", typ: typeNumber, starter: 0.999, loaded: 0.999, span: between(0, 0.999999), source: fromPaper,
+		doc: "AdamW's decay of the second moment."},
+	{path: "update.adam_epsilon", typ: typeNumber, starter: 1e-8, loaded: 1e-8, span: between(1e-12, 1), source: fromTorch,
+		doc: "AdamW's term against division by zero."},
+	{path: "update.weight_decay", typ: typeNumber, starter: 0.01, loaded: 0.01, span: between(0, 1), knob: true, source: fromVerl,
+		doc: "AdamW's decoupled weight decay."},
+	{path: "update.max_grad_norm", typ: typeNumber, starter: 1.0, loaded: 1.0, span: between(1e-6, 1e6), knob: true, source: fromVerl,
+		doc: "The gradient is scaled down to this global norm."},
+	{path: "update.clip_low", typ: typeNumber, starter: 0.2, loaded: 0.2, span: span{low: 0, high: 1, openLow: true, openHigh: true}, knob: true, source: fromPaper,
+		doc: "The ratio of probabilities is clipped at 1 − clip_low."},
+	{path: "update.clip_high", typ: typeNumber, starter: 0.28, loaded: 0.28, span: span{low: 0, high: 10, openLow: true}, knob: true, source: fromPaper + ": clip-higher",
+		doc: "The ratio of probabilities is clipped at 1 + clip_high."},
+	{path: "update.entropy_coefficient", typ: typeNumber, starter: 0.001, loaded: 0.001, span: between(0, 1), knob: true, source: fromPaper,
+		doc: "Weight of the entropy bonus in the loss."},
+	{path: "update.micro_batch", typ: typeInteger, starter: 16, loaded: 4, span: between(1, 1024), source: fromOurs + " for the starter; " + fromPaper + ": 4 a GPU",
+		doc: "Rows of a micro-batch. It is the unit of memory and of bits: another number is another run."},
+
+	{path: "snapshot.every", typ: typeInteger, starter: 10, loaded: 10, span: between(1, 1_000_000), source: fromOurs,
+		doc: "Iterations between snapshots of the full training state; the last iteration always has one. No committed iteration is lost without one: what lies after a snapshot is recomputed from the batches."},
+
+	{path: "evaluation.every", typ: typeInteger, starter: 10, loaded: 10, span: between(0, 1_000_000), source: fromRagen,
+		doc: "Iterations between evaluations; the first policy and the last are evaluated too. 0 turns evaluation off."},
+	{path: "evaluation.seed", typ: typeSeed, starter: uint64(123), loaded: uint64(123), span: between(0, maxSeed), source: fromRagen,
+		doc: "The suite's seed: runs that share it meet the same instances."},
+	{path: "evaluation.instances", typ: typeInteger, starter: 64, loaded: 64, span: between(1, 65536), source: fromOurs + " (RAGEN: 256)",
+		doc: "Instances of the suite."},
+	{path: "evaluation.samples", typ: typeInteger, starter: 1, loaded: 1, span: between(1, 1024), source: fromRagen,
+		doc: "Trajectories of each instance."},
+	{path: "evaluation.temperature", typ: typeNumber, starter: 0.5, loaded: 0.5, span: span{low: minTemperature, high: 10, zero: "greedy"}, source: fromRagen,
+		doc: "Temperature of sampling in evaluation."},
+
+	{path: "limits.activity_seconds", typ: typeInteger, starter: 120, loaded: 120, span: between(5, 3600), source: fromOurs,
+		doc: "The longest an activity may run, in seconds: what a kill can cost. Longer work is cut into chunks."},
+}

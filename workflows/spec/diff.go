@@ -1,0 +1,124 @@
+package spec
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Difference is one field in which two specs differ.
+type Difference struct {
+	// Path is the field's JSON path.
+	Path string `json:"path"`
+	// One and Other are the values as JSON, "nothing" where there is none.
+	One   string `json:"one"`
+	Other string `json:"other"`
+}
+
+// Differences are the fields in which two specs differ, in the spec's order.
+type Differences []Difference
+
+// String lists the differences, one a line.
+func (ds Differences) String() string {
+	lines := make([]string, 0, len(ds))
+	for _, d := range ds {
+		lines = append(lines, fmt.Sprintf("%s: %s, and %s", d.Path, d.One, d.Other))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Diff lists what differs between two specs: no element means that they are
+// the same run. Options are compared key by key. The description is compared
+// too, although it changes nothing in a run: it changes spec.json.
+func Diff(one, other Train) Differences {
+	return differ(reflect.ValueOf(one), reflect.ValueOf(other))
+}
+
+const nothing = "nothing"
+
+func differ(one, other reflect.Value) Differences {
+	var ds Differences
+	for _, r := range rules {
+		a, b := valueAt(one, r.path), valueAt(other, r.path)
+		if a == b {
+			continue
+		}
+		if r.typ == typeOptions {
+			ds = append(ds, differOptions(r.path, a, b)...)
+			continue
+		}
+		ds = append(ds, Difference{r.path, shorten(a), shorten(b)})
+	}
+	return ds
+}
+
+// valueAt is the field's canonical JSON, nothing where it is absent or null.
+func valueAt(v reflect.Value, path string) string {
+	f, ok := field(v, path, false)
+	if !ok {
+		return nothing
+	}
+	b, err := canonicalJSON(f.Interface())
+	if err != nil {
+		return fmt.Sprint(f.Interface()) // a number JSON has no word for: NaN, +Inf
+	}
+	if s := string(b); s != "null" {
+		return s
+	}
+	return nothing
+}
+
+func differOptions(path, one, other string) Differences {
+	a, b := leavesOf(path, one), leavesOf(path, other)
+	var paths []string
+	for _, l := range a {
+		paths = append(paths, l.path)
+	}
+	for _, l := range b {
+		paths = append(paths, l.path)
+	}
+	slices.Sort(paths)
+	var ds Differences
+	for _, p := range slices.Compact(paths) {
+		if x, y := show(a, p), show(b, p); x != y {
+			ds = append(ds, Difference{p, shorten(x), shorten(y)})
+		}
+	}
+	return ds
+}
+
+// leaf is a value of the options that is no object; arrays are leaves.
+type leaf struct {
+	path  string
+	value node
+}
+
+func leavesOf(path, document string) []leaf {
+	if n, _, ok := parse([]byte(document)); ok {
+		return flatten(nil, n, path)
+	}
+	return nil
+}
+
+func flatten(leaves []leaf, n node, path string) []leaf {
+	if n.kind != kindObject {
+		return append(leaves, leaf{path, n})
+	}
+	for _, m := range n.members {
+		leaves = flatten(leaves, m.value, join(path, m.key))
+	}
+	return leaves
+}
+
+func show(leaves []leaf, path string) string {
+	for _, l := range leaves {
+		if l.path == path {
+			var b bytes.Buffer
+			l.value.canonical(&b)
+			return b.String()
+		}
+	}
+	return nothing
+}

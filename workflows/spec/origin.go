@@ -1,0 +1,94 @@
+package spec
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// FromStarter is the Policy.From of a policy made from nothing.
+const FromStarter = "starter"
+
+// The kinds of Origin.
+const (
+	OriginStarter = "starter"
+	OriginHub     = "hf"
+	OriginFolder  = "folder"
+	OriginModel   = "model"
+)
+
+// Origin is a Policy.From taken apart.
+type Origin struct {
+	// Kind is OriginStarter, OriginHub, OriginFolder or OriginModel.
+	Kind string
+	// Name is the hub name, the folder's path or the model's 12 hex digits;
+	// empty for the starter.
+	Name string
+	// Revision is a hub name's branch, tag or commit; empty where none is named.
+	Revision string
+}
+
+var (
+	hubName     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?$`)
+	hubRevision = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$`)
+	modelDigest = regexp.MustCompile(`^[0-9a-f]{12}$`)
+	envName     = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+)
+
+const originAllowed = `"starter", "hf:NAME", "hf:NAME@REVISION", "folder:PATH" or "model:" and 12 hex digits`
+
+// Origin takes From apart. The error says what is wrong with it.
+func (p Policy) Origin() (Origin, error) {
+	kind, name, found := strings.Cut(p.From, ":")
+	if !found {
+		if p.From == FromStarter {
+			return Origin{Kind: OriginStarter}, nil
+		}
+		hint := didYouMean(p.From, []string{FromStarter})
+		if hint == "" {
+			hint = `a hub name is written "hf:NAME", a folder "folder:PATH"`
+		}
+		return Origin{}, fmt.Errorf("%s", hint)
+	}
+	origin := Origin{Kind: kind, Name: name}
+	switch kind {
+	case OriginHub:
+		origin.Name, origin.Revision, found = strings.Cut(name, "@")
+		if !hubName.MatchString(origin.Name) || strings.Contains(origin.Name, "..") {
+			return Origin{}, fmt.Errorf("%s is no hub name", quote(origin.Name))
+		}
+		if found && (!hubRevision.MatchString(origin.Revision) || strings.Contains(origin.Revision, "..")) {
+			return Origin{}, fmt.Errorf("%s is no revision", quote(origin.Revision))
+		}
+	case OriginFolder:
+		if name == "" || len(name) > 4096 || strings.ContainsRune(name, 0) {
+			return Origin{}, fmt.Errorf("%s is no path", quote(name))
+		}
+	case OriginModel:
+		if !modelDigest.MatchString(name) {
+			return Origin{}, fmt.Errorf("%s is not 12 hex digits in lower case", quote(name))
+		}
+	default:
+		hint := didYouMean(kind, []string{OriginHub, OriginFolder, OriginModel})
+		if hint == "" {
+			hint = fmt.Sprintf("nothing is known about %s", quote(kind+":"))
+		}
+		return Origin{}, fmt.Errorf("%s", hint)
+	}
+	return origin, nil
+}
+
+// checkOrigin is Policy.Origin as a rule's check.
+func checkOrigin(from string) string {
+	if _, err := (Policy{From: from}).Origin(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func checkEnvironmentName(name string) string {
+	if envName.MatchString(name) {
+		return ""
+	}
+	return "lower-case letters, digits, _ and - only"
+}

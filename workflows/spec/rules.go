@@ -1,0 +1,318 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// rule is a field of the spec with all that is known of it: how it is read,
+// what is allowed, what stands there when nothing is written, and why.
+// Decode, Resolve, Settings.Apply and docs/spec.md all read the same rules.
+type rule struct {
+	path string
+	typ  valueType
+	// starter and loaded are the defaults of a run from the starter and of a
+	// run from any other policy; nil where there is none.
+	starter, loaded any
+	// required fields have no default and must be written.
+	required bool
+	span     span
+	enum     []string
+	// text checks a string; it answers what is wrong, "" when all is well.
+	text func(string) string
+	// textAllowed is what text allows, in words.
+	textAllowed string
+	// knob fields can be changed while a run goes on: no shape and no program
+	// depends on them.
+	knob   bool
+	source string
+	doc    string
+}
+
+type valueType int
+
+const (
+	typeInteger valueType = iota
+	typeSeed
+	typeNumber
+	typeBool
+	typeString
+	typeIntegers
+	typeOptions
+)
+
+// String is the type's name in the documentation.
+func (t valueType) String() string {
+	switch t {
+	case typeInteger, typeSeed:
+		return "integer"
+	case typeNumber:
+		return "number"
+	case typeBool:
+		return "boolean"
+	case typeIntegers:
+		return "array of integers"
+	case typeOptions:
+		return "object"
+	}
+	return "string"
+}
+
+// span is an interval of numbers; its ends belong to it unless open.
+type span struct {
+	low, high         float64
+	openLow, openHigh bool
+	// zero allows 0 besides, and says what it stands for.
+	zero string
+}
+
+func (s span) holds(v float64) bool {
+	if s.zero != "" && v == 0 {
+		return true
+	}
+	return (v > s.low || !s.openLow && v == s.low) && (v < s.high || !s.openHigh && v == s.high)
+}
+
+func (s span) describe(noun string) string {
+	low, high := formatNumber(s.low), formatNumber(s.high)
+	text := ""
+	switch {
+	case s.openLow && s.openHigh:
+		text = fmt.Sprintf("%s greater than %s and less than %s", noun, low, high)
+	case s.openLow:
+		text = fmt.Sprintf("%s greater than %s and at most %s", noun, low, high)
+	case s.openHigh:
+		text = fmt.Sprintf("%s at least %s and less than %s", noun, low, high)
+	default:
+		text = fmt.Sprintf("%s from %s to %s", noun, low, high)
+	}
+	if s.zero != "" {
+		text = fmt.Sprintf("0 (%s) or %s", s.zero, text)
+	}
+	return text
+}
+
+// allowed is what may stand in the field, in words.
+func (r *rule) allowed() string {
+	switch r.typ {
+	case typeInteger, typeSeed:
+		return r.span.describe("an integer")
+	case typeNumber:
+		return r.span.describe("a number")
+	case typeBool:
+		return "true or false"
+	case typeIntegers:
+		return fmt.Sprintf("an array of 1 to %d integers, each from %s to %s",
+			maxTurns, formatNumber(r.span.low), formatNumber(r.span.high))
+	case typeOptions:
+		return "an object, as the environment documents it"
+	}
+	if len(r.enum) > 0 {
+		return oneOf(r.enum)
+	}
+	return r.textAllowed
+}
+
+func oneOf(values []string) string {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = strconv.Quote(v)
+	}
+	if len(quoted) == 1 {
+		return quoted[0]
+	}
+	return "one of " + strings.Join(quoted, ", ")
+}
+
+// problem is the rule broken by a value.
+func (r *rule) problem(found, hint string) *Problem {
+	return &Problem{Path: r.path, Found: found, Allowed: r.allowed(), Hint: hint}
+}
+
+// read checks a value and converts it to the field's Go type: int, uint64,
+// float64, bool, string, []int or json.RawMessage.
+func (r *rule) read(n node) (any, *Problem) {
+	if n.kind == kindNull {
+		return nil, r.problem("null", "leave the key out for its default")
+	}
+	switch r.typ {
+	case typeBool:
+		if n.kind != kindBool {
+			return nil, r.problem(n.found(), "")
+		}
+		return n.text == "true", nil
+	case typeString:
+		return r.readString(n)
+	case typeNumber:
+		return r.readNumber(n)
+	case typeInteger, typeSeed:
+		return r.readInteger(n)
+	case typeIntegers:
+		return r.readIntegers(n)
+	default:
+		return r.readOptions(n)
+	}
+}
+
+func (r *rule) readString(n node) (any, *Problem) {
+	if n.kind != kindString {
+		return nil, r.problem(n.found(), "")
+	}
+	if len(r.enum) > 0 {
+		for _, v := range r.enum {
+			if v == n.text {
+				return v, nil
+			}
+		}
+		return nil, r.problem(n.found(), didYouMean(n.text, r.enum))
+	}
+	if hint := r.text(n.text); hint != "" {
+		return nil, r.problem(n.found(), hint)
+	}
+	return n.text, nil
+}
+
+func (r *rule) readNumber(n node) (any, *Problem) {
+	if n.kind != kindNumber {
+		return nil, r.problem(n.found(), quotedNumberHint(n))
+	}
+	f, err := strconv.ParseFloat(n.text, 64)
+	if err != nil || !r.span.holds(f) {
+		return nil, r.problem(n.found(), "")
+	}
+	if f == 0 {
+		f = 0 // −0: the same number must be the same bytes
+	}
+	return f, nil
+}
+
+func (r *rule) readInteger(n node) (any, *Problem) {
+	if n.kind != kindNumber {
+		return nil, r.problem(n.found(), quotedNumberHint(n))
+	}
+	if !isInteger(n.text) {
+		return nil, r.problem(n.found(), "written without a point or an exponent")
+	}
+	// Every bound is within 2^53, so that float64 compares exactly.
+	i, err := strconv.ParseInt(n.text, 10, 64)
+	if err != nil || i > 1<<53 || !r.span.holds(float64(i)) {
+		return nil, r.problem(n.found(), "")
+	}
+	if r.typ == typeSeed {
+		return uint64(i), nil
+	}
+	return int(i), nil
+}
+
+func (r *rule) readIntegers(n node) (any, *Problem) {
+	if n.kind != kindArray || len(n.items) == 0 || len(n.items) > maxTurns {
+		return nil, r.problem(n.found(), "")
+	}
+	item := rule{typ: typeInteger, span: r.span}
+	values := make([]int, len(n.items))
+	for i, element := range n.items {
+		item.path = joinIndex(r.path, i)
+		v, problem := item.read(element)
+		if problem != nil {
+			return nil, problem
+		}
+		values[i], _ = v.(int)
+	}
+	return values, nil
+}
+
+func (r *rule) readOptions(n node) (any, *Problem) {
+	if n.kind != kindObject {
+		return nil, r.problem(n.found(), "")
+	}
+	if problem := finite(n, r.path); problem != nil {
+		return nil, problem
+	}
+	var b bytes.Buffer
+	n.canonical(&b)
+	if b.Len() > maxOptions {
+		return nil, &Problem{Path: r.path, Found: fmt.Sprintf("%d bytes", b.Len()), Allowed: fmt.Sprintf("at most %d bytes", maxOptions)}
+	}
+	return json.RawMessage(b.Bytes()), nil
+}
+
+// finite looks for what no environment's options may hold: null, and numbers
+// beyond float64.
+func finite(n node, path string) *Problem {
+	switch n.kind {
+	case kindNull:
+		return &Problem{Path: path, Found: "null", Allowed: "a value", Hint: "leave the key out for its default"}
+	case kindNumber:
+		if f, err := strconv.ParseFloat(n.text, 64); err != nil || math.IsInf(f, 0) {
+			return &Problem{Path: path, Found: n.found(), Allowed: "a number that fits in 64 bits"}
+		}
+	case kindArray:
+		for i, item := range n.items {
+			if problem := finite(item, joinIndex(path, i)); problem != nil {
+				return problem
+			}
+		}
+	case kindObject:
+		for _, m := range n.members {
+			if problem := finite(m.value, join(path, m.key)); problem != nil {
+				return problem
+			}
+		}
+	}
+	return nil
+}
+
+func quotedNumberHint(n node) string {
+	if n.kind == kindString {
+		if _, err := strconv.ParseFloat(n.text, 64); err == nil {
+			return "a number stands without quotes"
+		}
+	}
+	return ""
+}
+
+// absent tells whether v, the field's value in a Train made in Go, can only
+// mean that nothing was set: the zero value where zero is not allowed.
+func (r *rule) absent(v reflect.Value) bool {
+	if !v.IsZero() {
+		return false
+	}
+	switch r.typ {
+	case typeInteger, typeSeed, typeNumber:
+		return !r.span.holds(0)
+	case typeBool:
+		return false
+	}
+	return true
+}
+
+// fallback is the field's default under a policy's origin, nil where it has none.
+func (r *rule) fallback(from string) any {
+	if from == FromStarter {
+		return r.starter
+	}
+	return r.loaded
+}
+
+// printable allows text of at most limit runes without control characters
+// other than line breaks and tabs.
+func printable(limit int) func(string) string {
+	return func(s string) string {
+		if n := utf8.RuneCountInString(s); n > limit {
+			return fmt.Sprintf("it has %d", n)
+		}
+		for _, r := range s {
+			if unicode.IsControl(r) && r != '\n' && r != '\t' {
+				return fmt.Sprintf("it has the control character %U", r)
+			}
+		}
+		return ""
+	}
+}

@@ -1,0 +1,109 @@
+package spec
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// Settings are the effective knobs of an iteration: what select, credit and
+// update do. A manifest records them, and an iteration is recomputed from
+// them. They begin as the spec says and change by Apply.
+type Settings struct {
+	Rollout   RolloutSettings `json:"rollout"`
+	Selection Selection       `json:"selection"`
+	Credit    Credit          `json:"credit"`
+	Update    Update          `json:"update"`
+}
+
+// RolloutSettings is the part of Rollout that select and update read.
+type RolloutSettings struct {
+	// Groups and GroupSize are as in Rollout, fixed for the run.
+	Groups    int `json:"groups"`
+	GroupSize int `json:"group_size"`
+	// Temperature is that of sampling and of log-probs.
+	Temperature float64 `json:"temperature"`
+}
+
+// SettingsOf is what a run with the spec t begins with.
+func SettingsOf(t Train) Settings {
+	return Settings{
+		Rollout:   RolloutSettings{Groups: t.Rollout.Groups, GroupSize: t.Rollout.GroupSize, Temperature: t.Rollout.Temperature},
+		Selection: t.Selection,
+		Credit:    t.Credit,
+		Update:    t.Update,
+	}
+}
+
+// Change is a new value of one knob, as the change-knob command carries it.
+type Change struct {
+	// Path is the knob's path in the spec, as in "update.learning_rate".
+	Path string `json:"path"`
+	// Value is its JSON value.
+	Value json.RawMessage `json:"value"`
+}
+
+// Knobs are the paths that Apply changes: those on which no shape and no
+// compiled program depends.
+func Knobs() []string {
+	var paths []string
+	for _, r := range rules {
+		if r.knob {
+			paths = append(paths, r.path)
+		}
+	}
+	return paths
+}
+
+// Apply returns the settings with the changes made, in their order, checked as
+// Decode checks a spec. The error, of type Problems, names all that is wrong;
+// then none of the changes is made.
+func (s Settings) Apply(changes ...Change) (Settings, error) {
+	changed := s
+	var problems Problems
+	for _, c := range changes {
+		problems = append(problems, changed.apply(c)...)
+	}
+	if len(problems) == 0 {
+		if found, allowed := brokenKeep(changed.Selection, changed.Rollout.Groups); found != "" {
+			problems = append(problems, Problem{Path: "selection.keep", Found: found, Allowed: allowed})
+		}
+	}
+	if err := problems.err(); err != nil {
+		return s, err
+	}
+	return changed, nil
+}
+
+func (s *Settings) apply(c Change) Problems {
+	r := byPath[c.Path]
+	if r == nil {
+		hint := didYouMean(c.Path, Knobs())
+		if known := homes(c.Path, func(r *rule) bool { return r.knob }); known != "" {
+			hint = known
+		}
+		return Problems{{Path: orWhole(shorten(c.Path)), Found: "an unknown knob", Allowed: strings.Join(Knobs(), ", "), Hint: hint}}
+	}
+	if !r.knob {
+		return Problems{{Path: r.path, Found: "a field that is fixed for the run", Allowed: strings.Join(Knobs(), ", ")}}
+	}
+	n, problems, ok := parse(c.Value)
+	if !ok || len(problems) > 0 {
+		for i := range problems {
+			problems[i].Path = r.path
+			problems[i].Allowed = r.allowed()
+		}
+		return problems
+	}
+	value, problem := r.read(n)
+	if problem != nil {
+		return Problems{*problem}
+	}
+	set(s, r.path, value)
+	return nil
+}
+
+// Diff lists the knobs in which two settings differ, in the spec's order.
+func (s Settings) Diff(other Settings) Differences {
+	return differ(reflect.ValueOf(s), reflect.ValueOf(other))
+}
