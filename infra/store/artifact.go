@@ -1,0 +1,229 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
+
+// MaxBody is the most bytes that [GetArtifact] and [ReadFixed] hold in memory;
+// larger files are for [OpenArtifact] and [GetFile].
+const MaxBody = 1 << 30
+
+// ShortDigest is the part of a digest that keys carry: its first 12 hex digits.
+func ShortDigest(digest string) string {
+	return digest[:min(12, len(digest))]
+}
+
+// PutArtifact writes body as the immutable object dir/name.<sha12>.ext and
+// returns its ref. Writing the same bytes again is fine, by anybody at any
+// time. Where the key is taken, what is stored is read back: [ErrAltered] if
+// it is not these bytes.
+func PutArtifact(ctx context.Context, s Store, dir, name, ext string, body []byte) (Ref, error) {
+	digest := canon.Digest(body)
+	return putBytes(ctx, s, artifactKey(dir, name, ext, digest), body, digest)
+}
+
+// PutAt writes body as an immutable object under a key of the caller's
+// choosing, such as a file of a folder whose name carries the digest. The rest
+// is as in [PutArtifact].
+func PutAt(ctx context.Context, s Store, key string, body []byte) (Ref, error) {
+	return putBytes(ctx, s, key, body, canon.Digest(body))
+}
+
+func putBytes(ctx context.Context, s Store, key string, body []byte, digest string) (Ref, error) {
+	ref := Ref{Key: key, Digest: digest, Size: int64(len(body))}
+	err := s.Put(ctx, key, body, PutOptions{IfAbsent: true})
+	return settle(ctx, s, ref, err)
+}
+
+// PutReaderAt is [PutArtifact] for a body of size bytes that need not be in
+// memory: it is read once for its digest and once to be sent.
+func PutReaderAt(ctx context.Context, s Store, dir, name, ext string, r io.ReaderAt, size int64) (Ref, error) {
+	digest, err := digestOf(io.NewSectionReader(r, 0, size), size)
+	if err != nil {
+		return Ref{}, fmt.Errorf("hash %s of %s: %w", name, dir, err)
+	}
+	return putReaderAt(ctx, s, Ref{Key: artifactKey(dir, name, ext, digest), Digest: digest, Size: size}, r)
+}
+
+// PutFile is [PutReaderAt] for a local file, which must not change meanwhile.
+func PutFile(ctx context.Context, s Store, dir, name, ext, path string) (Ref, error) {
+	f, size, err := openFile(path)
+	if err != nil {
+		return Ref{}, err
+	}
+	defer f.Close()
+	return PutReaderAt(ctx, s, dir, name, ext, f, size)
+}
+
+func openFile(path string) (*os.File, int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, fmt.Errorf("open artifact's file: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, fmt.Errorf("open artifact's file: %w", err)
+	}
+	return f, info.Size(), nil
+}
+
+func putReaderAt(ctx context.Context, s Store, ref Ref, r io.ReaderAt) (Ref, error) {
+	// Gigabytes are not sent to find out that they are there.
+	if o, err := s.Stat(ctx, ref.Key); err == nil && o.Size == ref.Size {
+		return settle(ctx, s, ref, &Error{Op: "put", Where: s.Location(ref.Key), Kind: ErrExists})
+	}
+	err := s.PutFrom(ctx, ref.Key, r, ref.Size, PutOptions{IfAbsent: true})
+	return settle(ctx, s, ref, err)
+}
+
+// settle turns the outcome of a conditional PUT into a ref: a key that is taken
+// is fine if it holds the same bytes.
+func settle(ctx context.Context, s Store, ref Ref, err error) (Ref, error) {
+	if err == nil {
+		return ref, nil
+	}
+	if !errors.Is(err, ErrExists) && !errors.Is(err, ErrConflict) {
+		return Ref{}, err
+	}
+	if err := VerifyArtifact(ctx, s, ref); err != nil {
+		return Ref{}, fmt.Errorf("compare with what is stored: %w", err)
+	}
+	return ref, nil
+}
+
+func artifactKey(dir, name, ext, digest string) string {
+	return dir + "/" + name + "." + ShortDigest(digest) + "." + ext
+}
+
+// digestOf hashes a stream of exactly size bytes.
+func digestOf(r io.Reader, size int64) (string, error) {
+	h := sha256.New()
+	n, err := io.Copy(h, r)
+	if err != nil {
+		return "", err
+	}
+	if n != size {
+		return "", fmt.Errorf("have %d bytes, want %d", n, size)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// GetArtifact reads a whole artifact and verifies its size and SHA-256
+// ([ErrAltered], [ErrNotFound]; [ErrTooLarge] beyond [MaxBody]).
+func GetArtifact(ctx context.Context, s Store, ref Ref) ([]byte, error) {
+	if ref.Size > MaxBody {
+		return nil, &Error{Op: "read", Where: s.Location(ref.Key), Kind: ErrTooLarge, Detail: fmt.Sprintf("%d bytes, at most %d are read into memory", ref.Size, MaxBody)}
+	}
+	r, err := OpenArtifact(ctx, s, ref)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	// One byte of room lets ReadFrom meet the end without growing the buffer.
+	buf := bytes.NewBuffer(make([]byte, 0, ref.Size+bytes.MinRead))
+	if _, err := buf.ReadFrom(r); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+// VerifyArtifact reads an artifact through and verifies size and SHA-256.
+func VerifyArtifact(ctx context.Context, s Store, ref Ref) error {
+	r, err := OpenArtifact(ctx, s, ref)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, err = io.Copy(io.Discard, r)
+	return err
+}
+
+// GetFile streams an artifact into a local file. The file appears under its
+// name only when size and SHA-256 are right; its folder must exist.
+func GetFile(ctx context.Context, s Store, ref Ref, path string) (err error) {
+	r, err := OpenArtifact(ctx, s, ref)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".part-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if _, err := io.Copy(f, r); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// ReadFixed reads an object under a fixed key, whose digest nobody gave, with a
+// limit in bytes ([ErrTooLarge]), and says what it is.
+func ReadFixed(ctx context.Context, s Store, key string, limit int64) ([]byte, Ref, error) {
+	var last error
+	for range resumes {
+		r, o, err := s.Open(ctx, key, 0)
+		if err != nil {
+			return nil, Ref{}, err
+		}
+		if o.Size > limit {
+			r.Close()
+			return nil, Ref{}, &Error{Op: "read", Where: s.Location(key), Kind: ErrTooLarge, Detail: fmt.Sprintf("%d bytes, at most %d are expected here", o.Size, limit)}
+		}
+		body, err := io.ReadAll(io.LimitReader(r, limit+1))
+		r.Close()
+		if err == nil && int64(len(body)) == o.Size {
+			return body, Ref{Key: key, Digest: canon.Digest(body), Size: o.Size}, nil
+		}
+		last = bodyError(ctx, s, key, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, Ref{}, last
+}
+
+// bodyError says why a body ended early. What comes after the answer's headers
+// is the network's doing, so it is worth another try.
+func bodyError(ctx context.Context, s Store, key string, err error) error {
+	e := &Error{Op: "read", Where: s.Location(key), Kind: ErrUnavailable, Detail: "the body ended early"}
+	if cause := canceled(ctx, errOr(err, io.ErrUnexpectedEOF)); cause != nil {
+		return &Error{Op: "read", Where: s.Location(key), Cause: cause}
+	}
+	if err != nil {
+		e.Detail = err.Error()
+	}
+	return e
+}
+
+func errOr(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}

@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
+
+const (
+	// commitAttempts bounds the tries of one Commit against 409s and lost
+	// replies; more patience is the caller's (an activity's retry policy).
+	commitAttempts = 8
+	commitPause    = 20 * time.Millisecond
+	// maxFixed is the most bytes of an object under a fixed key.
+	maxFixed = 64 << 20
+	// maxDifferences is how many places a divergence names.
+	maxDifferences = 20
+)
+
+// Commit writes body under a fixed key by one conditional PUT (design law 6).
+// Where the key is taken, what is stored is read back: the same bytes are fine
+// (a retry, or a reply that was lost), other bytes are a *[Divergence], and
+// nothing is overwritten, ever. 409 is retried; after an unclear outcome
+// (connection lost) the key is read to find out.
+func Commit(ctx context.Context, s Store, key string, body []byte) (Ref, error) {
+	if len(body) > maxFixed {
+		return Ref{}, &Error{Op: "commit", Where: s.Location(key), Kind: ErrTooLarge, Detail: fmt.Sprintf("%d bytes, at most %d", len(body), maxFixed)}
+	}
+	want := Ref{Key: key, Digest: canon.Digest(body), Size: int64(len(body))}
+	pause := commitPause
+	var last error
+	for range commitAttempts {
+		err := s.Put(ctx, key, body, PutOptions{IfAbsent: true})
+		if err == nil {
+			return want, nil
+		}
+		last = err
+		if !errors.Is(err, ErrExists) && !Retryable(err) {
+			return Ref{}, err
+		}
+		have, ref, readErr := ReadFixed(ctx, s, key, maxFixed)
+		switch {
+		case readErr == nil && ref.Digest == want.Digest:
+			return want, nil
+		case readErr == nil || errors.Is(readErr, ErrTooLarge):
+			return Ref{}, &Divergence{
+				Key: key, HaveDigest: ref.Digest, WantDigest: want.Digest,
+				Differences: canon.Diff(have, body, maxDifferences),
+			}
+		case errors.Is(readErr, ErrNotFound):
+			// Nothing was written (or it was deleted meanwhile): put again.
+		default:
+			return Ref{}, readErr
+		}
+		select {
+		case <-ctx.Done():
+			return Ref{}, &Error{Op: "commit", Where: s.Location(key), Cause: ctx.Err()}
+		case <-time.After(pause):
+			pause = min(2*pause, time.Second)
+		}
+	}
+	return Ref{}, fmt.Errorf("commit after %d attempts: %w", commitAttempts, last)
+}

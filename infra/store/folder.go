@@ -1,0 +1,145 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
+
+// FolderFile is a file of a folder artifact: its name in the folder, and its
+// bytes either in Body or in the local file Path.
+type FolderFile struct {
+	// Name is relative and '/'-separated, as "model.safetensors".
+	Name string
+	Body []byte
+	// Path is used where it is not empty.
+	Path string
+}
+
+// Folder is a set of files that keep their names, in a folder whose name
+// carries the digest of all of them: a model that other programs load as it is.
+type Folder struct {
+	// Dir is the folder's key, without a slash at the end.
+	Dir string `json:"dir"`
+	// Digest is the SHA-256 of the canonical JSON {name: SHA-256 of the file, …}.
+	Digest string `json:"digest"`
+	// Files are the refs by name in the folder.
+	Files map[string]Ref `json:"files"`
+}
+
+// FolderDigest is the digest of a folder's contents: of the canonical JSON
+// object from file name to the file's SHA-256.
+func FolderDigest(files map[string]Ref) string {
+	digests := make(map[string]string, len(files))
+	for name, ref := range files {
+		digests[name] = ref.Digest
+	}
+	b, err := canon.Marshal(digests)
+	if err != nil { // strings always encode
+		panic(err)
+	}
+	return canon.Digest(b)
+}
+
+// PutFolder writes files as the folder prefix+<sha12>, where prefix is the key's
+// beginning with its own separator: "models/" or "runs/RUN/b0/snapshots/000010.".
+// Files are written in the order of their names; a folder counts when a manifest
+// names it, so a half-written one does no harm.
+func PutFolder(ctx context.Context, s Store, prefix string, files []FolderFile) (Folder, error) {
+	files = append([]FolderFile(nil), files...)
+	sort.Slice(files, func(i, j int) bool { return files[i].Name < files[j].Name })
+	refs := make(map[string]Ref, len(files))
+	for _, f := range files {
+		if err := checkKey(f.Name); err != nil {
+			return Folder{}, fmt.Errorf("put folder %s: %w", prefix, err)
+		}
+		if _, twice := refs[f.Name]; twice {
+			return Folder{}, fmt.Errorf("put folder %s: the file %q is given twice", prefix, f.Name)
+		}
+		r, size, done, err := f.open()
+		if err != nil {
+			return Folder{}, fmt.Errorf("put folder %s: %w", prefix, err)
+		}
+		digest, err := digestOf(io.NewSectionReader(r, 0, size), size)
+		done()
+		if err != nil {
+			return Folder{}, fmt.Errorf("put folder %s: hash %s: %w", prefix, f.Name, err)
+		}
+		refs[f.Name] = Ref{Digest: digest, Size: size}
+	}
+	out := Folder{Digest: FolderDigest(refs), Files: refs}
+	out.Dir = prefix + ShortDigest(out.Digest)
+	for _, f := range files {
+		ref := refs[f.Name]
+		ref.Key = out.Dir + "/" + f.Name
+		refs[f.Name] = ref
+		r, _, done, err := f.open()
+		if err != nil {
+			return Folder{}, fmt.Errorf("put folder %s: %w", out.Dir, err)
+		}
+		_, err = putReaderAt(ctx, s, ref, r)
+		done()
+		if err != nil {
+			return Folder{}, fmt.Errorf("put folder %s: %w", out.Dir, err)
+		}
+	}
+	return out, nil
+}
+
+func (f FolderFile) open() (r io.ReaderAt, size int64, done func(), err error) {
+	if f.Path == "" {
+		return bytes.NewReader(f.Body), int64(len(f.Body)), func() {}, nil
+	}
+	file, size, err := openFile(f.Path)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	return file, size, func() { file.Close() }, nil
+}
+
+// GetFolder streams a folder's files into the local folder dir, which is made
+// if need be. A file that is there already with the right bytes is kept, so
+// that a download that broke off goes on.
+func GetFolder(ctx context.Context, s Store, files map[string]Ref, dir string) error {
+	names := make([]string, 0, len(files))
+	for name := range files {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		// Names come from a manifest: they must not lead out of the folder.
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			return fmt.Errorf("get folder into %s: the file name %q leads out of it: %w", dir, name, ErrInvalid)
+		}
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if sameFile(path, files[name]) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("get folder into %s: %w", dir, err)
+		}
+		if err := GetFile(ctx, s, files[name], path); err != nil {
+			return fmt.Errorf("get folder into %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+func sameFile(path string, ref Ref) bool {
+	f, size, err := openFile(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if size != ref.Size {
+		return false
+	}
+	digest, err := digestOf(f, size)
+	return err == nil && digest == ref.Digest
+}

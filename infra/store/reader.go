@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+)
+
+// resumes is how often a read that broke off is taken up again.
+const resumes = 4
+
+// OpenArtifact streams an artifact. The reader verifies as it goes: at the end
+// it answers [ErrAltered] in place of io.EOF unless size and SHA-256 are those
+// of the ref, so nothing may be trusted before io.EOF. A connection that breaks
+// off is taken up where it ended.
+func OpenArtifact(ctx context.Context, s Store, ref Ref) (io.ReadCloser, error) {
+	if err := ref.Check(); err != nil {
+		return nil, err
+	}
+	a := &artifactReader{ctx: ctx, s: s, ref: ref, hash: sha256.New(), left: resumes}
+	if err := a.open(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+type artifactReader struct {
+	ctx  context.Context
+	s    Store
+	ref  Ref
+	body io.ReadCloser
+	hash hash.Hash
+	read int64
+	left int
+	err  error // final answer of Read
+}
+
+func (a *artifactReader) open() error {
+	body, o, err := a.s.Open(a.ctx, a.ref.Key, a.read)
+	if err != nil {
+		return err
+	}
+	if o.Size != a.ref.Size {
+		body.Close()
+		return &Altered{Key: a.ref.Key, WantDigest: a.ref.Digest, WantSize: a.ref.Size, HaveSize: o.Size, location: a.s.Location(a.ref.Key)}
+	}
+	a.body = body
+	return nil
+}
+
+// Read implements io.Reader.
+func (a *artifactReader) Read(p []byte) (int, error) {
+	for a.err == nil {
+		n, err := a.body.Read(p)
+		a.hash.Write(p[:n])
+		a.read += int64(n)
+		switch {
+		case a.read > a.ref.Size:
+			a.err = &Altered{Key: a.ref.Key, WantDigest: a.ref.Digest, WantSize: a.ref.Size, HaveSize: a.read, location: a.s.Location(a.ref.Key)}
+			return 0, a.err
+		case err == nil:
+			return n, nil
+		case errors.Is(err, io.EOF) && a.read == a.ref.Size:
+			a.err = a.finish()
+		default:
+			a.err = a.resume(err)
+		}
+		if n > 0 {
+			return n, nil // what follows is said on the next call
+		}
+	}
+	return 0, a.err
+}
+
+func (a *artifactReader) finish() error {
+	have := hex.EncodeToString(a.hash.Sum(nil))
+	if have == a.ref.Digest {
+		return io.EOF
+	}
+	return &Altered{Key: a.ref.Key, WantDigest: a.ref.Digest, HaveDigest: have, WantSize: a.ref.Size, HaveSize: a.read, location: a.s.Location(a.ref.Key)}
+}
+
+// resume opens the rest after a connection broke, and answers nil if it could.
+func (a *artifactReader) resume(err error) error {
+	a.body.Close()
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	if a.left == 0 || a.ctx.Err() != nil {
+		return bodyError(a.ctx, a.s, a.ref.Key, err)
+	}
+	a.left--
+	return a.open()
+}
+
+// Close implements io.Closer.
+func (a *artifactReader) Close() error { return a.body.Close() }

@@ -1,0 +1,216 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"iter"
+	"mime"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// S3 is a [Store] in a bucket of an S3-compatible server.
+type S3 struct {
+	core     *minio.Core
+	bucket   string
+	prefix   string // empty, or ends in '/'
+	endpoint string
+	region   string
+	// partBytes overrides partSize, in tests.
+	partBytes int64
+}
+
+// Location is "s3://bucket/prefix/key".
+func (s *S3) Location(key string) string { return "s3://" + s.bucket + "/" + s.prefix + key }
+
+// Check asks the server whether the bucket is there and the credentials may
+// list it: [ErrNoBucket], [ErrDenied], [ErrUnavailable].
+func (s *S3) Check(ctx context.Context) error {
+	listing, stop := context.WithCancel(ctx)
+	defer stop()
+	for info := range s.core.ListObjectsIter(listing, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix, MaxKeys: 1}) {
+		return s.fail(ctx, "list", "", info.Err)
+	}
+	return s.fail(ctx, "list", "", ctx.Err())
+}
+
+// EnsureBucket makes the bucket if it is not there, for the development stack
+// and tests.
+func (s *S3) EnsureBucket(ctx context.Context) error {
+	ok, err := s.core.BucketExists(ctx, s.bucket)
+	if err != nil {
+		return s.fail(ctx, "look for bucket", "", err)
+	}
+	if ok {
+		return nil
+	}
+	err = s.core.MakeBucket(ctx, s.bucket, minio.MakeBucketOptions{Region: s.region})
+	if code := minio.ToErrorResponse(err).Code; code == minio.BucketAlreadyOwnedByYou {
+		return nil
+	}
+	return s.fail(ctx, "make bucket", "", err)
+}
+
+// Put implements [Store].
+func (s *S3) Put(ctx context.Context, key string, body []byte, opts PutOptions) error {
+	if err := checkKey(key); err != nil {
+		return fmt.Errorf("put: %w", err)
+	}
+	sum := sha256.Sum256(body)
+	return s.putOnce(ctx, key, bytes.NewReader(body), int64(len(body)), sum[:], opts)
+}
+
+// putOnce sends a body in one request. The body's SHA-256 goes in headers, twice:
+// signed, and as the checksum that the server verifies and keeps. (minio-go would
+// send a trailer, which not every server reads.)
+func (s *S3) putOnce(ctx context.Context, key string, body io.Reader, size int64, sum []byte, opts PutOptions) error {
+	put := s.options(key, opts)
+	put.UserMetadata = map[string]string{"X-Amz-Checksum-Sha256": base64.StdEncoding.EncodeToString(sum)}
+	put.DisableContentSha256 = true // no chunked signature: the digest below signs the body
+	_, err := s.core.PutObject(ctx, s.bucket, s.prefix+key, body, size, "", hex.EncodeToString(sum), put)
+	return s.fail(ctx, "put", key, err)
+}
+
+func (s *S3) options(key string, opts PutOptions) minio.PutObjectOptions {
+	put := minio.PutObjectOptions{ContentType: opts.ContentType}
+	if put.ContentType == "" {
+		put.ContentType = contentType(key)
+	}
+	if opts.IfAbsent {
+		put.SetMatchETagExcept("*")
+	}
+	return put
+}
+
+// contentType is fixed here for what we write: the system's MIME tables differ.
+func contentType(key string) string {
+	switch ext := path.Ext(key); ext {
+	case ".json":
+		return "application/json"
+	case ".html":
+		return "text/html; charset=utf-8"
+	case ".parquet":
+		return "application/vnd.apache.parquet"
+	case ".safetensors":
+		return "application/octet-stream"
+	default:
+		if t := mime.TypeByExtension(ext); strings.HasPrefix(t, "image/") || strings.HasPrefix(t, "text/") {
+			return t
+		}
+		return "application/octet-stream"
+	}
+}
+
+// Open implements [Store].
+func (s *S3) Open(ctx context.Context, key string, offset int64) (io.ReadCloser, Object, error) {
+	if err := checkKey(key); err != nil {
+		return nil, Object{}, fmt.Errorf("read: %w", err)
+	}
+	var get minio.GetObjectOptions
+	if offset > 0 {
+		if err := get.SetRange(offset, 0); err != nil {
+			return nil, Object{}, fmt.Errorf("read %s from byte %d: %w", s.Location(key), offset, err)
+		}
+	}
+	body, info, header, err := s.core.GetObject(ctx, s.bucket, s.prefix+key, get)
+	if err != nil {
+		return nil, Object{}, s.fail(ctx, "read", key, err)
+	}
+	size := info.Size
+	if offset > 0 {
+		// "bytes 5-9/10": the whole's size stands after the slash.
+		_, whole, ok := strings.Cut(header.Get("Content-Range"), "/")
+		if size, err = strconv.ParseInt(whole, 10, 64); !ok || err != nil {
+			body.Close()
+			return nil, Object{}, s.fail(ctx, "read", key, fmt.Errorf("the server did not answer the range from byte %d", offset))
+		}
+	}
+	return body, Object{Key: key, Size: size, Modified: info.LastModified}, nil
+}
+
+// Stat implements [Store].
+func (s *S3) Stat(ctx context.Context, key string) (Object, error) {
+	if err := checkKey(key); err != nil {
+		return Object{}, fmt.Errorf("stat: %w", err)
+	}
+	info, err := s.core.StatObject(ctx, s.bucket, s.prefix+key, minio.StatObjectOptions{})
+	if err != nil {
+		// An answer to HEAD has no body: a missing bucket looks like a missing key.
+		if minio.ToErrorResponse(err).StatusCode == 404 {
+			if ok, bucketErr := s.core.BucketExists(ctx, s.bucket); bucketErr == nil && !ok {
+				err = minio.ErrorResponse{Code: minio.NoSuchBucket, StatusCode: 404}
+			}
+		}
+		return Object{}, s.fail(ctx, "stat", key, err)
+	}
+	return Object{Key: key, Size: info.Size, Modified: info.LastModified}, nil
+}
+
+// List implements [Store].
+func (s *S3) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		// minio-go wants the context of a listing cancelled when we stop early.
+		listing, stop := context.WithCancel(ctx)
+		defer stop()
+		opts := minio.ListObjectsOptions{Prefix: s.prefix + prefix, Recursive: true}
+		for info := range s.core.ListObjectsIter(listing, s.bucket, opts) {
+			if info.Err != nil {
+				yield(Object{}, s.fail(ctx, "list", prefix, info.Err))
+				return
+			}
+			o := Object{Key: strings.TrimPrefix(info.Key, s.prefix), Size: info.Size, Modified: info.LastModified}
+			// A key that ends in '/' is a folder marker of some client.
+			if strings.HasSuffix(o.Key, "/") {
+				continue
+			}
+			if !yield(o, nil) {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(Object{}, s.fail(ctx, "list", prefix, err))
+		}
+	}
+}
+
+// Folders implements [Store].
+func (s *S3) Folders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		listing, stop := context.WithCancel(ctx)
+		defer stop()
+		opts := minio.ListObjectsOptions{Prefix: s.prefix + prefix}
+		for info := range s.core.ListObjectsIter(listing, s.bucket, opts) {
+			if info.Err != nil {
+				yield("", s.fail(ctx, "list", prefix, info.Err))
+				return
+			}
+			name, isFolder := strings.CutSuffix(strings.TrimPrefix(info.Key, s.prefix+prefix), "/")
+			if isFolder && name != "" && !yield(name, nil) {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield("", s.fail(ctx, "list", prefix, err))
+		}
+	}
+}
+
+// Delete implements [Store].
+func (s *S3) Delete(ctx context.Context, key string) error {
+	if err := checkKey(key); err != nil {
+		return fmt.Errorf("delete: %w", err)
+	}
+	err := s.core.RemoveObject(ctx, s.bucket, s.prefix+key, minio.RemoveObjectOptions{})
+	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+		return nil
+	}
+	return s.fail(ctx, "delete", key, err)
+}

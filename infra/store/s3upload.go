@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"golang.org/x/sync/errgroup"
+)
+
+// uploadStreams is how many parts of one upload are on the way at once.
+const uploadStreams = 4
+
+// PutFrom implements [Store]. Up to 64 MiB go in one request, more in parts. Each
+// part's SHA-256 is signed with it, so the server refuses a part that was damaged
+// on the way; the whole is verified when it is read.
+func (s *S3) PutFrom(ctx context.Context, key string, r io.ReaderAt, size int64, opts PutOptions) error {
+	if err := checkKey(key); err != nil {
+		return fmt.Errorf("put: %w", err)
+	}
+	if size <= s.part() {
+		sum, err := sumSection(r, 0, size)
+		if err != nil {
+			return fmt.Errorf("put %s: %w", s.Location(key), err)
+		}
+		return s.putOnce(ctx, key, io.NewSectionReader(r, 0, size), size, sum, opts)
+	}
+	upload, err := s.core.NewMultipartUpload(ctx, s.bucket, s.prefix+key, s.options(key, PutOptions{ContentType: opts.ContentType}))
+	if err != nil {
+		return s.fail(ctx, "begin upload of", key, err)
+	}
+	parts, err := s.putParts(ctx, key, upload, r, size)
+	if err == nil {
+		err = s.complete(ctx, key, upload, parts, size, opts)
+	}
+	if err != nil {
+		// Parts cost space: drop them, also when the caller gave up. What this
+		// cannot drop, gc finds.
+		cleanup, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer stop()
+		_ = s.core.AbortMultipartUpload(cleanup, s.bucket, s.prefix+key, upload)
+	}
+	return err
+}
+
+// part is the size above which an upload goes in parts.
+func (s *S3) part() int64 {
+	if s.partBytes > 0 {
+		return s.partBytes
+	}
+	return partSize
+}
+
+func (s *S3) putParts(ctx context.Context, key, upload string, r io.ReaderAt, size int64) ([]minio.CompletePart, error) {
+	step := max(s.part(), (size+maxParts-1)/maxParts)
+	parts := make([]minio.CompletePart, (size+step-1)/step)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(uploadStreams)
+	for i := range parts {
+		group.Go(func() error {
+			offset := int64(i) * step
+			length := min(step, size-offset)
+			sum, err := sumSection(r, offset, length)
+			if err != nil {
+				return fmt.Errorf("put %s: %w", s.Location(key), err)
+			}
+			part, err := s.core.PutObjectPart(ctx, s.bucket, s.prefix+key, upload, i+1, io.NewSectionReader(r, offset, length), length,
+				minio.PutObjectPartOptions{Sha256Hex: hex.EncodeToString(sum), DisableContentSha256: true})
+			parts[i] = minio.CompletePart{PartNumber: i + 1, ETag: part.ETag}
+			return s.fail(ctx, fmt.Sprintf("put part %d of", i+1), key, err)
+		})
+	}
+	return parts, group.Wait()
+}
+
+func (s *S3) complete(ctx context.Context, key, upload string, parts []minio.CompletePart, size int64, opts PutOptions) error {
+	put := minio.PutObjectOptions{}
+	if opts.IfAbsent {
+		put.SetMatchETagExcept("*")
+	}
+	_, err := s.core.CompleteMultipartUpload(ctx, s.bucket, s.prefix+key, upload, parts, put)
+	if minio.ToErrorResponse(err).Code == "NoSuchUpload" {
+		// The first reply was lost and a retry found the upload gone: is the object there?
+		if o, statErr := s.Stat(ctx, key); statErr == nil && o.Size == size {
+			return &Error{Op: "put", Where: s.Location(key), Kind: ErrExists}
+		}
+	}
+	return s.fail(ctx, "complete upload of", key, err)
+}
+
+func sumSection(r io.ReaderAt, offset, length int64) ([]byte, error) {
+	h := sha256.New()
+	n, err := io.Copy(h, io.NewSectionReader(r, offset, length))
+	if err == nil && n != length {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read bytes %d to %d of the file: %w", offset, offset+length, err)
+	}
+	return h.Sum(nil), nil
+}
+
+// Uploads implements [Store].
+func (s *S3) Uploads(ctx context.Context, prefix string) iter.Seq2[Upload, error] {
+	return func(yield func(Upload, error) bool) {
+		keyMarker, idMarker := "", ""
+		for {
+			if err := ctx.Err(); err != nil {
+				yield(Upload{}, s.fail(ctx, "list uploads of", prefix, err))
+				return
+			}
+			page, err := s.core.ListMultipartUploads(ctx, s.bucket, s.prefix+prefix, keyMarker, idMarker, "", 1000)
+			if err != nil {
+				yield(Upload{}, s.fail(ctx, "list uploads of", prefix, err))
+				return
+			}
+			for _, u := range page.Uploads {
+				key, ours := strings.CutPrefix(u.Key, s.prefix)
+				if !ours || !strings.HasPrefix(key, prefix) {
+					continue // some servers ignore the prefix
+				}
+				if !yield(Upload{Key: key, ID: u.UploadID, Started: u.Initiated}, nil) {
+					return
+				}
+			}
+			if !page.IsTruncated || page.NextKeyMarker == keyMarker && page.NextUploadIDMarker == idMarker {
+				return
+			}
+			keyMarker, idMarker = page.NextKeyMarker, page.NextUploadIDMarker
+		}
+	}
+}
+
+// AbortUpload implements [Store].
+func (s *S3) AbortUpload(ctx context.Context, u Upload) error {
+	err := s.core.AbortMultipartUpload(ctx, s.bucket, s.prefix+u.Key, u.ID)
+	if err = s.fail(ctx, "abort upload of", u.Key, err); errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
