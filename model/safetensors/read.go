@@ -1,0 +1,228 @@
+package safetensors
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"unicode/utf8"
+)
+
+// File is a decoded file: its tensors sorted by name.
+type File struct {
+	Tensors  []Tensor
+	Metadata map[string]string
+}
+
+// Get finds a tensor by name.
+func (f *File) Get(name string) (Tensor, bool) {
+	i, ok := slices.BinarySearchFunc(f.Tensors, name, func(t Tensor, name string) int { return cmp.Compare(t.Name, name) })
+	if !ok {
+		return Tensor{}, false
+	}
+	return f.Tensors[i], true
+}
+
+// Decode reads a whole file from memory. The tensors' data point into b.
+// Whatever is wrong with the contents is an ErrFormat or ErrDType that names
+// the tensor.
+func Decode(b []byte) (*File, error) {
+	r, err := NewReader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Metadata: r.Metadata, Tensors: make([]Tensor, len(r.infos))}
+	for i, in := range r.infos {
+		lo, hi := r.base+in.lo, r.base+in.hi
+		f.Tensors[i] = Tensor{Name: in.Name, DType: in.DType, Shape: in.Shape, Data: b[lo:hi:hi]}
+	}
+	return f, nil
+}
+
+// Info is what a header says of a tensor.
+type Info struct {
+	Name   string
+	DType  DType
+	Shape  []int
+	lo, hi int64 // bytes from the end of the header
+}
+
+// Reader gives tensors one at a time, so that a file larger than memory can be
+// read. Its methods may be called concurrently if the source's may.
+type Reader struct {
+	// Metadata is the header's free text, nil if there is none.
+	Metadata map[string]string
+
+	src   io.ReaderAt
+	base  int64
+	infos []Info // by name
+}
+
+// NewReader reads and checks the header of a file of size bytes.
+func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
+	var prefix [8]byte
+	if size < 8 {
+		return nil, fmt.Errorf("read safetensors: %w: %d bytes, the header's length alone has 8", ErrFormat, size)
+	}
+	if _, err := src.ReadAt(prefix[:], 0); err != nil {
+		return nil, fmt.Errorf("read safetensors header: %w", err)
+	}
+	n := binary.LittleEndian.Uint64(prefix[:])
+	if n > MaxHeader {
+		return nil, fmt.Errorf("read safetensors: %w: header of %d bytes, at most %d are read", ErrFormat, n, MaxHeader)
+	}
+	if int64(n) > size-8 {
+		return nil, fmt.Errorf("read safetensors: %w: header of %d bytes in a file of %d", ErrFormat, n, size)
+	}
+	raw := make([]byte, n)
+	if _, err := src.ReadAt(raw, 8); err != nil && (err != io.EOF || n == 0) {
+		return nil, fmt.Errorf("read safetensors header: %w", err)
+	}
+	r := &Reader{src: src, base: 8 + int64(n)}
+	if err := r.parse(raw, size-r.base); err != nil {
+		return nil, fmt.Errorf("read safetensors: %w", err)
+	}
+	return r, nil
+}
+
+// Tensors lists what the file holds, sorted by name.
+func (r *Reader) Tensors() []Info { return slices.Clone(r.infos) }
+
+// Read reads one tensor.
+func (r *Reader) Read(name string) (Tensor, error) {
+	i, ok := slices.BinarySearchFunc(r.infos, name, func(in Info, name string) int { return cmp.Compare(in.Name, name) })
+	if !ok {
+		return Tensor{}, fmt.Errorf("read tensor %q: %w: not in the file", name, ErrFormat)
+	}
+	in := r.infos[i]
+	data := make([]byte, in.hi-in.lo)
+	if len(data) > 0 {
+		if n, err := r.src.ReadAt(data, r.base+in.lo); n < len(data) {
+			return Tensor{}, fmt.Errorf("read tensor %q: %w", name, err)
+		}
+	}
+	return Tensor{Name: in.Name, DType: in.DType, Shape: in.Shape, Data: data}, nil
+}
+
+// OpenFile opens a file for reading tensors one at a time; close releases it.
+func OpenFile(path string) (r *Reader, close func() error, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open safetensors: %w", err)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, nil, fmt.Errorf("open safetensors: %w", err)
+	}
+	if r, err = NewReader(f, st.Size()); err != nil {
+		f.Close()
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, f.Close, nil
+}
+
+// parse fills the reader from the header's JSON; data is the bytes after it.
+func (r *Reader) parse(raw []byte, data int64) error {
+	if !utf8.Valid(raw) {
+		return fmt.Errorf("%w: header is not UTF-8", ErrFormat)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	// Token by token, because a map would hide duplicate names.
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return fmt.Errorf("%w: header is not a JSON object", ErrFormat)
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return fmt.Errorf("%w: header: %v", ErrFormat, err)
+		}
+		name := t.(string) // an object's keys are strings, or Token fails
+		if seen[name] {
+			return fmt.Errorf("%w: tensor %q twice", ErrFormat, name)
+		}
+		seen[name] = true
+		if name == metadataKey {
+			if err := d.Decode(&r.Metadata); err != nil {
+				return fmt.Errorf("%w: metadata: %v", ErrFormat, err)
+			}
+			continue
+		}
+		var e struct {
+			DType   *DType  `json:"dtype"`
+			Shape   []int64 `json:"shape"`
+			Offsets []int64 `json:"data_offsets"`
+		}
+		if err := d.Decode(&e); err != nil {
+			return fmt.Errorf("%w: tensor %q: %v", ErrFormat, name, err)
+		}
+		if e.DType == nil || e.Shape == nil || len(e.Offsets) != 2 {
+			return fmt.Errorf("%w: tensor %q needs dtype, shape and two data_offsets", ErrFormat, name)
+		}
+		in, err := check(name, *e.DType, e.Shape, e.Offsets[0], e.Offsets[1], data)
+		if err != nil {
+			return err
+		}
+		r.infos = append(r.infos, in)
+	}
+	if _, err := d.Token(); err != nil {
+		return fmt.Errorf("%w: header: %v", ErrFormat, err)
+	}
+	if rest := bytes.Trim(raw[d.InputOffset():], " "); len(rest) > 0 {
+		return fmt.Errorf("%w: %d bytes after the header's JSON", ErrFormat, len(rest))
+	}
+	return r.checkLayout(data)
+}
+
+func check(name string, dtype DType, shape []int64, lo, hi, data int64) (Info, error) {
+	size := dtype.Size()
+	if size == 0 {
+		return Info{}, fmt.Errorf("%w: tensor %q has %q", ErrDType, name, dtype)
+	}
+	dims := make([]int, len(shape))
+	for i, d := range shape {
+		if d < 0 || d > math.MaxInt {
+			return Info{}, fmt.Errorf("%w: tensor %q has shape %v", ErrFormat, name, shape)
+		}
+		dims[i] = int(d)
+	}
+	n, err := Elements(dims)
+	if err != nil {
+		return Info{}, fmt.Errorf("tensor %q: %w", name, err)
+	}
+	if lo < 0 || hi < lo || hi > data {
+		return Info{}, fmt.Errorf("%w: tensor %q at [%d, %d) of %d data bytes", ErrFormat, name, lo, hi, data)
+	}
+	if int64(n) != (hi-lo)/int64(size) || (hi-lo)%int64(size) != 0 {
+		return Info{}, fmt.Errorf("%w: tensor %q of shape %v and dtype %s has %d bytes", ErrFormat, name, shape, dtype, hi-lo)
+	}
+	return Info{Name: name, DType: dtype, Shape: dims, lo: lo, hi: hi}, nil
+}
+
+// checkLayout makes sure the tensors tile the data: no overlap, no hole, no rest.
+func (r *Reader) checkLayout(data int64) error {
+	slices.SortFunc(r.infos, func(a, b Info) int {
+		return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi), cmp.Compare(a.Name, b.Name))
+	})
+	var at int64
+	for _, in := range r.infos {
+		if in.lo < at {
+			return fmt.Errorf("%w: tensor %q overlaps the one before it", ErrFormat, in.Name)
+		}
+		if in.lo > at {
+			return fmt.Errorf("%w: %d bytes before tensor %q belong to none", ErrFormat, in.lo-at, in.Name)
+		}
+		at = in.hi
+	}
+	if at != data {
+		return fmt.Errorf("%w: %d bytes after the last tensor belong to none", ErrFormat, data-at)
+	}
+	slices.SortFunc(r.infos, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
+	return nil
+}

@@ -1,0 +1,108 @@
+// Package safetensors reads and writes the safetensors format: named dense
+// tensors, little endian, behind a JSON header.
+//
+// The reader is strict. A file comes from a download or a bucket, so nothing in
+// its header is believed before it is checked: sizes, offsets, shapes and names
+// must agree with each other and with the bytes that are there, and every error
+// names the tensor. The writer is deterministic: the same tensors give the same
+// bytes, whatever order they come in.
+package safetensors
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// MaxHeader is the largest header read or written, 100 MB, as in the reference
+// implementation.
+const MaxHeader = 100_000_000
+
+var (
+	// ErrFormat is the kind of every error about a file's contents.
+	ErrFormat = errors.New("invalid safetensors")
+	// ErrDType is the kind of errors about a dtype that is not supported, or
+	// not the one asked for.
+	ErrDType = errors.New("unsupported tensor dtype")
+)
+
+// DType is a tensor's element type, as the header spells it.
+type DType string
+
+// The supported element types.
+const (
+	Float32  DType = "F32"
+	BFloat16 DType = "BF16"
+	Float16  DType = "F16"
+	Int32    DType = "I32"
+	Int64    DType = "I64"
+	Uint32   DType = "U32"
+	Uint8    DType = "U8"
+)
+
+// Size is the bytes of an element, 0 for a type that is not supported.
+func (d DType) Size() int {
+	switch d {
+	case Float32, Int32, Uint32:
+		return 4
+	case BFloat16, Float16:
+		return 2
+	case Int64:
+		return 8
+	case Uint8:
+		return 1
+	}
+	return 0
+}
+
+// Tensor is one named tensor. Data holds its elements row by row, little
+// endian; its length is always DType.Size() times the product of Shape.
+type Tensor struct {
+	Name  string
+	DType DType
+	Shape []int
+	Data  []byte
+}
+
+// Elements is the number of elements the shape has: 1 for a scalar. It returns
+// an error for a negative dimension or a product that overflows.
+func Elements(shape []int) (int, error) {
+	n := 1
+	for _, d := range shape {
+		if d < 0 {
+			return 0, fmt.Errorf("%w: negative dimension in shape %v", ErrFormat, shape)
+		}
+		if d == 0 {
+			n = 0
+			continue
+		}
+		if n > math.MaxInt/d {
+			return 0, fmt.Errorf("%w: shape %v overflows", ErrFormat, shape)
+		}
+		n *= d
+	}
+	return n, nil
+}
+
+// check says whether a tensor can be written.
+func (t Tensor) check() error {
+	if t.Name == metadataKey {
+		return fmt.Errorf("%w: tensor name %q is reserved", ErrFormat, t.Name)
+	}
+	if strings.ToValidUTF8(t.Name, "") != t.Name {
+		return fmt.Errorf("%w: tensor name %q is not UTF-8", ErrFormat, t.Name)
+	}
+	size := t.DType.Size()
+	if size == 0 {
+		return fmt.Errorf("%w: tensor %q has %q", ErrDType, t.Name, t.DType)
+	}
+	n, err := Elements(t.Shape)
+	if err != nil {
+		return fmt.Errorf("tensor %q: %w", t.Name, err)
+	}
+	if n > math.MaxInt/size || n*size != len(t.Data) {
+		return fmt.Errorf("%w: tensor %q of shape %v and dtype %s has %d bytes", ErrFormat, t.Name, t.Shape, t.DType, len(t.Data))
+	}
+	return nil
+}

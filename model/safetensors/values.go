@@ -1,0 +1,114 @@
+package safetensors
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// F32 makes a float32 tensor. It panics when the shape does not have len(v)
+// elements: that is a mistake of the program, not of its input.
+func F32(name string, shape []int, v []float32) Tensor {
+	mustFit(name, shape, len(v))
+	data := make([]byte, 4*len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(x))
+	}
+	return Tensor{Name: name, DType: Float32, Shape: shape, Data: data}
+}
+
+// I32 makes an int32 tensor; it panics like F32.
+func I32(name string, shape []int, v []int32) Tensor {
+	mustFit(name, shape, len(v))
+	data := make([]byte, 4*len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint32(data[4*i:], uint32(x))
+	}
+	return Tensor{Name: name, DType: Int32, Shape: shape, Data: data}
+}
+
+// I64 makes an int64 tensor; it panics like F32.
+func I64(name string, shape []int, v []int64) Tensor {
+	mustFit(name, shape, len(v))
+	data := make([]byte, 8*len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint64(data[8*i:], uint64(x))
+	}
+	return Tensor{Name: name, DType: Int64, Shape: shape, Data: data}
+}
+
+func mustFit(name string, shape []int, n int) {
+	if want, err := Elements(shape); err != nil || want != n {
+		panic(fmt.Sprintf("tensor %q: shape %v for %d values", name, shape, n))
+	}
+}
+
+// Float32s decodes an F32, BF16 or F16 tensor; the two half types widen
+// exactly. Any other dtype is an ErrDType.
+func (t Tensor) Float32s() ([]float32, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	out := make([]float32, len(t.Data)/t.DType.Size())
+	switch t.DType {
+	case Float32:
+		for i := range out {
+			out[i] = math.Float32frombits(binary.LittleEndian.Uint32(t.Data[4*i:]))
+		}
+	case BFloat16:
+		for i := range out {
+			out[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(t.Data[2*i:])) << 16)
+		}
+	case Float16:
+		for i := range out {
+			out[i] = half(binary.LittleEndian.Uint16(t.Data[2*i:]))
+		}
+	default:
+		return nil, fmt.Errorf("%w: tensor %q is %s, not a float type", ErrDType, t.Name, t.DType)
+	}
+	return out, nil
+}
+
+// half widens an IEEE 754 binary16 value.
+func half(h uint16) float32 {
+	sign := uint32(h>>15) << 31
+	exp := uint32(h>>10) & 0x1f
+	frac := uint32(h) & 0x3ff
+	switch exp {
+	case 0: // zero or subnormal: frac · 2^-24 is exact in float32
+		return math.Float32frombits(sign | math.Float32bits(float32(frac)*(1.0/(1<<24))))
+	case 0x1f:
+		return math.Float32frombits(sign | 0xff<<23 | frac<<13)
+	}
+	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
+}
+
+// Int32s decodes an I32 tensor. Any other dtype is an ErrDType.
+func (t Tensor) Int32s() ([]int32, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	if t.DType != Int32 {
+		return nil, fmt.Errorf("%w: tensor %q is %s, not I32", ErrDType, t.Name, t.DType)
+	}
+	out := make([]int32, len(t.Data)/4)
+	for i := range out {
+		out[i] = int32(binary.LittleEndian.Uint32(t.Data[4*i:]))
+	}
+	return out, nil
+}
+
+// Int64s decodes an I64 tensor. Any other dtype is an ErrDType.
+func (t Tensor) Int64s() ([]int64, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	if t.DType != Int64 {
+		return nil, fmt.Errorf("%w: tensor %q is %s, not I64", ErrDType, t.Name, t.DType)
+	}
+	out := make([]int64, len(t.Data)/8)
+	for i := range out {
+		out[i] = int64(binary.LittleEndian.Uint64(t.Data[8*i:]))
+	}
+	return out, nil
+}
