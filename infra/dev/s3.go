@@ -1,0 +1,112 @@
+package dev
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+// S3 is how to reach the stack's bucket: plain HTTP, path style.
+type S3 struct {
+	Endpoint  string // host:port
+	Region    string
+	Bucket    string
+	AccessKey string
+	SecretKey string
+	// CredentialsFile holds both keys in the form that AWS tools read
+	// (AWS_SHARED_CREDENTIALS_FILE), mode 0600.
+	CredentialsFile string
+}
+
+const credentialsFile = "credentials"
+
+// loadCredentials returns the S3 server's root keys, made up once a folder.
+func loadCredentials(dir string) (access, secret string, err error) {
+	path := filepath.Join(dir, credentialsFile)
+	read := func() (string, string, error) {
+		value, err := credentials.NewFileAWSCredentials(path, "default").GetWithContext(nil)
+		if err != nil {
+			return "", "", fmt.Errorf("read the S3 server's credentials %s: %w", path, err)
+		}
+		if value.AccessKeyID == "" || value.SecretAccessKey == "" {
+			return "", "", fmt.Errorf("the S3 server's credentials %s lack a key: remove the file for new ones", path)
+		}
+		return value.AccessKeyID, value.SecretAccessKey, nil
+	}
+	if _, err := os.Stat(path); err == nil {
+		return read()
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return "", "", fmt.Errorf("look for the S3 server's credentials: %w", err)
+	}
+	content := fmt.Sprintf("# Of the S3 server of the dev stack: made up here, good for nothing else.\n"+
+		"[default]\naws_access_key_id = reprise%s\naws_secret_access_key = %s\n", rand.Text()[:10], rand.Text()+rand.Text())
+	if err := writeFile(path, []byte(content), 0o600); err != nil {
+		return "", "", fmt.Errorf("write the S3 server's credentials: %w", err)
+	}
+	return read()
+}
+
+// writeFile writes a file that is there whole or not at all.
+func writeFile(path string, content []byte, mode os.FileMode) error {
+	partial := path + ".partial"
+	if err := os.WriteFile(partial, content, mode); err != nil {
+		return err
+	}
+	return os.Rename(partial, path)
+}
+
+func versityChild(program, dir string, port int, access, secret string) (*child, error) {
+	root := filepath.Join(dir, "s3")
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return nil, fmt.Errorf("make the S3 server's folder: %w", err)
+	}
+	// Keep-alive is off by default, which costs a connection a request.
+	arguments := []string{"--port", address(port), "--region", Region, "--quiet", "--keep-alive", "posix"}
+	if !extendedAttributes(root) {
+		sidecar := filepath.Join(dir, "s3-metadata")
+		if err := os.MkdirAll(sidecar, 0o700); err != nil {
+			return nil, fmt.Errorf("make the S3 server's metadata folder: %w", err)
+		}
+		arguments = append(arguments, "--sidecar", sidecar)
+	}
+	return &child{
+		name: "the S3 server", path: program, arguments: append(arguments, root),
+		// By environment: arguments are for all to see.
+		environment: append(os.Environ(), "ROOT_ACCESS_KEY_ID="+access, "ROOT_SECRET_ACCESS_KEY="+secret),
+		log:         filepath.Join(dir, "s3.log"),
+	}, nil
+}
+
+// extendedAttributes says whether the file system keeps them; versitygw puts
+// an object's metadata there, or else into files beside.
+func extendedAttributes(folder string) bool {
+	return syscall.Setxattr(folder, "user.reprise", []byte("1"), 0) == nil
+}
+
+// awaitS3 returns when the server answers with the credentials and the bucket is there.
+func awaitS3(ctx context.Context, c *child, s3 S3) error {
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	client, err := minio.New(s3.Endpoint, &minio.Options{
+		Creds:  credentials.NewStaticV4(s3.AccessKey, s3.SecretKey, ""),
+		Region: s3.Region, BucketLookup: minio.BucketLookupPath, Transport: transport, MaxRetries: 1,
+	})
+	if err != nil {
+		return fmt.Errorf("make a client of the S3 server: %w", err)
+	}
+	return await(ctx, c, func(ctx context.Context) error {
+		there, err := client.BucketExists(ctx, s3.Bucket)
+		if err != nil || there {
+			return err
+		}
+		return client.MakeBucket(ctx, s3.Bucket, minio.MakeBucketOptions{Region: s3.Region})
+	})
+}

@@ -1,0 +1,146 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// dynamicConfig makes the dev server quick: out of the box its single shard
+// takes 20 transfer tasks a second, and an activity costs 84 ms; with these it
+// costs 8 (design.md §5).
+var dynamicConfig = []string{
+	"history.transferProcessorMaxPollRPS=2000",
+	"history.timerProcessorMaxPollRPS=2000",
+	"history.visibilityProcessorMaxPollRPS=2000",
+	"system.enableActivityEagerExecution=true",
+	"matching.numTaskqueueReadPartitions=1",
+	"matching.numTaskqueueWritePartitions=1",
+}
+
+func temporalChild(program, dir string, port, ui int) *child {
+	arguments := []string{
+		"server", "start-dev",
+		"--ip", host, "--port", strconv.Itoa(port), "--ui-port", strconv.Itoa(ui),
+		"--db-filename", filepath.Join(dir, databaseFile),
+		"--sqlite-pragma", "journal_mode=WAL",
+		"--log-level", "warn",
+	}
+	for _, value := range dynamicConfig {
+		arguments = append(arguments, "--dynamic-config-value", value)
+	}
+	for _, attribute := range SearchAttributes {
+		arguments = append(arguments, "--search-attribute", attribute.Name+"="+attribute.Type.String())
+	}
+	return &child{
+		name: "the Temporal server", path: program, arguments: arguments, environment: os.Environ(),
+		log: filepath.Join(dir, "temporal.log"),
+	}
+}
+
+const (
+	databaseFile = "temporal.db"
+	// databaseMark stands beside a database whose server was up once.
+	databaseMark = "temporal.db.whole"
+)
+
+// prepareDatabase sets a half-made database aside: the server makes the file
+// and then its tables, and one that was killed in between never starts again.
+// Such a file has never held a workflow.
+func prepareDatabase(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, databaseMark)); err == nil {
+		return nil
+	}
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		path := filepath.Join(dir, databaseFile) + suffix
+		if err := os.Rename(path, path+".incomplete"); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("set a half-made Temporal database aside: %w", err)
+		}
+	}
+	return nil
+}
+
+func markDatabase(dir string) error {
+	if err := os.WriteFile(filepath.Join(dir, databaseMark), nil, 0o600); err != nil {
+		return fmt.Errorf("mark the Temporal database as whole: %w", err)
+	}
+	return nil
+}
+
+// awaitTemporal returns when the server serves our namespace with our search
+// attributes, and its Web UI listens.
+func awaitTemporal(ctx context.Context, c *child, port, ui int) error {
+	connection, err := grpc.NewClient("passthrough:///"+address(port), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return fmt.Errorf("make a client of the Temporal server: %w", err)
+	}
+	defer connection.Close()
+	health := grpc_health_v1.NewHealthClient(connection)
+	service := workflowservice.NewWorkflowServiceClient(connection)
+	operator := operatorservice.NewOperatorServiceClient(connection)
+
+	var missing []SearchAttribute
+	err = await(ctx, c, func(ctx context.Context) error {
+		// Reconnect at once: gRPC's own backoff would wait a second.
+		connection.ResetConnectBackoff()
+		answer, err := health.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: workflowservice.WorkflowService_ServiceDesc.ServiceName})
+		if err != nil {
+			return err
+		}
+		if answer.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+			return fmt.Errorf("its health is %s", answer.GetStatus())
+		}
+		if _, err := service.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: Namespace}); err != nil {
+			return err
+		}
+		if missing, err = MissingSearchAttributes(ctx, operator, Namespace); err != nil {
+			return err
+		}
+		listening, err := (&net.Dialer{}).DialContext(ctx, "tcp4", address(ui))
+		if err != nil {
+			return err
+		}
+		return listening.Close()
+	})
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	// A database of an earlier version lacks what has been added since.
+	return RegisterSearchAttributes(ctx, operator, Namespace, missing)
+}
+
+// startTimeout bounds a server's start; it takes less than a second on an idle machine.
+const startTimeout = 60 * time.Second
+
+// await tries until it succeeds, the process ends, or time is up.
+func await(ctx context.Context, c *child, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		attempt, done := context.WithTimeout(ctx, 2*time.Second)
+		err := try(attempt)
+		done()
+		if c.gone() {
+			return c.failure()
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s did not come up: %w (last: %w); the end of %s: %s", c.name, ctx.Err(), err, c.log, c.logTail())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

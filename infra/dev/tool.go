@@ -1,0 +1,71 @@
+package dev
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Environment variables that name another program instead of the one that
+// `make tools` built.
+const (
+	EnvTemporal = "REPRISE_TEMPORAL"
+	EnvVersity  = "REPRISE_VERSITYGW"
+)
+
+// ErrNoTool: a server's program is not built, or not where it was said to be.
+var ErrNoTool = errors.New("no such tool")
+
+// TemporalCLI returns the absolute path of the temporal program: the one that
+// $REPRISE_TEMPORAL names, else bin/temporal in the working directory or
+// above, else the one beside this program. The error is an ErrNoTool.
+func TemporalCLI() (string, error) { return findTool("temporal", "", EnvTemporal) }
+
+func findTool(name, given, variable string) (string, error) {
+	if given == "" {
+		given = os.Getenv(variable)
+	}
+	if given != "" {
+		path, err := filepath.Abs(given)
+		if err != nil {
+			return "", fmt.Errorf("resolve %s: %w", given, err)
+		}
+		if err := executable(path); err != nil {
+			return "", fmt.Errorf("%w: %s: %w", ErrNoTool, name, err)
+		}
+		return path, nil
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", name, err)
+	}
+	for {
+		if path := filepath.Join(folder, "bin", name); executable(path) == nil {
+			return path, nil
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			break
+		}
+		folder = parent
+	}
+	if program, err := os.Executable(); err == nil {
+		if path := filepath.Join(filepath.Dir(program), name); executable(path) == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%w: bin/%s is neither in this folder or above, nor beside the program: run `make tools`, or set %s to its path",
+		ErrNoTool, name, variable)
+}
+
+func executable(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		return fmt.Errorf("%s is not an executable file", path)
+	}
+	return nil
+}
