@@ -63,7 +63,8 @@ func (a *artifactReader) Read(p []byte) (int, error) {
 			return 0, a.err
 		case err == nil:
 			return n, nil
-		case errors.Is(err, io.EOF) && a.read == a.ref.Size:
+		case a.read == a.ref.Size:
+			// All is there, however the connection ended: the digest tells.
 			a.err = a.finish()
 		default:
 			a.err = a.resume(err)
