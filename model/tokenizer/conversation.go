@@ -1,0 +1,203 @@
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// part is a stretch of a rendered conversation: the template's own words, or a message's content.
+type part struct {
+	text string
+	own  bool // the template's: special tokens in it count
+}
+
+// Template renders a conversation and encodes the text, as transformers'
+// apply_chat_template does: special tokens count wherever they stand, in
+// contents too. For conversations with text from outside use EncodeChat.
+func (t *Tokenizer) Template(messages []Message, addGenerationPrompt bool) (text string, ids []int32, err error) {
+	if t.template == nil {
+		return "", nil, ErrNoTemplate
+	}
+	if text, err = t.template.render(messages, addGenerationPrompt); err != nil {
+		return "", nil, err
+	}
+	return text, t.encodeSpecial([]int32{}, text), nil
+}
+
+// EncodeChat gives the ids of a rendered conversation in which only the
+// template's own special tokens are special tokens; a content that spells one
+// stays text. Where no content does, the ids are those of Template.
+//
+// The conversation is rendered twice, with its contents and with placeholders
+// for them, which shows which text is the template's own. Between two of its
+// special tokens the template's text and the contents are encoded as one piece.
+// A template that rewrites contents (beyond trimming white space) cannot be
+// taken apart so: such a conversation is encoded as a whole if no content spells
+// an added token and both renderings have the same special tokens, and refused
+// (ErrRewritten) otherwise.
+func (t *Tokenizer) EncodeChat(messages []Message, addGenerationPrompt bool) ([]int32, error) {
+	if t.template == nil {
+		return nil, ErrNoTemplate
+	}
+	text, err := t.template.render(messages, addGenerationPrompt)
+	if err != nil {
+		return nil, err
+	}
+	contents := make([]string, len(messages))
+	for i, m := range messages {
+		contents[i] = m.Content
+	}
+	masked, marks := mask(messages)
+	pattern, err := t.template.render(masked, addGenerationPrompt)
+	if err != nil {
+		return nil, err
+	}
+	if parts, ok := fill(pattern, marks, contents); ok && joined(parts) == text {
+		return t.encodeParts(parts), nil
+	}
+	trimmed := make([]string, len(contents))
+	for i, c := range contents {
+		trimmed[i] = strings.TrimSpace(c)
+	}
+	if parts, ok := fill(pattern, marks, trimmed); ok && joined(parts) == text {
+		return t.encodeParts(parts), nil
+	}
+	for i, c := range contents {
+		if len(t.specials(c)) > 0 {
+			return nil, fmt.Errorf("%w, and message %d spells a special token", ErrRewritten, i)
+		}
+	}
+	if !slices.Equal(t.specials(text), t.specials(pattern)) {
+		return nil, fmt.Errorf("%w: their contents change its special tokens", ErrRewritten)
+	}
+	return t.encodeSpecial([]int32{}, text), nil
+}
+
+// Continuation gives the ids that follow an assistant's closed message: from
+// what the template writes after the closing token, through the user's message
+// (plain text), to the prompt of the next assistant's message. With EncodeChat
+// for the beginning, no id of an earlier turn is ever made again.
+func (t *Tokenizer) Continuation(user string) ([]int32, error) {
+	if t.template == nil {
+		return nil, ErrNoTemplate
+	}
+	if t.closing < 0 {
+		return nil, fmt.Errorf("%w: it does not close an assistant's message with a special token", ErrTemplate)
+	}
+	return t.encodeParts([]part{{t.tail[0], true}, {user, false}, {t.tail[1], true}}), nil
+}
+
+// Closing is the special token with which the chat template closes an
+// assistant's message ("<|im_end|>"); an error where it has none.
+func (t *Tokenizer) Closing() (int32, error) {
+	if t.closing < 0 {
+		return 0, errors.New("the chat template does not close an assistant's message with a special token")
+	}
+	return t.closing, nil
+}
+
+// learnTail renders a probe to see how the template closes an assistant's
+// message and goes on. A template that refuses the probe has no continuation.
+func (t *Tokenizer) learnTail() {
+	masked, marks := mask([]Message{{Role: "user"}, {Role: "assistant"}, {Role: "user"}})
+	text, err := t.template.render(masked, true)
+	if err != nil {
+		return
+	}
+	_, text, ok := strings.Cut(text, marks[1])
+	if !ok {
+		return
+	}
+	between, after, ok := strings.Cut(text, marks[2])
+	if !ok {
+		return
+	}
+	for _, a := range slices.Concat(t.added, t.addedNormalized) {
+		if rest, ok := strings.CutPrefix(between, a.content); ok && (t.closing < 0 || len(rest) < len(t.tail[0])) {
+			t.closing, t.tail = a.id, [2]string{rest, after}
+		}
+	}
+}
+
+// mask replaces the contents by placeholders that occur in none of them.
+func mask(messages []Message) (masked []Message, marks []string) {
+	for salt := 0; ; salt++ {
+		masked, marks = make([]Message, len(messages)), make([]string, len(messages))
+		free := true
+		for i, m := range messages {
+			// Private-use runes: no template trims, splits or compares them.
+			marks[i] = "\ue000" + strconv.Itoa(salt) + "\ue001" + strconv.Itoa(i) + "\ue002"
+			masked[i] = Message{Role: m.Role, Content: marks[i]}
+			free = free && !strings.Contains(m.Content, "\ue000"+strconv.Itoa(salt)+"\ue001")
+		}
+		if free {
+			return masked, marks
+		}
+	}
+}
+
+// fill puts the contents where their placeholders stand, in their order; false
+// if a placeholder is missing, repeated or out of order.
+func fill(pattern string, marks, contents []string) ([]part, bool) {
+	var parts []part
+	for i, mark := range marks {
+		if strings.Count(pattern, mark) != 1 {
+			return nil, false
+		}
+		before, after, _ := strings.Cut(pattern, mark)
+		parts = append(parts, part{before, true}, part{contents[i], false})
+		pattern = after
+	}
+	return append(parts, part{pattern, true}), true
+}
+
+func joined(parts []part) string {
+	var s strings.Builder
+	for _, p := range parts {
+		s.WriteString(p.text)
+	}
+	return s.String()
+}
+
+// encodeParts encodes a conversation with special tokens only in the template's own parts.
+func (t *Tokenizer) encodeParts(parts []part) []int32 {
+	ids := []int32{}
+	var plain strings.Builder
+	flush := func() {
+		ids = t.encodePlain(ids, plain.String())
+		plain.Reset()
+	}
+	special := slices.Concat(t.added, t.addedNormalized)
+	for _, p := range parts {
+		if !p.own {
+			plain.WriteString(p.text)
+			continue
+		}
+		cut(p.text, special, func(id int32, piece string) {
+			if id < 0 {
+				plain.WriteString(piece)
+				return
+			}
+			flush()
+			ids = append(ids, id)
+		})
+	}
+	flush()
+	return ids
+}
+
+// specials lists the added tokens in text.
+func (t *Tokenizer) specials(text string) []int32 {
+	var ids []int32
+	for _, list := range [][]addedToken{t.added, t.addedNormalized} {
+		cut(text, list, func(id int32, _ string) {
+			if id >= 0 {
+				ids = append(ids, id)
+			}
+		})
+	}
+	return ids
+}

@@ -1,0 +1,88 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// readFolder reads what Load needs, and golden.json, from a folder.
+func readFolder(t testing.TB, folder string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for _, name := range append([]string{"golden.json"}, FileNames...) {
+		content, err := os.ReadFile(filepath.Join(folder, name))
+		if os.IsNotExist(err) {
+			continue
+		}
+		require.NoError(t, err)
+		files[name] = content
+	}
+	return files
+}
+
+func load(t testing.TB, folder string) *Tokenizer {
+	t.Helper()
+	tok, err := Load(readFolder(t, folder))
+	require.NoError(t, err)
+	return tok
+}
+
+type golden struct {
+	Encode []struct {
+		Text    string
+		IDs     []int32
+		Decoded string
+	}
+	Decode []struct {
+		IDs  []int32
+		Text string
+	}
+	Chat *struct {
+		Messages []Message
+		Text     string
+		IDs      []int32
+	}
+}
+
+// The goldens are what Hugging Face's tokenizers and transformers give:
+// qwen2-tiny is a model folder; the others are tokenizers with merges of white
+// space, trained to stress the pre-tokenizer.
+func TestGoldens(t *testing.T) {
+	folders := map[string]string{}
+	for _, name := range []string{"qwen2-tiny", "spaces", "gpt2", "llama3"} {
+		folders[name] = filepath.Join("testdata", name)
+	}
+	if root := os.Getenv("REPRISE_GOLDENS"); root != "" {
+		folders["REPRISE_GOLDENS"] = filepath.Join(root, "qwen2-tiny")
+	}
+	for name, folder := range folders {
+		t.Run(name, func(t *testing.T) {
+			var want golden
+			require.NoError(t, json.Unmarshal(readFolder(t, folder)["golden.json"], &want))
+			require.NotEmpty(t, want.Encode)
+			tok := load(t, folder)
+			for _, e := range want.Encode {
+				ids := tok.Encode(e.Text)
+				require.Equal(t, append([]int32{}, e.IDs...), append([]int32{}, ids...), "%q", e.Text)
+				require.Equal(t, e.Decoded, tok.Decode(ids), "%q", e.Text)
+			}
+			for _, d := range want.Decode {
+				require.Equal(t, d.Text, tok.Decode(d.IDs), "%v", d.IDs)
+			}
+			if want.Chat == nil {
+				return
+			}
+			text, ids, err := tok.Template(want.Chat.Messages, true)
+			require.NoError(t, err)
+			require.Equal(t, want.Chat.Text, text)
+			require.Equal(t, want.Chat.IDs, ids)
+			ids, err = tok.EncodeChat(want.Chat.Messages, true)
+			require.NoError(t, err)
+			require.Equal(t, want.Chat.IDs, ids)
+		})
+	}
+}

@@ -1,0 +1,326 @@
+// Package tokenizer turns text into the token ids of a model and back: the
+// byte-level BPE tokenizers of the Qwen2 family as tokenizer.json describes
+// them, and their chat templates.
+//
+// Token ids are the truth of a run (design law 5), so this package would rather
+// refuse a file than encode it nearly right. It has its own reader because the
+// pre-tokenizer's regular expression looks ahead: without that, runs of white
+// space are cut differently from Hugging Face's tokenizers.
+//
+// Text that comes from outside (an environment's observation, a question) can
+// never speak as the system: EncodePlain and EncodeChat recognise special
+// tokens only where the chat template itself wrote them.
+//
+// A Tokenizer is read-only after Load and may be used by several goroutines.
+package tokenizer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/reprise-rl/reprise/model/tokenizer/chat"
+)
+
+// Kinds of errors.
+var (
+	// ErrFiles says that a model folder's tokenizer files are missing or unusable.
+	ErrFiles = errors.New("unusable tokenizer files")
+	// ErrVocabulary says that the tokenizer has ids that the model lacks.
+	ErrVocabulary = errors.New("tokenizer does not match the model's vocabulary")
+	// ErrNoTemplate says that the model folder has no chat template.
+	ErrNoTemplate = errors.New("no chat template")
+	// ErrTemplate says that a chat template failed, ran too long or wrote too much.
+	ErrTemplate = errors.New("chat template failed")
+	// ErrRewritten says that a chat template changes the contents of messages, so
+	// that they cannot be told from the template's own text.
+	ErrRewritten = errors.New("chat template rewrites the messages")
+)
+
+// Message is one message of a conversation.
+type Message = chat.Message
+
+// FileNames are the files of a model folder that Load reads; all but
+// tokenizer.json may be absent.
+var FileNames = []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json", "config.json"}
+
+// maxFile bounds each file: the largest tokenizer.json in use is about 20 MiB.
+const maxFile = 64 << 20
+
+// Tokenizer is a model's tokenizer and chat template.
+type Tokenizer struct {
+	bpe             bpe
+	text            []string // by id: the bytes the token stands for
+	known           []bool   // by id: whether there is such a token
+	added           []addedToken
+	addedNormalized []addedToken // looked for after normalization
+	normalForms     []norm.Form
+	patterns        []*pattern
+	before, after   []int32 // what the post-processor puts around a text
+
+	template *template // nil without a chat template
+	eos      []int32
+	// closing is the special token the template puts after an assistant's
+	// content, or -1; tail is what the template writes between an assistant's
+	// content and the next one's, around the user's content.
+	closing int32
+	tail    [2]string
+}
+
+// addedToken is a token that is recognised in text before anything else.
+type addedToken struct {
+	content string
+	id      int32
+}
+
+// Load reads the tokenizer of a model folder from the contents of its files, by
+// name (see FileNames). Errors are of kind ErrFiles.
+func Load(files map[string][]byte) (*Tokenizer, error) {
+	t := &Tokenizer{closing: -1}
+	for _, name := range FileNames {
+		if len(files[name]) > maxFile {
+			return nil, fmt.Errorf("%w: %s has %d bytes, at most %d are read", ErrFiles, name, len(files[name]), maxFile)
+		}
+	}
+	content, ok := files["tokenizer.json"]
+	if !ok {
+		return nil, fmt.Errorf("%w: tokenizer.json is missing", ErrFiles)
+	}
+	if err := t.parse(content); err != nil {
+		return nil, fmt.Errorf("%w: tokenizer.json: %w", ErrFiles, err)
+	}
+	var config struct {
+		ChatTemplate json.RawMessage `json:"chat_template"`
+		BOS          json.RawMessage `json:"bos_token"`
+		EOS          json.RawMessage `json:"eos_token"`
+		Pad          json.RawMessage `json:"pad_token"`
+	}
+	if content, ok := files["tokenizer_config.json"]; ok {
+		if err := json.Unmarshal(content, &config); err != nil {
+			return nil, fmt.Errorf("%w: tokenizer_config.json: %w", ErrFiles, err)
+		}
+	}
+	names := map[string]string{}
+	for key, raw := range map[string]json.RawMessage{"bos_token": config.BOS, "eos_token": config.EOS, "pad_token": config.Pad} {
+		name, err := tokenName(raw)
+		if err != nil {
+			return nil, fmt.Errorf("%w: tokenizer_config.json: %s: %w", ErrFiles, key, err)
+		}
+		names[key] = name
+	}
+	if err := t.loadEOS(files, names["eos_token"]); err != nil {
+		return nil, err
+	}
+	source, err := templateSource(files["chat_template.jinja"], config.ChatTemplate)
+	if err != nil {
+		return nil, fmt.Errorf("%w: tokenizer_config.json: chat_template: %w", ErrFiles, err)
+	}
+	if source == "" {
+		return t, nil
+	}
+	if t.template, err = newTemplate(source, names); err != nil {
+		return nil, fmt.Errorf("%w: chat template: %w", ErrFiles, err)
+	}
+	t.learnTail()
+	return t, nil
+}
+
+// loadEOS finds the ids that end a generation, where transformers finds them:
+// generation_config.json, else config.json, else the tokenizer's eos_token.
+func (t *Tokenizer) loadEOS(files map[string][]byte, eosToken string) error {
+	for _, name := range []string{"generation_config.json", "config.json"} {
+		content, ok := files[name]
+		if !ok {
+			continue
+		}
+		var config struct {
+			EOS json.RawMessage `json:"eos_token_id"`
+		}
+		if err := json.Unmarshal(content, &config); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrFiles, name, err)
+		}
+		ids, err := tokenIDs(config.EOS)
+		if err != nil {
+			return fmt.Errorf("%w: %s: eos_token_id: %w", ErrFiles, name, err)
+		}
+		for _, id := range ids {
+			if id < 0 || int(id) >= len(t.known) || !t.known[id] {
+				return fmt.Errorf("%w: %s: eos_token_id %d is not a token of tokenizer.json", ErrFiles, name, id)
+			}
+		}
+		if len(ids) > 0 {
+			t.eos = ids
+			return nil
+		}
+	}
+	if eosToken == "" {
+		return nil
+	}
+	id, ok := t.addedID(eosToken)
+	if !ok {
+		return fmt.Errorf("%w: tokenizer_config.json: eos_token %q is not an added token of tokenizer.json", ErrFiles, eosToken)
+	}
+	t.eos = []int32{id}
+	return nil
+}
+
+func (t *Tokenizer) addedID(content string) (int32, bool) {
+	for _, list := range [][]addedToken{t.added, t.addedNormalized} {
+		for _, a := range list {
+			if a.content == content {
+				return a.id, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// Encode gives the ids of text as transformers' tokenizer(text) does: special
+// tokens in the text are recognised, and what the post-processor adds is added.
+func (t *Tokenizer) Encode(text string) []int32 {
+	ids := slices.Clone(t.before)
+	ids = t.encodeSpecial(ids, text)
+	return append(ids, t.after...)
+}
+
+// EncodePlain gives the ids of text with special tokens off: "<|im_end|>" is
+// ten characters. Nothing is added.
+func (t *Tokenizer) EncodePlain(text string) []int32 { return t.encodePlain(nil, text) }
+
+// EncodeTag gives the ids of a protocol's own tag ("<think>"): special tokens
+// are recognised, since some models have such a tag as one token, and nothing is added.
+func (t *Tokenizer) EncodeTag(tag string) []int32 { return t.encodeSpecial(nil, tag) }
+
+// encodeSpecial appends text's ids, with added tokens recognised.
+func (t *Tokenizer) encodeSpecial(ids []int32, text string) []int32 {
+	cut(text, t.added, func(id int32, piece string) {
+		if id >= 0 {
+			ids = append(ids, id)
+			return
+		}
+		cut(t.normalize(piece), t.addedNormalized, func(id int32, piece string) {
+			if id >= 0 {
+				ids = append(ids, id)
+				return
+			}
+			ids = t.encodeWords(ids, piece)
+		})
+	})
+	return ids
+}
+
+func (t *Tokenizer) encodePlain(ids []int32, text string) []int32 {
+	return t.encodeWords(ids, t.normalize(text))
+}
+
+func (t *Tokenizer) normalize(text string) string {
+	for _, form := range t.normalForms {
+		text = form.String(text)
+	}
+	return text
+}
+
+// encodeWords splits normalized text by the patterns and merges each word.
+func (t *Tokenizer) encodeWords(ids []int32, text string) []int32 {
+	var level func(patterns []*pattern, piece string)
+	level = func(patterns []*pattern, piece string) {
+		if len(patterns) == 0 {
+			if piece != "" {
+				ids = t.bpe.encode(ids, piece)
+			}
+			return
+		}
+		patterns[0].split(piece, func(word string) { level(patterns[1:], word) })
+	}
+	level(t.patterns, text)
+	return ids
+}
+
+// cut calls yield with the pieces of text in order: added tokens with their id,
+// the leftmost and there the longest first, and what is between them with -1.
+func cut(text string, added []addedToken, yield func(id int32, piece string)) {
+	// next is where each added token occurs next; kept, so that many occurrences
+	// of one do not search the rest of the text for the others again.
+	next := make([]int, len(added))
+	for i := range next {
+		next[i] = -1
+	}
+	for pos := 0; pos < len(text); {
+		best := -1
+		for i, a := range added {
+			if next[i] < pos {
+				found := strings.Index(text[pos:], a.content)
+				if found < 0 {
+					found = len(text)
+				}
+				next[i] = pos + found
+			}
+			if next[i] >= len(text) {
+				continue
+			}
+			if best < 0 || next[i] < next[best] || next[i] == next[best] && len(a.content) > len(added[best].content) {
+				best = i
+			}
+		}
+		if best < 0 {
+			yield(-1, text[pos:])
+			return
+		}
+		if next[best] > pos {
+			yield(-1, text[pos:next[best]])
+		}
+		yield(added[best].id, added[best].content)
+		pos = next[best] + len(added[best].content)
+	}
+}
+
+// Decode gives the text of ids, special tokens included; bytes that are not
+// UTF-8 become U+FFFD. Ids that are no tokens are left out.
+func (t *Tokenizer) Decode(ids []int32) string {
+	var out strings.Builder
+	for _, id := range ids {
+		if id >= 0 && int(id) < len(t.text) {
+			out.WriteString(t.text[id])
+		}
+	}
+	return lossyUTF8(out.String())
+}
+
+// VocabSize is the least vocabulary a model needs for this tokenizer: its
+// highest id plus one.
+func (t *Tokenizer) VocabSize() int { return len(t.known) }
+
+// Legal says for each id of a model with vocab ids whether the tokenizer has
+// it: [vocab]. Ids it lacks must never be sampled. An error of kind
+// ErrVocabulary if the tokenizer has ids that the model lacks.
+func (t *Tokenizer) Legal(vocab int) ([]bool, error) {
+	if len(t.known) > vocab {
+		return nil, fmt.Errorf("%w: its ids go up to %d, the model has %d", ErrVocabulary, len(t.known)-1, vocab)
+	}
+	legal := make([]bool, vocab)
+	copy(legal, t.known)
+	return legal, nil
+}
+
+// EOS gives the ids at which transformers' generate stops: eos_token_id of
+// generation_config.json, else of config.json, else the tokenizer's eos_token.
+func (t *Tokenizer) EOS() []int32 { return slices.Clone(t.eos) }
+
+// EndOfTurn gives the ids that end a sampled turn: first the token with which
+// the chat template closes an assistant's message (where it has one), then EOS.
+func (t *Tokenizer) EndOfTurn() []int32 {
+	var ids []int32
+	if t.closing >= 0 {
+		ids = append(ids, t.closing)
+	}
+	for _, id := range t.eos {
+		if id != t.closing {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

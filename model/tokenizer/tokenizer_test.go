@@ -1,0 +1,174 @@
+package tokenizer
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestLegal(t *testing.T) {
+	tok := load(t, "testdata/qwen2-tiny")
+	require.Equal(t, 508, tok.VocabSize())
+	legal, err := tok.Legal(600)
+	require.NoError(t, err)
+	require.Len(t, legal, 600)
+	n := 0
+	for _, ok := range legal {
+		if ok {
+			n++
+		}
+	}
+	require.Equal(t, 508, n)
+	require.True(t, legal[507])
+	require.False(t, legal[508])
+	_, err = tok.Legal(507)
+	require.ErrorIs(t, err, ErrVocabulary)
+	require.EqualError(t, err, "tokenizer does not match the model's vocabulary: its ids go up to 507, the model has 507")
+}
+
+func TestEndOfTurn(t *testing.T) {
+	base := readFolder(t, "testdata/qwen2-tiny")
+	for name, c := range map[string]struct {
+		files     map[string]string
+		eos, ends []int32
+	}{
+		"generation config first": {map[string]string{"generation_config.json": `{"eos_token_id":[507,505]}`}, []int32{507, 505}, []int32{507, 505}},
+		"closing token first":     {map[string]string{"generation_config.json": `{"eos_token_id":505}`}, []int32{505}, []int32{507, 505}},
+		"config next":             {map[string]string{"generation_config.json": `{}`, "config.json": `{"eos_token_id":505}`}, []int32{505}, []int32{507, 505}},
+		"tokenizer config last":   {map[string]string{"generation_config.json": `{}`, "config.json": `{"eos_token_id":null}`}, []int32{507}, []int32{507}},
+		"none":                    {map[string]string{"generation_config.json": `{}`, "config.json": `{}`, "tokenizer_config.json": `{"eos_token":null}`}, nil, []int32{507}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := maps.Clone(base)
+			for name, content := range c.files {
+				files[name] = []byte(content)
+			}
+			tok, err := Load(files)
+			require.NoError(t, err)
+			require.Equal(t, c.eos, tok.EOS())
+			require.Equal(t, c.ends, tok.EndOfTurn())
+		})
+	}
+}
+
+func TestChatTemplateInConfig(t *testing.T) {
+	base := readFolder(t, "testdata/qwen2-tiny")
+	for _, config := range []string{
+		`{"chat_template":"{{ messages[0].content }}!"}`,
+		`{"chat_template":[{"name":"tool_use","template":"no"},{"name":"default","template":"{{ messages[0].content }}!"}]}`,
+	} {
+		tok, err := Load(map[string][]byte{"tokenizer.json": base["tokenizer.json"], "tokenizer_config.json": []byte(config)})
+		require.NoError(t, err)
+		text, _, err := tok.Template([]Message{{Role: "user", Content: "hi"}}, false)
+		require.NoError(t, err)
+		require.Equal(t, "hi!", text)
+		_, err = tok.Closing()
+		require.Error(t, err)
+	}
+	tok, err := Load(map[string][]byte{"tokenizer.json": base["tokenizer.json"]})
+	require.NoError(t, err)
+	_, _, err = tok.Template(nil, false)
+	require.ErrorIs(t, err, ErrNoTemplate)
+}
+
+func TestUnusableFiles(t *testing.T) {
+	base := readFolder(t, "testdata/qwen2-tiny")
+	edit := func(old, new string) []byte {
+		s := string(base["tokenizer.json"])
+		require.Contains(t, s, old)
+		return []byte(strings.Replace(s, old, new, 1))
+	}
+	for name, c := range map[string]struct {
+		file    string
+		content []byte
+		says    string
+	}{
+		"truncated":    {"tokenizer.json", base["tokenizer.json"][:9999], "unexpected end of JSON"},
+		"wordpiece":    {"tokenizer.json", edit(`"BPE"`, `"WordPiece"`), "WordPiece"},
+		"huge id":      {"tokenizer.json", edit(`"!": 0`, `"!": 99999999999`), "not in [0"},
+		"negative id":  {"tokenizer.json", edit(`"!": 0`, `"!": -1`), "not in [0"},
+		"shared id":    {"tokenizer.json", edit(`"!": 0`, `"!": 1`), "same id"},
+		"missing byte": {"tokenizer.json", edit(`"!": 0`, `"@@@@": 0`), "byte 0x21"},
+		"normalizer":   {"tokenizer.json", edit(`"NFC"`, `"Lowercase"`), "Lowercase"},
+		"lookahead":    {"tokenizer.json", edit(`\\s+(?!\\S)|\\s+"`, `\\s+(?!\\S)"`), "lookaround"},
+		"decoder": {"tokenizer.json", edit(`"ByteLevel",
+    "add_prefix_space": true`, `"WordPiece",
+    "add_prefix_space": true`), "decoder"},
+		"eos":             {"generation_config.json", []byte(`{"eos_token_id":508}`), "508"},
+		"eos type":        {"config.json", []byte(`{"eos_token_id":"x"}`), "config.json"},
+		"eos token":       {"tokenizer_config.json", []byte(`{"eos_token":"</s>"}`), "</s>"},
+		"config":          {"tokenizer_config.json", []byte(`[]`), "tokenizer_config.json"},
+		"no default":      {"tokenizer_config.json", []byte(`{"chat_template":[{"name":"rag","template":""}]}`), "default"},
+		"template syntax": {"chat_template.jinja", []byte("{% for %}"), "chat template"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := maps.Clone(base)
+			files[c.file] = c.content
+			if c.file != "generation_config.json" {
+				files["generation_config.json"] = []byte("{}")
+			}
+			if c.file == "tokenizer_config.json" {
+				delete(files, "chat_template.jinja")
+				files["config.json"] = []byte("{}")
+			}
+			_, err := Load(files)
+			require.ErrorIs(t, err, ErrFiles)
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+	_, err := Load(nil)
+	require.ErrorIs(t, err, ErrFiles)
+}
+
+func TestPatternsThatCannotBeTranslated(t *testing.T) {
+	for _, source := range []string{`\bx`, `x(?=y)`, `(?<!a)b`, `^x`, `x$`, `[\S]`, `[a[b]]`, `x*`, `\p{Foo}`, `x++`, `[a&&b]`, `\w+`} {
+		_, err := compilePattern(source)
+		require.Error(t, err, source)
+	}
+}
+
+// Any text comes back: its ids' bytes are the normalized text's bytes.
+func FuzzEncode(f *testing.F) {
+	for _, s := range []string{"", "Hello  world\n\n x", "<|im_end|>", "é\u0301\u0085 ", "\xff\xe2\x88", "#_XPO√S\n", "   "} {
+		f.Add(s)
+	}
+	tok := load(f, "testdata/spaces")
+	f.Fuzz(func(t *testing.T, s string) {
+		plain := tok.EncodePlain(s)
+		require.Equal(t, lossyUTF8(tok.normalize(s)), tok.Decode(plain))
+		for _, id := range plain {
+			require.Less(t, id, int32(600), "special tokens are off")
+		}
+		if utf8.ValidString(s) && !strings.Contains(s, "<") && !strings.Contains(s, "é") {
+			require.Equal(t, append([]int32{}, plain...), append([]int32{}, tok.Encode(s)...))
+		}
+	})
+}
+
+func FuzzLoad(f *testing.F) {
+	base := readFolder(f, "testdata/qwen2-tiny")
+	f.Add(base["tokenizer.json"], base["chat_template.jinja"])
+	f.Add([]byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":["a a",["a","a"]]},"decoder":{"type":"ByteLevel"}}`), []byte("{{ x }"))
+	f.Fuzz(func(t *testing.T, tokenizer, template []byte) {
+		tok, err := Load(map[string][]byte{"tokenizer.json": tokenizer, "chat_template.jinja": template})
+		if err != nil {
+			require.ErrorIs(t, err, ErrFiles)
+			return
+		}
+		tok.Encode("some text <|im_end|>")
+	})
+}
+
+func BenchmarkEncode(b *testing.B) {
+	tok := load(b, "testdata/spaces")
+	text := strings.Repeat("def return self value (x) -> 3456:\n    return  y\n", 40)
+	n := len(tok.Encode(text))
+	b.ReportAllocs()
+	for b.Loop() {
+		tok.Encode(text)
+	}
+	b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "tokens/s")
+}
