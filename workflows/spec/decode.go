@@ -132,12 +132,14 @@ func (d *decoder) object(n node, o *object) {
 	}
 	for _, m := range n.members {
 		if r := o.rules[m.key]; r != nil {
-			value, problem := r.read(m.value)
-			if problem != nil {
-				if problem.Path == environmentName {
-					problem.Allowed = d.allowed(r)
+			value, problems := r.read(m.value)
+			for _, p := range problems {
+				if p.Path == environmentName {
+					p.Allowed = d.allowed(r)
 				}
-				d.add(r.path, *problem)
+				d.add(r.path, p)
+			}
+			if len(problems) > 0 {
 				continue
 			}
 			d.values[r.path] = value

@@ -87,7 +87,7 @@ func parse(b []byte) (node, Problems, bool) {
 		if errors.As(err, &syntax) {
 			where = " at " + position(b, syntax.Offset)
 		}
-		return fatal(shorten(err.Error())+where, "one JSON object and nothing after it", "")
+		return fatal(err.Error()+where, "one JSON object and nothing after it", "")
 	}
 	p := parser{decoder: json.NewDecoder(bytes.NewReader(b))}
 	p.decoder.UseNumber()
@@ -228,7 +228,7 @@ func canonicalNumber(literal string) string {
 	}
 	f, err := strconv.ParseFloat(literal, 64)
 	if err != nil {
-		return literal // reported by finite, for what is read as a number
+		return literal // reported by unusable, for what is read as a number
 	}
 	return formatNumber(f)
 }

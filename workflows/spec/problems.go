@@ -79,7 +79,8 @@ const (
 
 // nearest is the candidate that word most likely means, and whether there is
 // one: equal but for case, or at most a third of its letters away (at least
-// two). Of equally near ones the first wins.
+// two); else the shortest that has the word's letters in their order, as
+// "bfloat16" has those of "bf16". Of equally good ones the first wins.
 func nearest(word string, candidates []string) (string, bool) {
 	if word == "" || len(word) > longestGuess {
 		return "", false
@@ -93,7 +94,27 @@ func nearest(word string, candidates []string) (string, bool) {
 			best, bestDistance = c, d
 		}
 	}
+	if best != "" || len(word) < 2 {
+		return best, best != ""
+	}
+	for _, c := range candidates {
+		if inOrder(lower, strings.ToLower(c)) && (best == "" || len(c) < len(best)) {
+			best = c
+		}
+	}
 	return best, best != ""
+}
+
+// inOrder tells whether text has the word's letters in their order.
+func inOrder(word, text string) bool {
+	for _, r := range word {
+		i := strings.IndexRune(text, r)
+		if i < 0 {
+			return false
+		}
+		text = text[i+utf8.RuneLen(r):]
+	}
+	return true
 }
 
 func didYouMean(word string, candidates []string) string {

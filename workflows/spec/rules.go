@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -132,13 +131,13 @@ func oneOf(values []string) string {
 }
 
 // problem is the rule broken by a value.
-func (r *rule) problem(found, hint string) *Problem {
-	return &Problem{Path: r.path, Found: found, Allowed: r.allowed(), Hint: hint}
+func (r *rule) problem(found, hint string) Problems {
+	return Problems{{Path: r.path, Found: found, Allowed: r.allowed(), Hint: hint}}
 }
 
 // read checks a value and converts it to the field's Go type: int, uint64,
 // float64, bool, string, []int or json.RawMessage.
-func (r *rule) read(n node) (any, *Problem) {
+func (r *rule) read(n node) (any, Problems) {
 	if n.kind == kindNull {
 		return nil, r.problem("null", "leave the key out for its default")
 	}
@@ -161,7 +160,7 @@ func (r *rule) read(n node) (any, *Problem) {
 	}
 }
 
-func (r *rule) readString(n node) (any, *Problem) {
+func (r *rule) readString(n node) (any, Problems) {
 	if n.kind != kindString {
 		return nil, r.problem(n.found(), "")
 	}
@@ -179,7 +178,7 @@ func (r *rule) readString(n node) (any, *Problem) {
 	return n.text, nil
 }
 
-func (r *rule) readNumber(n node) (any, *Problem) {
+func (r *rule) readNumber(n node) (any, Problems) {
 	if n.kind != kindNumber {
 		return nil, r.problem(n.found(), quotedNumberHint(n))
 	}
@@ -193,7 +192,7 @@ func (r *rule) readNumber(n node) (any, *Problem) {
 	return f, nil
 }
 
-func (r *rule) readInteger(n node) (any, *Problem) {
+func (r *rule) readInteger(n node) (any, Problems) {
 	if n.kind != kindNumber {
 		return nil, r.problem(n.found(), quotedNumberHint(n))
 	}
@@ -211,62 +210,57 @@ func (r *rule) readInteger(n node) (any, *Problem) {
 	return int(i), nil
 }
 
-func (r *rule) readIntegers(n node) (any, *Problem) {
+func (r *rule) readIntegers(n node) (any, Problems) {
 	if n.kind != kindArray || len(n.items) == 0 || len(n.items) > maxTurns {
 		return nil, r.problem(n.found(), "")
 	}
 	item := rule{typ: typeInteger, span: r.span}
 	values := make([]int, len(n.items))
+	var problems Problems
 	for i, element := range n.items {
 		item.path = joinIndex(r.path, i)
-		v, problem := item.read(element)
-		if problem != nil {
-			return nil, problem
-		}
+		v, broken := item.read(element)
+		problems = append(problems, broken...)
 		values[i], _ = v.(int)
 	}
-	return values, nil
+	return values, problems
 }
 
-func (r *rule) readOptions(n node) (any, *Problem) {
+func (r *rule) readOptions(n node) (any, Problems) {
 	if n.kind != kindObject {
 		return nil, r.problem(n.found(), "")
 	}
-	if problem := finite(n, r.path); problem != nil {
-		return nil, problem
+	if problems := unusable(nil, n, r.path); len(problems) > 0 {
+		return nil, problems
 	}
 	var b bytes.Buffer
 	n.canonical(&b)
 	if b.Len() > maxOptions {
-		return nil, &Problem{Path: r.path, Found: fmt.Sprintf("%d bytes", b.Len()), Allowed: fmt.Sprintf("at most %d bytes", maxOptions)}
+		return nil, Problems{{Path: r.path, Found: fmt.Sprintf("%d bytes", b.Len()), Allowed: fmt.Sprintf("at most %d bytes", maxOptions)}}
 	}
 	return json.RawMessage(b.Bytes()), nil
 }
 
-// finite looks for what no environment's options may hold: null, and numbers
+// unusable appends what no environment's options may hold: null, and numbers
 // beyond float64.
-func finite(n node, path string) *Problem {
+func unusable(problems Problems, n node, path string) Problems {
 	switch n.kind {
 	case kindNull:
-		return &Problem{Path: path, Found: "null", Allowed: "a value", Hint: "leave the key out for its default"}
+		problems = append(problems, Problem{Path: path, Found: "null", Allowed: "a value", Hint: "leave the key out for its default"})
 	case kindNumber:
-		if f, err := strconv.ParseFloat(n.text, 64); err != nil || math.IsInf(f, 0) {
-			return &Problem{Path: path, Found: n.found(), Allowed: "a number that fits in 64 bits"}
+		if _, err := strconv.ParseFloat(n.text, 64); err != nil {
+			problems = append(problems, Problem{Path: path, Found: n.found(), Allowed: "a number that fits in 64 bits"})
 		}
 	case kindArray:
 		for i, item := range n.items {
-			if problem := finite(item, joinIndex(path, i)); problem != nil {
-				return problem
-			}
+			problems = unusable(problems, item, joinIndex(path, i))
 		}
 	case kindObject:
 		for _, m := range n.members {
-			if problem := finite(m.value, join(path, m.key)); problem != nil {
-				return problem
-			}
+			problems = unusable(problems, m.value, join(path, m.key))
 		}
 	}
-	return nil
+	return problems
 }
 
 func quotedNumberHint(n node) string {

@@ -88,16 +88,20 @@ func (s *Settings) apply(c Change) Problems {
 		return Problems{{Path: r.path, Found: "a field that is fixed for the run", Allowed: strings.Join(Knobs(), ", ")}}
 	}
 	n, problems, ok := parse(c.Value)
-	if !ok || len(problems) > 0 {
+	if !ok {
 		for i := range problems {
 			problems[i].Path = r.path
 			problems[i].Allowed = r.allowed()
 		}
 		return problems
 	}
-	value, problem := r.read(n)
-	if problem != nil {
-		return Problems{*problem}
+	// Duplicate keys need no word of their own: no knob is an object.
+	value, problems := r.read(n)
+	if len(problems) > 0 {
+		if n.kind == kindNull {
+			problems[0].Hint = "" // a change has no default to fall back to
+		}
+		return problems
 	}
 	set(s, r.path, value)
 	return nil

@@ -1,0 +1,231 @@
+package spec_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// known is a world of two environments, one of which checks its options.
+var known = spec.Known{
+	Environments: []string{"frozen-lake", "bandit"},
+	Options: func(name string, options json.RawMessage) []spec.Problem {
+		if name != "frozen-lake" {
+			return nil
+		}
+		return []spec.Problem{
+			{Path: "size", Found: "99", Allowed: "an integer from 2 to 16"},
+			{Path: "", Found: string(options), Allowed: "a map that can be solved"},
+			{Path: "[0]", Found: "an item", Allowed: "none"},
+		}
+	},
+}
+
+func decode(t *testing.T, document string) spec.Train {
+	t.Helper()
+	train, err := spec.Decode([]byte(document), known)
+	require.NoError(t, err)
+	return train
+}
+
+func TestDecodeReportsEveryProblem(t *testing.T) {
+	files, err := filepath.Glob("testdata/bad/*.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			document, err := os.ReadFile(file)
+			require.NoError(t, err)
+			train, err := spec.Decode(document, known)
+			require.Error(t, err)
+			var problems spec.Problems
+			require.ErrorAs(t, err, &problems)
+			require.Zero(t, train)
+			expected := strings.TrimSuffix(file, ".json") + ".txt"
+			if flag.Lookup("update").Value.String() == "true" {
+				require.NoError(t, os.WriteFile(expected, []byte(err.Error()+"\n"), 0o644))
+			}
+			text, readErr := os.ReadFile(expected)
+			require.NoError(t, readErr)
+			require.Equal(t, string(text), err.Error()+"\n")
+		})
+	}
+}
+
+func TestDecodeLimits(t *testing.T) {
+	_, err := spec.Decode(bytes.Repeat([]byte(" "), spec.MaxBytes+1), known)
+	require.EqualError(t, err, "1 problem:\n  (spec): found 1048577 bytes; allowed: at most 1048576 bytes")
+
+	options := `{"a":"` + strings.Repeat("x", 1<<18) + `"}`
+	_, err = spec.Decode([]byte(`{"environment":{"name":"bandit","options":`+options+`}}`), known)
+	require.EqualError(t, err, "1 problem:\n  environment.options: found 262152 bytes; allowed: at most 262144 bytes")
+}
+
+func TestDecodeFillsDefaults(t *testing.T) {
+	train := decode(t, `{"environment":{"name":"bandit"}}`)
+	require.Equal(t, spec.Train{
+		Seed:       10000,
+		Iterations: 200,
+		Policy: spec.Policy{
+			From:         "starter",
+			ComputeDtype: "float32",
+			Starter: &spec.Starter{
+				Layers: 4, HiddenSize: 128, IntermediateSize: 384, Heads: 4, KVHeads: 2,
+				Seed: 1, WarmStartSteps: 150, WarmStartRows: 32, WarmStartRate: 1e-3,
+			},
+		},
+		Environment: spec.Environment{Name: "bandit", Options: json.RawMessage(`{}`)},
+		Rollout: spec.Rollout{
+			Groups: 8, GroupSize: 16, Turns: 5, MaxNewTokens: 24, Temperature: 1, Think: true, FormatPenalty: -0.1,
+		},
+		Selection: spec.Selection{Method: "top_fraction", Metric: "reward_std", Keep: 0.25},
+		Credit:    spec.Credit{Algorithm: "grpo", NormalizeByStd: true, Epsilon: 1e-6},
+		Update: spec.Update{
+			LearningRate: 3e-4, Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, WeightDecay: 0.01,
+			MaxGradNorm: 1, ClipLow: 0.2, ClipHigh: 0.28, EntropyCoefficient: 0.001, MicroBatch: 16,
+		},
+		Snapshot:   spec.Snapshot{Every: 10},
+		Evaluation: spec.Evaluation{Every: 10, Seed: 123, Instances: 64, Samples: 1, Temperature: 0.5},
+		Limits:     spec.Limits{ActivitySeconds: 120},
+	}, train)
+}
+
+func TestDecodeDefaultsOfLoadedPolicies(t *testing.T) {
+	train := decode(t, `{"environment":{"name":"bandit"},"policy":{"from":"hf:Qwen/Qwen2.5-0.5B-Instruct@main"}}`)
+	require.Nil(t, train.Policy.Starter)
+	require.Equal(t, "bfloat16", train.Policy.ComputeDtype)
+	require.Equal(t, 400, train.Rollout.MaxNewTokens)
+	require.Equal(t, 1e-6, train.Update.LearningRate)
+	require.Equal(t, 4, train.Update.MicroBatch)
+}
+
+func TestDecodeKeepsWhatIsWritten(t *testing.T) {
+	train := decode(t, `{
+		"description": "no \"defaults\" <here>\n",
+		"environment": {"name": "bandit", "options": {"z": 1.50, "a": {"y": [1e0, -0.0, 12345678901234567890], "x": "<>"}}},
+		"evaluation": {"every": 0, "temperature": 0},
+		"update": {"entropy_coefficient": 0, "weight_decay": -0},
+		"credit": {"normalize_by_std": false},
+		"rollout": {"turns": 2, "prompt_tokens": [64, 96], "think": false},
+		"policy": {"starter": {"warm_start_steps": 0}}
+	}`)
+	require.Zero(t, train.Evaluation.Every)
+	require.Zero(t, train.Evaluation.Temperature)
+	require.Zero(t, train.Update.EntropyCoefficient)
+	require.False(t, train.Credit.NormalizeByStd)
+	require.False(t, train.Rollout.Think)
+	require.Zero(t, train.Policy.Starter.WarmStartSteps)
+	require.Equal(t, 4, train.Policy.Starter.Layers)
+	require.Equal(t, []int{64, 96}, train.Rollout.PromptTokens)
+	require.Equal(t, `{"a":{"x":"<>","y":[1,0,12345678901234567890]},"z":1.5}`, string(train.Environment.Options))
+}
+
+func TestSameSpecSameBytes(t *testing.T) {
+	one := decode(t, `{"seed": 7, "environment": {"name": "bandit", "options": {"b": 0.50, "a": 1}}, "update": {"learning_rate": 3e-4}}`)
+	other := decode(t, "{\"update\":\n{\"learning_rate\": 0.00030},\"environment\":{\"options\":{\"a\":1,\"b\":5e-1},\"name\":\"bandit\"},\"seed\":7, \"rollout\": {}}")
+	a, err := one.JSON()
+	require.NoError(t, err)
+	b, err := other.JSON()
+	require.NoError(t, err)
+	require.Equal(t, string(a), string(b))
+	require.NotContains(t, string(a), "\n")
+}
+
+func TestJSONReadsBack(t *testing.T) {
+	train := decode(t, `{"environment":{"name":"bandit","options":{"a":[{"b":1e300}]}},"description":"\u2028<&>\ud800"}`)
+	b, err := train.JSON()
+	require.NoError(t, err)
+	require.Equal(t, train, decode(t, string(b)))
+
+	train.Update.LearningRate = 1 / zero
+	_, err = train.JSON()
+	require.ErrorContains(t, err, "encode spec")
+}
+
+var zero float64
+
+func TestValidate(t *testing.T) {
+	train := decode(t, `{"environment":{"name":"bandit"}}`)
+	require.NoError(t, spec.Validate(train, known))
+	train.Update.ClipLow = 1
+	require.EqualError(t, spec.Validate(train, known),
+		"1 problem:\n  update.clip_low: found 1; allowed: a number greater than 0 and less than 1")
+	train.Update.ClipLow = 1 / zero
+	require.ErrorContains(t, spec.Validate(train, known), "validate spec")
+}
+
+func TestResolve(t *testing.T) {
+	made := spec.Train{Environment: spec.Environment{Name: "bandit"}, Rollout: spec.Rollout{Groups: 4}}
+	resolved := spec.Resolve(made)
+	require.Nil(t, made.Policy.Starter, "the argument stays as it was")
+	require.Equal(t, 4, resolved.Rollout.Groups)
+	require.Equal(t, 16, resolved.Rollout.GroupSize)
+	require.Equal(t, 128, resolved.Policy.Starter.HiddenSize)
+	require.Equal(t, 3e-4, spec.Resolve(spec.Default(spec.FromStarter)).Update.LearningRate)
+	require.Zero(t, resolved.Update.EntropyCoefficient, "a zero that is allowed stays")
+	require.NoError(t, spec.Validate(resolved, known))
+
+	loaded := spec.Resolve(spec.Train{Policy: spec.Policy{From: "folder:/models/a"}})
+	require.Nil(t, loaded.Policy.Starter)
+	require.Equal(t, 400, loaded.Rollout.MaxNewTokens)
+
+	decoded := decode(t, `{"environment":{"name":"bandit"},"evaluation":{"every":0},"policy":{"starter":{"warm_start_steps":0}}}`)
+	require.Equal(t, decoded, spec.Resolve(decoded))
+}
+
+func TestOrigin(t *testing.T) {
+	for from, want := range map[string]spec.Origin{
+		"starter":              {Kind: spec.OriginStarter},
+		"hf:Qwen/Qwen2.5-0.5B": {Kind: spec.OriginHub, Name: "Qwen/Qwen2.5-0.5B"},
+		"hf:gpt2@refs/pr/1":    {Kind: spec.OriginHub, Name: "gpt2", Revision: "refs/pr/1"},
+		"folder:../models/a b": {Kind: spec.OriginFolder, Name: "../models/a b"},
+		"folder:C:/x@y":        {Kind: spec.OriginFolder, Name: "C:/x@y"},
+		"model:0123456789ab":   {Kind: spec.OriginModel, Name: "0123456789ab"},
+	} {
+		origin, err := spec.Policy{From: from}.Origin()
+		require.NoError(t, err, from)
+		require.Equal(t, want, origin)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, pattern := range []string{"testdata/bad/*.json", "../../infra/presets/*.json"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(f, err)
+		for _, file := range files {
+			document, err := os.ReadFile(file)
+			require.NoError(f, err)
+			f.Add(document)
+		}
+	}
+	f.Add([]byte(`{"environment":{"name":"bandit","options":{"a":-0,"b":1.5e20,"c":"\u2028","\ud800":[]}}}`))
+	f.Fuzz(func(t *testing.T, document []byte) {
+		train, err := spec.Decode(document, known)
+		if err != nil {
+			var problems spec.Problems
+			require.ErrorAs(t, err, &problems)
+			require.NotEmpty(t, problems)
+			require.Less(t, len(err.Error()), 1<<16)
+			return
+		}
+		b, err := train.JSON()
+		require.NoError(t, err)
+		again, err := spec.Decode(b, known)
+		require.NoError(t, err)
+		require.Equal(t, train, again)
+		twice, err := again.JSON()
+		require.NoError(t, err)
+		require.Equal(t, b, twice)
+		require.Empty(t, spec.Diff(train, again))
+		require.Equal(t, train, spec.Resolve(train))
+		require.NotEmpty(t, spec.Derive(train, spec.ModelShape{Layers: 2, HiddenSize: 32, Heads: 2, VocabSize: 512}).String())
+	})
+}

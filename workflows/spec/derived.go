@@ -1,0 +1,213 @@
+package spec
+
+// ModelShape is what the sizes of a Qwen2 model depend on.
+type ModelShape struct {
+	Layers           int
+	HiddenSize       int
+	IntermediateSize int
+	Heads            int
+	KVHeads          int
+	// HeadDim is the width of a head; HiddenSize / Heads where 0.
+	HeadDim   int
+	VocabSize int
+	// Tied tells that the output head is the embedding.
+	Tied bool
+}
+
+// Shape is the starter's model with a vocabulary of the given size; its head is
+// tied to the embedding.
+func (s Starter) Shape(vocabulary int) ModelShape {
+	return ModelShape{
+		Layers: s.Layers, HiddenSize: s.HiddenSize, IntermediateSize: s.IntermediateSize,
+		Heads: s.Heads, KVHeads: s.KVHeads, VocabSize: vocabulary, Tied: true,
+	}
+}
+
+func (m ModelShape) headDim() int64 {
+	if m.HeadDim > 0 {
+		return int64(m.HeadDim)
+	}
+	return int64(m.HiddenSize / max(m.Heads, 1))
+}
+
+// Parameters is the number of weights: embedding, per layer the attention with
+// biases on q, k and v, the SwiGLU layer and two norms, a last norm, and the
+// head unless tied.
+func (m ModelShape) Parameters() int64 {
+	hidden, intermediate := int64(m.HiddenSize), int64(m.IntermediateSize)
+	queries, keys := int64(m.Heads)*m.headDim(), int64(m.KVHeads)*m.headDim()
+	attention := (hidden+1)*(queries+2*keys) + queries*hidden
+	layer := attention + 3*hidden*intermediate + 2*hidden
+	embedding := int64(m.VocabSize) * hidden
+	if !m.Tied {
+		embedding *= 2
+	}
+	return embedding + int64(m.Layers)*layer + hidden
+}
+
+// Memory is an estimate of the device memory a run needs, in bytes, with
+// layers checkpointed and attention blocked over queries. XLA's own temporaries
+// come besides, and a CPU plugin that ignores checkpointing keeps Layers times
+// one layer's activations.
+type Memory struct {
+	// Weights, Moments and Gradients are float32: 4, 8 and 4 bytes a parameter.
+	Weights   int64
+	Moments   int64
+	Gradients int64
+	// NextState is the new weights and moments, while the old ones still stand.
+	NextState int64
+	// ComputeCopy is the weights in the compute dtype, where that is not float32.
+	ComputeCopy int64
+	// Activations are those of one micro-batch in Update.
+	Activations int64
+	// KVCache is that of all rows of a turn, at the last turn's width.
+	KVCache int64
+	// Peak is the most held at once: the larger of Update and Generate.
+	Peak int64
+}
+
+// Storage is an estimate of the bytes a run writes to S3, before compression.
+type Storage struct {
+	// Iteration is the turn files, the trajectories and the batch of an iteration.
+	Iteration int64
+	// Batch is the batch alone: retention never removes it.
+	Batch int64
+	// Snapshot is one snapshot: weights and moments in float32.
+	Snapshot int64
+	// Snapshots and Evaluations are how many a run has.
+	Snapshots   int
+	Evaluations int
+	// Run is all of it, the base model's copy included.
+	Run int64
+}
+
+// Derived are the numbers that follow from a spec and a model.
+type Derived struct {
+	// Trajectories, KeptGroups, RowsKept and MicroBatches are an iteration's:
+	// made, and learned from.
+	Trajectories int
+	KeptGroups   int
+	RowsKept     int
+	MicroBatches int
+	// ContextsKnown tells that rollout.prompt_tokens is there; without it
+	// Sequence, ContextTokens, UpdateTokens, Memory's Activations, KVCache and
+	// Peak, and Storage's Batch, Iteration and Run are 0.
+	ContextsKnown bool
+	// Sequence is the width of a row in Score and Update: the last turn's
+	// context and what is sampled after it.
+	Sequence int
+	// SampledTokens is the most tokens an iteration samples.
+	SampledTokens int64
+	// ContextTokens is what an iteration's prefills read, padding included.
+	ContextTokens int64
+	// UpdateTokens is what Score and Update each read, padding included.
+	UpdateTokens int64
+	// Parameters is the model's.
+	Parameters int64
+	Memory     Memory
+	Storage    Storage
+	// EvaluationRows is the trajectories of an evaluation, 0 without any.
+	EvaluationRows int
+}
+
+const (
+	float32Bytes = 4
+	// queryBlock is the rows of attention scores held at once.
+	queryBlock = 256
+	// logitsBlock is the most logits held at once: log-softmax is chunked.
+	logitsBlock = 1 << 26
+	// contextTokenBytes and sampledTokenBytes are what the tables hold: id and
+	// text of a token of the context, and id, log-prob, mask and text of one
+	// sampled, which stands in the turn's files and again in the trajectories.
+	// rowBytes is all else of a row.
+	contextTokenBytes = 8
+	sampledTokenBytes = 13
+	rowBytes          = 256
+	// batchTokenBytes is a token's id, mask, old log-prob and advantage.
+	batchTokenBytes = 16
+)
+
+// Derive computes the numbers that follow from a resolved spec and a model.
+func Derive(t Train, m ModelShape) Derived {
+	d := Derived{
+		Trajectories:  t.Rollout.Trajectories(),
+		KeptGroups:    t.Selection.Kept(t.Rollout.Groups),
+		ContextsKnown: len(t.Rollout.PromptTokens) > 0,
+		Parameters:    m.Parameters(),
+	}
+	d.RowsKept = d.KeptGroups * t.Rollout.GroupSize
+	d.MicroBatches = (d.RowsKept + t.Update.MicroBatch - 1) / max(t.Update.MicroBatch, 1)
+	d.SampledTokens = int64(d.Trajectories) * int64(t.Rollout.Turns) * int64(t.Rollout.MaxNewTokens)
+	if t.Evaluation.Every > 0 {
+		d.EvaluationRows = t.Evaluation.Rows()
+	}
+	if d.ContextsKnown {
+		widths := t.Rollout.PromptTokens
+		d.Sequence = widths[len(widths)-1] + t.Rollout.MaxNewTokens
+		for _, width := range widths {
+			d.ContextTokens += int64(d.Trajectories) * int64(width)
+		}
+		d.UpdateTokens = int64(d.MicroBatches) * int64(t.Update.MicroBatch) * int64(d.Sequence)
+	}
+	d.Memory = memory(t, m, d)
+	d.Storage = storage(t, d)
+	return d
+}
+
+func memory(t Train, m ModelShape, d Derived) Memory {
+	u := Memory{
+		Weights:   float32Bytes * d.Parameters,
+		Moments:   2 * float32Bytes * d.Parameters,
+		Gradients: float32Bytes * d.Parameters,
+	}
+	u.NextState = u.Weights + u.Moments
+	width := int64(float32Bytes)
+	if t.Policy.ComputeDtype == BFloat16 {
+		width = 2
+		u.ComputeCopy = width * d.Parameters
+	}
+	if !d.ContextsKnown {
+		return u
+	}
+	heads, keys := int64(m.Heads), int64(m.KVHeads)
+	sequence := int64(d.Sequence)
+	tokens := int64(t.Update.MicroBatch) * sequence
+	kept := int64(m.Layers) * tokens * int64(m.HiddenSize) * width
+	layer := tokens * width * (6*int64(m.HiddenSize) + 2*(heads+2*keys)*m.headDim() + 4*int64(m.IntermediateSize))
+	scores := 2 * float32Bytes * int64(t.Update.MicroBatch) * heads * min(sequence, queryBlock) * sequence
+	logits := 3 * float32Bytes * min(tokens*int64(m.VocabSize), logitsBlock)
+	u.Activations = kept + max(layer+scores, logits)
+	u.KVCache = int64(d.Trajectories) * sequence * int64(m.Layers) * 2 * keys * m.headDim() * width
+
+	state := u.Weights + u.Moments + u.ComputeCopy
+	sampling := float32Bytes * int64(d.Trajectories) * int64(m.VocabSize)
+	u.Peak = state + max(u.Gradients+max(u.Activations, u.NextState), u.KVCache+sampling)
+	return u
+}
+
+func storage(t Train, d Derived) Storage {
+	s := Storage{Snapshot: 3 * float32Bytes * d.Parameters}
+	for version := range t.Iterations + 1 {
+		if t.Snapshot.Due(version, t.Iterations) {
+			s.Snapshots++
+		}
+		if t.Evaluation.Due(version, t.Iterations) {
+			s.Evaluations++
+		}
+	}
+	if !d.ContextsKnown {
+		return s
+	}
+	s.Batch = batchTokenBytes * d.UpdateTokens
+	rows := func(trajectories int64) int64 {
+		turns := int64(t.Rollout.Turns)
+		context, sampled := d.ContextTokens/max(int64(d.Trajectories), 1), turns*int64(t.Rollout.MaxNewTokens)
+		return trajectories * (contextTokenBytes*context + sampledTokenBytes*2*sampled + rowBytes*(turns+1))
+	}
+	s.Iteration = rows(int64(d.Trajectories)) + s.Batch
+	// In float64, where an absurd spec does not overflow.
+	run := float64(t.Iterations)*float64(s.Iteration) + float64(s.Snapshots)*float64(s.Snapshot) +
+		float64(s.Evaluations)*float64(rows(int64(d.EvaluationRows))) + float64(float32Bytes*d.Parameters)
+	s.Run = int64(min(run, 1<<62))
+	return s
+}

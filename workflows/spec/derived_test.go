@@ -1,0 +1,92 @@
+package spec_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// qwen is Qwen2.5-0.5B, whose 494,032,768 parameters are published.
+var qwen = spec.ModelShape{
+	Layers: 24, HiddenSize: 896, IntermediateSize: 4864, Heads: 14, KVHeads: 2, VocabSize: 151936, Tied: true,
+}
+
+func TestParameters(t *testing.T) {
+	require.EqualValues(t, 494032768, qwen.Parameters())
+	// Qwen2.5-7B has an untied head and 7,615,616,512 parameters.
+	require.EqualValues(t, 7615616512, spec.ModelShape{
+		Layers: 28, HiddenSize: 3584, IntermediateSize: 18944, Heads: 28, KVHeads: 4, HeadDim: 128, VocabSize: 152064,
+	}.Parameters())
+	starter := spec.Default(spec.FromStarter).Policy.Starter.Shape(512).Parameters()
+	require.Greater(t, starter, int64(800_000))
+	require.Less(t, starter, int64(1_000_000))
+}
+
+func TestDerive(t *testing.T) {
+	train := decode(t, `{"environment":{"name":"bandit"},"iterations":45,"rollout":{"groups":9,"turns":2,"prompt_tokens":[64,128]},
+		"update":{"micro_batch":12},"selection":{"keep":0.5},"evaluation":{"samples":2}}`)
+	d := spec.Derive(train, train.Policy.Starter.Shape(512))
+	require.Equal(t, 144, d.Trajectories)
+	require.Equal(t, 4, d.KeptGroups)
+	require.Equal(t, 64, d.RowsKept)
+	require.Equal(t, 6, d.MicroBatches)
+	require.Equal(t, 152, d.Sequence)
+	require.EqualValues(t, 144*2*24, d.SampledTokens)
+	require.EqualValues(t, 144*(64+128), d.ContextTokens)
+	require.EqualValues(t, 6*12*152, d.UpdateTokens)
+	require.Equal(t, 128, d.EvaluationRows)
+	require.Equal(t, 5, d.Storage.Snapshots)
+	require.Equal(t, 6, d.Storage.Evaluations)
+	require.Equal(t, 12*d.Parameters, d.Storage.Snapshot)
+	require.EqualValues(t, 16*6*12*152, d.Storage.Batch)
+	require.EqualValues(t, 144*152*4*2*2*32*4, d.Memory.KVCache)
+	require.Greater(t, d.Memory.Peak, d.Memory.Weights+d.Memory.Moments+d.Memory.NextState)
+	require.Greater(t, d.Storage.Run, 45*d.Storage.Batch+5*d.Storage.Snapshot)
+	require.Equal(t, `trajectories an iteration      144
+rows learned from              64         4 groups in 6 micro-batches
+width of a row                 152        tokens
+tokens sampled an iteration    6,912      at most
+tokens prefilled an iteration  27,648     padding included
+tokens scored, and trained on  10,944     padding included
+`, firstLines(d.String(), 6))
+}
+
+func firstLines(s string, n int) string {
+	for i := range s {
+		if s[i] == '\n' {
+			if n--; n == 0 {
+				return s[:i+1]
+			}
+		}
+	}
+	return s
+}
+
+func TestDeriveWithoutContexts(t *testing.T) {
+	d := spec.Derive(decode(t, `{"environment":{"name":"bandit"},"evaluation":{"every":0}}`), qwen)
+	require.False(t, d.ContextsKnown)
+	require.Zero(t, d.Memory.Peak)
+	require.Zero(t, d.Storage.Run)
+	require.Zero(t, d.EvaluationRows)
+	require.Contains(t, d.String(), "unknown: the environment gives the context widths")
+	require.NotContains(t, d.String(), "evaluation")
+}
+
+func TestDeriveFitsOnACard(t *testing.T) {
+	train := decode(t, `{"environment":{"name":"bandit"},"policy":{"from":"hf:Qwen/Qwen2.5-0.5B"},
+		"rollout":{"prompt_tokens":[512,1024,1536,2048,2560]}}`)
+	d := spec.Derive(train, qwen)
+	require.Greater(t, d.Memory.Peak, int64(12<<30))
+	require.Less(t, d.Memory.Peak, int64(40<<30))
+	require.Contains(t, d.String(), "bfloat16")
+}
+
+func TestDeriveDoesNotOverflow(t *testing.T) {
+	train := decode(t, `{"environment":{"name":"bandit"},"iterations":1000000,"snapshot":{"every":1},
+		"rollout":{"groups":64,"group_size":1024,"turns":1,"max_new_tokens":32768,"prompt_tokens":[131072]},"update":{"micro_batch":1024}}`)
+	d := spec.Derive(train, qwen)
+	require.Positive(t, d.Storage.Run)
+	require.Positive(t, d.Memory.Peak)
+}

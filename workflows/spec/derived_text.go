@@ -1,0 +1,76 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+)
+
+const unknownContexts = "unknown: the environment gives the context widths"
+
+// String is the derived numbers as an aligned table.
+func (d Derived) String() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	row := func(name, value, note string) { fmt.Fprintf(w, "%s\t%s\t%s\n", name, value, note) }
+	ifKnown := func(name, value, note string) {
+		if d.ContextsKnown {
+			row(name, value, note)
+		} else {
+			row(name, "?", unknownContexts)
+		}
+	}
+	row("trajectories an iteration", count(int64(d.Trajectories)), "")
+	row("rows learned from", count(int64(d.RowsKept)), fmt.Sprintf("%d groups in %d micro-batches", d.KeptGroups, d.MicroBatches))
+	ifKnown("width of a row", count(int64(d.Sequence)), "tokens")
+	row("tokens sampled an iteration", count(d.SampledTokens), "at most")
+	ifKnown("tokens prefilled an iteration", count(d.ContextTokens), "padding included")
+	ifKnown("tokens scored, and trained on", count(d.UpdateTokens), "padding included")
+	if d.EvaluationRows > 0 {
+		row("trajectories an evaluation", count(int64(d.EvaluationRows)), fmt.Sprintf("%d evaluations", d.Storage.Evaluations))
+	}
+	row("parameters", count(d.Parameters), "")
+	m := d.Memory
+	row("device: weights and moments", size(m.Weights+m.Moments), "float32")
+	if m.ComputeCopy > 0 {
+		row("device: copy to compute with", size(m.ComputeCopy), BFloat16)
+	}
+	row("device: gradients", size(m.Gradients), "")
+	ifKnown("device: activations", size(m.Activations), "one micro-batch, layers checkpointed")
+	ifKnown("device: KV cache", size(m.KVCache), "")
+	ifKnown("device: peak", size(m.Peak), "estimate")
+	s := d.Storage
+	row("S3: a snapshot", size(s.Snapshot), fmt.Sprintf("%d snapshots", s.Snapshots))
+	ifKnown("S3: an iteration", size(s.Iteration), fmt.Sprintf("before compression; its batch %s", size(s.Batch)))
+	ifKnown("S3: the run", size(s.Run), "before compression")
+	// A strings.Builder never fails.
+	_ = w.Flush()
+	lines := strings.Split(b.String(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// count groups the digits of n by thousands.
+func count(n int64) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// size is a number of bytes with one digit after the point, in units of 1024.
+func size(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, unit := float64(n), 0
+	for v >= 1024 && unit < len(units)-1 {
+		v /= 1024
+		unit++
+	}
+	return fmt.Sprintf("%.1f %s", v, units[unit])
+}

@@ -1,0 +1,117 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Field is what is known of one field of the spec, as docs/spec.md lists it.
+type Field struct {
+	// Path is the JSON path.
+	Path string `json:"path"`
+	// Type is the JSON type: integer, number, boolean, string, object, array of integers.
+	Type string `json:"type"`
+	// Default is the default as JSON; two where the starter and other policies
+	// differ; words where it has none.
+	Default string `json:"default"`
+	// Allowed says in words what may stand there.
+	Allowed string `json:"allowed"`
+	// Source is where the default comes from.
+	Source string `json:"source"`
+	// Doc is what the field means.
+	Doc string `json:"doc"`
+	// Knob tells that the change-knob command can change it while a run goes on.
+	Knob bool `json:"knob"`
+}
+
+// Fields lists every field of the spec, in the order of its types.
+func Fields() []Field {
+	fields := make([]Field, 0, len(rules))
+	for _, r := range rules {
+		fields = append(fields, Field{
+			Path: r.path, Type: r.typ.String(), Default: r.describeDefault(), Allowed: r.allowed(),
+			Source: r.source, Doc: r.doc, Knob: r.knob,
+		})
+	}
+	return fields
+}
+
+func (r *rule) describeDefault() string {
+	starter, loaded := literal(r.starter), literal(r.loaded)
+	switch {
+	case r.required:
+		return "none: required"
+	case r.typ == typeOptions:
+		return "{}"
+	case r.typ == typeIntegers:
+		return "given by the environment"
+	case r.loaded == nil:
+		return starter
+	case starter != loaded:
+		return fmt.Sprintf("%s; %s for other policies than the starter", starter, loaded)
+	}
+	return starter
+}
+
+func literal(v any) string {
+	if f, ok := v.(float64); ok {
+		return formatNumber(f)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}
+
+// Markdown is the reference page of the spec, docs/spec.md.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString(`# The spec of a run
+
+<!-- Generated from workflows/spec/defaults.go; go test ./workflows/spec -update writes it anew. -->
+
+A run starts from one JSON object, the input of the Train workflow. The smallest one is
+
+` + "```json" + `
+{"environment": {"name": "bandit"}}
+` + "```" + `
+
+Everything else has a default. ` + "`reprise validate FILE`" + ` prints what is wrong with a spec, or the spec with its
+defaults filled in and the numbers that follow from it; the Resolve activity makes the same check at the start of a run.
+
+The document is read strictly: keys are case-sensitive, unknown and duplicate keys and null are refused, integers are
+written as integers, and nothing may follow the object. It has at most 1 MiB and 32 levels. All problems are reported
+at once. A field marked ◆ is a knob: the change-knob command changes it while the run goes on, from the next iteration.
+
+Defaults are those of the paper (StarPO and StarPO-S, arXiv 2504.20073) or of its program RAGEN (with verl under it),
+and ours where a model of a million parameters on a laptop's CPU needs others.
+`)
+	section := "-"
+	for _, f := range Fields() {
+		prefix, key := "", f.Path
+		if i := strings.LastIndexByte(f.Path, '.'); i >= 0 {
+			prefix, key = f.Path[:i], f.Path[i+1:]
+		}
+		if prefix != section {
+			section = prefix
+			if prefix == "" {
+				b.WriteString("\n## At the top\n\n")
+			} else {
+				fmt.Fprintf(&b, "\n## %s\n\n", prefix)
+			}
+			b.WriteString("| Field | Type | Default | Allowed | Source of the default | Meaning |\n|---|---|---|---|---|---|\n")
+		}
+		mark := ""
+		if f.Knob {
+			mark = " ◆"
+		}
+		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s | %s | %s |\n", key, mark, f.Type, f.Default, f.Allowed, f.Source, f.Doc)
+	}
+	b.WriteString("\n## Between fields\n\n")
+	for _, r := range relations {
+		fmt.Fprintf(&b, "* %s\n", r.doc)
+	}
+	return b.String()
+}

@@ -1,0 +1,110 @@
+package spec
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// leafPaths are the JSON paths of a type's fields, in order.
+func leafPaths(t reflect.Type, prefix string) []string {
+	var paths []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		typ := f.Type
+		if typ.Kind() == reflect.Pointer {
+			typ = typ.Elem()
+		}
+		if typ.Kind() == reflect.Struct {
+			paths = append(paths, leafPaths(typ, prefix+name+".")...)
+			continue
+		}
+		paths = append(paths, prefix+name)
+	}
+	return paths
+}
+
+func TestEveryFieldHasARule(t *testing.T) {
+	var paths []string
+	for _, f := range Fields() {
+		paths = append(paths, f.Path)
+		require.NotEmpty(t, f.Type, f.Path)
+		require.NotEmpty(t, f.Default, f.Path)
+		require.NotEmpty(t, f.Allowed, f.Path)
+		require.NotEmpty(t, f.Source, f.Path)
+		require.NotEmpty(t, f.Doc, f.Path)
+		require.NotContains(t, f.Allowed+f.Doc+f.Default+f.Source, "|", "it would end a cell of docs/spec.md: %s", f.Path)
+	}
+	require.Equal(t, leafPaths(reflect.TypeFor[Train](), ""), paths)
+}
+
+func TestDefaultsAreAllowed(t *testing.T) {
+	for _, r := range rules {
+		for _, value := range []any{r.starter, r.loaded} {
+			if value == nil {
+				continue
+			}
+			b, err := canonicalJSON(value)
+			require.NoError(t, err, r.path)
+			n, _, ok := parse(b)
+			require.True(t, ok, r.path)
+			read, problems := r.read(n)
+			require.Empty(t, problems, r.path)
+			require.Equal(t, value, read, r.path)
+			require.NotPanics(t, func() { set(&Train{}, r.path, value) }, r.path)
+		}
+	}
+}
+
+func TestSettingsHaveEveryKnob(t *testing.T) {
+	for _, path := range Knobs() {
+		_, ok := field(reflect.ValueOf(Settings{}), path, false)
+		require.True(t, ok, path)
+	}
+	for _, path := range leafPaths(reflect.TypeFor[Settings](), "") {
+		require.NotNil(t, byPath[path], "a setting is a field of the spec: %s", path)
+	}
+}
+
+func TestRelationsReadKnownPaths(t *testing.T) {
+	for _, r := range relations {
+		for _, path := range r.paths {
+			_, ok := field(reflect.ValueOf(Default(FromStarter)), path, false)
+			require.True(t, ok, path)
+		}
+	}
+}
+
+func TestMarkdownIsDocsSpec(t *testing.T) {
+	const page = "../../docs/spec.md"
+	if updating() {
+		require.NoError(t, os.MkdirAll("../../docs", 0o755))
+		require.NoError(t, os.WriteFile(page, []byte(Markdown()), 0o644))
+	}
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Equal(t, string(text), Markdown(), "go test ./workflows/spec -update writes the page anew")
+}
+
+func TestNearest(t *testing.T) {
+	for word, want := range map[string]string{
+		"learning_rat":                      "learning_rate",
+		"LEARNING_RATE":                     "learning_rate",
+		"learningRate":                      "learning_rate",
+		"max_tokens":                        "max_new_tokens",
+		"lr":                                "learning_rate",
+		"groups":                            "",
+		"":                                  "",
+		"zz":                                "",
+		"é":                                 "",
+		strings.Repeat("learning_rate", 10): "",
+	} {
+		got, ok := nearest(word, []string{"hf", "learning_rate", "max_new_tokens"})
+		require.Equal(t, want, got, word)
+		require.Equal(t, want != "", ok, word)
+	}
+}

@@ -1,0 +1,165 @@
+package spec_test
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+func change(path, value string) spec.Change {
+	return spec.Change{Path: path, Value: json.RawMessage(value)}
+}
+
+func settings(t *testing.T) spec.Settings {
+	t.Helper()
+	return spec.SettingsOf(decode(t, `{"environment":{"name":"bandit"}}`))
+}
+
+func TestSettingsApply(t *testing.T) {
+	before := settings(t)
+	after, err := before.Apply(
+		change("update.learning_rate", "1e-4"),
+		change("update.weight_decay", "0"),
+		change("update.max_grad_norm", "0.5"),
+		change("update.clip_low", "0.1"),
+		change("update.clip_high", "0.2"),
+		change("update.entropy_coefficient", "0.01"),
+		change("selection.method", `"all"`),
+		change("selection.keep", "0.5"),
+		change("credit.normalize_by_std", "false"),
+		change("rollout.temperature", "0.7"),
+	)
+	require.NoError(t, err)
+	require.Equal(t, settings(t), before)
+	require.Equal(t, 1e-4, after.Update.LearningRate)
+	require.Equal(t, "all", after.Selection.Method)
+	require.False(t, after.Credit.NormalizeByStd)
+	require.Equal(t, 0.7, after.Rollout.Temperature)
+	require.Equal(t, 16, after.Update.MicroBatch)
+	require.Len(t, before.Diff(after), 10)
+	require.Len(t, spec.Knobs(), 10)
+	require.Equal(t, "rollout.temperature: 1, and 0.7", before.Diff(after)[:1].String())
+}
+
+func TestSettingsApplyInOrder(t *testing.T) {
+	after, err := settings(t).Apply(change("selection.keep", "0.01"), change("selection.keep", "0.5"))
+	require.NoError(t, err)
+	require.Equal(t, 0.5, after.Selection.Keep)
+	after, err = after.Apply(change("selection.method", `"all"`), change("selection.keep", "0.01"))
+	require.NoError(t, err, "keep means nothing to all")
+	_, err = after.Apply(change("selection.method", `"top_fraction"`))
+	require.EqualError(t, err, "1 problem:\n  selection.keep: found 0.01; allowed: a number of which 8 groups make at least one (from 0.125)")
+}
+
+func TestSettingsApplyRefuses(t *testing.T) {
+	knobs := "rollout.temperature, selection.method, selection.keep, credit.normalize_by_std, update.learning_rate, " +
+		"update.weight_decay, update.max_grad_norm, update.clip_low, update.clip_high, update.entropy_coefficient"
+	for _, c := range []struct {
+		change spec.Change
+		want   string
+	}{
+		{change("update.learning_rate", "2"), "update.learning_rate: found 2; allowed: a number from 0 to 1"},
+		{change("update.learning_rate", `"1e-4"`), `update.learning_rate: found "1e-4"; allowed: a number from 0 to 1 (a number stands without quotes)`},
+		{change("update.learning_rate", "null"), "update.learning_rate: found null; allowed: a number from 0 to 1"},
+		{change("update.learning_rate", ""), "update.learning_rate: found unexpected end of JSON input at line 1, column 1; allowed: a number from 0 to 1"},
+		{change("update.learning_rate", "NaN"), "update.learning_rate: found invalid character 'N' looking for beginning of value at line 1, column 1; allowed: a number from 0 to 1"},
+		{change("update.learning_rate", "1 2"), "update.learning_rate: found invalid character '2' after top-level value at line 1, column 3; allowed: a number from 0 to 1"},
+		{change("update.learning_rate", `{"a":1,"a":2}`), "update.learning_rate: found an object; allowed: a number from 0 to 1"},
+		{change("selection.method", `"top"`), `selection.method: found "top"; allowed: one of "all", "top_fraction" (did you mean "top_fraction"?)`},
+		{change("selection.keep", "0.1"), "selection.keep: found 0.1; allowed: a number of which 8 groups make at least one (from 0.125)"},
+		{change("update.micro_batch", "8"), "update.micro_batch: found a field that is fixed for the run; allowed: " + knobs},
+		{change("seed", "8"), "seed: found a field that is fixed for the run; allowed: " + knobs},
+		{change("update.learning_rat", "1"), "update.learning_rat: found an unknown knob; allowed: " + knobs + ` (did you mean "update.learning_rate"?)`},
+		{change("temperature", "1"), "temperature: found an unknown knob; allowed: " + knobs + ` (did you mean "rollout.temperature"?)`},
+		{change("", "1"), "(spec): found an unknown knob; allowed: " + knobs},
+		{change("update", "{}"), "update: found an unknown knob; allowed: " + knobs + ` (did you mean "update.clip_low"?)`},
+	} {
+		t.Run(c.change.Path+"="+string(c.change.Value), func(t *testing.T) {
+			after, err := settings(t).Apply(c.change)
+			require.EqualError(t, err, "1 problem:\n  "+c.want)
+			require.Equal(t, settings(t), after)
+			var problems spec.Problems
+			require.ErrorAs(t, err, &problems)
+		})
+	}
+	after, err := settings(t).Apply(change("update.clip_low", "0.1"), change("seed", "1"), change("update.clip_high", "-1"))
+	require.ErrorContains(t, err, "2 problems:")
+	require.Equal(t, settings(t), after, "all changes or none")
+}
+
+func TestSettingsJSON(t *testing.T) {
+	b, err := settings(t).JSON()
+	require.NoError(t, err)
+	require.Equal(t, `{"credit":{"algorithm":"grpo","epsilon":0.000001,"normalize_by_std":true},`+
+		`"rollout":{"group_size":16,"groups":8,"temperature":1},`+
+		`"selection":{"keep":0.25,"method":"top_fraction","metric":"reward_std"},`+
+		`"update":{"adam_epsilon":1e-8,"beta1":0.9,"beta2":0.999,"clip_high":0.28,"clip_low":0.2,"entropy_coefficient":0.001,`+
+		`"learning_rate":0.0003,"max_grad_norm":1,"micro_batch":16,"weight_decay":0.01}}`, string(b))
+	var read spec.Settings
+	require.NoError(t, json.Unmarshal(b, &read))
+	require.Equal(t, settings(t), read)
+}
+
+func TestDiff(t *testing.T) {
+	one := decode(t, `{"environment":{"name":"bandit","options":{"high":0.25,"names":["a","b"],"x":{"y":1}}},"rollout":{"turns":1}}`)
+	other := decode(t, `{"environment":{"name":"bandit","options":{"names":["b","a"],"x":{"y":1,"z":true}}},
+		"policy":{"from":"hf:Qwen/Qwen2.5-0.5B"},"description":"other","rollout":{"turns":1,"prompt_tokens":[64],"think":false}}`)
+	require.Empty(t, spec.Diff(one, one))
+	require.Equal(t, `description: "", and "other"
+policy.from: "starter", and "hf:Qwen/Qwen2.5-0.5B"
+policy.compute_dtype: "float32", and "bfloat16"
+policy.starter.layers: 4, and nothing
+policy.starter.hidden_size: 128, and nothing
+policy.starter.intermediate_size: 384, and nothing
+policy.starter.heads: 4, and nothing
+policy.starter.kv_heads: 2, and nothing
+policy.starter.seed: 1, and nothing
+policy.starter.warm_start_steps: 150, and nothing
+policy.starter.warm_start_rows: 32, and nothing
+policy.starter.warm_start_learning_rate: 0.001, and nothing
+environment.options.high: 0.25, and nothing
+environment.options.names: ["a","b"], and ["b","a"]
+environment.options.x.z: nothing, and true
+rollout.max_new_tokens: 24, and 400
+rollout.think: true, and false
+rollout.prompt_tokens: nothing, and [64]
+update.learning_rate: 0.0003, and 0.000001
+update.micro_batch: 16, and 4`, spec.Diff(one, other).String())
+
+	broken := one
+	broken.Update.LearningRate = math.NaN()
+	require.Equal(t, spec.Differences{{Path: "update.learning_rate", One: "0.0003", Other: "NaN"}}, spec.Diff(one, broken))
+}
+
+func TestCadence(t *testing.T) {
+	due := func(is func(version, iterations int) bool, iterations int) (versions []int) {
+		for v := range iterations + 1 {
+			if is(v, iterations) {
+				versions = append(versions, v)
+			}
+		}
+		return versions
+	}
+	require.Equal(t, []int{10, 20, 25}, due(spec.Snapshot{Every: 10}.Due, 25))
+	require.Equal(t, []int{3}, due(spec.Snapshot{Every: 10}.Due, 3))
+	require.Equal(t, []int{0, 10, 20, 25}, due(spec.Evaluation{Every: 10}.Due, 25))
+	require.Empty(t, due(spec.Evaluation{Every: 0}.Due, 25))
+}
+
+func TestKept(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		keep   float64
+		groups int
+		want   int
+	}{
+		{"top_fraction", 0.25, 8, 2}, {"top_fraction", 0.25, 7, 1}, {"top_fraction", 0.25, 3, 0},
+		{"top_fraction", 0.29, 100, 29}, {"top_fraction", 1, 8, 8}, {"top_fraction", 0.999999, 8, 7}, {"all", 0.25, 8, 8},
+	} {
+		require.Equal(t, c.want, spec.Selection{Method: c.method, Keep: c.keep}.Kept(c.groups), c)
+	}
+}
