@@ -123,6 +123,9 @@ func TestHostileTemplates(t *testing.T) {
 		"extends":   `{% extends "/etc/passwd" %}`,
 		"random":    `{{ [1, 2] | random }}`,
 		"malformed": `{% for m in messages %}`,
+		"macro":     `{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}`,
+		"recursive": `{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}`,
+		"nested":    `{{ ` + strings.Repeat("(", 60000) + ` }}`,
 		"no tag":    `{% generation %}{% endgeneration %}`,
 		"large":     strings.Repeat("a", maxTemplate+1),
 	} {

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/nikolalohinski/gonja/v2/builtins"
+	controlstructures "github.com/nikolalohinski/gonja/v2/builtins/control_structures"
 	"github.com/nikolalohinski/gonja/v2/config"
 	"github.com/nikolalohinski/gonja/v2/exec"
 	"github.com/nikolalohinski/gonja/v2/loaders"
@@ -20,7 +22,8 @@ import (
 // sees the messages, add_generation_prompt and the special tokens; it reads no
 // file, no clock and no random numbers.
 const (
-	maxTemplate    = 256 << 10       // bytes of source
+	maxTemplate    = 64 << 10        // bytes of source
+	maxNesting     = 8 << 10         // levels of expressions and statements
 	maxRendered    = 16 << 20        // bytes written
 	maxValue       = 4 << 20         // bytes of a variable
 	maxSteps       = 1 << 17         // statements executed
@@ -71,6 +74,9 @@ func newTemplate(source string, tokens map[string]string) (t *template, err erro
 	if len(source) > maxTemplate {
 		return nil, fmt.Errorf("%d bytes, at most %d are read", len(source), maxTemplate)
 	}
+	if n := nesting(source); n > maxNesting {
+		return nil, fmt.Errorf("could nest %d levels deep, at most %d are read", n, maxNesting)
+	}
 	settings := config.New()
 	settings.TrimBlocks = true
 	settings.LeftStripBlocks = true
@@ -90,6 +96,16 @@ func newTemplate(source string, tokens map[string]string) (t *template, err erro
 		return nil, err
 	}
 	return &template{parsed: parsed, tokens: tokens}, nil
+}
+
+// nesting bounds how deep the parser may recurse: whatever opens a level takes
+// one of these. The parser spends 16 kB of stack a level, and Go cannot recover
+// from a stack that overflows.
+func nesting(source string) (n int) {
+	for _, opens := range []string{"(", "[", "{", "-", "+", "*", "~", "not", "else"} {
+		n += strings.Count(source, opens)
+	}
+	return n
 }
 
 // render writes the conversation as text. Errors are of kind ErrTemplate.
@@ -222,10 +238,11 @@ var sandboxFilters = func() *exec.FilterSet {
 }()
 
 // sandboxStatements are the statements a template may use: none that reads
-// another template. Each execution is charged to the rendering's budget.
+// another template and none that recurses, since Go cannot recover from a stack
+// that overflows. Each execution is charged to the rendering's budget.
 var sandboxStatements = func() *exec.ControlStructureSet {
 	set := exec.NewControlStructureSet(map[string]parser.ControlStructureParser{})
-	for _, name := range []string{"for", "if", "set", "macro", "call", "raw", "with", "do", "break", "continue", "filter"} {
+	for _, name := range []string{"for", "if", "set", "raw", "with", "do", "break", "continue", "filter"} {
 		parse, ok := builtins.ControlStructures.Get(name)
 		if !ok {
 			continue
@@ -246,6 +263,9 @@ func charged(name string, parse parser.ControlStructureParser) parser.ControlStr
 		statement, err := parse(p, args)
 		if err != nil {
 			return nil, err
+		}
+		if loop, ok := statement.(*controlstructures.ForControlStructure); ok && loop.Recursive {
+			return nil, errors.New("recursive loops are not supported")
 		}
 		executable, ok := statement.(exec.ControlStructure)
 		if !ok {
