@@ -13,8 +13,9 @@ const (
 	MetricRewardStd = "reward_std"
 	// CreditGRPO is the group-normalised advantage.
 	CreditGRPO = "grpo"
-	// Float32 and BFloat16 are the compute dtypes.
-	Float32  = "float32"
+	// Float32 is the compute dtype that equals the weights'.
+	Float32 = "float32"
+	// BFloat16 is the compute dtype of half the width.
 	BFloat16 = "bfloat16"
 )
 

@@ -25,7 +25,7 @@ type Problem struct {
 // String is the problem in one line.
 func (p Problem) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: found %s; allowed: %s", p.Path, p.Found, p.Allowed)
+	fmt.Fprintf(&b, "%s: found %s; allowed: %s", cut(p.Path, pathRunes), p.Found, p.Allowed)
 	if p.Hint != "" {
 		fmt.Fprintf(&b, " (%s)", p.Hint)
 	}
@@ -75,6 +75,7 @@ const (
 	// product of both lengths, and a longer word is no misspelling.
 	longestGuess = 64
 	foundRunes   = 60
+	pathRunes    = 200
 )
 
 // nearest is the candidate that word most likely means, and whether there is
@@ -124,12 +125,14 @@ func didYouMean(word string, candidates []string) string {
 	return ""
 }
 
-// shorten cuts s to what a line can hold.
-func shorten(s string) string {
-	if utf8.RuneCountInString(s) <= foundRunes {
+// shorten cuts a value found to what a line can hold.
+func shorten(s string) string { return cut(s, foundRunes) }
+
+func cut(s string, runes int) string {
+	if utf8.RuneCountInString(s) <= runes {
 		return s
 	}
-	return string([]rune(s)[:foundRunes]) + "…"
+	return string([]rune(s)[:runes]) + "…"
 }
 
 // quote shows a text found, shortened and without control characters.

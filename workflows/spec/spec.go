@@ -1,18 +1,31 @@
 // Package spec is what a person starts a run with: the JSON of a Train
 // workflow's input, decoded strictly, with every default in one place.
+//
+// Decode reads a document and reports all that is wrong with it at once. What
+// is allowed in a field, its default and where the default comes from stand in
+// one table, in defaults.go; what must hold between fields in relations.go.
+// docs/spec.md is written from both. Train.JSON writes a spec so that equal
+// specs have equal bytes; Diff says in what two specs differ.
+//
+// Settings are the part of a spec that can change while a run goes on; Apply
+// checks a change against the same table. Derive computes the sizes that
+// follow from a spec and a model. The package does no I/O, knows no
+// environment and is safe to use in workflow code.
 package spec
 
 import "encoding/json"
 
-// Train is the specification of a run. Resolved (see Resolve) it holds no
-// default any more and is what spec.json keeps.
+// Train is the specification of a run. What Decode returns has its defaults
+// filled in; with rollout.prompt_tokens besides, it is what spec.json keeps.
+// Ranges, defaults and their sources are in docs/spec.md.
 type Train struct {
 	// Description is free text for people; it changes nothing.
 	Description string `json:"description,omitempty"`
 	// Seed is the run's seed, from 0 to 2^53: every draw of the run has it in its address.
 	Seed uint64 `json:"seed"`
 	// Iterations is the number of rollout-update iterations.
-	Iterations  int         `json:"iterations"`
+	Iterations int `json:"iterations"`
+	// The rest is told at each type.
 	Policy      Policy      `json:"policy"`
 	Environment Environment `json:"environment"`
 	Rollout     Rollout     `json:"rollout"`
@@ -39,13 +52,18 @@ type Policy struct {
 
 // Starter is the shape and the warm start of a policy made from nothing.
 type Starter struct {
-	Layers           int `json:"layers"`
+	// Layers is the number of decoder layers.
+	Layers int `json:"layers"`
+	// HiddenSize and IntermediateSize are the widths of the residual stream and of SwiGLU.
 	HiddenSize       int `json:"hidden_size"`
 	IntermediateSize int `json:"intermediate_size"`
-	Heads            int `json:"heads"`
-	KVHeads          int `json:"kv_heads"`
+	// Heads and KVHeads are the heads of queries, and of keys and values.
+	Heads   int `json:"heads"`
+	KVHeads int `json:"kv_heads"`
 	// Seed is the starter's own seed, so that runs with other seeds can share one starter.
-	Seed           uint64  `json:"seed"`
+	Seed uint64 `json:"seed"`
+	// WarmStartSteps supervised updates of WarmStartRows transcripts each, at
+	// the learning rate WarmStartRate, teach the format; 0 steps teach nothing.
 	WarmStartSteps int     `json:"warm_start_steps"`
 	WarmStartRows  int     `json:"warm_start_rows"`
 	WarmStartRate  float64 `json:"warm_start_learning_rate"`
@@ -53,19 +71,24 @@ type Starter struct {
 
 // Environment names a registered environment and its options.
 type Environment struct {
-	Name    string          `json:"name"`
+	// Name is the registered name.
+	Name string `json:"name"`
+	// Options is a JSON object in canonical form, "{}" where none are written;
+	// the environment checks it.
 	Options json.RawMessage `json:"options,omitempty"`
 }
 
 // Rollout is how trajectories are made. An iteration has Groups × GroupSize of them.
 type Rollout struct {
+	// Groups is the number of initial states, GroupSize the trajectories of each.
 	Groups    int `json:"groups"`
 	GroupSize int `json:"group_size"`
 	// Turns is the most turns of a trajectory.
 	Turns int `json:"turns"`
 	// MaxNewTokens is the most tokens sampled in a turn.
-	MaxNewTokens int     `json:"max_new_tokens"`
-	Temperature  float64 `json:"temperature"`
+	MaxNewTokens int `json:"max_new_tokens"`
+	// Temperature is that of sampling and of log-probs, never 0.
+	Temperature float64 `json:"temperature"`
 	// Think asks for <think>…</think> before the answer.
 	Think bool `json:"think"`
 	// FormatPenalty is added once to a turn without an executable action.
@@ -90,20 +113,25 @@ type Credit struct {
 	// Algorithm is "grpo".
 	Algorithm string `json:"algorithm"`
 	// NormalizeByStd divides by the group's deviation (GRPO); without it the mean alone is subtracted.
-	NormalizeByStd bool    `json:"normalize_by_std"`
-	Epsilon        float64 `json:"epsilon"`
+	NormalizeByStd bool `json:"normalize_by_std"`
+	// Epsilon is added to the deviation before dividing.
+	Epsilon float64 `json:"epsilon"`
 }
 
 // Update is the loss and the optimizer.
 type Update struct {
-	LearningRate       float64 `json:"learning_rate"`
-	Beta1              float64 `json:"beta1"`
-	Beta2              float64 `json:"beta2"`
-	AdamEpsilon        float64 `json:"adam_epsilon"`
-	WeightDecay        float64 `json:"weight_decay"`
-	MaxGradNorm        float64 `json:"max_grad_norm"`
-	ClipLow            float64 `json:"clip_low"`
-	ClipHigh           float64 `json:"clip_high"`
+	// LearningRate, Beta1, Beta2, AdamEpsilon and WeightDecay are AdamW's.
+	LearningRate float64 `json:"learning_rate"`
+	Beta1        float64 `json:"beta1"`
+	Beta2        float64 `json:"beta2"`
+	AdamEpsilon  float64 `json:"adam_epsilon"`
+	WeightDecay  float64 `json:"weight_decay"`
+	// MaxGradNorm is the global norm that gradients are scaled down to.
+	MaxGradNorm float64 `json:"max_grad_norm"`
+	// ClipLow and ClipHigh keep the ratio within 1−ClipLow and 1+ClipHigh.
+	ClipLow  float64 `json:"clip_low"`
+	ClipHigh float64 `json:"clip_high"`
+	// EntropyCoefficient is the weight of the entropy bonus.
 	EntropyCoefficient float64 `json:"entropy_coefficient"`
 	// MicroBatch is the rows of a micro-batch: the unit of memory, and of bits.
 	MicroBatch int `json:"micro_batch"`
@@ -120,9 +148,11 @@ type Evaluation struct {
 	// Every is in iterations; 0 turns evaluation off. Otherwise the first policy and the last are always evaluated.
 	Every int `json:"every"`
 	// Seed is the suite's seed: every run with the same seed meets the same instances.
-	Seed        uint64  `json:"seed"`
-	Instances   int     `json:"instances"`
-	Samples     int     `json:"samples"`
+	Seed uint64 `json:"seed"`
+	// Instances is the number of initial states, Samples the trajectories of each.
+	Instances int `json:"instances"`
+	Samples   int `json:"samples"`
+	// Temperature is that of sampling; 0 is greedy.
 	Temperature float64 `json:"temperature"`
 }
 

@@ -1,0 +1,47 @@
+// Package presets holds specs that are ready to start, so that the program
+// carries them:
+//
+//	temporal workflow start --type Train --task-queue reprise \
+//	    --workflow-id bandit-1 --input-file infra/presets/bandit-demo.json
+package presets
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+
+	"github.com/agext/levenshtein"
+)
+
+//go:embed *.json
+var files embed.FS
+
+// Names lists the presets, sorted, without ".json".
+func Names() []string {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		panic(fmt.Sprintf("presets: %v", err)) // the files are in the program
+	}
+	names := make([]string, len(entries))
+	for i, entry := range entries {
+		names[i] = strings.TrimSuffix(entry.Name(), ".json")
+	}
+	return names
+}
+
+// Read returns a preset's JSON as it is in the repository. The error of an
+// unknown name lists the known ones and the nearest of them.
+func Read(name string) ([]byte, error) {
+	b, err := files.ReadFile(name + ".json")
+	if err == nil {
+		return b, nil
+	}
+	names := Names()
+	nearest := names[0]
+	for _, known := range names[1:] {
+		if levenshtein.Distance(name, known, nil) < levenshtein.Distance(name, nearest, nil) {
+			nearest = known
+		}
+	}
+	return nil, fmt.Errorf("read preset %q: known are %s; the nearest is %q", name, strings.Join(names, ", "), nearest)
+}
