@@ -10,11 +10,13 @@ import (
 	"strconv"
 	"time"
 
+	"go.temporal.io/api/namespace/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // dynamicConfig makes the dev server quick: out of the box its single shard
@@ -101,7 +103,7 @@ func awaitTemporal(ctx context.Context, c *child, port, ui int) error {
 		if answer.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
 			return fmt.Errorf("its health is %s", answer.GetStatus())
 		}
-		if _, err := service.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: Namespace}); err != nil {
+		if err := keepHistories(ctx, service); err != nil {
 			return err
 		}
 		if missing, err = MissingSearchAttributes(ctx, operator, Namespace); err != nil {
@@ -118,6 +120,23 @@ func awaitTemporal(ctx context.Context, c *child, port, ui int) error {
 	}
 	// A database of an earlier version lacks what has been added since.
 	return RegisterSearchAttributes(ctx, operator, Namespace, missing)
+}
+
+// retention is how long the dev server keeps the history of a closed workflow.
+const retention = 30 * 24 * time.Hour
+
+// keepHistories raises the retention from the dev server's one day, after
+// which the Web UI would have forgotten yesterday's runs.
+func keepHistories(ctx context.Context, service workflowservice.WorkflowServiceClient) error {
+	described, err := service.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: Namespace})
+	if err != nil || described.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration() >= retention {
+		return err
+	}
+	_, err = service.UpdateNamespace(ctx, &workflowservice.UpdateNamespaceRequest{
+		Namespace: Namespace,
+		Config:    &namespace.NamespaceConfig{WorkflowExecutionRetentionTtl: durationpb.New(retention)},
+	})
+	return err
 }
 
 // startTimeout bounds a server's start; it takes less than a second on an idle machine.

@@ -1,0 +1,142 @@
+// Package connect knows how to reach Temporal and S3: by flags, by the
+// environment variables that Temporal's and Amazon's own tools read, or by the
+// dev stack of the working directory.
+//
+// For each of the two servers by itself, the first of these that says where it
+// is, is taken:
+//
+//  1. flags
+//  2. TEMPORAL_ADDRESS; REPRISE_S3_ENDPOINT (or AWS_ENDPOINT_URL_S3,
+//     AWS_ENDPOINT_URL) or REPRISE_S3_BUCKET
+//  3. the stack that `reprise dev` runs in this folder or above
+//  4. for Temporal, 127.0.0.1:7233; for S3 there is no default
+//
+// Secrets never come by flag: the API key from TEMPORAL_API_KEY or a file, the
+// S3 keys from the chain that every S3 tool knows (environment, shared
+// credentials file, the machine's role).
+package connect
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/reprise-rl/reprise/infra/dev"
+)
+
+// ErrSettings: the settings cannot be used as they are; the text says which
+// flag or variable to change.
+var ErrSettings = errors.New("connection settings")
+
+// Settings are what a person said about the connections, by flags or in code.
+// An empty field is looked up in the environment when it is needed. The zero
+// value is usable.
+type Settings struct {
+	// Address is the Temporal server's host:port (TEMPORAL_ADDRESS).
+	Address string
+	// Namespace is Temporal's; "default" by default (TEMPORAL_NAMESPACE).
+	Namespace string
+	// TLS turns TLS on or, as "false", off; by default it is on where a
+	// certificate, a CA, a server name or an API key is given (TEMPORAL_TLS).
+	TLS string
+	// TLSCert and TLSKey are PEM files that prove who we are
+	// (TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH).
+	TLSCert, TLSKey string
+	// TLSCA is a PEM file of the authorities that the server's certificate may
+	// come from; by default the system's (TEMPORAL_TLS_SERVER_CA_CERT_PATH).
+	TLSCA string
+	// TLSServerName is the name that the server's certificate must bear, where
+	// it is not the address's (TEMPORAL_TLS_SERVER_NAME).
+	TLSServerName string
+	// APIKeyFile is a file with the API key, read again at every call so that
+	// a key can be changed under a running worker (or TEMPORAL_API_KEY).
+	APIKeyFile string
+	// UI is the Web UI's URL, for links (REPRISE_UI_URL); the dev stack's is known.
+	UI string
+
+	// S3Endpoint is host[:port], with TLS, or a URL (REPRISE_S3_ENDPOINT); by
+	// default Amazon's of the region.
+	S3Endpoint string
+	// S3Region is the bucket's region (AWS_REGION, AWS_DEFAULT_REGION).
+	S3Region string
+	// S3Bucket is the bucket (REPRISE_S3_BUCKET).
+	S3Bucket string
+	// S3Prefix goes before every key (REPRISE_S3_PREFIX).
+	S3Prefix string
+	// S3PathStyle puts the bucket into the path, not into the host name
+	// (REPRISE_S3_PATH_STYLE); by default as the endpoint wants it.
+	S3PathStyle bool
+
+	// DevDir is the dev stack's folder; "" is .reprise/dev in this folder or above.
+	DevDir string
+}
+
+// AddFlags adds the connection flags. Those for Temporal are called as in the
+// temporal CLI.
+func (s *Settings) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.Address, "address", "", "Temporal server, host:port [TEMPORAL_ADDRESS]")
+	flags.StringVarP(&s.Namespace, "namespace", "n", "", "Temporal namespace [TEMPORAL_NAMESPACE] (default \"default\")")
+	flags.StringVar(&s.TLS, "tls", "", "TLS to Temporal, true or false [TEMPORAL_TLS] (default: on where a TLS setting or an API key is given)")
+	flags.Lookup("tls").NoOptDefVal = "true"
+	flags.StringVar(&s.TLSCert, "tls-cert-path", "", "PEM file of our certificate [TEMPORAL_TLS_CLIENT_CERT_PATH]")
+	flags.StringVar(&s.TLSKey, "tls-key-path", "", "PEM file of its key [TEMPORAL_TLS_CLIENT_KEY_PATH]")
+	flags.StringVar(&s.TLSCA, "tls-ca-path", "", "PEM file of the server's authorities [TEMPORAL_TLS_SERVER_CA_CERT_PATH]")
+	flags.StringVar(&s.TLSServerName, "tls-server-name", "", "name on the server's certificate [TEMPORAL_TLS_SERVER_NAME]")
+	flags.StringVar(&s.APIKeyFile, "api-key-file", "", "file with the Temporal API key (or TEMPORAL_API_KEY holds it)")
+	flags.StringVar(&s.UI, "ui-url", "", "Temporal Web UI, for links [REPRISE_UI_URL]")
+	flags.StringVar(&s.S3Endpoint, "s3-endpoint", "", "S3 server, host[:port] or URL [REPRISE_S3_ENDPOINT] (default: Amazon's)")
+	flags.StringVar(&s.S3Region, "s3-region", "", "region of the bucket [AWS_REGION]")
+	flags.StringVar(&s.S3Bucket, "s3-bucket", "", "bucket [REPRISE_S3_BUCKET]")
+	flags.StringVar(&s.S3Prefix, "s3-prefix", "", "prefix of every key [REPRISE_S3_PREFIX]")
+	flags.BoolVar(&s.S3PathStyle, "s3-path-style", false, "bucket in the path, not in the host name [REPRISE_S3_PATH_STYLE]")
+	flags.StringVar(&s.DevDir, "dev-dir", "", "folder of the dev stack to use where no server is given (default "+dev.DefaultDir+", here or above)")
+}
+
+// or returns the first that is not empty: what was given, then the variables.
+func or(given string, variables ...string) string {
+	if given != "" {
+		return given
+	}
+	for _, variable := range variables {
+		if value := os.Getenv(variable); value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+func truth(value, of string) (bool, error) {
+	truth, err := strconv.ParseBool(value)
+	if err != nil {
+		return false, fmt.Errorf("%w: %s is %q: true or false", ErrSettings, of, value)
+	}
+	return truth, nil
+}
+
+// stack returns the dev stack's state, or nil where none runs.
+func (s *Settings) stack() (*dev.State, error) {
+	state, err := dev.LoadState(s.DevDir)
+	if errors.Is(err, dev.ErrNoState) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &state, nil
+}
+
+// UIURL is the Web UI's URL, or "" where it is not known.
+func (s *Settings) UIURL() string {
+	if given := or(s.UI, "REPRISE_UI_URL"); given != "" {
+		return given
+	}
+	if or(s.Address, "TEMPORAL_ADDRESS") == "" {
+		if state, err := s.stack(); err == nil && state != nil {
+			return state.UI
+		}
+	}
+	return ""
+}

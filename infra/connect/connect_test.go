@@ -1,0 +1,229 @@
+package connect
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	encodingpem "encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// flags parses a command line.
+func flags(t *testing.T, arguments ...string) *Settings {
+	t.Helper()
+	var s Settings
+	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	s.AddFlags(set)
+	require.NoError(t, set.Parse(arguments))
+	if s.DevDir == "" {
+		s.DevDir = t.TempDir() // no stack, whatever runs on this machine
+	}
+	return &s
+}
+
+// pair writes a self-signed certificate and its key.
+func pair(t *testing.T) (certificate, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "reprise"}, DNSNames: []string{"temporal"},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	require.NoError(t, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	require.NoError(t, os.WriteFile(certificate, encodingpem.EncodeToMemory(&encodingpem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	require.NoError(t, os.WriteFile(key, encodingpem.EncodeToMemory(&encodingpem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+	return certificate, key
+}
+
+func TestTemporalTarget(t *testing.T) {
+	certificate, key := pair(t)
+	text, err := os.ReadFile(certificate)
+	require.NoError(t, err)
+	keyText, err := os.ReadFile(key)
+	require.NoError(t, err)
+	apiKey := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(apiKey, []byte("secret\n"), 0o600))
+	empty := filepath.Join(t.TempDir(), "empty")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+
+	for name, test := range map[string]struct {
+		arguments   []string
+		environment map[string]string
+		want        Target
+		tls, key    bool
+		fails       string
+	}{
+		"nothing": {want: Target{Address: "127.0.0.1:7233", Namespace: "default", Source: "the default"}},
+		"flags": {
+			arguments: []string{"--address", "a:1", "--namespace", "n"},
+			want:      Target{Address: "a:1", Namespace: "n", Source: "--address"},
+		},
+		"environment": {
+			environment: map[string]string{"TEMPORAL_ADDRESS": "b:2", "TEMPORAL_NAMESPACE": "m"},
+			want:        Target{Address: "b:2", Namespace: "m", Source: "TEMPORAL_ADDRESS"},
+		},
+		"flags win": {
+			arguments:   []string{"--address", "a:1"},
+			environment: map[string]string{"TEMPORAL_ADDRESS": "b:2"},
+			want:        Target{Address: "a:1", Namespace: "default", Source: "--address"},
+		},
+		"the stack": {
+			arguments: []string{"--dev-dir", shared.Dir()},
+			// A cloud's key in the shell must not go to the dev stack.
+			environment: map[string]string{"TEMPORAL_API_KEY": "cloud"},
+			want:        Target{Address: shared.TemporalAddress(), Namespace: "default", Source: "the dev stack"},
+		},
+		"key means tls": {
+			arguments:   []string{"--address", "a:1"},
+			environment: map[string]string{"TEMPORAL_API_KEY": "cloud"},
+			want:        Target{Address: "a:1", Namespace: "default", Source: "--address"}, tls: true, key: true,
+		},
+		"key file without tls": {
+			arguments: []string{"--address", "a:1", "--api-key-file", apiKey, "--tls=false"},
+			want:      Target{Address: "a:1", Namespace: "default", Source: "--address"}, key: true,
+		},
+		"certificates": {
+			arguments: []string{"--address", "a:1", "--tls-cert-path", certificate, "--tls-key-path", key, "--tls-ca-path", certificate, "--tls-server-name", "temporal"},
+			want:      Target{Address: "a:1", Namespace: "default", Source: "--address"}, tls: true,
+		},
+		"certificates by environment": {
+			arguments: []string{"--address", "a:1"},
+			environment: map[string]string{"TEMPORAL_TLS_CLIENT_CERT_DATA": string(text), "TEMPORAL_TLS_CLIENT_KEY_DATA": string(keyText),
+				"TEMPORAL_TLS_CA": certificate, "TEMPORAL_TLS_SERVER_NAME": "temporal"},
+			want: Target{Address: "a:1", Namespace: "default", Source: "--address"}, tls: true,
+		},
+		"tls alone":        {arguments: []string{"--address", "a:1", "--tls"}, want: Target{Address: "a:1", Namespace: "default", Source: "--address"}, tls: true},
+		"no port":          {arguments: []string{"--address", "a"}, fails: "is not host:port"},
+		"half a pair":      {arguments: []string{"--address", "a:1", "--tls-cert-path", certificate}, fails: "go together"},
+		"no file":          {arguments: []string{"--address", "a:1", "--tls-ca-path", "/nowhere"}, fails: "no such file"},
+		"no authority":     {arguments: []string{"--address", "a:1", "--tls-ca-path", apiKey}, fails: "holds no certificate"},
+		"neither truth":    {arguments: []string{"--address", "a:1", "--tls=perhaps"}, fails: "true or false"},
+		"empty key":        {arguments: []string{"--address", "a:1", "--api-key-file", empty}, fails: "is empty"},
+		"key as the cert":  {arguments: []string{"--address", "a:1", "--tls-cert-path", key, "--tls-key-path", key}, fails: "our certificate and key"},
+		"key file missing": {arguments: []string{"--address", "a:1", "--api-key-file", "/nowhere"}, fails: "read the API key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for variable, value := range test.environment {
+				t.Setenv(variable, value)
+			}
+			target, err := flags(t, test.arguments...).TemporalTarget()
+			if test.fails != "" {
+				require.ErrorIs(t, err, ErrSettings)
+				require.ErrorContains(t, err, test.fails)
+				require.NotContains(t, err.Error(), "secret")
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, test.tls, target.TLS != nil)
+			require.Equal(t, test.key, target.credentials != nil)
+			if name == "certificates" || name == "certificates by environment" {
+				require.Equal(t, "temporal", target.TLS.ServerName)
+				require.Len(t, target.TLS.Certificates, 1)
+				require.NotNil(t, target.TLS.RootCAs)
+			}
+			target.TLS, target.credentials = nil, nil
+			require.Equal(t, test.want, target)
+		})
+	}
+}
+
+func TestS3Config(t *testing.T) {
+	for name, test := range map[string]struct {
+		arguments   []string
+		environment map[string]string
+		want        store.Config
+		fails       string
+	}{
+		"flags": {
+			arguments: []string{"--s3-endpoint", "http://minio:9000", "--s3-region", "r", "--s3-bucket", "b", "--s3-prefix", "p", "--s3-path-style"},
+			want:      store.Config{Endpoint: "minio:9000", Region: "r", Bucket: "b", Prefix: "p", Lookup: "path"},
+		},
+		"environment": {
+			environment: map[string]string{"REPRISE_S3_ENDPOINT": "minio", "AWS_REGION": "r", "REPRISE_S3_BUCKET": "b", "REPRISE_S3_PREFIX": "p", "REPRISE_S3_PATH_STYLE": "true"},
+			want:        store.Config{Endpoint: "minio", Secure: true, Region: "r", Bucket: "b", Prefix: "p", Lookup: "path"},
+		},
+		"amazon": {
+			arguments: []string{"--s3-bucket", "b", "--s3-region", "eu-central-1"},
+			want:      store.Config{Endpoint: "s3.eu-central-1.amazonaws.com", Secure: true, Region: "eu-central-1", Bucket: "b", Lookup: "auto"},
+		},
+		"amazon without a region": {
+			arguments: []string{"--s3-bucket", "b"},
+			want:      store.Config{Endpoint: "s3.amazonaws.com", Secure: true, Bucket: "b", Lookup: "auto"},
+		},
+		"the stack": {
+			arguments:   []string{"--dev-dir", shared.Dir(), "--s3-prefix", "p"},
+			environment: map[string]string{"AWS_ACCESS_KEY_ID": "cloud", "AWS_SECRET_ACCESS_KEY": "cloud", "AWS_REGION": "elsewhere"},
+			want: store.Config{Endpoint: shared.S3().Endpoint, Region: "us-east-1", Bucket: "reprise", Prefix: "p", Lookup: "path",
+				Keys: store.StaticKeys(shared.S3().AccessKey, shared.S3().SecretKey)},
+		},
+		"nothing":        {fails: "reprise dev"},
+		"no bucket":      {arguments: []string{"--s3-endpoint", "minio"}, fails: "--s3-bucket"},
+		"a path":         {arguments: []string{"--s3-endpoint", "http://minio/bucket", "--s3-bucket", "b"}, fails: "bucket, prefix and credentials are given apart"},
+		"another scheme": {arguments: []string{"--s3-endpoint", "ftp://minio", "--s3-bucket", "b"}, fails: "is not host"},
+		"keys inside":    {arguments: []string{"--s3-endpoint", "http://me:secret@minio", "--s3-bucket", "b"}, fails: "given apart"},
+		"neither truth": {arguments: []string{"--s3-endpoint", "minio", "--s3-bucket", "b"},
+			environment: map[string]string{"REPRISE_S3_PATH_STYLE": "perhaps"}, fails: "true or false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for variable, value := range test.environment {
+				t.Setenv(variable, value)
+			}
+			config, err := flags(t, test.arguments...).S3Config()
+			if test.fails != "" {
+				require.ErrorIs(t, err, ErrSettings)
+				require.ErrorContains(t, err, test.fails)
+				require.NotContains(t, err.Error(), "secret")
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, test.want, config)
+		})
+	}
+}
+
+func TestDialTemporal(t *testing.T) {
+	var text bytes.Buffer
+	logger := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(&text), zap.DebugLevel))
+	c, err := flags(t, "--dev-dir", shared.Dir()).DialTemporal(t.Context(), logger)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.CheckHealth(t.Context(), &client.CheckHealthRequest{})
+	require.NoError(t, err)
+
+	Logger(logger).Warn("bridged", "iteration", 12)
+	require.Contains(t, text.String(), `"bridged"`)
+	require.Contains(t, text.String(), `"iteration":12`)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = flags(t, "--address", "127.0.0.1:1").DialTemporal(ctx, zap.NewNop())
+	require.ErrorContains(t, err, "reach Temporal at 127.0.0.1:1 (from --address)")
+}
+
+func TestUIURL(t *testing.T) {
+	require.Equal(t, shared.UIURL(), flags(t, "--dev-dir", shared.Dir()).UIURL())
+	require.Equal(t, "", flags(t, "--address", "a:1", "--dev-dir", shared.Dir()).UIURL())
+	require.Equal(t, "http://ui", flags(t, "--address", "a:1", "--ui-url", "http://ui").UIURL())
+}

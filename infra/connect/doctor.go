@@ -1,0 +1,168 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+
+	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/plugin"
+)
+
+// Status is how a check ended.
+type Status string
+
+// A run can start where nothing failed. A warning costs something; what
+// depends on a failed check is skipped.
+const (
+	OK      Status = "ok"
+	Warn    Status = "warn"
+	Fail    Status = "fail"
+	Skipped Status = "skipped"
+)
+
+// Check is what the doctor found about one thing.
+type Check struct {
+	// Name says what was looked at.
+	Name   string `json:"name"`
+	Status Status `json:"status"`
+	// Detail is what was found.
+	Detail string `json:"detail"`
+	// Advice is what to do about it; empty where all is well.
+	Advice string `json:"advice,omitempty"`
+}
+
+// Healthy says whether no check failed.
+func Healthy(checks []Check) bool {
+	for _, check := range checks {
+		if check.Status == Fail {
+			return false
+		}
+	}
+	return true
+}
+
+// DoctorOptions say what the doctor may do besides looking.
+type DoctorOptions struct {
+	// Register adds the search attributes that the namespace lacks.
+	Register bool
+	// PluginDir is where the search for the plugin starts; "" is the working directory.
+	PluginDir string
+}
+
+// checkTimeout bounds each server's checks.
+const checkTimeout = 20 * time.Second
+
+// Doctor looks at everything a run needs and says what it found, in a fixed
+// order: Temporal, its namespace and search attributes, the S3 credentials,
+// bucket, conditional PUT and checksums, and the PJRT plugin. It writes nothing
+// but a probe object, which it deletes, and what the options allow.
+func (s *Settings) Doctor(ctx context.Context, options DoctorOptions) []Check {
+	var checks []Check
+	checks = append(checks, s.temporalChecks(ctx, options.Register)...)
+	checks = append(checks, s.bucketChecks(ctx)...)
+	return append(checks, pluginCheck(options.PluginDir))
+}
+
+const (
+	nameTemporal   = "temporal"
+	nameNamespace  = "namespace"
+	nameAttributes = "search attributes"
+)
+
+func (s *Settings) temporalChecks(ctx context.Context, register bool) []Check {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	skipped := []Check{
+		{nameNamespace, Skipped, "Temporal was not reached", ""},
+		{nameAttributes, Skipped, "Temporal was not reached", ""},
+	}
+	target, err := s.TemporalTarget()
+	if err != nil {
+		return append([]Check{{nameTemporal, Fail, err.Error(), "correct the flag or the variable"}}, skipped...)
+	}
+	dialing, done := context.WithTimeout(ctx, 8*time.Second)
+	c, err := target.dial(dialing, zap.NewNop())
+	done()
+	if err != nil {
+		return append([]Check{{nameTemporal, Fail, err.Error(), target.advice()}}, skipped...)
+	}
+	defer c.Close()
+
+	where := fmt.Sprintf("%s (from %s)", target.Address, target.Source)
+	server := Check{Name: nameTemporal, Status: OK}
+	if info, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{}); err != nil {
+		server = Check{nameTemporal, Fail, fmt.Sprintf("ask the server at %s for its version: %v", where, err), "check the API key and the server's log"}
+	} else {
+		server.Detail = fmt.Sprintf("server %s at %s", info.GetServerVersion(), where)
+	}
+	namespace := namespaceCheck(ctx, c, target.Namespace)
+	if namespace.Status == Fail {
+		return []Check{server, namespace, {nameAttributes, Skipped, "the namespace cannot be used", ""}}
+	}
+	return []Check{server, namespace, attributesCheck(ctx, c, target.Namespace, register)}
+}
+
+func namespaceCheck(ctx context.Context, c client.Client, namespace string) Check {
+	described, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+	var missing *serviceerror.NamespaceNotFound
+	var notFound *serviceerror.NotFound
+	switch {
+	case errors.As(err, &missing) || errors.As(err, &notFound):
+		return Check{nameNamespace, Fail, fmt.Sprintf("there is no namespace %q", namespace),
+			fmt.Sprintf("temporal operator namespace create --namespace %s, or name another with --namespace", namespace)}
+	case err != nil:
+		return Check{nameNamespace, Fail, fmt.Sprintf("describe namespace %q: %v", namespace, err), "check the API key's permissions"}
+	}
+	retention := described.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration()
+	return Check{Name: nameNamespace, Status: OK, Detail: fmt.Sprintf("%q keeps the history of closed workflows for %s", namespace, days(retention))}
+}
+
+func days(d time.Duration) string {
+	if d >= 24*time.Hour {
+		return fmt.Sprintf("%g d", d.Hours()/24)
+	}
+	return d.String()
+}
+
+func attributesCheck(ctx context.Context, c client.Client, namespace string, register bool) Check {
+	missing, err := dev.MissingSearchAttributes(ctx, c.OperatorService(), namespace)
+	if err != nil {
+		return Check{nameAttributes, Warn, err.Error(), "a run goes on without them, but cannot be searched by reward or phase"}
+	}
+	if len(missing) == 0 {
+		return Check{Name: nameAttributes, Status: OK, Detail: fmt.Sprintf("all %d are registered", len(dev.SearchAttributes))}
+	}
+	names := make([]string, len(missing))
+	for i, attribute := range missing {
+		names[i] = attribute.Name
+	}
+	if !register {
+		return Check{nameAttributes, Warn, "not registered: " + strings.Join(names, ", "),
+			"reprise doctor --register adds them; without, a run goes on but cannot be searched by them"}
+	}
+	if err := dev.RegisterSearchAttributes(ctx, c.OperatorService(), namespace, missing); err != nil {
+		return Check{nameAttributes, Warn, err.Error(), "register them with an account that may: temporal operator search-attribute create"}
+	}
+	return Check{Name: nameAttributes, Status: OK, Detail: "registered now: " + strings.Join(names, ", ")}
+}
+
+func pluginCheck(dir string) Check {
+	const name = "plugin"
+	path, err := plugin.Path(dir)
+	if err != nil {
+		return Check{name, Fail, err.Error(), "make plugin"}
+	}
+	digest, err := plugin.Verify(path)
+	if err != nil {
+		return Check{name, Fail, err.Error(), "remove the file and run make plugin"}
+	}
+	return Check{Name: name, Status: OK, Detail: fmt.Sprintf("%s, SHA-256 %s", path, digest)}
+}

@@ -1,0 +1,40 @@
+package connect
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/reprise-rl/reprise/infra/dev"
+)
+
+// shared is one stack for the tests that need servers.
+var shared *dev.Stack
+
+func TestMain(m *testing.M) {
+	// What this machine has set for its own work must not decide here.
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, "TEMPORAL_") || strings.HasPrefix(name, "AWS_") || strings.HasPrefix(name, "REPRISE_S3_") || strings.HasPrefix(name, "MINIO_") || name == "REPRISE_UI_URL" {
+			os.Unsetenv(name)
+		}
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	stack, err := dev.Start(context.Background(), dev.Options{Ephemeral: true})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := stack.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	shared = stack
+	return m.Run()
+}

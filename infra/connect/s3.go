@@ -1,0 +1,110 @@
+package connect
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// bucketTarget is where the bucket is, once the settings are put together.
+type bucketTarget struct {
+	config store.Config
+	source string // in words: where the endpoint came from
+	keys   *credentials.Credentials
+}
+
+// S3Config puts the settings together into what store.OpenS3 takes. Errors are
+// ErrSettings.
+func (s *Settings) S3Config() (store.Config, error) {
+	target, err := s.bucketTarget()
+	return target.config, err
+}
+
+func (s *Settings) bucketTarget() (bucketTarget, error) {
+	endpoint := or(s.S3Endpoint, "REPRISE_S3_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+	bucket := or(s.S3Bucket, "REPRISE_S3_BUCKET")
+	region := or(s.S3Region, "AWS_REGION", "AWS_DEFAULT_REGION")
+	prefix := or(s.S3Prefix, "REPRISE_S3_PREFIX")
+
+	source := "the settings"
+	switch {
+	case endpoint == "" && bucket == "":
+		return s.stackBucket(prefix)
+	case bucket == "":
+		return bucketTarget{}, fmt.Errorf("%w: an S3 endpoint is given but no bucket: name it with --s3-bucket or REPRISE_S3_BUCKET", ErrSettings)
+	case endpoint == "" && region == "":
+		endpoint, source = "https://s3.amazonaws.com", "Amazon's default"
+	case endpoint == "":
+		endpoint, source = "https://s3."+region+".amazonaws.com", "Amazon's of the region"
+	}
+	host, secure, err := splitEndpoint(endpoint)
+	if err != nil {
+		return bucketTarget{}, err
+	}
+	pathStyle := s.S3PathStyle
+	if said := os.Getenv("REPRISE_S3_PATH_STYLE"); said != "" && !pathStyle {
+		if pathStyle, err = truth(said, "REPRISE_S3_PATH_STYLE"); err != nil {
+			return bucketTarget{}, err
+		}
+	}
+	config := store.Config{Endpoint: host, Secure: secure, Region: region, Bucket: bucket, Prefix: prefix, Lookup: "auto"}
+	if pathStyle {
+		config.Lookup = "path"
+	}
+	return bucketTarget{config: config, source: source, keys: chain()}, nil
+}
+
+// stackBucket is the dev stack's bucket.
+func (s *Settings) stackBucket(prefix string) (bucketTarget, error) {
+	state, err := s.stack()
+	if err != nil {
+		return bucketTarget{}, err
+	}
+	if state == nil {
+		return bucketTarget{}, fmt.Errorf("%w: no bucket is given: start `reprise dev`, or name a bucket with --s3-bucket or REPRISE_S3_BUCKET (and a server that is not Amazon's with --s3-endpoint)", ErrSettings)
+	}
+	keys := credentials.NewFileAWSCredentials(state.Credentials, "default")
+	value, err := keys.GetWithContext(nil)
+	if err != nil {
+		return bucketTarget{}, fmt.Errorf("%w: read the dev stack's S3 credentials: %w", ErrSettings, err)
+	}
+	return bucketTarget{
+		config: store.Config{
+			Endpoint: state.S3, Region: state.Region, Bucket: state.Bucket, Prefix: prefix, Lookup: "path",
+			Keys: store.StaticKeys(value.AccessKeyID, value.SecretAccessKey),
+		},
+		source: "the dev stack", keys: keys,
+	}, nil
+}
+
+// splitEndpoint returns host[:port] and whether TLS is used: by the URL's
+// scheme, and where there is none, yes.
+func splitEndpoint(endpoint string) (host string, secure bool, err error) {
+	whole := endpoint
+	if !strings.Contains(whole, "://") {
+		whole = "https://" + whole
+	}
+	u, err := url.Parse(whole)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+		// The text may hold credentials: it is not repeated.
+		return "", false, fmt.Errorf("%w: the S3 endpoint (--s3-endpoint, REPRISE_S3_ENDPOINT) is not host[:port] or http(s)://host[:port]; bucket, prefix and credentials are given apart", ErrSettings)
+	}
+	return u.Host, u.Scheme == "https", nil
+}
+
+// chain is the credential chain of store.Config, for the doctor's own requests.
+func chain() *credentials.Credentials {
+	return credentials.NewChainCredentials([]credentials.Provider{
+		&credentials.EnvAWS{},
+		&credentials.EnvMinio{},
+		&credentials.FileAWSCredentials{},
+		&credentials.IAM{Client: &http.Client{Timeout: 3 * time.Second}},
+	})
+}
