@@ -1,0 +1,7 @@
+// Package all registers every environment of this repository: import it for
+// its effect, one line an environment.
+package all
+
+import (
+	_ "github.com/reprise-rl/reprise/envs/bandit"
+)

@@ -1,0 +1,104 @@
+package envs
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/reprise-rl/reprise/model/tokenizer/chat"
+)
+
+// Tokenizer is what the protocol needs of a policy's tokenizer; see
+// model/tokenizer for what its methods do.
+type Tokenizer interface {
+	EncodeChat(messages []chat.Message, addGenerationPrompt bool) ([]int32, error)
+	Continuation(user string) ([]int32, error)
+	EncodeTag(tag string) []int32
+	Closing() (int32, error)
+	EndOfTurn() []int32
+	Decode(ids []int32) string
+}
+
+// PromptIDs gives the ids of turn 1's context: the chat template around the
+// first messages, whose contents never become special tokens, and the opening tag.
+func (p Protocol) PromptIDs(tok Tokenizer, env Environment, episode Episode) ([]int32, error) {
+	ids, err := tok.EncodeChat(p.First(env, episode), true)
+	if err != nil {
+		return nil, fmt.Errorf("encode the first prompt of environment %q: %w", env.Name(), err)
+	}
+	return append(ids, tok.EncodeTag(p.Opening())...), nil
+}
+
+// ContinueIDs gives the ids that follow the sampled ones of a turn, up to the
+// opening tag of the next: none of them is sampled, and none before them is
+// touched. Where the sample did not end with the token that closes a message,
+// because the length limit cut it or it ended with another end-of-text token,
+// the closing token comes first.
+func (p Protocol) ContinueIDs(tok Tokenizer, env Environment, episode Episode, next NextTurn, sampled []int32) ([]int32, error) {
+	closing, err := tok.Closing()
+	if err != nil {
+		return nil, fmt.Errorf("continue after turn %d: %w", next.Number-1, err)
+	}
+	var ids []int32
+	if len(sampled) == 0 || sampled[len(sampled)-1] != closing {
+		ids = append(ids, closing)
+	}
+	user, err := tok.Continuation(p.Next(env, episode, next))
+	if err != nil {
+		return nil, fmt.Errorf("encode the prompt of turn %d of environment %q: %w", next.Number, env.Name(), err)
+	}
+	ids = append(ids, user...)
+	return append(ids, tok.EncodeTag(p.Opening())...), nil
+}
+
+// ReadReply parses the sampled ids of a turn. Truncated says that they do not
+// end with an end-of-turn token: the length limit cut them. A truncated reply
+// counts only if its answer tag closed.
+func (p Protocol) ReadReply(tok Tokenizer, env Environment, sampled []int32) (reply Reply, truncated bool) {
+	truncated = true
+	if n := len(sampled); n > 0 && slices.Contains(tok.EndOfTurn(), sampled[n-1]) {
+		truncated = false
+		sampled = sampled[:n-1]
+	}
+	return p.Parse(tok.Decode(sampled), env.MaxActionsPerTurn()), truncated
+}
+
+// widestReward stands for the reward of a turn where widths are computed; ten
+// actions of the environments here stay within it.
+const widestReward = -188.8888
+
+// PromptMultiple is what widths of contexts are rounded up to, in tokens.
+const PromptMultiple = 16
+
+// MaxPromptTokens gives the most tokens of the context at the start of each
+// turn, rounded up to a multiple of PromptMultiple: [turns]. Turn 1 is
+// enumerated over the environment's cases; each later turn adds maxNewTokens
+// sampled tokens, a closing token and the widest message among the cases.
+func MaxPromptTokens(env Environment, tok Tokenizer, p Protocol, turns, maxNewTokens int) ([]int, error) {
+	first := 0
+	cases := env.Cases()
+	for _, episode := range cases {
+		ids, err := p.PromptIDs(tok, env, episode)
+		if err != nil {
+			return nil, err
+		}
+		first = max(first, len(ids))
+	}
+	widths := make([]int, turns)
+	for turn, width := 1, first; turn <= turns; turn++ {
+		if turn > 1 {
+			next := NextTurn{Number: turn, Reward: widestReward, ActionsLeft: env.MaxActions()}
+			most := 0
+			for _, episode := range cases {
+				// No sample: the closing token is counted here.
+				ids, err := p.ContinueIDs(tok, env, episode, next, nil)
+				if err != nil {
+					return nil, err
+				}
+				most = max(most, len(ids))
+			}
+			width += maxNewTokens + most
+		}
+		widths[turn-1] = (width + PromptMultiple - 1) / PromptMultiple * PromptMultiple
+	}
+	return widths, nil
+}

@@ -1,0 +1,173 @@
+package envs
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-rl/reprise/model/tokenizer/chat"
+)
+
+// SystemMessage is the first message of every conversation (RAGEN's is as generic).
+const SystemMessage = "You are a helpful assistant."
+
+// Separator separates the actions of a turn (RAGEN: agent_proxy.action_sep).
+const Separator = "||"
+
+// Protocol is how turns are written and read, after RAGEN's prompt protocol.
+// The opening tag is part of the prompt and never sampled, so what is sampled
+// begins after it.
+type Protocol struct {
+	// Think asks for <think>…</think> before <answer>…</answer>.
+	Think bool
+	// FormatPenalty is added once to a turn without an executable action (the
+	// paper's rule; default −0.1). RAGEN's code also charges a turn that has one
+	// action it does not know besides others that it does.
+	FormatPenalty float64
+	// LengthHint is a number of tokens or words asked for in the prompt; 0 for none. It enforces nothing.
+	LengthHint int
+}
+
+// Opening is the tag at the end of every prompt: "<think>" or "<answer>".
+func (p Protocol) Opening() string {
+	if p.Think {
+		return "<think>"
+	}
+	return "<answer>"
+}
+
+// First gives the messages of turn 1: the system's line, and the instructions,
+// the legal actions, the budget and the turn's block from the user.
+func (p Protocol) First(env Environment, episode Episode) []chat.Message {
+	var s strings.Builder
+	s.WriteString(env.Instructions())
+	s.WriteByte('\n')
+	if actions := env.Actions(); len(actions) > 0 {
+		fmt.Fprintf(&s, "Actions: %s\n", strings.Join(actions, ", "))
+	}
+	if n := env.MaxActions(); n > 1 {
+		fmt.Fprintf(&s, "You have %d actions in all, at most %d a turn, separated by %s\n", n, env.MaxActionsPerTurn(), Separator)
+	}
+	s.WriteString(p.block(env, episode, 1, env.MaxActions()))
+	return []chat.Message{{Role: "system", Content: SystemMessage}, {Role: "user", Content: s.String()}}
+}
+
+// Next gives the user's message of a later turn: the reward of the turn before
+// and this turn's block.
+func (p Protocol) Next(env Environment, episode Episode, next NextTurn) string {
+	return "Reward: " + FormatReward(next.Reward) + "\n" + p.block(env, episode, next.Number, next.ActionsLeft)
+}
+
+// NextTurn is what the message of a turn after the first says besides the state.
+type NextTurn struct {
+	// Number of the turn that begins; the first turn is 1.
+	Number int
+	// Reward of the turn before, raw.
+	Reward float64
+	// ActionsLeft of the episode.
+	ActionsLeft int
+}
+
+// block is a turn's number, state, actions left (where there is anything to
+// count) and the form of the reply.
+func (p Protocol) block(env Environment, episode Episode, turn, left int) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "Turn %d:\n%s\n", turn, episode.Observation())
+	if env.MaxActions() > 1 {
+		fmt.Fprintf(&s, "Actions left: %d\n", left)
+	}
+	s.WriteString("Reply: ")
+	if p.Think {
+		s.WriteString("<think> your thoughts </think>")
+	}
+	s.WriteString("<answer> your action </answer>")
+	if p.LengthHint > 0 {
+		fmt.Fprintf(&s, "\nMax response length: %d words (tokens).", p.LengthHint)
+	}
+	return s.String()
+}
+
+// FormatReward writes a reward for a prompt: at most four decimals.
+func FormatReward(reward float64) string {
+	rounded := math.Round(reward*1e4) / 1e4
+	if rounded == 0 {
+		rounded = 0 // not -0
+	}
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
+}
+
+// Reply is what a sampled text says.
+type Reply struct {
+	// Formatted says that the tags were found: all of them closed.
+	Formatted bool
+	// Thought and Answer are the texts between the tags, trimmed.
+	Thought, Answer string
+	// Actions are the answer's parts, trimmed, empty ones left out, at most as
+	// many as a turn may have. Whether they are legal is the episode's to say.
+	Actions []string
+	// Surplus is how many more actions the answer had; they cost nothing (as in RAGEN).
+	Surplus int
+}
+
+// gap is Python's \s, which Go's is not.
+const gap = `[\s\v\x{1c}-\x{1f}\x{85}\p{Z}]*`
+
+var (
+	thinkPattern  = regexp.MustCompile(`(?s)<think>(.*?)</think>` + gap + `<answer>(.*?)</answer>`)
+	answerPattern = regexp.MustCompile(`(?s)<answer>(.*?)</answer>`)
+	// stripTags are taken out of what is between the tags.
+	stripTags = []string{"<think>", "</think>", "<answer>", "</answer>", "<|im_start|>", "<|im_end|>"}
+)
+
+// Parse reads a sampled text, which begins after the opening tag. It is as
+// lenient as RAGEN: the first match counts, whatever surrounds it. Text in
+// which the tags do not match is a reply without actions.
+func (p Protocol) Parse(sampled string, maxActions int) Reply {
+	text := p.Opening() + sampled
+	var r Reply
+	if p.Think {
+		m := thinkPattern.FindStringSubmatch(text)
+		if m == nil {
+			return r
+		}
+		r.Thought, r.Answer = clean(m[1]), clean(m[2])
+	} else {
+		m := answerPattern.FindStringSubmatch(text)
+		if m == nil {
+			return r
+		}
+		r.Answer = clean(m[1])
+	}
+	r.Formatted = true
+	for _, action := range strings.Split(r.Answer, Separator) {
+		action = strings.TrimSpace(action)
+		if action == "" {
+			continue
+		}
+		if len(r.Actions) == maxActions {
+			r.Surplus++
+			continue
+		}
+		r.Actions = append(r.Actions, action)
+	}
+	return r
+}
+
+func clean(s string) string {
+	for _, tag := range stripTags {
+		s = strings.ReplaceAll(s, tag, "")
+	}
+	return strings.TrimSpace(s)
+}
+
+// Lookup finds an action among names, case ignored: what most episodes' Legal does.
+func Lookup(names []string, action string) (canonical string, ok bool) {
+	for _, name := range names {
+		if strings.EqualFold(name, action) {
+			return name, true
+		}
+	}
+	return "", false
+}

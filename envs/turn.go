@@ -1,0 +1,94 @@
+package envs
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/model/draw"
+)
+
+// ErrReplay says that recorded actions do not fit the episode they are said to come from.
+var ErrReplay = errors.New("recorded actions do not fit the episode")
+
+// Turn is what a reply led to.
+type Turn struct {
+	// Actions are the executed actions by their canonical names: what Replay needs.
+	Actions []string
+	// Invalid is how many actions of the reply were not legal; they were skipped.
+	Invalid int
+	// Effective is how many executed actions changed the state.
+	Effective int
+	// Reward is the sum of the executed actions' rewards, raw.
+	Reward float64
+	// Penalty is the format penalty, or 0.
+	Penalty float64
+	// Text is the environment's last words in this turn.
+	Text string
+	// Done says that the environment has ended the episode; Success that the task is solved.
+	Done, Success bool
+	// ActionsLeft of the episode; at 0 the episode is over, solved or not.
+	ActionsLeft int
+}
+
+// Ended says that no turn follows: the environment has ended the episode or its
+// actions are used up.
+func (t Turn) Ended() bool { return t.Done || t.ActionsLeft == 0 }
+
+// Play executes a reply: its legal actions in order, until the episode is done
+// or its actions are used up. A turn in which none was executed costs the
+// format penalty, once.
+func (p Protocol) Play(episode Episode, reply Reply, actionsLeft int) Turn {
+	t := Turn{ActionsLeft: actionsLeft}
+	for _, action := range reply.Actions {
+		if t.ActionsLeft == 0 || episode.Done() {
+			break
+		}
+		canonical, ok := episode.Legal(action)
+		if !ok {
+			t.Invalid++
+			continue
+		}
+		t.take(episode, canonical)
+	}
+	if len(t.Actions) == 0 {
+		t.Penalty = p.FormatPenalty
+	}
+	t.Done, t.Success = episode.Done(), episode.Success()
+	return t
+}
+
+func (t *Turn) take(episode Episode, action string) {
+	o := episode.Step(action)
+	t.Actions = append(t.Actions, action)
+	t.ActionsLeft--
+	t.Reward += o.Reward
+	if o.Effective {
+		t.Effective++
+	}
+	t.Text = o.Text
+}
+
+// Replay builds an episode again from the actions of its earlier turns, as Play
+// recorded them: [turns][actions]. Invalid and Penalty of the turns are 0, since
+// they depend on what was written. Errors are of kind ErrReplay.
+func Replay(env Environment, instance, chance draw.Address, turns [][]string) (Episode, []Turn, error) {
+	episode := env.Reset(instance, chance)
+	played := make([]Turn, len(turns))
+	left := env.MaxActions()
+	for i, actions := range turns {
+		t := Turn{ActionsLeft: left}
+		for _, action := range actions {
+			if episode.Done() || t.ActionsLeft == 0 {
+				return nil, nil, fmt.Errorf("%w: turn %d has the action %q after its end", ErrReplay, i+1, action)
+			}
+			if canonical, ok := episode.Legal(action); !ok || canonical != action {
+				return nil, nil, fmt.Errorf("%w: turn %d has the action %q, legal are %q", ErrReplay, i+1, action, episode.Choices())
+			}
+			t.take(episode, action)
+		}
+		t.Done, t.Success = episode.Done(), episode.Success()
+		left = t.ActionsLeft
+		played[i] = t
+	}
+	return episode, played, nil
+}
