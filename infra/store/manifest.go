@@ -1,0 +1,390 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
+
+// ManifestFormat is the format that this program writes. A new field that older
+// manifests lack is optional ("omitempty") and does not raise it.
+const ManifestFormat = 1
+
+// MaxManifest is the most bytes of a manifest.
+const MaxManifest = 8 << 20
+
+// Manifest is the commit of an iteration: everything that the iteration read,
+// made and measured, by digest. It is stored as canonical JSON under
+// [ManifestKey], by [Commit] alone.
+//
+// Versions: policy version n is the state before iteration n, and iteration n makes
+// version n+1. Iterations count from 0, along every branch. Version 0 is the base
+// model with zero moments. Two attempts at an iteration give the same manifest: no
+// time, host, attempt number or library version goes in (design law 3).
+type Manifest struct {
+	// Format is [ManifestFormat].
+	Format int `json:"format"`
+	// Run is the run's id: the Train workflow's.
+	Run string `json:"run"`
+	// Branch and Iteration say which iteration this is; both count from 0.
+	Branch    int `json:"branch"`
+	Iteration int `json:"iteration"`
+	// Parent is the manifest of the iteration before: of the same branch, or, for
+	// the first of a later branch, the fork point. Nil where the run begins.
+	Parent *Ref `json:"parent,omitempty"`
+	// Spec is the resolved spec.
+	Spec Ref `json:"spec"`
+	// Base is the model that version 0 is.
+	Base ModelRef `json:"base"`
+	// Settings are the effective knobs of this iteration, as a JSON value that the
+	// store does not look into; SettingsDigest is the SHA-256 of their canonical form.
+	Settings       json.RawMessage `json:"settings"`
+	SettingsDigest string          `json:"settings_digest"`
+	// Fingerprint is the id of the device fingerprint that computed this iteration
+	// and Device its fields; Programs are the hashes of the lowered programs by name.
+	Fingerprint string            `json:"fingerprint"`
+	Device      json.RawMessage   `json:"device,omitempty"`
+	Programs    map[string]string `json:"programs,omitempty"`
+	// StateBefore and StateAfter are the state fingerprints of versions n and n+1.
+	StateBefore string `json:"state_before"`
+	StateAfter  string `json:"state_after"`
+	// Turns are the tables of each turn, in order.
+	Turns []TurnRefs `json:"turns,omitempty"`
+	// Trajectories is the table of whole episodes, one row a member; Scores what the
+	// device said of the selected rows; Batch all that Update read.
+	Trajectories *Ref `json:"trajectories,omitempty"`
+	Scores       *Ref `json:"scores,omitempty"`
+	Batch        *Ref `json:"batch,omitempty"`
+	// Update counts what the update did.
+	Update UpdateCounts `json:"update"`
+	// Snapshot is the full training state of version n+1, where one was taken.
+	Snapshot *SnapshotRef `json:"snapshot,omitempty"`
+	// Evaluations were made in this iteration: of version n+1, and in the first
+	// iteration of version 0 too.
+	Evaluations []EvaluationRef `json:"evaluations,omitempty"`
+	// Metrics are the deterministic ones; their names sort, their units are in the
+	// names' documentation.
+	Metrics map[string]canon.Float `json:"metrics,omitempty"`
+	// Artifacts are further refs by purpose, for what later formats add: they are
+	// verified and kept like all others.
+	Artifacts map[string]Ref `json:"artifacts,omitempty"`
+	// Tombstones record what retention has removed since the parent: of earlier
+	// iterations, or of this one.
+	Tombstones []Tombstone `json:"tombstones,omitempty"`
+	// Seal is the SHA-256 of the manifest's canonical JSON without this field. Every
+	// manifest but the newest is named by digest in the next; the seal lets damage be
+	// found in the newest as well.
+	Seal string `json:"seal"`
+}
+
+// ModelRef is a base model: a Hugging Face folder under its digest.
+type ModelRef struct {
+	// Name is where it came from, as the spec says it: "starter", "hf:NAME".
+	Name string `json:"name"`
+	// Dir and Digest are the folder's (see [Folder]).
+	Dir    string `json:"dir"`
+	Digest string `json:"digest"`
+	// Files are refs by file name in the folder.
+	Files map[string]Ref `json:"files"`
+	// State is the state fingerprint of version 0: this model with zero moments.
+	State string `json:"state,omitempty"`
+}
+
+// TurnRefs are the tables of one turn.
+type TurnRefs struct {
+	// Generate is what the policy said, Step what the environment answered.
+	Generate Ref `json:"generate"`
+	Step     Ref `json:"step"`
+}
+
+// UpdateCounts are an update's counters, all exact integers.
+type UpdateCounts struct {
+	// Skipped says that loss or gradients were not finite, so version n+1 is version n.
+	Skipped bool `json:"skipped,omitempty"`
+	// SkippedTotal counts skipped updates of the branch so far, this one included.
+	SkippedTotal int64 `json:"skipped_total,omitempty"`
+	// Steps counts the optimizer's steps of the branch so far, this one included.
+	Steps int64 `json:"steps"`
+	// Rows are the trajectories learnt from, Tokens their response tokens, and
+	// MicroBatches the units they were computed in.
+	Rows         int64 `json:"rows"`
+	Tokens       int64 `json:"tokens"`
+	MicroBatches int64 `json:"micro_batches"`
+}
+
+// SnapshotRef is the full training state of a version.
+type SnapshotRef struct {
+	// Version is the policy's; a snapshot named in manifest n holds version n+1.
+	Version int `json:"version"`
+	// Dir is the folder's key; Files are refs by file name in it.
+	Dir   string         `json:"dir"`
+	Files map[string]Ref `json:"files"`
+	// State is the state fingerprint that loading it must give.
+	State string `json:"state"`
+}
+
+// EvaluationRef is an evaluation of one policy version on a suite.
+type EvaluationRef struct {
+	// Version is the policy's, Suite the suite's name.
+	Version int    `json:"version"`
+	Suite   string `json:"suite,omitempty"`
+	// State is the state fingerprint of the version.
+	State string `json:"state,omitempty"`
+	// Turns and Trajectories are its tables.
+	Turns        []TurnRefs `json:"turns,omitempty"`
+	Trajectories *Ref       `json:"trajectories,omitempty"`
+	// Metrics are success, mean reward and whatever else the suite measures.
+	Metrics map[string]canon.Float `json:"metrics,omitempty"`
+}
+
+// Tombstone says that an artifact was removed on purpose.
+type Tombstone struct {
+	// Key and Digest are those of the removed artifact's ref.
+	Key    string `json:"key"`
+	Digest string `json:"digest"`
+	// Reason is the retention rule, as "snapshots: keep 3".
+	Reason string `json:"reason"`
+}
+
+// NewSettings canonicalises an iteration's settings and gives their digest, for
+// [Manifest.Settings] and [Manifest.SettingsDigest].
+func NewSettings(settings any) (json.RawMessage, string, error) {
+	b, err := canon.Marshal(settings)
+	if err != nil {
+		return nil, "", fmt.Errorf("settings: %w", err)
+	}
+	return b, canon.Digest(b), nil
+}
+
+// Key is where the manifest is committed.
+func (m *Manifest) Key() string { return ManifestKey(m.Run, m.Branch, m.Iteration) }
+
+// Version is the policy version that the iteration made: its number plus one.
+func (m *Manifest) Version() int { return m.Iteration + 1 }
+
+// Encode checks the manifest, seals it and returns its canonical JSON.
+func (m *Manifest) Encode() ([]byte, error) {
+	sealed := *m
+	sealed.Format = ManifestFormat
+	if err := sealed.check(); err != nil {
+		return nil, fmt.Errorf("encode manifest of iteration %d: %w", m.Iteration, err)
+	}
+	seal, err := sealed.seal()
+	if err != nil {
+		return nil, fmt.Errorf("encode manifest of iteration %d: %w", m.Iteration, err)
+	}
+	sealed.Seal = seal
+	b, err := canon.Marshal(&sealed)
+	if err != nil {
+		return nil, fmt.Errorf("encode manifest of iteration %d: %w", m.Iteration, err)
+	}
+	if len(b) > MaxManifest {
+		return nil, fmt.Errorf("encode manifest of iteration %d: %d bytes, at most %d: %w", m.Iteration, len(b), MaxManifest, ErrTooLarge)
+	}
+	return b, nil
+}
+
+func (m *Manifest) seal() (string, error) {
+	unsealed := *m
+	unsealed.Seal = ""
+	b, err := canon.Marshal(&unsealed)
+	if err != nil {
+		return "", err
+	}
+	return canon.Digest(b), nil
+}
+
+// DecodeManifest reads a manifest strictly: canonical JSON of the known fields,
+// nothing else, with a right seal and sound refs. All else is [ErrInvalid].
+func DecodeManifest(b []byte) (*Manifest, error) {
+	if len(b) > MaxManifest {
+		return nil, fmt.Errorf("decode manifest: %d bytes, at most %d: %w", len(b), MaxManifest, ErrTooLarge)
+	}
+	// A newer format says so before its unknown fields do.
+	var head struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return nil, fmt.Errorf("decode manifest: %w: %w", ErrInvalid, err)
+	}
+	if head.Format != ManifestFormat {
+		return nil, fmt.Errorf("decode manifest: format %d, this program reads %d: %w", head.Format, ManifestFormat, ErrInvalid)
+	}
+	m := new(Manifest)
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(m); err != nil {
+		return nil, fmt.Errorf("decode manifest: %w: %w", ErrInvalid, err)
+	}
+	// What we would write must be what we read: this catches other spellings, wrong
+	// case, duplicate keys, nulls and trailing text at once.
+	again, err := canon.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("decode manifest: %w: %w", ErrInvalid, err)
+	}
+	if !bytes.Equal(again, b) {
+		return nil, fmt.Errorf("decode manifest: not in canonical form: %w", ErrInvalid)
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("decode manifest: %w", err)
+	}
+	seal, err := m.seal()
+	if err != nil {
+		return nil, fmt.Errorf("decode manifest: %w: %w", ErrInvalid, err)
+	}
+	if seal != m.Seal {
+		return nil, fmt.Errorf("decode manifest: the seal is %q, want %s: %w", clip(m.Seal), seal, ErrInvalid)
+	}
+	return m, nil
+}
+
+// check finds what no manifest may say, whoever wrote it.
+func (m *Manifest) check() error {
+	var problems []error
+	bad := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf(format+": %w", append(args, ErrInvalid)...))
+	}
+	if m.Run == "" {
+		bad("run is empty")
+	}
+	if m.Branch < 0 || m.Iteration < 0 {
+		bad("branch %d, iteration %d: neither is negative", m.Branch, m.Iteration)
+	}
+	if m.Parent == nil && (m.Branch != 0 || m.Iteration != 0) {
+		bad("branch %d, iteration %d has no parent; only the first of branch 0 has none", m.Branch, m.Iteration)
+	}
+	if settings, err := canon.Format(m.Settings); err != nil {
+		bad("settings are no JSON: %v", err)
+	} else if have := canon.Digest(settings); have != m.SettingsDigest {
+		bad("settings have the digest %s, the manifest says %q", have, clip(m.SettingsDigest))
+	}
+	if m.StateBefore == "" || m.StateAfter == "" {
+		bad("a state fingerprint is missing")
+	}
+	if m.Update.Skipped && m.StateBefore != m.StateAfter {
+		bad("the update was skipped, and yet the state changed")
+	}
+	if s := m.Snapshot; s != nil {
+		if s.Version != m.Version() {
+			bad("the snapshot holds version %d, want %d", s.Version, m.Version())
+		}
+		if s.State != m.StateAfter {
+			bad("the snapshot's state is %q, want %q", clip(s.State), clip(m.StateAfter))
+		}
+	}
+	for _, named := range m.refs() {
+		if err := named.Ref.Check(); err != nil {
+			bad("%s: %v", named.Role, err)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// NamedRef is a ref and the part it plays in a manifest.
+type NamedRef struct {
+	// Role is a path into the manifest, as "turns[0].generate".
+	Role string
+	Ref
+}
+
+// Refs are all artifacts that the manifest names, in a fixed order: the parent
+// manifest, the spec, the base model, then the iteration's own.
+func (m *Manifest) Refs() []NamedRef { return m.refs() }
+
+func (m *Manifest) refs() []NamedRef {
+	var out []NamedRef
+	add := func(role string, r Ref) { out = append(out, NamedRef{Role: role, Ref: r}) }
+	maybe := func(role string, r *Ref) {
+		if r != nil {
+			add(role, *r)
+		}
+	}
+	files := func(role string, refs map[string]Ref) {
+		for _, name := range sortedKeys(refs) {
+			add(fmt.Sprintf("%s[%q]", role, name), refs[name])
+		}
+	}
+	turns := func(role string, turns []TurnRefs) {
+		for i, turn := range turns {
+			add(fmt.Sprintf("%sturns[%d].generate", role, i), turn.Generate)
+			add(fmt.Sprintf("%sturns[%d].step", role, i), turn.Step)
+		}
+	}
+	maybe("parent", m.Parent)
+	add("spec", m.Spec)
+	files("base.files", m.Base.Files)
+	turns("", m.Turns)
+	maybe("trajectories", m.Trajectories)
+	maybe("scores", m.Scores)
+	maybe("batch", m.Batch)
+	if m.Snapshot != nil {
+		files("snapshot.files", m.Snapshot.Files)
+	}
+	for i, e := range m.Evaluations {
+		role := fmt.Sprintf("evaluations[%d].", i)
+		turns(role, e.Turns)
+		maybe(role+"trajectories", e.Trajectories)
+	}
+	files("artifacts", m.Artifacts)
+	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// CommitManifest seals a manifest and commits it under its key: see [Commit].
+func CommitManifest(ctx context.Context, s Store, m *Manifest) (Ref, error) {
+	b, err := m.Encode()
+	if err != nil {
+		return Ref{}, err
+	}
+	return Commit(ctx, s, m.Key(), b)
+}
+
+// ReadManifest reads and verifies the manifest that ref names: [ErrNotFound],
+// [ErrAltered], [ErrInvalid].
+func ReadManifest(ctx context.Context, s Store, ref Ref) (*Manifest, error) {
+	if ref.Size > MaxManifest {
+		return nil, &Error{Op: "read", Where: s.Location(ref.Key), Kind: ErrTooLarge}
+	}
+	b, err := GetArtifact(ctx, s, ref)
+	if err != nil {
+		return nil, err
+	}
+	return decodeAt(s, ref.Key, b)
+}
+
+// ReadManifestAt reads the manifest of an iteration by its fixed key, trusting its
+// seal alone, and gives its ref.
+func ReadManifestAt(ctx context.Context, s Store, run string, branch, iteration int) (*Manifest, Ref, error) {
+	key := ManifestKey(run, branch, iteration)
+	b, ref, err := ReadFixed(ctx, s, key, MaxManifest)
+	if err != nil {
+		return nil, Ref{}, err
+	}
+	m, err := decodeAt(s, key, b)
+	return m, ref, err
+}
+
+// decodeAt also refuses a manifest that lies at another's place.
+func decodeAt(s Store, key string, b []byte) (*Manifest, error) {
+	m, err := DecodeManifest(b)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.Location(key), err)
+	}
+	if m.Key() != key {
+		return nil, fmt.Errorf("read %s: this is the manifest of %s: %w", s.Location(key), m.Key(), ErrInvalid)
+	}
+	return m, nil
+}

@@ -1,0 +1,216 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+)
+
+// Tables are Parquet files that DuckDB and pandas read. Everything a writer may
+// choose is fixed here, so the same rows give the same bytes. A row is a Go struct
+// whose fields carry `parquet:"name"` tags; lists are `parquet:"name,list"`. Numbers,
+// bools, strings, []byte, lists of them and nested structs work; maps do not, as
+// their order is not fixed.
+const (
+	rowsPerGroup    = 1 << 16
+	pageBytes       = 1 << 18
+	tableCodecLevel = zstd.SpeedDefault
+	// MaxTable is the largest table file that is decoded, in bytes, and
+	// maxTableRaw the most bytes its columns may claim to hold.
+	MaxTable    = 1 << 30
+	maxTableRaw = 8 << 30
+	maxRows     = 1 << 26
+)
+
+func tableSchema[T any]() (schema *parquet.Schema, err error) {
+	defer recoverTable(&err) // a struct that Parquet cannot hold panics
+	// The root's name would be the Go type's; a rename must not change the bytes.
+	return clearBits(parquet.NewSchema("rows", parquet.SchemaOf(new(T)))), nil
+}
+
+// EncodeTable writes rows as a Parquet file (zstd, fixed row groups and pages, no
+// time, no library version) and gives the content digest of its columns: see
+// [TableContent]. The same rows give the same bytes; floats are kept by their bits.
+func EncodeTable[T any](rows []T) (file []byte, content string, err error) {
+	defer recoverTable(&err)
+	schema, err := tableSchema[T]()
+	if err != nil {
+		return nil, "", err
+	}
+	if len(rows) > maxRows {
+		return nil, "", fmt.Errorf("encode table: %d rows, at most %d: %w", len(rows), maxRows, ErrTooLarge)
+	}
+	var buf bytes.Buffer
+	w := parquet.NewGenericWriter[T](&buf, schema,
+		parquet.Compression(&zstd.Codec{Level: tableCodecLevel}),
+		parquet.CreatedBy("reprise", "1", "table"),
+		parquet.MaxRowsPerRowGroup(rowsPerGroup),
+		parquet.PageBufferSize(pageBytes),
+		parquet.DataPageVersion(2),
+		parquet.DataPageStatistics(true),
+	)
+	if _, err := w.Write(rows); err != nil {
+		return nil, "", fmt.Errorf("encode table: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, "", fmt.Errorf("encode table: %w", err)
+	}
+	hasher := newContentHasher(schema)
+	var row parquet.Row
+	for i := range rows {
+		row = schema.Deconstruct(row[:0], &rows[i])
+		hasher.row(row)
+	}
+	return buf.Bytes(), hasher.sum(), nil
+}
+
+// DecodeTable reads a file that [EncodeTable] wrote for rows of the same columns. A
+// damaged file, other columns or absurd sizes are [ErrInvalid] or [ErrTooLarge].
+func DecodeTable[T any](file []byte) (rows []T, err error) {
+	defer recoverTable(&err)
+	schema, err := tableSchema[T]()
+	if err != nil {
+		return nil, err
+	}
+	f, err := openTable(file)
+	if err != nil {
+		return nil, err
+	}
+	if have, want := columnsOf(f.Schema()), columnsOf(schema); have != want {
+		return nil, fmt.Errorf("decode table: the columns are\n%s, want\n%s: %w", have, want, ErrInvalid)
+	}
+	r := parquet.NewGenericReader[T](f, schema)
+	defer r.Close()
+	rows = make([]T, f.NumRows())
+	n := 0
+	for n < len(rows) {
+		m, err := r.Read(rows[n:])
+		n += m
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("decode table: row %d: %w: %w", n, ErrInvalid, err)
+		}
+		if m == 0 {
+			return nil, fmt.Errorf("decode table: the file ends after %d of %d rows: %w", n, len(rows), ErrInvalid)
+		}
+	}
+	return rows, nil
+}
+
+// TableContent is the digest of a table's logical columns: SHA-256 over the names,
+// the types and, column by column, the values in order with their nesting, floats
+// by their bits. It does not depend on codec, pages, row groups or the writer's
+// version, and is what replay compares.
+func TableContent(file []byte) (content string, err error) {
+	defer recoverTable(&err)
+	f, err := openTable(file)
+	if err != nil {
+		return "", err
+	}
+	hasher := newContentHasher(f.Schema())
+	buf := make([]parquet.Row, 64)
+	for _, group := range f.RowGroups() {
+		if err := readGroup(group, buf, hasher.row); err != nil {
+			return "", fmt.Errorf("read table: %w: %w", ErrInvalid, err)
+		}
+	}
+	return hasher.sum(), nil
+}
+
+func readGroup(group parquet.RowGroup, buf []parquet.Row, each func(parquet.Row)) error {
+	rows := group.Rows()
+	defer rows.Close()
+	for {
+		n, err := rows.ReadRows(buf)
+		for _, row := range buf[:n] {
+			each(row)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// PutTable encodes rows and writes them as the artifact dir/name.<sha12>.parquet;
+// the ref carries the content digest.
+func PutTable[T any](ctx context.Context, s Store, dir, name string, rows []T) (Ref, error) {
+	file, content, err := EncodeTable(rows)
+	if err != nil {
+		return Ref{}, fmt.Errorf("put table %s/%s: %w", dir, name, err)
+	}
+	ref, err := PutArtifact(ctx, s, dir, name, "parquet", file)
+	if err != nil {
+		return Ref{}, err
+	}
+	ref.Content = content
+	return ref, nil
+}
+
+// GetTable reads and verifies an artifact and decodes its rows.
+func GetTable[T any](ctx context.Context, s Store, ref Ref) ([]T, error) {
+	file, err := GetArtifact(ctx, s, ref)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := DecodeTable[T](file)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.Location(ref.Key), err)
+	}
+	return rows, nil
+}
+
+// openTable checks the sizes a file claims before anything is allocated for them.
+func openTable(file []byte) (*parquet.File, error) {
+	if len(file) > MaxTable {
+		return nil, fmt.Errorf("open table: %d bytes, at most %d: %w", len(file), MaxTable, ErrTooLarge)
+	}
+	if len(file) < 12 || string(file[len(file)-4:]) != "PAR1" {
+		return nil, fmt.Errorf("open table: not a Parquet file: %w", ErrInvalid)
+	}
+	footer := int64(binary.LittleEndian.Uint32(file[len(file)-8:]))
+	if footer > int64(len(file))-12 {
+		return nil, fmt.Errorf("open table: the footer claims %d of %d bytes: %w", footer, len(file), ErrInvalid)
+	}
+	f, err := parquet.OpenFile(bytes.NewReader(file), int64(len(file)), parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
+	if err != nil {
+		return nil, fmt.Errorf("open table: %w: %w", ErrInvalid, err)
+	}
+	var raw, grouped int64
+	for _, group := range f.Metadata().RowGroups {
+		if group.NumRows < 0 || group.NumRows > maxRows {
+			return nil, fmt.Errorf("open table: a row group claims %d rows: %w", group.NumRows, ErrTooLarge)
+		}
+		grouped += group.NumRows
+		for _, column := range group.Columns {
+			size := column.MetaData.TotalUncompressedSize
+			if size < 0 || column.MetaData.TotalCompressedSize < 0 || column.MetaData.TotalCompressedSize > int64(len(file)) {
+				return nil, fmt.Errorf("open table: a column claims %d bytes: %w", size, ErrInvalid)
+			}
+			if raw += size; raw > maxTableRaw {
+				return nil, fmt.Errorf("open table: the columns claim more than %d bytes: %w", int64(maxTableRaw), ErrTooLarge)
+			}
+		}
+	}
+	// A row of our tables takes at least a bit of the file, so that this bounds what a
+	// lying footer can make us allocate.
+	if n := f.NumRows(); n != grouped || n > maxRows || n > 8*1024*int64(len(file)) {
+		return nil, fmt.Errorf("open table: %d rows in %d bytes, %d in its row groups: %w", n, len(file), grouped, ErrInvalid)
+	}
+	return f, nil
+}
+
+// recoverTable turns the panics of the Parquet reader on malformed input into
+// errors.
+func recoverTable(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("table: %w: %v", ErrInvalid, r)
+	}
+}
