@@ -14,7 +14,7 @@ TESTFLAGS ?= ./...
 # and go.sum files pin. A tool's file name carries the hash of its pins, so it
 # is rebuilt when they change and only then, whatever the files' dates.
 TOOLS := infra/tools
-pins   = $(firstword $(shell cat $(TOOLS)/$(1)/go.mod $(TOOLS)/$(1)/go.sum $(TOOLS)/build.sh | sha256sum | cut -c1-12))
+pins   = $(firstword $(shell cat $(TOOLS)/$(1)/go.mod $(TOOLS)/$(1)/go.sum | sha256sum | cut -c1-12))
 TEMPORAL      := bin/.tools/temporal-$(call pins,temporal)
 VERSITYGW     := bin/.tools/versitygw-$(call pins,versitygw)
 CHECKS_PINS   := $(call pins,checks)
@@ -50,29 +50,17 @@ plugin: platform ## the PJRT plugin, into .reprise/plugin (once)
 	@$(GO) run ./infra/plugin/install
 
 $(TEMPORAL): | platform
-	@rm -f bin/.tools/temporal-*
 	@$(TOOLS)/build.sh temporal github.com/temporalio/cli/cmd/temporal $@ 'CLI, server and Web UI; once, 3 to 4 minutes on 2 cores' \
 		-X github.com/temporalio/cli/temporalcli.Version=$$(awk '$$1 == "github.com/temporalio/cli" { print substr($$2, 2) }' $(TOOLS)/temporal/go.mod)
 $(VERSITYGW): | platform
-	@rm -f bin/.tools/versitygw-*
 	@$(TOOLS)/build.sh versitygw github.com/versity/versitygw/cmd/versitygw $@ 'the S3 server of the dev stack; once, about a minute' \
 		-X main.Version=$$(awk '$$1 == "github.com/versity/versitygw" { print $$2 }' $(TOOLS)/versitygw/go.mod)
 $(GOTESTSUM): | platform
-	@rm -f bin/.tools/gotestsum-*
 	@$(TOOLS)/build.sh checks gotest.tools/gotestsum $@ 'runs the tests; once, some seconds'
 $(STATICCHECK): | platform
-	@rm -f bin/.tools/staticcheck-*
 	@$(TOOLS)/build.sh checks honnef.co/go/tools/cmd/staticcheck $@ 'finds mistakes; once, half a minute'
 $(WORKFLOWCHECK): | platform
-	@rm -f bin/.tools/workflowcheck-*
 	@$(TOOLS)/build.sh checks go.temporal.io/sdk/contrib/tools/workflowcheck $@ 'finds what is not deterministic in workflows; once, some seconds'
-
-# One at a time even under make -j: each build uses all cores, and two big
-# links beside each other want 4 GiB.
-$(VERSITYGW): | $(if $(REPRISE_TEMPORAL),,$(TEMPORAL))
-$(GOTESTSUM): | $(VERSITYGW)
-$(STATICCHECK): | $(GOTESTSUM)
-$(WORKFLOWCHECK): | $(STATICCHECK)
 
 bin/temporal: $(TEMPORAL)
 bin/versitygw: $(VERSITYGW)

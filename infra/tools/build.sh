@@ -12,8 +12,13 @@ shift 4
 name=$(basename "$package")
 
 cd "$(dirname "${BASH_SOURCE[0]}")/$module"
-printf '==> %s: %s\n' "$name" "$note"
 mkdir -p "$(dirname "$output")"
+
+# One at a time, even under make -j: each build uses all cores, and two big
+# links beside each other want 4 GiB.
+exec 9>"$(dirname "$output")/.lock"
+flock 9
+printf '==> %s: %s\n' "$name" "$note"
 partial="$output.partial"
 trap 'rm -f "$partial"' EXIT
 
@@ -34,4 +39,6 @@ GOFLAGS=-mod=readonly go build -v -trimpath -ldflags="-s -w $*" -o "$partial" "$
 		                    { if (tty) printf "\n"; print; fflush() }
 		END                 { if (tty && modules + packages) printf "\n" }'
 mv "$partial" "$output"
+# Earlier pins' builds of the tool are of no use any more.
+find "$(dirname "$output")" -maxdepth 1 -name "$name-*" ! -name "$(basename "$output")" -delete
 printf '    %s: built in %d s\n' "$name" $((SECONDS - started))
