@@ -125,7 +125,7 @@ func (b *Bandit) Name() string { return Name }
 
 // Instructions implements envs.Environment.
 func (b *Bandit) Instructions() string {
-	return "Choose one of two arms. Each pays points when chosen. Think about what the names stand for, and choose the arm that pays most on average."
+	return "One of two arms pays more points on average. Think about what the names stand for, and choose that arm."
 }
 
 // Actions implements envs.Environment: nil, since the observation names the

@@ -226,18 +226,27 @@ func (t *Tokenizer) normalize(text string) string {
 
 // encodeWords splits normalized text by the patterns and merges each word.
 func (t *Tokenizer) encodeWords(ids []int32, text string) []int32 {
-	var level func(patterns []*pattern, piece string)
-	level = func(patterns []*pattern, piece string) {
-		if len(patterns) == 0 {
-			if piece != "" {
-				ids = t.bpe.encode(ids, piece)
-			}
-			return
-		}
-		patterns[0].split(piece, func(word string) { level(patterns[1:], word) })
-	}
-	level(t.patterns, text)
+	splitAll(t.patterns, text, func(word string) { ids = t.bpe.encode(ids, word) })
 	return ids
+}
+
+// splitAll splits text by each pattern in turn.
+func splitAll(patterns []*pattern, text string, yield func(word string)) {
+	switch {
+	case text == "":
+	case len(patterns) == 0:
+		yield(text)
+	default:
+		patterns[0].split(text, func(word string) { splitAll(patterns[1:], word, yield) })
+	}
+}
+
+// Words gives the stretches of a text that tokens stay within: what merges are
+// trained on.
+func (t *Tokenizer) Words(text string) []string {
+	var words []string
+	splitAll(t.patterns, t.normalize(text), func(word string) { words = append(words, word) })
+	return words
 }
 
 // cut calls yield with the pieces of text in order: added tokens with their id,

@@ -1,0 +1,128 @@
+package starter
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/envs"
+	_ "github.com/reprise-rl/reprise/envs/all"
+	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/tokenizer"
+)
+
+func mustTokenizer(t testing.TB) *tokenizer.Tokenizer {
+	t.Helper()
+	tok, err := Tokenizer()
+	require.NoError(t, err)
+	return tok
+}
+
+func TestTokenizer(t *testing.T) {
+	tok := mustTokenizer(t)
+	require.Equal(t, VocabSize, tok.VocabSize())
+	require.Equal(t, []int32{EndID}, tok.EndOfTurn())
+	require.Equal(t, []int32{EndID}, tok.EOS())
+	require.Equal(t, []int32{PadID, StartID, EndID}, tok.EncodeTag("<|endoftext|><|im_start|><|im_end|>"))
+	legal, err := tok.Legal(VocabSize)
+	require.NoError(t, err)
+	require.NotContains(t, legal, false)
+	// One token each.
+	for _, word := range append(ThoughtWords(), "Phoenix", "Dragon", "Trader", "Librarian", "Engineer", "Teacher", "Up", "Down", "Left", "Right") {
+		require.Len(t, tok.EncodePlain(" "+word), 1, word)
+	}
+	for _, cells := range []string{"#_O√XPS", "SFHGFF", "W.GCBA@", "0123456789", "##\n__\nOO\n"} {
+		require.Len(t, tok.EncodePlain(cells), len([]rune(cells)), cells)
+	}
+	for _, text := range []string{"naïve 日本語 🙂", "\x00\x01\x7f tab\t", "Zauberwürfel"} {
+		require.Equal(t, text, tok.Decode(tok.EncodePlain(text)), "unknown words are spelt in pieces")
+	}
+	Files()["tokenizer.json"][0] = 'x'
+	require.Equal(t, byte('{'), Files()["tokenizer.json"][0])
+}
+
+func TestTranscripts(t *testing.T) {
+	tok := mustTokenizer(t)
+	for _, options := range []string{"", `{"names":"ragen-v2-train"}`} {
+		env, err := envs.New("bandit", json.RawMessage(options))
+		require.NoError(t, err)
+		for _, think := range []bool{true, false} {
+			p := envs.Protocol{Think: think, FormatPenalty: -0.1}
+			n := Combinations(env)
+			widths, err := envs.MaxPromptTokens(env, tok, p, 1, 32)
+			require.NoError(t, err)
+			addr := draw.Address{Seed: 7, Purpose: draw.WarmStart, Iteration: 3}
+			rows, err := Transcripts(tok, env, p, 1, 2*n, addr)
+			require.NoError(t, err)
+			again, err := Transcripts(tok, env, p, 1, 2*n, addr)
+			require.NoError(t, err)
+			require.Equal(t, rows, again)
+			seen := map[string]int{}
+			for _, row := range rows {
+				require.Len(t, row.Loss, len(row.IDs))
+				at := slices.Index(row.Loss, true)
+				require.LessOrEqual(t, at, widths[0])
+				require.NotContains(t, row.Loss[at:], false)
+				require.Equal(t, int32(EndID), row.IDs[len(row.IDs)-1])
+				prompt := tok.Decode(row.IDs[:at])
+				require.True(t, strings.HasSuffix(prompt, "<|im_start|>assistant\n"+p.Opening()), prompt)
+				reply, truncated := p.ReadReply(tok, env, row.IDs[at:])
+				require.False(t, truncated)
+				require.True(t, reply.Formatted)
+				require.Len(t, reply.Actions, 1)
+				_, arms, _ := strings.Cut(prompt, "Arms: ")
+				arms, _, _ = strings.Cut(arms, "\n")
+				require.Contains(t, strings.Split(arms, ", "), reply.Actions[0])
+				seen[arms+" → "+reply.Actions[0]]++
+				if think {
+					require.NotEmpty(t, reply.Thought)
+				}
+			}
+			require.Len(t, seen, n)
+			for combination, times := range seen {
+				require.Equal(t, 2, times, combination)
+			}
+		}
+	}
+}
+
+// Steps of a size that is no multiple of the combinations balance one another.
+func TestTranscriptsBalanceAcrossSteps(t *testing.T) {
+	tok := mustTokenizer(t)
+	env, err := envs.New("bandit", nil)
+	require.NoError(t, err)
+	seen := map[string]int{}
+	for step := range int64(4) {
+		rows, err := Transcripts(tok, env, envs.Protocol{}, 1, 3, draw.Address{Purpose: draw.WarmStart, Iteration: step})
+		require.NoError(t, err)
+		for _, row := range rows {
+			_, episode, _ := strings.Cut(tok.Decode(row.IDs), "Arms: ")
+			seen[episode]++
+		}
+	}
+	require.Len(t, seen, 4)
+	for _, times := range seen {
+		require.Equal(t, 3, times)
+	}
+}
+
+// The bandit's context is short: the starter's speed rests on it.
+func TestBanditWidths(t *testing.T) {
+	tok := mustTokenizer(t)
+	env, err := envs.New("bandit", nil)
+	require.NoError(t, err)
+	p := envs.Protocol{Think: true}
+	widths, err := envs.MaxPromptTokens(env, tok, p, 1, 24)
+	require.NoError(t, err)
+	require.Equal(t, []int{80}, widths)
+	rows, err := Transcripts(tok, env, p, 1, 64, draw.Address{Purpose: draw.WarmStart})
+	require.NoError(t, err)
+	longest := 0
+	for _, row := range rows {
+		longest = max(longest, len(row.IDs))
+	}
+	require.LessOrEqual(t, longest, 88)
+}
