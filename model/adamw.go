@@ -1,0 +1,143 @@
+package model
+
+import (
+	"math"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// Places in the optimizer's knobs vector.
+const (
+	adamRate = iota
+	adamBeta1
+	adamBeta2
+	adamEpsilon
+	adamDecay
+	adamMaxNorm
+	adamEntropy
+	adamBias1     // 1 − β₁^t
+	adamRootBias2 // √(1 − β₂^t)
+	adamCount
+)
+
+// Places in the report of an update, after the metrics.
+const (
+	reportLoss = metricCount + iota
+	reportNorm
+	reportSkipped
+	reportCount
+)
+
+// power is b^n by squaring, the same bits everywhere.
+func power(b float64, n int64) float64 {
+	r := 1.0
+	for ; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			r *= b
+		}
+		b *= b
+	}
+	return r
+}
+
+// adamKnobs are the optimizer's knobs for the update that makes step t.
+func adamKnobs(k Settings, t int64) []float32 {
+	v := make([]float32, adamCount)
+	v[adamRate], v[adamBeta1], v[adamBeta2] = k.LearningRate, k.Beta1, k.Beta2
+	v[adamEpsilon], v[adamDecay], v[adamMaxNorm] = k.AdamEpsilon, k.WeightDecay, k.MaxGradNorm
+	v[adamEntropy] = k.EntropyCoefficient
+	v[adamBias1] = float32(1 - power(float64(k.Beta1), t))
+	v[adamRootBias2] = float32(math.Sqrt(1 - power(float64(k.Beta2), t)))
+	return v
+}
+
+// apply makes the next state from a minibatch's gradient and fills in the
+// metrics. The caller holds run.
+func (p *Programs) apply(s *State, acc *accumulated, k Settings, m *UpdateMetrics) (*State, error) {
+	prog, err := p.program(kindApply)
+	if err != nil {
+		return nil, err
+	}
+	knobs, err := upload(p.device, adamKnobs(k, s.step+1), adamCount)
+	if err != nil {
+		return nil, err
+	}
+	defer free([]compute.Buffer{knobs})
+	args := append([]compute.Buffer{}, s.params...)
+	args = append(append(args, s.m...), s.v...)
+	args = append(append(args, acc.grads...), acc.metrics, knobs)
+	out, err := prog.call(args...)
+	if err != nil {
+		return nil, err
+	}
+	n := len(s.params)
+	next := &State{device: s.device, c: s.c, step: s.step, fingerprint: s.fingerprint,
+		params: out[:n], m: out[n : 2*n], v: out[2*n : 3*n]}
+	report, err := download[float32](out[3*n], reportCount)
+	free(out[3*n:])
+	if err != nil {
+		next.release()
+		return nil, err
+	}
+	m.PolicyLoss, m.Entropy = float64(report[metricPolicy]), float64(report[metricEntropy])
+	m.ApproxKL, m.ClipFraction = float64(report[metricKL]), float64(report[metricClip])
+	m.RatioMax = float64(report[metricRatio])
+	m.Loss, m.GradNorm = float64(report[reportLoss]), float64(report[reportNorm])
+	if m.Skipped = report[reportSkipped] != 0; !m.Skipped {
+		next.step++
+	}
+	return next, nil
+}
+
+// buildApply takes parameters, m, v, the gradient, its metrics and the knobs, and
+// gives the next parameters, m and v, and the report. AdamW is torch's: decay of
+// the parameter first, then the step with bias-corrected moments (Loshchilov and
+// Hutter, arXiv 1711.05101); the clip is torch's clip_grad_norm_.
+func (p *Programs) buildApply(in *inputs) []*graph.Node {
+	ts := p.c.Tensors()
+	params, ms, vs, grads := in.tensors(ts), in.tensors(ts), in.tensors(ts), in.tensors(ts)
+	metrics, knobs := in.next(dtypes.Float32, metricCount), in.next(dtypes.Float32, adamCount)
+	knob := func(i int) *graph.Node { return element(knobs, i) }
+	one := scalar(knobs, 1)
+
+	var square *graph.Node
+	for _, g := range grads {
+		s := graph.ReduceAllSum(graph.Mul(g, g))
+		if square != nil {
+			s = graph.Add(square, s)
+		}
+		square = s
+	}
+	norm := graph.Sqrt(square)
+	loss := graph.Sub(element(metrics, metricPolicy), graph.Mul(knob(adamEntropy), element(metrics, metricEntropy)))
+	ok := graph.LogicalAnd(graph.IsFinite(norm), graph.IsFinite(loss))
+	scale := graph.Min(one, graph.Div(knob(adamMaxNorm), graph.Add(norm, scalar(norm, 1e-6))))
+	scale = graph.Where(graph.GreaterThan(knob(adamMaxNorm), scalar(norm, 0)), scale, one)
+
+	decay := graph.Sub(one, graph.Mul(knob(adamRate), knob(adamDecay)))
+	rate := graph.Div(knob(adamRate), knob(adamBias1))
+	b1, b2 := knob(adamBeta1), knob(adamBeta2)
+	next := make([]*graph.Node, 3*len(ts))
+	for i, t := range ts {
+		g := graph.Mul(grads[i], scale)
+		m := graph.Add(graph.Mul(ms[i], b1), graph.Mul(g, graph.Sub(one, b1)))
+		v := graph.Add(graph.Mul(vs[i], b2), graph.Mul(graph.Mul(g, g), graph.Sub(one, b2)))
+		x := params[i]
+		if len(t.Shape) == 2 {
+			x = graph.Mul(x, decay)
+		}
+		root := graph.Add(graph.Div(graph.Sqrt(v), knob(adamRootBias2)), knob(adamEpsilon))
+		x = graph.Sub(x, graph.Mul(rate, graph.Div(m, root)))
+		next[i] = graph.Where(ok, x, params[i])
+		next[len(ts)+i] = graph.Where(ok, m, ms[i])
+		next[2*len(ts)+i] = graph.Where(ok, v, vs[i])
+	}
+	skipped := graph.ConvertDType(graph.LogicalNot(ok), dtypes.Float32)
+	report := []*graph.Node{metrics}
+	for _, x := range []*graph.Node{loss, norm, skipped} {
+		report = append(report, graph.Reshape(x, 1))
+	}
+	return append(next, graph.Concatenate(report, 0))
+}

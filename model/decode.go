@@ -1,0 +1,218 @@
+package model
+
+import (
+	"strconv"
+
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// prefillTokens bounds the tokens of one prefill: a wide batch is prefilled in
+// chunks of rows.
+const prefillTokens = 1 << 16
+
+// MaxStops is how many end-of-turn ids a generation can have.
+const MaxStops = 8
+
+// prefillRows is how many rows a prefill takes: a divisor of GenerateRows.
+func (p *Programs) prefillRows() int {
+	rows := p.sh.GenerateRows
+	for n := rows; n > 1; n-- {
+		if rows%n == 0 && n*p.sh.PromptTokens <= prefillTokens {
+			return n
+		}
+	}
+	return 1
+}
+
+// buildPrefill takes parameters, prompts [c, PromptTokens] padded on the right and
+// rotary tables, and gives each layer's keys and values, [c, KVHeads,
+// PromptTokens, HeadDim]. There is no head: decoding begins with the prompt's last
+// token, so nothing here is a distribution.
+func (p *Programs) buildPrefill(in *inputs) []*graph.Node {
+	rows, width, half := p.prefillRows(), p.sh.PromptTokens, p.c.HeadDim/2
+	params := in.tensors(p.c.Tensors())
+	ids := in.next(dtypes.Int32, rows, width)
+	table := func() *graph.Node {
+		all := in.next(dtypes.Float32, p.positions, half)
+		return graph.Reshape(graph.Slice(all, graph.AxisRange(0, width)), 1, width, half)
+	}
+	cos, sin := table(), table()
+	x := p.net.embed(params[0], graph.Reshape(ids, rows*width))
+	var out []*graph.Node
+	for i := range p.c.Layers {
+		w := p.c.layerOf(params, i)
+		q, k, v := p.net.project(w, x, rows, width, cos, sin)
+		out = append(out, k, v)
+		if i < p.c.Layers-1 { // the last layer's output is nobody's input
+			x = p.net.finish(w, x, p.net.causal(q, k, v, rows, width))
+		}
+	}
+	return out
+}
+
+// loopState are the values a decoding loop carries, by name: XLA's closures
+// capture nothing, so even the weights go round.
+type loopState struct {
+	names  []string
+	shapes []shapes.Shape
+	values []*graph.Node
+}
+
+func (s *loopState) add(name string, v *graph.Node) {
+	s.names, s.shapes, s.values = append(s.names, name), append(s.shapes, v.Shape()), append(s.values, v)
+}
+
+// open declares the state as a closure's parameters.
+func (s *loopState) open(g *graph.Graph) map[string]*graph.Node {
+	out := map[string]*graph.Node{}
+	for i, name := range s.names {
+		out[name] = graph.Parameter(g, "loop_"+name, s.shapes[i])
+	}
+	return out
+}
+
+// close gives the next state in order: values is open's map with what changed.
+func (s *loopState) close(values map[string]*graph.Node) []*graph.Node {
+	out := make([]*graph.Node, len(s.names))
+	for i, name := range s.names {
+		out[i] = values[name]
+	}
+	return out
+}
+
+// buildDecode takes parameters, the prefills' keys and values (chunk by chunk, layer
+// by layer), each row's last prompt token and prompt length [R] int32, uniforms
+// [R, N], which rows are alive [R] int32 (1 or 0), rotary tables, legal ids, the
+// inverse temperature, greedy (bool) and the stop ids [MaxStops] int32 (−1 where
+// unused). It gives tokens [R, N] int32, their log-probs [R, N], how many each row
+// has [R] int32, and which rows are still alive [R] int32.
+//
+// New token s of every row is kept at place PromptTokens + s of the cache, at
+// position length − 1 + s, so that one update places all rows' keys; a row sees its
+// own prompt and what it has sampled. The loop ends when no row is alive.
+func (p *Programs) buildDecode(in *inputs) []*graph.Node {
+	c := p.c
+	rows, width, fresh := p.sh.GenerateRows, p.sh.PromptTokens, p.sh.MaxNewTokens
+	g := in.g
+	s := &loopState{}
+	params := in.tensors(c.Tensors())
+
+	caches := make([][]*graph.Node, 2*c.Layers)
+	for range rows / p.prefillRows() {
+		for i := range caches {
+			caches[i] = append(caches[i], in.next(p.net.dtype, p.prefillRows(), c.KVHeads, width, c.HeadDim))
+		}
+	}
+	s.add("step", graph.Const(g, int32(0)))
+	s.add("token", in.next(dtypes.Int32, rows))
+	s.add("length", in.next(dtypes.Int32, rows))
+	s.add("uniforms", in.next(dtypes.Float32, rows, fresh))
+	s.add("alive", in.next(dtypes.Int32, rows))
+	s.add("cos", in.next(dtypes.Float32, p.positions, c.HeadDim/2))
+	s.add("sin", in.next(dtypes.Float32, p.positions, c.HeadDim/2))
+	s.add("legal", in.next(dtypes.Float32, c.VocabSize))
+	s.add("inverse", in.next(dtypes.Float32))
+	s.add("greedy", in.next(dtypes.Bool))
+	s.add("stop", in.next(dtypes.Int32, MaxStops))
+	s.add("any", in.next(dtypes.Int32)) // how many rows are alive
+	zeros := func(dtype dtypes.DType, dims ...int) *graph.Node {
+		zero := graph.ConvertDType(graph.Const(g, float32(0)), dtype)
+		return graph.BroadcastToShape(zero, shapes.Make(dtype, dims...))
+	}
+	s.add("tokens", zeros(dtypes.Int32, rows, fresh))
+	s.add("logprobs", zeros(dtypes.Float32, rows, fresh))
+	s.add("count", zeros(dtypes.Int32, rows))
+	for i, parts := range caches {
+		room := zeros(p.net.dtype, rows, c.KVHeads, fresh, c.HeadDim)
+		s.add("cache"+strconv.Itoa(i), graph.Concatenate([]*graph.Node{join(parts), room}, 2))
+	}
+	for i, w := range params {
+		if w.Rank() == 2 { // cast once, not at every token
+			w = p.net.cast(w)
+		}
+		s.add("weight"+strconv.Itoa(i), w)
+	}
+
+	cond := graph.NewClosure(g, func(g *graph.Graph) []*graph.Node {
+		v := s.open(g)
+		return []*graph.Node{graph.LogicalAnd(
+			graph.LessThan(v["step"], graph.Const(g, int32(fresh))),
+			graph.GreaterThan(v["any"], graph.Const(g, int32(0))))}
+	})
+	body := graph.NewClosure(g, func(g *graph.Graph) []*graph.Node {
+		v := s.open(g)
+		p.decodeStep(g, v)
+		return s.close(v)
+	})
+	final := map[string]*graph.Node{}
+	for i, x := range graph.While(cond, body, s.values...) {
+		final[s.names[i]] = x
+	}
+	return []*graph.Node{final["tokens"], final["logprobs"], final["count"], final["alive"]}
+}
+
+// decodeStep feeds every row's latest token through the layers and samples the
+// next; it changes the loop's values in place.
+func (p *Programs) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
+	c := p.c
+	rows, width := p.sh.GenerateRows, p.sh.PromptTokens
+	whole := func(n int32) *graph.Node { return graph.Const(g, n) }
+	params := make([]*graph.Node, len(c.Tensors()))
+	for i := range params {
+		params[i] = v["weight"+strconv.Itoa(i)]
+	}
+	step := v["step"]
+	slot := graph.Add(step, whole(int32(width)))
+	before := graph.Sub(v["length"], whole(1)) // prompt tokens already in the cache
+	position := graph.Reshape(graph.Add(before, step), rows, 1)
+	cos := graph.Reshape(graph.Gather(v["cos"], position), rows, 1, c.HeadDim/2)
+	sin := graph.Reshape(graph.Gather(v["sin"], position), rows, 1, c.HeadDim/2)
+
+	// Place j of the cache holds the prompt below `before`, new tokens from width on.
+	span := shapes.Make(dtypes.Int32, rows, p.positions)
+	place := graph.Iota(g, span, 1)
+	seen := graph.LogicalOr(
+		graph.LessThan(place, graph.BroadcastToShape(graph.Reshape(before, rows, 1), span)),
+		graph.LogicalAnd(
+			graph.GreaterOrEqual(place, whole(int32(width))),
+			graph.LessOrEqual(place, slot)))
+	seen = graph.Reshape(seen, rows, 1, 1, p.positions)
+
+	x := p.net.embed(params[0], v["token"])
+	for i := range c.Layers {
+		w := c.layerOf(params, i)
+		q, k, val := p.net.project(w, x, rows, 1, cos, sin)
+		keys, values := "cache"+strconv.Itoa(2*i), "cache"+strconv.Itoa(2*i+1)
+		start := []*graph.Node{whole(0), whole(0), slot, whole(0)}
+		v[keys] = graph.DynamicUpdateSlice(v[keys], k, start)
+		v[values] = graph.DynamicUpdateSlice(v[values], val, start)
+		q = graph.Reshape(q, rows, c.KVHeads, c.Heads/c.KVHeads, c.HeadDim)
+		scores := p.net.scores(q, v[keys])
+		scores = graph.Where(graph.BroadcastToShape(seen, scores.Shape()), scores, scalar(scores, masked))
+		o := graph.Dot(p.net.softmax(scores), v[values]).General([]int{3}, []int{0, 1}, []int{2}, []int{0, 1})
+		x = p.net.finish(w, x, graph.Reshape(o, rows, c.Heads*c.HeadDim))
+	}
+	hd := head{t: p.net, weight: params[c.head()], legal: v["legal"], inverse: v["inverse"]}
+	logits := hd.logits(p.net.norm(x, params[c.finalNorm()]))
+	u := graph.Reshape(graph.DynamicSlice(v["uniforms"], []*graph.Node{whole(0), step}, []int{rows, 1}), rows)
+	token, logProb := sample(logits, u, v["greedy"])
+
+	alive := graph.GreaterThan(v["alive"], whole(0))
+	token = graph.Where(alive, token, whole(0))
+	logProb = graph.Where(alive, logProb, graph.Const(g, float32(0)))
+	at := []*graph.Node{whole(0), step}
+	v["tokens"] = graph.DynamicUpdateSlice(v["tokens"], graph.Reshape(token, rows, 1), at)
+	v["logprobs"] = graph.DynamicUpdateSlice(v["logprobs"], graph.Reshape(logProb, rows, 1), at)
+	v["count"] = graph.Add(v["count"], v["alive"])
+	stops := shapes.Make(dtypes.Int32, rows, MaxStops)
+	isStop := graph.Equal(
+		graph.BroadcastToShape(graph.Reshape(token, rows, 1), stops),
+		graph.BroadcastToShape(graph.Reshape(v["stop"], 1, MaxStops), stops))
+	ended := graph.ReduceMax(graph.ConvertDType(isStop, dtypes.Int32), -1)
+	v["alive"] = graph.Mul(v["alive"], graph.Sub(whole(1), ended))
+	v["any"] = graph.ReduceSum(v["alive"])
+	v["token"] = token
+	v["step"] = graph.Add(step, whole(1))
+}

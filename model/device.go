@@ -1,0 +1,236 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/go-xla/compute/xla"
+)
+
+var (
+	// ErrPlugin is the kind of errors about a PJRT plugin that is missing or
+	// cannot be loaded.
+	ErrPlugin = errors.New("no usable PJRT plugin")
+	// ErrClosed is returned by everything on a device after Close.
+	ErrClosed = errors.New("device is closed")
+)
+
+// PluginEnv names the environment variable with the path of the PJRT plugin.
+const PluginEnv = "REPRISE_PJRT_PLUGIN"
+
+// defaultPlugin is where `make plugin` puts the plugin, from the repository's root.
+const defaultPlugin = ".reprise/plugin/pjrt_c_api_cpu_plugin.so"
+
+// DeviceOptions say which device to open.
+type DeviceOptions struct {
+	// Plugin is the path of the PJRT plugin's .so. Empty: $REPRISE_PJRT_PLUGIN,
+	// else .reprise/plugin/pjrt_c_api_cpu_plugin.so of the working directory, of
+	// the program's folder, or of a parent of either.
+	Plugin string
+	// XLAFlags are further XLA flags, separated by spaces. They override the
+	// environment's XLA_FLAGS, which override the pinned ones. They change the
+	// fingerprint. A flag XLA does not know ends the process: that is XLA's doing.
+	XLAFlags string
+}
+
+// Device is an open accelerator, or the CPU as one. It runs one program at a
+// time; its methods may be called concurrently.
+type Device struct {
+	run         sync.Mutex // held while a program runs
+	backend     *xla.Backend
+	fingerprint Fingerprint
+	closed      bool                    // guarded by run
+	programs    map[programKey]*program // guarded by run
+}
+
+// opened is what the first OpenDevice of the process fixed: XLA reads its flags
+// once, when the first plugin is loaded.
+var opened struct {
+	sync.Mutex
+	flags   string
+	plugins map[string]string // path → SHA-256
+}
+
+// OpenDevice loads the plugin and opens its first device. Before that it pins
+// what the bits depend on (see Fingerprint): XLA_FLAGS is set for the process,
+// and a second OpenDevice with other flags is an error, since XLA would ignore
+// them. A plugin that is missing or cannot be loaded is an ErrPlugin with its path.
+func OpenDevice(o DeviceOptions) (*Device, error) {
+	path, err := findPlugin(o.Plugin)
+	if err != nil {
+		return nil, err
+	}
+	opened.Lock()
+	defer opened.Unlock()
+	base := os.Getenv("XLA_FLAGS")
+	flags, err := mergeFlags(pinnedFlags, base, o.XLAFlags)
+	if err != nil {
+		return nil, fmt.Errorf("open device: %w", err)
+	}
+	if opened.plugins == nil {
+		opened.plugins = map[string]string{}
+		opened.flags = flags
+		// With cgo, os.Setenv sets C's environment too, where XLA looks.
+		if err := os.Setenv("XLA_FLAGS", flags); err != nil {
+			return nil, fmt.Errorf("open device: %w", err)
+		}
+	} else if flags != opened.flags {
+		return nil, fmt.Errorf("open device with XLA_FLAGS %q: this process already runs with %q, and XLA reads them once", flags, opened.flags)
+	}
+	digest, known := opened.plugins[path]
+	if !known {
+		if digest, err = fileDigest(path); err != nil {
+			return nil, fmt.Errorf("open device: %w: %w", ErrPlugin, err)
+		}
+		opened.plugins[path] = digest
+	}
+	d := &Device{}
+	err = try("load PJRT plugin "+path, func() error {
+		// tf32 would round float32 products on CUDA: never what float32 asked for.
+		d.backend, err = xla.NewWithOptions(path+",tf32=false", nil)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open device: %w: %w", ErrPlugin, err)
+	}
+	if d.fingerprint, err = readFingerprint(d.backend, digest, flags); err != nil {
+		d.backend.Finalize()
+		return nil, fmt.Errorf("open device: %w", err)
+	}
+	return d, nil
+}
+
+// Fingerprint is what the bits computed on this device depend on.
+func (d *Device) Fingerprint() Fingerprint { return d.fingerprint }
+
+// Close releases the device once the running program has ended. Programs and
+// states of the device cannot be used any more. Closing twice is fine.
+func (d *Device) Close() {
+	d.run.Lock()
+	defer d.run.Unlock()
+	if !d.closed {
+		d.closed = true
+		for _, p := range d.programs {
+			p.finalize()
+		}
+		d.backend.Finalize()
+	}
+}
+
+// findPlugin resolves a plugin's path to an existing absolute one.
+func findPlugin(path string) (string, error) {
+	if path == "" {
+		path = os.Getenv(PluginEnv)
+	}
+	if path != "" {
+		abs, err := filepath.Abs(path)
+		if err == nil {
+			_, err = os.Stat(abs)
+		}
+		if err != nil {
+			return "", fmt.Errorf("find PJRT plugin: %w: %w", ErrPlugin, err)
+		}
+		return abs, nil
+	}
+	var starts []string
+	if wd, err := os.Getwd(); err == nil {
+		starts = append(starts, wd)
+	}
+	if exe, err := os.Executable(); err == nil {
+		starts = append(starts, filepath.Dir(exe))
+	}
+	for _, dir := range starts {
+		for {
+			p := filepath.Join(dir, defaultPlugin)
+			if _, err := os.Stat(p); err == nil {
+				return p, nil
+			}
+			parent := filepath.Dir(dir)
+			if parent == dir {
+				break
+			}
+			dir = parent
+		}
+	}
+	return "", fmt.Errorf("find PJRT plugin: %w: no %s in %s or above: run `make plugin`, or set %s",
+		ErrPlugin, defaultPlugin, strings.Join(starts, " or "), PluginEnv)
+}
+
+func fileDigest(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("hash %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// try runs what may panic, as everything of GoMLX's does, and gives the panic as
+// an error. It is the one place where panics of the libraries end.
+func try(op string, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			if e, ok := p.(error); ok {
+				err = fmt.Errorf("%s: %w", op, e)
+			} else {
+				err = fmt.Errorf("%s: %v", op, p)
+			}
+		}
+	}()
+	if err := f(); err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return nil
+}
+
+// upload copies values to the device with the given shape. The caller holds run.
+func upload[T float32 | int32 | uint32 | bool](d *Device, v []T, dims ...int) (compute.Buffer, error) {
+	n := 1
+	for _, x := range dims {
+		n *= x
+	}
+	if n != len(v) {
+		return nil, fmt.Errorf("upload %d values as %v", len(v), dims)
+	}
+	b, err := d.backend.BufferFromFlatData(0, v, shapes.Make(dtypes.FromGenericsType[T](), dims...))
+	runtime.KeepAlive(v)
+	return b, err
+}
+
+// download copies a buffer's n values to the host. The caller holds run.
+func download[T float32 | int32 | uint32](b compute.Buffer, n int) ([]T, error) {
+	v := make([]T, n)
+	if n == 0 {
+		return v, nil
+	}
+	if err := b.ToFlatData(v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// free releases buffers at once; the garbage collector would be late.
+func free(buffers []compute.Buffer) {
+	for i, b := range buffers {
+		if b != nil {
+			// A buffer of a closed device is gone already; there is nothing to do about an error.
+			_ = b.Finalize()
+			buffers[i] = nil
+		}
+	}
+}

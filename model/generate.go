@@ -1,0 +1,239 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/gomlx/compute"
+)
+
+// GenerateInput is what a generation starts from. Rows may be more than
+// Shapes.GenerateRows: they go in passes of that many, in order.
+type GenerateInput struct {
+	// Prompts are the rows' token ids, not padded, each 1 to PromptTokens long.
+	Prompts [][]int32
+	// Uniforms are [rows][MaxNewTokens] numbers in [0, 1), one for each position
+	// that may be sampled. They may be nil where Greedy.
+	Uniforms [][]float32
+	// Alive says which rows to generate for; nil means all. Dead rows keep their
+	// place, and their prompt may be empty.
+	Alive []bool
+	// Temperature divides the logits. 0 is the same as Greedy.
+	Temperature float32
+	// Stop are the ids that end a row, at most MaxStops.
+	Stop []int32
+	// Greedy takes the likeliest id, the lowest of equals.
+	Greedy bool
+	// IgnoreStop goes on to MaxNewTokens whatever is sampled.
+	IgnoreStop bool
+}
+
+// GenerateOutput is what was sampled, a row for each of the input's; a dead row's
+// is empty.
+type GenerateOutput struct {
+	// Tokens are the sampled ids, the stop id included.
+	Tokens [][]int32
+	// LogProbs are the tokens' log-probs at the sampling temperature (greedy: at 1),
+	// over the legal vocabulary.
+	LogProbs [][]float32
+	// Truncated rows used up MaxNewTokens without a stop id.
+	Truncated []bool
+}
+
+// Generate continues the prompts. A row's bits depend on its own prompt, its
+// uniforms, the shapes, the state and its place in its pass, not on other rows. The
+// context is looked at between programs; what the device has begun it finishes.
+func (p *Programs) Generate(ctx context.Context, s *State, in GenerateInput) (GenerateOutput, error) {
+	if err := p.checkGenerate(&in); err != nil {
+		return GenerateOutput{}, fmt.Errorf("generate: %w", err)
+	}
+	p.device.run.Lock()
+	defer p.device.run.Unlock()
+	if err := p.check(s); err != nil {
+		return GenerateOutput{}, fmt.Errorf("generate: %w", err)
+	}
+	n := len(in.Prompts)
+	out := GenerateOutput{Tokens: make([][]int32, n), LogProbs: make([][]float32, n), Truncated: make([]bool, n)}
+	for from := 0; from < n; from += p.sh.GenerateRows {
+		to := min(from+p.sh.GenerateRows, n)
+		err := try("generate", func() error { return p.pass(ctx, s, in, from, to, out) })
+		if err != nil {
+			return GenerateOutput{}, err
+		}
+	}
+	return out, nil
+}
+
+func (p *Programs) checkGenerate(in *GenerateInput) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
+	}
+	if _, err := p.program(kindDecode); err != nil {
+		return err
+	}
+	if in.Temperature == 0 {
+		in.Greedy = true
+	}
+	if !(in.Temperature >= 0) || math.IsInf(float64(in.Temperature), 0) {
+		return bad("temperature %v", in.Temperature)
+	}
+	if in.Alive != nil && len(in.Alive) != len(in.Prompts) {
+		return bad("%d alive flags for %d prompts", len(in.Alive), len(in.Prompts))
+	}
+	if len(in.Stop) > MaxStops {
+		return bad("%d stop ids, at most %d", len(in.Stop), MaxStops)
+	}
+	if !in.Greedy && len(in.Uniforms) != len(in.Prompts) {
+		return bad("uniforms for %d rows, %d prompts", len(in.Uniforms), len(in.Prompts))
+	}
+	for i, prompt := range in.Prompts {
+		if in.Alive != nil && !in.Alive[i] {
+			continue
+		}
+		if len(prompt) == 0 || len(prompt) > p.sh.PromptTokens {
+			return bad("prompt %d has %d tokens, must be from 1 to %d", i, len(prompt), p.sh.PromptTokens)
+		}
+		for _, id := range prompt {
+			if id < 0 || int(id) >= p.c.VocabSize {
+				return bad("prompt %d has id %d, the vocabulary has %d", i, id, p.c.VocabSize)
+			}
+		}
+		if in.Greedy {
+			continue
+		}
+		if len(in.Uniforms[i]) != p.sh.MaxNewTokens {
+			return bad("row %d has %d uniforms, must be %d", i, len(in.Uniforms[i]), p.sh.MaxNewTokens)
+		}
+		for _, u := range in.Uniforms[i] {
+			if !(u >= 0 && u < 1) {
+				return bad("row %d has the uniform %v, must be in [0, 1)", i, u)
+			}
+		}
+	}
+	return nil
+}
+
+// pass generates for rows from to to of the input. The caller holds run.
+func (p *Programs) pass(ctx context.Context, s *State, in GenerateInput, from, to int, out GenerateOutput) error {
+	rows, width, fresh := p.sh.GenerateRows, p.sh.PromptTokens, p.sh.MaxNewTokens
+	ids := make([]int32, rows*width)
+	last, length, alive := make([]int32, rows), make([]int32, rows), make([]int32, rows)
+	uniforms := make([]float32, rows*fresh)
+	var living int32
+	for r := range rows {
+		length[r] = 1 // a dead row is a prompt of one token
+		i := from + r
+		if i >= to || in.Alive != nil && !in.Alive[i] {
+			continue
+		}
+		prompt := in.Prompts[i]
+		copy(ids[r*width:], prompt)
+		last[r], length[r], alive[r] = prompt[len(prompt)-1], int32(len(prompt)), 1
+		living++
+		if !in.Greedy {
+			copy(uniforms[r*fresh:], in.Uniforms[i])
+		}
+	}
+	if living == 0 {
+		return nil
+	}
+	var held []compute.Buffer
+	defer func() { free(held) }()
+	args := append([]compute.Buffer{}, s.params...)
+	for from := 0; from < rows; from += p.prefillRows() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		cache, err := p.prefill(s, ids[from*width:(from+p.prefillRows())*width])
+		if err != nil {
+			return err
+		}
+		held = append(held, cache...)
+		args = append(args, cache...)
+	}
+	var err error
+	keep := func(b compute.Buffer, e error) {
+		if e != nil && err == nil {
+			err = e
+		}
+		held = append(held, b)
+		args = append(args, b)
+	}
+	keep(upload(p.device, last, rows))
+	keep(upload(p.device, length, rows))
+	keep(upload(p.device, uniforms, rows, fresh))
+	keep(upload(p.device, alive, rows))
+	args = append(args, p.decodeTab[0], p.decodeTab[1], p.legal)
+	inverse := float32(1)
+	if !in.Greedy {
+		inverse = 1 / in.Temperature
+	}
+	keep(upload(p.device, []float32{inverse}))
+	keep(upload(p.device, []bool{in.Greedy}))
+	stops := make([]int32, MaxStops)
+	for i := range stops {
+		stops[i] = -1
+		if i < len(in.Stop) && !in.IgnoreStop {
+			stops[i] = in.Stop[i]
+		}
+	}
+	keep(upload(p.device, stops, MaxStops))
+	keep(upload(p.device, []int32{living}))
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	prog, err := p.program(kindDecode)
+	if err != nil {
+		return err
+	}
+	got, err := prog.call(args...)
+	if err != nil {
+		return err
+	}
+	held = append(held, got...)
+	tokens, err := download[int32](got[0], rows*fresh)
+	if err != nil {
+		return err
+	}
+	logProbs, err := download[float32](got[1], rows*fresh)
+	if err != nil {
+		return err
+	}
+	count, err := download[int32](got[2], rows)
+	if err != nil {
+		return err
+	}
+	still, err := download[int32](got[3], rows)
+	if err != nil {
+		return err
+	}
+	for r := range to - from {
+		if alive[r] == 0 {
+			continue
+		}
+		n := int(count[r])
+		out.Tokens[from+r] = tokens[r*fresh : r*fresh+n : r*fresh+n]
+		out.LogProbs[from+r] = logProbs[r*fresh : r*fresh+n : r*fresh+n]
+		out.Truncated[from+r] = still[r] != 0
+	}
+	return nil
+}
+
+// prefill computes the keys and values of a chunk of rows. The caller holds run.
+func (p *Programs) prefill(s *State, ids []int32) ([]compute.Buffer, error) {
+	prog, err := p.program(kindPrefill)
+	if err != nil {
+		return nil, err
+	}
+	buf, err := upload(p.device, ids, p.prefillRows(), p.sh.PromptTokens)
+	if err != nil {
+		return nil, err
+	}
+	defer free([]compute.Buffer{buf})
+	args := append([]compute.Buffer{}, s.params...)
+	return prog.call(append(args, buf, p.decodeTab[0], p.decodeTab[1])...)
+}

@@ -1,0 +1,135 @@
+package model
+
+import (
+	"math"
+	"testing"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/stretchr/testify/require"
+)
+
+func TestGoldenLogProbs(t *testing.T) {
+	dir, g := goldenFolder(t)
+	f, err := ReadFolder(dir)
+	require.NoError(t, err)
+	lp, ent, err := LogProbs(bg, testDevice(t), f, g.Forward.IDs)
+	require.NoError(t, err)
+	require.Len(t, lp, len(g.Forward.LogProbs))
+	var sum float64
+	var n int
+	for i, row := range g.Forward.LogProbs {
+		require.Len(t, lp[i], len(row))
+		require.Len(t, ent[i], len(row)+1)
+		for j, want := range row {
+			require.InDelta(t, want, lp[i][j], 2e-5, "row %d, token %d", i, j)
+		}
+		for _, e := range ent[i] {
+			sum += float64(e)
+			n++
+		}
+	}
+	t.Logf("entropy mean over L: %v, want %v", sum/float64(n), g.Forward.EntropyMean)
+	require.InDelta(t, g.Forward.EntropyMean, sum/float64(n), 2e-5)
+}
+
+// lastLogits runs the layers and the head on the last position, in a program of
+// the test's own.
+func lastLogits(t *testing.T, p *Programs, s *State, ids [][]int32) [][]float32 {
+	rows, width := p.sh.MicroBatch, p.sh.Sequence
+	prog := &program{name: "logits", device: p.device, build: func(in *inputs) []*graph.Node {
+		params := in.tensors(p.c.Tensors())
+		b := p.batchInputs(in)
+		x := p.net.embed(params[0], b.flat)
+		for i := range p.c.Layers {
+			x = p.net.layer(p.c.layerOf(params, i), x, rows, width, b.cos, b.sin)
+		}
+		x = graph.Reshape(graph.SliceAxis(graph.Reshape(x, rows, width, p.c.HiddenSize), 1, graph.AxisRange(width-1, width)), rows, p.c.HiddenSize)
+		hd := head{t: p.net, weight: params[p.c.head()], legal: b.legal, inverse: b.inverse}
+		return []*graph.Node{graph.ConvertDType(hd.logits(p.net.norm(x, params[p.c.finalNorm()])), dtypes.Float32)}
+	}}
+	flat := []int32{}
+	for _, row := range ids {
+		flat = append(flat, row...)
+	}
+	p.device.run.Lock()
+	defer p.device.run.Unlock()
+	idBuf, err := upload(p.device, flat, rows, width)
+	require.NoError(t, err)
+	one, err := upload(p.device, []float32{1})
+	require.NoError(t, err)
+	out, err := prog.call(append(append([]compute.Buffer{}, s.params...), idBuf, p.tables[0], p.tables[1], p.legal, one)...)
+	require.NoError(t, err)
+	v, err := download[float32](out[0], rows*p.c.VocabSize)
+	require.NoError(t, err)
+	logits := make([][]float32, rows)
+	for i := range logits {
+		logits[i] = v[i*p.c.VocabSize : (i+1)*p.c.VocabSize]
+	}
+	return logits
+}
+
+func TestGoldenLogitsLossAndGradients(t *testing.T) {
+	dir, g := goldenFolder(t)
+	f, err := ReadFolder(dir)
+	require.NoError(t, err)
+	rows, width := len(g.Forward.IDs), len(g.Forward.IDs[0])
+	p, err := testDevice(t).Programs(f.Config, nil, Shapes{MicroBatch: rows, Sequence: width})
+	require.NoError(t, err)
+	s, err := p.NewState(f.Params)
+	require.NoError(t, err)
+
+	for i, row := range lastLogits(t, p, s, g.Forward.IDs) {
+		for j, want := range g.Forward.LogitsLast[i] {
+			require.InDelta(t, want, row[j], 5e-5, "row %d, id %d", i, j)
+		}
+	}
+
+	b := MicroBatch{IDs: g.Forward.IDs}
+	for range rows {
+		b.Lengths = append(b.Lengths, int32(width))
+		mask := make([]float32, width)
+		for j := 1; j < width; j++ {
+			mask[j] = 1
+		}
+		b.LossMask = append(b.LossMask, mask)
+	}
+	grads, metrics := gradients(t, p, s, []MicroBatch{b}, Settings{Temperature: 1}, true)
+	require.InDelta(t, g.Loss, metrics[metricPolicy], 1e-5)
+	for i, ts := range f.Config.Tensors() {
+		want, ok := g.Grads[ts.Name]
+		require.True(t, ok, ts.Name)
+		var sum float64
+		for _, x := range grads.Values[i] {
+			sum += float64(x) * float64(x)
+		}
+		require.InEpsilon(t, want[0], math.Sqrt(sum), 1e-3, ts.Name)
+		require.InDelta(t, want[1], grads.Values[i][0], 1e-3*want[0], ts.Name)
+	}
+}
+
+// gradients downloads a minibatch's gradient and metrics without applying it.
+func gradients(t testing.TB, p *Programs, s *State, b []MicroBatch, k Settings, supervised bool) (Params, []float32) {
+	t.Helper()
+	p.device.run.Lock()
+	defer p.device.run.Unlock()
+	acc, err := p.accumulate(bg, s, b, k, supervised)
+	require.NoError(t, err)
+	defer acc.free()
+	grads, err := fetchParams(p.c, acc.grads)
+	require.NoError(t, err)
+	metrics, err := download[float32](acc.metrics, metricCount)
+	require.NoError(t, err)
+	return grads, metrics
+}
+
+func TestGoldenGreedy(t *testing.T) {
+	dir, g := goldenFolder(t)
+	f, err := ReadFolder(dir)
+	require.NoError(t, err)
+	got, err := GreedyOrSample(bg, testDevice(t), f, [][]int32{g.Greedy.Prompt, g.Greedy.Prompt[:3]},
+		GenerateOptions{MaxNewTokens: len(g.Greedy.New), IgnoreStop: true})
+	require.NoError(t, err)
+	require.Equal(t, g.Greedy.New, got[0])
+}

@@ -1,0 +1,122 @@
+package model
+
+import (
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// headChunk bounds positions × vocabulary of the logits in memory, in elements.
+// Positions go through the head in chunks, and no tensor of [rows, tokens,
+// vocabulary] is ever whole.
+const headChunk = 1 << 26
+
+// floor stands in for the −Inf logit of an illegal id where it is multiplied by
+// its probability, which is 0.
+const floor = -1e30
+
+// chunks cuts n positions so that each chunk's logits fit.
+func chunks(n, vocab int) [][2]int {
+	size := min(n, max(1, headChunk/vocab))
+	var out [][2]int
+	for from := 0; from < n; from += size {
+		out = append(out, [2]int{from, min(from+size, n)})
+	}
+	return out
+}
+
+// head scores hidden states against the vocabulary.
+type head struct {
+	t       network
+	weight  *graph.Node // [V, d] float32
+	legal   *graph.Node // [V] float32: 0, or −Inf for ids the tokenizer lacks
+	inverse *graph.Node // scalar, 1 / temperature
+}
+
+// logits of h [n, d] at the temperature, float32 [n, V], −Inf where illegal.
+func (hd head) logits(h *graph.Node) *graph.Node {
+	l := graph.Dot(h, hd.t.cast(hd.weight)).WithOutputDType(dtypes.Float32).General([]int{1}, nil, []int{1}, nil)
+	return graph.Add(graph.Mul(l, hd.inverse), graph.Reshape(hd.legal, 1, hd.t.c.VocabSize))
+}
+
+// oneHot is true at each position's target: [n, V] of targets [n] int32.
+func (hd head) oneHot(target *graph.Node) *graph.Node {
+	n := target.Shape().Dimensions[0]
+	shape := shapes.Make(dtypes.Int32, n, hd.t.c.VocabSize)
+	ids := graph.Iota(target.Graph(), shape, 1)
+	return graph.Equal(ids, graph.BroadcastToShape(graph.Reshape(target, n, 1), shape))
+}
+
+// score gives, for final hidden states x [n, d] before their norm and the ids
+// that follow them, log p(target), the entropy in nats and the logarithm of the
+// softmax's denominator, each [n].
+func (hd head) score(x, norm, target *graph.Node) (logProb, entropy, logSum *graph.Node) {
+	var lps, ents, sums []*graph.Node
+	for _, c := range chunks(x.Shape().Dimensions[0], hd.t.c.VocabSize) {
+		n := c[1] - c[0]
+		h := hd.t.norm(graph.Slice(x, graph.AxisRange(c[0], c[1])), norm)
+		l := hd.logits(h)
+		top := graph.ReduceMax(l, -1)
+		e := graph.Exp(graph.Sub(l, graph.Reshape(top, n, 1)))
+		sum := graph.ReduceSum(e, -1)
+		logSum := graph.Add(top, graph.Log(sum))
+		hot := hd.oneHot(graph.Slice(target, graph.AxisRange(c[0], c[1])))
+		chosen := graph.ReduceSum(graph.Where(hot, l, scalar(l, 0)), -1)
+		mean := graph.Div(graph.ReduceSum(graph.Mul(e, graph.Max(l, scalar(l, floor))), -1), sum)
+		lps = append(lps, graph.Sub(chosen, logSum))
+		ents = append(ents, graph.Sub(logSum, mean))
+		sums = append(sums, logSum)
+	}
+	return join(lps), join(ents), join(sums)
+}
+
+// gradients is the backward pass of score, written out: given the derivatives of
+// the loss by log p(target) and by the entropy, each [n], it computes the logits
+// again and gives the derivatives by x, by the norm's weight and by the head's.
+// With p the softmax and H its entropy,
+//
+//	∂ log p(target) / ∂ logit_i = [i = target] − p_i
+//	∂ H / ∂ logit_i             = −p_i (log p_i + H)
+func (hd head) gradients(x, norm, target, entropy, logSum, byLogProb, byEntropy *graph.Node) (dx, dnorm, dweight *graph.Node) {
+	var dhs []*graph.Node
+	t := hd.t
+	for _, c := range chunks(x.Shape().Dimensions[0], t.c.VocabSize) {
+		n := c[1] - c[0]
+		column := func(v *graph.Node) *graph.Node {
+			return graph.Reshape(graph.Slice(v, graph.AxisRange(c[0], c[1])), n, 1)
+		}
+		h := t.norm(graph.Slice(x, graph.AxisRange(c[0], c[1])), norm)
+		logP := graph.Sub(hd.logits(h), column(logSum))
+		p := graph.Exp(logP)
+		logP = graph.Max(logP, scalar(logP, floor))
+		hot := graph.ConvertDType(hd.oneHot(graph.Slice(target, graph.AxisRange(c[0], c[1]))), dtypes.Float32)
+		dl := graph.Sub(
+			graph.Mul(column(byLogProb), graph.Sub(hot, p)),
+			graph.Mul(column(byEntropy), graph.Mul(p, graph.Add(logP, column(entropy)))))
+		dl = t.cast(graph.Mul(dl, hd.inverse))
+		dh := graph.Dot(dl, t.cast(hd.weight)).General([]int{1}, nil, []int{0}, nil)
+		dw := graph.Dot(dl, h).WithOutputDType(dtypes.Float32).General([]int{0}, nil, []int{0}, nil)
+		dhs = append(dhs, dh)
+		if dweight == nil {
+			dweight = dw
+		} else {
+			dweight = graph.Add(dweight, dw)
+		}
+	}
+	g := pullback(t.norm(x, norm), join(dhs), x, norm)
+	return g[0], g[1], dweight
+}
+
+// pullback gives the gradients of ⟨y, dy⟩ by the nodes, dy held constant: the
+// vector-Jacobian product that GoMLX does not offer by itself.
+func pullback(y, dy *graph.Node, by ...*graph.Node) []*graph.Node {
+	product := graph.Mul(float(y), graph.StopGradient(float(dy)))
+	return graph.Gradient(graph.ReduceAllSum(product), by...)
+}
+
+func join(parts []*graph.Node) *graph.Node {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return graph.Concatenate(parts, 0)
+}

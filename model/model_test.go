@@ -1,0 +1,100 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/draw"
+)
+
+var shared struct {
+	sync.Once
+	device *Device
+	err    error
+}
+
+// testDevice opens the plugin once for all tests.
+func testDevice(t testing.TB) *Device {
+	t.Helper()
+	shared.Do(func() { shared.device, shared.err = OpenDevice(DeviceOptions{}) })
+	require.NoError(t, shared.err, "the tests of this package need the PJRT plugin: run `make plugin`")
+	return shared.device
+}
+
+// tiny is a configuration that compiles quickly.
+func tiny() Config {
+	return Config{VocabSize: 37, HiddenSize: 16, IntermediateSize: 24, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 4,
+		MaxPositions: 64, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true, InitializerRange: 0.3}
+}
+
+func tinyParams(c Config) Params {
+	p := NewParams(c, draw.Address{Seed: 7, Purpose: draw.Weights})
+	// Biases and norms that are not 0 and 1, so that tests see them.
+	for i, t := range c.Tensors() {
+		if len(t.Shape) == 1 {
+			r := draw.Address{Seed: 8, Purpose: draw.Weights, Step: int64(i)}.Rand()
+			for j := range p.Values[i] {
+				p.Values[i][j] += float32(r.NormFloat64() * 0.1)
+			}
+		}
+	}
+	return p
+}
+
+func tinyPrograms(t testing.TB, c Config) (*Programs, *State) {
+	t.Helper()
+	p, err := testDevice(t).Programs(c, nil, Shapes{GenerateRows: 4, PromptTokens: 6, MaxNewTokens: 8, MicroBatch: 3, Sequence: 7})
+	require.NoError(t, err)
+	s, err := p.NewState(tinyParams(c))
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Free(); p.Free() })
+	return p, s
+}
+
+func randomRows(seed uint64, c Config, rows, width int) [][]int32 {
+	r := draw.Address{Seed: seed, Purpose: "test"}.Rand()
+	out := make([][]int32, rows)
+	for i := range out {
+		for range width {
+			out[i] = append(out[i], int32(r.IntN(c.VocabSize)))
+		}
+	}
+	return out
+}
+
+// golden is what transformers computed; see the shared goldens.
+type golden struct {
+	Forward struct {
+		IDs         [][]int32   `json:"ids"`
+		LogitsLast  [][]float64 `json:"logits_last"`
+		LogProbs    [][]float64 `json:"logprobs"`
+		EntropyMean float64     `json:"entropy_mean"`
+	} `json:"forward"`
+	Loss   float64               `json:"loss"`
+	Grads  map[string][2]float64 `json:"grad_norm_and_first"`
+	Greedy struct {
+		Prompt []int32 `json:"prompt"`
+		New    []int32 `json:"new"`
+	} `json:"greedy"`
+}
+
+func goldenFolder(t testing.TB) (string, golden) {
+	t.Helper()
+	dir := filepath.Join("testdata", "qwen2-tiny")
+	if root := os.Getenv("REPRISE_GOLDENS"); root != "" {
+		dir = filepath.Join(root, "qwen2-tiny")
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "golden.json"))
+	require.NoError(t, err)
+	var g golden
+	require.NoError(t, json.Unmarshal(b, &g))
+	return dir, g
+}
+
+var bg = context.Background()

@@ -1,0 +1,170 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"reflect"
+	"sync"
+	"unsafe"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/go-xla/compute/xla"
+	"github.com/gomlx/go-xla/stablehlo"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// program is one XLA program: built and lowered to StableHLO, then compiled, each
+// once and when first needed.
+type program struct {
+	name   string
+	device *Device
+	// build makes the graph: it takes parameters from in, in the order the
+	// program is run with, and returns the outputs.
+	build builder
+
+	mu   sync.Mutex
+	hash string
+	exec compute.Executable
+}
+
+// builder makes a program's graph.
+type builder func(in *inputs) []*graph.Node
+
+// inputs hands out a graph's parameters in order.
+type inputs struct {
+	g *graph.Graph
+	n int
+}
+
+func (in *inputs) next(dtype dtypes.DType, dims ...int) *graph.Node {
+	in.n++
+	return graph.Parameter(in.g, fmt.Sprintf("arg%d", in.n-1), shapes.Make(dtype, dims...))
+}
+
+// tensors takes a parameter for each of the configuration's tensors.
+func (in *inputs) tensors(ts []TensorShape) []*graph.Node {
+	out := make([]*graph.Node, len(ts))
+	for i, t := range ts {
+		out[i] = in.next(dtypes.Float32, t.Shape...)
+	}
+	return out
+}
+
+// capture is a backend that remembers the builder it gave to a graph.
+type capture struct {
+	*xla.Backend
+	builder *xla.Builder
+}
+
+func (c *capture) Builder(name string) compute.Builder {
+	b := c.Backend.Builder(name)
+	c.builder, _ = b.(*xla.Builder)
+	return b
+}
+
+// lower builds the program's graph and gives its StableHLO text and the builder
+// to compile it with.
+func (p *program) lower() (builder *xla.Builder, text []byte, err error) {
+	err = try("lower program "+p.name, func() error {
+		c := &capture{Backend: p.device.backend}
+		g := graph.NewGraph(c, p.name)
+		outputs := p.build(&inputs{g: g})
+		g.CurrentFunc().Return(outputs, nil)
+		if c.builder == nil {
+			return fmt.Errorf("the backend's builder is a %T", c.builder)
+		}
+		lowered, err := unexported[*stablehlo.Builder](c.builder, "builder")
+		if err != nil {
+			return err
+		}
+		builder = c.builder
+		text, err = lowered.Build()
+		return err
+	})
+	return builder, text, err
+}
+
+// digest is the SHA-256 of the lowered program's StableHLO text.
+func (p *program) digest() (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hash == "" {
+		_, text, err := p.lower()
+		if err != nil {
+			return "", err
+		}
+		p.setHash(text)
+	}
+	return p.hash, nil
+}
+
+func (p *program) setHash(text []byte) {
+	sum := sha256.Sum256(text)
+	p.hash = hex.EncodeToString(sum[:])
+}
+
+// compile makes the program ready to run.
+func (p *program) compile() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.exec != nil {
+		return nil
+	}
+	builder, text, err := p.lower()
+	if err != nil {
+		return err
+	}
+	p.setHash(text)
+	return try("compile program "+p.name, func() error {
+		var err error
+		p.exec, err = builder.Compile()
+		return err
+	})
+}
+
+// call runs the program; the outputs are the caller's to free. The caller holds
+// the device's run lock.
+func (p *program) call(args ...compute.Buffer) (out []compute.Buffer, err error) {
+	if p.device.closed {
+		return nil, fmt.Errorf("run program %s: %w", p.name, ErrClosed)
+	}
+	if err := p.compile(); err != nil {
+		return nil, err
+	}
+	err = try("run program "+p.name, func() error {
+		var err error
+		out, err = p.exec.Execute(args, nil, 0)
+		return err
+	})
+	return out, err
+}
+
+// finalize releases the compiled program.
+func (p *program) finalize() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.exec != nil {
+		p.exec.Finalize()
+		p.exec = nil
+	}
+}
+
+// unexported reads a pointer that go-xla keeps to itself: the lowered text and
+// the client's platform have no accessor in v0.4.5. The field's type is checked,
+// so a version that changed it gives an error, not a wild pointer.
+func unexported[P any](owner any, field string) (P, error) {
+	var zero P
+	v := reflect.ValueOf(owner)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		return zero, fmt.Errorf("read field %q of a %T", field, owner)
+	}
+	f := v.Elem().FieldByName(field)
+	if !f.IsValid() || f.Type() != reflect.TypeFor[P]() || f.Kind() != reflect.Pointer || f.IsNil() {
+		return zero, fmt.Errorf("%T has no %s field of type %v: this version of go-xla is not supported", owner, field, reflect.TypeFor[P]())
+	}
+	ptr := f.UnsafePointer()
+	return *(*P)(unsafe.Pointer(&ptr)), nil
+}

@@ -1,0 +1,186 @@
+package model
+
+import (
+	"math"
+
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// queryBlock is how many queries attend at once: the scores of a block, not of
+// the whole sequence, are in memory, and keys after a block are never read.
+const queryBlock = 512
+
+// network builds the pieces of a Qwen2 transformer. Activations are [rows·tokens,
+// width] in dtype; norms, softmax and logits are computed in float32, as
+// transformers does.
+type network struct {
+	c     Config
+	dtype dtypes.DType
+	// barrier keeps the backward pass from computing layers again before their
+	// turn. XLA's CPU compiler schedules for memory by itself.
+	barrier bool
+}
+
+// Rotary tables are inputs of the programs, [positions, HeadDim/2] float32, so
+// that the same host arithmetic makes them for every device.
+
+// ropeTables gives the cosines and sines for positions 0 to n−1. Angles are
+// products of float32 numbers, as transformers computes them.
+func ropeTables(c Config, n int) (cos, sin []float32) {
+	half := c.HeadDim / 2
+	cos, sin = make([]float32, n*half), make([]float32, n*half)
+	for i := range half {
+		inv := float32(1 / math.Pow(c.RopeTheta, float64(2*i)/float64(c.HeadDim)))
+		for p := range n {
+			angle := float64(float32(p) * inv)
+			cos[p*half+i] = float32(math.Cos(angle))
+			sin[p*half+i] = float32(math.Sin(angle))
+		}
+	}
+	return cos, sin
+}
+
+// embed looks up ids [n] int32 in the embedding, giving [n, HiddenSize].
+func (t network) embed(table, ids *graph.Node) *graph.Node {
+	n := ids.Shape().Dimensions[0]
+	return t.cast(graph.Gather(table, graph.Reshape(ids, n, 1)))
+}
+
+func (t network) cast(x *graph.Node) *graph.Node {
+	if x.DType() == t.dtype {
+		return x
+	}
+	return graph.ConvertDType(x, t.dtype)
+}
+
+func float(x *graph.Node) *graph.Node {
+	if x.DType() == dtypes.Float32 {
+		return x
+	}
+	return graph.ConvertDType(x, dtypes.Float32)
+}
+
+// scalar is a float32 constant. GoMLX's own scalars are cached in the graph, and
+// one cached inside a loop's body cannot be used outside it.
+func scalar(x *graph.Node, v float32) *graph.Node { return graph.Const(x.Graph(), v) }
+
+// norm is RMSNorm over the last axis of x [n, d]. Div by Sqrt because Rsqrt has
+// no gradient in GoMLX.
+func (t network) norm(x, weight *graph.Node) *graph.Node {
+	x = float(x)
+	n, d := x.Shape().Dimensions[0], x.Shape().Dimensions[1]
+	mean := graph.Div(graph.ReduceSum(graph.Mul(x, x), -1), scalar(x, float32(d)))
+	scale := graph.Sqrt(graph.Add(mean, scalar(x, float32(t.c.RMSNormEps))))
+	x = graph.Div(x, graph.Reshape(scale, n, 1))
+	return t.cast(graph.Mul(x, graph.Reshape(weight, 1, d)))
+}
+
+// linear is x·Wᵀ + b, with W [out, in] float32 and b nil or [out].
+func (t network) linear(x, weight, bias *graph.Node) *graph.Node {
+	y := graph.Dot(x, t.cast(weight)).General([]int{1}, nil, []int{1}, nil)
+	if bias != nil {
+		y = graph.Add(y, graph.Reshape(t.cast(bias), 1, bias.Shape().Size()))
+	}
+	return y
+}
+
+// rotate applies rotary positions to x [..., HeadDim] with tables that broadcast
+// to [..., HeadDim/2].
+func (t network) rotate(x, cos, sin *graph.Node) *graph.Node {
+	x = float(x)
+	last, half := x.Rank()-1, t.c.HeadDim/2
+	a := graph.SliceAxis(x, last, graph.AxisRange(0, half))
+	b := graph.SliceAxis(x, last, graph.AxisRange(half, 2*half))
+	return t.cast(graph.Concatenate([]*graph.Node{
+		graph.Sub(graph.Mul(a, cos), graph.Mul(b, sin)),
+		graph.Add(graph.Mul(b, cos), graph.Mul(a, sin)),
+	}, last))
+}
+
+// softmax over the last axis, float32 inside.
+func (t network) softmax(scores *graph.Node) *graph.Node {
+	keep := append([]int{}, scores.Shape().Dimensions...)
+	keep[len(keep)-1] = 1
+	top := graph.StopGradient(graph.Reshape(graph.ReduceMax(scores, -1), keep...))
+	e := graph.Exp(graph.Sub(scores, top))
+	return t.cast(graph.Div(e, graph.Reshape(graph.ReduceSum(e, -1), keep...)))
+}
+
+// project computes a layer's queries, keys and values of x [rows·tokens, d] with
+// rotary positions applied: q [rows, KVHeads, Heads/KVHeads, tokens, HeadDim] and
+// k, v [rows, KVHeads, tokens, HeadDim]. The tables are [rows or 1, tokens, HeadDim/2].
+func (t network) project(w []*graph.Node, x *graph.Node, rows, tokens int, cos, sin *graph.Node) (q, k, v *graph.Node) {
+	c := t.c
+	kv, group, hd := c.KVHeads, c.Heads/c.KVHeads, c.HeadDim
+	h := t.norm(x, w[inputNorm])
+	first := cos.Shape().Dimensions[0]
+	table := func(n *graph.Node, extra ...int) *graph.Node {
+		return graph.Reshape(n, append(append([]int{first, tokens}, extra...), hd/2)...)
+	}
+	q = graph.Reshape(t.linear(h, w[queryWeight], w[queryBias]), rows, tokens, kv, group, hd)
+	q = graph.TransposeAllAxes(t.rotate(q, table(cos, 1, 1), table(sin, 1, 1)), 0, 2, 3, 1, 4)
+	k = graph.Reshape(t.linear(h, w[keyWeight], w[keyBias]), rows, tokens, kv, hd)
+	k = graph.TransposeAllAxes(t.rotate(k, table(cos, 1), table(sin, 1)), 0, 2, 1, 3)
+	v = graph.Reshape(t.linear(h, w[valueWeight], w[valueBias]), rows, tokens, kv, hd)
+	v = graph.TransposeAllAxes(v, 0, 2, 1, 3)
+	return q, k, v
+}
+
+// scale divides the scores by the root of the head's width.
+func (t network) scores(q, k *graph.Node) *graph.Node {
+	s := float(graph.Dot(q, k).General([]int{3}, []int{0, 1}, []int{3}, []int{0, 1}))
+	return graph.Mul(s, scalar(s, float32(1/math.Sqrt(float64(t.c.HeadDim)))))
+}
+
+// masked is far below any score; −Inf would make a NaN of a row with nothing to see.
+const masked = -1e30
+
+// causal attends each token to itself and those before it, in blocks of queries.
+// Rows are padded on the right, so this mask alone keeps padding out of every
+// real token. It returns [rows·tokens, Heads·HeadDim].
+func (t network) causal(q, k, v *graph.Node, rows, tokens int) *graph.Node {
+	kv, group, hd := t.c.KVHeads, t.c.Heads/t.c.KVHeads, t.c.HeadDim
+	g := q.Graph()
+	var blocks []*graph.Node
+	for from := 0; from < tokens; from += queryBlock {
+		to := min(from+queryBlock, tokens)
+		n := to - from
+		qb := graph.Reshape(graph.SliceAxis(q, 3, graph.AxisRange(from, to)), rows, kv, group*n, hd)
+		kb, vb := graph.SliceAxis(k, 2, graph.AxisRange(0, to)), graph.SliceAxis(v, 2, graph.AxisRange(0, to))
+		s := graph.Reshape(t.scores(qb, kb), rows, kv, group, n, to)
+		at := shapes.Make(dtypes.Int32, 1, 1, 1, n, to)
+		query := graph.Add(graph.Iota(g, at, 3), graph.Const(g, int32(from)))
+		seen := graph.GreaterOrEqual(query, graph.Iota(g, at, 4))
+		s = graph.Where(graph.BroadcastToShape(seen, s.Shape()), s, scalar(s, masked))
+		p := graph.Reshape(t.softmax(s), rows, kv, group*n, to)
+		o := graph.Dot(p, vb).General([]int{3}, []int{0, 1}, []int{2}, []int{0, 1})
+		blocks = append(blocks, graph.Reshape(o, rows, kv, group, n, hd))
+	}
+	o := blocks[0]
+	if len(blocks) > 1 {
+		o = graph.Concatenate(blocks, 3)
+	}
+	return graph.Reshape(graph.TransposeAllAxes(o, 0, 3, 1, 2, 4), rows*tokens, kv*group*hd)
+}
+
+// finish adds the attention's output and the SwiGLU to the residual stream.
+func (t network) finish(w []*graph.Node, x, attended *graph.Node) *graph.Node {
+	x = graph.Add(x, t.linear(attended, w[outputWeight], nil))
+	h := t.norm(x, w[postNorm])
+	gate := t.linear(h, w[gateWeight], nil)
+	gate = graph.Mul(gate, graph.Sigmoid(gate))
+	return graph.Add(x, t.linear(graph.Mul(gate, t.linear(h, w[upWeight], nil)), w[downWeight], nil))
+}
+
+// layer is one transformer block over x [rows·tokens, d], all positions from 0.
+func (t network) layer(w []*graph.Node, x *graph.Node, rows, tokens int, cos, sin *graph.Node) *graph.Node {
+	q, k, v := t.project(w, x, rows, tokens, cos, sin)
+	return t.finish(w, x, t.causal(q, k, v, rows, tokens))
+}
+
+// layerOf picks layer i's tensors from all of them.
+func (c Config) layerOf(all []*graph.Node, i int) []*graph.Node {
+	return all[c.layerStart(i) : c.layerStart(i)+layerTensors]
+}
