@@ -1,0 +1,171 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gomlx/go-huggingface/hub"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/tokenizer"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// A run's base model is copied into the store under its digest before anything
+// else: a hub name or a local folder is not an input that lasts.
+
+// importBase copies the model a spec starts from into the store, and gives its
+// index. A starter is made on a device instead: ok is false.
+func importBase(ctx context.Context, s store.Store, p spec.Policy) (index store.Ref, ok bool, err error) {
+	origin, err := p.Origin()
+	if err != nil {
+		return store.Ref{}, false, fmt.Errorf("policy.from: %w", err)
+	}
+	switch origin.Kind {
+	case spec.OriginStarter:
+		return store.Ref{}, false, nil
+	case spec.OriginModel:
+		index, err = findModel(ctx, s, origin.Name)
+	case spec.OriginFolder:
+		index, err = importFolder(ctx, s, p.From, origin.Name)
+	case spec.OriginHub:
+		index, err = importHub(ctx, s, origin)
+	}
+	if err != nil {
+		return store.Ref{}, false, fmt.Errorf("import %s: %w", p.From, err)
+	}
+	return index, true, nil
+}
+
+// importFolder checks a Hugging Face folder and stores its files.
+func importFolder(ctx context.Context, s store.Store, name, path string) (store.Ref, error) {
+	names, err := modelFileNames(path)
+	if err != nil {
+		return store.Ref{}, err
+	}
+	folder, err := model.ReadFolder(path)
+	if err != nil {
+		return store.Ref{}, fmt.Errorf("%w: %w", err, ErrModelInvalid)
+	}
+	small := map[string][]byte{}
+	var files []store.FolderFile
+	for _, n := range names {
+		file := filepath.Join(path, n)
+		files = append(files, store.FolderFile{Name: n, Path: file})
+		if strings.HasSuffix(n, ".json") || strings.HasSuffix(n, ".jinja") {
+			if small[n], err = os.ReadFile(file); err != nil {
+				return store.Ref{}, fmt.Errorf("%w: %w", err, ErrModelInvalid)
+			}
+		}
+	}
+	t, err := tokenizer.Load(small)
+	if err != nil {
+		return store.Ref{}, fmt.Errorf("%w: %w", err, ErrModelInvalid)
+	}
+	if _, err := t.Legal(folder.Config.VocabSize); err != nil {
+		return store.Ref{}, fmt.Errorf("%w: %w", err, ErrModelInvalid)
+	}
+	return putModel(ctx, s, name, files)
+}
+
+// modelFileNames lists the files of a model folder that Reprise keeps.
+func modelFileNames(path string) ([]string, error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w (the path is the host worker's): %w", err, ErrModelInvalid)
+	}
+	var names []string
+	for _, e := range entries {
+		name := e.Name()
+		switch {
+		case e.IsDir():
+		case strings.HasSuffix(name, ".safetensors"), name == "model.safetensors.index.json",
+			name == "config.json", name == "generation_config.json",
+			name == "tokenizer.json", name == "tokenizer_config.json", name == "chat_template.jinja":
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("folder %s has no model files: %w", path, ErrModelInvalid)
+	}
+	return names, nil
+}
+
+// importHub downloads a hub model into a temporary folder and imports that.
+func importHub(ctx context.Context, s store.Store, origin spec.Origin) (store.Ref, error) {
+	tmp, err := os.MkdirTemp("", "reprise-hub-")
+	if err != nil {
+		return store.Ref{}, err
+	}
+	defer os.RemoveAll(tmp)
+	repo := hub.New(origin.Name).WithCacheDir(tmp).WithAuth(os.Getenv("HF_TOKEN"))
+	if origin.Revision != "" {
+		repo = repo.WithRevision(origin.Revision)
+	}
+	folder := filepath.Join(tmp, "folder")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return store.Ref{}, err
+	}
+	for name, err := range repo.IterFileNames() {
+		if err != nil {
+			return store.Ref{}, fmt.Errorf("list files: %w", err)
+		}
+		if name != filepath.Base(name) {
+			continue
+		}
+		wanted := strings.HasSuffix(name, ".safetensors") || name == "model.safetensors.index.json"
+		for _, small := range smallFiles {
+			wanted = wanted || name == small
+		}
+		if !wanted {
+			continue
+		}
+		path, err := repo.DownloadFileCtx(ctx, name)
+		if err != nil {
+			return store.Ref{}, fmt.Errorf("download %s: %w", name, err)
+		}
+		if err := os.Link(path, filepath.Join(folder, name)); err != nil {
+			return store.Ref{}, err
+		}
+	}
+	return importFolder(ctx, s, "hf:"+origin.Name, folder)
+}
+
+// putModel stores a model's files under their common digest, and their index.
+func putModel(ctx context.Context, s store.Store, name string, files []store.FolderFile) (store.Ref, error) {
+	folder, err := store.PutFolder(ctx, s, store.ModelPrefix, files)
+	if err != nil {
+		return store.Ref{}, err
+	}
+	return putIndex(ctx, s, store.ModelRef{Name: name, Dir: folder.Dir, Digest: folder.Digest, Files: folder.Files})
+}
+
+// putIndex stores the list of a model's files: the small name by which a
+// workflow knows its base model. The same model gives the same index.
+func putIndex(ctx context.Context, s store.Store, m store.ModelRef) (store.Ref, error) {
+	m.State = ""
+	b, err := canon.Marshal(m)
+	if err != nil {
+		return store.Ref{}, fmt.Errorf("encode model index: %w", err)
+	}
+	return store.PutArtifact(ctx, s, m.Dir, "index", "json", b)
+}
+
+// findModel finds the index of a model in the store by its 12 hex digits.
+func findModel(ctx context.Context, s store.Store, sha12 string) (store.Ref, error) {
+	prefix := store.ModelPrefix + sha12 + "/index."
+	for o, err := range s.List(ctx, prefix) {
+		if err != nil {
+			return store.Ref{}, err
+		}
+		_, ref, err := store.ReadFixed(ctx, s, o.Key, 1<<20)
+		return ref, err
+	}
+	return store.Ref{}, fmt.Errorf("no model %s in the store: %w", s.Location(prefix), errors.Join(ErrModelInvalid, store.ErrNotFound))
+}

@@ -1,0 +1,174 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/safetensors"
+)
+
+// microBatch is a fixed number of rows as the programs take them, and the
+// trajectories its first rows hold; the others are padding of weight 0.
+type microBatch struct {
+	rows  []TrajectoryRow
+	batch model.MicroBatch
+}
+
+// selectedRows reads the trajectories the update learns from, in row order.
+func selectedRows(ctx context.Context, s store.Store, trajectories store.Ref) ([]TrajectoryRow, error) {
+	all, err := store.GetTable[TrajectoryRow](ctx, s, trajectories)
+	if err != nil {
+		return nil, fmt.Errorf("trajectories: %w", err)
+	}
+	var rows []TrajectoryRow
+	for _, r := range all {
+		if r.Selected {
+			rows = append(rows, r)
+		}
+	}
+	return rows, nil
+}
+
+// microBatches lays rows out in ⌈rows/b⌉ micro-batches, without log-probs and
+// advantages yet.
+func (k *kit) microBatches(rows []TrajectoryRow) []microBatch {
+	b, width := k.train.Update.MicroBatch, k.shapes(1).Sequence
+	var out []microBatch
+	for at := 0; at < len(rows); at += b {
+		part := rows[at:min(at+b, len(rows))]
+		m := microBatch{rows: part, batch: emptyMicroBatch(b, width)}
+		for i, r := range part {
+			copy(m.batch.IDs[i], r.IDs)
+			m.batch.Lengths[i] = int32(len(r.IDs))
+			m.batch.RowWeights[i] = 1
+			for t, sampled := range r.Sampled() {
+				if sampled {
+					m.batch.LossMask[i][t] = 1
+				}
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// emptyMicroBatch is b rows of padding.
+func emptyMicroBatch(b, width int) model.MicroBatch {
+	m := model.MicroBatch{Lengths: make([]int32, b), RowWeights: make([]float32, b)}
+	for range b {
+		m.IDs = append(m.IDs, make([]int32, width))
+		m.LossMask = append(m.LossMask, make([]float32, width))
+		m.OldLogProbs = append(m.OldLogProbs, make([]float32, width))
+		m.Advantages = append(m.Advantages, make([]float32, width))
+	}
+	return m
+}
+
+// The tensors of batch.safetensors, [rows, width] or [rows], where rows is a
+// multiple of the micro-batch. Position t of a row is the token at index t: its
+// mask is 1 where that token was sampled.
+const (
+	tensorIDs         = "ids"           // int32 [rows, width]
+	tensorLengths     = "lengths"       // int32 [rows]
+	tensorLossMask    = "loss_mask"     // float32 [rows, width]
+	tensorOldLogProbs = "old_log_probs" // float32 [rows, width]
+	tensorAdvantages  = "advantages"    // float32 [rows, width]
+	tensorRowWeights  = "row_weights"   // float32 [rows]; 0 is padding
+	tensorRow         = "row"           // int32 [rows]: the trajectory's row, −1 for padding
+)
+
+// encodeBatch is all that an update reads, as safetensors.
+func encodeBatch(mbs []microBatch) ([]byte, error) {
+	if len(mbs) == 0 {
+		return nil, fmt.Errorf("a batch needs rows")
+	}
+	b, width := len(mbs[0].batch.IDs), len(mbs[0].batch.IDs[0])
+	rows := b * len(mbs)
+	var ids, lengths, row []int32
+	var mask, old, advantages, weights []float32
+	for _, m := range mbs {
+		for i := range b {
+			ids = append(ids, m.batch.IDs[i]...)
+			mask = append(mask, m.batch.LossMask[i]...)
+			old = append(old, m.batch.OldLogProbs[i]...)
+			advantages = append(advantages, m.batch.Advantages[i]...)
+			if i < len(m.rows) {
+				row = append(row, m.rows[i].Row)
+			} else {
+				row = append(row, -1)
+			}
+		}
+		lengths = append(lengths, m.batch.Lengths...)
+		weights = append(weights, m.batch.RowWeights...)
+	}
+	wide, flat := []int{rows, width}, []int{rows}
+	return safetensors.Encode([]safetensors.Tensor{
+		safetensors.I32(tensorIDs, wide, ids),
+		safetensors.I32(tensorLengths, flat, lengths),
+		safetensors.F32(tensorLossMask, wide, mask),
+		safetensors.F32(tensorOldLogProbs, wide, old),
+		safetensors.F32(tensorAdvantages, wide, advantages),
+		safetensors.F32(tensorRowWeights, flat, weights),
+		safetensors.I32(tensorRow, flat, row),
+	}, nil)
+}
+
+// decodeBatch reads a batch back as micro-batches of b rows and the given width.
+func decodeBatch(raw []byte, b, width int) ([]model.MicroBatch, error) {
+	f, err := safetensors.Decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	lengths, err := ints(f, tensorLengths)
+	if err != nil {
+		return nil, err
+	}
+	rows := len(lengths)
+	if rows == 0 || rows%b != 0 {
+		return nil, fmt.Errorf("%d rows are no multiple of the micro-batch of %d: %w", rows, b, store.ErrInvalid)
+	}
+	ids, err := ints(f, tensorIDs)
+	if err != nil {
+		return nil, err
+	}
+	floats := map[string][]float32{}
+	for _, name := range []string{tensorLossMask, tensorOldLogProbs, tensorAdvantages, tensorRowWeights} {
+		t, ok := f.Get(name)
+		if !ok {
+			return nil, fmt.Errorf("tensor %q is missing: %w", name, store.ErrInvalid)
+		}
+		if floats[name], err = t.Float32s(); err != nil {
+			return nil, err
+		}
+		want := rows * width
+		if name == tensorRowWeights {
+			want = rows
+		}
+		if len(floats[name]) != want || len(ids) != rows*width {
+			return nil, fmt.Errorf("tensor %q has %d values, want %d: %w", name, len(floats[name]), want, store.ErrInvalid)
+		}
+	}
+	wide := func(v []float32, r int) []float32 { return v[r*width : (r+1)*width] }
+	var out []model.MicroBatch
+	for at := 0; at < rows; at += b {
+		m := model.MicroBatch{Lengths: lengths[at : at+b], RowWeights: floats[tensorRowWeights][at : at+b]}
+		for r := at; r < at+b; r++ {
+			m.IDs = append(m.IDs, ids[r*width:(r+1)*width])
+			m.LossMask = append(m.LossMask, wide(floats[tensorLossMask], r))
+			m.OldLogProbs = append(m.OldLogProbs, wide(floats[tensorOldLogProbs], r))
+			m.Advantages = append(m.Advantages, wide(floats[tensorAdvantages], r))
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+func ints(f *safetensors.File, name string) ([]int32, error) {
+	t, ok := f.Get(name)
+	if !ok {
+		return nil, fmt.Errorf("tensor %q is missing: %w", name, store.ErrInvalid)
+	}
+	return t.Int32s()
+}

@@ -1,0 +1,157 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Commit makes an iteration count: one conditional PUT of its manifest. The
+// same manifest again is fine; another one is a divergence, which nothing
+// overwrites and no retry mends.
+func (h *Host) Commit(ctx context.Context, in CommitInput) (CommitResult, error) {
+	out, err := h.commit(ctx, in)
+	return out, edge(ctx, fmt.Sprintf("commit iteration %d of run %s", in.Iteration, in.Run.ID), err)
+}
+
+func (h *Host) commit(ctx context.Context, in CommitInput) (CommitResult, error) {
+	defer heartbeat(ctx)()
+	start := time.Now()
+	m, err := h.Manifest(ctx, in)
+	if err != nil {
+		return CommitResult{}, err
+	}
+	ref, err := store.CommitManifest(ctx, h.Store, m)
+	if err != nil {
+		return CommitResult{}, err
+	}
+	took := Telemetry{Seconds: time.Since(start).Seconds()}
+	if err := h.putTelemetry(ctx, in, took); err != nil {
+		return CommitResult{}, err
+	}
+	return CommitResult{Manifest: ref, Telemetry: took}, nil
+}
+
+// Manifest puts an iteration's manifest together: nothing in it differs between
+// attempts.
+func (h *Host) Manifest(ctx context.Context, in CommitInput) (*store.Manifest, error) {
+	base, err := readIndex(ctx, h.Store, in.Run.Base)
+	if err != nil {
+		return nil, err
+	}
+	settings, digest, err := store.NewSettings(in.Settings)
+	if err != nil {
+		return nil, err
+	}
+	m := &store.Manifest{
+		Run: in.Run.ID, Branch: in.Branch, Iteration: in.Iteration, Parent: in.Parent, Spec: in.Run.Spec, Base: base,
+		Settings: settings, SettingsDigest: digest,
+		Fingerprint: in.Fingerprint, Device: in.Device, Programs: in.Programs,
+		StateBefore: in.StateBefore, StateAfter: in.StateAfter,
+		Turns: in.Turns, Trajectories: &in.Trajectories, Scores: in.Scores, Batch: in.Batch,
+		Snapshot: in.Snapshot, Evaluations: in.Evaluations, Metrics: in.Metrics,
+	}
+	m.Base.State = in.StateBefore
+	var before store.UpdateCounts
+	if in.Parent != nil {
+		parent, err := store.ReadManifest(ctx, h.Store, *in.Parent)
+		if err != nil {
+			return nil, fmt.Errorf("manifest before: %w", err)
+		}
+		before, m.Base.State = parent.Update, parent.Base.State
+	}
+	m.Update = in.Update
+	m.Update.Steps, m.Update.SkippedTotal = before.Steps, before.SkippedTotal
+	if m.Update.Skipped {
+		m.Update.SkippedTotal++
+	} else {
+		m.Update.Steps++
+	}
+	return m, nil
+}
+
+// iterationTelemetry is what people want to know of an iteration and what no
+// two attempts agree on.
+type iterationTelemetry struct {
+	Branch      int                  `json:"branch"`
+	Iteration   int                  `json:"iteration"`
+	Committed   string               `json:"committed"` // when, RFC 3339
+	Steps       map[string]Telemetry `json:"steps"`
+	LostDevices int                  `json:"lost_devices"`
+}
+
+// putTelemetry writes the iteration's timings beside the chain; a retried commit
+// writes them again.
+func (h *Host) putTelemetry(ctx context.Context, in CommitInput, took Telemetry) error {
+	steps := map[string]Telemetry{"commit": took}
+	for name, t := range in.Timings {
+		steps[name] = t
+	}
+	b, err := json.MarshalIndent(iterationTelemetry{
+		Branch: in.Branch, Iteration: in.Iteration, Committed: time.Now().UTC().Format(time.RFC3339Nano),
+		Steps: steps, LostDevices: in.Lost,
+	}, "", " ")
+	if err != nil {
+		return fmt.Errorf("encode telemetry: %w", err)
+	}
+	key := fmt.Sprintf("%s/b%d/%06d.json", store.TelemetryDir(in.Run.ID), in.Branch, in.Iteration)
+	return h.Store.Put(ctx, key, b, store.PutOptions{})
+}
+
+// head finds a committed policy version of a run: the newest, or the given one
+// on the newest branch's chain. Nil where nothing is committed.
+func (h *Host) head(ctx context.Context, run string, version *int) (*Head, error) {
+	newest, err := store.Head(ctx, h.Store, run)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found *store.Link
+	out := &Head{}
+	// The chain is walked to its beginning: that is also the check that all of
+	// it is there before a run goes on behind it.
+	for link, err := range store.Walk(ctx, h.Store, newest.Ref) {
+		if err != nil {
+			return nil, err
+		}
+		m := link.Manifest
+		if found == nil && (version == nil || m.Version() == *version) {
+			found = &link
+		}
+		if found == nil {
+			continue
+		}
+		if out.Snapshot == 0 && m.Snapshot != nil {
+			out.Snapshot = m.Snapshot.Version
+		}
+		for i := range m.Evaluations {
+			e := &m.Evaluations[len(m.Evaluations)-1-i]
+			if out.Last == nil {
+				out.Last = e
+			}
+			out.First = e
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("version %d of run %s is not committed; the newest is %d: %w", *version, run, newest.Manifest.Version(), ErrNotFound)
+	}
+	m := found.Manifest
+	base, err := putIndex(ctx, h.Store, m.Base)
+	if err != nil {
+		return nil, err
+	}
+	var settings spec.Settings
+	if err := json.Unmarshal(m.Settings, &settings); err != nil {
+		return nil, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
+	}
+	out.Manifest, out.Branch, out.Iteration, out.State = found.Ref, m.Branch, m.Iteration, m.StateAfter
+	out.Fingerprint, out.Device, out.Base, out.Settings, out.Metrics = m.Fingerprint, m.Device, base, settings, m.Metrics
+	return out, nil
+}

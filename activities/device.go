@@ -1,0 +1,309 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Device is the activities of a device worker. All but Describe run in a
+// session, and compute while holding the engine's lease.
+type Device struct {
+	Store  store.Store
+	Engine *Engine
+
+	kits kits
+}
+
+// work is what an activity that computes needs.
+type work struct {
+	*kit
+	engine *Engine
+	took   Telemetry
+	start  time.Time
+}
+
+// begin takes the lease and reads the run's kit. The caller ends it with done.
+func (d *Device) begin(ctx context.Context, run Run) (w *work, done func(), err error) {
+	stop := heartbeat(ctx)
+	release, waited, err := d.Engine.acquire(ctx, run.ID)
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	w = &work{engine: d.Engine, start: time.Now()}
+	w.took.WaitSeconds = waited.Seconds()
+	done = func() { release(); stop() }
+	if w.kit, err = d.kits.read(ctx, d.Store, run); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return w, done, nil
+}
+
+// telemetry closes the books of the attempt.
+func (w *work) telemetry() Telemetry {
+	w.took.Seconds = time.Since(w.start).Seconds()
+	return w.took
+}
+
+// Describe answers what this worker's device is: which fingerprint's work it
+// can take.
+func (d *Device) Describe(context.Context) (DeviceInfo, error) { return d.Engine.Info(), nil }
+
+// Generate samples one turn of all rows and stores the turn's generate table.
+// The prompts of turn 1 come from the environment's initial states, those of a
+// later turn from the step table before it.
+func (d *Device) Generate(ctx context.Context, in GenerateInput) (GenerateResult, error) {
+	out, err := d.generate(ctx, in)
+	return out, edge(ctx, fmt.Sprintf("generate turn %d of run %s", in.Turn, in.Policy.Run.ID), err)
+}
+
+func (d *Device) generate(ctx context.Context, in GenerateInput) (GenerateResult, error) {
+	run := in.Policy.Run
+	w, done, err := d.begin(ctx, run)
+	if err != nil {
+		return GenerateResult{}, err
+	}
+	defer done()
+	if err := d.Engine.resident(in.Policy); err != nil {
+		return GenerateResult{}, err
+	}
+	rows, contexts, err := w.contexts(ctx, d.Store, in)
+	if err != nil {
+		return GenerateResult{}, err
+	}
+	p, err := d.Engine.programsFor(w.kit, run, in.Turn)
+	if err != nil {
+		return GenerateResult{}, err
+	}
+	temperature := in.Settings.Rollout.Temperature
+	if e := in.Rollout.Evaluation; e != nil {
+		temperature = e.Suite.Temperature
+	}
+	gen := model.GenerateInput{
+		Prompts: contexts, Temperature: float32(temperature), Stop: w.tokenizer.EndOfTurn(),
+		Greedy: temperature == 0,
+	}
+	for i := range rows {
+		a := w.address(in.Policy.Branch, in.Rollout, int(rows[i].Group), int(rows[i].Member)).sample
+		a.Turn = int64(in.Turn)
+		u := make([]float32, w.train.Rollout.MaxNewTokens)
+		a.Uniforms(u)
+		gen.Uniforms = append(gen.Uniforms, u)
+		gen.Alive = append(gen.Alive, rows[i].Alive)
+	}
+	got, err := p.Generate(ctx, d.Engine.state, gen)
+	if err != nil {
+		return GenerateResult{}, fmt.Errorf("generate: %w", err)
+	}
+	for i := range rows {
+		if rows[i].Alive {
+			rows[i].SampledIDs, rows[i].RolloutLogProbs, rows[i].Truncated = got.Tokens[i], got.LogProbs[i], got.Truncated[i]
+			w.took.Tokens += len(got.Tokens[i])
+		}
+	}
+	ref, err := store.PutTable(ctx, d.Store, dir(run, in.Policy.Branch, in.Rollout), fmt.Sprintf("turn-%d.generate", in.Turn), rows)
+	if err != nil {
+		return GenerateResult{}, err
+	}
+	return GenerateResult{Table: ref, Telemetry: w.telemetry()}, nil
+}
+
+// contexts puts together each row's recorded ids up to this turn's sample.
+func (k *kit) contexts(ctx context.Context, s store.Store, in GenerateInput) ([]GenerateRow, [][]int32, error) {
+	if in.Turn == 1 {
+		return k.firstPrompts(in.Policy.Branch, in.Rollout)
+	}
+	var contexts [][]int32
+	var rows []GenerateRow
+	for i, refs := range in.Turns {
+		generated, err := store.GetTable[GenerateRow](ctx, s, refs.Generate)
+		if err != nil {
+			return nil, nil, err
+		}
+		stepped, err := store.GetTable[StepRow](ctx, s, refs.Step)
+		if err != nil {
+			return nil, nil, err
+		}
+		if i == 0 {
+			contexts = make([][]int32, len(generated))
+			rows = make([]GenerateRow, len(generated))
+		}
+		if len(generated) != len(rows) || len(stepped) != len(rows) {
+			return nil, nil, fmt.Errorf("turn %d has %d and %d rows, turn 1 has %d: %w", i+1, len(generated), len(stepped), len(rows), store.ErrInvalid)
+		}
+		for r := range rows {
+			g, st := generated[r], stepped[r]
+			contexts[r] = append(contexts[r], g.PromptIDs...)
+			contexts[r] = append(contexts[r], g.SampledIDs...)
+			contexts[r] = append(contexts[r], st.NextIDs...)
+			rows[r] = GenerateRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive && !st.Done, PromptIDs: st.NextIDs}
+		}
+	}
+	return rows, contexts, nil
+}
+
+// Score computes the old log-probs and entropies of the selected rows with
+// Update's own graph, micro-batch by micro-batch, and stores the scores table.
+func (d *Device) Score(ctx context.Context, in ScoreInput) (ScoreResult, error) {
+	out, err := d.score(ctx, in)
+	return out, edge(ctx, fmt.Sprintf("score iteration %d of run %s", in.Iteration, in.Policy.Run.ID), err)
+}
+
+func (d *Device) score(ctx context.Context, in ScoreInput) (ScoreResult, error) {
+	run := in.Policy.Run
+	w, done, err := d.begin(ctx, run)
+	if err != nil {
+		return ScoreResult{}, err
+	}
+	defer done()
+	if err := d.Engine.resident(in.Policy); err != nil {
+		return ScoreResult{}, err
+	}
+	rows, err := selectedRows(ctx, d.Store, in.Trajectories)
+	if err != nil {
+		return ScoreResult{}, err
+	}
+	p, err := d.Engine.programsFor(w.kit, run, 1)
+	if err != nil {
+		return ScoreResult{}, err
+	}
+	table := make([]ScoreRow, 0, len(rows))
+	for _, mb := range w.microBatches(rows) {
+		logProbs, entropies, err := p.Score(ctx, d.Engine.state, mb.batch, float32(in.Settings.Rollout.Temperature))
+		if err != nil {
+			return ScoreResult{}, fmt.Errorf("score: %w", err)
+		}
+		for i, r := range mb.rows {
+			s := ScoreRow{Row: r.Row}
+			for t, sampled := range r.Sampled() {
+				if sampled {
+					s.LogProbs = append(s.LogProbs, logProbs[i][t])
+					s.Entropies = append(s.Entropies, entropies[i][t])
+				}
+			}
+			table = append(table, s)
+			w.took.Tokens += len(r.IDs)
+		}
+	}
+	ref, err := store.PutTable(ctx, d.Store, store.IterationDir(run.ID, in.Policy.Branch, in.Iteration), "scores", table)
+	if err != nil {
+		return ScoreResult{}, err
+	}
+	return ScoreResult{Scores: ref, Metrics: scoreMetrics(rows, table), Telemetry: w.telemetry()}, nil
+}
+
+// Update makes version n+1 from version n and the batch. A worker that made it
+// before answers from memory.
+func (d *Device) Update(ctx context.Context, in UpdateInput) (UpdateResult, error) {
+	out, err := d.update(ctx, in)
+	return out, edge(ctx, fmt.Sprintf("update version %d of run %s", in.Policy.Version, in.Policy.Run.ID), err)
+}
+
+func (d *Device) update(ctx context.Context, in UpdateInput) (UpdateResult, error) {
+	w, done, err := d.begin(ctx, in.Policy.Run)
+	if err != nil {
+		return UpdateResult{}, err
+	}
+	defer done()
+	key, err := keyOf(in.Policy.State, in.Batch, in.Settings)
+	if err != nil {
+		return UpdateResult{}, err
+	}
+	if r, ok := d.Engine.updates[key]; ok && d.Engine.print == r.State {
+		r.Telemetry = w.telemetry()
+		return r, nil
+	}
+	if err := d.Engine.resident(in.Policy); err != nil {
+		return UpdateResult{}, err
+	}
+	r, err := w.apply(ctx, d.Store, in)
+	if err != nil {
+		return UpdateResult{}, err
+	}
+	d.Engine.remember(key, r)
+	r.Telemetry = w.telemetry()
+	return r, nil
+}
+
+// keyOf addresses an update by its inputs.
+func keyOf(parent string, batch store.Ref, settings spec.Settings) (updateKey, error) {
+	digest, err := digestOf(settings)
+	return updateKey{parent: parent, batch: batch.Digest, settings: digest}, err
+}
+
+// apply runs an update on the resident state and holds the result.
+func (w *work) apply(ctx context.Context, s store.Store, in UpdateInput) (UpdateResult, error) {
+	raw, err := store.GetArtifact(ctx, s, in.Batch)
+	if err != nil {
+		return UpdateResult{}, fmt.Errorf("batch: %w", err)
+	}
+	batch, err := decodeBatch(raw, w.train.Update.MicroBatch, w.shapes(1).Sequence)
+	if err != nil {
+		return UpdateResult{}, fmt.Errorf("batch %s: %w", in.Batch.Key, err)
+	}
+	p, err := w.engine.programsFor(w.kit, in.Policy.Run, 1)
+	if err != nil {
+		return UpdateResult{}, err
+	}
+	next, m, err := p.Update(ctx, w.engine.state, batch, modelSettings(in.Settings))
+	if err != nil {
+		return UpdateResult{}, fmt.Errorf("update: %w", err)
+	}
+	print, err := next.Fingerprint()
+	if err != nil {
+		next.Free()
+		return UpdateResult{}, fmt.Errorf("state fingerprint: %w", err)
+	}
+	w.engine.hold(next, print)
+	w.took.Tokens += m.Tokens
+	counts := store.UpdateCounts{Skipped: m.Skipped, Tokens: int64(m.Tokens), MicroBatches: int64(len(batch))}
+	for _, mb := range batch {
+		for _, weight := range mb.RowWeights {
+			if weight != 0 {
+				counts.Rows++
+			}
+		}
+	}
+	return UpdateResult{State: print, Counts: counts, Metrics: updateMetrics(m)}, nil
+}
+
+// modelSettings are the knobs as the update's program takes them.
+func modelSettings(s spec.Settings) model.Settings {
+	u := s.Update
+	return model.Settings{
+		LearningRate: float32(u.LearningRate), Beta1: float32(u.Beta1), Beta2: float32(u.Beta2),
+		AdamEpsilon: float32(u.AdamEpsilon), WeightDecay: float32(u.WeightDecay), MaxGradNorm: float32(u.MaxGradNorm),
+		ClipLow: float32(u.ClipLow), ClipHigh: float32(u.ClipHigh),
+		EntropyCoefficient: float32(u.EntropyCoefficient), Temperature: float32(s.Rollout.Temperature),
+	}
+}
+
+// Snapshot stores the full training state of the resident version: a Hugging
+// Face model folder and the optimizer's moments.
+func (d *Device) Snapshot(ctx context.Context, in SnapshotInput) (SnapshotResult, error) {
+	out, err := d.snapshot(ctx, in)
+	return out, edge(ctx, fmt.Sprintf("snapshot version %d of run %s", in.Policy.Version, in.Policy.Run.ID), err)
+}
+
+func (d *Device) snapshot(ctx context.Context, in SnapshotInput) (SnapshotResult, error) {
+	w, done, err := d.begin(ctx, in.Policy.Run)
+	if err != nil {
+		return SnapshotResult{}, err
+	}
+	defer done()
+	if err := d.Engine.resident(in.Policy); err != nil {
+		return SnapshotResult{}, err
+	}
+	prefix := store.SnapshotPrefix(in.Policy.Run.ID, in.Policy.Branch, in.Policy.Version)
+	ref, err := w.putState(ctx, d.Store, in.Policy.Run, prefix, in.Policy.Version)
+	if err != nil {
+		return SnapshotResult{}, err
+	}
+	return SnapshotResult{Snapshot: ref, Telemetry: w.telemetry()}, nil
+}

@@ -1,0 +1,173 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Direct calls the activities one after the other in this process, without
+// Temporal: what replay and the bench do. The decisions are the caller's.
+type Direct struct {
+	Host   *Host
+	Device *Device
+}
+
+// Iteration says what one iteration does besides training.
+type Iteration struct {
+	Run      Run
+	Plan     Plan
+	Branch   int
+	Number   int
+	Parent   *store.Ref // manifest of the iteration before
+	State    string     // state fingerprint of version Number
+	Settings spec.Settings
+	Programs map[string]string
+	// Baseline evaluates version Number first; Evaluate version Number+1 after
+	// the update; Snapshot stores it.
+	Baseline, Evaluate, Snapshot bool
+	// Took, where set, is told each step's name and what it measured.
+	Took func(step string, t Telemetry)
+}
+
+// Iterate does an iteration up to its commit, whose input it gives.
+func (d *Direct) Iterate(ctx context.Context, it Iteration) (CommitInput, error) {
+	if it.Took == nil {
+		it.Took = func(string, Telemetry) {}
+	}
+	info := d.Device.Engine.Info()
+	out := CommitInput{
+		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Parent: it.Parent, Settings: it.Settings,
+		Fingerprint: info.Fingerprint, Device: info.Fields, Programs: it.Programs,
+		StateBefore: it.State, StateAfter: it.State, Metrics: Metrics{}, Timings: map[string]Telemetry{},
+	}
+	if it.Baseline {
+		if err := d.evaluate(ctx, it, it.Number, it.State, &out); err != nil {
+			return out, err
+		}
+	}
+	version := Version{Run: it.Run, Branch: it.Branch, Version: it.Number, State: it.State}
+	turns, err := d.roll(ctx, it, Rollout{Iteration: it.Number}, version)
+	if err != nil {
+		return out, err
+	}
+	out.Turns = turns
+	selected, err := d.Host.Select(ctx, SelectInput{
+		Run: it.Run, Branch: it.Branch, Rollout: Rollout{Iteration: it.Number}, Settings: it.Settings, Turns: turns,
+	})
+	if err != nil {
+		return out, err
+	}
+	it.Took("select", selected.Telemetry)
+	out.Trajectories = selected.Trajectories
+	out.add(selected.Metrics)
+	if selected.Rows == 0 {
+		out.Update.Skipped = true
+	} else if err := d.learn(ctx, it, version, selected, &out); err != nil {
+		return out, err
+	}
+	if it.Snapshot {
+		s, err := d.Device.Snapshot(ctx, SnapshotInput{Policy: version.next(out.StateAfter)})
+		if err != nil {
+			return out, err
+		}
+		it.Took("snapshot", s.Telemetry)
+		out.Snapshot = &s.Snapshot
+	}
+	if it.Evaluate {
+		if err := d.evaluate(ctx, it, it.Number+1, out.StateAfter, &out); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// next is the version that an update of v made.
+func (v Version) next(state string) Version {
+	v.Version, v.State = v.Version+1, state
+	return v
+}
+
+func (c *CommitInput) add(m Metrics) {
+	for k, v := range m {
+		c.Metrics[k] = v
+	}
+}
+
+// learn is score, credit and update.
+func (d *Direct) learn(ctx context.Context, it Iteration, version Version, selected SelectResult, out *CommitInput) error {
+	scored, err := d.Device.Score(ctx, ScoreInput{
+		Policy: version, Iteration: it.Number, Settings: it.Settings, Trajectories: selected.Trajectories,
+	})
+	if err != nil {
+		return err
+	}
+	it.Took("score", scored.Telemetry)
+	credited, err := d.Host.Credit(ctx, CreditInput{
+		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Settings: it.Settings,
+		Trajectories: selected.Trajectories, Scores: scored.Scores,
+	})
+	if err != nil {
+		return err
+	}
+	it.Took("credit", credited.Telemetry)
+	updated, err := d.Device.Update(ctx, UpdateInput{Policy: version, Batch: credited.Batch, Settings: it.Settings})
+	if err != nil {
+		return err
+	}
+	it.Took("update", updated.Telemetry)
+	out.Scores, out.Batch, out.Update, out.StateAfter = &scored.Scores, &credited.Batch, updated.Counts, updated.State
+	out.add(scored.Metrics)
+	out.add(credited.Metrics)
+	out.add(updated.Metrics)
+	return nil
+}
+
+// roll makes a rollout's episodes.
+func (d *Direct) roll(ctx context.Context, it Iteration, r Rollout, policy Version) ([]store.TurnRefs, error) {
+	prefix := ""
+	if r.Evaluation != nil {
+		prefix = "evaluation."
+	}
+	var turns []store.TurnRefs
+	for turn := 1; turn <= it.Plan.Turns; turn++ {
+		g, err := d.Device.Generate(ctx, GenerateInput{Policy: policy, Rollout: r, Settings: it.Settings, Turn: turn, Turns: turns})
+		if err != nil {
+			return nil, err
+		}
+		it.Took(prefix+"generate", g.Telemetry)
+		s, err := d.Host.Step(ctx, StepInput{Run: it.Run, Branch: it.Branch, Rollout: r, Turn: turn, Turns: turns, Generate: g.Table})
+		if err != nil {
+			return nil, err
+		}
+		it.Took(prefix+"step", s.Telemetry)
+		turns = append(turns, store.TurnRefs{Generate: g.Table, Step: s.Table})
+		if s.Alive == 0 {
+			break
+		}
+	}
+	return turns, nil
+}
+
+// evaluate measures a version on the run's own suite.
+func (d *Direct) evaluate(ctx context.Context, it Iteration, version int, state string, out *CommitInput) error {
+	r := Rollout{Iteration: version, Evaluation: SuiteOf(it.Plan, version)}
+	turns, err := d.roll(ctx, it, r, Version{Run: it.Run, Branch: it.Branch, Version: version, State: state})
+	if err != nil {
+		return err
+	}
+	m, err := d.Host.Measure(ctx, MeasureInput{Run: it.Run, Branch: it.Branch, Rollout: r, Version: version, State: state, Turns: turns})
+	if err != nil {
+		return err
+	}
+	it.Took("evaluation.measure", m.Telemetry)
+	out.Evaluations = append(out.Evaluations, m.Evaluation)
+	return nil
+}
+
+// SuiteOf is a run's own evaluation of a version, as its artifacts are named.
+func SuiteOf(p Plan, version int) *EvaluationOf {
+	return &EvaluationOf{Suite: p.Evaluation, Dir: fmt.Sprintf("%06d", version)}
+}

@@ -1,0 +1,281 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Restore makes the worker hold a policy version: from memory, or from the
+// newest snapshot at or before it and the recorded updates since (the batches
+// are the write-ahead log of the weights). Each step's state fingerprint is
+// checked against the recorded one. A call stops between two updates when
+// MaxSeconds are over; the next one goes on from there.
+func (d *Device) Restore(ctx context.Context, in RestoreInput) (RestoreResult, error) {
+	out, err := d.restore(ctx, in)
+	return out, edge(ctx, fmt.Sprintf("restore version %d of run %s", in.Version.Version, in.Version.Run.ID), err)
+}
+
+func (d *Device) restore(ctx context.Context, in RestoreInput) (RestoreResult, error) {
+	run := in.Version.Run
+	w, done, err := d.begin(ctx, run)
+	if err != nil {
+		return RestoreResult{}, err
+	}
+	defer done()
+	out := RestoreResult{Programs: map[string]string{}}
+	if err := w.compile(ctx, run, out.Programs); err != nil {
+		return RestoreResult{}, err
+	}
+	goal, log, err := d.log(ctx, in)
+	if err != nil {
+		return RestoreResult{}, err
+	}
+	if err := samePrograms(log.programs, out.Programs); err != nil {
+		return RestoreResult{}, err
+	}
+	deadline := time.Now().Add(time.Duration(in.MaxSeconds) * time.Second)
+	at, err := w.startingPoint(ctx, d.Store, run, goal, log, &out)
+	if err != nil {
+		return RestoreResult{}, err
+	}
+	for ; at < len(log.updates) && w.engine.print != goal; at++ {
+		if at > 0 && in.MaxSeconds > 0 && time.Now().After(deadline) {
+			break
+		}
+		u := log.updates[at]
+		r, err := w.apply(ctx, d.Store, UpdateInput{
+			Policy: Version{Run: run, Version: u.iteration, State: u.before}, Batch: *u.batch, Settings: u.settings,
+		})
+		if err != nil {
+			return RestoreResult{}, fmt.Errorf("apply the update of iteration %d again: %w", u.iteration, err)
+		}
+		if r.State != u.after {
+			d.Engine.forget()
+			return RestoreResult{}, fmt.Errorf("version %d is %s when rebuilt, recorded is %s: %w", u.iteration+1, r.State, u.after, ErrStateDiffers)
+		}
+		w.took.Recomputed++
+	}
+	out.State, out.Before = w.engine.print, in.Version.State
+	if in.Version.State == "" {
+		out.Before = w.engine.print // version 0, loaded for the first time
+	}
+	out.Done = goal == "" || w.engine.print == goal
+	out.Reached, out.From = in.Version.Version, log.from
+	if at < len(log.updates) {
+		out.Reached = log.updates[at].iteration
+	}
+	out.Telemetry = w.telemetry()
+	return out, nil
+}
+
+// samePrograms checks the hashes of the lowered programs against those the run
+// recorded: another program may give other bits (law 8).
+func samePrograms(recorded, now map[string]string) error {
+	var differ []string
+	for _, name := range sortedKeys(recorded) {
+		if now[name] != recorded[name] {
+			differ = append(differ, name)
+		}
+	}
+	if len(recorded) == 0 || len(differ) == 0 {
+		return nil
+	}
+	return fmt.Errorf("programs %s are not those the run was computed with: go on with the build that began it: %w",
+		strings.Join(differ, ", "), ErrProgramsDiffer)
+}
+
+// logEntry is a recorded update: enough to apply it again.
+type logEntry struct {
+	iteration     int
+	before, after string
+	batch         *store.Ref // nil: the update was skipped, the state went on
+	settings      spec.Settings
+}
+
+// updateLog is a stretch of the write-ahead log behind a stored state.
+type updateLog struct {
+	from     int                // version of the stored state
+	snapshot *store.SnapshotRef // nil: the base model with zero moments
+	updates  []logEntry         // of iterations from, from+1, …
+	programs map[string]string  // hashes recorded last; nil where nothing is committed
+}
+
+// log finds what the goal version is rebuilt from, and the goal's fingerprint.
+func (d *Device) log(ctx context.Context, in RestoreInput) (goal string, log updateLog, err error) {
+	goal = in.Version.State
+	if in.Head != nil {
+		chain, err := store.LoadRebuild(ctx, d.Store, *in.Head)
+		if err != nil {
+			return "", log, err
+		}
+		snapshot, links, err := chain.SnapshotAtOrBefore(in.Version.Version)
+		if err != nil {
+			return "", log, err
+		}
+		log.programs = chain[len(chain)-1].Manifest.Programs
+		if log.snapshot = snapshot; snapshot != nil {
+			log.from = snapshot.Version
+		}
+		for _, link := range links {
+			m := link.Manifest
+			e := logEntry{iteration: m.Iteration, before: m.StateBefore, after: m.StateAfter, batch: m.Batch}
+			if err := json.Unmarshal(m.Settings, &e.settings); err != nil {
+				return "", log, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
+			}
+			log.updates = append(log.updates, e)
+		}
+	}
+	if p := in.Pending; p != nil {
+		log.updates = append(log.updates, logEntry{iteration: in.Version.Version, before: goal, after: p.State, batch: &p.Batch, settings: p.Settings})
+		goal = p.State
+	}
+	return goal, log.withoutSkipped(), nil
+}
+
+// withoutSkipped leaves out the iterations that had no batch: their state went on.
+func (l updateLog) withoutSkipped() updateLog {
+	kept := l.updates[:0:0]
+	for _, u := range l.updates {
+		if u.batch != nil {
+			kept = append(kept, u)
+		}
+	}
+	l.updates = kept
+	return l
+}
+
+// startingPoint makes the engine hold the latest state it can without
+// recomputing: the goal itself, a version on the way, or the stored one. It
+// gives the index of the first update to apply.
+func (w *work) startingPoint(ctx context.Context, s store.Store, run Run, goal string, log updateLog, out *RestoreResult) (int, error) {
+	if w.engine.state != nil {
+		if goal != "" && w.engine.print == goal {
+			out.Resident = true
+			return len(log.updates), nil
+		}
+		for i := len(log.updates) - 1; i >= 0; i-- {
+			if log.updates[i].before == w.engine.print {
+				return i, nil
+			}
+		}
+	}
+	begin := time.Now()
+	snapshot, err := w.stored(ctx, s, run, log.snapshot)
+	if err != nil {
+		return 0, err
+	}
+	p, err := w.engine.programsFor(w.kit, run, 1)
+	if err != nil {
+		return 0, err
+	}
+	state, err := p.Upload(snapshot)
+	if err != nil {
+		return 0, fmt.Errorf("upload version %d: %w", log.from, err)
+	}
+	print, err := state.Fingerprint()
+	if err != nil {
+		state.Free()
+		return 0, fmt.Errorf("state fingerprint of version %d: %w", log.from, err)
+	}
+	want := goal
+	if len(log.updates) > 0 {
+		want = log.updates[0].before
+	}
+	if log.snapshot != nil {
+		want = log.snapshot.State
+	}
+	if want != "" && print != want {
+		state.Free()
+		return 0, fmt.Errorf("stored version %d is %s, recorded is %s: %w", log.from, print, want, ErrStateDiffers)
+	}
+	w.engine.hold(state, print)
+	w.took.LoadSeconds += time.Since(begin).Seconds()
+	return 0, nil
+}
+
+// stored reads a stored state: a snapshot, or the base model with zero moments.
+func (w *work) stored(ctx context.Context, s store.Store, run Run, ref *store.SnapshotRef) (model.Snapshot, error) {
+	if ref != nil {
+		files, err := modelFiles(ctx, s, ref.Files)
+		if err != nil {
+			return model.Snapshot{}, fmt.Errorf("snapshot of version %d: %w", ref.Version, err)
+		}
+		return model.ReadSnapshot(files)
+	}
+	base, err := readIndex(ctx, s, run.Base)
+	if err != nil {
+		return model.Snapshot{}, err
+	}
+	files, err := modelFiles(ctx, s, base.Files)
+	if err != nil {
+		return model.Snapshot{}, fmt.Errorf("base model: %w", err)
+	}
+	folder, err := model.ReadFiles(files)
+	if err != nil {
+		return model.Snapshot{}, fmt.Errorf("base model: %w: %w", err, ErrModelInvalid)
+	}
+	return model.NewSnapshot(folder.Params), nil
+}
+
+// compile prepares all programs of the run and collects their hashes.
+func (w *work) compile(ctx context.Context, run Run, hashes map[string]string) error {
+	begin := time.Now()
+	for turn := 1; turn <= w.train.Rollout.Turns; turn++ {
+		p, err := w.engine.programsFor(w.kit, run, turn)
+		if err != nil {
+			return err
+		}
+		if err := p.Compile(ctx, nil); err != nil {
+			return fmt.Errorf("compile the programs of turn %d: %w", turn, err)
+		}
+		if err := mergeHashes(hashes, turn, p); err != nil {
+			return err
+		}
+	}
+	w.took.CompileSeconds += time.Since(begin).Seconds()
+	return nil
+}
+
+// putState stores the resident state below a folder prefix, the tokenizer's
+// files beside it, so that transformers loads the folder as it is.
+func (w *work) putState(ctx context.Context, s store.Store, run Run, prefix string, version int) (store.SnapshotRef, error) {
+	snapshot, err := w.engine.state.Download()
+	if err != nil {
+		return store.SnapshotRef{}, fmt.Errorf("download version %d: %w", version, err)
+	}
+	files, err := snapshot.Files()
+	if err != nil {
+		return store.SnapshotRef{}, err
+	}
+	base, err := readIndex(ctx, s, run.Base)
+	if err != nil {
+		return store.SnapshotRef{}, err
+	}
+	var list []store.FolderFile
+	for _, name := range sortedKeys(files) {
+		list = append(list, store.FolderFile{Name: name, Body: files[name]})
+	}
+	for _, name := range smallFiles {
+		ref, ok := base.Files[name]
+		if _, own := files[name]; own || !ok {
+			continue
+		}
+		body, err := store.GetArtifact(ctx, s, ref)
+		if err != nil {
+			return store.SnapshotRef{}, fmt.Errorf("model file %s: %w", name, err)
+		}
+		list = append(list, store.FolderFile{Name: name, Body: body})
+	}
+	folder, err := store.PutFolder(ctx, s, prefix, list)
+	if err != nil {
+		return store.SnapshotRef{}, fmt.Errorf("store version %d: %w", version, err)
+	}
+	return store.SnapshotRef{Version: version, Dir: folder.Dir, Files: folder.Files, State: w.engine.print}, nil
+}

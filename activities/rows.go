@@ -1,0 +1,119 @@
+package activities
+
+// The rows of a run's tables. A table is Parquet (DuckDB and pandas read it);
+// rows are in the order of their index, which a trajectory keeps for its whole
+// life: row = group × group size + member.
+
+// GenerateRow is a trajectory's part in a turn's generate table.
+type GenerateRow struct {
+	Row    int32 `parquet:"row"`
+	Group  int32 `parquet:"group"`
+	Member int32 `parquet:"member"`
+	// Alive is false for an episode that had ended before: the row is padding.
+	Alive bool `parquet:"alive"`
+	// PromptIDs are the ids that this turn adds to the context before sampling:
+	// the whole prompt at turn 1, the environment's answer afterwards.
+	PromptIDs []int32 `parquet:"prompt_ids,list"`
+	// SampledIDs are the sampled ids, the end-of-turn id included.
+	SampledIDs []int32 `parquet:"sampled_ids,list"`
+	// RolloutLogProbs are the sampler's log-probs of SampledIDs. Training uses
+	// those of Score; these measure the difference between the two programs.
+	RolloutLogProbs []float32 `parquet:"rollout_log_probs,list"`
+	// Truncated tells that the length limit cut the turn.
+	Truncated bool `parquet:"truncated"`
+}
+
+// StepRow is a trajectory's part in a turn's step table.
+type StepRow struct {
+	Row    int32 `parquet:"row"`
+	Group  int32 `parquet:"group"`
+	Member int32 `parquet:"member"`
+	Alive  bool  `parquet:"alive"`
+	// Text is the sampled text as it was parsed, for people.
+	Text string `parquet:"text"`
+	// Actions are the executed actions in order, in canonical form.
+	Actions []string `parquet:"actions,list"`
+	// Reward is the sum of the environment's rewards in the turn; Penalty the
+	// protocol's, kept apart.
+	Reward  float64 `parquet:"reward"`
+	Penalty float64 `parquet:"penalty"`
+	// Valid: the turn had an executable action and its answer was closed.
+	Valid bool `parquet:"valid"`
+	// Effective: an action changed the state.
+	Effective bool   `parquet:"effective"`
+	Success   bool   `parquet:"success"`
+	Done      bool   `parquet:"done"` // the episode is over after this turn
+	StateKey  string `parquet:"state_key"`
+	// Observation is the state's text after the turn, for people.
+	Observation string `parquet:"observation"`
+	// NextIDs are the ids the environment adds before the next turn's sample;
+	// empty where the episode is over.
+	NextIDs []int32 `parquet:"next_ids,list"`
+}
+
+// TrajectoryRow is a member's whole episode.
+type TrajectoryRow struct {
+	Row    int32 `parquet:"row"`
+	Group  int32 `parquet:"group"`
+	Member int32 `parquet:"member"`
+	// IDs are the recorded ids of all prompts and samples in order. They are the
+	// truth (law 5): text is never encoded again.
+	IDs []int32 `parquet:"ids,list"`
+	// PromptLengths and SampledLengths cut IDs into turns: turn k's prompt ids,
+	// then its sampled ids.
+	PromptLengths  []int32 `parquet:"prompt_lengths,list"`
+	SampledLengths []int32 `parquet:"sampled_lengths,list"`
+	// RolloutLogProbs are the sampler's log-probs of all sampled ids, in order.
+	RolloutLogProbs []float32 `parquet:"rollout_log_probs,list"`
+	// Rewards and Penalties are one a turn.
+	Rewards   []float64 `parquet:"rewards,list"`
+	Penalties []float64 `parquet:"penalties,list"`
+	// Actions are the executed actions, one entry a turn, joined by " || ".
+	Actions   []string `parquet:"actions,list"`
+	Success   bool     `parquet:"success"`
+	Valid     bool     `parquet:"valid"` // every turn was
+	Truncated bool     `parquet:"truncated"`
+	// Selected tells whether the update learns from this row's group.
+	Selected bool `parquet:"selected"`
+}
+
+// Return is the undiscounted sum of rewards and penalties.
+func (r TrajectoryRow) Return() float64 {
+	var sum float64
+	for i := range r.Rewards {
+		sum += r.Rewards[i] + r.Penalties[i]
+	}
+	return sum
+}
+
+// Reward is the undiscounted sum of the environment's rewards alone.
+func (r TrajectoryRow) Reward() float64 {
+	var sum float64
+	for _, v := range r.Rewards {
+		sum += v
+	}
+	return sum
+}
+
+// Sampled marks the positions of IDs that were sampled: what the loss covers.
+func (r TrajectoryRow) Sampled() []bool {
+	out := make([]bool, len(r.IDs))
+	at := 0
+	for k := range r.PromptLengths {
+		at += int(r.PromptLengths[k])
+		for range r.SampledLengths[k] {
+			out[at] = true
+			at++
+		}
+	}
+	return out
+}
+
+// ScoreRow is a selected trajectory's part in the scores table.
+type ScoreRow struct {
+	Row int32 `parquet:"row"`
+	// LogProbs and Entropies are those of the sampled ids, in order, at the
+	// rollout's temperature; entropies in nats.
+	LogProbs  []float32 `parquet:"log_probs,list"`
+	Entropies []float32 `parquet:"entropies,list"`
+}

@@ -1,0 +1,211 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/selection"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Select puts the trajectories of a rollout together and marks the groups that
+// the update learns from.
+func (h *Host) Select(ctx context.Context, in SelectInput) (SelectResult, error) {
+	out, err := h.selectGroups(ctx, in)
+	return out, edge(ctx, fmt.Sprintf("select of iteration %d of run %s", in.Rollout.Iteration, in.Run.ID), err)
+}
+
+func (h *Host) selectGroups(ctx context.Context, in SelectInput) (SelectResult, error) {
+	defer heartbeat(ctx)()
+	start := time.Now()
+	k, err := h.kits.read(ctx, h.Store, in.Run)
+	if err != nil {
+		return SelectResult{}, err
+	}
+	rows, err := h.episodes(ctx, in.Turns)
+	if err != nil {
+		return SelectResult{}, err
+	}
+	groups, members := k.size(in.Rollout)
+	if len(rows) != groups*members {
+		return SelectResult{}, fmt.Errorf("%d trajectories, want %d groups of %d: %w", len(rows), groups, members, store.ErrInvalid)
+	}
+	kept, err := selectedGroups(in, rows, groups, members)
+	if err != nil {
+		return SelectResult{}, err
+	}
+	count := 0
+	for i := range rows {
+		rows[i].Selected = kept[rows[i].Group]
+		if rows[i].Selected {
+			count++
+		}
+	}
+	ref, err := store.PutTable(ctx, h.Store, dir(in.Run, in.Branch, in.Rollout), "trajectories", rows)
+	if err != nil {
+		return SelectResult{}, err
+	}
+	return SelectResult{
+		Trajectories: ref, Rows: count, Metrics: rolloutMetrics(rows, members),
+		Telemetry: Telemetry{Seconds: time.Since(start).Seconds()},
+	}, nil
+}
+
+// episodes reads a rollout's turns as trajectories.
+func (h *Host) episodes(ctx context.Context, refs []store.TurnRefs) ([]TrajectoryRow, error) {
+	turns, err := readTurns(ctx, h.Store, refs)
+	if err != nil {
+		return nil, err
+	}
+	if len(turns) == 0 || len(turns[0].generate) == 0 {
+		return nil, fmt.Errorf("a rollout has at least a turn and a row: %w", store.ErrInvalid)
+	}
+	return trajectories(turns), nil
+}
+
+// selectedGroups applies the selection to the penalised, never normalised,
+// returns.
+func selectedGroups(in SelectInput, rows []TrajectoryRow, groups, members int) ([]bool, error) {
+	returns := make([][]float64, groups)
+	for g := range returns {
+		for _, r := range rows[g*members : (g+1)*members] {
+			returns[g] = append(returns[g], r.Return())
+		}
+	}
+	s := in.Settings.Selection
+	var indices []int
+	switch s.Method {
+	case spec.SelectAll:
+		indices = selection.All(groups)
+	case spec.SelectTopFraction:
+		scores, err := selection.RewardStd(returns)
+		if err != nil {
+			return nil, err
+		}
+		indices = selection.TopFraction(scores, s.Keep)
+	default:
+		return nil, fmt.Errorf("selection.method %q: %w", s.Method, store.ErrInvalid)
+	}
+	kept := make([]bool, groups)
+	for _, g := range indices {
+		kept[g] = true
+	}
+	return kept, nil
+}
+
+// Credit gives every selected row its advantages and stores the batch: all that
+// Update reads.
+func (h *Host) Credit(ctx context.Context, in CreditInput) (CreditResult, error) {
+	out, err := h.credit(ctx, in)
+	return out, edge(ctx, fmt.Sprintf("credit of iteration %d of run %s", in.Iteration, in.Run.ID), err)
+}
+
+func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error) {
+	defer heartbeat(ctx)()
+	start := time.Now()
+	k, err := h.kits.read(ctx, h.Store, in.Run)
+	if err != nil {
+		return CreditResult{}, err
+	}
+	rows, err := selectedRows(ctx, h.Store, in.Trajectories)
+	if err != nil {
+		return CreditResult{}, err
+	}
+	scores, err := store.GetTable[ScoreRow](ctx, h.Store, in.Scores)
+	if err != nil {
+		return CreditResult{}, err
+	}
+	if len(scores) != len(rows) {
+		return CreditResult{}, fmt.Errorf("%d scores for %d selected rows: %w", len(scores), len(rows), store.ErrInvalid)
+	}
+	advantages, err := advantages(in, rows)
+	if err != nil {
+		return CreditResult{}, err
+	}
+	mbs := k.microBatches(rows)
+	at := 0
+	for _, mb := range mbs {
+		for i, r := range mb.rows {
+			s, n := scores[at], 0
+			for t, sampled := range r.Sampled() {
+				if !sampled {
+					continue
+				}
+				if s.Row != r.Row || n >= len(s.LogProbs) {
+					return CreditResult{}, fmt.Errorf("scores of row %d do not fit its trajectory: %w", r.Row, store.ErrInvalid)
+				}
+				mb.batch.OldLogProbs[i][t] = s.LogProbs[n]
+				mb.batch.Advantages[i][t] = float32(advantages[at])
+				n++
+			}
+			at++
+		}
+	}
+	body, err := encodeBatch(mbs)
+	if err != nil {
+		return CreditResult{}, fmt.Errorf("encode the batch: %w", err)
+	}
+	ref, err := store.PutArtifact(ctx, h.Store, store.IterationDir(in.Run.ID, in.Branch, in.Iteration), "batch", "safetensors", body)
+	if err != nil {
+		return CreditResult{}, err
+	}
+	lo, hi := 0.0, 0.0
+	for _, a := range advantages {
+		lo, hi = min(lo, a), max(hi, a)
+	}
+	return CreditResult{
+		Batch:     ref,
+		Metrics:   Metrics{"critic/advantages/max": canon.Float(hi), "critic/advantages/min": canon.Float(lo)},
+		Telemetry: Telemetry{Seconds: time.Since(start).Seconds()},
+	}, nil
+}
+
+// advantages are one a row: GRPO's, over the returns of the row's group.
+func advantages(in CreditInput, rows []TrajectoryRow) ([]float64, error) {
+	returns := make([]float64, len(rows))
+	groups := make([]int, len(rows))
+	for i, r := range rows {
+		returns[i], groups[i] = r.Return(), int(r.Group)
+	}
+	c := in.Settings.Credit
+	return credit.GRPO(returns, groups, credit.GRPOOptions{NormalizeByStd: c.NormalizeByStd, Epsilon: c.Epsilon})
+}
+
+// Measure turns an evaluation's episodes into figures and stores its
+// trajectories.
+func (h *Host) Measure(ctx context.Context, in MeasureInput) (MeasureResult, error) {
+	out, err := h.measure(ctx, in)
+	return out, edge(ctx, fmt.Sprintf("measure version %d of run %s", in.Version, in.Run.ID), err)
+}
+
+func (h *Host) measure(ctx context.Context, in MeasureInput) (MeasureResult, error) {
+	defer heartbeat(ctx)()
+	start := time.Now()
+	k, err := h.kits.read(ctx, h.Store, in.Run)
+	if err != nil {
+		return MeasureResult{}, err
+	}
+	rows, err := h.episodes(ctx, in.Turns)
+	if err != nil {
+		return MeasureResult{}, err
+	}
+	_, members := k.size(in.Rollout)
+	ref, err := store.PutTable(ctx, h.Store, dir(in.Run, in.Branch, in.Rollout), "trajectories", rows)
+	if err != nil {
+		return MeasureResult{}, err
+	}
+	m := rolloutMetrics(rows, members)
+	delete(m, "rollout/selected_rows")
+	delete(m, "rollout/chosen_in_group_reward_std")
+	return MeasureResult{
+		Evaluation: store.EvaluationRef{
+			Version: in.Version, Suite: fmt.Sprintf("%s-%d", k.train.Environment.Name, in.Rollout.Evaluation.Suite.Seed),
+			State: in.State, Turns: in.Turns, Trajectories: &ref, Metrics: m,
+		},
+		Telemetry: Telemetry{Seconds: time.Since(start).Seconds()},
+	}, nil
+}

@@ -1,0 +1,355 @@
+package activities
+
+import (
+	"encoding/json"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Names, digests and small numbers: these types are all that enters a
+// workflow's history (design law 2). Numbers that may not be finite travel as
+// canon.Float.
+
+// Metrics are named numbers, deterministic where they enter a manifest.
+type Metrics = map[string]canon.Float
+
+// Telemetry is what an attempt measured about itself. It stays outside the chain.
+type Telemetry struct {
+	// Seconds is the time the activity's own work took.
+	Seconds float64 `json:"seconds"`
+	// WaitSeconds is the time it waited for the device to be free.
+	WaitSeconds float64 `json:"wait_seconds,omitempty"`
+	// CompileSeconds is the part of Seconds spent compiling programs.
+	CompileSeconds float64 `json:"compile_seconds,omitempty"`
+	// LoadSeconds is the part of Seconds spent reading a snapshot and uploading it.
+	LoadSeconds float64 `json:"load_seconds,omitempty"`
+	// Tokens counts the tokens computed or sampled.
+	Tokens int `json:"tokens,omitempty"`
+	// Recomputed counts updates applied again to rebuild a policy version.
+	Recomputed int `json:"recomputed,omitempty"`
+}
+
+// Run names a run and the resolved spec it follows.
+type Run struct {
+	ID   string    `json:"id"`
+	Spec store.Ref `json:"spec"`
+	// Base is the index of the policy the run started from: version 0.
+	Base store.Ref `json:"base"`
+}
+
+// ResolveInput asks for a spec to be checked and written down.
+type ResolveInput struct {
+	Run  string          `json:"run"`
+	Spec json.RawMessage `json:"spec"`
+}
+
+// ResolveResult is all that a Train workflow knows of its spec.
+type ResolveResult struct {
+	Spec store.Ref `json:"spec"`
+	Plan Plan      `json:"plan"`
+	// Base is set where the base model was imported; a starter's is made on a
+	// device, by WarmStart.
+	Base *store.Ref `json:"base,omitempty"`
+	// Head is the newest committed manifest of this run, where the store has
+	// one already: the run goes on behind it.
+	Head *Head `json:"head,omitempty"`
+	// SearchAttributes tells whether the server knows the Reprise* attributes.
+	SearchAttributes bool `json:"search_attributes"`
+}
+
+// Plan is what the workflow needs of the resolved spec to decide.
+type Plan struct {
+	Iterations      int             `json:"iterations"`
+	Turns           int             `json:"turns"`
+	Rows            int             `json:"rows"`
+	Environment     string          `json:"environment"`
+	Snapshot        spec.Snapshot   `json:"snapshot"`
+	Evaluation      spec.Evaluation `json:"evaluation"`
+	ActivitySeconds int             `json:"activity_seconds"`
+	Settings        spec.Settings   `json:"settings"`
+	// WarmStartSteps is 0 unless the policy is a starter.
+	WarmStartSteps int `json:"warm_start_steps,omitempty"`
+}
+
+// LoadInput asks for what is written of a run: for its spec alone, where Spec is
+// set, or for a committed policy version.
+type LoadInput struct {
+	Run  string     `json:"run"`
+	Spec *store.Ref `json:"spec,omitempty"`
+	// Version is the policy version; nil is the newest committed one.
+	Version *int `json:"version,omitempty"`
+}
+
+// LoadResult is a run as the store has it. With Spec given, only Plan is set.
+type LoadResult struct {
+	Plan        Plan   `json:"plan"`
+	Run         Run    `json:"run"`
+	Branch      int    `json:"branch"`
+	Version     int    `json:"version"`
+	State       string `json:"state"`
+	Fingerprint string `json:"fingerprint"`
+	// Head is the manifest of iteration Version-1.
+	Head *Head `json:"head,omitempty"`
+}
+
+// Head is the newest committed iteration of a branch.
+type Head struct {
+	Manifest    store.Ref     `json:"manifest"`
+	Branch      int           `json:"branch"`
+	Iteration   int           `json:"iteration"`
+	State       string        `json:"state"` // state fingerprint of version Iteration+1
+	Fingerprint string        `json:"fingerprint"`
+	Base        store.Ref     `json:"base"`
+	Settings    spec.Settings `json:"settings"`
+	Metrics     Metrics       `json:"metrics,omitempty"`
+	// Snapshot is the version of the newest snapshot at or before Iteration+1; 0 is the base model.
+	Snapshot int `json:"snapshot"`
+	// First and Last are the branch's first and newest evaluation.
+	First *store.EvaluationRef `json:"first,omitempty"`
+	Last  *store.EvaluationRef `json:"last,omitempty"`
+	// Device is the fingerprint's fields.
+	Device json.RawMessage `json:"device,omitempty"`
+}
+
+// Version addresses a policy version of a run: the state before an iteration.
+type Version struct {
+	Run    Run `json:"run"`
+	Branch int `json:"branch"`
+	// Version is the number of iterations whose updates it has seen.
+	Version int `json:"version"`
+	// State is its state fingerprint; empty for a version 0 nobody has loaded yet.
+	State string `json:"state"`
+}
+
+// RestoreInput asks a device worker to hold a policy version.
+type RestoreInput struct {
+	Version Version `json:"version"`
+	// Head is the manifest of iteration Version-1; nil for version 0.
+	Head *store.Ref `json:"head,omitempty"`
+	// Pending is the update of the uncommitted iteration, to be applied on top.
+	Pending *PendingUpdate `json:"pending,omitempty"`
+	// MaxSeconds bounds one call; the result says whether another is needed.
+	MaxSeconds int `json:"max_seconds"`
+}
+
+// PendingUpdate is an update that was made and not yet committed.
+type PendingUpdate struct {
+	Batch    store.Ref     `json:"batch"`
+	Settings spec.Settings `json:"settings"`
+	State    string        `json:"state"`
+}
+
+// RestoreResult tells what the worker holds now.
+type RestoreResult struct {
+	State string `json:"state"`
+	// Reached is the version held; Done is false where the bound came first.
+	Reached int  `json:"reached"`
+	Done    bool `json:"done"`
+	// Resident is true where the worker held the version already.
+	Resident bool `json:"resident"`
+	// Before is the state fingerprint of the version asked for, without the pending update.
+	Before    string            `json:"before"`
+	From      int               `json:"from"` // version of the snapshot it was rebuilt from
+	Programs  map[string]string `json:"programs,omitempty"`
+	Telemetry Telemetry         `json:"telemetry"`
+}
+
+// WarmStartInput asks for a chunk of a starter's warm start.
+type WarmStartInput struct {
+	Run  string    `json:"run"`
+	Spec store.Ref `json:"spec"`
+	// From is the snapshot the chunk goes on from; nil at the beginning.
+	From *store.SnapshotRef `json:"from,omitempty"`
+	// MaxSeconds bounds the chunk's work as far as whole steps allow.
+	MaxSeconds int `json:"max_seconds"`
+}
+
+// WarmStartResult is the chunk's snapshot, or the finished base model.
+type WarmStartResult struct {
+	Steps     int                `json:"steps"` // supervised updates done so far
+	Snapshot  *store.SnapshotRef `json:"snapshot,omitempty"`
+	Base      *store.Ref         `json:"base,omitempty"`
+	Shared    bool               `json:"shared"` // the store had it already
+	Loss      canon.Float        `json:"loss"`
+	Telemetry Telemetry          `json:"telemetry"`
+}
+
+// Rollout names a set of episodes: an iteration's, or an evaluation's.
+type Rollout struct {
+	// Evaluation is nil for training.
+	Evaluation *EvaluationOf `json:"evaluation,omitempty"`
+	Iteration  int           `json:"iteration"`
+}
+
+// EvaluationOf says which suite is rolled out and where its artifacts go.
+type EvaluationOf struct {
+	Suite spec.Evaluation `json:"suite"`
+	// Name is the folder below the run's evaluations: "000010" in a run.
+	Dir string `json:"dir"`
+}
+
+// GenerateInput asks for one turn's samples.
+type GenerateInput struct {
+	Policy   Version          `json:"policy"`
+	Rollout  Rollout          `json:"rollout"`
+	Settings spec.Settings    `json:"settings"`
+	Turn     int              `json:"turn"`            // from 1
+	Turns    []store.TurnRefs `json:"turns,omitempty"` // the turns before it
+}
+
+// GenerateResult names the turn's generate table.
+type GenerateResult struct {
+	Table     store.Ref `json:"table"`
+	Telemetry Telemetry `json:"telemetry"`
+}
+
+// StepInput asks for the environment's answer to a turn.
+type StepInput struct {
+	Run      Run              `json:"run"`
+	Branch   int              `json:"branch"`
+	Rollout  Rollout          `json:"rollout"`
+	Turn     int              `json:"turn"`
+	Turns    []store.TurnRefs `json:"turns,omitempty"` // the turns before it
+	Generate store.Ref        `json:"generate"`
+}
+
+// StepResult names the turn's step table.
+type StepResult struct {
+	Table     store.Ref `json:"table"`
+	Alive     int       `json:"alive"` // episodes that go on
+	Telemetry Telemetry `json:"telemetry"`
+}
+
+// SelectInput asks for the trajectories of a rollout and the groups to keep.
+type SelectInput struct {
+	Run      Run              `json:"run"`
+	Branch   int              `json:"branch"`
+	Rollout  Rollout          `json:"rollout"`
+	Settings spec.Settings    `json:"settings"`
+	Turns    []store.TurnRefs `json:"turns"`
+}
+
+// SelectResult names the trajectories and counts what was kept.
+type SelectResult struct {
+	Trajectories store.Ref `json:"trajectories"`
+	Rows         int       `json:"rows"` // rows selected; 0: the update is skipped
+	Metrics      Metrics   `json:"metrics"`
+	Telemetry    Telemetry `json:"telemetry"`
+}
+
+// MeasureInput asks for an evaluation's figures.
+type MeasureInput struct {
+	Run     Run              `json:"run"`
+	Branch  int              `json:"branch"`
+	Rollout Rollout          `json:"rollout"`
+	Version int              `json:"version"`
+	State   string           `json:"state"` // the version's state fingerprint
+	Turns   []store.TurnRefs `json:"turns"`
+}
+
+// MeasureResult is an evaluation as a manifest names it.
+type MeasureResult struct {
+	Evaluation store.EvaluationRef `json:"evaluation"`
+	Telemetry  Telemetry           `json:"telemetry"`
+}
+
+// ScoreInput asks for the old log-probs of the selected rows.
+type ScoreInput struct {
+	Policy       Version       `json:"policy"`
+	Iteration    int           `json:"iteration"`
+	Settings     spec.Settings `json:"settings"`
+	Trajectories store.Ref     `json:"trajectories"`
+}
+
+// ScoreResult names the scores table.
+type ScoreResult struct {
+	Scores    store.Ref `json:"scores"`
+	Metrics   Metrics   `json:"metrics"`
+	Telemetry Telemetry `json:"telemetry"`
+}
+
+// CreditInput asks for advantages and the batch.
+type CreditInput struct {
+	Run          Run           `json:"run"`
+	Branch       int           `json:"branch"`
+	Iteration    int           `json:"iteration"`
+	Settings     spec.Settings `json:"settings"`
+	Trajectories store.Ref     `json:"trajectories"`
+	Scores       store.Ref     `json:"scores"`
+}
+
+// CreditResult names the batch: all that Update reads.
+type CreditResult struct {
+	Batch     store.Ref `json:"batch"`
+	Metrics   Metrics   `json:"metrics"`
+	Telemetry Telemetry `json:"telemetry"`
+}
+
+// UpdateInput asks for policy n+1.
+type UpdateInput struct {
+	Policy   Version       `json:"policy"`
+	Batch    store.Ref     `json:"batch"`
+	Settings spec.Settings `json:"settings"`
+}
+
+// UpdateResult is the new state's fingerprint and the update's figures.
+type UpdateResult struct {
+	State string `json:"state"`
+	// Counts are this update's; Skipped tells that the loss or the gradients
+	// were not finite, and then the state is the one before.
+	Counts    store.UpdateCounts `json:"counts"`
+	Metrics   Metrics            `json:"metrics"`
+	Telemetry Telemetry          `json:"telemetry"`
+}
+
+// SnapshotInput asks for the full training state to be stored.
+type SnapshotInput struct {
+	Policy Version `json:"policy"`
+}
+
+// SnapshotResult names the stored state.
+type SnapshotResult struct {
+	Snapshot  store.SnapshotRef `json:"snapshot"`
+	Telemetry Telemetry         `json:"telemetry"`
+}
+
+// CommitInput is everything an iteration's manifest says.
+type CommitInput struct {
+	Run          Run               `json:"run"`
+	Branch       int               `json:"branch"`
+	Iteration    int               `json:"iteration"`
+	Parent       *store.Ref        `json:"parent,omitempty"`
+	Settings     spec.Settings     `json:"settings"`
+	Fingerprint  string            `json:"fingerprint"`
+	Device       json.RawMessage   `json:"device"`
+	Programs     map[string]string `json:"programs"`
+	StateBefore  string            `json:"state_before"`
+	StateAfter   string            `json:"state_after"`
+	Turns        []store.TurnRefs  `json:"turns"`
+	Trajectories store.Ref         `json:"trajectories"`
+	Scores       *store.Ref        `json:"scores,omitempty"`
+	Batch        *store.Ref        `json:"batch,omitempty"`
+	// Update counts this iteration's update alone; the manifest adds the sums.
+	Update      store.UpdateCounts    `json:"update"`
+	Snapshot    *store.SnapshotRef    `json:"snapshot,omitempty"`
+	Evaluations []store.EvaluationRef `json:"evaluations,omitempty"`
+	Metrics     Metrics               `json:"metrics"`
+	// Timings go to telemetry, not to the manifest.
+	Timings map[string]Telemetry `json:"timings"`
+	// Lost counts the sessions lost in this iteration so far: telemetry too.
+	Lost int `json:"lost"`
+}
+
+// CommitResult names the manifest.
+type CommitResult struct {
+	Manifest  store.Ref `json:"manifest"`
+	Telemetry Telemetry `json:"telemetry"`
+}
+
+// DeviceInfo is what a device worker is, as its fingerprint says.
+type DeviceInfo struct {
+	Fingerprint string          `json:"fingerprint"`
+	Fields      json.RawMessage `json:"fields"`
+}

@@ -1,0 +1,108 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Replay is an iteration computed again from what it was computed from.
+type Replay struct {
+	Run       string `json:"run"`
+	Branch    int    `json:"branch"`
+	Iteration int    `json:"iteration"`
+	// Recorded and Computed are the digests of the manifests.
+	Recorded string `json:"recorded"`
+	Computed string `json:"computed"`
+	// Rebuilt counts the updates applied again to have the policy first.
+	Rebuilt int `json:"rebuilt"`
+	// Fingerprint is this device's, Wanted the one of the run.
+	Fingerprint string `json:"fingerprint"`
+	Wanted      string `json:"wanted"`
+	// Differences are JSON paths of the manifests with both values.
+	Differences []string `json:"differences,omitempty"`
+}
+
+// Same tells whether every bit agrees.
+func (r Replay) Same() bool { return r.Recorded == r.Computed }
+
+// ReplayIteration recomputes a committed iteration on this machine's device and
+// compares it with what was recorded. Nothing is written to the store. say is
+// told what goes on.
+func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, run string, iteration int, say func(string)) (Replay, error) {
+	engine, err := activities.NewEngine(device)
+	if err != nil {
+		return Replay{}, err
+	}
+	over := NewOverlay(s)
+	d := activities.Direct{Host: &activities.Host{Store: over}, Device: &activities.Device{Store: over, Engine: engine}}
+	version := iteration + 1
+	loaded, err := d.Host.Load(ctx, activities.LoadInput{Run: run, Version: &version})
+	if err != nil {
+		return Replay{}, err
+	}
+	m, err := store.ReadManifest(ctx, s, loaded.Head.Manifest)
+	if err != nil {
+		return Replay{}, err
+	}
+	out := Replay{
+		Run: run, Branch: m.Branch, Iteration: iteration, Recorded: loaded.Head.Manifest.Digest,
+		Fingerprint: engine.Info().Fingerprint, Wanted: m.Fingerprint,
+	}
+	if out.Fingerprint != out.Wanted {
+		say(fmt.Sprintf("this device has fingerprint %s, the run %s: other bits are to be expected", out.Fingerprint, out.Wanted))
+	}
+	say(fmt.Sprintf("rebuilding version %d", iteration))
+	in := activities.RestoreInput{
+		Version: activities.Version{Run: loaded.Run, Branch: m.Branch, Version: iteration, State: m.StateBefore}, Head: m.Parent,
+	}
+	restored, err := d.Device.Restore(ctx, in)
+	if err != nil {
+		return out, err
+	}
+	out.Rebuilt = restored.Telemetry.Recomputed
+	say(fmt.Sprintf("rebuilt from version %d by %d recorded updates; computing iteration %d", restored.From, out.Rebuilt, iteration))
+	var settings spec.Settings
+	if err := json.Unmarshal(m.Settings, &settings); err != nil {
+		return out, fmt.Errorf("settings of iteration %d: %w", iteration, err)
+	}
+	it := activities.Iteration{
+		Run: loaded.Run, Plan: loaded.Plan, Branch: m.Branch, Number: iteration, Parent: m.Parent, State: m.StateBefore,
+		Settings: settings, Programs: restored.Programs, Snapshot: m.Snapshot != nil,
+		Took: func(step string, t activities.Telemetry) { say(fmt.Sprintf("%s: %.2f s", step, t.Seconds)) },
+	}
+	for _, e := range m.Evaluations {
+		it.Baseline = it.Baseline || e.Version == iteration
+		it.Evaluate = it.Evaluate || e.Version == iteration+1
+	}
+	commit, err := d.Iterate(ctx, it)
+	if err != nil {
+		return out, err
+	}
+	computed, err := d.Host.Manifest(ctx, commit)
+	if err != nil {
+		return out, err
+	}
+	// What retention recorded is a decision, no computation.
+	computed.Tombstones, computed.Artifacts = m.Tombstones, m.Artifacts
+	b, err := computed.Encode()
+	if err != nil {
+		return out, err
+	}
+	out.Computed = canon.Digest(b)
+	if out.Same() {
+		return out, nil
+	}
+	recorded, err := store.GetArtifact(ctx, s, loaded.Head.Manifest)
+	if err != nil {
+		return out, err
+	}
+	out.Differences = canon.Diff(recorded, b, 50)
+	return out, nil
+}

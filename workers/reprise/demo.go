@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/guptarohit/asciigraph"
+	"github.com/spf13/cobra"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"golang.org/x/term"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows"
+)
+
+func demoCommand() *cobra.Command {
+	var stack dev.Options
+	var serve serving
+	var preset string
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "start everything, train a small policy, show what it learnt",
+		Long: `Starts the dev stack and a worker, starts a preset through the temporal CLI,
+shows it live, and ends with what was learnt and where everything is. In a
+terminal the stack stays up until Ctrl-C, so that the links work. A demo that was
+interrupted goes on where it was.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out := cmd.OutOrStdout()
+			stack.Stdout = out
+			return withStack(cmd.Context(), stack, serve, func(ctx context.Context, s *dev.Stack, info activities.DeviceInfo) error {
+				devBanner(out, s, info)
+				return runDemo(ctx, out, s, preset)
+			})
+		},
+	}
+	stack.AddFlags(cmd.Flags())
+	serve.addFlags(cmd, 5*time.Second)
+	cmd.Flags().StringVar(&preset, "preset", "bandit-demo", "which preset to run")
+	return cmd
+}
+
+func runDemo(ctx context.Context, out io.Writer, stack *dev.Stack, preset string) error {
+	conn := connection{quiet: true}
+	conn.settings.DevDir = stack.Dir()
+	c, err := conn.temporal(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	s, err := conn.store()
+	if err != nil {
+		return err
+	}
+	run, under, err := demoRun(ctx, c, preset)
+	if err != nil {
+		return err
+	}
+	if under {
+		fmt.Fprintf(out, "\n%s was interrupted: it goes on.\n\n", run)
+	} else if err := startDemo(ctx, out, stack, run, preset); err != nil {
+		return err
+	}
+	began := time.Now()
+	w := newWatcher(c, run, out, 500*time.Millisecond)
+	status, err := w.follow(ctx)
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintf(out, "\nstopped; `make demo` goes on with %s\n", run)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := summary(ctx, out, s, stack, run, status, time.Since(began)); err != nil {
+		return err
+	}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		fmt.Fprintln(out, "\nThe stack stays up. Ctrl-C ends it.")
+		<-ctx.Done()
+	}
+	return nil
+}
+
+// demoRun finds the demo's workflow id: one that is under way, or the first free one.
+func demoRun(ctx context.Context, c client.Client, preset string) (id string, under bool, err error) {
+	for n := 1; ; n++ {
+		id = fmt.Sprintf("%s-%d", preset, n)
+		d, err := c.DescribeWorkflowExecution(ctx, id, "")
+		var missing *serviceerror.NotFound
+		switch {
+		case errors.As(err, &missing):
+			return id, false, nil
+		case err != nil:
+			return "", false, fmt.Errorf("look for %s: %w", id, err)
+		case d.WorkflowExecutionInfo.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+			return id, true, nil
+		}
+	}
+}
+
+// startDemo starts the run as a person would: with the temporal CLI.
+func startDemo(ctx context.Context, out io.Writer, stack *dev.Stack, run, preset string) error {
+	cli, err := dev.TemporalCLI()
+	if err != nil {
+		return err
+	}
+	file := filepath.Join("infra", "presets", preset+".json")
+	if _, err := os.Stat(file); err != nil {
+		text, err := presets.Read(preset)
+		if err != nil {
+			return err
+		}
+		file = filepath.Join(stack.Dir(), preset+".json")
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			return err
+		}
+	}
+	args := []string{"workflow", "start", "--type", "Train", "--task-queue", activities.WorkflowQueue,
+		"--workflow-id", run, "--input-file", file, "--address", stack.TemporalAddress()}
+	fmt.Fprintf(out, "\n$ temporal workflow start --type Train --task-queue %s --workflow-id %s --input-file %s\n\n", activities.WorkflowQueue, run, file)
+	text, err := exec.CommandContext(ctx, cli, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("temporal workflow start: %w\n%s", err, text)
+	}
+	return nil
+}
+
+// summary is what a demo ends with.
+func summary(ctx context.Context, out io.Writer, s store.Store, stack *dev.Stack, run string, status workflows.Status, took time.Duration) error {
+	head, err := store.Head(ctx, s, run)
+	if err != nil {
+		return err
+	}
+	chain, err := store.LoadChain(ctx, s, head.Ref)
+	if err != nil {
+		return err
+	}
+	var success []float64
+	for _, link := range chain {
+		success = append(success, 100*float64(link.Manifest.Metrics["success/mean"]))
+	}
+	fmt.Fprintf(out, "\n%s\n\n", asciigraph.Plot(success, asciigraph.Height(10), asciigraph.Width(60), asciigraph.LowerBound(0), asciigraph.UpperBound(100),
+		asciigraph.Precision(0), asciigraph.Caption("success in training, % of the trajectories of each iteration")))
+	if first, last := status.First, status.Last; first != nil && last != nil {
+		n := "the same fixed instances"
+		fmt.Fprintf(out, "Evaluation on %s:\n", n)
+		fmt.Fprintf(out, "  before (version %3d)   success %s   mean reward %s\n", first.Version, percent(first.Metrics, "success/mean"), value(first.Metrics, "reward/mean", "%.3f"))
+		fmt.Fprintf(out, "  after  (version %3d)   success %s   mean reward %s\n\n", last.Version, percent(last.Metrics, "success/mean"), value(last.Metrics, "reward/mean", "%.3f"))
+	}
+	fmt.Fprintf(out, `%d iterations in %s; every one is committed, named by digest and verifiable.
+
+  Web UI      %s/namespaces/%s/workflows/%s
+  Artifacts   %s
+  State       %s
+
+Go on:
+
+  reprise verify %s                    # walk the digest chain, re-hash every artifact
+  reprise replay %s --iteration 12     # recompute one iteration, compare bits
+  temporal workflow query -w %s --type status%s
+`, len(chain), took.Round(time.Second), stack.UIURL(), stack.Namespace(), run, s.Location(store.RunDir(run)), status.State, run, run, run, addressFlag(stack))
+	return nil
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-rl/reprise/infra/connect"
+	"github.com/reprise-rl/reprise/infra/plugin"
+	"github.com/reprise-rl/reprise/model"
+)
+
+func doctorCommand() *cobra.Command {
+	var conn connection
+	var options connect.DoctorOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "check server, bucket, plugin and device, and say what to do",
+		Example: `  reprise doctor
+  reprise doctor --register      # also registers the search attributes`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			checks := append(conn.settings.Doctor(cmd.Context(), options), deviceCheck())
+			if asJSON {
+				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(checks); err != nil {
+					return err
+				}
+			} else {
+				for _, c := range checks {
+					fmt.Fprintf(cmd.OutOrStdout(), "%-7s  %-20s %s\n", c.Status, c.Name, c.Detail)
+					if c.Advice != "" {
+						fmt.Fprintf(cmd.OutOrStdout(), "%30s%s\n", "→ ", c.Advice)
+					}
+				}
+			}
+			if !connect.Healthy(checks) {
+				return errSilent
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&options.Register, "register", false, "register the Reprise* search attributes where they are missing")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	conn.addTemporalFlags(cmd)
+	return cmd
+}
+
+// deviceCheck opens the device and tells its fingerprint.
+func deviceCheck() connect.Check {
+	c := connect.Check{Name: "device", Status: connect.OK}
+	d, err := model.OpenDevice(model.DeviceOptions{})
+	if err != nil {
+		c.Status, c.Detail, c.Advice = connect.Fail, err.Error(), "make plugin, or name another with REPRISE_PJRT_PLUGIN"
+		return c
+	}
+	defer d.Close()
+	c.Detail = "fingerprint " + d.Fingerprint().ID()
+	return c
+}
+
+func pluginCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "plugin",
+		Short: "fetch the pinned PJRT CPU plugin into .reprise/plugin",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			path, err := plugin.Install(cmd.Context(), plugin.Folder, "", cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), path)
+			return nil
+		},
+	}
+}

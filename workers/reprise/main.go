@@ -1,0 +1,62 @@
+// Command reprise is the worker and the toolbox for a run's artifacts. Runs are
+// started, watched, cancelled and inspected with the temporal CLI and the
+// Temporal Web UI: reprise never becomes a second way to start one.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cmd := root()
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		if !errors.Is(err, errSilent) {
+			fmt.Fprintln(os.Stderr, "reprise: "+err.Error())
+		}
+		os.Exit(1)
+	}
+}
+
+// errSilent ends the program with status 1 where the command has said why.
+var errSilent = errors.New("")
+
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reprise",
+		Short: "train language-model agents as durable workflows, bit for bit",
+		Long: `Reprise trains language-model agents by multi-turn reinforcement learning as
+durable Temporal workflows. This program is the worker, and the toolbox for a
+run's artifacts. Runs are started with the temporal CLI:
+
+  temporal workflow start --type Train --task-queue reprise \
+    --workflow-id bandit-1 --input-file infra/presets/bandit-demo.json`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	cmd.AddGroup(
+		&cobra.Group{ID: "serve", Title: "Serve:"},
+		&cobra.Group{ID: "runs", Title: "Look at runs:"},
+		&cobra.Group{ID: "tools", Title: "Specs and policies:"},
+	)
+	cmd.AddCommand(
+		grouped("serve", workerCommand(), devCommand(), demoCommand(), doctorCommand(), pluginCommand())...)
+	cmd.AddCommand(grouped("runs", watchCommand(), verifyCommand(), replayCommand(), gcCommand())...)
+	cmd.AddCommand(grouped("tools", validateCommand(), policyCommand())...)
+	return cmd
+}
+
+func grouped(id string, cmds ...*cobra.Command) []*cobra.Command {
+	for _, c := range cmds {
+		c.GroupID = id
+	}
+	return cmds
+}

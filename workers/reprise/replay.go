@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers"
+)
+
+func replayCommand() *cobra.Command {
+	var conn connection
+	var options model.DeviceOptions
+	var asJSON bool
+	iteration := -1
+	cmd := &cobra.Command{
+		Use:   "replay RUN --iteration N",
+		Short: "recompute one iteration and compare bits",
+		Long: `Computes a committed iteration again on this machine's device, from the
+artifacts it was computed from, and compares every artifact and state with what
+was recorded. Nothing is written. The policy is rebuilt from the newest snapshot
+before it and the recorded updates since.`,
+		Example: `  reprise replay bandit-1 --iteration 12`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if iteration < 0 {
+				return fmt.Errorf("--iteration N says which iteration, counted from 0")
+			}
+			s, err := conn.store()
+			if err != nil {
+				return err
+			}
+			device, err := model.OpenDevice(options)
+			if err != nil {
+				return err
+			}
+			defer device.Close()
+			r, err := workers.ReplayIteration(cmd.Context(), s, device, args[0], iteration, func(line string) {
+				fmt.Fprintln(cmd.ErrOrStderr(), line)
+			})
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			switch {
+			case asJSON:
+				if err := json.NewEncoder(out).Encode(r); err != nil {
+					return err
+				}
+			case r.Same():
+				fmt.Fprintf(out, "iteration %d of %s is the same, bit for bit: manifest %s\n", iteration, args[0], r.Recorded)
+			default:
+				fmt.Fprintf(out, "iteration %d of %s differs: recorded %s, computed %s\n", iteration, args[0], r.Recorded, r.Computed)
+				for _, d := range r.Differences {
+					fmt.Fprintln(out, "  "+d)
+				}
+			}
+			if !r.Same() {
+				return errSilent
+			}
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&iteration, "iteration", -1, "the iteration, counted from 0")
+	cmd.Flags().StringVar(&options.Plugin, "plugin", "", "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN]")
+	cmd.Flags().StringVar(&options.XLAFlags, "xla-flags", "", "XLA flags besides ours, as the run's worker had them")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	conn.addTemporalFlags(cmd)
+	return cmd
+}

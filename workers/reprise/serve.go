@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers"
+)
+
+// serving are the flags of everything that runs a worker.
+type serving struct {
+	roles            []string
+	plugin, xlaFlags string
+	heartbeat, grace time.Duration
+	continueAfter    int
+	hostSlots        int
+}
+
+func (s *serving) addFlags(cmd *cobra.Command, heartbeat time.Duration) {
+	f := cmd.Flags()
+	f.StringVar(&s.plugin, "plugin", "", "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN] (default: the pinned CPU plugin)")
+	f.StringVar(&s.xlaFlags, "xla-flags", "", "XLA flags besides ours; they are part of the fingerprint")
+	f.DurationVar(&s.heartbeat, "session-heartbeat", heartbeat, "silence after which a device worker's session is lost; a server restart must fit into it")
+	f.DurationVar(&s.grace, "grace", 25*time.Second, "how long the running step may finish after SIGTERM")
+	f.IntVar(&s.hostSlots, "host-slots", 8, "host activities at once")
+	f.IntVar(&s.continueAfter, "continue-as-new-after", 0, "iterations before a run continues as new (0: when the server suggests it)")
+}
+
+func (s *serving) options() (workers.Options, error) {
+	o := workers.Options{
+		Device:           model.DeviceOptions{Plugin: s.plugin, XLAFlags: s.xlaFlags},
+		SessionHeartbeat: s.heartbeat, Grace: s.grace, ContinueAfter: s.continueAfter, HostSlots: s.hostSlots,
+	}
+	if len(s.roles) == 0 {
+		o.Roles = workers.Roles
+	}
+	for _, name := range s.roles {
+		role, err := workers.ParseRole(name)
+		if err != nil {
+			return o, fmt.Errorf("--roles: %w", err)
+		}
+		o.Roles = append(o.Roles, role)
+	}
+	return o, nil
+}
+
+func workerCommand() *cobra.Command {
+	var conn connection
+	var serve serving
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "serve the task queues: decide, step, compute",
+		Long: `Serves the task queues until it is told to stop. One process can take all
+roles; on a cluster --roles splits them:
+
+  workflow  decides what happens next
+  host      environment steps, selection, commits
+  device    generation, scores, updates: one session at a time on one device
+
+On SIGTERM (a preemption notice) a device worker takes no new work, finishes the
+step that runs within --grace, and gives the session back: the run goes on
+elsewhere at once.`,
+		Example: `  reprise worker
+  reprise worker --roles device --session-heartbeat 20s
+  reprise worker --roles workflow,host --address temporal.internal:7233`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := serve.options()
+			if err != nil {
+				return err
+			}
+			o.Logger = conn.logger()
+			target, err := conn.settings.TemporalTarget()
+			if err != nil {
+				return err
+			}
+			o.Namespace = target.Namespace
+			if o.Client, err = conn.temporal(cmd.Context()); err != nil {
+				return err
+			}
+			defer o.Client.Close()
+			if o.Store, err = conn.store(); err != nil {
+				return err
+			}
+			return workers.Run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringSliceVar(&serve.roles, "roles", nil, "workflow, host, device (default all)")
+	serve.addFlags(cmd, 20*time.Second)
+	conn.addFlags(cmd)
+	return cmd
+}
+
+func devCommand() *cobra.Command {
+	var stack dev.Options
+	var serve serving
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Temporal, S3 and a worker in one terminal",
+		Long: `Starts the Temporal dev server, an S3 server and a worker on 127.0.0.1, with
+their data under .reprise/dev. Ctrl-C ends all of them; started again, it goes on
+where the runs were.`,
+		Example: `  reprise dev
+  reprise dev --temporal-port 17233 --ui-port 18233`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			stack.Stdout = cmd.OutOrStdout()
+			return withStack(cmd.Context(), stack, serve, func(ctx context.Context, s *dev.Stack, info activities.DeviceInfo) error {
+				devBanner(cmd.OutOrStdout(), s, info)
+				<-ctx.Done()
+				fmt.Fprintln(cmd.OutOrStdout(), "\nstopping; start it again and the runs go on")
+				return nil
+			})
+		},
+	}
+	stack.AddFlags(cmd.Flags())
+	serve.addFlags(cmd, 5*time.Second)
+	return cmd
+}
+
+func devBanner(w io.Writer, s *dev.Stack, info activities.DeviceInfo) {
+	fmt.Fprintf(w, `
+Reprise is up. Device fingerprint %s.
+
+  Web UI     %s
+  Temporal   %s
+  S3         http://%s, bucket %s (keys: %s)
+
+Try, in another terminal:
+
+  temporal workflow start --type Train --task-queue reprise --workflow-id bandit-1 \
+    --input-file infra/presets/bandit-demo.json%s
+  reprise watch bandit-1
+  temporal workflow query -w bandit-1 --type status
+  temporal workflow update execute -w bandit-1 --name pause
+
+Ctrl-C stops everything.
+`, info.Fingerprint, s.UIURL(), s.TemporalAddress(), s.S3().Endpoint, s.S3().Bucket, s.Dir(), addressFlag(s))
+}
+
+// addressFlag is what a temporal command needs besides where the port is not its default.
+func addressFlag(s *dev.Stack) string {
+	if strings.HasSuffix(s.TemporalAddress(), fmt.Sprintf(":%d", dev.DefaultTemporalPort)) {
+		return ""
+	}
+	return " --address " + s.TemporalAddress()
+}
+
+// withStack runs f on a dev stack with a worker, and ends both afterwards. The
+// worker is part of this process; f's context ends when it, a server, or the
+// caller's context does.
+func withStack(ctx context.Context, stack dev.Options, serve serving, f func(context.Context, *dev.Stack, activities.DeviceInfo) error) (err error) {
+	o, err := serve.options()
+	if err != nil {
+		return err
+	}
+	s, err := dev.Start(ctx, stack)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if stopErr := s.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	conn := connection{quiet: true}
+	conn.settings.DevDir = s.Dir()
+	o.Logger, o.Namespace = conn.logger(), s.Namespace()
+	if o.Client, err = conn.temporal(ctx); err != nil {
+		return err
+	}
+	defer o.Client.Close()
+	if o.Store, err = conn.store(); err != nil {
+		return err
+	}
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ready := make(chan activities.DeviceInfo, 1)
+	o.Ready = func(info activities.DeviceInfo) { ready <- info }
+	ended := make(chan error, 1)
+	go func() { ended <- workers.Run(running, o) }()
+	select {
+	case info := <-ready:
+		watched, stop := context.WithCancelCause(running)
+		go func() {
+			select {
+			case died := <-s.Failed():
+				stop(died)
+			case <-watched.Done():
+			}
+		}()
+		err = f(watched, s, info)
+		if cause := context.Cause(watched); err == nil && ctx.Err() == nil && cause != nil {
+			err = cause
+		}
+		stop(nil)
+	case err := <-ended:
+		return err
+	}
+	cancel()
+	if workerErr := <-ended; err == nil {
+		err = workerErr
+	}
+	return err
+}

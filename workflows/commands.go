@@ -1,0 +1,137 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Status is the answer to the query "status".
+type Status struct {
+	Run         string `json:"run"`
+	Phase       string `json:"phase"`
+	Branch      int    `json:"branch"`
+	Iteration   int    `json:"iteration"`
+	Iterations  int    `json:"iterations"`
+	Environment string `json:"environment"`
+	Paused      bool   `json:"paused"`
+	// Fingerprint is the device fingerprint the run belongs to.
+	Fingerprint string `json:"fingerprint"`
+	// Waiting is set while no device serves it: what is wanted, and what is there.
+	Waiting     *Waiting             `json:"waiting,omitempty"`
+	Head        *store.Ref           `json:"head,omitempty"`
+	State       string               `json:"state"`
+	Settings    spec.Settings        `json:"settings"`
+	Metrics     activities.Metrics   `json:"metrics,omitempty"`
+	First       *store.EvaluationRef `json:"first_evaluation,omitempty"`
+	Last        *store.EvaluationRef `json:"last_evaluation,omitempty"`
+	LostDevices int                  `json:"lost_devices"`
+	// Recomputed counts updates applied again so far to rebuild the policy.
+	Recomputed int `json:"recomputed_updates"`
+	// AtRisk is how many updates would be applied again if the device died now.
+	AtRisk   int      `json:"updates_since_snapshot"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Waiting is a wait for a device.
+type Waiting struct {
+	Wanted  string   `json:"wanted"`
+	Present []string `json:"present"`
+}
+
+// StopAfter is the argument of the update "stop-after".
+type StopAfter struct {
+	// Iteration is the last iteration to do, counted from 0.
+	Iteration int `json:"iteration"`
+}
+
+// errNotReady: a command came before the spec was resolved.
+var errNotReady = errors.New("the run has not resolved its spec yet: try again in a moment")
+
+func (t *train) status() (Status, error) {
+	s := Status{
+		Run: t.Run.ID, Phase: t.phase, Branch: t.Branch, Iteration: t.Next, Iterations: t.end(), Environment: t.plan.Environment,
+		Paused: t.Paused, Fingerprint: t.Fingerprint, Head: t.headRef(), State: t.State, Settings: t.Settings,
+		Metrics: t.Metrics, First: t.First, Last: t.Last, LostDevices: t.LostDevices, Recomputed: t.Recomputed,
+		AtRisk: t.Next - t.Snapshot, Warnings: t.Warnings,
+	}
+	if t.wanted != "" {
+		s.Waiting = &Waiting{Wanted: t.wanted, Present: t.present}
+	}
+	return s, nil
+}
+
+// handle registers the query and the commands. Commands are updates with
+// validators: Temporal makes them idempotent by update id.
+func (t *train) handle(ctx workflow.Context) error {
+	if err := workflow.SetQueryHandler(ctx, "status", t.status); err != nil {
+		return fmt.Errorf("register query status: %w", err)
+	}
+	ready := func() error {
+		if !t.ready {
+			return errNotReady
+		}
+		return nil
+	}
+	updates := []struct {
+		name              string
+		handler, validate any
+		about             string
+	}{
+		{"pause", func(workflow.Context) (string, error) {
+			t.Paused = true
+			return "pauses when the step that runs has ended; the device is given back", nil
+		}, func(workflow.Context) error { return ready() }, "stop after the running step and give the device back"},
+		{"resume", func(workflow.Context) (string, error) {
+			t.Paused = false
+			return fmt.Sprintf("goes on with iteration %d", t.Next), nil
+		}, func(workflow.Context) error { return ready() }, "go on after pause"},
+		{"stop-after", func(_ workflow.Context, s StopAfter) (string, error) {
+			t.StopAfter = &s.Iteration
+			return fmt.Sprintf("the run ends after iteration %d", t.end()-1), nil
+		}, t.validStop, "end the run after an iteration: {\"iteration\": 12}"},
+		{"change-knob", func(ctx workflow.Context, c spec.Change) (string, error) {
+			s, err := t.Settings.Apply(c)
+			if err != nil {
+				return "", temporal.NewNonRetryableApplicationError(err.Error(), activities.KindSpecInvalid, err)
+			}
+			t.Settings = s
+			from := t.Next
+			if t.Current != nil {
+				from++
+			}
+			return fmt.Sprintf("%s holds from iteration %d on", c.Path, from), nil
+		}, func(_ workflow.Context, c spec.Change) error {
+			if err := ready(); err != nil {
+				return err
+			}
+			_, err := t.Settings.Apply(c)
+			return err
+		}, "change a knob from the next iteration on: {\"path\": \"update.learning_rate\", \"value\": 1e-4}"},
+	}
+	for _, u := range updates {
+		err := workflow.SetUpdateHandlerWithOptions(ctx, u.name, u.handler,
+			workflow.UpdateHandlerOptions{Validator: u.validate, Description: u.about})
+		if err != nil {
+			return fmt.Errorf("register update %s: %w", u.name, err)
+		}
+	}
+	return nil
+}
+
+func (t *train) validStop(_ workflow.Context, s StopAfter) error {
+	if !t.ready {
+		return errNotReady
+	}
+	if s.Iteration < t.Next || s.Iteration >= t.plan.Iterations {
+		return fmt.Errorf("iteration %d: the run is at iteration %d of %d, so it must be from %d to %d",
+			s.Iteration, t.Next, t.plan.Iterations, t.Next, t.plan.Iterations-1)
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+// Package workflows decides what happens next in a run: Train and Evaluate.
+//
+// Workflow code is deterministic and does no I/O: it calls the activities of
+// package activities, keeps their names, digests and small numbers, and answers
+// queries and updates. An iteration is a list of steps whose results are kept in
+// iteration as they arrive, so that a lost device costs the step that was
+// running and nothing else.
+package workflows
+
+import "time"
+
+// Workflows holds the worker's settings that are no part of any run.
+type Workflows struct {
+	// SessionHeartbeat is how long a device worker may be silent before its
+	// session is lost: 5 s in development, 20 s in production. A restart of the
+	// Temporal server has to fit into it.
+	SessionHeartbeat time.Duration
+	// ContinueAfter makes a run continue as new after so many iterations; 0
+	// leaves it to the server's suggestion.
+	ContinueAfter int
+}
+
+const (
+	describeWait = 4 * time.Second
+	// sessionWait is how long one try for a session lasts: after it the status
+	// is refreshed with the fingerprints that are there, and the next try waits
+	// longer, up to sessionWaitMax.
+	sessionWait    = 10 * time.Second
+	sessionWaitMax = 5 * time.Minute
+	// sessionLife bounds a session nobody ends.
+	sessionLife = 10 * 365 * 24 * time.Hour
+)

@@ -1,0 +1,329 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// rolled is a rollout's progress: the turns that are done, and the generate
+// table of the turn under way.
+type rolled struct {
+	Turns    []store.TurnRefs `json:"turns,omitempty"`
+	Generate *store.Ref       `json:"generate,omitempty"`
+	Alive    int              `json:"alive"`
+	Done     bool             `json:"done"`
+}
+
+// iteration is one iteration under way. A step whose result is set is done, on
+// whatever worker goes on.
+type iteration struct {
+	Settings    spec.Settings                   `json:"settings"` // fixed when the iteration begins
+	Baseline    *rolled                         `json:"baseline,omitempty"`
+	Rollout     rolled                          `json:"rollout"`
+	Selected    *activities.SelectResult        `json:"selected,omitempty"`
+	Scored      *activities.ScoreResult         `json:"scored,omitempty"`
+	Credited    *activities.CreditResult        `json:"credited,omitempty"`
+	Updated     *activities.UpdateResult        `json:"updated,omitempty"`
+	Snapshot    *store.SnapshotRef              `json:"snapshot,omitempty"`
+	Final       *rolled                         `json:"final,omitempty"`
+	Evaluations []store.EvaluationRef           `json:"evaluations,omitempty"`
+	Metrics     activities.Metrics              `json:"metrics"`
+	Timings     map[string]activities.Telemetry `json:"timings"`
+	Lost        int                             `json:"lost"`
+}
+
+// took notes what a step's attempt measured; steps of several turns add up.
+func (it *iteration) took(step string, t activities.Telemetry) {
+	sum := it.Timings[step]
+	sum.Seconds += t.Seconds
+	sum.WaitSeconds += t.WaitSeconds
+	sum.CompileSeconds += t.CompileSeconds
+	sum.LoadSeconds += t.LoadSeconds
+	sum.Tokens += t.Tokens
+	sum.Recomputed += t.Recomputed
+	it.Timings[step] = sum
+}
+
+func (it *iteration) add(m activities.Metrics) {
+	for _, k := range workflow.DeterministicKeys(m) {
+		it.Metrics[k] = m[k]
+	}
+}
+
+// version addresses policy version v of the run, with its state fingerprint.
+func (t *train) version(v int, state string) activities.Version {
+	return activities.Version{Run: t.Run, Branch: t.Branch, Version: v, State: state}
+}
+
+// iterate does iteration Next, or what is left of it, up to its commit.
+func (t *train) iterate(ctx workflow.Context, s *session) error {
+	if t.Current == nil {
+		t.Current = &iteration{Settings: t.Settings, Metrics: activities.Metrics{}, Timings: map[string]activities.Telemetry{}}
+	}
+	it, n := t.Current, t.Next
+	steps := []func(workflow.Context, *session, *iteration, int) error{
+		t.baseline, t.rollout, t.selectGroups, t.score, t.credit, t.update, t.snapshot, t.evaluate, t.commit,
+	}
+	for _, step := range steps {
+		if err := step(ctx, s, it, n); err != nil {
+			return err
+		}
+		if t.Paused && t.Next == n {
+			return nil // the rest of the iteration follows after resume
+		}
+	}
+	return nil
+}
+
+// baseline evaluates the first policy, so that a run shows where it began.
+func (t *train) baseline(ctx workflow.Context, s *session, it *iteration, n int) error {
+	if n > 0 || t.Branch > 0 || !t.plan.Evaluation.Due(0, t.end()) || t.First != nil {
+		return nil
+	}
+	if it.Baseline == nil {
+		it.Baseline = &rolled{}
+	}
+	e, err := t.evaluateVersion(ctx, s, it, it.Baseline, t.suite(n), t.State)
+	if err != nil || e == nil {
+		return err
+	}
+	t.First, t.Last = e, e
+	return nil
+}
+
+func (t *train) rollout(ctx workflow.Context, s *session, it *iteration, n int) error {
+	return t.roll(ctx, s, it, &it.Rollout, activities.Rollout{Iteration: n}, t.version(n, t.State), t.plan.Rows)
+}
+
+// roll makes the episodes of a rollout, turn by turn.
+func (t *train) roll(ctx workflow.Context, s *session, it *iteration, r *rolled, what activities.Rollout, policy activities.Version, rows int) error {
+	var d *activities.Device
+	var h *activities.Host
+	kind, label := "", fmt.Sprintf("iteration %d", what.Iteration)
+	if what.Evaluation != nil {
+		kind, label = "evaluation.", fmt.Sprintf("evaluation of version %d", policy.Version)
+	}
+	for !r.Done && !t.Paused {
+		turn := len(r.Turns) + 1
+		if r.Generate == nil {
+			t.show(ctx, fmt.Sprintf("%s · turn %d · generate", label, turn))
+			var out activities.GenerateResult
+			err := s.run(ctx, "Generate", fmt.Sprintf("%s · turn %d · %d rows", label, turn, rows), d.Generate, activities.GenerateInput{
+				Policy: policy, Rollout: what, Settings: it.Settings, Turn: turn, Turns: r.Turns,
+			}, &out)
+			if err != nil {
+				return err
+			}
+			it.took(kind+"generate", out.Telemetry)
+			r.Generate = &out.Table
+		}
+		t.show(ctx, fmt.Sprintf("%s · turn %d · step", label, turn))
+		var out activities.StepResult
+		err := host(ctx, t.plan.ActivitySeconds, "Step", fmt.Sprintf("%s · turn %d · environment", label, turn), h.Step, activities.StepInput{
+			Run: t.Run, Branch: t.Branch, Rollout: what, Turn: turn, Turns: r.Turns, Generate: *r.Generate,
+		}, &out)
+		if err != nil {
+			return err
+		}
+		it.took(kind+"step", out.Telemetry)
+		r.Turns = append(r.Turns, store.TurnRefs{Generate: *r.Generate, Step: out.Table})
+		r.Generate, r.Alive = nil, out.Alive
+		r.Done = turn >= t.plan.Turns || out.Alive == 0
+	}
+	return nil
+}
+
+func (t *train) selectGroups(ctx workflow.Context, _ *session, it *iteration, n int) error {
+	if it.Selected != nil {
+		return nil
+	}
+	var h *activities.Host
+	var out activities.SelectResult
+	t.show(ctx, fmt.Sprintf("iteration %d · select", n))
+	err := host(ctx, t.plan.ActivitySeconds, "Select", fmt.Sprintf("iteration %d · select groups", n), h.Select, activities.SelectInput{
+		Run: t.Run, Branch: t.Branch, Rollout: activities.Rollout{Iteration: n}, Settings: it.Settings, Turns: it.Rollout.Turns,
+	}, &out)
+	if err != nil {
+		return err
+	}
+	it.Selected = &out
+	it.took("select", out.Telemetry)
+	it.add(out.Metrics)
+	return nil
+}
+
+func (t *train) score(ctx workflow.Context, s *session, it *iteration, n int) error {
+	if it.Scored != nil || it.Selected.Rows == 0 {
+		return nil
+	}
+	var d *activities.Device
+	var out activities.ScoreResult
+	t.show(ctx, fmt.Sprintf("iteration %d · score", n))
+	err := s.run(ctx, "Score", fmt.Sprintf("iteration %d · old log-probs of %d rows", n, it.Selected.Rows), d.Score, activities.ScoreInput{
+		Policy: t.version(n, t.State), Iteration: n, Settings: it.Settings, Trajectories: it.Selected.Trajectories,
+	}, &out)
+	if err != nil {
+		return err
+	}
+	it.Scored = &out
+	it.took("score", out.Telemetry)
+	it.add(out.Metrics)
+	return nil
+}
+
+func (t *train) credit(ctx workflow.Context, _ *session, it *iteration, n int) error {
+	if it.Credited != nil || it.Selected.Rows == 0 {
+		return nil
+	}
+	var h *activities.Host
+	var out activities.CreditResult
+	t.show(ctx, fmt.Sprintf("iteration %d · credit", n))
+	err := host(ctx, t.plan.ActivitySeconds, "Credit", fmt.Sprintf("iteration %d · advantages", n), h.Credit, activities.CreditInput{
+		Run: t.Run, Branch: t.Branch, Iteration: n, Settings: it.Settings,
+		Trajectories: it.Selected.Trajectories, Scores: it.Scored.Scores,
+	}, &out)
+	if err != nil {
+		return err
+	}
+	it.Credited = &out
+	it.took("credit", out.Telemetry)
+	it.add(out.Metrics)
+	return nil
+}
+
+// update makes version n+1. Without a selected row the version before goes on.
+func (t *train) update(ctx workflow.Context, s *session, it *iteration, n int) error {
+	if it.Updated != nil {
+		return nil
+	}
+	if it.Selected.Rows == 0 {
+		it.Updated = &activities.UpdateResult{
+			State: t.State, Metrics: activities.Metrics{}, Counts: store.UpdateCounts{Skipped: true},
+		}
+		return nil
+	}
+	var d *activities.Device
+	var out activities.UpdateResult
+	t.show(ctx, fmt.Sprintf("iteration %d · update", n))
+	err := s.run(ctx, "Update", fmt.Sprintf("iteration %d · update on %d rows", n, it.Selected.Rows), d.Update, activities.UpdateInput{
+		Policy: t.version(n, t.State), Batch: it.Credited.Batch, Settings: it.Settings,
+	}, &out)
+	if err != nil {
+		return err
+	}
+	it.Updated = &out
+	it.took("update", out.Telemetry)
+	it.add(out.Metrics)
+	return nil
+}
+
+func (t *train) snapshot(ctx workflow.Context, s *session, it *iteration, n int) error {
+	if it.Snapshot != nil || !t.plan.Snapshot.Due(n+1, t.end()) {
+		return nil
+	}
+	var d *activities.Device
+	var out activities.SnapshotResult
+	t.show(ctx, fmt.Sprintf("iteration %d · snapshot", n))
+	err := s.run(ctx, "Snapshot", fmt.Sprintf("snapshot of version %d", n+1), d.Snapshot,
+		activities.SnapshotInput{Policy: t.version(n+1, it.Updated.State)}, &out)
+	if err != nil {
+		return err
+	}
+	it.Snapshot = &out.Snapshot
+	it.took("snapshot", out.Telemetry)
+	return nil
+}
+
+func (t *train) evaluate(ctx workflow.Context, s *session, it *iteration, n int) error {
+	if !t.plan.Evaluation.Due(n+1, t.end()) || t.Last != nil && t.Last.Version == n+1 {
+		return nil
+	}
+	if it.Final == nil {
+		it.Final = &rolled{}
+	}
+	e, err := t.evaluateVersion(ctx, s, it, it.Final, t.suite(n+1), it.Updated.State)
+	if err != nil || e == nil {
+		return err
+	}
+	t.Last = e
+	return nil
+}
+
+// suite is the run's own evaluation of version v.
+func (t *train) suite(v int) activities.Rollout {
+	return activities.Rollout{Iteration: v, Evaluation: activities.SuiteOf(t.plan, v)}
+}
+
+// evaluateVersion rolls a suite out with version what.Iteration and measures it.
+// It gives nil when a pause came first.
+func (t *train) evaluateVersion(ctx workflow.Context, s *session, it *iteration, r *rolled, what activities.Rollout, state string) (*store.EvaluationRef, error) {
+	v, suite := what.Iteration, what.Evaluation.Suite
+	if err := t.roll(ctx, s, it, r, what, t.version(v, state), suite.Instances*suite.Samples); err != nil || !r.Done {
+		return nil, err
+	}
+	var h *activities.Host
+	var out activities.MeasureResult
+	err := host(ctx, t.plan.ActivitySeconds, "Measure", fmt.Sprintf("evaluation of version %d · figures", v), h.Measure, activities.MeasureInput{
+		Run: t.Run, Branch: t.Branch, Rollout: what, Version: v, State: state, Turns: r.Turns,
+	}, &out)
+	if err != nil {
+		return nil, err
+	}
+	it.took("evaluation.measure", out.Telemetry)
+	it.Evaluations = append(it.Evaluations, out.Evaluation)
+	return &out.Evaluation, nil
+}
+
+// commit makes the iteration count: one conditional PUT of its manifest.
+func (t *train) commit(ctx workflow.Context, _ *session, it *iteration, n int) error {
+	var h *activities.Host
+	var out activities.CommitResult
+	t.show(ctx, fmt.Sprintf("iteration %d · commit", n))
+	in := activities.CommitInput{
+		Run: t.Run, Branch: t.Branch, Iteration: n, Parent: t.headRef(), Settings: it.Settings,
+		Fingerprint: t.Fingerprint, Device: t.Device, Programs: t.Programs,
+		StateBefore: t.State, StateAfter: it.Updated.State,
+		Turns: it.Rollout.Turns, Trajectories: it.Selected.Trajectories,
+		Snapshot: it.Snapshot, Evaluations: it.Evaluations, Metrics: it.Metrics, Timings: it.Timings, Lost: it.Lost,
+	}
+	in.Update = it.Updated.Counts
+	if it.Credited != nil {
+		in.Scores, in.Batch = &it.Scored.Scores, &it.Credited.Batch
+	}
+	if err := host(ctx, t.plan.ActivitySeconds, "Commit", fmt.Sprintf("iteration %d · commit", n), h.Commit, in, &out); err != nil {
+		return err
+	}
+	if it.Snapshot != nil {
+		t.Snapshot = it.Snapshot.Version
+	}
+	t.Head = &activities.Head{
+		Manifest: out.Manifest, Branch: t.Branch, Iteration: n, State: it.Updated.State,
+		Fingerprint: t.Fingerprint, Base: t.Run.Base, Settings: it.Settings, Snapshot: t.Snapshot,
+	}
+	t.State, t.Metrics, t.Current = it.Updated.State, it.Metrics, nil
+	t.Next, t.here = n+1, t.here+1
+	t.attributes(ctx)
+	t.show(ctx, fmt.Sprintf("iteration %d committed", n))
+	return nil
+}
+
+// metric reads a metric that may be missing.
+func metric(m activities.Metrics, name string) string {
+	v, ok := m[name]
+	if !ok {
+		return "–"
+	}
+	return number(v)
+}
+
+func number(v canon.Float) string {
+	s := fmt.Sprintf("%.4f", float64(v))
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+}

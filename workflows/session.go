@@ -1,0 +1,134 @@
+package workflows
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+)
+
+// errDeviceLost says that the session ended under the work: open another and go
+// on with the same iteration.
+var errDeviceLost = errors.New("device lost")
+
+// waiting is told how the wait for a device goes.
+type waiting func(wanted string, present []string)
+
+// session is a Temporal session on one device worker. Its root context is
+// disconnected from the workflow's, so that a cancelled workflow can still give
+// the device back in order.
+type session struct {
+	ctx      workflow.Context // the session's; activities run in work
+	work     workflow.Context
+	stopWork workflow.CancelFunc
+	info     *workflow.SessionInfo
+	bound    int // the spec's activity bound, seconds
+	closed   bool
+}
+
+// describe asks any device worker what it is. It answers "" when none does.
+func describe(ctx workflow.Context) (activities.DeviceInfo, error) {
+	var info activities.DeviceInfo
+	var device *activities.Device
+	ctx = workflow.WithActivityOptions(ctx, options("Describe", "which devices are there", 10))
+	err := workflow.ExecuteActivity(ctx, device.Describe).Get(ctx, &info)
+	return info, err
+}
+
+// openSession waits for a device with the fingerprint, without limit. It fails
+// only when the workflow is cancelled.
+func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound int, tell waiting) (*session, error) {
+	var present []string
+	tell(fingerprint, present)
+	for wait := sessionWait; ; wait = min(wait*2, sessionWaitMax) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		s, err := w.trySession(ctx, fingerprint, bound, wait)
+		if err == nil {
+			return s, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if info, err := describe(ctx); err == nil && !slices.Contains(present, info.Fingerprint) {
+			present = append(present, info.Fingerprint)
+			slices.Sort(present)
+		}
+		tell(fingerprint, present)
+	}
+}
+
+func (w *Workflows) trySession(ctx workflow.Context, fingerprint string, bound int, wait time.Duration) (*session, error) {
+	root, _ := workflow.NewDisconnectedContext(ctx)
+	root = workflow.WithActivityOptions(root, workflow.ActivityOptions{
+		TaskQueue:           activities.DeviceQueue(fingerprint),
+		StartToCloseTimeout: sessionLife,
+	})
+	creation, stopCreation := workflow.WithCancel(root)
+	open := false
+	// A cancelled workflow must not sit out the wait for a device.
+	workflow.Go(root, func(own workflow.Context) {
+		_ = workflow.Await(own, func() bool { return open || ctx.Err() != nil })
+		if !open {
+			stopCreation()
+		}
+	})
+	sctx, err := workflow.CreateSession(creation, &workflow.SessionOptions{
+		CreationTimeout:  wait,
+		ExecutionTimeout: sessionLife,
+		HeartbeatTimeout: w.SessionHeartbeat,
+	})
+	open = true
+	if err != nil {
+		return nil, err
+	}
+	s := &session{ctx: sctx, info: workflow.GetSessionInfo(sctx), bound: bound}
+	s.work, s.stopWork = workflow.WithCancel(sctx)
+	// Cancelling the workflow cancels the activity that runs; the session is
+	// closed by whoever opened it.
+	workflow.Go(root, func(own workflow.Context) {
+		_ = workflow.Await(own, func() bool { return s.closed || ctx.Err() != nil })
+		s.stopWork()
+	})
+	return s, nil
+}
+
+// close gives the device back. It may be called on a lost session.
+func (s *session) close() {
+	s.closed = true
+	workflow.CompleteSession(s.ctx)
+}
+
+// run executes a device activity inside the session. The error is errDeviceLost
+// where another session can go on, and the workflow's own where it is cancelled.
+func (s *session) run(ctx workflow.Context, name, summary string, activity, input, result any) error {
+	if s.info.SessionState != workflow.SessionStateOpen {
+		return errDeviceLost
+	}
+	actx := workflow.WithActivityOptions(s.work, options(name, summary, s.bound))
+	err := workflow.ExecuteActivity(actx, activity, input).Get(actx, result)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case s.info.SessionState != workflow.SessionStateOpen, errors.Is(err, workflow.ErrSessionFailed):
+		return errDeviceLost
+	}
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) && (app.Type() == activities.KindDraining || app.Type() == activities.KindNotResident) {
+		return errDeviceLost
+	}
+	return err
+}
+
+// host executes a host activity.
+func host(ctx workflow.Context, bound int, name, summary string, activity, input, result any) error {
+	ctx = workflow.WithActivityOptions(ctx, options(name, summary, bound))
+	return workflow.ExecuteActivity(ctx, activity, input).Get(ctx, result)
+}

@@ -1,0 +1,104 @@
+package workflows
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
+
+// The search attributes of a run. They help to find runs; a run goes on without.
+var (
+	attributePhase       = temporal.NewSearchAttributeKeyKeyword("ReprisePhase")
+	attributeEnvironment = temporal.NewSearchAttributeKeyKeyword("RepriseEnvironment")
+	attributeFingerprint = temporal.NewSearchAttributeKeyKeyword("RepriseFingerprint")
+	attributeIteration   = temporal.NewSearchAttributeKeyInt64("RepriseIteration")
+	attributeBranch      = temporal.NewSearchAttributeKeyInt64("RepriseBranch")
+	attributeReward      = temporal.NewSearchAttributeKeyFloat64("RepriseReward")
+	attributeSuccess     = temporal.NewSearchAttributeKeyFloat64("RepriseSuccess")
+)
+
+// show sets what a person sees of the run: the phase in the status, and the
+// Current Details in the Web UI.
+func (t *train) show(ctx workflow.Context, phase string) {
+	t.phase = phase
+	if phase != "waiting for a device" {
+		t.wanted, t.present = "", nil
+	}
+	workflow.SetCurrentDetails(ctx, t.details())
+}
+
+func (t *train) details() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s**\n\n", t.phase)
+	if t.wanted != "" {
+		there := "none"
+		if len(t.present) > 0 {
+			there = "`" + strings.Join(t.present, "`, `") + "`"
+		}
+		fmt.Fprintf(&b, "Wanted: a device worker with fingerprint `%s`. There: %s. Start one, or see docs/going-on.md.\n\n", t.wanted, there)
+	}
+	if !t.ready {
+		return b.String()
+	}
+	fmt.Fprintf(&b, "| | |\n|---|---|\n")
+	row := func(name, value string) { fmt.Fprintf(&b, "| %s | %s |\n", name, value) }
+	row("iteration", fmt.Sprintf("%d of %d (branch %d)", t.Next, t.end(), t.Branch))
+	row("reward mean", metric(t.Metrics, "reward/mean"))
+	row("success", metric(t.Metrics, "success/mean"))
+	row("in-group reward deviation", metric(t.Metrics, "rollout/in_group_reward_std"))
+	row("entropy", metric(t.Metrics, "actor/entropy"))
+	row("gradient norm", metric(t.Metrics, "actor/grad_norm"))
+	if t.First != nil {
+		row(fmt.Sprintf("evaluation of version %d", t.First.Version),
+			"success "+metric(t.First.Metrics, "success/mean")+", reward "+metric(t.First.Metrics, "reward/mean"))
+	}
+	if t.Last != nil && t.Last != t.First {
+		row(fmt.Sprintf("evaluation of version %d", t.Last.Version),
+			"success "+metric(t.Last.Metrics, "success/mean")+", reward "+metric(t.Last.Metrics, "reward/mean"))
+	}
+	row("devices lost", fmt.Sprint(t.LostDevices))
+	row("updates recomputed", fmt.Sprint(t.Recomputed))
+	row("updates since the last snapshot", fmt.Sprint(t.Next-t.Snapshot))
+	row("device fingerprint", "`"+t.Fingerprint+"`")
+	if t.Head != nil {
+		row("last manifest", "`"+t.Head.Manifest.Key+"`")
+	}
+	for _, w := range t.Warnings {
+		fmt.Fprintf(&b, "\nWarning: %s\n", w)
+	}
+	return b.String()
+}
+
+// attributes upserts the search attributes, where the server knows them: an
+// unregistered one would hold the workflow task for ever.
+func (t *train) attributes(ctx workflow.Context) {
+	if !t.Attributes {
+		return
+	}
+	updates := []temporal.SearchAttributeUpdate{
+		attributePhase.ValueSet("training"),
+		attributeEnvironment.ValueSet(t.plan.Environment),
+		attributeFingerprint.ValueSet(t.Fingerprint),
+		attributeIteration.ValueSet(int64(t.Next)),
+		attributeBranch.ValueSet(int64(t.Branch)),
+	}
+	if t.Next >= t.end() {
+		updates[0] = attributePhase.ValueSet("done")
+	}
+	if v, ok := t.Metrics["reward/mean"]; ok && finite(v) {
+		updates = append(updates, attributeReward.ValueSet(float64(v)))
+	}
+	if v, ok := t.Metrics["success/mean"]; ok && finite(v) {
+		updates = append(updates, attributeSuccess.ValueSet(float64(v)))
+	}
+	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
+		workflow.GetLogger(ctx).Warn("search attributes were not set", "error", err)
+	}
+}
+
+func finite(v canon.Float) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }

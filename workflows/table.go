@@ -1,0 +1,91 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+)
+
+// place is where an activity runs.
+type place int
+
+const (
+	onHost    place = iota // any host worker
+	onSession              // the worker that holds the run's session
+	onDevice               // any device worker: only to ask what it is
+)
+
+// policy is one activity's queue, timeouts and retries.
+type policy struct {
+	place place
+	// bound is the activity's start-to-close timeout in units of the spec's
+	// limits.activity_seconds; the device's have room to wait for a program of
+	// the run before to end, since a PJRT execution cannot be interrupted.
+	bound int
+	// attempts limits the tries; 0 means until it works, with backoff.
+	attempts int32
+}
+
+// table is the one place that says how each activity runs. Names are those of
+// the methods of activities.Host and activities.Device.
+var table = map[string]policy{
+	"Resolve":  {place: onHost, bound: 2},
+	"Load":     {place: onHost, bound: 1},
+	"Step":     {place: onHost, bound: 1},
+	"Select":   {place: onHost, bound: 1},
+	"Credit":   {place: onHost, bound: 1},
+	"Measure":  {place: onHost, bound: 1},
+	"Commit":   {place: onHost, bound: 1},
+	"Describe": {place: onDevice, bound: 1, attempts: 1},
+
+	"WarmStart": {place: onSession, bound: 3},
+	"Restore":   {place: onSession, bound: 3},
+	"Generate":  {place: onSession, bound: 2},
+	"Score":     {place: onSession, bound: 2},
+	"Update":    {place: onSession, bound: 2},
+	"Snapshot":  {place: onSession, bound: 2},
+}
+
+const (
+	// heartbeatTimeout: activities heartbeat every second from a goroutine of
+	// their own, so a longer silence means that the process or the network is gone.
+	heartbeatTimeout = 10 * time.Second
+	retryInitial     = 300 * time.Millisecond
+	retryMaximum     = 15 * time.Second
+)
+
+// options are the activity options of one call. seconds is the spec's bound.
+func options(name, summary string, seconds int) workflow.ActivityOptions {
+	p, ok := table[name]
+	if !ok {
+		panic("workflows: activity " + name + " is not in the table")
+	}
+	if seconds <= 0 {
+		seconds = 120
+	}
+	o := workflow.ActivityOptions{
+		TaskQueue:           activities.HostQueue,
+		StartToCloseTimeout: time.Duration(p.bound*seconds) * time.Second,
+		HeartbeatTimeout:    heartbeatTimeout,
+		Summary:             summary,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval:        retryInitial,
+			BackoffCoefficient:     2,
+			MaximumInterval:        retryMaximum,
+			MaximumAttempts:        p.attempts,
+			NonRetryableErrorTypes: activities.NonRetryable,
+		},
+	}
+	switch p.place {
+	case onDevice:
+		o.TaskQueue = activities.AnyDeviceQueue
+		o.ScheduleToStartTimeout = describeWait
+		o.ScheduleToCloseTimeout = describeWait + time.Duration(seconds)*time.Second
+	case onSession:
+		o.TaskQueue = "" // the session's own queue takes its place
+	}
+	return o
+}

@@ -1,0 +1,285 @@
+package workflows
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// TrainResult is a run's last word.
+type TrainResult struct {
+	Run         string               `json:"run"`
+	Branch      int                  `json:"branch"`
+	Iterations  int                  `json:"iterations"`
+	Manifest    *store.Ref           `json:"manifest,omitempty"`
+	State       string               `json:"state"`
+	First       *store.EvaluationRef `json:"first_evaluation,omitempty"`
+	Last        *store.EvaluationRef `json:"last_evaluation,omitempty"`
+	Metrics     activities.Metrics   `json:"metrics,omitempty"`
+	LostDevices int                  `json:"lost_devices"`
+	Recomputed  int                  `json:"recomputed_updates"`
+}
+
+// Carry is what a run takes across continue-as-new: names, digests and counters,
+// under 64 KiB. A person starting a run leaves it out.
+type Carry struct {
+	Run         activities.Run    `json:"run"`
+	Branch      int               `json:"branch"`
+	Next        int               `json:"next"` // the iteration to do next
+	Head        *activities.Head  `json:"head,omitempty"`
+	State       string            `json:"state"` // state fingerprint of version Next
+	Settings    spec.Settings     `json:"settings"`
+	Fingerprint string            `json:"fingerprint"`
+	Device      json.RawMessage   `json:"device,omitempty"`
+	Programs    map[string]string `json:"programs,omitempty"`
+	Attributes  bool              `json:"attributes"` // the server knows our search attributes
+	Paused      bool              `json:"paused"`
+	StopAfter   *int              `json:"stop_after,omitempty"`
+	// Current is the iteration under way, with the steps that are done.
+	Current     *iteration           `json:"current,omitempty"`
+	WarmStart   *store.SnapshotRef   `json:"warm_start,omitempty"`
+	Snapshot    int                  `json:"snapshot"` // version of the newest snapshot
+	First       *store.EvaluationRef `json:"first,omitempty"`
+	Last        *store.EvaluationRef `json:"last,omitempty"`
+	Metrics     activities.Metrics   `json:"metrics,omitempty"`
+	LostDevices int                  `json:"lost_devices"`
+	Recomputed  int                  `json:"recomputed"`
+	Warnings    []string             `json:"warnings,omitempty"`
+}
+
+// train is a Train workflow in memory.
+type train struct {
+	*Workflows
+	Carry
+	plan    activities.Plan
+	ready   bool // the spec is resolved: commands can be judged
+	phase   string
+	wanted  string
+	present []string
+	here    int // iterations committed since the last continue-as-new
+}
+
+// Train is a run: roll out, select, update, commit, iteration after iteration.
+// input is the spec's JSON as a person wrote it; carry is nil but after
+// continue-as-new. Start it with workflow id = run id on queue "reprise".
+func (w *Workflows) Train(ctx workflow.Context, input json.RawMessage, carry *Carry) (*TrainResult, error) {
+	t := &train{Workflows: w}
+	if carry != nil {
+		t.Carry = *carry
+	}
+	if err := t.handle(ctx); err != nil {
+		return nil, err
+	}
+	err := t.run(ctx, input, carry != nil)
+	if err != nil && !workflow.IsContinueAsNewError(err) {
+		t.show(ctx, "ended: "+reason(ctx, err))
+		return nil, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.show(ctx, "done")
+	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+	return &TrainResult{
+		Run: t.Run.ID, Branch: t.Branch, Iterations: t.Next, Manifest: t.headRef(), State: t.State,
+		First: t.First, Last: t.Last, Metrics: t.Metrics, LostDevices: t.LostDevices, Recomputed: t.Recomputed,
+	}, nil
+}
+
+func reason(ctx workflow.Context, err error) string {
+	if ctx.Err() != nil {
+		return "cancelled; the run's end is its last committed iteration"
+	}
+	return err.Error()
+}
+
+func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) error {
+	if err := t.resolve(ctx, input, again); err != nil {
+		return err
+	}
+	if err := t.chooseDevice(ctx); err != nil {
+		return err
+	}
+	for t.Next < t.end() {
+		if t.Paused {
+			t.show(ctx, "paused")
+			if err := workflow.Await(ctx, func() bool { return !t.Paused || t.Next >= t.end() }); err != nil {
+				return err
+			}
+			continue
+		}
+		err := t.withDevice(ctx)
+		if errors.Is(err, errDeviceLost) {
+			t.LostDevices++
+			if t.Current != nil {
+				t.Current.Lost++
+			}
+		} else if err != nil {
+			return err
+		}
+		if t.dueToContinue(ctx) && t.Next < t.end() {
+			_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+			return workflow.NewContinueAsNewError(ctx, "Train", input, t.Carry)
+		}
+	}
+	return nil
+}
+
+// dueToContinue says whether the history is long enough to begin a new one.
+func (t *train) dueToContinue(ctx workflow.Context) bool {
+	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() || t.ContinueAfter > 0 && t.here >= t.ContinueAfter
+}
+
+// end is the number of iterations after which the run is done.
+func (t *train) end() int {
+	if t.StopAfter != nil {
+		return min(t.plan.Iterations, *t.StopAfter+1)
+	}
+	return t.plan.Iterations
+}
+
+// resolve checks and writes the spec, or reads it again after continue-as-new.
+func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool) error {
+	var a *activities.Host
+	t.show(ctx, "resolving")
+	if again {
+		var r activities.LoadResult
+		if err := host(ctx, 0, "Load", "read the spec", a.Load, activities.LoadInput{Run: t.Run.ID, Spec: &t.Run.Spec}, &r); err != nil {
+			return err
+		}
+		t.plan, t.ready = r.Plan, true
+		return nil
+	}
+	id := workflow.GetInfo(ctx).WorkflowExecution.ID
+	var r activities.ResolveResult
+	if err := host(ctx, 0, "Resolve", "check the spec and write it down", a.Resolve, activities.ResolveInput{Run: id, Spec: input}, &r); err != nil {
+		return err
+	}
+	t.plan, t.ready = r.Plan, true
+	t.Run = activities.Run{ID: id, Spec: r.Spec}
+	t.Attributes = r.SearchAttributes
+	t.Settings = r.Plan.Settings
+	if !r.SearchAttributes {
+		t.Warnings = append(t.Warnings, "the Reprise* search attributes are not registered: run `reprise doctor --register`")
+	}
+	if r.Base != nil {
+		t.Run.Base = *r.Base
+	}
+	if h := r.Head; h != nil {
+		// The store has iterations of this run: Temporal's database was lost, or
+		// the run was cancelled and is started again. It goes on behind them.
+		t.Head, t.Branch, t.Next, t.State = h, h.Branch, h.Iteration+1, h.State
+		t.Run.Base, t.Fingerprint, t.Settings = h.Base, h.Fingerprint, h.Settings
+		t.Metrics, t.Snapshot, t.First, t.Last, t.Device = h.Metrics, h.Snapshot, h.First, h.Last, h.Device
+	}
+	return nil
+}
+
+// chooseDevice binds a new run to the fingerprint of the first device that
+// answers: its bits belong to that one (law 8).
+func (t *train) chooseDevice(ctx workflow.Context) error {
+	for t.Fingerprint == "" {
+		t.show(ctx, "waiting for a device")
+		info, err := describe(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil {
+			t.Fingerprint, t.Device = info.Fingerprint, info.Fields
+		}
+	}
+	return nil
+}
+
+// withDevice opens a session, brings the policy onto its device and does
+// iterations until the run ends, is paused, or should continue as new.
+func (t *train) withDevice(ctx workflow.Context) error {
+	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, func(wanted string, present []string) {
+		t.wanted, t.present = wanted, present
+		t.show(ctx, "waiting for a device")
+	})
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := t.warmStart(ctx, s); err != nil {
+		return err
+	}
+	if err := t.restore(ctx, s); err != nil {
+		return err
+	}
+	for t.Next < t.end() && !t.Paused && !t.dueToContinue(ctx) {
+		if err := t.iterate(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// warmStart makes a starter's base model, in chunks with a snapshot between.
+func (t *train) warmStart(ctx workflow.Context, s *session) error {
+	var d *activities.Device
+	for t.Run.Base.Digest == "" {
+		done := 0
+		if t.WarmStart != nil {
+			done = t.WarmStart.Version
+		}
+		t.show(ctx, fmt.Sprintf("warm start %d/%d", done, t.plan.WarmStartSteps))
+		var r activities.WarmStartResult
+		err := s.run(ctx, "WarmStart", fmt.Sprintf("warm start from step %d of %d", done, t.plan.WarmStartSteps), d.WarmStart, activities.WarmStartInput{
+			Run: t.Run.ID, Spec: t.Run.Spec, From: t.WarmStart, MaxSeconds: t.plan.ActivitySeconds / 2,
+		}, &r)
+		if err != nil {
+			return err
+		}
+		if r.Base != nil {
+			t.Run.Base, t.WarmStart = *r.Base, nil
+		} else {
+			t.WarmStart = r.Snapshot
+		}
+	}
+	return nil
+}
+
+// restore makes the session's worker hold version Next, and the update of the
+// iteration under way where it was made already.
+func (t *train) restore(ctx workflow.Context, s *session) error {
+	var d *activities.Device
+	in := activities.RestoreInput{
+		Version:    activities.Version{Run: t.Run, Branch: t.Branch, Version: t.Next, State: t.State},
+		Head:       t.headRef(),
+		MaxSeconds: t.plan.ActivitySeconds / 2,
+	}
+	if it := t.Current; it != nil && it.Updated != nil && it.Credited != nil {
+		in.Pending = &activities.PendingUpdate{Batch: it.Credited.Batch, Settings: it.Settings, State: it.Updated.State}
+	}
+	for {
+		t.show(ctx, "restoring")
+		var r activities.RestoreResult
+		if err := s.run(ctx, "Restore", fmt.Sprintf("restore version %d", t.Next), d.Restore, in, &r); err != nil {
+			return err
+		}
+		t.Recomputed += r.Telemetry.Recomputed
+		if !r.Done {
+			continue
+		}
+		if t.State == "" {
+			t.State = r.Before
+		}
+		t.Programs = r.Programs
+		return nil
+	}
+}
+
+func (t *train) headRef() *store.Ref {
+	if t.Head == nil {
+		return nil
+	}
+	return &t.Head.Manifest
+}
