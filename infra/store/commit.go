@@ -12,7 +12,7 @@ import (
 const (
 	// commitAttempts bounds the tries of one Commit against 409s and lost
 	// replies; more patience is the caller's (an activity's retry policy).
-	commitAttempts = 8
+	commitAttempts = 6
 	commitPause    = 20 * time.Millisecond
 	// maxFixed is the most bytes of an object under a fixed key.
 	maxFixed = 64 << 20

@@ -143,10 +143,11 @@ func (s *S3) Stat(ctx context.Context, key string) (Object, error) {
 	}
 	info, err := s.core.StatObject(ctx, s.bucket, s.prefix+key, minio.StatObjectOptions{})
 	if err != nil {
-		// An answer to HEAD has no body: a missing bucket looks like a missing key.
+		// An answer to HEAD has no body, so a missing bucket, and on some servers an
+		// unknown access key, look like a missing key. A listing tells.
 		if minio.ToErrorResponse(err).StatusCode == 404 {
-			if ok, bucketErr := s.core.BucketExists(ctx, s.bucket); bucketErr == nil && !ok {
-				err = minio.ErrorResponse{Code: minio.NoSuchBucket, StatusCode: 404}
+			if checkErr := s.Check(ctx); checkErr != nil {
+				return Object{}, checkErr
 			}
 		}
 		return Object{}, s.fail(ctx, "stat", key, err)

@@ -17,6 +17,7 @@ var kindOf = map[string]error{
 	"PreconditionFailed":         ErrExists,
 	"ConditionalRequestConflict": ErrConflict,
 	"OperationAborted":           ErrConflict,
+	"XAdminUserNotFound":         ErrDenied, // versitygw's, with status 404
 	"AccessDenied":               ErrDenied,
 	"InvalidAccessKeyId":         ErrDenied,
 	"SignatureDoesNotMatch":      ErrDenied,
@@ -86,8 +87,7 @@ func (s *S3) fail(ctx context.Context, op, key string, err error) error {
 
 func kindOfStatus(status int) error {
 	switch {
-	case status == 404:
-		return ErrNotFound
+	// Not 404: "not found" must mean the key, and a server that means the key says NoSuchKey.
 	case status == 401 || status == 403:
 		return ErrDenied
 	case status == 409:

@@ -292,7 +292,7 @@ func TestCommitAfterUnclearOutcomes(t *testing.T) {
 		{"409, then there", []func(func() error) error{conflict, conflict, conflict}, nil, 0},
 		{"409, then the reply is lost", []func(func() error) error{conflict, lost}, nil, 0},
 		{"denied at once", []func(func() error) error{denied, denied}, store.ErrDenied, 1},
-		{"down for good", []func(func() error) error{down, down, down, down, down, down, down, down, down}, store.ErrUnavailable, 1},
+		{"down for good", []func(func() error) error{down, down, down, down, down, down, down}, store.ErrUnavailable, 1},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
