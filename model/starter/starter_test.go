@@ -2,6 +2,7 @@ package starter
 
 import (
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -125,4 +126,34 @@ func TestBanditWidths(t *testing.T) {
 		longest = max(longest, len(row.IDs))
 	}
 	require.LessOrEqual(t, longest, 88)
+}
+
+// transformers loads the files as they are and gives these ids.
+func TestTokenizerGolden(t *testing.T) {
+	content, err := os.ReadFile("testdata/golden.json")
+	require.NoError(t, err)
+	var want struct {
+		Encode []struct {
+			Text    string
+			IDs     []int32
+			Decoded string
+		}
+		Chat struct {
+			Messages []tokenizer.Message
+			Text     string
+			IDs      []int32
+		}
+	}
+	require.NoError(t, json.Unmarshal(content, &want))
+	require.NotEmpty(t, want.Encode)
+	tok := mustTokenizer(t)
+	for _, e := range want.Encode {
+		ids := tok.Encode(e.Text)
+		require.Equal(t, append([]int32{}, e.IDs...), append([]int32{}, ids...), "%q", e.Text)
+		require.Equal(t, e.Decoded, tok.Decode(ids), "%q", e.Text)
+	}
+	text, ids, err := tok.Template(want.Chat.Messages, true)
+	require.NoError(t, err)
+	require.Equal(t, want.Chat.Text, text)
+	require.Equal(t, want.Chat.IDs, ids)
 }
