@@ -123,3 +123,25 @@ func TestTranscriptsOfSeveralTurns(t *testing.T) {
 	}
 	require.Positive(t, several)
 }
+
+// Host work of a row and turn: the prompt, and reading a reply.
+func BenchmarkPromptIDs(b *testing.B) {
+	tok, err := starter.Tokenizer()
+	require.NoError(b, err)
+	env := corridor{}
+	e := env.Reset(draw.Address{}, draw.Address{})
+	for b.Loop() {
+		if _, err := think.PromptIDs(tok, env, e); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkReadReply(b *testing.B) {
+	tok, err := starter.Tokenizer()
+	require.NoError(b, err)
+	sampled := append(tok.EncodePlain(" look at the wall </think><answer> Right || Left </answer>"), starter.EndID)
+	for b.Loop() {
+		think.ReadReply(tok, corridor{}, sampled)
+	}
+}
