@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+func gcCommand() *cobra.Command {
+	var conn connection
+	var c collector
+	cmd := &cobra.Command{
+		Use:   "gc [RUN]",
+		Short: "list and delete what no manifest names",
+		Long: `Lists what attempts that were killed or abandoned have left behind: artifacts
+that no manifest of the run names, and multipart uploads that never ended. Without
+RUN it looks at all runs. Nothing is deleted unless --delete says so.
+
+Kept are manifests, specs, telemetry and reports; whatever is younger than
+--grace; and what an iteration under way has written, however old, unless --ended
+says that nobody works on the run any more. A run with a damaged manifest is
+refused: what that one named would look like garbage.`,
+		Example: `  reprise gc bandit-1
+  reprise gc bandit-1 --delete
+  reprise gc --grace 168h`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if c.grace < 0 {
+				return fmt.Errorf("--grace is %s: it cannot be negative", c.grace)
+			}
+			if c.ended && len(args) == 0 {
+				return errors.New("--ended is said of one run: gc RUN --ended")
+			}
+			s, err := conn.store()
+			if err != nil {
+				return err
+			}
+			c.store, c.out, c.errOut = s, cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return c.collect(cmd.Context(), args)
+		},
+	}
+	cmd.Flags().BoolVar(&c.delete, "delete", false, "delete what is listed")
+	cmd.Flags().DurationVar(&c.grace, "grace", store.DefaultGrace, "least age of what is listed")
+	cmd.Flags().BoolVar(&c.ended, "ended", false, "nobody works on the run any more: list what was begun and not committed too")
+	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print JSON, one object a run")
+	conn.addStoreFlags(cmd)
+	return cmd
+}
+
+// collector lists the garbage of runs, and deletes it where asked.
+type collector struct {
+	store       store.Store
+	out, errOut io.Writer
+	grace       time.Duration
+	delete      bool
+	ended       bool
+	asJSON      bool
+}
+
+// collect goes through the runs named, or all of them. A run that cannot be
+// looked at does not keep it from the others.
+func (c *collector) collect(ctx context.Context, runs []string) error {
+	if len(runs) > 0 {
+		return c.run(ctx, runs[0])
+	}
+	var bad error
+	for segment, err := range c.store.Folders(ctx, store.RunsDir+"/") {
+		if err != nil {
+			return fmt.Errorf("list runs: %w", err)
+		}
+		id, err := runOf(ctx, c.store, segment)
+		if err == nil {
+			err = c.run(ctx, id)
+		}
+		if ctx.Err() != nil || store.Retryable(err) || errors.Is(err, store.ErrDenied) {
+			return err
+		}
+		if err != nil {
+			fmt.Fprintf(c.errOut, "reprise: %s: %v\n", segment, err)
+			bad = errSilent
+		}
+	}
+	return bad
+}
+
+// runOf is the id of the run in a folder under runs/: a shortened name does not
+// tell it, but every manifest in it does.
+func runOf(ctx context.Context, s store.Store, segment string) (string, error) {
+	if id, ok := store.UnescapeSegment(segment); ok {
+		return id, nil
+	}
+	for o, err := range s.List(ctx, store.RunsDir+"/"+segment+"/") {
+		if err != nil {
+			return "", err
+		}
+		if !strings.HasSuffix(o.Key, "/manifest.json") {
+			continue
+		}
+		b, _, err := store.ReadFixed(ctx, s, o.Key, store.MaxManifest)
+		if err != nil {
+			return "", err
+		}
+		m, err := store.DecodeManifest(b)
+		if err != nil {
+			return "", fmt.Errorf("read %s: %w", s.Location(o.Key), err)
+		}
+		if store.EscapeSegment(m.Run) == segment {
+			return m.Run, nil
+		}
+	}
+	return "", errors.New("nothing in this folder tells the run's id: name the run")
+}
+
+// run lists one run's garbage, and deletes it where asked.
+func (c *collector) run(ctx context.Context, run string) error {
+	options := store.GarbageOptions{Grace: c.grace, Ended: c.ended}
+	if c.grace == 0 {
+		options.Grace = -1 // in the store, 0 is the default and less is none
+	}
+	g, err := store.FindGarbage(ctx, c.store, run, options)
+	if err != nil {
+		return err
+	}
+	// Shown before it is deleted, so that the names are known whatever happens.
+	if !c.asJSON {
+		if err := c.list(g); err != nil {
+			return err
+		}
+	}
+	deleted := false
+	if c.delete && len(g.Objects)+len(g.Uploads) > 0 {
+		if err := store.DeleteGarbage(ctx, c.store, g); err != nil {
+			return fmt.Errorf("delete garbage of run %q (what is left can be deleted by another gc): %w", run, err)
+		}
+		deleted = true
+	}
+	if c.asJSON {
+		return c.printJSON(g, deleted)
+	}
+	switch {
+	case deleted:
+		_, err = fmt.Fprintln(c.out, "deleted")
+	case len(g.Objects)+len(g.Uploads) > 0:
+		_, err = fmt.Fprintln(c.out, "nothing was deleted; --delete deletes these")
+	}
+	return err
+}
+
+func (c *collector) list(g store.Garbage) error {
+	var b strings.Builder
+	for _, o := range g.Objects {
+		fmt.Fprintf(&b, "%10s  %s  %s\n", bytesText(o.Size), timeText(o.Modified), o.Key)
+	}
+	for _, u := range g.Uploads {
+		fmt.Fprintf(&b, "%10s  %s  %s (incomplete upload)\n", "?", timeText(u.Started), u.Key)
+	}
+	fmt.Fprintf(&b, "%s: %s, %s, that no manifest names; %s\n", g.Run, plural(len(g.Objects), "object"), bytesText(g.Bytes), plural(len(g.Uploads), "incomplete upload"))
+	if g.Young+g.Pending > 0 {
+		fmt.Fprintf(&b, "kept: %d younger than %s, %d of an iteration under way\n", g.Young, c.grace, g.Pending)
+	}
+	_, err := io.WriteString(c.out, b.String())
+	return err
+}
+
+func timeText(t time.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
+
+func (c *collector) printJSON(g store.Garbage, deleted bool) error {
+	type upload struct {
+		Key     string    `json:"key"`
+		ID      string    `json:"id"`
+		Started time.Time `json:"started"`
+	}
+	uploads := make([]upload, len(g.Uploads))
+	for i, u := range g.Uploads {
+		uploads[i] = upload{Key: u.Key, ID: u.ID, Started: u.Started.UTC()}
+	}
+	return printJSON(c.out, struct {
+		store.Garbage
+		Objects []objectJSON `json:"objects"`
+		Uploads []upload     `json:"uploads"`
+		Deleted bool         `json:"deleted"`
+	}{g, objectsJSON(g.Objects), uploads, deleted})
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+func verifyCommand() *cobra.Command {
+	var conn connection
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify RUN",
+		Short: "walk the digest chain and re-hash every artifact",
+		Long: `Walks the chain of manifests along every branch of a run and reads and re-hashes
+every artifact that they name: the spec, the base model, turns, trajectories,
+batches, snapshots, evaluations. Nothing is written. It tells apart
+
+  altered       the bytes are not those that were committed
+  missing       the object is gone, and nothing says why
+  removed       the object is gone because retention removed it: no damage
+  invalid       a manifest that is none
+  broken chain  sound objects that contradict each other
+
+and ends with status 1 where there is any damage.`,
+		Example: `  reprise verify bandit-1
+  reprise verify bandit-1 --json | jq .problems`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := conn.store()
+			if err != nil {
+				return err
+			}
+			return verifyRun(cmd.Context(), s, args[0], cmd.OutOrStdout(), newHashing(cmd.ErrOrStderr()), asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	conn.addStoreFlags(cmd)
+	return cmd
+}
+
+// addStoreFlags is addFlags for a command that needs the bucket alone.
+func (c *connection) addStoreFlags(cmd *cobra.Command) {
+	c.quiet = true
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.settings.AddFlags(all)
+	all.VisitAll(func(f *pflag.Flag) {
+		if strings.HasPrefix(f.Name, "s3-") || f.Name == "dev-dir" {
+			cmd.Flags().AddFlag(f)
+		}
+	})
+}
+
+// verifyRun verifies a run and prints the report; errSilent where there is damage.
+func verifyRun(ctx context.Context, s store.Store, run string, out io.Writer, h *hashing, asJSON bool) error {
+	report, err := store.Verify(ctx, s, run, h.progress)
+	h.end()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = printReportJSON(out, report)
+	} else {
+		err = printReport(out, report)
+	}
+	if err == nil && !report.OK() {
+		err = errSilent
+	}
+	return err
+}
+
+func printReport(out io.Writer, r store.Report) error {
+	var b strings.Builder
+	for _, branch := range r.Branches {
+		fmt.Fprintf(&b, "branch %d: ", branch.Branch)
+		if branch.First < 0 {
+			b.WriteString("no readable commit\n")
+		} else {
+			fmt.Fprintf(&b, "iterations %d to %d\n", branch.First, branch.Last)
+			fmt.Fprintf(&b, "  head   %s\n         SHA-256 %s\n  state  %s\n", branch.Head.Key, branch.Head.Digest, branch.State)
+		}
+		if len(branch.Uncommitted) > 0 {
+			fmt.Fprintf(&b, "  begun and not committed: %s\n", strings.Trim(fmt.Sprint(branch.Uncommitted), "[]"))
+		}
+	}
+	fmt.Fprintf(&b, "%s, %s, %s hashed\n", plural(r.Manifests, "manifest"), plural(r.Objects, "sound object"), bytesText(r.Bytes))
+	if len(r.Orphans) > 0 {
+		var total int64
+		for _, o := range r.Orphans {
+			total += o.Size
+		}
+		fmt.Fprintf(&b, "%s, %s, that no manifest names (reprise gc %s lists them)\n", plural(len(r.Orphans), "object"), bytesText(total), shellWord(r.Run))
+	}
+	for _, key := range r.Removed {
+		fmt.Fprintf(&b, "removed: %s: as a tombstone says\n", key)
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintln(&b, p)
+	}
+	if r.OK() {
+		fmt.Fprintf(&b, "%s is sound: all that was committed is there and unaltered\n", r.Run)
+	} else {
+		fmt.Fprintf(&b, "%s is damaged: %s\n", r.Run, plural(len(r.Problems), "problem"))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// objectJSON is a stored object in the output of --json.
+type objectJSON struct {
+	Key      string    `json:"key"`
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+}
+
+func objectsJSON(objects []store.Object) []objectJSON {
+	out := make([]objectJSON, len(objects))
+	for i, o := range objects {
+		out[i] = objectJSON{Key: o.Key, Size: o.Size, Modified: o.Modified.UTC()}
+	}
+	return out
+}
+
+func printReportJSON(out io.Writer, r store.Report) error {
+	if r.Problems == nil {
+		r.Problems = []store.Problem{}
+	}
+	return printJSON(out, struct {
+		OK bool `json:"ok"`
+		store.Report
+		Orphans []objectJSON `json:"orphans,omitempty"`
+	}{r.OK(), r, objectsJSON(r.Orphans)})
+}
+
+// printJSON prints a value as one line of JSON, "<" as it is.
+func printJSON(out io.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// hashing shows how far a verification is: a bar in a terminal, elsewhere a
+// line every few seconds.
+type hashing struct {
+	out   io.Writer
+	file  *os.File // the terminal, or nil
+	bar   *progressbar.ProgressBar
+	every time.Duration
+	last  time.Time
+}
+
+func newHashing(out io.Writer) *hashing {
+	h := &hashing{out: out, every: 5 * time.Second, last: time.Now()}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		h.file = f
+	}
+	return h
+}
+
+// progress is a [store.Progress].
+func (h *hashing) progress(done, total int, doneBytes, totalBytes int64) {
+	switch {
+	case h.file != nil && h.bar == nil:
+		h.bar = progressbar.NewOptions64(totalBytes, progressbar.OptionSetWriter(h.file), progressbar.OptionSetDescription("hashing"),
+			progressbar.OptionShowBytes(true), progressbar.OptionFullWidth(), progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionClearOnFinish())
+		fallthrough
+	case h.bar != nil:
+		// A terminal that cannot be written to is no reason to stop.
+		_ = h.bar.Set64(doneBytes)
+	case time.Since(h.last) >= h.every:
+		h.last = time.Now()
+		fmt.Fprintf(h.out, "hashed %d of %d objects, %s of %s\n", done, total, bytesText(doneBytes), bytesText(totalBytes))
+	}
+}
+
+// end takes the bar away.
+func (h *hashing) end() {
+	if h.bar != nil {
+		_ = h.bar.Clear()
+	}
+}
+
+// plural is "1 object", "2 objects".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// bytesText is a number of bytes with one digit after the point, in units of 1024.
+func bytesText(n int64) string {
+	if n < 1024 {
+		return plural(int(n), "byte")
+	}
+	v, unit := float64(n)/1024, 0
+	for units := "KMGTP"; v >= 1024 && unit < len(units)-1; unit++ {
+		v /= 1024
+	}
+	return fmt.Sprintf("%.1f %ciB", v, "KMGTP"[unit])
+}
+
+// shellWord is a run's id as one word of a command line.
+func shellWord(id string) string {
+	plain := id != ""
+	for _, r := range id {
+		if !strings.ContainsRune("-_./:=@%+,", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			plain = false
+		}
+	}
+	if plain {
+		return id
+	}
+	return "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
+}
