@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/reprise-rl/reprise/infra/store"
@@ -84,10 +85,13 @@ func edge(ctx context.Context, operation string, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err // cancelled or out of time: the server knows which
 	}
-	kind := kindOf(err)
-	message := fmt.Sprintf("%s: %v", operation, err)
-	if kind == "" {
-		return temporal.NewApplicationErrorWithCause(message, "Retryable", err)
+	if !activity.IsActivity(ctx) {
+		return fmt.Errorf("%s: %w", operation, err) // called directly, by replay or the bench
 	}
-	return temporal.NewNonRetryableApplicationError(message, kind, err)
+	// The whole text is the message: as a cause it would be shown twice.
+	message := fmt.Sprintf("%s: %v", operation, err)
+	if kind := kindOf(err); kind != "" {
+		return temporal.NewNonRetryableApplicationError(message, kind, nil)
+	}
+	return temporal.NewApplicationError(message, "Retryable")
 }
