@@ -8,18 +8,15 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// prefillTokens bounds the tokens of one prefill: a wide batch is prefilled in
-// chunks of rows.
-const prefillTokens = 1 << 16
-
 // MaxStops is how many end-of-turn ids a generation can have.
 const MaxStops = 8
 
-// prefillRows is how many rows a prefill takes: a divisor of GenerateRows.
+// prefillRows is how many rows a prefill takes, a divisor of GenerateRows: a wide
+// batch is prefilled in chunks of rows.
 func (p *Programs) prefillRows() int {
 	rows := p.sh.GenerateRows
 	for n := rows; n > 1; n-- {
-		if rows%n == 0 && n*p.sh.PromptTokens <= prefillTokens {
+		if rows%n == 0 && n*p.sh.PromptTokens <= p.net.limits.prefill {
 			return n
 		}
 	}

@@ -6,18 +6,14 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// headChunk bounds positions × vocabulary of the logits in memory, in elements.
-// Positions go through the head in chunks, and no tensor of [rows, tokens,
-// vocabulary] is ever whole.
-const headChunk = 1 << 26
-
 // floor stands in for the −Inf logit of an illegal id where it is multiplied by
 // its probability, which is 0.
 const floor = -1e30
 
-// chunks cuts n positions so that each chunk's logits fit.
-func chunks(n, vocab int) [][2]int {
-	size := min(n, max(1, headChunk/vocab))
+// chunks cuts n positions so that each chunk's logits fit: no tensor of [rows,
+// tokens, vocabulary] is ever whole.
+func (t network) chunks(n int) [][2]int {
+	size := min(n, max(1, t.limits.logits/t.c.VocabSize))
 	var out [][2]int
 	for from := 0; from < n; from += size {
 		out = append(out, [2]int{from, min(from+size, n)})
@@ -52,7 +48,7 @@ func (hd head) oneHot(target *graph.Node) *graph.Node {
 // softmax's denominator, each [n].
 func (hd head) score(x, norm, target *graph.Node) (logProb, entropy, logSum *graph.Node) {
 	var lps, ents, sums []*graph.Node
-	for _, c := range chunks(x.Shape().Dimensions[0], hd.t.c.VocabSize) {
+	for _, c := range hd.t.chunks(x.Shape().Dimensions[0]) {
 		n := c[1] - c[0]
 		h := hd.t.norm(graph.Slice(x, graph.AxisRange(c[0], c[1])), norm)
 		l := hd.logits(h)
@@ -80,7 +76,7 @@ func (hd head) score(x, norm, target *graph.Node) (logProb, entropy, logSum *gra
 func (hd head) gradients(x, norm, target, entropy, logSum, byLogProb, byEntropy *graph.Node) (dx, dnorm, dweight *graph.Node) {
 	var dhs []*graph.Node
 	t := hd.t
-	for _, c := range chunks(x.Shape().Dimensions[0], t.c.VocabSize) {
+	for _, c := range t.chunks(x.Shape().Dimensions[0]) {
 		n := c[1] - c[0]
 		column := func(v *graph.Node) *graph.Node {
 			return graph.Reshape(graph.Slice(v, graph.AxisRange(c[0], c[1])), n, 1)

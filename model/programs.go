@@ -54,6 +54,7 @@ type programKey struct {
 	config              Config
 	dtype               dtypes.DType
 	rows, tokens, fresh int
+	limits              limits
 }
 
 // Programs are the programs of a policy's shape on a device. They are compiled
@@ -78,7 +79,11 @@ func (d *Device) Programs(c Config, legal []bool, sh Shapes) (*Programs, error) 
 	if err := checkShapes(c, legal, sh); err != nil {
 		return nil, err
 	}
-	p := &Programs{device: d, c: c, sh: sh, net: network{c: c, dtype: dtypes.Float32, barrier: d.fingerprint.Platform != "cpu"}}
+	return d.programsWith(c, legal, sh, defaultLimits)
+}
+
+func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Programs, error) {
+	p := &Programs{device: d, c: c, sh: sh, net: network{c: c, dtype: dtypes.Float32, limits: l, barrier: d.fingerprint.Platform != "cpu"}}
 	if sh.ComputeDtype == "bfloat16" {
 		p.net.dtype = dtypes.BFloat16
 	}
@@ -97,14 +102,14 @@ func (d *Device) Programs(c Config, legal []bool, sh Shapes) (*Programs, error) 
 		kindFingerprint: d.shared(programKey{kind: kindFingerprint, config: c.shape()}, p.buildFingerprint),
 	}
 	if sh.GenerateRows > 0 && sh.MaxNewTokens > 0 {
-		key := programKey{config: c.shape(), dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens}
+		key := programKey{config: c.shape(), dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: l}
 		key.kind = kindPrefill
 		p.progs[kindPrefill] = d.shared(key, p.buildPrefill)
-		key.kind, key.fresh = kindDecode, sh.MaxNewTokens
+		key.kind = kindDecode
 		p.progs[kindDecode] = d.shared(key, p.buildDecode)
 	}
 	if sh.MicroBatch > 0 {
-		key := programKey{config: c.shape(), dtype: p.net.dtype, rows: sh.MicroBatch, tokens: sh.Sequence}
+		key := programKey{config: c.shape(), dtype: p.net.dtype, rows: sh.MicroBatch, tokens: sh.Sequence, limits: l}
 		key.kind = kindForward
 		p.progs[kindForward] = d.shared(key, p.buildForward)
 		key.kind = kindBackward

@@ -23,54 +23,83 @@ func (s *State) Fingerprint() (string, error) {
 	if err := s.usable(); err != nil {
 		return "", fmt.Errorf("fingerprint state: %w", err)
 	}
-	step, err := upload(s.device, []uint32{uint32(s.step), uint32(s.step >> 32)}, 2)
+	sum := stepLanes(s.step)
+	err := try("fingerprint state", func() error {
+		for i, part := range [][]compute.Buffer{s.params, s.m, s.v} {
+			if err := s.addLanes(&sum, part, mixWord(uint32(i)+1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
-		return "", fmt.Errorf("fingerprint state: %w", err)
+		return "", err
 	}
-	defer free([]compute.Buffer{step})
-	args := append(append(append([]compute.Buffer{}, s.params...), s.m...), s.v...)
-	out, err := s.fingerprint.call(append(args, step)...)
-	if err != nil {
-		return "", fmt.Errorf("fingerprint state: %w", err)
-	}
-	defer free(out)
-	words, err := download[uint32](out[0], lanes)
-	if err != nil {
-		return "", fmt.Errorf("fingerprint state: %w", err)
-	}
-	return fmt.Sprintf("%08x%08x%08x%08x", words[0], words[1], words[2], words[3]), nil
+	return fmt.Sprintf("%08x%08x%08x%08x", sum[0], sum[1], sum[2], sum[3]), nil
 }
 
-// buildFingerprint takes parameters, m, v and the step as two words, and gives
-// the lanes, [4] uint32.
+// addLanes adds the lanes of one part of the state, told apart by its seed.
+func (s *State) addLanes(sum *[lanes]uint32, part []compute.Buffer, seed uint32) error {
+	// The seed is an input so that one program does for all parts, and because XLA
+	// would spend many seconds on evaluating mixed constants while compiling.
+	b, err := upload(s.device, []uint32{seed})
+	if err != nil {
+		return err
+	}
+	defer free([]compute.Buffer{b})
+	out, err := s.fingerprint.call(append(append([]compute.Buffer{}, part...), b)...)
+	if err != nil {
+		return err
+	}
+	defer free(out)
+	for _, o := range out {
+		words, err := download[uint32](o, lanes)
+		if err != nil {
+			return err
+		}
+		for i, w := range words {
+			sum[i] += w
+		}
+	}
+	return nil
+}
+
+// stepLanes is the step's part of the fingerprint.
+func stepLanes(step int64) (sum [lanes]uint32) {
+	for i := range sum {
+		salt := mixWord(^uint32(i))
+		sum[i] = mixWord(uint32(step)^salt) + mixWord(uint32(step>>32)+salt)
+	}
+	return sum
+}
+
+// buildFingerprint takes one tensor for each of the configuration's and a seed, and
+// gives each tensor's lanes, [4] uint32.
 func (p *Programs) buildFingerprint(in *inputs) []*graph.Node {
-	var words []*graph.Node
-	ts := p.c.Tensors()
-	for range 3 {
-		for _, x := range in.tensors(ts) {
-			words = append(words, graph.Bitcast(graph.Reshape(x, x.Shape().Size()), dtypes.Uint32))
-		}
+	tensors := in.tensors(p.c.Tensors())
+	seed := in.next(dtypes.Uint32)
+	sums := make([]*graph.Node, len(tensors))
+	for i, x := range tensors {
+		words := graph.Bitcast(graph.Reshape(x, x.Shape().Size()), dtypes.Uint32)
+		sums[i] = hashWords(words, seed, uint32(i))
 	}
-	words = append(words, in.next(dtypes.Uint32, 2))
-	sums := make([]*graph.Node, lanes)
-	for i, w := range words {
-		place := graph.Iota(in.g, shapes.Make(dtypes.Uint32, w.Shape().Size()), 0)
-		place = graph.Mul(place, graph.Const(in.g, uint32(0x9e3779b9)))
-		for lane := range lanes {
-			// A different salt for every tensor and lane, itself well mixed.
-			salt := mixWord(uint32(i)*lanes + uint32(lane) + 1)
-			h := mixNodes(graph.BitwiseXor(w, mixNodes(graph.Add(place, graph.Const(in.g, salt)))))
-			sum := graph.ReduceSum(h)
-			if sums[lane] != nil {
-				sum = graph.Add(sums[lane], sum)
-			}
-			sums[lane] = sum
-		}
+	return sums
+}
+
+// hashWords gives the lanes of one tensor of words [n]: every lane has its own
+// multiplier of the place and its own salt for every tensor.
+func hashWords(w, seed *graph.Node, tensor uint32) *graph.Node {
+	g, n := w.Graph(), w.Shape().Size()
+	factors, salts := make([][]uint32, 1), make([][]uint32, 1)
+	for lane := range uint32(lanes) {
+		salt := 2 * (tensor*lanes + lane)
+		factors[0], salts[0] = append(factors[0], mixWord(salt+1)|1), append(salts[0], mixWord(salt+2))
 	}
-	for i := range sums {
-		sums[i] = graph.Reshape(sums[i], 1)
-	}
-	return []*graph.Node{graph.Concatenate(sums, 0)}
+	wide := shapes.Make(dtypes.Uint32, n, lanes)
+	place := graph.Mul(graph.Iota(g, wide, 0), graph.Const(g, factors))
+	place = graph.Add(place, graph.Add(graph.Const(g, salts), seed))
+	w = graph.BroadcastToShape(graph.Reshape(w, n, 1), wide)
+	return graph.ReduceSum(mixNodes(graph.BitwiseXor(w, place)), 0)
 }
 
 // mixWord is MurmurHash3's finalizer: every bit of x changes about half of the

@@ -8,10 +8,6 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// queryBlock is how many queries attend at once: the scores of a block, not of
-// the whole sequence, are in memory, and keys after a block are never read.
-const queryBlock = 512
-
 // network builds the pieces of a Qwen2 transformer. Activations are [rows·tokens,
 // width] in dtype; norms, softmax and logits are computed in float32, as
 // transformers does.
@@ -21,7 +17,20 @@ type network struct {
 	// barrier keeps the backward pass from computing layers again before their
 	// turn. XLA's CPU compiler schedules for memory by itself.
 	barrier bool
+	limits  limits
 }
+
+// limits bound what is in memory at once. They are part of the programs: other
+// limits may give other bits.
+type limits struct {
+	queries int // that attend at once
+	logits  int // positions × vocabulary in the head at once
+	prefill int // tokens in one prefill
+}
+
+// defaultLimits: scores of 512 queries, not of a whole sequence, and keys after a
+// block of queries are never read; 2^26 logits are 256 MiB.
+var defaultLimits = limits{queries: 512, logits: 1 << 26, prefill: 1 << 16}
 
 // Rotary tables are inputs of the programs, [positions, HeadDim/2] float32, so
 // that the same host arithmetic makes them for every device.
@@ -144,8 +153,8 @@ func (t network) causal(q, k, v *graph.Node, rows, tokens int) *graph.Node {
 	kv, group, hd := t.c.KVHeads, t.c.Heads/t.c.KVHeads, t.c.HeadDim
 	g := q.Graph()
 	var blocks []*graph.Node
-	for from := 0; from < tokens; from += queryBlock {
-		to := min(from+queryBlock, tokens)
+	for from := 0; from < tokens; from += t.limits.queries {
+		to := min(from+t.limits.queries, tokens)
 		n := to - from
 		qb := graph.Reshape(graph.SliceAxis(q, 3, graph.AxisRange(from, to)), rows, kv, group*n, hd)
 		kb, vb := graph.SliceAxis(k, 2, graph.AxisRange(0, to)), graph.SliceAxis(v, 2, graph.AxisRange(0, to))

@@ -1,0 +1,97 @@
+package model
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/draw"
+)
+
+// benchConfig is a policy of the starter's size, about 0.8 M parameters.
+func benchConfig() Config {
+	return Config{VocabSize: 512, HiddenSize: 128, IntermediateSize: 320, Layers: 4, Heads: 4, KVHeads: 2, HeadDim: 32,
+		MaxPositions: 1024, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true, InitializerRange: 0.05}
+}
+
+// batchOf makes a micro-batch with a loss on the second half of each row.
+func batchOf(ids [][]int32, advantage float32) MicroBatch {
+	b := MicroBatch{IDs: ids}
+	for _, row := range ids {
+		mask, old, adv := make([]float32, len(row)), make([]float32, len(row)), make([]float32, len(row))
+		for t := len(row) / 2; t < len(row); t++ {
+			mask[t], old[t], adv[t] = 1, -3, advantage
+		}
+		b.Lengths = append(b.Lengths, int32(len(row)))
+		b.LossMask = append(b.LossMask, mask)
+		b.OldLogProbs, b.Advantages = append(b.OldLogProbs, old), append(b.Advantages, adv)
+	}
+	return b
+}
+
+func benchPrograms(b *testing.B) (*Programs, *State) {
+	p, err := testDevice(b).Programs(benchConfig(), nil, Shapes{GenerateRows: 64, PromptTokens: 128, MaxNewTokens: 64, MicroBatch: 16, Sequence: 128})
+	require.NoError(b, err)
+	s, err := p.NewState(NewParams(benchConfig(), draw.Address{Purpose: draw.Weights}))
+	require.NoError(b, err)
+	for k, prog := range p.progs {
+		start := time.Now()
+		require.NoError(b, prog.compile())
+		b.Logf("compile %s: %v", k, time.Since(start))
+	}
+	b.ResetTimer()
+	return p, s
+}
+
+func BenchmarkScore(b *testing.B) {
+	p, s := benchPrograms(b)
+	batch := batchOf(randomRows(1, benchConfig(), 16, 128), 1)
+	for b.Loop() {
+		_, _, err := p.Score(bg, s, batch, 1)
+		require.NoError(b, err)
+	}
+	b.ReportMetric(float64(b.N*16*128)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+func BenchmarkUpdate(b *testing.B) {
+	p, s := benchPrograms(b)
+	var batches []MicroBatch
+	for i := range 4 {
+		batches = append(batches, batchOf(randomRows(uint64(i), benchConfig(), 16, 128), 1))
+	}
+	for b.Loop() {
+		next, _, err := p.Update(bg, s, batches, testSettings())
+		require.NoError(b, err)
+		next.Free()
+	}
+	b.ReportMetric(float64(b.N*4*16*128)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+func BenchmarkGenerate(b *testing.B) {
+	p, s := benchPrograms(b)
+	in := GenerateInput{Prompts: randomRows(1, benchConfig(), 64, 128), Temperature: 1, IgnoreStop: true}
+	for i := range in.Prompts {
+		u := make([]float32, 64)
+		draw.Address{Purpose: draw.Sample, Member: int64(i)}.Uniforms(u)
+		in.Uniforms = append(in.Uniforms, u)
+	}
+	for b.Loop() {
+		_, err := p.Generate(bg, s, in)
+		require.NoError(b, err)
+	}
+	b.ReportMetric(float64(b.N*64*64)/b.Elapsed().Seconds(), "new-tokens/s")
+}
+
+func BenchmarkFingerprint(b *testing.B) {
+	_, s := benchPrograms(b)
+	for b.Loop() {
+		_, err := s.Fingerprint()
+		require.NoError(b, err)
+	}
+}
+
+func testSettings() Settings {
+	return Settings{LearningRate: 1e-3, Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, WeightDecay: 0.01,
+		MaxGradNorm: 1, ClipLow: 0.2, ClipHigh: 0.28, EntropyCoefficient: 0.01, Temperature: 1}
+}

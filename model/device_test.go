@@ -1,0 +1,99 @@
+package model
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMergeFlags(t *testing.T) {
+	for _, c := range []struct {
+		lists []string
+		want  string
+	}{
+		{nil, ""},
+		{[]string{pinnedFlags}, "--xla_cpu_max_isa=AVX2 --xla_gpu_autotune_level=0 --xla_gpu_deterministic_ops=true"},
+		{[]string{"--b=1 --a", "--b=2\n  --c=x=y"}, "--a --b=2 --c=x=y"},
+	} {
+		got, err := mergeFlags(c.lists...)
+		require.NoError(t, err)
+		require.Equal(t, c.want, got)
+	}
+	_, err := mergeFlags("--a", "b=2")
+	require.ErrorContains(t, err, `"b=2"`)
+	require.Equal(t, "x=y", flagValue("--a --c=x=y", "--c"))
+	require.Equal(t, "", flagValue("--a --c=x", "--a"))
+}
+
+func TestFingerprint(t *testing.T) {
+	f := testDevice(t).Fingerprint()
+	t.Logf("%s %s", f.ID(), f.JSON())
+	require.Len(t, f.ID(), 12)
+	require.Len(t, f.Plugin, 64)
+	require.Equal(t, Numerics, f.Numerics)
+	require.Contains(t, f.Flags, "--xla_cpu_max_isa=")
+	var back Fingerprint
+	require.NoError(t, json.Unmarshal(f.JSON(), &back))
+	require.Equal(t, f, back)
+	back.Flags += " --x"
+	require.NotEqual(t, f.ID(), back.ID())
+	// Canonical: the keys are sorted.
+	var keys map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(f.JSON(), &keys))
+	sorted, err := json.Marshal(keys)
+	require.NoError(t, err)
+	require.Equal(t, string(sorted), string(f.JSON()))
+}
+
+func TestDeviceKind(t *testing.T) {
+	for in, want := range map[string]string{
+		"TFRT_CPU_0 [processId=0]": "TFRT_CPU",
+		"StreamExecutorGpuDevice(device_kind=NVIDIA H100 80GB HBM3, id=3, process_index=0, slice_index=0)) [processId=0]": "NVIDIA H100 80GB HBM3",
+	} {
+		require.Equal(t, want, deviceKind(in))
+	}
+}
+
+func TestOpenDeviceErrors(t *testing.T) {
+	testDevice(t)
+	_, err := OpenDevice(DeviceOptions{Plugin: "/nobody/plugin.so"})
+	require.ErrorIs(t, err, ErrPlugin)
+	require.ErrorContains(t, err, "/nobody/plugin.so")
+	text := filepath.Join(t.TempDir(), "plugin.so")
+	require.NoError(t, os.WriteFile(text, []byte("not a library"), 0o600))
+	_, err = OpenDevice(DeviceOptions{Plugin: text})
+	require.ErrorIs(t, err, ErrPlugin)
+	require.ErrorContains(t, err, text)
+	_, err = OpenDevice(DeviceOptions{XLAFlags: "--xla_cpu_max_isa=SSE4_2"})
+	require.ErrorContains(t, err, "reads them once")
+	t.Setenv(PluginEnv, "/nobody/else.so")
+	_, err = OpenDevice(DeviceOptions{})
+	require.ErrorContains(t, err, "/nobody/else.so")
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	testDevice(t)
+	d, err := OpenDevice(DeviceOptions{})
+	require.NoError(t, err)
+	p, err := d.Programs(tiny(), nil, Shapes{})
+	require.NoError(t, err)
+	s, err := p.NewState(tinyParams(tiny()))
+	require.NoError(t, err)
+	_, err = s.Fingerprint()
+	require.NoError(t, err)
+	d.Close()
+	d.Close()
+	_, err = s.Fingerprint()
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = s.Download()
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = p.NewState(tinyParams(tiny()))
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = d.Programs(tiny(), nil, Shapes{})
+	require.ErrorIs(t, err, ErrClosed)
+	s.Free()
+	p.Free()
+}
