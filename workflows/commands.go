@@ -24,19 +24,34 @@ type Status struct {
 	// Fingerprint is the device fingerprint the run belongs to.
 	Fingerprint string `json:"fingerprint"`
 	// Waiting is set while no device serves it: what is wanted, and what is there.
-	Waiting     *Waiting             `json:"waiting,omitempty"`
-	Head        *store.Ref           `json:"head,omitempty"`
-	State       string               `json:"state"`
-	Settings    spec.Settings        `json:"settings"`
-	Metrics     activities.Metrics   `json:"metrics,omitempty"`
-	First       *store.EvaluationRef `json:"first_evaluation,omitempty"`
-	Last        *store.EvaluationRef `json:"last_evaluation,omitempty"`
-	LostDevices int                  `json:"lost_devices"`
+	Waiting     *Waiting           `json:"waiting,omitempty"`
+	Head        *store.Ref         `json:"head,omitempty"`
+	State       string             `json:"state"`
+	Settings    spec.Settings      `json:"settings"`
+	Metrics     activities.Metrics `json:"metrics,omitempty"`
+	First       *Evaluated         `json:"first_evaluation,omitempty"`
+	Last        *Evaluated         `json:"last_evaluation,omitempty"`
+	LostDevices int                `json:"lost_devices"`
 	// Recomputed counts updates applied again so far to rebuild the policy.
 	Recomputed int `json:"recomputed_updates"`
 	// AtRisk is how many updates would be applied again if the device died now.
 	AtRisk   int      `json:"updates_since_snapshot"`
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Evaluated is what a person wants to know of an evaluation; the manifest has
+// the rest.
+type Evaluated struct {
+	Version int                `json:"version"`
+	Suite   string             `json:"suite,omitempty"`
+	Metrics activities.Metrics `json:"metrics"`
+}
+
+func evaluated(e *store.EvaluationRef) *Evaluated {
+	if e == nil {
+		return nil
+	}
+	return &Evaluated{Version: e.Version, Suite: e.Suite, Metrics: e.Metrics}
 }
 
 // Waiting is a wait for a device.
@@ -58,7 +73,7 @@ func (t *train) status() (Status, error) {
 	s := Status{
 		Run: t.Run.ID, Phase: t.phase, Branch: t.Branch, Iteration: t.Next, Iterations: t.end(), Environment: t.plan.Environment,
 		Paused: t.Paused, Fingerprint: t.Fingerprint, Head: t.headRef(), State: t.State, Settings: t.Settings,
-		Metrics: t.Metrics, First: t.First, Last: t.Last, LostDevices: t.LostDevices, Recomputed: t.Recomputed,
+		Metrics: t.Metrics, First: evaluated(t.First), Last: evaluated(t.Last), LostDevices: t.LostDevices, Recomputed: t.Recomputed,
 		AtRisk: t.Next - t.Snapshot, Warnings: t.Warnings,
 	}
 	if t.wanted != "" {

@@ -14,16 +14,16 @@ import (
 
 // TrainResult is a run's last word.
 type TrainResult struct {
-	Run         string               `json:"run"`
-	Branch      int                  `json:"branch"`
-	Iterations  int                  `json:"iterations"`
-	Manifest    *store.Ref           `json:"manifest,omitempty"`
-	State       string               `json:"state"`
-	First       *store.EvaluationRef `json:"first_evaluation,omitempty"`
-	Last        *store.EvaluationRef `json:"last_evaluation,omitempty"`
-	Metrics     activities.Metrics   `json:"metrics,omitempty"`
-	LostDevices int                  `json:"lost_devices"`
-	Recomputed  int                  `json:"recomputed_updates"`
+	Run         string             `json:"run"`
+	Branch      int                `json:"branch"`
+	Iterations  int                `json:"iterations"`
+	Manifest    *store.Ref         `json:"manifest,omitempty"`
+	State       string             `json:"state"`
+	First       *Evaluated         `json:"first_evaluation,omitempty"`
+	Last        *Evaluated         `json:"last_evaluation,omitempty"`
+	Metrics     activities.Metrics `json:"metrics,omitempty"`
+	LostDevices int                `json:"lost_devices"`
+	Recomputed  int                `json:"recomputed_updates"`
 }
 
 // Carry is what a run takes across continue-as-new: names, digests and counters,
@@ -88,7 +88,7 @@ func (w *Workflows) Train(ctx workflow.Context, input json.RawMessage, carry *Ca
 	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 	return &TrainResult{
 		Run: t.Run.ID, Branch: t.Branch, Iterations: t.Next, Manifest: t.headRef(), State: t.State,
-		First: t.First, Last: t.Last, Metrics: t.Metrics, LostDevices: t.LostDevices, Recomputed: t.Recomputed,
+		First: evaluated(t.First), Last: evaluated(t.Last), Metrics: t.Metrics, LostDevices: t.LostDevices, Recomputed: t.Recomputed,
 	}, nil
 }
 

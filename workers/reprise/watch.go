@@ -63,10 +63,15 @@ type watcher struct {
 	phase  string
 	began  time.Time
 	beganN int
+	// answered is when a worker last answered the query.
+	answered time.Time
 }
 
+// silence is how long no worker may answer before it is said: a busy one is late.
+const silence = 10 * time.Second
+
 func newWatcher(c client.Client, run string, out io.Writer, every time.Duration) *watcher {
-	w := &watcher{client: c, run: run, out: out, every: every, seen: -1}
+	w := &watcher{client: c, run: run, out: out, every: every, seen: -1, answered: time.Now()}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		w.bar = progressbar.NewOptions(-1,
 			progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(run),
@@ -96,11 +101,11 @@ func (w *watcher) follow(ctx context.Context) (workflows.Status, error) {
 		}
 		state := d.WorkflowExecutionInfo.Status
 		if s, err := w.ask(ctx); err == nil {
-			last = s
+			last, w.answered = s, time.Now()
 			w.show(s)
 		} else if ctx.Err() != nil {
 			return last, ctx.Err()
-		} else if state == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		} else if state == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && time.Since(w.answered) > silence {
 			w.say("no worker answers (start one: reprise worker)")
 		}
 		switch state {
