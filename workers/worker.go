@@ -10,6 +10,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"go.uber.org/zap"
@@ -18,6 +19,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/faults"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
@@ -52,6 +54,8 @@ type Options struct {
 	ContinueAfter int
 	// HostSlots bounds the host activities at once; 0 means 8.
 	HostSlots int
+	// Faults, where set, makes this process fail on purpose; for tests.
+	Faults *faults.Plan
 	// Ready, where set, is called when all workers poll.
 	Ready func(activities.DeviceInfo)
 }
@@ -93,6 +97,10 @@ func Run(ctx context.Context, o Options) error {
 		BackgroundActivityContext: activityCtx,
 		WorkerStopTimeout:         2 * time.Second,
 		OnFatalError:              func(err error) { fatal <- err },
+	}
+	if o.Faults != nil {
+		base.Interceptors = []interceptor.WorkerInterceptor{o.Faults.Interceptor()}
+		o.Store = o.Faults.Store(o.Store)
 	}
 	start := func(w worker.Worker, what string) error {
 		if err := w.Start(); err != nil {

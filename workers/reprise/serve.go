@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/faults"
 )
 
 // serving are the flags of everything that runs a worker.
@@ -75,6 +77,9 @@ elsewhere at once.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := serve.options()
 			if err != nil {
+				return err
+			}
+			if o.Faults, err = faults.FromEnvironment(os.Getenv); err != nil {
 				return err
 			}
 			o.Logger = conn.logger()

@@ -1,0 +1,166 @@
+// Package faults makes a worker process fail at an exact place, on purpose: for
+// the tests that kill real processes (workers/chaos). Nothing of it is active
+// unless one of its environment variables is set, and then the worker says so
+// on standard error.
+//
+//	REPRISE_FAULT=Update/written/2         kill this process (SIGKILL) at the 2nd Update
+//	REPRISE_FAULT=Update/stall:1500/1      the 1st Update takes 1500 ms longer
+//	REPRISE_FAULT_DIVERGE=Generate/3       the 3rd Generate answers other bytes
+//	REPRISE_FAULT_TRACE=1                  print when activities compute
+//
+// A fault is KIND/PHASE/N: the kind of activity, the phase of it, and the
+// occurrence in this process, from 1. REPRISE_FAULT takes several, separated by
+// commas. The phases:
+//
+//	decided   the workflow decided on the activity; the server does not know yet
+//	begin     the activity was entered and has done nothing
+//	inside    just before its first write; an activity that writes nothing: while
+//	          it computes, 10 ms after its first read, or when it returns
+//	written   it has returned, its artifacts are written, the server does not know
+//	delay:MS  MS milliseconds after its beginning, wherever it is then
+//	stall:MS  no kill: its first access to the store takes MS milliseconds longer,
+//	          whatever becomes of its context (as a program on the device would)
+package faults
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The environment variables that turn faults on.
+const (
+	Env        = "REPRISE_FAULT"
+	EnvDiverge = "REPRISE_FAULT_DIVERGE"
+	EnvTrace   = "REPRISE_FAULT_TRACE"
+)
+
+// Phases are the phases at which a process can be killed, but delay.
+var Phases = []string{"decided", "begin", "inside", "written"}
+
+// Fault is one place to fail at.
+type Fault struct {
+	// Kind is an activity's name: "Update".
+	Kind string
+	// Phase is one of Phases, "delay" or "stall".
+	Phase string
+	// After is the time of a delay or a stall.
+	After time.Duration
+	// Nth is the occurrence in this process, from 1.
+	Nth int
+}
+
+// String is the fault as REPRISE_FAULT takes it.
+func (f Fault) String() string {
+	phase := f.Phase
+	if f.After > 0 {
+		phase += fmt.Sprintf(":%d", f.After.Milliseconds())
+	}
+	return fmt.Sprintf("%s/%s/%d", f.Kind, phase, f.Nth)
+}
+
+// Parse reads KIND/PHASE/N.
+func Parse(text string) (Fault, error) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 || parts[0] == "" {
+		return Fault{}, fmt.Errorf("fault %q is not KIND/PHASE/N", text)
+	}
+	f := Fault{Kind: parts[0], Phase: parts[1]}
+	var err error
+	if f.Nth, err = strconv.Atoi(parts[2]); err != nil || f.Nth < 1 {
+		return Fault{}, fmt.Errorf("fault %q: %q is no occurrence, from 1", text, parts[2])
+	}
+	name, ms, timed := strings.Cut(f.Phase, ":")
+	switch {
+	case timed && (name == "delay" || name == "stall"):
+		n, err := strconv.Atoi(ms)
+		if err != nil || n < 1 {
+			return Fault{}, fmt.Errorf("fault %q: %q are no milliseconds", text, ms)
+		}
+		f.Phase, f.After = name, time.Duration(n)*time.Millisecond
+	case timed || !slices.Contains(Phases, name):
+		return Fault{}, fmt.Errorf("fault %q: phase %q is none of %s, delay:MS, stall:MS", text, f.Phase, strings.Join(Phases, ", "))
+	}
+	return f, nil
+}
+
+// Plan is the faults of this process.
+type Plan struct {
+	faults  []Fault
+	diverge *Fault // Kind and Nth only
+	trace   bool
+	out     io.Writer
+	store   storeRef
+	kill    func()
+
+	mu      sync.Mutex
+	counts  map[string]int // activities begun, by kind
+	decided map[string]int // activities decided on, by kind
+}
+
+// FromEnvironment reads the plan of this process: nil where no variable is set.
+func FromEnvironment(getenv func(string) string) (*Plan, error) {
+	p := &Plan{
+		trace: getenv(EnvTrace) != "", out: os.Stderr, counts: map[string]int{}, decided: map[string]int{},
+		kill: func() {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // the signal may take effect a moment later: nothing more happens here
+		},
+	}
+	if text := getenv(Env); text != "" {
+		for _, one := range strings.Split(text, ",") {
+			f, err := Parse(one)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", Env, err)
+			}
+			p.faults = append(p.faults, f)
+		}
+	}
+	if text := getenv(EnvDiverge); text != "" {
+		kind, nth, _ := strings.Cut(text, "/")
+		n, err := strconv.Atoi(nth)
+		if err != nil || n < 1 || kind != "Generate" {
+			return nil, fmt.Errorf("%s: %q is not Generate/N", EnvDiverge, text)
+		}
+		p.diverge = &Fault{Kind: kind, Nth: n}
+	}
+	if len(p.faults) == 0 && p.diverge == nil && !p.trace {
+		return nil, nil
+	}
+	p.say("are on in this process: %s=%q %s=%q", Env, getenv(Env), EnvDiverge, getenv(EnvDiverge))
+	return p, nil
+}
+
+func (p *Plan) say(format string, arguments ...any) {
+	fmt.Fprintf(p.out, "reprise faults: "+format+"\n", arguments...)
+}
+
+// strike kills the process at a fault's place.
+func (p *Plan) strike(f Fault) {
+	p.say("killed at %s", f)
+	p.kill()
+}
+
+// find gives the plan's fault of an occurrence and a phase.
+func (p *Plan) find(kind, phase string, nth int) (Fault, bool) {
+	for _, f := range p.faults {
+		if f.Kind == kind && f.Phase == phase && f.Nth == nth {
+			return f, true
+		}
+	}
+	return Fault{}, false
+}
+
+// count numbers an occurrence.
+func (p *Plan) count(of map[string]int, kind string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of[kind]++
+	return of[kind]
+}

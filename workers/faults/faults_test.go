@@ -1,0 +1,111 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want Fault
+		bad  string
+	}{
+		{text: "Update/written/2", want: Fault{Kind: "Update", Phase: "written", Nth: 2}},
+		{text: "Commit/delay:20/1", want: Fault{Kind: "Commit", Phase: "delay", After: 20 * time.Millisecond, Nth: 1}},
+		{text: "Update/stall:1500/1", want: Fault{Kind: "Update", Phase: "stall", After: 1500 * time.Millisecond, Nth: 1}},
+		{text: "Step/decided/1", want: Fault{Kind: "Step", Phase: "decided", Nth: 1}},
+		{text: "Update", bad: "not KIND/PHASE/N"},
+		{text: "/begin/1", bad: "not KIND/PHASE/N"},
+		{text: "Update/begin/0", bad: "no occurrence"},
+		{text: "Update/end/1", bad: "is none of decided, begin, inside, written"},
+		{text: "Update/delay/1", bad: "is none of"},
+		{text: "Update/delay:x/1", bad: "no milliseconds"},
+		{text: "Update/begin:3/1", bad: "is none of"},
+	} {
+		f, err := Parse(c.text)
+		if c.bad != "" {
+			require.ErrorContains(t, err, c.bad, c.text)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.want, f)
+		require.Equal(t, c.text, f.String())
+	}
+}
+
+func TestOffByDefault(t *testing.T) {
+	p, err := FromEnvironment(func(string) string { return "" })
+	require.NoError(t, err)
+	require.Nil(t, p)
+
+	for name, value := range map[string]string{Env: "nonsense", EnvDiverge: "Update/1"} {
+		_, err = FromEnvironment(func(asked string) string {
+			if asked == name {
+				return value
+			}
+			return ""
+		})
+		require.ErrorContains(t, err, name)
+	}
+}
+
+// TestPlaces sees where a fault strikes: the activity reads, then writes twice.
+func TestPlaces(t *testing.T) {
+	for _, c := range []struct {
+		fault string
+		calls int
+		want  []string
+	}{
+		{"Work/begin/1", 1, []string{"strike"}},
+		{"Work/inside/1", 1, []string{"entered", "read", "strike"}},
+		{"Work/written/1", 1, []string{"entered", "read", "wrote", "wrote", "strike"}},
+		{"Work/written/2", 1, []string{"entered", "read", "wrote", "wrote"}},
+		{"Work/begin/2", 2, []string{"entered", "read", "wrote", "wrote", "strike"}},
+		{"Other/begin/1", 1, []string{"entered", "read", "wrote", "wrote"}},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			var saw []string
+			p, err := FromEnvironment(func(name string) string {
+				if name == Env {
+					return c.fault
+				}
+				return ""
+			})
+			require.NoError(t, err)
+			p.out = new(bytes.Buffer)
+			p.kill = func() { saw = append(saw, "strike"); panic("killed") }
+			s := p.Store(store.NewMemory())
+			work := func(ctx context.Context) error {
+				saw = append(saw, "entered")
+				_, _ = s.Stat(ctx, "a")
+				saw = append(saw, "read")
+				for _, key := range []string{"a", "b"} {
+					if err := s.Put(ctx, key, nil, store.PutOptions{}); err != nil {
+						return err
+					}
+					saw = append(saw, "wrote")
+				}
+				return nil
+			}
+			var suite testsuite.WorkflowTestSuite
+			env := suite.NewTestActivityEnvironment()
+			env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{p.Interceptor()}})
+			env.RegisterActivityWithOptions(work, activity.RegisterOptions{Name: "Work"})
+			for range c.calls {
+				_, _ = env.ExecuteActivity(work)
+			}
+			require.Equal(t, c.want, saw)
+		})
+	}
+}

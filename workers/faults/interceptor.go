@@ -1,0 +1,143 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// Interceptor gives the worker's interceptor that knows where an activity is.
+func (p *Plan) Interceptor() interceptor.WorkerInterceptor { return &workerInterceptor{plan: p} }
+
+type workerInterceptor struct {
+	interceptor.WorkerInterceptorBase
+	plan *Plan
+}
+
+func (w *workerInterceptor) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	a := &activityInterceptor{plan: w.plan}
+	a.Next = next
+	return a
+}
+
+func (w *workerInterceptor) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	in := &workflowInterceptor{plan: w.plan}
+	in.Next = next
+	return in
+}
+
+type workflowInterceptor struct {
+	interceptor.WorkflowInboundInterceptorBase
+	plan *Plan
+}
+
+func (w *workflowInterceptor) Init(next interceptor.WorkflowOutboundInterceptor) error {
+	out := &outboundInterceptor{plan: w.plan}
+	out.Next = next
+	return w.Next.Init(out)
+}
+
+type outboundInterceptor struct {
+	interceptor.WorkflowOutboundInterceptorBase
+	plan *Plan
+}
+
+// ExecuteActivity is where a workflow decides on an activity.
+func (o *outboundInterceptor) ExecuteActivity(ctx workflow.Context, kind string, arguments ...any) workflow.Future {
+	if !workflow.IsReplaying(ctx) {
+		nth := o.plan.count(o.plan.decided, kind)
+		if f, ok := o.plan.find(kind, "decided", nth); ok {
+			o.plan.strike(f)
+		}
+	}
+	return o.Next.ExecuteActivity(ctx, kind, arguments...)
+}
+
+type activityInterceptor struct {
+	interceptor.ActivityInboundInterceptorBase
+	plan *Plan
+}
+
+// call is one activity under way, as the store sees it by its context.
+type call struct {
+	plan  *Plan
+	kind  string
+	run   string
+	nth   int
+	began sync.Once // its first access to the store
+	reads atomic.Bool
+}
+
+type callKey struct{}
+
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// readOnly are the kinds that write nothing.
+var readOnly = map[string]bool{"Update": true, "Restore": true, "Load": true, "Describe": true}
+
+func (a *activityInterceptor) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	info := activity.GetInfo(ctx)
+	p := a.plan
+	c := &call{plan: p, kind: info.ActivityType.Name, run: info.WorkflowExecution.ID}
+	c.nth = p.count(p.counts, c.kind)
+	if f, ok := p.find(c.kind, "begin", c.nth); ok {
+		p.strike(f)
+	}
+	if f, ok := p.find(c.kind, "delay", c.nth); ok {
+		time.AfterFunc(f.After, func() { p.strike(f) })
+	}
+	out, err := a.Next.ExecuteActivity(context.WithValue(ctx, callKey{}, c), in)
+	if err != nil {
+		return out, err
+	}
+	if f, ok := p.find(c.kind, "inside", c.nth); ok {
+		p.strike(f) // it wrote nothing
+	}
+	if f, ok := p.find(c.kind, "written", c.nth); ok {
+		p.strike(f)
+	}
+	if d := p.diverge; d != nil && d.Kind == c.kind && d.Nth == c.nth {
+		return p.diverged(ctx, out)
+	}
+	return out, nil
+}
+
+// diverged replaces a generate table by one whose first sampled log-prob has
+// another last bit.
+func (p *Plan) diverged(ctx context.Context, out any) (any, error) {
+	r, ok := out.(activities.GenerateResult)
+	if !ok {
+		return nil, fmt.Errorf("faults: Generate answered a %T", out)
+	}
+	rows, err := store.GetTable[activities.GenerateRow](ctx, p.store.Store, r.Table)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		if v := rows[i].RolloutLogProbs; len(v) > 0 {
+			v[0] = math.Nextafter32(v[0], -1e9)
+			break
+		}
+	}
+	dir, file := path.Split(r.Table.Key)
+	name := file[:len(file)-len(".000000000000.parquet")]
+	if r.Table, err = store.PutTable(ctx, p.store.Store, path.Clean(dir), name, rows); err != nil {
+		return nil, err
+	}
+	p.say("diverged: %s", r.Table.Key)
+	return r, nil
+}
