@@ -11,9 +11,9 @@ import "time"
 
 // Workflows holds the worker's settings that are no part of any run.
 type Workflows struct {
-	// SessionHeartbeat is how long a device worker may be silent before its
-	// session is lost: 5 s in development, 20 s in production. A restart of the
-	// Temporal server has to fit into it.
+	// SessionHeartbeat is how long a worker may be silent before the session or
+	// the activity it runs is lost: 5 s in development, 20 s in production. A
+	// restart of the Temporal server has to fit into it.
 	SessionHeartbeat time.Duration
 	// ContinueAfter makes a run continue as new after so many iterations; 0
 	// leaves it to the server's suggestion.

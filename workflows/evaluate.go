@@ -42,7 +42,7 @@ func (w *Workflows) Evaluate(ctx workflow.Context, in EvaluateInput) (*EvaluateR
 	}
 	var h *activities.Host
 	var loaded activities.LoadResult
-	if err := host(ctx, 0, "Load", "find the policy version", h.Load, activities.LoadInput{Run: in.Run, Version: in.Version}, &loaded); err != nil {
+	if err := w.host(ctx, 0, "Load", "find the policy version", h.Load, activities.LoadInput{Run: in.Run, Version: in.Version}, &loaded); err != nil {
 		return nil, err
 	}
 	suite := loaded.Plan.Evaluation

@@ -126,7 +126,7 @@ func (t *train) roll(ctx workflow.Context, s *session, it *iteration, r *rolled,
 		}
 		t.show(ctx, fmt.Sprintf("%s · turn %d · step", label, turn))
 		var out activities.StepResult
-		err := host(ctx, t.plan.ActivitySeconds, "Step", fmt.Sprintf("%s · turn %d · environment", label, turn), h.Step, activities.StepInput{
+		err := t.host(ctx, t.plan.ActivitySeconds, "Step", fmt.Sprintf("%s · turn %d · environment", label, turn), h.Step, activities.StepInput{
 			Run: t.Run, Branch: t.Branch, Rollout: what, Turn: turn, Turns: r.Turns, Generate: *r.Generate,
 		}, &out)
 		if err != nil {
@@ -147,7 +147,7 @@ func (t *train) selectGroups(ctx workflow.Context, _ *session, it *iteration, n 
 	var h *activities.Host
 	var out activities.SelectResult
 	t.show(ctx, fmt.Sprintf("iteration %d · select", n))
-	err := host(ctx, t.plan.ActivitySeconds, "Select", fmt.Sprintf("iteration %d · select groups", n), h.Select, activities.SelectInput{
+	err := t.host(ctx, t.plan.ActivitySeconds, "Select", fmt.Sprintf("iteration %d · select groups", n), h.Select, activities.SelectInput{
 		Run: t.Run, Branch: t.Branch, Rollout: activities.Rollout{Iteration: n}, Settings: it.Settings, Turns: it.Rollout.Turns,
 	}, &out)
 	if err != nil {
@@ -185,7 +185,7 @@ func (t *train) credit(ctx workflow.Context, _ *session, it *iteration, n int) e
 	var h *activities.Host
 	var out activities.CreditResult
 	t.show(ctx, fmt.Sprintf("iteration %d · credit", n))
-	err := host(ctx, t.plan.ActivitySeconds, "Credit", fmt.Sprintf("iteration %d · advantages", n), h.Credit, activities.CreditInput{
+	err := t.host(ctx, t.plan.ActivitySeconds, "Credit", fmt.Sprintf("iteration %d · advantages", n), h.Credit, activities.CreditInput{
 		Run: t.Run, Branch: t.Branch, Iteration: n, Settings: it.Settings,
 		Trajectories: it.Selected.Trajectories, Scores: it.Scored.Scores,
 	}, &out)
@@ -270,7 +270,7 @@ func (t *train) evaluateVersion(ctx workflow.Context, s *session, it *iteration,
 	}
 	var h *activities.Host
 	var out activities.MeasureResult
-	err := host(ctx, t.plan.ActivitySeconds, "Measure", fmt.Sprintf("evaluation of version %d · figures", v), h.Measure, activities.MeasureInput{
+	err := t.host(ctx, t.plan.ActivitySeconds, "Measure", fmt.Sprintf("evaluation of version %d · figures", v), h.Measure, activities.MeasureInput{
 		Run: t.Run, Branch: t.Branch, Rollout: what, Version: v, State: state, Turns: r.Turns,
 	}, &out)
 	if err != nil {
@@ -297,7 +297,7 @@ func (t *train) commit(ctx workflow.Context, _ *session, it *iteration, n int) e
 	if it.Credited != nil {
 		in.Scores, in.Batch = &it.Scored.Scores, &it.Credited.Batch
 	}
-	if err := host(ctx, t.plan.ActivitySeconds, "Commit", fmt.Sprintf("iteration %d · commit", n), h.Commit, in, &out); err != nil {
+	if err := t.host(ctx, t.plan.ActivitySeconds, "Commit", fmt.Sprintf("iteration %d · commit", n), h.Commit, in, &out); err != nil {
 		return err
 	}
 	if it.Snapshot != nil {

@@ -27,14 +27,16 @@ type session struct {
 	stopWork workflow.CancelFunc
 	info     *workflow.SessionInfo
 	bound    int // the spec's activity bound, seconds
-	closed   bool
+	// heartbeat is how long an activity may be silent.
+	heartbeat time.Duration
+	closed    bool
 }
 
 // describe asks any device worker what it is. It answers "" when none does.
 func describe(ctx workflow.Context) (activities.DeviceInfo, error) {
 	var info activities.DeviceInfo
 	var device *activities.Device
-	ctx = workflow.WithActivityOptions(ctx, options("Describe", "which devices are there", 10))
+	ctx = workflow.WithActivityOptions(ctx, options("Describe", "which devices are there", 10, 0))
 	err := workflow.ExecuteActivity(ctx, device.Describe).Get(ctx, &info)
 	return info, err
 }
@@ -87,7 +89,7 @@ func (w *Workflows) trySession(ctx workflow.Context, fingerprint string, bound i
 	if err != nil {
 		return nil, err
 	}
-	s := &session{ctx: sctx, info: workflow.GetSessionInfo(sctx), bound: bound}
+	s := &session{ctx: sctx, info: workflow.GetSessionInfo(sctx), bound: bound, heartbeat: w.SessionHeartbeat}
 	s.work, s.stopWork = workflow.WithCancel(sctx)
 	// Cancelling the workflow cancels the activity that runs; the session is
 	// closed by whoever opened it.
@@ -110,7 +112,7 @@ func (s *session) run(ctx workflow.Context, name, summary string, activity, inpu
 	if s.info.SessionState != workflow.SessionStateOpen {
 		return errDeviceLost
 	}
-	actx := workflow.WithActivityOptions(s.work, options(name, summary, s.bound))
+	actx := workflow.WithActivityOptions(s.work, options(name, summary, s.bound, s.heartbeat))
 	err := workflow.ExecuteActivity(actx, activity, input).Get(actx, result)
 	switch {
 	case err == nil:
@@ -128,7 +130,7 @@ func (s *session) run(ctx workflow.Context, name, summary string, activity, inpu
 }
 
 // host executes a host activity.
-func host(ctx workflow.Context, bound int, name, summary string, activity, input, result any) error {
-	ctx = workflow.WithActivityOptions(ctx, options(name, summary, bound))
+func (w *Workflows) host(ctx workflow.Context, bound int, name, summary string, activity, input, result any) error {
+	ctx = workflow.WithActivityOptions(ctx, options(name, summary, bound, w.SessionHeartbeat))
 	return workflow.ExecuteActivity(ctx, activity, input).Get(ctx, result)
 }

@@ -50,15 +50,17 @@ var table = map[string]policy{
 }
 
 const (
-	// heartbeatTimeout: activities heartbeat every second from a goroutine of
-	// their own, so a longer silence means that the process or the network is gone.
+	// heartbeatTimeout holds where the worker was given no session heartbeat:
+	// activities heartbeat every second from a goroutine of their own, so a longer
+	// silence means that the process or the network is gone.
 	heartbeatTimeout = 10 * time.Second
 	retryInitial     = 300 * time.Millisecond
 	retryMaximum     = 15 * time.Second
 )
 
-// options are the activity options of one call. seconds is the spec's bound.
-func options(name, summary string, seconds int) workflow.ActivityOptions {
+// options are the activity options of one call. seconds is the spec's bound,
+// heartbeat the silence after which the worker is taken for dead.
+func options(name, summary string, seconds int, heartbeat time.Duration) workflow.ActivityOptions {
 	p, ok := table[name]
 	if !ok {
 		panic("workflows: activity " + name + " is not in the table")
@@ -66,10 +68,13 @@ func options(name, summary string, seconds int) workflow.ActivityOptions {
 	if seconds <= 0 {
 		seconds = 120
 	}
+	if heartbeat <= 0 {
+		heartbeat = heartbeatTimeout
+	}
 	o := workflow.ActivityOptions{
 		TaskQueue:           activities.HostQueue,
 		StartToCloseTimeout: time.Duration(p.bound*seconds) * time.Second,
-		HeartbeatTimeout:    heartbeatTimeout,
+		HeartbeatTimeout:    heartbeat,
 		Summary:             summary,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval:        retryInitial,

@@ -150,7 +150,7 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 	t.show(ctx, "resolving")
 	if again {
 		var r activities.LoadResult
-		if err := host(ctx, 0, "Load", "read the spec", a.Load, activities.LoadInput{Run: t.Run.ID, Spec: &t.Run.Spec}, &r); err != nil {
+		if err := t.host(ctx, 0, "Load", "read the spec", a.Load, activities.LoadInput{Run: t.Run.ID, Spec: &t.Run.Spec}, &r); err != nil {
 			return err
 		}
 		t.plan, t.ready = r.Plan, true
@@ -158,7 +158,7 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 	}
 	id := workflow.GetInfo(ctx).WorkflowExecution.ID
 	var r activities.ResolveResult
-	if err := host(ctx, 0, "Resolve", "check the spec and write it down", a.Resolve, activities.ResolveInput{Run: id, Spec: input}, &r); err != nil {
+	if err := t.host(ctx, 0, "Resolve", "check the spec and write it down", a.Resolve, activities.ResolveInput{Run: id, Spec: input}, &r); err != nil {
 		return err
 	}
 	t.plan, t.ready = r.Plan, true
