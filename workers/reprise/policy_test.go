@@ -1,0 +1,384 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/safetensors"
+	"github.com/reprise-rl/reprise/model/tokenizer"
+)
+
+// execute runs a command as the program would.
+func execute(cmd *cobra.Command, stdin string, args ...string) (stdout, stderr string, err error) {
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	var out, errOut bytes.Buffer
+	cmd.SetIn(strings.NewReader(stdin))
+	cmd.SetOut(&out)
+	cmd.SetErr(&errOut)
+	cmd.SetArgs(args)
+	err = cmd.Execute()
+	return out.String(), errOut.String(), err
+}
+
+// goldenFolders are the model folders with a golden.json: the repository's, put
+// together from the two packages that keep its halves, and the one that
+// REPRISE_GOLDENS names, directly or as its qwen2-tiny.
+func goldenFolders(t *testing.T) map[string]string {
+	t.Helper()
+	folders := map[string]string{"repository": goldenFolder(t)}
+	if root := os.Getenv("REPRISE_GOLDENS"); root != "" {
+		folders["REPRISE_GOLDENS"] = root
+		if inner := filepath.Join(root, "qwen2-tiny"); isFolder(inner) {
+			folders["REPRISE_GOLDENS"] = inner
+		}
+	}
+	return folders
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func goldenFolder(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, from := range []string{"../../model/tokenizer/testdata/qwen2-tiny", "../../model/testdata/qwen2-tiny"} {
+		entries, err := os.ReadDir(from)
+		require.NoError(t, err)
+		for _, e := range entries {
+			b, err := os.ReadFile(filepath.Join(from, e.Name()))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(folder, e.Name()), b, 0o600))
+		}
+	}
+	return folder
+}
+
+type golden struct {
+	Encode []struct {
+		Text    string
+		IDs     []int32
+		Decoded string
+	}
+	Chat struct {
+		Messages []tokenizer.Message
+		Text     string
+		IDs      []int32
+	}
+	Forward struct {
+		IDs         [][]int32
+		LogProbs    [][]float64
+		EntropyMean float64 `json:"entropy_mean"`
+	}
+	Greedy struct {
+		Prompt, New []int32
+	}
+}
+
+func readGolden(t *testing.T, folder string) golden {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(folder, "golden.json"))
+	require.NoError(t, err)
+	var g golden
+	require.NoError(t, json.Unmarshal(b, &g))
+	require.NotEmpty(t, g.Encode)
+	require.NotEmpty(t, g.Forward.IDs)
+	return g
+}
+
+// policy runs a policy command that must succeed, and reads its one object.
+func policy(t *testing.T, into any, folder, name string, input any, flags ...string) string {
+	t.Helper()
+	stdin, err := json.Marshal(input)
+	require.NoError(t, err)
+	stdout, stderr, err := execute(policyCommand(), string(stdin), append([]string{name, "--model", folder}, flags...)...)
+	require.NoError(t, err)
+	require.Empty(t, stderr)
+	dec := json.NewDecoder(strings.NewReader(stdout))
+	dec.DisallowUnknownFields()
+	require.NoError(t, dec.Decode(into))
+	require.False(t, dec.More())
+	return stdout
+}
+
+func TestPolicyTokenizerGolden(t *testing.T) {
+	for name, folder := range goldenFolders(t) {
+		t.Run(name, func(t *testing.T) {
+			g := readGolden(t, folder)
+			var texts, decoded []string
+			var ids [][]int32
+			for _, e := range g.Encode {
+				texts, decoded, ids = append(texts, e.Text), append(decoded, e.Decoded), append(ids, e.IDs)
+			}
+			var encoded struct{ IDs [][]int32 }
+			out := policy(t, &encoded, folder, "encode", map[string]any{"texts": texts})
+			require.Equal(t, ids, encoded.IDs)
+			require.NotContains(t, out, "null", "an empty text has an empty list")
+
+			var back struct{ Texts []string }
+			policy(t, &back, folder, "decode", map[string]any{"ids": ids})
+			require.Equal(t, decoded, back.Texts)
+
+			var chat struct {
+				Text string
+				IDs  []int32
+			}
+			policy(t, &chat, folder, "template", map[string]any{"messages": g.Chat.Messages, "add_generation_prompt": true})
+			require.Equal(t, g.Chat.Text, chat.Text)
+			require.Equal(t, g.Chat.IDs, chat.IDs)
+			policy(t, &chat, folder, "template", map[string]any{"messages": g.Chat.Messages})
+			require.NotEqual(t, g.Chat.Text, chat.Text)
+			require.True(t, strings.HasPrefix(g.Chat.Text, chat.Text), "without the generation prompt")
+		})
+	}
+}
+
+func TestPolicyLogProbsGolden(t *testing.T) {
+	for name, folder := range goldenFolders(t) {
+		t.Run(name, func(t *testing.T) {
+			g := readGolden(t, folder)
+			var got struct{ LogProbs, Entropy [][]json.Number }
+			policy(t, &got, folder, "logprobs", map[string]any{"ids": g.Forward.IDs})
+			require.Len(t, got.LogProbs, len(g.Forward.IDs))
+			require.Len(t, got.Entropy, len(g.Forward.IDs))
+			sum, n := 0.0, 0
+			for i, row := range g.Forward.IDs {
+				require.Len(t, got.LogProbs[i], len(row)-1)
+				require.Len(t, got.Entropy[i], len(row))
+				for j, v := range got.LogProbs[i] {
+					require.InDelta(t, g.Forward.LogProbs[i][j], number(t, v), 2e-5)
+				}
+				for _, v := range got.Entropy[i] {
+					sum += number(t, v)
+					n++
+				}
+			}
+			require.InDelta(t, g.Forward.EntropyMean, sum/float64(n), 2e-5)
+		})
+	}
+}
+
+// number reads a number that must be the shortest that gives its float32.
+func number(t *testing.T, v json.Number) float64 {
+	t.Helper()
+	f, err := strconv.ParseFloat(v.String(), 32)
+	require.NoError(t, err)
+	shortest, err := json.Marshal(float32(f))
+	require.NoError(t, err)
+	require.Equal(t, string(shortest), v.String())
+	return f
+}
+
+func TestPolicyGenerateGolden(t *testing.T) {
+	for name, folder := range goldenFolders(t) {
+		t.Run(name, func(t *testing.T) {
+			g := readGolden(t, folder)
+			n := strconv.Itoa(len(g.Greedy.New))
+			type output struct{ IDs [][]int32 }
+			var greedy output
+			// Prompts may have different lengths.
+			policy(t, &greedy, folder, "generate", map[string]any{"ids": [][]int32{g.Greedy.Prompt[:3], g.Greedy.Prompt}},
+				"--temperature", "0", "--max-new-tokens", n, "--ignore-eos")
+			require.Len(t, greedy.IDs[0], len(g.Greedy.New))
+			require.Equal(t, g.Greedy.New, greedy.IDs[1])
+
+			// Without --ignore-eos a row ends with the first end-of-sequence token.
+			stopped := withEOS(t, folder, g.Greedy.New[4])
+			first := 0
+			for g.Greedy.New[first] != g.Greedy.New[4] {
+				first++
+			}
+			var ended output
+			policy(t, &ended, stopped, "generate", map[string]any{"ids": [][]int32{g.Greedy.Prompt}}, "--max-new-tokens", n)
+			require.Equal(t, [][]int32{g.Greedy.New[:first+1]}, ended.IDs)
+
+			sample := func(seed string) (out output) {
+				policy(t, &out, folder, "generate", map[string]any{"ids": [][]int32{g.Greedy.Prompt, g.Greedy.Prompt}},
+					"--temperature", "1", "--max-new-tokens", "12", "--ignore-eos", "--seed", seed)
+				return out
+			}
+			one := sample("1")
+			require.Equal(t, one, sample("1"))
+			require.NotEqual(t, one, sample("2"))
+			require.NotEqual(t, one.IDs[0], one.IDs[1], "each row has draws of its own")
+		})
+	}
+}
+
+// withEOS is a copy of a model folder with another end-of-sequence token.
+func withEOS(t *testing.T, folder string, id int32) string {
+	t.Helper()
+	other := t.TempDir()
+	for _, name := range append([]string{"model.safetensors"}, tokenizer.FileNames...) {
+		b, err := os.ReadFile(filepath.Join(folder, name))
+		require.NoError(t, err)
+		if name == "generation_config.json" {
+			b, err = json.Marshal(map[string]any{"eos_token_id": id})
+			require.NoError(t, err)
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(other, name), b, 0o600))
+	}
+	return other
+}
+
+// Weights that are not finite give log-probs that JSON has no numbers for.
+func TestPolicyLogProbsNotFinite(t *testing.T) {
+	folder := goldenFolder(t)
+	path := filepath.Join(folder, "model.safetensors")
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	file, err := safetensors.Decode(b)
+	require.NoError(t, err)
+	for i, tensor := range file.Tensors {
+		if tensor.Name == "model.norm.weight" {
+			v, err := tensor.Float32s()
+			require.NoError(t, err)
+			v[0] = float32(math.NaN())
+			file.Tensors[i] = safetensors.F32(tensor.Name, tensor.Shape, v)
+		}
+	}
+	b, err = safetensors.Encode(file.Tensors, nil)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	stdout, _, err := execute(policyCommand(), `{"ids":[[1,2]]}`, "logprobs", "--model", folder)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"logprobs":[["NaN"]],"entropy":[["NaN","NaN"]]}`, stdout)
+}
+
+func TestFloats(t *testing.T) {
+	b, err := json.Marshal([]floats{{0.1, -1e-9, 1 << 24, float32(math.Inf(-1)), float32(math.Inf(1)), float32(math.NaN())}, {}, nil})
+	require.NoError(t, err)
+	require.Equal(t, `[[0.1,-1e-9,16777216,"-Infinity","Infinity","NaN"],[],[]]`, string(b))
+}
+
+func TestPolicyErrors(t *testing.T) {
+	folder := goldenFolder(t)
+	none := t.TempDir()
+	broken := withEOS(t, folder, 1)
+	require.NoError(t, os.WriteFile(filepath.Join(broken, "tokenizer.json"), []byte("{"), 0o600))
+	large := withEOS(t, folder, 1)
+	config, err := os.ReadFile(filepath.Join(large, "config.json"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(large, "config.json"), bytes.Replace(config, []byte(`"vocab_size": 600`), []byte(`"vocab_size": 601`), 1), 0o600))
+	for _, c := range []struct {
+		name, command, stdin string
+		flags                []string
+		want                 []string
+	}{
+		{"empty", "encode", " \n", nil, []string{"standard input: is empty", `{"texts":["Hello"]}`}},
+		{"not JSON", "encode", `{"texts":[}`, nil, []string{"byte 11", "not JSON"}},
+		{"cut", "encode", `{"texts":["a"`, nil, []string{"not JSON", "unexpected end"}},
+		{"text after the end", "encode", `{"texts":[]} {}`, nil, []string{"not JSON", "after top-level value"}},
+		{"not UTF-8", "encode", "{\"texts\":[\"\xff\"]}", nil, []string{"not UTF-8"}},
+		{"an array", "encode", `["a"]`, nil, []string{"found an array, want an object"}},
+		{"missing", "encode", `{}`, nil, []string{`key "texts" is missing`}},
+		{"unknown and missing", "encode", `{"text":["a"],"x":{"y":[1]}}`, nil, []string{`unknown key "text"`, `unknown key "x"`, `key "texts" is missing`}},
+		{"case", "decode", `{"IDs":[[1]]}`, nil, []string{`unknown key "IDs"`, `key "ids" is missing`}},
+		{"twice", "decode", `{"ids":[[1]],"ids":[[2]]}`, nil, []string{`key "ids" stands twice`}},
+		{"null", "decode", `{"ids":null}`, nil, []string{"ids: found null, want an array"}},
+		{"null row", "decode", `{"ids":[[1],null]}`, nil, []string{"ids[1]: found null, want an array"}},
+		{"a flat list", "decode", `{"ids":[1,2]}`, nil, []string{"ids[0]: found 1, want an array"}},
+		{"a string id", "decode", `{"ids":[[1,"2"]]}`, nil, []string{`ids[0][1]: found "2", want a token id`}},
+		{"a fraction", "decode", `{"ids":[[1.0]]}`, nil, []string{"ids[0][0]: found 1.0, want a token id: an integer"}},
+		{"negative", "decode", `{"ids":[[-1]]}`, nil, []string{"ids[0][0]: found -1"}},
+		{"huge", "decode", `{"ids":[[4294967296]]}`, nil, []string{"ids[0][0]: found 4294967296"}},
+		{"no such token", "decode", `{"ids":[[0],[1,599]]}`, nil, []string{"ids[1][1]: 599 is no token"}},
+		{"text of another type", "encode", `{"texts":["a",{"b":1}]}`, nil, []string{"texts[1]: found an object, want a string"}},
+		{"message without content", "template", `{"messages":[{"role":"user"}]}`, nil, []string{`messages[0]: key "content" is missing`}},
+		{"message with more", "template", `{"messages":[{"role":"user","content":"","name":"n"}]}`, nil, []string{`messages[0]: unknown key "name"`}},
+		{"flag of another type", "template", `{"messages":[],"add_generation_prompt":1}`, nil, []string{"add_generation_prompt: found 1, want true or false"}},
+		{"lengths", "logprobs", `{"ids":[[1,2],[1]]}`, nil, []string{"ids[1]: 1 tokens, ids[0] has 2"}},
+		{"empty row", "logprobs", `{"ids":[[1],[]]}`, nil, []string{"ids[1]: no token"}},
+		{"beyond the vocabulary", "logprobs", `{"ids":[[1,600]]}`, nil, []string{"ids[0][1]: 600, the model's vocabulary has 600 ids"}},
+		{"too long", "logprobs", `{"ids":[[` + strings.Repeat("1,", 512) + `1]]}`, nil, []string{"ids[0]: 513 tokens", "max_position_embeddings is 512"}},
+		{"too long with new tokens", "generate", `{"ids":[[1]]}`, []string{"--max-new-tokens", "512"}, []string{"ids[0]: 513 tokens"}},
+		{"no new tokens", "generate", `{"ids":[[1]]}`, []string{"--max-new-tokens", "0"}, []string{"--max-new-tokens is 0"}},
+		{"temperature", "generate", `{"ids":[[1]]}`, []string{"--temperature", "-1"}, []string{"--temperature is -1"}},
+		{"temperature that is none", "generate", `{"ids":[[1]]}`, []string{"--temperature", "NaN"}, []string{"--temperature is NaN"}},
+		{"no plugin", "generate", `{"ids":[[1]]}`, []string{"--plugin", "/nowhere/plugin.so"}, []string{"/nowhere/plugin.so"}},
+		{"an argument", "encode", `{}`, []string{"text"}, []string{"unknown command"}},
+		{"no folder", "encode", `{"texts":[]}`, []string{"--model", none + "/x"}, []string{none + "/x", "no such file"}},
+		{"empty folder", "encode", `{"texts":[]}`, []string{"--model", none}, []string{none, "tokenizer.json is missing"}},
+		{"no weights", "logprobs", `{"ids":[[1]]}`, []string{"--model", none}, []string{none, "config.json"}},
+		{"broken tokenizer", "decode", `{"ids":[]}`, []string{"--model", broken}, []string{"tokenizer.json"}},
+		{"weights of another shape", "logprobs", `{"ids":[[1]]}`, []string{"--model", large}, []string{"model.embed_tokens.weight"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			stdout, _, err := execute(policyCommand(), c.stdin, append([]string{c.command, "--model", folder}, c.flags...)...)
+			require.Error(t, err)
+			require.Empty(t, stdout)
+			for _, want := range c.want {
+				require.ErrorContains(t, err, want)
+			}
+			require.Less(t, len(err.Error()), 2000)
+		})
+	}
+	_, _, err = execute(policyCommand(), "", "encode")
+	require.ErrorContains(t, err, `"model" not set`)
+	_, _, err = execute(policyCommand(), "", "guess")
+	require.ErrorContains(t, err, `unknown command "guess"`)
+	out, _, err := execute(policyCommand(), "")
+	require.NoError(t, err)
+	require.Contains(t, out, "logprobs")
+}
+
+// No rows are no error, and nothing outside the folder is read.
+func TestPolicyEdges(t *testing.T) {
+	folder := goldenFolder(t)
+	for command, want := range map[string]string{
+		"decode": `{"texts":[]}`, "logprobs": `{"logprobs":[],"entropy":[]}`, "generate": `{"ids":[]}`,
+	} {
+		stdout, _, err := execute(policyCommand(), `{"ids":[]}`, command, "--model", folder)
+		require.NoError(t, err)
+		require.Equal(t, want+"\n", stdout)
+	}
+	stdout, _, err := execute(policyCommand(), `{"ids":[[7]]}`, "logprobs", "--model", folder)
+	require.NoError(t, err)
+	require.Contains(t, stdout, `{"logprobs":[[]],"entropy":[[`)
+
+	linked := t.TempDir()
+	require.NoError(t, os.Symlink(filepath.Join(folder, "tokenizer.json"), filepath.Join(linked, "tokenizer.json")))
+	_, _, err = execute(policyCommand(), `{"texts":[]}`, "encode", "--model", linked)
+	require.ErrorContains(t, err, "escapes")
+}
+
+func FuzzInput(f *testing.F) {
+	for _, seed := range []string{
+		`{"ids":[[1,2],[3]]}`, `{"ids":[[]],"messages":[{"role":"a","content":"b"}],"on":true}`, `{"ids":[[1e3]]}`, `{"ids":[[1]`, `[[]]`, `{"ids":null}`, `{"ids":[],"ids":[]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		input := struct {
+			IDs      [][]int32           `json:"ids"`
+			Messages []tokenizer.Message `json:"messages,omitempty"`
+			On       bool                `json:"on,omitempty"`
+		}{}
+		err := parseInput(b, "example", []inputField{
+			{name: "ids", read: readArray(&input.IDs, readIDs)},
+			{name: "messages", optional: true, read: readArray(&input.Messages, readMessage)},
+			{name: "on", optional: true, read: readBool(&input.On)},
+		})
+		if err != nil {
+			return
+		}
+		require.NotNil(t, input.IDs)
+		again, err := json.Marshal(input)
+		require.NoError(t, err)
+		copied := input
+		require.NoError(t, json.Unmarshal(b, &copied), "what is accepted is JSON of these types")
+		other, err := json.Marshal(copied)
+		require.NoError(t, err)
+		require.Equal(t, string(again), string(other))
+	})
+}

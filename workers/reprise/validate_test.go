@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+func TestValidatePresets(t *testing.T) {
+	for _, name := range presets.Names() {
+		t.Run(name, func(t *testing.T) {
+			b, err := presets.Read(name)
+			require.NoError(t, err)
+			file := filepath.Join(t.TempDir(), "spec.json")
+			require.NoError(t, os.WriteFile(file, b, 0o600))
+			out, stderr, err := execute(validateCommand(), "", file)
+			require.NoError(t, err)
+			require.Empty(t, stderr)
+			piped, _, err := execute(validateCommand(), string(b), "-")
+			require.NoError(t, err)
+			require.Equal(t, out, piped)
+
+			// What is printed is a spec again, complete: it resolves to itself.
+			resolved, numbers, ok := strings.Cut(out, "\n\n")
+			require.True(t, ok)
+			decoded, err := spec.Decode([]byte(resolved), activities.Known())
+			require.NoError(t, err)
+			require.NotEmpty(t, decoded.Rollout.PromptTokens)
+			again, _, err := execute(validateCommand(), resolved, "-")
+			require.NoError(t, err)
+			require.Equal(t, out, again)
+			for _, row := range []string{"trajectories an iteration", "tokens sampled", "device: peak", "S3: the run"} {
+				require.Contains(t, numbers, row)
+			}
+		})
+	}
+}
+
+// report is validate's JSON.
+type report struct {
+	OK       bool
+	Problems []spec.Problem
+	Spec     spec.Train
+	Derived  map[string]any
+	Unknown  string
+}
+
+func validateJSON(t *testing.T, document string) (report, error) {
+	t.Helper()
+	out, _, err := execute(validateCommand(), document, "-", "--json")
+	var r report
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	return r, err
+}
+
+const bandit = `"environment":{"name":"bandit"}`
+
+func TestValidateProblems(t *testing.T) {
+	document := `{"environment":{"name":"bandits","options":{}},"iteratons":3,"rollout":{"groups":0}}`
+	out, _, err := execute(validateCommand(), document, "-")
+	require.ErrorIs(t, err, errSilent)
+	_, problems := spec.Decode([]byte(document), activities.Known())
+	require.Equal(t, "-: "+problems.Error()+"\n", out, "the text of the Resolve activity")
+	for _, want := range []string{`environment.name: found "bandits"`, `did you mean "bandit"?`, `did you mean "iterations"?`, "rollout.groups: found 0"} {
+		require.Contains(t, out, want)
+	}
+
+	r, err := validateJSON(t, document)
+	require.ErrorIs(t, err, errSilent)
+	require.False(t, r.OK)
+	require.Len(t, r.Problems, 3)
+	require.Nil(t, r.Derived)
+
+	for name, document := range map[string]string{"empty": "", "too large": "{" + strings.Repeat(" ", spec.MaxBytes) + "}", "options": `{"environment":{"name":"bandit","options":{"high_probability":2}}}`} {
+		t.Run(name, func(t *testing.T) {
+			r, err := validateJSON(t, document)
+			require.ErrorIs(t, err, errSilent)
+			require.NotEmpty(t, r.Problems)
+		})
+	}
+	_, _, err = execute(validateCommand(), "", filepath.Join(t.TempDir(), "none.json"))
+	require.ErrorContains(t, err, "none.json")
+	require.NotErrorIs(t, err, errSilent)
+}
+
+func TestValidateStarter(t *testing.T) {
+	r, err := validateJSON(t, `{`+bandit+`}`)
+	require.NoError(t, err)
+	require.True(t, r.OK)
+	require.NotNil(t, r.Problems)
+	want, err := activities.PromptTokens(r.Spec, nil)
+	require.NoError(t, err)
+	require.Equal(t, want, r.Spec.Rollout.PromptTokens)
+	require.Positive(t, r.Derived["parameters"])
+	require.Contains(t, r.Derived["memory_bytes"], "peak")
+	require.Contains(t, r.Derived["storage_bytes"], "run")
+}
+
+func TestValidateFolder(t *testing.T) {
+	folder := goldenFolder(t)
+	document := func(path string) string {
+		return `{` + bandit + `,"policy":{"from":"folder:` + path + `"}}`
+	}
+	r, err := validateJSON(t, document(folder))
+	require.NoError(t, err)
+	require.Empty(t, r.Unknown)
+	require.NotEmpty(t, r.Spec.Rollout.PromptTokens)
+	// embedding 600×64, last norm, 3 layers of hidden 64, intermediate 160, 4 heads, 2 of keys.
+	require.EqualValues(t, 600*64+64+3*(65*(64+2*32)+64*64+3*64*160+2*64), r.Derived["parameters"])
+
+	// The worker may have a folder that is not here; one that is here must be sound.
+	r, err = validateJSON(t, document(folder+"/none"))
+	require.NoError(t, err)
+	require.Contains(t, r.Unknown, "on this machine")
+	require.NotContains(t, r.Derived, "parameters")
+	for name, change := range map[string]func(string) string{
+		"config.json is missing": func(string) string { return "" },
+		"use_sliding_window": func(c string) string {
+			return strings.Replace(c, `"use_sliding_window": false`, `"use_sliding_window": true`, 1)
+		},
+		"does not match": func(c string) string {
+			return strings.NewReplacer(`"vocab_size": 600`, `"vocab_size": 400`, `"eos_token_id": 507`, `"eos_token_id": 1`, `"pad_token_id": 505`, `"pad_token_id": 1`).Replace(c)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken := withEOS(t, folder, 1)
+			path := filepath.Join(broken, "config.json")
+			b, err := os.ReadFile(path)
+			require.NoError(t, err)
+			if changed := change(string(b)); changed == "" {
+				require.NoError(t, os.Remove(path))
+			} else {
+				require.NoError(t, os.WriteFile(path, []byte(changed), 0o600))
+			}
+			_, _, err = execute(validateCommand(), document(broken), "-")
+			require.ErrorContains(t, err, name)
+			require.ErrorContains(t, err, broken)
+		})
+	}
+}
+
+// Without the model at hand, what depends on it is left out, and a sentence says so.
+func TestValidateHub(t *testing.T) {
+	for _, from := range []string{"hf:Qwen/Qwen2.5-0.5B-Instruct", "model:0123456789ab"} {
+		document := `{` + bandit + `,"policy":{"from":"` + from + `"}}`
+		out, _, err := execute(validateCommand(), document, "-")
+		require.NoError(t, err)
+		require.Contains(t, out, "trajectories an iteration")
+		require.Contains(t, out, "Parameters, device memory and bytes to S3 are left out: "+from+" is fetched when the run starts.\n")
+		require.NotContains(t, out, "\nparameters ")
+		require.NotContains(t, out, "device: peak")
+		r, err := validateJSON(t, document)
+		require.NoError(t, err)
+		require.NotContains(t, r.Derived, "memory_bytes")
+		require.Empty(t, r.Spec.Rollout.PromptTokens)
+	}
+}
