@@ -51,6 +51,7 @@ func TestFingerprint(t *testing.T) {
 func TestDeviceKind(t *testing.T) {
 	for in, want := range map[string]string{
 		"TFRT_CPU_0 [processId=0]": "TFRT_CPU",
+		"cpu:0 [processId=0]":      "cpu",
 		"StreamExecutorGpuDevice(device_kind=NVIDIA H100 80GB HBM3, id=3, process_index=0, slice_index=0)) [processId=0]": "NVIDIA H100 80GB HBM3",
 	} {
 		require.Equal(t, want, deviceKind(in))

@@ -89,7 +89,7 @@ func readFingerprint(b *xla.Backend, plugin, flags string) (Fingerprint, error) 
 
 // numbers are the parts of a device's description that tell one device of a
 // machine from its neighbour, not one kind from another.
-var numbers = regexp.MustCompile(`(?i),?\s*(\[process[^\]]*\]|\b(id|process_?index|slice_?index|partition_index|local_hardware_id|coords|core_on_chip)=\S*?(,|\)|$|\s)|_\d+\b)`)
+var numbers = regexp.MustCompile(`(?i),?\s*(\[process[^\]]*\]|\b(id|process_?index|slice_?index|partition_index|local_hardware_id|coords|core_on_chip)=\S*?(,|\)|$|\s)|[_:]\d+\b)`)
 
 func deviceKind(description string) string {
 	if _, kind, ok := strings.Cut(description, "device_kind="); ok {

@@ -1,0 +1,414 @@
+package model
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/draw"
+)
+
+func mark(t testing.TB, s *State) string {
+	t.Helper()
+	h, err := s.Fingerprint()
+	require.NoError(t, err)
+	require.Len(t, h, 32)
+	return h
+}
+
+// scoredBatch is a batch whose old log-probs are the state's own, and whose
+// advantages differ by row.
+func scoredBatch(t testing.TB, p *Programs, s *State, seed uint64, temperature float32) MicroBatch {
+	t.Helper()
+	b := batchOf(randomRows(seed, p.c, p.sh.MicroBatch, p.sh.Sequence), 1)
+	b.Lengths[1]-- // a shorter row
+	b.LossMask[1][p.sh.Sequence-1] = 0
+	var err error
+	b.OldLogProbs, _, err = p.Score(bg, s, b, temperature)
+	require.NoError(t, err)
+	for r := range b.Advantages {
+		for i := range b.Advantages[r] {
+			b.Advantages[r][i] = float32(r) - 0.7
+		}
+	}
+	return b
+}
+
+func TestUpdateIsDeterministicAndTheFirstRatioIsOne(t *testing.T) {
+	p, s := tinyPrograms(t, tiny())
+	before := mark(t, s)
+	batches := []MicroBatch{scoredBatch(t, p, s, 1, 0.7), scoredBatch(t, p, s, 2, 0.7)}
+	k := testSettings()
+	k.Temperature = 0.7
+	one, m, err := p.Update(bg, s, batches, k)
+	require.NoError(t, err)
+	two, m2, err := p.Update(bg, s, batches, k)
+	require.NoError(t, err)
+	require.Equal(t, m, m2)
+	require.Equal(t, mark(t, one), mark(t, two))
+	require.NotEqual(t, before, mark(t, one))
+	require.Equal(t, before, mark(t, s), "the old state stays")
+	require.Equal(t, 0.0, m.RatioMax)
+	require.Equal(t, 0.0, m.ClipFraction)
+	require.Equal(t, 0.0, m.ApproxKL)
+	require.Equal(t, 2*(4+3+4), m.Tokens)
+	require.Greater(t, m.Entropy, 0.0)
+	require.Greater(t, m.GradNorm, 0.0)
+	require.False(t, m.Skipped)
+	require.Equal(t, int64(1), one.Step())
+
+	// At the new parameters the ratios have moved.
+	three, m3, err := p.Update(bg, one, batches, k)
+	require.NoError(t, err)
+	require.Greater(t, m3.RatioMax, 0.0)
+	require.Greater(t, m3.ApproxKL, 0.0)
+	require.Less(t, m3.Loss, m.Loss)
+
+	// The order of micro-batches and pad rows are part of the bits; what is beside
+	// the batch is not: pad rows and empty micro-batches change nothing.
+	padded := []MicroBatch{batches[0], {}, batches[1]}
+	four, _, err := p.Update(bg, s, padded, k)
+	require.NoError(t, err)
+	require.Equal(t, mark(t, one), mark(t, four))
+	for _, x := range []*State{one, two, three, four} {
+		x.Free()
+	}
+}
+
+func TestRowWeightZeroIsAPadRow(t *testing.T) {
+	p, s := tinyPrograms(t, tiny())
+	b := scoredBatch(t, p, s, 1, 1)
+	b.RowWeights = []float32{1, 1, 0}
+	whole, m, err := p.Update(bg, s, []MicroBatch{b}, testSettings())
+	require.NoError(t, err)
+	defer whole.Free()
+	require.Equal(t, 7, m.Tokens)
+	cut := MicroBatch{IDs: b.IDs[:2], Lengths: b.Lengths[:2], LossMask: b.LossMask[:2], OldLogProbs: b.OldLogProbs[:2], Advantages: b.Advantages[:2]}
+	without, _, err := p.Update(bg, s, []MicroBatch{cut}, testSettings())
+	require.NoError(t, err)
+	defer without.Free()
+	require.Equal(t, mark(t, whole), mark(t, without))
+}
+
+func TestSnapshotRoundTripKeepsBits(t *testing.T) {
+	c := tiny()
+	c.TieEmbeddings = false
+	p, s := tinyPrograms(t, c)
+	next, _, err := p.Update(bg, s, []MicroBatch{scoredBatch(t, p, s, 1, 1)}, testSettings())
+	require.NoError(t, err)
+	defer next.Free()
+	snap, err := next.Download()
+	require.NoError(t, err)
+	require.Equal(t, int64(1), snap.Step)
+	files, err := snap.Files()
+	require.NoError(t, err)
+	back, err := ReadSnapshot(files)
+	require.NoError(t, err)
+	require.Equal(t, snap, back)
+	again, err := p.Upload(back)
+	require.NoError(t, err)
+	defer again.Free()
+	require.Equal(t, mark(t, next), mark(t, again))
+	b := scoredBatch(t, p, next, 5, 1)
+	x, _, err := p.Score(bg, next, b, 1)
+	require.NoError(t, err)
+	y, _, err := p.Score(bg, again, b, 1)
+	require.NoError(t, err)
+	require.Equal(t, x, y)
+}
+
+func TestStateFingerprintSeesEveryPart(t *testing.T) {
+	p, _ := tinyPrograms(t, tiny())
+	seen := map[string]string{}
+	for name, change := range map[string]func(*Snapshot){
+		"nothing":   func(*Snapshot) {},
+		"step":      func(s *Snapshot) { s.Step = 1 },
+		"high step": func(s *Snapshot) { s.Step = 1 << 32 },
+		"a parameter's last bit": func(s *Snapshot) {
+			v := s.Params.Values[1]
+			v[0] = math.Nextafter32(v[0], 2)
+		},
+		"the sign of a zero": func(s *Snapshot) { s.M.Values[0][3] = float32(math.Copysign(0, -1)) },
+		"first moment":       func(s *Snapshot) { s.M.Values[0][0] = 1 },
+		"its neighbour":      func(s *Snapshot) { s.M.Values[0][1] = 1 },
+		"second moment":      func(s *Snapshot) { s.V.Values[0][0] = 1 },
+		"another tensor":     func(s *Snapshot) { s.V.Values[1][0] = 1 },
+		"two neighbours swapped": func(s *Snapshot) {
+			v := s.Params.Values[0]
+			v[0], v[1] = v[1], v[0]
+		},
+		"two far apart swapped": func(s *Snapshot) {
+			v := s.Params.Values[0]
+			v[0], v[len(v)-1] = v[len(v)-1], v[0]
+		},
+	} {
+		snap := NewSnapshot(tinyParams(tiny()))
+		change(&snap)
+		s, err := p.Upload(snap)
+		require.NoError(t, err)
+		h := mark(t, s)
+		require.Empty(t, seen[h], name)
+		seen[h] = name
+		s.Free()
+		_, err = s.Fingerprint()
+		require.ErrorIs(t, err, ErrFreed)
+	}
+}
+
+func TestNonFiniteUpdatesAreSkipped(t *testing.T) {
+	p, s := tinyPrograms(t, tiny())
+	first, _, err := p.Update(bg, s, []MicroBatch{scoredBatch(t, p, s, 1, 1)}, testSettings())
+	require.NoError(t, err)
+	defer first.Free()
+	for name, spoil := range map[string]func(*MicroBatch){
+		"infinite advantage": func(b *MicroBatch) { b.Advantages[0][4] = float32(math.Inf(1)) },
+		"no number":          func(b *MicroBatch) { b.Advantages[0][4] = float32(math.NaN()) },
+		"overflowing ratio":  func(b *MicroBatch) { b.OldLogProbs[2][5], b.Advantages[2][5] = -1e4, -1 },
+	} {
+		good, b := scoredBatch(t, p, first, 2, 1), scoredBatch(t, p, first, 1, 1)
+		spoil(&b)
+		next, m, err := p.Update(bg, first, []MicroBatch{good, b}, testSettings())
+		require.NoError(t, err, name)
+		require.True(t, m.Skipped, name)
+		require.Equal(t, first.Step(), next.Step())
+		require.Equal(t, mark(t, first), mark(t, next), name)
+		next.Free()
+	}
+}
+
+func TestBadBatchesAreRefused(t *testing.T) {
+	p, s := tinyPrograms(t, tiny())
+	for name, spoil := range map[string]func(*MicroBatch, *Settings){
+		"mask at 0":        func(b *MicroBatch, _ *Settings) { b.LossMask[0][0] = 1 },
+		"mask past length": func(b *MicroBatch, _ *Settings) { b.Lengths[0] = 3 },
+		"length":           func(b *MicroBatch, _ *Settings) { b.Lengths[0] = 8 },
+		"id":               func(b *MicroBatch, _ *Settings) { b.IDs[0][0] = 37 },
+		"rows":             func(b *MicroBatch, _ *Settings) { b.IDs = append(b.IDs, b.IDs[0]) },
+		"negative mask":    func(b *MicroBatch, _ *Settings) { b.LossMask[0][5] = -1 },
+		"no old":           func(b *MicroBatch, _ *Settings) { b.OldLogProbs = nil },
+		"all pad":          func(b *MicroBatch, _ *Settings) { b.RowWeights = []float32{0, 0, 0} },
+		"beta":             func(_ *MicroBatch, k *Settings) { k.Beta1 = 1 },
+		"rate":             func(_ *MicroBatch, k *Settings) { k.LearningRate = float32(math.NaN()) },
+		"temperature":      func(_ *MicroBatch, k *Settings) { k.Temperature = -1 },
+	} {
+		b, k := batchOf(randomRows(1, p.c, 3, 7), 1), testSettings()
+		spoil(&b, &k)
+		_, _, err := p.Update(bg, s, []MicroBatch{b}, k)
+		require.ErrorIs(t, err, ErrInput, name)
+	}
+	done, cancel := context.WithCancel(bg)
+	cancel()
+	_, _, err := p.Update(done, s, []MicroBatch{batchOf(randomRows(1, p.c, 3, 7), 1)}, testSettings())
+	require.ErrorIs(t, err, context.Canceled)
+	other, err := testDevice(t).Programs(benchConfig(), nil, Shapes{MicroBatch: 1, Sequence: 4})
+	require.NoError(t, err)
+	_, _, err = other.Score(bg, s, MicroBatch{}, 1)
+	require.ErrorIs(t, err, ErrInput)
+	_, err = other.Generate(bg, s, GenerateInput{})
+	require.ErrorIs(t, err, ErrInput)
+}
+
+// TestAdamW compares an update with AdamW written in Go on the same gradient.
+func TestAdamW(t *testing.T) {
+	p, s := tinyPrograms(t, tiny())
+	k := testSettings()
+	k.LearningRate, k.WeightDecay, k.MaxGradNorm = 0.01, 0.1, 0.5
+	b := scoredBatch(t, p, s, 1, 1)
+	want := NewSnapshot(tinyParams(p.c))
+	state := s
+	for step := 1; step <= 3; step++ {
+		grads, _ := gradients(t, p, state, []MicroBatch{b}, k, false)
+		var square float64
+		for _, g := range grads.Values {
+			for _, x := range g {
+				square += float64(x) * float64(x)
+			}
+		}
+		norm := math.Sqrt(square)
+		scale := math.Min(1, float64(k.MaxGradNorm)/(norm+1e-6))
+		next, m, err := p.Update(bg, state, []MicroBatch{b}, k)
+		require.NoError(t, err)
+		t.Cleanup(next.Free)
+		require.InEpsilon(t, norm, m.GradNorm, 1e-5)
+		b1, b2 := float64(k.Beta1), float64(k.Beta2)
+		for i, ts := range p.c.Tensors() {
+			for j, g := range grads.Values[i] {
+				x, g := float64(want.Params.Values[i][j]), float64(g)*scale
+				mo := b1*float64(want.M.Values[i][j]) + (1-b1)*g
+				ve := b2*float64(want.V.Values[i][j]) + (1-b2)*g*g
+				if len(ts.Shape) == 2 {
+					x *= 1 - float64(k.LearningRate)*float64(k.WeightDecay)
+				}
+				mHat, vHat := mo/(1-math.Pow(b1, float64(step))), ve/(1-math.Pow(b2, float64(step)))
+				x -= float64(k.LearningRate) * mHat / (math.Sqrt(vHat) + float64(k.AdamEpsilon))
+				want.Params.Values[i][j], want.M.Values[i][j], want.V.Values[i][j] = float32(x), float32(mo), float32(ve)
+			}
+		}
+		got, err := next.Download()
+		require.NoError(t, err)
+		require.Equal(t, int64(step), got.Step)
+		for i, ts := range p.c.Tensors() {
+			for j := range want.Params.Values[i] {
+				require.InDelta(t, want.Params.Values[i][j], got.Params.Values[i][j], 2e-5, "%s %d", ts.Name, j)
+				require.InDelta(t, want.M.Values[i][j], got.M.Values[i][j], 1e-6, ts.Name)
+				require.InDelta(t, want.V.Values[i][j], got.V.Values[i][j], 1e-6, ts.Name)
+			}
+		}
+		want, state = got, next
+	}
+}
+
+// TestGradientsAgreeWithDifferences checks the hand-written head and the chain of
+// pullbacks against finite differences of the loss that tokenLoss reports.
+func TestGradientsAgreeWithDifferences(t *testing.T) {
+	for name, c := range map[string]struct {
+		tied, supervised bool
+		limits           limits
+	}{
+		"policy, untied":        {false, false, defaultLimits},
+		"policy, tied, chunked": {true, false, limits{queries: 3, logits: 37 * 4, prefill: 6}},
+		"supervised, tied":      {true, true, defaultLimits},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := tiny()
+			cfg.TieEmbeddings = c.tied
+			legal := make([]bool, cfg.VocabSize)
+			for i := range legal {
+				legal[i] = i < 30
+			}
+			p, err := testDevice(t).programsWith(cfg, legal, Shapes{MicroBatch: 3, Sequence: 7}, c.limits)
+			require.NoError(t, err)
+			defer p.Free()
+			base := tinyParams(cfg)
+			s, err := p.NewState(base)
+			require.NoError(t, err)
+			defer s.Free()
+			b := batchOf(randomRows(3, Config{VocabSize: 30}, 3, 7), 1)
+			lp, _, err := p.Score(bg, s, b, 0.8)
+			require.NoError(t, err)
+			r := draw.Address{Seed: 4}.Rand()
+			away := []float32{-0.7, -0.05, 0.05, 0.7}
+			for i := range lp { // ratios on both sides of both clips, and far from the bends
+				for j := range lp[i] {
+					b.OldLogProbs[i][j] = lp[i][j] + away[r.IntN(len(away))]
+					b.Advantages[i][j] = float32(r.NormFloat64())
+				}
+			}
+			k := testSettings()
+			k.Temperature, k.EntropyCoefficient = 0.8, 0.3
+			grads, metrics := gradients(t, p, s, []MicroBatch{b}, k, c.supervised)
+			if !c.supervised {
+				require.Greater(t, metrics[metricClip], float32(0))
+			}
+			lossAt := func(ps Params) float64 {
+				s, err := p.NewState(ps)
+				require.NoError(t, err)
+				defer s.Free()
+				_, m := gradients(t, p, s, []MicroBatch{b}, k, c.supervised)
+				return float64(m[metricPolicy]) - float64(k.EntropyCoefficient)*float64(m[metricEntropy])
+			}
+			// Along random directions, one for each tensor: all its elements count.
+			for i, ts := range cfg.Tensors() {
+				d := draw.Address{Seed: 5, Step: int64(i)}.Rand()
+				direction := make([]float64, ts.Elements())
+				var want float64
+				for j := range direction {
+					direction[j] = d.NormFloat64()
+					want += direction[j] * float64(grads.Values[i][j])
+				}
+				const h = 4e-4
+				move := func(by float64) Params {
+					ps := Params{Config: cfg, Values: append([][]float32{}, base.Values...)}
+					ps.Values[i] = append([]float32{}, base.Values[i]...)
+					for j := range ps.Values[i] {
+						ps.Values[i][j] += float32(by * direction[j])
+					}
+					return ps
+				}
+				got := (lossAt(move(h)) - lossAt(move(-h))) / (2 * h)
+				require.InDelta(t, want, got, 2e-3+0.02*math.Abs(want), ts.Name)
+			}
+		})
+	}
+}
+
+func TestSupervisedUpdateLearns(t *testing.T) {
+	p, s := tinyPrograms(t, tiny())
+	b := batchOf(randomRows(9, p.c, 3, 7), 0)
+	b.OldLogProbs, b.Advantages = nil, nil
+	k := testSettings()
+	k.LearningRate, k.EntropyCoefficient = 0.01, 0
+	var first, last float64
+	state := s
+	for i := range 60 {
+		next, m, err := p.SupervisedUpdate(bg, state, []MicroBatch{b}, k)
+		require.NoError(t, err)
+		if state != s {
+			state.Free()
+		}
+		state = next
+		if i == 0 {
+			first = m.Loss
+		}
+		last = m.Loss
+	}
+	state.Free()
+	require.Less(t, last, first/10)
+}
+
+func TestChunksGiveTheSameScores(t *testing.T) {
+	p, s := tinyPrograms(t, tiny())
+	q, err := testDevice(t).programsWith(tiny(), nil, p.sh, limits{queries: 3, logits: 37 * 4, prefill: 12})
+	require.NoError(t, err)
+	defer q.Free()
+	b := batchOf(randomRows(3, p.c, 3, 7), 1)
+	lp, ent, err := p.Score(bg, s, b, 1)
+	require.NoError(t, err)
+	lp2, ent2, err := q.Score(bg, s, b, 1)
+	require.NoError(t, err)
+	for i := range lp {
+		require.InDeltaSlice(t, lp[i], lp2[i], 1e-5)
+		require.InDeltaSlice(t, ent[i], ent2[i], 1e-5)
+	}
+	in := GenerateInput{Prompts: randomRows(1, p.c, 4, 5)}
+	x, err := p.Generate(bg, s, in)
+	require.NoError(t, err)
+	y, err := q.Generate(bg, s, in)
+	require.NoError(t, err)
+	require.Equal(t, x.Tokens, y.Tokens)
+}
+
+func TestBFloat16(t *testing.T) {
+	c := tiny()
+	p, s := tinyPrograms(t, c)
+	q, err := testDevice(t).Programs(c, nil, Shapes{GenerateRows: 4, PromptTokens: 6, MaxNewTokens: 8, MicroBatch: 3, Sequence: 7, ComputeDtype: "bfloat16"})
+	require.NoError(t, err)
+	defer q.Free()
+	b := scoredBatch(t, q, s, 1, 1)
+	lp, _, err := p.Score(bg, s, b, 1)
+	require.NoError(t, err)
+	for i := range lp {
+		require.InDeltaSlice(t, lp[i], b.OldLogProbs[i], 0.15)
+	}
+	next, m, err := q.Update(bg, s, []MicroBatch{b}, testSettings())
+	require.NoError(t, err)
+	defer next.Free()
+	require.Equal(t, 0.0, m.RatioMax)
+	half, _ := gradients(t, q, s, []MicroBatch{b}, testSettings(), true)
+	full, _ := gradients(t, p, s, []MicroBatch{b}, testSettings(), true)
+	for i, ts := range c.Tensors() {
+		var dot, hh, ff float64
+		for j := range full.Values[i] {
+			x, y := float64(half.Values[i][j]), float64(full.Values[i][j])
+			dot, hh, ff = dot+x*y, hh+x*x, ff+y*y
+		}
+		if ff > 1e-8 {
+			require.Greater(t, dot/math.Sqrt(hh*ff), 0.98, ts.Name)
+		}
+	}
+	out, err := q.Generate(bg, s, GenerateInput{Prompts: randomRows(1, c, 2, 5)})
+	require.NoError(t, err)
+	require.Len(t, out.Tokens[0], 8)
+}
