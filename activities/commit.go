@@ -75,14 +75,36 @@ func (h *Host) Manifest(ctx context.Context, in CommitInput) (*store.Manifest, e
 	return m, nil
 }
 
-// iterationTelemetry is what people want to know of an iteration and what no
+// IterationTelemetry is what people want to know of an iteration and what no
 // two attempts agree on.
-type iterationTelemetry struct {
-	Branch      int                  `json:"branch"`
-	Iteration   int                  `json:"iteration"`
-	Committed   string               `json:"committed"` // when, RFC 3339
+type IterationTelemetry struct {
+	Branch    int `json:"branch"`
+	Iteration int `json:"iteration"`
+	// Committed is when the manifest was written.
+	Committed time.Time `json:"committed"`
+	// Steps are the iteration's steps by name; those of several turns add up.
 	Steps       map[string]Telemetry `json:"steps"`
 	LostDevices int                  `json:"lost_devices"`
+}
+
+// maxTelemetry bounds an iteration's telemetry, in bytes.
+const maxTelemetry = 1 << 20
+
+// ReadTelemetry reads what was measured in an iteration.
+func ReadTelemetry(ctx context.Context, s store.Store, run string, branch, iteration int) (IterationTelemetry, error) {
+	var t IterationTelemetry
+	b, ref, err := store.ReadFixed(ctx, s, telemetryKey(run, branch, iteration), maxTelemetry)
+	if err != nil {
+		return t, err
+	}
+	if err := json.Unmarshal(b, &t); err != nil {
+		return t, fmt.Errorf("telemetry %s: %w", ref.Key, err)
+	}
+	return t, nil
+}
+
+func telemetryKey(run string, branch, iteration int) string {
+	return fmt.Sprintf("%s/b%d/%06d.json", store.TelemetryDir(run), branch, iteration)
 }
 
 // putTelemetry writes the iteration's timings beside the chain; a retried commit
@@ -92,15 +114,14 @@ func (h *Host) putTelemetry(ctx context.Context, in CommitInput, took Telemetry)
 	for name, t := range in.Timings {
 		steps[name] = t
 	}
-	b, err := json.MarshalIndent(iterationTelemetry{
-		Branch: in.Branch, Iteration: in.Iteration, Committed: time.Now().UTC().Format(time.RFC3339Nano),
+	b, err := json.MarshalIndent(IterationTelemetry{
+		Branch: in.Branch, Iteration: in.Iteration, Committed: time.Now().UTC(),
 		Steps: steps, LostDevices: in.Lost,
 	}, "", " ")
 	if err != nil {
 		return fmt.Errorf("encode telemetry: %w", err)
 	}
-	key := fmt.Sprintf("%s/b%d/%06d.json", store.TelemetryDir(in.Run.ID), in.Branch, in.Iteration)
-	return h.Store.Put(ctx, key, b, store.PutOptions{})
+	return h.Store.Put(ctx, telemetryKey(in.Run.ID, in.Branch, in.Iteration), b, store.PutOptions{})
 }
 
 // head finds a committed policy version of a run: the newest, or the given one
@@ -133,6 +154,7 @@ func (h *Host) head(ctx context.Context, run string, version *int) (*Head, error
 		}
 		for i := range m.Evaluations {
 			e := &m.Evaluations[len(m.Evaluations)-1-i]
+			e.Turns = nil // the manifest keeps them; what a workflow carries stays small
 			if out.Last == nil {
 				out.Last = e
 			}

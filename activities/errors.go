@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -25,14 +26,14 @@ const (
 	KindProgramsDiffer  = "ProgramsDiffer"  // this build lowers other programs than the run's
 	KindNotResident     = "NotResident"     // the worker does not hold this policy: restore it
 	KindDraining        = "Draining"        // the worker is about to stop: open another session
-	KindEmptyRollout    = "EmptyRollout"    // the input names no rows
+	KindInvalid         = "Invalid"         // right bytes that cannot be used: a broken chain, a batch that does not fit
 	KindNotFound        = "NotFound"        // no such run or iteration
 )
 
 // NonRetryable are the kinds no retry can mend.
 var NonRetryable = []string{
 	KindSpecInvalid, KindSpecDiffers, KindModelInvalid, KindDivergence, KindArtifactAltered,
-	KindArtifactMissing, KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining, KindEmptyRollout, KindNotFound,
+	KindArtifactMissing, KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining, KindInvalid, KindNotFound,
 }
 
 // Sentinel errors of this package; see the kinds of the same names.
@@ -72,6 +73,9 @@ func kindOf(err error) string {
 		return KindDraining
 	case errors.Is(err, ErrNotFound):
 		return KindNotFound
+	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrBroken), errors.Is(err, store.ErrTooLarge),
+		errors.Is(err, model.ErrInput), errors.Is(err, model.ErrTensors), errors.Is(err, model.ErrConfig):
+		return KindInvalid
 	}
 	return ""
 }

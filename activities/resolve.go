@@ -153,6 +153,7 @@ func (h *Host) Load(ctx context.Context, in LoadInput) (LoadResult, error) {
 }
 
 func (h *Host) load(ctx context.Context, in LoadInput) (LoadResult, error) {
+	defer heartbeat(ctx)() // the chain may be long
 	if in.Spec != nil {
 		t, err := readSpec(ctx, h.Store, *in.Spec)
 		if err != nil {

@@ -108,7 +108,7 @@ func (d *Device) beginStarter(ctx context.Context, run string, t spec.Train) (*w
 		return nil, nil, err
 	}
 	files := starter.Files()
-	config := starterConfig(*t.Policy.Starter)
+	config := StarterConfig(*t.Policy.Starter)
 	files[model.ConfigFile] = config.JSON()
 	k, err := newKit(t, files)
 	if err != nil {
@@ -121,9 +121,9 @@ func (d *Device) beginStarter(ctx context.Context, run string, t spec.Train) (*w
 	return w, func() { release(); stop() }, nil
 }
 
-// starterConfig is the starter's architecture: Qwen2 with a tied head. Its
+// StarterConfig is the starter's architecture: Qwen2 with a tied head. Its
 // matrices begin wider than Qwen2's 0.02, as suits a width of 128.
-func starterConfig(s spec.Starter) model.Config {
+func StarterConfig(s spec.Starter) model.Config {
 	end, pad := starter.EndID, starter.PadID
 	return model.Config{
 		VocabSize: starter.VocabSize, HiddenSize: s.HiddenSize, IntermediateSize: s.IntermediateSize,

@@ -144,9 +144,13 @@ func (t *train) validStop(_ workflow.Context, s StopAfter) error {
 	if !t.ready {
 		return errNotReady
 	}
-	if s.Iteration < t.Next || s.Iteration >= t.plan.Iterations {
+	first := t.Next
+	if t.committing {
+		first = min(first+1, t.plan.Iterations-1)
+	}
+	if s.Iteration < first || s.Iteration >= t.plan.Iterations {
 		return fmt.Errorf("iteration %d: the run is at iteration %d of %d, so it must be from %d to %d",
-			s.Iteration, t.Next, t.plan.Iterations, t.Next, t.plan.Iterations-1)
+			s.Iteration, t.Next, t.plan.Iterations, first, t.plan.Iterations-1)
 	}
 	return nil
 }

@@ -21,7 +21,11 @@ type Workflows struct {
 }
 
 const (
-	describeWait = 4 * time.Second
+	// describeWait is how long the question what devices there are waits for one
+	// to answer, where it is asked beside another wait; describeSeconds bounds the
+	// answer itself.
+	describeWait    = 4 * time.Second
+	describeSeconds = 10
 	// sessionWait is how long one try for a session lasts: after it the status
 	// is refreshed with the fingerprints that are there, and the next try waits
 	// longer, up to sessionWaitMax.

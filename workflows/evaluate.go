@@ -69,6 +69,9 @@ func (w *Workflows) Evaluate(ctx workflow.Context, in EvaluateInput) (*EvaluateR
 		if errors.Is(err, errDeviceLost) {
 			continue
 		}
+		if errors.Is(err, errLongHistory) {
+			return nil, workflow.NewContinueAsNewError(ctx, "Evaluate", in)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +87,7 @@ func (t *train) evaluateAlone(ctx workflow.Context, it *iteration, r *rolled, of
 	}
 	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, func(wanted string, present []string) {
 		t.wanted, t.present = wanted, present
-		t.show(ctx, "waiting for a device")
+		t.show(ctx, waitingForDevice)
 	})
 	if err != nil {
 		return nil, err

@@ -69,7 +69,9 @@ func (t *train) iterate(ctx workflow.Context, s *session) error {
 	}
 	it, n := t.Current, t.Next
 	steps := []func(workflow.Context, *session, *iteration, int) error{
-		t.baseline, t.rollout, t.selectGroups, t.score, t.credit, t.update, t.snapshot, t.evaluate, t.commit,
+		t.baseline, t.rollout, t.selectGroups, t.score, t.credit, t.update, t.snapshot, t.evaluate,
+		t.snapshot, // due only now where a stop-after came meanwhile
+		t.commit,
 	}
 	for _, step := range steps {
 		if err := step(ctx, s, it, n); err != nil {
@@ -94,7 +96,7 @@ func (t *train) baseline(ctx workflow.Context, s *session, it *iteration, n int)
 	if err != nil || e == nil {
 		return err
 	}
-	t.First, t.Last = e, e
+	t.First, t.Last = brief(e), brief(e)
 	return nil
 }
 
@@ -252,8 +254,16 @@ func (t *train) evaluate(ctx workflow.Context, s *session, it *iteration, n int)
 	if err != nil || e == nil {
 		return err
 	}
-	t.Last = e
+	t.Last = brief(e)
 	return nil
+}
+
+// brief is an evaluation without the list of its tables, which grows with the
+// turns: the manifest has it, and what is carried along has to stay small.
+func brief(e *store.EvaluationRef) *store.EvaluationRef {
+	short := *e
+	short.Turns = nil
+	return &short
 }
 
 // suite is the run's own evaluation of version v.
@@ -297,6 +307,8 @@ func (t *train) commit(ctx workflow.Context, _ *session, it *iteration, n int) e
 	if it.Credited != nil {
 		in.Scores, in.Batch = &it.Scored.Scores, &it.Credited.Batch
 	}
+	t.committing = true // from here on it is too late to make this the last iteration
+	defer func() { t.committing = false }()
 	if err := t.host(ctx, t.plan.ActivitySeconds, "Commit", fmt.Sprintf("iteration %d · commit", n), h.Commit, in, &out); err != nil {
 		return err
 	}

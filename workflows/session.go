@@ -15,6 +15,10 @@ import (
 // on with the same iteration.
 var errDeviceLost = errors.New("device lost")
 
+// errLongHistory says that a wait has made the history so long that it should go
+// on in a new one.
+var errLongHistory = errors.New("the history is long")
+
 // waiting is told how the wait for a device goes.
 type waiting func(wanted string, present []string)
 
@@ -32,23 +36,30 @@ type session struct {
 	closed    bool
 }
 
-// describe asks any device worker what it is. It answers "" when none does.
-func describe(ctx workflow.Context) (activities.DeviceInfo, error) {
+// describe asks any device worker what it is, and waits so long for one to take
+// the question.
+func describe(ctx workflow.Context, wait time.Duration) (activities.DeviceInfo, error) {
 	var info activities.DeviceInfo
 	var device *activities.Device
-	ctx = workflow.WithActivityOptions(ctx, options("Describe", "which devices are there", 10, 0))
+	o := options("Describe", "which devices are there", describeSeconds, 0)
+	o.ScheduleToStartTimeout = wait
+	o.ScheduleToCloseTimeout = wait + o.StartToCloseTimeout
+	ctx = workflow.WithActivityOptions(ctx, o)
 	err := workflow.ExecuteActivity(ctx, device.Describe).Get(ctx, &info)
 	return info, err
 }
 
 // openSession waits for a device with the fingerprint, without limit. It fails
-// only when the workflow is cancelled.
+// only when the workflow is cancelled, or with errLongHistory.
 func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound int, tell waiting) (*session, error) {
 	var present []string
 	tell(fingerprint, present)
 	for wait := sessionWait; ; wait = min(wait*2, sessionWaitMax) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
+		}
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			return nil, errLongHistory
 		}
 		s, err := w.trySession(ctx, fingerprint, bound, wait)
 		if err == nil {
@@ -57,7 +68,7 @@ func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound 
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if info, err := describe(ctx); err == nil && !slices.Contains(present, info.Fingerprint) {
+		if info, err := describe(ctx, describeWait); err == nil && !slices.Contains(present, info.Fingerprint) {
 			present = append(present, info.Fingerprint)
 			slices.Sort(present)
 		}

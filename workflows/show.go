@@ -22,11 +22,18 @@ var (
 	attributeSuccess     = temporal.NewSearchAttributeKeyFloat64("RepriseSuccess")
 )
 
+const (
+	// waitingForDevice is the phase in which a person may have to do something.
+	waitingForDevice = "waiting for a device"
+	// anyDevice is what a run wants that has no fingerprint yet.
+	anyDevice = "any"
+)
+
 // show sets what a person sees of the run: the phase in the status, and the
 // Current Details in the Web UI.
 func (t *train) show(ctx workflow.Context, phase string) {
 	t.phase = phase
-	if phase != "waiting for a device" {
+	if phase != waitingForDevice {
 		t.wanted, t.present = "", nil
 	}
 	workflow.SetCurrentDetails(ctx, t.details())

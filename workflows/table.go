@@ -87,8 +87,6 @@ func options(name, summary string, seconds int, heartbeat time.Duration) workflo
 	switch p.place {
 	case onDevice:
 		o.TaskQueue = activities.AnyDeviceQueue
-		o.ScheduleToStartTimeout = describeWait
-		o.ScheduleToCloseTimeout = describeWait + time.Duration(seconds)*time.Second
 	case onSession:
 		o.TaskQueue = "" // the session's own queue takes its place
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -63,6 +64,8 @@ type train struct {
 	wanted  string
 	present []string
 	here    int // iterations committed since the last continue-as-new
+	// committing: the iteration's snapshot and evaluation are decided.
+	committing bool
 }
 
 // Train is a run: roll out, select, update, commit, iteration after iteration.
@@ -103,7 +106,9 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 	if err := t.resolve(ctx, input, again); err != nil {
 		return err
 	}
-	if err := t.chooseDevice(ctx); err != nil {
+	if err := t.chooseDevice(ctx); errors.Is(err, errLongHistory) {
+		return t.continueAsNew(ctx, input)
+	} else if err != nil {
 		return err
 	}
 	for t.Next < t.end() {
@@ -120,15 +125,21 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 			if t.Current != nil {
 				t.Current.Lost++
 			}
-		} else if err != nil {
+		} else if err != nil && !errors.Is(err, errLongHistory) {
 			return err
 		}
 		if t.dueToContinue(ctx) && t.Next < t.end() {
-			_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
-			return workflow.NewContinueAsNewError(ctx, "Train", input, t.Carry)
+			return t.continueAsNew(ctx, input)
 		}
 	}
 	return nil
+}
+
+func (t *train) continueAsNew(ctx workflow.Context, input json.RawMessage) error {
+	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+		return err
+	}
+	return workflow.NewContinueAsNewError(ctx, "Train", input, t.Carry)
 }
 
 // dueToContinue says whether the history is long enough to begin a new one.
@@ -184,14 +195,24 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 // chooseDevice binds a new run to the fingerprint of the first device that
 // answers: its bits belong to that one (law 8).
 func (t *train) chooseDevice(ctx workflow.Context) error {
-	for t.Fingerprint == "" {
-		t.show(ctx, "waiting for a device")
-		info, err := describe(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
+	// Each question waits longer than the one before, so that a run that waits
+	// for days has a short history; a device that comes takes it at once.
+	for wait := describeWait; t.Fingerprint == ""; wait = min(wait*2, sessionWaitMax) {
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			return errLongHistory
 		}
-		if err == nil {
+		t.wanted = anyDevice
+		t.show(ctx, waitingForDevice)
+		info, err := describe(ctx, wait)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
 			t.Fingerprint, t.Device = info.Fingerprint, info.Fields
+		case !temporal.IsTimeoutError(err):
+			if err := workflow.Sleep(ctx, wait); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -202,7 +223,7 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 func (t *train) withDevice(ctx workflow.Context) error {
 	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, func(wanted string, present []string) {
 		t.wanted, t.present = wanted, present
-		t.show(ctx, "waiting for a device")
+		t.show(ctx, waitingForDevice)
 	})
 	if err != nil {
 		return err
