@@ -1,0 +1,85 @@
+package chaos
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/dev"
+)
+
+var (
+	full  = flag.Bool("full", os.Getenv("REPRISE_CHAOS") == "full", "run the whole matrix")
+	kills = flag.Int("kills", 20, "kills at random moments, with -full")
+	seed  = flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the random moments")
+)
+
+// program is the path of the reprise that is tested.
+var program string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		// The tests wait for time-outs more than they compute.
+		_ = flag.Set("test.parallel", "4")
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "reprise-chaos-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "reprise")
+	build := exec.Command("go", "build", "-o", program, "github.com/reprise-rl/reprise/workers/reprise")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build reprise: %v\n%s", err, out)
+		return 1
+	}
+	defer func() {
+		if shared.stack != nil {
+			_ = shared.stack.Stop()
+		}
+	}()
+	return m.Run()
+}
+
+// shared is the stack of the tests that kill no server.
+var shared struct {
+	sync.Mutex
+	stack *dev.Stack
+}
+
+func sharedStack(t *testing.T) *dev.Stack {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.stack == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		stack, err := dev.Start(ctx, dev.Options{Ephemeral: true})
+		require.NoError(t, err)
+		shared.stack = stack
+	}
+	return shared.stack
+}
+
+// ownStack is a stack for one test.
+func ownStack(t *testing.T, options dev.Options) *dev.Stack {
+	t.Helper()
+	stack, err := dev.Start(t.Context(), options)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, stack.Stop()) })
+	return stack
+}

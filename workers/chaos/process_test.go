@@ -1,0 +1,198 @@
+package chaos
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/workers/faults"
+)
+
+// process is a worker process.
+type process struct {
+	name  string
+	log   string
+	pid   int
+	ended chan struct{}
+	err   error // how it ended
+}
+
+// workerOptions are what differs between the worker processes of a lane.
+type workerOptions struct {
+	fault     string // REPRISE_FAULT
+	diverge   string // REPRISE_FAULT_DIVERGE
+	trace     bool
+	flags     []string
+	env       []string
+	heartbeat string // 3s by default
+}
+
+// worker starts a worker process of the lane; it is killed when the test ends.
+func (l *lane) worker(o workerOptions) *process {
+	l.t.Helper()
+	if o.heartbeat == "" {
+		o.heartbeat = "3s"
+	}
+	l.workers++
+	p := &process{
+		name:  fmt.Sprintf("worker %d %s%s", l.workers, o.fault, o.diverge),
+		log:   filepath.Join(l.logs, fmt.Sprintf("worker-%d.log", l.workers)),
+		ended: make(chan struct{}),
+	}
+	arguments := append([]string{"worker", "--dev-dir", l.stack.Dir(), "--namespace", l.namespace,
+		"--s3-prefix", l.prefix, "--session-heartbeat", o.heartbeat}, o.flags...)
+	cmd := exec.Command(program, arguments...)
+	cmd.Env = append(os.Environ(), faults.Env+"="+o.fault, faults.EnvDiverge+"="+o.diverge)
+	if o.trace {
+		cmd.Env = append(cmd.Env, faults.EnvTrace+"=1")
+	}
+	cmd.Env = append(cmd.Env, o.env...)
+	log, err := os.Create(p.log)
+	require.NoError(l.t, err)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error, 1)
+	go func() {
+		// The death signal comes when the thread that forked ends: keep it.
+		runtime.LockOSThread()
+		defer log.Close()
+		if err := cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		p.pid = cmd.Process.Pid
+		started <- nil
+		p.err = cmd.Wait()
+		close(p.ended)
+	}()
+	require.NoError(l.t, <-started)
+	l.processes = append(l.processes, p)
+	l.t.Cleanup(func() { p.kill() })
+	return p
+}
+
+// kill ends the process as by kill -9 and returns when it is gone.
+func (p *process) kill() {
+	if p.alive() {
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+	}
+	<-p.ended
+}
+
+// terminate sends SIGTERM and waits until the process has ended by itself.
+func (p *process) terminate(t testing.TB, within time.Duration) {
+	t.Helper()
+	require.NoError(t, syscall.Kill(p.pid, syscall.SIGTERM))
+	select {
+	case <-p.ended:
+		require.NoError(t, p.err, "%s should end well on SIGTERM", p.name)
+	case <-time.After(within):
+		require.Fail(t, p.name+" did not end on SIGTERM", "within %s; its log:\n%s", within, p.tail())
+	}
+}
+
+func (p *process) alive() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// killed says whether it was ended by SIGKILL.
+func (p *process) killed() bool {
+	var exit *exec.ExitError
+	if !errors.As(p.err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}
+
+// text is all it has logged.
+func (p *process) text() string {
+	b, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// tail is the end of its log.
+func (p *process) tail() string {
+	lines := strings.Split(strings.TrimSpace(p.text()), "\n")
+	return strings.Join(lines[max(0, len(lines)-25):], "\n")
+}
+
+// says waits for a text in its log.
+func (p *process) says(t testing.TB, what string, within time.Duration) {
+	t.Helper()
+	eventually(t, within, p.name+" says "+what, func() error {
+		b, err := os.ReadFile(p.log)
+		if err != nil || bytes.Contains(b, []byte(what)) {
+			return err
+		}
+		if !p.alive() {
+			return fmt.Errorf("it has ended: %v\n%s", p.err, p.tail())
+		}
+		return fmt.Errorf("its log ends with\n%s", p.tail())
+	})
+}
+
+// keep keeps a worker in the lane until stop: each process has the next of the
+// faults, and when it has died of it the next process starts. The last has none.
+// stop fails the test where a fault never struck.
+func (l *lane) keep(list ...string) (stop func()) {
+	l.t.Helper()
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			o := workerOptions{}
+			if i < len(list) {
+				o.fault = list[i]
+			}
+			p := l.worker(o)
+			select {
+			case <-p.ended:
+				if !p.killed() {
+					l.t.Errorf("%s ended by itself: %v\n%s", p.name, p.err, p.tail())
+					return
+				}
+			case <-quit:
+				if i < len(list) {
+					l.t.Errorf("these faults never struck: %v", list[i:])
+				}
+				return
+			}
+		}
+	}()
+	return func() { close(quit); <-done }
+}
+
+// eventually polls until check answers nil, and fails with its last answer.
+func eventually(t testing.TB, within time.Duration, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			require.Fail(t, what+": not within "+within.String(), "%v", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
