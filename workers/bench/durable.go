@@ -1,0 +1,64 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows"
+)
+
+// Durable trains by Train workflows: through a Temporal server, workers that
+// somebody else runs, and a bucket.
+type Durable struct {
+	Client client.Client
+	Store  store.Store
+}
+
+// Start starts a run, or joins the one of that id that is under way.
+func (d Durable) Start(ctx context.Context, run string, text []byte) (client.WorkflowRun, error) {
+	w, err := d.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: run, TaskQueue: activities.WorkflowQueue,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+	}, "Train", json.RawMessage(text))
+	if err != nil {
+		return nil, fmt.Errorf("start run %s: %w", run, err)
+	}
+	return w, nil
+}
+
+// Train starts a run, waits for its end and reads what its iterations measured.
+func (d Durable) Train(ctx context.Context, run string, text []byte) (Trained, error) {
+	w, err := d.Start(ctx, run, text)
+	if err != nil {
+		return Trained{}, err
+	}
+	var r workflows.TrainResult
+	if err := w.Get(ctx, &r); err != nil {
+		return Trained{}, fmt.Errorf("run %s: %w", run, err)
+	}
+	out := Trained{State: r.State}
+	var last activities.IterationTelemetry
+	for n := range r.Iterations {
+		t, err := activities.ReadTelemetry(ctx, d.Store, run, r.Branch, n)
+		if err != nil {
+			return out, fmt.Errorf("telemetry of run %s: %w", run, err)
+		}
+		i := Iteration{Steps: map[string]float64{}}
+		for name, step := range t.Steps {
+			i.Steps[name] = step.Seconds
+		}
+		// The first iteration began with things that none of the others does.
+		if n > 0 {
+			i.Seconds = t.Committed.Sub(last.Committed).Seconds()
+		}
+		last = t
+		out.Iterations = append(out.Iterations, i)
+	}
+	return out, nil
+}

@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// Local trains by calling the activities in this process, one after the other:
+// no server, no queue. What it computes is what a Train workflow computes, bit
+// for bit.
+type Local struct {
+	Engine *activities.Engine
+	Store  store.Store
+}
+
+// Iteration is one iteration as it was measured.
+type Iteration struct {
+	// Seconds is from the commit before to its own, or from the loaded policy on.
+	Seconds float64
+	// Steps are the seconds of its steps' own work, by name.
+	Steps map[string]float64
+	// Evaluation is the newest evaluation it made; nil where it made none.
+	Evaluation *store.EvaluationRef
+}
+
+// Trained is a run that has ended.
+type Trained struct {
+	Iterations []Iteration
+	// State is the state fingerprint of the last version.
+	State string
+}
+
+// Train resolves a spec, warms a starter up, and trains to the end. each, where
+// set, is told every iteration.
+func (l Local) Train(ctx context.Context, run string, text []byte, each func(n int, i Iteration, m activities.Metrics)) (Trained, error) {
+	var out Trained
+	d := activities.Direct{Host: &activities.Host{Store: l.Store}, Device: &activities.Device{Store: l.Store, Engine: l.Engine}}
+	resolved, err := d.Host.Resolve(ctx, activities.ResolveInput{Run: run, Spec: text})
+	if err != nil {
+		return out, err
+	}
+	r := activities.Run{ID: run, Spec: resolved.Spec}
+	if resolved.Base != nil {
+		r.Base = *resolved.Base
+	}
+	plan := resolved.Plan
+	for from := (*store.SnapshotRef)(nil); r.Base.Digest == ""; {
+		w, err := d.Device.WarmStart(ctx, activities.WarmStartInput{Run: run, Spec: r.Spec, From: from, MaxSeconds: plan.ActivitySeconds / 2})
+		if err != nil {
+			return out, err
+		}
+		if from = w.Snapshot; w.Base != nil {
+			r.Base = *w.Base
+		}
+	}
+	restored, err := d.Device.Restore(ctx, activities.RestoreInput{Version: activities.Version{Run: r}})
+	if err != nil {
+		return out, err
+	}
+	var parent *store.Ref
+	out.State = restored.State
+	last := time.Now()
+	for n := range plan.Iterations {
+		i := Iteration{Steps: map[string]float64{}}
+		in, err := d.Iterate(ctx, activities.Iteration{
+			Run: r, Plan: plan, Number: n, Parent: parent, State: out.State, Settings: plan.Settings, Programs: restored.Programs,
+			Baseline: n == 0 && plan.Evaluation.Due(0, plan.Iterations), Evaluate: plan.Evaluation.Due(n+1, plan.Iterations),
+			Snapshot: plan.Snapshot.Due(n+1, plan.Iterations),
+			Took:     func(step string, t activities.Telemetry) { i.Steps[step] += t.Seconds },
+		})
+		if err != nil {
+			return out, fmt.Errorf("iteration %d: %w", n, err)
+		}
+		c, err := d.Host.Commit(ctx, in)
+		if err != nil {
+			return out, err
+		}
+		i.Steps["commit"] = c.Telemetry.Seconds
+		i.Seconds = time.Since(last).Seconds()
+		last = time.Now()
+		for _, e := range in.Evaluations {
+			i.Evaluation = &e
+		}
+		parent, out.State = &c.Manifest, in.StateAfter
+		out.Iterations = append(out.Iterations, i)
+		if each != nil {
+			each(n, i, in.Metrics)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,196 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/workflows"
+)
+
+// Recovery is how long a run stood still after its worker was killed by SIGKILL
+// in the middle of an iteration, with another worker waiting. All in seconds.
+type Recovery struct {
+	// Iteration was under way; Step is the activity that ran.
+	Iteration int    `json:"iteration"`
+	Step      string `json:"step"`
+	// Detection is from the kill until the server declared the session lost.
+	Detection float64 `json:"detection_seconds"`
+	// Dispatch is from then until the waiting worker began to restore the policy.
+	Dispatch float64 `json:"dispatch_seconds"`
+	// Compile, Load and Rebuild are the parts of the restoring: the programs, the
+	// snapshot, and applying Updates recorded updates again.
+	Compile float64 `json:"compile_seconds"`
+	Load    float64 `json:"load_seconds"`
+	Rebuild float64 `json:"rebuild_seconds"`
+	Updates int     `json:"rebuilt_updates"`
+	// Total is from the kill until a step of the iteration ran again.
+	Total float64 `json:"total_seconds"`
+}
+
+// sessionActivity is the SDK's activity that holds a session.
+const sessionActivity = "internalSessionCreationActivity"
+
+// patience is how long each thing that a recovery waits for may take.
+const patience = 5 * time.Minute
+
+// MeasureRecovery starts a run on the waiting workers, kills the process that
+// holds its session while step (an activity's name) of iteration runs, and
+// reads from the run's history what followed. The workers are processes of this
+// machine; kill ends one as by kill -9.
+func MeasureRecovery(ctx context.Context, c client.Client, run string, text []byte, iteration int, step string, kill func(pid int) error) (Recovery, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	out := Recovery{Iteration: iteration, Step: step}
+	if _, err := (Durable{Client: c}).Start(ctx, run, text); err != nil {
+		return out, err
+	}
+	pid, err := victim(ctx, c, run, iteration, step)
+	if err != nil {
+		return out, fmt.Errorf("wait for %s of iteration %d: %w", step, iteration, err)
+	}
+	killed := time.Now()
+	if err := kill(pid); err != nil {
+		return out, fmt.Errorf("kill worker %d: %w", pid, err)
+	}
+	for {
+		done, err := out.read(ctx, c, run, killed)
+		if err != nil || done {
+			return out, err
+		}
+		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+			return out, fmt.Errorf("wait for run %s to go on: %w", run, err)
+		}
+	}
+}
+
+// Kill ends a process as by kill -9.
+func Kill(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }
+
+// victim waits until the step runs and gives the process that runs it.
+func victim(ctx context.Context, c client.Client, run string, iteration int, step string) (int, error) {
+	for {
+		d, err := c.DescribeWorkflowExecution(ctx, run, "")
+		if err != nil {
+			return 0, err
+		}
+		if d.WorkflowExecutionInfo.Status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+			return 0, fmt.Errorf("run %s ended before", run)
+		}
+		for _, a := range d.PendingActivities {
+			if a.ActivityType.GetName() != step || a.State != enumspb.PENDING_ACTIVITY_STATE_STARTED {
+				continue
+			}
+			if at, err := iterationOf(ctx, c, run); err != nil || at < iteration {
+				continue
+			}
+			// An SDK client's identity is pid@host@…
+			number, _, _ := strings.Cut(a.LastWorkerIdentity, "@")
+			pid, err := strconv.Atoi(number)
+			if err != nil || pid <= 1 {
+				return 0, fmt.Errorf("worker %q is no process of this machine", a.LastWorkerIdentity)
+			}
+			return pid, nil
+		}
+		if err := sleep(ctx, 5*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func iterationOf(ctx context.Context, c client.Client, run string) (int, error) {
+	var s workflows.Status
+	v, err := c.QueryWorkflow(ctx, run, "", "status")
+	if err != nil {
+		return 0, err
+	}
+	return s.Iteration, v.Get(&s)
+}
+
+var errNoSession = errors.New("the session was not lost: the killed process did not hold it")
+
+// read looks the recovery up in the history; done is false while it is under way.
+func (r *Recovery) read(ctx context.Context, c client.Client, run string, killed time.Time) (done bool, err error) {
+	type scheduled struct {
+		name    string
+		started time.Time
+	}
+	activity := map[int64]*scheduled{}
+	var lost, restoring time.Time
+	events := c.GetWorkflowHistory(ctx, run, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return false, fmt.Errorf("read the history of %s: %w", run, err)
+		}
+		at := e.EventTime.AsTime()
+		switch a := e.Attributes.(type) {
+		case *historypb.HistoryEvent_ActivityTaskScheduledEventAttributes:
+			activity[e.EventId] = &scheduled{name: a.ActivityTaskScheduledEventAttributes.ActivityType.GetName()}
+		case *historypb.HistoryEvent_ActivityTaskStartedEventAttributes:
+			activity[a.ActivityTaskStartedEventAttributes.ScheduledEventId].started = at
+		case *historypb.HistoryEvent_ActivityTaskTimedOutEventAttributes:
+			if s := activity[a.ActivityTaskTimedOutEventAttributes.ScheduledEventId]; s.name == sessionActivity && at.After(killed) && lost.IsZero() {
+				lost = at
+			}
+		case *historypb.HistoryEvent_ActivityTaskCompletedEventAttributes:
+			s := activity[a.ActivityTaskCompletedEventAttributes.ScheduledEventId]
+			if s.started.Before(killed) {
+				continue
+			}
+			switch s.name {
+			case "Restore":
+				var result activities.RestoreResult
+				if err := decode(a.ActivityTaskCompletedEventAttributes.Result, &result); err != nil {
+					return false, fmt.Errorf("result of Restore: %w", err)
+				}
+				if restoring.IsZero() {
+					restoring = s.started
+				}
+				r.restored(result.Telemetry)
+			case "Generate", "Score", "Update":
+				if lost.IsZero() {
+					return false, errNoSession
+				}
+				r.Detection = lost.Sub(killed).Seconds()
+				r.Dispatch = restoring.Sub(lost).Seconds()
+				r.Total = s.started.Sub(killed).Seconds()
+				return true, nil
+			}
+		}
+	}
+	r.Compile, r.Load, r.Rebuild, r.Updates = 0, 0, 0, 0
+	return false, nil
+}
+
+// restored adds what a call of Restore measured.
+func (r *Recovery) restored(t activities.Telemetry) {
+	r.Compile += t.CompileSeconds
+	r.Load += t.LoadSeconds
+	r.Rebuild += t.Seconds - t.CompileSeconds - t.LoadSeconds
+	r.Updates += t.Recomputed
+}
+
+func decode(p *commonpb.Payloads, into any) error {
+	return converter.GetDefaultDataConverter().FromPayloads(p, into)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

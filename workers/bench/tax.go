@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// Tax is what an iteration costs through Temporal and S3 beside the same
+// activities called directly in one process.
+type Tax struct {
+	// Iterations is the number of iterations that each median is over.
+	Iterations int `json:"iterations"`
+	// Durable, Bucket and Direct are the median seconds of an iteration: through
+	// Temporal and S3; called directly with S3; called directly with a store in memory.
+	Durable float64 `json:"durable_seconds"`
+	Bucket  float64 `json:"direct_s3_seconds"`
+	Direct  float64 `json:"direct_memory_seconds"`
+	// Ratio is Durable over Direct: the durability tax. BucketRatio is Durable
+	// over Bucket: Temporal's part of it alone.
+	Ratio       float64 `json:"ratio"`
+	BucketRatio float64 `json:"ratio_to_direct_s3"`
+	// Steps split an iteration.
+	Steps []Step `json:"steps"`
+	// State is the state fingerprint that all ways ended with.
+	State string `json:"state"`
+}
+
+// Step is the median seconds of one step's own work.
+type Step struct {
+	Name    string  `json:"name"`
+	Durable float64 `json:"durable_seconds"`
+	Bucket  float64 `json:"direct_s3_seconds"`
+	Direct  float64 `json:"direct_memory_seconds"`
+}
+
+// Rest names what of an iteration is no step's own work: queues, the server,
+// heartbeats.
+const Rest = "between the steps"
+
+// ErrBitsDiffer: the three ways did not compute the same policy.
+var ErrBitsDiffer = errors.New("the same spec gave other bits")
+
+// MeasureTax trains the same spec in turns through Temporal, directly with the
+// bucket, and directly in memory, rounds times each. The first iteration, which
+// loads the policy, and the last, which stores it, are not counted. say is told
+// what goes on.
+func MeasureTax(ctx context.Context, durable Durable, local Local, text []byte, rounds int, say func(string)) (Tax, error) {
+	memory := Local{Engine: local.Engine, Store: store.NewMemory()}
+	ways := []struct {
+		name  string
+		train func(run string) (Trained, error)
+	}{
+		{"directly, in memory", func(run string) (Trained, error) { return memory.Train(ctx, run, text, nil) }},
+		{"through Temporal and S3", func(run string) (Trained, error) { return durable.Train(ctx, run, text) }},
+		{"directly, with S3", func(run string) (Trained, error) { return local.Train(ctx, run+"-direct", text, nil) }},
+	}
+	seconds := make([][]float64, len(ways))
+	steps := make([]map[string][]float64, len(ways))
+	var out Tax
+	// The round before the first warms everything up: programs, the starter, pages.
+	for round := range rounds + 1 {
+		for w, way := range ways {
+			got, err := way.train(fmt.Sprintf("bench-%d", round))
+			if err != nil {
+				return out, fmt.Errorf("%s: %w", way.name, err)
+			}
+			if out.State == "" {
+				out.State = got.State
+			}
+			if got.State != out.State {
+				return out, fmt.Errorf("%s: state %s, before it was %s: %w", way.name, got.State, out.State, ErrBitsDiffer)
+			}
+			if round == 0 {
+				continue
+			}
+			if steps[w] == nil {
+				steps[w] = map[string][]float64{}
+			}
+			inner := got.Iterations[1 : len(got.Iterations)-1]
+			own := make([]float64, len(inner))
+			for k, i := range inner {
+				own[k] = i.Seconds
+				seconds[w] = append(seconds[w], i.Seconds)
+				rest := i.Seconds
+				for _, name := range slices.Sorted(maps.Keys(i.Steps)) {
+					steps[w][name] = append(steps[w][name], i.Steps[name])
+					rest -= i.Steps[name]
+				}
+				steps[w][Rest] = append(steps[w][Rest], rest)
+			}
+			say(fmt.Sprintf("round %d of %d, %-24s median %.3f s an iteration", round, rounds, way.name+":", Median(own)))
+		}
+	}
+	out.Iterations = len(seconds[0])
+	out.Direct, out.Durable, out.Bucket = Median(seconds[0]), Median(seconds[1]), Median(seconds[2])
+	out.Ratio, out.BucketRatio = out.Durable/out.Direct, out.Durable/out.Bucket
+	for _, name := range stepOrder {
+		if len(steps[1][name]) > 0 {
+			out.Steps = append(out.Steps, Step{Name: name, Durable: Median(steps[1][name]), Bucket: Median(steps[2][name]), Direct: Median(steps[0][name])})
+		}
+	}
+	return out, nil
+}
+
+// stepOrder is the order of an iteration.
+var stepOrder = []string{"generate", "step", "select", "score", "credit", "update", "commit", Rest}
