@@ -134,10 +134,13 @@ func checkShapes(c Config, legal []bool, sh Shapes) error {
 		return bad("compute dtype %q, must be float32 or bfloat16", sh.ComputeDtype)
 	}
 	const most = 1 << 24
-	for name, n := range map[string]int{"GenerateRows": sh.GenerateRows, "PromptTokens": sh.PromptTokens,
-		"MaxNewTokens": sh.MaxNewTokens, "MicroBatch": sh.MicroBatch, "Sequence": sh.Sequence} {
-		if n < 0 || n > most {
-			return bad("%s is %d, must be from 0 to %d", name, n, most)
+	for _, x := range []struct {
+		name string
+		n    int
+	}{{"GenerateRows", sh.GenerateRows}, {"PromptTokens", sh.PromptTokens}, {"MaxNewTokens", sh.MaxNewTokens},
+		{"MicroBatch", sh.MicroBatch}, {"Sequence", sh.Sequence}} {
+		if x.n < 0 || x.n > most {
+			return bad("%s is %d, must be from 0 to %d", x.name, x.n, most)
 		}
 	}
 	if sh.GenerateRows > 0 && sh.MaxNewTokens > 0 && sh.PromptTokens < 1 {

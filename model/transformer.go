@@ -32,11 +32,10 @@ type limits struct {
 // block of queries are never read; 2^26 logits are 256 MiB.
 var defaultLimits = limits{queries: 512, logits: 1 << 26, prefill: 1 << 16}
 
-// Rotary tables are inputs of the programs, [positions, HeadDim/2] float32, so
-// that the same host arithmetic makes them for every device.
-
-// ropeTables gives the cosines and sines for positions 0 to n−1. Angles are
-// products of float32 numbers, as transformers computes them.
+// ropeTables gives the cosines and sines for positions 0 to n−1, each [n,
+// HeadDim/2]. Angles are products of float32 numbers, as transformers computes
+// them. The tables are inputs of the programs: host arithmetic makes them for
+// every device.
 func ropeTables(c Config, n int) (cos, sin []float32) {
 	half := c.HeadDim / 2
 	cos, sin = make([]float32, n*half), make([]float32, n*half)
@@ -137,7 +136,8 @@ func (t network) project(w []*graph.Node, x *graph.Node, rows, tokens int, cos, 
 	return q, k, v
 }
 
-// scale divides the scores by the root of the head's width.
+// scores of queries [rows, KVHeads, n, HeadDim] against keys [rows, KVHeads, m,
+// HeadDim], float32 [rows, KVHeads, n, m], over the root of the head's width.
 func (t network) scores(q, k *graph.Node) *graph.Node {
 	s := float(graph.Dot(q, k).General([]int{3}, []int{0, 1}, []int{3}, []int{0, 1}))
 	return graph.Mul(s, scalar(s, float32(1/math.Sqrt(float64(t.c.HeadDim)))))

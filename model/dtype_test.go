@@ -1,0 +1,63 @@
+package model
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestChunksGiveTheSameScores(t *testing.T) {
+	p, s := tinyPrograms(t, tiny())
+	q, err := testDevice(t).programsWith(tiny(), nil, p.sh, limits{queries: 3, logits: 37 * 4, prefill: 12})
+	require.NoError(t, err)
+	defer q.Free()
+	b := batchOf(randomRows(3, p.c, 3, 7), 1)
+	lp, ent, err := p.Score(bg, s, b, 1)
+	require.NoError(t, err)
+	lp2, ent2, err := q.Score(bg, s, b, 1)
+	require.NoError(t, err)
+	for i := range lp {
+		require.InDeltaSlice(t, lp[i], lp2[i], 1e-5)
+		require.InDeltaSlice(t, ent[i], ent2[i], 1e-5)
+	}
+	in := GenerateInput{Prompts: randomRows(1, p.c, 4, 5)}
+	x, err := p.Generate(bg, s, in)
+	require.NoError(t, err)
+	y, err := q.Generate(bg, s, in)
+	require.NoError(t, err)
+	require.Equal(t, x.Tokens, y.Tokens)
+}
+
+func TestBFloat16(t *testing.T) {
+	c := tiny()
+	p, s := tinyPrograms(t, c)
+	q, err := testDevice(t).Programs(c, nil, Shapes{GenerateRows: 4, PromptTokens: 6, MaxNewTokens: 8, MicroBatch: 3, Sequence: 7, ComputeDtype: "bfloat16"})
+	require.NoError(t, err)
+	defer q.Free()
+	b := scoredBatch(t, q, s, 1, 1)
+	lp, _, err := p.Score(bg, s, b, 1)
+	require.NoError(t, err)
+	for i := range lp {
+		require.InDeltaSlice(t, lp[i], b.OldLogProbs[i], 0.15)
+	}
+	next, m, err := q.Update(bg, s, []MicroBatch{b}, testSettings())
+	require.NoError(t, err)
+	defer next.Free()
+	require.Equal(t, 0.0, m.RatioMax)
+	half, _ := gradients(t, q, s, []MicroBatch{b}, testSettings(), true)
+	full, _ := gradients(t, p, s, []MicroBatch{b}, testSettings(), true)
+	for i, ts := range c.Tensors() {
+		var dot, hh, ff float64
+		for j := range full.Values[i] {
+			x, y := float64(half.Values[i][j]), float64(full.Values[i][j])
+			dot, hh, ff = dot+x*y, hh+x*x, ff+y*y
+		}
+		if ff > 1e-8 {
+			require.Greater(t, dot/math.Sqrt(hh*ff), 0.98, ts.Name)
+		}
+	}
+	out, err := q.Generate(bg, s, GenerateInput{Prompts: randomRows(1, c, 2, 5)})
+	require.NoError(t, err)
+	require.Len(t, out.Tokens[0], 8)
+}
