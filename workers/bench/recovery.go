@@ -78,8 +78,19 @@ func MeasureRecovery(ctx context.Context, c client.Client, run string, text []by
 // Kill ends a process as by kill -9.
 func Kill(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }
 
-// victim waits until the step runs and gives the process that runs it.
+// victim waits until the step of the iteration runs, and gives the process that
+// runs it.
 func victim(ctx context.Context, c client.Client, run string, iteration int, step string) (int, error) {
+	for {
+		at, err := iterationOf(ctx, c, run)
+		if err == nil && at >= iteration {
+			break
+		}
+		// No worker may have begun it yet.
+		if waited := sleep(ctx, 20*time.Millisecond); waited != nil {
+			return 0, errors.Join(waited, err)
+		}
+	}
 	for {
 		d, err := c.DescribeWorkflowExecution(ctx, run, "")
 		if err != nil {
@@ -90,9 +101,6 @@ func victim(ctx context.Context, c client.Client, run string, iteration int, ste
 		}
 		for _, a := range d.PendingActivities {
 			if a.ActivityType.GetName() != step || a.State != enumspb.PENDING_ACTIVITY_STATE_STARTED {
-				continue
-			}
-			if at, err := iterationOf(ctx, c, run); err != nil || at < iteration {
 				continue
 			}
 			// An SDK client's identity is pid@host@…

@@ -46,11 +46,13 @@ run's artifacts. Runs are started with the temporal CLI:
 		&cobra.Group{ID: "serve", Title: "Serve:"},
 		&cobra.Group{ID: "runs", Title: "Look at runs:"},
 		&cobra.Group{ID: "tools", Title: "Specs and policies:"},
+		&cobra.Group{ID: "measure", Title: "Measure:"},
 	)
 	cmd.AddCommand(
 		grouped("serve", workerCommand(), devCommand(), demoCommand(), doctorCommand(), pluginCommand())...)
 	cmd.AddCommand(grouped("runs", watchCommand(), verifyCommand(), replayCommand(), gcCommand())...)
 	cmd.AddCommand(grouped("tools", validateCommand(), policyCommand())...)
+	cmd.AddCommand(grouped("measure", benchCommand(), learnCommand())...)
 	return cmd
 }
 

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/bench"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// benchReport is all that the bench measured, in one sitting.
+type benchReport struct {
+	Cores       int    `json:"cores"`
+	Fingerprint string `json:"fingerprint"`
+	Preset      string `json:"preset"`
+	// Load is the machine's load before and after: what others did meanwhile
+	// is in the figures too.
+	Load       [2]string        `json:"load_average"`
+	Speed      bench.Speed      `json:"speed"`
+	Tax        bench.Tax        `json:"tax"`
+	Recoveries []bench.Recovery `json:"recoveries"`
+	// WorkerPeak is the most memory a worker process had resident, in bytes.
+	WorkerPeak int64 `json:"worker_peak_bytes"`
+}
+
+// benchOptions are the bench's flags.
+type benchOptions struct {
+	serving
+	preset                           string
+	repeats, rounds, iterations      int
+	kills, killAt                    int
+	asJSON, withoutTax, withoutKills bool
+}
+
+func benchCommand() *cobra.Command {
+	var o benchOptions
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "measure speeds, the durability tax, and recoveries",
+		Long: `Measures, in one sitting on a dev stack of its own that is thrown away:
+
+  speed     forward, training and decoding tokens a second of the starter policy
+  tax       an iteration through Temporal and S3 beside the same activities called
+            directly in one process, in turns, split by step; goal: at most 1.10
+  recovery  a worker process is killed by SIGKILL in the middle of an iteration
+            while another one waits: detection and dispatch (goal: at most 10 s
+            together), compiling, loading, rebuilding
+
+Figures are medians. A machine that does something else meanwhile makes them
+larger, and the ratios less sure; its load is printed.`,
+		Example: `  reprise bench
+  reprise bench --json > bench.json
+  reprise bench --rounds 6 --without-kills`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := runBench(cmd.Context(), o, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if o.asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
+			}
+			return r.print(cmd.OutOrStdout())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.preset, "preset", "bandit-demo", "the preset whose iterations are measured")
+	f.IntVar(&o.repeats, "repeats", 9, "how often each program is timed")
+	f.IntVar(&o.rounds, "rounds", 3, "turns of the three ways to make an iteration")
+	f.IntVar(&o.iterations, "iterations", 12, "iterations a turn; the first and the last are not counted")
+	f.IntVar(&o.kills, "kills", 3, "how many workers are killed")
+	f.IntVar(&o.killAt, "kill-at", 6, "the iteration whose update is killed: so many updates are rebuilt")
+	f.BoolVar(&o.withoutTax, "without-tax", false, "leave the iterations out")
+	f.BoolVar(&o.withoutKills, "without-kills", false, "leave the recoveries out")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON")
+	o.addFlags(cmd, 5*time.Second)
+	return cmd
+}
+
+func runBench(ctx context.Context, o benchOptions, progress io.Writer) (r benchReport, err error) {
+	if o.rounds < 1 || o.iterations < 3 || o.kills < 1 || o.killAt < 1 || o.repeats < 1 {
+		return r, fmt.Errorf("bench: --rounds, --repeats, --kills and --kill-at are at least 1, --iterations at least 3")
+	}
+	say := func(line string) { fmt.Fprintln(progress, line) }
+	text, t, err := benchSpec(o.preset, o.iterations)
+	if err != nil {
+		return r, err
+	}
+	r.Cores, r.Preset = runtime.GOMAXPROCS(0), o.preset
+	r.Load[0] = loadAverage()
+	stack := dev.Options{Ephemeral: true, Stdout: progress}
+	if !o.withoutTax {
+		err = withStack(ctx, stack, o.serving, func(ctx context.Context, s *dev.Stack, _ activities.DeviceInfo) error {
+			return r.measure(ctx, s, o, text, t, say)
+		})
+		if err != nil {
+			return r, err
+		}
+	}
+	if !o.withoutKills {
+		if text, _, err = benchSpec(o.preset, o.killAt+3); err != nil {
+			return r, err
+		}
+		if err := r.kill(ctx, stack, o, text, say); err != nil {
+			return r, err
+		}
+	}
+	r.Load[1] = loadAverage()
+	return r, nil
+}
+
+// benchSpec is a preset with so many iterations, one snapshot at the end and no
+// evaluation: each iteration does the same.
+func benchSpec(preset string, iterations int) ([]byte, spec.Train, error) {
+	text, err := presetWith(preset, map[string]any{
+		"iterations": iterations, "snapshot": map[string]any{"every": iterations}, "evaluation": map[string]any{"every": 0},
+	})
+	if err != nil {
+		return nil, spec.Train{}, err
+	}
+	t, err := spec.Decode(text, activities.Known())
+	if err == nil && t.Policy.Starter == nil {
+		err = fmt.Errorf("preset %s has no starter policy", preset)
+	}
+	return text, t, err
+}
+
+// presetWith is a preset with some fields replaced; an object's fields are
+// replaced one by one.
+func presetWith(preset string, fields map[string]any) ([]byte, error) {
+	raw, err := presets.Read(preset)
+	if err != nil {
+		return nil, err
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return nil, fmt.Errorf("preset %s: %w", preset, err)
+	}
+	replace(doc, fields)
+	return json.Marshal(doc)
+}
+
+func replace(doc, fields map[string]any) {
+	for name, value := range fields {
+		inner, isObject := value.(map[string]any)
+		if old, ok := doc[name].(map[string]any); ok && isObject {
+			replace(old, inner)
+			continue
+		}
+		doc[name] = value
+	}
+}
+
+// measure fills in speed and tax.
+func (r *benchReport) measure(ctx context.Context, stack *dev.Stack, o benchOptions, text []byte, t spec.Train, say func(string)) error {
+	conn := connection{quiet: true}
+	conn.settings.DevDir = stack.Dir()
+	c, err := conn.temporal(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	s, err := conn.store()
+	if err != nil {
+		return err
+	}
+	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.plugin, XLAFlags: o.xlaFlags})
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	engine, err := activities.NewEngine(device)
+	if err != nil {
+		return err
+	}
+	r.Fingerprint = engine.Info().Fingerprint
+	say("measuring the starter's programs")
+	if r.Speed, err = bench.MeasureSpeed(ctx, device, *t.Policy.Starter, o.repeats); err != nil {
+		return fmt.Errorf("speed: %w", err)
+	}
+	say("making the starter, in memory and in the bucket; then the turns")
+	r.Tax, err = bench.MeasureTax(ctx, bench.Durable{Client: c, Store: s}, bench.Local{Engine: engine, Store: s}, text, o.rounds, say)
+	if err != nil {
+		return fmt.Errorf("durability tax: %w", err)
+	}
+	return nil
+}
+
+// loadAverage is the machine's load of the last minute, or "" where it does not say.
+func loadAverage() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(b), " ")
+	return first
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/workers/bench"
+)
+
+// kill fills in the recoveries: on a stack of its own, with real worker processes.
+func (r *benchReport) kill(ctx context.Context, options dev.Options, o benchOptions, text []byte, say func(string)) (err error) {
+	stack, err := dev.Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if stopErr := stack.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	conn := connection{quiet: true}
+	conn.settings.DevDir = stack.Dir()
+	c, err := conn.temporal(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	crew := &workerCrew{stack: stack, options: o, running: map[int]*exec.Cmd{}}
+	defer crew.end()
+	for n := range o.kills {
+		for len(crew.running) < 2 {
+			if err := crew.start(ctx); err != nil {
+				return err
+			}
+		}
+		run := fmt.Sprintf("bench-kill-%d", n)
+		say(fmt.Sprintf("killing worker %d of %d, in the update of iteration %d of %s", n+1, o.kills, o.killAt, run))
+		got, err := bench.MeasureRecovery(ctx, c, run, text, o.killAt, "Update", func(pid int) error {
+			peak, err := bench.PeakMemory(pid)
+			if err != nil {
+				return err
+			}
+			r.WorkerPeak = max(r.WorkerPeak, peak)
+			return crew.kill(pid)
+		})
+		if err != nil {
+			return fmt.Errorf("recovery %d: %w", n+1, err)
+		}
+		r.Recoveries = append(r.Recoveries, got)
+		if err := c.GetWorkflow(ctx, run, "").Get(ctx, nil); err != nil {
+			return fmt.Errorf("run %s after the kill: %w", run, err)
+		}
+	}
+	for pid := range crew.running {
+		if peak, err := bench.PeakMemory(pid); err == nil {
+			r.WorkerPeak = max(r.WorkerPeak, peak)
+		}
+	}
+	return nil
+}
+
+// workerCrew is worker processes of this program on a dev stack.
+type workerCrew struct {
+	stack   *dev.Stack
+	options benchOptions
+	started int
+	running map[int]*exec.Cmd
+}
+
+// start starts a worker and waits until it serves.
+func (w *workerCrew) start(ctx context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	w.started++
+	log, err := os.Create(filepath.Join(w.stack.Dir(), fmt.Sprintf("worker-%d.log", w.started)))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(self, "worker", "--address", w.stack.TemporalAddress(), "--dev-dir", w.stack.Dir(),
+		"--session-heartbeat", w.options.heartbeat.String(), "--plugin", w.options.plugin, "--xla-flags", w.options.xlaFlags)
+	cmd.Stdout, cmd.Stderr = log, log
+	// Their end is ours to decide: not Ctrl-C's.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start a worker: %w", err)
+	}
+	w.running[cmd.Process.Pid] = cmd
+	for deadline := time.Now().Add(time.Minute); ; {
+		text, err := os.ReadFile(log.Name())
+		if err == nil && bytes.Contains(text, []byte("worker serves")) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("a worker did not begin to serve:\n%s", text)
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// kill ends a worker as by kill -9.
+func (w *workerCrew) kill(pid int) error {
+	cmd, ok := w.running[pid]
+	if !ok {
+		return fmt.Errorf("process %d is no worker of ours", pid)
+	}
+	delete(w.running, pid)
+	if err := cmd.Process.Kill(); err != nil {
+		return err
+	}
+	// The exit status says that it was killed; nothing else is of interest.
+	_ = cmd.Wait()
+	return nil
+}
+
+// end ends the workers that are left. There is nothing they could lose.
+func (w *workerCrew) end() {
+	for pid := range w.running {
+		_ = w.kill(pid)
+	}
+}

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/workers/bench"
+	"github.com/reprise-rl/reprise/workflows"
+)
+
+// lesson is a setting of the bandit, what it must teach, and for how long it may.
+type lesson struct {
+	Name string `json:"name"`
+	// Probability is that of the high arm's 1; the low arm pays 0.15 for certain.
+	Probability float64 `json:"high_probability"`
+	// Keep is the fraction of the groups that is learned from; 1 is all.
+	Keep       float64 `json:"keep"`
+	Iterations int     `json:"iterations"`
+	// From and To bound the share of the high arm before and after; a lesson
+	// that promises nothing has none.
+	From *[2]float64 `json:"from,omitempty"`
+	To   *[2]float64 `json:"to,omitempty"`
+	// What says in words what is promised.
+	What string `json:"what"`
+}
+
+// lessons are the bandit's: does it learn, and does it learn the right thing?
+// With selection by reward deviation and p = 0.10 nothing is promised: the kept
+// groups are the lucky ones, so selection favours the risk. That is to be seen.
+var lessons = []lesson{
+	{Name: "p25-keep25", Probability: 0.25, Keep: 0.25, Iterations: 30, From: &[2]float64{0.35, 0.65}, To: &[2]float64{0.90, 1}, What: "35–65 % to at least 90 %"},
+	{Name: "p25-all", Probability: 0.25, Keep: 1, Iterations: 30, From: &[2]float64{0.35, 0.65}, To: &[2]float64{0.90, 1}, What: "35–65 % to at least 90 %"},
+	{Name: "p10-all", Probability: 0.10, Keep: 1, Iterations: 30, To: &[2]float64{0, 0.20}, What: "at most 20 %"},
+	{Name: "p10-keep25", Probability: 0.10, Keep: 0.25, Iterations: 30, What: "reported"},
+}
+
+// The suite that every policy is measured on: 256 fixed samples at the
+// rollout's temperature, so that what is measured is the policy that is trained.
+const (
+	learnInstances   = 64
+	learnSamples     = 4
+	learnTemperature = 1.0
+)
+
+// learnt is one run's outcome. High is the share of the high arm, Reward the
+// mean reward, both on the suite.
+type learnt struct {
+	Run          string  `json:"run"`
+	Seed         int     `json:"seed"`
+	HighBefore   float64 `json:"high_before"`
+	HighAfter    float64 `json:"high_after"`
+	RewardBefore float64 `json:"reward_before"`
+	RewardAfter  float64 `json:"reward_after"`
+	Seconds      float64 `json:"seconds"`
+	// Broken says which promise the run broke.
+	Broken string `json:"broken,omitempty"`
+}
+
+// taught is a lesson's outcome.
+type taught struct {
+	Lesson lesson   `json:"lesson"`
+	Runs   []learnt `json:"runs"`
+}
+
+// learnOptions are the flags of learn.
+type learnOptions struct {
+	serving
+	dir    string
+	seeds  int
+	only   string
+	asJSON bool
+}
+
+func learnCommand() *cobra.Command {
+	var o learnOptions
+	cmd := &cobra.Command{
+		Use:   "learn",
+		Short: "does it learn the right thing: the bandit, three seeds each",
+		Long: `Trains the bandit in four settings with three seeds each, as Train workflows on
+a dev stack of its own, and looks at what the policies choose on 256 fixed
+samples before and after. The high arm pays 1 with probability p, the low arm 0.15
+for certain. It ends with status 1 where a promise is broken:
+
+  p = 0.25, a quarter of the groups kept   35–65 % high arm to at least 90 %
+  p = 0.25, all groups                     the same
+  p = 0.10, all groups                     at most 20 %: the low arm pays more
+  p = 0.10, a quarter kept                 nothing is promised: selection by reward
+                                           deviation favours the risk
+
+With --dir the stack stays, and what was interrupted goes on.`,
+		Example: `  reprise learn
+  reprise learn --seeds 1 --only p25-keep25
+  reprise learn --dir .reprise/learn --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			results, err := runLearn(cmd.Context(), o, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if err := printLearnt(cmd.OutOrStdout(), results, o.asJSON); err != nil {
+				return err
+			}
+			for _, t := range results {
+				for _, r := range t.Runs {
+					if r.Broken != "" {
+						return errSilent
+					}
+				}
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.dir, "dir", "", "keep the stack's data in this folder (default: nothing is kept)")
+	f.IntVar(&o.seeds, "seeds", 3, "runs of each setting, with the seeds 1, 2, …")
+	f.StringVar(&o.only, "only", "", "one setting alone: p25-keep25, p25-all, p10-all or p10-keep25")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON")
+	o.addFlags(cmd, 5*time.Second)
+	return cmd
+}
+
+func runLearn(ctx context.Context, o learnOptions, progress io.Writer) ([]taught, error) {
+	chosen := lessons
+	if o.only != "" {
+		chosen = nil
+		for _, l := range lessons {
+			if l.Name == o.only {
+				chosen = []lesson{l}
+			}
+		}
+		if chosen == nil {
+			return nil, fmt.Errorf("learn: --only %q is none of p25-keep25, p25-all, p10-all, p10-keep25", o.only)
+		}
+	}
+	if o.seeds < 1 {
+		return nil, fmt.Errorf("learn: --seeds %d: at least 1", o.seeds)
+	}
+	var out []taught
+	stack := dev.Options{Dir: o.dir, Ephemeral: o.dir == "", Stdout: progress}
+	err := withStack(ctx, stack, o.serving, func(ctx context.Context, s *dev.Stack, _ activities.DeviceInfo) error {
+		conn := connection{quiet: true}
+		conn.settings.DevDir = s.Dir()
+		c, err := conn.temporal(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		bucket, err := conn.store()
+		if err != nil {
+			return err
+		}
+		d := bench.Durable{Client: c, Store: bucket}
+		for _, l := range chosen {
+			t := taught{Lesson: l}
+			for seed := 1; seed <= o.seeds; seed++ {
+				r, err := teach(ctx, d, l, seed, progress)
+				if err != nil {
+					return err
+				}
+				t.Runs = append(t.Runs, r)
+			}
+			out = append(out, t)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// lessonSpec is the spec of a lesson's run: the demo's with a few fields of its own.
+func lessonSpec(l lesson, seed int) ([]byte, error) {
+	selection := map[string]any{"method": "top_fraction", "keep": l.Keep}
+	if l.Keep == 1 {
+		selection = map[string]any{"method": "all", "keep": 1.0}
+	}
+	return presetWith("bandit-demo", map[string]any{
+		"description": fmt.Sprintf("reprise learn: %s, seed %d", l.Name, seed),
+		"seed":        seed, "iterations": l.Iterations,
+		"environment": map[string]any{"options": map[string]any{"high_probability": l.Probability}},
+		"selection":   selection,
+		"snapshot":    map[string]any{"every": l.Iterations},
+		"evaluation": map[string]any{
+			"every": l.Iterations, "instances": learnInstances, "samples": learnSamples, "temperature": learnTemperature,
+		},
+	})
+}
+
+// teach makes one run and judges it.
+func teach(ctx context.Context, d bench.Durable, l lesson, seed int, progress io.Writer) (learnt, error) {
+	out := learnt{Run: fmt.Sprintf("learn-%s-s%d", l.Name, seed), Seed: seed}
+	text, err := lessonSpec(l, seed)
+	if err != nil {
+		return out, err
+	}
+	begin := time.Now()
+	w, err := d.Start(ctx, out.Run, text)
+	if err != nil {
+		return out, err
+	}
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	go followLesson(following, d.Client, out.Run, progress)
+	var r workflows.TrainResult
+	if err := w.Get(ctx, &r); err != nil {
+		return out, fmt.Errorf("run %s: %w", out.Run, err)
+	}
+	stop()
+	out.Seconds = time.Since(begin).Seconds()
+	if r.First == nil || r.Last == nil || r.Last.Version != l.Iterations {
+		return out, fmt.Errorf("run %s ended without its evaluations", out.Run)
+	}
+	figures := func(e *workflows.Evaluated) (high, reward float64) {
+		return float64(e.Metrics["success/mean"]), float64(e.Metrics["reward/mean"])
+	}
+	out.HighBefore, out.RewardBefore = figures(r.First)
+	out.HighAfter, out.RewardAfter = figures(r.Last)
+	out.Broken = l.broken(out)
+	fmt.Fprintf(progress, "%-22s done in %.0f s: high arm %.1f %% to %.1f %%, mean reward %.3f to %.3f\n",
+		out.Run, out.Seconds, 100*out.HighBefore, 100*out.HighAfter, out.RewardBefore, out.RewardAfter)
+	return out, nil
+}
+
+// broken says which promise a run broke, or "".
+func (l lesson) broken(r learnt) string {
+	outside := func(x float64, in *[2]float64) bool { return in != nil && (x < in[0] || x > in[1]) }
+	switch {
+	case outside(r.HighBefore, l.From):
+		return fmt.Sprintf("began at %.1f %%", 100*r.HighBefore)
+	case outside(r.HighAfter, l.To):
+		return fmt.Sprintf("ended at %.1f %%", 100*r.HighAfter)
+	}
+	return ""
+}
+
+// followLesson prints a run's progress every ten iterations. It is company
+// only: what it cannot ask, it leaves out.
+func followLesson(ctx context.Context, c client.Client, run string, out io.Writer) {
+	for seen := 0; sleep(ctx, time.Second) == nil; {
+		var s workflows.Status
+		v, err := c.QueryWorkflow(ctx, run, "", "status")
+		if err != nil || v.Get(&s) != nil || s.Iteration/10 == seen {
+			continue
+		}
+		seen = s.Iteration / 10
+		fmt.Fprintf(out, "%-22s iteration %d of %d: high arm %s, reward %s\n", run, s.Iteration, s.Iterations,
+			percent(s.Metrics, "success/mean"), value(s.Metrics, "reward/mean", "%.3f"))
+	}
+}
+
+// printLearnt prints the table.
+func printLearnt(out io.Writer, results []taught, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(out).Encode(results)
+	}
+	return writeLearnt(out, results)
+}
