@@ -70,6 +70,11 @@ func (o Options) Has(r Role) bool {
 	return false
 }
 
+// stickyTime is how long a workflow task waits for the worker that has the
+// workflow in memory. That one may be dead, and then the wait is part of what a
+// kill costs; a live one on a busy machine costs a replay, of milliseconds.
+const stickyTime = time.Second
+
 // answerTime is what an activity's answer needs to reach the server.
 const answerTime = 300 * time.Millisecond
 
@@ -158,6 +163,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Has(RoleWorkflow) {
 		opts := base
 		opts.DisableRegistrationAliasing = true
+		opts.StickyScheduleToStartTimeout = stickyTime
 		w := worker.New(o.Client, activities.WorkflowQueue, opts)
 		RegisterWorkflows(w, &workflows.Workflows{SessionHeartbeat: o.SessionHeartbeat, ContinueAfter: o.ContinueAfter})
 		if err := start(w, "workflow"); err != nil {
