@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -153,7 +152,7 @@ func (d *Direct) roll(ctx context.Context, it Iteration, r Rollout, policy Versi
 
 // evaluate measures a version on the run's own suite.
 func (d *Direct) evaluate(ctx context.Context, it Iteration, version int, state string, out *CommitInput) error {
-	r := Rollout{Iteration: version, Evaluation: SuiteOf(it.Plan, version)}
+	r := Rollout{Iteration: version, Evaluation: &EvaluationOf{Suite: it.Plan.Evaluation}}
 	turns, err := d.roll(ctx, it, r, Version{Run: it.Run, Branch: it.Branch, Version: version, State: state})
 	if err != nil {
 		return err
@@ -165,9 +164,4 @@ func (d *Direct) evaluate(ctx context.Context, it Iteration, version int, state 
 	it.Took("evaluation.measure", m.Telemetry)
 	out.Evaluations = append(out.Evaluations, m.Evaluation)
 	return nil
-}
-
-// SuiteOf is a run's own evaluation of a version, as its artifacts are named.
-func SuiteOf(p Plan, version int) *EvaluationOf {
-	return &EvaluationOf{Suite: p.Evaluation, Dir: fmt.Sprintf("%06d", version)}
 }

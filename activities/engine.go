@@ -43,6 +43,9 @@ type programsKey struct {
 // same child, so a retried Update answers at once.
 type updateKey struct{ parent, batch, settings string }
 
+// maxPrograms bounds the compiled sets of programs kept across runs.
+const maxPrograms = 16
+
 // maxRecords bounds the memory of updates: a retry asks for the last one only.
 const maxRecords = 64
 
@@ -114,6 +117,12 @@ func (e *Engine) forget() {
 	}
 	e.state, e.print, e.owner = nil, "", ""
 	clear(e.updates)
+	if len(e.programs) > maxPrograms {
+		for _, p := range e.programs {
+			p.Free()
+		}
+		clear(e.programs)
+	}
 }
 
 // hold puts a state into memory in place of the one before.

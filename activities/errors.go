@@ -97,5 +97,18 @@ func edge(ctx context.Context, operation string, err error) error {
 	if kind := kindOf(err); kind != "" {
 		return temporal.NewNonRetryableApplicationError(message, kind, nil)
 	}
-	return temporal.NewApplicationError(message, "Retryable")
+	return temporal.NewApplicationError(message, retryKindOf(err))
+}
+
+// retryKindOf names what a retry waits for, as the Web UI shows it.
+func retryKindOf(err error) string {
+	switch {
+	case errors.Is(err, store.ErrDenied):
+		return "StoreAccessDenied"
+	case errors.Is(err, store.ErrNoBucket):
+		return "StoreNoBucket"
+	case store.Retryable(err):
+		return "StoreUnavailable"
+	}
+	return "Retryable"
 }

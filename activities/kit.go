@@ -184,8 +184,10 @@ func (k *kit) size(r Rollout) (groups, members int) {
 
 // dir is the folder of a rollout's artifacts.
 func dir(run Run, branch int, r Rollout) string {
-	if e := r.Evaluation; e != nil {
-		return store.BranchDir(run.ID, branch) + "/evaluations/" + store.EscapeSegment(e.Dir)
+	if e := r.Evaluation; e != nil && e.Apart != "" {
+		return store.RunDir(run.ID) + "/evaluations/" + store.EscapeSegment(e.Apart)
+	} else if e != nil {
+		return store.EvaluationDir(run.ID, branch, r.Iteration)
 	}
 	return store.IterationDir(run.ID, branch, r.Iteration)
 }

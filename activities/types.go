@@ -31,6 +31,17 @@ type Telemetry struct {
 	Recomputed int `json:"recomputed,omitempty"`
 }
 
+// Plus is the sum of two attempts or of several steps.
+func (t Telemetry) Plus(u Telemetry) Telemetry {
+	t.Seconds += u.Seconds
+	t.WaitSeconds += u.WaitSeconds
+	t.CompileSeconds += u.CompileSeconds
+	t.LoadSeconds += u.LoadSeconds
+	t.Tokens += u.Tokens
+	t.Recomputed += u.Recomputed
+	return t
+}
+
 // Run names a run and the resolved spec it follows.
 type Run struct {
 	ID   string    `json:"id"`
@@ -186,8 +197,10 @@ type Rollout struct {
 // EvaluationOf says which suite is rolled out and where its artifacts go.
 type EvaluationOf struct {
 	Suite spec.Evaluation `json:"suite"`
-	// Name is the folder below the run's evaluations: "000010" in a run.
-	Dir string `json:"dir"`
+	// Apart is the id of the Evaluate workflow that asks; empty for an
+	// evaluation that is part of the run and named by its manifest. One apart
+	// lies beside the branches, where gc does not look.
+	Apart string `json:"apart,omitempty"`
 }
 
 // GenerateInput asks for one turn's samples.

@@ -40,7 +40,7 @@ func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, r
 	if err != nil {
 		return Replay{}, err
 	}
-	over := NewOverlay(s)
+	over := store.NewOverlay(s)
 	d := activities.Direct{Host: &activities.Host{Store: over}, Device: &activities.Device{Store: over, Engine: engine}}
 	version := iteration + 1
 	loaded, err := d.Host.Load(ctx, activities.LoadInput{Run: run, Version: &version})

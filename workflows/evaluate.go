@@ -63,9 +63,9 @@ func (w *Workflows) Evaluate(ctx workflow.Context, in EvaluateInput) (*EvaluateR
 	}}
 	it := &iteration{Settings: t.Settings, Metrics: activities.Metrics{}, Timings: map[string]activities.Telemetry{}}
 	r := &rolled{}
-	dir := "evaluate-" + workflow.GetInfo(ctx).WorkflowExecution.ID
+	apart := workflow.GetInfo(ctx).WorkflowExecution.ID
 	for {
-		e, err := t.evaluateAlone(ctx, it, r, activities.EvaluationOf{Suite: suite, Dir: dir})
+		e, err := t.evaluateAlone(ctx, it, r, activities.EvaluationOf{Suite: suite, Apart: apart})
 		if errors.Is(err, errDeviceLost) {
 			continue
 		}

@@ -41,20 +41,16 @@ type iteration struct {
 
 // took notes what a step's attempt measured; steps of several turns add up.
 func (it *iteration) took(step string, t activities.Telemetry) {
-	sum := it.Timings[step]
-	sum.Seconds += t.Seconds
-	sum.WaitSeconds += t.WaitSeconds
-	sum.CompileSeconds += t.CompileSeconds
-	sum.LoadSeconds += t.LoadSeconds
-	sum.Tokens += t.Tokens
-	sum.Recomputed += t.Recomputed
-	it.Timings[step] = sum
+	it.Timings[step] = it.Timings[step].Plus(t)
 }
 
-func (it *iteration) add(m activities.Metrics) {
-	for _, k := range workflow.DeterministicKeys(m) {
-		it.Metrics[k] = m[k]
+// add moves a step's metrics to the iteration's: kept twice they would be
+// carried twice.
+func (it *iteration) add(m *activities.Metrics) {
+	for _, k := range workflow.DeterministicKeys(*m) {
+		it.Metrics[k] = (*m)[k]
 	}
+	*m = nil
 }
 
 // version addresses policy version v of the run, with its state fingerprint.
@@ -66,6 +62,10 @@ func (t *train) version(v int, state string) activities.Version {
 func (t *train) iterate(ctx workflow.Context, s *session) error {
 	if t.Current == nil {
 		t.Current = &iteration{Settings: t.Settings, Metrics: activities.Metrics{}, Timings: map[string]activities.Telemetry{}}
+		if t.restored != nil {
+			t.Current.took("restore", *t.restored)
+			t.restored = nil
+		}
 	}
 	it, n := t.Current, t.Next
 	steps := []func(workflow.Context, *session, *iteration, int) error{
@@ -155,9 +155,9 @@ func (t *train) selectGroups(ctx workflow.Context, _ *session, it *iteration, n 
 	if err != nil {
 		return err
 	}
-	it.Selected = &out
 	it.took("select", out.Telemetry)
-	it.add(out.Metrics)
+	it.add(&out.Metrics)
+	it.Selected = &out
 	return nil
 }
 
@@ -174,9 +174,9 @@ func (t *train) score(ctx workflow.Context, s *session, it *iteration, n int) er
 	if err != nil {
 		return err
 	}
-	it.Scored = &out
 	it.took("score", out.Telemetry)
-	it.add(out.Metrics)
+	it.add(&out.Metrics)
+	it.Scored = &out
 	return nil
 }
 
@@ -194,9 +194,9 @@ func (t *train) credit(ctx workflow.Context, _ *session, it *iteration, n int) e
 	if err != nil {
 		return err
 	}
-	it.Credited = &out
 	it.took("credit", out.Telemetry)
-	it.add(out.Metrics)
+	it.add(&out.Metrics)
+	it.Credited = &out
 	return nil
 }
 
@@ -207,7 +207,7 @@ func (t *train) update(ctx workflow.Context, s *session, it *iteration, n int) e
 	}
 	if it.Selected.Rows == 0 {
 		it.Updated = &activities.UpdateResult{
-			State: t.State, Metrics: activities.Metrics{}, Counts: store.UpdateCounts{Skipped: true},
+			State: t.State, Counts: store.UpdateCounts{Skipped: true},
 		}
 		return nil
 	}
@@ -220,9 +220,9 @@ func (t *train) update(ctx workflow.Context, s *session, it *iteration, n int) e
 	if err != nil {
 		return err
 	}
-	it.Updated = &out
 	it.took("update", out.Telemetry)
-	it.add(out.Metrics)
+	it.add(&out.Metrics)
+	it.Updated = &out
 	return nil
 }
 
@@ -268,7 +268,7 @@ func brief(e *store.EvaluationRef) *store.EvaluationRef {
 
 // suite is the run's own evaluation of version v.
 func (t *train) suite(v int) activities.Rollout {
-	return activities.Rollout{Iteration: v, Evaluation: activities.SuiteOf(t.plan, v)}
+	return activities.Rollout{Iteration: v, Evaluation: &activities.EvaluationOf{Suite: t.plan.Evaluation}}
 }
 
 // evaluateVersion rolls a suite out with version what.Iteration and measures it.
@@ -288,6 +288,7 @@ func (t *train) evaluateVersion(ctx workflow.Context, s *session, it *iteration,
 	}
 	it.took("evaluation.measure", out.Telemetry)
 	it.Evaluations = append(it.Evaluations, out.Evaluation)
+	*r = rolled{Done: true} // the evaluation has the turns now
 	return &out.Evaluation, nil
 }
 

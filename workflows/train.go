@@ -64,6 +64,8 @@ type train struct {
 	wanted  string
 	present []string
 	here    int // iterations committed since the last continue-as-new
+	// restored is what a restore before an iteration took: part of its telemetry.
+	restored *activities.Telemetry
 	// committing: the iteration's snapshot and evaluation are decided.
 	committing bool
 }
@@ -185,9 +187,12 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 	if h := r.Head; h != nil {
 		// The store has iterations of this run: Temporal's database was lost, or
 		// the run was cancelled and is started again. It goes on behind them.
-		t.Head, t.Branch, t.Next, t.State = h, h.Branch, h.Iteration+1, h.State
+		t.Branch, t.Next, t.State = h.Branch, h.Iteration+1, h.State
 		t.Run.Base, t.Fingerprint, t.Settings = h.Base, h.Fingerprint, h.Settings
 		t.Metrics, t.Snapshot, t.First, t.Last, t.Device = h.Metrics, h.Snapshot, h.First, h.Last, h.Device
+		head := *h // what is carried for itself is not carried twice
+		head.Metrics, head.First, head.Last, head.Device = nil, nil, nil, nil
+		t.Head = &head
 	}
 	return nil
 }
@@ -287,6 +292,7 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 			return err
 		}
 		t.Recomputed += r.Telemetry.Recomputed
+		t.tookRestore(r.Telemetry)
 		if !r.Done {
 			continue
 		}
@@ -296,6 +302,18 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 		t.Programs = r.Programs
 		return nil
 	}
+}
+
+// tookRestore notes what a restore took with the iteration under way, or the next.
+func (t *train) tookRestore(took activities.Telemetry) {
+	if t.Current != nil {
+		t.Current.took("restore", took)
+		return
+	}
+	if t.restored != nil {
+		took = t.restored.Plus(took)
+	}
+	t.restored = &took
 }
 
 func (t *train) headRef() *store.Ref {

@@ -71,7 +71,7 @@ func TestRunFromStarter(t *testing.T) {
 	require.Equal(t, update, inputs[activities.UpdateInput](s, "Update")[1])
 	after := activities.Version{Run: run, Version: 2, State: commits[1].StateAfter}
 	require.Equal(t, activities.SnapshotInput{Policy: after}, inputs[activities.SnapshotInput](s, "Snapshot")[0])
-	suite := activities.Rollout{Iteration: 2, Evaluation: &activities.EvaluationOf{Suite: s.plan.Evaluation, Dir: "000002"}}
+	suite := activities.Rollout{Iteration: 2, Evaluation: &activities.EvaluationOf{Suite: s.plan.Evaluation}}
 	require.Equal(t, activities.GenerateInput{Policy: after, Rollout: suite, Settings: s.plan.Settings, Turn: 1},
 		inputs[activities.GenerateInput](s, "Generate")[3])
 
