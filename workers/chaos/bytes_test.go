@@ -78,24 +78,22 @@ func reference(t *testing.T) Bytes {
 	if undisturbed.bytes != nil {
 		return undisturbed.bytes
 	}
-	// A lane of its own, whichever test comes first.
-	ok := t.Run("undisturbed", func(t *testing.T) {
-		l := newLane(t, sharedStack(t))
-		l.worker(workerOptions{})
-		l.start(chaosRun, preset(t, "chaos", nil))
-		l.completes(chaosRun)
-		l.verifies(chaosRun)
-		undisturbed.models = map[string][]byte{}
-		for o, err := range l.store.List(t.Context(), store.ModelPrefix) {
-			require.NoError(t, err)
-			b, _, err := store.ReadFixed(t.Context(), l.store, o.Key, 1<<30)
-			require.NoError(t, err)
-			undisturbed.models[o.Key] = b
-		}
-		undisturbed.bytes = reach(t, l.store, chaosRun)
-		t.Logf("%d objects, head %s", len(undisturbed.bytes), undisturbed.bytes[store.ManifestKey(chaosRun, 0, 5)])
-	})
-	require.True(t, ok, "the undisturbed run")
+	// It belongs to whichever test comes first, in a lane of its own.
+	l := newNamedLane(t, sharedStack(t), "undisturbed", true)
+	p := l.worker(workerOptions{})
+	l.start(chaosRun, preset(t, "chaos", nil))
+	l.completes(chaosRun)
+	p.kill()
+	l.verifies(chaosRun)
+	undisturbed.models = map[string][]byte{}
+	for o, err := range l.store.List(t.Context(), store.ModelPrefix) {
+		require.NoError(t, err)
+		b, _, err := store.ReadFixed(t.Context(), l.store, o.Key, 1<<30)
+		require.NoError(t, err)
+		undisturbed.models[o.Key] = b
+	}
+	undisturbed.bytes = reach(t, l.store, chaosRun)
+	t.Logf("the undisturbed run: %d objects, head %s", len(undisturbed.bytes), undisturbed.bytes[store.ManifestKey(chaosRun, 0, 5)])
 	return undisturbed.bytes
 }
 

@@ -1,37 +1,92 @@
 package chaos
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"testing"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"github.com/reprise-rl/reprise/workers/faults"
 )
 
-// TestChaosKills kills a worker in each kind of activity, the phases in turn.
-// Each list is one run: every process dies of the next fault.
+// kinds are all kinds of activities of a run, in the order they first come.
+var kinds = []string{
+	"Resolve", "WarmStart", "Restore", "Generate", "Step", "Measure", "Select", "Score", "Credit", "Update", "Snapshot", "Commit",
+}
+
+// TestChaosKills kills a worker in each kind of activity, the phases in turn;
+// with -full in each kind and each phase. Each list is one run: every process
+// dies of the next fault.
 func TestChaosKills(t *testing.T) {
 	want := reference(t)
-	for _, c := range []struct {
-		name    string
-		starter bool // warm start was done before
-		faults  []string
-	}{
-		{"first", false, []string{
-			"Resolve/inside/1", "WarmStart/written/1", "Restore/inside/1", "Generate/begin/1", "Measure/written/1", "Commit/written/1",
-		}},
-		{"second", true, []string{
-			"Step/written/2", "Select/inside/1", "Score/written/1", "Credit/inside/1", "Update/written/1", "Snapshot/inside/1",
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
+	type run struct {
+		name   string
+		anew   bool // with its own warm start
+		faults []string
+	}
+	runs := []run{
+		{"start", true, []string{"Resolve/written/1", "WarmStart/inside/1", "Restore/inside/1", "Generate/written/1"}},
+		{"middle", false, []string{"Measure/inside/1", "Step/written/2", "Select/begin/1", "Score/written/1"}},
+		{"end", false, []string{"Credit/inside/1", "Update/written/1", "Snapshot/inside/1", "Commit/written/1"}},
+	}
+	if *full {
+		for _, kind := range kinds {
+			r := run{name: kind, anew: true}
+			for _, phase := range append(faults.Phases, "delay:15") {
+				r.faults = append(r.faults, fmt.Sprintf("%s/%s/1", kind, phase))
+			}
+			runs = append(runs, r)
+		}
+	}
+	for _, r := range runs {
+		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			l := newLane(t, sharedStack(t))
-			if c.starter {
+			if !r.anew {
 				l.withStarter()
 			}
-			stop := l.keep(c.faults...)
+			stop := l.keep(r.faults...)
 			l.start(chaosRun, preset(t, "chaos", nil))
 			l.completes(chaosRun)
 			stop()
 			l.verifies(chaosRun)
 			same(t, want, reach(t, l.store, chaosRun))
 		})
+	}
+}
+
+// TestChaosRandom kills workers at random moments.
+func TestChaosRandom(t *testing.T) {
+	t.Parallel()
+	want := reference(t)
+	left := 2
+	if *full {
+		left = *kills
+	}
+	moments := rand.New(rand.NewPCG(*seed, 0))
+	t.Logf("seed %d, %d kills", *seed, left)
+	for n := 0; left > 0; n++ {
+		l := newNamedLane(t, sharedStack(t), fmt.Sprintf("random-%d", n), true).withStarter()
+		l.start(chaosRun, preset(t, "chaos", nil))
+		for {
+			p := l.worker(workerOptions{})
+			moment := time.Duration(moments.IntN(6000)) * time.Millisecond
+			if left == 0 {
+				l.completes(chaosRun)
+				p.kill()
+				break
+			}
+			time.Sleep(moment) // what is tested is any moment
+			p.kill()
+			left--
+			t.Logf("killed %v after the worker's start", moment)
+			if is, err := l.state(chaosRun); err == nil && is == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+				break
+			}
+		}
+		l.verifies(chaosRun)
+		same(t, want, reach(t, l.store, chaosRun))
 	}
 }

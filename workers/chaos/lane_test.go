@@ -57,8 +57,14 @@ var _ log.Logger = quiet{}
 func newLane(t *testing.T, stack *dev.Stack) *lane {
 	t.Helper()
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", ":", "-").Replace(t.Name()))
+	return newNamedLane(t, stack, name, true)
+}
+
+// newNamedLane makes a lane, with our search attributes registered or without.
+func newNamedLane(t *testing.T, stack *dev.Stack, name string, attributes bool) *lane {
+	t.Helper()
 	l := &lane{t: t, stack: stack, namespace: name, prefix: name, logs: t.TempDir()}
-	l.register(true)
+	l.register(attributes)
 	l.dial()
 	l.store = l.open(l.prefix)
 	t.Cleanup(l.explain)
@@ -279,6 +285,6 @@ func (l *lane) explain() {
 	}
 	for _, w := range list.Executions {
 		out, _ := l.cli("workflow", "describe", "--workflow-id", w.Execution.WorkflowId, "--run-id", w.Execution.RunId)
-		l.t.Logf("== %s\n%s", w.Execution.WorkflowId, out)
+		l.t.Logf("== %s\n%s\n%s", w.Execution.WorkflowId, out, l.timeline(ctx, w.Execution.WorkflowId, w.Execution.RunId))
 	}
 }

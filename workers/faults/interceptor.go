@@ -101,6 +101,9 @@ func (a *activityInterceptor) ExecuteActivity(ctx context.Context, in *intercept
 		time.AfterFunc(f.After, func() { p.strike(f) })
 	}
 	out, err := a.Next.ExecuteActivity(context.WithValue(ctx, callKey{}, c), in)
+	if p.trace {
+		p.say("trace %s %s ended", c.run, c.kind)
+	}
 	if err != nil {
 		return out, err
 	}

@@ -1,0 +1,93 @@
+package chaos
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/workflows"
+)
+
+// TestChaosTerminate sends SIGTERM, a preemption notice, in an Update: the worker
+// ends the update, gives the session back, and the run goes on elsewhere at once.
+func TestChaosTerminate(t *testing.T) {
+	t.Parallel()
+	want := reference(t)
+	l := newLane(t, sharedStack(t)).withStarter()
+	first := l.worker(workerOptions{fault: "Update/stall:2000/2", trace: true, heartbeat: "20s"})
+	l.start(chaosRun, preset(t, "chaos", nil))
+	first.says(t, "Restore computes", time.Minute)
+	second := l.worker(workerOptions{trace: true, heartbeat: "20s"})
+	first.says(t, "Update stalled", time.Minute) // the session is still open: it waits until the update ends
+	first.terminate(t, 30*time.Second)
+	l.completes(chaosRun)
+	// Without waiting for a time-out: there was none.
+	for _, line := range strings.Split(l.timeline(t.Context(), chaosRun, ""), "\n") {
+		require.NotContains(t, line, "ActivityTaskTimedOut")
+	}
+	s, err := l.status(chaosRun)
+	require.NoError(t, err)
+	require.Equal(t, 1, s.LostDevices)
+	// The update's answer arrived: the other worker applied it again in Restore
+	// only, which is the rebuild, not the activity.
+	require.Equal(t, 4, strings.Count(second.text(), "Update computes"))
+	l.verifies(chaosRun)
+	same(t, want, reach(t, l.store, chaosRun))
+}
+
+// TestChaosServers kills the Temporal server and the S3 server in updates.
+func TestChaosServers(t *testing.T) {
+	t.Parallel()
+	want := reference(t)
+	stack := ownStack(t, dev.Options{Ephemeral: true})
+	l := newLane(t, stack).withStarter()
+	p := l.worker(workerOptions{fault: "Update/stall:1000/2,Score/stall:2000/4", trace: true, heartbeat: "12s"})
+	l.start(chaosRun, preset(t, "chaos", nil))
+
+	eventually(t, time.Minute, "the second update", func() error { return saysTimes(p, "Update computes", 2) })
+	require.NoError(t, stack.KillTemporal())
+	require.NoError(t, stack.RestartTemporal(t.Context()))
+
+	eventually(t, patience, "the fourth score", func() error { return saysTimes(p, "Score computes", 4) })
+	require.NoError(t, stack.KillS3())
+	l.pendingSays(chaosRun, "store unavailable")
+	require.NoError(t, stack.RestartS3(t.Context()))
+
+	l.completes(chaosRun)
+	require.True(t, p.alive(), "the worker outlives both")
+	l.verifies(chaosRun)
+	same(t, want, reach(t, l.store, chaosRun))
+}
+
+// TestChaosWriteAhead kills a worker at iteration 19, the newest snapshot being
+// version 10: the next worker rebuilds version 19 from the recorded batches.
+func TestChaosWriteAhead(t *testing.T) {
+	t.Parallel()
+	reference(t)
+	l := newLane(t, sharedStack(t)).withStarter()
+	spec := preset(t, "chaos", map[string]any{"iterations": 21, "snapshot.every": 10, "evaluation.every": 0})
+	first := l.worker(workerOptions{fault: "Generate/begin/20", heartbeat: "2s"})
+	l.start("write-ahead", spec)
+	<-first.ended
+	require.True(t, first.killed(), first.tail())
+	second := l.worker(workerOptions{fault: "Generate/stall:2000/1", trace: true})
+	second.says(t, "Generate computes", patience)
+	s := l.reaches("write-ahead", "nine recomputed updates", func(s workflows.Status) bool { return s.Recomputed > 0 })
+	require.Equal(t, 9, s.Recomputed)
+	require.Equal(t, 19, s.Iteration)
+	require.Equal(t, 9, s.AtRisk)
+	eighteen := l.manifest("write-ahead", 18)
+	require.Equal(t, eighteen.StateAfter, s.State)
+	l.completes("write-ahead")
+	require.Equal(t, eighteen.StateAfter, l.manifest("write-ahead", 19).StateBefore)
+	require.Equal(t, 9, l.telemetry("write-ahead", 19).Steps["restore"].Recomputed)
+	l.verifies("write-ahead")
+	// Computed by the rebuilt policy: the same as by one that is rebuilt again.
+	out, err := l.reprise("replay", "write-ahead", "--iteration", "19")
+	require.NoError(t, err, out)
+	require.Contains(t, out, "by 9 recorded updates")
+	require.Contains(t, out, "is the same, bit for bit")
+}
