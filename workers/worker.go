@@ -75,6 +75,10 @@ func (o Options) Has(r Role) bool {
 // kill costs; a live one on a busy machine costs a replay, of milliseconds.
 const stickyTime = time.Second
 
+// deviceStop is how long a device worker waits for activities that its drain has
+// ended already.
+const deviceStop = 2 * time.Second
+
 // answerTime is what an activity's answer needs to reach the server.
 const answerTime = 300 * time.Millisecond
 
@@ -83,122 +87,153 @@ const answerTime = 300 * time.Millisecond
 // at once (so that the run goes on elsewhere without waiting for a time-out), and
 // returns nil.
 func Run(ctx context.Context, o Options) error {
+	if len(o.Roles) == 0 {
+		return errors.New("a worker needs a role: workflow, host or device")
+	}
 	if o.HostSlots == 0 {
 		o.HostSlots = 8
 	}
-	// Activities live in a context of their own: it ends after the drain, which
-	// fails the session in a reply instead of a time-out.
-	activityCtx, endActivities := context.WithCancel(context.Background())
-	defer endActivities()
-
-	var started []worker.Worker
-	stop := func() {
-		for i := len(started) - 1; i >= 0; i-- {
-			started[i].Stop()
-		}
-	}
-	fatal := make(chan error, 8)
-	base := worker.Options{
-		BackgroundActivityContext: activityCtx,
-		WorkerStopTimeout:         2 * time.Second,
-		OnFatalError:              func(err error) { fatal <- err },
-	}
 	if o.Faults != nil {
-		base.Interceptors = []interceptor.WorkerInterceptor{o.Faults.Interceptor()}
 		o.Store = o.Faults.Store(o.Store)
 	}
-	start := func(w worker.Worker, what string) error {
-		if err := w.Start(); err != nil {
-			stop()
-			return fmt.Errorf("start the %s worker: %w", what, err)
+	p := &process{Options: o, fatal: make(chan error, 8)}
+	// Device activities live in a context of their own: it ends after the drain,
+	// which fails the session in a reply instead of a time-out.
+	p.deviceCtx, p.endDevice = context.WithCancel(context.Background())
+	defer p.endDevice()
+	for _, role := range []struct {
+		Role
+		start func() error
+	}{{RoleDevice, p.startDevice}, {RoleHost, p.startHost}, {RoleWorkflow, p.startWorkflow}} {
+		if !o.Has(role.Role) {
+			continue
 		}
-		started = append(started, w)
-		return nil
-	}
-
-	var engine *activities.Engine
-	var info activities.DeviceInfo
-	if o.Has(RoleDevice) {
-		device, err := model.OpenDevice(o.Device)
-		if err != nil {
-			return fmt.Errorf("open the device: %w", err)
-		}
-		if engine, err = activities.NewEngine(device); err != nil {
-			return err
-		}
-		info = engine.Info()
-		d := &activities.Device{Store: o.Store, Engine: engine}
-		register := func(w worker.Worker) { w.RegisterActivity(d) }
-
-		any := base
-		any.DisableWorkflowWorker = true
-		asked := worker.New(o.Client, activities.AnyDeviceQueue, any)
-		asked.RegisterActivityWithOptions(d.Describe, activity.RegisterOptions{Name: "Describe"})
-		if err := start(asked, "device discovery"); err != nil {
-			return err
-		}
-		slot := base
-		slot.DisableWorkflowWorker = true
-		slot.EnableSessionWorker = true
-		slot.MaxConcurrentSessionExecutionSize = 1
-		// Heartbeats must reach the server well before their time-out.
-		slot.MaxHeartbeatThrottleInterval = 2 * time.Second
-		slot.DefaultHeartbeatThrottleInterval = 2 * time.Second
-		sessions := worker.New(o.Client, activities.DeviceQueue(info.Fingerprint), slot)
-		register(sessions)
-		if err := start(sessions, "device"); err != nil {
-			return err
+		if err := role.start(); err != nil {
+			p.stopWorkers()
+			return fmt.Errorf("start the %s worker: %w", role.Role, err)
 		}
 	}
-	if o.Has(RoleHost) {
-		opts := base
-		opts.DisableWorkflowWorker = true
-		opts.MaxConcurrentActivityExecutionSize = o.HostSlots
-		w := worker.New(o.Client, activities.HostQueue, opts)
-		w.RegisterActivity(&activities.Host{Store: o.Store, Attributes: func(ctx context.Context) bool { return attributesRegistered(ctx, o.Client, o.Namespace) }})
-		if err := start(w, "host"); err != nil {
-			return err
-		}
-	}
-	if o.Has(RoleWorkflow) {
-		opts := base
-		opts.DisableRegistrationAliasing = true
-		opts.StickyScheduleToStartTimeout = stickyTime
-		w := worker.New(o.Client, activities.WorkflowQueue, opts)
-		RegisterWorkflows(w, &workflows.Workflows{SessionHeartbeat: o.SessionHeartbeat, ContinueAfter: o.ContinueAfter})
-		if err := start(w, "workflow"); err != nil {
-			return err
-		}
-	}
-	if len(started) == 0 {
-		return errors.New("a worker needs a role: workflow, host or device")
+	info := activities.DeviceInfo{}
+	if p.device != nil {
+		info = p.device.Engine.Info()
+		idle, stop := context.WithCancel(ctx)
+		defer stop()
+		go standby(idle, o.Client, p.device, o.Logger)
 	}
 	if o.Ready != nil {
 		o.Ready(info)
 	}
 	o.Logger.Info("worker serves", zap.Any("roles", o.Roles), zap.String("fingerprint", info.Fingerprint))
-
 	var failed error
 	select {
 	case <-ctx.Done():
-	case failed = <-fatal:
+	case failed = <-p.fatal:
 		failed = fmt.Errorf("worker: %w", failed)
 	}
-	if engine != nil {
-		o.Logger.Info("stopping: the running step may finish", zap.Duration("grace", o.Grace))
-		drain, end := context.WithTimeout(context.Background(), o.Grace)
-		if err := engine.Drain(drain); err != nil {
-			o.Logger.Warn("the running step did not finish in time; it will run again elsewhere", zap.Error(err))
-		}
-		end()
-		// The step's answer travels by itself: let it arrive before the session
-		// ends, or the step would be done again.
-		time.Sleep(answerTime)
-	}
-	endActivities()
-	stop()
+	p.drain()
+	p.stopWorkers()
 	o.Logger.Info("stopped")
 	return failed
+}
+
+// process is a worker process while it runs.
+type process struct {
+	Options
+	started   []worker.Worker
+	fatal     chan error
+	device    *activities.Device // nil without the role
+	deviceCtx context.Context
+	endDevice context.CancelFunc
+}
+
+// base are the options all of the process's workers share.
+func (p *process) base() worker.Options {
+	o := worker.Options{WorkerStopTimeout: p.Grace, OnFatalError: func(err error) { p.fatal <- err }}
+	if p.Faults != nil {
+		o.Interceptors = []interceptor.WorkerInterceptor{p.Faults.Interceptor()}
+	}
+	return o
+}
+
+func (p *process) start(w worker.Worker) error {
+	if err := w.Start(); err != nil {
+		return err
+	}
+	p.started = append(p.started, w)
+	return nil
+}
+
+// startDevice opens the device, answers what it is, and takes one session.
+func (p *process) startDevice() error {
+	device, err := model.OpenDevice(p.Device)
+	if err != nil {
+		return fmt.Errorf("open the device: %w", err)
+	}
+	engine, err := activities.NewEngine(device)
+	if err != nil {
+		return err
+	}
+	p.device = &activities.Device{Store: p.Store, Engine: engine}
+	o := p.base()
+	o.DisableWorkflowWorker = true
+	o.BackgroundActivityContext = p.deviceCtx
+	o.WorkerStopTimeout = deviceStop
+	asked := worker.New(p.Client, activities.AnyDeviceQueue, o)
+	asked.RegisterActivityWithOptions(p.device.Describe, activity.RegisterOptions{Name: "Describe"})
+	if err := p.start(asked); err != nil {
+		return err
+	}
+	o.EnableSessionWorker = true
+	o.MaxConcurrentSessionExecutionSize = 1
+	// Heartbeats must reach the server well before their time-out.
+	o.MaxHeartbeatThrottleInterval = 2 * time.Second
+	o.DefaultHeartbeatThrottleInterval = 2 * time.Second
+	sessions := worker.New(p.Client, activities.DeviceQueue(engine.Info().Fingerprint), o)
+	sessions.RegisterActivity(p.device)
+	return p.start(sessions)
+}
+
+func (p *process) startHost() error {
+	o := p.base()
+	o.DisableWorkflowWorker = true
+	o.MaxConcurrentActivityExecutionSize = p.HostSlots
+	w := worker.New(p.Client, activities.HostQueue, o)
+	w.RegisterActivity(&activities.Host{Store: p.Store, Attributes: func(ctx context.Context) bool {
+		return attributesRegistered(ctx, p.Client, p.Namespace)
+	}})
+	return p.start(w)
+}
+
+func (p *process) startWorkflow() error {
+	o := p.base()
+	o.DisableRegistrationAliasing = true
+	o.StickyScheduleToStartTimeout = stickyTime
+	w := worker.New(p.Client, activities.WorkflowQueue, o)
+	RegisterWorkflows(w, &workflows.Workflows{SessionHeartbeat: p.SessionHeartbeat, ContinueAfter: p.ContinueAfter})
+	return p.start(w)
+}
+
+// drain lets the running device activity finish and gives the session back.
+func (p *process) drain() {
+	if p.device == nil {
+		return
+	}
+	p.Logger.Info("stopping: the running step may finish", zap.Duration("grace", p.Grace))
+	ctx, end := context.WithTimeout(context.Background(), p.Grace)
+	defer end()
+	if err := p.device.Engine.Drain(ctx); err != nil {
+		p.Logger.Warn("the running step did not finish in time; it will run again elsewhere", zap.Error(err))
+	}
+	// The step's answer travels by itself: let it arrive before the session
+	// ends, or the step would be done again.
+	time.Sleep(answerTime)
+	p.endDevice()
+}
+
+func (p *process) stopWorkers() {
+	for i := len(p.started) - 1; i >= 0; i-- {
+		p.started[i].Stop()
+	}
 }
 
 // RegisterWorkflows names the workflows as people start them.
