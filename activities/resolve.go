@@ -90,7 +90,7 @@ func (h *Host) resolve(ctx context.Context, in ResolveInput) (ResolveResult, err
 			return ResolveResult{}, err
 		}
 	}
-	out := ResolveResult{Spec: ref, Plan: planOf(t), SearchAttributes: h.Attributes != nil && h.Attributes(ctx)}
+	out := ResolveResult{Spec: ref, Plan: planOf(t), Location: h.Store.Location(store.RunDir(in.Run)), SearchAttributes: h.Attributes != nil && h.Attributes(ctx)}
 	if imported {
 		out.Base = &base
 	}

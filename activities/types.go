@@ -60,6 +60,8 @@ type ResolveInput struct {
 type ResolveResult struct {
 	Spec store.Ref `json:"spec"`
 	Plan Plan      `json:"plan"`
+	// Location is where the run's artifacts are, for people.
+	Location string `json:"location"`
 	// Base is set where the base model was imported; a starter's is made on a
 	// device, by WarmStart.
 	Base *store.Ref `json:"base,omitempty"`

@@ -85,7 +85,8 @@ func (t *train) status() (Status, error) {
 // handle registers the query and the commands. Commands are updates with
 // validators: Temporal makes them idempotent by update id.
 func (t *train) handle(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandler(ctx, "status", t.status); err != nil {
+	if err := workflow.SetQueryHandlerWithOptions(ctx, "status", t.status,
+		workflow.QueryHandlerOptions{Description: "where the run is, what it measured last, what a kill would cost now"}); err != nil {
 		return fmt.Errorf("register query status: %w", err)
 	}
 	ready := func() error {

@@ -327,11 +327,14 @@ func (t *train) commit(ctx workflow.Context, _ *session, it *iteration, n int) e
 	return nil
 }
 
+// missing stands for a metric that there is not.
+const missing = "–"
+
 // metric reads a metric that may be missing.
 func metric(m activities.Metrics, name string) string {
 	v, ok := m[name]
 	if !ok {
-		return "–"
+		return missing
 	}
 	return number(v)
 }

@@ -53,7 +53,11 @@ func (t *train) details() string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "| | |\n|---|---|\n")
-	row := func(name, value string) { fmt.Fprintf(&b, "| %s | %s |\n", name, value) }
+	row := func(name, value string) {
+		if value != missing {
+			fmt.Fprintf(&b, "| %s | %s |\n", name, value)
+		}
+	}
 	row("iteration", fmt.Sprintf("%d of %d (branch %d)", t.Next, t.end(), t.Branch))
 	row("reward mean", metric(t.Metrics, "reward/mean"))
 	row("success", metric(t.Metrics, "success/mean"))

@@ -178,6 +178,9 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 	t.Run = activities.Run{ID: id, Spec: r.Spec}
 	t.Attributes = r.SearchAttributes
 	t.Settings = r.Plan.Settings
+	if err := workflow.UpsertMemo(ctx, map[string]any{"artifacts": r.Location, "spec": r.Spec.Digest}); err != nil {
+		workflow.GetLogger(ctx).Warn("memo was not set", "error", err)
+	}
 	if !r.SearchAttributes {
 		t.Warnings = append(t.Warnings, "the Reprise* search attributes are not registered: run `reprise doctor --register`")
 	}
@@ -256,7 +259,7 @@ func (t *train) warmStart(ctx workflow.Context, s *session) error {
 		if t.WarmStart != nil {
 			done = t.WarmStart.Version
 		}
-		t.show(ctx, fmt.Sprintf("warm start %d/%d", done, t.plan.WarmStartSteps))
+		t.show(ctx, fmt.Sprintf("warm start, step %d of %d", done, t.plan.WarmStartSteps))
 		var r activities.WarmStartResult
 		err := s.run(ctx, "WarmStart", fmt.Sprintf("warm start from step %d of %d", done, t.plan.WarmStartSteps), d.WarmStart, activities.WarmStartInput{
 			Run: t.Run.ID, Spec: t.Run.Spec, From: t.WarmStart, MaxSeconds: t.plan.ActivitySeconds / 2,
