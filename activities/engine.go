@@ -168,7 +168,9 @@ func (e *Engine) remember(k updateKey, r UpdateResult) {
 }
 
 // heartbeat beats for the activity once a second until stop is called: whatever
-// the activity does meanwhile, silence means that its process is gone.
+// the activity does meanwhile, silence means that its process is gone. The first
+// beat comes after a second: each costs the server a write, and most activities
+// are shorter.
 func heartbeat(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}
@@ -179,9 +181,9 @@ func heartbeat(ctx context.Context) (stop func()) {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
 		for {
-			activity.RecordHeartbeat(ctx)
 			select {
 			case <-tick.C:
+				activity.RecordHeartbeat(ctx)
 			case <-done:
 				return
 			}
