@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/model/draw"
+	refs "github.com/reprise-rl/reprise/model/golden"
 )
 
 var shared struct {
@@ -86,10 +87,7 @@ type golden struct {
 
 func goldenFolder(t testing.TB) (string, golden) {
 	t.Helper()
-	dir := filepath.Join("testdata", "qwen2-tiny")
-	if root := os.Getenv("REPRISE_GOLDENS"); root != "" {
-		dir = filepath.Join(root, "qwen2-tiny")
-	}
+	dir := refs.Folder(t, "qwen2-tiny", "golden.json", filepath.Join("testdata", "qwen2-tiny"))
 	b, err := os.ReadFile(filepath.Join(dir, "golden.json"))
 	require.NoError(t, err)
 	var g golden

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/golden"
 )
 
 // The goldens are verl's advantages, [rows, tokens], masked.
 func TestGRPOGolden(t *testing.T) {
-	path := filepath.Join("testdata", "rl.json")
-	if root := os.Getenv("REPRISE_GOLDENS"); root != "" {
-		path = filepath.Join(root, "rl", "rl.json")
-	}
+	path := filepath.Join(golden.Folder(t, "rl", "rl.json", "testdata"), "rl.json")
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	type advantages struct{ Advantages [][]float64 }

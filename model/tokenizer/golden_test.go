@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	refs "github.com/reprise-rl/reprise/model/golden"
 )
 
 // readFolder reads what Load needs, and golden.json, from a folder.
@@ -54,10 +56,7 @@ type golden struct {
 func TestGoldens(t *testing.T) {
 	folders := map[string]string{}
 	for _, name := range []string{"qwen2-tiny", "spaces", "gpt2", "llama3"} {
-		folders[name] = filepath.Join("testdata", name)
-	}
-	if root := os.Getenv("REPRISE_GOLDENS"); root != "" {
-		folders["REPRISE_GOLDENS"] = filepath.Join(root, "qwen2-tiny")
+		folders[name] = refs.Folder(t, name, "golden.json", filepath.Join("testdata", name))
 	}
 	for name, folder := range folders {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,29 @@
+// Package golden finds the reference outputs that golden tests compare with: the
+// repository's own copies, or others of the same form.
+package golden
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Env names the folder of other goldens: one golden's own folder, or the parent
+// of several.
+const Env = "REPRISE_GOLDENS"
+
+// Folder gives the folder of the golden called name: $REPRISE_GOLDENS/name or
+// $REPRISE_GOLDENS itself, whichever has the file that marks it, else the
+// repository's copy.
+func Folder(t testing.TB, name, mark, repository string) string {
+	t.Helper()
+	if root := os.Getenv(Env); root != "" {
+		for _, dir := range []string{filepath.Join(root, name), root} {
+			if _, err := os.Stat(filepath.Join(dir, mark)); err == nil {
+				return dir
+			}
+		}
+		t.Logf("%s=%s has no %s for %s: comparing with the repository's", Env, root, mark, name)
+	}
+	return repository
+}
