@@ -75,6 +75,10 @@ func (o Options) Has(r Role) bool {
 // kill costs; a live one on a busy machine costs a replay, of milliseconds.
 const stickyTime = time.Second
 
+// cacheBytes is how much of the artifacts it wrote or read a process keeps: those
+// of some iterations of a small run, none of a large model's weights.
+const cacheBytes = 64 << 20
+
 // deviceStop is how long a device worker waits for activities that its drain has
 // ended already.
 const deviceStop = 2 * time.Second
@@ -96,6 +100,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Faults != nil {
 		o.Store = o.Faults.Store(o.Store)
 	}
+	o.Store = store.NewCache(o.Store, cacheBytes)
 	p := &process{Options: o, fatal: make(chan error, 8)}
 	// Device activities live in a context of their own: it ends after the drain,
 	// which fails the session in a reply instead of a time-out.

@@ -42,7 +42,11 @@ func PutAt(ctx context.Context, s Store, key string, body []byte) (Ref, error) {
 func putBytes(ctx context.Context, s Store, key string, body []byte, digest string) (Ref, error) {
 	ref := Ref{Key: key, Digest: digest, Size: int64(len(body))}
 	err := s.Put(ctx, key, body, PutOptions{IfAbsent: true})
-	return settle(ctx, s, ref, err)
+	ref, err = settle(ctx, s, ref, err)
+	if err == nil {
+		keep(s, ref, body)
+	}
+	return ref, err
 }
 
 // PutReaderAt is [PutArtifact] for a body of size bytes that need not be in
@@ -123,10 +127,14 @@ func digestOf(r io.Reader, size int64) (string, error) {
 }
 
 // GetArtifact reads a whole artifact and verifies its size and SHA-256
-// ([ErrAltered], [ErrNotFound]; [ErrTooLarge] beyond [MaxBody]).
+// ([ErrAltered], [ErrNotFound]; [ErrTooLarge] beyond [MaxBody]). A [Cache]
+// answers with what it has.
 func GetArtifact(ctx context.Context, s Store, ref Ref) ([]byte, error) {
 	if ref.Size > MaxBody {
 		return nil, &Error{Op: "read", Where: s.Location(ref.Key), Kind: ErrTooLarge, Detail: fmt.Sprintf("%d bytes, at most %d are read into memory", ref.Size, MaxBody)}
+	}
+	if body := recall(s, ref); body != nil {
+		return body, nil
 	}
 	r, err := OpenArtifact(ctx, s, ref)
 	if err != nil {
@@ -138,6 +146,7 @@ func GetArtifact(ctx context.Context, s Store, ref Ref) ([]byte, error) {
 	if _, err := buf.ReadFrom(r); err != nil {
 		return nil, err
 	}
+	keep(s, ref, buf.Bytes())
 	return buf.Bytes(), nil
 }
 

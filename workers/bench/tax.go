@@ -51,6 +51,7 @@ var ErrBitsDiffer = errors.New("the same spec gave other bits")
 // what goes on.
 func MeasureTax(ctx context.Context, durable Durable, local Local, text []byte, rounds int, say func(string)) (Tax, error) {
 	memory := Local{Engine: local.Engine, Store: store.NewMemory()}
+	local.Store = store.NewCache(local.Store, cacheBytes) // as a worker has it
 	ways := []struct {
 		name  string
 		train func(run string) (Trained, error)
@@ -106,6 +107,9 @@ func MeasureTax(ctx context.Context, durable Durable, local Local, text []byte, 
 	}
 	return out, nil
 }
+
+// cacheBytes is the size of a worker's cache.
+const cacheBytes = 64 << 20
 
 // stepOrder is the order of an iteration.
 var stepOrder = []string{"generate", "step", "select", "score", "credit", "update", "commit", Rest}
