@@ -264,6 +264,16 @@ func (w *work) putStarter(ctx context.Context, s store.Store, place string) (*st
 	if _, err := store.Commit(ctx, s, place+"/model.json", b); err != nil {
 		return nil, err
 	}
+	// The states between the chunks have served: whoever still wants one finds
+	// the finished starter first.
+	for o, err := range s.List(ctx, place+"/steps/") {
+		if err != nil {
+			return nil, err
+		}
+		if err := s.Delete(ctx, o.Key); err != nil {
+			return nil, err
+		}
+	}
 	return &index, nil
 }
 
