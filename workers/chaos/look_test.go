@@ -67,9 +67,11 @@ func saysTimes(p *process, what string, times int) error {
 	return nil
 }
 
-// onDevice are the kinds of activities that compute on the device.
+// onDevice are the kinds of activities that take the device before they access
+// the store. WarmStart looks for a finished starter first, as all the runs here
+// find one.
 var onDevice = map[string]bool{
-	"WarmStart": true, "Restore": true, "Generate": true, "Score": true, "Update": true, "Snapshot": true,
+	"Restore": true, "Generate": true, "Score": true, "Update": true, "Snapshot": true,
 }
 
 // alone checks by a worker's trace that no two activities computed on its device
@@ -118,4 +120,13 @@ func (l *lane) failsWith(id string) string {
 	require.Error(l.t, err)
 	require.NoError(l.t, ctx.Err(), "%s did not end", id)
 	return err.Error()
+}
+
+// update sends a command through the CLI and gives what it prints.
+func (l *lane) update(run, name, input string) (string, error) {
+	arguments := []string{"workflow", "update", "execute", "--workflow-id", run, "--name", name}
+	if input != "" {
+		arguments = append(arguments, "--input", input)
+	}
+	return l.cli(arguments...)
 }
