@@ -3,6 +3,7 @@ package workflows
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
@@ -178,4 +179,19 @@ func carried(t *testing.T, p *play) *Carry {
 	t.Helper()
 	require.True(t, workflow.IsContinueAsNewError(p.GetWorkflowError()), "%v", p.GetWorkflowError())
 	return carryOf(t, p.GetWorkflowError())
+}
+
+// A worker that drains refuses work and ends its session in a moment: the run
+// waits for that, and does not open another one with the same worker.
+func TestDraining(t *testing.T) {
+	s := &stage{plan: testPlan(), base: true, errors: map[string][]error{"Score": answer1(1, activities.KindDraining)}}
+	p := newPlay(t, s)
+	lost := make(chan struct{})
+	p.lost[1] = lost
+	p.when("Score", 1, func() { time.AfterFunc(50*time.Millisecond, func() { close(lost) }) })
+	p.train(nil)
+	require.Equal(t, 1, p.result().LostDevices)
+	require.Equal(t, 2, p.opened)
+	require.Equal(t, 1, p.closed, "nothing waits for the worker that is gone")
+	require.Equal(t, manifests(undisturbed(t, s)), manifests(s.commits))
 }

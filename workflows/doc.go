@@ -31,6 +31,8 @@ const (
 	// longer, up to sessionWaitMax.
 	sessionWait    = 10 * time.Second
 	sessionWaitMax = 5 * time.Minute
+	// drainWait bounds the wait for a worker that has said that it is about to stop.
+	drainWait = 5 * time.Second
 	// sessionLife bounds a session nobody ends.
 	sessionLife = 10 * 365 * 24 * time.Hour
 )

@@ -134,7 +134,20 @@ func (s *session) run(ctx workflow.Context, name, summary string, activity, inpu
 		return errDeviceLost
 	}
 	var app *temporal.ApplicationError
-	if errors.As(err, &app) && (app.Type() == activities.KindDraining || app.Type() == activities.KindNotResident) {
+	if !errors.As(err, &app) {
+		return err
+	}
+	switch app.Type() {
+	case activities.KindNotResident:
+		return errDeviceLost
+	case activities.KindDraining:
+		// The worker ends the session itself in a moment. Another one before that
+		// would find the same worker.
+		if _, err := workflow.AwaitWithTimeout(ctx, drainWait, func() bool {
+			return s.info.SessionState != workflow.SessionStateOpen
+		}); err != nil {
+			return err
+		}
 		return errDeviceLost
 	}
 	return err
