@@ -1,21 +1,19 @@
 package model
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/go-xla/compute/xla"
+
+	"github.com/reprise-rl/reprise/infra/plugin"
 )
 
 var (
@@ -25,12 +23,6 @@ var (
 	// ErrClosed is returned by everything on a device after Close.
 	ErrClosed = errors.New("device is closed")
 )
-
-// PluginEnv names the environment variable with the path of the PJRT plugin.
-const PluginEnv = "REPRISE_PJRT_PLUGIN"
-
-// defaultPlugin is where `make plugin` puts the plugin, from the repository's root.
-const defaultPlugin = ".reprise/plugin/pjrt_c_api_cpu_plugin.so"
 
 // DeviceOptions say which device to open.
 type DeviceOptions struct {
@@ -67,7 +59,7 @@ var opened struct {
 // and a second OpenDevice with other flags is an error, since XLA would ignore
 // them. A plugin that is missing or cannot be loaded is an ErrPlugin with its path.
 func OpenDevice(o DeviceOptions) (*Device, error) {
-	path, err := findPlugin(o.Plugin)
+	path, digest, err := findPlugin(o.Plugin)
 	if err != nil {
 		return nil, err
 	}
@@ -88,13 +80,10 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 	} else if flags != opened.flags {
 		return nil, fmt.Errorf("open device with XLA_FLAGS %q: this process already runs with %q, and XLA reads them once", flags, opened.flags)
 	}
-	digest, known := opened.plugins[path]
-	if !known {
-		if digest, err = fileDigest(path); err != nil {
-			return nil, fmt.Errorf("open device: %w: %w", ErrPlugin, err)
-		}
-		opened.plugins[path] = digest
+	if known, ok := opened.plugins[path]; ok && known != digest {
+		return nil, fmt.Errorf("open device: %w: %s was changed since this process loaded it", ErrPlugin, path)
 	}
+	opened.plugins[path] = digest
 	d := &Device{}
 	err = try("load PJRT plugin "+path, func() error {
 		// tf32 would round float32 products on CUDA: never what float32 asked for.
@@ -128,56 +117,21 @@ func (d *Device) Close() {
 	}
 }
 
-// findPlugin resolves a plugin's path to an existing absolute one.
-func findPlugin(path string) (string, error) {
-	if path == "" {
-		path = os.Getenv(PluginEnv)
-	}
-	if path != "" {
-		abs, err := filepath.Abs(path)
-		if err == nil {
-			_, err = os.Stat(abs)
+// findPlugin resolves the plugin to an absolute path and gives its SHA-256. A
+// path that the caller names may have any; one that was looked for has to be
+// pinned.
+func findPlugin(named string) (path, digest string, err error) {
+	if named == "" {
+		if path, err = plugin.Path(""); err == nil {
+			digest, err = plugin.Verify(path)
 		}
-		if err != nil {
-			return "", fmt.Errorf("find PJRT plugin: %w: %w", ErrPlugin, err)
-		}
-		return abs, nil
+	} else if path, err = filepath.Abs(named); err == nil {
+		digest, err = plugin.Hash(path)
 	}
-	var starts []string
-	if wd, err := os.Getwd(); err == nil {
-		starts = append(starts, wd)
-	}
-	if exe, err := os.Executable(); err == nil {
-		starts = append(starts, filepath.Dir(exe))
-	}
-	for _, dir := range starts {
-		for {
-			p := filepath.Join(dir, defaultPlugin)
-			if _, err := os.Stat(p); err == nil {
-				return p, nil
-			}
-			parent := filepath.Dir(dir)
-			if parent == dir {
-				break
-			}
-			dir = parent
-		}
-	}
-	return "", fmt.Errorf("find PJRT plugin: %w: no %s in %s or above: run `make plugin`, or set %s",
-		ErrPlugin, defaultPlugin, strings.Join(starts, " or "), PluginEnv)
-}
-
-func fileDigest(path string) (string, error) {
-	f, err := os.Open(path)
 	if err != nil {
-		return "", err
+		return "", "", fmt.Errorf("find PJRT plugin: %w: %w", ErrPlugin, err)
 	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("hash %s: %w", path, err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return path, digest, nil
 }
 
 // try runs what may panic, as everything of GoMLX's does, and gives the panic as

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/plugin"
 )
 
 func TestMergeFlags(t *testing.T) {
@@ -70,7 +72,7 @@ func TestOpenDeviceErrors(t *testing.T) {
 	require.ErrorContains(t, err, text)
 	_, err = OpenDevice(DeviceOptions{XLAFlags: "--xla_cpu_max_isa=SSE4_2"})
 	require.ErrorContains(t, err, "reads them once")
-	t.Setenv(PluginEnv, "/nobody/else.so")
+	t.Setenv(plugin.Env, "/nobody/else.so")
 	_, err = OpenDevice(DeviceOptions{})
 	require.ErrorContains(t, err, "/nobody/else.so")
 }

@@ -40,7 +40,7 @@ func Install(ctx context.Context, dir, which string, progress io.Writer) (string
 		dir = filepath.Join(dir, pin.Name)
 	}
 	path := filepath.Join(dir, FileName)
-	if digest, err := hashFile(path); err == nil {
+	if digest, err := Hash(path); err == nil {
 		if digest == pin.Digest {
 			return path, nil
 		}
@@ -94,7 +94,7 @@ func installByPip(ctx context.Context, dir string, pin Pin) error {
 	if err != nil || len(wheels) != 1 {
 		return fmt.Errorf("%w: pip left %d wheels where one was asked for", ErrWheel, len(wheels))
 	}
-	if digest, err := hashFile(wheels[0]); err != nil {
+	if digest, err := Hash(wheels[0]); err != nil {
 		return err
 	} else if digest != pin.Wheel {
 		return fmt.Errorf("%w: %s has SHA-256 %s, pinned is %s", ErrWheel, filepath.Base(wheels[0]), digest, pin.Wheel)
@@ -147,7 +147,7 @@ func installByGoXLA(ctx context.Context, dir string) error {
 	if err != nil || len(found) != 1 {
 		return fmt.Errorf("it left %d plugins where one was expected", len(found))
 	}
-	digest, err := hashFile(found[0])
+	digest, err := Hash(found[0])
 	if err != nil {
 		return err
 	}

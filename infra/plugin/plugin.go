@@ -87,7 +87,7 @@ func Path(dir string) (string, error) {
 // fetched, as it was then. The error is an ErrAltered, an ErrMissing, or of
 // reading. Nothing is cached: the check is of the bytes that are there now.
 func Verify(path string) (string, error) {
-	digest, err := hashFile(path)
+	digest, err := Hash(path)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return "", fmt.Errorf("%w: %w: run `make plugin`", ErrMissing, err)
@@ -169,7 +169,8 @@ func sameFile(path, other string) (bool, error) {
 	return os.SameFile(a, b), nil
 }
 
-func hashFile(path string) (string, error) {
+// Hash gives the SHA-256 (lower-case hex) of a plugin file that its owner answers for.
+func Hash(path string) (string, error) {
 	if err := regular(path); err != nil {
 		return "", fmt.Errorf("look at the plugin: %w", err)
 	}
