@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
@@ -130,56 +129,70 @@ var errNoSession = errors.New("the session was not lost: the killed process did 
 
 // read looks the recovery up in the history; done is false while it is under way.
 func (r *Recovery) read(ctx context.Context, c client.Client, run string, killed time.Time) (done bool, err error) {
-	type scheduled struct {
-		name    string
-		started time.Time
-	}
-	activity := map[int64]*scheduled{}
-	var lost, restoring time.Time
+	var all []*historypb.HistoryEvent
 	events := c.GetWorkflowHistory(ctx, run, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
 		if err != nil {
 			return false, fmt.Errorf("read the history of %s: %w", run, err)
 		}
+		all = append(all, e)
+	}
+	got, done, err := recoveryIn(all, killed)
+	if done {
+		got.Iteration, got.Step = r.Iteration, r.Step
+		*r = got
+	}
+	return done, err
+}
+
+// recoveryIn reads what followed a kill from a history; done is false where a
+// step has not run again yet.
+func recoveryIn(events []*historypb.HistoryEvent, killed time.Time) (r Recovery, done bool, err error) {
+	type activity struct {
+		name    string
+		started time.Time
+	}
+	scheduled := map[int64]*activity{}
+	var lost, restoring time.Time
+	for _, e := range events {
 		at := e.EventTime.AsTime()
-		switch a := e.Attributes.(type) {
-		case *historypb.HistoryEvent_ActivityTaskScheduledEventAttributes:
-			activity[e.EventId] = &scheduled{name: a.ActivityTaskScheduledEventAttributes.ActivityType.GetName()}
-		case *historypb.HistoryEvent_ActivityTaskStartedEventAttributes:
-			activity[a.ActivityTaskStartedEventAttributes.ScheduledEventId].started = at
-		case *historypb.HistoryEvent_ActivityTaskTimedOutEventAttributes:
-			if s := activity[a.ActivityTaskTimedOutEventAttributes.ScheduledEventId]; s.name == sessionActivity && at.After(killed) && lost.IsZero() {
+		switch e.EventType {
+		case enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+			scheduled[e.EventId] = &activity{name: e.GetActivityTaskScheduledEventAttributes().ActivityType.GetName()}
+		case enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED:
+			scheduled[e.GetActivityTaskStartedEventAttributes().ScheduledEventId].started = at
+		case enumspb.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
+			if a := scheduled[e.GetActivityTaskTimedOutEventAttributes().ScheduledEventId]; a.name == sessionActivity && at.After(killed) && lost.IsZero() {
 				lost = at
 			}
-		case *historypb.HistoryEvent_ActivityTaskCompletedEventAttributes:
-			s := activity[a.ActivityTaskCompletedEventAttributes.ScheduledEventId]
-			if s.started.Before(killed) {
+		case enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+			completed := e.GetActivityTaskCompletedEventAttributes()
+			a := scheduled[completed.ScheduledEventId]
+			if a.started.Before(killed) {
 				continue
 			}
-			switch s.name {
+			switch a.name {
 			case "Restore":
 				var result activities.RestoreResult
-				if err := decode(a.ActivityTaskCompletedEventAttributes.Result, &result); err != nil {
-					return false, fmt.Errorf("result of Restore: %w", err)
+				if err := converter.GetDefaultDataConverter().FromPayloads(completed.Result, &result); err != nil {
+					return r, false, fmt.Errorf("result of Restore: %w", err)
 				}
 				if restoring.IsZero() {
-					restoring = s.started
+					restoring = a.started
 				}
 				r.restored(result.Telemetry)
 			case "Generate", "Score", "Update":
-				if lost.IsZero() {
-					return false, errNoSession
+				if lost.IsZero() || restoring.IsZero() {
+					return r, false, errNoSession
 				}
-				r.Detection = lost.Sub(killed).Seconds()
-				r.Dispatch = restoring.Sub(lost).Seconds()
-				r.Total = s.started.Sub(killed).Seconds()
-				return true, nil
+				r.Detection, r.Dispatch = lost.Sub(killed).Seconds(), restoring.Sub(lost).Seconds()
+				r.Total = a.started.Sub(killed).Seconds()
+				return r, true, nil
 			}
 		}
 	}
-	r.Compile, r.Load, r.Rebuild, r.Updates = 0, 0, 0, 0
-	return false, nil
+	return r, false, nil
 }
 
 // restored adds what a call of Restore measured.
@@ -188,10 +201,6 @@ func (r *Recovery) restored(t activities.Telemetry) {
 	r.Load += t.LoadSeconds
 	r.Rebuild += t.Seconds - t.CompileSeconds - t.LoadSeconds
 	r.Updates += t.Recomputed
-}
-
-func decode(p *commonpb.Payloads, into any) error {
-	return converter.GetDefaultDataConverter().FromPayloads(p, into)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

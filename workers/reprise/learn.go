@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,8 +23,10 @@ type lesson struct {
 	// Probability is that of the high arm's 1; the low arm pays 0.15 for certain.
 	Probability float64 `json:"high_probability"`
 	// Keep is the fraction of the groups that is learned from; 1 is all.
-	Keep       float64 `json:"keep"`
-	Iterations int     `json:"iterations"`
+	Keep float64 `json:"keep"`
+	// ByStd divides advantages by the group's deviation, as GRPO does.
+	ByStd      bool `json:"normalize_by_std"`
+	Iterations int  `json:"iterations"`
 	// From and To bound the share of the high arm before and after; a lesson
 	// that promises nothing has none.
 	From *[2]float64 `json:"from,omitempty"`
@@ -33,13 +36,31 @@ type lesson struct {
 }
 
 // lessons are the bandit's: does it learn, and does it learn the right thing?
-// With selection by reward deviation and p = 0.10 nothing is promised: the kept
-// groups are the lucky ones, so selection favours the risk. That is to be seen.
+//
+// Two things in this bandit pull beside the mean reward, in opposite directions.
+// Selection by reward deviation keeps the groups in which somebody was lucky: it
+// favours the risk. GRPO's division by the group's deviation makes a group in
+// which nobody was lucky, where rewards differ by 0.15, count as much as one
+// with wins: it favours safety. So where no group is left out, the promises hold
+// for advantages that are not divided, whose mean is the policy gradient; the
+// two settings that are pulled away are reported and promise nothing.
 var lessons = []lesson{
-	{Name: "p25-keep25", Probability: 0.25, Keep: 0.25, Iterations: 30, From: &[2]float64{0.35, 0.65}, To: &[2]float64{0.90, 1}, What: "35–65 % to at least 90 %"},
-	{Name: "p25-all", Probability: 0.25, Keep: 1, Iterations: 30, From: &[2]float64{0.35, 0.65}, To: &[2]float64{0.90, 1}, What: "35–65 % to at least 90 %"},
-	{Name: "p10-all", Probability: 0.10, Keep: 1, Iterations: 30, To: &[2]float64{0, 0.20}, What: "at most 20 %"},
-	{Name: "p10-keep25", Probability: 0.10, Keep: 0.25, Iterations: 30, What: "reported"},
+	{Name: "p25-keep25", Probability: 0.25, Keep: 0.25, ByStd: true, Iterations: 30, From: even, To: &[2]float64{0.90, 1}, What: "35–65 % to at least 90 %"},
+	{Name: "p25-all", Probability: 0.25, Keep: 1, Iterations: 25, From: even, To: &[2]float64{0.90, 1}, What: "35–65 % to at least 90 %"},
+	{Name: "p10-all", Probability: 0.10, Keep: 1, Iterations: 25, From: even, To: &[2]float64{0, 0.20}, What: "35–65 % to at most 20 %"},
+	{Name: "p10-keep25", Probability: 0.10, Keep: 0.25, ByStd: true, Iterations: 30, What: "nothing: selection favours the risk"},
+	{Name: "p25-all-std", Probability: 0.25, Keep: 1, ByStd: true, Iterations: 15, What: "nothing: dividing by the deviation favours safety"},
+}
+
+// even is where a policy that knows nothing of the arms begins.
+var even = &[2]float64{0.35, 0.65}
+
+func lessonNames() string {
+	var names []string
+	for _, l := range lessons {
+		names = append(names, l.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // The suite that every policy is measured on: 256 fixed samples at the
@@ -84,16 +105,18 @@ func learnCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "learn",
 		Short: "does it learn the right thing: the bandit, three seeds each",
-		Long: `Trains the bandit in four settings with three seeds each, as Train workflows on
+		Long: `Trains the bandit in five settings with three seeds each, as Train workflows on
 a dev stack of its own, and looks at what the policies choose on 256 fixed
 samples before and after. The high arm pays 1 with probability p, the low arm 0.15
 for certain. It ends with status 1 where a promise is broken:
 
   p = 0.25, a quarter of the groups kept   35–65 % high arm to at least 90 %
   p = 0.25, all groups                     the same
-  p = 0.10, all groups                     at most 20 %: the low arm pays more
+  p = 0.10, all groups                     to at most 20 %: the low arm pays more
   p = 0.10, a quarter kept                 nothing is promised: selection by reward
                                            deviation favours the risk
+  p = 0.25, all groups, advantages         nothing is promised: a group without a
+  divided by the group's deviation         win counts as much as one with wins
 
 With --dir the stack stays, and what was interrupted goes on.`,
 		Example: `  reprise learn
@@ -121,7 +144,7 @@ With --dir the stack stays, and what was interrupted goes on.`,
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "dir", "", "keep the stack's data in this folder (default: nothing is kept)")
 	f.IntVar(&o.seeds, "seeds", 3, "runs of each setting, with the seeds 1, 2, …")
-	f.StringVar(&o.only, "only", "", "one setting alone: p25-keep25, p25-all, p10-all or p10-keep25")
+	f.StringVar(&o.only, "only", "", "one setting alone: "+lessonNames())
 	f.BoolVar(&o.asJSON, "json", false, "print JSON")
 	o.addFlags(cmd, 5*time.Second)
 	return cmd
@@ -137,7 +160,7 @@ func runLearn(ctx context.Context, o learnOptions, progress io.Writer) ([]taught
 			}
 		}
 		if chosen == nil {
-			return nil, fmt.Errorf("learn: --only %q is none of p25-keep25, p25-all, p10-all, p10-keep25", o.only)
+			return nil, fmt.Errorf("learn: --only %q is none of %s", o.only, lessonNames())
 		}
 	}
 	if o.seeds < 1 {
@@ -185,6 +208,7 @@ func lessonSpec(l lesson, seed int) ([]byte, error) {
 		"seed":        seed, "iterations": l.Iterations,
 		"environment": map[string]any{"options": map[string]any{"high_probability": l.Probability}},
 		"selection":   selection,
+		"credit":      map[string]any{"normalize_by_std": l.ByStd},
 		"snapshot":    map[string]any{"every": l.Iterations},
 		"evaluation": map[string]any{
 			"every": l.Iterations, "instances": learnInstances, "samples": learnSamples, "temperature": learnTemperature,
