@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -132,6 +133,10 @@ func (s *session) run(ctx workflow.Context, name, summary string, activity, inpu
 		return ctx.Err()
 	case s.info.SessionState != workflow.SessionStateOpen, errors.Is(err, workflow.ErrSessionFailed):
 		return errDeviceLost
+	}
+	var late *temporal.TimeoutError
+	if errors.As(err, &late) && late.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START {
+		return errDeviceLost // nobody is there to begin it
 	}
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) {

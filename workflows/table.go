@@ -54,8 +54,11 @@ const (
 	// activities heartbeat every second from a goroutine of their own, so a longer
 	// silence means that the process or the network is gone.
 	heartbeatTimeout = 10 * time.Second
-	retryInitial     = 300 * time.Millisecond
-	retryMaximum     = 15 * time.Second
+	// startWait is the least time a step of a session may wait to begin: a
+	// restart of the Temporal server is no lost device.
+	startWait    = 10 * time.Second
+	retryInitial = 300 * time.Millisecond
+	retryMaximum = 15 * time.Second
 )
 
 // options are the activity options of one call. seconds is the spec's bound,
@@ -89,6 +92,9 @@ func options(name, summary string, seconds int, heartbeat time.Duration) workflo
 		o.TaskQueue = activities.AnyDeviceQueue
 	case onSession:
 		o.TaskQueue = "" // the session's own queue takes its place
+		// Its worker serves nobody else, so a step begins at once or not at all:
+		// after a reset of the workflow a session can look open whose worker is gone.
+		o.ScheduleToStartTimeout = max(2*heartbeat, startWait)
 	}
 	return o
 }
