@@ -103,10 +103,11 @@ func (s *stage) begin(ctx context.Context, name string, input any) error {
 	if answers := s.errors[name]; n <= len(answers) {
 		err = answers[n-1]
 	}
-	// A lost session may be noticed before its activity has begun: then the next
-	// one's, which is the nth to run, has to answer.
+	// Counted by queue: the activity of a lost session may begin when another
+	// session's has run, and must do nothing then; the other one has to answer.
 	queue := activity.GetInfo(ctx).TaskQueue
-	stalled := s.stall[name] == n && (!strings.HasPrefix(queue, "session-") || queue == "session-1")
+	s.counts[queue+" "+name]++
+	stalled := s.stall[name] == s.counts[queue+" "+name] && !slices.Contains([]string{"session-2", "session-3"}, queue)
 	s.mu.Unlock()
 	if stalled {
 		<-s.over

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/workers/faults"
+	"github.com/reprise-rl/reprise/workflows"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// execution is one run of a workflow.
+type execution struct{ id, run string }
+
+// scene is something that happens to a run.
+type scene struct {
+	name string
+	// play makes it happen and says which runs to keep.
+	play func(context.Context, *studio) ([]execution, error)
+}
+
+// Names decide how a history is replayed: that of a run which continued as new
+// after every iteration begins with "continued".
+var scenes = []scene{
+	{"whole", whole},
+	{"killed", killed},
+	{"preempted", preempted},
+	{"commanded", commanded},
+	{"continued", continued},
+	{"cancelled", cancelled},
+	{"refused", refused},
+	{"evaluate", evaluate},
+}
+
+func (s *studio) train(ctx context.Context, id string) (client.WorkflowRun, error) {
+	body, err := presets.Read("smoke")
+	if err != nil {
+		return nil, err
+	}
+	return s.start(ctx, id, "Train", json.RawMessage(body))
+}
+
+func (s *studio) start(ctx context.Context, id, kind string, argument any) (client.WorkflowRun, error) {
+	return s.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: activities.WorkflowQueue}, kind, argument)
+}
+
+func (s *studio) status(ctx context.Context, id string) (workflows.Status, error) {
+	var out workflows.Status
+	v, err := s.QueryWorkflow(ctx, id, "", "status")
+	if err != nil {
+		return out, err
+	}
+	return out, v.Get(&out)
+}
+
+// until waits for a status.
+func (s *studio) until(ctx context.Context, id string, is func(workflows.Status) bool) error {
+	last := "nothing"
+	for {
+		st, err := s.status(ctx, id)
+		switch {
+		case err == nil && is(st):
+			return nil
+		case err == nil:
+			last = st.Phase
+		case ctx.Err() == nil:
+			last = err.Error()
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("run %s did not get there, its status is %q: %w", id, last, ctx.Err())
+		}
+	}
+}
+
+func (s *studio) update(ctx context.Context, id, name string, arguments ...any) error {
+	h, err := s.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: id, UpdateName: name, Args: arguments, WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err != nil {
+		return fmt.Errorf("update %s: %w", name, err)
+	}
+	return h.Get(ctx, nil)
+}
+
+func just(run client.WorkflowRun) []execution { return []execution{{run.GetID(), run.GetRunID()}} }
+
+// whole is a run that nothing happens to.
+func whole(ctx context.Context, s *studio) ([]execution, error) {
+	if _, err := s.hire(nil); err != nil {
+		return nil, err
+	}
+	run, err := s.train(ctx, "whole")
+	if err != nil {
+		return nil, err
+	}
+	return just(run), run.Get(ctx, nil)
+}
+
+// killed loses its device when the snapshot of iteration 1 is written and
+// nobody knows: the update before it is applied again elsewhere.
+func killed(ctx context.Context, s *studio) ([]execution, error) {
+	if _, err := s.hire(nil, "--roles", "workflow,host"); err != nil {
+		return nil, err
+	}
+	victim, err := s.hire([]string{faults.Env + "=Snapshot/written/1"}, "--roles", "device")
+	if err != nil {
+		return nil, err
+	}
+	run, err := s.train(ctx, "killed")
+	if err != nil {
+		return nil, err
+	}
+	if err := victim.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		return nil, fmt.Errorf("the device worker was to be killed: %w", err)
+	}
+	if _, err := s.hire(nil, "--roles", "device"); err != nil {
+		return nil, err
+	}
+	return just(run), lost(ctx, run)
+}
+
+// lost waits for a run that has to have lost a device.
+func lost(ctx context.Context, run client.WorkflowRun) error {
+	var r workflows.TrainResult
+	if err := run.Get(ctx, &r); err != nil {
+		return err
+	}
+	if r.LostDevices == 0 {
+		return errors.New("no device was lost")
+	}
+	return nil
+}
+
+// preempted has its device worker told to end during iteration 1.
+func preempted(ctx context.Context, s *studio) ([]execution, error) {
+	if _, err := s.hire(nil, "--roles", "workflow,host"); err != nil {
+		return nil, err
+	}
+	victim, err := s.hire(nil, "--roles", "device")
+	if err != nil {
+		return nil, err
+	}
+	run, err := s.train(ctx, "preempted")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.until(ctx, "preempted", func(st workflows.Status) bool { return st.Iteration >= 1 }); err != nil {
+		return nil, err
+	}
+	if err := victim.Process.Signal(syscall.SIGTERM); err != nil {
+		return nil, err
+	}
+	if _, err := s.hire(nil, "--roles", "device"); err != nil {
+		return nil, err
+	}
+	return just(run), lost(ctx, run)
+}
+
+// commanded is paused before its first commit, gets another learning rate, goes on and
+// ends one iteration early.
+func commanded(ctx context.Context, s *studio) ([]execution, error) {
+	if _, err := s.hire(nil); err != nil {
+		return nil, err
+	}
+	run, err := s.train(ctx, "commanded")
+	if err != nil {
+		return nil, err
+	}
+	// Until the spec is resolved it is refused.
+	for err := s.update(ctx, "commanded", "pause"); err != nil; err = s.update(ctx, "commanded", "pause") {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	if err := s.until(ctx, "commanded", func(st workflows.Status) bool { return st.Phase == "paused" }); err != nil {
+		return nil, err
+	}
+	rate := spec.Change{Path: "update.learning_rate", Value: json.RawMessage("0.0001")}
+	if err := s.update(ctx, "commanded", "change-knob", rate); err != nil {
+		return nil, err
+	}
+	if err := s.update(ctx, "commanded", "stop-after", workflows.StopAfter{Iteration: 1}); err != nil {
+		return nil, err
+	}
+	if err := s.update(ctx, "commanded", "stop-after", workflows.StopAfter{Iteration: 99}); err == nil {
+		return nil, errors.New("a stop after the end was accepted")
+	}
+	if err := s.update(ctx, "commanded", "resume"); err != nil {
+		return nil, err
+	}
+	return just(run), run.Get(ctx, nil)
+}
+
+// continued continues as new after every iteration.
+func continued(ctx context.Context, s *studio) ([]execution, error) {
+	if _, err := s.hire(nil, "--continue-as-new-after", "1"); err != nil {
+		return nil, err
+	}
+	run, err := s.train(ctx, "continued")
+	if err != nil {
+		return nil, err
+	}
+	runs := just(run)
+	if err := run.Get(ctx, nil); err != nil {
+		return nil, err
+	}
+	for {
+		closing := s.GetWorkflowHistory(ctx, "continued", runs[len(runs)-1].run, false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+		if !closing.HasNext() {
+			return nil, errors.New("a run has no end")
+		}
+		event, err := closing.Next()
+		if err != nil {
+			return nil, err
+		}
+		again := event.GetWorkflowExecutionContinuedAsNewEventAttributes()
+		if again == nil {
+			return runs, nil
+		}
+		runs = append(runs, execution{"continued", again.GetNewExecutionRunId()})
+	}
+}
+
+// cancelled is cancelled during iteration 1.
+func cancelled(ctx context.Context, s *studio) ([]execution, error) {
+	if _, err := s.hire(nil); err != nil {
+		return nil, err
+	}
+	run, err := s.train(ctx, "cancelled")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.until(ctx, "cancelled", func(st workflows.Status) bool { return st.Iteration >= 1 }); err != nil {
+		return nil, err
+	}
+	if err := s.CancelWorkflow(ctx, "cancelled", ""); err != nil {
+		return nil, err
+	}
+	if err := run.Get(ctx, nil); !temporal.IsCanceledError(err) {
+		return nil, fmt.Errorf("it was to be cancelled: %w", err)
+	}
+	return just(run), nil
+}
+
+// refused has a spec with problems.
+func refused(ctx context.Context, s *studio) ([]execution, error) {
+	if _, err := s.hire(nil, "--roles", "workflow,host"); err != nil {
+		return nil, err
+	}
+	run, err := s.start(ctx, "refused", "Train", json.RawMessage(`{"environment": {"name": "bandi"}, "seed": -1}`))
+	if err != nil {
+		return nil, err
+	}
+	var app *temporal.ApplicationError
+	if err := run.Get(ctx, nil); !errors.As(err, &app) || app.Type() != activities.KindSpecInvalid {
+		return nil, fmt.Errorf("it was to be refused: %w", err)
+	}
+	return just(run), nil
+}
+
+// evaluate makes a short run and measures its second version.
+func evaluate(ctx context.Context, s *studio) ([]execution, error) {
+	if _, err := s.hire(nil); err != nil {
+		return nil, err
+	}
+	trained, err := s.train(ctx, "trained")
+	if err != nil {
+		return nil, err
+	}
+	if err := trained.Get(ctx, nil); err != nil {
+		return nil, err
+	}
+	version := 2
+	run, err := s.start(ctx, "evaluate", "Evaluate", workflows.EvaluateInput{Run: "trained", Version: &version, Samples: 2})
+	if err != nil {
+		return nil, err
+	}
+	return just(run), run.Get(ctx, nil)
+}

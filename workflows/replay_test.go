@@ -1,0 +1,101 @@
+package workflows
+
+import (
+	"compress/gzip"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+const histories = "testdata/histories"
+
+func readHistory(t *testing.T, name string) *history.History {
+	t.Helper()
+	f, err := os.Open(filepath.Join(histories, name))
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	h, err := client.HistoryFromJSON(z, client.HistoryJSONOptions{})
+	require.NoError(t, err)
+	return h
+}
+
+func replayer(t *testing.T, w *Workflows) worker.WorkflowReplayer {
+	t.Helper()
+	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{DisableDeadlockDetection: true})
+	require.NoError(t, err)
+	r.RegisterWorkflowWithOptions(w.Train, workflow.RegisterOptions{Name: "Train"})
+	r.RegisterWorkflowWithOptions(w.Evaluate, workflow.RegisterOptions{Name: "Evaluate"})
+	return r
+}
+
+// nonDeterministic is what the SDK calls a history that was decided otherwise.
+const nonDeterministic = "[TMPRL1100]"
+
+var silent = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+
+// Histories of runs on real servers (go run ./workers/record) are decided again
+// as they were: a change that fails here breaks runs that are under way.
+func TestReplayHistories(t *testing.T) {
+	entries, err := os.ReadDir(histories)
+	require.NoError(t, err)
+	scenes := map[string]bool{}
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), ".json.gz")
+		scene, _, _ := strings.Cut(name, "-")
+		scenes[scene] = true
+		t.Run(name, func(t *testing.T) {
+			w := &Workflows{}
+			if scene == "continued" {
+				w.ContinueAfter = 1
+			}
+			require.NoError(t, replayer(t, w).ReplayWorkflowHistory(silent, readHistory(t, e.Name())))
+		})
+	}
+	for _, scene := range fields("whole killed preempted commanded continued cancelled refused evaluate") {
+		require.True(t, scenes[scene], "the scene %s was recorded", scene)
+	}
+}
+
+// The test above does tell: a run that would decide otherwise fails it.
+func TestReplayTellsChanges(t *testing.T) {
+	err := replayer(t, &Workflows{ContinueAfter: 1}).ReplayWorkflowHistory(silent, readHistory(t, "whole.json.gz"))
+	require.ErrorContains(t, err, nonDeterministic)
+
+	// Another order of steps: a Score where a Select was recorded.
+	h := readHistory(t, "whole.json.gz")
+	for _, e := range h.Events {
+		if a := e.GetActivityTaskScheduledEventAttributes(); a != nil && a.ActivityType.Name == "Select" {
+			a.ActivityType.Name = "Score"
+			break
+		}
+	}
+	require.ErrorContains(t, replayer(t, &Workflows{}).ReplayWorkflowHistory(silent, h), nonDeterministic)
+}
+
+// Law 2: a history carries names, digests and small numbers.
+func TestHistoriesAreSmall(t *testing.T) {
+	entries, err := os.ReadDir(histories)
+	require.NoError(t, err)
+	for _, e := range entries {
+		for _, event := range readHistory(t, e.Name()).Events {
+			require.Less(t, event.Size(), 32<<10, "%s: event %d, %s", e.Name(), event.EventId, event.EventType)
+			require.NotEqual(t, enums.EVENT_TYPE_WORKFLOW_TASK_FAILED, event.EventType, "%s: event %d", e.Name(), event.EventId)
+			if a := event.GetWorkflowExecutionContinuedAsNewEventAttributes(); a != nil {
+				require.Len(t, a.Input.Payloads, 2)
+				require.Less(t, len(a.Input.Payloads[1].Data), 16<<10, "what is carried")
+			}
+		}
+	}
+}
