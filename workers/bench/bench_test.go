@@ -1,0 +1,173 @@
+package bench
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	activitypb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		xs   []float64
+		want float64
+	}{
+		{nil, 0},
+		{[]float64{3}, 3},
+		{[]float64{9, 1, 2}, 2},
+		{[]float64{4, 1, 2, 9}, 3},
+	} {
+		require.Equal(t, c.want, Median(c.xs), "%v", c.xs)
+	}
+	xs := []float64{2, 1}
+	Median(xs)
+	require.Equal(t, []float64{2, 1}, xs, "the caller's order stays")
+}
+
+func TestPeakMemory(t *testing.T) {
+	peak, err := PeakMemory(os.Getpid())
+	require.NoError(t, err)
+	require.Greater(t, peak, int64(1<<20))
+	_, err = PeakMemory(1 << 30)
+	require.ErrorContains(t, err, "peak memory of process 1073741824")
+}
+
+// told makes a history, an event a call, seconds after an epoch.
+type told struct {
+	t      *testing.T
+	epoch  time.Time
+	events []*historypb.HistoryEvent
+}
+
+func (h *told) add(kind enumspb.EventType, at float64, set func(*historypb.HistoryEvent)) int64 {
+	e := &historypb.HistoryEvent{
+		EventId: int64(len(h.events) + 1), EventType: kind,
+		EventTime: timestamppb.New(h.epoch.Add(time.Duration(at * float64(time.Second)))),
+	}
+	set(e)
+	h.events = append(h.events, e)
+	return e.EventId
+}
+
+// activity adds an activity that was started; it gives its schedule's id.
+func (h *told) activity(name string, scheduled, started float64) int64 {
+	id := h.add(enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, scheduled, func(e *historypb.HistoryEvent) {
+		e.Attributes = &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
+			ActivityType: &activitypb.ActivityType{Name: name},
+		}}
+	})
+	h.add(enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED, started, func(e *historypb.HistoryEvent) {
+		e.Attributes = &historypb.HistoryEvent_ActivityTaskStartedEventAttributes{ActivityTaskStartedEventAttributes: &historypb.ActivityTaskStartedEventAttributes{
+			ScheduledEventId: id,
+		}}
+	})
+	return id
+}
+
+func (h *told) completed(id int64, at float64, result any) {
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(result)
+	require.NoError(h.t, err)
+	h.add(enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED, at, func(e *historypb.HistoryEvent) {
+		e.Attributes = &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{
+			ScheduledEventId: id, Result: payloads,
+		}}
+	})
+}
+
+func (h *told) timedOut(id int64, at float64) {
+	h.add(enumspb.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT, at, func(e *historypb.HistoryEvent) {
+		e.Attributes = &historypb.HistoryEvent_ActivityTaskTimedOutEventAttributes{ActivityTaskTimedOutEventAttributes: &historypb.ActivityTaskTimedOutEventAttributes{
+			ScheduledEventId: id,
+		}}
+	})
+}
+
+func TestRecoveryInHistory(t *testing.T) {
+	h := &told{t: t, epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)}
+	session := h.activity(sessionActivity, 0, 0.1)
+	h.completed(h.activity("Restore", 1, 1), 2, activities.RestoreResult{Telemetry: activities.Telemetry{Seconds: 100}})
+	h.completed(h.activity("Generate", 3, 3), 4, activities.GenerateResult{})
+	h.activity("Update", 5, 5)
+	killed := h.epoch.Add(6 * time.Second)
+
+	_, done, err := recoveryIn(h.events, killed)
+	require.NoError(t, err)
+	require.False(t, done, "nothing has happened yet")
+
+	h.timedOut(session, 10)
+	h.activity(sessionActivity, 10.5, 11)
+	h.completed(h.activity("Restore", 11.5, 12), 15, activities.RestoreResult{Telemetry: activities.Telemetry{
+		Seconds: 3, CompileSeconds: 1, LoadSeconds: 0.5, Recomputed: 4,
+	}})
+	_, done, err = recoveryIn(h.events, killed)
+	require.NoError(t, err)
+	require.False(t, done, "no step has run again")
+
+	h.completed(h.activity("Restore", 15.5, 16), 17, activities.RestoreResult{Telemetry: activities.Telemetry{Seconds: 1, Recomputed: 2}})
+	h.completed(h.activity("Update", 18, 18.5), 19, activities.UpdateResult{})
+	got, done, err := recoveryIn(h.events, killed)
+	require.NoError(t, err)
+	require.True(t, done)
+	require.Equal(t, Recovery{Detection: 4, Dispatch: 2, Compile: 1, Load: 0.5, Rebuild: 2.5, Updates: 6, Total: 12.5}, got)
+}
+
+func TestRecoveryWithoutLostSession(t *testing.T) {
+	h := &told{t: t, epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)}
+	h.activity(sessionActivity, 0, 0.1)
+	h.completed(h.activity("Update", 7, 7), 8, activities.UpdateResult{})
+	_, _, err := recoveryIn(h.events, h.epoch.Add(6*time.Second))
+	require.ErrorIs(t, err, errNoSession)
+}
+
+func TestLocalTrainsTheSameBits(t *testing.T) {
+	device, err := model.OpenDevice(model.DeviceOptions{})
+	require.NoError(t, err)
+	defer device.Close()
+	engine, err := activities.NewEngine(device)
+	require.NoError(t, err)
+	text, err := presets.Read("smoke")
+	require.NoError(t, err)
+
+	s := store.NewMemory()
+	var seen []int
+	first, err := Local{Engine: engine, Store: s}.Train(context.Background(), "a", text, func(n int, i Iteration, m activities.Metrics) {
+		seen = append(seen, n)
+		require.Contains(t, m, "reward/mean")
+		require.NotNil(t, i.Evaluation)
+		require.Equal(t, []int{0, 2, 3}[n], i.Evaluation.Version)
+	})
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1, 2}, seen)
+	require.NotEmpty(t, first.State)
+	for n, i := range first.Iterations {
+		require.Positive(t, i.Seconds)
+		for _, step := range []string{"generate", "step", "select", "score", "credit", "update", "commit"} {
+			require.Contains(t, i.Steps, step, "iteration %d", n)
+		}
+	}
+	// On another store, another worker's memory: the same state.
+	again, err := Local{Engine: engine, Store: store.NewMemory()}.Train(context.Background(), "b", text, nil)
+	require.NoError(t, err)
+	require.Equal(t, first.State, again.State)
+
+	speed, err := MeasureSpeed(context.Background(), device, spec.Starter{
+		Layers: 1, HiddenSize: 16, IntermediateSize: 32, Heads: 2, KVHeads: 1,
+	}, 1)
+	require.NoError(t, err)
+	require.Positive(t, speed.Forward)
+	require.Positive(t, speed.Training)
+	require.Positive(t, speed.Decoding)
+}

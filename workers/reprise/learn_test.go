@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/workers/bench"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+func TestLessonSpecs(t *testing.T) {
+	for _, l := range lessons {
+		t.Run(l.Name, func(t *testing.T) {
+			text, err := lessonSpec(l, 3)
+			require.NoError(t, err)
+			s, err := spec.Decode(text, activities.Known())
+			require.NoError(t, err)
+			require.EqualValues(t, 3, s.Seed)
+			require.Equal(t, l.Iterations, s.Iterations)
+			require.Equal(t, l.Keep < 1, s.Selection.Method == spec.SelectTopFraction)
+			require.Equal(t, l.Keep, s.Selection.Keep)
+			require.Equal(t, l.ByStd, s.Credit.NormalizeByStd)
+			require.Equal(t, learnInstances, s.Evaluation.Instances)
+			require.Equal(t, 256, s.Evaluation.Instances*s.Evaluation.Samples)
+			require.Contains(t, string(s.Environment.Options), "high_probability")
+		})
+	}
+}
+
+func TestLessonPromises(t *testing.T) {
+	l := lesson{From: &[2]float64{0.35, 0.65}, To: &[2]float64{0.90, 1}}
+	for _, c := range []struct {
+		before, after float64
+		want          string
+	}{
+		{0.35, 0.90, ""},
+		{0.65, 1, ""},
+		{0.34, 0.95, "began at 34.0 %"},
+		{0.5, 0.899, "ended at 89.9 %"},
+	} {
+		require.Equal(t, c.want, l.broken(learnt{HighBefore: c.before, HighAfter: c.after}))
+	}
+	require.Empty(t, lesson{}.broken(learnt{HighBefore: 0, HighAfter: 0}), "what promises nothing breaks nothing")
+}
+
+func TestLearnTable(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, printLearnt(&b, []taught{
+		{lessons[0], []learnt{{Seed: 1, HighBefore: 0.47, HighAfter: 0.961, RewardBefore: 0.169, RewardAfter: 0.222, Seconds: 31}}},
+		{lessons[2], []learnt{{Seed: 2, HighBefore: 0.47, HighAfter: 0.3, RewardBefore: 0.12, RewardAfter: 0.13, Seconds: 60, Broken: "ended at 30.0 %"}}},
+	}, false))
+	require.Contains(t, b.String(), "0.25  25 %         yes      1     47.0 % → 96.1 %  0.169 → 0.222  30          31       35–65 % to at least 90 %: kept")
+	require.Contains(t, b.String(), "BROKEN, ended at 30.0 %")
+}
+
+func TestLearnRefusesUnknownSetting(t *testing.T) {
+	_, err := runLearn(t.Context(), learnOptions{only: "p30", seeds: 1}, &bytes.Buffer{})
+	require.EqualError(t, err, `learn: --only "p30" is none of p25-keep25, p25-all, p10-all, p10-keep25, p25-all-std`)
+	_, err = runLearn(t.Context(), learnOptions{}, &bytes.Buffer{})
+	require.ErrorContains(t, err, "--seeds 0")
+}
+
+func TestPresetWithReplacesFieldByField(t *testing.T) {
+	text, err := presetWith("bandit-demo", map[string]any{"update": map[string]any{"learning_rate": 1e-5}, "snapshot": map[string]any{"every": 3}})
+	require.NoError(t, err)
+	s, err := spec.Decode(text, activities.Known())
+	require.NoError(t, err)
+	require.Equal(t, 1e-5, s.Update.LearningRate)
+	require.Equal(t, 16, s.Update.MicroBatch, "what is not replaced stays")
+	require.Equal(t, 3, s.Snapshot.Every)
+	_, err = presetWith("nothing", nil)
+	require.ErrorContains(t, err, `read preset "nothing"`)
+}
+
+func TestBenchReport(t *testing.T) {
+	r := benchReport{
+		Cores: 2, Fingerprint: "9386b8a1e66d", Preset: "bandit-demo", Load: [2]string{"0.10", "1.90"},
+		Speed: bench.Speed{Parameters: 854144, Forward: 61234, Training: 11000, Decoding: 12000, Compile: 5},
+		Tax: bench.Tax{
+			Iterations: 30, Durable: 0.55, Bucket: 0.52, Direct: 0.51, Ratio: 1.078, BucketRatio: 1.058, State: "aa",
+			Steps: []bench.Step{{Name: "generate", Durable: 0.2, Bucket: 0.2, Direct: 0.2}, {Name: bench.Rest, Durable: 0.03}},
+		},
+		Recoveries: []bench.Recovery{{Detection: 3, Dispatch: 1, Updates: 6, Total: 12}, {Detection: 5, Dispatch: 2, Updates: 6, Total: 14}, {Detection: 4, Dispatch: 3, Updates: 6, Total: 10}},
+		WorkerPeak: 700 << 20,
+	}
+	var b bytes.Buffer
+	require.NoError(t, r.print(&b))
+	for _, want := range []string{
+		"forward      61234 tokens/s", "medians of 30", "durability tax 1.078 (goal: at most 1.10)",
+		"detection and dispatch 6.0 s together", "at most 700.0 MiB resident", "between the steps",
+	} {
+		require.Contains(t, b.String(), want)
+	}
+	_, err := runBench(t.Context(), benchOptions{preset: "bandit-demo"}, &bytes.Buffer{})
+	require.ErrorContains(t, err, "--rounds")
+}
