@@ -9,6 +9,15 @@ package bench
 
 import "slices"
 
+// lowQuarter is the value a quarter of xs is below: on a machine that others
+// use too, the iterations that were disturbed least. 0 where there are none.
+func lowQuarter(xs []float64) float64 {
+	if len(xs) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(xs))[(len(xs)-1)/4]
+}
+
 // Median is the middle of xs, the mean of the two middle ones of an even number;
 // 0 where there are none.
 func Median(xs []float64) float64 {

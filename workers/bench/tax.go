@@ -24,6 +24,9 @@ type Tax struct {
 	// over Bucket: Temporal's part of it alone.
 	Ratio       float64 `json:"ratio"`
 	BucketRatio float64 `json:"ratio_to_direct_s3"`
+	// QuietRatio is Ratio over the lower quartiles in place of the medians:
+	// what a machine that is busy otherwise disturbs less.
+	QuietRatio float64 `json:"quiet_ratio"`
 	// Steps split an iteration.
 	Steps []Step `json:"steps"`
 	// State is the state fingerprint that all ways ended with.
@@ -100,6 +103,7 @@ func MeasureTax(ctx context.Context, durable Durable, local Local, text []byte, 
 	out.Iterations = len(seconds[0])
 	out.Direct, out.Durable, out.Bucket = Median(seconds[0]), Median(seconds[1]), Median(seconds[2])
 	out.Ratio, out.BucketRatio = out.Durable/out.Direct, out.Durable/out.Bucket
+	out.QuietRatio = lowQuarter(seconds[1]) / lowQuarter(seconds[0])
 	for _, name := range stepOrder {
 		if len(steps[1][name]) > 0 {
 			out.Steps = append(out.Steps, Step{Name: name, Durable: Median(steps[1][name]), Bucket: Median(steps[2][name]), Direct: Median(steps[0][name])})
