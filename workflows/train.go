@@ -237,8 +237,8 @@ func (t *train) withDevice(ctx workflow.Context) error {
 		return err
 	}
 	defer s.close()
-	if err := t.warmStart(ctx, s); err != nil {
-		return err
+	if err := t.warmStart(ctx, s); err != nil || t.Run.Base.Digest == "" {
+		return err // paused before the base model is made: the rest follows after resume
 	}
 	if err := t.restore(ctx, s); err != nil {
 		return err
@@ -254,7 +254,7 @@ func (t *train) withDevice(ctx workflow.Context) error {
 // warmStart makes a starter's base model, in chunks with a snapshot between.
 func (t *train) warmStart(ctx workflow.Context, s *session) error {
 	var d *activities.Device
-	for t.Run.Base.Digest == "" {
+	for t.Run.Base.Digest == "" && !t.Paused {
 		done := 0
 		if t.WarmStart != nil {
 			done = t.WarmStart.Version
