@@ -1,0 +1,339 @@
+package activities
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
+
+// Law 1: from nothing, twice, in stores that know nothing of each other, the
+// same bytes.
+func TestTwiceFromScratch(t *testing.T) {
+	first := begun(t, "twice", tinySpec(t))
+	first.iterate(t)
+	first.iterate(t)
+	first.forget(t)
+	again := begun(t, "twice", tinySpec(t))
+	require.Equal(t, first.programs, again.programs)
+	again.iterate(t)
+	again.iterate(t)
+	require.Equal(t, first.head, again.head)
+	require.Equal(t, first.objects(t), again.objects(t))
+	require.NotEqual(t, first.commits[0].StateBefore, first.commits[0].StateAfter)
+	require.NotEqual(t, first.commits[0].StateAfter, first.commits[1].StateAfter)
+
+	m, err := store.ReadManifest(t.Context(), first.store, *first.head)
+	require.NoError(t, err)
+	require.Equal(t, 2, m.Snapshot.Version)
+	require.Equal(t, m.StateAfter, m.Snapshot.State)
+	require.EqualValues(t, 2, m.Update.Steps)
+	require.Len(t, m.Evaluations, 1)
+	require.Equal(t, canon.Float(6), m.Metrics["rollout/trajectories"])
+	report, err := store.Verify(t.Context(), first.store, "twice", nil)
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+
+	t.Run("a commit twice is one", func(t *testing.T) {
+		got, err := first.Host.Commit(t.Context(), first.commits[1])
+		require.NoError(t, err)
+		require.Equal(t, *first.head, got.Manifest)
+	})
+	t.Run("another is a divergence", func(t *testing.T) {
+		other := first.commits[1]
+		other.Metrics = Metrics{"reward/mean": 7}
+		_, err := first.Host.Commit(t.Context(), other)
+		require.ErrorIs(t, err, store.ErrDivergence)
+		require.Equal(t, KindDivergence, kindOf(err))
+		require.Equal(t, again.objects(t), first.objects(t), "nothing stored has changed")
+	})
+	t.Run("another seed differs", func(t *testing.T) {
+		other := begun(t, "twice", tinySpec(t, "seed=2"))
+		other.iterate(t)
+		require.NotEqual(t, first.commits[0].Trajectories.Content, other.commits[0].Trajectories.Content)
+		require.Equal(t, first.commits[0].StateBefore, other.commits[0].StateBefore, "the starter has its own seed")
+	})
+}
+
+func TestRestore(t *testing.T) {
+	r := begun(t, "restore", tinySpec(t, "iterations=5", "snapshot.every=2", "evaluation.every=0"))
+	for range 3 {
+		r.iterate(t) // a snapshot of version 2
+	}
+	first, second := r.commits[0], r.commits[1]
+	state := r.state
+
+	t.Run("held", func(t *testing.T) {
+		got := r.restore(t, RestoreInput{})
+		require.True(t, got.Resident)
+		require.True(t, got.Done)
+		require.Zero(t, got.Telemetry.Recomputed)
+	})
+	t.Run("from the snapshot", func(t *testing.T) {
+		r.forget(t)
+		got := r.restore(t, RestoreInput{})
+		require.Equal(t, state, got.State)
+		require.Equal(t, state, got.Before)
+		require.Equal(t, 2, got.From)
+		require.Equal(t, 1, got.Telemetry.Recomputed)
+		require.False(t, got.Resident)
+		require.Equal(t, r.programs, got.Programs)
+	})
+	t.Run("from the base model", func(t *testing.T) {
+		r.forget(t)
+		one, err := store.ReadManifest(t.Context(), r.store, *second.Parent)
+		require.NoError(t, err)
+		got := r.restore(t, RestoreInput{Version: Version{Run: r.Run, Version: 1, State: one.StateAfter}, Head: second.Parent})
+		require.Equal(t, first.StateAfter, got.State)
+		require.Zero(t, got.From)
+		require.Equal(t, 1, got.Telemetry.Recomputed)
+	})
+	t.Run("with an update that is not committed", func(t *testing.T) {
+		r.forget(t)
+		in := RestoreInput{
+			Version: Version{Run: r.Run, Version: 1, State: second.StateBefore}, Head: second.Parent,
+			Pending: &PendingUpdate{Batch: *second.Batch, Settings: second.Settings, State: second.StateAfter},
+		}
+		got := r.restore(t, in)
+		require.Equal(t, second.StateAfter, got.State)
+		require.Equal(t, second.StateBefore, got.Before)
+		require.Equal(t, 2, got.Telemetry.Recomputed)
+		require.Zero(t, r.restore(t, in).Telemetry.Recomputed, "it is held now")
+	})
+	t.Run("another state than recorded", func(t *testing.T) {
+		r.forget(t)
+		_, err := r.Device.Restore(t.Context(), RestoreInput{
+			Version: Version{Run: r.Run, Version: 1, State: second.StateBefore}, Head: second.Parent,
+			Pending: &PendingUpdate{Batch: *second.Batch, Settings: second.Settings, State: "0123"},
+		})
+		require.ErrorIs(t, err, ErrStateDiffers)
+		require.ErrorContains(t, err, "recorded is 0123")
+		_, err = r.Device.Restore(t.Context(), RestoreInput{Version: Version{Run: r.Run, Version: 0, State: "0123"}})
+		require.ErrorIs(t, err, ErrStateDiffers)
+	})
+	t.Run("other programs than recorded", func(t *testing.T) {
+		err := samePrograms(map[string]string{"a": "1", "b": "2", "c": "3"}, map[string]string{"a": "1", "b": "3"})
+		require.ErrorIs(t, err, ErrProgramsDiffer)
+		require.ErrorContains(t, err, "programs b, c are not")
+		require.NoError(t, samePrograms(nil, map[string]string{"a": "1"}))
+		require.NoError(t, samePrograms(map[string]string{"a": "1"}, map[string]string{"a": "1", "more": "2"}))
+	})
+	t.Run("a batch was changed", func(t *testing.T) {
+		key := r.commits[2].Batch.Key
+		alter(t, r.store, key)
+		defer alter(t, r.store, key)
+		r.forget(t)
+		_, err := r.Device.Restore(t.Context(), RestoreInput{Version: r.version(), Head: r.head})
+		require.ErrorIs(t, err, store.ErrAltered)
+		require.ErrorContains(t, err, key)
+	})
+	t.Run("a snapshot's file is gone", func(t *testing.T) {
+		key := second.Snapshot.Files["model.safetensors"].Key
+		require.NoError(t, r.store.Delete(t.Context(), key))
+		r.forget(t)
+		_, err := r.Device.Restore(t.Context(), RestoreInput{Version: r.version(), Head: r.head})
+		require.ErrorIs(t, err, store.ErrNotFound)
+		require.ErrorContains(t, err, key)
+	})
+}
+
+func TestNotResident(t *testing.T) {
+	r := begun(t, "absent", tinySpec(t))
+	v := r.version()
+	v.State = "feed"
+	steps := map[string]func() error{
+		"generate": func() error {
+			_, err := r.Device.Generate(t.Context(), GenerateInput{Policy: v, Settings: r.Settings, Turn: 1})
+			return err
+		},
+		"score": func() error { _, err := r.Device.Score(t.Context(), ScoreInput{Policy: v}); return err },
+		"update": func() error {
+			_, err := r.Device.Update(t.Context(), UpdateInput{Policy: v, Settings: r.Settings})
+			return err
+		},
+		"snapshot": func() error { _, err := r.Device.Snapshot(t.Context(), SnapshotInput{Policy: v}); return err },
+	}
+	for name, step := range steps {
+		require.ErrorIs(t, step(), ErrNotResident, name)
+	}
+	r.forget(t)
+	for name, step := range steps {
+		require.ErrorContains(t, step(), "in memory is nothing", name)
+	}
+}
+
+// A retried Update is answered from memory: it computes nothing.
+func TestUpdateTwice(t *testing.T) {
+	r := begun(t, "retry", tinySpec(t, "evaluation.every=0"))
+	before := r.version()
+	in := r.iterate(t)
+	update := UpdateInput{Policy: before, Batch: *in.Batch, Settings: in.Settings}
+	got, err := r.Device.Update(t.Context(), update)
+	require.NoError(t, err)
+	require.Equal(t, in.StateAfter, got.State)
+	require.Equal(t, in.Update.Rows, got.Counts.Rows)
+	require.Zero(t, got.Telemetry.Tokens)
+	require.NotEmpty(t, got.Metrics)
+
+	update.Settings.Update.LearningRate *= 2 // another update: it needs its parent
+	_, err = r.Device.Update(t.Context(), update)
+	require.ErrorIs(t, err, ErrNotResident)
+}
+
+// An update that is not finite changes nothing, and is counted and recorded.
+func TestNonFiniteUpdate(t *testing.T) {
+	r := begun(t, "infinite", tinySpec(t, "evaluation.every=0"))
+	good, err := r.Iterate(t.Context(), r.iteration())
+	require.NoError(t, err)
+	r.restore(t, RestoreInput{Version: r.version(), Head: r.head}) // back to version 0
+	raw, err := store.GetArtifact(t.Context(), r.store, *good.Batch)
+	require.NoError(t, err)
+	k, err := r.Device.kits.read(t.Context(), r.store, r.Run)
+	require.NoError(t, err)
+	batch, err := decodeBatch(raw, r.Settings.Update.MicroBatch, k.shapes(1).Sequence)
+	require.NoError(t, err)
+	var mbs []microBatch
+	for _, mb := range batch {
+		for i := range mb.Advantages {
+			for at := range mb.Advantages[i] {
+				if mb.LossMask[i][at] == 1 {
+					mb.Advantages[i][at] = float32(math.Inf(1))
+				}
+			}
+		}
+		mbs = append(mbs, microBatch{batch: mb})
+	}
+	body, err := encodeBatch(mbs)
+	require.NoError(t, err)
+	bad, err := store.PutArtifact(t.Context(), r.store, "runs/infinite", "batch", "safetensors", body)
+	require.NoError(t, err)
+	got, err := r.Device.Update(t.Context(), UpdateInput{Policy: r.version(), Batch: bad, Settings: r.Settings})
+	require.NoError(t, err, "it is skipped, and no error")
+	require.True(t, got.Counts.Skipped)
+	require.Equal(t, r.state, got.State)
+	require.Equal(t, canon.Float(1), got.Metrics["actor/skipped"])
+
+	in := good
+	in.Batch, in.Update, in.StateAfter, in.Metrics = &bad, got.Counts, got.State, got.Metrics
+	r.commit(t, in)
+	m, err := store.ReadManifest(t.Context(), r.store, *r.head)
+	require.NoError(t, err)
+	require.True(t, m.Update.Skipped)
+	require.EqualValues(t, 1, m.Update.SkippedTotal)
+	require.Zero(t, m.Update.Steps)
+	require.Equal(t, m.StateBefore, m.StateAfter)
+
+	// The chain goes on behind it, and can be rebuilt through it.
+	r.iterate(t)
+	m, err = store.ReadManifest(t.Context(), r.store, *r.head)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, m.Update.SkippedTotal)
+	require.EqualValues(t, 1, m.Update.Steps)
+	r.forget(t)
+	require.NoError(t, r.store.Delete(t.Context(), m.Snapshot.Files["model.safetensors"].Key))
+	chain, err := store.LoadChain(t.Context(), r.store, *r.head)
+	require.NoError(t, err)
+	restored := r.restore(t, RestoreInput{
+		Version: Version{Run: r.Run, Version: 1, State: chain[0].Manifest.StateAfter}, Head: &chain[0].Ref,
+		Pending: &PendingUpdate{Batch: *m.Batch, Settings: r.Settings, State: m.StateAfter},
+	})
+	require.Equal(t, m.StateAfter, restored.State)
+}
+
+// Warm starts are shared: another run that asks for the same starter finds it.
+func TestStarterIsShared(t *testing.T) {
+	r := begun(t, "one", tinySpec(t))
+	other, err := r.Host.Resolve(t.Context(), ResolveInput{Run: "two", Spec: tinySpec(t, "seed=9")})
+	require.NoError(t, err)
+	w, err := r.Device.WarmStart(t.Context(), WarmStartInput{Run: "two", Spec: other.Spec})
+	require.NoError(t, err)
+	require.True(t, w.Shared)
+	require.Equal(t, r.Run.Base, *w.Base)
+	require.Equal(t, 2, w.Steps)
+
+	third, err := r.Host.Resolve(t.Context(), ResolveInput{Run: "three", Spec: tinySpec(t, "policy.starter.seed=9")})
+	require.NoError(t, err)
+	// In chunks of a step each, with the device lost between them.
+	in := WarmStartInput{Run: "three", Spec: third.Spec}
+	first, err := r.Device.WarmStart(t.Context(), in)
+	require.NoError(t, err)
+	require.Nil(t, first.Base)
+	require.Equal(t, 1, first.Steps)
+	r.forget(t)
+	in.From = first.Snapshot
+	second, err := r.Device.WarmStart(t.Context(), in)
+	require.NoError(t, err)
+	require.NotEqual(t, r.Run.Base, *second.Base)
+	// At once it is the same.
+	alone := &testRun{store: store.NewMemory()}
+	alone.Direct = Direct{Host: &Host{Store: alone.store}, Device: &Device{Store: alone.store, Engine: engine(t)}}
+	again, err := alone.Host.Resolve(t.Context(), ResolveInput{Run: "three", Spec: tinySpec(t, "policy.starter.seed=9")})
+	require.NoError(t, err)
+	whole, err := alone.Device.WarmStart(t.Context(), WarmStartInput{Run: "three", Spec: again.Spec, MaxSeconds: 60})
+	require.NoError(t, err)
+	require.Equal(t, *second.Base, *whole.Base)
+}
+
+func TestDraining(t *testing.T) {
+	e, err := NewEngine(engine(t).device)
+	require.NoError(t, err)
+	release, _, err := e.acquire(t.Context(), "a")
+	require.NoError(t, err)
+	waiting := make(chan error, 1)
+	go func() {
+		_, _, err := e.acquire(context.Background(), "a")
+		waiting <- err
+	}()
+	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, e.Drain(soon), context.DeadlineExceeded, "a step is running")
+	release()
+	require.ErrorIs(t, <-waiting, ErrDraining, "what waited for the device is refused")
+	require.NoError(t, e.Drain(t.Context()))
+	_, _, err = e.acquire(t.Context(), "a")
+	require.ErrorIs(t, err, ErrDraining)
+	d := &Device{Store: store.NewMemory(), Engine: e}
+	_, err = d.Generate(t.Context(), GenerateInput{})
+	require.ErrorIs(t, err, ErrDraining)
+	require.Equal(t, KindDraining, kindOf(err))
+}
+
+// One lease a process: a second run waits, and finds the first one's policy gone.
+func TestLease(t *testing.T) {
+	r := begun(t, "holder", tinySpec(t))
+	e := r.Device.Engine
+	state := e.state
+	require.NotNil(t, state)
+	release, _, err := e.acquire(t.Context(), "holder")
+	require.NoError(t, err)
+	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, waited, err := e.acquire(soon, "next")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.GreaterOrEqual(t, waited, 20*time.Millisecond)
+	require.Same(t, state, e.state, "nobody took it away meanwhile")
+
+	got := make(chan func())
+	go func() {
+		release, _, _ := e.acquire(context.Background(), "next")
+		got <- release
+	}()
+	select {
+	case <-got:
+		t.Fatal("two hold the device")
+	case <-time.After(20 * time.Millisecond):
+	}
+	release()
+	again := <-got
+	require.Equal(t, "next", e.owner)
+	require.Nil(t, e.state, "the earlier policy is freed")
+	again()
+	_, err = r.Device.Snapshot(t.Context(), SnapshotInput{Policy: r.version()})
+	require.ErrorIs(t, err, ErrNotResident)
+	require.True(t, r.restore(t, RestoreInput{}).Done)
+}
