@@ -116,10 +116,11 @@ func encodeBatch(mbs []microBatch) ([]byte, error) {
 }
 
 // decodeBatch reads a batch back as micro-batches of b rows and the given width.
+// Anything else than such a batch is a store.ErrInvalid.
 func decodeBatch(raw []byte, b, width int) ([]model.MicroBatch, error) {
 	f, err := safetensors.Decode(raw)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
 	lengths, err := ints(f, tensorLengths)
 	if err != nil {
@@ -133,6 +134,9 @@ func decodeBatch(raw []byte, b, width int) ([]model.MicroBatch, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(ids) != rows*width {
+		return nil, fmt.Errorf("tensor %q has %d values, want %d: %w", tensorIDs, len(ids), rows*width, store.ErrInvalid)
+	}
 	floats := map[string][]float32{}
 	for _, name := range []string{tensorLossMask, tensorOldLogProbs, tensorAdvantages, tensorRowWeights} {
 		t, ok := f.Get(name)
@@ -140,13 +144,13 @@ func decodeBatch(raw []byte, b, width int) ([]model.MicroBatch, error) {
 			return nil, fmt.Errorf("tensor %q is missing: %w", name, store.ErrInvalid)
 		}
 		if floats[name], err = t.Float32s(); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 		}
 		want := rows * width
 		if name == tensorRowWeights {
 			want = rows
 		}
-		if len(floats[name]) != want || len(ids) != rows*width {
+		if len(floats[name]) != want {
 			return nil, fmt.Errorf("tensor %q has %d values, want %d: %w", name, len(floats[name]), want, store.ErrInvalid)
 		}
 	}
@@ -170,5 +174,9 @@ func ints(f *safetensors.File, name string) ([]int32, error) {
 	if !ok {
 		return nil, fmt.Errorf("tensor %q is missing: %w", name, store.ErrInvalid)
 	}
-	return t.Int32s()
+	v, err := t.Int32s()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	return v, nil
 }

@@ -1,0 +1,117 @@
+package activities
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/safetensors"
+)
+
+func someBatch() []microBatch {
+	var out []microBatch
+	for n := range 2 {
+		m := emptyMicroBatch(2, 3)
+		for i := range m.IDs {
+			for at := range m.IDs[i] {
+				v := n*100 + i*10 + at
+				m.IDs[i][at] = int32(v)
+				m.LossMask[i][at], m.OldLogProbs[i][at], m.Advantages[i][at] = float32(at%2), -float32(v), float32(v)/8
+			}
+			m.Lengths[i], m.RowWeights[i] = int32(1+i), 1
+		}
+		out = append(out, microBatch{rows: []TrajectoryRow{{Row: int32(n)}, {Row: 7}}[:2-n], batch: m})
+	}
+	return out
+}
+
+func TestBatchRoundTrip(t *testing.T) {
+	mbs := someBatch()
+	raw, err := encodeBatch(mbs)
+	require.NoError(t, err)
+	again, err := encodeBatch(someBatch())
+	require.NoError(t, err)
+	require.Equal(t, raw, again)
+	got, err := decodeBatch(raw, 2, 3)
+	require.NoError(t, err)
+	require.Equal(t, []model.MicroBatch{mbs[0].batch, mbs[1].batch}, got)
+	f, err := safetensors.Decode(raw)
+	require.NoError(t, err)
+	rows, err := ints(f, tensorRow)
+	require.NoError(t, err)
+	require.Equal(t, []int32{0, 7, 1, -1}, rows, "padding is no row")
+	_, err = encodeBatch(nil)
+	require.Error(t, err)
+}
+
+func TestBatchErrors(t *testing.T) {
+	raw, err := encodeBatch(someBatch())
+	require.NoError(t, err)
+	f, err := safetensors.Decode(raw)
+	require.NoError(t, err)
+	without := func(name string, instead ...safetensors.Tensor) []byte {
+		var list []safetensors.Tensor
+		for _, tensor := range f.Tensors {
+			if tensor.Name != name {
+				list = append(list, tensor)
+			}
+		}
+		b, err := safetensors.Encode(append(list, instead...), nil)
+		require.NoError(t, err)
+		return b
+	}
+	for name, c := range map[string]struct {
+		raw      []byte
+		b, width int
+		says     string
+	}{
+		"no batch":             {[]byte("hello"), 2, 3, "safetensors"},
+		"truncated":            {raw[:len(raw)-1], 2, 3, "safetensors"},
+		"other micro-batch":    {raw, 3, 3, "4 rows are no multiple of the micro-batch of 3"},
+		"other width":          {raw, 2, 4, `tensor "ids" has 12 values, want 16`},
+		"no ids":               {without(tensorIDs), 2, 3, `tensor "ids" is missing`},
+		"no lengths":           {without(tensorLengths), 2, 3, `tensor "lengths" is missing`},
+		"no mask":              {without(tensorLossMask), 2, 3, `tensor "loss_mask" is missing`},
+		"no log-probs":         {without(tensorOldLogProbs), 2, 3, `tensor "old_log_probs" is missing`},
+		"no advantages":        {without(tensorAdvantages), 2, 3, `tensor "advantages" is missing`},
+		"no weights":           {without(tensorRowWeights), 2, 3, `tensor "row_weights" is missing`},
+		"no rows":              {without(tensorLengths, safetensors.I32(tensorLengths, []int{0}, nil)), 2, 3, "0 rows"},
+		"ids of another type":  {without(tensorIDs, safetensors.F32(tensorIDs, []int{12}, make([]float32, 12))), 2, 3, "ids"},
+		"mask of another type": {without(tensorLossMask, safetensors.I32(tensorLossMask, []int{12}, make([]int32, 12))), 2, 3, "loss_mask"},
+		"too few ids":          {without(tensorIDs, safetensors.I32(tensorIDs, []int{3}, make([]int32, 3))), 2, 3, `"ids" has 3 values, want 12`},
+		"too many weights":     {without(tensorRowWeights, safetensors.F32(tensorRowWeights, []int{5}, make([]float32, 5))), 2, 3, "has 5 values, want 4"},
+	} {
+		_, err := decodeBatch(c.raw, c.b, c.width)
+		require.ErrorIs(t, err, store.ErrInvalid, name)
+		require.ErrorContains(t, err, c.says, name)
+	}
+}
+
+func FuzzDecodeBatch(f *testing.F) {
+	raw, err := encodeBatch(someBatch())
+	require.NoError(f, err)
+	f.Add(raw, 2, 3)
+	f.Add(raw[:20], 2, 3)
+	f.Add(raw, 1, 6)
+	f.Add([]byte{}, 1, 1)
+	f.Fuzz(func(t *testing.T, raw []byte, b, width int) {
+		if b < 1 || width < 1 || b > 1<<20 || width > 1<<20 {
+			return // the spec's, never the file's
+		}
+		got, err := decodeBatch(raw, b, width)
+		if err != nil {
+			require.ErrorIs(t, err, store.ErrInvalid)
+			return
+		}
+		for _, m := range got {
+			require.Len(t, m.IDs, b)
+			require.Len(t, m.Lengths, b)
+			for i := range b {
+				require.Len(t, m.IDs[i], width)
+				require.Len(t, m.Advantages[i], width)
+			}
+		}
+	})
+}
