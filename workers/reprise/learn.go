@@ -146,7 +146,8 @@ With --dir the stack stays, and what was interrupted goes on.`,
 	f.IntVar(&o.seeds, "seeds", 3, "runs of each setting, with the seeds 1, 2, …")
 	f.StringVar(&o.only, "only", "", "one setting alone: "+lessonNames())
 	f.BoolVar(&o.asJSON, "json", false, "print JSON")
-	o.addFlags(cmd, 5*time.Second)
+	// Nothing is killed here: a busy machine should not look like a lost one.
+	o.addFlags(cmd, 20*time.Second)
 	return cmd
 }
 
