@@ -161,12 +161,10 @@ func (h *Host) load(ctx context.Context, in LoadInput) (LoadResult, error) {
 		}
 		return LoadResult{Plan: planOf(t)}, nil
 	}
-	t, ref, err := h.writtenSpec(ctx, in.Run)
-	if err != nil {
-		return LoadResult{}, err
-	}
-	if t == nil {
+	if _, err := h.Store.Stat(ctx, store.SpecKey(in.Run)); errors.Is(err, store.ErrNotFound) {
 		return LoadResult{}, fmt.Errorf("no run %q in %s: %w", in.Run, h.Store.Location(store.RunsDir), ErrNotFound)
+	} else if err != nil {
+		return LoadResult{}, err
 	}
 	head, err := h.head(ctx, in.Run, in.Version)
 	if err != nil {
@@ -175,8 +173,17 @@ func (h *Host) load(ctx context.Context, in LoadInput) (LoadResult, error) {
 	if head == nil {
 		return LoadResult{}, fmt.Errorf("run %q has no committed iteration yet: %w", in.Run, ErrNotFound)
 	}
+	// What the version was computed with is the spec that its manifest names.
+	m, err := store.ReadManifest(ctx, h.Store, head.Manifest)
+	if err != nil {
+		return LoadResult{}, err
+	}
+	followed, err := readSpec(ctx, h.Store, m.Spec)
+	if err != nil {
+		return LoadResult{}, err
+	}
 	return LoadResult{
-		Plan: planOf(*t), Run: Run{ID: in.Run, Spec: ref, Base: head.Base}, Branch: head.Branch,
+		Plan: planOf(followed), Run: Run{ID: in.Run, Spec: m.Spec, Base: head.Base}, Branch: head.Branch,
 		Version: head.Iteration + 1, State: head.State, Fingerprint: head.Fingerprint, Head: head,
 	}, nil
 }

@@ -1,0 +1,124 @@
+package workers
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model"
+)
+
+// recorded is a run of two iterations, made without Temporal.
+func recorded(t *testing.T, device *model.Device, s store.Store) []activities.CommitInput {
+	t.Helper()
+	ctx := t.Context()
+	engine, err := activities.NewEngine(device)
+	require.NoError(t, err)
+	d := activities.Direct{Host: &activities.Host{Store: s}, Device: &activities.Device{Store: s, Engine: engine}}
+	document := json.RawMessage(`{
+		"seed": 1, "iterations": 2,
+		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1,
+			"warm_start_steps": 1, "warm_start_rows": 4}},
+		"environment": {"name": "bandit"},
+		"rollout": {"groups": 2, "group_size": 2, "turns": 1, "max_new_tokens": 8, "think": false},
+		"selection": {"method": "all"}, "update": {"micro_batch": 4}, "snapshot": {"every": 1}, "evaluation": {"every": 2, "instances": 2}
+	}`)
+	resolved, err := d.Host.Resolve(ctx, activities.ResolveInput{Run: "again", Spec: document})
+	require.NoError(t, err)
+	warm, err := d.Device.WarmStart(ctx, activities.WarmStartInput{Run: "again", Spec: resolved.Spec})
+	require.NoError(t, err)
+	run := activities.Run{ID: "again", Spec: resolved.Spec, Base: *warm.Base}
+	restored, err := d.Device.Restore(ctx, activities.RestoreInput{Version: activities.Version{Run: run}})
+	require.NoError(t, err)
+	var commits []activities.CommitInput
+	var head *store.Ref
+	state := restored.State
+	for n := range 2 {
+		in, err := d.Iterate(ctx, activities.Iteration{
+			Run: run, Plan: resolved.Plan, Number: n, Parent: head, State: state, Settings: resolved.Plan.Settings,
+			Programs: restored.Programs, Baseline: n == 0, Evaluate: n == 1, Snapshot: true,
+		})
+		require.NoError(t, err)
+		got, err := d.Host.Commit(ctx, in)
+		require.NoError(t, err)
+		head, state = &got.Manifest, in.StateAfter
+		commits = append(commits, in)
+	}
+	return commits
+}
+
+// Any iteration computed again gives the same bits, and nothing is written.
+func TestReplayIteration(t *testing.T) {
+	device, err := model.OpenDevice(model.DeviceOptions{})
+	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
+	defer device.Close()
+	s := store.NewMemory()
+	commits := recorded(t, device, s)
+	before := s.Own()
+	replay := func(n int) (Replay, error) {
+		return ReplayIteration(t.Context(), s, device, "again", n, func(string) {})
+	}
+	for n := range 2 {
+		r, err := replay(n)
+		require.NoError(t, err)
+		require.True(t, r.Same(), "%v", r.Differences)
+		require.Equal(t, device.Fingerprint().ID(), r.Fingerprint)
+		require.Equal(t, r.Wanted, r.Fingerprint)
+		require.Zero(t, r.Rebuilt, "there is a snapshot before each")
+	}
+	require.Equal(t, before, s.Own())
+
+	// Without the snapshot's files the version is rebuilt; what replay reads of
+	// the iteration itself it computes.
+	flip := func(key string) {
+		b, _, err := store.ReadFixed(t.Context(), s, key, store.MaxBody)
+		require.NoError(t, err)
+		b[len(b)/2] ^= 1
+		require.NoError(t, s.Put(t.Context(), key, b, store.PutOptions{}))
+	}
+	for _, c := range []struct {
+		key       string
+		iteration int
+	}{
+		{commits[0].Snapshot.Files["model.safetensors"].Key, 1},
+		{commits[0].Run.Spec.Key, 0},
+		{commits[0].Run.Base.Key, 0},
+	} {
+		flip(c.key)
+		_, err := replay(c.iteration)
+		require.ErrorIs(t, err, store.ErrAltered, c.key)
+		require.ErrorContains(t, err, c.key)
+		flip(c.key)
+	}
+	_, err = replay(2)
+	require.ErrorIs(t, err, activities.ErrNotFound)
+
+	// Another record than what is computed: the difference is told.
+	link, err := store.Head(t.Context(), s, "again")
+	require.NoError(t, err)
+	m := *link.Manifest
+	m.Metrics = map[string]canon.Float{"reward/mean": 7}
+	b, err := m.Encode()
+	require.NoError(t, err)
+	require.NoError(t, s.Put(t.Context(), link.Ref.Key, b, store.PutOptions{}))
+	r, err := replay(1)
+	require.NoError(t, err)
+	require.False(t, r.Same())
+	require.Contains(t, r.Differences[0], "metrics")
+}
+
+func TestParseRole(t *testing.T) {
+	for _, r := range Roles {
+		got, err := ParseRole(string(r))
+		require.NoError(t, err)
+		require.Equal(t, r, got)
+		require.True(t, Options{Roles: []Role{r}}.Has(r))
+	}
+	_, err := ParseRole("gpu")
+	require.EqualError(t, err, `"gpu" is no role: workflow, host or device`)
+	require.False(t, Options{Roles: []Role{RoleHost}}.Has(RoleDevice))
+}
