@@ -20,6 +20,10 @@ import (
 // for it while heartbeating. The policy stays in memory under its state
 // fingerprint; losing a session does not lose it.
 type Engine struct {
+	// Watch, where set, is told when an activity has taken the device, and by
+	// what it gives when the activity has given it back; for tests.
+	Watch func(ctx context.Context) (released func())
+
 	device *model.Device
 	info   DeviceInfo
 
@@ -106,6 +110,10 @@ func (e *Engine) acquire(ctx context.Context, run string) (release func(), waite
 	if e.owner != run {
 		e.forget()
 		e.owner = run
+	}
+	if e.Watch != nil {
+		released, free := e.Watch(ctx), release
+		release = func() { released(); free() }
 	}
 	return release, time.Since(start), nil
 }

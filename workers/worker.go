@@ -178,6 +178,9 @@ func (p *process) startDevice() error {
 	if err != nil {
 		return err
 	}
+	if p.Faults != nil {
+		engine.Watch = p.Faults.Took
+	}
 	p.device = &activities.Device{Store: p.Store, Engine: engine}
 	o := p.base()
 	o.DisableWorkflowWorker = true

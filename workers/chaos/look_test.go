@@ -67,20 +67,12 @@ func saysTimes(p *process, what string, times int) error {
 	return nil
 }
 
-// onDevice are the kinds of activities that take the device before they access
-// the store. WarmStart looks for a finished starter first, as all the runs here
-// find one.
-var onDevice = map[string]bool{
-	"Restore": true, "Generate": true, "Score": true, "Update": true, "Snapshot": true,
-}
-
-// alone checks by a worker's trace that no two activities computed on its device
-// at once: between an activity's first access to the store and its end, no
-// other one's comes. It gives the runs that computed, in their order.
+// alone checks by a worker's trace that no two activities had its device at once.
+// It gives the runs that had it, in their order.
 func (l *lane) alone(p *process) []string {
 	l.t.Helper()
 	var runs []string
-	computing := ""
+	has := ""
 	for _, line := range strings.Split(p.text(), "\n") {
 		_, event, ok := strings.Cut(line, "reprise faults: trace ")
 		if !ok {
@@ -88,17 +80,16 @@ func (l *lane) alone(p *process) []string {
 		}
 		f := strings.Fields(event)
 		require.Len(l.t, f, 3, line)
-		who, what := f[0]+" "+f[1], f[2]
-		switch {
-		case !onDevice[f[1]]:
-		case what == "computes":
-			require.Empty(l.t, computing, "%s computes while another does:\n%s", who, p.text())
-			computing = who
+		switch who := f[0] + " " + f[1]; f[2] {
+		case "took":
+			require.Empty(l.t, has, "%s took the device of another:\n%s", who, p.text())
+			has = who
 			if len(runs) == 0 || runs[len(runs)-1] != f[0] {
 				runs = append(runs, f[0])
 			}
-		case what == "ended" && who == computing:
-			computing = ""
+		case "released":
+			require.Equal(l.t, has, who, p.text())
+			has = ""
 		}
 	}
 	return runs

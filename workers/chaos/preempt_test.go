@@ -19,9 +19,9 @@ func TestChaosTerminate(t *testing.T) {
 	l := newLane(t, sharedStack(t)).withStarter()
 	first := l.worker(workerOptions{fault: "Update/stall:2000/2", trace: true, heartbeat: "20s"})
 	l.start(chaosRun, preset(t, "chaos", nil))
-	first.says(t, "Restore computes", time.Minute)
+	first.says(t, "Restore took", time.Minute)
 	second := l.worker(workerOptions{trace: true, heartbeat: "20s"})
-	first.says(t, "Update stalled", time.Minute) // the session is still open: it waits until the update ends
+	first.says(t, "Update/stall:2000/2 stalls", time.Minute) // the session is still open: it waits until the update ends
 	first.terminate(t, 30*time.Second)
 	l.completes(chaosRun)
 	// Without waiting for a time-out: there was none.
@@ -33,7 +33,7 @@ func TestChaosTerminate(t *testing.T) {
 	require.Equal(t, 1, s.LostDevices)
 	// The update's answer arrived: the other worker applied it again in Restore
 	// only, which is the rebuild, not the activity.
-	require.Equal(t, 4, strings.Count(second.text(), "Update computes"))
+	require.Equal(t, 4, strings.Count(second.text(), "Update took"))
 	l.verifies(chaosRun)
 	same(t, want, reach(t, l.store, chaosRun))
 }
@@ -47,11 +47,11 @@ func TestChaosServers(t *testing.T) {
 	p := l.worker(workerOptions{fault: "Update/stall:1000/2,Score/stall:2000/4", trace: true, heartbeat: "12s"})
 	l.start(chaosRun, preset(t, "chaos", nil))
 
-	eventually(t, time.Minute, "the second update", func() error { return saysTimes(p, "Update computes", 2) })
+	eventually(t, time.Minute, "the second update", func() error { return saysTimes(p, "Update took", 2) })
 	require.NoError(t, stack.KillTemporal())
 	require.NoError(t, stack.RestartTemporal(t.Context()))
 
-	eventually(t, patience, "the fourth score", func() error { return saysTimes(p, "Score computes", 4) })
+	eventually(t, patience, "the fourth score", func() error { return saysTimes(p, "Score took", 4) })
 	require.NoError(t, stack.KillS3())
 	l.pendingSays(chaosRun, "store unavailable")
 	require.NoError(t, stack.RestartS3(t.Context()))
@@ -74,7 +74,7 @@ func TestChaosWriteAhead(t *testing.T) {
 	<-first.ended
 	require.True(t, first.killed(), first.tail())
 	second := l.worker(workerOptions{fault: "Generate/stall:2000/1", trace: true})
-	second.says(t, "Generate computes", patience)
+	second.says(t, "Generate took", patience)
 	s := l.reaches("write-ahead", "nine recomputed updates", func(s workflows.Status) bool { return s.Recomputed > 0 })
 	require.Equal(t, 9, s.Recomputed)
 	require.Equal(t, 19, s.Iteration)

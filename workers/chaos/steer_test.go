@@ -27,11 +27,11 @@ func TestChaosCancel(t *testing.T) {
 	l := newLane(t, sharedStack(t)).withStarter()
 	p := l.worker(workerOptions{fault: "Update/stall:4000/3", trace: true})
 	l.start(chaosRun, preset(t, "chaos", nil))
-	eventually(t, time.Minute, "the third update", func() error { return saysTimes(p, "Update computes", 3) })
+	eventually(t, time.Minute, "the third update", func() error { return saysTimes(p, "Update took", 3) })
 	l.cancel(chaosRun)
 	l.start("other", preset(t, "chaos", map[string]any{"iterations": 2, "seed": 2}))
 	l.ends(chaosRun, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED)
-	require.NotContains(t, p.text(), "Update stalled", "a cancelled run ends at once; the device may still be computing")
+	require.NotContains(t, p.text(), "goes on", "a cancelled run ends at once; the device may still be computing")
 	require.Equal(t, 1, l.committed(chaosRun))
 	l.verifies(chaosRun)
 	l.completes("other")
@@ -54,7 +54,7 @@ func TestChaosOneDevice(t *testing.T) {
 	short := map[string]any{"iterations": 3}
 	l.start("one", preset(t, "chaos", short))
 	l.start("two", preset(t, "chaos", short))
-	eventually(t, patience, "the second update", func() error { return saysTimes(p, "Update computes", 2) })
+	eventually(t, patience, "the second update", func() error { return saysTimes(p, "Update took", 2) })
 	// Whichever came first has a version by now.
 	first := l.alone(p)[0]
 	_, err := l.cli("workflow", "start", "--type", "Evaluate", "--task-queue", "reprise", "--workflow-id", "evaluate",
@@ -68,7 +68,7 @@ func TestChaosOneDevice(t *testing.T) {
 		require.Contains(t, runs, id)
 	}
 	require.Len(t, runs, 3, "each had the device once: %v", runs)
-	require.Equal(t, 1, strings.Count(p.text(), "evaluate Generate computes"))
+	require.Equal(t, 1, strings.Count(p.text(), "evaluate Generate took"))
 	l.verifies("one")
 	l.verifies("two")
 }
@@ -102,7 +102,7 @@ func TestChaosCommands(t *testing.T) {
 	p := l.worker(workerOptions{fault: "Update/stall:2000/2", trace: true})
 	const run = "steered"
 	l.start(run, preset(t, "chaos", nil))
-	eventually(t, time.Minute, "the second update", func() error { return saysTimes(p, "Update computes", 2) })
+	eventually(t, time.Minute, "the second update", func() error { return saysTimes(p, "Update took", 2) })
 
 	// What makes no sense is refused by a validator, in words, and changes nothing.
 	for _, c := range []struct{ name, input, says string }{

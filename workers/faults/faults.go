@@ -15,11 +15,11 @@
 //	decided   the workflow decided on the activity; the server does not know yet
 //	begin     the activity was entered and has done nothing
 //	inside    just before its first write; an activity that writes nothing: while
-//	          it computes, 10 ms after its first read, or when it returns
+//	          it computes, 10 ms after it took the device, or when it returns
 //	written   it has returned, its artifacts are written, the server does not know
 //	delay:MS  MS milliseconds after its beginning, wherever it is then
-//	stall:MS  no kill: its first access to the store takes MS milliseconds longer,
-//	          whatever becomes of its context (as a program on the device would)
+//	stall:MS  no kill: it takes MS milliseconds longer, whatever becomes of its
+//	          context, as a program on the device would; it holds the device then
 package faults
 
 import (

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"path"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -71,12 +69,10 @@ type activityInterceptor struct {
 
 // call is one activity under way, as the store sees it by its context.
 type call struct {
-	plan  *Plan
-	kind  string
-	run   string
-	nth   int
-	began sync.Once // its first access to the store
-	reads atomic.Bool
+	plan *Plan
+	kind string
+	run  string
+	nth  int
 }
 
 type callKey struct{}
@@ -86,8 +82,48 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// readOnly are the kinds that write nothing.
-var readOnly = map[string]bool{"Update": true, "Restore": true, "Load": true, "Describe": true}
+// onDevice are the kinds that take the device.
+var onDevice = map[string]bool{
+	"WarmStart": true, "Restore": true, "Generate": true, "Score": true, "Update": true, "Snapshot": true,
+}
+
+// readOnly are the kinds of those that write nothing.
+var readOnly = map[string]bool{"Update": true, "Restore": true}
+
+// computing is how long after it took the device an activity that writes nothing
+// is taken to compute.
+const computing = 10 * time.Millisecond
+
+// Took is told when an activity has taken the device: see activities.Engine.Watch.
+func (p *Plan) Took(ctx context.Context) (released func()) {
+	c := callOf(ctx)
+	if c == nil {
+		return func() {}
+	}
+	if f, ok := p.find(c.kind, "inside", c.nth); ok && readOnly[c.kind] {
+		time.AfterFunc(computing, func() { p.strike(f) })
+	}
+	if p.trace {
+		p.say("trace %s %s took", c.run, c.kind)
+	}
+	c.stall()
+	return func() {
+		if p.trace {
+			p.say("trace %s %s released", c.run, c.kind)
+		}
+	}
+}
+
+// stall makes an activity take longer.
+func (c *call) stall() {
+	f, ok := c.plan.find(c.kind, "stall", c.nth)
+	if !ok {
+		return
+	}
+	c.plan.say("%s stalls", f)
+	time.Sleep(f.After)
+	c.plan.say("%s goes on", f)
+}
 
 func (a *activityInterceptor) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	info := activity.GetInfo(ctx)
@@ -100,10 +136,10 @@ func (a *activityInterceptor) ExecuteActivity(ctx context.Context, in *intercept
 	if f, ok := p.find(c.kind, "delay", c.nth); ok {
 		time.AfterFunc(f.After, func() { p.strike(f) })
 	}
-	out, err := a.Next.ExecuteActivity(context.WithValue(ctx, callKey{}, c), in)
-	if p.trace {
-		p.say("trace %s %s ended", c.run, c.kind)
+	if !onDevice[c.kind] {
+		c.stall()
 	}
+	out, err := a.Next.ExecuteActivity(context.WithValue(ctx, callKey{}, c), in)
 	if err != nil {
 		return out, err
 	}
