@@ -65,7 +65,7 @@ func engine(t *testing.T) *Engine {
 	return e
 }
 
-// run is a resolved run in a store, ready for its steps.
+// testRun is a resolved run in a store, ready for its steps.
 type testRun struct {
 	Direct
 	store *store.Memory

@@ -89,7 +89,7 @@ func answer1(n int, kind string) []error {
 	return out
 }
 
-// After a continue-as-new too, a step that is done is not done again.
+// A rebuild that is longer than an activity may be goes on in another call.
 func TestRestoreInChunks(t *testing.T) {
 	s := &stage{plan: testPlan(), base: true, restores: 2}
 	p := newPlay(t, s)
