@@ -5,25 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
-	"strings"
 
 	"sync"
-	"testing"
 	"time"
 
-	"github.com/stretchr/testify/mock"
-	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -286,161 +274,4 @@ func inputs[T any](s *stage, name string) []T {
 		}
 	}
 	return out
-}
-
-// play is a stage in Temporal's test environment, with sessions.
-type play struct {
-	*testsuite.TestWorkflowEnvironment
-	t *testing.T
-	s *stage
-	w Workflows
-	// absent is how many tries for a session find no device.
-	absent int
-	// lost ends the nth session, from 1, when its channel is closed.
-	lost map[int]chan struct{}
-	// hooks run before the nth execution of an activity.
-	hooks map[string]func()
-
-	mu      sync.Mutex
-	opened  int // sessions
-	tried   []string
-	closed  int
-	started map[string]int
-	order   []string // activities as they were started, but the session's own
-}
-
-func newPlay(t *testing.T, s *stage) *play {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	p := &play{
-		TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, s: s, w: Workflows{SessionHeartbeat: 5 * time.Second},
-		lost: map[int]chan struct{}{}, hooks: map[string]func(){}, started: map[string]int{},
-	}
-	s.counts, s.over = map[string]int{}, make(chan struct{})
-	t.Cleanup(func() { close(s.over) })
-	p.SetWorkerOptions(worker.Options{EnableSessionWorker: true})
-	p.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: testRun, TaskQueue: activities.WorkflowQueue})
-	p.SetTestTimeout(testTimeout)
-	p.RegisterActivity(s)
-	p.RegisterWorkflowWithOptions(p.w.Train, workflow.RegisterOptions{Name: "Train"})
-	p.OnActivity("internalSessionCreationActivity", mock.Anything, mock.Anything).Return(p.create)
-	p.OnActivity("internalSessionCompletionActivity", mock.Anything, mock.Anything).Return(func(context.Context, string) error {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.closed++
-		return nil
-	})
-	p.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
-		name := info.ActivityType.Name
-		p.started[name]++
-		if !strings.HasPrefix(name, "internal") {
-			p.order = append(p.order, name)
-		}
-		if hook := p.hooks[fmt.Sprintf("%s %d", name, p.started[name])]; hook != nil {
-			hook()
-		}
-	})
-	return p
-}
-
-// create is a device worker that accepts a session, or its absence.
-func (p *play) create(ctx context.Context, id string) error {
-	p.mu.Lock()
-	p.tried = append(p.tried, activity.GetInfo(ctx).TaskQueue)
-	if len(p.tried) <= p.absent {
-		p.mu.Unlock()
-		return temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
-	}
-	p.opened++
-	n := p.opened
-	p.mu.Unlock()
-	p.SignalWorkflow(id, map[string]string{"Taskqueue": fmt.Sprintf("session-%d", n), "ResourceID": "device", "HostName": "device"})
-	if lost := p.lost[n]; lost != nil {
-		<-lost
-		return temporal.NewNonRetryableApplicationError("no heartbeat", "Lost", nil)
-	}
-	return nil
-}
-
-// when runs f before the nth execution of an activity; f may query, update and
-// cancel the workflow.
-func (p *play) when(name string, n int, f func()) { p.hooks[fmt.Sprintf("%s %d", name, n)] = f }
-
-// loseAt kills the session that runs the nth execution of an activity.
-func (p *play) loseAt(name string, n int) {
-	lost := make(chan struct{})
-	p.lost[1] = lost
-	if p.s.stall == nil {
-		p.s.stall = map[string]int{}
-	}
-	p.s.stall[name] = n
-	p.when(name, n, func() { close(lost) })
-}
-
-// train runs the workflow to its end.
-func (p *play) train(carry *Carry) { p.ExecuteWorkflow(p.w.Train, json.RawMessage(`{}`), carry) }
-
-// result is the run's last word; the run has to have succeeded.
-func (p *play) result() TrainResult {
-	p.t.Helper()
-	require.True(p.t, p.IsWorkflowCompleted())
-	require.NoError(p.t, p.GetWorkflowError())
-	var r TrainResult
-	require.NoError(p.t, p.GetWorkflowResult(&r))
-	return r
-}
-
-// status asks the query.
-func (p *play) status() Status {
-	p.t.Helper()
-	v, err := p.QueryWorkflow("status")
-	require.NoError(p.t, err)
-	var s Status
-	require.NoError(p.t, v.Get(&s))
-	return s
-}
-
-// answer is what became of an update.
-type answer struct {
-	accepted bool
-	text     string
-	err      error
-}
-
-// send sends an update; the answer is filled in when the workflow has judged it.
-func (p *play) send(name string, args ...any) *answer {
-	a := &answer{}
-	p.UpdateWorkflow(name, "", &testsuite.TestUpdateCallback{
-		OnAccept: func() { a.accepted = true },
-		OnReject: func(err error) { a.err = err },
-		OnComplete: func(v any, err error) {
-			a.err = err
-			a.text, _ = v.(string)
-		},
-	}, args...)
-	return a
-}
-
-// undisturbed are the commits of the stage's run without anything in its way.
-func undisturbed(t *testing.T, of *stage) []activities.CommitInput {
-	s := &stage{plan: of.plan, head: of.head, base: of.base, attributes: of.attributes, selected: of.selected, alive: of.alive}
-	p := newPlay(t, s)
-	p.train(nil)
-	p.result()
-	return s.commits
-}
-
-// manifests are commits without what telemetry tells.
-func manifests(commits []activities.CommitInput) []activities.CommitInput {
-	out := slices.Clone(commits)
-	for i := range out {
-		out[i].Timings, out[i].Lost = nil, 0
-	}
-	return out
-}
-
-func kind(t *testing.T, err error) string {
-	var app *temporal.ApplicationError
-	require.ErrorAs(t, err, &app)
-	return app.Type()
 }
