@@ -4,4 +4,5 @@ package all
 
 import (
 	_ "github.com/reprise-rl/reprise/envs/bandit"
+	_ "github.com/reprise-rl/reprise/envs/sokoban"
 )

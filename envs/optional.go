@@ -1,0 +1,83 @@
+package envs
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// Gridded is implemented by episodes that stand on a grid.
+type Gridded interface {
+	// Grid gives the rows of the state in the environment's standard glyphs,
+	// whatever glyphs and form its observations have.
+	Grid() []string
+}
+
+// Advised is implemented by episodes whose best play is known: for
+// demonstrations, and for the reference line beside a policy's success.
+type Advised interface {
+	// Advice gives actions of best play from this state with n actions left, at
+	// most n of them. It is one action at most where chance decides what follows:
+	// take it, look, and ask again. It is empty where no play succeeds.
+	Advice(n int) []string
+	// BestSuccess is the highest probability with which n more actions succeed.
+	BestSuccess(n int) float64
+}
+
+// Bounded is implemented by environments that have more observations than Cases
+// could hold.
+type Bounded interface {
+	// Widest gives episodes that are looked at and never played: every
+	// observation takes at most as many tokens as that of one of them, whatever
+	// the tokenizer merges, provided that a digit is always one token.
+	Widest() []Episode
+}
+
+// Tabular is implemented by episodes whose dynamics are a finite table.
+type Tabular interface {
+	// Transitions gives what may follow: [states][actions][outcomes], states and
+	// actions by their number, outcomes not merged.
+	Transitions() Table
+}
+
+// Table is the dynamics of an episode: [states][actions][outcomes]. Its JSON is
+// gymnasium's P: {"P":{state:{action:[[probability,next,reward,done]…]}}}.
+type Table [][][]Transition
+
+// Transition is one thing that an action may lead to.
+type Transition struct {
+	Probability float64
+	// Next is the state's number.
+	Next   int
+	Reward float64
+	// Done says that the episode ends with it.
+	Done bool
+}
+
+// MarshalJSON writes a transition as an array.
+func (t Transition) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{t.Probability, t.Next, t.Reward, t.Done})
+}
+
+// MarshalJSON writes the states and actions in the order of their numbers.
+func (t Table) MarshalJSON() ([]byte, error) {
+	b := []byte(`{"P":{`)
+	for state, actions := range t {
+		if state > 0 {
+			b = append(b, ',')
+		}
+		b = append(strconv.AppendQuote(b, strconv.Itoa(state)), `:{`...)
+		for action, outcomes := range actions {
+			if action > 0 {
+				b = append(b, ',')
+			}
+			b = append(strconv.AppendQuote(b, strconv.Itoa(action)), ':')
+			encoded, err := json.Marshal(outcomes)
+			if err != nil {
+				return nil, err
+			}
+			b = append(b, encoded...)
+		}
+		b = append(b, '}')
+	}
+	return append(b, "}}"...), nil
+}
