@@ -24,7 +24,7 @@ func TestPresetsDecode(t *testing.T) {
 	}
 }
 
-func TestControlDiffersInOddsAndSelectionAlone(t *testing.T) {
+func TestControlDiffersInOddsSelectionAndBiasAlone(t *testing.T) {
 	read := func(name string) spec.Train {
 		b, err := presets.Read(name)
 		require.NoError(t, err)
@@ -36,7 +36,7 @@ func TestControlDiffersInOddsAndSelectionAlone(t *testing.T) {
 	for _, d := range spec.Diff(read("bandit-demo"), read("bandit-p10")) {
 		paths = append(paths, d.Path)
 	}
-	require.Equal(t, []string{"description", "environment.options.high_probability", "selection.method"}, paths)
+	require.Equal(t, []string{"description", "environment.options.high_probability", "selection.method", "credit.normalize_by_std"}, paths)
 }
 
 func TestReadUnknown(t *testing.T) {
