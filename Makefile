@@ -81,10 +81,11 @@ test: build tools plugin ## every test
 	@bin/gotestsum --format testname -- -count=1 -timeout 30m $(TESTFLAGS)
 
 smoke: build tools plugin ## a three-iteration run on a fresh stack, verified
-	@bin/gotestsum --format testname -- -count=1 -timeout 5m -run TestSmoke ./workers/...
+	@bin/gotestsum --format testname -- -count=1 -timeout 5m -run TestSmoke ./workers/chaos
 
+# CHAOSFLAGS='-kills 100 -seed 7': how many kills at random moments, and which.
 chaos: build tools plugin ## every kill of the matrix, and random ones
-	@bin/gotestsum --format testname -- -count=1 -timeout 120m -run TestChaos ./workers/chaos -full
+	@bin/gotestsum --format testname -- -count=1 -timeout 120m -run TestChaos ./workers/chaos -full $(CHAOSFLAGS)
 
 learn: build tools plugin ## does it learn the right thing: Bandit, three seeds each
 	@bin/reprise learn

@@ -20,6 +20,7 @@ var kinds = []string{
 // with -full in each kind and each phase. Each list is one run: every process
 // dies of the next fault.
 func TestChaosKills(t *testing.T) {
+	t.Parallel()
 	want := reference(t)
 	type run struct {
 		name   string
@@ -61,7 +62,7 @@ func TestChaosKills(t *testing.T) {
 func TestChaosRandom(t *testing.T) {
 	t.Parallel()
 	want := reference(t)
-	left := 2
+	left := 1
 	if *full {
 		left = *kills
 	}

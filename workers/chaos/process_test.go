@@ -193,6 +193,6 @@ func eventually(t testing.TB, within time.Duration, what string, check func() er
 		if time.Now().After(deadline) {
 			require.Fail(t, what+": not within "+within.String(), "%v", err)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 	}
 }

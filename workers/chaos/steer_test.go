@@ -73,14 +73,19 @@ func TestChaosOneDevice(t *testing.T) {
 	l.verifies("two")
 }
 
-// TestChaosContinueAsNew has a run continue as new every two iterations.
+// TestChaosContinueAsNew has a run continue as new every two iterations, where our
+// search attributes are not registered: it goes on without, and says so.
 func TestChaosContinueAsNew(t *testing.T) {
 	t.Parallel()
 	want := reference(t)
-	l := newLane(t, sharedStack(t)).withStarter()
+	l := newNamedLane(t, sharedStack(t), "no-attributes", false).withStarter()
 	l.worker(workerOptions{flags: []string{"--continue-as-new-after", "2"}})
 	l.start(chaosRun, preset(t, "chaos", nil))
 	l.completes(chaosRun)
+	s, err := l.status(chaosRun)
+	require.NoError(t, err)
+	require.Len(t, s.Warnings, 1)
+	require.Contains(t, s.Warnings[0], "search attributes are not registered")
 	l.verifies(chaosRun)
 	same(t, want, reach(t, l.store, chaosRun))
 	eventually(t, time.Minute, "three executions", func() error {
