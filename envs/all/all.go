@@ -4,5 +4,6 @@ package all
 
 import (
 	_ "github.com/reprise-rl/reprise/envs/bandit"
+	_ "github.com/reprise-rl/reprise/envs/frozenlake"
 	_ "github.com/reprise-rl/reprise/envs/sokoban"
 )

@@ -44,11 +44,21 @@ type Sokoban struct {
 // Name implements envs.Environment.
 func (s *Sokoban) Name() string { return Name }
 
-// Instructions implements envs.Environment: the task and the glyphs.
+// Instructions implements envs.Environment: the task and the glyphs, without the
+// box on a target where that is an episode's end, which no prompt shows.
 func (s *Sokoban) Instructions() string {
 	g := s.glyphs
-	return fmt.Sprintf("You are the player. Push the box to the target.\n%s wall, %s floor, %s target, %s box, %s player, %s box on target, %s player on target",
-		g[wall], g[floor], g[target], g[box], g[player], g[boxOnTarget], g[playerOnTarget])
+	task, done := "Push the box to the target.", ""
+	if s.boxes() > 1 {
+		task, done = "Push each box to a target.", fmt.Sprintf(", %s box on target", g[boxOnTarget])
+	}
+	return fmt.Sprintf("You are the player. %s\n%s wall, %s floor, %s target, %s box, %s player, %s player on target%s",
+		task, g[wall], g[floor], g[target], g[box], g[player], g[playerOnTarget], done)
+}
+
+// boxes is how many boxes every room has.
+func (s *Sokoban) boxes() int {
+	return len(s.spare.places(func(at int) bool { return s.spare.boxes[at] }))
 }
 
 // Actions implements envs.Environment.
@@ -97,7 +107,7 @@ func (s *Sokoban) Cases() []envs.Episode {
 // Widest implements envs.Bounded.
 func (s *Sokoban) Widest() []envs.Episode {
 	r := s.spare
-	boxes := len(r.places(func(at int) bool { return r.boxes[at] }))
+	boxes := s.boxes()
 	far := slices.Repeat([]int{len(r.fixed) - 1}, boxes)
 	rows := board.WideRows(r.Height, r.Width, s.glyphs[boxOnTarget], boxes)
 	return []envs.Episode{board.Widest(s.episode(r), s.observe(rows, r.Width, far[:1], far, far))}
