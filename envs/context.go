@@ -72,13 +72,23 @@ const PromptMultiple = 16
 // MaxPromptTokens gives the most tokens of the context at the start of each
 // turn, rounded up to a multiple of PromptMultiple: [turns]. Turn 1 is
 // enumerated over the environment's cases, and the widest episodes of one that is
-// Bounded; each later turn adds maxNewTokens sampled tokens, a closing token and
+// Bounded or Measured; each later turn adds maxNewTokens sampled tokens, a closing token and
 // the widest message among them.
 func MaxPromptTokens(env Environment, tok Tokenizer, p Protocol, turns, maxNewTokens int) ([]int, error) {
 	first := 0
 	cases := env.Cases()
 	if bounded, ok := env.(Bounded); ok {
 		cases = append(cases, bounded.Widest()...)
+	}
+	if measured, ok := env.(Measured); ok {
+		longest, err := measured.Longest(func(text string) (int, error) {
+			ids, err := tok.Continuation(text)
+			return len(ids), err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("widths of the observations of environment %q: %w", env.Name(), err)
+		}
+		cases = append(cases, longest...)
 	}
 	for _, episode := range cases {
 		ids, err := p.PromptIDs(tok, env, episode)

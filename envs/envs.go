@@ -58,9 +58,11 @@ type Episode interface {
 	// Observation is the state as text, without a newline at the end.
 	Observation() string
 	// Legal gives the canonical name of an action that the policy wrote, and
-	// whether there is such an action in this state. Case does not count.
+	// whether there is such an action in this state. Case does not count. A
+	// canonical name is legal and its own. May be called when Done.
 	Legal(action string) (canonical string, ok bool)
-	// Choices are the canonical names of the legal actions in this state.
+	// Choices are the canonical names of the legal actions in this state; of a
+	// FreeForm environment, examples of them.
 	Choices() []string
 	// Step takes a legal action, by its canonical name. It must not be called
 	// when Done, and panics on an action that is not legal.

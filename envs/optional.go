@@ -32,6 +32,33 @@ type Bounded interface {
 	Widest() []Episode
 }
 
+// Measured is implemented by environments whose observations are texts that no
+// formula bounds, and too many for all of them to be cases.
+type Measured interface {
+	// Longest gives episodes that are looked at and never played, among which is
+	// the widest observation. width gives the tokens of a text as the message of a
+	// later turn; it is slow, so texts that cannot be the widest by their bytes
+	// are not to be asked about.
+	Longest(width func(text string) (int, error)) ([]Episode, error)
+}
+
+// FreeForm is implemented by environments whose actions are texts of the
+// policy's own, more than can be listed. What their episodes give as Choices are
+// examples: of the right form, at least one, the same number of them in every
+// state, and telling nothing of what succeeds. Random play chooses among them.
+type FreeForm interface {
+	// ActionForm says in a few words what an action looks like.
+	ActionForm() string
+}
+
+// Pinned is implemented by environments that read a file beside their options.
+type Pinned interface {
+	// Pin gives the options with the digest of the file filled in: with them the
+	// environment is the same wherever it is made, or is not made. They are what
+	// a resolved spec holds.
+	Pin() (json.RawMessage, error)
+}
+
 // Tabular is implemented by episodes whose dynamics are a finite table.
 type Tabular interface {
 	// Transitions gives what may follow: [states][actions][outcomes], states and

@@ -22,13 +22,25 @@ const Separator = "||"
 type Protocol struct {
 	// Think asks for <think>…</think> before <answer>…</answer>.
 	Think bool
-	// FormatPenalty is added once to a turn without an executable action (the
-	// paper's rule; default −0.1). RAGEN's code also charges a turn that has one
-	// action it does not know besides others that it does.
+	// FormatPenalty is added once to a turn that Penalty charges (default −0.1).
 	FormatPenalty float64
+	// Penalty says which turns are charged; "" is NoAction.
+	Penalty Penalty
 	// LengthHint is a number of tokens or words asked for in the prompt; 0 for none. It enforces nothing.
 	LengthHint int
 }
+
+// Penalty is a rule that says which turns cost the format penalty.
+type Penalty string
+
+const (
+	// NoAction charges a turn in which nothing was executed: the paper's rule.
+	NoAction Penalty = "no_action"
+	// AnyInvalid also charges a turn that has an action which is not legal beside
+	// others that are: the rule of RAGEN's code. All of the turn's actions count,
+	// also those that follow the end of the episode; surplus ones do not.
+	AnyInvalid Penalty = "any_invalid"
+)
 
 // Opening is the tag at the end of every prompt: "<think>" or "<answer>".
 func (p Protocol) Opening() string {

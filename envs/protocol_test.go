@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/starter"
 )
 
 // corridor is a multi-turn environment for tests: walk right to the end.
@@ -139,6 +140,58 @@ func TestPlay(t *testing.T) {
 			require.Equal(t, c.want.Done || c.want.ActionsLeft == 0, got.Ended())
 		})
 	}
+}
+
+// The two rules differ where a turn has illegal actions beside legal ones.
+func TestPenaltyRules(t *testing.T) {
+	env := corridor{}
+	for name, c := range map[string]struct {
+		start                int64
+		actions              []string
+		left                 int
+		noAction, anyInvalid float64
+	}{
+		"all legal":                 {0, []string{"Right", "left"}, 4, 0, 0},
+		"some not legal":            {0, []string{"jump", "Right"}, 4, 0, -0.1},
+		"none legal":                {0, []string{"jump", "fly"}, 4, -0.1, -0.1},
+		"no actions":                {0, nil, 4, -0.1, -0.1},
+		"not legal after the goal":  {1, []string{"Right", "Right", "fly"}, 4, 0, -0.1},
+		"legal after the goal":      {1, []string{"Right", "Right", "Right"}, 4, 0, 0},
+		"not legal after the limit": {0, []string{"Right", "fly"}, 1, 0, -0.1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for rule, want := range map[envs.Penalty]float64{"": c.noAction, envs.NoAction: c.noAction, envs.AnyInvalid: c.anyInvalid} {
+				p := think
+				p.Penalty = rule
+				turn := p.Play(env.Reset(draw.Address{Group: c.start}, draw.Address{}), envs.Reply{Actions: c.actions}, c.left)
+				require.Equal(t, want, turn.Penalty, rule)
+			}
+		})
+	}
+}
+
+// measured is a corridor whose widest observation is none of its cases'.
+type measured struct{ corridor }
+
+func (measured) Longest(width func(string) (int, error)) ([]envs.Episode, error) {
+	if n, err := width("1234"); err != nil || n < 4 {
+		return nil, err
+	}
+	return []envs.Episode{told{&walk{}}}, nil
+}
+
+type told struct{ *walk }
+
+func (told) Observation() string { return strings.Repeat("7", 100) }
+
+func TestMeasuredWidths(t *testing.T) {
+	tok, err := starter.Tokenizer()
+	require.NoError(t, err)
+	narrow, err := envs.MaxPromptTokens(corridor{}, tok, think, 2, 20)
+	require.NoError(t, err)
+	wide, err := envs.MaxPromptTokens(measured{}, tok, think, 2, 20)
+	require.NoError(t, err)
+	require.Equal(t, []int{96, 192}, []int{wide[0] - narrow[0], wide[1] - narrow[1]})
 }
 
 func TestReplayOfTurns(t *testing.T) {

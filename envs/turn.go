@@ -3,6 +3,7 @@ package envs
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/reprise-rl/reprise/model/draw"
 )
@@ -35,12 +36,15 @@ type Turn struct {
 func (t Turn) Ended() bool { return t.Done || t.ActionsLeft == 0 }
 
 // Play executes a reply: its legal actions in order, until the episode is done
-// or its actions are used up. A turn in which none was executed costs the
+// or its actions are used up. A turn that the protocol's rule charges costs the
 // format penalty, once.
 func (p Protocol) Play(episode Episode, reply Reply, actionsLeft int) Turn {
 	t := Turn{ActionsLeft: actionsLeft}
-	for _, action := range reply.Actions {
+	charged := false
+	for i, action := range reply.Actions {
 		if t.ActionsLeft == 0 || episode.Done() {
+			// RAGEN looks at all actions before it executes any.
+			charged = slices.ContainsFunc(reply.Actions[i:], func(a string) bool { _, ok := episode.Legal(a); return !ok })
 			break
 		}
 		canonical, ok := episode.Legal(action)
@@ -50,7 +54,8 @@ func (p Protocol) Play(episode Episode, reply Reply, actionsLeft int) Turn {
 		}
 		t.take(episode, canonical)
 	}
-	if len(t.Actions) == 0 {
+	charged = p.Penalty == AnyInvalid && (charged || t.Invalid > 0)
+	if len(t.Actions) == 0 || charged {
 		t.Penalty = p.FormatPenalty
 	}
 	t.Done, t.Success = episode.Done(), episode.Success()
