@@ -45,13 +45,13 @@ run's artifacts. Runs are started with the temporal CLI:
 	cmd.AddGroup(
 		&cobra.Group{ID: "serve", Title: "Serve:"},
 		&cobra.Group{ID: "runs", Title: "Look at runs:"},
-		&cobra.Group{ID: "tools", Title: "Specs and policies:"},
+		&cobra.Group{ID: "tools", Title: "Specs, policies and environments:"},
 		&cobra.Group{ID: "measure", Title: "Measure:"},
 	)
 	cmd.AddCommand(
 		grouped("serve", workerCommand(), devCommand(), demoCommand(), doctorCommand(), pluginCommand())...)
 	cmd.AddCommand(grouped("runs", watchCommand(), verifyCommand(), replayCommand(), gcCommand())...)
-	cmd.AddCommand(grouped("tools", validateCommand(), policyCommand())...)
+	cmd.AddCommand(grouped("tools", validateCommand(), policyCommand(), envCommand())...)
 	cmd.AddCommand(grouped("measure", benchCommand(), learnCommand())...)
 	return cmd
 }

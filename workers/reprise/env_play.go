@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/reprise-rl/reprise/envs"
+)
+
+func envPlayCommand() *cobra.Command {
+	var f envFlags
+	var actions string
+	cmd := &cobra.Command{
+		Use:   "play",
+		Short: "play an episode, as JSON lines or in the terminal",
+		Long: `Prints an episode as JSON lines: first the beginning, then a line for each action.
+An action that the state does not have is a line too ("valid": false); it changes
+nothing. Actions after the end of the episode are not taken.
+
+Without --actions, a person plays in a terminal, and a program's standard input is
+read, one action a line. What a run counts besides, the penalty and the limits of
+actions, is the protocol's and not the environment's: it does not count here.`,
+		Example: `  reprise env play --env sokoban --seed 7 --actions "Up,Right"
+  reprise env play --env frozenlake --options '{"size":8,"slippery":false}'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			episode, err := f.episode()
+			if err != nil {
+				return err
+			}
+			in, out := cmd.InOrStdin(), cmd.OutOrStdout()
+			switch {
+			case cmd.Flags().Changed("actions"):
+				return playActions(out, cmd.ErrOrStderr(), episode, splitActions(actions))
+			case isTerminal(in) && isTerminal(out):
+				return playInTerminal(in, out, episode)
+			}
+			return playLines(in, out, episode)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&actions, "actions", "", `the actions, as in "Up,Right"`)
+	return cmd
+}
+
+func isTerminal(v any) bool {
+	f, ok := v.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// splitActions splits at commas; empty parts do not count.
+func splitActions(s string) []string {
+	var actions []string
+	for _, action := range strings.Split(s, ",") {
+		if action = strings.TrimSpace(action); action != "" {
+			actions = append(actions, action)
+		}
+	}
+	return actions
+}
+
+// beginning is the first line of an episode.
+type beginning struct {
+	Step        int      `json:"step"`
+	Grid        []string `json:"grid,omitempty"` // where the environment has one
+	Observation string   `json:"observation"`
+}
+
+// played is the line of an action.
+type played struct {
+	Step      int      `json:"step"`
+	Action    string   `json:"action"`
+	Grid      []string `json:"grid,omitempty"`
+	Reward    float64  `json:"reward"`
+	Done      bool     `json:"done"`
+	Effective bool     `json:"effective"`
+	Valid     bool     `json:"valid"`
+	Success   bool     `json:"success"`
+	Text      string   `json:"text,omitempty"` // where the environment answers in words
+}
+
+// table is an episode at which actions are counted.
+type table struct {
+	episode envs.Episode
+	step    int
+}
+
+func (t *table) grid() []string {
+	if g, ok := t.episode.(envs.Gridded); ok {
+		return g.Grid()
+	}
+	return nil
+}
+
+func (t *table) begin() beginning {
+	return beginning{Grid: t.grid(), Observation: t.episode.Observation()}
+}
+
+// play takes an action, or says that there is no such one.
+func (t *table) play(action string) played {
+	t.step++
+	p := played{Step: t.step, Action: action, Done: t.episode.Done(), Success: t.episode.Success()}
+	if canonical, ok := t.episode.Legal(action); ok {
+		o := t.episode.Step(canonical)
+		p.Action, p.Valid = canonical, true
+		p.Reward, p.Done, p.Effective, p.Success, p.Text = o.Reward, o.Done, o.Effective, o.Success, o.Text
+	}
+	p.Grid = t.grid()
+	return p
+}
+
+// playActions prints an episode of given actions.
+func playActions(out, errOut io.Writer, episode envs.Episode, actions []string) error {
+	t := table{episode: episode}
+	if err := printLine(out, t.begin()); err != nil {
+		return err
+	}
+	for k, action := range actions {
+		if episode.Done() {
+			fmt.Fprintf(errOut, "reprise: the episode ended with action %d; %d more were not taken\n", k, len(actions)-k)
+			return nil
+		}
+		if err := printLine(out, t.play(action)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// playLines plays what a program writes, one action a line, to the end of the
+// episode or of the input.
+func playLines(in io.Reader, out io.Writer, episode envs.Episode) error {
+	t := table{episode: episode}
+	if err := printLine(out, t.begin()); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(in)
+	for !episode.Done() && lines.Scan() {
+		action := strings.TrimSpace(lines.Text())
+		if action == "" {
+			continue
+		}
+		if err := printLine(out, t.play(action)); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read actions: %w", err)
+	}
+	return nil
+}
+
+// playInTerminal lets a person play: actions by their name or its beginning,
+// several a line.
+func playInTerminal(in io.Reader, out io.Writer, episode envs.Episode) error {
+	t := table{episode: episode}
+	total := 0.0
+	fmt.Fprintf(out, "%s\n\n", episode.Observation())
+	lines := bufio.NewScanner(in)
+	for !episode.Done() {
+		fmt.Fprintf(out, "%s (or the beginning; q to leave): ", strings.Join(episode.Choices(), ", "))
+		if !lines.Scan() {
+			fmt.Fprintln(out)
+			break
+		}
+		for _, word := range strings.FieldsFunc(lines.Text(), func(r rune) bool { return r == ' ' || r == ',' || r == '\t' }) {
+			if strings.EqualFold(word, "q") {
+				return nil
+			}
+			if episode.Done() {
+				break
+			}
+			p := t.play(complete(episode.Choices(), word))
+			if !p.Valid {
+				t.step--
+				fmt.Fprintf(out, "%q is none of them\n", word)
+				continue
+			}
+			total += p.Reward
+			fmt.Fprintf(out, "\n%s\n%s: %s", episode.Observation(), p.Action, envs.FormatReward(p.Reward))
+			if !p.Effective {
+				fmt.Fprint(out, ", nothing changed")
+			}
+			if p.Text != "" {
+				fmt.Fprintf(out, ", %s", p.Text)
+			}
+			fmt.Fprintln(out)
+		}
+	}
+	if episode.Done() {
+		verdict := "not solved"
+		if episode.Success() {
+			verdict = "solved"
+		}
+		fmt.Fprintf(out, "\n%s after %d actions, reward %s\n", verdict, t.step, envs.FormatReward(total))
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read actions: %w", err)
+	}
+	return nil
+}
+
+// complete gives the one name that begins with a word, or the word.
+func complete(names []string, word string) string {
+	found := ""
+	for _, name := range names {
+		if len(name) >= len(word) && strings.EqualFold(name[:len(word)], word) {
+			if found != "" {
+				return word
+			}
+			found = name
+		}
+	}
+	if found == "" {
+		return word
+	}
+	return found
+}
