@@ -146,6 +146,7 @@ type process struct {
 	Options
 	started   []worker.Worker
 	fatal     chan error
+	decider   worker.Worker      // serves workflow tasks; nil without the role
 	device    *activities.Device // nil without the role
 	deviceCtx context.Context
 	endDevice context.CancelFunc
@@ -218,6 +219,7 @@ func (p *process) startWorkflow() error {
 	o.StickyScheduleToStartTimeout = stickyTime
 	w := worker.New(p.Client, activities.WorkflowQueue, o)
 	RegisterWorkflows(w, &workflows.Workflows{SessionHeartbeat: p.SessionHeartbeat, ContinueAfter: p.ContinueAfter})
+	p.decider = w
 	return p.start(w)
 }
 
@@ -235,6 +237,12 @@ func (p *process) drain() {
 	// The step's answer travels by itself: let it arrive before the session
 	// ends, or the step would be done again.
 	time.Sleep(answerTime)
+	// The session's end is a workflow task. It must not come to this process: a
+	// worker that stops may take a task and drop it, and then the run would wait
+	// for a time-out of 10 s.
+	if p.decider != nil {
+		p.decider.Stop()
+	}
 	p.endDevice()
 }
 

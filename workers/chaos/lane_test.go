@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,12 +64,33 @@ func newLane(t *testing.T, stack *dev.Stack) *lane {
 // newNamedLane makes a lane, with our search attributes registered or without.
 func newNamedLane(t *testing.T, stack *dev.Stack, name string, attributes bool) *lane {
 	t.Helper()
+	name = unused(stack, name)
 	l := &lane{t: t, stack: stack, namespace: name, prefix: name, logs: t.TempDir()}
 	l.register(attributes)
 	l.dial()
 	l.store = l.open(l.prefix)
 	t.Cleanup(l.explain)
 	return l
+}
+
+// names counts the lanes of a name on a stack, for go test -count.
+var names struct {
+	sync.Mutex
+	used map[string]int
+}
+
+func unused(stack *dev.Stack, name string) string {
+	names.Lock()
+	defer names.Unlock()
+	if names.used == nil {
+		names.used = map[string]int{}
+	}
+	key := stack.TemporalAddress() + name
+	names.used[key]++
+	if n := names.used[key]; n > 1 {
+		return fmt.Sprintf("%s-%d", name, n)
+	}
+	return name
 }
 
 func (l *lane) dial() {
