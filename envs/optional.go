@@ -28,7 +28,7 @@ type Advised interface {
 type Bounded interface {
 	// Widest gives episodes that are looked at and never played: every
 	// observation takes at most as many tokens as that of one of them, whatever
-	// the tokenizer merges, provided that a digit is always one token.
+	// the tokenizer merges.
 	Widest() []Episode
 }
 

@@ -1,7 +1,6 @@
 package board
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -67,18 +66,21 @@ type shown struct {
 
 func (s shown) Observation() string { return s.observation }
 
-// WideRows gives rows that take at least as many tokens as any of that size: a
-// digit a cell, which tokenizers do not merge, but for count cells of a glyph
-// that may be several tokens.
+// WideRows gives rows that take at least as many tokens as any of that size:
+// digits and letters in turn, which no byte-level tokenizer puts together, but for
+// count cells of a glyph that may be several tokens.
 func WideRows(height, width int, glyph string, count int) []string {
 	cells := make([][]string, height)
 	for i := range cells {
-		cells[i] = slices.Repeat([]string{"3"}, width)
+		for j := range width {
+			cells[i] = append(cells[i], [...]string{"3", "a"}[j%2])
+		}
 	}
-	// Apart from one another where there is room, so that they are not merged either.
-	for parity := range 2 {
-		for at := parity; at < height*width && count > 0; at++ {
-			if i, j := at/width, at%width; (i+j)%2 == parity {
+	// Between digits first: beside other glyphs, letters or the end of a line it
+	// might be put together with them.
+	for _, between := range []bool{true, false} {
+		for at := 0; at < height*width && count > 0; at++ {
+			if i, j := at/width, at%width; between == (j%2 == 1 && j < width-1) {
 				cells[i][j] = glyph
 				count--
 			}
