@@ -1,0 +1,211 @@
+// Package countdown is the numbers game as RAGEN has it: reach a target with an
+// expression that uses each of a few numbers once. One turn, one action, which is
+// the expression.
+//
+// RAGEN reads instances from a table of which it keeps those that + and - alone
+// solve, and gives the answer to Python to compute. Here instances are drawn,
+// solvable by construction, and expressions are parsed and computed exactly.
+package countdown
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/board"
+	"github.com/reprise-rl/reprise/model/draw"
+)
+
+// Name is the environment's name in a spec.
+const Name = "countdown"
+
+// Rewards of an answer (RAGEN).
+const (
+	// Right is for the target's value with exactly the given numbers.
+	Right = 1.0
+	// RightNumbers is for exactly the given numbers with another value, or none.
+	RightNumbers = 0.1
+)
+
+func init() { envs.Register(Name, New) }
+
+// Countdown is the environment with its options resolved.
+type Countdown struct {
+	options   Options
+	generator generator
+	// spare stands in where an address gives no instance in all attempts.
+	spare instance
+
+	casesOnce sync.Once
+	cases     []instance
+}
+
+// Name implements envs.Environment.
+func (c *Countdown) Name() string { return Name }
+
+// Instructions implements envs.Environment.
+func (c *Countdown) Instructions() string {
+	return "Reach the target with an expression that uses each number exactly once. You may use + - * / and parentheses, as in (1 + 2) * 3."
+}
+
+// Actions implements envs.Environment: nil, since an action is any expression.
+func (c *Countdown) Actions() []string { return nil }
+
+// ActionForm implements envs.FreeForm.
+func (c *Countdown) ActionForm() string { return "an expression, such as (1 + 2) * 3" }
+
+// MaxActions implements envs.Environment.
+func (c *Countdown) MaxActions() int { return 1 }
+
+// MaxActionsPerTurn implements envs.Environment.
+func (c *Countdown) MaxActionsPerTurn() int { return 1 }
+
+// Reset implements envs.Environment. The instance draws numbers and target; the
+// chance is not looked at.
+func (c *Countdown) Reset(address, _ draw.Address) envs.Episode {
+	return &episode{instance: c.instance(board.Instance(address, c.options.Instances, c.options.Pool)), operators: c.options.Operators}
+}
+
+func (c *Countdown) instance(addr draw.Address) instance {
+	if in, ok := c.generator.generate(addr); ok {
+		return in
+	}
+	return c.spare
+}
+
+// Cases implements envs.Environment: a pool's first 64 instances, or 64 fixed ones.
+func (c *Countdown) Cases() []envs.Episode {
+	c.casesOnce.Do(func() {
+		for _, addr := range board.Cases(c.options.Instances, c.options.Pool) {
+			c.cases = append(c.cases, c.instance(addr))
+		}
+	})
+	episodes := make([]envs.Episode, len(c.cases))
+	for i, in := range c.cases {
+		episodes[i] = &episode{instance: in, operators: c.options.Operators}
+	}
+	return episodes
+}
+
+// Widest implements envs.Bounded: as many numbers of as many digits as there can be.
+func (c *Countdown) Widest() []envs.Episode {
+	widest := func(most int) int64 {
+		nines := int64(9)
+		for nines < int64(most) {
+			nines = 10*nines + 9
+		}
+		return nines
+	}
+	in := instance{
+		numbers: slices.Repeat([]int64{widest(c.options.MaxNumber)}, c.options.MaxNumbers),
+		target:  widest(c.options.MaxTarget),
+	}
+	return []envs.Episode{&episode{instance: in, operators: c.options.Operators}}
+}
+
+// episode is the state of a member's episode.
+type episode struct {
+	instance  instance
+	operators string
+	answer    string // "" before it was given
+	success   bool
+}
+
+// Observation implements envs.Episode.
+func (e *episode) Observation() string {
+	return fmt.Sprintf("Numbers: %s\nTarget: %d", e.instance.list(), e.instance.target)
+}
+
+// Legal implements envs.Episode: whatever parses, in its canonical form, also
+// with other numbers.
+func (e *episode) Legal(action string) (string, bool) {
+	expression, err := Parse(action)
+	if err != nil {
+		return "", false
+	}
+	return expression.String(), true
+}
+
+// choices is how many examples Choices gives: a multiple of most counts of
+// numbers, so that each of them comes first as often as another.
+const choices = 12
+
+// Choices implements envs.Episode: the numbers in several orders, with the
+// operators of the options in turn between them.
+func (e *episode) Choices() []string {
+	out := make([]string, choices)
+	n := len(e.instance.numbers)
+	for k := range out {
+		var s strings.Builder
+		for i := range n {
+			if i > 0 {
+				s.WriteByte(e.operators[(k+i+k/n)%len(e.operators)])
+			}
+			at := (k + i) % n
+			if k/n%2 == 1 {
+				at = n - 1 - at
+			}
+			s.WriteString(strconv.FormatInt(e.instance.numbers[at], 10))
+		}
+		out[k] = s.String()
+	}
+	return out
+}
+
+// Step implements envs.Episode.
+func (e *episode) Step(action string) envs.Outcome {
+	expression, err := Parse(action)
+	if err != nil || e.answer != "" {
+		panic(fmt.Sprintf("countdown: step %q is not legal (answered: %q)", action, e.answer))
+	}
+	e.answer = expression.String()
+	o := envs.Outcome{Done: true, Effective: true}
+	value, err := expression.Value()
+	right := err == nil && value.Cmp(new(big.Rat).SetInt64(e.instance.target)) == 0
+	switch {
+	case !sameNumbers(expression.Numbers(), e.instance.numbers):
+		o.Text = e.answer + " does not use each number once"
+	case !right:
+		o.Reward, o.Text = RightNumbers, fmt.Sprintf("%s is not %d", e.answer, e.instance.target)
+	default:
+		o.Reward, o.Text = Right, fmt.Sprintf("%s is %d", e.answer, e.instance.target)
+		e.success = true
+	}
+	o.Success = e.success
+	return o
+}
+
+func sameNumbers(a, b []int64) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// StateKey implements envs.Episode.
+func (e *episode) StateKey() string {
+	return fmt.Sprintf("numbers=%s target=%d answer=%s", e.instance.list(), e.instance.target, e.answer)
+}
+
+// Done implements envs.Episode.
+func (e *episode) Done() bool { return e.answer != "" }
+
+// Success implements envs.Episode.
+func (e *episode) Success() bool { return e.success }
+
+// Advice implements envs.Advised: the expression that the instance was made from.
+func (e *episode) Advice(n int) []string {
+	if n < 1 || e.Done() {
+		return nil
+	}
+	return []string{e.instance.solution}
+}
+
+// BestSuccess implements envs.Advised.
+func (e *episode) BestSuccess(n int) float64 {
+	if e.success || len(e.Advice(n)) > 0 {
+		return 1
+	}
+	return 0
+}

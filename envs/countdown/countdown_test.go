@@ -1,0 +1,315 @@
+package countdown
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/starter"
+)
+
+func at(group int64) draw.Address {
+	return draw.Address{Seed: 1, Purpose: draw.Instance, Group: group}
+}
+
+func mustNew(t testing.TB, options string) *Countdown {
+	t.Helper()
+	env, err := envs.New(Name, json.RawMessage(options))
+	require.NoError(t, err)
+	return env.(*Countdown)
+}
+
+func TestRewards(t *testing.T) {
+	for action, want := range map[string]struct {
+		reward  float64
+		success bool
+	}{
+		"25+3-7":        {1, true},
+		"( 25 − 7 ) +3": {1, true},
+		"3-7+25":        {1, true},
+		"-(7-25-3)":     {1, true},
+		"25-3-7":        {0.1, false},
+		"25*3/7":        {0.1, false},
+		"25/(3*7)":      {0.1, false},
+		"7/(25-25)+3":   {0, false},
+		"21":            {0, false},
+		"25+3-7+0":      {0, false},
+		"25+3":          {0, false},
+		"7+7+7":         {0, false},
+		"3*7":           {0, false},
+		"1/0":           {0, false},
+	} {
+		e := &episode{instance: instance{numbers: []int64{25, 7, 3}, target: 21}, operators: "+-"}
+		require.Equal(t, "Numbers: 25, 7, 3\nTarget: 21", e.Observation())
+		canonical, ok := e.Legal(action)
+		require.True(t, ok, action)
+		again, ok := e.Legal(canonical)
+		require.True(t, ok)
+		require.Equal(t, canonical, again)
+		o := e.Step(canonical)
+		require.Equal(t, want.reward, o.Reward, action)
+		require.Equal(t, want.success, o.Success, action)
+		require.Equal(t, want.success, e.Success(), action)
+		require.True(t, o.Done && e.Done() && o.Effective)
+		require.NotEmpty(t, o.Text)
+		require.Panics(t, func() { e.Step(canonical) })
+		require.Empty(t, e.Advice(1))
+	}
+	e := &episode{instance: instance{numbers: []int64{2, 2, 4}, target: 4}, operators: "+-"}
+	o := e.Step("4/(2-2)")
+	require.Equal(t, RightNumbers, o.Reward, "a division by zero has no value, but the right numbers")
+	for _, action := range []string{"", "x", "2+2=4", "two"} {
+		_, ok := e.Legal(action)
+		require.False(t, ok, action)
+	}
+	require.Panics(t, func() { (&episode{}).Step("x") })
+}
+
+// A duplicate counts as often as it is given.
+func TestMultiset(t *testing.T) {
+	for action, reward := range map[string]float64{"5+5-3": 1, "5-3+3": 0, "5-3": 0, "5+3-5": 0.1} {
+		e := &episode{instance: instance{numbers: []int64{5, 3, 5}, target: 7}}
+		require.Equal(t, reward, e.Step(action).Reward, action)
+	}
+}
+
+// solvable tries all signs.
+func solvable(numbers []int64, target int64) bool {
+	if len(numbers) == 0 {
+		return target == 0
+	}
+	n, rest := numbers[0], numbers[1:]
+	return solvable(rest, target-n) || solvable(rest, target+n)
+}
+
+// key is a task, whatever the order of its numbers.
+func key(in instance) string {
+	return fmt.Sprint(slices.Sorted(slices.Values(in.numbers)), in.target)
+}
+
+// 10,000 instances of each split: within the limits, solvable, the same again,
+// and none of one in the other.
+func TestInstances(t *testing.T) {
+	const n = 10_000
+	seen := map[string]map[string]bool{Train: {}, Test: {}, All: {}}
+	for _, split := range []string{Train, Test, All} {
+		env := mustNew(t, fmt.Sprintf(`{"split":%q}`, split))
+		lengths := map[int]int{}
+		for g := range int64(n) {
+			in := env.Reset(at(g), draw.Address{}).(*episode).instance
+			if g%100 == 0 {
+				require.Equal(t, in, env.Reset(draw.Address{Seed: 1, Purpose: draw.Instance, Group: g, Member: 5}, draw.Address{Seed: 9}).(*episode).instance)
+			}
+			lengths[len(in.numbers)]++
+			if slices.Min(in.numbers) < 1 || slices.Max(in.numbers) > 99 || in.target < 1 || in.target > 99 {
+				t.Fatalf("out of the limits: %+v", in)
+			}
+			if !solvable(in.numbers, in.target) {
+				t.Fatalf("not solvable: %+v", in)
+			}
+			e := &episode{instance: in}
+			canonical, ok := e.Legal(in.solution)
+			if !ok || e.Step(canonical).Reward != Right {
+				t.Fatalf("the solution is wrong: %+v", in)
+			}
+			seen[split][key(in)] = true
+		}
+		require.Len(t, lengths, 2)
+		require.Greater(t, min(lengths[3], lengths[4]), n/4)
+		require.Greater(t, len(seen[split]), n*9/10)
+	}
+	for k := range seen[Test] {
+		require.False(t, seen[Train][k], k)
+	}
+	both := 0
+	for k := range seen[All] {
+		if seen[Test][k] {
+			both++
+		}
+	}
+	require.Positive(t, both)
+}
+
+// The solutions of instances with more operators are right too, parentheses and all.
+func TestOperators(t *testing.T) {
+	for _, operators := range operatorNames {
+		env := mustNew(t, fmt.Sprintf(`{"operators":%q,"min_numbers":2,"max_numbers":6,"max_number":20,"max_target":500}`, operators))
+		used := map[rune]bool{}
+		for g := range int64(1500) {
+			in := env.Reset(at(g), draw.Address{}).(*episode).instance
+			e := &episode{instance: in}
+			if e.Step(in.solution).Reward != Right {
+				t.Fatalf("the solution is wrong: %+v", in)
+			}
+			for _, c := range in.solution {
+				used[c] = true
+			}
+		}
+		for _, c := range "+-*/" {
+			require.Equal(t, slices.Contains([]rune(operators), c), used[c], string(c))
+		}
+	}
+}
+
+// The first instances are pinned: a change here changes every recorded run.
+func TestPinned(t *testing.T) {
+	var got []string
+	for _, options := range []string{"", `{"split":"test","operators":"+-*/"}`} {
+		env := mustNew(t, options)
+		for g := range int64(2) {
+			e := env.Reset(at(g), draw.Address{})
+			got = append(got, e.StateKey()+e.(envs.Advised).Advice(1)[0])
+		}
+	}
+	require.Equal(t, pinned, got)
+}
+
+var pinned = []string{
+	"numbers=52, 9, 84 target=41 answer=9-(52-84)",
+	"numbers=20, 10, 44 target=34 answer=10-20+44",
+	"numbers=26, 49, 49, 62 target=88 answer=26+49/49*62",
+	"numbers=55, 44, 36, 38 target=97 answer=55-(38-44-36)",
+}
+
+// A pool has its instances whatever the run's seed.
+func TestPool(t *testing.T) {
+	env := mustNew(t, `{"instances":5}`)
+	seen := map[string]int{}
+	for seed := range uint64(3) {
+		for g := range int64(10) {
+			seen[env.Reset(draw.Address{Seed: seed, Purpose: draw.Instance, Group: g}, draw.Address{}).StateKey()]++
+		}
+	}
+	require.Len(t, seen, 5)
+	for _, times := range seen {
+		require.Equal(t, 6, times)
+	}
+	require.Len(t, env.Cases(), 5)
+	for _, e := range env.Cases() {
+		require.Contains(t, seen, e.StateKey())
+	}
+}
+
+// Examples are expressions of exactly the numbers; each comes first equally often.
+func TestChoices(t *testing.T) {
+	for _, operators := range operatorNames {
+		for _, e := range mustNew(t, fmt.Sprintf(`{"operators":%q}`, operators)).Cases() {
+			in := e.(*episode).instance
+			list := e.Choices()
+			require.Len(t, list, choices)
+			first := map[int64]int{}
+			for _, c := range list {
+				canonical, ok := e.Legal(c)
+				require.True(t, ok, c)
+				require.Equal(t, c, canonical)
+				expression, err := Parse(c)
+				require.NoError(t, err)
+				require.True(t, sameNumbers(expression.Numbers(), in.numbers), c)
+				first[expression.Numbers()[0]]++
+			}
+			for n, times := range first {
+				duplicates := 0
+				for _, other := range in.numbers {
+					if other == n {
+						duplicates++
+					}
+				}
+				require.Equal(t, choices/len(in.numbers)*duplicates, times)
+			}
+		}
+	}
+}
+
+// No prompt is wider than the width, which is hardly wider than needed.
+func TestWidths(t *testing.T) {
+	tok, err := starter.Tokenizer()
+	require.NoError(t, err)
+	p := envs.Protocol{Think: true}
+	for _, options := range []string{"", `{"max_number":999,"max_target":9999,"max_numbers":6}`} {
+		env := mustNew(t, options)
+		widths, err := envs.MaxPromptTokens(env, tok, p, 1, 32)
+		require.NoError(t, err)
+		most := 0
+		for g := range int64(300) {
+			ids, err := p.PromptIDs(tok, env, env.Reset(at(g), draw.Address{}))
+			require.NoError(t, err)
+			most = max(most, len(ids))
+		}
+		require.LessOrEqual(t, most, widths[0])
+		require.Less(t, widths[0]-most, 2*envs.PromptMultiple)
+	}
+}
+
+func TestReplay(t *testing.T) {
+	env := mustNew(t, "")
+	p := envs.Protocol{Think: true, FormatPenalty: -0.1}
+	for text, actions := range map[string][]string{
+		"so </think><answer> 1 + (2 × 3) </answer>": {"1+(2*3)"},
+		"so </think><answer> none </answer>":        nil,
+		"so":                                        nil,
+	} {
+		e := env.Reset(at(3), draw.Address{})
+		turn := p.Play(e, p.Parse(text, env.MaxActionsPerTurn()), env.MaxActions())
+		require.Equal(t, actions, turn.Actions)
+		again, _, err := envs.Replay(env, at(3), draw.Address{}, [][]string{turn.Actions})
+		require.NoError(t, err)
+		require.Equal(t, e.StateKey(), again.StateKey())
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for options, problem := range map[string]string{
+		`{"min_numbers":1}`: `min_numbers: found 1, want from 2 to 6`,
+		`{"min_numbers":5}`: `max_numbers: found 4, want from 5 to 6`,
+		`{"max_numbers":7}`: `max_numbers: found 7, want from 3 to 6`,
+		`{"max_number":0}`:  `from 1 to 999`,
+		`{"max_target":0}`:  `from 1 to 9999`,
+		`{"operators":"*"}`: `one of +-, +-*, +-*/`,
+		`{"split":"tran"}`:  `(did you mean "train"?)`,
+		`{"instances":-1}`:  `instances: found -1`,
+		`{"max_number":1,"max_numbers":3,"max_target":1}`: `no instance of the split`,
+		`{"min":3}`: `min: found 3, want one of the options`,
+	} {
+		if options == `{"max_number":1,"max_numbers":3,"max_target":1}` {
+			// 1+1-1 is in one of the splits only.
+			options = fmt.Sprintf(`{"max_number":1,"max_numbers":3,"max_target":1,"split":%q}`,
+				map[string]string{Train: Test, Test: Train}[instance{numbers: []int64{1, 1, 1}, target: 1}.split()])
+		}
+		_, err := envs.New(Name, json.RawMessage(options))
+		var wrong *envs.OptionsError
+		require.ErrorAs(t, err, &wrong, options)
+		require.ErrorContains(t, err, problem)
+	}
+}
+
+func TestDescriptionNamesEveryOption(t *testing.T) {
+	d := mustNew(t, "").Describe()
+	var defaults map[string]any
+	encoded, err := json.Marshal(Defaults)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(encoded, &defaults))
+	require.Len(t, d.Options, len(defaults))
+	for _, o := range d.Options {
+		require.EqualValues(t, defaults[o.Name], o.Default, o.Name)
+		require.NotEmpty(t, o.Doc)
+	}
+}
+
+func BenchmarkReset(b *testing.B) {
+	env := mustNew(b, "")
+	for g := int64(0); b.Loop(); g++ {
+		env.Reset(at(g), draw.Address{})
+	}
+}
+
+func BenchmarkStep(b *testing.B) {
+	env := mustNew(b, "")
+	for b.Loop() {
+		env.Reset(at(1), draw.Address{}).Step("(1+2)*3-4")
+	}
+}
