@@ -85,7 +85,7 @@ func unused(stack *dev.Stack, name string) string {
 	if names.used == nil {
 		names.used = map[string]int{}
 	}
-	key := stack.TemporalAddress() + name
+	key := fmt.Sprintf("%p %s", stack, name)
 	names.used[key]++
 	if n := names.used[key]; n > 1 {
 		return fmt.Sprintf("%s-%d", name, n)
