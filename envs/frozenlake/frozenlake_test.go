@@ -174,3 +174,25 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// The warm start's transcripts: whole episodes, first actions balanced, within the widths.
+func TestTranscripts(t *testing.T) {
+	tok, err := starter.Tokenizer()
+	require.NoError(t, err)
+	env := mustNew(t, `{"instances":8}`)
+	p := envs.Protocol{Think: true}
+	const turns, sample = 5, 48
+	widths, err := envs.MaxPromptTokens(env, tok, p, turns, sample)
+	require.NoError(t, err)
+	require.Equal(t, 32, starter.Combinations(env))
+	rows, err := starter.Transcripts(tok, env, p, turns, 32, draw.Address{Purpose: draw.WarmStart})
+	require.NoError(t, err)
+	firsts := map[string]int{}
+	for _, row := range rows {
+		require.LessOrEqual(t, len(row.IDs), widths[turns-1]+sample)
+		at := slices.Index(row.Loss, true)
+		require.LessOrEqual(t, at, widths[0])
+		firsts[p.Parse(tok.Decode(row.IDs[at:]), 1).Actions[0]]++
+	}
+	require.Equal(t, map[string]int{"Left": 8, "Down": 8, "Right": 8, "Up": 8}, firsts)
+}
