@@ -4,6 +4,8 @@ package all
 
 import (
 	_ "github.com/reprise-rl/reprise/envs/bandit"
+	_ "github.com/reprise-rl/reprise/envs/countdown"
 	_ "github.com/reprise-rl/reprise/envs/frozenlake"
+	_ "github.com/reprise-rl/reprise/envs/mathqa"
 	_ "github.com/reprise-rl/reprise/envs/sokoban"
 )
