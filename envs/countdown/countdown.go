@@ -143,7 +143,7 @@ func (e *episode) Choices() []string {
 		var s strings.Builder
 		for i := range n {
 			if i > 0 {
-				s.WriteByte(e.operators[(k+i+k/n)%len(e.operators)])
+				s.WriteByte(e.operators[(k%n+i+k/n/2)%len(e.operators)])
 			}
 			at := (k + i) % n
 			if k/n%2 == 1 {

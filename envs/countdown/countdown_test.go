@@ -313,3 +313,30 @@ func BenchmarkStep(b *testing.B) {
 		env.Reset(at(1), draw.Address{}).Step("(1+2)*3-4")
 	}
 }
+
+// The warm start's transcripts: replies of the right form, within the width.
+func TestTranscripts(t *testing.T) {
+	tok, err := starter.Tokenizer()
+	require.NoError(t, err)
+	env := mustNew(t, `{"instances":8}`)
+	p := envs.Protocol{Think: true}
+	widths, err := envs.MaxPromptTokens(env, tok, p, 1, 48)
+	require.NoError(t, err)
+	n := starter.Combinations(env)
+	require.Equal(t, 8*choices, n)
+	rows, err := starter.Transcripts(tok, env, p, 1, n, draw.Address{Purpose: draw.WarmStart})
+	require.NoError(t, err)
+	given := map[string]bool{}
+	for _, row := range rows {
+		at := slices.Index(row.Loss, true)
+		require.LessOrEqual(t, at, widths[0])
+		require.LessOrEqual(t, len(row.IDs)-at, 48)
+		reply, truncated := p.ReadReply(tok, env, row.IDs[at:])
+		require.False(t, truncated)
+		require.Len(t, reply.Actions, 1)
+		expression, err := Parse(reply.Actions[0])
+		require.NoError(t, err)
+		given[expression.String()] = true
+	}
+	require.Greater(t, len(given), n*9/10, "but for a number given twice, all differ")
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -330,5 +331,30 @@ func TestDescriptionNamesEveryOption(t *testing.T) {
 	for _, o := range d.Options {
 		require.EqualValues(t, defaults[o.Name], o.Default, o.Name)
 		require.NotEmpty(t, o.Doc)
+	}
+}
+
+// The warm start's transcripts: replies of the right form, within the widths.
+func TestTranscripts(t *testing.T) {
+	tok, err := starter.Tokenizer()
+	require.NoError(t, err)
+	env := mustNew(t, "")
+	p := envs.Protocol{Think: true}
+	const turns, sample = 3, 40
+	widths, err := envs.MaxPromptTokens(env, tok, p, turns, sample)
+	require.NoError(t, err)
+	n := starter.Combinations(env)
+	require.Equal(t, 40*len(examples), n)
+	rows, err := starter.Transcripts(tok, env, p, turns, n/4, draw.Address{Purpose: draw.WarmStart})
+	require.NoError(t, err)
+	firsts := map[string]int{}
+	for _, row := range rows {
+		at := slices.Index(row.Loss, true)
+		require.LessOrEqual(t, at, widths[0])
+		require.LessOrEqual(t, len(row.IDs), widths[turns-1]+sample)
+		firsts[p.Parse(tok.Decode(row.IDs[at:]), 1).Actions[0]]++
+	}
+	for _, example := range examples {
+		require.Equal(t, 10, firsts[example], example)
 	}
 }
