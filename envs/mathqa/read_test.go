@@ -201,3 +201,14 @@ func FuzzCanonical(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkReadLines(b *testing.B) {
+	line := `{"question":"` + strings.Repeat("look at the wall ", 14) + `","answer":"so it is #### 42"}` + "\n"
+	content := []byte(strings.Repeat(line, 1000))
+	b.SetBytes(int64(len(content)))
+	for b.Loop() {
+		if _, err := Read(content, Fields{Question: "question", Answer: "answer", Marker: "####"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
