@@ -57,6 +57,9 @@ func (h *Host) resolve(ctx context.Context, in ResolveInput) (ResolveResult, err
 	if err != nil {
 		return ResolveResult{}, err
 	}
+	if t.Environment.Options, err = pinned(t.Environment); err != nil {
+		return ResolveResult{}, err
+	}
 	written, ref, err := h.writtenSpec(ctx, in.Run)
 	if err != nil {
 		return ResolveResult{}, err
@@ -98,6 +101,24 @@ func (h *Host) resolve(ctx context.Context, in ResolveInput) (ResolveResult, err
 		return ResolveResult{}, err
 	}
 	return out, nil
+}
+
+// pinned are an environment's options with the digests of the files it reads: a
+// file that changes is another environment.
+func pinned(e spec.Environment) (json.RawMessage, error) {
+	env, err := envs.New(e.Name, e.Options)
+	if err != nil {
+		return nil, fmt.Errorf("environment %s: %w", e.Name, err)
+	}
+	p, ok := env.(envs.Pinned)
+	if !ok {
+		return e.Options, nil
+	}
+	options, err := p.Pin()
+	if err != nil {
+		return nil, fmt.Errorf("environment %s: %w", e.Name, err)
+	}
+	return options, nil
 }
 
 // writtenSpec reads a run's spec.json, nil where there is none.
