@@ -15,7 +15,7 @@ import (
 
 // protocolOf is the turn protocol a spec asks for.
 func protocolOf(t spec.Train) envs.Protocol {
-	return envs.Protocol{Think: t.Rollout.Think, FormatPenalty: t.Rollout.FormatPenalty}
+	return envs.Protocol{Think: t.Rollout.Think, FormatPenalty: t.Rollout.FormatPenalty, Penalty: envs.Penalty(t.Rollout.Penalty)}
 }
 
 // firstPrompts are the initial states of a rollout: its rows, and each row's

@@ -84,7 +84,7 @@ func TestDecodeFillsDefaults(t *testing.T) {
 		},
 		Environment: spec.Environment{Name: "bandit", Options: json.RawMessage(`{}`)},
 		Rollout: spec.Rollout{
-			Groups: 8, GroupSize: 16, Turns: 5, MaxNewTokens: 24, Temperature: 1, Think: true, FormatPenalty: -0.1,
+			Groups: 8, GroupSize: 16, Turns: 5, MaxNewTokens: 24, Temperature: 1, Think: true, FormatPenalty: -0.1, Penalty: "no_action",
 		},
 		Selection: spec.Selection{Method: "top_fraction", Metric: "reward_std", Keep: 0.25},
 		Credit:    spec.Credit{Algorithm: "grpo", NormalizeByStd: true, Epsilon: 1e-6},

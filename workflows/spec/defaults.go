@@ -12,7 +12,7 @@ const (
 const (
 	// maxTurns bounds the turns of a trajectory: every turn has two artifacts
 	// an iteration, and its own context width.
-	maxTurns = 1000
+	maxTurns = 100
 	// maxTokens bounds the width of a context.
 	maxTokens = 131072
 	// maxOptions bounds an environment's options in bytes, so that a spec that
@@ -82,7 +82,9 @@ var rules = []*rule{
 	{path: "rollout.think", typ: typeBool, starter: true, loaded: true, source: fromRagen,
 		doc: "Asks for `<think>…</think>` before the answer."},
 	{path: "rollout.format_penalty", typ: typeNumber, starter: -0.1, loaded: -0.1, span: between(-1000, 0), source: fromRagen,
-		doc: "Added once to the reward of a turn without an executable action."},
+		doc: "Added once to the reward of a turn that `rollout.penalty` charges."},
+	{path: "rollout.penalty", typ: typeString, starter: "no_action", loaded: "no_action", enum: []string{"no_action", "any_invalid"}, source: fromPaper,
+		doc: "Which turns are charged: those without an executable action (the paper), or those with any action that is not legal too (RAGEN's code)."},
 	{path: "rollout.prompt_tokens", typ: typeIntegers, span: between(1, maxTokens), source: fromOurs,
 		doc: "Widths of the context at each turn's start, one a turn. Best left out: the environment and the tokenizer give them."},
 

@@ -91,8 +91,10 @@ type Rollout struct {
 	Temperature float64 `json:"temperature"`
 	// Think asks for <think>…</think> before the answer.
 	Think bool `json:"think"`
-	// FormatPenalty is added once to a turn without an executable action.
+	// FormatPenalty is added once to a turn that Penalty charges.
 	FormatPenalty float64 `json:"format_penalty"`
+	// Penalty says which turns it is added to: "no_action" or "any_invalid".
+	Penalty string `json:"penalty"`
 	// PromptTokens are the widths of the context at each turn's start, one a
 	// turn; resolved from the environment where absent.
 	PromptTokens []int `json:"prompt_tokens,omitempty"`
