@@ -141,7 +141,9 @@ func (k *kit) contexts(ctx context.Context, s store.Store, in GenerateInput) ([]
 			g, st := generated[r], stepped[r]
 			contexts[r] = append(contexts[r], g.PromptIDs...)
 			contexts[r] = append(contexts[r], g.SampledIDs...)
-			contexts[r] = append(contexts[r], st.NextIDs...)
+			if i == len(in.Turns)-1 { // an earlier turn's are the next one's prompt ids
+				contexts[r] = append(contexts[r], st.NextIDs...)
+			}
 			rows[r] = GenerateRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive && !st.Done, PromptIDs: st.NextIDs}
 		}
 	}

@@ -46,12 +46,19 @@ func (w *walked) turn(turns []store.TurnRefs, texts ...string) (store.TurnRefs, 
 	rows, contexts, err := w.kit.contexts(ctx, w.store, GenerateInput{Policy: Version{Run: w.Run}, Turn: n, Turns: turns})
 	require.NoError(w.t, err)
 	require.Len(w.t, rows, len(texts))
+	recorded, err := readTurns(ctx, w.store, turns)
+	require.NoError(w.t, err)
 	for i, text := range texts {
 		if text == "" {
 			require.False(w.t, rows[i].Alive, "row %d has ended", i)
 			continue
 		}
 		require.True(w.t, rows[i].Alive, "row %d goes on", i)
+		var want []int32
+		for _, t := range recorded {
+			want = append(append(want, t.generate[i].PromptIDs...), t.generate[i].SampledIDs...)
+		}
+		require.Equal(w.t, append(want, rows[i].PromptIDs...), contexts[i], "row %d: the recorded ids, each once", i)
 		require.LessOrEqual(w.t, len(contexts[i]), w.kit.train.Rollout.PromptTokens[n-1])
 		rows[i].SampledIDs, rows[i].Truncated = w.says(text)
 		for j := range rows[i].SampledIDs {
