@@ -85,6 +85,7 @@ func (t *train) evaluateAlone(ctx workflow.Context, it *iteration, r *rolled, of
 	if err := t.chooseDevice(ctx); err != nil {
 		return nil, err
 	}
+	t.show(ctx, "opening a session on a device")
 	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, func(wanted string, present []string) {
 		t.wanted, t.present = wanted, present
 		t.show(ctx, waitingForDevice)

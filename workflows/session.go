@@ -50,11 +50,11 @@ func describe(ctx workflow.Context, wait time.Duration) (activities.DeviceInfo, 
 	return info, err
 }
 
-// openSession waits for a device with the fingerprint, without limit. It fails
+// openSession waits for a device with the fingerprint, without limit; tell hears of
+// it after the first try in vain. It fails
 // only when the workflow is cancelled, or with errLongHistory.
 func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound int, tell waiting) (*session, error) {
 	var present []string
-	tell(fingerprint, present)
 	for wait := sessionWait; ; wait = min(wait*2, sessionWaitMax) {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -209,8 +209,12 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			return errLongHistory
 		}
-		t.wanted = anyDevice
-		t.show(ctx, waitingForDevice)
+		if wait == describeWait {
+			t.show(ctx, "looking for a device")
+		} else {
+			t.wanted = anyDevice
+			t.show(ctx, waitingForDevice)
+		}
 		info, err := describe(ctx, wait)
 		switch {
 		case ctx.Err() != nil:
@@ -229,6 +233,7 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 // withDevice opens a session, brings the policy onto its device and does
 // iterations until the run ends, is paused, or should continue as new.
 func (t *train) withDevice(ctx workflow.Context) error {
+	t.show(ctx, "opening a session on a device")
 	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, func(wanted string, present []string) {
 		t.wanted, t.present = wanted, present
 		t.show(ctx, waitingForDevice)

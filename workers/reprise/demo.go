@@ -128,7 +128,8 @@ func startDemo(ctx context.Context, out io.Writer, stack *dev.Stack, run, preset
 	}
 	args := []string{"workflow", "start", "--type", "Train", "--task-queue", activities.WorkflowQueue,
 		"--workflow-id", run, "--input-file", file, "--address", stack.TemporalAddress()}
-	fmt.Fprintf(out, "\n$ temporal workflow start --type Train --task-queue %s --workflow-id %s --input-file %s\n\n", activities.WorkflowQueue, run, file)
+	fmt.Fprintf(out, "\n$ %s workflow start --type Train --task-queue %s --workflow-id %s --input-file %s%s\n\n",
+		fromHere(cli), activities.WorkflowQueue, run, file, addressFlag(stack))
 	text, err := exec.CommandContext(ctx, cli, args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("temporal workflow start: %w\n%s", err, text)
@@ -166,9 +167,10 @@ func summary(ctx context.Context, out io.Writer, s store.Store, stack *dev.Stack
 
 Go on:
 
-  reprise verify %s                    # walk the digest chain, re-hash every artifact
-  reprise replay %s --iteration 12     # recompute one iteration, compare bits
-  temporal workflow query -w %s --type status%s
-`, len(chain), took.Round(time.Second), stack.UIURL(), stack.Namespace(), run, s.Location(store.RunDir(run)), status.State, run, run, run, addressFlag(stack))
+  %[8]s verify %[5]s                    # walk the digest chain, re-hash every artifact
+  %[8]s replay %[5]s --iteration %[11]d     # recompute one iteration, compare bits
+  %[9]s workflow query -w %[5]s --type status%[10]s
+`, len(chain), took.Round(time.Second), stack.UIURL(), stack.Namespace(), run, s.Location(store.RunDir(run)), status.State,
+		programName(), temporalName(), addressFlag(stack), len(chain)/2)
 	return nil
 }

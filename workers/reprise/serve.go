@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -141,14 +142,47 @@ Reprise is up. Device fingerprint %s.
 
 Try, in another terminal:
 
-  temporal workflow start --type Train --task-queue reprise --workflow-id bandit-1 \
-    --input-file infra/presets/bandit-demo.json%s
-  reprise watch bandit-1
-  temporal workflow query -w bandit-1 --type status
-  temporal workflow update execute -w bandit-1 --name pause
+  %[7]s workflow start --type Train --task-queue reprise --workflow-id bandit-1 \
+    --input-file infra/presets/bandit-demo.json%[8]s
+  %[9]s watch bandit-1
+  %[7]s workflow query -w bandit-1 --type status%[8]s
+  %[7]s workflow update execute -w bandit-1 --name pause%[8]s
 
 Ctrl-C stops everything.
-`, info.Fingerprint, s.UIURL(), s.TemporalAddress(), s.S3().Endpoint, s.S3().Bucket, s.Dir(), addressFlag(s))
+`, info.Fingerprint, s.UIURL(), s.TemporalAddress(), s.S3().Endpoint, s.S3().Bucket, s.Dir(), temporalName(), addressFlag(s), programName())
+}
+
+// programName is how this program can be called from here.
+func programName() string {
+	if strings.ContainsRune(os.Args[0], filepath.Separator) {
+		return fromHere(os.Args[0])
+	}
+	return "reprise"
+}
+
+// temporalName is how the temporal CLI can be called from here.
+func temporalName() string {
+	cli, err := dev.TemporalCLI()
+	if err != nil {
+		return "temporal"
+	}
+	return fromHere(cli)
+}
+
+// fromHere shortens a path below the working directory.
+func fromHere(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if short, err := filepath.Rel(here, absolute); err == nil && filepath.IsLocal(short) {
+		return short
+	}
+	return absolute
 }
 
 // addressFlag is what a temporal command needs besides where the port is not its default.
