@@ -69,7 +69,7 @@ func TestChaosWriteAhead(t *testing.T) {
 	reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
 	spec := preset(t, "chaos", map[string]any{"iterations": 21, "snapshot.every": 10, "evaluation.every": 0})
-	first := l.worker(workerOptions{fault: "Generate/begin/20", heartbeat: "2s"})
+	first := l.worker(workerOptions{fault: "Generate/begin/20", heartbeat: "4s"})
 	l.start("write-ahead", spec)
 	<-first.ended
 	require.True(t, first.killed(), first.tail())

@@ -34,14 +34,14 @@ type workerOptions struct {
 	trace     bool
 	flags     []string
 	env       []string
-	heartbeat string // 3s by default
+	heartbeat string // 5s by default
 }
 
 // worker starts a worker process of the lane; it is killed when the test ends.
 func (l *lane) worker(o workerOptions) *process {
 	l.t.Helper()
 	if o.heartbeat == "" {
-		o.heartbeat = "3s"
+		o.heartbeat = "5s"
 	}
 	l.workers++
 	p := &process{
