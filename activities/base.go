@@ -104,7 +104,7 @@ func importHub(ctx context.Context, s store.Store, origin spec.Origin) (store.Re
 		return store.Ref{}, err
 	}
 	defer os.RemoveAll(tmp)
-	repo := hub.New(origin.Name).WithCacheDir(tmp).WithAuth(os.Getenv("HF_TOKEN"))
+	repo := hub.New(origin.Name).WithCacheDir(tmp).WithAuth(os.Getenv("HF_TOKEN")).WithProgressBar(false)
 	if origin.Revision != "" {
 		repo = repo.WithRevision(origin.Revision)
 	}
@@ -130,8 +130,12 @@ func importHub(ctx context.Context, s store.Store, origin spec.Origin) (store.Re
 		if err != nil {
 			return store.Ref{}, fmt.Errorf("download %s: %w", name, err)
 		}
+		// The hub's cache links to its blobs; a folder has real files.
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return store.Ref{}, fmt.Errorf("find %s in the hub's cache: %w", name, err)
+		}
 		if err := os.Link(path, filepath.Join(folder, name)); err != nil {
-			return store.Ref{}, err
+			return store.Ref{}, fmt.Errorf("take %s over from the hub's cache: %w", name, err)
 		}
 	}
 	return importFolder(ctx, s, "hf:"+origin.Name, folder)
