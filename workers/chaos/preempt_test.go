@@ -17,11 +17,11 @@ func TestChaosTerminate(t *testing.T) {
 	t.Parallel()
 	want := reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
-	first := l.worker(workerOptions{fault: "Update/stall:2000/2", trace: true, heartbeat: "20s"})
+	first := l.worker(workerOptions{fault: "Update/stall:6000/2", trace: true, heartbeat: "20s"})
 	l.start(chaosRun, preset(t, "chaos", nil))
 	first.says(t, "Restore took", time.Minute)
 	second := l.worker(workerOptions{trace: true, heartbeat: "20s"})
-	first.says(t, "Update/stall:2000/2 stalls", time.Minute) // the session is still open: it waits until the update ends
+	first.says(t, "Update/stall:6000/2 stalls", time.Minute) // the session is still open: it waits until the update ends
 	first.terminate(t, 30*time.Second)
 	l.completes(chaosRun)
 	// Without waiting for a time-out: there was none.

@@ -25,7 +25,7 @@ func TestChaosCancel(t *testing.T) {
 	t.Parallel()
 	want := reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
-	p := l.worker(workerOptions{fault: "Update/stall:4000/3", trace: true})
+	p := l.worker(workerOptions{fault: "Update/stall:15000/3", trace: true, heartbeat: "20s"})
 	l.start(chaosRun, preset(t, "chaos", nil))
 	eventually(t, time.Minute, "the third update", func() error { return saysTimes(p, "Update took", 3) })
 	l.cancel(chaosRun)
@@ -50,7 +50,7 @@ func TestChaosOneDevice(t *testing.T) {
 	t.Parallel()
 	reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
-	p := l.worker(workerOptions{fault: "Update/stall:1000/2", trace: true})
+	p := l.worker(workerOptions{fault: "Update/stall:1000/2", trace: true, heartbeat: "20s"})
 	short := map[string]any{"iterations": 3}
 	l.start("one", preset(t, "chaos", short))
 	l.start("two", preset(t, "chaos", short))
@@ -104,7 +104,9 @@ func TestChaosCommands(t *testing.T) {
 	t.Parallel()
 	reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
-	p := l.worker(workerOptions{fault: "Update/stall:2000/2", trace: true})
+	// The stall outlasts the commands even on a busy machine; nothing is killed, so
+	// silence may be long.
+	p := l.worker(workerOptions{fault: "Update/stall:20000/2", trace: true, heartbeat: "20s"})
 	const run = "steered"
 	l.start(run, preset(t, "chaos", nil))
 	eventually(t, time.Minute, "the second update", func() error { return saysTimes(p, "Update took", 2) })
