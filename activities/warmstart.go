@@ -156,7 +156,7 @@ func (w *work) teach(ctx context.Context, s store.Store, in WarmStartInput) (War
 	deadline := time.Now().Add(time.Duration(in.MaxSeconds) * time.Second)
 	for first := true; out.Steps < st.WarmStartSteps && (first || time.Now().Before(deadline)); first = false {
 		at := draw.Address{Seed: st.Seed, Purpose: draw.WarmStart, Iteration: int64(out.Steps)}
-		examples, err := starter.Transcripts(w.tokenizer, w.env, w.protocol, w.train.Rollout.Turns, st.WarmStartRows, at)
+		examples, err := starter.Transcripts(w.tokenizer, w.env, w.protocol, starter.Lesson{Turns: w.train.Rollout.Turns}, st.WarmStartRows, at)
 		if err != nil {
 			return out, fmt.Errorf("transcripts of step %d: %w", out.Steps, err)
 		}

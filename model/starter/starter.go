@@ -2,8 +2,8 @@
 // nothing: a tiny Qwen2 model that can speak the turn protocol and knows nothing
 // of the task, so that a run shows learning on a laptop in a minute.
 //
-// Its tokenizer (512 tokens: every byte, the protocol's words, three special
-// tokens) was made by train_tokenizer, in this folder. Its lessons are
+// Its tokenizer (768 tokens: every byte, the words of the protocol and of the
+// shipped environments, three special tokens) was made by train_tokenizer, in this folder. Its lessons are
 // transcripts of random play in the right format.
 package starter
 
@@ -18,14 +18,14 @@ import (
 
 // Facts of the starter's tokenizer, for its config.json.
 const (
-	// VocabSize is the number of tokens: 256 bytes, 253 merges, 3 special tokens.
-	VocabSize = 512
+	// VocabSize is the number of tokens: 256 bytes, 509 merges, 3 special tokens.
+	VocabSize = 768
 	// PadID is <|endoftext|>: pad_token_id.
-	PadID = 509
+	PadID = 765
 	// StartID is <|im_start|>.
-	StartID = 510
+	StartID = 766
 	// EndID is <|im_end|>: eos_token_id, the end of a turn.
-	EndID = 511
+	EndID = 767
 )
 
 //go:embed files

@@ -3,6 +3,7 @@ package starter
 import (
 	"encoding/json"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -35,7 +36,10 @@ func TestTokenizer(t *testing.T) {
 	for _, word := range append(ThoughtWords(), "Phoenix", "Dragon", "Trader", "Librarian", "Engineer", "Teacher", "Up", "Down", "Left", "Right") {
 		require.Len(t, tok.EncodePlain(" "+word), 1, word)
 	}
-	for _, cells := range []string{"#_O√XPS", "SFHGFF", "W.GCBA@", "0123456789", "##\n__\nOO\n"} {
+	for _, token := range []string{"<answer", "<think", " </", "><", " ||", ":\n", ")\n", " (", " -"} {
+		require.Len(t, tok.EncodePlain(token), 1, token)
+	}
+	for _, cells := range []string{"W....\nWWA..\n", "__OO\n_P_G\nSFHH\n", "√√\n##\nXX", "#_O√XPS", "SFHGFF", "W.GCBA@", "0123456789", "##\n__\nOO\n"} {
 		require.Len(t, tok.EncodePlain(cells), len([]rune(cells)), cells)
 	}
 	for _, text := range []string{"naïve 日本語 🙂", "\x00\x01\x7f tab\t", "Zauberwürfel"} {
@@ -43,6 +47,28 @@ func TestTokenizer(t *testing.T) {
 	}
 	Files()["tokenizer.json"][0] = 'x'
 	require.Equal(t, byte('{'), Files()["tokenizer.json"][0])
+}
+
+// The words of every shipped environment's texts are one token each: only spaces
+// before digits stand alone. Sample questions are the user's to replace, and may
+// be spelt in pieces.
+func TestWordsAreTokens(t *testing.T) {
+	tok := mustTokenizer(t)
+	word := regexp.MustCompile(` ?[A-Za-z]+`)
+	for _, world := range [][2]string{
+		{"bandit", ""}, {"countdown", ""}, {"frozenlake", ""}, {"frozenlake", `{"slippery":false,"observation":"coord"}`},
+		{"mathqa", ""}, {"sokoban", ""}, {"sokoban", `{"preset":"large","observation":"grid_coord"}`},
+	} {
+		env, err := envs.New(world[0], json.RawMessage(world[1]))
+		require.NoError(t, err)
+		p := envs.Protocol{Think: true, LengthHint: 100}
+		episode := env.Cases()[0]
+		text := p.First(env, episode)[1].Content + "\n" + p.Next(env, episode, envs.NextTurn{Number: 2})
+		text = strings.ReplaceAll(text, episode.Observation(), "")
+		for _, w := range word.FindAllString(text, -1) {
+			require.Len(t, tok.EncodePlain(w), 1, "%v: %q", world, w)
+		}
+	}
 }
 
 func TestTranscripts(t *testing.T) {
@@ -56,9 +82,9 @@ func TestTranscripts(t *testing.T) {
 			widths, err := envs.MaxPromptTokens(env, tok, p, 1, 32)
 			require.NoError(t, err)
 			addr := draw.Address{Seed: 7, Purpose: draw.WarmStart, Iteration: 3}
-			rows, err := Transcripts(tok, env, p, 1, 2*n, addr)
+			rows, err := Transcripts(tok, env, p, Lesson{Turns: 1}, 2*n, addr)
 			require.NoError(t, err)
-			again, err := Transcripts(tok, env, p, 1, 2*n, addr)
+			again, err := Transcripts(tok, env, p, Lesson{Turns: 1}, 2*n, addr)
 			require.NoError(t, err)
 			require.Equal(t, rows, again)
 			seen := map[string]int{}
@@ -97,7 +123,7 @@ func TestTranscriptsBalanceAcrossSteps(t *testing.T) {
 	require.NoError(t, err)
 	seen := map[string]int{}
 	for step := range int64(4) {
-		rows, err := Transcripts(tok, env, envs.Protocol{}, 1, 3, draw.Address{Purpose: draw.WarmStart, Iteration: step})
+		rows, err := Transcripts(tok, env, envs.Protocol{}, Lesson{Turns: 1}, 3, draw.Address{Purpose: draw.WarmStart, Iteration: step})
 		require.NoError(t, err)
 		for _, row := range rows {
 			_, episode, _ := strings.Cut(tok.Decode(row.IDs), "Arms: ")
@@ -119,7 +145,7 @@ func TestBanditWidths(t *testing.T) {
 	widths, err := envs.MaxPromptTokens(env, tok, p, 1, 24)
 	require.NoError(t, err)
 	require.Equal(t, []int{80}, widths)
-	rows, err := Transcripts(tok, env, p, 1, 64, draw.Address{Purpose: draw.WarmStart})
+	rows, err := Transcripts(tok, env, p, Lesson{Turns: 1}, 64, draw.Address{Purpose: draw.WarmStart})
 	require.NoError(t, err)
 	longest := 0
 	for _, row := range rows {

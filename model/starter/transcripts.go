@@ -1,8 +1,8 @@
 package starter
 
 import (
-	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 
@@ -27,6 +27,17 @@ const (
 	maxThought = 4
 )
 
+// Lesson says what a warm start shows.
+type Lesson struct {
+	// Turns is the most turns of an episode, at least 1.
+	Turns int
+	// Demonstrations is the share of episodes that are played by the
+	// environment's solver (envs.Advised), from 0 to 1; the others are random play.
+	// 1 is supervised fine-tuning on solutions, a baseline of the paper (arXiv
+	// 2504.20073); 0 teaches the format and nothing of the task.
+	Demonstrations float64
+}
+
 // Transcript is one warm-start example: a whole episode as ids.
 type Transcript struct {
 	// IDs are the prompt of turn 1, the reply, the next turn's prompt …: [tokens].
@@ -36,39 +47,68 @@ type Transcript struct {
 	Loss []bool
 }
 
-// Transcripts gives n episodes of random play in the right format, for step
-// addr.Iteration of a warm start (purpose draw.WarmStart). The rows go through
-// every combination of the environment's cases and their first actions in turn
-// and go on where the step before ended; so where n is a multiple of
-// Combinations, each arm and each order occurs equally often in every step, and
-// the model learns that nothing of it matters. Thoughts are random words, later
-// actions random choices.
+// Transcripts gives n episodes in the right format, for step addr.Iteration of a
+// warm start (purpose draw.WarmStart): a share of demonstrations, spread evenly
+// over the rows of all steps, and otherwise random play. In K rows from the first
+// step on, round(share × K) are demonstrations, so the share holds over time where
+// a step's rows do not divide by it. Steps of a warm start have the same n.
 //
-// turns bounds the turns of an episode. The tokenizer may be any policy's.
-func Transcripts(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol, turns, n int, addr draw.Address) ([]Transcript, error) {
+// Random play goes through every combination of the environment's cases and their
+// first actions in turn and goes on where the step before ended; so where its rows
+// are a multiple of Combinations, each arm and each order occurs equally often in
+// every step, and the model learns that nothing of it matters. Later actions are
+// random choices.
+//
+// A demonstration is best play in a fresh instance, which no run meets unless the
+// environment has a pool of instances. Where chance decides what follows, a turn
+// has one action; otherwise as many as it may have.
+//
+// Thoughts are random words in both. The tokenizer may be any policy's. Errors are
+// of kind ErrNoAdvice where demonstrations are asked for and there are none.
+func Transcripts(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol, l Lesson, n int, addr draw.Address) ([]Transcript, error) {
+	fail := func(err error) ([]Transcript, error) {
+		return nil, fmt.Errorf("transcripts of environment %q: %w", env.Name(), err)
+	}
+	if l.Turns < 1 {
+		return fail(fmt.Errorf("an episode has %d turns, must be at least 1", l.Turns))
+	}
+	if !(l.Demonstrations >= 0 && l.Demonstrations <= 1) {
+		return fail(fmt.Errorf("the share of demonstrations is %v, must be from 0 to 1", l.Demonstrations))
+	}
 	count := Combinations(env)
 	if count == 0 {
-		return nil, fmt.Errorf("transcripts of environment %q: it has no cases", env.Name())
+		return fail(fmt.Errorf("it has no cases"))
 	}
 	closing, err := tok.Closing()
 	if err != nil {
-		return nil, fmt.Errorf("transcripts of environment %q: %w", env.Name(), err)
+		return fail(err)
 	}
-	first := (addr.Iteration%int64(count) + int64(count)) % int64(count) * int64(n%count) % int64(count)
 	out := make([]Transcript, n)
 	for row := range out {
-		episode, action := combination(env, int((first+int64(row))%int64(count)))
+		w := writer{tok: tok, env: env, p: p, turns: l.Turns, closing: closing}
 		rowAddr := addr
 		rowAddr.Group = int64(row)
-		if out[row], err = transcript(tok, env, p, episode, action, turns, closing, rowAddr.Rand()); err != nil {
-			return nil, fmt.Errorf("transcript %d: %w", row, err)
+		w.r = rowAddr.Rand()
+		number := addr.Iteration*int64(n) + int64(row)
+		shown := l.shown(number)
+		if l.shown(number+1) > shown {
+			err = w.demonstrate(rowAddr)
+		} else {
+			err = w.improvise(int((number - shown) % int64(count)))
 		}
+		if err != nil {
+			return fail(fmt.Errorf("row %d: %w", row, err))
+		}
+		out[row] = w.out
 	}
 	return out, nil
 }
 
+// shown is how many of a warm start's first rows are demonstrations.
+func (l Lesson) shown(rows int64) int64 { return int64(math.Round(l.Demonstrations * float64(rows))) }
+
 // Combinations is the number of pairs of an environment's cases and their first
-// actions: rows of a warm-start step should be a multiple of it.
+// actions: rows of random play in a warm-start step should be a multiple of it.
 func Combinations(env envs.Environment) int {
 	n := 0
 	for _, episode := range env.Cases() {
@@ -89,55 +129,76 @@ func combination(env envs.Environment, index int) (envs.Episode, string) {
 	panic("starter: combination out of range")
 }
 
-func transcript(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol, episode envs.Episode, action string, turns int, closing int32, r *rand.Rand) (Transcript, error) {
-	if turns < 1 {
-		return Transcript{}, errors.New("an episode has at least one turn")
-	}
-	var t Transcript
-	add := func(ids []int32, learnt bool) {
-		t.IDs = append(t.IDs, ids...)
-		for range ids {
-			t.Loss = append(t.Loss, learnt)
-		}
-	}
-	prompt, err := p.PromptIDs(tok, env, episode)
-	if err != nil {
-		return t, err
-	}
-	add(prompt, false)
-	left := env.MaxActions()
-	for turn := 1; ; turn++ {
-		actions := []string{action}
+// writer writes one transcript.
+type writer struct {
+	tok     *tokenizer.Tokenizer
+	env     envs.Environment
+	p       envs.Protocol
+	turns   int
+	closing int32
+	r       *rand.Rand // what the row draws, but for instance and chance
+	out     Transcript
+}
+
+// improvise writes random play of a combination.
+func (w *writer) improvise(index int) error {
+	episode, first := combination(w.env, index)
+	return w.write(episode, func(turn, left int) []string {
 		choices := episode.Choices()
-		for most := min(env.MaxActionsPerTurn(), left); len(actions) < most && r.IntN(2) == 0; {
-			actions = append(actions, choices[r.IntN(len(choices))])
+		action := first
+		if turn > 1 {
+			action = choices[w.r.IntN(len(choices))]
 		}
-		sampled := append(tok.EncodePlain(reply(p, actions, r)), closing)
-		add(sampled, true)
-		played := p.Play(episode, envs.Reply{Actions: actions}, left)
+		actions := []string{action}
+		for most := min(w.env.MaxActionsPerTurn(), left); len(actions) < most && w.r.IntN(2) == 0; {
+			actions = append(actions, choices[w.r.IntN(len(choices))])
+		}
+		return actions
+	})
+}
+
+// write plays an episode and writes it down. play gives the actions of a turn that
+// begins with that many actions left; none end the transcript there.
+func (w *writer) write(episode envs.Episode, play func(turn, left int) []string) error {
+	left := w.env.MaxActions()
+	actions := play(1, left)
+	prompt, err := w.p.PromptIDs(w.tok, w.env, episode)
+	for turn := 1; ; turn++ {
+		if err != nil {
+			return err
+		}
+		w.add(prompt, false)
+		sampled := append(w.tok.EncodePlain(w.reply(actions)), w.closing)
+		w.add(sampled, true)
+		played := w.p.Play(episode, envs.Reply{Actions: actions}, left)
 		left = played.ActionsLeft
-		if turn == turns || played.Ended() {
-			return t, nil
+		if turn == w.turns || played.Ended() {
+			return nil
 		}
 		next := envs.NextTurn{Number: turn + 1, Reward: played.Reward, ActionsLeft: left}
-		if prompt, err = p.ContinueIDs(tok, env, episode, next, sampled); err != nil {
-			return t, err
+		prompt, err = w.p.ContinueIDs(w.tok, w.env, episode, next, sampled)
+		if actions = play(turn+1, left); len(actions) == 0 {
+			return nil
 		}
-		add(prompt, false)
-		choices = episode.Choices()
-		action = choices[r.IntN(len(choices))]
+	}
+}
+
+func (w *writer) add(ids []int32, learnt bool) {
+	w.out.IDs = append(w.out.IDs, ids...)
+	for range ids {
+		w.out.Loss = append(w.out.Loss, learnt)
 	}
 }
 
 // reply writes actions, and a random thought, as a policy is to write them: what
 // follows the opening tag. Words and actions have a space before them, so that a
 // name is the same token as in a prompt.
-func reply(p envs.Protocol, actions []string, r *rand.Rand) string {
+func (w *writer) reply(actions []string) string {
 	var s strings.Builder
-	if p.Think {
-		for range minThought + r.IntN(maxThought-minThought+1) {
+	if w.p.Think {
+		for range minThought + w.r.IntN(maxThought-minThought+1) {
 			s.WriteByte(' ')
-			s.WriteString(thoughtWords[r.IntN(len(thoughtWords))])
+			s.WriteString(thoughtWords[w.r.IntN(len(thoughtWords))])
 		}
 		s.WriteString(" </think><answer>")
 	}

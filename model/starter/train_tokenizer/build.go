@@ -9,7 +9,7 @@ import (
 )
 
 // vocabulary is the number of tokens: 256 bytes, the merges, 3 special tokens.
-const vocabulary = 512
+const vocabulary = 768
 
 var specials = []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}
 
@@ -91,21 +91,21 @@ func build() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	protocol, worlds, err := corpus()
+	texts, questions, err := corpus()
 	if err != nil {
 		return nil, err
 	}
 	// A word's weight does not grow with its occurrences: what is rare in the
 	// corpus is not rare in a run.
 	counts := map[string]int{}
-	for _, text := range worlds {
+	for _, text := range questions {
 		for _, word := range cutter.Words(text) {
 			counts[word] = 1
 		}
 	}
-	for _, text := range protocol {
+	for _, text := range texts {
 		for _, word := range cutter.Words(text) {
-			counts[word] = 100
+			counts[word] = 1000
 		}
 	}
 	merges := train(counts, vocabulary-256-len(specials))

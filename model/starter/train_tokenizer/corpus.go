@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/reprise-rl/reprise/envs"
@@ -8,57 +9,83 @@ import (
 	"github.com/reprise-rl/reprise/model/starter"
 )
 
-// taught are the environments whose texts the merges were learnt from. It is a
-// list of its own, because the vocabulary is part of the bits of every starter: an
-// environment added later is spelt in the pieces there are.
-var taught = []string{"bandit"}
+// taught are the environments whose texts the merges were learnt from, with the
+// options that change the texts. It is a list of its own, because the vocabulary is
+// part of the bits of every starter: an environment added later is spelt in the
+// pieces there are.
+var taught = []struct{ name, options string }{
+	{"bandit", ""},
+	{"countdown", ""},
+	{"frozenlake", `{"observation":"grid_coord"}`},
+	{"frozenlake", `{"slippery":false}`},
+	{"mathqa", ""},
+	{"sokoban", `{"observation":"grid_coord"}`},
+	{"sokoban", `{"preset":"large"}`},
+	{"sokoban", `{"preset":"new-vocabulary"}`},
+}
 
 // corpus is the texts whose words become tokens: what the protocol writes for
-// the registered environments and replies; and, where merges are left, words of
-// the grid worlds.
-func corpus() (protocol, worlds []string, err error) {
-	var texts []string
-	for _, name := range taught {
-		env, err := envs.New(name, nil)
+// the taught environments, replies, and the names of RAGEN's arms; and, as far as
+// merges are left, the sample questions, which a user replaces by others.
+func corpus() (texts, questions []string, err error) {
+	for _, world := range taught {
+		env, err := envs.New(world.name, json.RawMessage(world.options))
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, think := range []bool{true, false} {
-			p := envs.Protocol{Think: think}
-			for _, episode := range env.Cases() {
-				for _, m := range p.First(env, episode) {
-					texts = append(texts, m.Role, m.Content)
+			for _, hint := range []int{0, 100} {
+				p := envs.Protocol{Think: think, LengthHint: hint}
+				for _, episode := range env.Cases() {
+					if world.name == "mathqa" {
+						questions = append(questions, episode.Observation())
+						episode = taughtQuestion{episode}
+					}
+					for _, m := range p.First(env, episode) {
+						texts = append(texts, m.Role, m.Content)
+					}
+					episode.Step(episode.Choices()[0])
+					texts = append(texts, p.Next(env, episode, envs.NextTurn{Number: 2, Reward: -0.1}))
 				}
-				texts = append(texts, p.Next(env, episode, envs.NextTurn{Number: 2}))
 			}
 		}
 	}
 	texts = append(texts,
 		"<think> x </think><answer> x || x </answer>",
-		"You have 9 actions in all, at most 9 a turn, separated by || x\nActions left: 9\nActions: x",
+		"<answer> x </answer>",
+		"assistant",
 		" "+strings.Join(starter.ThoughtWords(), " "),
 		" "+strings.Join(names, " "),
+		" "+strings.Join(actions, " "),
+		strings.Join(actions, "\n"),
+		"State:\nPlayer:\n none",
 		"√",
-		"assistant",
 	)
-	return texts, []string{" " + strings.Join(tasks, " "), strings.Join(titles, "\n")}, nil
+	return texts, questions, nil
+}
+
+// taughtQuestion is an episode whose question is left out.
+type taughtQuestion struct{ envs.Episode }
+
+func (q taughtQuestion) Observation() string {
+	said, _, _ := strings.Cut(q.Episode.Observation(), "Question: ")
+	return said + "Question: 1"
 }
 
 // names are the arms of RAGEN's launch scripts; any other name is spelt in pieces.
 var names = []string{"Phoenix", "Dragon", "Trader", "Librarian", "Engineer", "Teacher"}
 
-// tasks are words of the grid worlds.
-var tasks = []string{"Up", "Down", "Left", "Right", "floor", "target", "player", "start", "frozen"}
-
-// titles begin lines.
-var titles = []string{"Up", "Down", "Left", "Right", "State"}
+// actions are the moves of the grid worlds.
+var actions = []string{"Up", "Down", "Left", "Right"}
 
 // mayMerge says whether a merge of one word's parts may become a token: letters
-// with a space before them, and the pieces of tags. Grid cells, digits and line
+// with a space before them, the pieces of tags, operators with their space, and
+// the line breaks after a colon and a place. Grid cells, digits and all other line
 // breaks stay one token each.
 func mayMerge(token string) bool {
 	switch token {
-	case "</", " </", " <", "><", "||", " ||", "√", "√"[:2], "<think", "<answer", " <think", " <answer":
+	case "</", " </", " <", "><", "||", " ||", "√", "√"[:2], "<think", "<answer", " <think", " <answer",
+		":\n", ")\n", " (", " -", " +", " *", " /":
 		return true
 	}
 	letters := strings.TrimPrefix(token, " ")

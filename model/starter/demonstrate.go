@@ -1,0 +1,53 @@
+package starter
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/model/draw"
+)
+
+// ErrNoAdvice is the kind of errors about demonstrations that nobody can give: the
+// environment knows no best play, or none of the instances tried can be solved.
+var ErrNoAdvice = errors.New("no demonstrations")
+
+// maxTries bounds the instances that are drawn for a demonstration: limits under
+// which one in a hundred can be solved fail once in e^40 rows.
+const maxTries = 4000
+
+// demonstrate writes best play in the first instance of the row's that can be
+// solved within the turns.
+func (w *writer) demonstrate(row draw.Address) error {
+	instance, chance := row, row
+	instance.Purpose = row.Purpose.With(draw.Instance)
+	chance.Purpose = row.Purpose.With(draw.Chance)
+	for try := range int64(maxTries) {
+		instance.Turn, chance.Turn = try, try
+		episode := w.env.Reset(instance, chance)
+		advised, ok := episode.(envs.Advised)
+		if !ok {
+			return fmt.Errorf("%w: it does not know best play", ErrNoAdvice)
+		}
+		if len(w.advice(advised, 1, w.env.MaxActions())) == 0 {
+			continue
+		}
+		return w.write(episode, func(turn, left int) []string { return w.advice(advised, turn, left) })
+	}
+	return fmt.Errorf("%w: none of %d instances can be solved in %d turns", ErrNoAdvice, maxTries, w.turns)
+}
+
+// advice gives the actions of a demonstrated turn; none where no play succeeds.
+func (w *writer) advice(episode envs.Advised, turn, left int) []string {
+	perTurn, turns := w.env.MaxActionsPerTurn(), w.turns-turn+1
+	// With one action a turn first: where chance decides, that is how it is played.
+	if actions := episode.Advice(min(left, turns)); len(actions) > 0 {
+		return actions[:min(len(actions), perTurn)]
+	}
+	// A single action that one action a turn did not bring to light is the beginning
+	// of play under chance that the turns do not suffice for.
+	if actions := episode.Advice(min(left, turns*perTurn)); len(actions) > 1 {
+		return actions[:min(len(actions), perTurn)]
+	}
+	return nil
+}
