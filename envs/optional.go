@@ -13,14 +13,35 @@ type Gridded interface {
 }
 
 // Advised is implemented by episodes whose best play is known: for
-// demonstrations, and for the reference line beside a policy's success.
+// demonstrations, and for the reference line beside a policy's success. Both are
+// about success, which may not be what pays most: see Valued.
 type Advised interface {
 	// Advice gives actions of best play from this state with n actions left, at
 	// most n of them. It is one action at most where chance decides what follows:
 	// take it, look, and ask again. It is empty where no play succeeds.
 	Advice(n int) []string
-	// BestSuccess is the highest probability with which n more actions succeed.
+	// BestSuccess is the highest probability with which at most n more actions
+	// succeed; 1 where the task is solved already, NaN where a bounded search did
+	// not find out.
 	BestSuccess(n int) float64
+}
+
+// Valued is implemented by episodes whose highest reward is known.
+type Valued interface {
+	// BestReward is the highest expected sum of raw rewards, without discount and
+	// penalties, of at most n more actions: never below 0, which is that of none.
+	// NaN where a bounded search did not find out.
+	BestReward(n int) float64
+}
+
+// Held is implemented by environments that can hold instances back from training.
+// Others are evaluated with their own options.
+type Held interface {
+	// HeldOut gives the canonical options of the in-distribution evaluation: with
+	// them no instance is met that the environment's own options train on, and the
+	// rest is as it is. Where these hold nothing back they are what it gives, with
+	// every default filled in.
+	HeldOut() json.RawMessage
 }
 
 // Bounded is implemented by environments that have more observations than Cases

@@ -2,6 +2,7 @@ package bandit
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,6 +82,61 @@ func TestPinned(t *testing.T) {
 	require.Equal(t, pinned, got)
 }
 
+// A pool is so many different instances, whatever the seed, in which groups in a
+// row have their turn.
+func TestInstances(t *testing.T) {
+	met := func(options string, seed uint64, groups int64) map[string]int {
+		env := mustNew(t, options)
+		seen := map[string]int{}
+		for g := range groups {
+			e := env.Reset(draw.Address{Seed: seed, Purpose: draw.Instance, Iteration: int64(seed), Group: g, Member: g}, draw.Address{})
+			seen[e.StateKey()]++
+		}
+		return seen
+	}
+	require.Equal(t, map[string]int{
+		"low=Phoenix high=Dragon first=Phoenix chosen=": 4, "low=Phoenix high=Dragon first=Dragon chosen=": 4,
+	}, met(`{"instances":2}`, 3, 8), "both orders, each as often")
+	pools := map[string]bool{}
+	for pool := range 8 {
+		options := fmt.Sprintf(`{"names":"ragen-v2-train","instances":5,"pool":%d}`, pool)
+		five := met(options, 1, 10)
+		require.Len(t, five, 5)
+		require.Equal(t, five, met(options, 2, 10))
+		pools[fmt.Sprint(five)] = true
+	}
+	require.Greater(t, len(pools), 4, "pools differ")
+	require.Len(t, met(`{"names":"ragen-v2-train","instances":24}`, 1, 24), 24)
+	require.Equal(t, met(``, 1, 50), met(`{"pool":3}`, 1, 50), "without a limit there is no pool")
+	require.Len(t, mustNew(t, `{"names":"ragen-v2-test","instances":1}`).Cases(), 16, "balanced all the same")
+}
+
+// Advice is about success, the best reward about what pays.
+func TestAdvice(t *testing.T) {
+	for options, best := range map[string]float64{
+		``: 0.25, `{"high_probability":0.1}`: 0.15, `{"high_probability":1,"high_reward":20}`: 20,
+		`{"low_reward":-1,"high_reward":-2}`: 0,
+	} {
+		env := mustNew(t, options)
+		e := env.Reset(instance(1), chance(1, 0))
+		advised, valued := e.(envs.Advised), e.(envs.Valued)
+		require.Equal(t, []string{"Dragon"}, advised.Advice(1))
+		require.Empty(t, advised.Advice(0))
+		require.Equal(t, 1.0, advised.BestSuccess(1))
+		require.Zero(t, advised.BestSuccess(0))
+		require.Equal(t, best, valued.BestReward(1), options)
+		require.Zero(t, valued.BestReward(0))
+		e.Step("Dragon")
+		require.Empty(t, advised.Advice(1))
+		require.Equal(t, 1.0, advised.BestSuccess(0))
+		require.Zero(t, valued.BestReward(1), "nothing more is to be had")
+		low := env.Reset(instance(1), chance(1, 0))
+		low.Step("Phoenix")
+		require.Zero(t, low.(envs.Advised).BestSuccess(1))
+	}
+	require.Equal(t, []string{"Phoenix"}, mustNew(t, `{"reversed":true}`).Cases()[0].(envs.Advised).Advice(1))
+}
+
 func TestLegal(t *testing.T) {
 	env := mustNew(t, `{"low_name":"Engineer","high_name":"Teacher"}`)
 	e := env.Cases()[1]
@@ -105,7 +161,7 @@ func TestCases(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for options, problems := range map[string][]string{
-		`{"low_rewrd":1}`:  {`low_rewrd: found 1, want one of the options names, low_name, high_name, reversed, low_reward, high_reward, high_probability, shared_chance (did you mean "low_reward"?)`},
+		`{"low_rewrd":1}`:  {`low_rewrd: found 1, want one of the options names, low_name, high_name, reversed, low_reward, high_reward, high_probability, shared_chance, instances, pool (did you mean "low_reward"?)`},
 		`{"Low_reward":1}`: {`did you mean "low_reward"?`},
 		`{"low_reward":"1","reversed":1,"high_probability":2}`: {`low_reward: found "1", want a number`, `reversed: found 1, want true or false`, `high_probability: found 2, want from 0 to 1`},
 		`{"low_reward":1,"low_reward":2}`:                      {`each option once`},
@@ -117,6 +173,10 @@ func TestOptions(t *testing.T) {
 		`{"low_name":"a\nb"}`:                                  {`no line breaks`},
 		`{"names":"train"}`:                                    {`names: found "train", want one of pair, ragen-v1-train`},
 		`{"names":"ragen-v2-test","low_name":"x"}`:             {`"pair" where low_name`},
+		`{"instances":3,"pool":-1}`:                            {`instances: found 3, want from 0 to 2`, `pool: found -1, want from 0 to`},
+		`{"names":"ragen-v2-test","instances":17}`:             {`instances: found 17, want from 0 to 16`},
+		`{"names":"ragen","instances":17}`:                     {`names: found "ragen"`},
+		`{"instances":1e300}`:                                  {`instances: found 1e300, want an integer`},
 		`{"low_reward":1e300}`:                                 {`from -1000 to 1000`},
 	} {
 		_, err := envs.New(Name, json.RawMessage(options))
@@ -139,7 +199,7 @@ func TestDescriptionNamesEveryOption(t *testing.T) {
 	require.NoError(t, json.Unmarshal(encoded, &defaults))
 	require.Len(t, d.Options, len(defaults))
 	for _, o := range d.Options {
-		require.Equal(t, defaults[o.Name], o.Default, o.Name)
+		require.EqualValues(t, defaults[o.Name], o.Default, o.Name)
 		require.NotEmpty(t, o.Doc)
 	}
 }
