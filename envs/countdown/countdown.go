@@ -209,3 +209,11 @@ func (e *episode) BestSuccess(n int) float64 {
 	}
 	return 0
 }
+
+// BestReward implements envs.Valued.
+func (e *episode) BestReward(n int) float64 {
+	if len(e.Advice(n)) > 0 {
+		return Right
+	}
+	return 0
+}

@@ -195,6 +195,43 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// What is held out of training is the test split, whatever the pool; where nothing
+// is, evaluation is with the options themselves.
+func TestHeldOut(t *testing.T) {
+	for options, want := range map[string]string{
+		``: `"split":"test","instances":0,"pool":0`,
+		`{"instances":8,"pool":3,"max_number":50}`: `"split":"test","instances":0,"pool":0`,
+		`{"split":"test","instances":8,"pool":3}`:  `"split":"test","instances":8,"pool":3`,
+		`{"split":"all","instances":8}`:            `"split":"all","instances":8,"pool":0`,
+	} {
+		env := mustNew(t, options)
+		held := env.HeldOut()
+		require.Contains(t, string(held), want)
+		other := mustNew(t, string(held))
+		require.JSONEq(t, string(held), string(other.HeldOut()))
+		require.Equal(t, env.options.MaxNumber, other.options.MaxNumber)
+	}
+	env := mustNew(t, `{"max_number":4,"max_target":9}`)
+	held := mustNew(t, string(env.HeldOut()))
+	train := map[string]bool{}
+	for g := range int64(3000) {
+		train[key(env.Reset(at(g), draw.Address{}).(*episode).instance)] = true
+	}
+	for g := range int64(500) {
+		require.NotContains(t, train, key(held.Reset(at(g), draw.Address{}).(*episode).instance))
+	}
+}
+
+func TestBestReward(t *testing.T) {
+	e := mustNew(t, "").Reset(at(1), draw.Address{}).(*episode)
+	require.Equal(t, Right, e.BestReward(1))
+	require.Zero(t, e.BestReward(0))
+	require.Equal(t, 1.0, e.BestSuccess(1))
+	e.Step(e.Advice(1)[0])
+	require.Zero(t, e.BestReward(1))
+	require.Equal(t, 1.0, e.BestSuccess(0))
+}
+
 // Examples are expressions of exactly the numbers; each comes first equally often.
 func TestChoices(t *testing.T) {
 	for _, operators := range operatorNames {

@@ -2,6 +2,7 @@ package countdown
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/board"
@@ -70,6 +71,20 @@ func New(raw json.RawMessage) (envs.Environment, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// HeldOut implements envs.Held: for a training split, all of the test split, whose
+// instances are others whatever the pool; otherwise nothing is held back.
+func (c *Countdown) HeldOut() json.RawMessage {
+	o := c.options
+	if o.Split == Train {
+		o.Split, o.Instances, o.Pool = Test, 0, 0
+	}
+	options, err := json.Marshal(o)
+	if err != nil {
+		panic(fmt.Sprintf("countdown: options: %v", err)) // strings and integers
+	}
+	return options
 }
 
 // Describe implements envs.Environment.

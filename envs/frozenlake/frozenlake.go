@@ -230,3 +230,12 @@ func (e *episode) BestSuccess(n int) float64 {
 	}
 	return Values(e.Transitions(), n)[e.at]
 }
+
+// BestReward implements envs.Valued: the reward of reaching a goal is 1, so what is
+// to be had is the probability of it.
+func (e *episode) BestReward(n int) float64 {
+	if e.Done() {
+		return 0
+	}
+	return e.BestSuccess(n)
+}

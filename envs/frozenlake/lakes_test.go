@@ -94,6 +94,40 @@ func TestSlips(t *testing.T) {
 	require.True(t, differs)
 }
 
+// Ten thousand lakes walked over at random: every slip goes to one of the
+// direction's two sides or not at all, as often as it should within four standard
+// errors, and leads where the table says.
+func TestSlipsOfLakes(t *testing.T) {
+	for _, rate := range []float64{1.0 / 3, 0.8} {
+		env := mustNew(t, fmt.Sprintf(`{"success_rate":%v}`, rate))
+		var turns [4]int // by how far the direction is from the one meant
+		total := 0
+		for k := range int64(10_000) {
+			e := env.Reset(instance(k), chance(k, k%16)).(*episode)
+			table := e.Transitions()
+			r := draw.Address{Seed: 7, Group: k}.Rand()
+			for n := 0; n < 10 && !e.Done(); n++ {
+				move, before := r.IntN(len(moves)), e.at
+				direction := e.direction(move)
+				e.Step(moves[move])
+				require.Equal(t, e.lake.to(before, direction), e.at)
+				possible := false
+				for _, o := range table[before][move] {
+					possible = possible || o.Next == e.at && o.Done == e.Done() && o.Probability > 0
+				}
+				require.True(t, possible)
+				turns[(direction-move+4)%4]++
+				total++
+			}
+		}
+		require.Zero(t, turns[2], "never backwards")
+		for turn, p := range map[int]float64{0: rate, 1: (1 - rate) / 2, 3: (1 - rate) / 2} {
+			n := float64(total)
+			require.InDelta(t, p, float64(turns[turn])/n, 4*math.Sqrt(p*(1-p)/n), "%d actions", total)
+		}
+	}
+}
+
 // The k-th action slips the same whatever the turns.
 func TestSlipsGoByAction(t *testing.T) {
 	env := mustNew(t, `{"frozen_probability":1,"size":9}`)
@@ -114,6 +148,7 @@ func TestBestSuccess(t *testing.T) {
 			p := e.BestSuccess(10)
 			require.True(t, p >= 0 && p <= 1)
 			require.LessOrEqual(t, e.BestSuccess(9), p)
+			require.Equal(t, p, e.BestReward(10))
 			if sure {
 				require.Contains(t, []float64{0, 1}, p)
 			}
@@ -131,6 +166,10 @@ func TestBestSuccess(t *testing.T) {
 			}
 			if e.Success() {
 				reached++
+				require.Equal(t, 1.0, e.BestSuccess(0))
+			}
+			if e.Done() {
+				require.Zero(t, e.BestReward(5), "nothing more is to be had")
 			}
 		}
 		t.Logf("%s: best success %.3f, reached %.3f", options, expected/300, reached/300)

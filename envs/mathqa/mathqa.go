@@ -29,6 +29,7 @@ type MathQA struct {
 	options   Options
 	digest    string // of the file or the sample
 	questions []Question
+	held      bool // the file has questions that are for tests
 }
 
 // Name implements envs.Environment.
@@ -191,7 +192,7 @@ func (e *episode) Step(action string) envs.Outcome {
 	}
 	o := envs.Outcome{Effective: true}
 	if e.right = canonical == e.question.Answer; e.right {
-		o.Reward, o.Success = math.Ldexp(1, -e.made), true
+		o.Reward, o.Success = e.worth(), true
 	}
 	e.made++
 	o.Done = e.Done()
@@ -227,3 +228,14 @@ func (e *episode) BestSuccess(n int) float64 {
 	}
 	return 0
 }
+
+// BestReward implements envs.Valued: what the next attempt is worth.
+func (e *episode) BestReward(n int) float64 {
+	if len(e.Advice(n)) > 0 {
+		return e.worth()
+	}
+	return 0
+}
+
+// worth is the reward of a right answer now: one half of what it was before.
+func (e *episode) worth() float64 { return math.Ldexp(1, -e.made) }

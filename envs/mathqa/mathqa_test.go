@@ -3,6 +3,7 @@ package mathqa
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -84,6 +85,8 @@ func TestAttempts(t *testing.T) {
 		for i, answer := range c.answers {
 			require.False(t, e.Done())
 			require.Equal(t, 1.0, e.(envs.Advised).BestSuccess(1))
+			require.Equal(t, math.Ldexp(1, -i), e.(envs.Valued).BestReward(1))
+			require.Zero(t, e.(envs.Valued).BestReward(0))
 			canonical, ok := e.Legal(answer)
 			require.True(t, ok)
 			o := e.Step(canonical)
@@ -99,6 +102,7 @@ func TestAttempts(t *testing.T) {
 		if e.Done() {
 			require.Panics(t, func() { e.Step("dog") })
 			require.Empty(t, e.(envs.Advised).Advice(1))
+			require.Zero(t, e.(envs.Valued).BestReward(1))
 		}
 	}
 	e := env.Reset(at(0), draw.Address{})
@@ -289,6 +293,34 @@ func TestPin(t *testing.T) {
 	_, err = envs.New(Name, pinned)
 	require.ErrorContains(t, err, "sha256: found")
 	require.ErrorContains(t, err, "want the digest of the file, which is")
+}
+
+// What is held out of training is the test split of the same file; where nothing
+// is, evaluation is with the options themselves.
+func TestHeldOut(t *testing.T) {
+	train := mustNew(t, `{"split":"train","instances":30,"pool":2,"attempts":2}`)
+	held := mustNew(t, string(train.HeldOut()))
+	require.Equal(t, Options{
+		SHA256: train.digest, QuestionField: "question", AnswerField: "answer", Attempts: 2, Split: Test,
+	}, held.options)
+	for _, q := range held.questions {
+		require.NotContains(t, train.questions, q)
+	}
+	require.JSONEq(t, string(held.HeldOut()), string(train.HeldOut()))
+	for _, options := range []string{``, `{"split":"test"}`, `{"instances":3,"pool":1}`} {
+		own := mustNew(t, options)
+		pinned, err := own.Pin()
+		require.NoError(t, err)
+		require.JSONEq(t, string(pinned), string(own.HeldOut()))
+	}
+	// A file of one question, which is for training.
+	text := "a"
+	for (Question{Text: text}).split() == Test {
+		text += "a"
+	}
+	one := mustNew(t, fmt.Sprintf(`{"split":"train","file":%s}`, file(t, `{"question":"`+text+`","answer":"b"}`)))
+	require.Equal(t, one.digest, mustNew(t, string(one.HeldOut())).digest)
+	require.Len(t, mustNew(t, string(one.HeldOut())).questions, 1)
 }
 
 func TestOptions(t *testing.T) {

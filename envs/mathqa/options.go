@@ -115,7 +115,9 @@ func (m *MathQA) load(checks *board.Checks) {
 		return
 	}
 	for _, q := range questions {
-		if o.Split == All || o.Split == q.split() {
+		split := q.split()
+		m.held = m.held || split == Test
+		if o.Split == All || o.Split == split {
 			m.questions = append(m.questions, q)
 		}
 	}
@@ -161,6 +163,21 @@ func (m *MathQA) Pin() (json.RawMessage, error) {
 	o := m.options
 	o.SHA256 = m.digest
 	return json.Marshal(o)
+}
+
+// HeldOut implements envs.Held: for a training split, all of the test split, of
+// the same file. Nothing is held back where all questions are trained on, or
+// where the file has none for tests.
+func (m *MathQA) HeldOut() json.RawMessage {
+	held := *m
+	if m.options.Split == Train && m.held {
+		held.options.Split, held.options.Instances, held.options.Pool = Test, 0, 0
+	}
+	options, err := held.Pin()
+	if err != nil {
+		panic(fmt.Sprintf("mathqa: options: %v", err)) // strings and integers
+	}
+	return options
 }
 
 // Describe implements envs.Environment.

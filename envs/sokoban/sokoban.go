@@ -182,11 +182,3 @@ func (e *episode) Advice(n int) []string {
 	solution, _ := Solve(e.room, n)
 	return solution
 }
-
-// BestSuccess implements envs.Advised: 1 or 0, as there is no chance.
-func (e *episode) BestSuccess(n int) float64 {
-	if e.Success() || len(e.Advice(n)) > 0 {
-		return 1
-	}
-	return 0
-}

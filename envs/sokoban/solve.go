@@ -12,25 +12,35 @@ const SolveStates = 1 << 20
 // empty for a solved room. Not ok: there is none of at most limit moves (0 for
 // any length) among the first SolveStates states.
 func Solve(room Room, limit int) (solution []string, ok bool) {
+	solution, ok, _ = search(room, limit, SolveStates)
+	return solution, ok
+}
+
+// search is Solve among the first so many states. It is complete where it found a
+// solution, or that there is none of at most limit moves.
+func search(room Room, limit, states int) (solution []string, ok, complete bool) {
 	if room.Solved() {
-		return nil, true
+		return nil, true, true
 	}
 	s := newSolver(room)
 	depthEnd := 1 // the first state of the depth after
-	for i, depth := 0, 0; i < s.seen.len() && s.seen.len() < SolveStates; i++ {
+	for i, depth := 0, 0; i < s.seen.len(); i++ {
 		if i == depthEnd {
 			depth, depthEnd = depth+1, s.seen.len()
 		}
 		if limit > 0 && depth == limit {
-			return nil, false
+			break
+		}
+		if s.seen.len() >= states {
+			return nil, false, false
 		}
 		for move := range moves {
 			if last, solved := s.try(i, move); solved {
-				return s.path(i, last), true
+				return s.path(i, last), true, true
 			}
 		}
 	}
-	return nil, false
+	return nil, false, true
 }
 
 // solver is a search forward. Boxes are interchangeable: states have them sorted.
