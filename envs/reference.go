@@ -1,0 +1,106 @@
+package envs
+
+import (
+	"math"
+
+	"github.com/reprise-rl/reprise/model/draw"
+)
+
+// RandomPlay marks the streams of a random player's choices; it is combined with
+// the purpose of the episode's chance. It is part of the bits of every evaluation:
+// never change it.
+const RandomPlay draw.Purpose = "random-play"
+
+// Reference is what a policy's success and reward are laid beside: means over
+// instances, of a player that knows nothing and of one that knows all.
+type Reference struct {
+	// RandomSuccess and RandomReward are the share of episodes that a random player
+	// solves and its mean sum of raw rewards.
+	RandomSuccess, RandomReward float64
+	// BestSuccess is the mean of the highest probabilities of success, and
+	// BestReward that of the highest expected sums of raw rewards: two players, as
+	// what pays most may not be what succeeds most.
+	BestSuccess, BestReward float64
+	// HasBest and HasBestReward say that they are known, of every instance;
+	// otherwise they are 0.
+	HasBest, HasBestReward bool
+}
+
+// Refer computes the reference of an environment over instances, in their order.
+//
+// The random player takes one of Choices, each as likely, until the episode ends
+// or the actions are used up: the environment's MaxActions, or turns times
+// MaxActionsPerTurn where that is less. It plays samples episodes of each instance;
+// chance gives their addresses, both counted from 0, of which only the purpose is
+// another for its choices (RandomPlay). Of a FreeForm environment it chooses among
+// the examples. Best play has as many actions; instances of the same state are
+// looked at once. Without instances or samples the means are 0.
+func Refer(env Environment, instances []draw.Address, chance func(instance, sample int) draw.Address, samples, turns int) Reference {
+	actions := min(env.MaxActions(), turns*env.MaxActionsPerTurn())
+	var r Reference
+	r.RandomSuccess, r.RandomReward = randomPlay(env, instances, chance, samples, actions)
+	r.BestSuccess, r.HasBest = meanBest(env, instances, chance, func(e Episode) (float64, bool) {
+		advised, ok := e.(Advised)
+		if !ok {
+			return 0, false
+		}
+		return known(advised.BestSuccess(actions))
+	})
+	r.BestReward, r.HasBestReward = meanBest(env, instances, chance, func(e Episode) (float64, bool) {
+		valued, ok := e.(Valued)
+		if !ok {
+			return 0, false
+		}
+		return known(valued.BestReward(actions))
+	})
+	return r
+}
+
+func known(value float64) (float64, bool) { return value, !math.IsNaN(value) }
+
+func randomPlay(env Environment, instances []draw.Address, chance func(instance, sample int) draw.Address, samples, actions int) (success, reward float64) {
+	episodes := len(instances) * samples
+	if episodes <= 0 {
+		return 0, 0
+	}
+	solved := 0
+	for i, instance := range instances {
+		for sample := range samples {
+			luck := chance(i, sample)
+			episode := env.Reset(instance, luck)
+			luck.Purpose = RandomPlay.With(luck.Purpose)
+			r := luck.Rand()
+			for left := actions; left > 0 && !episode.Done(); left-- {
+				choices := episode.Choices()
+				reward += episode.Step(choices[r.IntN(len(choices))]).Reward
+			}
+			if episode.Success() {
+				solved++
+			}
+		}
+	}
+	return float64(solved) / float64(episodes), reward / float64(episodes)
+}
+
+// meanBest is the mean over the instances' beginnings of what best gives; not
+// known where it is not of one of them, or there are none.
+func meanBest(env Environment, instances []draw.Address, chance func(instance, sample int) draw.Address, best func(Episode) (float64, bool)) (mean float64, ok bool) {
+	if len(instances) == 0 {
+		return 0, false
+	}
+	met := map[string]float64{}
+	for i, instance := range instances {
+		episode := env.Reset(instance, chance(i, 0))
+		key := episode.StateKey()
+		value, again := met[key]
+		if !again {
+			var ok bool
+			if value, ok = best(episode); !ok {
+				return 0, false
+			}
+			met[key] = value
+		}
+		mean += value
+	}
+	return mean / float64(len(instances)), true
+}
