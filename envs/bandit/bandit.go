@@ -187,5 +187,5 @@ func (e *episode) BestReward(n int) float64 {
 		return 0
 	}
 	o := e.bandit.options
-	return max(0, o.LowReward, o.HighProbability*o.HighReward)
+	return max(0, o.LowReward, float64(o.HighProbability*o.HighReward))
 }
