@@ -174,6 +174,12 @@ func clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
+// Writable says that a reply can give an action: that Parse reads it again where it
+// is the answer. The separator, the protocol's tags and blanks around it do not pass.
+func Writable(action string) bool {
+	return action != "" && clean(action) == action && !strings.Contains(action, Separator)
+}
+
 // Lookup finds an action among names, case ignored: what most episodes' Legal does.
 func Lookup(names []string, action string) (canonical string, ok bool) {
 	for _, name := range names {

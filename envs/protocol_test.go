@@ -50,6 +50,18 @@ func (w *walk) Step(a string) envs.Outcome {
 	return envs.Outcome{Reward: reward, Done: w.Done(), Success: w.Done(), Effective: w.at != before, Text: "moved " + a}
 }
 
+// A writable action is read again.
+func TestWritable(t *testing.T) {
+	for action, want := range map[string]bool{
+		"Up": true, "(1 + 2) * 3": true, "a|b": true, "<b>": true,
+		"": false, " Up": false, "Up\n": false, "a||b": false, "a</answer>": false, "<think>": false, "<|im_end|>": false,
+	} {
+		require.Equal(t, want, envs.Writable(action), action)
+		got := noThink.Parse(action+"</answer>", 2).Actions
+		require.Equal(t, want, len(got) == 1 && got[0] == action, action)
+	}
+}
+
 var (
 	think   = envs.Protocol{Think: true, FormatPenalty: -0.1}
 	noThink = envs.Protocol{FormatPenalty: -0.1}

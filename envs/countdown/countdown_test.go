@@ -301,14 +301,19 @@ func TestReplay(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for options, problem := range map[string]string{
-		`{"min_numbers":1}`: `min_numbers: found 1, want from 2 to 6`,
-		`{"min_numbers":5}`: `max_numbers: found 4, want from 5 to 6`,
-		`{"max_numbers":7}`: `max_numbers: found 7, want from 3 to 6`,
-		`{"max_number":0}`:  `from 1 to 999`,
-		`{"max_target":0}`:  `from 1 to 9999`,
-		`{"operators":"*"}`: `one of +-, +-*, +-*/`,
-		`{"split":"tran"}`:  `(did you mean "train"?)`,
-		`{"instances":-1}`:  `instances: found -1`,
+		`{"min_numbers":1}`:             `min_numbers: found 1, want from 2 to 6`,
+		`{"min_numbers":5}`:             `max_numbers: found 4, want from 5 to 6`,
+		`{"max_numbers":7}`:             `max_numbers: found 7, want from 3 to 6`,
+		`{"max_number":0}`:              `from 1 to 999`,
+		`{"max_target":0}`:              `from 1 to 9999`,
+		`{"operators":"*"}`:             `one of +-, +-*, +-*/`,
+		`{"split":"tran"}`:              `(did you mean "train"?)`,
+		`{"instances":-1}`:              `instances: found -1`,
+		`{"instances":1048577}`:         `instances: found 1048577, want from 0 to 1048576`,
+		`{"pool":-1}`:                   `pool: found -1, want from 0 to 1048576`,
+		`{"instances":"8"}`:             `instances: found "8", want an integer`,
+		`{"instances":8,"instances":9}`: `instances: found 9, want each option once`,
+		`{"layout":"SG"}`:               `layout: found "SG", want one of the options`,
 		`{"max_number":1,"max_numbers":3,"max_target":1}`: `no instance of the split`,
 		`{"min":3}`: `min: found 3, want one of the options`,
 	} {

@@ -123,6 +123,10 @@ func TestOptions(t *testing.T) {
 		`{"layout":"SFG\nFxF"}`:                      {`layout: found 'x' in line 2, column 2, want one of the glyphs SFHG`},
 		`{"layout":"SFG\nFSF"}`:                      {`found 'S' in line 2, column 2, want one start; the first is in line 1, column 1`},
 		`{"layout":"FFG"}`:                           {`found no start`},
+		`{"layout":"SFG\n"  ,"size":0}`:              {`size: found 0, want from 2 to 50`},
+		`{"layout":"SFG\nF G"}`:                      {`found ' ' in line 2, column 2`},
+		`{"layout":"sfg"}`:                           {`found 's' in line 1, column 1, want one of the glyphs SFHG`},
+		`{"instances":-1,"pool":1048577}`:            {`instances: found -1, want from 0 to 1048576`, `pool: found 1048577`},
 		`{"layout":"SFF"}`:                           {`found no goal`},
 		`{"layout":"SHG"}`:                           {`found no way from S to G that has no hole`},
 	} {

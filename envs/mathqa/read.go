@@ -262,8 +262,8 @@ func question(text, answer string, fields Fields) (q Question, field, want strin
 	if !ok {
 		return q, fields.Answer, fmt.Sprintf("an answer in the field %q, of at most %d bytes", fields.Answer, MaxAnswer)
 	}
-	if strings.Contains(canonical, envs.Separator) {
-		return q, fields.Answer, fmt.Sprintf("an answer without %s, which no reply could give", envs.Separator)
+	if !envs.Writable(canonical) {
+		return q, fields.Answer, fmt.Sprintf("an answer without %s and the tags of replies, which none could give", envs.Separator)
 	}
 	return Question{Text: text, Answer: canonical}, "", ""
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/envs"
 )
 
 var plain = Fields{Question: "question", Answer: "answer"}
@@ -30,29 +32,33 @@ func TestReadLines(t *testing.T) {
 	}
 	good := `{"question":"a","answer":"b"}` + "\n"
 	for content, message := range map[string]string{
-		"":                                   "the file: want at least one question",
-		" \n\n":                              "the file: want at least one question",
-		good + "[1]":                         `line 2, column 1: want a JSON object`,
-		good + "x":                           `line 2, column 1: want a JSON object`,
-		good + "\n" + `{"question":"a"}`:     `line 3: want the field "answer"`,
-		`{"answer":"a"}`:                     `line 1: want the field "question"`,
-		`{"Question":"a","answer":"a"}`:      `line 1: want the field "question"`,
-		`{"question":1,"answer":"a"}`:        `line 1, column 13: want a string in the field "question"`,
-		`{"question":"a","answer":  true}`:   `line 1, column 28: want a string or a number in the field "answer"`,
-		`{"question":"a","answer":null}`:     `line 1, column 26: want a string or a number`,
-		`{"question":null,"answer":"a"}`:     `line 1, column 13: want a string`,
-		`{"question":"a","answer":["a"]}`:    `line 1, column 26: want a string or a number`,
-		`{"question":"a","question":"b"}`:    `want the field "question" once`,
-		`{"question":"a","answer":"b"`:       `line 1, column 28: want valid JSON`,
-		`{"question":"a","answer":b}`:        `line 1, column 26: want valid JSON`,
-		`{"question":"a" "answer":"b"}`:      `line 1, column 17: want valid JSON`,
-		`{"question":"a","answer":"b"} {}`:   `line 1, column 31: want valid JSON, one object`,
-		`{"question":" ","answer":"b"}`:      `line 1, column 13: want a question`,
-		`{"question":"a","answer":" "}`:      `line 1, column 26: want an answer`,
-		`{"question":"a","answer":"b||c"}`:   `want an answer without ||`,
-		good + "{\"question\":\"a\xff\"}":    `line 2, column 15: want UTF-8`,
-		"\xef\xbb\xbf" + good:                `line 1, column 1: want a JSON object`,
-		good + strings.Repeat(" ", 10) + "{": `line 2, column 11: want valid JSON`,
+		"":                                         "the file: want at least one question",
+		" \n\n":                                    "the file: want at least one question",
+		good + "[1]":                               `line 2, column 1: want a JSON object`,
+		good + "x":                                 `line 2, column 1: want a JSON object`,
+		good + "\n" + `{"question":"a"}`:           `line 3: want the field "answer"`,
+		`{"answer":"a"}`:                           `line 1: want the field "question"`,
+		`{"Question":"a","answer":"a"}`:            `line 1: want the field "question"`,
+		`{"question":1,"answer":"a"}`:              `line 1, column 13: want a string in the field "question"`,
+		`{"question":"a","answer":  true}`:         `line 1, column 28: want a string or a number in the field "answer"`,
+		`{"question":"a","answer":null}`:           `line 1, column 26: want a string or a number`,
+		`{"question":null,"answer":"a"}`:           `line 1, column 13: want a string`,
+		`{"question":"a","answer":["a"]}`:          `line 1, column 26: want a string or a number`,
+		`{"question":"a","question":"b"}`:          `want the field "question" once`,
+		`{"question":"a","answer":"b"`:             `line 1, column 28: want valid JSON`,
+		`{"question":"a","answer":b}`:              `line 1, column 26: want valid JSON`,
+		`{"question":"a" "answer":"b"}`:            `line 1, column 17: want valid JSON`,
+		`{"question":"a","answer":"b"} {}`:         `line 1, column 31: want valid JSON, one object`,
+		`{"question":" ","answer":"b"}`:            `line 1, column 13: want a question`,
+		`{"question":"a","answer":" "}`:            `line 1, column 26: want an answer`,
+		`{"question":"a","answer":"b||c"}`:         `line 1, column 26: want an answer without ||`,
+		`{"question":"a","answer":"</Answer>"}`:    `line 1, column 26: want an answer without || and the tags of replies`,
+		good + `{"question":"a","answer":1,"x":[}`: `line 2, column 33: want valid JSON`,
+		good + `{"question":"a","answer":NaN}`:     `line 2, column 26: want valid JSON`,
+		good + "\x00":                              `line 2, column 1: want a JSON object`,
+		good + "{\"question\":\"a\xff\"}":          `line 2, column 15: want UTF-8`,
+		"\xef\xbb\xbf" + good:                      `line 1, column 1: want a JSON object`,
+		good + strings.Repeat(" ", 10) + "{":       `line 2, column 11: want valid JSON`,
 		`{"question":"` + strings.Repeat("a", MaxQuestion+1) + `","answer":"b"}`: `a question of at most 8192 bytes`,
 		`{"question":"a","answer":"` + strings.Repeat("b", MaxAnswer+1) + `"}`:   `of at most 256 bytes`,
 		`{"x":"` + strings.Repeat("a", MaxLine) + `"}`:                           `line 1: want at most 1048576 bytes`,
@@ -185,6 +191,7 @@ func FuzzRead(f *testing.F) {
 			canonical, ok := Canonical(q.Answer)
 			require.True(t, ok)
 			require.Equal(t, canonical, q.Answer)
+			require.Equal(t, []string{q.Answer}, envs.Protocol{}.Parse(q.Answer+"</answer>", 2).Actions)
 		}
 	})
 }

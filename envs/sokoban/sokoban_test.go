@@ -166,6 +166,12 @@ func TestOptions(t *testing.T) {
 		`{"layout":"####\n#__#\n####"}`:       {`no player`},
 		`{"layout":"####\n#P_#\n####"}`:       {`no box`},
 		`{"layout":"\n"}`:                     {`layout: found no cells in line 1`},
+		`{"layout":"#####\n\n#PXO#\n#####"}`:  {`layout: found no cells in line 2`},
+		`{"layout":"#####\n#PX\tO\n#####"}`:   {`layout: found '\t' in line 2, column 4, want one of the glyphs`},
+		`{"layout":"#####\n#PXO#\n###_#"}`:    {`layout: found '_' in line 3, column 4, want a wall, #, all around`},
+		`{"layout":"#####\r#PXO#"}`:           {`layout: found '\r' in line 1, column 6`},
+		`{"layout":3,"boxs":1}`:               {`layout: found 3, want a string`, `boxs: found 1`},
+		`{"instances":1048577,"preset":""}`:   {`instances: found 1048577, want from 0 to 1048576`, `preset: found ""`},
 	} {
 		_, err := envs.New(Name, json.RawMessage(options))
 		var wrong *envs.OptionsError
