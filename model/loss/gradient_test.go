@@ -1,0 +1,236 @@
+package loss
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// randomBatch has rows of up to 9 tokens, some not sampled, in turns of three.
+func randomBatch(seed uint64, rows int, spread float64) PolicyBatch {
+	r := rand.New(rand.NewPCG(seed, 2))
+	var b PolicyBatch
+	for row := range rows {
+		n := 3 + r.IntN(7)
+		var lp, old, ref, adv, ent []float64
+		var mask []bool
+		var turns []int
+		for t := range n {
+			l := -3 * r.Float64()
+			lp, old, ref = append(lp, l), append(old, l+spread*r.NormFloat64()), append(ref, l+0.5*r.NormFloat64())
+			adv, ent = append(adv, r.NormFloat64()), append(ent, 2*r.Float64())
+			mask, turns = append(mask, r.IntN(4) > 0 && row != 1), append(turns, t/3)
+		}
+		b.LogProbs, b.OldLogProbs, b.RefLogProbs = append(b.LogProbs, lp), append(b.OldLogProbs, old), append(b.RefLogProbs, ref)
+		b.Advantages, b.Entropies = append(b.Advantages, adv), append(b.Entropies, ent)
+		b.Mask, b.Turns = append(b.Mask, mask), append(b.Turns, turns)
+		b.RowWeights = append(b.RowWeights, []float64{1, 0.5, 2, 0}[row%4])
+	}
+	return b
+}
+
+// slope is the central difference of f at x.
+func slope(x *float64, f func() float64) float64 {
+	const h = 1e-6
+	at := *x
+	defer func() { *x = at }()
+	*x = at + h
+	up := f()
+	*x = at - h
+	return (up - f()) / (2 * h)
+}
+
+func TestPolicyGradient(t *testing.T) {
+	clips := []Clip{{0.2, 0.28}, {0.1, 0.4}}
+	for _, a := range []Aggregation{TokenMean, SeqMeanTokenSum, SeqMeanTokenMean, Constant} {
+		for _, e := range []KLEstimator{K1, K2, K3, KAbs} {
+			t.Run(fmt.Sprint(a, " ", e), func(t *testing.T) {
+				o := PolicyOptions{Clips: clips, DualClip: 1.5, Aggregation: a, Divisor: 30, EntropyCoefficient: 0.01, KLCoefficient: 0.1, KLEstimator: e}
+				b := randomBatch(1, 9, 0.6)
+				value := func() float64 {
+					l, err := Policy(b, o)
+					require.NoError(t, err)
+					return l.Loss
+				}
+				l, err := Policy(b, o)
+				require.NoError(t, err)
+				require.Positive(t, l.ClipFraction)
+				require.Positive(t, l.DualClipFraction)
+				for row := range b.LogProbs {
+					for at := range b.LogProbs[row] {
+						require.InDelta(t, slope(&b.LogProbs[row][at], value), l.ByLogProb[row][at], 1e-7)
+						require.InDelta(t, slope(&b.Entropies[row][at], value), l.ByEntropy[row][at], 1e-7)
+						if !b.Mask[row][at] || b.RowWeights[row] == 0 {
+							require.Zero(t, l.ByLogProb[row][at])
+							require.Zero(t, l.ByEntropy[row][at])
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// Where advantage and weight are one a row, the sequence ratio's gradient is the
+// derivative of the loss.
+func TestSequenceGradient(t *testing.T) {
+	for _, a := range []Aggregation{TokenMean, SeqMeanTokenSum, SeqMeanTokenMean, Constant} {
+		b := randomBatch(2, 9, 0.4)
+		for row := range b.Advantages {
+			for at := range b.Advantages[row] {
+				b.Advantages[row][at] = b.Advantages[row][0]
+			}
+		}
+		o := PolicyOptions{Ratio: SequenceRatio, Clips: []Clip{{0.05, 0.05}}, Aggregation: a, Divisor: 30}
+		value := func() float64 {
+			l, err := Policy(b, o)
+			require.NoError(t, err)
+			return l.Loss
+		}
+		l, err := Policy(b, o)
+		require.NoError(t, err)
+		require.Positive(t, l.ClipFraction)
+		require.Less(t, l.ClipFraction, 1.0)
+		for row := range b.LogProbs {
+			for at := range b.LogProbs[row] {
+				require.InDelta(t, slope(&b.LogProbs[row][at], value), l.ByLogProb[row][at], 1e-7)
+			}
+		}
+	}
+}
+
+func TestValueGradient(t *testing.T) {
+	for _, clip := range []float64{0, 0.3} {
+		p := randomBatch(3, 9, 1)
+		b := ValueBatch{Values: p.LogProbs, OldValues: p.OldLogProbs, Returns: p.Advantages, Mask: p.Mask, RowWeights: p.RowWeights}
+		o := ValueOptions{Clip: clip, Aggregation: TokenMean}
+		value := func() float64 {
+			l, err := Value(b, o)
+			require.NoError(t, err)
+			return l.Loss
+		}
+		l, err := Value(b, o)
+		require.NoError(t, err)
+		require.Equal(t, clip > 0, l.ClipFraction > 0)
+		for row := range b.Values {
+			for at := range b.Values[row] {
+				require.InDelta(t, slope(&b.Values[row][at], value), l.ByValue[row][at], 1e-7)
+			}
+		}
+	}
+}
+
+// tiny is a policy and a critic on 4 features: logits are weights·features, the
+// value a product of its own.
+type tiny struct {
+	weights  [5][4]float64 // [vocabulary][features]
+	critic   [4]float64
+	features [][][4]float64 // [rows][tokens]
+	ids      [][]int
+}
+
+func (m *tiny) logits(row, at int) []float64 {
+	out := make([]float64, len(m.weights))
+	for i, w := range m.weights {
+		for f, x := range m.features[row][at] {
+			out[i] += w[f] * x
+		}
+	}
+	out[4] = math.Inf(-1) // an id that the tokenizer lacks
+	return out
+}
+
+// The whole loss, policy, entropy, KL and critic, differentiated down to the
+// weights of a model, against finite differences.
+func TestWholeGradient(t *testing.T) {
+	b := randomBatch(4, 7, 0)
+	values := ValueBatch{Returns: b.Advantages, OldValues: zeros(b.Mask), Values: zeros(b.Mask), Mask: b.Mask, RowWeights: b.RowWeights}
+	r := rand.New(rand.NewPCG(4, 4))
+	m := &tiny{}
+	for row := range b.Mask {
+		m.features, m.ids = append(m.features, make([][4]float64, len(b.Mask[row]))), append(m.ids, make([]int, len(b.Mask[row])))
+		for at := range b.Mask[row] {
+			m.ids[row][at] = r.IntN(4)
+			for f := range m.features[row][at] {
+				m.features[row][at][f] = r.NormFloat64()
+			}
+		}
+	}
+	draw := func(scale float64) {
+		for i := range m.weights {
+			for f := range m.weights[i] {
+				m.weights[i][f] += scale * r.NormFloat64()
+			}
+		}
+	}
+	forward := func() {
+		for row := range b.Mask {
+			for at := range b.Mask[row] {
+				lps, entropy := Softmax(m.logits(row, at))
+				b.LogProbs[row][at], b.Entropies[row][at] = lps[m.ids[row][at]], entropy
+				values.Values[row][at] = 0
+				for f, x := range m.features[row][at] {
+					values.Values[row][at] += m.critic[f] * x
+				}
+			}
+		}
+	}
+	copyTo := func(to [][]float64) {
+		for row := range to {
+			copy(to[row], b.LogProbs[row])
+		}
+	}
+	draw(1)
+	forward()
+	copyTo(b.RefLogProbs)
+	draw(0.2)
+	forward()
+	copyTo(b.OldLogProbs)
+	draw(0.2)
+	for f := range m.critic {
+		m.critic[f] = r.NormFloat64()
+	}
+
+	o := PolicyOptions{Clips: []Clip{{0.2, 0.28}}, DualClip: 3, Aggregation: SeqMeanTokenMean, EntropyCoefficient: 0.1, KLCoefficient: 0.2, KLEstimator: K3}
+	vo := ValueOptions{Clip: 0.5, Aggregation: TokenMean}
+	losses := func() (PolicyLoss, ValueLoss) {
+		forward()
+		l, err := Policy(b, o)
+		require.NoError(t, err)
+		v, err := Value(values, vo)
+		require.NoError(t, err)
+		return l, v
+	}
+	l, v := losses()
+	require.Positive(t, l.ClipFraction)
+	var byWeight [5][4]float64
+	var byCritic [4]float64
+	for row := range b.Mask {
+		for at := range b.Mask[row] {
+			lps, entropy := Softmax(m.logits(row, at))
+			g := LogitGradient(lps, entropy, m.ids[row][at], l.ByLogProb[row][at], l.ByEntropy[row][at])
+			require.Zero(t, g[4])
+			for f, x := range m.features[row][at] {
+				for i := range g {
+					byWeight[i][f] += g[i] * x
+				}
+				byCritic[f] += v.ByValue[row][at] * x
+			}
+		}
+	}
+	whole := func() float64 {
+		l, v := losses()
+		return l.Loss + v.Loss
+	}
+	for i := range m.weights {
+		for f := range m.weights[i] {
+			require.InDelta(t, slope(&m.weights[i][f], whole), byWeight[i][f], 1e-7)
+		}
+	}
+	for f := range m.critic {
+		require.InDelta(t, slope(&m.critic[f], whole), byCritic[f], 1e-7)
+	}
+}

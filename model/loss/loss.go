@@ -1,0 +1,60 @@
+// Package loss is the reference of what an update minimises: the policy's clipped
+// surrogate, the KL and entropy terms and the critic's loss, in float64 on plain
+// slices, each with its gradient by log-probs, entropies or values. The programs
+// that run on the device are tested against it, and it against verl's numbers and
+// finite differences.
+//
+// It also holds what the host decides for those programs: how much each token
+// weighs (Weights, which turns every way of averaging into one weighted sum) and
+// which rows make a minibatch (Minibatches).
+//
+// Shapes are those of package credit: [rows][tokens], rows of any length, where
+// token t's log-prob and value were computed from ids[<t]. A mask is true at the
+// sampled tokens; what lies elsewhere is never read, and gradients are 0 there.
+//
+// Numbers that are not finite are computed with as they are: like the device, the
+// reference gives a loss that is not finite, and the update is skipped.
+package loss
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrInput says that arguments do not fit together or that an option is out of its
+// range.
+var ErrInput = errors.New("unusable input")
+
+// finite tells whether x is neither NaN nor infinite.
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// checkShape refuses numbers that do not have a mask's shape.
+func checkShape(name string, values [][]float64, mask [][]bool) error {
+	if len(values) != len(mask) {
+		return fmt.Errorf("%w: %d rows of %s, %d of the mask", ErrInput, len(values), name, len(mask))
+	}
+	for row := range values {
+		if len(values[row]) != len(mask[row]) {
+			return fmt.Errorf("%w: row %d has %d %s for %d tokens", ErrInput, row, len(values[row]), name, len(mask[row]))
+		}
+	}
+	return nil
+}
+
+// checkAtLeast refuses an option below a bound, or not finite.
+func checkAtLeast(name string, x, least float64) error {
+	if !(x >= least) || !finite(x) {
+		return fmt.Errorf("%w: %s is %v, must be at least %v", ErrInput, name, x, least)
+	}
+	return nil
+}
+
+// zeros makes rows of a mask's shape.
+func zeros(mask [][]bool) [][]float64 {
+	out := make([][]float64, len(mask))
+	for row, sampled := range mask {
+		out[row] = make([]float64, len(sampled))
+	}
+	return out
+}

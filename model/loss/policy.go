@@ -1,0 +1,291 @@
+package loss
+
+import (
+	"fmt"
+	"math"
+)
+
+// Ratio names what the new policy is compared with the old one by.
+type Ratio string
+
+const (
+	// TokenRatio compares token by token (PPO, arXiv 1707.06347).
+	TokenRatio Ratio = "token"
+	// SequenceRatio compares whole trajectories: every token of a row has the
+	// ratio exp(mean over its sampled tokens of log π_new − log π_old) (GSPO, arXiv
+	// 2507.18071, equation 7). Bounds are much tighter then (paper: 3e-4 and 4e-4).
+	SequenceRatio Ratio = "sequence"
+)
+
+// Bounds on the logarithm of the ratio, as in verl, so that it stays finite. The
+// gradient is 0 beyond them.
+const (
+	maxLogRatio         = 20 // of a token, on either side
+	maxSequenceLogRatio = 10 // of a sequence, above
+)
+
+// Clip bounds the ratio to [1 − Low, 1 + High].
+type Clip struct {
+	Low  float64 // in [0, 1] (RAGEN: 0.2)
+	High float64 // at least 0 (RAGEN: 0.28, DAPO's clip-higher; vanilla: 0.2)
+}
+
+// PolicyOptions are the knobs of the policy's loss.
+type PolicyOptions struct {
+	// Ratio is TokenRatio where empty.
+	Ratio Ratio
+	// Clips holds the bounds, at least one: entry k is for the tokens of turn k,
+	// the last one for all turns from there on. One entry is the same for all.
+	Clips []Clip
+	// DualClip bounds the loss of a token with a negative advantage to −DualClip·A
+	// (arXiv 1912.09729). Above 1; 0 turns it off (verl and RAGEN: 3).
+	DualClip float64
+	// Aggregation is how tokens are averaged, in every term; Divisor is Constant's.
+	Aggregation Aggregation
+	Divisor     float64
+	// EntropyCoefficient rewards entropy (RAGEN: 0.001).
+	EntropyCoefficient float64
+	// KLCoefficient punishes distance from the reference, at least 0; 0 turns it
+	// off (vanilla StarPO: 0.001; StarPO-S: off).
+	KLCoefficient float64
+	// KLEstimator is read where KLCoefficient is not 0.
+	KLEstimator KLEstimator
+}
+
+// PolicyBatch is a minibatch, [rows][tokens].
+type PolicyBatch struct {
+	// LogProbs and Entropies are the parameters', at the temperature of sampling;
+	// Entropies, in nats, may be nil where EntropyCoefficient is 0.
+	LogProbs, Entropies [][]float64
+	// OldLogProbs are those of the policy that the batch was scored with.
+	OldLogProbs [][]float64
+	// RefLogProbs are the reference's; nil where KLCoefficient is 0.
+	RefLogProbs [][]float64
+	Advantages  [][]float64
+	Mask        [][]bool
+	// Turns is each token's turn, from 0; nil where Clips has one entry.
+	Turns [][]int
+	// RowWeights: [rows], see Weights.
+	RowWeights []float64
+}
+
+// PolicyLoss is the policy's loss with its parts and its gradient.
+type PolicyLoss struct {
+	// Loss is Policy − EntropyCoefficient·Entropy + KLCoefficient·KL, each
+	// aggregated alike. Entropy is 0 without Entropies, KL without its coefficient.
+	Loss, Policy, Entropy, KL float64
+	// ClipFraction is the fraction of tokens whose clipped term is strictly worse
+	// than the unclipped one (verl's pg_clipfrac), DualClipFraction the one where
+	// the dual clip took effect (pg_clipfrac_lower). These and the two KLs are means
+	// over sampled tokens, weighted by row, whatever the aggregation.
+	ClipFraction, DualClipFraction float64
+	// BehaviourKL is the mean of log π_old − log π_new (k1; verl's ppo_kl), and
+	// ApproxKL the mean of (ρ − 1) − log ρ, never negative (k3). Both are by token,
+	// also where the ratio is the sequence's.
+	BehaviourKL, ApproxKL float64
+	// RatioMax is the largest |ρ − 1| of a token; exactly 0 at the parameters that
+	// scored the batch.
+	RatioMax float64
+	// ByLogProb and ByEntropy are the derivatives of Loss: [rows][tokens].
+	ByLogProb, ByEntropy [][]float64
+}
+
+// Policy computes the policy's loss on a minibatch (arXiv 1707.06347, equation 7;
+// verl's compute_policy_loss_vanilla and compute_policy_loss_gspo):
+//
+//	L = Σ w·max(−ρA, −clip(ρ, 1−low, 1+high)·A) − c·Σ w·H + β·Σ w·kl
+//
+// where ρ is the ratio, w the weight of the token (Weights), and, with a dual clip
+// d and A < 0, the first term is at most −d·A. Where both sides of the max are
+// equal the gradient is that of the unclipped one.
+//
+// With SequenceRatio the gradient flows as in GSPO-token (arXiv 2507.18071,
+// section 4.3; verl): each token's ratio is the sequence's in value, and its
+// derivative by the token's own log-prob is the ratio, by others 0. Where advantage
+// and weight are the same for all tokens of a row this is the sequence's own
+// gradient; where they differ it is not the derivative of L.
+//
+// The KL term's derivative is that of the estimate itself. Errors are of kind
+// ErrInput.
+func Policy(b PolicyBatch, o PolicyOptions) (PolicyLoss, error) {
+	if o.Ratio == "" {
+		o.Ratio = TokenRatio
+	}
+	if err := o.check(); err != nil {
+		return PolicyLoss{}, err
+	}
+	if err := b.check(o); err != nil {
+		return PolicyLoss{}, err
+	}
+	weights, err := Weights(b.Mask, b.RowWeights, o.Aggregation, o.Divisor)
+	if err != nil {
+		return PolicyLoss{}, err
+	}
+	means, err := Weights(b.Mask, b.RowWeights, TokenMean, 0)
+	if err != nil {
+		return PolicyLoss{}, err
+	}
+	l := PolicyLoss{ByLogProb: zeros(b.Mask), ByEntropy: zeros(b.Mask)}
+	for row, sampled := range b.Mask {
+		sequence := b.sequenceLogRatio(row)
+		for t, yes := range sampled {
+			w, mean := weights[row][t], means[row][t]
+			if !yes || mean == 0 {
+				continue
+			}
+			lp := b.LogProbs[row][t]
+			logRatio := lp - b.OldLogProbs[row][t]
+			bounded, slope := bound(logRatio, -maxLogRatio, maxLogRatio)
+			l.BehaviourKL -= mean * bounded
+			l.ApproxKL += mean * (math.Exp(bounded) - 1 - bounded)
+			l.RatioMax = math.Max(l.RatioMax, math.Abs(math.Exp(bounded)-1))
+			if o.Ratio == SequenceRatio {
+				bounded, slope = bound(sequence, math.Inf(-1), maxSequenceLogRatio)
+			}
+
+			s := surrogate(math.Exp(bounded), b.Advantages[row][t], o.clip(b.turn(row, t)), o.DualClip)
+			l.Policy += w * s.loss
+			l.ByLogProb[row][t] = w * s.byLogRatio * slope
+			if s.clipped {
+				l.ClipFraction += mean
+			}
+			if s.dual {
+				l.DualClipFraction += mean
+			}
+			if b.Entropies != nil {
+				l.Entropy += w * b.Entropies[row][t]
+				l.ByEntropy[row][t] = -o.EntropyCoefficient * w
+			}
+			if o.KLCoefficient != 0 {
+				kl, by := o.KLEstimator.Estimate(lp, b.RefLogProbs[row][t])
+				l.KL += w * kl
+				l.ByLogProb[row][t] += o.KLCoefficient * w * by
+			}
+		}
+	}
+	l.Loss = l.Policy - o.EntropyCoefficient*l.Entropy + o.KLCoefficient*l.KL
+	return l, nil
+}
+
+// term is a token's part of the clipped surrogate.
+type term struct {
+	loss, byLogRatio float64
+	clipped, dual    bool
+}
+
+func surrogate(ratio, advantage float64, c Clip, dual float64) term {
+	plain := -advantage * ratio
+	bounded := -advantage * min(max(ratio, 1-c.Low), 1+c.High)
+	s := term{loss: plain, byLogRatio: plain}
+	if bounded > plain {
+		s = term{loss: bounded, clipped: true}
+	}
+	if most := -advantage * dual; dual != 0 && advantage < 0 && s.loss > most {
+		s.loss, s.byLogRatio, s.dual = most, 0, true
+	}
+	return s
+}
+
+// bound holds x within bounds and gives the derivative of that: 1 inside, 0
+// outside. NaN stays.
+func bound(x, low, high float64) (bounded, slope float64) {
+	switch {
+	case x < low:
+		return low, 0
+	case x > high:
+		return high, 0
+	default:
+		return x, 1
+	}
+}
+
+// sequenceLogRatio is the mean over a row's sampled tokens of log π_new − log π_old,
+// 0 where there are none.
+func (b PolicyBatch) sequenceLogRatio(row int) float64 {
+	var sum float64
+	n := 0
+	for t, yes := range b.Mask[row] {
+		if yes {
+			sum += b.LogProbs[row][t] - b.OldLogProbs[row][t]
+			n++
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum / float64(n)
+}
+
+func (b PolicyBatch) turn(row, t int) int {
+	if b.Turns == nil {
+		return 0
+	}
+	return b.Turns[row][t]
+}
+
+func (o PolicyOptions) clip(turn int) Clip { return o.Clips[min(turn, len(o.Clips)-1)] }
+
+func (o PolicyOptions) check() error {
+	if o.Ratio != TokenRatio && o.Ratio != SequenceRatio {
+		return fmt.Errorf("%w: ratio %q", ErrInput, o.Ratio)
+	}
+	if len(o.Clips) == 0 {
+		return fmt.Errorf("%w: no clip bounds", ErrInput)
+	}
+	for k, c := range o.Clips {
+		if !(c.Low >= 0 && c.Low <= 1 && c.High >= 0) || !finite(c.High) {
+			return fmt.Errorf("%w: the clip of turn %d is %v below and %v above 1", ErrInput, k, c.Low, c.High)
+		}
+	}
+	if o.DualClip != 0 && (!(o.DualClip > 1) || !finite(o.DualClip)) {
+		return fmt.Errorf("%w: DualClip is %v, must be above 1, or 0 for none", ErrInput, o.DualClip)
+	}
+	if !finite(o.EntropyCoefficient) {
+		return fmt.Errorf("%w: EntropyCoefficient is %v", ErrInput, o.EntropyCoefficient)
+	}
+	if err := checkAtLeast("KLCoefficient", o.KLCoefficient, 0); err != nil {
+		return err
+	}
+	if o.KLCoefficient != 0 && !o.KLEstimator.Valid() {
+		return fmt.Errorf("%w: KL estimator %q", ErrInput, o.KLEstimator)
+	}
+	return nil
+}
+
+func (b PolicyBatch) check(o PolicyOptions) error {
+	for _, p := range []struct {
+		name   string
+		values [][]float64
+		needed bool
+	}{
+		{"log-probs", b.LogProbs, true}, {"old log-probs", b.OldLogProbs, true}, {"advantages", b.Advantages, true},
+		{"entropies", b.Entropies, o.EntropyCoefficient != 0}, {"reference log-probs", b.RefLogProbs, o.KLCoefficient != 0},
+	} {
+		if p.values == nil && !p.needed {
+			continue
+		}
+		if err := checkShape(p.name, p.values, b.Mask); err != nil {
+			return err
+		}
+	}
+	if b.Turns == nil {
+		if len(o.Clips) > 1 {
+			return fmt.Errorf("%w: bounds by turn, but no turns", ErrInput)
+		}
+		return nil
+	}
+	if len(b.Turns) != len(b.Mask) {
+		return fmt.Errorf("%w: turns of %d rows, %d of the mask", ErrInput, len(b.Turns), len(b.Mask))
+	}
+	for row, turns := range b.Turns {
+		if len(turns) != len(b.Mask[row]) {
+			return fmt.Errorf("%w: row %d has %d turns for %d tokens", ErrInput, row, len(turns), len(b.Mask[row]))
+		}
+		for t, k := range turns {
+			if b.Mask[row][t] && k < 0 {
+				return fmt.Errorf("%w: row %d, token %d is of turn %d", ErrInput, row, t, k)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package loss
+
+import "math"
+
+// ValueOptions are the knobs of the critic's loss.
+type ValueOptions struct {
+	// Clip bounds how far a value moves from the old one, in units of the return;
+	// 0 turns it off (verl and RAGEN: 0.5).
+	Clip float64
+	// Aggregation is how tokens are averaged (verl: token_mean); Divisor is
+	// Constant's.
+	Aggregation Aggregation
+	Divisor     float64
+}
+
+// ValueBatch is a minibatch, [rows][tokens].
+type ValueBatch struct {
+	// Values are the parameters', OldValues those that the advantages were computed
+	// with (nil where Clip is 0), Returns what credit gives to be learnt.
+	Values, OldValues, Returns [][]float64
+	Mask                       [][]bool
+	// RowWeights: [rows], see Weights.
+	RowWeights []float64
+}
+
+// ValueLoss is the critic's loss with its gradient.
+type ValueLoss struct {
+	Loss float64
+	// ClipFraction is the token mean of where the clipped error is strictly the
+	// greater (verl's vf_clipfrac).
+	ClipFraction float64
+	// ByValue is the derivative of Loss: [rows][tokens].
+	ByValue [][]float64
+}
+
+// Value computes the critic's clipped loss (verl's compute_value_loss, after
+// OpenAI's PPO2):
+//
+//	L = ½·Σ w·max((V − G)², (clip(V, V_old − ε, V_old + ε) − G)²)
+//
+// w is the token's weight (Weights). Where both errors are equal the gradient is
+// that of the unclipped one. Errors are of kind ErrInput.
+func Value(b ValueBatch, o ValueOptions) (ValueLoss, error) {
+	if err := checkAtLeast("Clip", o.Clip, 0); err != nil {
+		return ValueLoss{}, err
+	}
+	if err := checkShape("values", b.Values, b.Mask); err != nil {
+		return ValueLoss{}, err
+	}
+	if err := checkShape("returns", b.Returns, b.Mask); err != nil {
+		return ValueLoss{}, err
+	}
+	if o.Clip > 0 {
+		if err := checkShape("old values", b.OldValues, b.Mask); err != nil {
+			return ValueLoss{}, err
+		}
+	}
+	weights, err := Weights(b.Mask, b.RowWeights, o.Aggregation, o.Divisor)
+	if err != nil {
+		return ValueLoss{}, err
+	}
+	means, err := Weights(b.Mask, b.RowWeights, TokenMean, 0)
+	if err != nil {
+		return ValueLoss{}, err
+	}
+	l := ValueLoss{ByValue: zeros(b.Mask)}
+	for row, sampled := range b.Mask {
+		for t, yes := range sampled {
+			w, mean := weights[row][t], means[row][t]
+			if !yes || mean == 0 {
+				continue
+			}
+			v, g := b.Values[row][t], b.Returns[row][t]
+			square, slope := (v-g)*(v-g), v-g
+			if o.Clip > 0 {
+				old := b.OldValues[row][t]
+				c := min(max(v, old-o.Clip), old+o.Clip)
+				if (c-g)*(c-g) > square {
+					square, slope = (c-g)*(c-g), 0 // greater only where v is beyond the bounds
+					l.ClipFraction += mean
+				}
+			}
+			l.Loss += w * square / 2
+			l.ByValue[row][t] = w * slope
+		}
+	}
+	return l, nil
+}
+
+// ExplainedVariance tells how much of the returns' variance the values explain,
+// over sampled tokens: 1 at best, 0 for a constant, negative where they do harm
+// (verl's critic/vf_explained_var):
+//
+//	1 − var(G − V) / (var(G) + 1e-5)
+//
+// with the variance of a sample (n−1); 0 where fewer than two tokens count. All are
+// [rows][tokens]. Errors are of kind ErrInput.
+func ExplainedVariance(values, returns [][]float64, mask [][]bool) (float64, error) {
+	if err := checkShape("values", values, mask); err != nil {
+		return math.NaN(), err
+	}
+	if err := checkShape("returns", returns, mask); err != nil {
+		return math.NaN(), err
+	}
+	var errors, targets []float64
+	for row, sampled := range mask {
+		for t, yes := range sampled {
+			if yes {
+				errors = append(errors, returns[row][t]-values[row][t])
+				targets = append(targets, returns[row][t])
+			}
+		}
+	}
+	if len(targets) < 2 {
+		return 0, nil
+	}
+	return 1 - variance(errors)/(variance(targets)+1e-5), nil
+}
+
+// variance is that of a sample of at least two.
+func variance(xs []float64) float64 {
+	var mean, squares float64
+	for _, x := range xs {
+		mean += x
+	}
+	mean /= float64(len(xs))
+	for _, x := range xs {
+		squares += (x - mean) * (x - mean)
+	}
+	return squares / float64(len(xs)-1)
+}

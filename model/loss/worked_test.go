@@ -1,0 +1,145 @@
+package loss
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// worked reads the examples of testdata, worked out by hand in its comments.
+func worked(t *testing.T, into any) {
+	t.Helper()
+	content, err := os.ReadFile("testdata/worked.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(content, into))
+}
+
+func near(t *testing.T, want, got [][]float64) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for row := range want {
+		require.InDeltaSlice(t, want[row], got[row], 1e-9, "row %d", row)
+	}
+}
+
+// everywhere is the mask of rows without environment tokens.
+func everywhere(values [][]float64) [][]bool {
+	mask := make([][]bool, len(values))
+	for row := range values {
+		for range values[row] {
+			mask[row] = append(mask[row], true)
+		}
+	}
+	return mask
+}
+
+func TestPolicyWorked(t *testing.T) {
+	var e struct {
+		Policy []struct {
+			Name               string
+			Ratios, Advantages [][]float64
+			Turns              [][]int
+			Clips              []Clip
+			Ratio              Ratio
+			Aggregation        Aggregation
+			Loss               float64
+			DualClip           float64     `json:"dual_clip"`
+			ClipFraction       float64     `json:"clip_fraction"`
+			DualClipFraction   float64     `json:"dual_clip_fraction"`
+			ByLogProb          [][]float64 `json:"by_log_prob"`
+		}
+	}
+	worked(t, &e)
+	require.NotEmpty(t, e.Policy)
+	for _, c := range e.Policy {
+		t.Run(c.Name, func(t *testing.T) {
+			mask := everywhere(c.Ratios)
+			b := PolicyBatch{LogProbs: zeros(mask), OldLogProbs: zeros(mask), Advantages: c.Advantages, Mask: mask, Turns: c.Turns}
+			for row := range c.Ratios {
+				for at, r := range c.Ratios[row] {
+					b.LogProbs[row][at] = math.Log(r)
+				}
+			}
+			l, err := Policy(b, PolicyOptions{Ratio: c.Ratio, Clips: c.Clips, DualClip: c.DualClip, Aggregation: c.Aggregation})
+			require.NoError(t, err)
+			require.InDelta(t, c.Loss, l.Loss, 1e-9)
+			require.InDelta(t, c.ClipFraction, l.ClipFraction, 1e-9)
+			require.InDelta(t, c.DualClipFraction, l.DualClipFraction, 1e-9)
+			near(t, c.ByLogProb, l.ByLogProb)
+		})
+	}
+}
+
+func TestWeightsWorked(t *testing.T) {
+	var e struct {
+		Weights struct {
+			Mask       [][]bool
+			RowWeights []float64 `json:"row_weights"`
+			Divisor    float64
+			Want       map[Aggregation][][]float64
+		}
+	}
+	worked(t, &e)
+	require.Len(t, e.Weights.Want, 4)
+	for a, want := range e.Weights.Want {
+		got, err := Weights(e.Weights.Mask, e.Weights.RowWeights, a, e.Weights.Divisor)
+		require.NoError(t, err)
+		near(t, want, got)
+	}
+}
+
+func TestValueWorked(t *testing.T) {
+	var e struct {
+		Value struct {
+			Values, Returns [][]float64
+			OldValues       [][]float64 `json:"old_values"`
+			Mask            [][]bool
+			Clip, Loss      float64
+			ClipFraction    float64     `json:"clip_fraction"`
+			ByValue         [][]float64 `json:"by_value"`
+		}
+		ExplainedVariance struct {
+			Values, Returns [][]float64
+			Mask            [][]bool
+			Want            float64
+		} `json:"explained_variance"`
+	}
+	worked(t, &e)
+	b := ValueBatch{Values: e.Value.Values, OldValues: e.Value.OldValues, Returns: e.Value.Returns, Mask: e.Value.Mask}
+	l, err := Value(b, ValueOptions{Clip: e.Value.Clip, Aggregation: TokenMean})
+	require.NoError(t, err)
+	require.InDelta(t, e.Value.Loss, l.Loss, 1e-9)
+	require.InDelta(t, e.Value.ClipFraction, l.ClipFraction, 1e-9)
+	near(t, e.Value.ByValue, l.ByValue)
+
+	x := e.ExplainedVariance
+	got, err := ExplainedVariance(x.Values, x.Returns, x.Mask)
+	require.NoError(t, err)
+	require.InDelta(t, x.Want, got, 1e-12)
+	got, err = ExplainedVariance([][]float64{{1}}, [][]float64{{2}}, [][]bool{{true}})
+	require.NoError(t, err)
+	require.Zero(t, got)
+}
+
+func TestKLWorked(t *testing.T) {
+	var e struct {
+		KL struct {
+			Cases []struct {
+				Estimator KLEstimator
+				D, KL, By float64
+			}
+		}
+	}
+	worked(t, &e)
+	require.NotEmpty(t, e.KL.Cases)
+	for _, c := range e.KL.Cases {
+		kl, by := c.Estimator.Estimate(c.D-1, -1)
+		require.InDelta(t, c.KL, kl, 1e-12, "%s at %v", c.Estimator, c.D)
+		require.InDelta(t, c.By, by, 1e-12, "%s at %v", c.Estimator, c.D)
+	}
+	kl, by := KLEstimator("k4").Estimate(0, 0)
+	require.True(t, math.IsNaN(kl) && math.IsNaN(by))
+}
