@@ -3,7 +3,24 @@
 // from top to bottom, with its source and what it does differently.
 //
 // Functions here are pure and work on slices in row order; sums run in that
-// order, so the same rows give the same bits.
+// order, in float64, so the same rows give the same bits.
+//
+// # Shapes
+//
+// A row is a trajectory. What is one a row is [rows]; one a turn [rows][turns];
+// one a token [rows][tokens], where rows may differ in length. A mask, [rows]
+// [tokens], is true at the tokens that were sampled: what the loss covers. Every
+// result is 0 where the mask is false.
+//
+// Token t of a row is ids[t]. Its log-prob and its value are what was computed
+// from ids[<t], as model's Score does it: values[row][t] is the critic's estimate
+// of what is still to come before token t is chosen.
+//
+// # From one shape to another
+//
+// Mask, TokenRewards, TurnSums, OverRows and OverTurns lead from turns and rows to
+// tokens and back. KLInReward and Overlong change rewards before any algorithm
+// sees them.
 package credit
 
 import (
@@ -12,8 +29,20 @@ import (
 	"math"
 )
 
-// ErrRewards says that rewards cannot be turned into advantages.
-var ErrRewards = errors.New("unusable rewards")
+var (
+	// ErrRewards says that rewards cannot be turned into advantages.
+	ErrRewards = errors.New("unusable rewards")
+	// ErrNotFinite says that a number the policy or the critic computed, a
+	// log-prob or a value, is NaN or infinite. The rewards are sound: an update
+	// can be skipped and recorded.
+	ErrNotFinite = errors.New("not finite")
+	// ErrInput says that arguments do not fit together or that an option is out of
+	// its range.
+	ErrInput = errors.New("unusable input")
+)
+
+// finite tells whether x is neither NaN nor infinite.
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // check refuses rewards that are not finite and groups that do not match them.
 func check(rewards []float64, groups []int) error {
@@ -21,16 +50,49 @@ func check(rewards []float64, groups []int) error {
 		return fmt.Errorf("%w: %d rewards, %d group indexes", ErrRewards, len(rewards), len(groups))
 	}
 	for i, r := range rewards {
-		if math.IsNaN(r) || math.IsInf(r, 0) {
+		if !finite(r) {
 			return fmt.Errorf("%w: row %d has %v", ErrRewards, i, r)
 		}
 	}
 	return nil
 }
 
+// checkTurns refuses turn rewards that are not finite.
+func checkTurns(rewards [][]float64) error {
+	for row, turns := range rewards {
+		for k, r := range turns {
+			if !finite(r) {
+				return fmt.Errorf("%w: row %d, turn %d has %v", ErrRewards, row, k, r)
+			}
+		}
+	}
+	return nil
+}
+
+// checkShape refuses numbers that do not have a mask's shape.
+func checkShape(name string, values [][]float64, mask [][]bool) error {
+	if len(values) != len(mask) {
+		return fmt.Errorf("%w: %d rows of %s, %d of the mask", ErrInput, len(values), name, len(mask))
+	}
+	for row := range values {
+		if len(values[row]) != len(mask[row]) {
+			return fmt.Errorf("%w: row %d has %d %s for %d tokens", ErrInput, row, len(values[row]), name, len(mask[row]))
+		}
+	}
+	return nil
+}
+
+// checkUnit refuses an option outside [0, 1].
+func checkUnit(name string, x float64) error {
+	if !(x >= 0 && x <= 1) {
+		return fmt.Errorf("%w: %s is %v, must be from 0 to 1", ErrInput, name, x)
+	}
+	return nil
+}
+
 // rowsOf gives the rows of each group, groups in the order of their first row.
-func rowsOf(groups []int) [][]int {
-	place := map[int]int{}
+func rowsOf[K comparable](groups []K) [][]int {
+	place := map[K]int{}
 	var rows [][]int
 	for row, group := range groups {
 		at, ok := place[group]

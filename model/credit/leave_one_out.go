@@ -1,0 +1,32 @@
+package credit
+
+// LeaveOneOut gives each row its return less the mean of the other rows of its
+// group (RLOO, arXiv 2402.14740; LOOP, arXiv 2502.01600):
+//
+//	A_i = R_i − 1/(K−1) Σ_{j≠i} R_j = K/(K−1) · (R_i − mean(R_group))
+//
+// The baseline does not contain the row's own return, so the gradient is unbiased;
+// nothing is divided by a deviation. It is computed in the second form, so that
+// equal returns give exactly 0.
+//
+// rewards, groups and the result are as in GRPO. A group of one has no other rows
+// and keeps its reward, as in verl: validation refuses such groups. LOOP's other
+// choices (K = 6, small advantages dropped, early stop on KL) are not part of it.
+//
+// Errors are of kind ErrRewards.
+func LeaveOneOut(rewards []float64, groups []int) ([]float64, error) {
+	if err := check(rewards, groups); err != nil {
+		return nil, err
+	}
+	advantages := scaling{}.groups(rewards, groups)
+	for _, rows := range rowsOf(groups) {
+		if len(rows) == 1 {
+			continue
+		}
+		k := float64(len(rows))
+		for _, row := range rows {
+			advantages[row] *= k / (k - 1)
+		}
+	}
+	return advantages, nil
+}

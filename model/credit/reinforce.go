@@ -1,0 +1,63 @@
+package credit
+
+// ReinforcePlusPlus gives each sampled token its discounted return, whitened over
+// all tokens of the batch (REINFORCE++, arXiv 2501.03262; verl's
+// compute_reinforce_plus_plus_outcome_advantage):
+//
+//	G_t = r_t + γ·G_{t+1},  A = whiten(G)
+//
+// There is no critic and no group: the batch's mean is the baseline. The paper's
+// KL penalty on every token is in rewards already (KLInReward with k1).
+//
+// rewards: [rows][tokens], each at a sampled token. gamma: in [0, 1] (paper: 1).
+// The result is [rows][tokens].
+//
+// What differs from verl: the environment's tokens are bridged, as in GAE. verl
+// sets the running return to 0 at every token that was not sampled, so that only a
+// trajectory's last turn would see its reward.
+//
+// Errors are of kind ErrRewards or ErrInput.
+func ReinforcePlusPlus(rewards [][]float64, mask [][]bool, gamma float64) ([][]float64, error) {
+	if err := checkUnit("Gamma", gamma); err != nil {
+		return nil, err
+	}
+	if err := checkTokenRewards(rewards, mask); err != nil {
+		return nil, err
+	}
+	returns := zeros(mask)
+	for row, sampled := range mask {
+		sum := 0.0
+		for t := len(sampled) - 1; t >= 0; t-- {
+			if sampled[t] {
+				sum = rewards[row][t] + gamma*sum
+				returns[row][t] = sum
+			}
+		}
+	}
+	whiten(returns, mask)
+	return returns, nil
+}
+
+// ReinforcePlusPlusBaseline is REINFORCE++ with the group's mean as the baseline
+// (arXiv 2501.03262, the "w/ baseline" variant; verl's
+// compute_reinforce_plus_plus_baseline_outcome_advantage):
+//
+//	A = whiten(R_i − mean(R_group)) over all sampled tokens
+//
+// The deviation is that of the whole batch, so a group whose rewards hardly vary
+// keeps hardly any weight, where GRPO would scale it up.
+//
+// rewards and groups are as in GRPO; a group of one keeps its reward, as in verl.
+// The result is [rows][tokens]. Errors are of kind ErrRewards or ErrInput.
+func ReinforcePlusPlusBaseline(rewards []float64, groups []int, mask [][]bool) ([][]float64, error) {
+	centred, err := DrGRPO(rewards, groups)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := OverRows(centred, mask)
+	if err != nil {
+		return nil, err
+	}
+	whiten(tokens, mask)
+	return tokens, nil
+}

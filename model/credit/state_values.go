@@ -1,0 +1,130 @@
+package credit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// StateValue is what the trajectories that began in a state have returned so far.
+type StateValue struct {
+	Key   string  // the initial state's StateKey
+	Count int     // trajectories seen
+	Value float64 // their weighted mean return
+}
+
+// Observe adds trajectories to what is known of initial states, in row order:
+//
+//	n ← n + 1,  V ← V + max(1/n, rate)·(R − V)
+//
+// With rate 0 a value is the mean of all its returns; above, once 1/n falls below
+// it, older returns fade, so that the value follows a policy that improves. past
+// is sorted by key, and so is the result, which is new. rewards and keys: [rows].
+// rate is in [0, 1].
+//
+// The values after an iteration are a pure function of the recorded rewards, in
+// order, so they can be stored with it or computed again from its predecessors.
+// Errors are of kind ErrRewards or ErrInput.
+func Observe(past []StateValue, rewards []float64, keys []string, rate float64) ([]StateValue, error) {
+	if err := checkUnit("rate", rate); err != nil {
+		return nil, err
+	}
+	if err := checkStates(past, rewards, keys); err != nil {
+		return nil, err
+	}
+	out := slices.Clone(past)
+	for row, r := range rewards {
+		at, ok := find(out, keys[row])
+		if !ok {
+			out = slices.Insert(out, at, StateValue{Key: keys[row]})
+		}
+		v := &out[at]
+		v.Count++
+		v.Value += max(1/float64(v.Count), rate) * (r - v.Value)
+	}
+	return out, nil
+}
+
+// StateBaseline gives each row its return less what its initial state has returned
+// before, a critic of one number a state:
+//
+//	A_i = R_i − V(s₀)
+//
+// V is the state's value in past (Observe of earlier iterations only). A state that
+// was never seen gets the mean of the other rows of this batch that began in it,
+// as in LeaveOneOut; a row that has none, the mean of all other rows; a row that is
+// alone in its batch, 0. No baseline contains the row's own return, so the gradient is
+// unbiased, and groups of one are allowed: that is what it is for, where the
+// training instances come from a pool and come back.
+//
+// It is REINFORCE with a tabular baseline (Williams 1992; Sutton and Barto, second
+// edition, section 13.4), not from RAGEN. rewards and keys: [rows]; past is sorted
+// by key. The result, [rows], holds for every sampled token of the row. Errors are
+// of kind ErrRewards or ErrInput.
+func StateBaseline(past []StateValue, rewards []float64, keys []string) ([]float64, error) {
+	if err := checkStates(past, rewards, keys); err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(rewards))
+	for _, rows := range rowsOf(keys) {
+		at, known := find(past, keys[rows[0]])
+		for _, row := range rows {
+			switch {
+			case known:
+				out[row] = rewards[row] - past[at].Value
+			case len(rows) > 1:
+				out[row] = rewards[row] - meanOfOthers(rewards, rows, row)
+			case len(rewards) > 1:
+				out[row] = rewards[row] - meanOfOthers(rewards, nil, row)
+			default:
+				out[row] = rewards[row]
+			}
+		}
+	}
+	return out, nil
+}
+
+// meanOfOthers is the mean reward of the rows, nil for all, without one of them.
+func meanOfOthers(rewards []float64, rows []int, without int) float64 {
+	var sum float64
+	n := 0
+	add := func(row int) {
+		if row != without {
+			sum += rewards[row]
+			n++
+		}
+	}
+	if rows == nil {
+		for row := range rewards {
+			add(row)
+		}
+	}
+	for _, row := range rows {
+		add(row)
+	}
+	return sum / float64(n)
+}
+
+func find(states []StateValue, key string) (int, bool) {
+	return slices.BinarySearchFunc(states, key, func(s StateValue, key string) int { return cmp.Compare(s.Key, key) })
+}
+
+func checkStates(past []StateValue, rewards []float64, keys []string) error {
+	if len(rewards) != len(keys) {
+		return fmt.Errorf("%w: %d rewards, %d state keys", ErrRewards, len(rewards), len(keys))
+	}
+	for row, r := range rewards {
+		if !finite(r) {
+			return fmt.Errorf("%w: row %d has %v", ErrRewards, row, r)
+		}
+	}
+	for i, s := range past {
+		if i > 0 && past[i-1].Key >= s.Key {
+			return fmt.Errorf("%w: state values are not sorted by key at %d", ErrInput, i)
+		}
+		if s.Count < 1 || !finite(s.Value) {
+			return fmt.Errorf("%w: state value %d has value %v of %d trajectories", ErrInput, i, s.Value, s.Count)
+		}
+	}
+	return nil
+}

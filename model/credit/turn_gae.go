@@ -1,0 +1,146 @@
+package credit
+
+import "fmt"
+
+// ValuePlace says where in a turn the critic's value of the turn is read.
+type ValuePlace string
+
+const (
+	// LastPromptToken reads it at the last token before the turn's first sampled
+	// one: what the critic expects before the policy has said anything. That is
+	// values[row][span.From].
+	LastPromptToken ValuePlace = "last_prompt_token"
+	// FinalToken reads it at the turn's final sampled token, as RAGEN does: what
+	// the critic expects when all of the turn but that token is known, so most of
+	// what the turn decided is already in its own baseline. That is
+	// values[row][span.To−1].
+	FinalToken ValuePlace = "final_token"
+)
+
+// TurnGAEOptions are the knobs of TurnGAE.
+type TurnGAEOptions struct {
+	// Gamma and Lambda are those of the tokens inside a turn, in [0, 1] (RAGEN: 1
+	// and 1).
+	Gamma, Lambda float64
+	// TurnGamma discounts from turn to turn, in [0, 1] (RAGEN's high_level_gamma:
+	// 0.95).
+	TurnGamma float64
+	// TurnLambda is the λ of the turns, in [0, 1] (RAGEN uses Lambda: 1).
+	TurnLambda float64
+	// ValueAt is where a turn's value is read; empty is LastPromptToken.
+	ValueAt ValuePlace
+	// Whiten gives the advantages of all sampled tokens mean 0 and deviation 1.
+	Whiten bool
+}
+
+// TurnGAE is generalised advantage estimation on two levels, turns and the tokens
+// inside them (bi-level GAE of VAGEN, arXiv 2510.16907; RAGEN's bi_level_gae). Over the turns k of a row, backwards,
+//
+//	δ_k = r_k + γ_turn·V_{k+1} − V_k
+//	A_k = δ_k + γ_turn·λ_turn·A_{k+1}
+//
+// and inside turn k ordinary GAE over its tokens with γ and λ, where the turn's
+// return A_k + V_k is the reward of its last token and nothing comes after: no
+// value crosses a turn's end but through the upper level.
+//
+// rewards: [rows][turns], penalties included. values: [rows][tokens], as in GAE.
+// turns: [rows][turns], the span of each. advantages and returns: [rows][tokens],
+// returns = advantages (before whitening) + values.
+//
+// What differs: turns are given as spans, where RAGEN recognises a turn's end by a
+// reward that is not 0, so that turns of reward 0 vanish and, with the one scalar
+// it supports at the sequence's end, the method is plain GAE; the value's place is
+// an option; and the turns have a λ of their own.
+//
+// Errors are of kind ErrRewards, ErrNotFinite (a value) or ErrInput.
+func TurnGAE(rewards, values [][]float64, turns [][]Span, o TurnGAEOptions) (advantages, returns [][]float64, err error) {
+	inside := GAEOptions{Gamma: o.Gamma, Lambda: o.Lambda}
+	if err := inside.check(); err != nil {
+		return nil, nil, err
+	}
+	lengths := make([]int, len(values))
+	for row := range values {
+		lengths[row] = len(values[row])
+	}
+	mask, err := Mask(turns, lengths)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkPerTurn("rewards", rewards, turns); err != nil {
+		return nil, nil, err
+	}
+	of := make([][]float64, len(turns)) // the turns' values
+	for row, spans := range turns {
+		of[row] = make([]float64, len(spans))
+		for k, s := range spans {
+			switch o.ValueAt {
+			case LastPromptToken, "":
+				of[row][k] = values[row][s.From]
+			case FinalToken:
+				of[row][k] = values[row][s.To-1]
+			default:
+				return nil, nil, fmt.Errorf("%w: value place %q, must be %q or %q", ErrInput, o.ValueAt, LastPromptToken, FinalToken)
+			}
+		}
+	}
+	upper, err := TurnAdvantages(rewards, of, o.TurnGamma, o.TurnLambda)
+	if err != nil {
+		return nil, nil, err
+	}
+	advantages, returns = zeros(mask), zeros(mask)
+	rewardAt := zeros(mask)
+	for row, spans := range turns {
+		for k, s := range spans {
+			rewardAt[row][s.To-1] = upper[row][k] + of[row][k]
+			t := inside.backwards(rewardAt[row][s.From:s.To], values[row][s.From:s.To], mask[row][s.From:s.To],
+				advantages[row][s.From:s.To], returns[row][s.From:s.To])
+			if t >= 0 {
+				t += s.From
+				return nil, nil, fmt.Errorf("%w: the value at row %d, token %d is %v", ErrNotFinite, row, t, values[row][t])
+			}
+		}
+	}
+	if o.Whiten {
+		whiten(advantages, mask)
+	}
+	return advantages, returns, nil
+}
+
+// TurnAdvantages is the upper level of TurnGAE alone: A_k of each turn,
+// [rows][turns], from rewards and values a turn, [rows][turns]. It serves where a
+// trajectory's turns do not lie in one row, and OverTurns spreads it over a
+// turn's tokens (VAGEN's no-concat variant). gamma and lambda are in [0, 1].
+// Errors are of kind ErrRewards, ErrNotFinite (a value) or ErrInput.
+func TurnAdvantages(rewards, values [][]float64, gamma, lambda float64) ([][]float64, error) {
+	if err := checkUnit("TurnGamma", gamma); err != nil {
+		return nil, err
+	}
+	if err := checkUnit("TurnLambda", lambda); err != nil {
+		return nil, err
+	}
+	if err := checkTurns(rewards); err != nil {
+		return nil, err
+	}
+	if len(rewards) != len(values) {
+		return nil, fmt.Errorf("%w: rewards of %d rows, values of %d", ErrInput, len(rewards), len(values))
+	}
+	out := make([][]float64, len(rewards))
+	for row, turns := range rewards {
+		if len(turns) != len(values[row]) {
+			return nil, fmt.Errorf("%w: row %d has %d rewards and %d values", ErrInput, row, len(turns), len(values[row]))
+		}
+		out[row] = make([]float64, len(turns))
+		next, advantage := 0.0, 0.0
+		for k := len(turns) - 1; k >= 0; k-- {
+			v := values[row][k]
+			if !finite(v) {
+				return nil, fmt.Errorf("%w: the value of row %d, turn %d is %v", ErrNotFinite, row, k, v)
+			}
+			delta := turns[k] + gamma*next - v
+			advantage = delta + gamma*lambda*advantage
+			out[row][k] = advantage
+			next = v
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,187 @@
+package credit
+
+import "fmt"
+
+// Span is a stretch of tokens of a row, from From up to, but without, To. A turn's
+// span holds the ids sampled in it; what lies between the spans is the
+// environment's.
+type Span struct{ From, To int }
+
+// RewardPlace says which token of a row carries a turn's reward.
+type RewardPlace string
+
+const (
+	// AtTurns puts each turn's reward at the turn's last sampled token.
+	AtTurns RewardPlace = "turns"
+	// AtEnd puts the sum of all turns' rewards at the row's last sampled token
+	// (RAGEN). With γ = 1 it makes no difference to a token's return, but λ < 1
+	// spreads it otherwise.
+	AtEnd RewardPlace = "end"
+)
+
+// checkSpans refuses turns that are empty, overlap or leave their row. lengths:
+// [rows], the tokens of each row.
+func checkSpans(turns [][]Span, lengths []int) error {
+	if len(turns) != len(lengths) {
+		return fmt.Errorf("%w: turns of %d rows, lengths of %d", ErrInput, len(turns), len(lengths))
+	}
+	for row, spans := range turns {
+		at := 0
+		for k, s := range spans {
+			if s.From < at || s.To <= s.From || s.To > lengths[row] {
+				return fmt.Errorf("%w: row %d, turn %d is at tokens %d to %d, where %d to %d are free",
+					ErrInput, row, k, s.From, s.To, at, lengths[row])
+			}
+			at = s.To
+		}
+	}
+	return nil
+}
+
+// checkPerTurn refuses numbers that are not one a turn.
+func checkPerTurn(name string, values [][]float64, turns [][]Span) error {
+	if len(values) != len(turns) {
+		return fmt.Errorf("%w: %s of %d rows, turns of %d", ErrInput, name, len(values), len(turns))
+	}
+	for row := range values {
+		if len(values[row]) != len(turns[row]) {
+			return fmt.Errorf("%w: row %d has %d %s for %d turns", ErrInput, row, len(values[row]), name, len(turns[row]))
+		}
+	}
+	return nil
+}
+
+// Mask gives the mask, [rows][tokens], of rows whose sampled tokens are those of
+// their turns, [rows][turns]. lengths: [rows], the tokens of each row. Errors are
+// of kind ErrInput.
+func Mask(turns [][]Span, lengths []int) ([][]bool, error) {
+	if err := checkSpans(turns, lengths); err != nil {
+		return nil, err
+	}
+	mask := make([][]bool, len(turns))
+	for row, spans := range turns {
+		mask[row] = make([]bool, lengths[row])
+		for _, s := range spans {
+			for t := s.From; t < s.To; t++ {
+				mask[row][t] = true
+			}
+		}
+	}
+	return mask, nil
+}
+
+// TokenRewards puts the turns' rewards, [rows][turns], penalties included, at
+// tokens: [rows][tokens]. Errors are of kind ErrRewards or ErrInput.
+func TokenRewards(rewards [][]float64, turns [][]Span, lengths []int, place RewardPlace) ([][]float64, error) {
+	if err := checkSpans(turns, lengths); err != nil {
+		return nil, err
+	}
+	if err := checkPerTurn("rewards", rewards, turns); err != nil {
+		return nil, err
+	}
+	if err := checkTurns(rewards); err != nil {
+		return nil, err
+	}
+	if place != AtTurns && place != AtEnd {
+		return nil, fmt.Errorf("%w: reward place %q, must be %q or %q", ErrInput, place, AtTurns, AtEnd)
+	}
+	out := make([][]float64, len(turns))
+	for row, spans := range turns {
+		out[row] = make([]float64, lengths[row])
+		for k, s := range spans {
+			if place == AtEnd {
+				s = spans[len(spans)-1]
+			}
+			out[row][s.To-1] += rewards[row][k]
+		}
+	}
+	return out, nil
+}
+
+// TurnSums adds up tokens' rewards, [rows][tokens], turn by turn: [rows][turns].
+// So a KL penalty on tokens (KLInReward) reaches algorithms that see turns. Errors
+// are of kind ErrInput.
+func TurnSums(rewards [][]float64, turns [][]Span) ([][]float64, error) {
+	lengths := make([]int, len(rewards))
+	for row := range rewards {
+		lengths[row] = len(rewards[row])
+	}
+	if err := checkSpans(turns, lengths); err != nil {
+		return nil, err
+	}
+	out := make([][]float64, len(turns))
+	for row, spans := range turns {
+		out[row] = make([]float64, len(spans))
+		for k, s := range spans {
+			for _, r := range rewards[row][s.From:s.To] {
+				out[row][k] += r
+			}
+		}
+	}
+	return out, nil
+}
+
+// Returns gives each row's undiscounted return, [rows], from rewards a turn or a
+// token, [rows][turns or tokens].
+func Returns(rewards [][]float64) []float64 {
+	out := make([]float64, len(rewards))
+	for row := range rewards {
+		for _, r := range rewards[row] {
+			out[row] += r
+		}
+	}
+	return out
+}
+
+// OverRows gives every sampled token its row's advantage: [rows] to
+// [rows][tokens]. Errors are of kind ErrInput.
+func OverRows(advantages []float64, mask [][]bool) ([][]float64, error) {
+	if len(advantages) != len(mask) {
+		return nil, fmt.Errorf("%w: %d advantages for %d rows", ErrInput, len(advantages), len(mask))
+	}
+	out := zeros(mask)
+	for row, sampled := range mask {
+		for t, yes := range sampled {
+			if yes {
+				out[row][t] = advantages[row]
+			}
+		}
+	}
+	return out, nil
+}
+
+// OverTurns gives every sampled token its turn's advantage: [rows][turns] to
+// [rows][tokens]. lengths: [rows], the tokens of each row. Errors are of kind
+// ErrInput.
+func OverTurns(advantages [][]float64, turns [][]Span, lengths []int) ([][]float64, error) {
+	if err := checkSpans(turns, lengths); err != nil {
+		return nil, err
+	}
+	if err := checkPerTurn("advantages", advantages, turns); err != nil {
+		return nil, err
+	}
+	out := make([][]float64, len(turns))
+	for row, spans := range turns {
+		out[row] = make([]float64, lengths[row])
+		for k, s := range spans {
+			for t := s.From; t < s.To; t++ {
+				out[row][t] = advantages[row][k]
+			}
+		}
+	}
+	return out, nil
+}
+
+// zeros makes rows of a mask's shape, in one piece of memory.
+func zeros(mask [][]bool) [][]float64 {
+	n := 0
+	for _, sampled := range mask {
+		n += len(sampled)
+	}
+	flat := make([]float64, n)
+	out := make([][]float64, len(mask))
+	for row, sampled := range mask {
+		out[row], flat = flat[:len(sampled):len(sampled)], flat[len(sampled):]
+	}
+	return out
+}

@@ -1,0 +1,68 @@
+package credit
+
+import "math"
+
+// whitenEpsilon is added to the variance (verl's masked_whiten).
+const whitenEpsilon = 1e-8
+
+// Whiten gives the numbers where the mask is true mean 0 and deviation 1 over the
+// whole batch, and 0 elsewhere (verl's masked_whiten):
+//
+//	(x − mean) / √(var + 1e-8)
+//
+// with the variance of a sample (n−1). values: [rows][tokens], finite; the result
+// is new. Where fewer than two tokens count, or all are equal, the result is 0
+// everywhere.
+//
+// The statistics run over tokens, so a long trajectory counts for more in them
+// than a short one, and they are those of the rows given: after a selection, of
+// the selected ones.
+func Whiten(values [][]float64, mask [][]bool) [][]float64 {
+	out := zeros(mask)
+	for row := range mask {
+		copy(out[row], values[row])
+	}
+	whiten(out, mask)
+	return out
+}
+
+// whiten is Whiten in place.
+func whiten(values [][]float64, mask [][]bool) {
+	var sum, first float64
+	n, equal := 0, true
+	for row, sampled := range mask {
+		for t, v := range values[row] {
+			if !sampled[t] {
+				continue
+			}
+			if n == 0 {
+				first = v
+			}
+			equal = equal && v == first
+			sum += v
+			n++
+		}
+	}
+	mean, scale := first, 0.0
+	if !equal {
+		mean = sum / float64(n)
+		var squares float64
+		for row, sampled := range mask {
+			for t, v := range values[row] {
+				if sampled[t] {
+					squares += (v - mean) * (v - mean)
+				}
+			}
+		}
+		scale = 1 / math.Sqrt(squares/float64(n-1)+whitenEpsilon)
+	}
+	for row, sampled := range mask {
+		for t, v := range values[row] {
+			if sampled[t] {
+				values[row][t] = (v - mean) * scale
+			} else {
+				values[row][t] = 0
+			}
+		}
+	}
+}
