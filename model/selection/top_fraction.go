@@ -1,10 +1,6 @@
 package selection
 
-import (
-	"cmp"
-	"math"
-	"slices"
-)
+import "math"
 
 // TopFraction keeps the groups with the highest scores: ⌊keep·groups⌋ of them
 // (RAGEN), at least one where there is any. Of equal scores the lower index is
@@ -14,12 +10,11 @@ import (
 // most, so with a rare reward it learns to gamble (RAGEN's Bandit with the high
 // arm at 0.10 still learns the high arm).
 func TopFraction(scores []float64, keep float64) []int {
-	// The small addend undoes the rounding of products such as 0.29·100.
-	n := int(math.Floor(keep*float64(len(scores)) + 1e-9))
-	n = min(max(n, 1), len(scores))
-	order := All(len(scores))
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
-	kept := order[:n]
-	slices.Sort(kept)
-	return kept
+	return TopCount(scores, countOf(keep, len(scores)), Largest)
+}
+
+// countOf is how many of n groups a fraction is: rounded down, at least one. The
+// small addend undoes the rounding of products such as 0.29·100.
+func countOf(keep float64, n int) int {
+	return max(int(math.Floor(keep*float64(n)+1e-9)), 1)
 }

@@ -1,0 +1,23 @@
+package selection
+
+import "slices"
+
+// MinP keeps the groups whose score is at least a share of the best one: s ≥
+// share·max, or, where the smallest are kept, s ≤ min/share (RAGEN v2's min_p; the
+// idea is that of min-p sampling, arXiv 2407.01082). It is meant for scores that
+// are not negative. share is in [0, 1], above 0 for Smallest. The 1e-10 is RAGEN's,
+// against rounding.
+func MinP(scores []float64, share float64, order Order) []int {
+	kept := []int{}
+	if len(scores) == 0 {
+		return kept
+	}
+	const near = 1e-10
+	most, least := slices.Max(scores)*share-near, slices.Min(scores)/share+near
+	for g, s := range scores {
+		if order == Smallest && s <= least || order != Smallest && s >= most {
+			kept = append(kept, g)
+		}
+	}
+	return kept
+}

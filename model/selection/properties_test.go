@@ -1,0 +1,131 @@
+package selection
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var methods = []Method{MethodAll, MethodTopFraction, MethodTopCount, MethodTopP, MethodTopPSoftmax, MethodMinP}
+
+// Whatever the method: indexes ascend, each once; no group that is dropped has a
+// better score than one that is kept; and a flat group is not kept where flat ones
+// are set aside.
+func TestSelectKeepsTheBest(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		g := Groups{Rewards: make([][]float64, r.IntN(12))}
+		for i := range g.Rewards {
+			for range 1 + r.IntN(5) {
+				g.Rewards[i] = append(g.Rewards[i], float64(r.IntN(3)))
+			}
+		}
+		for _, method := range methods {
+			for _, order := range []Order{Largest, Smallest} {
+				o := Options{Method: method, Order: order, Value: []float64{0.25, 0.5, 1}[r.IntN(3)], DropFlat: r.IntN(2) == 0, Floor: r.Float64()}
+				if method == MethodTopCount {
+					o.Value = 2
+				}
+				got, err := Select(g, o)
+				require.NoError(t, err)
+				require.True(t, slices.IsSorted(got.Kept))
+				kept := make([]bool, len(g.Rewards))
+				for _, at := range got.Kept {
+					require.False(t, kept[at])
+					kept[at] = true
+					require.False(t, o.DropFlat && got.Spreads[at] <= o.Floor)
+				}
+				for out := range kept {
+					if kept[out] || o.DropFlat && got.Spreads[out] <= o.Floor {
+						continue
+					}
+					for in := range kept {
+						if !kept[in] {
+							continue
+						}
+						better := got.Scores[out] > got.Scores[in]
+						if order == Smallest {
+							better = got.Scores[out] < got.Scores[in]
+						}
+						require.False(t, better, "%v %v", o, got)
+						tied := method != MethodMinP && got.Scores[out] == got.Scores[in]
+						require.False(t, tied && out < in, "%v %v", o, got)
+					}
+				}
+				again, err := Select(g, o)
+				require.NoError(t, err)
+				require.Equal(t, got, again)
+			}
+		}
+	}
+}
+
+func TestVaried(t *testing.T) {
+	require.Equal(t, []int{1, 3}, Varied([]float64{0, 1e-12, 0, 0.5}, 0))
+	require.Equal(t, []int{3}, Varied([]float64{0, 1e-12, 0, 0.5}, 1e-10))
+	require.Equal(t, []int{}, Varied(nil, 0))
+}
+
+func TestLossScale(t *testing.T) {
+	for s, want := range map[Scaling]float64{ScaleNone: 1, ScaleLinear: 0.25, ScaleSqrt: 0.5} {
+		got, err := LossScale(s, 2, 8)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	for _, bad := range []struct {
+		s            Scaling
+		kept, groups int
+	}{{"cubic", 1, 2}, {ScaleNone, 0, 0}, {ScaleNone, 3, 2}, {ScaleNone, -1, 2}} {
+		_, err := LossScale(bad.s, bad.kept, bad.groups)
+		require.ErrorIs(t, err, ErrInput)
+	}
+}
+
+func TestSelectErrors(t *testing.T) {
+	nan := math.NaN()
+	g := Groups{Rewards: [][]float64{{0, 1}, {1, 1}}, Lengths: [][]float64{{1, nan}, {1, 1}}}
+	for text, o := range map[string]Options{
+		`method "best"`: {Method: "best"},
+		`metric "luck"`: {Method: MethodAll, Metric: "luck"},
+		`order "up"`:    {Method: MethodAll, Order: "up"},
+		`method "top_fraction" with value 0, order "largest"`: {Method: MethodTopFraction},
+		`method "top_fraction" with value 1.5`:                {Method: MethodTopFraction, Value: 1.5},
+		`method "top_count" with value 0.5`:                   {Method: MethodTopCount, Value: 0.5},
+		`method "top_count" with value 1.5`:                   {Method: MethodTopCount, Value: 1.5},
+		`method "top_count" with value +Inf`:                  {Method: MethodTopCount, Value: math.Inf(1)},
+		`method "top_p" with value NaN`:                       {Method: MethodTopP, Value: nan},
+		`method "top_p_softmax" with value 1.1`:               {Method: MethodTopPSoftmax, Value: 1.1},
+		`method "min_p" with value 0, order "smallest"`:       {Method: MethodMinP, Order: Smallest},
+		"Slack is -1, must be at least 0":                     {Method: MethodAll, Slack: -1},
+		"Floor is NaN, must be at least 0":                    {Method: MethodAll, Floor: nan},
+		`metric "entropy" of 0 groups, rewards of 2`:          {Method: MethodAll, Metric: MetricEntropy},
+	} {
+		t.Run(text, func(t *testing.T) {
+			_, err := Select(g, o)
+			require.ErrorIs(t, err, ErrInput)
+			require.ErrorContains(t, err, text)
+		})
+	}
+	_, err := Select(g, Options{Method: MethodAll, Metric: MetricLength})
+	require.EqualError(t, err, "unusable rewards: group 0, member 1 has length NaN")
+	_, err = Select(Groups{Rewards: [][]float64{{nan}}}, Options{Method: MethodAll})
+	require.ErrorIs(t, err, ErrRewards)
+}
+
+// BenchmarkSelect is the choice among 8 groups of 16.
+func BenchmarkSelect(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 1))
+	g := Groups{Rewards: make([][]float64, 8)}
+	for i := range g.Rewards {
+		for range 16 {
+			g.Rewards[i] = append(g.Rewards[i], r.NormFloat64())
+		}
+	}
+	for b.Loop() {
+		_, err := Select(g, Options{Method: MethodTopP, Value: 0.9, Slack: 0.01, DropFlat: true})
+		require.NoError(b, err)
+	}
+}

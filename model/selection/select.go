@@ -1,0 +1,136 @@
+package selection
+
+import "fmt"
+
+// Method names a way of choosing groups by their scores.
+type Method string
+
+const (
+	// MethodAll keeps every group.
+	MethodAll Method = "all"
+	// MethodTopFraction keeps ⌊Value·groups⌋ groups, at least one (TopFraction).
+	MethodTopFraction Method = "top_fraction"
+	// MethodTopCount keeps Value groups (TopCount).
+	MethodTopCount Method = "top_count"
+	// MethodTopP keeps a share Value of the scores' sum (TopP).
+	MethodTopP Method = "top_p"
+	// MethodTopPSoftmax keeps a probability Value (TopPSoftmax).
+	MethodTopPSoftmax Method = "top_p_softmax"
+	// MethodMinP keeps what is within the share Value of the best (MinP).
+	MethodMinP Method = "min_p"
+)
+
+// Options are the knobs of Select.
+type Options struct {
+	Method Method
+	// Metric is what groups are ranked by; MetricRewardStd where empty.
+	Metric Metric
+	// Order is which end is kept; Largest where empty.
+	Order Order
+	// Value is the method's: a fraction in (0, 1] (StarPO-S: 0.25), a count of at
+	// least 1, or a share in [0, 1] (RAGEN-2: 0.9).
+	Value float64
+	// Slack is TopP's, at least 0, in units of the score (RAGEN-2: 0.01).
+	Slack float64
+	// DropFlat sets aside, before the method, the groups whose reward deviation is
+	// not above Floor, whatever the metric (RAGEN v2's include_zero off). A fraction
+	// is still one of all groups.
+	DropFlat bool
+	// Floor is the least reward deviation that counts as one, at least 0, in units
+	// of the reward. It is read where DropFlat is set.
+	Floor float64
+}
+
+// Result is what Select found.
+type Result struct {
+	// Kept are the indexes of the kept groups, ascending; empty where the update is
+	// to be skipped.
+	Kept []int
+	// Scores, [groups], are what they were ranked by, and Spreads, [groups], their
+	// reward deviations.
+	Scores, Spreads []float64
+}
+
+// Select chooses the groups an update learns from. Errors are of kind ErrRewards
+// or ErrInput.
+func Select(g Groups, o Options) (Result, error) {
+	if o.Metric == "" {
+		o.Metric = MetricRewardStd
+	}
+	if o.Order == "" {
+		o.Order = Largest
+	}
+	if err := o.check(); err != nil {
+		return Result{}, err
+	}
+	spreads, err := RewardStd(g.Rewards)
+	if err != nil {
+		return Result{}, err
+	}
+	scores, err := Score(g, o.Metric)
+	if err != nil {
+		return Result{}, err
+	}
+	candidates := All(len(scores))
+	if o.DropFlat {
+		candidates = Varied(spreads, o.Floor)
+	}
+	ranking := make([]float64, len(candidates))
+	for i, c := range candidates {
+		ranking[i] = scores[c]
+	}
+	kept := o.choose(ranking, len(scores))
+	for i, c := range kept {
+		kept[i] = candidates[c]
+	}
+	return Result{Kept: kept, Scores: scores, Spreads: spreads}, nil
+}
+
+// choose applies the method to the candidates' scores; groups is how many groups
+// there were before any was set aside.
+func (o Options) choose(scores []float64, groups int) []int {
+	switch o.Method {
+	case MethodTopFraction:
+		return TopCount(scores, countOf(o.Value, groups), o.Order)
+	case MethodTopCount:
+		return TopCount(scores, int(o.Value), o.Order)
+	case MethodTopP:
+		return TopP(scores, o.Value, o.Slack, o.Order)
+	case MethodTopPSoftmax:
+		return TopPSoftmax(scores, o.Value, o.Order)
+	case MethodMinP:
+		return MinP(scores, o.Value, o.Order)
+	default:
+		return All(len(scores))
+	}
+}
+
+func (o Options) check() error {
+	if o.Order != Largest && o.Order != Smallest {
+		return fmt.Errorf("%w: order %q", ErrInput, o.Order)
+	}
+	fits := true
+	switch o.Method {
+	case MethodAll:
+	case MethodTopFraction:
+		fits = o.Value > 0 && o.Value <= 1
+	case MethodTopCount:
+		fits = o.Value >= 1 && o.Value <= 1<<31 && o.Value == float64(int(o.Value))
+	case MethodTopP, MethodTopPSoftmax:
+		fits = o.Value >= 0 && o.Value <= 1
+	case MethodMinP:
+		fits = o.Value >= 0 && o.Value <= 1 && (o.Value > 0 || o.Order == Largest)
+	default:
+		return fmt.Errorf("%w: method %q", ErrInput, o.Method)
+	}
+	if !fits {
+		return fmt.Errorf("%w: method %q with value %v, order %q", ErrInput, o.Method, o.Value, o.Order)
+	}
+	if !(o.Slack >= 0) || !finite(o.Slack) {
+		return fmt.Errorf("%w: Slack is %v, must be at least 0", ErrInput, o.Slack)
+	}
+	if !(o.Floor >= 0) || !finite(o.Floor) {
+		return fmt.Errorf("%w: Floor is %v, must be at least 0", ErrInput, o.Floor)
+	}
+	return nil
+}
