@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,10 +28,11 @@ type benchReport struct {
 	Preset      string `json:"preset"`
 	// Load is the machine's load before and after: what others did meanwhile
 	// is in the figures too.
-	Load       [2]string        `json:"load_average"`
-	Speed      bench.Speed      `json:"speed"`
-	Tax        bench.Tax        `json:"tax"`
-	Recoveries []bench.Recovery `json:"recoveries"`
+	Load         [2]string           `json:"load_average"`
+	Environments *bench.Environments `json:"environments,omitempty"`
+	Speed        bench.Speed         `json:"speed"`
+	Tax          bench.Tax           `json:"tax"`
+	Recoveries   []bench.Recovery    `json:"recoveries"`
 	// WorkerPeak is the most memory a worker process had resident, in bytes.
 	WorkerPeak int64 `json:"worker_peak_bytes"`
 }
@@ -38,10 +40,40 @@ type benchReport struct {
 // benchOptions are the bench's flags.
 type benchOptions struct {
 	serving
-	preset                           string
-	repeats, rounds, iterations      int
-	kills, killAt                    int
-	asJSON, withoutTax, withoutKills bool
+	parts                       []string
+	preset, tokenizer           string
+	repeats, rounds, iterations int
+	kills, killAt               int
+	asJSON                      bool
+}
+
+// The parts of the bench, in the order they are measured.
+const (
+	partEnv      = "env"
+	partSpeed    = "speed"
+	partTax      = "tax"
+	partRecovery = "recovery"
+)
+
+var benchParts = []string{partEnv, partSpeed, partTax, partRecovery}
+
+// has says that a part was asked for.
+func (o benchOptions) has(part string) bool { return slices.Contains(o.parts, part) }
+
+// check finds what no bench could be made of.
+func (o benchOptions) check() error {
+	if o.rounds < 1 || o.iterations < 3 || o.kills < 1 || o.killAt < 1 || o.repeats < 1 {
+		return fmt.Errorf("bench: --rounds, --repeats, --kills and --kill-at are at least 1, --iterations at least 3")
+	}
+	for _, part := range o.parts {
+		if !slices.Contains(benchParts, part) {
+			return fmt.Errorf("bench: --part %q is none of %s", part, strings.Join(benchParts, ", "))
+		}
+	}
+	if len(o.parts) == 0 {
+		return fmt.Errorf("bench: --part names none of %s", strings.Join(benchParts, ", "))
+	}
+	return nil
 }
 
 func benchCommand() *cobra.Command {
@@ -49,8 +81,13 @@ func benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "measure speeds, the durability tax, and recoveries",
-		Long: `Measures, in one sitting on a dev stack of its own that is thrown away:
+		Long: `Measures in one sitting, on a dev stack of its own that is thrown away where it
+needs one:
 
+  env       on one core: rooms and lakes made, actions taken, states replayed,
+            prompts built and replies parsed a second; and a host's part of an
+            iteration. Beside gym-sokoban and gymnasium, in turns, where
+            $REPRISE_PYTHON or python3 has them
   speed     forward, training and decoding tokens a second of the starter policy
   tax       an iteration through Temporal and S3 beside the same activities called
             directly in one process, in turns, split by step; goal: at most 1.10
@@ -61,8 +98,9 @@ func benchCommand() *cobra.Command {
 Figures are medians. A machine that does something else meanwhile makes them
 larger, and the ratios less sure; its load is printed.`,
 		Example: `  reprise bench
-  reprise bench --json > bench.json
-  reprise bench --rounds 6 --without-kills`,
+  reprise bench --part env
+  reprise bench --part speed,tax --rounds 6
+  reprise bench --json > bench.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := runBench(cmd.Context(), o, cmd.ErrOrStderr())
@@ -76,22 +114,22 @@ larger, and the ratios less sure; its load is printed.`,
 		},
 	}
 	f := cmd.Flags()
+	f.StringSliceVar(&o.parts, "part", benchParts, "which parts are measured")
 	f.StringVar(&o.preset, "preset", "bandit-demo", "the preset whose iterations are measured")
+	f.StringVar(&o.tokenizer, "tokenizer", "", "a Hugging Face model folder: its tokenizer is measured beside the starter's (default: a tiny Qwen's, in the repository)")
 	f.IntVar(&o.repeats, "repeats", 9, "how often each program is timed")
-	f.IntVar(&o.rounds, "rounds", 3, "turns of the three ways to make an iteration")
+	f.IntVar(&o.rounds, "rounds", 3, "turns of what is compared: with Python, and of the three ways to make an iteration")
 	f.IntVar(&o.iterations, "iterations", 12, "iterations a turn; the first and the last are not counted")
 	f.IntVar(&o.kills, "kills", 3, "how many workers are killed")
 	f.IntVar(&o.killAt, "kill-at", 6, "the iteration whose update is killed: so many updates are rebuilt")
-	f.BoolVar(&o.withoutTax, "without-tax", false, "leave the iterations out")
-	f.BoolVar(&o.withoutKills, "without-kills", false, "leave the recoveries out")
 	f.BoolVar(&o.asJSON, "json", false, "print JSON")
 	o.addFlags(cmd, 5*time.Second)
 	return cmd
 }
 
 func runBench(ctx context.Context, o benchOptions, progress io.Writer) (r benchReport, err error) {
-	if o.rounds < 1 || o.iterations < 3 || o.kills < 1 || o.killAt < 1 || o.repeats < 1 {
-		return r, fmt.Errorf("bench: --rounds, --repeats, --kills and --kill-at are at least 1, --iterations at least 3")
+	if err := o.check(); err != nil {
+		return r, err
 	}
 	say := func(line string) { fmt.Fprintln(progress, line) }
 	text, t, err := benchSpec(o.preset, o.iterations)
@@ -100,16 +138,27 @@ func runBench(ctx context.Context, o benchOptions, progress io.Writer) (r benchR
 	}
 	r.Cores, r.Preset = runtime.GOMAXPROCS(0), o.preset
 	r.Load[0] = loadAverage()
+	// The first, with the machine to itself.
+	if o.has(partEnv) {
+		if err := r.measureEnvironments(ctx, o, *t.Policy.Starter, say); err != nil {
+			return r, fmt.Errorf("environments: %w", err)
+		}
+	}
+	if o.has(partSpeed) {
+		if err := r.measureSpeed(ctx, o, *t.Policy.Starter, say); err != nil {
+			return r, fmt.Errorf("speed: %w", err)
+		}
+	}
 	stack := dev.Options{Ephemeral: true, Stdout: progress}
-	if !o.withoutTax {
+	if o.has(partTax) {
 		err = withStack(ctx, stack, o.serving, func(ctx context.Context, s *dev.Stack, _ activities.DeviceInfo) error {
-			return r.measure(ctx, s, o, text, t, say)
+			return r.measureTax(ctx, s, o, text, say)
 		})
 		if err != nil {
 			return r, err
 		}
 	}
-	if !o.withoutKills {
+	if o.has(partRecovery) {
 		if text, _, err = benchSpec(o.preset, o.killAt+3); err != nil {
 			return r, err
 		}
@@ -163,8 +212,21 @@ func replace(doc, fields map[string]any) {
 	}
 }
 
-// measure fills in speed and tax.
-func (r *benchReport) measure(ctx context.Context, stack *dev.Stack, o benchOptions, text []byte, t spec.Train, say func(string)) error {
+// measureSpeed fills in speed.
+func (r *benchReport) measureSpeed(ctx context.Context, o benchOptions, starter spec.Starter, say func(string)) error {
+	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.plugin, XLAFlags: o.xlaFlags})
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	r.Fingerprint = device.Fingerprint().ID()
+	say("measuring the starter's programs")
+	r.Speed, err = bench.MeasureSpeed(ctx, device, starter, o.repeats)
+	return err
+}
+
+// measureTax fills in the tax.
+func (r *benchReport) measureTax(ctx context.Context, stack *dev.Stack, o benchOptions, text []byte, say func(string)) error {
 	conn := connection{quiet: true}
 	conn.settings.DevDir = stack.Dir()
 	c, err := conn.temporal(ctx)
@@ -186,10 +248,6 @@ func (r *benchReport) measure(ctx context.Context, stack *dev.Stack, o benchOpti
 		return err
 	}
 	r.Fingerprint = engine.Info().Fingerprint
-	say("measuring the starter's programs")
-	if r.Speed, err = bench.MeasureSpeed(ctx, device, *t.Policy.Starter, o.repeats); err != nil {
-		return fmt.Errorf("speed: %w", err)
-	}
 	say("making the starter, in memory and in the bucket; then the turns")
 	r.Tax, err = bench.MeasureTax(ctx, bench.Durable{Client: c, Store: s}, bench.Local{Engine: engine, Store: s}, text, o.rounds, say)
 	if err != nil {

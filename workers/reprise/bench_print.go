@@ -12,7 +12,16 @@ import (
 // print writes the report for people.
 func (r benchReport) print(out io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%d cores, load %s before and %s after, device fingerprint %s\n", r.Cores, r.Load[0], r.Load[1], r.Fingerprint)
+	fmt.Fprintf(&b, "\n%d cores, load %s before and %s after", r.Cores, r.Load[0], r.Load[1])
+	if r.Fingerprint != "" {
+		fmt.Fprintf(&b, ", device fingerprint %s", r.Fingerprint)
+	}
+	b.WriteByte('\n')
+	if r.Environments != nil {
+		if err := printEnvironments(&b, *r.Environments); err != nil {
+			return err
+		}
+	}
 	if s := r.Speed; s.Parameters > 0 {
 		fmt.Fprintf(&b, "\nStarter policy, %.2f M parameters (compiled in %.1f s)\n\n", float64(s.Parameters)/1e6, s.Compile)
 		fmt.Fprintf(&b, "  forward   %8.0f tokens/s\n  training  %8.0f tokens/s\n  decoding  %8.0f new tokens/s\n", s.Forward, s.Training, s.Decoding)

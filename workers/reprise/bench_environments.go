@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/starter"
+	"github.com/reprise-rl/reprise/model/tokenizer"
+	"github.com/reprise-rl/reprise/workers/bench"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// repositoryTokenizer is a tiny tokenizer of Qwen's form, where the bench runs in
+// the repository's root, as make's does.
+const repositoryTokenizer = "model/tokenizer/testdata/qwen2-tiny"
+
+// pythonEnv names the Python to compare with; python3 where it is not set.
+const pythonEnv = "REPRISE_PYTHON"
+
+// How long each kind is measured in a round, so that all of it takes 20 seconds.
+const (
+	leastHere   = 50 * time.Millisecond
+	leastPython = 400 * time.Millisecond
+)
+
+// measureEnvironments fills in the environments.
+func (r *benchReport) measureEnvironments(ctx context.Context, o benchOptions, s spec.Starter, say func(string)) error {
+	models, err := benchModels(s, o.tokenizer, say)
+	if err != nil {
+		return err
+	}
+	python := os.Getenv(pythonEnv)
+	if python == "" {
+		python = "python3"
+	}
+	got, err := bench.MeasureEnvironments(ctx, bench.EnvironmentsOptions{
+		Models: models, Rounds: o.rounds, Least: leastHere, LeastPython: leastPython, Python: python,
+	}, say)
+	if err != nil {
+		return err
+	}
+	r.Environments = &got
+	return nil
+}
+
+// benchModels are the starter and the model of a folder; "" is the repository's,
+// where it is there.
+func benchModels(s spec.Starter, folder string, say func(string)) ([]bench.Model, error) {
+	files := starter.Files()
+	files[model.ConfigFile] = activities.StarterConfig(s).JSON()
+	models := []bench.Model{{Name: "starter", Files: files}}
+	optional := folder == ""
+	if optional {
+		folder = repositoryTokenizer
+	}
+	files, err := tokenizerFiles(folder)
+	if optional && errors.Is(err, fs.ErrNotExist) {
+		say("no " + folder + " here: the starter's tokenizer alone is measured (--tokenizer names another)")
+		return models, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return append(models, bench.Model{Name: filepath.Base(folder), Files: files}), nil
+}
+
+// tokenizerFiles reads the small files of a model folder; of them the tokenizer's
+// own and config.json have to be there.
+func tokenizerFiles(folder string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, name := range append([]string{model.ConfigFile}, tokenizer.FileNames...) {
+		b, err := os.ReadFile(filepath.Join(folder, name))
+		needed := name == model.ConfigFile || name == "tokenizer.json"
+		if errors.Is(err, fs.ErrNotExist) && !needed {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("tokenizer of %s: %w", folder, err)
+		}
+		files[name] = b
+	}
+	return files, nil
+}
+
+// printEnvironments writes the environments' figures for people.
+func printEnvironments(out io.Writer, e bench.Environments) error {
+	fmt.Fprintf(out, "\nEnvironments, on one core; %s\n\n", pythonText(e.Python))
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "\ta second\teach\tPython\tratio\trecorded Python\tratio\t\n")
+	for _, section := range []struct {
+		name  string
+		rates []bench.Rate
+	}{{"made", e.Generation}, {"actions", e.Steps}, {"replayed", e.Replays}} {
+		for _, r := range section.rates {
+			fmt.Fprintf(w, "%s, %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Name, section.name, countText(r.PerSecond), eachText(r.PerSecond),
+				countText(r.Python), ratioText(r.Ratio), countText(r.Recorded), ratioText(r.RecordedRatio))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(e.Generation) > 0 {
+		fmt.Fprintf(out, "\n  %s\n", roomText(e.Generation[0]))
+	}
+	fmt.Fprintf(out, "  recorded: gym-sokoban and gymnasium on the machine of the project's measurements; a\n  reference, not measured here\n")
+	fmt.Fprintf(out, "\nThe turn protocol on one core, with Sokoban's texts and replies of %d tokens\n\n", bench.ReplyTokens)
+	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "tokenizer\tfirst prompts a second\t(tokens)\tlater prompts a second\t(tokens)\treplies read a second\tparsed alone\t\n")
+	for _, t := range e.Text {
+		fmt.Fprintf(w, "%s\t%s\t(%.0f)\t%s\t(%.0f)\t%s\t%s\t\n", t.Tokenizer, countText(t.Prompts), t.PromptTokens,
+			countText(t.Continuations), t.ContinuationTokens, countText(t.Replies), countText(t.Parses))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, s := range e.Step {
+		fmt.Fprintf(out, "\n%s", stepText(s))
+	}
+	return nil
+}
+
+// pythonText says which Python was compared with.
+func pythonText(p bench.Python) string {
+	if p.Version == "" {
+		if p.Path != "" {
+			return fmt.Sprintf("Python not measured, %s: %s", p.Path, p.Missing)
+		}
+		return fmt.Sprintf("Python not measured: %s (%s names another)", p.Missing, pythonEnv)
+	}
+	text := "Python " + p.Version
+	for _, name := range bench.PythonPackages {
+		if version := p.Packages[name]; version != "" {
+			text += ", " + name + " " + version
+		}
+	}
+	if len(p.Packages) > 0 {
+		text += ", in turns"
+	}
+	if p.Missing != "" {
+		text += " (" + p.Missing + ")"
+	}
+	return text
+}
+
+// roomText lays the rooms' rate beside its goal.
+func roomText(r bench.Rate) string {
+	if r.Ratio > 0 {
+		return fmt.Sprintf("%s: %s times as fast as gym-sokoban (goal: at least %d)", r.Name, ratioText(r.Ratio), bench.RoomGoal)
+	}
+	return fmt.Sprintf("%s: %s times as fast as gym-sokoban's recorded %s (goal: at least %d); not measured here",
+		r.Name, ratioText(r.RecordedRatio), eachText(r.Recorded), bench.RoomGoal)
+}
+
+// stepText says what a host's steps are of an iteration.
+func stepText(s bench.HostStep) string {
+	turns := make([]string, len(s.TurnSeconds))
+	for i, seconds := range s.TurnSeconds {
+		turns[i] = strconv.FormatFloat(seconds*1e3, 'f', 0, 64)
+	}
+	return fmt.Sprintf(`A host's part of an iteration, tokenizer %s: Step for %d members and %d turns, the store in memory
+  %.3f s on one core (turns: %s ms) for %d replies of %d tokens
+  by calculation, a 0.5B policy at an assumed %s new tokens/s samples them in %.1f s:
+  the host's share is %.1f %% (goal: at most %.0f %%); it reaches %.0f %% at %s tokens/s
+`, s.Tokenizer, s.Members, s.Turns, s.Seconds, strings.Join(turns, ", "), s.Replies, bench.ReplyTokens,
+		countText(s.PolicyRate), s.PolicySeconds, 100*s.Share, 100*bench.ShareGoal, 100*bench.ShareGoal, countText(s.FastestPolicy))
+}
+
+// countText is a number of things with three digits and separated thousands; "-"
+// where there is none.
+func countText(n float64) string {
+	if n <= 0 {
+		return "-"
+	}
+	if n < 100 {
+		return strconv.FormatFloat(n, 'g', 3, 64)
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(n))-2)
+	digits := strconv.FormatFloat(math.Round(n/unit)*unit, 'f', 0, 64)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}
+
+// eachText is the time of one of n a second.
+func eachText(n float64) string {
+	if n <= 0 {
+		return "-"
+	}
+	for _, u := range []struct {
+		name string
+		in   float64
+	}{{"s", 1}, {"ms", 1e3}, {"µs", 1e6}} {
+		if each := u.in / n; each >= 1 {
+			return strconv.FormatFloat(each, 'g', 3, 64) + " " + u.name
+		}
+	}
+	return strconv.FormatFloat(1e9/n, 'g', 3, 64) + " ns"
+}
+
+// ratioText is a ratio; "-" where there is none.
+func ratioText(r float64) string {
+	switch {
+	case r <= 0:
+		return "-"
+	case r < 10:
+		return strconv.FormatFloat(r, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(r, 'f', 0, 64)
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/workers/bench"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+func TestBenchOptions(t *testing.T) {
+	good := benchOptions{parts: benchParts, repeats: 1, rounds: 1, iterations: 3, kills: 1, killAt: 1}
+	require.NoError(t, good.check())
+	for name, c := range map[string]struct {
+		edit func(*benchOptions)
+		want string
+	}{
+		"a part nobody knows": {func(o *benchOptions) { o.parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, speed, tax, recovery`},
+		"no part":             {func(o *benchOptions) { o.parts = nil }, "names none"},
+		"no rounds":           {func(o *benchOptions) { o.rounds = 0 }, "at least 1"},
+		"too few iterations":  {func(o *benchOptions) { o.iterations = 2 }, "at least 3"},
+	} {
+		o := good
+		c.edit(&o)
+		require.ErrorContains(t, o.check(), c.want, name)
+	}
+	good.parts = []string{partEnv}
+	require.True(t, good.has(partEnv))
+	require.False(t, good.has(partTax))
+}
+
+func TestBenchNumbers(t *testing.T) {
+	for _, c := range []struct {
+		n                  float64
+		count, each, ratio string
+	}{
+		{0, "-", "-", "-"},
+		{0.5, "0.5", "2 s", "0.5"},
+		{12.5, "12.5", "80 ms", "12"},
+		{99.96, "100", "10 ms", "100"},
+		{204.08, "204", "4.9 ms", "204"},
+		{9.876, "9.88", "101 ms", "9.9"},
+		{60_606, "60,600", "16.5 µs", "60606"},
+		{999_700, "1,000,000", "1 µs", "999700"},
+		{26_123_456, "26,100,000", "38.3 ns", "26123456"},
+	} {
+		require.Equal(t, c.count, countText(c.n), "%v", c.n)
+		require.Equal(t, c.each, eachText(c.n), "%v", c.n)
+		require.Equal(t, c.ratio, ratioText(c.n), "%v", c.n)
+	}
+}
+
+func TestBenchPythonText(t *testing.T) {
+	for _, c := range []struct {
+		in   bench.Python
+		want string
+	}{
+		{bench.Python{Missing: "there is no python3"}, "Python not measured: there is no python3 (REPRISE_PYTHON names another)"},
+		{bench.Python{Path: "/bin/py", Missing: "run /bin/py: exit status 1"}, "Python not measured, /bin/py: run /bin/py: exit status 1"},
+		{bench.Python{Path: "/bin/py", Version: "3.11.7", Missing: "it has no gymnasium and no more"}, "Python 3.11.7 (it has no gymnasium and no more)"},
+		{bench.Python{Path: "/bin/py", Version: "3.11.7", Packages: map[string]string{"gymnasium": "1.4.0", "gym-sokoban": "0.0.6"}},
+			"Python 3.11.7, gym-sokoban 0.0.6, gymnasium 1.4.0, in turns"},
+	} {
+		require.Equal(t, c.want, pythonText(c.in))
+	}
+}
+
+func TestPrintEnvironments(t *testing.T) {
+	e := bench.Environments{
+		Generation: []bench.Rate{{Name: "rooms", PerSecond: 40_000, Python: 400, Ratio: 100, Recorded: 200, RecordedRatio: 200}},
+		Steps:      []bench.Rate{{Name: "bandit", PerSecond: 1.2e6}},
+		Text: []bench.TextSpeed{{Tokenizer: "starter", Prompts: 6340, PromptTokens: 155.4, Continuations: 18_900,
+			ContinuationTokens: 87, Replies: 22_800, Parses: 29_000}},
+		Step: []bench.HostStep{{Tokenizer: "starter", Members: 128, Turns: 2, Replies: 256, Seconds: 0.25, TurnSeconds: []float64{0.1, 0.15},
+			PolicyRate: 20_000, PolicySeconds: 12.8, Share: 0.0192, FastestPolicy: 53_900}},
+		Python: bench.Python{Version: "3.11.7", Packages: map[string]string{"gym-sokoban": "0.0.6"}},
+	}
+	var b strings.Builder
+	require.NoError(t, benchReport{Cores: 2, Load: [2]string{"0.1", "0.2"}, Environments: &e}.print(&b))
+	want := []string{
+		"2 cores, load 0.1 before and 0.2 after\n", "Environments, on one core; Python 3.11.7, gym-sokoban 0.0.6, in turns\n",
+		"rooms, made     40,000   25 µs     400    100              200    200\n",
+		"bandit, actions  1,200,000  833 ns       -      -                -      -\n",
+		"rooms: 100 times as fast as gym-sokoban (goal: at least 20)\n",
+		"starter                   6,340     (155)                  18,900      (87)                 22,800        29,000\n",
+		"Step for 128 members and 2 turns", "0.250 s on one core (turns: 100, 150 ms) for 256 replies of 400 tokens\n",
+		"the host's share is 1.9 % (goal: at most 5 %); it reaches 5 % at 53,900 tokens/s\n",
+	}
+	for _, line := range want {
+		require.Contains(t, b.String(), line)
+	}
+	e.Generation[0].Ratio = 0
+	require.Equal(t, "rooms: 200 times as fast as gym-sokoban's recorded 5 ms (goal: at least 20); not measured here", roomText(e.Generation[0]))
+}
+
+func TestBenchModels(t *testing.T) {
+	tiny := spec.Starter{Layers: 1, HiddenSize: 16, IntermediateSize: 32, Heads: 2, KVHeads: 1}
+	var said []string
+	say := func(line string) { said = append(said, line) }
+	// These tests run in a folder that has no tokenizer in it.
+	got, err := benchModels(tiny, "", say)
+	require.NoError(t, err)
+	require.Len(t, got, 1)
+	require.Equal(t, "starter", got[0].Name)
+	require.Len(t, said, 1)
+
+	got, err = benchModels(tiny, filepath.Join("..", "..", repositoryTokenizer), say)
+	require.NoError(t, err)
+	require.Len(t, got, 2)
+	require.Equal(t, "qwen2-tiny", got[1].Name)
+	require.NotContains(t, got[1].Files, "golden.json")
+
+	_, err = benchModels(tiny, t.TempDir(), say)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "config.json"), []byte("{}"), 0o600))
+	_, err = benchModels(tiny, folder, say)
+	require.ErrorContains(t, err, "tokenizer.json")
+}
