@@ -158,6 +158,21 @@ func TestShareOfDemonstrations(t *testing.T) {
 	require.Len(t, seen, 12, "three rooms, four actions")
 }
 
+// mute is an environment whose episodes know no best play.
+type mute struct{ envs.Environment }
+
+func (m mute) Reset(instance, chance draw.Address) envs.Episode {
+	return struct{ envs.Episode }{m.Environment.Reset(instance, chance)}
+}
+
+func TestLessonsWithoutAdvice(t *testing.T) {
+	env, err := envs.New("bandit", nil)
+	require.NoError(t, err)
+	_, err = Transcripts(mustTokenizer(t), mute{env}, envs.Protocol{}, Lesson{Turns: 1, Demonstrations: 0.5}, 1, draw.Address{Purpose: draw.WarmStart})
+	require.ErrorIs(t, err, ErrNoAdvice)
+	require.ErrorContains(t, err, `transcripts of environment "bandit": row 0: no demonstrations: it does not know best play`)
+}
+
 // What cannot be shown is an error that names the environment.
 func TestLessonsAreRefused(t *testing.T) {
 	tok := mustTokenizer(t)
@@ -167,7 +182,6 @@ func TestLessonsAreRefused(t *testing.T) {
 		kind         error
 		text         string
 	}{
-		{"bandit", "", Lesson{Turns: 1, Demonstrations: 0.5}, ErrNoAdvice, `transcripts of environment "bandit": row 0: no demonstrations: it does not know best play`},
 		{"sokoban", `{"layout":"#####\n#X_O#\n#P__#\n#####"}`, Lesson{Turns: 5, Demonstrations: 1}, ErrNoAdvice, "none of 4000 instances can be solved in 5 turns"},
 		{"sokoban", `{"layout":"#######\n#P__XO#\n#######","max_actions_per_turn":1}`, Lesson{Turns: 2, Demonstrations: 1}, ErrNoAdvice, "can be solved in 2 turns"},
 		{"bandit", "", Lesson{Demonstrations: 0}, nil, "an episode has 0 turns"},
