@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
@@ -21,11 +22,64 @@ type Tokenizer interface {
 // PromptIDs gives the ids of turn 1's context: the chat template around the
 // first messages, whose contents never become special tokens, and the opening tag.
 func (p Protocol) PromptIDs(tok Tokenizer, env Environment, episode Episode) ([]int32, error) {
-	ids, err := tok.EncodeChat(p.First(env, episode), true)
+	return p.beginIDs(tok, env, episode, 1, env.MaxActions())
+}
+
+func (p Protocol) beginIDs(tok Tokenizer, env Environment, episode Episode, turn, left int) ([]int32, error) {
+	ids, err := tok.EncodeChat(p.begin(env, episode, turn, left), true)
 	if err != nil {
-		return nil, fmt.Errorf("encode the first prompt of environment %q: %w", env.Name(), err)
+		return nil, fmt.Errorf("encode the prompt of turn %d of environment %q: %w", turn, env.Name(), err)
 	}
 	return append(ids, tok.EncodeTag(p.Opening())...), nil
+}
+
+// Restarts tells whether the context of a turn begins anew, since ContextTurns
+// leaves out what came first.
+func (p Protocol) Restarts(turn int) bool { return p.ContextTurns > 0 && turn > p.ContextTurns }
+
+// Recorded is what is kept of a turn that was played.
+type Recorded struct {
+	// Actions are the executed actions, as Replay takes them.
+	Actions []string
+	// Sampled are the sampled ids.
+	Sampled []int32
+}
+
+// WindowIDs gives the whole context of the turn after the recorded ones where it
+// Restarts: the first messages as they would be if the episode began with the
+// first turn shown, under that turn's own number, then the sampled ids as they
+// were recorded, with the environment's answers between. Differs from RAGEN's
+// window, which numbers the turns anew and forgets the rewards of those left out.
+func (p Protocol) WindowIDs(tok Tokenizer, env Environment, instance, chance draw.Address, turns []Recorded) ([]int32, error) {
+	actions := make([][]string, len(turns))
+	for i, t := range turns {
+		actions[i] = t.Actions
+	}
+	shown := max(len(turns)+1-p.ContextTurns, 0) // turns before the first shown
+	episode, played, err := Replay(env, instance, chance, actions[:shown])
+	if err != nil {
+		return nil, err
+	}
+	left := env.MaxActions()
+	if shown > 0 {
+		left = played[shown-1].ActionsLeft
+	}
+	ids, err := p.beginIDs(tok, env, episode, shown+1, left)
+	if err != nil {
+		return nil, err
+	}
+	for i := shown; i < len(turns); i++ {
+		if episode, played, err = Replay(env, instance, chance, actions[:i+1]); err != nil {
+			return nil, err
+		}
+		next := NextTurn{Number: i + 2, Reward: played[i].Reward, ActionsLeft: played[i].ActionsLeft}
+		more, err := p.ContinueIDs(tok, env, episode, next, turns[i].Sampled)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(append(ids, turns[i].Sampled...), more...)
+	}
+	return ids, nil
 }
 
 // ContinueIDs gives the ids that follow the sampled ones of a turn, up to the
@@ -73,9 +127,8 @@ const PromptMultiple = 16
 // turn, rounded up to a multiple of PromptMultiple: [turns]. Turn 1 is
 // enumerated over the environment's cases, and the widest episodes of one that is
 // Bounded or Measured; each later turn adds maxNewTokens sampled tokens, a closing token and
-// the widest message among them.
+// the widest message among them, as far as ContextTurns shows them.
 func MaxPromptTokens(env Environment, tok Tokenizer, p Protocol, turns, maxNewTokens int) ([]int, error) {
-	first := 0
 	cases := env.Cases()
 	if bounded, ok := env.(Bounded); ok {
 		cases = append(cases, bounded.Widest()...)
@@ -90,27 +143,42 @@ func MaxPromptTokens(env Environment, tok Tokenizer, p Protocol, turns, maxNewTo
 		}
 		cases = append(cases, longest...)
 	}
-	for _, episode := range cases {
-		ids, err := p.PromptIDs(tok, env, episode)
-		if err != nil {
-			return nil, err
+	widest := func(encode func(episode Episode) ([]int32, error)) (int, error) {
+		most := 0
+		for _, episode := range cases {
+			ids, err := encode(episode)
+			if err != nil {
+				return 0, err
+			}
+			most = max(most, len(ids))
 		}
-		first = max(first, len(ids))
+		return most, nil
+	}
+	begin := func(turn int) (int, error) {
+		return widest(func(episode Episode) ([]int32, error) { return p.beginIDs(tok, env, episode, turn, env.MaxActions()) })
+	}
+	width, err := begin(1)
+	if err != nil {
+		return nil, err
 	}
 	widths := make([]int, turns)
-	for turn, width := 1, first; turn <= turns; turn++ {
+	for turn := 1; turn <= turns; turn++ {
 		if turn > 1 {
 			next := NextTurn{Number: turn, Reward: widestReward, ActionsLeft: env.MaxActions()}
-			most := 0
-			for _, episode := range cases {
-				// No sample: the closing token is counted here.
-				ids, err := p.ContinueIDs(tok, env, episode, next, nil)
+			// No sample: the closing token is counted here.
+			most, err := widest(func(episode Episode) ([]int32, error) { return p.ContinueIDs(tok, env, episode, next, nil) })
+			if err != nil {
+				return nil, err
+			}
+			if p.Restarts(turn) {
+				first, err := begin(turn - p.ContextTurns + 1)
 				if err != nil {
 					return nil, err
 				}
-				most = max(most, len(ids))
+				width = max(width, first+(p.ContextTurns-1)*(maxNewTokens+most))
+			} else {
+				width += maxNewTokens + most
 			}
-			width += maxNewTokens + most
 		}
 		widths[turn-1] = (width + PromptMultiple - 1) / PromptMultiple * PromptMultiple
 	}

@@ -26,6 +26,9 @@ type Protocol struct {
 	FormatPenalty float64
 	// Penalty says which turns are charged; "" is NoAction.
 	Penalty Penalty
+	// ContextTurns is how many turns a context shows, the one that begins
+	// included; 0 shows all (RAGEN: max_context_window −1).
+	ContextTurns int
 	// LengthHint is a number of tokens or words asked for in the prompt; 0 for none. It enforces nothing.
 	LengthHint int
 }
@@ -53,6 +56,12 @@ func (p Protocol) Opening() string {
 // First gives the messages of turn 1: the system's line, and the instructions,
 // the legal actions, the budget and the turn's block from the user.
 func (p Protocol) First(env Environment, episode Episode) []chat.Message {
+	return p.begin(env, episode, 1, env.MaxActions())
+}
+
+// begin gives the messages with which a context begins that shows a turn and
+// none before it.
+func (p Protocol) begin(env Environment, episode Episode, turn, left int) []chat.Message {
 	var s strings.Builder
 	s.WriteString(env.Instructions())
 	s.WriteByte('\n')
@@ -62,7 +71,7 @@ func (p Protocol) First(env Environment, episode Episode) []chat.Message {
 	if n := env.MaxActions(); n > 1 {
 		fmt.Fprintf(&s, "You have %d actions in all, at most %d a turn, separated by %s\n", n, env.MaxActionsPerTurn(), Separator)
 	}
-	s.WriteString(p.block(env, episode, 1, env.MaxActions()))
+	s.WriteString(p.block(env, episode, turn, left))
 	return []chat.Message{{Role: "system", Content: SystemMessage}, {Role: "user", Content: s.String()}}
 }
 
