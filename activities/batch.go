@@ -10,9 +10,9 @@ import (
 )
 
 // microBatch is a fixed number of rows as the programs take them, and the
-// trajectories its first rows hold; the others are padding of weight 0.
+// pieces its first rows hold; the others are padding of weight 0.
 type microBatch struct {
-	rows  []TrajectoryRow
+	rows  []piece
 	batch model.MicroBatch
 }
 
@@ -31,19 +31,20 @@ func selectedRows(ctx context.Context, s store.Store, trajectories store.Ref) ([
 	return rows, nil
 }
 
-// microBatches lays rows out in ⌈rows/b⌉ micro-batches, without log-probs and
-// advantages yet.
-func (k *kit) microBatches(rows []TrajectoryRow) []microBatch {
-	b, width := k.train.Update.MicroBatch, k.shapes(1).Sequence
+// microBatches lays the pieces of rows out in ⌈pieces/b⌉ micro-batches, without
+// log-probs and advantages yet.
+func (k *kit) microBatches(trajectories []TrajectoryRow) []microBatch {
+	rows := pieces(trajectories)
+	b, width := k.train.Update.MicroBatch, k.shapes(k.training, 1).Sequence
 	var out []microBatch
 	for at := 0; at < len(rows); at += b {
 		part := rows[at:min(at+b, len(rows))]
 		m := microBatch{rows: part, batch: emptyMicroBatch(b, width)}
 		for i, r := range part {
-			copy(m.batch.IDs[i], r.IDs)
-			m.batch.Lengths[i] = int32(len(r.IDs))
+			copy(m.batch.IDs[i], r.ids)
+			m.batch.Lengths[i] = int32(len(r.ids))
 			m.batch.RowWeights[i] = 1
-			for t, sampled := range r.Sampled() {
+			for t, sampled := range r.sampled {
 				if sampled {
 					m.batch.LossMask[i][t] = 1
 				}
@@ -95,7 +96,7 @@ func encodeBatch(mbs []microBatch) ([]byte, error) {
 			old = append(old, m.batch.OldLogProbs[i]...)
 			advantages = append(advantages, m.batch.Advantages[i]...)
 			if i < len(m.rows) {
-				row = append(row, m.rows[i].Row)
+				row = append(row, m.rows[i].row)
 			} else {
 				row = append(row, -1)
 			}

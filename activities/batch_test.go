@@ -22,7 +22,7 @@ func someBatch() []microBatch {
 			}
 			m.Lengths[i], m.RowWeights[i] = int32(1+i), 1
 		}
-		out = append(out, microBatch{rows: []TrajectoryRow{{Row: int32(n)}, {Row: 7}}[:2-n], batch: m})
+		out = append(out, microBatch{rows: []piece{{row: int32(n)}, {row: 7}}[:2-n], batch: m})
 	}
 	return out
 }

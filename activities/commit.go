@@ -153,9 +153,10 @@ func (h *Host) head(ctx context.Context, run string, version *int) (*Head, error
 			out.Snapshot = m.Snapshot.Version
 		}
 		for i := range m.Evaluations {
+			// Backwards; of a version's suites the first stands for all.
 			e := &m.Evaluations[len(m.Evaluations)-1-i]
 			e.Turns = nil // the manifest keeps them; what a workflow carries stays small
-			if out.Last == nil {
+			if out.Last == nil || out.Last.Version == e.Version {
 				out.Last = e
 			}
 			out.First = e

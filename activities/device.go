@@ -73,26 +73,30 @@ func (d *Device) generate(ctx context.Context, in GenerateInput) (GenerateResult
 	if err := d.Engine.resident(in.Policy); err != nil {
 		return GenerateResult{}, err
 	}
-	rows, contexts, err := w.contexts(ctx, d.Store, in)
+	scene, err := w.scene(in.Rollout)
 	if err != nil {
 		return GenerateResult{}, err
 	}
-	p, err := d.Engine.programsFor(w.kit, run, in.Turn)
+	rows, contexts, err := w.contexts(ctx, d.Store, scene, in)
+	if err != nil {
+		return GenerateResult{}, err
+	}
+	p, err := d.Engine.programsFor(w.kit, run, w.shapes(scene, in.Turn))
 	if err != nil {
 		return GenerateResult{}, err
 	}
 	temperature := in.Settings.Rollout.Temperature
-	if e := in.Rollout.Evaluation; e != nil {
-		temperature = e.Suite.Temperature
+	if scene.suite != nil {
+		temperature = scene.suite.Temperature
 	}
 	gen := model.GenerateInput{
 		Prompts: contexts, Temperature: float32(temperature), Stop: w.tokenizer.EndOfTurn(),
 		Greedy: temperature == 0,
 	}
 	for i := range rows {
-		a := w.address(in.Policy.Branch, in.Rollout, int(rows[i].Group), int(rows[i].Member)).sample
+		a := w.address(scene, in.Policy.Branch, in.Rollout, int(rows[i].Group), int(rows[i].Member)).sample
 		a.Turn = int64(in.Turn)
-		u := make([]float32, w.train.Rollout.MaxNewTokens)
+		u := make([]float32, scene.maxNewTokens)
 		a.Uniforms(u)
 		gen.Uniforms = append(gen.Uniforms, u)
 		gen.Alive = append(gen.Alive, rows[i].Alive)
@@ -115,9 +119,9 @@ func (d *Device) generate(ctx context.Context, in GenerateInput) (GenerateResult
 }
 
 // contexts puts together each row's recorded ids up to this turn's sample.
-func (k *kit) contexts(ctx context.Context, s store.Store, in GenerateInput) ([]GenerateRow, [][]int32, error) {
+func (k *kit) contexts(ctx context.Context, s store.Store, scene *scene, in GenerateInput) ([]GenerateRow, [][]int32, error) {
 	if in.Turn == 1 {
-		return k.firstPrompts(in.Policy.Branch, in.Rollout)
+		return k.firstPrompts(scene, in.Policy.Branch, in.Rollout)
 	}
 	var contexts [][]int32
 	var rows []GenerateRow
@@ -139,12 +143,18 @@ func (k *kit) contexts(ctx context.Context, s store.Store, in GenerateInput) ([]
 		}
 		for r := range rows {
 			g, st := generated[r], stepped[r]
+			if g.Restart {
+				contexts[r] = nil
+			}
 			contexts[r] = append(contexts[r], g.PromptIDs...)
 			contexts[r] = append(contexts[r], g.SampledIDs...)
+			rows[r] = GenerateRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive && !st.Done, PromptIDs: st.NextIDs, Restart: st.NextRestart}
 			if i == len(in.Turns)-1 { // an earlier turn's are the next one's prompt ids
+				if st.NextRestart {
+					contexts[r] = nil
+				}
 				contexts[r] = append(contexts[r], st.NextIDs...)
 			}
-			rows[r] = GenerateRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive && !st.Done, PromptIDs: st.NextIDs}
 		}
 	}
 	return rows, contexts, nil
@@ -171,26 +181,28 @@ func (d *Device) score(ctx context.Context, in ScoreInput) (ScoreResult, error) 
 	if err != nil {
 		return ScoreResult{}, err
 	}
-	p, err := d.Engine.programsFor(w.kit, run, 1)
+	p, err := d.Engine.programsFor(w.kit, run, w.shapes(w.training, 1))
 	if err != nil {
 		return ScoreResult{}, err
 	}
-	table := make([]ScoreRow, 0, len(rows))
+	table := make([]ScoreRow, len(rows))
+	for i, r := range rows {
+		table[i].Row = r.Row
+	}
 	for _, mb := range w.microBatches(rows) {
 		logProbs, entropies, err := p.Score(ctx, d.Engine.state, mb.batch, float32(in.Settings.Rollout.Temperature))
 		if err != nil {
 			return ScoreResult{}, fmt.Errorf("score: %w", err)
 		}
 		for i, r := range mb.rows {
-			s := ScoreRow{Row: r.Row}
-			for t, sampled := range r.Sampled() {
+			s := &table[r.of]
+			for t, sampled := range r.sampled {
 				if sampled {
 					s.LogProbs = append(s.LogProbs, logProbs[i][t])
 					s.Entropies = append(s.Entropies, entropies[i][t])
 				}
 			}
-			table = append(table, s)
-			w.took.Tokens += len(r.IDs)
+			w.took.Tokens += len(r.ids)
 		}
 	}
 	ref, err := store.PutTable(ctx, d.Store, store.IterationDir(run.ID, in.Policy.Branch, in.Iteration), "scores", table)
@@ -245,11 +257,11 @@ func (w *work) apply(ctx context.Context, s store.Store, in UpdateInput) (Update
 	if err != nil {
 		return UpdateResult{}, fmt.Errorf("batch: %w", err)
 	}
-	batch, err := decodeBatch(raw, w.train.Update.MicroBatch, w.shapes(1).Sequence)
+	batch, err := decodeBatch(raw, w.train.Update.MicroBatch, w.shapes(w.training, 1).Sequence)
 	if err != nil {
 		return UpdateResult{}, fmt.Errorf("batch %s: %w", in.Batch.Key, err)
 	}
-	p, err := w.engine.programsFor(w.kit, in.Policy.Run, 1)
+	p, err := w.engine.programsFor(w.kit, in.Policy.Run, w.shapes(w.training, 1))
 	if err != nil {
 		return UpdateResult{}, err
 	}

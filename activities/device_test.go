@@ -195,7 +195,7 @@ func TestNonFiniteUpdate(t *testing.T) {
 	require.NoError(t, err)
 	k, err := r.Device.kits.read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)
-	batch, err := decodeBatch(raw, r.Settings.Update.MicroBatch, k.shapes(1).Sequence)
+	batch, err := decodeBatch(raw, r.Settings.Update.MicroBatch, k.shapes(k.training, 1).Sequence)
 	require.NoError(t, err)
 	var mbs []microBatch
 	for _, mb := range batch {
@@ -250,7 +250,7 @@ func TestStarterIsShared(t *testing.T) {
 	r := begun(t, "one", tinySpec(t))
 	other, err := r.Host.Resolve(t.Context(), ResolveInput{Run: "two", Spec: tinySpec(t, "seed=9")})
 	require.NoError(t, err)
-	w, err := r.Device.WarmStart(t.Context(), WarmStartInput{Run: "two", Spec: other.Spec})
+	w, err := r.Device.WarmStart(t.Context(), WarmStartInput{Run: "two", Spec: other.Spec, Steps: 2})
 	require.NoError(t, err)
 	require.True(t, w.Shared)
 	require.Equal(t, r.Run.Base, *w.Base)
@@ -259,7 +259,7 @@ func TestStarterIsShared(t *testing.T) {
 	third, err := r.Host.Resolve(t.Context(), ResolveInput{Run: "three", Spec: tinySpec(t, "policy.starter.seed=9")})
 	require.NoError(t, err)
 	// In chunks of a step each, with the device lost between them.
-	in := WarmStartInput{Run: "three", Spec: third.Spec}
+	in := WarmStartInput{Run: "three", Spec: third.Spec, Steps: 1}
 	first, err := r.Device.WarmStart(t.Context(), in)
 	require.NoError(t, err)
 	require.Nil(t, first.Base)
@@ -274,7 +274,7 @@ func TestStarterIsShared(t *testing.T) {
 	alone.Direct = Direct{Host: &Host{Store: alone.store}, Device: &Device{Store: alone.store, Engine: engine(t)}}
 	again, err := alone.Host.Resolve(t.Context(), ResolveInput{Run: "three", Spec: tinySpec(t, "policy.starter.seed=9")})
 	require.NoError(t, err)
-	whole, err := alone.Device.WarmStart(t.Context(), WarmStartInput{Run: "three", Spec: again.Spec, MaxSeconds: 60})
+	whole, err := alone.Device.WarmStart(t.Context(), WarmStartInput{Run: "three", Spec: again.Spec, Steps: 60})
 	require.NoError(t, err)
 	require.Equal(t, *second.Base, *whole.Base)
 }

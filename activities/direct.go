@@ -48,7 +48,7 @@ func (d *Direct) Iterate(ctx context.Context, it Iteration) (CommitInput, error)
 		}
 	}
 	version := Version{Run: it.Run, Branch: it.Branch, Version: it.Number, State: it.State}
-	turns, err := d.roll(ctx, it, Rollout{Iteration: it.Number}, version)
+	turns, err := d.roll(ctx, it, Rollout{Iteration: it.Number}, version, it.Plan.Turns)
 	if err != nil {
 		return out, err
 	}
@@ -124,14 +124,14 @@ func (d *Direct) learn(ctx context.Context, it Iteration, version Version, selec
 	return nil
 }
 
-// roll makes a rollout's episodes.
-func (d *Direct) roll(ctx context.Context, it Iteration, r Rollout, policy Version) ([]store.TurnRefs, error) {
+// roll makes a rollout's episodes, of at most so many turns.
+func (d *Direct) roll(ctx context.Context, it Iteration, r Rollout, policy Version, most int) ([]store.TurnRefs, error) {
 	prefix := ""
 	if r.Evaluation != nil {
 		prefix = "evaluation."
 	}
 	var turns []store.TurnRefs
-	for turn := 1; turn <= it.Plan.Turns; turn++ {
+	for turn := 1; turn <= most; turn++ {
 		g, err := d.Device.Generate(ctx, GenerateInput{Policy: policy, Rollout: r, Settings: it.Settings, Turn: turn, Turns: turns})
 		if err != nil {
 			return nil, err
@@ -150,18 +150,22 @@ func (d *Direct) roll(ctx context.Context, it Iteration, r Rollout, policy Versi
 	return turns, nil
 }
 
-// evaluate measures a version on the run's own suite.
+// evaluate measures a version on the run's suites.
 func (d *Direct) evaluate(ctx context.Context, it Iteration, version int, state string, out *CommitInput) error {
-	r := Rollout{Iteration: version, Evaluation: &EvaluationOf{Suite: it.Plan.Evaluation}}
-	turns, err := d.roll(ctx, it, r, Version{Run: it.Run, Branch: it.Branch, Version: version, State: state})
-	if err != nil {
-		return err
+	for _, suite := range it.Plan.Suites {
+		r := Rollout{Iteration: version, Evaluation: &EvaluationOf{Suite: suite.Name}}
+		turns, err := d.roll(ctx, it, r, Version{Run: it.Run, Branch: it.Branch, Version: version, State: state}, suite.Turns)
+		if err != nil {
+			return err
+		}
+		m, err := d.Host.Measure(ctx, MeasureInput{
+			Run: it.Run, Branch: it.Branch, Rollout: r, Version: version, State: state, Fingerprint: out.Fingerprint, Turns: turns,
+		})
+		if err != nil {
+			return err
+		}
+		it.Took("evaluation.measure", m.Telemetry)
+		out.Evaluations = append(out.Evaluations, m.Evaluation)
 	}
-	m, err := d.Host.Measure(ctx, MeasureInput{Run: it.Run, Branch: it.Branch, Rollout: r, Version: version, State: state, Turns: turns})
-	if err != nil {
-		return err
-	}
-	it.Took("evaluation.measure", m.Telemetry)
-	out.Evaluations = append(out.Evaluations, m.Evaluation)
 	return nil
 }

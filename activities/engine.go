@@ -153,15 +153,15 @@ func (e *Engine) resident(v Version) error {
 	return nil
 }
 
-// programsFor gives the programs of one turn of a run, compiled when first used.
-func (e *Engine) programsFor(k *kit, run Run, turn int) (*model.Programs, error) {
-	key := programsKey{base: run.Base.Digest, shapes: k.shapes(turn)}
+// programsFor gives the programs of some shapes of a run, compiled when first used.
+func (e *Engine) programsFor(k *kit, run Run, shapes model.Shapes) (*model.Programs, error) {
+	key := programsKey{base: run.Base.Digest, shapes: shapes}
 	if p, ok := e.programs[key]; ok {
 		return p, nil
 	}
 	p, err := e.device.Programs(k.config, k.legal, key.shapes)
 	if err != nil {
-		return nil, fmt.Errorf("programs of run %s, turn %d: %w", run.ID, turn, err)
+		return nil, fmt.Errorf("programs of run %s: %w", run.ID, err)
 	}
 	e.programs[key] = p
 	return p, nil

@@ -8,34 +8,26 @@ import (
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/model/starter"
-	"github.com/reprise-rl/reprise/model/tokenizer"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
-
-// protocolOf is the turn protocol a spec asks for.
-func protocolOf(t spec.Train) envs.Protocol {
-	return envs.Protocol{Think: t.Rollout.Think, FormatPenalty: t.Rollout.FormatPenalty, Penalty: envs.Penalty(t.Rollout.Penalty)}
-}
 
 // firstPrompts are the initial states of a rollout: its rows, and each row's
 // context. The prompt comes from the group's address, so it is the same for all
 // members.
-func (k *kit) firstPrompts(branch int, r Rollout) ([]GenerateRow, [][]int32, error) {
-	groups, members := k.size(r)
+func (k *kit) firstPrompts(s *scene, branch int, r Rollout) ([]GenerateRow, [][]int32, error) {
 	var rows []GenerateRow
 	var contexts [][]int32
-	for g := range groups {
-		a := k.address(branch, r, g, 0)
-		ids, err := k.protocol.PromptIDs(k.tokenizer, k.env, k.env.Reset(a.instance, a.chance))
+	for g := range s.groups {
+		a := k.address(s, branch, r, g, 0)
+		env := s.env(g)
+		ids, err := s.protocol.PromptIDs(k.tokenizer, env, env.Reset(a.instance, a.chance))
 		if err != nil {
 			return nil, nil, fmt.Errorf("prompt of group %d: %w", g, err)
 		}
-		if width := k.train.Rollout.PromptTokens[0]; len(ids) > width {
-			return nil, nil, fmt.Errorf("prompt of group %d has %d tokens, rollout.prompt_tokens allows %d: %w", g, len(ids), width, store.ErrInvalid)
+		if width := s.widths[0]; len(ids) > width {
+			return nil, nil, fmt.Errorf("prompt of group %d has %d tokens, prompt_tokens allows %d: %w", g, len(ids), width, store.ErrInvalid)
 		}
-		for m := range members {
-			rows = append(rows, GenerateRow{Row: int32(g*members + m), Group: int32(g), Member: int32(m), Alive: true, PromptIDs: ids})
+		for m := range s.members {
+			rows = append(rows, GenerateRow{Row: int32(g*s.members + m), Group: int32(g), Member: int32(m), Alive: true, PromptIDs: ids, Restart: true})
 			contexts = append(contexts, ids)
 		}
 	}
@@ -56,6 +48,10 @@ func (h *Host) step(ctx context.Context, in StepInput) (StepResult, error) {
 	if err != nil {
 		return StepResult{}, err
 	}
+	scene, err := k.scene(in.Rollout)
+	if err != nil {
+		return StepResult{}, err
+	}
 	generated, err := store.GetTable[GenerateRow](ctx, h.Store, in.Generate)
 	if err != nil {
 		return StepResult{}, err
@@ -71,7 +67,7 @@ func (h *Host) step(ctx context.Context, in StepInput) (StepResult, error) {
 		if !g.Alive {
 			continue
 		}
-		if err := k.play(in, &rows[i], g, history); err != nil {
+		if err := k.play(scene, in, &rows[i], g, history); err != nil {
 			return StepResult{}, fmt.Errorf("row %d: %w", g.Row, err)
 		}
 		if !rows[i].Done {
@@ -112,43 +108,62 @@ func readTurns(ctx context.Context, s store.Store, refs []store.TurnRefs) ([]tur
 }
 
 // play answers one row's sample.
-func (k *kit) play(in StepInput, row *StepRow, g GenerateRow, history []turn) error {
-	a := k.address(in.Branch, in.Rollout, int(g.Group), int(g.Member))
+func (k *kit) play(s *scene, in StepInput, row *StepRow, g GenerateRow, history []turn) error {
+	a := k.address(s, in.Branch, in.Rollout, int(g.Group), int(g.Member))
+	env := s.env(int(g.Group))
 	actions := make([][]string, len(history))
-	context := len(g.PromptIDs) + len(g.SampledIDs)
+	recorded := make([]envs.Recorded, len(history), len(history)+1)
+	context := 0
 	for t, h := range history {
 		if int(g.Row) >= len(h.step) {
 			return fmt.Errorf("turn %d has no such row: %w", t+1, store.ErrInvalid)
 		}
+		before := h.generate[g.Row]
 		actions[t] = h.step[g.Row].Actions
-		context += len(h.generate[g.Row].PromptIDs) + len(h.generate[g.Row].SampledIDs)
+		recorded[t] = envs.Recorded{Actions: actions[t], Sampled: before.SampledIDs}
+		if before.Restart {
+			context = 0
+		}
+		context += len(before.PromptIDs) + len(before.SampledIDs)
 	}
-	episode, played, err := envs.Replay(k.env, a.instance, a.chance, actions)
+	if g.Restart {
+		context = 0
+	}
+	context += len(g.PromptIDs) + len(g.SampledIDs)
+	episode, played, err := envs.Replay(env, a.instance, a.chance, actions)
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
-	left := k.env.MaxActions()
+	left := env.MaxActions()
 	if n := len(played); n > 0 {
 		left = played[n-1].ActionsLeft
 	}
-	reply, truncated := k.protocol.ReadReply(k.tokenizer, k.env, g.SampledIDs)
-	t := k.protocol.Play(episode, reply, left)
+	reply, truncated := s.protocol.ReadReply(k.tokenizer, env, g.SampledIDs)
+	row.StateBefore = episode.StateKey()
+	t := s.protocol.Play(episode, reply, left)
 	row.Text = k.tokenizer.Decode(g.SampledIDs)
 	row.Actions, row.Reward, row.Penalty = t.Actions, t.Reward, t.Penalty
 	row.Valid = len(t.Actions) > 0 && t.Invalid == 0 && !(truncated && !reply.Formatted)
-	row.Effective, row.Success = t.Effective > 0, t.Success
+	row.Effective, row.Invalid, row.Success = int32(t.Effective), int32(t.Invalid), t.Success
 	row.StateKey, row.Observation = episode.StateKey(), episode.Observation()
-	row.Done = t.Ended() || in.Turn >= k.train.Rollout.Turns
+	row.Done = t.Ended() || in.Turn >= s.turns
 	if row.Done {
 		return nil
 	}
-	next := envs.NextTurn{Number: in.Turn + 1, Reward: t.Reward, ActionsLeft: t.ActionsLeft}
-	ids, err := k.protocol.ContinueIDs(k.tokenizer, k.env, episode, next, g.SampledIDs)
+	var ids []int32
+	if row.NextRestart = s.protocol.Restarts(in.Turn + 1); row.NextRestart {
+		recorded = append(recorded, envs.Recorded{Actions: t.Actions, Sampled: g.SampledIDs})
+		ids, err = s.protocol.WindowIDs(k.tokenizer, env, a.instance, a.chance, recorded)
+		context = 0
+	} else {
+		next := envs.NextTurn{Number: in.Turn + 1, Reward: t.Reward, ActionsLeft: t.ActionsLeft}
+		ids, err = s.protocol.ContinueIDs(k.tokenizer, env, episode, next, g.SampledIDs)
+	}
 	if err != nil {
 		return err
 	}
-	if context+len(ids) > k.train.Rollout.PromptTokens[in.Turn] {
-		row.Done = true // the context is full: the episode ends, counted as truncated
+	if context+len(ids) > s.widths[in.Turn] {
+		row.Done, row.NextRestart, row.ContextFull = true, false, true
 		return nil
 	}
 	row.NextIDs = ids
@@ -156,14 +171,16 @@ func (k *kit) play(in StepInput, row *StepRow, g GenerateRow, history []turn) er
 }
 
 // trajectories puts the turns of a rollout together, a row a member.
-func trajectories(turns []turn) []TrajectoryRow {
+func (s *scene) trajectories(turns []turn) []TrajectoryRow {
 	rows := make([]TrajectoryRow, len(turns[0].generate))
 	for i := range rows {
 		first := turns[0].generate[i]
-		r := TrajectoryRow{Row: first.Row, Group: first.Group, Member: first.Member, Valid: true}
-		done := false
+		r := TrajectoryRow{
+			Row: first.Row, Group: first.Group, Member: first.Member, Environment: s.label(int(first.Group)), Valid: true,
+			StateKeys: []string{turns[0].step[i].StateBefore},
+		}
 		for _, t := range turns {
-			g, s := t.generate[i], t.step[i]
+			g, st := t.generate[i], t.step[i]
 			if !g.Alive {
 				break
 			}
@@ -171,38 +188,20 @@ func trajectories(turns []turn) []TrajectoryRow {
 			r.IDs = append(r.IDs, g.SampledIDs...)
 			r.PromptLengths = append(r.PromptLengths, int32(len(g.PromptIDs)))
 			r.SampledLengths = append(r.SampledLengths, int32(len(g.SampledIDs)))
+			r.Restarts = append(r.Restarts, g.Restart)
+			r.StateKeys = append(r.StateKeys, st.StateKey)
 			r.RolloutLogProbs = append(r.RolloutLogProbs, g.RolloutLogProbs...)
-			r.Rewards = append(r.Rewards, s.Reward)
-			r.Penalties = append(r.Penalties, s.Penalty)
-			r.Actions = append(r.Actions, strings.Join(s.Actions, " "+envs.Separator+" "))
-			r.Valid = r.Valid && s.Valid
-			r.Truncated = r.Truncated || g.Truncated
-			r.Success, done = s.Success, s.Done
+			r.Rewards = append(r.Rewards, st.Reward)
+			r.Penalties = append(r.Penalties, st.Penalty)
+			r.Actions = append(r.Actions, strings.Join(st.Actions, " "+envs.Separator+" "))
+			r.Executed = append(r.Executed, int32(len(st.Actions)))
+			r.Effective = append(r.Effective, st.Effective)
+			r.Invalid = append(r.Invalid, st.Invalid)
+			r.Valid = r.Valid && st.Valid
+			r.Truncated = r.Truncated || g.Truncated || st.ContextFull
+			r.Success = st.Success
 		}
-		r.Truncated = r.Truncated || !done
 		rows[i] = r
 	}
 	return rows
-}
-
-// PromptTokens are the widths of the context at each turn's start that a spec's
-// environment needs with a model's tokenizer; files are the model folder's, nil
-// for a starter.
-func PromptTokens(t spec.Train, files map[string][]byte) ([]int, error) {
-	if files == nil {
-		files = starter.Files()
-	}
-	env, err := envs.New(t.Environment.Name, t.Environment.Options)
-	if err != nil {
-		return nil, err
-	}
-	tok, err := tokenizer.Load(files)
-	if err != nil {
-		return nil, fmt.Errorf("tokenizer: %w: %w", err, ErrModelInvalid)
-	}
-	widths, err := envs.MaxPromptTokens(env, tok, protocolOf(t), t.Rollout.Turns, t.Rollout.MaxNewTokens)
-	if err != nil {
-		return nil, fmt.Errorf("widths of the prompts: %w", err)
-	}
-	return widths, nil
 }

@@ -43,7 +43,7 @@ func (w *walked) says(text string) (ids []int32, truncated bool) {
 func (w *walked) turn(turns []store.TurnRefs, texts ...string) (store.TurnRefs, []GenerateRow, []StepRow, StepResult) {
 	w.t.Helper()
 	ctx, n := w.t.Context(), len(turns)+1
-	rows, contexts, err := w.kit.contexts(ctx, w.store, GenerateInput{Policy: Version{Run: w.Run}, Turn: n, Turns: turns})
+	rows, contexts, err := w.kit.contexts(ctx, w.store, w.kit.training, GenerateInput{Policy: Version{Run: w.Run}, Turn: n, Turns: turns})
 	require.NoError(w.t, err)
 	require.Len(w.t, rows, len(texts))
 	recorded, err := readTurns(ctx, w.store, turns)
@@ -56,10 +56,16 @@ func (w *walked) turn(turns []store.TurnRefs, texts ...string) (store.TurnRefs, 
 		require.True(w.t, rows[i].Alive, "row %d goes on", i)
 		var want []int32
 		for _, t := range recorded {
+			if t.generate[i].Restart {
+				want = nil
+			}
 			want = append(append(want, t.generate[i].PromptIDs...), t.generate[i].SampledIDs...)
 		}
+		if rows[i].Restart {
+			want = nil
+		}
 		require.Equal(w.t, append(want, rows[i].PromptIDs...), contexts[i], "row %d: the recorded ids, each once", i)
-		require.LessOrEqual(w.t, len(contexts[i]), w.kit.train.Rollout.PromptTokens[n-1])
+		require.LessOrEqual(w.t, len(contexts[i]), w.kit.training.widths[n-1])
 		rows[i].SampledIDs, rows[i].Truncated = w.says(text)
 		for j := range rows[i].SampledIDs {
 			rows[i].RolloutLogProbs = append(rows[i].RolloutLogProbs, -float32(n)-float32(j)/100)
@@ -83,7 +89,9 @@ func TestTrajectories(t *testing.T) {
 	require.Equal(t, []string{"Right"}, s1[0].Actions)
 	require.Equal(t, 1.0, s1[0].Reward)
 	require.True(t, s1[0].Valid)
-	require.True(t, s1[0].Effective)
+	require.EqualValues(t, 1, s1[0].Effective)
+	require.EqualValues(t, 1, s1[1].Invalid)
+	require.Equal(t, "at 0", s1[0].StateBefore)
 	require.Equal(t, "at 1", s1[0].Observation)
 	require.Empty(t, s1[1].Actions)
 	require.Equal(t, w.kit.train.Rollout.FormatPenalty, s1[1].Penalty)
@@ -128,7 +136,9 @@ func TestTrajectories(t *testing.T) {
 		require.Equal(t, append(append([]float32(nil), g1[i].RolloutLogProbs...), g2[i].RolloutLogProbs...), r.RolloutLogProbs)
 		// Exactly the sampled ids are marked: in order they are what was sampled.
 		var marked []int32
-		for at, sampled := range r.Sampled() {
+		cut := pieces([]TrajectoryRow{r})
+		require.Len(t, cut, 1, "the contexts showed everything")
+		for at, sampled := range cut[0].sampled {
 			if sampled {
 				marked = append(marked, r.IDs[at])
 			}
@@ -160,7 +170,7 @@ func (w *walked) microBatches(rows []TrajectoryRow) {
 		require.Len(t, mbs, (n+b-1)/b)
 		for i := range len(mbs) * b {
 			mb, at := mbs[i/b].batch, i%b
-			require.Len(t, mb.IDs[at], w.kit.shapes(1).Sequence)
+			require.Len(t, mb.IDs[at], w.kit.shapes(w.kit.training, 1).Sequence)
 			if i >= n {
 				require.Zero(t, mb.Lengths[at])
 				require.Zero(t, mb.RowWeights[at])
@@ -172,7 +182,7 @@ func (w *walked) microBatches(rows []TrajectoryRow) {
 			require.EqualValues(t, 1, mb.RowWeights[at])
 			require.Equal(t, r.IDs, mb.IDs[at][:len(r.IDs)])
 			for j, m := range mb.LossMask[at] {
-				sampled := j < len(r.IDs) && r.Sampled()[j]
+				sampled := j < len(r.IDs) && pieces(rows[i : i+1])[0].sampled[j]
 				require.Equal(t, sampled, m == 1, "row %d, token %d", i, j)
 			}
 		}
@@ -198,7 +208,7 @@ func TestEndedRows(t *testing.T) {
 
 	turns, err := readTurns(t.Context(), w.store, []store.TurnRefs{first, second, third})
 	require.NoError(t, err)
-	rows := trajectories(turns)
+	rows := w.kit.training.trajectories(turns)
 	require.Len(t, rows[0].Rewards, 2, "the third turn is no part of it")
 	require.True(t, rows[0].Success)
 	require.False(t, rows[0].Truncated)
@@ -210,11 +220,15 @@ func TestEndedRows(t *testing.T) {
 // Where the context is full an episode ends, counted as truncated.
 func TestFullContext(t *testing.T) {
 	w := newWalked(t)
-	w.kit.train.Rollout.PromptTokens[1] = w.kit.train.Rollout.PromptTokens[0] + 1
-	_, _, s1, got := w.turn(nil, "Right</answer>", "Right</answer>", "Right</answer>", "Right</answer>")
+	w.kit.training.widths[1] = w.kit.training.widths[0] + 1
+	first, _, s1, got := w.turn(nil, "Right</answer>", "Right</answer>", "Right</answer>", "Right</answer>")
 	require.Zero(t, got.Alive)
 	require.True(t, s1[0].Done)
+	require.True(t, s1[0].ContextFull)
 	require.Empty(t, s1[0].NextIDs)
+	turns, err := readTurns(t.Context(), w.store, []store.TurnRefs{first})
+	require.NoError(t, err)
+	require.True(t, w.kit.training.trajectories(turns)[0].Truncated)
 }
 
 func TestTablesThatDoNotFit(t *testing.T) {
@@ -247,7 +261,7 @@ func TestTablesThatDoNotFit(t *testing.T) {
 			return err
 		},
 		"context of other rows": func() error {
-			_, _, err := w.kit.contexts(ctx, w.store, GenerateInput{Turn: 2, Turns: []store.TurnRefs{{Generate: short, Step: first.Step}}})
+			_, _, err := w.kit.contexts(ctx, w.store, w.kit.training, GenerateInput{Turn: 2, Turns: []store.TurnRefs{{Generate: short, Step: first.Step}}})
 			return err
 		},
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/starter"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -74,7 +75,7 @@ func kindOf(err error) string {
 	case errors.Is(err, ErrNotFound):
 		return KindNotFound
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrBroken), errors.Is(err, store.ErrTooLarge),
-		errors.Is(err, model.ErrInput), errors.Is(err, model.ErrTensors), errors.Is(err, model.ErrConfig):
+		errors.Is(err, model.ErrInput), errors.Is(err, model.ErrTensors), errors.Is(err, model.ErrConfig), errors.Is(err, starter.ErrNoAdvice):
 		return KindInvalid
 	}
 	return ""

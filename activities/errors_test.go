@@ -114,7 +114,7 @@ func TestStoreDown(t *testing.T) {
 			_, err := h.Resolve(t.Context(), ResolveInput{Run: "other", Spec: tinySpec(t)})
 			return err
 		},
-		"load":   func() error { _, err := h.Load(t.Context(), LoadInput{Run: "down"}); return err },
+		"load":   func() error { _, err := h.Find(t.Context(), "down", nil); return err },
 		"step":   func() error { _, err := h.Step(t.Context(), StepInput{Run: r.Run}); return err },
 		"select": func() error { _, err := h.Select(t.Context(), SelectInput{Run: r.Run}); return err },
 		"credit": func() error { _, err := h.Credit(t.Context(), CreditInput{Run: r.Run}); return err },
@@ -171,7 +171,7 @@ func TestAlteredArtifacts(t *testing.T) {
 		}},
 		"manifest": {*r.head, func() error { _, err := r.Host.head(t.Context(), "altered", nil); return err }},
 		"spec": {r.Run.Spec, func() error {
-			_, err := r.Host.Load(t.Context(), LoadInput{Spec: &r.Run.Spec})
+			_, err := r.Host.Load(t.Context(), LoadInput{Spec: r.Run.Spec})
 			return err
 		}},
 		"base model's index": {r.Run.Base, func() error { _, err := r.Host.Commit(t.Context(), in); return err }},

@@ -8,48 +8,26 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/reprise-rl/reprise/envs"
 	_ "github.com/reprise-rl/reprise/envs/all" // registers them
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// kit is what the steps of one run share: its resolved spec, its environment,
-// and the configuration and tokenizer of its base model. It is read from the
-// store once and never changes.
+// kit is what the steps of one run share: its resolved spec, what it and its
+// suites play, and the configuration and tokenizer of its base model. It is read
+// from the store once and never changes.
 type kit struct {
 	train     spec.Train
-	env       envs.Environment
-	protocol  envs.Protocol
+	training  *scene
+	suites    []*scene
 	config    model.Config
 	tokenizer *tokenizer.Tokenizer
 	legal     []bool // ids of the model's vocabulary that the tokenizer has
-}
 
-// generateRows is the rows of one generation program, where a rollout has as
-// many: fixed, so that a row's bits do not depend on the rollout's size.
-const generateRows = 64
-
-// scoreMargin rounds the widths of scored rows up, so that few programs serve.
-const scoreMargin = 16
-
-// shapes are the shapes of the programs of a turn. Score and Update run on the
-// programs of turn 1: their width is that of the whole trajectory.
-func (k *kit) shapes(turn int) model.Shapes {
-	r := k.train.Rollout
-	width := r.PromptTokens[len(r.PromptTokens)-1] + r.MaxNewTokens
-	return model.Shapes{
-		GenerateRows: min(generateRows, r.Groups*r.GroupSize),
-		MicroBatch:   k.train.Update.MicroBatch,
-		PromptTokens: r.PromptTokens[turn-1],
-		MaxNewTokens: r.MaxNewTokens,
-		Sequence:     (width + scoreMargin - 1) / scoreMargin * scoreMargin,
-		ComputeDtype: k.train.Policy.ComputeDtype,
-	}
+	references references
 }
 
 // kits caches what was read, by the digests of spec and base model.
@@ -107,10 +85,16 @@ func (c *kits) read(ctx context.Context, s store.Store, run Run) (*kit, error) {
 func newKit(t spec.Train, files map[string][]byte) (*kit, error) {
 	k := &kit{train: t}
 	var err error
-	if k.env, err = envs.New(t.Environment.Name, t.Environment.Options); err != nil {
-		return nil, fmt.Errorf("environment %s: %w", t.Environment.Name, err)
+	if k.training, err = trainingScene(t); err != nil {
+		return nil, err
 	}
-	k.protocol = protocolOf(t)
+	for _, suite := range t.Evaluation.Suites {
+		s, err := suiteScene(suite)
+		if err != nil {
+			return nil, err
+		}
+		k.suites = append(k.suites, s)
+	}
 	if k.config, err = model.ParseConfig(files["config.json"]); err != nil {
 		return nil, fmt.Errorf("config.json: %w: %w", err, ErrModelInvalid)
 	}
@@ -149,45 +133,12 @@ func readIndex(ctx context.Context, s store.Store, ref store.Ref) (store.ModelRe
 	return m, nil
 }
 
-// rowAddress gives the streams of a row: of its group's initial state, of the
-// chances in its episode, and of its samples.
-type rowAddress struct{ instance, chance, sample draw.Address }
-
-// addresses computes them from (run seed, purpose, branch, iteration, group,
-// member); an evaluation's from (suite, instance, sample) alone.
-func (k *kit) address(branch int, r Rollout, group, member int) rowAddress {
-	a := draw.Address{Seed: k.train.Seed, Branch: int64(branch), Iteration: int64(r.Iteration), Group: int64(group)}
-	purpose := func(p draw.Purpose) draw.Purpose { return p }
-	if r.Evaluation != nil {
-		a = draw.Address{Seed: r.Evaluation.Suite.Seed, Group: int64(group)}
-		purpose = draw.Evaluation.With
-	}
-	with := func(p draw.Purpose, member int) draw.Address {
-		b := a
-		b.Purpose, b.Member = purpose(p), int64(member)
-		return b
-	}
-	return rowAddress{
-		instance: with(draw.Instance, 0),
-		chance:   with(draw.Chance, member),
-		sample:   with(draw.Sample, member),
-	}
-}
-
-// size is the groups and members of a rollout.
-func (k *kit) size(r Rollout) (groups, members int) {
-	if e := r.Evaluation; e != nil {
-		return e.Suite.Instances, e.Suite.Samples
-	}
-	return k.train.Rollout.Groups, k.train.Rollout.GroupSize
-}
-
 // dir is the folder of a rollout's artifacts.
 func dir(run Run, branch int, r Rollout) string {
 	if e := r.Evaluation; e != nil && e.Apart != "" {
-		return store.RunDir(run.ID) + "/evaluations/" + store.EscapeSegment(e.Apart)
+		return store.ApartDir(e.Apart) + "/" + e.Suite
 	} else if e != nil {
-		return store.EvaluationDir(run.ID, branch, r.Iteration)
+		return store.EvaluationDir(run.ID, branch, r.Iteration) + "/" + e.Suite
 	}
 	return store.IterationDir(run.ID, branch, r.Iteration)
 }

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -43,50 +44,123 @@ func share(yes, all int) float64 {
 	return float64(yes) / float64(all)
 }
 
-// rolloutMetrics describe all trajectories of a rollout, and the selected ones.
-func rolloutMetrics(rows []TrajectoryRow, members int) Metrics {
-	var rewards, returns, lengths, spreads, chosen []float64
-	var success, valid, truncated, selected int
+// tally adds up what episodes did.
+type tally struct {
+	rows, success, valid, truncated     int
+	turns, executed, effective, invalid int
+	rewards, returns, lengths           []float64
+	solved                              []int // successes of each group, in order
+}
+
+func (t *tally) add(r TrajectoryRow, firstOfGroup bool) {
+	t.rows++
+	if firstOfGroup {
+		t.solved = append(t.solved, 0)
+	}
+	if r.Success {
+		t.success++
+		t.solved[len(t.solved)-1]++
+	}
+	if r.Valid {
+		t.valid++
+	}
+	if r.Truncated {
+		t.truncated++
+	}
+	t.turns += r.Turns()
+	t.executed += total(r.Executed)
+	t.effective += total(r.Effective)
+	t.invalid += total(r.Invalid)
+	t.rewards = append(t.rewards, r.Reward())
+	t.returns = append(t.returns, r.Return())
+	t.lengths = append(t.lengths, float64(total(r.SampledLengths)))
+}
+
+func total(xs []int32) int {
+	sum := 0
+	for _, x := range xs {
+		sum += int(x)
+	}
+	return sum
+}
+
+// passed is the share of groups with at least one success.
+func (t *tally) passed() float64 {
+	n := 0
+	for _, s := range t.solved {
+		if s > 0 {
+			n++
+		}
+	}
+	return share(n, len(t.solved))
+}
+
+// of adds the figures that a rollout and an evaluation have in common.
+func (t *tally) of(m Metrics) {
+	m["reward/mean"] = canon.Float(mean(t.rewards))
+	m["reward/penalised_mean"] = canon.Float(mean(t.returns))
+	m["success/mean"] = canon.Float(share(t.success, t.rows))
+	m["valid/mean"] = canon.Float(share(t.valid, t.rows))
+	m["truncated/mean"] = canon.Float(share(t.truncated, t.rows))
+	m["response_length/mean"] = canon.Float(mean(t.lengths))
+	m["turns/mean"] = canon.Float(share(t.turns, t.rows))
+}
+
+// actions adds RAGEN's figures of one environment: actions an episode, the share
+// of executed actions that changed the state, and of written ones that were legal.
+func (t *tally) actions(m Metrics, prefix string) {
+	m[prefix+"num_actions"] = canon.Float(share(t.executed, t.rows))
+	m[prefix+"action_is_effective"] = canon.Float(share(t.effective, t.executed))
+	m[prefix+"action_is_valid"] = canon.Float(share(t.executed, t.executed+t.invalid))
+}
+
+// tallies adds rows up, all of them and by the label of their environment.
+func (s *scene) tallies(rows []TrajectoryRow) (all tally, byLabel map[string]*tally) {
+	byLabel = map[string]*tally{}
 	for i, r := range rows {
-		rewards = append(rewards, r.Reward())
-		returns = append(returns, r.Return())
-		var sampled int32
-		for _, n := range r.SampledLengths {
-			sampled += n
+		first := i%s.members == 0
+		all.add(r, first)
+		if byLabel[r.Environment] == nil {
+			byLabel[r.Environment] = &tally{}
 		}
-		lengths = append(lengths, float64(sampled))
-		if r.Success {
-			success++
-		}
-		if r.Valid {
-			valid++
-		}
-		if r.Truncated {
-			truncated++
-		}
+		byLabel[r.Environment].add(r, first)
+	}
+	return all, byLabel
+}
+
+// rolloutMetrics describe all trajectories of a rollout, and the selected ones.
+// Those of each environment are RAGEN's train/TAG figures.
+func rolloutMetrics(s *scene, rows []TrajectoryRow) Metrics {
+	var spreads, chosen []float64
+	selected := 0
+	all, byLabel := s.tallies(rows)
+	for i, r := range rows {
 		if r.Selected {
 			selected++
 		}
-		if (i+1)%members == 0 {
-			spread := deviation(returns[i+1-members:])
+		if (i+1)%s.members == 0 {
+			spread := deviation(all.returns[i+1-s.members : i+1])
 			spreads = append(spreads, spread)
 			if r.Selected {
 				chosen = append(chosen, spread)
 			}
 		}
 	}
-	return Metrics{
-		"reward/mean":                        canon.Float(mean(rewards)),
-		"reward/penalised_mean":              canon.Float(mean(returns)),
-		"success/mean":                       canon.Float(share(success, len(rows))),
-		"valid/mean":                         canon.Float(share(valid, len(rows))),
-		"truncated/mean":                     canon.Float(share(truncated, len(rows))),
-		"response_length/mean":               canon.Float(mean(lengths)),
+	m := Metrics{
 		"rollout/in_group_reward_std":        canon.Float(mean(spreads)),
 		"rollout/chosen_in_group_reward_std": canon.Float(mean(chosen)),
 		"rollout/selected_rows":              canon.Float(float64(selected)),
 		"rollout/trajectories":               canon.Float(float64(len(rows))),
 	}
+	all.of(m)
+	for label, t := range byLabel {
+		prefix := "train/" + label + "/"
+		m[prefix+"success"] = canon.Float(share(t.success, t.rows))
+		m[prefix+"reward"] = canon.Float(mean(t.rewards))
+		m[fmt.Sprintf("%spass@%d", prefix, s.members)] = canon.Float(t.passed())
+		t.actions(m, prefix)
+	}
+	return m
 }
 
 // scoreMetrics describe the policy on the selected rows: its entropy, and how far

@@ -43,10 +43,11 @@ func (e *Engine) Prepare(ctx context.Context, d *Device, run string) (compiled b
 		return false, nil
 	}
 	for turn := 1; turn <= k.train.Rollout.Turns; turn++ {
-		if _, have := e.programs[programsKey{base: base.Digest, shapes: k.shapes(turn)}]; have {
+		shapes := k.shapes(k.training, turn)
+		if _, have := e.programs[programsKey{base: base.Digest, shapes: shapes}]; have {
 			continue
 		}
-		p, err := e.programsFor(k, r, turn)
+		p, err := e.programsFor(k, r, shapes)
 		if err != nil {
 			return compiled, err
 		}

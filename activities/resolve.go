@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/suites"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -21,25 +23,62 @@ type Host struct {
 	kits kits
 }
 
-// Known is what a spec is checked against: the registered environments and
-// their options.
+// Known is what a spec is checked against: the registered environments, their
+// options, and the named suites.
 func Known() spec.Known {
-	return spec.Known{Environments: envs.Names(), Options: func(name string, options json.RawMessage) []spec.Problem {
-		_, err := envs.New(name, options)
-		var bad *envs.OptionsError
-		switch {
-		case err == nil:
-			return nil
-		case errors.As(err, &bad):
-			var out []spec.Problem
-			for _, p := range bad.Problems {
-				out = append(out, spec.Problem{Path: p.Path, Found: p.Found, Allowed: p.Want})
-			}
-			return out
-		default:
-			return []spec.Problem{{Found: string(options), Allowed: err.Error()}}
+	return spec.Known{
+		Environments: envs.Names(), Options: optionProblems, Suites: suites.Names(),
+		Suite: func(name string) (spec.Environment, bool) {
+			s, ok := suites.Named(name)
+			return spec.Environment{Name: s.Environment, Options: s.Options}, ok
+		},
+		Demonstrates: demonstrates, HeldOut: heldOut,
+	}
+}
+
+// demonstrates tells whether an environment's best play is known.
+func demonstrates(name string, options json.RawMessage) bool {
+	env, err := envs.New(name, options)
+	if err != nil {
+		return false
+	}
+	for _, episode := range env.Cases() {
+		if _, ok := episode.(envs.Advised); !ok {
+			return false
 		}
-	}}
+	}
+	return true
+}
+
+// optionProblems is what is wrong with an environment's options.
+func optionProblems(name string, options json.RawMessage) []spec.Problem {
+	_, err := envs.New(name, options)
+	var bad *envs.OptionsError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &bad):
+		var out []spec.Problem
+		for _, p := range bad.Problems {
+			out = append(out, spec.Problem{Path: p.Path, Found: p.Found, Allowed: p.Want})
+		}
+		return out
+	default:
+		return []spec.Problem{{Found: string(options), Allowed: err.Error()}}
+	}
+}
+
+// heldOut are the options with which an environment is evaluated in distribution:
+// its own, unless it keeps instances apart.
+func heldOut(name string, options json.RawMessage) (json.RawMessage, error) {
+	env, err := envs.New(name, options)
+	if err != nil {
+		return nil, err
+	}
+	if h, ok := env.(envs.Held); ok {
+		return h.HeldOut(), nil
+	}
+	return options, nil
 }
 
 // Resolve checks a spec, imports its base model, fills in what the environment
@@ -57,7 +96,7 @@ func (h *Host) resolve(ctx context.Context, in ResolveInput) (ResolveResult, err
 	if err != nil {
 		return ResolveResult{}, err
 	}
-	if t.Environment.Options, err = pinned(t.Environment); err != nil {
+	if t, err = withPins(t); err != nil {
 		return ResolveResult{}, err
 	}
 	written, ref, err := h.writtenSpec(ctx, in.Run)
@@ -67,9 +106,7 @@ func (h *Host) resolve(ctx context.Context, in ResolveInput) (ResolveResult, err
 	if written != nil {
 		// What the environment gave is part of the written spec; a person need
 		// not repeat it.
-		if t.Rollout.PromptTokens == nil {
-			t.Rollout.PromptTokens = written.Rollout.PromptTokens
-		}
+		t = withWidthsOf(t, *written)
 		if d := spec.Diff(*written, t); len(d) > 0 {
 			return ResolveResult{}, fmt.Errorf("%w: stored and given differ in\n%s\nstart it under another workflow id, or with the stored spec (%s)",
 				ErrSpecDiffers, d, h.Store.Location(ref.Key))
@@ -80,10 +117,8 @@ func (h *Host) resolve(ctx context.Context, in ResolveInput) (ResolveResult, err
 		return ResolveResult{}, err
 	}
 	if written == nil {
-		if t.Rollout.PromptTokens == nil {
-			if t.Rollout.PromptTokens, err = h.promptTokens(ctx, t, base, imported); err != nil {
-				return ResolveResult{}, err
-			}
+		if t, err = h.withWidths(ctx, t, base, imported); err != nil {
+			return ResolveResult{}, err
 		}
 		b, err := t.JSON()
 		if err != nil {
@@ -103,22 +138,54 @@ func (h *Host) resolve(ctx context.Context, in ResolveInput) (ResolveResult, err
 	return out, nil
 }
 
-// pinned are an environment's options with the digests of the files it reads: a
-// file that changes is another environment.
-func pinned(e spec.Environment) (json.RawMessage, error) {
-	env, err := envs.New(e.Name, e.Options)
+// withPins is a spec whose environments have the digests of the files they read:
+// a file that changes is another environment.
+func withPins(t spec.Train) (spec.Train, error) {
+	var err error
+	if t.Environment, err = t.Environment.WithOptions(pinned); err != nil {
+		return t, err
+	}
+	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
+	for i, s := range t.Evaluation.Suites {
+		if t.Evaluation.Suites[i].Environment, err = s.Environment.WithOptions(pinned); err != nil {
+			return t, fmt.Errorf("suite %s: %w", s.Name, err)
+		}
+	}
+	return t, nil
+}
+
+// pinned are an environment's options with the digests of its files.
+func pinned(name string, options json.RawMessage) (json.RawMessage, error) {
+	env, err := envs.New(name, options)
 	if err != nil {
-		return nil, fmt.Errorf("environment %s: %w", e.Name, err)
+		return nil, fmt.Errorf("environment %s: %w", name, err)
 	}
 	p, ok := env.(envs.Pinned)
 	if !ok {
-		return e.Options, nil
+		return options, nil
 	}
-	options, err := p.Pin()
-	if err != nil {
-		return nil, fmt.Errorf("environment %s: %w", e.Name, err)
+	if options, err = p.Pin(); err != nil {
+		return nil, fmt.Errorf("environment %s: %w", name, err)
 	}
 	return options, nil
+}
+
+// withWidthsOf takes over what the environments gave to a written spec, which a
+// person need not repeat.
+func withWidthsOf(t, written spec.Train) spec.Train {
+	if t.Rollout.PromptTokens == nil {
+		t.Rollout.PromptTokens = written.Rollout.PromptTokens
+	}
+	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
+	for i := range t.Evaluation.Suites {
+		s := &t.Evaluation.Suites[i]
+		for _, w := range written.Evaluation.Suites {
+			if s.PromptTokens == nil && s.Name == w.Name {
+				s.PromptTokens = w.PromptTokens
+			}
+		}
+	}
+	return t
 }
 
 // writtenSpec reads a run's spec.json, nil where there is none.
@@ -137,74 +204,76 @@ func (h *Host) writtenSpec(ctx context.Context, run string) (*spec.Train, store.
 	return &t, ref, nil
 }
 
-// promptTokens are the widths of the context at each turn's start.
-func (h *Host) promptTokens(ctx context.Context, t spec.Train, base store.Ref, imported bool) ([]int, error) {
+// withWidths fills in the widths of the contexts.
+func (h *Host) withWidths(ctx context.Context, t spec.Train, base store.Ref, imported bool) (spec.Train, error) {
 	if !imported {
-		return PromptTokens(t, nil)
+		return WithWidths(t, nil)
 	}
 	m, err := readIndex(ctx, h.Store, base)
 	if err != nil {
-		return nil, err
+		return t, err
 	}
 	files, err := modelFiles(ctx, h.Store, smallRefs(m))
 	if err != nil {
-		return nil, err
+		return t, err
 	}
-	return PromptTokens(t, files)
+	return WithWidths(t, files)
 }
 
 // planOf is what the workflow needs to decide.
 func planOf(t spec.Train) Plan {
 	p := Plan{
-		Iterations: t.Iterations, Turns: t.Rollout.Turns, Rows: t.Rollout.Trajectories(), Environment: t.Environment.Name,
-		Snapshot: t.Snapshot, Evaluation: t.Evaluation, ActivitySeconds: t.Limits.ActivitySeconds,
-		Settings: spec.SettingsOf(t),
+		Iterations: t.Iterations, Turns: t.Rollout.Turns, Rows: t.Rollout.Trajectories(), Environment: t.Environment.String(),
+		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds,
+		Settings: spec.SettingsOf(t), WarmStartSteps: t.Policy.WarmStart.Steps,
+		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0,
 	}
-	if t.Policy.Starter != nil {
-		p.WarmStartSteps = t.Policy.Starter.WarmStartSteps
+	for _, s := range t.Evaluation.Suites {
+		p.Suites = append(p.Suites, PlanSuite{Name: s.Name, Turns: s.Turns, Rows: s.Rows()})
 	}
 	return p
 }
 
-// Load reads what is written of a run: its plan, and where asked a committed
-// policy version.
+// Load reads the plan of a run that has been resolved.
 func (h *Host) Load(ctx context.Context, in LoadInput) (LoadResult, error) {
 	out, err := h.load(ctx, in)
 	return out, edge(ctx, "load run "+in.Run, err)
 }
 
 func (h *Host) load(ctx context.Context, in LoadInput) (LoadResult, error) {
-	defer heartbeat(ctx)() // the chain may be long
-	if in.Spec != nil {
-		t, err := readSpec(ctx, h.Store, *in.Spec)
-		if err != nil {
-			return LoadResult{}, err
-		}
-		return LoadResult{Plan: planOf(t)}, nil
+	t, err := readSpec(ctx, h.Store, in.Spec)
+	if err != nil {
+		return LoadResult{}, err
 	}
-	if _, err := h.Store.Stat(ctx, store.SpecKey(in.Run)); errors.Is(err, store.ErrNotFound) {
-		return LoadResult{}, fmt.Errorf("no run %q in %s: %w", in.Run, h.Store.Location(store.RunsDir), ErrNotFound)
+	return LoadResult{Plan: planOf(t)}, nil
+}
+
+// Find finds a committed policy version of a run, with the run's plan; nil is the
+// newest.
+func (h *Host) Find(ctx context.Context, run string, version *int) (LoadResult, error) {
+	if _, err := h.Store.Stat(ctx, store.SpecKey(run)); errors.Is(err, store.ErrNotFound) {
+		return LoadResult{}, fmt.Errorf("no run %q in %s: %w", run, h.Store.Location(store.RunsDir), ErrNotFound)
 	} else if err != nil {
 		return LoadResult{}, err
 	}
-	head, err := h.head(ctx, in.Run, in.Version)
+	head, err := h.head(ctx, run, version)
 	if err != nil {
 		return LoadResult{}, err
 	}
 	if head == nil {
-		return LoadResult{}, fmt.Errorf("run %q has no committed iteration yet: %w", in.Run, ErrNotFound)
+		return LoadResult{}, fmt.Errorf("run %q has no committed iteration yet: %w", run, ErrNotFound)
 	}
 	// What the version was computed with is the spec that its manifest names.
 	m, err := store.ReadManifest(ctx, h.Store, head.Manifest)
 	if err != nil {
 		return LoadResult{}, err
 	}
-	followed, err := readSpec(ctx, h.Store, m.Spec)
+	t, err := readSpec(ctx, h.Store, m.Spec)
 	if err != nil {
 		return LoadResult{}, err
 	}
 	return LoadResult{
-		Plan: planOf(followed), Run: Run{ID: in.Run, Spec: m.Spec, Base: head.Base}, Branch: head.Branch,
+		Plan: planOf(t), Run: Run{ID: run, Spec: m.Spec, Base: head.Base}, Branch: head.Branch,
 		Version: head.Iteration + 1, State: head.State, Fingerprint: head.Fingerprint, Head: head,
 	}, nil
 }

@@ -80,20 +80,20 @@ func TestKnown(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	r := resolved(t, "load", tinySpec(t))
-	got, err := r.Host.Load(t.Context(), LoadInput{Run: "load", Spec: &r.Run.Spec})
+	got, err := r.Host.Load(t.Context(), LoadInput{Run: "load", Spec: r.Run.Spec})
 	require.NoError(t, err)
 	require.Equal(t, LoadResult{Plan: r.Plan}, got)
-	_, err = r.Host.Load(t.Context(), LoadInput{Run: "load"})
+	_, err = r.Host.Find(t.Context(), "load", nil)
 	require.ErrorIs(t, err, ErrNotFound)
 	require.ErrorContains(t, err, "no committed iteration yet")
-	_, err = r.Host.Load(t.Context(), LoadInput{Run: "lode"})
+	_, err = r.Host.Find(t.Context(), "lode", nil)
 	require.ErrorContains(t, err, `no run "lode"`)
 	require.Equal(t, KindNotFound, kindOf(err))
 
 	run := begun(t, "loaded", tinySpec(t))
 	run.iterate(t)
 	run.iterate(t)
-	got, err = run.Host.Load(t.Context(), LoadInput{Run: "loaded"})
+	got, err = run.Host.Find(t.Context(), "loaded", nil)
 	require.NoError(t, err)
 	require.Equal(t, 2, got.Version)
 	require.Equal(t, run.state, got.State)
@@ -103,12 +103,12 @@ func TestLoad(t *testing.T) {
 	require.Equal(t, 0, got.Head.First.Version)
 	require.Equal(t, 2, got.Head.Last.Version)
 	one := 1
-	got, err = run.Host.Load(t.Context(), LoadInput{Run: "loaded", Version: &one})
+	got, err = run.Host.Find(t.Context(), "loaded", &one)
 	require.NoError(t, err)
 	require.Equal(t, run.commits[1].StateBefore, got.State)
 	require.Zero(t, got.Head.Snapshot)
 	seven := 7
-	_, err = run.Host.Load(t.Context(), LoadInput{Run: "loaded", Version: &seven})
+	_, err = run.Host.Find(t.Context(), "loaded", &seven)
 	require.ErrorContains(t, err, "the newest is 2")
 
 	// Started again with the same id the run goes on behind what is committed.

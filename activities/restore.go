@@ -30,7 +30,7 @@ func (d *Device) restore(ctx context.Context, in RestoreInput) (RestoreResult, e
 	}
 	defer done()
 	out := RestoreResult{Programs: map[string]string{}}
-	if err := w.compile(ctx, run, out.Programs); err != nil {
+	if err := w.compile(ctx, run, in.Evaluate, out.Programs); err != nil {
 		return RestoreResult{}, err
 	}
 	goal, log, err := d.log(ctx, in)
@@ -171,7 +171,7 @@ func (w *work) startingPoint(ctx context.Context, s store.Store, run Run, goal s
 	if err != nil {
 		return 0, err
 	}
-	p, err := w.engine.programsFor(w.kit, run, 1)
+	p, err := w.engine.programsFor(w.kit, run, w.shapes(w.training, 1))
 	if err != nil {
 		return 0, err
 	}
@@ -224,16 +224,19 @@ func (w *work) stored(ctx context.Context, s store.Store, run Run, ref *store.Sn
 	return model.NewSnapshot(folder.Params), nil
 }
 
-// compile prepares all programs of the run and collects their hashes.
-func (w *work) compile(ctx context.Context, run Run, hashes map[string]string) error {
+// compile prepares all programs of the run and collects their hashes; those of
+// a lazy one are compiled when they are first used.
+func (w *work) compile(ctx context.Context, run Run, lazy bool, hashes map[string]string) error {
 	begin := time.Now()
 	for turn := 1; turn <= w.train.Rollout.Turns; turn++ {
-		p, err := w.engine.programsFor(w.kit, run, turn)
+		p, err := w.engine.programsFor(w.kit, run, w.shapes(w.training, turn))
 		if err != nil {
 			return err
 		}
-		if err := p.Compile(ctx, nil); err != nil {
-			return fmt.Errorf("compile the programs of turn %d: %w", turn, err)
+		if !lazy {
+			if err := p.Compile(ctx, nil); err != nil {
+				return fmt.Errorf("compile the programs of turn %d: %w", turn, err)
+			}
 		}
 		if err := mergeHashes(hashes, turn, p); err != nil {
 			return err

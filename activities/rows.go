@@ -14,6 +14,10 @@ type GenerateRow struct {
 	// PromptIDs are the ids that this turn adds to the context before sampling:
 	// the whole prompt at turn 1, the environment's answer afterwards.
 	PromptIDs []int32 `parquet:"prompt_ids,list"`
+	// Restart tells that PromptIDs are the whole context: what was recorded before
+	// is not in it, but as far as they hold it again. Turn 1 restarts always, and
+	// each turn behind the window of rollout.context_turns.
+	Restart bool `parquet:"restart"`
 	// SampledIDs are the sampled ids, the end-of-turn id included.
 	SampledIDs []int32 `parquet:"sampled_ids,list"`
 	// RolloutLogProbs are the sampler's log-probs of SampledIDs. Training uses
@@ -39,16 +43,24 @@ type StepRow struct {
 	Penalty float64 `parquet:"penalty"`
 	// Valid: the turn had an executable action and its answer was closed.
 	Valid bool `parquet:"valid"`
-	// Effective: an action changed the state.
-	Effective bool   `parquet:"effective"`
-	Success   bool   `parquet:"success"`
-	Done      bool   `parquet:"done"` // the episode is over after this turn
-	StateKey  string `parquet:"state_key"`
+	// Effective and Invalid count the executed actions that changed the state, and
+	// the written ones that were not legal.
+	Effective int32 `parquet:"effective"`
+	Invalid   int32 `parquet:"invalid"`
+	Success   bool  `parquet:"success"`
+	Done      bool  `parquet:"done"` // the episode is over after this turn
+	// StateBefore and StateKey name the states before and after the turn.
+	StateBefore string `parquet:"state_before"`
+	StateKey    string `parquet:"state_key"`
 	// Observation is the state's text after the turn, for people.
 	Observation string `parquet:"observation"`
 	// NextIDs are the ids the environment adds before the next turn's sample;
-	// empty where the episode is over.
-	NextIDs []int32 `parquet:"next_ids,list"`
+	// empty where the episode is over. With NextRestart they are the whole context.
+	NextIDs     []int32 `parquet:"next_ids,list"`
+	NextRestart bool    `parquet:"next_restart"`
+	// ContextFull tells that the next context would have passed its width: the
+	// episode ends here, truncated.
+	ContextFull bool `parquet:"context_full"`
 }
 
 // TrajectoryRow is a member's whole episode.
@@ -56,6 +68,8 @@ type TrajectoryRow struct {
 	Row    int32 `parquet:"row"`
 	Group  int32 `parquet:"group"`
 	Member int32 `parquet:"member"`
+	// Environment is the label of what the group plays.
+	Environment string `parquet:"environment"`
 	// IDs are the recorded ids of all prompts and samples in order. They are the
 	// truth (law 5): text is never encoded again.
 	IDs []int32 `parquet:"ids,list"`
@@ -63,16 +77,27 @@ type TrajectoryRow struct {
 	// then its sampled ids.
 	PromptLengths  []int32 `parquet:"prompt_lengths,list"`
 	SampledLengths []int32 `parquet:"sampled_lengths,list"`
+	// Restarts tell which turns' prompts are the whole context: there a row of the
+	// update begins. The first always is.
+	Restarts []bool `parquet:"restarts,list"`
+	// StateKeys name the state at each turn's beginning, and after the last.
+	StateKeys []string `parquet:"state_keys,list"`
 	// RolloutLogProbs are the sampler's log-probs of all sampled ids, in order.
 	RolloutLogProbs []float32 `parquet:"rollout_log_probs,list"`
 	// Rewards and Penalties are one a turn.
 	Rewards   []float64 `parquet:"rewards,list"`
 	Penalties []float64 `parquet:"penalties,list"`
 	// Actions are the executed actions, one entry a turn, joined by " || ".
-	Actions   []string `parquet:"actions,list"`
-	Success   bool     `parquet:"success"`
-	Valid     bool     `parquet:"valid"` // every turn was
-	Truncated bool     `parquet:"truncated"`
+	Actions []string `parquet:"actions,list"`
+	// Executed, Effective and Invalid count the actions of each turn: executed,
+	// of these effective, and written but not legal.
+	Executed  []int32 `parquet:"executed,list"`
+	Effective []int32 `parquet:"effective,list"`
+	Invalid   []int32 `parquet:"invalid,list"`
+	Success   bool    `parquet:"success"`
+	Valid     bool    `parquet:"valid"` // every turn was
+	// Truncated: a turn was cut by the length limit, or the episode by its context's.
+	Truncated bool `parquet:"truncated"`
 	// Selected tells whether the update learns from this row's group.
 	Selected bool `parquet:"selected"`
 }
@@ -95,19 +120,8 @@ func (r TrajectoryRow) Reward() float64 {
 	return sum
 }
 
-// Sampled marks the positions of IDs that were sampled: what the loss covers.
-func (r TrajectoryRow) Sampled() []bool {
-	out := make([]bool, len(r.IDs))
-	at := 0
-	for k := range r.PromptLengths {
-		at += int(r.PromptLengths[k])
-		for range r.SampledLengths[k] {
-			out[at] = true
-			at++
-		}
-	}
-	return out
-}
+// Turns is the number of turns that were played.
+func (r TrajectoryRow) Turns() int { return len(r.PromptLengths) }
 
 // ScoreRow is a selected trajectory's part in the scores table.
 type ScoreRow struct {

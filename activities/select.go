@@ -26,11 +26,15 @@ func (h *Host) selectGroups(ctx context.Context, in SelectInput) (SelectResult, 
 	if err != nil {
 		return SelectResult{}, err
 	}
-	rows, err := h.episodes(ctx, in.Turns)
+	scene, err := k.scene(in.Rollout)
 	if err != nil {
 		return SelectResult{}, err
 	}
-	groups, members := k.size(in.Rollout)
+	rows, err := h.episodes(ctx, scene, in.Turns)
+	if err != nil {
+		return SelectResult{}, err
+	}
+	groups, members := scene.groups, scene.members
 	if len(rows) != groups*members {
 		return SelectResult{}, fmt.Errorf("%d trajectories, want %d groups of %d: %w", len(rows), groups, members, store.ErrInvalid)
 	}
@@ -50,13 +54,13 @@ func (h *Host) selectGroups(ctx context.Context, in SelectInput) (SelectResult, 
 		return SelectResult{}, err
 	}
 	return SelectResult{
-		Trajectories: ref, Rows: count, Metrics: rolloutMetrics(rows, members),
+		Trajectories: ref, Rows: count, Metrics: rolloutMetrics(scene, rows),
 		Telemetry: Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil
 }
 
 // episodes reads a rollout's turns as trajectories.
-func (h *Host) episodes(ctx context.Context, refs []store.TurnRefs) ([]TrajectoryRow, error) {
+func (h *Host) episodes(ctx context.Context, scene *scene, refs []store.TurnRefs) ([]TrajectoryRow, error) {
 	turns, err := readTurns(ctx, h.Store, refs)
 	if err != nil {
 		return nil, err
@@ -64,7 +68,7 @@ func (h *Host) episodes(ctx context.Context, refs []store.TurnRefs) ([]Trajector
 	if len(turns) == 0 || len(turns[0].generate) == 0 {
 		return nil, fmt.Errorf("a rollout has at least a turn and a row: %w", store.ErrInvalid)
 	}
-	return trajectories(turns), nil
+	return scene.trajectories(turns), nil
 }
 
 // selectedGroups applies the selection to the penalised, never normalised,
@@ -127,22 +131,20 @@ func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error)
 		return CreditResult{}, err
 	}
 	mbs := k.microBatches(rows)
-	at := 0
 	for _, mb := range mbs {
 		for i, r := range mb.rows {
-			s, n := scores[at], 0
-			for t, sampled := range r.Sampled() {
+			s, n := scores[r.of], r.first
+			for t, sampled := range r.sampled {
 				if !sampled {
 					continue
 				}
-				if s.Row != r.Row || n >= len(s.LogProbs) {
-					return CreditResult{}, fmt.Errorf("scores of row %d do not fit its trajectory: %w", r.Row, store.ErrInvalid)
+				if s.Row != r.row || n >= len(s.LogProbs) {
+					return CreditResult{}, fmt.Errorf("scores of row %d do not fit its trajectory: %w", r.row, store.ErrInvalid)
 				}
 				mb.batch.OldLogProbs[i][t] = s.LogProbs[n]
-				mb.batch.Advantages[i][t] = float32(advantages[at])
+				mb.batch.Advantages[i][t] = float32(advantages[r.of])
 				n++
 			}
-			at++
 		}
 	}
 	body, err := encodeBatch(mbs)
@@ -173,39 +175,4 @@ func advantages(in CreditInput, rows []TrajectoryRow) ([]float64, error) {
 	}
 	c := in.Settings.Credit
 	return credit.GRPO(returns, groups, credit.GRPOOptions{NormalizeByStd: c.NormalizeByStd, Epsilon: c.Epsilon})
-}
-
-// Measure turns an evaluation's episodes into figures and stores its
-// trajectories.
-func (h *Host) Measure(ctx context.Context, in MeasureInput) (MeasureResult, error) {
-	out, err := h.measure(ctx, in)
-	return out, edge(ctx, fmt.Sprintf("measure version %d of run %s", in.Version, in.Run.ID), err)
-}
-
-func (h *Host) measure(ctx context.Context, in MeasureInput) (MeasureResult, error) {
-	defer heartbeat(ctx)()
-	start := time.Now()
-	k, err := h.kits.read(ctx, h.Store, in.Run)
-	if err != nil {
-		return MeasureResult{}, err
-	}
-	rows, err := h.episodes(ctx, in.Turns)
-	if err != nil {
-		return MeasureResult{}, err
-	}
-	_, members := k.size(in.Rollout)
-	ref, err := store.PutTable(ctx, h.Store, dir(in.Run, in.Branch, in.Rollout), "trajectories", rows)
-	if err != nil {
-		return MeasureResult{}, err
-	}
-	m := rolloutMetrics(rows, members)
-	delete(m, "rollout/selected_rows")
-	delete(m, "rollout/chosen_in_group_reward_std")
-	return MeasureResult{
-		Evaluation: store.EvaluationRef{
-			Version: in.Version, Suite: fmt.Sprintf("%s-%d", k.train.Environment.Name, in.Rollout.Evaluation.Suite.Seed),
-			State: in.State, Turns: in.Turns, Trajectories: &ref, Metrics: m,
-		},
-		Telemetry: Telemetry{Seconds: time.Since(start).Seconds()},
-	}, nil
 }

@@ -24,8 +24,8 @@ func tinySpec(t *testing.T, edits ...string) json.RawMessage {
 	doc := map[string]any{}
 	require.NoError(t, json.Unmarshal([]byte(`{
 		"seed": 1, "iterations": 3,
-		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1,
-			"warm_start_steps": 2, "warm_start_rows": 4}},
+		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
+			"warm_start": {"steps": 2, "rows": 4}},
 		"environment": {"name": "bandit"},
 		"rollout": {"groups": 2, "group_size": 3, "turns": 1, "max_new_tokens": 8, "think": false},
 		"selection": {"method": "all"}, "update": {"micro_batch": 4}, "snapshot": {"every": 2}, "evaluation": {"every": 2, "instances": 3}
@@ -105,7 +105,7 @@ func begun(t *testing.T, id string, document json.RawMessage) *testRun {
 	got, err := r.Host.Resolve(t.Context(), ResolveInput{Run: id, Spec: document})
 	require.NoError(t, err)
 	r.Run, r.Plan = Run{ID: id, Spec: got.Spec}, got.Plan
-	for in := (WarmStartInput{Run: id, Spec: got.Spec}); r.Run.Base.Digest == ""; {
+	for in := (WarmStartInput{Run: id, Spec: got.Spec, Steps: 100}); r.Run.Base.Digest == ""; {
 		w, err := r.Device.WarmStart(t.Context(), in)
 		require.NoError(t, err)
 		if in.From = w.Snapshot; w.Base != nil {
@@ -138,7 +138,7 @@ func (r *testRun) iteration() Iteration {
 	n := len(r.commits)
 	return Iteration{
 		Run: r.Run, Plan: r.Plan, Number: n, Parent: r.head, State: r.state, Settings: r.Plan.Settings, Programs: r.programs,
-		Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.Evaluation.Due(n+1, r.Iterations),
+		Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
 	}
 }
 

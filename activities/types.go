@@ -62,8 +62,8 @@ type ResolveResult struct {
 	Plan Plan      `json:"plan"`
 	// Location is where the run's artifacts are, for people.
 	Location string `json:"location"`
-	// Base is set where the base model was imported; a starter's is made on a
-	// device, by WarmStart.
+	// Base is set where a model was imported: version 0, or where the plan says
+	// Prepare what version 0 is made from, on a device, by WarmStart.
 	Base *store.Ref `json:"base,omitempty"`
 	// Head is the newest committed manifest of this run, where the store has
 	// one already: the run goes on behind it.
@@ -74,28 +74,42 @@ type ResolveResult struct {
 
 // Plan is what the workflow needs of the resolved spec to decide.
 type Plan struct {
-	Iterations      int             `json:"iterations"`
-	Turns           int             `json:"turns"`
-	Rows            int             `json:"rows"`
-	Environment     string          `json:"environment"`
-	Snapshot        spec.Snapshot   `json:"snapshot"`
-	Evaluation      spec.Evaluation `json:"evaluation"`
-	ActivitySeconds int             `json:"activity_seconds"`
-	Settings        spec.Settings   `json:"settings"`
-	// WarmStartSteps is 0 unless the policy is a starter.
-	WarmStartSteps int `json:"warm_start_steps,omitempty"`
+	Iterations      int           `json:"iterations"`
+	Turns           int           `json:"turns"`
+	Rows            int           `json:"rows"`
+	Environment     string        `json:"environment"`
+	Snapshot        spec.Snapshot `json:"snapshot"`
+	ActivitySeconds int           `json:"activity_seconds"`
+	Settings        spec.Settings `json:"settings"`
+	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.
+	EvaluateEvery int         `json:"evaluate_every,omitempty"`
+	Suites        []PlanSuite `json:"suites,omitempty"`
+	// Prepare says that version 0 has to be made on a device: the policy is a
+	// starter, or there is a warm start of WarmStartSteps steps.
+	Prepare        bool `json:"prepare,omitempty"`
+	WarmStartSteps int  `json:"warm_start_steps,omitempty"`
 }
 
-// LoadInput asks for what is written of a run: for its spec alone, where Spec is
-// set, or for a committed policy version.
+// PlanSuite is what the workflow needs to know of a suite.
+type PlanSuite struct {
+	Name  string `json:"name"`
+	Turns int    `json:"turns"`
+	Rows  int    `json:"rows"`
+}
+
+// EvaluationDue tells whether policy version v is evaluated.
+func (p Plan) EvaluationDue(version, iterations int) bool {
+	return spec.Evaluation{Every: p.EvaluateEvery}.Due(version, iterations) && len(p.Suites) > 0
+}
+
+// LoadInput asks for the plan of a resolved spec.
 type LoadInput struct {
-	Run  string     `json:"run"`
-	Spec *store.Ref `json:"spec,omitempty"`
-	// Version is the policy version; nil is the newest committed one.
-	Version *int `json:"version,omitempty"`
+	Run  string    `json:"run"`
+	Spec store.Ref `json:"spec"`
 }
 
-// LoadResult is a run as the store has it. With Spec given, only Plan is set.
+// LoadResult is what a workflow needs to go on: the plan, and of an evaluation
+// the policy that is measured.
 type LoadResult struct {
 	Plan        Plan   `json:"plan"`
 	Run         Run    `json:"run"`
@@ -103,7 +117,7 @@ type LoadResult struct {
 	Version     int    `json:"version"`
 	State       string `json:"state"`
 	Fingerprint string `json:"fingerprint"`
-	// Head is the manifest of iteration Version-1.
+	// Head is the manifest of iteration Version-1; nil for a model.
 	Head *Head `json:"head,omitempty"`
 }
 
@@ -145,6 +159,9 @@ type RestoreInput struct {
 	Pending *PendingUpdate `json:"pending,omitempty"`
 	// MaxSeconds bounds one call; the result says whether another is needed.
 	MaxSeconds int `json:"max_seconds"`
+	// Evaluate says that nothing is learned from the version: training's programs
+	// are compiled only as far as the version has to be rebuilt.
+	Evaluate bool `json:"evaluate,omitempty"`
 }
 
 // PendingUpdate is an update that was made and not yet committed.
@@ -169,17 +186,19 @@ type RestoreResult struct {
 	Telemetry Telemetry         `json:"telemetry"`
 }
 
-// WarmStartInput asks for a chunk of a starter's warm start.
+// WarmStartInput asks for a chunk of a warm start.
 type WarmStartInput struct {
 	Run  string    `json:"run"`
 	Spec store.Ref `json:"spec"`
+	// Base is the model that is taught; nil for a starter, which is made here.
+	Base *store.Ref `json:"base,omitempty"`
 	// From is the snapshot the chunk goes on from; nil at the beginning.
 	From *store.SnapshotRef `json:"from,omitempty"`
-	// MaxSeconds bounds the chunk's work as far as whole steps allow.
-	MaxSeconds int `json:"max_seconds"`
+	// Steps is the number of updates of the chunk, at most.
+	Steps int `json:"steps"`
 }
 
-// WarmStartResult is the chunk's snapshot, or the finished base model.
+// WarmStartResult is the chunk's snapshot, or the finished model.
 type WarmStartResult struct {
 	Steps     int                `json:"steps"` // supervised updates done so far
 	Snapshot  *store.SnapshotRef `json:"snapshot,omitempty"`
@@ -198,10 +217,11 @@ type Rollout struct {
 
 // EvaluationOf says which suite is rolled out and where its artifacts go.
 type EvaluationOf struct {
-	Suite spec.Evaluation `json:"suite"`
+	// Suite is the name of one of the spec's suites.
+	Suite string `json:"suite"`
 	// Apart is the id of the Evaluate workflow that asks; empty for an
 	// evaluation that is part of the run and named by its manifest. One apart
-	// lies beside the branches, where gc does not look.
+	// lies beside the runs, where gc does not look.
 	Apart string `json:"apart,omitempty"`
 }
 
@@ -256,12 +276,14 @@ type SelectResult struct {
 
 // MeasureInput asks for an evaluation's figures.
 type MeasureInput struct {
-	Run     Run              `json:"run"`
-	Branch  int              `json:"branch"`
-	Rollout Rollout          `json:"rollout"`
-	Version int              `json:"version"`
-	State   string           `json:"state"` // the version's state fingerprint
-	Turns   []store.TurnRefs `json:"turns"`
+	Run     Run     `json:"run"`
+	Branch  int     `json:"branch"`
+	Rollout Rollout `json:"rollout"`
+	Version int     `json:"version"`
+	State   string  `json:"state"` // the version's state fingerprint
+	// Fingerprint is that of the device: the bits belong to it.
+	Fingerprint string           `json:"fingerprint"`
+	Turns       []store.TurnRefs `json:"turns"`
 }
 
 // MeasureResult is an evaluation as a manifest names it.

@@ -15,26 +15,29 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// WarmStart makes a starter policy, a chunk of supervised updates a call: on
-// transcripts of random play in the right format, so that it can speak and knows
-// nothing of the task. Everything is drawn from the starter's own seed, so runs
-// that ask for the same starter share one; the last chunk stores it as a model.
+// WarmStart makes version 0, a chunk of supervised updates a call: on transcripts
+// of random play in the right format, so that a starter can speak and knows
+// nothing of the task, and on demonstrations by the environments' solvers, as
+// many as the spec asks for. Everything is drawn from the warm start's own seed,
+// so runs that ask for the same one share it; the last chunk stores a model.
 func (d *Device) WarmStart(ctx context.Context, in WarmStartInput) (WarmStartResult, error) {
 	out, err := d.warmStart(ctx, in)
 	return out, edge(ctx, "warm start of run "+in.Run, err)
 }
 
-// starterIdentity is everything the bits of a starter depend on.
+// starterIdentity is everything the bits of a warm-started policy depend on.
 type starterIdentity struct {
-	Starter      spec.Starter    `json:"starter"`
-	Environment  string          `json:"environment"`
-	Options      json.RawMessage `json:"options"`
-	Think        bool            `json:"think"`
-	MaxNewTokens int             `json:"max_new_tokens"`
-	PromptTokens []int           `json:"prompt_tokens"`
-	MicroBatch   int             `json:"micro_batch"`
-	ComputeDtype string          `json:"compute_dtype"`
-	Fingerprint  string          `json:"fingerprint"`
+	Starter      *spec.Starter    `json:"starter,omitempty"`
+	Base         string           `json:"base,omitempty"` // digest of the index of the model that is taught
+	WarmStart    spec.WarmStart   `json:"warm_start"`
+	Environment  spec.Environment `json:"environment"`
+	Think        bool             `json:"think"`
+	ContextTurns int              `json:"context_turns"`
+	MaxNewTokens int              `json:"max_new_tokens"`
+	PromptTokens []int            `json:"prompt_tokens"`
+	MicroBatch   int              `json:"micro_batch"`
+	ComputeDtype string           `json:"compute_dtype"`
+	Fingerprint  string           `json:"fingerprint"`
 }
 
 // sharedStarter is what the store keeps under a starter's identity.
@@ -49,35 +52,42 @@ func (d *Device) warmStart(ctx context.Context, in WarmStartInput) (WarmStartRes
 	if err != nil {
 		return WarmStartResult{}, err
 	}
-	s := t.Policy.Starter
-	if s == nil {
-		return WarmStartResult{}, fmt.Errorf("the spec names no starter: %w", ErrModelInvalid)
+	if in.Steps < 1 && t.Policy.WarmStart.Steps > 0 {
+		return WarmStartResult{}, fmt.Errorf("a chunk of %d updates: %w", in.Steps, store.ErrInvalid)
 	}
-	id, err := digestOf(starterIdentity{
-		Starter: *s, Environment: t.Environment.Name, Options: t.Environment.Options, Think: t.Rollout.Think,
-		MaxNewTokens: t.Rollout.MaxNewTokens, PromptTokens: t.Rollout.PromptTokens, MicroBatch: t.Update.MicroBatch,
-		ComputeDtype: t.Policy.ComputeDtype, Fingerprint: d.Engine.Info().Fingerprint,
-	})
+	if t.Policy.Starter == nil && in.Base == nil {
+		return WarmStartResult{}, fmt.Errorf("the spec names no starter and no model: %w", ErrModelInvalid)
+	}
+	identity := starterIdentity{
+		Starter: t.Policy.Starter, WarmStart: t.Policy.WarmStart, Environment: t.Environment, Think: t.Rollout.Think,
+		ContextTurns: t.Rollout.ContextTurns, MaxNewTokens: t.Rollout.MaxNewTokens, PromptTokens: t.Rollout.PromptTokens,
+		MicroBatch: t.Update.MicroBatch, ComputeDtype: t.Policy.ComputeDtype, Fingerprint: d.Engine.Info().Fingerprint,
+	}
+	if in.Base != nil {
+		identity.Base = in.Base.Digest
+	}
+	id, err := digestOf(identity)
 	if err != nil {
 		return WarmStartResult{}, err
 	}
 	place := store.ModelPrefix + "starter-" + store.ShortDigest(id)
+	steps := t.Policy.WarmStart.Steps
 	if shared, err := d.findStarter(ctx, place); err != nil || shared != nil {
-		return WarmStartResult{Base: shared, Shared: true, Steps: s.WarmStartSteps}, err
+		return WarmStartResult{Base: shared, Shared: true, Steps: steps}, err
 	}
-	w, done, err := d.beginStarter(ctx, in.Run, t)
+	w, files, done, err := d.beginStarter(ctx, in, t)
 	if err != nil {
 		return WarmStartResult{}, err
 	}
 	defer done()
-	out, err := w.teach(ctx, d.Store, in)
+	out, err := w.teach(ctx, d.Store, in, files)
 	if err != nil {
 		return WarmStartResult{}, err
 	}
-	if out.Steps < s.WarmStartSteps {
+	if out.Steps < steps {
 		out.Snapshot, err = w.putChunk(ctx, d.Store, place, out.Steps)
 	} else {
-		out.Base, err = w.putStarter(ctx, d.Store, place)
+		out.Base, err = w.putStarter(ctx, d.Store, place, files)
 	}
 	out.Telemetry = w.telemetry()
 	return out, err
@@ -99,26 +109,50 @@ func (d *Device) findStarter(ctx context.Context, place string) (*store.Ref, err
 	return &shared.Index, nil
 }
 
-// beginStarter is begin for a run that has no base model yet.
-func (d *Device) beginStarter(ctx context.Context, run string, t spec.Train) (*work, func(), error) {
+// beginStarter is begin for a run that has no version 0 yet. files are those of
+// the model that is taught; of a starter, all but the weights.
+func (d *Device) beginStarter(ctx context.Context, in WarmStartInput, t spec.Train) (w *work, files map[string][]byte, done func(), err error) {
 	stop := heartbeat(ctx)
-	release, waited, err := d.Engine.acquire(ctx, run)
+	release, waited, err := d.Engine.acquire(ctx, in.Run)
 	if err != nil {
 		stop()
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	files := starter.Files()
-	config := StarterConfig(*t.Policy.Starter)
-	files[model.ConfigFile] = config.JSON()
+	done = func() { release(); stop() }
+	if files, err = d.taughtFiles(ctx, in, t); err != nil {
+		done()
+		return nil, nil, nil, err
+	}
 	k, err := newKit(t, files)
 	if err != nil {
-		release()
-		stop()
-		return nil, nil, err
+		done()
+		return nil, nil, nil, err
 	}
-	w := &work{kit: k, engine: d.Engine, start: time.Now()}
+	w = &work{kit: k, engine: d.Engine, start: time.Now()}
 	w.took.WaitSeconds = waited.Seconds()
-	return w, func() { release(); stop() }, nil
+	return w, files, done, nil
+}
+
+// taughtFiles are the files of the model that a warm start teaches.
+func (d *Device) taughtFiles(ctx context.Context, in WarmStartInput, t spec.Train) (map[string][]byte, error) {
+	if in.Base == nil {
+		files := starter.Files()
+		files[model.ConfigFile] = StarterConfig(*t.Policy.Starter).JSON()
+		return files, nil
+	}
+	base, err := readIndex(ctx, d.Store, *in.Base)
+	if err != nil {
+		return nil, err
+	}
+	refs := smallRefs(base)
+	if in.From == nil {
+		refs = base.Files // the weights too: the first chunk begins with them
+	}
+	files, err := modelFiles(ctx, d.Store, refs)
+	if err != nil {
+		return nil, fmt.Errorf("model that is taught: %w", err)
+	}
+	return files, nil
 }
 
 // StarterConfig is the starter's architecture: Qwen2 with a tied head. Its
@@ -132,11 +166,13 @@ func StarterConfig(s spec.Starter) model.Config {
 	}
 }
 
-// teach applies supervised updates from the chunk's beginning until the warm
-// start is done or MaxSeconds are over.
-func (w *work) teach(ctx context.Context, s store.Store, in WarmStartInput) (WarmStartResult, error) {
+// teach applies the chunk's supervised updates, or as many as are left.
+func (w *work) teach(ctx context.Context, s store.Store, in WarmStartInput, files map[string][]byte) (WarmStartResult, error) {
 	run := Run{ID: in.Run, Spec: in.Spec}
-	p, err := w.engine.programsFor(w.kit, run, 1)
+	if in.Base != nil {
+		run.Base = *in.Base
+	}
+	p, err := w.engine.programsFor(w.kit, run, w.shapes(w.training, 1))
 	if err != nil {
 		return WarmStartResult{}, err
 	}
@@ -149,19 +185,17 @@ func (w *work) teach(ctx context.Context, s store.Store, in WarmStartInput) (War
 	if in.From != nil {
 		out.Steps = in.From.Version
 	}
-	if err := w.loadChunk(ctx, s, p, in.From); err != nil {
+	if err := w.loadChunk(ctx, s, p, in, files); err != nil {
 		return out, err
 	}
-	st := *w.train.Policy.Starter
-	deadline := time.Now().Add(time.Duration(in.MaxSeconds) * time.Second)
-	for first := true; out.Steps < st.WarmStartSteps && (first || time.Now().Before(deadline)); first = false {
-		at := draw.Address{Seed: st.Seed, Purpose: draw.WarmStart, Iteration: int64(out.Steps)}
-		examples, err := starter.Transcripts(w.tokenizer, w.env, w.protocol, starter.Lesson{Turns: w.train.Rollout.Turns}, st.WarmStartRows, at)
+	ws := w.train.Policy.WarmStart
+	for end := min(ws.Steps, out.Steps+in.Steps); out.Steps < end; out.Steps++ {
+		examples, err := w.transcripts(out.Steps)
 		if err != nil {
 			return out, fmt.Errorf("transcripts of step %d: %w", out.Steps, err)
 		}
 		next, m, err := p.SupervisedUpdate(ctx, w.engine.state, w.lessons(examples), model.Settings{
-			LearningRate: float32(st.WarmStartRate), Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, MaxGradNorm: 1, Temperature: 1,
+			LearningRate: float32(ws.LearningRate), Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, MaxGradNorm: 1, Temperature: 1,
 		})
 		if err != nil {
 			return out, fmt.Errorf("supervised update %d: %w", out.Steps, err)
@@ -169,29 +203,66 @@ func (w *work) teach(ctx context.Context, s store.Store, in WarmStartInput) (War
 		w.engine.hold(next, "")
 		w.took.Tokens += m.Tokens
 		out.Loss = canon.Float(m.PolicyLoss)
-		out.Steps++
 	}
 	w.engine.print, err = w.engine.state.Fingerprint()
 	return out, err
 }
 
+// transcripts are the lessons of one step: of each environment, as many as its
+// share makes of the rows.
+func (w *work) transcripts(step int) ([]starter.Transcript, error) {
+	ws, s := w.train.Policy.WarmStart, w.training
+	turns := s.turns
+	if n := s.protocol.ContextTurns; n > 0 {
+		turns = min(turns, n) // what follows is seen in windows that look like these
+	}
+	// Small shares are shown in some steps of a round, if not in each.
+	at := step % mixtureRound * ws.Rows
+	before, after := s.parts.Counts(at), s.parts.Counts(at+ws.Rows)
+	var out []starter.Transcript
+	for i := range s.parts {
+		n := after[i] - before[i]
+		if n == 0 {
+			continue
+		}
+		at := draw.Address{Seed: ws.Seed, Purpose: draw.WarmStart, Iteration: int64(step), Branch: int64(i)}
+		more, err := starter.Transcripts(w.tokenizer, s.parts[i].Environment, s.protocol, starter.Lesson{Turns: turns, Demonstrations: ws.Demonstrations}, n, at)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}
+
+// mixtureRound is the steps of a warm start after which the environments of a
+// mixture take their turns anew.
+const mixtureRound = 256
+
 // loadChunk makes the engine hold the state the chunk goes on from.
-func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, from *store.SnapshotRef) error {
-	if from != nil && w.engine.state != nil && w.engine.print == from.State {
+func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, in WarmStartInput, files map[string][]byte) error {
+	if in.From != nil && w.engine.state != nil && w.engine.print == in.From.State {
 		return nil
 	}
 	var snapshot model.Snapshot
-	if from == nil {
-		seed := w.train.Policy.Starter.Seed
-		snapshot = model.NewSnapshot(model.NewParams(w.config, draw.Address{Seed: seed, Purpose: draw.Weights}))
-	} else {
-		files, err := modelFiles(ctx, s, from.Files)
+	switch {
+	case in.From != nil:
+		stored, err := modelFiles(ctx, s, in.From.Files)
 		if err != nil {
 			return err
 		}
-		if snapshot, err = model.ReadSnapshot(files); err != nil {
-			return fmt.Errorf("warm start after %d steps: %w", from.Version, err)
+		if snapshot, err = model.ReadSnapshot(stored); err != nil {
+			return fmt.Errorf("warm start after %d steps: %w", in.From.Version, err)
 		}
+	case in.Base != nil:
+		folder, err := model.ReadFiles(files)
+		if err != nil {
+			return fmt.Errorf("model that is taught: %w: %w", err, ErrModelInvalid)
+		}
+		snapshot = model.NewSnapshot(folder.Params)
+	default:
+		seed := w.train.Policy.Starter.Seed
+		snapshot = model.NewSnapshot(model.NewParams(w.config, draw.Address{Seed: seed, Purpose: draw.Weights}))
 	}
 	state, err := p.Upload(snapshot)
 	if err != nil {
@@ -203,7 +274,7 @@ func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, 
 
 // lessons lays transcripts out in micro-batches.
 func (w *work) lessons(examples []starter.Transcript) []model.MicroBatch {
-	b, width := w.train.Update.MicroBatch, w.shapes(1).Sequence
+	b, width := w.train.Update.MicroBatch, w.shapes(w.training, 1).Sequence
 	var out []model.MicroBatch
 	for at := 0; at < len(examples); at += b {
 		m := emptyMicroBatch(b, width)
@@ -240,7 +311,7 @@ func (w *work) putChunk(ctx context.Context, s store.Store, place string, steps 
 
 // putStarter stores the finished starter as a model and notes it under its
 // identity, for other runs.
-func (w *work) putStarter(ctx context.Context, s store.Store, place string) (*store.Ref, error) {
+func (w *work) putStarter(ctx context.Context, s store.Store, place string, taught map[string][]byte) (*store.Ref, error) {
 	snapshot, err := w.engine.state.Download()
 	if err != nil {
 		return nil, err
@@ -250,10 +321,12 @@ func (w *work) putStarter(ctx context.Context, s store.Store, place string) (*st
 		return nil, err
 	}
 	delete(files, model.OptimizerFile)
-	for name, body := range starter.Files() {
-		files[name] = body
+	for _, name := range smallFiles {
+		if body, ok := taught[name]; ok && name != model.ConfigFile {
+			files[name] = body
+		}
 	}
-	index, err := putModel(ctx, s, spec.FromStarter, folderFiles(files))
+	index, err := putModel(ctx, s, w.train.Policy.From, folderFiles(files))
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, r
 	over := store.NewOverlay(s)
 	d := activities.Direct{Host: &activities.Host{Store: over}, Device: &activities.Device{Store: over, Engine: engine}}
 	version := iteration + 1
-	loaded, err := d.Host.Load(ctx, activities.LoadInput{Run: run, Version: &version})
+	loaded, err := d.Host.Find(ctx, run, &version)
 	if err != nil {
 		return Replay{}, err
 	}

@@ -21,15 +21,15 @@ func recorded(t *testing.T, device *model.Device, s store.Store) []activities.Co
 	d := activities.Direct{Host: &activities.Host{Store: s}, Device: &activities.Device{Store: s, Engine: engine}}
 	document := json.RawMessage(`{
 		"seed": 1, "iterations": 2,
-		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1,
-			"warm_start_steps": 1, "warm_start_rows": 4}},
+		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
+			"warm_start": {"steps": 1, "rows": 4}},
 		"environment": {"name": "bandit"},
 		"rollout": {"groups": 2, "group_size": 2, "turns": 1, "max_new_tokens": 8, "think": false},
 		"selection": {"method": "all"}, "update": {"micro_batch": 4}, "snapshot": {"every": 1}, "evaluation": {"every": 2, "instances": 2}
 	}`)
 	resolved, err := d.Host.Resolve(ctx, activities.ResolveInput{Run: "again", Spec: document})
 	require.NoError(t, err)
-	warm, err := d.Device.WarmStart(ctx, activities.WarmStartInput{Run: "again", Spec: resolved.Spec})
+	warm, err := d.Device.WarmStart(ctx, activities.WarmStartInput{Run: "again", Spec: resolved.Spec, Steps: 1})
 	require.NoError(t, err)
 	run := activities.Run{ID: "again", Spec: resolved.Spec, Base: *warm.Base}
 	restored, err := d.Device.Restore(ctx, activities.RestoreInput{Version: activities.Version{Run: run}})

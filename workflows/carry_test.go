@@ -141,16 +141,16 @@ func TestCarryIsSmall(t *testing.T) {
 		Attributes: true, Paused: true, StopAfter: &stop,
 		Current: &iteration{
 			Settings: plan.Settings,
-			Baseline: &rolled{Done: true}, Rollout: rolled{Turns: turns(), Alive: 3, Done: true},
+			Baseline: &measured{Suites: 1}, Rollout: rolled{Turns: turns(), Alive: 3, Done: true},
 			Selected: &activities.SelectResult{Trajectories: r, Rows: 4}, Scored: &activities.ScoreResult{Scores: r},
 			Credited: &activities.CreditResult{Batch: r}, Updated: &activities.UpdateResult{State: digits(32)},
 			Snapshot: &store.SnapshotRef{Version: 1, Dir: digits(96), State: digits(32), Files: map[string]store.Ref{
 				"config.json": r, "model.safetensors": r, "optimizer.safetensors": r, "tokenizer.json": r, "tokenizer_config.json": r, "generation_config.json": r,
 			}},
-			Final: &rolled{Done: true}, Evaluations: []store.EvaluationRef{long, long}, Metrics: metrics, Timings: timings, Lost: 2,
+			Final: &measured{Suites: 1}, Evaluations: []store.EvaluationRef{long, long}, Metrics: metrics, Timings: timings, Lost: 2,
 		},
-		WarmStart: &store.SnapshotRef{Version: 9, Dir: digits(96), State: digits(32), Files: map[string]store.Ref{"model.safetensors": r}},
-		Snapshot:  120, First: evaluation, Last: evaluation, Metrics: metrics, LostDevices: 7, Recomputed: 9, Warnings: []string{digits(160)},
+		Taught: &r, Pace: 64, WarmStart: &store.SnapshotRef{Version: 9, Dir: digits(96), State: digits(32), Files: map[string]store.Ref{"model.safetensors": r}},
+		Snapshot: 120, First: evaluation, Last: evaluation, Metrics: metrics, LostDevices: 7, Recomputed: 9, Warnings: []string{digits(160)},
 	}
 	b, err := json.Marshal(c)
 	require.NoError(t, err)

@@ -76,10 +76,16 @@ func (t *train) status() (Status, error) {
 		Metrics: t.Metrics, First: evaluated(t.First), Last: evaluated(t.Last), LostDevices: t.LostDevices, Recomputed: t.Recomputed,
 		AtRisk: t.Next - t.Snapshot, Warnings: t.Warnings,
 	}
-	if t.wanted != "" {
-		s.Waiting = &Waiting{Wanted: t.wanted, Present: t.present}
-	}
+	s.Waiting = t.waiting()
 	return s, nil
+}
+
+// waiting is what the workflow waits for, nil while it does not.
+func (t *train) waiting() *Waiting {
+	if t.wanted == "" {
+		return nil
+	}
+	return &Waiting{Wanted: t.wanted, Present: t.present}
 }
 
 // handle registers the query and the commands. Commands are updates with

@@ -91,7 +91,7 @@ func TestStopAfter(t *testing.T) {
 // been due makes the snapshot due.
 func TestStopBehindSnapshot(t *testing.T) {
 	s := &stage{plan: testPlan()}
-	s.plan.Iterations, s.plan.Snapshot.Every, s.plan.Evaluation.Every = 10, 5, 1
+	s.plan.Iterations, s.plan.Snapshot.Every, s.plan.EvaluateEvery = 10, 5, 1
 	p := newPlay(t, s)
 	p.when("Measure", 2, func() { p.send("stop-after", StopAfter{Iteration: 0}) })
 	p.train(nil)
@@ -105,7 +105,7 @@ func TestChangeKnob(t *testing.T) {
 	for _, place := range []string{"Generate", "Step", "Select", "Score", "Credit", "Update", "Commit"} {
 		t.Run(place, func(t *testing.T) {
 			s := &stage{plan: testPlan(), base: true}
-			s.plan.Evaluation.Every = 0
+			s.plan.EvaluateEvery = 0
 			p := newPlay(t, s)
 			var a *answer
 			p.when(place, 1, func() { a = p.send("change-knob", knob("update.learning_rate", "0.0001")) })

@@ -1,89 +1,99 @@
 package workflows
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// EvaluateInput is what a person starts an Evaluate workflow with.
-type EvaluateInput struct {
-	// Run is the workflow id of the Train workflow.
-	Run string `json:"run"`
-	// Version is the policy version: the number of iterations it has seen. By
-	// default the newest committed one.
-	Version *int `json:"version,omitempty"`
-	// Instances and Samples replace the suite's own sizes where set.
-	Instances int `json:"instances,omitempty"`
-	Samples   int `json:"samples,omitempty"`
-	// Temperature replaces the suite's where set.
-	Temperature *float64 `json:"temperature,omitempty"`
-}
-
-// EvaluateResult is an evaluation's figures and where its artifacts are.
+// EvaluateResult is what an Evaluate workflow found.
 type EvaluateResult struct {
-	Run        string              `json:"run"`
-	Version    int                 `json:"version"`
-	Evaluation store.EvaluationRef `json:"evaluation"`
+	// Run and Version are the policy's; a model has the workflow's id and version 0.
+	Run     string `json:"run"`
+	Version int    `json:"version"`
+	// State is the policy's state fingerprint, Fingerprint the device's.
+	State       string `json:"state"`
+	Fingerprint string `json:"fingerprint"`
+	// Evaluations are the suites' figures, and where their artifacts are.
+	Evaluations []store.EvaluationRef `json:"evaluations"`
 }
 
-// Evaluate measures a committed policy version of a run on a suite. It opens a
-// session of its own on the run's kind of device and gives it back; the run may
-// go on meanwhile.
-func (w *Workflows) Evaluate(ctx workflow.Context, in EvaluateInput) (*EvaluateResult, error) {
-	if in.Run == "" {
-		return nil, temporal.NewNonRetryableApplicationError(
-			`evaluate: "run" is missing: {"run": "bandit-1", "version": 10}`, activities.KindSpecInvalid, nil)
+// EvaluateStatus is the answer to the query "status" of an Evaluate workflow.
+type EvaluateStatus struct {
+	Run     string      `json:"run"`
+	Version int         `json:"version"`
+	Phase   string      `json:"phase"`
+	Suites  int         `json:"suites"`
+	Done    []Evaluated `json:"done"`
+	Waiting *Waiting    `json:"waiting,omitempty"`
+}
+
+func (t *train) evaluateStatus() EvaluateStatus {
+	s := EvaluateStatus{Run: t.Run.ID, Version: t.Next, Phase: t.phase, Suites: len(t.plan.Suites), Waiting: t.waiting()}
+	for i := range t.Current.Evaluations {
+		s.Done = append(s.Done, *evaluated(&t.Current.Evaluations[i]))
 	}
+	return s
+}
+
+// Evaluate measures a policy on suites: a committed version of a run, or a
+// model. input is spec.Evaluate's JSON as a person wrote it:
+//
+//	{"policy": {"run": "bandit-1", "version": 10}, "suites": ["in-distribution", "bandit-test"]}
+//
+// It opens a session of its own on the policy's kind of device and gives it
+// back; a run may go on meanwhile.
+func (w *Workflows) Evaluate(ctx workflow.Context, input json.RawMessage) (*EvaluateResult, error) {
 	var h *activities.Host
 	var loaded activities.LoadResult
-	if err := w.host(ctx, 0, "Load", "find the policy version", h.Load, activities.LoadInput{Run: in.Run, Version: in.Version}, &loaded); err != nil {
+	id := workflow.GetInfo(ctx).WorkflowExecution.ID
+	err := w.host(ctx, 0, "ResolveEvaluation", "check the input and find the policy", h.ResolveEvaluation,
+		activities.ResolveEvaluationInput{ID: id, Input: input}, &loaded)
+	if err != nil {
 		return nil, err
-	}
-	suite := loaded.Plan.Evaluation
-	if in.Instances > 0 {
-		suite.Instances = in.Instances
-	}
-	if in.Samples > 0 {
-		suite.Samples = in.Samples
-	}
-	if in.Temperature != nil {
-		suite.Temperature = *in.Temperature
 	}
 	// The steps are those of a run's own evaluation: the same function, on a
 	// train that has nothing else to do.
-	t := &train{Workflows: w, plan: loaded.Plan, Carry: Carry{
+	t := &train{Workflows: w, plan: loaded.Plan, measuring: true, Carry: Carry{
 		Run: loaded.Run, Branch: loaded.Branch, Next: loaded.Version, State: loaded.State,
 		Head: loaded.Head, Settings: loaded.Plan.Settings, Fingerprint: loaded.Fingerprint,
 	}}
 	it := &iteration{Settings: t.Settings, Metrics: activities.Metrics{}, Timings: map[string]activities.Telemetry{}}
-	r := &rolled{}
-	apart := workflow.GetInfo(ctx).WorkflowExecution.ID
+	t.Current = it
+	if err := workflow.SetQueryHandlerWithOptions(ctx, "status", func() (EvaluateStatus, error) { return t.evaluateStatus(), nil },
+		workflow.QueryHandlerOptions{Description: "which suites are measured, and what they gave"}); err != nil {
+		return nil, fmt.Errorf("register query status: %w", err)
+	}
+	m := &measured{}
 	for {
-		e, err := t.evaluateAlone(ctx, it, r, activities.EvaluationOf{Suite: suite, Apart: apart})
+		err := t.evaluateAlone(ctx, it, m, id)
 		if errors.Is(err, errDeviceLost) {
 			continue
 		}
 		if errors.Is(err, errLongHistory) {
-			return nil, workflow.NewContinueAsNewError(ctx, "Evaluate", in)
+			return nil, workflow.NewContinueAsNewError(ctx, "Evaluate", input)
 		}
 		if err != nil {
+			t.show(ctx, "ended: "+reason(ctx, err))
 			return nil, err
 		}
-		t.show(ctx, fmt.Sprintf("version %d: success %s, reward %s", loaded.Version,
-			metric(e.Metrics, "success/mean"), metric(e.Metrics, "reward/mean")))
-		return &EvaluateResult{Run: in.Run, Version: loaded.Version, Evaluation: *e}, nil
+		t.show(ctx, "done")
+		out := &EvaluateResult{Run: t.Run.ID, Version: loaded.Version, State: t.State, Fingerprint: t.Fingerprint}
+		for i := range it.Evaluations {
+			out.Evaluations = append(out.Evaluations, *brief(&it.Evaluations[i]))
+		}
+		return out, nil
 	}
 }
 
-func (t *train) evaluateAlone(ctx workflow.Context, it *iteration, r *rolled, of activities.EvaluationOf) (*store.EvaluationRef, error) {
+func (t *train) evaluateAlone(ctx workflow.Context, it *iteration, m *measured, id string) error {
 	if err := t.chooseDevice(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	t.show(ctx, "opening a session on a device")
 	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, func(wanted string, present []string) {
@@ -91,11 +101,12 @@ func (t *train) evaluateAlone(ctx workflow.Context, it *iteration, r *rolled, of
 		t.show(ctx, waitingForDevice)
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer s.close()
 	if err := t.restore(ctx, s); err != nil {
-		return nil, err
+		return err
 	}
-	return t.evaluateVersion(ctx, s, it, r, activities.Rollout{Iteration: t.Next, Evaluation: &of}, t.State)
+	_, err = t.evaluateVersion(ctx, s, it, m, t.Next, id, t.State)
+	return err
 }

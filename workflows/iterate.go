@@ -21,18 +21,25 @@ type rolled struct {
 	Done     bool             `json:"done"`
 }
 
+// measured is an evaluation's progress: the suites that are done, and the one
+// under way.
+type measured struct {
+	Suites int    `json:"suites"`
+	Rolled rolled `json:"rolled"`
+}
+
 // iteration is one iteration under way. A step whose result is set is done, on
 // whatever worker goes on.
 type iteration struct {
 	Settings    spec.Settings                   `json:"settings"` // fixed when the iteration begins
-	Baseline    *rolled                         `json:"baseline,omitempty"`
+	Baseline    *measured                       `json:"baseline,omitempty"`
 	Rollout     rolled                          `json:"rollout"`
 	Selected    *activities.SelectResult        `json:"selected,omitempty"`
 	Scored      *activities.ScoreResult         `json:"scored,omitempty"`
 	Credited    *activities.CreditResult        `json:"credited,omitempty"`
 	Updated     *activities.UpdateResult        `json:"updated,omitempty"`
 	Snapshot    *store.SnapshotRef              `json:"snapshot,omitempty"`
-	Final       *rolled                         `json:"final,omitempty"`
+	Final       *measured                       `json:"final,omitempty"`
 	Evaluations []store.EvaluationRef           `json:"evaluations,omitempty"`
 	Metrics     activities.Metrics              `json:"metrics"`
 	Timings     map[string]activities.Telemetry `json:"timings"`
@@ -86,13 +93,13 @@ func (t *train) iterate(ctx workflow.Context, s *session) error {
 
 // baseline evaluates the first policy, so that a run shows where it began.
 func (t *train) baseline(ctx workflow.Context, s *session, it *iteration, n int) error {
-	if n > 0 || t.Branch > 0 || !t.plan.Evaluation.Due(0, t.end()) || t.First != nil {
+	if n > 0 || t.Branch > 0 || !t.plan.EvaluationDue(0, t.end()) || t.First != nil {
 		return nil
 	}
 	if it.Baseline == nil {
-		it.Baseline = &rolled{}
+		it.Baseline = &measured{}
 	}
-	e, err := t.evaluateVersion(ctx, s, it, it.Baseline, t.suite(n), t.State)
+	e, err := t.evaluateVersion(ctx, s, it, it.Baseline, n, "", t.State)
 	if err != nil || e == nil {
 		return err
 	}
@@ -101,16 +108,16 @@ func (t *train) baseline(ctx workflow.Context, s *session, it *iteration, n int)
 }
 
 func (t *train) rollout(ctx workflow.Context, s *session, it *iteration, n int) error {
-	return t.roll(ctx, s, it, &it.Rollout, activities.Rollout{Iteration: n}, t.version(n, t.State), t.plan.Rows)
+	return t.roll(ctx, s, it, &it.Rollout, activities.Rollout{Iteration: n}, t.version(n, t.State), t.plan.Rows, t.plan.Turns)
 }
 
-// roll makes the episodes of a rollout, turn by turn.
-func (t *train) roll(ctx workflow.Context, s *session, it *iteration, r *rolled, what activities.Rollout, policy activities.Version, rows int) error {
+// roll makes the episodes of a rollout, turn by turn, at most so many turns.
+func (t *train) roll(ctx workflow.Context, s *session, it *iteration, r *rolled, what activities.Rollout, policy activities.Version, rows, turns int) error {
 	var d *activities.Device
 	var h *activities.Host
 	kind, label := "", fmt.Sprintf("iteration %d", what.Iteration)
 	if what.Evaluation != nil {
-		kind, label = "evaluation.", fmt.Sprintf("evaluation of version %d", policy.Version)
+		kind, label = "evaluation.", fmt.Sprintf("version %d · %s", policy.Version, what.Evaluation.Suite)
 	}
 	for !r.Done && !t.Paused {
 		turn := len(r.Turns) + 1
@@ -137,7 +144,7 @@ func (t *train) roll(ctx workflow.Context, s *session, it *iteration, r *rolled,
 		it.took(kind+"step", out.Telemetry)
 		r.Turns = append(r.Turns, store.TurnRefs{Generate: *r.Generate, Step: out.Table})
 		r.Generate, r.Alive = nil, out.Alive
-		r.Done = turn >= t.plan.Turns || out.Alive == 0
+		r.Done = turn >= turns || out.Alive == 0
 	}
 	return nil
 }
@@ -244,13 +251,13 @@ func (t *train) snapshot(ctx workflow.Context, s *session, it *iteration, n int)
 }
 
 func (t *train) evaluate(ctx workflow.Context, s *session, it *iteration, n int) error {
-	if !t.plan.Evaluation.Due(n+1, t.end()) || t.Last != nil && t.Last.Version == n+1 {
+	if !t.plan.EvaluationDue(n+1, t.end()) || t.Last != nil && t.Last.Version == n+1 {
 		return nil
 	}
 	if it.Final == nil {
-		it.Final = &rolled{}
+		it.Final = &measured{}
 	}
-	e, err := t.evaluateVersion(ctx, s, it, it.Final, t.suite(n+1), it.Updated.State)
+	e, err := t.evaluateVersion(ctx, s, it, it.Final, n+1, "", it.Updated.State)
 	if err != nil || e == nil {
 		return err
 	}
@@ -266,30 +273,35 @@ func brief(e *store.EvaluationRef) *store.EvaluationRef {
 	return &short
 }
 
-// suite is the run's own evaluation of version v.
-func (t *train) suite(v int) activities.Rollout {
-	return activities.Rollout{Iteration: v, Evaluation: &activities.EvaluationOf{Suite: t.plan.Evaluation}}
-}
-
-// evaluateVersion rolls a suite out with version what.Iteration and measures it.
-// It gives nil when a pause came first.
-func (t *train) evaluateVersion(ctx workflow.Context, s *session, it *iteration, r *rolled, what activities.Rollout, state string) (*store.EvaluationRef, error) {
-	v, suite := what.Iteration, what.Evaluation.Suite
-	if err := t.roll(ctx, s, it, r, what, t.version(v, state), suite.Instances*suite.Samples); err != nil || !r.Done {
-		return nil, err
-	}
+// evaluateVersion rolls the suites out with policy version v, one after the
+// other, and measures them. It gives the first suite's figures, which stand for
+// all in summaries; nil when a pause came first. apart is the id of the Evaluate
+// workflow that asks, empty for a run's own evaluation.
+func (t *train) evaluateVersion(ctx workflow.Context, s *session, it *iteration, m *measured, v int, apart, state string) (*store.EvaluationRef, error) {
 	var h *activities.Host
-	var out activities.MeasureResult
-	err := t.host(ctx, t.plan.ActivitySeconds, "Measure", fmt.Sprintf("evaluation of version %d · figures", v), h.Measure, activities.MeasureInput{
-		Run: t.Run, Branch: t.Branch, Rollout: what, Version: v, State: state, Turns: r.Turns,
-	}, &out)
-	if err != nil {
-		return nil, err
+	for m.Suites < len(t.plan.Suites) {
+		suite := t.plan.Suites[m.Suites]
+		what := activities.Rollout{Iteration: v, Evaluation: &activities.EvaluationOf{Suite: suite.Name, Apart: apart}}
+		if err := t.roll(ctx, s, it, &m.Rolled, what, t.version(v, state), suite.Rows, suite.Turns); err != nil || !m.Rolled.Done {
+			return nil, err
+		}
+		var out activities.MeasureResult
+		err := t.host(ctx, t.plan.ActivitySeconds, "Measure", fmt.Sprintf("version %d · %s · figures", v, suite.Name), h.Measure, activities.MeasureInput{
+			Run: t.Run, Branch: t.Branch, Rollout: what, Version: v, State: state, Fingerprint: t.Fingerprint, Turns: m.Rolled.Turns,
+		}, &out)
+		if err != nil {
+			return nil, err
+		}
+		it.took("evaluation.measure", out.Telemetry)
+		it.Evaluations = append(it.Evaluations, out.Evaluation)
+		m.Suites, m.Rolled = m.Suites+1, rolled{} // the evaluation has the turns now
 	}
-	it.took("evaluation.measure", out.Telemetry)
-	it.Evaluations = append(it.Evaluations, out.Evaluation)
-	*r = rolled{Done: true} // the evaluation has the turns now
-	return &out.Evaluation, nil
+	for i := range it.Evaluations {
+		if e := &it.Evaluations[i]; e.Version == v && e.Suite == t.plan.Suites[0].Name {
+			return e, nil
+		}
+	}
+	return nil, nil
 }
 
 // commit makes the iteration count: one conditional PUT of its manifest.

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
@@ -49,6 +50,10 @@ func (t *train) details() string {
 		}
 		fmt.Fprintf(&b, "Wanted: a device worker with fingerprint `%s`. There: %s. Start one, or see docs/going-on.md.\n\n", t.wanted, there)
 	}
+	if t.measuring {
+		t.showSuites(&b)
+		return b.String()
+	}
 	if !t.ready {
 		return b.String()
 	}
@@ -65,12 +70,10 @@ func (t *train) details() string {
 	row("entropy", metric(t.Metrics, "actor/entropy"))
 	row("gradient norm", metric(t.Metrics, "actor/grad_norm"))
 	if t.First != nil {
-		row(fmt.Sprintf("evaluation of version %d", t.First.Version),
-			"success "+metric(t.First.Metrics, "success/mean")+", reward "+metric(t.First.Metrics, "reward/mean"))
+		row(fmt.Sprintf("evaluation of version %d", t.First.Version), figures(t.First.Metrics))
 	}
 	if t.Last != nil && t.Last != t.First {
-		row(fmt.Sprintf("evaluation of version %d", t.Last.Version),
-			"success "+metric(t.Last.Metrics, "success/mean")+", reward "+metric(t.Last.Metrics, "reward/mean"))
+		row(fmt.Sprintf("evaluation of version %d", t.Last.Version), figures(t.Last.Metrics))
 	}
 	row("devices lost", fmt.Sprint(t.LostDevices))
 	row("updates recomputed", fmt.Sprint(t.Recomputed))
@@ -83,6 +86,26 @@ func (t *train) details() string {
 		fmt.Fprintf(&b, "\nWarning: %s\n", w)
 	}
 	return b.String()
+}
+
+// figures are an evaluation's in a line: success with its interval, and reward.
+func figures(m activities.Metrics) string {
+	return fmt.Sprintf("success %s (%s to %s), reward %s",
+		metric(m, "success/mean"), metric(m, "success/low"), metric(m, "success/high"), metric(m, "reward/mean"))
+}
+
+// showSuites is a table of what an Evaluate workflow has measured.
+func (t *train) showSuites(b *strings.Builder) {
+	fmt.Fprintf(b, "Version %d of `%s`, %d suites.\n\n", t.Next, t.Run.ID, len(t.plan.Suites))
+	if len(t.Current.Evaluations) == 0 {
+		return
+	}
+	b.WriteString("| suite | success | 95 % interval | reward | random player | best play |\n|---|---|---|---|---|---|\n")
+	for _, e := range t.Current.Evaluations {
+		fmt.Fprintf(b, "| %s | %s | %s to %s | %s | %s | %s |\n", e.Suite, metric(e.Metrics, "success/mean"),
+			metric(e.Metrics, "success/low"), metric(e.Metrics, "success/high"), metric(e.Metrics, "reward/mean"),
+			metric(e.Metrics, "reference/random_success"), metric(e.Metrics, "reference/best_success"))
+	}
 }
 
 // attributes upserts the search attributes, where the server knows them: an

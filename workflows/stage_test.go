@@ -38,6 +38,8 @@ type stage struct {
 	plan       activities.Plan
 	head       *activities.Head // what Resolve finds committed
 	base       bool             // the model is imported: no warm start
+	teach      bool             // an imported model has a warm start
+	model      bool             // an Evaluate measures a model, no run
 	attributes bool
 	// selected is the rows an iteration keeps; nil keeps 4.
 	selected func(iteration int) int
@@ -66,8 +68,8 @@ func testPlan() activities.Plan {
 	}
 	return activities.Plan{
 		Iterations: 3, Turns: 1, Rows: 16, Environment: "bandit", Snapshot: spec.Snapshot{Every: 2},
-		Evaluation:      spec.Evaluation{Every: 2, Seed: 1, Instances: 8, Samples: 1},
-		ActivitySeconds: 30, Settings: spec.SettingsOf(t), WarmStartSteps: 30,
+		EvaluateEvery: 2, Suites: []activities.PlanSuite{{Name: "in-distribution", Turns: 1, Rows: 8}},
+		ActivitySeconds: 30, Settings: spec.SettingsOf(t), Prepare: true, WarmStartSteps: 30,
 	}
 }
 
@@ -108,19 +110,25 @@ func (s *stage) Resolve(ctx context.Context, in activities.ResolveInput) (activi
 	out := activities.ResolveResult{Spec: ref("spec"), Plan: s.plan, Head: s.head, SearchAttributes: s.attributes}
 	if s.base {
 		base := ref("base")
-		out.Base = &base
+		out.Base, out.Plan.Prepare = &base, s.teach
 	}
 	return out, s.begin(ctx, "Resolve", in)
 }
 
 func (s *stage) Load(ctx context.Context, in activities.LoadInput) (activities.LoadResult, error) {
+	return activities.LoadResult{Plan: s.plan}, s.begin(ctx, "Load", in)
+}
+
+func (s *stage) ResolveEvaluation(ctx context.Context, in activities.ResolveEvaluationInput) (activities.LoadResult, error) {
 	out := activities.LoadResult{Plan: s.plan}
-	if in.Spec == nil {
-		out.Run = activities.Run{ID: in.Run, Spec: ref("spec"), Base: ref("base")}
+	if s.model {
+		out.Run = activities.Run{ID: in.ID, Spec: ref("spec"), Base: ref("base")}
+	} else {
+		out.Run = activities.Run{ID: "other-run", Spec: ref("spec"), Base: ref("base")}
 		out.Version, out.State, out.Fingerprint = 2, "s2", testPrint
 		out.Head = &activities.Head{Manifest: ref("manifest"), Iteration: 1, State: "s2", Fingerprint: testPrint}
 	}
-	return out, s.begin(ctx, "Load", in)
+	return out, s.begin(ctx, "ResolveEvaluation", in)
 }
 
 func (s *stage) Describe(ctx context.Context) (activities.DeviceInfo, error) {
@@ -203,7 +211,7 @@ func (s *stage) Select(ctx context.Context, in activities.SelectInput) (activiti
 func (s *stage) Measure(ctx context.Context, in activities.MeasureInput) (activities.MeasureResult, error) {
 	t := ref("measured", in)
 	return activities.MeasureResult{Evaluation: store.EvaluationRef{
-		Version: in.Version, State: in.State, Turns: in.Turns, Trajectories: &t, Metrics: activities.Metrics{"success/mean": 0.5},
+		Version: in.Version, Suite: in.Rollout.Evaluation.Suite, State: in.State, Turns: in.Turns, Trajectories: &t, Metrics: activities.Metrics{"success/mean": 0.5},
 	}}, s.begin(ctx, "Measure", in)
 }
 

@@ -32,8 +32,11 @@ type policy struct {
 // table is the one place that says how each activity runs. Names are those of
 // the methods of activities.Host and activities.Device.
 var table = map[string]policy{
-	"Resolve":  {place: onHost, bound: 2},
-	"Load":     {place: onHost, bound: 1},
+	"Resolve": {place: onHost, bound: 2},
+	"Load":    {place: onHost, bound: 1},
+
+	"ResolveEvaluation": {place: onHost, bound: 2},
+
 	"Step":     {place: onHost, bound: 1},
 	"Select":   {place: onHost, bound: 1},
 	"Credit":   {place: onHost, bound: 1},

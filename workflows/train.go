@@ -43,8 +43,12 @@ type Carry struct {
 	Paused      bool              `json:"paused"`
 	StopAfter   *int              `json:"stop_after,omitempty"`
 	// Current is the iteration under way, with the steps that are done.
-	Current     *iteration           `json:"current,omitempty"`
+	Current *iteration `json:"current,omitempty"`
+	// Taught is the model that a warm start teaches; nil for a starter. WarmStart
+	// is how far it got, and Pace the updates of its next chunk.
+	Taught      *store.Ref           `json:"taught,omitempty"`
 	WarmStart   *store.SnapshotRef   `json:"warm_start,omitempty"`
+	Pace        int                  `json:"pace,omitempty"`
 	Snapshot    int                  `json:"snapshot"` // version of the newest snapshot
 	First       *store.EvaluationRef `json:"first,omitempty"`
 	Last        *store.EvaluationRef `json:"last,omitempty"`
@@ -68,6 +72,8 @@ type train struct {
 	restored *activities.Telemetry
 	// committing: the iteration's snapshot and evaluation are decided.
 	committing bool
+	// measuring: this is an Evaluate workflow, nothing is learned.
+	measuring bool
 }
 
 // Train is a run: roll out, select, update, commit, iteration after iteration.
@@ -163,7 +169,7 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 	t.show(ctx, "resolving")
 	if again {
 		var r activities.LoadResult
-		if err := t.host(ctx, 0, "Load", "read the spec", a.Load, activities.LoadInput{Run: t.Run.ID, Spec: &t.Run.Spec}, &r); err != nil {
+		if err := t.host(ctx, 0, "Load", "read the spec", a.Load, activities.LoadInput{Run: t.Run.ID, Spec: t.Run.Spec}, &r); err != nil {
 			return err
 		}
 		t.plan, t.ready = r.Plan, true
@@ -184,7 +190,9 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 	if !r.SearchAttributes {
 		t.Warnings = append(t.Warnings, "the Reprise* search attributes are not registered: run `reprise doctor --register`")
 	}
-	if r.Base != nil {
+	if r.Base != nil && r.Plan.Prepare {
+		t.Taught = r.Base
+	} else if r.Base != nil {
 		t.Run.Base = *r.Base
 	}
 	if h := r.Head; h != nil {
@@ -256,7 +264,14 @@ func (t *train) withDevice(ctx workflow.Context) error {
 	return nil
 }
 
-// warmStart makes a starter's base model, in chunks with a snapshot between.
+// The first chunk of a warm start tells how fast this device is; what it and the
+// later ones do is decided here, so that an activity is a function of its input.
+const (
+	firstPace  = 4
+	fasterPace = 16 // the most by which a chunk is longer than the one before
+)
+
+// warmStart makes version 0, in chunks with a snapshot between.
 func (t *train) warmStart(ctx workflow.Context, s *session) error {
 	var d *activities.Device
 	for t.Run.Base.Digest == "" && !t.Paused {
@@ -264,21 +279,36 @@ func (t *train) warmStart(ctx workflow.Context, s *session) error {
 		if t.WarmStart != nil {
 			done = t.WarmStart.Version
 		}
+		if t.Pace == 0 {
+			t.Pace = firstPace
+		}
 		t.show(ctx, fmt.Sprintf("warm start, step %d of %d", done, t.plan.WarmStartSteps))
 		var r activities.WarmStartResult
 		err := s.run(ctx, "WarmStart", fmt.Sprintf("warm start from step %d of %d", done, t.plan.WarmStartSteps), d.WarmStart, activities.WarmStartInput{
-			Run: t.Run.ID, Spec: t.Run.Spec, From: t.WarmStart, MaxSeconds: t.plan.ActivitySeconds / 2,
+			Run: t.Run.ID, Spec: t.Run.Spec, Base: t.Taught, From: t.WarmStart, Steps: t.Pace,
 		}, &r)
 		if err != nil {
 			return err
 		}
 		if r.Base != nil {
-			t.Run.Base, t.WarmStart = *r.Base, nil
-		} else {
-			t.WarmStart = r.Snapshot
+			t.Run.Base, t.Taught, t.WarmStart = *r.Base, nil, nil
+			continue
 		}
+		t.WarmStart = r.Snapshot
+		t.Pace = nextPace(r.Steps-done, r.Telemetry, t.plan.ActivitySeconds)
 	}
 	return nil
+}
+
+// nextPace is how many updates of a warm start fit into half of an activity's
+// time, as the last chunk took them.
+func nextPace(steps int, took activities.Telemetry, activitySeconds int) int {
+	seconds := took.Seconds - took.CompileSeconds - took.WaitSeconds
+	most := steps * fasterPace
+	if seconds <= 0 {
+		return most
+	}
+	return max(1, min(most, int(float64(steps)*float64(activitySeconds)/2/seconds)))
 }
 
 // restore makes the session's worker hold version Next, and the update of the
@@ -288,7 +318,7 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 	in := activities.RestoreInput{
 		Version:    activities.Version{Run: t.Run, Branch: t.Branch, Version: t.Next, State: t.State},
 		Head:       t.headRef(),
-		MaxSeconds: t.plan.ActivitySeconds / 2,
+		MaxSeconds: t.plan.ActivitySeconds / 2, Evaluate: t.measuring,
 	}
 	if it := t.Current; it != nil && it.Updated != nil && it.Credited != nil {
 		in.Pending = &activities.PendingUpdate{Batch: it.Credited.Batch, Settings: it.Settings, State: it.Updated.State}

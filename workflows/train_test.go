@@ -48,7 +48,7 @@ func TestRunFromStarter(t *testing.T) {
 	require.Nil(t, warm[0].From)
 	require.Equal(t, 10, warm[1].From.Version)
 	require.Equal(t, 20, warm[2].From.Version)
-	require.Equal(t, 15, warm[0].MaxSeconds, "half the bound of an activity")
+	require.Equal(t, []int{4, 160, 160}, []int{warm[0].Steps, warm[1].Steps, warm[2].Steps}, "a fast device is asked for more")
 	require.Equal(t, activities.RestoreInput{Version: activities.Version{Run: run}, MaxSeconds: 15}, inputs[activities.RestoreInput](s, "Restore")[0])
 
 	// The inputs of iteration 1 are what the steps before it gave.
@@ -71,7 +71,7 @@ func TestRunFromStarter(t *testing.T) {
 	require.Equal(t, update, inputs[activities.UpdateInput](s, "Update")[1])
 	after := activities.Version{Run: run, Version: 2, State: commits[1].StateAfter}
 	require.Equal(t, activities.SnapshotInput{Policy: after}, inputs[activities.SnapshotInput](s, "Snapshot")[0])
-	suite := activities.Rollout{Iteration: 2, Evaluation: &activities.EvaluationOf{Suite: s.plan.Evaluation}}
+	suite := activities.Rollout{Iteration: 2, Evaluation: &activities.EvaluationOf{Suite: "in-distribution"}}
 	require.Equal(t, activities.GenerateInput{Policy: after, Rollout: suite, Settings: s.plan.Settings, Turn: 1},
 		inputs[activities.GenerateInput](s, "Generate")[3])
 
@@ -122,7 +122,7 @@ func TestCadence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &stage{plan: testPlan(), base: true}
-			s.plan.Iterations, s.plan.Snapshot.Every, s.plan.Evaluation.Every = c.iterations, c.snapshot, c.evaluation
+			s.plan.Iterations, s.plan.Snapshot.Every, s.plan.EvaluateEvery = c.iterations, c.snapshot, c.evaluation
 			p := newPlay(t, s)
 			p.train(nil)
 			p.result()
@@ -146,7 +146,7 @@ func TestCadence(t *testing.T) {
 
 func TestTurns(t *testing.T) {
 	s := &stage{plan: testPlan(), base: true, alive: func(turn int) int { return []int{16, 3, 0, 0}[turn-1] }}
-	s.plan.Iterations, s.plan.Turns, s.plan.Evaluation.Every = 1, 5, 0
+	s.plan.Iterations, s.plan.Turns, s.plan.EvaluateEvery = 1, 5, 0
 	p := newPlay(t, s)
 	p.train(nil)
 	p.result()

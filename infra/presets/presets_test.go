@@ -36,7 +36,7 @@ func TestControlDiffersInOddsSelectionAndBiasAlone(t *testing.T) {
 	for _, d := range spec.Diff(read("bandit-demo"), read("bandit-p10")) {
 		paths = append(paths, d.Path)
 	}
-	require.Equal(t, []string{"description", "environment.options.high_probability", "selection.method", "credit.normalize_by_std"}, paths)
+	require.Equal(t, []string{"description", "environment.options.high_probability", "selection.method", "credit.normalize_by_std", "evaluation.suites[0].environment.options.high_probability"}, paths)
 }
 
 func TestReadUnknown(t *testing.T) {

@@ -110,6 +110,9 @@ func EvaluationDir(run string, branch, version int) string {
 	return BranchDir(run, branch) + "/evaluations/" + number(version)
 }
 
+// ApartDir holds what an Evaluate workflow made: evaluations/ID. It belongs to no run.
+func ApartDir(id string) string { return "evaluations/" + EscapeSegment(id) }
+
 // TelemetryDir holds what differs between attempts (timings, attempts, hosts),
 // outside the chain: "runs/RUN/telemetry".
 func TelemetryDir(run string) string { return RunDir(run) + "/telemetry" }

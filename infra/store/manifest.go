@@ -138,6 +138,8 @@ type EvaluationRef struct {
 	// Turns and Trajectories are its tables.
 	Turns        []TurnRefs `json:"turns,omitempty"`
 	Trajectories *Ref       `json:"trajectories,omitempty"`
+	// Result is the evaluation's own account, which names no run.
+	Result *Ref `json:"result,omitempty"`
 	// Metrics are success, mean reward and whatever else the suite measures.
 	Metrics map[string]canon.Float `json:"metrics,omitempty"`
 }
@@ -329,6 +331,7 @@ func (m *Manifest) refs() []NamedRef {
 		role := fmt.Sprintf("evaluations[%d].", i)
 		turns(role, e.Turns)
 		maybe(role+"trajectories", e.Trajectories)
+		maybe(role+"result", e.Result)
 	}
 	files("artifacts", m.Artifacts)
 	return out

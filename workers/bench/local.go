@@ -44,12 +44,13 @@ func (l Local) Train(ctx context.Context, run string, text []byte, each func(n i
 		return out, err
 	}
 	r := activities.Run{ID: run, Spec: resolved.Spec}
-	if resolved.Base != nil {
-		r.Base = *resolved.Base
-	}
 	plan := resolved.Plan
+	taught := resolved.Base
+	if taught != nil && !plan.Prepare {
+		r.Base = *taught
+	}
 	for from := (*store.SnapshotRef)(nil); r.Base.Digest == ""; {
-		w, err := d.Device.WarmStart(ctx, activities.WarmStartInput{Run: run, Spec: r.Spec, From: from, MaxSeconds: plan.ActivitySeconds / 2})
+		w, err := d.Device.WarmStart(ctx, activities.WarmStartInput{Run: run, Spec: r.Spec, Base: taught, From: from, Steps: plan.WarmStartSteps})
 		if err != nil {
 			return out, err
 		}
@@ -68,7 +69,7 @@ func (l Local) Train(ctx context.Context, run string, text []byte, each func(n i
 		i := Iteration{Steps: map[string]float64{}}
 		in, err := d.Iterate(ctx, activities.Iteration{
 			Run: r, Plan: plan, Number: n, Parent: parent, State: out.State, Settings: plan.Settings, Programs: restored.Programs,
-			Baseline: n == 0 && plan.Evaluation.Due(0, plan.Iterations), Evaluate: plan.Evaluation.Due(n+1, plan.Iterations),
+			Baseline: n == 0 && plan.EvaluationDue(0, plan.Iterations), Evaluate: plan.EvaluationDue(n+1, plan.Iterations),
 			Snapshot: plan.Snapshot.Due(n+1, plan.Iterations),
 			Took:     func(step string, t activities.Telemetry) { i.Steps[step] += t.Seconds },
 		})

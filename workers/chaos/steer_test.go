@@ -58,7 +58,7 @@ func TestChaosOneDevice(t *testing.T) {
 	// Whichever came first has a version by now.
 	first := l.alone(p)[0]
 	_, err := l.cli("workflow", "start", "--type", "Evaluate", "--task-queue", "reprise", "--workflow-id", "evaluate",
-		"--input", `{"run": "`+first+`", "instances": 4}`)
+		"--input", `{"policy": "`+first+`", "instances": 4}`)
 	require.NoError(t, err)
 	for _, id := range []string{"one", "two", "evaluate"} {
 		l.completes(id)

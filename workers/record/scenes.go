@@ -283,8 +283,8 @@ func evaluate(ctx context.Context, s *studio) ([]execution, error) {
 	if err := trained.Get(ctx, nil); err != nil {
 		return nil, err
 	}
-	version := 2
-	run, err := s.start(ctx, "evaluate", "Evaluate", workflows.EvaluateInput{Run: "trained", Version: &version, Samples: 2})
+	run, err := s.start(ctx, "evaluate", "Evaluate", json.RawMessage(
+		`{"policy": {"run": "trained", "version": 2}, "samples": 2, "suites": ["in-distribution", {"suite": "bandit-test", "instances": 16}]}`))
 	if err != nil {
 		return nil, err
 	}

@@ -97,8 +97,8 @@ func validate(b []byte) (validation, error) {
 		return v, err
 	}
 	v.unknown = unknown
-	if unknown == "" && v.train.Rollout.PromptTokens == nil {
-		if v.train.Rollout.PromptTokens, err = activities.PromptTokens(v.train, files); err != nil {
+	if unknown == "" {
+		if v.train, err = activities.WithWidths(v.train, files); err != nil {
 			return v, err
 		}
 	}

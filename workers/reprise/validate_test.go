@@ -96,9 +96,12 @@ func TestValidateStarter(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, r.OK)
 	require.NotNil(t, r.Problems)
-	want, err := activities.PromptTokens(r.Spec, nil)
+	bare := r.Spec
+	bare.Rollout.PromptTokens = nil
+	want, err := activities.WithWidths(bare, nil)
 	require.NoError(t, err)
-	require.Equal(t, want, r.Spec.Rollout.PromptTokens)
+	require.Equal(t, want.Rollout.PromptTokens, r.Spec.Rollout.PromptTokens)
+	require.Equal(t, want.Rollout.PromptTokens, r.Spec.Evaluation.Suites[0].PromptTokens)
 	require.Positive(t, r.Derived["parameters"])
 	require.Contains(t, r.Derived["memory_bytes"], "peak")
 	require.Contains(t, r.Derived["storage_bytes"], "run")

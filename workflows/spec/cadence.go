@@ -23,7 +23,13 @@ const (
 func (r Rollout) Trajectories() int { return r.Groups * r.GroupSize }
 
 // Rows is how many trajectories an evaluation has.
-func (e Evaluation) Rows() int { return e.Instances * e.Samples }
+func (e Evaluation) Rows() int {
+	rows := 0
+	for _, s := range e.Suites {
+		rows += s.Rows()
+	}
+	return rows
+}
 
 // Kept is how many of an iteration's groups an update learns from: all of
 // them, or ⌊keep × groups⌋. The product is taken with a tolerance of 1e-9, so

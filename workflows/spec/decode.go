@@ -19,6 +19,16 @@ type Known struct {
 	// options themselves. Nil accepts all options. It is called only where the
 	// name is one of Environments.
 	Options func(name string, options json.RawMessage) []Problem
+	// Suites are the names of the suites that Suite knows, beside InDistribution.
+	Suites []string
+	// Suite gives a named suite's environment.
+	Suite func(name string) (Environment, bool)
+	// Demonstrates tells whether an environment has a solver that can play it; nil
+	// takes it for granted.
+	Demonstrates func(name string, options json.RawMessage) bool
+	// HeldOut gives the options with which an environment is evaluated in
+	// distribution; nil where those of training serve.
+	HeldOut func(name string, options json.RawMessage) (json.RawMessage, error)
 }
 
 // Decode reads a spec strictly and fills the defaults in: what it returns is
@@ -35,9 +45,18 @@ func Decode(b []byte, known Known) (Train, error) {
 	}
 	d := decoder{known: known, values: make(map[string]any), bad: make(map[string]bool), problems: problems}
 	d.object(root, tree)
-	d.missing()
 	t := d.assemble()
 	d.environment(t)
+	if !d.isBad("evaluation.suites") {
+		var problems Problems
+		t.Evaluation.Suites, problems = d.assembleSuites(t)
+		for _, p := range problems {
+			d.add(p.Path, p)
+		}
+		if len(problems) > 0 {
+			d.bad["evaluation.suites"] = true
+		}
+	}
 	d.problems = append(d.problems, unmet(t, d.isBad)...)
 	if err := d.problems.err(); err != nil {
 		return Train{}, err
@@ -84,8 +103,12 @@ func Resolve(t Train) Train {
 			f.Set(reflect.ValueOf(value))
 		}
 	}
-	if len(t.Environment.Options) == 0 {
+	if len(t.Environment.Options) == 0 && len(t.Environment.Mixture) == 0 {
 		t.Environment.Options = json.RawMessage(`{}`)
+	}
+	if len(t.Evaluation.Suites) == 0 {
+		d := decoder{values: map[string]any{}}
+		t.Evaluation.Suites, _ = d.assembleSuites(t) // the run's own suite has no problems
 	}
 	return t
 }
@@ -131,7 +154,9 @@ func (d *decoder) object(n node, o *object) {
 		d.values[o.path] = true // present, whatever it holds
 	}
 	for _, m := range n.members {
-		if r := o.rules[m.key]; r != nil {
+		if r := o.rules[m.key]; r != nil && r.typ == typeObjects {
+			d.list(m.value, r)
+		} else if r != nil {
 			value, problems := r.read(m.value)
 			for _, p := range problems {
 				if p.Path == environmentName {
@@ -191,12 +216,54 @@ func (d *decoder) allowed(r *rule) string {
 	return r.allowed()
 }
 
-func (d *decoder) missing() {
-	for _, r := range rules {
-		if _, ok := d.values[r.path]; r.required && !ok && !d.isBad(r.path) {
-			d.add(r.path, Problem{Path: r.path, Found: nothing, Allowed: d.allowed(r), Hint: "it has no default"})
+// list reads an array of objects: what it keeps is their values by path.
+func (d *decoder) list(n node, r *rule) {
+	if n.kind != kindArray || len(n.items) == 0 || len(n.items) > r.most {
+		hint := ""
+		if n.kind == kindNull {
+			hint = "leave the key out for its default"
 		}
+		d.add(r.path, Problem{Path: r.path, Found: n.found(), Allowed: r.allowed(), Hint: hint})
+		return
 	}
+	var read []map[string]any
+	before := len(d.problems)
+	for i, item := range n.items {
+		element := decoder{known: d.known, values: make(map[string]any), bad: make(map[string]bool)}
+		if short := r.tree.rules[r.short]; short != nil && item.kind == kindString {
+			item = node{kind: kindObject, members: []member{{r.short, item}}}
+		}
+		element.object(item, r.tree)
+		for _, key := range r.tree.keys {
+			e := r.tree.rules[key]
+			if e == nil || !e.required || element.isBad(e.path) {
+				continue
+			}
+			if _, ok := element.values[e.path]; !ok {
+				element.add(e.path, Problem{Path: e.path, Found: nothing, Allowed: d.allowed(e), Hint: "it has no default"})
+			}
+		}
+		for _, p := range element.problems {
+			p.Path = within(joinIndex(r.path, i), p.Path)
+			d.add(p.Path, p)
+		}
+		read = append(read, element.values)
+	}
+	if len(d.problems) > before {
+		d.bad[r.path] = true
+	}
+	d.values[r.path] = read
+}
+
+// within is a path below another; "" and the whole are the other itself.
+func within(path, rest string) string {
+	switch {
+	case rest == "" || rest == wholeSpec:
+		return path
+	case rest[0] == '[':
+		return path + rest
+	}
+	return path + "." + rest
 }
 
 // assemble makes the Train of the values read and of defaults for the rest.
@@ -208,6 +275,9 @@ func (d *decoder) assemble() Train {
 	}
 	_, starter := d.values["policy.starter"]
 	for _, r := range rules {
+		if r.typ == typeObjects || strings.HasPrefix(r.path, "environment.") {
+			continue
+		}
 		value, ok := d.values[r.path]
 		if !ok {
 			value = r.fallback(from)
@@ -219,39 +289,77 @@ func (d *decoder) assemble() Train {
 			set(&t, r.path, value)
 		}
 	}
-	if len(t.Environment.Options) == 0 {
-		t.Environment.Options = json.RawMessage(`{}`)
-	}
+	t.Environment = assembleEnvironment(d.values, "environment.")
 	return t
 }
 
-// environment checks the name and the options against what is known.
+// environment checks the run's environment, or reports that there is none.
 func (d *decoder) environment(t Train) {
-	name := t.Environment.Name
-	if d.isBad(environmentName) {
+	if d.isBad("environment.name") || d.isBad("environment.mixture") {
 		return
 	}
-	if names := sorted(d.known.Environments); names != nil {
-		i := sort.SearchStrings(names, name)
-		if i == len(names) || names[i] != name {
-			d.add(environmentName, Problem{Path: environmentName, Found: quote(name), Allowed: oneOf(names), Hint: didYouMean(name, names)})
-			return
-		}
-	}
-	if d.known.Options == nil || d.isBad("environment.options") {
+	if t.Environment.Name == "" && len(t.Environment.Mixture) == 0 {
+		d.add(environmentName, Problem{Path: environmentName, Found: nothing, Allowed: d.allowed(byPath[environmentName]), Hint: "it has no default"})
 		return
 	}
-	for _, p := range d.known.Options(name, t.Environment.Options) {
-		switch {
-		case p.Path == "":
-			p.Path = "environment.options"
-		case p.Path[0] == '[':
-			p.Path = "environment.options" + p.Path
-		default:
-			p.Path = "environment.options." + p.Path
-		}
+	if d.isBad("environment.options") {
+		return
+	}
+	problems := d.checkEnvironment(t.Environment, "environment")
+	for _, p := range problems {
 		d.add(p.Path, p)
 	}
+	w := t.Policy.WarmStart
+	if len(problems) > 0 || w.Steps == 0 || w.Demonstrations == 0 || d.known.Demonstrates == nil {
+		return
+	}
+	for _, p := range t.Environment.Parts() {
+		if !d.known.Demonstrates(p.Name, p.Options) {
+			const path = "policy.warm_start.demonstrations"
+			d.add(path, Problem{Path: path, Found: formatNumber(w.Demonstrations), Allowed: "0 with the environment " + quote(p.Name), Hint: "it has no solver"})
+		}
+	}
+}
+
+// checkEnvironment checks names and options against what is known; path is the
+// environment's.
+func (d *decoder) checkEnvironment(e Environment, path string) Problems {
+	if len(e.Mixture) == 0 {
+		return d.checkPart(e.Parts()[0], path)
+	}
+	if e.Name != "" || len(e.Options) > 0 {
+		return Problems{{Path: join(path, "mixture"), Found: "a mixture beside a name or options", Allowed: "one of the two", Hint: "names and options stand in the mixture's parts"}}
+	}
+	var problems Problems
+	labels := map[string]int{}
+	for i, p := range e.Mixture {
+		at := joinIndex(join(path, "mixture"), i)
+		problems = append(problems, d.checkPart(p, at)...)
+		if first, twice := labels[p.Label]; twice {
+			problems = append(problems, Problem{Path: at, Found: "the label " + quote(p.Label) + " a second time",
+				Allowed: "a label of its own for each part", Hint: fmt.Sprintf("part %d has it; give this one a \"label\"", first)})
+		}
+		labels[p.Label] = i
+	}
+	return problems
+}
+
+func (d *decoder) checkPart(p Part, path string) Problems {
+	if names := sorted(d.known.Environments); names != nil {
+		i := sort.SearchStrings(names, p.Name)
+		if i == len(names) || names[i] != p.Name {
+			return Problems{{Path: join(path, "name"), Found: quote(p.Name), Allowed: oneOf(names), Hint: didYouMean(p.Name, names)}}
+		}
+	}
+	if d.known.Options == nil {
+		return nil
+	}
+	var problems Problems
+	for _, problem := range d.known.Options(p.Name, p.Options) {
+		problem.Path = within(join(path, "options"), problem.Path)
+		problems = append(problems, problem)
+	}
+	return problems
 }
 
 func sorted(names []string) []string {

@@ -78,9 +78,9 @@ func TestDecodeFillsDefaults(t *testing.T) {
 			From:         "starter",
 			ComputeDtype: "float32",
 			Starter: &spec.Starter{
-				Layers: 4, HiddenSize: 128, IntermediateSize: 384, Heads: 4, KVHeads: 2,
-				Seed: 1, WarmStartSteps: 150, WarmStartRows: 32, WarmStartRate: 1e-3,
+				Layers: 4, HiddenSize: 128, IntermediateSize: 384, Heads: 4, KVHeads: 2, Seed: 1,
 			},
+			WarmStart: spec.WarmStart{Steps: 150, Rows: 32, LearningRate: 1e-3, Seed: 1},
 		},
 		Environment: spec.Environment{Name: "bandit", Options: json.RawMessage(`{}`)},
 		Rollout: spec.Rollout{
@@ -92,9 +92,13 @@ func TestDecodeFillsDefaults(t *testing.T) {
 			LearningRate: 3e-4, Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, WeightDecay: 0.01,
 			MaxGradNorm: 1, ClipLow: 0.2, ClipHigh: 0.28, EntropyCoefficient: 0.001, MicroBatch: 16,
 		},
-		Snapshot:   spec.Snapshot{Every: 10},
-		Evaluation: spec.Evaluation{Every: 10, Seed: 123, Instances: 64, Samples: 1, Temperature: 0.5},
-		Limits:     spec.Limits{ActivitySeconds: 120},
+		Snapshot: spec.Snapshot{Every: 10},
+		Evaluation: spec.Evaluation{Every: 10, Seed: 123, Instances: 64, Samples: 1, Temperature: 0.5, Suites: []spec.Suite{{
+			Name: "in-distribution", Environment: spec.Environment{Name: "bandit", Options: json.RawMessage(`{}`)},
+			Instances: 64, Samples: 1, Seed: 123, Temperature: 0.5,
+			Turns: 5, MaxNewTokens: 24, Think: true, FormatPenalty: -0.1, Penalty: "no_action",
+		}}},
+		Limits: spec.Limits{ActivitySeconds: 120},
 	}, train)
 }
 
@@ -105,6 +109,60 @@ func TestDecodeDefaultsOfLoadedPolicies(t *testing.T) {
 	require.Equal(t, 400, train.Rollout.MaxNewTokens)
 	require.Equal(t, 1e-6, train.Update.LearningRate)
 	require.Equal(t, 4, train.Update.MicroBatch)
+	require.Equal(t, spec.WarmStart{Rows: 128, LearningRate: 1e-5, Demonstrations: 1, Seed: 1}, train.Policy.WarmStart)
+}
+
+func TestDecodeMixture(t *testing.T) {
+	train := decode(t, `{"environment":{"mixture":[{"name":"bandit","share":3},{"name":"bandit","label":"high","options":{"b":1.0}}]}}`)
+	require.Empty(t, train.Environment.Name)
+	require.Equal(t, []spec.Part{
+		{Name: "bandit", Label: "bandit", Share: 3, Options: json.RawMessage(`{}`)},
+		{Name: "bandit", Label: "high", Share: 1, Options: json.RawMessage(`{"b":1}`)},
+	}, train.Environment.Parts())
+	require.Equal(t, "bandit + high", train.Environment.String())
+	require.Equal(t, train.Environment, train.Evaluation.Suites[0].Environment)
+	b, err := train.JSON()
+	require.NoError(t, err)
+	require.Equal(t, train, decode(t, string(b)))
+
+	other := decode(t, `{"environment":{"mixture":[{"name":"bandit","share":2},{"name":"bandit","label":"high"}]}}`)
+	require.Equal(t, []string{"environment.mixture[0].share", "environment.mixture[1].options.b"},
+		[]string{spec.Diff(train, other)[0].Path, spec.Diff(train, other)[1].Path})
+}
+
+func TestDecodeSuites(t *testing.T) {
+	world := known
+	world.Suites = []string{"far"}
+	world.Suite = func(name string) (spec.Environment, bool) {
+		return spec.Environment{Name: "bandit", Options: json.RawMessage(`{"far":true}`)}, name == "far"
+	}
+	world.HeldOut = func(_ string, options json.RawMessage) (json.RawMessage, error) {
+		return json.RawMessage(`{"split":"test"}`), nil
+	}
+	train, err := spec.Decode([]byte(`{"environment":{"name":"bandit"},"rollout":{"think":false},"evaluation":{"instances":256,
+		"suites":["in-distribution","far",{"suite":"far","name":"far-think","think":true,"samples":8,"temperature":0},
+			{"environment":{"name":"bandit","options":{"own":1}},"turns":2}]}}`), world)
+	require.NoError(t, err)
+	s := train.Evaluation.Suites
+	require.Len(t, s, 4)
+	require.Equal(t, `{"split":"test"}`, string(s[0].Environment.Options))
+	require.Equal(t, "{}", string(train.Environment.Options))
+	require.Equal(t, "far", s[1].Name)
+	require.False(t, s[1].Think)
+	require.Equal(t, 256, s[1].Rows())
+	require.Equal(t, "far-think", s[2].Name)
+	require.True(t, s[2].Think)
+	require.Equal(t, 2048, s[2].Rows())
+	require.Zero(t, s[2].Temperature)
+	require.Equal(t, "bandit", s[3].Name)
+	require.Equal(t, 2, s[3].Turns)
+	require.Equal(t, 256*3+2048, train.Evaluation.Rows())
+
+	b, err := train.JSON()
+	require.NoError(t, err)
+	again, err := spec.Decode(b, world)
+	require.NoError(t, err)
+	require.Equal(t, train, again)
 }
 
 func TestDecodeKeepsWhatIsWritten(t *testing.T) {
@@ -115,14 +173,14 @@ func TestDecodeKeepsWhatIsWritten(t *testing.T) {
 		"update": {"entropy_coefficient": 0, "weight_decay": -0},
 		"credit": {"normalize_by_std": false},
 		"rollout": {"turns": 2, "prompt_tokens": [64, 96], "think": false},
-		"policy": {"starter": {"warm_start_steps": 0}}
+		"policy": {"warm_start": {"steps": 0}}
 	}`)
 	require.Zero(t, train.Evaluation.Every)
 	require.Zero(t, train.Evaluation.Temperature)
 	require.Zero(t, train.Update.EntropyCoefficient)
 	require.False(t, train.Credit.NormalizeByStd)
 	require.False(t, train.Rollout.Think)
-	require.Zero(t, train.Policy.Starter.WarmStartSteps)
+	require.Zero(t, train.Policy.WarmStart.Steps)
 	require.Equal(t, 4, train.Policy.Starter.Layers)
 	require.Equal(t, []int{64, 96}, train.Rollout.PromptTokens)
 	require.Equal(t, `{"a":{"x":"<>","y":[1,0,12345678901234567890]},"z":1.5}`, string(train.Environment.Options))
@@ -177,7 +235,7 @@ func TestResolve(t *testing.T) {
 	require.Nil(t, loaded.Policy.Starter)
 	require.Equal(t, 400, loaded.Rollout.MaxNewTokens)
 
-	decoded := decode(t, `{"environment":{"name":"bandit"},"evaluation":{"every":0},"policy":{"starter":{"warm_start_steps":0}}}`)
+	decoded := decode(t, `{"environment":{"name":"bandit"},"evaluation":{"every":0},"policy":{"warm_start":{"steps":0}}}`)
 	require.Equal(t, decoded, spec.Resolve(decoded))
 }
 

@@ -45,7 +45,7 @@ func differ(one, other reflect.Value) Differences {
 		if a == b {
 			continue
 		}
-		if r.typ == typeOptions {
+		if r.typ == typeOptions || r.typ == typeObjects {
 			ds = append(ds, differOptions(r.path, a, b)...)
 			continue
 		}
@@ -89,7 +89,7 @@ func differOptions(path, one, other string) Differences {
 	return ds
 }
 
-// leaf is a value of the options that is no object; arrays are leaves.
+// leaf is a value that is no object, and no array of objects.
 type leaf struct {
 	path  string
 	value node
@@ -103,6 +103,12 @@ func leavesOf(path, document string) []leaf {
 }
 
 func flatten(leaves []leaf, n node, path string) []leaf {
+	if n.kind == kindArray && len(n.items) > 0 && n.items[0].kind == kindObject {
+		for i, item := range n.items {
+			leaves = flatten(leaves, item, joinIndex(path, i))
+		}
+		return leaves
+	}
 	if n.kind != kindObject {
 		return append(leaves, leaf{path, n})
 	}

@@ -27,6 +27,10 @@ type Field struct {
 
 // Fields lists every field of the spec, in the order of its types.
 func Fields() []Field {
+	return fieldsOf(rules)
+}
+
+func fieldsOf(rules []*rule) []Field {
 	fields := make([]Field, 0, len(rules))
 	for _, r := range rules {
 		fields = append(fields, Field{
@@ -42,6 +46,10 @@ func (r *rule) describeDefault() string {
 	switch {
 	case r.required:
 		return "none: required"
+	case r.inherits != "":
+		return "`" + r.inherits + "`"
+	case r.typ == typeObjects || r.starter == nil && r.typ == typeString:
+		return "–"
 	case r.typ == typeOptions:
 		return "{}"
 	case r.typ == typeIntegers:
@@ -101,17 +109,35 @@ and ours where a model of a million parameters on a laptop's CPU needs others.
 			} else {
 				fmt.Fprintf(&b, "\n## %s\n\n", prefix)
 			}
-			b.WriteString("| Field | Type | Default | Allowed | Source of the default | Meaning |\n|---|---|---|---|---|---|\n")
+			b.WriteString(fieldsHead)
 		}
-		mark := ""
-		if f.Knob {
-			mark = " ◆"
+		b.WriteString(f.line(key))
+	}
+	for _, list := range []struct {
+		title    string
+		elements []*rule
+	}{{"A part of a mixture", partRules}, {"A suite", suiteRules}} {
+		fmt.Fprintf(&b, "\n## %s\n\n", list.title)
+		b.WriteString(fieldsHead)
+		for _, f := range fieldsOf(list.elements) {
+			f.Knob = false
+			b.WriteString(f.line(f.Path))
 		}
-		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s | %s | %s |\n", key, mark, f.Type, f.Default, f.Allowed, f.Source, f.Doc)
 	}
 	b.WriteString("\n## Between fields\n\n")
 	for _, r := range relations {
 		fmt.Fprintf(&b, "* %s\n", r.doc)
 	}
 	return b.String()
+}
+
+const fieldsHead = "| Field | Type | Default | Allowed | Source of the default | Meaning |\n|---|---|---|---|---|---|\n"
+
+// line is the field's line of a table, by the name given.
+func (f Field) line(key string) string {
+	mark := ""
+	if f.Knob {
+		mark = " ◆"
+	}
+	return fmt.Sprintf("| `%s`%s | %s | %s | %s | %s | %s |\n", key, mark, f.Type, f.Default, f.Allowed, f.Source, f.Doc)
 }

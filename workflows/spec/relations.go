@@ -66,19 +66,7 @@ var relations = []relation{
 		paths: []string{"rollout.prompt_tokens", "rollout.turns"},
 		doc:   "rollout.prompt_tokens has one width a turn, and they do not fall: a context only grows.",
 		broken: func(t Train) (string, string) {
-			widths := t.Rollout.PromptTokens
-			if len(widths) == 0 {
-				return "", ""
-			}
-			if len(widths) != t.Rollout.Turns {
-				return fmt.Sprintf("%d widths", len(widths)), fmt.Sprintf("%d (rollout.turns)", t.Rollout.Turns)
-			}
-			for i := 1; i < len(widths); i++ {
-				if widths[i] < widths[i-1] {
-					return fmt.Sprintf("%d after %d", widths[i], widths[i-1]), "widths that do not fall"
-				}
-			}
-			return "", ""
+			return brokenWidths(t.Rollout.PromptTokens, t.Rollout.Turns)
 		},
 	},
 	{
@@ -100,16 +88,46 @@ var relations = []relation{
 		},
 	},
 	{
-		paths: []string{"evaluation.instances", "evaluation.samples"},
-		doc:   fmt.Sprintf("evaluation.instances × evaluation.samples is at most %d.", maxTrajectories),
+		paths: []string{"evaluation.suites", "evaluation.instances", "evaluation.samples"},
+		doc:   fmt.Sprintf("The instances × samples of a suite are at most %d.", maxTrajectories),
 		broken: func(t Train) (string, string) {
-			if t.Evaluation.Rows() <= maxTrajectories {
-				return "", ""
+			for _, s := range t.Evaluation.Suites {
+				if s.Rows() > maxTrajectories {
+					return fmt.Sprintf("suite %s: %d × %d = %d trajectories", s.Name, s.Instances, s.Samples, s.Rows()),
+						fmt.Sprintf("at most %d a suite", maxTrajectories)
+				}
 			}
-			return fmt.Sprintf("%d × %d = %d trajectories", t.Evaluation.Instances, t.Evaluation.Samples, t.Evaluation.Rows()),
-				fmt.Sprintf("at most %d an evaluation", maxTrajectories)
+			return "", ""
 		},
 	},
+	{
+		paths: []string{"evaluation.suites", "rollout.prompt_tokens", "rollout.turns"},
+		doc:   "The prompt_tokens of a suite are as rollout.prompt_tokens: one width a turn, and they do not fall.",
+		broken: func(t Train) (string, string) {
+			for _, s := range t.Evaluation.Suites {
+				if found, allowed := brokenWidths(s.PromptTokens, s.Turns); found != "" {
+					return fmt.Sprintf("suite %s: %s", s.Name, found), allowed
+				}
+			}
+			return "", ""
+		},
+	},
+}
+
+// brokenWidths says what is wrong with the widths of the contexts of turns.
+func brokenWidths(widths []int, turns int) (found, allowed string) {
+	if len(widths) == 0 {
+		return "", ""
+	}
+	if len(widths) != turns {
+		return fmt.Sprintf("%d widths", len(widths)), fmt.Sprintf("%d, one a turn", turns)
+	}
+	for i := 1; i < len(widths); i++ {
+		if widths[i] < widths[i-1] {
+			return fmt.Sprintf("%d after %d", widths[i], widths[i-1]), "widths that do not fall"
+		}
+	}
+	return "", ""
 }
 
 // brokenKeep is the relation of keep and groups, shared with Settings.Apply.

@@ -33,6 +33,14 @@ type rule struct {
 	knob   bool
 	source string
 	doc    string
+	// elements are the fields of the objects of a typeObjects, at most most of
+	// them; an element that is a string stands for the field short alone.
+	elements []*rule
+	most     int
+	short    string
+	tree     *object
+	// inherits is the path of the rule that an element's field is read as.
+	inherits string
 }
 
 type valueType int
@@ -45,6 +53,7 @@ const (
 	typeString
 	typeIntegers
 	typeOptions
+	typeObjects
 )
 
 // String is the type's name in the documentation.
@@ -60,6 +69,8 @@ func (t valueType) String() string {
 		return "array of integers"
 	case typeOptions:
 		return "object"
+	case typeObjects:
+		return "array of objects"
 	}
 	return "string"
 }
@@ -112,6 +123,12 @@ func (r *rule) allowed() string {
 			maxTurns, formatNumber(r.span.low), formatNumber(r.span.high))
 	case typeOptions:
 		return "an object, as the environment documents it"
+	case typeObjects:
+		each := "objects with the keys " + strings.Join(r.tree.keys, ", ")
+		if r.short != "" {
+			each = "names or " + each
+		}
+		return fmt.Sprintf("an array of 1 to %d %s", r.most, each)
 	}
 	if len(r.enum) > 0 {
 		return oneOf(r.enum)

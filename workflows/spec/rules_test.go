@@ -42,6 +42,24 @@ func TestEveryFieldHasARule(t *testing.T) {
 	require.Equal(t, leafPaths(reflect.TypeFor[Train](), ""), paths)
 }
 
+func TestEveryElementHasARule(t *testing.T) {
+	for _, list := range []struct {
+		rules []*rule
+		typ   reflect.Type
+		more  []string // what a person may write besides
+	}{{partRules, reflect.TypeFor[Part](), nil}, {suiteRules, reflect.TypeFor[Suite](), []string{"suite"}}} {
+		var paths []string
+		for _, f := range fieldsOf(list.rules) {
+			paths = append(paths, f.Path)
+			require.NotEmpty(t, f.Default, f.Path)
+			require.NotEmpty(t, f.Allowed, f.Path)
+			require.NotEmpty(t, f.Doc, f.Path)
+			require.NotContains(t, f.Allowed+f.Doc+f.Default+f.Source, "|", f.Path)
+		}
+		require.ElementsMatch(t, append(leafPaths(list.typ, ""), list.more...), paths)
+	}
+}
+
 func TestDefaultsAreAllowed(t *testing.T) {
 	for _, r := range rules {
 		for _, value := range []any{r.starter, r.loaded} {

@@ -118,9 +118,10 @@ policy.starter.intermediate_size: 384, and nothing
 policy.starter.heads: 4, and nothing
 policy.starter.kv_heads: 2, and nothing
 policy.starter.seed: 1, and nothing
-policy.starter.warm_start_steps: 150, and nothing
-policy.starter.warm_start_rows: 32, and nothing
-policy.starter.warm_start_learning_rate: 0.001, and nothing
+policy.warm_start.steps: 150, and 0
+policy.warm_start.rows: 32, and 128
+policy.warm_start.learning_rate: 0.001, and 0.00001
+policy.warm_start.demonstrations: 0, and 1
 environment.options.high: 0.25, and nothing
 environment.options.names: ["a","b"], and ["b","a"]
 environment.options.x.z: nothing, and true
@@ -128,7 +129,12 @@ rollout.max_new_tokens: 24, and 400
 rollout.think: true, and false
 rollout.prompt_tokens: nothing, and [64]
 update.learning_rate: 0.0003, and 0.000001
-update.micro_batch: 16, and 4`, spec.Diff(one, other).String())
+update.micro_batch: 16, and 4
+evaluation.suites[0].environment.options.high: 0.25, and nothing
+evaluation.suites[0].environment.options.names: ["a","b"], and ["b","a"]
+evaluation.suites[0].environment.options.x.z: nothing, and true
+evaluation.suites[0].max_new_tokens: 24, and 400
+evaluation.suites[0].think: true, and false`, spec.Diff(one, other).String())
 
 	broken := one
 	broken.Update.LearningRate = math.NaN()

@@ -13,8 +13,6 @@
 // environment and is safe to use in workflow code.
 package spec
 
-import "encoding/json"
-
 // Train is the specification of a run. What Decode returns has its defaults
 // filled in; with rollout.prompt_tokens besides, it is what spec.json keeps.
 // Ranges, defaults and their sources are in docs/spec.md.
@@ -48,9 +46,27 @@ type Policy struct {
 	ComputeDtype string `json:"compute_dtype"`
 	// Starter describes the starter policy; absent unless From is "starter".
 	Starter *Starter `json:"starter,omitempty"`
+	// WarmStart teaches the policy before the first iteration.
+	WarmStart WarmStart `json:"warm_start"`
 }
 
-// Starter is the shape and the warm start of a policy made from nothing.
+// WarmStart is supervised learning before the first iteration: Steps updates on
+// Rows transcripts each. Transcripts of random play teach the format and nothing
+// of the task; those of a solver's play are demonstrations. With demonstrations
+// alone it is the paper's SFT baseline (arXiv 2504.20073, §6.6 of its tables).
+type WarmStart struct {
+	// Steps is the number of updates; 0 teaches nothing.
+	Steps int `json:"steps"`
+	// Rows is the transcripts of an update.
+	Rows         int     `json:"rows"`
+	LearningRate float64 `json:"learning_rate"`
+	// Demonstrations is the share of transcripts that the environment's solver plays, from 0 to 1.
+	Demonstrations float64 `json:"demonstrations"`
+	// Seed draws the transcripts; runs with other seeds can share one warm start.
+	Seed uint64 `json:"seed"`
+}
+
+// Starter is the shape of a policy made from nothing.
 type Starter struct {
 	// Layers is the number of decoder layers.
 	Layers int `json:"layers"`
@@ -60,22 +76,8 @@ type Starter struct {
 	// Heads and KVHeads are the heads of queries, and of keys and values.
 	Heads   int `json:"heads"`
 	KVHeads int `json:"kv_heads"`
-	// Seed is the starter's own seed, so that runs with other seeds can share one starter.
+	// Seed draws the first weights, so that runs with other seeds can share one starter.
 	Seed uint64 `json:"seed"`
-	// WarmStartSteps supervised updates of WarmStartRows transcripts each, at
-	// the learning rate WarmStartRate, teach the format; 0 steps teach nothing.
-	WarmStartSteps int     `json:"warm_start_steps"`
-	WarmStartRows  int     `json:"warm_start_rows"`
-	WarmStartRate  float64 `json:"warm_start_learning_rate"`
-}
-
-// Environment names a registered environment and its options.
-type Environment struct {
-	// Name is the registered name.
-	Name string `json:"name"`
-	// Options is a JSON object in canonical form, "{}" where none are written;
-	// the environment checks it.
-	Options json.RawMessage `json:"options,omitempty"`
 }
 
 // Rollout is how trajectories are made. An iteration has Groups × GroupSize of them.
@@ -95,6 +97,10 @@ type Rollout struct {
 	FormatPenalty float64 `json:"format_penalty"`
 	// Penalty says which turns it is added to: "no_action" or "any_invalid".
 	Penalty string `json:"penalty"`
+	// ContextTurns is how many turns a context shows, the one that begins
+	// included; 0 shows all. What is shown does not change what counts: returns
+	// are of all turns.
+	ContextTurns int `json:"context_turns"`
 	// PromptTokens are the widths of the context at each turn's start, one a
 	// turn; resolved from the environment where absent.
 	PromptTokens []int `json:"prompt_tokens,omitempty"`
@@ -145,17 +151,18 @@ type Snapshot struct {
 	Every int `json:"every"`
 }
 
-// Evaluation is the fixed suite a run is measured on.
+// Evaluation is when a run is measured, and on which fixed suites.
 type Evaluation struct {
 	// Every is in iterations; 0 turns evaluation off. Otherwise the first policy and the last are always evaluated.
 	Every int `json:"every"`
-	// Seed is the suite's seed: every run with the same seed meets the same instances.
-	Seed uint64 `json:"seed"`
-	// Instances is the number of initial states, Samples the trajectories of each.
-	Instances int `json:"instances"`
-	Samples   int `json:"samples"`
-	// Temperature is that of sampling; 0 is greedy.
+	// Seed, Instances, Samples and Temperature are those of every suite that has
+	// none of its own; see Suite.
+	Seed        uint64  `json:"seed"`
+	Instances   int     `json:"instances"`
+	Samples     int     `json:"samples"`
 	Temperature float64 `json:"temperature"`
+	// Suites are what is measured, in this order; the first stands in summaries.
+	Suites []Suite `json:"suites,omitempty"`
 }
 
 // Limits bound what a kill can cost.

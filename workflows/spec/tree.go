@@ -21,13 +21,22 @@ func newObject(path string) *object {
 
 // tree is the document the rules describe; byPath finds a rule.
 var (
-	tree   = buildTree()
 	byPath = indexRules()
+	tree   = buildTree(rules)
 )
 
-func buildTree() *object {
+func buildTree(rules []*rule) *object {
 	root := newObject("")
 	for _, r := range rules {
+		if r.inherits != "" {
+			key, from := r.path, byPath[r.inherits]
+			inherited := *from
+			inherited.path, inherited.inherits, inherited.required = key, r.inherits, false
+			*r = inherited
+		}
+		if r.typ == typeObjects && r.tree == nil {
+			r.tree = buildTree(r.elements)
+		}
 		at := root
 		keys := strings.Split(r.path, ".")
 		for _, key := range keys[:len(keys)-1] {

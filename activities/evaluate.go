@@ -1,0 +1,73 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// ResolveEvaluationInput asks for an evaluation's input to be checked and
+// written down.
+type ResolveEvaluationInput struct {
+	// ID is the Evaluate workflow's.
+	ID    string          `json:"id"`
+	Input json.RawMessage `json:"input"`
+}
+
+// ResolveEvaluation checks an Evaluate workflow's input, finds its policy, a
+// run's committed version or a model that it imports, and writes down the spec
+// that is followed: the policy's own, with the suites that are asked for.
+func (h *Host) ResolveEvaluation(ctx context.Context, in ResolveEvaluationInput) (LoadResult, error) {
+	out, err := h.resolveEvaluation(ctx, in)
+	return out, edge(ctx, "resolve evaluation "+in.ID, err)
+}
+
+func (h *Host) resolveEvaluation(ctx context.Context, in ResolveEvaluationInput) (LoadResult, error) {
+	defer heartbeat(ctx)()
+	known := Known()
+	e, err := spec.DecodeEvaluate(in.Input, known)
+	if err != nil {
+		return LoadResult{}, err
+	}
+	var out LoadResult
+	var t spec.Train
+	if e.Run != "" {
+		if out, err = h.Find(ctx, e.Run, e.Version); err != nil {
+			return LoadResult{}, err
+		}
+		if t, err = readSpec(ctx, h.Store, out.Run.Spec); err != nil {
+			return LoadResult{}, err
+		}
+		if t, err = e.WithSuites(&t, known); err != nil {
+			return LoadResult{}, err
+		}
+	} else {
+		if t, err = e.WithSuites(nil, known); err != nil {
+			return LoadResult{}, err
+		}
+		base, _, err := importBase(ctx, h.Store, t.Policy)
+		if err != nil {
+			return LoadResult{}, err
+		}
+		// The workflow's id stands for a run: it is who holds the device.
+		out = LoadResult{Run: Run{ID: in.ID, Base: base}}
+	}
+	if t, err = withPins(t); err != nil {
+		return LoadResult{}, err
+	}
+	if t, err = h.withWidths(ctx, t, out.Run.Base, true); err != nil {
+		return LoadResult{}, err
+	}
+	b, err := t.JSON()
+	if err != nil {
+		return LoadResult{}, err
+	}
+	if out.Run.Spec, err = store.PutArtifact(ctx, h.Store, store.ApartDir(in.ID), "spec", "json", b); err != nil {
+		return LoadResult{}, fmt.Errorf("write the spec: %w", err)
+	}
+	out.Plan = planOf(t)
+	return out, nil
+}

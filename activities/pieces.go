@@ -1,0 +1,36 @@
+package activities
+
+// piece is a stretch of a trajectory that was sampled in one growing context: a
+// row of Score and Update. A trajectory whose contexts showed everything is one
+// piece; behind the window of rollout.context_turns each turn is its own.
+type piece struct {
+	// of is the trajectory's place among the rows the pieces were cut from.
+	of  int
+	row int32
+	// ids and sampled are the stretch's; sampled marks what the loss covers.
+	ids     []int32
+	sampled []bool
+	// first is the place of its first sampled id among the trajectory's.
+	first int
+}
+
+// pieces cuts trajectories, in their order.
+func pieces(rows []TrajectoryRow) []piece {
+	var out []piece
+	for of, r := range rows {
+		at, samples := 0, 0
+		for k := range r.PromptLengths {
+			if k == 0 || r.Restarts[k] {
+				out = append(out, piece{of: of, row: r.Row, first: samples})
+			}
+			p := &out[len(out)-1]
+			end := at + int(r.PromptLengths[k]) + int(r.SampledLengths[k])
+			p.ids = append(p.ids, r.IDs[at:end]...)
+			for i := at; i < end; i++ {
+				p.sampled = append(p.sampled, i-at >= int(r.PromptLengths[k]))
+			}
+			at, samples = end, samples+int(r.SampledLengths[k])
+		}
+	}
+	return out
+}

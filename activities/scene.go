@@ -1,0 +1,192 @@
+package activities
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/starter"
+	"github.com/reprise-rl/reprise/model/tokenizer"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// scene is what a rollout plays, a run's own or a suite's: the environments, the
+// protocol and the sizes. Two scenes that are equal give the same episodes for
+// the same policy, whoever's they are.
+type scene struct {
+	parts    envs.Mixture
+	order    []int // the part that each group plays
+	protocol envs.Protocol
+	// groups × members episodes of at most turns turns of maxNewTokens tokens.
+	groups, members, turns, maxNewTokens int
+	// widths are the most tokens of the context at each turn's start.
+	widths []int
+	// suite is nil for a run's own rollout.
+	suite *spec.Suite
+}
+
+// env is what a group plays.
+func (s *scene) env(group int) envs.Environment { return s.parts[s.order[group]].Environment }
+
+// label is the name of what a group plays.
+func (s *scene) label(group int) string { return s.parts[s.order[group]].Label }
+
+// rows is the number of episodes.
+func (s *scene) rows() int { return s.groups * s.members }
+
+// generateRows is the rows of one generation program, where a rollout has as
+// many: fixed, so that a row's bits do not depend on the rollout's size.
+const generateRows = 64
+
+// play makes the environments of a spec.
+func (s *scene) play(e spec.Environment) error {
+	var parts []envs.Part
+	for _, p := range e.Parts() {
+		env, err := envs.New(p.Name, p.Options)
+		if err != nil {
+			return fmt.Errorf("environment %s: %w", p.Label, err)
+		}
+		parts = append(parts, envs.Part{Label: p.Label, Environment: env, Share: p.Share})
+	}
+	var err error
+	if s.parts, err = envs.NewMixture(parts); err != nil {
+		return err
+	}
+	s.order = s.parts.Order(s.groups)
+	return nil
+}
+
+// trainingScene is what a run learns from.
+func trainingScene(t spec.Train) (*scene, error) {
+	r := t.Rollout
+	s := &scene{
+		protocol: envs.Protocol{Think: r.Think, FormatPenalty: r.FormatPenalty, Penalty: envs.Penalty(r.Penalty), ContextTurns: r.ContextTurns},
+		groups:   r.Groups, members: r.GroupSize, turns: r.Turns, maxNewTokens: r.MaxNewTokens, widths: r.PromptTokens,
+	}
+	return s, s.play(t.Environment)
+}
+
+// suiteScene is what an evaluation plays.
+func suiteScene(suite spec.Suite) (*scene, error) {
+	s := &scene{
+		protocol: envs.Protocol{Think: suite.Think, FormatPenalty: suite.FormatPenalty, Penalty: envs.Penalty(suite.Penalty), ContextTurns: suite.ContextTurns},
+		groups:   suite.Instances, members: suite.Samples, turns: suite.Turns, maxNewTokens: suite.MaxNewTokens, widths: suite.PromptTokens,
+		suite: &suite,
+	}
+	if err := s.play(suite.Environment); err != nil {
+		return nil, fmt.Errorf("suite %s: %w", suite.Name, err)
+	}
+	return s, nil
+}
+
+// scene is what a rollout of the run plays.
+func (k *kit) scene(r Rollout) (*scene, error) {
+	if r.Evaluation == nil {
+		return k.training, nil
+	}
+	for _, s := range k.suites {
+		if s.suite.Name == r.Evaluation.Suite {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("suite %q is not in the spec: %w", r.Evaluation.Suite, store.ErrInvalid)
+}
+
+// shapes are the shapes of the programs of a scene's turn. Generation depends on
+// the scene alone; Score and Update run on the width of the run's longest row.
+func (k *kit) shapes(s *scene, turn int) model.Shapes {
+	width := k.training.widths[len(k.training.widths)-1] + k.training.maxNewTokens
+	return model.Shapes{
+		GenerateRows: min(generateRows, s.rows()),
+		MicroBatch:   k.train.Update.MicroBatch,
+		PromptTokens: s.widths[turn-1],
+		MaxNewTokens: s.maxNewTokens,
+		Sequence:     (width + scoreMargin - 1) / scoreMargin * scoreMargin,
+		ComputeDtype: k.train.Policy.ComputeDtype,
+	}
+}
+
+// scoreMargin rounds the widths of scored rows up, so that few programs serve.
+const scoreMargin = 16
+
+// rowAddress gives the streams of a row: of its group's initial state, of the
+// chances in its episode, and of its samples.
+type rowAddress struct{ instance, chance, sample draw.Address }
+
+// address computes them from (run seed, purpose, branch, iteration, group,
+// member); an evaluation's from (suite, instance, sample) alone.
+func (k *kit) address(s *scene, branch int, r Rollout, group, member int) rowAddress {
+	a := draw.Address{Seed: k.train.Seed, Branch: int64(branch), Iteration: int64(r.Iteration), Group: int64(group)}
+	purpose := func(p draw.Purpose) draw.Purpose { return p }
+	if s.suite != nil {
+		a = draw.Address{Seed: s.suite.Seed, Group: int64(group)}
+		purpose = draw.Evaluation.With
+	}
+	with := func(p draw.Purpose, member int) draw.Address {
+		b := a
+		b.Purpose, b.Member = purpose(p), int64(member)
+		return b
+	}
+	return rowAddress{
+		instance: with(draw.Instance, 0),
+		chance:   with(draw.Chance, member),
+		sample:   with(draw.Sample, member),
+	}
+}
+
+// WithWidths fills in the widths of the contexts that a spec leaves out, of the
+// run and of its suites, as the environments need them with a model's tokenizer;
+// files are the model folder's, nil for a starter.
+func WithWidths(t spec.Train, files map[string][]byte) (spec.Train, error) {
+	if files == nil {
+		files = starter.Files()
+	}
+	tok, err := tokenizer.Load(files)
+	if err != nil {
+		return t, fmt.Errorf("tokenizer: %w: %w", err, ErrModelInvalid)
+	}
+	if t.Rollout.PromptTokens == nil {
+		s, err := trainingScene(t)
+		if err != nil {
+			return t, err
+		}
+		if t.Rollout.PromptTokens, err = s.neededWidths(tok); err != nil {
+			return t, err
+		}
+	}
+	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
+	for i, suite := range t.Evaluation.Suites {
+		if suite.PromptTokens != nil {
+			continue
+		}
+		s, err := suiteScene(suite)
+		if err != nil {
+			return t, err
+		}
+		if t.Evaluation.Suites[i].PromptTokens, err = s.neededWidths(tok); err != nil {
+			return t, fmt.Errorf("suite %s: %w", suite.Name, err)
+		}
+	}
+	return t, nil
+}
+
+// neededWidths are the widths of the contexts, the widest of all parts.
+func (s *scene) neededWidths(tok *tokenizer.Tokenizer) ([]int, error) {
+	var widest []int
+	for _, p := range s.parts {
+		widths, err := envs.MaxPromptTokens(p.Environment, tok, s.protocol, s.turns, s.maxNewTokens)
+		if err != nil {
+			return nil, fmt.Errorf("widths of the prompts of %s: %w", p.Label, err)
+		}
+		if widest == nil {
+			widest = widths
+		}
+		for i := range widths {
+			widest[i] = max(widest[i], widths[i])
+		}
+	}
+	return widest, nil
+}

@@ -1,0 +1,129 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Environment is what a run acts in: one registered environment with its
+// options, or a mixture of several.
+type Environment struct {
+	// Name is the registered name; empty where there is a Mixture.
+	Name string `json:"name,omitempty"`
+	// Options is a JSON object in canonical form, "{}" where none are written;
+	// the environment checks it.
+	Options json.RawMessage `json:"options,omitempty"`
+	// Mixture are the environments of a run with several.
+	Mixture []Part `json:"mixture,omitempty"`
+}
+
+// Part is one environment of a mixture.
+type Part struct {
+	// Name and Options are as in Environment.
+	Name    string          `json:"name"`
+	Options json.RawMessage `json:"options,omitempty"`
+	// Share is the part's weight: it plays Share / Σ shares of the groups.
+	Share float64 `json:"share"`
+	// Label is the part's name in metrics and tables; by default Name.
+	Label string `json:"label"`
+}
+
+// maxParts bounds a mixture.
+const maxParts = 16
+
+// partRules are the fields of a part, in the order of its type.
+var partRules = []*rule{
+	{path: "name", typ: typeString, required: true, text: checkEnvironmentName, textAllowed: "the name of an environment", source: fromOurs,
+		doc: "The environment, by its registered name."},
+	{path: "options", typ: typeOptions, source: fromOurs, doc: "Its options."},
+	{path: "share", typ: typeNumber, starter: 1.0, loaded: 1.0, span: span{low: 0, high: 1e6, openLow: true}, source: fromOurs,
+		doc: "Its weight: it plays share / Σ shares of the groups, as evenly over the groups' order as whole groups allow."},
+	{path: "label", typ: typeString, text: checkLabel, textAllowed: labelAllowed, source: fromOurs,
+		doc: "Its name in metrics and tables. Default: `name`."},
+}
+
+const labelAllowed = "1 to 64 lower-case letters, digits, dots, dashes and underscores, beginning with a letter or a digit"
+
+// checkLabel allows names that can stand in metrics and in S3 keys.
+func checkLabel(s string) string {
+	if s == "" || len(s) > 64 {
+		return fmt.Sprintf("it has %d characters", len(s))
+	}
+	for i, r := range s {
+		letter := r >= 'a' && r <= 'z' || r >= '0' && r <= '9'
+		if !letter && (i == 0 || r != '.' && r != '-' && r != '_') {
+			return fmt.Sprintf("%q is not allowed at its place %d", r, i+1)
+		}
+	}
+	return ""
+}
+
+// Parts are the environments of a run: those of its mixture, or the one it names,
+// with the whole share.
+func (e Environment) Parts() []Part {
+	if len(e.Mixture) > 0 {
+		return e.Mixture
+	}
+	return []Part{{Name: e.Name, Options: e.Options, Share: 1, Label: e.Name}}
+}
+
+// String names the environments: "sokoban", "sokoban + frozenlake".
+func (e Environment) String() string {
+	text := ""
+	for i, p := range e.Parts() {
+		if i > 0 {
+			text += " + "
+		}
+		text += p.Label
+	}
+	return text
+}
+
+// WithOptions is the environment with the options of each part replaced.
+func (e Environment) WithOptions(replace func(name string, options json.RawMessage) (json.RawMessage, error)) (Environment, error) {
+	if len(e.Mixture) == 0 {
+		options, err := replace(e.Name, e.Options)
+		if err != nil {
+			return e, err
+		}
+		e.Options = options
+		return e, nil
+	}
+	parts := append([]Part(nil), e.Mixture...)
+	for i, p := range parts {
+		options, err := replace(p.Name, p.Options)
+		if err != nil {
+			return e, fmt.Errorf("mixture[%d]: %w", i, err)
+		}
+		parts[i].Options = options
+	}
+	e.Mixture = parts
+	return e, nil
+}
+
+// assembleEnvironment makes an Environment of the values read below a prefix.
+func assembleEnvironment(values map[string]any, prefix string) Environment {
+	var e Environment
+	e.Name, _ = values[prefix+"name"].(string)
+	e.Options, _ = values[prefix+"options"].(json.RawMessage)
+	parts, mixed := values[prefix+"mixture"].([]map[string]any)
+	for _, v := range parts {
+		p := Part{Share: 1, Options: json.RawMessage(`{}`)}
+		p.Name, _ = v["name"].(string)
+		p.Label = p.Name
+		if o, ok := v["options"].(json.RawMessage); ok {
+			p.Options = o
+		}
+		if s, ok := v["share"].(float64); ok {
+			p.Share = s
+		}
+		if l, ok := v["label"].(string); ok {
+			p.Label = l
+		}
+		e.Mixture = append(e.Mixture, p)
+	}
+	if !mixed && len(e.Options) == 0 {
+		e.Options = json.RawMessage(`{}`)
+	}
+	return e
+}

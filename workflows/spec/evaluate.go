@@ -1,0 +1,163 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Evaluate is what a person starts an Evaluate workflow with: a policy, and the
+// suites it is measured on.
+//
+//	{"policy": "bandit-1"}
+//	{"policy": {"run": "bandit-1", "version": 20}, "suites": ["in-distribution", "bandit-test"], "samples": 8}
+//	{"policy": "hf:Qwen/Qwen2.5-0.5B-Instruct", "suites": ["sokoban", {"suite": "frozenlake", "think": false}]}
+//
+// DecodeEvaluate reads it; WithSuites completes it.
+type Evaluate struct {
+	// Run is the id of the run whose policy is measured, Version the policy
+	// version, nil for the newest committed one.
+	Run     string
+	Version *int
+	// From is a model in place of a run, as Policy.From.
+	From string
+
+	values map[string]any
+}
+
+// evaluateRules are the fields of an evaluation's input.
+var evaluateRules = append([]*rule{
+	{path: "policy.run", typ: typeString, text: printable(200), textAllowed: "the workflow id of a Train workflow"},
+	{path: "policy.version", typ: typeInteger, span: between(0, 1_000_000)},
+	{path: "policy.from", typ: typeString, text: checkModel, textAllowed: modelAllowed},
+	{path: "policy.compute_dtype", inherits: "policy.compute_dtype"},
+	{path: "suites", inherits: "evaluation.suites"},
+}, inheritedRules("evaluation.instances", "evaluation.samples", "evaluation.seed", "evaluation.temperature",
+	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.context_turns", "rollout.penalty", "rollout.format_penalty")...)
+
+var evaluateTree = buildTree(evaluateRules)
+
+const modelAllowed = `"hf:NAME", "hf:NAME@REVISION", "folder:PATH" or "model:" and 12 hex digits`
+
+func checkModel(from string) string {
+	if from == FromStarter {
+		return "a starter is made by a run: name the run"
+	}
+	return checkOrigin(from)
+}
+
+// DecodeEvaluate reads an evaluation's input as strictly as Decode reads a spec.
+// The error, of type Problems, names all that is wrong at once, but for what only
+// the policy can tell: that is WithSuites'.
+func DecodeEvaluate(b []byte, known Known) (Evaluate, error) {
+	root, problems, ok := parse(b)
+	if !ok {
+		return Evaluate{}, problems
+	}
+	for i, m := range root.members {
+		if m.key == "policy" && m.value.kind == kindString {
+			root.members[i].value = node{kind: kindObject, members: []member{{policyKey(m.value.text), m.value}}}
+		}
+	}
+	d := decoder{known: known, values: make(map[string]any), bad: make(map[string]bool), problems: problems}
+	d.object(root, evaluateTree)
+	e := Evaluate{values: d.values}
+	e.Run, _ = d.values["policy.run"].(string)
+	e.From, _ = d.values["policy.from"].(string)
+	if v, ok := d.values["policy.version"].(int); ok {
+		e.Version = &v
+	}
+	if !d.isBad("policy.run") && !d.isBad("policy.from") {
+		switch {
+		case e.Run == "" && e.From == "":
+			d.add("policy", Problem{Path: "policy", Found: nothing, Allowed: "a run's id, or " + modelAllowed, Hint: `{"policy": "bandit-1"} is enough`})
+		case e.Run != "" && e.From != "":
+			d.add("policy", Problem{Path: "policy", Found: "a run and a model", Allowed: "one of the two"})
+		case e.From != "" && e.Version != nil:
+			d.add("policy", Problem{Path: "policy.version", Found: fmt.Sprint(*e.Version), Allowed: "nothing beside policy.from", Hint: "only runs have versions"})
+		case e.From != "" && d.values["suites"] == nil && !d.isBad("suites"):
+			d.add("suites", Problem{Path: "suites", Found: nothing, Allowed: d.allowed(evaluateTree.rules["suites"]), Hint: "a model has no distribution of its own"})
+		case e.Run != "" && d.values["policy.compute_dtype"] != nil:
+			d.add("policy", Problem{Path: "policy.compute_dtype", Found: "a dtype beside policy.run", Allowed: "the run's own"})
+		}
+	}
+	if err := d.problems.err(); err != nil {
+		return Evaluate{}, err
+	}
+	return e, nil
+}
+
+// policyKey says what a policy that is only a string names.
+func policyKey(text string) string {
+	for _, kind := range []string{OriginHub, OriginFolder, OriginModel} {
+		if strings.HasPrefix(text, kind+":") {
+			return "from"
+		}
+	}
+	return "run"
+}
+
+// WithSuites gives the spec that the evaluation follows: that of the run, or for
+// a model one made of defaults, with the suites that are asked for. A run's own
+// suites serve where none are. The error is of type Problems.
+func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
+	t := Train{}
+	if run != nil {
+		t = *run
+	} else {
+		t = Default(e.From)
+		if dtype, ok := e.values["policy.compute_dtype"].(string); ok {
+			t.Policy.ComputeDtype = dtype
+		}
+	}
+	t.Evaluation.Every = 0
+	d := decoder{known: known, values: map[string]any{}, bad: map[string]bool{}}
+	// The suites of a run are complete: what is asked for besides changes each.
+	suites := t.Evaluation.Suites
+	asked, named := e.values["suites"].([]map[string]any)
+	if named {
+		training := t.Rollout
+		for key, path := range inheritedFields {
+			if value, ok := e.values[key]; ok {
+				set(&t, path, value)
+			}
+		}
+		d.values["evaluation.suites"] = asked
+		var problems Problems
+		if suites, problems = d.assembleSuites(t); len(problems) > 0 {
+			for i := range problems {
+				problems[i].Path = strings.TrimPrefix(problems[i].Path, "evaluation.")
+			}
+			return Train{}, problems.err()
+		}
+		for i, v := range asked {
+			if v["suite"] == InDistribution && run == nil {
+				return Train{}, Problems{{Path: joinIndex("suites", i), Found: quote(InDistribution), Allowed: "a named suite, or an environment", Hint: "a model has no distribution of its own"}}.err()
+			}
+		}
+		t.Rollout = training
+	} else {
+		suites = append([]Suite(nil), suites...)
+		for i := range suites {
+			for key := range inheritedFields {
+				if value, ok := e.values[key]; ok {
+					set(&suites[i], key, value)
+					suites[i].PromptTokens = nil // they may need other widths
+				}
+			}
+		}
+	}
+	t.Evaluation.Suites = suites
+	if run == nil {
+		s := suites[0]
+		t.Environment = s.Environment
+		t.Rollout.Turns, t.Rollout.MaxNewTokens, t.Rollout.Think, t.Rollout.ContextTurns = s.Turns, s.MaxNewTokens, s.Think, s.ContextTurns
+		t.Policy.From, t.Policy.WarmStart.Steps, t.Iterations = e.From, 0, 1
+	}
+	if problems := unmet(t, func(string) bool { return false }); len(problems) > 0 {
+		for i := range problems {
+			problems[i].Path = strings.TrimPrefix(problems[i].Path, "evaluation.")
+		}
+		return Train{}, problems.err()
+	}
+	return t, nil
+}

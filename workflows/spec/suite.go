@@ -1,0 +1,146 @@
+package spec
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Suite is what an evaluation rolls out, complete: nothing else of a run enters
+// its episodes but the policy, so that the same policy on the same suite gives
+// the same trajectories, whichever run asks.
+type Suite struct {
+	// Name is the suite's name in metrics, keys and tables; unique in a run.
+	Name string `json:"name"`
+	// Environment is what is played.
+	Environment Environment `json:"environment"`
+	// Instances is the number of initial states, Samples the trajectories of each.
+	Instances int `json:"instances"`
+	Samples   int `json:"samples"`
+	// Seed is the suite's seed: whoever shares it meets the same instances.
+	Seed uint64 `json:"seed"`
+	// Temperature is that of sampling; 0 is greedy.
+	Temperature float64 `json:"temperature"`
+	// The rest is as in Rollout.
+	Turns         int     `json:"turns"`
+	MaxNewTokens  int     `json:"max_new_tokens"`
+	Think         bool    `json:"think"`
+	FormatPenalty float64 `json:"format_penalty"`
+	Penalty       string  `json:"penalty"`
+	ContextTurns  int     `json:"context_turns"`
+	PromptTokens  []int   `json:"prompt_tokens,omitempty"`
+}
+
+// Rows is how many trajectories the suite has.
+func (s Suite) Rows() int { return s.Instances * s.Samples }
+
+// InDistribution is the suite that every run can be measured on: its own
+// environment, with instances that are not trained on where the environment
+// keeps some apart.
+const InDistribution = "in-distribution"
+
+// maxSuites bounds the suites of a run.
+const maxSuites = 32
+
+// suiteRules are the fields of a suite: its own, and those it has in common with
+// the rollout and the evaluation, which are its defaults.
+var suiteRules = append([]*rule{
+	{path: "suite", typ: typeString, text: checkLabel, textAllowed: "the name of a suite", source: fromOurs,
+		doc: "A named suite, which gives the environment. A string in place of the object means this alone."},
+	{path: "name", typ: typeString, text: checkLabel, textAllowed: labelAllowed, source: fromOurs,
+		doc: "The suite's name in metrics, keys and tables. Default: `suite`, or the environment's name."},
+	{path: "environment.name", typ: typeString, text: checkEnvironmentName, textAllowed: "the name of an environment", source: fromOurs,
+		doc: "The environment, in place of a named suite."},
+	{path: "environment.options", typ: typeOptions, source: fromOurs, doc: "Its options."},
+	{path: "environment.mixture", typ: typeObjects, elements: partRules, most: maxParts, source: fromOurs, doc: "Several environments, as for a run."},
+}, inheritedRules("evaluation.instances", "evaluation.samples", "evaluation.seed", "evaluation.temperature",
+	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.format_penalty", "rollout.penalty",
+	"rollout.context_turns", "rollout.prompt_tokens")...)
+
+// inheritedFields are the keys of a suite by the paths that give their defaults.
+var inheritedFields = map[string]string{}
+
+// inheritedRules are empty rules that stand for those of a run's fields; they are
+// filled in once all rules are known.
+func inheritedRules(paths ...string) []*rule {
+	var out []*rule
+	for _, p := range paths {
+		key := p[strings.LastIndexByte(p, '.')+1:]
+		inheritedFields[key] = p
+		out = append(out, &rule{path: key, inherits: p})
+	}
+	return out
+}
+
+// assembleSuites completes the suites as they were written; none written is the
+// run's own. The second result is what is wrong with them.
+func (d *decoder) assembleSuites(t Train) ([]Suite, Problems) {
+	written, ok := d.values["evaluation.suites"].([]map[string]any)
+	if !ok {
+		written = []map[string]any{{"suite": InDistribution}}
+	}
+	var problems Problems
+	var suites []Suite
+	seen := map[string]int{}
+	for i, v := range written {
+		s, p := d.assembleSuite(t, v, joinIndex("evaluation.suites", i))
+		problems = append(problems, p...)
+		if at, twice := seen[s.Name]; twice && len(p) == 0 {
+			problems = append(problems, Problem{Path: joinIndex("evaluation.suites", i), Found: "the name " + quote(s.Name) + " a second time",
+				Allowed: "a name of its own for each suite", Hint: fmt.Sprintf("evaluation.suites[%d] has it; give this one a \"name\"", at)})
+		}
+		seen[s.Name] = i
+		suites = append(suites, s)
+	}
+	return suites, problems
+}
+
+func (d *decoder) assembleSuite(t Train, v map[string]any, path string) (Suite, Problems) {
+	s := Suite{
+		Instances: t.Evaluation.Instances, Samples: t.Evaluation.Samples, Seed: t.Evaluation.Seed, Temperature: t.Evaluation.Temperature,
+		Turns: t.Rollout.Turns, MaxNewTokens: t.Rollout.MaxNewTokens, Think: t.Rollout.Think,
+		FormatPenalty: t.Rollout.FormatPenalty, Penalty: t.Rollout.Penalty, ContextTurns: t.Rollout.ContextTurns,
+	}
+	for key := range inheritedFields {
+		if value, ok := v[key]; ok {
+			set(&s, key, value)
+		}
+	}
+	named, isNamed := v["suite"].(string)
+	_, own := v["environment"]
+	s.Name, _ = v["name"].(string)
+	switch {
+	case isNamed && own:
+		return s, Problems{{Path: join(path, "environment"), Found: "an environment beside the suite " + quote(named), Allowed: "one of the two"}}
+	case own:
+		s.Environment = assembleEnvironment(v, "environment.")
+		if s.Name == "" {
+			s.Name = s.Environment.Parts()[0].Label
+		}
+		return s, d.checkEnvironment(s.Environment, join(path, "environment"))
+	case !isNamed:
+		return s, Problems{{Path: path, Found: "no environment", Allowed: `"suite" with a suite's name, or "environment"`}}
+	}
+	if s.Name == "" {
+		s.Name = named
+	}
+	if named == InDistribution {
+		s.Environment = t.Environment
+		if d.known.HeldOut != nil && !d.isBad("environment") && !d.isBad(environmentName) && !d.isBad("environment.options") {
+			// The error is the options', reported where they stand.
+			if e, err := s.Environment.WithOptions(d.known.HeldOut); err == nil {
+				s.Environment = e
+			}
+		}
+		return s, nil
+	}
+	if d.known.Suite != nil {
+		if e, ok := d.known.Suite(named); ok {
+			s.Environment = e
+			return s, nil
+		}
+	}
+	names := append([]string{InDistribution}, d.known.Suites...)
+	sort.Strings(names)
+	return s, Problems{{Path: join(path, "suite"), Found: quote(named), Allowed: oneOf(names), Hint: didYouMean(named, names)}}
+}
