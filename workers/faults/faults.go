@@ -10,7 +10,13 @@
 //
 // A fault is KIND/PHASE/N: the kind of activity, the phase of it, and the
 // occurrence in this process, from 1. REPRISE_FAULT takes several, separated by
-// commas. The phases:
+// commas. KIND may say more, and then the occurrences of that alone count:
+//
+//	Generate@2             of turn 2 of an iteration's rollout; Step@2 too
+//	Generate@slippery      of the suite slippery; Step and Measure too
+//	Generate@slippery:2    of turn 2 of that suite; Step too
+//
+// The phases:
 //
 //	decided   the workflow decided on the activity; the server does not know yet
 //	begin     the activity was entered and has done nothing
@@ -46,7 +52,8 @@ var Phases = []string{"decided", "begin", "inside", "written"}
 
 // Fault is one place to fail at.
 type Fault struct {
-	// Kind is an activity's name: "Update".
+	// Kind is an activity's name, "Update", or with a turn, a suite or both:
+	// "Generate@2", "Measure@slippery", "Step@slippery:2".
 	Kind string
 	// Phase is one of Phases, "delay" or "stall".
 	Phase string
@@ -70,6 +77,9 @@ func Parse(text string) (Fault, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) != 3 || parts[0] == "" {
 		return Fault{}, fmt.Errorf("fault %q is not KIND/PHASE/N", text)
+	}
+	if name, place, at := strings.Cut(parts[0], "@"); at && (name == "" || place == "") {
+		return Fault{}, fmt.Errorf("fault %q: %q is not KIND@TURN, KIND@SUITE or KIND@SUITE:TURN", text, parts[0])
 	}
 	f := Fault{Kind: parts[0], Phase: parts[1]}
 	var err error
@@ -100,14 +110,14 @@ type Plan struct {
 	kill    func()
 
 	mu      sync.Mutex
-	counts  map[string]int // activities begun, by kind
-	decided map[string]int // activities decided on, by kind
+	counts  occurrences // activities begun
+	decided occurrences // activities decided on
 }
 
 // FromEnvironment reads the plan of this process: nil where no variable is set.
 func FromEnvironment(getenv func(string) string) (*Plan, error) {
 	p := &Plan{
-		trace: getenv(EnvTrace) != "", out: os.Stderr, counts: map[string]int{}, decided: map[string]int{},
+		trace: getenv(EnvTrace) != "", out: os.Stderr, counts: occurrences{}, decided: occurrences{},
 		kill: func() {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {} // the signal may take effect a moment later: nothing more happens here
@@ -147,20 +157,12 @@ func (p *Plan) strike(f Fault) {
 	p.kill()
 }
 
-// find gives the plan's fault of an occurrence and a phase.
-func (p *Plan) find(kind, phase string, nth int) (Fault, bool) {
+// find gives the plan's fault of an activity and a phase.
+func (p *Plan) find(of occurrences, phase string) (Fault, bool) {
 	for _, f := range p.faults {
-		if f.Kind == kind && f.Phase == phase && f.Nth == nth {
+		if f.Phase == phase && f.Nth == of[f.Kind] {
 			return f, true
 		}
 	}
 	return Fault{}, false
-}
-
-// count numbers an occurrence.
-func (p *Plan) count(of map[string]int, kind string) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	of[kind]++
-	return of[kind]
 }

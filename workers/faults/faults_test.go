@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
@@ -25,6 +26,10 @@ func TestParse(t *testing.T) {
 		{text: "Commit/delay:20/1", want: Fault{Kind: "Commit", Phase: "delay", After: 20 * time.Millisecond, Nth: 1}},
 		{text: "Update/stall:1500/1", want: Fault{Kind: "Update", Phase: "stall", After: 1500 * time.Millisecond, Nth: 1}},
 		{text: "Step/decided/1", want: Fault{Kind: "Step", Phase: "decided", Nth: 1}},
+		{text: "Generate@2/inside/1", want: Fault{Kind: "Generate@2", Phase: "inside", Nth: 1}},
+		{text: "Step@slippery:2/inside/3", want: Fault{Kind: "Step@slippery:2", Phase: "inside", Nth: 3}},
+		{text: "Generate@/inside/1", bad: "is not KIND@TURN"},
+		{text: "@2/inside/1", bad: "is not KIND@TURN"},
 		{text: "Update", bad: "not KIND/PHASE/N"},
 		{text: "/begin/1", bad: "not KIND/PHASE/N"},
 		{text: "Update/begin/0", bad: "no occurrence"},
@@ -106,6 +111,71 @@ func TestPlaces(t *testing.T) {
 				_, _ = env.ExecuteActivity(work)
 			}
 			require.Equal(t, c.want, saw)
+		})
+	}
+}
+
+// TestTurns sees which of a rollout's and an evaluation's activities a fault is for.
+func TestTurns(t *testing.T) {
+	training, slippery := activities.Rollout{}, activities.Rollout{Evaluation: &activities.EvaluationOf{Suite: "slippery"}}
+	calls := []struct {
+		kind  string
+		input any
+	}{
+		{"Generate", activities.GenerateInput{Rollout: slippery, Turn: 1}},
+		{"Generate", activities.GenerateInput{Rollout: slippery, Turn: 2}},
+		{"Measure", activities.MeasureInput{Rollout: slippery}},
+		{"Generate", activities.GenerateInput{Rollout: training, Turn: 1}},
+		{"Step", activities.StepInput{Rollout: training, Turn: 1}},
+		{"Generate", activities.GenerateInput{Rollout: training, Turn: 2}},
+		{"Step", activities.StepInput{Rollout: training, Turn: 2}},
+		{"Update", activities.UpdateInput{}},
+		{"Generate", activities.GenerateInput{Rollout: training, Turn: 2}},
+		{"Step", activities.StepInput{Rollout: slippery, Turn: 2}},
+	}
+	for _, c := range []struct {
+		fault string
+		want  int // the call it strikes at, -1 where at none
+	}{
+		{"Generate/begin/4", 5},
+		{"Generate@2/begin/1", 5},
+		{"Generate@2/begin/2", 8},
+		{"Generate@2/begin/3", -1},
+		{"Generate@slippery/begin/2", 1},
+		{"Generate@slippery:2/begin/1", 1},
+		{"Generate@slippery:2/begin/2", -1},
+		{"Step@2/begin/1", 6},
+		{"Step@slippery:2/begin/1", 9},
+		{"Measure@slippery/begin/1", 2},
+		{"Update@2/begin/1", -1},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			p, err := FromEnvironment(func(name string) string {
+				if name == Env {
+					return c.fault
+				}
+				return ""
+			})
+			require.NoError(t, err)
+			p.out = new(bytes.Buffer)
+			at, struck := 0, -1
+			p.kill = func() { struck = at }
+			var suite testsuite.WorkflowTestSuite
+			env := suite.NewTestActivityEnvironment()
+			env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{p.Interceptor()}})
+			generate := func(context.Context, activities.GenerateInput) error { return nil }
+			step := func(context.Context, activities.StepInput) error { return nil }
+			measure := func(context.Context, activities.MeasureInput) error { return nil }
+			update := func(context.Context, activities.UpdateInput) error { return nil }
+			of := map[string]any{"Generate": generate, "Step": step, "Measure": measure, "Update": update}
+			for kind, work := range of {
+				env.RegisterActivityWithOptions(work, activity.RegisterOptions{Name: kind})
+			}
+			for ; at < len(calls); at++ {
+				_, err := env.ExecuteActivity(calls[at].kind, calls[at].input)
+				require.NoError(t, err)
+			}
+			require.Equal(t, c.want, struck)
 		})
 	}
 }

@@ -54,8 +54,8 @@ type outboundInterceptor struct {
 // ExecuteActivity is where a workflow decides on an activity.
 func (o *outboundInterceptor) ExecuteActivity(ctx workflow.Context, kind string, arguments ...any) workflow.Future {
 	if !workflow.IsReplaying(ctx) {
-		nth := o.plan.count(o.plan.decided, kind)
-		if f, ok := o.plan.find(kind, "decided", nth); ok {
+		of := o.plan.count(o.plan.decided, kind, first(arguments))
+		if f, ok := o.plan.find(of, "decided"); ok {
 			o.plan.strike(f)
 		}
 	}
@@ -72,7 +72,7 @@ type call struct {
 	plan *Plan
 	kind string
 	run  string
-	nth  int
+	of   occurrences
 }
 
 type callKey struct{}
@@ -100,7 +100,7 @@ func (p *Plan) Took(ctx context.Context) (released func()) {
 	if c == nil {
 		return func() {}
 	}
-	if f, ok := p.find(c.kind, "inside", c.nth); ok && readOnly[c.kind] {
+	if f, ok := p.find(c.of, "inside"); ok && readOnly[c.kind] {
 		time.AfterFunc(computing, func() { p.strike(f) })
 	}
 	if p.trace {
@@ -116,7 +116,7 @@ func (p *Plan) Took(ctx context.Context) (released func()) {
 
 // stall makes an activity take longer.
 func (c *call) stall() {
-	f, ok := c.plan.find(c.kind, "stall", c.nth)
+	f, ok := c.plan.find(c.of, "stall")
 	if !ok {
 		return
 	}
@@ -129,11 +129,11 @@ func (a *activityInterceptor) ExecuteActivity(ctx context.Context, in *intercept
 	info := activity.GetInfo(ctx)
 	p := a.plan
 	c := &call{plan: p, kind: info.ActivityType.Name, run: info.WorkflowExecution.ID}
-	c.nth = p.count(p.counts, c.kind)
-	if f, ok := p.find(c.kind, "begin", c.nth); ok {
+	c.of = p.count(p.counts, c.kind, first(in.Args))
+	if f, ok := p.find(c.of, "begin"); ok {
 		p.strike(f)
 	}
-	if f, ok := p.find(c.kind, "delay", c.nth); ok {
+	if f, ok := p.find(c.of, "delay"); ok {
 		time.AfterFunc(f.After, func() { p.strike(f) })
 	}
 	if !onDevice[c.kind] {
@@ -143,13 +143,13 @@ func (a *activityInterceptor) ExecuteActivity(ctx context.Context, in *intercept
 	if err != nil {
 		return out, err
 	}
-	if f, ok := p.find(c.kind, "inside", c.nth); ok {
+	if f, ok := p.find(c.of, "inside"); ok {
 		p.strike(f) // it wrote nothing
 	}
-	if f, ok := p.find(c.kind, "written", c.nth); ok {
+	if f, ok := p.find(c.of, "written"); ok {
 		p.strike(f)
 	}
-	if d := p.diverge; d != nil && d.Kind == c.kind && d.Nth == c.nth {
+	if d := p.diverge; d != nil && d.Kind == c.kind && d.Nth == c.of[d.Kind] {
 		return p.diverged(ctx, out)
 	}
 	return out, nil

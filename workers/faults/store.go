@@ -35,7 +35,7 @@ func writes(ctx context.Context) {
 	if c == nil {
 		return
 	}
-	if f, ok := c.plan.find(c.kind, "inside", c.nth); ok {
+	if f, ok := c.plan.find(c.of, "inside"); ok {
 		c.plan.strike(f)
 	}
 }

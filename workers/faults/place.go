@@ -1,0 +1,54 @@
+package faults
+
+import (
+	"fmt"
+
+	"github.com/reprise-rl/reprise/activities"
+)
+
+// occurrences numbers activities from 1, under each name that a fault may give
+// them: a kind alone, or with a turn, a suite or both.
+type occurrences map[string]int
+
+// count numbers an occurrence under its names.
+func (p *Plan) count(of occurrences, kind string, input any) occurrences {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := occurrences{}
+	for _, name := range namesOf(kind, input) {
+		of[name]++
+		out[name] = of[name]
+	}
+	return out
+}
+
+// namesOf are the names under which an activity counts.
+func namesOf(kind string, input any) []string {
+	names := []string{kind}
+	switch in := input.(type) {
+	case activities.GenerateInput:
+		return append(names, places(kind, in.Rollout, in.Turn)...)
+	case activities.StepInput:
+		return append(names, places(kind, in.Rollout, in.Turn)...)
+	case activities.MeasureInput:
+		if e := in.Rollout.Evaluation; e != nil {
+			return append(names, kind+"@"+e.Suite)
+		}
+	}
+	return names
+}
+
+func places(kind string, rollout activities.Rollout, turn int) []string {
+	if e := rollout.Evaluation; e != nil {
+		return []string{kind + "@" + e.Suite, fmt.Sprintf("%s@%s:%d", kind, e.Suite, turn)}
+	}
+	return []string{fmt.Sprintf("%s@%d", kind, turn)}
+}
+
+// first is an activity's input: each has one.
+func first(arguments []any) any {
+	if len(arguments) == 0 {
+		return nil
+	}
+	return arguments[0]
+}
