@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model/credit"
 )
 
 // firstPrompts are the initial states of a rollout: its rows, and each row's
@@ -143,6 +144,13 @@ func (k *kit) play(s *scene, in StepInput, row *StepRow, g GenerateRow, history 
 	t := s.protocol.Play(episode, reply, left)
 	row.Text = k.tokenizer.Decode(g.SampledIDs)
 	row.Actions, row.Reward, row.Penalty = t.Actions, t.Reward, t.Penalty
+	if s.overlongCache > 0 {
+		punishment, err := credit.Overlong(len(g.SampledIDs), s.maxNewTokens, s.overlongCache)
+		if err != nil {
+			return err
+		}
+		row.Penalty += punishment
+	}
 	row.Valid = len(t.Actions) > 0 && t.Invalid == 0 && !(truncated && !reply.Formatted)
 	row.Effective, row.Invalid, row.Success = int32(t.Effective), int32(t.Invalid), t.Success
 	row.StateKey, row.Observation = episode.StateKey(), episode.Observation()

@@ -90,7 +90,6 @@ func (h *Host) measure(ctx context.Context, in MeasureInput) (MeasureResult, err
 	}, nil
 }
 
-
 // evaluationMetrics are an evaluation's figures: success with its 95 % Wilson
 // interval (clustered by instance where one has several samples), pass@k, and
 // what the episodes were like. The entropy is that of the sampling distribution,

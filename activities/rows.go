@@ -98,8 +98,10 @@ type TrajectoryRow struct {
 	Valid     bool    `parquet:"valid"` // every turn was
 	// Truncated: a turn was cut by the length limit, or the episode by its context's.
 	Truncated bool `parquet:"truncated"`
-	// Selected tells whether the update learns from this row's group.
-	Selected bool `parquet:"selected"`
+	// Selected tells whether the update learns from this row's group, Weight what
+	// its advantages are multiplied by.
+	Selected bool    `parquet:"selected"`
+	Weight   float64 `parquet:"weight"`
 }
 
 // Return is the undiscounted sum of rewards and penalties.

@@ -22,6 +22,9 @@ type scene struct {
 	protocol envs.Protocol
 	// groups × members episodes of at most turns turns of maxNewTokens tokens.
 	groups, members, turns, maxNewTokens int
+	// overlongCache is where the punishment of long turns begins, below
+	// maxNewTokens; 0 is none. Evaluations have none.
+	overlongCache int
 	// widths are the most tokens of the context at each turn's start.
 	widths []int
 	// suite is nil for a run's own rollout.
@@ -64,7 +67,7 @@ func trainingScene(t spec.Train) (*scene, error) {
 	r := t.Rollout
 	s := &scene{
 		protocol: envs.Protocol{Think: r.Think, FormatPenalty: r.FormatPenalty, Penalty: envs.Penalty(r.Penalty), ContextTurns: r.ContextTurns},
-		groups:   r.Groups, members: r.GroupSize, turns: r.Turns, maxNewTokens: r.MaxNewTokens, widths: r.PromptTokens,
+		groups:   r.Groups, members: r.GroupSize, turns: r.Turns, maxNewTokens: r.MaxNewTokens, overlongCache: r.OverlongCache, widths: r.PromptTokens,
 	}
 	return s, s.play(t.Environment)
 }

@@ -3,11 +3,11 @@ package activities
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
-	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/selection"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -38,13 +38,13 @@ func (h *Host) selectGroups(ctx context.Context, in SelectInput) (SelectResult, 
 	if len(rows) != groups*members {
 		return SelectResult{}, fmt.Errorf("%d trajectories, want %d groups of %d: %w", len(rows), groups, members, store.ErrInvalid)
 	}
-	kept, err := selectedGroups(in, rows, groups, members)
+	kept, weights, err := selectedGroups(in.Settings.Selection, rows, groups, members)
 	if err != nil {
 		return SelectResult{}, err
 	}
 	count := 0
 	for i := range rows {
-		rows[i].Selected = kept[rows[i].Group]
+		rows[i].Selected, rows[i].Weight = kept[rows[i].Group], weights[rows[i].Group]
 		if rows[i].Selected {
 			count++
 		}
@@ -72,33 +72,54 @@ func (h *Host) episodes(ctx context.Context, scene *scene, refs []store.TurnRefs
 }
 
 // selectedGroups applies the selection to the penalised, never normalised,
-// returns.
-func selectedGroups(in SelectInput, rows []TrajectoryRow, groups, members int) ([]bool, error) {
-	returns := make([][]float64, groups)
-	for g := range returns {
-		for _, r := range rows[g*members : (g+1)*members] {
-			returns[g] = append(returns[g], r.Return())
+// returns: which groups are kept, and the factor of each one's advantages.
+func selectedGroups(s spec.Selection, rows []TrajectoryRow, groups, members int) (kept []bool, weights []float64, err error) {
+	g := selection.Groups{}
+	for at := range groups {
+		var returns, entropies, lengths []float64
+		for _, r := range rows[at*members : (at+1)*members] {
+			returns = append(returns, r.Return())
+			surprise := 0.0
+			for _, l := range r.RolloutLogProbs {
+				surprise -= float64(l)
+			}
+			entropies = append(entropies, surprise/float64(max(len(r.RolloutLogProbs), 1)))
+			lengths = append(lengths, float64(total(r.SampledLengths)))
 		}
+		g.Rewards, g.Entropies, g.Lengths = append(g.Rewards, returns), append(g.Entropies, entropies), append(g.Lengths, lengths)
 	}
-	s := in.Settings.Selection
-	var indices []int
+	o := selection.Options{
+		Method: selection.Method(s.Method), Metric: selection.Metric(s.Metric), Order: selection.Order(s.Order),
+		Slack: s.Slack, DropFlat: s.DropFlat, Floor: s.Floor,
+	}
 	switch s.Method {
-	case spec.SelectAll:
-		indices = selection.All(groups)
 	case spec.SelectTopFraction:
-		scores, err := selection.RewardStd(returns)
-		if err != nil {
-			return nil, err
-		}
-		indices = selection.TopFraction(scores, s.Keep)
+		o.Value = s.Keep
+	case spec.SelectTopCount:
+		o.Value = float64(s.Count)
 	default:
-		return nil, fmt.Errorf("selection.method %q: %w", s.Method, store.ErrInvalid)
+		o.Value = s.P
 	}
-	kept := make([]bool, groups)
-	for _, g := range indices {
-		kept[g] = true
+	result, err := selection.Select(g, o)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
-	return kept, nil
+	kept = make([]bool, groups)
+	for _, at := range result.Kept {
+		kept[at] = true
+	}
+	weights = slices.Repeat([]float64{1}, groups)
+	if s.Reweight {
+		weights = selection.Reweight(result.Spreads)
+	}
+	scale, err := selection.LossScale(selection.Scaling(s.LossScale), len(result.Kept), groups)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	for i := range weights {
+		weights[i] *= scale
+	}
+	return kept, weights, nil
 }
 
 // Credit gives every selected row its advantages and stores the batch: all that
@@ -126,7 +147,7 @@ func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error)
 	if len(scores) != len(rows) {
 		return CreditResult{}, fmt.Errorf("%d scores for %d selected rows: %w", len(scores), len(rows), store.ErrInvalid)
 	}
-	advantages, err := advantages(in, rows)
+	advantages, err := advantages(in.Settings.Credit, rows)
 	if err != nil {
 		return CreditResult{}, err
 	}
@@ -142,7 +163,7 @@ func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error)
 					return CreditResult{}, fmt.Errorf("scores of row %d do not fit its trajectory: %w", r.row, store.ErrInvalid)
 				}
 				mb.batch.OldLogProbs[i][t] = s.LogProbs[n]
-				mb.batch.Advantages[i][t] = float32(advantages[r.of])
+				mb.batch.Advantages[i][t] = float32(advantages[r.of][n])
 				n++
 			}
 		}
@@ -156,23 +177,14 @@ func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error)
 		return CreditResult{}, err
 	}
 	lo, hi := 0.0, 0.0
-	for _, a := range advantages {
-		lo, hi = min(lo, a), max(hi, a)
+	for _, row := range advantages {
+		for _, a := range row {
+			lo, hi = min(lo, a), max(hi, a)
+		}
 	}
 	return CreditResult{
 		Batch:     ref,
 		Metrics:   Metrics{"critic/advantages/max": canon.Float(hi), "critic/advantages/min": canon.Float(lo)},
 		Telemetry: Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil
-}
-
-// advantages are one a row: GRPO's, over the returns of the row's group.
-func advantages(in CreditInput, rows []TrajectoryRow) ([]float64, error) {
-	returns := make([]float64, len(rows))
-	groups := make([]int, len(rows))
-	for i, r := range rows {
-		returns[i], groups[i] = r.Return(), int(r.Group)
-	}
-	c := in.Settings.Credit
-	return credit.GRPO(returns, groups, credit.GRPOOptions{NormalizeByStd: c.NormalizeByStd, Epsilon: c.Epsilon})
 }

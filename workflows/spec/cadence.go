@@ -8,11 +8,29 @@ const (
 	SelectAll = "all"
 	// SelectTopFraction keeps the fraction of groups that ranks highest.
 	SelectTopFraction = "top_fraction"
+	// SelectTopCount keeps the number of groups that rank highest.
+	SelectTopCount = "top_count"
+	// SelectTopP keeps the highest groups that make up a share of all scores.
+	SelectTopP = "top_p"
+	// SelectTopPSoftmax keeps those that make up a share of the scores' softmax.
+	SelectTopPSoftmax = "top_p_softmax"
+	// SelectMinP keeps the groups within a share of the best score.
+	SelectMinP = "min_p"
 	// MetricRewardStd ranks groups by the sample standard deviation of the
 	// penalised reward.
 	MetricRewardStd = "reward_std"
 	// CreditGRPO is the group-normalised advantage.
 	CreditGRPO = "grpo"
+	// CreditDrGRPO subtracts the group's mean alone.
+	CreditDrGRPO = "dr_grpo"
+	// CreditLeaveOneOut subtracts the mean of the group's others (LOOP, RLOO).
+	CreditLeaveOneOut = "leave_one_out"
+	// CreditReinforcePP whitens discounted returns over the batch (REINFORCE++).
+	CreditReinforcePP = "reinforce_pp"
+	// CreditReinforcePPBaseline whitens returns less the group's mean.
+	CreditReinforcePPBaseline = "reinforce_pp_baseline"
+	// CreditGiGPO compares trajectories in their group and turns in equal states.
+	CreditGiGPO = "gigpo"
 	// Float32 is the compute dtype that equals the weights'.
 	Float32 = "float32"
 	// BFloat16 is the compute dtype of half the width.
@@ -31,11 +49,15 @@ func (e Evaluation) Rows() int {
 	return rows
 }
 
-// Kept is how many of an iteration's groups an update learns from: all of
-// them, or ⌊keep × groups⌋. The product is taken with a tolerance of 1e-9, so
-// that 0.29 of 100 groups are 29 although 0.29 × 100 < 29 in float64.
+// Kept is how many of an iteration's groups an update learns from, at most: all
+// of them, a count, or ⌊keep × groups⌋. The product is taken with a tolerance of
+// 1e-9, so that 0.29 of 100 groups are 29 although 0.29 × 100 < 29 in float64.
 func (s Selection) Kept(groups int) int {
-	if s.Method == SelectAll {
+	switch s.Method {
+	case SelectTopCount:
+		return min(s.Count, groups)
+	case SelectTopFraction:
+	default:
 		return groups
 	}
 	return min(groups, int(math.Floor(s.Keep*float64(groups)+1e-9)))

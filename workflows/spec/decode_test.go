@@ -86,8 +86,8 @@ func TestDecodeFillsDefaults(t *testing.T) {
 		Rollout: spec.Rollout{
 			Groups: 8, GroupSize: 16, Turns: 5, MaxNewTokens: 24, Temperature: 1, Think: true, FormatPenalty: -0.1, Penalty: "no_action",
 		},
-		Selection: spec.Selection{Method: "top_fraction", Metric: "reward_std", Keep: 0.25},
-		Credit:    spec.Credit{Algorithm: "grpo", NormalizeByStd: true, Epsilon: 1e-6},
+		Selection: spec.Selection{Method: "top_fraction", Metric: "reward_std", Order: "largest", Keep: 0.25, Count: 2, P: 0.9, Floor: 1e-10, LossScale: "none"},
+		Credit:    spec.Credit{Algorithm: "grpo", NormalizeByStd: true, Epsilon: 1e-6, Gamma: 1, StepWeight: 1},
 		Update: spec.Update{
 			LearningRate: 3e-4, Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, WeightDecay: 0.01,
 			MaxGradNorm: 1, ClipLow: 0.2, ClipHigh: 0.28, EntropyCoefficient: 0.001, MicroBatch: 16,

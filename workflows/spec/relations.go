@@ -77,6 +77,16 @@ var relations = []relation{
 		},
 	},
 	{
+		paths: []string{"rollout.overlong_cache", "rollout.max_new_tokens"},
+		doc:   "rollout.overlong_cache is at most rollout.max_new_tokens.",
+		broken: func(t Train) (string, string) {
+			if t.Rollout.OverlongCache <= t.Rollout.MaxNewTokens {
+				return "", ""
+			}
+			return fmt.Sprint(t.Rollout.OverlongCache), fmt.Sprintf("at most %d (rollout.max_new_tokens)", t.Rollout.MaxNewTokens)
+		},
+	},
+	{
 		paths: []string{"update.micro_batch", "rollout.groups", "rollout.group_size"},
 		doc:   "update.micro_batch is at most rollout.groups × rollout.group_size.",
 		broken: func(t Train) (string, string) {

@@ -41,7 +41,7 @@ func TestSettingsApply(t *testing.T) {
 	require.Equal(t, 0.7, after.Rollout.Temperature)
 	require.Equal(t, 16, after.Update.MicroBatch)
 	require.Len(t, before.Diff(after), 10)
-	require.Len(t, spec.Knobs(), 10)
+	require.Len(t, spec.Knobs(), 18)
 	require.Equal(t, "rollout.temperature: 1, and 0.7", before.Diff(after)[:1].String())
 }
 
@@ -56,7 +56,7 @@ func TestSettingsApplyInOrder(t *testing.T) {
 }
 
 func TestSettingsApplyRefuses(t *testing.T) {
-	knobs := "rollout.temperature, selection.method, selection.keep, credit.normalize_by_std, update.learning_rate, " +
+	knobs := "rollout.temperature, selection.method, selection.metric, selection.order, selection.keep, selection.count, selection.p, selection.drop_flat, selection.reweight, selection.loss_scale, credit.normalize_by_std, credit.floor, update.learning_rate, " +
 		"update.weight_decay, update.max_grad_norm, update.clip_low, update.clip_high, update.entropy_coefficient"
 	for _, c := range []struct {
 		change spec.Change
@@ -69,7 +69,7 @@ func TestSettingsApplyRefuses(t *testing.T) {
 		{change("update.learning_rate", "NaN"), "update.learning_rate: found invalid character 'N' looking for beginning of value at line 1, column 1; allowed: a number from 0 to 1"},
 		{change("update.learning_rate", "1 2"), "update.learning_rate: found invalid character '2' after top-level value at line 1, column 3; allowed: a number from 0 to 1"},
 		{change("update.learning_rate", `{"a":1,"a":2}`), "update.learning_rate: found an object; allowed: a number from 0 to 1"},
-		{change("selection.method", `"top"`), `selection.method: found "top"; allowed: one of "all", "top_fraction" (did you mean "top_fraction"?)`},
+		{change("selection.method", `"top"`), `selection.method: found "top"; allowed: one of "all", "top_fraction", "top_count", "top_p", "top_p_softmax", "min_p" (did you mean "top_p"?)`},
 		{change("selection.keep", "0.1"), "selection.keep: found 0.1; allowed: a number of which 8 groups make at least one (from 0.125)"},
 		{change("update.micro_batch", "8"), "update.micro_batch: found a field that is fixed for the run; allowed: " + knobs},
 		{change("seed", "8"), "seed: found a field that is fixed for the run; allowed: " + knobs},
@@ -94,9 +94,9 @@ func TestSettingsApplyRefuses(t *testing.T) {
 func TestSettingsJSON(t *testing.T) {
 	b, err := settings(t).JSON()
 	require.NoError(t, err)
-	require.Equal(t, `{"credit":{"algorithm":"grpo","epsilon":0.000001,"normalize_by_std":true},`+
+	require.Equal(t, `{"credit":{"algorithm":"grpo","epsilon":0.000001,"floor":0,"gamma":1,"normalize_by_std":true,"step_weight":1},`+
 		`"rollout":{"group_size":16,"groups":8,"temperature":1},`+
-		`"selection":{"keep":0.25,"method":"top_fraction","metric":"reward_std"},`+
+		`"selection":{"count":2,"drop_flat":false,"floor":1e-10,"keep":0.25,"loss_scale":"none","method":"top_fraction","metric":"reward_std","order":"largest","p":0.9,"reweight":false,"slack":0},`+
 		`"update":{"adam_epsilon":1e-8,"beta1":0.9,"beta2":0.999,"clip_high":0.28,"clip_low":0.2,"entropy_coefficient":0.001,`+
 		`"learning_rate":0.0003,"max_grad_norm":1,"micro_batch":16,"weight_decay":0.01}}`, string(b))
 	var read spec.Settings

@@ -97,6 +97,9 @@ type Rollout struct {
 	FormatPenalty float64 `json:"format_penalty"`
 	// Penalty says which turns it is added to: "no_action" or "any_invalid".
 	Penalty string `json:"penalty"`
+	// OverlongCache is the stretch of tokens below MaxNewTokens in which a turn's
+	// reward falls by up to 1 (DAPO's soft overlong punishment); 0 is none.
+	OverlongCache int `json:"overlong_cache"`
 	// ContextTurns is how many turns a context shows, the one that begins
 	// included; 0 shows all. What is shown does not change what counts: returns
 	// are of all turns.
@@ -108,22 +111,42 @@ type Rollout struct {
 
 // Selection is which groups an update learns from.
 type Selection struct {
-	// Method is "all" or "top_fraction".
+	// Method is "all", "top_fraction", "top_count", "top_p", "top_p_softmax" or "min_p".
 	Method string `json:"method"`
-	// Metric ranks the groups: "reward_std", the sample standard deviation of the penalised reward.
+	// Metric ranks the groups; "reward_std" is the sample standard deviation of the
+	// penalised return.
 	Metric string `json:"metric"`
-	// Keep is the fraction of groups kept, in (0, 1].
-	Keep float64 `json:"keep"`
+	// Order is which end of the ranking is kept: "largest" or "smallest".
+	Order string `json:"order"`
+	// Keep is the fraction of groups that top_fraction keeps, Count the number that
+	// top_count keeps, and P the share of top_p, top_p_softmax and min_p.
+	Keep  float64 `json:"keep"`
+	Count int     `json:"count"`
+	P     float64 `json:"p"`
+	// Slack is what top_p may miss its share by, in units of the score.
+	Slack float64 `json:"slack"`
+	// DropFlat leaves out the groups whose returns vary by no more than Floor.
+	DropFlat bool    `json:"drop_flat"`
+	Floor    float64 `json:"floor"`
+	// Reweight scales the advantages of a group by its deviation over the largest.
+	Reweight bool `json:"reweight"`
+	// LossScale makes an update of few groups smaller: "none", "linear" or "sqrt".
+	LossScale string `json:"loss_scale"`
 }
 
 // Credit turns rewards into advantages.
 type Credit struct {
-	// Algorithm is "grpo".
+	// Algorithm is one of the Credit… constants.
 	Algorithm string `json:"algorithm"`
-	// NormalizeByStd divides by the group's deviation (GRPO); without it the mean alone is subtracted.
+	// NormalizeByStd divides by the group's deviation (GRPO, GiGPO); without it the mean alone is subtracted.
 	NormalizeByStd bool `json:"normalize_by_std"`
-	// Epsilon is added to the deviation before dividing.
+	// Epsilon is added to the deviation before dividing; Floor is the least that is divided by.
 	Epsilon float64 `json:"epsilon"`
+	Floor   float64 `json:"floor"`
+	// Gamma discounts from token to token (REINFORCE++), or from turn to turn (GiGPO).
+	Gamma float64 `json:"gamma"`
+	// StepWeight is GiGPO's ω, the weight of the comparison of states.
+	StepWeight float64 `json:"step_weight"`
 }
 
 // Update is the loss and the optimizer.
