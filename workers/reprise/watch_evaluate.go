@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows"
+)
+
+// evaluateView is what a watcher has shown of an Evaluate workflow.
+type evaluateView struct {
+	last  workflows.EvaluateStatus
+	shown int // suites
+}
+
+func (w *watcher) refreshEvaluate(ctx context.Context) error {
+	var s workflows.EvaluateStatus
+	if err := w.ask(ctx, &s); err != nil {
+		return err
+	}
+	w.evaluate.last = s
+	w.showEvaluate(s)
+	return nil
+}
+
+// showEvaluate prints what is new in a status: the suites that have come, as
+// rows of a table.
+func (w *watcher) showEvaluate(s workflows.EvaluateStatus) {
+	if w.bar != nil {
+		if s.Suites > 0 {
+			w.bar.ChangeMax(s.Suites)
+		}
+		_ = w.bar.Set(len(s.Done))
+		w.bar.Describe(fmt.Sprintf("%s · %s", w.run, s.Phase))
+	}
+	// Of the suites' turns a terminal's bar tells; a log would be full of them.
+	if s.Waiting != nil {
+		w.say(waitingText(s.Waiting))
+	} else if !strings.Contains(s.Phase, " · ") && s.Phase != "done" && s.Phase != "" {
+		w.say(s.Phase)
+	}
+	if v := &w.evaluate; v.shown == 0 && len(s.Done) > 0 {
+		w.line(suiteRow("suite", "success (95 % interval)", "reward", "random player", "best play"))
+	}
+	for v := &w.evaluate; v.shown < len(s.Done); v.shown++ {
+		m := s.Done[v.shown].Metrics
+		row := suiteRow(s.Done[v.shown].Suite, interval(m), value(m, "reward/mean", "%.3f"),
+			value(m, "reference/random_success", "%.2f"), value(m, "reference/best_success", "%.2f"))
+		if k := mostSamples(m); k > 1 {
+			row += fmt.Sprintf("  pass@%d %s", k, value(m, fmt.Sprintf("pass@%d", k), "%.2f"))
+		}
+		w.line(row)
+	}
+}
+
+func suiteRow(suite, success, reward, random, best string) string {
+	return fmt.Sprintf("%-22s  %-23s  %7s  %13s  %9s", suite, success, reward, random, best)
+}
+
+// interval is a success rate with its 95 % interval: "0.43 (0.37–0.49)".
+func interval(m activities.Metrics) string {
+	return fmt.Sprintf("%s (%s–%s)", value(m, "success/mean", "%.2f"), value(m, "success/low", "%.2f"), value(m, "success/high", "%.2f"))
+}
+
+// evaluationLine is an evaluation in a line.
+func evaluationLine(e *workflows.Evaluated) string {
+	line := fmt.Sprintf("success %s  reward %s", interval(e.Metrics), value(e.Metrics, "reward/mean", "%.3f"))
+	for _, r := range []struct{ name, metric string }{{"random player", "reference/random_success"}, {"best play", "reference/best_success"}} {
+		if _, ok := e.Metrics[r.metric]; ok {
+			line += fmt.Sprintf("  %s %s", r.name, value(e.Metrics, r.metric, "%.2f"))
+		}
+	}
+	if e.Suite != "" {
+		line = e.Suite + "  " + line
+	}
+	return line
+}
+
+// mostSamples is the greatest k of pass@k; 0 where there is none.
+func mostSamples(m activities.Metrics) int {
+	most := 0
+	for name := range m {
+		var k int
+		if _, err := fmt.Sscanf(name, "pass@%d", &k); err == nil {
+			most = max(most, k)
+		}
+	}
+	return most
+}
+
+// endEvaluate says what was measured and where it lies.
+func (w *watcher) endEvaluate(ctx context.Context, cancelled bool) error {
+	if cancelled {
+		w.line(fmt.Sprintf("%s was cancelled; %d of %d suites were measured", w.run, len(w.evaluate.last.Done), w.evaluate.last.Suites))
+		return nil
+	}
+	var r workflows.EvaluateResult
+	if err := w.result(ctx, &r); err != nil {
+		return err
+	}
+	if w.evaluate.shown < len(r.Evaluations) {
+		// No worker has answered, so the suites come from the result.
+		s := workflows.EvaluateStatus{Suites: len(r.Evaluations)}
+		for _, e := range r.Evaluations {
+			s.Done = append(s.Done, workflows.Evaluated{Version: e.Version, Suite: e.Suite, Metrics: e.Metrics})
+		}
+		w.showEvaluate(s)
+	}
+	policy := "the model"
+	if r.Run != w.run {
+		policy = fmt.Sprintf("version %d of %s", r.Version, r.Run)
+	}
+	w.line(fmt.Sprintf("%s is done: %s, state %s, on %s; artifacts under %s/",
+		w.run, policy, r.State, plural(len(r.Evaluations), "suite"), store.ApartDir(w.run)))
+	return nil
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workflows"
+)
+
+// scripted is a workflow as a server shows it: one status after the other, of which
+// the last is that of its end. Nil is a query that no worker answers.
+type scripted struct {
+	client.Client
+	kind     string
+	statuses []any
+	end      enumspb.WorkflowExecutionStatus
+	result   any
+	err      error
+	asked    int
+}
+
+func (p *scripted) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if p.kind == "" {
+		return nil, serviceerror.NewNotFound("no workflow")
+	}
+	state := enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	if p.asked >= len(p.statuses)-1 {
+		state = p.end
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Type: &commonpb.WorkflowType{Name: p.kind}, Status: state,
+	}}, nil
+}
+
+func (p *scripted) QueryWorkflow(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
+	status := p.statuses[min(p.asked, len(p.statuses)-1)]
+	p.asked++
+	if status == nil {
+		return nil, errors.New("no poller")
+	}
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(status)
+	return client.NewValue(payloads), err
+}
+
+func (p *scripted) GetWorkflow(context.Context, string, string) client.WorkflowRun {
+	return scriptedRun{p: p}
+}
+
+type scriptedRun struct {
+	client.WorkflowRun
+	p *scripted
+}
+
+func (r scriptedRun) Get(_ context.Context, into any) error {
+	if r.p.err != nil {
+		return r.p.err
+	}
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(r.p.result)
+	if err != nil {
+		return err
+	}
+	return converter.GetDefaultDataConverter().FromPayloads(payloads, into)
+}
+
+// watched is what watch prints of a workflow, outside a terminal.
+func watched(t *testing.T, p *scripted) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	_, err := newWatcher(p, "w-1", &out, time.Nanosecond).follow(t.Context())
+	return out.String(), err
+}
+
+func figures(success, low, high float64) activities.Metrics {
+	return activities.Metrics{"success/mean": canon.Float(success), "success/low": canon.Float(low), "success/high": canon.Float(high), "reward/mean": canon.Float(success / 2),
+		"reference/random_success": 0.25, "reference/best_success": 0.5117}
+}
+
+const (
+	running   = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	completed = enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	cancelled = enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED
+	failed    = enumspb.WORKFLOW_EXECUTION_STATUS_FAILED
+)
+
+func TestWatchRun(t *testing.T) {
+	first := &workflows.Evaluated{Version: 0, Suite: "in-distribution", Metrics: figures(0.25, 0.2, 0.31)}
+	last := &workflows.Evaluated{Version: 2, Suite: "in-distribution", Metrics: figures(0.43, 0.37, 0.49)}
+	metrics := activities.Metrics{"reward/mean": 0.5, "success/mean": 0.25, "actor/entropy": 1.25, "actor/grad_norm": 0.5}
+	at := func(iteration int, phase string, last *workflows.Evaluated) workflows.Status {
+		s := workflows.Status{Iteration: iteration, Iterations: 2, Phase: phase, First: first, Last: last, Metrics: metrics}
+		if iteration == 0 {
+			s.Metrics = nil
+		}
+		return s
+	}
+	paused := at(1, "paused", first)
+	paused.Paused = true
+	paused.LostDevices, paused.Recomputed = 1, 3
+	waiting := at(1, "waiting for a device", first)
+	waiting.Waiting = &workflows.Waiting{Wanted: "9386b8a1e66d", Present: []string{"51c0"}}
+	p := &scripted{kind: "Train", end: completed, result: workflows.TrainResult{Iterations: 2, State: "6f76"}, statuses: []any{
+		workflows.Status{Phase: "resolving"},
+		at(0, "iteration 0 · turn 1 · generate", first), at(0, "iteration 0 · turn 1 · step", first),
+		paused, paused, waiting, waiting, at(1, "iteration 1 · commit", last), at(2, "done", last),
+	}}
+	out, err := watched(t, p)
+	require.NoError(t, err)
+	require.Equal(t, `resolving
+evaluation of version 0: in-distribution  success 0.25 (0.20–0.31)  reward 0.125  random player 0.25  best play 0.51
+iteration 0
+iteration 1/2  reward  0.500  success  25 %  entropy 1.250  grad norm 0.50  lost devices 1 (recomputed 3 updates)
+paused
+waiting for a device with fingerprint 9386b8a1e66d; there are 51c0
+iteration 2/2  reward  0.500  success  25 %  entropy 1.250  grad norm 0.50
+evaluation of version 2: in-distribution  success 0.43 (0.37–0.49)  reward 0.215  random player 0.25  best play 0.51
+w-1 is done: 2 iterations, state 6f76
+`, out)
+}
+
+func TestWatchEvaluate(t *testing.T) {
+	near := workflows.Evaluated{Version: 4, Suite: "sokoban", Metrics: figures(0.43, 0.37, 0.49)}
+	near.Metrics["pass@1"], near.Metrics["pass@4"] = 0.43, 0.75
+	far := workflows.Evaluated{Version: 4, Suite: "sokoban-new-vocabulary", Metrics: figures(0, 0, 0.19)}
+	delete(far.Metrics, "reference/best_success")
+	result := workflows.EvaluateResult{Run: "bandit-1", Version: 4, State: "6f76", Evaluations: []store.EvaluationRef{
+		{Version: 4, Suite: near.Suite, Metrics: near.Metrics}, {Version: 4, Suite: far.Suite, Metrics: far.Metrics},
+	}}
+	at := func(phase string, done ...workflows.Evaluated) workflows.EvaluateStatus {
+		return workflows.EvaluateStatus{Run: "bandit-1", Version: 4, Phase: phase, Suites: 2, Done: done}
+	}
+	const table = `suite                   success (95 % interval)   reward  random player  best play
+sokoban                 0.43 (0.37–0.49)           0.215           0.25       0.51  pass@4 0.75
+sokoban-new-vocabulary  0.00 (0.00–0.19)           0.000           0.25          –
+w-1 is done: version 4 of bandit-1, state 6f76, on 2 suites; artifacts under evaluations/w-1/
+`
+	out, err := watched(t, &scripted{kind: "Evaluate", end: completed, result: result, statuses: []any{
+		at(""), at("restoring"), at("version 4 · sokoban · turn 1 · generate"), at("version 4 · sokoban · turn 1 · step"),
+		at("version 4 · far · turn 1 · generate", near), at("done", near, far),
+	}})
+	require.NoError(t, err)
+	require.Equal(t, "restoring\n"+table, out)
+
+	// Nobody answers any more: the result has the suites too.
+	out, err = watched(t, &scripted{kind: "Evaluate", end: completed, result: result, statuses: []any{nil}})
+	require.NoError(t, err)
+	require.Equal(t, table, out)
+
+	result.Run, result.Version = "w-1", 0
+	out, err = watched(t, &scripted{kind: "Evaluate", end: completed, result: result, statuses: []any{at("done", near, far)}})
+	require.NoError(t, err)
+	require.Contains(t, out, "w-1 is done: the model, state 6f76, on 2 suites;")
+
+	waiting := at("waiting for a device")
+	waiting.Waiting = &workflows.Waiting{Wanted: "9386b8a1e66d"}
+	out, err = watched(t, &scripted{kind: "Evaluate", end: cancelled, statuses: []any{waiting, waiting, at("ended: cancelled", near)}})
+	require.NoError(t, err)
+	require.Contains(t, out, "waiting for a device with fingerprint 9386b8a1e66d; none is there\n")
+	require.Contains(t, out, "w-1 was cancelled; 1 of 2 suites were measured\n")
+}
+
+func TestWatchEnds(t *testing.T) {
+	begun := workflows.Status{Phase: "resolving"}
+	out, err := watched(t, &scripted{kind: "Train", end: cancelled, statuses: []any{begun}})
+	require.NoError(t, err)
+	require.Contains(t, out, "w-1 was cancelled before an iteration was committed\n")
+	out, err = watched(t, &scripted{kind: "Train", end: cancelled, statuses: []any{workflows.Status{Iteration: 7, Iterations: 9}}})
+	require.NoError(t, err)
+	require.Contains(t, out, "w-1 was cancelled; its last committed iteration is 6\n")
+
+	cause := temporal.NewNonRetryableApplicationError("resolve evaluation w-1: 3 problems", activities.KindSpecInvalid, nil)
+	_, err = watched(t, &scripted{kind: "Evaluate", end: failed, statuses: []any{workflows.EvaluateStatus{}}, err: cause})
+	require.EqualError(t, err, "w-1 ended, failed: resolve evaluation w-1: 3 problems (type: SpecInvalid, retryable: false)")
+	_, err = watched(t, &scripted{kind: "Train", end: enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, statuses: []any{begun}, err: errors.New("terminated by operator")})
+	require.EqualError(t, err, "w-1 ended, terminated: terminated by operator")
+
+	_, err = watched(t, &scripted{})
+	require.ErrorContains(t, err, `no workflow "w-1" on this server`)
+	_, err = watched(t, &scripted{kind: "Sweepstake", statuses: []any{begun}, end: running})
+	require.EqualError(t, err, "w-1 is a workflow of type Sweepstake; only Train and Evaluate can be watched")
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/reprise-rl/reprise/workflows"
+)
+
+// trainView is what a watcher has shown of a run.
+type trainView struct {
+	last      workflows.Status
+	seen      int // iterations already shown
+	evaluated int // newest version whose evaluation was shown
+	began     time.Time
+	beganN    int
+}
+
+func (w *watcher) refreshTrain(ctx context.Context) error {
+	var s workflows.Status
+	if err := w.ask(ctx, &s); err != nil {
+		return err
+	}
+	w.train.last = s
+	w.showTrain(s)
+	return nil
+}
+
+// showTrain prints what is new in a status.
+func (w *watcher) showTrain(s workflows.Status) {
+	v := &w.train
+	if v.began.IsZero() && s.Iteration > 0 {
+		v.began, v.beganN = time.Now(), s.Iteration
+	}
+	if w.bar != nil {
+		if s.Iterations > 0 {
+			w.bar.ChangeMax(s.Iterations)
+		}
+		_ = w.bar.Set(s.Iteration)
+		w.bar.Describe(fmt.Sprintf("%s · %s%s", w.run, s.Phase, v.left(s)))
+	}
+	w.showEvaluated(s.First)
+	if s.Iteration > v.seen && s.Iteration > 0 && len(s.Metrics) > 0 {
+		v.seen, w.phase = s.Iteration, ""
+		w.line(fmt.Sprintf("iteration %*d/%d  reward %s  success %s  entropy %s  grad norm %s%s%s",
+			len(fmt.Sprint(s.Iterations)), s.Iteration, s.Iterations, value(s.Metrics, "reward/mean", "%6.3f"),
+			percent(s.Metrics, "success/mean"), value(s.Metrics, "actor/entropy", "%.3f"),
+			value(s.Metrics, "actor/grad_norm", "%.2f"), lostText(s), v.left(s)))
+	}
+	// A version is evaluated before the iteration that made it is committed.
+	if s.Last != nil && s.Last.Version <= s.Iteration {
+		w.showEvaluated(s.Last)
+	}
+	if s.Waiting != nil {
+		w.say(waitingText(s.Waiting))
+	} else if s.Iteration == 0 || s.Paused {
+		phase, _, _ := strings.Cut(s.Phase, " · turn")
+		w.say(phase)
+	}
+}
+
+// showEvaluated prints a run's evaluation once.
+func (w *watcher) showEvaluated(e *workflows.Evaluated) {
+	if e == nil || e.Version <= w.train.evaluated {
+		return
+	}
+	w.train.evaluated = e.Version
+	w.line(fmt.Sprintf("evaluation of version %d: %s", e.Version, evaluationLine(e)))
+}
+
+func lostText(s workflows.Status) string {
+	if s.LostDevices == 0 {
+		return ""
+	}
+	return fmt.Sprintf("  lost devices %d (recomputed %d updates)", s.LostDevices, s.Recomputed)
+}
+
+// left estimates the time to the end from what was seen so far.
+func (v *trainView) left(s workflows.Status) string {
+	done := s.Iteration - v.beganN
+	if v.began.IsZero() || done < 1 || s.Iterations <= s.Iteration {
+		return ""
+	}
+	each := time.Since(v.began) / time.Duration(done)
+	return fmt.Sprintf("  %.1f s/it, %s left", each.Seconds(), (each * time.Duration(s.Iterations-s.Iteration)).Round(time.Second))
+}
+
+// endTrain says what a run ended with.
+func (w *watcher) endTrain(ctx context.Context, cancelled bool) error {
+	if cancelled && w.train.last.Iteration == 0 {
+		w.line(w.run + " was cancelled before an iteration was committed")
+		return nil
+	}
+	if cancelled {
+		w.line(fmt.Sprintf("%s was cancelled; its last committed iteration is %d", w.run, w.train.last.Iteration-1))
+		return nil
+	}
+	var r workflows.TrainResult
+	if err := w.result(ctx, &r); err != nil {
+		return err
+	}
+	w.line(fmt.Sprintf("%s is done: %d iterations, state %s", w.run, r.Iterations, r.State))
+	return nil
+}
