@@ -20,9 +20,9 @@ import (
 func envCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "env",
-		Short: "list, play and look into environments",
+		Short: "list, play and look into environments and suites",
 	}
-	cmd.AddCommand(envListCommand(), envPlayCommand(), envTransitionsCommand())
+	cmd.AddCommand(envListCommand(), envSuitesCommand(), envPlayCommand(), envTransitionsCommand())
 	return cmd
 }
 

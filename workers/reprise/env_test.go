@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/suites"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -125,6 +126,25 @@ func TestEnvList(t *testing.T) {
 		var d envs.Description
 		require.NoError(t, json.Unmarshal([]byte(line), &d))
 		require.Equal(t, envs.Names()[i], d.Name)
+	}
+}
+
+// What is printed of a suite is one again, written out.
+func TestEnvSuites(t *testing.T) {
+	out, _, err := runEnv(t, "", "suites")
+	require.NoError(t, err)
+	require.Contains(t, out, "in-distribution         the run's own")
+	out, _, err = runEnv(t, "", "suites", "--json")
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	require.Len(t, lines, len(suites.Names()))
+	for i, line := range lines {
+		var s suiteJSON
+		require.NoError(t, json.Unmarshal([]byte(line), &s))
+		require.Equal(t, suites.Names()[i], s.Name)
+		require.NotEmpty(t, s.Doc)
+		_, err := envs.New(s.Environment, s.Options)
+		require.NoError(t, err)
 	}
 }
 
