@@ -20,24 +20,40 @@ import (
 )
 
 func validateCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, evaluate bool
+	var conn connection
 	cmd := &cobra.Command{
 		Use:   "validate FILE",
-		Short: "check a spec and print what follows from it",
+		Short: "check a spec, or an evaluation's input, and print what follows from it",
 		Long: `Checks a spec as the start of a run does, and prints every problem at once (status
 1), or the resolved spec with every default filled in and the numbers that follow
 from it: trajectories and tokens an iteration, device memory, bytes to S3. "-"
 reads standard input. The numbers that need the model are given for the starter
-and for a folder on this machine.`,
+and for a folder on this machine.
+
+With --evaluate it checks the input of an Evaluate workflow instead, and prints it
+with its suites complete. A run's policy is looked up in the store, where one is
+set and answers; nothing is written.`,
 		Example: `  reprise validate infra/presets/bandit-demo.json
-  jq '.iterations = 5' infra/presets/bandit-demo.json | reprise validate -`,
+  jq '.iterations = 5' infra/presets/bandit-demo.json | reprise validate -
+  reprise validate --evaluate evaluation.json
+  echo '{"policy": "bandit-1", "suites": ["bandit-test"]}' | reprise validate --evaluate -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := readSpec(cmd.InOrStdin(), args[0])
 			if err != nil {
 				return err
 			}
-			v, err := validate(b)
+			var v interface {
+				print(out io.Writer, name string) error
+				printJSON(out io.Writer) error
+				ok() bool
+			}
+			if evaluate {
+				v, err = checkEvaluation(cmd.Context(), b, conn.store)
+			} else {
+				v, err = validate(b)
+			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
@@ -46,13 +62,15 @@ and for a folder on this machine.`,
 			} else {
 				err = v.print(cmd.OutOrStdout(), args[0])
 			}
-			if err == nil && len(v.problems) > 0 {
+			if err == nil && !v.ok() {
 				err = errSilent
 			}
 			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&evaluate, "evaluate", false, "FILE is the input of an Evaluate workflow")
+	conn.addStoreFlags(cmd)
 	return cmd
 }
 
@@ -80,6 +98,8 @@ type validation struct {
 	derived  spec.Derived
 	unknown  string // why the numbers that need the model are left out
 }
+
+func (v validation) ok() bool { return len(v.problems) == 0 }
 
 // validate checks a spec. Its error is about the model that the spec names, or
 // about prompts that do not fit.
@@ -129,7 +149,7 @@ func modelOf(p spec.Policy) (shape spec.ModelShape, files map[string][]byte, unk
 		}
 		return shape, files, "", nil
 	default:
-		return shape, nil, fmt.Sprintf("%s is fetched when the run starts", p.From), nil
+		return shape, nil, fmt.Sprintf("%s is fetched at the start", p.From), nil
 	}
 }
 
@@ -196,7 +216,7 @@ func (v validation) printJSON(out io.Writer) error {
 		Derived *derivedJSON    `json:"derived,omitempty"`
 		Unknown string          `json:"unknown,omitempty"`
 	}
-	report.OK = len(v.problems) == 0
+	report.OK = v.ok()
 	report.Problems = append([]spec.Problem{}, v.problems...)
 	if report.OK {
 		var err error

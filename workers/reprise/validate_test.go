@@ -157,7 +157,7 @@ func TestValidateHub(t *testing.T) {
 		out, _, err := execute(validateCommand(), document, "-")
 		require.NoError(t, err)
 		require.Contains(t, out, "trajectories an iteration")
-		require.Contains(t, out, "Parameters, device memory and bytes to S3 are left out: "+from+" is fetched when the run starts.\n")
+		require.Contains(t, out, "Parameters, device memory and bytes to S3 are left out: "+from+" is fetched at the start.\n")
 		require.NotContains(t, out, "\nparameters ")
 		require.NotContains(t, out, "device: peak")
 		r, err := validateJSON(t, document)

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// evaluation is what validate has to say of an Evaluate workflow's input.
+type evaluation struct {
+	problems spec.Problems // nothing else is known where there are any
+	policy   policyJSON
+	suites   []spec.Suite // nil where only the run could tell
+	unknown  string       // why something is left out
+}
+
+// policyJSON is a policy as an Evaluate workflow's input names it.
+type policyJSON struct {
+	Run          string `json:"run,omitempty"`
+	Version      *int   `json:"version,omitempty"`
+	From         string `json:"from,omitempty"`
+	ComputeDtype string `json:"compute_dtype,omitempty"`
+}
+
+func (v evaluation) ok() bool { return len(v.problems) == 0 }
+
+// lookUp bounds the search for a policy in the store.
+const lookUp = 20 * time.Second
+
+// checkEvaluation checks an Evaluate workflow's input as its first activity does,
+// and writes nothing: what that one would write stays in memory. open gives the
+// store, whose policies are looked up where it answers. The error is about the
+// policy that is named.
+func checkEvaluation(ctx context.Context, b []byte, open func() (store.Store, error)) (evaluation, error) {
+	v, err := evaluationOf(ctx, b, open)
+	if errors.As(err, &v.problems) {
+		return evaluation{problems: v.problems}, nil
+	}
+	return v, err
+}
+
+func evaluationOf(ctx context.Context, b []byte, open func() (store.Store, error)) (evaluation, error) {
+	known := activities.Known()
+	e, err := spec.DecodeEvaluate(b, known)
+	if err != nil {
+		return evaluation{}, err
+	}
+	v := evaluation{policy: policyJSON{Run: e.Run, Version: e.Version, From: e.From}}
+	t := spec.Default(spec.FromStarter) // stands for a run
+	if e.Run == "" {
+		if t, err = e.WithSuites(nil, known); err != nil {
+			return v, err
+		}
+		v.policy.ComputeDtype, v.suites = t.Policy.ComputeDtype, t.Evaluation.Suites
+		if origin, err := t.Policy.Origin(); err != nil || origin.Kind != spec.OriginModel {
+			return v.withModel(t)
+		}
+	} else if err := besidesRun(e, t, known); err != nil {
+		return v, err
+	}
+	s, err := open()
+	if err != nil {
+		v.unknown = err.Error()
+		return v, nil
+	}
+	err = v.lookUp(ctx, s, b)
+	for _, silent := range []error{store.ErrUnavailable, store.ErrDenied, store.ErrNoBucket, context.DeadlineExceeded} {
+		if errors.Is(err, silent) && ctx.Err() == nil {
+			v.unknown = err.Error()
+			return v, nil
+		}
+	}
+	return v, err
+}
+
+// besidesRun gives the problems that do not depend on the run. Those between
+// fields do: one may be the run's.
+func besidesRun(e spec.Evaluate, standIn spec.Train, known spec.Known) error {
+	var problems, own spec.Problems
+	if _, err := e.WithSuites(&standIn, known); !errors.As(err, &problems) {
+		return err
+	}
+	for _, p := range problems {
+		if p.Path != "suites" {
+			own = append(own, p)
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	return own
+}
+
+// withModel fills in what a model's tokenizer gives, where it is at hand.
+func (v evaluation) withModel(t spec.Train) (evaluation, error) {
+	_, files, unknown, err := modelOf(t.Policy)
+	if err != nil || unknown != "" {
+		v.unknown = unknown
+		return v, err
+	}
+	if t, err = activities.WithWidths(t, files); err != nil {
+		return v, err
+	}
+	v.suites = t.Evaluation.Suites
+	return v, nil
+}
+
+// lookUp does what the workflow's first activity does, beside the store.
+func (v *evaluation) lookUp(ctx context.Context, s store.Store, b []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, lookUp)
+	defer cancel()
+	beside := besideStore{store.NewOverlay(s), s}
+	host := activities.Host{Store: beside}
+	found, err := host.ResolveEvaluation(ctx, activities.ResolveEvaluationInput{ID: "validate", Input: b})
+	if err != nil {
+		// Without the operation's name: nothing is resolved here.
+		if cause := errors.Unwrap(err); cause != nil {
+			err = cause
+		}
+		return err
+	}
+	resolved, err := store.GetArtifact(ctx, beside, found.Run.Spec)
+	if err != nil {
+		return err
+	}
+	var t spec.Train
+	if err := json.Unmarshal(resolved, &t); err != nil {
+		return fmt.Errorf("resolved spec: %w", err)
+	}
+	v.suites = t.Evaluation.Suites
+	if v.policy.Run != "" {
+		v.policy.Version = &found.Version
+	}
+	return nil
+}
+
+// besideStore is a store that keeps what is written in memory, and calls places
+// as the store below does.
+type besideStore struct {
+	*store.Memory
+	below store.Store
+}
+
+func (b besideStore) Location(key string) string { return b.below.Location(key) }
+
+// resolvedEvaluation is the input with everything filled in: an input again.
+type resolvedEvaluation struct {
+	Policy policyJSON   `json:"policy"`
+	Suites []spec.Suite `json:"suites"`
+}
+
+func (v evaluation) print(out io.Writer, name string) error {
+	if len(v.problems) > 0 {
+		_, err := fmt.Fprintf(out, "%s: %v\n", name, v.problems)
+		return err
+	}
+	if v.suites == nil {
+		_, err := fmt.Fprintf(out, "%s: sound, as far as can be told without the run, which was not looked up: %s\n", name, v.unknown)
+		return err
+	}
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(resolvedEvaluation{v.policy, v.suites}); err != nil {
+		return fmt.Errorf("encode the resolved input: %w", err)
+	}
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "\nsuite\ttrajectories\tturns\ttokens sampled, at most\n")
+	for _, s := range v.suites {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", s.Name, s.Rows(), s.Turns, s.Rows()*s.Turns*s.MaxNewTokens)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("format the suites: %w", err)
+	}
+	if v.unknown != "" {
+		fmt.Fprintf(&text, "\nThe widths of the contexts are left out: %s\n", v.unknown)
+	}
+	_, err := out.Write(text.Bytes())
+	return err
+}
+
+func (v evaluation) printJSON(out io.Writer) error {
+	var report struct {
+		OK       bool           `json:"ok"`
+		Problems []spec.Problem `json:"problems"`
+		// Input is the resolved input; Unknown says what is left out, and why.
+		Input   *resolvedEvaluation `json:"input,omitempty"`
+		Unknown string              `json:"unknown,omitempty"`
+	}
+	report.OK = v.ok()
+	report.Problems = append([]spec.Problem{}, v.problems...)
+	report.Unknown = v.unknown
+	if v.suites != nil {
+		report.Input = &resolvedEvaluation{v.policy, v.suites}
+	}
+	return printJSON(out, report)
+}
