@@ -1,0 +1,156 @@
+// Package collapse notices that a run is falling into the echo trap of RAGEN
+// (arXiv 2504.20073, section 4.2): the policy narrows onto one template, the
+// rewards of a group stop to vary, and a while later the reward is gone.
+//
+// Everything here is a pure function and fit for workflow code: what is known of
+// a run so far is a State of a few hundred bytes for each rule, carried along in
+// the workflow's state, and
+//
+//	state, events = detectors.Observe(state, iteration, metrics, evaluation)
+//
+// gives the same events for the same inputs, however often the run was resumed
+// in between. An Event says which rule fired, on what evidence, and where to go
+// back to; Decide says what the Config wants done about it.
+//
+// # The rules
+//
+// A rule looks at one figure. The first WarmUp values set its reference level;
+// then a value departs when it is beyond a factor times that level, and the rule
+// fires when Iterations values in a row have departed. A departing value never
+// moves the level it is measured by, so a figure that has fallen cannot teach the
+// rule that low is normal. A rule fires once: again only after a value that does
+// not depart. The levels are
+//
+//   - the early level: the mean of the first WarmUp values. For figures that a
+//     healthy run roughly keeps (RAGEN v2's rule of the reward deviation).
+//   - the average: an exponential moving average (EMA) of the values so far. For
+//     figures that drift in a healthy run: entropy decays slowly, and only a fall
+//     that outruns the average is a sign (the paper's "sharp drop").
+//   - the best and the lowest level: the highest and the lowest EMA so far. For
+//     figures that a run has to learn first, such as turns that can be executed,
+//     and for those that ought not to come back up, as entropy.
+//   - a fixed number, as in RAGEN v2's validation below 1 %.
+//
+// A policy that solves its task narrows too, and that is no collapse: where the
+// success of the rollout is at least Solved, the rules about narrowing (reward
+// deviation, entropy, diversity) count nothing as departing.
+//
+// A figure that is missing, as those of an update are where none was made, leaves
+// its rule as it is; one that is NaN or infinite is the matter of rule non_finite
+// alone.
+//
+// # The onset
+//
+// Version n of the policy rolls out in iteration n, which makes version n+1. So a
+// bad figure of rollout n means that version n is bad, and iteration n−1 made it;
+// a bad figure of update n means iteration n itself. The onset of an event is the
+// iteration that did the first harm: everything before it was fine, and a rollback
+// goes to the iteration before it. It is the iteration before the first value that
+// had gone half of the way to its threshold and never came back, but at most
+// Iterations before the first that departed, since a slow drift is no collapse.
+package collapse
+
+import (
+	"math"
+	"slices"
+
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
+
+// Metrics are figures by name, with the names that RAGEN and verl give them.
+type Metrics = map[string]canon.Float
+
+// Detectors are the rules with their settings. Build them with New.
+type Detectors struct {
+	config Config
+}
+
+// New gives the detectors of a config, or everything that is wrong with it, as
+// Problems.
+func New(c Config) (Detectors, error) {
+	if problems := c.Validate(); len(problems) > 0 {
+		return Detectors{}, problems
+	}
+	return Detectors{config: c}, nil
+}
+
+// State is what the detectors know of a run so far. The zero value knows nothing.
+// It is JSON of at most some 2 KiB, and reads back as what it was.
+type State struct {
+	// Newest is the newest iteration observed; nil before there was one.
+	Newest *int `json:"newest,omitempty"`
+	// Watches are the rules' own states, in the order of Rules; of a rule that has
+	// seen nothing yet there is none.
+	Watches []Watch `json:"watches,omitempty"`
+}
+
+// Observe takes in the figures of one iteration: metrics of its rollout and
+// update, and evaluation, those of the policy version it made, where that was
+// evaluated; either may be nil. The first policy's evaluation, before iteration 0,
+// is that of iteration −1. It gives the new state and what was detected now, in
+// the order of Rules. s is left as it is.
+//
+// Iterations come in ascending order, gaps allowed. One that was observed already
+// changes nothing and detects nothing.
+func (d Detectors) Observe(s State, iteration int, metrics, evaluation Metrics) (State, []Event) {
+	if s.Newest != nil && iteration <= *s.Newest {
+		return s, nil
+	}
+	after := State{Newest: &iteration}
+	var events []Event
+	for _, r := range rules {
+		w, known := s.watch(r.Name)
+		if !known {
+			w = Watch{Rule: r.Name, Good: -1}
+		}
+		figures := metrics
+		if r.by == byEvaluation {
+			figures = evaluation
+		}
+		var event *Event
+		if seen, ok := r.look(figures); ok && d.config.action(r) != Off {
+			known = true
+			w, event = w.observe(d.config, r, iteration, seen, d.solved(r, metrics))
+		}
+		if known {
+			after.Watches = append(after.Watches, w)
+		}
+		if event != nil {
+			events = append(events, *event)
+		}
+	}
+	return after, events
+}
+
+// Rewind gives the state with which a run goes on that was rolled back to an
+// iteration: the levels stay, for nothing that departed has moved them, and every
+// count begins anew.
+func (s State) Rewind(iteration int) State {
+	after := State{Newest: &iteration, Watches: slices.Clone(s.Watches)}
+	for i := range after.Watches {
+		w := &after.Watches[i]
+		w.Row, w.Since, w.Fired = 0, 0, false
+		w.Good = min(w.Good, iteration)
+		if ruleOf(w.Rule).by != byEvaluation {
+			w.Good = iteration // where a rollback goes to is fine
+		}
+	}
+	return after
+}
+
+func (s State) watch(name string) (Watch, bool) {
+	for _, w := range s.Watches {
+		if w.Rule == name {
+			return w, true
+		}
+	}
+	return Watch{}, false
+}
+
+// solved tells that the rollout's success excuses the rule's figure.
+func (d Detectors) solved(r Rule, metrics Metrics) bool {
+	success, ok := metrics[MetricSuccess]
+	return r.narrowing && ok && d.config.Solved > 0 && float64(success) >= d.config.Solved
+}
+
+func finite(x canon.Float) bool { return !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0) }

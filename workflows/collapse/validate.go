@@ -1,0 +1,134 @@
+package collapse
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Problem is one thing wrong with a Config. Its fields are those of spec.Problem.
+type Problem struct {
+	// Path is the JSON path inside the config, as in "reward_std.factor".
+	Path string `json:"path"`
+	// Found is the value found.
+	Found string `json:"found"`
+	// Allowed says in words what may stand there.
+	Allowed string `json:"allowed"`
+	// Hint is what to do; may be empty.
+	Hint string `json:"hint,omitempty"`
+}
+
+// Problems is everything wrong with a Config, in the order of its fields; as an
+// error it lists them.
+type Problems []Problem
+
+// Error is one problem a line.
+func (ps Problems) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d problems of the collapse detectors:", len(ps))
+	for _, p := range ps {
+		fmt.Fprintf(&b, "\n  %s: found %s; allowed: %s", p.Path, p.Found, p.Allowed)
+		if p.Hint != "" {
+			fmt.Fprintf(&b, " (%s)", p.Hint)
+		}
+	}
+	return b.String()
+}
+
+const maxRow = 1000
+
+// Validate gives everything that is wrong with the config, nil when nothing is.
+func (c Config) Validate() Problems {
+	v := &check{}
+	v.oneOf("on_detection", c.OnDetection, Off, Warn, Stop, RollBack)
+	v.integer("warm_up", c.WarmUp, 1, maxRow)
+	v.number("decay", c.Decay, c.Decay >= 0 && c.Decay <= 0.999, "a number from 0 to 0.999")
+	v.number("solved", c.Solved, c.Solved >= 0 && c.Solved <= 1, "0 (never) or a number up to 1")
+	for _, r := range rules {
+		l := c.level(r.Name)
+		if l == nil {
+			continue
+		}
+		v.action(r.Name, l.OnDetection)
+		if r.above {
+			v.number(r.Name+".factor", l.Factor, l.Factor > 1 && l.Factor <= 1000, "a number above 1 and at most 1000")
+		} else {
+			v.number(r.Name+".factor", l.Factor, l.Factor > 0 && l.Factor < 1, "a number above 0 and below 1")
+		}
+		v.number(r.Name+".floor", l.Floor, l.Floor >= 0 && l.Floor <= 1e6, "a number from 0 to 1000000")
+		v.integer(r.Name+".iterations", l.Iterations, 1, maxRow)
+	}
+	v.action(Validation, c.Validation.OnDetection)
+	v.number("validation.below", c.Validation.Below, c.Validation.Below > 0 && c.Validation.Below <= 1, "a number above 0 and at most 1")
+	v.integer("validation.evaluations", c.Validation.Evaluations, 1, maxRow)
+	v.action(EmptySelection, c.EmptySelection.OnDetection)
+	v.integer("empty_selection.iterations", c.EmptySelection.Iterations, 1, maxRow)
+	v.action(NonFinite, c.NonFinite.OnDetection)
+	v.integer("non_finite.iterations", c.NonFinite.Iterations, 1, maxRow)
+	v.rollback(c)
+	return v.problems
+}
+
+func (v *check) rollback(c Config) {
+	r := c.Rollback
+	v.integer("rollback.max", r.Max, 0, 100)
+	v.oneOf("rollback.then", r.Then, Warn, Stop)
+	v.number("rollback.learning_rate_factor", r.LearningRateFactor, r.LearningRateFactor > 0 && r.LearningRateFactor <= 10, "a number above 0 and at most 10")
+	leave := func(name string, value, low, high float64) {
+		v.number("rollback."+name, value, value == 0 || value >= low && value <= high,
+			fmt.Sprintf("0 (as it is) or a number from %s to %s", short(low), short(high)))
+	}
+	leave("selection_keep", r.SelectionKeep, 1e-6, 1)
+	leave("clip_high", r.ClipHigh, 1e-6, 10)
+	leave("temperature", r.Temperature, 0.01, 10)
+	coefficient := func(name string, value, high float64) {
+		v.number("rollback."+name, value, value == -1 || value >= 0 && value <= high,
+			fmt.Sprintf("-1 (as it is) or a number from 0 to %s", short(high)))
+	}
+	coefficient("entropy_coefficient", r.EntropyCoefficient, 1)
+	coefficient("kl_coefficient", r.KLCoefficient, 10)
+	if r.Max != 0 {
+		return
+	}
+	for _, rule := range rules {
+		if c.action(rule) == RollBack {
+			v.add("rollback.max", "0 beside a rule that rolls back", "an integer from 1 to 100",
+				"set rollback.max to 1 or more, or on_detection to stop")
+			return
+		}
+	}
+}
+
+// check collects problems.
+type check struct{ problems Problems }
+
+func (v *check) add(path, found, allowed, hint string) {
+	v.problems = append(v.problems, Problem{Path: path, Found: found, Allowed: allowed, Hint: hint})
+}
+
+// number adds a problem unless ok, which is false for NaN as every comparison is.
+func (v *check) number(path string, value float64, ok bool, allowed string) {
+	if !ok {
+		v.add(path, short(value), allowed, "")
+	}
+}
+
+func (v *check) integer(path string, value, low, high int) {
+	if value < low || value > high {
+		v.add(path, fmt.Sprint(value), fmt.Sprintf("an integer from %d to %d", low, high), "")
+	}
+}
+
+func (v *check) action(rule string, a Action) {
+	v.oneOf(rule+".on_detection", a, Inherit, Off, Warn, Stop, RollBack)
+}
+
+func (v *check) oneOf(path string, a Action, allowed ...Action) {
+	words := make([]string, len(allowed))
+	for i, b := range allowed {
+		if a == b {
+			return
+		}
+		words[i] = string(b)
+	}
+	v.add(path, fmt.Sprintf("%.60q", string(a)), strings.Join(words, ", "), "")
+}
