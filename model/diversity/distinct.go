@@ -1,0 +1,80 @@
+package diversity
+
+import "math"
+
+// Distinct is distinct-n of a group, [members][tokens]: how many of its n-grams are
+// different ones, over how many there are:
+//
+//	|∪ n-grams of member i| / Σ |n-grams of member i|
+//
+// (Li et al. 2016, arXiv 1510.03055, section 4.4; there the divisor is the number
+// of tokens, which differs by n−1 a member.) 1 where no n-gram comes twice. It is
+// lower for longer texts, so it is to be compared between iterations and not
+// between tasks. NaN where the group has no n-gram, or n is below 1.
+func Distinct[T comparable](group [][]T, n int) float64 {
+	if n < 1 {
+		return math.NaN()
+	}
+	return count(group, n)[n-1].distinct()
+}
+
+// grams are the n-grams of a group for one n, numbered in the order in which they
+// come first.
+type grams struct {
+	// ids are the n-grams of each member by number, [members][tokens − n + 1].
+	ids [][]uint32
+	// unique is how many numbers there are, total how many n-grams.
+	unique, total int
+}
+
+func (g grams) distinct() float64 {
+	if g.total == 0 {
+		return math.NaN()
+	}
+	return float64(g.unique) / float64(g.total)
+}
+
+// count numbers the n-grams of a group for n = 1 to most. An n-gram is the pair of
+// the (n−1)-gram before its last token and that token, so that equal numbers mean
+// equal n-grams, without hashes that might collide.
+func count[T comparable](group [][]T, most int) []grams {
+	byN := make([]grams, most)
+	tokens := make(map[T]uint32)
+	byN[0].ids = make([][]uint32, len(group))
+	for m, member := range group {
+		ids := make([]uint32, len(member))
+		for i, token := range member {
+			id, ok := tokens[token]
+			if !ok {
+				id = uint32(len(tokens))
+				tokens[token] = id
+			}
+			ids[i] = id
+		}
+		byN[0].ids[m] = ids
+		byN[0].total += len(ids)
+	}
+	byN[0].unique = len(tokens)
+	for n := 1; n < most; n++ {
+		g := &byN[n]
+		g.ids = make([][]uint32, len(group))
+		pairs := make(map[uint64]uint32, byN[n-1].unique)
+		for m := range group {
+			heads, last := byN[n-1].ids[m], byN[0].ids[m]
+			ids := make([]uint32, max(0, len(last)-n))
+			for i := range ids {
+				pair := uint64(heads[i])<<32 | uint64(last[i+n])
+				id, ok := pairs[pair]
+				if !ok {
+					id = uint32(len(pairs))
+					pairs[pair] = id
+				}
+				ids[i] = id
+			}
+			g.ids[m] = ids
+			g.total += len(ids)
+		}
+		g.unique = len(pairs)
+	}
+	return byN
+}

@@ -1,0 +1,69 @@
+// Package diversity measures how much the members of a group differ in what they
+// say. When a policy falls into the echo trap (RAGEN, arXiv 2504.20073, section
+// 4.2) they say the same in the same words.
+//
+// A member is the sequence of its sampled tokens, all turns one after the other;
+// any comparable type will do: token ids, or the Words of a text. Figures of token
+// ids compare runs with the same tokenizer only. Everything is counted in the order
+// of the members, so that the same rows give the same bits.
+package diversity
+
+import (
+	"math"
+	"strings"
+)
+
+// Figures are means over the groups of an iteration, in the order of the groups.
+type Figures struct {
+	// Distinct is distinct-1, -2 and -3: Distinct of each group. NaN where no group
+	// has so many tokens in a row.
+	Distinct [3]float64
+	// Similarity is that of bigrams, see Similarity. NaN where no group has two
+	// members.
+	Similarity float64
+}
+
+// SimilarityOrder is the length of the n-grams that Measure compares: bigrams tell
+// word order, and still meet again in texts that are not copies.
+const SimilarityOrder = 2
+
+// Measure computes the figures of groups, [groups][members][tokens].
+func Measure[T comparable](groups [][][]T) Figures {
+	var distinct [3]average
+	var similar average
+	for _, group := range groups {
+		g := count(group, len(distinct))
+		for n := range distinct {
+			distinct[n].add(g[n].distinct())
+		}
+		similar.add(similarity(group, g[SimilarityOrder-1]))
+	}
+	f := Figures{Similarity: similar.value()}
+	for n := range distinct {
+		f.Distinct[n] = distinct[n].value()
+	}
+	return f
+}
+
+// average is the mean of the values that are there.
+type average struct {
+	sum float64
+	n   int
+}
+
+func (a *average) add(x float64) {
+	if !math.IsNaN(x) {
+		a.sum += x
+		a.n++
+	}
+}
+
+func (a *average) value() float64 {
+	if a.n == 0 {
+		return math.NaN()
+	}
+	return a.sum / float64(a.n)
+}
+
+// Words cuts a text into what is compared of it: the parts between white space.
+func Words(text string) []string { return strings.Fields(text) }
