@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -169,7 +170,9 @@ func (w *watcher) result(ctx context.Context, into any) error {
 
 func waitingText(wait *workflows.Waiting) string {
 	there := "none is there"
-	if len(wait.Present) > 0 {
+	if slices.Contains(wait.Present, wait.Wanted) {
+		there = "one is there, and serves another workflow"
+	} else if len(wait.Present) > 0 {
 		there = "there are " + strings.Join(wait.Present, ", ")
 	}
 	return fmt.Sprintf("waiting for a device with fingerprint %s; %s", wait.Wanted, there)

@@ -168,9 +168,12 @@ w-1 is done: version 4 of bandit-1, state 6f76, on 2 suites; artifacts under eva
 
 	waiting := at("waiting for a device")
 	waiting.Waiting = &workflows.Waiting{Wanted: "9386b8a1e66d"}
-	out, err = watched(t, &scripted{kind: "Evaluate", end: cancelled, statuses: []any{waiting, waiting, at("ended: cancelled", near)}})
+	busy := at("waiting for a device")
+	busy.Waiting = &workflows.Waiting{Wanted: "9386b8a1e66d", Present: []string{"9386b8a1e66d"}}
+	out, err = watched(t, &scripted{kind: "Evaluate", end: cancelled, statuses: []any{waiting, waiting, busy, at("ended: cancelled", near)}})
 	require.NoError(t, err)
-	require.Contains(t, out, "waiting for a device with fingerprint 9386b8a1e66d; none is there\n")
+	require.Contains(t, out, "waiting for a device with fingerprint 9386b8a1e66d; none is there\n"+
+		"waiting for a device with fingerprint 9386b8a1e66d; one is there, and serves another workflow\n")
 	require.Contains(t, out, "w-1 was cancelled; 1 of 2 suites were measured\n")
 }
 
