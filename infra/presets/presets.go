@@ -8,6 +8,7 @@ package presets
 import (
 	"embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agext/levenshtein"
@@ -26,6 +27,7 @@ func Names() []string {
 	for i, entry := range entries {
 		names[i] = strings.TrimSuffix(entry.Name(), ".json")
 	}
+	slices.Sort(names) // in the folder "chaos-turns.json" comes before "chaos.json"
 	return names
 }
 
