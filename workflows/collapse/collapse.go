@@ -3,7 +3,7 @@
 // rewards of a group stop to vary, and a while later the reward is gone.
 //
 // Everything here is a pure function and fit for workflow code: what is known of
-// a run so far is a State of a few hundred bytes for each rule, carried along in
+// a run so far is a State of about a hundred bytes a rule, carried along in
 // the workflow's state, and
 //
 //	state, events = detectors.Observe(state, iteration, metrics, evaluation)
