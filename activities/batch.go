@@ -46,7 +46,7 @@ func (k *kit) microBatches(trajectories []TrajectoryRow) []microBatch {
 			m.batch.RowWeights[i] = 1
 			for t, sampled := range r.sampled {
 				if sampled {
-					m.batch.LossMask[i][t] = 1
+					m.batch.Mask[i][t] = true
 				}
 			}
 		}
@@ -60,7 +60,7 @@ func emptyMicroBatch(b, width int) model.MicroBatch {
 	m := model.MicroBatch{Lengths: make([]int32, b), RowWeights: make([]float32, b)}
 	for range b {
 		m.IDs = append(m.IDs, make([]int32, width))
-		m.LossMask = append(m.LossMask, make([]float32, width))
+		m.Mask = append(m.Mask, make([]bool, width))
 		m.OldLogProbs = append(m.OldLogProbs, make([]float32, width))
 		m.Advantages = append(m.Advantages, make([]float32, width))
 	}
@@ -92,7 +92,13 @@ func encodeBatch(mbs []microBatch) ([]byte, error) {
 	for _, m := range mbs {
 		for i := range b {
 			ids = append(ids, m.batch.IDs[i]...)
-			mask = append(mask, m.batch.LossMask[i]...)
+			for _, sampled := range m.batch.Mask[i] {
+				if sampled {
+					mask = append(mask, 1)
+				} else {
+					mask = append(mask, 0)
+				}
+			}
 			old = append(old, m.batch.OldLogProbs[i]...)
 			advantages = append(advantages, m.batch.Advantages[i]...)
 			if i < len(m.rows) {
@@ -161,7 +167,14 @@ func decodeBatch(raw []byte, b, width int) ([]model.MicroBatch, error) {
 		m := model.MicroBatch{Lengths: lengths[at : at+b], RowWeights: floats[tensorRowWeights][at : at+b]}
 		for r := at; r < at+b; r++ {
 			m.IDs = append(m.IDs, ids[r*width:(r+1)*width])
-			m.LossMask = append(m.LossMask, wide(floats[tensorLossMask], r))
+			mask := make([]bool, width)
+			for t, v := range wide(floats[tensorLossMask], r) {
+				if v != 0 && v != 1 {
+					return nil, fmt.Errorf("tensor %q is %v at row %d, token %d: %w", tensorLossMask, v, r, t, store.ErrInvalid)
+				}
+				mask[t] = v == 1
+			}
+			m.Mask = append(m.Mask, mask)
 			m.OldLogProbs = append(m.OldLogProbs, wide(floats[tensorOldLogProbs], r))
 			m.Advantages = append(m.Advantages, wide(floats[tensorAdvantages], r))
 		}

@@ -18,7 +18,7 @@ func someBatch() []microBatch {
 			for at := range m.IDs[i] {
 				v := n*100 + i*10 + at
 				m.IDs[i][at] = int32(v)
-				m.LossMask[i][at], m.OldLogProbs[i][at], m.Advantages[i][at] = float32(at%2), -float32(v), float32(v)/8
+				m.Mask[i][at], m.OldLogProbs[i][at], m.Advantages[i][at] = at%2 == 1, -float32(v), float32(v)/8
 			}
 			m.Lengths[i], m.RowWeights[i] = int32(1+i), 1
 		}
@@ -81,6 +81,7 @@ func TestBatchErrors(t *testing.T) {
 		"ids of another type":  {without(tensorIDs, safetensors.F32(tensorIDs, []int{12}, make([]float32, 12))), 2, 3, "ids"},
 		"mask of another type": {without(tensorLossMask, safetensors.I32(tensorLossMask, []int{12}, make([]int32, 12))), 2, 3, "loss_mask"},
 		"too few ids":          {without(tensorIDs, safetensors.I32(tensorIDs, []int{3}, make([]int32, 3))), 2, 3, `"ids" has 3 values, want 12`},
+		"half a mask":          {without(tensorLossMask, safetensors.F32(tensorLossMask, []int{4, 3}, append(make([]float32, 11), 0.5))), 2, 3, "is 0.5 at row 3, token 2"},
 		"too many weights":     {without(tensorRowWeights, safetensors.F32(tensorRowWeights, []int{5}, make([]float32, 5))), 2, 3, "has 5 values, want 4"},
 	} {
 		_, err := decodeBatch(c.raw, c.b, c.width)

@@ -291,8 +291,10 @@ func (w *work) apply(ctx context.Context, s store.Store, in UpdateInput) (Update
 func modelSettings(s spec.Settings) model.Settings {
 	u := s.Update
 	return model.Settings{
-		LearningRate: float32(u.LearningRate), Beta1: float32(u.Beta1), Beta2: float32(u.Beta2),
-		AdamEpsilon: float32(u.AdamEpsilon), WeightDecay: float32(u.WeightDecay), MaxGradNorm: float32(u.MaxGradNorm),
+		Optimizer: model.Optimizer{
+			LearningRate: float32(u.LearningRate), Beta1: float32(u.Beta1), Beta2: float32(u.Beta2),
+			AdamEpsilon: float32(u.AdamEpsilon), WeightDecay: float32(u.WeightDecay), MaxGradNorm: float32(u.MaxGradNorm),
+		},
 		ClipLow: float32(u.ClipLow), ClipHigh: float32(u.ClipHigh),
 		EntropyCoefficient: float32(u.EntropyCoefficient), Temperature: float32(s.Rollout.Temperature),
 	}

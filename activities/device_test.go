@@ -201,7 +201,7 @@ func TestNonFiniteUpdate(t *testing.T) {
 	for _, mb := range batch {
 		for i := range mb.Advantages {
 			for at := range mb.Advantages[i] {
-				if mb.LossMask[i][at] == 1 {
+				if mb.Mask[i][at] {
 					mb.Advantages[i][at] = float32(math.Inf(1))
 				}
 			}

@@ -174,16 +174,16 @@ func (w *walked) microBatches(rows []TrajectoryRow) {
 			if i >= n {
 				require.Zero(t, mb.Lengths[at])
 				require.Zero(t, mb.RowWeights[at])
-				require.NotContains(t, mb.LossMask[at], float32(1))
+				require.NotContains(t, mb.Mask[at], true)
 				continue
 			}
 			r := rows[i]
 			require.EqualValues(t, len(r.IDs), mb.Lengths[at])
 			require.EqualValues(t, 1, mb.RowWeights[at])
 			require.Equal(t, r.IDs, mb.IDs[at][:len(r.IDs)])
-			for j, m := range mb.LossMask[at] {
+			for j, m := range mb.Mask[at] {
 				sampled := j < len(r.IDs) && pieces(rows[i : i+1])[0].sampled[j]
-				require.Equal(t, sampled, m == 1, "row %d, token %d", i, j)
+				require.Equal(t, sampled, m, "row %d, token %d", i, j)
 			}
 		}
 	}

@@ -195,7 +195,8 @@ func (w *work) teach(ctx context.Context, s store.Store, in WarmStartInput, file
 			return out, fmt.Errorf("transcripts of step %d: %w", out.Steps, err)
 		}
 		next, m, err := p.SupervisedUpdate(ctx, w.engine.state, w.lessons(examples), model.Settings{
-			LearningRate: float32(ws.LearningRate), Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, MaxGradNorm: 1, Temperature: 1,
+			Optimizer:   model.Optimizer{LearningRate: float32(ws.LearningRate), Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, MaxGradNorm: 1},
+			Temperature: 1,
 		})
 		if err != nil {
 			return out, fmt.Errorf("supervised update %d: %w", out.Steps, err)
@@ -283,7 +284,7 @@ func (w *work) lessons(examples []starter.Transcript) []model.MicroBatch {
 			m.Lengths[i], m.RowWeights[i] = int32(n), 1
 			for t := range n {
 				if e.Loss[t] {
-					m.LossMask[i][t] = 1
+					m.Mask[i][t] = true
 				}
 			}
 		}

@@ -16,18 +16,9 @@ const (
 	adamEpsilon
 	adamDecay
 	adamMaxNorm
-	adamEntropy
 	adamBias1     // 1 − β₁^t
 	adamRootBias2 // √(1 − β₂^t)
 	adamCount
-)
-
-// Places in the report of an update, after the metrics.
-const (
-	reportLoss = metricCount + iota
-	reportNorm
-	reportSkipped
-	reportCount
 )
 
 // power is b^n by squaring, the same bits everywhere.
@@ -43,26 +34,24 @@ func power(b float64, n int64) float64 {
 }
 
 // adamKnobs are the optimizer's knobs for the update that makes step t.
-func adamKnobs(k Settings, t int64) []float32 {
+func adamKnobs(k Optimizer, t int64) []float32 {
 	v := make([]float32, adamCount)
 	v[adamRate], v[adamBeta1], v[adamBeta2] = k.LearningRate, k.Beta1, k.Beta2
 	v[adamEpsilon], v[adamDecay], v[adamMaxNorm] = k.AdamEpsilon, k.WeightDecay, k.MaxGradNorm
-	v[adamEntropy] = k.EntropyCoefficient
 	v[adamBias1] = float32(1 - power(float64(k.Beta1), t))
 	v[adamRootBias2] = float32(math.Sqrt(1 - power(float64(k.Beta2), t)))
 	return v
 }
 
-// apply makes the next state from a minibatch's gradient and fills in the
-// metrics. The caller holds run.
-func (p *Programs) apply(s *State, acc *accumulated, k Settings, m *UpdateMetrics) (*State, error) {
+// apply makes the next state from a minibatch's gradient. The caller holds run.
+func (p *Programs) apply(s *State, acc *accumulated, o Optimizer) (*State, report, error) {
 	prog, err := p.program(kindApply)
 	if err != nil {
-		return nil, err
+		return nil, report{}, err
 	}
-	knobs, err := upload(p.device, adamKnobs(k, s.step+1), adamCount)
+	knobs, err := upload(p.device, adamKnobs(o, s.step+1), adamCount)
 	if err != nil {
-		return nil, err
+		return nil, report{}, err
 	}
 	defer free([]compute.Buffer{knobs})
 	args := append([]compute.Buffer{}, s.params...)
@@ -70,25 +59,26 @@ func (p *Programs) apply(s *State, acc *accumulated, k Settings, m *UpdateMetric
 	args = append(append(args, acc.grads...), acc.metrics, knobs)
 	out, err := prog.call(args...)
 	if err != nil {
-		return nil, err
+		return nil, report{}, err
 	}
 	n := len(s.params)
 	next := &State{device: s.device, c: s.c, step: s.step, fingerprint: s.fingerprint,
 		params: out[:n], m: out[n : 2*n], v: out[2*n : 3*n]}
-	report, err := download[float32](out[3*n], reportCount)
+	count := p.metricCount()
+	said, err := download[float32](out[3*n], count+2)
 	free(out[3*n:])
 	if err != nil {
 		next.release()
-		return nil, err
+		return nil, report{}, err
 	}
-	m.PolicyLoss, m.Entropy = float64(report[metricPolicy]), float64(report[metricEntropy])
-	m.ApproxKL, m.ClipFraction = float64(report[metricKL]), float64(report[metricClip])
-	m.RatioMax = float64(report[metricRatio])
-	m.Loss, m.GradNorm = float64(report[reportLoss]), float64(report[reportNorm])
-	if m.Skipped = report[reportSkipped] != 0; !m.Skipped {
+	r := report{norm: float64(said[count]), skipped: said[count+1] != 0}
+	for _, x := range said[:count] {
+		r.metrics = append(r.metrics, float64(x))
+	}
+	if !r.skipped {
 		next.step++
 	}
-	return next, nil
+	return next, r, nil
 }
 
 // buildApply takes parameters, m, v, the gradient, its metrics and the knobs, and
@@ -98,7 +88,7 @@ func (p *Programs) apply(s *State, acc *accumulated, k Settings, m *UpdateMetric
 func (p *Programs) buildApply(in *inputs) []*graph.Node {
 	ts := p.c.Tensors()
 	params, ms, vs, grads := in.tensors(ts), in.tensors(ts), in.tensors(ts), in.tensors(ts)
-	metrics, knobs := in.next(dtypes.Float32, metricCount), in.next(dtypes.Float32, adamCount)
+	metrics, knobs := in.next(dtypes.Float32, p.metricCount()), in.next(dtypes.Float32, adamCount)
 	knob := func(i int) *graph.Node { return element(knobs, i) }
 	one := scalar(knobs, 1)
 
@@ -111,8 +101,7 @@ func (p *Programs) buildApply(in *inputs) []*graph.Node {
 		square = s
 	}
 	norm := graph.Sqrt(square)
-	loss := graph.Sub(element(metrics, metricPolicy), graph.Mul(knob(adamEntropy), element(metrics, metricEntropy)))
-	ok := graph.LogicalAnd(graph.IsFinite(norm), graph.IsFinite(loss))
+	ok := graph.LogicalAnd(graph.IsFinite(norm), graph.IsFinite(element(metrics, metricLoss)))
 	scale := graph.Min(one, graph.Div(knob(adamMaxNorm), graph.Add(norm, scalar(norm, 1e-6))))
 	scale = graph.Where(graph.GreaterThan(knob(adamMaxNorm), scalar(norm, 0)), scale, one)
 
@@ -136,7 +125,7 @@ func (p *Programs) buildApply(in *inputs) []*graph.Node {
 	}
 	skipped := graph.ConvertDType(graph.LogicalNot(ok), dtypes.Float32)
 	report := []*graph.Node{metrics}
-	for _, x := range []*graph.Node{loss, norm, skipped} {
+	for _, x := range []*graph.Node{norm, skipped} {
 		report = append(report, graph.Reshape(x, 1))
 	}
 	return append(next, graph.Concatenate(report, 0))

@@ -19,12 +19,12 @@ func benchConfig() Config {
 func batchOf(ids [][]int32, advantage float32) MicroBatch {
 	b := MicroBatch{IDs: ids}
 	for _, row := range ids {
-		mask, old, adv := make([]float32, len(row)), make([]float32, len(row)), make([]float32, len(row))
+		mask, old, adv := make([]bool, len(row)), make([]float32, len(row)), make([]float32, len(row))
 		for t := len(row) / 2; t < len(row); t++ {
-			mask[t], old[t], adv[t] = 1, -3, advantage
+			mask[t], old[t], adv[t] = true, -3, advantage
 		}
 		b.Lengths = append(b.Lengths, int32(len(row)))
-		b.LossMask = append(b.LossMask, mask)
+		b.Mask = append(b.Mask, mask)
 		b.OldLogProbs, b.Advantages = append(b.OldLogProbs, old), append(b.Advantages, adv)
 	}
 	return b
@@ -92,6 +92,8 @@ func BenchmarkFingerprint(b *testing.B) {
 }
 
 func testSettings() Settings {
-	return Settings{LearningRate: 1e-3, Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, WeightDecay: 0.01,
-		MaxGradNorm: 1, ClipLow: 0.2, ClipHigh: 0.28, EntropyCoefficient: 0.01, Temperature: 1}
+	return Settings{
+		Optimizer: Optimizer{LearningRate: 1e-3, Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, WeightDecay: 0.01, MaxGradNorm: 1},
+		ClipLow:   0.2, ClipHigh: 0.28, EntropyCoefficient: 0.01, Temperature: 1,
+	}
 }

@@ -89,11 +89,11 @@ func TestGoldenLogitsLossAndGradients(t *testing.T) {
 	b := MicroBatch{IDs: g.Forward.IDs}
 	for range rows {
 		b.Lengths = append(b.Lengths, int32(width))
-		mask := make([]float32, width)
+		mask := make([]bool, width)
 		for j := 1; j < width; j++ {
-			mask[j] = 1
+			mask[j] = true
 		}
-		b.LossMask = append(b.LossMask, mask)
+		b.Mask = append(b.Mask, mask)
 	}
 	grads, metrics := gradients(t, p, s, []MicroBatch{b}, Settings{Temperature: 1}, true)
 	require.InDelta(t, g.Loss, metrics[metricPolicy], 1e-5)
@@ -112,14 +112,21 @@ func TestGoldenLogitsLossAndGradients(t *testing.T) {
 // gradients downloads a minibatch's gradient and metrics without applying it.
 func gradients(t testing.TB, p *Programs, s *State, b []MicroBatch, k Settings, supervised bool) (Params, []float32) {
 	t.Helper()
+	all, _, err := p.packAll(b, func(b MicroBatch) []column { return p.policyColumns(b, k, supervised) })
+	require.NoError(t, err)
+	return gradientsOf(t, p, s, all, pass{temperature: k.Temperature, knobs: lossKnobs(k, supervised)})
+}
+
+func gradientsOf(t testing.TB, p *Programs, s *State, all []packed, how pass) (Params, []float32) {
+	t.Helper()
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
-	acc, err := p.accumulate(bg, s, b, k, supervised)
+	acc, err := p.accumulate(bg, s, all, how)
 	require.NoError(t, err)
 	defer acc.free()
 	grads, err := fetchParams(p.c, acc.grads)
 	require.NoError(t, err)
-	metrics, err := download[float32](acc.metrics, metricCount)
+	metrics, err := download[float32](acc.metrics, p.metricCount())
 	require.NoError(t, err)
 	return grads, metrics
 }

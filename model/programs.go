@@ -33,6 +33,8 @@ type Shapes struct {
 	// ComputeDtype is the dtype of activations, "float32" or "bfloat16"; empty is
 	// float32. Weights, moments, norms, softmax and logits are always float32.
 	ComputeDtype string
+	// Loss is what Update's loss is made of; zero is the plain clipped surrogate.
+	Loss LossOptions
 }
 
 // kind names a program, as hashes and progress show it.
@@ -55,6 +57,7 @@ type programKey struct {
 	dtype               dtypes.DType
 	rows, tokens, fresh int
 	limits              limits
+	loss                LossOptions
 }
 
 // Programs are the programs of a policy's shape on a device. They are compiled
@@ -112,7 +115,7 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 		key := programKey{config: c.shape(), dtype: p.net.dtype, rows: sh.MicroBatch, tokens: sh.Sequence, limits: l}
 		key.kind = kindForward
 		p.progs[kindForward] = d.shared(key, p.buildForward)
-		key.kind = kindBackward
+		key.kind, key.loss = kindBackward, sh.Loss
 		p.progs[kindBackward] = d.shared(key, p.buildBackward)
 	}
 	return p, nil
@@ -132,6 +135,9 @@ func checkShapes(c Config, legal []bool, sh Shapes) error {
 	case "", "float32", "bfloat16":
 	default:
 		return bad("compute dtype %q, must be float32 or bfloat16", sh.ComputeDtype)
+	}
+	if err := sh.Loss.check(); err != nil {
+		return fmt.Errorf("prepare programs: %w", err)
 	}
 	const most = 1 << 24
 	for _, x := range []struct {

@@ -10,25 +10,6 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// MicroBatch is rows of Score and Update. Slices are indexed [row][token]; a row
-// may be shorter than Shapes.Sequence, and a batch may have fewer rows than
-// Shapes.MicroBatch: the rest is padding that changes no other row's bits.
-type MicroBatch struct {
-	// IDs are token ids, padded on the right with anything in the vocabulary.
-	IDs [][]int32
-	// Lengths are the tokens of each row that count; 0 makes a row padding.
-	Lengths []int32
-	// LossMask is 1 where the token at that index was sampled and counts in the
-	// loss, else 0; at index 0 and from the length on it must be 0. Score ignores it.
-	LossMask [][]float32
-	// OldLogProbs and Advantages are read where LossMask is not 0. They may be nil
-	// for SupervisedUpdate.
-	OldLogProbs, Advantages [][]float32
-	// RowWeights multiply the rows' masks, in the loss and in its normaliser. Nil
-	// means 1 for every row.
-	RowWeights []float32
-}
-
 // Score gives, at index t of each row, log p(ids[t] | ids[<t]) over the legal
 // vocabulary at the temperature, and the entropy in nats of the distribution that
 // ids[t] came from. Both are 0 at t = 0 and from the row's length on. Rows are
@@ -37,7 +18,7 @@ type MicroBatch struct {
 // Update runs this same program for its own log-probs, so at the parameters that
 // scored a batch, every ratio is exactly 1.
 func (p *Programs) Score(ctx context.Context, s *State, b MicroBatch, temperature float32) (logProbs, entropy [][]float32, err error) {
-	rows, err := p.pack(b)
+	ids, err := p.pack(b)
 	if err != nil {
 		return nil, nil, fmt.Errorf("score: %w", err)
 	}
@@ -53,17 +34,17 @@ func (p *Programs) Score(ctx context.Context, s *State, b MicroBatch, temperatur
 		return nil, nil, fmt.Errorf("score: %w", err)
 	}
 	err = try("score", func() error {
-		f, err := p.forward(s, rows.ids, temperature)
+		f, err := p.forward(s, ids, temperature)
 		if err != nil {
 			return err
 		}
 		defer f.free()
 		n := p.sh.MicroBatch * p.sh.Sequence
-		lp, err := download[float32](f.logProb, n)
+		lp, err := download[float32](f.scores[0], n)
 		if err != nil {
 			return err
 		}
-		ent, err := download[float32](f.entropy, n)
+		ent, err := download[float32](f.scores[1], n)
 		if err != nil {
 			return err
 		}
@@ -73,115 +54,24 @@ func (p *Programs) Score(ctx context.Context, s *State, b MicroBatch, temperatur
 	return logProbs, entropy, err
 }
 
-// packed is a micro-batch as the programs read it: [MicroBatch·Sequence], with
-// what belongs to the token at t+1 moved to t, where it is predicted.
-type packed struct {
-	ids                  []int32
-	mask, old, advantage []float32
-	tokens               int     // with a mask that is not 0
-	weight               float64 // sum of the masks
-}
-
-// pack checks a micro-batch and lays it out.
-func (p *Programs) pack(b MicroBatch) (packed, error) {
-	rows, width := p.sh.MicroBatch, p.sh.Sequence
-	bad := func(format string, args ...any) (packed, error) {
-		return packed{}, fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
-	}
-	if _, err := p.program(kindForward); err != nil {
-		return packed{}, err
-	}
-	if len(b.IDs) > rows {
-		return bad("%d rows, a micro-batch has %d", len(b.IDs), rows)
-	}
-	if len(b.Lengths) != len(b.IDs) {
-		return bad("%d lengths for %d rows", len(b.Lengths), len(b.IDs))
-	}
-	for _, x := range []struct {
-		what string
-		v    [][]float32
-	}{{"LossMask", b.LossMask}, {"OldLogProbs", b.OldLogProbs}, {"Advantages", b.Advantages}} {
-		if x.v != nil && len(x.v) != len(b.IDs) {
-			return bad("%s has %d rows, IDs %d", x.what, len(x.v), len(b.IDs))
-		}
-	}
-	if b.RowWeights != nil && len(b.RowWeights) != len(b.IDs) {
-		return bad("%d row weights for %d rows", len(b.RowWeights), len(b.IDs))
-	}
-	out := packed{ids: make([]int32, rows*width), mask: make([]float32, rows*width),
-		old: make([]float32, rows*width), advantage: make([]float32, rows*width)}
-	for r, ids := range b.IDs {
-		length := int(b.Lengths[r])
-		if len(ids) > width || length < 0 || length > len(ids) {
-			return bad("row %d has length %d of %d ids, the width is %d", r, length, len(ids), width)
-		}
-		for t, id := range ids {
-			if id < 0 || int(id) >= p.c.VocabSize {
-				return bad("row %d has id %d at %d, the vocabulary has %d", r, id, t, p.c.VocabSize)
-			}
-			out.ids[r*width+t] = id
-		}
-		if b.LossMask == nil {
-			continue
-		}
-		weight := float32(1)
-		if b.RowWeights != nil {
-			weight = b.RowWeights[r]
-		}
-		for t, m := range b.LossMask[r] {
-			if m == 0 {
-				continue
-			}
-			if t == 0 || t >= length {
-				return bad("row %d of length %d has a loss mask at %d", r, length, t)
-			}
-			m *= weight
-			if m == 0 {
-				continue
-			}
-			if !(m > 0) || math.IsInf(float64(m), 0) {
-				return bad("row %d has a loss weight of %v at %d", r, m, t)
-			}
-			at := r*width + t - 1
-			out.mask[at] = m
-			out.tokens++
-			out.weight += float64(m)
-			if b.OldLogProbs != nil && t < len(b.OldLogProbs[r]) {
-				out.old[at] = b.OldLogProbs[r][t]
-			}
-			if b.Advantages != nil && t < len(b.Advantages[r]) {
-				out.advantage[at] = b.Advantages[r][t]
-			}
-		}
-	}
-	return out, nil
-}
-
-// unshift moves what is predicted at t back to the token at t+1.
-func (p *Programs) unshift(v []float32, b MicroBatch) [][]float32 {
-	width := p.sh.Sequence
-	out := make([][]float32, len(b.IDs))
-	for r := range out {
-		out[r] = make([]float32, width)
-		for t := 1; t < int(b.Lengths[r]); t++ {
-			out[r][t] = v[r*width+t-1]
-		}
-	}
-	return out
-}
-
 // scored is what a forward pass leaves on the device.
 type scored struct {
 	ids, inverse compute.Buffer
-	// logProb, entropy and logSum are [MicroBatch·Sequence] float32; saved are the
-	// inputs of the layers and what comes out of the last, [MicroBatch·Sequence, d].
-	logProb, entropy, logSum compute.Buffer
-	saved                    []compute.Buffer
+	// scores are log-probs, entropies and log-sums, [MicroBatch·Sequence] float32;
+	// saved are the inputs of the layers and what comes out of the last,
+	// [MicroBatch·Sequence, d].
+	scores, saved []compute.Buffer
 }
 
 func (f *scored) free() {
-	free([]compute.Buffer{f.ids, f.inverse, f.logProb, f.entropy, f.logSum})
+	free([]compute.Buffer{f.ids, f.inverse})
+	free(f.scores)
 	free(f.saved)
+}
+
+// inputs are what the forward program reads after the parameters.
+func (f *scored) inputs(p *Programs) []compute.Buffer {
+	return []compute.Buffer{f.ids, p.tables[0], p.tables[1], p.legal, f.inverse}
 }
 
 // forward runs the forward program. The caller holds run.
@@ -198,13 +88,12 @@ func (p *Programs) forward(s *State, ids []int32, temperature float32) (f *score
 		f.free()
 		return nil, err
 	}
-	args := append([]compute.Buffer{}, s.params...)
-	out, err := prog.call(append(args, f.ids, p.tables[0], p.tables[1], p.legal, f.inverse)...)
+	out, err := prog.call(append(append([]compute.Buffer{}, s.params...), f.inputs(p)...)...)
 	if err != nil {
 		f.free()
 		return nil, err
 	}
-	f.logProb, f.entropy, f.logSum, f.saved = out[0], out[1], out[2], out[3:]
+	f.scores, f.saved = out[:3], out[3:]
 	return f, nil
 }
 

@@ -4,65 +4,84 @@ import (
 	"context"
 	"fmt"
 	"math"
-
-	"github.com/gomlx/compute"
 )
 
-// Settings are an update's knobs. All are inputs of the programs: changing one
-// never compiles anything again.
-type Settings struct {
+// Optimizer are AdamW's knobs. All are inputs of the programs: changing one never
+// compiles anything again, so that a schedule gives each update its own.
+type Optimizer struct {
 	LearningRate float32
-	Beta1, Beta2 float32 // AdamW's decay rates, in [0, 1)
+	Beta1, Beta2 float32 // decay rates, in [0, 1)
 	AdamEpsilon  float32
 	// WeightDecay is decoupled (AdamW) and applies to matrices, the embedding
 	// among them, not to norms and biases.
 	WeightDecay float32
 	// MaxGradNorm scales the gradient down to this global norm; 0 turns it off.
 	MaxGradNorm float32
-	// ClipLow and ClipHigh bound the ratio to [1 − ClipLow, 1 + ClipHigh].
+}
+
+// Settings are an update's knobs, all inputs of the programs.
+type Settings struct {
+	Optimizer
+	// ClipLow and ClipHigh bound the ratio to [1 − ClipLow, 1 + ClipHigh], where
+	// the micro-batch has no bounds of its own.
 	ClipLow, ClipHigh float32
+	// DualClip bounds the loss of a token with a negative advantage to −DualClip·A;
+	// above 1 with LossOptions.DualClip, else 0.
+	DualClip float32
 	// EntropyCoefficient rewards entropy.
 	EntropyCoefficient float32
+	// KLCoefficient punishes distance from the reference; 0 without LossOptions.KL.
+	KLCoefficient float32
 	// Temperature is the one the tokens were sampled and scored at; 0 is taken as 1.
 	Temperature float32
 }
 
-// UpdateMetrics say what an update did. Means are over the tokens of the whole
-// minibatch, weighted by mask and row weight, at the parameters before it.
+// UpdateMetrics say what an update did, at the parameters before it. The parts of
+// the loss are sums over the minibatch by MicroBatch.Weights; fractions and the
+// last two KLs are means over its tokens, weighted by row. Those of package loss
+// (PolicyLoss) are the same, by name.
 type UpdateMetrics struct {
-	// Loss is PolicyLoss − EntropyCoefficient · Entropy.
+	// Loss is PolicyLoss − EntropyCoefficient · Entropy + KLCoefficient · KL.
 	Loss float64
 	// PolicyLoss is the clipped surrogate's; of SupervisedUpdate the mean negative
 	// log-likelihood in nats.
 	PolicyLoss float64
 	Entropy    float64 // nats
+	// KL is the estimated distance from the reference; 0 without LossOptions.KL.
+	KL float64
 	// GradNorm is the gradient's global norm before clipping.
 	GradNorm float64
 	// ClipFraction is the fraction of tokens whose clipped term is strictly worse
-	// than the unclipped one, and so taken (verl's pg_clipfrac).
-	ClipFraction float64
-	// RatioMax is the largest |ratio − 1|; exactly 0 at the parameters that scored
-	// the batch.
+	// than the unclipped one, and so taken (verl's pg_clipfrac); DualClipFraction
+	// that where the dual clip took effect (pg_clipfrac_lower).
+	ClipFraction, DualClipFraction float64
+	// RatioMax is the largest |ratio − 1| of a token; exactly 0 at the parameters
+	// that scored the batch.
 	RatioMax float64
+	// BehaviourKL is the mean of old log-prob − log-prob (k1; verl's ppo_kl).
+	BehaviourKL float64
 	// ApproxKL is the mean of (ratio − 1) − log ratio, never negative
 	// (http://joschu.net/blog/kl-approx.html, k3).
 	ApproxKL float64
 	// Skipped: the loss or the gradient's norm was not finite, and nothing changed.
 	Skipped bool
-	// Tokens is how many tokens had a weight.
+	// Tokens is how many tokens were learnt from.
 	Tokens int
 }
 
 // Update applies one AdamW step on a minibatch, given as micro-batches in order,
-// with the clipped policy-gradient loss of PPO and GRPO, averaged over tokens:
+// with the loss of loss.Policy, the clipped policy-gradient loss of PPO and GRPO:
 //
-//	−Σ w·min(ρA, clip(ρ, 1−low, 1+high)·A)/N − c·Σ w·entropy/N,  N = Σ w
+//	L = Σ w·max(−ρA, −clip(ρ, 1−low, 1+high)·A) − c·Σ w·entropy + β·Σ w·kl
 //
-// where w is mask times row weight, ρ = exp(log-prob − old log-prob), and the sums
-// are over the whole minibatch. Where the loss or the gradient's norm is not
-// finite the new state equals the old one bit for bit and Skipped is set; that is
-// no error. The old state stays as it is until it is freed. The context is looked
-// at between programs; what the device has begun it finishes.
+// where w is the token's weight (MicroBatch.Weights) and ρ, by default, exp(log-prob
+// − old log-prob) with the difference held within ±20; LossOptions say what else it
+// is made of. Several minibatches and epochs are as many calls.
+//
+// Where the loss or the gradient's norm is not finite the new state equals the old
+// one bit for bit and Skipped is set; that is no error. The old state stays as it is
+// until it is freed. The context is looked at between programs; what the device has
+// begun it finishes.
 func (p *Programs) Update(ctx context.Context, s *State, batches []MicroBatch, k Settings) (*State, UpdateMetrics, error) {
 	st, m, err := p.update(ctx, s, batches, k, false)
 	if err != nil {
@@ -71,9 +90,9 @@ func (p *Programs) Update(ctx context.Context, s *State, batches []MicroBatch, k
 	return st, m, nil
 }
 
-// SupervisedUpdate is Update with the mean negative log-likelihood of the masked
-// tokens as the loss (and the same entropy term): old log-probs, advantages and
-// the clip are not read.
+// SupervisedUpdate is Update with the negative log-likelihood of the masked tokens
+// in place of the surrogate, and the same entropy term: old log-probs, advantages,
+// reference and clips are not read.
 func (p *Programs) SupervisedUpdate(ctx context.Context, s *State, batches []MicroBatch, k Settings) (*State, UpdateMetrics, error) {
 	st, m, err := p.update(ctx, s, batches, k, true)
 	if err != nil {
@@ -82,163 +101,75 @@ func (p *Programs) SupervisedUpdate(ctx context.Context, s *State, batches []Mic
 	return st, m, nil
 }
 
-func (k *Settings) check() error {
-	if k.Temperature == 0 {
-		k.Temperature = 1
-	}
-	for _, x := range []struct {
-		name   string
-		v      float32
-		lo, hi float64
-	}{
-		{"LearningRate", k.LearningRate, 0, math.MaxFloat32}, {"Beta1", k.Beta1, 0, 1}, {"Beta2", k.Beta2, 0, 1},
-		{"AdamEpsilon", k.AdamEpsilon, 0, math.MaxFloat32}, {"WeightDecay", k.WeightDecay, 0, math.MaxFloat32},
-		{"MaxGradNorm", k.MaxGradNorm, 0, math.MaxFloat32}, {"ClipLow", k.ClipLow, 0, 1},
-		{"ClipHigh", k.ClipHigh, 0, math.MaxFloat32}, {"Temperature", k.Temperature, 0, math.MaxFloat32},
-		{"EntropyCoefficient", k.EntropyCoefficient, -math.MaxFloat32, math.MaxFloat32},
-	} {
+// knob is a number with its bounds.
+type knob struct {
+	name   string
+	v      float32
+	lo, hi float64
+}
+
+func checkKnobs(knobs ...knob) error {
+	for _, x := range knobs {
 		if v := float64(x.v); !(v >= x.lo && v <= x.hi) {
 			return fmt.Errorf("%w: %s is %v, must be from %v to %v", ErrInput, x.name, v, x.lo, x.hi)
 		}
 	}
-	if k.Beta1 == 1 || k.Beta2 == 1 || k.Temperature == 0 {
-		return fmt.Errorf("%w: a Beta of 1 or a Temperature of 0", ErrInput)
+	return nil
+}
+
+func (o Optimizer) check() error {
+	const most = math.MaxFloat32
+	if o.Beta1 == 1 || o.Beta2 == 1 {
+		return fmt.Errorf("%w: a Beta of 1", ErrInput)
+	}
+	return checkKnobs(knob{"LearningRate", o.LearningRate, 0, most}, knob{"Beta1", o.Beta1, 0, 1}, knob{"Beta2", o.Beta2, 0, 1},
+		knob{"AdamEpsilon", o.AdamEpsilon, 0, most}, knob{"WeightDecay", o.WeightDecay, 0, most}, knob{"MaxGradNorm", o.MaxGradNorm, 0, most})
+}
+
+func (k *Settings) check(l LossOptions) error {
+	const most = math.MaxFloat32
+	if k.Temperature == 0 {
+		k.Temperature = 1
+	}
+	if err := k.Optimizer.check(); err != nil {
+		return err
+	}
+	if err := checkKnobs(knob{"ClipLow", k.ClipLow, 0, 1}, knob{"ClipHigh", k.ClipHigh, 0, most}, knob{"Temperature", k.Temperature, 0, most},
+		knob{"EntropyCoefficient", k.EntropyCoefficient, -most, most}, knob{"KLCoefficient", k.KLCoefficient, 0, most}); err != nil {
+		return err
+	}
+	switch {
+	case k.Temperature == 0:
+		return fmt.Errorf("%w: a Temperature of 0", ErrInput)
+	case l.KL == "" && k.KLCoefficient != 0:
+		return fmt.Errorf("%w: a KLCoefficient, but the programs were prepared without a KL", ErrInput)
+	case !l.DualClip && k.DualClip != 0:
+		return fmt.Errorf("%w: a DualClip, but the programs were prepared without one", ErrInput)
+	case l.DualClip && !(k.DualClip > 1 && k.DualClip <= most):
+		return fmt.Errorf("%w: DualClip is %v, must be above 1", ErrInput, k.DualClip)
 	}
 	return nil
 }
 
 func (p *Programs) update(ctx context.Context, s *State, batches []MicroBatch, k Settings, supervised bool) (*State, UpdateMetrics, error) {
-	var m UpdateMetrics
-	if err := k.check(); err != nil {
-		return nil, m, err
+	if supervised && p.sh.Loss.DualClip && k.DualClip == 0 {
+		k.DualClip = math.MaxFloat32 // it is not read
 	}
-	p.device.run.Lock()
-	defer p.device.run.Unlock()
-	if err := p.check(s); err != nil {
-		return nil, m, err
+	if err := k.check(p.sh.Loss); err != nil {
+		return nil, UpdateMetrics{}, err
 	}
-	var next *State
-	err := try("train", func() error {
-		acc, err := p.accumulate(ctx, s, batches, k, supervised)
-		if err != nil {
-			return err
-		}
-		defer acc.free()
-		m.Tokens = acc.tokens
-		next, err = p.apply(s, acc, k, &m)
-		return err
-	})
+	all, tokens, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, supervised) })
 	if err != nil {
 		return nil, UpdateMetrics{}, err
 	}
-	return next, m, nil
-}
-
-// accumulated is the gradient of a minibatch on the device.
-type accumulated struct {
-	grads   []compute.Buffer // in Config.Tensors order
-	metrics compute.Buffer   // [metricCount]
-	tokens  int
-}
-
-func (a *accumulated) free() {
-	free(a.grads)
-	free([]compute.Buffer{a.metrics})
-}
-
-// accumulate sums the gradients of the micro-batches in order. The caller holds run.
-func (p *Programs) accumulate(ctx context.Context, s *State, batches []MicroBatch, k Settings, supervised bool) (_ *accumulated, err error) {
-	prog, err := p.program(kindBackward)
+	next, r, err := p.train(ctx, s, all, pass{temperature: k.Temperature, knobs: lossKnobs(k, supervised)}, k.Optimizer)
 	if err != nil {
-		return nil, err
+		return nil, UpdateMetrics{}, err
 	}
-	all := make([]packed, len(batches))
-	acc := &accumulated{}
-	var weight float64
-	for i, b := range batches {
-		if b.LossMask == nil && len(b.IDs) > 0 {
-			return nil, fmt.Errorf("micro-batch %d: %w: no loss mask", i, ErrInput)
-		}
-		if !supervised && len(b.IDs) > 0 && (b.OldLogProbs == nil || b.Advantages == nil) {
-			return nil, fmt.Errorf("micro-batch %d: %w: no old log-probs or advantages", i, ErrInput)
-		}
-		if all[i], err = p.pack(b); err != nil {
-			return nil, fmt.Errorf("micro-batch %d: %w", i, err)
-		}
-		acc.tokens += all[i].tokens
-		weight += all[i].weight
-	}
-	if acc.tokens == 0 {
-		return nil, fmt.Errorf("%w: no token has a weight", ErrInput)
-	}
-	knobs := lossKnobs(k, weight, supervised)
-	defer func() {
-		if err != nil {
-			acc.free()
-		}
-	}()
-	for i, b := range all {
-		if b.tokens == 0 {
-			continue // adding zeros changes nothing
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := p.backward(prog, s, b, k, knobs, acc); err != nil {
-			return nil, fmt.Errorf("micro-batch %d: %w", i, err)
-		}
-	}
-	return acc, nil
-}
-
-// backward adds one micro-batch's gradients to acc.
-func (p *Programs) backward(prog *program, s *State, b packed, k Settings, knobs []float32, acc *accumulated) error {
-	f, err := p.forward(s, b.ids, k.Temperature)
-	if err != nil {
-		return err
-	}
-	defer f.free()
-	var extra []compute.Buffer
-	defer func() { free(extra) }()
-	n := p.sh.MicroBatch * p.sh.Sequence
-	for _, v := range [][]float32{b.mask, b.old, b.advantage} {
-		buf, err := upload(p.device, v, n)
-		if err != nil {
-			return err
-		}
-		extra = append(extra, buf)
-	}
-	knobBuf, err := upload(p.device, knobs, len(knobs))
-	if err != nil {
-		return err
-	}
-	extra = append(extra, knobBuf)
-	first := acc.grads == nil
-	firstBuf, err := upload(p.device, []bool{first})
-	if err != nil {
-		return err
-	}
-	extra = append(extra, firstBuf)
-	sums, metrics := acc.grads, acc.metrics
-	if first { // any buffers of the right shape: they are not read
-		zeros, err := upload(p.device, make([]float32, metricCount), metricCount)
-		if err != nil {
-			return err
-		}
-		extra = append(extra, zeros)
-		sums, metrics = s.params, zeros
-	}
-	args := append([]compute.Buffer{}, s.params...)
-	args = append(args, f.ids, p.tables[0], p.tables[1], p.legal, f.inverse)
-	args = append(args, f.logProb, f.entropy, f.logSum)
-	args = append(args, f.saved...)
-	args = append(args, extra[:5]...)
-	args = append(append(args, sums...), metrics)
-	out, err := prog.call(args...)
-	if err != nil {
-		return err
-	}
-	acc.free()
-	acc.grads, acc.metrics = out[:len(out)-1], out[len(out)-1]
-	return nil
+	return next, UpdateMetrics{
+		Loss: r.metrics[metricLoss], PolicyLoss: r.metrics[metricPolicy], Entropy: r.metrics[metricEntropy], KL: r.metrics[metricKL],
+		ClipFraction: r.metrics[metricClip], DualClipFraction: r.metrics[metricDualClip], RatioMax: r.metrics[metricRatio],
+		BehaviourKL: r.metrics[metricBehaviourKL], ApproxKL: r.metrics[metricApproxKL],
+		GradNorm: r.norm, Skipped: r.skipped, Tokens: tokens,
+	}, nil
 }

@@ -24,7 +24,7 @@ func scoredBatch(t testing.TB, p *Programs, s *State, seed uint64, temperature f
 	t.Helper()
 	b := batchOf(randomRows(seed, p.c, p.sh.MicroBatch, p.sh.Sequence), 1)
 	b.Lengths[1]-- // a shorter row
-	b.LossMask[1][p.sh.Sequence-1] = 0
+	b.Mask[1][p.sh.Sequence-1] = false
 	var err error
 	b.OldLogProbs, _, err = p.Score(bg, s, b, temperature)
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestRowWeightZeroIsAPadRow(t *testing.T) {
 	require.NoError(t, err)
 	defer whole.Free()
 	require.Equal(t, 7, m.Tokens)
-	cut := MicroBatch{IDs: b.IDs[:2], Lengths: b.Lengths[:2], LossMask: b.LossMask[:2], OldLogProbs: b.OldLogProbs[:2], Advantages: b.Advantages[:2]}
+	cut := MicroBatch{IDs: b.IDs[:2], Lengths: b.Lengths[:2], Mask: b.Mask[:2], OldLogProbs: b.OldLogProbs[:2], Advantages: b.Advantages[:2]}
 	without, _, err := p.Update(bg, s, []MicroBatch{cut}, testSettings())
 	require.NoError(t, err)
 	defer without.Free()
@@ -165,7 +165,7 @@ func TestNonFiniteUpdatesAreSkipped(t *testing.T) {
 	for name, spoil := range map[string]func(*MicroBatch){
 		"infinite advantage": func(b *MicroBatch) { b.Advantages[0][4] = float32(math.Inf(1)) },
 		"no number":          func(b *MicroBatch) { b.Advantages[0][4] = float32(math.NaN()) },
-		"overflowing ratio":  func(b *MicroBatch) { b.OldLogProbs[2][5], b.Advantages[2][5] = -1e4, -1 },
+		"no old log-prob":    func(b *MicroBatch) { b.OldLogProbs[2][5] = float32(math.NaN()) },
 	} {
 		good, b := scoredBatch(t, p, first, 2, 1), scoredBatch(t, p, first, 1, 1)
 		spoil(&b)
@@ -181,12 +181,11 @@ func TestNonFiniteUpdatesAreSkipped(t *testing.T) {
 func TestBadBatchesAreRefused(t *testing.T) {
 	p, s := tinyPrograms(t, tiny())
 	for name, spoil := range map[string]func(*MicroBatch, *Settings){
-		"mask at 0":        func(b *MicroBatch, _ *Settings) { b.LossMask[0][0] = 1 },
+		"mask at 0":        func(b *MicroBatch, _ *Settings) { b.Mask[0][0] = true },
 		"mask past length": func(b *MicroBatch, _ *Settings) { b.Lengths[0] = 3 },
 		"length":           func(b *MicroBatch, _ *Settings) { b.Lengths[0] = 8 },
 		"id":               func(b *MicroBatch, _ *Settings) { b.IDs[0][0] = 37 },
 		"rows":             func(b *MicroBatch, _ *Settings) { b.IDs = append(b.IDs, b.IDs[0]) },
-		"negative mask":    func(b *MicroBatch, _ *Settings) { b.LossMask[0][5] = -1 },
 		"no old":           func(b *MicroBatch, _ *Settings) { b.OldLogProbs = nil },
 		"all pad":          func(b *MicroBatch, _ *Settings) { b.RowWeights = []float32{0, 0, 0} },
 		"beta":             func(_ *MicroBatch, k *Settings) { k.Beta1 = 1 },
@@ -307,7 +306,7 @@ func TestGradientsAgreeWithDifferences(t *testing.T) {
 				require.NoError(t, err)
 				defer s.Free()
 				_, m := gradients(t, p, s, []MicroBatch{b}, k, c.supervised)
-				return float64(m[metricPolicy]) - float64(k.EntropyCoefficient)*float64(m[metricEntropy])
+				return float64(m[metricLoss])
 			}
 			// Along random directions, one for each tensor: all its elements count.
 			for i, ts := range cfg.Tensors() {

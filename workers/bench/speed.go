@@ -69,7 +69,8 @@ func MeasureSpeed(ctx context.Context, device *model.Device, starter spec.Starte
 	forward := func() error { _, _, err := p.Score(ctx, state, batches[0], 1); return err }
 	training := func() error {
 		next, _, err := p.Update(ctx, state, batches, model.Settings{
-			LearningRate: 3e-4, Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, MaxGradNorm: 1, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1,
+			Optimizer: model.Optimizer{LearningRate: 3e-4, Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, MaxGradNorm: 1},
+			ClipLow:   0.2, ClipHigh: 0.28, Temperature: 1,
 		})
 		if err == nil {
 			next.Free()
@@ -110,15 +111,15 @@ func speedRowsOf(c model.Config, number int) model.MicroBatch {
 	for row := range speedBatch {
 		r := draw.Address{Purpose: draw.Sample, Group: int64(number), Member: int64(row), Turn: 1}.Rand()
 		ids := make([]int32, speedPrompt)
-		mask, old, advantages := make([]float32, speedPrompt), make([]float32, speedPrompt), make([]float32, speedPrompt)
+		mask, old, advantages := make([]bool, speedPrompt), make([]float32, speedPrompt), make([]float32, speedPrompt)
 		for t := range ids {
 			ids[t] = int32(r.IntN(c.VocabSize))
 			if t >= speedPrompt/2 {
-				mask[t], old[t], advantages[t] = 1, -6, float32(1-2*(row%2))
+				mask[t], old[t], advantages[t] = true, -6, float32(1-2*(row%2))
 			}
 		}
 		b.IDs, b.Lengths = append(b.IDs, ids), append(b.Lengths, speedPrompt)
-		b.LossMask, b.OldLogProbs, b.Advantages = append(b.LossMask, mask), append(b.OldLogProbs, old), append(b.Advantages, advantages)
+		b.Mask, b.OldLogProbs, b.Advantages = append(b.Mask, mask), append(b.OldLogProbs, old), append(b.Advantages, advantages)
 		b.RowWeights = append(b.RowWeights, 1)
 	}
 	return b

@@ -1,0 +1,156 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/reprise-rl/reprise/model/loss"
+)
+
+// column is one number a token that a loss reads.
+type column struct {
+	name string
+	// values are [row][token]; nil means otherwise everywhere, or an error where
+	// they are required.
+	values    [][]float32
+	otherwise float32
+	required  bool
+	valid     func(float32) bool // nil: any number, finite or not
+}
+
+// Places of the columns that every loss reads; a loss's own come after them.
+const (
+	columnWeight = iota // in the loss
+	columnMean          // in the means of the metrics; above 0 where a token is learnt from
+	columnOwn
+)
+
+func atLeastZero(v float32) bool { return v >= 0 && !math.IsInf(float64(v), 0) }
+
+func upToOne(v float32) bool { return v >= 0 && v <= 1 }
+
+// packed is a micro-batch as an update's programs read it.
+type packed struct {
+	ids     []int32
+	columns []float32 // [columns · MicroBatch · Sequence], what belongs to the token at t+1 at t, where it is predicted
+	tokens  int       // that are learnt from
+}
+
+// packAll checks the micro-batches of a minibatch and lays them out with the
+// columns that its loss reads. It gives the number of tokens learnt from.
+func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) (out []packed, tokens int, err error) {
+	var sum float64 // of the tokens' row weights
+	given, empty := 0, 0
+	for i, b := range batches {
+		x := packed{}
+		if x.ids, err = p.pack(b); err != nil {
+			return nil, 0, fmt.Errorf("micro-batch %d: %w", i, err)
+		}
+		if err := b.checkRows(); err != nil {
+			return nil, 0, fmt.Errorf("micro-batch %d: %w", i, err)
+		}
+		if b.Mask == nil && len(b.IDs) > 0 {
+			return nil, 0, fmt.Errorf("micro-batch %d: %w: no mask", i, ErrInput)
+		}
+		if len(b.IDs) == 0 {
+			empty++
+		} else if b.Weights != nil {
+			given++
+		}
+		for r := range b.Mask {
+			for t := range b.Mask[r] {
+				if b.learns(r, t) {
+					x.tokens++
+					sum += float64(b.rowWeight(r))
+				}
+			}
+		}
+		tokens += x.tokens
+		out = append(out, x)
+	}
+	if tokens == 0 {
+		return nil, 0, fmt.Errorf("%w: no token has a weight", ErrInput)
+	}
+	if given != 0 && given != len(batches)-empty {
+		return nil, 0, fmt.Errorf("%w: %d of %d micro-batches have weights", ErrInput, given, len(batches)-empty)
+	}
+	var means [][][]float32
+	if given == 0 {
+		if means, err = weigh(batches, loss.TokenMean, 0); err != nil {
+			return nil, 0, err
+		}
+	}
+	weighs := false
+	for i, b := range batches {
+		weights := b.Weights
+		if given == 0 {
+			weights = means[i]
+		}
+		if out[i].columns, err = p.lay(b, weights, sum, own(b)); err != nil {
+			return nil, 0, fmt.Errorf("micro-batch %d: %w", i, err)
+		}
+		for _, w := range out[i].columns[:p.sh.MicroBatch*p.sh.Sequence] {
+			weighs = weighs || w != 0
+		}
+	}
+	if !weighs {
+		return nil, 0, fmt.Errorf("%w: no token has a weight", ErrInput)
+	}
+	return out, tokens, nil
+}
+
+// lay lays the columns of a micro-batch out; sum is the minibatch's sum of row
+// weights over tokens.
+func (p *Programs) lay(b MicroBatch, weights [][]float32, sum float64, own []column) ([]float32, error) {
+	rows, width := p.sh.MicroBatch, p.sh.Sequence
+	if err := b.checkWeights(weights); err != nil {
+		return nil, err
+	}
+	all := append([]column{{name: "Weights", values: weights, valid: atLeastZero}, {name: "the mean"}}, own...)
+	out := make([]float32, len(all)*rows*width)
+	for i, c := range all {
+		if c.values == nil && c.required && len(b.IDs) > 0 {
+			return nil, fmt.Errorf("%w: no %s", ErrInput, c.name)
+		}
+		if c.values != nil && len(c.values) != len(b.IDs) {
+			return nil, fmt.Errorf("%w: %s has %d rows, IDs %d", ErrInput, c.name, len(c.values), len(b.IDs))
+		}
+		to := out[i*rows*width:]
+		for r := range b.Mask {
+			for t := range b.Mask[r] {
+				if !b.learns(r, t) {
+					continue
+				}
+				v := c.otherwise
+				switch {
+				case i == columnMean:
+					v = float32(float64(b.rowWeight(r)) / sum)
+				case c.values != nil && t >= len(c.values[r]):
+					return nil, fmt.Errorf("%w: %s has %d tokens in row %d, and none for the mask at %d", ErrInput, c.name, len(c.values[r]), r, t)
+				case c.values != nil:
+					v = c.values[r][t]
+				}
+				if c.valid != nil && !c.valid(v) {
+					return nil, fmt.Errorf("%w: %s is %v at row %d, token %d", ErrInput, c.name, v, r, t)
+				}
+				to[r*width+t-1] = v
+			}
+		}
+	}
+	return out, nil
+}
+
+// checkWeights refuses weights of tokens that are not learnt from.
+func (b MicroBatch) checkWeights(weights [][]float32) error {
+	if len(weights) != len(b.IDs) {
+		return fmt.Errorf("%w: Weights has %d rows, IDs %d", ErrInput, len(weights), len(b.IDs))
+	}
+	for r := range weights {
+		for t, w := range weights[r] {
+			if w != 0 && (t >= len(b.Mask[r]) || !b.learns(r, t)) {
+				return fmt.Errorf("%w: row %d has a weight of %v at %d, which is not learnt from", ErrInput, r, w, t)
+			}
+		}
+	}
+	return nil
+}

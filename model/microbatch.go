@@ -1,0 +1,169 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/reprise-rl/reprise/model/loss"
+)
+
+// MicroBatch is rows of Score and of the updates. Slices are indexed [row][token];
+// a row may be shorter than Shapes.Sequence, and a batch may have fewer rows than
+// Shapes.MicroBatch: the rest is padding that changes no other row's bits.
+type MicroBatch struct {
+	// IDs are token ids, padded on the right with anything in the vocabulary.
+	IDs [][]int32
+	// Lengths are the tokens of each row that count; 0 makes a row padding.
+	Lengths []int32
+	// Mask is true where the token at that index was sampled and is learnt from; at
+	// index 0 and from the length on it must be false. Score ignores it.
+	Mask [][]bool
+	// RowWeights, at least 0, multiply the rows in Weigh's sums and in the means of
+	// the metrics; of a row of weight 0 nothing is read. Nil is 1 for every row.
+	RowWeights []float32
+	// Weights are what the tokens count in the loss, which is the sum over the whole
+	// minibatch of weight times a token's loss: see Weigh. At least 0, and 0 where
+	// nothing is learnt. Nil in all micro-batches of an update is the mean over its
+	// tokens (loss.TokenMean).
+	Weights [][]float32
+
+	// What follows is read where Mask is true and the row has a weight.
+
+	// OldLogProbs and Advantages may be nil for SupervisedUpdate.
+	OldLogProbs, Advantages [][]float32
+	// ClipLow and ClipHigh bound the ratio token by token, so that turns can have
+	// bounds of their own. Nil: the settings' for all.
+	ClipLow, ClipHigh [][]float32
+	// RefLogProbs are the reference's; nil unless LossOptions.KL is on.
+	RefLogProbs [][]float32
+}
+
+// Weigh sets the Weights of a minibatch, given as all of its micro-batches, from
+// their masks and row weights: loss.Weights, rounded to float32, over all rows
+// together. divisor is read by loss.Constant alone.
+func Weigh(batches []MicroBatch, a loss.Aggregation, divisor float64) error {
+	weights, err := weigh(batches, a, divisor)
+	if err != nil {
+		return fmt.Errorf("weigh minibatch: %w", err)
+	}
+	for i := range batches {
+		batches[i].Weights = weights[i]
+	}
+	return nil
+}
+
+// weigh gives the weights by micro-batch.
+func weigh(batches []MicroBatch, a loss.Aggregation, divisor float64) ([][][]float32, error) {
+	var masks [][]bool
+	var rows []float64
+	for i, b := range batches {
+		if err := b.checkRows(); err != nil {
+			return nil, fmt.Errorf("micro-batch %d: %w", i, err)
+		}
+		for r := range b.IDs {
+			if b.Mask == nil {
+				masks = append(masks, nil)
+			} else {
+				masks = append(masks, b.Mask[r])
+			}
+			rows = append(rows, float64(b.rowWeight(r)))
+		}
+	}
+	all, err := loss.Weights(masks, rows, a, divisor)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	out := make([][][]float32, len(batches))
+	for i, b := range batches {
+		out[i] = make([][]float32, len(b.IDs))
+		for r := range out[i] {
+			out[i][r] = make([]float32, len(all[r]))
+			for t, w := range all[r] {
+				out[i][r][t] = float32(w)
+			}
+		}
+		all = all[len(b.IDs):]
+	}
+	return out, nil
+}
+
+func (b MicroBatch) rowWeight(r int) float32 {
+	if b.RowWeights == nil {
+		return 1
+	}
+	return b.RowWeights[r]
+}
+
+// learns tells whether the token at t of row r is learnt from.
+func (b MicroBatch) learns(r, t int) bool { return b.Mask[r][t] && b.rowWeight(r) > 0 }
+
+// checkRows refuses a batch whose parts have different numbers of rows, and masks
+// and row weights that cannot be.
+func (b MicroBatch) checkRows() error {
+	if len(b.Lengths) != len(b.IDs) {
+		return fmt.Errorf("%w: %d lengths for %d rows", ErrInput, len(b.Lengths), len(b.IDs))
+	}
+	if b.Mask != nil && len(b.Mask) != len(b.IDs) {
+		return fmt.Errorf("%w: Mask has %d rows, IDs %d", ErrInput, len(b.Mask), len(b.IDs))
+	}
+	if b.RowWeights != nil && len(b.RowWeights) != len(b.IDs) {
+		return fmt.Errorf("%w: %d row weights for %d rows", ErrInput, len(b.RowWeights), len(b.IDs))
+	}
+	for r, w := range b.RowWeights {
+		if !(w >= 0) || math.IsInf(float64(w), 0) {
+			return fmt.Errorf("%w: the weight of row %d is %v", ErrInput, r, w)
+		}
+	}
+	for r := range b.Mask {
+		for t, yes := range b.Mask[r] {
+			if yes && (t == 0 || t >= int(b.Lengths[r])) {
+				return fmt.Errorf("%w: row %d of length %d has a mask at %d", ErrInput, r, b.Lengths[r], t)
+			}
+		}
+	}
+	return nil
+}
+
+// pack checks a micro-batch's ids and lays them out: [MicroBatch·Sequence].
+func (p *Programs) pack(b MicroBatch) ([]int32, error) {
+	rows, width := p.sh.MicroBatch, p.sh.Sequence
+	bad := func(format string, args ...any) ([]int32, error) {
+		return nil, fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
+	}
+	if _, err := p.program(kindForward); err != nil {
+		return nil, err
+	}
+	if len(b.IDs) > rows {
+		return bad("%d rows, a micro-batch has %d", len(b.IDs), rows)
+	}
+	if len(b.Lengths) != len(b.IDs) {
+		return bad("%d lengths for %d rows", len(b.Lengths), len(b.IDs))
+	}
+	out := make([]int32, rows*width)
+	for r, ids := range b.IDs {
+		length := int(b.Lengths[r])
+		if len(ids) > width || length < 0 || length > len(ids) {
+			return bad("row %d has length %d of %d ids, the width is %d", r, length, len(ids), width)
+		}
+		for t, id := range ids {
+			if id < 0 || int(id) >= p.c.VocabSize {
+				return bad("row %d has id %d at %d, the vocabulary has %d", r, id, t, p.c.VocabSize)
+			}
+			out[r*width+t] = id
+		}
+	}
+	return out, nil
+}
+
+// unshift moves what is predicted at t back to the token at t+1.
+func (p *Programs) unshift(v []float32, b MicroBatch) [][]float32 {
+	width := p.sh.Sequence
+	out := make([][]float32, len(b.IDs))
+	for r := range out {
+		out[r] = make([]float32, width)
+		for t := 1; t < int(b.Lengths[r]); t++ {
+			out[r][t] = v[r*width+t-1]
+		}
+	}
+	return out
+}

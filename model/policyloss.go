@@ -1,0 +1,222 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/gomlx/core/graph"
+
+	"github.com/reprise-rl/reprise/model/loss"
+)
+
+// LossOptions are what the policy's loss is made of. They are part of the
+// programs: only what is used is computed. How strongly each part works is a
+// knob (Settings).
+type LossOptions struct {
+	// Ratio is loss.TokenRatio where empty. The ratio of a sequence is that of a
+	// row of the micro-batch.
+	Ratio loss.Ratio
+	// KL estimates the distance from the reference for the loss; empty is none.
+	KL loss.KLEstimator
+	// DualClip bounds the loss of tokens with a negative advantage.
+	DualClip bool
+}
+
+func (o LossOptions) check() error {
+	if o.Ratio != "" && o.Ratio != loss.TokenRatio && o.Ratio != loss.SequenceRatio {
+		return fmt.Errorf("%w: ratio %q", ErrInput, o.Ratio)
+	}
+	if o.KL != "" && !o.KL.Valid() {
+		return fmt.Errorf("%w: KL estimator %q", ErrInput, o.KL)
+	}
+	return nil
+}
+
+// Places of the policy's own columns.
+const (
+	columnOld = columnOwn + iota
+	columnAdvantage
+	columnLow
+	columnHigh
+	columnReference // where the loss has a KL
+)
+
+// policyColumns are what the policy's loss reads of a micro-batch; of a
+// supervised one nothing but the mask and the weights.
+func (p *Programs) policyColumns(b MicroBatch, k Settings, supervised bool) []column {
+	cs := []column{
+		{name: "OldLogProbs", values: b.OldLogProbs, required: true},
+		{name: "Advantages", values: b.Advantages, required: true},
+		{name: "ClipLow", values: b.ClipLow, otherwise: k.ClipLow, valid: upToOne},
+		{name: "ClipHigh", values: b.ClipHigh, otherwise: k.ClipHigh, valid: atLeastZero},
+	}
+	if p.sh.Loss.KL != "" {
+		cs = append(cs, column{name: "RefLogProbs", values: b.RefLogProbs, required: true})
+	}
+	if supervised {
+		cs = make([]column, len(cs))
+	}
+	return cs
+}
+
+// Places in the metrics vector that the micro-batches add up. Every loss's own
+// metrics come after metricLoss.
+const (
+	metricLoss = iota
+	metricPolicy
+	metricEntropy
+	metricKL
+	metricClip
+	metricDualClip
+	metricBehaviourKL
+	metricApproxKL
+	metricRatio // a maximum, not a sum
+	metricCount
+)
+
+// Places in the policy loss's knobs vector.
+const (
+	knobEntropy = iota
+	knobKL
+	knobDualClip
+	knobSupervised // 1 or 0
+	knobCount
+)
+
+func lossKnobs(k Settings, supervised bool) []float32 {
+	v := make([]float32, knobCount)
+	v[knobEntropy], v[knobKL], v[knobDualClip] = k.EntropyCoefficient, k.KLCoefficient, k.DualClip
+	if supervised {
+		v[knobSupervised] = 1
+	}
+	return v
+}
+
+// Bounds on the logarithm of the ratio, those of package loss.
+const (
+	maxLogRatio         = 20
+	maxSequenceLogRatio = 10
+)
+
+// element takes one value of a vector, as a scalar.
+func element(v *graph.Node, i int) *graph.Node {
+	return graph.Reshape(graph.Slice(v, graph.AxisRange(i, i+1)))
+}
+
+// tokenLoss is the loss of the tokens and its derivatives by log-prob and entropy.
+type tokenLoss struct {
+	byLogProb, byEntropy *graph.Node // [n]
+	metrics              *graph.Node // [metricCount]
+}
+
+// policyLoss computes loss.Policy, or the negative log-likelihood where the knob
+// says so, from log-probs and entropies [n] and the columns, each [n]. Where no
+// token is learnt from nothing reaches the results, whatever is there.
+func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, knobs *graph.Node) tokenLoss {
+	o := p.sh.Loss
+	zero, one := scalar(lp, 0), scalar(lp, 1)
+	weight, share := columns[columnWeight], columns[columnMean]
+	used := graph.GreaterThan(share, zero)
+	supervised := graph.GreaterThan(element(knobs, knobSupervised), zero)
+	unlessSupervised := func(x *graph.Node) *graph.Node {
+		return graph.Where(graph.BroadcastToShape(supervised, x.Shape()), zero, x)
+	}
+	keep := func(x *graph.Node) *graph.Node { return graph.Where(used, x, zero) }
+	sum := func(x, weights *graph.Node) *graph.Node {
+		return graph.Reshape(graph.ReduceAllSum(graph.Mul(keep(x), weights)), 1)
+	}
+	flag := func(x *graph.Node) *graph.Node { return unlessSupervised(graph.ConvertDType(x, dtypes.Float32)) }
+
+	lp, entropy = keep(lp), keep(entropy)
+	plainLogRatio := unlessSupervised(keep(graph.Sub(lp, columns[columnOld])))
+	logRatio, inside := within(plainLogRatio, -maxLogRatio, maxLogRatio)
+	ratio := graph.Exp(logRatio)
+	off := graph.Sub(ratio, one)
+	behaviour, approximate, most := graph.Neg(logRatio), graph.Sub(off, logRatio), graph.ReduceAllMax(graph.Abs(off))
+	if o.Ratio == loss.SequenceRatio {
+		ratio, inside = p.sequenceRatio(plainLogRatio, used)
+	}
+
+	advantage := columns[columnAdvantage]
+	plain := graph.Neg(graph.Mul(ratio, advantage))
+	bounds := []*graph.Node{graph.Sub(one, columns[columnLow]), graph.Add(one, columns[columnHigh])}
+	bounded := graph.Neg(graph.Mul(graph.Min(graph.Max(ratio, bounds[0]), bounds[1]), advantage))
+	clipped := graph.GreaterThan(bounded, plain)
+	value := graph.Where(clipped, bounded, plain)
+	slope := graph.Where(graph.LogicalAnd(inside, graph.LogicalNot(clipped)), plain, zero)
+	dual := graph.Reshape(zero, 1)
+	if o.DualClip {
+		bound := graph.Neg(graph.Mul(advantage, element(knobs, knobDualClip)))
+		over := graph.LogicalAnd(graph.LessThan(advantage, zero), graph.GreaterThan(value, bound))
+		value, slope = graph.Where(over, bound, value), graph.Where(over, zero, slope)
+		dual = sum(flag(over), share)
+	}
+	pick := func(ifSupervised, otherwise *graph.Node) *graph.Node {
+		return graph.Where(graph.BroadcastToShape(supervised, otherwise.Shape()), ifSupervised, otherwise)
+	}
+	surrogate := sum(pick(graph.Neg(lp), value), weight)
+	slope = pick(graph.Neg(one), slope)
+
+	uncertainty := sum(entropy, weight)
+	total := graph.Sub(surrogate, graph.Mul(element(knobs, knobEntropy), uncertainty))
+	distance := graph.Reshape(zero, 1)
+	if o.KL != "" {
+		kl, by := estimateKL(o.KL, keep(graph.Sub(lp, columns[columnReference])))
+		distance = sum(unlessSupervised(kl), weight)
+		total = graph.Add(total, graph.Mul(element(knobs, knobKL), distance))
+		slope = graph.Add(slope, graph.Mul(element(knobs, knobKL), unlessSupervised(by)))
+	}
+	return tokenLoss{
+		byLogProb: graph.Mul(keep(slope), weight),
+		byEntropy: graph.Neg(graph.Mul(weight, element(knobs, knobEntropy))),
+		metrics: graph.Concatenate([]*graph.Node{
+			total, surrogate, uncertainty, distance, sum(flag(clipped), share), dual,
+			sum(behaviour, share), sum(approximate, share), graph.Reshape(most, 1),
+		}, 0),
+	}
+}
+
+// within holds x within bounds and tells where it was inside. NaN stays, and is
+// inside.
+func within(x *graph.Node, low, high float32) (bounded, inside *graph.Node) {
+	under, over := graph.LessThan(x, scalar(x, low)), graph.GreaterThan(x, scalar(x, high))
+	bounded = graph.Where(under, scalar(x, low), graph.Where(over, scalar(x, high), x))
+	return bounded, graph.LogicalNot(graph.LogicalOr(under, over))
+}
+
+// sequenceRatio gives each token [n] its row's ratio, the exponential of the mean
+// of the row's log-ratios, and tells where it was inside its bound. logRatio is 0
+// where no token is used.
+func (p *Programs) sequenceRatio(logRatio, used *graph.Node) (ratio, inside *graph.Node) {
+	rows, width := p.sh.MicroBatch, p.sh.Sequence
+	perRow := func(x *graph.Node) *graph.Node { return graph.ReduceSum(graph.Reshape(x, rows, width), -1) }
+	count := graph.Max(perRow(graph.ConvertDType(used, dtypes.Float32)), scalar(logRatio, 1))
+	mean := graph.Div(perRow(logRatio), count)
+	over := graph.GreaterThan(mean, scalar(mean, maxSequenceLogRatio))
+	spread := func(x *graph.Node) *graph.Node {
+		return graph.Reshape(graph.BroadcastToDims(graph.Reshape(x, rows, 1), rows, width), rows*width)
+	}
+	ratio = graph.Exp(graph.Where(over, scalar(mean, maxSequenceLogRatio), mean))
+	return spread(ratio), graph.LogicalNot(spread(over))
+}
+
+// estimateKL is loss.KLEstimator's Estimate of d = log π − log π_ref, [n].
+func estimateKL(e loss.KLEstimator, d *graph.Node) (kl, byLogProb *graph.Node) {
+	zero, one := scalar(d, 0), scalar(d, 1)
+	switch e {
+	case loss.K2:
+		return graph.Mul(scalar(d, 0.5), graph.Mul(d, d)), d
+	case loss.K3:
+		ratio := graph.Exp(graph.Neg(d))
+		kl = graph.Sub(graph.Add(ratio, d), one)
+		over := graph.GreaterThan(kl, scalar(d, maxK3))
+		return graph.Where(over, scalar(d, maxK3), kl), graph.Where(over, zero, graph.Sub(one, ratio))
+	case loss.KAbs:
+		return graph.Abs(d), graph.Sign(d)
+	default: // K1
+		return d, graph.OnesLike(d)
+	}
+}
+
+// maxK3 is package loss's bound on K3.
+const maxK3 = 10
