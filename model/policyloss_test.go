@@ -1,0 +1,477 @@
+package model
+
+import (
+	"math"
+	"testing"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/loss"
+)
+
+// scoredRows are log-probs and entropies of micro-batches, [row][token].
+type scoredRows struct{ logProbs, entropies [][]float32 }
+
+// randomMinibatch has two micro-batches of up to 3 rows of up to 7 tokens, with
+// masks, row weights and bounds of their own, and log-probs as if a policy had
+// scored them. spread is how far the old log-probs are off.
+func randomMinibatch(seed uint64, spread float64) (batches []MicroBatch, scores []scoredRows) {
+	r := draw.Address{Seed: seed, Purpose: "test"}.Rand()
+	for range 2 {
+		var b MicroBatch
+		var s scoredRows
+		for row := range 3 {
+			n := 4 + r.IntN(4)
+			length := n - r.IntN(2)
+			numbers := make([][]float32, 8)
+			for i := range numbers {
+				numbers[i] = make([]float32, n)
+			}
+			ids, mask := make([]int32, n), make([]bool, n)
+			for t := range n {
+				ids[t], mask[t] = int32(r.IntN(37)), t > 0 && t < length && r.IntN(4) > 0
+				lp := -3 * r.Float64()
+				for i, v := range []float64{lp, 2 * r.Float64(), lp + spread*r.NormFloat64(), lp + 0.5*r.NormFloat64(),
+					r.NormFloat64(), 0.1 + 0.2*r.Float64(), 0.2 + 0.2*r.Float64()} {
+					numbers[i][t] = float32(v)
+				}
+			}
+			s.logProbs, s.entropies = append(s.logProbs, numbers[0]), append(s.entropies, numbers[1])
+			b.IDs, b.Lengths, b.Mask = append(b.IDs, ids), append(b.Lengths, int32(length)), append(b.Mask, mask)
+			b.OldLogProbs, b.RefLogProbs = append(b.OldLogProbs, numbers[2]), append(b.RefLogProbs, numbers[3])
+			b.Advantages = append(b.Advantages, numbers[4])
+			b.ClipLow, b.ClipHigh = append(b.ClipLow, numbers[5]), append(b.ClipHigh, numbers[6])
+			b.RowWeights = append(b.RowWeights, []float32{1, 0.5, 2}[row])
+		}
+		batches, scores = append(batches, b), append(scores, s)
+	}
+	batches[1].RowWeights[0] = 0
+	return batches, scores
+}
+
+func doubles(rows [][]float32) [][]float64 {
+	out := make([][]float64, len(rows))
+	for r := range rows {
+		for _, v := range rows[r] {
+			out[r] = append(out[r], float64(v))
+		}
+	}
+	return out
+}
+
+// reference is a minibatch as package loss takes it. Every token has bounds of its
+// own there: its turn is its place.
+func reference(batches []MicroBatch, scores []scoredRows, o loss.PolicyOptions) (loss.PolicyBatch, loss.PolicyOptions) {
+	var ref loss.PolicyBatch
+	for i, b := range batches {
+		ref.LogProbs = append(ref.LogProbs, doubles(scores[i].logProbs)...)
+		ref.Entropies = append(ref.Entropies, doubles(scores[i].entropies)...)
+		ref.OldLogProbs = append(ref.OldLogProbs, doubles(b.OldLogProbs)...)
+		ref.RefLogProbs = append(ref.RefLogProbs, doubles(b.RefLogProbs)...)
+		ref.Advantages = append(ref.Advantages, doubles(b.Advantages)...)
+		ref.Mask = append(ref.Mask, b.Mask...)
+		for r := range b.IDs {
+			ref.RowWeights = append(ref.RowWeights, float64(b.rowWeight(r)))
+			var turns []int
+			for t := range b.IDs[r] {
+				turns = append(turns, len(o.Clips))
+				o.Clips = append(o.Clips, loss.Clip{Low: float64(b.ClipLow[r][t]), High: float64(b.ClipHigh[r][t])})
+			}
+			ref.Turns = append(ref.Turns, turns)
+		}
+	}
+	return ref, o
+}
+
+// lossOnly is a program of the policy's loss alone.
+func lossOnly(p *Programs) *program {
+	n := p.sh.MicroBatch * p.sh.Sequence
+	return &program{name: "loss", device: p.device, build: func(in *inputs) []*graph.Node {
+		lp, entropy := in.next(dtypes.Float32, n), in.next(dtypes.Float32, n)
+		columns := in.columns(p.columnCount(), n)
+		l := p.policyLoss(lp, entropy, columns, in.next(dtypes.Float32, knobCount))
+		return []*graph.Node{l.byLogProb, l.byEntropy, l.metrics}
+	}}
+}
+
+// runLoss runs lossOnly on one micro-batch.
+func runLoss(t *testing.T, p *Programs, prog *program, b packed, lp, entropy [][]float32, k Settings, supervised bool) (byLogProb, byEntropy, metrics []float32) {
+	t.Helper()
+	rows, width := p.sh.MicroBatch, p.sh.Sequence
+	shifted := func(v [][]float32) []float32 {
+		out := make([]float32, rows*width)
+		for r := range v {
+			for i := 1; i < len(v[r]); i++ {
+				out[r*width+i-1] = v[r][i]
+			}
+		}
+		return out
+	}
+	p.device.run.Lock()
+	defer p.device.run.Unlock()
+	var args []compute.Buffer
+	for _, x := range []struct {
+		v    []float32
+		dims []int
+	}{{shifted(lp), []int{rows * width}}, {shifted(entropy), []int{rows * width}},
+		{b.columns, []int{p.columnCount(), rows * width}}, {lossKnobs(k, supervised), []int{knobCount}}} {
+		buf, err := upload(p.device, x.v, x.dims...)
+		require.NoError(t, err)
+		args = append(args, buf)
+	}
+	defer free(args)
+	out, err := prog.call(args...)
+	require.NoError(t, err)
+	defer free(out)
+	for i, to := range []*[]float32{&byLogProb, &byEntropy, &metrics} {
+		n := rows * width
+		if i == 2 {
+			n = metricCount
+		}
+		*to, err = download[float32](out[i], n)
+		require.NoError(t, err)
+	}
+	return byLogProb, byEntropy, metrics
+}
+
+// close tells that a float32 number is right to 1e-5 of scale.
+func requireClose(t *testing.T, want, got, scale float64, what ...any) {
+	t.Helper()
+	require.InDelta(t, want, got, 1e-5*math.Max(scale, math.Abs(want)), what...)
+}
+
+func TestPolicyLossIsTheReference(t *testing.T) {
+	for name, c := range map[string]struct {
+		o           LossOptions
+		seed        uint64
+		aggregation loss.Aggregation
+		dual        float64
+		spread      float64
+		scalar      bool // bounds
+	}{
+		"plain":                   {aggregation: loss.TokenMean, spread: 0.6},
+		"bounds for all":          {aggregation: loss.TokenMean, spread: 0.6, scalar: true},
+		"mean of sums":            {aggregation: loss.SeqMeanTokenSum, spread: 0.6},
+		"mean of means":           {aggregation: loss.SeqMeanTokenMean, spread: 0.6},
+		"constant":                {aggregation: loss.Constant, spread: 0.6},
+		"dual clip":               {o: LossOptions{DualClip: true}, aggregation: loss.TokenMean, dual: 1.5, spread: 0.6},
+		"far off":                 {o: LossOptions{DualClip: true}, aggregation: loss.TokenMean, dual: 3, spread: 15},
+		"far off, no dual clip":   {aggregation: loss.TokenMean, spread: 15},
+		"k1":                      {o: LossOptions{KL: loss.K1}, aggregation: loss.TokenMean, spread: 0.5},
+		"k2":                      {o: LossOptions{KL: loss.K2}, aggregation: loss.SeqMeanTokenMean, spread: 0.5},
+		"k3":                      {o: LossOptions{KL: loss.K3}, aggregation: loss.TokenMean, spread: 0.5},
+		"abs":                     {seed: 20, o: LossOptions{KL: loss.KAbs}, aggregation: loss.TokenMean, spread: 0.5},
+		"sequence":                {o: LossOptions{Ratio: loss.SequenceRatio}, aggregation: loss.SeqMeanTokenMean, spread: 0.6},
+		"sequence, far off":       {o: LossOptions{Ratio: loss.SequenceRatio}, aggregation: loss.SeqMeanTokenMean, spread: 30},
+		"sequence, all there are": {o: LossOptions{Ratio: loss.SequenceRatio, KL: loss.K3, DualClip: true}, aggregation: loss.SeqMeanTokenMean, dual: 1.3, spread: 0.9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := testDevice(t).Programs(tiny(), nil, Shapes{MicroBatch: 3, Sequence: 8, Loss: c.o})
+			require.NoError(t, err)
+			defer p.Free()
+			prog := lossOnly(p)
+			defer prog.finalize()
+			batches, scores := randomMinibatch(c.seed+uint64(len(name)), c.spread)
+			k := testSettings()
+			k.EntropyCoefficient, k.DualClip = 0.25, float32(c.dual)
+			if c.o.KL != "" {
+				k.KLCoefficient = 0.5
+				batches[0].RefLogProbs[0][1] += 9 // K3's bound
+				batches[0].Mask[0][1] = true
+			}
+			if c.scalar {
+				for i := range batches {
+					for _, rows := range [][][]float32{batches[i].ClipLow, batches[i].ClipHigh} {
+						for r := range rows {
+							for at := range rows[r] {
+								rows[r][at] = 0.25
+							}
+						}
+					}
+				}
+			}
+			ref, o := reference(batches, scores, loss.PolicyOptions{
+				Ratio: c.o.Ratio, DualClip: c.dual, Aggregation: c.aggregation, Divisor: 40,
+				EntropyCoefficient: 0.25, KLCoefficient: float64(k.KLCoefficient), KLEstimator: c.o.KL,
+			})
+			want, err := loss.Policy(ref, o)
+			require.NoError(t, err)
+			if c.scalar {
+				k.ClipLow, k.ClipHigh = 0.25, 0.25
+				for i := range batches {
+					batches[i].ClipLow, batches[i].ClipHigh = nil, nil
+				}
+			}
+			require.NoError(t, Weigh(batches, c.aggregation, 40))
+			all, tokens, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, false) })
+			require.NoError(t, err)
+			require.Positive(t, tokens)
+
+			metrics := make([]float64, metricCount)
+			row := 0
+			var largest float64
+			for _, rows := range want.ByLogProb {
+				for _, v := range rows {
+					largest = math.Max(largest, math.Abs(v))
+				}
+			}
+			for i, b := range all {
+				byLogProb, byEntropy, m := runLoss(t, p, prog, b, scores[i].logProbs, scores[i].entropies, k, false)
+				for at, v := range m {
+					if at == metricRatio {
+						metrics[at] = math.Max(metrics[at], float64(v))
+					} else {
+						metrics[at] += float64(v)
+					}
+				}
+				for r := range batches[i].IDs {
+					for at := 1; at < len(batches[i].IDs[r]); at++ {
+						place := r*p.sh.Sequence + at - 1
+						requireClose(t, want.ByLogProb[row][at], float64(byLogProb[place]), largest, "row %d, token %d", row, at)
+						requireClose(t, want.ByEntropy[row][at], float64(byEntropy[place]), 0.1, "row %d, token %d", row, at)
+					}
+					row++
+				}
+			}
+			for _, x := range []struct {
+				place int
+				want  float64
+			}{
+				{metricLoss, want.Loss}, {metricPolicy, want.Policy}, {metricEntropy, want.Entropy}, {metricKL, want.KL},
+				{metricClip, want.ClipFraction}, {metricDualClip, want.DualClipFraction}, {metricBehaviourKL, want.BehaviourKL},
+				{metricApproxKL, want.ApproxKL}, {metricRatio, want.RatioMax},
+			} {
+				requireClose(t, x.want, metrics[x.place], math.Max(1, want.RatioMax), "metric %d", x.place)
+			}
+			require.Positive(t, want.ClipFraction)
+			require.Equal(t, c.dual > 0, want.DualClipFraction > 0)
+			require.Equal(t, c.o.KL != "", want.KL != 0)
+		})
+	}
+}
+
+// What lies at tokens that are not learnt from is not read.
+func TestPolicyLossReadsTheMaskOnly(t *testing.T) {
+	p, err := testDevice(t).Programs(tiny(), nil, Shapes{MicroBatch: 3, Sequence: 8, Loss: LossOptions{KL: loss.K2, DualClip: true, Ratio: loss.SequenceRatio}})
+	require.NoError(t, err)
+	defer p.Free()
+	prog := lossOnly(p)
+	defer prog.finalize()
+	batches, scores := randomMinibatch(3, 0.5)
+	k := testSettings()
+	k.DualClip, k.KLCoefficient = 2, 0.5
+	run := func() [][]float32 {
+		all, _, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, false) })
+		require.NoError(t, err)
+		a, b, c := runLoss(t, p, prog, all[1], scores[1].logProbs, scores[1].entropies, k, false)
+		return [][]float32{a, b, c}
+	}
+	want := run()
+	b := batches[1]
+	for r := range b.IDs {
+		for at := range b.IDs[r] {
+			if !b.learns(r, at) {
+				for _, x := range [][][]float32{scores[1].logProbs, scores[1].entropies, b.OldLogProbs, b.RefLogProbs, b.Advantages, b.ClipLow, b.ClipHigh} {
+					x[r][at] = float32(math.NaN())
+				}
+			}
+		}
+	}
+	require.Equal(t, want, run())
+}
+
+// The gradient by the policy's weights is that of the reference's derivatives by
+// log-probs and entropies, taken through the network by supervised passes: their
+// derivative by a log-prob is minus the weight, by an entropy minus the
+// coefficient times the weight.
+func TestPolicyGradientIsTheReference(t *testing.T) {
+	for name, o := range map[string]LossOptions{
+		"token":    {DualClip: true, KL: loss.K3},
+		"sequence": {Ratio: loss.SequenceRatio, KL: loss.K2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := testDevice(t).Programs(tiny(), nil, Shapes{MicroBatch: 3, Sequence: 8, Loss: o})
+			require.NoError(t, err)
+			defer p.Free()
+			s, err := p.NewState(tinyParams(tiny()))
+			require.NoError(t, err)
+			defer s.Free()
+			k := testSettings()
+			k.Temperature, k.EntropyCoefficient, k.KLCoefficient = 0.8, 0.25, 0.5
+			if o.DualClip {
+				k.DualClip = 1.5
+			}
+			batches, scores := randomMinibatch(17, 0.7)
+			for i, b := range batches {
+				was := scores[i].logProbs
+				scores[i].logProbs, scores[i].entropies, err = p.Score(bg, s, b, 0.8)
+				require.NoError(t, err)
+				for r := range b.IDs {
+					n := len(b.IDs[r])
+					scores[i].logProbs[r], scores[i].entropies[r] = scores[i].logProbs[r][:n], scores[i].entropies[r][:n]
+					for at := range n {
+						b.OldLogProbs[r][at] += scores[i].logProbs[r][at] - was[r][at]
+						b.RefLogProbs[r][at] += scores[i].logProbs[r][at] - was[r][at]
+					}
+				}
+			}
+			ref, ro := reference(batches, scores, loss.PolicyOptions{
+				Ratio: o.Ratio, DualClip: float64(k.DualClip), Aggregation: loss.SeqMeanTokenSum,
+				EntropyCoefficient: 0.25, KLCoefficient: 0.5, KLEstimator: o.KL,
+			})
+			want, err := loss.Policy(ref, ro)
+			require.NoError(t, err)
+			require.Positive(t, want.ClipFraction)
+
+			require.NoError(t, Weigh(batches, loss.SeqMeanTokenSum, 0))
+			got, m := gradients(t, p, s, batches, k, false)
+			requireClose(t, want.Loss, float64(m[metricLoss]), 1)
+
+			through := func(weights [][]float64, entropy float32) Params {
+				k := k
+				k.EntropyCoefficient = entropy
+				all, _, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, true) })
+				require.NoError(t, err)
+				row := 0
+				for i, b := range batches {
+					for r := range b.IDs {
+						for at := 1; at < len(b.IDs[r]); at++ {
+							all[i].columns[r*p.sh.Sequence+at-1] = float32(weights[row][at])
+						}
+						row++
+					}
+				}
+				g, _ := gradientsOf(t, p, s, all, pass{temperature: 0.8, knobs: lossKnobs(k, true)})
+				return g
+			}
+			scaled := func(v [][]float64, by float64) [][]float64 {
+				out := make([][]float64, len(v))
+				for r := range v {
+					for _, x := range v[r] {
+						out[r] = append(out[r], by*x)
+					}
+				}
+				return out
+			}
+			byLogProb := through(scaled(want.ByLogProb, -1), 0)
+			both, without := through(scaled(want.ByEntropy, -1), 1), through(scaled(want.ByEntropy, -1), 0)
+			for i, ts := range p.c.Tensors() {
+				var largest float64
+				for _, g := range got.Values[i] {
+					largest = math.Max(largest, math.Abs(float64(g)))
+				}
+				for j, g := range got.Values[i] {
+					w := float64(byLogProb.Values[i][j]) + float64(both.Values[i][j]) - float64(without.Values[i][j])
+					requireClose(t, w, float64(g), largest, "%s %d", ts.Name, j)
+				}
+			}
+		})
+	}
+}
+
+func TestOnPolicyNothingIsClipped(t *testing.T) {
+	p, err := testDevice(t).Programs(tiny(), nil, Shapes{MicroBatch: 3, Sequence: 7, Loss: LossOptions{Ratio: loss.SequenceRatio, KL: loss.K3, DualClip: true}})
+	require.NoError(t, err)
+	defer p.Free()
+	s, err := p.NewState(tinyParams(tiny()))
+	require.NoError(t, err)
+	defer s.Free()
+	b := scoredBatch(t, p, s, 1, 0.7)
+	b.RefLogProbs = b.OldLogProbs
+	require.NoError(t, Weigh([]MicroBatch{b}, loss.SeqMeanTokenMean, 0))
+	k := testSettings()
+	k.Temperature, k.ClipLow, k.ClipHigh, k.DualClip, k.KLCoefficient = 0.7, 0, 0, 3, 0.1
+	next, m, err := p.Update(bg, s, []MicroBatch{b}, k)
+	require.NoError(t, err)
+	defer next.Free()
+	require.Zero(t, m.RatioMax)
+	require.Zero(t, m.ClipFraction)
+	require.Zero(t, m.DualClipFraction)
+	require.Zero(t, m.BehaviourKL)
+	require.Zero(t, m.ApproxKL)
+	require.Zero(t, m.KL)
+	require.InDelta(t, m.Loss, m.PolicyLoss-float64(k.EntropyCoefficient)*m.Entropy, 1e-6)
+
+	// The options belong to the programs, the strengths to the settings.
+	plain, _ := tinyPrograms(t, tiny())
+	for name, spoil := range map[string]func(*Settings, *MicroBatch){
+		"no dual clip": func(k *Settings, _ *MicroBatch) { k.DualClip = 0 },
+		"low":          func(k *Settings, _ *MicroBatch) { k.DualClip = 1 },
+		"no reference": func(_ *Settings, b *MicroBatch) { b.RefLogProbs = nil },
+		"a low bound":  func(_ *Settings, b *MicroBatch) { b.ClipLow = [][]float32{{}, {}, {}} },
+		"above 1":      func(k *Settings, _ *MicroBatch) { k.ClipLow = 1.5 },
+	} {
+		k, b := k, b
+		spoil(&k, &b)
+		_, _, err := p.Update(bg, s, []MicroBatch{b}, k)
+		require.ErrorIs(t, err, ErrInput, name)
+	}
+	for _, k := range []Settings{{DualClip: 3}, {KLCoefficient: 1}} {
+		_, _, err = plain.Update(bg, s, []MicroBatch{b}, k)
+		require.ErrorIs(t, err, ErrInput)
+		require.ErrorContains(t, err, "prepared without")
+	}
+	next, _, err = p.SupervisedUpdate(bg, s, []MicroBatch{{IDs: b.IDs, Lengths: b.Lengths, Mask: b.Mask}}, testSettings())
+	require.NoError(t, err, "it reads neither")
+	next.Free()
+	for _, o := range []LossOptions{{Ratio: "turn"}, {KL: "k4"}} {
+		_, err := testDevice(t).Programs(tiny(), nil, Shapes{Loss: o})
+		require.ErrorIs(t, err, ErrInput)
+	}
+}
+
+func TestWeigh(t *testing.T) {
+	batches := []MicroBatch{
+		{IDs: [][]int32{{1, 2, 3}, {1, 2}}, Lengths: []int32{3, 2}, Mask: [][]bool{{false, true, true}, {false, true}}, RowWeights: []float32{1, 0}},
+		{},
+		{IDs: [][]int32{{1, 2}}, Lengths: []int32{2}, Mask: [][]bool{{false, true}}},
+	}
+	require.NoError(t, Weigh(batches, loss.SeqMeanTokenMean, 0))
+	require.Equal(t, [][]float32{{0, 0.25, 0.25}, {0, 0}}, batches[0].Weights)
+	require.Equal(t, [][]float32{{0, 0.5}}, batches[2].Weights)
+	for name, spoil := range map[string]func(*MicroBatch){
+		"no lengths":   func(b *MicroBatch) { b.Lengths = nil },
+		"two masks":    func(b *MicroBatch) { b.Mask = append(b.Mask, nil) },
+		"at the start": func(b *MicroBatch) { b.Mask = [][]bool{{true}} },
+		"row weights":  func(b *MicroBatch) { b.RowWeights = []float32{1, 1} },
+		"negative":     func(b *MicroBatch) { b.RowWeights = []float32{-1} },
+		"not finite":   func(b *MicroBatch) { b.RowWeights = []float32{float32(math.Inf(1))} },
+	} {
+		b := batches[2]
+		spoil(&b)
+		require.ErrorIs(t, Weigh([]MicroBatch{b}, loss.TokenMean, 0), ErrInput, name)
+	}
+	require.ErrorIs(t, Weigh(batches, "mean", 0), ErrInput)
+	require.ErrorIs(t, Weigh(batches, loss.Constant, 0), ErrInput)
+}
+
+func TestBadWeightsAreRefused(t *testing.T) {
+	p, s := tinyPrograms(t, tiny())
+	for name, spoil := range map[string]func([]MicroBatch){
+		"of some only":   func(b []MicroBatch) { b[0].Weights = nil },
+		"unmasked":       func(b []MicroBatch) { b[0].Weights[0][1] = 1 },
+		"of a pad row":   func(b []MicroBatch) { b[0].RowWeights = []float32{0, 1, 1} },
+		"negative":       func(b []MicroBatch) { b[0].Weights[0][6] = -1 },
+		"not finite":     func(b []MicroBatch) { b[0].Weights[0][6] = float32(math.NaN()) },
+		"too few rows":   func(b []MicroBatch) { b[0].Weights = b[0].Weights[:2] },
+		"too few tokens": func(b []MicroBatch) { b[0].Weights[0] = b[0].Weights[0][:5] },
+		"old log-probs":  func(b []MicroBatch) { b[1].OldLogProbs = [][]float32{{}, {}, {}} },
+		"none above 0": func(b []MicroBatch) {
+			for i := range b {
+				for r := range b[i].Weights {
+					clear(b[i].Weights[r])
+				}
+			}
+		},
+	} {
+		batches := []MicroBatch{batchOf(randomRows(1, p.c, 3, 7), 1), batchOf(randomRows(2, p.c, 3, 7), 1)}
+		require.NoError(t, Weigh(batches, loss.TokenMean, 0))
+		spoil(batches)
+		_, _, err := p.Update(bg, s, batches, testSettings())
+		require.ErrorIs(t, err, ErrInput, name)
+	}
+}
