@@ -56,6 +56,16 @@ func (h *Host) Manifest(ctx context.Context, in CommitInput) (*store.Manifest, e
 		Turns: in.Turns, Trajectories: &in.Trajectories, Scores: in.Scores, Batch: in.Batch,
 		Snapshot: in.Snapshot, Evaluations: in.Evaluations, Metrics: in.Metrics,
 	}
+	if in.Detected != nil {
+		if m.Detected, err = canonical(in.Detected); err != nil {
+			return nil, err
+		}
+	}
+	if in.Opened != nil {
+		if m.Opened, err = canonical(in.Opened); err != nil {
+			return nil, err
+		}
+	}
 	m.Base.State = in.StateBefore
 	var before store.UpdateCounts
 	if in.Parent != nil {
@@ -175,6 +185,12 @@ func (h *Host) head(ctx context.Context, run string, version *int) (*Head, error
 		return nil, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
 	}
 	out.Manifest, out.Branch, out.Iteration, out.State = found.Ref, m.Branch, m.Iteration, m.StateAfter
+	if m.Detected != nil {
+		out.Detected = &Detected{}
+		if err := json.Unmarshal(m.Detected, out.Detected); err != nil {
+			return nil, fmt.Errorf("what was detected in iteration %d: %w", m.Iteration, err)
+		}
+	}
 	out.Fingerprint, out.Device, out.Base, out.Settings, out.Metrics = m.Fingerprint, m.Device, base, settings, m.Metrics
 	return out, nil
 }

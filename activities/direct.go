@@ -27,6 +27,12 @@ type Iteration struct {
 	// Baseline evaluates version Number first; Evaluate version Number+1 after
 	// the update; Snapshot stores it.
 	Baseline, Evaluate, Snapshot bool
+	// Previous are the metrics of the iteration before.
+	Previous Metrics
+	// Before is what the detectors knew before the iteration; Opened why its branch
+	// was opened, where it is the first of one.
+	Before Detected
+	Opened *Opened
 	// Took, where set, is told each step's name and what it measured.
 	Took func(step string, t Telemetry)
 }
@@ -75,11 +81,14 @@ func (d *Direct) Iterate(ctx context.Context, it Iteration) (CommitInput, error)
 		it.Took("snapshot", s.Telemetry)
 		out.Snapshot = &s.Snapshot
 	}
+	out.Opened = it.Opened
 	if it.Evaluate {
 		if err := d.evaluate(ctx, it, it.Number+1, out.StateAfter, &out); err != nil {
 			return out, err
 		}
 	}
+	it.Plan.Smooth(it.Previous, out.Metrics)
+	out.Detected = it.Plan.Detect(it.Before, it.Number, out.Metrics, out.Evaluations)
 	return out, nil
 }
 

@@ -114,7 +114,7 @@ func TestStoreDown(t *testing.T) {
 			_, err := h.Resolve(t.Context(), ResolveInput{Run: "other", Spec: tinySpec(t)})
 			return err
 		},
-		"load":   func() error { _, err := h.Find(t.Context(), "down", nil); return err },
+		"load":   func() error { _, err := h.Find(t.Context(), FindInput{Run: "down"}); return err },
 		"step":   func() error { _, err := h.Step(t.Context(), StepInput{Run: r.Run}); return err },
 		"select": func() error { _, err := h.Select(t.Context(), SelectInput{Run: r.Run}); return err },
 		"credit": func() error { _, err := h.Credit(t.Context(), CreditInput{Run: r.Run}); return err },

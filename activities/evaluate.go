@@ -35,7 +35,7 @@ func (h *Host) resolveEvaluation(ctx context.Context, in ResolveEvaluationInput)
 	var out LoadResult
 	var t spec.Train
 	if e.Run != "" {
-		if out, err = h.Find(ctx, e.Run, e.Version); err != nil {
+		if out, err = h.find(ctx, e.Run, e.Version); err != nil {
 			return LoadResult{}, err
 		}
 		if t, err = readSpec(ctx, h.Store, out.Run.Spec); err != nil {

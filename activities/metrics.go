@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/diversity"
 )
 
 // Metrics carry the names verl and RAGEN give them, so that curves can be laid
@@ -46,10 +47,11 @@ func share(yes, all int) float64 {
 
 // tally adds up what episodes did.
 type tally struct {
-	rows, success, valid, truncated     int
-	turns, executed, effective, invalid int
-	rewards, returns, lengths           []float64
-	solved                              []int // successes of each group, in order
+	rows, success, valid, truncated int
+	turns, acted                    int
+	executed, effective, invalid    int
+	rewards, returns, lengths       []float64
+	solved                          []int // successes of each group, in order
 }
 
 func (t *tally) add(r TrajectoryRow, firstOfGroup bool) {
@@ -68,6 +70,11 @@ func (t *tally) add(r TrajectoryRow, firstOfGroup bool) {
 		t.truncated++
 	}
 	t.turns += r.Turns()
+	for _, n := range r.Executed {
+		if n > 0 {
+			t.acted++
+		}
+	}
 	t.executed += total(r.Executed)
 	t.effective += total(r.Effective)
 	t.invalid += total(r.Invalid)
@@ -128,6 +135,22 @@ func (s *scene) tallies(rows []TrajectoryRow) (all tally, byLabel map[string]*ta
 	return all, byLabel
 }
 
+// sampled are the sampled ids of each member of each group.
+func (s *scene) sampled(rows []TrajectoryRow) [][][]int32 {
+	groups := make([][][]int32, s.groups)
+	for _, r := range rows {
+		var ids []int32
+		at := 0
+		for k := range r.PromptLengths {
+			at += int(r.PromptLengths[k])
+			ids = append(ids, r.IDs[at:at+int(r.SampledLengths[k])]...)
+			at += int(r.SampledLengths[k])
+		}
+		groups[r.Group] = append(groups[r.Group], ids)
+	}
+	return groups
+}
+
 // rolloutMetrics describe all trajectories of a rollout, and the selected ones.
 // Those of each environment are RAGEN's train/TAG figures.
 func rolloutMetrics(s *scene, rows []TrajectoryRow) Metrics {
@@ -151,8 +174,14 @@ func rolloutMetrics(s *scene, rows []TrajectoryRow) Metrics {
 		"rollout/chosen_in_group_reward_std": canon.Float(mean(chosen)),
 		"rollout/selected_rows":              canon.Float(float64(selected)),
 		"rollout/trajectories":               canon.Float(float64(len(rows))),
+		"rollout/executable_turns":           canon.Float(share(all.acted, all.turns)),
 	}
 	all.of(m)
+	said := diversity.Measure(s.sampled(rows))
+	for n, distinct := range said.Distinct {
+		m[fmt.Sprintf("rollout/distinct_%d", n+1)] = canon.Float(distinct)
+	}
+	m["rollout/in_group_similarity"] = canon.Float(said.Similarity)
 	for label, t := range byLabel {
 		prefix := "train/" + label + "/"
 		m[prefix+"success"] = canon.Float(share(t.success, t.rows))

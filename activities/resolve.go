@@ -225,7 +225,7 @@ func planOf(t spec.Train) Plan {
 	p := Plan{
 		Iterations: t.Iterations, Turns: t.Rollout.Turns, Rows: t.Rollout.Trajectories(), Environment: t.Environment.String(),
 		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds,
-		Settings: spec.SettingsOf(t), WarmStartSteps: t.Policy.WarmStart.Steps,
+		Collapse: t.Collapse, Settings: spec.SettingsOf(t), WarmStartSteps: t.Policy.WarmStart.Steps,
 		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0,
 	}
 	for _, s := range t.Evaluation.Suites {
@@ -250,7 +250,13 @@ func (h *Host) load(ctx context.Context, in LoadInput) (LoadResult, error) {
 
 // Find finds a committed policy version of a run, with the run's plan; nil is the
 // newest.
-func (h *Host) Find(ctx context.Context, run string, version *int) (LoadResult, error) {
+func (h *Host) Find(ctx context.Context, in FindInput) (LoadResult, error) {
+	out, err := h.find(ctx, in.Run, in.Version)
+	return out, edge(ctx, "find a version of run "+in.Run, err)
+}
+
+func (h *Host) find(ctx context.Context, run string, version *int) (LoadResult, error) {
+	defer heartbeat(ctx)() // the chain may be long
 	if _, err := h.Store.Stat(ctx, store.SpecKey(run)); errors.Is(err, store.ErrNotFound) {
 		return LoadResult{}, fmt.Errorf("no run %q in %s: %w", run, h.Store.Location(store.RunsDir), ErrNotFound)
 	} else if err != nil {

@@ -83,17 +83,17 @@ func TestLoad(t *testing.T) {
 	got, err := r.Host.Load(t.Context(), LoadInput{Run: "load", Spec: r.Run.Spec})
 	require.NoError(t, err)
 	require.Equal(t, LoadResult{Plan: r.Plan}, got)
-	_, err = r.Host.Find(t.Context(), "load", nil)
+	_, err = r.Host.Find(t.Context(), FindInput{Run: "load"})
 	require.ErrorIs(t, err, ErrNotFound)
 	require.ErrorContains(t, err, "no committed iteration yet")
-	_, err = r.Host.Find(t.Context(), "lode", nil)
+	_, err = r.Host.Find(t.Context(), FindInput{Run: "lode"})
 	require.ErrorContains(t, err, `no run "lode"`)
 	require.Equal(t, KindNotFound, kindOf(err))
 
 	run := begun(t, "loaded", tinySpec(t))
 	run.iterate(t)
 	run.iterate(t)
-	got, err = run.Host.Find(t.Context(), "loaded", nil)
+	got, err = run.Host.Find(t.Context(), FindInput{Run: "loaded"})
 	require.NoError(t, err)
 	require.Equal(t, 2, got.Version)
 	require.Equal(t, run.state, got.State)
@@ -103,12 +103,12 @@ func TestLoad(t *testing.T) {
 	require.Equal(t, 0, got.Head.First.Version)
 	require.Equal(t, 2, got.Head.Last.Version)
 	one := 1
-	got, err = run.Host.Find(t.Context(), "loaded", &one)
+	got, err = run.Host.Find(t.Context(), FindInput{Run: "loaded", Version: &one})
 	require.NoError(t, err)
 	require.Equal(t, run.commits[1].StateBefore, got.State)
 	require.Zero(t, got.Head.Snapshot)
 	seven := 7
-	_, err = run.Host.Find(t.Context(), "loaded", &seven)
+	_, err = run.Host.Find(t.Context(), FindInput{Run: "loaded", Version: &seven})
 	require.ErrorContains(t, err, "the newest is 2")
 
 	// Started again with the same id the run goes on behind what is committed.

@@ -122,6 +122,9 @@ type rowAddress struct{ instance, chance, sample draw.Address }
 // address computes them from (run seed, purpose, branch, iteration, group,
 // member); an evaluation's from (suite, instance, sample) alone.
 func (k *kit) address(s *scene, branch int, r Rollout, group, member int) rowAddress {
+	if k.train.CommonRandom {
+		branch = 0
+	}
 	a := draw.Address{Seed: k.train.Seed, Branch: int64(branch), Iteration: int64(r.Iteration), Group: int64(group)}
 	purpose := func(p draw.Purpose) draw.Purpose { return p }
 	if s.suite != nil {

@@ -138,8 +138,23 @@ func (r *testRun) iteration() Iteration {
 	n := len(r.commits)
 	return Iteration{
 		Run: r.Run, Plan: r.Plan, Number: n, Parent: r.head, State: r.state, Settings: r.Plan.Settings, Programs: r.programs,
-		Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
+		Before: r.known(), Previous: r.metrics(), Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
 	}
+}
+
+// known is what the detectors know.
+func (r *testRun) known() Detected {
+	if n := len(r.commits); n > 0 {
+		return *r.commits[n-1].Detected
+	}
+	return Detected{}
+}
+
+func (r *testRun) metrics() Metrics {
+	if n := len(r.commits); n > 0 {
+		return r.commits[n-1].Metrics
+	}
+	return nil
 }
 
 // iterate does and commits an iteration.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -84,6 +85,8 @@ type Plan struct {
 	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.
 	EvaluateEvery int         `json:"evaluate_every,omitempty"`
 	Suites        []PlanSuite `json:"suites,omitempty"`
+	// Collapse is the detectors' config.
+	Collapse collapse.Config `json:"collapse"`
 	// Prepare says that version 0 has to be made on a device: the policy is a
 	// starter, or there is a warm start of WarmStartSteps steps.
 	Prepare        bool `json:"prepare,omitempty"`
@@ -138,6 +141,14 @@ type Head struct {
 	Last  *store.EvaluationRef `json:"last,omitempty"`
 	// Device is the fingerprint's fields.
 	Device json.RawMessage `json:"device,omitempty"`
+	// Detected is what the detectors made of the iteration.
+	Detected *Detected `json:"detected,omitempty"`
+}
+
+// FindInput asks for a committed policy version of a run; nil is the newest.
+type FindInput struct {
+	Run     string `json:"run"`
+	Version *int   `json:"version,omitempty"`
 }
 
 // Version addresses a policy version of a run: the state before an iteration.
@@ -373,6 +384,8 @@ type CommitInput struct {
 	Snapshot    *store.SnapshotRef    `json:"snapshot,omitempty"`
 	Evaluations []store.EvaluationRef `json:"evaluations,omitempty"`
 	Metrics     Metrics               `json:"metrics"`
+	Detected    *Detected             `json:"detected,omitempty"`
+	Opened      *Opened               `json:"opened,omitempty"`
 	// Timings go to telemetry, not to the manifest.
 	Timings map[string]Telemetry `json:"timings"`
 	// Lost counts the sessions lost in this iteration so far: telemetry too.

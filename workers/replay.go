@@ -43,7 +43,7 @@ func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, r
 	over := store.NewOverlay(s)
 	d := activities.Direct{Host: &activities.Host{Store: over}, Device: &activities.Device{Store: over, Engine: engine}}
 	version := iteration + 1
-	loaded, err := d.Host.Find(ctx, run, &version)
+	loaded, err := d.Host.Find(ctx, activities.FindInput{Run: run, Version: &version})
 	if err != nil {
 		return Replay{}, err
 	}
@@ -77,6 +77,9 @@ func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, r
 		Settings: settings, Programs: restored.Programs, Snapshot: m.Snapshot != nil,
 		Took: func(step string, t activities.Telemetry) { say(fmt.Sprintf("%s: %.2f s", step, t.Seconds)) },
 	}
+	if it.Opened, it.Before, it.Previous, err = before(ctx, s, m); err != nil {
+		return out, err
+	}
 	for _, e := range m.Evaluations {
 		it.Baseline = it.Baseline || e.Version == iteration
 		it.Evaluate = it.Evaluate || e.Version == iteration+1
@@ -105,4 +108,30 @@ func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, r
 	}
 	out.Differences = canon.Diff(recorded, b, 50)
 	return out, nil
+}
+
+// before is what an iteration began with besides the policy: why its branch was
+// opened, where it is the first of one, what the detectors knew, and the metrics of
+// the iteration before.
+func before(ctx context.Context, s store.Store, m *store.Manifest) (opened *activities.Opened, known activities.Detected, metrics activities.Metrics, err error) {
+	if m.Parent != nil {
+		parent, err := store.ReadManifest(ctx, s, *m.Parent)
+		if err != nil {
+			return nil, known, nil, err
+		}
+		metrics = parent.Metrics
+		if parent.Detected != nil {
+			if err := json.Unmarshal(parent.Detected, &known); err != nil {
+				return nil, known, nil, fmt.Errorf("what was detected in iteration %d: %w", parent.Iteration, err)
+			}
+		}
+	}
+	if m.Opened != nil {
+		opened = &activities.Opened{}
+		if err := json.Unmarshal(m.Opened, opened); err != nil {
+			return nil, known, nil, fmt.Errorf("why branch %d was opened: %w", m.Branch, err)
+		}
+		known = opened.Detected
+	}
+	return opened, known, metrics, nil
 }

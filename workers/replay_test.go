@@ -37,15 +37,18 @@ func recorded(t *testing.T, device *model.Device, s store.Store) []activities.Co
 	var commits []activities.CommitInput
 	var head *store.Ref
 	state := restored.State
+	var known activities.Detected
+	var metrics activities.Metrics
 	for n := range 2 {
 		in, err := d.Iterate(ctx, activities.Iteration{
 			Run: run, Plan: resolved.Plan, Number: n, Parent: head, State: state, Settings: resolved.Plan.Settings,
 			Programs: restored.Programs, Baseline: n == 0, Evaluate: n == 1, Snapshot: true,
+			Before: known, Previous: metrics,
 		})
 		require.NoError(t, err)
 		got, err := d.Host.Commit(ctx, in)
 		require.NoError(t, err)
-		head, state = &got.Manifest, in.StateAfter
+		head, state, known, metrics = &got.Manifest, in.StateAfter, *in.Detected, in.Metrics
 		commits = append(commits, in)
 	}
 	return commits

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -37,6 +38,8 @@ type Status struct {
 	// AtRisk is how many updates would be applied again if the device died now.
 	AtRisk   int      `json:"updates_since_snapshot"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Events are the newest that the detectors of collapse saw.
+	Events []collapse.Event `json:"events,omitempty"`
 }
 
 // Evaluated is what a person wants to know of an evaluation; the manifest has
@@ -74,7 +77,7 @@ func (t *train) status() (Status, error) {
 		Run: t.Run.ID, Phase: t.phase, Branch: t.Branch, Iteration: t.Next, Iterations: t.end(), Environment: t.plan.Environment,
 		Paused: t.Paused, Fingerprint: t.Fingerprint, Head: t.headRef(), State: t.State, Settings: t.Settings,
 		Metrics: t.Metrics, First: evaluated(t.First), Last: evaluated(t.Last), LostDevices: t.LostDevices, Recomputed: t.Recomputed,
-		AtRisk: t.Next - t.Snapshot, Warnings: t.Warnings,
+		AtRisk: t.Next - t.Snapshot, Warnings: t.Warnings, Events: t.Events,
 	}
 	s.Waiting = t.waiting()
 	return s, nil
@@ -118,6 +121,10 @@ func (t *train) handle(ctx workflow.Context) error {
 			t.StopAfter = &s.Iteration
 			return fmt.Sprintf("the run ends after iteration %d", t.end()-1), nil
 		}, t.validStop, "end the run after an iteration: {\"iteration\": 12}"},
+		{"roll-back", func(_ workflow.Context, r RollTo) (string, error) {
+			t.RollTo = &RollTo{Iteration: r.Iteration}
+			return fmt.Sprintf("goes back to iteration %d when the running one is committed, and on in branch %d", r.Iteration, t.Branch+1), nil
+		}, t.validRollBack, "go back to a committed iteration and on in a new branch: {\"iteration\": 12}"},
 		{"change-knob", func(ctx workflow.Context, c spec.Change) (string, error) {
 			s, err := t.Settings.Apply(c)
 			if err != nil {
@@ -143,6 +150,18 @@ func (t *train) handle(ctx workflow.Context) error {
 		if err != nil {
 			return fmt.Errorf("register update %s: %w", u.name, err)
 		}
+	}
+	return nil
+}
+
+func (t *train) validRollBack(_ workflow.Context, r RollTo) error {
+	switch {
+	case !t.ready:
+		return errNotReady
+	case r.Iteration < 0 || r.Iteration >= t.Next:
+		return fmt.Errorf("iteration %d is not committed; committed are 0 to %d", r.Iteration, t.Next-1)
+	case t.RollTo != nil:
+		return fmt.Errorf("the run is about to go back to iteration %d already", t.RollTo.Iteration)
 	}
 	return nil
 }

@@ -42,6 +42,7 @@ type iteration struct {
 	Final       *measured                       `json:"final,omitempty"`
 	Evaluations []store.EvaluationRef           `json:"evaluations,omitempty"`
 	Metrics     activities.Metrics              `json:"metrics"`
+	Detected    *activities.Detected            `json:"detected,omitempty"`
 	Timings     map[string]activities.Telemetry `json:"timings"`
 	Lost        int                             `json:"lost"`
 }
@@ -76,8 +77,8 @@ func (t *train) iterate(ctx workflow.Context, s *session) error {
 	}
 	it, n := t.Current, t.Next
 	steps := []func(workflow.Context, *session, *iteration, int) error{
-		t.baseline, t.rollout, t.selectGroups, t.score, t.credit, t.update, t.snapshot, t.evaluate,
-		t.snapshot, // due only now where a stop-after came meanwhile
+		t.baseline, t.rollout, t.selectGroups, t.score, t.credit, t.update, t.snapshot, t.evaluate, t.detect,
+		t.snapshot, // due only now where the run is to stop here after all
 		t.commit,
 	}
 	for _, step := range steps {
@@ -315,6 +316,7 @@ func (t *train) commit(ctx workflow.Context, _ *session, it *iteration, n int) e
 		StateBefore: t.State, StateAfter: it.Updated.State,
 		Turns: it.Rollout.Turns, Trajectories: it.Selected.Trajectories,
 		Snapshot: it.Snapshot, Evaluations: it.Evaluations, Metrics: it.Metrics, Timings: it.Timings, Lost: it.Lost,
+		Detected: it.Detected, Opened: t.Opened,
 	}
 	in.Update = it.Updated.Counts
 	if it.Credited != nil {
@@ -332,8 +334,9 @@ func (t *train) commit(ctx workflow.Context, _ *session, it *iteration, n int) e
 		Manifest: out.Manifest, Branch: t.Branch, Iteration: n, State: it.Updated.State,
 		Fingerprint: t.Fingerprint, Base: t.Run.Base, Settings: it.Settings, Snapshot: t.Snapshot,
 	}
-	t.State, t.Metrics, t.Current = it.Updated.State, it.Metrics, nil
+	t.State, t.Metrics, t.Current, t.Opened = it.Updated.State, it.Metrics, nil, nil
 	t.Next, t.here = n+1, t.here+1
+	t.act(n, it.Detected)
 	t.attributes(ctx)
 	t.show(ctx, fmt.Sprintf("iteration %d committed", n))
 	return nil

@@ -82,6 +82,9 @@ func (t *train) details() string {
 	if t.Head != nil {
 		row("last manifest", "`"+t.Head.Manifest.Key+"`")
 	}
+	for _, e := range t.Events {
+		fmt.Fprintf(&b, "\nCollapse (%s, %s): iteration %d: %s\n", e.Detector, e.Severity, e.Iteration, e.Text)
+	}
 	for _, w := range t.Warnings {
 		fmt.Fprintf(&b, "\nWarning: %s\n", w)
 	}

@@ -43,6 +43,8 @@ type stage struct {
 	attributes bool
 	// selected is the rows an iteration keeps; nil keeps 4.
 	selected func(iteration int) int
+	// gradNorm is an update's, by branch and iteration; nil gives none.
+	gradNorm func(branch, iteration int) float64
 	// alive is the episodes left after a turn; nil: all until the last.
 	alive func(turn int) int
 	// errors are an activity's answers to its first calls, nil for success.
@@ -117,6 +119,22 @@ func (s *stage) Resolve(ctx context.Context, in activities.ResolveInput) (activi
 
 func (s *stage) Load(ctx context.Context, in activities.LoadInput) (activities.LoadResult, error) {
 	return activities.LoadResult{Plan: s.plan}, s.begin(ctx, "Load", in)
+}
+
+// Find answers from what was committed, on whatever branch it was last.
+func (s *stage) Find(ctx context.Context, in activities.FindInput) (activities.LoadResult, error) {
+	out := activities.LoadResult{Version: *in.Version}
+	s.mu.Lock()
+	for _, c := range s.commits {
+		if c.Iteration == *in.Version-1 {
+			out.Head = &activities.Head{
+				Manifest: ref("manifest", c.Branch, c.Iteration), Branch: c.Branch, Iteration: c.Iteration, State: c.StateAfter,
+				Settings: c.Settings, Metrics: c.Metrics, Fingerprint: testPrint, Base: c.Run.Base,
+			}
+		}
+	}
+	s.mu.Unlock()
+	return out, s.begin(ctx, "Find", in)
 }
 
 func (s *stage) ResolveEvaluation(ctx context.Context, in activities.ResolveEvaluationInput) (activities.LoadResult, error) {
@@ -238,8 +256,17 @@ func (s *stage) Update(ctx context.Context, in activities.UpdateInput) (activiti
 	s.resident = ref("state", in.Policy.State, in.Batch, in.Settings).Digest[:8]
 	return activities.UpdateResult{
 		State: s.resident, Counts: store.UpdateCounts{Rows: 4, Tokens: 8, MicroBatches: 1},
-		Metrics: activities.Metrics{"actor/loss": canon.Float(0.125)},
+		Metrics: s.figures(in.Policy),
 	}, nil
+}
+
+// figures are an update's.
+func (s *stage) figures(v activities.Version) activities.Metrics {
+	m := activities.Metrics{"actor/loss": canon.Float(0.125)}
+	if s.gradNorm != nil {
+		m["actor/grad_norm"] = canon.Float(s.gradNorm(v.Branch, v.Version))
+	}
+	return m
 }
 
 func (s *stage) Snapshot(ctx context.Context, in activities.SnapshotInput) (activities.SnapshotResult, error) {

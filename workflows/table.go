@@ -34,6 +34,7 @@ type policy struct {
 var table = map[string]policy{
 	"Resolve": {place: onHost, bound: 2},
 	"Load":    {place: onHost, bound: 1},
+	"Find":    {place: onHost, bound: 1},
 
 	"ResolveEvaluation": {place: onHost, bound: 2},
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -56,6 +57,13 @@ type Carry struct {
 	LostDevices int                  `json:"lost_devices"`
 	Recomputed  int                  `json:"recomputed"`
 	Warnings    []string             `json:"warnings,omitempty"`
+	// Detected is what the detectors of collapse know, Events the newest they saw.
+	Detected activities.Detected `json:"detected"`
+	Events   []collapse.Event    `json:"events,omitempty"`
+	// RollTo is where the run goes back to next; Opened why its branch was opened,
+	// until the branch's first commit has it.
+	RollTo *RollTo            `json:"roll_to,omitempty"`
+	Opened *activities.Opened `json:"opened,omitempty"`
 }
 
 // train is a Train workflow in memory.
@@ -119,10 +127,10 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 	} else if err != nil {
 		return err
 	}
-	for t.Next < t.end() {
+	for t.Next < t.end() || t.RollTo != nil {
 		if t.Paused {
 			t.show(ctx, "paused")
-			if err := workflow.Await(ctx, func() bool { return !t.Paused || t.Next >= t.end() }); err != nil {
+			if err := workflow.Await(ctx, func() bool { return !t.Paused || t.Next >= t.end() && t.RollTo == nil }); err != nil {
 				return err
 			}
 			continue
@@ -136,7 +144,7 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 		} else if err != nil && !errors.Is(err, errLongHistory) {
 			return err
 		}
-		if t.dueToContinue(ctx) && t.Next < t.end() {
+		if t.dueToContinue(ctx) && (t.Next < t.end() || t.RollTo != nil) {
 			return t.continueAsNew(ctx, input)
 		}
 	}
@@ -201,8 +209,13 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 		t.Branch, t.Next, t.State = h.Branch, h.Iteration+1, h.State
 		t.Run.Base, t.Fingerprint, t.Settings = h.Base, h.Fingerprint, h.Settings
 		t.Metrics, t.Snapshot, t.First, t.Last, t.Device = h.Metrics, h.Snapshot, h.First, h.Last, h.Device
+		if h.Detected != nil {
+			t.Detected = *h.Detected
+			t.Events = keepNewest(t.Events, h.Detected.Events)
+			t.act(h.Iteration, h.Detected) // the branch that it asked for is not there yet
+		}
 		head := *h // what is carried for itself is not carried twice
-		head.Metrics, head.First, head.Last, head.Device = nil, nil, nil, nil
+		head.Metrics, head.First, head.Last, head.Device, head.Detected = nil, nil, nil, nil, nil
 		t.Head = &head
 	}
 	return nil
@@ -253,10 +266,21 @@ func (t *train) withDevice(ctx workflow.Context) error {
 	if err := t.warmStart(ctx, s); err != nil || t.Run.Base.Digest == "" {
 		return err // paused before the base model is made: the rest follows after resume
 	}
-	if err := t.restore(ctx, s); err != nil {
-		return err
-	}
-	for t.Next < t.end() && !t.Paused && !t.dueToContinue(ctx) {
+	restored := false
+	for (t.Next < t.end() || t.RollTo != nil) && !t.Paused && !t.dueToContinue(ctx) {
+		if t.RollTo != nil {
+			if err := t.rollBack(ctx); err != nil {
+				return err
+			}
+			restored = false
+		}
+		if !restored {
+			if err := t.restore(ctx, s); err != nil {
+				return err
+			}
+			restored = true
+			continue // the end may be nearer than it was
+		}
 		if err := t.iterate(ctx, s); err != nil {
 			return err
 		}

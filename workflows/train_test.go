@@ -89,7 +89,8 @@ func TestRunFromStarter(t *testing.T) {
 	require.Equal(t, testPrint, c.Fingerprint)
 	require.JSONEq(t, `{"platform":"cpu"}`, string(c.Device))
 	require.Equal(t, map[string]string{"turn-1.decode": "p"}, c.Programs)
-	require.Equal(t, activities.Metrics{"reward/mean": 0.5, "success/mean": 0.25, "actor/entropy": 1, "actor/loss": 0.125}, c.Metrics)
+	require.Equal(t, activities.Metrics{"reward/mean": 0.5, "success/mean": 0.25, "actor/entropy": 1, "actor/loss": 0.125,
+		"reward/mean_ema": 0.5, "success/mean_ema": 0.25, "actor/entropy_ema": 1}, c.Metrics)
 	require.Contains(t, c.Timings, "evaluation.generate")
 	require.Equal(t, "s0", commits[0].StateBefore)
 	require.Nil(t, commits[0].Parent)

@@ -70,6 +70,11 @@ type Manifest struct {
 	// Metrics are the deterministic ones; their names sort, their units are in the
 	// names' documentation.
 	Metrics map[string]canon.Float `json:"metrics,omitempty"`
+	// Detected is what the detectors of collapse made of this iteration, and Opened,
+	// in the first manifest of a later branch, why it was opened: JSON values that
+	// the store does not look into.
+	Detected json.RawMessage `json:"detected,omitempty"`
+	Opened   json.RawMessage `json:"opened,omitempty"`
 	// Artifacts are further refs by purpose, for what later formats add: they are
 	// verified and kept like all others.
 	Artifacts map[string]Ref `json:"artifacts,omitempty"`

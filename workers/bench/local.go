@@ -65,12 +65,16 @@ func (l Local) Train(ctx context.Context, run string, text []byte, each func(n i
 	var parent *store.Ref
 	out.State = restored.State
 	last := time.Now()
+	var known activities.Detected
+	var metrics activities.Metrics
 	for n := range plan.Iterations {
 		i := Iteration{Steps: map[string]float64{}}
 		in, err := d.Iterate(ctx, activities.Iteration{
 			Run: r, Plan: plan, Number: n, Parent: parent, State: out.State, Settings: plan.Settings, Programs: restored.Programs,
 			Baseline: n == 0 && plan.EvaluationDue(0, plan.Iterations), Evaluate: plan.EvaluationDue(n+1, plan.Iterations),
 			Snapshot: plan.Snapshot.Due(n+1, plan.Iterations),
+			Before:   known,
+			Previous: metrics,
 			Took:     func(step string, t activities.Telemetry) { i.Steps[step] += t.Seconds },
 		})
 		if err != nil {
@@ -86,6 +90,10 @@ func (l Local) Train(ctx context.Context, run string, text []byte, each func(n i
 		for _, e := range in.Evaluations {
 			i.Evaluation = &e
 		}
+		if in.Detected != nil {
+			known = *in.Detected
+		}
+		metrics = in.Metrics
 		parent, out.State = &c.Manifest, in.StateAfter
 		out.Iterations = append(out.Iterations, i)
 		if each != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -98,7 +99,8 @@ func TestDecodeFillsDefaults(t *testing.T) {
 			Instances: 64, Samples: 1, Seed: 123, Temperature: 0.5,
 			Turns: 5, MaxNewTokens: 24, Think: true, FormatPenalty: -0.1, Penalty: "no_action",
 		}}},
-		Limits: spec.Limits{ActivitySeconds: 120},
+		Collapse: collapse.Defaults(),
+		Limits:   spec.Limits{ActivitySeconds: 120},
 	}, train)
 }
 
@@ -110,6 +112,18 @@ func TestDecodeDefaultsOfLoadedPolicies(t *testing.T) {
 	require.Equal(t, 1e-6, train.Update.LearningRate)
 	require.Equal(t, 4, train.Update.MicroBatch)
 	require.Equal(t, spec.WarmStart{Rows: 128, LearningRate: 1e-5, Demonstrations: 1, Seed: 1}, train.Policy.WarmStart)
+}
+
+func TestDecodeCollapse(t *testing.T) {
+	train := decode(t, `{"environment":{"name":"bandit"},"collapse":{"on_detection":"rollback","grad_norm":{"factor":10},"rollback":{"max":1}}}`)
+	want := collapse.Defaults()
+	want.OnDetection, want.GradNorm.Factor, want.Rollback.Max = collapse.RollBack, 10, 1
+	require.Equal(t, want, train.Collapse)
+	b, err := train.JSON()
+	require.NoError(t, err)
+	require.Equal(t, train, decode(t, string(b)))
+	other := decode(t, `{"environment":{"name":"bandit"}}`)
+	require.Equal(t, "collapse.grad_norm.factor: 10, and 5\ncollapse.on_detection: \"rollback\", and \"warn\"\ncollapse.rollback.max: 1, and 2", spec.Diff(train, other).String())
 }
 
 func TestDecodeMixture(t *testing.T) {

@@ -1,5 +1,7 @@
 package spec
 
+import "github.com/reprise-rl/reprise/workflows/collapse"
+
 // Where the defaults come from.
 const (
 	fromPaper = "paper (arXiv 2504.20073)"
@@ -170,6 +172,11 @@ var rules = []*rule{
 		doc: "Temperature of sampling in evaluation."},
 	{path: "evaluation.suites", typ: typeObjects, elements: suiteRules, most: maxSuites, short: "suite", source: fromRagen + ", one suite",
 		doc: "What is measured: names of suites (`\"in-distribution\"`, the run's own environment; `reprise env suites` lists the others), or objects with more. What a suite leaves out is as in the rollout, and above. Default: `[\"in-distribution\"]`."},
+
+	{path: "collapse", typ: typeCollapse, starter: collapse.Defaults(), loaded: collapse.Defaults(), source: fromOurs + ", after " + fromRagen + " v2",
+		doc: "The detectors of the echo trap, and what is done when one fires: warn, stop, or roll back to the iteration before the onset and go on in a new branch with other knobs."},
+	{path: "common_random", typ: typeBool, starter: false, loaded: false, source: fromOurs,
+		doc: "Branches draw the same random numbers as branch 0, so that they differ by their knobs alone."},
 
 	{path: "limits.activity_seconds", typ: typeInteger, starter: 120, loaded: 120, span: between(5, 3600), source: fromOurs,
 		doc: "The longest an activity may run, in seconds: what a kill can cost. Longer work is cut into chunks."},

@@ -45,7 +45,7 @@ func differ(one, other reflect.Value) Differences {
 		if a == b {
 			continue
 		}
-		if r.typ == typeOptions || r.typ == typeObjects {
+		if r.typ == typeOptions || r.typ == typeObjects || r.typ == typeCollapse {
 			ds = append(ds, differOptions(r.path, a, b)...)
 			continue
 		}

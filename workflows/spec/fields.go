@@ -50,6 +50,8 @@ func (r *rule) describeDefault() string {
 		return "`" + r.inherits + "`"
 	case r.typ == typeObjects || r.starter == nil && r.typ == typeString:
 		return "–"
+	case r.typ == typeCollapse:
+		return "warns of everything"
 	case r.typ == typeOptions:
 		return "{}"
 	case r.typ == typeIntegers:

@@ -54,6 +54,7 @@ const (
 	typeIntegers
 	typeOptions
 	typeObjects
+	typeCollapse
 )
 
 // String is the type's name in the documentation.
@@ -67,7 +68,7 @@ func (t valueType) String() string {
 		return "boolean"
 	case typeIntegers:
 		return "array of integers"
-	case typeOptions:
+	case typeOptions, typeCollapse:
 		return "object"
 	case typeObjects:
 		return "array of objects"
@@ -121,6 +122,8 @@ func (r *rule) allowed() string {
 	case typeIntegers:
 		return fmt.Sprintf("an array of 1 to %d integers, each from %s to %s",
 			maxTurns, formatNumber(r.span.low), formatNumber(r.span.high))
+	case typeCollapse:
+		return "an object, as docs/collapse.md tells"
 	case typeOptions:
 		return "an object, as the environment documents it"
 	case typeObjects:
@@ -172,6 +175,8 @@ func (r *rule) read(n node) (any, Problems) {
 		return r.readInteger(n)
 	case typeIntegers:
 		return r.readIntegers(n)
+	case typeCollapse:
+		return r.readCollapse(n)
 	default:
 		return r.readOptions(n)
 	}

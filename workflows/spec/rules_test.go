@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
 // leafPaths are the JSON paths of a type's fields, in order.
@@ -19,7 +21,7 @@ func leafPaths(t reflect.Type, prefix string) []string {
 		if typ.Kind() == reflect.Pointer {
 			typ = typ.Elem()
 		}
-		if typ.Kind() == reflect.Struct {
+		if typ.Kind() == reflect.Struct && typ != reflect.TypeFor[collapse.Config]() {
 			paths = append(paths, leafPaths(typ, prefix+name+".")...)
 			continue
 		}

@@ -43,6 +43,15 @@ type Change struct {
 	Value json.RawMessage `json:"value"`
 }
 
+// Value is the number of a knob, false where it has none.
+func (s Settings) Value(path string) (float64, bool) {
+	f, ok := field(reflect.ValueOf(s), path, false)
+	if !ok || !f.CanFloat() {
+		return 0, false
+	}
+	return f.Float(), true
+}
+
 // Knobs are the paths that Apply changes: those on which no shape and no
 // compiled program depends.
 func Knobs() []string {

@@ -13,6 +13,8 @@
 // environment and is safe to use in workflow code.
 package spec
 
+import "github.com/reprise-rl/reprise/workflows/collapse"
+
 // Train is the specification of a run. What Decode returns has its defaults
 // filled in; with rollout.prompt_tokens besides, it is what spec.json keeps.
 // Ranges, defaults and their sources are in docs/spec.md.
@@ -32,7 +34,11 @@ type Train struct {
 	Update      Update      `json:"update"`
 	Snapshot    Snapshot    `json:"snapshot"`
 	Evaluation  Evaluation  `json:"evaluation"`
-	Limits      Limits      `json:"limits"`
+	// Collapse is the detectors' config, and what is done when one fires.
+	Collapse collapse.Config `json:"collapse"`
+	// CommonRandom lets all branches draw what branch 0 draws.
+	CommonRandom bool   `json:"common_random"`
+	Limits       Limits `json:"limits"`
 }
 
 // Policy says where the policy starts.

@@ -1,0 +1,73 @@
+package activities
+
+import (
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/collapse"
+)
+
+// Detected is what the detectors of collapse made of an iteration: what they know
+// from then on, and what is done about it.
+type Detected struct {
+	State    collapse.State    `json:"state"`
+	Events   []collapse.Event  `json:"events,omitempty"`
+	Decision collapse.Decision `json:"decision"`
+	// Rollbacks counts those that detectors have asked for before.
+	Rollbacks int `json:"rollbacks"`
+}
+
+// Opened says why a branch was opened; the first manifest of the branch has it,
+// beside the fork point, which is its parent.
+type Opened struct {
+	// Branch and Iteration are where the run was.
+	Branch    int `json:"branch"`
+	Iteration int `json:"iteration"`
+	// Events are what detectors saw; none where a person asked for it.
+	Events []collapse.Event `json:"events,omitempty"`
+	// Changes are the knobs that were changed, in words.
+	Changes []string `json:"changes,omitempty"`
+	// Detected is what the detectors know where the branch begins.
+	Detected Detected `json:"detected"`
+}
+
+// Smooth adds the smoothed curves to an iteration's metrics; previous are those of
+// the iteration before it.
+func (p Plan) Smooth(previous, metrics Metrics) {
+	smoothed := collapse.Smooth(previous, metrics, collapse.Curves(), p.Collapse.Decay)
+	for _, name := range collapse.Curves() {
+		if value, ok := smoothed[name+collapse.SmoothedSuffix]; ok {
+			metrics[name+collapse.SmoothedSuffix] = value
+		}
+	}
+}
+
+// Detect lets the detectors look at an iteration. before is what they knew,
+// metrics the iteration's, evaluations those made in it: of the version it made,
+// and in the first one of version 0 too. A pure function, for workflows and replay.
+func (p Plan) Detect(before Detected, iteration int, metrics Metrics, evaluations []store.EvaluationRef) *Detected {
+	detectors, err := collapse.New(p.Collapse)
+	if err != nil {
+		return nil // the spec is of a release without detectors
+	}
+	out := &Detected{State: before.State, Rollbacks: before.Rollbacks}
+	if before.Decision.Action == collapse.RollBack {
+		out.Rollbacks++
+	}
+	figures := func(version int) Metrics {
+		for _, e := range evaluations {
+			if e.Version == version && len(p.Suites) > 0 && e.Suite == p.Suites[0].Name {
+				return e.Metrics
+			}
+		}
+		return nil
+	}
+	if first := figures(0); iteration == 0 && first != nil {
+		out.State, _ = detectors.Observe(out.State, -1, nil, first)
+	}
+	out.State, out.Events = detectors.Observe(out.State, iteration, metrics, figures(iteration+1))
+	out.Decision = detectors.Decide(out.Events)
+	if out.Decision.Action == collapse.RollBack && (out.Rollbacks >= p.Collapse.Rollback.Max || out.Decision.Onset <= 0) {
+		// Nothing to go back to, or often enough.
+		out.Decision.Action = p.Collapse.Rollback.Then
+	}
+	return out
+}

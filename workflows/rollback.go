@@ -1,0 +1,113 @@
+package workflows
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/workflows/collapse"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// RollTo is a rollback that is decided and not done.
+type RollTo struct {
+	// Iteration is the last one that stays.
+	Iteration int `json:"iteration"`
+	// Events are why; none where a person asked for it.
+	Events []collapse.Event `json:"events,omitempty"`
+}
+
+// maxEvents bounds the events that are carried along; the manifests have all.
+const maxEvents = 8
+
+func keepNewest(events, more []collapse.Event) []collapse.Event {
+	events = append(append([]collapse.Event(nil), events...), more...)
+	return events[max(0, len(events)-maxEvents):]
+}
+
+// detect lets the detectors look at the iteration before it is committed, so that
+// its manifest says what they saw and what is done about it.
+func (t *train) detect(_ workflow.Context, _ *session, it *iteration, n int) error {
+	if it.Detected == nil {
+		t.plan.Smooth(t.Metrics, it.Metrics)
+		it.Detected = t.plan.Detect(t.Detected, n, it.Metrics, it.Evaluations)
+	}
+	if d := it.Detected; d != nil && d.Decision.Action == collapse.Stop {
+		t.StopAfter = &n // with a snapshot, which is due at the end
+	}
+	return nil
+}
+
+// act does what the detectors asked for in a committed iteration.
+func (t *train) act(n int, d *activities.Detected) {
+	if d == nil {
+		return
+	}
+	t.Detected = *d
+	t.Events = keepNewest(t.Events, d.Events)
+	switch d.Decision.Action {
+	case collapse.Stop:
+		t.StopAfter = &n
+	case collapse.RollBack:
+		t.RollTo = &RollTo{Iteration: d.Decision.Onset - 1, Events: d.Events}
+	}
+}
+
+// rollBack goes back to a committed iteration and opens the next branch there.
+// Nothing is deleted: the iterations behind it stay, on the branch they are on.
+func (t *train) rollBack(ctx workflow.Context) error {
+	var h *activities.Host
+	to, version := t.RollTo, t.RollTo.Iteration+1
+	t.show(ctx, fmt.Sprintf("rolling back to iteration %d", to.Iteration))
+	why := "as asked"
+	if len(to.Events) > 0 {
+		why = to.Events[0].Text
+	}
+	var found activities.LoadResult
+	err := t.host(ctx, t.plan.ActivitySeconds, "Find", fmt.Sprintf("roll back to iteration %d: %s", to.Iteration, why), h.Find,
+		activities.FindInput{Run: t.Run.ID, Version: &version}, &found)
+	if err != nil {
+		return err
+	}
+	head := *found.Head
+	opened := &activities.Opened{Branch: t.Branch, Iteration: t.Next - 1, Events: to.Events, Detected: t.Detected}
+	t.Settings = head.Settings
+	if len(to.Events) > 0 {
+		t.Settings, opened.Changes = changed(head.Settings, t.plan.Collapse.Rollback.Knobs())
+	}
+	opened.Detected.State = t.Detected.State.Rewind(to.Iteration)
+	opened.Detected.Events = nil
+	t.Detected = opened.Detected
+	t.Branch, t.Next, t.State, t.Metrics, t.Snapshot = t.Branch+1, version, head.State, head.Metrics, head.Snapshot
+	if head.Last != nil {
+		t.Last = head.Last
+	}
+	head.Metrics, head.First, head.Last, head.Device, head.Detected = nil, nil, nil, nil, nil
+	t.Head, t.Current, t.Opened, t.RollTo = &head, nil, opened, nil
+	t.show(ctx, fmt.Sprintf("rolled back to iteration %d", to.Iteration))
+	return nil
+}
+
+// changed are settings with the knobs of a rollback turned, and what that was in
+// words. A knob that these settings do not have, or that would leave its range,
+// stays, and the words say so.
+func changed(s spec.Settings, knobs []collapse.Knob) (spec.Settings, []string) {
+	var words []string
+	for _, k := range knobs {
+		value := k.Set
+		if now, ok := s.Value(k.Path); k.Times != 0 && ok {
+			value = now * k.Times
+		}
+		next, err := s.Apply(spec.Change{Path: k.Path, Value: json.RawMessage(strconv.FormatFloat(value, 'g', -1, 64))})
+		if err != nil {
+			words = append(words, k.String()+" was refused")
+			continue
+		}
+		s = next
+		words = append(words, fmt.Sprintf("%s: %s", k, strconv.FormatFloat(value, 'g', 6, 64)))
+	}
+	return s, words
+}
