@@ -63,47 +63,73 @@ func same(t *testing.T, want, have Bytes) {
 // chaosRun is the run that is disturbed: it has the same id everywhere.
 const chaosRun = "chaos"
 
-// undisturbed is the run that nobody disturbs, made once.
-var undisturbed struct {
+// scene is a run that tests disturb, and what it left where nobody did.
+type scene struct {
+	lane   string // where the undisturbed run lies
+	preset string
+	change map[string]any // of the preset
+
 	sync.Mutex
 	bytes  Bytes
 	models map[string][]byte
+	deeds  deeds
+}
+
+// single is the run of one turn: most tests disturb it.
+var single = scene{lane: "undisturbed", preset: "chaos"}
+
+// spec is what the run is started with.
+func (s *scene) spec(t *testing.T) []byte {
+	t.Helper()
+	return preset(t, s.preset, s.change)
+}
+
+// reference gives the bytes of the undisturbed run, which is made once.
+func (s *scene) reference(t *testing.T) Bytes {
+	t.Helper()
+	s.Lock()
+	defer s.Unlock()
+	if s.bytes != nil {
+		return s.bytes
+	}
+	// It belongs to whichever test comes first, in a lane of its own.
+	l := newNamedLane(t, sharedStack(t), s.lane, true)
+	p := l.worker(workerOptions{})
+	l.start(chaosRun, s.spec(t))
+	l.completes(chaosRun)
+	p.kill()
+	l.verifies(chaosRun)
+	s.models = map[string][]byte{}
+	for o, err := range l.store.List(t.Context(), store.ModelPrefix) {
+		require.NoError(t, err)
+		b, _, err := store.ReadFixed(t.Context(), l.store, o.Key, 1<<30)
+		require.NoError(t, err)
+		s.models[o.Key] = b
+	}
+	s.deeds = l.deeds(chaosRun)
+	s.bytes = reach(t, l.store, chaosRun)
+	t.Logf("the undisturbed run of %s: %d objects, head %s", s.lane, len(s.bytes), s.bytes[store.ManifestKey(chaosRun, 0, l.committed(chaosRun))])
+	return s.bytes
 }
 
 // reference gives the bytes of the undisturbed run of the preset chaos.
 func reference(t *testing.T) Bytes {
 	t.Helper()
-	undisturbed.Lock()
-	defer undisturbed.Unlock()
-	if undisturbed.bytes != nil {
-		return undisturbed.bytes
-	}
-	// It belongs to whichever test comes first, in a lane of its own.
-	l := newNamedLane(t, sharedStack(t), "undisturbed", true)
-	p := l.worker(workerOptions{})
-	l.start(chaosRun, preset(t, "chaos", nil))
-	l.completes(chaosRun)
-	p.kill()
-	l.verifies(chaosRun)
-	undisturbed.models = map[string][]byte{}
-	for o, err := range l.store.List(t.Context(), store.ModelPrefix) {
-		require.NoError(t, err)
-		b, _, err := store.ReadFixed(t.Context(), l.store, o.Key, 1<<30)
-		require.NoError(t, err)
-		undisturbed.models[o.Key] = b
-	}
-	undisturbed.bytes = reach(t, l.store, chaosRun)
-	t.Logf("the undisturbed run: %d objects, head %s", len(undisturbed.bytes), undisturbed.bytes[store.ManifestKey(chaosRun, 0, 5)])
-	return undisturbed.bytes
+	return single.reference(t)
 }
 
 // withStarter copies the starter that the undisturbed run made, so that the
 // warm start is not done again.
 func (l *lane) withStarter() *lane {
 	l.t.Helper()
-	reference(l.t)
-	for _, key := range slices.Sorted(maps.Keys(undisturbed.models)) {
-		require.NoError(l.t, l.store.Put(l.t.Context(), key, undisturbed.models[key], store.PutOptions{}))
+	return l.withStarterOf(&single)
+}
+
+func (l *lane) withStarterOf(s *scene) *lane {
+	l.t.Helper()
+	s.reference(l.t)
+	for _, key := range slices.Sorted(maps.Keys(s.models)) {
+		require.NoError(l.t, l.store.Put(l.t.Context(), key, s.models[key], store.PutOptions{}))
 	}
 	return l
 }

@@ -5,7 +5,9 @@
 // processes, and start runs through the temporal CLI, as a person does. Each test
 // has a namespace and a prefix of its own (a lane) on a shared stack, so that
 // they run side by side; what kills a server has a stack of its own. Where a
-// worker dies is said by package workers/faults.
+// worker dies is said by package workers/faults. Two scenes are disturbed: the
+// preset chaos, a turn of one action, and chaos-turns, several turns in two
+// environments, of which none that is done may be made again.
 //
 //	go test ./workers/chaos                     # the short form
 //	go test ./workers/chaos -run Chaos -full    # every kind × every phase, and

@@ -58,19 +58,31 @@ func TestChaosKills(t *testing.T) {
 	}
 }
 
-// TestChaosRandom kills workers at random moments.
+// TestChaosRandom kills workers at random moments; with -full, in runs of several
+// turns too.
 func TestChaosRandom(t *testing.T) {
 	t.Parallel()
-	want := reference(t)
-	left := 1
+	left, scenes := 1, []*scene{&single}
 	if *full {
-		left = *kills
+		left, scenes = *kills, append(scenes, &turns)
 	}
-	moments := rand.New(rand.NewPCG(*seed, 0))
 	t.Logf("seed %d, %d kills", *seed, left)
-	for n := 0; left > 0; n++ {
-		l := newNamedLane(t, sharedStack(t), fmt.Sprintf("random-%d", n), true).withStarter()
-		l.start(chaosRun, preset(t, "chaos", nil))
+	for i, s := range scenes {
+		t.Run(s.preset, func(t *testing.T) {
+			t.Parallel()
+			s.killedAtRandom(t, left, rand.New(rand.NewPCG(*seed, uint64(i))))
+		})
+	}
+}
+
+// killedAtRandom disturbs runs until so many workers were killed.
+func (s *scene) killedAtRandom(t *testing.T, left int, moments *rand.Rand) {
+	t.Helper()
+	want := s.reference(t)
+	for left > 0 {
+		l := newLane(t, sharedStack(t)).withStarterOf(s)
+		l.start(chaosRun, s.spec(t))
+		killed := 0
 		for {
 			p := l.worker(workerOptions{})
 			moment := time.Duration(moments.IntN(6000)) * time.Millisecond
@@ -81,12 +93,13 @@ func TestChaosRandom(t *testing.T) {
 			}
 			time.Sleep(moment) // what is tested is any moment
 			p.kill()
-			left--
+			left, killed = left-1, killed+1
 			t.Logf("killed %v after the worker's start", moment)
 			if is, err := l.state(chaosRun); err == nil && is == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
 				break
 			}
 		}
+		l.keepsBut(chaosRun, s.deeds, killed)
 		l.verifies(chaosRun)
 		same(t, want, reach(t, l.store, chaosRun))
 	}

@@ -28,8 +28,9 @@ import (
 	"github.com/reprise-rl/reprise/workflows"
 )
 
-// patience bounds every wait for a run's end.
-const patience = 4 * time.Minute
+// patience bounds every wait for a run's end; with -full, whose runs lose many
+// workers beside each other, it is longer.
+var patience = 6 * time.Minute
 
 // lane is a namespace and a prefix on a stack: a world of one test.
 type lane struct {
@@ -276,7 +277,7 @@ func (l *lane) reaches(run, what string, fits func(workflows.Status) bool) workf
 // reprise runs the program's toolbox on the lane.
 func (l *lane) reprise(arguments ...string) (string, error) {
 	arguments = append(arguments, "--dev-dir", l.stack.Dir(), "--s3-prefix", l.prefix)
-	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(l.t.Context(), 3*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, program, arguments...).CombinedOutput()
 	return string(out), err

@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 		// The tests wait for time-outs more than they compute.
 		_ = flag.Set("test.parallel", "6")
 	}
+	if *full {
+		patience = 20 * time.Minute
+	}
 	os.Exit(run(m))
 }
 
