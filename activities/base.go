@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -171,5 +170,5 @@ func findModel(ctx context.Context, s store.Store, sha12 string) (store.Ref, err
 		_, ref, err := store.ReadFixed(ctx, s, o.Key, 1<<20)
 		return ref, err
 	}
-	return store.Ref{}, fmt.Errorf("no model %s in the store: %w", s.Location(prefix), errors.Join(ErrModelInvalid, store.ErrNotFound))
+	return store.Ref{}, fmt.Errorf("no model %s in %s: %w: %w", sha12, s.Location(store.ModelPrefix), ErrModelInvalid, store.ErrNotFound)
 }

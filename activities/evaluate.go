@@ -35,7 +35,7 @@ func (h *Host) resolveEvaluation(ctx context.Context, in ResolveEvaluationInput)
 	var out LoadResult
 	var t spec.Train
 	if e.Run != "" {
-		if out, err = h.find(ctx, e.Run, e.Version); err != nil {
+		if out, err = h.measured(ctx, e.Run, e.Version); err != nil {
 			return LoadResult{}, err
 		}
 		if t, err = readSpec(ctx, h.Store, out.Run.Spec); err != nil {
@@ -69,5 +69,24 @@ func (h *Host) resolveEvaluation(ctx context.Context, in ResolveEvaluationInput)
 		return LoadResult{}, fmt.Errorf("write the spec: %w", err)
 	}
 	out.Plan = planOf(t)
+	return out, nil
+}
+
+// measured finds the version of a run that is measured. Version 0 is what the run
+// began with: no manifest made it, and the first one names it.
+func (h *Host) measured(ctx context.Context, run string, version *int) (LoadResult, error) {
+	if version == nil || *version > 0 {
+		return h.find(ctx, run, version)
+	}
+	one := 1
+	out, err := h.find(ctx, run, &one)
+	if err != nil {
+		return out, err
+	}
+	m, err := store.ReadManifest(ctx, h.Store, out.Head.Manifest)
+	if err != nil {
+		return out, err
+	}
+	out.Version, out.State, out.Branch, out.Head = 0, m.StateBefore, 0, nil
 	return out, nil
 }

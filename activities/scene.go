@@ -18,7 +18,7 @@ import (
 // the same policy, whoever's they are.
 type scene struct {
 	parts    envs.Mixture
-	order    []int // the part that each group plays
+	order    []int // the part that each group plays, for a round of iterations
 	protocol envs.Protocol
 	// groups × members episodes of at most turns turns of maxNewTokens tokens.
 	groups, members, turns, maxNewTokens int
@@ -58,8 +58,29 @@ func (s *scene) play(e spec.Environment) error {
 	if s.parts, err = envs.NewMixture(parts); err != nil {
 		return err
 	}
-	s.order = s.parts.Order(s.groups)
+	s.order = s.parts.Order(s.groups * s.rounds())
 	return nil
+}
+
+// orderRounds is the iterations after which the groups' order begins anew: a part
+// whose share is less than a group an iteration plays in some of them.
+const orderRounds = 64
+
+// rounds is how many iterations the order is made for; a suite has one, and the
+// order of a single environment is the same in all.
+func (s *scene) rounds() int {
+	if s.suite != nil || len(s.parts) == 1 {
+		return 1
+	}
+	return orderRounds
+}
+
+// at is the scene as an iteration plays it.
+func (s *scene) at(iteration int) *scene {
+	now := *s
+	from := iteration % s.rounds() * s.groups
+	now.order = s.order[from : from+s.groups]
+	return &now
 }
 
 // trainingScene is what a run learns from.
@@ -88,7 +109,7 @@ func suiteScene(suite spec.Suite) (*scene, error) {
 // scene is what a rollout of the run plays.
 func (k *kit) scene(r Rollout) (*scene, error) {
 	if r.Evaluation == nil {
-		return k.training, nil
+		return k.training.at(r.Iteration), nil
 	}
 	for _, s := range k.suites {
 		if s.suite.Name == r.Evaluation.Suite {

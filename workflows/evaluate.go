@@ -34,7 +34,9 @@ type EvaluateStatus struct {
 }
 
 func (t *train) evaluateStatus() EvaluateStatus {
-	s := EvaluateStatus{Run: t.Run.ID, Version: t.Next, Phase: t.phase, Suites: len(t.plan.Suites), Waiting: t.waiting()}
+	s := EvaluateStatus{
+		Run: t.Run.ID, Version: t.Next, Phase: t.phase, Suites: len(t.plan.Suites), Done: []Evaluated{}, Waiting: t.waiting(),
+	}
 	for i := range t.Current.Evaluations {
 		s.Done = append(s.Done, *evaluated(&t.Current.Evaluations[i]))
 	}
@@ -52,23 +54,28 @@ func (w *Workflows) Evaluate(ctx workflow.Context, input json.RawMessage) (*Eval
 	var h *activities.Host
 	var loaded activities.LoadResult
 	id := workflow.GetInfo(ctx).WorkflowExecution.ID
-	err := w.host(ctx, 0, "ResolveEvaluation", "check the input and find the policy", h.ResolveEvaluation,
-		activities.ResolveEvaluationInput{ID: id, Input: input}, &loaded)
-	if err != nil {
-		return nil, err
-	}
-	// The steps are those of a run's own evaluation: the same function, on a
-	// train that has nothing else to do.
-	t := &train{Workflows: w, plan: loaded.Plan, measuring: true, Carry: Carry{
-		Run: loaded.Run, Branch: loaded.Branch, Next: loaded.Version, State: loaded.State,
-		Head: loaded.Head, Settings: loaded.Plan.Settings, Fingerprint: loaded.Fingerprint,
-	}}
-	it := &iteration{Settings: t.Settings, Metrics: activities.Metrics{}, Timings: map[string]activities.Telemetry{}}
+	t := &train{Workflows: w, measuring: true}
+	it := &iteration{Metrics: activities.Metrics{}, Timings: map[string]activities.Telemetry{}}
 	t.Current = it
+	t.show(ctx, "resolving")
 	if err := workflow.SetQueryHandlerWithOptions(ctx, "status", func() (EvaluateStatus, error) { return t.evaluateStatus(), nil },
 		workflow.QueryHandlerOptions{Description: "which suites are measured, and what they gave"}); err != nil {
 		return nil, fmt.Errorf("register query status: %w", err)
 	}
+	err := w.host(ctx, 0, "ResolveEvaluation", "check the input and find the policy", h.ResolveEvaluation,
+		activities.ResolveEvaluationInput{ID: id, Input: input}, &loaded)
+	if err != nil {
+		t.show(ctx, "ended: "+reason(ctx, err))
+		return nil, err
+	}
+	// The steps are those of a run's own evaluation: the same function, on a
+	// train that has nothing else to do.
+	t.plan = loaded.Plan
+	t.Carry = Carry{
+		Run: loaded.Run, Branch: loaded.Branch, Next: loaded.Version, State: loaded.State,
+		Head: loaded.Head, Settings: loaded.Plan.Settings, Fingerprint: loaded.Fingerprint, Current: it,
+	}
+	it.Settings = t.Settings
 	m := &measured{}
 	for {
 		err := t.evaluateAlone(ctx, it, m, id)

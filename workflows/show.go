@@ -99,6 +99,9 @@ func figures(m activities.Metrics) string {
 
 // showSuites is a table of what an Evaluate workflow has measured.
 func (t *train) showSuites(b *strings.Builder) {
+	if t.Run.ID == "" {
+		return
+	}
 	fmt.Fprintf(b, "Version %d of `%s`, %d suites.\n\n", t.Next, t.Run.ID, len(t.plan.Suites))
 	if len(t.Current.Evaluations) == 0 {
 		return

@@ -46,6 +46,8 @@ func (r *rule) describeDefault() string {
 	switch {
 	case r.required:
 		return "none: required"
+	case r.inherits != "" && r.typ == typeIntegers:
+		return "given by the environment"
 	case r.inherits != "":
 		return "`" + r.inherits + "`"
 	case r.typ == typeObjects || r.starter == nil && r.typ == typeString:
