@@ -122,3 +122,36 @@ func TestOverlongTurns(t *testing.T) {
 	require.Less(t, s1[3].Penalty, s1[2].Penalty)
 	require.Equal(t, canon.Float(0), canon.Float(s1[3].Reward))
 }
+
+// Every form of the loss and of the steps learns exactly, too.
+func TestUpdatesIterate(t *testing.T) {
+	for name, edits := range map[string][]string{
+		"gspo":        {`update.ratio="sequence"`, `update.aggregation="seq_mean_token_mean"`},
+		"dual clip":   {"update.dual_clip=3"},
+		"dr grpo":     {`credit.algorithm="dr_grpo"`, `update.aggregation="constant"`},
+		"clip turns":  {`update.clip_turns=[{"low":0.1,"high":0.2},{"low":0.2,"high":0.28}]`},
+		"minibatches": {"update.epochs=2", "update.minibatch=4", `update.decay="cosine"`, "update.warmup_iterations=2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			document := tinySpec(t, append([]string{`environment.name="` + walkName + `"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0", "snapshot.every=3"}, edits...)...)
+			r := begun(t, "form", document)
+			first := r.iterate(t)
+			second := r.iterate(t)
+			require.EqualValues(t, 8, first.Update.Rows)
+			if name == "minibatches" {
+				require.EqualValues(t, 4, first.Update.Steps, "two epochs of two")
+				require.InDelta(t, 1.5e-4, float64(first.Metrics["actor/lr"]), 1e-9, "half of the warm-up")
+				require.InDelta(t, 3e-4, float64(second.Metrics["actor/lr"]), 1e-9)
+				m, err := store.ReadManifest(t.Context(), r.store, *r.head)
+				require.NoError(t, err)
+				require.EqualValues(t, 8, m.Update.Steps)
+			} else {
+				require.Zero(t, first.Metrics["actor/ratio_max"])
+			}
+			// Rebuilt from the batches it is the same.
+			state := r.state
+			r.forget(t)
+			require.Equal(t, state, r.restore(t, RestoreInput{}).State)
+		})
+	}
+}

@@ -6,7 +6,9 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/model/safetensors"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // microBatch is a fixed number of rows as the programs take them, and the
@@ -77,6 +79,7 @@ const (
 	tensorOldLogProbs = "old_log_probs" // float32 [rows, width]
 	tensorAdvantages  = "advantages"    // float32 [rows, width]
 	tensorRowWeights  = "row_weights"   // float32 [rows]; 0 is padding
+	tensorTurns       = "turns"         // int32 [rows, width]: the turn of a sampled token, from 1
 	tensorRow         = "row"           // int32 [rows]: the trajectory's row, −1 for padding
 )
 
@@ -87,7 +90,7 @@ func encodeBatch(mbs []microBatch) ([]byte, error) {
 	}
 	b, width := len(mbs[0].batch.IDs), len(mbs[0].batch.IDs[0])
 	rows := b * len(mbs)
-	var ids, lengths, row []int32
+	var ids, lengths, row, turns []int32
 	var mask, old, advantages, weights []float32
 	for _, m := range mbs {
 		for i := range b {
@@ -101,11 +104,14 @@ func encodeBatch(mbs []microBatch) ([]byte, error) {
 			}
 			old = append(old, m.batch.OldLogProbs[i]...)
 			advantages = append(advantages, m.batch.Advantages[i]...)
+			taken := make([]int32, width)
 			if i < len(m.rows) {
 				row = append(row, m.rows[i].row)
+				copy(taken, m.rows[i].turns)
 			} else {
 				row = append(row, -1)
 			}
+			turns = append(turns, taken...)
 		}
 		lengths = append(lengths, m.batch.Lengths...)
 		weights = append(weights, m.batch.RowWeights...)
@@ -118,13 +124,23 @@ func encodeBatch(mbs []microBatch) ([]byte, error) {
 		safetensors.F32(tensorOldLogProbs, wide, old),
 		safetensors.F32(tensorAdvantages, wide, advantages),
 		safetensors.F32(tensorRowWeights, flat, weights),
+		safetensors.I32(tensorTurns, wide, turns),
 		safetensors.I32(tensorRow, flat, row),
 	}, nil)
 }
 
-// decodeBatch reads a batch back as micro-batches of b rows and the given width.
-// Anything else than such a batch is a store.ErrInvalid.
-func decodeBatch(raw []byte, b, width int) ([]model.MicroBatch, error) {
+// learntRow is a row of a batch, without padding: [width], or [tokens] of it.
+type learntRow struct {
+	ids             []int32
+	length          int32
+	mask            []bool
+	old, advantages []float32
+	turns           []int32
+}
+
+// decodeBatch reads the rows of a batch of micro-batches of b rows and the given
+// width. Anything else than such a batch is a store.ErrInvalid.
+func decodeBatch(raw []byte, b, width int) ([]learntRow, error) {
 	f, err := safetensors.Decode(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
@@ -137,12 +153,14 @@ func decodeBatch(raw []byte, b, width int) ([]model.MicroBatch, error) {
 	if rows == 0 || rows%b != 0 {
 		return nil, fmt.Errorf("%d rows are no multiple of the micro-batch of %d: %w", rows, b, store.ErrInvalid)
 	}
-	ids, err := ints(f, tensorIDs)
-	if err != nil {
-		return nil, err
-	}
-	if len(ids) != rows*width {
-		return nil, fmt.Errorf("tensor %q has %d values, want %d: %w", tensorIDs, len(ids), rows*width, store.ErrInvalid)
+	wideInts := map[string][]int32{}
+	for _, name := range []string{tensorIDs, tensorTurns} {
+		if wideInts[name], err = ints(f, name); err != nil {
+			return nil, err
+		}
+		if len(wideInts[name]) != rows*width {
+			return nil, fmt.Errorf("tensor %q has %d values, want %d: %w", name, len(wideInts[name]), rows*width, store.ErrInvalid)
+		}
 	}
 	floats := map[string][]float32{}
 	for _, name := range []string{tensorLossMask, tensorOldLogProbs, tensorAdvantages, tensorRowWeights} {
@@ -161,24 +179,56 @@ func decodeBatch(raw []byte, b, width int) ([]model.MicroBatch, error) {
 			return nil, fmt.Errorf("tensor %q has %d values, want %d: %w", name, len(floats[name]), want, store.ErrInvalid)
 		}
 	}
-	wide := func(v []float32, r int) []float32 { return v[r*width : (r+1)*width] }
-	var out []model.MicroBatch
-	for at := 0; at < rows; at += b {
-		m := model.MicroBatch{Lengths: lengths[at : at+b], RowWeights: floats[tensorRowWeights][at : at+b]}
-		for r := at; r < at+b; r++ {
-			m.IDs = append(m.IDs, ids[r*width:(r+1)*width])
-			mask := make([]bool, width)
-			for t, v := range wide(floats[tensorLossMask], r) {
-				if v != 0 && v != 1 {
-					return nil, fmt.Errorf("tensor %q is %v at row %d, token %d: %w", tensorLossMask, v, r, t, store.ErrInvalid)
-				}
-				mask[t] = v == 1
+	var out []learntRow
+	for r, weight := range floats[tensorRowWeights] {
+		if weight == 0 {
+			continue
+		}
+		wide := func(name string) []float32 { return floats[name][r*width : (r+1)*width] }
+		row := learntRow{
+			ids: wideInts[tensorIDs][r*width : (r+1)*width], turns: wideInts[tensorTurns][r*width : (r+1)*width],
+			length: lengths[r], mask: make([]bool, width), old: wide(tensorOldLogProbs), advantages: wide(tensorAdvantages),
+		}
+		for t, v := range wide(tensorLossMask) {
+			if v != 0 && v != 1 {
+				return nil, fmt.Errorf("tensor %q is %v at row %d, token %d: %w", tensorLossMask, v, r, t, store.ErrInvalid)
 			}
-			m.Mask = append(m.Mask, mask)
-			m.OldLogProbs = append(m.OldLogProbs, wide(floats[tensorOldLogProbs], r))
-			m.Advantages = append(m.Advantages, wide(floats[tensorAdvantages], r))
+			row.mask[t] = v == 1
+		}
+		out = append(out, row)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no row has a weight: %w", store.ErrInvalid)
+	}
+	return out, nil
+}
+
+// minibatch lays rows out in micro-batches of b, with the weights and bounds of an
+// optimizer step.
+func minibatch(rows []learntRow, b int, u spec.Update, divisor float64) ([]model.MicroBatch, error) {
+	width := len(rows[0].ids)
+	var out []model.MicroBatch
+	for at := 0; at < len(rows); at += b {
+		m := emptyMicroBatch(b, width)
+		if len(u.ClipTurns) > 0 {
+			for range b {
+				m.ClipLow, m.ClipHigh = append(m.ClipLow, make([]float32, width)), append(m.ClipHigh, make([]float32, width))
+			}
+		}
+		for i, r := range rows[at:min(at+b, len(rows))] {
+			m.IDs[i], m.Lengths[i], m.RowWeights[i] = r.ids, r.length, 1
+			m.Mask[i], m.OldLogProbs[i], m.Advantages[i] = r.mask, r.old, r.advantages
+			for t, turn := range r.turns {
+				if m.ClipLow != nil && r.mask[t] {
+					c := u.Clip(int(turn))
+					m.ClipLow[i][t], m.ClipHigh[i][t] = float32(c.Low), float32(c.High)
+				}
+			}
 		}
 		out = append(out, m)
+	}
+	if err := model.Weigh(out, loss.Aggregation(u.Aggregation), divisor); err != nil {
+		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
 	return out, nil
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/safetensors"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 func someBatch() []microBatch {
@@ -22,7 +22,9 @@ func someBatch() []microBatch {
 			}
 			m.Lengths[i], m.RowWeights[i] = int32(1+i), 1
 		}
-		out = append(out, microBatch{rows: []piece{{row: int32(n)}, {row: 7}}[:2-n], batch: m})
+		rows := []piece{{row: int32(n), turns: []int32{0, 1, 2}}, {row: 7, turns: []int32{0, 0, 3}}}[:2-n]
+		m.RowWeights[1] = float32(1 - n) // the second one's second row is padding
+		out = append(out, microBatch{rows: rows, batch: m})
 	}
 	return out
 }
@@ -36,7 +38,16 @@ func TestBatchRoundTrip(t *testing.T) {
 	require.Equal(t, raw, again)
 	got, err := decodeBatch(raw, 2, 3)
 	require.NoError(t, err)
-	require.Equal(t, []model.MicroBatch{mbs[0].batch, mbs[1].batch}, got)
+	require.Len(t, got, 3, "padding is no row")
+	for i, r := range got {
+		m := mbs[i/2].batch
+		require.Equal(t, m.IDs[i%2], r.ids)
+		require.Equal(t, m.Lengths[i%2], r.length)
+		require.Equal(t, m.Mask[i%2], r.mask)
+		require.Equal(t, m.OldLogProbs[i%2], r.old)
+		require.Equal(t, m.Advantages[i%2], r.advantages)
+	}
+	require.Equal(t, []int32{0, 0, 3}, got[1].turns)
 	f, err := safetensors.Decode(raw)
 	require.NoError(t, err)
 	rows, err := ints(f, tensorRow)
@@ -72,6 +83,8 @@ func TestBatchErrors(t *testing.T) {
 		"other micro-batch":    {raw, 3, 3, "4 rows are no multiple of the micro-batch of 3"},
 		"other width":          {raw, 2, 4, `tensor "ids" has 12 values, want 16`},
 		"no ids":               {without(tensorIDs), 2, 3, `tensor "ids" is missing`},
+		"no turns":             {without(tensorTurns), 2, 3, `tensor "turns" is missing`},
+		"only padding":         {without(tensorRowWeights, safetensors.F32(tensorRowWeights, []int{4}, make([]float32, 4))), 2, 3, "no row has a weight"},
 		"no lengths":           {without(tensorLengths), 2, 3, `tensor "lengths" is missing`},
 		"no mask":              {without(tensorLossMask), 2, 3, `tensor "loss_mask" is missing`},
 		"no log-probs":         {without(tensorOldLogProbs), 2, 3, `tensor "old_log_probs" is missing`},
@@ -81,7 +94,7 @@ func TestBatchErrors(t *testing.T) {
 		"ids of another type":  {without(tensorIDs, safetensors.F32(tensorIDs, []int{12}, make([]float32, 12))), 2, 3, "ids"},
 		"mask of another type": {without(tensorLossMask, safetensors.I32(tensorLossMask, []int{12}, make([]int32, 12))), 2, 3, "loss_mask"},
 		"too few ids":          {without(tensorIDs, safetensors.I32(tensorIDs, []int{3}, make([]int32, 3))), 2, 3, `"ids" has 3 values, want 12`},
-		"half a mask":          {without(tensorLossMask, safetensors.F32(tensorLossMask, []int{4, 3}, append(make([]float32, 11), 0.5))), 2, 3, "is 0.5 at row 3, token 2"},
+		"half a mask":          {without(tensorLossMask, safetensors.F32(tensorLossMask, []int{4, 3}, append(append(make([]float32, 5), 0.5), make([]float32, 6)...))), 2, 3, "is 0.5 at row 1, token 2"},
 		"too many weights":     {without(tensorRowWeights, safetensors.F32(tensorRowWeights, []int{5}, make([]float32, 5))), 2, 3, "has 5 values, want 4"},
 	} {
 		_, err := decodeBatch(c.raw, c.b, c.width)
@@ -106,13 +119,36 @@ func FuzzDecodeBatch(f *testing.F) {
 			require.ErrorIs(t, err, store.ErrInvalid)
 			return
 		}
-		for _, m := range got {
-			require.Len(t, m.IDs, b)
-			require.Len(t, m.Lengths, b)
-			for i := range b {
-				require.Len(t, m.IDs[i], width)
-				require.Len(t, m.Advantages[i], width)
-			}
+		require.NotEmpty(t, got)
+		for _, r := range got {
+			require.Len(t, r.ids, width)
+			require.Len(t, r.advantages, width)
 		}
 	})
+}
+
+// Rows are laid out for each optimizer step anew: padded, weighed over the step,
+// and with the bounds of their turns.
+func TestMinibatch(t *testing.T) {
+	raw, err := encodeBatch(someBatch())
+	require.NoError(t, err)
+	rows, err := decodeBatch(raw, 2, 3)
+	require.NoError(t, err)
+	rows[0].mask, rows[1].mask, rows[2].mask = []bool{false, true, true}, []bool{false, false, true}, []bool{false, true, false}
+	u := spec.Update{Aggregation: "token_mean", ClipTurns: []spec.Clip{{Low: 0.1, High: 0.2}, {Low: 0.3, High: 0.4}}}
+	got, err := minibatch(rows, 2, u, 0)
+	require.NoError(t, err)
+	require.Len(t, got, 2)
+	require.Equal(t, []float32{1, 0}, got[1].RowWeights)
+	require.Equal(t, []float32{0, 0.25, 0.25}, got[0].Weights[0], "four tokens in all")
+	require.Equal(t, []float32{0, 0.25, 0}, got[1].Weights[0])
+	require.Equal(t, []float32{0, 0.1, 0.3}, got[0].ClipLow[0])
+	require.Equal(t, []float32{0, 0, 0.4}, got[0].ClipHigh[1], "turn 3 has the last bounds")
+	u = spec.Update{Aggregation: "seq_mean_token_sum"}
+	got, err = minibatch(rows[:1], 2, u, 0)
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 1, 1}, got[0].Weights[0])
+	require.Nil(t, got[0].ClipLow)
+	_, err = minibatch(rows, 2, spec.Update{Aggregation: "none"}, 0)
+	require.ErrorIs(t, err, store.ErrInvalid)
 }

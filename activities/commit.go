@@ -76,12 +76,8 @@ func (h *Host) Manifest(ctx context.Context, in CommitInput) (*store.Manifest, e
 		before, m.Base.State = parent.Update, parent.Base.State
 	}
 	m.Update = in.Update
-	m.Update.Steps, m.Update.SkippedTotal = before.Steps, before.SkippedTotal
-	if m.Update.Skipped {
-		m.Update.SkippedTotal++
-	} else {
-		m.Update.Steps++
-	}
+	m.Update.Steps += before.Steps
+	m.Update.SkippedTotal += before.SkippedTotal
 	return m, nil
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Device is the activities of a device worker. All but Describe run in a
@@ -225,7 +224,7 @@ func (d *Device) update(ctx context.Context, in UpdateInput) (UpdateResult, erro
 		return UpdateResult{}, err
 	}
 	defer done()
-	key, err := keyOf(in.Policy.State, in.Batch, in.Settings)
+	key, err := keyOf(in)
 	if err != nil {
 		return UpdateResult{}, err
 	}
@@ -243,61 +242,6 @@ func (d *Device) update(ctx context.Context, in UpdateInput) (UpdateResult, erro
 	d.Engine.remember(key, r)
 	r.Telemetry = w.telemetry()
 	return r, nil
-}
-
-// keyOf addresses an update by its inputs.
-func keyOf(parent string, batch store.Ref, settings spec.Settings) (updateKey, error) {
-	digest, err := digestOf(settings)
-	return updateKey{parent: parent, batch: batch.Digest, settings: digest}, err
-}
-
-// apply runs an update on the resident state and holds the result.
-func (w *work) apply(ctx context.Context, s store.Store, in UpdateInput) (UpdateResult, error) {
-	raw, err := store.GetArtifact(ctx, s, in.Batch)
-	if err != nil {
-		return UpdateResult{}, fmt.Errorf("batch: %w", err)
-	}
-	batch, err := decodeBatch(raw, w.train.Update.MicroBatch, w.shapes(w.training, 1).Sequence)
-	if err != nil {
-		return UpdateResult{}, fmt.Errorf("batch %s: %w", in.Batch.Key, err)
-	}
-	p, err := w.engine.programsFor(w.kit, in.Policy.Run, w.shapes(w.training, 1))
-	if err != nil {
-		return UpdateResult{}, err
-	}
-	next, m, err := p.Update(ctx, w.engine.state, batch, modelSettings(in.Settings))
-	if err != nil {
-		return UpdateResult{}, fmt.Errorf("update: %w", err)
-	}
-	print, err := next.Fingerprint()
-	if err != nil {
-		next.Free()
-		return UpdateResult{}, fmt.Errorf("state fingerprint: %w", err)
-	}
-	w.engine.hold(next, print)
-	w.took.Tokens += m.Tokens
-	counts := store.UpdateCounts{Skipped: m.Skipped, Tokens: int64(m.Tokens), MicroBatches: int64(len(batch))}
-	for _, mb := range batch {
-		for _, weight := range mb.RowWeights {
-			if weight != 0 {
-				counts.Rows++
-			}
-		}
-	}
-	return UpdateResult{State: print, Counts: counts, Metrics: updateMetrics(m)}, nil
-}
-
-// modelSettings are the knobs as the update's program takes them.
-func modelSettings(s spec.Settings) model.Settings {
-	u := s.Update
-	return model.Settings{
-		Optimizer: model.Optimizer{
-			LearningRate: float32(u.LearningRate), Beta1: float32(u.Beta1), Beta2: float32(u.Beta2),
-			AdamEpsilon: float32(u.AdamEpsilon), WeightDecay: float32(u.WeightDecay), MaxGradNorm: float32(u.MaxGradNorm),
-		},
-		ClipLow: float32(u.ClipLow), ClipHigh: float32(u.ClipHigh),
-		EntropyCoefficient: float32(u.EntropyCoefficient), Temperature: float32(s.Rollout.Temperature),
-	}
 }
 
 // Snapshot stores the full training state of the resident version: a Hugging

@@ -195,17 +195,19 @@ func TestNonFiniteUpdate(t *testing.T) {
 	require.NoError(t, err)
 	k, err := r.Device.kits.read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)
-	batch, err := decodeBatch(raw, r.Settings.Update.MicroBatch, k.shapes(k.training, 1).Sequence)
+	rows, err := decodeBatch(raw, r.Settings.Update.MicroBatch, k.shapes(k.training, 1).Sequence)
 	require.NoError(t, err)
-	var mbs []microBatch
-	for _, mb := range batch {
-		for i := range mb.Advantages {
-			for at := range mb.Advantages[i] {
-				if mb.Mask[i][at] {
-					mb.Advantages[i][at] = float32(math.Inf(1))
-				}
+	for _, row := range rows {
+		for at := range row.advantages {
+			if row.mask[at] {
+				row.advantages[at] = float32(math.Inf(1))
 			}
 		}
+	}
+	laid, err := minibatch(rows, r.Settings.Update.MicroBatch, r.Settings.Update, 1)
+	require.NoError(t, err)
+	var mbs []microBatch
+	for _, mb := range laid {
 		mbs = append(mbs, microBatch{batch: mb})
 	}
 	body, err := encodeBatch(mbs)

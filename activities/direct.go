@@ -69,7 +69,7 @@ func (d *Direct) Iterate(ctx context.Context, it Iteration) (CommitInput, error)
 	out.Trajectories = selected.Trajectories
 	out.add(selected.Metrics)
 	if selected.Rows == 0 {
-		out.Update.Skipped = true
+		out.Update = store.UpdateCounts{Skipped: true, SkippedTotal: 1}
 	} else if err := d.learn(ctx, it, version, selected, &out); err != nil {
 		return out, err
 	}

@@ -45,7 +45,10 @@ type programsKey struct {
 
 // updateKey addresses an update: the same parent, batch and settings give the
 // same child, so a retried Update answers at once.
-type updateKey struct{ parent, batch, settings string }
+type updateKey struct {
+	parent, batch, settings string
+	branch, iteration       int
+}
 
 // maxPrograms bounds the compiled sets of programs kept across runs.
 const maxPrograms = 16

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/reprise-rl/reprise/infra/store/canon"
-	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/diversity"
 )
 
@@ -209,22 +208,5 @@ func scoreMetrics(rows []TrajectoryRow, scores []ScoreRow) Metrics {
 		"actor/entropy":                      canon.Float(mean(entropies)),
 		"training/rollout_logprob_diff_mean": canon.Float(mean(apart)),
 		"training/rollout_logprob_diff_max":  canon.Float(most),
-	}
-}
-
-// updateMetrics are those of one optimizer step.
-func updateMetrics(m model.UpdateMetrics) Metrics {
-	skipped := 0.0
-	if m.Skipped {
-		skipped = 1
-	}
-	return Metrics{
-		"actor/loss":        canon.Float(m.Loss),
-		"actor/pg_loss":     canon.Float(m.PolicyLoss),
-		"actor/grad_norm":   canon.Float(m.GradNorm),
-		"actor/pg_clipfrac": canon.Float(m.ClipFraction),
-		"actor/ppo_kl":      canon.Float(m.ApproxKL),
-		"actor/ratio_max":   canon.Float(m.RatioMax),
-		"actor/skipped":     canon.Float(skipped),
 	}
 }

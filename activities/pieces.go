@@ -10,6 +10,8 @@ type piece struct {
 	// ids and sampled are the stretch's; sampled marks what the loss covers.
 	ids     []int32
 	sampled []bool
+	// turns are the turns of the sampled ids, from 1; 0 elsewhere.
+	turns []int32
 	// first is the place of its first sampled id among the trajectory's.
 	first int
 }
@@ -27,7 +29,11 @@ func pieces(rows []TrajectoryRow) []piece {
 			end := at + int(r.PromptLengths[k]) + int(r.SampledLengths[k])
 			p.ids = append(p.ids, r.IDs[at:end]...)
 			for i := at; i < end; i++ {
-				p.sampled = append(p.sampled, i-at >= int(r.PromptLengths[k]))
+				sampled, turn := i-at >= int(r.PromptLengths[k]), int32(0)
+				if sampled {
+					turn = int32(k + 1)
+				}
+				p.sampled, p.turns = append(p.sampled, sampled), append(p.turns, turn)
 			}
 			at, samples = end, samples+int(r.SampledLengths[k])
 		}

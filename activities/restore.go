@@ -51,7 +51,7 @@ func (d *Device) restore(ctx context.Context, in RestoreInput) (RestoreResult, e
 		}
 		u := log.updates[at]
 		r, err := w.apply(ctx, d.Store, UpdateInput{
-			Policy: Version{Run: run, Version: u.iteration, State: u.before}, Batch: *u.batch, Settings: u.settings,
+			Policy: Version{Run: run, Branch: u.branch, Version: u.iteration, State: u.before}, Batch: *u.batch, Settings: u.settings,
 		})
 		if err != nil {
 			return RestoreResult{}, fmt.Errorf("apply the update of iteration %d again: %w", u.iteration, err)
@@ -93,6 +93,7 @@ func samePrograms(recorded, now map[string]string) error {
 
 // logEntry is a recorded update: enough to apply it again.
 type logEntry struct {
+	branch        int
 	iteration     int
 	before, after string
 	batch         *store.Ref // nil: the update was skipped, the state went on
@@ -125,7 +126,7 @@ func (d *Device) log(ctx context.Context, in RestoreInput) (goal string, log upd
 		}
 		for _, link := range links {
 			m := link.Manifest
-			e := logEntry{iteration: m.Iteration, before: m.StateBefore, after: m.StateAfter, batch: m.Batch}
+			e := logEntry{branch: m.Branch, iteration: m.Iteration, before: m.StateBefore, after: m.StateAfter, batch: m.Batch}
 			if err := json.Unmarshal(m.Settings, &e.settings); err != nil {
 				return "", log, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
 			}
@@ -133,7 +134,7 @@ func (d *Device) log(ctx context.Context, in RestoreInput) (goal string, log upd
 		}
 	}
 	if p := in.Pending; p != nil {
-		log.updates = append(log.updates, logEntry{iteration: in.Version.Version, before: goal, after: p.State, batch: &p.Batch, settings: p.Settings})
+		log.updates = append(log.updates, logEntry{branch: in.Version.Branch, iteration: in.Version.Version, before: goal, after: p.State, batch: &p.Batch, settings: p.Settings})
 		goal = p.State
 	}
 	return goal, log.withoutSkipped(), nil

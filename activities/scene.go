@@ -8,6 +8,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/model/starter"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -130,6 +131,7 @@ func (k *kit) shapes(s *scene, turn int) model.Shapes {
 		MaxNewTokens: s.maxNewTokens,
 		Sequence:     (width + scoreMargin - 1) / scoreMargin * scoreMargin,
 		ComputeDtype: k.train.Policy.ComputeDtype,
+		Loss:         model.LossOptions{Ratio: loss.Ratio(k.train.Update.Ratio), DualClip: k.train.Update.DualClip > 0},
 	}
 }
 

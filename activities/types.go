@@ -379,7 +379,8 @@ type CommitInput struct {
 	Trajectories store.Ref         `json:"trajectories"`
 	Scores       *store.Ref        `json:"scores,omitempty"`
 	Batch        *store.Ref        `json:"batch,omitempty"`
-	// Update counts this iteration's update alone; the manifest adds the sums.
+	// Update counts this iteration's update alone, totals too; the manifest adds
+	// those of the branch before.
 	Update      store.UpdateCounts    `json:"update"`
 	Snapshot    *store.SnapshotRef    `json:"snapshot,omitempty"`
 	Evaluations []store.EvaluationRef `json:"evaluations,omitempty"`

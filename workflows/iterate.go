@@ -215,7 +215,7 @@ func (t *train) update(ctx workflow.Context, s *session, it *iteration, n int) e
 	}
 	if it.Selected.Rows == 0 {
 		it.Updated = &activities.UpdateResult{
-			State: t.State, Counts: store.UpdateCounts{Skipped: true},
+			State: t.State, Counts: store.UpdateCounts{Skipped: true, SkippedTotal: 1},
 		}
 		return nil
 	}

@@ -111,9 +111,9 @@ type TurnRefs struct {
 type UpdateCounts struct {
 	// Skipped says that loss or gradients were not finite, so version n+1 is version n.
 	Skipped bool `json:"skipped,omitempty"`
-	// SkippedTotal counts skipped updates of the branch so far, this one included.
+	// SkippedTotal counts skipped steps of the branch so far, this iteration's included.
 	SkippedTotal int64 `json:"skipped_total,omitempty"`
-	// Steps counts the optimizer's steps of the branch so far, this one included.
+	// Steps counts the optimizer's steps of the branch so far, this iteration's included.
 	Steps int64 `json:"steps"`
 	// Rows are the trajectories learnt from, Tokens their response tokens, and
 	// MicroBatches the units they were computed in.

@@ -290,6 +290,7 @@ func (d *decoder) assemble() Train {
 		}
 	}
 	t.Environment = assembleEnvironment(d.values, "environment.")
+	t.Update.ClipTurns = assembleClips(d.values)
 	return t
 }
 

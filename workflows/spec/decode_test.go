@@ -91,7 +91,8 @@ func TestDecodeFillsDefaults(t *testing.T) {
 		Credit:    spec.Credit{Algorithm: "grpo", NormalizeByStd: true, Epsilon: 1e-6, Gamma: 1, StepWeight: 1},
 		Update: spec.Update{
 			LearningRate: 3e-4, Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, WeightDecay: 0.01,
-			MaxGradNorm: 1, ClipLow: 0.2, ClipHigh: 0.28, EntropyCoefficient: 0.001, MicroBatch: 16,
+			MaxGradNorm: 1, Decay: "constant", Ratio: "token", ClipLow: 0.2, ClipHigh: 0.28,
+			Aggregation: "token_mean", Epochs: 1, EntropyCoefficient: 0.001, MicroBatch: 16,
 		},
 		Snapshot: spec.Snapshot{Every: 10},
 		Evaluation: spec.Evaluation{Every: 10, Seed: 123, Instances: 64, Samples: 1, Temperature: 0.5, Suites: []spec.Suite{{
@@ -300,4 +301,18 @@ func FuzzDecode(f *testing.F) {
 		require.Equal(t, train, spec.Resolve(train))
 		require.NotEmpty(t, spec.Derive(train, spec.ModelShape{Layers: 2, HiddenSize: 32, Heads: 2, VocabSize: 512}).String())
 	})
+}
+
+func TestRate(t *testing.T) {
+	for decay, want := range map[string][]float64{
+		"constant": {0.5, 1, 1, 1, 1, 1},
+		"linear":   {0.5, 1, 1, 0.75, 0.5, 0.25},
+		"cosine":   {0.5, 1, 1, 0.8535533905932737, 0.5, 0.14644660940672627},
+	} {
+		u := spec.Update{LearningRate: 1, WarmupIterations: 2, Decay: decay}
+		for n, rate := range want {
+			require.InDelta(t, rate, u.Rate(n, 6), 1e-12, "%s, iteration %d", decay, n)
+		}
+	}
+	require.Equal(t, 3e-4, spec.Update{LearningRate: 3e-4, Decay: "constant"}.Rate(199, 200))
 }

@@ -120,7 +120,7 @@ and ours where a model of a million parameters on a laptop's CPU needs others.
 	for _, list := range []struct {
 		title    string
 		elements []*rule
-	}{{"A part of a mixture", partRules}, {"A suite", suiteRules}} {
+	}{{"A part of a mixture", partRules}, {"A suite", suiteRules}, {"Bounds of a turn", clipRules}} {
 		fmt.Fprintf(&b, "\n## %s\n\n", list.title)
 		b.WriteString(fieldsHead)
 		for _, f := range fieldsOf(list.elements) {

@@ -98,6 +98,16 @@ var relations = []relation{
 		},
 	},
 	{
+		paths: []string{"update.minibatch", "update.micro_batch"},
+		doc:   "update.minibatch is 0 or a multiple of update.micro_batch.",
+		broken: func(t Train) (string, string) {
+			if t.Update.Minibatch%max(t.Update.MicroBatch, 1) == 0 {
+				return "", ""
+			}
+			return fmt.Sprint(t.Update.Minibatch), fmt.Sprintf("0 or a multiple of %d (update.micro_batch)", t.Update.MicroBatch)
+		},
+	},
+	{
 		paths: []string{"evaluation.suites", "evaluation.instances", "evaluation.samples"},
 		doc:   fmt.Sprintf("The instances × samples of a suite are at most %d.", maxTrajectories),
 		broken: func(t Train) (string, string) {

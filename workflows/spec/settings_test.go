@@ -97,8 +97,9 @@ func TestSettingsJSON(t *testing.T) {
 	require.Equal(t, `{"credit":{"algorithm":"grpo","epsilon":0.000001,"floor":0,"gamma":1,"normalize_by_std":true,"step_weight":1},`+
 		`"rollout":{"group_size":16,"groups":8,"temperature":1},`+
 		`"selection":{"count":2,"drop_flat":false,"floor":1e-10,"keep":0.25,"loss_scale":"none","method":"top_fraction","metric":"reward_std","order":"largest","p":0.9,"reweight":false,"slack":0},`+
-		`"update":{"adam_epsilon":1e-8,"beta1":0.9,"beta2":0.999,"clip_high":0.28,"clip_low":0.2,"entropy_coefficient":0.001,`+
-		`"learning_rate":0.0003,"max_grad_norm":1,"micro_batch":16,"weight_decay":0.01}}`, string(b))
+		`"update":{"adam_epsilon":1e-8,"aggregation":"token_mean","beta1":0.9,"beta2":0.999,"clip_high":0.28,"clip_low":0.2,"decay":"constant",`+
+		`"divisor":0,"dual_clip":0,"entropy_coefficient":0.001,"epochs":1,"learning_rate":0.0003,"max_grad_norm":1,"micro_batch":16,"minibatch":0,`+
+		`"ratio":"token","warmup_iterations":0,"weight_decay":0.01}}`, string(b))
 	var read spec.Settings
 	require.NoError(t, json.Unmarshal(b, &read))
 	require.Equal(t, settings(t), read)
@@ -129,6 +130,7 @@ rollout.max_new_tokens: 24, and 400
 rollout.think: true, and false
 rollout.prompt_tokens: nothing, and [64]
 update.learning_rate: 0.0003, and 0.000001
+update.dual_clip: 0, and 3
 update.micro_batch: 16, and 4
 evaluation.suites[0].environment.options.high: 0.25, and nothing
 evaluation.suites[0].environment.options.names: ["a","b"], and ["b","a"]

@@ -165,13 +165,38 @@ type Update struct {
 	WeightDecay  float64 `json:"weight_decay"`
 	// MaxGradNorm is the global norm that gradients are scaled down to.
 	MaxGradNorm float64 `json:"max_grad_norm"`
+	// WarmupIterations is how long the learning rate rises, Decay how it falls
+	// afterwards: "constant", "linear" or "cosine", to 0 behind the last iteration.
+	WarmupIterations int    `json:"warmup_iterations"`
+	Decay            string `json:"decay"`
+	// Ratio is that of a token or of a whole row (GSPO): "token" or "sequence".
+	Ratio string `json:"ratio"`
 	// ClipLow and ClipHigh keep the ratio within 1−ClipLow and 1+ClipHigh.
 	ClipLow  float64 `json:"clip_low"`
 	ClipHigh float64 `json:"clip_high"`
+	// ClipTurns are bounds by turn, the last of them for all that follow; none: the
+	// two above for all.
+	ClipTurns []Clip `json:"clip_turns,omitempty"`
+	// DualClip bounds the loss of tokens with a negative advantage; 0 is off.
+	DualClip float64 `json:"dual_clip"`
+	// Aggregation is how the loss of tokens becomes that of a minibatch; Divisor is
+	// constant's, 0 for turns × new tokens.
+	Aggregation string  `json:"aggregation"`
+	Divisor     float64 `json:"divisor"`
+	// Epochs is how often an update goes over its rows, in minibatches of so many
+	// rows; 0 is all.
+	Epochs    int `json:"epochs"`
+	Minibatch int `json:"minibatch"`
 	// EntropyCoefficient is the weight of the entropy bonus.
 	EntropyCoefficient float64 `json:"entropy_coefficient"`
 	// MicroBatch is the rows of a micro-batch: the unit of memory, and of bits.
 	MicroBatch int `json:"micro_batch"`
+}
+
+// Clip bounds the ratio of a turn's tokens to 1−Low and 1+High.
+type Clip struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
 }
 
 // Snapshot is how often the full training state is stored.

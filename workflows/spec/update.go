@@ -1,0 +1,45 @@
+package spec
+
+import "math"
+
+// clipRules are the fields of a turn's bounds.
+var clipRules = []*rule{
+	{path: "low", typ: typeNumber, required: true, span: span{low: 0, high: 1, openLow: true, openHigh: true}, source: fromOurs, doc: "The ratio is clipped at 1 − low."},
+	{path: "high", typ: typeNumber, required: true, span: span{low: 0, high: 10, openLow: true}, source: fromOurs, doc: "The ratio is clipped at 1 + high."},
+}
+
+func assembleClips(values map[string]any) []Clip {
+	var clips []Clip
+	read, _ := values["update.clip_turns"].([]map[string]any)
+	for _, v := range read {
+		var c Clip
+		c.Low, _ = v["low"].(float64)
+		c.High, _ = v["high"].(float64)
+		clips = append(clips, c)
+	}
+	return clips
+}
+
+// Rate is the learning rate of an iteration, counted from 0, of a run of so many.
+func (u Update) Rate(iteration, iterations int) float64 {
+	if iteration < u.WarmupIterations {
+		return u.LearningRate * float64(iteration+1) / float64(u.WarmupIterations)
+	}
+	left := max(iterations-u.WarmupIterations, 1)
+	done := min(float64(iteration-u.WarmupIterations)/float64(left), 1)
+	switch u.Decay {
+	case "linear":
+		return u.LearningRate * (1 - done)
+	case "cosine":
+		return u.LearningRate * (1 + math.Cos(math.Pi*done)) / 2
+	}
+	return u.LearningRate
+}
+
+// Clip gives the bounds of a turn, counted from 1.
+func (u Update) Clip(turn int) Clip {
+	if n := len(u.ClipTurns); n > 0 {
+		return u.ClipTurns[min(max(turn, 1), n)-1]
+	}
+	return Clip{Low: u.ClipLow, High: u.ClipHigh}
+}
