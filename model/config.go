@@ -13,7 +13,7 @@ import (
 // something this policy does not do.
 var ErrConfig = errors.New("unsupported model configuration")
 
-// Config is the shape of a policy of the Qwen2 architecture: RMSNorm, rotary
+// Config is the shape of a policy, or of its critic, of the Qwen2 architecture: RMSNorm, rotary
 // positions, grouped-query attention with biases on queries, keys and values,
 // SwiGLU, and an output head that may share the embedding.
 type Config struct {
@@ -29,6 +29,9 @@ type Config struct {
 	RopeTheta        float64
 	// TieEmbeddings makes the head the embedding's transpose.
 	TieEmbeddings bool
+	// ValueHead makes it a critic: one number a token in place of the head. Files
+	// of a model never say so; see Critic.
+	ValueHead bool
 	// InitializerRange is the deviation NewParams draws matrices with.
 	InitializerRange float64
 	// BOS, EOS and Pad are token ids, nil where the model has none. They are
@@ -311,7 +314,8 @@ const (
 
 // Tensors lists the policy's tensors in the one order used everywhere: the
 // embedding, the layers from first to last, the final norm, and the head unless
-// it is tied. Matrices are [out, in].
+// it is tied; a critic's is a value head, named as in transformers'
+// Qwen2ForTokenClassification. Matrices are [out, in].
 func (c Config) Tensors() []TensorShape {
 	d, ff, q, kv := c.HiddenSize, c.IntermediateSize, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	ts := []TensorShape{{"model.embed_tokens.weight", []int{c.VocabSize, d}}}
@@ -333,13 +337,19 @@ func (c Config) Tensors() []TensorShape {
 		)
 	}
 	ts = append(ts, TensorShape{"model.norm.weight", []int{d}})
-	if !c.TieEmbeddings {
+	switch {
+	case c.ValueHead:
+		ts = append(ts, TensorShape{valueHeadName, []int{1, d}}, TensorShape{"score.bias", []int{1}})
+	case !c.TieEmbeddings:
 		ts = append(ts, TensorShape{headName, []int{c.VocabSize, d}})
 	}
 	return ts
 }
 
-const headName = "lm_head.weight"
+const (
+	headName      = "lm_head.weight"
+	valueHeadName = "score.weight"
+)
 
 // layerStart is the index in Tensors of layer i's first tensor.
 func (c Config) layerStart(i int) int { return 1 + i*layerTensors }
@@ -354,6 +364,9 @@ func (c Config) head() int {
 	}
 	return c.finalNorm() + 1
 }
+
+// valueHead is the index in Tensors of a critic's head; its bias comes after it.
+func (c Config) valueHead() int { return c.finalNorm() + 1 }
 
 // Parameters is the number of scalars a policy has.
 func (c Config) Parameters() int64 {

@@ -32,7 +32,7 @@ func LogProbs(ctx context.Context, d *Device, f *Folder, ids [][]int32) (logProb
 		return nil, nil, fmt.Errorf("log-probs: %w", err)
 	}
 	defer p.Free()
-	s, err := p.NewState(f.Params)
+	s, err := p.UploadParams(f.Params)
 	if err != nil {
 		return nil, nil, fmt.Errorf("log-probs: %w", err)
 	}
@@ -88,7 +88,7 @@ func GreedyOrSample(ctx context.Context, d *Device, f *Folder, prompts [][]int32
 		return nil, fmt.Errorf("generate: %w", err)
 	}
 	defer p.Free()
-	s, err := p.NewState(f.Params)
+	s, err := p.UploadParams(f.Params)
 	if err != nil {
 		return nil, fmt.Errorf("generate: %w", err)
 	}

@@ -24,6 +24,9 @@ const (
 	WeightsFile   = "model.safetensors"
 	indexFile     = "model.safetensors.index.json"
 	OptimizerFile = "optimizer.safetensors"
+	// A critic's, beside its policy's.
+	CriticFile          = "critic.safetensors"
+	CriticOptimizerFile = "critic_optimizer.safetensors"
 )
 
 // maxIndex bounds config.json and the index of a sharded model, in bytes.

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
-// MicroBatch is rows of Score and of the updates. Slices are indexed [row][token];
+// MicroBatch is rows of Score, Values and the updates. Slices are indexed [row][token];
 // a row may be shorter than Shapes.Sequence, and a batch may have fewer rows than
 // Shapes.MicroBatch: the rest is padding that changes no other row's bits.
 type MicroBatch struct {
@@ -16,7 +16,7 @@ type MicroBatch struct {
 	// Lengths are the tokens of each row that count; 0 makes a row padding.
 	Lengths []int32
 	// Mask is true where the token at that index was sampled and is learnt from; at
-	// index 0 and from the length on it must be false. Score ignores it.
+	// index 0 and from the length on it must be false. Score and Values ignore it.
 	Mask [][]bool
 	// RowWeights, at least 0, multiply the rows in Weigh's sums and in the means of
 	// the metrics; of a row of weight 0 nothing is read. Nil is 1 for every row.
@@ -36,6 +36,9 @@ type MicroBatch struct {
 	ClipLow, ClipHigh [][]float32
 	// RefLogProbs are the reference's; nil unless LossOptions.KL is on.
 	RefLogProbs [][]float32
+	// Returns are what the critic learns, OldValues those that the advantages were
+	// computed with; CriticUpdate alone reads them, OldValues only with a clip.
+	Returns, OldValues [][]float32
 }
 
 // Weigh sets the Weights of a minibatch, given as all of its micro-batches, from

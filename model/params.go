@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/model/safetensors"
 )
 
-// Params are a policy's weights on the host, float32. Values[i] holds the
+// Params are a policy's or a critic's weights on the host, float32. Values[i] holds the
 // elements of Config.Tensors()[i] row by row.
 type Params struct {
 	Config Config
@@ -17,7 +17,8 @@ type Params struct {
 }
 
 // NewParams draws the weights of a new policy: matrices from
-// N(0, InitializerRange²), as transformers does, biases zero, norms one. Tensor i
+// N(0, InitializerRange²), as transformers does, biases zero, norms one, and a
+// critic's value head zero. Tensor i
 // is drawn from the address with Step i, so the same address gives the same bits.
 func NewParams(c Config, at draw.Address) Params {
 	p := zeroParams(c)
@@ -28,7 +29,7 @@ func NewParams(c Config, at draw.Address) Params {
 			for j := range v {
 				v[j] = 1
 			}
-		case len(t.Shape) == 2:
+		case len(t.Shape) == 2 && t.Name != valueHeadName:
 			at.Step = int64(i)
 			r := at.Rand()
 			for j := range v {

@@ -26,9 +26,9 @@ type Shapes struct {
 	PromptTokens int
 	// MaxNewTokens is the most tokens sampled from it.
 	MaxNewTokens int
-	// MicroBatch is the rows of Score and Update.
+	// MicroBatch is the rows of Score, Values and the updates.
 	MicroBatch int
-	// Sequence is the width of the rows of Score and Update, at least 2.
+	// Sequence is the width of the rows of Score, Values and the updates, at least 2.
 	Sequence int
 	// ComputeDtype is the dtype of activations, "float32" or "bfloat16"; empty is
 	// float32. Weights, moments, norms, softmax and logits are always float32.
@@ -49,6 +49,15 @@ const (
 	kindFingerprint kind = "fingerprint"
 )
 
+// named is the kind's name: a critic's programs have names of their own, so that
+// their hashes stand beside the policy's.
+func (p *Programs) named(k kind) kind {
+	if p.c.ValueHead {
+		return "critic-" + k
+	}
+	return k
+}
+
 // programKey says which programs are the same one. Programs of different widths
 // share what does not depend on the width, compiled once for the device.
 type programKey struct {
@@ -60,7 +69,7 @@ type programKey struct {
 	loss                LossOptions
 }
 
-// Programs are the programs of a policy's shape on a device. They are compiled
+// Programs are the programs of a policy's, or a critic's, shape on a device. They are compiled
 // when first called, or all at once by Compile. Methods may be called concurrently.
 type Programs struct {
 	device *Device
@@ -75,7 +84,8 @@ type Programs struct {
 	decodeTab [2]compute.Buffer
 }
 
-// Programs prepares the programs for policies of a configuration. legal, of
+// Programs prepares the programs for policies of a configuration, or for critics
+// (Config.Critic), whose Shapes say MicroBatch, Sequence and ComputeDtype. legal, of
 // length VocabSize, says which ids the tokenizer has: the others have probability
 // 0 everywhere, in sampling and in log-probs alike; nil means all are legal.
 func (d *Device) Programs(c Config, legal []bool, sh Shapes) (*Programs, error) {
@@ -100,23 +110,27 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 		p.free()
 		return nil, err
 	}
-	p.progs = map[kind]*program{
-		kindApply:       d.shared(programKey{kind: kindApply, config: c.shape()}, p.buildApply),
-		kindFingerprint: d.shared(programKey{kind: kindFingerprint, config: c.shape()}, p.buildFingerprint),
+	p.progs = map[kind]*program{}
+	add := func(k kind, key programKey, build builder) {
+		key.kind, key.config = p.named(k), c.shape()
+		p.progs[key.kind] = d.shared(key, build)
 	}
+	add(kindApply, programKey{}, p.buildApply)
+	add(kindFingerprint, programKey{}, p.buildFingerprint)
 	if sh.GenerateRows > 0 && sh.MaxNewTokens > 0 {
-		key := programKey{config: c.shape(), dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: l}
-		key.kind = kindPrefill
-		p.progs[kindPrefill] = d.shared(key, p.buildPrefill)
-		key.kind = kindDecode
-		p.progs[kindDecode] = d.shared(key, p.buildDecode)
+		key := programKey{dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: l}
+		add(kindPrefill, key, p.buildPrefill)
+		add(kindDecode, key, p.buildDecode)
 	}
 	if sh.MicroBatch > 0 {
-		key := programKey{config: c.shape(), dtype: p.net.dtype, rows: sh.MicroBatch, tokens: sh.Sequence, limits: l}
-		key.kind = kindForward
-		p.progs[kindForward] = d.shared(key, p.buildForward)
-		key.kind, key.loss = kindBackward, sh.Loss
-		p.progs[kindBackward] = d.shared(key, p.buildBackward)
+		key := programKey{dtype: p.net.dtype, rows: sh.MicroBatch, tokens: sh.Sequence, limits: l}
+		forward, backward := p.buildForward, p.buildBackward
+		if c.ValueHead {
+			forward, backward = p.buildValues, p.buildCriticBackward
+		}
+		add(kindForward, key, forward)
+		key.loss = sh.Loss
+		add(kindBackward, key, backward)
 	}
 	return p, nil
 }
@@ -135,6 +149,9 @@ func checkShapes(c Config, legal []bool, sh Shapes) error {
 	case "", "float32", "bfloat16":
 	default:
 		return bad("compute dtype %q, must be float32 or bfloat16", sh.ComputeDtype)
+	}
+	if c.ValueHead && (sh.GenerateRows != 0 || sh.Loss != (LossOptions{}) || legal != nil) {
+		return bad("a critic neither generates nor has legal ids or a policy's loss")
 	}
 	if err := sh.Loss.check(); err != nil {
 		return fmt.Errorf("prepare programs: %w", err)
@@ -180,8 +197,10 @@ func (p *Programs) uploadTables(legal []bool) error {
 		}
 	}
 	var err error
-	if p.legal, err = upload(p.device, bias, len(bias)); err != nil {
-		return err
+	if !p.c.ValueHead {
+		if p.legal, err = upload(p.device, bias, len(bias)); err != nil {
+			return err
+		}
 	}
 	half := p.c.HeadDim / 2
 	put := func(positions int) (out [2]compute.Buffer, err error) {
@@ -257,8 +276,17 @@ func (p *Programs) free() {
 
 // program finds a program that the shapes provide for.
 func (p *Programs) program(k kind) (*program, error) {
-	if prog := p.progs[k]; prog != nil {
+	if prog := p.progs[p.named(k)]; prog != nil {
 		return prog, nil
 	}
-	return nil, fmt.Errorf("%w: the programs were prepared without the shapes that %s needs, or freed", ErrInput, k)
+	return nil, fmt.Errorf("%w: the programs were prepared without the shapes that %s needs, or freed", ErrInput, p.named(k))
+}
+
+// checkRole refuses programs of a critic where a policy's are needed, and the
+// other way round.
+func (p *Programs) checkRole(critic bool) error {
+	if p.c.ValueHead != critic {
+		return fmt.Errorf("%w: the programs are not those of a %s", ErrInput, map[bool]string{true: "critic", false: "policy"}[critic])
+	}
+	return nil
 }

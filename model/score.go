@@ -18,47 +18,58 @@ import (
 // Update runs this same program for its own log-probs, so at the parameters that
 // scored a batch, every ratio is exactly 1.
 func (p *Programs) Score(ctx context.Context, s *State, b MicroBatch, temperature float32) (logProbs, entropy [][]float32, err error) {
-	ids, err := p.pack(b)
+	if !(temperature > 0) || math.IsInf(float64(temperature), 0) {
+		return nil, nil, fmt.Errorf("score: %w: temperature %v", ErrInput, temperature)
+	}
+	out, err := p.scores(ctx, s, b, false, temperature, 2)
 	if err != nil {
 		return nil, nil, fmt.Errorf("score: %w", err)
 	}
-	if !(temperature > 0) || math.IsInf(float64(temperature), 0) {
-		return nil, nil, fmt.Errorf("score: %w: temperature %v", ErrInput, temperature)
+	return out[0], out[1], nil
+}
+
+// scores runs the forward program on a micro-batch and gives the first of what it
+// says about each token, count × [row][token]. The programs must be a critic's or
+// not, as asked.
+func (p *Programs) scores(ctx context.Context, s *State, b MicroBatch, critic bool, temperature float32, count int) (out [][][]float32, err error) {
+	if err := p.checkRole(critic); err != nil {
+		return nil, err
+	}
+	ids, err := p.pack(b)
+	if err != nil {
+		return nil, err
 	}
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
 	if err := p.check(s); err != nil {
-		return nil, nil, fmt.Errorf("score: %w", err)
+		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, nil, fmt.Errorf("score: %w", err)
+		return nil, err
 	}
-	err = try("score", func() error {
+	err = try("forward", func() error {
 		f, err := p.forward(s, ids, temperature)
 		if err != nil {
 			return err
 		}
 		defer f.free()
-		n := p.sh.MicroBatch * p.sh.Sequence
-		lp, err := download[float32](f.scores[0], n)
-		if err != nil {
-			return err
+		for _, buffer := range f.scores[:count] {
+			v, err := download[float32](buffer, p.sh.MicroBatch*p.sh.Sequence)
+			if err != nil {
+				return err
+			}
+			out = append(out, p.unshift(v, b))
 		}
-		ent, err := download[float32](f.scores[1], n)
-		if err != nil {
-			return err
-		}
-		logProbs, entropy = p.unshift(lp, b), p.unshift(ent, b)
 		return nil
 	})
-	return logProbs, entropy, err
+	return out, err
 }
 
 // scored is what a forward pass leaves on the device.
 type scored struct {
-	ids, inverse compute.Buffer
-	// scores are log-probs, entropies and log-sums, [MicroBatch·Sequence] float32;
-	// saved are the inputs of the layers and what comes out of the last,
+	ids, inverse compute.Buffer // a critic has no temperature
+	// scores are log-probs, entropies and log-sums, or values, each
+	// [MicroBatch·Sequence] float32; saved are the inputs of the layers and what comes out of the last,
 	// [MicroBatch·Sequence, d].
 	scores, saved []compute.Buffer
 }
@@ -71,7 +82,11 @@ func (f *scored) free() {
 
 // inputs are what the forward program reads after the parameters.
 func (f *scored) inputs(p *Programs) []compute.Buffer {
-	return []compute.Buffer{f.ids, p.tables[0], p.tables[1], p.legal, f.inverse}
+	in := []compute.Buffer{f.ids, p.tables[0], p.tables[1]}
+	if p.c.ValueHead {
+		return in
+	}
+	return append(in, p.legal, f.inverse)
 }
 
 // forward runs the forward program. The caller holds run.
@@ -84,16 +99,19 @@ func (p *Programs) forward(s *State, ids []int32, temperature float32) (f *score
 	if f.ids, err = upload(p.device, ids, p.sh.MicroBatch, p.sh.Sequence); err != nil {
 		return nil, err
 	}
-	if f.inverse, err = upload(p.device, []float32{1 / temperature}); err != nil {
-		f.free()
-		return nil, err
+	if !p.c.ValueHead {
+		if f.inverse, err = upload(p.device, []float32{1 / temperature}); err != nil {
+			f.free()
+			return nil, err
+		}
 	}
 	out, err := prog.call(append(append([]compute.Buffer{}, s.params...), f.inputs(p)...)...)
 	if err != nil {
 		f.free()
 		return nil, err
 	}
-	f.scores, f.saved = out[:3], out[3:]
+	n := len(out) - (p.c.Layers + 1)
+	f.scores, f.saved = out[:n], out[n:]
 	return f, nil
 }
 
@@ -103,21 +121,25 @@ func (p *Programs) forward(s *State, ids []int32, temperature float32) (f *score
 func (p *Programs) buildForward(in *inputs) []*graph.Node {
 	params := in.tensors(p.c.Tensors())
 	b := p.batchInputs(in)
-	x := p.net.embed(params[0], b.flat)
-	saved := []*graph.Node{x}
-	for i := range p.c.Layers {
-		x = p.net.layer(p.c.layerOf(params, i), x, p.sh.MicroBatch, p.sh.Sequence, b.cos, b.sin)
-		saved = append(saved, x)
-	}
+	saved := p.layers(params, b)
 	hd := head{t: p.net, weight: params[p.c.head()], legal: b.legal, inverse: b.inverse}
-	lp, ent, sum := hd.score(x, params[p.c.finalNorm()], b.target)
+	lp, ent, sum := hd.score(saved[p.c.Layers], params[p.c.finalNorm()], b.target)
 	return append([]*graph.Node{lp, ent, sum}, saved...)
+}
+
+// layers gives the input of each layer and what comes out of the last.
+func (p *Programs) layers(params []*graph.Node, b batchNodes) []*graph.Node {
+	saved := []*graph.Node{p.net.embed(params[0], b.flat)}
+	for i := range p.c.Layers {
+		saved = append(saved, p.net.layer(p.c.layerOf(params, i), saved[i], p.sh.MicroBatch, p.sh.Sequence, b.cos, b.sin))
+	}
+	return saved
 }
 
 // batchNodes are the inputs that the forward and the backward program share.
 type batchNodes struct {
 	flat, target             *graph.Node // [b·T] int32
-	cos, sin, legal, inverse *graph.Node
+	cos, sin, legal, inverse *graph.Node // a critic has neither legal ids nor a temperature
 }
 
 func (p *Programs) batchInputs(in *inputs) batchNodes {
@@ -129,9 +151,12 @@ func (p *Programs) batchInputs(in *inputs) batchNodes {
 		graph.Slice(ids, graph.AxisRange(), graph.AxisRange(0, 1)),
 	}, 1)
 	table := func() *graph.Node { return graph.Reshape(in.next(dtypes.Float32, width, half), 1, width, half) }
-	return batchNodes{
+	b := batchNodes{
 		flat: graph.Reshape(ids, rows*width), target: graph.Reshape(next, rows*width),
 		cos: table(), sin: table(),
-		legal: in.next(dtypes.Float32, p.c.VocabSize), inverse: in.next(dtypes.Float32),
 	}
+	if !p.c.ValueHead {
+		b.legal, b.inverse = in.next(dtypes.Float32, p.c.VocabSize), in.next(dtypes.Float32)
+	}
+	return b
 }

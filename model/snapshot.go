@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-rl/reprise/model/safetensors"
 )
 
-// Snapshot is a full training state on the host: the weights, AdamW's first and
+// Snapshot is the full training state of a policy or a critic on the host: the weights, AdamW's first and
 // second moments, and the number of updates applied.
 type Snapshot struct {
 	Params Params
@@ -37,10 +37,12 @@ func (s Snapshot) check() error {
 	return nil
 }
 
-// Files are the snapshot as a Hugging Face model folder: config.json and
-// model.safetensors are what transformers loads; optimizer.safetensors holds
+// Files are the snapshot of a policy as a Hugging Face model folder: config.json
+// and model.safetensors are what transformers loads; optimizer.safetensors holds
 // the moments ("m." and "v." before each tensor's name) and the step. The
-// tokenizer's files are the caller's. The same snapshot gives the same bytes.
+// tokenizer's files are the caller's. A critic's snapshot gives
+// critic.safetensors and critic_optimizer.safetensors, which lie beside its
+// policy's. The same snapshot gives the same bytes.
 func (s Snapshot) Files() (map[string][]byte, error) {
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("write snapshot: %w", err)
@@ -54,6 +56,9 @@ func (s Snapshot) Files() (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write snapshot: %w", err)
 	}
+	if s.Params.Config.ValueHead {
+		return map[string][]byte{CriticFile: weights, CriticOptimizerFile: optimizer}, nil
+	}
 	return map[string][]byte{
 		ConfigFile:    s.Params.Config.JSON(),
 		WeightsFile:   weights,
@@ -61,34 +66,66 @@ func (s Snapshot) Files() (map[string][]byte, error) {
 	}, nil
 }
 
-// ReadSnapshot reads what Files wrote; other files are ignored. Without
+// ReadSnapshot reads a policy that Files wrote; other files are ignored. Without
 // optimizer.safetensors it is the state before the first update.
 func ReadSnapshot(files map[string][]byte) (Snapshot, error) {
 	f, err := ReadFiles(files)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("read snapshot: %w", err)
 	}
-	raw, ok := files[OptimizerFile]
-	if !ok {
-		return NewSnapshot(f.Params), nil
+	return readSnapshot(f.Params, files, OptimizerFile)
+}
+
+// ReadCritic reads the critic that lies beside a policy; config.json is the
+// policy's. Without critic.safetensors it is an fs.ErrNotExist; without
+// critic_optimizer.safetensors the state before the first update.
+func ReadCritic(files map[string][]byte) (Snapshot, error) {
+	src := memoryFiles(files)
+	raw, err := src.small(ConfigFile)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("read critic: %w", err)
 	}
-	s := Snapshot{Params: f.Params}
+	c, err := ParseConfig(raw)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("read critic: %w", err)
+	}
+	if raw, err = src.small(CriticFile); err != nil {
+		return Snapshot{}, fmt.Errorf("read critic: %w", err)
+	}
+	f, err := safetensors.Decode(raw)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("read critic's %s: %w", CriticFile, err)
+	}
+	params, err := readParams(c.Critic(), decoded{f}, "")
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("read critic's %s: %w", CriticFile, err)
+	}
+	return readSnapshot(params, files, CriticOptimizerFile)
+}
+
+// readSnapshot reads the moments and the step that belong to parameters.
+func readSnapshot(params Params, files map[string][]byte, name string) (Snapshot, error) {
+	raw, ok := files[name]
+	if !ok {
+		return NewSnapshot(params), nil
+	}
+	s := Snapshot{Params: params}
 	o, err := safetensors.Decode(raw)
 	if err != nil {
-		return Snapshot{}, fmt.Errorf("read snapshot's %s: %w", OptimizerFile, err)
+		return Snapshot{}, fmt.Errorf("read snapshot's %s: %w", name, err)
 	}
 	for _, t := range o.Tensors {
 		if t.Name != "step" && len(t.Name) < 2 || t.Name != "step" && t.Name[:2] != "m." && t.Name[:2] != "v." {
-			return Snapshot{}, fmt.Errorf("read snapshot's %s: %w: extra %q", OptimizerFile, ErrTensors, t.Name)
+			return Snapshot{}, fmt.Errorf("read snapshot's %s: %w: extra %q", name, ErrTensors, t.Name)
 		}
 	}
-	if s.M, err = readParams(f.Config, decoded{o}, "m."); err == nil {
-		if s.V, err = readParams(f.Config, decoded{o}, "v."); err == nil {
+	if s.M, err = readParams(params.Config, decoded{o}, "m."); err == nil {
+		if s.V, err = readParams(params.Config, decoded{o}, "v."); err == nil {
 			s.Step, err = stepOf(o)
 		}
 	}
 	if err != nil {
-		return Snapshot{}, fmt.Errorf("read snapshot's %s: %w", OptimizerFile, err)
+		return Snapshot{}, fmt.Errorf("read snapshot's %s: %w", name, err)
 	}
 	return s, nil
 }

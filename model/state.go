@@ -10,13 +10,14 @@ import (
 // ErrFreed is returned when a freed State is used.
 var ErrFreed = errors.New("state was freed")
 
-// State is a training state on a device: parameters, AdamW's moments and the
-// number of updates applied. It never changes; Update makes a new one. It fits
-// any Programs of the same device and configuration.
+// State is the training state of a policy or a critic on a device: parameters,
+// AdamW's moments and the number of updates applied. It never changes; an update
+// makes a new one. It fits any Programs of the same device and configuration.
 type State struct {
 	device *Device
 	c      Config
 	// params, m and v are in Config.Tensors order; all guarded by the device's run.
+	// A state that is not for training has neither m nor v.
 	params, m, v []compute.Buffer
 	step         int64
 	fingerprint  *program
@@ -31,11 +32,25 @@ func (p *Programs) NewState(params Params) (*State, error) {
 // Upload puts a snapshot on the device. Its configuration must have the
 // programs' shapes.
 func (p *Programs) Upload(s Snapshot) (*State, error) {
-	if s.Params.Config.shape() != p.c.shape() {
-		return nil, fmt.Errorf("upload state: %w: another configuration than the programs'", ErrInput)
-	}
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("upload state: %w: %w", ErrInput, err)
+	}
+	return p.put(s, true)
+}
+
+// UploadParams puts parameters alone on the device, a third of a training state: a
+// reference to Score, or a policy that only generates. Updates and Download refuse
+// it (ErrInput).
+func (p *Programs) UploadParams(params Params) (*State, error) {
+	if err := params.check(); err != nil {
+		return nil, fmt.Errorf("upload state: %w: %w", ErrInput, err)
+	}
+	return p.put(Snapshot{Params: params}, false)
+}
+
+func (p *Programs) put(s Snapshot, moments bool) (*State, error) {
+	if s.Params.Config.shape() != p.c.shape() {
+		return nil, fmt.Errorf("upload state: %w: another configuration than the programs'", ErrInput)
 	}
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
@@ -47,11 +62,16 @@ func (p *Programs) Upload(s Snapshot) (*State, error) {
 		return nil, fmt.Errorf("upload state: %w", err)
 	}
 	st := &State{device: p.device, c: s.Params.Config, step: s.Step, fingerprint: prog}
+	type part struct {
+		to   *[]compute.Buffer
+		from Params
+	}
+	parts := []part{{&st.params, s.Params}}
+	if moments {
+		parts = append(parts, part{&st.m, s.M}, part{&st.v, s.V})
+	}
 	err = try("upload state", func() error {
-		for _, x := range []struct {
-			to   *[]compute.Buffer
-			from Params
-		}{{&st.params, s.Params}, {&st.m, s.M}, {&st.v, s.V}} {
+		for _, x := range parts {
 			for i, t := range st.c.Tensors() {
 				b, err := upload(p.device, x.from.Values[i], t.Shape...)
 				if err != nil {
@@ -75,6 +95,9 @@ func (s *State) Download() (Snapshot, error) {
 	defer s.device.run.Unlock()
 	if err := s.usable(); err != nil {
 		return Snapshot{}, fmt.Errorf("download state: %w", err)
+	}
+	if s.m == nil {
+		return Snapshot{}, fmt.Errorf("download state: %w: the state has no moments", ErrInput)
 	}
 	out := Snapshot{Step: s.step}
 	err := try("download state", func() (err error) {

@@ -16,26 +16,74 @@ const lanes = 4
 // step, as 32 hex digits. It is computed on the device with integer arithmetic,
 // which is exact and has no order, so it is the same on every platform: each
 // 32-bit word is mixed with its place, and the sums are taken modulo 2^32. It
-// tells states apart; it is no defence against somebody who forges one.
+// tells states apart, also a policy's from a critic's and from parameters alone; it
+// is no defence against somebody who forges one.
 func (s *State) Fingerprint() (string, error) {
+	sum, err := s.lanes()
+	if err != nil {
+		return "", fmt.Errorf("fingerprint state: %w", err)
+	}
+	return digits(sum), nil
+}
+
+// PairFingerprint is one fingerprint of a policy and its critic: the sum of both's
+// lanes. Without a critic, nil, it is the policy's own.
+func PairFingerprint(policy, critic *State) (string, error) {
+	if critic == nil {
+		return policy.Fingerprint()
+	}
+	if policy.c.ValueHead || !critic.c.ValueHead {
+		return "", fmt.Errorf("fingerprint states: %w: not a policy and a critic", ErrInput)
+	}
+	sum, err := policy.lanes()
+	if err != nil {
+		return "", fmt.Errorf("fingerprint policy: %w", err)
+	}
+	more, err := critic.lanes()
+	if err != nil {
+		return "", fmt.Errorf("fingerprint critic: %w", err)
+	}
+	for i, w := range more {
+		sum[i] += w
+	}
+	return digits(sum), nil
+}
+
+func digits(sum [lanes]uint32) string {
+	return fmt.Sprintf("%08x%08x%08x%08x", sum[0], sum[1], sum[2], sum[3])
+}
+
+// Seeds of the parts of a state, counted from 1: parameters and both moments of a
+// policy, those of a critic, and parameters alone.
+const (
+	policyParts = 1
+	criticParts = 4
+	loneParts   = 7
+)
+
+// lanes are the sums that make the fingerprint.
+func (s *State) lanes() (sum [lanes]uint32, err error) {
 	s.device.run.Lock()
 	defer s.device.run.Unlock()
 	if err := s.usable(); err != nil {
-		return "", fmt.Errorf("fingerprint state: %w", err)
+		return sum, err
 	}
-	sum := stepLanes(s.step)
-	err := try("fingerprint state", func() error {
-		for i, part := range [][]compute.Buffer{s.params, s.m, s.v} {
-			if err := s.addLanes(&sum, part, mixWord(uint32(i)+1)); err != nil {
+	from, parts := uint32(policyParts), [][]compute.Buffer{s.params, s.m, s.v}
+	switch {
+	case s.m == nil:
+		from, parts = loneParts, parts[:1]
+	case s.c.ValueHead:
+		from = criticParts
+	}
+	sum = stepLanes(s.step, from)
+	return sum, try("add up", func() error {
+		for i, part := range parts {
+			if err := s.addLanes(&sum, part, mixWord(from+uint32(i))); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%08x%08x%08x%08x", sum[0], sum[1], sum[2], sum[3]), nil
 }
 
 // addLanes adds the lanes of one part of the state, told apart by its seed.
@@ -64,10 +112,11 @@ func (s *State) addLanes(sum *[lanes]uint32, part []compute.Buffer, seed uint32)
 	return nil
 }
 
-// stepLanes is the step's part of the fingerprint.
-func stepLanes(step int64) (sum [lanes]uint32) {
+// stepLanes is the step's part of the fingerprint; from tells the states' kinds
+// apart.
+func stepLanes(step int64, from uint32) (sum [lanes]uint32) {
 	for i := range sum {
-		salt := mixWord(^uint32(i))
+		salt := mixWord(^(uint32(i) + lanes*(from-policyParts)))
 		sum[i] = mixWord(uint32(step)^salt) + mixWord(uint32(step>>32)+salt)
 	}
 	return sum

@@ -9,7 +9,7 @@ import (
 
 // pass says how a minibatch is computed.
 type pass struct {
-	temperature float32
+	temperature float32   // not read by a critic
 	knobs       []float32 // of the loss
 }
 
@@ -26,6 +26,9 @@ func (p *Programs) train(ctx context.Context, s *State, batches []packed, how pa
 	defer p.device.run.Unlock()
 	if err := p.check(s); err != nil {
 		return nil, r, err
+	}
+	if s.m == nil {
+		return nil, r, fmt.Errorf("%w: the state has no moments", ErrInput)
 	}
 	err = try("train", func() error {
 		acc, err := p.accumulate(ctx, s, batches, how)
@@ -126,4 +129,9 @@ func (p *Programs) backward(prog *program, s *State, b packed, how pass, acc *ac
 }
 
 // metricCount is how many metrics the loss has.
-func (p *Programs) metricCount() int { return metricCount }
+func (p *Programs) metricCount() int {
+	if p.c.ValueHead {
+		return criticMetricCount
+	}
+	return metricCount
+}

@@ -152,6 +152,9 @@ func (k *Settings) check(l LossOptions) error {
 }
 
 func (p *Programs) update(ctx context.Context, s *State, batches []MicroBatch, k Settings, supervised bool) (*State, UpdateMetrics, error) {
+	if err := p.checkRole(false); err != nil {
+		return nil, UpdateMetrics{}, err
+	}
 	if supervised && p.sh.Loss.DualClip && k.DualClip == 0 {
 		k.DualClip = math.MaxFloat32 // it is not read
 	}

@@ -1,0 +1,201 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// Critic is the configuration of the policy's critic: the same backbone with a
+// value head in place of the vocabulary's. Programs of it have Values and
+// CriticUpdate, and States and Snapshots of it are critics.
+func (c Config) Critic() Config {
+	c.ValueHead, c.TieEmbeddings = true, false
+	return c
+}
+
+// NewCritic makes a critic of a policy: its backbone, and a value head of zeros,
+// so that every value is 0 at first. The backbone's numbers are shared with the
+// policy's.
+func NewCritic(policy Params) Params {
+	c := policy.Config.Critic()
+	p := Params{Config: c, Values: slices.Clone(policy.Values[:c.valueHead()])}
+	for _, t := range c.Tensors()[c.valueHead():] {
+		p.Values = append(p.Values, make([]float32, t.Elements()))
+	}
+	return p
+}
+
+// CriticSettings are the knobs of a critic's update, all inputs of the programs.
+type CriticSettings struct {
+	Optimizer
+	// Clip bounds how far a value moves from the old one; 0 turns it off (verl and
+	// RAGEN: 0.5).
+	Clip float32
+}
+
+// CriticMetrics say what a critic's update did, at the parameters before it.
+type CriticMetrics struct {
+	// Loss is loss.Value's, the sum over the minibatch by MicroBatch.Weights (verl's
+	// vf_loss).
+	Loss float64
+	// ClipFraction is the fraction of tokens whose clipped error is strictly the
+	// greater (verl's vf_clipfrac), ValueMean the mean of the values (vpred_mean):
+	// means over tokens, weighted by row.
+	ClipFraction, ValueMean float64
+	// GradNorm is the gradient's global norm before clipping.
+	GradNorm float64
+	// Skipped: the loss or the gradient's norm was not finite, and nothing changed.
+	Skipped bool
+	// Tokens is how many tokens were learnt from.
+	Tokens int
+}
+
+// Values gives, at index t of each row, the critic's value V(ids[<t]): what it
+// expects to come before token t is there. It is 0 at t = 0 and from the row's
+// length on. Rows are Sequence long, in the batch's order.
+//
+// CriticUpdate runs this same program for its own values, so at the parameters
+// that valued a batch, no value has moved.
+func (p *Programs) Values(ctx context.Context, s *State, b MicroBatch) ([][]float32, error) {
+	out, err := p.scores(ctx, s, b, true, 0, 1)
+	if err != nil {
+		return nil, fmt.Errorf("values: %w", err)
+	}
+	return out[0], nil
+}
+
+// CriticUpdate applies one AdamW step to a critic on a minibatch, given as
+// micro-batches in order, with the loss of loss.Value:
+//
+//	L = ½·Σ w·max((V − G)², (clip(V, V_old − ε, V_old + ε) − G)²)
+//
+// of Returns G and OldValues V_old. For the rest it is as Update.
+func (p *Programs) CriticUpdate(ctx context.Context, s *State, batches []MicroBatch, k CriticSettings) (*State, CriticMetrics, error) {
+	st, m, err := p.criticUpdate(ctx, s, batches, k)
+	if err != nil {
+		return nil, CriticMetrics{}, fmt.Errorf("critic update: %w", err)
+	}
+	return st, m, nil
+}
+
+func (p *Programs) criticUpdate(ctx context.Context, s *State, batches []MicroBatch, k CriticSettings) (*State, CriticMetrics, error) {
+	if err := p.checkRole(true); err != nil {
+		return nil, CriticMetrics{}, err
+	}
+	if err := k.check(); err != nil {
+		return nil, CriticMetrics{}, err
+	}
+	all, tokens, err := p.packAll(batches, func(b MicroBatch) []column { return criticColumns(b, k) })
+	if err != nil {
+		return nil, CriticMetrics{}, err
+	}
+	next, r, err := p.train(ctx, s, all, pass{knobs: k.knobs()}, k.Optimizer)
+	if err != nil {
+		return nil, CriticMetrics{}, err
+	}
+	return next, CriticMetrics{
+		Loss: r.metrics[metricLoss], ClipFraction: r.metrics[criticMetricClip], ValueMean: r.metrics[criticMetricMean],
+		GradNorm: r.norm, Skipped: r.skipped, Tokens: tokens,
+	}, nil
+}
+
+func (k CriticSettings) check() error {
+	if err := k.Optimizer.check(); err != nil {
+		return err
+	}
+	return checkKnobs(knob{"Clip", k.Clip, 0, math.MaxFloat32})
+}
+
+// knobs of the loss: the clip, without bounds where it is off.
+func (k CriticSettings) knobs() []float32 {
+	if k.Clip == 0 {
+		return []float32{float32(math.Inf(1))}
+	}
+	return []float32{k.Clip}
+}
+
+// Places of the critic's own columns.
+const (
+	columnReturn = columnOwn + iota
+	columnOldValue
+	criticColumnCount
+)
+
+func criticColumns(b MicroBatch, k CriticSettings) []column {
+	return []column{
+		{name: "Returns", values: b.Returns, required: true},
+		{name: "OldValues", values: b.OldValues, required: k.Clip != 0},
+	}
+}
+
+// Places of the critic's own metrics.
+const (
+	criticMetricClip = metricLoss + 1 + iota
+	criticMetricMean
+	criticMetricCount
+)
+
+// valueLoss computes loss.Value of values [n] and the columns, each [n], and its
+// derivative by the values, [n]. Where no token is learnt from nothing reaches the
+// results.
+func valueLoss(values *graph.Node, columns []*graph.Node, clip *graph.Node) (byValue, metrics *graph.Node) {
+	zero := scalar(values, 0)
+	weight, share := columns[columnWeight], columns[columnMean]
+	used := graph.GreaterThan(share, zero)
+	keep := func(x *graph.Node) *graph.Node { return graph.Where(used, x, zero) }
+	sum := func(x, weights *graph.Node) *graph.Node {
+		return graph.Reshape(graph.ReduceAllSum(graph.Mul(keep(x), weights)), 1)
+	}
+	old := columns[columnOldValue]
+	held := graph.Min(graph.Max(values, graph.Sub(old, clip)), graph.Add(old, clip))
+	off, heldOff := graph.Sub(values, columns[columnReturn]), graph.Sub(held, columns[columnReturn])
+	plain, bounded := graph.Mul(off, off), graph.Mul(heldOff, heldOff)
+	// Greater only where the value is beyond the bounds, and held does not move.
+	clipped := graph.GreaterThan(bounded, plain)
+	square := graph.Mul(graph.Where(clipped, bounded, plain), scalar(values, 0.5))
+	metrics = graph.Concatenate([]*graph.Node{
+		sum(square, weight), sum(graph.ConvertDType(clipped, dtypes.Float32), share), sum(values, share),
+	}, 0)
+	return graph.Mul(keep(graph.Where(clipped, zero, off)), weight), metrics
+}
+
+// values of the final hidden states x [n, d] before their norm, float32 [n].
+func (t network) values(x, norm, weight, bias *graph.Node) *graph.Node {
+	n, d := x.Shape().Dimensions[0], x.Shape().Dimensions[1]
+	v := graph.ReduceSum(graph.Mul(float(t.norm(x, norm)), graph.Reshape(weight, 1, d)), -1)
+	return graph.Add(v, graph.BroadcastToDims(bias, n))
+}
+
+// buildValues takes parameters, ids [b, T] and rotary tables, and gives the values
+// of the tokens that follow, [b·T], and the activations between layers.
+func (p *Programs) buildValues(in *inputs) []*graph.Node {
+	params := in.tensors(p.c.Tensors())
+	saved := p.layers(params, p.batchInputs(in))
+	h := p.c.valueHead()
+	v := p.net.values(saved[p.c.Layers], params[p.c.finalNorm()], params[h], params[h+1])
+	return append([]*graph.Node{v}, saved...)
+}
+
+// buildCriticBackward is buildBackward for the critic.
+func (p *Programs) buildCriticBackward(in *inputs) []*graph.Node {
+	ts := p.c.Tensors()
+	n, norm, h := p.sh.MicroBatch*p.sh.Sequence, p.c.finalNorm(), p.c.valueHead()
+	params := in.tensors(ts)
+	b := p.batchInputs(in)
+	values, saved := in.next(dtypes.Float32, n), p.savedInputs(in)
+	columns := in.columns(criticColumnCount, n)
+	byValue, metrics := valueLoss(values, columns, element(in.next(dtypes.Float32, 1), 0))
+
+	grads := make([]*graph.Node, len(ts))
+	last := saved[p.c.Layers]
+	g := pullback(p.net.values(last, params[norm], params[h], params[h+1]), byValue, last, params[norm], params[h], params[h+1])
+	grads[norm], grads[h], grads[h+1] = g[1], g[2], g[3]
+	p.pullLayers(grads, params, saved, g[0], b)
+	const none = -1 // no metric is a maximum
+	return p.addUp(in, grads, metrics, none)
+}

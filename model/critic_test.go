@@ -1,0 +1,389 @@
+package model
+
+import (
+	"math"
+	"testing"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/go-xla/pjrt"
+	"github.com/gomlx/gomlx/core/graph"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/loss"
+)
+
+// tinyCritic is programs of a critic, one whose head is not 0 any more, and one
+// whose is.
+func tinyCritic(t testing.TB) (p *Programs, s, fresh *State) {
+	t.Helper()
+	p, err := testDevice(t).Programs(tiny().Critic(), nil, Shapes{MicroBatch: 3, Sequence: 7})
+	require.NoError(t, err)
+	params := NewCritic(tinyParams(tiny()))
+	fresh, err = p.NewState(params)
+	require.NoError(t, err)
+	s, err = p.NewState(trainedCritic())
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Free(); fresh.Free(); p.Free() })
+	return p, s, fresh
+}
+
+// trainedCritic has a head of drawn numbers.
+func trainedCritic() Params {
+	p := NewCritic(tinyParams(tiny()))
+	r := draw.Address{Seed: 5, Purpose: "test"}.Rand()
+	head := p.Config.valueHead()
+	for i := range p.Values[head] {
+		p.Values[head][i] = float32(r.NormFloat64())
+	}
+	p.Values[head+1][0] = 0.3
+	return p
+}
+
+// criticBatch has returns around the values, and old values a little off.
+func criticBatch(t testing.TB, p *Programs, s *State, seed uint64) MicroBatch {
+	t.Helper()
+	b := batchOf(randomRows(seed, p.c, 3, 7), 1)
+	b.Lengths[1]-- // a shorter row
+	b.Mask[1][6] = false
+	b.RowWeights = []float32{1, 0.5, 2}
+	values, err := p.Values(bg, s, b)
+	require.NoError(t, err)
+	r := draw.Address{Seed: seed, Purpose: "test", Turn: 1}.Rand()
+	for row := range values {
+		returns, old := make([]float32, 7), make([]float32, 7)
+		for at, v := range values[row] {
+			returns[at], old[at] = v+float32(2*r.NormFloat64()), v+float32(0.8*r.NormFloat64())
+		}
+		b.Returns, b.OldValues = append(b.Returns, returns), append(b.OldValues, old)
+	}
+	return b
+}
+
+func criticSettings() CriticSettings {
+	return CriticSettings{Optimizer: testSettings().Optimizer, Clip: 0.5}
+}
+
+func valueBatch(batches []MicroBatch, values [][][]float32) loss.ValueBatch {
+	var out loss.ValueBatch
+	for i, b := range batches {
+		out.Values = append(out.Values, doubles(values[i])...)
+		out.OldValues = append(out.OldValues, doubles(b.OldValues)...)
+		out.Returns = append(out.Returns, doubles(b.Returns)...)
+		for r := range b.IDs {
+			out.Mask = append(out.Mask, b.Mask[r])
+			out.RowWeights = append(out.RowWeights, float64(b.rowWeight(r)))
+		}
+	}
+	return out
+}
+
+func TestAFreshCriticExpectsNothing(t *testing.T) {
+	p, s, fresh := tinyCritic(t)
+	b := batchOf(randomRows(1, p.c, 3, 7), 1)
+	b.Lengths[2] = 5
+	values, err := p.Values(bg, fresh, b)
+	require.NoError(t, err)
+	for _, row := range values {
+		require.Equal(t, make([]float32, 7), row)
+	}
+	values, err = p.Values(bg, s, b)
+	require.NoError(t, err)
+	for r, row := range values {
+		require.Len(t, row, 7)
+		for at, v := range row {
+			require.Equal(t, at == 0 || at >= int(b.Lengths[r]), v == 0, "row %d, token %d", r, at)
+		}
+	}
+	// A value is of what came before its token, in its own row.
+	again := batchOf(randomRows(2, p.c, 3, 7), 1)
+	again.Lengths[2] = 5
+	copy(again.IDs[0][:3], b.IDs[0])
+	other, err := p.Values(bg, s, again)
+	require.NoError(t, err)
+	require.Equal(t, values[0][:4], other[0][:4])
+	require.NotEqual(t, values[0][4], other[0][4])
+	alone, err := p.Values(bg, s, MicroBatch{IDs: b.IDs[:1], Lengths: b.Lengths[:1]})
+	require.NoError(t, err)
+	require.Equal(t, values[:1], alone)
+}
+
+func TestValueLossIsTheReference(t *testing.T) {
+	p, s, _ := tinyCritic(t)
+	n := p.sh.MicroBatch * p.sh.Sequence
+	prog := &program{name: "value loss", device: p.device, build: func(in *inputs) []*graph.Node {
+		values := in.next(dtypes.Float32, n)
+		by, metrics := valueLoss(values, in.columns(criticColumnCount, n), element(in.next(dtypes.Float32, 1), 0))
+		return []*graph.Node{by, metrics}
+	}}
+	defer prog.finalize()
+	batches := []MicroBatch{criticBatch(t, p, s, 1), criticBatch(t, p, s, 2)}
+	var values [][][]float32
+	for _, b := range batches {
+		v, err := p.Values(bg, s, b)
+		require.NoError(t, err)
+		values = append(values, v)
+	}
+	for _, clip := range []float32{0, 0.5} {
+		for _, a := range []loss.Aggregation{loss.TokenMean, loss.SeqMeanTokenSum, loss.SeqMeanTokenMean} {
+			k := criticSettings()
+			k.Clip = clip
+			want, err := loss.Value(valueBatch(batches, values), loss.ValueOptions{Clip: float64(clip), Aggregation: a})
+			require.NoError(t, err)
+			require.Equal(t, clip > 0, want.ClipFraction > 0)
+			require.NoError(t, Weigh(batches, a, 0))
+			all, _, err := p.packAll(batches, func(b MicroBatch) []column { return criticColumns(b, k) })
+			require.NoError(t, err)
+			metrics := make([]float64, criticMetricCount)
+			row := 0
+			for i, b := range all {
+				by, m := runValueLoss(t, p, prog, b, values[i], k)
+				for at, v := range m {
+					metrics[at] += float64(v)
+				}
+				for r := range batches[i].IDs {
+					for at := 1; at < 7; at++ {
+						requireClose(t, want.ByValue[row][at], float64(by[r*7+at-1]), 0.1, "row %d, token %d", row, at)
+					}
+					row++
+				}
+			}
+			requireClose(t, want.Loss, metrics[metricLoss], 1)
+			requireClose(t, want.ClipFraction, metrics[criticMetricClip], 1)
+		}
+	}
+}
+
+func runValueLoss(t *testing.T, p *Programs, prog *program, b packed, values [][]float32, k CriticSettings) (byValue, metrics []float32) {
+	t.Helper()
+	n := p.sh.MicroBatch * p.sh.Sequence
+	flat := make([]float32, n)
+	for r := range values {
+		copy(flat[r*p.sh.Sequence:], values[r][1:])
+	}
+	p.device.run.Lock()
+	defer p.device.run.Unlock()
+	var args []compute.Buffer
+	for _, x := range []struct {
+		v    []float32
+		dims []int
+	}{{flat, []int{n}}, {b.columns, []int{criticColumnCount, n}}, {k.knobs(), []int{1}}} {
+		buf, err := upload(p.device, x.v, x.dims...)
+		require.NoError(t, err)
+		args = append(args, buf)
+	}
+	defer free(args)
+	out, err := prog.call(args...)
+	require.NoError(t, err)
+	defer free(out)
+	byValue, err = download[float32](out[0], n)
+	require.NoError(t, err)
+	metrics, err = download[float32](out[1], criticMetricCount)
+	require.NoError(t, err)
+	return byValue, metrics
+}
+
+func TestCriticUpdate(t *testing.T) {
+	p, s, fresh := tinyCritic(t)
+	before := mark(t, s)
+	batches := []MicroBatch{criticBatch(t, p, s, 1), criticBatch(t, p, s, 2)}
+	var values [][][]float32
+	var mean, tokens float64
+	for _, b := range batches {
+		v, err := p.Values(bg, s, b)
+		require.NoError(t, err)
+		values = append(values, v)
+		for r := range b.IDs {
+			for at := range b.Mask[r] {
+				if b.learns(r, at) {
+					mean += float64(b.RowWeights[r]) * float64(v[r][at])
+					tokens += float64(b.RowWeights[r])
+				}
+			}
+		}
+	}
+	want, err := loss.Value(valueBatch(batches, values), loss.ValueOptions{Clip: 0.5, Aggregation: loss.TokenMean})
+	require.NoError(t, err)
+	one, m, err := p.CriticUpdate(bg, s, batches, criticSettings())
+	require.NoError(t, err)
+	defer one.Free()
+	requireClose(t, want.Loss, m.Loss, 1)
+	requireClose(t, want.ClipFraction, m.ClipFraction, 1)
+	requireClose(t, mean/tokens, m.ValueMean, 1)
+	require.Positive(t, m.GradNorm)
+	require.Equal(t, 22, m.Tokens)
+	require.False(t, m.Skipped)
+	require.Equal(t, int64(1), one.Step())
+	require.Equal(t, before, mark(t, s), "the old state stays")
+	require.NotEqual(t, before, mark(t, one))
+
+	// The same bits twice, and whatever is beside the rows; the order counts.
+	again, m2, err := p.CriticUpdate(bg, s, []MicroBatch{batches[0], {}, batches[1]}, criticSettings())
+	require.NoError(t, err)
+	defer again.Free()
+	require.Equal(t, m, m2)
+	require.Equal(t, mark(t, one), mark(t, again))
+	cut := batches[1]
+	cut.RowWeights = []float32{1, 0.5, 0}
+	padded, _, err := p.CriticUpdate(bg, s, []MicroBatch{cut}, criticSettings())
+	require.NoError(t, err)
+	defer padded.Free()
+	cut = MicroBatch{IDs: cut.IDs[:2], Lengths: cut.Lengths[:2], Mask: cut.Mask[:2], RowWeights: cut.RowWeights[:2], Returns: cut.Returns[:2], OldValues: cut.OldValues[:2]}
+	short, _, err := p.CriticUpdate(bg, s, []MicroBatch{cut}, criticSettings())
+	require.NoError(t, err)
+	defer short.Free()
+	require.Equal(t, mark(t, padded), mark(t, short))
+
+	// It learns, from a head of zeros.
+	k := criticSettings()
+	k.LearningRate, k.Clip = 0.02, 0
+	state := fresh
+	var first, last float64
+	for i := range 40 {
+		next, m, err := p.CriticUpdate(bg, state, batches, k)
+		require.NoError(t, err)
+		if state != fresh {
+			state.Free()
+		}
+		if state = next; i == 0 {
+			first = m.Loss
+			require.Zero(t, m.ValueMean)
+		}
+		last = m.Loss
+	}
+	state.Free()
+	require.Less(t, last, first/5)
+
+	// Not finite: nothing changes.
+	batches[0].Returns[0][5] = float32(math.NaN())
+	skipped, m, err := p.CriticUpdate(bg, one, batches, criticSettings())
+	require.NoError(t, err)
+	defer skipped.Free()
+	require.True(t, m.Skipped)
+	require.Equal(t, mark(t, one), mark(t, skipped))
+}
+
+// The gradient by every tensor, against finite differences of the loss.
+func TestCriticGradientsAgreeWithDifferences(t *testing.T) {
+	p, s, _ := tinyCritic(t)
+	batches := []MicroBatch{criticBatch(t, p, s, 3)}
+	k := criticSettings()
+	all, _, err := p.packAll(batches, func(b MicroBatch) []column { return criticColumns(b, k) })
+	require.NoError(t, err)
+	base := trainedCritic()
+	grads, metrics := gradientsOf(t, p, s, all, pass{knobs: k.knobs()})
+	require.Positive(t, metrics[criticMetricClip])
+	for i, ts := range p.c.Tensors() {
+		d := draw.Address{Seed: 5, Step: int64(i)}.Rand()
+		direction := make([]float64, ts.Elements())
+		var want float64
+		for j := range direction {
+			direction[j] = d.NormFloat64()
+			want += direction[j] * float64(grads.Values[i][j])
+		}
+		const h = 4e-4
+		lossAt := func(by float64) float64 {
+			ps := Params{Config: base.Config, Values: append([][]float32{}, base.Values...)}
+			ps.Values[i] = append([]float32{}, base.Values[i]...)
+			for j := range ps.Values[i] {
+				ps.Values[i][j] += float32(by * direction[j])
+			}
+			moved, err := p.NewState(ps)
+			require.NoError(t, err)
+			defer moved.Free()
+			_, m := gradientsOf(t, p, moved, all, pass{knobs: k.knobs()})
+			return float64(m[metricLoss])
+		}
+		got := (lossAt(h) - lossAt(-h)) / (2 * h)
+		require.InDelta(t, want, got, 2e-3+0.02*math.Abs(want), ts.Name)
+	}
+}
+
+func TestCriticBFloat16(t *testing.T) {
+	p, s, _ := tinyCritic(t)
+	q, err := p.device.Programs(p.c, nil, Shapes{MicroBatch: 3, Sequence: 7, ComputeDtype: "bfloat16"})
+	require.NoError(t, err)
+	defer q.Free()
+	b := criticBatch(t, q, s, 1)
+	full, err := p.Values(bg, s, b)
+	require.NoError(t, err)
+	half, err := q.Values(bg, s, b)
+	require.NoError(t, err)
+	for r := range full {
+		require.InDeltaSlice(t, full[r], half[r], 0.2)
+	}
+	next, m, err := q.CriticUpdate(bg, s, []MicroBatch{b}, criticSettings())
+	require.NoError(t, err)
+	defer next.Free()
+	require.False(t, m.Skipped)
+	require.Positive(t, m.GradNorm)
+}
+
+func TestCriticErrors(t *testing.T) {
+	p, s, _ := tinyCritic(t)
+	q, policy := tinyPrograms(t, tiny())
+	b := criticBatch(t, p, s, 1)
+	b.OldLogProbs, b.Advantages = b.Returns, b.Returns
+	for name, err := range map[string]error{
+		"score a critic":             second(p.Score(bg, s, b, 1)),
+		"score with a critic":        second(q.Score(bg, s, b, 1)),
+		"values of a policy":         first(q.Values(bg, policy, b)),
+		"values with a policy":       first(p.Values(bg, policy, b)),
+		"update a critic":            second(p.Update(bg, s, []MicroBatch{b}, testSettings())),
+		"teach a critic":             second(p.SupervisedUpdate(bg, s, []MicroBatch{b}, testSettings())),
+		"update a policy's critic":   second(q.CriticUpdate(bg, policy, []MicroBatch{b}, criticSettings())),
+		"generate with a critic":     first(p.Generate(bg, s, GenerateInput{Prompts: b.IDs})),
+		"upload a policy":            first(p.NewState(tinyParams(tiny()))),
+		"upload a critic":            first(q.NewState(NewCritic(tinyParams(tiny())))),
+		"no returns":                 second(p.CriticUpdate(bg, s, []MicroBatch{without(b, true)}, criticSettings())),
+		"no old values":              second(p.CriticUpdate(bg, s, []MicroBatch{without(b, false)}, criticSettings())),
+		"a clip below 0":             second(p.CriticUpdate(bg, s, []MicroBatch{b}, CriticSettings{Clip: -1})),
+		"a rate":                     second(p.CriticUpdate(bg, s, []MicroBatch{b}, CriticSettings{Optimizer: Optimizer{LearningRate: -1}})),
+		"a critic that generates":    first(p.device.Programs(p.c, nil, Shapes{GenerateRows: 1, PromptTokens: 1, MaxNewTokens: 1})),
+		"a critic with legal ids":    first(p.device.Programs(p.c, make([]bool, 37), Shapes{MicroBatch: 1, Sequence: 4})),
+		"a critic with a dual clip":  first(p.device.Programs(p.c, nil, Shapes{MicroBatch: 1, Sequence: 4, Loss: LossOptions{DualClip: true}})),
+		"a pair of two policies":     first(PairFingerprint(policy, policy)),
+		"a pair the other way round": first(PairFingerprint(s, policy)),
+	} {
+		require.ErrorIs(t, err, ErrInput, name)
+	}
+	next, _, err := p.CriticUpdate(bg, s, []MicroBatch{without(b, false)}, CriticSettings{})
+	require.NoError(t, err, "old values are read for the clip alone")
+	next.Free()
+}
+
+func without(b MicroBatch, returns bool) MicroBatch {
+	if returns {
+		b.Returns = nil
+	} else {
+		b.OldValues = nil
+	}
+	return b
+}
+
+func first[A any](_ A, err error) error          { return err }
+func second[A, B any](_ A, _ B, err error) error { return err }
+
+func TestNothingOfACriticIsLeftOnTheDevice(t *testing.T) {
+	p, s, _ := tinyCritic(t)
+	b := criticBatch(t, p, s, 1)
+	once := func() {
+		_, err := p.Values(bg, s, b)
+		require.NoError(t, err)
+		next, _, err := p.CriticUpdate(bg, s, []MicroBatch{b, b}, criticSettings())
+		require.NoError(t, err)
+		mark(t, next)
+		next.Free()
+		lone, err := p.UploadParams(trainedCritic())
+		require.NoError(t, err)
+		mark(t, lone)
+		lone.Free()
+	}
+	once()
+	before := pjrt.BuffersAlive()
+	for range 3 {
+		once()
+	}
+	require.LessOrEqual(t, pjrt.BuffersAlive(), before)
+}
