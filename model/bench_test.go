@@ -68,6 +68,31 @@ func BenchmarkUpdate(b *testing.B) {
 	b.ReportMetric(float64(b.N*4*16*128)/b.Elapsed().Seconds(), "tokens/s")
 }
 
+func BenchmarkCriticUpdate(b *testing.B) {
+	c := benchConfig().Critic()
+	p, err := testDevice(b).Programs(c, nil, Shapes{MicroBatch: 16, Sequence: 128})
+	require.NoError(b, err)
+	s, err := p.NewState(NewCritic(NewParams(benchConfig(), draw.Address{Purpose: draw.Weights})))
+	require.NoError(b, err)
+	defer s.Free()
+	var batches []MicroBatch
+	for i := range 4 {
+		x := batchOf(randomRows(uint64(i), c, 16, 128), 1)
+		x.Returns, x.OldValues = x.Advantages, x.OldLogProbs
+		batches = append(batches, x)
+	}
+	k := CriticSettings{Optimizer: testSettings().Optimizer, Clip: 0.5}
+	start := time.Now()
+	require.NoError(b, p.Compile(bg, nil))
+	b.Logf("compile: %v", time.Since(start))
+	for b.Loop() {
+		next, _, err := p.CriticUpdate(bg, s, batches, k)
+		require.NoError(b, err)
+		next.Free()
+	}
+	b.ReportMetric(float64(b.N*4*16*128)/b.Elapsed().Seconds(), "tokens/s")
+}
+
 func BenchmarkGenerate(b *testing.B) {
 	p, s := benchPrograms(b)
 	in := GenerateInput{Prompts: randomRows(1, benchConfig(), 64, 128), Temperature: 1, IgnoreStop: true}

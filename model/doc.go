@@ -1,4 +1,4 @@
-// Package model is the policy: a Qwen2 transformer computed by XLA, from reading a
+// Package model is the policy and its critic: a Qwen2 transformer computed by XLA, from reading a
 // Hugging Face folder to sampling turns, scoring them and learning from them.
 //
 //	d, err := model.OpenDevice(model.DeviceOptions{})
@@ -9,6 +9,24 @@
 //	out, err := p.Generate(ctx, s, model.GenerateInput{…})     // roll out
 //	old, entropy, err := p.Score(ctx, s, batch, temperature)   // old log-probs
 //	next, metrics, err := p.Update(ctx, s, batches, settings)  // learn
+//
+// A critic is the same backbone with a value head (Config.Critic, NewCritic): programs
+// and states of their own, computed in the same way.
+//
+//	q, err := d.Programs(f.Config.Critic(), nil, model.Shapes{MicroBatch: 8, Sequence: 192})
+//	c, err := q.NewState(model.NewCritic(f.Params))
+//	values, err := q.Values(ctx, c, batch)                     // old values
+//	c, metrics, err = q.CriticUpdate(ctx, c, batches, settings)
+//
+// A reference is parameters alone (UploadParams), which Score takes.
+//
+// # Loss
+//
+// What an update minimises is package loss's, which is the reference that the
+// programs are tested against. Programs hold only what their LossOptions ask for;
+// how tokens are averaged comes in as their weights (Weigh), bounds of the ratio may
+// differ token by token, and everything else is a knob. A minibatch is one call, and
+// one step of the optimizer.
 //
 // # Bits
 //
@@ -26,9 +44,10 @@
 // computes each layer again from them, so that one layer's inside is in memory at a
 // time, and adds the gradients up; apply is AdamW. fingerprint hashes the state.
 // Because Update takes its log-probs from the program that Score ran, the first ratio
-// of a batch is exactly 1, on every platform. Programs that do not depend on a width
-// are shared between Programs of different widths, so a turn with a wider context
-// compiles only its own prefill and decode.
+// of a batch is exactly 1, on every platform. A critic has four of its own, with Values
+// in Score's place. Programs that do not depend on a width are shared between Programs of
+// different widths, so a turn with a wider context compiles only its own prefill and
+// decode.
 //
 // The logits are never whole: positions go through the head in chunks, forward and
 // backward, and attention goes in blocks of queries.
