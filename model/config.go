@@ -39,6 +39,9 @@ type Config struct {
 	BOS, EOS, Pad *int
 }
 
+// maxLayers is far beyond any model.
+const maxLayers = 1 << 12
+
 // rawConfig is config.json as Hugging Face writes it, classic and newer.
 type rawConfig struct {
 	ModelType             string          `json:"model_type"`
@@ -101,6 +104,9 @@ func ParseConfig(b []byte) (Config, error) {
 		Heads:            positive("num_attention_heads", r.NumAttentionHeads, 0),
 		MaxPositions:     positive("max_position_embeddings", r.MaxPositionEmbeddings, 32768),
 		RMSNormEps:       1e-6, RopeTheta: 10000, InitializerRange: 0.02,
+	}
+	if c.Layers > maxLayers { // each has tensors to be named, before any is looked for
+		problem("num_hidden_layers is %d, at most %d are supported", c.Layers, maxLayers)
 	}
 	c.KVHeads = positive("num_key_value_heads", r.NumKeyValueHeads, c.Heads)
 	c.HeadDim = positive("head_dim", r.HeadDim, max(1, c.HiddenSize/c.Heads))

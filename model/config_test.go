@@ -53,6 +53,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		{`"hidden_size":8`, `"head_dim":3,"hidden_size":8`, "head_dim 3 is odd"},
 		{`"vocab_size":20`, `"vocab_size":0`, "vocab_size is 0"},
 		{`"vocab_size":20`, `"vocab_size":99999999999`, "vocab_size"},
+		{`"num_hidden_layers":2`, `"num_hidden_layers":100000000`, "num_hidden_layers is 100000000, at most 4096"},
 		{`1e-06`, `0`, "rms_norm_eps"},
 		{`"bos_token_id":3`, `"bos_token_id":20`, "bos_token_id is 20"},
 		{`"bos_token_id":3`, `"bos_token_id":"x"`, "bos_token_id"},
