@@ -218,7 +218,7 @@ func TestCriticUpdate(t *testing.T) {
 	require.Equal(t, before, mark(t, s), "the old state stays")
 	require.NotEqual(t, before, mark(t, one))
 
-	// The same bits twice, and whatever is beside the rows; the order counts.
+	// The same bits twice, and whatever is beside the rows.
 	again, m2, err := p.CriticUpdate(bg, s, []MicroBatch{batches[0], {}, batches[1]}, criticSettings())
 	require.NoError(t, err)
 	defer again.Free()
@@ -262,6 +262,29 @@ func TestCriticUpdate(t *testing.T) {
 	defer skipped.Free()
 	require.True(t, m.Skipped)
 	require.Equal(t, mark(t, one), mark(t, skipped))
+}
+
+// The gradients of a minibatch's micro-batches are added in their order, each
+// number rounded once an addition.
+func TestMicroBatchesAddUpInOrder(t *testing.T) {
+	p, s, _ := tinyCritic(t)
+	k := criticSettings()
+	var batches []MicroBatch
+	for seed := range uint64(3) {
+		batches = append(batches, criticBatch(t, p, s, seed))
+	}
+	all, _, err := p.packAll(batches, func(b MicroBatch) []column { return criticColumns(b, k) })
+	require.NoError(t, err)
+	gradient := func(b ...packed) Params {
+		g, _ := gradientsOf(t, p, s, b, pass{knobs: k.knobs()})
+		return g
+	}
+	whole, a, b, c := gradient(all...), gradient(all[0]), gradient(all[1]), gradient(all[2])
+	for i := range whole.Values {
+		for j, g := range whole.Values[i] {
+			require.Equal(t, float32(a.Values[i][j]+b.Values[i][j])+c.Values[i][j], g)
+		}
+	}
 }
 
 // The gradient by every tensor, against finite differences of the loss.

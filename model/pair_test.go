@@ -120,6 +120,26 @@ func TestSnapshotOfAPairKeepsBits(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
+func FuzzReadCritic(f *testing.F) {
+	c := tiny()
+	c.VocabSize, c.Layers = 3, 1
+	files, err := NewSnapshot(NewCritic(tinyParams(c))).Files()
+	require.NoError(f, err)
+	config, weights, optimizer := c.JSON(), files[CriticFile], files[CriticOptimizerFile]
+	f.Add(config, weights, optimizer)
+	f.Add(config, weights[:len(weights)-1], optimizer)
+	f.Add(config, weights, weights)
+	f.Add([]byte("{}"), weights, []byte{})
+	f.Fuzz(func(t *testing.T, config, weights, optimizer []byte) {
+		s, err := ReadCritic(map[string][]byte{ConfigFile: config, CriticFile: weights, CriticOptimizerFile: optimizer})
+		if err != nil {
+			return
+		}
+		require.NoError(t, s.check())
+		require.True(t, s.Params.Config.ValueHead)
+	})
+}
+
 // Of an untied policy the head stays behind; the rest is the critic's.
 func TestNewCritic(t *testing.T) {
 	for _, tied := range []bool{true, false} {
