@@ -4,10 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/go-xla/pjrt"
-	"github.com/gomlx/gomlx/core/graph"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/model/draw"
@@ -65,20 +62,6 @@ func criticSettings() CriticSettings {
 	return CriticSettings{Optimizer: testSettings().Optimizer, Clip: 0.5}
 }
 
-func valueBatch(batches []MicroBatch, values [][][]float32) loss.ValueBatch {
-	var out loss.ValueBatch
-	for i, b := range batches {
-		out.Values = append(out.Values, doubles(values[i])...)
-		out.OldValues = append(out.OldValues, doubles(b.OldValues)...)
-		out.Returns = append(out.Returns, doubles(b.Returns)...)
-		for r := range b.IDs {
-			out.Mask = append(out.Mask, b.Mask[r])
-			out.RowWeights = append(out.RowWeights, float64(b.rowWeight(r)))
-		}
-	}
-	return out
-}
-
 func TestAFreshCriticExpectsNothing(t *testing.T) {
 	p, s, fresh := tinyCritic(t)
 	b := batchOf(randomRows(1, p.c, 3, 7), 1)
@@ -107,81 +90,6 @@ func TestAFreshCriticExpectsNothing(t *testing.T) {
 	alone, err := p.Values(bg, s, MicroBatch{IDs: b.IDs[:1], Lengths: b.Lengths[:1]})
 	require.NoError(t, err)
 	require.Equal(t, values[:1], alone)
-}
-
-func TestValueLossIsTheReference(t *testing.T) {
-	p, s, _ := tinyCritic(t)
-	n := p.sh.MicroBatch * p.sh.Sequence
-	prog := &program{name: "value loss", device: p.device, build: func(in *inputs) []*graph.Node {
-		values := in.next(dtypes.Float32, n)
-		by, metrics := valueLoss(values, in.columns(criticColumnCount, n), element(in.next(dtypes.Float32, 1), 0))
-		return []*graph.Node{by, metrics}
-	}}
-	defer prog.finalize()
-	batches := []MicroBatch{criticBatch(t, p, s, 1), criticBatch(t, p, s, 2)}
-	var values [][][]float32
-	for _, b := range batches {
-		v, err := p.Values(bg, s, b)
-		require.NoError(t, err)
-		values = append(values, v)
-	}
-	for _, clip := range []float32{0, 0.5} {
-		for _, a := range []loss.Aggregation{loss.TokenMean, loss.SeqMeanTokenSum, loss.SeqMeanTokenMean} {
-			k := criticSettings()
-			k.Clip = clip
-			want, err := loss.Value(valueBatch(batches, values), loss.ValueOptions{Clip: float64(clip), Aggregation: a})
-			require.NoError(t, err)
-			require.Equal(t, clip > 0, want.ClipFraction > 0)
-			require.NoError(t, Weigh(batches, a, 0))
-			all, _, err := p.packAll(batches, func(b MicroBatch) []column { return criticColumns(b, k) })
-			require.NoError(t, err)
-			metrics := make([]float64, criticMetricCount)
-			row := 0
-			for i, b := range all {
-				by, m := runValueLoss(t, p, prog, b, values[i], k)
-				for at, v := range m {
-					metrics[at] += float64(v)
-				}
-				for r := range batches[i].IDs {
-					for at := 1; at < 7; at++ {
-						requireClose(t, want.ByValue[row][at], float64(by[r*7+at-1]), 0.1, "row %d, token %d", row, at)
-					}
-					row++
-				}
-			}
-			requireClose(t, want.Loss, metrics[metricLoss], 1)
-			requireClose(t, want.ClipFraction, metrics[criticMetricClip], 1)
-		}
-	}
-}
-
-func runValueLoss(t *testing.T, p *Programs, prog *program, b packed, values [][]float32, k CriticSettings) (byValue, metrics []float32) {
-	t.Helper()
-	n := p.sh.MicroBatch * p.sh.Sequence
-	flat := make([]float32, n)
-	for r := range values {
-		copy(flat[r*p.sh.Sequence:], values[r][1:])
-	}
-	p.device.run.Lock()
-	defer p.device.run.Unlock()
-	var args []compute.Buffer
-	for _, x := range []struct {
-		v    []float32
-		dims []int
-	}{{flat, []int{n}}, {b.columns, []int{criticColumnCount, n}}, {k.knobs(), []int{1}}} {
-		buf, err := upload(p.device, x.v, x.dims...)
-		require.NoError(t, err)
-		args = append(args, buf)
-	}
-	defer free(args)
-	out, err := prog.call(args...)
-	require.NoError(t, err)
-	defer free(out)
-	byValue, err = download[float32](out[0], n)
-	require.NoError(t, err)
-	metrics, err = download[float32](out[1], criticMetricCount)
-	require.NoError(t, err)
-	return byValue, metrics
 }
 
 func TestCriticUpdate(t *testing.T) {

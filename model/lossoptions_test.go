@@ -1,0 +1,60 @@
+package model
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/loss"
+)
+
+func TestOnPolicyNothingIsClipped(t *testing.T) {
+	p, err := testDevice(t).Programs(tiny(), nil, Shapes{MicroBatch: 3, Sequence: 7, Loss: LossOptions{Ratio: loss.SequenceRatio, KL: loss.K3, DualClip: true}})
+	require.NoError(t, err)
+	defer p.Free()
+	s, err := p.NewState(tinyParams(tiny()))
+	require.NoError(t, err)
+	defer s.Free()
+	b := scoredBatch(t, p, s, 1, 0.7)
+	b.RefLogProbs = b.OldLogProbs
+	require.NoError(t, Weigh([]MicroBatch{b}, loss.SeqMeanTokenMean, 0))
+	k := testSettings()
+	k.Temperature, k.ClipLow, k.ClipHigh, k.DualClip, k.KLCoefficient = 0.7, 0, 0, 3, 0.1
+	next, m, err := p.Update(bg, s, []MicroBatch{b}, k)
+	require.NoError(t, err)
+	defer next.Free()
+	require.Zero(t, m.RatioMax)
+	require.Zero(t, m.ClipFraction)
+	require.Zero(t, m.DualClipFraction)
+	require.Zero(t, m.BehaviourKL)
+	require.Zero(t, m.ApproxKL)
+	require.Zero(t, m.KL)
+	require.InDelta(t, m.Loss, m.PolicyLoss-float64(k.EntropyCoefficient)*m.Entropy, 1e-6)
+
+	// The options belong to the programs, the strengths to the settings.
+	plain, _ := tinyPrograms(t, tiny())
+	for name, spoil := range map[string]func(*Settings, *MicroBatch){
+		"no dual clip": func(k *Settings, _ *MicroBatch) { k.DualClip = 0 },
+		"low":          func(k *Settings, _ *MicroBatch) { k.DualClip = 1 },
+		"no reference": func(_ *Settings, b *MicroBatch) { b.RefLogProbs = nil },
+		"a low bound":  func(_ *Settings, b *MicroBatch) { b.ClipLow = [][]float32{{}, {}, {}} },
+		"above 1":      func(k *Settings, _ *MicroBatch) { k.ClipLow = 1.5 },
+	} {
+		k, b := k, b
+		spoil(&k, &b)
+		_, _, err := p.Update(bg, s, []MicroBatch{b}, k)
+		require.ErrorIs(t, err, ErrInput, name)
+	}
+	for _, k := range []Settings{{DualClip: 3}, {KLCoefficient: 1}} {
+		_, _, err = plain.Update(bg, s, []MicroBatch{b}, k)
+		require.ErrorIs(t, err, ErrInput)
+		require.ErrorContains(t, err, "prepared without")
+	}
+	next, _, err = p.SupervisedUpdate(bg, s, []MicroBatch{{IDs: b.IDs, Lengths: b.Lengths, Mask: b.Mask}}, testSettings())
+	require.NoError(t, err, "it reads neither")
+	next.Free()
+	for _, o := range []LossOptions{{Ratio: "turn"}, {KL: "k4"}} {
+		_, err := testDevice(t).Programs(tiny(), nil, Shapes{Loss: o})
+		require.ErrorIs(t, err, ErrInput)
+	}
+}
