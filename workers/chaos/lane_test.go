@@ -30,7 +30,7 @@ import (
 
 // patience bounds every wait for a run's end; with -full, whose runs lose many
 // workers beside each other, it is longer.
-var patience = 6 * time.Minute
+var patience = 10 * time.Minute
 
 // lane is a namespace and a prefix on a stack: a world of one test.
 type lane struct {

@@ -19,9 +19,9 @@ func TestChaosTerminate(t *testing.T) {
 	l := newLane(t, sharedStack(t)).withStarter()
 	first := l.worker(workerOptions{fault: "Update/stall:6000/2", trace: true, heartbeat: "20s"})
 	l.start(chaosRun, preset(t, "chaos", nil))
-	first.says(t, "Restore took", time.Minute)
+	first.says(t, "Restore took", patience)
 	second := l.worker(workerOptions{trace: true, heartbeat: "20s"})
-	first.says(t, "Update/stall:6000/2 stalls", time.Minute) // the session is still open: it waits until the update ends
+	first.says(t, "Update/stall:6000/2 stalls", patience) // the session is still open: it waits until the update ends
 	first.terminate(t, 30*time.Second)
 	l.completes(chaosRun)
 	// Without waiting for a time-out: there was none.
@@ -47,7 +47,7 @@ func TestChaosServers(t *testing.T) {
 	p := l.worker(workerOptions{fault: "Update/stall:1000/2,Score/stall:2000/4", trace: true, heartbeat: "12s"})
 	l.start(chaosRun, preset(t, "chaos", nil))
 
-	eventually(t, time.Minute, "the second update", func() error { return saysTimes(p, "Update took", 2) })
+	eventually(t, patience, "the second update", func() error { return saysTimes(p, "Update took", 2) })
 	require.NoError(t, stack.KillTemporal())
 	require.NoError(t, stack.RestartTemporal(t.Context()))
 

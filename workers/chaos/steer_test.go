@@ -27,7 +27,7 @@ func TestChaosCancel(t *testing.T) {
 	l := newLane(t, sharedStack(t)).withStarter()
 	p := l.worker(workerOptions{fault: "Update/stall:15000/3", trace: true, heartbeat: "20s"})
 	l.start(chaosRun, preset(t, "chaos", nil))
-	eventually(t, time.Minute, "the third update", func() error { return saysTimes(p, "Update took", 3) })
+	eventually(t, patience, "the third update", func() error { return saysTimes(p, "Update took", 3) })
 	l.cancel(chaosRun)
 	l.start("other", preset(t, "chaos", map[string]any{"iterations": 2, "seed": 2}))
 	l.ends(chaosRun, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED)
@@ -109,7 +109,7 @@ func TestChaosCommands(t *testing.T) {
 	p := l.worker(workerOptions{fault: "Update/stall:20000/2", trace: true, heartbeat: "20s"})
 	const run = "steered"
 	l.start(run, preset(t, "chaos", nil))
-	eventually(t, time.Minute, "the second update", func() error { return saysTimes(p, "Update took", 2) })
+	eventually(t, patience, "the second update", func() error { return saysTimes(p, "Update took", 2) })
 
 	// What makes no sense is refused by a validator, in words, and changes nothing.
 	for _, c := range []struct{ name, input, says string }{
