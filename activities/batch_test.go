@@ -134,6 +134,9 @@ func TestMinibatch(t *testing.T) {
 	require.NoError(t, err)
 	rows, err := decodeBatch(raw, 2, 3)
 	require.NoError(t, err)
+	for i := range rows {
+		rows[i].length = 3
+	}
 	rows[0].mask, rows[1].mask, rows[2].mask = []bool{false, true, true}, []bool{false, false, true}, []bool{false, true, false}
 	u := spec.Update{Aggregation: "token_mean", ClipTurns: []spec.Clip{{Low: 0.1, High: 0.2}, {Low: 0.3, High: 0.4}}}
 	got, err := minibatch(rows, 2, u, 0)
