@@ -156,6 +156,7 @@ func (p *process) says(t testing.TB, what string, within time.Duration) {
 func (l *lane) keep(list ...string) (stop func()) {
 	l.t.Helper()
 	quit, done := make(chan struct{}), make(chan struct{})
+	l.t.Cleanup(func() { <-done }) // the last of the lane's: the workers are dead by then
 	go func() {
 		defer close(done)
 		for i := 0; ; i++ {
@@ -166,6 +167,9 @@ func (l *lane) keep(list ...string) (stop func()) {
 			p := l.worker(o)
 			select {
 			case <-p.ended:
+				if l.t.Context().Err() != nil {
+					return // the test has failed, and ends what it started
+				}
 				if !p.killed() {
 					l.t.Errorf("%s ended by itself: %v\n%s", p.name, p.err, p.tail())
 					return
