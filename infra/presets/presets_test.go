@@ -10,12 +10,12 @@ import (
 )
 
 func TestPresetsDecode(t *testing.T) {
-	require.Equal(t, []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "smoke"}, presets.Names())
+	require.Equal(t, []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "frozenlake-learn", "smoke", "sokoban-learn"}, presets.Names())
 	for _, name := range presets.Names() {
 		t.Run(name, func(t *testing.T) {
 			b, err := presets.Read(name)
 			require.NoError(t, err)
-			train, err := spec.Decode(b, spec.Known{Environments: []string{"bandit", "frozenlake"}})
+			train, err := spec.Decode(b, spec.Known{Environments: []string{"bandit", "frozenlake", "sokoban"}})
 			require.NoError(t, err)
 			require.NotEmpty(t, train.Description)
 			if train.Environment.Name == "bandit" {
@@ -43,7 +43,7 @@ func TestControlDiffersInOddsSelectionAndBiasAlone(t *testing.T) {
 
 func TestReadUnknown(t *testing.T) {
 	_, err := presets.Read("bandit-p20")
-	require.EqualError(t, err, `read preset "bandit-p20": known are bandit-demo, bandit-p10, chaos, chaos-turns, smoke; the nearest is "bandit-p10"`)
+	require.EqualError(t, err, `read preset "bandit-p20": known are bandit-demo, bandit-p10, chaos, chaos-turns, frozenlake-learn, smoke, sokoban-learn; the nearest is "bandit-p10"`)
 	_, err = presets.Read("../presets/smoke")
 	require.Error(t, err)
 }

@@ -10,20 +10,24 @@ import (
 // writeLearnt writes the outcomes for people.
 func writeLearnt(out io.Writer, results []taught) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nBandit: the high arm pays 1 with probability p, the low arm 0.15 for certain.\nOn %d fixed samples, before and after; divided: advantages by the group's deviation.\n\n", learnInstances*learnSamples)
+	b.WriteString("\nSuccess on fixed instances before and after, with the standard error; what it is\nlaid beside: a random player, and the best play.\n\n")
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "p\tgroups kept\tdivided\tseed\thigh arm\tmean reward\titerations\tseconds\tpromised\t")
+	fmt.Fprintln(w, "setting\tseed\tsuccess\trise\trandom\tbest\tmean reward\titerations\tseconds\tpromised\t")
 	for _, t := range results {
 		for _, r := range t.Runs {
 			verdict := t.Lesson.What
 			switch {
 			case r.Broken != "":
 				verdict += ": BROKEN, " + r.Broken
-			case t.Lesson.To != nil:
+			case t.Lesson.To != nil || t.Lesson.Rises > 0:
 				verdict += ": kept"
 			}
-			fmt.Fprintf(w, "%.2f\t%.0f %%\t%s\t%d\t%.1f %% → %.1f %%\t%.3f → %.3f\t%d\t%.0f\t%s\t\n", t.Lesson.Probability, 100*t.Lesson.Keep, yesNo(t.Lesson.ByStd), r.Seed,
-				100*r.HighBefore, 100*r.HighAfter, r.RewardBefore, r.RewardAfter, t.Lesson.Iterations, r.Seconds, verdict)
+			best := "?"
+			if r.After.Best >= 0 {
+				best = fmt.Sprintf("%.1f %%", 100*r.After.Best)
+			}
+			fmt.Fprintf(w, "%s\t%d\t%s → %s\t%.1f SE\t%.1f %%\t%s\t%.3f → %.3f\t%d\t%.0f\t%s\t\n", t.Lesson.Name, r.Seed,
+				r.Before, r.After, r.Rise, 100*r.After.Random, best, r.Before.Reward, r.After.Reward, r.Iterations, r.Seconds, verdict)
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -33,9 +37,7 @@ func writeLearnt(out io.Writer, results []taught) error {
 	return err
 }
 
-func yesNo(yes bool) string {
-	if yes {
-		return "yes"
-	}
-	return "no"
+// String is the success with its standard error.
+func (f figure) String() string {
+	return fmt.Sprintf("%.1f ± %.1f %%", 100*f.Success, 100*f.deviation())
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers/bench"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -19,15 +21,23 @@ func TestLessonSpecs(t *testing.T) {
 			s, err := spec.Decode(text, activities.Known())
 			require.NoError(t, err)
 			require.EqualValues(t, 3, s.Seed)
-			require.Equal(t, l.Iterations, s.Iterations)
-			require.Equal(t, l.Keep < 1, s.Selection.Method == spec.SelectTopFraction)
-			require.Equal(t, l.Keep, s.Selection.Keep)
-			require.Equal(t, l.ByStd, s.Credit.NormalizeByStd)
-			require.Equal(t, learnInstances, s.Evaluation.Instances)
-			require.Equal(t, 256, s.Evaluation.Instances*s.Evaluation.Samples)
+			require.Equal(t, 256, s.Evaluation.Suites[0].Rows())
+			require.Positive(t, s.Evaluation.Every)
+			if l.Preset != "bandit-demo" {
+				require.Greater(t, s.Rollout.Turns, 1)
+				require.Equal(t, 0.5, s.Evaluation.Temperature)
+				return
+			}
 			require.Contains(t, string(s.Environment.Options), "high_probability")
 		})
 	}
+	text, err := lessonSpec(lessons[1], 3)
+	require.NoError(t, err)
+	s, err := spec.Decode(text, activities.Known())
+	require.NoError(t, err)
+	require.Equal(t, 25, s.Iterations)
+	require.Equal(t, spec.SelectAll, s.Selection.Method)
+	require.False(t, s.Credit.NormalizeByStd)
 }
 
 func TestLessonPromises(t *testing.T) {
@@ -41,24 +51,35 @@ func TestLessonPromises(t *testing.T) {
 		{0.34, 0.95, "began at 34.0 %"},
 		{0.5, 0.899, "ended at 89.9 %"},
 	} {
-		require.Equal(t, c.want, l.broken(learnt{HighBefore: c.before, HighAfter: c.after}))
+		require.Equal(t, c.want, l.broken(learnt{Before: figure{Success: c.before}, After: figure{Success: c.after}}))
 	}
-	require.Empty(t, lesson{}.broken(learnt{HighBefore: 0, HighAfter: 0}), "what promises nothing breaks nothing")
+	require.Empty(t, lesson{}.broken(learnt{}), "what promises nothing breaks nothing")
+
+	// ± 0.03 each: the difference has 0.0424.
+	wide := 0.03 * statistics.Z95
+	before := figure{Success: 0.30, Low: 0.30 - wide, High: 0.30 + wide}
+	after := figure{Success: 0.42, Low: 0.42 - wide, High: 0.42 + wide}
+	require.InDelta(t, 0.12/(0.03*math.Sqrt2), rise(before, after), 1e-9)
+	require.Equal(t, "30.0 ± 3.0 %", before.String())
+	rises := lesson{Rises: 3}
+	require.Equal(t, "rose by 2.8", rises.broken(learnt{Rise: 2.83}))
+	require.Equal(t, "rose by NaN", rises.broken(learnt{Rise: math.NaN()}))
+	require.Empty(t, rises.broken(learnt{Rise: 3}))
 }
 
 func TestLearnTable(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, printLearnt(&b, []taught{
-		{lessons[0], []learnt{{Seed: 1, HighBefore: 0.47, HighAfter: 0.961, RewardBefore: 0.169, RewardAfter: 0.222, Seconds: 31}}},
-		{lessons[2], []learnt{{Seed: 2, HighBefore: 0.47, HighAfter: 0.3, RewardBefore: 0.12, RewardAfter: 0.13, Seconds: 60, Broken: "ended at 30.0 %"}}},
+		{lessons[0], []learnt{{Seed: 1, Before: figure{Success: 0.47, Reward: 0.169}, After: figure{Success: 0.961, Reward: 0.222, Random: 0.5, Best: 1}, Iterations: 30, Seconds: 31}}},
+		{lessons[2], []learnt{{Seed: 2, Before: figure{Success: 0.47}, After: figure{Success: 0.3, Best: -1}, Broken: "ended at 30.0 %"}}},
 	}, false))
-	require.Contains(t, b.String(), "0.25  25 %         yes      1     47.0 % → 96.1 %  0.169 → 0.222  30          31       35–65 % to at least 90 %: kept")
+	require.Contains(t, b.String(), "p25-keep25  1     47.0 ± 0.0 % → 96.1 ± 0.0 %  0.0 SE  50.0 %  100.0 %  0.169 → 0.222  30          31       35–65 % to at least 90 %: kept")
 	require.Contains(t, b.String(), "BROKEN, ended at 30.0 %")
 }
 
 func TestLearnRefusesUnknownSetting(t *testing.T) {
 	_, err := runLearn(t.Context(), learnOptions{only: "p30", seeds: 1}, &bytes.Buffer{})
-	require.EqualError(t, err, `learn: --only "p30" is none of p25-keep25, p25-all, p10-all, p10-keep25, p25-all-std`)
+	require.EqualError(t, err, `learn: --only "p30" is none of p25-keep25, p25-all, p10-all, p10-keep25, p25-all-std, frozenlake, sokoban`)
 	_, err = runLearn(t.Context(), learnOptions{}, &bytes.Buffer{})
 	require.ErrorContains(t, err, "--seeds 0")
 }
