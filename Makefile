@@ -94,10 +94,10 @@ smoke: build tools plugin ## a three-iteration run on a fresh stack, verified
 chaos: build tools plugin ## every kill of the matrix, and random ones
 	@bin/gotestsum --format testname -- -count=1 -timeout 120m -run TestChaos ./workers/chaos -full $(CHAOSFLAGS)
 
-learn: build tools plugin ## does it learn the right thing: Bandit, three seeds each
+learn: build tools plugin ## does it learn the right thing: Bandit, FrozenLake, Sokoban, three seeds each
 	@bin/reprise learn
 
-bench: build tools plugin ## speeds, the durability tax, the times of a recovery
+bench: build tools plugin ## speeds, environments, the durability tax, the times of a recovery
 	@bin/reprise bench
 
 lint: platform bin/staticcheck bin/workflowcheck ## gofmt, go vet, staticcheck, workflowcheck
