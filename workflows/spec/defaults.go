@@ -182,7 +182,7 @@ var rules = []*rule{
 		doc: "Iterations between evaluations; the first policy and the last are evaluated too. 0 turns evaluation off."},
 	{path: "evaluation.seed", typ: typeSeed, starter: uint64(123), loaded: uint64(123), span: between(0, maxSeed), source: fromRagen,
 		doc: "The suites' seed: runs that share it meet the same instances."},
-	{path: "evaluation.instances", typ: typeInteger, starter: 64, loaded: 64, span: between(1, 65536), source: fromOurs + " (RAGEN: 256)",
+	{path: "evaluation.instances", typ: typeInteger, starter: 64, loaded: 256, span: between(1, 65536), source: fromOurs + " for the starter; " + fromRagen,
 		doc: "Instances of a suite."},
 	{path: "evaluation.samples", typ: typeInteger, starter: 1, loaded: 1, span: between(1, 1024), source: fromRagen,
 		doc: "Trajectories of each instance."},

@@ -132,9 +132,11 @@ rollout.prompt_tokens: nothing, and [64]
 update.learning_rate: 0.0003, and 0.000001
 update.dual_clip: 0, and 3
 update.micro_batch: 16, and 4
+evaluation.instances: 64, and 256
 evaluation.suites[0].environment.options.high: 0.25, and nothing
 evaluation.suites[0].environment.options.names: ["a","b"], and ["b","a"]
 evaluation.suites[0].environment.options.x.z: nothing, and true
+evaluation.suites[0].instances: 64, and 256
 evaluation.suites[0].max_new_tokens: 24, and 400
 evaluation.suites[0].think: true, and false`, spec.Diff(one, other).String())
 
