@@ -48,10 +48,15 @@ func (t *train) act(n int, d *activities.Detected) {
 	}
 	t.Detected = *d
 	t.Events = keepNewest(t.Events, d.Events)
-	switch d.Decision.Action {
-	case collapse.Stop:
+	if d.Decision.Action == collapse.Stop {
 		t.StopAfter = &n
-	case collapse.RollBack:
+	}
+	t.rollOn(d)
+}
+
+// rollOn has the run go back where the detectors asked for it.
+func (t *train) rollOn(d *activities.Detected) {
+	if d.Decision.Action == collapse.RollBack {
 		t.RollTo = &RollTo{Iteration: d.Decision.Onset - 1, Events: d.Events}
 	}
 }

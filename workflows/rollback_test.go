@@ -134,3 +134,36 @@ func TestRollbackCommand(t *testing.T) {
 	require.Equal(t, s.plan.Settings, s.commits[4].Settings, "its knobs are the person's to change")
 	require.Empty(t, s.commits[4].Opened.Events)
 }
+
+// Temporal's database was lost between the decision and the new branch's first
+// commit: the manifest says what was decided.
+func TestRollbackIsResumed(t *testing.T) {
+	s, p := collapsing(t, 3, 1, collapse.RollBack)
+	p.train(nil)
+	require.NoError(t, p.GetWorkflowError())
+	bad := s.commits[3]
+	again, p := collapsing(t, 3, 1, collapse.RollBack)
+	again.commits = append(again.commits, s.commits[:4]...)
+	again.head = &activities.Head{
+		Manifest: ref("manifest", 0, 3), Iteration: 3, State: bad.StateAfter, Fingerprint: testPrint, Base: ref("base"),
+		Settings: bad.Settings, Detected: bad.Detected,
+	}
+	p.train(nil)
+	require.NoError(t, p.GetWorkflowError())
+	require.Equal(t, places(s.commits), places(again.commits))
+	require.Equal(t, s.commits[4].Opened, again.commits[4].Opened)
+	require.Equal(t, s.commits[5].Detected, again.commits[5].Detected)
+
+	stopped, p := collapsing(t, 2, 1, collapse.Stop)
+	p.train(nil)
+	require.Len(t, stopped.commits, 3)
+	last := stopped.commits[2]
+	on, p := collapsing(t, 2, 1, collapse.Stop)
+	on.head = &activities.Head{
+		Manifest: ref("manifest", 0, 2), Iteration: 2, State: last.StateAfter, Fingerprint: testPrint, Base: ref("base"),
+		Settings: last.Settings, Detected: last.Detected,
+	}
+	p.train(nil)
+	require.NoError(t, p.GetWorkflowError())
+	require.Equal(t, [][2]int{{0, 3}, {0, 4}}, places(on.commits), "started again it goes on")
+}

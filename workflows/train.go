@@ -210,9 +210,10 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 		t.Run.Base, t.Fingerprint, t.Settings = h.Base, h.Fingerprint, h.Settings
 		t.Metrics, t.Snapshot, t.First, t.Last, t.Device = h.Metrics, h.Snapshot, h.First, h.Last, h.Device
 		if h.Detected != nil {
-			t.Detected = *h.Detected
-			t.Events = keepNewest(t.Events, h.Detected.Events)
-			t.act(h.Iteration, h.Detected) // the branch that it asked for is not there yet
+			// A branch that was asked for is not there yet; a run that was stopped and
+			// is started again is to go on.
+			t.Detected, t.Events = *h.Detected, h.Detected.Events
+			t.rollOn(h.Detected)
 		}
 		head := *h // what is carried for itself is not carried twice
 		head.Metrics, head.First, head.Last, head.Device, head.Detected = nil, nil, nil, nil, nil
