@@ -1,10 +1,14 @@
 package activities
 
 import (
+	"errors"
 	"fmt"
+	"math"
 
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -17,6 +21,11 @@ type learned struct {
 	groups  []int           // [rows]
 	turns   [][]credit.Span // [rows][turns], the sampled tokens
 	lengths []int           // [rows]
+	starts  []string        // [rows], the initial state
+	mask    [][]bool        // [rows][tokens], the sampled ones
+
+	// What the device said of the sampled tokens, [rows][tokens]; nil without.
+	logProbs, reference, values [][]float64
 }
 
 func learnedFrom(rows []TrajectoryRow) learned {
@@ -37,34 +46,124 @@ func learnedFrom(rows []TrajectoryRow) learned {
 		l.groups = append(l.groups, int(r.Group))
 		l.turns = append(l.turns, turns)
 		l.lengths = append(l.lengths, len(r.IDs))
+		l.starts = append(l.starts, r.StateKeys[0])
 	}
 	return l
 }
 
-// advantages are those of the sampled tokens, in order: [rows][sampled tokens].
-// The weights of the selection are in them.
-func advantages(c spec.Credit, rows []TrajectoryRow) ([][]float64, error) {
-	l := learnedFrom(rows)
-	tokens, err := l.credit(c)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", c.Algorithm, err, store.ErrInvalid)
+// scored adds what the scores say.
+func (l *learned) scored(rows []TrajectoryRow, scores []ScoreRow, reference, critic bool) error {
+	var err error
+	if l.mask, err = credit.Mask(l.turns, l.lengths); err != nil {
+		return fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
-	out := make([][]float64, len(rows))
-	for i, r := range rows {
-		for _, span := range l.turns[i] {
-			for t := span.From; t < span.To; t++ {
-				out[i] = append(out[i], tokens[i][t]*r.Weight)
-			}
+	if len(scores) != len(rows) {
+		return fmt.Errorf("%d scores for %d selected rows: %w", len(scores), len(rows), store.ErrInvalid)
+	}
+	for i, s := range scores {
+		n := total(rows[i].SampledLengths)
+		if s.Row != rows[i].Row || len(s.LogProbs) != n || reference && len(s.RefLogProbs) != n || critic && len(s.Values) != n {
+			return fmt.Errorf("scores of row %d do not fit its trajectory: %w", rows[i].Row, store.ErrInvalid)
 		}
+		l.logProbs = append(l.logProbs, l.spread(i, s.LogProbs))
+		if reference {
+			l.reference = append(l.reference, l.spread(i, s.RefLogProbs))
+		}
+		if critic {
+			l.values = append(l.values, l.spread(i, s.Values))
+		}
+	}
+	return nil
+}
+
+// spread puts what a row's sampled tokens have, in order, at their places among all
+// its tokens.
+func (l *learned) spread(row int, sampled []float32) []float64 {
+	out := make([]float64, l.lengths[row])
+	for _, s := range l.turns[row] {
+		for t := s.From; t < s.To; t++ {
+			out[t], sampled = float64(sampled[0]), sampled[1:]
+		}
+	}
+	return out
+}
+
+// gather is spread the other way round.
+func (l *learned) gather(row int, tokens []float64) []float64 {
+	var out []float64
+	for _, s := range l.turns[row] {
+		out = append(out, tokens[s.From:s.To]...)
+	}
+	return out
+}
+
+// lesson is what an update learns of the sampled tokens, in order:
+// [rows][sampled tokens].
+type lesson struct {
+	// advantages have the weights of the selection in them; returns are what the
+	// critic learns, nil without one.
+	advantages, returns [][]float64
+	metrics             Metrics
+}
+
+// lesson computes advantages with the effective settings. past are the values of
+// initial states before the iteration.
+//
+// A value or a log-prob that is not finite makes every advantage NaN: the update
+// then skips its step, and counts it.
+func (l *learned) lesson(settings spec.Settings, rows []TrajectoryRow, past []credit.StateValue) (lesson, error) {
+	c, u := settings.Credit, settings.Update
+	out := lesson{metrics: Metrics{}}
+	advantages, returns, err := l.credit(c, u, past, out.metrics)
+	if errors.Is(err, credit.ErrNotFinite) {
+		advantages = filled(l.lengths, math.NaN())
+		if c.Critic() {
+			returns = advantages
+		}
+	} else if err != nil {
+		return out, fmt.Errorf("%s: %w: %w", c.Algorithm, err, store.ErrInvalid)
+	}
+	lo, hi := 0.0, 0.0
+	for i, r := range rows {
+		row := l.gather(i, advantages[i])
+		for t := range row {
+			row[t] *= r.Weight
+			lo, hi = min(lo, row[t]), max(hi, row[t])
+		}
+		out.advantages = append(out.advantages, row)
+		if returns != nil {
+			out.returns = append(out.returns, l.gather(i, returns[i]))
+		}
+	}
+	out.metrics["critic/advantages/max"], out.metrics["critic/advantages/min"] = canon.Float(hi), canon.Float(lo)
+	if returns != nil {
+		explained, err := loss.ExplainedVariance(l.values, returns, l.mask)
+		if err != nil {
+			return out, err
+		}
+		out.metrics["critic/vf_explained_var"] = canon.Float(explained)
 	}
 	return out, nil
 }
 
-// credit applies an algorithm: [rows][tokens].
-func (l learned) credit(c spec.Credit) ([][]float64, error) {
-	mask, err := credit.Mask(l.turns, l.lengths)
+// filled are numbers of the given lengths, all the same.
+func filled(lengths []int, v float64) [][]float64 {
+	out := make([][]float64, len(lengths))
+	for i, n := range lengths {
+		out[i] = make([]float64, n)
+		for t := range out[i] {
+			out[i][t] = v
+		}
+	}
+	return out
+}
+
+// credit applies an algorithm: advantages and, with a critic, returns,
+// [rows][tokens].
+func (l *learned) credit(c spec.Credit, u spec.Update, past []credit.StateValue, metrics Metrics) (advantages, returns [][]float64, err error) {
+	tokens, err := l.rewarded(c, u, metrics)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var rows []float64
 	switch c.Algorithm {
@@ -74,27 +173,61 @@ func (l learned) credit(c spec.Credit) ([][]float64, error) {
 		rows, err = credit.DrGRPO(l.returns, l.groups)
 	case spec.CreditLeaveOneOut:
 		rows, err = credit.LeaveOneOut(l.returns, l.groups)
+	case spec.CreditStateBaseline:
+		rows, err = credit.StateBaseline(past, l.returns, l.starts)
 	case spec.CreditReinforcePPBaseline:
-		return credit.ReinforcePlusPlusBaseline(l.returns, l.groups, mask)
+		advantages, err = credit.ReinforcePlusPlusBaseline(l.returns, l.groups, l.mask)
+		return advantages, nil, err
 	case spec.CreditReinforcePP:
-		rewards, err := credit.TokenRewards(l.rewards, l.turns, l.lengths, credit.AtTurns)
-		if err != nil {
-			return nil, err
-		}
-		return credit.ReinforcePlusPlus(rewards, mask, c.Gamma)
+		advantages, err = credit.ReinforcePlusPlus(tokens, l.mask, c.Gamma)
+		return advantages, nil, err
+	case spec.CreditGAE:
+		return credit.GAE(tokens, l.values, l.mask, credit.GAEOptions{Gamma: c.Gamma, Lambda: c.Lambda, Whiten: c.Whiten})
+	case spec.CreditTurnGAE:
+		return credit.TurnGAE(l.rewards, l.values, l.turns, credit.TurnGAEOptions{
+			Gamma: c.Gamma, Lambda: c.Lambda, TurnGamma: c.TurnGamma, TurnLambda: c.TurnLambda,
+			ValueAt: credit.ValuePlace(c.ValueAt), Whiten: c.Whiten,
+		})
 	case spec.CreditGiGPO:
 		turns, err := credit.GiGPO(l.rewards, l.groups, l.keys, credit.GiGPOOptions{
 			Gamma: c.Gamma, StepWeight: c.StepWeight, NormalizeByStd: c.NormalizeByStd, Epsilon: c.Epsilon, Floor: c.Floor,
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return credit.OverTurns(turns, l.turns, l.lengths)
+		advantages, err = credit.OverTurns(turns, l.turns, l.lengths)
+		return advantages, nil, err
 	default:
-		return nil, fmt.Errorf("algorithm %q", c.Algorithm)
+		return nil, nil, fmt.Errorf("algorithm %q", c.Algorithm)
 	}
+	if err != nil {
+		return nil, nil, err
+	}
+	advantages, err = credit.OverRows(rows, l.mask)
+	return advantages, nil, err
+}
+
+// rewarded puts the rewards at their tokens, [rows][tokens]. With a penalty for the
+// distance from the reference in them, the turns' rewards and the returns have it
+// too.
+func (l *learned) rewarded(c spec.Credit, u spec.Update, metrics Metrics) ([][]float64, error) {
+	place := credit.RewardPlace(c.RewardAt)
+	if place == "" {
+		place = credit.AtTurns
+	}
+	tokens, err := credit.TokenRewards(l.rewards, l.turns, l.lengths, place)
+	if err != nil || u.KLIn != spec.KLReward {
+		return tokens, err
+	}
+	tokens, mean, err := credit.KLInReward(tokens, l.logProbs, l.reference, l.mask, u.KLCoefficient, loss.KLEstimator(u.KLEstimator))
 	if err != nil {
 		return nil, err
 	}
-	return credit.OverRows(rows, mask)
+	metrics["actor/reward_kl_penalty"] = canon.Float(mean)
+	metrics["actor/reward_kl_penalty_coeff"] = canon.Float(u.KLCoefficient)
+	if l.rewards, err = credit.TurnSums(tokens, l.turns); err != nil {
+		return nil, err
+	}
+	l.returns = credit.Returns(tokens)
+	return tokens, nil
 }

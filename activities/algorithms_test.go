@@ -1,12 +1,15 @@
 package activities
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -15,6 +18,7 @@ import (
 func TestAlgorithmsIterate(t *testing.T) {
 	for _, algorithm := range []string{
 		spec.CreditGRPO, spec.CreditDrGRPO, spec.CreditLeaveOneOut, spec.CreditReinforcePP, spec.CreditReinforcePPBaseline, spec.CreditGiGPO,
+		spec.CreditGAE, spec.CreditTurnGAE, spec.CreditStateBaseline,
 	} {
 		t.Run(algorithm, func(t *testing.T) {
 			document := tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0", `credit.algorithm="`+algorithm+`"`)
@@ -57,28 +61,140 @@ func turnValues(t *testing.T, r TrajectoryRow, tokens []float64) []float64 {
 	return out
 }
 
+// quiet are scores of nothing but zeros, with the values given.
+func quiet(rows []TrajectoryRow, value float32) []ScoreRow {
+	var out []ScoreRow
+	for _, r := range rows {
+		zeros := make([]float32, total(r.SampledLengths))
+		values := make([]float32, len(zeros))
+		for i := range values {
+			values[i] = value
+		}
+		out = append(out, ScoreRow{Row: r.Row, LogProbs: zeros, Entropies: zeros, RefLogProbs: zeros, Values: values})
+	}
+	return out
+}
+
+func lessonOf(s spec.Settings, rows []TrajectoryRow, scores []ScoreRow, past ...credit.StateValue) (lesson, error) {
+	l := learnedFrom(rows)
+	if err := l.scored(rows, scores, true, true); err != nil {
+		return lesson{}, err
+	}
+	return l.lesson(s, rows, past)
+}
+
+func advantagesOf(c spec.Credit, rows []TrajectoryRow) ([][]float64, error) {
+	l, err := lessonOf(spec.Settings{Credit: c}, rows, quiet(rows, 0))
+	return l.advantages, err
+}
+
+func TestLessonsOfACritic(t *testing.T) {
+	_, rows := handPlayed(t)
+	s := spec.Settings{Credit: spec.Credit{Algorithm: spec.CreditGAE, Gamma: 1, Lambda: 1}}
+	l, err := lessonOf(s, rows, quiet(rows, 0.5))
+	require.NoError(t, err)
+	// Rewards 1 and 2: the first turn's tokens see 3, the second's 2.
+	require.Equal(t, []float64{2.5, 1.5}, turnValues(t, rows[0], l.advantages[0]))
+	require.Equal(t, []float64{3, 2}, turnValues(t, rows[0], l.returns[0]))
+	require.Equal(t, canon.Float(2.5), l.metrics["critic/advantages/max"])
+	require.Contains(t, l.metrics, "critic/vf_explained_var")
+	s.Credit.RewardAt = "end"
+	l, err = lessonOf(s, rows, quiet(rows, 0.5))
+	require.NoError(t, err)
+	require.Equal(t, []float64{3, 3}, turnValues(t, rows[0], l.returns[0]), "all of it comes at the end")
+	// On two levels the first turn's return is discounted once.
+	s.Credit = spec.Credit{Algorithm: spec.CreditTurnGAE, Gamma: 1, Lambda: 1, TurnGamma: 0.5, TurnLambda: 1}
+	l, err = lessonOf(s, rows, quiet(rows, 0))
+	require.NoError(t, err)
+	require.Equal(t, []float64{2, 2}, turnValues(t, rows[0], l.returns[0]))
+	require.Equal(t, []float64{1, 0}, turnValues(t, rows[1], l.returns[1]))
+
+	// A value that is not finite spoils all: the update is skipped, not the run.
+	l, err = lessonOf(s, rows, quiet(rows, float32(math.NaN())))
+	require.NoError(t, err)
+	require.True(t, math.IsNaN(l.advantages[3][0]))
+	require.True(t, math.IsNaN(l.returns[3][0]))
+}
+
+func TestDistanceInTheRewards(t *testing.T) {
+	_, rows := handPlayed(t)
+	scores := quiet(rows, 0)
+	n := len(scores[0].LogProbs)
+	apart := make([]float32, n)
+	apart[0] = -1 // the reference finds the first token e times less likely
+	scores[0].RefLogProbs = apart
+	s := spec.Settings{Credit: spec.Credit{Algorithm: spec.CreditDrGRPO}, Update: spec.Update{KLIn: spec.KLReward, KLEstimator: "k1", KLCoefficient: 0.5}}
+	l, err := lessonOf(s, rows, scores)
+	require.NoError(t, err)
+	// Returns 2.5 and 1 about 1.75.
+	require.Equal(t, []float64{0.75, 0.75}, turnValues(t, rows[0], l.advantages[0]))
+	require.InDelta(t, 1/float64(n)/4, float64(l.metrics["actor/reward_kl_penalty"]), 1e-12, "of four rows one is apart, in one token")
+	s.Update.KLIn = spec.KLLoss // counted elsewhere
+	l, err = lessonOf(s, rows, scores)
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, 1}, turnValues(t, rows[0], l.advantages[0]))
+	scores[1].RefLogProbs = nil
+	_, err = lessonOf(s, rows, scores)
+	require.ErrorIs(t, err, store.ErrInvalid)
+}
+
+// What initial states have returned is kept from iteration to iteration, on the
+// chain: of all trajectories, also where the update is skipped.
+func TestStateBaselineKeepsValues(t *testing.T) {
+	r := begun(t, "baseline", tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=2", "evaluation.every=0", "iterations=3",
+		`credit={"algorithm":"state_baseline","baseline_rate":0}`, `selection={"method":"top_count","count":1}`))
+	first := r.iterate(t)
+	values := func(ref *store.Ref) []StateValueRow {
+		require.NotNil(t, ref)
+		rows, err := store.GetTable[StateValueRow](t.Context(), r.store, *ref)
+		require.NoError(t, err)
+		return rows
+	}
+	count := func(rows []StateValueRow) (n int64) {
+		for _, v := range rows {
+			n += v.Count
+		}
+		return n
+	}
+	require.EqualValues(t, 6, count(values(first.States)), "all six, selected or not")
+	second := r.iterate(t)
+	require.EqualValues(t, 12, count(values(second.States)))
+	m, err := store.ReadManifest(t.Context(), r.store, *r.head)
+	require.NoError(t, err)
+	require.Equal(t, second.States, StatesOf(m))
+	head, err := r.Host.head(t.Context(), r.Run.ID, nil)
+	require.NoError(t, err)
+	require.Equal(t, second.States, head.States)
+	it := r.iteration()
+	it.Settings.Selection = spec.Selection{Method: spec.SelectAll, Metric: spec.MetricRewardStd, Order: "largest", DropFlat: true, Floor: 100, LossScale: "none"}
+	skipped, err := r.Iterate(t.Context(), it)
+	require.NoError(t, err)
+	require.True(t, skipped.Update.Skipped)
+	require.Equal(t, second.States, skipped.States)
+}
+
 func TestAdvantagesOfTurns(t *testing.T) {
 	_, rows := handPlayed(t)
 	require.Equal(t, []float64{1, 2}, rows[0].Rewards)
 	require.Equal(t, []float64{1, 0}, rows[1].Rewards)
 	require.Equal(t, []string{"at 0", "at 1", "at 2"}, rows[0].StateKeys)
-	got, err := advantages(spec.Credit{Algorithm: spec.CreditDrGRPO}, rows)
+	got, err := advantagesOf(spec.Credit{Algorithm: spec.CreditDrGRPO}, rows)
 	require.NoError(t, err)
 	require.Equal(t, []float64{1, 1}, turnValues(t, rows[0], got[0]))
 	require.Equal(t, []float64{0, 0}, turnValues(t, rows[2], got[2]))
 
 	// Both began in the same states: at 0 with returns 3 and 1 (γ = 1), at 1 with 2
 	// and 0; each turn's anchor has both.
-	got, err = advantages(spec.Credit{Algorithm: spec.CreditGiGPO, Gamma: 1, StepWeight: 2}, rows)
+	got, err = advantagesOf(spec.Credit{Algorithm: spec.CreditGiGPO, Gamma: 1, StepWeight: 2}, rows)
 	require.NoError(t, err)
 	require.Equal(t, []float64{1 + 2*1, 1 + 2*1}, turnValues(t, rows[0], got[0]))
 	require.Equal(t, []float64{-3, -3}, turnValues(t, rows[1], got[1]))
 
 	rows[0].Weight, rows[1].Weight = 0.5, 0.5
-	got, err = advantages(spec.Credit{Algorithm: spec.CreditLeaveOneOut}, rows)
+	got, err = advantagesOf(spec.Credit{Algorithm: spec.CreditLeaveOneOut}, rows)
 	require.NoError(t, err)
 	require.Equal(t, []float64{1, 1}, turnValues(t, rows[0], got[0]), "twice what the mean gives, half of it by the weight")
-	_, err = advantages(spec.Credit{Algorithm: "none"}, rows)
+	_, err = advantagesOf(spec.Credit{Algorithm: "none"}, rows)
 	require.ErrorIs(t, err, store.ErrInvalid)
 }
 
@@ -126,18 +242,38 @@ func TestOverlongTurns(t *testing.T) {
 // Every form of the loss and of the steps learns exactly, too.
 func TestUpdatesIterate(t *testing.T) {
 	for name, edits := range map[string][]string{
-		"gspo":        {`update.ratio="sequence"`, `update.aggregation="seq_mean_token_mean"`},
-		"dual clip":   {"update.dual_clip=3"},
-		"dr grpo":     {`credit.algorithm="dr_grpo"`, `update.aggregation="constant"`},
-		"clip turns":  {`update.clip_turns=[{"low":0.1,"high":0.2},{"low":0.2,"high":0.28}]`},
-		"minibatches": {"update.epochs=2", "update.minibatch=4", `update.decay="cosine"`, "update.warmup_iterations=2"},
+		"gspo":             {`update.ratio="sequence"`, `update.aggregation="seq_mean_token_mean"`},
+		"dual clip":        {"update.dual_clip=3"},
+		"dr grpo":          {`credit.algorithm="dr_grpo"`, `update.aggregation="constant"`},
+		"clip turns":       {`update.clip_turns=[{"low":0.1,"high":0.2},{"low":0.2,"high":0.28}]`},
+		"kl in the loss":   {`update.kl_in="loss"`, "update.kl_coefficient=0.1"},
+		"kl in the reward": {`update.kl_in="reward"`, `update.kl_estimator="k1"`, `credit={"algorithm":"gae"}`},
+		"critic":           {`credit={"algorithm":"turn_gae"}`, "update.epochs=2", "update.minibatch=4", "rollout.context_turns=1"},
+		"minibatches":      {"update.epochs=2", "update.minibatch=4", `update.decay="cosine"`, "update.warmup_iterations=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			document := tinySpec(t, append([]string{`environment.name="` + walkName + `"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0", "snapshot.every=3"}, edits...)...)
 			r := begun(t, "form", document)
 			first := r.iterate(t)
 			second := r.iterate(t)
-			require.EqualValues(t, 8, first.Update.Rows)
+			if name == "critic" {
+				require.EqualValues(t, 16, first.Update.Rows, "each turn is a row behind the window")
+				require.EqualValues(t, 8, first.Update.Steps)
+				require.NotEqual(t, first.Metrics["critic/vf_loss"], second.Metrics["critic/vf_loss"])
+				require.NotZero(t, second.Metrics["critic/vpred_mean"])
+				require.Positive(t, first.Metrics["critic/grad_norm"])
+				require.Zero(t, first.Metrics["critic/skipped"])
+			} else {
+				require.EqualValues(t, 8, first.Update.Rows)
+			}
+			switch name {
+			case "kl in the loss":
+				require.Zero(t, first.Metrics["actor/kl_loss"], "version 0 is the reference")
+				require.Positive(t, second.Metrics["actor/kl_loss"])
+			case "kl in the reward":
+				require.Zero(t, first.Metrics["actor/reward_kl_penalty"])
+				require.NotZero(t, second.Metrics["actor/reward_kl_penalty"])
+			}
 			if name == "minibatches" {
 				require.EqualValues(t, 4, first.Update.Steps, "two epochs of two")
 				require.InDelta(t, 1.5e-4, float64(first.Metrics["actor/lr"]), 1e-9, "half of the warm-up")
@@ -145,13 +281,23 @@ func TestUpdatesIterate(t *testing.T) {
 				m, err := store.ReadManifest(t.Context(), r.store, *r.head)
 				require.NoError(t, err)
 				require.EqualValues(t, 8, m.Update.Steps)
-			} else {
+			} else if name != "critic" {
 				require.Zero(t, first.Metrics["actor/ratio_max"])
 			}
-			// Rebuilt from the batches it is the same.
+			// Rebuilt from the batches it is the same, and so it is from a snapshot.
 			state := r.state
 			r.forget(t)
 			require.Equal(t, state, r.restore(t, RestoreInput{}).State)
+			third := r.iterate(t)
+			r.forget(t)
+			got := r.restore(t, RestoreInput{})
+			require.Equal(t, third.StateAfter, got.State)
+			require.Equal(t, 3, got.From)
+			require.Zero(t, got.Telemetry.Recomputed)
+			if name == "critic" {
+				require.Contains(t, third.Snapshot.Files, model.CriticFile)
+				require.Contains(t, third.Snapshot.Files, model.CriticOptimizerFile)
+			}
 		})
 	}
 }

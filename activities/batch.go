@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -24,13 +25,17 @@ func selectedRows(ctx context.Context, s store.Store, trajectories store.Ref) ([
 	if err != nil {
 		return nil, fmt.Errorf("trajectories: %w", err)
 	}
+	return selectedOf(all), nil
+}
+
+func selectedOf(all []TrajectoryRow) []TrajectoryRow {
 	var rows []TrajectoryRow
 	for _, r := range all {
 		if r.Selected {
 			rows = append(rows, r)
 		}
 	}
-	return rows, nil
+	return rows
 }
 
 // microBatches lays the pieces of rows out in ⌈pieces/b⌉ micro-batches, without
@@ -81,6 +86,11 @@ const (
 	tensorRowWeights  = "row_weights"   // float32 [rows]; 0 is padding
 	tensorTurns       = "turns"         // int32 [rows, width]: the turn of a sampled token, from 1
 	tensorRow         = "row"           // int32 [rows]: the trajectory's row, −1 for padding
+
+	// With a critic, and with a reference in the loss.
+	tensorReturns     = "returns"       // float32 [rows, width]
+	tensorOldValues   = "old_values"    // float32 [rows, width]
+	tensorRefLogProbs = "ref_log_probs" // float32 [rows, width]
 )
 
 // encodeBatch is all that an update reads, as safetensors.
@@ -117,7 +127,7 @@ func encodeBatch(mbs []microBatch) ([]byte, error) {
 		weights = append(weights, m.batch.RowWeights...)
 	}
 	wide, flat := []int{rows, width}, []int{rows}
-	return safetensors.Encode([]safetensors.Tensor{
+	tensors := []safetensors.Tensor{
 		safetensors.I32(tensorIDs, wide, ids),
 		safetensors.I32(tensorLengths, flat, lengths),
 		safetensors.F32(tensorLossMask, wide, mask),
@@ -126,7 +136,25 @@ func encodeBatch(mbs []microBatch) ([]byte, error) {
 		safetensors.F32(tensorRowWeights, flat, weights),
 		safetensors.I32(tensorTurns, wide, turns),
 		safetensors.I32(tensorRow, flat, row),
-	}, nil)
+	}
+	for _, more := range []struct {
+		name string
+		of   func(model.MicroBatch) [][]float32
+	}{
+		{tensorReturns, func(m model.MicroBatch) [][]float32 { return m.Returns }},
+		{tensorOldValues, func(m model.MicroBatch) [][]float32 { return m.OldValues }},
+		{tensorRefLogProbs, func(m model.MicroBatch) [][]float32 { return m.RefLogProbs }},
+	} {
+		if more.of(mbs[0].batch) == nil {
+			continue
+		}
+		var values []float32
+		for _, m := range mbs {
+			values = append(values, slices.Concat(more.of(m.batch)...)...)
+		}
+		tensors = append(tensors, safetensors.F32(more.name, wide, values))
+	}
+	return safetensors.Encode(tensors, nil)
 }
 
 // learntRow is a row of a batch, without padding: [width], or [tokens] of it.
@@ -136,11 +164,14 @@ type learntRow struct {
 	mask            []bool
 	old, advantages []float32
 	turns           []int32
+	// nil without a critic, and without a reference in the loss.
+	returns, oldValues, reference []float32
 }
 
 // decodeBatch reads the rows of a batch of micro-batches of b rows and the given
-// width. Anything else than such a batch is a store.ErrInvalid.
-func decodeBatch(raw []byte, b, width int) ([]learntRow, error) {
+// width, with what a critic learns, and with the reference's log-probs. Anything
+// else than such a batch is a store.ErrInvalid.
+func decodeBatch(raw []byte, b, width int, critic, reference bool) ([]learntRow, error) {
 	f, err := safetensors.Decode(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
@@ -163,7 +194,14 @@ func decodeBatch(raw []byte, b, width int) ([]learntRow, error) {
 		}
 	}
 	floats := map[string][]float32{}
-	for _, name := range []string{tensorLossMask, tensorOldLogProbs, tensorAdvantages, tensorRowWeights} {
+	wanted := []string{tensorLossMask, tensorOldLogProbs, tensorAdvantages, tensorRowWeights}
+	if critic {
+		wanted = append(wanted, tensorReturns, tensorOldValues)
+	}
+	if reference {
+		wanted = append(wanted, tensorRefLogProbs)
+	}
+	for _, name := range wanted {
 		t, ok := f.Get(name)
 		if !ok {
 			return nil, fmt.Errorf("tensor %q is missing: %w", name, store.ErrInvalid)
@@ -188,6 +226,12 @@ func decodeBatch(raw []byte, b, width int) ([]learntRow, error) {
 		row := learntRow{
 			ids: wideInts[tensorIDs][r*width : (r+1)*width], turns: wideInts[tensorTurns][r*width : (r+1)*width],
 			length: lengths[r], mask: make([]bool, width), old: wide(tensorOldLogProbs), advantages: wide(tensorAdvantages),
+		}
+		if critic {
+			row.returns, row.oldValues = wide(tensorReturns), wide(tensorOldValues)
+		}
+		if reference {
+			row.reference = wide(tensorRefLogProbs)
 		}
 		for t, v := range wide(tensorLossMask) {
 			if v != 0 && v != 1 {
@@ -215,8 +259,20 @@ func minibatch(rows []learntRow, b int, u spec.Update, divisor float64) ([]model
 				m.ClipLow, m.ClipHigh = append(m.ClipLow, make([]float32, width)), append(m.ClipHigh, make([]float32, width))
 			}
 		}
+		if rows[0].returns != nil {
+			m.Returns, m.OldValues = make([][]float32, b), make([][]float32, b)
+		}
+		if rows[0].reference != nil {
+			m.RefLogProbs = make([][]float32, b)
+		}
 		for i, r := range rows[at:min(at+b, len(rows))] {
 			m.IDs[i], m.Lengths[i], m.RowWeights[i] = r.ids, r.length, 1
+			if m.Returns != nil {
+				m.Returns[i], m.OldValues[i] = r.returns, r.oldValues
+			}
+			if m.RefLogProbs != nil {
+				m.RefLogProbs[i] = r.reference
+			}
 			m.Mask[i], m.OldLogProbs[i], m.Advantages[i] = r.mask, r.old, r.advantages
 			for t, turn := range r.turns {
 				if m.ClipLow != nil && r.mask[t] {

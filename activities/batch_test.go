@@ -36,7 +36,7 @@ func TestBatchRoundTrip(t *testing.T) {
 	again, err := encodeBatch(someBatch())
 	require.NoError(t, err)
 	require.Equal(t, raw, again)
-	got, err := decodeBatch(raw, 2, 3)
+	got, err := decodeBatch(raw, 2, 3, false, false)
 	require.NoError(t, err)
 	require.Len(t, got, 3, "padding is no row")
 	for i, r := range got {
@@ -97,10 +97,42 @@ func TestBatchErrors(t *testing.T) {
 		"half a mask":          {without(tensorLossMask, safetensors.F32(tensorLossMask, []int{4, 3}, append(append(make([]float32, 5), 0.5), make([]float32, 6)...))), 2, 3, "is 0.5 at row 1, token 2"},
 		"too many weights":     {without(tensorRowWeights, safetensors.F32(tensorRowWeights, []int{5}, make([]float32, 5))), 2, 3, "has 5 values, want 4"},
 	} {
-		_, err := decodeBatch(c.raw, c.b, c.width)
+		_, err := decodeBatch(c.raw, c.b, c.width, false, false)
 		require.ErrorIs(t, err, store.ErrInvalid, name)
 		require.ErrorContains(t, err, c.says, name)
 	}
+}
+
+// With a critic, and with a reference in the loss, a batch has more.
+func TestBatchOfACritic(t *testing.T) {
+	mbs := someBatch()
+	for i := range mbs {
+		m := &mbs[i].batch
+		m.Returns, m.OldValues, m.RefLogProbs = [][]float32{{1, 2, 3}, {4, 5, 6}}, [][]float32{{7, 8, 9}, {1, 2, 3}}, [][]float32{{0, -1, -2}, {0, -3, -4}}
+	}
+	raw, err := encodeBatch(mbs)
+	require.NoError(t, err)
+	got, err := decodeBatch(raw, 2, 3, true, true)
+	require.NoError(t, err)
+	require.Equal(t, []float32{4, 5, 6}, got[1].returns)
+	require.Equal(t, []float32{1, 2, 3}, got[1].oldValues)
+	require.Equal(t, []float32{0, -1, -2}, got[2].reference)
+	for i := range got {
+		got[i].length = 3
+	}
+	laid, err := minibatch(got, 2, spec.Update{Aggregation: "token_mean"}, 1)
+	require.NoError(t, err)
+	require.Equal(t, got[2].returns, laid[1].Returns[0])
+	require.Nil(t, laid[1].RefLogProbs[1], "padding")
+	got, err = decodeBatch(raw, 2, 3, false, false)
+	require.NoError(t, err)
+	require.Nil(t, got[0].returns)
+	raw, err = encodeBatch(someBatch())
+	require.NoError(t, err)
+	_, err = decodeBatch(raw, 2, 3, true, false)
+	require.ErrorContains(t, err, `tensor "returns" is missing`)
+	_, err = decodeBatch(raw, 2, 3, false, true)
+	require.ErrorContains(t, err, `tensor "ref_log_probs" is missing`)
 }
 
 func FuzzDecodeBatch(f *testing.F) {
@@ -114,7 +146,7 @@ func FuzzDecodeBatch(f *testing.F) {
 		if b < 1 || width < 1 || b > 1<<20 || width > 1<<20 {
 			return // the spec's, never the file's
 		}
-		got, err := decodeBatch(raw, b, width)
+		got, err := decodeBatch(raw, b, width, false, false)
 		if err != nil {
 			require.ErrorIs(t, err, store.ErrInvalid)
 			return
@@ -132,7 +164,7 @@ func FuzzDecodeBatch(f *testing.F) {
 func TestMinibatch(t *testing.T) {
 	raw, err := encodeBatch(someBatch())
 	require.NoError(t, err)
-	rows, err := decodeBatch(raw, 2, 3)
+	rows, err := decodeBatch(raw, 2, 3, false, false)
 	require.NoError(t, err)
 	for i := range rows {
 		rows[i].length = 3

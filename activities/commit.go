@@ -56,6 +56,9 @@ func (h *Host) Manifest(ctx context.Context, in CommitInput) (*store.Manifest, e
 		Turns: in.Turns, Trajectories: &in.Trajectories, Scores: in.Scores, Batch: in.Batch,
 		Snapshot: in.Snapshot, Evaluations: in.Evaluations, Metrics: in.Metrics,
 	}
+	if in.States != nil {
+		m.Artifacts = map[string]store.Ref{statesArtifact: *in.States}
+	}
 	if in.Detected != nil {
 		if m.Detected, err = canonical(in.Detected); err != nil {
 			return nil, err
@@ -79,6 +82,19 @@ func (h *Host) Manifest(ctx context.Context, in CommitInput) (*store.Manifest, e
 	m.Update.Steps += before.Steps
 	m.Update.SkippedTotal += before.SkippedTotal
 	return m, nil
+}
+
+// statesArtifact is the table of initial states' values among a manifest's further
+// artifacts.
+const statesArtifact = "states"
+
+// StatesOf is the table of initial states' values that a manifest names, nil
+// without one.
+func StatesOf(m *store.Manifest) *store.Ref {
+	if ref, ok := m.Artifacts[statesArtifact]; ok {
+		return &ref
+	}
+	return nil
 }
 
 // IterationTelemetry is what people want to know of an iteration and what no
@@ -180,6 +196,7 @@ func (h *Host) head(ctx context.Context, run string, version *int) (*Head, error
 	if err := json.Unmarshal(m.Settings, &settings); err != nil {
 		return nil, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
 	}
+	out.States = StatesOf(m)
 	out.Manifest, out.Branch, out.Iteration, out.State = found.Ref, m.Branch, m.Iteration, m.StateAfter
 	if m.Detected != nil {
 		out.Detected = &Detected{}

@@ -160,7 +160,8 @@ func (k *kit) contexts(ctx context.Context, s store.Store, scene *scene, in Gene
 }
 
 // Score computes the old log-probs and entropies of the selected rows with
-// Update's own graph, micro-batch by micro-batch, and stores the scores table.
+// Update's own graph, micro-batch by micro-batch, the reference's log-probs and the
+// critic's values where the run has them, and stores the scores table.
 func (d *Device) Score(ctx context.Context, in ScoreInput) (ScoreResult, error) {
 	out, err := d.score(ctx, in)
 	return out, edge(ctx, fmt.Sprintf("score iteration %d of run %s", in.Iteration, in.Policy.Run.ID), err)
@@ -184,23 +185,27 @@ func (d *Device) score(ctx context.Context, in ScoreInput) (ScoreResult, error) 
 	if err != nil {
 		return ScoreResult{}, err
 	}
+	scorer := scorer{policy: p, state: d.Engine.state, temperature: float32(in.Settings.Rollout.Temperature)}
+	if w.train.Update.Reference() {
+		if scorer.reference, err = w.reference(ctx, d.Store, run); err != nil {
+			return ScoreResult{}, err
+		}
+	}
+	if w.train.Credit.Critic() {
+		scorer.value = d.Engine.critic
+		if scorer.critic, err = d.Engine.criticFor(w.kit, run); err != nil {
+			return ScoreResult{}, err
+		}
+	}
 	table := make([]ScoreRow, len(rows))
 	for i, r := range rows {
 		table[i].Row = r.Row
 	}
 	for _, mb := range w.microBatches(rows) {
-		logProbs, entropies, err := p.Score(ctx, d.Engine.state, mb.batch, float32(in.Settings.Rollout.Temperature))
-		if err != nil {
+		if err := scorer.score(ctx, mb, table); err != nil {
 			return ScoreResult{}, fmt.Errorf("score: %w", err)
 		}
-		for i, r := range mb.rows {
-			s := &table[r.of]
-			for t, sampled := range r.sampled {
-				if sampled {
-					s.LogProbs = append(s.LogProbs, logProbs[i][t])
-					s.Entropies = append(s.Entropies, entropies[i][t])
-				}
-			}
+		for _, r := range mb.rows {
 			w.took.Tokens += len(r.ids)
 		}
 	}

@@ -195,7 +195,7 @@ func TestNonFiniteUpdate(t *testing.T) {
 	require.NoError(t, err)
 	k, err := r.Device.kits.read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)
-	rows, err := decodeBatch(raw, r.Settings.Update.MicroBatch, k.shapes(k.training, 1).Sequence)
+	rows, err := decodeBatch(raw, r.Settings.Update.MicroBatch, k.shapes(k.training, 1).Sequence, false, false)
 	require.NoError(t, err)
 	for _, row := range rows {
 		for at := range row.advantages {

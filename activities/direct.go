@@ -27,6 +27,9 @@ type Iteration struct {
 	// Baseline evaluates version Number first; Evaluate version Number+1 after
 	// the update; Snapshot stores it.
 	Baseline, Evaluate, Snapshot bool
+	// States is the table of initial states' values before the iteration, where the
+	// run keeps one.
+	States *store.Ref
 	// Previous are the metrics of the iteration before.
 	Previous Metrics
 	// Before is what the detectors knew before the iteration; Opened why its branch
@@ -46,7 +49,7 @@ func (d *Direct) Iterate(ctx context.Context, it Iteration) (CommitInput, error)
 	out := CommitInput{
 		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Parent: it.Parent, Settings: it.Settings,
 		Fingerprint: info.Fingerprint, Device: info.Fields, Programs: it.Programs,
-		StateBefore: it.State, StateAfter: it.State, Metrics: Metrics{}, Timings: map[string]Telemetry{},
+		StateBefore: it.State, StateAfter: it.State, States: it.States, Metrics: Metrics{}, Timings: map[string]Telemetry{},
 	}
 	if it.Baseline {
 		if err := d.evaluate(ctx, it, it.Number, it.State, &out); err != nil {
@@ -115,11 +118,12 @@ func (d *Direct) learn(ctx context.Context, it Iteration, version Version, selec
 	it.Took("score", scored.Telemetry)
 	credited, err := d.Host.Credit(ctx, CreditInput{
 		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Settings: it.Settings,
-		Trajectories: selected.Trajectories, Scores: scored.Scores,
+		Trajectories: selected.Trajectories, Scores: scored.Scores, States: it.States,
 	})
 	if err != nil {
 		return err
 	}
+	out.States = credited.States
 	it.Took("credit", credited.Telemetry)
 	updated, err := d.Device.Update(ctx, UpdateInput{Policy: version, Batch: credited.Batch, Settings: it.Settings})
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/reprise-rl/reprise/model"
 )
 
-// Engine is a device worker's memory: one device, one lease, one policy.
+// Engine is a device worker's memory: one device, one lease, one policy, with its
+// critic and its reference where the run has them.
 //
 // A PJRT execution cannot be interrupted, and a freed session slot is not yet a
 // free device: so whoever computes holds the lease, and work of another run waits
@@ -31,15 +32,18 @@ type Engine struct {
 	draining atomic.Bool
 
 	// What follows belongs to the holder of the lease.
-	owner    string // run whose policy is in memory
-	state    *model.State
-	print    string // the state's fingerprint
-	programs map[programsKey]*model.Programs
-	updates  map[updateKey]UpdateResult
+	owner     string // run whose policy is in memory
+	state     *model.State
+	critic    *model.State // nil without
+	print     string       // fingerprint of both
+	reference *model.State // parameters alone; nil until it is needed
+	programs  map[programsKey]*model.Programs
+	updates   map[updateKey]UpdateResult
 }
 
 type programsKey struct {
 	base   string // digest of the base model: architecture and legal ids
+	critic bool
 	shapes model.Shapes
 }
 
@@ -123,10 +127,12 @@ func (e *Engine) acquire(ctx context.Context, run string) (release func(), waite
 
 // forget frees the policy in memory.
 func (e *Engine) forget() {
-	if e.state != nil {
-		e.state.Free()
+	for _, s := range []*model.State{e.state, e.critic, e.reference} {
+		if s != nil {
+			s.Free()
+		}
 	}
-	e.state, e.print, e.owner = nil, "", ""
+	e.state, e.critic, e.reference, e.print, e.owner = nil, nil, nil, "", ""
 	clear(e.updates)
 	if len(e.programs) > maxPrograms {
 		for _, p := range e.programs {
@@ -136,12 +142,26 @@ func (e *Engine) forget() {
 	}
 }
 
-// hold puts a state into memory in place of the one before.
-func (e *Engine) hold(s *model.State, print string) {
-	if e.state != nil && e.state != s {
+// hold puts a policy and its critic, nil without one, into memory in place of those
+// before. Until fingerprint is called they are no version.
+func (e *Engine) hold(policy, critic *model.State) {
+	if e.state != nil && e.state != policy {
 		e.state.Free()
 	}
-	e.state, e.print = s, print
+	if e.critic != nil && e.critic != critic {
+		e.critic.Free()
+	}
+	e.state, e.critic, e.print = policy, critic, ""
+}
+
+// fingerprint computes that of what is held, and notes it.
+func (e *Engine) fingerprint() error {
+	print, err := model.PairFingerprint(e.state, e.critic)
+	if err != nil {
+		return fmt.Errorf("state fingerprint: %w", err)
+	}
+	e.print = print
+	return nil
 }
 
 // resident checks that the policy version is the one in memory.
@@ -158,16 +178,53 @@ func (e *Engine) resident(v Version) error {
 
 // programsFor gives the programs of some shapes of a run, compiled when first used.
 func (e *Engine) programsFor(k *kit, run Run, shapes model.Shapes) (*model.Programs, error) {
-	key := programsKey{base: run.Base.Digest, shapes: shapes}
+	return e.prepared(programsKey{base: run.Base.Digest, shapes: shapes}, k.config, k.legal, run)
+}
+
+// criticFor gives the programs of a run's critic, on the rows of its updates.
+func (e *Engine) criticFor(k *kit, run Run) (*model.Programs, error) {
+	s := k.shapes(k.training, 1)
+	key := programsKey{base: run.Base.Digest, critic: true, shapes: model.Shapes{MicroBatch: s.MicroBatch, Sequence: s.Sequence, ComputeDtype: s.ComputeDtype}}
+	return e.prepared(key, k.config.Critic(), nil, run)
+}
+
+func (e *Engine) prepared(key programsKey, c model.Config, legal []bool, run Run) (*model.Programs, error) {
 	if p, ok := e.programs[key]; ok {
 		return p, nil
 	}
-	p, err := e.device.Programs(k.config, k.legal, key.shapes)
+	p, err := e.device.Programs(c, legal, key.shapes)
 	if err != nil {
 		return nil, fmt.Errorf("programs of run %s: %w", run.ID, err)
 	}
 	e.programs[key] = p
 	return p, nil
+}
+
+// named are a set of programs and the name it has in a manifest.
+type named struct {
+	name     string
+	programs *model.Programs
+}
+
+// all are the programs of a run's iterations: those of each turn, the first of
+// which update too, and the critic's.
+func (e *Engine) all(k *kit, run Run) ([]named, error) {
+	var out []named
+	for turn := 1; turn <= k.train.Rollout.Turns; turn++ {
+		p, err := e.programsFor(k, run, k.shapes(k.training, turn))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, named{fmt.Sprintf("turn-%d", turn), p})
+	}
+	if k.train.Credit.Critic() {
+		p, err := e.criticFor(k, run)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, named{"critic", p})
+	}
+	return out, nil
 }
 
 // remember notes an update, so that a retry of the same one need not run.
@@ -214,16 +271,4 @@ func modelFiles(ctx context.Context, s store.Store, files map[string]store.Ref) 
 		out[name] = b
 	}
 	return out, nil
-}
-
-// mergeHashes collects the hashes of the lowered programs of all turns.
-func mergeHashes(into map[string]string, turn int, p *model.Programs) error {
-	hashes, err := p.Hashes()
-	if err != nil {
-		return fmt.Errorf("hash the programs of turn %d: %w", turn, err)
-	}
-	for name, hash := range hashes {
-		into[fmt.Sprintf("turn-%d.%s", turn, name)] = hash
-	}
-	return nil
 }

@@ -42,17 +42,17 @@ func (e *Engine) Prepare(ctx context.Context, d *Device, run string) (compiled b
 	if e.draining.Load() {
 		return false, nil
 	}
-	for turn := 1; turn <= k.train.Rollout.Turns; turn++ {
-		shapes := k.shapes(k.training, turn)
-		if _, have := e.programs[programsKey{base: base.Digest, shapes: shapes}]; have {
-			continue
-		}
-		p, err := e.programsFor(k, r, shapes)
-		if err != nil {
-			return compiled, err
-		}
-		if err := p.Compile(ctx, nil); err != nil {
-			return compiled, fmt.Errorf("compile the programs of run %s, turn %d: %w", run, turn, err)
+	had := len(e.programs)
+	all, err := e.all(k, r)
+	if err != nil {
+		return false, err
+	}
+	if len(e.programs) == had {
+		return false, nil
+	}
+	for _, p := range all {
+		if err := p.programs.Compile(ctx, nil); err != nil {
+			return compiled, fmt.Errorf("compile the programs of run %s, %s: %w", run, p.name, err)
 		}
 		compiled = true
 	}

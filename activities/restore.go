@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -168,22 +169,12 @@ func (w *work) startingPoint(ctx context.Context, s store.Store, run Run, goal s
 		}
 	}
 	begin := time.Now()
-	snapshot, err := w.stored(ctx, s, run, log.snapshot)
+	policy, critic, err := w.stored(ctx, s, run, log.snapshot)
 	if err != nil {
 		return 0, err
 	}
-	p, err := w.engine.programsFor(w.kit, run, w.shapes(w.training, 1))
-	if err != nil {
-		return 0, err
-	}
-	state, err := p.Upload(snapshot)
-	if err != nil {
-		return 0, fmt.Errorf("upload version %d: %w", log.from, err)
-	}
-	print, err := state.Fingerprint()
-	if err != nil {
-		state.Free()
-		return 0, fmt.Errorf("state fingerprint of version %d: %w", log.from, err)
+	if err := w.upload(run, policy, critic); err != nil {
+		return 0, fmt.Errorf("version %d: %w", log.from, err)
 	}
 	want := goal
 	if len(log.updates) > 0 {
@@ -192,55 +183,126 @@ func (w *work) startingPoint(ctx context.Context, s store.Store, run Run, goal s
 	if log.snapshot != nil {
 		want = log.snapshot.State
 	}
-	if want != "" && print != want {
-		state.Free()
+	if print := w.engine.print; want != "" && print != want {
+		w.engine.forget()
 		return 0, fmt.Errorf("stored version %d is %s, recorded is %s: %w", log.from, print, want, ErrStateDiffers)
 	}
-	w.engine.hold(state, print)
 	w.took.LoadSeconds += time.Since(begin).Seconds()
 	return 0, nil
 }
 
-// stored reads a stored state: a snapshot, or the base model with zero moments.
-func (w *work) stored(ctx context.Context, s store.Store, run Run, ref *store.SnapshotRef) (model.Snapshot, error) {
-	if ref != nil {
-		files, err := modelFiles(ctx, s, ref.Files)
-		if err != nil {
-			return model.Snapshot{}, fmt.Errorf("snapshot of version %d: %w", ref.Version, err)
-		}
-		return model.ReadSnapshot(files)
+// upload makes the engine hold a stored policy, and its critic where there is one.
+func (w *work) upload(run Run, policy model.Snapshot, critic *model.Snapshot) error {
+	p, err := w.engine.programsFor(w.kit, run, w.shapes(w.training, 1))
+	if err != nil {
+		return err
 	}
+	state, err := p.Upload(policy)
+	if err != nil {
+		return fmt.Errorf("upload: %w", err)
+	}
+	w.engine.hold(state, nil)
+	if critic != nil {
+		c, err := w.engine.criticFor(w.kit, run)
+		if err != nil {
+			return err
+		}
+		value, err := c.Upload(*critic)
+		if err != nil {
+			return fmt.Errorf("upload the critic: %w", err)
+		}
+		w.engine.hold(state, value)
+	}
+	return w.engine.fingerprint()
+}
+
+// stored reads a stored state: a snapshot, or the base model with zero moments.
+// The critic, nil without one, begins as a copy of the base model's backbone.
+func (w *work) stored(ctx context.Context, s store.Store, run Run, ref *store.SnapshotRef) (policy model.Snapshot, critic *model.Snapshot, err error) {
+	if ref == nil {
+		base, err := w.base(ctx, s, run)
+		if err != nil {
+			return policy, nil, err
+		}
+		if w.train.Credit.Critic() {
+			first := model.NewSnapshot(model.NewCritic(base))
+			critic = &first
+		}
+		return model.NewSnapshot(base), critic, nil
+	}
+	files, err := modelFiles(ctx, s, ref.Files)
+	if err != nil {
+		return policy, nil, fmt.Errorf("snapshot of version %d: %w", ref.Version, err)
+	}
+	if policy, err = model.ReadSnapshot(files); err != nil || !w.train.Credit.Critic() {
+		return policy, nil, err
+	}
+	value, err := model.ReadCritic(files)
+	if err != nil {
+		return policy, nil, fmt.Errorf("snapshot of version %d: %w", ref.Version, err)
+	}
+	return policy, &value, nil
+}
+
+// base reads the parameters of version 0.
+func (w *work) base(ctx context.Context, s store.Store, run Run) (model.Params, error) {
 	base, err := readIndex(ctx, s, run.Base)
 	if err != nil {
-		return model.Snapshot{}, err
+		return model.Params{}, err
 	}
 	files, err := modelFiles(ctx, s, base.Files)
 	if err != nil {
-		return model.Snapshot{}, fmt.Errorf("base model: %w", err)
+		return model.Params{}, fmt.Errorf("base model: %w", err)
 	}
 	folder, err := model.ReadFiles(files)
 	if err != nil {
-		return model.Snapshot{}, fmt.Errorf("base model: %w: %w", err, ErrModelInvalid)
+		return model.Params{}, fmt.Errorf("base model: %w: %w", err, ErrModelInvalid)
 	}
-	return model.NewSnapshot(folder.Params), nil
+	return folder.Params, nil
+}
+
+// reference makes the engine hold the run's reference, version 0, which never
+// changes: it has no moments, and branches share it.
+func (w *work) reference(ctx context.Context, s store.Store, run Run) (*model.State, error) {
+	if w.engine.reference != nil {
+		return w.engine.reference, nil
+	}
+	begin := time.Now()
+	params, err := w.base(ctx, s, run)
+	if err != nil {
+		return nil, err
+	}
+	p, err := w.engine.programsFor(w.kit, run, w.shapes(w.training, 1))
+	if err != nil {
+		return nil, err
+	}
+	if w.engine.reference, err = p.UploadParams(params); err != nil {
+		return nil, fmt.Errorf("upload the reference: %w", err)
+	}
+	w.took.LoadSeconds += time.Since(begin).Seconds()
+	return w.engine.reference, nil
 }
 
 // compile prepares all programs of the run and collects their hashes; those of
 // a lazy one are compiled when they are first used.
 func (w *work) compile(ctx context.Context, run Run, lazy bool, hashes map[string]string) error {
 	begin := time.Now()
-	for turn := 1; turn <= w.train.Rollout.Turns; turn++ {
-		p, err := w.engine.programsFor(w.kit, run, w.shapes(w.training, turn))
-		if err != nil {
-			return err
-		}
+	all, err := w.engine.all(w.kit, run)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
 		if !lazy {
-			if err := p.Compile(ctx, nil); err != nil {
-				return fmt.Errorf("compile the programs of turn %d: %w", turn, err)
+			if err := p.programs.Compile(ctx, nil); err != nil {
+				return fmt.Errorf("compile the programs of %s: %w", p.name, err)
 			}
 		}
-		if err := mergeHashes(hashes, turn, p); err != nil {
-			return err
+		lowered, err := p.programs.Hashes()
+		if err != nil {
+			return fmt.Errorf("hash the programs of %s: %w", p.name, err)
+		}
+		for name, hash := range lowered {
+			hashes[p.name+"."+name] = hash
 		}
 	}
 	w.took.CompileSeconds += time.Since(begin).Seconds()
@@ -257,6 +319,17 @@ func (w *work) putState(ctx context.Context, s store.Store, run Run, prefix stri
 	files, err := snapshot.Files()
 	if err != nil {
 		return store.SnapshotRef{}, err
+	}
+	if w.engine.critic != nil {
+		critic, err := w.engine.critic.Download()
+		if err != nil {
+			return store.SnapshotRef{}, fmt.Errorf("download the critic of version %d: %w", version, err)
+		}
+		beside, err := critic.Files()
+		if err != nil {
+			return store.SnapshotRef{}, err
+		}
+		maps.Copy(files, beside)
 	}
 	base, err := readIndex(ctx, s, run.Base)
 	if err != nil {

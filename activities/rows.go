@@ -132,4 +132,8 @@ type ScoreRow struct {
 	// rollout's temperature; entropies in nats.
 	LogProbs  []float32 `parquet:"log_probs,list"`
 	Entropies []float32 `parquet:"entropies,list"`
+	// RefLogProbs are the reference's log-probs of the same ids, Values the critic's
+	// before each of them; none in a run without.
+	RefLogProbs []float32 `parquet:"ref_log_probs,list"`
+	Values      []float32 `parquet:"values,list"`
 }

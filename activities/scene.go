@@ -124,14 +124,19 @@ func (k *kit) scene(r Rollout) (*scene, error) {
 // the scene alone; Score and Update run on the width of the run's longest row.
 func (k *kit) shapes(s *scene, turn int) model.Shapes {
 	width := k.training.widths[len(k.training.widths)-1] + k.training.maxNewTokens
+	u := k.train.Update
+	l := model.LossOptions{Ratio: loss.Ratio(u.Ratio), DualClip: u.DualClip > 0}
+	if u.KLIn == spec.KLLoss {
+		l.KL = loss.KLEstimator(u.KLEstimator)
+	}
 	return model.Shapes{
 		GenerateRows: min(generateRows, s.rows()),
-		MicroBatch:   k.train.Update.MicroBatch,
+		MicroBatch:   u.MicroBatch,
 		PromptTokens: s.widths[turn-1],
 		MaxNewTokens: s.maxNewTokens,
 		Sequence:     (width + scoreMargin - 1) / scoreMargin * scoreMargin,
 		ComputeDtype: k.train.Policy.ComputeDtype,
-		Loss:         model.LossOptions{Ratio: loss.Ratio(k.train.Update.Ratio), DualClip: k.train.Update.DualClip > 0},
+		Loss:         l,
 	}
 }
 

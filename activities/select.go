@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/selection"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -120,71 +119,4 @@ func selectedGroups(s spec.Selection, rows []TrajectoryRow, groups, members int)
 		weights[i] *= scale
 	}
 	return kept, weights, nil
-}
-
-// Credit gives every selected row its advantages and stores the batch: all that
-// Update reads.
-func (h *Host) Credit(ctx context.Context, in CreditInput) (CreditResult, error) {
-	out, err := h.credit(ctx, in)
-	return out, edge(ctx, fmt.Sprintf("credit of iteration %d of run %s", in.Iteration, in.Run.ID), err)
-}
-
-func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error) {
-	defer heartbeat(ctx)()
-	start := time.Now()
-	k, err := h.kits.read(ctx, h.Store, in.Run)
-	if err != nil {
-		return CreditResult{}, err
-	}
-	rows, err := selectedRows(ctx, h.Store, in.Trajectories)
-	if err != nil {
-		return CreditResult{}, err
-	}
-	scores, err := store.GetTable[ScoreRow](ctx, h.Store, in.Scores)
-	if err != nil {
-		return CreditResult{}, err
-	}
-	if len(scores) != len(rows) {
-		return CreditResult{}, fmt.Errorf("%d scores for %d selected rows: %w", len(scores), len(rows), store.ErrInvalid)
-	}
-	advantages, err := advantages(in.Settings.Credit, rows)
-	if err != nil {
-		return CreditResult{}, err
-	}
-	mbs := k.microBatches(rows)
-	for _, mb := range mbs {
-		for i, r := range mb.rows {
-			s, n := scores[r.of], r.first
-			for t, sampled := range r.sampled {
-				if !sampled {
-					continue
-				}
-				if s.Row != r.row || n >= len(s.LogProbs) {
-					return CreditResult{}, fmt.Errorf("scores of row %d do not fit its trajectory: %w", r.row, store.ErrInvalid)
-				}
-				mb.batch.OldLogProbs[i][t] = s.LogProbs[n]
-				mb.batch.Advantages[i][t] = float32(advantages[r.of][n])
-				n++
-			}
-		}
-	}
-	body, err := encodeBatch(mbs)
-	if err != nil {
-		return CreditResult{}, fmt.Errorf("encode the batch: %w", err)
-	}
-	ref, err := store.PutArtifact(ctx, h.Store, store.IterationDir(in.Run.ID, in.Branch, in.Iteration), "batch", "safetensors", body)
-	if err != nil {
-		return CreditResult{}, err
-	}
-	lo, hi := 0.0, 0.0
-	for _, row := range advantages {
-		for _, a := range row {
-			lo, hi = min(lo, a), max(hi, a)
-		}
-	}
-	return CreditResult{
-		Batch:     ref,
-		Metrics:   Metrics{"critic/advantages/max": canon.Float(hi), "critic/advantages/min": canon.Float(lo)},
-		Telemetry: Telemetry{Seconds: time.Since(start).Seconds()},
-	}, nil
 }

@@ -138,7 +138,7 @@ func (r *testRun) iteration() Iteration {
 	n := len(r.commits)
 	return Iteration{
 		Run: r.Run, Plan: r.Plan, Number: n, Parent: r.head, State: r.state, Settings: r.Plan.Settings, Programs: r.programs,
-		Before: r.known(), Previous: r.metrics(), Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
+		Before: r.known(), Previous: r.metrics(), States: r.states(), Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
 	}
 }
 
@@ -148,6 +148,13 @@ func (r *testRun) known() Detected {
 		return *r.commits[n-1].Detected
 	}
 	return Detected{}
+}
+
+func (r *testRun) states() *store.Ref {
+	if n := len(r.commits); n > 0 {
+		return r.commits[n-1].States
+	}
+	return nil
 }
 
 func (r *testRun) metrics() Metrics {

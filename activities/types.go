@@ -136,6 +136,8 @@ type Head struct {
 	Metrics     Metrics       `json:"metrics,omitempty"`
 	// Snapshot is the version of the newest snapshot at or before Iteration+1; 0 is the base model.
 	Snapshot int `json:"snapshot"`
+	// States is the table of initial states' values, where the run keeps one.
+	States *store.Ref `json:"states,omitempty"`
 	// First and Last are the branch's first and newest evaluation.
 	First *store.EvaluationRef `json:"first,omitempty"`
 	Last  *store.EvaluationRef `json:"last,omitempty"`
@@ -326,13 +328,18 @@ type CreditInput struct {
 	Settings     spec.Settings `json:"settings"`
 	Trajectories store.Ref     `json:"trajectories"`
 	Scores       store.Ref     `json:"scores"`
+	// States is the table of initial states' values before the iteration, where the
+	// algorithm keeps one.
+	States *store.Ref `json:"states,omitempty"`
 }
 
 // CreditResult names the batch: all that Update reads.
 type CreditResult struct {
-	Batch     store.Ref `json:"batch"`
-	Metrics   Metrics   `json:"metrics"`
-	Telemetry Telemetry `json:"telemetry"`
+	Batch store.Ref `json:"batch"`
+	// States is the table after the iteration.
+	States    *store.Ref `json:"states,omitempty"`
+	Metrics   Metrics    `json:"metrics"`
+	Telemetry Telemetry  `json:"telemetry"`
 }
 
 // UpdateInput asks for policy n+1.
@@ -379,6 +386,7 @@ type CommitInput struct {
 	Trajectories store.Ref         `json:"trajectories"`
 	Scores       *store.Ref        `json:"scores,omitempty"`
 	Batch        *store.Ref        `json:"batch,omitempty"`
+	States       *store.Ref        `json:"states,omitempty"`
 	// Update counts this iteration's update alone, totals too; the manifest adds
 	// those of the branch before.
 	Update      store.UpdateCounts    `json:"update"`

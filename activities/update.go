@@ -31,7 +31,7 @@ func (w *work) apply(ctx context.Context, s store.Store, in UpdateInput) (Update
 	if err != nil {
 		return UpdateResult{}, fmt.Errorf("batch: %w", err)
 	}
-	rows, err := decodeBatch(raw, b, shapes.Sequence)
+	rows, err := decodeBatch(raw, b, shapes.Sequence, w.train.Credit.Critic(), w.train.Update.KLIn == spec.KLLoss)
 	if err != nil {
 		return UpdateResult{}, fmt.Errorf("batch %s: %w", in.Batch.Key, err)
 	}
@@ -50,6 +50,13 @@ func (w *work) apply(ctx context.Context, s store.Store, in UpdateInput) (Update
 		return UpdateResult{}, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
 	settings := modelSettings(in.Settings, u.Rate(in.Policy.Version, w.train.Iterations))
+	value := criticSettings(in.Settings)
+	var c *model.Programs
+	if w.engine.critic != nil {
+		if c, err = w.engine.criticFor(w.kit, in.Policy.Run); err != nil {
+			return UpdateResult{}, err
+		}
+	}
 	total := stepped{rows: len(rows)}
 	for n, members := range steps {
 		part := make([]learntRow, len(members))
@@ -60,19 +67,34 @@ func (w *work) apply(ctx context.Context, s store.Store, in UpdateInput) (Update
 		if err != nil {
 			return UpdateResult{}, fmt.Errorf("step %d: %w", n, err)
 		}
+		critic := w.engine.critic
+		if critic != nil {
+			next, m, err := c.CriticUpdate(ctx, critic, batch, value)
+			if err != nil {
+				return UpdateResult{}, fmt.Errorf("step %d: %w", n, err)
+			}
+			critic, total.critic = next, append(total.critic, m)
+			w.engine.hold(w.engine.state, critic)
+		}
 		next, m, err := p.Update(ctx, w.engine.state, batch, settings)
 		if err != nil {
 			return UpdateResult{}, fmt.Errorf("step %d: %w", n, err)
 		}
-		w.engine.hold(next, "") // until all steps are made it is no version
+		w.engine.hold(next, critic)
 		w.took.Tokens += m.Tokens
 		total.add(m, len(batch))
 	}
-	if w.engine.print, err = w.engine.state.Fingerprint(); err != nil {
-		return UpdateResult{}, fmt.Errorf("state fingerprint: %w", err)
+	if err := w.engine.fingerprint(); err != nil {
+		return UpdateResult{}, err
 	}
 	metrics := total.metrics()
 	metrics["actor/lr"] = canon.Float(settings.LearningRate)
+	if w.train.Update.KLIn == spec.KLLoss {
+		metrics["actor/kl_loss"], metrics["actor/kl_coef"] = total.mean(func(m model.UpdateMetrics) float64 { return m.KL }), canon.Float(u.KLCoefficient)
+	}
+	if w.engine.critic != nil {
+		metrics["critic/lr"] = canon.Float(value.LearningRate)
+	}
 	return UpdateResult{State: w.engine.print, Counts: total.counts(), Metrics: metrics}, nil
 }
 
@@ -94,7 +116,27 @@ func modelSettings(s spec.Settings, rate float64) model.Settings {
 			AdamEpsilon: float32(u.AdamEpsilon), WeightDecay: float32(u.WeightDecay), MaxGradNorm: float32(u.MaxGradNorm),
 		},
 		ClipLow: float32(u.ClipLow), ClipHigh: float32(u.ClipHigh), DualClip: float32(u.DualClip),
-		EntropyCoefficient: float32(u.EntropyCoefficient), Temperature: float32(s.Rollout.Temperature),
+		EntropyCoefficient: float32(u.EntropyCoefficient), KLCoefficient: klCoefficient(u), Temperature: float32(s.Rollout.Temperature),
+	}
+}
+
+// klCoefficient is the loss's: in the rewards the distance has been counted.
+func klCoefficient(u spec.Update) float32 {
+	if u.KLIn != spec.KLLoss {
+		return 0
+	}
+	return float32(u.KLCoefficient)
+}
+
+// criticSettings are the critic's knobs; what it shares is the policy's.
+func criticSettings(s spec.Settings) model.CriticSettings {
+	u, c := s.Update, s.Critic
+	return model.CriticSettings{
+		Optimizer: model.Optimizer{
+			LearningRate: float32(c.LearningRate), Beta1: float32(u.Beta1), Beta2: float32(u.Beta2),
+			AdamEpsilon: float32(u.AdamEpsilon), WeightDecay: float32(c.WeightDecay), MaxGradNorm: float32(c.MaxGradNorm),
+		},
+		Clip: float32(c.Clip),
 	}
 }
 
@@ -103,6 +145,8 @@ type stepped struct {
 	rows  int
 	micro int64
 	made  []model.UpdateMetrics
+	// critic is what its steps did; none without one.
+	critic []model.CriticMetrics
 }
 
 func (t *stepped) add(m model.UpdateMetrics, microBatches int) {
@@ -120,32 +164,57 @@ func (t *stepped) counts() store.UpdateCounts {
 			c.Steps++
 		}
 	}
-	c.Skipped = c.Steps == 0
+	// With a critic that made its steps the state is another, whatever the policy did.
+	c.Skipped = c.Steps == 0 && t.criticSkipped() == len(t.critic)
 	return c
+}
+
+// criticSkipped counts the critic's steps that were not finite.
+func (t *stepped) criticSkipped() int {
+	skipped := 0
+	for _, m := range t.critic {
+		if m.Skipped {
+			skipped++
+		}
+	}
+	return skipped
+}
+
+// mean is a figure's mean over the policy's steps.
+func (t *stepped) mean(of func(model.UpdateMetrics) float64) canon.Float { return meanOf(t.made, of) }
+
+func meanOf[M any](made []M, of func(M) float64) canon.Float {
+	sum := 0.0
+	for _, m := range made {
+		sum += of(m)
+	}
+	return canon.Float(sum / float64(len(made)))
 }
 
 // metrics are the means over the steps, as verl's, and the largest ratio.
 func (t *stepped) metrics() Metrics {
-	mean := func(of func(model.UpdateMetrics) float64) canon.Float {
-		sum := 0.0
-		for _, m := range t.made {
-			sum += of(m)
-		}
-		return canon.Float(sum / float64(len(t.made)))
-	}
 	ratio := 0.0
 	for _, m := range t.made {
 		ratio = math.Max(ratio, m.RatioMax)
 	}
-	return Metrics{
-		"actor/loss":              mean(func(m model.UpdateMetrics) float64 { return m.Loss }),
-		"actor/pg_loss":           mean(func(m model.UpdateMetrics) float64 { return m.PolicyLoss }),
-		"actor/grad_norm":         mean(func(m model.UpdateMetrics) float64 { return m.GradNorm }),
-		"actor/pg_clipfrac":       mean(func(m model.UpdateMetrics) float64 { return m.ClipFraction }),
-		"actor/pg_clipfrac_lower": mean(func(m model.UpdateMetrics) float64 { return m.DualClipFraction }),
-		"actor/ppo_kl":            mean(func(m model.UpdateMetrics) float64 { return m.BehaviourKL }),
-		"actor/approx_kl":         mean(func(m model.UpdateMetrics) float64 { return m.ApproxKL }),
+	out := Metrics{
+		"actor/loss":              t.mean(func(m model.UpdateMetrics) float64 { return m.Loss }),
+		"actor/pg_loss":           t.mean(func(m model.UpdateMetrics) float64 { return m.PolicyLoss }),
+		"actor/grad_norm":         t.mean(func(m model.UpdateMetrics) float64 { return m.GradNorm }),
+		"actor/pg_clipfrac":       t.mean(func(m model.UpdateMetrics) float64 { return m.ClipFraction }),
+		"actor/pg_clipfrac_lower": t.mean(func(m model.UpdateMetrics) float64 { return m.DualClipFraction }),
+		"actor/ppo_kl":            t.mean(func(m model.UpdateMetrics) float64 { return m.BehaviourKL }),
+		"actor/approx_kl":         t.mean(func(m model.UpdateMetrics) float64 { return m.ApproxKL }),
 		"actor/ratio_max":         canon.Float(ratio),
 		"actor/skipped":           canon.Float(float64(t.counts().SkippedTotal)),
 	}
+	if len(t.critic) == 0 {
+		return out
+	}
+	out["critic/vf_loss"] = meanOf(t.critic, func(m model.CriticMetrics) float64 { return m.Loss })
+	out["critic/vf_clipfrac"] = meanOf(t.critic, func(m model.CriticMetrics) float64 { return m.ClipFraction })
+	out["critic/vpred_mean"] = meanOf(t.critic, func(m model.CriticMetrics) float64 { return m.ValueMean })
+	out["critic/grad_norm"] = meanOf(t.critic, func(m model.CriticMetrics) float64 { return m.GradNorm })
+	out["critic/skipped"] = canon.Float(float64(t.criticSkipped()))
+	return out
 }

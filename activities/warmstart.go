@@ -201,12 +201,11 @@ func (w *work) teach(ctx context.Context, s store.Store, in WarmStartInput, file
 		if err != nil {
 			return out, fmt.Errorf("supervised update %d: %w", out.Steps, err)
 		}
-		w.engine.hold(next, "")
+		w.engine.hold(next, nil)
 		w.took.Tokens += m.Tokens
 		out.Loss = canon.Float(m.PolicyLoss)
 	}
-	w.engine.print, err = w.engine.state.Fingerprint()
-	return out, err
+	return out, w.engine.fingerprint()
 }
 
 // transcripts are the lessons of one step: of each environment, as many as its
@@ -269,7 +268,7 @@ func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, 
 	if err != nil {
 		return fmt.Errorf("upload: %w", err)
 	}
-	w.engine.hold(state, "")
+	w.engine.hold(state, nil)
 	return nil
 }
 

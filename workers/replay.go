@@ -77,7 +77,7 @@ func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, r
 		Settings: settings, Programs: restored.Programs, Snapshot: m.Snapshot != nil,
 		Took: func(step string, t activities.Telemetry) { say(fmt.Sprintf("%s: %.2f s", step, t.Seconds)) },
 	}
-	if it.Opened, it.Before, it.Previous, err = before(ctx, s, m); err != nil {
+	if err := before(ctx, s, m, &it); err != nil {
 		return out, err
 	}
 	for _, e := range m.Evaluations {
@@ -93,7 +93,7 @@ func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, r
 		return out, err
 	}
 	// What retention recorded is a decision, no computation.
-	computed.Tombstones, computed.Artifacts = m.Tombstones, m.Artifacts
+	computed.Tombstones = m.Tombstones
 	b, err := computed.Encode()
 	if err != nil {
 		return out, err
@@ -110,28 +110,28 @@ func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, r
 	return out, nil
 }
 
-// before is what an iteration began with besides the policy: why its branch was
-// opened, where it is the first of one, what the detectors knew, and the metrics of
-// the iteration before.
-func before(ctx context.Context, s store.Store, m *store.Manifest) (opened *activities.Opened, known activities.Detected, metrics activities.Metrics, err error) {
+// before fills in what an iteration began with besides the policy: why its branch
+// was opened, where it is the first of one, what the detectors knew, the values of
+// states, and the metrics of the iteration before.
+func before(ctx context.Context, s store.Store, m *store.Manifest, it *activities.Iteration) error {
 	if m.Parent != nil {
 		parent, err := store.ReadManifest(ctx, s, *m.Parent)
 		if err != nil {
-			return nil, known, nil, err
+			return err
 		}
-		metrics = parent.Metrics
+		it.Previous, it.States = parent.Metrics, activities.StatesOf(parent)
 		if parent.Detected != nil {
-			if err := json.Unmarshal(parent.Detected, &known); err != nil {
-				return nil, known, nil, fmt.Errorf("what was detected in iteration %d: %w", parent.Iteration, err)
+			if err := json.Unmarshal(parent.Detected, &it.Before); err != nil {
+				return fmt.Errorf("what was detected in iteration %d: %w", parent.Iteration, err)
 			}
 		}
 	}
 	if m.Opened != nil {
-		opened = &activities.Opened{}
-		if err := json.Unmarshal(m.Opened, opened); err != nil {
-			return nil, known, nil, fmt.Errorf("why branch %d was opened: %w", m.Branch, err)
+		it.Opened = &activities.Opened{}
+		if err := json.Unmarshal(m.Opened, it.Opened); err != nil {
+			return fmt.Errorf("why branch %d was opened: %w", m.Branch, err)
 		}
-		known = opened.Detected
+		it.Before = it.Opened.Detected
 	}
-	return opened, known, metrics, nil
+	return nil
 }

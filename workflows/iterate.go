@@ -197,7 +197,7 @@ func (t *train) credit(ctx workflow.Context, _ *session, it *iteration, n int) e
 	t.show(ctx, fmt.Sprintf("iteration %d · credit", n))
 	err := t.host(ctx, t.plan.ActivitySeconds, "Credit", fmt.Sprintf("iteration %d · advantages", n), h.Credit, activities.CreditInput{
 		Run: t.Run, Branch: t.Branch, Iteration: n, Settings: it.Settings,
-		Trajectories: it.Selected.Trajectories, Scores: it.Scored.Scores,
+		Trajectories: it.Selected.Trajectories, Scores: it.Scored.Scores, States: t.states(),
 	}, &out)
 	if err != nil {
 		return err
@@ -206,6 +206,14 @@ func (t *train) credit(ctx workflow.Context, _ *session, it *iteration, n int) e
 	it.add(&out.Metrics)
 	it.Credited = &out
 	return nil
+}
+
+// states is the table of initial states' values so far, where the run keeps one.
+func (t *train) states() *store.Ref {
+	if t.Head == nil {
+		return nil
+	}
+	return t.Head.States
 }
 
 // update makes version n+1. Without a selected row the version before goes on.
@@ -318,9 +326,9 @@ func (t *train) commit(ctx workflow.Context, _ *session, it *iteration, n int) e
 		Snapshot: it.Snapshot, Evaluations: it.Evaluations, Metrics: it.Metrics, Timings: it.Timings, Lost: it.Lost,
 		Detected: it.Detected, Opened: t.Opened,
 	}
-	in.Update = it.Updated.Counts
+	in.Update, in.States = it.Updated.Counts, t.states()
 	if it.Credited != nil {
-		in.Scores, in.Batch = &it.Scored.Scores, &it.Credited.Batch
+		in.Scores, in.Batch, in.States = &it.Scored.Scores, &it.Credited.Batch, it.Credited.States
 	}
 	t.committing = true // from here on it is too late to make this the last iteration
 	defer func() { t.committing = false }()
@@ -332,7 +340,7 @@ func (t *train) commit(ctx workflow.Context, _ *session, it *iteration, n int) e
 	}
 	t.Head = &activities.Head{
 		Manifest: out.Manifest, Branch: t.Branch, Iteration: n, State: it.Updated.State,
-		Fingerprint: t.Fingerprint, Base: t.Run.Base, Settings: it.Settings, Snapshot: t.Snapshot,
+		Fingerprint: t.Fingerprint, Base: t.Run.Base, Settings: it.Settings, Snapshot: t.Snapshot, States: in.States,
 	}
 	t.State, t.Metrics, t.Current, t.Opened = it.Updated.State, it.Metrics, nil, nil
 	t.Next, t.here = n+1, t.here+1

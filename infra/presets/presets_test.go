@@ -10,7 +10,7 @@ import (
 )
 
 func TestPresetsDecode(t *testing.T) {
-	require.Equal(t, []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "frozenlake-learn", "smoke", "sokoban-learn"}, presets.Names())
+	require.Equal(t, []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "frozenlake-learn", "smoke", "sokoban-learn", "starpo-grpo", "starpo-ppo", "starpo-s"}, presets.Names())
 	for _, name := range presets.Names() {
 		t.Run(name, func(t *testing.T) {
 			b, err := presets.Read(name)
@@ -43,7 +43,7 @@ func TestControlDiffersInOddsSelectionAndBiasAlone(t *testing.T) {
 
 func TestReadUnknown(t *testing.T) {
 	_, err := presets.Read("bandit-p20")
-	require.EqualError(t, err, `read preset "bandit-p20": known are bandit-demo, bandit-p10, chaos, chaos-turns, frozenlake-learn, smoke, sokoban-learn; the nearest is "bandit-p10"`)
+	require.EqualError(t, err, `read preset "bandit-p20": known are bandit-demo, bandit-p10, chaos, chaos-turns, frozenlake-learn, smoke, sokoban-learn, starpo-grpo, starpo-ppo, starpo-s; the nearest is "bandit-p10"`)
 	_, err = presets.Read("../presets/smoke")
 	require.Error(t, err)
 }

@@ -27,6 +27,8 @@ type memoryJSON struct {
 	Gradients   int64 `json:"gradients"`
 	NextState   int64 `json:"next_state"`
 	ComputeCopy int64 `json:"compute_copy"`
+	Critic      int64 `json:"critic,omitempty"`
+	Reference   int64 `json:"reference,omitempty"`
 	Activations int64 `json:"activations"`
 	KVCache     int64 `json:"kv_cache"`
 	Peak        int64 `json:"peak"`

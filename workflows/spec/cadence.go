@@ -19,18 +19,6 @@ const (
 	// MetricRewardStd ranks groups by the sample standard deviation of the
 	// penalised reward.
 	MetricRewardStd = "reward_std"
-	// CreditGRPO is the group-normalised advantage.
-	CreditGRPO = "grpo"
-	// CreditDrGRPO subtracts the group's mean alone.
-	CreditDrGRPO = "dr_grpo"
-	// CreditLeaveOneOut subtracts the mean of the group's others (LOOP, RLOO).
-	CreditLeaveOneOut = "leave_one_out"
-	// CreditReinforcePP whitens discounted returns over the batch (REINFORCE++).
-	CreditReinforcePP = "reinforce_pp"
-	// CreditReinforcePPBaseline whitens returns less the group's mean.
-	CreditReinforcePPBaseline = "reinforce_pp_baseline"
-	// CreditGiGPO compares trajectories in their group and turns in equal states.
-	CreditGiGPO = "gigpo"
 	// Float32 is the compute dtype that equals the weights'.
 	Float32 = "float32"
 	// BFloat16 is the compute dtype of half the width.

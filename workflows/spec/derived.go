@@ -58,6 +58,10 @@ type Memory struct {
 	NextState int64
 	// ComputeCopy is the weights in the compute dtype, where that is not float32.
 	ComputeCopy int64
+	// Critic is its weights and moments, Reference the reference's weights, both with
+	// their copies to compute with; 0 in a run without.
+	Critic    int64
+	Reference int64
 	// Activations are those of one micro-batch in Update.
 	Activations int64
 	// KVCache is that of all rows of a turn, at the last turn's width.
@@ -171,6 +175,12 @@ func memory(t Train, m ModelShape, d Derived) Memory {
 		width = 2
 		u.ComputeCopy = width * d.Parameters
 	}
+	if t.Credit.Critic() {
+		u.Critic = u.Weights + u.Moments + u.ComputeCopy
+	}
+	if t.Update.Reference() {
+		u.Reference = u.Weights + u.ComputeCopy
+	}
 	if !d.ContextsKnown {
 		return u
 	}
@@ -184,7 +194,7 @@ func memory(t Train, m ModelShape, d Derived) Memory {
 	u.Activations = kept + max(layer+scores, logits)
 	u.KVCache = int64(d.Trajectories) * sequence * int64(m.Layers) * 2 * keys * m.headDim() * width
 
-	state := u.Weights + u.Moments + u.ComputeCopy
+	state := u.Weights + u.Moments + u.ComputeCopy + u.Critic + u.Reference
 	sampling := float32Bytes * int64(d.Trajectories) * int64(m.VocabSize)
 	u.Peak = state + max(u.Gradients+max(u.Activations, u.NextState), u.KVCache+sampling)
 	return u
@@ -192,6 +202,14 @@ func memory(t Train, m ModelShape, d Derived) Memory {
 
 func storage(t Train, d Derived) Storage {
 	s := Storage{Snapshot: 3 * float32Bytes * d.Parameters}
+	tokenBytes := int64(batchTokenBytes)
+	if t.Credit.Critic() {
+		s.Snapshot *= 2
+		tokenBytes += 2 * float32Bytes // return and old value
+	}
+	if t.Update.KLIn == KLLoss {
+		tokenBytes += float32Bytes
+	}
 	for version := range t.Iterations + 1 {
 		if t.Snapshot.Due(version, t.Iterations) {
 			s.Snapshots++
@@ -203,7 +221,7 @@ func storage(t Train, d Derived) Storage {
 	if !d.ContextsKnown {
 		return s
 	}
-	s.Batch = batchTokenBytes * d.UpdateTokens
+	s.Batch = tokenBytes * d.UpdateTokens
 	rows := func(trajectories int64) int64 {
 		turns := int64(t.Rollout.Turns)
 		context, sampled := d.ContextTokens/max(int64(d.Trajectories), 1), turns*int64(t.Rollout.MaxNewTokens)

@@ -53,6 +53,21 @@ tokens scored, and trained on  10,944     padding included
 `, firstLines(d.String(), 6))
 }
 
+func TestDeriveWithACritic(t *testing.T) {
+	shape := func(document string) spec.Derived {
+		return spec.Derive(decode(t, document), qwen)
+	}
+	plain := shape(`{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[64]}}`)
+	with := shape(`{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[64]},"credit":{"algorithm":"gae"},"update":{"kl_in":"loss"}}`)
+	require.Zero(t, plain.Memory.Critic+plain.Memory.Reference)
+	require.Equal(t, 12*with.Parameters, with.Memory.Critic)
+	require.Equal(t, 4*with.Parameters, with.Memory.Reference)
+	require.Equal(t, plain.Memory.Peak+16*with.Parameters, with.Memory.Peak)
+	require.Equal(t, 2*plain.Storage.Snapshot, with.Storage.Snapshot)
+	require.Contains(t, with.String(), "device: critic")
+	require.NotContains(t, plain.String(), "device: reference")
+}
+
 func firstLines(s string, n int) string {
 	for i := range s {
 		if s[i] == '\n' {

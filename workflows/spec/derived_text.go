@@ -35,6 +35,12 @@ func (d Derived) String() string {
 	if m.ComputeCopy > 0 {
 		row("device: copy to compute with", size(m.ComputeCopy), BFloat16)
 	}
+	if m.Critic > 0 {
+		row("device: critic", size(m.Critic), "weights and moments")
+	}
+	if m.Reference > 0 {
+		row("device: reference", size(m.Reference), "weights")
+	}
 	row("device: gradients", size(m.Gradients), "")
 	ifKnown("device: activations", size(m.Activations), "one micro-batch, layers checkpointed")
 	ifKnown("device: KV cache", size(m.KVCache), "")

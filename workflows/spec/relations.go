@@ -77,6 +77,51 @@ var relations = []relation{
 		},
 	},
 	{
+		paths: []string{"selection.count", "selection.method", "rollout.groups"},
+		doc:   "selection.count is at most rollout.groups where selection.method is \"top_count\".",
+		broken: func(t Train) (string, string) {
+			return brokenCount(t.Selection, t.Rollout.Groups)
+		},
+	},
+	{
+		paths: []string{"rollout.group_size", "credit.algorithm"},
+		doc:   "rollout.group_size is at least 2 where credit.algorithm compares the members of a group: all but gae, turn_gae, reinforce_pp and state_baseline.",
+		broken: func(t Train) (string, string) {
+			if t.Rollout.GroupSize > 1 || !t.Credit.Compares() {
+				return "", ""
+			}
+			return fmt.Sprint(t.Rollout.GroupSize), fmt.Sprintf("at least 2: %s compares the members of a group (gae and state_baseline do not)", t.Credit.Algorithm)
+		},
+	},
+	{
+		paths: []string{"selection.metric", "selection.method", "rollout.group_size"},
+		doc:   "Groups of one have no deviation: selection.metric is another than reward_std and entropy_std there, or selection.method \"all\".",
+		broken: func(t Train) (string, string) {
+			s := t.Selection
+			if t.Rollout.GroupSize > 1 || s.Method == SelectAll || s.Metric != "reward_std" && s.Metric != "entropy_std" {
+				return "", ""
+			}
+			return quote(s.Metric), `"reward", "entropy" or "length", or selection.method "all": a group of one has no deviation`
+		},
+	},
+	{
+		paths: []string{"selection.drop_flat", "rollout.group_size"},
+		doc:   "selection.drop_flat is false where groups have one member: none would be left.",
+		broken: func(t Train) (string, string) {
+			if t.Rollout.GroupSize > 1 || !t.Selection.DropFlat {
+				return "", ""
+			}
+			return "true", "false: a group of one has no deviation, none would be left"
+		},
+	},
+	{
+		paths: []string{"update.minibatch", "selection.method", "selection.keep", "selection.count", "rollout.groups", "rollout.group_size"},
+		doc:   "update.minibatch is at most the rows that selection.keep or selection.count leaves.",
+		broken: func(t Train) (string, string) {
+			return brokenMinibatch(t.Selection, t.Rollout.Groups, t.Rollout.GroupSize, t.Update.Minibatch)
+		},
+	},
+	{
 		paths: []string{"rollout.overlong_cache", "rollout.max_new_tokens"},
 		doc:   "rollout.overlong_cache is at most rollout.max_new_tokens.",
 		broken: func(t Train) (string, string) {
@@ -157,6 +202,43 @@ func brokenKeep(s Selection, groups int) (found, allowed string) {
 	}
 	return formatNumber(s.Keep), fmt.Sprintf("a number of which %d groups make at least one (from %s)",
 		groups, formatNumber(math.Ceil(1e6/float64(groups))/1e6))
+}
+
+// brokenCount is the relation of count and groups.
+func brokenCount(s Selection, groups int) (found, allowed string) {
+	if s.Method != SelectTopCount || s.Count <= groups {
+		return "", ""
+	}
+	return fmt.Sprint(s.Count), fmt.Sprintf("at most %d (rollout.groups)", groups)
+}
+
+// brokenMinibatch is the relation of a minibatch and the rows that are left.
+func brokenMinibatch(s Selection, groups, size, minibatch int) (found, allowed string) {
+	rows := s.Kept(groups) * size
+	if minibatch <= rows || rows == 0 {
+		return "", ""
+	}
+	return fmt.Sprint(minibatch), fmt.Sprintf("at most %d, the rows that the selection leaves (%d of %d groups of %d); or keep more", rows, s.Kept(groups), groups, size)
+}
+
+// unmet are the relations that a change of knobs can break.
+func (s Settings) unmet() Problems {
+	var problems Problems
+	add := func(path, found, allowed string) {
+		if found != "" {
+			problems = append(problems, Problem{Path: path, Found: found, Allowed: allowed})
+		}
+	}
+	groups, size := s.Rollout.Groups, s.Rollout.GroupSize
+	found, allowed := brokenKeep(s.Selection, groups)
+	add("selection.keep", found, allowed)
+	found, allowed = brokenCount(s.Selection, groups)
+	add("selection.count", found, allowed)
+	if len(problems) == 0 {
+		found, allowed = brokenMinibatch(s.Selection, groups, size, s.Update.Minibatch)
+		add("update.minibatch", found, allowed)
+	}
+	return problems
 }
 
 func unmet(t Train, bad func(path string) bool) Problems {

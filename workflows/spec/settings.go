@@ -14,6 +14,7 @@ type Settings struct {
 	Selection Selection       `json:"selection"`
 	Credit    Credit          `json:"credit"`
 	Update    Update          `json:"update"`
+	Critic    Critic          `json:"critic"`
 }
 
 // RolloutSettings is the part of Rollout that select and update read.
@@ -32,6 +33,7 @@ func SettingsOf(t Train) Settings {
 		Selection: t.Selection,
 		Credit:    t.Credit,
 		Update:    t.Update,
+		Critic:    t.Critic,
 	}
 }
 
@@ -74,9 +76,7 @@ func (s Settings) Apply(changes ...Change) (Settings, error) {
 		problems = append(problems, changed.apply(c)...)
 	}
 	if len(problems) == 0 {
-		if found, allowed := brokenKeep(changed.Selection, changed.Rollout.Groups); found != "" {
-			problems = append(problems, Problem{Path: "selection.keep", Found: found, Allowed: allowed})
-		}
+		problems = append(problems, changed.unmet()...)
 	}
 	if err := problems.err(); err != nil {
 		return s, err

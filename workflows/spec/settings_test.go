@@ -41,7 +41,7 @@ func TestSettingsApply(t *testing.T) {
 	require.Equal(t, 0.7, after.Rollout.Temperature)
 	require.Equal(t, 16, after.Update.MicroBatch)
 	require.Len(t, before.Diff(after), 10)
-	require.Len(t, spec.Knobs(), 18)
+	require.Len(t, spec.Knobs(), 23)
 	require.Equal(t, "rollout.temperature: 1, and 0.7", before.Diff(after)[:1].String())
 }
 
@@ -57,7 +57,8 @@ func TestSettingsApplyInOrder(t *testing.T) {
 
 func TestSettingsApplyRefuses(t *testing.T) {
 	knobs := "rollout.temperature, selection.method, selection.metric, selection.order, selection.keep, selection.count, selection.p, selection.drop_flat, selection.reweight, selection.loss_scale, credit.normalize_by_std, credit.floor, update.learning_rate, " +
-		"update.weight_decay, update.max_grad_norm, update.clip_low, update.clip_high, update.entropy_coefficient"
+		"update.weight_decay, update.max_grad_norm, update.clip_low, update.clip_high, update.kl_coefficient, update.entropy_coefficient, " +
+		"critic.learning_rate, critic.weight_decay, critic.max_grad_norm, critic.clip"
 	for _, c := range []struct {
 		change spec.Change
 		want   string
@@ -91,14 +92,25 @@ func TestSettingsApplyRefuses(t *testing.T) {
 	require.Equal(t, settings(t), after, "all changes or none")
 }
 
+// A change may not leave less than a minibatch, or groups that are not there.
+func TestSettingsApplyKeepsRelations(t *testing.T) {
+	s := spec.SettingsOf(decode(t, `{"environment":{"name":"bandit"},"update":{"minibatch":32}}`))
+	_, err := s.Apply(change("selection.keep", "0.125"))
+	require.EqualError(t, err, "1 problem:\n  update.minibatch: found 32; allowed: at most 16, the rows that the selection leaves (1 of 8 groups of 16); or keep more")
+	_, err = s.Apply(change("selection.method", `"top_count"`), change("selection.count", "9"))
+	require.EqualError(t, err, "1 problem:\n  selection.count: found 9; allowed: at most 8 (rollout.groups)")
+}
+
 func TestSettingsJSON(t *testing.T) {
 	b, err := settings(t).JSON()
 	require.NoError(t, err)
-	require.Equal(t, `{"credit":{"algorithm":"grpo","epsilon":0.000001,"floor":0,"gamma":1,"normalize_by_std":true,"step_weight":1},`+
+	require.Equal(t, `{"credit":{"algorithm":"grpo","baseline_rate":0.1,"epsilon":0.000001,"floor":0,"gamma":1,"lambda":1,"normalize_by_std":true,"reward_at":"turns",`+
+		`"step_weight":1,"turn_gamma":0.95,"turn_lambda":1,"value_at":"last_prompt_token","whiten":true},`+
+		`"critic":{"clip":0.5,"learning_rate":0.001,"max_grad_norm":1,"weight_decay":0.01},`+
 		`"rollout":{"group_size":16,"groups":8,"temperature":1},`+
 		`"selection":{"count":2,"drop_flat":false,"floor":1e-10,"keep":0.25,"loss_scale":"none","method":"top_fraction","metric":"reward_std","order":"largest","p":0.9,"reweight":false,"slack":0},`+
 		`"update":{"adam_epsilon":1e-8,"aggregation":"token_mean","beta1":0.9,"beta2":0.999,"clip_high":0.28,"clip_low":0.2,"decay":"constant",`+
-		`"divisor":0,"dual_clip":0,"entropy_coefficient":0.001,"epochs":1,"learning_rate":0.0003,"max_grad_norm":1,"micro_batch":16,"minibatch":0,`+
+		`"divisor":0,"dual_clip":0,"entropy_coefficient":0.001,"epochs":1,"kl_coefficient":0.001,"kl_estimator":"k3","kl_in":"none","learning_rate":0.0003,"max_grad_norm":1,"micro_batch":16,"minibatch":0,`+
 		`"ratio":"token","warmup_iterations":0,"weight_decay":0.01}}`, string(b))
 	var read spec.Settings
 	require.NoError(t, json.Unmarshal(b, &read))
@@ -132,6 +144,7 @@ rollout.prompt_tokens: nothing, and [64]
 update.learning_rate: 0.0003, and 0.000001
 update.dual_clip: 0, and 3
 update.micro_batch: 16, and 4
+critic.learning_rate: 0.001, and 0.00001
 evaluation.instances: 64, and 256
 evaluation.suites[0].environment.options.high: 0.25, and nothing
 evaluation.suites[0].environment.options.names: ["a","b"], and ["b","a"]

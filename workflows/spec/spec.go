@@ -32,6 +32,7 @@ type Train struct {
 	Selection   Selection   `json:"selection"`
 	Credit      Credit      `json:"credit"`
 	Update      Update      `json:"update"`
+	Critic      Critic      `json:"critic"`
 	Snapshot    Snapshot    `json:"snapshot"`
 	Evaluation  Evaluation  `json:"evaluation"`
 	// Collapse is the detectors' config, and what is done when one fires.
@@ -149,8 +150,20 @@ type Credit struct {
 	// Epsilon is added to the deviation before dividing; Floor is the least that is divided by.
 	Epsilon float64 `json:"epsilon"`
 	Floor   float64 `json:"floor"`
-	// Gamma discounts from token to token (REINFORCE++), or from turn to turn (GiGPO).
+	// Gamma discounts from token to token (GAE, REINFORCE++), or from turn to turn (GiGPO).
 	Gamma float64 `json:"gamma"`
+	// Lambda is GAE's λ over tokens; TurnGamma and TurnLambda are those of the turns,
+	// and ValueAt where a turn's value is read (turn-level GAE).
+	Lambda     float64 `json:"lambda"`
+	TurnGamma  float64 `json:"turn_gamma"`
+	TurnLambda float64 `json:"turn_lambda"`
+	ValueAt    string  `json:"value_at"`
+	// RewardAt says which tokens carry the rewards: "turns" or "end".
+	RewardAt string `json:"reward_at"`
+	// Whiten gives GAE's advantages mean 0 and deviation 1 over the batch.
+	Whiten bool `json:"whiten"`
+	// BaselineRate is how fast a state's value forgets (state_baseline).
+	BaselineRate float64 `json:"baseline_rate"`
 	// StepWeight is GiGPO's ω, the weight of the comparison of states.
 	StepWeight float64 `json:"step_weight"`
 }
@@ -187,10 +200,28 @@ type Update struct {
 	// rows; 0 is all.
 	Epochs    int `json:"epochs"`
 	Minibatch int `json:"minibatch"`
+	// KLIn is where the distance from the reference counts: "none", "loss" or
+	// "reward". KLEstimator estimates it, KLCoefficient is its weight.
+	KLIn          string  `json:"kl_in"`
+	KLEstimator   string  `json:"kl_estimator"`
+	KLCoefficient float64 `json:"kl_coefficient"`
 	// EntropyCoefficient is the weight of the entropy bonus.
 	EntropyCoefficient float64 `json:"entropy_coefficient"`
 	// MicroBatch is the rows of a micro-batch: the unit of memory, and of bits.
 	MicroBatch int `json:"micro_batch"`
+}
+
+// Critic is the optimizer and the loss of the critic, where credit needs one: a
+// second model of the policy's shape with a value head, which begins as a copy of
+// the first policy. The rest of AdamW's knobs, and the minibatches, are the
+// update's.
+type Critic struct {
+	LearningRate float64 `json:"learning_rate"`
+	WeightDecay  float64 `json:"weight_decay"`
+	// MaxGradNorm is the global norm that its gradients are scaled down to.
+	MaxGradNorm float64 `json:"max_grad_norm"`
+	// Clip bounds how far a value moves from the old one; 0 is off.
+	Clip float64 `json:"clip"`
 }
 
 // Clip bounds the ratio of a turn's tokens to 1−Low and 1+High.

@@ -1,0 +1,53 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/reprise-rl/reprise/model"
+)
+
+// scorer is what a device says of micro-batches before an update.
+type scorer struct {
+	policy      *model.Programs
+	state       *model.State
+	temperature float32
+	reference   *model.State // nil without
+	critic      *model.Programs
+	value       *model.State // nil without
+}
+
+// score adds what a micro-batch's sampled tokens have to the rows they are of.
+func (s scorer) score(ctx context.Context, mb microBatch, table []ScoreRow) error {
+	logProbs, entropies, err := s.policy.Score(ctx, s.state, mb.batch, s.temperature)
+	if err != nil {
+		return err
+	}
+	var reference, values [][]float32
+	if s.reference != nil {
+		if reference, _, err = s.policy.Score(ctx, s.reference, mb.batch, s.temperature); err != nil {
+			return err
+		}
+	}
+	if s.value != nil {
+		if values, err = s.critic.Values(ctx, s.value, mb.batch); err != nil {
+			return err
+		}
+	}
+	for i, r := range mb.rows {
+		to := &table[r.of]
+		for t, sampled := range r.sampled {
+			if !sampled {
+				continue
+			}
+			to.LogProbs = append(to.LogProbs, logProbs[i][t])
+			to.Entropies = append(to.Entropies, entropies[i][t])
+			if reference != nil {
+				to.RefLogProbs = append(to.RefLogProbs, reference[i][t])
+			}
+			if values != nil {
+				to.Values = append(to.Values, values[i][t])
+			}
+		}
+	}
+	return nil
+}
