@@ -3,7 +3,8 @@
 // from top to bottom, with its source and what it does differently.
 //
 // Functions here are pure and work on slices in row order; sums run in that
-// order, in float64, so the same rows give the same bits.
+// order, in float64, and products are rounded before they are added, so the same
+// rows give the same bits, also on machines that fuse the two.
 //
 // # Shapes
 //
@@ -122,7 +123,7 @@ func MeanStd(values []float64) (mean, std float64) {
 	}
 	mean /= float64(len(values))
 	for _, v := range values {
-		std += (v - mean) * (v - mean)
+		std += float64((v - mean) * (v - mean))
 	}
 	return mean, math.Sqrt(std / float64(len(values)-1))
 }

@@ -77,8 +77,8 @@ func (o GAEOptions) backwards(rewards, values []float64, sampled []bool, advanta
 		if !finite(v) {
 			return t
 		}
-		delta := rewards[t] + o.Gamma*next - v
-		advantage = delta + o.Gamma*o.Lambda*advantage
+		delta := rewards[t] + float64(o.Gamma*next) - v
+		advantage = delta + float64(o.Gamma*o.Lambda*advantage)
 		advantages[t], returns[t] = advantage, advantage+v
 		next = v
 	}

@@ -74,7 +74,7 @@ func GiGPO(rewards [][]float64, groups []int, keys [][]string, o GiGPOOptions) (
 		first, sum := len(returns), 0.0
 		returns = append(returns, turns...)
 		for k := len(turns) - 1; k >= 0; k-- {
-			sum = turns[k] + o.Gamma*sum
+			sum = turns[k] + float64(o.Gamma*sum)
 			returns[first+k] = sum
 		}
 		for _, key := range keys[row] {
@@ -98,7 +98,7 @@ func GiGPO(rewards [][]float64, groups []int, keys [][]string, o GiGPOOptions) (
 	for row, turns := range rewards {
 		out[row] = make([]float64, len(turns))
 		for k := range turns {
-			out[row][k] = episodes[row] + o.StepWeight*steps[k]
+			out[row][k] = episodes[row] + float64(o.StepWeight*steps[k])
 		}
 		steps = steps[len(turns):]
 	}

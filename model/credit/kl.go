@@ -51,7 +51,7 @@ func KLInReward(rewards, logProbs, refLogProbs [][]float64, mask [][]bool, coeff
 				return nil, 0, fmt.Errorf("%w: the log-probs at row %d, token %d are %v and %v", ErrNotFinite, row, t, lp, ref)
 			}
 			kl, _ := e.Estimate(lp, ref)
-			penalised[row][t] = rewards[row][t] - coefficient*kl
+			penalised[row][t] = rewards[row][t] - float64(coefficient*kl)
 			sum += kl
 			n++
 		}

@@ -29,7 +29,7 @@ func ReinforcePlusPlus(rewards [][]float64, mask [][]bool, gamma float64) ([][]f
 		sum := 0.0
 		for t := len(sampled) - 1; t >= 0; t-- {
 			if sampled[t] {
-				sum = rewards[row][t] + gamma*sum
+				sum = rewards[row][t] + float64(gamma*sum)
 				returns[row][t] = sum
 			}
 		}

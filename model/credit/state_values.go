@@ -40,7 +40,7 @@ func Observe(past []StateValue, rewards []float64, keys []string, rate float64) 
 		}
 		v := &out[at]
 		v.Count++
-		v.Value += max(1/float64(v.Count), rate) * (r - v.Value)
+		v.Value += float64(max(1/float64(v.Count), rate) * (r - v.Value))
 	}
 	return out, nil
 }

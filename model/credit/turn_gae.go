@@ -136,8 +136,8 @@ func TurnAdvantages(rewards, values [][]float64, gamma, lambda float64) ([][]flo
 			if !finite(v) {
 				return nil, fmt.Errorf("%w: the value of row %d, turn %d is %v", ErrNotFinite, row, k, v)
 			}
-			delta := turns[k] + gamma*next - v
-			advantage = delta + gamma*lambda*advantage
+			delta := turns[k] + float64(gamma*next) - v
+			advantage = delta + float64(gamma*lambda*advantage)
 			out[row][k] = advantage
 			next = v
 		}

@@ -50,7 +50,7 @@ func whiten(values [][]float64, mask [][]bool) {
 		for row, sampled := range mask {
 			for t, v := range values[row] {
 				if sampled[t] {
-					squares += (v - mean) * (v - mean)
+					squares += float64((v - mean) * (v - mean))
 				}
 			}
 		}

@@ -6,7 +6,8 @@
 //
 // It also holds what the host decides for those programs: how much each token
 // weighs (Weights, which turns every way of averaging into one weighted sum) and
-// which rows make a minibatch (Minibatches).
+// which rows make a minibatch (Minibatches). That, and ExplainedVariance, has the
+// same bits on machines that fuse products with sums; the reference need not.
 //
 // Shapes are those of package credit: [rows][tokens], rows of any length, where
 // token t's log-prob and value were computed from ids[<t]. A mask is true at the

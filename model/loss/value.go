@@ -125,7 +125,7 @@ func variance(xs []float64) float64 {
 	}
 	mean /= float64(len(xs))
 	for _, x := range xs {
-		squares += (x - mean) * (x - mean)
+		squares += float64((x - mean) * (x - mean))
 	}
 	return squares / float64(len(xs)-1)
 }

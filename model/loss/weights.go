@@ -69,7 +69,7 @@ func Weights(mask [][]bool, rowWeights []float64, a Aggregation, divisor float64
 		}
 		if counts[row] > 0 {
 			rows += weight(row)
-			tokens += weight(row) * counts[row]
+			tokens += float64(weight(row) * counts[row])
 		}
 	}
 	out := zeros(mask)

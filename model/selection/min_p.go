@@ -13,7 +13,7 @@ func MinP(scores []float64, share float64, order Order) []int {
 		return kept
 	}
 	const near = 1e-10
-	most, least := slices.Max(scores)*share-near, slices.Min(scores)/share+near
+	most, least := float64(slices.Max(scores)*share)-near, slices.Min(scores)/share+near
 	for g, s := range scores {
 		if order == Smallest && s <= least || order != Smallest && s >= most {
 			kept = append(kept, g)

@@ -16,5 +16,5 @@ func TopFraction(scores []float64, keep float64) []int {
 // countOf is how many of n groups a fraction is: rounded down, at least one. The
 // small addend undoes the rounding of products such as 0.29·100.
 func countOf(keep float64, n int) int {
-	return max(int(math.Floor(keep*float64(n)+1e-9)), 1)
+	return max(int(math.Floor(float64(keep*float64(n))+1e-9)), 1)
 }

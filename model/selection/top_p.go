@@ -26,7 +26,7 @@ func TopP(scores []float64, p, slack float64, order Order) []int {
 	for _, s := range scores {
 		total += s
 	}
-	enough := p*total - slack - rounding*math.Abs(total)
+	enough := float64(p*total) - slack - float64(rounding*math.Abs(total))
 	kept := []int{}
 	for _, g := range ranked(scores, order) {
 		if sum >= enough || scores[g] <= 0 {
