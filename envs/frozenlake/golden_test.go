@@ -1,14 +1,8 @@
 package frozenlake
 
 import (
-	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,7 +22,7 @@ func TestTransitionsGolden(t *testing.T) {
 		Actions     []string
 		P           map[string]map[string][][4]any
 	}
-	require.NoError(t, json.Unmarshal(readGolden(t, "frozenlake.json"), &want))
+	require.NoError(t, json.Unmarshal(golden.Read(t, "envs", "frozenlake.json", "testdata"), &want))
 	require.NotEmpty(t, want)
 	for _, g := range want {
 		options, err := json.Marshal(map[string]any{"layout": strings.Join(g.Desc, "\n"), "slippery": g.Slippery, "success_rate": g.SuccessRate})
@@ -56,24 +50,4 @@ func TestTransitionsGolden(t *testing.T) {
 			}
 		}
 	}
-}
-
-// readGolden reads a golden of environments: from the folder of other goldens as
-// it is, from testdata compressed.
-func readGolden(t *testing.T, name string) []byte {
-	t.Helper()
-	dir := golden.Folder(t, "envs", name, "testdata")
-	content, err := os.ReadFile(filepath.Join(dir, name))
-	if !errors.Is(err, fs.ErrNotExist) {
-		require.NoError(t, err)
-		return content
-	}
-	f, err := os.Open(filepath.Join(dir, name+".gz"))
-	require.NoError(t, err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	content, err = io.ReadAll(z)
-	require.NoError(t, err)
-	return content
 }

@@ -1,13 +1,7 @@
 package sokoban
 
 import (
-	"compress/gzip"
 	"encoding/json"
-	"errors"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,7 +23,7 @@ func TestStepsGolden(t *testing.T) {
 			Done, Effective bool
 		}
 	}
-	require.NoError(t, json.Unmarshal(readGolden(t, "sokoban.json"), &want))
+	require.NoError(t, json.Unmarshal(golden.Read(t, "envs", "sokoban.json", "testdata"), &want))
 	require.NotEmpty(t, want)
 	for _, g := range want {
 		options, err := json.Marshal(map[string]string{"layout": strings.Join(g.Layout, "\n")})
@@ -47,24 +41,4 @@ func TestStepsGolden(t *testing.T) {
 			require.Equal(t, strings.Join(s.Grid, "\n"), e.StateKey())
 		}
 	}
-}
-
-// readGolden reads a golden of environments: from the folder of other goldens as
-// it is, from testdata compressed.
-func readGolden(t *testing.T, name string) []byte {
-	t.Helper()
-	dir := golden.Folder(t, "envs", name, "testdata")
-	content, err := os.ReadFile(filepath.Join(dir, name))
-	if !errors.Is(err, fs.ErrNotExist) {
-		require.NoError(t, err)
-		return content
-	}
-	f, err := os.Open(filepath.Join(dir, name+".gz"))
-	require.NoError(t, err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	content, err = io.ReadAll(z)
-	require.NoError(t, err)
-	return content
 }

@@ -1,11 +1,17 @@
-// Package golden finds the reference outputs that golden tests compare with: the
-// repository's own copies, or others of the same form.
+// Package golden finds and reads the reference outputs that golden tests compare
+// with: the repository's own copies, or others of the same form.
 package golden
 
 import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Env names the folder of other goldens: one golden's own folder, or the parent
@@ -26,4 +32,24 @@ func Folder(t testing.TB, name, mark, repository string) string {
 		t.Logf("%s=%s has no %s for %s: comparing with the repository's", Env, root, mark, name)
 	}
 	return repository
+}
+
+// Read gives the content of the file that marks a golden, from its Folder: as it
+// is, or with .gz behind its name and compressed.
+func Read(t testing.TB, name, mark, repository string) []byte {
+	t.Helper()
+	path := filepath.Join(Folder(t, name, mark, repository), mark)
+	content, err := os.ReadFile(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		require.NoError(t, err)
+		return content
+	}
+	f, err := os.Open(path + ".gz")
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	content, err = io.ReadAll(z)
+	require.NoError(t, err)
+	return content
 }
