@@ -205,30 +205,10 @@ func TestCriticGradientsAgreeWithDifferences(t *testing.T) {
 	base := trainedCritic()
 	grads, metrics := gradientsOf(t, p, s, all, pass{knobs: k.knobs()})
 	require.Positive(t, metrics[criticMetricClip])
-	for i, ts := range p.c.Tensors() {
-		d := draw.Address{Seed: 5, Step: int64(i)}.Rand()
-		direction := make([]float64, ts.Elements())
-		var want float64
-		for j := range direction {
-			direction[j] = d.NormFloat64()
-			want += direction[j] * float64(grads.Values[i][j])
-		}
-		const h = 4e-4
-		lossAt := func(by float64) float64 {
-			ps := Params{Config: base.Config, Values: append([][]float32{}, base.Values...)}
-			ps.Values[i] = append([]float32{}, base.Values[i]...)
-			for j := range ps.Values[i] {
-				ps.Values[i][j] += float32(by * direction[j])
-			}
-			moved, err := p.NewState(ps)
-			require.NoError(t, err)
-			defer moved.Free()
-			_, m := gradientsOf(t, p, moved, all, pass{knobs: k.knobs()})
-			return float64(m[metricLoss])
-		}
-		got := (lossAt(h) - lossAt(-h)) / (2 * h)
-		require.InDelta(t, want, got, 2e-3+0.02*math.Abs(want), ts.Name)
-	}
+	agreeWithDifferences(t, p, base, grads, func(s *State) float64 {
+		_, m := gradientsOf(t, p, s, all, pass{knobs: k.knobs()})
+		return float64(m[metricLoss])
+	})
 }
 
 func TestCriticBFloat16(t *testing.T) {

@@ -301,34 +301,10 @@ func TestGradientsAgreeWithDifferences(t *testing.T) {
 			if !c.supervised {
 				require.Greater(t, metrics[metricClip], float32(0))
 			}
-			lossAt := func(ps Params) float64 {
-				s, err := p.NewState(ps)
-				require.NoError(t, err)
-				defer s.Free()
+			agreeWithDifferences(t, p, base, grads, func(s *State) float64 {
 				_, m := gradients(t, p, s, []MicroBatch{b}, k, c.supervised)
 				return float64(m[metricLoss])
-			}
-			// Along random directions, one for each tensor: all its elements count.
-			for i, ts := range cfg.Tensors() {
-				d := draw.Address{Seed: 5, Step: int64(i)}.Rand()
-				direction := make([]float64, ts.Elements())
-				var want float64
-				for j := range direction {
-					direction[j] = d.NormFloat64()
-					want += direction[j] * float64(grads.Values[i][j])
-				}
-				const h = 4e-4
-				move := func(by float64) Params {
-					ps := Params{Config: cfg, Values: append([][]float32{}, base.Values...)}
-					ps.Values[i] = append([]float32{}, base.Values[i]...)
-					for j := range ps.Values[i] {
-						ps.Values[i][j] += float32(by * direction[j])
-					}
-					return ps
-				}
-				got := (lossAt(move(h)) - lossAt(move(-h))) / (2 * h)
-				require.InDelta(t, want, got, 2e-3+0.02*math.Abs(want), ts.Name)
-			}
+			})
 		})
 	}
 }

@@ -43,6 +43,26 @@ func slope(x *float64, f func() float64) float64 {
 	return (up - f()) / (2 * h)
 }
 
+// agrees computes a loss whose derivatives by log-probs and entropies are those of
+// finite differences.
+func agrees(t *testing.T, b PolicyBatch, o PolicyOptions) PolicyLoss {
+	t.Helper()
+	value := func() float64 {
+		l, err := Policy(b, o)
+		require.NoError(t, err)
+		return l.Loss
+	}
+	l, err := Policy(b, o)
+	require.NoError(t, err)
+	for row := range b.LogProbs {
+		for at := range b.LogProbs[row] {
+			require.InDelta(t, slope(&b.LogProbs[row][at], value), l.ByLogProb[row][at], 1e-7)
+			require.InDelta(t, slope(&b.Entropies[row][at], value), l.ByEntropy[row][at], 1e-7)
+		}
+	}
+	return l
+}
+
 func TestPolicyGradient(t *testing.T) {
 	clips := []Clip{{0.2, 0.28}, {0.1, 0.4}}
 	for _, a := range []Aggregation{TokenMean, SeqMeanTokenSum, SeqMeanTokenMean, Constant} {
@@ -50,19 +70,11 @@ func TestPolicyGradient(t *testing.T) {
 			t.Run(fmt.Sprint(a, " ", e), func(t *testing.T) {
 				o := PolicyOptions{Clips: clips, DualClip: 1.5, Aggregation: a, Divisor: 30, EntropyCoefficient: 0.01, KLCoefficient: 0.1, KLEstimator: e}
 				b := randomBatch(1, 9, 0.6)
-				value := func() float64 {
-					l, err := Policy(b, o)
-					require.NoError(t, err)
-					return l.Loss
-				}
-				l, err := Policy(b, o)
-				require.NoError(t, err)
+				l := agrees(t, b, o)
 				require.Positive(t, l.ClipFraction)
 				require.Positive(t, l.DualClipFraction)
 				for row := range b.LogProbs {
 					for at := range b.LogProbs[row] {
-						require.InDelta(t, slope(&b.LogProbs[row][at], value), l.ByLogProb[row][at], 1e-7)
-						require.InDelta(t, slope(&b.Entropies[row][at], value), l.ByEntropy[row][at], 1e-7)
 						if !b.Mask[row][at] || b.RowWeights[row] == 0 {
 							require.Zero(t, l.ByLogProb[row][at])
 							require.Zero(t, l.ByEntropy[row][at])
@@ -85,20 +97,9 @@ func TestSequenceGradient(t *testing.T) {
 			}
 		}
 		o := PolicyOptions{Ratio: SequenceRatio, Clips: []Clip{{0.05, 0.05}}, Aggregation: a, Divisor: 30}
-		value := func() float64 {
-			l, err := Policy(b, o)
-			require.NoError(t, err)
-			return l.Loss
-		}
-		l, err := Policy(b, o)
-		require.NoError(t, err)
+		l := agrees(t, b, o)
 		require.Positive(t, l.ClipFraction)
 		require.Less(t, l.ClipFraction, 1.0)
-		for row := range b.LogProbs {
-			for at := range b.LogProbs[row] {
-				require.InDelta(t, slope(&b.LogProbs[row][at], value), l.ByLogProb[row][at], 1e-7)
-			}
-		}
 	}
 }
 
