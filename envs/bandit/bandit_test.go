@@ -191,19 +191,6 @@ func TestOptions(t *testing.T) {
 	require.ErrorContains(t, err, `did you mean "bandit"?`)
 }
 
-func TestDescriptionNamesEveryOption(t *testing.T) {
-	d := mustNew(t, "").Describe()
-	encoded, err := json.Marshal(Defaults)
-	require.NoError(t, err)
-	var defaults map[string]any
-	require.NoError(t, json.Unmarshal(encoded, &defaults))
-	require.Len(t, d.Options, len(defaults))
-	for _, o := range d.Options {
-		require.EqualValues(t, defaults[o.Name], o.Default, o.Name)
-		require.NotEmpty(t, o.Doc)
-	}
-}
-
 // The same addresses and actions give the same episode, and a recorded one replays.
 func TestReplay(t *testing.T) {
 	env := mustNew(t, "")

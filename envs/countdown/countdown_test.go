@@ -329,19 +329,6 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestDescriptionNamesEveryOption(t *testing.T) {
-	d := mustNew(t, "").Describe()
-	var defaults map[string]any
-	encoded, err := json.Marshal(Defaults)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(encoded, &defaults))
-	require.Len(t, d.Options, len(defaults))
-	for _, o := range d.Options {
-		require.EqualValues(t, defaults[o.Name], o.Default, o.Name)
-		require.NotEmpty(t, o.Doc)
-	}
-}
-
 func BenchmarkReset(b *testing.B) {
 	env := mustNew(b, "")
 	for g := int64(0); b.Loop(); g++ {

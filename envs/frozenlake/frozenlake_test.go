@@ -140,19 +140,6 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestDescriptionNamesEveryOption(t *testing.T) {
-	encoded, err := json.Marshal(Defaults)
-	require.NoError(t, err)
-	var defaults map[string]any
-	require.NoError(t, json.Unmarshal(encoded, &defaults))
-	d := mustNew(t, "").Describe()
-	require.Len(t, d.Options, len(defaults))
-	for _, o := range d.Options {
-		require.EqualValues(t, defaults[o.Name], o.Default, o.Name)
-		require.NotEmpty(t, o.Doc)
-	}
-}
-
 // Whatever a layout holds, it is refused with a place or is a lake.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"", "SFFF\nFHFH\nFFFH\nHFFG", "S\r\nG\r\n", "SG\n\n", "\xff", "SFG\nHH"} {

@@ -353,19 +353,6 @@ func TestOptions(t *testing.T) {
 	require.ErrorContains(t, err, "none of the 1 questions is in it")
 }
 
-func TestDescriptionNamesEveryOption(t *testing.T) {
-	d := mustNew(t, "").Describe()
-	var defaults map[string]any
-	encoded, err := json.Marshal(Defaults)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(encoded, &defaults))
-	require.Len(t, d.Options, len(defaults))
-	for _, o := range d.Options {
-		require.EqualValues(t, defaults[o.Name], o.Default, o.Name)
-		require.NotEmpty(t, o.Doc)
-	}
-}
-
 // The warm start's transcripts: replies of the right form, within the widths.
 func TestTranscripts(t *testing.T) {
 	tok, err := starter.Tokenizer()

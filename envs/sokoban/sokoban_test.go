@@ -183,19 +183,6 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestDescriptionNamesEveryOption(t *testing.T) {
-	encoded, err := json.Marshal(Defaults)
-	require.NoError(t, err)
-	var defaults map[string]any
-	require.NoError(t, json.Unmarshal(encoded, &defaults))
-	d := mustNew(t, "").Describe()
-	require.Len(t, d.Options, len(defaults))
-	for _, o := range d.Options {
-		require.EqualValues(t, defaults[o.Name], o.Default, o.Name)
-		require.NotEmpty(t, o.Doc)
-	}
-}
-
 // A recorded episode replays, and the prompt is RAGEN's layout.
 func TestProtocol(t *testing.T) {
 	env := mustNew(t, "")
