@@ -176,10 +176,10 @@ func (w *writer) write(episode envs.Episode, play func(turn, left int) []string)
 			return nil
 		}
 		next := envs.NextTurn{Number: turn + 1, Reward: played.Reward, ActionsLeft: left}
-		prompt, err = w.p.ContinueIDs(w.tok, w.env, episode, next, sampled)
 		if actions = play(turn+1, left); len(actions) == 0 {
 			return nil
 		}
+		prompt, err = w.p.ContinueIDs(w.tok, w.env, episode, next, sampled)
 	}
 }
 
