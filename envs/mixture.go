@@ -30,7 +30,7 @@ const (
 	MinShare = 1e-6
 )
 
-var label = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
+var label = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // MixtureError is everything wrong with the parts of a mixture. The paths of its
 // problems count parts from 0, as JSON does: "[1].share".
@@ -72,7 +72,7 @@ func NewMixture(parts []Part) (Mixture, error) {
 		switch before, taken := first[p.Label]; {
 		case p.Label == "":
 		case !label.MatchString(p.Label):
-			wrong(at+"label", excerpt(quote(p.Label)), "1 to 40 letters, digits, dots, dashes and underscores, first a letter or digit")
+			wrong(at+"label", excerpt(quote(p.Label)), "1 to 64 letters, digits, dots, dashes and underscores, first a letter or digit")
 		case taken:
 			wrong(at+"label", excerpt(quote(p.Label)), fmt.Sprintf("another one: it is [%d]'s", before))
 		default:

@@ -89,6 +89,14 @@ func TestMixtureKeepsShares(t *testing.T) {
 	require.Equal(t, m.Order(65536)[65535], m.Of(65535))
 }
 
+// Labels are as long as a spec's may be.
+func TestMixtureTakesLongLabels(t *testing.T) {
+	label := strings.Repeat("a", 64)
+	m, err := envs.NewMixture([]envs.Part{{Label: label, Environment: corridor{}, Share: 1}})
+	require.NoError(t, err)
+	require.Equal(t, label, m[0].Label)
+}
+
 func TestMixtureErrors(t *testing.T) {
 	env := corridor{}
 	many := make([]envs.Part, envs.MaxParts+1)
@@ -104,7 +112,7 @@ func TestMixtureErrors(t *testing.T) {
 		{[]envs.Part{{Environment: env}, {Label: "a", Environment: env, Share: -1}}, []string{`[0].share: found 0, want a positive number`, `[1].share: found -1`}},
 		{[]envs.Part{{Environment: env, Share: math.NaN()}, {Label: "a", Environment: env, Share: math.Inf(1)}}, []string{`[0].share: found NaN`, `[1].share: found +Inf`}},
 		{[]envs.Part{{Environment: env, Share: 1}, {Environment: env, Share: 1}}, []string{`[1].label: found "corridor", want another one: it is [0]'s`}},
-		{[]envs.Part{{Label: "a b", Environment: env, Share: 1}, {Label: strings.Repeat("a", 100), Environment: env, Share: 1}}, []string{`[0].label: found "a b", want 1 to 40 letters`, `[1].label: found "aaa`}},
+		{[]envs.Part{{Label: "a b", Environment: env, Share: 1}, {Label: strings.Repeat("a", 65), Environment: env, Share: 1}}, []string{`[0].label: found "a b", want 1 to 64 letters`, `[1].label: found "aaa`}},
 		{[]envs.Part{{Share: 1}}, []string{`[0].environment: found none, want an environment`}},
 		{[]envs.Part{{Environment: env, Share: 1}, {Label: "a", Environment: env, Share: 1e-7}}, []string{`[1].share: found 1e-07, want at least 1e-06 of the sum of all shares`}},
 	} {
