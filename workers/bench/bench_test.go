@@ -148,15 +148,9 @@ func TestLocalTrainsTheSameBits(t *testing.T) {
 	require.NoError(t, err)
 
 	s := store.NewMemory()
-	var seen []int
-	first, err := Local{Engine: engine, Store: s}.Train(context.Background(), "a", text, func(n int, i Iteration, m activities.Metrics) {
-		seen = append(seen, n)
-		require.Contains(t, m, "reward/mean")
-		require.NotNil(t, i.Evaluation)
-		require.Equal(t, []int{0, 2, 3}[n], i.Evaluation.Version)
-	})
+	first, err := Local{Engine: engine, Store: s}.Train(context.Background(), "a", text)
 	require.NoError(t, err)
-	require.Equal(t, []int{0, 1, 2}, seen)
+	require.Len(t, first.Iterations, 3)
 	require.NotEmpty(t, first.State)
 	for n, i := range first.Iterations {
 		require.Positive(t, i.Seconds)
@@ -165,7 +159,7 @@ func TestLocalTrainsTheSameBits(t *testing.T) {
 		}
 	}
 	// On another store, another worker's memory: the same state.
-	again, err := Local{Engine: engine, Store: store.NewMemory()}.Train(context.Background(), "b", text, nil)
+	again, err := Local{Engine: engine, Store: store.NewMemory()}.Train(context.Background(), "b", text)
 	require.NoError(t, err)
 	require.Equal(t, first.State, again.State)
 

@@ -23,8 +23,6 @@ type Iteration struct {
 	Seconds float64
 	// Steps are the seconds of its steps' own work, by name.
 	Steps map[string]float64
-	// Evaluation is the newest evaluation it made; nil where it made none.
-	Evaluation *store.EvaluationRef
 }
 
 // Trained is a run that has ended.
@@ -34,9 +32,8 @@ type Trained struct {
 	State string
 }
 
-// Train resolves a spec, warms a starter up, and trains to the end. each, where
-// set, is told every iteration.
-func (l Local) Train(ctx context.Context, run string, text []byte, each func(n int, i Iteration, m activities.Metrics)) (Trained, error) {
+// Train resolves a spec, warms a starter up, and trains to the end.
+func (l Local) Train(ctx context.Context, run string, text []byte) (Trained, error) {
 	var out Trained
 	d := activities.Direct{Host: &activities.Host{Store: l.Store}, Device: &activities.Device{Store: l.Store, Engine: l.Engine}}
 	resolved, err := d.Host.Resolve(ctx, activities.ResolveInput{Run: run, Spec: text})
@@ -87,18 +84,12 @@ func (l Local) Train(ctx context.Context, run string, text []byte, each func(n i
 		i.Steps["commit"] = c.Telemetry.Seconds
 		i.Seconds = time.Since(last).Seconds()
 		last = time.Now()
-		for _, e := range in.Evaluations {
-			i.Evaluation = &e
-		}
 		if in.Detected != nil {
 			known = *in.Detected
 		}
 		metrics = in.Metrics
 		parent, out.State = &c.Manifest, in.StateAfter
 		out.Iterations = append(out.Iterations, i)
-		if each != nil {
-			each(n, i, in.Metrics)
-		}
 	}
 	return out, nil
 }

@@ -59,9 +59,9 @@ func MeasureTax(ctx context.Context, durable Durable, local Local, text []byte, 
 		name  string
 		train func(run string) (Trained, error)
 	}{
-		{"directly, in memory", func(run string) (Trained, error) { return memory.Train(ctx, run, text, nil) }},
+		{"directly, in memory", func(run string) (Trained, error) { return memory.Train(ctx, run, text) }},
 		{"through Temporal and S3", func(run string) (Trained, error) { return durable.Train(ctx, run, text) }},
-		{"directly, with S3", func(run string) (Trained, error) { return local.Train(ctx, run+"-direct", text, nil) }},
+		{"directly, with S3", func(run string) (Trained, error) { return local.Train(ctx, run+"-direct", text) }},
 	}
 	seconds := make([][]float64, len(ways))
 	steps := make([]map[string][]float64, len(ways))
