@@ -102,3 +102,12 @@ func TestStateBaselineAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float64{3}, got)
 }
+
+func TestFinite(t *testing.T) {
+	for _, x := range []float64{0, math.Copysign(0, -1), -1, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64} {
+		require.True(t, finite(x), "%v", x)
+	}
+	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		require.False(t, finite(x), "%v", x)
+	}
+}

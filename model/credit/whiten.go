@@ -31,14 +31,18 @@ func whiten(values [][]float64, mask [][]bool) {
 	var sum, first float64
 	n, equal := 0, true
 	for row, sampled := range mask {
-		for t, v := range values[row] {
-			if !sampled[t] {
+		tokens := values[row][:len(sampled)]
+		for t, yes := range sampled {
+			if !yes {
 				continue
 			}
+			v := tokens[t]
 			if n == 0 {
 				first = v
 			}
-			equal = equal && v == first
+			if v != first {
+				equal = false
+			}
 			sum += v
 			n++
 		}
@@ -48,20 +52,23 @@ func whiten(values [][]float64, mask [][]bool) {
 		mean = sum / float64(n)
 		var squares float64
 		for row, sampled := range mask {
-			for t, v := range values[row] {
-				if sampled[t] {
-					squares += float64((v - mean) * (v - mean))
+			tokens := values[row][:len(sampled)]
+			for t, yes := range sampled {
+				if yes {
+					off := tokens[t] - mean
+					squares += float64(off * off)
 				}
 			}
 		}
 		scale = 1 / math.Sqrt(squares/float64(n-1)+whitenEpsilon)
 	}
 	for row, sampled := range mask {
-		for t, v := range values[row] {
-			if sampled[t] {
-				values[row][t] = (v - mean) * scale
+		tokens := values[row][:len(sampled)]
+		for t, yes := range sampled {
+			if yes {
+				tokens[t] = (tokens[t] - mean) * scale
 			} else {
-				values[row][t] = 0
+				tokens[t] = 0
 			}
 		}
 	}
