@@ -1,0 +1,87 @@
+package tfevents
+
+import (
+	"strings"
+
+	"github.com/reprise-rl/reprise/workers/telemetry/table"
+)
+
+// Branch is one branch of a run as an event file.
+type Branch struct {
+	// Number is the branch's; its folder is "b" and the number.
+	Number int
+	// File is what is in [FileName].
+	File []byte
+}
+
+const (
+	evaluation       = "evaluation/"
+	evaluationBefore = "evaluation_before/"
+	update           = "update."
+)
+
+// Branches are the event files of a run's table, one a branch, in order. An
+// iteration's metrics have the iteration as their step; an evaluation has the
+// policy version it measured, so that of version 0 is at 0 and the one made in
+// iteration n at n+1. Tags are the columns' names. The wall time is the step, in
+// seconds: on TensorBoard's relative axis an hour is 3600 iterations.
+func Branches(t table.Table) []Branch {
+	var out []Branch
+	at := map[int64]int{}
+	for _, row := range t.Rows {
+		var branch, iteration int64
+		var before, own, after []Scalar
+		for i, c := range t.Columns {
+			switch c.Name {
+			case "branch":
+				branch, _ = row[i].(int64)
+				continue
+			case "iteration":
+				iteration, _ = row[i].(int64)
+				continue
+			}
+			v, ok := number(row[i])
+			rest, first := strings.CutPrefix(c.Name, evaluationBefore)
+			switch {
+			case !ok:
+			case first:
+				before = append(before, Scalar{evaluation + rest, v})
+			case strings.HasPrefix(c.Name, evaluation):
+				after = append(after, Scalar{c.Name, v})
+			case c.Kind == table.Number, strings.HasPrefix(c.Name, update):
+				own = append(own, Scalar{c.Name, v})
+			}
+		}
+		n, ok := at[branch]
+		if !ok {
+			n = len(out)
+			at[branch] = n
+			out = append(out, Branch{Number: int(branch), File: Append(nil, Event{WallTime: float64(iteration), FileVersion: version})})
+		}
+		out[n].add(iteration, append(before, own...))
+		out[n].add(iteration+1, after)
+	}
+	return out
+}
+
+func (b *Branch) add(step int64, scalars []Scalar) {
+	if len(scalars) > 0 {
+		b.File = Append(b.File, Event{WallTime: float64(step), Step: step, Scalars: scalars})
+	}
+}
+
+// number is a cell as TensorBoard shows it: a truth is 0 or 1.
+func number(cell any) (float32, bool) {
+	switch v := cell.(type) {
+	case float64:
+		return float32(v), true
+	case int64:
+		return float32(v), true
+	case bool:
+		if v {
+			return 1, true
+		}
+		return 0, true
+	}
+	return 0, false
+}
