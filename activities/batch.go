@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -86,6 +85,7 @@ const (
 	tensorRowWeights  = "row_weights"   // float32 [rows]; 0 is padding
 	tensorTurns       = "turns"         // int32 [rows, width]: the turn of a sampled token, from 1
 	tensorRow         = "row"           // int32 [rows]: the trajectory's row, −1 for padding
+	tensorOrigin      = "origin"        // int32 [rows]: the iteration that rolled it out, −1 for padding
 
 	// With a critic, and with a reference in the loss.
 	tensorReturns     = "returns"       // float32 [rows, width]
@@ -93,72 +93,68 @@ const (
 	tensorRefLogProbs = "ref_log_probs" // float32 [rows, width]
 )
 
-// encodeBatch is all that an update reads, as safetensors.
-func encodeBatch(mbs []microBatch) ([]byte, error) {
-	if len(mbs) == 0 {
+// encodeBatch is all that an update reads, as safetensors: rows of one width, and
+// padding up to a multiple of the micro-batch b.
+func encodeBatch(rows []learntRow, b int) ([]byte, error) {
+	if len(rows) == 0 {
 		return nil, fmt.Errorf("a batch needs rows")
 	}
-	b, width := len(mbs[0].batch.IDs), len(mbs[0].batch.IDs[0])
-	rows := b * len(mbs)
-	var ids, lengths, row, turns []int32
-	var mask, old, advantages, weights []float32
-	for _, m := range mbs {
-		for i := range b {
-			ids = append(ids, m.batch.IDs[i]...)
-			for _, sampled := range m.batch.Mask[i] {
-				if sampled {
-					mask = append(mask, 1)
-				} else {
-					mask = append(mask, 0)
-				}
-			}
-			old = append(old, m.batch.OldLogProbs[i]...)
-			advantages = append(advantages, m.batch.Advantages[i]...)
-			taken := make([]int32, width)
-			if i < len(m.rows) {
-				row = append(row, m.rows[i].row)
-				copy(taken, m.rows[i].turns)
-			} else {
-				row = append(row, -1)
-			}
-			turns = append(turns, taken...)
+	width, count := len(rows[0].ids), (len(rows)+b-1)/b*b
+	ints := func(of func(learntRow) []int32) []int32 {
+		out := make([]int32, count*width)
+		for i, r := range rows {
+			copy(out[i*width:], of(r))
 		}
-		lengths = append(lengths, m.batch.Lengths...)
-		weights = append(weights, m.batch.RowWeights...)
+		return out
 	}
-	wide, flat := []int{rows, width}, []int{rows}
-	tensors := []safetensors.Tensor{
-		safetensors.I32(tensorIDs, wide, ids),
-		safetensors.I32(tensorLengths, flat, lengths),
-		safetensors.F32(tensorLossMask, wide, mask),
-		safetensors.F32(tensorOldLogProbs, wide, old),
-		safetensors.F32(tensorAdvantages, wide, advantages),
-		safetensors.F32(tensorRowWeights, flat, weights),
-		safetensors.I32(tensorTurns, wide, turns),
-		safetensors.I32(tensorRow, flat, row),
+	floats := func(of func(learntRow) []float32) []float32 {
+		out := make([]float32, count*width)
+		for i, r := range rows {
+			copy(out[i*width:], of(r))
+		}
+		return out
 	}
-	for _, more := range []struct {
-		name string
-		of   func(model.MicroBatch) [][]float32
-	}{
-		{tensorReturns, func(m model.MicroBatch) [][]float32 { return m.Returns }},
-		{tensorOldValues, func(m model.MicroBatch) [][]float32 { return m.OldValues }},
-		{tensorRefLogProbs, func(m model.MicroBatch) [][]float32 { return m.RefLogProbs }},
-	} {
-		if more.of(mbs[0].batch) == nil {
+	lengths, row, origin := make([]int32, count), make([]int32, count), make([]int32, count)
+	weights, mask := make([]float32, count), make([]float32, count*width)
+	for i := range count {
+		if i >= len(rows) {
+			row[i], origin[i] = -1, -1
 			continue
 		}
-		var values []float32
-		for _, m := range mbs {
-			values = append(values, slices.Concat(more.of(m.batch)...)...)
+		r := rows[i]
+		lengths[i], row[i], origin[i], weights[i] = r.length, r.row, r.origin, 1
+		for t, sampled := range r.mask {
+			if sampled {
+				mask[i*width+t] = 1
+			}
 		}
-		tensors = append(tensors, safetensors.F32(more.name, wide, values))
+	}
+	wide, flat := []int{count, width}, []int{count}
+	tensors := []safetensors.Tensor{
+		safetensors.I32(tensorIDs, wide, ints(func(r learntRow) []int32 { return r.ids })),
+		safetensors.I32(tensorLengths, flat, lengths),
+		safetensors.F32(tensorLossMask, wide, mask),
+		safetensors.F32(tensorOldLogProbs, wide, floats(func(r learntRow) []float32 { return r.old })),
+		safetensors.F32(tensorAdvantages, wide, floats(func(r learntRow) []float32 { return r.advantages })),
+		safetensors.F32(tensorRowWeights, flat, weights),
+		safetensors.I32(tensorTurns, wide, ints(func(r learntRow) []int32 { return r.turns })),
+		safetensors.I32(tensorRow, flat, row),
+		safetensors.I32(tensorOrigin, flat, origin),
+	}
+	if rows[0].returns != nil {
+		tensors = append(tensors,
+			safetensors.F32(tensorReturns, wide, floats(func(r learntRow) []float32 { return r.returns })),
+			safetensors.F32(tensorOldValues, wide, floats(func(r learntRow) []float32 { return r.oldValues })))
+	}
+	if rows[0].reference != nil {
+		tensors = append(tensors, safetensors.F32(tensorRefLogProbs, wide, floats(func(r learntRow) []float32 { return r.reference })))
 	}
 	return safetensors.Encode(tensors, nil)
 }
 
 // learntRow is a row of a batch, without padding: [width], or [tokens] of it.
 type learntRow struct {
+	row, origin     int32 // the trajectory's, and the iteration that rolled it out
 	ids             []int32
 	length          int32
 	mask            []bool
@@ -166,6 +162,20 @@ type learntRow struct {
 	turns           []int32
 	// nil without a critic, and without a reference in the loss.
 	returns, oldValues, reference []float32
+}
+
+// readBatch reads the rows of a run's batch.
+func (k *kit) readBatch(ctx context.Context, s store.Store, ref store.Ref) ([]learntRow, error) {
+	raw, err := store.GetArtifact(ctx, s, ref)
+	if err != nil {
+		return nil, fmt.Errorf("batch: %w", err)
+	}
+	t := k.train
+	rows, err := decodeBatch(raw, t.Update.MicroBatch, k.shapes(k.training, 1).Sequence, t.Credit.Critic(), t.Update.KLIn == spec.KLLoss)
+	if err != nil {
+		return nil, fmt.Errorf("batch %s: %w", ref.Key, err)
+	}
+	return rows, nil
 }
 
 // decodeBatch reads the rows of a batch of micro-batches of b rows and the given
@@ -183,6 +193,15 @@ func decodeBatch(raw []byte, b, width int, critic, reference bool) ([]learntRow,
 	rows := len(lengths)
 	if rows == 0 || rows%b != 0 {
 		return nil, fmt.Errorf("%d rows are no multiple of the micro-batch of %d: %w", rows, b, store.ErrInvalid)
+	}
+	flatInts := map[string][]int32{}
+	for _, name := range []string{tensorRow, tensorOrigin} {
+		if flatInts[name], err = ints(f, name); err != nil {
+			return nil, err
+		}
+		if len(flatInts[name]) != rows {
+			return nil, fmt.Errorf("tensor %q has %d values, want %d: %w", name, len(flatInts[name]), rows, store.ErrInvalid)
+		}
 	}
 	wideInts := map[string][]int32{}
 	for _, name := range []string{tensorIDs, tensorTurns} {
@@ -224,6 +243,7 @@ func decodeBatch(raw []byte, b, width int, critic, reference bool) ([]learntRow,
 		}
 		wide := func(name string) []float32 { return floats[name][r*width : (r+1)*width] }
 		row := learntRow{
+			row: flatInts[tensorRow][r], origin: flatInts[tensorOrigin][r],
 			ids: wideInts[tensorIDs][r*width : (r+1)*width], turns: wideInts[tensorTurns][r*width : (r+1)*width],
 			length: lengths[r], mask: make([]bool, width), old: wide(tensorOldLogProbs), advantages: wide(tensorAdvantages),
 		}

@@ -10,55 +10,47 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-func someBatch() []microBatch {
-	var out []microBatch
-	for n := range 2 {
-		m := emptyMicroBatch(2, 3)
-		for i := range m.IDs {
-			for at := range m.IDs[i] {
-				v := n*100 + i*10 + at
-				m.IDs[i][at] = int32(v)
-				m.Mask[i][at], m.OldLogProbs[i][at], m.Advantages[i][at] = at%2 == 1, -float32(v), float32(v)/8
-			}
-			m.Lengths[i], m.RowWeights[i] = int32(1+i), 1
+// someBatch is three rows of three tokens: two micro-batches of two, the last of
+// which is padded.
+func someBatch() []learntRow {
+	var out []learntRow
+	for n := range 3 {
+		r := learntRow{row: int32(5 * n), origin: int32(n), length: int32(1 + n), turns: []int32{0, 1, 2}}
+		if n == 1 {
+			r.turns = []int32{0, 0, 3}
 		}
-		rows := []piece{{row: int32(n), turns: []int32{0, 1, 2}}, {row: 7, turns: []int32{0, 0, 3}}}[:2-n]
-		m.RowWeights[1] = float32(1 - n) // the second one's second row is padding
-		out = append(out, microBatch{rows: rows, batch: m})
+		for at := range 3 {
+			v := n*10 + at
+			r.ids, r.mask = append(r.ids, int32(v)), append(r.mask, at%2 == 1)
+			r.old, r.advantages = append(r.old, -float32(v)), append(r.advantages, float32(v)/8)
+		}
+		out = append(out, r)
 	}
 	return out
 }
 
 func TestBatchRoundTrip(t *testing.T) {
-	mbs := someBatch()
-	raw, err := encodeBatch(mbs)
+	raw, err := encodeBatch(someBatch(), 2)
 	require.NoError(t, err)
-	again, err := encodeBatch(someBatch())
+	again, err := encodeBatch(someBatch(), 2)
 	require.NoError(t, err)
 	require.Equal(t, raw, again)
 	got, err := decodeBatch(raw, 2, 3, false, false)
 	require.NoError(t, err)
-	require.Len(t, got, 3, "padding is no row")
-	for i, r := range got {
-		m := mbs[i/2].batch
-		require.Equal(t, m.IDs[i%2], r.ids)
-		require.Equal(t, m.Lengths[i%2], r.length)
-		require.Equal(t, m.Mask[i%2], r.mask)
-		require.Equal(t, m.OldLogProbs[i%2], r.old)
-		require.Equal(t, m.Advantages[i%2], r.advantages)
-	}
-	require.Equal(t, []int32{0, 0, 3}, got[1].turns)
+	require.Equal(t, someBatch(), got, "padding is no row")
 	f, err := safetensors.Decode(raw)
 	require.NoError(t, err)
-	rows, err := ints(f, tensorRow)
-	require.NoError(t, err)
-	require.Equal(t, []int32{0, 7, 1, -1}, rows, "padding is no row")
-	_, err = encodeBatch(nil)
+	for name, want := range map[string][]int32{tensorRow: {0, 5, 10, -1}, tensorOrigin: {0, 1, 2, -1}, tensorLengths: {1, 2, 3, 0}} {
+		have, err := ints(f, name)
+		require.NoError(t, err)
+		require.Equal(t, want, have, name)
+	}
+	_, err = encodeBatch(nil, 2)
 	require.Error(t, err)
 }
 
 func TestBatchErrors(t *testing.T) {
-	raw, err := encodeBatch(someBatch())
+	raw, err := encodeBatch(someBatch(), 2)
 	require.NoError(t, err)
 	f, err := safetensors.Decode(raw)
 	require.NoError(t, err)
@@ -85,6 +77,8 @@ func TestBatchErrors(t *testing.T) {
 		"no ids":               {without(tensorIDs), 2, 3, `tensor "ids" is missing`},
 		"no turns":             {without(tensorTurns), 2, 3, `tensor "turns" is missing`},
 		"only padding":         {without(tensorRowWeights, safetensors.F32(tensorRowWeights, []int{4}, make([]float32, 4))), 2, 3, "no row has a weight"},
+		"no origins":           {without(tensorOrigin), 2, 3, `tensor "origin" is missing`},
+		"too few origins":      {without(tensorOrigin, safetensors.I32(tensorOrigin, []int{3}, make([]int32, 3))), 2, 3, `"origin" has 3 values, want 4`},
 		"no lengths":           {without(tensorLengths), 2, 3, `tensor "lengths" is missing`},
 		"no mask":              {without(tensorLossMask), 2, 3, `tensor "loss_mask" is missing`},
 		"no log-probs":         {without(tensorOldLogProbs), 2, 3, `tensor "old_log_probs" is missing`},
@@ -105,18 +99,16 @@ func TestBatchErrors(t *testing.T) {
 
 // With a critic, and with a reference in the loss, a batch has more.
 func TestBatchOfACritic(t *testing.T) {
-	mbs := someBatch()
-	for i := range mbs {
-		m := &mbs[i].batch
-		m.Returns, m.OldValues, m.RefLogProbs = [][]float32{{1, 2, 3}, {4, 5, 6}}, [][]float32{{7, 8, 9}, {1, 2, 3}}, [][]float32{{0, -1, -2}, {0, -3, -4}}
+	rows := someBatch()
+	for i := range rows {
+		v := float32(10 * i)
+		rows[i].returns, rows[i].oldValues, rows[i].reference = []float32{v + 1, v + 2, v + 3}, []float32{v + 4, v + 5, v + 6}, []float32{-v, -v - 1, -v - 2}
 	}
-	raw, err := encodeBatch(mbs)
+	raw, err := encodeBatch(rows, 2)
 	require.NoError(t, err)
 	got, err := decodeBatch(raw, 2, 3, true, true)
 	require.NoError(t, err)
-	require.Equal(t, []float32{4, 5, 6}, got[1].returns)
-	require.Equal(t, []float32{1, 2, 3}, got[1].oldValues)
-	require.Equal(t, []float32{0, -1, -2}, got[2].reference)
+	require.Equal(t, rows, got)
 	for i := range got {
 		got[i].length = 3
 	}
@@ -127,7 +119,7 @@ func TestBatchOfACritic(t *testing.T) {
 	got, err = decodeBatch(raw, 2, 3, false, false)
 	require.NoError(t, err)
 	require.Nil(t, got[0].returns)
-	raw, err = encodeBatch(someBatch())
+	raw, err = encodeBatch(someBatch(), 2)
 	require.NoError(t, err)
 	_, err = decodeBatch(raw, 2, 3, true, false)
 	require.ErrorContains(t, err, `tensor "returns" is missing`)
@@ -136,7 +128,7 @@ func TestBatchOfACritic(t *testing.T) {
 }
 
 func FuzzDecodeBatch(f *testing.F) {
-	raw, err := encodeBatch(someBatch())
+	raw, err := encodeBatch(someBatch(), 2)
 	require.NoError(f, err)
 	f.Add(raw, 2, 3)
 	f.Add(raw[:20], 2, 3)
@@ -162,7 +154,7 @@ func FuzzDecodeBatch(f *testing.F) {
 // Rows are laid out for each optimizer step anew: padded, weighed over the step,
 // and with the bounds of their turns.
 func TestMinibatch(t *testing.T) {
-	raw, err := encodeBatch(someBatch())
+	raw, err := encodeBatch(someBatch(), 2)
 	require.NoError(t, err)
 	rows, err := decodeBatch(raw, 2, 3, false, false)
 	require.NoError(t, err)

@@ -53,7 +53,7 @@ func (h *Host) Manifest(ctx context.Context, in CommitInput) (*store.Manifest, e
 		Settings: settings, SettingsDigest: digest,
 		Fingerprint: in.Fingerprint, Device: in.Device, Programs: in.Programs,
 		StateBefore: in.StateBefore, StateAfter: in.StateAfter,
-		Turns: in.Turns, Trajectories: &in.Trajectories, Scores: in.Scores, Batch: in.Batch,
+		Turns: in.Turns, Rollout: in.Rollout, Trajectories: &in.Trajectories, Scores: in.Scores, Batch: in.Batch,
 		Snapshot: in.Snapshot, Evaluations: in.Evaluations, Metrics: in.Metrics,
 	}
 	if in.States != nil {
@@ -95,6 +95,44 @@ func StatesOf(m *store.Manifest) *store.Ref {
 		return &ref
 	}
 	return nil
+}
+
+// rolledOf is the rollout that the iteration after m learns from too, nil where it
+// rolls out itself.
+func rolledOf(m *store.Manifest) *Rolled {
+	if m.Rollout == nil || !m.Rollout.Left() {
+		return nil
+	}
+	next := *m.Rollout
+	next.Update++
+	return &Rolled{RolloutRef: next, Trajectories: *m.Trajectories, Scores: m.Scores}
+}
+
+// Next is what the iteration after a commit learns from, where it shares the
+// rollout; nil where it rolls out itself.
+func (c CommitInput) Next() *Rolled {
+	return rolledOf(&store.Manifest{Rollout: c.Rollout, Trajectories: &c.Trajectories, Scores: c.Scores})
+}
+
+// RecentBatches are the batches of the newest iterations at and before a manifest,
+// newest first, of at most so many iterations.
+func RecentBatches(ctx context.Context, s store.Store, head *store.Ref, iterations int) ([]store.Ref, error) {
+	var out []store.Ref
+	if head == nil || iterations == 0 {
+		return nil, nil
+	}
+	for link, err := range store.Walk(ctx, s, *head) {
+		if err != nil {
+			return nil, err
+		}
+		if b := link.Manifest.Batch; b != nil {
+			out = append(out, *b)
+		}
+		if iterations--; iterations == 0 {
+			break
+		}
+	}
+	return out, nil
 }
 
 // IterationTelemetry is what people want to know of an iteration and what no
@@ -196,7 +234,7 @@ func (h *Host) head(ctx context.Context, run string, version *int) (*Head, error
 	if err := json.Unmarshal(m.Settings, &settings); err != nil {
 		return nil, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
 	}
-	out.States = StatesOf(m)
+	out.States, out.Rolled = StatesOf(m), rolledOf(m)
 	out.Manifest, out.Branch, out.Iteration, out.State = found.Ref, m.Branch, m.Iteration, m.StateAfter
 	if m.Detected != nil {
 		out.Detected = &Detected{}

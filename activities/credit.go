@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -28,8 +31,11 @@ func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error)
 	if err != nil {
 		return CreditResult{}, fmt.Errorf("trajectories: %w", err)
 	}
-	rows := selectedOf(all)
 	scores, err := store.GetTable[ScoreRow](ctx, h.Store, in.Scores)
+	if err != nil {
+		return CreditResult{}, err
+	}
+	rows, scores, err := k.part(in.Rollout, selectedOf(all), scores)
 	if err != nil {
 		return CreditResult{}, err
 	}
@@ -46,11 +52,20 @@ func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error)
 	if err != nil {
 		return CreditResult{}, err
 	}
-	mbs := k.microBatches(rows)
-	for i := range mbs {
-		mbs[i].teach(lesson, scores, k.train.Update.KLIn == spec.KLLoss)
+	origin := in.Iteration
+	if in.Rollout != nil {
+		origin = in.Rollout.Iteration
 	}
-	body, err := encodeBatch(mbs)
+	batch := k.learntRows(rows, lesson, scores, origin)
+	replayed, err := h.replayed(ctx, k, in, len(batch))
+	if err != nil {
+		return CreditResult{}, err
+	}
+	batch = append(batch, replayed...)
+	if f := k.train.Freshness; f.Updates() > 1 || f.ReplayIterations > 0 {
+		staleness(batch, in.Iteration, lesson.metrics)
+	}
+	body, err := encodeBatch(batch, k.train.Update.MicroBatch)
 	if err != nil {
 		return CreditResult{}, fmt.Errorf("encode the batch: %w", err)
 	}
@@ -64,39 +79,114 @@ func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error)
 	}, nil
 }
 
-// teach puts what the update learns of a micro-batch's tokens at their places.
-func (mb *microBatch) teach(l lesson, scores []ScoreRow, reference bool) {
-	m := &mb.batch
-	wide := func() [][]float32 {
-		out := make([][]float32, len(m.IDs))
-		for i := range out {
-			out[i] = make([]float32, len(m.IDs[i]))
+// part takes the rows that an iteration learns from, and their scores, where it
+// shares the rollout: all of them, or its own groups.
+func (k *kit) part(r *store.RolloutRef, rows []TrajectoryRow, scores []ScoreRow) ([]TrajectoryRow, []ScoreRow, error) {
+	if len(scores) != len(rows) {
+		return nil, nil, fmt.Errorf("%d scores for %d selected rows: %w", len(scores), len(rows), store.ErrInvalid)
+	}
+	if r == nil || k.train.Freshness.Online == 1 {
+		return rows, scores, nil
+	}
+	var own []TrajectoryRow
+	var said []ScoreRow
+	for i, row := range rows {
+		if int(row.Group)/k.training.groups == r.Update {
+			own, said = append(own, row), append(said, scores[i])
 		}
-		return out
 	}
-	if l.returns != nil {
-		m.Returns, m.OldValues = wide(), wide()
-	}
-	if reference {
-		m.RefLogProbs = wide()
-	}
-	for i, r := range mb.rows {
-		s, n := scores[r.of], r.first
-		for t, sampled := range r.sampled {
+	return own, said, nil
+}
+
+// learntRows are the rows of the batch: what the update learns of the pieces of
+// trajectories, at its places.
+func (k *kit) learntRows(rows []TrajectoryRow, l lesson, scores []ScoreRow, origin int) []learntRow {
+	width := k.shapes(k.training, 1).Sequence
+	wide := func() []float32 { return make([]float32, width) }
+	var out []learntRow
+	for _, p := range pieces(rows) {
+		r := learntRow{
+			row: p.row, origin: int32(origin), length: int32(len(p.ids)), ids: make([]int32, width), turns: make([]int32, width),
+			mask: make([]bool, width), old: wide(), advantages: wide(),
+		}
+		copy(r.ids, p.ids)
+		copy(r.turns, p.turns)
+		copy(r.mask, p.sampled)
+		if l.returns != nil {
+			r.returns, r.oldValues = wide(), wide()
+		}
+		if k.train.Update.KLIn == spec.KLLoss {
+			r.reference = wide()
+		}
+		s, n := scores[p.of], p.first
+		for t, sampled := range p.sampled {
 			if !sampled {
 				continue
 			}
-			m.OldLogProbs[i][t] = s.LogProbs[n]
-			m.Advantages[i][t] = float32(l.advantages[r.of][n])
-			if l.returns != nil {
-				m.Returns[i][t], m.OldValues[i][t] = float32(l.returns[r.of][n]), s.Values[n]
+			r.old[t], r.advantages[t] = s.LogProbs[n], float32(l.advantages[p.of][n])
+			if r.returns != nil {
+				r.returns[t], r.oldValues[t] = float32(l.returns[p.of][n]), s.Values[n]
 			}
-			if reference {
-				m.RefLogProbs[i][t] = s.RefLogProbs[n]
+			if r.reference != nil {
+				r.reference[t] = s.RefLogProbs[n]
 			}
 			n++
 		}
+		out = append(out, r)
 	}
+	return out
+}
+
+// replayed draws rows from the replay buffer: of the batches of recent iterations
+// those that were fresh there, with the log-probs and the advantages that they had.
+func (h *Host) replayed(ctx context.Context, k *kit, in CreditInput, fresh int) ([]learntRow, error) {
+	wanted := k.train.Freshness.Replayed(fresh)
+	if wanted == 0 || len(in.Replay) == 0 {
+		return nil, nil
+	}
+	var pool []learntRow
+	for _, ref := range in.Replay {
+		rows, err := k.readBatch(ctx, h.Store, ref)
+		if err != nil {
+			return nil, fmt.Errorf("replay buffer: %w", err)
+		}
+		newest := int32(0)
+		for _, r := range rows {
+			newest = max(newest, r.origin)
+		}
+		for _, r := range rows {
+			if r.origin == newest {
+				pool = append(pool, r)
+			}
+		}
+	}
+	if wanted = min(wanted, len(pool)); wanted == 0 {
+		return nil, nil
+	}
+	// The first minibatch of a shuffle is a draw without replacement. Group 1 keeps it
+	// apart from the shuffle of the update itself.
+	drawn, err := loss.Minibatches(len(pool), wanted, 1, draw.Address{
+		Seed: k.train.Seed, Branch: int64(in.Branch), Iteration: int64(in.Iteration), Group: 1,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("replay buffer: %w: %w", err, store.ErrInvalid)
+	}
+	var out []learntRow
+	for _, at := range drawn[0] {
+		out = append(out, pool[at])
+	}
+	return out, nil
+}
+
+// staleness says how many iterations ago the rows of a batch were rolled out.
+func staleness(rows []learntRow, iteration int, metrics Metrics) {
+	var ages []float64
+	most := 0.0
+	for _, r := range rows {
+		age := float64(iteration - int(r.origin))
+		ages, most = append(ages, age), max(most, age)
+	}
+	metrics["training/staleness_mean"], metrics["training/staleness_max"] = canon.Float(mean(ages)), canon.Float(most)
 }
 
 // StateValueRow is what trajectories from an initial state have returned so far.
@@ -122,6 +212,9 @@ func (h *Host) stateValues(ctx context.Context, in CreditInput, dir string, all 
 		for _, r := range rows {
 			past = append(past, credit.StateValue{Key: r.StateKey, Count: int(r.Count), Value: r.Value})
 		}
+	}
+	if in.Rollout != nil && in.Rollout.Update > 0 {
+		return past, in.States, nil // the rollout has been seen
 	}
 	var returns []float64
 	var keys []string

@@ -110,7 +110,7 @@ func (d *Device) generate(ctx context.Context, in GenerateInput) (GenerateResult
 			w.took.Tokens += len(got.Tokens[i])
 		}
 	}
-	ref, err := store.PutTable(ctx, d.Store, dir(run, in.Policy.Branch, in.Rollout), fmt.Sprintf("turn-%d.generate", in.Turn), rows)
+	ref, err := store.PutTable(ctx, d.Store, dir(run, in.Policy.Branch, in.Rollout), turnName(in.Rollout, in.Turn, "generate"), rows)
 	if err != nil {
 		return GenerateResult{}, err
 	}

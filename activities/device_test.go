@@ -204,13 +204,7 @@ func TestNonFiniteUpdate(t *testing.T) {
 			}
 		}
 	}
-	laid, err := minibatch(rows, r.Settings.Update.MicroBatch, r.Settings.Update, 1)
-	require.NoError(t, err)
-	var mbs []microBatch
-	for _, mb := range laid {
-		mbs = append(mbs, microBatch{batch: mb})
-	}
-	body, err := encodeBatch(mbs)
+	body, err := encodeBatch(rows, r.Settings.Update.MicroBatch)
 	require.NoError(t, err)
 	bad, err := store.PutArtifact(t.Context(), r.store, "runs/infinite", "batch", "safetensors", body)
 	require.NoError(t, err)

@@ -30,6 +30,10 @@ type Iteration struct {
 	// States is the table of initial states' values before the iteration, where the
 	// run keeps one.
 	States *store.Ref
+	// Rolled is the rollout that the iteration shares with one before; nil where it
+	// rolls out. Replay are the batches that a replay buffer draws from.
+	Rolled *Rolled
+	Replay []store.Ref
 	// Previous are the metrics of the iteration before.
 	Previous Metrics
 	// Before is what the detectors knew before the iteration; Opened why its branch
@@ -57,23 +61,18 @@ func (d *Direct) Iterate(ctx context.Context, it Iteration) (CommitInput, error)
 		}
 	}
 	version := Version{Run: it.Run, Branch: it.Branch, Version: it.Number, State: it.State}
-	turns, err := d.roll(ctx, it, Rollout{Iteration: it.Number}, version, it.Plan.Turns)
-	if err != nil {
-		return out, err
+	rows := 0 // that the iteration learns from
+	if r := it.Rolled; r != nil {
+		out.Rollout, out.Trajectories, out.Scores, rows = &r.RolloutRef, r.Trajectories, r.Scores, r.Rows[r.Update]
+	} else {
+		var err error
+		if rows, err = d.rollOut(ctx, it, version, &out); err != nil {
+			return out, err
+		}
 	}
-	out.Turns = turns
-	selected, err := d.Host.Select(ctx, SelectInput{
-		Run: it.Run, Branch: it.Branch, Rollout: Rollout{Iteration: it.Number}, Settings: it.Settings, Turns: turns,
-	})
-	if err != nil {
-		return out, err
-	}
-	it.Took("select", selected.Telemetry)
-	out.Trajectories = selected.Trajectories
-	out.add(selected.Metrics)
-	if selected.Rows == 0 {
+	if rows == 0 {
 		out.Update = store.UpdateCounts{Skipped: true, SkippedTotal: 1}
-	} else if err := d.learn(ctx, it, version, selected, &out); err != nil {
+	} else if err := d.learn(ctx, it, version, &out); err != nil {
 		return out, err
 	}
 	if it.Snapshot {
@@ -107,31 +106,74 @@ func (c *CommitInput) add(m Metrics) {
 	}
 }
 
-// learn is score, credit and update.
-func (d *Direct) learn(ctx context.Context, it Iteration, version Version, selected SelectResult, out *CommitInput) error {
+// rollOut makes the iteration's trajectories, in rounds, and scores the selected. It
+// gives the number of rows that the iteration learns from.
+func (d *Direct) rollOut(ctx context.Context, it Iteration, version Version, out *CommitInput) (rows int, err error) {
+	var selected SelectResult
+	for round := 0; round == 0 || round < it.Plan.Freshness.Rounds() || selected.More; round++ {
+		r := Rollout{Iteration: it.Number, Round: round}
+		turns, err := d.roll(ctx, it, r, version, it.Plan.Turns)
+		if err != nil {
+			return 0, err
+		}
+		out.Turns = append(out.Turns, turns...)
+		if round+1 < it.Plan.Freshness.Rounds() {
+			continue
+		}
+		selected, err = d.Host.Select(ctx, SelectInput{
+			Run: it.Run, Branch: it.Branch, Rollout: Rollout{Iteration: it.Number}, Settings: it.Settings, Turns: out.Turns,
+		})
+		if err != nil {
+			return 0, err
+		}
+		it.Took("select", selected.Telemetry)
+	}
+	out.Trajectories, out.Rollout = selected.Trajectories, selected.Shared(it.Branch, it.Number)
+	rows = selected.Rows
+	if selected.Parts != nil {
+		rows = selected.Parts[0]
+	}
+	out.add(selected.Metrics)
+	if selected.Rows == 0 {
+		return 0, nil
+	}
 	scored, err := d.Device.Score(ctx, ScoreInput{
 		Policy: version, Iteration: it.Number, Settings: it.Settings, Trajectories: selected.Trajectories,
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	it.Took("score", scored.Telemetry)
+	out.Scores = &scored.Scores
+	out.add(scored.Metrics)
+	return rows, nil
+}
+
+// Shared is the rollout's name where several iterations learn from it, as the one
+// that rolled out has it; nil where it alone does.
+func (s SelectResult) Shared(branch, iteration int) *store.RolloutRef {
+	if s.Parts == nil {
+		return nil
+	}
+	return &store.RolloutRef{Branch: branch, Iteration: iteration, Updates: len(s.Parts), Rows: s.Parts}
+}
+
+// learn is credit and update.
+func (d *Direct) learn(ctx context.Context, it Iteration, version Version, out *CommitInput) error {
 	credited, err := d.Host.Credit(ctx, CreditInput{
 		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Settings: it.Settings,
-		Trajectories: selected.Trajectories, Scores: scored.Scores, States: it.States,
+		Trajectories: out.Trajectories, Scores: *out.Scores, Rollout: out.Rollout, Replay: it.Replay, States: it.States,
 	})
 	if err != nil {
 		return err
 	}
-	out.States = credited.States
 	it.Took("credit", credited.Telemetry)
 	updated, err := d.Device.Update(ctx, UpdateInput{Policy: version, Batch: credited.Batch, Settings: it.Settings})
 	if err != nil {
 		return err
 	}
 	it.Took("update", updated.Telemetry)
-	out.Scores, out.Batch, out.Update, out.StateAfter = &scored.Scores, &credited.Batch, updated.Counts, updated.State
-	out.add(scored.Metrics)
+	out.Batch, out.States, out.Update, out.StateAfter = &credited.Batch, credited.States, updated.Counts, updated.State
 	out.add(credited.Metrics)
 	out.add(updated.Metrics)
 	return nil
@@ -155,7 +197,7 @@ func (d *Direct) roll(ctx context.Context, it Iteration, r Rollout, policy Versi
 			return nil, err
 		}
 		it.Took(prefix+"step", s.Telemetry)
-		turns = append(turns, store.TurnRefs{Generate: g.Table, Step: s.Table})
+		turns = append(turns, store.TurnRefs{Round: r.Round, Generate: g.Table, Step: s.Table})
 		if s.Alive == 0 {
 			break
 		}

@@ -75,7 +75,7 @@ func (h *Host) step(ctx context.Context, in StepInput) (StepResult, error) {
 			alive++
 		}
 	}
-	ref, err := store.PutTable(ctx, h.Store, dir(in.Run, in.Branch, in.Rollout), fmt.Sprintf("turn-%d.step", in.Turn), rows)
+	ref, err := store.PutTable(ctx, h.Store, dir(in.Run, in.Branch, in.Rollout), turnName(in.Rollout, in.Turn, "step"), rows)
 	if err != nil {
 		return StepResult{}, err
 	}

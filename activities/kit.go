@@ -143,6 +143,15 @@ func dir(run Run, branch int, r Rollout) string {
 	return store.IterationDir(run.ID, branch, r.Iteration)
 }
 
+// turnName is the name of a turn's table.
+func turnName(r Rollout, turn int, what string) string {
+	name := fmt.Sprintf("turn-%d.%s", turn, what)
+	if r.Round > 0 {
+		name = fmt.Sprintf("round-%d.%s", r.Round+1, name)
+	}
+	return name
+}
+
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // canonical is a value as canonical JSON.

@@ -135,6 +135,11 @@ func (h *Host) resolve(ctx context.Context, in ResolveInput) (ResolveResult, err
 	if out.Head, err = h.head(ctx, in.Run, nil); err != nil {
 		return ResolveResult{}, err
 	}
+	if out.Head != nil {
+		if out.Head.Batches, err = RecentBatches(ctx, h.Store, &out.Head.Manifest, t.Freshness.ReplayIterations); err != nil {
+			return ResolveResult{}, err
+		}
+	}
 	return out, nil
 }
 
@@ -225,7 +230,7 @@ func planOf(t spec.Train) Plan {
 	p := Plan{
 		Iterations: t.Iterations, Turns: t.Rollout.Turns, Rows: t.Rollout.Trajectories(), Environment: t.Environment.String(),
 		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds,
-		Collapse: t.Collapse, Settings: spec.SettingsOf(t), WarmStartSteps: t.Policy.WarmStart.Steps,
+		Freshness: t.Freshness, Collapse: t.Collapse, Settings: spec.SettingsOf(t), WarmStartSteps: t.Policy.WarmStart.Steps,
 		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0,
 	}
 	for _, s := range t.Evaluation.Suites {
@@ -276,6 +281,9 @@ func (h *Host) find(ctx context.Context, run string, version *int) (LoadResult, 
 	}
 	t, err := readSpec(ctx, h.Store, m.Spec)
 	if err != nil {
+		return LoadResult{}, err
+	}
+	if head.Batches, err = RecentBatches(ctx, h.Store, &head.Manifest, t.Freshness.ReplayIterations); err != nil {
 		return LoadResult{}, err
 	}
 	return LoadResult{

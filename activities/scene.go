@@ -153,6 +153,7 @@ func (k *kit) address(s *scene, branch int, r Rollout, group, member int) rowAdd
 	if k.train.CommonRandom {
 		branch = 0
 	}
+	group += r.Round * s.groups // groups of a later round continue the index
 	a := draw.Address{Seed: k.train.Seed, Branch: int64(branch), Iteration: int64(r.Iteration), Group: int64(group)}
 	purpose := func(p draw.Purpose) draw.Purpose { return p }
 	if s.suite != nil {

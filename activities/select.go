@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/selection"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -29,21 +30,19 @@ func (h *Host) selectGroups(ctx context.Context, in SelectInput) (SelectResult, 
 	if err != nil {
 		return SelectResult{}, err
 	}
-	rows, err := h.episodes(ctx, scene, in.Turns)
+	rows, err := h.rounds(ctx, scene, in.Turns)
 	if err != nil {
 		return SelectResult{}, err
 	}
-	groups, members := scene.groups, scene.members
-	if len(rows) != groups*members {
-		return SelectResult{}, fmt.Errorf("%d trajectories, want %d groups of %d: %w", len(rows), groups, members, store.ErrInvalid)
-	}
-	kept, weights, err := selectedGroups(in.Settings.Selection, rows, groups, members)
-	if err != nil {
-		return SelectResult{}, err
+	rolled := *scene
+	rolled.groups = len(rows) / scene.members
+	choice, err := k.choose(in.Settings.Selection, rows, scene)
+	if err != nil || choice.more {
+		return SelectResult{More: choice.more, Telemetry: Telemetry{Seconds: time.Since(start).Seconds()}}, err
 	}
 	count := 0
 	for i := range rows {
-		rows[i].Selected, rows[i].Weight = kept[rows[i].Group], weights[rows[i].Group]
+		rows[i].Selected, rows[i].Weight = choice.kept[rows[i].Group], choice.weights[rows[i].Group]
 		if rows[i].Selected {
 			count++
 		}
@@ -52,13 +51,45 @@ func (h *Host) selectGroups(ctx context.Context, in SelectInput) (SelectResult, 
 	if err != nil {
 		return SelectResult{}, err
 	}
+	metrics := rolloutMetrics(&rolled, rows)
+	if n := rolled.groups / scene.groups; k.train.Selection.Resample > 1 || n > 1 {
+		metrics["rollout/rounds"] = canon.Float(float64(n))
+	}
 	return SelectResult{
-		Trajectories: ref, Rows: count, Metrics: rolloutMetrics(scene, rows),
+		Trajectories: ref, Rows: count, Parts: k.parts(rows, count, scene), Metrics: metrics,
 		Telemetry: Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil
 }
 
-// episodes reads a rollout's turns as trajectories.
+// rounds reads the rounds of a rollout as trajectories: groups and rows of a later
+// one continue the index.
+func (h *Host) rounds(ctx context.Context, scene *scene, refs []store.TurnRefs) ([]TrajectoryRow, error) {
+	var all []TrajectoryRow
+	for round := 0; len(refs) > 0; round++ {
+		n := 0
+		for n < len(refs) && refs[n].Round == round {
+			n++
+		}
+		rows, err := h.episodes(ctx, scene, refs[:n])
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) != scene.rows() {
+			return nil, fmt.Errorf("%d trajectories, want %d groups of %d: %w", len(rows), scene.groups, scene.members, store.ErrInvalid)
+		}
+		for i := range rows {
+			rows[i].Row += int32(round * scene.rows())
+			rows[i].Group += int32(round * scene.groups)
+		}
+		all, refs = append(all, rows...), refs[n:]
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("a rollout has at least a turn: %w", store.ErrInvalid)
+	}
+	return all, nil
+}
+
+// episodes reads the turns of a round as trajectories.
 func (h *Host) episodes(ctx context.Context, scene *scene, refs []store.TurnRefs) ([]TrajectoryRow, error) {
 	turns, err := readTurns(ctx, h.Store, refs)
 	if err != nil {
@@ -68,6 +99,89 @@ func (h *Host) episodes(ctx context.Context, scene *scene, refs []store.TurnRefs
 		return nil, fmt.Errorf("a rollout has at least a turn and a row: %w", store.ErrInvalid)
 	}
 	return scene.trajectories(turns), nil
+}
+
+// choice is what a selection made of a rollout.
+type choice struct {
+	more    bool      // another round is wanted
+	kept    []bool    // [groups]
+	weights []float64 // [groups], the factor of each one's advantages
+}
+
+// choose applies the selection to each part of the rollout that an iteration learns
+// from.
+func (k *kit) choose(s spec.Selection, rows []TrajectoryRow, scene *scene) (choice, error) {
+	groups, members := len(rows)/scene.members, scene.members
+	if s.Resample > 1 {
+		return resampled(s, rows, scene)
+	}
+	var out choice
+	for from := 0; from < groups; from += scene.groups {
+		kept, weights, err := selectedGroups(s, rows[from*members:(from+scene.groups)*members], scene.groups, members)
+		if err != nil {
+			return out, err
+		}
+		out.kept, out.weights = append(out.kept, kept...), append(out.weights, weights...)
+	}
+	return out, nil
+}
+
+// resampled asks for rounds until as many groups vary as a rollout has, or the most
+// rounds are made, and applies the selection to the first that do (DAPO, arXiv
+// 2503.14476, §3.2; there the batch is filled with prompts whose accuracy is neither
+// 0 nor 1).
+func resampled(s spec.Selection, rows []TrajectoryRow, scene *scene) (choice, error) {
+	groups, members := len(rows)/scene.members, scene.members
+	returns := make([][]float64, groups)
+	for _, r := range rows {
+		returns[r.Group] = append(returns[r.Group], r.Return())
+	}
+	spreads, err := selection.RewardStd(returns)
+	if err != nil {
+		return choice{}, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	varied := selection.Varied(spreads, s.Floor)
+	if len(varied) < scene.groups && groups/scene.groups < s.Resample {
+		return choice{more: true}, nil
+	}
+	varied = varied[:min(len(varied), scene.groups)]
+	out := choice{kept: make([]bool, groups), weights: make([]float64, groups)}
+	if len(varied) == 0 {
+		return out, nil
+	}
+	var taken []TrajectoryRow
+	for _, g := range varied {
+		taken = append(taken, rows[g*members:(g+1)*members]...)
+	}
+	kept, weights, err := selectedGroups(s, taken, len(varied), members)
+	if err != nil {
+		return choice{}, err
+	}
+	for i, g := range varied {
+		out.kept[g], out.weights[g] = kept[i], weights[i]
+	}
+	return out, nil
+}
+
+// parts counts the selected rows for each iteration that learns from the rollout;
+// nil where there is one.
+func (k *kit) parts(rows []TrajectoryRow, count int, scene *scene) []int {
+	f := k.train.Freshness
+	if f.Updates() == 1 {
+		return nil
+	}
+	out := make([]int, f.Updates())
+	for i := range out {
+		if f.Online == 1 { // the same for all
+			out[i] = count
+		}
+	}
+	for _, r := range rows {
+		if r.Selected && f.Online > 1 {
+			out[int(r.Group)/scene.groups]++
+		}
+	}
+	return out
 }
 
 // selectedGroups applies the selection to the penalised, never normalised,

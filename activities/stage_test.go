@@ -136,9 +136,13 @@ func (r *testRun) restore(t *testing.T, in RestoreInput) RestoreResult {
 // iteration describes the next iteration.
 func (r *testRun) iteration() Iteration {
 	n := len(r.commits)
+	replay, err := RecentBatches(context.Background(), r.store, r.head, r.Plan.Freshness.ReplayIterations)
+	if err != nil {
+		panic(err) // the store is memory
+	}
 	return Iteration{
 		Run: r.Run, Plan: r.Plan, Number: n, Parent: r.head, State: r.state, Settings: r.Plan.Settings, Programs: r.programs,
-		Before: r.known(), Previous: r.metrics(), States: r.states(), Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
+		Before: r.known(), Previous: r.metrics(), States: r.states(), Rolled: r.rolled(), Replay: replay, Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
 	}
 }
 
@@ -153,6 +157,13 @@ func (r *testRun) known() Detected {
 func (r *testRun) states() *store.Ref {
 	if n := len(r.commits); n > 0 {
 		return r.commits[n-1].States
+	}
+	return nil
+}
+
+func (r *testRun) rolled() *Rolled {
+	if n := len(r.commits); n > 0 {
+		return r.commits[n-1].Next()
 	}
 	return nil
 }

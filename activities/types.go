@@ -85,6 +85,8 @@ type Plan struct {
 	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.
 	EvaluateEvery int         `json:"evaluate_every,omitempty"`
 	Suites        []PlanSuite `json:"suites,omitempty"`
+	// Freshness is how often a rollout is learned from.
+	Freshness spec.Freshness `json:"freshness"`
 	// Collapse is the detectors' config.
 	Collapse collapse.Config `json:"collapse"`
 	// Prepare says that version 0 has to be made on a device: the policy is a
@@ -138,6 +140,10 @@ type Head struct {
 	Snapshot int `json:"snapshot"`
 	// States is the table of initial states' values, where the run keeps one.
 	States *store.Ref `json:"states,omitempty"`
+	// Rolled is the rollout that the next iteration learns from too, and Batches are
+	// those of the newest iterations, newest first, that a replay buffer draws from.
+	Rolled  *Rolled     `json:"rolled,omitempty"`
+	Batches []store.Ref `json:"batches,omitempty"`
 	// First and Last are the branch's first and newest evaluation.
 	First *store.EvaluationRef `json:"first,omitempty"`
 	Last  *store.EvaluationRef `json:"last,omitempty"`
@@ -226,6 +232,9 @@ type Rollout struct {
 	// Evaluation is nil for training.
 	Evaluation *EvaluationOf `json:"evaluation,omitempty"`
 	Iteration  int           `json:"iteration"`
+	// Round counts the rounds of the iteration's rollout, from 0; each has other
+	// groups.
+	Round int `json:"round,omitempty"`
 }
 
 // EvaluationOf says which suite is rolled out and where its artifacts go.
@@ -276,15 +285,30 @@ type SelectInput struct {
 	Branch   int              `json:"branch"`
 	Rollout  Rollout          `json:"rollout"`
 	Settings spec.Settings    `json:"settings"`
-	Turns    []store.TurnRefs `json:"turns"`
+	Turns    []store.TurnRefs `json:"turns"` // of all rounds
 }
 
 // SelectResult names the trajectories and counts what was kept.
 type SelectResult struct {
+	// More asks for another round of the rollout: too few groups vary. Nothing is
+	// stored then.
+	More         bool      `json:"more,omitempty"`
 	Trajectories store.Ref `json:"trajectories"`
 	Rows         int       `json:"rows"` // rows selected; 0: the update is skipped
-	Metrics      Metrics   `json:"metrics"`
-	Telemetry    Telemetry `json:"telemetry"`
+	// Parts are the rows for each of the iterations that learn from the rollout;
+	// absent where there is one.
+	Parts     []int     `json:"parts,omitempty"`
+	Metrics   Metrics   `json:"metrics"`
+	Telemetry Telemetry `json:"telemetry"`
+}
+
+// Rolled is a rollout that several iterations learn from, as the next of them finds
+// it.
+type Rolled struct {
+	store.RolloutRef
+	Trajectories store.Ref `json:"trajectories"`
+	// Scores are absent where no row was selected.
+	Scores *store.Ref `json:"scores,omitempty"`
 }
 
 // MeasureInput asks for an evaluation's figures.
@@ -328,6 +352,11 @@ type CreditInput struct {
 	Settings     spec.Settings `json:"settings"`
 	Trajectories store.Ref     `json:"trajectories"`
 	Scores       store.Ref     `json:"scores"`
+	// Rollout says which part of the trajectories this iteration learns from; nil for
+	// all.
+	Rollout *store.RolloutRef `json:"rollout,omitempty"`
+	// Replay are the batches that the replay buffer draws from.
+	Replay []store.Ref `json:"replay,omitempty"`
 	// States is the table of initial states' values before the iteration, where the
 	// algorithm keeps one.
 	States *store.Ref `json:"states,omitempty"`
@@ -383,6 +412,7 @@ type CommitInput struct {
 	StateBefore  string            `json:"state_before"`
 	StateAfter   string            `json:"state_after"`
 	Turns        []store.TurnRefs  `json:"turns"`
+	Rollout      *store.RolloutRef `json:"rollout,omitempty"`
 	Trajectories store.Ref         `json:"trajectories"`
 	Scores       *store.Ref        `json:"scores,omitempty"`
 	Batch        *store.Ref        `json:"batch,omitempty"`

@@ -27,13 +27,9 @@ func keyOf(in UpdateInput) (updateKey, error) {
 func (w *work) apply(ctx context.Context, s store.Store, in UpdateInput) (UpdateResult, error) {
 	u, b := in.Settings.Update, w.train.Update.MicroBatch
 	shapes := w.shapes(w.training, 1)
-	raw, err := store.GetArtifact(ctx, s, in.Batch)
+	rows, err := w.readBatch(ctx, s, in.Batch)
 	if err != nil {
-		return UpdateResult{}, fmt.Errorf("batch: %w", err)
-	}
-	rows, err := decodeBatch(raw, b, shapes.Sequence, w.train.Credit.Critic(), w.train.Update.KLIn == spec.KLLoss)
-	if err != nil {
-		return UpdateResult{}, fmt.Errorf("batch %s: %w", in.Batch.Key, err)
+		return UpdateResult{}, err
 	}
 	p, err := w.engine.programsFor(w.kit, in.Policy.Run, shapes)
 	if err != nil {

@@ -80,6 +80,12 @@ func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, r
 	if err := before(ctx, s, m, &it); err != nil {
 		return out, err
 	}
+	if m.Rollout != nil && m.Rollout.Update > 0 {
+		it.Rolled = &activities.Rolled{RolloutRef: *m.Rollout, Trajectories: *m.Trajectories, Scores: m.Scores}
+	}
+	if it.Replay, err = activities.RecentBatches(ctx, s, m.Parent, loaded.Plan.Freshness.ReplayIterations); err != nil {
+		return out, err
+	}
 	for _, e := range m.Evaluations {
 		it.Baseline = it.Baseline || e.Version == iteration
 		it.Evaluate = it.Evaluate || e.Version == iteration+1

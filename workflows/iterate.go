@@ -33,7 +33,10 @@ type measured struct {
 type iteration struct {
 	Settings    spec.Settings                   `json:"settings"` // fixed when the iteration begins
 	Baseline    *measured                       `json:"baseline,omitempty"`
+	Turns       []store.TurnRefs                `json:"turns,omitempty"` // of the rollout's rounds that are done
+	Round       int                             `json:"round,omitempty"` // the one under way
 	Rollout     rolled                          `json:"rollout"`
+	Shared      *store.RolloutRef               `json:"shared,omitempty"` // where several iterations learn from the rollout
 	Selected    *activities.SelectResult        `json:"selected,omitempty"`
 	Scored      *activities.ScoreResult         `json:"scored,omitempty"`
 	Credited    *activities.CreditResult        `json:"credited,omitempty"`
@@ -69,7 +72,7 @@ func (t *train) version(v int, state string) activities.Version {
 // iterate does iteration Next, or what is left of it, up to its commit.
 func (t *train) iterate(ctx workflow.Context, s *session) error {
 	if t.Current == nil {
-		t.Current = &iteration{Settings: t.Settings, Metrics: activities.Metrics{}, Timings: map[string]activities.Telemetry{}}
+		t.Current = t.begin()
 		if t.restored != nil {
 			t.Current.took("restore", *t.restored)
 			t.restored = nil
@@ -77,7 +80,7 @@ func (t *train) iterate(ctx workflow.Context, s *session) error {
 	}
 	it, n := t.Current, t.Next
 	steps := []func(workflow.Context, *session, *iteration, int) error{
-		t.baseline, t.rollout, t.selectGroups, t.score, t.credit, t.update, t.snapshot, t.evaluate, t.detect,
+		t.baseline, t.rollout, t.score, t.credit, t.update, t.snapshot, t.evaluate, t.detect,
 		t.snapshot, // due only now where the run is to stop here after all
 		t.commit,
 	}
@@ -90,6 +93,31 @@ func (t *train) iterate(ctx workflow.Context, s *session) error {
 		}
 	}
 	return nil
+}
+
+// begin is the iteration that follows: one that rolls out, or one that goes on
+// learning from the rollout before, with the settings it was rolled out with.
+func (t *train) begin() *iteration {
+	it := &iteration{Settings: t.Settings, Metrics: activities.Metrics{}, Timings: map[string]activities.Telemetry{}}
+	if t.Head == nil || t.Head.Rolled == nil {
+		return it
+	}
+	r := t.Head.Rolled
+	it.Settings.Rollout, it.Settings.Selection = t.Head.Settings.Rollout, t.Head.Settings.Selection
+	it.Shared, it.Rollout.Done = &r.RolloutRef, true
+	it.Selected = &activities.SelectResult{Trajectories: r.Trajectories}
+	if r.Scores != nil {
+		it.Scored = &activities.ScoreResult{Scores: *r.Scores}
+	}
+	return it
+}
+
+// rows is how many trajectories the iteration learns from.
+func (it *iteration) rows() int {
+	if it.Shared != nil {
+		return it.Shared.Rows[it.Shared.Update]
+	}
+	return it.Selected.Rows
 }
 
 // baseline evaluates the first policy, so that a run shows where it began.
@@ -108,8 +136,24 @@ func (t *train) baseline(ctx workflow.Context, s *session, it *iteration, n int)
 	return nil
 }
 
+// rollout makes the iteration's trajectories, and selects. A rollout that serves
+// several iterations has a round for each, and one whose groups vary too little has
+// more.
 func (t *train) rollout(ctx workflow.Context, s *session, it *iteration, n int) error {
-	return t.roll(ctx, s, it, &it.Rollout, activities.Rollout{Iteration: n}, t.version(n, t.State), t.plan.Rows, t.plan.Turns)
+	for it.Selected == nil {
+		what := activities.Rollout{Iteration: n, Round: it.Round}
+		if err := t.roll(ctx, s, it, &it.Rollout, what, t.version(n, t.State), t.plan.Rows, t.plan.Turns); err != nil || !it.Rollout.Done {
+			return err
+		}
+		if it.Round+1 >= t.plan.Freshness.Rounds() {
+			if more, err := t.selectGroups(ctx, it, n); err != nil || !more {
+				return err
+			}
+		}
+		it.Turns = append(it.Turns, it.Rollout.Turns...)
+		it.Round, it.Rollout = it.Round+1, rolled{}
+	}
+	return nil
 }
 
 // roll makes the episodes of a rollout, turn by turn, at most so many turns.
@@ -117,6 +161,9 @@ func (t *train) roll(ctx workflow.Context, s *session, it *iteration, r *rolled,
 	var d *activities.Device
 	var h *activities.Host
 	kind, label := "", fmt.Sprintf("iteration %d", what.Iteration)
+	if what.Round > 0 {
+		label += fmt.Sprintf(" · round %d", what.Round+1)
+	}
 	if what.Evaluation != nil {
 		kind, label = "evaluation.", fmt.Sprintf("version %d · %s", policy.Version, what.Evaluation.Suite)
 	}
@@ -143,33 +190,41 @@ func (t *train) roll(ctx workflow.Context, s *session, it *iteration, r *rolled,
 			return err
 		}
 		it.took(kind+"step", out.Telemetry)
-		r.Turns = append(r.Turns, store.TurnRefs{Generate: *r.Generate, Step: out.Table})
+		r.Turns = append(r.Turns, store.TurnRefs{Round: what.Round, Generate: *r.Generate, Step: out.Table})
 		r.Generate, r.Alive = nil, out.Alive
 		r.Done = turn >= turns || out.Alive == 0
 	}
 	return nil
 }
 
-func (t *train) selectGroups(ctx workflow.Context, _ *session, it *iteration, n int) error {
-	if it.Selected != nil {
-		return nil
-	}
+// selectGroups puts the rollout together and selects; it tells whether another round
+// is wanted first.
+func (t *train) selectGroups(ctx workflow.Context, it *iteration, n int) (more bool, err error) {
 	var h *activities.Host
 	var out activities.SelectResult
 	t.show(ctx, fmt.Sprintf("iteration %d · select", n))
-	err := t.host(ctx, t.plan.ActivitySeconds, "Select", fmt.Sprintf("iteration %d · select groups", n), h.Select, activities.SelectInput{
-		Run: t.Run, Branch: t.Branch, Rollout: activities.Rollout{Iteration: n}, Settings: it.Settings, Turns: it.Rollout.Turns,
+	err = t.host(ctx, t.plan.ActivitySeconds, "Select", fmt.Sprintf("iteration %d · select groups", n), h.Select, activities.SelectInput{
+		Run: t.Run, Branch: t.Branch, Rollout: activities.Rollout{Iteration: n}, Settings: it.Settings, Turns: it.turns(),
 	}, &out)
 	if err != nil {
-		return err
+		return false, err
 	}
 	it.took("select", out.Telemetry)
+	if out.More {
+		return true, nil
+	}
 	it.add(&out.Metrics)
-	it.Selected = &out
-	return nil
+	it.Selected, it.Shared = &out, out.Shared(t.Branch, n)
+	return false, nil
+}
+
+// turns are those of all rounds.
+func (it *iteration) turns() []store.TurnRefs {
+	return append(it.Turns[:len(it.Turns):len(it.Turns)], it.Rollout.Turns...)
 }
 
 func (t *train) score(ctx workflow.Context, s *session, it *iteration, n int) error {
+	// Of a shared rollout all rows are scored at once, by the policy that rolled out.
 	if it.Scored != nil || it.Selected.Rows == 0 {
 		return nil
 	}
@@ -189,7 +244,7 @@ func (t *train) score(ctx workflow.Context, s *session, it *iteration, n int) er
 }
 
 func (t *train) credit(ctx workflow.Context, _ *session, it *iteration, n int) error {
-	if it.Credited != nil || it.Selected.Rows == 0 {
+	if it.Credited != nil || it.rows() == 0 {
 		return nil
 	}
 	var h *activities.Host
@@ -197,7 +252,8 @@ func (t *train) credit(ctx workflow.Context, _ *session, it *iteration, n int) e
 	t.show(ctx, fmt.Sprintf("iteration %d · credit", n))
 	err := t.host(ctx, t.plan.ActivitySeconds, "Credit", fmt.Sprintf("iteration %d · advantages", n), h.Credit, activities.CreditInput{
 		Run: t.Run, Branch: t.Branch, Iteration: n, Settings: it.Settings,
-		Trajectories: it.Selected.Trajectories, Scores: it.Scored.Scores, States: t.states(),
+		Trajectories: it.Selected.Trajectories, Scores: it.Scored.Scores, Rollout: it.Shared,
+		Replay: t.replayed(), States: t.states(),
 	}, &out)
 	if err != nil {
 		return err
@@ -216,12 +272,20 @@ func (t *train) states() *store.Ref {
 	return t.Head.States
 }
 
+// replayed are the batches that a replay buffer draws from.
+func (t *train) replayed() []store.Ref {
+	if t.Head == nil {
+		return nil
+	}
+	return t.Head.Batches
+}
+
 // update makes version n+1. Without a selected row the version before goes on.
 func (t *train) update(ctx workflow.Context, s *session, it *iteration, n int) error {
 	if it.Updated != nil {
 		return nil
 	}
-	if it.Selected.Rows == 0 {
+	if it.rows() == 0 {
 		it.Updated = &activities.UpdateResult{
 			State: t.State, Counts: store.UpdateCounts{Skipped: true, SkippedTotal: 1},
 		}
@@ -230,7 +294,7 @@ func (t *train) update(ctx workflow.Context, s *session, it *iteration, n int) e
 	var d *activities.Device
 	var out activities.UpdateResult
 	t.show(ctx, fmt.Sprintf("iteration %d · update", n))
-	err := s.run(ctx, "Update", fmt.Sprintf("iteration %d · update on %d rows", n, it.Selected.Rows), d.Update, activities.UpdateInput{
+	err := s.run(ctx, "Update", fmt.Sprintf("iteration %d · update on %d rows", n, it.rows()), d.Update, activities.UpdateInput{
 		Policy: t.version(n, t.State), Batch: it.Credited.Batch, Settings: it.Settings,
 	}, &out)
 	if err != nil {
@@ -322,14 +386,20 @@ func (t *train) commit(ctx workflow.Context, _ *session, it *iteration, n int) e
 		Run: t.Run, Branch: t.Branch, Iteration: n, Parent: t.headRef(), Settings: it.Settings,
 		Fingerprint: t.Fingerprint, Device: t.Device, Programs: t.Programs,
 		StateBefore: t.State, StateAfter: it.Updated.State,
-		Turns: it.Rollout.Turns, Trajectories: it.Selected.Trajectories,
+		Turns: it.turns(), Rollout: it.Shared, Trajectories: it.Selected.Trajectories,
 		Snapshot: it.Snapshot, Evaluations: it.Evaluations, Metrics: it.Metrics, Timings: it.Timings, Lost: it.Lost,
 		Detected: it.Detected, Opened: t.Opened,
 	}
 	in.Update, in.States = it.Updated.Counts, t.states()
-	if it.Credited != nil {
-		in.Scores, in.Batch, in.States = &it.Scored.Scores, &it.Credited.Batch, it.Credited.States
+	if it.Scored != nil {
+		in.Scores = &it.Scored.Scores
 	}
+	batches := t.replayed()
+	if it.Credited != nil {
+		in.Batch, in.States = &it.Credited.Batch, it.Credited.States
+		batches = append([]store.Ref{*in.Batch}, batches...)
+	}
+	batches = batches[:min(len(batches), t.plan.Freshness.ReplayIterations)]
 	t.committing = true // from here on it is too late to make this the last iteration
 	defer func() { t.committing = false }()
 	if err := t.host(ctx, t.plan.ActivitySeconds, "Commit", fmt.Sprintf("iteration %d · commit", n), h.Commit, in, &out); err != nil {
@@ -341,6 +411,7 @@ func (t *train) commit(ctx workflow.Context, _ *session, it *iteration, n int) e
 	t.Head = &activities.Head{
 		Manifest: out.Manifest, Branch: t.Branch, Iteration: n, State: it.Updated.State,
 		Fingerprint: t.Fingerprint, Base: t.Run.Base, Settings: it.Settings, Snapshot: t.Snapshot, States: in.States,
+		Rolled: in.Next(), Batches: batches,
 	}
 	t.State, t.Metrics, t.Current, t.Opened = it.Updated.State, it.Metrics, nil, nil
 	t.Next, t.here = n+1, t.here+1

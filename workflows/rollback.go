@@ -91,6 +91,7 @@ func (t *train) rollBack(ctx workflow.Context) error {
 		t.Last = head.Last
 	}
 	head.Metrics, head.First, head.Last, head.Device, head.Detected = nil, nil, nil, nil, nil
+	head.Rolled = nil // a branch begins with a rollout of its own
 	t.Head, t.Current, t.Opened, t.RollTo = &head, nil, opened, nil
 	t.show(ctx, fmt.Sprintf("rolled back to iteration %d", to.Iteration))
 	return nil

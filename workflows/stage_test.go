@@ -43,6 +43,10 @@ type stage struct {
 	attributes bool
 	// selected is the rows an iteration keeps; nil keeps 4.
 	selected func(iteration int) int
+	// parts are the rows of the iterations that share a rollout; more tells after how
+	// many rounds another is wanted.
+	parts []int
+	more  func(rounds int) bool
 	// gradNorm is an update's, by branch and iteration; nil gives none.
 	gradNorm func(branch, iteration int) float64
 	// alive is the episodes left after a turn; nil: all until the last.
@@ -220,8 +224,14 @@ func (s *stage) Select(ctx context.Context, in activities.SelectInput) (activiti
 	if s.selected != nil {
 		rows = s.selected(in.Rollout.Iteration)
 	}
+	if s.more != nil && s.more(in.Turns[len(in.Turns)-1].Round+1) {
+		return activities.SelectResult{More: true}, s.begin(ctx, "Select", in)
+	}
+	for _, n := range s.parts {
+		rows += n
+	}
 	return activities.SelectResult{
-		Trajectories: ref("trajectories", in), Rows: rows,
+		Trajectories: ref("trajectories", in), Rows: rows, Parts: s.parts,
 		Metrics: activities.Metrics{"reward/mean": 0.5, "success/mean": 0.25},
 	}, s.begin(ctx, "Select", in)
 }

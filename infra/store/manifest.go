@@ -55,6 +55,9 @@ type Manifest struct {
 	StateAfter  string `json:"state_after"`
 	// Turns are the tables of each turn, in order.
 	Turns []TurnRefs `json:"turns,omitempty"`
+	// Rollout is the rollout that this iteration shares with others; nil where every
+	// iteration has its own.
+	Rollout *RolloutRef `json:"rollout,omitempty"`
 	// Trajectories is the table of whole episodes, one row a member; Scores what the
 	// device said of the selected rows; Batch all that Update read.
 	Trajectories *Ref `json:"trajectories,omitempty"`
@@ -102,10 +105,30 @@ type ModelRef struct {
 
 // TurnRefs are the tables of one turn.
 type TurnRefs struct {
+	// Round is the rollout's round that the turn belongs to, from 0: a rollout may
+	// have several, each of other groups.
+	Round int `json:"round,omitempty"`
 	// Generate is what the policy said, Step what the environment answered.
 	Generate Ref `json:"generate"`
 	Step     Ref `json:"step"`
 }
+
+// RolloutRef names the rollout that an iteration learned from, where one serves
+// several iterations.
+type RolloutRef struct {
+	// Branch and Iteration are where it was rolled out: that manifest has its turns.
+	Branch    int `json:"branch"`
+	Iteration int `json:"iteration"`
+	// Update counts the iterations that learned from it before this one, of Updates
+	// in all.
+	Update  int `json:"update"`
+	Updates int `json:"updates"`
+	// Rows are the trajectories selected for each of them.
+	Rows []int `json:"rows"`
+}
+
+// Left tells whether a later iteration learns from the rollout too.
+func (r RolloutRef) Left() bool { return r.Update+1 < r.Updates }
 
 // UpdateCounts are an update's counters, all exact integers.
 type UpdateCounts struct {
@@ -275,6 +298,14 @@ func (m *Manifest) check() error {
 	}
 	if m.Update.Skipped && m.StateBefore != m.StateAfter {
 		bad("the update was skipped, and yet the state changed")
+	}
+	if r := m.Rollout; r != nil {
+		switch {
+		case r.Update < 0 || r.Update >= r.Updates || len(r.Rows) != r.Updates:
+			bad("the rollout's update is %d of %d, with rows for %d", r.Update, r.Updates, len(r.Rows))
+		case r.Update == 0 && (r.Branch != m.Branch || r.Iteration != m.Iteration):
+			bad("the rollout's first update is iteration %d of branch %d", r.Iteration, r.Branch)
+		}
 	}
 	if s := m.Snapshot; s != nil {
 		if s.Version != m.Version() {

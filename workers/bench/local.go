@@ -64,15 +64,20 @@ func (l Local) Train(ctx context.Context, run string, text []byte) (Trained, err
 	last := time.Now()
 	var known activities.Detected
 	var metrics activities.Metrics
+	var before activities.CommitInput
 	for n := range plan.Iterations {
 		i := Iteration{Steps: map[string]float64{}}
+		replay, err := activities.RecentBatches(ctx, l.Store, parent, plan.Freshness.ReplayIterations)
+		if err != nil {
+			return out, err
+		}
 		in, err := d.Iterate(ctx, activities.Iteration{
 			Run: r, Plan: plan, Number: n, Parent: parent, State: out.State, Settings: plan.Settings, Programs: restored.Programs,
 			Baseline: n == 0 && plan.EvaluationDue(0, plan.Iterations), Evaluate: plan.EvaluationDue(n+1, plan.Iterations),
 			Snapshot: plan.Snapshot.Due(n+1, plan.Iterations),
 			Before:   known,
-			Previous: metrics,
-			Took:     func(step string, t activities.Telemetry) { i.Steps[step] += t.Seconds },
+			Previous: metrics, States: before.States, Rolled: before.Next(), Replay: replay,
+			Took: func(step string, t activities.Telemetry) { i.Steps[step] += t.Seconds },
 		})
 		if err != nil {
 			return out, fmt.Errorf("iteration %d: %w", n, err)
@@ -87,7 +92,7 @@ func (l Local) Train(ctx context.Context, run string, text []byte) (Trained, err
 		if in.Detected != nil {
 			known = *in.Detected
 		}
-		metrics = in.Metrics
+		metrics, before = in.Metrics, in
 		parent, out.State = &c.Manifest, in.StateAfter
 		out.Iterations = append(out.Iterations, i)
 	}

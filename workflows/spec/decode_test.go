@@ -87,12 +87,13 @@ func TestDecodeFillsDefaults(t *testing.T) {
 		Rollout: spec.Rollout{
 			Groups: 8, GroupSize: 16, Turns: 5, MaxNewTokens: 24, Temperature: 1, Think: true, FormatPenalty: -0.1, Penalty: "no_action",
 		},
-		Selection: spec.Selection{Method: "top_fraction", Metric: "reward_std", Order: "largest", Keep: 0.25, Count: 2, P: 0.9, Floor: 1e-10, LossScale: "none"},
+		Selection: spec.Selection{Method: "top_fraction", Metric: "reward_std", Order: "largest", Keep: 0.25, Count: 2, P: 0.9, Floor: 1e-10, Resample: 1, LossScale: "none"},
 		Credit: spec.Credit{
 			Algorithm: "grpo", NormalizeByStd: true, Epsilon: 1e-6, Gamma: 1, StepWeight: 1,
 			Lambda: 1, TurnGamma: 0.95, TurnLambda: 1, ValueAt: "last_prompt_token", RewardAt: "turns", Whiten: true, BaselineRate: 0.1,
 		},
-		Critic: spec.Critic{LearningRate: 1e-3, WeightDecay: 0.01, MaxGradNorm: 1, Clip: 0.5},
+		Freshness: spec.Freshness{Online: 1, Reuse: 1, ReplayShare: 0.5},
+		Critic:    spec.Critic{LearningRate: 1e-3, WeightDecay: 0.01, MaxGradNorm: 1, Clip: 0.5},
 		Update: spec.Update{
 			LearningRate: 3e-4, Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, WeightDecay: 0.01,
 			MaxGradNorm: 1, Decay: "constant", Ratio: "token", ClipLow: 0.2, ClipHigh: 0.28,

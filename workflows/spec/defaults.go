@@ -15,6 +15,10 @@ const (
 	// maxTurns bounds the turns of a trajectory: every turn has two artifacts
 	// an iteration, and its own context width.
 	maxTurns = 100
+	// maxRounds bounds the rounds of a rollout, and maxUpdates the iterations that
+	// learn from one.
+	maxRounds  = 10
+	maxUpdates = 16
 	// maxTokens bounds the width of a context.
 	maxTokens = 131072
 	// maxOptions bounds an environment's options in bytes, so that a spec that
@@ -118,6 +122,8 @@ var rules = []*rule{
 		doc: "Leaves out, before the method, the groups whose returns vary by no more than `selection.floor`. Where none is left the update is skipped, and counted."},
 	{path: "selection.floor", typ: typeNumber, starter: 1e-10, loaded: 1e-10, span: between(0, 1000), source: "RAGEN-2",
 		doc: "The least deviation of returns that counts as one, for `selection.drop_flat`."},
+	{path: "selection.resample", typ: typeInteger, starter: 1, loaded: 1, span: between(1, maxRounds), source: fromOurs + "; DAPO (arXiv 2503.14476) resamples",
+		doc: "The most rounds of a rollout. Above 1, where fewer than `rollout.groups` groups vary by more than `selection.floor`, as many others are rolled out in another round; the first that vary are taken, and the method looks at them. 1 never resamples."},
 	{path: "selection.reweight", typ: typeBool, starter: false, loaded: false, knob: true, source: fromRagen + " (soft_advantage_reweight)",
 		doc: "Scales the advantages of a group by its deviation over the largest one, in place of dropping groups."},
 	{path: "selection.loss_scale", typ: typeString, starter: "none", loaded: "none", enum: []string{"none", "linear", "sqrt"}, knob: true, source: fromRagen + " (filter_loss_scaling)",
@@ -203,6 +209,15 @@ var rules = []*rule{
 		doc: "The critic's gradient is scaled down to this global norm."},
 	{path: "critic.clip", typ: typeNumber, starter: 0.5, loaded: 0.5, span: between(0, 1e6), knob: true, source: fromVerl + " (cliprange_value)",
 		doc: "How far a value moves from the old one in the loss; 0 is off."},
+
+	{path: "freshness.online", typ: typeInteger, starter: 1, loaded: 1, span: between(1, maxUpdates), source: fromPaper + ", figure 8",
+		doc: "Online-k: a rollout of k × `rollout.groups` groups serves k iterations, each learning from the next groups with the old log-probs of the policy that rolled out. 1 rolls out in every iteration."},
+	{path: "freshness.reuse", typ: typeInteger, starter: 1, loaded: 1, span: between(1, maxUpdates), source: fromOurs,
+		doc: "How many iterations in a row learn from the same batch."},
+	{path: "freshness.replay_iterations", typ: typeInteger, starter: 0, loaded: 0, span: between(0, maxUpdates), source: fromOurs + ", off",
+		doc: "Replay buffer: an update also learns from rows of the batches of so many iterations before, with the log-probs and advantages they had."},
+	{path: "freshness.replay_share", typ: typeNumber, starter: 0.5, loaded: 0.5, span: span{low: 0, high: 0.9, openLow: true}, source: fromOurs,
+		doc: "The share of an update's rows that comes from the replay buffer, as far as it has as many."},
 
 	{path: "snapshot.every", typ: typeInteger, starter: 10, loaded: 10, span: between(1, 1_000_000), source: fromOurs,
 		doc: "Iterations between snapshots of the full training state; the last iteration always has one. No committed iteration is lost without one: what lies after a snapshot is recomputed from the batches."},

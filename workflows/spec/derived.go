@@ -140,11 +140,12 @@ func Derive(t Train, m ModelShape) Derived {
 		Parameters:    m.Parameters(),
 	}
 	d.RowsKept = d.KeptGroups * t.Rollout.GroupSize
-	d.MicroBatches = (d.RowsKept + t.Update.MicroBatch - 1) / max(t.Update.MicroBatch, 1)
 	d.SampledTokens = int64(d.Trajectories) * int64(t.Rollout.Turns) * int64(t.Rollout.MaxNewTokens)
 	if t.Evaluation.Every > 0 {
 		d.EvaluationRows = t.Evaluation.Rows()
 	}
+	d.RowsKept += t.Freshness.Replayed(d.RowsKept)
+	d.MicroBatches = (d.RowsKept + t.Update.MicroBatch - 1) / max(t.Update.MicroBatch, 1)
 	if t.Rollout.ContextTurns > 0 && t.Rollout.ContextTurns < t.Rollout.Turns {
 		// A row for the first turns, which a context shows whole, and one for each other.
 		d.RowsKept *= 1 + t.Rollout.Turns - t.Rollout.ContextTurns

@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // relation is a rule between several fields.
@@ -119,6 +120,50 @@ var relations = []relation{
 		doc:   "update.minibatch is at most the rows that selection.keep or selection.count leaves.",
 		broken: func(t Train) (string, string) {
 			return brokenMinibatch(t.Selection, t.Rollout.Groups, t.Rollout.GroupSize, t.Update.Minibatch)
+		},
+	},
+	{
+		paths: []string{"freshness.online", "freshness.reuse", "freshness.replay_iterations", "selection.resample"},
+		doc:   "Of freshness.online, freshness.reuse, freshness.replay_iterations and selection.resample at most one is in use.",
+		broken: func(t Train) (string, string) {
+			var used []string
+			f := t.Freshness
+			for _, way := range []struct {
+				name string
+				on   bool
+			}{
+				{"freshness.online", f.Online > 1}, {"freshness.reuse", f.Reuse > 1},
+				{"freshness.replay_iterations", f.ReplayIterations > 0}, {"selection.resample", t.Selection.Resample > 1},
+			} {
+				if way.on {
+					used = append(used, way.name)
+				}
+			}
+			if len(used) < 2 {
+				return "", ""
+			}
+			return strings.Join(used, " and "), "one of them; leave the others out"
+		},
+	},
+	{
+		paths: []string{"rollout.turns", "freshness.online", "selection.resample"},
+		doc:   fmt.Sprintf("rollout.turns × the rounds of a rollout (freshness.online, selection.resample) is at most %d.", maxTurns),
+		broken: func(t Train) (string, string) {
+			rounds := max(t.Freshness.Online, t.Selection.Resample)
+			if t.Rollout.Turns*rounds <= maxTurns {
+				return "", ""
+			}
+			return fmt.Sprintf("%d × %d rounds", t.Rollout.Turns, rounds), fmt.Sprintf("at most %d in all", maxTurns)
+		},
+	},
+	{
+		paths: []string{"selection.resample", "rollout.group_size"},
+		doc:   "selection.resample is 1 where groups have one member: none of them varies.",
+		broken: func(t Train) (string, string) {
+			if t.Selection.Resample == 1 || t.Rollout.GroupSize > 1 {
+				return "", ""
+			}
+			return fmt.Sprint(t.Selection.Resample), "1: a group of one never varies"
 		},
 	},
 	{

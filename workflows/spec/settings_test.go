@@ -108,7 +108,7 @@ func TestSettingsJSON(t *testing.T) {
 		`"step_weight":1,"turn_gamma":0.95,"turn_lambda":1,"value_at":"last_prompt_token","whiten":true},`+
 		`"critic":{"clip":0.5,"learning_rate":0.001,"max_grad_norm":1,"weight_decay":0.01},`+
 		`"rollout":{"group_size":16,"groups":8,"temperature":1},`+
-		`"selection":{"count":2,"drop_flat":false,"floor":1e-10,"keep":0.25,"loss_scale":"none","method":"top_fraction","metric":"reward_std","order":"largest","p":0.9,"reweight":false,"slack":0},`+
+		`"selection":{"count":2,"drop_flat":false,"floor":1e-10,"keep":0.25,"loss_scale":"none","method":"top_fraction","metric":"reward_std","order":"largest","p":0.9,"resample":1,"reweight":false,"slack":0},`+
 		`"update":{"adam_epsilon":1e-8,"aggregation":"token_mean","beta1":0.9,"beta2":0.999,"clip_high":0.28,"clip_low":0.2,"decay":"constant",`+
 		`"divisor":0,"dual_clip":0,"entropy_coefficient":0.001,"epochs":1,"kl_coefficient":0.001,"kl_estimator":"k3","kl_in":"none","learning_rate":0.0003,"max_grad_norm":1,"micro_batch":16,"minibatch":0,`+
 		`"ratio":"token","warmup_iterations":0,"weight_decay":0.01}}`, string(b))

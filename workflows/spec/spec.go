@@ -33,6 +33,7 @@ type Train struct {
 	Credit      Credit      `json:"credit"`
 	Update      Update      `json:"update"`
 	Critic      Critic      `json:"critic"`
+	Freshness   Freshness   `json:"freshness"`
 	Snapshot    Snapshot    `json:"snapshot"`
 	Evaluation  Evaluation  `json:"evaluation"`
 	// Collapse is the detectors' config, and what is done when one fires.
@@ -135,6 +136,9 @@ type Selection struct {
 	// DropFlat leaves out the groups whose returns vary by no more than Floor.
 	DropFlat bool    `json:"drop_flat"`
 	Floor    float64 `json:"floor"`
+	// Resample is the most rounds of a rollout: where too few groups vary, others are
+	// rolled out (DAPO's dynamic sampling). 1 is none.
+	Resample int `json:"resample"`
 	// Reweight scales the advantages of a group by its deviation over the largest.
 	Reweight bool `json:"reweight"`
 	// LossScale makes an update of few groups smaller: "none", "linear" or "sqrt".
@@ -222,6 +226,20 @@ type Critic struct {
 	MaxGradNorm float64 `json:"max_grad_norm"`
 	// Clip bounds how far a value moves from the old one; 0 is off.
 	Clip float64 `json:"clip"`
+}
+
+// Freshness is how often a rollout is learned from. Old log-probs stay those of the
+// policy that rolled out.
+type Freshness struct {
+	// Online is the updates of a rollout that is as many times as large: each learns
+	// from the next rollout.groups groups (RAGEN's Online-k).
+	Online int `json:"online"`
+	// Reuse is the updates that learn from the same batch.
+	Reuse int `json:"reuse"`
+	// ReplayIterations is how far back the replay buffer goes, 0 for none, and
+	// ReplayShare the share of an update's rows that are drawn from it.
+	ReplayIterations int     `json:"replay_iterations"`
+	ReplayShare      float64 `json:"replay_share"`
 }
 
 // Clip bounds the ratio of a turn's tokens to 1−Low and 1+High.
