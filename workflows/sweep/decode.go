@@ -1,0 +1,371 @@
+package sweep
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+var (
+	varyKeys = []string{"grid", "list", "random", "seeds"}
+	topKeys  = append([]string{"description", "base"}, append(varyKeys, "parallel", "on_failure", "metrics", "goal", "early_stopping")...)
+)
+
+// defaultMetrics are shown where a sweep names none.
+var defaultMetrics = []string{"success/mean", "reward/mean", EvaluationPrefix + "success/mean"}
+
+// maxSeed is the largest seed: every JSON reader keeps it.
+const maxSeed = 1 << 53
+
+// Decode reads a sweep strictly, fills the defaults in and expands it: the trials
+// come in the order in which they are started, all settings with the first seed,
+// then with the next. The error, of type spec.Problems, names all that is wrong
+// at once, bounded; what a trial's spec has wrong stands under its label, and
+// what all have wrong under "base".
+func Decode(b []byte, known Known) (Definition, []Trial, error) {
+	m, problems := document(b)
+	if problems != nil {
+		return Definition{}, nil, problems
+	}
+	r := &reader{}
+	d := Definition{Parallel: DefaultParallel, OnFailure: Continue, Metrics: defaultMetrics, Goal: Maximize}
+	var v vary
+	based := false
+	for _, m := range m {
+		switch m.key {
+		case "description":
+			d.Description, _ = r.text(m.key, m.value, 1000)
+		case "base":
+			based = true
+			d.Base = r.base(m.value, known)
+		case "parallel":
+			d.Parallel = r.integer(m.key, m.value, 1, MaxParallel)
+		case "on_failure":
+			d.OnFailure = r.one(m.key, m.value, Continue, Stop)
+		case "metrics":
+			d.Metrics = r.metrics(m.value)
+		case "goal":
+			d.Goal = r.one(m.key, m.value, Maximize, Minimize)
+		case "early_stopping":
+			d.Stopping = r.stopping(m.value)
+		default:
+			if !v.read(r, m) {
+				r.unknown("", m.key, topKeys)
+			}
+		}
+	}
+	if !based {
+		r.add("base", "nothing", "a spec, or a preset's name", `{"base": "bandit-demo", …}`)
+	}
+	if !v.any() && len(r.problems) == 0 {
+		r.add(wholeSweep, "nothing that varies", "a grid, a list, random draws or seeds", `{"grid": {"selection.keep": [0.25, 1]}}`)
+	}
+	if err := r.err(); err != nil {
+		return Definition{}, nil, err
+	}
+	trials := v.trials(r, d.Base, known.Spec, nil)
+	if err := r.err(); err != nil {
+		return Definition{}, nil, err
+	}
+	for _, t := range trials {
+		d.MaxIterations = max(d.MaxIterations, t.Iterations)
+	}
+	if d.Stopping != nil && len(d.Stopping.Rungs(d.MaxIterations)) == 0 {
+		r.add("early_stopping.first", strconv.Itoa(d.Stopping.First), fmt.Sprintf("less than the %d iterations of the longest trial", d.MaxIterations), "")
+	}
+	return d, trials, r.err()
+}
+
+// More expands what is added to a sweep: a document with grid, list, random and
+// seeds over the sweep's base. have are its trials so far; one of them again is a
+// problem.
+func More(d Definition, have []Trial, b []byte, known spec.Known) ([]Trial, error) {
+	m, problems := document(b)
+	if problems != nil {
+		return nil, problems
+	}
+	r := &reader{}
+	var v vary
+	for _, m := range m {
+		if !v.read(r, m) {
+			r.unknown("", m.key, varyKeys)
+		}
+	}
+	if !v.any() && len(r.problems) == 0 {
+		r.add(wholeSweep, "nothing that varies", "a grid, a list, random draws or seeds", "")
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return v.trials(r, d.Base, known, have), r.err()
+}
+
+// base reads the base: a spec's object, or a preset's name.
+func (r *reader) base(raw json.RawMessage, known Known) json.RawMessage {
+	switch kindOf(raw) {
+	case '{':
+		return canonical(raw)
+	case '"':
+		var name string
+		_ = json.Unmarshal(raw, &name)
+		if known.Base == nil {
+			r.add("base", found(raw), "a spec's object", "presets are not known here")
+			return nil
+		}
+		b, err := known.Base(name)
+		if err == nil {
+			if _, problems := document(b); problems != nil {
+				err = problems
+			}
+		}
+		if err != nil {
+			r.add("base", found(raw), "a spec's object, or a preset's name", err.Error())
+			return nil
+		}
+		return canonical(b)
+	}
+	r.add("base", found(raw), "a spec's object, or a preset's name", "")
+	return nil
+}
+
+func (r *reader) metrics(raw json.RawMessage) []string {
+	list, ok := items(raw)
+	if !ok || len(list) == 0 || len(list) > MaxMetrics {
+		r.add("metrics", found(raw), fmt.Sprintf("an array of 1 to %d names", MaxMetrics), "")
+		return nil
+	}
+	var out []string
+	seen := map[string]bool{}
+	for i, item := range list {
+		at := fmt.Sprintf("metrics[%d]", i)
+		name, ok := r.text(at, item, 80)
+		if ok && (name == "" || seen[name]) {
+			r.add(at, found(item), "a name, each once", "")
+		}
+		seen[name] = true
+		out = append(out, name)
+	}
+	return out
+}
+
+// change is a new value of a field.
+type change struct {
+	path  string
+	value json.RawMessage // canonical
+}
+
+// setting is what a trial changes of the base, but for the seed.
+type setting struct {
+	label   string
+	changes []change
+}
+
+type axis struct {
+	path   string
+	values []json.RawMessage
+}
+
+// vary is how trials differ.
+type vary struct {
+	grid   []axis
+	list   []setting
+	random *random
+	seeds  []uint64
+	// count is a number of seeds in place of seeds: from the base's on.
+	count int
+}
+
+func (v *vary) any() bool {
+	return v.grid != nil || v.list != nil || v.random != nil || v.seeds != nil || v.count > 0
+}
+
+// read takes a member that says how trials differ; false where it is none.
+func (v *vary) read(r *reader, m member) bool {
+	switch m.key {
+	case "grid":
+		v.grid = r.grid(m.value)
+	case "list":
+		v.list = r.list(m.value)
+	case "random":
+		v.random = r.random(m.value)
+	case "seeds":
+		v.seeds, v.count = r.seeds(m.value)
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *reader) grid(raw json.RawMessage) []axis {
+	m, ok := members(raw)
+	if !ok || len(m) == 0 {
+		r.add("grid", found(raw), "an object of fields and the values each takes", `{"selection.keep": [0.25, 0.5, 1]}`)
+		return nil
+	}
+	var out []axis
+	var paths []string
+	for _, m := range m {
+		at := within("grid", m.key)
+		if !r.path(at, m.key) {
+			continue
+		}
+		values, ok := items(m.value)
+		if !ok || len(values) == 0 {
+			r.add(at, found(m.value), "an array of at least one value", "a value that does not vary belongs into the base")
+			continue
+		}
+		a := axis{path: m.key}
+		for _, v := range values {
+			a.values = append(a.values, canonical(v))
+		}
+		out, paths = append(out, a), append(paths, m.key)
+	}
+	r.apart("grid", paths)
+	return out
+}
+
+func (r *reader) list(raw json.RawMessage) []setting {
+	list, ok := items(raw)
+	if !ok || len(list) == 0 || len(list) > MaxTrials {
+		r.add("list", found(raw), fmt.Sprintf("an array of 1 to %d objects of fields and values", MaxTrials), `[{"label": "kept", "selection.keep": 0.25}]`)
+		return nil
+	}
+	var out []setting
+	for i, item := range list {
+		at := fmt.Sprintf("list[%d]", i)
+		m, ok := members(item)
+		if !ok || len(m) == 0 {
+			r.add(at, found(item), "an object of fields and values", "")
+			continue
+		}
+		var s setting
+		var paths []string
+		for _, m := range m {
+			if m.key == "label" {
+				s.label = r.label(at, m.value)
+			} else if r.path(within(at, m.key), m.key) {
+				s.changes, paths = append(s.changes, change{m.key, canonical(m.value)}), append(paths, m.key)
+			}
+		}
+		r.apart(at, paths)
+		if s.label == "" {
+			s.label = labelOf(s.changes)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// seeds reads the seeds, or how many there are.
+func (r *reader) seeds(raw json.RawMessage) ([]uint64, int) {
+	if kindOf(raw) == '0' {
+		return nil, r.integer("seeds", raw, 1, MaxSeeds)
+	}
+	list, ok := items(raw)
+	if !ok || len(list) == 0 || len(list) > MaxSeeds {
+		r.add("seeds", found(raw), fmt.Sprintf("an array of 1 to %d seeds, or their number", MaxSeeds), "")
+		return nil, 0
+	}
+	seen := map[int]bool{}
+	var out []uint64
+	for i, item := range list {
+		at := fmt.Sprintf("seeds[%d]", i)
+		n := r.integer(at, item, 0, maxSeed)
+		if seen[n] {
+			r.add(at, found(item), "each seed once", "")
+		}
+		seen[n] = true
+		out = append(out, uint64(n))
+	}
+	return out, 0
+}
+
+// settings are the product of the list and the grid, or the random draws.
+func (v *vary) settings(r *reader) []setting {
+	if v.random != nil {
+		if v.grid != nil || v.list != nil {
+			r.add("random", "random draws beside a grid or a list", "one of them", "")
+			return nil
+		}
+		return v.random.settings(r)
+	}
+	out := []setting{{}}
+	if v.list != nil {
+		out = v.list
+	}
+	n := len(out)
+	for _, a := range v.grid {
+		if n *= len(a.values); n > MaxTrials {
+			r.tooMany()
+			return nil
+		}
+	}
+	// The first axis is the outermost, as the document reads.
+	for _, a := range v.grid {
+		var next []setting
+		for _, s := range out {
+			for _, value := range a.values {
+				c := change{a.path, value}
+				next = append(next, setting{
+					label:   joinLabels(s.label, labelOf([]change{c})),
+					changes: append(append([]change(nil), s.changes...), c),
+				})
+			}
+		}
+		out = next
+	}
+	if v.list != nil && v.grid != nil {
+		for _, s := range out {
+			before := len(r.problems)
+			var paths []string
+			for _, c := range s.changes {
+				paths = append(paths, c.path)
+			}
+			if r.apart("grid", paths); len(r.problems) > before {
+				return nil
+			}
+		}
+	}
+	return out
+}
+
+func (r *reader) tooMany() {
+	r.add(wholeSweep, fmt.Sprintf("more than %d trials", MaxTrials), fmt.Sprintf("at most %d: settings times seeds", MaxTrials), "fewer values, or random draws in place of the grid")
+}
+
+// baseSeed is the seed that the base has.
+func baseSeed(base json.RawMessage) uint64 {
+	var s struct {
+		Seed *json.Number `json:"seed"`
+	}
+	if json.Unmarshal(base, &s) == nil && s.Seed != nil {
+		if n, err := strconv.ParseUint(s.Seed.String(), 10, 64); err == nil && n <= maxSeed {
+			return n
+		}
+	}
+	return spec.Default(spec.FromStarter).Seed
+}
+
+// round writes a drawn number so that a label can be read: six digits.
+func round(f, low, high float64) json.RawMessage {
+	short, err := strconv.ParseFloat(strconv.FormatFloat(f, 'g', 6, 64), 64)
+	if err != nil {
+		short = f
+	}
+	return canonical(json.RawMessage(strconv.FormatFloat(math.Min(math.Max(short, low), high), 'g', -1, 64)))
+}
+
+// joinLabels puts two parts of a label together.
+func joinLabels(parts ...string) string {
+	var out []string
+	for _, p := range parts {
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, ",")
+}

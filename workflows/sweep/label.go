@@ -1,0 +1,80 @@
+package sweep
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
+
+const (
+	// maxLabel bounds a label in bytes: it is part of a workflow's id.
+	maxLabel = 200
+	// maxValue is the longest value a label shows whole.
+	maxValue = 40
+)
+
+// label reads the label a person gives to a setting.
+func (r *reader) label(at string, raw json.RawMessage) string {
+	at += ".label"
+	s, ok := r.text(at, raw, 80)
+	if ok && (s == "" || s != clean(s) || strings.ContainsAny(s, "/,=")) {
+		r.add(at, found(raw), "a text of visible ASCII characters without '/', ',' and '='", "")
+	}
+	return s
+}
+
+// labelOf names changes as they were written: "selection.keep=0.25,update.epochs=2".
+func labelOf(changes []change) string {
+	parts := make([]string, len(changes))
+	for i, c := range changes {
+		parts[i] = c.path + "=" + valueText(c.value)
+	}
+	label := clean(strings.Join(parts, ","))
+	if len(label) > maxLabel {
+		label = label[:maxLabel-9] + "~" + canon.Digest([]byte(label))[:8]
+	}
+	return label
+}
+
+// seedLabel is a setting's label with a seed.
+func seedLabel(setting string, seed uint64) string {
+	return joinLabels(setting, "seed="+strconv.FormatUint(seed, 10))
+}
+
+// valueText is a value in a label: a text without quotes, an object by its name
+// where it has one, by its digest where it is long.
+func valueText(raw json.RawMessage) string {
+	switch kindOf(raw) {
+	case '"':
+		var s string
+		if json.Unmarshal(raw, &s) == nil && len(s) <= maxValue {
+			return s
+		}
+	case '{':
+		var named struct {
+			Name string `json:"name"`
+		}
+		if json.Unmarshal(raw, &named) == nil && named.Name != "" && len(named.Name) <= maxValue {
+			return named.Name
+		}
+	}
+	if len(raw) > maxValue {
+		return "#" + canon.Digest(raw)[:8]
+	}
+	return string(raw)
+}
+
+// clean makes a text one that shells and terminals show as it is.
+func clean(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c <= ' ' || c > '~' {
+			return '_'
+		}
+		return c
+	}, s)
+}
+
+func underLabel(label, path string) string { return fmt.Sprintf("trial %q: %s", label, path) }
