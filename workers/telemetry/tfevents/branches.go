@@ -3,7 +3,7 @@ package tfevents
 import (
 	"strings"
 
-	"github.com/reprise-rl/reprise/workers/telemetry/table"
+	"github.com/reprise-rl/reprise/workers/telemetry/iterations"
 )
 
 // Branch is one branch of a run as an event file.
@@ -25,7 +25,7 @@ const (
 // policy version it measured, so that of version 0 is at 0 and the one made in
 // iteration n at n+1. Tags are the columns' names. The wall time is the step, in
 // seconds: on TensorBoard's relative axis an hour is 3600 iterations.
-func Branches(t table.Table) []Branch {
+func Branches(t iterations.Table) []Branch {
 	var out []Branch
 	at := map[int64]int{}
 	for _, row := range t.Rows {
@@ -48,7 +48,7 @@ func Branches(t table.Table) []Branch {
 				before = append(before, Scalar{evaluation + rest, v})
 			case strings.HasPrefix(c.Name, evaluation):
 				after = append(after, Scalar{c.Name, v})
-			case c.Kind == table.Number, strings.HasPrefix(c.Name, update):
+			case c.Kind == iterations.Number, strings.HasPrefix(c.Name, update):
 				own = append(own, Scalar{c.Name, v})
 			}
 		}

@@ -11,23 +11,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/workers/telemetry/table"
+	"github.com/reprise-rl/reprise/workers/telemetry/iterations"
 )
 
 // forked is a run of two branches: b0 0–2, b1 from 1 on.
-var forked = table.Table{
-	Columns: []table.Column{
-		{Name: "run", Kind: table.Text, Required: true},
-		{Name: "branch", Kind: table.Integer, Required: true},
-		{Name: "iteration", Kind: table.Integer, Required: true},
-		{Name: "abandoned", Kind: table.Truth, Required: true},
-		{Name: "update.skipped", Kind: table.Truth, Required: true},
-		{Name: "update.tokens", Kind: table.Integer, Required: true},
-		{Name: "snapshot.version", Kind: table.Integer},
-		{Name: "actor/loss", Kind: table.Number},
-		{Name: "evaluation/own/success/mean", Kind: table.Number},
-		{Name: "evaluation_before/own/success/mean", Kind: table.Number},
-		{Name: "reward/mean", Kind: table.Number},
+var forked = iterations.Table{
+	Columns: []iterations.Column{
+		{Name: "run", Kind: iterations.Text, Required: true},
+		{Name: "branch", Kind: iterations.Integer, Required: true},
+		{Name: "iteration", Kind: iterations.Integer, Required: true},
+		{Name: "abandoned", Kind: iterations.Truth, Required: true},
+		{Name: "update.skipped", Kind: iterations.Truth, Required: true},
+		{Name: "update.tokens", Kind: iterations.Integer, Required: true},
+		{Name: "snapshot.version", Kind: iterations.Integer},
+		{Name: "actor/loss", Kind: iterations.Number},
+		{Name: "evaluation/own/success/mean", Kind: iterations.Number},
+		{Name: "evaluation_before/own/success/mean", Kind: iterations.Number},
+		{Name: "reward/mean", Kind: iterations.Number},
 	},
 	Rows: [][]any{
 		{"r", int64(0), int64(0), false, false, int64(10), nil, -0.5, 0.25, 0.125, 0.1},

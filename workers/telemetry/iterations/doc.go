@@ -1,4 +1,4 @@
-// Package table turns a run's manifests into one table: a row an iteration and
+// Package iterations turns a run's manifests into one table: a row an iteration and
 // branch, a column a metric. It is what a notebook wants of a run.
 //
 // The rows come from the manifests alone, and a manifest is committed once under
@@ -7,7 +7,7 @@
 // rows of their branch, marked as abandoned. Nothing in the table differs between
 // two exports of the same manifests: the files have the same bytes.
 //
-//	links, err := table.Load(ctx, store, "bandit-1")
-//	t, err := table.From(links)
-//	b, err := t.Encode(table.Parquet)
-package table
+//	links, err := iterations.Load(ctx, store, "bandit-1")
+//	t, err := iterations.From(links)
+//	b, err := t.Encode(iterations.Parquet)
+package iterations

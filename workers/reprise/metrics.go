@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workers/telemetry/iterations"
+	"github.com/reprise-rl/reprise/workers/telemetry/tfevents"
+)
+
+func metricsCommand() *cobra.Command {
+	var conn connection
+	var x exporter
+	cmd := &cobra.Command{
+		Use:   "metrics RUN",
+		Short: "write a run's metrics as a table or for TensorBoard",
+		Long: `Writes what a run's manifests say as one table: a row an iteration and branch, a
+column a metric. Iterations that a rollback left behind are rows of their branch,
+with "abandoned" true. Exported twice, the file has the same bytes; a run that goes
+on can be exported at any time.
+
+--tensorboard writes TensorBoard event files, a folder a branch: DIR/RUN/b0, …
+Where that is all that is asked for, no table is printed.`,
+		Example: `  reprise metrics bandit-1 --out bandit-1.parquet
+  reprise metrics bandit-1 | column -ts,
+  reprise metrics bandit-1 --format jsonl | jq '."reward/mean"'
+  reprise metrics bandit-1 --tensorboard tb && tensorboard --logdir tb`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := x.check(cmd.OutOrStdout()); err != nil {
+				return err
+			}
+			s, err := conn.store()
+			if err != nil {
+				return err
+			}
+			return x.export(cmd.Context(), s, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().StringVarP(&x.out, "out", "o", "", "file of the table (default: print it)")
+	cmd.Flags().StringVar(&x.name, "format", "", "parquet, csv or jsonl (default: as --out ends, or csv)")
+	cmd.Flags().StringVar(&x.tensorBoard, "tensorboard", "", "folder for TensorBoard's event files")
+	conn.addStoreFlags(cmd)
+	return cmd
+}
+
+// exporter writes a run's metrics where they were asked for.
+type exporter struct {
+	out, name, tensorBoard string
+
+	format iterations.Format
+}
+
+// check settles the format before anything is read.
+func (x *exporter) check(stdout io.Writer) error {
+	name := x.name
+	if name == "" {
+		name = string(iterations.CSV)
+		if end := strings.TrimPrefix(filepath.Ext(x.out), "."); x.out != "" {
+			if name = end; name == "" {
+				return fmt.Errorf("--out %s: its name has no ending that says the format: add --format", x.out)
+			}
+		}
+	}
+	var err error
+	if x.format, err = iterations.ParseFormat(name); err != nil {
+		return fmt.Errorf("--format: %w", err)
+	}
+	if f, ok := stdout.(*os.File); ok && x.prints() && x.format == iterations.Parquet && term.IsTerminal(int(f.Fd())) {
+		return errors.New("a Parquet file is nothing for a terminal: add --out FILE")
+	}
+	return nil
+}
+
+// prints tells whether the table goes to standard output.
+func (x *exporter) prints() bool { return x.out == "" && (x.tensorBoard == "" || x.name != "") }
+
+func (x *exporter) export(ctx context.Context, s store.Store, run string, stdout, stderr io.Writer) error {
+	links, err := iterations.Load(ctx, s, run)
+	if err != nil {
+		return fmt.Errorf("%w%s", err, adviceOn(err, run))
+	}
+	t, err := iterations.From(links)
+	if err != nil {
+		return fmt.Errorf("table of run %q: %w%s", run, err, adviceOn(err, run))
+	}
+	if x.tensorBoard != "" {
+		dir := filepath.Join(x.tensorBoard, store.EscapeSegment(run))
+		branches := tfevents.Branches(t)
+		if err := tfevents.Write(dir, branches); err != nil {
+			return err
+		}
+		for _, b := range branches {
+			fmt.Fprintf(stderr, "branch %d in %s\n", b.Number, filepath.Join(dir, fmt.Sprintf("b%d", b.Number)))
+		}
+	}
+	if x.out == "" && !x.prints() {
+		return nil
+	}
+	b, err := t.Encode(x.format)
+	if err != nil {
+		return fmt.Errorf("table of run %q: %w", run, err)
+	}
+	if x.out == "" {
+		_, err := stdout.Write(b)
+		return err
+	}
+	if err := os.WriteFile(x.out, b, 0o644); err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	fmt.Fprintf(stderr, "%s, %s in %s\n", plural(len(t.Rows), "iteration"), plural(len(t.Columns), "column"), x.out)
+	return nil
+}
+
+// adviceOn says what to do about a run that does not hold together.
+func adviceOn(err error, run string) string {
+	if errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrBroken) {
+		return fmt.Sprintf(" (reprise verify %s names all damage)", shellWord(run))
+	}
+	return ""
+}
