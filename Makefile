@@ -97,7 +97,7 @@ chaos: build tools plugin ## every kill of the matrix, and random ones
 learn: build tools plugin ## does it learn the right thing: Bandit, FrozenLake, Sokoban, three seeds each
 	@bin/reprise learn
 
-bench: build tools plugin ## speeds, environments, the durability tax, the times of a recovery
+bench: build tools plugin ## speeds, environments, algorithms, the durability tax, a recovery
 	@bin/reprise bench
 
 lint: platform bin/staticcheck bin/workflowcheck ## gofmt, go vet, staticcheck, workflowcheck

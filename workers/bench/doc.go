@@ -1,7 +1,8 @@
 // Package bench measures: the speed of environments and of the turn protocol on a
-// host's core, beside gym-sokoban and gymnasium; the speed of the policy's
-// programs; what an iteration costs through Temporal and S3 beside the same
-// activities called directly; and how long a run stands still when a worker is
+// host's core, beside gym-sokoban and gymnasium; what the algorithms cost, credit
+// and selection on a host, selection, critic and losses on a device; the speed of
+// the policy's programs; what an iteration costs through Temporal and S3 beside the
+// same activities called directly; and how long a run stands still when a worker is
 // killed.
 //
 // All figures of a comparison come from one process and one sitting, taken in

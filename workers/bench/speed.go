@@ -33,6 +33,9 @@ const (
 	speedMicro  = 4   // micro-batches of an optimizer step
 )
 
+// optimizer is AdamW as presets have it.
+var optimizer = model.Optimizer{LearningRate: 3e-4, Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, MaxGradNorm: 1}
+
 // MeasureSpeed times the programs of a starter, repeats times each, in turns.
 func MeasureSpeed(ctx context.Context, device *model.Device, starter spec.Starter, repeats int) (Speed, error) {
 	c := activities.StarterConfig(starter)
@@ -69,8 +72,7 @@ func MeasureSpeed(ctx context.Context, device *model.Device, starter spec.Starte
 	forward := func() error { _, _, err := p.Score(ctx, state, batches[0], 1); return err }
 	training := func() error {
 		next, _, err := p.Update(ctx, state, batches, model.Settings{
-			Optimizer: model.Optimizer{LearningRate: 3e-4, Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, MaxGradNorm: 1},
-			ClipLow:   0.2, ClipHigh: 0.28, Temperature: 1,
+			Optimizer: optimizer, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1,
 		})
 		if err == nil {
 			next.Free()

@@ -30,6 +30,7 @@ type benchReport struct {
 	// is in the figures too.
 	Load         [2]string           `json:"load_average"`
 	Environments *bench.Environments `json:"environments,omitempty"`
+	Algorithms   *bench.Algorithms   `json:"algorithms,omitempty"`
 	Speed        bench.Speed         `json:"speed"`
 	Tax          bench.Tax           `json:"tax"`
 	Recoveries   []bench.Recovery    `json:"recoveries"`
@@ -49,13 +50,14 @@ type benchOptions struct {
 
 // The parts of the bench, in the order they are measured.
 const (
-	partEnv      = "env"
-	partSpeed    = "speed"
-	partTax      = "tax"
-	partRecovery = "recovery"
+	partEnv        = "env"
+	partAlgorithms = "algorithms"
+	partSpeed      = "speed"
+	partTax        = "tax"
+	partRecovery   = "recovery"
 )
 
-var benchParts = []string{partEnv, partSpeed, partTax, partRecovery}
+var benchParts = []string{partEnv, partAlgorithms, partSpeed, partTax, partRecovery}
 
 // has says that a part was asked for.
 func (o benchOptions) has(part string) bool { return slices.Contains(o.parts, part) }
@@ -84,16 +86,20 @@ func benchCommand() *cobra.Command {
 		Long: `Measures in one sitting, on a dev stack of its own that is thrown away where it
 needs one:
 
-  env       on one core: rooms and lakes made, actions taken, states replayed,
-            prompts built and replies parsed a second; and a host's part of an
-            iteration. Beside gym-sokoban and gymnasium, in turns, where
-            $REPRISE_PYTHON or python3 has them
-  speed     forward, training and decoding tokens a second of the starter policy
-  tax       an iteration through Temporal and S3 beside the same activities called
-            directly in one process, in turns, split by step; goal: at most 1.10
-  recovery  a worker process is killed by SIGKILL in the middle of an iteration
-            while another one waits: detection and dispatch (goal: at most 10 s
-            together), compiling, loading, rebuilding
+  env         on one core: rooms and lakes made, actions taken, states replayed,
+              prompts built and replies parsed a second; and a host's part of an
+              iteration. Beside gym-sokoban and gymnasium, in turns, where
+              $REPRISE_PYTHON or python3 has them
+  algorithms  on one core: credit and selection for 128 trajectories of 3,600
+              tokens, each algorithm (goal: at most 20 ms together); on the device,
+              as ratios: an update of a quarter of the groups (goal: at most 0.35 of
+              one of all), a critic beside the policy, each option of the loss
+  speed       forward, training and decoding tokens a second of the starter policy
+  tax         an iteration through Temporal and S3 beside the same activities called
+              directly in one process, in turns, split by step; goal: at most 1.10
+  recovery    a worker process is killed by SIGKILL in the middle of an iteration
+              while another one waits: detection and dispatch (goal: at most 10 s
+              together), compiling, loading, rebuilding
 
 Figures are medians. A machine that does something else meanwhile makes them
 larger, and the ratios less sure; its load is printed.`,
@@ -117,7 +123,7 @@ larger, and the ratios less sure; its load is printed.`,
 	f.StringSliceVar(&o.parts, "part", benchParts, "which parts are measured")
 	f.StringVar(&o.preset, "preset", "bandit-demo", "the preset whose iterations are measured")
 	f.StringVar(&o.tokenizer, "tokenizer", "", "a Hugging Face model folder: its tokenizer is measured beside the starter's (default: a tiny Qwen's, in the repository)")
-	f.IntVar(&o.repeats, "repeats", 9, "how often each program is timed")
+	f.IntVar(&o.repeats, "repeats", 9, "how often each program and algorithm is timed")
 	f.IntVar(&o.rounds, "rounds", 3, "turns of what is compared: with Python, and of the three ways to make an iteration")
 	f.IntVar(&o.iterations, "iterations", 12, "iterations a turn; the first and the last are not counted")
 	f.IntVar(&o.kills, "kills", 3, "how many workers are killed")
@@ -142,6 +148,11 @@ func runBench(ctx context.Context, o benchOptions, progress io.Writer) (r benchR
 	if o.has(partEnv) {
 		if err := r.measureEnvironments(ctx, o, *t.Policy.Starter, say); err != nil {
 			return r, fmt.Errorf("environments: %w", err)
+		}
+	}
+	if o.has(partAlgorithms) {
+		if err := r.measureAlgorithms(ctx, o, *t.Policy.Starter, say); err != nil {
+			return r, fmt.Errorf("algorithms: %w", err)
 		}
 	}
 	if o.has(partSpeed) {

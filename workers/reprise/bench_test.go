@@ -20,7 +20,7 @@ func TestBenchOptions(t *testing.T) {
 		edit func(*benchOptions)
 		want string
 	}{
-		"a part nobody knows": {func(o *benchOptions) { o.parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, speed, tax, recovery`},
+		"a part nobody knows": {func(o *benchOptions) { o.parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, speed, tax, recovery`},
 		"no part":             {func(o *benchOptions) { o.parts = nil }, "names none"},
 		"no rounds":           {func(o *benchOptions) { o.rounds = 0 }, "at least 1"},
 		"too few iterations":  {func(o *benchOptions) { o.iterations = 2 }, "at least 3"},
@@ -96,6 +96,35 @@ func TestPrintEnvironments(t *testing.T) {
 	}
 	e.Generation[0].Ratio = 0
 	require.Equal(t, "rooms: 200 times as fast as gym-sokoban's recorded 5 ms (goal: at least 20); not measured here", roomText(e.Generation[0]))
+}
+
+func TestPrintAlgorithms(t *testing.T) {
+	a := bench.Algorithms{
+		Host: bench.HostAlgorithms{
+			Rows: 128, Tokens: 3600,
+			Credit:    []bench.Cost{{Name: "gae", Seconds: 0.0123, Processor: 0.00561}},
+			Selection: []bench.Cost{{Name: "top_p", Seconds: 1.21e-6, Processor: 1.2e-6}},
+			Slowest:   bench.Cost{Name: "gae and top_p", Seconds: 0.0123, Processor: 0.00561},
+		},
+		Device: bench.DeviceAlgorithms{
+			Parameters: 492_672, Layers: 2, Rows: 128, Kept: 32, Tokens: 128,
+			Selection: []bench.Cost{{Name: "all", Seconds: 1.6}, {Name: "a quarter", Seconds: 0.4, Ratio: 0.2449, ProcessorRatio: 0.25}},
+			Critic:    []bench.Cost{{Name: "policy", Seconds: 0.5}, {Name: "critic", Seconds: 0.45, Ratio: 0.9, ProcessorRatio: 0.88}},
+			Losses:    []bench.Cost{{Name: "plain", Seconds: 0.4}, {Name: "k3", Seconds: 0.41, Ratio: 1.025, ProcessorRatio: 1.03}},
+		},
+	}
+	var b strings.Builder
+	require.NoError(t, benchReport{Cores: 2, Algorithms: &a}.print(&b))
+	for _, line := range []string{
+		"Credit and selection on one core, 128 trajectories of 3,600 tokens\n",
+		"gae  12.3 ms           5.61 ms\n", "top_p  1.21 µs            1.2 µs\n",
+		"the slowest of both, gae and top_p: 12.3 ms, 5.61 ms of the processor (goal: at most 20 ms)\n",
+		"A starter of 2 layers, 0.49 M parameters, rows of 128 tokens: 128 rows are all groups, 32 are 25 % of them\n",
+		"all   1.6 s      -", "critic  450 ms   0.90", "k3  410 ms   1.02",
+		"a quarter: 0.24 of the time of all (goal: at most 0.35)\n",
+	} {
+		require.Contains(t, b.String(), line)
+	}
 }
 
 func TestBenchModels(t *testing.T) {

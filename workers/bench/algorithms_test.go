@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+func TestMeasureTakesTurns(t *testing.T) {
+	order := ""
+	note := func(name string) func(context.Context) error {
+		return func(context.Context) error { order += name; return nil }
+	}
+	deeds := []deed{{"a", -1, note("a")}, {"b", 0, note("b")}, {"c", 0, note("c")}}
+	got, err := measure(t.Context(), deeds, 3, 0)
+	require.NoError(t, err)
+	require.Equal(t, "abc"+"cba"+"abc"+"cba", order)
+	require.Len(t, got, 3)
+	for i, c := range got {
+		require.Equal(t, deeds[i].name, c.Name)
+		require.Positive(t, c.Seconds)
+	}
+	require.Zero(t, got[0].Ratio)
+	require.Positive(t, got[1].Ratio)
+
+	// So long that reading the clocks does not count.
+	times := 0
+	once, err := deed{run: func(context.Context) error { times++; time.Sleep(time.Millisecond); return nil }}.time(t.Context(), 10*time.Millisecond)
+	require.NoError(t, err)
+	require.Greater(t, times, 1)
+	require.GreaterOrEqual(t, once.seconds, 1e-3)
+
+	broken := errors.New("broken")
+	_, err = measure(t.Context(), []deed{{"d", -1, func(context.Context) error { return broken }}}, 1, 0)
+	require.ErrorIs(t, err, broken)
+	require.ErrorContains(t, err, "d: ")
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = measure(cancelled, deeds, 1, 0)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Ratios are taken repetition by repetition: a slow one slows both sides.
+func TestCosts(t *testing.T) {
+	deeds := []deed{{name: "base", base: -1}, {name: "other"}}
+	got := costs(deeds, [][]took{{{1, 2}, {10, 2}, {2, 4}}, {{2, 1}, {20, 1}, {4, 2}}})
+	require.Equal(t, []Cost{
+		{Name: "base", Seconds: 2, Processor: 2},
+		{Name: "other", Seconds: 4, Processor: 1, Ratio: 2, ProcessorRatio: 0.5},
+	}, got)
+	require.Zero(t, costs(deeds, [][]took{{{1, 0}}, {{1, 1}}})[1].ProcessorRatio, "a base too short for the clock")
+}
+
+func names(costs []Cost) []string {
+	var all []string
+	for _, c := range costs {
+		all = append(all, c.Name)
+	}
+	return all
+}
+
+func TestHostAlgorithms(t *testing.T) {
+	got, err := MeasureHostAlgorithms(t.Context(), 1, 0)
+	require.NoError(t, err)
+	require.Equal(t, 128, got.Rows)
+	require.Equal(t, 3600, got.Tokens)
+	require.Subset(t, names(got.Credit), []string{"grpo", "dr_grpo", "leave_one_out", "reinforce_pp", "reinforce_pp_baseline", "gigpo", "gae", "turn_gae", "state_baseline"})
+	require.Equal(t, []string{"all", "top_fraction", "top_count", "top_p", "top_p_softmax", "min_p"}, names(got.Selection))
+	require.Contains(t, got.Slowest.Name, " and ")
+	for _, c := range got.Credit {
+		require.Positive(t, c.Seconds, c.Name)
+		require.LessOrEqual(t, c.Processor, got.Slowest.Processor, c.Name)
+	}
+}
+
+// All that is compared can be made; of the losses, whose programs take long to
+// compile, two are.
+func TestUpdates(t *testing.T) {
+	device, err := model.OpenDevice(model.DeviceOptions{})
+	require.NoError(t, err)
+	defer device.Close()
+	u, err := newUpdates(device, activities.StarterConfig(spec.Starter{Layers: 1, HiddenSize: 16, IntermediateSize: 32, Heads: 2, KVHeads: 1}))
+	require.NoError(t, err)
+	defer u.free()
+	for _, c := range []struct {
+		deeds func() ([]deed, error)
+		names []string
+		made  []int
+	}{
+		{u.selection, []string{"update, all groups", "update, 25 % of them"}, []int{0, 1}},
+		{u.criticBeside, []string{"policy: Score and Update", "critic: Values and CriticUpdate"}, []int{0, 1}},
+		{u.losses, []string{"clipped surrogate, token ratio", "entropy bonus", "sequence ratio", "dual clip",
+			"KL k1", "KL k2", "KL k3", "KL abs", "the reference's Score, for a KL"}, []int{1, 3, 6, 8}},
+	} {
+		deeds, err := c.deeds()
+		require.NoError(t, err)
+		require.Len(t, deeds, len(c.names))
+		for i, d := range deeds {
+			require.Equal(t, c.names[i], d.name)
+			require.Equal(t, i == 0, d.base < 0, d.name)
+			require.Less(t, d.base, i, d.name)
+		}
+		for _, i := range c.made {
+			require.NoError(t, deeds[i].run(t.Context()), deeds[i].name)
+		}
+	}
+}

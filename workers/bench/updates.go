@@ -1,0 +1,165 @@
+package bench
+
+import (
+	"context"
+
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/loss"
+)
+
+// updates are a policy, a critic, and the batch that both learn from.
+type updates struct {
+	device         *model.Device
+	config         model.Config
+	plain, critics *model.Programs
+	others         []*model.Programs // of other losses
+	policy, critic *model.State
+	all, kept      []model.MicroBatch
+}
+
+func newUpdates(device *model.Device, c model.Config) (_ *updates, err error) {
+	u := &updates{device: device, config: c}
+	defer func() {
+		if err != nil {
+			u.free()
+		}
+	}()
+	for group := range algorithmGroups {
+		b := speedRowsOf(c, group)
+		b.RefLogProbs, b.Returns, b.OldValues = b.OldLogProbs, b.Advantages, b.Advantages
+		u.all = append(u.all, b)
+	}
+	u.kept = u.all[:algorithmKept]
+	if u.plain, err = u.programs(c, model.LossOptions{}); err != nil {
+		return nil, err
+	}
+	if u.critics, err = u.programs(c.Critic(), model.LossOptions{}); err != nil {
+		return nil, err
+	}
+	params := model.NewParams(c, draw.Address{Purpose: draw.Weights})
+	if u.policy, err = u.plain.NewState(params); err != nil {
+		return nil, err
+	}
+	u.critic, err = u.critics.NewState(model.NewCritic(params))
+	return u, err
+}
+
+func (u *updates) programs(c model.Config, o model.LossOptions) (*model.Programs, error) {
+	return u.device.Programs(c, nil, model.Shapes{MicroBatch: speedBatch, Sequence: speedPrompt, Loss: o})
+}
+
+func (u *updates) free() {
+	for _, s := range []*model.State{u.policy, u.critic} {
+		if s != nil {
+			s.Free()
+		}
+	}
+	for _, p := range append(u.others, u.plain, u.critics) {
+		if p != nil {
+			p.Free()
+		}
+	}
+}
+
+// update is one optimizer step; edit, where set, changes its settings.
+func (u *updates) update(p *model.Programs, batches []model.MicroBatch, edit func(*model.Settings)) func(context.Context) error {
+	k := model.Settings{Optimizer: optimizer, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1}
+	if edit != nil {
+		edit(&k)
+	}
+	return func(ctx context.Context) error {
+		next, _, err := p.Update(ctx, u.policy, batches, k)
+		if err == nil {
+			next.Free()
+		}
+		return err
+	}
+}
+
+func (u *updates) score(batches []model.MicroBatch) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, b := range batches {
+			if _, _, err := u.plain.Score(ctx, u.policy, b, 1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func (u *updates) values(batches []model.MicroBatch) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, b := range batches {
+			if _, err := u.critics.Values(ctx, u.critic, b); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func (u *updates) criticUpdate(batches []model.MicroBatch) func(context.Context) error {
+	return func(ctx context.Context) error {
+		next, _, err := u.critics.CriticUpdate(ctx, u.critic, batches, model.CriticSettings{Optimizer: optimizer, Clip: 0.5})
+		if err == nil {
+			next.Free()
+		}
+		return err
+	}
+}
+
+// both is one after the other.
+func both(a, b func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := a(ctx); err != nil {
+			return err
+		}
+		return b(ctx)
+	}
+}
+
+func (u *updates) selection() ([]deed, error) {
+	return []deed{
+		{"update, all groups", -1, u.update(u.plain, u.all, nil)},
+		{"update, 25 % of them", 0, u.update(u.plain, u.kept, nil)},
+	}, nil
+}
+
+func (u *updates) criticBeside() ([]deed, error) {
+	return []deed{
+		{"policy: Score and Update", -1, both(u.score(u.kept), u.update(u.plain, u.kept, nil))},
+		{"critic: Values and CriticUpdate", 0, both(u.values(u.kept), u.criticUpdate(u.kept))},
+	}, nil
+}
+
+// losses are the options one by one. The reference's log-probs, which a KL reads,
+// are a Score of their own.
+func (u *updates) losses() ([]deed, error) {
+	all := []deed{
+		{"clipped surrogate, token ratio", -1, u.update(u.plain, u.kept, nil)},
+		{"entropy bonus", 0, u.update(u.plain, u.kept, func(k *model.Settings) { k.EntropyCoefficient = 0.001 })},
+	}
+	for _, l := range []struct {
+		name    string
+		options model.LossOptions
+		edit    func(*model.Settings)
+	}{
+		{"sequence ratio", model.LossOptions{Ratio: loss.SequenceRatio}, nil},
+		{"dual clip", model.LossOptions{DualClip: true}, func(k *model.Settings) { k.DualClip = 3 }},
+		{"KL k1", model.LossOptions{KL: loss.K1}, withKL},
+		{"KL k2", model.LossOptions{KL: loss.K2}, withKL},
+		{"KL k3", model.LossOptions{KL: loss.K3}, withKL},
+		{"KL abs", model.LossOptions{KL: loss.KAbs}, withKL},
+	} {
+		p, err := u.programs(u.config, l.options)
+		if err != nil {
+			return nil, err
+		}
+		u.others = append(u.others, p)
+		all = append(all, deed{l.name, 0, u.update(p, u.kept, l.edit)})
+	}
+	return append(all, deed{"the reference's Score, for a KL", 0, u.score(u.kept)}), nil
+}
+
+func withKL(k *model.Settings) { k.KLCoefficient = 0.001 }
