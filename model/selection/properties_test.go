@@ -114,18 +114,3 @@ func TestSelectErrors(t *testing.T) {
 	_, err = Select(Groups{Rewards: [][]float64{{nan}}}, Options{Method: MethodAll})
 	require.ErrorIs(t, err, ErrRewards)
 }
-
-// BenchmarkSelect is the choice among 8 groups of 16.
-func BenchmarkSelect(b *testing.B) {
-	r := rand.New(rand.NewPCG(1, 1))
-	g := Groups{Rewards: make([][]float64, 8)}
-	for i := range g.Rewards {
-		for range 16 {
-			g.Rewards[i] = append(g.Rewards[i], r.NormFloat64())
-		}
-	}
-	for b.Loop() {
-		_, err := Select(g, Options{Method: MethodTopP, Value: 0.9, Slack: 0.01, DropFlat: true})
-		require.NoError(b, err)
-	}
-}
