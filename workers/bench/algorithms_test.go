@@ -21,7 +21,7 @@ func TestMeasureTakesTurns(t *testing.T) {
 	deeds := []deed{{"a", -1, note("a")}, {"b", 0, note("b")}, {"c", 0, note("c")}}
 	got, err := measure(t.Context(), deeds, 3, 0)
 	require.NoError(t, err)
-	require.Equal(t, "abc"+"cba"+"abc"+"cba", order)
+	require.Equal(t, "abac"+"baca"+"abac"+"baca", order)
 	require.Len(t, got, 3)
 	for i, c := range got {
 		require.Equal(t, deeds[i].name, c.Name)
@@ -49,13 +49,14 @@ func TestMeasureTakesTurns(t *testing.T) {
 
 // Ratios are taken repetition by repetition: a slow one slows both sides.
 func TestCosts(t *testing.T) {
-	deeds := []deed{{name: "base", base: -1}, {name: "other"}}
-	got := costs(deeds, [][]took{{{1, 2}, {10, 2}, {2, 4}}, {{2, 1}, {20, 1}, {4, 2}}})
+	deeds := []deed{{name: "base", base: -1}, {name: "other"}, {name: "third"}}
+	beside := [][]took{nil, {{1, 2}, {10, 2}, {2, 4}}, {{3, 0}, {3, 0}, {3, 0}}}
+	got := costs(deeds, [][]took{nil, {{2, 1}, {20, 1}, {4, 2}}, {{3, 1}, {6, 1}, {9, 1}}}, beside)
 	require.Equal(t, []Cost{
-		{Name: "base", Seconds: 2, Processor: 2},
+		{Name: "base", Seconds: 3, Processor: 1},
 		{Name: "other", Seconds: 4, Processor: 1, Ratio: 2, ProcessorRatio: 0.5},
+		{Name: "third", Seconds: 6, Processor: 1, Ratio: 2},
 	}, got)
-	require.Zero(t, costs(deeds, [][]took{{{1, 0}}, {{1, 1}}})[1].ProcessorRatio, "a base too short for the clock")
 }
 
 func names(costs []Cost) []string {

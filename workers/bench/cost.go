@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -14,8 +15,8 @@ type Cost struct {
 	// machine that is busy otherwise makes little larger.
 	Seconds   float64 `json:"seconds"`
 	Processor float64 `json:"processor_seconds"`
-	// Ratio and ProcessorRatio are these over the base's of the same repetition; 0
-	// of a base itself.
+	// Ratio and ProcessorRatio are these over those of a base that was done right
+	// beside it; 0 of a base itself.
 	Ratio          float64 `json:"ratio,omitempty"`
 	ProcessorRatio float64 `json:"processor_ratio,omitempty"`
 }
@@ -32,33 +33,51 @@ type deed struct {
 type took struct{ seconds, processor float64 }
 
 // measure does the deeds in turns, each until so much time has passed, and gives
-// what each costs once. Their order is reversed in every other repetition, and the
-// first warms up.
+// what each costs once. What is compared with a base is done right beside it, now
+// behind it, now before it: a base that was disturbed disturbs one ratio alone. The
+// first repetition warms up.
 func measure(ctx context.Context, deeds []deed, repeats int, least time.Duration) ([]Cost, error) {
-	all := make([][]took, len(deeds)) // [deeds][repeats]
-	for repeat := range repeats + 1 {
-		for k := range deeds {
-			at := k
-			if repeat%2 == 1 {
-				at = len(deeds) - 1 - k
-			}
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			long := least
-			if repeat == 0 {
-				long = 0
-			}
-			once, err := deeds[at].time(ctx, long)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", deeds[at].name, err)
-			}
-			if repeat > 0 {
-				all[at] = append(all[at], once)
-			}
+	own, beside := make([][]took, len(deeds)), make([][]took, len(deeds)) // [deeds][repeats]
+	isBase := make([]bool, len(deeds))
+	for _, d := range deeds {
+		if d.base >= 0 {
+			isBase[d.base] = true
 		}
 	}
-	return costs(deeds, all), nil
+	for repeat := range repeats + 1 {
+		long := least
+		if repeat == 0 {
+			long = 0
+		}
+		for k, d := range deeds {
+			if isBase[k] {
+				continue
+			}
+			pair := []int{k}
+			if d.base >= 0 {
+				pair = append(pair, d.base)
+			}
+			if repeat%2 == 0 {
+				slices.Reverse(pair)
+			}
+			for _, at := range pair {
+				once, err := deeds[at].time(ctx, long)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", deeds[at].name, err)
+				}
+				if at == k {
+					own[k] = append(own[k], once)
+				} else {
+					beside[k] = append(beside[k], once)
+				}
+			}
+		}
+		if repeat == 0 {
+			clear(own)
+			clear(beside)
+		}
+	}
+	return costs(deeds, own, beside), nil
 }
 
 // time does it until so much time has passed, at least once.
@@ -69,6 +88,9 @@ func (d deed) time(ctx context.Context, least time.Duration) (took, error) {
 	}
 	begin, times := time.Now(), 0
 	for times == 0 || time.Since(begin) < least {
+		if err := ctx.Err(); err != nil {
+			return took{}, err
+		}
 		if err := d.run(ctx); err != nil {
 			return took{}, err
 		}
@@ -79,34 +101,44 @@ func (d deed) time(ctx context.Context, least time.Duration) (took, error) {
 	return took{passed.Seconds() / float64(times), (after - before).Seconds() / float64(times)}, err
 }
 
-// costs puts the figures together.
-func costs(deeds []deed, all [][]took) []Cost {
-	seconds := func(t took) float64 { return t.seconds }
-	processor := func(t took) float64 { return t.processor }
-	median := func(ts []took, of func(took) float64) float64 {
-		xs := make([]float64, len(ts))
-		for i, t := range ts {
-			xs[i] = of(t)
+// costs puts the figures together: what deeds took, and what their bases took beside
+// them, both [deeds][repeats]. A base's own are all of the latter.
+func costs(deeds []deed, own, beside [][]took) []Cost {
+	all := slices.Clone(own)
+	for k, d := range deeds {
+		if d.base >= 0 {
+			all[d.base] = append(all[d.base], beside[k]...)
 		}
-		return Median(xs)
-	}
-	ratio := func(ts, bases []took, of func(took) float64) float64 {
-		var xs []float64
-		for i, t := range ts {
-			if base := of(bases[i]); base > 0 {
-				xs = append(xs, of(t)/base)
-			}
-		}
-		return Median(xs)
 	}
 	out := make([]Cost, len(deeds))
 	for k, d := range deeds {
+		seconds, processor := func(t took) float64 { return t.seconds }, func(t took) float64 { return t.processor }
 		out[k] = Cost{Name: d.name, Seconds: median(all[k], seconds), Processor: median(all[k], processor)}
 		if d.base >= 0 {
-			out[k].Ratio, out[k].ProcessorRatio = ratio(all[k], all[d.base], seconds), ratio(all[k], all[d.base], processor)
+			out[k].Ratio, out[k].ProcessorRatio = ratio(own[k], beside[k], seconds), ratio(own[k], beside[k], processor)
 		}
 	}
 	return out
+}
+
+func median(ts []took, of func(took) float64) float64 {
+	xs := make([]float64, len(ts))
+	for i, t := range ts {
+		xs[i] = of(t)
+	}
+	return Median(xs)
+}
+
+// ratio is the median of the ratios, repetition by repetition; without those whose
+// base was too short for the clock.
+func ratio(ts, bases []took, of func(took) float64) float64 {
+	var xs []float64
+	for i, t := range ts {
+		if base := of(bases[i]); base > 0 {
+			xs = append(xs, of(t)/base)
+		}
+	}
+	return Median(xs)
 }
 
 // processorTime is what this process has had of all processors. Linux.
