@@ -1,6 +1,8 @@
 package presets_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,14 +11,41 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
+// runs are the presets that start a run, and methods those among them that show one
+// method each: docs/algorithms.md says where their values come from.
+var (
+	runs    = []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "frozenlake-learn", "smoke", "sokoban-learn"}
+	methods = []string{
+		"clip-turns", "dapo", "dr-grpo", "dual-clip", "gigpo", "gspo", "loop", "min-p", "online-k", "reinforce-pp", "reinforce-pp-baseline",
+		"replay", "reuse", "reweight", "starpo-grpo", "starpo-ppo", "starpo-s", "state-baseline", "top-p", "turn-gae",
+	}
+)
+
+// sweeps is how the names of presets begin that start a sweep.
+const sweeps = "fig7-"
+
+// trains are the presets that start a run.
+func trains() []string {
+	all := append(append([]string(nil), runs...), methods...)
+	slices.Sort(all)
+	return all
+}
+
+func decode(t *testing.T, name string) spec.Train {
+	t.Helper()
+	b, err := presets.Read(name)
+	require.NoError(t, err)
+	train, err := spec.Decode(b, spec.Known{Environments: []string{"bandit", "frozenlake", "sokoban"}})
+	require.NoError(t, err)
+	return train
+}
+
 func TestPresetsDecode(t *testing.T) {
-	require.Equal(t, []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "frozenlake-learn", "smoke", "sokoban-learn", "starpo-grpo", "starpo-ppo", "starpo-s"}, presets.Names())
-	for _, name := range presets.Names() {
+	names := slices.DeleteFunc(presets.Names(), func(name string) bool { return strings.HasPrefix(name, sweeps) })
+	require.Equal(t, trains(), names)
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			b, err := presets.Read(name)
-			require.NoError(t, err)
-			train, err := spec.Decode(b, spec.Known{Environments: []string{"bandit", "frozenlake", "sokoban"}})
-			require.NoError(t, err)
+			train := decode(t, name)
 			require.NotEmpty(t, train.Description)
 			if train.Environment.Name == "bandit" {
 				require.Equal(t, 1, train.Rollout.Turns, "a bandit is over after one turn")
@@ -26,16 +55,29 @@ func TestPresetsDecode(t *testing.T) {
 	}
 }
 
-func TestControlDiffersInOddsSelectionAndBiasAlone(t *testing.T) {
-	read := func(name string) spec.Train {
-		b, err := presets.Read(name)
-		require.NoError(t, err)
-		train, err := spec.Decode(b, spec.Known{})
-		require.NoError(t, err)
-		return train
+// The presets of methods are one run each of the same length on the same task, so
+// that their curves can be laid side by side.
+func TestMethodsAreAlikeButForTheMethod(t *testing.T) {
+	same := []string{"description", "rollout.", "selection.", "credit.", "update.", "critic.", "freshness."}
+	for _, name := range methods {
+		t.Run(name, func(t *testing.T) {
+			train, base := decode(t, name), "starpo-grpo"
+			require.NotEmpty(t, train.Description)
+			require.True(t, strings.HasSuffix(train.Description, "."), "a sentence")
+			if train.Environment.Name == "frozenlake" {
+				base = "frozenlake-learn"
+			}
+			for _, d := range spec.Diff(decode(t, base), train) {
+				require.True(t, slices.ContainsFunc(same, func(p string) bool { return strings.HasPrefix(d.Path, p) }), "%s differs from %s in %s", name, base, d.Path)
+			}
+			require.InDelta(t, 128, train.Rollout.Trajectories(), 8, "as many trajectories as RAGEN has")
+		})
 	}
+}
+
+func TestControlDiffersInOddsSelectionAndBiasAlone(t *testing.T) {
 	var paths []string
-	for _, d := range spec.Diff(read("bandit-demo"), read("bandit-p10")) {
+	for _, d := range spec.Diff(decode(t, "bandit-demo"), decode(t, "bandit-p10")) {
 		paths = append(paths, d.Path)
 	}
 	require.Equal(t, []string{"description", "environment.options.high_probability", "selection.method", "credit.normalize_by_std", "evaluation.suites[0].environment.options.high_probability"}, paths)
@@ -43,7 +85,8 @@ func TestControlDiffersInOddsSelectionAndBiasAlone(t *testing.T) {
 
 func TestReadUnknown(t *testing.T) {
 	_, err := presets.Read("bandit-p20")
-	require.EqualError(t, err, `read preset "bandit-p20": known are bandit-demo, bandit-p10, chaos, chaos-turns, frozenlake-learn, smoke, sokoban-learn, starpo-grpo, starpo-ppo, starpo-s; the nearest is "bandit-p10"`)
+	require.EqualError(t, err, `read preset "bandit-p20": known are `+strings.Join(presets.Names(), ", ")+`; the nearest is "bandit-p10"`)
+	require.ErrorContains(t, err, "known are bandit-demo, bandit-p10, chaos, ")
 	_, err = presets.Read("../presets/smoke")
 	require.Error(t, err)
 }
