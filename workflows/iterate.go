@@ -417,6 +417,7 @@ func (t *train) commit(ctx workflow.Context, _ *session, it *iteration, n int) e
 	t.Next, t.here = n+1, t.here+1
 	t.act(n, it.Detected)
 	t.attributes(ctx)
+	t.sweep.committed(ctx, t, it.Evaluations)
 	t.show(ctx, fmt.Sprintf("iteration %d committed", n))
 	return nil
 }

@@ -38,6 +38,7 @@ func (t *train) show(ctx workflow.Context, phase string) {
 		t.wanted, t.present = "", nil
 	}
 	workflow.SetCurrentDetails(ctx, t.details())
+	t.sweep.waits(ctx, t)
 }
 
 func (t *train) details() string {

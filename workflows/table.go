@@ -38,6 +38,13 @@ var table = map[string]policy{
 
 	"ResolveEvaluation": {place: onHost, bound: 2},
 
+	"ResolveSweep": {place: onHost, bound: 5}, // it imports the models that trials start from
+	"ExtendSweep":  {place: onHost, bound: 5},
+	"SweepTrials":  {place: onHost, bound: 1},
+	"LookUp":       {place: onHost, bound: 1},
+	"Summarize":    {place: onHost, bound: 5},
+	"WriteTable":   {place: onHost, bound: 5},
+
 	"Step":     {place: onHost, bound: 1},
 	"Select":   {place: onHost, bound: 1},
 	"Credit":   {place: onHost, bound: 1},

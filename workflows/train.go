@@ -82,6 +82,8 @@ type train struct {
 	committing bool
 	// measuring: this is an Evaluate workflow, nothing is learned.
 	measuring bool
+	// sweep is told how the run goes where it is a trial; else nil.
+	sweep *reporter
 }
 
 // Train is a run: roll out, select, update, commit, iteration after iteration.
@@ -95,15 +97,18 @@ func (w *Workflows) Train(ctx workflow.Context, input json.RawMessage, carry *Ca
 	if err := t.handle(ctx); err != nil {
 		return nil, err
 	}
+	t.sweep = newReporter(ctx)
 	err := t.run(ctx, input, carry != nil)
 	if err != nil && !workflow.IsContinueAsNewError(err) {
 		t.show(ctx, "ended: "+reason(ctx, err))
+		t.sweep.ended(ctx, t, err)
 		return nil, err
 	}
 	if err != nil {
 		return nil, err
 	}
 	t.show(ctx, "done")
+	t.sweep.ended(ctx, t, nil)
 	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 	return &TrainResult{
 		Run: t.Run.ID, Branch: t.Branch, Iterations: t.Next, Manifest: t.headRef(), State: t.State,
@@ -155,6 +160,7 @@ func (t *train) continueAsNew(ctx workflow.Context, input json.RawMessage) error
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return err
 	}
+	t.sweep.flush(ctx)
 	return workflow.NewContinueAsNewError(ctx, "Train", input, t.Carry)
 }
 
@@ -267,6 +273,7 @@ func (t *train) withDevice(ctx workflow.Context) error {
 	if err := t.warmStart(ctx, s); err != nil || t.Run.Base.Digest == "" {
 		return err // paused before the base model is made: the rest follows after resume
 	}
+	t.sweep.begun(ctx, t)
 	restored := false
 	for (t.Next < t.end() || t.RollTo != nil) && !t.Paused && !t.dueToContinue(ctx) {
 		if t.RollTo != nil {

@@ -26,6 +26,7 @@ var SearchAttributes = []SearchAttribute{
 	{"RepriseFingerprint", enums.INDEXED_VALUE_TYPE_KEYWORD},
 	{"RepriseEnvironment", enums.INDEXED_VALUE_TYPE_KEYWORD},
 	{"RepriseBranch", enums.INDEXED_VALUE_TYPE_INT},
+	{"RepriseSweep", enums.INDEXED_VALUE_TYPE_KEYWORD},
 }
 
 // MissingSearchAttributes returns those of ours that the namespace lacks, in

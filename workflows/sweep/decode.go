@@ -74,6 +74,7 @@ func Decode(b []byte, known Known) (Definition, []Trial, error) {
 	for _, t := range trials {
 		d.MaxIterations = max(d.MaxIterations, t.Iterations)
 	}
+	r.numbers(d, len(trials))
 	if d.Stopping != nil && len(d.Stopping.Rungs(d.MaxIterations)) == 0 {
 		r.add("early_stopping.first", strconv.Itoa(d.Stopping.First), fmt.Sprintf("less than the %d iterations of the longest trial", d.MaxIterations), "")
 	}
@@ -101,7 +102,20 @@ func More(d Definition, have []Trial, b []byte, known spec.Known) ([]Trial, erro
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	return v.trials(r, d.Base, known, have), r.err()
+	more := v.trials(r, d.Base, known, have)
+	for _, t := range more {
+		d.MaxIterations = max(d.MaxIterations, t.Iterations)
+	}
+	r.numbers(d, len(have)+len(more))
+	return more, r.err()
+}
+
+// numbers refuses more than the workflow could carry along.
+func (r *reader) numbers(d Definition, trials int) {
+	if each := len(d.Metrics) + len(d.Stopping.Rungs(d.MaxIterations)); trials*each > MaxNumbers {
+		r.add("metrics", fmt.Sprintf("%d trials of %d metrics and rungs", trials, each), fmt.Sprintf("at most %d of trials times metrics and rungs", MaxNumbers),
+			"fewer metrics, or rungs further apart")
+	}
 }
 
 // base reads the base: a spec's object, or a preset's name.

@@ -159,6 +159,7 @@ func TestProblems(t *testing.T) {
 		"stopping after the end":    {`{"base": BASE, "seeds": 2, "early_stopping": {"method": "median"}}`, []string{"early_stopping.first: found 10; allowed: less than the 3 iterations"}},
 		"a rule's wrong key":        {`{"base": BASE, "seeds": 2, "early_stopping": {"method": "median", "factor": 3}}`, []string{"early_stopping.factor"}},
 		"a metric twice":            {`{"base": BASE, "seeds": 2, "metrics": ["a", "a"]}`, []string{"metrics[1]"}},
+		"more than can be carried":  {`{"base": BASE, "seeds": [` + seq(1000) + `], "grid": {"update.clip_low": [` + many(10) + `]}, "metrics": ["a", "b", "c", "d"]}`, []string{"10000 trials of 4 metrics and rungs"}},
 		"null":                      {`{"base": null, "seeds": null}`, []string{"base: found null", "seeds: found null"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,6 +178,15 @@ func many(n int) string {
 	var out []string
 	for i := range n {
 		out = append(out, fmt.Sprintf("0.%04d", i+1))
+	}
+	return strings.Join(out, ",")
+}
+
+// seq are the numbers from 1 to n.
+func seq(n int) string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprint(i+1))
 	}
 	return strings.Join(out, ",")
 }

@@ -120,6 +120,18 @@ func replace(raw json.RawMessage, keys []string, value json.RawMessage) (json.Ra
 	return canon.Marshal(object)
 }
 
+// With is a trial with a field of its spec set, by the field's path.
+func (t Trial) With(path string, value any) (Trial, error) {
+	b, err := canon.Marshal(value)
+	if err != nil {
+		return t, fmt.Errorf("set %s of trial %s: %w", path, t.Label, err)
+	}
+	if t.Spec, err = replace(t.Spec, strings.Split(path, "."), b); err != nil {
+		return t, fmt.Errorf("set %s of trial %s: %w", path, t.Label, err)
+	}
+	return t, nil
+}
+
 func withSeed(raw json.RawMessage, seed uint64) json.RawMessage {
 	out, err := replace(raw, []string{"seed"}, json.RawMessage(fmt.Sprint(seed)))
 	if err != nil {

@@ -31,6 +31,9 @@ const (
 	// DefaultParallel is how many trials run at once where nothing is said. Fewer
 	// devices serve them in turn.
 	DefaultParallel = 4
+	// MaxNumbers bounds trials × (metrics + rungs): the workflow carries that many
+	// numbers along.
+	MaxNumbers = 30_000
 	// MaxMetrics is the most metrics of a table.
 	MaxMetrics = 16
 	// MaxSeeds is the most seeds of a setting.

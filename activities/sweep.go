@@ -1,0 +1,181 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workflows/spec"
+	"github.com/reprise-rl/reprise/workflows/sweep"
+)
+
+// Sweeps is the activities of Sweep workflows. They need no device.
+type Sweeps struct {
+	Store store.Store
+	// Attributes asks the server whether it knows the Reprise* search attributes;
+	// nil means it does not.
+	Attributes func(context.Context) bool
+	// Look asks the server how a workflow stands.
+	Look func(ctx context.Context, id string) (Found, error)
+}
+
+// KnownSweep is what a sweep is checked against.
+func KnownSweep() sweep.Known { return sweep.Known{Spec: Known(), Base: presets.Read} }
+
+// writtenSweep is a sweep as the store keeps it: the trials are expanded once, and
+// what later releases would expand otherwise stays.
+type writtenSweep struct {
+	Sweep      string           `json:"sweep"`
+	Definition sweep.Definition `json:"definition"`
+	Trials     []sweep.Trial    `json:"trials"`
+}
+
+// ResolveSweep checks a sweep, expands it, imports the models it starts from, and
+// writes definition.json: from here on only that is read.
+func (s *Sweeps) ResolveSweep(ctx context.Context, in ResolveSweepInput) (SweepResult, error) {
+	out, err := s.resolve(ctx, in)
+	return out, edge(ctx, "resolve sweep "+in.ID, err)
+}
+
+func (s *Sweeps) resolve(ctx context.Context, in ResolveSweepInput) (SweepResult, error) {
+	defer heartbeat(ctx)()
+	d, trials, err := sweep.Decode(in.Input, KnownSweep())
+	if err != nil {
+		return SweepResult{}, err
+	}
+	return s.write(ctx, in.ID, d, trials)
+}
+
+// ExtendSweep adds trials to a sweep: those it has stay as they are.
+func (s *Sweeps) ExtendSweep(ctx context.Context, in ExtendSweepInput) (SweepResult, error) {
+	out, err := s.extend(ctx, in)
+	return out, edge(ctx, "add trials to sweep "+in.ID, err)
+}
+
+func (s *Sweeps) extend(ctx context.Context, in ExtendSweepInput) (SweepResult, error) {
+	defer heartbeat(ctx)()
+	w, err := readSweep(ctx, s.Store, in.Sweep)
+	if err != nil {
+		return SweepResult{}, err
+	}
+	more, err := sweep.More(w.Definition, w.Trials, in.Input, Known())
+	if err != nil {
+		return SweepResult{}, err
+	}
+	return s.write(ctx, in.ID, w.Definition, append(w.Trials, more...))
+}
+
+func (s *Sweeps) write(ctx context.Context, id string, d sweep.Definition, trials []sweep.Trial) (SweepResult, error) {
+	for _, t := range trials {
+		d.MaxIterations = max(d.MaxIterations, t.Iterations)
+	}
+	if err := s.importBases(ctx, trials); err != nil {
+		return SweepResult{}, err
+	}
+	b, err := canon.Marshal(writtenSweep{Sweep: id, Definition: d, Trials: trials})
+	if err != nil {
+		return SweepResult{}, err
+	}
+	ref, err := store.PutArtifact(ctx, s.Store, store.SweepDir(id), "definition", "json", b)
+	if err != nil {
+		return SweepResult{}, err
+	}
+	return SweepResult{
+		Sweep: ref, Definition: d, Trials: len(trials), Location: s.Store.Location(store.SweepDir(id)),
+		SearchAttributes: s.Attributes != nil && s.Attributes(ctx),
+	}, nil
+}
+
+// importBases copies each model that trials start from into the store once, and
+// names it there by its digest: trials do not fetch it one by one, and all start
+// from the same.
+func (s *Sweeps) importBases(ctx context.Context, trials []sweep.Trial) error {
+	imported := map[string]string{}
+	for i, t := range trials {
+		var train struct {
+			Policy struct {
+				From string `json:"from"`
+			} `json:"policy"`
+		}
+		if err := json.Unmarshal(t.Spec, &train); err != nil {
+			return fmt.Errorf("spec of trial %s: %w", t.Label, err)
+		}
+		from := train.Policy.From
+		origin, err := spec.Policy{From: from}.Origin()
+		if from == "" || err != nil || origin.Kind != spec.OriginHub && origin.Kind != spec.OriginFolder {
+			continue
+		}
+		if imported[from] == "" {
+			index, _, err := importBase(ctx, s.Store, spec.Policy{From: from})
+			if err != nil {
+				return err
+			}
+			name, _, _ := strings.Cut(strings.TrimPrefix(index.Key, store.ModelPrefix), "/")
+			imported[from] = spec.OriginModel + ":" + name
+		}
+		if trials[i], err = t.With("policy.from", imported[from]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readSweep(ctx context.Context, s store.Store, ref store.Ref) (writtenSweep, error) {
+	var w writtenSweep
+	b, err := store.GetArtifact(ctx, s, ref)
+	if err != nil {
+		return w, fmt.Errorf("definition of the sweep: %w", err)
+	}
+	if err := json.Unmarshal(b, &w); err != nil {
+		return w, fmt.Errorf("definition of the sweep %s: %w", ref.Key, err)
+	}
+	return w, nil
+}
+
+// maxPage bounds a page of trials in bytes: it is a payload of the history.
+const maxPage = 256 << 10
+
+// SweepTrials reads a page of a sweep's trials.
+func (s *Sweeps) SweepTrials(ctx context.Context, in SweepTrialsInput) (SweepTrialsResult, error) {
+	out, err := s.trials(ctx, in)
+	return out, edge(ctx, "read the trials of a sweep", err)
+}
+
+func (s *Sweeps) trials(ctx context.Context, in SweepTrialsInput) (SweepTrialsResult, error) {
+	w, err := readSweep(ctx, s.Store, in.Sweep)
+	if err != nil {
+		return SweepTrialsResult{}, err
+	}
+	out := SweepTrialsResult{Definition: w.Definition, Total: len(w.Trials)}
+	bytes := 0
+	for i := max(in.From, 0); i < min(in.From+in.Count, len(w.Trials)); i++ {
+		t := w.Trials[i]
+		if !in.Specs {
+			t.Spec = nil
+		}
+		if bytes += len(t.Label) + len(t.Setting) + len(t.Spec); bytes > maxPage && len(out.Trials) > 0 {
+			break
+		}
+		out.Trials = append(out.Trials, t)
+	}
+	return out, nil
+}
+
+// LookUp asks the server how trials stand: where no report of theirs can come any
+// more, because somebody terminated them or the sweep was away.
+func (s *Sweeps) LookUp(ctx context.Context, in LookUpInput) (LookUpResult, error) {
+	defer heartbeat(ctx)()
+	var out LookUpResult
+	for _, id := range in.IDs {
+		f, err := s.Look(ctx, id)
+		if err != nil {
+			return LookUpResult{}, edge(ctx, "look up trial "+id, err)
+		}
+		out.Found = append(out.Found, f)
+	}
+	return out, nil
+}

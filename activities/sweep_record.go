@@ -1,0 +1,142 @@
+package activities
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/workflows/sweep"
+)
+
+// TrialRecord is what a sweep keeps of a trial: of thousands it has to fit into a
+// payload, so it travels as an array without names, cut behind its last value.
+type TrialRecord struct {
+	// Index is its place in the sweep.
+	Index int
+	State sweep.State
+	// Started and Ended are Unix seconds; 0 where it did not.
+	Started, Ended int64
+	// Branch and Iterations are those of Outcome once it has been summarized, and
+	// those last reported before.
+	Branch, Iterations int
+	// Stop is how many iterations count where a rule stopped it; 0: all.
+	Stop int
+	// LostDevices and Recomputed are the run's.
+	LostDevices, Recomputed int
+	// Reason is why it failed, Final what it is to become when it ends: dropped, stopped.
+	Reason string
+	Final  sweep.State
+	// Flags of a trial that is open, or whose outcome is not known yet.
+	Begun, Asked, Summarized bool
+	// Waiting is the fingerprint it waits for.
+	Waiting string
+	// Values are of the metrics, Points at the rungs, Curve of an open trial.
+	Values []sweep.Value
+	Points []sweep.Point
+	Curve  sweep.Curve
+}
+
+func (r *TrialRecord) parts() []any {
+	return []any{
+		&r.Index, &r.State, &r.Started, &r.Ended, &r.Branch, &r.Iterations, &r.Summarized, (*values)(&r.Values),
+		&r.LostDevices, &r.Recomputed, &r.Stop, &r.Begun, (*curvePoints)(&r.Points), &r.Final, &r.Reason, &r.Asked, &r.Waiting, &r.Curve,
+	}
+}
+
+// MarshalJSON writes the array.
+func (r TrialRecord) MarshalJSON() ([]byte, error) {
+	var out []json.RawMessage
+	last := 0
+	var empty TrialRecord
+	zeros := empty.parts()
+	for i, part := range r.parts() {
+		b, err := json.Marshal(part)
+		if err != nil {
+			return nil, fmt.Errorf("encode trial %d: %w", r.Index, err)
+		}
+		zero, err := json.Marshal(zeros[i])
+		if err != nil {
+			return nil, fmt.Errorf("encode trial %d: %w", r.Index, err)
+		}
+		if string(b) != string(zero) {
+			last = i
+		}
+		out = append(out, b)
+	}
+	return json.Marshal(out[:last+1])
+}
+
+// UnmarshalJSON reads it back.
+func (r *TrialRecord) UnmarshalJSON(b []byte) error {
+	var in []json.RawMessage
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	parts := r.parts()
+	if len(in) > len(parts) {
+		return fmt.Errorf("a trial's record of %d values", len(in))
+	}
+	for i, raw := range in {
+		if err := json.Unmarshal(raw, parts[i]); err != nil {
+			return fmt.Errorf("value %d of a trial's record: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// values travel flat: last, best, at of each.
+type values []sweep.Value
+
+func (v values) MarshalJSON() ([]byte, error) {
+	flat := []any{}
+	for _, x := range v {
+		flat = append(flat, x.Last, x.Best, x.At)
+	}
+	return json.Marshal(flat)
+}
+
+func (v *values) UnmarshalJSON(b []byte) error {
+	var flat []json.RawMessage
+	if err := json.Unmarshal(b, &flat); err != nil {
+		return err
+	}
+	*v = nil
+	for ; len(flat) >= 3; flat = flat[3:] {
+		var x sweep.Value
+		for i, to := range []any{&x.Last, &x.Best, &x.At} {
+			if err := json.Unmarshal(flat[i], to); err != nil {
+				return err
+			}
+		}
+		*v = append(*v, x)
+	}
+	return nil
+}
+
+// curvePoints travel flat: judged and against of each. All that are kept are known.
+type curvePoints []sweep.Point
+
+func (p curvePoints) MarshalJSON() ([]byte, error) {
+	flat := []any{}
+	for _, x := range p {
+		flat = append(flat, x.Judged, x.Against)
+	}
+	return json.Marshal(flat)
+}
+
+func (p *curvePoints) UnmarshalJSON(b []byte) error {
+	var flat []json.RawMessage
+	if err := json.Unmarshal(b, &flat); err != nil {
+		return err
+	}
+	*p = nil
+	for ; len(flat) >= 2; flat = flat[2:] {
+		x := sweep.Point{Known: true}
+		for i, to := range []any{&x.Judged, &x.Against} {
+			if err := json.Unmarshal(flat[i], to); err != nil {
+				return err
+			}
+		}
+		*p = append(*p, x)
+	}
+	return nil
+}

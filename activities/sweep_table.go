@@ -1,0 +1,179 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workflows/sweep"
+)
+
+// Summarize reads what trials left: their committed iterations, and nothing else,
+// make the table.
+func (s *Sweeps) Summarize(ctx context.Context, in SummarizeInput) (SummarizeResult, error) {
+	defer heartbeat(ctx)()
+	var out SummarizeResult
+	for _, t := range in.Trials {
+		o, err := s.summarize(ctx, in.Definition, t)
+		if err != nil && kindOf(err) != "" {
+			// No retry mends it, and it is this trial's trouble alone.
+			o, err = Outcome{Values: in.Definition.Measured(), Problem: err.Error()}, nil
+		}
+		if err != nil {
+			return SummarizeResult{}, edge(ctx, "summarize trial "+t.Run, err)
+		}
+		out.Outcomes = append(out.Outcomes, o)
+	}
+	return out, nil
+}
+
+func (s *Sweeps) summarize(ctx context.Context, d sweep.Definition, t SummarizeTrial) (Outcome, error) {
+	out := Outcome{Values: d.Measured()}
+	head, err := store.Head(ctx, s.Store, t.Run)
+	if errors.Is(err, store.ErrNotFound) {
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	chain, err := store.LoadChain(ctx, s.Store, head.Ref)
+	if err != nil {
+		return out, err
+	}
+	rungs := d.Stopping.Rungs(d.MaxIterations)
+	var curve sweep.Curve
+	for i, link := range chain {
+		m := link.Manifest
+		first := math.NaN()
+		counts := t.Until == 0 || i < t.Until
+		for k, name := range d.Metrics {
+			v := measuredIn(m.Metrics, m.Evaluations, m.Iteration+1, name)
+			if k == 0 {
+				first = v
+			}
+			if counts {
+				out.Values[k] = out.Values[k].Add(v, i, d.GoalOf(k))
+			}
+		}
+		if counts {
+			out.Branch, out.Iterations = m.Branch, i+1
+		}
+		curve = curve.Add(first, d.Goal)
+		if k := len(out.Points); k < len(rungs) && rungs[k] == i+1 {
+			out.Points = append(out.Points, d.Stopping.At(curve))
+		}
+	}
+	return out, nil
+}
+
+// measuredIn is a metric of an iteration by the name that a table has for it; NaN
+// where it was not measured then.
+func measuredIn(metrics Metrics, evaluations []store.EvaluationRef, version int, name string) float64 {
+	if of, ok := strings.CutPrefix(name, sweep.EvaluationPrefix); ok {
+		metrics = nil
+		for _, e := range evaluations {
+			if e.Version == version {
+				metrics = e.Metrics
+				break // of a version's suites the first stands for all
+			}
+		}
+		name = of
+	}
+	if v, ok := metrics[name]; ok {
+		return float64(v)
+	}
+	return math.NaN()
+}
+
+// Reported are the metrics of an iteration that a table wants to know: those that
+// were measured. version is that which the iteration made.
+func Reported(names []string, metrics Metrics, evaluations []store.EvaluationRef, version int) Metrics {
+	out := Metrics{}
+	for _, name := range names {
+		if v := measuredIn(metrics, evaluations, version, name); !math.IsNaN(v) {
+			out[name] = canon.Float(v)
+		}
+	}
+	return out
+}
+
+// trialTelemetry is what the store keeps of a trial beside its sweep's table.
+type trialTelemetry struct {
+	Trial string `json:"trial"`
+	// Started and Ended are when its workflow began and ended; null where it did not.
+	Started *time.Time `json:"started"`
+	Ended   *time.Time `json:"ended"`
+	// LostDevices and Recomputed are the run's; Reason is why it failed.
+	LostDevices int    `json:"lost_devices"`
+	Recomputed  int    `json:"recomputed_updates"`
+	Reason      string `json:"reason,omitempty"`
+}
+
+// WriteTable writes a sweep's table as an artifact, and beside it what differs
+// between two sweeps of one definition: times, lost and recomputed work.
+func (s *Sweeps) WriteTable(ctx context.Context, in WriteTableInput) (WriteTableResult, error) {
+	out, err := s.writeTable(ctx, in)
+	return out, edge(ctx, "write the table of sweep "+in.ID, err)
+}
+
+func (s *Sweeps) writeTable(ctx context.Context, in WriteTableInput) (WriteTableResult, error) {
+	defer heartbeat(ctx)()
+	w, err := readSweep(ctx, s.Store, in.Sweep)
+	if err != nil {
+		return WriteTableResult{}, err
+	}
+	if len(in.Records) != len(w.Trials) {
+		return WriteTableResult{}, fmt.Errorf("a table of %d rows for %d trials: %w", len(in.Records), len(w.Trials), store.ErrInvalid)
+	}
+	rows := make([]sweep.Row, len(in.Records))
+	progress := make([]sweep.Progress, len(in.Records))
+	telemetry := make([]trialTelemetry, len(in.Records))
+	for i, r := range in.Records {
+		t := w.Trials[i]
+		rows[i] = sweep.Row{Trial: t.Label, Setting: t.Setting, Seed: t.Seed, State: r.State, Of: t.Iterations}
+		progress[i] = sweep.Progress{Points: r.Points, Ended: true}
+		telemetry[i] = trialTelemetry{
+			Trial: t.Label, Started: moment(r.Started), Ended: moment(r.Ended), LostDevices: r.LostDevices, Recomputed: r.Recomputed, Reason: r.Reason,
+		}
+		if r.Iterations == 0 {
+			continue
+		}
+		m, ref, err := store.ReadManifestAt(ctx, s.Store, sweep.ID(in.ID, t.Label), r.Branch, r.Iterations-1)
+		if err != nil {
+			return WriteTableResult{}, fmt.Errorf("trial %s: %w", t.Label, err)
+		}
+		rows[i].Iterations, rows[i].Manifest, rows[i].Policy = r.Iterations, ref.Digest, m.StateAfter
+		rows[i].Metrics = w.Definition.Named(r.Values)
+	}
+	d := w.Definition
+	decisions := d.Stopping.Decide(progress, d.Stopping.Rungs(d.MaxIterations), d.Goal)
+	b, err := sweep.NewTable(in.ID, in.Sweep.Digest, d, rows, decisions).JSON()
+	if err != nil {
+		return WriteTableResult{}, err
+	}
+	ref, err := store.PutArtifact(ctx, s.Store, store.SweepDir(in.ID), "table", "json", b)
+	if err != nil {
+		return WriteTableResult{}, err
+	}
+	if b, err = json.MarshalIndent(telemetry, "", " "); err != nil {
+		return WriteTableResult{}, fmt.Errorf("encode telemetry: %w", err)
+	}
+	if err := s.Store.Put(ctx, store.SweepDir(in.ID)+"/telemetry.json", b, store.PutOptions{}); err != nil {
+		return WriteTableResult{}, err
+	}
+	return WriteTableResult{Table: ref}, nil
+}
+
+func moment(unix int64) *time.Time {
+	if unix == 0 {
+		return nil
+	}
+	t := time.Unix(unix, 0).UTC()
+	return &t
+}

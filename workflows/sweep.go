@@ -1,0 +1,294 @@
+package workflows
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/sweep"
+)
+
+// SweepResult is a sweep's last word; the table has the rest.
+type SweepResult struct {
+	Sweep string `json:"sweep"`
+	// Table and Definition are artifacts: sweeps/SWEEP/….
+	Table      store.Ref   `json:"table"`
+	Definition store.Ref   `json:"definition"`
+	Counts     SweepCounts `json:"counts"`
+}
+
+// SweepCarry is what a sweep takes across continue-as-new. A person starting a
+// sweep leaves it out.
+type SweepCarry struct {
+	// Written is the artifact with the definition and all trials.
+	Written    store.Ref `json:"definition"`
+	Attributes bool      `json:"attributes"`
+	Location   string    `json:"location"`
+	Parallel   int       `json:"parallel"`
+	// Closing is why no more trials begin; empty while they do. Broken is the trial
+	// whose failure it was.
+	Closing string `json:"closing,omitempty"`
+	Broken  string `json:"broken,omitempty"`
+	// Records are of the trials that have begun or ended.
+	Records []activities.TrialRecord `json:"records,omitempty"`
+}
+
+// trial is a trial in a sweep's memory.
+type trial struct {
+	activities.TrialRecord
+	of sweep.Trial // without its spec
+	// spec is there from a moment before the start until it.
+	spec json.RawMessage
+	// held: the child's end will come by its future. Otherwise it is the child of an
+	// execution of this sweep before, and its reports have to tell.
+	held     bool
+	starting bool
+	// doubt: it could not be reached, so the server is asked how it stands.
+	doubt bool
+	heard time.Time
+}
+
+// sweeping is a Sweep workflow in memory.
+type sweeping struct {
+	*Workflows
+	SweepCarry
+	id         string
+	definition sweep.Definition
+	rungs      []int
+	trials     []*trial
+	open       []*trial        // those whose workflow is open
+	made       map[string]bool // Trial.Shared whose policy is there
+	first      int             // none before it is pending
+	ready      bool
+	over       bool // nothing can be added any more
+	cancelled  bool // by a person: the table is written, and nothing begins
+	phase      string
+	result     *activities.WriteTableResult
+	// root outlives a cancellation: children are told and waited for, and the table
+	// is written.
+	root workflow.Context
+	// changed counts what the main loop has to look at; here the reports since the
+	// last continue-as-new, busy the calls under way beside the main loop.
+	changed, here, busy int
+	judge               bool // points have come since the last decisions
+	look                bool // some trial may have ended without a word
+	adding              workflow.Mutex
+}
+
+// quiet is how long a trial that is no child of this execution may say nothing
+// before the server is asked how it stands.
+const quiet = time.Minute
+
+// Sweep runs trials, each a child Train workflow, and tabulates them. input is the
+// sweep's JSON as a person wrote it (docs/sweeps.md); carry is nil but after
+// continue-as-new. Start it on queue "reprise"; trials have the ids
+// "SWEEP/label".
+//
+// Children outlive an execution of the sweep: their parent close policy is to be
+// left alone, they report by signal, and they are cancelled by request, each ending
+// at its last committed iteration. Cancelled itself, the sweep waits for them and
+// writes the table of what there is.
+func (w *Workflows) Sweep(ctx workflow.Context, input json.RawMessage, carry *SweepCarry) (*SweepResult, error) {
+	s := &sweeping{Workflows: w, id: workflow.GetInfo(ctx).WorkflowExecution.ID, made: map[string]bool{}, adding: workflow.NewMutex(ctx)}
+	s.root, _ = workflow.NewDisconnectedContext(ctx)
+	if carry != nil {
+		s.SweepCarry = *carry
+	}
+	if err := s.handle(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.load(ctx, input, carry != nil); err != nil {
+		s.show(ctx, "ended: "+reason(ctx, err))
+		return nil, err
+	}
+	s.listen()
+	again, err := s.run(ctx)
+	if err == nil && again {
+		return nil, s.continueAsNew(ctx, input)
+	}
+	if err == nil {
+		err = s.finish(ctx)
+	}
+	switch {
+	case err != nil && s.cancelled && s.result != nil:
+		s.show(ctx, "cancelled; each trial's end is its last committed iteration")
+		return nil, err
+	case err != nil:
+		s.show(ctx, "ended: "+reason(ctx, err))
+		return nil, err
+	}
+	s.show(ctx, "done")
+	return &SweepResult{Sweep: s.id, Table: s.result.Table, Definition: s.Written, Counts: s.counts()}, nil
+}
+
+// load resolves the sweep, or reads it again after continue-as-new.
+func (s *sweeping) load(ctx workflow.Context, input json.RawMessage, again bool) error {
+	var a *activities.Sweeps
+	s.show(ctx, "resolving")
+	records := s.Records
+	s.Records = nil
+	if !again {
+		var r activities.SweepResult
+		err := s.host(ctx, 0, "ResolveSweep", "check the sweep, expand it and write it down", a.ResolveSweep,
+			activities.ResolveSweepInput{ID: s.id, Input: input}, &r)
+		if err != nil {
+			return err
+		}
+		s.Written, s.Attributes, s.Location, s.Parallel = r.Sweep, r.SearchAttributes, r.Location, r.Definition.Parallel
+		if err := workflow.UpsertMemo(ctx, map[string]any{"artifacts": r.Location, "definition": r.Sweep.Digest}); err != nil {
+			workflow.GetLogger(ctx).Warn("memo was not set", "error", err)
+		}
+	}
+	if err := s.readTrials(s.root); err != nil {
+		return err
+	}
+	for _, r := range records {
+		t := s.trials[r.Index]
+		t.TrialRecord = r
+		s.made[t.of.Shared] = s.made[t.of.Shared] || t.Begun
+		if !r.State.Final() && r.State != sweep.Pending {
+			s.open = append(s.open, t)
+			t.doubt, s.look = true, true // it may have ended between the two executions
+		}
+	}
+	s.ready, s.judge = true, true
+	s.attributes(ctx, "sweeping")
+	return nil
+}
+
+// pageTrials is how many trials' labels come in one payload.
+const pageTrials = 1000
+
+// readTrials reads the trials behind those that are known.
+func (s *sweeping) readTrials(ctx workflow.Context) error {
+	var a *activities.Sweeps
+	for {
+		var r activities.SweepTrialsResult
+		err := s.host(ctx, 0, "SweepTrials", fmt.Sprintf("trials from %d on", len(s.trials)), a.SweepTrials,
+			activities.SweepTrialsInput{Sweep: s.Written, From: len(s.trials), Count: pageTrials}, &r)
+		if err != nil {
+			return err
+		}
+		for _, t := range r.Trials {
+			s.trials = append(s.trials, &trial{TrialRecord: activities.TrialRecord{Index: len(s.trials), State: sweep.Pending}, of: t})
+		}
+		s.definition, s.rungs = r.Definition, r.Definition.Stopping.Rungs(r.Definition.MaxIterations)
+		if len(s.trials) >= r.Total || len(r.Trials) == 0 {
+			return nil
+		}
+	}
+}
+
+// run is the main loop: it ends when all trials have, or with again when the
+// history is long.
+func (s *sweeping) run(ctx workflow.Context) (again bool, err error) {
+	for {
+		if ctx.Err() != nil && !s.cancelled {
+			s.cancelled = true
+			s.close("cancelled", true)
+		}
+		s.decide()
+		if err := s.startDue(); err != nil {
+			return false, err
+		}
+		s.show(ctx, s.doing())
+		switch {
+		case s.unsummarized() > 0:
+			if err := s.summarize(); err != nil {
+				return false, err
+			}
+			continue
+		case s.look:
+			if err := s.lookUp(); err != nil {
+				return false, err
+			}
+			continue
+		case len(s.open) == 0 && s.pending() == nil && s.idle():
+			return false, nil
+		case s.dueToContinue(ctx) && s.idle():
+			return true, nil
+		}
+		seen := s.changed
+		if err := workflow.Await(s.root, func() bool {
+			return s.changed != seen || ctx.Err() != nil && !s.cancelled
+		}); err != nil {
+			return false, err
+		}
+	}
+}
+
+// idle: nothing is under way beside the main loop that a new execution would lose.
+func (s *sweeping) idle() bool { return s.busy == 0 && workflow.AllHandlersFinished(s.root) }
+
+func (s *sweeping) dueToContinue(ctx workflow.Context) bool {
+	return !s.cancelled && (workflow.GetInfo(ctx).GetContinueAsNewSuggested() || s.ContinueAfter > 0 && s.here >= s.ContinueAfter)
+}
+
+// continueAsNew hears what has been said meanwhile and goes on in a new history.
+func (s *sweeping) continueAsNew(ctx workflow.Context, input json.RawMessage) error {
+	reports := workflow.GetSignalChannel(s.root, trialSignal)
+	for {
+		var r TrialReport
+		if !reports.ReceiveAsync(&r) {
+			break
+		}
+		s.hear(r)
+	}
+	for _, t := range s.trials {
+		if t.State != sweep.Pending {
+			s.Records = append(s.Records, t.TrialRecord)
+		}
+	}
+	return workflow.NewContinueAsNewError(ctx, "Sweep", input, s.SweepCarry)
+}
+
+// finish writes the table and says how the sweep ended.
+func (s *sweeping) finish(ctx workflow.Context) error {
+	var a *activities.Sweeps
+	s.over = true
+	s.show(ctx, "writing the table")
+	in := activities.WriteTableInput{ID: s.id, Sweep: s.Written}
+	for _, t := range s.trials {
+		in.Records = append(in.Records, t.TrialRecord)
+	}
+	var r activities.WriteTableResult
+	if err := s.host(s.root, 0, "WriteTable", fmt.Sprintf("the table of %d trials", len(s.trials)), a.WriteTable, in, &r); err != nil {
+		return err
+	}
+	s.result = &r
+	s.attributes(s.root, "done")
+	switch {
+	case s.cancelled:
+		return ctx.Err()
+	case s.Broken != "":
+		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("trial %s failed: %s (on_failure is \"stop\"); the table is %s", s.Broken, s.reasonOf(s.Broken), r.Table.Key),
+			KindTrialFailed, nil)
+	}
+	return nil
+}
+
+// KindTrialFailed is the kind of a sweep's error where one of its trials failed
+// and the others were not to go on.
+const KindTrialFailed = "TrialFailed"
+
+func (s *sweeping) reasonOf(label string) string {
+	if t := s.find(label); t != nil {
+		return t.Reason
+	}
+	return ""
+}
+
+// find is the trial of a label; nil where there is none.
+func (s *sweeping) find(label string) *trial {
+	for _, t := range s.trials {
+		if t.of.Label == label {
+			return t
+		}
+	}
+	return nil
+}

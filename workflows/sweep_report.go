@@ -1,0 +1,180 @@
+package workflows
+
+import (
+	"errors"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/sweep"
+)
+
+// trialSignal is the signal by which a trial reports to its sweep.
+const trialSignal = "trial"
+
+// trialMemo is the memo of a trial: its link to the sweep, for people and for the
+// run itself.
+const trialMemo = "sweep"
+
+// TrialOf says which trial of which sweep a run is; it is the run's memo "sweep".
+type TrialOf struct {
+	Sweep string `json:"sweep"`
+	Trial string `json:"trial"`
+	// Metrics are those that the sweep's table shows.
+	Metrics []string `json:"metrics"`
+}
+
+// TrialReport is what a trial tells its sweep.
+type TrialReport struct {
+	Trial string `json:"trial"` // the label
+	// Committed are the iterations since the last report.
+	Committed []TrialIteration `json:"committed,omitempty"`
+	// Begun says that version 0 is there: others may share it.
+	Begun bool `json:"begun,omitempty"`
+	// Waiting is the fingerprint of the device it waits for.
+	Waiting     string `json:"waiting,omitempty"`
+	LostDevices int    `json:"lost_devices,omitempty"`
+	Recomputed  int    `json:"recomputed_updates,omitempty"`
+	// Ended is set in the last report.
+	Ended *TrialEnd `json:"ended,omitempty"`
+}
+
+// TrialIteration is a committed iteration.
+type TrialIteration struct {
+	// Version is the policy version it made: the iterations done.
+	Version int `json:"version"`
+	// Metrics are those of TrialOf.Metrics that were measured in it.
+	Metrics activities.Metrics `json:"metrics,omitempty"`
+}
+
+// TrialEnd is how a trial ended.
+type TrialEnd struct {
+	State  sweep.State `json:"state"`
+	Reason string      `json:"reason,omitempty"`
+}
+
+// reporter tells a sweep how its trial stands, in order and without making the run
+// wait. A run that is no trial has none: all methods work on nil.
+type reporter struct {
+	of      TrialOf
+	next    TrialReport // what is to be told
+	due     bool
+	sending bool
+	made    bool // it was told that version 0 is there
+}
+
+func newReporter(ctx workflow.Context) *reporter {
+	payload := workflow.GetInfo(ctx).Memo.GetFields()[trialMemo]
+	if payload == nil {
+		return nil
+	}
+	r := &reporter{}
+	if err := converter.GetDefaultDataConverter().FromPayload(payload, &r.of); err != nil || r.of.Sweep == "" {
+		return nil // somebody else's memo
+	}
+	r.next.Trial = r.of.Trial
+	return r
+}
+
+// committed reports an iteration.
+func (r *reporter) committed(ctx workflow.Context, t *train, evaluations []store.EvaluationRef) {
+	if r == nil {
+		return
+	}
+	r.next.Committed = append(r.next.Committed, TrialIteration{
+		Version: t.Next, Metrics: activities.Reported(r.of.Metrics, t.Metrics, evaluations, t.Next),
+	})
+	r.send(ctx, t)
+}
+
+// begun reports that version 0 is made.
+func (r *reporter) begun(ctx workflow.Context, t *train) {
+	if r == nil || r.made {
+		return
+	}
+	r.next.Begun, r.made = true, true
+	r.send(ctx, t)
+}
+
+// waits reports that the run began or ceased to wait for a device.
+func (r *reporter) waits(ctx workflow.Context, t *train) {
+	if r != nil && r.next.Waiting != t.wanted {
+		r.send(ctx, t)
+	}
+}
+
+// ended reports the end, and returns when the sweep has been told.
+func (r *reporter) ended(ctx workflow.Context, t *train, err error) {
+	if r == nil {
+		return
+	}
+	end := &TrialEnd{State: sweep.Done}
+	if err != nil {
+		end = &TrialEnd{State: endOf(ctx, err), Reason: shortReason(err)}
+	}
+	r.next.Ended = end
+	r.send(ctx, t)
+	r.flush(ctx)
+}
+
+// flush returns when all that is to be told has been.
+func (r *reporter) flush(ctx workflow.Context) {
+	if r == nil {
+		return
+	}
+	apart, _ := workflow.NewDisconnectedContext(ctx)
+	_ = workflow.Await(apart, func() bool { return !r.due && !r.sending })
+}
+
+// send tells the sweep what there is; what comes meanwhile follows together. A
+// sweep that has ended cannot be told, and the run goes on.
+func (r *reporter) send(ctx workflow.Context, t *train) {
+	r.next.Waiting, r.next.LostDevices, r.next.Recomputed = t.wanted, t.LostDevices, t.Recomputed
+	r.due = true
+	if r.sending {
+		return
+	}
+	r.sending = true
+	apart, _ := workflow.NewDisconnectedContext(ctx)
+	workflow.Go(apart, func(ctx workflow.Context) {
+		for r.due {
+			report := r.next
+			r.next.Committed, r.next.Begun, r.due = nil, false, false
+			if err := workflow.SignalExternalWorkflow(ctx, r.of.Sweep, "", trialSignal, report).Get(ctx, nil); err != nil {
+				workflow.GetLogger(ctx).Info("the sweep was not told", "sweep", r.of.Sweep, "error", err)
+			}
+		}
+		r.sending = false
+	})
+}
+
+// endOf is the state of a run that ended with an error.
+func endOf(ctx workflow.Context, err error) sweep.State {
+	var terminated *temporal.TerminatedError
+	switch {
+	case errors.As(err, &terminated):
+		return sweep.Terminated
+	case ctx.Err() != nil, temporal.IsCanceledError(err):
+		return sweep.Cancelled
+	}
+	return sweep.Failed
+}
+
+// maxReason bounds a reason: the sweep carries them along.
+const maxReason = 200
+
+// shortReason is why a run failed, without what Temporal puts around it.
+func shortReason(err error) string {
+	var app *temporal.ApplicationError
+	text := err.Error()
+	if errors.As(err, &app) {
+		text = app.Message()
+	}
+	if runes := []rune(text); len(runes) > maxReason {
+		text = string(runes[:maxReason]) + "…"
+	}
+	return text
+}

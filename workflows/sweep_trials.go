@@ -1,0 +1,365 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/workflows/sweep"
+)
+
+// pending is the next trial to begin; nil where none is.
+func (s *sweeping) pending() *trial {
+	if s.Closing != "" {
+		return nil
+	}
+	for ; s.first < len(s.trials); s.first++ {
+		if t := s.trials[s.first]; t.State == sweep.Pending {
+			return t
+		}
+	}
+	return nil
+}
+
+// due is the next trial that may begin. What trials share is made once: while one
+// of them makes it, the others wait and trials that share something else go first.
+func (s *sweeping) due() *trial {
+	if s.pending() == nil {
+		return nil
+	}
+	making := map[string]bool{}
+	for _, t := range s.open {
+		making[t.of.Shared] = making[t.of.Shared] || !t.Begun
+	}
+	for _, t := range s.trials[s.first:] {
+		if t.State == sweep.Pending && (t.of.Shared == "" || s.made[t.of.Shared] || !making[t.of.Shared]) {
+			return t
+		}
+	}
+	return nil
+}
+
+// startDue starts trials as long as there is room.
+func (s *sweeping) startDue() error {
+	for len(s.open) < s.Parallel {
+		t := s.due()
+		if t == nil {
+			return nil
+		}
+		if t.spec == nil {
+			if err := s.readSpecs(t.Index); err != nil {
+				return err
+			}
+			continue // while they were read, other things have happened
+		}
+		s.start(t)
+	}
+	return nil
+}
+
+// pageSpecs is how many specs are read at once.
+const pageSpecs = 32
+
+func (s *sweeping) readSpecs(from int) error {
+	var a *activities.Sweeps
+	var r activities.SweepTrialsResult
+	err := s.host(s.root, 0, "SweepTrials", fmt.Sprintf("specs of trials from %d on", from), a.SweepTrials,
+		activities.SweepTrialsInput{Sweep: s.Written, From: from, Count: pageSpecs, Specs: true}, &r)
+	if err != nil {
+		return err
+	}
+	for i, t := range r.Trials {
+		if own := s.trials[from+i]; own.State == sweep.Pending {
+			own.spec = t.Spec
+		}
+	}
+	return nil
+}
+
+// start starts a trial's workflow and follows it to its end.
+func (s *sweeping) start(t *trial) {
+	t.State, t.Started, t.starting, t.heard = sweep.Running, workflow.Now(s.root).Unix(), true, workflow.Now(s.root)
+	s.open = append(s.open, t)
+	s.busy++
+	options := workflow.ChildWorkflowOptions{
+		WorkflowID: sweep.ID(s.id, t.of.Label),
+		// A sweep that continues as new would otherwise end its children.
+		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		Memo:                  map[string]any{trialMemo: TrialOf{Sweep: s.id, Trial: t.of.Label, Metrics: s.definition.Metrics}},
+		StaticSummary:         fmt.Sprintf("trial %s of sweep %s", t.of.Label, s.id),
+	}
+	if s.Attributes {
+		options.TypedSearchAttributes = temporal.NewSearchAttributes(attributeSweep.ValueSet(s.id))
+	}
+	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(s.root, options), "Train", t.spec, (*Carry)(nil))
+	t.spec = nil
+	workflow.Go(s.root, func(ctx workflow.Context) {
+		err := child.GetChildWorkflowExecution().Get(ctx, nil)
+		t.starting = false
+		s.busy--
+		s.changed++
+		var already *temporal.ChildWorkflowExecutionAlreadyStartedError
+		switch {
+		case errors.As(err, &already):
+			// Of an earlier sweep of this id, perhaps: the server knows.
+			t.doubt, s.look = true, true
+			return
+		case err != nil:
+			s.ended(t, sweep.Failed, shortReason(err))
+			return
+		}
+		t.held = true
+		if err := child.Get(ctx, nil); err != nil {
+			s.ended(t, endOf(ctx, err), shortReason(err))
+			return
+		}
+		s.ended(t, sweep.Done, "")
+	})
+}
+
+// listen hears the trials' reports, and minds those that say nothing.
+func (s *sweeping) listen() {
+	workflow.Go(s.root, func(ctx workflow.Context) {
+		reports := workflow.GetSignalChannel(ctx, trialSignal)
+		for {
+			var r TrialReport
+			reports.Receive(ctx, &r)
+			s.hear(r)
+		}
+	})
+	adopted := func() bool { return slices.ContainsFunc(s.open, func(t *trial) bool { return !t.held && !t.starting }) }
+	workflow.Go(s.root, func(ctx workflow.Context) {
+		for {
+			_ = workflow.Await(ctx, adopted)
+			_ = workflow.Sleep(ctx, quiet)
+			for _, t := range s.open {
+				if !t.held && !t.starting && workflow.Now(ctx).Sub(t.heard) >= quiet {
+					t.doubt, s.look = true, true
+				}
+			}
+			s.changed++
+		}
+	})
+}
+
+// hear takes a trial's report. A report that came before changes nothing.
+func (s *sweeping) hear(r TrialReport) {
+	t := s.find(r.Trial)
+	if t == nil || t.State.Final() || t.State == sweep.Pending {
+		return
+	}
+	s.changed++
+	s.here++
+	t.heard, t.doubt = workflow.Now(s.root), false
+	for _, c := range r.Committed {
+		s.commit(t, c)
+	}
+	if r.Begun || len(r.Committed) > 0 {
+		t.Begun = true
+		s.made[t.of.Shared] = true
+	}
+	t.LostDevices, t.Recomputed, t.Waiting = r.LostDevices, r.Recomputed, r.Waiting
+	t.State = sweep.Running
+	if t.Waiting != "" {
+		t.State = sweep.Waiting
+	}
+	if r.Ended != nil {
+		s.ended(t, r.Ended.State, r.Ended.Reason)
+	}
+}
+
+// commit takes an iteration's figures.
+func (s *sweeping) commit(t *trial, c TrialIteration) {
+	if t.Values == nil {
+		t.Values = s.definition.Measured()
+	}
+	t.Iterations = c.Version
+	for i, name := range s.definition.Metrics {
+		v, ok := c.Metrics[name]
+		if !ok {
+			continue
+		}
+		t.Values[i] = t.Values[i].Add(float64(v), c.Version-1, s.definition.GoalOf(i))
+		if i == 0 {
+			t.Curve = t.Curve.Add(float64(v), s.definition.Goal)
+		}
+	}
+	// A rung that was passed while nobody listened is filled in at the end.
+	if k := len(t.Points); k < len(s.rungs) && s.rungs[k] == c.Version {
+		t.Points = append(t.Points, s.definition.Stopping.At(t.Curve))
+		s.judge = true
+	}
+}
+
+// ended notes a trial's end once, from wherever it is heard first.
+func (s *sweeping) ended(t *trial, state sweep.State, reason string) {
+	if t.State.Final() {
+		return
+	}
+	if state == sweep.Failed {
+		t.Reason = reason
+	}
+	t.State, t.Ended, t.Waiting, t.doubt = state, workflow.Now(s.root).Unix(), "", false
+	if t.Final != "" {
+		t.State = t.Final
+	}
+	s.open = slices.DeleteFunc(s.open, func(o *trial) bool { return o == t })
+	s.changed++
+	s.judge = true
+	if t.State == sweep.Failed && s.definition.OnFailure == sweep.Stop && s.Closing == "" {
+		s.Broken = t.of.Label
+		s.close("trial "+t.of.Label+" failed", true)
+	}
+}
+
+// close lets no more trials begin, and cancels the open ones where asked.
+func (s *sweeping) close(why string, cancel bool) {
+	if s.Closing == "" {
+		s.Closing = why
+	}
+	for _, t := range s.trials {
+		if t.State == sweep.Pending {
+			t.State, t.Summarized = sweep.Cancelled, true
+		}
+	}
+	if cancel {
+		for _, t := range slices.Clone(s.open) {
+			s.cancel(t)
+		}
+	}
+	s.changed++
+}
+
+// cancel asks a trial's workflow to end at its last committed iteration.
+func (s *sweeping) cancel(t *trial) {
+	if t.Asked {
+		return
+	}
+	t.Asked = true
+	s.busy++
+	workflow.Go(s.root, func(ctx workflow.Context) {
+		defer func() { s.busy--; s.changed++ }()
+		_ = workflow.Await(ctx, func() bool { return !t.starting })
+		if t.State.Final() {
+			return
+		}
+		err := workflow.RequestCancelExternalWorkflow(ctx, sweep.ID(s.id, t.of.Label), "").Get(ctx, nil)
+		if err != nil && !t.held && !t.State.Final() {
+			t.doubt, s.look = true, true // it has ended; nobody said how
+		}
+	})
+}
+
+// decide stops the trials that the rule stops.
+func (s *sweeping) decide() {
+	if s.definition.Stopping == nil || !s.judge {
+		return
+	}
+	s.judge = false
+	progress := make([]sweep.Progress, len(s.trials))
+	for i, t := range s.trials {
+		progress[i] = sweep.Progress{Points: t.Points, Ended: t.State.Final() && t.Summarized}
+	}
+	for _, d := range s.definition.Stopping.Decide(progress, s.rungs, s.definition.Goal) {
+		t := s.trials[d.Trial]
+		if t.Stop != 0 {
+			continue
+		}
+		t.Stop = d.Iterations
+		switch {
+		case !t.State.Final():
+			t.Final = sweep.Stopped
+			s.cancel(t)
+		case t.State == sweep.Dropped:
+		default:
+			// It was past the rung when those before it got there: the rest does not count.
+			t.State, t.Summarized = sweep.Stopped, false
+		}
+	}
+}
+
+// pageSummaries is how many trials are summarized at once.
+const pageSummaries = 20
+
+// unsummarized counts trials that have ended and whose iterations are not read yet.
+func (s *sweeping) unsummarized() int {
+	n := 0
+	for _, t := range s.trials {
+		if t.State.Final() && !t.Summarized {
+			n++
+		}
+	}
+	return n
+}
+
+// summarize reads what ended trials left: the table says what the store says.
+func (s *sweeping) summarize() error {
+	var a *activities.Sweeps
+	var page []*trial
+	in := activities.SummarizeInput{Sweep: s.id, Definition: s.definition}
+	in.Definition.Base = nil // not needed to read
+	for _, t := range s.trials {
+		if t.State.Final() && !t.Summarized && len(page) < pageSummaries {
+			page = append(page, t)
+			in.Trials = append(in.Trials, activities.SummarizeTrial{Run: sweep.ID(s.id, t.of.Label), Until: t.Stop})
+		}
+	}
+	var r activities.SummarizeResult
+	if err := s.host(s.root, 0, "Summarize", fmt.Sprintf("what %d trials left", len(page)), a.Summarize, in, &r); err != nil {
+		return err
+	}
+	for i, o := range r.Outcomes {
+		t := page[i]
+		t.Summarized = true
+		t.Branch, t.Iterations, t.Values, t.Points, t.Curve = o.Branch, o.Iterations, o.Values, o.Points, sweep.Curve{}
+		if o.Problem != "" {
+			t.Reason = o.Problem
+		}
+	}
+	s.changed++
+	s.judge = true
+	return nil
+}
+
+// pageLooks is how many trials the server is asked about at once.
+const pageLooks = 50
+
+// lookUp asks the server about trials that are in doubt.
+func (s *sweeping) lookUp() error {
+	var a *activities.Sweeps
+	var page []*trial
+	in := activities.LookUpInput{Sweep: s.id}
+	for _, t := range s.open {
+		if t.doubt && len(page) < pageLooks {
+			page = append(page, t)
+			in.IDs = append(in.IDs, sweep.ID(s.id, t.of.Label))
+		}
+	}
+	if len(page) == 0 {
+		s.look = false
+		return nil
+	}
+	var r activities.LookUpResult
+	if err := s.host(s.root, 0, "LookUp", fmt.Sprintf("how %d trials stand", len(page)), a.LookUp, in, &r); err != nil {
+		return err
+	}
+	for i, f := range r.Found {
+		t := page[i]
+		t.doubt, t.heard = false, workflow.Now(s.root)
+		switch {
+		case f.State == "":
+			s.ended(t, sweep.Failed, "the server knows no such workflow")
+		case f.State != sweep.Running:
+			s.ended(t, f.State, f.Reason)
+		case f.Sweep != s.id:
+			s.ended(t, sweep.Failed, "a workflow that is no trial of this sweep has its id")
+		}
+	}
+	return nil
+}
