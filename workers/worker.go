@@ -207,8 +207,10 @@ func (p *process) startHost() error {
 	o.DisableWorkflowWorker = true
 	o.MaxConcurrentActivityExecutionSize = p.HostSlots
 	w := worker.New(p.Client, activities.HostQueue, o)
-	w.RegisterActivity(&activities.Host{Store: p.Store, Attributes: func(ctx context.Context) bool {
-		return attributesRegistered(ctx, p.Client, p.Namespace)
+	attributes := func(ctx context.Context) bool { return attributesRegistered(ctx, p.Client, p.Namespace) }
+	w.RegisterActivity(&activities.Host{Store: p.Store, Attributes: attributes})
+	w.RegisterActivity(&activities.Sweeps{Store: p.Store, Attributes: attributes, Look: func(ctx context.Context, id string) (activities.Found, error) {
+		return look(ctx, p.Client, id)
 	}})
 	return p.start(w)
 }
@@ -258,6 +260,7 @@ func RegisterWorkflows(r interface {
 }, w *workflows.Workflows) {
 	r.RegisterWorkflowWithOptions(w.Train, workflow.RegisterOptions{Name: "Train"})
 	r.RegisterWorkflowWithOptions(w.Evaluate, workflow.RegisterOptions{Name: "Evaluate"})
+	r.RegisterWorkflowWithOptions(w.Sweep, workflow.RegisterOptions{Name: "Sweep"})
 }
 
 // ParseRole reads a role's name.

@@ -1,0 +1,67 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/workflows"
+	"github.com/reprise-rl/reprise/workflows/sweep"
+)
+
+// maxReason bounds the reason of a failure, in bytes.
+const maxReason = 500
+
+// look asks the server how a trial's workflow stands.
+func look(ctx context.Context, c client.Client, id string) (activities.Found, error) {
+	d, err := c.DescribeWorkflowExecution(ctx, id, "")
+	var missing *serviceerror.NotFound
+	if errors.As(err, &missing) {
+		return activities.Found{}, nil
+	}
+	if err != nil {
+		return activities.Found{}, err
+	}
+	info := d.GetWorkflowExecutionInfo()
+	out := activities.Found{State: stateOf(info.GetStatus())}
+	if p := info.GetMemo().GetFields()["sweep"]; p != nil {
+		var of workflows.TrialOf
+		if converter.GetDefaultDataConverter().FromPayload(p, &of) == nil {
+			out.Sweep = of.Sweep
+		}
+	}
+	if out.State == sweep.Failed {
+		err := c.GetWorkflow(ctx, id, info.GetExecution().GetRunId()).Get(ctx, nil)
+		var app *temporal.ApplicationError
+		if errors.As(err, &app) {
+			out.Reason, out.Kind = app.Message(), app.Type()
+		} else if err != nil {
+			out.Reason = err.Error()
+		}
+		if len(out.Reason) > maxReason {
+			out.Reason = strings.ToValidUTF8(out.Reason[:maxReason], "") + "…"
+		}
+	}
+	return out, nil
+}
+
+func stateOf(status enumspb.WorkflowExecutionStatus) sweep.State {
+	switch status {
+	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+		return sweep.Done
+	case enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
+		return sweep.Cancelled
+	case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+		return sweep.Terminated
+	case enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+		return sweep.Failed
+	}
+	return sweep.Running
+}
