@@ -50,7 +50,7 @@ run's artifacts. Runs are started with the temporal CLI:
 	)
 	cmd.AddCommand(
 		grouped("serve", workerCommand(), devCommand(), demoCommand(), doctorCommand(), pluginCommand())...)
-	cmd.AddCommand(grouped("runs", watchCommand(), metricsCommand(), verifyCommand(), replayCommand(), gcCommand())...)
+	cmd.AddCommand(grouped("runs", watchCommand(), reportCommand(), metricsCommand(), verifyCommand(), replayCommand(), gcCommand())...)
 	cmd.AddCommand(grouped("tools", validateCommand(), policyCommand(), envCommand())...)
 	cmd.AddCommand(grouped("measure", benchCommand(), learnCommand())...)
 	return cmd

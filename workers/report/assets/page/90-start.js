@@ -1,0 +1,9 @@
+// What the data asks for becomes the page.
+
+const parts = report.kind === 'sweep' ? sweepPage(report.sweep) : runPage(report.run)
+const main = h('main', {}, parts)
+const nav = h('nav', { 'aria-label': 'Parts of the report' }, sections.map(([id, title]) => h('a', { href: '#' + id }, title)))
+main.querySelector('header').after(nav)
+document.getElementById('page').append(main)
+openFromAddress()
+document.documentElement.setAttribute('data-ready', String(Math.round(performance.now())))

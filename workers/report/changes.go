@@ -1,0 +1,79 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// changes are the iterations whose settings differ from those before.
+func (r *Run) changes() []changePage {
+	var out []changePage
+	for _, b := range r.Branches {
+		var before []byte
+		if b.Fork != nil {
+			if it, ok := r.At(*b.Fork); ok {
+				before = it.Manifest.Settings
+			}
+		}
+		for _, it := range b.Iterations {
+			m := it.Manifest
+			if before != nil {
+				if changed := settingsChanged(before, m.Settings); len(changed) > 0 {
+					out = append(out, changePage{Branch: b.Number, Iteration: m.Iteration, Changes: changed})
+				}
+			}
+			before = m.Settings
+		}
+	}
+	return out
+}
+
+// settingsChanged lists the fields in which two settings differ, by their path:
+// "update.learning_rate: 0.0003 → 0.00015".
+func settingsChanged(before, after []byte) []string {
+	if bytes.Equal(before, after) {
+		return nil
+	}
+	a, b := leaves("", before), leaves("", after)
+	all := map[string]bool{}
+	for path := range a {
+		all[path] = true
+	}
+	for path := range b {
+		all[path] = true
+	}
+	shown := func(v string, ok bool) string {
+		if !ok {
+			return "nothing"
+		}
+		return v
+	}
+	var out []string
+	for _, path := range sortedKeys(all) {
+		was, had := a[path]
+		is, has := b[path]
+		if was != is || had != has {
+			out = append(out, fmt.Sprintf("%s: %s → %s", path, shown(was, had), shown(is, has)))
+		}
+	}
+	return out
+}
+
+// leaves are a JSON document's values that are no objects, by path.
+func leaves(path string, text []byte) map[string]string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(text, &fields) != nil || fields == nil {
+		return map[string]string{path: string(text)}
+	}
+	out := map[string]string{}
+	for name, value := range fields {
+		if path != "" {
+			name = path + "." + name
+		}
+		for p, v := range leaves(name, value) {
+			out[p] = v
+		}
+	}
+	return out
+}

@@ -1,0 +1,104 @@
+package report
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workflows/collapse"
+)
+
+// Curve is how a metric is shown.
+type Curve struct {
+	// Name is the metric's, Title what people call it, Unit what it is measured in.
+	Name, Title, Unit string
+	// Help says in a sentence what to look for.
+	Help string
+}
+
+// Curves are those that people know from the RAGEN paper (arXiv 2504.20073, Figures
+// 3 to 8: reward, its deviation inside groups, entropy, gradient norm, response
+// length, success), in the order of the page. All other metrics follow as small
+// multiples.
+func Curves() []Curve {
+	return []Curve{
+		{Name: "reward/mean", Title: "Reward", Help: "Mean of the environment's rewards of an episode, penalties apart."},
+		{Name: collapse.MetricSuccess, Title: "Success", Help: "Share of the episodes that solved their task; points with bars are evaluations with their 95 % Wilson interval."},
+		{Name: collapse.MetricRewardStd, Title: "In-group reward deviation", Help: "How much the members of a group differ: when it falls away, nothing is left to learn from."},
+		{Name: collapse.MetricEntropy, Title: "Entropy", Unit: "nats", Help: "Of the policy at the sampled tokens. A fast fall is a template, a rise is a policy that comes apart."},
+		{Name: collapse.MetricGradNorm, Title: "Gradient norm", Help: "Before clipping. Spikes come with or after the harm."},
+		{Name: "response_length/mean", Title: "Response length", Unit: "tokens", Help: "Sampled tokens of an episode."},
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// metricNames are the names in any of the metrics, without the smoothed ones.
+func metricNames(ms ...activities.Metrics) []string {
+	names := map[string]bool{}
+	for _, m := range ms {
+		for name := range m {
+			if !strings.HasSuffix(name, collapse.SmoothedSuffix) {
+				names[name] = true
+			}
+		}
+	}
+	return sortedKeys(names)
+}
+
+// Names are all metrics of a run's iterations, in order, smoothed ones apart.
+func (r *Run) Names() []string {
+	names := map[string]bool{}
+	for _, b := range r.Branches {
+		for _, it := range b.Iterations {
+			for name := range it.Manifest.Metrics {
+				names[name] = !strings.HasSuffix(name, collapse.SmoothedSuffix)
+			}
+		}
+	}
+	maps.DeleteFunc(names, func(_ string, shown bool) bool { return !shown })
+	return sortedKeys(names)
+}
+
+// points are the values of a curve as JSON has them: null where there is none, or
+// none that is finite. Six digits are more than a screen shows.
+type points []float64
+
+// MarshalJSON implements json.Marshaler.
+func (p points) MarshalJSON() ([]byte, error) {
+	out := append(make([]byte, 0, 8*len(p)+2), '[')
+	for i, v := range p {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendPoint(out, v)
+	}
+	return append(out, ']'), nil
+}
+
+// absent is a point that is not there.
+var absent = math.NaN()
+
+// pointOf is a metric's value, absent where it has none.
+func pointOf(m activities.Metrics, name string) float64 {
+	if v, ok := m[name]; ok {
+		return float64(v)
+	}
+	return absent
+}
+
+// notFinite counts the values of a metric that are there and not finite.
+func (b *Branch) notFinite(name string) int {
+	n := 0
+	for _, it := range b.Iterations {
+		if v, ok := it.Manifest.Metrics[name]; ok && !finite(v) {
+			n++
+		}
+	}
+	return n
+}
+
+func finite(v canon.Float) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }

@@ -1,0 +1,29 @@
+// Package report makes pages that people look at of runs and sweeps: one HTML file
+// that works offline, opened from a folder, and beside it the trajectories in
+// pieces that the page loads as they are asked for.
+//
+// [Load] reads a run through the store into a [Run]: its branches, its curves,
+// what the detectors saw, evaluations, timings, and a list of all that is missing,
+// for a run that is under way, has failed or was half deleted is shown as far as
+// it is there. [Write] reads a run and gives the report's files to a [Sink], which
+// puts them in a folder or a bucket; [WriteSweep] does the same for several runs
+// that were made to be compared. The same store gives the same bytes, whatever the
+// clock and the machine.
+//
+// # Files
+//
+//	index.html          the page: styles, program, curves and tables are in it
+//	data/index.js       which trajectories there are, and what became of each
+//	data/b0-000012.0.js trajectories of an iteration, in parts of bounded size
+//	data/b0-e000020-1.0.js  those of an evaluation: version 20, its second suite
+//
+// A browser lets no page from a folder fetch files; script elements work there, so
+// the pieces are programs that hand one JSON value to the page.
+//
+// # Trust
+//
+// Whatever was sampled, came from an environment or stands in a spec is data: it is
+// written as JSON without <, >, & and line separators, and becomes text nodes, never
+// markup. The page's policy (CSP) allows the two programs in it by their hashes, and
+// with trusted types no string can become markup or a program even by mistake.
+package report

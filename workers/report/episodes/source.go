@@ -1,0 +1,45 @@
+package episodes
+
+import (
+	"fmt"
+
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// Source names what a rollout's episodes are read from.
+type Source struct {
+	// Trajectories is the table of whole episodes; nothing is read without it.
+	Trajectories *store.Ref
+	// Turns are the tables of each turn, round by round, for texts and boards.
+	Turns []store.TurnRefs
+	// Batches are what the updates read that learned from it, for advantages; none
+	// in an evaluation. Of their rows those count that Iteration rolled out.
+	Batches   []store.Ref
+	Iteration int
+	// Base is the model whose tokenizer decodes.
+	Base store.ModelRef
+}
+
+// OfIteration is the source of the rollout that an iteration learned from, with the
+// iteration's own batch. Where it shares the rollout with others, the turns are those
+// of the first of them, and the others' batches are the caller's to add.
+func OfIteration(m *store.Manifest) Source {
+	s := Source{Trajectories: m.Trajectories, Turns: m.Turns, Base: m.Base, Iteration: m.Iteration}
+	if m.Rollout != nil {
+		s.Iteration = m.Rollout.Iteration
+	}
+	if m.Batch != nil {
+		s.Batches = []store.Ref{*m.Batch}
+	}
+	return s
+}
+
+// OfEvaluation is the source of an evaluation's rollout, by its place in the
+// manifest.
+func OfEvaluation(m *store.Manifest, at int) (Source, error) {
+	if at < 0 || at >= len(m.Evaluations) {
+		return Source{}, fmt.Errorf("evaluation %d of iteration %d: it has %d: %w", at, m.Iteration, len(m.Evaluations), store.ErrNotFound)
+	}
+	e := m.Evaluations[at]
+	return Source{Trajectories: e.Trajectories, Turns: e.Turns, Base: m.Base, Iteration: m.Iteration}, nil
+}

@@ -1,0 +1,126 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Run is a run as its store shows it.
+type Run struct {
+	// ID is the Train workflow's.
+	ID string
+	// Location is where its artifacts are, for people.
+	Location string
+	// SpecText is the resolved spec as it is stored, and Spec what could be read of
+	// it; nil and zero where it is missing.
+	SpecText json.RawMessage
+	Spec     spec.Train
+	// Branches are in order; a branch without any readable commit is left out.
+	Branches []Branch
+	// Missing is all that a report would show and could not be read, in a fixed
+	// order.
+	Missing []Missing
+}
+
+// Branch is a line of iterations of a run.
+type Branch struct {
+	Number int
+	// Fork is the iteration that the branch goes on behind; nil where the run
+	// begins, or where what would say so is missing.
+	Fork *Place
+	// Opened says why it was opened; nil in the first.
+	Opened *activities.Opened
+	// Iterations are the readable commits, in order.
+	Iterations []Iteration
+	// Kept is the last iteration that the run's newest version goes back to: those
+	// behind it were abandoned by a rollback. -1 where none is kept.
+	Kept int
+	// Uncommitted are iterations behind the last commit that were begun.
+	Uncommitted []int
+}
+
+// Place is an iteration of a branch. Run is another run's id where a run was
+// started from that, else empty.
+type Place struct {
+	Run               string
+	Branch, Iteration int
+}
+
+// Iteration is a committed iteration.
+type Iteration struct {
+	store.Link
+	// Smoothed are the moving averages of the metrics, by the metric's name: the
+	// recorded ones where there are any, else computed with the same decay. A
+	// branch goes on with the averages of its fork point.
+	Smoothed activities.Metrics
+	// Detected is what the detectors made of it; nil where they were not asked.
+	Detected *activities.Detected
+	// Telemetry is what its steps took; nil where there is none.
+	Telemetry *activities.IterationTelemetry
+}
+
+// Missing is something a report would show.
+type Missing struct {
+	// What it is, in words.
+	What string
+	// Why: "removed by retention", "missing", "altered", …
+	Why string
+	// Count is how many objects, and Key the first of them; both may be zero.
+	Count int
+	Key   string
+}
+
+// Newest is the newest readable commit of the newest branch; false where there is
+// none.
+func (r *Run) Newest() (Iteration, bool) {
+	if len(r.Branches) == 0 {
+		return Iteration{}, false
+	}
+	its := r.Branches[len(r.Branches)-1].Iterations
+	return its[len(its)-1], true
+}
+
+// At finds a committed iteration.
+func (r *Run) At(p Place) (Iteration, bool) {
+	for _, b := range r.Branches {
+		if b.Number != p.Branch || p.Run != "" {
+			continue
+		}
+		for _, it := range b.Iterations {
+			if it.Manifest.Iteration == p.Iteration {
+				return it, true
+			}
+		}
+	}
+	return Iteration{}, false
+}
+
+// Line is the way to the newest version, oldest first: the iterations that were not
+// abandoned.
+func (r *Run) Line() []Iteration {
+	var out []Iteration
+	for _, b := range r.Branches {
+		for _, it := range b.Iterations {
+			if it.Manifest.Iteration <= b.Kept {
+				out = append(out, it)
+			}
+		}
+	}
+	return out
+}
+
+// String is one line: "not there: 3 × turn files: missing: runs/…".
+func (m Missing) String() string {
+	s := "not there: " + m.What + ": " + m.Why
+	if m.Count > 1 {
+		s = fmt.Sprintf("not there: %d × %s: %s", m.Count, m.What, m.Why)
+	}
+	if m.Key != "" {
+		s += ": " + m.Key
+	}
+	return s
+}
