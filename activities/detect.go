@@ -32,6 +32,7 @@ type Opened struct {
 // Smooth adds the smoothed curves to an iteration's metrics; previous are those of
 // the iteration before it.
 func (p Plan) Smooth(previous, metrics Metrics) {
+	carryAverages(previous, metrics)
 	smoothed := collapse.Smooth(previous, metrics, collapse.Curves(), p.Collapse.Decay)
 	for _, name := range collapse.Curves() {
 		if value, ok := smoothed[name+collapse.SmoothedSuffix]; ok {

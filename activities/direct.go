@@ -70,6 +70,16 @@ func (d *Direct) Iterate(ctx context.Context, it Iteration) (CommitInput, error)
 			return out, err
 		}
 	}
+	if it.Rolled == nil && it.Plan.Diagnostics.Due(it.Number) {
+		d, err := d.Device.Diagnose(ctx, DiagnoseInput{
+			Policy: version, Iteration: it.Number, Settings: it.Settings, Trajectories: out.Trajectories, Before: Averages(it.Previous),
+		})
+		if err != nil {
+			return out, err
+		}
+		it.Took("diagnose", d.Telemetry)
+		out.add(d.Metrics)
+	}
 	if rows == 0 {
 		out.Update = store.UpdateCounts{Skipped: true, SkippedTotal: 1}
 	} else if err := d.learn(ctx, it, version, &out); err != nil {

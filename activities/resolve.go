@@ -230,7 +230,7 @@ func planOf(t spec.Train) Plan {
 	p := Plan{
 		Iterations: t.Iterations, Turns: t.Rollout.Turns, Rows: t.Rollout.Trajectories(), Environment: t.Environment.String(),
 		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds,
-		Freshness: t.Freshness, Collapse: t.Collapse, Settings: spec.SettingsOf(t), WarmStartSteps: t.Policy.WarmStart.Steps,
+		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Collapse: t.Collapse, Settings: spec.SettingsOf(t), WarmStartSteps: t.Policy.WarmStart.Steps,
 		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0,
 	}
 	for _, s := range t.Evaluation.Suites {

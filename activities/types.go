@@ -87,6 +87,8 @@ type Plan struct {
 	Suites        []PlanSuite `json:"suites,omitempty"`
 	// Freshness is how often a rollout is learned from.
 	Freshness spec.Freshness `json:"freshness"`
+	// Diagnostics say when a rollout's reasonings are looked at.
+	Diagnostics spec.Diagnostics `json:"diagnostics"`
 	// Collapse is the detectors' config.
 	Collapse collapse.Config `json:"collapse"`
 	// Prepare says that version 0 has to be made on a device: the policy is a
@@ -340,6 +342,22 @@ type ScoreInput struct {
 // ScoreResult names the scores table.
 type ScoreResult struct {
 	Scores    store.Ref `json:"scores"`
+	Metrics   Metrics   `json:"metrics"`
+	Telemetry Telemetry `json:"telemetry"`
+}
+
+// DiagnoseInput asks how much the reasonings of a rollout tell of their prompts.
+type DiagnoseInput struct {
+	Policy       Version       `json:"policy"`
+	Iteration    int           `json:"iteration"`
+	Settings     spec.Settings `json:"settings"`
+	Trajectories store.Ref     `json:"trajectories"`
+	// Before are the moving averages so far, by their names.
+	Before Metrics `json:"before,omitempty"`
+}
+
+// DiagnoseResult is the figures by RAGEN-2's names.
+type DiagnoseResult struct {
 	Metrics   Metrics   `json:"metrics"`
 	Telemetry Telemetry `json:"telemetry"`
 }

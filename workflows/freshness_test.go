@@ -95,3 +95,21 @@ func TestReplayedBatches(t *testing.T) {
 	require.Empty(t, credited[0].Replay)
 	require.Equal(t, []store.Ref{*s.commits[2].Batch, *s.commits[1].Batch}, credited[3].Replay)
 }
+
+// The rollouts that are due are diagnosed, each once, and only their own.
+func TestDiagnosed(t *testing.T) {
+	s := &stage{plan: testPlan(), base: true, parts: []int{4, 2}}
+	s.plan.Iterations, s.plan.EvaluateEvery = 5, 0
+	s.plan.Freshness = spec.Freshness{Online: 2, Reuse: 1}
+	s.plan.Diagnostics = spec.Diagnostics{Every: 1, Samples: 2}
+	p := newPlay(t, s)
+	p.train(nil)
+	require.NoError(t, p.GetWorkflowError())
+	var of []int
+	for _, in := range inputs[activities.DiagnoseInput](s, "Diagnose") {
+		of = append(of, in.Iteration)
+	}
+	require.Equal(t, []int{0, 2, 4}, of)
+	require.Equal(t, s.commits[0].Metrics["diagnosed"], s.commits[2].Metrics["diagnosed"])
+	require.NotContains(t, s.commits[1].Metrics, "diagnosed")
+}

@@ -39,6 +39,7 @@ type iteration struct {
 	Shared      *store.RolloutRef               `json:"shared,omitempty"` // where several iterations learn from the rollout
 	Selected    *activities.SelectResult        `json:"selected,omitempty"`
 	Scored      *activities.ScoreResult         `json:"scored,omitempty"`
+	Diagnosed   bool                            `json:"diagnosed,omitempty"`
 	Credited    *activities.CreditResult        `json:"credited,omitempty"`
 	Updated     *activities.UpdateResult        `json:"updated,omitempty"`
 	Snapshot    *store.SnapshotRef              `json:"snapshot,omitempty"`
@@ -80,7 +81,7 @@ func (t *train) iterate(ctx workflow.Context, s *session) error {
 	}
 	it, n := t.Current, t.Next
 	steps := []func(workflow.Context, *session, *iteration, int) error{
-		t.baseline, t.rollout, t.score, t.credit, t.update, t.snapshot, t.evaluate, t.detect,
+		t.baseline, t.rollout, t.score, t.diagnose, t.credit, t.update, t.snapshot, t.evaluate, t.detect,
 		t.snapshot, // due only now where the run is to stop here after all
 		t.commit,
 	}
@@ -240,6 +241,26 @@ func (t *train) score(ctx workflow.Context, s *session, it *iteration, n int) er
 	it.took("score", out.Telemetry)
 	it.add(&out.Metrics)
 	it.Scored = &out
+	return nil
+}
+
+// diagnose looks at the reasonings of the iteration's own rollout, where it is due.
+func (t *train) diagnose(ctx workflow.Context, s *session, it *iteration, n int) error {
+	if it.Diagnosed || !t.plan.Diagnostics.Due(n) || it.Shared != nil && it.Shared.Update > 0 {
+		return nil
+	}
+	var d *activities.Device
+	var out activities.DiagnoseResult
+	t.show(ctx, fmt.Sprintf("iteration %d · diagnose", n))
+	err := s.run(ctx, "Diagnose", fmt.Sprintf("iteration %d · mutual information of prompts and reasonings", n), d.Diagnose, activities.DiagnoseInput{
+		Policy: t.version(n, t.State), Iteration: n, Settings: it.Settings, Trajectories: it.Selected.Trajectories, Before: activities.Averages(t.Metrics),
+	}, &out)
+	if err != nil {
+		return err
+	}
+	it.took("diagnose", out.Telemetry)
+	it.add(&out.Metrics)
+	it.Diagnosed = true
 	return nil
 }
 

@@ -250,6 +250,13 @@ func (s *stage) Score(ctx context.Context, in activities.ScoreInput) (activities
 	return activities.ScoreResult{Scores: ref("scores", in), Metrics: activities.Metrics{"actor/entropy": 1}}, s.holds(in.Policy)
 }
 
+func (s *stage) Diagnose(ctx context.Context, in activities.DiagnoseInput) (activities.DiagnoseResult, error) {
+	if err := s.begin(ctx, "Diagnose", in); err != nil {
+		return activities.DiagnoseResult{}, err
+	}
+	return activities.DiagnoseResult{Metrics: activities.Metrics{"diagnosed": 1}}, s.holds(in.Policy)
+}
+
 func (s *stage) Credit(ctx context.Context, in activities.CreditInput) (activities.CreditResult, error) {
 	return activities.CreditResult{Batch: ref("batch", in)}, s.begin(ctx, "Credit", in)
 }

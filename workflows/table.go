@@ -56,6 +56,7 @@ var table = map[string]policy{
 	"Restore":   {place: onSession, bound: 3},
 	"Generate":  {place: onSession, bound: 2},
 	"Score":     {place: onSession, bound: 2},
+	"Diagnose":  {place: onSession, bound: 2},
 	"Update":    {place: onSession, bound: 2},
 	"Snapshot":  {place: onSession, bound: 2},
 }

@@ -11,6 +11,13 @@ const (
 	Trajectory = "collapse_trajectory_sample/"
 )
 
+// Names of the moving averages of the deviations, which the next estimate begins
+// from.
+const (
+	DeviationName    = "marginal_std_ema"
+	DeviationSeqName = "marginal_std_ema_seq"
+)
+
 // Named is a figure by its name.
 type Named struct {
 	Name  string
@@ -50,8 +57,8 @@ func (f Figures) Named(prefix string) []Named {
 // the next estimate can begin from what this one published.
 func (s Smoothed) Named(prefix string) []Named {
 	return prefixed([]Named{
-		{"marginal_std_ema", s.Deviations.Token},
-		{"marginal_std_ema_seq", s.Deviations.Seq},
+		{DeviationName, s.Deviations.Token},
+		{DeviationSeqName, s.Deviations.Seq},
 		{"mi_zscore_ema", s.ZScore},
 		{"mi_zscore_ema_seq", s.ZScoreSeq},
 	}, prefix)

@@ -84,7 +84,7 @@ func callOf(ctx context.Context) *call {
 
 // onDevice are the kinds that take the device.
 var onDevice = map[string]bool{
-	"WarmStart": true, "Restore": true, "Generate": true, "Score": true, "Update": true, "Snapshot": true,
+	"WarmStart": true, "Restore": true, "Generate": true, "Score": true, "Diagnose": true, "Update": true, "Snapshot": true,
 }
 
 // readOnly are the kinds of those that write nothing.

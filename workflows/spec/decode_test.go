@@ -92,8 +92,9 @@ func TestDecodeFillsDefaults(t *testing.T) {
 			Algorithm: "grpo", NormalizeByStd: true, Epsilon: 1e-6, Gamma: 1, StepWeight: 1,
 			Lambda: 1, TurnGamma: 0.95, TurnLambda: 1, ValueAt: "last_prompt_token", RewardAt: "turns", Whiten: true, BaselineRate: 0.1,
 		},
-		Freshness: spec.Freshness{Online: 1, Reuse: 1, ReplayShare: 0.5},
-		Critic:    spec.Critic{LearningRate: 1e-3, WeightDecay: 0.01, MaxGradNorm: 1, Clip: 0.5},
+		Diagnostics: spec.Diagnostics{Samples: 16},
+		Freshness:   spec.Freshness{Online: 1, Reuse: 1, ReplayShare: 0.5},
+		Critic:      spec.Critic{LearningRate: 1e-3, WeightDecay: 0.01, MaxGradNorm: 1, Clip: 0.5},
 		Update: spec.Update{
 			LearningRate: 3e-4, Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, WeightDecay: 0.01,
 			MaxGradNorm: 1, Decay: "constant", Ratio: "token", ClipLow: 0.2, ClipHigh: 0.28,

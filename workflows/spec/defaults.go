@@ -237,6 +237,10 @@ var rules = []*rule{
 
 	{path: "collapse", typ: typeCollapse, starter: collapse.Defaults(), loaded: collapse.Defaults(), source: fromOurs + ", after " + fromRagen + " v2",
 		doc: "The detectors of the echo trap, and what is done when one fires: warn, stop, or roll back to the iteration before the onset and go on in a new branch with other knobs."},
+	{path: "diagnostics.every", typ: typeInteger, starter: 0, loaded: 0, span: between(0, 1_000_000), source: fromOurs + ", off; RAGEN-2: 5",
+		doc: "Iterations between estimates of the mutual information of prompt and reasoning (RAGEN-2, arXiv 2604.06268): high entropy without it is a template that ignores its input. 0 never."},
+	{path: "diagnostics.samples", typ: typeInteger, starter: 16, loaded: 16, span: between(2, 256), source: fromOurs + ": RAGEN-2 has 64",
+		doc: "Reasonings that are looked at. Each is scored under the prompts of all groups, and under the contexts of the others: samples × (groups + samples) rows of Score."},
 	{path: "common_random", typ: typeBool, starter: false, loaded: false, source: fromOurs,
 		doc: "Branches draw the same random numbers as branch 0, so that they differ by their knobs alone."},
 

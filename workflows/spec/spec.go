@@ -38,6 +38,8 @@ type Train struct {
 	Evaluation  Evaluation  `json:"evaluation"`
 	// Collapse is the detectors' config, and what is done when one fires.
 	Collapse collapse.Config `json:"collapse"`
+	// Diagnostics are RAGEN-2's figures of mutual information.
+	Diagnostics Diagnostics `json:"diagnostics"`
 	// CommonRandom lets all branches draw what branch 0 draws.
 	CommonRandom bool   `json:"common_random"`
 	Limits       Limits `json:"limits"`
@@ -266,6 +268,14 @@ type Evaluation struct {
 	Temperature float64 `json:"temperature"`
 	// Suites are what is measured, in this order; the first stands in summaries.
 	Suites []Suite `json:"suites,omitempty"`
+}
+
+// Diagnostics say how much the policy's reasoning tells of the prompt.
+type Diagnostics struct {
+	// Every is in iterations; 0 never.
+	Every int `json:"every"`
+	// Samples is how many reasonings are looked at.
+	Samples int `json:"samples"`
 }
 
 // Limits bound what a kill can cost.

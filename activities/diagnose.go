@@ -1,0 +1,249 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/mutual"
+)
+
+// Diagnose estimates the mutual information of prompts and reasonings of a rollout
+// (RAGEN-2): of first turns under the prompts of all groups, and of turns of
+// trajectories under each other's contexts. It stores nothing: the figures are the
+// iteration's metrics.
+func (d *Device) Diagnose(ctx context.Context, in DiagnoseInput) (DiagnoseResult, error) {
+	out, err := d.diagnose(ctx, in)
+	return out, edge(ctx, fmt.Sprintf("diagnose iteration %d of run %s", in.Iteration, in.Policy.Run.ID), err)
+}
+
+func (d *Device) diagnose(ctx context.Context, in DiagnoseInput) (DiagnoseResult, error) {
+	w, done, err := d.begin(ctx, in.Policy.Run)
+	if err != nil {
+		return DiagnoseResult{}, err
+	}
+	defer done()
+	if err := d.Engine.resident(in.Policy); err != nil {
+		return DiagnoseResult{}, err
+	}
+	rows, err := store.GetTable[TrajectoryRow](ctx, d.Store, in.Trajectories)
+	if err != nil {
+		return DiagnoseResult{}, fmt.Errorf("trajectories: %w", err)
+	}
+	p, err := d.Engine.programsFor(w.kit, in.Policy.Run, w.shapes(w.training, 1))
+	if err != nil {
+		return DiagnoseResult{}, err
+	}
+	out := DiagnoseResult{Metrics: Metrics{}}
+	for _, of := range []struct {
+		prefix string
+		crowd  crowd
+	}{
+		{mutual.FirstTurn, w.firstTurns(rows, in)}, {mutual.Trajectory, w.anyTurns(rows, in)},
+	} {
+		if len(of.crowd.reasonings) == 0 || len(of.crowd.prompts) < 2 {
+			continue // nobody thought, or there is nothing to tell apart
+		}
+		cross, err := w.cross(ctx, p, of.crowd, float32(in.Settings.Rollout.Temperature))
+		if err != nil {
+			return DiagnoseResult{}, err
+		}
+		figures, err := mutual.Estimate(cross)
+		if err != nil {
+			return DiagnoseResult{}, fmt.Errorf("%s: %w: %w", of.prefix, err, store.ErrInvalid)
+		}
+		smoothed := figures.Smooth(deviations(in.Before, of.prefix))
+		for _, f := range append(figures.Named(of.prefix), smoothed.Named(of.prefix)...) {
+			out.Metrics[f.Name] = canon.Float(f.Value)
+		}
+	}
+	out.Telemetry = w.telemetry()
+	return out, nil
+}
+
+// crowd is reasonings, and the prompts under which each is scored.
+type crowd struct {
+	reasonings [][]int32
+	own        []int // the prompt of each reasoning
+	prompts    [][]int32
+	same       []int // equal prompts have the same number
+}
+
+func (c *crowd) addPrompt(ids []int32) int {
+	number := len(c.prompts)
+	for i, p := range c.prompts {
+		if slices.Equal(p, ids) {
+			number = c.same[i]
+			break
+		}
+	}
+	c.prompts, c.same = append(c.prompts, ids), append(c.same, number)
+	return len(c.prompts) - 1
+}
+
+// drawn are the rows that are looked at, in order: a draw without replacement.
+func (k *kit) drawn(rows []TrajectoryRow, in DiagnoseInput, purpose int64) []TrajectoryRow {
+	n := min(k.train.Diagnostics.Samples, len(rows))
+	if n == 0 {
+		return nil
+	}
+	// Groups 2 and 3 keep these shuffles apart from those of the update.
+	order, err := loss.Minibatches(len(rows), n, 1, draw.Address{
+		Seed: k.train.Seed, Branch: int64(in.Policy.Branch), Iteration: int64(in.Iteration), Group: purpose,
+	})
+	if err != nil {
+		return nil // n is at least 1
+	}
+	var out []TrajectoryRow
+	for _, at := range order[0] {
+		out = append(out, rows[at])
+	}
+	return out
+}
+
+// firstTurns are reasonings of first turns, and the prompts of all groups.
+func (k *kit) firstTurns(rows []TrajectoryRow, in DiagnoseInput) crowd {
+	var c crowd
+	place := map[int32]int{}
+	for _, r := range rows {
+		if _, ok := place[r.Group]; !ok {
+			context, _ := r.turn(0)
+			place[r.Group] = c.addPrompt(context)
+		}
+	}
+	for _, r := range k.drawn(rows, in, 2) {
+		_, sampled := r.turn(0)
+		if z := k.reasoning(sampled); len(z) > 0 {
+			c.reasonings, c.own = append(c.reasonings, z), append(c.own, place[r.Group])
+		}
+	}
+	return c
+}
+
+// anyTurns are reasonings of turns drawn from the drawn trajectories, and their own
+// contexts.
+func (k *kit) anyTurns(rows []TrajectoryRow, in DiagnoseInput) crowd {
+	var c crowd
+	for _, r := range k.drawn(rows, in, 3) {
+		a := draw.Address{
+			Seed: k.train.Seed, Purpose: loss.Shuffle, Branch: int64(in.Policy.Branch), Iteration: int64(in.Iteration), Group: 3, Member: int64(r.Row) + 1,
+		}
+		context, sampled := r.turn(int(a.Rand().Uint64() % uint64(r.Turns())))
+		if z := k.reasoning(sampled); len(z) > 0 {
+			c.reasonings, c.own = append(c.reasonings, z), append(c.own, c.addPrompt(context))
+		}
+	}
+	return c
+}
+
+// turn gives the context of a turn, from 0, and what was sampled in it.
+func (r TrajectoryRow) turn(k int) (context, sampled []int32) {
+	at, begin := 0, 0
+	for i := range r.PromptLengths {
+		if r.Restarts[i] {
+			begin = at
+		}
+		prompt := at + int(r.PromptLengths[i])
+		at = prompt + int(r.SampledLengths[i])
+		if i == k {
+			return r.IDs[begin:prompt], r.IDs[prompt:at]
+		}
+	}
+	return nil, nil
+}
+
+// reasoning is what a turn says before it closes the tag that the prompt opened.
+func (k *kit) reasoning(sampled []int32) []int32 {
+	tag := "</answer>"
+	if k.training.protocol.Think {
+		tag = "</think>"
+	}
+	end := strings.Index(k.tokenizer.Decode(sampled), tag)
+	n := 0
+	for n < len(sampled) {
+		if slices.Contains(k.tokenizer.EndOfTurn(), sampled[n]) || end >= 0 && len(k.tokenizer.Decode(sampled[:n+1])) > end {
+			break
+		}
+		n++
+	}
+	return sampled[:n]
+}
+
+// cross scores every reasoning under every prompt.
+func (w *work) cross(ctx context.Context, p *model.Programs, c crowd, temperature float32) (mutual.Cross, error) {
+	out := mutual.Cross{Own: c.own, Same: c.same}
+	var rows []piece // of is the reasoning, row the prompt
+	for i, z := range c.reasonings {
+		out.LogProbs, out.Lengths = append(out.LogProbs, make([]float64, len(c.prompts))), append(out.Lengths, len(z))
+		for j, x := range c.prompts {
+			rows = append(rows, piece{of: i, row: int32(j), ids: slices.Concat(x, z), first: len(x)})
+		}
+	}
+	b, width := w.train.Update.MicroBatch, w.shapes(w.training, 1).Sequence
+	for at := 0; at < len(rows); at += b {
+		part := rows[at:min(at+b, len(rows))]
+		batch := emptyMicroBatch(b, width)
+		for i, r := range part {
+			batch.Lengths[i] = int32(copy(batch.IDs[i], r.ids))
+		}
+		logProbs, _, err := p.Score(ctx, w.engine.state, batch, temperature)
+		if err != nil {
+			return out, fmt.Errorf("score reasonings: %w", err)
+		}
+		for i, r := range part {
+			sum := 0.0
+			for _, v := range logProbs[i][r.first:len(r.ids)] {
+				sum += float64(v)
+			}
+			out.LogProbs[r.of][r.row] = sum
+			w.took.Tokens += len(r.ids)
+		}
+	}
+	return out, nil
+}
+
+// deviations are the moving averages that an earlier estimate published.
+func deviations(before Metrics, prefix string) mutual.Deviations {
+	var d mutual.Deviations
+	token, ok := before[prefix+mutual.DeviationName]
+	if seq, both := before[prefix+mutual.DeviationSeqName]; ok && both {
+		d = mutual.Deviations{Token: float64(token), Seq: float64(seq), Seen: true}
+	}
+	return d
+}
+
+// averageNames are the moving averages among the metrics.
+func averageNames() []string {
+	var out []string
+	for _, prefix := range []string{mutual.FirstTurn, mutual.Trajectory} {
+		out = append(out, prefix+mutual.DeviationName, prefix+mutual.DeviationSeqName)
+	}
+	return out
+}
+
+// Averages are the moving averages that the next estimate begins from.
+func Averages(m Metrics) Metrics {
+	out := Metrics{}
+	for _, name := range averageNames() {
+		if v, ok := m[name]; ok {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// carryAverages keeps the moving averages in the metrics of iterations that are not
+// diagnosed, for the next that is.
+func carryAverages(previous, metrics Metrics) {
+	for name, v := range Averages(previous) {
+		if _, now := metrics[name]; !now {
+			metrics[name] = v
+		}
+	}
+}
