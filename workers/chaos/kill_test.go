@@ -13,7 +13,7 @@ import (
 
 // kinds are all kinds of activities of a run, in the order they first come.
 var kinds = []string{
-	"Resolve", "WarmStart", "Restore", "Generate", "Step", "Measure", "Select", "Score", "Credit", "Update", "Snapshot", "Commit",
+	"Resolve", "WarmStart", "Restore", "Generate", "Step", "Measure", "Select", "Score", "Diagnose", "Credit", "Update", "Snapshot", "Commit",
 }
 
 // TestChaosKills kills a worker in each kind of activity, the phases in turn;
@@ -29,7 +29,7 @@ func TestChaosKills(t *testing.T) {
 	}
 	runs := []run{
 		{"start", true, []string{"Resolve/written/1", "WarmStart/inside/1", "Restore/inside/1", "Generate/written/1"}},
-		{"middle", false, []string{"Measure/inside/1", "Step/written/2", "Select/begin/1", "Score/written/1"}},
+		{"middle", false, []string{"Measure/inside/1", "Step/written/2", "Select/begin/1", "Score/written/1", "Diagnose/inside/1"}},
 		{"end", false, []string{"Credit/inside/1", "Update/written/1", "Snapshot/inside/1", "Commit/written/1"}},
 	}
 	if *full {
