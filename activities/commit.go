@@ -30,6 +30,9 @@ func (h *Host) commit(ctx context.Context, in CommitInput) (CommitResult, error)
 	if err != nil {
 		return CommitResult{}, err
 	}
+	if err := h.bury(ctx, m.Tombstones); err != nil {
+		return CommitResult{}, err
+	}
 	took := Telemetry{Seconds: time.Since(start).Seconds()}
 	if err := h.putTelemetry(ctx, in, took); err != nil {
 		return CommitResult{}, err
@@ -77,6 +80,13 @@ func (h *Host) Manifest(ctx context.Context, in CommitInput) (*store.Manifest, e
 			return nil, fmt.Errorf("manifest before: %w", err)
 		}
 		before, m.Base.State = parent.Update, parent.Base.State
+	}
+	t, err := readSpec(ctx, h.Store, in.Run.Spec)
+	if err != nil {
+		return nil, err
+	}
+	if m.Tombstones, err = h.tombstones(ctx, t, in); err != nil {
+		return nil, err
 	}
 	m.Update = in.Update
 	m.Update.Steps += before.Steps

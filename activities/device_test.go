@@ -133,12 +133,12 @@ func TestRestore(t *testing.T) {
 		require.ErrorContains(t, err, key)
 	})
 	t.Run("a snapshot's file is gone", func(t *testing.T) {
-		key := second.Snapshot.Files["model.safetensors"].Key
-		require.NoError(t, r.store.Delete(t.Context(), key))
+		require.NoError(t, r.store.Delete(t.Context(), second.Snapshot.Files["model.safetensors"].Key))
 		r.forget(t)
-		_, err := r.Device.Restore(t.Context(), RestoreInput{Version: r.version(), Head: r.head})
-		require.ErrorIs(t, err, store.ErrNotFound)
-		require.ErrorContains(t, err, key)
+		got := r.restore(t, RestoreInput{})
+		require.Equal(t, state, got.State, "the batches have it all")
+		require.Zero(t, got.From)
+		require.Equal(t, 3, got.Telemetry.Recomputed)
 	})
 }
 

@@ -113,19 +113,15 @@ type updateLog struct {
 func (d *Device) log(ctx context.Context, in RestoreInput) (goal string, log updateLog, err error) {
 	goal = in.Version.State
 	if in.Head != nil {
-		chain, err := store.LoadRebuild(ctx, d.Store, *in.Head)
+		found, err := store.FindRebuild(ctx, d.Store, *in.Head)
 		if err != nil {
 			return "", log, err
 		}
-		snapshot, links, err := chain.SnapshotAtOrBefore(in.Version.Version)
-		if err != nil {
-			return "", log, err
+		log.programs = found.Head.Programs
+		if log.snapshot = found.Snapshot; log.snapshot != nil {
+			log.from = log.snapshot.Version
 		}
-		log.programs = chain[len(chain)-1].Manifest.Programs
-		if log.snapshot = snapshot; snapshot != nil {
-			log.from = snapshot.Version
-		}
-		for _, link := range links {
+		for _, link := range found.Again {
 			m := link.Manifest
 			e := logEntry{branch: m.Branch, iteration: m.Iteration, before: m.StateBefore, after: m.StateAfter, batch: m.Batch}
 			if err := json.Unmarshal(m.Settings, &e.settings); err != nil {

@@ -98,8 +98,6 @@ func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, r
 	if err != nil {
 		return out, err
 	}
-	// What retention recorded is a decision, no computation.
-	computed.Tombstones = m.Tombstones
 	b, err := computed.Encode()
 	if err != nil {
 		return out, err

@@ -142,13 +142,73 @@ func LoadChain(ctx context.Context, s Store, head Ref) (Chain, error) {
 	return loadUntil(ctx, s, head, func(Chain) bool { return false })
 }
 
-// LoadRebuild loads as much of the chain as rebuilding the version after head needs:
-// back to the newest snapshot that was not removed, or to the beginning.
-func LoadRebuild(ctx context.Context, s Store, head Ref) (Chain, error) {
-	return loadUntil(ctx, s, head, func(newestFirst Chain) bool {
+// Rebuild is what a version is rebuilt from.
+type Rebuild struct {
+	// Head is the version's own manifest.
+	Head *Manifest
+	// Snapshot is where it begins; nil is version 0, the base model with zero moments.
+	Snapshot *SnapshotRef
+	// Again are the iterations to apply again after it, oldest first.
+	Again []Link
+}
+
+// FindRebuild finds what the version after head is rebuilt from: the newest snapshot
+// on the way back that is there, and the iterations since. One that retention has
+// removed is passed over, also where the tombstone is not on this chain: a run that
+// went back reads manifests from before the removal.
+func FindRebuild(ctx context.Context, s Store, head Ref) (Rebuild, error) {
+	var found *SnapshotRef
+	var asked error
+	chain, err := loadUntil(ctx, s, head, func(newestFirst Chain) bool {
 		last := newestFirst[len(newestFirst)-1].Manifest
-		return last.Snapshot != nil && !removed(newestFirst, last.Snapshot)
+		if last.Snapshot == nil || removed(newestFirst, last.Snapshot) {
+			return false
+		}
+		there, err := present(ctx, s, last.Snapshot)
+		if asked = err; there {
+			found = last.Snapshot
+		}
+		return there || err != nil
 	})
+	if err = errors.Join(err, asked); err != nil {
+		return Rebuild{}, err
+	}
+	out := Rebuild{Head: chain[len(chain)-1].Manifest, Snapshot: found, Again: chain}
+	if found != nil {
+		out.Again = chain[1:] // the first one made the snapshot
+	}
+	return out, nil
+}
+
+// present tells whether all files of a snapshot are there.
+func present(ctx context.Context, s Store, snapshot *SnapshotRef) (bool, error) {
+	for _, name := range sortedKeys(snapshot.Files) {
+		if _, err := s.Stat(ctx, snapshot.Files[name].Key); errors.Is(err, ErrNotFound) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// KeptSnapshots are the snapshots on the chain that ends at head which no tombstone
+// has removed, newest first. Retention removes the oldest first, so the walk ends at
+// one that is gone.
+func KeptSnapshots(ctx context.Context, s Store, head Ref) ([]*SnapshotRef, error) {
+	var out []*SnapshotRef
+	_, err := loadUntil(ctx, s, head, func(newestFirst Chain) bool {
+		last := newestFirst[len(newestFirst)-1].Manifest
+		if last.Snapshot == nil {
+			return false
+		}
+		if removed(newestFirst, last.Snapshot) {
+			return true
+		}
+		out = append(out, last.Snapshot)
+		return false
+	})
+	return out, err
 }
 
 func loadUntil(ctx context.Context, s Store, head Ref, enough func(newestFirst Chain) bool) (Chain, error) {
@@ -186,38 +246,6 @@ func (c Chain) At(iteration int) (Link, bool) {
 		return Link{}, false
 	}
 	return c[i], true
-}
-
-// SnapshotAtOrBefore finds where a rebuild of a version begins: the newest snapshot
-// at or before it that no tombstone removed, and the iterations to apply again after
-// it, oldest first. No snapshot (nil) means version 0: the base model with zero
-// moments; a chain loaded in part answers [ErrNotFound] then. A snapshot that turns
-// out to be missing after all (removed by another branch) is left out by asking for
-// the version before it.
-func (c Chain) SnapshotAtOrBefore(version int) (*SnapshotRef, []Link, error) {
-	if version < 0 || version > c.Version() {
-		return nil, nil, fmt.Errorf("find a snapshot for version %d: the chain ends at version %d: %w", version, c.Version(), ErrNotFound)
-	}
-	for v := version; v > 0; v-- {
-		link, ok := c.At(v - 1)
-		if !ok {
-			return nil, nil, fmt.Errorf("find a snapshot for version %d: the chain is loaded from version %d on, without one: %w", version, v, ErrNotFound)
-		}
-		if snapshot := link.Manifest.Snapshot; snapshot != nil && !removed(c, snapshot) {
-			return snapshot, c.between(v, version), nil
-		}
-	}
-	return nil, c.between(0, version), nil
-}
-
-// between are the iterations that turn version from into version to.
-func (c Chain) between(from, to int) []Link {
-	var out []Link
-	for n := from; n < to; n++ {
-		link, _ := c.At(n)
-		out = append(out, link)
-	}
-	return out
 }
 
 // removed says whether a tombstone names any of a snapshot's files.

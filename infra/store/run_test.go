@@ -125,32 +125,20 @@ func TestChain(t *testing.T) {
 		require.Equal(t, branch, chain)
 		require.Len(t, chain, 8)
 
-		for _, c := range []struct{ version, snapshot, again int }{{0, 0, 0}, {2, 0, 2}, {3, 3, 0}, {5, 3, 2}, {6, 6, 0}, {8, 6, 2}} {
-			snapshot, links, err := chain.SnapshotAtOrBefore(c.version)
+		for _, c := range []struct{ version, snapshot, again int }{{2, 0, 2}, {3, 3, 0}, {5, 3, 2}, {6, 6, 0}, {8, 6, 2}} {
+			got, err := store.FindRebuild(ctx, s, chain[c.version-1].Ref)
 			require.NoError(t, err)
-			require.Len(t, links, c.again)
+			require.Equal(t, c.version, got.Head.Version())
+			require.Len(t, got.Again, c.again)
 			if c.snapshot == 0 {
-				require.Nil(t, snapshot)
+				require.Nil(t, got.Snapshot)
 			} else {
-				require.Equal(t, c.snapshot, snapshot.Version)
+				require.Equal(t, c.snapshot, got.Snapshot.Version)
 			}
-			for i, link := range links {
+			for i, link := range got.Again {
 				require.Equal(t, c.snapshot+i, link.Manifest.Iteration)
 			}
 		}
-		_, _, err = chain.SnapshotAtOrBefore(9)
-		require.ErrorIs(t, err, store.ErrNotFound)
-
-		// Version 6 is of branch 1's own snapshot; a rebuild of the head loads no more.
-		part, err := store.LoadRebuild(ctx, s, head.Ref)
-		require.NoError(t, err)
-		require.Equal(t, []int{5, 6, 7}, []int{part[0].Manifest.Iteration, part[1].Manifest.Iteration, part[2].Manifest.Iteration})
-		snapshot, links, err := part.SnapshotAtOrBefore(8)
-		require.NoError(t, err)
-		require.Equal(t, 6, snapshot.Version)
-		require.Len(t, links, 2)
-		_, _, err = part.SnapshotAtOrBefore(5)
-		require.ErrorIs(t, err, store.ErrNotFound)
 
 		// A chain whose links do not fit is refused.
 		bad := *main[6].Manifest
@@ -184,13 +172,20 @@ func TestTombstones(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, report.OK(), "%v", report.Problems)
 	require.Len(t, report.Removed, 2)
-	have, links, err := chain.SnapshotAtOrBefore(8)
+	kept, err := store.KeptSnapshots(ctx, s, chain[7].Ref)
 	require.NoError(t, err)
-	require.Equal(t, 3, have.Version)
-	require.Len(t, links, 5)
-	part, err := store.LoadRebuild(ctx, s, chain[7].Ref)
+	require.Empty(t, kept, "the walk ends at one that is gone")
+	kept, err = store.KeptSnapshots(ctx, s, chain[6].Ref)
 	require.NoError(t, err)
-	require.Equal(t, 2, part[0].Manifest.Iteration)
+	require.Len(t, kept, 2)
+	// The tombstone is in iteration 7; one who went back to before it finds the file
+	// gone all the same.
+	for _, head := range []int{7, 6} {
+		got, err := store.FindRebuild(ctx, s, chain[head].Ref)
+		require.NoError(t, err)
+		require.Equal(t, 3, got.Snapshot.Version)
+		require.Len(t, got.Again, head+1-3)
+	}
 }
 
 func TestVerify(t *testing.T) {

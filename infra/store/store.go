@@ -7,7 +7,7 @@
 // committed by one conditional PUT of its [Manifest] under a fixed key
 // ([Commit]), and a manifest names the one before it by digest. The same bytes
 // again are fine, other bytes are a [Divergence], and nothing stored is ever
-// overwritten. [Head], [LoadChain] and [Chain.SnapshotAtOrBefore] find the way
+// overwritten. [Head], [LoadChain] and [FindRebuild] find the way
 // back after everything else was lost, [Verify] re-hashes all that a run
 // reaches, and [FindGarbage] lists what no manifest names.
 //

@@ -221,6 +221,8 @@ var rules = []*rule{
 
 	{path: "snapshot.every", typ: typeInteger, starter: 10, loaded: 10, span: between(1, 1_000_000), source: fromOurs,
 		doc: "Iterations between snapshots of the full training state; the last iteration always has one. No committed iteration is lost without one: what lies after a snapshot is recomputed from the batches."},
+	{path: "snapshot.retain", typ: typeInteger, starter: 0, loaded: 0, span: between(0, 1_000_000), source: fromOurs + ": all; RAGEN-2 keeps one",
+		doc: "How many of the newest snapshots are kept; 0 keeps all. Whatever it says, one is kept at or before the earliest iteration that a detector may roll back to. What is removed stands in the manifest, and any version can still be rebuilt from the batches."},
 
 	{path: "evaluation.every", typ: typeInteger, starter: 10, loaded: 10, span: between(0, 1_000_000), source: fromRagen,
 		doc: "Iterations between evaluations; the first policy and the last are evaluated too. 0 turns evaluation off."},

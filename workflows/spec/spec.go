@@ -254,6 +254,8 @@ type Clip struct {
 type Snapshot struct {
 	// Every is in iterations; the last iteration always has one.
 	Every int `json:"every"`
+	// Retain is how many of the newest are kept; 0 keeps all.
+	Retain int `json:"retain"`
 }
 
 // Evaluation is when a run is measured, and on which fixed suites.
