@@ -123,7 +123,7 @@ larger, and the ratios less sure; its load is printed.`,
 	f.StringSliceVar(&o.parts, "part", benchParts, "which parts are measured")
 	f.StringVar(&o.preset, "preset", "bandit-demo", "the preset whose iterations are measured")
 	f.StringVar(&o.tokenizer, "tokenizer", "", "a Hugging Face model folder: its tokenizer is measured beside the starter's (default: a tiny Qwen's, in the repository)")
-	f.IntVar(&o.repeats, "repeats", 9, "how often each program and algorithm is timed")
+	f.IntVar(&o.repeats, "repeats", 9, "how often each program and algorithm is timed; updates beside each other half as often")
 	f.IntVar(&o.rounds, "rounds", 3, "turns of what is compared: with Python, and of the three ways to make an iteration")
 	f.IntVar(&o.iterations, "iterations", 12, "iterations a turn; the first and the last are not counted")
 	f.IntVar(&o.kills, "kills", 3, "how many workers are killed")
