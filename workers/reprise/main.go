@@ -50,9 +50,9 @@ run's artifacts. Runs are started with the temporal CLI:
 	)
 	cmd.AddCommand(
 		grouped("serve", workerCommand(), devCommand(), demoCommand(), doctorCommand(), pluginCommand())...)
-	cmd.AddCommand(grouped("runs", watchCommand(), reportCommand(), metricsCommand(), verifyCommand(), replayCommand(), gcCommand())...)
+	cmd.AddCommand(grouped("runs", watchCommand(), reportCommand(), trajectoriesCommand(), metricsCommand(), verifyCommand(), replayCommand(), exportCommand(), gcCommand())...)
 	cmd.AddCommand(grouped("tools", validateCommand(), policyCommand(), envCommand())...)
-	cmd.AddCommand(grouped("measure", benchCommand(), learnCommand())...)
+	cmd.AddCommand(grouped("measure", benchCommand(), learnCommand(), studyCommand())...)
 	return cmd
 }
 

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workers/bench"
+	"github.com/reprise-rl/reprise/workers/study"
+	"github.com/reprise-rl/reprise/workflows"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+const (
+	// plantedAfter is the iteration after which the learning rate is raised.
+	plantedAfter = 20
+	// plantedEvery is how often the policy is measured, plantedIterations how long it runs.
+	plantedEvery      = 10
+	plantedIterations = 50
+)
+
+// plantedFields are what the run has instead of its preset's: detectors that roll
+// back, and 256 fixed samples at the rollout's temperature.
+func plantedFields(size study.Size, seed uint64) map[string]any {
+	fields := map[string]any{
+		"description": fmt.Sprintf("reprise study --planted: a learning rate too high after iteration %d, by knob; seed %d", plantedAfter, seed),
+		"seed":        seed,
+		"iterations":  plantedIterations,
+		"policy": map[string]any{
+			"starter":    map[string]any{"layers": size.Layers, "hidden_size": size.Width, "intermediate_size": 3 * size.Width, "seed": seed},
+			"warm_start": map[string]any{"seed": seed},
+		},
+		"rollout":    map[string]any{"groups": size.Groups, "group_size": size.GroupSize},
+		"collapse":   map[string]any{"on_detection": "rollback", "rollback": map[string]any{"max": 3, "learning_rate_factor": 0.5}},
+		"snapshot":   map[string]any{"every": plantedEvery},
+		"evaluation": map[string]any{"every": plantedEvery, "instances": learnInstances, "samples": learnSamples, "temperature": learnTemperature},
+	}
+	if size.LearningRate > 0 {
+		fields["update"] = map[string]any{"learning_rate": size.LearningRate}
+	}
+	return fields
+}
+
+// runPlanted plants a collapse in a run of each seed and shows that it was noticed,
+// that the run went back, and what it came to. It ends with status 1 where a run did
+// not go back, or ends clearly worse than it was before the knob was turned.
+func runPlanted(ctx context.Context, o studyOptions, out, progress io.Writer) error {
+	if o.seeds < 1 {
+		return fmt.Errorf("study: --seeds %d: at least 1", o.seeds)
+	}
+	if !(o.rate > 0 && o.rate <= 1) {
+		return fmt.Errorf("study: --planted-rate %g: above 0, at most 1", o.rate)
+	}
+	var stories []*study.Planted
+	err := withStack(ctx, dev.Options{Ephemeral: true, Stdout: progress}, o.serving, func(ctx context.Context, s *dev.Stack, _ activities.DeviceInfo) error {
+		conn := connection{quiet: true}
+		conn.settings.DevDir = s.Dir()
+		c, err := conn.temporal(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		bucket, err := conn.store()
+		if err != nil {
+			return err
+		}
+		for seed := 1; seed <= o.seeds; seed++ {
+			text, err := presetWith("bandit-demo", plantedFields(o.size, uint64(seed)))
+			if err != nil {
+				return err
+			}
+			story, err := plant(ctx, c, bucket, fmt.Sprintf("planted-s%d", seed), text, o.rate, progress)
+			if err != nil {
+				return err
+			}
+			stories = append(stories, story)
+			fmt.Fprintln(out, story)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	body, err := study.PlantedJSON(stories)
+	if err != nil {
+		return err
+	}
+	if err := study.Folder(o.out).Write(fmt.Sprintf("planted-%g.json", o.rate), body); err != nil {
+		return err
+	}
+	fmt.Fprint(out, study.PlantedTable(stories))
+	for _, story := range stories {
+		if !story.Kept() {
+			return errSilent
+		}
+	}
+	return nil
+}
+
+// plant runs, turns the knob, waits for the end and reads what happened.
+func plant(ctx context.Context, c client.Client, bucket store.Store, run string, text []byte, rate float64, progress io.Writer) (*study.Planted, error) {
+	w, err := bench.Durable{Client: c, Store: bucket}.Start(ctx, run, text)
+	if err != nil {
+		return nil, err
+	}
+	if err := reached(ctx, c, run, plantedAfter); err != nil {
+		return nil, err
+	}
+	value, err := json.Marshal(rate)
+	if err != nil {
+		return nil, fmt.Errorf("encode the learning rate: %w", err)
+	}
+	h, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: run, UpdateID: "planted", UpdateName: "change-knob", WaitForStage: client.WorkflowUpdateStageCompleted,
+		Args: []any{spec.Change{Path: "update.learning_rate", Value: value}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("change the learning rate: %w", err)
+	}
+	var said string
+	if err := h.Get(ctx, &said); err != nil {
+		return nil, fmt.Errorf("change the learning rate: %w", err)
+	}
+	fmt.Fprintf(progress, "%s: learning rate %g: %s\n", run, rate, said)
+	var r workflows.TrainResult
+	if err := w.Get(ctx, &r); err != nil {
+		return nil, fmt.Errorf("run %s: %w", run, err)
+	}
+	return study.ReadPlanted(ctx, bucket, run, rate)
+}
+
+// reached waits until the run has committed so many iterations.
+func reached(ctx context.Context, c client.Client, run string, iterations int) error {
+	for {
+		var s workflows.Status
+		v, err := c.QueryWorkflow(ctx, run, "", "status")
+		if err == nil && v.Get(&s) == nil && s.Iteration >= iterations {
+			return nil
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("run %s did not get to iteration %d: %w", run, iterations, err)
+		}
+	}
+}

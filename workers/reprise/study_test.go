@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workers/study"
+	"github.com/reprise-rl/reprise/workflows/collapse"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+var smallStudy = study.Size{Iterations: 12, Layers: 2, Width: 64, Groups: 8, GroupSize: 16, LearningRate: 1e-3}
+
+func TestStudySpecs(t *testing.T) {
+	for _, s := range study.Settings() {
+		t.Run(s.Name(), func(t *testing.T) {
+			text, err := studySpec(studyRun{s, 3}, smallStudy)
+			require.NoError(t, err)
+			got, err := spec.Decode(text, activities.Known())
+			require.NoError(t, err)
+			require.EqualValues(t, 3, got.Seed)
+			require.EqualValues(t, 3, got.Policy.Starter.Seed)
+			require.EqualValues(t, 3, got.Policy.WarmStart.Seed)
+			require.Equal(t, 80, got.Policy.WarmStart.Steps, "what is not replaced is the preset's")
+			require.Equal(t, 1e-3, got.Update.LearningRate)
+			require.Equal(t, collapse.Warn, got.Collapse.OnDetection)
+			keeps := s.Algorithm.Name == "starpo-s"
+			require.Equal(t, keeps, got.Selection.Method == spec.SelectTopFraction)
+			require.Equal(t, s.Shared, bytes.Contains(got.Environment.Options, []byte(`"shared_chance":true`)))
+		})
+	}
+	text, err := presetWith("bandit-demo", plantedFields(smallStudy, 2))
+	require.NoError(t, err)
+	got, err := spec.Decode(text, activities.Known())
+	require.NoError(t, err)
+	require.Equal(t, collapse.RollBack, got.Collapse.OnDetection)
+	require.Zero(t, plantedAfter%got.Evaluation.Every, "the policy is measured where the knob is turned")
+}
+
+func TestStudyChoosesSeedBySeed(t *testing.T) {
+	o := studyOptions{seeds: 2, only: []string{"ppo-p10", "starpo-s-p??"}}
+	runs, err := o.chosen()
+	require.NoError(t, err)
+	var names []string
+	for _, r := range runs {
+		names = append(names, study.RunName(r.setting.Name(), r.seed))
+	}
+	require.Equal(t, []string{"starpo-s-p25-s1", "ppo-p10-s1", "starpo-s-p10-s1", "starpo-s-p25-s2", "ppo-p10-s2", "starpo-s-p10-s2"}, names)
+
+	o.only = []string{"ppo-p30"}
+	_, err = o.chosen()
+	require.ErrorContains(t, err, `--only "ppo-p30" is none of grpo-p25, ppo-p25`)
+	o.only = []string{"["}
+	_, err = o.chosen()
+	require.ErrorContains(t, err, "syntax error in pattern")
+	_, err = studyOptions{}.chosen()
+	require.ErrorContains(t, err, "--seeds 0")
+	require.ErrorContains(t, runPlanted(t.Context(), studyOptions{rate: 1}, nil, nil), "--seeds 0")
+	require.ErrorContains(t, runPlanted(t.Context(), studyOptions{seeds: 1}, nil, nil), "--planted-rate 0")
+}
+
+// TestStudyGoesOn: what has a record is not computed again, and tables are made of
+// what is there.
+func TestStudyGoesOn(t *testing.T) {
+	o := studyOptions{seeds: 2, out: filepath.Join(t.TempDir(), "study"), only: []string{"grpo-p25"}, size: smallStudy}
+	runs, err := o.chosen()
+	require.NoError(t, err)
+	todo, err := o.missing(runs)
+	require.NoError(t, err)
+	require.Len(t, todo, 2)
+	for _, r := range runs {
+		text, err := studySpec(r, o.size)
+		require.NoError(t, err)
+		record := study.Record{Setting: r.setting.Name(), Seed: r.seed, Size: o.size, Metrics: map[string][]canon.Float{}}
+		record.Spec, err = study.SpecDigest(text)
+		require.NoError(t, err)
+		for _, name := range study.Columns {
+			record.Metrics[name] = make([]canon.Float, o.size.Iterations)
+		}
+		require.NoError(t, study.Folder(o.out).Keep(record))
+	}
+	var out, progress bytes.Buffer
+	require.NoError(t, runStudy(t.Context(), o, &out, &progress))
+	require.Equal(t, "2 runs of 12 iterations, 2 of them done already\n", progress.String())
+	require.Contains(t, out.String(), "| grpo-p25 | 2 | 0.0 ± 0.0 % |")
+	require.FileExists(t, filepath.Join(o.out, "p25.svg"))
+
+	o.size.LearningRate = 2e-3
+	_, err = o.missing(runs)
+	require.ErrorContains(t, err, "is of other settings")
+}

@@ -1,0 +1,78 @@
+package study
+
+import "math"
+
+// Window is how many iterations are looked at together: early levels are means of
+// the first Window, final ones of the last.
+const Window = 10
+
+const (
+	// fallShare is by how much of the best a reward has to be lower to have fallen,
+	// and fallErrors by how many standard errors of the difference besides.
+	fallShare  = 0.10
+	fallErrors = 3
+)
+
+// Fall is that a reward has fallen.
+type Fall struct {
+	// Begins is the first iteration of the stretch in which it is low: behind the
+	// last one, up to Seen, that still was at or above 90 % of the best.
+	Begins int `json:"begins"`
+	// Seen is the iteration with which the mean of the last Window was low.
+	Seen int `json:"seen"`
+	// From is the best mean of Window iterations before, To the lowest since.
+	From float64 `json:"from"`
+	To   float64 `json:"to"`
+	// Recovered says that the mean of the last Window of the run is not low any more.
+	Recovered bool `json:"recovered"`
+}
+
+// FindFall says when a reward falls; false where it does not, or where there are
+// fewer than two windows of it. rewards: [iterations], without the chance of the
+// payouts, which would pass for rises and falls.
+//
+// It has fallen with the first iteration n for which the mean of the Window
+// iterations up to n is lower than the best mean of Window consecutive iterations
+// that ended before these began, by more than a tenth of that best and by more than
+// three standard errors of the difference of the two means (from the sample
+// variances inside the windows).
+func FindFall(rewards []float64) (Fall, bool) {
+	best, bestVariance := math.Inf(-1), 0.0
+	for n := 2*Window - 1; n < len(rewards); n++ {
+		if m, v := window(rewards, n-Window); m > best {
+			best, bestVariance = m, v
+		}
+		mean, variance := window(rewards, n)
+		if !fallen(best, bestVariance, mean, variance) {
+			continue
+		}
+		f := Fall{Begins: n, Seen: n, From: best, To: mean}
+		for f.Begins > n-Window+1 && rewards[f.Begins-1] < (1-fallShare)*best {
+			f.Begins--
+		}
+		for ; n < len(rewards); n++ {
+			mean, variance = window(rewards, n)
+			f.To = min(f.To, mean)
+		}
+		f.Recovered = !fallen(best, bestVariance, mean, variance)
+		return f, true
+	}
+	return Fall{}, false
+}
+
+func fallen(best, bestVariance, mean, variance float64) bool {
+	gap := best - mean
+	return gap > fallShare*math.Abs(best) && gap > fallErrors*math.Sqrt((bestVariance+variance)/Window)
+}
+
+// window is the mean and the sample variance of the Window values up to n.
+func window(xs []float64, n int) (mean, variance float64) {
+	xs = xs[n-Window+1 : n+1]
+	for _, x := range xs {
+		mean += x / Window
+	}
+	for _, x := range xs {
+		variance += float64((x-mean)*(x-mean)) / (Window - 1)
+	}
+	return mean, variance
+}

@@ -1,0 +1,126 @@
+package study
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// End is what a run has come to, by its last Window iterations.
+type End string
+
+const (
+	// HighArm and LowArm: one arm is chosen in at least nine of ten episodes that
+	// choose one. Between: neither is.
+	HighArm End = "high arm"
+	LowArm  End = "low arm"
+	Between End = "between"
+	// FormatLost: fewer than half of the episodes choose an arm.
+	FormatLost End = "format lost"
+)
+
+// Ends are all of them, in the order of tables.
+var Ends = []End{HighArm, Between, LowArm, FormatLost}
+
+const (
+	sure   = 0.9 // share of an arm's episodes among those that choose one
+	spoken = 0.5 // share of the episodes that choose an arm
+)
+
+// Outcome is how a run ended, and when things happened in it.
+type Outcome struct {
+	Run     string
+	Setting string
+	Seed    uint64
+	End     End
+	// Success is the share of the high arm, Executable that of episodes with an arm
+	// and Reward the mean reward without the chance of the payouts: of the last Window.
+	Success, Executable, Reward float64
+	// Fall is when that reward fell; Fell is false where it did not.
+	Fall Fall
+	Fell bool
+	// First are the iterations in which each detector fired first, by name.
+	First map[string]int
+	// Early and Late are the means of metrics over the first and the last Window, by
+	// name, of the iterations that have them.
+	Early, Late map[string]float64
+	// Spike is the highest gradient norm over the median one.
+	Spike float64
+}
+
+// Judge says how a run ended.
+func Judge(r Record) Outcome {
+	o := Outcome{
+		Run: r.Name(), Setting: r.Setting, Seed: r.Seed,
+		First: map[string]int{}, Early: map[string]float64{}, Late: map[string]float64{},
+	}
+	for _, name := range Columns {
+		c := r.column(name)
+		o.Early[name] = finiteMean(c[:min(Window, len(c))])
+		o.Late[name] = finiteMean(c[max(0, len(c)-Window):])
+	}
+	o.Success, o.Executable = o.Late[Success], o.Late[Executable]
+	s, _ := settingNamed(r.Setting)
+	o.Reward = s.Expected(o.Success, o.Executable)
+	switch share := o.Success / o.Executable; {
+	case o.Executable < spoken:
+		o.End = FormatLost
+	case share >= sure:
+		o.End = HighArm
+	case share <= 1-sure:
+		o.End = LowArm
+	default:
+		o.End = Between
+	}
+	o.Fall, o.Fell = FindFall(r.expected())
+	for _, e := range r.Events {
+		if first, seen := o.First[e.Detector]; !seen || e.Iteration < first {
+			o.First[e.Detector] = e.Iteration
+		}
+	}
+	o.Spike = spike(r.column(GradNorm))
+	return o
+}
+
+// String says it in a few words.
+func (o Outcome) String() string {
+	text := fmt.Sprintf("%s, %.1f %% high arm", o.End, 100*o.Success)
+	if o.Fell {
+		text += fmt.Sprintf(", reward falls at %d", o.Fall.Begins)
+	}
+	return text
+}
+
+// Lead is by how many iterations a detector fired before the reward fell: negative
+// where it fired behind; false where one of the two did not happen.
+func (o Outcome) Lead(detector string) (int, bool) {
+	first, fired := o.First[detector]
+	return o.Fall.Begins - first, fired && o.Fell
+}
+
+// finiteMean is the mean of the finite values; NaN where there are none.
+func finiteMean(xs []float64) float64 {
+	sum, n := 0.0, 0
+	for _, x := range xs {
+		if !math.IsNaN(x) && !math.IsInf(x, 0) {
+			sum += x
+			n++
+		}
+	}
+	return sum / float64(n)
+}
+
+// spike is the highest of the finite values over their median; NaN without any.
+func spike(xs []float64) float64 {
+	var finite []float64
+	for _, x := range xs {
+		if !math.IsNaN(x) && !math.IsInf(x, 0) {
+			finite = append(finite, x)
+		}
+	}
+	if len(finite) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(finite)
+	return finite[len(finite)-1] / finite[len(finite)/2]
+}

@@ -1,0 +1,203 @@
+package study
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Planted is the story of a run in which a learning rate was raised by hand.
+type Planted struct {
+	Run string `json:"run"`
+	// Rate is the learning rate that was set, Turned the first iteration with it.
+	Rate   float64 `json:"rate"`
+	Turned int     `json:"turned"`
+	// Rollbacks are how the run went back, in order.
+	Rollbacks []Rollback `json:"rollbacks"`
+	// Rows are the iterations of the run as they were made, branch by branch.
+	Rows []PlantedRow `json:"rows"`
+	// Before is the newest evaluation of a version before the knob was turned, After
+	// the last of the run.
+	Before Evaluation `json:"before"`
+	After  Evaluation `json:"after"`
+}
+
+// PlantedRow is an iteration.
+type PlantedRow struct {
+	Branch     int         `json:"branch"`
+	Iteration  int         `json:"iteration"`
+	Rate       float64     `json:"learning_rate"`
+	Success    canon.Float `json:"success"`
+	Executable canon.Float `json:"executable"`
+	Entropy    canon.Float `json:"entropy"`
+	GradNorm   canon.Float `json:"grad_norm"`
+}
+
+// Rollback is one: from where, to where, why, and with which changes.
+type Rollback struct {
+	Branch    int      `json:"branch"`
+	Iteration int      `json:"iteration"`
+	To        int      `json:"to"`
+	Events    []string `json:"events"`
+	Changes   []string `json:"changes"`
+}
+
+// ReadPlanted reads the story of a run from its manifests.
+func ReadPlanted(ctx context.Context, s store.Store, run string, rate float64) (*Planted, error) {
+	branches, err := store.Branches(ctx, s, run)
+	if err != nil {
+		return nil, fmt.Errorf("planted collapse: %w", err)
+	}
+	p := &Planted{Run: run, Rate: rate, Turned: -1, Rollbacks: []Rollback{}}
+	for _, b := range branches {
+		iterations, err := store.Iterations(ctx, s, run, b)
+		if err != nil {
+			return nil, fmt.Errorf("planted collapse: %w", err)
+		}
+		for _, n := range iterations {
+			m, _, err := store.ReadManifestAt(ctx, s, run, b, n)
+			if err != nil {
+				return nil, fmt.Errorf("planted collapse: %w", err)
+			}
+			if err := p.add(m); err != nil {
+				return nil, fmt.Errorf("planted collapse, iteration %d of branch %d: %w", n, b, err)
+			}
+		}
+	}
+	return p, nil
+}
+
+// add takes in a manifest, in the order in which they were committed.
+func (p *Planted) add(m *store.Manifest) error {
+	var settings spec.Settings
+	if err := json.Unmarshal(m.Settings, &settings); err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	if m.Opened != nil {
+		var o activities.Opened
+		if err := json.Unmarshal(m.Opened, &o); err != nil {
+			return fmt.Errorf("why the branch was opened: %w", err)
+		}
+		r := Rollback{Branch: o.Branch, Iteration: o.Iteration, To: m.Iteration - 1, Changes: o.Changes}
+		for _, e := range o.Events {
+			r.Events = append(r.Events, e.Detector+": "+e.Text)
+		}
+		p.Rollbacks = append(p.Rollbacks, r)
+	}
+	value := func(name string) canon.Float {
+		v, ok := m.Metrics[name]
+		if !ok {
+			return canon.Float(math.NaN())
+		}
+		return rounded(v)
+	}
+	p.Rows = append(p.Rows, PlantedRow{
+		Branch: m.Branch, Iteration: m.Iteration, Rate: settings.Update.LearningRate,
+		Success: value(Success), Executable: value(Executable), Entropy: value(Entropy), GradNorm: value(GradNorm),
+	})
+	if p.Turned < 0 && settings.Update.LearningRate == p.Rate {
+		p.Turned = m.Iteration
+	}
+	for _, e := range m.Evaluations {
+		if p.Turned < 0 {
+			p.Before = evaluationOf(e)
+		}
+		p.After = evaluationOf(e)
+	}
+	return nil
+}
+
+// Difference is how much more often the run succeeds at its end than before the knob
+// was turned, with the 95 % interval of two independent shares (both are measured on
+// the same instances, so the true one is narrower).
+func (p *Planted) Difference() (mean, low, high float64) {
+	deviation := func(e Evaluation) float64 { return float64(e.High-e.Low) / 2 }
+	mean = float64(p.After.Success - p.Before.Success)
+	half := math.Hypot(deviation(p.Before), deviation(p.After))
+	return mean, mean - half, mean + half
+}
+
+// Kept says that it was noticed, and that the run did not end worse than it was: its
+// difference is not below 0 as a whole.
+func (p *Planted) Kept() bool {
+	_, _, high := p.Difference()
+	return p.Turned >= 0 && len(p.Rollbacks) > 0 && high >= 0
+}
+
+// lowest is the lowest share of the high arm in a rollout with the planted rate.
+func (p *Planted) lowest() float64 {
+	low := math.Inf(1)
+	for _, r := range p.Rows {
+		if r.Rate == p.Rate {
+			low = min(low, float64(r.Success))
+		}
+	}
+	return low
+}
+
+// String is the story for people.
+func (p *Planted) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Run %s: learning rate %g from iteration %d on.\n\n", p.Run, p.Rate, p.Turned)
+	for _, r := range p.Rollbacks {
+		fmt.Fprintf(&b, "In iteration %d of branch %d: back to iteration %d, branch %d.\n", r.Iteration, r.Branch, r.To, r.Branch+1)
+		for _, e := range r.Events {
+			fmt.Fprintf(&b, "  seen: %s\n", e)
+		}
+		for _, c := range r.Changes {
+			fmt.Fprintf(&b, "  changed: %s\n", c)
+		}
+	}
+	mean, from, to := p.Difference()
+	fmt.Fprintf(&b, "\nSuccess on fixed instances, with %.0f %% intervals:\n", 100*math.Erf(statistics.Z95/math.Sqrt2))
+	fmt.Fprintf(&b, "  before, version %d: %s\n  lowest of the collapsed rollouts: %.1f %%\n  at the end, version %d: %s\n  difference: %+.1f (%+.1f to %+.1f) points\n",
+		p.Before.Version, p.Before, 100*p.lowest(), p.After.Version, p.After, 100*mean, 100*from, 100*to)
+	return b.String()
+}
+
+// String is the success with its interval.
+func (e Evaluation) String() string {
+	return fmt.Sprintf("%.1f %% (%.1f to %.1f)", 100*float64(e.Success), 100*float64(e.Low), 100*float64(e.High))
+}
+
+// PlantedJSON are stories for programs.
+func PlantedJSON(stories []*Planted) ([]byte, error) {
+	b, err := json.MarshalIndent(stories, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("planted collapses: %w", err)
+	}
+	return append(b, '\n'), nil
+}
+
+// PlantedTable is a row a story, as Markdown, and the mean difference over them.
+func PlantedTable(stories []*Planted) string {
+	var b strings.Builder
+	b.WriteString("| run | turned at | detected at, by | back to | lowest | before | at the end | difference |\n|---|---|---|---|---|---|---|---|\n")
+	var differences []float64
+	for _, p := range stories {
+		var seen, to []string
+		for _, r := range p.Rollbacks {
+			by := ""
+			if len(r.Events) > 0 {
+				by, _, _ = strings.Cut(r.Events[0], ":")
+			}
+			seen = append(seen, fmt.Sprintf("%d, %s", r.Iteration, by))
+			to = append(to, strconv.Itoa(r.To))
+		}
+		mean, low, high := p.Difference()
+		differences = append(differences, mean)
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %.1f %% | %s | %s | %+.1f (%+.1f to %+.1f) |\n", p.Run, p.Turned,
+			strings.Join(seen, "; "), strings.Join(to, "; "), 100*p.lowest(), p.Before, p.After, 100*mean, 100*low, 100*high)
+	}
+	fmt.Fprintf(&b, "\nMean difference over %d runs: %s.\n", len(stories), intervalOf(differences).percent())
+	return b.String()
+}

@@ -1,0 +1,214 @@
+package study
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workflows/collapse"
+)
+
+// Confidence is that of all intervals: of a mean over seeds, by Student's
+// distribution.
+const Confidence = 0.95
+
+// Interval is a mean over seeds with its interval, which is NaN for one seed.
+type Interval struct {
+	N    int         `json:"n"`
+	Mean canon.Float `json:"mean"`
+	Low  canon.Float `json:"low"`
+	High canon.Float `json:"high"`
+}
+
+// intervalOf leaves values out that are not finite.
+func intervalOf(values []float64) Interval {
+	var finite []float64
+	for _, v := range values {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			finite = append(finite, v)
+		}
+	}
+	e := statistics.Mean(finite, Confidence)
+	return Interval{N: e.N, Mean: rounded(canon.Float(e.Mean)), Low: rounded(canon.Float(e.Low)), High: rounded(canon.Float(e.High))}
+}
+
+// Summary is what the seeds of a setting have in common.
+type Summary struct {
+	Setting string `json:"setting"`
+	Seeds   int    `json:"seeds"`
+	// Success is the final share of the high arm, Executable that of episodes that
+	// choose an arm, Reward the mean reward without the chance of the payouts.
+	Success    Interval `json:"success"`
+	Executable Interval `json:"executable"`
+	Reward     Interval `json:"reward"`
+	// Ends counts how runs ended.
+	Ends map[End]int `json:"ends"`
+	// Falls are those of the reward: where they began, in ascending order; Recovered
+	// counts those that were made good.
+	Falls     []int `json:"falls"`
+	Recovered int   `json:"recovered"`
+	// Detectors are those that fired, in the order of collapse.Rules.
+	Detectors []Firing `json:"detectors"`
+	// Early and Late are the first and the last iterations' metrics, Spike the highest
+	// gradient norm over the median one.
+	Early map[string]Interval `json:"early"`
+	Late  map[string]Interval `json:"late"`
+	Spike Interval            `json:"spike"`
+}
+
+// Firing is what a detector did in the runs of a setting.
+type Firing struct {
+	Detector string            `json:"detector"`
+	Severity collapse.Severity `json:"severity"`
+	// First are the iterations in which it fired first, one a run that it fired in, in
+	// ascending order.
+	First []int `json:"first"`
+	// Leads are by how many iterations it fired before the reward fell, one a run in
+	// which both happened, in ascending order; negative behind the fall.
+	Leads []int `json:"leads"`
+	// Unmet counts the runs in which it fired and the reward did not fall.
+	Unmet int `json:"unmet"`
+}
+
+// Summarize gives a summary of each setting that has records, in the order of
+// Settings.
+func Summarize(records []Record) []Summary {
+	var out []Summary
+	for _, s := range Settings() {
+		var outcomes []Outcome
+		for _, r := range records {
+			if r.Setting == s.Name() {
+				outcomes = append(outcomes, Judge(r))
+			}
+		}
+		if len(outcomes) > 0 {
+			out = append(out, summarize(s.Name(), outcomes))
+		}
+	}
+	return out
+}
+
+func summarize(setting string, outcomes []Outcome) Summary {
+	over := func(f func(Outcome) float64) Interval {
+		values := make([]float64, len(outcomes))
+		for n, o := range outcomes {
+			values[n] = f(o)
+		}
+		return intervalOf(values)
+	}
+	s := Summary{
+		Setting: setting, Seeds: len(outcomes), Ends: map[End]int{}, Falls: []int{}, Detectors: []Firing{},
+		Success:    over(func(o Outcome) float64 { return o.Success }),
+		Executable: over(func(o Outcome) float64 { return o.Executable }),
+		Reward:     over(func(o Outcome) float64 { return o.Reward }),
+		Spike:      over(func(o Outcome) float64 { return o.Spike }),
+		Early:      map[string]Interval{}, Late: map[string]Interval{},
+	}
+	for _, name := range Columns {
+		s.Early[name] = over(func(o Outcome) float64 { return o.Early[name] })
+		s.Late[name] = over(func(o Outcome) float64 { return o.Late[name] })
+	}
+	for _, o := range outcomes {
+		s.Ends[o.End]++
+		if o.Fell {
+			s.Falls = append(s.Falls, o.Fall.Begins)
+			if o.Fall.Recovered {
+				s.Recovered++
+			}
+		}
+	}
+	slices.Sort(s.Falls)
+	for _, rule := range collapse.Rules() {
+		f := Firing{Detector: rule.Name, Severity: rule.Severity, Leads: []int{}}
+		for _, o := range outcomes {
+			first, fired := o.First[rule.Name]
+			if !fired {
+				continue
+			}
+			f.First = append(f.First, first)
+			if lead, ok := o.Lead(rule.Name); ok {
+				f.Leads = append(f.Leads, lead)
+			} else {
+				f.Unmet++
+			}
+		}
+		if len(f.First) > 0 {
+			slices.Sort(f.First)
+			slices.Sort(f.Leads)
+			s.Detectors = append(s.Detectors, f)
+		}
+	}
+	return s
+}
+
+// Pull is how far selection by deviation pulls towards the high arm: the final share
+// of the high arm where a quarter of the groups is kept, where all are, and the
+// difference, by pairs of the same seed.
+type Pull struct {
+	Scene      string   `json:"scene"`
+	Kept       Interval `json:"kept"`
+	All        Interval `json:"all"`
+	Difference Interval `json:"difference"`
+}
+
+// Pulls compares StarPO-S with itself without its selection, in each scene that has
+// both, by seeds that both have.
+func Pulls(records []Record) []Pull {
+	final := map[string]map[uint64]float64{}
+	for _, r := range records {
+		if final[r.Setting] == nil {
+			final[r.Setting] = map[uint64]float64{}
+		}
+		final[r.Setting][r.Seed] = Judge(r).Success
+	}
+	var out []Pull
+	for _, s := range Settings() {
+		if !s.Algorithm.All {
+			continue
+		}
+		with := s
+		for _, a := range Algorithms {
+			if a.Preset == s.Algorithm.Preset && !a.All {
+				with.Algorithm = a
+			}
+		}
+		kept, all := final[with.Name()], final[s.Name()]
+		var k, a, d []float64
+		for _, seed := range slices.Sorted(maps.Keys(all)) {
+			if v, ok := kept[seed]; ok {
+				k, a, d = append(k, v), append(a, all[seed]), append(d, v-all[seed])
+			}
+		}
+		if len(d) > 0 {
+			out = append(out, Pull{Scene: s.Scene(), Kept: intervalOf(k), All: intervalOf(a), Difference: intervalOf(d)})
+		}
+	}
+	return out
+}
+
+// Curve is a metric of a setting over the iterations: [iterations].
+type Curve []Interval
+
+// curveOf is over the seeds of a setting.
+func curveOf(records []Record, setting string, column func(Record) []float64) Curve {
+	var all [][]float64
+	for _, r := range records {
+		if r.Setting == setting {
+			all = append(all, column(r))
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	out := make(Curve, len(all[0]))
+	values := make([]float64, len(all))
+	for n := range out {
+		for i, c := range all {
+			values[i] = c[n]
+		}
+		out[n] = intervalOf(values)
+	}
+	return out
+}

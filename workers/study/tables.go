@@ -1,0 +1,214 @@
+package study
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workflows/collapse"
+)
+
+// File is something that is written from records.
+type File struct {
+	// Name is relative to the study's folder.
+	Name string
+	Body []byte
+}
+
+// Files are all that is made of records: tables.md for people, summary.json,
+// runs.csv and curves.csv for programs, and a plot a scene.
+func Files(records []Record) ([]File, error) {
+	summaries, pulls := Summarize(records), Pulls(records)
+	text, err := json.MarshalIndent(struct {
+		Settings []Summary `json:"settings"`
+		Pulls    []Pull    `json:"pulls"`
+	}{summaries, pulls}, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("summary: %w", err)
+	}
+	runs, err := runsCSV(records)
+	if err != nil {
+		return nil, err
+	}
+	curves, err := curvesCSV(records)
+	if err != nil {
+		return nil, err
+	}
+	out := []File{
+		{"tables.md", []byte(Tables(summaries, pulls))},
+		{"summary.json", append(text, '\n')},
+		{"runs.csv", runs},
+		{"curves.csv", curves},
+	}
+	var scenes []string
+	for _, s := range Settings() {
+		has := slices.ContainsFunc(records, func(r Record) bool { return r.Setting == s.Name() })
+		if has && !slices.Contains(scenes, s.Scene()) {
+			scenes = append(scenes, s.Scene())
+		}
+	}
+	for _, scene := range scenes {
+		body, err := Plot(records, scene)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, File{scene + ".svg", body})
+	}
+	return out, nil
+}
+
+// Tables are the summaries as Markdown.
+func Tables(summaries []Summary, pulls []Pull) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Final figures: means of the last %d iterations, over seeds, with %g %% t intervals.\n\n", Window, 100*Confidence)
+	b.WriteString("| setting | seeds | high arm | mean reward | better arm's | an arm chosen | runs ended |\n|---|---|---|---|---|---|---|\n")
+	for _, s := range summaries {
+		of, _ := settingNamed(s.Setting)
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %.3f | %s | %s |\n", s.Setting, s.Seeds, s.Success.percent(), s.Reward.digits(3), of.Better(), s.Executable.percent(), ends(s.Ends))
+	}
+	fmt.Fprintf(&b, "\nThe first %d iterations and the last; the highest gradient norm over the median one.\n\n", Window)
+	b.WriteString("| setting | in-group deviation | entropy | gradient norm | spike | length | distinct-2 |\n|---|---|---|---|---|---|---|\n")
+	for _, s := range summaries {
+		change := func(name string, digits int) string {
+			return fmt.Sprintf("%.*f → %s", digits, float64(s.Early[name].Mean), s.Late[name].digits(digits))
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", s.Setting, change(Deviation, 3), change(Entropy, 2), change(GradNorm, 2), s.Spike.digits(0), change(Length, 1), change(Distinct, 2))
+	}
+	b.WriteString("\nFalls of the reward, and detectors: the iterations in which they fired first. Lead: by how\nmany iterations before the fall; negative behind it. No fall: fired in so many runs without one.\n\n")
+	b.WriteString("| setting | reward falls at | recovered | detector | fired | at | lead | no fall |\n|---|---|---|---|---|---|---|---|\n")
+	for _, s := range summaries {
+		falls := fmt.Sprintf("%d of %d", len(s.Falls), s.Seeds)
+		if len(s.Falls) > 0 {
+			falls += ": " + joined(s.Falls)
+		}
+		if len(s.Detectors) == 0 {
+			fmt.Fprintf(&b, "| %s | %s | %d | none | | | | |\n", s.Setting, falls, s.Recovered)
+		}
+		name, recovered := s.Setting, strconv.Itoa(s.Recovered)
+		for _, f := range s.Detectors {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s (%s) | %d of %d | %s | %s | %d |\n", name, falls, recovered, f.Detector, f.Severity, len(f.First), s.Seeds, joined(f.First), joined(f.Leads), f.Unmet)
+			name, falls, recovered = "", "", ""
+		}
+	}
+	if len(pulls) > 0 {
+		b.WriteString("\nWhat selection by deviation does: final share of the high arm, a quarter of the groups kept\nand all kept, otherwise the same; the difference by pairs of seeds.\n\n")
+		b.WriteString("| scene | a quarter kept | all kept | difference |\n|---|---|---|---|\n")
+		for _, p := range pulls {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.Scene, p.Kept.percent(), p.All.percent(), p.Difference.percent())
+		}
+	}
+	return b.String()
+}
+
+func (i Interval) percent() string { return i.scaled(100, 1) + " %" }
+
+func (i Interval) digits(n int) string { return i.scaled(1, n) }
+
+// scaled is the mean with the half width of its interval.
+func (i Interval) scaled(times float64, digits int) string {
+	if i.N == 0 {
+		return "–"
+	}
+	text := strconv.FormatFloat(times*float64(i.Mean), 'f', digits, 64)
+	if math.IsNaN(float64(i.Low)) {
+		return text
+	}
+	return text + " ± " + strconv.FormatFloat(times*float64(i.High-i.Low)/2, 'f', digits, 64)
+}
+
+func ends(counts map[End]int) string {
+	var parts []string
+	for _, e := range Ends {
+		if counts[e] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[e], e))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func joined(xs []int) string {
+	parts := make([]string, len(xs))
+	for n, x := range xs {
+		parts[n] = strconv.Itoa(x)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// runsCSV has a row a run: how it ended, when its reward fell and which detectors
+// fired first when; empty where it did not happen.
+func runsCSV(records []Record) ([]byte, error) {
+	header := []string{"setting", "seed", "end", "success", "executable", "reward", "evaluated_before", "evaluated_after", "fall_begins", "fall_seen", "fall_recovered", "grad_norm_spike"}
+	for _, r := range collapse.Rules() {
+		header = append(header, r.Name)
+	}
+	rows := [][]string{header}
+	for _, r := range records {
+		o := Judge(r)
+		row := []string{o.Setting, strconv.FormatUint(o.Seed, 10), string(o.End), number(o.Success), number(o.Executable), number(o.Reward)}
+		first, last := "", ""
+		if n := len(r.Evaluations); n > 0 {
+			first, last = number(float64(r.Evaluations[0].Success)), number(float64(r.Evaluations[n-1].Success))
+		}
+		row = append(row, first, last)
+		if o.Fell {
+			row = append(row, strconv.Itoa(o.Fall.Begins), strconv.Itoa(o.Fall.Seen), strconv.FormatBool(o.Fall.Recovered))
+		} else {
+			row = append(row, "", "", "")
+		}
+		row = append(row, number(o.Spike))
+		for _, rule := range collapse.Rules() {
+			cell := ""
+			if n, fired := o.First[rule.Name]; fired {
+				cell = strconv.Itoa(n)
+			}
+			row = append(row, cell)
+		}
+		rows = append(rows, row)
+	}
+	return asCSV(rows)
+}
+
+// curvesCSV has a row for each setting, metric and iteration: the mean over seeds
+// with its interval.
+func curvesCSV(records []Record) ([]byte, error) {
+	rows := [][]string{{"setting", "metric", "iteration", "seeds", "mean", "low", "high"}}
+	for _, s := range Settings() {
+		for _, name := range append([]string{"reward/expected"}, Columns...) {
+			column := metric(name)
+			if name == "reward/expected" {
+				column = Record.expected
+			}
+			for n, i := range curveOf(records, s.Name(), column) {
+				if i.N > 0 {
+					rows = append(rows, []string{s.Name(), name, strconv.Itoa(n), strconv.Itoa(i.N), cell(i.Mean), cell(i.Low), cell(i.High)})
+				}
+			}
+		}
+	}
+	return asCSV(rows)
+}
+
+func asCSV(rows [][]string) ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	if err := w.WriteAll(rows); err != nil {
+		return nil, fmt.Errorf("write CSV: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// number has four digits, and is empty where x is not finite.
+func number(x float64) string {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return ""
+	}
+	return strconv.FormatFloat(x, 'g', 4, 64)
+}
+
+func cell(x canon.Float) string { return number(float64(x)) }
