@@ -72,7 +72,7 @@ bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck:
 
 # --- use ----------------------------------------------------------------------
 
-.PHONY: demo test smoke chaos learn bench lint
+.PHONY: demo test smoke chaos learn study bench lint
 demo: build tools plugin ## a run that learns, from nothing to its report
 	@bin/reprise demo
 
@@ -96,6 +96,11 @@ chaos: build tools plugin ## every kill of the matrix, and random ones
 
 learn: build tools plugin ## does it learn the right thing: Bandit, FrozenLake, Sokoban, three seeds each
 	@bin/reprise learn
+
+# STUDYFLAGS='--seeds 3 --out docs/study': the same flags for both.
+study: build tools plugin ## the echo trap on the bandit, and a collapse that is planted: hours
+	@bin/reprise study $(STUDYFLAGS)
+	@bin/reprise study --planted $(STUDYFLAGS)
 
 bench: build tools plugin ## speeds, environments, algorithms, the durability tax, a recovery
 	@bin/reprise bench
