@@ -1,6 +1,10 @@
 package collapse
 
-import "github.com/reprise-rl/reprise/infra/store/canon"
+import (
+	"slices"
+
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
 
 // The figures that the rules read. Those of RAGEN and verl have their names.
 const (
@@ -25,8 +29,10 @@ const (
 	MetricSuccess = "success/mean"
 	// MetricSelected is the number of rows that an update learns from.
 	MetricSelected = "rollout/selected_rows"
-	// MetricSkipped is 1 where an optimizer step was not finite and left out.
-	MetricSkipped = "actor/skipped"
+	// MetricSkipped counts the optimizer steps of the policy that were not finite and
+	// left out, MetricCriticSkipped those of the critic.
+	MetricSkipped       = "actor/skipped"
+	MetricCriticSkipped = "critic/skipped"
 )
 
 // The rules' names, as the config and the events have them.
@@ -158,19 +164,20 @@ var rules = []Rule{
 	},
 	{
 		Name: NonFinite, Severity: Late, against: fixed, above: true, by: byUpdate,
-		Metrics: append(append([]string{MetricSkipped}, ofUpdate...), ofRollout...),
+		Metrics: slices.Concat(ofSteps, ofUpdate, ofRollout),
 		what:    "the number of figures that are not finite",
 		Doc:     "A figure of the policy, of the critic or of an update is NaN or infinite, or an optimizer step was left out because its gradient was.",
 		Source:  "Ours; verl leaves such steps out and goes on (RAGEN #52, #55: runs that go on to say nothing but \"!!!!\").",
 	},
 }
 
-// What rule non_finite reads. A value of the second list is measured before the
-// update: the policy came with it into its iteration.
+// What rule non_finite reads. The first list counts what was left out. A value of
+// the last is measured before the update: the policy came with it into its iteration.
 var (
+	ofSteps  = []string{MetricSkipped, MetricCriticSkipped}
 	ofUpdate = []string{
-		"actor/loss", "actor/pg_loss", "actor/entropy_loss", "actor/kl_loss", MetricGradNorm, "actor/ppo_kl", "actor/ratio_max",
-		"critic/loss", "critic/vf_loss", "critic/grad_norm",
+		"actor/loss", "actor/pg_loss", "actor/kl_loss", MetricGradNorm, "actor/ppo_kl", "actor/ratio_max",
+		"critic/vf_loss", "critic/grad_norm",
 	}
 	ofRollout = []string{
 		MetricEntropy, "critic/vpred_mean", "reward/mean", MetricRewardStd, "training/rollout_logprob_diff_mean", "training/rollout_logprob_diff_max",
@@ -210,8 +217,10 @@ func lookNonFinite(m Metrics) (seen, bool) {
 		s.value++
 		s.evidence = append(s.evidence, Evidence{name, v})
 	}
-	if v := m[MetricSkipped]; v > 0 {
-		count(MetricSkipped, v)
+	for _, name := range ofSteps {
+		if v := m[name]; v > 0 {
+			count(name, v)
+		}
 	}
 	for _, name := range ofUpdate {
 		if v, ok := m[name]; ok && !finite(v) {

@@ -153,6 +153,12 @@ func TestEvents(t *testing.T) {
 				Evidence: []Evidence{{MetricSkipped, 1}}, Text: "not finite: actor/skipped"}},
 		},
 		{
+			name:  "a step of the critic that was left out",
+			steps: figures(MetricCriticSkipped, 0, 2),
+			want: []Event{{Detector: NonFinite, Iteration: 1, Onset: 1, Severity: Late,
+				Evidence: []Evidence{{MetricCriticSkipped, 2}}, Text: "not finite: critic/skipped"}},
+		},
+		{
 			name: "from the beginning", steps: figures("actor/loss", nan),
 			want: []Event{{Detector: NonFinite, Iteration: 0, Onset: 0, Severity: Late,
 				Evidence: []Evidence{{"actor/loss", canon.Float(nan)}}, Text: "not finite: actor/loss"}},
