@@ -10,7 +10,6 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"go.uber.org/zap"
@@ -20,6 +19,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/faults"
+	"github.com/reprise-rl/reprise/workers/telemetry"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
@@ -54,6 +54,11 @@ type Options struct {
 	ContinueAfter int
 	// HostSlots bounds the host activities at once; 0 means 8.
 	HostSlots int
+	// MetricsListen, where set, is the host:port at which Prometheus reads this
+	// process's metrics: see telemetry.Listen.
+	MetricsListen string
+	// MetricsRuns is how many runs at once are named in the labels.
+	MetricsRuns int
 	// Faults, where set, makes this process fail on purpose; for tests.
 	Faults *faults.Plan
 	// Ready, where set, is called when all workers poll.
@@ -102,6 +107,13 @@ func Run(ctx context.Context, o Options) error {
 	}
 	o.Store = store.NewCache(o.Store, cacheBytes)
 	p := &process{Options: o, fatal: make(chan error, 8)}
+	if o.MetricsListen != "" {
+		stop, err := p.serveMetrics(ctx)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	// Device activities live in a context of their own: it ends after the drain,
 	// which fails the session in a reply instead of a time-out.
 	p.deviceCtx, p.endDevice = context.WithCancel(context.Background())
@@ -121,9 +133,12 @@ func Run(ctx context.Context, o Options) error {
 	info := activities.DeviceInfo{}
 	if p.device != nil {
 		info = p.device.Engine.Info()
+		if p.metrics != nil {
+			p.metrics.Device(info.Fingerprint)
+		}
 		idle, stop := context.WithCancel(ctx)
 		defer stop()
-		go standby(idle, o.Client, p.device, o.Logger)
+		go standby(idle, p.Client, p.device, o.Logger)
 	}
 	if o.Ready != nil {
 		o.Ready(info)
@@ -144,6 +159,7 @@ func Run(ctx context.Context, o Options) error {
 // process is a worker process while it runs.
 type process struct {
 	Options
+	metrics   *telemetry.Metrics // nil where nobody listens
 	started   []worker.Worker
 	fatal     chan error
 	decider   worker.Worker      // serves workflow tasks; nil without the role
@@ -155,8 +171,11 @@ type process struct {
 // base are the options all of the process's workers share.
 func (p *process) base() worker.Options {
 	o := worker.Options{WorkerStopTimeout: p.Grace, OnFatalError: func(err error) { p.fatal <- err }}
+	if p.metrics != nil {
+		o.Interceptors = append(o.Interceptors, p.metrics.Interceptor())
+	}
 	if p.Faults != nil {
-		o.Interceptors = []interceptor.WorkerInterceptor{p.Faults.Interceptor()}
+		o.Interceptors = append(o.Interceptors, p.Faults.Interceptor())
 	}
 	return o
 }

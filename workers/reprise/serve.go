@@ -25,6 +25,8 @@ type serving struct {
 	heartbeat, grace time.Duration
 	continueAfter    int
 	hostSlots        int
+	metricsListen    string
+	metricsRuns      int
 }
 
 func (s *serving) addFlags(cmd *cobra.Command, heartbeat time.Duration) {
@@ -35,12 +37,18 @@ func (s *serving) addFlags(cmd *cobra.Command, heartbeat time.Duration) {
 	f.DurationVar(&s.grace, "grace", 25*time.Second, "how long the running step may finish after SIGTERM")
 	f.IntVar(&s.hostSlots, "host-slots", 8, "host activities at once")
 	f.IntVar(&s.continueAfter, "continue-as-new-after", 0, "iterations before a run continues as new (0: when the server suggests it)")
+	f.StringVar(&s.metricsListen, "metrics-listen", "", "host:port at which Prometheus reads this worker's metrics (default: none; without a host 127.0.0.1)")
+	f.IntVar(&s.metricsRuns, "metrics-runs", 1, "how many runs at once are named in the metrics' labels: the ones that committed last (0: none)")
 }
 
 func (s *serving) options() (workers.Options, error) {
 	o := workers.Options{
 		Device:           model.DeviceOptions{Plugin: s.plugin, XLAFlags: s.xlaFlags},
 		SessionHeartbeat: s.heartbeat, Grace: s.grace, ContinueAfter: s.continueAfter, HostSlots: s.hostSlots,
+		MetricsListen: s.metricsListen, MetricsRuns: s.metricsRuns,
+	}
+	if s.metricsRuns < 0 {
+		return o, fmt.Errorf("--metrics-runs is %d: it cannot be negative", s.metricsRuns)
 	}
 	if len(s.roles) == 0 {
 		o.Roles = workers.Roles
@@ -121,6 +129,7 @@ where the runs were.`,
 			stack.Stdout = cmd.OutOrStdout()
 			return withStack(cmd.Context(), stack, serve, func(ctx context.Context, s *dev.Stack, info activities.DeviceInfo) error {
 				devBanner(cmd.OutOrStdout(), s, info)
+				fmt.Fprintln(cmd.OutOrStdout(), metricsLine(serve.metricsListen))
 				<-ctx.Done()
 				fmt.Fprintln(cmd.OutOrStdout(), "\nstopping; start it again and the runs go on")
 				return nil
@@ -150,6 +159,14 @@ Try, in another terminal:
 
 Ctrl-C stops everything.
 `, info.Fingerprint, s.UIURL(), s.TemporalAddress(), s.S3().Endpoint, s.S3().Bucket, s.Dir(), temporalName(), addressFlag(s), programName())
+}
+
+// metricsLine says where Prometheus reads, or how it could.
+func metricsLine(address string) string {
+	if address == "" {
+		return "For Prometheus: --metrics-listen 127.0.0.1:9464"
+	}
+	return "Prometheus reads http://" + address + "/metrics"
 }
 
 // programName is how this program can be called from here.

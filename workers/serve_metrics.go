@@ -1,0 +1,45 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+
+	"github.com/reprise-rl/reprise/infra/connect"
+	"github.com/reprise-rl/reprise/workers/telemetry"
+)
+
+// serveMetrics answers Prometheus until stop is called, and gives the process a
+// client that tells the SDK's metrics too, on the connection of the one before.
+func (p *process) serveMetrics(ctx context.Context) (stop func(), err error) {
+	listener, err := telemetry.Listen(ctx, p.MetricsListen)
+	if err != nil {
+		return nil, err
+	}
+	p.metrics = telemetry.New(telemetry.Options{Runs: p.MetricsRuns})
+	measured, err := client.NewClientFromExistingWithContext(ctx, p.Client, client.Options{
+		Namespace: p.Namespace, Logger: connect.Logger(p.Logger), MetricsHandler: p.metrics.Temporal(),
+	})
+	if err != nil {
+		_ = listener.Close() // nobody has read from it
+		return nil, fmt.Errorf("measure the connection to Temporal: %w", err)
+	}
+	p.Client = measured
+	// They are served until the workers have stopped: a drain is worth a look.
+	serving, end := context.WithCancel(context.WithoutCancel(ctx))
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		if err := p.metrics.Serve(serving, listener); err != nil {
+			p.Logger.Warn("metrics are no longer served", zap.Error(err))
+		}
+	})
+	p.Logger.Info("metrics are served", zap.String("url", telemetry.URL(listener)))
+	return func() {
+		end()
+		ended.Wait()
+		measured.Close()
+	}, nil
+}

@@ -1,0 +1,188 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+)
+
+// Causes of lost time.
+const (
+	lostAttempt = "attempt"
+	lostDevice  = "device"
+)
+
+// Interceptor reads what the worker's activities answer and which of a workflow's
+// activities were in vain.
+func (m *Metrics) Interceptor() interceptor.WorkerInterceptor { return &workerInterceptor{metrics: m} }
+
+type workerInterceptor struct {
+	interceptor.WorkerInterceptorBase
+	metrics *Metrics
+}
+
+func (w *workerInterceptor) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	a := &activityInterceptor{metrics: w.metrics}
+	a.Next = next
+	return a
+}
+
+func (w *workerInterceptor) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	in := &workflowInterceptor{metrics: w.metrics}
+	in.Next = next
+	return in
+}
+
+type activityInterceptor struct {
+	interceptor.ActivityInboundInterceptorBase
+	metrics *Metrics
+}
+
+func (a *activityInterceptor) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	info := activity.GetInfo(ctx)
+	step, ours := stepOf(info.ActivityType.Name, in.Args)
+	if !ours {
+		return a.Next.ExecuteActivity(ctx, in)
+	}
+	m := a.metrics
+	if info.Attempt > 1 {
+		m.retries.WithLabelValues(step).Inc()
+		m.lost.WithLabelValues(lostAttempt).Add(max(0, info.StartedTime.Sub(info.ScheduledTime).Seconds()))
+	}
+	running := m.running.WithLabelValues(step)
+	running.Inc()
+	defer running.Dec()
+	begin := time.Now()
+	out, err := a.Next.ExecuteActivity(ctx, in)
+	if err != nil {
+		m.failures.WithLabelValues(step, failureOf(err)).Inc()
+		return out, err
+	}
+	m.did(step, in.Args, out, time.Since(begin))
+	return out, nil
+}
+
+// did notes an activity that has answered.
+func (m *Metrics) did(step string, arguments []any, out any, took time.Duration) {
+	t, ok := measured(out)
+	if !ok {
+		t.Seconds = took.Seconds()
+	}
+	m.seconds.WithLabelValues(step).Observe(t.Seconds)
+	for _, part := range []struct {
+		name    string
+		seconds float64
+	}{{"wait", t.WaitSeconds}, {"compile", t.CompileSeconds}, {"load", t.LoadSeconds}} {
+		if part.seconds > 0 {
+			m.parts.WithLabelValues(step, part.name).Add(part.seconds)
+		}
+	}
+	if kind, ok := tokenKinds[step]; ok && t.Tokens > 0 {
+		m.tokens.WithLabelValues(kind).Add(float64(t.Tokens))
+		if t.Seconds > 0 {
+			m.rate.WithLabelValues(kind).Set(float64(t.Tokens) / t.Seconds)
+		}
+	}
+	m.rebuilt.Add(float64(max(0, t.Recomputed)))
+	if run := holder(arguments); run != "" {
+		if label, gone := m.lease.see(run); label != "" {
+			for _, old := range gone {
+				m.leased.DeleteLabelValues(old)
+			}
+			m.leased.WithLabelValues(label).Set(1)
+		}
+	}
+	if len(arguments) > 0 {
+		if in, ok := arguments[0].(activities.CommitInput); ok {
+			m.commit(in)
+		}
+	}
+}
+
+// commit notes an iteration's figures.
+func (m *Metrics) commit(in activities.CommitInput) {
+	run, gone := m.runs.see(in.Run.ID)
+	for _, old := range gone {
+		m.forget(old)
+	}
+	m.committed.Inc()
+	m.devices.Add(float64(max(0, in.Lost)))
+	m.iteration.WithLabelValues(run).Set(float64(in.Iteration))
+	m.branch.WithLabelValues(run).Set(float64(in.Branch))
+	for name, v := range in.Metrics {
+		if gauge, ok := m.figures[name]; ok {
+			gauge.WithLabelValues(run).Set(float64(v))
+		}
+	}
+	for _, e := range in.Evaluations {
+		if v, ok := e.Metrics["success/mean"]; ok {
+			m.success.WithLabelValues(run, e.Suite).Set(float64(v))
+		}
+	}
+}
+
+// forget drops the series of a run.
+func (m *Metrics) forget(run string) {
+	of := prometheus.Labels{"run": run}
+	for _, v := range m.figures {
+		v.DeletePartialMatch(of)
+	}
+	for _, v := range []*prometheus.GaugeVec{m.iteration, m.branch, m.success} {
+		v.DeletePartialMatch(of)
+	}
+}
+
+type workflowInterceptor struct {
+	interceptor.WorkflowInboundInterceptorBase
+	metrics *Metrics
+}
+
+func (w *workflowInterceptor) Init(next interceptor.WorkflowOutboundInterceptor) error {
+	out := &outboundInterceptor{metrics: w.metrics}
+	out.Next = next
+	return w.Next.Init(out)
+}
+
+// outboundInterceptor watches a workflow's activities. It asks for nothing and
+// waits for nothing, so it changes no workflow's decisions.
+type outboundInterceptor struct {
+	interceptor.WorkflowOutboundInterceptorBase
+	metrics *Metrics
+	open    []asked
+}
+
+// asked is an activity that was scheduled.
+type asked struct {
+	at     time.Time
+	answer workflow.Future
+}
+
+// ExecuteActivity is where a workflow decides on an activity; whatever failed before
+// it was in vain, since the workflow went on. An activity lost with its device
+// leaves nothing in the process that ran it: here is where that is seen.
+func (o *outboundInterceptor) ExecuteActivity(ctx workflow.Context, kind string, arguments ...any) workflow.Future {
+	now := workflow.Now(ctx)
+	waiting := o.open[:0]
+	for _, a := range o.open {
+		if !a.answer.IsReady() {
+			waiting = append(waiting, a)
+			continue
+		}
+		if err := a.answer.Get(ctx, nil); err != nil && ctx.Err() == nil && !workflow.IsReplaying(ctx) {
+			o.metrics.lost.WithLabelValues(lostDevice).Add(max(0, now.Sub(a.at).Seconds()))
+		}
+	}
+	o.open = waiting
+	f := o.Next.ExecuteActivity(ctx, kind, arguments...)
+	// Describe asks whether a device is there: no answer is one too.
+	if _, ours := stepOf(kind, nil); ours && kind != "Describe" {
+		o.open = append(o.open, asked{at: now, answer: f})
+	}
+	return f
+}

@@ -1,0 +1,121 @@
+package telemetry
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.temporal.io/sdk/client"
+)
+
+// Options say what is told.
+type Options struct {
+	// Runs is how many runs at once may be named in labels: those committed last.
+	// With 0 none is, and the figures of all runs share one series.
+	Runs int
+}
+
+// Metrics are a process's.
+type Metrics struct {
+	registry *prometheus.Registry
+	sdk      *sdk
+	runs     *recent
+	lease    *recent
+
+	device    *prometheus.GaugeVec // fingerprint
+	leased    *prometheus.GaugeVec // run
+	running   *prometheus.GaugeVec // step
+	seconds   *prometheus.HistogramVec
+	parts     *prometheus.CounterVec // step, part
+	tokens    *prometheus.CounterVec // kind
+	rate      *prometheus.GaugeVec   // kind
+	retries   *prometheus.CounterVec // step
+	failures  *prometheus.CounterVec // step, kind
+	lost      *prometheus.CounterVec // cause
+	devices   prometheus.Counter
+	rebuilt   prometheus.Counter
+	committed prometheus.Counter
+
+	iteration *prometheus.GaugeVec            // run
+	branch    *prometheus.GaugeVec            // run
+	figures   map[string]*prometheus.GaugeVec // by the manifest's name: run
+	success   *prometheus.GaugeVec            // run, suite
+}
+
+// stepBuckets are in seconds, from a host step of the starter to the longest
+// activity that a spec allows.
+var stepBuckets = prometheus.ExponentialBuckets(0.01, 2, 16)
+
+// figures are the metrics of an iteration that are told, by the manifest's name.
+var figures = []struct{ metric, name, help string }{
+	{"reward/mean", "reward_mean", "Mean reward of the trajectories, without penalties."},
+	{"reward/penalised_mean", "penalised_reward_mean", "Mean reward of the trajectories, penalties included."},
+	{"success/mean", "success_ratio", "Share of the trajectories that succeeded."},
+	{"rollout/in_group_reward_std", "in_group_reward_deviation", "Mean over the groups of the rewards' standard deviation."},
+	{"response_length/mean", "response_tokens_mean", "Mean sampled tokens of a trajectory."},
+	{"actor/entropy", "entropy_nats", "Mean entropy of the policy on the selected rows."},
+	{"actor/grad_norm", "gradient_norm", "Norm of the policy's gradients before clipping."},
+	{"actor/pg_clipfrac", "clip_fraction", "Share of the tokens whose ratio was clipped."},
+	{"actor/approx_kl", "approx_kl_nats", "Distance of the policy from the one that sampled, as updated."},
+	{"training/rollout_logprob_diff_mean", "rollout_logprob_difference_mean", "Mean distance of the sampler's log-probs from the training program's."},
+}
+
+// New makes a process's metrics.
+func New(o Options) *Metrics {
+	r := prometheus.NewRegistry()
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "reprise", Name: name, Help: help}, labels)
+		r.MustRegister(v)
+		return v
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "reprise", Name: name, Help: help}, labels)
+		r.MustRegister(v)
+		return v
+	}
+	m := &Metrics{
+		registry: r, sdk: newSDK(), runs: &recent{most: o.Runs}, lease: &recent{most: min(o.Runs, 1)},
+		device:  gauge("device_info", "1 for the fingerprint of this process's device.", "fingerprint"),
+		leased:  gauge("lease_info", "1 for the run that held this process's device last.", "run"),
+		running: gauge("running", "Activities of a step that run now.", "step"),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "reprise", Name: "step_seconds", Help: "What an activity's own work took, by step, where it succeeded.", Buckets: stepBuckets,
+		}, []string{"step"}),
+		parts:     counter("step_part_seconds_total", "Parts of a step: waiting for the device (beside step_seconds), compiling and loading (within).", "step", "part"),
+		tokens:    counter("tokens_total", "Tokens generated, evaluated, scored, trained on or taught.", "kind"),
+		rate:      gauge("tokens_per_second", "Tokens per second of the newest activity of the kind.", "kind"),
+		retries:   counter("retries_total", "Activities begun that were not the first attempt.", "step"),
+		failures:  counter("failures_total", "Attempts that failed, by the kind of error.", "step", "kind"),
+		lost:      counter("lost_seconds_total", "Time lost, by cause: attempt, from the first schedule to a later attempt's begin; device, from the schedule of an activity to its loss with the session.", "cause"),
+		figures:   map[string]*prometheus.GaugeVec{},
+		iteration: gauge("iteration", "Newest committed iteration.", "run"),
+		branch:    gauge("branch", "Branch of the newest committed iteration; more than before is a rollback.", "run"),
+		success:   gauge("evaluation_success_ratio", "Success of the newest evaluation.", "run", "suite"),
+	}
+	m.devices = counter("lost_devices_total", "Devices lost in the iterations that were committed here.").WithLabelValues()
+	m.rebuilt = counter("recomputed_updates_total", "Updates applied again to rebuild a policy.").WithLabelValues()
+	m.committed = counter("iterations_total", "Iterations committed here.").WithLabelValues()
+	for _, f := range figures {
+		m.figures[f.metric] = gauge(f.name, f.help+" Manifests call it "+f.metric+".", "run")
+	}
+	// Rates need a zero before the first event.
+	for _, cause := range []string{lostAttempt, lostDevice} {
+		m.lost.WithLabelValues(cause)
+	}
+	r.MustRegister(m.seconds, m.sdk, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Handler answers GET /metrics in Prometheus's text format or OpenMetrics.
+func (m *Metrics) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	return mux
+}
+
+// Temporal takes the SDK's own metrics: give it to the client that the workers use.
+func (m *Metrics) Temporal() client.MetricsHandler { return &sdkHandler{sdk: m.sdk} }
+
+// Device says which device this process has.
+func (m *Metrics) Device(fingerprint string) { m.device.WithLabelValues(fingerprint).Set(1) }

@@ -1,0 +1,30 @@
+package telemetry
+
+import (
+	"slices"
+	"sync"
+)
+
+// recent are the ids seen last, at most so many: what bounds a label.
+type recent struct {
+	most int
+	mu   sync.Mutex
+	ids  []string // newest last
+}
+
+// see notes an id and gives what it is called in labels, and which id has to go
+// for it. Where no id is called by name, that is "".
+func (r *recent) see(id string) (label string, gone []string) {
+	if r.most == 0 {
+		return "", nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ids = slices.DeleteFunc(r.ids, func(have string) bool { return have == id })
+	r.ids = append(r.ids, id)
+	if n := len(r.ids) - r.most; n > 0 {
+		gone = slices.Clone(r.ids[:n])
+		r.ids = slices.Delete(r.ids, 0, n)
+	}
+	return id, gone
+}

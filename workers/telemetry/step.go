@@ -1,0 +1,122 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/reprise-rl/reprise/activities"
+)
+
+// steps are the steps of an iteration, and what is done around it, by the
+// activity's name; all others are "other".
+var steps = map[string]string{
+	"Generate": "generate", "Step": "step", "Select": "select", "Score": "score", "Credit": "credit",
+	"Update": "update", "Snapshot": "snapshot", "Commit": "commit", "Measure": evaluate,
+	"WarmStart": "warm_start", "Restore": "restore",
+	"Resolve": "resolve", "ResolveEvaluation": "resolve", "Load": "resolve", "Find": "resolve",
+}
+
+const evaluate = "evaluate"
+
+// tokenKinds are what the tokens of a step are called.
+var tokenKinds = map[string]string{
+	"generate": "generated", evaluate: "evaluated", "score": "scored", "update": "trained", "warm_start": "taught",
+}
+
+// stepOf names an activity's step; false for those of the SDK itself, which hold a
+// session for as long as it lasts.
+func stepOf(kind string, arguments []any) (string, bool) {
+	if strings.HasPrefix(kind, "internalSession") {
+		return "", false
+	}
+	if len(arguments) > 0 {
+		switch in := arguments[0].(type) {
+		case activities.GenerateInput:
+			if in.Rollout.Evaluation != nil {
+				return evaluate, true
+			}
+		case activities.StepInput:
+			if in.Rollout.Evaluation != nil {
+				return evaluate, true
+			}
+		}
+	}
+	if step, ok := steps[kind]; ok {
+		return step, true
+	}
+	return "other", true
+}
+
+// measured is what an activity says of itself; false for one that says nothing.
+func measured(out any) (activities.Telemetry, bool) {
+	switch r := out.(type) {
+	case activities.GenerateResult:
+		return r.Telemetry, true
+	case activities.StepResult:
+		return r.Telemetry, true
+	case activities.SelectResult:
+		return r.Telemetry, true
+	case activities.ScoreResult:
+		return r.Telemetry, true
+	case activities.CreditResult:
+		return r.Telemetry, true
+	case activities.UpdateResult:
+		return r.Telemetry, true
+	case activities.SnapshotResult:
+		return r.Telemetry, true
+	case activities.MeasureResult:
+		return r.Telemetry, true
+	case activities.CommitResult:
+		return r.Telemetry, true
+	case activities.RestoreResult:
+		return r.Telemetry, true
+	case activities.WarmStartResult:
+		return r.Telemetry, true
+	}
+	return activities.Telemetry{}, false
+}
+
+// holder is the run that an activity took the device for; "" for a host's.
+func holder(arguments []any) string {
+	if len(arguments) == 0 {
+		return ""
+	}
+	switch in := arguments[0].(type) {
+	case activities.WarmStartInput:
+		return in.Run
+	case activities.RestoreInput:
+		return in.Version.Run.ID
+	case activities.GenerateInput:
+		return in.Policy.Run.ID
+	case activities.ScoreInput:
+		return in.Policy.Run.ID
+	case activities.UpdateInput:
+		return in.Policy.Run.ID
+	case activities.SnapshotInput:
+		return in.Policy.Run.ID
+	}
+	return ""
+}
+
+// retried are the kinds of errors that are tried again; activities.NonRetryable are
+// the others.
+var retried = []string{"StoreAccessDenied", "StoreNoBucket", "StoreUnavailable", "Retryable"}
+
+// failureOf names an error by its kind, one of a fixed set.
+func failureOf(err error) string {
+	var app *temporal.ApplicationError
+	var cancelled *temporal.CanceledError
+	switch {
+	case errors.As(err, &cancelled), errors.Is(err, context.Canceled):
+		return "Cancelled"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "Timeout"
+	case errors.As(err, &app) && (slices.Contains(activities.NonRetryable, app.Type()) || slices.Contains(retried, app.Type())):
+		return app.Type()
+	}
+	return "other"
+}

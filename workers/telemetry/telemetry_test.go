@@ -1,0 +1,292 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
+
+// calls are an iteration's activities, what they were asked and what they answer.
+type call struct {
+	kind       string
+	in, answer any
+}
+
+func run(id string) activities.Run { return activities.Run{ID: id} }
+
+func version(id string) activities.Version { return activities.Version{Run: run(id)} }
+
+func seconds(s float64) activities.Telemetry { return activities.Telemetry{Seconds: s} }
+
+var apart = activities.Rollout{Evaluation: &activities.EvaluationOf{Suite: "own"}}
+
+func iterationOf(id string) []call {
+	return []call{
+		{"Resolve", activities.ResolveInput{Run: id}, activities.ResolveResult{}},
+		{"WarmStart", activities.WarmStartInput{Run: id}, activities.WarmStartResult{Telemetry: activities.Telemetry{Seconds: 1, Tokens: 7}}},
+		{"Restore", activities.RestoreInput{Version: version(id)}, activities.RestoreResult{Telemetry: activities.Telemetry{Seconds: 3, LoadSeconds: 1, CompileSeconds: 1.5, Recomputed: 2}}},
+		{"Generate", activities.GenerateInput{Policy: version(id)}, activities.GenerateResult{Telemetry: activities.Telemetry{Seconds: 2, WaitSeconds: 0.5, Tokens: 100}}},
+		{"Step", activities.StepInput{Run: run(id)}, activities.StepResult{Telemetry: seconds(0.1)}},
+		{"Select", activities.SelectInput{Run: run(id)}, activities.SelectResult{Telemetry: seconds(0.2)}},
+		{"Score", activities.ScoreInput{Policy: version(id)}, activities.ScoreResult{Telemetry: activities.Telemetry{Seconds: 1, Tokens: 60}}},
+		{"Credit", activities.CreditInput{Run: run(id)}, activities.CreditResult{Telemetry: seconds(0.3)}},
+		{"Update", activities.UpdateInput{Policy: version(id)}, activities.UpdateResult{Telemetry: activities.Telemetry{Seconds: 4, Tokens: 80}}},
+		{"Snapshot", activities.SnapshotInput{Policy: version(id)}, activities.SnapshotResult{Telemetry: seconds(0.4)}},
+		{"Generate", activities.GenerateInput{Policy: version(id), Rollout: apart}, activities.GenerateResult{Telemetry: activities.Telemetry{Seconds: 0.5, Tokens: 50}}},
+		{"Step", activities.StepInput{Run: run(id), Rollout: apart}, activities.StepResult{Telemetry: seconds(0.5)}},
+		{"Measure", activities.MeasureInput{Run: run(id), Rollout: apart}, activities.MeasureResult{Telemetry: seconds(0.5)}},
+		{"Commit", activities.CommitInput{
+			Run: run(id), Branch: 1, Iteration: 12, Lost: 2,
+			Metrics:     activities.Metrics{"reward/mean": 0.25, "actor/entropy": canon.Float(math.NaN()), "not/told": 1},
+			Evaluations: []store.EvaluationRef{{Suite: "own", Metrics: map[string]canon.Float{"success/mean": 0.75}}},
+		}, activities.CommitResult{Telemetry: seconds(0.6)}},
+	}
+}
+
+// do has an activity environment do the calls.
+func do(t *testing.T, m *Metrics, calls ...call) {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{m.Interceptor()}})
+	var answer any
+	register := func(kind string, f any) { env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: kind}) }
+	register("Resolve", func(context.Context, activities.ResolveInput) (activities.ResolveResult, error) {
+		return as[activities.ResolveResult](answer)
+	})
+	register("WarmStart", func(context.Context, activities.WarmStartInput) (activities.WarmStartResult, error) {
+		return as[activities.WarmStartResult](answer)
+	})
+	register("Restore", func(context.Context, activities.RestoreInput) (activities.RestoreResult, error) {
+		return as[activities.RestoreResult](answer)
+	})
+	register("Generate", func(context.Context, activities.GenerateInput) (activities.GenerateResult, error) {
+		return as[activities.GenerateResult](answer)
+	})
+	register("Step", func(context.Context, activities.StepInput) (activities.StepResult, error) {
+		return as[activities.StepResult](answer)
+	})
+	register("Select", func(context.Context, activities.SelectInput) (activities.SelectResult, error) {
+		return as[activities.SelectResult](answer)
+	})
+	register("Score", func(context.Context, activities.ScoreInput) (activities.ScoreResult, error) {
+		return as[activities.ScoreResult](answer)
+	})
+	register("Credit", func(context.Context, activities.CreditInput) (activities.CreditResult, error) {
+		return as[activities.CreditResult](answer)
+	})
+	register("Update", func(context.Context, activities.UpdateInput) (activities.UpdateResult, error) {
+		return as[activities.UpdateResult](answer)
+	})
+	register("Snapshot", func(context.Context, activities.SnapshotInput) (activities.SnapshotResult, error) {
+		return as[activities.SnapshotResult](answer)
+	})
+	register("Measure", func(context.Context, activities.MeasureInput) (activities.MeasureResult, error) {
+		return as[activities.MeasureResult](answer)
+	})
+	register("Commit", func(context.Context, activities.CommitInput) (activities.CommitResult, error) {
+		return as[activities.CommitResult](answer)
+	})
+	register("internalSessionCreationActivity", func(context.Context) error { return nil })
+	for _, c := range calls {
+		answer = c.answer
+		arguments := []any{c.in}
+		if c.in == nil {
+			arguments = nil
+		}
+		_, err := env.ExecuteActivity(c.kind, arguments...)
+		if _, failing := c.answer.(error); !failing {
+			require.NoError(t, err, c.kind)
+		}
+	}
+}
+
+// as answers what a call says, an error or a result.
+func as[R any](answer any) (R, error) {
+	var none R
+	if err, ok := answer.(error); ok {
+		return none, err
+	}
+	return answer.(R), nil
+}
+
+func TestIteration(t *testing.T) {
+	m := New(Options{Runs: 1})
+	m.Device("cpu-1")
+	do(t, m, append(iterationOf("r"), call{"internalSessionCreationActivity", nil, nil})...)
+	got := scrape(t, m)
+	for series, want := range map[string]float64{
+		`reprise_device_info{fingerprint="cpu-1"}`:                       1,
+		`reprise_lease_info{run="r"}`:                                    1,
+		`reprise_iterations_total`:                                       1,
+		`reprise_iteration{run="r"}`:                                     12,
+		`reprise_branch{run="r"}`:                                        1,
+		`reprise_reward_mean{run="r"}`:                                   0.25,
+		`reprise_evaluation_success_ratio{run="r",suite="own"}`:          0.75,
+		`reprise_lost_devices_total`:                                     2,
+		`reprise_recomputed_updates_total`:                               2,
+		`reprise_step_seconds_sum{step="generate"}`:                      2,
+		`reprise_step_seconds_sum{step="step"}`:                          0.1,
+		`reprise_step_seconds_sum{step="select"}`:                        0.2,
+		`reprise_step_seconds_sum{step="score"}`:                         1,
+		`reprise_step_seconds_sum{step="credit"}`:                        0.3,
+		`reprise_step_seconds_sum{step="update"}`:                        4,
+		`reprise_step_seconds_sum{step="snapshot"}`:                      0.4,
+		`reprise_step_seconds_sum{step="commit"}`:                        0.6,
+		`reprise_step_seconds_sum{step="evaluate"}`:                      1.5,
+		`reprise_step_seconds_count{step="evaluate"}`:                    3,
+		`reprise_step_seconds_sum{step="restore"}`:                       3,
+		`reprise_step_seconds_sum{step="warm_start"}`:                    1,
+		`reprise_step_seconds_count{step="resolve"}`:                     1,
+		`reprise_step_part_seconds_total{part="wait",step="generate"}`:   0.5,
+		`reprise_step_part_seconds_total{part="load",step="restore"}`:    1,
+		`reprise_step_part_seconds_total{part="compile",step="restore"}`: 1.5,
+		`reprise_tokens_total{kind="generated"}`:                         100,
+		`reprise_tokens_total{kind="evaluated"}`:                         50,
+		`reprise_tokens_total{kind="scored"}`:                            60,
+		`reprise_tokens_total{kind="trained"}`:                           80,
+		`reprise_tokens_total{kind="taught"}`:                            7,
+		`reprise_tokens_per_second{kind="generated"}`:                    50,
+		`reprise_tokens_per_second{kind="trained"}`:                      20,
+		`reprise_running{step="update"}`:                                 0,
+		`reprise_lost_seconds_total{cause="attempt"}`:                    0,
+		`reprise_lost_seconds_total{cause="device"}`:                     0,
+	} {
+		require.Contains(t, got, series)
+		require.Equal(t, want, got[series], series)
+	}
+	require.True(t, math.IsNaN(got[`reprise_entropy_nats{run="r"}`]), "what is not finite is told as it is")
+	for series := range got {
+		require.NotContains(t, series, "internalSession")
+		require.NotContains(t, series, `step="other"`)
+	}
+}
+
+// TestRunsAreBounded: however many runs a worker sees, so many are named.
+func TestRunsAreBounded(t *testing.T) {
+	named := func(m *Metrics, metric string) (out []string) {
+		for i := 9; i >= 0; i-- {
+			if _, ok := scrape(t, m)[fmt.Sprintf("%s{run=\"r%d\"}", metric, i)]; ok {
+				out = append(out, fmt.Sprint("r", i))
+			}
+		}
+		return out
+	}
+	for _, c := range []struct {
+		runs          int
+		figures, held []string
+	}{
+		{1, []string{"r9"}, []string{"r9"}},
+		{3, []string{"r9", "r8", "r7"}, []string{"r9"}},
+		{0, nil, nil},
+	} {
+		m := New(Options{Runs: c.runs})
+		for i := range 10 {
+			do(t, m, iterationOf(fmt.Sprint("r", i))...)
+		}
+		for _, metric := range []string{"reprise_iteration", "reprise_branch", "reprise_reward_mean"} {
+			require.Equal(t, c.figures, named(m, metric), "%d %s", c.runs, metric)
+		}
+		require.Equal(t, c.held, named(m, "reprise_lease_info"))
+		got := scrape(t, m)
+		require.Equal(t, 10.0, got["reprise_iterations_total"])
+		count := 0
+		for series := range got {
+			if strings.HasPrefix(series, "reprise_evaluation_success_ratio") {
+				count++
+			}
+		}
+		require.Equal(t, max(1, c.runs), count)
+		if c.runs == 0 {
+			require.Equal(t, 0.25, got[`reprise_reward_mean{run=""}`])
+		}
+	}
+	r := &recent{most: 2}
+	for _, id := range []string{"a", "b", "a"} {
+		_, gone := r.see(id)
+		require.Empty(t, gone)
+	}
+	_, gone := r.see("c")
+	require.Equal(t, []string{"b"}, gone, "the one that was seen least recently")
+}
+
+func TestFailures(t *testing.T) {
+	m := New(Options{})
+	for _, err := range []error{
+		temporal.NewNonRetryableApplicationError("x", activities.KindDivergence, nil),
+		temporal.NewApplicationError("x", "StoreUnavailable"),
+		temporal.NewApplicationError("x", "a kind that anybody could make up"),
+		errors.New("x"),
+		context.Canceled,
+	} {
+		do(t, m, call{"Commit", activities.CommitInput{}, err})
+	}
+	got := scrape(t, m)
+	require.Equal(t, 1.0, got[`reprise_failures_total{kind="Divergence",step="commit"}`])
+	require.Equal(t, 1.0, got[`reprise_failures_total{kind="StoreUnavailable",step="commit"}`])
+	require.Equal(t, 2.0, got[`reprise_failures_total{kind="other",step="commit"}`])
+	require.Equal(t, 1.0, got[`reprise_failures_total{kind="Cancelled",step="commit"}`])
+	require.Zero(t, got["reprise_iterations_total"])
+	require.Equal(t, "Timeout", failureOf(fmt.Errorf("x: %w", context.DeadlineExceeded)))
+	require.Equal(t, "Cancelled", failureOf(temporal.NewCanceledError()))
+}
+
+// TestLost: a workflow goes on after an activity that failed for good 4 s after it was
+// asked for, and with one that works at the third attempt.
+func TestLost(t *testing.T) {
+	m := New(Options{})
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{m.Interceptor()}})
+	failing := map[string]int{"Update": 3, "Commit": 2, "Describe": 1}
+	for kind := range failing {
+		env.RegisterActivityWithOptions(func(context.Context) error {
+			if failing[kind] > 0 {
+				failing[kind]--
+				return errors.New("away")
+			}
+			return nil
+		}, activity.RegisterOptions{Name: kind})
+	}
+	env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+			StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{InitialInterval: 2 * time.Second, BackoffCoefficient: 1, MaximumAttempts: 3},
+		})
+		once := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+			StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+		})
+		if err := workflow.ExecuteActivity(ctx, "Update").Get(ctx, nil); err == nil {
+			return errors.New("the device was not lost")
+		}
+		_ = workflow.ExecuteActivity(once, "Describe").Get(ctx, nil)
+		for _, kind := range []string{"Update", "Commit"} {
+			if err := workflow.ExecuteActivity(ctx, kind).Get(ctx, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	require.NoError(t, env.GetWorkflowError())
+	got := scrape(t, m)
+	require.InDelta(t, 4, got[`reprise_lost_seconds_total{cause="device"}`], 0.5)
+	require.Equal(t, 2.0, got[`reprise_retries_total{step="commit"}`])
+	require.Equal(t, 2.0, got[`reprise_retries_total{step="update"}`])
+	require.Equal(t, 2.0, got[`reprise_failures_total{kind="other",step="commit"}`])
+	require.Equal(t, 1.0, got[`reprise_step_seconds_count{step="commit"}`])
+}
