@@ -120,19 +120,20 @@ func (s *sweeping) list() []sweep.Trial {
 
 func (s *sweeping) addTrials(ctx workflow.Context, input json.RawMessage) (string, error) {
 	var a *activities.Sweeps
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	// Two at once would each add to what was before both.
-	if err := s.adding.Lock(s.root); err != nil {
+	if err := s.adding.Lock(ctx); err != nil {
 		return "", err
 	}
 	defer s.adding.Unlock()
 	before := len(s.trials)
 	var r activities.SweepResult
-	err := s.host(s.root, 0, "ExtendSweep", "add trials", a.ExtendSweep, activities.ExtendSweepInput{ID: s.id, Sweep: s.Written, Input: input}, &r)
+	err := s.host(ctx, 0, "ExtendSweep", "add trials", a.ExtendSweep, activities.ExtendSweepInput{ID: s.id, Sweep: s.Written, Input: input}, &r)
 	if err != nil {
 		return "", err
 	}
 	s.Written = r.Sweep
-	if err := s.readTrials(s.root); err != nil {
+	if err := s.readTrials(ctx); err != nil {
 		return "", err
 	}
 	if s.Closing != "" { // meanwhile

@@ -71,13 +71,14 @@ func newReporter(ctx workflow.Context) *reporter {
 	if payload == nil {
 		return nil
 	}
-	r := &reporter{}
-	if err := converter.GetDefaultDataConverter().FromPayload(payload, &r.of); err != nil || r.of.Sweep == "" {
+	var of TrialOf
+	if err := converter.GetDefaultDataConverter().FromPayload(payload, &of); err != nil || of.Sweep == "" {
 		return nil // somebody else's memo
 	}
-	r.next.Trial = r.of.Trial
-	return r
+	return reporterOf(of)
 }
+
+func reporterOf(of TrialOf) *reporter { return &reporter{of: of, next: TrialReport{Trial: of.Trial}} }
 
 // committed reports an iteration.
 func (r *reporter) committed(ctx workflow.Context, t *train, evaluations []store.EvaluationRef) {
