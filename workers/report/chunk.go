@@ -69,9 +69,12 @@ const (
 
 func flagsOf(e *episodes.Episode) int {
 	f := 0
-	for i, set := range []bool{e.Success, e.Selected, e.Valid, e.Truncated} {
-		if set {
-			f |= 1 << i
+	for _, x := range []struct {
+		set  bool
+		flag int
+	}{{e.Success, flagSuccess}, {e.Selected, flagSelected}, {e.Valid, flagValid}, {e.Truncated, flagTruncated}} {
+		if x.set {
+			f |= x.flag
 		}
 	}
 	return f

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/workers/report"
+	pages "github.com/reprise-rl/reprise/workers/report"
 )
 
 func reportCommand() *cobra.Command {
@@ -46,7 +46,7 @@ was half deleted is shown as far as it is there; the page lists what is missing.
 // writeReport writes a run's report into a folder and says what is in it.
 func writeReport(ctx context.Context, s store.Store, run, dir string, out io.Writer) error {
 	began := time.Now()
-	summary, err := report.Write(ctx, s, run, intoFolder(dir))
+	summary, err := pages.Write(ctx, s, run, intoFolder(dir))
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func branches(n int) string {
 }
 
 // intoFolder writes a report's files below a folder.
-func intoFolder(dir string) report.Sink {
+func intoFolder(dir string) pages.Sink {
 	return func(name string, body []byte) error {
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
 			return fmt.Errorf("write the report's file %q: the name leads out of %s", name, dir)

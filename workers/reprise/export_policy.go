@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+)
+
+// foundPolicy is a policy version of a run.
+type foundPolicy struct {
+	// files are a stored folder's, nil where the version has to be rebuilt; origin
+	// says in words what they are.
+	files  map[string]store.Ref
+	origin string
+	// state is the version's state fingerprint, version what Restore is asked for, and
+	// head the manifest of the iteration that made it.
+	state       string
+	version     activities.Version
+	head        *store.Ref
+	fingerprint string // the fingerprint of the device that can rebuild it
+}
+
+// findPolicy finds a version along the way to the newest one.
+func findPolicy(ctx context.Context, s store.Store, run string, version int) (foundPolicy, error) {
+	head, err := store.Head(ctx, s, run)
+	if err != nil {
+		return foundPolicy{}, err
+	}
+	if newest := head.Manifest.Version(); version > newest {
+		return foundPolicy{}, fmt.Errorf("version %d of run %q is not committed; the newest is %d: %w", version, run, newest, store.ErrNotFound)
+	}
+	removed := map[string]bool{}
+	for link, err := range store.Walk(ctx, s, head.Ref) {
+		if err != nil {
+			return foundPolicy{}, err
+		}
+		m := link.Manifest
+		for _, t := range m.Tombstones {
+			removed[t.Key] = true
+		}
+		switch {
+		case version == 0 && m.Parent == nil:
+			return foundPolicy{files: m.Base.Files, origin: "the base model", state: m.StateBefore}, nil
+		case m.Version() != version || version == 0:
+			continue
+		}
+		p := foundPolicy{
+			state: m.StateAfter, head: &link.Ref, fingerprint: m.Fingerprint, origin: "rebuilt",
+			version: activities.Version{Run: activities.Run{ID: run, Spec: m.Spec}, Branch: m.Branch, Version: version, State: m.StateAfter},
+		}
+		if m.Snapshot != nil && whole(ctx, s, m.Snapshot, removed) {
+			p.files, p.origin = m.Snapshot.Files, "its snapshot"
+		}
+		return p, nil
+	}
+	return foundPolicy{}, fmt.Errorf("version %d of run %q: %w", version, run, store.ErrNotFound)
+}
+
+// whole says that a snapshot's policy is there.
+func whole(ctx context.Context, s store.Store, snapshot *store.SnapshotRef, removed map[string]bool) bool {
+	for _, ref := range policyFiles(snapshot.Files) {
+		if removed[ref.Key] {
+			return false
+		}
+		if _, err := s.Stat(ctx, ref.Key); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// rebuild computes the version on this machine's device, as a resumed run would, into
+// a store of its own over the run's.
+func (p foundPolicy) rebuild(ctx context.Context, s store.Store, open func() (*model.Device, error), say func(string)) (store.Store, map[string]store.Ref, error) {
+	device, err := open()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer device.Close()
+	engine, err := activities.NewEngine(device)
+	if err != nil {
+		return nil, nil, err
+	}
+	if have := engine.Info().Fingerprint; have != p.fingerprint {
+		say(fmt.Sprintf("this device has fingerprint %s, the run %s: other bits are to be expected, which are refused", have, p.fingerprint))
+	}
+	over := store.NewOverlay(s)
+	host, worker := &activities.Host{Store: over}, &activities.Device{Store: over, Engine: engine}
+	found, err := host.Find(ctx, activities.FindInput{Run: p.version.Run.ID, Version: &p.version.Version})
+	if err != nil {
+		return nil, nil, err
+	}
+	p.version.Run = found.Run
+	say(fmt.Sprintf("no snapshot of version %d is kept: rebuilding it", p.version.Version))
+	restored, err := worker.Restore(ctx, activities.RestoreInput{Version: p.version, Head: p.head})
+	if err != nil {
+		return nil, nil, err
+	}
+	say(fmt.Sprintf("rebuilt from version %d by %s", restored.From, plural(restored.Telemetry.Recomputed, "recorded update")))
+	taken, err := worker.Snapshot(ctx, activities.SnapshotInput{Policy: p.version})
+	if err != nil {
+		return nil, nil, err
+	}
+	return over, taken.Snapshot.Files, nil
+}
+
+// policyFiles are those of a folder that make the policy: no moments, no critic.
+func policyFiles(files map[string]store.Ref) map[string]store.Ref {
+	out := map[string]store.Ref{}
+	for name, ref := range files {
+		switch {
+		case name == model.OptimizerFile, name == model.CriticFile, name == model.CriticOptimizerFile, strings.HasPrefix(name, "."):
+		default:
+			out[name] = ref
+		}
+	}
+	return out
+}
+
+// onlySame refuses a folder that holds anything else than what is to be written.
+func onlySame(dir string, files map[string]store.Ref) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look into %s: %w", dir, err)
+	}
+	for _, e := range entries {
+		ref, ours := files[e.Name()]
+		if ours && !e.IsDir() {
+			have, err := fileDigest(filepath.Join(dir, e.Name()))
+			if err != nil {
+				return fmt.Errorf("look into %s: %w", dir, err)
+			}
+			ours = have == ref.Digest
+		}
+		if !ours {
+			return fmt.Errorf("%s holds something else (%s): give a new or empty folder", dir, e.Name())
+		}
+	}
+	return nil
+}
+
+func fileDigest(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

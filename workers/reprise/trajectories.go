@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workers/report/episodes"
+)
+
+// wantedTrajectories say which trajectories are printed, and how.
+type wantedTrajectories struct {
+	iteration, branch int
+	suite             string
+	format            string
+}
+
+// The formats of trajectories.
+const (
+	formatJSONL   = "jsonl"
+	formatParquet = "parquet"
+)
+
+func trajectoriesCommand() *cobra.Command {
+	var conn connection
+	var out string
+	w := wantedTrajectories{iteration: -1, branch: -1}
+	cmd := &cobra.Command{
+		Use:   "trajectories RUN --iteration N",
+		Short: "an iteration's trajectories as data: JSON lines or Parquet",
+		Long: `Writes the trajectories of a committed iteration, or those of an evaluation made in
+it, an episode a line or a row: initial state, rewards, outcome, and for each turn
+the prompt, the board before and after, what was sampled with ids, log-probs and
+advantages, and what was done. Nothing is written to the store. Without --branch
+the iteration is that of the way to the newest version.`,
+		Example: `  reprise trajectories bandit-1 --iteration 12 | jq -c '{group, reward, said: .turns[].text}'
+  reprise trajectories bandit-1 --iteration 12 --format parquet --out it12.parquet
+  reprise trajectories bandit-1 --iteration 19 --suite in-distribution`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := w.check(); err != nil {
+				return err
+			}
+			s, err := conn.store()
+			if err != nil {
+				return err
+			}
+			body, err := trajectories(cmd.Context(), s, args[0], w, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if out != "" {
+				return os.WriteFile(out, body, 0o644)
+			}
+			_, err = cmd.OutOrStdout().Write(body)
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&w.iteration, "iteration", -1, "the iteration, counted from 0")
+	f.IntVar(&w.branch, "branch", -1, "its branch (default: the one that the newest version goes back to)")
+	f.StringVar(&w.suite, "suite", "", "the evaluation on this suite that was made in the iteration")
+	f.StringVar(&w.format, "format", formatJSONL, formatJSONL+" or "+formatParquet)
+	f.StringVarP(&out, "out", "o", "", "the file (default: standard output)")
+	conn.addStoreFlags(cmd)
+	return cmd
+}
+
+func (w wantedTrajectories) check() error {
+	switch {
+	case w.iteration < 0:
+		return errors.New("trajectories: --iteration N says which iteration, counted from 0")
+	case w.format != formatJSONL && w.format != formatParquet:
+		return fmt.Errorf("trajectories: --format %q is none of %s, %s", w.format, formatJSONL, formatParquet)
+	}
+	return nil
+}
+
+// trajectories reads what is wanted and encodes it. What is missing beside the
+// trajectories themselves is said on errOut.
+func trajectories(ctx context.Context, s store.Store, run string, w wantedTrajectories, errOut io.Writer) ([]byte, error) {
+	m, err := manifestOf(ctx, s, run, w.iteration, w.branch)
+	if err != nil {
+		return nil, err
+	}
+	source, err := w.source(ctx, s, m)
+	if err != nil {
+		return nil, err
+	}
+	read, err := episodes.NewReader(s).Read(ctx, source)
+	if err != nil {
+		return nil, fmt.Errorf("trajectories of iteration %d of run %q: %w", m.Iteration, run, err)
+	}
+	if len(read.Episodes) == 0 && len(read.Missing) > 0 {
+		return nil, fmt.Errorf("trajectories of iteration %d of run %q: %w", m.Iteration, run, read.Missing[0].Err)
+	}
+	for _, missing := range read.Missing {
+		fmt.Fprintf(errOut, "not there: %s: %v\n", missing.What, missing.Err)
+	}
+	records := make([]episodes.Record, len(read.Episodes))
+	for i := range read.Episodes {
+		records[i] = read.Episodes[i].Record(run, m.Branch, m.Iteration, w.suite)
+	}
+	if w.format == formatParquet {
+		body, _, err := store.EncodeTable(records)
+		return body, err
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	for _, r := range records {
+		if err := enc.Encode(r); err != nil {
+			return nil, fmt.Errorf("encode trajectory %d: %w", r.Row, err)
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// source finds the tables: the iteration's own, those of the iteration that rolled
+// them out, or an evaluation's.
+func (w wantedTrajectories) source(ctx context.Context, s store.Store, m *store.Manifest) (episodes.Source, error) {
+	if w.suite == "" {
+		source := episodes.OfIteration(m)
+		if r := m.Rollout; r != nil && r.Update > 0 {
+			first, _, err := store.ReadManifestAt(ctx, s, m.Run, r.Branch, r.Iteration)
+			if err != nil {
+				return source, fmt.Errorf("the iteration that rolled them out: %w", err)
+			}
+			source.Turns = first.Turns
+		}
+		return source, nil
+	}
+	var names []string
+	for i, e := range m.Evaluations {
+		if e.Suite == w.suite {
+			return episodes.OfEvaluation(m, i)
+		}
+		names = append(names, e.Suite)
+	}
+	if names == nil {
+		return episodes.Source{}, fmt.Errorf("no evaluation was made in iteration %d: %w", m.Iteration, store.ErrNotFound)
+	}
+	return episodes.Source{}, fmt.Errorf("no evaluation on %q was made in iteration %d, only on %s: %w", w.suite, m.Iteration, strings.Join(names, ", "), store.ErrNotFound)
+}
+
+// manifestOf reads an iteration of a branch, or with branch −1 of the way to the
+// newest version.
+func manifestOf(ctx context.Context, s store.Store, run string, iteration, branch int) (*store.Manifest, error) {
+	if branch >= 0 {
+		m, _, err := store.ReadManifestAt(ctx, s, run, branch, iteration)
+		return m, err
+	}
+	head, err := store.Head(ctx, s, run)
+	if err != nil {
+		return nil, err
+	}
+	for link, err := range store.Walk(ctx, s, head.Ref) {
+		if err != nil {
+			return nil, err
+		}
+		if link.Manifest.Iteration == iteration {
+			return link.Manifest, nil
+		}
+	}
+	return nil, fmt.Errorf("iteration %d of run %q is not committed; the newest is %d: %w", iteration, run, head.Manifest.Iteration, store.ErrNotFound)
+}
