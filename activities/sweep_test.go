@@ -1,0 +1,154 @@
+package activities
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/sweep"
+)
+
+func resolvedSweep(t *testing.T, a *Sweeps, format string, arguments ...any) SweepResult {
+	t.Helper()
+	got, err := a.ResolveSweep(t.Context(), ResolveSweepInput{ID: "s", Input: json.RawMessage(fmt.Sprintf(format, arguments...))})
+	require.NoError(t, err)
+	return got
+}
+
+func TestResolveSweep(t *testing.T) {
+	a := &Sweeps{Store: store.NewMemory()}
+	const document = `{"base": "chaos", "grid": {"selection.keep": [0.25, 0.5, 1]}, "seeds": [1, 2]}`
+	got := resolvedSweep(t, a, document)
+	require.Equal(t, 6, got.Trials)
+	require.Contains(t, got.Sweep.Key, "sweeps/s/definition.")
+	require.False(t, got.SearchAttributes)
+	require.Equal(t, got, resolvedSweep(t, a, document), "a second start is the first")
+
+	page, err := a.SweepTrials(t.Context(), SweepTrialsInput{Sweep: got.Sweep, From: 4, Count: 100})
+	require.NoError(t, err)
+	require.Equal(t, 6, page.Total)
+	require.Len(t, page.Trials, 2)
+	require.Equal(t, "selection.keep=0.5,seed=2", page.Trials[0].Label)
+	require.Empty(t, page.Trials[0].Spec)
+	page, err = a.SweepTrials(t.Context(), SweepTrialsInput{Sweep: got.Sweep, From: 1, Count: 1, Specs: true})
+	require.NoError(t, err)
+	h := &Host{Store: a.Store}
+	trial, err := h.Resolve(t.Context(), ResolveInput{Run: "s/" + page.Trials[0].Label, Spec: page.Trials[0].Spec})
+	require.NoError(t, err)
+	require.Equal(t, 0.5, trial.Plan.Settings.Selection.Keep)
+	page, err = a.SweepTrials(t.Context(), SweepTrialsInput{Sweep: got.Sweep, From: 99, Count: 1})
+	require.NoError(t, err)
+	require.Empty(t, page.Trials)
+
+	more, err := a.ExtendSweep(t.Context(), ExtendSweepInput{ID: "s", Sweep: got.Sweep, Input: json.RawMessage(`{"grid": {"selection.keep": [0.75]}, "seeds": [1]}`)})
+	require.NoError(t, err)
+	require.Equal(t, 7, more.Trials)
+	require.NotEqual(t, got.Sweep.Key, more.Sweep.Key)
+	_, err = a.ExtendSweep(t.Context(), ExtendSweepInput{ID: "s", Sweep: more.Sweep, Input: json.RawMessage(`{"grid": {"selection.keep": [0.75]}, "seeds": [1]}`)})
+	require.Equal(t, KindSpecInvalid, kindOf(err))
+}
+
+func TestResolveSweepRefuses(t *testing.T) {
+	a := &Sweeps{Store: store.NewMemory()}
+	for document, want := range map[string]string{
+		`{"base": "chaoss", "seeds": 2}`:                                                     `the nearest is "chaos"`,
+		`{"base": "chaos", "grid": {"environment.options.high_prob": [0.1]}}`:                "environment.options.high_prob",
+		`{"base": "chaos", "grid": {"environment": [{"name": "bandit"}, {"name": "lake"}]}}`: `trial "environment=lake": environment.name: found "lake"`,
+	} {
+		_, err := a.ResolveSweep(t.Context(), ResolveSweepInput{ID: "s", Input: json.RawMessage(document)})
+		require.Equal(t, KindSpecInvalid, kindOf(err), document)
+		require.ErrorContains(t, err, want)
+	}
+	require.Empty(t, a.Store.(*store.Memory).Own(), "nothing is written")
+}
+
+// A model that trials start from is fetched once, and named by its digest: all
+// trials start from the same.
+func TestResolveSweepImportsModelsOnce(t *testing.T) {
+	a := &Sweeps{Store: store.NewMemory()}
+	got := resolvedSweep(t, a, `{"base": %s, "grid": {"policy.from": ["folder:%s", "starter"]}, "seeds": 2}`, tinySpec(t, `policy={}`, "rollout.max_new_tokens=8"), golden)
+	page, err := a.SweepTrials(t.Context(), SweepTrialsInput{Sweep: got.Sweep, Count: 4, Specs: true})
+	require.NoError(t, err)
+	var from []string
+	for _, trial := range page.Trials {
+		var s struct{ Policy struct{ From string } }
+		require.NoError(t, json.Unmarshal(trial.Spec, &s))
+		from = append(from, s.Policy.From)
+	}
+	require.Regexp(t, `^model:[0-9a-f]{12}$`, from[0])
+	require.Equal(t, []string{from[0], "starter", from[0], "starter"}, from)
+	h := &Host{Store: a.Store}
+	run, err := h.Resolve(t.Context(), ResolveInput{Run: "r", Spec: page.Trials[0].Spec})
+	require.NoError(t, err)
+	require.NotNil(t, run.Base)
+
+	_, err = a.ResolveSweep(t.Context(), ResolveSweepInput{ID: "s", Input: json.RawMessage(fmt.Sprintf(`{"base": %s, "seeds": 1}`, folderSpec(t, "/nowhere")))})
+	require.Equal(t, KindModelInvalid, kindOf(err))
+}
+
+// The table says what the store says of each trial, and nothing of when it was.
+func TestSweepTable(t *testing.T) {
+	r := begun(t, "s/seed=1", tinySpec(t))
+	a := &Sweeps{Store: r.store}
+	got := resolvedSweep(t, a, `{"base": %s, "seeds": [1, 2], "metrics": ["reward/mean", "evaluation/success/mean", "none"],
+		"early_stopping": {"method": "halving", "first": 2, "min_trials": 1}}`, tinySpec(t))
+	first, second := r.iterate(t), r.iterate(t)
+
+	in := SummarizeInput{Sweep: "s", Definition: got.Definition, Trials: []SummarizeTrial{{Run: "s/seed=1"}, {Run: "s/seed=2"}, {Run: "s/seed=1", Until: 1}}}
+	out, err := a.Summarize(t.Context(), in)
+	require.NoError(t, err)
+	rewards := []float64{float64(first.Metrics["reward/mean"]), float64(second.Metrics["reward/mean"])}
+	all, none, until := out.Outcomes[0], out.Outcomes[1], out.Outcomes[2]
+	require.Equal(t, 2, all.Iterations)
+	require.InDelta(t, rewards[1], float64(all.Values[0].Last), 0)
+	require.InDelta(t, max(rewards[0], rewards[1]), float64(all.Values[0].Best), 0)
+	require.Equal(t, 1, all.Values[1].At, "version 2 was evaluated, in iteration 1")
+	require.Equal(t, -1, all.Values[2].At)
+	require.Len(t, all.Points, 1)
+	require.InDelta(t, rewards[1], float64(all.Points[0].Judged), 0)
+	require.Equal(t, 0, none.Iterations)
+	require.Empty(t, none.Points)
+	require.Equal(t, 1, until.Iterations)
+	require.InDelta(t, rewards[0], float64(until.Values[0].Last), 0)
+	require.Equal(t, all.Points, until.Points, "what came behind does not count, but happened")
+	require.Equal(t, Metrics{"reward/mean": second.Metrics["reward/mean"], "evaluation/success/mean": evaluations(second, 2)["in-distribution"].Metrics["success/mean"]},
+		Reported(got.Definition.Metrics, second.Metrics, second.Evaluations, 2), "a trial reports what is read of it later")
+
+	records := []TrialRecord{
+		{State: sweep.Done, Started: 1763735000, Ended: 1763735100, Iterations: 2, Values: all.Values, Points: all.Points, LostDevices: 1},
+		{Index: 1, State: sweep.Failed, Started: 1763735000, Reason: "no device"},
+	}
+	table, err := a.WriteTable(t.Context(), WriteTableInput{ID: "s", Sweep: got.Sweep, Records: records})
+	require.NoError(t, err)
+	b, err := store.GetArtifact(t.Context(), a.Store, table.Table)
+	require.NoError(t, err)
+	var read sweep.Table
+	require.NoError(t, json.Unmarshal(b, &read))
+	require.Equal(t, r.head.Digest, read.Rows[0].Manifest)
+	require.Equal(t, second.StateAfter, read.Rows[0].Policy)
+	require.Equal(t, 2, read.Rows[0].Iterations)
+	require.Equal(t, all.Values[0], read.Rows[0].Metrics["reward/mean"])
+	require.Equal(t, sweep.Failed, read.Rows[1].State)
+	require.NotContains(t, string(b), "no device", "why an attempt failed is telemetry")
+	require.Equal(t, 1, read.Settings[0].Done)
+
+	records[0].Started, records[0].Ended, records[0].LostDevices, records[0].Recomputed = 5, 6, 7, 8
+	again, err := a.WriteTable(t.Context(), WriteTableInput{ID: "s", Sweep: got.Sweep, Records: records})
+	require.NoError(t, err)
+	require.Equal(t, table, again, "time and lost work are telemetry")
+	b, _, err = store.ReadFixed(t.Context(), a.Store, "sweeps/s/telemetry.json", 1<<20)
+	require.NoError(t, err)
+	require.Contains(t, string(b), `"lost_devices": 7`)
+	_, err = a.WriteTable(t.Context(), WriteTableInput{ID: "s", Sweep: got.Sweep, Records: records[:1]})
+	require.Equal(t, KindInvalid, kindOf(err))
+
+	// One trial's broken chain is that trial's trouble.
+	alter(t, r.store, r.head.Key)
+	out, err = a.Summarize(t.Context(), in)
+	require.NoError(t, err)
+	require.NotEmpty(t, out.Outcomes[0].Problem)
+	require.Empty(t, out.Outcomes[1].Problem)
+}
