@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -163,8 +164,8 @@ type asked struct {
 	answer workflow.Future
 }
 
-// ExecuteActivity is where a workflow decides on an activity; whatever failed before
-// it was in vain, since the workflow went on. An activity lost with its device
+// ExecuteActivity is where a workflow decides on an activity; what failed on a device
+// before it was in vain, since the workflow went on. An activity lost with its device
 // leaves nothing in the process that ran it: here is where that is seen.
 func (o *outboundInterceptor) ExecuteActivity(ctx workflow.Context, kind string, arguments ...any) workflow.Future {
 	now := workflow.Now(ctx)
@@ -180,8 +181,7 @@ func (o *outboundInterceptor) ExecuteActivity(ctx workflow.Context, kind string,
 	}
 	o.open = waiting
 	f := o.Next.ExecuteActivity(ctx, kind, arguments...)
-	// Describe asks whether a device is there: no answer is one too.
-	if _, ours := stepOf(kind, nil); ours && kind != "Describe" {
+	if slices.Contains(onDevice, kind) {
 		o.open = append(o.open, asked{at: now, answer: f})
 	}
 	return f

@@ -27,6 +27,9 @@ var tokenKinds = map[string]string{
 	"generate": "generated", evaluate: "evaluated", "score": "scored", "update": "trained", "warm_start": "taught",
 }
 
+// onDevice are the activities of a session: what is lost with a device is one of them.
+var onDevice = []string{"WarmStart", "Restore", "Generate", "Score", "Update", "Snapshot"}
+
 // stepOf names an activity's step; false for those of the SDK itself, which hold a
 // session for as long as it lasts.
 func stepOf(kind string, arguments []any) (string, bool) {

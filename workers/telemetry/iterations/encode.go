@@ -104,34 +104,45 @@ func csvText(v any) (string, error) {
 }
 
 func (t Table) jsonLines() ([]byte, error) {
+	names := make([][]byte, len(t.Columns))
+	for i, c := range t.Columns {
+		name, err := canon.Marshal(c.Name)
+		if err != nil {
+			return nil, fmt.Errorf("encode JSON: %w", err)
+		}
+		names[i] = append(name, ':')
+	}
 	var buf bytes.Buffer
 	for _, row := range t.Rows {
-		separator := byte('{')
+		buf.WriteByte('{')
+		first := true
 		for i, v := range row {
 			if v == nil {
 				continue
 			}
-			if f, ok := v.(float64); ok {
-				v = canon.Float(f)
-			}
-			name, err := canon.Marshal(t.Columns[i].Name)
-			if err != nil {
-				return nil, fmt.Errorf("encode JSON: %w", err)
-			}
-			value, err := canon.Marshal(v)
+			value, err := jsonText(v)
 			if err != nil {
 				return nil, fmt.Errorf("encode JSON: column %q: %w", t.Columns[i].Name, err)
 			}
-			buf.WriteByte(separator)
-			buf.Write(name)
-			buf.WriteByte(':')
+			if !first {
+				buf.WriteByte(',')
+			}
+			first = false
+			buf.Write(names[i])
 			buf.Write(value)
-			separator = ','
-		}
-		if separator == '{' {
-			buf.WriteByte('{')
 		}
 		buf.WriteString("}\n")
 	}
 	return buf.Bytes(), nil
+}
+
+func jsonText(v any) ([]byte, error) {
+	switch v := v.(type) {
+	case float64:
+		return canon.Float(v).MarshalJSON()
+	case string:
+		return canon.Marshal(v)
+	}
+	text, err := csvText(v)
+	return []byte(text), err
 }
