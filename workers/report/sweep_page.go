@@ -1,3 +1,225 @@
 package report
 
-type sweepPage struct{}
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workflows/sweep"
+)
+
+// sweepPage is what the page of a sweep shows.
+type sweepPage struct {
+	ID          string        `json:"id"`
+	Location    string        `json:"location,omitempty"`
+	Description string        `json:"description,omitempty"`
+	State       string        `json:"state"`
+	Missing     []missingPage `json:"missing,omitempty"`
+	Metrics     []string      `json:"metrics"`
+	Settings    []settingPage `json:"settings"`
+	Trials      []trialPage   `json:"trials"`
+	// Curves are of the settings that Shown names by their places.
+	Shown  []int            `json:"shown"`
+	Curves []sweepCurvePage `json:"curves"`
+	// Length is the number of iterations of the longest run.
+	Length int `json:"length"`
+}
+
+// settingPage is a setting and the means of its trials' newest values.
+type settingPage struct {
+	Name   string         `json:"name"`
+	Trials []int          `json:"trials"`
+	Values []estimatePage `json:"values"` // one a metric
+}
+
+type estimatePage struct {
+	N    int   `json:"n"`
+	Mean point `json:"mean"`
+	Low  point `json:"low"`
+	High point `json:"high"`
+}
+
+type trialPage struct {
+	Label      string  `json:"label"`
+	Run        string  `json:"run,omitempty"`
+	Setting    int     `json:"setting"`
+	Seed       uint64  `json:"seed"`
+	State      string  `json:"state"`
+	Iterations int     `json:"iterations"`
+	Of         int     `json:"of,omitempty"`
+	Note       string  `json:"note,omitempty"`
+	Branches   int     `json:"branches"`
+	Lost       int     `json:"lost"`
+	Seconds    point   `json:"seconds"`
+	Values     []point `json:"values"` // newest, one a metric
+}
+
+// sweepCurvePage is a metric, smoothed: of each shown setting the mean of its trials
+// with its interval, and each trial.
+type sweepCurvePage struct {
+	Name  string   `json:"name"`
+	Title string   `json:"title"`
+	Unit  string   `json:"unit,omitempty"`
+	Help  string   `json:"help,omitempty"`
+	Head  bool     `json:"head,omitempty"`
+	Mean  []points `json:"mean"`
+	Low   []points `json:"low"`
+	High  []points `json:"high"`
+	// Trials are by setting; only of the curves that people know.
+	Trials [][]points `json:"trials,omitempty"`
+}
+
+func sweepPageOf(s Sweep) *sweepPage {
+	names, of := s.settings()
+	p := &sweepPage{ID: s.ID, Location: s.Location, Description: s.Description, Metrics: s.Metrics, Settings: []settingPage{}, Trials: []trialPage{}, Curves: []sweepCurvePage{}, Shown: []int{}}
+	if p.Metrics == nil {
+		p.Metrics = []string{}
+	}
+	for _, m := range s.Missing {
+		p.Missing = append(p.Missing, missingPage(m))
+	}
+	setting := make([]int, len(s.Trials))
+	for k, trials := range of {
+		for _, i := range trials {
+			setting[i] = k
+		}
+	}
+	ended := 0
+	for i, t := range s.Trials {
+		p.Trials = append(p.Trials, t.page(setting[i], s.Metrics))
+		if n := p.Trials[i].Iterations; t.Of > 0 && n >= t.Of {
+			ended++
+		}
+		if t.Run != nil {
+			for _, it := range t.Run.Line() {
+				p.Length = max(p.Length, it.Manifest.Iteration+1)
+			}
+		}
+	}
+	p.State = fmt.Sprintf("%d of %s did all their iterations; %s.", ended, counted(len(s.Trials), "trial"), counted(len(names), "setting"))
+	if !s.Final {
+		p.State += " The sweep has not written its table: it is under way, or was stopped."
+	}
+	for k, name := range names {
+		row := settingPage{Name: name, Trials: of[k]}
+		for _, metric := range s.Metrics {
+			row.Values = append(row.Values, s.estimate(of[k], metric))
+		}
+		p.Settings = append(p.Settings, row)
+	}
+	p.Shown = shown(p.Settings, s.Goal)
+	for _, c := range s.curves() {
+		p.Curves = append(p.Curves, s.curve(c, p.Shown, of))
+	}
+	return p
+}
+
+func (t Trial) page(setting int, metrics []string) trialPage {
+	p := trialPage{Label: t.Label, Setting: setting, Seed: t.Seed, State: t.State, Of: t.Of, Note: t.Note, Seconds: point(absent)}
+	for _, m := range metrics {
+		v, _ := t.Run.value(m)
+		p.Values = append(p.Values, point(v))
+	}
+	if t.Run == nil {
+		return p
+	}
+	p.Run, p.Branches = t.Run.ID, len(t.Run.Branches)
+	for _, it := range t.Run.Line() {
+		p.Iterations = it.Manifest.Iteration + 1
+	}
+	if times := t.Run.timings(); times != nil {
+		p.Lost, p.Seconds = times.Lost, 0
+		for _, step := range times.Steps {
+			p.Seconds += point(step.Seconds)
+		}
+	}
+	return p
+}
+
+// estimate is the mean of the newest values of trials.
+func (s Sweep) estimate(trials []int, metric string) estimatePage {
+	var values []float64
+	for _, i := range trials {
+		if v, at := s.Trials[i].Run.value(metric); at >= 0 {
+			values = append(values, v)
+		}
+	}
+	e := statistics.Mean(values, 0.95)
+	return estimatePage{N: e.N, Mean: point(e.Mean), Low: point(e.Low), High: point(e.High)}
+}
+
+// shown are the places of the settings that have curves: all, or the best by the first
+// metric.
+func shown(settings []settingPage, goal string) []int {
+	out := make([]int, len(settings))
+	for i := range out {
+		out[i] = i
+	}
+	if len(out) <= maxCurves {
+		return out
+	}
+	worth := func(i int) float64 {
+		v := math.Inf(-1)
+		if len(settings[i].Values) > 0 && settings[i].Values[0].N > 0 {
+			v = float64(settings[i].Values[0].Mean)
+			if goal == sweep.Minimize {
+				v = -v
+			}
+		}
+		return v
+	}
+	slices.SortStableFunc(out, func(a, b int) int {
+		switch x, y := worth(a), worth(b); {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	out = out[:maxCurves]
+	slices.Sort(out)
+	return out
+}
+
+// curves are those that people know, then all others that any trial has.
+func (s Sweep) curves() []Curve {
+	there := map[string]bool{}
+	for _, t := range s.Trials {
+		if t.Run != nil {
+			for _, name := range t.Run.Names() {
+				there[name] = true
+			}
+		}
+	}
+	var out []Curve
+	for _, c := range Curves() {
+		if there[c.Name] {
+			out = append(out, c)
+		}
+		delete(there, c.Name)
+	}
+	for _, name := range sortedKeys(there) {
+		out = append(out, Curve{Name: name, Title: name})
+	}
+	return out
+}
+
+func (s Sweep) curve(c Curve, shown []int, of [][]int) sweepCurvePage {
+	p := sweepCurvePage{Name: c.Name, Title: c.Title, Unit: c.Unit, Help: c.Help, Head: c.Help != ""}
+	for _, k := range shown {
+		var lines []points
+		for _, i := range of[k] {
+			if line := s.Trials[i].Run.along(c.Name); line != nil {
+				lines = append(lines, line)
+			}
+		}
+		mean, low, high := band(lines)
+		p.Mean, p.Low, p.High = append(p.Mean, mean), append(p.Low, low), append(p.High, high)
+		if p.Head {
+			p.Trials = append(p.Trials, lines)
+		}
+	}
+	return p
+}

@@ -41,6 +41,13 @@ func TestWriteReport(t *testing.T) {
 	require.NoError(t, writeReport(t.Context(), s, "run 1", dir, &out))
 	require.Contains(t, out.String(), "not there: resolved spec: missing: runs/run%201/spec.json\n")
 
+	_, err := store.PutArtifact(t.Context(), s, store.SweepDir("sweep"), "definition", "json", []byte(`{"trials": [{"label": "a"}, {"label": "b"}]}`))
+	require.NoError(t, err)
+	out.Reset()
+	require.NoError(t, writeReport(t.Context(), s, "sweep", dir, &out))
+	require.Regexp(t, `^2 trials, 0 iterations on 0 branches: 1 file, `, out.String())
+	require.Contains(t, out.String(), "not there: 2 × runs of trials: nothing is stored of them yet")
+
 	require.ErrorIs(t, writeReport(t.Context(), s, "another", dir, &out), store.ErrNotFound)
 	require.ErrorContains(t, intoFolder(dir)("../x", nil), "leads out of")
 	blocked := filepath.Join(t.TempDir(), "file")

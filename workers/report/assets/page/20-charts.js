@@ -5,8 +5,10 @@ const drawn = new Set() // charts that are drawn again when the theme changes
 
 // chart makes a figure: title, help, the plot, and a line that reads out the values
 // under the cursor. o: {title, unit, help, x, lines, bands, marks, points, levels,
-// height, percent, note, label, integers}.
-// lines: [{label, values, color, width, alpha, dash, quiet}], values as long as x.
+// height, percent, note, label, scale, alone}.
+// lines: [{label, values, color, width, alpha, dash, quiet, outside, dots}], values as
+// long as x; what is outside does not count for the scale, what is quiet is not what
+// the chart is about.
 // bands: [{low, high, color}]: places in lines. marks: [{x, color, text, dash}].
 // points: [{x, y, low, high, color, text}]. levels: [{y, text, color}].
 function chart(o) {
@@ -36,8 +38,8 @@ function draw(c) {
   const ink = css('muted'), grid = css('line')
   const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1, size: 4 }, font: '11px system-ui, sans-serif' }
   const text = v => v === null || v === undefined ? '—' : o.percent ? percent(v) : number(v)
-  const all = o.lines.flatMap(l => l.values).concat((o.points || []).flatMap(p => [p.y, p.low, p.high]), (o.levels || []).map(l => l.y))
-    .filter(v => v !== null && v !== undefined)
+  const all = o.lines.filter(l => !l.outside).flatMap(l => l.values).concat((o.points || []).flatMap(p => [p.y, p.low, p.high]), (o.levels || []).map(l => l.y))
+    .concat(o.scale || []).filter(v => v !== null && v !== undefined && Number.isFinite(v))
   const lowest = all.reduce((a, b) => Math.min(a, b), Infinity), highest = all.reduce((a, b) => Math.max(a, b), -Infinity)
   const options = {
     width: Math.max(plot.clientWidth, 120), height: o.height || 190,

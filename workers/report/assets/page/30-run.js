@@ -22,7 +22,7 @@ function head(kind, title, state, description) {
 function missing(list) {
   if (!list) return null
   return h('aside', { class: 'missing', 'aria-label': 'What is missing' },
-    h('h2', {}, 'What is missing'), h('p', {}, 'The rest is shown. `reprise verify` tells damage from what was removed on purpose.'),
+    h('h2', {}, 'What is missing'), h('p', {}, 'The rest is shown. ', h('code', {}, 'reprise verify'), ' tells damage from what was removed on purpose.'),
     h('ul', {}, list.map(m => h('li', {}, h('strong', {}, (m.count > 1 ? m.count + ' × ' : '') + m.what), ': ' + m.why, m.key && [' ', h('code', {}, m.key)]))))
 }
 

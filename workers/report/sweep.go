@@ -1,0 +1,176 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workflows/sweep"
+)
+
+// Sweep is runs that were made to be compared.
+type Sweep struct {
+	// ID is the Sweep workflow's, or whatever the runs have in common.
+	ID          string
+	Location    string
+	Description string
+	// Metrics are those of the table, the first is the one trials are judged by; a
+	// name that begins with "evaluation/" is of the newest evaluation's first suite.
+	Metrics []string
+	// Goal of the first: "maximize" or "minimize".
+	Goal string
+	// Trials are in the order of the table.
+	Trials []Trial
+	// Final says that the sweep has ended, and its table was written.
+	Final   bool
+	Missing []Missing
+}
+
+// Trial is a run of a sweep.
+type Trial struct {
+	// Label names it within the sweep, Setting is the label without the seed: trials
+	// of one setting differ in the seed alone.
+	Label, Setting string
+	Seed           uint64
+	// State is how it stands, as the table says; empty where there is no table yet.
+	State string
+	// Of is how many iterations its spec asks for; 0 where that is not known.
+	Of int
+	// Note says what a rule decided about it.
+	Note string
+	// Run is what is stored of it; nil for nothing.
+	Run *Run
+}
+
+// maxCurves is the most settings whose curves a page shows: more could not be told
+// apart. The table has all.
+const maxCurves = 24
+
+// WriteSweep writes the report of a sweep: one page.
+func WriteSweep(ctx context.Context, s Sweep, sink Sink) (Summary, error) {
+	if err := ctx.Err(); err != nil {
+		return Summary{}, err
+	}
+	w := &writer{sink: sink}
+	for _, t := range s.Trials {
+		if t.Run == nil {
+			continue
+		}
+		w.summary.Branches += len(t.Run.Branches)
+		for _, b := range t.Run.Branches {
+			w.summary.Iterations += len(b.Iterations)
+		}
+	}
+	w.summary.Missing = s.Missing
+	if err := w.page(page{Kind: "sweep", Title: s.ID, Sweep: sweepPageOf(s)}); err != nil {
+		return w.summary, fmt.Errorf("report of sweep %q: %w", s.ID, err)
+	}
+	return w.summary, nil
+}
+
+// value is the newest value of a metric along the way to a run's newest version, and
+// the iteration it is of; absent where there is none.
+func (r *Run) value(metric string) (v float64, at int) {
+	v, at = absent, -1
+	if r == nil {
+		return v, at
+	}
+	name, ofEvaluation := strings.CutPrefix(metric, sweep.EvaluationPrefix)
+	for _, it := range r.Line() {
+		metrics := it.Manifest.Metrics
+		if ofEvaluation {
+			metrics = nil
+			if len(it.Manifest.Evaluations) > 0 {
+				metrics = it.Manifest.Evaluations[0].Metrics
+				for _, e := range it.Manifest.Evaluations {
+					if e.Version == it.Manifest.Version() {
+						metrics = e.Metrics
+						break
+					}
+				}
+			}
+		}
+		if x, ok := metrics[name]; ok && finite(x) {
+			v, at = float64(x), it.Manifest.Iteration
+		}
+	}
+	return v, at
+}
+
+// slim lets go of what a sweep's page does not show, so that many runs fit.
+func (r *Run) slim() {
+	for _, b := range r.Branches {
+		for i := range b.Iterations {
+			m := *b.Iterations[i].Manifest
+			m.Turns, m.Programs, m.Device, m.Base.Files, m.Snapshot, m.Settings = nil, nil, nil, nil, nil, nil
+			for k := range m.Evaluations {
+				m.Evaluations[k].Turns = nil
+			}
+			b.Iterations[i].Manifest = &m
+		}
+	}
+}
+
+// settings are the settings of trials, in the order in which they first come, and the
+// places of their trials.
+func (s Sweep) settings() (names []string, trials [][]int) {
+	at := map[string]int{}
+	for i, t := range s.Trials {
+		k, ok := at[t.Setting]
+		if !ok {
+			k = len(names)
+			at[t.Setting] = k
+			names, trials = append(names, t.Setting), append(trials, nil)
+		}
+		trials[k] = append(trials[k], i)
+	}
+	return names, trials
+}
+
+// bandSeeds is the fewest curves that have a band: Student's interval of two values is
+// 12.7 deviations wide to either side and would hide everything.
+const bandSeeds = 3
+
+// band is the mean of several curves with its 95 % interval by Student's
+// distribution, iteration by iteration; of fewer than bandSeeds there is no interval.
+func band(curves []points) (mean, low, high points) {
+	n := 0
+	for _, c := range curves {
+		n = max(n, len(c))
+	}
+	for i := range n {
+		var values []float64
+		for _, c := range curves {
+			if i < len(c) && c[i] == c[i] {
+				values = append(values, c[i])
+			}
+		}
+		e := statistics.Mean(values, 0.95)
+		if e.N < bandSeeds {
+			e.Low, e.High = absent, absent
+		}
+		mean, low, high = append(mean, e.Mean), append(low, e.Low), append(high, e.High)
+	}
+	return mean, low, high
+}
+
+// along is a smoothed metric along the way to a run's newest version: [iterations],
+// from iteration 0.
+func (r *Run) along(metric string) points {
+	if r == nil {
+		return nil
+	}
+	var out points
+	for _, it := range r.Line() {
+		for len(out) < it.Manifest.Iteration {
+			out = append(out, absent)
+		}
+		out = append(out, pointOf(it.Smoothed, metric))
+	}
+	return out
+}
+
+// sweepKey is the beginning of a sweep's artifacts of a name: "sweeps/SWEEP/table.".
+func sweepKey(id, name string) string { return store.SweepDir(id) + "/" + name + "." }
