@@ -11,7 +11,6 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
-	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -26,9 +25,11 @@ type Planted struct {
 	// Rows are the iterations of the run as they were made, branch by branch.
 	Rows []PlantedRow `json:"rows"`
 	// Before is the newest evaluation of a version before the knob was turned, After
-	// the last of the run.
+	// the last of the run, and Ended the version that the run ended with: After is of
+	// another one where the run was stopped early.
 	Before Evaluation `json:"before"`
 	After  Evaluation `json:"after"`
+	Ended  int        `json:"ended"`
 }
 
 // PlantedRow is an iteration.
@@ -104,6 +105,7 @@ func (p *Planted) add(m *store.Manifest) error {
 		Branch: m.Branch, Iteration: m.Iteration, Rate: settings.Update.LearningRate,
 		Success: value(Success), Executable: value(Executable), Entropy: value(Entropy), GradNorm: value(GradNorm),
 	})
+	p.Ended = m.Version()
 	if p.Turned < 0 && settings.Update.LearningRate == p.Rate {
 		p.Turned = m.Iteration
 	}
@@ -126,11 +128,14 @@ func (p *Planted) Difference() (mean, low, high float64) {
 	return mean, mean - half, mean + half
 }
 
-// Kept says that it was noticed, and that the run did not end worse than it was: its
-// difference is not below 0 as a whole.
+// Measured says that the version was evaluated with which the run ended.
+func (p *Planted) Measured() bool { return p.After.Version == p.Ended }
+
+// Kept says that it was noticed, and that the run did not end worse than it was: it
+// went on to its end, and the difference's interval is not below 0 as a whole.
 func (p *Planted) Kept() bool {
 	_, _, high := p.Difference()
-	return p.Turned >= 0 && len(p.Rollbacks) > 0 && high >= 0
+	return p.Turned >= 0 && len(p.Rollbacks) > 0 && p.Measured() && high >= 0
 }
 
 // lowest is the lowest share of the high arm in a rollout with the planted rate.
@@ -157,10 +162,13 @@ func (p *Planted) String() string {
 			fmt.Fprintf(&b, "  changed: %s\n", c)
 		}
 	}
+	fmt.Fprintf(&b, "\nSuccess on fixed instances, with 95 %% intervals:\n  before, version %d: %s\n  lowest of the collapsed rollouts: %.1f %%\n", p.Before.Version, p.Before, 100*p.lowest())
+	if !p.Measured() {
+		fmt.Fprintf(&b, "  it was stopped with version %d, which was not measured\n", p.Ended)
+		return b.String()
+	}
 	mean, from, to := p.Difference()
-	fmt.Fprintf(&b, "\nSuccess on fixed instances, with %.0f %% intervals:\n", 100*math.Erf(statistics.Z95/math.Sqrt2))
-	fmt.Fprintf(&b, "  before, version %d: %s\n  lowest of the collapsed rollouts: %.1f %%\n  at the end, version %d: %s\n  difference: %+.1f (%+.1f to %+.1f) points\n",
-		p.Before.Version, p.Before, 100*p.lowest(), p.After.Version, p.After, 100*mean, 100*from, 100*to)
+	fmt.Fprintf(&b, "  at the end, version %d: %s\n  difference: %+.1f (%+.1f to %+.1f) points\n", p.After.Version, p.After, 100*mean, 100*from, 100*to)
 	return b.String()
 }
 
@@ -193,11 +201,15 @@ func PlantedTable(stories []*Planted) string {
 			seen = append(seen, fmt.Sprintf("%d, %s", r.Iteration, by))
 			to = append(to, strconv.Itoa(r.To))
 		}
-		mean, low, high := p.Difference()
-		differences = append(differences, mean)
-		fmt.Fprintf(&b, "| %s | %d | %s | %s | %.1f %% | %s | %s | %+.1f (%+.1f to %+.1f) |\n", p.Run, p.Turned,
-			strings.Join(seen, "; "), strings.Join(to, "; "), 100*p.lowest(), p.Before, p.After, 100*mean, 100*low, 100*high)
+		after, difference := fmt.Sprintf("stopped with version %d", p.Ended), "–"
+		if p.Measured() {
+			mean, low, high := p.Difference()
+			differences = append(differences, mean)
+			after, difference = p.After.String(), fmt.Sprintf("%+.1f (%+.1f to %+.1f)", 100*mean, 100*low, 100*high)
+		}
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %.1f %% | %s | %s | %s |\n", p.Run, p.Turned,
+			strings.Join(seen, "; "), strings.Join(to, "; "), 100*p.lowest(), p.Before, after, difference)
 	}
-	fmt.Fprintf(&b, "\nMean difference over %d runs: %s.\n", len(stories), intervalOf(differences).percent())
+	fmt.Fprintf(&b, "\nMean difference over %d runs that went on to their end: %s.\n", len(differences), intervalOf(differences).percent())
 	return b.String()
 }

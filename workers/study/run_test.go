@@ -93,12 +93,16 @@ func TestPlanted(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"grad_norm": "NaN"`)
 	require.Contains(t, PlantedTable([]*Planted{p, p}), "| planted | 2 | 4, executable | 1 | 1.0 % | 60.0 % (56.0 to 64.0) | 90.0 % (86.0 to 94.0) | +30.0 (+24.3 to +35.7) |")
-	require.Contains(t, PlantedTable([]*Planted{p, p}), "over 2 runs: 30.0 ± 0.0 %")
+	require.Contains(t, PlantedTable([]*Planted{p, p}), "over 2 runs that went on to their end: 30.0 ± 0.0 %")
 
 	p.After.Success = 0.56
 	require.True(t, p.Kept(), "that may be chance")
 	p.After.Success = 0.54
 	require.False(t, p.Kept(), "it ends worse")
+	p.After.Success, p.Ended = 0.9, 5
+	require.False(t, p.Kept(), "how it ended is not known")
+	require.Contains(t, p.String(), "stopped with version 5, which was not measured")
+	require.Contains(t, PlantedTable([]*Planted{p}), "| 60.0 % (56.0 to 64.0) | stopped with version 5 | – |")
 	require.False(t, (&Planted{Turned: -1}).Kept())
 	require.ErrorContains(t, p.add(&store.Manifest{Settings: json.RawMessage(`7`)}), "settings")
 }
