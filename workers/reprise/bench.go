@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/bench"
+	pages "github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -31,6 +32,7 @@ type benchReport struct {
 	Load         [2]string           `json:"load_average"`
 	Environments *bench.Environments `json:"environments,omitempty"`
 	Algorithms   *bench.Algorithms   `json:"algorithms,omitempty"`
+	Report       *pages.Measured     `json:"report,omitempty"`
 	Speed        bench.Speed         `json:"speed"`
 	Tax          bench.Tax           `json:"tax"`
 	Recoveries   []bench.Recovery    `json:"recoveries"`
@@ -52,12 +54,13 @@ type benchOptions struct {
 const (
 	partEnv        = "env"
 	partAlgorithms = "algorithms"
+	partReport     = "report"
 	partSpeed      = "speed"
 	partTax        = "tax"
 	partRecovery   = "recovery"
 )
 
-var benchParts = []string{partEnv, partAlgorithms, partSpeed, partTax, partRecovery}
+var benchParts = []string{partEnv, partAlgorithms, partReport, partSpeed, partTax, partRecovery}
 
 // has says that a part was asked for.
 func (o benchOptions) has(part string) bool { return slices.Contains(o.parts, part) }
@@ -94,6 +97,7 @@ needs one:
               tokens, each algorithm (goal: at most 20 ms together); on the device,
               as ratios: an update of a quarter of the groups (goal: at most 0.35 of
               one of all), a critic beside the policy, each option of the loss
+  report      the page of a synthetic run of 200 iterations with 25,600 trajectories
   speed       forward, training and decoding tokens a second of the starter policy
   tax         an iteration through Temporal and S3 beside the same activities called
               directly in one process, in turns, split by step; goal: at most 1.10
@@ -153,6 +157,11 @@ func runBench(ctx context.Context, o benchOptions, progress io.Writer) (r benchR
 	if o.has(partAlgorithms) {
 		if err := r.measureAlgorithms(ctx, o, *t.Policy.Starter, say); err != nil {
 			return r, fmt.Errorf("algorithms: %w", err)
+		}
+	}
+	if o.has(partReport) {
+		if err := r.measureReport(ctx, say); err != nil {
+			return r, fmt.Errorf("report: %w", err)
 		}
 	}
 	if o.has(partSpeed) {

@@ -27,6 +27,9 @@ func (r benchReport) print(out io.Writer) error {
 			return err
 		}
 	}
+	if r.Report != nil {
+		printReportMeasured(&b, *r.Report)
+	}
 	if s := r.Speed; s.Parameters > 0 {
 		fmt.Fprintf(&b, "\nStarter policy, %.2f M parameters (compiled in %.1f s)\n\n", float64(s.Parameters)/1e6, s.Compile)
 		fmt.Fprintf(&b, "  forward   %8.0f tokens/s\n  training  %8.0f tokens/s\n  decoding  %8.0f new tokens/s\n", s.Forward, s.Training, s.Decoding)

@@ -20,7 +20,7 @@ func TestBenchOptions(t *testing.T) {
 		edit func(*benchOptions)
 		want string
 	}{
-		"a part nobody knows": {func(o *benchOptions) { o.parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, speed, tax, recovery`},
+		"a part nobody knows": {func(o *benchOptions) { o.parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, report, speed, tax, recovery`},
 		"no part":             {func(o *benchOptions) { o.parts = nil }, "names none"},
 		"no rounds":           {func(o *benchOptions) { o.rounds = 0 }, "at least 1"},
 		"too few iterations":  {func(o *benchOptions) { o.iterations = 2 }, "at least 3"},
