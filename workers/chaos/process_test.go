@@ -155,12 +155,18 @@ func (p *process) says(t testing.TB, what string, within time.Duration) {
 // stop fails the test where a fault never struck.
 func (l *lane) keep(list ...string) (stop func()) {
 	l.t.Helper()
+	return l.keepWith(workerOptions{}, list...)
+}
+
+// keepWith keeps workers that have options besides their faults.
+func (l *lane) keepWith(options workerOptions, list ...string) (stop func()) {
+	l.t.Helper()
 	quit, done := make(chan struct{}), make(chan struct{})
 	l.t.Cleanup(func() { <-done }) // the last of the lane's: the workers are dead by then
 	go func() {
 		defer close(done)
 		for i := 0; ; i++ {
-			o := workerOptions{}
+			o := options
 			if i < len(list) {
 				o.fault = list[i]
 			}

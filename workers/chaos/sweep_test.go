@@ -1,0 +1,285 @@
+package chaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows"
+	"github.com/reprise-rl/reprise/workflows/sweep"
+)
+
+// sweepRun is the sweep that is disturbed: it has the same id everywhere.
+const sweepRun = "fig7"
+
+// sweepOf is a sweep of short runs of the preset chaos, so many seeds of each of two
+// settings.
+func sweepOf(t *testing.T, seeds, parallel int) []byte {
+	t.Helper()
+	b, err := json.Marshal(map[string]any{
+		"base":  json.RawMessage(preset(t, "chaos", map[string]any{"iterations": 3})),
+		"grid":  map[string]any{"selection.keep": []float64{0.5, 1}},
+		"seeds": seeds, "parallel": parallel,
+	})
+	require.NoError(t, err)
+	return b
+}
+
+// startSweep starts Sweep through the CLI.
+func (l *lane) startSweep(id string, doc []byte) {
+	l.t.Helper()
+	file := filepath.Join(l.t.TempDir(), "sweep.json")
+	require.NoError(l.t, os.WriteFile(file, doc, 0o600))
+	_, err := l.cli("workflow", "start", "--type", "Sweep", "--task-queue", "reprise", "--workflow-id", id, "--input-file", file)
+	require.NoError(l.t, err)
+}
+
+// sweepStatus asks a sweep.
+func (l *lane) sweepStatus(id string) (workflows.SweepStatus, error) {
+	var s workflows.SweepStatus
+	v, err := l.client.QueryWorkflow(l.t.Context(), id, "", "status")
+	if err == nil {
+		err = v.Get(&s)
+	}
+	return s, err
+}
+
+// sweepReaches waits until a sweep's status is as wanted.
+func (l *lane) sweepReaches(id, what string, ok func(workflows.SweepStatus) bool) workflows.SweepStatus {
+	l.t.Helper()
+	var s workflows.SweepStatus
+	eventually(l.t, patience, id+" reaches "+what, func() error {
+		var err error
+		if s, err = l.sweepStatus(id); err == nil && !ok(s) {
+			err = fmt.Errorf("it is at %q, %s", s.Phase, s.Counts)
+		}
+		return err
+	})
+	return s
+}
+
+// tables are the tables of a sweep in the store, by key.
+func (l *lane) tables(id string) map[string]sweep.Table {
+	l.t.Helper()
+	out := map[string]sweep.Table{}
+	for o, err := range l.store.List(l.t.Context(), store.SweepDir(id)+"/table.") {
+		require.NoError(l.t, err)
+		b, ref, err := store.ReadFixed(l.t.Context(), l.store, o.Key, 1<<30)
+		require.NoError(l.t, err)
+		require.Contains(l.t, o.Key, store.ShortDigest(ref.Digest), "a key carries its digest")
+		var table sweep.Table
+		require.NoError(l.t, json.Unmarshal(b, &table))
+		out[o.Key] = table
+	}
+	return out
+}
+
+// undisturbed is the sweep that nobody disturbs: its table's key, which carries the
+// digest of its bytes.
+var undisturbed struct {
+	sync.Mutex
+	key string
+}
+
+func undisturbedSweep(t *testing.T) string {
+	t.Helper()
+	undisturbed.Lock()
+	defer undisturbed.Unlock()
+	if undisturbed.key != "" {
+		return undisturbed.key
+	}
+	l := newNamedLane(t, sharedStack(t), "undisturbed-sweep", true)
+	p := l.worker(workerOptions{})
+	begin := time.Now()
+	l.startSweep(sweepRun, sweepOf(t, 3, 3))
+	l.completes(sweepRun)
+	t.Logf("the undisturbed sweep took %s", time.Since(begin).Round(time.Second))
+	p.kill()
+	require.Equal(t, 1, l.warmStarts(), "what the trials share was made once")
+	key, table := l.table(sweepRun)
+	require.Len(t, table.Rows, 6)
+	for _, row := range table.Rows {
+		require.Equal(t, sweep.Done, row.State)
+		require.Equal(t, 3, row.Iterations)
+	}
+	require.Equal(t, 3, table.Settings[1].Metrics["reward/mean"].N)
+	l.trialsVerify(table)
+	undisturbed.key = key
+	return key
+}
+
+// table is the one table that a sweep wrote.
+func (l *lane) table(id string) (key string, table sweep.Table) {
+	l.t.Helper()
+	tables := l.tables(id)
+	require.Len(l.t, tables, 1)
+	for key, table = range tables {
+	}
+	return key, table
+}
+
+// trialsVerify has `reprise verify` find nothing wrong with the trials of a table.
+func (l *lane) trialsVerify(table sweep.Table) {
+	l.t.Helper()
+	for _, row := range table.Rows {
+		if id := sweep.ID(sweepRun, row.Trial); row.Iterations > 0 {
+			require.Equal(l.t, row.Iterations-1, l.committed(id))
+			l.verifies(id)
+		}
+	}
+}
+
+// warmStarts counts the starters in the store that were made for a warm start.
+func (l *lane) warmStarts() int {
+	l.t.Helper()
+	n := 0
+	for name, err := range l.store.Folders(l.t.Context(), store.ModelPrefix) {
+		require.NoError(l.t, err)
+		if strings.HasPrefix(name, "starter-") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestChaosSweep kills the workers of a sweep in the middle of trials and where it
+// reads what they left and writes the table, and has it continue as new all the
+// while: the table is that of the undisturbed one, byte for byte. With -full so do
+// 50 trials that lose a worker every minute.
+func TestChaosSweep(t *testing.T) {
+	t.Parallel()
+	want := undisturbedSweep(t)
+	l := newLane(t, sharedStack(t))
+	kills := []string{"WarmStart/inside/1", "Update/inside/3", "Summarize/begin/1", "WriteTable/begin/1"}
+	if *full {
+		kills = []string{"ResolveSweep/written/1", "WarmStart/inside/1", "SweepTrials/begin/1", "Update/inside/3", "Commit/written/4",
+			"LookUp/begin/1", "Summarize/begin/1", "Summarize/written/1", "WriteTable/begin/1", "WriteTable/written/1"}
+	}
+	stop := l.keepWith(workerOptions{flags: []string{"--continue-as-new-after", "4"}}, kills...)
+	l.startSweep(sweepRun, sweepOf(t, 3, 3))
+	l.completes(sweepRun)
+	stop()
+	key, table := l.table(sweepRun)
+	require.Equal(t, want, key)
+	require.Equal(t, 1, l.warmStarts())
+	l.trialsVerify(table)
+	eventually(t, time.Minute, "several executions", func() error {
+		out, err := l.client.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{
+			Namespace: l.namespace, Query: "WorkflowId = '" + sweepRun + "'",
+		})
+		if err == nil && out.Count < 3 {
+			err = fmt.Errorf("there are %d", out.Count)
+		}
+		return err
+	})
+	if *full {
+		fifty(t)
+	}
+}
+
+// TestChaosSweepCancel terminates one of a sweep's trials, and then cancels the
+// sweep: the terminated one left the rest alone; the open ones end within half a
+// minute at their last committed iterations, and the table is written. Started
+// again, the sweep goes on and ends with the table of the undisturbed one.
+func TestChaosSweepCancel(t *testing.T) {
+	t.Parallel()
+	want := undisturbedSweep(t)
+	l := newLane(t, sharedStack(t))
+	// The stall keeps trials open even on a busy machine; nothing is killed, so
+	// silence may be long.
+	l.worker(workerOptions{fault: "Update/stall:15000/5", heartbeat: "20s"})
+	l.startSweep(sweepRun, sweepOf(t, 3, 3))
+	l.sweepReaches(sweepRun, "three open trials behind the first", func(s workflows.SweepStatus) bool {
+		return s.Counts.Done == 1 && s.Counts.Running+s.Counts.Waiting == 3
+	})
+	open := l.openTrials(sweepRun)
+	_, err := l.cli("workflow", "terminate", "--workflow-id", open[2])
+	require.NoError(t, err)
+	l.sweepReaches(sweepRun, "another trial in the place of the terminated one", func(s workflows.SweepStatus) bool {
+		return s.Counts.Terminated == 1 && s.Counts.Running+s.Counts.Waiting == 3
+	})
+	open = l.openTrials(sweepRun)
+
+	begin := time.Now()
+	l.cancel(sweepRun)
+	l.ends(sweepRun, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED)
+	require.Less(t, time.Since(begin), 30*time.Second)
+	for _, id := range open {
+		is, err := l.state(id)
+		require.NoError(t, err)
+		require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, is, id)
+	}
+	_, table := l.table(sweepRun)
+	states := map[sweep.State]int{}
+	for _, row := range table.Rows {
+		states[row.State]++
+	}
+	require.Equal(t, map[sweep.State]int{sweep.Done: 1, sweep.Terminated: 1, sweep.Cancelled: 4}, states)
+	l.trialsVerify(table)
+
+	l.startSweep(sweepRun, sweepOf(t, 3, 3))
+	l.completes(sweepRun)
+	require.Contains(t, l.tables(sweepRun), want)
+}
+
+// openTrials are the workflow ids of a sweep's open trials.
+func (l *lane) openTrials(id string) []string {
+	l.t.Helper()
+	v, err := l.client.QueryWorkflow(l.t.Context(), id, "", "table", workflows.PageOf{Limit: 500})
+	require.NoError(l.t, err)
+	var page workflows.TablePage
+	require.NoError(l.t, v.Get(&page))
+	var open []string
+	for _, row := range page.Rows {
+		if row.State == sweep.Running || row.State == sweep.Waiting {
+			open = append(open, row.Run)
+		}
+	}
+	return open
+}
+
+// fifty compares the table of 50 trials with that of the same ones that lose a
+// worker every minute.
+func fifty(t *testing.T) {
+	t.Helper()
+	play := func(name string, life time.Duration) (key string, took time.Duration) {
+		l := newNamedLane(t, sharedStack(t), name, true).withStarter()
+		quit, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				p := l.worker(workerOptions{})
+				select {
+				case <-time.After(life):
+					p.kill()
+				case <-quit:
+					p.kill()
+					return
+				}
+			}
+		}()
+		begin := time.Now()
+		l.startSweep(sweepRun, sweepOf(t, 25, 2))
+		l.completes(sweepRun)
+		took = time.Since(begin)
+		close(quit)
+		<-done
+		key, table := l.table(sweepRun)
+		require.Len(t, table.Rows, 50)
+		return key, took
+	}
+	want, undisturbed := play("fifty-undisturbed", time.Hour)
+	have, disturbed := play("fifty", time.Minute)
+	require.Equal(t, want, have, "the table is the same, byte for byte")
+	t.Logf("50 trials took %s, and %s with a worker killed every minute", undisturbed.Round(time.Second), disturbed.Round(time.Second))
+}
