@@ -63,7 +63,7 @@ func TestReplayHistories(t *testing.T) {
 			require.NoError(t, replayer(t, w).ReplayWorkflowHistory(silent, readHistory(t, e.Name())))
 		})
 	}
-	for _, scene := range fields("whole killed preempted commanded continued cancelled refused evaluate") {
+	for _, scene := range fields("whole killed preempted commanded continued cancelled refused evaluate returned shared") {
 		require.True(t, scenes[scene], "the scene %s was recorded", scene)
 	}
 }

@@ -37,7 +37,7 @@ import (
 
 const (
 	folder    = "workflows/testdata/histories"
-	sceneTime = time.Minute
+	sceneTime = 3 * time.Minute
 )
 
 func main() {

@@ -41,6 +41,8 @@ var scenes = []scene{
 	{"cancelled", cancelled},
 	{"refused", refused},
 	{"evaluate", evaluate},
+	{"returned", returned},
+	{"shared", shared},
 }
 
 func (s *studio) train(ctx context.Context, id string) (client.WorkflowRun, error) {
@@ -285,6 +287,56 @@ func evaluate(ctx context.Context, s *studio) ([]execution, error) {
 	}
 	run, err := s.start(ctx, "evaluate", "Evaluate", json.RawMessage(
 		`{"policy": {"run": "trained", "version": 2}, "samples": 2, "suites": ["in-distribution", {"suite": "bandit-test", "instances": 16}]}`))
+	if err != nil {
+		return nil, err
+	}
+	return just(run), run.Get(ctx, nil)
+}
+
+// returned goes back to its first iteration, as a person asked, and on from there.
+func returned(ctx context.Context, s *studio) ([]execution, error) {
+	if _, err := s.hire(nil); err != nil {
+		return nil, err
+	}
+	run, err := s.train(ctx, "returned")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.until(ctx, "returned", func(st workflows.Status) bool { return st.Iteration >= 2 }); err != nil {
+		return nil, err
+	}
+	if err := s.update(ctx, "returned", "roll-back", workflows.RollTo{Iteration: 0}); err != nil {
+		return nil, err
+	}
+	var r workflows.TrainResult
+	if err := run.Get(ctx, &r); err != nil {
+		return nil, err
+	}
+	if r.Branch != 1 {
+		return nil, fmt.Errorf("it ended on branch %d", r.Branch)
+	}
+	return just(run), nil
+}
+
+// shared has a critic and a reference, rollouts that serve two iterations, and
+// diagnoses them.
+func shared(ctx context.Context, s *studio) ([]execution, error) {
+	if _, err := s.hire(nil); err != nil {
+		return nil, err
+	}
+	body, err := presets.Read("smoke")
+	if err != nil {
+		return nil, err
+	}
+	var document map[string]any
+	if err := json.Unmarshal(body, &document); err != nil {
+		return nil, err
+	}
+	document["iterations"] = 4
+	document["credit"] = map[string]any{"algorithm": spec.CreditGAE}
+	document["freshness"] = map[string]any{"online": 2}
+	document["diagnostics"] = map[string]any{"every": 1, "samples": 4}
+	run, err := s.start(ctx, "shared", "Train", document)
 	if err != nil {
 		return nil, err
 	}
