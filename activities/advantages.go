@@ -123,7 +123,7 @@ func (l *learned) lesson(settings spec.Settings, rows []TrajectoryRow, past []cr
 	} else if err != nil {
 		return out, fmt.Errorf("%s: %w: %w", c.Algorithm, err, store.ErrInvalid)
 	}
-	lo, hi := 0.0, 0.0
+	lo, hi := math.Inf(1), math.Inf(-1)
 	for i, r := range rows {
 		row := l.gather(i, advantages[i])
 		for t := range row {
@@ -219,13 +219,24 @@ func (l *learned) rewarded(c spec.Credit, u spec.Update, metrics Metrics) ([][]f
 	if err != nil || u.KLIn != spec.KLReward {
 		return tokens, err
 	}
-	tokens, mean, err := credit.KLInReward(tokens, l.logProbs, l.reference, l.mask, u.KLCoefficient, loss.KLEstimator(u.KLEstimator))
+	penalised := func(at [][]float64) ([][]float64, float64, error) {
+		return credit.KLInReward(at, l.logProbs, l.reference, l.mask, u.KLCoefficient, loss.KLEstimator(u.KLEstimator))
+	}
+	tokens, mean, err := penalised(tokens)
 	if err != nil {
 		return nil, err
 	}
 	metrics["actor/reward_kl_penalty"] = canon.Float(mean)
 	metrics["actor/reward_kl_penalty_coeff"] = canon.Float(u.KLCoefficient)
-	if l.rewards, err = credit.TurnSums(tokens, l.turns); err != nil {
+	// Algorithms that see turns get each turn's own, wherever the tokens' rewards are.
+	own, err := credit.TokenRewards(l.rewards, l.turns, l.lengths, credit.AtTurns)
+	if err != nil {
+		return nil, err
+	}
+	if own, _, err = penalised(own); err != nil {
+		return nil, err
+	}
+	if l.rewards, err = credit.TurnSums(own, l.turns); err != nil {
 		return nil, err
 	}
 	l.returns = credit.Returns(tokens)

@@ -97,6 +97,7 @@ func TestLessonsOfACritic(t *testing.T) {
 	require.Equal(t, []float64{2.5, 1.5}, turnValues(t, rows[0], l.advantages[0]))
 	require.Equal(t, []float64{3, 2}, turnValues(t, rows[0], l.returns[0]))
 	require.Equal(t, canon.Float(2.5), l.metrics["critic/advantages/max"])
+	require.Equal(t, canon.Float(-0.5), l.metrics["critic/advantages/min"])
 	require.Contains(t, l.metrics, "critic/vf_explained_var")
 	s.Credit.RewardAt = "end"
 	l, err = lessonOf(s, rows, quiet(rows, 0.5))
@@ -129,6 +130,17 @@ func TestDistanceInTheRewards(t *testing.T) {
 	// Returns 2.5 and 1 about 1.75.
 	require.Equal(t, []float64{0.75, 0.75}, turnValues(t, rows[0], l.advantages[0]))
 	require.InDelta(t, 1/float64(n)/4, float64(l.metrics["actor/reward_kl_penalty"]), 1e-12, "of four rows one is apart, in one token")
+	// All rewards at the end are for algorithms over tokens: GiGPO still sees turns.
+	gigpo := s
+	gigpo.Credit = spec.Credit{Algorithm: spec.CreditGiGPO, Gamma: 1, StepWeight: 1, RewardAt: "end"}
+	gigpo.Update.KLCoefficient = 0
+	at, err := lessonOf(gigpo, rows, scores)
+	require.NoError(t, err)
+	gigpo.Update.KLIn = spec.KLNone
+	want, err := lessonOf(gigpo, rows, scores)
+	require.NoError(t, err)
+	require.Equal(t, want.advantages, at.advantages)
+
 	s.Update.KLIn = spec.KLLoss // counted elsewhere
 	l, err = lessonOf(s, rows, scores)
 	require.NoError(t, err)

@@ -197,8 +197,9 @@ type StateValueRow struct {
 }
 
 // stateValues gives the values of initial states before the iteration and stores
-// those after it: of all its trajectories, selected or not. Of an algorithm that
-// needs none it does nothing.
+// those after it: of the returns of all its trajectories, selected or not, without a
+// penalty for the distance from the reference, which only the selected have. Of an
+// algorithm that needs none it does nothing.
 func (h *Host) stateValues(ctx context.Context, in CreditInput, dir string, all []TrajectoryRow) (past []credit.StateValue, ref *store.Ref, err error) {
 	c := in.Settings.Credit
 	if c.Algorithm != spec.CreditStateBaseline {

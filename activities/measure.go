@@ -174,11 +174,12 @@ func (k *kit) reference(s *scene) reference {
 		}
 		chance := func(n, sample int) draw.Address { return k.address(s, 0, Rollout{}, groups[i][n], sample).chance }
 		r := envs.Refer(p.Environment, instances, chance, randomSamples, s.turns)
+		// Products are converted, so that no processor fuses them with the sums.
 		weight := float64(len(groups[i])) / float64(s.groups)
-		out.randomSuccess += weight * r.RandomSuccess
-		out.randomReward += weight * r.RandomReward
-		out.bestSuccess += weight * r.BestSuccess
-		out.bestReward += weight * r.BestReward
+		out.randomSuccess += float64(weight * r.RandomSuccess)
+		out.randomReward += float64(weight * r.RandomReward)
+		out.bestSuccess += float64(weight * r.BestSuccess)
+		out.bestReward += float64(weight * r.BestReward)
 		out.hasBest = out.hasBest && r.HasBest
 		out.hasBestReward = out.hasBestReward && r.HasBestReward
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/diversity"
 )
 
@@ -22,19 +23,6 @@ func mean(xs []float64) float64 {
 		sum += x
 	}
 	return sum / float64(len(xs))
-}
-
-// deviation is the sample standard deviation (n−1) of xs.
-func deviation(xs []float64) float64 {
-	if len(xs) < 2 {
-		return 0
-	}
-	m := mean(xs)
-	var sum float64
-	for _, x := range xs {
-		sum += (x - m) * (x - m)
-	}
-	return math.Sqrt(sum / float64(len(xs)-1))
 }
 
 func share(yes, all int) float64 {
@@ -161,7 +149,7 @@ func rolloutMetrics(s *scene, rows []TrajectoryRow) Metrics {
 			selected++
 		}
 		if (i+1)%s.members == 0 {
-			spread := deviation(all.returns[i+1-s.members : i+1])
+			_, spread := credit.MeanStd(all.returns[i+1-s.members : i+1])
 			spreads = append(spreads, spread)
 			if r.Selected {
 				chosen = append(chosen, spread)

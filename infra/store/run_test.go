@@ -209,7 +209,7 @@ func TestVerify(t *testing.T) {
 	require.Equal(t, good.Objects-6, calls)
 	require.Equal(t, []store.BranchReport{
 		{Branch: 0, First: 0, Last: 3, Head: main[3].Ref, State: "state-0.4", Uncommitted: []int{4}},
-		{Branch: 1, First: 2, Last: 3, Head: branch[3].Ref, State: "state-1.4"},
+		{Branch: 1, First: 2, Last: 3, Parent: &main[1].Ref, Head: branch[3].Ref, State: "state-1.4"},
 	}, good.Branches)
 	require.Len(t, good.Orphans, 1)
 	require.Equal(t, orphan.Key, good.Orphans[0].Key)

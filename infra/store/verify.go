@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sort"
@@ -53,6 +54,11 @@ type BranchReport struct {
 	// First and Last are its committed iterations, -1 where there are none.
 	First int `json:"first"`
 	Last  int `json:"last"`
+	// Parent is the fork point: the manifest that the first one follows, of another
+	// branch, or of another run. Nil where the run begins.
+	Parent *Ref `json:"parent,omitempty"`
+	// Opened is why the branch was opened, as its first manifest says.
+	Opened json.RawMessage `json:"opened,omitempty"`
 	// Head names the newest manifest.
 	Head Ref `json:"head"`
 	// State is the state fingerprint of the newest version.
@@ -73,8 +79,10 @@ type Report struct {
 	Bytes     int64 `json:"bytes"`
 	// Problems are sorted by key.
 	Problems []Problem `json:"problems"`
-	// Removed are keys that are gone as a tombstone says, in order.
-	Removed []string `json:"removed,omitempty"`
+	// Removed are keys that are gone as a tombstone says, in order, and Reasons how
+	// many of them each retention rule has removed.
+	Removed []string       `json:"removed,omitempty"`
+	Reasons map[string]int `json:"reasons,omitempty"`
 	// Orphans are objects of the run that no manifest names, in key order.
 	Orphans []Object `json:"orphans,omitempty"`
 }
@@ -116,7 +124,7 @@ type walk struct {
 	byKey  map[string]Link
 	// damaged are manifests that could not be read as such, by key.
 	damaged    map[string]bool
-	tombstones map[string]bool
+	tombstones map[string]string // reasons by key
 	refs       map[string]artifactUse
 	keys       []string // of refs, sorted
 	listed     []Object // all under the run's folder, in key order
@@ -134,7 +142,7 @@ func (w *walk) problem(kind, key, detail string) {
 
 // loadRun reads every manifest of a run. Those that are damaged become problems.
 func loadRun(ctx context.Context, s Store, run string) (*walk, error) {
-	w := &walk{s: s, report: Report{Run: run}, byKey: map[string]Link{}, damaged: map[string]bool{}, tombstones: map[string]bool{}, refs: map[string]artifactUse{}}
+	w := &walk{s: s, report: Report{Run: run}, byKey: map[string]Link{}, damaged: map[string]bool{}, tombstones: map[string]string{}, refs: map[string]artifactUse{}}
 	branches, err := Branches(ctx, s, run)
 	if err != nil {
 		return nil, err
@@ -149,7 +157,7 @@ func loadRun(ctx context.Context, s Store, run string) (*walk, error) {
 	}
 	for _, link := range w.links {
 		for _, t := range link.Manifest.Tombstones {
-			w.tombstones[t.Key] = true
+			w.tombstones[t.Key] = t.Reason
 		}
 	}
 	return w, nil
@@ -184,7 +192,7 @@ func (w *walk) loadBranch(ctx context.Context, run string, branch int) error {
 		switch {
 		case errs[i] == nil:
 			if report.First < 0 {
-				report.First = n
+				report.First, report.Parent, report.Opened = n, links[i].Manifest.Parent, links[i].Manifest.Opened
 			}
 			report.Last, report.Head, report.State = n, links[i].Ref, links[i].Manifest.StateAfter
 			w.links = append(w.links, links[i])
@@ -318,13 +326,23 @@ func (w *walk) hashAll(ctx context.Context, progress Progress) error {
 		case errs[i] == nil:
 			w.report.Objects++
 			w.report.Bytes += use.Size
-		case errors.Is(errs[i], ErrNotFound) && w.tombstones[key]:
+		case errors.Is(errs[i], ErrNotFound) && w.buried(key):
 			w.report.Removed = append(w.report.Removed, key)
+			if w.report.Reasons == nil {
+				w.report.Reasons = map[string]int{}
+			}
+			w.report.Reasons[w.tombstones[key]]++
 		default:
 			w.damage(use.Ref, use.Role, use.by, errs[i])
 		}
 	}
 	return nil
+}
+
+// buried tells whether a tombstone explains that an object is gone.
+func (w *walk) buried(key string) bool {
+	_, ok := w.tombstones[key]
+	return ok
 }
 
 // findOrphans lists the run's folder for what no manifest names.

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
@@ -88,6 +91,10 @@ func printReport(out io.Writer, r store.Report) error {
 			b.WriteString("no readable commit\n")
 		} else {
 			fmt.Fprintf(&b, "iterations %d to %d\n", branch.First, branch.Last)
+			if branch.Parent != nil {
+				fmt.Fprintf(&b, "  from   %s\n", branch.Parent.Key)
+			}
+			printOpened(&b, branch.Opened)
 			fmt.Fprintf(&b, "  head   %s\n         SHA-256 %s\n  state  %s\n", branch.Head.Key, branch.Head.Digest, branch.State)
 		}
 		if len(branch.Uncommitted) > 0 {
@@ -102,8 +109,8 @@ func printReport(out io.Writer, r store.Report) error {
 		}
 		fmt.Fprintf(&b, "%s, %s, that no manifest names (reprise gc %s lists them)\n", plural(len(r.Orphans), "object"), bytesText(total), shellWord(r.Run))
 	}
-	for _, key := range r.Removed {
-		fmt.Fprintf(&b, "removed: %s: as a tombstone says\n", key)
+	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
+		fmt.Fprintf(&b, "removed: %s, as tombstones say (%s); --json lists them\n", plural(r.Reasons[reason], "object"), reason)
 	}
 	for _, p := range r.Problems {
 		fmt.Fprintln(&b, p)
@@ -115,6 +122,25 @@ func printReport(out io.Writer, r store.Report) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// printOpened says why a branch was opened.
+func printOpened(b *strings.Builder, raw json.RawMessage) {
+	if raw == nil {
+		return
+	}
+	var o activities.Opened
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return // another release's words; the manifest is sound all the same
+	}
+	why := "as asked"
+	if len(o.Events) > 0 {
+		why = o.Events[0].Text
+	}
+	fmt.Fprintf(b, "  opened behind iteration %d of branch %d: %s\n", o.Iteration, o.Branch, why)
+	for _, change := range o.Changes {
+		fmt.Fprintf(b, "         %s\n", change)
+	}
 }
 
 // objectJSON is a stored object in the output of --json.

@@ -12,9 +12,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/storetest"
+	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
 // storedRun commits n iterations of a run, with a snapshot in the last one; the
@@ -61,6 +63,27 @@ func overwrite(t *testing.T, s store.Store, key, body string) {
 	require.NoError(t, s.Put(context.Background(), key, []byte(body), store.PutOptions{}))
 }
 
+// A branch says where it was opened, and why.
+func TestVerifyPrintsBranches(t *testing.T) {
+	opened, err := json.Marshal(activities.Opened{
+		Branch: 0, Iteration: 7, Events: []collapse.Event{{Text: "the gradient norm is not finite"}}, Changes: []string{"update.learning_rate × 0.5: 0.00015"},
+	})
+	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, printReport(&out, store.Report{Run: "r", Branches: []store.BranchReport{
+		{Branch: 0, First: 0, Last: 7, Head: store.Ref{Key: "head"}},
+		{Branch: 1, First: 5, Last: 9, Parent: &store.Ref{Key: "runs/r/b0/iterations/000004/manifest.json"}, Opened: opened},
+		{Branch: 2, First: 6, Last: 6, Parent: &store.Ref{Key: "runs/r/b1/iterations/000005/manifest.json"}, Opened: json.RawMessage(`{"branch":1,"iteration":9}`)},
+	}, Reasons: map[string]int{"snapshots: retain 2": 16}}))
+	require.Contains(t, out.String(), `branch 1: iterations 5 to 9
+  from   runs/r/b0/iterations/000004/manifest.json
+  opened behind iteration 7 of branch 0: the gradient norm is not finite
+         update.learning_rate × 0.5: 0.00015
+`)
+	require.Contains(t, out.String(), "opened behind iteration 9 of branch 1: as asked\n")
+	require.Contains(t, out.String(), "removed: 16 objects, as tombstones say (snapshots: retain 2); --json lists them\n")
+}
+
 func TestVerifyRun(t *testing.T) {
 	const run = "run 1"
 	batch := func(links []store.Link, i int) string { return links[i].Manifest.Batch.Key }
@@ -88,7 +111,7 @@ func TestVerifyRun(t *testing.T) {
 		{"removed", func(t *testing.T, s store.Store, links []store.Link) string {
 			require.NoError(t, s.Delete(context.Background(), batch(links, 0)))
 			return batch(links, 0)
-		}, "", []string{"removed: "}},
+		}, "", []string{"removed: 1 object, as tombstones say ("}},
 		{"the head's manifest", func(t *testing.T, s store.Store, links []store.Link) string {
 			overwrite(t, s, links[2].Ref.Key, "{}")
 			return links[2].Ref.Key
@@ -113,7 +136,11 @@ func TestVerifyRun(t *testing.T) {
 			} else {
 				require.ErrorIs(t, err, errSilent)
 			}
-			require.Contains(t, out.String(), key)
+			if c.name == "removed" {
+				require.Contains(t, outJSON.String(), key)
+			} else {
+				require.Contains(t, out.String(), key)
+			}
 			for _, want := range c.want {
 				require.Contains(t, out.String(), want)
 			}

@@ -21,7 +21,25 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows"
+	"github.com/reprise-rl/reprise/workflows/collapse"
 )
+
+// A run that goes back is shown doing so, and then the iterations of its new branch.
+func TestWatchShowsRollbacks(t *testing.T) {
+	var out bytes.Buffer
+	w := &watcher{run: "r", out: &out, train: trainView{seen: -1, evaluated: -1}}
+	m := activities.Metrics{"reward/mean": 0.5}
+	w.showTrain(workflows.Status{Iteration: 7, Iterations: 9, Metrics: m})
+	out.Reset()
+	back := workflows.Status{Branch: 1, Iteration: 3, Iterations: 9, Metrics: m, Events: []collapse.Event{{Text: "the gradient norm is not finite"}}}
+	w.showTrain(back)
+	require.Equal(t, "rolled back: branch 1 goes on at iteration 3: the gradient norm is not finite\n", out.String())
+	out.Reset()
+	back.Iteration, back.Last = 4, &workflows.Evaluated{Version: 4}
+	w.showTrain(back)
+	require.Contains(t, out.String(), "iteration 4/9")
+	require.Contains(t, out.String(), "evaluation of version 4")
+}
 
 // scripted is a workflow as a server shows it: one status after the other, of which
 // the last is that of its end. Nil is a query that no worker answers.

@@ -12,6 +12,7 @@ import (
 // trainView is what a watcher has shown of a run.
 type trainView struct {
 	last      workflows.Status
+	branch    int
 	seen      int // iterations already shown
 	evaluated int // newest version whose evaluation was shown
 	began     time.Time
@@ -31,6 +32,12 @@ func (w *watcher) refreshTrain(ctx context.Context) error {
 // showTrain prints what is new in a status.
 func (w *watcher) showTrain(s workflows.Status) {
 	v := &w.train
+	if s.Branch > v.branch {
+		// It went back: iterations and evaluations before those that were shown follow.
+		w.phase = ""
+		w.line(wentBack(s))
+		v.branch, v.seen, v.evaluated, v.began = s.Branch, s.Iteration, s.Iteration, time.Time{}
+	}
 	if v.began.IsZero() && s.Iteration > 0 {
 		v.began, v.beganN = time.Now(), s.Iteration
 	}
@@ -59,6 +66,15 @@ func (w *watcher) showTrain(s workflows.Status) {
 		phase, _, _ := strings.Cut(s.Phase, " · turn")
 		w.say(phase)
 	}
+}
+
+// wentBack says that a run is on another branch, and why.
+func wentBack(s workflows.Status) string {
+	text := fmt.Sprintf("rolled back: branch %d goes on at iteration %d", s.Branch, s.Iteration)
+	if n := len(s.Events); n > 0 {
+		text += ": " + s.Events[n-1].Text
+	}
+	return text
 }
 
 // showEvaluated prints a run's evaluation once.

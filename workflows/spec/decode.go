@@ -332,7 +332,10 @@ func (d *decoder) checkEnvironment(e Environment, path string) Problems {
 		return Problems{{Path: join(path, "mixture"), Found: "a mixture beside a name or options", Allowed: "one of the two", Hint: "names and options stand in the mixture's parts"}}
 	}
 	var problems Problems
-	labels := map[string]int{}
+	labels, shares := map[string]int{}, 0.0
+	for _, p := range e.Mixture {
+		shares += p.Share
+	}
 	for i, p := range e.Mixture {
 		at := joinIndex(join(path, "mixture"), i)
 		problems = append(problems, d.checkPart(p, at)...)
@@ -341,6 +344,10 @@ func (d *decoder) checkEnvironment(e Environment, path string) Problems {
 				Allowed: "a label of its own for each part", Hint: fmt.Sprintf("part %d has it; give this one a \"label\"", first)})
 		}
 		labels[p.Label] = i
+		if p.Share < minShare*shares {
+			problems = append(problems, Problem{Path: join(at, "share"), Found: formatNumber(p.Share),
+				Allowed: "at least a millionth of all shares", Hint: "leave the part out, or give it more"})
+		}
 	}
 	return problems
 }

@@ -31,6 +31,10 @@ type Part struct {
 // maxParts bounds a mixture.
 const maxParts = 16
 
+// minShare is the least share of all that a part may have: groups are dealt out in
+// finite rounds.
+const minShare = 1e-6
+
 // partRules are the fields of a part, in the order of its type.
 var partRules = []*rule{
 	{path: "name", typ: typeString, required: true, text: checkEnvironmentName, textAllowed: "the name of an environment", source: fromOurs,

@@ -13,5 +13,6 @@ func (f Freshness) Replayed(fresh int) int {
 		return 0
 	}
 	// With a tolerance, as in Selection.Kept.
-	return int(f.ReplayShare/(1-f.ReplayShare)*float64(fresh) + 1e-9)
+	rows := f.ReplayShare / (1 - f.ReplayShare) * float64(fresh)
+	return int(float64(rows) + 1e-9) // converted, so that no processor fuses the product and the sum
 }
