@@ -36,6 +36,11 @@ type Outcome struct {
 	// Success is the share of the high arm, Executable that of episodes with an arm
 	// and Reward the mean reward without the chance of the payouts: of the last Window.
 	Success, Executable, Reward float64
+	// Start is that mean reward in iteration 0, of the first version; Worse says that
+	// Reward is lower by more than a tenth. A reward that falls from the first
+	// iteration on has no earlier level that FindFall could measure it by.
+	Start float64
+	Worse bool
 	// Fall is when that reward fell; Fell is false where it did not.
 	Fall Fall
 	Fell bool
@@ -72,7 +77,10 @@ func Judge(r Record) Outcome {
 	default:
 		o.End = Between
 	}
-	o.Fall, o.Fell = FindFall(r.expected())
+	rewards := r.expected()
+	o.Start = rewards[0]
+	o.Worse = o.Reward < (1-fallShare)*o.Start
+	o.Fall, o.Fell = FindFall(rewards)
 	for _, e := range r.Events {
 		if first, seen := o.First[e.Detector]; !seen || e.Iteration < first {
 			o.First[e.Detector] = e.Iteration

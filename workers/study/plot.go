@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -19,6 +20,8 @@ type panel struct {
 	column func(Record) []float64
 	// log says that its scale is logarithmic.
 	log bool
+	// share says that it is one, from 0 to 1.
+	share bool
 }
 
 func metric(name string) func(Record) []float64 {
@@ -28,7 +31,7 @@ func metric(name string) func(Record) []float64 {
 // panels are what a plot shows, row by row: [rows][columns].
 var panels = [][]panel{
 	{
-		{title: "share of the high arm", column: metric(Success)},
+		{title: "share of the high arm", column: metric(Success), share: true},
 		{title: "mean reward, without the chance of payouts", column: Record.expected},
 		{title: "in-group reward deviation", column: metric(Deviation)},
 	},
@@ -51,6 +54,9 @@ var colours = []color.NRGBA{
 const (
 	panelWidth  = 9 * vg.Centimeter
 	panelHeight = 6 * vg.Centimeter
+	// legendHeight is that of the strip above the panels.
+	legendHeight = 8 * vg.Millimeter
+	lineWidth    = vg.Length(1.2)
 	// bandAlpha is how much of the ground an interval covers.
 	bandAlpha = 0x30
 	// least and most bound what is drawn: least on a logarithmic scale alone.
@@ -73,13 +79,14 @@ func Plot(records []Record, scene string) ([]byte, error) {
 		plots = append(plots, out)
 	}
 	columns := len(panels[0])
-	canvas := vgsvg.New(vg.Length(columns)*panelWidth, vg.Length(len(panels))*panelHeight)
+	canvas := vgsvg.New(vg.Length(columns)*panelWidth, vg.Length(len(panels))*panelHeight+legendHeight)
 	tiles := draw.Tiles{Rows: len(panels), Cols: columns, PadX: 4 * vg.Millimeter, PadY: 4 * vg.Millimeter,
 		PadTop: 2 * vg.Millimeter, PadBottom: 2 * vg.Millimeter, PadLeft: 2 * vg.Millimeter, PadRight: 2 * vg.Millimeter}
 	ground := draw.New(canvas)
 	ground.SetColor(color.White)
 	ground.Fill(ground.Rectangle.Path())
-	for i, row := range plot.Align(plots, tiles, ground) {
+	drawLegend(draw.Crop(ground, 0, 0, vg.Length(len(panels))*panelHeight, 0))
+	for i, row := range plot.Align(plots, tiles, draw.Crop(ground, 0, 0, 0, -legendHeight)) {
 		for j, at := range row {
 			plots[i][j].Draw(at)
 		}
@@ -91,21 +98,50 @@ func Plot(records []Record, scene string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// drawLegend says which line is which, from left to right.
+func drawLegend(at draw.Canvas) {
+	width := at.Size().X / vg.Length(len(Algorithms))
+	for n, a := range Algorithms {
+		line := &plotter.Line{LineStyle: draw.LineStyle{Color: colours[n], Width: lineWidth}}
+		legend := plot.NewLegend()
+		legend.Top, legend.Left, legend.YOffs = true, true, -2*vg.Millimeter
+		legend.XOffs = 10 * vg.Millimeter
+		legend.Add(a.Title, line)
+		legend.Draw(draw.Crop(at, vg.Length(n)*width, -vg.Length(len(Algorithms)-1-n)*width, 0, 0))
+	}
+}
+
+// ticks are at whole iterations: every one, 5, 10, 50 … so that they are few.
+func ticks(low, high float64) []plot.Tick {
+	step := 1.0
+	for n := 0; (high-low)/step > 8; n++ {
+		step *= []float64{5, 2}[n%2] // 5, 10, 50, 100 …
+	}
+	var out []plot.Tick
+	for x := math.Ceil(low/step) * step; x <= high; x += step {
+		out = append(out, plot.Tick{Value: x, Label: strconv.FormatFloat(x, 'f', 0, 64)})
+	}
+	return out
+}
+
 func (p panel) draw(records []Record, scene string) (*plot.Plot, error) {
 	out := plot.New()
 	out.Title.Text = p.title
 	out.X.Label.Text = "iteration"
-	out.Legend.Top = true
+	out.X.Tick.Marker = plot.TickerFunc(ticks)
 	out.Add(plotter.NewGrid())
 	for n, a := range Algorithms {
 		for _, s := range Settings() {
 			if s.Algorithm.Name != a.Name || s.Scene() != scene {
 				continue
 			}
-			if err := p.add(out, curveOf(records, s.Name(), p.column), colours[n], a.Title); err != nil {
+			if err := p.add(out, curveOf(records, s.Name(), p.column), colours[n]); err != nil {
 				return nil, err
 			}
 		}
+	}
+	if p.share {
+		out.Y.Min, out.Y.Max = 0, 1
 	}
 	if p.log && out.Y.Min > 0 && !math.IsInf(out.Y.Min, 1) {
 		if out.Y.Min == out.Y.Max {
@@ -119,7 +155,7 @@ func (p panel) draw(records []Record, scene string) (*plot.Plot, error) {
 
 // add draws a curve, where there is one: iterations without a value that can be
 // drawn are left out.
-func (p panel) add(to *plot.Plot, c Curve, colour color.NRGBA, title string) error {
+func (p panel) add(to *plot.Plot, c Curve, colour color.NRGBA) error {
 	var line, low, high plotter.XYs
 	for n, i := range c {
 		mean := float64(i.Mean)
@@ -157,8 +193,7 @@ func (p panel) add(to *plot.Plot, c Curve, colour color.NRGBA, title string) err
 	if err != nil {
 		return fmt.Errorf("draw a curve: %w", err)
 	}
-	drawn.Color, drawn.Width = colour, vg.Points(1.2)
+	drawn.Color, drawn.Width = colour, lineWidth
 	to.Add(drawn)
-	to.Legend.Add(title, drawn)
 	return nil
 }

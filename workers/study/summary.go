@@ -43,6 +43,10 @@ type Summary struct {
 	Success    Interval `json:"success"`
 	Executable Interval `json:"executable"`
 	Reward     Interval `json:"reward"`
+	// Start is that mean reward of the first version, Worse counts the runs that end
+	// more than a tenth below it.
+	Start Interval `json:"start"`
+	Worse int      `json:"worse"`
 	// Ends counts how runs ended.
 	Ends map[End]int `json:"ends"`
 	// Falls are those of the reward: where they began, in ascending order; Recovered
@@ -103,6 +107,7 @@ func summarize(setting string, outcomes []Outcome) Summary {
 		Success:    over(func(o Outcome) float64 { return o.Success }),
 		Executable: over(func(o Outcome) float64 { return o.Executable }),
 		Reward:     over(func(o Outcome) float64 { return o.Reward }),
+		Start:      over(func(o Outcome) float64 { return o.Start }),
 		Spike:      over(func(o Outcome) float64 { return o.Spike }),
 		Early:      map[string]Interval{}, Late: map[string]Interval{},
 	}
@@ -112,6 +117,9 @@ func summarize(setting string, outcomes []Outcome) Summary {
 	}
 	for _, o := range outcomes {
 		s.Ends[o.End]++
+		if o.Worse {
+			s.Worse++
+		}
 		if o.Fell {
 			s.Falls = append(s.Falls, o.Fall.Begins)
 			if o.Fall.Recovered {

@@ -47,6 +47,8 @@ func TestJudge(t *testing.T) {
 	require.False(t, ok)
 	require.InDelta(t, 10, o.Spike, 1e-12)
 	require.InDelta(t, 0.15, o.Reward, 1e-12)
+	require.InDelta(t, 0.25, o.Start, 1e-12)
+	require.True(t, o.Worse)
 	require.Equal(t, "low arm, 0.0 % high arm, reward falls at 30", o.String())
 
 	for _, c := range []struct {
@@ -71,6 +73,7 @@ func TestSummarize(t *testing.T) {
 	s := all[0]
 	require.Equal(t, "grpo-p25", s.Setting)
 	require.Equal(t, 3, s.Seeds)
+	require.Equal(t, 2, s.Worse)
 	require.Equal(t, map[End]int{HighArm: 1, LowArm: 2}, s.Ends)
 	require.Equal(t, []int{30, 40}, s.Falls)
 	require.Equal(t, []Firing{{Detector: collapse.Distinct, Severity: collapse.Early, First: []int{22, 43, 50}, Leads: []int{-3, 8}, Unmet: 1}}, s.Detectors)
@@ -80,7 +83,7 @@ func TestSummarize(t *testing.T) {
 	require.True(t, math.IsNaN(float64(all[1].Success.Low)), "one seed has no interval")
 
 	text := Tables(all, nil)
-	require.Contains(t, text, "| grpo-p25 | 3 | 33.3 ± 143.4 % |")
+	require.Contains(t, text, "| grpo-p25 | 3 | 33.3 ± 143.4 % | 0.250 → 0.183 ± 0.143 | 0.250 | 2 | 100.0 ± 0.0 % |")
 	require.Contains(t, text, "1 high arm, 2 low arm |")
 	require.Contains(t, text, "| grpo-p25 | 2 of 3: 30, 40 | 0 | distinct (early) | 3 of 3 | 22, 43, 50 | -3, 8 | 1 |")
 	require.Contains(t, text, "| starpo-s-p10 | 0 of 1 | 0 | none |")

@@ -66,11 +66,11 @@ func Files(records []Record) ([]File, error) {
 // Tables are the summaries as Markdown.
 func Tables(summaries []Summary, pulls []Pull) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Final figures: means of the last %d iterations, over seeds, with %g %% t intervals.\n\n", Window, 100*Confidence)
-	b.WriteString("| setting | seeds | high arm | mean reward | better arm's | an arm chosen | runs ended |\n|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "Final figures: means of the last %d iterations, over seeds, with %g %% t intervals. Mean rewards are\nwithout the chance of the payouts.\n\n", Window, 100*Confidence)
+	b.WriteString("| setting | seeds | high arm | mean reward, first → last | better arm's | worse than at first | an arm chosen | runs ended |\n|---|---|---|---|---|---|---|---|\n")
 	for _, s := range summaries {
 		of, _ := settingNamed(s.Setting)
-		fmt.Fprintf(&b, "| %s | %d | %s | %s | %.3f | %s | %s |\n", s.Setting, s.Seeds, s.Success.percent(), s.Reward.digits(3), of.Better(), s.Executable.percent(), ends(s.Ends))
+		fmt.Fprintf(&b, "| %s | %d | %s | %.3f → %s | %.3f | %d | %s | %s |\n", s.Setting, s.Seeds, s.Success.percent(), float64(s.Start.Mean), s.Reward.digits(3), of.Better(), s.Worse, s.Executable.percent(), ends(s.Ends))
 	}
 	fmt.Fprintf(&b, "\nThe first %d iterations and the last; the highest gradient norm over the median one.\n\n", Window)
 	b.WriteString("| setting | in-group deviation | entropy | gradient norm | spike | length | distinct-2 |\n|---|---|---|---|---|---|---|\n")
@@ -174,14 +174,17 @@ func runsCSV(records []Record) ([]byte, error) {
 	return asCSV(rows)
 }
 
+// expectedReward is the name of the mean reward without the chance of the payouts.
+const expectedReward = "reward/expected"
+
 // curvesCSV has a row for each setting, metric and iteration: the mean over seeds
-// with its interval.
+// with its interval. Records have the other metrics.
 func curvesCSV(records []Record) ([]byte, error) {
 	rows := [][]string{{"setting", "metric", "iteration", "seeds", "mean", "low", "high"}}
 	for _, s := range Settings() {
-		for _, name := range append([]string{"reward/expected"}, Columns...) {
+		for _, name := range []string{Success, Executable, Reward, expectedReward, Deviation, Entropy, GradNorm, Length, Distinct} {
 			column := metric(name)
-			if name == "reward/expected" {
+			if name == expectedReward {
 				column = Record.expected
 			}
 			for n, i := range curveOf(records, s.Name(), column) {
