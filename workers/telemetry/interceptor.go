@@ -113,7 +113,6 @@ func (m *Metrics) commit(in activities.CommitInput) {
 		m.forget(old)
 	}
 	m.committed.Inc()
-	m.devices.Add(float64(max(0, in.Lost)))
 	m.iteration.WithLabelValues(run).Set(float64(in.Iteration))
 	m.branch.WithLabelValues(run).Set(float64(in.Branch))
 	for name, v := range in.Metrics {
@@ -156,6 +155,7 @@ type outboundInterceptor struct {
 	interceptor.WorkflowOutboundInterceptorBase
 	metrics *Metrics
 	open    []asked
+	held    bool // a device was worked on and not given back
 }
 
 // asked is an activity that was scheduled.
@@ -164,24 +164,40 @@ type asked struct {
 	answer workflow.Future
 }
 
-// ExecuteActivity is where a workflow decides on an activity; what failed on a device
-// before it was in vain, since the workflow went on. An activity lost with its device
-// leaves nothing in the process that ran it: here is where that is seen.
+// The SDK's activities that open a session and end it. One that failed is not ended
+// by the workflow.
+const (
+	sessionOpens = "internalSessionCreationActivity"
+	sessionEnds  = "internalSessionCompletionActivity"
+)
+
+// ExecuteActivity is where a workflow decides on an activity. What failed on a device
+// before it was in vain, since the workflow went on; and who asks for a device
+// without having given one back has lost it. What is lost with a device leaves
+// nothing in the process that had it: here is where that is seen.
 func (o *outboundInterceptor) ExecuteActivity(ctx workflow.Context, kind string, arguments ...any) workflow.Future {
 	now := workflow.Now(ctx)
+	tell := ctx.Err() == nil && !workflow.IsReplaying(ctx)
 	waiting := o.open[:0]
 	for _, a := range o.open {
 		if !a.answer.IsReady() {
 			waiting = append(waiting, a)
 			continue
 		}
-		if err := a.answer.Get(ctx, nil); err != nil && ctx.Err() == nil && !workflow.IsReplaying(ctx) {
+		if err := a.answer.Get(ctx, nil); err != nil && tell {
 			o.metrics.lost.WithLabelValues(lostDevice).Add(max(0, now.Sub(a.at).Seconds()))
 		}
 	}
 	o.open = waiting
+	if kind == sessionOpens && o.held && tell {
+		o.metrics.devices.Inc()
+	}
+	if kind == sessionOpens || kind == sessionEnds {
+		o.held = false
+	}
 	f := o.Next.ExecuteActivity(ctx, kind, arguments...)
 	if slices.Contains(onDevice, kind) {
+		o.held = true
 		o.open = append(o.open, asked{at: now, answer: f})
 	}
 	return f

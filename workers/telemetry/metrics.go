@@ -93,7 +93,7 @@ func New(o Options) *Metrics {
 		branch:    gauge("branch", "Branch of the newest committed iteration; more than before is a rollback.", "run"),
 		success:   gauge("evaluation_success_ratio", "Success of the newest evaluation.", "run", "suite"),
 	}
-	m.devices = counter("lost_devices_total", "Devices lost in the iterations that were committed here.").WithLabelValues()
+	m.devices = counter("lost_devices_total", "Sessions of runs that ended with their device, as seen where workflows decide.").WithLabelValues()
 	m.rebuilt = counter("recomputed_updates_total", "Updates applied again to rebuild a policy.").WithLabelValues()
 	m.committed = counter("iterations_total", "Iterations committed here.").WithLabelValues()
 	for _, f := range figures {

@@ -27,7 +27,7 @@ var tokenKinds = map[string]string{
 	"generate": "generated", evaluate: "evaluated", "score": "scored", "update": "trained", "warm_start": "taught",
 }
 
-// onDevice are the activities of a session: what is lost with a device is one of them.
+// onDevice are the activities that a session is for.
 var onDevice = []string{"WarmStart", "Restore", "Generate", "Score", "Update", "Snapshot"}
 
 // stepOf names an activity's step; false for those of the SDK itself, which hold a

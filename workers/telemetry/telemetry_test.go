@@ -52,7 +52,7 @@ func iterationOf(id string) []call {
 		{"Step", activities.StepInput{Run: run(id), Rollout: apart}, activities.StepResult{Telemetry: seconds(0.5)}},
 		{"Measure", activities.MeasureInput{Run: run(id), Rollout: apart}, activities.MeasureResult{Telemetry: seconds(0.5)}},
 		{"Commit", activities.CommitInput{
-			Run: run(id), Branch: 1, Iteration: 12, Lost: 2,
+			Run: run(id), Branch: 1, Iteration: 12,
 			Metrics:     activities.Metrics{"reward/mean": 0.25, "actor/entropy": canon.Float(math.NaN()), "not/told": 1},
 			Evaluations: []store.EvaluationRef{{Suite: "own", Metrics: map[string]canon.Float{"success/mean": 0.75}}},
 		}, activities.CommitResult{Telemetry: seconds(0.6)}},
@@ -139,7 +139,6 @@ func TestIteration(t *testing.T) {
 		`reprise_branch{run="r"}`:                                        1,
 		`reprise_reward_mean{run="r"}`:                                   0.25,
 		`reprise_evaluation_success_ratio{run="r",suite="own"}`:          0.75,
-		`reprise_lost_devices_total`:                                     2,
 		`reprise_recomputed_updates_total`:                               2,
 		`reprise_step_seconds_sum{step="generate"}`:                      2,
 		`reprise_step_seconds_sum{step="step"}`:                          0.1,
@@ -254,7 +253,7 @@ func TestLost(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{m.Interceptor()}})
-	failing := map[string]int{"Update": 3, "Commit": 2, "Describe": 1}
+	failing := map[string]int{"Update": 3, "Commit": 2, "Describe": 1, sessionOpens: 0, sessionEnds: 0}
 	for kind := range failing {
 		env.RegisterActivityWithOptions(func(context.Context) error {
 			if failing[kind] > 0 {
@@ -271,11 +270,13 @@ func TestLost(t *testing.T) {
 		once := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 			StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 		})
+		_ = workflow.ExecuteActivity(once, sessionOpens).Get(ctx, nil) // in vain
+		_ = workflow.ExecuteActivity(once, sessionOpens).Get(ctx, nil)
 		if err := workflow.ExecuteActivity(ctx, "Update").Get(ctx, nil); err == nil {
 			return errors.New("the device was not lost")
 		}
 		_ = workflow.ExecuteActivity(once, "Describe").Get(ctx, nil)
-		for _, kind := range []string{"Update", "Commit"} {
+		for _, kind := range []string{sessionOpens, "Update", "Commit", sessionEnds, sessionOpens, "Update", sessionEnds} {
 			if err := workflow.ExecuteActivity(ctx, kind).Get(ctx, nil); err != nil {
 				return err
 			}
@@ -285,6 +286,7 @@ func TestLost(t *testing.T) {
 	require.NoError(t, env.GetWorkflowError())
 	got := scrape(t, m)
 	require.InDelta(t, 4, got[`reprise_lost_seconds_total{cause="device"}`], 0.5)
+	require.Equal(t, 1.0, got["reprise_lost_devices_total"], "one was not given back")
 	require.Equal(t, 2.0, got[`reprise_retries_total{step="commit"}`])
 	require.Equal(t, 2.0, got[`reprise_retries_total{step="update"}`])
 	require.Equal(t, 2.0, got[`reprise_failures_total{kind="other",step="commit"}`])
