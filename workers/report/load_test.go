@@ -226,6 +226,45 @@ func TestWrite(t *testing.T) {
 	require.Equal(t, []string{"b0-000003", "b0-e000004-0", "b0-000004", "b0-000005", "b0-e000006-0"}, abandoned)
 }
 
+// Iterations that learn from one rollout show it once, with the advantages of all.
+func TestWriteSharedRollout(t *testing.T) {
+	s := stored(t, shape())
+	head, err := store.HeadOf(t.Context(), s, "run", 1)
+	require.NoError(t, err)
+	next := *head.Manifest
+	next.Iteration, next.Parent, next.StateBefore, next.StateAfter = 8, &head.Ref, head.Manifest.StateAfter, "state-9"
+	next.Evaluations, next.Turns = nil, nil
+	next.Rollout = &store.RolloutRef{Branch: 1, Iteration: 7, Update: 1, Updates: 2, Rows: []int{8, 8}}
+	_, err = store.CommitManifest(t.Context(), s, &next)
+	require.NoError(t, err)
+	files := written(t, s)
+	require.Contains(t, files, "data/b1-000007.0.js")
+	require.NotContains(t, files, "data/b1-000008.0.js")
+}
+
+// A rollout that is large lies in several parts.
+func TestWriteParts(t *testing.T) {
+	large := synthetic.Shape{Iterations: 1, Groups: 2, Members: 40, Turns: 3, Words: 900, States: 2, Seed: 3}
+	files := written(t, stored(t, large))
+	require.Contains(t, files, "data/b0-000000.1.js")
+	most := 0
+	for name, body := range files {
+		if strings.HasPrefix(name, "data/b0") {
+			most = max(most, len(body))
+		}
+	}
+	require.Less(t, most, 1<<20)
+	var index struct {
+		Rollouts []struct {
+			First []int `json:"first"`
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(strings.TrimSuffix(strings.TrimPrefix(files["data/index.js"], "reprise("), ")\n")), &index))
+	require.Len(t, index.Rollouts[0].First, len(files)-2)
+	require.Zero(t, index.Rollouts[0].First[0])
+	require.IsIncreasing(t, index.Rollouts[0].First)
+}
+
 // A sink's error ends the report, before its page is there.
 func TestWriteSinkFails(t *testing.T) {
 	full := &store.Error{Op: "put", Kind: store.ErrUnavailable}

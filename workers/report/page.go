@@ -163,7 +163,8 @@ func (r *Run) facts() []factPage {
 	for _, b := range r.Branches {
 		all += len(b.Iterations)
 		for _, it := range b.Iterations {
-			if v := pointOf(it.Manifest.Metrics, "rollout/trajectories"); v > 0 && v < 1e9 {
+			shared := it.Manifest.Rollout != nil && it.Manifest.Rollout.Update > 0
+			if v := pointOf(it.Manifest.Metrics, "rollout/trajectories"); v > 0 && v < 1e9 && !shared {
 				episodes += v
 			}
 			if it.Telemetry != nil {

@@ -5,7 +5,7 @@ const drawn = new Set() // charts that are drawn again when the theme changes
 
 // chart makes a figure: title, help, the plot, and a line that reads out the values
 // under the cursor. o: {title, unit, help, x, lines, bands, marks, points, levels,
-// height, percent, note, label, scale, alone}.
+// height, percent, note, label, scale, legend, alone}.
 // lines: [{label, values, color, width, alpha, dash, quiet, outside, dots}], values as
 // long as x; what is outside does not count for the scale, what is quiet is not what
 // the chart is about.
@@ -16,11 +16,17 @@ function chart(o) {
   const readout = h('div', { class: 'readout', 'aria-hidden': 'true' }, '\u00a0')
   const figure = h('figure', { class: 'chart' },
     h('figcaption', {}, h('span', { class: 'chart-title' }, o.title), o.unit && h('span', { class: 'unit' }, o.unit)),
-    o.help && h('p', { class: 'help' }, o.help), plot, readout, o.note && h('p', { class: 'help' }, o.note))
+    o.help && h('p', { class: 'help' }, o.help), o.legend && h('ul', { class: 'key' }, o.lines.map(lineKey)), plot, readout, o.note && h('p', { class: 'help' }, o.note))
   plot.style.height = (o.height || 190) + 'px'
   const c = { plot, readout, o, u: null }
   later(plot, () => { drawn.add(c); draw(c) })
   return figure
+}
+
+function lineKey(l) {
+  const line = h('span', { class: 'swatch', 'aria-hidden': 'true' })
+  line.style.borderTopColor = `var(--${l.color})`
+  return h('li', {}, line, l.label)
 }
 
 // describe is what a screen reader says of a chart.
@@ -40,7 +46,14 @@ function draw(c) {
   const text = v => v === null || v === undefined ? '—' : o.percent ? percent(v) : number(v)
   const all = o.lines.filter(l => !l.outside).flatMap(l => l.values).concat((o.points || []).flatMap(p => [p.y, p.low, p.high]), (o.levels || []).map(l => l.y))
     .concat(o.scale || []).filter(v => v !== null && v !== undefined && Number.isFinite(v))
-  const lowest = all.reduce((a, b) => Math.min(a, b), Infinity), highest = all.reduce((a, b) => Math.max(a, b), -Infinity)
+  let lowest = all.reduce((a, b) => Math.min(a, b), Infinity), highest = all.reduce((a, b) => Math.max(a, b), -Infinity)
+  // Bands are shown as far as they are no wider than the curves together.
+  const wide = highest - lowest, floor = lowest - wide / 2, ceiling = highest + wide / 2
+  for (const v of o.lines.filter(l => l.outside).flatMap(l => l.values)) {
+    if (v === null || !(wide > 0)) continue
+    lowest = Math.min(lowest, Math.max(v, floor))
+    highest = Math.max(highest, Math.min(v, ceiling))
+  }
   const options = {
     width: Math.max(plot.clientWidth, 120), height: o.height || 190,
     legend: { show: false },
@@ -72,6 +85,7 @@ function draw(c) {
 function range(low, high, share) {
   if (share) return [0, Math.max(high, 1) + 0.02]
   if (!(low <= high)) return [0, 1]
+  if (low === high && low >= 0) return [0, 2 * low || 1]
   if (low === high) return [low - Math.max(Math.abs(low) * 0.1, 0.5), high + Math.max(Math.abs(high) * 0.1, 0.5)]
   const air = (high - low) * 0.06
   return [low >= 0 && low < (high - low) * 0.5 ? 0 : low - air, high + air]

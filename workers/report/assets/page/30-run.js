@@ -172,7 +172,7 @@ function timings(run) {
     h('dl', { class: 'facts' }, [['Work of all steps', duration(total)], ['Compiling', duration(t.compile)], ['Waiting for a device', duration(t.wait)], ['Devices lost', String(t.lost)], ['Updates computed again', String(t.recomputed)]]
       .map(([k, v]) => h('div', {}, h('dt', {}, k), h('dd', {}, v)))),
     h('div', { class: 'charts uneven' },
-      chart({ title: 'Time of an iteration', unit: 'seconds', help: 'From commit to commit, pauses and lost work included; and the steps\u2019 own work.', x: between.x,
+      chart({ title: 'Time of an iteration', unit: 'seconds', help: 'From commit to commit, pauses and lost work included; and the steps\u2019 own work.', x: between.x, legend: true,
         lines: [{ label: 'commit to commit', values: between.kept, color: 'accent', width: 1.5 }, { label: 'work', values: work.kept, color: 'second', width: 1.5 }],
         marks: (t.losses || []).map(l => ({ x: l.i, color: 'bad', text: plural(l.lost, 'device') + ' lost' })) }),
       h('div', {}, table(['Step', 'Seconds', 'Share', 'An iteration', 'Tokens/s'],
