@@ -20,22 +20,26 @@ import (
 )
 
 func validateCommand() *cobra.Command {
-	var asJSON, evaluate bool
+	var asJSON, evaluate, sweeps bool
 	var conn connection
 	cmd := &cobra.Command{
 		Use:   "validate FILE",
-		Short: "check a spec, or an evaluation's input, and print what follows from it",
+		Short: "check a spec, a sweep or an evaluation's input, and print what follows from it",
 		Long: `Checks a spec as the start of a run does, and prints every problem at once (status
 1), or the resolved spec with every default filled in and the numbers that follow
 from it: trajectories and tokens an iteration, device memory, bytes to S3. "-"
 reads standard input. The numbers that need the model are given for the starter
 and for a folder on this machine.
 
+A sweep, which is known by its "base" or by --sweep, is expanded: each trial's spec
+is checked, and the trials are listed.
+
 With --evaluate it checks the input of an Evaluate workflow instead, and prints it
 with its suites complete. A run's policy is looked up in the store, where one is
 set and answers; nothing is written.`,
 		Example: `  reprise validate infra/presets/bandit-demo.json
   jq '.iterations = 5' infra/presets/bandit-demo.json | reprise validate -
+  reprise validate infra/presets/fig7-filter.json
   reprise validate --evaluate evaluation.json
   echo '{"policy": "bandit-1", "suites": ["bandit-test"]}' | reprise validate --evaluate -`,
 		Args: cobra.ExactArgs(1),
@@ -49,9 +53,12 @@ set and answers; nothing is written.`,
 				printJSON(out io.Writer) error
 				ok() bool
 			}
-			if evaluate {
+			switch {
+			case evaluate:
 				v, err = checkEvaluation(cmd.Context(), b, conn.store)
-			} else {
+			case sweeps || isSweep(b):
+				v, err = validateSweep(b)
+			default:
 				v, err = validate(b)
 			}
 			if err != nil {
@@ -69,6 +76,7 @@ set and answers; nothing is written.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&sweeps, "sweep", false, "FILE is a sweep")
 	cmd.Flags().BoolVar(&evaluate, "evaluate", false, "FILE is the input of an Evaluate workflow")
 	conn.addStoreFlags(cmd)
 	return cmd

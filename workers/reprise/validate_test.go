@@ -16,6 +16,9 @@ import (
 
 func TestValidatePresets(t *testing.T) {
 	for _, name := range presets.Names() {
+		if b, err := presets.Read(name); err == nil && isSweep(b) {
+			continue // see TestValidateSweepPresets
+		}
 		t.Run(name, func(t *testing.T) {
 			b, err := presets.Read(name)
 			require.NoError(t, err)

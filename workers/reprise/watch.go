@@ -27,12 +27,14 @@ func watchCommand() *cobra.Command {
 	var conn connection
 	cmd := &cobra.Command{
 		Use:   "watch ID",
-		Short: "follow a run or an evaluation live in the terminal",
+		Short: "follow a run, a sweep or an evaluation live in the terminal",
 		Long: `Follows a Train workflow until it ends: progress, reward, success, entropy, time
 left, and each evaluation's success with its 95 % interval. Of an Evaluate workflow
 it shows the suites as they come: success, reward, what a random player and the
-best play reach. Outside a terminal it prints lines: one an iteration (where
-iterations are faster than --every, not every one), one an evaluation or a suite.
+best play reach. Of a Sweep workflow it shows the trials, and each setting's mean over
+its seeds with a 95 % interval. Outside a terminal it prints lines: one an iteration (where
+iterations are faster than --every, not every one), one an evaluation or a suite,
+one a trial that begins, waits or ends.
 Ctrl-C stops watching, not the workflow.`,
 		Example: `  reprise watch bandit-1
   reprise watch bandit-1 > bandit-1.log
@@ -70,6 +72,7 @@ type watcher struct {
 	answered time.Time
 	train    trainView
 	evaluate evaluateView
+	sweep    sweepView
 }
 
 // silence is how long no worker may answer before it is said: a busy one is late.
@@ -109,8 +112,10 @@ func (w *watcher) follow(ctx context.Context) (workflows.Status, error) {
 		case "Train":
 		case "Evaluate":
 			refresh, end = w.refreshEvaluate, w.endEvaluate
+		case "Sweep":
+			refresh, end = w.refreshSweep, w.endSweep
 		default:
-			return w.train.last, fmt.Errorf("%s is a workflow of type %s; only Train and Evaluate can be watched", w.run, kind)
+			return w.train.last, fmt.Errorf("%s is a workflow of type %s; only Train, Evaluate and Sweep can be watched", w.run, kind)
 		}
 		if err := refresh(ctx); err == nil {
 			w.answered = time.Now()

@@ -213,5 +213,5 @@ func TestWatchEnds(t *testing.T) {
 	_, err = watched(t, &scripted{})
 	require.ErrorContains(t, err, `no workflow "w-1" on this server`)
 	_, err = watched(t, &scripted{kind: "Sweepstake", statuses: []any{begun}, end: running})
-	require.EqualError(t, err, "w-1 is a workflow of type Sweepstake; only Train and Evaluate can be watched")
+	require.EqualError(t, err, "w-1 is a workflow of type Sweepstake; only Train, Evaluate and Sweep can be watched")
 }

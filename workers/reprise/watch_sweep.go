@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/reprise-rl/reprise/workflows"
+	"github.com/reprise-rl/reprise/workflows/sweep"
+)
+
+// sweepView is what a watcher has shown of a Sweep workflow.
+type sweepView struct {
+	last   workflows.TablePage
+	states map[string]sweep.State // by label, as they were shown
+	drawn  int                    // lines of the live table in the terminal
+}
+
+// pageOfWatch is how many lines of a sweep's table are asked for at once.
+const pageOfWatch = 500
+
+func (w *watcher) refreshSweep(ctx context.Context) error {
+	page, err := w.askTable(ctx)
+	if err != nil {
+		return err
+	}
+	w.sweep.last = page
+	if w.bar != nil {
+		w.drawSweep(page)
+	} else {
+		w.showSweep(page)
+	}
+	return nil
+}
+
+// askTable reads the whole live table.
+func (w *watcher) askTable(ctx context.Context) (workflows.TablePage, error) {
+	var all workflows.TablePage
+	for {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		v, err := w.client.QueryWorkflow(ctx, w.run, "", "table", workflows.PageOf{Offset: len(all.Rows), Limit: pageOfWatch})
+		cancel()
+		if err != nil {
+			return all, err
+		}
+		var page workflows.TablePage
+		if err := v.Get(&page); err != nil {
+			return all, err
+		}
+		page.Rows, page.Settings = append(all.Rows, page.Rows...), append(all.Settings, page.Settings...)
+		if got := len(page.Rows) - len(all.Rows); got < pageOfWatch || len(page.Rows) >= page.Counts.Trials {
+			return page, nil
+		}
+		all = page
+	}
+}
+
+// showSweep prints what is new as lines: a trial that began, waits or ended.
+func (w *watcher) showSweep(page workflows.TablePage) {
+	if w.sweep.states == nil {
+		w.sweep.states = map[string]sweep.State{}
+	}
+	if page.Counts.Trials > 0 && len(w.sweep.states) == 0 {
+		w.line(fmt.Sprintf("%s: %s", plural(page.Counts.Trials, "trial"), page.Counts))
+	}
+	for _, row := range page.Rows {
+		before, shown := w.sweep.states[row.Trial]
+		if shown && before == row.State {
+			continue
+		}
+		w.sweep.states[row.Trial] = row.State
+		if row.State != sweep.Pending {
+			w.line(trialLine(row, page.Metrics))
+		}
+	}
+	if page.Counts.Trials == 0 || strings.HasPrefix(page.Phase, "stopped") || strings.HasPrefix(page.Phase, "cancelling") || page.Phase == "writing the table" {
+		w.say(page.Phase)
+	}
+}
+
+// trialLine is a trial in a line.
+func trialLine(row workflows.TrialLine, metrics []string) string {
+	state := string(row.State)
+	if row.State == sweep.Waiting {
+		state = "waiting for a device"
+	}
+	line := fmt.Sprintf("%-10s  %s  %d/%d", state, row.Trial, row.Iterations, row.Of)
+	for i, name := range metrics {
+		if v, ok := row.Metrics[name]; ok && i < shownMetrics {
+			line += fmt.Sprintf("  %s %.3f", name, float64(v.Last))
+		}
+	}
+	if row.LostDevices > 0 {
+		line += fmt.Sprintf("  lost devices %d (recomputed %d updates)", row.LostDevices, row.Recomputed)
+	}
+	if row.Note != "" {
+		line += "  " + visible(row.Note)
+	}
+	return line
+}
+
+const (
+	// shownMetrics is how many metrics a line has room for.
+	shownMetrics = 2
+	// shownTrials is how many trials the live table has room for.
+	shownTrials = 20
+)
+
+// visible is a text without what a terminal would obey.
+func visible(s string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return ' '
+		}
+		return c
+	}, s)
+}
+
+// drawSweep redraws the live table: the open trials, the settings, what is done.
+func (w *watcher) drawSweep(page workflows.TablePage) {
+	lines := sweepLines(w.run, page)
+	var b strings.Builder
+	if w.sweep.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", w.sweep.drawn)
+	}
+	b.WriteString(strings.Join(lines, "\n") + "\n")
+	w.sweep.drawn = len(lines)
+	fmt.Fprint(w.out, b.String())
+}
+
+// sweepLines are the live table's.
+func sweepLines(id string, page workflows.TablePage) []string {
+	done, of := 0, 0
+	for _, row := range page.Rows {
+		done += row.Iterations
+		if row.State.Final() {
+			of += row.Iterations
+		} else {
+			of += row.Of
+		}
+	}
+	lines := []string{fmt.Sprintf("%s · %s", id, page.Phase)}
+	if page.Counts.Trials == 0 {
+		return lines
+	}
+	lines = append(lines, fmt.Sprintf("%s: %s · %d of %d iterations", plural(page.Counts.Trials, "trial"), page.Counts, done, of))
+	open := 0
+	for _, row := range page.Rows {
+		if row.State == sweep.Running || row.State == sweep.Waiting {
+			if open++; open <= shownTrials {
+				lines = append(lines, "  "+trialLine(row, page.Metrics))
+			}
+		}
+	}
+	if open > shownTrials {
+		lines = append(lines, fmt.Sprintf("  … and %d more", open-shownTrials))
+	}
+	return append(lines, settingLines(page.Settings, page.Metrics)...)
+}
+
+// settingLines are a table of the settings' means.
+func settingLines(settings []sweep.SettingRow, metrics []string) []string {
+	if len(settings) == 0 || len(metrics) == 0 {
+		return nil
+	}
+	metric := metrics[0]
+	width := len("setting")
+	for i, s := range settings {
+		if i < shownTrials {
+			width = max(width, len(s.Setting))
+		}
+	}
+	lines := []string{fmt.Sprintf("%-*s  done   %s, mean and 95 %% interval", width, "setting", metric)}
+	for i, s := range settings {
+		if i == shownTrials {
+			lines = append(lines, fmt.Sprintf("… and %d more", len(settings)-i))
+			break
+		}
+		text := "–"
+		if st, ok := s.Metrics[metric]; ok {
+			text = fmt.Sprintf("%.3f", float64(st.Mean))
+			if st.N > 1 {
+				text += fmt.Sprintf(" (%.3f to %.3f)", float64(st.Low), float64(st.High))
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%-*s  %d of %d  %s", width, s.Setting, s.Done, s.Trials, text))
+	}
+	return lines
+}
+
+// endSweep says how it ended, and where the table lies.
+func (w *watcher) endSweep(ctx context.Context, cancelled bool) error {
+	if w.bar == nil {
+		for _, line := range settingLines(w.sweep.last.Settings, w.sweep.last.Metrics) {
+			w.line(line)
+		}
+	}
+	if cancelled {
+		w.line(fmt.Sprintf("%s was cancelled: %s; each trial's end is its last committed iteration", w.run, w.sweep.last.Counts))
+		return nil
+	}
+	var r workflows.SweepResult
+	if err := w.result(ctx, &r); err != nil {
+		return err
+	}
+	w.line(fmt.Sprintf("%s is done: %s; the table is %s", w.run, r.Counts, r.Table.Key))
+	return nil
+}
