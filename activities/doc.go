@@ -6,9 +6,9 @@
 // between attempts (times, the worker, what was already in memory) is returned
 // as telemetry and never enters an artifact.
 //
-// Activities are methods of two structs. Host's need no device and run on any
-// host worker; Device's need the policy and run inside a Temporal session on the
-// worker that holds it. Workflows name them through nil pointers of these types,
+// Activities are methods of three structs. Host's and Sweeps' need no device and run
+// on any host worker; Device's need the policy and run inside a Temporal session on
+// the worker that holds it. Workflows name them through nil pointers of these types,
 // and the same methods called directly in one process are replay and the bench.
 package activities
 

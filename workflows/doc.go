@@ -1,4 +1,5 @@
-// Package workflows decides what happens next in a run: Train and Evaluate.
+// Package workflows decides what happens next in a run, an evaluation and a sweep
+// of runs: Train, Evaluate and Sweep.
 //
 // Workflow code is deterministic and does no I/O: it calls the activities of
 // package activities, keeps their names, digests and small numbers, and answers

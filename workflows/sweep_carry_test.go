@@ -1,0 +1,175 @@
+package workflows
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/sweep"
+)
+
+// A sweep that continues as new again and again is the sweep that never does.
+func TestSweepContinuesAsNew(t *testing.T) {
+	text := strings.Replace(grid, `"parallel": 2`, `"parallel": 3`, 1)
+	var carry *SweepCarry
+	// In the test environment children do not outlive their parent: what they would
+	// have said is said to the next execution.
+	f := newField(t)
+	f.w.ContinueAfter = 7
+	f.sweep(text, nil)
+	carry = sweepCarryOf(t, f.GetWorkflowError())
+	require.Len(t, carry.Records, 3)
+	for _, r := range carry.Records {
+		require.Equal(t, sweep.Running, r.State)
+		require.True(t, r.Begun)
+	}
+
+	g := newField(t)
+	g.sweeps.Store = f.sweeps.Store
+	g.done = map[string]int{"update.epochs=1,seed=1": 4, "update.epochs=2,seed=1": 2, "update.epochs=3,seed=1": 4}
+	// One was terminated meanwhile; of the other two the reports come, though one
+	// only says nothing more, and the server is asked.
+	g.found = map[string]activities.Found{
+		"update.epochs=1,seed=1": {State: sweep.Running, Sweep: testSweep},
+		"update.epochs=2,seed=1": {State: sweep.Terminated, Sweep: testSweep},
+		"update.epochs=3,seed=1": {State: sweep.Running, Sweep: testSweep},
+	}
+	g.RegisterDelayedCallback(func() {
+		require.Equal(t, []string{"update.epochs=1,seed=1", "update.epochs=2,seed=1", "update.epochs=3,seed=1"}, g.looked)
+		require.Equal(t, sweep.Terminated, g.table().Rows[1].State)
+		g.SignalWorkflow(trialSignal, TrialReport{Trial: "update.epochs=1,seed=1", Committed: []TrialIteration{{Version: 3}, {Version: 4}}, Ended: &TrialEnd{State: sweep.Done}})
+		g.SignalWorkflow(trialSignal, TrialReport{Trial: "no trial of ours"})
+		g.found["update.epochs=3,seed=1"] = activities.Found{State: sweep.Done, Sweep: testSweep}
+	}, 2*time.Second)
+	g.sweep(text, carry)
+	g.succeeded()
+	require.Equal(t, []string{"done 4", "terminated 2", "done 4", "done 4", "done 4", "done 4"}, g.states())
+	require.Len(t, g.started, 3, "what ran is not started again")
+}
+
+func sweepCarryOf(t *testing.T, err error) *SweepCarry {
+	t.Helper()
+	var again *workflow.ContinueAsNewError
+	require.True(t, errors.As(err, &again), "%v", err)
+	var input json.RawMessage
+	var c *SweepCarry
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &input, &c))
+	return c
+}
+
+// What a sweep of 200 trials carries is small; that of 10,000 fits into a payload.
+func TestSweepCarryIsSmall(t *testing.T) {
+	carry := func(trials, metrics, rungs int) (SweepCarry, int) {
+		c := SweepCarry{Written: bigRef(), Location: digits(96), Parallel: 500}
+		for i := range trials {
+			r := activities.TrialRecord{
+				Index: i, State: sweep.Done, Started: 1763735000, Ended: 1763735999, Iterations: 200, Summarized: true, LostDevices: 1, Recomputed: 12,
+			}
+			for range metrics {
+				r.Values = append(r.Values, sweep.Value{Last: 0.2345678901234567, Best: 0.4345678901234567, At: 123})
+			}
+			for range rungs {
+				r.Points = append(r.Points, sweep.Point{Known: true, Judged: 0.2345678901234567, Against: 0.4345678901234567})
+			}
+			c.Records = append(c.Records, r)
+		}
+		b, err := json.Marshal(c)
+		require.NoError(t, err)
+		var back SweepCarry
+		require.NoError(t, json.Unmarshal(b, &back))
+		require.Equal(t, c, back, "everything comes back")
+		return c, len(b)
+	}
+	_, bytes := carry(200, 3, 3)
+	require.Less(t, bytes, 64<<10)
+	t.Logf("200 trials: %d bytes", bytes)
+	_, bytes = carry(10_000, 3, 0)
+	require.Less(t, bytes, 2<<20)
+	t.Logf("10,000 trials: %d bytes", bytes)
+	open := activities.TrialRecord{
+		Index: 3, State: sweep.Waiting, Started: 1, Begun: true, Asked: true, Final: sweep.Stopped, Stop: 4, Waiting: "f00d", Reason: "r",
+		Curve: sweep.Curve{N: 2, Sum: 1.5, Best: 1, Last: 0.5}, Values: []sweep.Value{{Last: 1, Best: 2, At: 1}},
+	}
+	b, err := json.Marshal(open)
+	require.NoError(t, err)
+	var back activities.TrialRecord
+	require.NoError(t, json.Unmarshal(b, &back))
+	require.Equal(t, open, back)
+	require.Error(t, json.Unmarshal([]byte(`{}`), &back))
+}
+
+// A trial of an id that a foreign run has fails; the run is left alone.
+func TestSweepMeetsForeignRun(t *testing.T) {
+	f := newField(t)
+	carry := &SweepCarry{Written: f.written(`{"base": BASE, "seeds": [1, 2]}`), Parallel: 1, Records: []activities.TrialRecord{{Index: 0, State: sweep.Running}}}
+	f.found = map[string]activities.Found{"seed=1": {State: sweep.Running}}
+	f.sweep(`{}`, carry)
+	f.succeeded()
+	require.Equal(t, []string{"failed 0", "done 4"}, f.states())
+	require.Contains(t, f.table().Rows[0].Note, "no trial of this sweep")
+}
+
+// written writes a sweep's definition into the field's store.
+func (f *field) written(text string) store.Ref {
+	f.t.Helper()
+	r, err := f.sweeps.ResolveSweep(f.t.Context(), activities.ResolveSweepInput{ID: testSweep, Input: json.RawMessage(strings.ReplaceAll(text, "BASE", sweepBase))})
+	require.NoError(f.t, err)
+	return r.Sweep
+}
+
+// A run that is a trial tells its sweep what it commits, that it waits, and its end.
+func TestTrialReports(t *testing.T) {
+	reportsOf := func(disturb func(*play)) []TrialReport {
+		p := newPlay(t, &stage{plan: testPlan()})
+		require.NoError(t, p.SetMemoOnStart(map[string]any{"sweep": TrialOf{
+			Sweep: testSweep, Trial: "seed=1", Metrics: []string{"reward/mean", "evaluation/success/mean", "none"},
+		}}))
+		var reports []TrialReport
+		p.OnSignalExternalWorkflow(mock.Anything, testSweep, "", trialSignal, mock.Anything).Return(
+			func(_, _, _, _ string, arg any) error {
+				reports = append(reports, arg.(TrialReport))
+				return errors.New("it has ended: the run goes on all the same")
+			})
+		disturb(p)
+		p.train(nil)
+		return reports
+	}
+	var committed []TrialIteration
+	reports := reportsOf(func(*play) {})
+	for _, r := range reports {
+		require.Equal(t, "seed=1", r.Trial)
+		committed = append(committed, r.Committed...)
+	}
+	require.Equal(t, []TrialIteration{
+		{1, activities.Metrics{"reward/mean": 0.5}},
+		{2, activities.Metrics{"reward/mean": 0.5, "evaluation/success/mean": 0.5}},
+		{3, activities.Metrics{"reward/mean": 0.5, "evaluation/success/mean": 0.5}},
+	}, committed)
+	require.True(t, reports[0].Begun)
+	require.False(t, reports[1].Begun, "it is told once")
+	last := reports[len(reports)-1]
+	require.Equal(t, &TrialEnd{State: sweep.Done}, last.Ended)
+	require.Equal(t, 1, last.Recomputed)
+
+	reports = reportsOf(func(p *play) { p.absent = 1 })
+	require.Equal(t, testPrint, reports[0].Waiting)
+	require.Empty(t, reports[1].Waiting, "and that it waits no more")
+
+	reports = reportsOf(func(p *play) { p.when("Update", 2, p.CancelWorkflow) })
+	require.Equal(t, sweep.Cancelled, reports[len(reports)-1].Ended.State)
+
+	reports = reportsOf(func(p *play) {
+		p.s.errors = map[string][]error{"Resolve": {temporal.NewNonRetryableApplicationError("two problems", activities.KindSpecInvalid, nil)}}
+	})
+	require.Equal(t, []TrialReport{{Trial: "seed=1", Ended: &TrialEnd{State: sweep.Failed, Reason: "two problems"}}}, reports)
+}

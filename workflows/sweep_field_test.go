@@ -1,0 +1,227 @@
+package workflows
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workflows/sweep"
+)
+
+const testSweep = "fig7"
+
+// field is a Sweep workflow in Temporal's test environment: its activities beside
+// an empty store, and Train workflows that only report.
+type field struct {
+	*testsuite.TestWorkflowEnvironment
+	t *testing.T
+	w Workflows
+	// curve is a trial's metric after an iteration, from 1.
+	curve func(label string, version int) float64
+	// fail is the version at which a trial fails; 0: never.
+	fail map[string]int
+	// pace is how long an iteration takes; a second by default.
+	pace func(label string) time.Duration
+	// waits is a trial that waits for a device before its first iteration.
+	waits string
+	// found is what the server says of trials, by label.
+	found map[string]activities.Found
+
+	mu      sync.Mutex
+	now     int
+	most    int // trials at once
+	started []string
+	done    map[string]int // iterations by label
+	rows    []activities.TrialRecord
+	looked  []string
+	orders  int // updates that were not answered yet
+	sweeps  *activities.Sweeps
+}
+
+func newField(t *testing.T) *field {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	f := &field{
+		TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, fail: map[string]int{}, done: map[string]int{},
+		curve: func(_ string, version int) float64 { return float64(version) / 4 },
+		pace:  func(string) time.Duration { return time.Second },
+	}
+	f.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: testSweep, TaskQueue: activities.WorkflowQueue})
+	f.SetTestTimeout(testTimeout)
+	f.sweeps = &activities.Sweeps{Store: store.NewMemory(), Attributes: func(context.Context) bool { return true }}
+	f.RegisterActivity(&fieldActivities{Sweeps: f.sweeps, f: f})
+	f.RegisterWorkflowWithOptions(f.w.Sweep, workflow.RegisterOptions{Name: "Sweep"})
+	f.RegisterWorkflowWithOptions(f.train, workflow.RegisterOptions{Name: "Train"})
+	return f
+}
+
+// fieldActivities are the real ones, but for what reads a run's artifacts.
+type fieldActivities struct {
+	*activities.Sweeps
+	f *field
+}
+
+func (a *fieldActivities) Summarize(_ context.Context, in activities.SummarizeInput) (activities.SummarizeResult, error) {
+	var out activities.SummarizeResult
+	a.f.mu.Lock()
+	defer a.f.mu.Unlock()
+	for _, t := range in.Trials {
+		label := strings.TrimPrefix(t.Run, testSweep+"/")
+		o := activities.Outcome{Values: in.Definition.Measured()}
+		var curve sweep.Curve
+		rungs := in.Definition.Stopping.Rungs(in.Definition.MaxIterations)
+		for v := 1; v <= a.f.done[label]; v++ {
+			x := a.f.curve(label, v)
+			if t.Until == 0 || v <= t.Until {
+				o.Values[0] = o.Values[0].Add(x, v-1, in.Definition.Goal)
+				o.Iterations = v
+			}
+			curve = curve.Add(x, in.Definition.Goal)
+			if k := len(o.Points); k < len(rungs) && rungs[k] == v {
+				o.Points = append(o.Points, in.Definition.Stopping.At(curve))
+			}
+		}
+		out.Outcomes = append(out.Outcomes, o)
+	}
+	return out, nil
+}
+
+func (a *fieldActivities) WriteTable(_ context.Context, in activities.WriteTableInput) (activities.WriteTableResult, error) {
+	a.f.rows = in.Records
+	return activities.WriteTableResult{Table: ref("table")}, nil
+}
+
+func (a *fieldActivities) LookUp(_ context.Context, in activities.LookUpInput) (activities.LookUpResult, error) {
+	var out activities.LookUpResult
+	for _, id := range in.IDs {
+		label := strings.TrimPrefix(id, in.Sweep+"/")
+		a.f.looked = append(a.f.looked, label)
+		out.Found = append(out.Found, a.f.found[label])
+	}
+	return out, nil
+}
+
+// train plays a trial: it reports as Train does, by the same reporter.
+func (f *field) train(ctx workflow.Context, input json.RawMessage, _ *Carry) (*TrainResult, error) {
+	var s struct{ Iterations int }
+	if err := json.Unmarshal(input, &s); err != nil {
+		return nil, err
+	}
+	// The test environment gives children no memo.
+	label := strings.TrimPrefix(workflow.GetInfo(ctx).WorkflowExecution.ID, testSweep+"/")
+	t := &train{sweep: reporterOf(TrialOf{Sweep: testSweep, Trial: label, Metrics: []string{"success/mean"}})}
+	f.mu.Lock()
+	f.started = append(f.started, label)
+	f.now++
+	f.most = max(f.most, f.now)
+	f.mu.Unlock()
+	err := f.iterations(ctx, t, label, s.Iterations)
+	t.sweep.ended(ctx, t, err)
+	f.mu.Lock()
+	f.now--
+	f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return &TrainResult{Iterations: t.Next}, nil
+}
+
+func (f *field) iterations(ctx workflow.Context, t *train, label string, iterations int) error {
+	if f.waits == label {
+		t.wanted = "f00d"
+		t.sweep.waits(ctx, t)
+		if err := workflow.Sleep(ctx, time.Minute); err != nil {
+			return err
+		}
+		t.wanted = ""
+	}
+	t.sweep.begun(ctx, t)
+	for t.Next < iterations {
+		if err := workflow.Sleep(ctx, f.pace(label)); err != nil {
+			return err
+		}
+		if t.Next+1 == f.fail[label] {
+			return temporal.NewNonRetryableApplicationError("the model is no model", activities.KindModelInvalid, nil)
+		}
+		t.Next++
+		f.mu.Lock()
+		f.done[label] = t.Next
+		f.mu.Unlock()
+		t.Metrics = activities.Metrics{"success/mean": canon.Float(f.curve(label, t.Next))}
+		t.sweep.committed(ctx, t, nil)
+	}
+	return nil
+}
+
+const sweepBase = `{"environment": {"name": "bandit"}, "iterations": 4, "rollout": {"turns": 1, "groups": 4, "group_size": 4}}`
+
+func (f *field) sweep(text string, carry *SweepCarry) {
+	f.ExecuteWorkflow(f.w.Sweep, json.RawMessage(strings.ReplaceAll(text, "BASE", sweepBase)), carry)
+}
+
+// states are the trials' as they were handed to the table.
+func (f *field) states() []string {
+	var out []string
+	for _, r := range f.rows {
+		out = append(out, fmt.Sprintf("%s %d", r.State, r.Iterations))
+	}
+	return out
+}
+
+func (f *field) succeeded() SweepResult {
+	f.t.Helper()
+	require.True(f.t, f.IsWorkflowCompleted())
+	require.NoError(f.t, f.GetWorkflowError())
+	var r SweepResult
+	require.NoError(f.t, f.GetWorkflowResult(&r))
+	return r
+}
+
+func (f *field) table(of ...any) TablePage {
+	f.t.Helper()
+	v, err := f.QueryWorkflow("table", of...)
+	require.NoError(f.t, err)
+	var p TablePage
+	require.NoError(f.t, v.Get(&p))
+	return p
+}
+
+func (f *field) statusOf() SweepStatus {
+	f.t.Helper()
+	v, err := f.QueryWorkflow("status")
+	require.NoError(f.t, err)
+	var s SweepStatus
+	require.NoError(f.t, v.Get(&s))
+	return s
+}
+
+// order sends an update that is to be taken, or refused with words.
+func (f *field) order(name string, arg any, refused string) {
+	f.orders++
+	answer := func(err error) {
+		f.orders--
+		if refused == "" {
+			require.NoError(f.t, err, name)
+		} else {
+			require.ErrorContains(f.t, err, refused, name)
+		}
+	}
+	f.UpdateWorkflow(name, fmt.Sprint(name, arg), &testsuite.TestUpdateCallback{
+		OnReject: answer, OnAccept: func() {}, OnComplete: func(_ any, err error) { answer(err) },
+	}, arg)
+}
