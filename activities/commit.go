@@ -131,9 +131,16 @@ func RecentBatches(ctx context.Context, s store.Store, head *store.Ref, iteratio
 	if head == nil || iterations == 0 {
 		return nil, nil
 	}
+	run := ""
 	for link, err := range store.Walk(ctx, s, *head) {
 		if err != nil {
 			return nil, err
+		}
+		if run == "" {
+			run = link.Manifest.Run
+		}
+		if link.Manifest.Run != run {
+			break // another run's batches have shapes of their own
 		}
 		if b := link.Manifest.Batch; b != nil {
 			out = append(out, *b)
@@ -218,6 +225,9 @@ func (h *Host) head(ctx context.Context, run string, version *int) (*Head, error
 		}
 		if found == nil {
 			continue
+		}
+		if m.Run != run && found.Manifest.Run == run && len(m.Evaluations) > 0 {
+			m.Evaluations = nil // the run began behind another's iteration
 		}
 		if out.Snapshot == 0 && m.Snapshot != nil {
 			out.Snapshot = m.Snapshot.Version

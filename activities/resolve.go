@@ -112,8 +112,15 @@ func (h *Host) resolve(ctx context.Context, in ResolveInput) (ResolveResult, err
 				ErrSpecDiffers, d, h.Store.Location(ref.Key))
 		}
 	}
-	base, imported, err := importBase(ctx, h.Store, t.Policy)
-	if err != nil {
+	var base store.Ref
+	var imported bool
+	var from *Head
+	if t.From != nil {
+		if from, err = h.from(ctx, t); err != nil {
+			return ResolveResult{}, err
+		}
+		base, imported = from.Base, true
+	} else if base, imported, err = importBase(ctx, h.Store, t.Policy); err != nil {
 		return ResolveResult{}, err
 	}
 	if written == nil {
@@ -135,7 +142,9 @@ func (h *Host) resolve(ctx context.Context, in ResolveInput) (ResolveResult, err
 	if out.Head, err = h.head(ctx, in.Run, nil); err != nil {
 		return ResolveResult{}, err
 	}
-	if out.Head != nil {
+	if out.Head == nil {
+		out.From = from
+	} else {
 		if out.Head.Batches, err = RecentBatches(ctx, h.Store, &out.Head.Manifest, t.Freshness.ReplayIterations); err != nil {
 			return ResolveResult{}, err
 		}
@@ -232,6 +241,9 @@ func planOf(t spec.Train) Plan {
 		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds,
 		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Collapse: t.Collapse, Settings: spec.SettingsOf(t), WarmStartSteps: t.Policy.WarmStart.Steps,
 		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0,
+	}
+	if t.From != nil {
+		p.First, p.Prepare = t.From.Iteration+1, false // version 0 was made by the other run
 	}
 	for _, s := range t.Evaluation.Suites {
 		p.Suites = append(p.Suites, PlanSuite{Name: s.Name, Turns: s.Turns, Rows: s.Rows()})

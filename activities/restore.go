@@ -41,6 +41,7 @@ func (d *Device) restore(ctx context.Context, in RestoreInput) (RestoreResult, e
 	if err := samePrograms(log.programs, out.Programs); err != nil {
 		return RestoreResult{}, err
 	}
+	others := map[string]*work{} // the runs that this one went on from, by spec
 	deadline := time.Now().Add(time.Duration(in.MaxSeconds) * time.Second)
 	at, err := w.startingPoint(ctx, d.Store, run, goal, log, &out)
 	if err != nil {
@@ -51,8 +52,14 @@ func (d *Device) restore(ctx context.Context, in RestoreInput) (RestoreResult, e
 			break
 		}
 		u := log.updates[at]
-		r, err := w.apply(ctx, d.Store, UpdateInput{
-			Policy: Version{Run: run, Branch: u.branch, Version: u.iteration, State: u.before}, Batch: *u.batch, Settings: u.settings,
+		by := w
+		if u.run.Spec != run.Spec {
+			if by, err = d.lend(ctx, w, u, others); err != nil {
+				return RestoreResult{}, err
+			}
+		}
+		r, err := by.apply(ctx, d.Store, UpdateInput{
+			Policy: Version{Run: u.run, Branch: u.branch, Version: u.iteration, State: u.before}, Batch: *u.batch, Settings: u.settings,
 		})
 		if err != nil {
 			return RestoreResult{}, fmt.Errorf("apply the update of iteration %d again: %w", u.iteration, err)
@@ -76,6 +83,28 @@ func (d *Device) restore(ctx context.Context, in RestoreInput) (RestoreResult, e
 	return out, nil
 }
 
+// lend is the work of another run's spec on this one's device: an update that was
+// made there is applied again with the programs it was made with.
+func (d *Device) lend(ctx context.Context, w *work, u logEntry, others map[string]*work) (*work, error) {
+	if by := others[u.run.Spec.Digest]; by != nil {
+		return by, nil
+	}
+	by := &work{engine: w.engine, start: w.start}
+	var err error
+	if by.kit, err = d.kits.read(ctx, d.Store, u.run); err != nil {
+		return nil, fmt.Errorf("run %s, which this one went on from: %w", u.run.ID, err)
+	}
+	hashes := map[string]string{}
+	if err := by.compile(ctx, u.run, true, hashes); err != nil {
+		return nil, fmt.Errorf("run %s, which this one went on from: %w", u.run.ID, err)
+	}
+	if err := samePrograms(u.programs, hashes); err != nil {
+		return nil, fmt.Errorf("run %s, which this one went on from: %w", u.run.ID, err)
+	}
+	others[u.run.Spec.Digest] = by
+	return by, nil
+}
+
 // samePrograms checks the hashes of the lowered programs against those the run
 // recorded: another program may give other bits (law 8).
 func samePrograms(recorded, now map[string]string) error {
@@ -94,6 +123,8 @@ func samePrograms(recorded, now map[string]string) error {
 
 // logEntry is a recorded update: enough to apply it again.
 type logEntry struct {
+	run           Run // whose update it was
+	programs      map[string]string
 	branch        int
 	iteration     int
 	before, after string
@@ -117,13 +148,18 @@ func (d *Device) log(ctx context.Context, in RestoreInput) (goal string, log upd
 		if err != nil {
 			return "", log, err
 		}
-		log.programs = found.Head.Programs
+		if found.Head.Run == in.Version.Run.ID {
+			log.programs = found.Head.Programs
+		}
 		if log.snapshot = found.Snapshot; log.snapshot != nil {
 			log.from = log.snapshot.Version
 		}
 		for _, link := range found.Again {
 			m := link.Manifest
-			e := logEntry{branch: m.Branch, iteration: m.Iteration, before: m.StateBefore, after: m.StateAfter, batch: m.Batch}
+			e := logEntry{
+				run: Run{ID: m.Run, Spec: m.Spec, Base: in.Version.Run.Base}, programs: m.Programs,
+				branch: m.Branch, iteration: m.Iteration, before: m.StateBefore, after: m.StateAfter, batch: m.Batch,
+			}
 			if err := json.Unmarshal(m.Settings, &e.settings); err != nil {
 				return "", log, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
 			}
@@ -131,7 +167,7 @@ func (d *Device) log(ctx context.Context, in RestoreInput) (goal string, log upd
 		}
 	}
 	if p := in.Pending; p != nil {
-		log.updates = append(log.updates, logEntry{branch: in.Version.Branch, iteration: in.Version.Version, before: goal, after: p.State, batch: &p.Batch, settings: p.Settings})
+		log.updates = append(log.updates, logEntry{run: in.Version.Run, branch: in.Version.Branch, iteration: in.Version.Version, before: goal, after: p.State, batch: &p.Batch, settings: p.Settings})
 		goal = p.State
 	}
 	return goal, log.withoutSkipped(), nil

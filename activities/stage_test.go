@@ -148,7 +148,7 @@ func (r *testRun) iteration() Iteration {
 
 // known is what the detectors know.
 func (r *testRun) known() Detected {
-	if n := len(r.commits); n > 0 {
+	if n := len(r.commits); n > 0 && r.commits[n-1].Detected != nil {
 		return *r.commits[n-1].Detected
 	}
 	return Detected{}

@@ -69,13 +69,18 @@ type ResolveResult struct {
 	// Head is the newest committed manifest of this run, where the store has
 	// one already: the run goes on behind it.
 	Head *Head `json:"head,omitempty"`
+	// From is the other run's iteration that this run begins behind, where the spec
+	// names one and nothing is committed yet.
+	From *Head `json:"from,omitempty"`
 	// SearchAttributes tells whether the server knows the Reprise* attributes.
 	SearchAttributes bool `json:"search_attributes"`
 }
 
 // Plan is what the workflow needs of the resolved spec to decide.
 type Plan struct {
-	Iterations      int           `json:"iterations"`
+	Iterations int `json:"iterations"`
+	// First is the first iteration: 0, or that behind another run's.
+	First           int           `json:"first,omitempty"`
 	Turns           int           `json:"turns"`
 	Rows            int           `json:"rows"`
 	Environment     string        `json:"environment"`

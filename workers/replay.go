@@ -123,8 +123,11 @@ func before(ctx context.Context, s store.Store, m *store.Manifest, it *activitie
 		if err != nil {
 			return err
 		}
-		it.Previous, it.States = parent.Metrics, activities.StatesOf(parent)
-		if parent.Detected != nil {
+		own := parent.Run == m.Run // else it began behind another's iteration, with its policy alone
+		if own {
+			it.Previous, it.States = parent.Metrics, activities.StatesOf(parent)
+		}
+		if own && parent.Detected != nil {
 			if err := json.Unmarshal(parent.Detected, &it.Before); err != nil {
 				return fmt.Errorf("what was detected in iteration %d: %w", parent.Iteration, err)
 			}

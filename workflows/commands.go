@@ -158,8 +158,8 @@ func (t *train) validRollBack(_ workflow.Context, r RollTo) error {
 	switch {
 	case !t.ready:
 		return errNotReady
-	case r.Iteration < 0 || r.Iteration >= t.Next:
-		return fmt.Errorf("iteration %d is not committed; committed are 0 to %d", r.Iteration, t.Next-1)
+	case r.Iteration < max(t.plan.First-1, 0) || r.Iteration >= t.Next:
+		return fmt.Errorf("iteration %d is not committed in this run; committed are %d to %d", r.Iteration, t.plan.First, t.Next-1)
 	case t.RollTo != nil:
 		return fmt.Errorf("the run is about to go back to iteration %d already", t.RollTo.Iteration)
 	}

@@ -78,6 +78,10 @@ func (t *train) rollBack(ctx workflow.Context) error {
 		return err
 	}
 	head := *found.Head
+	if found.Run.Spec.Digest != "" && found.Run.Spec.Digest != t.Run.Spec.Digest {
+		// Another run's iteration, behind which this one began: its policy alone counts.
+		head.Settings, head.Metrics, head.Last = t.plan.Settings, nil, nil
+	}
 	opened := &activities.Opened{Branch: t.Branch, Iteration: t.Next - 1, Events: to.Events, Detected: t.Detected}
 	t.Settings = head.Settings
 	if len(to.Events) > 0 {

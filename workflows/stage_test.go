@@ -37,6 +37,7 @@ type call struct {
 type stage struct {
 	plan       activities.Plan
 	head       *activities.Head // what Resolve finds committed
+	from       *activities.Head // another run's iteration that this one begins behind
 	base       bool             // the model is imported: no warm start
 	teach      bool             // an imported model has a warm start
 	model      bool             // an Evaluate measures a model, no run
@@ -113,7 +114,7 @@ func (s *stage) begin(ctx context.Context, name string, input any) error {
 }
 
 func (s *stage) Resolve(ctx context.Context, in activities.ResolveInput) (activities.ResolveResult, error) {
-	out := activities.ResolveResult{Spec: ref("spec"), Plan: s.plan, Head: s.head, SearchAttributes: s.attributes}
+	out := activities.ResolveResult{Spec: ref("spec"), Plan: s.plan, Head: s.head, From: s.from, SearchAttributes: s.attributes}
 	if s.base {
 		base := ref("base")
 		out.Base, out.Plan.Prepare = &base, s.teach

@@ -209,6 +209,12 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 	} else if r.Base != nil {
 		t.Run.Base = *r.Base
 	}
+	if f := r.From; f != nil {
+		t.Next, t.State, t.Fingerprint, t.Device, t.Snapshot = f.Iteration+1, f.State, f.Fingerprint, f.Device, f.Snapshot
+		head := *f
+		head.Device = nil
+		t.Head = &head
+	}
 	if h := r.Head; h != nil {
 		// The store has iterations of this run: Temporal's database was lost, or
 		// the run was cancelled and is started again. It goes on behind them.

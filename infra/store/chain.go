@@ -192,13 +192,17 @@ func present(ctx context.Context, s Store, snapshot *SnapshotRef) (bool, error) 
 	return true, nil
 }
 
-// KeptSnapshots are the snapshots on the chain that ends at head which no tombstone
-// has removed, newest first. Retention removes the oldest first, so the walk ends at
-// one that is gone.
+// KeptSnapshots are the run's snapshots on the chain that ends at head which no
+// tombstone has removed, newest first. Retention removes the oldest first, so the walk
+// ends at one that is gone; and where the run went on from another one, whose snapshots
+// are not its own.
 func KeptSnapshots(ctx context.Context, s Store, head Ref) ([]*SnapshotRef, error) {
 	var out []*SnapshotRef
 	_, err := loadUntil(ctx, s, head, func(newestFirst Chain) bool {
 		last := newestFirst[len(newestFirst)-1].Manifest
+		if last.Run != newestFirst[0].Manifest.Run {
+			return true
+		}
 		if last.Snapshot == nil {
 			return false
 		}

@@ -291,6 +291,7 @@ func (d *decoder) assemble() Train {
 	}
 	t.Environment = assembleEnvironment(d.values, "environment.")
 	t.Update.ClipTurns = assembleClips(d.values)
+	assembleFrom(&t, d.values)
 	return t
 }
 

@@ -45,6 +45,14 @@ var rules = []*rule{
 	{path: "iterations", typ: typeInteger, starter: 200, loaded: 200, span: between(1, 1_000_000), source: fromPaper,
 		doc: "How many times the run rolls out and updates."},
 
+	{path: "from.run", typ: typeString, source: fromOurs,
+		text: checkRun, textAllowed: "the id of a run",
+		doc: "Goes on from another run's iteration, under this spec: the policy that it made, its moments and its critic. The first iteration is the one behind it. Nothing is copied: the first manifest names the other run's, whose batches have to stay."},
+	{path: "from.iteration", typ: typeInteger, span: between(0, 1_000_000), source: fromOurs,
+		doc: "The iteration of that run, counted from 0."},
+	{path: "from.branch", typ: typeInteger, span: between(-1, 1_000_000), source: fromOurs,
+		doc: "The branch of that iteration; −1, the default, is the line of the newest branch."},
+
 	{path: "policy.from", typ: typeString, starter: FromStarter, loaded: FromStarter, source: fromOurs,
 		text: checkOrigin, textAllowed: originAllowed,
 		doc: "Where the policy starts: a tiny model made from nothing, a model of the Hugging Face hub, a Hugging Face folder as the host worker sees it, or a model that is in the store already."},

@@ -50,7 +50,7 @@ func (r *rule) describeDefault() string {
 		return "given by the environment"
 	case r.inherits != "":
 		return "`" + r.inherits + "`"
-	case r.typ == typeObjects || r.starter == nil && r.typ == typeString:
+	case r.typ == typeObjects || r.starter == nil && (r.typ == typeString || r.typ == typeInteger):
 		return "–"
 	case r.typ == typeCollapse:
 		return "warns of everything"

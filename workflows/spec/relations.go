@@ -20,6 +20,26 @@ const maxTrajectories = 65536
 // relations are checked where none of their fields has a problem of its own.
 var relations = []relation{
 	{
+		paths: []string{"from.run", "from.iteration", "from.branch"},
+		doc:   "from names a run.",
+		broken: func(t Train) (string, string) {
+			if t.From == nil || t.From.Run != "" {
+				return "", ""
+			}
+			return "nothing", "the id of a run, beside its iteration"
+		},
+	},
+	{
+		paths: []string{"from.iteration", "iterations"},
+		doc:   "iterations is more than from.iteration + 1: those of the other run count.",
+		broken: func(t Train) (string, string) {
+			if t.From == nil || t.Iterations > t.From.Iteration+1 {
+				return "", ""
+			}
+			return fmt.Sprint(t.From.Iteration), fmt.Sprintf("less than %d (iterations − 1), so that an iteration follows", t.Iterations-1)
+		},
+	},
+	{
 		paths: []string{"policy.starter", "policy.from"},
 		doc:   `policy.starter stands only where policy.from is "starter".`,
 		broken: func(t Train) (string, string) {

@@ -23,8 +23,10 @@ type Train struct {
 	Description string `json:"description,omitempty"`
 	// Seed is the run's seed, from 0 to 2^53: every draw of the run has it in its address.
 	Seed uint64 `json:"seed"`
-	// Iterations is the number of rollout-update iterations.
+	// Iterations is the number of rollout-update iterations, those of From included.
 	Iterations int `json:"iterations"`
+	// From is another run's iteration that this run goes on from; nil begins anew.
+	From *From `json:"from,omitempty"`
 	// The rest is told at each type.
 	Policy      Policy      `json:"policy"`
 	Environment Environment `json:"environment"`
@@ -43,6 +45,15 @@ type Train struct {
 	// CommonRandom lets all branches draw what branch 0 draws.
 	CommonRandom bool   `json:"common_random"`
 	Limits       Limits `json:"limits"`
+}
+
+// From names a committed iteration of another run: the run begins with the policy
+// that it made, under other settings, and its first iteration is the next one.
+type From struct {
+	Run       string `json:"run"`
+	Iteration int    `json:"iteration"`
+	// Branch is the iteration's; −1 is the line of the newest branch.
+	Branch int `json:"branch"`
 }
 
 // Policy says where the policy starts.
