@@ -37,6 +37,7 @@ func replayer(t *testing.T, w *Workflows) worker.WorkflowReplayer {
 	require.NoError(t, err)
 	r.RegisterWorkflowWithOptions(w.Train, workflow.RegisterOptions{Name: "Train"})
 	r.RegisterWorkflowWithOptions(w.Evaluate, workflow.RegisterOptions{Name: "Evaluate"})
+	r.RegisterWorkflowWithOptions(w.Sweep, workflow.RegisterOptions{Name: "Sweep"})
 	return r
 }
 
@@ -60,10 +61,12 @@ func TestReplayHistories(t *testing.T) {
 			if scene == "continued" {
 				w.ContinueAfter = 1
 			}
-			require.NoError(t, replayer(t, w).ReplayWorkflowHistory(silent, readHistory(t, e.Name())))
+			// A sweep's trials have ids that begin with its own.
+			options := worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: scene}}
+			require.NoError(t, replayer(t, w).ReplayWorkflowHistoryWithOptions(silent, readHistory(t, e.Name()), options))
 		})
 	}
-	for _, scene := range fields("whole killed preempted commanded continued cancelled refused evaluate returned shared") {
+	for _, scene := range fields("whole killed preempted commanded continued cancelled refused evaluate returned shared swept") {
 		require.True(t, scenes[scene], "the scene %s was recorded", scene)
 	}
 }

@@ -41,6 +41,7 @@ var scenes = []scene{
 	{"cancelled", cancelled},
 	{"refused", refused},
 	{"evaluate", evaluate},
+	{"swept", swept},
 	{"returned", returned},
 	{"shared", shared},
 }
@@ -291,6 +292,40 @@ func evaluate(ctx context.Context, s *studio) ([]execution, error) {
 		return nil, err
 	}
 	return just(run), run.Get(ctx, nil)
+}
+
+// swept is a sweep of two trials, one after the other, and a third that is added and
+// dropped; the first trial's history is kept beside it.
+func swept(ctx context.Context, s *studio) ([]execution, error) {
+	if _, err := s.hire(nil); err != nil {
+		return nil, err
+	}
+	run, err := s.start(ctx, "swept", "Sweep", json.RawMessage(
+		`{"base": "smoke", "grid": {"selection.keep": [0.5, 1]}, "parallel": 1, "early_stopping": {"method": "median", "first": 1, "min_trials": 1}}`))
+	if err != nil {
+		return nil, err
+	}
+	const first = "swept/selection.keep=0.5"
+	if err := s.until(ctx, first, func(st workflows.Status) bool { return st.Iteration > 0 }); err != nil {
+		return nil, err
+	}
+	for _, u := range []struct {
+		name     string
+		argument any
+	}{
+		{"add-trials", json.RawMessage(`{"grid": {"selection.keep": [0.75]}}`)},
+		{"drop-trial", workflows.DropTrial{Trial: "selection.keep=0.75"}},
+		{"set-parallel", workflows.SetParallel{Parallel: 2}},
+	} {
+		if err := s.update(ctx, "swept", u.name, u.argument); err != nil {
+			return nil, err
+		}
+	}
+	if err := run.Get(ctx, nil); err != nil {
+		return nil, err
+	}
+	trial := s.GetWorkflow(ctx, first, "")
+	return append(just(run), just(trial)...), trial.Get(ctx, nil)
 }
 
 // returned goes back to its first iteration, as a person asked, and on from there.
