@@ -21,9 +21,6 @@ var (
 	}
 )
 
-// sweeps is how the names of presets begin that start a sweep.
-const sweeps = "fig7-"
-
 // trains are the presets that start a run.
 func trains() []string {
 	all := append(append([]string(nil), runs...), methods...)
@@ -41,7 +38,7 @@ func decode(t *testing.T, name string) spec.Train {
 }
 
 func TestPresetsDecode(t *testing.T) {
-	names := slices.DeleteFunc(presets.Names(), func(name string) bool { return strings.HasPrefix(name, sweeps) })
+	names := slices.DeleteFunc(presets.Names(), isSweep)
 	require.Equal(t, trains(), names)
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {

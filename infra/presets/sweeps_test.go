@@ -1,41 +1,181 @@
 package presets_test
 
 import (
+	"encoding/json"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/workflows/spec"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
-// Presets of sweeps expand, and each has a twin that varies the same fields on the
-// starter.
-func TestSweepsDecode(t *testing.T) {
-	known := sweep.Known{Spec: spec.Known{Environments: []string{"bandit", "frozenlake", "sokoban"}}, Base: presets.Read}
-	trials := map[string]int{"fig7-filter": 12, "fig7-filter-starter": 6}
-	for _, name := range presets.Names() {
-		if !strings.HasPrefix(name, sweeps) {
-			continue
+const twin = "-starter"
+
+// paper is what the sweeps are: the paper's figures and tables by their presets, the
+// settings of each and of its twin. docs/paper.md says where they come from.
+var paper = map[string]struct{ settings, twin int }{
+	"fig5-baseline":    {8, 6},
+	"fig6-collapse":    {8, 2},
+	"fig7-filter":      {12, 3},
+	"fig8-shaping":     {6, 3},
+	"fig9-starpo-s":    {8, 6},
+	"fig10-freshness":  {4, 3},
+	"fig11-length":     {6, 6},
+	"table2-diversity": {6, 4},
+	"table3-actions":   {7, 3},
+	"table4-reasoning": {6, 6},
+}
+
+// isSweep tells whether a preset starts a sweep: by its name it is a figure or a table.
+func isSweep(name string) bool {
+	return strings.HasPrefix(name, "fig") || strings.HasPrefix(name, "table")
+}
+
+// expand decodes a sweep and the spec of each of its trials.
+func expand(t *testing.T, name string) (sweep.Definition, []sweep.Trial, []spec.Train) {
+	t.Helper()
+	b, err := presets.Read(name)
+	require.NoError(t, err)
+	d, trials, err := sweep.Decode(b, activities.KnownSweep())
+	require.NoError(t, err)
+	trains := make([]spec.Train, len(trials))
+	for i, trial := range trials {
+		trains[i], err = spec.Decode(trial.Spec, activities.Known())
+		require.NoError(t, err, trial.Label)
+	}
+	return d, trials, trains
+}
+
+func settings(trials []sweep.Trial) []string {
+	var out []string
+	for _, trial := range trials {
+		if !slices.Contains(out, trial.Setting) {
+			out = append(out, trial.Setting)
 		}
+	}
+	return out
+}
+
+func TestSweepsAreThePapers(t *testing.T) {
+	var want, have []string
+	for name := range paper {
+		want = append(want, name, name+twin)
+	}
+	for _, name := range presets.Names() {
+		if isSweep(name) {
+			have = append(have, name)
+		}
+	}
+	require.ElementsMatch(t, want, have)
+}
+
+// What is published holds in every trial: what a setting does not vary is the paper's
+// section 3 and appendix B.
+func TestSweepsAsPublished(t *testing.T) {
+	for name, counts := range paper {
 		t.Run(name, func(t *testing.T) {
-			b, err := presets.Read(name)
-			require.NoError(t, err)
-			d, expanded, err := sweep.Decode(b, known)
-			require.NoError(t, err)
+			d, trials, trains := expand(t, name)
 			require.NotEmpty(t, d.Description)
-			require.Len(t, expanded, trials[name])
-			train, err := spec.Decode(expanded[0].Spec, known.Spec)
-			require.NoError(t, err)
-			if strings.HasSuffix(name, "-starter") {
-				require.Equal(t, spec.FromStarter, train.Policy.From)
-				require.LessOrEqual(t, train.Limits.ActivitySeconds, 60)
-			} else {
-				require.Equal(t, 8*16, train.Rollout.Trajectories())
-				require.Equal(t, 200, train.Iterations)
+			require.Len(t, settings(trials), counts.settings)
+			require.Len(t, trials, 3*counts.settings, "three seeds")
+			for i, train := range trains {
+				label := trials[i].Label
+				require.Equal(t, "hf:Qwen/Qwen2.5-0.5B-Instruct", train.Policy.From, label)
+				require.Equal(t, 200, train.Iterations, label)
+				if train.Rollout.GroupSize > 1 {
+					require.Equal(t, 8*16, train.Rollout.Trajectories(), label)
+				}
+				require.Equal(t, 32, train.Update.Minibatch, label)
+				require.Equal(t, 4, train.Update.MicroBatch, label)
+				require.Equal(t, 1e-6, train.Update.LearningRate, label)
+				require.Equal(t, 0.001, train.Update.EntropyCoefficient, label)
+				require.Equal(t, -0.1, train.Rollout.FormatPenalty, label)
+				require.Equal(t, 256, train.Evaluation.Instances, label)
+				require.Equal(t, 0.5, train.Evaluation.Temperature, label)
+				if train.Environment.Name == "bandit" {
+					require.Equal(t, 1, train.Rollout.Turns, label)
+				} else {
+					require.Equal(t, 5, train.Rollout.Turns, label)
+				}
 			}
 		})
+	}
+}
+
+// A twin varies what its figure varies, on a CPU in minutes.
+func TestSweepsTwins(t *testing.T) {
+	for name, counts := range paper {
+		t.Run(name+twin, func(t *testing.T) {
+			d, trials, trains := expand(t, name+twin)
+			require.Contains(t, d.Description, "The twin of "+name+" ")
+			require.Contains(t, d.Description, "It shows the machinery, not the paper's conclusion.")
+			_, published, _ := expand(t, name)
+			var parts []string
+			for _, s := range settings(published) {
+				parts = append(append(parts, s), strings.Split(s, ",")...)
+			}
+			have := settings(trials)
+			require.Len(t, have, counts.twin)
+			require.Len(t, trials, 2*counts.twin, "two seeds")
+			for _, s := range have {
+				require.Contains(t, parts, s, "a setting of the figure")
+			}
+			turns := 0
+			for i, train := range trains {
+				require.Equal(t, spec.FromStarter, train.Policy.From, trials[i].Label)
+				require.LessOrEqual(t, train.Limits.ActivitySeconds, 60, trials[i].Label)
+				turns += train.Iterations * train.Rollout.Trajectories() * train.Rollout.Turns
+			}
+			require.LessOrEqual(t, turns, 25_000, "turns of all trials together")
+		})
+	}
+}
+
+// Figures that show other metrics of the same runs have the same trials.
+func TestSweepsOfTheSameRuns(t *testing.T) {
+	for a, b := range map[string]string{"fig5-baseline": "fig6-collapse", "table4-reasoning": "fig11-length"} {
+		first, trials, _ := expand(t, a)
+		second, same, _ := expand(t, b)
+		require.Equal(t, trials, same, "%s and %s", a, b)
+		require.NotEqual(t, first.Metrics, second.Metrics)
+	}
+}
+
+// In the tables, what is varied is varied in the suites too.
+func TestSweepsSuitesHaveTheActionsOfTheRun(t *testing.T) {
+	type limits struct {
+		Actions int `json:"max_actions"`
+		Turn    int `json:"max_actions_per_turn"`
+	}
+	read := func(options json.RawMessage) (l limits) {
+		require.NoError(t, json.Unmarshal(options, &l))
+		return l
+	}
+	for _, name := range []string{"table3-actions", "table3-actions" + twin} {
+		_, trials, trains := expand(t, name)
+		for i, train := range trains {
+			run := read(train.Environment.Options)
+			require.Equal(t, train.Rollout.Turns*run.Turn, run.Actions, trials[i].Label)
+			for _, suite := range train.Evaluation.Suites {
+				if suite.Name != spec.InDistribution {
+					require.Equal(t, run, read(suite.Environment.Options), "%s: %s", trials[i].Label, suite.Name)
+				}
+			}
+		}
+	}
+}
+
+// The manual has a line for each of them.
+func TestSweepsAreDocumented(t *testing.T) {
+	b, err := os.ReadFile("../../docs/paper.md")
+	require.NoError(t, err)
+	for name := range paper {
+		require.Contains(t, string(b), "`"+name+"`")
 	}
 }
