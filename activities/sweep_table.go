@@ -50,6 +50,14 @@ func (s *Sweeps) summarize(ctx context.Context, d sweep.Definition, t SummarizeT
 	var curve sweep.Curve
 	for i, link := range chain {
 		m := link.Manifest
+		if m.Run != t.Run {
+			// Of the run it goes on from: not what this trial measured. A rung there is
+			// one that this trial was not judged at.
+			if k := len(out.Points); k < len(rungs) && rungs[k] == i+1 {
+				out.Points = append(out.Points, d.Stopping.At(curve))
+			}
+			continue
+		}
 		first := math.NaN()
 		counts := t.Until == 0 || i < t.Until
 		for k, name := range d.Metrics {

@@ -3,6 +3,7 @@ package activities
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -151,4 +152,22 @@ func TestSweepTable(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, out.Outcomes[0].Problem)
 	require.Empty(t, out.Outcomes[1].Problem)
+}
+
+// Of a trial that goes on from another run's iteration, its own iterations count.
+func TestSummarizeBranchOfAnotherRun(t *testing.T) {
+	source := begun(t, "source", tinySpec(t, "evaluation.every=0"))
+	source.iterate(t)
+	r := source.fork(t, "s/a", "evaluation.every=0", `from={"run":"source","iteration":0}`, "seed=9")
+	own := r.iterateFork(t)
+	a := &Sweeps{Store: source.store}
+	d := sweep.Definition{Metrics: []string{"reward/mean"}, Goal: sweep.Maximize, MaxIterations: 3, Stopping: &sweep.Stopping{Method: sweep.Median, First: 1, Every: 1}}
+	out, err := a.Summarize(t.Context(), SummarizeInput{Sweep: "s", Definition: d, Trials: []SummarizeTrial{{Run: "s/a"}}})
+	require.NoError(t, err)
+	got := out.Outcomes[0]
+	require.Equal(t, 2, got.Iterations)
+	require.Equal(t, sweep.Value{Last: own.Metrics["reward/mean"], Best: own.Metrics["reward/mean"], At: 1}, got.Values[0])
+	require.Len(t, got.Points, 2)
+	require.True(t, math.IsNaN(float64(got.Points[0].Judged)), "it was not there at the first rung")
+	require.InDelta(t, float64(own.Metrics["reward/mean"]), float64(got.Points[1].Judged), 0)
 }

@@ -62,7 +62,8 @@ func TestExpand(t *testing.T) {
 		"objects by their name": {`{"base": {}, "grid": {"environment": [{"name": "bandit"}, {"name": "frozenlake"}]}}`, []string{"environment=bandit", "environment=frozenlake"}},
 		"options that others know": {`{"base": BASE, "grid": {"environment.options.high_probability": [0.1, 0.25]}}`,
 			[]string{"environment.options.high_probability=0.1", "environment.options.high_probability=0.25"}},
-		"odd letters": {`{"base": BASE, "grid": {"policy.from": ["folder:/a b/é", "starter"]}}`, []string{"policy.from=folder:/a_b/_", "policy.from=starter"}},
+		"branches of another run": {`{"base": {"environment": {"name": "bandit"}, "from": {"run": "bandit-1"}, "rollout": {"turns": 1}}, "grid": {"from.iteration": [4, 8]}}`, []string{"from.iteration=4", "from.iteration=8"}},
+		"odd letters":             {`{"base": BASE, "grid": {"policy.from": ["folder:/a b/é", "starter"]}}`, []string{"policy.from=folder:/a_b/_", "policy.from=starter"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, trials := decode(t, c.text)

@@ -143,8 +143,8 @@ func withSeed(raw json.RawMessage, seed uint64) json.RawMessage {
 // sharedOf is the digest of what a warm start depends on, as far as the spec
 // tells; the rest, such as the device, is the same for all trials of a sweep.
 func sharedOf(t spec.Train) string {
-	if t.Policy.Starter == nil && t.Policy.WarmStart.Steps == 0 {
-		return ""
+	if t.From != nil || t.Policy.Starter == nil && t.Policy.WarmStart.Steps == 0 {
+		return "" // nothing is taught, or it was by the run it goes on from
 	}
 	b, err := canon.Marshal([]any{
 		t.Policy, t.Environment, t.Rollout.Turns, t.Rollout.Think, t.Rollout.ContextTurns, t.Rollout.MaxNewTokens, t.Rollout.PromptTokens, t.Update.MicroBatch,
