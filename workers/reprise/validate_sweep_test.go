@@ -24,7 +24,7 @@ func TestValidateSweepPresets(t *testing.T) {
 			out, _, err := execute(validateCommand(), string(b), "-")
 			require.NoError(t, err)
 			require.Contains(t, out, "warm starts, each made once")
-			require.Contains(t, out, "selection.keep=0.25,seed=")
+			require.Regexp(t, `\ntrial  +iterations\n\S+,?seed=\d+ `, out)
 		})
 	}
 	require.Positive(t, sweeps)
