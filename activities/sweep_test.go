@@ -98,7 +98,7 @@ func TestSweepTable(t *testing.T) {
 		"early_stopping": {"method": "halving", "first": 2, "min_trials": 1}}`, tinySpec(t))
 	first, second := r.iterate(t), r.iterate(t)
 
-	in := SummarizeInput{Sweep: "s", Definition: got.Definition, Trials: []SummarizeTrial{{Run: "s/seed=1"}, {Run: "s/seed=2"}, {Run: "s/seed=1", Until: 1}}}
+	in := SummarizeInput{Definition: got.Definition, Trials: []SummarizeTrial{{Run: "s/seed=1"}, {Run: "s/seed=2"}, {Run: "s/seed=1", Until: 1}}}
 	out, err := a.Summarize(t.Context(), in)
 	require.NoError(t, err)
 	rewards := []float64{float64(first.Metrics["reward/mean"]), float64(second.Metrics["reward/mean"])}
@@ -162,7 +162,7 @@ func TestSummarizeBranchOfAnotherRun(t *testing.T) {
 	own := r.iterateFork(t)
 	a := &Sweeps{Store: source.store}
 	d := sweep.Definition{Metrics: []string{"reward/mean"}, Goal: sweep.Maximize, MaxIterations: 3, Stopping: &sweep.Stopping{Method: sweep.Median, First: 1, Every: 1}}
-	out, err := a.Summarize(t.Context(), SummarizeInput{Sweep: "s", Definition: d, Trials: []SummarizeTrial{{Run: "s/a"}}})
+	out, err := a.Summarize(t.Context(), SummarizeInput{Definition: d, Trials: []SummarizeTrial{{Run: "s/a"}}})
 	require.NoError(t, err)
 	got := out.Outcomes[0]
 	require.Equal(t, 2, got.Iterations)

@@ -53,10 +53,9 @@ type SweepTrialsResult struct {
 	Total int `json:"total"`
 }
 
-// LookUpInput asks how workflows stand that are trials of a sweep.
+// LookUpInput asks how workflows stand, by their ids.
 type LookUpInput struct {
-	Sweep string   `json:"sweep"`
-	IDs   []string `json:"ids"`
+	IDs []string `json:"ids"`
 }
 
 // Found is how a workflow stands.
@@ -65,9 +64,8 @@ type Found struct {
 	State sweep.State `json:"state"`
 	// Sweep is the sweep it is a trial of, by its memo; "" for none.
 	Sweep string `json:"sweep,omitempty"`
-	// Reason is why it failed, Kind the kind of the error.
+	// Reason is why it failed.
 	Reason string `json:"reason,omitempty"`
-	Kind   string `json:"kind,omitempty"`
 }
 
 // LookUpResult has an answer for each id, in their order.
@@ -77,7 +75,6 @@ type LookUpResult struct {
 
 // SummarizeInput asks what trials left in the store.
 type SummarizeInput struct {
-	Sweep      string           `json:"sweep"`
 	Definition sweep.Definition `json:"definition"`
 	Trials     []SummarizeTrial `json:"trials"`
 }

@@ -41,7 +41,7 @@ func look(ctx context.Context, c client.Client, id string) (activities.Found, er
 		err := c.GetWorkflow(ctx, id, info.GetExecution().GetRunId()).Get(ctx, nil)
 		var app *temporal.ApplicationError
 		if errors.As(err, &app) {
-			out.Reason, out.Kind = app.Message(), app.Type()
+			out.Reason = app.Message()
 		} else if err != nil {
 			out.Reason = err.Error()
 		}

@@ -109,7 +109,7 @@ func (a *fieldActivities) WriteTable(_ context.Context, in activities.WriteTable
 func (a *fieldActivities) LookUp(_ context.Context, in activities.LookUpInput) (activities.LookUpResult, error) {
 	var out activities.LookUpResult
 	for _, id := range in.IDs {
-		label := strings.TrimPrefix(id, in.Sweep+"/")
+		label := strings.TrimPrefix(id, testSweep+"/")
 		a.f.looked = append(a.f.looked, label)
 		out.Found = append(out.Found, a.f.found[label])
 	}

@@ -302,7 +302,7 @@ func (s *sweeping) unsummarized() int {
 func (s *sweeping) summarize() error {
 	var a *activities.Sweeps
 	var page []*trial
-	in := activities.SummarizeInput{Sweep: s.id, Definition: s.definition}
+	in := activities.SummarizeInput{Definition: s.definition}
 	in.Definition.Base = nil // not needed to read
 	for _, t := range s.trials {
 		if t.State.Final() && !t.Summarized && len(page) < pageSummaries {
@@ -334,7 +334,7 @@ const pageLooks = 50
 func (s *sweeping) lookUp() error {
 	var a *activities.Sweeps
 	var page []*trial
-	in := activities.LookUpInput{Sweep: s.id}
+	in := activities.LookUpInput{}
 	for _, t := range s.open {
 		if t.doubt && len(page) < pageLooks {
 			page = append(page, t)
