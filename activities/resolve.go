@@ -19,6 +19,9 @@ type Host struct {
 	// Attributes asks the server whether it knows the Reprise* search
 	// attributes; nil means it does not.
 	Attributes func(context.Context) bool
+	// WriteReport writes a run's page for people, file by file; nil where the
+	// worker has none.
+	WriteReport func(ctx context.Context, s store.Store, run string, sink func(name string, body []byte) error) error
 
 	kits kits
 }
@@ -239,7 +242,7 @@ func planOf(t spec.Train) Plan {
 	p := Plan{
 		Iterations: t.Iterations, Turns: t.Rollout.Turns, Rows: t.Rollout.Trajectories(), Environment: t.Environment.String(),
 		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds,
-		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Collapse: t.Collapse, Settings: spec.SettingsOf(t), WarmStartSteps: t.Policy.WarmStart.Steps,
+		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Report: t.Report.AtEnd, Collapse: t.Collapse, Settings: spec.SettingsOf(t), WarmStartSteps: t.Policy.WarmStart.Steps,
 		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0,
 	}
 	if t.From != nil {

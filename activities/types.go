@@ -94,6 +94,8 @@ type Plan struct {
 	Freshness spec.Freshness `json:"freshness"`
 	// Diagnostics say when a rollout's reasonings are looked at.
 	Diagnostics spec.Diagnostics `json:"diagnostics"`
+	// Report says that a page is written when the run has ended.
+	Report bool `json:"report,omitempty"`
 	// Collapse is the detectors' config.
 	Collapse collapse.Config `json:"collapse"`
 	// Prepare says that version 0 has to be made on a device: the policy is a

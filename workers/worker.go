@@ -19,6 +19,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/faults"
+	"github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workers/telemetry"
 	"github.com/reprise-rl/reprise/workflows"
 )
@@ -227,7 +228,7 @@ func (p *process) startHost() error {
 	o.MaxConcurrentActivityExecutionSize = p.HostSlots
 	w := worker.New(p.Client, activities.HostQueue, o)
 	attributes := func(ctx context.Context) bool { return attributesRegistered(ctx, p.Client, p.Namespace) }
-	w.RegisterActivity(&activities.Host{Store: p.Store, Attributes: attributes})
+	w.RegisterActivity(&activities.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport})
 	w.RegisterActivity(&activities.Sweeps{Store: p.Store, Attributes: attributes, Look: func(ctx context.Context, id string) (activities.Found, error) {
 		return look(ctx, p.Client, id)
 	}})
@@ -297,4 +298,10 @@ func ParseRole(name string) (Role, error) {
 func attributesRegistered(ctx context.Context, c client.Client, namespace string) bool {
 	missing, err := dev.MissingSearchAttributes(ctx, c.OperatorService(), namespace)
 	return err == nil && len(missing) == 0
+}
+
+// writeReport is how the Report activity makes a run's page.
+func writeReport(ctx context.Context, s store.Store, run string, sink func(name string, body []byte) error) error {
+	_, err := report.Write(ctx, s, run, sink)
+	return err
 }

@@ -125,6 +125,9 @@ func (t *train) handle(ctx workflow.Context) error {
 			t.RollTo = &RollTo{Iteration: r.Iteration}
 			return fmt.Sprintf("goes back to iteration %d when the running one is committed, and on in branch %d", r.Iteration, t.Branch+1), nil
 		}, t.validRollBack, "go back to a committed iteration and on in a new branch: {\"iteration\": 12}"},
+		{"report", func(ctx workflow.Context) (string, error) {
+			return t.report(ctx)
+		}, func(workflow.Context) error { return ready() }, "write the run's page for people to the store"},
 		{"change-knob", func(ctx workflow.Context, c spec.Change) (string, error) {
 			s, err := t.Settings.Apply(c)
 			if err != nil {

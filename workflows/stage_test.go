@@ -258,6 +258,10 @@ func (s *stage) Diagnose(ctx context.Context, in activities.DiagnoseInput) (acti
 	return activities.DiagnoseResult{Metrics: activities.Metrics{"diagnosed": 1}}, s.holds(in.Policy)
 }
 
+func (s *stage) Report(ctx context.Context, in activities.ReportInput) (activities.ReportResult, error) {
+	return activities.ReportResult{Location: "s3://bucket/runs/" + in.Run + "/report/index.html"}, s.begin(ctx, "Report", in)
+}
+
 func (s *stage) Credit(ctx context.Context, in activities.CreditInput) (activities.CreditResult, error) {
 	return activities.CreditResult{Batch: ref("batch", in)}, s.begin(ctx, "Credit", in)
 }

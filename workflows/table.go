@@ -50,6 +50,7 @@ var table = map[string]policy{
 	"Credit":   {place: onHost, bound: 1},
 	"Measure":  {place: onHost, bound: 1},
 	"Commit":   {place: onHost, bound: 1},
+	"Report":   {place: onHost, bound: 5, attempts: 3},
 	"Describe": {place: onDevice, bound: 1, attempts: 1},
 
 	"WarmStart": {place: onSession, bound: 3},

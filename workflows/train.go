@@ -107,6 +107,7 @@ func (w *Workflows) Train(ctx workflow.Context, input json.RawMessage, carry *Ca
 	if err != nil {
 		return nil, err
 	}
+	t.reportAtEnd(ctx)
 	t.show(ctx, "done")
 	t.sweep.ended(ctx, t, nil)
 	_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })

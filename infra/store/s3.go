@@ -95,6 +95,8 @@ func contentType(key string) string {
 	switch ext := path.Ext(key); ext {
 	case ".json":
 		return "application/json"
+	case ".js":
+		return "text/javascript; charset=utf-8"
 	case ".html":
 		return "text/html; charset=utf-8"
 	case ".parquet":

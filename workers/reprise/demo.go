@@ -21,6 +21,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
+	pages "github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
@@ -159,11 +160,16 @@ func summary(ctx context.Context, out io.Writer, s store.Store, stack *dev.Stack
 		fmt.Fprintf(out, "  before (version %3d)   success %s   mean reward %s\n", first.Version, percent(first.Metrics, "success/mean"), value(first.Metrics, "reward/mean", "%.3f"))
 		fmt.Fprintf(out, "  after  (version %3d)   success %s   mean reward %s\n\n", last.Version, percent(last.Metrics, "success/mean"), value(last.Metrics, "reward/mean", "%.3f"))
 	}
-	fmt.Fprintf(out, `%d iterations in %s; every one is committed, named by digest and verifiable.
+	page := filepath.Join(stack.Dir(), "reports", store.EscapeSegment(run))
+	if _, err := pages.Write(ctx, s, run, intoFolder(page)); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, `%[1]d iterations in %[2]s; every one is committed, named by digest and verifiable.
 
-  Web UI      %s/namespaces/%s/workflows/%s
-  Artifacts   %s
-  State       %s
+  Report      %[12]s
+  Web UI      %[3]s/namespaces/%[4]s/workflows/%[5]s
+  Artifacts   %[6]s
+  State       %[7]s
 
 Go on:
 
@@ -171,6 +177,6 @@ Go on:
   %[8]s replay %[5]s --iteration %[11]d     # recompute one iteration, compare bits
   %[9]s workflow query -w %[5]s --type status%[10]s
 `, len(chain), took.Round(time.Second), stack.UIURL(), stack.Namespace(), run, s.Location(store.RunDir(run)), status.State,
-		programName(), temporalName(), addressFlag(stack), len(chain)/2)
+		programName(), temporalName(), addressFlag(stack), len(chain)/2, filepath.Join(page, "index.html"))
 	return nil
 }

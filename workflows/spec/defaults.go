@@ -251,6 +251,8 @@ var rules = []*rule{
 		doc: "Iterations between estimates of the mutual information of prompt and reasoning (RAGEN-2, arXiv 2604.06268): high entropy without it is a template that ignores its input. 0 never."},
 	{path: "diagnostics.samples", typ: typeInteger, starter: 16, loaded: 16, span: between(2, 256), source: fromOurs + ": RAGEN-2 has 64",
 		doc: "Reasonings that are looked at. Each is scored under the prompts of all groups, and under the contexts of the others: samples × (groups + samples) rows of Score."},
+	{path: "report.at_end", typ: typeBool, starter: false, loaded: false, source: fromOurs,
+		doc: "Writes the run's report (`reprise report`) to the store when the run has ended. The update `report` writes it at any time."},
 	{path: "common_random", typ: typeBool, starter: false, loaded: false, source: fromOurs,
 		doc: "Branches draw the same random numbers as branch 0, so that they differ by their knobs alone."},
 

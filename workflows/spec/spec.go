@@ -42,6 +42,8 @@ type Train struct {
 	Collapse collapse.Config `json:"collapse"`
 	// Diagnostics are RAGEN-2's figures of mutual information.
 	Diagnostics Diagnostics `json:"diagnostics"`
+	// Report is when a page for people is written.
+	Report Report `json:"report"`
 	// CommonRandom lets all branches draw what branch 0 draws.
 	CommonRandom bool   `json:"common_random"`
 	Limits       Limits `json:"limits"`
@@ -289,6 +291,12 @@ type Diagnostics struct {
 	Every int `json:"every"`
 	// Samples is how many reasonings are looked at.
 	Samples int `json:"samples"`
+}
+
+// Report says when a run's page is written to the store, beside its artifacts.
+type Report struct {
+	// AtEnd writes it when the run has ended.
+	AtEnd bool `json:"at_end"`
 }
 
 // Limits bound what a kill can cost.
