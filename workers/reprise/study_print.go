@@ -22,6 +22,6 @@ func writeStudy(folder study.Folder, out io.Writer) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintln(out, study.Tables(study.Summarize(records), study.Pulls(records)))
+	_, err = fmt.Fprintln(out, study.Tables(records))
 	return err
 }

@@ -99,6 +99,9 @@ func (o Outcome) String() string {
 	return text
 }
 
+// Harmed says that the reward fell and did not recover, or ended worse than at first.
+func (o Outcome) Harmed() bool { return o.Fell && !o.Fall.Recovered || o.Worse }
+
 // Lead is by how many iterations a detector fired before the reward fell: negative
 // where it fired behind; false where one of the two did not happen.
 func (o Outcome) Lead(detector string) (int, bool) {

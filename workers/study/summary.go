@@ -151,6 +151,72 @@ func summarize(setting string, outcomes []Outcome) Summary {
 	return s
 }
 
+// Alarm is what a detector did in all runs together.
+type Alarm struct {
+	Detector string            `json:"detector"`
+	Severity collapse.Severity `json:"severity"`
+	// Harmed counts the runs that it fired in and that came to harm: their reward fell
+	// and did not recover, or ended worse than at first. Harmless counts the others.
+	Harmed   int `json:"harmed"`
+	Harmless int `json:"harmless"`
+	// Leads are by how many iterations it fired before a fall, in ascending order.
+	Leads []int `json:"leads"`
+}
+
+// Alarms gives the detectors that fired, in the order of collapse.Rules, then any of
+// them as "any"; and how many runs came to harm, fell and are there.
+func Alarms(records []Record) (alarms []Alarm, harmed, fell, runs int) {
+	outcomes := make([]Outcome, len(records))
+	for n, r := range records {
+		outcomes[n] = Judge(r)
+		if outcomes[n].Harmed() {
+			harmed++
+		}
+		if outcomes[n].Fell {
+			fell++
+		}
+	}
+	any := Alarm{Detector: "any", Leads: []int{}}
+	for _, rule := range collapse.Rules() {
+		a := Alarm{Detector: rule.Name, Severity: rule.Severity, Leads: []int{}}
+		for _, o := range outcomes {
+			if _, fired := o.First[rule.Name]; fired {
+				a.count(o)
+			}
+			if lead, ok := o.Lead(rule.Name); ok {
+				a.Leads = append(a.Leads, lead)
+			}
+		}
+		if a.Harmed+a.Harmless > 0 {
+			slices.Sort(a.Leads)
+			alarms = append(alarms, a)
+		}
+	}
+	for _, o := range outcomes {
+		if len(o.First) == 0 {
+			continue
+		}
+		any.count(o)
+		if o.Fell {
+			first := math.MaxInt
+			for _, n := range o.First {
+				first = min(first, n)
+			}
+			any.Leads = append(any.Leads, o.Fall.Begins-first)
+		}
+	}
+	slices.Sort(any.Leads)
+	return append(alarms, any), harmed, fell, len(records)
+}
+
+func (a *Alarm) count(o Outcome) {
+	if o.Harmed() {
+		a.Harmed++
+	} else {
+		a.Harmless++
+	}
+}
+
 // Pull is how far selection by deviation pulls towards the high arm: the final share
 // of the high arm where a quarter of the groups is kept, where all are, and the
 // difference, by pairs of the same seed.

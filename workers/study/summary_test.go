@@ -82,10 +82,12 @@ func TestSummarize(t *testing.T) {
 	require.InDelta(t, 1.0/3-4.30265/3, float64(s.Success.Low), 1e-5)
 	require.True(t, math.IsNaN(float64(all[1].Success.Low)), "one seed has no interval")
 
-	text := Tables(all, nil)
+	text := Tables(records)
 	require.Contains(t, text, "| grpo-p25 | 3 | 33.3 ± 143.4 % | 0.250 → 0.183 ± 0.143 | 0.250 | 2 | 100.0 ± 0.0 % |")
 	require.Contains(t, text, "1 high arm, 2 low arm |")
 	require.Contains(t, text, "| grpo-p25 | 2 of 3: 30, 40 | 0 | distinct (early) | 3 of 3 | 22, 43, 50 | -3, 8 | 1 |")
+	require.Contains(t, text, "in all 4 runs: 2 came to harm (the reward fell and did not recover, or ended worse than\nat first), 2 fell.")
+	require.Contains(t, text, "| distinct | 2 of 2 | 1 of 2 | -3, 8 |\n| any | 2 of 2 | 1 of 2 | -3, 8 |")
 	require.Contains(t, text, "| starpo-s-p10 | 0 of 1 | 0 | none |")
 }
 
@@ -93,17 +95,18 @@ func TestPulls(t *testing.T) {
 	share := func(setting string, seed uint64, x float64) Record {
 		return record(setting, seed, 20, map[string][]float64{Success: stretches(20, x)})
 	}
-	pulls := Pulls([]Record{
+	records := []Record{
 		share("starpo-s-p10", 1, 0.8), share("starpo-s-p10", 2, 0.9), share("starpo-s-p10", 3, 0.1),
 		share("starpo-s-all-p10", 1, 0.2), share("starpo-s-all-p10", 2, 0.1), share("starpo-s-all-p25", 1, 0.1),
-	})
+	}
+	pulls, text := Pulls(records), Tables(records)
 	require.Len(t, pulls, 1, "a scene needs both")
 	p := pulls[0]
 	require.Equal(t, "p10", p.Scene)
 	require.Equal(t, 2, p.Difference.N, "of seeds that both have")
 	require.InDelta(t, 0.85, float64(p.Kept.Mean), 1e-6)
 	require.InDelta(t, 0.70, float64(p.Difference.Mean), 1e-6)
-	require.Contains(t, Tables(nil, pulls), "| p10 | 85.0 ± 63.5 % |")
+	require.Contains(t, text, "| p10 | 85.0 ± 63.5 % |")
 }
 
 func TestFilesAreTheSameForTheSameRecords(t *testing.T) {

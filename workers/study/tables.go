@@ -24,11 +24,15 @@ type File struct {
 // Files are all that is made of records: tables.md for people, summary.json,
 // runs.csv and curves.csv for programs, and a plot a scene.
 func Files(records []Record) ([]File, error) {
-	summaries, pulls := Summarize(records), Pulls(records)
+	alarms, harmed, fell, _ := Alarms(records)
 	text, err := json.MarshalIndent(struct {
 		Settings []Summary `json:"settings"`
 		Pulls    []Pull    `json:"pulls"`
-	}{summaries, pulls}, "", " ")
+		Alarms   []Alarm   `json:"alarms"`
+		Runs     int       `json:"runs"`
+		Harmed   int       `json:"harmed"`
+		Fell     int       `json:"fell"`
+	}{Summarize(records), Pulls(records), alarms, len(records), harmed, fell}, "", " ")
 	if err != nil {
 		return nil, fmt.Errorf("summary: %w", err)
 	}
@@ -41,7 +45,7 @@ func Files(records []Record) ([]File, error) {
 		return nil, err
 	}
 	out := []File{
-		{"tables.md", []byte(Tables(summaries, pulls))},
+		{"tables.md", []byte(Tables(records))},
 		{"summary.json", append(text, '\n')},
 		{"runs.csv", runs},
 		{"curves.csv", curves},
@@ -63,8 +67,9 @@ func Files(records []Record) ([]File, error) {
 	return out, nil
 }
 
-// Tables are the summaries as Markdown.
-func Tables(summaries []Summary, pulls []Pull) string {
+// Tables are what is made of records, as Markdown.
+func Tables(records []Record) string {
+	summaries, pulls := Summarize(records), Pulls(records)
 	var b strings.Builder
 	fmt.Fprintf(&b, "Final figures: means of the last %d iterations, over seeds, with %g %% t intervals. Mean rewards are\nwithout the chance of the payouts.\n\n", Window, 100*Confidence)
 	b.WriteString("| setting | seeds | high arm | mean reward, first → last | better arm's | worse than at first | an arm chosen | runs ended |\n|---|---|---|---|---|---|---|---|\n")
@@ -95,6 +100,12 @@ func Tables(summaries []Summary, pulls []Pull) string {
 			fmt.Fprintf(&b, "| %s | %s | %s | %s (%s) | %d of %d | %s | %s | %d |\n", name, falls, recovered, f.Detector, f.Severity, len(f.First), s.Seeds, joined(f.First), joined(f.Leads), f.Unmet)
 			name, falls, recovered = "", "", ""
 		}
+	}
+	alarms, harmed, fell, all := Alarms(records)
+	fmt.Fprintf(&b, "\nDetectors in all %d runs: %d came to harm (the reward fell and did not recover, or ended worse than\nat first), %d fell. Leads of a detector are of the runs that fell.\n\n", all, harmed, fell)
+	b.WriteString("| detector | fired in harmed runs | in harmless ones | leads |\n|---|---|---|---|\n")
+	for _, a := range alarms {
+		fmt.Fprintf(&b, "| %s | %d of %d | %d of %d | %s |\n", a.Detector, a.Harmed, harmed, a.Harmless, all-harmed, joined(a.Leads))
 	}
 	if len(pulls) > 0 {
 		b.WriteString("\nWhat selection by deviation does: final share of the high arm, a quarter of the groups kept\nand all kept, otherwise the same; the difference by pairs of seeds.\n\n")
