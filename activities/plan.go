@@ -1,0 +1,134 @@
+package activities
+
+import (
+	"encoding/json"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/collapse"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Run names a run and the resolved spec it follows.
+type Run struct {
+	ID   string    `json:"id"`
+	Spec store.Ref `json:"spec"`
+	// Base is the index of the policy the run started from: version 0.
+	Base store.Ref `json:"base"`
+}
+
+// ResolveInput asks for a spec to be checked and written down.
+type ResolveInput struct {
+	Run  string          `json:"run"`
+	Spec json.RawMessage `json:"spec"`
+}
+
+// ResolveResult is all that a Train workflow knows of its spec.
+type ResolveResult struct {
+	Spec store.Ref `json:"spec"`
+	Plan Plan      `json:"plan"`
+	// Location is where the run's artifacts are, for people.
+	Location string `json:"location"`
+	// Base is set where a model was imported: version 0, or where the plan says
+	// Prepare what version 0 is made from, on a device, by WarmStart.
+	Base *store.Ref `json:"base,omitempty"`
+	// Head is the newest committed manifest of this run, where the store has
+	// one already: the run goes on behind it.
+	Head *Head `json:"head,omitempty"`
+	// From is the other run's iteration that this run begins behind, where the spec
+	// names one and nothing is committed yet.
+	From *Head `json:"from,omitempty"`
+	// SearchAttributes tells whether the server knows the Reprise* attributes.
+	SearchAttributes bool `json:"search_attributes"`
+}
+
+// Plan is what the workflow needs of the resolved spec to decide.
+type Plan struct {
+	Iterations int `json:"iterations"`
+	// First is the first iteration: 0, or that behind another run's.
+	First           int           `json:"first,omitempty"`
+	Turns           int           `json:"turns"`
+	Rows            int           `json:"rows"`
+	Environment     string        `json:"environment"`
+	Snapshot        spec.Snapshot `json:"snapshot"`
+	ActivitySeconds int           `json:"activity_seconds"`
+	Settings        spec.Settings `json:"settings"`
+	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.
+	EvaluateEvery int         `json:"evaluate_every,omitempty"`
+	Suites        []PlanSuite `json:"suites,omitempty"`
+	// Freshness is how often a rollout is learned from.
+	Freshness spec.Freshness `json:"freshness"`
+	// Diagnostics say when a rollout's reasonings are looked at.
+	Diagnostics spec.Diagnostics `json:"diagnostics"`
+	// Report says that a page is written when the run has ended.
+	Report bool `json:"report,omitempty"`
+	// Collapse is the detectors' config.
+	Collapse collapse.Config `json:"collapse"`
+	// Prepare says that version 0 has to be made on a device: the policy is a
+	// starter, or there is a warm start of WarmStartSteps steps.
+	Prepare        bool `json:"prepare,omitempty"`
+	WarmStartSteps int  `json:"warm_start_steps,omitempty"`
+}
+
+// PlanSuite is what the workflow needs to know of a suite.
+type PlanSuite struct {
+	Name  string `json:"name"`
+	Turns int    `json:"turns"`
+	Rows  int    `json:"rows"`
+}
+
+// EvaluationDue tells whether policy version v is evaluated.
+func (p Plan) EvaluationDue(version, iterations int) bool {
+	return spec.Evaluation{Every: p.EvaluateEvery}.Due(version, iterations) && len(p.Suites) > 0
+}
+
+// LoadInput asks for the plan of a resolved spec.
+type LoadInput struct {
+	Run  string    `json:"run"`
+	Spec store.Ref `json:"spec"`
+}
+
+// LoadResult is what a workflow needs to go on: the plan, and of an evaluation
+// the policy that is measured.
+type LoadResult struct {
+	Plan        Plan   `json:"plan"`
+	Run         Run    `json:"run"`
+	Branch      int    `json:"branch"`
+	Version     int    `json:"version"`
+	State       string `json:"state"`
+	Fingerprint string `json:"fingerprint"`
+	// Head is the manifest of iteration Version-1; nil for a model.
+	Head *Head `json:"head,omitempty"`
+}
+
+// Head is the newest committed iteration of a branch.
+type Head struct {
+	Manifest    store.Ref     `json:"manifest"`
+	Branch      int           `json:"branch"`
+	Iteration   int           `json:"iteration"`
+	State       string        `json:"state"` // state fingerprint of version Iteration+1
+	Fingerprint string        `json:"fingerprint"`
+	Base        store.Ref     `json:"base"`
+	Settings    spec.Settings `json:"settings"`
+	Metrics     Metrics       `json:"metrics,omitempty"`
+	// Snapshot is the version of the newest snapshot at or before Iteration+1; 0 is the base model.
+	Snapshot int `json:"snapshot"`
+	// States is the table of initial states' values, where the run keeps one.
+	States *store.Ref `json:"states,omitempty"`
+	// Rolled is the rollout that the next iteration learns from too, and Batches are
+	// those of the newest iterations, newest first, that a replay buffer draws from.
+	Rolled  *Rolled     `json:"rolled,omitempty"`
+	Batches []store.Ref `json:"batches,omitempty"`
+	// First and Last are the branch's first and newest evaluation.
+	First *store.EvaluationRef `json:"first,omitempty"`
+	Last  *store.EvaluationRef `json:"last,omitempty"`
+	// Device is the fingerprint's fields.
+	Device json.RawMessage `json:"device,omitempty"`
+	// Detected is what the detectors made of the iteration.
+	Detected *Detected `json:"detected,omitempty"`
+}
+
+// FindInput asks for a committed policy version of a run; nil is the newest.
+type FindInput struct {
+	Run     string `json:"run"`
+	Version *int   `json:"version,omitempty"`
+}
