@@ -54,6 +54,35 @@ func recorded(t *testing.T, device *model.Device, s store.Store) []activities.Co
 	return commits
 }
 
+// forked is a run that goes on from the recorded one's first iteration, by one of its
+// own, with another rate and with other shapes.
+func forked(t *testing.T, device *model.Device, s store.Store) {
+	t.Helper()
+	ctx := t.Context()
+	engine, err := activities.NewEngine(device)
+	require.NoError(t, err)
+	d := activities.Direct{Host: &activities.Host{Store: s}, Device: &activities.Device{Store: s, Engine: engine}}
+	resolved, err := d.Host.Resolve(ctx, activities.ResolveInput{Run: "fork", Spec: json.RawMessage(`{
+		"seed": 2, "iterations": 2, "from": {"run": "again", "iteration": 0},
+		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
+			"warm_start": {"steps": 1, "rows": 4}},
+		"environment": {"name": "bandit"},
+		"rollout": {"groups": 2, "group_size": 2, "turns": 1, "max_new_tokens": 8, "think": false},
+		"selection": {"method": "all"}, "update": {"micro_batch": 2, "learning_rate": 0.001}, "evaluation": {"every": 0}
+	}`)})
+	require.NoError(t, err)
+	run := activities.Run{ID: "fork", Spec: resolved.Spec, Base: *resolved.Base}
+	from := resolved.From
+	restored, err := d.Device.Restore(ctx, activities.RestoreInput{Version: activities.Version{Run: run, Version: 1, State: from.State}, Head: &from.Manifest})
+	require.NoError(t, err)
+	in, err := d.Iterate(ctx, activities.Iteration{
+		Run: run, Plan: resolved.Plan, Number: 1, Parent: &from.Manifest, State: from.State, Settings: resolved.Plan.Settings, Programs: restored.Programs,
+	})
+	require.NoError(t, err)
+	_, err = d.Host.Commit(ctx, in)
+	require.NoError(t, err)
+}
+
 // Any iteration computed again gives the same bits, and nothing is written.
 func TestReplayIteration(t *testing.T) {
 	device, err := model.OpenDevice(model.DeviceOptions{})
@@ -74,6 +103,12 @@ func TestReplayIteration(t *testing.T) {
 		require.Zero(t, r.Rebuilt, "there is a snapshot before each")
 	}
 	require.Equal(t, before, s.Own())
+
+	// Also behind another run's iteration.
+	forked(t, device, s)
+	r, err := ReplayIteration(t.Context(), s, device, "fork", 1, func(string) {})
+	require.NoError(t, err)
+	require.True(t, r.Same(), "%v", r.Differences)
 
 	// Without the snapshot's files the version is rebuilt; what replay reads of
 	// the iteration itself it computes.
@@ -108,7 +143,7 @@ func TestReplayIteration(t *testing.T) {
 	b, err := m.Encode()
 	require.NoError(t, err)
 	require.NoError(t, s.Put(t.Context(), link.Ref.Key, b, store.PutOptions{}))
-	r, err := replay(1)
+	r, err = replay(1)
 	require.NoError(t, err)
 	require.False(t, r.Same())
 	require.Contains(t, r.Differences[0], "metrics")
