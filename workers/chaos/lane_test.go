@@ -43,6 +43,7 @@ type lane struct {
 	store     store.Store
 	workers   int
 	processes []*process
+	flags     []string // of every worker
 }
 
 type quiet struct{}

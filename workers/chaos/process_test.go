@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,7 +51,7 @@ func (l *lane) worker(o workerOptions) *process {
 		ended: make(chan struct{}),
 	}
 	arguments := append([]string{"worker", "--dev-dir", l.stack.Dir(), "--namespace", l.namespace,
-		"--s3-prefix", l.prefix, "--session-heartbeat", o.heartbeat}, o.flags...)
+		"--s3-prefix", l.prefix, "--session-heartbeat", o.heartbeat}, slices.Concat(l.flags, o.flags)...)
 	cmd := exec.Command(program, arguments...)
 	cmd.Env = append(os.Environ(), faults.Env+"="+o.fault, faults.EnvDiverge+"="+o.diverge)
 	if o.trace {

@@ -1,0 +1,377 @@
+package chaos
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers"
+)
+
+// method is a preset that shows a method, made small.
+type method struct {
+	preset string
+	change map[string]any // beside the scale
+	// kills are where workers die, one after the other. A process counts from its
+	// start, and the one that ends a run begins the next, so the last kill of each
+	// leaves no Score, Update or Snapshot.
+	kills []string
+	// steps is how many optimizer steps a batch has: with more than one the policy
+	// moves on before the batch is over.
+	steps int
+	// stale are the iterations that learn from another policy's trajectories.
+	stale []int
+}
+
+// Where workers die: in the second iteration, for which a new worker applies the
+// first update again, and behind the last update, which is applied again behind a
+// snapshot. With a critic or a reference in the first iteration too, whose policy is
+// the reference.
+var (
+	inUpdate  = []string{"Update/inside/2", "Snapshot/written/2"}
+	inScore   = []string{"Score/inside/2", "Snapshot/written/2"}
+	withModel = []string{"Score/inside/1", "Update/inside/2", "Snapshot/written/2"}
+)
+
+// everywhere is what -full kills a method's run at besides.
+var everywhere = []string{
+	"Restore/begin/1", "Generate/written/1", "Step/inside/1", "Select/written/1", "Score/written/1", "Credit/inside/1", "Update/begin/1",
+	"Update/written/1", "Credit/written/1", "Snapshot/inside/1", "Commit/written/1",
+}
+
+// family is methods on one task, in one lane each: undisturbed, and disturbed.
+type family struct {
+	name    string
+	scale   map[string]any
+	methods []method
+
+	sync.Mutex
+	bytes  map[string]Bytes // by preset
+	models map[string][]byte
+}
+
+const methodIterations = 3
+
+// unoptimized halves what a new worker compiles before it works, which is most of
+// what these tests cost. With -full the programs are those of every other run.
+const unoptimized = "--xla_backend_optimization_level=0"
+
+func xlaFlags() string {
+	if *full {
+		return ""
+	}
+	return unoptimized
+}
+
+// ofMethods is a lane whose workers compile so. They may be silent for longer than
+// others': many lanes compile side by side.
+func (l *lane) ofMethods() *lane {
+	l.flags = []string{"--session-heartbeat", "10s"}
+	if flags := xlaFlags(); flags != "" {
+		l.flags = append(l.flags, "--xla-flags", flags)
+	}
+	return l
+}
+
+// small is what all of them have: shapes are equal where they can be, so that
+// programs are.
+func small(more map[string]any) map[string]any {
+	all := map[string]any{
+		"iterations": methodIterations,
+		"policy": map[string]any{
+			"from":       "starter",
+			"starter":    map[string]any{"layers": 2, "hidden_size": 32, "intermediate_size": 96, "heads": 2, "kv_heads": 1},
+			"warm_start": map[string]any{"steps": 60, "rows": 16, "learning_rate": 3e-3},
+		},
+		"rollout.groups": 4, "rollout.group_size": 4, "rollout.think": false, "update.micro_batch": 4,
+		"snapshot": map[string]any{"every": 2}, "evaluation": map[string]any{"every": 0},
+	}
+	maps.Copy(all, more)
+	return all
+}
+
+var (
+	onBandit = small(map[string]any{"rollout.max_new_tokens": 16})
+	onLake   = small(map[string]any{"environment": map[string]any{"name": "frozenlake", "options": map[string]any{
+		"size": 2, "slippery": false, "random_ends": false, "instances": 8, "max_actions": 4, "max_actions_per_turn": 2,
+	}}})
+	ones   = map[string]any{"rollout.groups": 16, "rollout.group_size": 1}
+	halves = map[string]any{"update.minibatch": 8}
+)
+
+// families have every preset of a method once.
+var families = []*family{
+	{name: "groups", scale: onBandit, methods: []method{
+		{preset: "dr-grpo", kills: inUpdate},
+		{preset: "top-p", kills: inScore},
+		{preset: "min-p", kills: inUpdate},
+		{preset: "reweight", kills: inScore},
+	}},
+	{name: "batches", scale: onBandit, methods: []method{
+		{preset: "state-baseline", change: ones, kills: inScore},
+		{preset: "reinforce-pp", change: ones, kills: withModel},
+		{preset: "reinforce-pp-baseline", kills: withModel},
+	}},
+	{name: "steps", scale: onBandit, methods: []method{
+		{preset: "loop", change: halves, kills: inUpdate, steps: 4},
+		{preset: "dapo", change: halves, kills: inScore, steps: 2},
+		{preset: "dual-clip", change: halves, kills: inScore, steps: 4},
+		{preset: "gspo", change: halves, kills: inUpdate, steps: 2},
+	}},
+	{name: "freshness", scale: onBandit, methods: []method{
+		{preset: "online-k", change: map[string]any{"freshness.online": 2}, kills: inUpdate, stale: []int{1}},
+		{preset: "reuse", kills: inUpdate, stale: []int{1}},
+		{preset: "replay", kills: inUpdate, stale: []int{1, 2}},
+	}},
+	{name: "models", scale: onBandit, methods: []method{
+		{preset: "starpo-ppo", kills: withModel},
+		{preset: "starpo-s", kills: withModel},
+		{preset: "starpo-grpo", kills: withModel},
+	}},
+	{name: "turns", scale: onLake, methods: []method{
+		{preset: "clip-turns", change: map[string]any{"update.minibatch": 4}, kills: inUpdate, steps: 2},
+		{preset: "turn-gae", kills: withModel},
+		{preset: "gigpo", kills: withModel},
+	}},
+}
+
+func (f *family) spec(t *testing.T, m method) []byte {
+	t.Helper()
+	change := maps.Clone(f.scale)
+	maps.Copy(change, m.change)
+	return preset(t, m.preset, change)
+}
+
+// reference makes the undisturbed runs, once, one after the other on one worker.
+func (f *family) reference(t *testing.T) {
+	t.Helper()
+	f.Lock()
+	defer f.Unlock()
+	if f.bytes != nil {
+		return
+	}
+	l := newNamedLane(t, sharedStack(t), f.lane(), true).ofMethods()
+	p := l.worker(workerOptions{})
+	bytes := map[string]Bytes{}
+	for _, m := range f.methods {
+		l.start(m.preset, f.spec(t, m))
+		l.completes(m.preset)
+		bytes[m.preset] = reach(t, l.store, m.preset)
+	}
+	p.kill()
+	f.models = map[string][]byte{}
+	for o, err := range l.store.List(t.Context(), store.ModelPrefix) {
+		require.NoError(t, err)
+		b, _, err := store.ReadFixed(t.Context(), l.store, o.Key, 1<<30)
+		require.NoError(t, err)
+		f.models[o.Key] = b
+	}
+	f.bytes = bytes
+}
+
+func (f *family) lane() string { return "undisturbed-methods-" + f.name }
+
+// undisturbed is the lane of the undisturbed runs, to look at.
+func (f *family) undisturbed(t *testing.T) *lane {
+	l := &lane{t: t, stack: sharedStack(t), prefix: f.lane()}
+	l.store = l.open(l.prefix)
+	return l
+}
+
+// disturbed is a lane for others, with the starter there already.
+func (f *family) disturbed(t *testing.T) *lane {
+	t.Helper()
+	f.reference(t)
+	l := newLane(t, sharedStack(t)).ofMethods()
+	for _, key := range slices.Sorted(maps.Keys(f.models)) {
+		require.NoError(t, l.store.Put(t.Context(), key, f.models[key], store.PutOptions{}))
+	}
+	return l
+}
+
+// TestChaosMethodsAll keeps the list: each preset of a method is disturbed.
+func TestChaosMethodsAll(t *testing.T) {
+	// These show no method of their own, and fig7-… are sweeps.
+	others := []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "frozenlake-learn", "smoke", "sokoban-learn"}
+	var have, want []string
+	for _, f := range families {
+		for _, m := range f.methods {
+			have = append(have, m.preset)
+		}
+	}
+	for _, name := range presets.Names() {
+		if !slices.Contains(others, name) && !strings.HasPrefix(name, "fig7-") {
+			want = append(want, name)
+		}
+	}
+	require.ElementsMatch(t, want, have)
+}
+
+// TestChaosMethods runs every method's preset, small, undisturbed and with workers
+// being killed in and between its steps: the objects are the same, byte for byte,
+// and an iteration computed again is too. With -full each method has another run
+// that loses a worker in each kind of step.
+func TestChaosMethods(t *testing.T) {
+	t.Parallel()
+	for _, f := range families {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			f.disturb(t)
+			if !*full {
+				return
+			}
+			for _, m := range f.methods {
+				t.Run(m.preset, func(t *testing.T) {
+					t.Parallel()
+					f.everywhere(t, m)
+				})
+			}
+		})
+	}
+}
+
+// disturb has each method's run lose workers, one run after the other.
+func (f *family) disturb(t *testing.T) {
+	l := f.disturbed(t)
+	var kills []string
+	for _, m := range f.methods {
+		f.learns(t, m)
+		kills = append(kills, m.kills...)
+	}
+	stop := l.keep(kills...)
+	for _, m := range f.methods {
+		l.start(m.preset, f.spec(t, m))
+		l.completes(m.preset)
+	}
+	stop()
+	for _, m := range f.methods {
+		l.verifies(m.preset)
+		same(t, f.bytes[m.preset], reach(t, l.store, m.preset))
+		recompute(t, l.store, m.preset, 1)
+		if *full {
+			recompute(t, l.store, m.preset, 0)
+			recompute(t, l.store, m.preset, 2)
+		}
+	}
+}
+
+// everywhere kills a worker in each kind of step of a method's run.
+func (f *family) everywhere(t *testing.T, m method) {
+	l := f.disturbed(t)
+	stop := l.keep(everywhere...)
+	l.start(m.preset, f.spec(t, m))
+	l.completes(m.preset)
+	stop()
+	l.verifies(m.preset)
+	same(t, f.bytes[m.preset], reach(t, l.store, m.preset))
+}
+
+// learns checks that an undisturbed run is worth disturbing: its policy moves, and
+// the first ratio is exactly 1 where a batch has one step and its rows are fresh.
+func (f *family) learns(t *testing.T, m method) {
+	t.Helper()
+	l, moved := f.undisturbed(t), 0
+	for n := range methodIterations {
+		manifest := l.manifest(m.preset, n)
+		if manifest.StateBefore != manifest.StateAfter {
+			moved++
+		}
+		if manifest.Batch == nil {
+			continue
+		}
+		ratio := float64(manifest.Metrics["actor/ratio_max"])
+		if m.steps > 1 || slices.Contains(m.stale, n) {
+			require.Positive(t, ratio, "%s, iteration %d", m.preset, n)
+		} else {
+			require.Zero(t, ratio, "%s, iteration %d: the programs agree on what was sampled", m.preset, n)
+		}
+		require.Equal(t, len(manifest.Turns) == 0, m.shares() && slices.Contains(m.stale, n), "%s, iteration %d rolls out", m.preset, n)
+	}
+	require.GreaterOrEqual(t, moved, 2, m.preset)
+}
+
+// shares tells whether a stale iteration rolls nothing out itself.
+func (m method) shares() bool { return m.preset == "online-k" || m.preset == "reuse" }
+
+// again is the device that iterations are computed on again: one for all, so that
+// programs of equal shapes are compiled once. It does what `reprise replay` does.
+var again struct {
+	sync.Mutex
+	device *model.Device
+}
+
+// recompute has an iteration computed again come out the same.
+func recompute(t *testing.T, s store.Store, run string, iteration int) {
+	t.Helper()
+	again.Lock()
+	defer again.Unlock()
+	if again.device == nil {
+		device, err := model.OpenDevice(model.DeviceOptions{XLAFlags: xlaFlags()})
+		require.NoError(t, err)
+		again.device = device
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := workers.ReplayIteration(ctx, s, again.device, run, iteration, func(string) {})
+	require.NoError(t, err)
+	require.True(t, r.Same(), "iteration %d of %s: %v", iteration, run, r.Differences)
+}
+
+// nervous has a method's run go back once: its detector takes any gradient norm
+// above the average for a spike.
+func nervous(f *family, m method) *family {
+	change := map[string]any{"iterations": 5, "collapse": collapsed.change["collapse"]}
+	maps.Copy(change, m.change)
+	return &family{name: "back-" + m.preset, scale: f.scale, methods: []method{{
+		preset: m.preset, change: change, kills: []string{"Find/begin/1", "Restore/begin/1", "Update/inside/1", "Commit/written/1"},
+	}}}
+}
+
+// goingBack are runs that go back: PPO with its critic and its reference, and with
+// -full the others that carry something from iteration to iteration.
+func goingBack() []*family {
+	var all []*family
+	for _, f := range families {
+		for _, m := range f.methods {
+			if m.preset == "starpo-ppo" || *full && (f.name == "freshness" || m.preset == "state-baseline" || m.preset == "turn-gae") {
+				all = append(all, nervous(f, m))
+			}
+		}
+	}
+	return all
+}
+
+// TestChaosMethodsRollback kills workers while a run with a critic and a reference
+// goes back, and on.
+func TestChaosMethodsRollback(t *testing.T) {
+	t.Parallel()
+	for _, f := range goingBack() {
+		m := f.methods[0]
+		t.Run(m.preset, func(t *testing.T) {
+			t.Parallel()
+			l := f.disturbed(t)
+			whole := f.undisturbed(t)
+			branches, err := store.Branches(t.Context(), whole.store, m.preset)
+			require.NoError(t, err)
+			require.Equal(t, []int{0, 1}, branches, "it went back once")
+			iterations, err := store.Iterations(t.Context(), whole.store, m.preset, 1)
+			require.NoError(t, err)
+
+			stop := l.keep(m.kills...)
+			l.start(m.preset, f.spec(t, m))
+			l.completes(m.preset)
+			stop()
+			l.verifies(m.preset)
+			same(t, f.bytes[m.preset], reach(t, l.store, m.preset))
+			recompute(t, l.store, m.preset, iterations[0])
+		})
+	}
+}
