@@ -87,7 +87,12 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	if len(to.Events) > 0 {
 		t.Settings, opened.Changes = changed(head.Settings, t.plan.Collapse.Rollback.Knobs())
 	}
-	opened.Detected.State = t.Detected.State.Rewind(to.Iteration)
+	// What the detectors knew at the fork point is in its manifest: the state of the
+	// iteration that is left has averages that the collapse has moved.
+	opened.Detected.State = collapse.State{}
+	if head.Detected != nil {
+		opened.Detected.State = head.Detected.State.Rewind(to.Iteration)
+	}
 	opened.Detected.Events = nil
 	t.Detected = opened.Detected
 	t.Branch, t.Next, t.State, t.Metrics, t.Snapshot = t.Branch+1, version, head.State, head.Metrics, head.Snapshot

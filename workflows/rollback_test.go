@@ -50,6 +50,8 @@ func TestRollback(t *testing.T) {
 	require.Equal(t, 3, first.Opened.Iteration)
 	require.Equal(t, bad.Detected.Events, first.Opened.Events)
 	require.Contains(t, first.Opened.Changes[0], "update.learning_rate × 0.5")
+	require.Equal(t, s.commits[2].Detected.State.Rewind(2), first.Opened.Detected.State, "what was known there, not what the collapse made of it")
+	require.NotEqual(t, bad.Detected.State.Rewind(2), first.Opened.Detected.State)
 	require.Nil(t, s.commits[5].Opened, "said once")
 	require.Equal(t, 1, first.Detected.Rollbacks)
 	// The state of before is restored on the same session.

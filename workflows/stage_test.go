@@ -134,7 +134,7 @@ func (s *stage) Find(ctx context.Context, in activities.FindInput) (activities.L
 		if c.Iteration == *in.Version-1 {
 			out.Head = &activities.Head{
 				Manifest: ref("manifest", c.Branch, c.Iteration), Branch: c.Branch, Iteration: c.Iteration, State: c.StateAfter,
-				Settings: c.Settings, Metrics: c.Metrics, Fingerprint: testPrint, Base: c.Run.Base,
+				Settings: c.Settings, Metrics: c.Metrics, Fingerprint: testPrint, Base: c.Run.Base, Detected: c.Detected,
 			}
 		}
 	}

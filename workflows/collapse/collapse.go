@@ -123,8 +123,9 @@ func (d Detectors) Observe(s State, iteration int, metrics, evaluation Metrics) 
 }
 
 // Rewind gives the state with which a run goes on that was rolled back to an
-// iteration: the levels stay, for nothing that departed has moved them, and every
-// count begins anew.
+// iteration, of the state that it had there: its levels stay, and every count begins
+// anew. Of a later state the levels would not do: a collapse moves those of rules that
+// it is no departure for, as rising entropy does the level that a fall is measured by.
 func (s State) Rewind(iteration int) State {
 	after := State{Newest: &iteration, Watches: slices.Clone(s.Watches)}
 	for i := range after.Watches {

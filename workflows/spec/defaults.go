@@ -218,7 +218,7 @@ var rules = []*rule{
 	{path: "critic.clip", typ: typeNumber, starter: 0.5, loaded: 0.5, span: between(0, 1e6), knob: true, source: fromVerl + " (cliprange_value)",
 		doc: "How far a value moves from the old one in the loss; 0 is off."},
 
-	{path: "freshness.online", typ: typeInteger, starter: 1, loaded: 1, span: between(1, maxUpdates), source: fromPaper + ", figure 8",
+	{path: "freshness.online", typ: typeInteger, starter: 1, loaded: 1, span: between(1, maxUpdates), source: fromPaper + ", figure 10 (7 in v2)",
 		doc: "Online-k: a rollout of k × `rollout.groups` groups serves k iterations, each learning from the next groups with the old log-probs of the policy that rolled out. 1 rolls out in every iteration."},
 	{path: "freshness.reuse", typ: typeInteger, starter: 1, loaded: 1, span: between(1, maxUpdates), source: fromOurs,
 		doc: "How many iterations in a row learn from the same batch."},
