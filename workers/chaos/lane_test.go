@@ -280,7 +280,9 @@ func (l *lane) reprise(arguments ...string) (string, error) {
 	arguments = append(arguments, "--dev-dir", l.stack.Dir(), "--s3-prefix", l.prefix)
 	ctx, cancel := context.WithTimeout(l.t.Context(), 3*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program, arguments...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, program, arguments...)
+	cmd.Env = environment
+	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 

@@ -19,6 +19,10 @@ import (
 	"github.com/reprise-rl/reprise/workers/faults"
 )
 
+// environment is that of every program that a test starts: as it was before a device
+// that is opened in this process sets XLA's flags for itself.
+var environment = os.Environ()
+
 // process is a worker process.
 type process struct {
 	name  string
@@ -53,7 +57,7 @@ func (l *lane) worker(o workerOptions) *process {
 	arguments := append([]string{"worker", "--dev-dir", l.stack.Dir(), "--namespace", l.namespace,
 		"--s3-prefix", l.prefix, "--session-heartbeat", o.heartbeat}, slices.Concat(l.flags, o.flags)...)
 	cmd := exec.Command(program, arguments...)
-	cmd.Env = append(os.Environ(), faults.Env+"="+o.fault, faults.EnvDiverge+"="+o.diverge)
+	cmd.Env = append(slices.Clone(environment), faults.Env+"="+o.fault, faults.EnvDiverge+"="+o.diverge)
 	if o.trace {
 		cmd.Env = append(cmd.Env, faults.EnvTrace+"=1")
 	}
