@@ -82,7 +82,7 @@ test: build tools plugin ## every test
 # would wait for processors, not for what they test.
 ifeq ($(TESTFLAGS),)
 	@bin/gotestsum --format testname -- -count=1 -timeout 30m $$($(GO) list ./... | grep -v /workers/chaos)
-	@bin/gotestsum --format testname -- -count=1 -timeout 30m ./workers/chaos
+	@bin/gotestsum --format testname -- -count=1 -timeout 60m ./workers/chaos
 else
 	@bin/gotestsum --format testname -- -count=1 -timeout 30m $(TESTFLAGS)
 endif
