@@ -91,7 +91,7 @@ func startOnce(ctx context.Context, options Options) (_ *Stack, err error) {
 		return nil, err
 	}
 	died := func(err error) { s.failed <- err }
-	s.temporal = temporalChild(options.TemporalBin, s.dir, s.port, s.ui)
+	s.temporal = temporalChild(options.TemporalBin, s.dir, s.port, s.ui, options.Ephemeral)
 	if s.s3, err = versityChild(options.VersityBin, s.dir, s3Port, access, secret); err != nil {
 		return nil, err
 	}

@@ -31,15 +31,19 @@ var dynamicConfig = []string{
 	"matching.numTaskqueueWritePartitions=1",
 }
 
-func temporalChild(program, dir string, port, ui int) *child {
+func temporalChild(program, dir string, port, ui int, ephemeral bool) *child {
+	// Killed servers lose nothing with WAL; with 1 a power cut may take the last
+	// moments, and then a run goes on from the bucket. It is a quarter of an
+	// activity's cost. What is ephemeral never waits for a disk.
+	synchronous := "1"
+	if ephemeral {
+		synchronous = "0"
+	}
 	arguments := []string{
 		"server", "start-dev",
 		"--ip", host, "--port", strconv.Itoa(port), "--ui-port", strconv.Itoa(ui),
 		"--db-filename", filepath.Join(dir, databaseFile),
-		// Killed servers lose nothing with these two; a power cut may take the
-		// last moments, and then a run goes on from the bucket. It is a quarter
-		// of an activity's cost.
-		"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=1",
+		"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=" + synchronous,
 		"--log-level", "warn",
 	}
 	for _, value := range dynamicConfig {

@@ -133,7 +133,7 @@ func (l *lane) register(attributes bool) {
 	defer own.Close()
 	// The server's caches learn of a new namespace a moment later.
 	registered := false
-	eventually(l.t, time.Minute, "the namespace "+l.namespace, func() error {
+	eventually(l.t, patience, "the namespace "+l.namespace, func() error {
 		ctx, cancel := context.WithTimeout(l.t.Context(), 5*time.Second)
 		defer cancel()
 		if attributes && !registered {
@@ -160,7 +160,7 @@ func (l *lane) cli(arguments ...string) (string, error) {
 	temporal, err := dev.TemporalCLI()
 	require.NoError(l.t, err)
 	// The context of a test that is over has ended, and then its story is told.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.t.Context()), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.t.Context()), time.Minute)
 	defer cancel()
 	arguments = append(arguments, "--address", l.stack.TemporalAddress(), "--namespace", l.namespace)
 	out, err := exec.CommandContext(ctx, temporal, arguments...).CombinedOutput()
@@ -278,7 +278,7 @@ func (l *lane) reaches(run, what string, fits func(workflows.Status) bool) workf
 // reprise runs the program's toolbox on the lane.
 func (l *lane) reprise(arguments ...string) (string, error) {
 	arguments = append(arguments, "--dev-dir", l.stack.Dir(), "--s3-prefix", l.prefix)
-	ctx, cancel := context.WithTimeout(l.t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, arguments...)
 	cmd.Env = environment

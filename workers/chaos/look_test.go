@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -50,7 +49,7 @@ func (l *lane) telemetry(run string, iteration int) iterationTelemetry {
 // of a pending activity, as a person sees it.
 func (l *lane) pendingSays(run, what string) {
 	l.t.Helper()
-	eventually(l.t, time.Minute, "temporal workflow describe shows "+what, func() error {
+	eventually(l.t, patience, "temporal workflow describe shows "+what, func() error {
 		out, err := l.cli("workflow", "describe", "--workflow-id", run)
 		if err == nil && !strings.Contains(out, what) {
 			err = fmt.Errorf("it shows\n%s", out)

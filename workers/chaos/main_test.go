@@ -28,8 +28,8 @@ var program string
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		// The tests wait for time-outs more than they compute.
-		_ = flag.Set("test.parallel", "6")
+		// The tests wait for time-outs as much as they compute.
+		_ = flag.Set("test.parallel", "4")
 	}
 	if *full {
 		patience = 20 * time.Minute

@@ -3,7 +3,6 @@ package chaos
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,23 +16,26 @@ func TestChaosTerminate(t *testing.T) {
 	t.Parallel()
 	want := reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
-	first := l.worker(workerOptions{fault: "Update/stall:6000/2", trace: true, heartbeat: "20s"})
+	const stall = "Update#1/stall:15000/1"
+	first := l.worker(workerOptions{fault: stall, trace: true, heartbeat: "20s"})
 	l.start(chaosRun, preset(t, "chaos", nil))
-	first.says(t, "Restore took", patience)
+	first.says(t, stall+" stalls", patience)
 	second := l.worker(workerOptions{trace: true, heartbeat: "20s"})
-	first.says(t, "Update/stall:6000/2 stalls", patience) // the session is still open: it waits until the update ends
-	first.terminate(t, 30*time.Second)
+	second.says(t, "worker serves", patience)
+	first.terminate(t, patience) // the session is still open: it waits until the update ends
 	l.completes(chaosRun)
-	// Without waiting for a time-out: there was none.
-	for _, line := range strings.Split(l.timeline(t.Context(), chaosRun, ""), "\n") {
-		require.NotContains(t, line, "ActivityTaskTimedOut")
+	if !l.hindered() {
+		// Without waiting for a time-out: there was none.
+		for _, line := range strings.Split(l.timeline(t.Context(), chaosRun, ""), "\n") {
+			require.NotContains(t, line, "ActivityTaskTimedOut")
+		}
+		s, err := l.status(chaosRun)
+		require.NoError(t, err)
+		require.Equal(t, 1, s.LostDevices)
+		// The update's answer arrived: the other worker applied it again in Restore
+		// only, which is the rebuild, not the activity.
+		require.Equal(t, 4, strings.Count(second.text(), "Update took"))
 	}
-	s, err := l.status(chaosRun)
-	require.NoError(t, err)
-	require.Equal(t, 1, s.LostDevices)
-	// The update's answer arrived: the other worker applied it again in Restore
-	// only, which is the rebuild, not the activity.
-	require.Equal(t, 4, strings.Count(second.text(), "Update took"))
 	l.verifies(chaosRun)
 	same(t, want, reach(t, l.store, chaosRun))
 }
@@ -44,14 +46,14 @@ func TestChaosServers(t *testing.T) {
 	want := reference(t)
 	stack := ownStack(t, dev.Options{Ephemeral: true})
 	l := newLane(t, stack).withStarter()
-	p := l.worker(workerOptions{fault: "Update/stall:1000/2,Score/stall:2000/4", trace: true, heartbeat: "12s"})
+	p := l.worker(workerOptions{fault: "Update#1/stall:1000/1,Score#3/stall:2000/1", trace: true, heartbeat: "12s"})
 	l.start(chaosRun, preset(t, "chaos", nil))
 
-	eventually(t, patience, "the second update", func() error { return saysTimes(p, "Update took", 2) })
+	p.says(t, "Update#1/stall:1000/1 stalls", patience)
 	require.NoError(t, stack.KillTemporal())
 	require.NoError(t, stack.RestartTemporal(t.Context()))
 
-	eventually(t, patience, "the fourth score", func() error { return saysTimes(p, "Score took", 4) })
+	p.says(t, "Score#3/stall:2000/1 stalls", patience)
 	require.NoError(t, stack.KillS3())
 	l.pendingSays(chaosRun, "store unavailable")
 	require.NoError(t, stack.RestartS3(t.Context()))
@@ -69,16 +71,17 @@ func TestChaosWriteAhead(t *testing.T) {
 	reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
 	spec := preset(t, "chaos", map[string]any{"iterations": 21, "snapshot.every": 10, "evaluation.every": 0})
-	first := l.worker(workerOptions{fault: "Generate/begin/20", heartbeat: "4s"})
+	first := l.worker(workerOptions{fault: "Generate#19/begin/1", heartbeat: "4s"})
 	l.start("write-ahead", spec)
-	<-first.ended
-	require.True(t, first.killed(), first.tail())
+	first.dies(t)
 	second := l.worker(workerOptions{fault: "Generate/stall:2000/1", trace: true})
 	second.says(t, "Generate took", patience)
 	s := l.reaches("write-ahead", "nine recomputed updates", func(s workflows.Status) bool { return s.Recomputed > 0 })
-	require.Equal(t, 9, s.Recomputed)
 	require.Equal(t, 19, s.Iteration)
 	require.Equal(t, 9, s.AtRisk)
+	if !l.hindered() { // or it was rebuilt more often
+		require.Equal(t, 9, s.Recomputed)
+	}
 	eighteen := l.manifest("write-ahead", 18)
 	require.Equal(t, eighteen.StateAfter, s.State)
 	l.completes("write-ahead")

@@ -23,6 +23,9 @@ import (
 // that is opened in this process sets XLA's flags for itself.
 var environment = os.Environ()
 
+// niceness is that of worker processes.
+const niceness = 10
+
 // process is a worker process.
 type process struct {
 	name  string
@@ -71,6 +74,13 @@ func (l *lane) worker(o workerOptions) *process {
 		// The death signal comes when the thread that forked ends: keep it.
 		runtime.LockOSThread()
 		defer log.Close()
+		// Workers compile, on every processor there is: behind the servers, which
+		// answer all of them in time or have them taken for dead. The thread ends with
+		// this function, and the child has its priority.
+		if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness); err != nil {
+			started <- fmt.Errorf("set the priority of a worker: %w", err)
+			return
+		}
 		if err := cmd.Start(); err != nil {
 			started <- err
 			return
@@ -103,6 +113,17 @@ func (p *process) terminate(t testing.TB, within time.Duration) {
 		require.NoError(t, p.err, "%s should end well on SIGTERM", p.name)
 	case <-time.After(within):
 		require.Fail(t, p.name+" did not end on SIGTERM", "within %s; its log:\n%s", within, p.tail())
+	}
+}
+
+// dies waits until a fault has killed the process.
+func (p *process) dies(t testing.TB) {
+	t.Helper()
+	select {
+	case <-p.ended:
+		require.True(t, p.killed(), "%s: %v\n%s", p.name, p.err, p.tail())
+	case <-time.After(patience):
+		require.Fail(t, p.name+" was not killed", "within %s; its log:\n%s", patience, p.tail())
 	}
 }
 
@@ -208,6 +229,6 @@ func eventually(t testing.TB, within time.Duration, what string, check func() er
 		if time.Now().After(deadline) {
 			require.Fail(t, what+": not within "+within.String(), "%v", err)
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(250 * time.Millisecond)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -25,9 +24,9 @@ func TestChaosCancel(t *testing.T) {
 	t.Parallel()
 	want := reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
-	p := l.worker(workerOptions{fault: "Update/stall:15000/3", trace: true, heartbeat: "20s"})
+	p := l.worker(workerOptions{fault: "Update#2/stall:15000/1", trace: true, heartbeat: "20s"})
 	l.start(chaosRun, preset(t, "chaos", nil))
-	eventually(t, patience, "the third update", func() error { return saysTimes(p, "Update took", 3) })
+	p.says(t, "Update#2/stall:15000/1 stalls", patience)
 	l.cancel(chaosRun)
 	l.start("other", preset(t, "chaos", map[string]any{"iterations": 2, "seed": 2}))
 	l.ends(chaosRun, enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED)
@@ -50,11 +49,11 @@ func TestChaosOneDevice(t *testing.T) {
 	t.Parallel()
 	reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
-	p := l.worker(workerOptions{fault: "Update/stall:1000/2", trace: true, heartbeat: "20s"})
+	p := l.worker(workerOptions{fault: "Update#1/stall:1000/1", trace: true, heartbeat: "20s"})
 	short := map[string]any{"iterations": 3}
 	l.start("one", preset(t, "chaos", short))
 	l.start("two", preset(t, "chaos", short))
-	eventually(t, patience, "the second update", func() error { return saysTimes(p, "Update took", 2) })
+	p.says(t, "Update#1/stall:1000/1 stalls", patience)
 	// Whichever came first has a version by now.
 	first := l.alone(p)[0]
 	_, err := l.cli("workflow", "start", "--type", "Evaluate", "--task-queue", "reprise", "--workflow-id", "evaluate",
@@ -67,8 +66,10 @@ func TestChaosOneDevice(t *testing.T) {
 	for _, id := range []string{"one", "two", "evaluate"} {
 		require.Contains(t, runs, id)
 	}
-	require.Len(t, runs, 3, "each had the device once: %v", runs)
-	require.Equal(t, 1, strings.Count(p.text(), "evaluate Generate took"))
+	if !l.hindered() {
+		require.Len(t, runs, 3, "each had the device once: %v", runs)
+		require.Equal(t, 1, strings.Count(p.text(), "evaluate Generate took"))
+	}
 	l.verifies("one")
 	l.verifies("two")
 }
@@ -88,7 +89,7 @@ func TestChaosContinueAsNew(t *testing.T) {
 	require.Contains(t, s.Warnings[0], "search attributes are not registered")
 	l.verifies(chaosRun)
 	same(t, want, reach(t, l.store, chaosRun))
-	eventually(t, time.Minute, "three executions", func() error {
+	eventually(t, patience, "three executions", func() error {
 		out, err := l.client.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{
 			Namespace: l.namespace, Query: "WorkflowId = '" + chaosRun + "'",
 		})
@@ -106,10 +107,10 @@ func TestChaosCommands(t *testing.T) {
 	l := newLane(t, sharedStack(t)).withStarter()
 	// The stall outlasts the commands even on a busy machine; nothing is killed, so
 	// silence may be long.
-	p := l.worker(workerOptions{fault: "Update/stall:20000/2", trace: true, heartbeat: "20s"})
+	p := l.worker(workerOptions{fault: "Update#1/stall:20000/1", trace: true, heartbeat: "20s"})
 	const run = "steered"
 	l.start(run, preset(t, "chaos", nil))
-	eventually(t, patience, "the second update", func() error { return saysTimes(p, "Update took", 2) })
+	p.says(t, "Update#1/stall:20000/1 stalls", patience)
 
 	// What makes no sense is refused by a validator, in words, and changes nothing.
 	for _, c := range []struct{ name, input, says string }{

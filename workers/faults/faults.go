@@ -9,9 +9,12 @@
 //	REPRISE_FAULT_TRACE=1                  print when activities compute
 //
 // A fault is KIND/PHASE/N: the kind of activity, the phase of it, and the
-// occurrence in this process, from 1. REPRISE_FAULT takes several, separated by
-// commas. KIND may say more, and then the occurrences of that alone count:
+// occurrence in this process, from 1. It strikes once; where that occurrence never
+// comes to the phase (it was cancelled while it waited for the device, say), the next
+// one that does is struck. REPRISE_FAULT takes several, separated by commas. KIND may
+// say more, and then the occurrences of that alone count:
 //
+//	Update#3               of iteration 3; all from Generate to Commit
 //	Generate@2             of turn 2 of an iteration's rollout; Step@2 too
 //	Generate@slippery      of the suite slippery; Step and Measure too
 //	Generate@slippery:2    of turn 2 of that suite; Step too
@@ -52,8 +55,8 @@ var Phases = []string{"decided", "begin", "inside", "written"}
 
 // Fault is one place to fail at.
 type Fault struct {
-	// Kind is an activity's name, "Update", or with a turn, a suite or both:
-	// "Generate@2", "Measure@slippery", "Step@slippery:2".
+	// Kind is an activity's name, "Update", or with an iteration, a turn, a suite or
+	// the last two: "Update#3", "Generate@2", "Measure@slippery", "Step@slippery:2".
 	Kind string
 	// Phase is one of Phases, "delay" or "stall".
 	Phase string
@@ -78,7 +81,11 @@ func Parse(text string) (Fault, error) {
 	if len(parts) != 3 || parts[0] == "" {
 		return Fault{}, fmt.Errorf("fault %q is not KIND/PHASE/N", text)
 	}
-	if name, place, at := strings.Cut(parts[0], "@"); at && (name == "" || place == "") {
+	if name, iteration, of := strings.Cut(parts[0], "#"); of {
+		if _, err := strconv.ParseUint(iteration, 10, 31); err != nil || name == "" {
+			return Fault{}, fmt.Errorf("fault %q: %q is not KIND#ITERATION", text, parts[0])
+		}
+	} else if name, place, at := strings.Cut(parts[0], "@"); at && (name == "" || place == "") {
 		return Fault{}, fmt.Errorf("fault %q: %q is not KIND@TURN, KIND@SUITE or KIND@SUITE:TURN", text, parts[0])
 	}
 	f := Fault{Kind: parts[0], Phase: parts[1]}
@@ -112,12 +119,13 @@ type Plan struct {
 	mu      sync.Mutex
 	counts  occurrences // activities begun
 	decided occurrences // activities decided on
+	spent   map[Fault]bool
 }
 
 // FromEnvironment reads the plan of this process: nil where no variable is set.
 func FromEnvironment(getenv func(string) string) (*Plan, error) {
 	p := &Plan{
-		trace: getenv(EnvTrace) != "", out: os.Stderr, counts: occurrences{}, decided: occurrences{},
+		trace: getenv(EnvTrace) != "", out: os.Stderr, counts: occurrences{}, decided: occurrences{}, spent: map[Fault]bool{},
 		kill: func() {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {} // the signal may take effect a moment later: nothing more happens here
@@ -157,10 +165,13 @@ func (p *Plan) strike(f Fault) {
 	p.kill()
 }
 
-// find gives the plan's fault of an activity and a phase.
+// find gives the plan's fault of an activity and a phase, once.
 func (p *Plan) find(of occurrences, phase string) (Fault, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, f := range p.faults {
-		if f.Phase == phase && f.Nth == of[f.Kind] {
+		if f.Phase == phase && of[f.Kind] >= f.Nth && !p.spent[f] {
+			p.spent[f] = true
 			return f, true
 		}
 	}

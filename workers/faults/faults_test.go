@@ -3,6 +3,7 @@ package faults
 import (
 	"bytes"
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -28,6 +29,9 @@ func TestParse(t *testing.T) {
 		{text: "Step/decided/1", want: Fault{Kind: "Step", Phase: "decided", Nth: 1}},
 		{text: "Generate@2/inside/1", want: Fault{Kind: "Generate@2", Phase: "inside", Nth: 1}},
 		{text: "Step@slippery:2/inside/3", want: Fault{Kind: "Step@slippery:2", Phase: "inside", Nth: 3}},
+		{text: "Update#0/inside/1", want: Fault{Kind: "Update#0", Phase: "inside", Nth: 1}},
+		{text: "Update#x/inside/1", bad: "is not KIND#ITERATION"},
+		{text: "#1/inside/1", bad: "is not KIND#ITERATION"},
 		{text: "Generate@/inside/1", bad: "is not KIND@TURN"},
 		{text: "@2/inside/1", bad: "is not KIND@TURN"},
 		{text: "Update", bad: "not KIND/PHASE/N"},
@@ -78,6 +82,8 @@ func TestPlaces(t *testing.T) {
 		{"Work/written/2", 1, []string{"entered", "read", "wrote", "wrote"}},
 		{"Work/begin/2", 2, []string{"entered", "read", "wrote", "wrote", "strike"}},
 		{"Other/begin/1", 1, []string{"entered", "read", "wrote", "wrote"}},
+		// The second call fails before it writes: the third is struck in its place.
+		{"Work/inside/2", 3, []string{"entered", "read", "wrote", "wrote", "entered", "failed", "entered", "read", "strike"}},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			var saw []string
@@ -91,8 +97,13 @@ func TestPlaces(t *testing.T) {
 			p.out = new(bytes.Buffer)
 			p.kill = func() { saw = append(saw, "strike"); panic("killed") }
 			s := p.Store(store.NewMemory())
+			calls := 0
 			work := func(ctx context.Context) error {
 				saw = append(saw, "entered")
+				if calls++; calls == 2 && c.calls == 3 {
+					saw = append(saw, "failed")
+					return errors.New("no device")
+				}
 				_, _ = s.Stat(ctx, "a")
 				saw = append(saw, "read")
 				for _, key := range []string{"a", "b"} {
@@ -129,7 +140,7 @@ func TestTurns(t *testing.T) {
 		{"Step", activities.StepInput{Rollout: training, Turn: 1}},
 		{"Generate", activities.GenerateInput{Rollout: training, Turn: 2}},
 		{"Step", activities.StepInput{Rollout: training, Turn: 2}},
-		{"Update", activities.UpdateInput{}},
+		{"Update", activities.UpdateInput{Policy: activities.Version{Version: 3}}},
 		{"Generate", activities.GenerateInput{Rollout: training, Turn: 2}},
 		{"Step", activities.StepInput{Rollout: slippery, Turn: 2}},
 	}
@@ -148,6 +159,9 @@ func TestTurns(t *testing.T) {
 		{"Step@slippery:2/begin/1", 9},
 		{"Measure@slippery/begin/1", 2},
 		{"Update@2/begin/1", -1},
+		{"Update#3/begin/1", 7},
+		{"Update#2/begin/1", -1},
+		{"Generate#0/begin/3", 8},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			p, err := FromEnvironment(func(name string) string {

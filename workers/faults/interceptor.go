@@ -73,6 +73,7 @@ type call struct {
 	kind string
 	run  string
 	of   occurrences
+	due  *Fault // strikes in a moment, or when the activity returns
 }
 
 type callKey struct{}
@@ -100,8 +101,11 @@ func (p *Plan) Took(ctx context.Context) (released func()) {
 	if c == nil {
 		return func() {}
 	}
-	if f, ok := p.find(c.of, "inside"); ok && readOnly[c.kind] {
-		time.AfterFunc(computing, func() { p.strike(f) })
+	if readOnly[c.kind] {
+		if f, ok := p.find(c.of, "inside"); ok {
+			c.due = &f
+			time.AfterFunc(computing, func() { p.strike(f) })
+		}
 	}
 	if p.trace {
 		p.say("trace %s %s took", c.run, c.kind)
@@ -143,13 +147,16 @@ func (a *activityInterceptor) ExecuteActivity(ctx context.Context, in *intercept
 	if err != nil {
 		return out, err
 	}
+	if c.due != nil {
+		p.strike(*c.due)
+	}
 	if f, ok := p.find(c.of, "inside"); ok {
 		p.strike(f) // it wrote nothing
 	}
 	if f, ok := p.find(c.of, "written"); ok {
 		p.strike(f)
 	}
-	if d := p.diverge; d != nil && d.Kind == c.kind && d.Nth == c.of[d.Kind] {
+	if d := p.diverge; d != nil && d.Kind == c.kind && c.of[d.Kind] >= d.Nth {
 		return p.diverged(ctx, out)
 	}
 	return out, nil

@@ -7,7 +7,7 @@ import (
 )
 
 // occurrences numbers activities from 1, under each name that a fault may give
-// them: a kind alone, or with a turn, a suite or both.
+// them: a kind alone, or with an iteration, a turn, a suite or the last two.
 type occurrences map[string]int
 
 // count numbers an occurrence under its names.
@@ -25,6 +25,7 @@ func (p *Plan) count(of occurrences, kind string, input any) occurrences {
 // namesOf are the names under which an activity counts.
 func namesOf(kind string, input any) []string {
 	names := []string{kind}
+	of := func(iteration int) []string { return append(names, fmt.Sprintf("%s#%d", kind, iteration)) }
 	switch in := input.(type) {
 	case activities.GenerateInput:
 		return append(names, places(kind, in.Rollout, in.Turn)...)
@@ -34,6 +35,18 @@ func namesOf(kind string, input any) []string {
 		if e := in.Rollout.Evaluation; e != nil {
 			return append(names, kind+"@"+e.Suite)
 		}
+	case activities.SelectInput:
+		return of(in.Rollout.Iteration)
+	case activities.ScoreInput:
+		return of(in.Iteration)
+	case activities.DiagnoseInput:
+		return of(in.Iteration)
+	case activities.CreditInput:
+		return of(in.Iteration)
+	case activities.UpdateInput:
+		return of(in.Policy.Version) // iteration n makes version n+1 of version n
+	case activities.CommitInput:
+		return of(in.Iteration)
 	}
 	return names
 }
@@ -42,7 +55,7 @@ func places(kind string, rollout activities.Rollout, turn int) []string {
 	if e := rollout.Evaluation; e != nil {
 		return []string{kind + "@" + e.Suite, fmt.Sprintf("%s@%s:%d", kind, e.Suite, turn)}
 	}
-	return []string{fmt.Sprintf("%s@%d", kind, turn)}
+	return []string{fmt.Sprintf("%s@%d", kind, turn), fmt.Sprintf("%s#%d", kind, rollout.Iteration)}
 }
 
 // first is an activity's input: each has one.
