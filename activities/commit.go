@@ -124,11 +124,12 @@ func (c CommitInput) Next() *Rolled {
 	return rolledOf(&store.Manifest{Rollout: c.Rollout, Trajectories: &c.Trajectories, Scores: c.Scores})
 }
 
-// RecentBatches are the batches of the newest iterations at and before a manifest,
-// newest first, of at most so many iterations.
-func RecentBatches(ctx context.Context, s store.Store, head *store.Ref, iterations int) ([]store.Ref, error) {
+// RecentBatches are the newest batches at and before a manifest, newest first, at most
+// so many. Iterations whose update was skipped have none and are passed over, as the
+// workflow does; another run's have shapes of their own.
+func RecentBatches(ctx context.Context, s store.Store, head *store.Ref, most int) ([]store.Ref, error) {
 	var out []store.Ref
-	if head == nil || iterations == 0 {
+	if head == nil || most == 0 {
 		return nil, nil
 	}
 	run := ""
@@ -136,16 +137,17 @@ func RecentBatches(ctx context.Context, s store.Store, head *store.Ref, iteratio
 		if err != nil {
 			return nil, err
 		}
+		m := link.Manifest
 		if run == "" {
-			run = link.Manifest.Run
+			run = m.Run
 		}
-		if link.Manifest.Run != run {
-			break // another run's batches have shapes of their own
+		if m.Run != run {
+			break
 		}
-		if b := link.Manifest.Batch; b != nil {
-			out = append(out, *b)
+		if m.Batch != nil {
+			out = append(out, *m.Batch)
 		}
-		if iterations--; iterations == 0 {
+		if len(out) == most {
 			break
 		}
 	}
@@ -226,7 +228,7 @@ func (h *Host) head(ctx context.Context, run string, version *int) (*Head, error
 		if found == nil {
 			continue
 		}
-		if m.Run != run && found.Manifest.Run == run && len(m.Evaluations) > 0 {
+		if m.Run != run {
 			m.Evaluations = nil // the run began behind another's iteration
 		}
 		if out.Snapshot == 0 && m.Snapshot != nil {

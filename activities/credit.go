@@ -3,13 +3,13 @@ package activities
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/draw"
-	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -163,16 +163,10 @@ func (h *Host) replayed(ctx context.Context, k *kit, in CreditInput, fresh int) 
 	if wanted = min(wanted, len(pool)); wanted == 0 {
 		return nil, nil
 	}
-	// The first minibatch of a shuffle is a draw without replacement. Group 1 keeps it
-	// apart from the shuffle of the update itself.
-	drawn, err := loss.Minibatches(len(pool), wanted, 1, draw.Address{
-		Seed: k.train.Seed, Branch: int64(in.Branch), Iteration: int64(in.Iteration), Group: 1,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("replay buffer: %w: %w", err, store.ErrInvalid)
-	}
+	drawn := k.drawn(draw.Replay, in.Branch, in.Iteration).Permutation(len(pool))[:wanted]
+	slices.Sort(drawn) // in the order of the buffer
 	var out []learntRow
-	for _, at := range drawn[0] {
+	for _, at := range drawn {
 		out = append(out, pool[at])
 	}
 	return out, nil

@@ -10,7 +10,6 @@ import (
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
-	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/model/mutual"
 )
 
@@ -87,21 +86,26 @@ func (c *crowd) addPrompt(ids []int32) int {
 	return len(c.prompts) - 1
 }
 
-// drawn are the rows that are looked at, in order: a draw without replacement.
-func (k *kit) drawn(rows []TrajectoryRow, in DiagnoseInput, purpose int64) []TrajectoryRow {
-	n := min(k.train.Diagnostics.Samples, len(rows))
-	if n == 0 {
-		return nil
-	}
-	// Groups 2 and 3 keep these shuffles apart from those of the update.
-	order, err := loss.Minibatches(len(rows), n, 1, draw.Address{
-		Seed: k.train.Seed, Branch: int64(in.Policy.Branch), Iteration: int64(in.Iteration), Group: purpose,
-	})
-	if err != nil {
-		return nil // n is at least 1
-	}
+// The groups of the draws: what first turns tell and what any turns tell is looked at
+// in different trajectories.
+const (
+	ofFirstTurns = iota
+	ofAnyTurns
+)
+
+// addressOf is the address of the diagnosis's draws.
+func (k *kit) addressOf(in DiagnoseInput, group int64) draw.Address {
+	a := k.drawn(draw.Diagnose, in.Policy.Branch, in.Iteration)
+	a.Group = group
+	return a
+}
+
+// lookedAt are some of the rows, in order: a draw without replacement.
+func (k *kit) lookedAt(rows []TrajectoryRow, a draw.Address) []TrajectoryRow {
+	order := a.Permutation(len(rows))[:min(k.train.Diagnostics.Samples, len(rows))]
+	slices.Sort(order)
 	var out []TrajectoryRow
-	for _, at := range order[0] {
+	for _, at := range order {
 		out = append(out, rows[at])
 	}
 	return out
@@ -117,7 +121,7 @@ func (k *kit) firstTurns(rows []TrajectoryRow, in DiagnoseInput) crowd {
 			place[r.Group] = c.addPrompt(context)
 		}
 	}
-	for _, r := range k.drawn(rows, in, 2) {
+	for _, r := range k.lookedAt(rows, k.addressOf(in, ofFirstTurns)) {
 		_, sampled := r.turn(0)
 		if z := k.reasoning(sampled); len(z) > 0 {
 			c.reasonings, c.own = append(c.reasonings, z), append(c.own, place[r.Group])
@@ -130,11 +134,10 @@ func (k *kit) firstTurns(rows []TrajectoryRow, in DiagnoseInput) crowd {
 // contexts.
 func (k *kit) anyTurns(rows []TrajectoryRow, in DiagnoseInput) crowd {
 	var c crowd
-	for _, r := range k.drawn(rows, in, 3) {
-		a := draw.Address{
-			Seed: k.train.Seed, Purpose: loss.Shuffle, Branch: int64(in.Policy.Branch), Iteration: int64(in.Iteration), Group: 3, Member: int64(r.Row) + 1,
-		}
-		context, sampled := r.turn(int(a.Rand().Uint64() % uint64(r.Turns())))
+	a := k.addressOf(in, ofAnyTurns)
+	for _, r := range k.lookedAt(rows, a) {
+		a.Member = int64(r.Row) + 1 // 0 has drawn the rows
+		context, sampled := r.turn(a.Below(r.Turns()))
 		if z := k.reasoning(sampled); len(z) > 0 {
 			c.reasonings, c.own = append(c.reasonings, z), append(c.own, c.addPrompt(context))
 		}

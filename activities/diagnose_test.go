@@ -61,7 +61,7 @@ func TestDiagnoseScoresWhatWasSampled(t *testing.T) {
 	require.Len(t, c.prompts, 2)
 	cross, err := w.cross(t.Context(), p, c, 1)
 	require.NoError(t, err)
-	drawn := w.drawn(rows, DiagnoseInput{Policy: version}, 2)
+	drawn := w.lookedAt(rows, w.addressOf(DiagnoseInput{Policy: version}, ofFirstTurns))
 	require.Len(t, drawn, len(c.reasonings))
 	for i, row := range drawn {
 		sum := 0.0

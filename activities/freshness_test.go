@@ -1,12 +1,14 @@
 package activities
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -127,6 +129,42 @@ func TestReplayBuffer(t *testing.T) {
 	recent, err := RecentBatches(t.Context(), r.store, r.head, 2)
 	require.NoError(t, err)
 	require.Equal(t, []store.Ref{*commits[3].Batch, *commits[2].Batch}, recent)
+}
+
+// An iteration whose update is skipped has no batch: the buffer is the same for who
+// goes on and for who finds the run.
+func TestReplayBufferPassesSkippedUpdates(t *testing.T) {
+	r := fresh(t, "freshness.replay_iterations=2", "freshness.replay_share=0.5")
+	first, second := r.iterate(t), r.iterate(t)
+	before := r.Settings.Selection
+	r.Settings.Selection.DropFlat, r.Settings.Selection.Floor = true, 100
+	skipped := r.iterate(t)
+	require.Nil(t, skipped.Batch)
+	r.Settings.Selection = before
+	recent, err := RecentBatches(t.Context(), r.store, r.head, 2)
+	require.NoError(t, err)
+	require.Equal(t, []store.Ref{*second.Batch, *first.Batch}, recent)
+	origins := map[int32]int{}
+	for _, row := range r.batch(t, r.iterate(t)) {
+		origins[row.origin]++
+	}
+	require.Equal(t, 8, origins[3])
+	require.Equal(t, 8, origins[0]+origins[1])
+}
+
+// Branches of a run with common random numbers share every draw; others have none in
+// common.
+func TestCommonRandomNumbers(t *testing.T) {
+	for _, common := range []bool{false, true} {
+		r := fresh(t, fmt.Sprintf("common_random=%t", common))
+		k, err := r.Host.kits.read(t.Context(), r.store, r.Run)
+		require.NoError(t, err)
+		for _, p := range []draw.Purpose{draw.Shuffle, draw.Replay, draw.Diagnose} {
+			require.Equal(t, common, k.drawn(p, 0, 3) == k.drawn(p, 1, 3), p)
+			require.NotEqual(t, k.drawn(p, 1, 2), k.drawn(p, 1, 3))
+		}
+		require.Equal(t, common, k.address(k.training, 0, Rollout{}, 1, 2) == k.address(k.training, 1, Rollout{}, 1, 2))
+	}
 }
 
 // Where groups do not vary others are rolled out, at most so many rounds.

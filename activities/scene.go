@@ -143,6 +143,15 @@ func (k *kit) shapes(s *scene, turn int) model.Shapes {
 // scoreMargin rounds the widths of scored rows up, so that few programs serve.
 const scoreMargin = 16
 
+// drawn is the address of an iteration's draws: branches of a run with common random
+// numbers share them.
+func (k *kit) drawn(p draw.Purpose, branch, iteration int) draw.Address {
+	if k.train.CommonRandom {
+		branch = 0
+	}
+	return draw.Address{Seed: k.train.Seed, Purpose: p, Branch: int64(branch), Iteration: int64(iteration)}
+}
+
 // rowAddress gives the streams of a row: of its group's initial state, of the
 // chances in its episode, and of its samples.
 type rowAddress struct{ instance, chance, sample draw.Address }
@@ -150,11 +159,9 @@ type rowAddress struct{ instance, chance, sample draw.Address }
 // address computes them from (run seed, purpose, branch, iteration, group,
 // member); an evaluation's from (suite, instance, sample) alone.
 func (k *kit) address(s *scene, branch int, r Rollout, group, member int) rowAddress {
-	if k.train.CommonRandom {
-		branch = 0
-	}
-	group += r.Round * s.groups // groups of a later round continue the index
-	a := draw.Address{Seed: k.train.Seed, Branch: int64(branch), Iteration: int64(r.Iteration), Group: int64(group)}
+	group += r.Round * s.groups           // groups of a later round continue the index
+	a := k.drawn("", branch, r.Iteration) // each stream has its own purpose
+	a.Group = int64(group)
 	purpose := func(p draw.Purpose) draw.Purpose { return p }
 	if s.suite != nil {
 		a = draw.Address{Seed: s.suite.Seed, Group: int64(group)}

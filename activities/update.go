@@ -39,9 +39,7 @@ func (w *work) apply(ctx context.Context, s store.Store, in UpdateInput) (Update
 	if u.Minibatch > 0 {
 		size = min(size, u.Minibatch)
 	}
-	steps, err := loss.Minibatches(len(rows), size, u.Epochs, draw.Address{
-		Seed: w.train.Seed, Branch: int64(in.Policy.Branch), Iteration: int64(in.Policy.Version),
-	})
+	steps, err := loss.Minibatches(len(rows), size, u.Epochs, w.drawn(draw.Shuffle, in.Policy.Branch, in.Policy.Version))
 	if err != nil {
 		return UpdateResult{}, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}

@@ -26,6 +26,13 @@ const (
 	Weights Purpose = "weights"
 	// WarmStart draws the transcripts of a starter policy's warm start.
 	WarmStart Purpose = "warm-start"
+	// Shuffle draws the order of minibatches.
+	Shuffle Purpose = "minibatch"
+	// Replay draws the rows that a batch takes from the replay buffer.
+	Replay Purpose = "replay"
+	// Diagnose draws the reasonings that a diagnosis looks at; its groups keep
+	// different figures apart.
+	Diagnose Purpose = "diagnose"
 	// Evaluation marks the streams of an evaluation suite; it is combined with
 	// one of the purposes above, as in Evaluation.With(Instance).
 	Evaluation Purpose = "evaluation"

@@ -48,3 +48,24 @@ func TestUniformsStayBelowOne(t *testing.T) {
 		require.Equal(t, u*(1<<24), float32(int(u*(1<<24))))
 	}
 }
+
+// Each order of four items comes up as often as any other, and each of three numbers.
+func TestPermutationIsFair(t *testing.T) {
+	const draws = 24000
+	orders, numbers := map[[4]int]int{}, map[int]int{}
+	for i := range draws {
+		a := Address{Purpose: Shuffle, Iteration: int64(i)}
+		orders[[4]int(a.Permutation(4))]++
+		numbers[a.Below(3)]++
+	}
+	require.Len(t, orders, 24)
+	for _, n := range orders {
+		require.InDelta(t, draws/24, n, 160) // 5 standard errors
+	}
+	require.Len(t, numbers, 3)
+	for _, n := range numbers {
+		require.InDelta(t, draws/3, n, 370) // 5 standard errors
+	}
+	require.Equal(t, Address{Seed: 1}.Permutation(9), Address{Seed: 1}.Permutation(9))
+	require.Empty(t, Address{}.Permutation(0))
+}

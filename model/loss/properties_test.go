@@ -152,17 +152,3 @@ func TestMinibatches(t *testing.T) {
 		require.ErrorIs(t, err, ErrInput)
 	}
 }
-
-// Each order of four items comes up as often as any other.
-func TestPermutationIsFair(t *testing.T) {
-	const draws = 24000
-	seen := map[[4]int]int{}
-	r := draw.Address{Purpose: Shuffle}.Rand()
-	for range draws {
-		seen[[4]int(permutation(4, r))]++
-	}
-	require.Len(t, seen, 24)
-	for _, n := range seen {
-		require.InDelta(t, draws/24, n, 160) // 5 standard errors
-	}
-}

@@ -223,7 +223,7 @@ var rules = []*rule{
 	{path: "freshness.reuse", typ: typeInteger, starter: 1, loaded: 1, span: between(1, maxUpdates), source: fromOurs,
 		doc: "How many iterations in a row learn from the same batch."},
 	{path: "freshness.replay_iterations", typ: typeInteger, starter: 0, loaded: 0, span: between(0, maxUpdates), source: fromOurs + ", off",
-		doc: "Replay buffer: an update also learns from rows of the batches of so many iterations before, with the log-probs and advantages they had."},
+		doc: "Replay buffer: an update also learns from rows of the newest so many batches before it (an iteration whose update was skipped has none), with the log-probs and advantages they had."},
 	{path: "freshness.replay_share", typ: typeNumber, starter: 0.5, loaded: 0.5, span: span{low: 0, high: 0.9, openLow: true}, source: fromOurs,
 		doc: "The share of an update's rows that comes from the replay buffer, as far as it has as many."},
 

@@ -1,0 +1,35 @@
+package draw
+
+import (
+	"math/bits"
+	"math/rand/v2"
+)
+
+// Permutation shuffles 0 to n−1 (Fisher and Yates) by the stream. It is written out
+// because math/rand/v2 promises the stream of a generator, but not what Perm makes of
+// it.
+func (a Address) Permutation(n int) []int {
+	r := a.Rand()
+	p := make([]int, n)
+	for i := range p {
+		p[i] = i
+	}
+	for i := n - 1; i > 0; i-- {
+		j := below(uint64(i+1), r)
+		p[i], p[j] = p[j], p[i]
+	}
+	return p
+}
+
+// Below draws from 0 to n−1, each alike, by the stream's beginning; n is positive.
+func (a Address) Below(n int) int { return below(uint64(n), a.Rand()) }
+
+// below draws from 0 to n−1, each alike (Lemire, arXiv 1805.10941).
+func below(n uint64, r *rand.Rand) int {
+	for {
+		high, low := bits.Mul64(r.Uint64(), n)
+		if low >= -n%n {
+			return int(high)
+		}
+	}
+}
