@@ -2,12 +2,11 @@ package store
 
 import "github.com/parquet-go/parquet-go"
 
-// parquet-go (v0.29.0) packs booleans into recycled memory and leaves the unused
-// bits of a page's last byte as they were, so the same rows gave different bytes.
-// The types here wrap a schema so that those bits are cleared before a page is
-// encoded. Nothing else of the schema changes.
-
-func clearBits(schema *parquet.Schema) *parquet.Schema {
+// ClearBits wraps a schema so that the same rows give the same bytes: parquet-go
+// (v0.29.0) packs booleans into recycled memory and leaves the unused bits of a page's
+// last byte as they were, and here they are cleared before a page is encoded. Nothing
+// else of the schema changes.
+func ClearBits(schema *parquet.Schema) *parquet.Schema {
 	return parquet.NewSchema(schema.Name(), wrapNode(schema))
 }
 

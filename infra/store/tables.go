@@ -32,7 +32,7 @@ const (
 func tableSchema[T any]() (schema *parquet.Schema, err error) {
 	defer recoverTable(&err) // a struct that Parquet cannot hold panics
 	// The root's name would be the Go type's; a rename must not change the bytes.
-	return clearBits(parquet.NewSchema("rows", parquet.SchemaOf(new(T)))), nil
+	return ClearBits(parquet.NewSchema("rows", parquet.SchemaOf(new(T)))), nil
 }
 
 // EncodeTable writes rows as a Parquet file (zstd, fixed row groups and pages, no

@@ -171,8 +171,8 @@ func runBench(ctx context.Context, o benchOptions, progress io.Writer) (r benchR
 	}
 	stack := dev.Options{Ephemeral: true, Stdout: progress}
 	if o.has(partTax) {
-		err = withStack(ctx, stack, o.serving, func(ctx context.Context, s *dev.Stack, _ activities.DeviceInfo) error {
-			return r.measureTax(ctx, s, o, text, say)
+		err = withStack(ctx, stack, o.serving, func(ctx context.Context, on served) error {
+			return r.measureTax(ctx, on, o, text, say)
 		})
 		if err != nil {
 			return r, err
@@ -246,18 +246,7 @@ func (r *benchReport) measureSpeed(ctx context.Context, o benchOptions, starter 
 }
 
 // measureTax fills in the tax.
-func (r *benchReport) measureTax(ctx context.Context, stack *dev.Stack, o benchOptions, text []byte, say func(string)) error {
-	conn := connection{quiet: true}
-	conn.settings.DevDir = stack.Dir()
-	c, err := conn.temporal(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	s, err := conn.store()
-	if err != nil {
-		return err
-	}
+func (r *benchReport) measureTax(ctx context.Context, on served, o benchOptions, text []byte, say func(string)) error {
 	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.plugin, XLAFlags: o.xlaFlags})
 	if err != nil {
 		return err
@@ -269,7 +258,7 @@ func (r *benchReport) measureTax(ctx context.Context, stack *dev.Stack, o benchO
 	}
 	r.Fingerprint = engine.Info().Fingerprint
 	say("making the starter, in memory and in the bucket; then the turns")
-	r.Tax, err = bench.MeasureTax(ctx, bench.Durable{Client: c, Store: s}, bench.Local{Engine: engine, Store: s}, text, o.rounds, say)
+	r.Tax, err = bench.MeasureTax(ctx, bench.Durable{Client: on.client, Store: on.bucket}, bench.Local{Engine: engine, Store: on.bucket}, text, o.rounds, say)
 	if err != nil {
 		return fmt.Errorf("durability tax: %w", err)
 	}

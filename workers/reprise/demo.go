@@ -40,8 +40,8 @@ interrupted goes on where it was.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
 			stack.Stdout = out
-			return withStack(cmd.Context(), stack, serve, func(ctx context.Context, s *dev.Stack, info activities.DeviceInfo) error {
-				devBanner(out, s, info)
+			return withStack(cmd.Context(), stack, serve, func(ctx context.Context, s served) error {
+				devBanner(out, s.Stack, s.device)
 				return runDemo(ctx, out, s, preset)
 			})
 		},
@@ -52,29 +52,18 @@ interrupted goes on where it was.`,
 	return cmd
 }
 
-func runDemo(ctx context.Context, out io.Writer, stack *dev.Stack, preset string) error {
-	conn := connection{quiet: true}
-	conn.settings.DevDir = stack.Dir()
-	c, err := conn.temporal(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	s, err := conn.store()
-	if err != nil {
-		return err
-	}
-	run, under, err := demoRun(ctx, c, preset)
+func runDemo(ctx context.Context, out io.Writer, on served, preset string) error {
+	run, under, err := demoRun(ctx, on.client, preset)
 	if err != nil {
 		return err
 	}
 	if under {
 		fmt.Fprintf(out, "\n%s was interrupted: it goes on.\n\n", run)
-	} else if err := startDemo(ctx, out, stack, run, preset); err != nil {
+	} else if err := startDemo(ctx, out, on.Stack, run, preset); err != nil {
 		return err
 	}
 	began := time.Now()
-	w := newWatcher(c, run, out, 500*time.Millisecond)
+	w := newWatcher(on.client, run, out, 500*time.Millisecond)
 	status, err := w.follow(ctx)
 	if errors.Is(err, context.Canceled) {
 		fmt.Fprintf(out, "\nstopped; `make demo` goes on with %s\n", run)
@@ -83,7 +72,7 @@ func runDemo(ctx context.Context, out io.Writer, stack *dev.Stack, preset string
 	if err != nil {
 		return err
 	}
-	if err := summary(ctx, out, s, stack, run, status, time.Since(began)); err != nil {
+	if err := summary(ctx, out, on.bucket, on.Stack, run, status, time.Since(began)); err != nil {
 		return err
 	}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {

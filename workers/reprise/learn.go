@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
-	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers/bench"
@@ -224,19 +223,8 @@ func runLearn(ctx context.Context, o learnOptions, progress io.Writer) ([]taught
 	}
 	var out []taught
 	stack := dev.Options{Dir: o.dir, Ephemeral: o.dir == "", Stdout: progress}
-	err := withStack(ctx, stack, o.serving, func(ctx context.Context, s *dev.Stack, _ activities.DeviceInfo) error {
-		conn := connection{quiet: true}
-		conn.settings.DevDir = s.Dir()
-		c, err := conn.temporal(ctx)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		bucket, err := conn.store()
-		if err != nil {
-			return err
-		}
-		d := bench.Durable{Client: c, Store: bucket}
+	err := withStack(ctx, stack, o.serving, func(ctx context.Context, on served) error {
+		d := bench.Durable{Client: on.client, Store: on.bucket}
 		for _, l := range chosen {
 			t := taught{Lesson: l}
 			for seed := 1; seed <= o.seeds; seed++ {

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/faults"
@@ -127,8 +129,8 @@ where the runs were.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			stack.Stdout = cmd.OutOrStdout()
-			return withStack(cmd.Context(), stack, serve, func(ctx context.Context, s *dev.Stack, info activities.DeviceInfo) error {
-				devBanner(cmd.OutOrStdout(), s, info)
+			return withStack(cmd.Context(), stack, serve, func(ctx context.Context, s served) error {
+				devBanner(cmd.OutOrStdout(), s.Stack, s.device)
 				fmt.Fprintln(cmd.OutOrStdout(), metricsLine(serve.metricsListen))
 				<-ctx.Done()
 				fmt.Fprintln(cmd.OutOrStdout(), "\nstopping; start it again and the runs go on")
@@ -210,10 +212,18 @@ func addressFlag(s *dev.Stack) string {
 	return " --address " + s.TemporalAddress()
 }
 
+// served is a dev stack with a worker, and how to reach it.
+type served struct {
+	*dev.Stack
+	client client.Client
+	bucket store.Store
+	device activities.DeviceInfo
+}
+
 // withStack runs f on a dev stack with a worker, and ends both afterwards. The
 // worker is part of this process; f's context ends when it, a server, or the
 // caller's context does.
-func withStack(ctx context.Context, stack dev.Options, serve serving, f func(context.Context, *dev.Stack, activities.DeviceInfo) error) (err error) {
+func withStack(ctx context.Context, stack dev.Options, serve serving, f func(context.Context, served) error) (err error) {
 	o, err := serve.options()
 	if err != nil {
 		return err
@@ -253,7 +263,7 @@ func withStack(ctx context.Context, stack dev.Options, serve serving, f func(con
 			case <-watched.Done():
 			}
 		}()
-		err = f(watched, s, info)
+		err = f(watched, served{Stack: s, client: o.Client, bucket: o.Store, device: info})
 		if cause := context.Cause(watched); err == nil && ctx.Err() == nil && cause != nil {
 			err = cause
 		}

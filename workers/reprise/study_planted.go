@@ -9,7 +9,6 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/bench"
@@ -59,24 +58,13 @@ func runPlanted(ctx context.Context, o studyOptions, out, progress io.Writer) er
 		return fmt.Errorf("study: --planted-rate %g: above 0, at most 1", o.rate)
 	}
 	var stories []*study.Planted
-	err := withStack(ctx, dev.Options{Ephemeral: true, Stdout: progress}, o.serving, func(ctx context.Context, s *dev.Stack, _ activities.DeviceInfo) error {
-		conn := connection{quiet: true}
-		conn.settings.DevDir = s.Dir()
-		c, err := conn.temporal(ctx)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		bucket, err := conn.store()
-		if err != nil {
-			return err
-		}
+	err := withStack(ctx, dev.Options{Ephemeral: true, Stdout: progress}, o.serving, func(ctx context.Context, on served) error {
 		for seed := 1; seed <= o.seeds; seed++ {
 			text, err := presetWith("bandit-demo", plantedFields(o.size, uint64(seed)))
 			if err != nil {
 				return err
 			}
-			story, err := plant(ctx, c, bucket, fmt.Sprintf("planted-s%d", seed), text, o.rate, progress)
+			story, err := plant(ctx, on.client, on.bucket, fmt.Sprintf("planted-s%d", seed), text, o.rate, progress)
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
+
+	"github.com/reprise-rl/reprise/infra/store"
 )
 
 // parquet writes the table as the tables of a run are written: fixed codec and
@@ -18,7 +20,7 @@ func (t Table) parquet() (file []byte, err error) {
 			file, err = nil, fmt.Errorf("encode Parquet: %v", r)
 		}
 	}()
-	schema := parquet.NewSchema("rows", t.node())
+	schema := store.ClearBits(parquet.NewSchema("rows", t.node()))
 	var buf bytes.Buffer
 	w := parquet.NewGenericWriter[any](&buf, schema,
 		parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
@@ -70,7 +72,7 @@ func leafOf(k Kind) parquet.Node {
 	case Number:
 		return parquet.Leaf(parquet.DoubleType)
 	case Truth:
-		return parquet.Leaf(cleanBoolean{parquet.BooleanType})
+		return parquet.Leaf(parquet.BooleanType)
 	}
 	return parquet.String()
 }
@@ -95,28 +97,3 @@ func (f field) Name() string { return f.name }
 func (f field) Value(base reflect.Value) reflect.Value {
 	return base.MapIndex(reflect.ValueOf(f.name))
 }
-
-// cleanBoolean is the boolean type with the unused bits of a page's last byte
-// cleared: parquet-go (v0.29.0) leaves there what recycled memory had. The tables
-// of infra/store do the same.
-type cleanBoolean struct{ parquet.Type }
-
-// NewColumnBuffer wraps the type's own.
-func (t cleanBoolean) NewColumnBuffer(columnIndex, numValues int) parquet.ColumnBuffer {
-	return cleanColumn{t.Type.NewColumnBuffer(columnIndex, numValues)}
-}
-
-type cleanColumn struct{ parquet.ColumnBuffer }
-
-// Page clears the bits behind the last value, in place: later values overwrite them.
-func (c cleanColumn) Page() parquet.Page {
-	page := c.ColumnBuffer.Page()
-	data := page.Data()
-	if bits, n := data.Boolean(), c.Len(); n%8 != 0 && len(bits) > n/8 {
-		bits[n/8] &= 1<<(n%8) - 1
-	}
-	return page
-}
-
-// Clone keeps the clone clean.
-func (c cleanColumn) Clone() parquet.ColumnBuffer { return cleanColumn{c.ColumnBuffer.Clone()} }
