@@ -35,6 +35,7 @@ type benchReport struct {
 	Report       *pages.Measured     `json:"report,omitempty"`
 	Speed        bench.Speed         `json:"speed"`
 	Tax          bench.Tax           `json:"tax"`
+	Sweep        *bench.Sweep        `json:"sweep,omitempty"`
 	Recoveries   []bench.Recovery    `json:"recoveries"`
 	// WorkerPeak is the most memory a worker process had resident, in bytes.
 	WorkerPeak int64 `json:"worker_peak_bytes"`
@@ -46,6 +47,7 @@ type benchOptions struct {
 	parts                       []string
 	preset, tokenizer           string
 	repeats, rounds, iterations int
+	trials                      int
 	kills, killAt               int
 	asJSON                      bool
 }
@@ -57,18 +59,19 @@ const (
 	partReport     = "report"
 	partSpeed      = "speed"
 	partTax        = "tax"
+	partSweep      = "sweep"
 	partRecovery   = "recovery"
 )
 
-var benchParts = []string{partEnv, partAlgorithms, partReport, partSpeed, partTax, partRecovery}
+var benchParts = []string{partEnv, partAlgorithms, partReport, partSpeed, partTax, partSweep, partRecovery}
 
 // has says that a part was asked for.
 func (o benchOptions) has(part string) bool { return slices.Contains(o.parts, part) }
 
 // check finds what no bench could be made of.
 func (o benchOptions) check() error {
-	if o.rounds < 1 || o.iterations < 3 || o.kills < 1 || o.killAt < 1 || o.repeats < 1 {
-		return fmt.Errorf("bench: --rounds, --repeats, --kills and --kill-at are at least 1, --iterations at least 3")
+	if o.rounds < 1 || o.iterations < 3 || o.kills < 1 || o.killAt < 1 || o.repeats < 1 || o.trials < 1 {
+		return fmt.Errorf("bench: --rounds, --repeats, --trials, --kills and --kill-at are at least 1, --iterations at least 3")
 	}
 	for _, part := range o.parts {
 		if !slices.Contains(benchParts, part) {
@@ -85,7 +88,7 @@ func benchCommand() *cobra.Command {
 	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "measure speeds, the durability tax, and recoveries",
+		Short: "measure speeds, the durability tax, a sweep's overhead, and recoveries",
 		Long: `Measures in one sitting, on a dev stack of its own that is thrown away where it
 needs one:
 
@@ -101,6 +104,8 @@ needs one:
   speed       forward, training and decoding tokens a second of the starter policy
   tax         an iteration through Temporal and S3 beside the same activities called
               directly in one process, in turns, split by step; goal: at most 1.10
+  sweep       a sweep's trials, one after the other, beside their own times and the
+              same runs started by hand; goal: at most 5 % more
   recovery    a worker process is killed by SIGKILL in the middle of an iteration
               while another one waits: detection and dispatch (goal: at most 10 s
               together), compiling, loading, rebuilding
@@ -128,8 +133,9 @@ larger, and the ratios less sure; its load is printed.`,
 	f.StringVar(&o.preset, "preset", "bandit-demo", "the preset whose iterations are measured")
 	f.StringVar(&o.tokenizer, "tokenizer", "", "a Hugging Face model folder: its tokenizer is measured beside the starter's (default: a tiny Qwen's, in the repository)")
 	f.IntVar(&o.repeats, "repeats", 9, "how often each program and algorithm is timed; updates beside each other half as often")
-	f.IntVar(&o.rounds, "rounds", 3, "turns of what is compared: with Python, and of the three ways to make an iteration")
+	f.IntVar(&o.rounds, "rounds", 3, "turns of what is compared: with Python, of the three ways to make an iteration, of a sweep and the same runs by hand")
 	f.IntVar(&o.iterations, "iterations", 12, "iterations a turn; the first and the last are not counted")
+	f.IntVar(&o.trials, "trials", 8, "trials of the measured sweep")
 	f.IntVar(&o.kills, "kills", 3, "how many workers are killed")
 	f.IntVar(&o.killAt, "kill-at", 6, "the iteration whose update is killed: so many updates are rebuilt")
 	f.BoolVar(&o.asJSON, "json", false, "print JSON")
@@ -173,6 +179,14 @@ func runBench(ctx context.Context, o benchOptions, progress io.Writer) (r benchR
 	if o.has(partTax) {
 		err = withStack(ctx, stack, o.serving, func(ctx context.Context, on served) error {
 			return r.measureTax(ctx, on, o, text, say)
+		})
+		if err != nil {
+			return r, err
+		}
+	}
+	if o.has(partSweep) {
+		err = withStack(ctx, stack, o.serving, func(ctx context.Context, on served) error {
+			return r.measureSweep(ctx, on, o, say)
 		})
 		if err != nil {
 			return r, err

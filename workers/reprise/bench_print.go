@@ -47,6 +47,11 @@ func (r benchReport) print(out io.Writer) error {
 		}
 		fmt.Fprintf(&b, "\n  durability tax %.3f (goal: at most 1.10); Temporal's part alone %.3f;\n  over the lower quartiles, which a busy machine disturbs less: %.3f\n", t.Ratio, t.BucketRatio, t.QuietRatio)
 	}
+	if r.Sweep != nil {
+		if err := printSweep(&b, *r.Sweep); err != nil {
+			return err
+		}
+	}
 	if len(r.Recoveries) > 0 {
 		fmt.Fprintf(&b, "\nA worker killed by SIGKILL in an iteration, another one waiting; seconds\n\n")
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -14,15 +14,16 @@ import (
 )
 
 func TestBenchOptions(t *testing.T) {
-	good := benchOptions{parts: benchParts, repeats: 1, rounds: 1, iterations: 3, kills: 1, killAt: 1}
+	good := benchOptions{parts: benchParts, repeats: 1, rounds: 1, iterations: 3, trials: 1, kills: 1, killAt: 1}
 	require.NoError(t, good.check())
 	for name, c := range map[string]struct {
 		edit func(*benchOptions)
 		want string
 	}{
-		"a part nobody knows": {func(o *benchOptions) { o.parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, report, speed, tax, recovery`},
+		"a part nobody knows": {func(o *benchOptions) { o.parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, report, speed, tax, sweep, recovery`},
 		"no part":             {func(o *benchOptions) { o.parts = nil }, "names none"},
 		"no rounds":           {func(o *benchOptions) { o.rounds = 0 }, "at least 1"},
+		"no trials":           {func(o *benchOptions) { o.trials = 0 }, "--trials"},
 		"too few iterations":  {func(o *benchOptions) { o.iterations = 2 }, "at least 3"},
 	} {
 		o := good
@@ -122,6 +123,24 @@ func TestPrintAlgorithms(t *testing.T) {
 		"A starter of 2 layers, 0.49 M parameters, rows of 128 tokens: 128 rows are all groups, 32 are 25 % of them\n",
 		"all   1.6 s      -", "critic  450 ms   0.90", "k3  410 ms   1.02",
 		"a quarter: 0.24 of the time of all, 0.25 of the processor's (goal: at most 0.35)\n",
+	} {
+		require.Contains(t, b.String(), line)
+	}
+}
+
+func TestPrintSweep(t *testing.T) {
+	s := bench.Sweep{
+		Trials: 8, Iterations: 3, Overhead: 0.0214, OverAlone: -0.0049, Trial: 1.25, Alone: 1.24, Outside: 0.0321, Before: 0.25, Events: 160, Bytes: 64 << 10,
+		Turns: []bench.SweepTurn{{Wall: 10.5, Own: 10.25, Between: 0.2, After: 0.05, Alone: 10.2, Overhead: 0.0244, OverAlone: 0.0294}},
+	}
+	var b strings.Builder
+	require.NoError(t, benchReport{Cores: 2, Sweep: &s}.print(&b))
+	for _, line := range []string{
+		"A sweep of 8 trials of chaos, 3 iterations each, one after the other; seconds\n",
+		"turn 1                  10.500       10.250         0.200            0.050     2.4 %   10.200       2.9 %\n",
+		"overhead, medians: 2.1 % of the trials' own time, -0.5 % over the same runs by hand (goal: at most 5 %)\n",
+		"a run takes 1.250 s in the sweep, 1.240 s by hand; outside trials the sweep takes 32 ms a trial,\n  and 250 ms once before the first, which are not counted\n",
+		"its history: 160 events, " + bytesText(64<<10) + "\n",
 	} {
 		require.Contains(t, b.String(), line)
 	}

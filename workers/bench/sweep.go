@@ -1,0 +1,125 @@
+package bench
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// SweepGoal is the most that a sweep may add to its trials' own time.
+const SweepGoal = 0.05
+
+// Sweep is what a sweep costs whose trials run one after the other: beside the
+// trials' own times, and beside the same runs started by hand. Figures are medians
+// over the turns.
+type Sweep struct {
+	// Trials of so many iterations each make a sweep.
+	Trials     int `json:"trials"`
+	Iterations int `json:"iterations_a_trial"`
+	// Overhead is the sweep's time from the start of its first trial to its end over
+	// the sum of its trials' own times, less 1.
+	Overhead float64 `json:"overhead"`
+	// OverAlone is the same time over the sum of the own times of the runs started by
+	// hand, less 1: what a sweep makes its trials do besides is in it too. Also in it
+	// is what disturbed one of the two and not the other.
+	OverAlone float64 `json:"overhead_to_alone"`
+	// Trial and Alone are the own seconds of a run in the sweep and by hand, medians
+	// over all runs of all turns.
+	Trial float64 `json:"trial_seconds"`
+	Alone float64 `json:"alone_seconds"`
+	// Outside is the seconds outside trials, a trial; Before those of the whole sweep
+	// before its first trial, which are in neither ratio: they are paid once.
+	Outside float64 `json:"outside_seconds_a_trial"`
+	Before  float64 `json:"before_seconds"`
+	// Events is the length of the sweep's history, Bytes its size.
+	Events int64       `json:"history_events"`
+	Bytes  int64       `json:"history_bytes"`
+	Turns  []SweepTurn `json:"turns"`
+}
+
+// SweepTurn is a sweep, and the same runs by hand right before or behind it. All in
+// seconds by the server's clock.
+type SweepTurn struct {
+	// Wall is from the start of the first trial to the sweep's end, Own the sum of
+	// the trials' times from their starts to their ends.
+	Wall float64 `json:"wall_seconds"`
+	Own  float64 `json:"trials_seconds"`
+	// Before is from the sweep's start to its first trial's; Between the sum from a
+	// trial's end to the next one's start, negative where a trial began before the
+	// one in front had closed; After from the last one's end to the sweep's. Wall is
+	// Own, Between and After together.
+	Before  float64 `json:"before_seconds"`
+	Between float64 `json:"between_seconds"`
+	After   float64 `json:"after_seconds"`
+	// Alone is the sum of the times of the runs started by hand, AloneWall from the
+	// first one's start to the last one's end.
+	Alone     float64 `json:"alone_seconds"`
+	AloneWall float64 `json:"alone_wall_seconds"`
+	// Overhead is Wall over Own less 1, OverAlone Wall over Alone less 1.
+	Overhead  float64 `json:"overhead"`
+	OverAlone float64 `json:"overhead_to_alone"`
+}
+
+// span is when a workflow was open.
+type span struct{ begin, end time.Time }
+
+func (s span) seconds() float64 { return s.end.Sub(s.begin).Seconds() }
+
+// inOrder are the spans by their beginnings.
+func inOrder(spans []span) []span {
+	return slices.SortedFunc(slices.Values(spans), func(a, b span) int {
+		return cmp.Or(a.begin.Compare(b.begin), a.end.Compare(b.end))
+	})
+}
+
+// own is the seconds of each.
+func own(spans []span) []float64 {
+	out := make([]float64, len(spans))
+	for i, s := range spans {
+		out[i] = s.seconds()
+	}
+	return out
+}
+
+func sum(xs []float64) float64 {
+	total := 0.0
+	for _, x := range xs {
+		total += x
+	}
+	return total
+}
+
+// turnOf is the figures of a sweep, its trials, and the same runs by hand; there is
+// at least one of each.
+func turnOf(sweep span, trials, alone []span) SweepTurn {
+	trials, alone = inOrder(trials), inOrder(alone)
+	first, last := trials[0], trials[len(trials)-1]
+	t := SweepTurn{
+		Wall: sweep.end.Sub(first.begin).Seconds(), Own: sum(own(trials)),
+		Before: first.begin.Sub(sweep.begin).Seconds(), After: sweep.end.Sub(last.end).Seconds(),
+		Alone: sum(own(alone)), AloneWall: alone[len(alone)-1].end.Sub(alone[0].begin).Seconds(),
+	}
+	for i := range len(trials) - 1 {
+		t.Between += trials[i+1].begin.Sub(trials[i].end).Seconds()
+	}
+	t.Overhead, t.OverAlone = t.Wall/t.Own-1, t.Wall/t.Alone-1
+	return t
+}
+
+// sweepOf puts the turns together; trial and alone are the own seconds of every run.
+func sweepOf(trials, iterations int, turns []SweepTurn, trial, alone []float64) Sweep {
+	median := func(of func(SweepTurn) float64) float64 {
+		xs := make([]float64, len(turns))
+		for i, t := range turns {
+			xs[i] = of(t)
+		}
+		return Median(xs)
+	}
+	return Sweep{
+		Trials: trials, Iterations: iterations, Turns: turns, Trial: Median(trial), Alone: Median(alone),
+		Overhead:  median(func(t SweepTurn) float64 { return t.Overhead }),
+		OverAlone: median(func(t SweepTurn) float64 { return t.OverAlone }),
+		Outside:   median(func(t SweepTurn) float64 { return (t.Between + t.After) / float64(trials) }),
+		Before:    median(func(t SweepTurn) float64 { return t.Before }),
+	}
+}
