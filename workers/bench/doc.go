@@ -2,8 +2,8 @@
 // host's core, beside gym-sokoban and gymnasium; what the algorithms cost, credit
 // and selection on a host, selection, critic and losses on a device; the speed of
 // the policy's programs; what an iteration costs through Temporal and S3 beside the
-// same activities called directly; and how long a run stands still when a worker is
-// killed.
+// same activities called directly; what a sweep adds to its trials; and how long a
+// run stands still when a worker is killed.
 //
 // All figures of a comparison come from one process and one sitting, taken in
 // turns, and are medians: a machine that is busy with something else slows both

@@ -23,6 +23,9 @@ type Sweep struct {
 	// hand, less 1: what a sweep makes its trials do besides is in it too. Also in it
 	// is what disturbed one of the two and not the other.
 	OverAlone float64 `json:"overhead_to_alone"`
+	// Processor is the processor time of worker and servers together, of all of the
+	// sweep over that of the runs started by hand, less 1; 0 where it cannot be read.
+	Processor float64 `json:"processor_overhead"`
 	// Trial and Alone are the own seconds of a run in the sweep and by hand, medians
 	// over all runs of all turns.
 	Trial float64 `json:"trial_seconds"`
@@ -58,6 +61,19 @@ type SweepTurn struct {
 	// Overhead is Wall over Own less 1, OverAlone Wall over Alone less 1.
 	Overhead  float64 `json:"overhead"`
 	OverAlone float64 `json:"overhead_to_alone"`
+	// Processor is what worker and servers had from the sweep's start to its end, and
+	// AloneProcessor from the first start by hand to the last end.
+	Processor      Processor `json:"processor"`
+	AloneProcessor Processor `json:"alone_processor"`
+}
+
+// processorOverhead is the processor time of the sweep over that by hand, less 1; 0
+// where it was not measured.
+func (t SweepTurn) processorOverhead() float64 {
+	if t.AloneProcessor.Total() <= 0 {
+		return 0
+	}
+	return t.Processor.Total()/t.AloneProcessor.Total() - 1
 }
 
 // span is when a workflow was open.
@@ -89,15 +105,24 @@ func sum(xs []float64) float64 {
 	return total
 }
 
-// turnOf is the figures of a sweep, its trials, and the same runs by hand; there is
-// at least one of each.
-func turnOf(sweep span, trials, alone []span) SweepTurn {
-	trials, alone = inOrder(trials), inOrder(alone)
+// sweepTimes is what was measured of a sweep, its trials, and the same runs by hand;
+// there is at least one of each.
+type sweepTimes struct {
+	sweep                     span
+	trials, alone             []span
+	processor, aloneProcessor Processor
+	events, bytes             int64
+}
+
+// turn is the figures of these times.
+func (m sweepTimes) turn() SweepTurn {
+	sweep, trials, alone := m.sweep, inOrder(m.trials), inOrder(m.alone)
 	first, last := trials[0], trials[len(trials)-1]
 	t := SweepTurn{
 		Wall: sweep.end.Sub(first.begin).Seconds(), Own: sum(own(trials)),
 		Before: first.begin.Sub(sweep.begin).Seconds(), After: sweep.end.Sub(last.end).Seconds(),
 		Alone: sum(own(alone)), AloneWall: alone[len(alone)-1].end.Sub(alone[0].begin).Seconds(),
+		Processor: m.processor, AloneProcessor: m.aloneProcessor,
 	}
 	for i := range len(trials) - 1 {
 		t.Between += trials[i+1].begin.Sub(trials[i].end).Seconds()
@@ -119,6 +144,7 @@ func sweepOf(trials, iterations int, turns []SweepTurn, trial, alone []float64) 
 		Trials: trials, Iterations: iterations, Turns: turns, Trial: Median(trial), Alone: Median(alone),
 		Overhead:  median(func(t SweepTurn) float64 { return t.Overhead }),
 		OverAlone: median(func(t SweepTurn) float64 { return t.OverAlone }),
+		Processor: median(SweepTurn.processorOverhead),
 		Outside:   median(func(t SweepTurn) float64 { return (t.Between + t.After) / float64(trials) }),
 		Before:    median(func(t SweepTurn) float64 { return t.Before }),
 	}

@@ -39,7 +39,7 @@ func MeasureSweep(ctx context.Context, c client.Client, text []byte, trials, rou
 		if last, err = b.turn(ctx, fmt.Sprintf("turn-%d", round), round%2 == 1); err != nil {
 			return Sweep{}, err
 		}
-		t := turnOf(last.sweep, last.trials, last.alone)
+		t := last.turn()
 		turns, inSweep, alone = append(turns, t), append(inSweep, own(last.trials)...), append(alone, own(last.alone)...)
 		say(fmt.Sprintf("turn %d of %d: the sweep %.2f s, its trials %.2f s, by hand %.2f s", round+1, rounds, t.Wall, t.Own, t.Alone))
 	}
@@ -62,13 +62,6 @@ func newSweepBench(c client.Client, text []byte, trials int) (sweepBench, error)
 	}
 	_, expanded, err := sweep.Decode(document, activities.KnownSweep())
 	return sweepBench{client: c, document: document, trials: expanded}, err
-}
-
-// sweepTimes is what the server says of a turn.
-type sweepTimes struct {
-	sweep         span
-	trials, alone []span
-	events, bytes int64
 }
 
 // turn runs the sweep and the runs by hand, the latter first where so asked. Both
@@ -97,7 +90,8 @@ func (b sweepBench) turn(ctx context.Context, name string, aloneFirst bool) (out
 
 // sweep runs the sweep; states are those its trials ended with.
 func (b sweepBench) sweep(ctx context.Context, id string, out *sweepTimes) (states []string, err error) {
-	if err := b.run(ctx, id, "Sweep", b.document, nil); err != nil {
+	out.processor, err = during(func() error { return b.run(ctx, id, "Sweep", b.document) })
+	if err != nil {
 		return nil, err
 	}
 	if out.sweep, out.events, out.bytes, err = describe(ctx, b.client, id); err != nil {
@@ -116,10 +110,16 @@ func (b sweepBench) sweep(ctx context.Context, id string, out *sweepTimes) (stat
 // alone runs the trials' specs by hand; states are those they ended with.
 func (b sweepBench) alone(ctx context.Context, name string, out *sweepTimes) (states []string, err error) {
 	id := func(t sweep.Trial) string { return name + "-alone/" + t.Label }
-	for _, t := range b.trials {
-		if err := b.run(ctx, id(t), "Train", t.Spec, nil); err != nil {
-			return nil, err
+	out.aloneProcessor, err = during(func() error {
+		for _, t := range b.trials {
+			if err := b.run(ctx, id(t), "Train", t.Spec); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	// Asked when all have ended: between two runs there is nothing but the next start.
 	for _, t := range b.trials {
@@ -132,13 +132,27 @@ func (b sweepBench) alone(ctx context.Context, name string, out *sweepTimes) (st
 	return states, nil
 }
 
+// during is the processor time that worker and servers had while f ran; none where
+// the machine does not say.
+func during(f func() error) (Processor, error) {
+	before, unknown := processors()
+	if err := f(); err != nil {
+		return Processor{}, err
+	}
+	after, err := processors()
+	if unknown != nil || err != nil {
+		return Processor{}, nil
+	}
+	return after.minus(before), nil
+}
+
 // run starts a workflow and waits for its end.
-func (b sweepBench) run(ctx context.Context, id, workflow string, input json.RawMessage, result any) error {
+func (b sweepBench) run(ctx context.Context, id, workflow string, input json.RawMessage) error {
 	w, err := b.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: activities.WorkflowQueue}, workflow, input)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", id, err)
 	}
-	if err := w.Get(ctx, result); err != nil {
+	if err := w.Get(ctx, nil); err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
 	return nil

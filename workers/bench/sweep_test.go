@@ -2,6 +2,7 @@ package bench
 
 import (
 	"encoding/json"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ func TestSweepTurn(t *testing.T) {
 			SweepTurn{Wall: 5, Own: 4, After: 1, Alone: 2, AloneWall: 2, Overhead: 0.25, OverAlone: 1.5},
 		},
 	} {
-		got := turnOf(c.sweep, c.trials, c.alone)
+		got := sweepTimes{sweep: c.sweep, trials: c.trials, alone: c.alone}.turn()
 		require.Equal(t, c.want, got, name)
 		require.InDelta(t, got.Wall, got.Own+got.Between+got.After, 1e-9, name)
 	}
@@ -42,14 +43,48 @@ func TestSweepTurn(t *testing.T) {
 
 func TestSweepOfTurns(t *testing.T) {
 	turns := []SweepTurn{
-		{Overhead: 0.1, OverAlone: -0.02, Before: 3, Between: 1, After: 1},
-		{Overhead: 0.3, OverAlone: 0.04, Before: 1, Between: 3, After: 3},
+		{Overhead: 0.1, OverAlone: -0.02, Before: 3, Between: 1, After: 1, Processor: Processor{3, 2}, AloneProcessor: Processor{2, 2}},
+		{Overhead: 0.3, OverAlone: 0.04, Before: 1, Between: 3, After: 3, Processor: Processor{3, 3}, AloneProcessor: Processor{2, 2}},
 		{Overhead: 0.2, OverAlone: 0.01, Before: 2, Between: -1, After: 5},
 	}
 	got := sweepOf(4, 3, turns, []float64{2, 9, 1}, []float64{1, 3})
 	require.Equal(t, Sweep{
-		Trials: 4, Iterations: 3, Overhead: 0.2, OverAlone: 0.01, Trial: 2, Alone: 2, Outside: 1, Before: 2, Turns: turns,
+		Trials: 4, Iterations: 3, Overhead: 0.2, OverAlone: 0.01, Processor: 0.25, Trial: 2, Alone: 2, Outside: 1, Before: 2, Turns: turns,
 	}, got)
+}
+
+func TestParseStat(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		parent int
+		had    time.Duration
+	}{
+		{"12 (temporal) S 7 12 12 0 -1 4194560 9 0 0 0 150 25 0 0 20 0 9 0 1 2 3\n", 7, 1750 * time.Millisecond},
+		{"12 (a) b ) S 1 (x) S 7 12 12 0 -1 4194560 9 0 0 0 1 0 0 0 20", 7, 10 * time.Millisecond},
+	} {
+		parent, had, err := parseStat([]byte(c.text))
+		require.NoError(t, err, c.text)
+		require.Equal(t, c.parent, parent)
+		require.Equal(t, c.had, had)
+	}
+	for _, text := range []string{"", "12", "12 (a)", "12 (a) S 7 12", "12 (a) S x 12 12 0 -1 4194560 9 0 0 0 1 0 0"} {
+		_, _, err := parseStat([]byte(text))
+		require.ErrorIs(t, err, errStat, text)
+	}
+}
+
+func TestProcessors(t *testing.T) {
+	got, err := processors()
+	require.NoError(t, err)
+	require.Positive(t, got.Worker)
+	child := exec.Command("sh", "-c", "while :; do :; done")
+	require.NoError(t, child.Start())
+	defer func() { _ = child.Wait() }()
+	defer func() { _ = child.Process.Kill() }()
+	require.Eventually(t, func() bool {
+		more, err := processors()
+		return err == nil && more.minus(got).Servers > 0
+	}, time.Minute, time.Millisecond)
 }
 
 func TestSweepBenchSharesTheStarter(t *testing.T) {

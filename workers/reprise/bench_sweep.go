@@ -36,16 +36,19 @@ func (r *benchReport) measureSweep(ctx context.Context, on served, o benchOption
 func printSweep(out io.Writer, s bench.Sweep) error {
 	fmt.Fprintf(out, "\nA sweep of %d trials of %s, %d iterations each, one after the other; seconds\n\n", s.Trials, sweepPreset, s.Iterations)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "\tfirst trial to the end\ttrials' own\tbetween them\tbehind the last\toverhead\tby hand\tover these\t\n")
+	fmt.Fprintf(w, "\tfirst trial to the end\ttrials' own\tbetween them\tbehind the last\toverhead\tby hand\tover these\tprocessor\tby hand\t\n")
 	for n, t := range s.Turns {
-		fmt.Fprintf(w, "turn %d\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f %%\t%.3f\t%.1f %%\t\n", n+1,
-			t.Wall, t.Own, t.Between, t.After, 100*t.Overhead, t.Alone, 100*t.OverAlone)
+		fmt.Fprintf(w, "turn %d\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f %%\t%.3f\t%.1f %%\t%.2f\t%.2f\t\n", n+1,
+			t.Wall, t.Own, t.Between, t.After, 100*t.Overhead, t.Alone, 100*t.OverAlone, t.Processor.Total(), t.AloneProcessor.Total())
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\n  overhead, medians: %.1f %% of the trials' own time, %.1f %% over the same runs by hand (goal: at most %.0f %%)\n",
 		100*s.Overhead, 100*s.OverAlone, 100*bench.SweepGoal)
+	if s.Processor != 0 {
+		fmt.Fprintf(out, "  of the processor, worker and servers together, all of the sweep over the runs by hand: %.1f %%\n", 100*s.Processor)
+	}
 	fmt.Fprintf(out, "  a run takes %.3f s in the sweep, %.3f s by hand; outside trials the sweep takes %.0f ms a trial,\n  and %.0f ms once before the first, which are not counted\n",
 		s.Trial, s.Alone, 1000*s.Outside, 1000*s.Before)
 	_, err := fmt.Fprintf(out, "  its history: %d events, %s\n", s.Events, bytesText(s.Bytes))

@@ -130,15 +130,17 @@ func TestPrintAlgorithms(t *testing.T) {
 
 func TestPrintSweep(t *testing.T) {
 	s := bench.Sweep{
-		Trials: 8, Iterations: 3, Overhead: 0.0214, OverAlone: -0.0049, Trial: 1.25, Alone: 1.24, Outside: 0.0321, Before: 0.25, Events: 160, Bytes: 64 << 10,
-		Turns: []bench.SweepTurn{{Wall: 10.5, Own: 10.25, Between: 0.2, After: 0.05, Alone: 10.2, Overhead: 0.0244, OverAlone: 0.0294}},
+		Trials: 8, Iterations: 3, Overhead: 0.0214, OverAlone: -0.0049, Processor: 0.123, Trial: 1.25, Alone: 1.24, Outside: 0.0321, Before: 0.25, Events: 160, Bytes: 64 << 10,
+		Turns: []bench.SweepTurn{{Wall: 10.5, Own: 10.25, Between: 0.2, After: 0.05, Alone: 10.2, Overhead: 0.0244, OverAlone: 0.0294,
+			Processor: bench.Processor{Worker: 7, Servers: 3}, AloneProcessor: bench.Processor{Worker: 6.5, Servers: 2.4}}},
 	}
 	var b strings.Builder
 	require.NoError(t, benchReport{Cores: 2, Sweep: &s}.print(&b))
 	for _, line := range []string{
 		"A sweep of 8 trials of chaos, 3 iterations each, one after the other; seconds\n",
-		"turn 1                  10.500       10.250         0.200            0.050     2.4 %   10.200       2.9 %\n",
+		"turn 1                  10.500       10.250         0.200            0.050     2.4 %   10.200       2.9 %      10.00     8.90\n",
 		"overhead, medians: 2.1 % of the trials' own time, -0.5 % over the same runs by hand (goal: at most 5 %)\n",
+		"all of the sweep over the runs by hand: 12.3 %\n",
 		"a run takes 1.250 s in the sweep, 1.240 s by hand; outside trials the sweep takes 32 ms a trial,\n  and 250 ms once before the first, which are not counted\n",
 		"its history: 160 events, " + bytesText(64<<10) + "\n",
 	} {
