@@ -14,6 +14,11 @@ type ReportInput struct {
 	Run string `json:"run"`
 }
 
+// ReportSweepInput asks for a sweep's page.
+type ReportSweepInput struct {
+	Sweep string `json:"sweep"`
+}
+
 // ReportResult says where the page is.
 type ReportResult struct {
 	Location  string    `json:"location"`
@@ -24,30 +29,42 @@ type ReportResult struct {
 // ErrNoReport says that the worker was built without reports.
 var ErrNoReport = errors.New("this worker writes no reports")
 
+// ReportWriter makes the page of a run, or of a sweep, and hands its files to sink:
+// names are relative and '/'-separated, index.html comes last.
+type ReportWriter func(ctx context.Context, s store.Store, id string, sink func(name string, body []byte) error) error
+
 // Report writes a run's page for people beside its artifacts, in place of the one
 // before. It shows what is there: it has times in it, and is no part of the chain.
 func (h *Host) Report(ctx context.Context, in ReportInput) (ReportResult, error) {
-	out, err := h.report(ctx, in)
+	out, err := h.WriteReport.into(ctx, h.Store, in.Run, store.ReportDir(in.Run))
 	return out, edge(ctx, "report of run "+in.Run, err)
 }
 
-func (h *Host) report(ctx context.Context, in ReportInput) (ReportResult, error) {
+// ReportSweep writes a sweep's page for people beside its table, in place of the one
+// before. It shows what is there, and is no artifact either.
+func (s *Sweeps) ReportSweep(ctx context.Context, in ReportSweepInput) (ReportResult, error) {
+	out, err := s.WriteReport.into(ctx, s.Store, in.Sweep, store.SweepReportDir(in.Sweep))
+	return out, edge(ctx, "report of sweep "+in.Sweep, err)
+}
+
+// into writes a page below a folder of the store.
+func (write ReportWriter) into(ctx context.Context, s store.Store, id, dir string) (ReportResult, error) {
 	defer heartbeat(ctx)()
 	start := time.Now()
-	if h.WriteReport == nil {
+	if write == nil {
 		return ReportResult{}, ErrNoReport
 	}
-	dir, files := store.ReportDir(in.Run), 0
-	err := h.WriteReport(ctx, h.Store, in.Run, func(name string, body []byte) error {
+	files := 0
+	err := write(ctx, s, id, func(name string, body []byte) error {
 		files++
 		key := dir + "/" + name
-		if err := h.Store.Put(ctx, key, body, store.PutOptions{}); err != nil {
-			return fmt.Errorf("write %s: %w", h.Store.Location(key), err)
+		if err := s.Put(ctx, key, body, store.PutOptions{}); err != nil {
+			return fmt.Errorf("write %s: %w", s.Location(key), err)
 		}
 		return nil
 	})
 	return ReportResult{
-		Location: h.Store.Location(dir + "/index.html"), Files: files,
+		Location: s.Location(dir + "/index.html"), Files: files,
 		Telemetry: Telemetry{Seconds: time.Since(start).Seconds()},
 	}, err
 }

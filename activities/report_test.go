@@ -9,23 +9,37 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// A page is written beside the run's artifacts, and is none of them.
+// A page is written beside the run's artifacts, or the sweep's, and is none of them.
 func TestReport(t *testing.T) {
 	s := store.NewMemory()
-	h := &Host{Store: s}
-	_, err := h.Report(t.Context(), ReportInput{Run: "r"})
-	require.ErrorIs(t, err, ErrNoReport)
-	h.WriteReport = func(_ context.Context, _ store.Store, run string, sink func(string, []byte) error) error {
-		require.Equal(t, "r", run)
-		if err := sink("data/one.js", []byte("1")); err != nil {
-			return err
+	h, sweeps := &Host{Store: s}, &Sweeps{Store: s}
+	for _, c := range []struct {
+		id, location string
+		set          func(ReportWriter)
+		report       func() (ReportResult, error)
+	}{
+		{"r/1", "runs/r%2F1/report/index.html", func(w ReportWriter) { h.WriteReport = w }, func() (ReportResult, error) { return h.Report(t.Context(), ReportInput{Run: "r/1"}) }},
+		{"s/1", "sweeps/s%2F1/report/index.html", func(w ReportWriter) { sweeps.WriteReport = w }, func() (ReportResult, error) {
+			return sweeps.ReportSweep(t.Context(), ReportSweepInput{Sweep: "s/1"})
+		}},
+	} {
+		_, err := c.report()
+		require.ErrorIs(t, err, ErrNoReport)
+		c.set(func(_ context.Context, _ store.Store, id string, sink func(string, []byte) error) error {
+			require.Equal(t, c.id, id)
+			if err := sink("data/one.js", []byte("1")); err != nil {
+				return err
+			}
+			return sink("index.html", []byte("<p>"))
+		})
+		for range 2 { // the later one takes its place
+			got, err := c.report()
+			require.NoError(t, err)
+			require.Equal(t, 2, got.Files)
+			require.Contains(t, got.Location, c.location)
 		}
-		return sink("index.html", []byte("<p>"))
-	}
-	for range 2 { // the later one takes its place
-		got, err := h.Report(t.Context(), ReportInput{Run: "r"})
-		require.NoError(t, err)
-		require.Equal(t, 2, got.Files)
-		require.Contains(t, got.Location, "runs/r/report/index.html")
+		c.set(func(context.Context, store.Store, string, func(string, []byte) error) error { return store.ErrNotFound })
+		_, err = c.report()
+		require.Equal(t, KindArtifactMissing, kindOf(err))
 	}
 }

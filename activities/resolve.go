@@ -21,7 +21,7 @@ type Host struct {
 	Attributes func(context.Context) bool
 	// WriteReport writes a run's page for people, file by file; nil where the
 	// worker has none.
-	WriteReport func(ctx context.Context, s store.Store, run string, sink func(name string, body []byte) error) error
+	WriteReport ReportWriter
 
 	kits kits
 }

@@ -21,6 +21,8 @@ type Sweeps struct {
 	Attributes func(context.Context) bool
 	// Look asks the server how a workflow stands.
 	Look func(ctx context.Context, id string) (Found, error)
+	// WriteReport makes a sweep's page, file by file; nil where the worker writes none.
+	WriteReport ReportWriter
 }
 
 // KnownSweep is what a sweep is checked against.

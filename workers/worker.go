@@ -231,7 +231,7 @@ func (p *process) startHost() error {
 	w.RegisterActivity(&activities.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport})
 	w.RegisterActivity(&activities.Sweeps{Store: p.Store, Attributes: attributes, Look: func(ctx context.Context, id string) (activities.Found, error) {
 		return look(ctx, p.Client, id)
-	}})
+	}, WriteReport: writeSweepReport})
 	return p.start(w)
 }
 
@@ -298,6 +298,20 @@ func ParseRole(name string) (Role, error) {
 func attributesRegistered(ctx context.Context, c client.Client, namespace string) bool {
 	missing, err := dev.MissingSearchAttributes(ctx, c.OperatorService(), namespace)
 	return err == nil && len(missing) == 0
+}
+
+// writeSweepReport is how the ReportSweep activity makes a sweep's page: it links to
+// the trials' pages that are in the bucket.
+func writeSweepReport(ctx context.Context, s store.Store, id string, sink func(name string, body []byte) error) error {
+	sweep, err := report.LoadSweep(ctx, s, id)
+	if err != nil {
+		return err
+	}
+	if err := sweep.LinkStored(ctx, s); err != nil {
+		return err
+	}
+	_, err = report.WriteSweep(ctx, sweep, sink)
+	return err
 }
 
 // writeReport is how the Report activity makes a run's page.

@@ -27,3 +27,30 @@ func (t *train) reportAtEnd(ctx workflow.Context) {
 		t.Warnings = append(t.Warnings, "the report was not written: "+err.Error())
 	}
 }
+
+// report writes the sweep's page for people, and says where it is.
+func (s *sweeping) report(ctx workflow.Context) (string, error) {
+	// The main loop may wait for this call alone.
+	defer func() { s.changed++ }()
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	var a *activities.Sweeps
+	var out activities.ReportResult
+	err := s.host(ctx, 0, "ReportSweep", fmt.Sprintf("report on %d trials", len(s.trials)), a.ReportSweep, activities.ReportSweepInput{Sweep: s.id}, &out)
+	if err != nil {
+		return "", err
+	}
+	s.Report = out.Location
+	return out.Location, nil
+}
+
+// reportAtEnd writes the page of a sweep that has ended, cancelled or not, where its
+// document asks for it. A page that cannot be written fails no sweep.
+func (s *sweeping) reportAtEnd() {
+	if !s.definition.Report.AtEnd {
+		return
+	}
+	s.show(s.root, "writing the report")
+	if _, err := s.report(s.root); err != nil {
+		s.warnings = append(s.warnings, "the report was not written: "+shortReason(err))
+	}
+}

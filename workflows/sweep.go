@@ -20,6 +20,8 @@ type SweepResult struct {
 	Table      store.Ref   `json:"table"`
 	Definition store.Ref   `json:"definition"`
 	Counts     SweepCounts `json:"counts"`
+	// Report is where the sweep's page is, where one was written.
+	Report string `json:"report,omitempty"`
 }
 
 // SweepCarry is what a sweep takes across continue-as-new. A person starting a
@@ -34,6 +36,8 @@ type SweepCarry struct {
 	// whose failure it was.
 	Closing string `json:"closing,omitempty"`
 	Broken  string `json:"broken,omitempty"`
+	// Report is where the sweep's page is; empty while none was written.
+	Report string `json:"report,omitempty"`
 	// Records are of the trials that have begun or ended.
 	Records []activities.TrialRecord `json:"records,omitempty"`
 }
@@ -68,6 +72,7 @@ type sweeping struct {
 	over       bool // nothing can be added any more
 	cancelled  bool // by a person: the table is written, and nothing begins
 	phase      string
+	warnings   []string
 	result     *activities.WriteTableResult
 	// root outlives a cancellation: children are told and waited for, and the table
 	// is written.
@@ -123,7 +128,7 @@ func (w *Workflows) Sweep(ctx workflow.Context, input json.RawMessage, carry *Sw
 		return nil, err
 	}
 	s.show(ctx, "done")
-	return &SweepResult{Sweep: s.id, Table: s.result.Table, Definition: s.Written, Counts: s.counts()}, nil
+	return &SweepResult{Sweep: s.id, Table: s.result.Table, Definition: s.Written, Counts: s.counts(), Report: s.Report}, nil
 }
 
 // load resolves the sweep, or reads it again after continue-as-new.
@@ -247,7 +252,8 @@ func (s *sweeping) continueAsNew(ctx workflow.Context, input json.RawMessage) er
 	return workflow.NewContinueAsNewError(ctx, "Sweep", input, s.SweepCarry)
 }
 
-// finish writes the table and says how the sweep ended.
+// finish writes the table, and the page where it is asked for, and says how the
+// sweep ended.
 func (s *sweeping) finish(ctx workflow.Context) error {
 	var a *activities.Sweeps
 	s.over = true
@@ -261,6 +267,8 @@ func (s *sweeping) finish(ctx workflow.Context) error {
 		return err
 	}
 	s.result = &r
+	s.reportAtEnd()
+	_ = workflow.Await(s.root, func() bool { return workflow.AllHandlersFinished(s.root) })
 	s.attributes(s.root, "done")
 	switch {
 	case s.cancelled:

@@ -64,6 +64,9 @@ func (s *sweeping) handle(ctx workflow.Context) error {
 			s.changed++
 			return fmt.Sprintf("at most %d trials run at once; those that run go on", p.Parallel), nil
 		}, s.validParallel, "how many trials run at once: {\"parallel\": 8}"},
+		{"report", func(ctx workflow.Context) (string, error) {
+			return s.report(ctx)
+		}, s.validReport, "write the sweep's page for people to the store"},
 		{"stop-early", s.stopEarly, s.validStopEarly, "begin no more trials: {\"running\": \"finish\"} or \"cancel\""},
 	}
 	for _, u := range updates {
@@ -72,6 +75,14 @@ func (s *sweeping) handle(ctx workflow.Context) error {
 		if err != nil {
 			return fmt.Errorf("register update %s: %w", u.name, err)
 		}
+	}
+	return nil
+}
+
+// validReport takes the command also while the sweep ends: it changes nothing.
+func (s *sweeping) validReport(workflow.Context) error {
+	if !s.ready {
+		return errSweepNotReady
 	}
 	return nil
 }
@@ -120,6 +131,8 @@ func (s *sweeping) list() []sweep.Trial {
 
 func (s *sweeping) addTrials(ctx workflow.Context, input json.RawMessage) (string, error) {
 	var a *activities.Sweeps
+	// The main loop may wait for this call alone, also where nothing comes of it.
+	defer func() { s.changed++ }()
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	// Two at once would each add to what was before both.
 	if err := s.adding.Lock(ctx); err != nil {
@@ -140,7 +153,6 @@ func (s *sweeping) addTrials(ctx workflow.Context, input json.RawMessage) (strin
 		s.close(s.Closing, false)
 	}
 	s.judge = true
-	s.changed++
 	return fmt.Sprintf("%d trials were added; there are %d", len(s.trials)-before, len(s.trials)), nil
 }
 

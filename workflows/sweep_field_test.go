@@ -50,7 +50,11 @@ type field struct {
 	rows    []activities.TrialRecord
 	looked  []string
 	orders  int // updates that were not answered yet
-	sweeps  *activities.Sweeps
+	// reports are what was there when the page was written; reporting makes it
+	// another way.
+	reports   []string
+	reporting func() error
+	sweeps    *activities.Sweeps
 }
 
 func newField(t *testing.T) *field {
@@ -105,6 +109,20 @@ func (a *fieldActivities) WriteTable(_ context.Context, in activities.WriteTable
 	a.f.rows = in.Records
 	return activities.WriteTableResult{Table: ref("table")}, nil
 }
+
+func (a *fieldActivities) ReportSweep(_ context.Context, in activities.ReportSweepInput) (activities.ReportResult, error) {
+	a.f.mu.Lock()
+	defer a.f.mu.Unlock()
+	a.f.reports = append(a.f.reports, fmt.Sprintf("%s: a table of %d", in.Sweep, len(a.f.rows)))
+	if a.f.reporting != nil {
+		if err := a.f.reporting(); err != nil {
+			return activities.ReportResult{}, err
+		}
+	}
+	return activities.ReportResult{Location: pageOfTest}, nil
+}
+
+const pageOfTest = "s3://bucket/sweeps/fig7/report/index.html"
 
 func (a *fieldActivities) LookUp(_ context.Context, in activities.LookUpInput) (activities.LookUpResult, error) {
 	var out activities.LookUpResult

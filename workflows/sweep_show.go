@@ -67,6 +67,9 @@ type SweepStatus struct {
 	// Definition and Table are artifacts; the table comes at the end.
 	Definition store.Ref  `json:"definition"`
 	Table      *store.Ref `json:"table,omitempty"`
+	// Report is where the sweep's page is, once it was written.
+	Report   string   `json:"report,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 func (s *sweeping) counts() SweepCounts {
@@ -80,7 +83,7 @@ func (s *sweeping) counts() SweepCounts {
 func (s *sweeping) status() SweepStatus {
 	out := SweepStatus{
 		Sweep: s.id, Phase: s.phase, Counts: s.counts(), Parallel: s.Parallel, Metrics: s.definition.Metrics, Goal: s.definition.Goal,
-		Closing: s.Closing, Definition: s.Written,
+		Closing: s.Closing, Definition: s.Written, Report: s.Report, Warnings: s.warnings,
 	}
 	for _, t := range s.trials {
 		out.Done += t.Iterations
@@ -258,6 +261,12 @@ func (s *sweeping) details() string {
 	}
 	if s.result != nil {
 		fmt.Fprintf(&b, "\nTable: `%s`\n", s.result.Table.Key)
+	}
+	if s.Report != "" {
+		fmt.Fprintf(&b, "\nReport: `%s`\n", s.Report)
+	}
+	for _, w := range s.warnings {
+		fmt.Fprintf(&b, "\nWarning: %s\n", strings.ReplaceAll(w, "\n", " "))
 	}
 	return b.String()
 }

@@ -44,6 +44,7 @@ var table = map[string]policy{
 	"LookUp":       {place: onHost, bound: 1},
 	"Summarize":    {place: onHost, bound: 5},
 	"WriteTable":   {place: onHost, bound: 5},
+	"ReportSweep":  {place: onHost, bound: 5, attempts: 3},
 
 	"Step":     {place: onHost, bound: 1},
 	"Select":   {place: onHost, bound: 1},

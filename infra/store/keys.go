@@ -129,6 +129,9 @@ func ModelDir(digest string) string { return ModelPrefix + ShortDigest(digest) }
 // SweepDir is a sweep's folder: "sweeps/SWEEP".
 func SweepDir(sweep string) string { return "sweeps/" + EscapeSegment(sweep) }
 
+// SweepReportDir holds a sweep's report: "sweeps/SWEEP/report".
+func SweepReportDir(sweep string) string { return SweepDir(sweep) + "/report" }
+
 func number(n int) string { return fmt.Sprintf("%06d", n) }
 
 // parseNumber reads what number writes, and nothing else.

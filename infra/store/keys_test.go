@@ -52,6 +52,7 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, "runs/r/report", store.ReportDir("r"))
 	require.Equal(t, "models/0123456789ab", store.ModelDir("0123456789abcdef"))
 	require.Equal(t, "sweeps/s%2F1", store.SweepDir("s/1"))
+	require.Equal(t, "sweeps/s%2F1/report", store.SweepReportDir("s/1"))
 }
 
 func FuzzEscapeSegment(f *testing.F) {

@@ -42,6 +42,10 @@ type Trial struct {
 	Note string
 	// Run is what is stored of it; nil for nothing.
 	Run *Run
+	// Page is where the trial's own page lies, as a path from the sweep's page:
+	// '/'-separated, its segments as the files or the objects are called. Empty
+	// where there is none.
+	Page string
 }
 
 // maxCurves is the most settings whose curves a page shows: more could not be told

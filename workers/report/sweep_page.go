@@ -43,6 +43,7 @@ type estimatePage struct {
 type trialPage struct {
 	Label      string  `json:"label"`
 	Run        string  `json:"run,omitempty"`
+	Page       string  `json:"page,omitempty"` // a link
 	Setting    int     `json:"setting"`
 	Seed       uint64  `json:"seed"`
 	State      string  `json:"state"`
@@ -120,6 +121,9 @@ func (t Trial) page(setting int, metrics []string) trialPage {
 	for _, m := range metrics {
 		v, _ := t.Run.value(m)
 		p.Values = append(p.Values, point(v))
+	}
+	if t.Page != "" {
+		p.Page = href(t.Page)
 	}
 	if t.Run == nil {
 		return p

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -170,13 +171,88 @@ func TestWriteSweepOfManySettings(t *testing.T) {
 	require.NotContains(t, data["shown"], 39.0, "the goal is the least")
 }
 
+// putPages writes the pages of a sweep's first two trials into the store, as host
+// workers do.
+func putPages(t *testing.T, s store.Store) {
+	t.Helper()
+	for _, setting := range settings[:2] {
+		run := sweep.ID(figure, setting.name+",seed=1")
+		_, err := report.Write(t.Context(), s, run, func(name string, body []byte) error {
+			return s.Put(t.Context(), store.ReportDir(run)+"/"+name, body, store.PutOptions{})
+		})
+		require.NoError(t, err)
+	}
+}
+
+// The page in the store links to the trials' pages that are there.
+func TestLinkStored(t *testing.T) {
+	s := store.NewMemory()
+	putSweep(t, s, true)
+	putPages(t, s)
+	loaded, err := report.LoadSweep(t.Context(), s, figure)
+	require.NoError(t, err)
+	require.NoError(t, loaded.LinkStored(t.Context(), s))
+	require.Equal(t, "../../../runs/fig7%2Fselection.keep%3D0.25%2Cseed%3D1/report/index.html", loaded.Trials[0].Page)
+	data, _ := sweepData(t, loaded)
+	trials := data["trials"].([]any)
+	require.Equal(t, "../../../runs/fig7%252Fselection.keep%253D0.25%252Cseed%253D1/report/index.html", trials[0].(map[string]any)["page"])
+	for i, trial := range trials {
+		require.Equal(t, i < 2, trial.(map[string]any)["page"] != nil, i)
+	}
+	// A link leads from the sweep's page to the trial's key.
+	base, err := url.Parse("https://bucket/at/" + url.PathEscape(store.EscapeSegment(figure)))
+	require.NoError(t, err)
+	base.Path, base.RawPath = "/prefix/"+store.SweepReportDir(figure)+"/index.html", ""
+	to, err := base.Parse(trials[1].(map[string]any)["page"].(string))
+	require.NoError(t, err)
+	require.Equal(t, "/prefix/"+store.ReportDir(sweep.ID(figure, "selection.keep=0.5,seed=1"))+"/index.html", to.Path)
+
+	require.ErrorIs(t, loaded.LinkStored(t.Context(), blind{s}), store.ErrUnavailable)
+}
+
+// blind cannot be asked what is there.
+type blind struct{ store.Store }
+
+func (blind) Stat(context.Context, string) (store.Object, error) {
+	return store.Object{}, store.ErrUnavailable
+}
+
+// Whatever a page's path is, the link stays where the sweep's page is.
+func TestLinksAreSafe(t *testing.T) {
+	base, err := url.Parse("https://host/a/b/c/index.html")
+	require.NoError(t, err)
+	for path, want := range map[string]string{
+		"trials/a/index.html":        "./trials/a/index.html",
+		"trials/a%2Fb?c#d e":         "./trials/a%252Fb%3Fc%23d%20e",
+		"../x":                       "../x",
+		"javascript:alert(1)":        "./javascript:alert%281%29",
+		"//other/x":                  ".///other/x",
+		"https://other/x":            "./https://other/x",
+		"\\\\other\\x":               "./%5C%5Cother%5Cx",
+		"\tjavascript:\n\"<b>\u2028": "./%09javascript:%0A%22%3Cb%3E%E2%80%A8",
+	} {
+		data, _ := sweepData(t, report.Sweep{ID: "s", Trials: []report.Trial{{Label: "a", Setting: "a", Page: path}}})
+		got := data["trials"].([]any)[0].(map[string]any)["page"].(string)
+		require.Equal(t, want, got)
+		to, err := base.Parse(got)
+		require.NoError(t, err)
+		require.Equal(t, "https", to.Scheme)
+		require.Equal(t, "host", to.Host)
+	}
+}
+
 func TestSweepPage(t *testing.T) {
 	s := store.NewMemory()
 	putSweep(t, s, true)
 	loaded, err := report.LoadSweep(t.Context(), s, figure)
 	require.NoError(t, err)
-	_, files := sweepData(t, loaded)
 	dir := t.TempDir()
+	for i := range 2 {
+		trial := &loaded.Trials[i]
+		writeFolder(t, s, trial.Run.ID, filepath.Join(dir, filepath.FromSlash(report.TrialDir(trial.Label))))
+		trial.Page = report.TrialDir(trial.Label) + "/index.html"
+	}
+	_, files := sweepData(t, loaded)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "index.html"), files["index.html"], 0o644))
 	for name, on := range map[string]screen{"desktop": desktop, "phone": phone, "dark": {width: 1280, height: 900, dark: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -191,10 +267,39 @@ func TestSweepPage(t *testing.T) {
 			eval[any](b, `document.getElementById('multiples').scrollIntoView(), null`)
 			b.until("the small ones too", `document.querySelectorAll('#multiples canvas').length > 0`)
 			b.picture("sweep-multiples-" + name)
+			eval[any](b, `document.getElementById('trials').scrollIntoView(), null`)
+			b.picture("sweep-trials-" + name)
+			eval[any](b, `document.querySelector('#trials .scroll').scrollTo(150, 0), null`)
+			require.GreaterOrEqual(t, eval[float64](b, `document.querySelector('#trials tbody tr:nth-child(3) td').getBoundingClientRect().left`), 0.0,
+				"a row's name stays in sight where it is wider than the screen")
+			b.picture("sweep-scrolled-" + name)
 			require.LessOrEqual(t, eval[int64](b, "document.documentElement.scrollWidth"), on.width)
 			b.quiet()
 		})
 	}
+	t.Run("to a trial and back", func(t *testing.T) {
+		for _, on := range []screen{desktop, phone} {
+			b := open(t, dir, on, "")
+			require.Equal(t, int64(2), eval[int64](b, `document.querySelectorAll('#trials tbody a').length`), "those that have a page")
+			require.True(t, eval[bool](b, `[...document.querySelectorAll('#trials tbody a')].every(a => a.protocol === 'file:')`))
+			b.press("\t")
+			for range 40 { // by the keyboard alone
+				if eval[bool](b, `document.activeElement.matches('#trials tbody tr:nth-child(2) a')`) {
+					break
+				}
+				b.press("\t")
+			}
+			require.Equal(t, loaded.Trials[1].Label, eval[string](b, `document.activeElement.textContent`))
+			require.NotEqual(t, "none", eval[string](b, `getComputedStyle(document.activeElement).outlineStyle`))
+			require.LessOrEqual(t, eval[float64](b, `document.activeElement.getBoundingClientRect().right`), float64(on.width), "it is in sight")
+			b.picture(fmt.Sprintf("sweep-link-%d", on.width))
+			b.press("\r")
+			b.until("the trial's page is shown", `document.querySelector('h1')?.textContent === '`+loaded.Trials[1].Run.ID+`' && document.documentElement.dataset.ready !== undefined`)
+			eval[any](b, `history.back(), null`)
+			b.until("the sweep's page is back", `document.querySelector('h1')?.textContent === '`+figure+`'`)
+			b.quiet()
+		}
+	})
 	// A sweep that has nothing yet.
 	_, files = sweepData(t, report.Sweep{ID: "empty", Trials: []report.Trial{{Label: "a", Setting: "a"}}, Metrics: []string{"success/mean"}})
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "index.html"), files["index.html"], 0o644))

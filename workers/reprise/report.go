@@ -17,52 +17,72 @@ import (
 
 func reportCommand() *cobra.Command {
 	var conn connection
-	var out string
+	var w reportWriter
 	cmd := &cobra.Command{
 		Use:   "report RUN|SWEEP",
 		Short: "make a page of a run or a sweep: curves, evaluations, trajectories",
 		Long: `Reads a run from the store and writes its report into a folder: index.html, which
 works offline, and beside it the trajectories, which the page loads as they are
 asked for. Of a sweep it is one page: settings beside each other, with bands across
-seeds, and the table. Nothing is written to the store. What is under way, has failed
-or was half deleted is shown as far as it is there; the page lists what is missing.`,
+seeds, and the table. With --trials each trial's report is written below it, in
+trials/, and the table links to them. Nothing is written to the store. What is under
+way, has failed or was half deleted is shown as far as it is there; the page lists
+what is missing.`,
 		Example: `  reprise report bandit-1
   reprise report fig7
-  reprise report bandit-1 --out /tmp/bandit-1 && xdg-open /tmp/bandit-1/index.html`,
+  reprise report fig7 --trials --out /tmp/fig7 && xdg-open /tmp/fig7/index.html`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := conn.store()
 			if err != nil {
 				return err
 			}
-			if out == "" {
-				out = "report-" + store.EscapeSegment(args[0])
+			if w.dir == "" {
+				w.dir = "report-" + store.EscapeSegment(args[0])
 			}
-			return writeReport(cmd.Context(), s, args[0], out, cmd.OutOrStdout())
+			w.store, w.out, w.errOut = s, cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return w.write(cmd.Context(), args[0])
 		},
 	}
-	cmd.Flags().StringVarP(&out, "out", "o", "", "the folder (default: report-ID, here)")
+	cmd.Flags().StringVarP(&w.dir, "out", "o", "", "the folder (default: report-ID, here)")
+	cmd.Flags().BoolVar(&w.trials, "trials", false, "of a sweep: write each trial's report too, and link to it")
 	conn.addStoreFlags(cmd)
 	return cmd
 }
 
-// writeReport writes the report of a run, or of a sweep, into a folder and says what
-// is in it.
-func writeReport(ctx context.Context, s store.Store, id, dir string, out io.Writer) error {
+// reportWriter writes reports into a folder.
+type reportWriter struct {
+	store store.Store
+	dir   string
+	// trials asks for the reports of a sweep's trials beside its page.
+	trials bool
+	// errOut takes a line a trial as they are written.
+	out, errOut io.Writer
+}
+
+// write writes the report of a run, or of a sweep, and says what is in it.
+func (w reportWriter) write(ctx context.Context, id string) error {
 	began := time.Now()
 	what := ""
-	summary, err := pages.Write(ctx, s, id, intoFolder(dir))
+	var summary pages.Summary
+	err := store.ErrNotFound
+	if !w.trials {
+		summary, err = pages.Write(ctx, w.store, id, intoFolder(w.dir))
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		noRun := err
 		var sweep pages.Sweep
-		if sweep, err = pages.LoadSweep(ctx, s, id); errors.Is(err, store.ErrNotFound) {
+		sweep, err = pages.LoadSweep(ctx, w.store, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound) && w.trials:
+			return fmt.Errorf("--trials is for a sweep: %w", err)
+		case errors.Is(err, store.ErrNotFound):
 			return noRun
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 		what = plural(len(sweep.Trials), "trial") + ", "
-		summary, err = pages.WriteSweep(ctx, sweep, intoFolder(dir))
+		summary, err = w.sweep(ctx, sweep)
 	}
 	if err != nil {
 		return err
@@ -71,12 +91,59 @@ func writeReport(ctx context.Context, s store.Store, id, dir string, out io.Writ
 	if summary.Rollouts > 0 {
 		what += ", " + plural(summary.Episodes, "episode")
 	}
-	fmt.Fprintf(out, "%s: %s, %s, in %.1f s\n", what, plural(summary.Files, "file"), bytesText(summary.Bytes), time.Since(began).Seconds())
+	fmt.Fprintf(w.out, "%s: %s, %s, in %.1f s\n", what, plural(summary.Files, "file"), bytesText(summary.Bytes), time.Since(began).Seconds())
 	for _, m := range summary.Missing {
-		fmt.Fprintln(out, m)
+		fmt.Fprintln(w.out, m)
 	}
-	_, err = fmt.Fprintln(out, filepath.Join(dir, "index.html"))
+	_, err = fmt.Fprintln(w.out, filepath.Join(w.dir, "index.html"))
 	return err
+}
+
+// sweep writes a sweep's page, and before it the trials' where they are asked for.
+func (w reportWriter) sweep(ctx context.Context, sweep pages.Sweep) (pages.Summary, error) {
+	var trials pages.Summary
+	if w.trials {
+		var err error
+		if trials, err = w.eachTrial(ctx, sweep.Trials); err != nil {
+			return trials, err
+		}
+	}
+	summary, err := pages.WriteSweep(ctx, sweep, intoFolder(w.dir))
+	summary.Episodes, summary.Rollouts = trials.Episodes, trials.Rollouts
+	summary.Files += trials.Files
+	summary.Bytes += trials.Bytes
+	return summary, err
+}
+
+// eachTrial writes the reports of the trials of which anything is stored, gives each
+// its page, and counts what they have together.
+func (w reportWriter) eachTrial(ctx context.Context, trials []pages.Trial) (pages.Summary, error) {
+	var all pages.Summary
+	for i := range trials {
+		t := &trials[i]
+		name := fmt.Sprintf("trial %d of %d, %s", i+1, len(trials), visible(t.Label))
+		if t.Run == nil {
+			fmt.Fprintf(w.errOut, "%s: nothing is stored of it\n", name)
+			continue
+		}
+		began := time.Now()
+		dir := pages.TrialDir(t.Label)
+		summary, err := pages.Write(ctx, w.store, t.Run.ID, intoFolder(filepath.Join(w.dir, filepath.FromSlash(dir))))
+		if err != nil {
+			return all, fmt.Errorf("trial %q: %w", t.Label, err)
+		}
+		t.Page = dir + "/index.html"
+		all.Episodes += summary.Episodes
+		all.Rollouts += summary.Rollouts
+		all.Files += summary.Files
+		all.Bytes += summary.Bytes
+		lacks := ""
+		if len(summary.Missing) > 0 {
+			lacks = "; its page lists what is missing"
+		}
+		fmt.Fprintf(w.errOut, "%s: %s, %s, in %.1f s%s\n", name, plural(summary.Iterations, "iteration"), bytesText(summary.Bytes), time.Since(began).Seconds(), lacks)
+	}
+	return all, nil
 }
 
 func branches(n int) string {

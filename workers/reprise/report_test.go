@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/report/episodes"
 	"github.com/reprise-rl/reprise/workers/report/synthetic"
+	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
 // untrained is a run of three iterations that was not computed.
@@ -28,8 +29,11 @@ func untrained(t *testing.T) *store.Memory {
 func TestWriteReport(t *testing.T) {
 	s := untrained(t)
 	var out bytes.Buffer
+	write := func(dir, id string) error {
+		return reportWriter{store: s, dir: dir, out: &out, errOut: &out}.write(t.Context(), id)
+	}
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	require.NoError(t, writeReport(t.Context(), s, "run 1", dir, &out))
+	require.NoError(t, write(dir, "run 1"))
 	require.Regexp(t, `^3 iterations on 1 branch, 15 episodes: 6 files, [\d.]+ KiB, in [\d.]+ s\n`, out.String())
 	require.Contains(t, out.String(), filepath.Join(dir, "index.html"))
 	for _, name := range []string{"index.html", "data/index.js", "data/b0-000002.0.js", "data/b0-e000002-0.0.js"} {
@@ -38,21 +42,57 @@ func TestWriteReport(t *testing.T) {
 	// Made again it is written over, and what is missing is said.
 	require.NoError(t, s.Delete(t.Context(), store.SpecKey("run 1")))
 	out.Reset()
-	require.NoError(t, writeReport(t.Context(), s, "run 1", dir, &out))
+	require.NoError(t, write(dir, "run 1"))
 	require.Contains(t, out.String(), "not there: resolved spec: missing: runs/run%201/spec.json\n")
 
 	_, err := store.PutArtifact(t.Context(), s, store.SweepDir("sweep"), "definition", "json", []byte(`{"trials": [{"label": "a"}, {"label": "b"}]}`))
 	require.NoError(t, err)
 	out.Reset()
-	require.NoError(t, writeReport(t.Context(), s, "sweep", dir, &out))
+	require.NoError(t, write(dir, "sweep"))
 	require.Regexp(t, `^2 trials, 0 iterations on 0 branches: 1 file, `, out.String())
 	require.Contains(t, out.String(), "not there: 2 × runs of trials: nothing is stored of them yet")
 
-	require.ErrorIs(t, writeReport(t.Context(), s, "another", dir, &out), store.ErrNotFound)
+	require.ErrorIs(t, write(dir, "another"), store.ErrNotFound)
 	require.ErrorContains(t, intoFolder(dir)("../x", nil), "leads out of")
 	blocked := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
-	require.ErrorContains(t, writeReport(t.Context(), s, "run 1", blocked, &out), "write the report")
+	require.ErrorContains(t, write(blocked, "run 1"), "write the report")
+}
+
+// With --trials each trial of which something is stored has a report below its sweep's,
+// which links to it by its name, percent-encoded twice: once as a name, once as a link.
+func TestWriteReportOfTrials(t *testing.T) {
+	s := store.NewMemory()
+	body := []byte(`{"trials": [{"label": "selection.keep=0.5,seed=1"}, {"label": "selection.keep=0.5,seed=2"}, {"label": "../x\u001b"}]}`)
+	_, err := store.PutArtifact(t.Context(), s, store.SweepDir("w"), "definition", "json", body)
+	require.NoError(t, err)
+	for _, label := range []string{"selection.keep=0.5,seed=1", "../x\x1b"} {
+		require.NoError(t, synthetic.Write(t.Context(), s, sweep.ID("w", label), synthetic.Shape{Iterations: 2, Groups: 2, Members: 2, Turns: 1, Words: 2, Seed: 3}))
+	}
+	require.NoError(t, synthetic.Write(t.Context(), s, "run", synthetic.Shape{Iterations: 1, Groups: 1, Members: 2, Turns: 1, Words: 2}))
+	var out, errOut bytes.Buffer
+	w := reportWriter{store: s, dir: t.TempDir(), trials: true, out: &out, errOut: &errOut}
+	require.NoError(t, w.write(t.Context(), "w"))
+	require.Regexp(t, `^3 trials, 4 iterations on 2 branches, 16 episodes: 9 files, [\d.]+ KiB, in [\d.]+ s\n`, out.String())
+	require.Regexp(t, `^trial 1 of 3, selection\.keep=0\.5,seed=1: 2 iterations, [\d.]+ KiB, in [\d.]+ s\n`+
+		`trial 2 of 3, selection\.keep=0\.5,seed=2: nothing is stored of it\n`+
+		`trial 3 of 3, \.\./x : 2 iterations, `, errOut.String())
+	for _, name := range []string{"index.html", "trials/selection.keep%3D0.5%2Cseed%3D1/index.html", "trials/selection.keep%3D0.5%2Cseed%3D1/data/index.js", "trials/%2E%2E%2Fx%1B/index.html"} {
+		require.FileExists(t, filepath.Join(w.dir, filepath.FromSlash(name)))
+	}
+	page, err := os.ReadFile(filepath.Join(w.dir, "index.html"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), `"page":"./trials/selection.keep%253D0.5%252Cseed%253D1/index.html"`)
+	require.Contains(t, string(page), `"page":"./trials/%252E%252E%252Fx%251B/index.html"`)
+	require.Equal(t, 2, bytes.Count(page, []byte(`"page":"`)))
+
+	require.ErrorContains(t, w.write(t.Context(), "run"), "--trials is for a sweep")
+	w.trials = false
+	w.dir = t.TempDir()
+	require.NoError(t, w.write(t.Context(), "w"))
+	page, err = os.ReadFile(filepath.Join(w.dir, "index.html"))
+	require.NoError(t, err)
+	require.NotContains(t, string(page), `"page":"`, "what is not there has no link")
 }
 
 func TestTrajectories(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 var (
 	varyKeys = []string{"grid", "list", "random", "seeds"}
-	topKeys  = append([]string{"description", "base"}, append(varyKeys, "parallel", "on_failure", "metrics", "goal", "early_stopping")...)
+	topKeys  = append([]string{"description", "base"}, append(varyKeys, "parallel", "on_failure", "metrics", "goal", "early_stopping", "report")...)
 )
 
 // defaultMetrics are shown where a sweep names none.
@@ -52,6 +52,8 @@ func Decode(b []byte, known Known) (Definition, []Trial, error) {
 			d.Goal = r.one(m.key, m.value, Maximize, Minimize)
 		case "early_stopping":
 			d.Stopping = r.stopping(m.value)
+		case "report":
+			d.Report = r.report(m.value)
 		default:
 			if !v.read(r, m) {
 				r.unknown("", m.key, topKeys)

@@ -108,7 +108,31 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, Continue, d.OnFailure)
 	require.Equal(t, []string{"success/mean", "reward/mean", "evaluation/success/mean"}, d.Metrics)
 	require.Equal(t, Maximize, d.Goal)
+	require.False(t, d.Report.AtEnd)
 	require.Equal(t, &Stopping{Method: Median, First: 2, Every: 2, MinTrials: 3}, d.Stopping)
+}
+
+// A definition says something of the report only where there is one: the bytes of those
+// that were written before are what they were.
+func TestReportIsInTheDefinitionWhereSet(t *testing.T) {
+	plain, _ := decode(t, `{"base": BASE, "seeds": 1}`)
+	b, err := json.Marshal(plain)
+	require.NoError(t, err)
+	require.NotContains(t, string(b), "report")
+	for text, atEnd := range map[string]bool{`{}`: false, `{"at_end": false}`: false, `{"at_end": true}`: true} {
+		d, _ := decode(t, `{"base": BASE, "seeds": 1, "report": `+text+`}`)
+		require.Equal(t, atEnd, d.Report.AtEnd)
+		got, err := json.Marshal(d)
+		require.NoError(t, err)
+		if !atEnd {
+			require.Equal(t, string(b), string(got))
+			continue
+		}
+		require.Contains(t, string(got), `"report":{"at_end":true}`)
+		var read Definition
+		require.NoError(t, json.Unmarshal(got, &read))
+		require.Equal(t, d, read)
+	}
 }
 
 // What is wrong with a sweep is said with what to do.
@@ -147,6 +171,10 @@ func TestProblems(t *testing.T) {
 		"parallel of none":          {`{"base": BASE, "seeds": 2, "parallel": "4"}`, []string{`parallel: found "4"`, "without quotes"}},
 		"a seed twice":              {`{"base": BASE, "seeds": [1, 1]}`, []string{"seeds[1]: found 1; allowed: each seed once"}},
 		"no seeds":                  {`{"base": BASE, "seeds": []}`, []string{"seeds: found an array of 0"}},
+		"a report that is none":     {`{"base": BASE, "seeds": 2, "report": true}`, []string{`report: found true; allowed: an object with the key at_end`}},
+		"a report some day":         {`{"base": BASE, "seeds": 2, "report": {"at_en": true}}`, []string{`report.at_en: found an unknown key`, `did you mean "at_end"?`}},
+		"a report in quotes":        {`{"base": BASE, "seeds": 2, "report": {"at_end": "true"}}`, []string{`report.at_end: found "true"; allowed: true or false`, "without quotes"}},
+		"a report by number":        {`{"base": BASE, "seeds": 2, "report": {"at_end": 1}}`, []string{`report.at_end: found 1; allowed: true or false`}},
 		"a policy nobody knows":     {`{"base": BASE, "seeds": 2, "on_failure": "halt"}`, []string{`on_failure: found "halt"; allowed: one of "continue", "stop"`}},
 		"a label with a slash":      {`{"base": BASE, "list": [{"label": "a/b", "update.epochs": 2}]}`, []string{"list[0].label"}},
 		"random beside a grid":      {`{"base": BASE, "grid": {"update.epochs": [1]}, "random": {"draws": 1, "over": {"selection.keep": {"uniform": [0.1, 1]}}}}`, []string{"random draws beside a grid"}},

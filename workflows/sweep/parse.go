@@ -179,6 +179,20 @@ func (r *reader) number(path string, raw json.RawMessage) (float64, bool) {
 	return f, true
 }
 
+// truth reads true or false.
+func (r *reader) truth(path string, raw json.RawMessage) bool {
+	switch text := string(bytes.TrimSpace(raw)); text {
+	case "true", "false":
+		return text == "true"
+	}
+	hint := ""
+	if kindOf(raw) == '"' {
+		hint = "true and false stand without quotes"
+	}
+	r.add(path, found(raw), "true or false", hint)
+	return false
+}
+
 func (r *reader) err() error {
 	if len(r.problems) == 0 {
 		return nil

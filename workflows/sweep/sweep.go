@@ -75,6 +75,8 @@ type Definition struct {
 	Goal string `json:"goal"`
 	// Stopping is the rule that stops trials early; nil: none.
 	Stopping *Stopping `json:"early_stopping,omitempty"`
+	// Report says when the sweep's page is written; absent where it is not.
+	Report spec.Report `json:"report,omitzero"`
 	// MaxIterations is the most iterations of any trial.
 	MaxIterations int `json:"max_iterations"`
 }

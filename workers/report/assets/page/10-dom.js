@@ -55,7 +55,7 @@ function section(id, title, ...children) {
 function table(heads, rows, numeric = () => false, rowProps = () => ({})) {
   return h('div', { class: 'scroll', tabindex: '0' }, h('table', {},
     h('thead', {}, h('tr', {}, heads.map((t, i) => h('th', { scope: 'col', class: numeric(i) && 'num' }, t)))),
-    h('tbody', {}, rows.map((row, k) => h('tr', rowProps(k), row.map((c, i) => h('td', { class: numeric(i) ? 'num' : String(c).length > 40 && 'long' }, c === null || c === undefined ? '—' : c)))))))
+    h('tbody', {}, rows.map((row, k) => h('tr', rowProps(k), row.map((c, i) => h('td', { class: numeric(i) ? 'num' : (c instanceof Node ? c.textContent : String(c)).length > 40 && 'long' }, c === null || c === undefined ? '—' : c)))))))
 }
 
 // later runs a function when an element is about to be seen, once.

@@ -17,7 +17,7 @@ function sweepPage(sweep) {
     sweep.length > 0 && section('multiples', 'Each setting', multiples(sweep)),
     section('trials', 'Trials', trialsTable(sweep)),
     section('where', 'Where it is', sweep.location && h('p', {}, 'Table and definition: ', h('code', {}, sweep.location)),
-      h('p', { class: 'note' }, 'A trial is a run of its own: ', h('code', {}, 'reprise report ' + sweep.id + '/TRIAL'), ' makes its page.')),
+      h('p', { class: 'note' }, 'A trial is a run of its own: ', h('code', {}, 'reprise report ' + sweep.id + '/TRIAL'), ' makes its page, ', h('code', {}, 'reprise report ' + sweep.id + ' --trials'), ' this one with all of theirs.')),
   ]
 }
 
@@ -69,16 +69,25 @@ const share = name => /success|pass@|valid/.test(name)
 const shownValue = (name, v) => share(name) ? percent(v) : number(v)
 const bound = (name, v) => share(name) ? Math.min(Math.max(v, 0), 1) : v
 
-const interval = (name, e) => ` (${shownValue(name, bound(name, e.low))} to ${shownValue(name, bound(name, e.high))})`
+// estimate is a mean with its interval, which has a line of its own where there is no room.
+const estimate = (name, e) => e.n === 0 ? '—' : h('span', {}, shownValue(name, e.mean), ' ', h('span', { class: 'interval' },
+  e.n > 1 ? `(${shownValue(name, bound(name, e.low))} to ${shownValue(name, bound(name, e.high))})` : '(one seed)'))
 
 function settingsTable(sweep) {
   return [h('p', { class: 'note' }, 'The newest value of each trial, averaged over the setting\u2019s seeds, with the 95 % interval of the mean (Student).'),
     table(['Setting', 'Seeds', ...sweep.metrics], sweep.settings.map(s => [s.name || 'the base', s.trials.length,
-      ...s.values.map((e, i) => e.n === 0 ? '—' : shownValue(sweep.metrics[i], e.mean) + (e.n > 1 ? interval(sweep.metrics[i], e) : ' (one seed)'))]), i => i > 0)]
+      ...s.values.map((e, i) => estimate(sweep.metrics[i], e))]), i => i > 0)]
+}
+
+// trialName is a trial's label, which breaks between its changes, and leads to the
+// trial's own page where there is one.
+function trialName(t) {
+  const parts = t.label.split(/(?<=,)/).flatMap(part => [part, h('wbr')])
+  return t.page ? h('a', { href: t.page }, parts) : h('span', {}, parts)
 }
 
 function trialsTable(sweep) {
   const notes = sweep.trials.some(t => t.note)
-  return table(['Trial', 'State', 'Iterations', ...sweep.metrics, 'Work', 'Devices lost', 'Branches', ...(notes ? ['Decision'] : [])], sweep.trials.map(t => [t.label, t.state || (t.run ? 'begun' : 'not begun'), t.of ? t.iterations + ' of ' + t.of : t.iterations,
+  return table(['Trial', 'State', 'Iterations', ...sweep.metrics, 'Work', 'Devices lost', 'Branches', ...(notes ? ['Decision'] : [])], sweep.trials.map(t => [trialName(t), t.state || (t.run ? 'begun' : 'not begun'), t.of ? t.iterations + ' of ' + t.of : t.iterations,
     ...t.values.map((v, i) => shownValue(sweep.metrics[i], v)), duration(t.seconds), t.lost, t.branches, ...(notes ? [t.note || ''] : [])]), i => i > 1 && i < 6 + sweep.metrics.length)
 }
