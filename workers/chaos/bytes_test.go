@@ -12,17 +12,13 @@ import (
 	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
-// Bytes are all objects that a run's final manifest reaches, and the digest of
-// what is really stored.
+// Bytes are all objects that a run's manifests reach, and the digest of what is
+// really stored.
 type Bytes map[string]string
 
-// reach reads every object that the newest manifest of a run reaches.
+// reach reads every object that the newest manifests of a run's branches reach.
 func reach(t *testing.T, s store.Store, run string) Bytes {
 	t.Helper()
-	head, err := store.Head(t.Context(), s, run)
-	require.NoError(t, err)
-	chain, err := store.LoadChain(t.Context(), s, head.Ref)
-	require.NoError(t, err)
 	out := Bytes{}
 	add := func(key string) {
 		if _, have := out[key]; have {
@@ -32,10 +28,18 @@ func reach(t *testing.T, s store.Store, run string) Bytes {
 		require.NoError(t, err)
 		out[key] = canon.Digest(b)
 	}
-	add(head.Ref.Key)
-	for _, link := range chain {
-		for _, ref := range link.Manifest.Refs() {
-			add(ref.Key)
+	branches, err := store.Branches(t.Context(), s, run)
+	require.NoError(t, err)
+	for _, branch := range branches {
+		head, err := store.HeadOf(t.Context(), s, run, branch)
+		require.NoError(t, err)
+		chain, err := store.LoadChain(t.Context(), s, head.Ref)
+		require.NoError(t, err)
+		add(head.Ref.Key)
+		for _, link := range chain {
+			for _, ref := range link.Manifest.Refs() {
+				add(ref.Key)
+			}
 		}
 	}
 	return out

@@ -20,9 +20,7 @@ import (
 type method struct {
 	preset string
 	change map[string]any // beside the scale
-	// kills are where workers die, one after the other. A process counts from its
-	// start, and the one that ends a run begins the next, so the last kill of each
-	// leaves no Score, Update or Snapshot.
+	// kills are where workers die, one after the other, each in the preset's own run.
 	kills []string
 	// steps is how many optimizer steps a batch has: with more than one the policy
 	// moves on before the batch is over.
@@ -31,14 +29,15 @@ type method struct {
 	stale []int
 }
 
-// Where workers die: in the second iteration, for which a new worker applies the
-// first update again, and behind the last update, which is applied again behind a
-// snapshot. With a critic or a reference in the first iteration instead, whose policy is
-// the reference.
+// Where workers die. Every run goes back once, from iteration 2 to iteration 0, and does
+// iterations 1 and 2 again in branch 1. The first worker dies in an iteration for which
+// the next applies the update before again; with a critic or a reference in the first
+// iteration instead, whose policy is the reference. The second dies while the run goes
+// back, or in the new branch: what it did before in the old one counts too.
 var (
-	inUpdate  = []string{"Update/inside/2", "Snapshot/written/2"}
-	inScore   = []string{"Score/inside/2", "Snapshot/written/2"}
-	withModel = []string{"Score/inside/1", "Update/inside/2"}
+	inUpdate  = []string{"Update#1/inside/1", "Find/begin/1"}
+	inScore   = []string{"Score#1/inside/1", "Update#1/inside/2"}
+	withModel = []string{"Score#0/inside/1", "Update#2/inside/2"}
 )
 
 // everywhere is what -full kills a method's run at besides.
@@ -59,6 +58,15 @@ type family struct {
 }
 
 const methodIterations = 3
+
+// nervous are detectors that take any third entropy for a collapse, so that every run
+// goes back once: it has to lie above the lowest or below the average.
+var nervous = map[string]any{
+	"on_detection": "off", "warm_up": 2, "solved": 0,
+	"entropy_rise": map[string]any{"on_detection": "rollback", "factor": 1.0001, "floor": 0, "iterations": 1},
+	"entropy_fall": map[string]any{"on_detection": "rollback", "factor": 0.9999, "floor": 0, "iterations": 1},
+	"rollback":     map[string]any{"max": 1, "then": "warn"},
+}
 
 // unoptimized halves what a new worker compiles before it works, which is most of
 // what these tests cost. With -full the programs are those of every other run.
@@ -93,6 +101,7 @@ func small(more map[string]any) map[string]any {
 		},
 		"rollout.groups": 4, "rollout.group_size": 4, "rollout.think": false, "update.micro_batch": 4,
 		"snapshot": map[string]any{"every": 2}, "evaluation": map[string]any{"every": 0},
+		"collapse": nervous,
 	}
 	maps.Copy(all, more)
 	return all
@@ -217,9 +226,10 @@ func TestChaosMethodsAll(t *testing.T) {
 }
 
 // TestChaosMethods runs every method's preset, small, undisturbed and with workers
-// being killed in and between its steps: the objects are the same, byte for byte,
-// and an iteration computed again is too. With -full each method has another run
-// that loses a worker in each kind of step.
+// being killed in and between its steps and while it goes back: the objects of both
+// branches are the same, byte for byte, and the first iteration of the new one,
+// computed again, is too. With -full each method has another run that loses a worker
+// in each kind of step.
 func TestChaosMethods(t *testing.T) {
 	t.Parallel()
 	for _, f := range families {
@@ -245,7 +255,9 @@ func (f *family) disturb(t *testing.T) {
 	var kills []string
 	for _, m := range f.methods {
 		f.learns(t, m)
-		kills = append(kills, m.kills...)
+		for _, kill := range m.kills {
+			kills = append(kills, m.preset+"!"+kill)
+		}
 	}
 	stop := l.keep(kills...)
 	for _, m := range f.methods {
@@ -275,11 +287,17 @@ func (f *family) everywhere(t *testing.T, m method) {
 	same(t, f.bytes[m.preset], reach(t, l.store, m.preset))
 }
 
-// learns checks that an undisturbed run is worth disturbing: its policy moves, and
-// the first ratio is exactly 1 where a batch has one step and its rows are fresh.
+// learns checks that an undisturbed run is worth disturbing: it goes back once, its
+// policy moves, and the first ratio is exactly 1 where a batch has one step and its rows are fresh.
 func (f *family) learns(t *testing.T, m method) {
 	t.Helper()
 	l, moved := f.undisturbed(t), 0
+	branches, err := store.Branches(t.Context(), l.store, m.preset)
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1}, branches, "%s goes back once", m.preset)
+	again, err := store.Iterations(t.Context(), l.store, m.preset, 1)
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 2}, again, "%s goes back to iteration 0", m.preset)
 	for n := range methodIterations {
 		manifest := l.manifest(m.preset, n)
 		if manifest.StateBefore != manifest.StateAfter {
@@ -324,55 +342,4 @@ func recompute(t *testing.T, s store.Store, run string, iteration int) {
 	r, err := workers.ReplayIteration(ctx, s, again.device, run, iteration, func(string) {})
 	require.NoError(t, err)
 	require.True(t, r.Same(), "iteration %d of %s: %v", iteration, run, r.Differences)
-}
-
-// nervous has a method's run go back once: its detector takes any gradient norm
-// above the average for a spike.
-func nervous(f *family, m method) *family {
-	change := map[string]any{"iterations": 5, "collapse": collapsed.change["collapse"]}
-	maps.Copy(change, m.change)
-	return &family{name: "back-" + m.preset, scale: f.scale, methods: []method{{
-		preset: m.preset, change: change, kills: []string{"Find/begin/1", "Restore/begin/1", "Update/inside/1", "Commit/written/1"},
-	}}}
-}
-
-// goingBack are runs that go back: PPO with its critic and its reference, and with
-// -full the others that carry something from iteration to iteration.
-func goingBack() []*family {
-	var all []*family
-	for _, f := range families {
-		for _, m := range f.methods {
-			if m.preset == "starpo-ppo" || *full && (f.name == "freshness" || m.preset == "state-baseline" || m.preset == "turn-gae") {
-				all = append(all, nervous(f, m))
-			}
-		}
-	}
-	return all
-}
-
-// TestChaosMethodsRollback kills workers while a run with a critic and a reference
-// goes back, and on.
-func TestChaosMethodsRollback(t *testing.T) {
-	t.Parallel()
-	for _, f := range goingBack() {
-		m := f.methods[0]
-		t.Run(m.preset, func(t *testing.T) {
-			t.Parallel()
-			l := f.disturbed(t)
-			whole := f.undisturbed(t)
-			branches, err := store.Branches(t.Context(), whole.store, m.preset)
-			require.NoError(t, err)
-			require.Equal(t, []int{0, 1}, branches, "it went back once")
-			iterations, err := store.Iterations(t.Context(), whole.store, m.preset, 1)
-			require.NoError(t, err)
-
-			stop := l.keep(m.kills...)
-			l.start(m.preset, f.spec(t, m))
-			l.completes(m.preset)
-			stop()
-			l.verifies(m.preset)
-			same(t, f.bytes[m.preset], reach(t, l.store, m.preset))
-			recompute(t, l.store, m.preset, iterations[0])
-		})
-	}
 }

@@ -54,7 +54,7 @@ func (l *lane) worker(o workerOptions) *process {
 	l.workers++
 	p := &process{
 		name:  fmt.Sprintf("worker %d %s%s", l.workers, o.fault, o.diverge),
-		log:   filepath.Join(l.logs, fmt.Sprintf("worker-%d.log", l.workers)),
+		log:   l.logOf(l.workers),
 		ended: make(chan struct{}),
 	}
 	arguments := append([]string{"worker", "--dev-dir", l.stack.Dir(), "--namespace", l.namespace,
@@ -94,6 +94,11 @@ func (l *lane) worker(o workerOptions) *process {
 	l.processes = append(l.processes, p)
 	l.t.Cleanup(func() { p.kill() })
 	return p
+}
+
+// logOf is the log of a worker, from 1.
+func (l *lane) logOf(worker int) string {
+	return filepath.Join(l.logs, fmt.Sprintf("worker-%d.log", worker))
 }
 
 // kill ends the process as by kill -9 and returns when it is gone.

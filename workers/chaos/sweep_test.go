@@ -1,10 +1,13 @@
 package chaos
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +17,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/sweep"
@@ -153,20 +157,31 @@ func (l *lane) warmStarts() int {
 }
 
 // TestChaosSweep kills the workers of a sweep in the middle of trials and where it
-// reads what they left and writes the table, and has it continue as new all the
-// while: the table is that of the undisturbed one, byte for byte. With -full so do
-// 50 trials that lose a worker every minute.
+// reads what they left and writes the table, and the server in an update, and has it
+// continue as new all the while: the table is that of the undisturbed one, byte for
+// byte. With -full so is that of 50 trials that lose a worker every minute.
 func TestChaosSweep(t *testing.T) {
 	t.Parallel()
 	want := undisturbedSweep(t)
-	l := newLane(t, sharedStack(t))
-	kills := []string{"WarmStart/inside/1", "Update/inside/3", "Summarize/begin/1", "WriteTable/begin/1"}
+	stack := ownStack(t, dev.Options{Ephemeral: true})
+	l := newLane(t, stack)
+	const away = "Update/stall:15000/2,Update/inside/3" // the server is, in the stall
+	kills := []string{"WarmStart/inside/1", away, "Summarize/begin/1", "WriteTable/begin/1"}
 	if *full {
-		kills = []string{"ResolveSweep/written/1", "WarmStart/inside/1", "SweepTrials/begin/1", "Update/inside/3", "Commit/written/4",
+		kills = []string{"ResolveSweep/written/1", "WarmStart/inside/1", "SweepTrials/begin/1", away, "Commit/written/4",
 			"LookUp/begin/1", "Summarize/begin/1", "Summarize/written/1", "WriteTable/begin/1", "WriteTable/written/1"}
 	}
 	stop := l.keepWith(workerOptions{flags: []string{"--continue-as-new-after", "2"}}, kills...)
 	l.startSweep(sweepRun, sweepOf(t, 3, 3))
+	eventually(t, patience, "the stall", func() error {
+		log, err := os.ReadFile(l.logOf(slices.Index(kills, away) + 1))
+		if err == nil && !bytes.Contains(log, []byte(" stalls\n")) {
+			err = errors.New("it does not")
+		}
+		return err
+	})
+	require.NoError(t, stack.KillTemporal())
+	require.NoError(t, stack.RestartTemporal(t.Context()))
 	l.completes(sweepRun)
 	stop()
 	key, table := l.table(sweepRun)

@@ -18,6 +18,7 @@
 //	Generate@2             of turn 2 of an iteration's rollout; Step@2 too
 //	Generate@slippery      of the suite slippery; Step and Measure too
 //	Generate@slippery:2    of turn 2 of that suite; Step too
+//	RUN!Update#3           any of these, of a run alone
 //
 // The phases:
 //
@@ -57,6 +58,7 @@ var Phases = []string{"decided", "begin", "inside", "written"}
 type Fault struct {
 	// Kind is an activity's name, "Update", or with an iteration, a turn, a suite or
 	// the last two: "Update#3", "Generate@2", "Measure@slippery", "Step@slippery:2".
+	// A run may stand before all of them: "bandit-1!Update#3".
 	Kind string
 	// Phase is one of Phases, "delay" or "stall".
 	Phase string
@@ -81,11 +83,18 @@ func Parse(text string) (Fault, error) {
 	if len(parts) != 3 || parts[0] == "" {
 		return Fault{}, fmt.Errorf("fault %q is not KIND/PHASE/N", text)
 	}
-	if name, iteration, of := strings.Cut(parts[0], "#"); of {
+	kind := parts[0]
+	if run, of, named := strings.Cut(kind, "!"); named {
+		if run == "" || of == "" {
+			return Fault{}, fmt.Errorf("fault %q: %q is not RUN!KIND", text, parts[0])
+		}
+		kind = of
+	}
+	if name, iteration, of := strings.Cut(kind, "#"); of {
 		if _, err := strconv.ParseUint(iteration, 10, 31); err != nil || name == "" {
 			return Fault{}, fmt.Errorf("fault %q: %q is not KIND#ITERATION", text, parts[0])
 		}
-	} else if name, place, at := strings.Cut(parts[0], "@"); at && (name == "" || place == "") {
+	} else if name, place, at := strings.Cut(kind, "@"); at && (name == "" || place == "") {
 		return Fault{}, fmt.Errorf("fault %q: %q is not KIND@TURN, KIND@SUITE or KIND@SUITE:TURN", text, parts[0])
 	}
 	f := Fault{Kind: parts[0], Phase: parts[1]}

@@ -30,6 +30,9 @@ func TestParse(t *testing.T) {
 		{text: "Generate@2/inside/1", want: Fault{Kind: "Generate@2", Phase: "inside", Nth: 1}},
 		{text: "Step@slippery:2/inside/3", want: Fault{Kind: "Step@slippery:2", Phase: "inside", Nth: 3}},
 		{text: "Update#0/inside/1", want: Fault{Kind: "Update#0", Phase: "inside", Nth: 1}},
+		{text: "one!Update#0/inside/1", want: Fault{Kind: "one!Update#0", Phase: "inside", Nth: 1}},
+		{text: "!Update/inside/1", bad: "is not RUN!KIND"},
+		{text: "one!/inside/1", bad: "is not RUN!KIND"},
 		{text: "Update#x/inside/1", bad: "is not KIND#ITERATION"},
 		{text: "#1/inside/1", bad: "is not KIND#ITERATION"},
 		{text: "Generate@/inside/1", bad: "is not KIND@TURN"},
@@ -161,6 +164,8 @@ func TestTurns(t *testing.T) {
 		{"Update@2/begin/1", -1},
 		{"Update#3/begin/1", 7},
 		{"Update#2/begin/1", -1},
+		{"default-test-workflow-id!Update#3/begin/1", 7},
+		{"other!Update#3/begin/1", -1},
 		{"Generate#0/begin/3", 8},
 	} {
 		t.Run(c.fault, func(t *testing.T) {

@@ -54,7 +54,7 @@ type outboundInterceptor struct {
 // ExecuteActivity is where a workflow decides on an activity.
 func (o *outboundInterceptor) ExecuteActivity(ctx workflow.Context, kind string, arguments ...any) workflow.Future {
 	if !workflow.IsReplaying(ctx) {
-		of := o.plan.count(o.plan.decided, kind, first(arguments))
+		of := o.plan.count(o.plan.decided, workflow.GetInfo(ctx).WorkflowExecution.ID, kind, first(arguments))
 		if f, ok := o.plan.find(of, "decided"); ok {
 			o.plan.strike(f)
 		}
@@ -133,7 +133,7 @@ func (a *activityInterceptor) ExecuteActivity(ctx context.Context, in *intercept
 	info := activity.GetInfo(ctx)
 	p := a.plan
 	c := &call{plan: p, kind: info.ActivityType.Name, run: info.WorkflowExecution.ID}
-	c.of = p.count(p.counts, c.kind, first(in.Args))
+	c.of = p.count(p.counts, c.run, c.kind, first(in.Args))
 	if f, ok := p.find(c.of, "begin"); ok {
 		p.strike(f)
 	}

@@ -7,17 +7,20 @@ import (
 )
 
 // occurrences numbers activities from 1, under each name that a fault may give
-// them: a kind alone, or with an iteration, a turn, a suite or the last two.
+// them: a kind alone, or with an iteration, a turn, a suite or the last two; of any
+// run, and of theirs.
 type occurrences map[string]int
 
 // count numbers an occurrence under its names.
-func (p *Plan) count(of occurrences, kind string, input any) occurrences {
+func (p *Plan) count(of occurrences, run, kind string, input any) occurrences {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := occurrences{}
 	for _, name := range namesOf(kind, input) {
-		of[name]++
-		out[name] = of[name]
+		for _, name := range []string{name, run + "!" + name} {
+			of[name]++
+			out[name] = of[name]
+		}
 	}
 	return out
 }
