@@ -61,11 +61,13 @@ const methodIterations = 3
 
 // nervous are detectors that take any third entropy for a collapse, so that every run
 // goes back once: it has to lie above the lowest or below the average.
-var nervous = map[string]any{
-	"on_detection": "off", "warm_up": 2, "solved": 0,
-	"entropy_rise": map[string]any{"on_detection": "rollback", "factor": 1.0001, "floor": 0, "iterations": 1},
-	"entropy_fall": map[string]any{"on_detection": "rollback", "factor": 0.9999, "floor": 0, "iterations": 1},
-	"rollback":     map[string]any{"max": 1, "then": "warn"},
+func nervous(warmUp int) map[string]any {
+	return map[string]any{
+		"on_detection": "off", "warm_up": warmUp, "solved": 0,
+		"entropy_rise": map[string]any{"on_detection": "rollback", "factor": 1.0001, "floor": 0, "iterations": 1},
+		"entropy_fall": map[string]any{"on_detection": "rollback", "factor": 0.9999, "floor": 0, "iterations": 1},
+		"rollback":     map[string]any{"max": 1, "then": "warn"},
+	}
 }
 
 // unoptimized halves what a new worker compiles before it works, which is most of
@@ -101,7 +103,7 @@ func small(more map[string]any) map[string]any {
 		},
 		"rollout.groups": 4, "rollout.group_size": 4, "rollout.think": false, "update.micro_batch": 4,
 		"snapshot": map[string]any{"every": 2}, "evaluation": map[string]any{"every": 0},
-		"collapse": nervous,
+		"collapse": nervous(2),
 	}
 	maps.Copy(all, more)
 	return all
@@ -114,6 +116,9 @@ var (
 	}}})
 	ones   = map[string]any{"rollout.groups": 16, "rollout.group_size": 1}
 	halves = map[string]any{"update.minibatch": 8}
+	// Of two iterations that share a rollout the first alone has an entropy.
+	reused = map[string]any{"collapse": nervous(1)}
+	twice  = map[string]any{"collapse": nervous(1), "freshness.online": 2}
 )
 
 // families have every preset of a method once.
@@ -136,8 +141,8 @@ var families = []*family{
 		{preset: "gspo", change: halves, kills: inUpdate, steps: 2},
 	}},
 	{name: "freshness", scale: onBandit, methods: []method{
-		{preset: "online-k", change: map[string]any{"freshness.online": 2}, kills: inUpdate, stale: []int{1}},
-		{preset: "reuse", kills: inUpdate, stale: []int{1}},
+		{preset: "online-k", change: twice, kills: inUpdate, stale: []int{1}},
+		{preset: "reuse", change: reused, kills: inUpdate, stale: []int{1}},
 		{preset: "replay", kills: inUpdate, stale: []int{1, 2}},
 	}},
 	{name: "models", scale: onBandit, methods: []method{
