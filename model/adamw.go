@@ -87,7 +87,8 @@ func (p *Programs) apply(s *State, acc *accumulated, o Optimizer) (*State, repor
 // Hutter, arXiv 1711.05101); the clip is torch's clip_grad_norm_.
 func (p *Programs) buildApply(in *inputs) []*graph.Node {
 	ts := p.c.Tensors()
-	params, ms, vs, grads := in.tensors(ts), in.tensors(ts), in.tensors(ts), in.tensors(ts)
+	take := func() []*graph.Node { return in.tensors(dtypes.Float32, ts) }
+	params, ms, vs, grads := take(), take(), take(), take()
 	metrics, knobs := in.next(dtypes.Float32, p.metricCount()), in.next(dtypes.Float32, adamCount)
 	knob := func(i int) *graph.Node { return element(knobs, i) }
 	one := scalar(knobs, 1)

@@ -10,21 +10,26 @@ import (
 // Each layer is computed again from its saved input, so that only one layer's
 // activations are alive at a time, on every platform.
 func (p *Programs) buildBackward(in *inputs) []*graph.Node {
-	ts := p.c.Tensors()
 	n := p.sh.MicroBatch * p.sh.Sequence
-	params := in.tensors(ts)
+	params := in.tensors(p.net.wide, p.c.Tensors())
 	b := p.batchInputs(in)
-	lp, entropy, logSum := in.next(dtypes.Float32, n), in.next(dtypes.Float32, n), in.next(dtypes.Float32, n)
+	lp, entropy, logSum := in.next(p.net.wide, n), in.next(p.net.wide, n), in.next(p.net.wide, n)
 	saved := p.savedInputs(in)
-	columns := in.columns(p.columnCount(), n)
-	l := p.policyLoss(lp, entropy, columns, in.next(dtypes.Float32, knobCount))
+	columns := in.columns(p.net.wide, p.columnCount(), n)
+	l := p.policyLoss(lp, entropy, columns, in.next(p.net.wide, knobCount))
+	grads := p.pullScores(params, saved, b, entropy, logSum, l.byLogProb, l.byEntropy)
+	return p.addUp(in, grads, l.metrics, metricRatio)
+}
 
-	grads := make([]*graph.Node, len(ts))
+// pullScores takes the derivatives of the loss by log-probs and entropies down
+// through the network and gives the gradients of all tensors.
+func (p *Programs) pullScores(params, saved []*graph.Node, b batchNodes, entropy, logSum, byLogProb, byEntropy *graph.Node) []*graph.Node {
+	grads := make([]*graph.Node, len(params))
 	hd := head{t: p.net, weight: params[p.c.head()], legal: b.legal, inverse: b.inverse}
-	dx, dnorm, dhead := hd.gradients(saved[p.c.Layers], params[p.c.finalNorm()], b.target, entropy, logSum, l.byLogProb, l.byEntropy)
+	dx, dnorm, dhead := hd.gradients(saved[p.c.Layers], params[p.c.finalNorm()], b.target, entropy, logSum, byLogProb, byEntropy)
 	grads[p.c.finalNorm()], grads[p.c.head()] = dnorm, dhead
 	p.pullLayers(grads, params, saved, dx, b)
-	return p.addUp(in, grads, l.metrics, metricRatio)
+	return grads
 }
 
 // columnCount is how many columns the policy's loss has.
@@ -36,8 +41,8 @@ func (p *Programs) columnCount() int {
 }
 
 // columns takes [count, n] numbers, as count nodes of [n].
-func (in *inputs) columns(count, n int) []*graph.Node {
-	all := in.next(dtypes.Float32, count, n)
+func (in *inputs) columns(dtype dtypes.DType, count, n int) []*graph.Node {
+	all := in.next(dtype, count, n)
 	out := make([]*graph.Node, count)
 	for i := range out {
 		out[i] = graph.Reshape(graph.Slice(all, graph.AxisRange(i, i+1)), n)
@@ -65,12 +70,12 @@ func (p *Programs) pullLayers(grads, params, saved []*graph.Node, dx *graph.Node
 			x = graph.SchedulingBarrier(x, dx)
 		}
 		y := p.net.layer(w, x, p.sh.MicroBatch, p.sh.Sequence, b.cos, b.sin)
-		g := pullback(y, dx, append([]*graph.Node{x}, w...)...)
+		g := p.net.pullback(y, dx, append([]*graph.Node{x}, w...)...)
 		dx = g[0]
 		copy(p.c.layerOf(grads, i), g[1:])
 	}
 	// The embedding's rows collect what came down to their tokens.
-	table := graph.ScatterSum(graph.Zeros(dx.Graph(), params[0].Shape()), graph.Reshape(b.flat, n, 1), float(dx), false, false)
+	table := graph.ScatterSum(graph.Zeros(dx.Graph(), params[0].Shape()), graph.Reshape(b.flat, n, 1), p.net.widen(dx), false, false)
 	if grads[0] != nil {
 		table = graph.Add(grads[0], table)
 	}
@@ -81,7 +86,7 @@ func (p *Programs) pullLayers(grads, params, saved []*graph.Node, dx *graph.Node
 // gradients and metrics to them; of the metric at largest the larger one stays.
 func (p *Programs) addUp(in *inputs, grads []*graph.Node, metrics *graph.Node, largest int) []*graph.Node {
 	first := in.next(dtypes.Bool)
-	sums, before := in.tensors(p.c.Tensors()), in.next(dtypes.Float32, metrics.Shape().Size())
+	sums, before := in.tensors(p.net.wide, p.c.Tensors()), in.next(p.net.wide, metrics.Shape().Size())
 	for i := range grads {
 		grads[i] = graph.Where(first, grads[i], graph.Add(sums[i], grads[i]))
 	}

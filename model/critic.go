@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/gomlx/core/graph"
 )
 
@@ -159,22 +158,22 @@ func valueLoss(values *graph.Node, columns []*graph.Node, clip *graph.Node) (byV
 	clipped := graph.GreaterThan(bounded, plain)
 	square := graph.Mul(graph.Where(clipped, bounded, plain), scalar(values, 0.5))
 	metrics = graph.Concatenate([]*graph.Node{
-		sum(square, weight), sum(graph.ConvertDType(clipped, dtypes.Float32), share), sum(values, share),
+		sum(square, weight), sum(graph.ConvertDType(clipped, values.DType()), share), sum(values, share),
 	}, 0)
 	return graph.Mul(keep(graph.Where(clipped, zero, off)), weight), metrics
 }
 
-// values of the final hidden states x [n, d] before their norm, float32 [n].
+// values of the final hidden states x [n, d] before their norm, wide [n].
 func (t network) values(x, norm, weight, bias *graph.Node) *graph.Node {
 	n, d := x.Shape().Dimensions[0], x.Shape().Dimensions[1]
-	v := graph.ReduceSum(graph.Mul(float(t.norm(x, norm)), graph.Reshape(weight, 1, d)), -1)
+	v := graph.ReduceSum(graph.Mul(t.widen(t.norm(x, norm)), graph.Reshape(weight, 1, d)), -1)
 	return graph.Add(v, graph.BroadcastToDims(bias, n))
 }
 
 // buildValues takes parameters, ids [b, T] and rotary tables, and gives the values
 // of the tokens that follow, [b·T], and the activations between layers.
 func (p *Programs) buildValues(in *inputs) []*graph.Node {
-	params := in.tensors(p.c.Tensors())
+	params := in.tensors(p.net.wide, p.c.Tensors())
 	saved := p.layers(params, p.batchInputs(in))
 	h := p.c.valueHead()
 	v := p.net.values(saved[p.c.Layers], params[p.c.finalNorm()], params[h], params[h+1])
@@ -183,19 +182,23 @@ func (p *Programs) buildValues(in *inputs) []*graph.Node {
 
 // buildCriticBackward is buildBackward for the critic.
 func (p *Programs) buildCriticBackward(in *inputs) []*graph.Node {
-	ts := p.c.Tensors()
-	n, norm, h := p.sh.MicroBatch*p.sh.Sequence, p.c.finalNorm(), p.c.valueHead()
-	params := in.tensors(ts)
+	n := p.sh.MicroBatch * p.sh.Sequence
+	params := in.tensors(p.net.wide, p.c.Tensors())
 	b := p.batchInputs(in)
-	values, saved := in.next(dtypes.Float32, n), p.savedInputs(in)
-	columns := in.columns(criticColumnCount, n)
-	byValue, metrics := valueLoss(values, columns, element(in.next(dtypes.Float32, 1), 0))
+	values, saved := in.next(p.net.wide, n), p.savedInputs(in)
+	columns := in.columns(p.net.wide, criticColumnCount, n)
+	byValue, metrics := valueLoss(values, columns, element(in.next(p.net.wide, 1), 0))
+	const none = -1 // no metric is a maximum
+	return p.addUp(in, p.pullValues(params, saved, b, byValue), metrics, none)
+}
 
-	grads := make([]*graph.Node, len(ts))
+// pullValues is pullScores for the critic.
+func (p *Programs) pullValues(params, saved []*graph.Node, b batchNodes, byValue *graph.Node) []*graph.Node {
+	norm, h := p.c.finalNorm(), p.c.valueHead()
+	grads := make([]*graph.Node, len(params))
 	last := saved[p.c.Layers]
-	g := pullback(p.net.values(last, params[norm], params[h], params[h+1]), byValue, last, params[norm], params[h], params[h+1])
+	g := p.net.pullback(p.net.values(last, params[norm], params[h], params[h+1]), byValue, last, params[norm], params[h], params[h+1])
 	grads[norm], grads[h], grads[h+1] = g[1], g[2], g[3]
 	p.pullLayers(grads, params, saved, g[0], b)
-	const none = -1 // no metric is a maximum
-	return p.addUp(in, grads, metrics, none)
+	return grads
 }

@@ -195,20 +195,27 @@ func TestMicroBatchesAddUpInOrder(t *testing.T) {
 	}
 }
 
-// The gradient by every tensor, against finite differences of the loss.
+// The gradient of the critic's whole loss by every tensor, with the clip and without.
 func TestCriticGradientsAgreeWithDifferences(t *testing.T) {
 	p, s, _ := tinyCritic(t)
-	batches := []MicroBatch{criticBatch(t, p, s, 3)}
-	k := criticSettings()
-	all, _, err := p.packAll(batches, func(b MicroBatch) []column { return criticColumns(b, k) })
-	require.NoError(t, err)
-	base := trainedCritic()
-	grads, metrics := gradientsOf(t, p, s, all, pass{knobs: k.knobs()})
-	require.Positive(t, metrics[criticMetricClip])
-	agreeWithDifferences(t, p, base, grads, func(s *State) float64 {
-		_, m := gradientsOf(t, p, s, all, pass{knobs: k.knobs()})
-		return float64(m[metricLoss])
-	})
+	d := inFloat64(t, p, nil, 0)
+	batches := []MicroBatch{criticBatch(t, p, s, 3), criticBatch(t, p, s, 4)}
+	for _, c := range []struct {
+		clip        float32
+		aggregation loss.Aggregation
+	}{{0.5, loss.TokenMean}, {0.5, loss.SeqMeanTokenMean}, {0, loss.SeqMeanTokenSum}, {0.5, loss.Constant}} {
+		k := criticSettings()
+		k.Clip = c.clip
+		require.NoError(t, Weigh(batches, c.aggregation, 40))
+		all, _, err := p.packAll(batches, func(b MicroBatch) []column { return criticColumns(b, k) })
+		require.NoError(t, err)
+		m := d.minibatch(t, valueLossOnly(d.p), all, k.knobs())
+		said, want := d.agreeWithDifferences(t, trainedCritic(), m, criticMetricClip)
+		m.free()
+		require.Equal(t, c.clip > 0, said[criticMetricClip] > 0)
+		got, _ := gradientsOf(t, p, s, all, pass{knobs: k.knobs()})
+		requireRounded(t, want, got)
+	}
 }
 
 func TestCriticBFloat16(t *testing.T) {

@@ -29,7 +29,7 @@ func (p *Programs) prefillRows() int {
 // token, so nothing here is a distribution.
 func (p *Programs) buildPrefill(in *inputs) []*graph.Node {
 	rows, width, half := p.prefillRows(), p.sh.PromptTokens, p.c.HeadDim/2
-	params := in.tensors(p.c.Tensors())
+	params := in.tensors(dtypes.Float32, p.c.Tensors())
 	ids := in.next(dtypes.Int32, rows, width)
 	table := func() *graph.Node {
 		all := in.next(dtypes.Float32, p.positions, half)
@@ -94,7 +94,7 @@ func (p *Programs) buildDecode(in *inputs) []*graph.Node {
 	rows, width, fresh := p.sh.GenerateRows, p.sh.PromptTokens, p.sh.MaxNewTokens
 	g := in.g
 	s := &loopState{}
-	params := in.tensors(c.Tensors())
+	params := in.tensors(dtypes.Float32, c.Tensors())
 
 	caches := make([][]*graph.Node, 2*c.Layers)
 	for range rows / p.prefillRows() {

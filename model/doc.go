@@ -23,7 +23,8 @@
 // # Loss
 //
 // What an update minimises is package loss's, which is the reference that the
-// programs are tested against. Programs hold only what their LossOptions ask for;
+// programs are tested against; the gradients through the whole network are tested against
+// differences of the loss in float64. Programs hold only what their LossOptions ask for;
 // how tokens are averaged comes in as their weights (Weigh), bounds of the ratio may
 // differ token by token, and everything else is a knob. A minibatch is one call, and
 // one step of the optimizer.

@@ -39,7 +39,7 @@ func TestGoldenLogProbs(t *testing.T) {
 func lastLogits(t *testing.T, p *Programs, s *State, ids [][]int32) [][]float32 {
 	rows, width := p.sh.MicroBatch, p.sh.Sequence
 	prog := &program{name: "logits", device: p.device, build: func(in *inputs) []*graph.Node {
-		params := in.tensors(p.c.Tensors())
+		params := in.tensors(p.net.wide, p.c.Tensors())
 		b := p.batchInputs(in)
 		x := p.net.embed(params[0], b.flat)
 		for i := range p.c.Layers {

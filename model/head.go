@@ -24,14 +24,14 @@ func (t network) chunks(n int) [][2]int {
 // head scores hidden states against the vocabulary.
 type head struct {
 	t       network
-	weight  *graph.Node // [V, d] float32
-	legal   *graph.Node // [V] float32: 0, or −Inf for ids the tokenizer lacks
+	weight  *graph.Node // [V, d] wide
+	legal   *graph.Node // [V] wide: 0, or −Inf for ids the tokenizer lacks
 	inverse *graph.Node // scalar, 1 / temperature
 }
 
-// logits of h [n, d] at the temperature, float32 [n, V], −Inf where illegal.
+// logits of h [n, d] at the temperature, wide [n, V], −Inf where illegal.
 func (hd head) logits(h *graph.Node) *graph.Node {
-	l := graph.Dot(h, hd.t.cast(hd.weight)).WithOutputDType(dtypes.Float32).General([]int{1}, nil, []int{1}, nil)
+	l := graph.Dot(h, hd.t.cast(hd.weight)).WithOutputDType(hd.t.wide).General([]int{1}, nil, []int{1}, nil)
 	return graph.Add(graph.Mul(l, hd.inverse), graph.Reshape(hd.legal, 1, hd.t.c.VocabSize))
 }
 
@@ -85,13 +85,13 @@ func (hd head) gradients(x, norm, target, entropy, logSum, byLogProb, byEntropy 
 		logP := graph.Sub(hd.logits(h), column(logSum))
 		p := graph.Exp(logP)
 		logP = graph.Max(logP, scalar(logP, floor))
-		hot := graph.ConvertDType(hd.oneHot(graph.Slice(target, graph.AxisRange(c[0], c[1]))), dtypes.Float32)
+		hot := graph.ConvertDType(hd.oneHot(graph.Slice(target, graph.AxisRange(c[0], c[1]))), t.wide)
 		dl := graph.Sub(
 			graph.Mul(column(byLogProb), graph.Sub(hot, p)),
 			graph.Mul(column(byEntropy), graph.Mul(p, graph.Add(logP, column(entropy)))))
 		dl = t.cast(graph.Mul(dl, hd.inverse))
 		dh := graph.Dot(dl, t.cast(hd.weight)).General([]int{1}, nil, []int{0}, nil)
-		dw := graph.Dot(dl, h).WithOutputDType(dtypes.Float32).General([]int{0}, nil, []int{0}, nil)
+		dw := graph.Dot(dl, h).WithOutputDType(t.wide).General([]int{0}, nil, []int{0}, nil)
 		dhs = append(dhs, dh)
 		if dweight == nil {
 			dweight = dw
@@ -99,14 +99,14 @@ func (hd head) gradients(x, norm, target, entropy, logSum, byLogProb, byEntropy 
 			dweight = graph.Add(dweight, dw)
 		}
 	}
-	g := pullback(t.norm(x, norm), join(dhs), x, norm)
+	g := t.pullback(t.norm(x, norm), join(dhs), x, norm)
 	return g[0], g[1], dweight
 }
 
 // pullback gives the gradients of ⟨y, dy⟩ by the nodes, dy held constant: the
 // vector-Jacobian product that GoMLX does not offer by itself.
-func pullback(y, dy *graph.Node, by ...*graph.Node) []*graph.Node {
-	product := graph.Mul(float(y), graph.StopGradient(float(dy)))
+func (t network) pullback(y, dy *graph.Node, by ...*graph.Node) []*graph.Node {
+	product := graph.Mul(t.widen(y), graph.StopGradient(t.widen(dy)))
 	return graph.Gradient(graph.ReduceAllSum(product), by...)
 }
 

@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 
-	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/gomlx/core/graph"
 
 	"github.com/reprise-rl/reprise/model/loss"
@@ -125,7 +124,7 @@ func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, kn
 	sum := func(x, weights *graph.Node) *graph.Node {
 		return graph.Reshape(graph.ReduceAllSum(graph.Mul(keep(x), weights)), 1)
 	}
-	flag := func(x *graph.Node) *graph.Node { return unlessSupervised(graph.ConvertDType(x, dtypes.Float32)) }
+	flag := func(x *graph.Node) *graph.Node { return unlessSupervised(graph.ConvertDType(x, p.net.wide)) }
 
 	lp, entropy = keep(lp), keep(entropy)
 	plainLogRatio := unlessSupervised(keep(graph.Sub(lp, columns[columnOld])))
@@ -190,7 +189,7 @@ func within(x *graph.Node, low, high float32) (bounded, inside *graph.Node) {
 func (p *Programs) sequenceRatio(logRatio, used *graph.Node) (ratio, inside *graph.Node) {
 	rows, width := p.sh.MicroBatch, p.sh.Sequence
 	perRow := func(x *graph.Node) *graph.Node { return graph.ReduceSum(graph.Reshape(x, rows, width), -1) }
-	count := graph.Max(perRow(graph.ConvertDType(used, dtypes.Float32)), scalar(logRatio, 1))
+	count := graph.Max(perRow(graph.ConvertDType(used, p.net.wide)), scalar(logRatio, 1))
 	mean := graph.Div(perRow(logRatio), count)
 	over := graph.GreaterThan(mean, scalar(mean, maxSequenceLogRatio))
 	spread := func(x *graph.Node) *graph.Node {

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/stretchr/testify/require"
 
@@ -89,11 +88,11 @@ func reference(batches []MicroBatch, scores []scoredRows, o loss.PolicyOptions) 
 
 // lossOnly is a program of the policy's loss alone.
 func lossOnly(p *Programs) *program {
-	n := p.sh.MicroBatch * p.sh.Sequence
+	n, wide := p.sh.MicroBatch*p.sh.Sequence, p.net.wide
 	return &program{name: "loss", device: p.device, build: func(in *inputs) []*graph.Node {
-		lp, entropy := in.next(dtypes.Float32, n), in.next(dtypes.Float32, n)
-		columns := in.columns(p.columnCount(), n)
-		l := p.policyLoss(lp, entropy, columns, in.next(dtypes.Float32, knobCount))
+		lp, entropy := in.next(wide, n), in.next(wide, n)
+		columns := in.columns(wide, p.columnCount(), n)
+		l := p.policyLoss(lp, entropy, columns, in.next(wide, knobCount))
 		return []*graph.Node{l.byLogProb, l.byEntropy, l.metrics}
 	}}
 }

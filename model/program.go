@@ -45,10 +45,10 @@ func (in *inputs) next(dtype dtypes.DType, dims ...int) *graph.Node {
 }
 
 // tensors takes a parameter for each of the configuration's tensors.
-func (in *inputs) tensors(ts []TensorShape) []*graph.Node {
+func (in *inputs) tensors(dtype dtypes.DType, ts []TensorShape) []*graph.Node {
 	out := make([]*graph.Node, len(ts))
 	for i, t := range ts {
-		out[i] = in.next(dtypes.Float32, t.Shape...)
+		out[i] = in.next(dtype, t.Shape...)
 	}
 	return out
 }

@@ -119,7 +119,7 @@ func (p *Programs) forward(s *State, ids []int32, temperature float32) (f *score
 // inverse temperature, and gives log-probs, entropies and log-sums of the tokens
 // that follow, [b·T], and the activations between layers.
 func (p *Programs) buildForward(in *inputs) []*graph.Node {
-	params := in.tensors(p.c.Tensors())
+	params := in.tensors(p.net.wide, p.c.Tensors())
 	b := p.batchInputs(in)
 	saved := p.layers(params, b)
 	hd := head{t: p.net, weight: params[p.c.head()], legal: b.legal, inverse: b.inverse}
@@ -150,13 +150,13 @@ func (p *Programs) batchInputs(in *inputs) batchNodes {
 		graph.Slice(ids, graph.AxisRange(), graph.AxisRange(1, width)),
 		graph.Slice(ids, graph.AxisRange(), graph.AxisRange(0, 1)),
 	}, 1)
-	table := func() *graph.Node { return graph.Reshape(in.next(dtypes.Float32, width, half), 1, width, half) }
+	table := func() *graph.Node { return graph.Reshape(in.next(p.net.wide, width, half), 1, width, half) }
 	b := batchNodes{
 		flat: graph.Reshape(ids, rows*width), target: graph.Reshape(next, rows*width),
 		cos: table(), sin: table(),
 	}
 	if !p.c.ValueHead {
-		b.legal, b.inverse = in.next(dtypes.Float32, p.c.VocabSize), in.next(dtypes.Float32)
+		b.legal, b.inverse = in.next(p.net.wide, p.c.VocabSize), in.next(p.net.wide)
 	}
 	return b
 }

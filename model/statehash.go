@@ -125,7 +125,7 @@ func stepLanes(step int64, from uint32) (sum [lanes]uint32) {
 // buildFingerprint takes one tensor for each of the configuration's and a seed, and
 // gives each tensor's lanes, [4] uint32.
 func (p *Programs) buildFingerprint(in *inputs) []*graph.Node {
-	tensors := in.tensors(p.c.Tensors())
+	tensors := in.tensors(dtypes.Float32, p.c.Tensors())
 	seed := in.next(dtypes.Uint32)
 	sums := make([]*graph.Node, len(tensors))
 	for i, x := range tensors {

@@ -9,11 +9,14 @@ import (
 )
 
 // network builds the pieces of a Qwen2 transformer. Activations are [rows·tokens,
-// width] in dtype; norms, softmax and logits are computed in float32, as
-// transformers does.
+// width] in dtype; weights, norms, softmax, logits and losses are in wide.
 type network struct {
 	c     Config
 	dtype dtypes.DType
+	// wide is float32, as transformers has it. Forward and backward programs can be
+	// built in float64 too, where differences of the loss are exact enough to tell
+	// what its gradient is; generation, AdamW and the fingerprint cannot.
+	wide dtypes.DType
 	// barrier keeps the backward pass from computing layers again before their
 	// turn. XLA's CPU compiler schedules for memory by itself.
 	barrier bool
@@ -63,21 +66,22 @@ func (t network) cast(x *graph.Node) *graph.Node {
 	return graph.ConvertDType(x, t.dtype)
 }
 
-func float(x *graph.Node) *graph.Node {
-	if x.DType() == dtypes.Float32 {
+// widen converts to the wide dtype.
+func (t network) widen(x *graph.Node) *graph.Node {
+	if x.DType() == t.wide {
 		return x
 	}
-	return graph.ConvertDType(x, dtypes.Float32)
+	return graph.ConvertDType(x, t.wide)
 }
 
-// scalar is a float32 constant. GoMLX's own scalars are cached in the graph, and
+// scalar is a constant of x's dtype. GoMLX's own scalars are cached in the graph, and
 // one cached inside a loop's body cannot be used outside it.
-func scalar(x *graph.Node, v float32) *graph.Node { return graph.Const(x.Graph(), v) }
+func scalar(x *graph.Node, v float32) *graph.Node { return graph.ConstAs(x, v) }
 
 // norm is RMSNorm over the last axis of x [n, d]. Div by Sqrt because Rsqrt has
 // no gradient in GoMLX.
 func (t network) norm(x, weight *graph.Node) *graph.Node {
-	x = float(x)
+	x = t.widen(x)
 	n, d := x.Shape().Dimensions[0], x.Shape().Dimensions[1]
 	mean := graph.Div(graph.ReduceSum(graph.Mul(x, x), -1), scalar(x, float32(d)))
 	scale := graph.Sqrt(graph.Add(mean, scalar(x, float32(t.c.RMSNormEps))))
@@ -85,7 +89,7 @@ func (t network) norm(x, weight *graph.Node) *graph.Node {
 	return t.cast(graph.Mul(x, graph.Reshape(weight, 1, d)))
 }
 
-// linear is x·Wᵀ + b, with W [out, in] float32 and b nil or [out].
+// linear is x·Wᵀ + b, with W [out, in] and b nil or [out].
 func (t network) linear(x, weight, bias *graph.Node) *graph.Node {
 	y := graph.Dot(x, t.cast(weight)).General([]int{1}, nil, []int{1}, nil)
 	if bias != nil {
@@ -97,7 +101,7 @@ func (t network) linear(x, weight, bias *graph.Node) *graph.Node {
 // rotate applies rotary positions to x [..., HeadDim] with tables that broadcast
 // to [..., HeadDim/2].
 func (t network) rotate(x, cos, sin *graph.Node) *graph.Node {
-	x = float(x)
+	x = t.widen(x)
 	last, half := x.Rank()-1, t.c.HeadDim/2
 	a := graph.SliceAxis(x, last, graph.AxisRange(0, half))
 	b := graph.SliceAxis(x, last, graph.AxisRange(half, 2*half))
@@ -107,7 +111,7 @@ func (t network) rotate(x, cos, sin *graph.Node) *graph.Node {
 	}, last))
 }
 
-// softmax over the last axis, float32 inside.
+// softmax over the last axis, wide inside.
 func (t network) softmax(scores *graph.Node) *graph.Node {
 	keep := append([]int{}, scores.Shape().Dimensions...)
 	keep[len(keep)-1] = 1
@@ -137,9 +141,9 @@ func (t network) project(w []*graph.Node, x *graph.Node, rows, tokens int, cos, 
 }
 
 // scores of queries [rows, KVHeads, n, HeadDim] against keys [rows, KVHeads, m,
-// HeadDim], float32 [rows, KVHeads, n, m], over the root of the head's width.
+// HeadDim], wide [rows, KVHeads, n, m], over the root of the head's width.
 func (t network) scores(q, k *graph.Node) *graph.Node {
-	s := float(graph.Dot(q, k).General([]int{3}, []int{0, 1}, []int{3}, []int{0, 1}))
+	s := t.widen(graph.Dot(q, k).General([]int{3}, []int{0, 1}, []int{3}, []int{0, 1}))
 	return graph.Mul(s, scalar(s, float32(1/math.Sqrt(float64(t.c.HeadDim)))))
 }
 

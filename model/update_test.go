@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/reprise-rl/reprise/model/draw"
 )
 
 func mark(t testing.TB, s *State) string {
@@ -256,56 +254,6 @@ func TestAdamW(t *testing.T) {
 			}
 		}
 		want, state = got, next
-	}
-}
-
-// TestGradientsAgreeWithDifferences checks the hand-written head and the chain of
-// pullbacks against finite differences of the loss that tokenLoss reports.
-func TestGradientsAgreeWithDifferences(t *testing.T) {
-	for name, c := range map[string]struct {
-		tied, supervised bool
-		limits           limits
-	}{
-		"policy, untied":        {false, false, defaultLimits},
-		"policy, tied, chunked": {true, false, limits{queries: 3, logits: 37 * 4, prefill: 6}},
-		"supervised, tied":      {true, true, defaultLimits},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cfg := tiny()
-			cfg.TieEmbeddings = c.tied
-			legal := make([]bool, cfg.VocabSize)
-			for i := range legal {
-				legal[i] = i < 30
-			}
-			p, err := testDevice(t).programsWith(cfg, legal, Shapes{MicroBatch: 3, Sequence: 7}, c.limits)
-			require.NoError(t, err)
-			defer p.Free()
-			base := tinyParams(cfg)
-			s, err := p.NewState(base)
-			require.NoError(t, err)
-			defer s.Free()
-			b := batchOf(randomRows(3, Config{VocabSize: 30}, 3, 7), 1)
-			lp, _, err := p.Score(bg, s, b, 0.8)
-			require.NoError(t, err)
-			r := draw.Address{Seed: 4}.Rand()
-			away := []float32{-0.7, -0.05, 0.05, 0.7}
-			for i := range lp { // ratios on both sides of both clips, and far from the bends
-				for j := range lp[i] {
-					b.OldLogProbs[i][j] = lp[i][j] + away[r.IntN(len(away))]
-					b.Advantages[i][j] = float32(r.NormFloat64())
-				}
-			}
-			k := testSettings()
-			k.Temperature, k.EntropyCoefficient = 0.8, 0.3
-			grads, metrics := gradients(t, p, s, []MicroBatch{b}, k, c.supervised)
-			if !c.supervised {
-				require.Greater(t, metrics[metricClip], float32(0))
-			}
-			agreeWithDifferences(t, p, base, grads, func(s *State) float64 {
-				_, m := gradients(t, p, s, []MicroBatch{b}, k, c.supervised)
-				return float64(m[metricLoss])
-			})
-		})
 	}
 }
 

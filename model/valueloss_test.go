@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/gomlx/core/graph"
 	"github.com/stretchr/testify/require"
 
@@ -25,14 +24,19 @@ func valueBatch(batches []MicroBatch, values [][][]float32) loss.ValueBatch {
 	return out
 }
 
-func TestValueLossIsTheReference(t *testing.T) {
-	p, s, _ := tinyCritic(t)
-	n := p.sh.MicroBatch * p.sh.Sequence
-	prog := &program{name: "value loss", device: p.device, build: func(in *inputs) []*graph.Node {
-		values := in.next(dtypes.Float32, n)
-		by, metrics := valueLoss(values, in.columns(criticColumnCount, n), element(in.next(dtypes.Float32, 1), 0))
+// valueLossOnly is a program of the critic's loss alone.
+func valueLossOnly(p *Programs) *program {
+	n, wide := p.sh.MicroBatch*p.sh.Sequence, p.net.wide
+	return &program{name: "value loss", device: p.device, build: func(in *inputs) []*graph.Node {
+		values := in.next(wide, n)
+		by, metrics := valueLoss(values, in.columns(wide, criticColumnCount, n), element(in.next(wide, 1), 0))
 		return []*graph.Node{by, metrics}
 	}}
+}
+
+func TestValueLossIsTheReference(t *testing.T) {
+	p, s, _ := tinyCritic(t)
+	prog := valueLossOnly(p)
 	defer prog.finalize()
 	batches := []MicroBatch{criticBatch(t, p, s, 1), criticBatch(t, p, s, 2)}
 	var values [][][]float32
