@@ -162,10 +162,10 @@ func summary(ctx context.Context, out io.Writer, s store.Store, stack *dev.Stack
 
 Go on:
 
-  %[8]s verify %[5]s                    # walk the digest chain, re-hash every artifact
-  %[8]s replay %[5]s --iteration %[11]d     # recompute one iteration, compare bits
+  %[8]s verify %[5]s%[13]s                    # walk the digest chain, re-hash every artifact
+  %[8]s replay %[5]s --iteration %[11]d%[13]s     # recompute one iteration, compare bits
   %[9]s workflow query -w %[5]s --type status%[10]s
 `, len(chain), took.Round(time.Second), stack.UIURL(), stack.Namespace(), run, s.Location(store.RunDir(run)), status.State,
-		programName(), temporalName(), addressFlag(stack), len(chain)/2, filepath.Join(page, "index.html"))
+		programName(), temporalName(), addressFlag(stack), len(chain)/2, filepath.Join(page, "index.html"), dirFlag(stack))
 	return nil
 }

@@ -155,12 +155,12 @@ Try, in another terminal:
 
   %[7]s workflow start --type Train --task-queue reprise --workflow-id bandit-1 \
     --input-file infra/presets/bandit-demo.json%[8]s
-  %[9]s watch bandit-1
+  %[9]s watch bandit-1%[10]s
   %[7]s workflow query -w bandit-1 --type status%[8]s
   %[7]s workflow update execute -w bandit-1 --name pause%[8]s
 
 Ctrl-C stops everything.
-`, info.Fingerprint, s.UIURL(), s.TemporalAddress(), s.S3().Endpoint, s.S3().Bucket, s.Dir(), temporalName(), addressFlag(s), programName())
+`, info.Fingerprint, s.UIURL(), s.TemporalAddress(), s.S3().Endpoint, s.S3().Bucket, s.Dir(), temporalName(), addressFlag(s), programName(), dirFlag(s))
 }
 
 // metricsLine says where Prometheus reads, or how it could.
@@ -218,6 +218,14 @@ type served struct {
 	client client.Client
 	bucket store.Store
 	device activities.DeviceInfo
+}
+
+// dirFlag is what a reprise command needs where the stack's folder is not the default.
+func dirFlag(s *dev.Stack) string {
+	if usual, err := filepath.Abs(dev.DefaultDir); err == nil && s.Dir() == usual {
+		return ""
+	}
+	return " --dev-dir " + fromHere(s.Dir())
 }
 
 // withStack runs f on a dev stack with a worker, and ends both afterwards. The
