@@ -16,7 +16,12 @@ type sweepView struct {
 	last   workflows.TablePage
 	states map[string]sweep.State // by label, as they were shown
 	drawn  int                    // lines of the live table in the terminal
+	pace   pace
+	told   time.Time // when lines last told how far it is
 }
+
+// telling is how often lines tell how far a sweep is, beside what begins and ends.
+const telling = time.Minute
 
 // pageOfWatch is how many lines of a sweep's table are asked for at once.
 const pageOfWatch = 500
@@ -27,6 +32,8 @@ func (w *watcher) refreshSweep(ctx context.Context) error {
 		return err
 	}
 	w.sweep.last = page
+	done, _ := progressOf(page)
+	w.sweep.pace.saw(done)
 	if w.bar != nil {
 		w.drawSweep(page)
 	} else {
@@ -60,7 +67,7 @@ func (w *watcher) askTable(ctx context.Context) (workflows.TablePage, error) {
 // showSweep prints what is new as lines: a trial that began, waits or ended.
 func (w *watcher) showSweep(page workflows.TablePage) {
 	if w.sweep.states == nil {
-		w.sweep.states = map[string]sweep.State{}
+		w.sweep.states, w.sweep.told = map[string]sweep.State{}, time.Now()
 	}
 	if page.Counts.Trials > 0 && len(w.sweep.states) == 0 {
 		w.line(fmt.Sprintf("%s: %s", plural(page.Counts.Trials, "trial"), page.Counts))
@@ -73,6 +80,12 @@ func (w *watcher) showSweep(page workflows.TablePage) {
 		w.sweep.states[row.Trial] = row.State
 		if row.State != sweep.Pending {
 			w.line(trialLine(row, page.Metrics))
+		}
+	}
+	if done, of := progressOf(page); done > 0 && time.Since(w.sweep.told) >= telling {
+		if left := w.sweep.pace.left(done, of); left != "" {
+			w.sweep.told = time.Now()
+			w.line(fmt.Sprintf("%d of %d iterations%s", done, of, left))
 		}
 	}
 	if page.Counts.Trials == 0 || strings.HasPrefix(page.Phase, "stopped") || strings.HasPrefix(page.Phase, "cancelling") || page.Phase == "writing the table" {
@@ -120,7 +133,8 @@ func visible(s string) string {
 
 // drawSweep redraws the live table: the open trials, the settings, what is done.
 func (w *watcher) drawSweep(page workflows.TablePage) {
-	lines := sweepLines(w.run, page)
+	done, of := progressOf(page)
+	lines := sweepLines(w.run, page, w.sweep.pace.left(done, of))
 	var b strings.Builder
 	if w.sweep.drawn > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", w.sweep.drawn)
@@ -130,9 +144,9 @@ func (w *watcher) drawSweep(page workflows.TablePage) {
 	fmt.Fprint(w.out, b.String())
 }
 
-// sweepLines are the live table's.
-func sweepLines(id string, page workflows.TablePage) []string {
-	done, of := 0, 0
+// progressOf counts iterations over all trials: those that are done, and those that
+// there will be.
+func progressOf(page workflows.TablePage) (done, of int) {
 	for _, row := range page.Rows {
 		done += row.Iterations
 		if row.State.Final() {
@@ -141,11 +155,17 @@ func sweepLines(id string, page workflows.TablePage) []string {
 			of += row.Of
 		}
 	}
+	return done, of
+}
+
+// sweepLines are the live table's.
+func sweepLines(id string, page workflows.TablePage, left string) []string {
+	done, of := progressOf(page)
 	lines := []string{fmt.Sprintf("%s · %s", id, page.Phase)}
 	if page.Counts.Trials == 0 {
 		return lines
 	}
-	lines = append(lines, fmt.Sprintf("%s: %s · %d of %d iterations", plural(page.Counts.Trials, "trial"), page.Counts, done, of))
+	lines = append(lines, fmt.Sprintf("%s: %s · %d of %d iterations%s", plural(page.Counts.Trials, "trial"), page.Counts, done, of, left))
 	open := 0
 	for _, row := range page.Rows {
 		if row.State == sweep.Running || row.State == sweep.Waiting {
@@ -195,6 +215,15 @@ func (w *watcher) endSweep(ctx context.Context, cancelled bool) error {
 	if w.bar == nil {
 		for _, line := range settingLines(w.sweep.last.Settings, w.sweep.last.Metrics) {
 			w.line(line)
+		}
+	}
+	var status workflows.SweepStatus
+	if err := w.ask(ctx, &status); err == nil { // where no worker answers, the result has the rest
+		for _, warning := range status.Warnings {
+			w.line("warning: " + visible(warning))
+		}
+		if status.Report != "" {
+			w.line("report: " + status.Report)
 		}
 	}
 	if cancelled {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -71,13 +72,43 @@ func TestSweepLines(t *testing.T) {
 		"  waiting for a device  keep=1,seed=2  0/3",
 		"setting  done   success/mean, mean and 95 % interval",
 		"keep=1   1 of 2  0.250",
-	}, sweepLines("w-1", p))
+	}, sweepLines("w-1", p, ""))
 	for range 30 {
 		p.Rows = append(p.Rows, p.Rows[1])
 		p.Settings = append(p.Settings, p.Settings[0])
 	}
-	lines := sweepLines("w-1", p)
+	lines := sweepLines("w-1", p, "  1.0 s/it, 3s left")
+	require.Contains(t, lines[1], "iterations  1.0 s/it, 3s left")
 	require.LessOrEqual(t, len(lines), 2*shownTrials+6)
 	require.Contains(t, strings.Join(lines, "\n"), "… and 11 more")
-	require.Len(t, sweepLines("w-1", workflows.TablePage{Phase: "resolving"}), 1)
+	require.Len(t, sweepLines("w-1", workflows.TablePage{Phase: "resolving"}, ""), 1)
+}
+
+// How far a sweep is stands in a line of its own, now and then.
+func TestWatchSweepTellsHowFarItIs(t *testing.T) {
+	var out strings.Builder
+	w := &watcher{run: "w-1", out: &out}
+	w.showSweep(pageOf(sweep.Running, sweep.Waiting, 1))
+	w.sweep.pace = pace{began: time.Now().Add(-20 * time.Second), from: 1}
+	w.showSweep(pageOf(sweep.Running, sweep.Waiting, 2))
+	require.NotContains(t, out.String(), "iterations")
+	w.sweep.told = time.Now().Add(-telling)
+	w.showSweep(pageOf(sweep.Running, sweep.Waiting, 2))
+	require.Contains(t, out.String(), "2 of 6 iterations  20.0 s/it, 1m20s left\n")
+	before := out.Len()
+	w.showSweep(pageOf(sweep.Running, sweep.Waiting, 2))
+	require.Equal(t, before, out.Len())
+}
+
+func TestPace(t *testing.T) {
+	var p pace
+	require.Empty(t, p.left(0, 10))
+	p.saw(0)
+	require.Empty(t, p.left(2, 10), "the warm start is no iteration")
+	p.saw(2)
+	require.Empty(t, p.left(2, 10))
+	p.began = p.began.Add(-30 * time.Second)
+	p.saw(5)
+	require.Equal(t, "  10.0 s/it, 50s left", p.left(5, 10))
+	require.Empty(t, p.left(10, 10))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/reprise-rl/reprise/workflows"
 )
@@ -15,8 +14,7 @@ type trainView struct {
 	branch    int
 	seen      int // iterations already shown
 	evaluated int // newest version whose evaluation was shown
-	began     time.Time
-	beganN    int
+	pace      pace
 }
 
 func (w *watcher) refreshTrain(ctx context.Context) error {
@@ -36,17 +34,15 @@ func (w *watcher) showTrain(s workflows.Status) {
 		// It went back: iterations and evaluations before those that were shown follow.
 		w.phase = ""
 		w.line(wentBack(s))
-		v.branch, v.seen, v.evaluated, v.began = s.Branch, s.Iteration, s.Iteration, time.Time{}
+		v.branch, v.seen, v.evaluated, v.pace = s.Branch, s.Iteration, s.Iteration, pace{}
 	}
-	if v.began.IsZero() && s.Iteration > 0 {
-		v.began, v.beganN = time.Now(), s.Iteration
-	}
+	v.pace.saw(s.Iteration)
 	if w.bar != nil {
 		if s.Iterations > 0 {
 			w.bar.ChangeMax(s.Iterations)
 		}
 		_ = w.bar.Set(s.Iteration)
-		w.bar.Describe(fmt.Sprintf("%s · %s%s", w.run, s.Phase, v.left(s)))
+		w.bar.Describe(fmt.Sprintf("%s · %s%s", w.run, s.Phase, v.pace.left(s.Iteration, s.Iterations)))
 	}
 	w.showEvaluated(s.First)
 	if s.Iteration > v.seen && s.Iteration > 0 && len(s.Metrics) > 0 {
@@ -54,7 +50,7 @@ func (w *watcher) showTrain(s workflows.Status) {
 		w.line(fmt.Sprintf("iteration %*d/%d  reward %s  success %s  entropy %s  grad norm %s%s%s",
 			len(fmt.Sprint(s.Iterations)), s.Iteration, s.Iterations, value(s.Metrics, "reward/mean", "%6.3f"),
 			percent(s.Metrics, "success/mean"), value(s.Metrics, "actor/entropy", "%.3f"),
-			value(s.Metrics, "actor/grad_norm", "%.2f"), lostText(s), v.left(s)))
+			value(s.Metrics, "actor/grad_norm", "%.2f"), lostText(s), v.pace.left(s.Iteration, s.Iterations)))
 	}
 	// A version is evaluated before the iteration that made it is committed.
 	if s.Last != nil && s.Last.Version <= s.Iteration {
@@ -91,16 +87,6 @@ func lostText(s workflows.Status) string {
 		return ""
 	}
 	return fmt.Sprintf("  lost devices %d (recomputed %d updates)", s.LostDevices, s.Recomputed)
-}
-
-// left estimates the time to the end from what was seen so far.
-func (v *trainView) left(s workflows.Status) string {
-	done := s.Iteration - v.beganN
-	if v.began.IsZero() || done < 1 || s.Iterations <= s.Iteration {
-		return ""
-	}
-	each := time.Since(v.began) / time.Duration(done)
-	return fmt.Sprintf("  %.1f s/it, %s left", each.Seconds(), (each * time.Duration(s.Iterations-s.Iteration)).Round(time.Second))
 }
 
 // endTrain says what a run ended with.
