@@ -122,7 +122,7 @@ func (b *tab) until(what, condition string) {
 		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+condition+")"))
 		last = fmt.Sprint(ok, err)
 		return err == nil && ok
-	}, 20*time.Second, 50*time.Millisecond, "%s: %s", what, &last)
+	}, time.Minute, 50*time.Millisecond, "%s: %s", what, &last)
 }
 
 // text is an element's.
