@@ -22,14 +22,19 @@ type sweepValidation struct {
 
 func (v sweepValidation) ok() bool { return len(v.problems) == 0 }
 
-// isSweep says whether a document can only be a sweep: no spec has a base.
+// isSweep says whether a document can only be a sweep: no spec has a base, or what
+// varies, so that a base that was forgotten is what is told.
 func isSweep(b []byte) bool {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(b, &doc) != nil {
 		return false
 	}
-	_, base := doc["base"]
-	return base
+	for _, key := range []string{"base", "grid", "list", "random", "seeds"} {
+		if _, ok := doc[key]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // validateSweep checks a sweep as its start does, each trial's spec included.

@@ -70,3 +70,12 @@ selection.keep=1,seed=2     6
 	require.ErrorIs(t, err, errSilent)
 	require.Contains(t, out, `"path":"base"`)
 }
+
+// A sweep whose base was forgotten is told so, and is not taken for a spec.
+func TestValidateSweepWithoutBase(t *testing.T) {
+	for _, document := range []string{`{"grid": {"selection.keep": [1]}}`, `{"list": []}`, `{"random": {}}`, `{"seeds": 3}`} {
+		out, complaints, err := execute(validateCommand(), document, "-")
+		require.Error(t, err)
+		require.Contains(t, out+complaints, "base: found nothing", document)
+	}
+}

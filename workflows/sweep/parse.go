@@ -204,6 +204,9 @@ func (r *reader) err() error {
 func found(raw json.RawMessage) string {
 	switch kindOf(raw) {
 	case '{':
+		if of, _ := members(raw); len(of) == 0 {
+			return "an empty object"
+		}
 		return "an object"
 	case '[':
 		list, _ := items(raw)
