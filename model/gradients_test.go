@@ -31,8 +31,8 @@ func (d *doubled) agreeWithDifferences(t *testing.T, base Params, m *minibatch, 
 	along := func(what string, directions map[int][]float64) {
 		t.Helper()
 		var want float64
-		for i, direction := range directions {
-			for j, x := range direction {
+		for i := range grads {
+			for j, x := range directions[i] {
 				want += x * grads[i][j]
 			}
 		}

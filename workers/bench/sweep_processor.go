@@ -1,14 +1,10 @@
 package bench
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strconv"
-	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // Processor is seconds of all processors together, which a machine that is busy
@@ -33,49 +29,16 @@ func processors() (Processor, error) {
 	if err != nil {
 		return Processor{}, err
 	}
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	all, err := procfs.AllProcs()
 	if err != nil {
 		return Processor{}, fmt.Errorf("processor time of servers: %w", err)
 	}
 	out := Processor{Worker: own.Seconds()}
-	for _, name := range stats {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			continue // it has ended meanwhile, or is nobody of ours
+	for _, p := range all {
+		// One that cannot be read has ended meanwhile, or is nobody of ours.
+		if stat, err := p.Stat(); err == nil && stat.PPID == os.Getpid() {
+			out.Servers += stat.CPUTime()
 		}
-		parent, had, err := parseStat(text)
-		if err != nil {
-			return Processor{}, fmt.Errorf("%s: %w", name, err)
-		}
-		if parent == os.Getpid() {
-			out.Servers += had.Seconds()
-		}
-	}
-	if len(stats) == 0 {
-		return Processor{}, fmt.Errorf("processor time of servers: /proc: %w", fs.ErrNotExist)
 	}
 	return out, nil
-}
-
-// tick is the unit of times in /proc: USER_HZ is 100 wherever Go runs on Linux.
-const tick = 10 * time.Millisecond
-
-var errStat = errors.New("no process's stat")
-
-// parseStat reads the parent of a process and its processor time from its
-// /proc/PID/stat: see proc_pid_stat(5). The second field, a name in parentheses,
-// may have anything in it.
-func parseStat(text []byte) (parent int, had time.Duration, err error) {
-	_, after, ok := bytes.Cut(text[max(0, bytes.LastIndexByte(text, ')')):], []byte(") "))
-	fields := bytes.Fields(after)
-	if !ok || len(fields) < 13 {
-		return 0, 0, errStat
-	}
-	var numbers [3]int
-	for k, at := range []int{1, 11, 12} { // ppid, utime, stime: fields 4, 14 and 15
-		if numbers[k], err = strconv.Atoi(string(fields[at])); err != nil {
-			return 0, 0, fmt.Errorf("%w: %w", errStat, err)
-		}
-	}
-	return numbers[0], time.Duration(numbers[1]+numbers[2]) * tick, nil
 }

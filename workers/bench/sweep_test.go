@@ -53,26 +53,6 @@ func TestSweepOfTurns(t *testing.T) {
 	}, got)
 }
 
-func TestParseStat(t *testing.T) {
-	for _, c := range []struct {
-		text   string
-		parent int
-		had    time.Duration
-	}{
-		{"12 (temporal) S 7 12 12 0 -1 4194560 9 0 0 0 150 25 0 0 20 0 9 0 1 2 3\n", 7, 1750 * time.Millisecond},
-		{"12 (a) b ) S 1 (x) S 7 12 12 0 -1 4194560 9 0 0 0 1 0 0 0 20", 7, 10 * time.Millisecond},
-	} {
-		parent, had, err := parseStat([]byte(c.text))
-		require.NoError(t, err, c.text)
-		require.Equal(t, c.parent, parent)
-		require.Equal(t, c.had, had)
-	}
-	for _, text := range []string{"", "12", "12 (a)", "12 (a) S 7 12", "12 (a) S x 12 12 0 -1 4194560 9 0 0 0 1 0 0"} {
-		_, _, err := parseStat([]byte(text))
-		require.ErrorIs(t, err, errStat, text)
-	}
-}
-
 func TestProcessors(t *testing.T) {
 	got, err := processors()
 	require.NoError(t, err)

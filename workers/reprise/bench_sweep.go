@@ -44,8 +44,8 @@ func printSweep(out io.Writer, s bench.Sweep) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n  overhead, medians: %.1f %% of the trials' own time, %.1f %% over the same runs by hand (goal: at most %.0f %%)\n",
-		100*s.Overhead, 100*s.OverAlone, 100*bench.SweepGoal)
+	fmt.Fprintf(out, "\n  overhead, medians: %.1f %% of the trials' own time (goal: at most %.0f %%), %.1f %% over the same runs by hand\n",
+		100*s.Overhead, 100*bench.SweepGoal, 100*s.OverAlone)
 	if s.Processor != 0 {
 		fmt.Fprintf(out, "  of the processor, worker and servers together, all of the sweep over the runs by hand: %.1f %%\n", 100*s.Processor)
 	}

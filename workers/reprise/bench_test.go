@@ -139,7 +139,7 @@ func TestPrintSweep(t *testing.T) {
 	for _, line := range []string{
 		"A sweep of 8 trials of chaos, 3 iterations each, one after the other; seconds\n",
 		"turn 1                  10.500       10.250         0.200            0.050     2.4 %   10.200       2.9 %      10.00     8.90\n",
-		"overhead, medians: 2.1 % of the trials' own time, -0.5 % over the same runs by hand (goal: at most 5 %)\n",
+		"overhead, medians: 2.1 % of the trials' own time (goal: at most 5 %), -0.5 % over the same runs by hand\n",
 		"all of the sweep over the runs by hand: 12.3 %\n",
 		"a run takes 1.250 s in the sweep, 1.240 s by hand; outside trials the sweep takes 32 ms a trial,\n  and 250 ms once before the first, which are not counted\n",
 		"its history: 160 events, " + bytesText(64<<10) + "\n",

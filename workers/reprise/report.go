@@ -65,24 +65,15 @@ func (w reportWriter) write(ctx context.Context, id string) error {
 	began := time.Now()
 	what := ""
 	var summary pages.Summary
-	err := store.ErrNotFound
-	if !w.trials {
-		summary, err = pages.Write(ctx, w.store, id, intoFolder(w.dir))
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		noRun := err
-		var sweep pages.Sweep
-		sweep, err = pages.LoadSweep(ctx, w.store, id)
-		switch {
-		case errors.Is(err, store.ErrNotFound) && w.trials:
-			return fmt.Errorf("--trials is for a sweep: %w", err)
-		case errors.Is(err, store.ErrNotFound):
-			return noRun
-		case err != nil:
-			return err
-		}
+	sweep, err := pages.LoadSweep(ctx, w.store, id)
+	switch {
+	case err == nil:
 		what = plural(len(sweep.Trials), "trial") + ", "
 		summary, err = w.sweep(ctx, sweep)
+	case errors.Is(err, store.ErrNotFound) && w.trials:
+		err = fmt.Errorf("--trials is for a sweep: %w", err)
+	case errors.Is(err, store.ErrNotFound):
+		summary, err = pages.Write(ctx, w.store, id, intoFolder(w.dir))
 	}
 	if err != nil {
 		return err
