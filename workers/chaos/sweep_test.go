@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -159,7 +160,8 @@ func (l *lane) warmStarts() int {
 // TestChaosSweep kills the workers of a sweep in the middle of trials and where it
 // reads what they left and writes the table, and the server in an update, and has it
 // continue as new all the while: the table is that of the undisturbed one, byte for
-// byte. With -full so is that of 50 trials that lose a worker every ten seconds.
+// byte. With -full so is that of 200 trials that lose a worker every ten seconds and the
+// server every minute.
 func TestChaosSweep(t *testing.T) {
 	t.Parallel()
 	want := undisturbedSweep(t)
@@ -198,7 +200,7 @@ func TestChaosSweep(t *testing.T) {
 		return err
 	})
 	if *full {
-		loseWorkers(t, 50)
+		loseServers(t, 200)
 	}
 }
 
@@ -265,42 +267,84 @@ func (l *lane) openTrials(id string) []string {
 	return open
 }
 
-// loseWorkers compares the table of so many trials with that of the same ones that
-// lose a worker every ten seconds: they take less than a minute otherwise.
-func loseWorkers(t *testing.T, trials int) {
+// loseServers compares the table of so many trials with that of the same ones that lose
+// a worker every ten seconds, and the Temporal server every minute; and what a sweep's
+// executions have in their histories stays small.
+func loseServers(t *testing.T, trials int) {
 	t.Helper()
-	play := func(name string, life time.Duration) (table string, workers int) {
-		l := newNamedLane(t, sharedStack(t), name, true).withStarter()
-		quit, done := make(chan struct{}), make(chan struct{})
-		t.Cleanup(func() { <-done })
-		go func() {
-			defer close(done)
+	play := func(name string, stack *dev.Stack, life, serverLife time.Duration) (table string, workers, servers int) {
+		l := newNamedLane(t, stack, name, true).withStarter()
+		quit := make(chan struct{})
+		var losses sync.WaitGroup
+		t.Cleanup(losses.Wait)
+		over := func(after time.Duration) bool {
+			select {
+			case <-time.After(after):
+				return false
+			case <-quit:
+			case <-t.Context().Done(): // the test has failed, and ends what it started
+			}
+			return true
+		}
+		losses.Go(func() {
 			for {
 				p := l.worker(workerOptions{})
-				select {
-				case <-time.After(life):
-					p.kill()
-				case <-quit:
-					p.kill()
+				ended := over(life)
+				p.kill()
+				if ended {
 					return
-				case <-t.Context().Done():
-					return // the test has failed, and ends what it started
 				}
 			}
-		}()
+		})
+		losses.Go(func() {
+			for !over(serverLife) {
+				servers++
+				assert.NoError(t, errors.Join(stack.KillTemporal(), stack.RestartTemporal(t.Context())))
+			}
+		})
 		begin := time.Now()
 		l.startSweep(sweepRun, sweepOf(t, trials/2, 2))
 		l.completes(sweepRun)
 		took := time.Since(begin)
 		close(quit)
-		<-done
-		t.Logf("%s: %d trials took %s and %d workers", name, trials, took.Round(time.Second), l.workers)
+		losses.Wait()
+		lengths := l.histories(sweepRun)
+		t.Logf("%s: %d trials took %s, %d workers and %d servers lost; the sweep's executions had %d events", name, trials,
+			took.Round(time.Second), l.workers-1, servers, lengths)
+		require.Less(t, slices.Max(lengths), int64(6000), "events: the server suggests to continue as new at 4096")
 		key, rows := l.table(sweepRun)
 		require.Len(t, rows.Rows, trials)
-		return key, l.workers
+		return key, l.workers, servers
 	}
-	want, _ := play("many-undisturbed", time.Hour)
-	key, workers := play("many", 10*time.Second)
+	want, _, _ := play("many-undisturbed", sharedStack(t), time.Hour, time.Hour)
+	key, workers, servers := play("many", ownStack(t, dev.Options{Ephemeral: true}), 10*time.Second, time.Minute)
 	require.Equal(t, want, key, "the table is the same, byte for byte")
 	require.Greater(t, workers, 4, "it lost workers")
+	require.Positive(t, servers, "it lost its server")
+}
+
+// histories are the lengths, in events, of the histories of a workflow's executions.
+func (l *lane) histories(id string) []int64 {
+	l.t.Helper()
+	var lengths []int64
+	eventually(l.t, patience, "the executions of "+id, func() error {
+		out, err := l.client.ListWorkflow(l.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
+			Namespace: l.namespace, Query: "WorkflowId = '" + id + "'",
+		})
+		if err != nil {
+			return err
+		}
+		lengths = nil
+		for _, e := range out.Executions {
+			if e.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+				return errors.New("one is shown as running still")
+			}
+			lengths = append(lengths, e.HistoryLength)
+		}
+		if len(lengths) == 0 {
+			return errors.New("there are none")
+		}
+		return nil
+	})
+	return lengths
 }
