@@ -124,23 +124,19 @@ func (c CommitInput) Next() *Rolled {
 	return rolledOf(&store.Manifest{Rollout: c.Rollout, Trajectories: &c.Trajectories, Scores: c.Scores})
 }
 
-// RecentBatches are the newest batches at and before a manifest, newest first, at most
+// RecentBatches are a run's newest batches at and before a manifest, newest first, at most
 // so many. Iterations whose update was skipped have none and are passed over, as the
 // workflow does; another run's have shapes of their own.
-func RecentBatches(ctx context.Context, s store.Store, head *store.Ref, most int) ([]store.Ref, error) {
+func RecentBatches(ctx context.Context, s store.Store, run string, head *store.Ref, most int) ([]store.Ref, error) {
 	var out []store.Ref
 	if head == nil || most == 0 {
 		return nil, nil
 	}
-	run := ""
 	for link, err := range store.Walk(ctx, s, *head) {
 		if err != nil {
 			return nil, err
 		}
 		m := link.Manifest
-		if run == "" {
-			run = m.Run
-		}
 		if m.Run != run {
 			break
 		}
@@ -206,22 +202,33 @@ func (h *Host) putTelemetry(ctx context.Context, in CommitInput, took Telemetry)
 // head finds a committed policy version of a run: the newest, or the given one
 // on the newest branch's chain. Nil where nothing is committed.
 func (h *Host) head(ctx context.Context, run string, version *int) (*Head, error) {
-	newest, err := store.Head(ctx, h.Store, run)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
+	return h.headBehind(ctx, run, version, nil)
+}
+
+// headBehind is head on the chain that ends with a given manifest; nil is the newest
+// branch's.
+func (h *Host) headBehind(ctx context.Context, run string, version *int, end *store.Ref) (*Head, error) {
+	if end == nil {
+		newest, err := store.Head(ctx, h.Store, run)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		end = &newest.Ref
 	}
-	if err != nil {
-		return nil, err
-	}
+	newest := -1
 	var found *store.Link
 	out := &Head{}
 	// The chain is walked to its beginning: that is also the check that all of
 	// it is there before a run goes on behind it.
-	for link, err := range store.Walk(ctx, h.Store, newest.Ref) {
+	for link, err := range store.Walk(ctx, h.Store, *end) {
 		if err != nil {
 			return nil, err
 		}
 		m := link.Manifest
+		newest = max(newest, m.Version())
 		if found == nil && (version == nil || m.Version() == *version) {
 			found = &link
 		}
@@ -245,7 +252,7 @@ func (h *Host) head(ctx context.Context, run string, version *int) (*Head, error
 		}
 	}
 	if found == nil {
-		return nil, fmt.Errorf("version %d of run %s is not committed; the newest is %d: %w", *version, run, newest.Manifest.Version(), ErrNotFound)
+		return nil, fmt.Errorf("version %d of run %s is not committed; the newest is %d: %w", *version, run, newest, ErrNotFound)
 	}
 	m := found.Manifest
 	base, err := putIndex(ctx, h.Store, m.Base)

@@ -260,11 +260,12 @@ func heartbeat(ctx context.Context) (stop func()) {
 	return func() { close(done); wg.Wait() }
 }
 
-// modelFiles reads a model's files, each verified.
+// modelFiles reads a model's files, each verified. Half a billion parameters are 2 GB,
+// and their moments 4: what a policy needs is read whatever its size.
 func modelFiles(ctx context.Context, s store.Store, files map[string]store.Ref) (map[string][]byte, error) {
 	out := make(map[string][]byte, len(files))
 	for _, name := range sortedKeys(files) {
-		b, err := store.GetArtifact(ctx, s, files[name])
+		b, err := store.GetWhole(ctx, s, files[name])
 		if err != nil {
 			return nil, fmt.Errorf("model file %s: %w", name, err)
 		}

@@ -76,10 +76,10 @@ func (h *Host) resolveEvaluation(ctx context.Context, in ResolveEvaluationInput)
 // began with: no manifest made it, and the first one names it.
 func (h *Host) measured(ctx context.Context, run string, version *int) (LoadResult, error) {
 	if version == nil || *version > 0 {
-		return h.find(ctx, run, version)
+		return h.find(ctx, run, version, nil)
 	}
 	one := 1
-	out, err := h.find(ctx, run, &one)
+	out, err := h.find(ctx, run, &one, nil)
 	if err != nil {
 		return out, err
 	}

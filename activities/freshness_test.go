@@ -126,7 +126,7 @@ func TestReplayBuffer(t *testing.T) {
 	require.NotZero(t, commits[3].Metrics["actor/ratio_max"])
 	require.Len(t, commits[3].Turns, 2, "it rolls out all the same")
 	r.rebuilt(t)
-	recent, err := RecentBatches(t.Context(), r.store, r.head, 2)
+	recent, err := RecentBatches(t.Context(), r.store, r.Run.ID, r.head, 2)
 	require.NoError(t, err)
 	require.Equal(t, []store.Ref{*commits[3].Batch, *commits[2].Batch}, recent)
 }
@@ -141,7 +141,7 @@ func TestReplayBufferPassesSkippedUpdates(t *testing.T) {
 	skipped := r.iterate(t)
 	require.Nil(t, skipped.Batch)
 	r.Settings.Selection = before
-	recent, err := RecentBatches(t.Context(), r.store, r.head, 2)
+	recent, err := RecentBatches(t.Context(), r.store, r.Run.ID, r.head, 2)
 	require.NoError(t, err)
 	require.Equal(t, []store.Ref{*second.Batch, *first.Batch}, recent)
 	origins := map[int32]int{}

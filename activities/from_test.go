@@ -67,9 +67,12 @@ func TestFrom(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, again.From)
 	require.Equal(t, 3, again.Head.Iteration, "it goes on behind its own")
-	batches, err := RecentBatches(t.Context(), r.store, r.head, 9)
+	batches, err := RecentBatches(t.Context(), r.store, r.Run.ID, r.head, 9)
 	require.NoError(t, err)
 	require.Len(t, batches, 2, "of its own")
+	batches, err = RecentBatches(t.Context(), r.store, r.Run.ID, source.head, 9)
+	require.NoError(t, err)
+	require.Empty(t, batches, "none are of its own")
 
 	for name, c := range map[string]struct {
 		edits []string

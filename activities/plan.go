@@ -29,7 +29,8 @@ type ResolveResult struct {
 	// Location is where the run's artifacts are, for people.
 	Location string `json:"location"`
 	// Base is set where a model was imported: version 0, or where the plan says
-	// Prepare what version 0 is made from, on a device, by WarmStart.
+	// Prepare what version 0 is made from, on a device, by WarmStart. A run that has
+	// committed knows it by Head.
 	Base *store.Ref `json:"base,omitempty"`
 	// Head is the newest committed manifest of this run, where the store has
 	// one already: the run goes on behind it.
@@ -131,4 +132,6 @@ type Head struct {
 type FindInput struct {
 	Run     string `json:"run"`
 	Version *int   `json:"version,omitempty"`
+	// Head is the manifest whose chain is looked through; nil is the newest branch's.
+	Head *store.Ref `json:"head,omitempty"`
 }

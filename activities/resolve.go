@@ -117,8 +117,16 @@ func (h *Host) resolve(ctx context.Context, in ResolveInput) (ResolveResult, err
 	}
 	var base store.Ref
 	var imported bool
-	var from *Head
-	if t.From != nil {
+	var from, head *Head
+	if written != nil {
+		if head, err = h.head(ctx, in.Run, nil); err != nil {
+			return ResolveResult{}, err
+		}
+	}
+	if head != nil {
+		// What is committed names its base in the store: the folder, the hub and the run
+		// that it came from are asked no more.
+	} else if t.From != nil {
 		if from, err = h.from(ctx, t); err != nil {
 			return ResolveResult{}, err
 		}
@@ -142,13 +150,9 @@ func (h *Host) resolve(ctx context.Context, in ResolveInput) (ResolveResult, err
 	if imported {
 		out.Base = &base
 	}
-	if out.Head, err = h.head(ctx, in.Run, nil); err != nil {
-		return ResolveResult{}, err
-	}
-	if out.Head == nil {
-		out.From = from
-	} else {
-		if out.Head.Batches, err = RecentBatches(ctx, h.Store, &out.Head.Manifest, t.Freshness.ReplayIterations); err != nil {
+	out.Head, out.From = head, from
+	if head != nil {
+		if head.Batches, err = RecentBatches(ctx, h.Store, in.Run, &head.Manifest, t.Freshness.ReplayIterations); err != nil {
 			return ResolveResult{}, err
 		}
 	}
@@ -271,18 +275,18 @@ func (h *Host) load(ctx context.Context, in LoadInput) (LoadResult, error) {
 // Find finds a committed policy version of a run, with the run's plan; nil is the
 // newest.
 func (h *Host) Find(ctx context.Context, in FindInput) (LoadResult, error) {
-	out, err := h.find(ctx, in.Run, in.Version)
+	out, err := h.find(ctx, in.Run, in.Version, in.Head)
 	return out, edge(ctx, "find a version of run "+in.Run, err)
 }
 
-func (h *Host) find(ctx context.Context, run string, version *int) (LoadResult, error) {
+func (h *Host) find(ctx context.Context, run string, version *int, from *store.Ref) (LoadResult, error) {
 	defer heartbeat(ctx)() // the chain may be long
 	if _, err := h.Store.Stat(ctx, store.SpecKey(run)); errors.Is(err, store.ErrNotFound) {
 		return LoadResult{}, fmt.Errorf("no run %q in %s: %w", run, h.Store.Location(store.RunsDir), ErrNotFound)
 	} else if err != nil {
 		return LoadResult{}, err
 	}
-	head, err := h.head(ctx, run, version)
+	head, err := h.headBehind(ctx, run, version, from)
 	if err != nil {
 		return LoadResult{}, err
 	}
@@ -298,7 +302,7 @@ func (h *Host) find(ctx context.Context, run string, version *int) (LoadResult, 
 	if err != nil {
 		return LoadResult{}, err
 	}
-	if head.Batches, err = RecentBatches(ctx, h.Store, &head.Manifest, t.Freshness.ReplayIterations); err != nil {
+	if head.Batches, err = RecentBatches(ctx, h.Store, run, &head.Manifest, t.Freshness.ReplayIterations); err != nil {
 		return LoadResult{}, err
 	}
 	return LoadResult{

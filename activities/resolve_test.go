@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -184,6 +185,29 @@ func TestImportFolder(t *testing.T) {
 	require.Equal(t, got.Base, byDigest.Base)
 	_, err = h.Resolve(t.Context(), ResolveInput{Run: "none", Spec: tinySpec(t, `policy={"from": "model:0123456789ab"}`, "rollout.max_new_tokens=8")})
 	require.Equal(t, KindModelInvalid, kindOf(err))
+}
+
+// What a run that has committed began with is in the store: it goes on where the
+// folder is gone.
+func TestGoesOnWithoutFolder(t *testing.T) {
+	dir := copied(t)
+	r := begun(t, "folder", folderSpec(t, dir))
+	r.iterate(t)
+	require.NoError(t, os.RemoveAll(dir))
+	again, err := r.Host.Resolve(t.Context(), ResolveInput{Run: "folder", Spec: folderSpec(t, dir)})
+	require.NoError(t, err)
+	require.Equal(t, r.Run.Base, again.Head.Base)
+	require.Equal(t, *r.head, again.Head.Manifest)
+}
+
+// Weights and moments of half a billion parameters are larger than what else is read
+// into memory.
+func TestModelFilesOfAnySize(t *testing.T) {
+	large := store.Ref{Key: "models/m/model.safetensors", Digest: strings.Repeat("0", 64), Size: store.MaxBody + 1}
+	_, err := modelFiles(t.Context(), store.NewMemory(), map[string]store.Ref{"model.safetensors": large})
+	require.ErrorIs(t, err, store.ErrNotFound, "it was asked for, and is not there")
+	_, err = store.GetArtifact(t.Context(), store.NewMemory(), large)
+	require.ErrorIs(t, err, store.ErrTooLarge)
 }
 
 func TestImportFolderRefuses(t *testing.T) {

@@ -105,6 +105,9 @@ func begun(t *testing.T, id string, document json.RawMessage) *testRun {
 	got, err := r.Host.Resolve(t.Context(), ResolveInput{Run: id, Spec: document})
 	require.NoError(t, err)
 	r.Run, r.Plan = Run{ID: id, Spec: got.Spec}, got.Plan
+	if got.Base != nil && !got.Plan.Prepare {
+		r.Run.Base = *got.Base
+	}
 	for in := (WarmStartInput{Run: id, Spec: got.Spec, Steps: 100}); r.Run.Base.Digest == ""; {
 		w, err := r.Device.WarmStart(t.Context(), in)
 		require.NoError(t, err)
@@ -136,7 +139,7 @@ func (r *testRun) restore(t *testing.T, in RestoreInput) RestoreResult {
 // iteration describes the next iteration.
 func (r *testRun) iteration() Iteration {
 	n := len(r.commits)
-	replay, err := RecentBatches(context.Background(), r.store, r.head, r.Plan.Freshness.ReplayIterations)
+	replay, err := RecentBatches(context.Background(), r.store, r.Run.ID, r.head, r.Plan.Freshness.ReplayIterations)
 	if err != nil {
 		panic(err) // the store is memory
 	}

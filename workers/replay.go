@@ -83,7 +83,7 @@ func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, r
 	if m.Rollout != nil && m.Rollout.Update > 0 {
 		it.Rolled = &activities.Rolled{RolloutRef: *m.Rollout, Trajectories: *m.Trajectories, Scores: m.Scores}
 	}
-	if it.Replay, err = activities.RecentBatches(ctx, s, m.Parent, loaded.Plan.Freshness.ReplayIterations); err != nil {
+	if it.Replay, err = activities.RecentBatches(ctx, s, m.Run, m.Parent, loaded.Plan.Freshness.ReplayIterations); err != nil {
 		return out, err
 	}
 	for _, e := range m.Evaluations {

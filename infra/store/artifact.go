@@ -15,7 +15,7 @@ import (
 )
 
 // MaxBody is the most bytes that [GetArtifact] and [ReadFixed] hold in memory;
-// larger files are for [OpenArtifact] and [GetFile].
+// larger files are for [GetWhole], [OpenArtifact] and [GetFile].
 const MaxBody = 1 << 30
 
 // ShortDigest is the part of a digest that keys carry: its first 12 hex digits.
@@ -133,6 +133,13 @@ func GetArtifact(ctx context.Context, s Store, ref Ref) ([]byte, error) {
 	if ref.Size > MaxBody {
 		return nil, &Error{Op: "read", Where: s.Location(ref.Key), Kind: ErrTooLarge, Detail: fmt.Sprintf("%d bytes, at most %d are read into memory", ref.Size, MaxBody)}
 	}
+	return GetWhole(ctx, s, ref)
+}
+
+// GetWhole is [GetArtifact] without its bound, for what has to be in memory whatever
+// its size: a policy's weights and moments. Room is made once the store has that many
+// bytes, whatever the ref says.
+func GetWhole(ctx context.Context, s Store, ref Ref) ([]byte, error) {
 	if body := recall(s, ref); body != nil {
 		return body, nil
 	}

@@ -67,7 +67,7 @@ func (l Local) Train(ctx context.Context, run string, text []byte) (Trained, err
 	var before activities.CommitInput
 	for n := range plan.Iterations {
 		i := Iteration{Steps: map[string]float64{}}
-		replay, err := activities.RecentBatches(ctx, l.Store, parent, plan.Freshness.ReplayIterations)
+		replay, err := activities.RecentBatches(ctx, l.Store, r.ID, parent, plan.Freshness.ReplayIterations)
 		if err != nil {
 			return out, err
 		}
