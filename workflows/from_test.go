@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
 // A run that goes on from another's iteration begins behind it: on that device, with
@@ -27,4 +29,27 @@ func TestTrainFrom(t *testing.T) {
 	require.Equal(t, 3, restore.Version.Version)
 	require.Empty(t, only(s.names(), "Describe"), "the other run's device is known")
 	require.Empty(t, only(s.names(), "WarmStart"))
+}
+
+// A run that goes back to where it began behind another's iteration has that one's
+// policy, and nothing else of it.
+func TestTrainFromGoesBack(t *testing.T) {
+	s, p := collapsing(t, -1, 0, collapse.Warn)
+	p.when("Commit", 1, func() { p.send("roll-back", RollTo{Iteration: 2}) })
+	s.plan.First, s.plan.Freshness.ReplayIterations = 3, 2
+	s.from = &activities.Head{
+		Manifest: ref("manifest", "other"), Iteration: 2, State: "s3", Fingerprint: testPrint, Base: ref("base"), Settings: s.plan.Settings, Snapshot: 2,
+	}
+	states := ref("states")
+	theirs, newest := *s.from, 2
+	theirs.States, theirs.Batches, theirs.Detected = &states, []store.Ref{ref("batch")}, &activities.Detected{State: collapse.State{Newest: &newest}}
+	s.theirs = &theirs
+	p.train(nil)
+	require.NoError(t, p.GetWorkflowError())
+	require.Equal(t, [][2]int{{0, 3}, {1, 3}, {1, 4}}, places(s.commits))
+	first := s.commits[1]
+	require.Equal(t, collapse.State{}, first.Opened.Detected.State)
+	credited := inputs[activities.CreditInput](s, "Credit")[1]
+	require.Nil(t, credited.States)
+	require.Empty(t, credited.Replay)
 }

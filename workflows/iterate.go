@@ -192,7 +192,11 @@ func (t *train) update(ctx workflow.Context, s *session, it *iteration, n int) e
 }
 
 func (t *train) snapshot(ctx workflow.Context, s *session, it *iteration, n int) error {
-	if it.Snapshot != nil || !t.plan.Snapshot.Due(n+1, t.end()) {
+	end := t.end()
+	if it.stops() {
+		end = n + 1
+	}
+	if it.Snapshot != nil || !t.plan.Snapshot.Due(n+1, end) {
 		return nil
 	}
 	var d *activities.Device

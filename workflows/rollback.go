@@ -35,10 +35,14 @@ func (t *train) detect(_ workflow.Context, _ *session, it *iteration, n int) err
 		t.plan.Smooth(t.Metrics, it.Metrics)
 		it.Detected = t.plan.Detect(t.Detected, n, it.Metrics, it.Evaluations)
 	}
-	if d := it.Detected; d != nil && d.Decision.Action == collapse.Stop {
-		t.StopAfter = &n // with a snapshot, which is due at the end
-	}
 	return nil
+}
+
+// stops tells whether the detectors end the run behind an iteration, which then has a
+// snapshot. It is the run's business only once the iteration is committed: one that is
+// abandoned before stops nothing.
+func (it *iteration) stops() bool {
+	return it.Detected != nil && it.Detected.Decision.Action == collapse.Stop
 }
 
 // act does what the detectors asked for in a committed iteration.
@@ -73,7 +77,7 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	}
 	var found activities.LoadResult
 	err := t.host(ctx, t.plan.ActivitySeconds, "Find", fmt.Sprintf("roll back to iteration %d: %s", to.Iteration, why), h.Find,
-		activities.FindInput{Run: t.Run.ID, Version: &version}, &found)
+		activities.FindInput{Run: t.Run.ID, Version: &version, Head: &t.Head.Manifest}, &found)
 	if err != nil {
 		return err
 	}
@@ -81,6 +85,7 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	if found.Run.Spec.Digest != "" && found.Run.Spec.Digest != t.Run.Spec.Digest {
 		// Another run's iteration, behind which this one began: its policy alone counts.
 		head.Settings, head.Metrics, head.Last = t.plan.Settings, nil, nil
+		head.Detected, head.States, head.Batches = nil, nil, nil
 	}
 	opened := &activities.Opened{Branch: t.Branch, Iteration: t.Next - 1, Events: to.Events, Detected: t.Detected}
 	t.Settings = head.Settings
@@ -96,9 +101,7 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	opened.Detected.Events = nil
 	t.Detected = opened.Detected
 	t.Branch, t.Next, t.State, t.Metrics, t.Snapshot = t.Branch+1, version, head.State, head.Metrics, head.Snapshot
-	if head.Last != nil {
-		t.Last = head.Last
-	}
+	t.Last = head.Last // else what the old branch has measured would count as the new one's
 	head.Metrics, head.First, head.Last, head.Device, head.Detected = nil, nil, nil, nil, nil
 	head.Rolled = nil // a branch begins with a rollout of its own
 	t.Head, t.Current, t.Opened, t.RollTo = &head, nil, opened, nil

@@ -59,10 +59,39 @@ func TestRollback(t *testing.T) {
 	restore := inputs[activities.RestoreInput](s, "Restore")[1]
 	require.Equal(t, 3, restore.Version.Version)
 	require.Equal(t, 1, restore.Version.Branch)
+	found := inputs[activities.FindInput](s, "Find")[0]
+	newest := s.commits[3]
+	newest.Timings, newest.Lost = nil, 0
+	require.Equal(t, ref("manifest", newest), *found.Head, "on the run's own chain: after a reset the store may have newer branches")
 	require.Equal(t, 1, p.closed)
 	status := p.status()
 	require.Equal(t, 1, status.Branch)
 	require.Len(t, status.Events, 1)
+}
+
+// What the branch that was left has measured is not measured of the new one.
+func TestRollbackEvaluatesAgain(t *testing.T) {
+	s, p := collapsing(t, 3, 1, collapse.RollBack)
+	s.plan.EvaluateEvery = 2
+	p.train(nil)
+	require.NoError(t, p.GetWorkflowError())
+	require.Equal(t, [2]int{1, 3}, places(s.commits)[4])
+	require.Equal(t, 4, s.commits[3].Evaluations[0].Version)
+	require.Equal(t, 4, s.commits[4].Evaluations[0].Version)
+}
+
+// Detectors stop a run behind the iteration that they stopped, not behind the same one
+// of another branch.
+func TestRollbackForgetsStop(t *testing.T) {
+	s, p := collapsing(t, 2, 1, collapse.Stop)
+	// The iteration has a snapshot because it is the last; there the device is lost
+	// before it is committed, and a person has the run go back instead.
+	p.loseAt("Snapshot", 2)
+	lost := p.hooks["Snapshot 2"]
+	p.when("Snapshot", 2, func() { p.send("roll-back", RollTo{Iteration: 0}); lost() })
+	p.train(nil)
+	require.NoError(t, p.GetWorkflowError())
+	require.Equal(t, [][2]int{{0, 0}, {0, 1}, {1, 1}, {1, 2}, {1, 3}, {1, 4}}, places(s.commits))
 }
 
 func only(names []string, name string) []string {

@@ -38,6 +38,7 @@ type stage struct {
 	plan       activities.Plan
 	head       *activities.Head // what Resolve finds committed
 	from       *activities.Head // another run's iteration that this one begins behind
+	theirs     *activities.Head // what Find says of it
 	base       bool             // the model is imported: no warm start
 	teach      bool             // an imported model has a warm start
 	model      bool             // an Evaluate measures a model, no run
@@ -130,6 +131,9 @@ func (s *stage) Load(ctx context.Context, in activities.LoadInput) (activities.L
 func (s *stage) Find(ctx context.Context, in activities.FindInput) (activities.LoadResult, error) {
 	out := activities.LoadResult{Version: *in.Version}
 	s.mu.Lock()
+	if s.theirs != nil && *in.Version == s.plan.First {
+		out.Head, out.Run.Spec = s.theirs, ref("spec", "theirs")
+	}
 	for _, c := range s.commits {
 		if c.Iteration == *in.Version-1 {
 			out.Head = &activities.Head{
