@@ -28,7 +28,7 @@ help: ## this text
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo 'The first of demo, test, smoke … builds the tools: some 5 minutes on 2 cores, once.'
+	@echo 'The first of demo, test, smoke … builds the tools: five to ten minutes on 2 cores, once.'
 	@echo 'REPRISE_TEMPORAL=/path/to/temporal uses that one instead of building it;'
 	@echo 'REPRISE_PJRT_PLUGIN=/path/to/plugin.so uses another PJRT plugin (CUDA too).'
 
@@ -77,7 +77,7 @@ demo: build tools plugin ## a run that learns, from nothing to its report
 	@bin/reprise demo
 
 # gotestsum's closing line, DONE n tests, is the last that is printed.
-test: build tools plugin ## every test
+test: build tools plugin ## every test: some 15 minutes on 2 cores
 # The tests that kill processes have the machine to themselves: beside others they
 # would wait for processors, not for what they test.
 ifeq ($(TESTFLAGS),)
@@ -91,10 +91,10 @@ smoke: build tools plugin ## a three-iteration run on a fresh stack, verified
 	@bin/gotestsum --format testname -- -count=1 -timeout 5m -run TestSmoke ./workers/chaos
 
 # CHAOSFLAGS='-kills 100 -seed 7': how many kills at random moments, and which.
-chaos: build tools plugin ## every kill of the matrix, and random ones
+chaos: build tools plugin ## every kill of the matrix, and random ones: under an hour
 	@bin/gotestsum --format testname -- -count=1 -timeout 120m -run TestChaos ./workers/chaos -full $(CHAOSFLAGS)
 
-learn: build tools plugin ## does it learn the right thing: Bandit, FrozenLake, Sokoban, three seeds each
+learn: build tools plugin ## does it learn the right thing: Bandit, FrozenLake, Sokoban, three seeds each: an hour and more
 	@bin/reprise learn
 
 # STUDYFLAGS='--seeds 3 --out docs/study': the same flags for both.
@@ -102,7 +102,7 @@ study: build tools plugin ## the echo trap on the bandit, and a collapse that is
 	@bin/reprise study $(STUDYFLAGS)
 	@bin/reprise study --planted $(STUDYFLAGS)
 
-bench: build tools plugin ## speeds, environments, algorithms, the durability tax, a recovery
+bench: build tools plugin ## speeds, environments, algorithms, the durability tax, a recovery: some minutes
 	@bin/reprise bench
 
 lint: platform bin/staticcheck bin/workflowcheck ## gofmt, go vet, staticcheck, workflowcheck

@@ -100,7 +100,7 @@ needs one:
               tokens, each algorithm (goal: at most 20 ms together); on the device,
               as ratios: an update of a quarter of the groups (goal: at most 0.35 of
               one of all), a critic beside the policy, each option of the loss
-  report      the page of a synthetic run of 200 iterations with 25,600 trajectories
+  report      the page of a synthetic run of 220 iterations with 28,160 trajectories
   speed       forward, training and decoding tokens a second of the starter policy
   tax         an iteration through Temporal and S3 beside the same activities called
               directly in one process, in turns, split by step; goal: at most 1.10

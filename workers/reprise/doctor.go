@@ -14,15 +14,17 @@ import (
 func doctorCommand() *cobra.Command {
 	var conn connection
 	var options connect.DoctorOptions
+	var device model.DeviceOptions
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "check server, bucket, plugin and device, and say what to do",
 		Example: `  reprise doctor
-  reprise doctor --register      # also registers the search attributes`,
+  reprise doctor --register      # also registers the search attributes
+  reprise doctor --plugin /opt/pjrt_cuda.so --xla-flags=--xla_gpu_autotune_level=0`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			checks := append(conn.settings.Doctor(cmd.Context(), options), deviceCheck())
+			checks := append(conn.settings.Doctor(cmd.Context(), options), deviceCheck(device))
 			if asJSON {
 				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(checks); err != nil {
 					return err
@@ -43,14 +45,21 @@ func doctorCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&options.Register, "register", false, "register the Reprise* search attributes where they are missing")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	addDeviceFlags(cmd, &device.Plugin, &device.XLAFlags)
 	conn.addTemporalFlags(cmd)
 	return cmd
 }
 
+// addDeviceFlags are the flags that a device's fingerprint depends on.
+func addDeviceFlags(cmd *cobra.Command, plugin, xlaFlags *string) {
+	cmd.Flags().StringVar(plugin, "plugin", "", "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN] (default: the pinned CPU plugin)")
+	cmd.Flags().StringVar(xlaFlags, "xla-flags", "", "XLA flags besides ours; they are part of the fingerprint")
+}
+
 // deviceCheck opens the device and tells its fingerprint.
-func deviceCheck() connect.Check {
+func deviceCheck(o model.DeviceOptions) connect.Check {
 	c := connect.Check{Name: "device", Status: connect.OK}
-	d, err := model.OpenDevice(model.DeviceOptions{})
+	d, err := model.OpenDevice(o)
 	if err != nil {
 		c.Status, c.Detail, c.Advice = connect.Fail, err.Error(), "make plugin, or name another with REPRISE_PJRT_PLUGIN"
 		return c

@@ -79,7 +79,7 @@ type envFlags struct {
 }
 
 func (f *envFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.name, "env", "", "the environment's name; see `reprise env list`")
+	cmd.Flags().StringVar(&f.name, "env", "", "the environment's `name`; see reprise env list")
 	cmd.Flags().StringVar(&f.options, "options", "", "its options, a JSON object")
 	cmd.Flags().StringVar(&f.layout, "layout", "", "a file with the grid in the environment's standard glyphs")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "what the instance and the chance are drawn from")

@@ -11,7 +11,7 @@ import (
 
 // measureReport fills in how long the report of a large run takes.
 func (r *benchReport) measureReport(ctx context.Context, say func(string)) error {
-	say("writing a run of 200 iterations and its report, in memory")
+	say("writing a run of 220 iterations and its report, in memory")
 	m, err := pages.Measure(ctx, synthetic.Paper(), nil)
 	r.Report = &m
 	return err

@@ -33,8 +33,7 @@ type serving struct {
 
 func (s *serving) addFlags(cmd *cobra.Command, heartbeat time.Duration) {
 	f := cmd.Flags()
-	f.StringVar(&s.plugin, "plugin", "", "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN] (default: the pinned CPU plugin)")
-	f.StringVar(&s.xlaFlags, "xla-flags", "", "XLA flags besides ours; they are part of the fingerprint")
+	addDeviceFlags(cmd, &s.plugin, &s.xlaFlags)
 	f.DurationVar(&s.heartbeat, "session-heartbeat", heartbeat, "silence after which a device worker's session is lost; a server restart must fit into it")
 	f.DurationVar(&s.grace, "grace", 25*time.Second, "how long the running step may finish after SIGTERM")
 	f.IntVar(&s.hostSlots, "host-slots", 8, "host activities at once")

@@ -34,10 +34,11 @@ it shows the suites as they come: success, reward, what a random player and the
 best play reach. Of a Sweep workflow it shows the trials, and each setting's mean over
 its seeds with a 95 % interval. Outside a terminal it prints lines: one an iteration (where
 iterations are faster than --every, not every one), one an evaluation or a suite,
-one a trial that begins, waits or ends.
+one a trial that begins, waits or ends. What is tried again is said, and why.
 Ctrl-C stops watching, not the workflow.`,
 		Example: `  reprise watch bandit-1
   reprise watch bandit-1 > bandit-1.log
+  reprise watch fig7
   reprise watch eval-1`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -70,6 +71,7 @@ type watcher struct {
 	phase  string
 	// answered is when a worker last answered the query.
 	answered time.Time
+	retries  retries
 	train    trainView
 	evaluate evaluateView
 	sweep    sweepView
@@ -99,8 +101,10 @@ func (w *watcher) follow(ctx context.Context) (workflows.Status, error) {
 			return w.train.last, fmt.Errorf("no workflow %q on this server (list them: temporal workflow list)", w.run)
 		case ctx.Err() != nil:
 			return w.train.last, ctx.Err()
+		case refused(err):
+			return w.train.last, fmt.Errorf("look %s up: %w", w.run, err)
 		case err != nil:
-			w.say("the Temporal server does not answer; trying again")
+			w.tell("the Temporal server does not answer, trying again: " + visible(err.Error()))
 			if err := sleep(ctx, 2*time.Second); err != nil {
 				return w.train.last, err
 			}
@@ -122,8 +126,9 @@ func (w *watcher) follow(ctx context.Context) (workflows.Status, error) {
 		} else if ctx.Err() != nil {
 			return w.train.last, ctx.Err()
 		} else if state == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && time.Since(w.answered) > silence {
-			w.say("no worker answers (start one: reprise worker)")
+			w.tell("no worker answers (start one: reprise worker)")
 		}
+		w.showRetries(d.PendingActivities)
 		switch state {
 		case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
 		default:
@@ -183,14 +188,18 @@ func waitingText(wait *workflows.Waiting) string {
 	return fmt.Sprintf("waiting for a device with fingerprint %s; %s", wait.Wanted, there)
 }
 
-// say prints a phase once.
+// say prints a phase once, outside a terminal: there the bar shows it.
 func (w *watcher) say(phase string) {
-	if phase == w.phase {
-		return
-	}
-	w.phase = phase
 	if w.bar == nil {
-		w.line(phase)
+		w.tell(phase)
+	}
+}
+
+// tell prints once what stands in the way.
+func (w *watcher) tell(text string) {
+	if text != w.phase {
+		w.phase = text
+		w.line(text)
 	}
 }
 

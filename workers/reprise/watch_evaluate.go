@@ -38,7 +38,7 @@ func (w *watcher) showEvaluate(s workflows.EvaluateStatus) {
 	}
 	// Of the suites' turns a terminal's bar tells; a log would be full of them.
 	if s.Waiting != nil {
-		w.say(waitingText(s.Waiting))
+		w.tell(waitingText(s.Waiting))
 	} else if !strings.Contains(s.Phase, " · ") && s.Phase != "done" && s.Phase != "" {
 		w.say(s.Phase)
 	}

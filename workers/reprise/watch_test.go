@@ -4,18 +4,25 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/schollz/progressbar/v3"
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -51,9 +58,17 @@ type scripted struct {
 	result   any
 	err      error
 	asked    int
+	// describe are errors that come first, pending what is shown at each look.
+	describe []error
+	pending  [][]*workflowpb.PendingActivityInfo
 }
 
 func (p *scripted) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if len(p.describe) > 0 {
+		err := p.describe[0]
+		p.describe = p.describe[1:]
+		return nil, err
+	}
 	if p.kind == "" {
 		return nil, serviceerror.NewNotFound("no workflow")
 	}
@@ -61,7 +76,11 @@ func (p *scripted) DescribeWorkflowExecution(context.Context, string, string) (*
 	if p.asked >= len(p.statuses)-1 {
 		state = p.end
 	}
-	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+	var pending []*workflowpb.PendingActivityInfo
+	if p.asked < len(p.pending) {
+		pending = p.pending[p.asked]
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{PendingActivities: pending, WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 		Type: &commonpb.WorkflowType{Name: p.kind}, Status: state,
 	}}, nil
 }
@@ -214,4 +233,58 @@ func TestWatchEnds(t *testing.T) {
 	require.ErrorContains(t, err, `no workflow "w-1" on this server`)
 	_, err = watched(t, &scripted{kind: "Sweepstake", statuses: []any{begun}, end: running})
 	require.EqualError(t, err, "w-1 is a workflow of type Sweepstake; only Train, Evaluate and Sweep can be watched")
+}
+
+// What a person has to mend is said, not shown as work: what is retried and why, the
+// server that does not answer, the one that refuses.
+func TestWatchTroubles(t *testing.T) {
+	pending := func(kind string, attempt int32, failure *failurepb.Failure) *workflowpb.PendingActivityInfo {
+		return &workflowpb.PendingActivityInfo{ActivityId: kind, ActivityType: &commonpb.ActivityType{Name: kind}, Attempt: attempt, LastFailure: failure}
+	}
+	denied := &failurepb.Failure{Message: "put batch: \x1b[2J403", FailureInfo: &failurepb.Failure_ApplicationFailureInfo{
+		ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{Type: "StoreAccessDenied"}}}
+	timeout := func(kind enumspb.TimeoutType) *failurepb.Failure {
+		return &failurepb.Failure{FailureInfo: &failurepb.Failure_TimeoutFailureInfo{TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{TimeoutType: kind}}}
+	}
+	at := workflows.Status{Phase: "iteration 3 · update", Iteration: 3, Iterations: 9, Metrics: activities.Metrics{"reward/mean": 0.5}}
+	p := &scripted{kind: "Train", end: cancelled, statuses: []any{at, at, at, at, at, at}, pending: [][]*workflowpb.PendingActivityInfo{
+		{pending("Step", 1, nil), pending("internalSessionCreationActivity", 9, denied)},
+		{pending("Step", 2, denied)}, {pending("Step", 3, denied)}, {pending("Step", 4, denied)},
+		{pending("Update", 2, timeout(enumspb.TIMEOUT_TYPE_START_TO_CLOSE)), pending("Credit", 2, timeout(enumspb.TIMEOUT_TYPE_HEARTBEAT))},
+	}}
+	out, err := watched(t, p)
+	require.NoError(t, err)
+	_, out, _ = strings.Cut(out, "\n")
+	require.Equal(t, `Step is tried again (attempt 2): StoreAccessDenied: put batch:  [2J403
+Step is tried again (attempt 4): StoreAccessDenied: put batch:  [2J403
+Update is tried again (attempt 2): it took longer than its time-out; if it does so again, the spec's limits.activity_seconds is too small for this device
+Credit is tried again (attempt 2): its worker was silent
+w-1 was cancelled; its last committed iteration is 2
+`, out)
+
+	for _, refusal := range []error{
+		serviceerror.NewNamespaceNotFound("typo"), serviceerror.NewPermissionDenied("no", ""), serviceerror.NewInvalidArgument("long id"),
+		status.Error(codes.Unauthenticated, "expired key"),
+	} {
+		_, err := watched(t, &scripted{kind: "Train", statuses: []any{at}, describe: []error{refusal}})
+		require.ErrorIs(t, err, refusal)
+		require.ErrorContains(t, err, "look w-1 up: ")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := &scripted{kind: "Train", statuses: []any{at}, end: cancelled, describe: []error{serviceerror.NewUnavailable("connection refused"), serviceerror.NewUnavailable("connection refused")}}
+		out, err := watched(t, p)
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(out, "the Temporal server does not answer, trying again: connection refused\n"))
+	})
+}
+
+// In a terminal, too, where a bar shows the phase.
+func TestWatchTellsInTerminal(t *testing.T) {
+	var out bytes.Buffer
+	w := &watcher{run: "r", out: &out, bar: progressbar.NewOptions(-1, progressbar.OptionSetWriter(io.Discard))}
+	w.say("resolving")
+	require.Empty(t, out.String())
+	w.tell("no worker answers")
+	w.tell("no worker answers")
+	require.Equal(t, "no worker answers\n", out.String())
 }

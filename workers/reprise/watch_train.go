@@ -57,7 +57,7 @@ func (w *watcher) showTrain(s workflows.Status) {
 		w.showEvaluated(s.Last)
 	}
 	if s.Waiting != nil {
-		w.say(waitingText(s.Waiting))
+		w.tell(waitingText(s.Waiting))
 	} else if s.Iteration == 0 || s.Paused {
 		phase, _, _ := strings.Cut(s.Phase, " · turn")
 		w.say(phase)

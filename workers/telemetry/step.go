@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 // steps are the steps of an iteration, and what is done around it, by the
 // activity's name; all others are "other".
 var steps = map[string]string{
-	"Generate": "generate", "Step": "step", "Select": "select", "Score": "score", "Credit": "credit",
+	"Generate": "generate", "Step": "step", "Select": "select", "Score": "score", "Diagnose": "diagnose", "Credit": "credit",
 	"Update": "update", "Snapshot": "snapshot", "Commit": "commit", "Measure": evaluate,
 	"WarmStart": "warm_start", "Restore": "restore",
 	"Resolve": "resolve", "ResolveEvaluation": "resolve", "Load": "resolve", "Find": "resolve",
@@ -28,7 +29,7 @@ var tokenKinds = map[string]string{
 }
 
 // onDevice are the activities that a session is for.
-var onDevice = []string{"WarmStart", "Restore", "Generate", "Score", "Update", "Snapshot"}
+var onDevice = []string{"WarmStart", "Restore", "Generate", "Score", "Diagnose", "Update", "Snapshot"}
 
 // stepOf names an activity's step; false for those of the SDK itself, which hold a
 // session for as long as it lasts.
@@ -56,29 +57,13 @@ func stepOf(kind string, arguments []any) (string, bool) {
 
 // measured is what an activity says of itself; false for one that says nothing.
 func measured(out any) (activities.Telemetry, bool) {
-	switch r := out.(type) {
-	case activities.GenerateResult:
-		return r.Telemetry, true
-	case activities.StepResult:
-		return r.Telemetry, true
-	case activities.SelectResult:
-		return r.Telemetry, true
-	case activities.ScoreResult:
-		return r.Telemetry, true
-	case activities.CreditResult:
-		return r.Telemetry, true
-	case activities.UpdateResult:
-		return r.Telemetry, true
-	case activities.SnapshotResult:
-		return r.Telemetry, true
-	case activities.MeasureResult:
-		return r.Telemetry, true
-	case activities.CommitResult:
-		return r.Telemetry, true
-	case activities.RestoreResult:
-		return r.Telemetry, true
-	case activities.WarmStartResult:
-		return r.Telemetry, true
+	v := reflect.ValueOf(out)
+	if v.Kind() != reflect.Struct {
+		return activities.Telemetry{}, false
+	}
+	if f := v.FieldByName("Telemetry"); f.IsValid() {
+		t, ok := f.Interface().(activities.Telemetry)
+		return t, ok
 	}
 	return activities.Telemetry{}, false
 }
@@ -96,6 +81,8 @@ func holder(arguments []any) string {
 	case activities.GenerateInput:
 		return in.Policy.Run.ID
 	case activities.ScoreInput:
+		return in.Policy.Run.ID
+	case activities.DiagnoseInput:
 		return in.Policy.Run.ID
 	case activities.UpdateInput:
 		return in.Policy.Run.ID

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,31 @@ func iterationOf(id string) []call {
 			Metrics:     activities.Metrics{"reward/mean": 0.25, "actor/entropy": canon.Float(math.NaN()), "not/told": 1},
 			Evaluations: []store.EvaluationRef{{Suite: "own", Metrics: map[string]canon.Float{"success/mean": 0.75}}},
 		}, activities.CommitResult{Telemetry: seconds(0.6)}},
+	}
+}
+
+// What a device does is told: a step of its own, its seconds, whose it was.
+func TestEveryStepOfADevice(t *testing.T) {
+	device := reflect.TypeFor[*activities.Device]()
+	for i := range device.NumMethod() {
+		m := device.Method(i)
+		if m.Name == "Describe" {
+			continue
+		}
+		require.Contains(t, steps, m.Name)
+		require.Contains(t, onDevice, m.Name)
+		_, ok := measured(reflect.Zero(m.Type.Out(0)).Interface())
+		require.True(t, ok, m.Name)
+		in := reflect.New(m.Type.In(2)).Elem()
+		for _, path := range [][]string{{"Policy", "Run"}, {"Version", "Run"}} {
+			if f := in.FieldByName(path[0]); f.IsValid() {
+				f.FieldByName(path[1]).FieldByName("ID").SetString("r")
+			}
+		}
+		if f := in.FieldByName("Run"); f.IsValid() && f.Kind() == reflect.String {
+			f.SetString("r")
+		}
+		require.Equal(t, "r", holder([]any{in.Interface()}), m.Name)
 	}
 }
 

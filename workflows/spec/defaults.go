@@ -165,7 +165,7 @@ var rules = []*rule{
 		doc: "GiGPO's ω: the weight of the comparison of equal states."},
 
 	{path: "update.learning_rate", typ: typeNumber, starter: 3e-4, loaded: 1e-6, span: between(0, 1), knob: true, source: fromOurs + " for the starter (1e-3 is unstable, 1e-4 three times slower); " + fromRagen,
-		doc: "AdamW's learning rate, constant."},
+		doc: "AdamW's learning rate, before warm-up and decay."},
 	{path: "update.beta1", typ: typeNumber, starter: 0.9, loaded: 0.9, span: between(0, 0.999999), source: fromRagen,
 		doc: "AdamW's decay of the first moment."},
 	{path: "update.beta2", typ: typeNumber, starter: 0.999, loaded: 0.999, span: between(0, 0.999999), source: fromRagen,
@@ -257,5 +257,5 @@ var rules = []*rule{
 		doc: "Branches draw the same random numbers as branch 0, so that they differ by their knobs alone."},
 
 	{path: "limits.activity_seconds", typ: typeInteger, starter: 120, loaded: 120, span: between(5, 3600), source: fromOurs,
-		doc: "The longest an activity may run, in seconds: what a kill can cost. Longer work is cut into chunks."},
+		doc: "What a step is expected to take at most, in seconds, and so what a kill can cost. A step on the device is cut off after twice that and tried again, without end: raise it for a slow device. Warm starts and rebuilds are cut into chunks that fit."},
 }

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"google.golang.org/grpc/codes"
+)
+
+// refused tells whether a server's error will be the same for as long as one asks.
+func refused(err error) bool {
+	var namespace *serviceerror.NamespaceNotFound
+	if errors.As(err, &namespace) {
+		return true
+	}
+	switch serviceerror.ToStatus(err).Code() {
+	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.Unimplemented:
+		return true
+	}
+	return false
+}
+
+// retries are the activities whose retries were told: the attempt at which, by id.
+type retries map[string]int32
+
+// showRetries prints what is tried again and why, at the second attempt and whenever
+// there have been twice as many: what waits for a person would else look like work.
+func (w *watcher) showRetries(pending []*workflowpb.PendingActivityInfo) {
+	told := retries{}
+	for _, a := range pending {
+		kind := a.GetActivityType().GetName()
+		if a.GetAttempt() < 2 || a.GetLastFailure() == nil || strings.HasPrefix(kind, "internalSession") {
+			continue
+		}
+		last := w.retries[a.ActivityId]
+		if last == 0 || a.Attempt >= 2*last {
+			last = a.Attempt
+			w.line(fmt.Sprintf("%s is tried again (attempt %d): %s", kind, a.Attempt, whyRetried(a)))
+		}
+		told[a.ActivityId] = last
+	}
+	w.retries = told
+}
+
+// whyRetried is why an activity's last attempt failed.
+func whyRetried(a *workflowpb.PendingActivityInfo) string {
+	f := a.GetLastFailure()
+	if timeout := f.GetTimeoutFailureInfo(); timeout != nil {
+		switch timeout.GetTimeoutType() {
+		case enumspb.TIMEOUT_TYPE_START_TO_CLOSE:
+			return "it took longer than its time-out; if it does so again, the spec's limits.activity_seconds is too small for this device"
+		case enumspb.TIMEOUT_TYPE_HEARTBEAT:
+			return "its worker was silent"
+		}
+	}
+	text := visible(f.GetMessage())
+	if kind := f.GetApplicationFailureInfo().GetType(); kind != "" {
+		text = kind + ": " + text
+	}
+	return text
+}
