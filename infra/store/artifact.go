@@ -40,9 +40,9 @@ func PutAt(ctx context.Context, s Store, key string, body []byte) (Ref, error) {
 }
 
 func putBytes(ctx context.Context, s Store, key string, body []byte, digest string) (Ref, error) {
-	ref := Ref{Key: key, Digest: digest, Size: int64(len(body))}
-	err := s.Put(ctx, key, body, PutOptions{IfAbsent: true})
-	ref, err = settle(ctx, s, ref, err)
+	ref, err := settle(ctx, s, Ref{Key: key, Digest: digest, Size: int64(len(body))}, func() error {
+		return s.Put(ctx, key, body, PutOptions{IfAbsent: true})
+	})
 	if err == nil {
 		keep(s, ref, body)
 	}
@@ -86,27 +86,45 @@ func openFile(path string) (*os.File, int64, error) {
 }
 
 func putReaderAt(ctx context.Context, s Store, ref Ref, r io.ReaderAt) (Ref, error) {
-	// Gigabytes are not sent to find out that they are there.
-	if o, err := s.Stat(ctx, ref.Key); err == nil && o.Size == ref.Size {
-		return settle(ctx, s, ref, &Error{Op: "put", Where: s.Location(ref.Key), Kind: ErrExists})
-	}
-	err := s.PutFrom(ctx, ref.Key, r, ref.Size, PutOptions{IfAbsent: true})
-	return settle(ctx, s, ref, err)
+	return settle(ctx, s, ref, func() error {
+		// Gigabytes are not sent to find out that they are there.
+		if o, err := s.Stat(ctx, ref.Key); err == nil && o.Size == ref.Size {
+			return &Error{Op: "put", Where: s.Location(ref.Key), Kind: ErrExists}
+		}
+		return s.PutFrom(ctx, ref.Key, r, ref.Size, PutOptions{IfAbsent: true})
+	})
 }
 
-// settle turns the outcome of a conditional PUT into a ref: a key that is taken
-// is fine if it holds the same bytes.
-func settle(ctx context.Context, s Store, ref Ref, err error) (Ref, error) {
-	if err == nil {
-		return ref, nil
+// settle makes a conditional PUT and turns its outcome into a ref: a key that is taken
+// is fine if it holds the same bytes. Where it is said to be taken (412), fought over
+// (409) or not there any more (an upload that somebody aborted), and yet holds nothing
+// when it is read, the other request was a deletion or is not visible yet: the PUT is
+// made again, as [Commit] does. After as many attempts that is [ErrConflict], for the
+// caller to retry; [ErrNotFound] would say that a committed artifact is gone.
+func settle(ctx context.Context, s Store, ref Ref, put func() error) (Ref, error) {
+	pause := commitPause
+	var last error
+	for range commitAttempts {
+		err := put()
+		if err == nil {
+			return ref, nil
+		}
+		last = err
+		if !errors.Is(err, ErrExists) && !errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound) {
+			return Ref{}, err
+		}
+		err = VerifyArtifact(ctx, s, ref)
+		if err == nil {
+			return ref, nil
+		}
+		if !errors.Is(err, ErrNotFound) {
+			return Ref{}, fmt.Errorf("compare with what is stored: %w", err)
+		}
+		if pause, err = wait(ctx, s, "put", ref.Key, pause); err != nil {
+			return Ref{}, err
+		}
 	}
-	if !errors.Is(err, ErrExists) && !errors.Is(err, ErrConflict) {
-		return Ref{}, err
-	}
-	if err := VerifyArtifact(ctx, s, ref); err != nil {
-		return Ref{}, fmt.Errorf("compare with what is stored: %w", err)
-	}
-	return ref, nil
+	return Ref{}, &Error{Op: "put", Where: s.Location(ref.Key), Kind: ErrConflict, Detail: fmt.Sprintf("nothing is stored after %d attempts; the last: %v", commitAttempts, last)}
 }
 
 func artifactKey(dir, name, ext, digest string) string {

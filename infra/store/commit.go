@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// commitAttempts bounds the tries of one Commit against 409s and lost
-	// replies; more patience is the caller's (an activity's retry policy).
+	// commitAttempts bounds the tries of one Commit, or of one artifact's PUT, against
+	// 409s and lost replies; more patience is the caller's (an activity's retry policy).
 	commitAttempts = 6
 	commitPause    = 20 * time.Millisecond
 	// maxFixed is the most bytes of an object under a fixed key.
@@ -55,12 +55,19 @@ func Commit(ctx context.Context, s Store, key string, body []byte) (Ref, error) 
 		default:
 			return Ref{}, readErr
 		}
-		select {
-		case <-ctx.Done():
-			return Ref{}, &Error{Op: "commit", Where: s.Location(key), Cause: ctx.Err()}
-		case <-time.After(pause):
-			pause = min(2*pause, time.Second)
+		if pause, err = wait(ctx, s, "commit", key, pause); err != nil {
+			return Ref{}, err
 		}
 	}
 	return Ref{}, fmt.Errorf("commit after %d attempts: %w", commitAttempts, last)
+}
+
+// wait passes the time between two attempts at a key, and gives the next pause.
+func wait(ctx context.Context, s Store, op, key string, pause time.Duration) (time.Duration, error) {
+	select {
+	case <-ctx.Done():
+		return 0, &Error{Op: op, Where: s.Location(key), Cause: ctx.Err()}
+	case <-time.After(pause):
+		return min(2*pause, time.Second), nil
+	}
 }
