@@ -3,6 +3,8 @@ package activities
 import (
 	"context"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,26 +44,44 @@ func importBase(ctx context.Context, s store.Store, p spec.Policy) (index store.
 	return index, true, nil
 }
 
-// importFolder checks a Hugging Face folder and stores its files.
+// maxSmallFile bounds each file of a model folder that is read whole, in bytes: all but
+// the weights.
+const maxSmallFile = 64 << 20
+
+// importFolder checks a Hugging Face folder and stores its files. Each is opened once,
+// and is a regular file within the folder: whoever can write there must not have other
+// files of this machine copied into the bucket by a link.
 func importFolder(ctx context.Context, s store.Store, name, path string) (store.Ref, error) {
-	names, err := modelFileNames(path)
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return store.Ref{}, fmt.Errorf("%w (the path is the host worker's): %w", err, ErrModelInvalid)
+	}
+	defer root.Close()
+	names, err := modelFileNames(root)
 	if err != nil {
 		return store.Ref{}, err
-	}
-	folder, err := model.ReadFolder(path)
-	if err != nil {
-		return store.Ref{}, fmt.Errorf("%w: %w", err, ErrModelInvalid)
 	}
 	small := map[string][]byte{}
 	var files []store.FolderFile
 	for _, n := range names {
-		file := filepath.Join(path, n)
-		files = append(files, store.FolderFile{Name: n, Path: file})
-		if strings.HasSuffix(n, ".json") || strings.HasSuffix(n, ".jinja") {
-			if small[n], err = os.ReadFile(file); err != nil {
-				return store.Ref{}, fmt.Errorf("%w: %w", err, ErrModelInvalid)
-			}
+		f, size, err := openModelFile(root, n)
+		if err != nil {
+			return store.Ref{}, fmt.Errorf("%w (links must not leave the folder): %w", err, ErrModelInvalid)
 		}
+		defer f.Close()
+		if !strings.HasSuffix(n, ".json") && !strings.HasSuffix(n, ".jinja") {
+			files = append(files, store.FolderFile{Name: n, Reader: f, Size: size})
+			continue
+		}
+		// What is checked is what is stored.
+		if small[n], err = readSmall(f, n, size); err != nil {
+			return store.Ref{}, fmt.Errorf("%w: %w", err, ErrModelInvalid)
+		}
+		files = append(files, store.FolderFile{Name: n, Body: small[n]})
+	}
+	folder, err := model.ReadFolder(path)
+	if err != nil {
+		return store.Ref{}, fmt.Errorf("%w: %w", err, ErrModelInvalid)
 	}
 	t, err := tokenizer.Load(small)
 	if err != nil {
@@ -73,11 +93,46 @@ func importFolder(ctx context.Context, s store.Store, name, path string) (store.
 	return putModel(ctx, s, name, files)
 }
 
-// modelFileNames lists the files of a model folder that Reprise keeps.
-func modelFileNames(path string) ([]string, error) {
-	entries, err := os.ReadDir(path)
+// openModelFile opens a regular file of a folder and gives its size.
+func openModelFile(root *os.Root, name string) (*os.File, int64, error) {
+	// Asked first, because opening a pipe waits for somebody to write to it.
+	info, err := root.Stat(name)
 	if err != nil {
-		return nil, fmt.Errorf("%w (the path is the host worker's): %w", err, ErrModelInvalid)
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is not a regular file", name)
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", name)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+func readSmall(r io.ReaderAt, name string, size int64) ([]byte, error) {
+	if size > maxSmallFile {
+		return nil, fmt.Errorf("%s has %d bytes, at most %d are read", name, size, maxSmallFile)
+	}
+	b, err := io.ReadAll(io.NewSectionReader(r, 0, size))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return b, nil
+}
+
+// modelFileNames lists the files of a model folder that Reprise keeps.
+func modelFileNames(root *os.Root) ([]string, error) {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w: %w", root.Name(), err, ErrModelInvalid)
 	}
 	var names []string
 	for _, e := range entries {
@@ -91,7 +146,7 @@ func modelFileNames(path string) ([]string, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("folder %s has no model files: %w", path, ErrModelInvalid)
+		return nil, fmt.Errorf("folder %s has no model files: %w", root.Name(), ErrModelInvalid)
 	}
 	return names, nil
 }

@@ -13,13 +13,16 @@ import (
 )
 
 // FolderFile is a file of a folder artifact: its name in the folder, and its
-// bytes either in Body or in the local file Path.
+// bytes either in Body or behind Reader.
 type FolderFile struct {
 	// Name is relative and '/'-separated, as "model.safetensors".
 	Name string
 	Body []byte
-	// Path is used where it is not empty.
-	Path string
+	// Reader, where it is not nil, has the file's Size bytes in place of Body: read
+	// once for their digest and once to be sent, so they must not change meanwhile.
+	// Whoever opened it chose what it is, and closes it.
+	Reader io.ReaderAt
+	Size   int64
 }
 
 // Folder is a set of files that keep their names, in a folder whose name
@@ -62,12 +65,8 @@ func PutFolder(ctx context.Context, s Store, prefix string, files []FolderFile) 
 		if _, twice := refs[f.Name]; twice {
 			return Folder{}, fmt.Errorf("put folder %s: the file %q is given twice", prefix, f.Name)
 		}
-		r, size, done, err := f.open()
-		if err != nil {
-			return Folder{}, fmt.Errorf("put folder %s: %w", prefix, err)
-		}
+		r, size := f.bytes()
 		digest, err := digestOf(io.NewSectionReader(r, 0, size), size)
-		done()
 		if err != nil {
 			return Folder{}, fmt.Errorf("put folder %s: hash %s: %w", prefix, f.Name, err)
 		}
@@ -79,28 +78,19 @@ func PutFolder(ctx context.Context, s Store, prefix string, files []FolderFile) 
 		ref := refs[f.Name]
 		ref.Key = out.Dir + "/" + f.Name
 		refs[f.Name] = ref
-		r, _, done, err := f.open()
-		if err != nil {
-			return Folder{}, fmt.Errorf("put folder %s: %w", out.Dir, err)
-		}
-		_, err = putReaderAt(ctx, s, ref, r)
-		done()
-		if err != nil {
+		r, _ := f.bytes()
+		if _, err := putReaderAt(ctx, s, ref, r); err != nil {
 			return Folder{}, fmt.Errorf("put folder %s: %w", out.Dir, err)
 		}
 	}
 	return out, nil
 }
 
-func (f FolderFile) open() (r io.ReaderAt, size int64, done func(), err error) {
-	if f.Path == "" {
-		return bytes.NewReader(f.Body), int64(len(f.Body)), func() {}, nil
+func (f FolderFile) bytes() (r io.ReaderAt, size int64) {
+	if f.Reader == nil {
+		return bytes.NewReader(f.Body), int64(len(f.Body))
 	}
-	file, size, err := openFile(f.Path)
-	if err != nil {
-		return nil, 0, nil, err
-	}
-	return file, size, func() { file.Close() }, nil
+	return f.Reader, f.Size
 }
 
 // GetFolder streams a folder's files into the local folder dir, which is made

@@ -169,9 +169,8 @@ func TestFolder(t *testing.T) {
 	each(t, func(t *testing.T, s store.Store) {
 		ctx := context.Background()
 		dir := t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "w"), []byte("weights"), 0o644))
 		files := []store.FolderFile{
-			{Name: "model.safetensors", Path: filepath.Join(dir, "w")},
+			{Name: "model.safetensors", Reader: strings.NewReader("weights, and more"), Size: 7},
 			{Name: "config.json", Body: []byte("{}")},
 			{Name: "sub/notes.txt", Body: []byte("notes")},
 		}
@@ -194,6 +193,9 @@ func TestFolder(t *testing.T) {
 		got, err = os.ReadFile(filepath.Join(out, "sub", "notes.txt"))
 		require.NoError(t, err)
 		require.Equal(t, "notes", string(got))
+		got, err = os.ReadFile(filepath.Join(out, "model.safetensors"))
+		require.NoError(t, err)
+		require.Equal(t, "weights", string(got))
 
 		err = store.GetFolder(ctx, s, map[string]store.Ref{"../evil": folder.Files["config.json"]}, out)
 		require.ErrorIs(t, err, store.ErrInvalid)
