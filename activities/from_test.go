@@ -1,7 +1,10 @@
 package activities
 
 import (
+	"context"
+	"io"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,9 +59,18 @@ func TestFrom(t *testing.T) {
 	got := r.forkRestore(t, r)
 	require.Equal(t, r.state, got.State)
 	require.Equal(t, 4, got.Telemetry.Recomputed, "two of the other run, two of its own")
-	report, err := store.Verify(t.Context(), r.store, "fork", nil)
+	read := &recording{Store: r.store, opened: map[string]bool{r.Run.Base.Key: true}}
+	report, err := store.Verify(t.Context(), read, "fork", nil)
 	require.NoError(t, err)
 	require.True(t, report.OK(), "%v", report.Problems)
+	// What was verified is all that a rebuild needs (but the list of the base model's
+	// files, which is made from a manifest).
+	r.forget(t)
+	sound := &Device{Store: read.copied(t), Engine: r.Device.Engine}
+	got, err = sound.Restore(t.Context(), RestoreInput{Version: r.version(), Head: r.head})
+	require.NoError(t, err)
+	require.Equal(t, r.state, got.State)
+	require.Equal(t, 4, got.Telemetry.Recomputed)
 	require.Contains(t, report.Branches[0].Parent.Key, "runs/source/")
 	head, err := r.Host.head(t.Context(), "fork", nil)
 	require.NoError(t, err)
@@ -89,6 +101,32 @@ func TestFrom(t *testing.T) {
 		require.True(t, strings.Contains(err.Error(), c.says) || name == "no iteration" && strings.Contains(err.Error(), "is not committed"), "%s: %v", name, err)
 		require.NotEmpty(t, kindOf(err), name)
 	}
+}
+
+// recording is a store that remembers which objects were read.
+type recording struct {
+	store.Store
+	mu     sync.Mutex
+	opened map[string]bool
+}
+
+func (r *recording) Open(ctx context.Context, key string, offset int64) (io.ReadCloser, store.Object, error) {
+	r.mu.Lock()
+	r.opened[key] = true
+	r.mu.Unlock()
+	return r.Store.Open(ctx, key, offset)
+}
+
+// copied is a store of those objects alone.
+func (r *recording) copied(t *testing.T) *store.Memory {
+	t.Helper()
+	out := store.NewMemory()
+	for key := range r.opened {
+		body, _, err := store.ReadFixed(t.Context(), r.Store, key, 1<<30)
+		require.NoError(t, err)
+		require.NoError(t, out.Put(t.Context(), key, body, store.PutOptions{}))
+	}
+	return out
 }
 
 // iterateFork is iterate for the first iterations of a fork, which has no commits of

@@ -160,15 +160,11 @@ func FindRebuild(ctx context.Context, s Store, head Ref) (Rebuild, error) {
 	var found *SnapshotRef
 	var asked error
 	chain, err := loadUntil(ctx, s, head, func(newestFirst Chain) bool {
-		last := newestFirst[len(newestFirst)-1].Manifest
-		if last.Snapshot == nil || removed(newestFirst, last.Snapshot) {
-			return false
+		begins, err := rebuildBegins(ctx, s, newestFirst)
+		if asked = err; begins {
+			found = newestFirst[len(newestFirst)-1].Manifest.Snapshot
 		}
-		there, err := present(ctx, s, last.Snapshot)
-		if asked = err; there {
-			found = last.Snapshot
-		}
-		return there || err != nil
+		return begins || err != nil
 	})
 	if err = errors.Join(err, asked); err != nil {
 		return Rebuild{}, err
@@ -178,6 +174,16 @@ func FindRebuild(ctx context.Context, s Store, head Ref) (Rebuild, error) {
 		out.Again = chain[1:] // the first one made the snapshot
 	}
 	return out, nil
+}
+
+// rebuildBegins tells whether a version is rebuilt from the snapshot of the oldest of
+// the manifests on the way back from it.
+func rebuildBegins(ctx context.Context, s Store, newestFirst Chain) (bool, error) {
+	snapshot := newestFirst[len(newestFirst)-1].Manifest.Snapshot
+	if snapshot == nil || removed(newestFirst, snapshot) {
+		return false, nil
+	}
+	return present(ctx, s, snapshot)
 }
 
 // present tells whether all files of a snapshot are there.

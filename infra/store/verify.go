@@ -31,7 +31,8 @@ const (
 type Problem struct {
 	// Kind is one of the Problem… constants.
 	Kind string `json:"kind"`
-	// Key is the object's; Role its part in the manifest NamedBy, where one names it.
+	// Key is the object's; Role its part in the manifest NamedBy, where one names it:
+	// "rebuild." and the part where it is another run's, which the run goes on from.
 	Key     string `json:"key"`
 	Role    string `json:"role,omitempty"`
 	NamedBy string `json:"named_by,omitempty"`
@@ -72,8 +73,8 @@ type BranchReport struct {
 type Report struct {
 	Run      string         `json:"run"`
 	Branches []BranchReport `json:"branches"`
-	// Manifests is how many commits were read; Objects and Bytes how much was
-	// hashed, they included.
+	// Manifests is how many commits of the run were read; Objects and Bytes how much
+	// was hashed, they included.
 	Manifests int   `json:"manifests"`
 	Objects   int   `json:"objects"`
 	Bytes     int64 `json:"bytes"`
@@ -95,7 +96,8 @@ func (r *Report) OK() bool { return len(r.Problems) == 0 }
 type Progress func(doneObjects, totalObjects int, doneBytes, totalBytes int64)
 
 // Verify walks a run's every branch and re-hashes every artifact that a manifest
-// names. Damage is in the report; the error says only why the walk could not be made
+// names; and where the run goes on from another one, what it is rebuilt from there:
+// manifests, specs, batches and the snapshot they begin at. Damage is in the report; the error says only why the walk could not be made
 // ([ErrNotFound] where the run has no commit, [ErrUnavailable], [ErrDenied], …).
 func Verify(ctx context.Context, s Store, run string, progress Progress) (Report, error) {
 	w, err := loadRun(ctx, s, run)
@@ -103,6 +105,9 @@ func Verify(ctx context.Context, s Store, run string, progress Progress) (Report
 		return Report{Run: run}, fmt.Errorf("verify run %q: %w", run, err)
 	}
 	if err := w.checkParents(ctx); err != nil {
+		return Report{Run: run}, fmt.Errorf("verify run %q: %w", run, err)
+	}
+	if err := w.findRebuilds(ctx); err != nil {
 		return Report{Run: run}, fmt.Errorf("verify run %q: %w", run, err)
 	}
 	w.gatherRefs()
@@ -125,6 +130,7 @@ type walk struct {
 	// damaged are manifests that could not be read as such, by key.
 	damaged    map[string]bool
 	tombstones map[string]string // reasons by key
+	rebuild    []artifactUse     // of other runs: see findRebuilds
 	refs       map[string]artifactUse
 	keys       []string // of refs, sorted
 	listed     []Object // all under the run's folder, in key order
@@ -231,6 +237,7 @@ func (w *walk) checkParents(ctx context.Context) error {
 				return err
 			}
 			if err != nil {
+				w.damaged[m.Parent.Key] = true
 				continue
 			}
 			parent = Link{Ref: *m.Parent, Manifest: pm}
@@ -273,15 +280,22 @@ func (w *walk) gatherRefs() {
 			if named.Role == "parent" {
 				continue // manifests are checked as such
 			}
-			have, ok := w.refs[named.Key]
-			if !ok {
-				w.refs[named.Key] = artifactUse{NamedRef: named, by: link.Manifest.Key()}
-			} else if have.Digest != named.Digest || have.Size != named.Size {
-				w.problem(ProblemBroken, named.Key, fmt.Sprintf("%s of %s names SHA-256 %s, %s of %s names %s", have.Role, have.by, have.Digest, named.Role, link.Manifest.Key(), named.Digest))
-			}
+			w.gather(artifactUse{NamedRef: named, by: link.Manifest.Key()})
 		}
 	}
+	for _, use := range w.rebuild {
+		w.gather(use)
+	}
 	w.keys = sortedKeys(w.refs)
+}
+
+func (w *walk) gather(use artifactUse) {
+	have, ok := w.refs[use.Key]
+	if !ok {
+		w.refs[use.Key] = use
+	} else if have.Digest != use.Digest || have.Size != use.Size {
+		w.problem(ProblemBroken, use.Key, fmt.Sprintf("%s of %s names SHA-256 %s, %s of %s names %s", have.Role, have.by, have.Digest, use.Role, use.by, use.Digest))
+	}
 }
 
 // hashAll reads everything, several at a time, and judges in the order of the keys.

@@ -28,7 +28,9 @@ func verifyCommand() *cobra.Command {
 		Short: "walk the digest chain and re-hash every artifact",
 		Long: `Walks the chain of manifests along every branch of a run and reads and re-hashes
 every artifact that they name: the spec, the base model, turns, trajectories,
-batches, snapshots, evaluations. Nothing is written. It tells apart
+batches, snapshots, evaluations. Of a run that this one goes on from it reads what
+the iteration in question is rebuilt from: manifests, specs and batches, back to a
+snapshot that is there. Nothing is written. It tells apart
 
   altered       the bytes are not those that were committed
   missing       the object is gone, and nothing says why
