@@ -287,7 +287,7 @@ func TestVerifyWhatAForkIsRebuiltFrom(t *testing.T) {
 	first := makeRun(t, s, "first", 7)
 	second := goOn("second", first[:4], 0)
 	child := goOn("child", second, 0)
-	child = append(child, addIteration(t, s, child, store.Manifest{Run: "child", Iteration: 6}))
+	addIteration(t, s, child, store.Manifest{Run: "child", Iteration: 6})
 	goOn("child", second, 1) // back to where it began
 	good, err := store.Verify(ctx, s, "child", nil)
 	require.NoError(t, err)
