@@ -3,13 +3,14 @@ package store
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"regexp"
 
 	"github.com/reprise-rl/reprise/infra/store/canon"
 )
@@ -186,15 +187,32 @@ func VerifyArtifact(ctx context.Context, s Store, ref Ref) error {
 	return err
 }
 
+// partMark stands between a file's name and a random text in the name of what [GetFile]
+// has not ended.
+const partMark = ".part-"
+
+var partForm = regexp.MustCompile(`^(.+)` + regexp.QuoteMeta(partMark) + `[A-Z2-7]{26}$`)
+
+// PartOf tells of which file a local file is an unfinished download, by its name: what a
+// killed [GetFile] leaves behind. Empty where it is none.
+func PartOf(name string) string {
+	if m := partForm.FindStringSubmatch(name); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
 // GetFile streams an artifact into a local file. The file appears under its
-// name only when size and SHA-256 are right; its folder must exist.
+// name only when size and SHA-256 are right; its folder must exist. Whoever is
+// killed meanwhile leaves a part behind: see [PartOf].
 func GetFile(ctx context.Context, s Store, ref Ref, path string) (err error) {
 	r, err := OpenArtifact(ctx, s, ref)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".part-*")
+	// Not CreateTemp, whose files are the owner's alone.
+	f, err := os.OpenFile(path+partMark+rand.Text(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}

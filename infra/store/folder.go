@@ -3,8 +3,10 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
@@ -95,7 +97,9 @@ func (f FolderFile) bytes() (r io.ReaderAt, size int64) {
 
 // GetFolder streams a folder's files into the local folder dir, which is made
 // if need be. A file that is there already with the right bytes is kept, so
-// that a download that broke off goes on.
+// that a download that broke off goes on; the parts it left of these files are
+// removed. (Two at once into one folder: one of them may fail, and then the
+// other's files are whole.)
 func GetFolder(ctx context.Context, s Store, files map[string]Ref, dir string) error {
 	names := make([]string, 0, len(files))
 	for name := range files {
@@ -108,6 +112,9 @@ func GetFolder(ctx context.Context, s Store, files map[string]Ref, dir string) e
 			return fmt.Errorf("get folder into %s: the file name %q leads out of it: %w", dir, name, ErrInvalid)
 		}
 		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := removeParts(path); err != nil {
+			return fmt.Errorf("get folder into %s: %w", dir, err)
+		}
 		if sameFile(path, files[name]) {
 			continue
 		}
@@ -116,6 +123,23 @@ func GetFolder(ctx context.Context, s Store, files map[string]Ref, dir string) e
 		}
 		if err := GetFile(ctx, s, files[name], path); err != nil {
 			return fmt.Errorf("get folder into %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// removeParts removes what earlier downloads of a file left.
+func removeParts(path string) error {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if PartOf(e.Name()) != filepath.Base(path) || !e.Type().IsRegular() {
+			continue
+		}
+		if err := os.Remove(filepath.Join(filepath.Dir(path), e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	return nil

@@ -197,6 +197,15 @@ func TestFolder(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "weights", string(got))
 
+		// As other programs write files: for all to read, as far as the umask goes.
+		plain := filepath.Join(dir, "plain")
+		require.NoError(t, os.WriteFile(plain, nil, 0o644))
+		want, err := os.Stat(plain)
+		require.NoError(t, err)
+		have, err := os.Stat(filepath.Join(out, "model.safetensors"))
+		require.NoError(t, err)
+		require.Equal(t, want.Mode(), have.Mode())
+
 		err = store.GetFolder(ctx, s, map[string]store.Ref{"../evil": folder.Files["config.json"]}, out)
 		require.ErrorIs(t, err, store.ErrInvalid)
 		_, err = store.PutFolder(ctx, s, "models/", append(files, files[0]))

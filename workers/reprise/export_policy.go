@@ -128,7 +128,8 @@ func policyFiles(files map[string]store.Ref) map[string]store.Ref {
 	return out
 }
 
-// onlySame refuses a folder that holds anything else than what is to be written.
+// onlySame refuses a folder that holds anything else than what is to be written, and
+// what an export that was killed left of it.
 func onlySame(dir string, files map[string]store.Ref) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -138,6 +139,9 @@ func onlySame(dir string, files map[string]store.Ref) error {
 		return fmt.Errorf("look into %s: %w", dir, err)
 	}
 	for _, e := range entries {
+		if _, part := files[store.PartOf(e.Name())]; part && e.Type().IsRegular() {
+			continue
+		}
 		ref, ours := files[e.Name()]
 		if ours && !e.IsDir() {
 			have, err := fileDigest(filepath.Join(dir, e.Name()))
