@@ -1,0 +1,95 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// losing is a bucket in which an artifact's PUT loses to somebody else's request: for
+// as long as conflicts last the answer is kind, and the key is empty when it is read.
+type losing struct {
+	store.Store
+	kind      error
+	conflicts int
+	stat      bool // Stat says that the object is there, as long
+}
+
+func (l *losing) lose() error {
+	if l.conflicts == 0 {
+		return nil
+	}
+	l.conflicts--
+	return &store.Error{Op: "put", Kind: l.kind}
+}
+
+func (l *losing) Put(ctx context.Context, key string, body []byte, opts store.PutOptions) error {
+	if err := l.lose(); err != nil {
+		return err
+	}
+	return l.Store.Put(ctx, key, body, opts)
+}
+
+func (l *losing) PutFrom(ctx context.Context, key string, r io.ReaderAt, size int64, opts store.PutOptions) error {
+	if err := l.lose(); err != nil {
+		return err
+	}
+	return l.Store.PutFrom(ctx, key, r, size, opts)
+}
+
+func (l *losing) Stat(ctx context.Context, key string) (store.Object, error) {
+	if l.stat && l.lose() != nil {
+		return store.Object{Key: key, Size: 4}, nil
+	}
+	return l.Store.Stat(ctx, key)
+}
+
+// An artifact's PUT that loses to another writer, or to a deletion, is tried again; where
+// that lasts, the error is one that the caller may retry, and never that the artifact,
+// which is being written, is missing.
+func TestPutThatLosesIsTriedAgain(t *testing.T) {
+	ctx, body := context.Background(), []byte("body")
+	puts := map[string]func(s store.Store) (store.Ref, error){
+		"bytes": func(s store.Store) (store.Ref, error) { return store.PutArtifact(ctx, s, "d", "n", "bin", body) },
+		"reader": func(s store.Store) (store.Ref, error) {
+			return store.PutReaderAt(ctx, s, "d", "n", "bin", bytes.NewReader(body), int64(len(body)))
+		},
+	}
+	cases := map[string]losing{
+		"409":                       {kind: store.ErrConflict},
+		"412, and gone when read":   {kind: store.ErrExists},
+		"the upload was aborted":    {kind: store.ErrNotFound},
+		"there, and gone when read": {kind: store.ErrExists, stat: true},
+	}
+	for name, c := range cases {
+		for how, put := range puts {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				l := c
+				l.Store, l.conflicts = store.NewMemory(), 3
+				ref, err := put(&l)
+				require.NoError(t, err)
+				got, err := store.GetArtifact(ctx, l.Store, ref)
+				require.NoError(t, err)
+				require.Equal(t, body, got)
+
+				l.Store, l.conflicts = store.NewMemory(), 1000
+				_, err = put(&l)
+				require.ErrorIs(t, err, store.ErrConflict)
+				require.True(t, store.Retryable(err))
+				require.NotErrorIs(t, err, store.ErrNotFound)
+				require.ErrorContains(t, err, "d/n.")
+				require.Greater(t, l.conflicts, 980, "a bounded number of tries")
+
+				gone, cancel := context.WithCancel(ctx)
+				cancel()
+				_, err = store.PutArtifact(gone, &l, "d", "n", "bin", body)
+				require.ErrorIs(t, err, context.Canceled)
+			})
+		}
+	}
+}
