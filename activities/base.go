@@ -34,7 +34,7 @@ func importBase(ctx context.Context, s store.Store, p spec.Policy) (index store.
 	case spec.OriginModel:
 		index, err = findModel(ctx, s, origin.Name)
 	case spec.OriginFolder:
-		index, err = importFolder(ctx, s, p.From, origin.Name)
+		index, err = importFolder(ctx, s, origin.Name)
 	case spec.OriginHub:
 		index, err = importHub(ctx, s, origin)
 	}
@@ -51,7 +51,7 @@ const maxSmallFile = 64 << 20
 // importFolder checks a Hugging Face folder and stores its files. Each is opened once,
 // and is a regular file within the folder: whoever can write there must not have other
 // files of this machine copied into the bucket by a link.
-func importFolder(ctx context.Context, s store.Store, name, path string) (store.Ref, error) {
+func importFolder(ctx context.Context, s store.Store, path string) (store.Ref, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return store.Ref{}, fmt.Errorf("%w (the path is the host worker's): %w", err, ErrModelInvalid)
@@ -90,7 +90,7 @@ func importFolder(ctx context.Context, s store.Store, name, path string) (store.
 	if _, err := t.Legal(folder.Config.VocabSize); err != nil {
 		return store.Ref{}, fmt.Errorf("%w: %w", err, ErrModelInvalid)
 	}
-	return putModel(ctx, s, name, files)
+	return putModel(ctx, s, files)
 }
 
 // openModelFile opens a regular file of a folder and gives its size.
@@ -192,22 +192,23 @@ func importHub(ctx context.Context, s store.Store, origin spec.Origin) (store.Re
 			return store.Ref{}, fmt.Errorf("take %s over from the hub's cache: %w", name, err)
 		}
 	}
-	return importFolder(ctx, s, "hf:"+origin.Name, folder)
+	return importFolder(ctx, s, folder)
 }
 
 // putModel stores a model's files under their common digest, and their index.
-func putModel(ctx context.Context, s store.Store, name string, files []store.FolderFile) (store.Ref, error) {
+func putModel(ctx context.Context, s store.Store, files []store.FolderFile) (store.Ref, error) {
 	folder, err := store.PutFolder(ctx, s, store.ModelPrefix, files)
 	if err != nil {
 		return store.Ref{}, err
 	}
-	return putIndex(ctx, s, store.ModelRef{Name: name, Dir: folder.Dir, Digest: folder.Digest, Files: folder.Files})
+	return putIndex(ctx, s, store.ModelRef{Dir: folder.Dir, Digest: folder.Digest, Files: folder.Files})
 }
 
 // putIndex stores the list of a model's files: the small name by which a
-// workflow knows its base model. The same model gives the same index.
+// workflow knows its base model. The same model gives the same index, whatever it was
+// called where it came from.
 func putIndex(ctx context.Context, s store.Store, m store.ModelRef) (store.Ref, error) {
-	m.State = ""
+	m.Name, m.State = "", ""
 	b, err := canon.Marshal(m)
 	if err != nil {
 		return store.Ref{}, fmt.Errorf("encode model index: %w", err)

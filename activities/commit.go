@@ -85,6 +85,7 @@ func (h *Host) Manifest(ctx context.Context, in CommitInput) (*store.Manifest, e
 	if err != nil {
 		return nil, err
 	}
+	m.Base.Name = t.Policy.From
 	if m.Tombstones, err = h.tombstones(ctx, t, in); err != nil {
 		return nil, err
 	}

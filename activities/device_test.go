@@ -2,6 +2,8 @@ package activities
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"math"
 	"testing"
 	"time"
@@ -332,4 +334,57 @@ func TestLease(t *testing.T) {
 	_, err = r.Device.Snapshot(t.Context(), SnapshotInput{Policy: r.version()})
 	require.ErrorIs(t, err, ErrNotResident)
 	require.True(t, r.restore(t, RestoreInput{}).Done)
+}
+
+// late hides a key from its first readers.
+type late struct {
+	store.Store
+	key  string
+	left int
+}
+
+func (l *late) Open(ctx context.Context, key string, offset int64) (io.ReadCloser, store.Object, error) {
+	if key == l.key && l.left > 0 {
+		l.left--
+		return nil, store.Object{}, fmt.Errorf("not yet: %w", store.ErrNotFound)
+	}
+	return l.Store.Open(ctx, key, offset)
+}
+
+// A worker that was taken for dead finishes a starter while another does its last
+// chunks again: that one takes what is there, and leaves nothing beside it.
+func TestStarterIsFinishedMeanwhile(t *testing.T) {
+	s := store.NewMemory()
+	h := &Host{Store: s}
+	got, err := h.Resolve(t.Context(), ResolveInput{Run: "a", Spec: tinySpec(t, "policy.warm_start.steps=3")})
+	require.NoError(t, err)
+	chunk := func(s store.Store, from *store.SnapshotRef, steps int) WarmStartResult {
+		t.Helper()
+		d := &Device{Store: s, Engine: engine(t)}
+		(&testRun{Direct: Direct{Device: d}}).forget(t)
+		w, err := d.WarmStart(t.Context(), WarmStartInput{Run: "a", Spec: got.Spec, From: from, Steps: steps})
+		require.NoError(t, err)
+		return w
+	}
+	first := chunk(s, nil, 1)
+	done := chunk(s, first.Snapshot, 2)
+	require.NotNil(t, done.Base)
+	var place string
+	for o, err := range s.List(t.Context(), store.ModelPrefix+"starter-") {
+		require.NoError(t, err)
+		require.NotContains(t, o.Key, "/steps/")
+		place = o.Key
+	}
+	for name, w := range map[string]WarmStartResult{
+		"its state is gone":        chunk(&late{s, place, 1}, first.Snapshot, 2),
+		"it stores a state behind": chunk(&late{s, place, 1}, nil, 1),
+	} {
+		require.True(t, w.Shared, name)
+		require.Equal(t, done.Base, w.Base, name)
+		require.Equal(t, 3, w.Steps, name)
+	}
+	for o, err := range s.List(t.Context(), store.ModelPrefix+"starter-") {
+		require.NoError(t, err)
+		require.Equal(t, place, o.Key)
+	}
 }

@@ -20,21 +20,35 @@ import (
 // suites play, and the configuration and tokenizer of its base model. It is read
 // from the store once and never changes.
 type kit struct {
-	train     spec.Train
-	training  *scene
-	suites    []*scene
-	config    model.Config
-	tokenizer *tokenizer.Tokenizer
-	legal     []bool // ids of the model's vocabulary that the tokenizer has
+	train    spec.Train
+	training *scene
+	suites   []*scene
+	*words
 
 	references references
 }
 
+// words are a base model's configuration and tokenizer, which its runs share.
+type words struct {
+	config    model.Config
+	tokenizer *tokenizer.Tokenizer
+	legal     []bool // ids of the model's vocabulary that the tokenizer has
+}
+
 // kits caches what was read, by the digests of spec and base model.
 type kits struct {
-	mu   sync.Mutex
-	made map[string]*kit
+	mu    sync.Mutex
+	made  recent[*kit]
+	words recent[*words]
 }
+
+const (
+	// maxKits is how many runs and evaluations a worker remembers: a sweep's trials
+	// have a spec each.
+	maxKits = 64
+	// maxWords is of how many models: a tokenizer of 150,000 pieces is tens of MB.
+	maxWords = 8
+)
 
 // smallFiles are the model's files a kit needs: everything but the weights.
 var smallFiles = []string{"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"}
@@ -55,35 +69,40 @@ func (c *kits) read(ctx context.Context, s store.Store, run Run) (*kit, error) {
 	key := run.Spec.Digest + run.Base.Digest
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k, ok := c.made[key]; ok {
+	c.made.most, c.words.most = maxKits, maxWords
+	if k, ok := c.made.get(key); ok {
 		return k, nil
 	}
 	t, err := readSpec(ctx, s, run.Spec)
 	if err != nil {
 		return nil, err
 	}
-	base, err := readIndex(ctx, s, run.Base)
-	if err != nil {
-		return nil, err
+	w, ok := c.words.get(run.Base.Digest)
+	if !ok {
+		base, err := readIndex(ctx, s, run.Base)
+		if err != nil {
+			return nil, err
+		}
+		files, err := modelFiles(ctx, s, smallRefs(base))
+		if err != nil {
+			return nil, fmt.Errorf("base model of run %s: %w", run.ID, err)
+		}
+		if w, err = newWords(files); err != nil {
+			return nil, fmt.Errorf("base model of run %s: %w", run.ID, err)
+		}
+		c.words.put(run.Base.Digest, w)
 	}
-	files, err := modelFiles(ctx, s, smallRefs(base))
-	if err != nil {
-		return nil, fmt.Errorf("base model of run %s: %w", run.ID, err)
-	}
-	k, err := newKit(t, files)
+	k, err := newKit(t, w)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", run.ID, err)
 	}
-	if c.made == nil {
-		c.made = map[string]*kit{}
-	}
-	c.made[key] = k
+	c.made.put(key, k)
 	return k, nil
 }
 
-// newKit puts a kit together from a resolved spec and a model's small files.
-func newKit(t spec.Train, files map[string][]byte) (*kit, error) {
-	k := &kit{train: t}
+// newKit puts a kit together from a resolved spec and its base model's words.
+func newKit(t spec.Train, w *words) (*kit, error) {
+	k := &kit{train: t, words: w}
 	var err error
 	if k.training, err = trainingScene(t); err != nil {
 		return nil, err
@@ -95,16 +114,23 @@ func newKit(t spec.Train, files map[string][]byte) (*kit, error) {
 		}
 		k.suites = append(k.suites, s)
 	}
-	if k.config, err = model.ParseConfig(files["config.json"]); err != nil {
+	return k, nil
+}
+
+// newWords reads a model's small files.
+func newWords(files map[string][]byte) (*words, error) {
+	w := &words{}
+	var err error
+	if w.config, err = model.ParseConfig(files["config.json"]); err != nil {
 		return nil, fmt.Errorf("config.json: %w: %w", err, ErrModelInvalid)
 	}
-	if k.tokenizer, err = tokenizer.Load(files); err != nil {
+	if w.tokenizer, err = tokenizer.Load(files); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w: %w", err, ErrModelInvalid)
 	}
-	if k.legal, err = k.tokenizer.Legal(k.config.VocabSize); err != nil {
+	if w.legal, err = w.tokenizer.Legal(w.config.VocabSize); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w: %w", err, ErrModelInvalid)
 	}
-	return k, nil
+	return w, nil
 }
 
 // readSpec reads a run's resolved spec.

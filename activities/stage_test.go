@@ -14,7 +14,6 @@ import (
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/starter"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // tinySpec is a run of seconds: two layers of width 32 and a warm start that
@@ -92,7 +91,7 @@ func resolved(t *testing.T, id string, document json.RawMessage) *testRun {
 	for name, body := range starter.Files() {
 		files[name] = body
 	}
-	base, err := putModel(t.Context(), s, spec.FromStarter, folderFiles(files))
+	base, err := putModel(t.Context(), s, folderFiles(files))
 	require.NoError(t, err)
 	return &testRun{Direct: Direct{Host: h}, store: s, Run: Run{ID: id, Spec: r.Spec, Base: base}, Plan: r.Plan}
 }

@@ -81,13 +81,19 @@ func (d *Device) warmStart(ctx context.Context, in WarmStartInput) (WarmStartRes
 	}
 	defer done()
 	out, err := w.teach(ctx, d.Store, in, files)
-	if err != nil {
-		return WarmStartResult{}, err
-	}
-	if out.Steps < steps {
+	if err == nil && out.Steps < steps {
 		out.Snapshot, err = w.putChunk(ctx, d.Store, place, out.Steps)
-	} else {
+	} else if err == nil {
 		out.Base, err = w.putStarter(ctx, d.Store, place, files)
+	}
+	if out.Base == nil && (err == nil || errors.Is(err, store.ErrNotFound)) {
+		// A worker that was taken for dead, or another run's, may have finished the
+		// starter meanwhile and removed the states between its chunks.
+		if shared, look := d.findStarter(ctx, place); look != nil {
+			return WarmStartResult{}, look
+		} else if shared != nil {
+			return WarmStartResult{Base: shared, Shared: true, Steps: steps}, removeChunks(ctx, d.Store, place)
+		}
 	}
 	out.Telemetry = w.telemetry()
 	return out, err
@@ -123,7 +129,12 @@ func (d *Device) beginStarter(ctx context.Context, in WarmStartInput, t spec.Tra
 		done()
 		return nil, nil, nil, err
 	}
-	k, err := newKit(t, files)
+	words, err := newWords(files)
+	if err != nil {
+		done()
+		return nil, nil, nil, err
+	}
+	k, err := newKit(t, words)
 	if err != nil {
 		done()
 		return nil, nil, nil, err
@@ -326,7 +337,7 @@ func (w *work) putStarter(ctx context.Context, s store.Store, place string, taug
 			files[name] = body
 		}
 	}
-	index, err := putModel(ctx, s, w.train.Policy.From, folderFiles(files))
+	index, err := putModel(ctx, s, folderFiles(files))
 	if err != nil {
 		return nil, err
 	}
@@ -337,17 +348,21 @@ func (w *work) putStarter(ctx context.Context, s store.Store, place string, taug
 	if _, err := store.Commit(ctx, s, place+"/model.json", b); err != nil {
 		return nil, err
 	}
-	// The states between the chunks have served: whoever still wants one finds
-	// the finished starter first.
+	return &index, removeChunks(ctx, s, place)
+}
+
+// removeChunks removes the states between the chunks of a starter that is finished:
+// whoever still wants one finds the starter.
+func removeChunks(ctx context.Context, s store.Store, place string) error {
 	for o, err := range s.List(ctx, place+"/steps/") {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := s.Delete(ctx, o.Key); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return &index, nil
+	return nil
 }
 
 // folderFiles are files in the order of their names.

@@ -1,0 +1,46 @@
+package activities
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRecent(t *testing.T) {
+	r := recent[int]{most: 2}
+	_, ok := r.get("a")
+	require.False(t, ok)
+	r.put("a", 1)
+	r.put("b", 2)
+	r.get("a")
+	r.put("c", 3)
+	_, ok = r.get("b")
+	require.False(t, ok, "it was used longest ago")
+	for key, want := range map[string]int{"a": 1, "c": 3} {
+		got, ok := r.get(key)
+		require.True(t, ok)
+		require.Equal(t, want, got)
+	}
+	r.put("c", 4)
+	require.Len(t, r.order, 2)
+}
+
+// A host worker meets thousands of runs, and keeps what it read of the last ones; runs
+// of one model share its tokenizer.
+func TestKitsAreBounded(t *testing.T) {
+	first := resolved(t, "run-0", tinySpec(t))
+	var c kits
+	var shared *words
+	for i := range maxKits + 3 {
+		got, err := first.Host.Resolve(t.Context(), ResolveInput{Run: fmt.Sprint("run-", i), Spec: tinySpec(t, fmt.Sprintf("seed=%d", i+1))})
+		require.NoError(t, err)
+		k, err := c.read(t.Context(), first.store, Run{ID: fmt.Sprint("run-", i), Spec: got.Spec, Base: first.Run.Base})
+		require.NoError(t, err)
+		if i == 0 {
+			shared = k.words
+		}
+		require.Same(t, shared, k.words)
+	}
+	require.Len(t, c.made.values, maxKits)
+}
