@@ -6,10 +6,16 @@
 // is, is taken:
 //
 //  1. flags
-//  2. TEMPORAL_ADDRESS; REPRISE_S3_ENDPOINT (or AWS_ENDPOINT_URL_S3,
+//  2. the dev stack whose folder is named, by --dev-dir or by the program that
+//     started it; where none runs there, that is an error
+//  3. TEMPORAL_ADDRESS; REPRISE_S3_ENDPOINT (or AWS_ENDPOINT_URL_S3,
 //     AWS_ENDPOINT_URL) or REPRISE_S3_BUCKET
-//  3. the stack that `reprise dev` runs in this folder or above
-//  4. for Temporal, 127.0.0.1:7233; for S3 there is no default
+//  4. the stack that `reprise dev` runs in this folder or above
+//  5. for Temporal, 127.0.0.1:7233; for S3 there is no default
+//
+// A named stack is used whole: of the variables none is read, neither for the
+// namespace nor for TLS, keys or the prefix. A flag for one of these still counts,
+// but for TLS and keys, which a dev stack has not.
 //
 // Secrets never come by flag: the API key from TEMPORAL_API_KEY or a file, the
 // S3 keys from the chain that every S3 tool knows (environment, shared
@@ -70,7 +76,9 @@ type Settings struct {
 	// (REPRISE_S3_PATH_STYLE); by default as the endpoint wants it.
 	S3PathStyle bool
 
-	// DevDir is the dev stack's folder; "" is .reprise/dev in this folder or above.
+	// DevDir names a dev stack's folder: the stack there beats the environment, and
+	// has to run. "" is .reprise/dev in this folder or above, where the environment
+	// names no server.
 	DevDir string
 }
 
@@ -92,7 +100,7 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.S3Bucket, "s3-bucket", "", "bucket [REPRISE_S3_BUCKET]")
 	flags.StringVar(&s.S3Prefix, "s3-prefix", "", "prefix of every key [REPRISE_S3_PREFIX]")
 	flags.BoolVar(&s.S3PathStyle, "s3-path-style", false, "bucket in the path, not in the host name [REPRISE_S3_PATH_STYLE]")
-	flags.StringVar(&s.DevDir, "dev-dir", "", "folder of the dev stack to use where no server is given (default "+dev.DefaultDir+", here or above)")
+	flags.StringVar(&s.DevDir, "dev-dir", "", "folder of the dev stack to use, whatever the environment says (default "+dev.DefaultDir+", here or above, where the environment names no server)")
 }
 
 // or returns the first that is not empty: what was given, then the variables.
@@ -116,27 +124,42 @@ func truth(value, of string) (bool, error) {
 	return truth, nil
 }
 
-// stack returns the dev stack's state, or nil where none runs.
+// named says whether somebody chose the dev stack: then it is used, and not what the
+// environment says of other servers.
+func (s *Settings) named() bool { return s.DevDir != "" }
+
+// stack returns the dev stack's state, or nil where none is named and none runs.
+// The error is an ErrSettings where none runs on the folder that is named.
 func (s *Settings) stack() (*dev.State, error) {
 	state, err := dev.LoadState(s.DevDir)
-	if errors.Is(err, dev.ErrNoState) {
+	switch {
+	case errors.Is(err, dev.ErrNoState) && s.named():
+		return nil, fmt.Errorf("%w: %w: start `reprise dev --dir %s`, or name another folder or none with --dev-dir", ErrSettings, err, s.DevDir)
+	case errors.Is(err, dev.ErrNoState):
 		return nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	return &state, nil
 }
 
+// EnvironmentNamesServers says whether the environment names a Temporal server or a
+// bucket: then a command uses a dev stack only where it is named.
+func EnvironmentNamesServers() bool {
+	return or("", "TEMPORAL_ADDRESS") != "" || or("", endpointVariables...) != "" || or("", "REPRISE_S3_BUCKET") != ""
+}
+
 // UIURL is the Web UI's URL, or "" where it is not known.
 func (s *Settings) UIURL() string {
-	if given := or(s.UI, "REPRISE_UI_URL"); given != "" {
-		return given
+	switch variable := os.Getenv("REPRISE_UI_URL"); {
+	case s.UI != "":
+		return s.UI
+	case s.named() && s.Address == "":
+	case variable != "" || or(s.Address, "TEMPORAL_ADDRESS") != "":
+		return variable
 	}
-	if or(s.Address, "TEMPORAL_ADDRESS") == "" {
-		if state, err := s.stack(); err == nil && state != nil {
-			return state.UI
-		}
+	if state, err := s.stack(); err == nil && state != nil {
+		return state.UI
 	}
 	return ""
 }

@@ -32,9 +32,130 @@ func flags(t *testing.T, arguments ...string) *Settings {
 	s.AddFlags(set)
 	require.NoError(t, set.Parse(arguments))
 	if s.DevDir == "" {
-		s.DevDir = t.TempDir() // no stack, whatever runs on this machine
+		t.Chdir(t.TempDir()) // no stack, whatever runs on this machine
 	}
 	return &s
+}
+
+// elsewhere sets every variable that names other servers than a stack's.
+func elsewhere(t *testing.T) {
+	t.Helper()
+	for variable, value := range map[string]string{
+		"TEMPORAL_ADDRESS": "prod:7233", "TEMPORAL_NAMESPACE": "prod", "TEMPORAL_API_KEY": "cloud",
+		"TEMPORAL_TLS": "true", "TEMPORAL_TLS_SERVER_NAME": "prod", "TEMPORAL_TLS_CLIENT_CERT_PATH": "/nowhere",
+		"REPRISE_S3_ENDPOINT": "minio:9000", "AWS_ENDPOINT_URL_S3": "http://minio", "AWS_ENDPOINT_URL": "http://minio",
+		"REPRISE_S3_BUCKET": "prod", "REPRISE_S3_PREFIX": "team", "REPRISE_S3_PATH_STYLE": "perhaps",
+		"AWS_REGION": "elsewhere", "AWS_DEFAULT_REGION": "elsewhere", "AWS_ACCESS_KEY_ID": "cloud", "AWS_SECRET_ACCESS_KEY": "cloud",
+		"REPRISE_UI_URL": "http://prod",
+	} {
+		t.Setenv(variable, value)
+	}
+}
+
+// stackBucketConfig is the shared stack's bucket, below a prefix.
+func stackBucketConfig(prefix string) store.Config {
+	s3 := shared.S3()
+	return store.Config{
+		Endpoint: s3.Endpoint, Region: s3.Region, Bucket: s3.Bucket, Prefix: prefix, Lookup: "path",
+		Keys: store.StaticKeys(s3.AccessKey, s3.SecretKey),
+	}
+}
+
+// A stack that is named is used whole, whatever the environment says of other servers.
+func TestNamedStackBeatsEnvironment(t *testing.T) {
+	elsewhere(t)
+	for name, s := range map[string]*Settings{"by flag": flags(t, "--dev-dir", shared.Dir()), "in code": {DevDir: shared.Dir()}} {
+		t.Run(name, func(t *testing.T) {
+			target, err := s.TemporalTarget()
+			require.NoError(t, err)
+			require.Equal(t, Target{Address: shared.TemporalAddress(), Namespace: "default", Source: "the dev stack"}, target)
+			config, err := s.S3Config()
+			require.NoError(t, err)
+			require.Equal(t, stackBucketConfig(""), config)
+			require.Equal(t, shared.UIURL(), s.UIURL())
+			c, err := s.DialTemporal(t.Context(), zap.NewNop())
+			require.NoError(t, err)
+			c.Close()
+		})
+	}
+}
+
+// Flags beat a stack that is named, each for its own server.
+func TestFlagsBeatNamedStack(t *testing.T) {
+	elsewhere(t)
+	t.Setenv("TEMPORAL_TLS", "false")
+	t.Setenv("TEMPORAL_TLS_CLIENT_CERT_PATH", "")
+	t.Setenv("REPRISE_S3_PATH_STYLE", "true")
+	s := flags(t, "--dev-dir", shared.Dir(), "--namespace", "mine", "--s3-prefix", "mine", "--ui-url", "http://mine")
+	target, err := s.TemporalTarget()
+	require.NoError(t, err)
+	require.Equal(t, Target{Address: shared.TemporalAddress(), Namespace: "mine", Source: "the dev stack"}, target)
+	config, err := s.S3Config()
+	require.NoError(t, err)
+	require.Equal(t, stackBucketConfig("mine"), config)
+	require.Equal(t, "http://mine", s.UIURL())
+
+	s = flags(t, "--dev-dir", shared.Dir(), "--address", "a:1")
+	target, err = s.TemporalTarget()
+	require.NoError(t, err)
+	require.Equal(t, "a:1", target.Address)
+	require.Equal(t, "prod", target.Namespace, "what else is said of another server is the environment's")
+	require.Equal(t, "http://prod", s.UIURL())
+	config, err = s.S3Config()
+	require.NoError(t, err)
+	require.Equal(t, stackBucketConfig(""), config, "the bucket is the stack's all the same")
+
+	s = flags(t, "--dev-dir", shared.Dir(), "--s3-bucket", "mine")
+	config, err = s.S3Config()
+	require.NoError(t, err)
+	require.Equal(t, store.Config{Endpoint: "minio:9000", Secure: true, Region: "elsewhere", Bucket: "mine", Prefix: "team", Lookup: "path"}, config)
+	target, err = s.TemporalTarget()
+	require.NoError(t, err)
+	require.Equal(t, shared.TemporalAddress(), target.Address)
+}
+
+// Where no stack runs on the folder that is named, nobody else's servers are taken
+// for it.
+func TestNamedStackThatDoesNotRun(t *testing.T) {
+	elsewhere(t)
+	dir := t.TempDir()
+	s := flags(t, "--dev-dir", dir)
+	_, err := s.TemporalTarget()
+	require.ErrorIs(t, err, ErrSettings)
+	require.ErrorContains(t, err, "no dev stack runs on "+dir)
+	_, err = s.S3Config()
+	require.ErrorIs(t, err, ErrSettings)
+	require.ErrorContains(t, err, "no dev stack runs on "+dir)
+	require.Empty(t, s.UIURL())
+}
+
+// The stack of this folder, that nobody named, is for where the environment says nothing.
+func TestStackOfThisFolderYieldsToEnvironment(t *testing.T) {
+	here := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(here, ".reprise"), 0o700))
+	require.NoError(t, os.Symlink(shared.Dir(), filepath.Join(here, ".reprise", "dev")))
+	t.Chdir(here)
+	var s Settings
+	target, err := s.TemporalTarget()
+	require.NoError(t, err)
+	require.Equal(t, shared.TemporalAddress(), target.Address)
+	t.Setenv("REPRISE_S3_PREFIX", "mine")
+	config, err := s.S3Config()
+	require.NoError(t, err)
+	require.Equal(t, stackBucketConfig("mine"), config)
+	require.Equal(t, shared.UIURL(), s.UIURL())
+
+	elsewhere(t)
+	t.Setenv("TEMPORAL_TLS", "false")
+	t.Setenv("TEMPORAL_TLS_CLIENT_CERT_PATH", "")
+	t.Setenv("REPRISE_S3_PATH_STYLE", "true")
+	target, err = s.TemporalTarget()
+	require.NoError(t, err)
+	require.Equal(t, "prod:7233", target.Address)
+	config, err = s.S3Config()
+	require.NoError(t, err)
+	require.Equal(t, "prod", config.Bucket)
+	require.Equal(t, "http://prod", s.UIURL())
 }
 
 // pair writes a self-signed certificate and its key.

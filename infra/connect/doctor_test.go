@@ -124,7 +124,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			for variable, value := range test.environment {
 				t.Setenv(variable, value)
 			}
-			checks := flags(t, test.arguments...).Doctor(t.Context(), DoctorOptions{})
+			checks := flags(t, test.arguments...).Doctor(t.Context(), DoctorOptions{PluginDir: root})
 			require.False(t, Healthy(checks))
 			found := told(t, checks)
 			require.Equal(t, test.want, statuses(found))

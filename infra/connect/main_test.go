@@ -13,7 +13,15 @@ import (
 // shared is one stack for the tests that need servers.
 var shared *dev.Stack
 
+// root is the folder that the tests began in, from where the plugin is found.
+var root string
+
 func TestMain(m *testing.M) {
+	var err error
+	if root, err = os.Getwd(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	// What this machine has set for its own work must not decide here.
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")

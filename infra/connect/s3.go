@@ -27,8 +27,14 @@ func (s *Settings) S3Config() (store.Config, error) {
 	return target.config, err
 }
 
+// endpointVariables may hold the S3 server's endpoint; the first counts.
+var endpointVariables = []string{"REPRISE_S3_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}
+
 func (s *Settings) bucketTarget() (bucketTarget, error) {
-	endpoint := or(s.S3Endpoint, "REPRISE_S3_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+	if s.named() && s.S3Endpoint == "" && s.S3Bucket == "" {
+		return s.stackBucket(s.S3Prefix)
+	}
+	endpoint := or(s.S3Endpoint, endpointVariables...)
 	bucket := or(s.S3Bucket, "REPRISE_S3_BUCKET")
 	region := or(s.S3Region, "AWS_REGION", "AWS_DEFAULT_REGION")
 	prefix := or(s.S3Prefix, "REPRISE_S3_PREFIX")

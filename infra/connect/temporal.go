@@ -43,7 +43,7 @@ func (s *Settings) TemporalTarget() (Target, error) {
 	switch {
 	case s.Address != "":
 		target.Address, target.Source = s.Address, "--address"
-	case os.Getenv("TEMPORAL_ADDRESS") != "":
+	case !s.named() && os.Getenv("TEMPORAL_ADDRESS") != "":
 		target.Address, target.Source = os.Getenv("TEMPORAL_ADDRESS"), "TEMPORAL_ADDRESS"
 	default:
 		state, err := s.stack()
@@ -56,6 +56,9 @@ func (s *Settings) TemporalTarget() (Target, error) {
 		}
 		// A dev stack is plain and needs no key, whatever is set for other servers.
 		target.Address, target.Source = state.Temporal, "the dev stack"
+		if s.named() {
+			target.Namespace = s.Namespace
+		}
 		if target.Namespace == "" {
 			target.Namespace = state.Namespace
 		}

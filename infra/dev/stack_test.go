@@ -201,6 +201,16 @@ func running(pid int) bool {
 	return end < 0 || end+2 >= len(content) || content[end+2] != 'Z'
 }
 
+// The server knows nothing of the servers that a person's own CLI is set up for.
+func TestCLIEnvironment(t *testing.T) {
+	t.Setenv("TEMPORAL_ADDRESS", "prod:7233")
+	t.Setenv(EnvTemporal, "/opt/temporal")
+	for _, environment := range [][]string{CLIEnvironment(), temporalChild("temporal", t.TempDir(), 1, 2, false).environment} {
+		require.NotContains(t, environment, "TEMPORAL_ADDRESS=prod:7233")
+		require.Contains(t, environment, EnvTemporal+"=/opt/temporal")
+	}
+}
+
 func TestPortInUse(t *testing.T) {
 	listener, err := net.Listen("tcp4", host+":0")
 	require.NoError(t, err)

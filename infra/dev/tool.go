@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // Environment variables that name another program instead of the one that
@@ -21,6 +23,13 @@ var ErrNoTool = errors.New("no such tool")
 // $REPRISE_TEMPORAL names, else bin/temporal in the working directory or
 // above, else the one beside this program. The error is an ErrNoTool.
 func TemporalCLI() (string, error) { return findTool("temporal", "", EnvTemporal) }
+
+// CLIEnvironment is this process's environment without TEMPORAL_*, for running
+// the temporal program on a stack: those variables tell it of other servers,
+// their namespaces and keys.
+func CLIEnvironment() []string {
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "TEMPORAL_") })
+}
 
 func findTool(name, given, variable string) (string, error) {
 	if given == "" {

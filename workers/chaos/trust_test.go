@@ -162,18 +162,21 @@ func TestChaosBucket(t *testing.T) {
 	want := reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
 	s3 := l.stack.S3()
-	settings := func(bucket, secret string) []string {
-		return []string{"REPRISE_S3_ENDPOINT=http://" + s3.Endpoint, "AWS_REGION=" + s3.Region, "REPRISE_S3_BUCKET=" + bucket,
-			"REPRISE_S3_PATH_STYLE=true", "AWS_ACCESS_KEY_ID=" + s3.AccessKey, "AWS_SECRET_ACCESS_KEY=" + secret}
+	settings := func(bucket, secret string) workerOptions {
+		// Flags: the lane's stack is named, and beats the environment.
+		return workerOptions{
+			flags: []string{"--s3-endpoint", "http://" + s3.Endpoint, "--s3-region", s3.Region, "--s3-bucket", bucket, "--s3-path-style"},
+			env:   []string{"AWS_ACCESS_KEY_ID=" + s3.AccessKey, "AWS_SECRET_ACCESS_KEY=" + secret},
+		}
 	}
-	p := l.worker(workerOptions{env: settings("nowhere", s3.SecretKey)})
+	p := l.worker(settings("nowhere", s3.SecretKey))
 	l.start(chaosRun, preset(t, "chaos", nil))
 	l.pendingSays(chaosRun, "no such bucket")
 	p.kill()
-	p = l.worker(workerOptions{env: settings(s3.Bucket, "wrong")})
+	p = l.worker(settings(s3.Bucket, "wrong"))
 	l.pendingSays(chaosRun, "access denied")
 	p.kill()
-	l.worker(workerOptions{env: settings(s3.Bucket, s3.SecretKey)})
+	l.worker(settings(s3.Bucket, s3.SecretKey))
 	l.completes(chaosRun)
 	l.verifies(chaosRun)
 	same(t, want, reach(t, l.store, chaosRun))

@@ -86,7 +86,7 @@ func (w *workerCrew) start(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(self, "worker", "--address", w.stack.TemporalAddress(), "--dev-dir", w.stack.Dir(),
+	cmd := exec.Command(self, "worker", "--dev-dir", w.stack.Dir(),
 		"--session-heartbeat", w.options.heartbeat.String(), "--plugin", w.options.plugin, "--xla-flags", w.options.xlaFlags)
 	cmd.Stdout, cmd.Stderr = log, log
 	// Their end is ours to decide: not Ctrl-C's.

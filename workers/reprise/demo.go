@@ -120,7 +120,9 @@ func startDemo(ctx context.Context, out io.Writer, stack *dev.Stack, run, preset
 		"--workflow-id", run, "--input-file", file, "--address", stack.TemporalAddress()}
 	fmt.Fprintf(out, "\n$ %s workflow start --type Train --task-queue %s --workflow-id %s --input-file %s%s\n\n",
 		fromHere(cli), activities.WorkflowQueue, run, file, addressFlag(stack))
-	text, err := exec.CommandContext(ctx, cli, args...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, cli, args...)
+	cmd.Env = dev.CLIEnvironment()
+	text, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("temporal workflow start: %w\n%s", err, text)
 	}

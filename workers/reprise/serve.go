@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/connect"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -203,9 +204,10 @@ func fromHere(path string) string {
 	return absolute
 }
 
-// addressFlag is what a temporal command needs besides where the port is not its default.
+// addressFlag is what a temporal command needs besides where the port is not its
+// default, or where the environment names another server.
 func addressFlag(s *dev.Stack) string {
-	if strings.HasSuffix(s.TemporalAddress(), fmt.Sprintf(":%d", dev.DefaultTemporalPort)) {
+	if os.Getenv("TEMPORAL_ADDRESS") == "" && strings.HasSuffix(s.TemporalAddress(), fmt.Sprintf(":%d", dev.DefaultTemporalPort)) {
 		return ""
 	}
 	return " --address " + s.TemporalAddress()
@@ -219,9 +221,10 @@ type served struct {
 	device activities.DeviceInfo
 }
 
-// dirFlag is what a reprise command needs where the stack's folder is not the default.
+// dirFlag is what a reprise command needs where the stack's folder is not the
+// default, or where the environment names other servers.
 func dirFlag(s *dev.Stack) string {
-	if usual, err := filepath.Abs(dev.DefaultDir); err == nil && s.Dir() == usual {
+	if usual, err := filepath.Abs(dev.DefaultDir); err == nil && s.Dir() == usual && !connect.EnvironmentNamesServers() {
 		return ""
 	}
 	return " --dev-dir " + fromHere(s.Dir())

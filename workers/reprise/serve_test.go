@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/plugin"
+)
+
+// What the program starts itself is what it uses, whatever servers the environment
+// names: its worker, its bucket, the CLI that it calls and the commands it proposes.
+func TestOwnStackBeatsEnvironment(t *testing.T) {
+	device, err := plugin.Path("")
+	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
+	for name, variable := range map[string]string{"temporal": dev.EnvTemporal, "versitygw": dev.EnvVersity} {
+		if os.Getenv(variable) == "" {
+			built, err := filepath.Abs(filepath.Join("..", "..", "bin", name))
+			require.NoError(t, err)
+			t.Setenv(variable, built)
+		}
+	}
+	t.Chdir(t.TempDir())
+	for variable, value := range map[string]string{
+		"TEMPORAL_ADDRESS": "127.0.0.1:1", "TEMPORAL_NAMESPACE": "prod", "TEMPORAL_TLS": "true", "TEMPORAL_API_KEY": "cloud",
+		"REPRISE_S3_BUCKET": "prod", "REPRISE_S3_PREFIX": "team", "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+	} {
+		t.Setenv(variable, value)
+	}
+	serve := serving{plugin: device, heartbeat: 5 * time.Second, grace: time.Second, hostSlots: 1}
+	err = withStack(t.Context(), dev.Options{}, serve, func(ctx context.Context, s served) error {
+		require.Equal(t, "s3://reprise/spec", s.bucket.Location("spec"))
+		require.Equal(t, " --dev-dir .reprise/dev", dirFlag(s.Stack))
+		require.Equal(t, " --address "+s.TemporalAddress(), addressFlag(s.Stack))
+		require.NoError(t, startDemo(ctx, io.Discard, s.Stack, "demo", "bandit-demo"))
+		_, err := s.client.DescribeWorkflowExecution(ctx, "demo", "")
+		require.NoError(t, err)
+		return s.client.TerminateWorkflow(ctx, "demo", "", "seen")
+	})
+	require.NoError(t, err)
+}
