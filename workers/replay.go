@@ -34,7 +34,8 @@ func (r Replay) Same() bool { return r.Recorded == r.Computed }
 
 // ReplayIteration recomputes a committed iteration on this machine's device and
 // compares it with what was recorded. Nothing is written to the store. say is
-// told what goes on.
+// told what goes on. An iteration that the run took over from another (`from`) is
+// refused before anything is computed: it is the other's.
 func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, run string, iteration int, say func(string)) (Replay, error) {
 	engine, err := activities.NewEngine(device)
 	if err != nil {
@@ -50,6 +51,11 @@ func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, r
 	m, err := store.ReadManifest(ctx, s, loaded.Head.Manifest)
 	if err != nil {
 		return Replay{}, err
+	}
+	if m.Run != run {
+		// The chain goes on into the run that this one began behind: computed under
+		// this one's id its manifest would be another.
+		return Replay{}, fmt.Errorf("iteration %d is of run %s: reprise replay %[2]s --iteration %[1]d", iteration, m.Run)
 	}
 	out := Replay{
 		Run: run, Branch: m.Branch, Iteration: iteration, Recorded: loaded.Head.Manifest.Digest,

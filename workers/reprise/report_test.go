@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,6 +138,24 @@ func TestTrajectories(t *testing.T) {
 	lines, _, err = read(wantedTrajectories{iteration: 1, branch: -1, suite: "in-distribution", format: formatJSONL})
 	require.NoError(t, err)
 	require.Equal(t, 3, bytes.Count(lines, []byte("\n")))
+
+	// Of a run that goes on from this one, an iteration that it took over is still
+	// this one's.
+	link, err := store.Head(t.Context(), s, "run 1")
+	require.NoError(t, err)
+	child := *link.Manifest
+	child.Run, child.Iteration, child.Parent = "child", child.Iteration+1, &link.Ref
+	child.StateBefore = link.Manifest.StateAfter
+	_, err = store.CommitManifest(t.Context(), s, &child)
+	require.NoError(t, err)
+	for iteration, run := range map[int]string{1: "run 1", 3: "child"} {
+		lines, err := trajectories(t.Context(), s, "child", wantedTrajectories{iteration: iteration, branch: -1, format: formatJSONL}, io.Discard)
+		require.NoError(t, err)
+		var r episodes.Record
+		require.NoError(t, json.NewDecoder(bytes.NewReader(lines)).Decode(&r))
+		require.Equal(t, run, r.Run)
+		require.Equal(t, int32(iteration), r.Iteration)
+	}
 
 	for _, c := range []struct {
 		w    wantedTrajectories

@@ -40,7 +40,8 @@ func trajectoriesCommand() *cobra.Command {
 it, an episode a line or a row: initial state, rewards, outcome, and for each turn
 the prompt, the board before and after, what was sampled with ids, log-probs and
 advantages, and what was done. Nothing is written to the store. Without --branch
-the iteration is that of the way to the newest version.`,
+the iteration is that of the way to the newest version; one that the run took over
+from another (from) has the other's name in its rows.`,
 		Example: `  reprise trajectories bandit-1 --iteration 12 | jq -c '{group, reward, said: .turns[].text}'
   reprise trajectories bandit-1 --iteration 12 --format parquet --out it12.parquet
   reprise trajectories bandit-1 --iteration 19 --suite in-distribution`,
@@ -107,7 +108,7 @@ func trajectories(ctx context.Context, s store.Store, run string, w wantedTrajec
 	}
 	records := make([]episodes.Record, len(read.Episodes))
 	for i := range read.Episodes {
-		records[i] = read.Episodes[i].Record(run, m.Branch, m.Iteration, w.suite)
+		records[i] = read.Episodes[i].Record(m.Run, m.Branch, m.Iteration, w.suite)
 	}
 	if w.format == formatParquet {
 		body, _, err := store.EncodeTable(records)
