@@ -23,7 +23,8 @@ type Sweep struct {
 	Goal string
 	// Trials are in the order of the table.
 	Trials []Trial
-	// Final says that the sweep has ended, and its table was written.
+	// Final says that the sweep has ended, and its table was written: no run has gone
+	// on since.
 	Final   bool
 	Missing []Missing
 }
@@ -34,7 +35,8 @@ type Trial struct {
 	// of one setting differ in the seed alone.
 	Label, Setting string
 	Seed           uint64
-	// State is how it stands, as the table says; empty where there is no table yet.
+	// State is how it stands, as the table says; empty where there is no table yet, or
+	// where it may have changed since.
 	State string
 	// Of is how many iterations its spec asks for; 0 where that is not known.
 	Of int

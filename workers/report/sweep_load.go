@@ -1,12 +1,15 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,44 +20,119 @@ import (
 // maxSweep bounds a sweep's definition and its table, in bytes.
 const maxSweep = 256 << 20
 
-// LoadSweep reads a sweep: its definition, its table where it is written, and the
-// runs of its trials. [store.ErrNotFound] where the store has no such sweep; what is
-// missing of its trials is told by each.
+// LoadSweep reads a sweep: its definition, its table where it has ended, and the runs
+// of its trials. [store.ErrNotFound] where the store has no such sweep; what is missing
+// of its trials is told by each.
+//
+// A store may hold several of both: of a sweep that trials were added to, or that was
+// started again. The definition is the one that was written last, itself or in a table
+// that names it; of those written at once, as in a copied bucket, the one with most
+// trials. Its table is the newest that names it and that no run has gone beyond.
 func LoadSweep(ctx context.Context, s store.Store, id string) (Sweep, error) {
 	out := Sweep{ID: id, Location: s.Location(store.SweepDir(id))}
-	var definition struct {
-		Definition sweep.Definition `json:"definition"`
-		Trials     []sweep.Trial    `json:"trials"`
-	}
-	// Trials can be added: then there is a later definition, and it has more.
-	found, err := newest(ctx, s, sweepKey(id, "definition"), &definition)
-	if err != nil {
-		return out, fmt.Errorf("read sweep %q: %w", id, err)
-	}
-	if !found {
-		return out, &store.Error{Op: "read", Where: out.Location, Kind: store.ErrNotFound, Detail: "no sweep has this id"}
-	}
-	var table sweep.Table
-	if out.Final, err = newest(ctx, s, sweepKey(id, "table"), &table); err != nil {
-		return out, fmt.Errorf("read sweep %q: %w", id, err)
-	}
-	d := definition.Definition
-	out.Description, out.Metrics, out.Goal = d.Description, d.Metrics, d.Goal
-	rows, notes := map[string]sweep.Row{}, map[string]string{}
-	for _, row := range table.Rows {
-		rows[row.Trial] = row
-	}
-	for _, decided := range table.Decisions {
-		notes[decided.Trial] = decided.Text
-	}
-	out.Trials = make([]Trial, len(definition.Trials))
-	for i, t := range definition.Trials {
-		out.Trials[i] = Trial{Label: t.Label, Setting: t.Setting, Seed: t.Seed, Of: t.Iterations, State: string(rows[t.Label].State), Note: notes[t.Label]}
-	}
-	if err := out.readRuns(ctx, s); err != nil {
+	if err := out.load(ctx, s); err != nil {
 		return out, fmt.Errorf("read sweep %q: %w", id, err)
 	}
 	return out, nil
+}
+
+// definition is what a sweep's definition says to a page.
+type definition struct {
+	Definition sweep.Definition `json:"definition"`
+	Trials     []sweep.Trial    `json:"trials"`
+}
+
+func (s *Sweep) load(ctx context.Context, from store.Store) error {
+	definitions, err := readAll[definition](ctx, from, sweepKey(s.ID, "definition"))
+	if err != nil {
+		return err
+	}
+	if len(definitions) == 0 {
+		return &store.Error{Op: "read", Where: s.Location, Kind: store.ErrNotFound, Detail: "no sweep has this id"}
+	}
+	tables, err := readAll[sweep.Table](ctx, from, sweepKey(s.ID, "table"))
+	if err != nil {
+		return err
+	}
+	chosen := newestDefinition(definitions, tables)
+	tables = slices.DeleteFunc(tables, func(t written[sweep.Table]) bool { return t.value.Definition != chosen.digest })
+
+	d := chosen.value.Definition
+	s.Description, s.Metrics, s.Goal = d.Description, d.Metrics, d.Goal
+	s.Trials = make([]Trial, len(chosen.value.Trials))
+	for i, t := range chosen.value.Trials {
+		s.Trials[i] = Trial{Label: t.Label, Setting: t.Setting, Seed: t.Seed, Of: t.Iterations}
+	}
+	if err := s.readRuns(ctx, from); err != nil {
+		return err
+	}
+	if len(tables) == 0 {
+		return nil
+	}
+	best := slices.IndexFunc(tables, func(t written[sweep.Table]) bool { return len(s.beyond(t.value)) == 0 })
+	s.Final = best >= 0
+	s.take(tables[max(best, 0)].value)
+	return nil
+}
+
+// newestDefinition chooses among definitions, of which there is one at least.
+func newestDefinition(all []written[definition], tables []written[sweep.Table]) written[definition] {
+	last := func(d written[definition]) time.Time {
+		at := d.modified
+		for _, t := range tables {
+			if t.value.Definition == d.digest && t.modified.After(at) {
+				at = t.modified
+			}
+		}
+		return at
+	}
+	return slices.MinFunc(all, func(a, b written[definition]) int {
+		return cmp.Or(last(b).Compare(last(a)), cmp.Compare(len(b.value.Trials), len(a.value.Trials)), cmp.Compare(a.digest, b.digest))
+	})
+}
+
+// beyond are the trials whose runs have committed more than their rows say: since the
+// table the sweep was started again. Of a trial that a rule stopped the iterations
+// behind the rung do not count, and say nothing.
+func (s *Sweep) beyond(table sweep.Table) map[string]bool {
+	committed := map[string]int{}
+	for _, t := range s.Trials {
+		if t.Run == nil {
+			continue
+		}
+		for _, it := range t.Run.Line() {
+			committed[t.Label] = it.Manifest.Iteration + 1
+		}
+	}
+	for _, decided := range table.Decisions {
+		delete(committed, decided.Trial)
+	}
+	out := map[string]bool{}
+	for _, row := range table.Rows {
+		if committed[row.Trial] > row.Iterations {
+			out[row.Trial] = true
+		}
+	}
+	return out
+}
+
+// take gives the trials the states and decisions of a table. One that the sweep did not
+// end with is right about what was done and what was decided; the other trials may run
+// again, and so have no state.
+func (s *Sweep) take(table sweep.Table) {
+	states, notes, beyond := map[string]sweep.State{}, map[string]string{}, s.beyond(table)
+	for _, decided := range table.Decisions {
+		notes[decided.Trial] = decided.Text
+	}
+	for _, row := range table.Rows {
+		if s.Final || notes[row.Trial] != "" || row.State == sweep.Done && !beyond[row.Trial] {
+			states[row.Trial] = row.State
+		}
+	}
+	for i := range s.Trials {
+		t := &s.Trials[i]
+		t.State, t.Note = string(states[t.Label]), notes[t.Label]
+	}
 }
 
 // readRuns reads the trials' runs, several at once.
@@ -96,31 +174,37 @@ func (s *Sweep) readRuns(ctx context.Context, from store.Store) error {
 	return nil
 }
 
-// newest reads the newest of a sweep's JSON artifacts with a prefix into v, and says
-// whether there is any. Its bytes must be those that its name carries the digest of.
-func newest(ctx context.Context, s store.Store, prefix string, v any) (bool, error) {
-	var last store.Object
+// written is one of a sweep's JSON artifacts.
+type written[T any] struct {
+	digest   string
+	modified time.Time
+	value    T
+}
+
+// readAll reads a sweep's JSON artifacts with a prefix, the newest first. Their bytes
+// must be those that their names carry the digest of.
+func readAll[T any](ctx context.Context, s store.Store, prefix string) ([]written[T], error) {
+	var out []written[T]
 	for o, err := range s.List(ctx, prefix) {
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		if last.Key == "" || o.Modified.After(last.Modified) {
-			last = o
+		b, ref, err := store.ReadFixed(ctx, s, o.Key, maxSweep)
+		if err != nil {
+			return nil, err
 		}
+		sha, _, _ := strings.Cut(strings.TrimPrefix(o.Key, prefix), ".")
+		if sha != store.ShortDigest(ref.Digest) {
+			return nil, fmt.Errorf("read %s: SHA-256 %s is not that of its name: %w", s.Location(o.Key), ref.Digest, store.ErrAltered)
+		}
+		w := written[T]{digest: ref.Digest, modified: o.Modified}
+		if err := json.Unmarshal(b, &w.value); err != nil {
+			return nil, fmt.Errorf("read %s: %w: %w", path.Base(o.Key), store.ErrInvalid, err)
+		}
+		out = append(out, w)
 	}
-	if last.Key == "" {
-		return false, nil
-	}
-	b, ref, err := store.ReadFixed(ctx, s, last.Key, maxSweep)
-	if err != nil {
-		return false, err
-	}
-	sha, _, _ := strings.Cut(strings.TrimPrefix(last.Key, prefix), ".")
-	if sha != store.ShortDigest(ref.Digest) {
-		return false, fmt.Errorf("read %s: SHA-256 %s is not that of its name: %w", s.Location(last.Key), ref.Digest, store.ErrAltered)
-	}
-	if err := json.Unmarshal(b, v); err != nil {
-		return false, fmt.Errorf("read %s: %w: %w", path.Base(last.Key), store.ErrInvalid, err)
-	}
-	return true, nil
+	slices.SortFunc(out, func(a, b written[T]) int {
+		return cmp.Or(b.modified.Compare(a.modified), cmp.Compare(a.digest, b.digest))
+	})
+	return out, nil
 }

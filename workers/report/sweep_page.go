@@ -100,7 +100,7 @@ func sweepPageOf(s Sweep) *sweepPage {
 	}
 	p.State = fmt.Sprintf("%d of %s did all their iterations; %s.", ended, counted(len(s.Trials), "trial"), counted(len(names), "setting"))
 	if !s.Final {
-		p.State += " The sweep has not written its table: it is under way, or was stopped."
+		p.State += " No table says how it ended: it is under way, or was stopped."
 	}
 	for k, name := range names {
 		row := settingPage{Name: name, Trials: of[k]}

@@ -39,11 +39,12 @@ func putSweep(t testing.TB, s *store.Memory, final bool) {
 	}
 	d := definition{Sweep: figure, Definition: sweep.Definition{Description: "How much is kept.", Metrics: []string{"success/mean", "evaluation/success/mean"}, Goal: sweep.Maximize}}
 	table := sweep.Table{Sweep: figure, Metrics: d.Definition.Metrics, Goal: sweep.Maximize}
-	put := func(name string, v any) {
+	put := func(name string, v any) store.Ref {
 		body, err := json.Marshal(v)
 		require.NoError(t, err)
-		_, err = store.PutArtifact(ctx, s, store.SweepDir(figure), name, "json", body)
+		ref, err := store.PutArtifact(ctx, s, store.SweepDir(figure), name, "json", body)
 		require.NoError(t, err)
+		return ref
 	}
 	for seed := uint64(1); seed <= 2; seed++ {
 		for i, setting := range settings {
@@ -59,7 +60,7 @@ func putSweep(t testing.TB, s *store.Memory, final bool) {
 			table.Rows = append(table.Rows, sweep.Row{Trial: label, Setting: setting.name, Seed: seed, State: state, Iterations: 8, Of: 8})
 		}
 		s.SetTime(time.Unix(int64(seed)*100, 0))
-		put("definition", d)
+		table.Definition = put("definition", d).Digest
 	}
 	table.Decisions = []sweep.DecisionRow{{Trial: table.Rows[5].Trial, Text: "stopped: <b>median</b> rule"}}
 	if final {
@@ -101,6 +102,142 @@ func TestLoadSweep(t *testing.T) {
 	require.NotEmpty(t, ref.Key)
 	_, err = report.LoadSweep(t.Context(), s, "bad")
 	require.ErrorIs(t, err, store.ErrInvalid)
+}
+
+// sweepPast is a sweep as starts, additions and cancellations leave it: its trials a, b
+// and c have as many iterations committed as it says.
+type sweepPast struct {
+	*testing.T
+	*store.Memory
+}
+
+func newSweepPast(t *testing.T, committed ...int) sweepPast {
+	p := sweepPast{t, store.NewMemory()}
+	for i, n := range committed {
+		if n > 0 {
+			shape := synthetic.Shape{Iterations: n, Groups: 1, Members: 2, Turns: 1, Words: 1, Seed: uint64(i)}
+			require.NoError(t, synthetic.Write(t.Context(), p, sweep.ID("s", string(rune('a'+i))), shape))
+		}
+	}
+	return p
+}
+
+func (p sweepPast) put(name string, at int64, v any) string {
+	body, err := json.Marshal(v)
+	require.NoError(p, err)
+	p.SetTime(time.Unix(at, 0))
+	ref, err := store.PutArtifact(p.Context(), p, store.SweepDir("s"), name, "json", body)
+	require.NoError(p, err)
+	return ref.Digest
+}
+
+// define stores a definition of the first trials, and returns its digest.
+func (p sweepPast) define(at int64, trials int) string {
+	var d struct {
+		Trials []sweep.Trial `json:"trials"`
+	}
+	for i := range trials {
+		d.Trials = append(d.Trials, sweep.Trial{Label: string(rune('a' + i)), Setting: "x", Iterations: 8})
+	}
+	return p.put("definition", at, d)
+}
+
+// end stores a definition's table.
+func (p sweepPast) end(at int64, definition string, states []sweep.State, iterations []int, decided ...string) {
+	table := sweep.Table{Sweep: "s", Definition: definition}
+	for i, state := range states {
+		table.Rows = append(table.Rows, sweep.Row{Trial: string(rune('a' + i)), State: state, Iterations: iterations[i], Of: 8})
+	}
+	for _, label := range decided {
+		table.Decisions = append(table.Decisions, sweep.DecisionRow{Trial: label, Text: "by the rule"})
+	}
+	p.put("table", at, table)
+}
+
+func (p sweepPast) load() (final bool, states []string) {
+	got, err := report.LoadSweep(p.Context(), p, "s")
+	require.NoError(p, err)
+	for _, t := range got.Trials {
+		states = append(states, t.State)
+	}
+	return got.Final, states
+}
+
+// The table of an earlier start, or of other trials, is not what a sweep ended with.
+func TestLoadSweepOfSeveralStarts(t *testing.T) {
+	type states = []sweep.State
+	for name, c := range map[string]struct {
+		committed []int
+		past      func(p sweepPast)
+		final     bool
+		want      []string
+	}{
+		"cancelled": {
+			[]int{8, 3, 0}, func(p sweepPast) {
+				p.end(300, p.define(100, 3), states{sweep.Done, sweep.Cancelled, sweep.Cancelled}, []int{8, 3, 0})
+			}, true, []string{"done", "cancelled", "cancelled"},
+		},
+		"started again with the same document": {
+			[]int{8, 5, 0}, func(p sweepPast) {
+				p.end(300, p.define(100, 3), states{sweep.Done, sweep.Cancelled, sweep.Cancelled}, []int{8, 3, 0})
+			}, false, []string{"done", "", ""},
+		},
+		"begun since": {
+			[]int{8, 3, 1}, func(p sweepPast) {
+				p.end(300, p.define(100, 3), states{sweep.Done, sweep.Failed, sweep.Cancelled}, []int{8, 3, 0})
+			}, false, []string{"done", "", ""},
+		},
+		"what does not count": { // behind the rung at which a rule stopped the trial
+			[]int{8, 6, 7}, func(p sweepPast) {
+				p.end(300, p.define(100, 3), states{sweep.Done, sweep.Stopped, sweep.Dropped}, []int{8, 4, 4}, "b", "c")
+			}, true, []string{"done", "stopped", "dropped"},
+		},
+		"stopped, and started again": {
+			[]int{5, 6, 0}, func(p sweepPast) {
+				p.end(300, p.define(100, 3), states{sweep.Cancelled, sweep.Stopped, sweep.Cancelled}, []int{3, 4, 0}, "b")
+			}, false, []string{"", "stopped", ""},
+		},
+		"done early, and started again": { // by stop-after
+			[]int{8, 5, 2}, func(p sweepPast) {
+				p.end(300, p.define(100, 3), states{sweep.Done, sweep.Done, sweep.Done}, []int{8, 3, 2})
+			}, false, []string{"done", "", "done"},
+		},
+		"two ends in a bucket whose times say nothing": {
+			[]int{8, 8, 8}, func(p sweepPast) {
+				d := p.define(100, 3)
+				p.end(300, d, states{sweep.Done, sweep.Done, sweep.Done}, []int{8, 8, 8})
+				p.end(400, d, states{sweep.Done, sweep.Cancelled, sweep.Cancelled}, []int{8, 3, 0})
+			}, true, []string{"done", "done", "done"},
+		},
+		"trials added since": {
+			[]int{8, 8, 0}, func(p sweepPast) {
+				p.end(200, p.define(100, 2), states{sweep.Done, sweep.Done}, []int{8, 8})
+				p.define(300, 3)
+			}, false, []string{"", "", ""},
+		},
+		"ended with the original document after trials were added": {
+			[]int{8, 8, 2}, func(p sweepPast) {
+				first := p.define(100, 2)
+				p.end(300, p.define(200, 3), states{sweep.Done, sweep.Cancelled, sweep.Cancelled}, []int{8, 3, 2})
+				p.end(400, first, states{sweep.Done, sweep.Done}, []int{8, 8})
+			}, true, []string{"done", "done"},
+		},
+		"equal times": {
+			[]int{8, 8, 8}, func(p sweepPast) {
+				p.end(100, p.define(100, 2), states{sweep.Done, sweep.Done}, []int{8, 8})
+				p.end(100, p.define(100, 3), states{sweep.Done, sweep.Done, sweep.Done}, []int{8, 8, 8})
+				p.define(100, 1)
+			}, true, []string{"done", "done", "done"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newSweepPast(t, c.committed...)
+			c.past(p)
+			final, got := p.load()
+			require.Equal(t, c.want, got)
+			require.Equal(t, c.final, final)
+		})
+	}
 }
 
 // sweepData is the data of a page that WriteSweep wrote.
