@@ -37,9 +37,10 @@ is not (p = 0.10), with chance drawn for each member and, as in RAGEN's code, fo
 whole group; every setting with several seeds. Detectors warn and change nothing.
 
 Each run's record is kept in FOLDER/runs and not computed again, so that a study
-that was interrupted goes on, and more seeds can be added. Seed 1 of all settings
-comes first, then seed 2. What is made of the records, tables, curves and plots, is
-written at the end, and is the same for the same records.
+that was interrupted goes on, and more seeds can be added: of the same size and on a
+device of the same fingerprint, or another --out is asked for at once. Seed 1 of all
+settings comes first, then seed 2. What is made of the records, tables, curves and
+plots, is written at the end, and is the same for the same records.
 
 With --planted a collapse is planted instead: runs whose learning rate is raised
 after iteration 20, by knob, as Train workflows on a dev stack of their own. It ends
@@ -145,6 +146,19 @@ func (o studyOptions) missing(runs []studyRun) ([]studyRun, error) {
 	return out, nil
 }
 
+// kept are all records that there are, of other settings too. What is made has to be
+// of their size and of their device, or no tables can be made of both: hours later.
+func (o studyOptions) kept() ([]study.Record, error) {
+	kept, err := study.Folder(o.out).Records()
+	if err != nil {
+		return nil, fmt.Errorf("study: %w: use another --out", err)
+	}
+	if len(kept) > 0 && kept[0].Size != o.size {
+		return nil, fmt.Errorf("study: the records in %s are of size %+v, not %+v: use another --out", o.out, kept[0].Size, o.size)
+	}
+	return kept, nil
+}
+
 func studySpec(r studyRun, size study.Size) ([]byte, error) {
 	return presetWith(r.setting.Algorithm.Preset, r.setting.Fields(size, r.seed))
 }
@@ -154,21 +168,26 @@ func runStudy(ctx context.Context, o studyOptions, out, progress io.Writer) erro
 	if err != nil {
 		return err
 	}
+	kept, err := o.kept()
+	if err != nil {
+		return err
+	}
 	todo, err := o.missing(runs)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(progress, "%d runs of %d iterations, %d of them done already\n", len(runs), o.size.Iterations, len(runs)-len(todo))
 	if len(todo) > 0 {
-		if err := o.make(ctx, todo, progress); err != nil {
+		if err := o.make(ctx, todo, kept, progress); err != nil {
 			return err
 		}
 	}
 	return writeStudy(study.Folder(o.out), out)
 }
 
-// make makes the runs that are missing, and keeps each one's record.
-func (o studyOptions) make(ctx context.Context, todo []studyRun, progress io.Writer) error {
+// make makes the runs that are missing, and keeps each one's record beside those that
+// were kept before.
+func (o studyOptions) make(ctx context.Context, todo []studyRun, kept []study.Record, progress io.Writer) error {
 	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.plugin, XLAFlags: o.xlaFlags})
 	if err != nil {
 		return err
@@ -177,6 +196,9 @@ func (o studyOptions) make(ctx context.Context, todo []studyRun, progress io.Wri
 	engine, err := activities.NewEngine(device)
 	if err != nil {
 		return err
+	}
+	if here := engine.Info().Fingerprint; len(kept) > 0 && kept[0].Fingerprint != here {
+		return fmt.Errorf("study: the records in %s are of a device with fingerprint %s, this one's is %s: use another --out", o.out, kept[0].Fingerprint, here)
 	}
 	runner := study.NewRunner(engine)
 	begin := time.Now()

@@ -64,6 +64,54 @@ func TestStudyChoosesSeedBySeed(t *testing.T) {
 	require.ErrorContains(t, runPlanted(t.Context(), studyOptions{seeds: 1}, nil, nil), "--planted-rate 0")
 }
 
+// keepRecord keeps a record that could be of the run, computed on a device with no
+// fingerprint.
+func keepRecord(t *testing.T, folder string, r studyRun, size study.Size) {
+	t.Helper()
+	text, err := studySpec(r, size)
+	require.NoError(t, err)
+	record := study.Record{Setting: r.setting.Name(), Seed: r.seed, Size: size, Metrics: map[string][]canon.Float{}}
+	record.Spec, err = study.SpecDigest(text)
+	require.NoError(t, err)
+	for _, name := range study.Columns {
+		record.Metrics[name] = make([]canon.Float, size.Iterations)
+	}
+	require.NoError(t, study.Folder(folder).Keep(record))
+}
+
+// TestStudyRefusesBeforeItComputes: records that cannot be laid side by side with those
+// that are there are not made first.
+func TestStudyRefusesBeforeItComputes(t *testing.T) {
+	small := study.Size{Iterations: 1, Layers: 1, Width: 32, Groups: 4, GroupSize: 4, LearningRate: 1e-3}
+	other := small
+	other.Iterations = 3
+	wanted := studyOptions{seeds: 1, only: []string{"grpo-p25"}, size: small}
+	runs, err := wanted.chosen()
+	require.NoError(t, err)
+	elsewhere := studyRun{setting: study.Settings()[1], seed: 1}
+	for name, c := range map[string]struct {
+		size study.Size
+		says []string
+	}{
+		"another size":   {other, []string{"Iterations:3", "Iterations:1", "use another --out"}},
+		"another device": {small, []string{"fingerprint", "use another --out"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := wanted
+			o.out = filepath.Join(t.TempDir(), "study")
+			keepRecord(t, o.out, elsewhere, c.size)
+			var out, progress bytes.Buffer
+			err := runStudy(t.Context(), o, &out, &progress)
+			for _, text := range c.says {
+				require.ErrorContains(t, err, text)
+			}
+			_, made, err := study.Folder(o.out).Find(runs[0].setting.Name(), runs[0].seed)
+			require.NoError(t, err)
+			require.False(t, made)
+		})
+	}
+}
+
 // TestStudyGoesOn: what has a record is not computed again, and tables are made of
 // what is there.
 func TestStudyGoesOn(t *testing.T) {
@@ -74,21 +122,18 @@ func TestStudyGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, todo, 2)
 	for _, r := range runs {
-		text, err := studySpec(r, o.size)
-		require.NoError(t, err)
-		record := study.Record{Setting: r.setting.Name(), Seed: r.seed, Size: o.size, Metrics: map[string][]canon.Float{}}
-		record.Spec, err = study.SpecDigest(text)
-		require.NoError(t, err)
-		for _, name := range study.Columns {
-			record.Metrics[name] = make([]canon.Float, o.size.Iterations)
-		}
-		require.NoError(t, study.Folder(o.out).Keep(record))
+		keepRecord(t, o.out, r, o.size)
 	}
 	var out, progress bytes.Buffer
 	require.NoError(t, runStudy(t.Context(), o, &out, &progress))
 	require.Equal(t, "2 runs of 12 iterations, 2 of them done already\n", progress.String())
 	require.Contains(t, out.String(), "| grpo-p25 | 2 | 0.0 ± 0.0 % |")
 	require.FileExists(t, filepath.Join(o.out, "p25.svg"))
+
+	more := o // another setting, of another size than what is there
+	more.only = []string{"ppo-p25"}
+	more.size.LearningRate = 2e-3
+	require.ErrorContains(t, runStudy(t.Context(), more, &out, &progress), "use another --out")
 
 	o.size.LearningRate = 2e-3
 	_, err = o.missing(runs)
