@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -32,7 +34,7 @@ func (r *benchReport) kill(ctx context.Context, options dev.Options, o benchOpti
 		return err
 	}
 	defer c.Close()
-	crew := &workerCrew{stack: stack, options: o, running: map[int]*exec.Cmd{}}
+	crew := &workerCrew{stack: stack, options: o, running: map[int]*child{}}
 	defer crew.end()
 	for n := range o.kills {
 		for len(crew.running) < 2 {
@@ -71,7 +73,38 @@ type workerCrew struct {
 	stack   *dev.Stack
 	options benchOptions
 	started int
-	running map[int]*exec.Cmd
+	running map[int]*child
+}
+
+// child is a process that does not outlive this one, however that ends.
+type child struct {
+	*exec.Cmd
+	ended chan struct{} // closed when it is gone
+}
+
+// begin starts a child.
+func begin(cmd *exec.Cmd) (*child, error) {
+	// Its end is ours to decide: not Ctrl-C's.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	c := &child{Cmd: cmd, ended: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		// The kernel sends the death signal when the thread that forked ends, not the
+		// process: so that thread is kept until the child is gone.
+		runtime.LockOSThread()
+		if err := cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		started <- nil
+		// How it ended is of no interest: most are killed.
+		_ = cmd.Wait()
+		close(c.ended)
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // start starts a worker and waits until it serves.
@@ -89,12 +122,11 @@ func (w *workerCrew) start(ctx context.Context) error {
 	cmd := exec.Command(self, "worker", "--dev-dir", w.stack.Dir(),
 		"--session-heartbeat", w.options.heartbeat.String(), "--plugin", w.options.plugin, "--xla-flags", w.options.xlaFlags)
 	cmd.Stdout, cmd.Stderr = log, log
-	// Their end is ours to decide: not Ctrl-C's.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	worker, err := begin(cmd)
+	if err != nil {
 		return fmt.Errorf("start a worker: %w", err)
 	}
-	w.running[cmd.Process.Pid] = cmd
+	w.running[cmd.Process.Pid] = worker
 	for deadline := time.Now().Add(time.Minute); ; {
 		text, err := os.ReadFile(log.Name())
 		if err == nil && bytes.Contains(text, []byte("worker serves")) {
@@ -111,16 +143,15 @@ func (w *workerCrew) start(ctx context.Context) error {
 
 // kill ends a worker as by kill -9.
 func (w *workerCrew) kill(pid int) error {
-	cmd, ok := w.running[pid]
+	worker, ok := w.running[pid]
 	if !ok {
 		return fmt.Errorf("process %d is no worker of ours", pid)
 	}
 	delete(w.running, pid)
-	if err := cmd.Process.Kill(); err != nil {
+	if err := worker.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	// The exit status says that it was killed; nothing else is of interest.
-	_ = cmd.Wait()
+	<-worker.ended
 	return nil
 }
 
