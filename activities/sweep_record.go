@@ -29,16 +29,18 @@ type TrialRecord struct {
 	Begun, Asked, Summarized bool
 	// Waiting is the fingerprint it waits for.
 	Waiting string
-	// Values are of the metrics, Points at the rungs, Curve of an open trial.
+	// Values are of the metrics, Points at the rungs, Curve of an open trial: of all
+	// its iterations so far, where it is Whole.
 	Values []sweep.Value
 	Points []sweep.Point
 	Curve  sweep.Curve
+	Whole  bool
 }
 
 func (r *TrialRecord) parts() []any {
 	return []any{
 		&r.Index, &r.State, &r.Started, &r.Ended, &r.Branch, &r.Iterations, &r.Summarized, (*values)(&r.Values),
-		&r.LostDevices, &r.Recomputed, &r.Stop, &r.Begun, (*curvePoints)(&r.Points), &r.Final, &r.Reason, &r.Asked, &r.Waiting, &r.Curve,
+		&r.LostDevices, &r.Recomputed, &r.Stop, &r.Begun, (*curvePoints)(&r.Points), &r.Final, &r.Reason, &r.Asked, &r.Waiting, &r.Curve, &r.Whole,
 	}
 }
 

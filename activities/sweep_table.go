@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,48 +36,67 @@ func (s *Sweeps) Summarize(ctx context.Context, in SummarizeInput) (SummarizeRes
 
 func (s *Sweeps) summarize(ctx context.Context, d sweep.Definition, t SummarizeTrial) (Outcome, error) {
 	out := Outcome{Values: d.Measured()}
-	head, err := store.Head(ctx, s.Store, t.Run)
-	if errors.Is(err, store.ErrNotFound) {
-		return out, nil
-	}
-	if err != nil {
-		return out, err
-	}
-	chain, err := store.LoadChain(ctx, s.Store, head.Ref)
-	if err != nil {
-		return out, err
-	}
 	rungs := d.Stopping.Rungs(d.MaxIterations)
-	var curve sweep.Curve
-	for i, link := range chain {
-		m := link.Manifest
-		if m.Run != t.Run {
-			// Of the run it goes on from: not what this trial measured. A rung there is
-			// one that this trial was not judged at.
-			if k := len(out.Points); k < len(rungs) && rungs[k] == i+1 {
-				out.Points = append(out.Points, d.Stopping.At(curve))
-			}
+	heads, err := s.heads(ctx, t.Run, len(rungs) > 0 || t.Until > 0)
+	if err != nil || len(heads) == 0 {
+		return out, err
+	}
+	// What counts is the newest line; up to a rung, that which first got there.
+	counted := len(heads) - 1
+	if first := slices.IndexFunc(heads, func(h store.Link) bool { return h.Manifest.Iteration+1 >= t.Until }); t.Until > 0 && first >= 0 {
+		counted = first
+	}
+	for i, head := range heads {
+		further := len(out.Points) < len(rungs) && rungs[len(out.Points)] <= head.Manifest.Iteration+1
+		if !further && i != counted {
 			continue
 		}
-		first := math.NaN()
-		counts := t.Until == 0 || i < t.Until
-		for k, name := range d.Metrics {
-			v := measuredIn(m.Metrics, m.Evaluations, m.Iteration+1, name)
-			if k == 0 {
-				first = v
-			}
-			if counts {
-				out.Values[k] = out.Values[k].Add(v, i, d.GoalOf(k))
-			}
+		chain, err := store.LoadChain(ctx, s.Store, head.Ref)
+		if err != nil {
+			return out, err
 		}
-		if counts {
-			out.Branch, out.Iterations = m.Branch, i+1
+		judged := make([]float64, len(chain))
+		for n, link := range chain {
+			m := link.Manifest
+			judged[n] = math.NaN()
+			if m.Run != t.Run {
+				continue // of the run it goes on from: not what this trial measured
+			}
+			judged[n] = measuredIn(m.Metrics, m.Evaluations, n+1, d.Metrics[0])
+			if i != counted || t.Until > 0 && n >= t.Until {
+				continue
+			}
+			for k, name := range d.Metrics {
+				out.Values[k] = out.Values[k].Add(measuredIn(m.Metrics, m.Evaluations, n+1, name), n, d.GoalOf(k))
+			}
+			out.Branch, out.Iterations = m.Branch, n+1
 		}
-		curve = curve.Add(first, d.Goal)
-		if k := len(out.Points); k < len(rungs) && rungs[k] == i+1 {
-			out.Points = append(out.Points, d.Stopping.At(curve))
+		out.Points = d.Stopping.Along(out.Points, rungs, judged, d.Goal)
+	}
+	return out, nil
+}
+
+// heads are the newest committed iterations of a run's branches that have any, in
+// their order: of all, or of the last alone.
+func (s *Sweeps) heads(ctx context.Context, run string, all bool) ([]store.Link, error) {
+	branches, err := store.Branches(ctx, s.Store, run)
+	if err != nil {
+		return nil, err
+	}
+	var out []store.Link
+	for _, b := range slices.Backward(branches) {
+		head, err := store.HeadOf(ctx, s.Store, run, b)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if out = append(out, head); !all {
+			break
 		}
 	}
+	slices.Reverse(out)
 	return out, nil
 }
 

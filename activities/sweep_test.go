@@ -171,3 +171,52 @@ func TestSummarizeBranchOfAnotherRun(t *testing.T) {
 	require.True(t, math.IsNaN(float64(got.Points[0].Judged)), "it was not there at the first rung")
 	require.InDelta(t, float64(own.Metrics["reward/mean"]), float64(got.Points[1].Judged), 0)
 }
+
+// Of a trial that went back, a rung's point is that of the branch that first got
+// there, whatever comes behind it; the table's row is of the newest branch, and up
+// to a rung of the one that was judged.
+func TestSummarizeAfterRollback(t *testing.T) {
+	r := begun(t, "s/a", tinySpec(t, "evaluation.every=0"))
+	first, second := r.iterate(t), r.iterate(t)
+	d := sweep.Definition{Metrics: []string{"actor/entropy"}, Goal: sweep.Maximize, MaxIterations: 9, Stopping: &sweep.Stopping{Method: sweep.Halving, First: 2, Factor: 2}}
+	a := &Sweeps{Store: r.store}
+	summarize := func(until int) Outcome {
+		out, err := a.Summarize(t.Context(), SummarizeInput{Definition: d, Trials: []SummarizeTrial{{Run: "s/a", Until: until}}})
+		require.NoError(t, err)
+		require.Empty(t, out.Outcomes[0].Problem)
+		return out.Outcomes[0]
+	}
+	before := summarize(0)
+	require.Len(t, before.Points, 1)
+
+	// Back to iteration 0, and another three on branch 1.
+	r.head, r.state, r.commits = second.Parent, first.StateAfter, r.commits[:1]
+	r.restore(t, RestoreInput{})
+	var back []CommitInput
+	for n := range 3 {
+		it := r.iteration()
+		it.Branch = 1
+		if n == 0 {
+			it.Rolled = nil
+		}
+		in, err := r.Iterate(t.Context(), it)
+		require.NoError(t, err)
+		r.commit(t, in)
+		back = append(back, in)
+		require.Equal(t, before.Points, summarize(0).Points[:1], "a decision rests on it")
+	}
+	require.NotEqual(t, second.StateAfter, back[0].StateAfter)
+
+	all := summarize(0)
+	require.Equal(t, 1, all.Branch)
+	require.Equal(t, 4, all.Iterations)
+	require.InDelta(t, float64(back[2].Metrics["actor/entropy"]), float64(all.Values[0].Last), 0)
+	require.Len(t, all.Points, 2)
+	require.InDelta(t, float64(second.Metrics["actor/entropy"]), float64(all.Points[0].Judged), 0)
+	require.InDelta(t, float64(back[2].Metrics["actor/entropy"]), float64(all.Points[1].Judged), 0)
+	until := summarize(2)
+	require.Equal(t, 0, until.Branch)
+	require.Equal(t, 2, until.Iterations)
+	require.InDelta(t, float64(second.Metrics["actor/entropy"]), float64(until.Values[0].Last), 0)
+	require.Equal(t, 1, summarize(3).Branch)
+}

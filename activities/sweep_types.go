@@ -82,7 +82,8 @@ type SummarizeInput struct {
 // SummarizeTrial is one of them.
 type SummarizeTrial struct {
 	Run string `json:"run"`
-	// Until is how many of its iterations count; 0: all.
+	// Until is how many of its iterations count, on the branch that first had so
+	// many; 0: all, on the newest.
 	Until int `json:"until,omitempty"`
 }
 
@@ -98,7 +99,7 @@ type Outcome struct {
 	Iterations int `json:"iterations"`
 	// Values are of the definition's metrics, in their order.
 	Values []sweep.Value `json:"values,omitempty"`
-	// Points are at the rungs that it reached.
+	// Points are at the rungs that it reached, each as it was when it first did.
 	Points []sweep.Point `json:"points,omitempty"`
 	// Problem says why the chain could not be read.
 	Problem string `json:"problem,omitempty"`

@@ -54,7 +54,9 @@ type trial struct {
 	starting bool
 	// doubt: it could not be reached, so the server is asked how it stands.
 	doubt bool
-	heard time.Time
+	// behind: it got to a rung, and what is heard of it does not tell its point.
+	behind bool
+	heard  time.Time
 }
 
 // sweeping is a Sweep workflow in memory.
@@ -210,6 +212,11 @@ func (s *sweeping) run(ctx workflow.Context) (again bool, err error) {
 			continue
 		case s.look:
 			if err := s.lookUp(); err != nil {
+				return false, err
+			}
+			continue
+		case len(s.toRead()) > 0:
+			if err := s.readPoints(s.toRead()); err != nil {
 				return false, err
 			}
 			continue

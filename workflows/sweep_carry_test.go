@@ -98,7 +98,7 @@ func TestSweepCarryIsSmall(t *testing.T) {
 	t.Logf("10,000 trials: %d bytes", bytes)
 	open := activities.TrialRecord{
 		Index: 3, State: sweep.Waiting, Started: 1, Begun: true, Asked: true, Final: sweep.Stopped, Stop: 4, Waiting: "f00d", Reason: "r",
-		Curve: sweep.Curve{N: 2, Sum: 1.5, Best: 1, Last: 0.5}, Values: []sweep.Value{{Last: 1, Best: 2, At: 1}},
+		Curve: sweep.Curve{N: 2, Sum: 1.5, Best: 1, Last: 0.5}, Whole: true, Values: []sweep.Value{{Last: 1, Best: 2, At: 1}},
 	}
 	b, err := json.Marshal(open)
 	require.NoError(t, err)
@@ -151,9 +151,9 @@ func TestTrialReports(t *testing.T) {
 		committed = append(committed, r.Committed...)
 	}
 	require.Equal(t, []TrialIteration{
-		{1, activities.Metrics{"reward/mean": 0.5}},
-		{2, activities.Metrics{"reward/mean": 0.5, "evaluation/success/mean": 0.5}},
-		{3, activities.Metrics{"reward/mean": 0.5, "evaluation/success/mean": 0.5}},
+		{1, 0, activities.Metrics{"reward/mean": 0.5}},
+		{2, 0, activities.Metrics{"reward/mean": 0.5, "evaluation/success/mean": 0.5}},
+		{3, 0, activities.Metrics{"reward/mean": 0.5, "evaluation/success/mean": 0.5}},
 	}, committed)
 	require.True(t, reports[0].Begun)
 	require.False(t, reports[1].Begun, "it is told once")

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +22,6 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
-	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
 const testSweep = "fig7"
@@ -31,8 +32,14 @@ type field struct {
 	*testsuite.TestWorkflowEnvironment
 	t *testing.T
 	w Workflows
-	// curve is a trial's metric after an iteration, from 1.
-	curve func(label string, version int) float64
+	// curve is a trial's metric after an iteration, from 1; on branch 1 it is back's.
+	curve, back func(label string, version int) float64
+	// rolls is the version from which a trial goes back once, to the other one.
+	rolls map[string][2]int
+	// deaf are versions that a trial never reports, foreign counts another run's
+	// iterations that it goes on from.
+	deaf    func(label string, version int) bool
+	foreign int
 	// fail is the version at which a trial fails; 0: never.
 	fail map[string]int
 	// pace is how long an iteration takes; a second by default.
@@ -47,9 +54,12 @@ type field struct {
 	most    int // trials at once
 	started []string
 	done    map[string]int // iterations by label
-	rows    []activities.TrialRecord
-	looked  []string
-	orders  int // updates that were not answered yet
+	// lines are what trials measured, by label and branch, from the beginning.
+	lines  map[string][][]float64
+	rows   []activities.TrialRecord
+	looked []string
+	read   []int // of how many trials the store was asked, each time
+	orders int   // updates that were not answered yet
 	// reports are what was there when the page was written; reporting makes it
 	// another way.
 	reports   []string
@@ -61,7 +71,7 @@ func newField(t *testing.T) *field {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	f := &field{
-		TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, fail: map[string]int{}, done: map[string]int{},
+		TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, fail: map[string]int{}, done: map[string]int{}, lines: map[string][][]float64{},
 		curve: func(_ string, version int) float64 { return float64(version) / 4 },
 		pace:  func(string) time.Duration { return time.Second },
 	}
@@ -84,25 +94,40 @@ func (a *fieldActivities) Summarize(_ context.Context, in activities.SummarizeIn
 	var out activities.SummarizeResult
 	a.f.mu.Lock()
 	defer a.f.mu.Unlock()
+	a.f.read = append(a.f.read, len(in.Trials))
 	for _, t := range in.Trials {
 		label := strings.TrimPrefix(t.Run, testSweep+"/")
 		o := activities.Outcome{Values: in.Definition.Measured()}
-		var curve sweep.Curve
 		rungs := in.Definition.Stopping.Rungs(in.Definition.MaxIterations)
-		for v := 1; v <= a.f.done[label]; v++ {
-			x := a.f.curve(label, v)
-			if t.Until == 0 || v <= t.Until {
-				o.Values[0] = o.Values[0].Add(x, v-1, in.Definition.Goal)
-				o.Iterations = v
+		lines := a.f.lines[label]
+		if lines == nil {
+			lines = [][]float64{a.f.line(label, a.f.done[label])}
+		}
+		counted := lines[len(lines)-1]
+		for i := len(lines) - 1; i >= 0 && t.Until > 0; i-- {
+			if len(lines[i]) >= t.Until {
+				counted = lines[i][:t.Until]
 			}
-			curve = curve.Add(x, in.Definition.Goal)
-			if k := len(o.Points); k < len(rungs) && rungs[k] == v {
-				o.Points = append(o.Points, in.Definition.Stopping.At(curve))
-			}
+		}
+		for i, x := range counted {
+			o.Values[0] = o.Values[0].Add(x, i, in.Definition.Goal)
+			o.Iterations = i + 1
+		}
+		for _, line := range lines {
+			o.Points = in.Definition.Stopping.Along(o.Points, rungs, line, in.Definition.Goal)
 		}
 		out.Outcomes = append(out.Outcomes, o)
 	}
 	return out, nil
+}
+
+// line is what a trial that never went back measured.
+func (f *field) line(label string, iterations int) []float64 {
+	var out []float64
+	for v := 1; v <= iterations; v++ {
+		out = append(out, f.curve(label, v))
+	}
+	return out
 }
 
 func (a *fieldActivities) WriteTable(_ context.Context, in activities.WriteTableInput) (activities.WriteTableResult, error) {
@@ -136,7 +161,13 @@ func (a *fieldActivities) LookUp(_ context.Context, in activities.LookUpInput) (
 
 // train plays a trial: it reports as Train does, by the same reporter.
 func (f *field) train(ctx workflow.Context, input json.RawMessage, _ *Carry) (*TrainResult, error) {
-	var s struct{ Iterations int }
+	var s struct {
+		Iterations int
+		From       struct {
+			Run       string
+			Iteration int
+		}
+	}
 	if err := json.Unmarshal(input, &s); err != nil {
 		return nil, err
 	}
@@ -147,6 +178,14 @@ func (f *field) train(ctx workflow.Context, input json.RawMessage, _ *Carry) (*T
 	f.started = append(f.started, label)
 	f.now++
 	f.most = max(f.most, f.now)
+	t.Next = f.done[label]
+	if t.Next == 0 && s.From.Run != "" {
+		t.Next = s.From.Iteration + 1
+	}
+	f.lines[label] = [][]float64{f.line(label, t.Next)}
+	for i := range min(f.foreign, t.Next) {
+		f.lines[label][0][i] = math.NaN()
+	}
 	f.mu.Unlock()
 	err := f.iterations(ctx, t, label, s.Iterations)
 	t.sweep.ended(ctx, t, err)
@@ -176,12 +215,25 @@ func (f *field) iterations(ctx workflow.Context, t *train, label string, iterati
 		if t.Next+1 == f.fail[label] {
 			return temporal.NewNonRetryableApplicationError("the model is no model", activities.KindModelInvalid, nil)
 		}
+		if r, ok := f.rolls[label]; ok && t.Next == r[0] && t.Branch == 0 {
+			t.Branch, t.Next = 1, r[1]
+			f.mu.Lock()
+			f.lines[label] = append(f.lines[label], slices.Clone(f.lines[label][0][:r[1]]))
+			f.mu.Unlock()
+		}
 		t.Next++
+		x := f.curve(label, t.Next)
+		if t.Branch > 0 {
+			x = f.back(label, t.Next)
+		}
 		f.mu.Lock()
 		f.done[label] = t.Next
+		f.lines[label][t.Branch] = append(f.lines[label][t.Branch], x)
 		f.mu.Unlock()
-		t.Metrics = activities.Metrics{"success/mean": canon.Float(f.curve(label, t.Next))}
-		t.sweep.committed(ctx, t, nil)
+		t.Metrics = activities.Metrics{"success/mean": canon.Float(x)}
+		if f.deaf == nil || !f.deaf(label, t.Next) {
+			t.sweep.committed(ctx, t, nil)
+		}
 	}
 	return nil
 }

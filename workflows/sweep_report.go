@@ -46,6 +46,8 @@ type TrialReport struct {
 type TrialIteration struct {
 	// Version is the policy version it made: the iterations done.
 	Version int `json:"version"`
+	// Branch is the run's on which it was done.
+	Branch int `json:"branch,omitempty"`
 	// Metrics are those of TrialOf.Metrics that were measured in it.
 	Metrics activities.Metrics `json:"metrics,omitempty"`
 }
@@ -86,7 +88,7 @@ func (r *reporter) committed(ctx workflow.Context, t *train, evaluations []store
 		return
 	}
 	r.next.Committed = append(r.next.Committed, TrialIteration{
-		Version: t.Next, Metrics: activities.Reported(r.of.Metrics, t.Metrics, evaluations, t.Next),
+		Version: t.Next, Branch: t.Branch, Metrics: activities.Reported(r.of.Metrics, t.Metrics, evaluations, t.Next),
 	})
 	r.send(ctx, t)
 }

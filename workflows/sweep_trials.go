@@ -179,21 +179,12 @@ func (s *sweeping) commit(t *trial, c TrialIteration) {
 	if t.Values == nil {
 		t.Values = s.definition.Measured()
 	}
-	t.Iterations = c.Version
+	s.follow(t, c)
+	t.Branch, t.Iterations = c.Branch, c.Version
 	for i, name := range s.definition.Metrics {
-		v, ok := c.Metrics[name]
-		if !ok {
-			continue
+		if v, ok := c.Metrics[name]; ok {
+			t.Values[i] = t.Values[i].Add(float64(v), c.Version-1, s.definition.GoalOf(i))
 		}
-		t.Values[i] = t.Values[i].Add(float64(v), c.Version-1, s.definition.GoalOf(i))
-		if i == 0 {
-			t.Curve = t.Curve.Add(float64(v), s.definition.Goal)
-		}
-	}
-	// A rung that was passed while nobody listened is filled in at the end.
-	if k := len(t.Points); k < len(s.rungs) && s.rungs[k] == c.Version {
-		t.Points = append(t.Points, s.definition.Stopping.At(t.Curve))
-		s.judge = true
 	}
 }
 
@@ -317,7 +308,10 @@ func (s *sweeping) summarize() error {
 	for i, o := range r.Outcomes {
 		t := page[i]
 		t.Summarized = true
-		t.Branch, t.Iterations, t.Values, t.Points, t.Curve = o.Branch, o.Iterations, o.Values, o.Points, sweep.Curve{}
+		if o.Problem != "" {
+			o.Points = t.Points // what was decided by them stays
+		}
+		t.Branch, t.Iterations, t.Values, t.Points, t.Curve, t.Whole = o.Branch, o.Iterations, o.Values, o.Points, sweep.Curve{}, false
 		if o.Problem != "" {
 			t.Reason = o.Problem
 		}

@@ -100,6 +100,9 @@ func TestTrialsAreSpecs(t *testing.T) {
 	require.NotEqual(t, trials[0].Shared, trials[2].Shared)
 	_, trials = decode(t, `{"base": {"environment": {"name": "bandit"}, "rollout": {"turns": 1}, "policy": {"from": "hf:a/b", "warm_start": {"steps": 0}}}, "seeds": 2}`)
 	require.Empty(t, trials[0].Shared)
+	require.Zero(t, trials[0].Before)
+	_, trials = decode(t, `{"base": {"environment": {"name": "bandit"}, "from": {"run": "bandit-1"}, "rollout": {"turns": 1}}, "grid": {"from.iteration": [4, 8]}}`)
+	require.Equal(t, []int{5, 9}, []int{trials[0].Before, trials[1].Before}, "iterations that are another run's")
 }
 
 func TestDefaults(t *testing.T) {

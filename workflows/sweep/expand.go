@@ -88,6 +88,9 @@ func build(base json.RawMessage, s setting, known spec.Known) (built, spec.Probl
 		return built{}, asProblems(err, wholeSweep)
 	}
 	m := built{trial: Trial{Seed: t.Seed, Iterations: t.Iterations, Shared: sharedOf(t), Spec: raw}}
+	if t.From != nil {
+		m.trial.Before = t.From.Iteration + 1
+	}
 	t.Seed, t.Description = 0, ""
 	b, err := t.JSON()
 	if err != nil {

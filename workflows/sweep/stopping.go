@@ -24,7 +24,9 @@ const maxRungs = 64
 // ended: so the decisions depend on what the trials measured and not on who was
 // faster, and a sweep whose workers die decides as one that was never disturbed.
 // A trial goes on while its judgement waits; what it did past the rung at which it
-// is stopped does not count.
+// is stopped does not count. A trial that went back is judged by what it did when
+// it first got to the rung, and one that goes on from another run by its own
+// iterations: at rungs before them it is not judged, and does not count.
 //
 //   - Median (Golovin et al. 2017, Google Vizier, "median stopping rule"): stopped
 //     is a trial whose best value up to the rung is strictly worse than the median
@@ -152,6 +154,24 @@ func (s *Stopping) At(c Curve) Point {
 		p.Judged, p.Against = c.Last, c.Last
 	}
 	return p
+}
+
+// Along is points with those at the further rungs that a line of iterations got
+// to: values are of the first metric, of each iteration from the beginning, NaN
+// where it was not measured or another run did it.
+//
+// A trial that went back has several lines, and each rung's point is that of the
+// first of them that got there: handed to Along in the order of their branches,
+// they give points that nothing that comes later changes.
+func (s *Stopping) Along(points []Point, rungs []int, values []float64, goal string) []Point {
+	var curve Curve
+	for i, v := range values {
+		curve = curve.Add(v, goal)
+		if k := len(points); k < len(rungs) && rungs[k] == i+1 {
+			points = append(points, s.At(curve))
+		}
+	}
+	return points
 }
 
 // Progress is how far a trial got, as the rules see it.

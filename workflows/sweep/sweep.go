@@ -91,6 +91,8 @@ type Trial struct {
 	Seed uint64 `json:"seed"`
 	// Iterations is how many the spec asks for.
 	Iterations int `json:"iterations"`
+	// Before is how many of them are another run's, from which it goes on.
+	Before int `json:"before,omitempty"`
 	// Shared is the digest of what the trial's warm start depends on, as far as the
 	// spec tells: trials with the same one share the warm-started policy. Empty
 	// where nothing is taught.
