@@ -223,7 +223,14 @@ func (s *sweeping) run(ctx workflow.Context) (again bool, err error) {
 		case len(s.open) == 0 && s.pending() == nil && s.idle():
 			return false, nil
 		case s.dueToContinue(ctx) && s.idle():
-			return true, nil
+			seen := s.changed
+			if err := s.others(); err != nil {
+				return false, err
+			}
+			if s.changed == seen {
+				return true, nil
+			}
+			continue
 		}
 		seen := s.changed
 		if err := workflow.Await(s.root, func() bool {
@@ -241,16 +248,17 @@ func (s *sweeping) dueToContinue(ctx workflow.Context) bool {
 	return !s.cancelled && (workflow.GetInfo(ctx).GetContinueAsNewSuggested() || s.ContinueAfter > 0 && s.here >= s.ContinueAfter)
 }
 
-// continueAsNew hears what has been said meanwhile and goes on in a new history.
+// others returns when all that wait beside the main loop have had their turn at what
+// this workflow task brought. The main loop goes first, and a report that has been
+// handed to the one that listens is in no channel any more.
+func (s *sweeping) others() error {
+	passed := false
+	workflow.Go(s.root, func(workflow.Context) { passed = true }) // begun last, it runs last
+	return workflow.Await(s.root, func() bool { return passed })
+}
+
+// continueAsNew goes on in a new history.
 func (s *sweeping) continueAsNew(ctx workflow.Context, input json.RawMessage) error {
-	reports := workflow.GetSignalChannel(s.root, trialSignal)
-	for {
-		var r TrialReport
-		if !reports.ReceiveAsync(&r) {
-			break
-		}
-		s.hear(r)
-	}
 	for _, t := range s.trials {
 		if t.State != sweep.Pending {
 			s.Records = append(s.Records, t.TrialRecord)
