@@ -33,7 +33,10 @@ func KnownSweep() sweep.Known { return sweep.Known{Spec: Known(), Base: presets.
 type writtenSweep struct {
 	Sweep      string           `json:"sweep"`
 	Definition sweep.Definition `json:"definition"`
-	Trials     []sweep.Trial    `json:"trials"`
+	// Imported are the models that were fetched, "model:SHA12" by the name in the
+	// document: trials that are added later start from the same.
+	Imported map[string]string `json:"imported,omitempty"`
+	Trials   []sweep.Trial     `json:"trials"`
 }
 
 // ResolveSweep checks a sweep, expands it, imports the models it starts from, and
@@ -49,7 +52,7 @@ func (s *Sweeps) resolve(ctx context.Context, in ResolveSweepInput) (SweepResult
 	if err != nil {
 		return SweepResult{}, err
 	}
-	return s.write(ctx, in.ID, d, trials)
+	return s.write(ctx, writtenSweep{Sweep: in.ID, Definition: d, Trials: trials})
 }
 
 // ExtendSweep adds trials to a sweep: those it has stay as they are.
@@ -68,36 +71,37 @@ func (s *Sweeps) extend(ctx context.Context, in ExtendSweepInput) (SweepResult, 
 	if err != nil {
 		return SweepResult{}, err
 	}
-	return s.write(ctx, in.ID, w.Definition, append(w.Trials, more...))
+	w.Sweep, w.Trials = in.ID, append(w.Trials, more...)
+	return s.write(ctx, w)
 }
 
-func (s *Sweeps) write(ctx context.Context, id string, d sweep.Definition, trials []sweep.Trial) (SweepResult, error) {
-	for _, t := range trials {
-		d.MaxIterations = max(d.MaxIterations, t.Iterations)
+func (s *Sweeps) write(ctx context.Context, w writtenSweep) (SweepResult, error) {
+	for _, t := range w.Trials {
+		w.Definition.MaxIterations = max(w.Definition.MaxIterations, t.Iterations)
 	}
-	if err := s.importBases(ctx, trials); err != nil {
+	if err := s.importBases(ctx, &w); err != nil {
 		return SweepResult{}, err
 	}
-	b, err := canon.Marshal(writtenSweep{Sweep: id, Definition: d, Trials: trials})
+	b, err := canon.Marshal(w)
 	if err != nil {
 		return SweepResult{}, err
 	}
-	ref, err := store.PutArtifact(ctx, s.Store, store.SweepDir(id), "definition", "json", b)
+	ref, err := store.PutArtifact(ctx, s.Store, store.SweepDir(w.Sweep), "definition", "json", b)
 	if err != nil {
 		return SweepResult{}, err
 	}
 	return SweepResult{
-		Sweep: ref, Definition: d, Trials: len(trials), Location: s.Store.Location(store.SweepDir(id)),
+		Sweep: ref, Definition: w.Definition, Trials: len(w.Trials), Location: s.Store.Location(store.SweepDir(w.Sweep)),
 		SearchAttributes: s.Attributes != nil && s.Attributes(ctx),
 	}, nil
 }
 
 // importBases copies each model that trials start from into the store once, and
 // names it there by its digest: trials do not fetch it one by one, and all start
-// from the same.
-func (s *Sweeps) importBases(ctx context.Context, trials []sweep.Trial) error {
-	imported := map[string]string{}
-	for i, t := range trials {
+// from the same. What was imported before is not fetched again: a folder or a
+// hub's branch may have changed since.
+func (s *Sweeps) importBases(ctx context.Context, w *writtenSweep) error {
+	for i, t := range w.Trials {
 		var train struct {
 			Policy struct {
 				From string `json:"from"`
@@ -111,15 +115,18 @@ func (s *Sweeps) importBases(ctx context.Context, trials []sweep.Trial) error {
 		if from == "" || err != nil || origin.Kind != spec.OriginHub && origin.Kind != spec.OriginFolder {
 			continue
 		}
-		if imported[from] == "" {
+		if w.Imported[from] == "" {
 			index, _, err := importBase(ctx, s.Store, spec.Policy{From: from})
 			if err != nil {
 				return err
 			}
 			name, _, _ := strings.Cut(strings.TrimPrefix(index.Key, store.ModelPrefix), "/")
-			imported[from] = spec.OriginModel + ":" + name
+			if w.Imported == nil {
+				w.Imported = map[string]string{}
+			}
+			w.Imported[from] = spec.OriginModel + ":" + name
 		}
-		if trials[i], err = t.With("policy.from", imported[from]); err != nil {
+		if w.Trials[i], err = t.With("policy.from", w.Imported[from]); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -88,6 +90,48 @@ func TestResolveSweepImportsModelsOnce(t *testing.T) {
 
 	_, err = a.ResolveSweep(t.Context(), ResolveSweepInput{ID: "s", Input: json.RawMessage(fmt.Sprintf(`{"base": %s, "seeds": 1}`, folderSpec(t, "/nowhere")))})
 	require.Equal(t, KindModelInvalid, kindOf(err))
+}
+
+// Trials that are added start from what was imported at the start, whatever has
+// become of the folder since.
+func TestExtendSweepImportsNothingAgain(t *testing.T) {
+	folder := copied(t)
+	a := &Sweeps{Store: store.NewMemory()}
+	document := fmt.Sprintf(`{"base": %s, "grid": {"rollout.groups": [2, 4]}, "seeds": [1]}`, folderSpec(t, folder))
+	got := resolvedSweep(t, a, "%s", document)
+	require.Equal(t, got.Sweep, resolvedSweep(t, a, "%s", document).Sweep, "started again with the same document")
+	froms := func(of SweepResult) []string {
+		page, err := a.SweepTrials(t.Context(), SweepTrialsInput{Sweep: of.Sweep, Count: 9, Specs: true})
+		require.NoError(t, err)
+		var out []string
+		for _, trial := range page.Trials {
+			var s struct{ Policy struct{ From string } }
+			require.NoError(t, json.Unmarshal(trial.Spec, &s))
+			out = append(out, s.Policy.From)
+		}
+		return out
+	}
+	first := froms(got)[0]
+	require.Equal(t, []string{first, first}, froms(got))
+
+	// The folder has other weights now, and then is gone.
+	config, err := os.ReadFile(filepath.Join(folder, "config.json"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "config.json"), append(config, '\n'), 0o600))
+	more := got
+	for _, added := range []string{`{"seeds": [2]}`, fmt.Sprintf(`{"grid": {"policy.from": ["folder:%s"]}, "seeds": [3]}`, folder)} {
+		more, err = a.ExtendSweep(t.Context(), ExtendSweepInput{ID: "s", Sweep: more.Sweep, Input: json.RawMessage(added)})
+		require.NoError(t, err)
+		require.NoError(t, os.RemoveAll(folder))
+	}
+	require.Equal(t, []string{first, first, first, first}, froms(more))
+	require.Contains(t, string(more.Definition.Base), folder, "what was written stays")
+
+	table, err := a.WriteTable(t.Context(), WriteTableInput{ID: "s", Sweep: more.Sweep, Records: make([]TrialRecord, 4)})
+	require.NoError(t, err)
+	b, err := store.GetArtifact(t.Context(), a.Store, table.Table)
+	require.NoError(t, err)
+	require.Contains(t, string(b), more.Sweep.Digest)
 }
 
 // The table says what the store says of each trial, and nothing of when it was.
