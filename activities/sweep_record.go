@@ -3,6 +3,8 @@ package activities
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
@@ -44,27 +46,85 @@ func (r *TrialRecord) parts() []any {
 	}
 }
 
+// zeroParts are the parts of an empty record as JSON, made once: records are
+// encoded by the thousand within a workflow task.
+var zeroParts = sync.OnceValue(func() []string {
+	var empty TrialRecord
+	var out []string
+	for _, part := range empty.parts() {
+		b, _ := json.Marshal(part) // numbers and empty lists always can be
+		out = append(out, string(b))
+	}
+	return out
+})
+
 // MarshalJSON writes the array.
 func (r TrialRecord) MarshalJSON() ([]byte, error) {
-	var out []json.RawMessage
-	last := 0
-	var empty TrialRecord
-	zeros := empty.parts()
+	out := []byte{'['}
+	last := len(out)
+	zeros := zeroParts()
 	for i, part := range r.parts() {
 		b, err := json.Marshal(part)
 		if err != nil {
 			return nil, fmt.Errorf("encode trial %d: %w", r.Index, err)
 		}
-		zero, err := json.Marshal(zeros[i])
-		if err != nil {
-			return nil, fmt.Errorf("encode trial %d: %w", r.Index, err)
+		if i > 0 {
+			out = append(out, ',')
 		}
-		if string(b) != string(zero) {
-			last = i
+		if out = append(out, b...); i == 0 || string(b) != zeros[i] {
+			last = len(out)
 		}
-		out = append(out, b)
 	}
-	return json.Marshal(out[:last+1])
+	return append(out[:last], ']'), nil
+}
+
+// FitRecords are records that take at most so many bytes as JSON, where reasons can
+// be cut to make room: all of them then have the same. What else a record holds is
+// bounded by [sweep.MaxNumbers] and stays.
+func FitRecords(records []TrialRecord, bytes int) ([]TrialRecord, error) {
+	b, err := json.Marshal(records)
+	if err != nil || len(b) <= bytes {
+		return records, err
+	}
+	room, failed := bytes-len(b), 0
+	for _, r := range records {
+		if r.Reason != "" {
+			room += encoded(r.Reason)
+			failed++
+		}
+	}
+	out := slices.Clone(records)
+	for i := range out {
+		if out[i].Reason != "" {
+			out[i].Reason = cut(out[i].Reason, max(0, room)/failed)
+		}
+	}
+	return out, nil
+}
+
+// encoded is a text's length within a JSON string.
+func encoded(text string) int {
+	b, _ := json.Marshal(text) // a string always can be
+	return len(b) - len(`""`)
+}
+
+// cut is a text that takes at most so many bytes within a JSON string; empty where
+// that is too little to say anything.
+func cut(text string, bytes int) string {
+	const more, least = "…", 12
+	if encoded(text) <= bytes {
+		return text
+	}
+	if bytes < least {
+		return ""
+	}
+	bytes -= len(more)
+	for i, r := range text {
+		if bytes -= encoded(string(r)); bytes < 0 {
+			return text[:i] + more
+		}
+	}
+	return text
 }
 
 // UnmarshalJSON reads it back.

@@ -259,12 +259,32 @@ func (s *sweeping) others() error {
 
 // continueAsNew goes on in a new history.
 func (s *sweeping) continueAsNew(ctx workflow.Context, input json.RawMessage) error {
-	for _, t := range s.trials {
-		if t.State != sweep.Pending {
-			s.Records = append(s.Records, t.TrialRecord)
-		}
+	var err error
+	if s.Records, err = s.records(func(t *trial) bool { return t.State != sweep.Pending }); err != nil {
+		return err
+	}
+	if len(input) > maxInput {
+		input = json.RawMessage(`{}`)
 	}
 	return workflow.NewContinueAsNewError(ctx, "Sweep", input, s.SweepCarry)
+}
+
+// The server takes payloads of 2 MiB. Of these records take maxRecords at most, and
+// a document that is longer than maxInput is not handed on: the artifact is read.
+const (
+	maxRecords = 1_900_000
+	maxInput   = 64 << 10
+)
+
+// records are what is kept of trials, as they fit into a payload.
+func (s *sweeping) records(of func(*trial) bool) ([]activities.TrialRecord, error) {
+	var out []activities.TrialRecord
+	for _, t := range s.trials {
+		if of(t) {
+			out = append(out, t.TrialRecord)
+		}
+	}
+	return activities.FitRecords(out, maxRecords)
 }
 
 // finish writes the table, and the page where it is asked for, and says how the
@@ -273,10 +293,11 @@ func (s *sweeping) finish(ctx workflow.Context) error {
 	var a *activities.Sweeps
 	s.over = true
 	s.show(ctx, "writing the table")
-	in := activities.WriteTableInput{ID: s.id, Sweep: s.Written}
-	for _, t := range s.trials {
-		in.Records = append(in.Records, t.TrialRecord)
+	records, err := s.records(func(*trial) bool { return true })
+	if err != nil {
+		return err
 	}
+	in := activities.WriteTableInput{ID: s.id, Sweep: s.Written, Records: records}
 	var r activities.WriteTableResult
 	if err := s.host(s.root, 0, "WriteTable", fmt.Sprintf("the table of %d trials", len(s.trials)), a.WriteTable, in, &r); err != nil {
 		return err

@@ -93,7 +93,7 @@ func TestSweepCarryIsSmall(t *testing.T) {
 	_, bytes := carry(200, 3, 3)
 	require.Less(t, bytes, 64<<10)
 	t.Logf("200 trials: %d bytes", bytes)
-	_, bytes = carry(10_000, 3, 0)
+	_, bytes = carry(sweep.MaxTrials, sweep.MaxNumbers/sweep.MaxTrials, 0)
 	require.Less(t, bytes, 2<<20)
 	t.Logf("10,000 trials: %d bytes", bytes)
 	open := activities.TrialRecord{
@@ -106,6 +106,48 @@ func TestSweepCarryIsSmall(t *testing.T) {
 	require.NoError(t, json.Unmarshal(b, &back))
 	require.Equal(t, open, back)
 	require.Error(t, json.Unmarshal([]byte(`{}`), &back))
+}
+
+// Thousands of trials that failed, each with a long reason: what is carried, and what
+// the table is written from, still is a payload. Few say all.
+func TestSweepCarriesReasons(t *testing.T) {
+	long := strings.Repeat("<é \"no\" ", 100)
+	for _, n := range []int{sweep.MaxNumbers / 3, 10} {
+		s := &sweeping{}
+		for i := range n {
+			r := activities.TrialRecord{
+				Index: i, State: sweep.Failed, Started: 1763735000, Ended: 1763735999, Iterations: 200, Summarized: true, Begun: true, LostDevices: 1, Recomputed: 12,
+				Reason: shortText(long),
+			}
+			for range 3 {
+				r.Values = append(r.Values, sweep.Value{Last: -0.12345678806304932, Best: -0.12345678806304932, At: 123})
+			}
+			s.trials = append(s.trials, &trial{TrialRecord: r})
+		}
+		records, err := s.records(func(*trial) bool { return true })
+		require.NoError(t, err)
+		require.Len(t, records, n)
+		b, err := json.Marshal(activities.WriteTableInput{ID: testSweep, Sweep: bigRef(), Records: records})
+		require.NoError(t, err)
+		require.Less(t, len(b)+maxInput, 2<<20)
+		t.Logf("%d failed: %d bytes, %q", n, len(b), records[n-1].Reason)
+		require.True(t, strings.HasSuffix(records[0].Reason, "…"))
+		require.True(t, strings.HasPrefix(long, strings.TrimSuffix(records[n-1].Reason, "…")))
+		require.Equal(t, shortText(long), s.trials[0].Reason, "what is in memory stays")
+	}
+	require.Len(t, []rune(shortText(long)), maxReason+1)
+}
+
+// What the server or the store says of a trial is bounded as what the trial says.
+func TestSweepBoundsReasons(t *testing.T) {
+	f := newField(t)
+	carry := &SweepCarry{Written: f.written(`{"base": BASE, "seeds": [1, 2]}`), Parallel: 1, Records: []activities.TrialRecord{{State: sweep.Running}}}
+	f.found = map[string]activities.Found{"seed=1": {State: sweep.Failed, Sweep: testSweep, Reason: strings.Repeat("x", 500)}}
+	f.problem = map[string]string{"seed=2": strings.Repeat("y", 5000)}
+	f.sweep(`{}`, carry)
+	f.succeeded()
+	require.Equal(t, strings.Repeat("x", maxReason)+"…", f.rows[0].Reason)
+	require.Equal(t, strings.Repeat("y", maxReason)+"…", f.rows[1].Reason)
 }
 
 // A trial of an id that a foreign run has fails; the run is left alone.

@@ -46,6 +46,8 @@ type field struct {
 	pace func(label string) time.Duration
 	// waits is a trial that waits for a device before its first iteration.
 	waits string
+	// problem is why a trial's chain cannot be read, by label.
+	problem map[string]string
 	// found is what the server says of trials, by label.
 	found map[string]activities.Found
 
@@ -97,7 +99,7 @@ func (a *fieldActivities) Summarize(_ context.Context, in activities.SummarizeIn
 	a.f.read = append(a.f.read, len(in.Trials))
 	for _, t := range in.Trials {
 		label := strings.TrimPrefix(t.Run, testSweep+"/")
-		o := activities.Outcome{Values: in.Definition.Measured()}
+		o := activities.Outcome{Values: in.Definition.Measured(), Problem: a.f.problem[label]}
 		rungs := in.Definition.Stopping.Rungs(in.Definition.MaxIterations)
 		lines := a.f.lines[label]
 		if lines == nil {

@@ -176,6 +176,11 @@ func shortReason(err error) string {
 	if errors.As(err, &app) {
 		text = app.Message()
 	}
+	return shortText(text)
+}
+
+// shortText is a text of at most maxReason letters.
+func shortText(text string) string {
 	if runes := []rune(text); len(runes) > maxReason {
 		text = string(runes[:maxReason]) + "…"
 	}

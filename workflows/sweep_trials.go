@@ -194,7 +194,7 @@ func (s *sweeping) ended(t *trial, state sweep.State, reason string) {
 		return
 	}
 	if state == sweep.Failed {
-		t.Reason = reason
+		t.Reason = shortText(reason)
 	}
 	t.State, t.Ended, t.Waiting, t.doubt = state, workflow.Now(s.root).Unix(), "", false
 	if t.Final != "" {
@@ -313,7 +313,7 @@ func (s *sweeping) summarize() error {
 		}
 		t.Branch, t.Iterations, t.Values, t.Points, t.Curve, t.Whole = o.Branch, o.Iterations, o.Values, o.Points, sweep.Curve{}, false
 		if o.Problem != "" {
-			t.Reason = o.Problem
+			t.Reason = shortText(o.Problem)
 		}
 	}
 	s.changed++

@@ -32,8 +32,8 @@ const (
 	// devices serve them in turn.
 	DefaultParallel = 4
 	// MaxNumbers bounds trials × (metrics + rungs): the workflow carries that many
-	// numbers along.
-	MaxNumbers = 30_000
+	// numbers along, in a payload of at most 2 MiB.
+	MaxNumbers = 24_000
 	// MaxMetrics is the most metrics of a table.
 	MaxMetrics = 16
 	// MaxSeeds is the most seeds of a setting.
