@@ -2,10 +2,13 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -156,4 +159,112 @@ func TestHostileTemplates(t *testing.T) {
 			}
 		})
 	}
+}
+
+// No expression makes more than a template may: an allocation that fails ends the
+// process, and no recover sees it.
+func TestTemplatesThatAskForMemory(t *testing.T) {
+	const four = `{% set ns = namespace(x="aaaaaaaa") %}{% for i in range(18) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{% set x = ns.x %}`
+	many := func(piece, between string) string {
+		return strings.Repeat(piece+between, 60000/len(piece+between)) + piece
+	}
+	for name, source := range map[string]string{
+		"repeats":            `{{ "a" * 100000000000 }}`,
+		"repeats a variable": four + `{{ x * 50000 }}`,
+		"repeats a number":   `{{ ("1" ~ 2) * 100000000000 }}`,
+		"pads left":          `{{ "".ljust(99999999999) }}`,
+		"pads right":         `{{ "".rjust(99999999999, "x") }}`,
+		"centers":            `{{ "".center(99999999999) }}`,
+		"fills":              `{{ "".zfill(99999999999) }}`,
+		"expands":            `{{ "\t\t".expandtabs("\t", 99999999999) }}`,
+		"formats":            `{{ "{:>99999999999}".format("a") }}`,
+		"formats a number":   `{{ "{:999999999d}".format(1) }}`,
+		"formats a map":      `{{ "{a:>99999999999}".format_map(a=1) }}`,
+		"format filter":      `{{ "%99999999999d"|format(1) }}`,
+		"center filter":      `{{ "a"|center(99999999999) }}`,
+		"indent filter":      `{{ "a\nb"|indent(99999999999) }}`,
+		"batch filter":       `{{ [1]|batch(99999999999, "x") }}`,
+		"slice filter":       `{{ [1]|slice(99999999999) }}`,
+		"lipsum":             `{{ lipsum(n=99999999, max=100000) }}`,
+		"replaces":           four + `{{ x|replace("a", x) }}`,
+		"replaces nothing":   four + `{{ x|replace("", x) }}`,
+		"replaces by name":   four + `{{ x|replace(old="a", new=x) }}`,
+		"replace method":     four + `{{ x.replace("a", x, -1) }}`,
+		"joins":              four + `{{ range(16000)|join(x) }}`,
+		"joins by name":      four + `{{ range(16000)|join(d=x) }}`,
+		"join method":        four + `{{ x.join("bbbb".split("")) ~ x.join(x[:99999]|list) }}`,
+		"concatenates":       four + `{{ ` + many("x", "~") + ` }}`,
+		"concatenates some":  four + `{{ ` + strings.Repeat("x~", 150) + `x }}`,
+		"adds":               four + `{{ ` + strings.Repeat("(x+", 150) + "x" + strings.Repeat(")", 150) + ` }}`,
+		"lists":              four + `{{ [` + many("x", ",") + `]|string }}`,
+		"joins copies":       four + `{{ [` + many("x", ",") + `]|join }}`,
+		"lists of letters":   four + `{{ [` + many("x|list", ",") + `] }}`,
+		"iterates letters":   four + `{% for c in x %}{% endfor %}`,
+		"slices letters":     four + `{{ [` + many("x[::2]", ",") + `] }}`,
+		"upper case":         four + `{{ [` + many("x|upper", ",") + `]|length }}`,
+		"laughs":             `{% set a = "lol" %}` + strings.Repeat(`{% set a = [a, a, a, a, a, a, a, a, a, a] %}`, 12) + `{{ a }}`,
+		"laughs quietly":     `{% set a = "lol" %}` + strings.Repeat(`{% set a = [a, a, a, a, a, a, a, a, a, a] %}`, 12) + `{{ a == a }}`,
+		"laughs as a dict":   `{% set a = "lol" %}` + strings.Repeat(`{% set a = {"a": a, "b": a, "c": a, "d": a, "e": a} %}`, 20) + `{{ a|tojson }}`,
+		"holds itself":       `{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}`,
+		"holds itself below": `{% set ns = namespace() %}{% set ns.x = [ns] %}{{ ns.x }}`,
+		"fills from inside":  four + `{% set ns = namespace(l=[]) %}{% set l = [` + strings.Repeat("ns,", 5000) + `] %}{% set ns.x = x %}{{ l }}`,
+		"appends itself":     `{% set l = [1] %}{% do l.append(l) %}{{ l }}`,
+		"updates":            `{% set d = {"a": 1} %}{% do d.update(a=d) %}{{ d }}`,
+		"sets an item":       `{% set d = {"a": 1} %}{% set d["a"] = d %}{{ d }}`,
+		"sets a field":       `{% set d = dict(a=1) %}{% set e = dict(a=d) %}{% set d.Pairs = e.Pairs %}{{ d }}`,
+		"namespace grows":    `{% set ns = namespace(` + namedArguments(1000) + `) %}` + four + assignments(1000),
+		"variables grow":     four + variables(1500),
+		"captures":           four + `{% set y %}{% for i in range(10000) %}{{ x }}{% endfor %}{% endset %}`,
+		"captures a filter":  four + `{% filter upper %}{% for i in range(10000) %}{{ x }}{% endfor %}{% endfilter %}`,
+		"reads digits":       four + `{{ x|replace("a", "9")|int }}`,
+		"indents json":       `{{ [[1]]|tojson(indent=99999999999) }}`,
+		"Go methods":         `{{ "a,b".split(",")[0].LJust(99999999999, 32) }}`,
+		"Go methods by item": `{{ "a,b".split(",")[0]["LJust"](99999999999, 32) }}`,
+		"Go methods, named":  `{% set range = "a,b".split(",")[0]["Upper"] %}{{ range(99999999999) }}`,
+		"Go methods, kept":   `{% set ns = namespace(f="a,b".split(",")[0]["LJust"]) %}{{ ns.f(99999999999, 32) }}`,
+		"deep errors":        `{{ ` + strings.Repeat("1+", 8000) + `raise_exception("x") }}`,
+		"deep filters":       `{{ 1` + strings.Repeat("|int", 8000) + `|nothing }}`,
+		"swallowed":          `{% for i in range(16000) if ("a" * 10000000000) %}{% endfor %}{{ ("a" * 10000000000) is defined }}` + four + `{{ (x|replace("a", x)) is defined }}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := maps.Clone(readFolder(t, "testdata/qwen2-tiny"))
+			files["chat_template.jinja"] = []byte(source)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			start := time.Now()
+			tok, err := Load(files)
+			if err == nil {
+				_, _, err = tok.Template([]Message{{Role: "user", Content: "x"}}, true)
+			}
+			runtime.ReadMemStats(&after)
+			require.Error(t, err)
+			// Three renderings, and the garbage of each: a fraction lives at once.
+			require.Less(t, (after.TotalAlloc-before.TotalAlloc)>>20, uint64(2048), "MiB")
+			require.Less(t, time.Since(start), 4*maxRenderTime)
+		})
+	}
+}
+
+func namedArguments(n int) string {
+	var s strings.Builder
+	for i := range n {
+		fmt.Fprintf(&s, "a%d=1,", i)
+	}
+	return s.String()
+}
+
+func assignments(n int) string {
+	var s strings.Builder
+	for i := range n {
+		fmt.Fprintf(&s, "{%% set ns.a%d = x ~ %d %%}", i, i)
+	}
+	return s.String()
+}
+
+func variables(n int) string {
+	var s strings.Builder
+	for i := range n {
+		fmt.Fprintf(&s, "{%% set a%d = x[%d:] %%}", i, i)
+	}
+	return s.String()
 }

@@ -1,21 +1,15 @@
 package tokenizer
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 
-	"github.com/nikolalohinski/gonja/v2/builtins"
-	controlstructures "github.com/nikolalohinski/gonja/v2/builtins/control_structures"
 	"github.com/nikolalohinski/gonja/v2/config"
 	"github.com/nikolalohinski/gonja/v2/exec"
 	"github.com/nikolalohinski/gonja/v2/loaders"
-	"github.com/nikolalohinski/gonja/v2/nodes"
-	"github.com/nikolalohinski/gonja/v2/parser"
 )
 
 // Bounds of a chat template, which is a program from a model folder. A template
@@ -25,7 +19,8 @@ const (
 	maxTemplate    = 64 << 10        // bytes of source
 	maxNesting     = 8 << 10         // levels of expressions and statements
 	maxRendered    = 16 << 20        // bytes written
-	maxValue       = 4 << 20         // bytes of a variable
+	maxValue       = 4 << 20         // bytes of a value
+	maxMade        = 128 << 20       // bytes of all values that are made on the way
 	maxSteps       = 1 << 17         // statements executed
 	maxRange       = 1 << 14         // elements of a range()
 	maxRenderTime  = 5 * time.Second // wall time; a run that passes differs in no bit
@@ -87,12 +82,15 @@ func newTemplate(source string, tokens map[string]string) (t *template, err erro
 	environment := &exec.Environment{
 		Context:           sandboxGlobals(),
 		Filters:           sandboxFilters,
-		Tests:             builtins.Tests,
+		Tests:             sandboxTests,
 		ControlStructures: sandboxStatements,
-		Methods:           builtins.Methods,
+		Methods:           noMethods(),
 	}
 	parsed, err := exec.NewTemplate(templatePath, settings, loader, environment)
 	if err != nil {
+		return nil, err
+	}
+	if err := guardOutputs(parsed.Root().Nodes); err != nil {
 		return nil, err
 	}
 	return &template{parsed: parsed, tokens: tokens}, nil
@@ -120,7 +118,7 @@ func (t *template) render(messages []Message, addGenerationPrompt bool) (text st
 	for i, m := range messages {
 		list[i] = map[string]any{"role": m.Role, "content": m.Content}
 	}
-	limits := &budget{steps: maxSteps, end: time.Now().Add(maxRenderTime)}
+	limits := &budget{steps: maxSteps, bytes: maxMade, until: time.Now().Add(maxRenderTime)}
 	data := map[string]any{
 		"messages":              list,
 		"add_generation_prompt": addGenerationPrompt,
@@ -134,6 +132,9 @@ func (t *template) render(messages []Message, addGenerationPrompt bool) (text st
 	if err := t.parsed.Execute(limits, exec.NewContext(data)); err != nil {
 		return "", err
 	}
+	if limits.spent != nil {
+		return "", limits.spent
+	}
 	return limits.out.String(), nil
 }
 
@@ -141,203 +142,4 @@ func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("template engine: %v", r)
 	}
-}
-
-// budget is what one rendering may spend, and where it writes.
-type budget struct {
-	out   bytes.Buffer
-	steps int
-	end   time.Time
-}
-
-func (b *budget) Write(p []byte) (int, error) {
-	if b.out.Len()+len(p) > maxRendered {
-		return 0, fmt.Errorf("writes more than %d bytes", maxRendered)
-	}
-	if err := b.step(); err != nil {
-		return 0, err
-	}
-	return b.out.Write(p)
-}
-
-func (b *budget) step() error {
-	b.steps--
-	if b.steps < 0 {
-		return fmt.Errorf("executes more than %d statements", maxSteps)
-	}
-	if time.Now().After(b.end) {
-		return fmt.Errorf("runs longer than %v", maxRenderTime)
-	}
-	return nil
-}
-
-// sandboxGlobals are the functions a template may call.
-func sandboxGlobals() *exec.Context {
-	globals := map[string]any{
-		"raise_exception": func(_ *exec.Evaluator, params *exec.VarArgs) (string, error) {
-			message := "raised an exception"
-			if len(params.Args) > 0 {
-				message = params.Args[0].String()
-			}
-			return "", errors.New(message)
-		},
-		"range": func(_ *exec.Evaluator, params *exec.VarArgs) ([]int, error) { return boundedRange(params) },
-	}
-	for _, name := range []string{"namespace", "dict"} {
-		if f, ok := builtins.GlobalFunctions.Get(name); ok {
-			globals[name] = f
-		}
-	}
-	return exec.NewContext(globals)
-}
-
-func boundedRange(params *exec.VarArgs) ([]int, error) {
-	var at [3]int
-	for i, a := range params.Args {
-		if i >= len(at) || !a.IsInteger() {
-			return nil, errors.New("range takes one to three integers")
-		}
-		at[i] = a.Integer()
-	}
-	start, stop, step := 0, at[0], 1
-	switch len(params.Args) {
-	case 0:
-		return nil, errors.New("range takes one to three integers")
-	case 2:
-		start, stop = at[0], at[1]
-	case 3:
-		start, stop, step = at[0], at[1], at[2]
-	}
-	if step == 0 {
-		return nil, errors.New("range has the step 0")
-	}
-	out := []int{}
-	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
-		if len(out) == maxRange {
-			return nil, fmt.Errorf("range has more than %d elements", maxRange)
-		}
-		out = append(out, i)
-	}
-	return out, nil
-}
-
-// sandboxFilters are the filters a template may use: those that neither draw
-// random numbers nor make much of little.
-var sandboxFilters = func() *exec.FilterSet {
-	set := exec.NewFilterSet(map[string]exec.FilterFunction{})
-	for _, name := range []string{"abs", "capitalize", "count", "d", "default", "dictsort", "e", "escape", "first", "float",
-		"int", "items", "join", "last", "length", "list", "lower", "map", "max", "min", "reject", "rejectattr", "replace",
-		"reverse", "round", "safe", "select", "selectattr", "sort", "string", "sum", "title", "tojson", "trim", "unique", "upper"} {
-		if f, ok := builtins.Filters.Get(name); ok {
-			if err := set.Register(name, f); err != nil {
-				panic(err)
-			}
-		}
-	}
-	return set
-}()
-
-// sandboxStatements are the statements a template may use: none that reads
-// another template and none that recurses, since Go cannot recover from a stack
-// that overflows. Each execution is charged to the rendering's budget.
-var sandboxStatements = func() *exec.ControlStructureSet {
-	set := exec.NewControlStructureSet(map[string]parser.ControlStructureParser{})
-	for _, name := range []string{"for", "if", "set", "raw", "with", "do", "break", "continue", "filter"} {
-		parse, ok := builtins.ControlStructures.Get(name)
-		if !ok {
-			continue
-		}
-		if err := set.Register(name, charged(name, parse)); err != nil {
-			panic(err)
-		}
-	}
-	return set
-}()
-
-func charged(name string, parse parser.ControlStructureParser) parser.ControlStructureParser {
-	return func(p, args *parser.Parser) (nodes.ControlStructure, error) {
-		target := ""
-		if token := args.Current(); name == "set" && token != nil {
-			target = token.Val
-		}
-		statement, err := parse(p, args)
-		if err != nil {
-			return nil, err
-		}
-		if loop, ok := statement.(*controlstructures.ForControlStructure); ok && loop.Recursive {
-			return nil, errors.New("recursive loops are not supported")
-		}
-		executable, ok := statement.(exec.ControlStructure)
-		if !ok {
-			return statement, nil
-		}
-		return &chargedStatement{ControlStructure: executable, target: target}, nil
-	}
-}
-
-// chargedStatement takes one step from the budget before the statement runs and
-// checks the size of the variable it set.
-type chargedStatement struct {
-	exec.ControlStructure
-	target string
-}
-
-func (c *chargedStatement) Execute(r *exec.Renderer, tag *nodes.ControlStructureBlock) error {
-	if b, ok := r.Environment.Context.Get(budgetVariable); ok {
-		if err := b.(*budget).step(); err != nil {
-			return err
-		}
-	}
-	if err := c.ControlStructure.Execute(r, tag); err != nil {
-		return err
-	}
-	if c.target == "" {
-		return nil
-	}
-	value, _ := r.Environment.Context.Get(c.target)
-	if sizeOf(reflect.ValueOf(value), 3) > maxValue {
-		return fmt.Errorf("variable %q is larger than %d bytes", c.target, maxValue)
-	}
-	return nil
-}
-
-// sizeOf is about the size of a template's value in bytes, to some depth.
-func sizeOf(v reflect.Value, depth int) int {
-	if value, ok := asValue(v); ok {
-		v = value
-	}
-	switch v.Kind() {
-	case reflect.String:
-		return v.Len()
-	case reflect.Interface, reflect.Pointer:
-		if v.IsNil() || depth == 0 {
-			return 0
-		}
-		return sizeOf(v.Elem(), depth-1)
-	case reflect.Slice, reflect.Array:
-		size := 16 * v.Len()
-		for i := 0; depth > 0 && i < v.Len(); i++ {
-			size += sizeOf(v.Index(i), depth-1)
-		}
-		return size
-	case reflect.Map:
-		size := 32 * v.Len()
-		for it := v.MapRange(); depth > 0 && it.Next(); {
-			size += sizeOf(it.Value(), depth-1)
-		}
-		return size
-	}
-	return 0
-}
-
-// asValue unwraps the engine's own boxes.
-func asValue(v reflect.Value) (reflect.Value, bool) {
-	if !v.IsValid() || !v.CanInterface() {
-		return v, false
-	}
-	boxed, ok := v.Interface().(*exec.Value)
-	if !ok || boxed == nil {
-		return v, false
-	}
-	return reflect.ValueOf(boxed.Interface()), true
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -152,6 +153,12 @@ func FuzzLoad(f *testing.F) {
 	base := readFolder(f, "testdata/qwen2-tiny")
 	f.Add(base["tokenizer.json"], base["chat_template.jinja"])
 	f.Add([]byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":["a a",["a","a"]]},"decoder":{"type":"ByteLevel"}}`), []byte("{{ x }"))
+	for _, template := range []string{
+		`{{ "a" * 100000000000 }}`, `{{ "a,b".split(",")[0]["LJust"](99999999999, 32) }}`, `{% set ns = namespace(x=1) %}{% set ns.x = [ns] %}{{ ns }}`,
+		`{% set x %}{% for i in range(16000) %}{{ i|string|replace("", "aaaaaaaaaaaaaaaa") }}{% endfor %}{% endset %}{{ [x, x]|join(x) }}`,
+	} {
+		f.Add(base["tokenizer.json"], []byte(template))
+	}
 	f.Fuzz(func(t *testing.T, tokenizer, template []byte) {
 		tok, err := Load(map[string][]byte{"tokenizer.json": tokenizer, "chat_template.jinja": template})
 		if err != nil {
@@ -159,6 +166,31 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 		tok.Encode("some text <|im_end|>")
+		if _, _, err := tok.Template([]Message{{Role: "user", Content: "some text"}}, true); err != nil && len(template) > 0 {
+			require.ErrorIs(t, err, ErrTemplate)
+		}
+	})
+}
+
+// No template ends the process or takes for ever.
+func FuzzTemplate(f *testing.F) {
+	for _, source := range []string{
+		`{{ "a" * 100 }}`, `{% set ns = namespace(x=1) %}{% set ns.x = [ns] %}{{ ns }}`, `{{ "a,b".split(",")[0].strip() ~ ["x"]|join("y") }}`,
+		`{% for i in range(16) if i > 3 %}{{ i|string|replace("", "aaa") }}{% endfor %}`, `{% set x %}{{ messages }}{% endset %}{{ x[::-1] + x }}`,
+		`{{ messages[1:]|selectattr("role", "equalto", "user")|list|tojson(indent=2) }}`,
+	} {
+		f.Add(source)
+	}
+	f.Fuzz(func(t *testing.T, source string) {
+		parsed, err := newTemplate(source, nil)
+		if err != nil {
+			return
+		}
+		start := time.Now()
+		if _, err := parsed.render([]Message{{Role: "user", Content: "hello"}}, true); err != nil {
+			require.ErrorIs(t, err, ErrTemplate)
+		}
+		require.Less(t, time.Since(start), 4*maxRenderTime)
 	})
 }
 
