@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,7 @@ type Engine struct {
 
 	lease    chan struct{} // holds one token while the device is free
 	draining atomic.Bool
+	look     atomic.Int64 // counts the looks at what others compute
 
 	// What follows belongs to the holder of the lease.
 	owner     string // run whose policy is in memory
@@ -37,7 +39,8 @@ type Engine struct {
 	critic    *model.State // nil without
 	print     string       // fingerprint of both
 	reference *model.State // parameters alone; nil until it is needed
-	programs  map[programsKey]*model.Programs
+	programs  map[programsKey]*kept
+	uses      int // counts the uses of programs
 	updates   map[updateKey]UpdateResult
 }
 
@@ -54,7 +57,16 @@ type updateKey struct {
 	branch, iteration       int
 }
 
-// maxPrograms bounds the compiled sets of programs kept across runs.
+// kept is a set of programs, when it was used last by the engine's count, and in
+// which look.
+type kept struct {
+	*model.Programs
+	used int
+	look int64
+}
+
+// maxPrograms bounds the compiled sets of programs kept across runs: what is freed
+// has to be compiled again. A run takes one a turn and one for its critic.
 const maxPrograms = 16
 
 // maxRecords bounds the memory of updates: a retry asks for the last one only.
@@ -71,7 +83,7 @@ func NewEngine(device *model.Device) (*Engine, error) {
 		device:   device,
 		info:     DeviceInfo{Fingerprint: print.ID(), Fields: fields},
 		lease:    make(chan struct{}, 1),
-		programs: map[programsKey]*model.Programs{},
+		programs: map[programsKey]*kept{},
 		updates:  map[updateKey]UpdateResult{},
 	}
 	e.lease <- struct{}{}
@@ -134,11 +146,21 @@ func (e *Engine) forget() {
 	}
 	e.state, e.critic, e.reference, e.print, e.owner = nil, nil, nil, "", ""
 	clear(e.updates)
-	if len(e.programs) > maxPrograms {
-		for _, p := range e.programs {
-			p.Free()
+	e.trim(maxPrograms)
+}
+
+// trim frees the programs that were used least recently until a number is left.
+func (e *Engine) trim(most int) {
+	for len(e.programs) > max(0, most) {
+		var oldest programsKey
+		first := math.MaxInt
+		for key, p := range e.programs {
+			if p.used < first { // no two are equal
+				oldest, first = key, p.used
+			}
 		}
-		clear(e.programs)
+		e.programs[oldest].Free()
+		delete(e.programs, oldest)
 	}
 }
 
@@ -178,32 +200,62 @@ func (e *Engine) resident(v Version) error {
 
 // programsFor gives the programs of some shapes of a run, compiled when first used.
 func (e *Engine) programsFor(k *kit, run Run, shapes model.Shapes) (*model.Programs, error) {
-	return e.prepared(programsKey{base: run.Base.Digest, shapes: shapes}, k.config, k.legal, run)
+	return e.prepared(policyKey(run, shapes), k.config, k.legal, run)
+}
+
+func policyKey(run Run, shapes model.Shapes) programsKey {
+	return programsKey{base: run.Base.Digest, shapes: shapes}
 }
 
 // criticFor gives the programs of a run's critic, on the rows of its updates.
 func (e *Engine) criticFor(k *kit, run Run) (*model.Programs, error) {
+	return e.prepared(criticKey(k, run), k.config.Critic(), nil, run)
+}
+
+func criticKey(k *kit, run Run) programsKey {
 	s := k.shapes(k.training, 1)
-	key := programsKey{base: run.Base.Digest, critic: true, shapes: model.Shapes{MicroBatch: s.MicroBatch, Sequence: s.Sequence, ComputeDtype: s.ComputeDtype}}
-	return e.prepared(key, k.config.Critic(), nil, run)
+	return programsKey{base: run.Base.Digest, critic: true, shapes: model.Shapes{MicroBatch: s.MicroBatch, Sequence: s.Sequence, ComputeDtype: s.ComputeDtype}}
 }
 
 func (e *Engine) prepared(key programsKey, c model.Config, legal []bool, run Run) (*model.Programs, error) {
-	if p, ok := e.programs[key]; ok {
-		return p, nil
+	if e.use(key) {
+		return e.programs[key].Programs, nil
 	}
 	p, err := e.device.Programs(c, legal, key.shapes)
 	if err != nil {
 		return nil, fmt.Errorf("programs of run %s: %w", run.ID, err)
 	}
-	e.programs[key] = p
+	e.programs[key] = &kept{Programs: p}
+	e.use(key)
 	return p, nil
+}
+
+// use notes that programs are used; false if they are not there.
+func (e *Engine) use(key programsKey) bool {
+	p, ok := e.programs[key]
+	if ok {
+		e.uses++
+		p.used, p.look = e.uses, e.look.Load()
+	}
+	return ok
 }
 
 // named are a set of programs and the name it has in a manifest.
 type named struct {
 	name     string
 	programs *model.Programs
+}
+
+// programs are the keys of a run's programs, as all gives them.
+func (k *kit) programs(run Run) []programsKey {
+	var keys []programsKey
+	for turn := 1; turn <= k.train.Rollout.Turns; turn++ {
+		keys = append(keys, policyKey(run, k.shapes(k.training, turn)))
+	}
+	if k.train.Credit.Critic() {
+		keys = append(keys, criticKey(k, run))
+	}
+	return keys
 }
 
 // all are the programs of a run's iterations: those of each turn, the first of

@@ -8,9 +8,16 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
+// Look begins a look at the runs that others compute. The programs that its Prepare
+// calls ask for are not freed for one another.
+func (e *Engine) Look() { e.look.Add(1) }
+
 // Prepare compiles the programs of a run that others compute, if the device is
 // free now; it says whether there was anything to compile. The policy in memory
-// stays. A run that has committed nothing yet has no base model to go by.
+// stays, and so do the programs of the runs that were prepared for in this look: the
+// least recently used of the others make room. A run whose programs find none is
+// left to compile when it comes, or two looks would compile in turns for ever. A run
+// that has committed nothing yet has no base model to go by.
 func (e *Engine) Prepare(ctx context.Context, d *Device, run string) (compiled bool, err error) {
 	host := Host{Store: d.Store}
 	_, spec, err := host.writtenSpec(ctx, run)
@@ -42,13 +49,12 @@ func (e *Engine) Prepare(ctx context.Context, d *Device, run string) (compiled b
 	if e.draining.Load() {
 		return false, nil
 	}
-	had := len(e.programs)
+	if !e.room(k, r) {
+		return false, nil
+	}
 	all, err := e.all(k, r)
 	if err != nil {
 		return false, err
-	}
-	if len(e.programs) == had {
-		return false, nil
 	}
 	for _, p := range all {
 		if err := p.programs.Compile(ctx, nil); err != nil {
@@ -57,4 +63,26 @@ func (e *Engine) Prepare(ctx context.Context, d *Device, run string) (compiled b
 		compiled = true
 	}
 	return compiled, nil
+}
+
+// room makes room for the programs of a run that are not there; false if all are, or
+// if those of this look leave none.
+func (e *Engine) room(k *kit, run Run) bool {
+	missing := map[programsKey]bool{}
+	for _, key := range k.programs(run) {
+		if !e.use(key) {
+			missing[key] = true
+		}
+	}
+	recent := 0
+	for _, p := range e.programs {
+		if p.look == e.look.Load() {
+			recent++
+		}
+	}
+	if len(missing) == 0 || recent+len(missing) > maxPrograms {
+		return false
+	}
+	e.trim(maxPrograms - len(missing))
+	return true
 }

@@ -62,7 +62,7 @@ func (p *Programs) apply(s *State, acc *accumulated, o Optimizer) (*State, repor
 		return nil, report{}, err
 	}
 	n := len(s.params)
-	next := &State{device: s.device, c: s.c, step: s.step, fingerprint: s.fingerprint,
+	next := &State{device: s.device, c: s.c, step: s.step, fingerprint: s.fingerprint.hold(),
 		params: out[:n], m: out[n : 2*n], v: out[2*n : 3*n]}
 	count := p.metricCount()
 	said, err := download[float32](out[3*n], count+2)

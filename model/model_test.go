@@ -20,10 +20,18 @@ var shared struct {
 	err    error
 }
 
-// testDevice opens the plugin once for all tests.
+// tinyShapes are what most tests compute on.
+var tinyShapes = Shapes{GenerateRows: 4, PromptTokens: 6, MaxNewTokens: 8, MicroBatch: 3, Sequence: 7}
+
+// testDevice opens the plugin once for all tests. The programs most of them use are
+// held for all, so that they are compiled once.
 func testDevice(t testing.TB) *Device {
 	t.Helper()
-	shared.Do(func() { shared.device, shared.err = OpenDevice(DeviceOptions{}) })
+	shared.Do(func() {
+		if shared.device, shared.err = OpenDevice(DeviceOptions{}); shared.err == nil {
+			_, shared.err = shared.device.Programs(tiny(), nil, tinyShapes)
+		}
+	})
 	require.NoError(t, shared.err, "the tests of this package need the PJRT plugin: run `make plugin`")
 	return shared.device
 }
@@ -50,7 +58,7 @@ func tinyParams(c Config) Params {
 
 func tinyPrograms(t testing.TB, c Config) (*Programs, *State) {
 	t.Helper()
-	p, err := testDevice(t).Programs(c, nil, Shapes{GenerateRows: 4, PromptTokens: 6, MaxNewTokens: 8, MicroBatch: 3, Sequence: 7})
+	p, err := testDevice(t).Programs(c, nil, tinyShapes)
 	require.NoError(t, err)
 	s, err := p.NewState(tinyParams(c))
 	require.NoError(t, err)

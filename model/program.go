@@ -17,17 +17,41 @@ import (
 )
 
 // program is one XLA program: built and lowered to StableHLO, then compiled, each
-// once and when first needed.
+// once and when first needed. It is shared by all that compute the same, and ends
+// with the last of them.
 type program struct {
 	name   string
 	device *Device
+	key    programKey
+	users  int // Programs and States that hold it; guarded by the device's run
 	// build makes the graph: it takes parameters from in, in the order the
 	// program is run with, and returns the outputs.
 	build builder
 
-	mu   sync.Mutex
-	hash string
-	exec compute.Executable
+	mu    sync.Mutex
+	hash  string
+	exec  compute.Executable
+	ended bool // was released: compiling it now would leave nobody to free it
+}
+
+// hold notes a user. The caller holds run.
+func (p *program) hold() *program {
+	p.users++
+	return p
+}
+
+// release ends a use, and the program with its last one: executables take memory of
+// the host and the device. Nothing runs meanwhile, since the caller holds run; a
+// compilation under way is waited for.
+func (p *program) release() {
+	if p.users--; p.users > 0 {
+		return
+	}
+	delete(p.device.programs, p.key)
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	p.finalize()
 }
 
 // builder makes a program's graph.
@@ -112,6 +136,9 @@ func (p *program) compile() error {
 	defer p.mu.Unlock()
 	if p.exec != nil {
 		return nil
+	}
+	if p.ended {
+		return fmt.Errorf("compile program %s: %w: the programs were freed", p.name, ErrInput)
 	}
 	builder, text, err := p.lower()
 	if err != nil {

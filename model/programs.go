@@ -70,7 +70,8 @@ type programKey struct {
 }
 
 // Programs are the programs of a policy's, or a critic's, shape on a device. They are compiled
-// when first called, or all at once by Compile. Methods may be called concurrently.
+// when first called, or all at once by Compile. Programs that compute the same share what was
+// compiled; it ends with the last of them. Methods may be called concurrently.
 type Programs struct {
 	device *Device
 	c      Config
@@ -113,7 +114,7 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 	p.progs = map[kind]*program{}
 	add := func(k kind, key programKey, build builder) {
 		key.kind, key.config = p.named(k), c.shape()
-		p.progs[key.kind] = d.shared(key, build)
+		p.progs[key.kind] = d.shared(key, build).hold()
 	}
 	add(kindApply, programKey{}, p.buildApply)
 	add(kindFingerprint, programKey{}, p.buildFingerprint)
@@ -183,7 +184,7 @@ func (d *Device) shared(key programKey, build builder) *program {
 	if d.programs == nil {
 		d.programs = map[programKey]*program{}
 	}
-	p := &program{name: string(key.kind), device: d, build: build}
+	p := &program{name: string(key.kind), device: d, key: key, build: build}
 	d.programs[key] = p
 	return p
 }
@@ -232,14 +233,15 @@ func (p *Programs) Config() Config { return p.c }
 // called with each program's name before it is compiled. It stops between two
 // programs when the context is done.
 func (p *Programs) Compile(ctx context.Context, progress func(name string)) error {
-	for _, k := range slices.Sorted(maps.Keys(p.progs)) {
+	progs := p.held()
+	for _, k := range slices.Sorted(maps.Keys(progs)) {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("compile programs: %w", err)
 		}
 		if progress != nil {
 			progress(string(k))
 		}
-		if err := p.progs[k].compile(); err != nil {
+		if err := progs[k].compile(); err != nil {
 			return err
 		}
 	}
@@ -250,7 +252,7 @@ func (p *Programs) Compile(ctx context.Context, progress func(name string)) erro
 // (StableHLO text). Programs are lowered for it, not compiled.
 func (p *Programs) Hashes() (map[string]string, error) {
 	out := map[string]string{}
-	for k, prog := range p.progs {
+	for k, prog := range p.held() {
 		h, err := prog.digest()
 		if err != nil {
 			return nil, err
@@ -260,12 +262,23 @@ func (p *Programs) Hashes() (map[string]string, error) {
 	return out, nil
 }
 
-// Free releases the device memory the programs hold besides compiled code, which
-// stays with the device. They cannot be called any more.
+// held are the programs as they are now.
+func (p *Programs) held() map[kind]*program {
+	p.device.run.Lock()
+	defer p.device.run.Unlock()
+	return maps.Clone(p.progs)
+}
+
+// Free releases the memory the programs hold: their tables, and the compiled code
+// that no other Programs or State of the device shares. They cannot be called any
+// more. It waits for the running program; freeing twice is fine.
 func (p *Programs) Free() {
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
 	p.free()
+	for _, prog := range p.progs {
+		prog.release()
+	}
 	p.progs = nil
 }
 

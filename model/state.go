@@ -61,7 +61,7 @@ func (p *Programs) put(s Snapshot, moments bool) (*State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upload state: %w", err)
 	}
-	st := &State{device: p.device, c: s.Params.Config, step: s.Step, fingerprint: prog}
+	st := &State{device: p.device, c: s.Params.Config, step: s.Step, fingerprint: prog.hold()}
 	type part struct {
 		to   *[]compute.Buffer
 		from Params
@@ -145,6 +145,7 @@ func (s *State) release() {
 		free(s.params)
 		free(s.m)
 		free(s.v)
+		s.fingerprint.release()
 	}
 }
 

@@ -1,0 +1,61 @@
+package activities
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model"
+)
+
+// What is kept across runs is bounded; the least recently used goes first, and what
+// a look at other runs asks for does not push itself out.
+func TestProgramsMakeRoom(t *testing.T) {
+	e, err := NewEngine(engine(t).device)
+	require.NoError(t, err)
+	r := resolved(t, "room", tinySpec(t))
+	var cache kits
+	k, err := cache.read(t.Context(), r.store, r.Run)
+	require.NoError(t, err)
+	other := func(i int) programsKey {
+		return programsKey{base: "another", shapes: model.Shapes{MicroBatch: 1, Sequence: 2 + i}}
+	}
+	fill := func(from, to int) {
+		for i := from; i < to; i++ {
+			_, err := e.prepared(other(i), k.config, nil, r.Run)
+			require.NoError(t, err)
+		}
+	}
+	t.Cleanup(func() { e.trim(0) })
+
+	fill(0, maxPrograms)
+	require.True(t, e.use(other(0)))
+	e.Look()
+	require.True(t, e.room(k, r.Run))
+	require.Len(t, e.programs, maxPrograms-1)
+	require.Contains(t, e.programs, other(0), "used again")
+	require.NotContains(t, e.programs, other(1))
+	_, err = e.all(k, r.Run)
+	require.NoError(t, err)
+	require.Len(t, e.programs, maxPrograms)
+	require.False(t, e.room(k, r.Run), "nothing is missing")
+
+	for key := range e.programs {
+		require.True(t, e.use(key))
+	}
+	second := r.Run
+	second.Base.Digest = "second"
+	require.False(t, e.room(k, second), "the look's own programs stay")
+	require.Len(t, e.programs, maxPrograms)
+	e.Look()
+	require.True(t, e.room(k, second))
+	require.Len(t, e.programs, maxPrograms-1)
+
+	fill(100, 104) // a run may take more than the bound while it has the device
+	require.Len(t, e.programs, maxPrograms+3)
+	e.forget()
+	require.Len(t, e.programs, maxPrograms)
+	for i := 100; i < 104; i++ {
+		require.Contains(t, e.programs, other(i))
+	}
+}
