@@ -13,8 +13,15 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
+// Credits tells whether Credit has something to do in an iteration that learns from so
+// many rows: a baseline by state sees all trajectories of a rollout, also where none was
+// selected.
+func Credits(s spec.Settings, rollout *store.RolloutRef, rows int) bool {
+	return rows > 0 || s.Credit.Algorithm == spec.CreditStateBaseline && (rollout == nil || rollout.Update == 0)
+}
+
 // Credit gives every selected row its advantages and stores the batch: all that
-// Update reads.
+// Update reads. Without a selected row there is no batch.
 func (h *Host) Credit(ctx context.Context, in CreditInput) (CreditResult, error) {
 	out, err := h.credit(ctx, in)
 	return out, edge(ctx, fmt.Sprintf("credit of iteration %d of run %s", in.Iteration, in.Run.ID), err)
@@ -31,21 +38,26 @@ func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error)
 	if err != nil {
 		return CreditResult{}, fmt.Errorf("trajectories: %w", err)
 	}
-	scores, err := store.GetTable[ScoreRow](ctx, h.Store, in.Scores)
-	if err != nil {
-		return CreditResult{}, err
+	var scores []ScoreRow
+	if in.Scores != nil {
+		if scores, err = store.GetTable[ScoreRow](ctx, h.Store, *in.Scores); err != nil {
+			return CreditResult{}, err
+		}
 	}
 	rows, scores, err := k.part(in.Rollout, selectedOf(all), scores)
 	if err != nil {
 		return CreditResult{}, err
 	}
-	l := learnedFrom(rows)
-	if err := l.scored(rows, scores, k.train.Update.Reference(), k.train.Credit.Critic()); err != nil {
-		return CreditResult{}, err
-	}
 	dir := store.IterationDir(in.Run.ID, in.Branch, in.Iteration)
 	past, states, err := h.stateValues(ctx, in, dir, all)
 	if err != nil {
+		return CreditResult{}, err
+	}
+	if len(rows) == 0 {
+		return CreditResult{States: states, Telemetry: Telemetry{Seconds: time.Since(start).Seconds()}}, nil
+	}
+	l := learnedFrom(rows)
+	if err := l.scored(rows, scores, k.train.Update.Reference(), k.train.Credit.Critic()); err != nil {
 		return CreditResult{}, err
 	}
 	lesson, err := l.lesson(in.Settings, rows, past)
@@ -74,7 +86,7 @@ func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error)
 		return CreditResult{}, err
 	}
 	return CreditResult{
-		Batch: ref, States: states, Metrics: lesson.metrics,
+		Batch: &ref, States: states, Metrics: lesson.metrics,
 		Telemetry: Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil
 }

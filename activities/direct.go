@@ -80,10 +80,13 @@ func (d *Direct) Iterate(ctx context.Context, it Iteration) (CommitInput, error)
 		it.Took("diagnose", d.Telemetry)
 		out.add(d.Metrics)
 	}
-	if rows == 0 {
+	if Credits(it.Settings, out.Rollout, rows) {
+		if err := d.learn(ctx, it, version, &out); err != nil {
+			return out, err
+		}
+	}
+	if out.Batch == nil {
 		out.Update = store.UpdateCounts{Skipped: true, SkippedTotal: 1}
-	} else if err := d.learn(ctx, it, version, &out); err != nil {
-		return out, err
 	}
 	if it.Snapshot {
 		s, err := d.Device.Snapshot(ctx, SnapshotInput{Policy: version.next(out.StateAfter)})
@@ -168,22 +171,25 @@ func (s SelectResult) Shared(branch, iteration int) *store.RolloutRef {
 	return &store.RolloutRef{Branch: branch, Iteration: iteration, Updates: len(s.Parts), Rows: s.Parts}
 }
 
-// learn is credit and update.
+// learn is credit, and the update where there is something to learn from.
 func (d *Direct) learn(ctx context.Context, it Iteration, version Version, out *CommitInput) error {
 	credited, err := d.Host.Credit(ctx, CreditInput{
 		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Settings: it.Settings,
-		Trajectories: out.Trajectories, Scores: *out.Scores, Rollout: out.Rollout, Replay: it.Replay, States: it.States,
+		Trajectories: out.Trajectories, Scores: out.Scores, Rollout: out.Rollout, Replay: it.Replay, States: it.States,
 	})
 	if err != nil {
 		return err
 	}
 	it.Took("credit", credited.Telemetry)
-	updated, err := d.Device.Update(ctx, UpdateInput{Policy: version, Batch: credited.Batch, Settings: it.Settings})
+	if out.States = credited.States; credited.Batch == nil {
+		return nil
+	}
+	updated, err := d.Device.Update(ctx, UpdateInput{Policy: version, Batch: *credited.Batch, Settings: it.Settings})
 	if err != nil {
 		return err
 	}
 	it.Took("update", updated.Telemetry)
-	out.Batch, out.States, out.Update, out.StateAfter = &credited.Batch, credited.States, updated.Counts, updated.State
+	out.Batch, out.Update, out.StateAfter = credited.Batch, updated.Counts, updated.State
 	out.add(credited.Metrics)
 	out.add(updated.Metrics)
 	return nil

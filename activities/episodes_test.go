@@ -273,7 +273,7 @@ func TestTablesThatDoNotFit(t *testing.T) {
 	for name, scores := range map[string][]ScoreRow{"other rows": {{Row: 1}, {Row: 2}, {Row: 3}, {Row: 4}}, "fewer": {{}}, "shorter": {{Row: 0}, {Row: 1}, {Row: 2}, {Row: 3}}} {
 		table, err := store.PutTable(ctx, w.store, "runs/walk", "scores", scores)
 		require.NoError(t, err)
-		_, err = w.Host.Credit(ctx, CreditInput{Run: w.Run, Settings: w.Plan.Settings, Trajectories: selected.Trajectories, Scores: table})
+		_, err = w.Host.Credit(ctx, CreditInput{Run: w.Run, Settings: w.Plan.Settings, Trajectories: selected.Trajectories, Scores: &table})
 		require.Equal(t, KindInvalid, kindOf(err), name)
 	}
 }

@@ -149,7 +149,7 @@ func TestAlteredArtifacts(t *testing.T) {
 		return err
 	}
 	credit := func() error {
-		_, err := r.Host.Credit(t.Context(), CreditInput{Run: r.Run, Settings: in.Settings, Trajectories: in.Trajectories, Scores: *in.Scores})
+		_, err := r.Host.Credit(t.Context(), CreditInput{Run: r.Run, Settings: in.Settings, Trajectories: in.Trajectories, Scores: in.Scores})
 		return err
 	}
 	for name, c := range map[string]struct {

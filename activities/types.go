@@ -250,7 +250,8 @@ type CreditInput struct {
 	Iteration    int           `json:"iteration"`
 	Settings     spec.Settings `json:"settings"`
 	Trajectories store.Ref     `json:"trajectories"`
-	Scores       store.Ref     `json:"scores"`
+	// Scores is nil where nothing was selected.
+	Scores *store.Ref `json:"scores"`
 	// Rollout says which part of the trajectories this iteration learns from; nil for
 	// all.
 	Rollout *store.RolloutRef `json:"rollout,omitempty"`
@@ -263,7 +264,8 @@ type CreditInput struct {
 
 // CreditResult names the batch: all that Update reads.
 type CreditResult struct {
-	Batch store.Ref `json:"batch"`
+	// Batch is nil where the iteration has no row to learn from.
+	Batch *store.Ref `json:"batch"`
 	// States is the table after the iteration.
 	States    *store.Ref `json:"states,omitempty"`
 	Metrics   Metrics    `json:"metrics"`

@@ -143,7 +143,7 @@ func TestCarryIsSmall(t *testing.T) {
 			Settings: plan.Settings,
 			Baseline: &measured{Suites: 1}, Rollout: rolled{Turns: turns(), Alive: 3, Done: true},
 			Selected: &activities.SelectResult{Trajectories: r, Rows: 4}, Scored: &activities.ScoreResult{Scores: r},
-			Credited: &activities.CreditResult{Batch: r}, Updated: &activities.UpdateResult{State: digits(32)},
+			Credited: &activities.CreditResult{Batch: &r}, Updated: &activities.UpdateResult{State: digits(32)},
 			Snapshot: &store.SnapshotRef{Version: 1, Dir: digits(96), State: digits(32), Files: map[string]store.Ref{
 				"config.json": r, "model.safetensors": r, "optimizer.safetensors": r, "tokenizer.json": r, "tokenizer_config.json": r, "generation_config.json": r,
 			}},

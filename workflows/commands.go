@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -137,6 +138,9 @@ func (t *train) handle(ctx workflow.Context) error {
 			from := t.Next
 			if t.Current != nil {
 				from++
+			}
+			if t.plan.Freshness.Updates() > 1 && (strings.HasPrefix(c.Path, "rollout.") || strings.HasPrefix(c.Path, "selection.")) {
+				return c.Path + " holds from the next rollout on", nil
 			}
 			return fmt.Sprintf("%s holds from iteration %d on", c.Path, from), nil
 		}, func(_ workflow.Context, c spec.Change) error {

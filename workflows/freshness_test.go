@@ -113,3 +113,23 @@ func TestDiagnosed(t *testing.T) {
 	require.Equal(t, s.commits[0].Metrics["diagnosed"], s.commits[2].Metrics["diagnosed"])
 	require.NotContains(t, s.commits[1].Metrics, "diagnosed")
 }
+
+// A baseline by state sees a rollout also where nothing of it is selected.
+func TestStateBaselineSeesAllRollouts(t *testing.T) {
+	s := &stage{plan: testPlan(), base: true}
+	s.plan.EvaluateEvery, s.plan.Settings.Credit.Algorithm = 0, spec.CreditStateBaseline
+	s.selected = func(iteration int) int { return 4 * ((iteration + 1) % 2) }
+	p := newPlay(t, s)
+	p.train(nil)
+	require.NoError(t, p.GetWorkflowError())
+	require.Len(t, s.commits, 3)
+	skipped := s.commits[1]
+	require.True(t, skipped.Update.Skipped)
+	require.Nil(t, skipped.Batch)
+	credited := inputs[activities.CreditInput](s, "Credit")
+	require.Len(t, credited, 3)
+	require.Nil(t, credited[1].Scores)
+	require.Equal(t, s.commits[0].States, credited[1].States)
+	require.NotEqual(t, skipped.States, credited[1].States)
+	require.Equal(t, skipped.States, credited[2].States)
+}

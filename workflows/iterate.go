@@ -129,7 +129,7 @@ func (t *train) baseline(ctx workflow.Context, s *session, it *iteration, n int)
 }
 
 func (t *train) credit(ctx workflow.Context, _ *session, it *iteration, n int) error {
-	if it.Credited != nil || it.rows() == 0 {
+	if it.Credited != nil || !activities.Credits(it.Settings, it.Shared, it.rows()) {
 		return nil
 	}
 	var h *activities.Host
@@ -137,7 +137,7 @@ func (t *train) credit(ctx workflow.Context, _ *session, it *iteration, n int) e
 	t.show(ctx, fmt.Sprintf("iteration %d · credit", n))
 	err := t.host(ctx, t.plan.ActivitySeconds, "Credit", fmt.Sprintf("iteration %d · advantages", n), h.Credit, activities.CreditInput{
 		Run: t.Run, Branch: t.Branch, Iteration: n, Settings: it.Settings,
-		Trajectories: it.Selected.Trajectories, Scores: it.Scored.Scores, Rollout: it.Shared,
+		Trajectories: it.Selected.Trajectories, Scores: it.scores(), Rollout: it.Shared,
 		Replay: t.replayed(), States: t.states(),
 	}, &out)
 	if err != nil {
@@ -147,6 +147,14 @@ func (t *train) credit(ctx workflow.Context, _ *session, it *iteration, n int) e
 	it.add(&out.Metrics)
 	it.Credited = &out
 	return nil
+}
+
+// scores are the selected rows' old log-probs, nil where none was selected.
+func (it *iteration) scores() *store.Ref {
+	if it.Scored == nil {
+		return nil
+	}
+	return &it.Scored.Scores
 }
 
 // states is the table of initial states' values so far, where the run keeps one.
@@ -180,7 +188,7 @@ func (t *train) update(ctx workflow.Context, s *session, it *iteration, n int) e
 	var out activities.UpdateResult
 	t.show(ctx, fmt.Sprintf("iteration %d · update", n))
 	err := s.run(ctx, "Update", fmt.Sprintf("iteration %d · update on %d rows", n, it.rows()), d.Update, activities.UpdateInput{
-		Policy: t.version(n, t.State), Batch: it.Credited.Batch, Settings: it.Settings,
+		Policy: t.version(n, t.State), Batch: *it.Credited.Batch, Settings: it.Settings,
 	}, &out)
 	if err != nil {
 		return err
@@ -280,12 +288,12 @@ func (t *train) commit(ctx workflow.Context, _ *session, it *iteration, n int) e
 		Detected: it.Detected, Opened: t.Opened,
 	}
 	in.Update, in.States = it.Updated.Counts, t.states()
-	if it.Scored != nil {
-		in.Scores = &it.Scored.Scores
-	}
+	in.Scores = it.scores()
 	batches := t.replayed()
 	if it.Credited != nil {
-		in.Batch, in.States = &it.Credited.Batch, it.Credited.States
+		in.Batch, in.States = it.Credited.Batch, it.Credited.States
+	}
+	if in.Batch != nil {
 		batches = append([]store.Ref{*in.Batch}, batches...)
 	}
 	batches = batches[:min(len(batches), t.plan.Freshness.ReplayIterations)]

@@ -267,7 +267,16 @@ func (s *stage) Report(ctx context.Context, in activities.ReportInput) (activiti
 }
 
 func (s *stage) Credit(ctx context.Context, in activities.CreditInput) (activities.CreditResult, error) {
-	return activities.CreditResult{Batch: ref("batch", in)}, s.begin(ctx, "Credit", in)
+	var out activities.CreditResult
+	if in.Scores != nil {
+		batch := ref("batch", in)
+		out.Batch = &batch
+	}
+	if in.Settings.Credit.Algorithm == spec.CreditStateBaseline {
+		states := ref("states", in)
+		out.States = &states
+	}
+	return out, s.begin(ctx, "Credit", in)
 }
 
 func (s *stage) Update(ctx context.Context, in activities.UpdateInput) (activities.UpdateResult, error) {

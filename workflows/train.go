@@ -359,8 +359,8 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 		Head:       t.headRef(),
 		MaxSeconds: t.plan.ActivitySeconds / 2, Evaluate: t.measuring,
 	}
-	if it := t.Current; it != nil && it.Updated != nil && it.Credited != nil {
-		in.Pending = &activities.PendingUpdate{Batch: it.Credited.Batch, Settings: it.Settings, State: it.Updated.State}
+	if it := t.Current; it != nil && it.Updated != nil && it.Credited != nil && it.Credited.Batch != nil {
+		in.Pending = &activities.PendingUpdate{Batch: *it.Credited.Batch, Settings: it.Settings, State: it.Updated.State}
 	}
 	for {
 		t.show(ctx, "restoring")

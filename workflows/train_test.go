@@ -65,7 +65,8 @@ func TestRunFromStarter(t *testing.T) {
 	require.Equal(t, selected, inputs[activities.SelectInput](s, "Select")[1])
 	score := activities.ScoreInput{Policy: before, Iteration: 1, Settings: s.plan.Settings, Trajectories: ref("trajectories", selected)}
 	require.Equal(t, score, inputs[activities.ScoreInput](s, "Score")[1])
-	credit := activities.CreditInput{Run: run, Iteration: 1, Settings: s.plan.Settings, Trajectories: score.Trajectories, Scores: ref("scores", score)}
+	scores := ref("scores", score)
+	credit := activities.CreditInput{Run: run, Iteration: 1, Settings: s.plan.Settings, Trajectories: score.Trajectories, Scores: &scores}
 	require.Equal(t, credit, inputs[activities.CreditInput](s, "Credit")[1])
 	update := activities.UpdateInput{Policy: before, Batch: ref("batch", credit), Settings: s.plan.Settings}
 	require.Equal(t, update, inputs[activities.UpdateInput](s, "Update")[1])
@@ -82,7 +83,7 @@ func TestRunFromStarter(t *testing.T) {
 	require.Equal(t, &wantParent, c.Parent)
 	require.Equal(t, turns, c.Turns)
 	require.Equal(t, score.Trajectories, c.Trajectories)
-	require.Equal(t, credit.Scores, *c.Scores)
+	require.Equal(t, credit.Scores, c.Scores)
 	require.Equal(t, update.Batch, *c.Batch)
 	require.Equal(t, commits[0].StateAfter, c.StateBefore)
 	require.Equal(t, 2, c.Snapshot.Version)

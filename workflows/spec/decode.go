@@ -46,6 +46,7 @@ func Decode(b []byte, known Known) (Train, error) {
 	d := decoder{known: known, values: make(map[string]any), bad: make(map[string]bool), problems: problems}
 	d.object(root, tree)
 	t := d.assemble()
+	d.from(t)
 	d.environment(t)
 	if !d.isBad("evaluation.suites") {
 		var problems Problems

@@ -49,7 +49,7 @@ var rules = []*rule{
 		text: checkRun, textAllowed: "the id of a run",
 		doc: "Goes on from another run's iteration, under this spec: the policy that it made, its moments and its critic. The first iteration is the one behind it. Nothing is copied: the first manifest names the other run's, whose batches have to stay."},
 	{path: "from.iteration", typ: typeInteger, span: between(0, 1_000_000), source: fromOurs,
-		doc: "The iteration of that run, counted from 0."},
+		doc: "The iteration of that run, counted from 0; it has to be written."},
 	{path: "from.branch", typ: typeInteger, span: between(-1, 1_000_000), source: fromOurs,
 		doc: "The branch of that iteration; −1, the default, is the line of the newest branch."},
 

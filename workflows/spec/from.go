@@ -18,6 +18,14 @@ func checkRun(id string) string {
 	return ""
 }
 
+// from wants the iteration beside another run's id: 0 would be a guess.
+func (d *decoder) from(t Train) {
+	const path = "from.iteration"
+	if _, written := d.values[path]; t.From != nil && t.From.Run != "" && !written && !d.isBad(path) {
+		d.add(path, Problem{Path: path, Found: nothing, Allowed: "an iteration that run " + t.From.Run + " has committed", Hint: "it has no default"})
+	}
+}
+
 // newestBranch stands for the line of the newest branch.
 const newestBranch = -1
 
