@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
@@ -214,4 +215,21 @@ func TestTrialReports(t *testing.T) {
 		p.s.errors = map[string][]error{"Resolve": {temporal.NewNonRetryableApplicationError("two problems", activities.KindSpecInvalid, nil)}}
 	})
 	require.Equal(t, []TrialReport{{Trial: "seed=1", Ended: &TrialEnd{State: sweep.Failed, Reason: "two problems"}}}, reports)
+}
+
+// A trial that a person drops is dropped, also where a rule would stop it while it ends.
+func TestSweepDropsBeforeItStops(t *testing.T) {
+	s := &sweeping{judge: true, rungs: []int{2}}
+	s.definition.Stopping = &sweep.Stopping{Method: sweep.Median, First: 2, Every: 2, MinTrials: 3}
+	s.definition.Goal = sweep.Maximize
+	for i, value := range []float64{4, 5, 6, 1} {
+		at := sweep.Point{Known: true, Judged: canon.Float(value), Against: canon.Float(value)}
+		s.trials = append(s.trials, &trial{TrialRecord: activities.TrialRecord{
+			Index: i, State: sweep.Done, Summarized: true, Points: []sweep.Point{at},
+		}})
+	}
+	s.trials[3].State, s.trials[3].Final = sweep.Running, sweep.Dropped
+	s.decide()
+	require.Equal(t, 2, s.trials[3].Stop, "the rule would stop it")
+	require.Equal(t, sweep.Dropped, s.trials[3].Final)
 }

@@ -264,10 +264,10 @@ func (s *sweeping) decide() {
 		}
 		t.Stop = d.Iterations
 		switch {
+		case t.State == sweep.Dropped, t.Final == sweep.Dropped: // by a person, who decides
 		case !t.State.Final():
 			t.Final = sweep.Stopped
 			s.cancel(t)
-		case t.State == sweep.Dropped:
 		default:
 			// It was past the rung when those before it got there: the rest does not count.
 			t.State, t.Summarized = sweep.Stopped, false
