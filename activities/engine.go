@@ -40,7 +40,8 @@ type Engine struct {
 	print     string       // fingerprint of both
 	reference *model.State // parameters alone; nil until it is needed
 	programs  map[programsKey]*kept
-	uses      int // counts the uses of programs
+	own       map[programsKey]bool // those of the run whose policy is in memory
+	uses      int                  // counts the uses of programs
 	updates   map[updateKey]UpdateResult
 }
 
@@ -83,7 +84,7 @@ func NewEngine(device *model.Device) (*Engine, error) {
 		device:   device,
 		info:     DeviceInfo{Fingerprint: print.ID(), Fields: fields},
 		lease:    make(chan struct{}, 1),
-		programs: map[programsKey]*kept{},
+		programs: map[programsKey]*kept{}, own: map[programsKey]bool{},
 		updates:  map[updateKey]UpdateResult{},
 	}
 	e.lease <- struct{}{}
@@ -146,16 +147,18 @@ func (e *Engine) forget() {
 	}
 	e.state, e.critic, e.reference, e.print, e.owner = nil, nil, nil, "", ""
 	clear(e.updates)
+	clear(e.own)
 	e.trim(maxPrograms)
 }
 
-// trim frees the programs that were used least recently until a number is left.
+// trim frees the programs that were used least recently until a number is left, but
+// not those of the run whose policy is in memory.
 func (e *Engine) trim(most int) {
-	for len(e.programs) > max(0, most) {
+	for len(e.programs) > max(most, len(e.own)) {
 		var oldest programsKey
 		first := math.MaxInt
 		for key, p := range e.programs {
-			if p.used < first { // no two are equal
+			if p.used < first && !e.own[key] { // no two are equal
 				oldest, first = key, p.used
 			}
 		}
@@ -218,6 +221,9 @@ func criticKey(k *kit, run Run) programsKey {
 }
 
 func (e *Engine) prepared(key programsKey, c model.Config, legal []bool, run Run) (*model.Programs, error) {
+	if e.owner == run.ID {
+		e.own[key] = true
+	}
 	if e.use(key) {
 		return e.programs[key].Programs, nil
 	}

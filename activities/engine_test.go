@@ -59,3 +59,38 @@ func TestProgramsMakeRoom(t *testing.T) {
 		require.Contains(t, e.programs, other(i))
 	}
 }
+
+// Looking ahead leaves the programs of the run that computes, and an idle device to a run
+// with more programs than are kept.
+func TestLookingAheadLeavesTheOwner(t *testing.T) {
+	e, err := NewEngine(engine(t).device)
+	require.NoError(t, err)
+	var cache kits
+	waits := resolved(t, "waits", tinySpec(t))
+	k, err := cache.read(t.Context(), waits.store, waits.Run)
+	require.NoError(t, err)
+	set := func(i int) programsKey {
+		return programsKey{base: "another", shapes: model.Shapes{MicroBatch: 1, Sequence: 2 + i}}
+	}
+	t.Cleanup(func() { e.forget(); e.trim(0) })
+	e.owner = "computes"
+	for i := range maxPrograms {
+		_, err := e.prepared(set(i), k.config, nil, Run{ID: map[bool]string{true: "computes", false: "before"}[i < 3]})
+		require.NoError(t, err)
+	}
+	e.Look()
+	require.True(t, e.room(k, waits.Run))
+	for i := range 3 {
+		require.Contains(t, e.programs, set(i), "used least recently, and its own")
+	}
+	require.NotContains(t, e.programs, set(3))
+
+	many := resolved(t, "many", tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=18", "evaluation.every=0"))
+	k, err = cache.read(t.Context(), many.store, many.Run)
+	require.NoError(t, err)
+	require.Greater(t, len(k.programs(many.Run)), maxPrograms)
+	require.False(t, e.room(k, many.Run), "somebody computes")
+	e.forget()
+	e.Look()
+	require.True(t, e.room(k, many.Run))
+}

@@ -25,7 +25,7 @@ type kit struct {
 	suites   []*scene
 	*words
 
-	references references
+	references *references
 }
 
 // words are a base model's configuration and tokenizer, which its runs share.
@@ -40,12 +40,14 @@ type kits struct {
 	mu    sync.Mutex
 	made  recent[*kit]
 	words recent[*words]
+
+	references references
 }
 
 const (
 	// maxKits is how many runs and evaluations a worker remembers: a sweep's trials
 	// have a spec each.
-	maxKits = 64
+	maxKits = 256
 	// maxWords is of how many models: a tokenizer of 150,000 pieces is tens of MB.
 	maxWords = 8
 )
@@ -96,6 +98,7 @@ func (c *kits) read(ctx context.Context, s store.Store, run Run) (*kit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", run.ID, err)
 	}
+	k.references = &c.references
 	c.made.put(key, k)
 	return k, nil
 }

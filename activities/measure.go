@@ -64,7 +64,11 @@ func (h *Host) measure(ctx context.Context, in MeasureInput) (MeasureResult, err
 		return MeasureResult{}, fmt.Errorf("%d trajectories, suite %s has %d: %w", len(rows), scene.suite.Name, scene.rows(), store.ErrInvalid)
 	}
 	metrics := evaluationMetrics(scene, rows)
-	k.reference(scene).add(metrics)
+	lines, err := k.reference(scene)
+	if err != nil {
+		return MeasureResult{}, err
+	}
+	lines.add(metrics)
 	place := dir(in.Run, in.Branch, in.Rollout)
 	table, err := store.PutTable(ctx, h.Store, place, "trajectories", rows)
 	if err != nil {
@@ -134,12 +138,15 @@ func (t *tally) passAt(n, members int) float64 {
 	return mean(values)
 }
 
-// references are the lines to compare a suite's figures with; they depend on
-// the suite alone and are computed once.
+// references are the lines to compare suites' figures with, by the suites' digests:
+// they depend on the suite alone, and runs share them.
 type references struct {
 	mu   sync.Mutex
-	made map[*scene]reference
+	made recent[reference]
 }
+
+// maxReferences is how many are remembered: six numbers each.
+const maxReferences = 1024
 
 // reference is the mean over a suite's instances of what a random player and the
 // best play reach; the best are only there where all environments know it.
@@ -152,13 +159,28 @@ type reference struct {
 // randomSamples are the episodes of the random player on each instance.
 const randomSamples = 16
 
-// reference computes a suite's lines.
-func (k *kit) reference(s *scene) reference {
-	k.references.mu.Lock()
-	defer k.references.mu.Unlock()
-	if r, ok := k.references.made[s]; ok {
-		return r
+// reference gives a suite's lines.
+func (k *kit) reference(s *scene) (reference, error) {
+	digest, err := digestOf(s.suite)
+	if err != nil {
+		return reference{}, err
 	}
+	k.references.mu.Lock()
+	k.references.made.most = maxReferences
+	out, ok := k.references.made.get(digest)
+	k.references.mu.Unlock()
+	if ok {
+		return out, nil
+	}
+	out = k.refer(s) // two at once compute the same
+	k.references.mu.Lock()
+	k.references.made.put(digest, out)
+	k.references.mu.Unlock()
+	return out, nil
+}
+
+// refer computes a suite's lines.
+func (k *kit) refer(s *scene) reference {
 	groups := make([][]int, len(s.parts)) // by part
 	for g, of := range s.order {
 		groups[of] = append(groups[of], g)
@@ -183,10 +205,6 @@ func (k *kit) reference(s *scene) reference {
 		out.hasBest = out.hasBest && r.HasBest
 		out.hasBestReward = out.hasBestReward && r.HasBestReward
 	}
-	if k.references.made == nil {
-		k.references.made = map[*scene]reference{}
-	}
-	k.references.made[s] = out
 	return out
 }
 

@@ -14,8 +14,8 @@ func (e *Engine) Look() { e.look.Add(1) }
 
 // Prepare compiles the programs of a run that others compute, if the device is
 // free now; it says whether there was anything to compile. The policy in memory
-// stays, and so do the programs of the runs that were prepared for in this look: the
-// least recently used of the others make room. A run whose programs find none is
+// stays, and so do its programs and those of the runs that were prepared for in this
+// look: the least recently used of the others make room. A run whose programs find none is
 // left to compile when it comes, or two looks would compile in turns for ever. A run
 // that has committed nothing yet has no base model to go by.
 func (e *Engine) Prepare(ctx context.Context, d *Device, run string) (compiled bool, err error) {
@@ -75,12 +75,13 @@ func (e *Engine) room(k *kit, run Run) bool {
 		}
 	}
 	recent := 0
-	for _, p := range e.programs {
-		if p.look == e.look.Load() {
+	for key, p := range e.programs {
+		if p.look == e.look.Load() || e.own[key] {
 			recent++
 		}
 	}
-	if len(missing) == 0 || recent+len(missing) > maxPrograms {
+	// One that needs more than there is room for may have all of an idle device.
+	if len(missing) == 0 || recent > 0 && recent+len(missing) > maxPrograms {
 		return false
 	}
 	e.trim(maxPrograms - len(missing))

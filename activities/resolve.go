@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/suites"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -117,15 +118,15 @@ func (h *Host) resolve(ctx context.Context, in ResolveInput) (ResolveResult, err
 	}
 	var base store.Ref
 	var imported bool
-	var from, head *Head
-	if written != nil {
-		if head, err = h.head(ctx, in.Run, nil); err != nil {
-			return ResolveResult{}, err
-		}
+	var from *Head
+	head, err := h.head(ctx, in.Run, nil)
+	if err != nil {
+		return ResolveResult{}, err
 	}
 	if head != nil {
 		// What is committed names its base in the store: the folder, the hub and the run
 		// that it came from are asked no more.
+		base, imported = head.Base, true
 	} else if t.From != nil {
 		if from, err = h.from(ctx, t); err != nil {
 			return ResolveResult{}, err
@@ -142,12 +143,22 @@ func (h *Host) resolve(ctx context.Context, in ResolveInput) (ResolveResult, err
 		if err != nil {
 			return ResolveResult{}, err
 		}
+		if head != nil {
+			m, err := store.ReadManifest(ctx, h.Store, head.Manifest)
+			if err != nil {
+				return ResolveResult{}, err
+			}
+			if digest := canon.Digest(b); digest != m.Spec.Digest {
+				return ResolveResult{}, fmt.Errorf("%w: %s is gone, and the iterations that are there were computed with another one (SHA-256 %s; the given one's is %s)",
+					ErrSpecDiffers, h.Store.Location(m.Spec.Key), m.Spec.Digest, digest)
+			}
+		}
 		if ref, err = store.Commit(ctx, h.Store, store.SpecKey(in.Run), b); err != nil {
 			return ResolveResult{}, err
 		}
 	}
 	out := ResolveResult{Spec: ref, Plan: planOf(t), Location: h.Store.Location(store.RunDir(in.Run)), SearchAttributes: h.Attributes != nil && h.Attributes(ctx)}
-	if imported {
+	if imported && head == nil {
 		out.Base = &base
 	}
 	out.Head, out.From = head, from

@@ -198,6 +198,15 @@ func TestGoesOnWithoutFolder(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, r.Run.Base, again.Head.Base)
 	require.Equal(t, *r.head, again.Head.Manifest)
+
+	// Nor does a spec.json that is lost make it begin again; another one is not taken.
+	require.NoError(t, r.store.Delete(t.Context(), r.Run.Spec.Key))
+	_, err = r.Host.Resolve(t.Context(), ResolveInput{Run: "folder", Spec: tinySpec(t, `policy={"from": "folder:`+dir+`"}`, "rollout.max_new_tokens=8", "seed=77")})
+	require.ErrorIs(t, err, ErrSpecDiffers)
+	again, err = r.Host.Resolve(t.Context(), ResolveInput{Run: "folder", Spec: folderSpec(t, dir)})
+	require.NoError(t, err)
+	require.Equal(t, r.Run.Spec, again.Spec)
+	require.Equal(t, *r.head, again.Head.Manifest)
 }
 
 // Weights and moments of half a billion parameters are larger than what else is read

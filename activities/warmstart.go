@@ -72,8 +72,11 @@ func (d *Device) warmStart(ctx context.Context, in WarmStartInput) (WarmStartRes
 	}
 	place := store.ModelPrefix + "starter-" + store.ShortDigest(id)
 	steps := t.Policy.WarmStart.Steps
-	if shared, err := d.findStarter(ctx, place); err != nil || shared != nil {
-		return WarmStartResult{Base: shared, Shared: true, Steps: steps}, err
+	if shared, err := d.findStarter(ctx, place); err != nil {
+		return WarmStartResult{}, err
+	} else if shared != nil {
+		// Whoever finished it may have been cut off before it removed what lay between.
+		return WarmStartResult{Base: shared, Shared: true, Steps: steps}, removeChunks(ctx, d.Store, place)
 	}
 	w, files, done, err := d.beginStarter(ctx, in, t)
 	if err != nil {

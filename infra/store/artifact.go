@@ -105,7 +105,7 @@ func putReaderAt(ctx context.Context, s Store, ref Ref, r io.ReaderAt) (Ref, err
 func settle(ctx context.Context, s Store, ref Ref, put func() error) (Ref, error) {
 	pause := commitPause
 	var last error
-	for range commitAttempts {
+	for attempt := range commitAttempts {
 		err := put()
 		if err == nil {
 			return ref, nil
@@ -120,6 +120,9 @@ func settle(ctx context.Context, s Store, ref Ref, put func() error) (Ref, error
 		}
 		if !errors.Is(err, ErrNotFound) {
 			return Ref{}, fmt.Errorf("compare with what is stored: %w", err)
+		}
+		if attempt+1 == commitAttempts {
+			break
 		}
 		if pause, err = wait(ctx, s, "put", ref.Key, pause); err != nil {
 			return Ref{}, err

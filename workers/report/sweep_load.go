@@ -97,8 +97,8 @@ func newestDefinition(all []written[definition], tables []written[sweep.Table]) 
 func (s *Sweep) beyond(table sweep.Table) map[string]bool {
 	committed := map[string]int{}
 	for _, t := range s.Trials {
-		if t.Run == nil {
-			continue
+		if t.Run == nil || len(t.Run.Missing) > 0 {
+			continue // of a damaged chain the table knows nothing
 		}
 		for _, it := range t.Run.Line() {
 			committed[t.Label] = it.Manifest.Iteration + 1

@@ -222,6 +222,12 @@ func TestLoadSweepOfSeveralStarts(t *testing.T) {
 				p.end(400, first, states{sweep.Done, sweep.Done}, []int{8, 8})
 			}, true, []string{"done", "done"},
 		},
+		"a trial whose chain is damaged": { // what the table could not read is no later start
+			[]int{8, 5, 0}, func(p sweepPast) {
+				require.NoError(p, p.Delete(p.Context(), store.ManifestKey(sweep.ID("s", "b"), 0, 2)))
+				p.end(300, p.define(100, 3), states{sweep.Done, sweep.Failed, sweep.Cancelled}, []int{8, 0, 0})
+			}, true, []string{"done", "failed", "cancelled"},
+		},
 		"equal times": {
 			[]int{8, 8, 8}, func(p sweepPast) {
 				p.end(100, p.define(100, 2), states{sweep.Done, sweep.Done}, []int{8, 8})
