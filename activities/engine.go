@@ -85,7 +85,7 @@ func NewEngine(device *model.Device) (*Engine, error) {
 		info:     DeviceInfo{Fingerprint: print.ID(), Fields: fields},
 		lease:    make(chan struct{}, 1),
 		programs: map[programsKey]*kept{}, own: map[programsKey]bool{},
-		updates:  map[updateKey]UpdateResult{},
+		updates: map[updateKey]UpdateResult{},
 	}
 	e.lease <- struct{}{}
 	return e, nil
