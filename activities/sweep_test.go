@@ -68,23 +68,29 @@ func TestResolveSweepRefuses(t *testing.T) {
 	require.Empty(t, a.Store.(*store.Memory).Own(), "nothing is written")
 }
 
+// policiesOf are the policies that a sweep's first trials start from, and their specs.
+func policiesOf(t *testing.T, a *Sweeps, of SweepResult) (from []string, specs []json.RawMessage) {
+	t.Helper()
+	page, err := a.SweepTrials(t.Context(), SweepTrialsInput{Sweep: of.Sweep, Count: 9, Specs: true})
+	require.NoError(t, err)
+	for _, trial := range page.Trials {
+		var s struct{ Policy struct{ From string } }
+		require.NoError(t, json.Unmarshal(trial.Spec, &s))
+		from, specs = append(from, s.Policy.From), append(specs, trial.Spec)
+	}
+	return from, specs
+}
+
 // A model that trials start from is fetched once, and named by its digest: all
 // trials start from the same.
 func TestResolveSweepImportsModelsOnce(t *testing.T) {
 	a := &Sweeps{Store: store.NewMemory()}
 	got := resolvedSweep(t, a, `{"base": %s, "grid": {"policy.from": ["folder:%s", "starter"]}, "seeds": 2}`, tinySpec(t, `policy={}`, "rollout.max_new_tokens=8"), golden)
-	page, err := a.SweepTrials(t.Context(), SweepTrialsInput{Sweep: got.Sweep, Count: 4, Specs: true})
-	require.NoError(t, err)
-	var from []string
-	for _, trial := range page.Trials {
-		var s struct{ Policy struct{ From string } }
-		require.NoError(t, json.Unmarshal(trial.Spec, &s))
-		from = append(from, s.Policy.From)
-	}
+	from, specs := policiesOf(t, a, got)
 	require.Regexp(t, `^model:[0-9a-f]{12}$`, from[0])
 	require.Equal(t, []string{from[0], "starter", from[0], "starter"}, from)
 	h := &Host{Store: a.Store}
-	run, err := h.Resolve(t.Context(), ResolveInput{Run: "r", Spec: page.Trials[0].Spec})
+	run, err := h.Resolve(t.Context(), ResolveInput{Run: "r", Spec: specs[0]})
 	require.NoError(t, err)
 	require.NotNil(t, run.Base)
 
@@ -101,15 +107,8 @@ func TestExtendSweepImportsNothingAgain(t *testing.T) {
 	got := resolvedSweep(t, a, "%s", document)
 	require.Equal(t, got.Sweep, resolvedSweep(t, a, "%s", document).Sweep, "started again with the same document")
 	froms := func(of SweepResult) []string {
-		page, err := a.SweepTrials(t.Context(), SweepTrialsInput{Sweep: of.Sweep, Count: 9, Specs: true})
-		require.NoError(t, err)
-		var out []string
-		for _, trial := range page.Trials {
-			var s struct{ Policy struct{ From string } }
-			require.NoError(t, json.Unmarshal(trial.Spec, &s))
-			out = append(out, s.Policy.From)
-		}
-		return out
+		from, _ := policiesOf(t, a, of)
+		return from
 	}
 	first := froms(got)[0]
 	require.Equal(t, []string{first, first}, froms(got))

@@ -50,14 +50,6 @@ func TestExportGoesOnAfterAKill(t *testing.T) {
 		var out bytes.Buffer
 		return exportPolicy(ctx, s, "run", 2, dir, noDevice, &out, &out)
 	}
-	names := func(dir string) (out []string) {
-		entries, err := os.ReadDir(dir)
-		require.NoError(t, err)
-		for _, e := range entries {
-			out = append(out, e.Name())
-		}
-		return out
-	}
 	root := t.TempDir()
 	dir, killed := filepath.Join(root, "hf"), filepath.Join(root, "killed")
 	require.ErrorIs(t, export(killing{s, func() {
@@ -66,12 +58,12 @@ func TestExportGoesOnAfterAKill(t *testing.T) {
 		}
 		require.NoError(t, os.CopyFS(killed, os.DirFS(dir)))
 	}}, dir), store.ErrUnavailable)
-	require.Empty(t, names(dir), "one that fails cleans up")
-	require.Len(t, names(killed), 1, "one that is killed does not")
-	require.Contains(t, names(killed)[0], "model.safetensors.part-")
+	require.Empty(t, namesIn(t, dir), "one that fails cleans up")
+	require.Len(t, namesIn(t, killed), 1, "one that is killed does not")
+	require.Contains(t, namesIn(t, killed)[0], "model.safetensors.part-")
 
 	require.NoError(t, export(s, killed))
-	require.Equal(t, []string{"model.safetensors"}, names(killed))
+	require.Equal(t, []string{"model.safetensors"}, namesIn(t, killed))
 	body, err := os.ReadFile(filepath.Join(killed, "model.safetensors"))
 	require.NoError(t, err)
 	require.Equal(t, "later weights", string(body))

@@ -61,21 +61,13 @@ func TestExportPolicy(t *testing.T) {
 	require.Contains(t, out, "version 1 of run (rebuilt): ")
 	require.Contains(t, progress, "rebuilt from version 0 by 1 recorded update")
 
-	names := func(dir string) (out []string) {
-		entries, err := os.ReadDir(dir)
-		require.NoError(t, err)
-		for _, e := range entries {
-			out = append(out, e.Name())
-		}
-		return out
-	}
 	for _, dir := range []string{base, last, between} {
 		_, err := model.ReadFolder(dir)
 		require.NoError(t, err)
-		require.Contains(t, names(dir), "tokenizer.json")
-		require.NotContains(t, names(dir), model.OptimizerFile)
+		require.Contains(t, namesIn(t, dir), "tokenizer.json")
+		require.NotContains(t, namesIn(t, dir), model.OptimizerFile)
 	}
-	require.Equal(t, names(last), names(between))
+	require.Equal(t, namesIn(t, last), namesIn(t, between))
 	weights := func(dir string) []byte {
 		b, err := os.ReadFile(filepath.Join(dir, model.WeightsFile))
 		require.NoError(t, err)
@@ -102,4 +94,15 @@ func keys(t *testing.T, s store.Store) (out []string) {
 		out = append(out, o.Key)
 	}
 	return out
+}
+
+// namesIn are the names of a folder's entries.
+func namesIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
 }
