@@ -309,12 +309,10 @@ func (s *sweeping) summarize() error {
 		t := page[i]
 		t.Summarized = true
 		if o.Problem != "" {
+			t.Reason = shortText(o.Problem)
 			o.Points = t.Points // what was decided by them stays
 		}
 		t.Branch, t.Iterations, t.Values, t.Points, t.Curve, t.Whole = o.Branch, o.Iterations, o.Values, o.Points, sweep.Curve{}, false
-		if o.Problem != "" {
-			t.Reason = shortText(o.Problem)
-		}
 	}
 	s.changed++
 	s.judge = true

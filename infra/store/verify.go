@@ -97,8 +97,8 @@ type Progress func(doneObjects, totalObjects int, doneBytes, totalBytes int64)
 
 // Verify walks a run's every branch and re-hashes every artifact that a manifest
 // names; and where the run goes on from another one, what it is rebuilt from there:
-// manifests, specs, batches and the snapshot they begin at. Damage is in the report; the error says only why the walk could not be made
-// ([ErrNotFound] where the run has no commit, [ErrUnavailable], [ErrDenied], …).
+// manifests, specs, batches and the snapshot they begin at. Damage is in the report;
+// the error says only why the walk could not be made ([ErrNotFound] where the run has no commit, [ErrUnavailable], [ErrDenied], …).
 func Verify(ctx context.Context, s Store, run string, progress Progress) (Report, error) {
 	w, err := loadRun(ctx, s, run)
 	if err != nil {

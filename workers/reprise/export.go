@@ -27,7 +27,7 @@ before it and the recorded updates since, and checked against its recorded state
 fingerprint: that needs a device of the run's fingerprint. --version 0 is what the
 run began with. Nothing is written to the store; DIR must be new, empty, or hold
 the same files: an export that was killed goes on where it was.`,
-		Example: `  reprise export bandit-1 --iteration 39 --hf bandit-1-hf
+		Example: `  reprise export bandit-1 --iteration 29 --hf bandit-1-hf
   reprise export bandit-1 --version 0 --hf untrained-hf
   python3 -c 'from transformers import AutoModelForCausalLM as M; M.from_pretrained("bandit-1-hf")'`,
 		Args: cobra.ExactArgs(1),

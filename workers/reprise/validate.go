@@ -31,8 +31,8 @@ from it: trajectories and tokens an iteration, device memory, bytes to S3. "-"
 reads standard input. The numbers that need the model are given for the starter
 and for a folder on this machine.
 
-A sweep, which is known by its "base", its "grid" and the like, or by --sweep, is expanded: each trial's spec
-is checked, and the trials are listed.
+A sweep is expanded: each trial's spec is checked, and the trials are listed. A document
+with base, grid, list, random or seeds is one; --sweep says so of any other.
 
 With --evaluate it checks the input of an Evaluate workflow instead, and prints it
 with its suites complete. A run's policy is looked up in the store, where one is
