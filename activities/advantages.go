@@ -12,9 +12,9 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// learned are trajectories as the algorithms of credit take them; a token's place
-// is that in the trajectory's ids.
-type learned struct {
+// creditInput is trajectories as the credit algorithms take them. A token's place is
+// its index in the trajectory's ids.
+type creditInput struct {
 	returns []float64       // [rows], penalties included
 	rewards [][]float64     // [rows][turns], the same, turn by turn
 	keys    [][]string      // [rows][turns], the state at each turn's beginning
@@ -28,8 +28,8 @@ type learned struct {
 	logProbs, reference, values [][]float64
 }
 
-func learnedFrom(rows []TrajectoryRow) learned {
-	var l learned
+func newCreditInput(rows []TrajectoryRow) creditInput {
+	var l creditInput
 	for _, r := range rows {
 		var rewards []float64
 		var turns []credit.Span
@@ -52,7 +52,7 @@ func learnedFrom(rows []TrajectoryRow) learned {
 }
 
 // scored adds what the scores say.
-func (l *learned) scored(rows []TrajectoryRow, scores []ScoreRow, reference, critic bool) error {
+func (l *creditInput) scored(rows []TrajectoryRow, scores []ScoreRow, reference, critic bool) error {
 	var err error
 	if l.mask, err = credit.Mask(l.turns, l.lengths); err != nil {
 		return fmt.Errorf("%w: %w", err, store.ErrInvalid)
@@ -78,7 +78,7 @@ func (l *learned) scored(rows []TrajectoryRow, scores []ScoreRow, reference, cri
 
 // spread puts what a row's sampled tokens have, in order, at their places among all
 // its tokens.
-func (l *learned) spread(row int, sampled []float32) []float64 {
+func (l *creditInput) spread(row int, sampled []float32) []float64 {
 	out := make([]float64, l.lengths[row])
 	for _, s := range l.turns[row] {
 		for t := s.From; t < s.To; t++ {
@@ -89,7 +89,7 @@ func (l *learned) spread(row int, sampled []float32) []float64 {
 }
 
 // gather is spread the other way round.
-func (l *learned) gather(row int, tokens []float64) []float64 {
+func (l *creditInput) gather(row int, tokens []float64) []float64 {
 	var out []float64
 	for _, s := range l.turns[row] {
 		out = append(out, tokens[s.From:s.To]...)
@@ -97,23 +97,23 @@ func (l *learned) gather(row int, tokens []float64) []float64 {
 	return out
 }
 
-// lesson is what an update learns of the sampled tokens, in order:
+// trainingSignal is what an update learns from the sampled tokens, in order:
 // [rows][sampled tokens].
-type lesson struct {
+type trainingSignal struct {
 	// advantages have the weights of the selection in them; returns are what the
 	// critic learns, nil without one.
 	advantages, returns [][]float64
 	metrics             Metrics
 }
 
-// lesson computes advantages with the effective settings. past are the values of
+// trainingSignal computes advantages with the effective settings. past are the values of
 // initial states before the iteration.
 //
 // A value or a log-prob that is not finite makes every advantage NaN: the update
 // then skips its step, and counts it.
-func (l *learned) lesson(settings spec.Settings, rows []TrajectoryRow, past []credit.StateValue) (lesson, error) {
+func (l *creditInput) trainingSignal(settings spec.Settings, rows []TrajectoryRow, past []credit.StateValue) (trainingSignal, error) {
 	c, u := settings.Credit, settings.Update
-	out := lesson{metrics: Metrics{}}
+	out := trainingSignal{metrics: Metrics{}}
 	advantages, returns, err := l.credit(c, u, past, out.metrics)
 	if errors.Is(err, credit.ErrNotFinite) {
 		advantages = filled(l.lengths, math.NaN())
@@ -160,7 +160,7 @@ func filled(lengths []int, v float64) [][]float64 {
 
 // credit applies an algorithm: advantages and, with a critic, returns,
 // [rows][tokens].
-func (l *learned) credit(c spec.Credit, u spec.Update, past []credit.StateValue, metrics Metrics) (advantages, returns [][]float64, err error) {
+func (l *creditInput) credit(c spec.Credit, u spec.Update, past []credit.StateValue, metrics Metrics) (advantages, returns [][]float64, err error) {
 	tokens, err := l.rewarded(c, u, metrics)
 	if err != nil {
 		return nil, nil, err
@@ -210,7 +210,7 @@ func (l *learned) credit(c spec.Credit, u spec.Update, past []credit.StateValue,
 // rewarded puts the rewards at their tokens, [rows][tokens]. With a penalty for the
 // distance from the reference in them, the turns' rewards and the returns have it
 // too.
-func (l *learned) rewarded(c spec.Credit, u spec.Update, metrics Metrics) ([][]float64, error) {
+func (l *creditInput) rewarded(c spec.Credit, u spec.Update, metrics Metrics) ([][]float64, error) {
 	place := credit.RewardPlace(c.RewardAt)
 	if place == "" {
 		place = credit.AtTurns

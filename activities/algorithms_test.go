@@ -75,12 +75,12 @@ func quiet(rows []TrajectoryRow, value float32) []ScoreRow {
 	return out
 }
 
-func lessonOf(s spec.Settings, rows []TrajectoryRow, scores []ScoreRow, past ...credit.StateValue) (lesson, error) {
-	l := learnedFrom(rows)
+func lessonOf(s spec.Settings, rows []TrajectoryRow, scores []ScoreRow, past ...credit.StateValue) (trainingSignal, error) {
+	l := newCreditInput(rows)
 	if err := l.scored(rows, scores, true, true); err != nil {
-		return lesson{}, err
+		return trainingSignal{}, err
 	}
-	return l.lesson(s, rows, past)
+	return l.trainingSignal(s, rows, past)
 }
 
 func advantagesOf(c spec.Credit, rows []TrajectoryRow) ([][]float64, error) {

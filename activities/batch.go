@@ -39,9 +39,9 @@ func selectedOf(all []TrajectoryRow) []TrajectoryRow {
 
 // microBatches lays the pieces of rows out in ⌈pieces/b⌉ micro-batches, without
 // log-probs and advantages yet.
-func (k *kit) microBatches(trajectories []TrajectoryRow) []microBatch {
+func (rc *runContext) microBatches(trajectories []TrajectoryRow) []microBatch {
 	rows := pieces(trajectories)
-	b, width := k.train.Update.MicroBatch, k.shapes(k.training, 1).Sequence
+	b, width := rc.train.Update.MicroBatch, rc.shapes(rc.training, 1).Sequence
 	var out []microBatch
 	for at := 0; at < len(rows); at += b {
 		part := rows[at:min(at+b, len(rows))]
@@ -95,19 +95,19 @@ const (
 
 // encodeBatch is all that an update reads, as safetensors: rows of one width, and
 // padding up to a multiple of the micro-batch b.
-func encodeBatch(rows []learntRow, b int) ([]byte, error) {
+func encodeBatch(rows []batchRow, b int) ([]byte, error) {
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("a batch needs rows")
 	}
 	width, count := len(rows[0].ids), (len(rows)+b-1)/b*b
-	ints := func(of func(learntRow) []int32) []int32 {
+	ints := func(of func(batchRow) []int32) []int32 {
 		out := make([]int32, count*width)
 		for i, r := range rows {
 			copy(out[i*width:], of(r))
 		}
 		return out
 	}
-	floats := func(of func(learntRow) []float32) []float32 {
+	floats := func(of func(batchRow) []float32) []float32 {
 		out := make([]float32, count*width)
 		for i, r := range rows {
 			copy(out[i*width:], of(r))
@@ -131,29 +131,29 @@ func encodeBatch(rows []learntRow, b int) ([]byte, error) {
 	}
 	wide, flat := []int{count, width}, []int{count}
 	tensors := []safetensors.Tensor{
-		safetensors.I32(tensorIDs, wide, ints(func(r learntRow) []int32 { return r.ids })),
+		safetensors.I32(tensorIDs, wide, ints(func(r batchRow) []int32 { return r.ids })),
 		safetensors.I32(tensorLengths, flat, lengths),
 		safetensors.F32(tensorLossMask, wide, mask),
-		safetensors.F32(tensorOldLogProbs, wide, floats(func(r learntRow) []float32 { return r.old })),
-		safetensors.F32(tensorAdvantages, wide, floats(func(r learntRow) []float32 { return r.advantages })),
+		safetensors.F32(tensorOldLogProbs, wide, floats(func(r batchRow) []float32 { return r.old })),
+		safetensors.F32(tensorAdvantages, wide, floats(func(r batchRow) []float32 { return r.advantages })),
 		safetensors.F32(tensorRowWeights, flat, weights),
-		safetensors.I32(tensorTurns, wide, ints(func(r learntRow) []int32 { return r.turns })),
+		safetensors.I32(tensorTurns, wide, ints(func(r batchRow) []int32 { return r.turns })),
 		safetensors.I32(tensorRow, flat, row),
 		safetensors.I32(tensorOrigin, flat, origin),
 	}
 	if rows[0].returns != nil {
 		tensors = append(tensors,
-			safetensors.F32(tensorReturns, wide, floats(func(r learntRow) []float32 { return r.returns })),
-			safetensors.F32(tensorOldValues, wide, floats(func(r learntRow) []float32 { return r.oldValues })))
+			safetensors.F32(tensorReturns, wide, floats(func(r batchRow) []float32 { return r.returns })),
+			safetensors.F32(tensorOldValues, wide, floats(func(r batchRow) []float32 { return r.oldValues })))
 	}
 	if rows[0].reference != nil {
-		tensors = append(tensors, safetensors.F32(tensorRefLogProbs, wide, floats(func(r learntRow) []float32 { return r.reference })))
+		tensors = append(tensors, safetensors.F32(tensorRefLogProbs, wide, floats(func(r batchRow) []float32 { return r.reference })))
 	}
 	return safetensors.Encode(tensors, nil)
 }
 
-// learntRow is a row of a batch, without padding: [width], or [tokens] of it.
-type learntRow struct {
+// batchRow is a row of a batch, without padding: [width], or [tokens] of it.
+type batchRow struct {
 	row, origin     int32 // the trajectory's, and the iteration that rolled it out
 	ids             []int32
 	length          int32
@@ -165,13 +165,13 @@ type learntRow struct {
 }
 
 // readBatch reads the rows of a run's batch.
-func (k *kit) readBatch(ctx context.Context, s store.Store, ref store.Ref) ([]learntRow, error) {
+func (rc *runContext) readBatch(ctx context.Context, s store.Store, ref store.Ref) ([]batchRow, error) {
 	raw, err := store.GetArtifact(ctx, s, ref)
 	if err != nil {
 		return nil, fmt.Errorf("batch: %w", err)
 	}
-	t := k.train
-	rows, err := decodeBatch(raw, t.Update.MicroBatch, k.shapes(k.training, 1).Sequence, t.Credit.Critic(), t.Update.KLIn == spec.KLLoss)
+	t := rc.train
+	rows, err := decodeBatch(raw, t.Update.MicroBatch, rc.shapes(rc.training, 1).Sequence, t.Credit.Critic(), t.Update.KLIn == spec.KLLoss)
 	if err != nil {
 		return nil, fmt.Errorf("batch %s: %w", ref.Key, err)
 	}
@@ -181,7 +181,7 @@ func (k *kit) readBatch(ctx context.Context, s store.Store, ref store.Ref) ([]le
 // decodeBatch reads the rows of a batch of micro-batches of b rows and the given
 // width, with what a critic learns, and with the reference's log-probs. Anything
 // else than such a batch is a store.ErrInvalid.
-func decodeBatch(raw []byte, b, width int, critic, reference bool) ([]learntRow, error) {
+func decodeBatch(raw []byte, b, width int, critic, reference bool) ([]batchRow, error) {
 	f, err := safetensors.Decode(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
@@ -236,13 +236,13 @@ func decodeBatch(raw []byte, b, width int, critic, reference bool) ([]learntRow,
 			return nil, fmt.Errorf("tensor %q has %d values, want %d: %w", name, len(floats[name]), want, store.ErrInvalid)
 		}
 	}
-	var out []learntRow
+	var out []batchRow
 	for r, weight := range floats[tensorRowWeights] {
 		if weight == 0 {
 			continue
 		}
 		wide := func(name string) []float32 { return floats[name][r*width : (r+1)*width] }
-		row := learntRow{
+		row := batchRow{
 			row: flatInts[tensorRow][r], origin: flatInts[tensorOrigin][r],
 			ids: wideInts[tensorIDs][r*width : (r+1)*width], turns: wideInts[tensorTurns][r*width : (r+1)*width],
 			length: lengths[r], mask: make([]bool, width), old: wide(tensorOldLogProbs), advantages: wide(tensorAdvantages),
@@ -269,7 +269,7 @@ func decodeBatch(raw []byte, b, width int, critic, reference bool) ([]learntRow,
 
 // minibatch lays rows out in micro-batches of b, with the weights and bounds of an
 // optimizer step.
-func minibatch(rows []learntRow, b int, u spec.Update, divisor float64) ([]model.MicroBatch, error) {
+func minibatch(rows []batchRow, b int, u spec.Update, divisor float64) ([]model.MicroBatch, error) {
 	width := len(rows[0].ids)
 	var out []model.MicroBatch
 	for at := 0; at < len(rows); at += b {

@@ -12,10 +12,10 @@ import (
 
 // someBatch is three rows of three tokens: two micro-batches of two, the last of
 // which is padded.
-func someBatch() []learntRow {
-	var out []learntRow
+func someBatch() []batchRow {
+	var out []batchRow
 	for n := range 3 {
-		r := learntRow{row: int32(5 * n), origin: int32(n), length: int32(1 + n), turns: []int32{0, 1, 2}}
+		r := batchRow{row: int32(5 * n), origin: int32(n), length: int32(1 + n), turns: []int32{0, 1, 2}}
 		if n == 1 {
 			r.turns = []int32{0, 0, 3}
 		}

@@ -30,7 +30,7 @@ func (h *Host) Credit(ctx context.Context, in CreditInput) (CreditResult, error)
 func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error) {
 	defer heartbeat(ctx)()
 	start := time.Now()
-	k, err := h.kits.read(ctx, h.Store, in.Run)
+	rc, err := h.contexts.read(ctx, h.Store, in.Run)
 	if err != nil {
 		return CreditResult{}, err
 	}
@@ -44,7 +44,7 @@ func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error)
 			return CreditResult{}, err
 		}
 	}
-	rows, scores, err := k.part(in.Rollout, selectedOf(all), scores)
+	rows, scores, err := rc.part(in.Rollout, selectedOf(all), scores)
 	if err != nil {
 		return CreditResult{}, err
 	}
@@ -56,11 +56,11 @@ func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error)
 	if len(rows) == 0 {
 		return CreditResult{States: states, Telemetry: Telemetry{Seconds: time.Since(start).Seconds()}}, nil
 	}
-	l := learnedFrom(rows)
-	if err := l.scored(rows, scores, k.train.Update.Reference(), k.train.Credit.Critic()); err != nil {
+	l := newCreditInput(rows)
+	if err := l.scored(rows, scores, rc.train.Update.Reference(), rc.train.Credit.Critic()); err != nil {
 		return CreditResult{}, err
 	}
-	lesson, err := l.lesson(in.Settings, rows, past)
+	signal, err := l.trainingSignal(in.Settings, rows, past)
 	if err != nil {
 		return CreditResult{}, err
 	}
@@ -68,16 +68,16 @@ func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error)
 	if in.Rollout != nil {
 		origin = in.Rollout.Iteration
 	}
-	batch := k.learntRows(rows, lesson, scores, origin)
-	replayed, err := h.replayed(ctx, k, in, len(batch))
+	batch := rc.batchRows(rows, signal, scores, origin)
+	replayed, err := h.replayed(ctx, rc, in, len(batch))
 	if err != nil {
 		return CreditResult{}, err
 	}
 	batch = append(batch, replayed...)
-	if f := k.train.Freshness; f.Updates() > 1 || f.ReplayIterations > 0 {
-		staleness(batch, in.Iteration, lesson.metrics)
+	if f := rc.train.Freshness; f.Updates() > 1 || f.ReplayIterations > 0 {
+		staleness(batch, in.Iteration, signal.metrics)
 	}
-	body, err := encodeBatch(batch, k.train.Update.MicroBatch)
+	body, err := encodeBatch(batch, rc.train.Update.MicroBatch)
 	if err != nil {
 		return CreditResult{}, fmt.Errorf("encode the batch: %w", err)
 	}
@@ -86,38 +86,38 @@ func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error)
 		return CreditResult{}, err
 	}
 	return CreditResult{
-		Batch: &ref, States: states, Metrics: lesson.metrics,
+		Batch: &ref, States: states, Metrics: signal.metrics,
 		Telemetry: Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil
 }
 
 // part takes the rows that an iteration learns from, and their scores, where it
 // shares the rollout: all of them, or its own groups.
-func (k *kit) part(r *store.RolloutRef, rows []TrajectoryRow, scores []ScoreRow) ([]TrajectoryRow, []ScoreRow, error) {
+func (rc *runContext) part(r *store.RolloutRef, rows []TrajectoryRow, scores []ScoreRow) ([]TrajectoryRow, []ScoreRow, error) {
 	if len(scores) != len(rows) {
 		return nil, nil, fmt.Errorf("%d scores for %d selected rows: %w", len(scores), len(rows), store.ErrInvalid)
 	}
-	if r == nil || k.train.Freshness.Online == 1 {
+	if r == nil || rc.train.Freshness.Online == 1 {
 		return rows, scores, nil
 	}
 	var own []TrajectoryRow
-	var said []ScoreRow
+	var ownScores []ScoreRow
 	for i, row := range rows {
-		if int(row.Group)/k.training.groups == r.Update {
-			own, said = append(own, row), append(said, scores[i])
+		if int(row.Group)/rc.training.groups == r.Update {
+			own, ownScores = append(own, row), append(ownScores, scores[i])
 		}
 	}
-	return own, said, nil
+	return own, ownScores, nil
 }
 
-// learntRows are the rows of the batch: what the update learns of the pieces of
-// trajectories, at its places.
-func (k *kit) learntRows(rows []TrajectoryRow, l lesson, scores []ScoreRow, origin int) []learntRow {
-	width := k.shapes(k.training, 1).Sequence
+// batchRows lays the training signal of trajectories out in the batch's rows, one a
+// piece.
+func (rc *runContext) batchRows(rows []TrajectoryRow, l trainingSignal, scores []ScoreRow, origin int) []batchRow {
+	width := rc.shapes(rc.training, 1).Sequence
 	wide := func() []float32 { return make([]float32, width) }
-	var out []learntRow
+	var out []batchRow
 	for _, p := range pieces(rows) {
-		r := learntRow{
+		r := batchRow{
 			row: p.row, origin: int32(origin), length: int32(len(p.ids)), ids: make([]int32, width), turns: make([]int32, width),
 			mask: make([]bool, width), old: wide(), advantages: wide(),
 		}
@@ -127,7 +127,7 @@ func (k *kit) learntRows(rows []TrajectoryRow, l lesson, scores []ScoreRow, orig
 		if l.returns != nil {
 			r.returns, r.oldValues = wide(), wide()
 		}
-		if k.train.Update.KLIn == spec.KLLoss {
+		if rc.train.Update.KLIn == spec.KLLoss {
 			r.reference = wide()
 		}
 		s, n := scores[p.of], p.first
@@ -151,14 +151,14 @@ func (k *kit) learntRows(rows []TrajectoryRow, l lesson, scores []ScoreRow, orig
 
 // replayed draws rows from the replay buffer: of the batches of recent iterations
 // those that were fresh there, with the log-probs and the advantages that they had.
-func (h *Host) replayed(ctx context.Context, k *kit, in CreditInput, fresh int) ([]learntRow, error) {
-	wanted := k.train.Freshness.Replayed(fresh)
+func (h *Host) replayed(ctx context.Context, rc *runContext, in CreditInput, fresh int) ([]batchRow, error) {
+	wanted := rc.train.Freshness.Replayed(fresh)
 	if wanted == 0 || len(in.Replay) == 0 {
 		return nil, nil
 	}
-	var pool []learntRow
+	var pool []batchRow
 	for _, ref := range in.Replay {
-		rows, err := k.readBatch(ctx, h.Store, ref)
+		rows, err := rc.readBatch(ctx, h.Store, ref)
 		if err != nil {
 			return nil, fmt.Errorf("replay buffer: %w", err)
 		}
@@ -175,9 +175,9 @@ func (h *Host) replayed(ctx context.Context, k *kit, in CreditInput, fresh int) 
 	if wanted = min(wanted, len(pool)); wanted == 0 {
 		return nil, nil
 	}
-	drawn := k.drawn(draw.Replay, in.Branch, in.Iteration).Permutation(len(pool))[:wanted]
+	drawn := rc.drawn(draw.Replay, in.Branch, in.Iteration).Permutation(len(pool))[:wanted]
 	slices.Sort(drawn) // in the order of the buffer
-	var out []learntRow
+	var out []batchRow
 	for _, at := range drawn {
 		out = append(out, pool[at])
 	}
@@ -185,7 +185,7 @@ func (h *Host) replayed(ctx context.Context, k *kit, in CreditInput, fresh int) 
 }
 
 // staleness says how many iterations ago the rows of a batch were rolled out.
-func staleness(rows []learntRow, iteration int, metrics Metrics) {
+func staleness(rows []batchRow, iteration int, metrics Metrics) {
 	var ages []float64
 	most := 0.0
 	for _, r := range rows {

@@ -15,18 +15,18 @@ type Device struct {
 	Store  store.Store
 	Engine *Engine
 
-	kits kits
+	contexts runContexts
 }
 
 // work is what an activity that computes needs.
 type work struct {
-	*kit
-	engine *Engine
-	took   Telemetry
-	start  time.Time
+	*runContext
+	engine   *Engine
+	measured Telemetry
+	start    time.Time
 }
 
-// begin takes the lease and reads the run's kit. The caller ends it with done.
+// begin takes the lease and reads the run's context. The caller ends it with done.
 func (d *Device) begin(ctx context.Context, run Run) (w *work, done func(), err error) {
 	stop := heartbeat(ctx)
 	release, waited, err := d.Engine.acquire(ctx, run.ID)
@@ -35,19 +35,19 @@ func (d *Device) begin(ctx context.Context, run Run) (w *work, done func(), err 
 		return nil, nil, err
 	}
 	w = &work{engine: d.Engine, start: time.Now()}
-	w.took.WaitSeconds = waited.Seconds()
+	w.measured.WaitSeconds = waited.Seconds()
 	done = func() { release(); stop() }
-	if w.kit, err = d.kits.read(ctx, d.Store, run); err != nil {
+	if w.runContext, err = d.contexts.read(ctx, d.Store, run); err != nil {
 		done()
 		return nil, nil, err
 	}
 	return w, done, nil
 }
 
-// telemetry closes the books of the attempt.
+// telemetry returns the attempt's telemetry.
 func (w *work) telemetry() Telemetry {
-	w.took.Seconds = time.Since(w.start).Seconds()
-	return w.took
+	w.measured.Seconds = time.Since(w.start).Seconds()
+	return w.measured
 }
 
 // Describe answers what this worker's device is: which fingerprint's work it
@@ -72,30 +72,30 @@ func (d *Device) generate(ctx context.Context, in GenerateInput) (GenerateResult
 	if err := d.Engine.resident(in.Policy); err != nil {
 		return GenerateResult{}, err
 	}
-	scene, err := w.scene(in.Rollout)
+	task, err := w.task(in.Rollout)
 	if err != nil {
 		return GenerateResult{}, err
 	}
-	rows, contexts, err := w.contexts(ctx, d.Store, scene, in)
+	rows, contexts, err := w.contexts(ctx, d.Store, task, in)
 	if err != nil {
 		return GenerateResult{}, err
 	}
-	p, err := d.Engine.programsFor(w.kit, run, w.shapes(scene, in.Turn))
+	p, err := d.Engine.programsFor(w.runContext, run, w.shapes(task, in.Turn))
 	if err != nil {
 		return GenerateResult{}, err
 	}
 	temperature := in.Settings.Rollout.Temperature
-	if scene.suite != nil {
-		temperature = scene.suite.Temperature
+	if task.suite != nil {
+		temperature = task.suite.Temperature
 	}
 	gen := model.GenerateInput{
 		Prompts: contexts, Temperature: float32(temperature), Stop: w.tokenizer.EndOfTurn(),
 		Greedy: temperature == 0,
 	}
 	for i := range rows {
-		a := w.address(scene, in.Policy.Branch, in.Rollout, int(rows[i].Group), int(rows[i].Member)).sample
+		a := w.address(task, in.Policy.Branch, in.Rollout, int(rows[i].Group), int(rows[i].Member)).sample
 		a.Turn = int64(in.Turn)
-		u := make([]float32, scene.maxNewTokens)
+		u := make([]float32, task.maxNewTokens)
 		a.Uniforms(u)
 		gen.Uniforms = append(gen.Uniforms, u)
 		gen.Alive = append(gen.Alive, rows[i].Alive)
@@ -107,7 +107,7 @@ func (d *Device) generate(ctx context.Context, in GenerateInput) (GenerateResult
 	for i := range rows {
 		if rows[i].Alive {
 			rows[i].SampledIDs, rows[i].RolloutLogProbs, rows[i].Truncated = got.Tokens[i], got.LogProbs[i], got.Truncated[i]
-			w.took.Tokens += len(got.Tokens[i])
+			w.measured.Tokens += len(got.Tokens[i])
 		}
 	}
 	ref, err := store.PutTable(ctx, d.Store, dir(run, in.Policy.Branch, in.Rollout), turnName(in.Rollout, in.Turn, "generate"), rows)
@@ -118,9 +118,9 @@ func (d *Device) generate(ctx context.Context, in GenerateInput) (GenerateResult
 }
 
 // contexts puts together each row's recorded ids up to this turn's sample.
-func (k *kit) contexts(ctx context.Context, s store.Store, scene *scene, in GenerateInput) ([]GenerateRow, [][]int32, error) {
+func (rc *runContext) contexts(ctx context.Context, s store.Store, task *task, in GenerateInput) ([]GenerateRow, [][]int32, error) {
 	if in.Turn == 1 {
-		return k.firstPrompts(scene, in.Policy.Branch, in.Rollout)
+		return rc.firstPrompts(task, in.Policy.Branch, in.Rollout)
 	}
 	var contexts [][]int32
 	var rows []GenerateRow
@@ -181,7 +181,7 @@ func (d *Device) score(ctx context.Context, in ScoreInput) (ScoreResult, error) 
 	if err != nil {
 		return ScoreResult{}, err
 	}
-	p, err := d.Engine.programsFor(w.kit, run, w.shapes(w.training, 1))
+	p, err := d.Engine.programsFor(w.runContext, run, w.shapes(w.training, 1))
 	if err != nil {
 		return ScoreResult{}, err
 	}
@@ -193,7 +193,7 @@ func (d *Device) score(ctx context.Context, in ScoreInput) (ScoreResult, error) 
 	}
 	if w.train.Credit.Critic() {
 		scorer.value = d.Engine.critic
-		if scorer.critic, err = d.Engine.criticFor(w.kit, run); err != nil {
+		if scorer.critic, err = d.Engine.criticFor(w.runContext, run); err != nil {
 			return ScoreResult{}, err
 		}
 	}
@@ -206,7 +206,7 @@ func (d *Device) score(ctx context.Context, in ScoreInput) (ScoreResult, error) 
 			return ScoreResult{}, fmt.Errorf("score: %w", err)
 		}
 		for _, r := range mb.rows {
-			w.took.Tokens += len(r.ids)
+			w.measured.Tokens += len(r.ids)
 		}
 	}
 	ref, err := store.PutTable(ctx, d.Store, store.IterationDir(run.ID, in.Policy.Branch, in.Iteration), "scores", table)
@@ -233,7 +233,7 @@ func (d *Device) update(ctx context.Context, in UpdateInput) (UpdateResult, erro
 	if err != nil {
 		return UpdateResult{}, err
 	}
-	if r, ok := d.Engine.updates[key]; ok && d.Engine.print == r.State {
+	if r, ok := d.Engine.updates[key]; ok && d.Engine.fingerprint == r.State {
 		r.Telemetry = w.telemetry()
 		return r, nil
 	}

@@ -195,9 +195,9 @@ func TestNonFiniteUpdate(t *testing.T) {
 	r.restore(t, RestoreInput{Version: r.version(), Head: r.head}) // back to version 0
 	raw, err := store.GetArtifact(t.Context(), r.store, *good.Batch)
 	require.NoError(t, err)
-	k, err := r.Device.kits.read(t.Context(), r.store, r.Run)
+	rc, err := r.Device.contexts.read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)
-	rows, err := decodeBatch(raw, r.Settings.Update.MicroBatch, k.shapes(k.training, 1).Sequence, false, false)
+	rows, err := decodeBatch(raw, r.Settings.Update.MicroBatch, rc.shapes(rc.training, 1).Sequence, false, false)
 	require.NoError(t, err)
 	for _, row := range rows {
 		for at := range row.advantages {

@@ -35,21 +35,21 @@ func (d *Device) diagnose(ctx context.Context, in DiagnoseInput) (DiagnoseResult
 	if err != nil {
 		return DiagnoseResult{}, fmt.Errorf("trajectories: %w", err)
 	}
-	p, err := d.Engine.programsFor(w.kit, in.Policy.Run, w.shapes(w.training, 1))
+	p, err := d.Engine.programsFor(w.runContext, in.Policy.Run, w.shapes(w.training, 1))
 	if err != nil {
 		return DiagnoseResult{}, err
 	}
 	out := DiagnoseResult{Metrics: Metrics{}}
 	for _, of := range []struct {
 		prefix string
-		crowd  crowd
+		pairs  scoringPairs
 	}{
 		{mutual.FirstTurn, w.firstTurns(rows, in)}, {mutual.Trajectory, w.anyTurns(rows, in)},
 	} {
-		if len(of.crowd.reasonings) == 0 || len(of.crowd.prompts) < 2 {
+		if len(of.pairs.reasonings) == 0 || len(of.pairs.prompts) < 2 {
 			continue // nobody thought, or there is nothing to tell apart
 		}
-		cross, err := w.cross(ctx, p, of.crowd, float32(in.Settings.Rollout.Temperature))
+		cross, err := w.cross(ctx, p, of.pairs, float32(in.Settings.Rollout.Temperature))
 		if err != nil {
 			return DiagnoseResult{}, err
 		}
@@ -66,15 +66,15 @@ func (d *Device) diagnose(ctx context.Context, in DiagnoseInput) (DiagnoseResult
 	return out, nil
 }
 
-// crowd is reasonings, and the prompts under which each is scored.
-type crowd struct {
+// scoringPairs lists each reasoning with the prompts it is scored under.
+type scoringPairs struct {
 	reasonings [][]int32
 	own        []int // the prompt of each reasoning
 	prompts    [][]int32
 	same       []int // equal prompts have the same number
 }
 
-func (c *crowd) addPrompt(ids []int32) int {
+func (c *scoringPairs) addPrompt(ids []int32) int {
 	number := len(c.prompts)
 	for i, p := range c.prompts {
 		if slices.Equal(p, ids) {
@@ -94,15 +94,15 @@ const (
 )
 
 // addressOf is the address of the diagnosis's draws.
-func (k *kit) addressOf(in DiagnoseInput, group int64) draw.Address {
-	a := k.drawn(draw.Diagnose, in.Policy.Branch, in.Iteration)
+func (rc *runContext) addressOf(in DiagnoseInput, group int64) draw.Address {
+	a := rc.drawn(draw.Diagnose, in.Policy.Branch, in.Iteration)
 	a.Group = group
 	return a
 }
 
 // lookedAt are some of the rows, in order: a draw without replacement.
-func (k *kit) lookedAt(rows []TrajectoryRow, a draw.Address) []TrajectoryRow {
-	order := a.Permutation(len(rows))[:min(k.train.Diagnostics.Samples, len(rows))]
+func (rc *runContext) lookedAt(rows []TrajectoryRow, a draw.Address) []TrajectoryRow {
+	order := a.Permutation(len(rows))[:min(rc.train.Diagnostics.Samples, len(rows))]
 	slices.Sort(order)
 	var out []TrajectoryRow
 	for _, at := range order {
@@ -112,8 +112,8 @@ func (k *kit) lookedAt(rows []TrajectoryRow, a draw.Address) []TrajectoryRow {
 }
 
 // firstTurns are reasonings of first turns, and the prompts of all groups.
-func (k *kit) firstTurns(rows []TrajectoryRow, in DiagnoseInput) crowd {
-	var c crowd
+func (rc *runContext) firstTurns(rows []TrajectoryRow, in DiagnoseInput) scoringPairs {
+	var c scoringPairs
 	place := map[int32]int{}
 	for _, r := range rows {
 		if _, ok := place[r.Group]; !ok {
@@ -121,9 +121,9 @@ func (k *kit) firstTurns(rows []TrajectoryRow, in DiagnoseInput) crowd {
 			place[r.Group] = c.addPrompt(context)
 		}
 	}
-	for _, r := range k.lookedAt(rows, k.addressOf(in, ofFirstTurns)) {
+	for _, r := range rc.lookedAt(rows, rc.addressOf(in, ofFirstTurns)) {
 		_, sampled := r.turn(0)
-		if z := k.reasoning(sampled); len(z) > 0 {
+		if z := rc.reasoning(sampled); len(z) > 0 {
 			c.reasonings, c.own = append(c.reasonings, z), append(c.own, place[r.Group])
 		}
 	}
@@ -132,13 +132,13 @@ func (k *kit) firstTurns(rows []TrajectoryRow, in DiagnoseInput) crowd {
 
 // anyTurns are reasonings of turns drawn from the drawn trajectories, and their own
 // contexts.
-func (k *kit) anyTurns(rows []TrajectoryRow, in DiagnoseInput) crowd {
-	var c crowd
-	a := k.addressOf(in, ofAnyTurns)
-	for _, r := range k.lookedAt(rows, a) {
+func (rc *runContext) anyTurns(rows []TrajectoryRow, in DiagnoseInput) scoringPairs {
+	var c scoringPairs
+	a := rc.addressOf(in, ofAnyTurns)
+	for _, r := range rc.lookedAt(rows, a) {
 		a.Member = int64(r.Row) + 1 // 0 has drawn the rows
 		context, sampled := r.turn(a.Below(r.Turns()))
-		if z := k.reasoning(sampled); len(z) > 0 {
+		if z := rc.reasoning(sampled); len(z) > 0 {
 			c.reasonings, c.own = append(c.reasonings, z), append(c.own, c.addPrompt(context))
 		}
 	}
@@ -162,15 +162,15 @@ func (r TrajectoryRow) turn(k int) (context, sampled []int32) {
 }
 
 // reasoning is what a turn says before it closes the tag that the prompt opened.
-func (k *kit) reasoning(sampled []int32) []int32 {
+func (rc *runContext) reasoning(sampled []int32) []int32 {
 	tag := "</answer>"
-	if k.training.protocol.Think {
+	if rc.training.protocol.Think {
 		tag = "</think>"
 	}
-	end := strings.Index(k.tokenizer.Decode(sampled), tag)
+	end := strings.Index(rc.tokenizer.Decode(sampled), tag)
 	n := 0
 	for n < len(sampled) {
-		if slices.Contains(k.tokenizer.EndOfTurn(), sampled[n]) || end >= 0 && len(k.tokenizer.Decode(sampled[:n+1])) > end {
+		if slices.Contains(rc.tokenizer.EndOfTurn(), sampled[n]) || end >= 0 && len(rc.tokenizer.Decode(sampled[:n+1])) > end {
 			break
 		}
 		n++
@@ -179,7 +179,7 @@ func (k *kit) reasoning(sampled []int32) []int32 {
 }
 
 // cross scores every reasoning under every prompt.
-func (w *work) cross(ctx context.Context, p *model.Programs, c crowd, temperature float32) (mutual.Cross, error) {
+func (w *work) cross(ctx context.Context, p *model.Programs, c scoringPairs, temperature float32) (mutual.Cross, error) {
 	out := mutual.Cross{Own: c.own, Same: c.same}
 	var rows []piece // of is the reasoning, row the prompt
 	for i, z := range c.reasonings {
@@ -205,7 +205,7 @@ func (w *work) cross(ctx context.Context, p *model.Programs, c crowd, temperatur
 				sum += float64(v)
 			}
 			out.LogProbs[r.of][r.row] = sum
-			w.took.Tokens += len(r.ids)
+			w.measured.Tokens += len(r.ids)
 		}
 	}
 	return out, nil

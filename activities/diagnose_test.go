@@ -55,7 +55,7 @@ func TestDiagnoseScoresWhatWasSampled(t *testing.T) {
 	w, done, err := r.Device.begin(t.Context(), r.Run)
 	require.NoError(t, err)
 	defer done()
-	p, err := r.Device.Engine.programsFor(w.kit, r.Run, w.shapes(w.training, 1))
+	p, err := r.Device.Engine.programsFor(w.runContext, r.Run, w.shapes(w.training, 1))
 	require.NoError(t, err)
 	c := w.firstTurns(rows, DiagnoseInput{Policy: version})
 	require.Len(t, c.prompts, 2)
@@ -74,15 +74,15 @@ func TestDiagnoseScoresWhatWasSampled(t *testing.T) {
 
 func TestReasoning(t *testing.T) {
 	w := newWalked(t)
-	k, err := w.Host.kits.read(t.Context(), w.store, w.Run)
+	rc, err := w.Host.contexts.read(t.Context(), w.store, w.Run)
 	require.NoError(t, err)
-	require.False(t, k.training.protocol.Think)
+	require.False(t, rc.training.protocol.Think)
 	ids := w.tok.Encode("Right || Left</answer> and more")
-	require.Equal(t, "Right || Left", k.tokenizer.Decode(k.reasoning(ids)))
-	require.Empty(t, k.reasoning(w.tok.Encode("</answer>")))
-	require.Equal(t, "Right", k.tokenizer.Decode(k.reasoning(append(w.tok.Encode("Right"), k.tokenizer.EndOfTurn()[0]))))
-	k.training.protocol.Think = true
-	require.Equal(t, "hm <", k.tokenizer.Decode(k.reasoning(w.tok.Encode("hm <</think><answer>Right</answer>"))))
+	require.Equal(t, "Right || Left", rc.tokenizer.Decode(rc.reasoning(ids)))
+	require.Empty(t, rc.reasoning(w.tok.Encode("</answer>")))
+	require.Equal(t, "Right", rc.tokenizer.Decode(rc.reasoning(append(w.tok.Encode("Right"), rc.tokenizer.EndOfTurn()[0]))))
+	rc.training.protocol.Think = true
+	require.Equal(t, "hm <", rc.tokenizer.Decode(rc.reasoning(w.tok.Encode("hm <</think><answer>Right</answer>"))))
 }
 
 func TestTurnsOfTrajectories(t *testing.T) {
@@ -93,7 +93,7 @@ func TestTurnsOfTrajectories(t *testing.T) {
 	context, sampled = r.turn(2)
 	require.Equal(t, []int32{6}, context, "behind a window a context begins anew")
 	require.Equal(t, []int32{7}, sampled)
-	var c crowd
+	var c scoringPairs
 	for _, ids := range [][]int32{{1}, {2}, {1}} {
 		c.addPrompt(ids)
 	}

@@ -31,18 +31,18 @@ type Engine struct {
 
 	lease    chan struct{} // holds one token while the device is free
 	draining atomic.Bool
-	look     atomic.Int64 // counts the looks at what others compute
+	scan     atomic.Int64 // counts the scans of what others compute
 
 	// What follows belongs to the holder of the lease.
-	owner     string // run whose policy is in memory
-	state     *model.State
-	critic    *model.State // nil without
-	print     string       // fingerprint of both
-	reference *model.State // parameters alone; nil until it is needed
-	programs  map[programsKey]*kept
-	own       map[programsKey]bool // those of the run whose policy is in memory
-	uses      int                  // counts the uses of programs
-	updates   map[updateKey]UpdateResult
+	owner       string // run whose policy is in memory
+	state       *model.State
+	critic      *model.State // nil without
+	fingerprint string       // fingerprint of both
+	reference   *model.State // parameters alone; nil until it is needed
+	programs    map[programsKey]*cachedPrograms
+	own         map[programsKey]bool // those of the run whose policy is in memory
+	uses        int                  // counts the uses of programs
+	updates     map[updateKey]UpdateResult
 }
 
 type programsKey struct {
@@ -58,12 +58,12 @@ type updateKey struct {
 	branch, iteration       int
 }
 
-// kept is a set of programs, when it was used last by the engine's count, and in
-// which look.
-type kept struct {
+// cachedPrograms is a set of programs, when it was used last by the engine's count, and
+// in which scan.
+type cachedPrograms struct {
 	*model.Programs
 	used int
-	look int64
+	scan int64
 }
 
 // maxPrograms bounds the compiled sets of programs kept across runs: what is freed
@@ -75,16 +75,16 @@ const maxRecords = 64
 
 // NewEngine makes the memory of a device worker around its open device.
 func NewEngine(device *model.Device) (*Engine, error) {
-	print := device.Fingerprint()
-	fields, err := canonical(print)
+	fingerprint := device.Fingerprint()
+	fields, err := canonical(fingerprint)
 	if err != nil {
 		return nil, fmt.Errorf("describe device: %w", err)
 	}
 	e := &Engine{
 		device:   device,
-		info:     DeviceInfo{Fingerprint: print.ID(), Fields: fields},
+		info:     DeviceInfo{Fingerprint: fingerprint.ID(), Fields: fields},
 		lease:    make(chan struct{}, 1),
-		programs: map[programsKey]*kept{}, own: map[programsKey]bool{},
+		programs: map[programsKey]*cachedPrograms{}, own: map[programsKey]bool{},
 		updates: map[updateKey]UpdateResult{},
 	}
 	e.lease <- struct{}{}
@@ -145,7 +145,7 @@ func (e *Engine) forget() {
 			s.Free()
 		}
 	}
-	e.state, e.critic, e.reference, e.print, e.owner = nil, nil, nil, "", ""
+	e.state, e.critic, e.reference, e.fingerprint, e.owner = nil, nil, nil, "", ""
 	clear(e.updates)
 	clear(e.own)
 	e.trim(maxPrograms)
@@ -176,25 +176,25 @@ func (e *Engine) hold(policy, critic *model.State) {
 	if e.critic != nil && e.critic != critic {
 		e.critic.Free()
 	}
-	e.state, e.critic, e.print = policy, critic, ""
+	e.state, e.critic, e.fingerprint = policy, critic, ""
 }
 
-// fingerprint computes that of what is held, and notes it.
-func (e *Engine) fingerprint() error {
-	print, err := model.PairFingerprint(e.state, e.critic)
+// computeFingerprint computes the fingerprint of the state in memory and stores it.
+func (e *Engine) computeFingerprint() error {
+	fingerprint, err := model.PairFingerprint(e.state, e.critic)
 	if err != nil {
 		return fmt.Errorf("state fingerprint: %w", err)
 	}
-	e.print = print
+	e.fingerprint = fingerprint
 	return nil
 }
 
 // resident checks that the policy version is the one in memory.
 func (e *Engine) resident(v Version) error {
-	if e.state == nil || e.print != v.State {
+	if e.state == nil || e.fingerprint != v.State {
 		held := "nothing"
 		if e.state != nil {
-			held = e.print
+			held = e.fingerprint
 		}
 		return fmt.Errorf("version %d of run %s has state %s, in memory is %s: %w", v.Version, v.Run.ID, v.State, held, ErrNotResident)
 	}
@@ -202,8 +202,8 @@ func (e *Engine) resident(v Version) error {
 }
 
 // programsFor gives the programs of some shapes of a run, compiled when first used.
-func (e *Engine) programsFor(k *kit, run Run, shapes model.Shapes) (*model.Programs, error) {
-	return e.prepared(policyKey(run, shapes), k.config, k.legal, run)
+func (e *Engine) programsFor(rc *runContext, run Run, shapes model.Shapes) (*model.Programs, error) {
+	return e.prepared(policyKey(run, shapes), rc.config, rc.legal, run)
 }
 
 func policyKey(run Run, shapes model.Shapes) programsKey {
@@ -211,12 +211,12 @@ func policyKey(run Run, shapes model.Shapes) programsKey {
 }
 
 // criticFor gives the programs of a run's critic, on the rows of its updates.
-func (e *Engine) criticFor(k *kit, run Run) (*model.Programs, error) {
-	return e.prepared(criticKey(k, run), k.config.Critic(), nil, run)
+func (e *Engine) criticFor(rc *runContext, run Run) (*model.Programs, error) {
+	return e.prepared(criticKey(rc, run), rc.config.Critic(), nil, run)
 }
 
-func criticKey(k *kit, run Run) programsKey {
-	s := k.shapes(k.training, 1)
+func criticKey(rc *runContext, run Run) programsKey {
+	s := rc.shapes(rc.training, 1)
 	return programsKey{base: run.Base.Digest, critic: true, shapes: model.Shapes{MicroBatch: s.MicroBatch, Sequence: s.Sequence, ComputeDtype: s.ComputeDtype}}
 }
 
@@ -231,7 +231,7 @@ func (e *Engine) prepared(key programsKey, c model.Config, legal []bool, run Run
 	if err != nil {
 		return nil, fmt.Errorf("programs of run %s: %w", run.ID, err)
 	}
-	e.programs[key] = &kept{Programs: p}
+	e.programs[key] = &cachedPrograms{Programs: p}
 	e.use(key)
 	return p, nil
 }
@@ -241,7 +241,7 @@ func (e *Engine) use(key programsKey) bool {
 	p, ok := e.programs[key]
 	if ok {
 		e.uses++
-		p.used, p.look = e.uses, e.look.Load()
+		p.used, p.scan = e.uses, e.scan.Load()
 	}
 	return ok
 }
@@ -253,30 +253,30 @@ type named struct {
 }
 
 // programs are the keys of a run's programs, as all gives them.
-func (k *kit) programs(run Run) []programsKey {
+func (rc *runContext) programs(run Run) []programsKey {
 	var keys []programsKey
-	for turn := 1; turn <= k.train.Rollout.Turns; turn++ {
-		keys = append(keys, policyKey(run, k.shapes(k.training, turn)))
+	for turn := 1; turn <= rc.train.Rollout.Turns; turn++ {
+		keys = append(keys, policyKey(run, rc.shapes(rc.training, turn)))
 	}
-	if k.train.Credit.Critic() {
-		keys = append(keys, criticKey(k, run))
+	if rc.train.Credit.Critic() {
+		keys = append(keys, criticKey(rc, run))
 	}
 	return keys
 }
 
 // all are the programs of a run's iterations: those of each turn, the first of
 // which update too, and the critic's.
-func (e *Engine) all(k *kit, run Run) ([]named, error) {
+func (e *Engine) all(rc *runContext, run Run) ([]named, error) {
 	var out []named
-	for turn := 1; turn <= k.train.Rollout.Turns; turn++ {
-		p, err := e.programsFor(k, run, k.shapes(k.training, turn))
+	for turn := 1; turn <= rc.train.Rollout.Turns; turn++ {
+		p, err := e.programsFor(rc, run, rc.shapes(rc.training, turn))
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, named{fmt.Sprintf("turn-%d", turn), p})
 	}
-	if k.train.Credit.Critic() {
-		p, err := e.criticFor(k, run)
+	if rc.train.Credit.Critic() {
+		p, err := e.criticFor(rc, run)
 		if err != nil {
 			return nil, err
 		}

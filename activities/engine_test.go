@@ -14,15 +14,15 @@ func TestProgramsMakeRoom(t *testing.T) {
 	e, err := NewEngine(engine(t).device)
 	require.NoError(t, err)
 	r := resolved(t, "room", tinySpec(t))
-	var cache kits
-	k, err := cache.read(t.Context(), r.store, r.Run)
+	var cache runContexts
+	rc, err := cache.read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)
 	other := func(i int) programsKey {
 		return programsKey{base: "another", shapes: model.Shapes{MicroBatch: 1, Sequence: 2 + i}}
 	}
 	fill := func(from, to int) {
 		for i := from; i < to; i++ {
-			_, err := e.prepared(other(i), k.config, nil, r.Run)
+			_, err := e.prepared(other(i), rc.config, nil, r.Run)
 			require.NoError(t, err)
 		}
 	}
@@ -30,25 +30,25 @@ func TestProgramsMakeRoom(t *testing.T) {
 
 	fill(0, maxPrograms)
 	require.True(t, e.use(other(0)))
-	e.Look()
-	require.True(t, e.room(k, r.Run))
+	e.BeginScan()
+	require.True(t, e.room(rc, r.Run))
 	require.Len(t, e.programs, maxPrograms-1)
 	require.Contains(t, e.programs, other(0), "used again")
 	require.NotContains(t, e.programs, other(1))
-	_, err = e.all(k, r.Run)
+	_, err = e.all(rc, r.Run)
 	require.NoError(t, err)
 	require.Len(t, e.programs, maxPrograms)
-	require.False(t, e.room(k, r.Run), "nothing is missing")
+	require.False(t, e.room(rc, r.Run), "nothing is missing")
 
 	for key := range e.programs {
 		require.True(t, e.use(key))
 	}
 	second := r.Run
 	second.Base.Digest = "second"
-	require.False(t, e.room(k, second), "the look's own programs stay")
+	require.False(t, e.room(rc, second), "the look's own programs stay")
 	require.Len(t, e.programs, maxPrograms)
-	e.Look()
-	require.True(t, e.room(k, second))
+	e.BeginScan()
+	require.True(t, e.room(rc, second))
 	require.Len(t, e.programs, maxPrograms-1)
 
 	fill(100, 104) // a run may take more than the bound while it has the device
@@ -65,9 +65,9 @@ func TestProgramsMakeRoom(t *testing.T) {
 func TestLookingAheadLeavesTheOwner(t *testing.T) {
 	e, err := NewEngine(engine(t).device)
 	require.NoError(t, err)
-	var cache kits
+	var cache runContexts
 	waits := resolved(t, "waits", tinySpec(t))
-	k, err := cache.read(t.Context(), waits.store, waits.Run)
+	rc, err := cache.read(t.Context(), waits.store, waits.Run)
 	require.NoError(t, err)
 	set := func(i int) programsKey {
 		return programsKey{base: "another", shapes: model.Shapes{MicroBatch: 1, Sequence: 2 + i}}
@@ -75,22 +75,22 @@ func TestLookingAheadLeavesTheOwner(t *testing.T) {
 	t.Cleanup(func() { e.forget(); e.trim(0) })
 	e.owner = "computes"
 	for i := range maxPrograms {
-		_, err := e.prepared(set(i), k.config, nil, Run{ID: map[bool]string{true: "computes", false: "before"}[i < 3]})
+		_, err := e.prepared(set(i), rc.config, nil, Run{ID: map[bool]string{true: "computes", false: "before"}[i < 3]})
 		require.NoError(t, err)
 	}
-	e.Look()
-	require.True(t, e.room(k, waits.Run))
+	e.BeginScan()
+	require.True(t, e.room(rc, waits.Run))
 	for i := range 3 {
 		require.Contains(t, e.programs, set(i), "used least recently, and its own")
 	}
 	require.NotContains(t, e.programs, set(3))
 
 	many := resolved(t, "many", tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=18", "evaluation.every=0"))
-	k, err = cache.read(t.Context(), many.store, many.Run)
+	rc, err = cache.read(t.Context(), many.store, many.Run)
 	require.NoError(t, err)
-	require.Greater(t, len(k.programs(many.Run)), maxPrograms)
-	require.False(t, e.room(k, many.Run), "somebody computes")
+	require.Greater(t, len(rc.programs(many.Run)), maxPrograms)
+	require.False(t, e.room(rc, many.Run), "somebody computes")
 	e.forget()
-	e.Look()
-	require.True(t, e.room(k, many.Run))
+	e.BeginScan()
+	require.True(t, e.room(rc, many.Run))
 }

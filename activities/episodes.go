@@ -14,13 +14,13 @@ import (
 // firstPrompts are the initial states of a rollout: its rows, and each row's
 // context. The prompt comes from the group's address, so it is the same for all
 // members.
-func (k *kit) firstPrompts(s *scene, branch int, r Rollout) ([]GenerateRow, [][]int32, error) {
+func (rc *runContext) firstPrompts(s *task, branch int, r Rollout) ([]GenerateRow, [][]int32, error) {
 	var rows []GenerateRow
 	var contexts [][]int32
 	for g := range s.groups {
-		a := k.address(s, branch, r, g, 0)
+		a := rc.address(s, branch, r, g, 0)
 		env := s.env(g)
-		ids, err := s.protocol.PromptIDs(k.tokenizer, env, env.Reset(a.instance, a.chance))
+		ids, err := s.protocol.PromptIDs(rc.tokenizer, env, env.Reset(a.instance, a.chance))
 		if err != nil {
 			return nil, nil, fmt.Errorf("prompt of group %d: %w", g, err)
 		}
@@ -45,11 +45,11 @@ func (h *Host) Step(ctx context.Context, in StepInput) (StepResult, error) {
 func (h *Host) step(ctx context.Context, in StepInput) (StepResult, error) {
 	defer heartbeat(ctx)()
 	start := time.Now()
-	k, err := h.kits.read(ctx, h.Store, in.Run)
+	rc, err := h.contexts.read(ctx, h.Store, in.Run)
 	if err != nil {
 		return StepResult{}, err
 	}
-	scene, err := k.scene(in.Rollout)
+	task, err := rc.task(in.Rollout)
 	if err != nil {
 		return StepResult{}, err
 	}
@@ -68,7 +68,7 @@ func (h *Host) step(ctx context.Context, in StepInput) (StepResult, error) {
 		if !g.Alive {
 			continue
 		}
-		if err := k.play(scene, in, &rows[i], g, history); err != nil {
+		if err := rc.play(task, in, &rows[i], g, history); err != nil {
 			return StepResult{}, fmt.Errorf("row %d: %w", g.Row, err)
 		}
 		if !rows[i].Done {
@@ -109,8 +109,8 @@ func readTurns(ctx context.Context, s store.Store, refs []store.TurnRefs) ([]tur
 }
 
 // play answers one row's sample.
-func (k *kit) play(s *scene, in StepInput, row *StepRow, g GenerateRow, history []turn) error {
-	a := k.address(s, in.Branch, in.Rollout, int(g.Group), int(g.Member))
+func (rc *runContext) play(s *task, in StepInput, row *StepRow, g GenerateRow, history []turn) error {
+	a := rc.address(s, in.Branch, in.Rollout, int(g.Group), int(g.Member))
 	env := s.env(int(g.Group))
 	actions := make([][]string, len(history))
 	recorded := make([]envs.Recorded, len(history), len(history)+1)
@@ -139,10 +139,10 @@ func (k *kit) play(s *scene, in StepInput, row *StepRow, g GenerateRow, history 
 	if n := len(played); n > 0 {
 		left = played[n-1].ActionsLeft
 	}
-	reply, truncated := s.protocol.ReadReply(k.tokenizer, env, g.SampledIDs)
+	reply, truncated := s.protocol.ReadReply(rc.tokenizer, env, g.SampledIDs)
 	row.StateBefore = episode.StateKey()
 	t := s.protocol.Play(episode, reply, left)
-	row.Text = k.tokenizer.Decode(g.SampledIDs)
+	row.Text = rc.tokenizer.Decode(g.SampledIDs)
 	row.Actions, row.Reward, row.Penalty = t.Actions, t.Reward, t.Penalty
 	if s.overlongCache > 0 {
 		punishment, err := credit.Overlong(len(g.SampledIDs), s.maxNewTokens, s.overlongCache)
@@ -161,11 +161,11 @@ func (k *kit) play(s *scene, in StepInput, row *StepRow, g GenerateRow, history 
 	var ids []int32
 	if row.NextRestart = s.protocol.Restarts(in.Turn + 1); row.NextRestart {
 		recorded = append(recorded, envs.Recorded{Actions: t.Actions, Sampled: g.SampledIDs})
-		ids, err = s.protocol.WindowIDs(k.tokenizer, env, a.instance, a.chance, recorded)
+		ids, err = s.protocol.WindowIDs(rc.tokenizer, env, a.instance, a.chance, recorded)
 		context = 0
 	} else {
 		next := envs.NextTurn{Number: in.Turn + 1, Reward: t.Reward, ActionsLeft: t.ActionsLeft}
-		ids, err = s.protocol.ContinueIDs(k.tokenizer, env, episode, next, g.SampledIDs)
+		ids, err = s.protocol.ContinueIDs(rc.tokenizer, env, episode, next, g.SampledIDs)
 	}
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (k *kit) play(s *scene, in StepInput, row *StepRow, g GenerateRow, history 
 }
 
 // trajectories puts the turns of a rollout together, a row a member.
-func (s *scene) trajectories(turns []turn) []TrajectoryRow {
+func (s *task) trajectories(turns []turn) []TrajectoryRow {
 	rows := make([]TrajectoryRow, len(turns[0].generate))
 	for i := range rows {
 		first := turns[0].generate[i]

@@ -15,7 +15,7 @@ import (
 type walked struct {
 	*testRun
 	t   *testing.T
-	kit *kit
+	kit *runContext
 	tok *tokenizer.Tokenizer
 	end int32
 }
@@ -23,11 +23,11 @@ type walked struct {
 func newWalked(t *testing.T, edits ...string) *walked {
 	r := resolved(t, "walk", tinySpec(t, append([]string{`environment.name="` + walkName + `"`, "rollout.turns=2", "rollout.max_new_tokens=16",
 		"rollout.groups=2", "rollout.group_size=2"}, edits...)...))
-	k, err := r.Host.kits.read(t.Context(), r.store, r.Run)
+	rc, err := r.Host.contexts.read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)
 	tok, err := starter.Tokenizer()
 	require.NoError(t, err)
-	return &walked{testRun: r, t: t, kit: k, tok: tok, end: tok.EndOfTurn()[0]}
+	return &walked{testRun: r, t: t, kit: rc, tok: tok, end: tok.EndOfTurn()[0]}
 }
 
 // says is the sample of a text; a text that ends in "…" was cut.

@@ -28,11 +28,11 @@ func (r *testRun) rebuilt(t *testing.T) {
 	require.Equal(t, state, r.restore(t, RestoreInput{}).State)
 }
 
-func (r *testRun) batch(t *testing.T, in CommitInput) []learntRow {
+func (r *testRun) batch(t *testing.T, in CommitInput) []batchRow {
 	t.Helper()
-	k, err := r.Host.kits.read(t.Context(), r.store, r.Run)
+	rc, err := r.Host.contexts.read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)
-	rows, err := k.readBatch(t.Context(), r.store, *in.Batch)
+	rows, err := rc.readBatch(t.Context(), r.store, *in.Batch)
 	require.NoError(t, err)
 	return rows
 }
@@ -88,11 +88,11 @@ func TestOnline(t *testing.T) {
 // first ones.
 func TestRoundsContinueTheIndex(t *testing.T) {
 	r := fresh(t, "freshness.online=2")
-	k, err := r.Host.kits.read(t.Context(), r.store, r.Run)
+	rc, err := r.Host.contexts.read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)
-	second := k.address(k.training, 0, Rollout{Round: 1}, 0, 3)
-	require.Equal(t, k.address(k.training, 0, Rollout{}, 2, 3), second)
-	require.NotEqual(t, k.address(k.training, 0, Rollout{}, 0, 3), second)
+	second := rc.address(rc.training, 0, Rollout{Round: 1}, 0, 3)
+	require.Equal(t, rc.address(rc.training, 0, Rollout{}, 2, 3), second)
+	require.NotEqual(t, rc.address(rc.training, 0, Rollout{}, 0, 3), second)
 }
 
 func TestReuse(t *testing.T) {
@@ -157,13 +157,13 @@ func TestReplayBufferPassesSkippedUpdates(t *testing.T) {
 func TestCommonRandomNumbers(t *testing.T) {
 	for _, common := range []bool{false, true} {
 		r := fresh(t, fmt.Sprintf("common_random=%t", common))
-		k, err := r.Host.kits.read(t.Context(), r.store, r.Run)
+		rc, err := r.Host.contexts.read(t.Context(), r.store, r.Run)
 		require.NoError(t, err)
 		for _, p := range []draw.Purpose{draw.Shuffle, draw.Replay, draw.Diagnose} {
-			require.Equal(t, common, k.drawn(p, 0, 3) == k.drawn(p, 1, 3), p)
-			require.NotEqual(t, k.drawn(p, 1, 2), k.drawn(p, 1, 3))
+			require.Equal(t, common, rc.drawn(p, 0, 3) == rc.drawn(p, 1, 3), p)
+			require.NotEqual(t, rc.drawn(p, 1, 2), rc.drawn(p, 1, 3))
 		}
-		require.Equal(t, common, k.address(k.training, 0, Rollout{}, 1, 2) == k.address(k.training, 1, Rollout{}, 1, 2))
+		require.Equal(t, common, rc.address(rc.training, 0, Rollout{}, 1, 2) == rc.address(rc.training, 1, Rollout{}, 1, 2))
 	}
 }
 
@@ -176,7 +176,7 @@ func TestResample(t *testing.T) {
 	require.Len(t, in.Turns, 6)
 	require.Nil(t, in.Rollout)
 
-	k, err := r.Host.kits.read(t.Context(), r.store, r.Run)
+	rc, err := r.Host.contexts.read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)
 	s := r.Settings.Selection
 	s.Floor, s.Method = 0, spec.SelectAll
@@ -188,10 +188,10 @@ func TestResample(t *testing.T) {
 		return out
 	}
 	flat, varied := []float64{1, 1, 1, 1}, []float64{0, 1, 0, 1}
-	got, err := k.choose(s, rows(append(flat, varied...)...), k.training)
+	got, err := rc.choose(s, rows(append(flat, varied...)...), rc.training)
 	require.NoError(t, err)
 	require.True(t, got.more, "one of two varies")
-	got, err = k.choose(s, rows(append(append(append(flat[:4:4], varied...), varied...), varied...)...), k.training)
+	got, err = rc.choose(s, rows(append(append(append(flat[:4:4], varied...), varied...), varied...)...), rc.training)
 	require.NoError(t, err)
 	require.False(t, got.more)
 	require.Equal(t, []bool{false, true, true, false}, got.kept, "the first two that vary")

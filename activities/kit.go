@@ -16,43 +16,43 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// kit is what the steps of one run share: its resolved spec, what it and its
-// suites play, and the configuration and tokenizer of its base model. It is read
-// from the store once and never changes.
-type kit struct {
+// runContext is what the steps of one run share: its resolved spec, its task and its
+// suites' tasks, and its base model. It is read from the store once and never
+// changes.
+type runContext struct {
 	train    spec.Train
-	training *scene
-	suites   []*scene
-	*words
+	training *task
+	suites   []*task
+	*baseModel
 
 	references *references
 }
 
-// words are a base model's configuration and tokenizer, which its runs share.
-type words struct {
+// baseModel is a base model's configuration and tokenizer, which its runs share.
+type baseModel struct {
 	config    model.Config
 	tokenizer *tokenizer.Tokenizer
 	legal     []bool // ids of the model's vocabulary that the tokenizer has
 }
 
-// kits caches what was read, by the digests of spec and base model.
-type kits struct {
-	mu    sync.Mutex
-	made  recent[*kit]
-	words recent[*words]
+// runContexts caches run contexts by the digests of spec and base model.
+type runContexts struct {
+	mu       sync.Mutex
+	contexts recent[*runContext]
+	models   recent[*baseModel]
 
 	references references
 }
 
 const (
-	// maxKits is how many runs and evaluations a worker remembers: a sweep's trials
+	// maxRunContexts is how many runs and evaluations a worker remembers: a sweep's trials
 	// have a spec each.
-	maxKits = 256
-	// maxWords is of how many models: a tokenizer of 150,000 pieces is tens of MB.
-	maxWords = 8
+	maxRunContexts = 256
+	// maxBaseModels is how many base models it remembers: a tokenizer of 150,000 pieces is tens of MB.
+	maxBaseModels = 8
 )
 
-// smallFiles are the model's files a kit needs: everything but the weights.
+// smallFiles are the model's files a run context needs: all but the weights.
 var smallFiles = []string{"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"}
 
 // smallRefs are the refs of a model's small files.
@@ -66,20 +66,20 @@ func smallRefs(m store.ModelRef) map[string]store.Ref {
 	return small
 }
 
-// read gives the kit of a run.
-func (c *kits) read(ctx context.Context, s store.Store, run Run) (*kit, error) {
+// read gives the context of a run.
+func (c *runContexts) read(ctx context.Context, s store.Store, run Run) (*runContext, error) {
 	key := run.Spec.Digest + run.Base.Digest
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.made.most, c.words.most = maxKits, maxWords
-	if k, ok := c.made.get(key); ok {
-		return k, nil
+	c.contexts.most, c.models.most = maxRunContexts, maxBaseModels
+	if rc, ok := c.contexts.get(key); ok {
+		return rc, nil
 	}
 	t, err := readSpec(ctx, s, run.Spec)
 	if err != nil {
 		return nil, err
 	}
-	w, ok := c.words.get(run.Base.Digest)
+	w, ok := c.models.get(run.Base.Digest)
 	if !ok {
 		base, err := readIndex(ctx, s, run.Base)
 		if err != nil {
@@ -89,40 +89,40 @@ func (c *kits) read(ctx context.Context, s store.Store, run Run) (*kit, error) {
 		if err != nil {
 			return nil, fmt.Errorf("base model of run %s: %w", run.ID, err)
 		}
-		if w, err = newWords(files); err != nil {
+		if w, err = newBaseModel(files); err != nil {
 			return nil, fmt.Errorf("base model of run %s: %w", run.ID, err)
 		}
-		c.words.put(run.Base.Digest, w)
+		c.models.put(run.Base.Digest, w)
 	}
-	k, err := newKit(t, w)
+	rc, err := newRunContext(t, w)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", run.ID, err)
 	}
-	k.references = &c.references
-	c.made.put(key, k)
-	return k, nil
+	rc.references = &c.references
+	c.contexts.put(key, rc)
+	return rc, nil
 }
 
-// newKit puts a kit together from a resolved spec and its base model's words.
-func newKit(t spec.Train, w *words) (*kit, error) {
-	k := &kit{train: t, words: w}
+// newRunContext makes a run context from a resolved spec and its base model.
+func newRunContext(t spec.Train, w *baseModel) (*runContext, error) {
+	rc := &runContext{train: t, baseModel: w}
 	var err error
-	if k.training, err = trainingScene(t); err != nil {
+	if rc.training, err = trainingTask(t); err != nil {
 		return nil, err
 	}
 	for _, suite := range t.Evaluation.Suites {
-		s, err := suiteScene(suite)
+		s, err := suiteTask(suite)
 		if err != nil {
 			return nil, err
 		}
-		k.suites = append(k.suites, s)
+		rc.suites = append(rc.suites, s)
 	}
-	return k, nil
+	return rc, nil
 }
 
-// newWords reads a model's small files.
-func newWords(files map[string][]byte) (*words, error) {
-	w := &words{}
+// newBaseModel reads a model's small files.
+func newBaseModel(files map[string][]byte) (*baseModel, error) {
+	w := &baseModel{}
 	var err error
 	if w.config, err = model.ParseConfig(files["config.json"]); err != nil {
 		return nil, fmt.Errorf("config.json: %w: %w", err, ErrModelInvalid)

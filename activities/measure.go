@@ -45,26 +45,26 @@ func (h *Host) Measure(ctx context.Context, in MeasureInput) (MeasureResult, err
 func (h *Host) measure(ctx context.Context, in MeasureInput) (MeasureResult, error) {
 	defer heartbeat(ctx)()
 	start := time.Now()
-	k, err := h.kits.read(ctx, h.Store, in.Run)
+	rc, err := h.contexts.read(ctx, h.Store, in.Run)
 	if err != nil {
 		return MeasureResult{}, err
 	}
-	scene, err := k.scene(in.Rollout)
+	task, err := rc.task(in.Rollout)
 	if err != nil {
 		return MeasureResult{}, err
 	}
-	if scene.suite == nil {
+	if task.suite == nil {
 		return MeasureResult{}, fmt.Errorf("measure without a suite: %w", store.ErrInvalid)
 	}
-	rows, err := h.episodes(ctx, scene, in.Turns)
+	rows, err := h.episodes(ctx, task, in.Turns)
 	if err != nil {
 		return MeasureResult{}, err
 	}
-	if len(rows) != scene.rows() {
-		return MeasureResult{}, fmt.Errorf("%d trajectories, suite %s has %d: %w", len(rows), scene.suite.Name, scene.rows(), store.ErrInvalid)
+	if len(rows) != task.rows() {
+		return MeasureResult{}, fmt.Errorf("%d trajectories, suite %s has %d: %w", len(rows), task.suite.Name, task.rows(), store.ErrInvalid)
 	}
-	metrics := evaluationMetrics(scene, rows)
-	lines, err := k.reference(scene)
+	metrics := evaluationMetrics(task, rows)
+	lines, err := rc.reference(task)
 	if err != nil {
 		return MeasureResult{}, err
 	}
@@ -75,11 +75,11 @@ func (h *Host) measure(ctx context.Context, in MeasureInput) (MeasureResult, err
 		return MeasureResult{}, err
 	}
 	b, err := canon.Marshal(EvaluationResult{
-		Format: evaluationFormat, Suite: *scene.suite, State: in.State, ComputeDtype: k.train.Policy.ComputeDtype,
+		Format: evaluationFormat, Suite: *task.suite, State: in.State, ComputeDtype: rc.train.Policy.ComputeDtype,
 		Fingerprint: in.Fingerprint, Metrics: metrics, Trajectories: table.Content,
 	})
 	if err != nil {
-		return MeasureResult{}, fmt.Errorf("encode the result of suite %s: %w", scene.suite.Name, err)
+		return MeasureResult{}, fmt.Errorf("encode the result of suite %s: %w", task.suite.Name, err)
 	}
 	result, err := store.PutArtifact(ctx, h.Store, place, "result", "json", b)
 	if err != nil {
@@ -87,7 +87,7 @@ func (h *Host) measure(ctx context.Context, in MeasureInput) (MeasureResult, err
 	}
 	return MeasureResult{
 		Evaluation: store.EvaluationRef{
-			Version: in.Version, Suite: scene.suite.Name, State: in.State,
+			Version: in.Version, Suite: task.suite.Name, State: in.State,
 			Turns: in.Turns, Trajectories: &table, Result: &result, Metrics: metrics,
 		},
 		Telemetry: Telemetry{Seconds: time.Since(start).Seconds()},
@@ -98,7 +98,7 @@ func (h *Host) measure(ctx context.Context, in MeasureInput) (MeasureResult, err
 // interval (clustered by instance where one has several samples), pass@k, and
 // what the episodes were like. The entropy is that of the sampling distribution,
 // estimated by the mean of −log p over the sampled tokens.
-func evaluationMetrics(s *scene, rows []TrajectoryRow) Metrics {
+func evaluationMetrics(s *task, rows []TrajectoryRow) Metrics {
 	m := Metrics{"trajectories": canon.Float(float64(len(rows)))}
 	all, byLabel := s.tallies(rows)
 	all.of(m)
@@ -160,27 +160,27 @@ type reference struct {
 const randomSamples = 16
 
 // reference gives a suite's lines.
-func (k *kit) reference(s *scene) (reference, error) {
+func (rc *runContext) reference(s *task) (reference, error) {
 	digest, err := digestOf(s.suite)
 	if err != nil {
 		return reference{}, err
 	}
-	k.references.mu.Lock()
-	k.references.made.most = maxReferences
-	out, ok := k.references.made.get(digest)
-	k.references.mu.Unlock()
+	rc.references.mu.Lock()
+	rc.references.made.most = maxReferences
+	out, ok := rc.references.made.get(digest)
+	rc.references.mu.Unlock()
 	if ok {
 		return out, nil
 	}
-	out = k.refer(s) // two at once compute the same
-	k.references.mu.Lock()
-	k.references.made.put(digest, out)
-	k.references.mu.Unlock()
+	out = rc.refer(s) // two at once compute the same
+	rc.references.mu.Lock()
+	rc.references.made.put(digest, out)
+	rc.references.mu.Unlock()
 	return out, nil
 }
 
 // refer computes a suite's lines.
-func (k *kit) refer(s *scene) reference {
+func (rc *runContext) refer(s *task) reference {
 	groups := make([][]int, len(s.parts)) // by part
 	for g, of := range s.order {
 		groups[of] = append(groups[of], g)
@@ -192,9 +192,9 @@ func (k *kit) refer(s *scene) reference {
 		}
 		instances := make([]draw.Address, len(groups[i]))
 		for n, g := range groups[i] {
-			instances[n] = k.address(s, 0, Rollout{}, g, 0).instance
+			instances[n] = rc.address(s, 0, Rollout{}, g, 0).instance
 		}
-		chance := func(n, sample int) draw.Address { return k.address(s, 0, Rollout{}, groups[i][n], sample).chance }
+		chance := func(n, sample int) draw.Address { return rc.address(s, 0, Rollout{}, groups[i][n], sample).chance }
 		r := envs.Refer(p.Environment, instances, chance, randomSamples, s.turns)
 		// Products are converted, so that no processor fuses them with the sums.
 		weight := float64(len(groups[i])) / float64(s.groups)

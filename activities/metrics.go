@@ -109,7 +109,7 @@ func (t *tally) actions(m Metrics, prefix string) {
 }
 
 // tallies adds rows up, all of them and by the label of their environment.
-func (s *scene) tallies(rows []TrajectoryRow) (all tally, byLabel map[string]*tally) {
+func (s *task) tallies(rows []TrajectoryRow) (all tally, byLabel map[string]*tally) {
 	byLabel = map[string]*tally{}
 	for i, r := range rows {
 		first := i%s.members == 0
@@ -123,7 +123,7 @@ func (s *scene) tallies(rows []TrajectoryRow) (all tally, byLabel map[string]*ta
 }
 
 // sampled are the sampled ids of each member of each group.
-func (s *scene) sampled(rows []TrajectoryRow) [][][]int32 {
+func (s *task) sampled(rows []TrajectoryRow) [][][]int32 {
 	groups := make([][][]int32, s.groups)
 	for _, r := range rows {
 		var ids []int32
@@ -140,7 +140,7 @@ func (s *scene) sampled(rows []TrajectoryRow) [][][]int32 {
 
 // rolloutMetrics describe all trajectories of a rollout, and the selected ones.
 // Those of each environment are RAGEN's train/TAG figures.
-func rolloutMetrics(s *scene, rows []TrajectoryRow) Metrics {
+func rolloutMetrics(s *task, rows []TrajectoryRow) Metrics {
 	var spreads, chosen []float64
 	selected := 0
 	all, byLabel := s.tallies(rows)

@@ -8,16 +8,16 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// Look begins a look at the runs that others compute. The programs that its Prepare
-// calls ask for are not freed for one another.
-func (e *Engine) Look() { e.look.Add(1) }
+// BeginScan begins a scan of the runs that other workers compute. Programs that one
+// scan prepares are not freed for one another.
+func (e *Engine) BeginScan() { e.scan.Add(1) }
 
 // Prepare compiles the programs of a run that others compute, if the device is
 // free now; it says whether there was anything to compile. The policy in memory
-// stays, and so do its programs and those of the runs that were prepared for in this
-// look: the least recently used of the others make room. A run whose programs find none is
-// left to compile when it comes, or two looks would compile in turns for ever. A run
-// that has committed nothing yet has no base model to go by.
+// stays, and so do its programs and those that this scan prepared: the least recently
+// used of the others make room. Where that is not enough the run compiles when it
+// comes; otherwise two scans would compile in turns for ever. A run that has committed
+// nothing yet has no base model to compile for.
 func (e *Engine) Prepare(ctx context.Context, d *Device, run string) (compiled bool, err error) {
 	host := Host{Store: d.Store}
 	_, spec, err := host.writtenSpec(ctx, run)
@@ -36,7 +36,7 @@ func (e *Engine) Prepare(ctx context.Context, d *Device, run string) (compiled b
 		return false, err
 	}
 	r := Run{ID: run, Spec: spec, Base: base}
-	k, err := d.kits.read(ctx, d.Store, r)
+	rc, err := d.contexts.read(ctx, d.Store, r)
 	if err != nil {
 		return false, err
 	}
@@ -49,10 +49,10 @@ func (e *Engine) Prepare(ctx context.Context, d *Device, run string) (compiled b
 	if e.draining.Load() {
 		return false, nil
 	}
-	if !e.room(k, r) {
+	if !e.room(rc, r) {
 		return false, nil
 	}
-	all, err := e.all(k, r)
+	all, err := e.all(rc, r)
 	if err != nil {
 		return false, err
 	}
@@ -66,17 +66,17 @@ func (e *Engine) Prepare(ctx context.Context, d *Device, run string) (compiled b
 }
 
 // room makes room for the programs of a run that are not there; false if all are, or
-// if those of this look leave none.
-func (e *Engine) room(k *kit, run Run) bool {
+// if those of this scan leave none.
+func (e *Engine) room(rc *runContext, run Run) bool {
 	missing := map[programsKey]bool{}
-	for _, key := range k.programs(run) {
+	for _, key := range rc.programs(run) {
 		if !e.use(key) {
 			missing[key] = true
 		}
 	}
 	recent := 0
 	for key, p := range e.programs {
-		if p.look == e.look.Load() || e.own[key] {
+		if p.scan == e.scan.Load() || e.own[key] {
 			recent++
 		}
 	}

@@ -30,17 +30,17 @@ func TestRecent(t *testing.T) {
 // of one model share its tokenizer.
 func TestKitsAreBounded(t *testing.T) {
 	first := resolved(t, "run-0", tinySpec(t))
-	var c kits
-	var shared *words
-	for i := range maxKits + 3 {
+	var c runContexts
+	var shared *baseModel
+	for i := range maxRunContexts + 3 {
 		got, err := first.Host.Resolve(t.Context(), ResolveInput{Run: fmt.Sprint("run-", i), Spec: tinySpec(t, fmt.Sprintf("seed=%d", i+1))})
 		require.NoError(t, err)
-		k, err := c.read(t.Context(), first.store, Run{ID: fmt.Sprint("run-", i), Spec: got.Spec, Base: first.Run.Base})
+		rc, err := c.read(t.Context(), first.store, Run{ID: fmt.Sprint("run-", i), Spec: got.Spec, Base: first.Run.Base})
 		require.NoError(t, err)
 		if i == 0 {
-			shared = k.words
+			shared = rc.baseModel
 		}
-		require.Same(t, shared, k.words)
+		require.Same(t, shared, rc.baseModel)
 	}
-	require.Len(t, c.made.values, maxKits)
+	require.Len(t, c.contexts.values, maxRunContexts)
 }

@@ -24,7 +24,7 @@ type Host struct {
 	// worker has none.
 	WriteReport ReportWriter
 
-	kits kits
+	contexts runContexts
 }
 
 // Known is what a spec is checked against: the registered environments, their

@@ -47,7 +47,7 @@ func (d *Device) restore(ctx context.Context, in RestoreInput) (RestoreResult, e
 	if err != nil {
 		return RestoreResult{}, err
 	}
-	for ; at < len(log.updates) && w.engine.print != goal; at++ {
+	for ; at < len(log.updates) && w.engine.fingerprint != goal; at++ {
 		if at > 0 && in.MaxSeconds > 0 && time.Now().After(deadline) {
 			break
 		}
@@ -68,13 +68,13 @@ func (d *Device) restore(ctx context.Context, in RestoreInput) (RestoreResult, e
 			d.Engine.forget()
 			return RestoreResult{}, fmt.Errorf("version %d is %s when rebuilt, recorded is %s: %w", u.iteration+1, r.State, u.after, ErrStateDiffers)
 		}
-		w.took.Recomputed++
+		w.measured.Recomputed++
 	}
-	out.State, out.Before = w.engine.print, in.Version.State
+	out.State, out.Before = w.engine.fingerprint, in.Version.State
 	if in.Version.State == "" {
-		out.Before = w.engine.print // version 0, loaded for the first time
+		out.Before = w.engine.fingerprint // version 0, loaded for the first time
 	}
-	out.Done = goal == "" || w.engine.print == goal
+	out.Done = goal == "" || w.engine.fingerprint == goal
 	out.Reached, out.From = in.Version.Version, log.from
 	if at < len(log.updates) {
 		out.Reached = log.updates[at].iteration
@@ -91,7 +91,7 @@ func (d *Device) lend(ctx context.Context, w *work, u logEntry, others map[strin
 	}
 	by := &work{engine: w.engine, start: w.start}
 	var err error
-	if by.kit, err = d.kits.read(ctx, d.Store, u.run); err != nil {
+	if by.runContext, err = d.contexts.read(ctx, d.Store, u.run); err != nil {
 		return nil, fmt.Errorf("run %s, which this one went on from: %w", u.run.ID, err)
 	}
 	hashes := map[string]string{}
@@ -190,12 +190,12 @@ func (l updateLog) withoutSkipped() updateLog {
 // gives the index of the first update to apply.
 func (w *work) startingPoint(ctx context.Context, s store.Store, run Run, goal string, log updateLog, out *RestoreResult) (int, error) {
 	if w.engine.state != nil {
-		if goal != "" && w.engine.print == goal {
+		if goal != "" && w.engine.fingerprint == goal {
 			out.Resident = true
 			return len(log.updates), nil
 		}
 		for i := len(log.updates) - 1; i >= 0; i-- {
-			if log.updates[i].before == w.engine.print {
+			if log.updates[i].before == w.engine.fingerprint {
 				return i, nil
 			}
 		}
@@ -215,17 +215,17 @@ func (w *work) startingPoint(ctx context.Context, s store.Store, run Run, goal s
 	if log.snapshot != nil {
 		want = log.snapshot.State
 	}
-	if print := w.engine.print; want != "" && print != want {
+	if print := w.engine.fingerprint; want != "" && print != want {
 		w.engine.forget()
 		return 0, fmt.Errorf("stored version %d is %s, recorded is %s: %w", log.from, print, want, ErrStateDiffers)
 	}
-	w.took.LoadSeconds += time.Since(begin).Seconds()
+	w.measured.LoadSeconds += time.Since(begin).Seconds()
 	return 0, nil
 }
 
 // upload makes the engine hold a stored policy, and its critic where there is one.
 func (w *work) upload(run Run, policy model.Snapshot, critic *model.Snapshot) error {
-	p, err := w.engine.programsFor(w.kit, run, w.shapes(w.training, 1))
+	p, err := w.engine.programsFor(w.runContext, run, w.shapes(w.training, 1))
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (w *work) upload(run Run, policy model.Snapshot, critic *model.Snapshot) er
 	}
 	w.engine.hold(state, nil)
 	if critic != nil {
-		c, err := w.engine.criticFor(w.kit, run)
+		c, err := w.engine.criticFor(w.runContext, run)
 		if err != nil {
 			return err
 		}
@@ -245,7 +245,7 @@ func (w *work) upload(run Run, policy model.Snapshot, critic *model.Snapshot) er
 		}
 		w.engine.hold(state, value)
 	}
-	return w.engine.fingerprint()
+	return w.engine.computeFingerprint()
 }
 
 // stored reads a stored state: a snapshot, or the base model with zero moments.
@@ -304,14 +304,14 @@ func (w *work) reference(ctx context.Context, s store.Store, run Run) (*model.St
 	if err != nil {
 		return nil, err
 	}
-	p, err := w.engine.programsFor(w.kit, run, w.shapes(w.training, 1))
+	p, err := w.engine.programsFor(w.runContext, run, w.shapes(w.training, 1))
 	if err != nil {
 		return nil, err
 	}
 	if w.engine.reference, err = p.UploadParams(params); err != nil {
 		return nil, fmt.Errorf("upload the reference: %w", err)
 	}
-	w.took.LoadSeconds += time.Since(begin).Seconds()
+	w.measured.LoadSeconds += time.Since(begin).Seconds()
 	return w.engine.reference, nil
 }
 
@@ -319,7 +319,7 @@ func (w *work) reference(ctx context.Context, s store.Store, run Run) (*model.St
 // a lazy one are compiled when they are first used.
 func (w *work) compile(ctx context.Context, run Run, lazy bool, hashes map[string]string) error {
 	begin := time.Now()
-	all, err := w.engine.all(w.kit, run)
+	all, err := w.engine.all(w.runContext, run)
 	if err != nil {
 		return err
 	}
@@ -337,7 +337,7 @@ func (w *work) compile(ctx context.Context, run Run, lazy bool, hashes map[strin
 			hashes[p.name+"."+name] = hash
 		}
 	}
-	w.took.CompileSeconds += time.Since(begin).Seconds()
+	w.measured.CompileSeconds += time.Since(begin).Seconds()
 	return nil
 }
 
@@ -386,5 +386,5 @@ func (w *work) putState(ctx context.Context, s store.Store, run Run, prefix stri
 	if err != nil {
 		return store.SnapshotRef{}, fmt.Errorf("store version %d: %w", version, err)
 	}
-	return store.SnapshotRef{Version: version, Dir: folder.Dir, Files: folder.Files, State: w.engine.print}, nil
+	return store.SnapshotRef{Version: version, Dir: folder.Dir, Files: folder.Files, State: w.engine.fingerprint}, nil
 }

@@ -14,10 +14,9 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// scene is what a rollout plays, a run's own or a suite's: the environments, the
-// protocol and the sizes. Two scenes that are equal give the same episodes for
-// the same policy, whoever's they are.
-type scene struct {
+// task is what a rollout plays, a run's own or a suite's: the environments, the
+// protocol and the sizes. Equal tasks give the same episodes for the same policy.
+type task struct {
 	parts    envs.Mixture
 	order    []int // the part that each group plays, for a round of iterations
 	protocol envs.Protocol
@@ -33,20 +32,20 @@ type scene struct {
 }
 
 // env is what a group plays.
-func (s *scene) env(group int) envs.Environment { return s.parts[s.order[group]].Environment }
+func (s *task) env(group int) envs.Environment { return s.parts[s.order[group]].Environment }
 
 // label is the name of what a group plays.
-func (s *scene) label(group int) string { return s.parts[s.order[group]].Label }
+func (s *task) label(group int) string { return s.parts[s.order[group]].Label }
 
 // rows is the number of episodes.
-func (s *scene) rows() int { return s.groups * s.members }
+func (s *task) rows() int { return s.groups * s.members }
 
 // generateRows is the rows of one generation program, where a rollout has as
 // many: fixed, so that a row's bits do not depend on the rollout's size.
 const generateRows = 64
 
 // play makes the environments of a spec.
-func (s *scene) play(e spec.Environment) error {
+func (s *task) play(e spec.Environment) error {
 	var parts []envs.Part
 	for _, p := range e.Parts() {
 		env, err := envs.New(p.Name, p.Options)
@@ -69,34 +68,34 @@ const orderRounds = 64
 
 // rounds is how many iterations the order is made for; a suite has one, and the
 // order of a single environment is the same in all.
-func (s *scene) rounds() int {
+func (s *task) rounds() int {
 	if s.suite != nil || len(s.parts) == 1 {
 		return 1
 	}
 	return orderRounds
 }
 
-// at is the scene as an iteration plays it.
-func (s *scene) at(iteration int) *scene {
+// at is the task as an iteration plays it.
+func (s *task) at(iteration int) *task {
 	now := *s
 	from := iteration % s.rounds() * s.groups
 	now.order = s.order[from : from+s.groups]
 	return &now
 }
 
-// trainingScene is what a run learns from.
-func trainingScene(t spec.Train) (*scene, error) {
+// trainingTask is what a run learns from.
+func trainingTask(t spec.Train) (*task, error) {
 	r := t.Rollout
-	s := &scene{
+	s := &task{
 		protocol: envs.Protocol{Think: r.Think, FormatPenalty: r.FormatPenalty, Penalty: envs.Penalty(r.Penalty), ContextTurns: r.ContextTurns},
 		groups:   r.Groups, members: r.GroupSize, turns: r.Turns, maxNewTokens: r.MaxNewTokens, overlongCache: r.OverlongCache, widths: r.PromptTokens,
 	}
 	return s, s.play(t.Environment)
 }
 
-// suiteScene is what an evaluation plays.
-func suiteScene(suite spec.Suite) (*scene, error) {
-	s := &scene{
+// suiteTask is what an evaluation plays.
+func suiteTask(suite spec.Suite) (*task, error) {
+	s := &task{
 		protocol: envs.Protocol{Think: suite.Think, FormatPenalty: suite.FormatPenalty, Penalty: envs.Penalty(suite.Penalty), ContextTurns: suite.ContextTurns},
 		groups:   suite.Instances, members: suite.Samples, turns: suite.Turns, maxNewTokens: suite.MaxNewTokens, widths: suite.PromptTokens,
 		suite: &suite,
@@ -107,12 +106,12 @@ func suiteScene(suite spec.Suite) (*scene, error) {
 	return s, nil
 }
 
-// scene is what a rollout of the run plays.
-func (k *kit) scene(r Rollout) (*scene, error) {
+// task is what a rollout of the run plays.
+func (rc *runContext) task(r Rollout) (*task, error) {
 	if r.Evaluation == nil {
-		return k.training.at(r.Iteration), nil
+		return rc.training.at(r.Iteration), nil
 	}
-	for _, s := range k.suites {
+	for _, s := range rc.suites {
 		if s.suite.Name == r.Evaluation.Suite {
 			return s, nil
 		}
@@ -120,11 +119,11 @@ func (k *kit) scene(r Rollout) (*scene, error) {
 	return nil, fmt.Errorf("suite %q is not in the spec: %w", r.Evaluation.Suite, store.ErrInvalid)
 }
 
-// shapes are the shapes of the programs of a scene's turn. Generation depends on
-// the scene alone; Score and Update run on the width of the run's longest row.
-func (k *kit) shapes(s *scene, turn int) model.Shapes {
-	width := k.training.widths[len(k.training.widths)-1] + k.training.maxNewTokens
-	u := k.train.Update
+// shapes are the shapes of the programs of a task's turn. Generation depends on
+// the task alone; Score and Update run on the width of the run's longest row.
+func (rc *runContext) shapes(s *task, turn int) model.Shapes {
+	width := rc.training.widths[len(rc.training.widths)-1] + rc.training.maxNewTokens
+	u := rc.train.Update
 	l := model.LossOptions{Ratio: loss.Ratio(u.Ratio), DualClip: u.DualClip > 0}
 	if u.KLIn == spec.KLLoss {
 		l.KL = loss.KLEstimator(u.KLEstimator)
@@ -135,7 +134,7 @@ func (k *kit) shapes(s *scene, turn int) model.Shapes {
 		PromptTokens: s.widths[turn-1],
 		MaxNewTokens: s.maxNewTokens,
 		Sequence:     (width + scoreMargin - 1) / scoreMargin * scoreMargin,
-		ComputeDtype: k.train.Policy.ComputeDtype,
+		ComputeDtype: rc.train.Policy.ComputeDtype,
 		Loss:         l,
 	}
 }
@@ -145,11 +144,11 @@ const scoreMargin = 16
 
 // drawn is the address of an iteration's draws: branches of a run with common random
 // numbers share them.
-func (k *kit) drawn(p draw.Purpose, branch, iteration int) draw.Address {
-	if k.train.CommonRandom {
+func (rc *runContext) drawn(p draw.Purpose, branch, iteration int) draw.Address {
+	if rc.train.CommonRandom {
 		branch = 0
 	}
-	return draw.Address{Seed: k.train.Seed, Purpose: p, Branch: int64(branch), Iteration: int64(iteration)}
+	return draw.Address{Seed: rc.train.Seed, Purpose: p, Branch: int64(branch), Iteration: int64(iteration)}
 }
 
 // rowAddress gives the streams of a row: of its group's initial state, of the
@@ -158,9 +157,9 @@ type rowAddress struct{ instance, chance, sample draw.Address }
 
 // address computes them from (run seed, purpose, branch, iteration, group,
 // member); an evaluation's from (suite, instance, sample) alone.
-func (k *kit) address(s *scene, branch int, r Rollout, group, member int) rowAddress {
-	group += r.Round * s.groups           // groups of a later round continue the index
-	a := k.drawn("", branch, r.Iteration) // each stream has its own purpose
+func (rc *runContext) address(s *task, branch int, r Rollout, group, member int) rowAddress {
+	group += r.Round * s.groups            // groups of a later round continue the index
+	a := rc.drawn("", branch, r.Iteration) // each stream has its own purpose
 	a.Group = int64(group)
 	purpose := func(p draw.Purpose) draw.Purpose { return p }
 	if s.suite != nil {
@@ -191,7 +190,7 @@ func WithWidths(t spec.Train, files map[string][]byte) (spec.Train, error) {
 		return t, fmt.Errorf("tokenizer: %w: %w", err, ErrModelInvalid)
 	}
 	if t.Rollout.PromptTokens == nil {
-		s, err := trainingScene(t)
+		s, err := trainingTask(t)
 		if err != nil {
 			return t, err
 		}
@@ -204,7 +203,7 @@ func WithWidths(t spec.Train, files map[string][]byte) (spec.Train, error) {
 		if suite.PromptTokens != nil {
 			continue
 		}
-		s, err := suiteScene(suite)
+		s, err := suiteTask(suite)
 		if err != nil {
 			return t, err
 		}
@@ -216,7 +215,7 @@ func WithWidths(t spec.Train, files map[string][]byte) (spec.Train, error) {
 }
 
 // neededWidths are the widths of the contexts, the widest of all parts.
-func (s *scene) neededWidths(tok *tokenizer.Tokenizer) ([]int, error) {
+func (s *task) neededWidths(tok *tokenizer.Tokenizer) ([]int, error) {
 	var widest []int
 	for _, p := range s.parts {
 		widths, err := envs.MaxPromptTokens(p.Environment, tok, s.protocol, s.turns, s.maxNewTokens)

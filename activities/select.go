@@ -22,21 +22,21 @@ func (h *Host) Select(ctx context.Context, in SelectInput) (SelectResult, error)
 func (h *Host) selectGroups(ctx context.Context, in SelectInput) (SelectResult, error) {
 	defer heartbeat(ctx)()
 	start := time.Now()
-	k, err := h.kits.read(ctx, h.Store, in.Run)
+	rc, err := h.contexts.read(ctx, h.Store, in.Run)
 	if err != nil {
 		return SelectResult{}, err
 	}
-	scene, err := k.scene(in.Rollout)
+	task, err := rc.task(in.Rollout)
 	if err != nil {
 		return SelectResult{}, err
 	}
-	rows, err := h.rounds(ctx, scene, in.Turns)
+	rows, err := h.rounds(ctx, task, in.Turns)
 	if err != nil {
 		return SelectResult{}, err
 	}
-	rolled := *scene
-	rolled.groups = len(rows) / scene.members
-	choice, err := k.choose(in.Settings.Selection, rows, scene)
+	rolled := *task
+	rolled.groups = len(rows) / task.members
+	choice, err := rc.choose(in.Settings.Selection, rows, task)
 	if err != nil || choice.more {
 		return SelectResult{More: choice.more, Telemetry: Telemetry{Seconds: time.Since(start).Seconds()}}, err
 	}
@@ -52,34 +52,34 @@ func (h *Host) selectGroups(ctx context.Context, in SelectInput) (SelectResult, 
 		return SelectResult{}, err
 	}
 	metrics := rolloutMetrics(&rolled, rows)
-	if n := rolled.groups / scene.groups; k.train.Selection.Resample > 1 || n > 1 {
+	if n := rolled.groups / task.groups; rc.train.Selection.Resample > 1 || n > 1 {
 		metrics["rollout/rounds"] = canon.Float(float64(n))
 	}
 	return SelectResult{
-		Trajectories: ref, Rows: count, Parts: k.parts(rows, count, scene), Metrics: metrics,
+		Trajectories: ref, Rows: count, Parts: rc.parts(rows, count, task), Metrics: metrics,
 		Telemetry: Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil
 }
 
 // rounds reads the rounds of a rollout as trajectories: groups and rows of a later
 // one continue the index.
-func (h *Host) rounds(ctx context.Context, scene *scene, refs []store.TurnRefs) ([]TrajectoryRow, error) {
+func (h *Host) rounds(ctx context.Context, task *task, refs []store.TurnRefs) ([]TrajectoryRow, error) {
 	var all []TrajectoryRow
 	for round := 0; len(refs) > 0; round++ {
 		n := 0
 		for n < len(refs) && refs[n].Round == round {
 			n++
 		}
-		rows, err := h.episodes(ctx, scene, refs[:n])
+		rows, err := h.episodes(ctx, task, refs[:n])
 		if err != nil {
 			return nil, err
 		}
-		if len(rows) != scene.rows() {
-			return nil, fmt.Errorf("%d trajectories, want %d groups of %d: %w", len(rows), scene.groups, scene.members, store.ErrInvalid)
+		if len(rows) != task.rows() {
+			return nil, fmt.Errorf("%d trajectories, want %d groups of %d: %w", len(rows), task.groups, task.members, store.ErrInvalid)
 		}
 		for i := range rows {
-			rows[i].Row += int32(round * scene.rows())
-			rows[i].Group += int32(round * scene.groups)
+			rows[i].Row += int32(round * task.rows())
+			rows[i].Group += int32(round * task.groups)
 		}
 		all, refs = append(all, rows...), refs[n:]
 	}
@@ -90,7 +90,7 @@ func (h *Host) rounds(ctx context.Context, scene *scene, refs []store.TurnRefs) 
 }
 
 // episodes reads the turns of a round as trajectories.
-func (h *Host) episodes(ctx context.Context, scene *scene, refs []store.TurnRefs) ([]TrajectoryRow, error) {
+func (h *Host) episodes(ctx context.Context, task *task, refs []store.TurnRefs) ([]TrajectoryRow, error) {
 	turns, err := readTurns(ctx, h.Store, refs)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (h *Host) episodes(ctx context.Context, scene *scene, refs []store.TurnRefs
 	if len(turns) == 0 || len(turns[0].generate) == 0 {
 		return nil, fmt.Errorf("a rollout has at least a turn and a row: %w", store.ErrInvalid)
 	}
-	return scene.trajectories(turns), nil
+	return task.trajectories(turns), nil
 }
 
 // choice is what a selection made of a rollout.
@@ -110,14 +110,14 @@ type choice struct {
 
 // choose applies the selection to each part of the rollout that an iteration learns
 // from.
-func (k *kit) choose(s spec.Selection, rows []TrajectoryRow, scene *scene) (choice, error) {
-	groups, members := len(rows)/scene.members, scene.members
+func (rc *runContext) choose(s spec.Selection, rows []TrajectoryRow, task *task) (choice, error) {
+	groups, members := len(rows)/task.members, task.members
 	if s.Resample > 1 {
-		return resampled(s, rows, scene)
+		return resampled(s, rows, task)
 	}
 	var out choice
-	for from := 0; from < groups; from += scene.groups {
-		kept, weights, err := selectedGroups(s, rows[from*members:(from+scene.groups)*members], scene.groups, members)
+	for from := 0; from < groups; from += task.groups {
+		kept, weights, err := selectedGroups(s, rows[from*members:(from+task.groups)*members], task.groups, members)
 		if err != nil {
 			return out, err
 		}
@@ -130,8 +130,8 @@ func (k *kit) choose(s spec.Selection, rows []TrajectoryRow, scene *scene) (choi
 // rounds are made, and applies the selection to the first that do (DAPO, arXiv
 // 2503.14476, §3.2; there the batch is filled with prompts whose accuracy is neither
 // 0 nor 1).
-func resampled(s spec.Selection, rows []TrajectoryRow, scene *scene) (choice, error) {
-	groups, members := len(rows)/scene.members, scene.members
+func resampled(s spec.Selection, rows []TrajectoryRow, task *task) (choice, error) {
+	groups, members := len(rows)/task.members, task.members
 	returns := make([][]float64, groups)
 	for _, r := range rows {
 		returns[r.Group] = append(returns[r.Group], r.Return())
@@ -141,10 +141,10 @@ func resampled(s spec.Selection, rows []TrajectoryRow, scene *scene) (choice, er
 		return choice{}, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
 	varied := selection.Varied(spreads, s.Floor)
-	if len(varied) < scene.groups && groups/scene.groups < s.Resample {
+	if len(varied) < task.groups && groups/task.groups < s.Resample {
 		return choice{more: true}, nil
 	}
-	varied = varied[:min(len(varied), scene.groups)]
+	varied = varied[:min(len(varied), task.groups)]
 	out := choice{kept: make([]bool, groups), weights: make([]float64, groups)}
 	if len(varied) == 0 {
 		return out, nil
@@ -165,8 +165,8 @@ func resampled(s spec.Selection, rows []TrajectoryRow, scene *scene) (choice, er
 
 // parts counts the selected rows for each iteration that learns from the rollout;
 // nil where there is one.
-func (k *kit) parts(rows []TrajectoryRow, count int, scene *scene) []int {
-	f := k.train.Freshness
+func (rc *runContext) parts(rows []TrajectoryRow, count int, task *task) []int {
+	f := rc.train.Freshness
 	if f.Updates() == 1 {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (k *kit) parts(rows []TrajectoryRow, count int, scene *scene) []int {
 	}
 	for _, r := range rows {
 		if r.Selected && f.Online > 1 {
-			out[int(r.Group)/scene.groups]++
+			out[int(r.Group)/task.groups]++
 		}
 	}
 	return out

@@ -31,7 +31,7 @@ func (w *work) apply(ctx context.Context, s store.Store, in UpdateInput) (Update
 	if err != nil {
 		return UpdateResult{}, err
 	}
-	p, err := w.engine.programsFor(w.kit, in.Policy.Run, shapes)
+	p, err := w.engine.programsFor(w.runContext, in.Policy.Run, shapes)
 	if err != nil {
 		return UpdateResult{}, err
 	}
@@ -47,13 +47,13 @@ func (w *work) apply(ctx context.Context, s store.Store, in UpdateInput) (Update
 	value := criticSettings(in.Settings)
 	var c *model.Programs
 	if w.engine.critic != nil {
-		if c, err = w.engine.criticFor(w.kit, in.Policy.Run); err != nil {
+		if c, err = w.engine.criticFor(w.runContext, in.Policy.Run); err != nil {
 			return UpdateResult{}, err
 		}
 	}
 	total := stepped{rows: len(rows)}
 	for n, members := range steps {
-		part := make([]learntRow, len(members))
+		part := make([]batchRow, len(members))
 		for i, at := range members {
 			part[i] = rows[at]
 		}
@@ -75,10 +75,10 @@ func (w *work) apply(ctx context.Context, s store.Store, in UpdateInput) (Update
 			return UpdateResult{}, fmt.Errorf("step %d: %w", n, err)
 		}
 		w.engine.hold(next, critic)
-		w.took.Tokens += m.Tokens
+		w.measured.Tokens += m.Tokens
 		total.add(m, len(batch))
 	}
-	if err := w.engine.fingerprint(); err != nil {
+	if err := w.engine.computeFingerprint(); err != nil {
 		return UpdateResult{}, err
 	}
 	metrics := total.metrics()
@@ -89,16 +89,16 @@ func (w *work) apply(ctx context.Context, s store.Store, in UpdateInput) (Update
 	if w.engine.critic != nil {
 		metrics["critic/lr"] = canon.Float(value.LearningRate)
 	}
-	return UpdateResult{State: w.engine.print, Counts: total.counts(), Metrics: metrics}, nil
+	return UpdateResult{State: w.engine.fingerprint, Counts: total.counts(), Metrics: metrics}, nil
 }
 
 // divisor is the constant of the aggregation: Dr. GRPO's is the most a trajectory
 // can sample.
-func (k *kit) divisor(u spec.Update) float64 {
+func (rc *runContext) divisor(u spec.Update) float64 {
 	if u.Divisor > 0 {
 		return u.Divisor
 	}
-	return float64(k.training.turns * k.training.maxNewTokens)
+	return float64(rc.training.turns * rc.training.maxNewTokens)
 }
 
 // modelSettings are the knobs as the update's program takes them.

@@ -128,27 +128,27 @@ func (d *Device) beginStarter(ctx context.Context, in WarmStartInput, t spec.Tra
 		return nil, nil, nil, err
 	}
 	done = func() { release(); stop() }
-	if files, err = d.taughtFiles(ctx, in, t); err != nil {
+	if files, err = d.warmStartFiles(ctx, in, t); err != nil {
 		done()
 		return nil, nil, nil, err
 	}
-	words, err := newWords(files)
+	words, err := newBaseModel(files)
 	if err != nil {
 		done()
 		return nil, nil, nil, err
 	}
-	k, err := newKit(t, words)
+	rc, err := newRunContext(t, words)
 	if err != nil {
 		done()
 		return nil, nil, nil, err
 	}
-	w = &work{kit: k, engine: d.Engine, start: time.Now()}
-	w.took.WaitSeconds = waited.Seconds()
+	w = &work{runContext: rc, engine: d.Engine, start: time.Now()}
+	w.measured.WaitSeconds = waited.Seconds()
 	return w, files, done, nil
 }
 
-// taughtFiles are the files of the model that a warm start teaches.
-func (d *Device) taughtFiles(ctx context.Context, in WarmStartInput, t spec.Train) (map[string][]byte, error) {
+// warmStartFiles are the files of the model that a warm start trains.
+func (d *Device) warmStartFiles(ctx context.Context, in WarmStartInput, t spec.Train) (map[string][]byte, error) {
 	if in.Base == nil {
 		files := starter.Files()
 		files[model.ConfigFile] = StarterConfig(*t.Policy.Starter).JSON()
@@ -186,7 +186,7 @@ func (w *work) teach(ctx context.Context, s store.Store, in WarmStartInput, file
 	if in.Base != nil {
 		run.Base = *in.Base
 	}
-	p, err := w.engine.programsFor(w.kit, run, w.shapes(w.training, 1))
+	p, err := w.engine.programsFor(w.runContext, run, w.shapes(w.training, 1))
 	if err != nil {
 		return WarmStartResult{}, err
 	}
@@ -194,7 +194,7 @@ func (w *work) teach(ctx context.Context, s store.Store, in WarmStartInput, file
 	if err := p.Compile(ctx, nil); err != nil {
 		return WarmStartResult{}, fmt.Errorf("compile: %w", err)
 	}
-	w.took.CompileSeconds = time.Since(begin).Seconds()
+	w.measured.CompileSeconds = time.Since(begin).Seconds()
 	out := WarmStartResult{}
 	if in.From != nil {
 		out.Steps = in.From.Version
@@ -208,7 +208,7 @@ func (w *work) teach(ctx context.Context, s store.Store, in WarmStartInput, file
 		if err != nil {
 			return out, fmt.Errorf("transcripts of step %d: %w", out.Steps, err)
 		}
-		next, m, err := p.SupervisedUpdate(ctx, w.engine.state, w.lessons(examples), model.Settings{
+		next, m, err := p.SupervisedUpdate(ctx, w.engine.state, w.transcriptBatches(examples), model.Settings{
 			Optimizer:   model.Optimizer{LearningRate: float32(ws.LearningRate), Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, MaxGradNorm: 1},
 			Temperature: 1,
 		})
@@ -216,10 +216,10 @@ func (w *work) teach(ctx context.Context, s store.Store, in WarmStartInput, file
 			return out, fmt.Errorf("supervised update %d: %w", out.Steps, err)
 		}
 		w.engine.hold(next, nil)
-		w.took.Tokens += m.Tokens
+		w.measured.Tokens += m.Tokens
 		out.Loss = canon.Float(m.PolicyLoss)
 	}
-	return out, w.engine.fingerprint()
+	return out, w.engine.computeFingerprint()
 }
 
 // transcripts are the lessons of one step: of each environment, as many as its
@@ -255,7 +255,7 @@ const mixtureRound = 256
 
 // loadChunk makes the engine hold the state the chunk goes on from.
 func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, in WarmStartInput, files map[string][]byte) error {
-	if in.From != nil && w.engine.state != nil && w.engine.print == in.From.State {
+	if in.From != nil && w.engine.state != nil && w.engine.fingerprint == in.From.State {
 		return nil
 	}
 	var snapshot model.Snapshot
@@ -286,8 +286,8 @@ func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, 
 	return nil
 }
 
-// lessons lays transcripts out in micro-batches.
-func (w *work) lessons(examples []starter.Transcript) []model.MicroBatch {
+// transcriptBatches lays transcripts out in micro-batches.
+func (w *work) transcriptBatches(examples []starter.Transcript) []model.MicroBatch {
 	b, width := w.train.Update.MicroBatch, w.shapes(w.training, 1).Sequence
 	var out []model.MicroBatch
 	for at := 0; at < len(examples); at += b {
@@ -320,12 +320,12 @@ func (w *work) putChunk(ctx context.Context, s store.Store, place string, steps 
 	if err != nil {
 		return nil, err
 	}
-	return &store.SnapshotRef{Version: steps, Dir: folder.Dir, Files: folder.Files, State: w.engine.print}, nil
+	return &store.SnapshotRef{Version: steps, Dir: folder.Dir, Files: folder.Files, State: w.engine.fingerprint}, nil
 }
 
 // putStarter stores the finished starter as a model and notes it under its
 // identity, for other runs.
-func (w *work) putStarter(ctx context.Context, s store.Store, place string, taught map[string][]byte) (*store.Ref, error) {
+func (w *work) putStarter(ctx context.Context, s store.Store, place string, imported map[string][]byte) (*store.Ref, error) {
 	snapshot, err := w.engine.state.Download()
 	if err != nil {
 		return nil, err
@@ -336,7 +336,7 @@ func (w *work) putStarter(ctx context.Context, s store.Store, place string, taug
 	}
 	delete(files, model.OptimizerFile)
 	for _, name := range smallFiles {
-		if body, ok := taught[name]; ok && name != model.ConfigFile {
+		if body, ok := imported[name]; ok && name != model.ConfigFile {
 			files[name] = body
 		}
 	}

@@ -37,7 +37,7 @@ func standby(ctx context.Context, c client.Client, d *activities.Device, logger 
 		if err != nil {
 			continue // not registered, or the server is away: a run compiles when it comes
 		}
-		d.Engine.Look()
+		d.Engine.BeginScan()
 		for _, e := range listed.GetExecutions() {
 			run := e.GetExecution().GetWorkflowId()
 			begin := time.Now()

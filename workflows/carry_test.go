@@ -149,7 +149,7 @@ func TestCarryIsSmall(t *testing.T) {
 			}},
 			Final: &measured{Suites: 1}, Evaluations: []store.EvaluationRef{long, long}, Metrics: metrics, Timings: timings, Lost: 2,
 		},
-		Taught: &r, Pace: 64, WarmStart: &store.SnapshotRef{Version: 9, Dir: digits(96), State: digits(32), Files: map[string]store.Ref{"model.safetensors": r}},
+		WarmStartBase: &r, Pace: 64, WarmStart: &store.SnapshotRef{Version: 9, Dir: digits(96), State: digits(32), Files: map[string]store.Ref{"model.safetensors": r}},
 		Snapshot: 120, First: evaluation, Last: evaluation, Metrics: metrics, LostDevices: 7, Recomputed: 9, Warnings: []string{digits(160)},
 	}
 	b, err := json.Marshal(c)

@@ -42,8 +42,8 @@ type iteration struct {
 	Lost        int                             `json:"lost"`
 }
 
-// took notes what a step's attempt measured; steps of several turns add up.
-func (it *iteration) took(step string, t activities.Telemetry) {
+// record adds what a step's attempt measured; steps of several turns add up.
+func (it *iteration) record(step string, t activities.Telemetry) {
 	it.Timings[step] = it.Timings[step].Plus(t)
 }
 
@@ -66,7 +66,7 @@ func (t *train) iterate(ctx workflow.Context, s *session) error {
 	if t.Current == nil {
 		t.Current = t.begin()
 		if t.restored != nil {
-			t.Current.took("restore", *t.restored)
+			t.Current.record("restore", *t.restored)
 			t.restored = nil
 		}
 	}
@@ -143,7 +143,7 @@ func (t *train) credit(ctx workflow.Context, _ *session, it *iteration, n int) e
 	if err != nil {
 		return err
 	}
-	it.took("credit", out.Telemetry)
+	it.record("credit", out.Telemetry)
 	it.add(&out.Metrics)
 	it.Credited = &out
 	return nil
@@ -193,7 +193,7 @@ func (t *train) update(ctx workflow.Context, s *session, it *iteration, n int) e
 	if err != nil {
 		return err
 	}
-	it.took("update", out.Telemetry)
+	it.record("update", out.Telemetry)
 	it.add(&out.Metrics)
 	it.Updated = &out
 	return nil
@@ -216,7 +216,7 @@ func (t *train) snapshot(ctx workflow.Context, s *session, it *iteration, n int)
 		return err
 	}
 	it.Snapshot = &out.Snapshot
-	it.took("snapshot", out.Telemetry)
+	it.record("snapshot", out.Telemetry)
 	return nil
 }
 
@@ -262,7 +262,7 @@ func (t *train) evaluateVersion(ctx workflow.Context, s *session, it *iteration,
 		if err != nil {
 			return nil, err
 		}
-		it.took("evaluation.measure", out.Telemetry)
+		it.record("evaluation.measure", out.Telemetry)
 		it.Evaluations = append(it.Evaluations, out.Evaluation)
 		m.Suites, m.Rolled = m.Suites+1, rolled{} // the evaluation has the turns now
 	}

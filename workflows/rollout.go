@@ -60,7 +60,7 @@ func (t *train) roll(ctx workflow.Context, s *session, it *iteration, r *rolled,
 			if err != nil {
 				return err
 			}
-			it.took(kind+"generate", out.Telemetry)
+			it.record(kind+"generate", out.Telemetry)
 			r.Generate = &out.Table
 		}
 		t.show(ctx, fmt.Sprintf("%s · turn %d · step", label, turn))
@@ -71,7 +71,7 @@ func (t *train) roll(ctx workflow.Context, s *session, it *iteration, r *rolled,
 		if err != nil {
 			return err
 		}
-		it.took(kind+"step", out.Telemetry)
+		it.record(kind+"step", out.Telemetry)
 		r.Turns = append(r.Turns, store.TurnRefs{Round: what.Round, Generate: *r.Generate, Step: out.Table})
 		r.Generate, r.Alive = nil, out.Alive
 		r.Done = turn >= turns || out.Alive == 0
@@ -91,7 +91,7 @@ func (t *train) selectGroups(ctx workflow.Context, it *iteration, n int) (more b
 	if err != nil {
 		return false, err
 	}
-	it.took("select", out.Telemetry)
+	it.record("select", out.Telemetry)
 	if out.More {
 		return true, nil
 	}
@@ -119,7 +119,7 @@ func (t *train) score(ctx workflow.Context, s *session, it *iteration, n int) er
 	if err != nil {
 		return err
 	}
-	it.took("score", out.Telemetry)
+	it.record("score", out.Telemetry)
 	it.add(&out.Metrics)
 	it.Scored = &out
 	return nil
@@ -139,7 +139,7 @@ func (t *train) diagnose(ctx workflow.Context, s *session, it *iteration, n int)
 	if err != nil {
 		return err
 	}
-	it.took("diagnose", out.Telemetry)
+	it.record("diagnose", out.Telemetry)
 	it.add(&out.Metrics)
 	it.Diagnosed = true
 	return nil

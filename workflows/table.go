@@ -18,8 +18,8 @@ const (
 	onDevice               // any device worker: only to ask what it is
 )
 
-// policy is one activity's queue, timeouts and retries.
-type policy struct {
+// routing is one activity's queue, timeouts and retries.
+type routing struct {
 	place place
 	// bound is the activity's start-to-close timeout in units of the spec's
 	// limits.activity_seconds; the device's have room to wait for a program of
@@ -31,7 +31,7 @@ type policy struct {
 
 // table is the one place that says how each activity runs. Names are those of
 // the methods of activities.Host and activities.Device.
-var table = map[string]policy{
+var table = map[string]routing{
 	"Resolve": {place: onHost, bound: 2},
 	"Load":    {place: onHost, bound: 1},
 	"Find":    {place: onHost, bound: 1},

@@ -47,16 +47,16 @@ type Carry struct {
 	Current *iteration `json:"current,omitempty"`
 	// Taught is the model that a warm start teaches; nil for a starter. WarmStart
 	// is how far it got, and Pace the updates of its next chunk.
-	Taught      *store.Ref           `json:"taught,omitempty"`
-	WarmStart   *store.SnapshotRef   `json:"warm_start,omitempty"`
-	Pace        int                  `json:"pace,omitempty"`
-	Snapshot    int                  `json:"snapshot"` // version of the newest snapshot
-	First       *store.EvaluationRef `json:"first,omitempty"`
-	Last        *store.EvaluationRef `json:"last,omitempty"`
-	Metrics     activities.Metrics   `json:"metrics,omitempty"`
-	LostDevices int                  `json:"lost_devices"`
-	Recomputed  int                  `json:"recomputed"`
-	Warnings    []string             `json:"warnings,omitempty"`
+	WarmStartBase *store.Ref           `json:"taught,omitempty"`
+	WarmStart     *store.SnapshotRef   `json:"warm_start,omitempty"`
+	Pace          int                  `json:"pace,omitempty"`
+	Snapshot      int                  `json:"snapshot"` // version of the newest snapshot
+	First         *store.EvaluationRef `json:"first,omitempty"`
+	Last          *store.EvaluationRef `json:"last,omitempty"`
+	Metrics       activities.Metrics   `json:"metrics,omitempty"`
+	LostDevices   int                  `json:"lost_devices"`
+	Recomputed    int                  `json:"recomputed"`
+	Warnings      []string             `json:"warnings,omitempty"`
 	// Detected is what the detectors of collapse know, Events the newest they saw.
 	Detected activities.Detected `json:"detected"`
 	Events   []collapse.Event    `json:"events,omitempty"`
@@ -206,7 +206,7 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 		t.Warnings = append(t.Warnings, "the Reprise* search attributes are not registered: run `reprise doctor --register`")
 	}
 	if r.Base != nil && r.Plan.Prepare {
-		t.Taught = r.Base
+		t.WarmStartBase = r.Base
 	} else if r.Base != nil {
 		t.Run.Base = *r.Base
 	}
@@ -324,13 +324,13 @@ func (t *train) warmStart(ctx workflow.Context, s *session) error {
 		t.show(ctx, fmt.Sprintf("warm start, step %d of %d", done, t.plan.WarmStartSteps))
 		var r activities.WarmStartResult
 		err := s.run(ctx, "WarmStart", fmt.Sprintf("warm start from step %d of %d", done, t.plan.WarmStartSteps), d.WarmStart, activities.WarmStartInput{
-			Run: t.Run.ID, Spec: t.Run.Spec, Base: t.Taught, From: t.WarmStart, Steps: t.Pace,
+			Run: t.Run.ID, Spec: t.Run.Spec, Base: t.WarmStartBase, From: t.WarmStart, Steps: t.Pace,
 		}, &r)
 		if err != nil {
 			return err
 		}
 		if r.Base != nil {
-			t.Run.Base, t.Taught, t.WarmStart = *r.Base, nil, nil
+			t.Run.Base, t.WarmStartBase, t.WarmStart = *r.Base, nil, nil
 			continue
 		}
 		t.WarmStart = r.Snapshot
@@ -369,7 +369,7 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 			return err
 		}
 		t.Recomputed += r.Telemetry.Recomputed
-		t.tookRestore(r.Telemetry)
+		t.recordRestore(r.Telemetry)
 		if !r.Done {
 			continue
 		}
@@ -381,10 +381,10 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 	}
 }
 
-// tookRestore notes what a restore took with the iteration under way, or the next.
-func (t *train) tookRestore(took activities.Telemetry) {
+// recordRestore adds a restore's telemetry to the iteration under way, or to the next.
+func (t *train) recordRestore(took activities.Telemetry) {
 	if t.Current != nil {
-		t.Current.took("restore", took)
+		t.Current.record("restore", took)
 		return
 	}
 	if t.restored != nil {

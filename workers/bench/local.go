@@ -42,12 +42,12 @@ func (l Local) Train(ctx context.Context, run string, text []byte) (Trained, err
 	}
 	r := activities.Run{ID: run, Spec: resolved.Spec}
 	plan := resolved.Plan
-	taught := resolved.Base
-	if taught != nil && !plan.Prepare {
-		r.Base = *taught
+	base := resolved.Base
+	if base != nil && !plan.Prepare {
+		r.Base = *base
 	}
 	for from := (*store.SnapshotRef)(nil); r.Base.Digest == ""; {
-		w, err := d.Device.WarmStart(ctx, activities.WarmStartInput{Run: run, Spec: r.Spec, Base: taught, From: from, Steps: plan.WarmStartSteps})
+		w, err := d.Device.WarmStart(ctx, activities.WarmStartInput{Run: run, Spec: r.Spec, Base: base, From: from, Steps: plan.WarmStartSteps})
 		if err != nil {
 			return out, err
 		}
