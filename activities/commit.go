@@ -14,12 +14,8 @@ import (
 // Commit makes an iteration count: one conditional PUT of its manifest. The
 // same manifest again is fine; another one is a divergence, which nothing
 // overwrites and no retry mends.
-func (h *Host) Commit(ctx context.Context, in CommitInput) (CommitResult, error) {
-	out, err := h.commit(ctx, in)
-	return out, edge(ctx, fmt.Sprintf("commit iteration %d of run %s", in.Iteration, in.Run.ID), err)
-}
-
-func (h *Host) commit(ctx context.Context, in CommitInput) (CommitResult, error) {
+func (h *Host) Commit(ctx context.Context, in CommitInput) (_ CommitResult, err error) {
+	defer edge(ctx, &err, "commit iteration %d of run %s", in.Iteration, in.Run.ID)
 	defer heartbeat(ctx)()
 	start := time.Now()
 	m, err := h.Manifest(ctx, in)

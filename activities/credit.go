@@ -22,12 +22,8 @@ func Credits(s spec.Settings, rollout *store.RolloutRef, rows int) bool {
 
 // Credit gives every selected row its advantages and stores the batch: all that
 // Update reads. Without a selected row there is no batch.
-func (h *Host) Credit(ctx context.Context, in CreditInput) (CreditResult, error) {
-	out, err := h.credit(ctx, in)
-	return out, edge(ctx, fmt.Sprintf("credit of iteration %d of run %s", in.Iteration, in.Run.ID), err)
-}
-
-func (h *Host) credit(ctx context.Context, in CreditInput) (CreditResult, error) {
+func (h *Host) Credit(ctx context.Context, in CreditInput) (_ CreditResult, err error) {
+	defer edge(ctx, &err, "credit of iteration %d of run %s", in.Iteration, in.Run.ID)
 	defer heartbeat(ctx)()
 	start := time.Now()
 	rc, err := h.contexts.read(ctx, h.Store, in.Run)

@@ -57,12 +57,8 @@ func (d *Device) Describe(context.Context) (DeviceInfo, error) { return d.Engine
 // Generate samples one turn of all rows and stores the turn's generate table.
 // The prompts of turn 1 come from the environment's initial states, those of a
 // later turn from the step table before it.
-func (d *Device) Generate(ctx context.Context, in GenerateInput) (GenerateResult, error) {
-	out, err := d.generate(ctx, in)
-	return out, edge(ctx, fmt.Sprintf("generate turn %d of run %s", in.Turn, in.Policy.Run.ID), err)
-}
-
-func (d *Device) generate(ctx context.Context, in GenerateInput) (GenerateResult, error) {
+func (d *Device) Generate(ctx context.Context, in GenerateInput) (_ GenerateResult, err error) {
+	defer edge(ctx, &err, "generate turn %d of run %s", in.Turn, in.Policy.Run.ID)
 	run := in.Policy.Run
 	w, done, err := d.begin(ctx, run)
 	if err != nil {
@@ -162,12 +158,8 @@ func (rc *runContext) contexts(ctx context.Context, s store.Store, task *task, i
 // Score computes the old log-probs and entropies of the selected rows with
 // Update's own graph, micro-batch by micro-batch, the reference's log-probs and the
 // critic's values where the run has them, and stores the scores table.
-func (d *Device) Score(ctx context.Context, in ScoreInput) (ScoreResult, error) {
-	out, err := d.score(ctx, in)
-	return out, edge(ctx, fmt.Sprintf("score iteration %d of run %s", in.Iteration, in.Policy.Run.ID), err)
-}
-
-func (d *Device) score(ctx context.Context, in ScoreInput) (ScoreResult, error) {
+func (d *Device) Score(ctx context.Context, in ScoreInput) (_ ScoreResult, err error) {
+	defer edge(ctx, &err, "score iteration %d of run %s", in.Iteration, in.Policy.Run.ID)
 	run := in.Policy.Run
 	w, done, err := d.begin(ctx, run)
 	if err != nil {
@@ -218,12 +210,8 @@ func (d *Device) score(ctx context.Context, in ScoreInput) (ScoreResult, error) 
 
 // Update makes version n+1 from version n and the batch. A worker that made it
 // before answers from memory.
-func (d *Device) Update(ctx context.Context, in UpdateInput) (UpdateResult, error) {
-	out, err := d.update(ctx, in)
-	return out, edge(ctx, fmt.Sprintf("update version %d of run %s", in.Policy.Version, in.Policy.Run.ID), err)
-}
-
-func (d *Device) update(ctx context.Context, in UpdateInput) (UpdateResult, error) {
+func (d *Device) Update(ctx context.Context, in UpdateInput) (_ UpdateResult, err error) {
+	defer edge(ctx, &err, "update version %d of run %s", in.Policy.Version, in.Policy.Run.ID)
 	w, done, err := d.begin(ctx, in.Policy.Run)
 	if err != nil {
 		return UpdateResult{}, err
@@ -251,12 +239,8 @@ func (d *Device) update(ctx context.Context, in UpdateInput) (UpdateResult, erro
 
 // Snapshot stores the full training state of the resident version: a Hugging
 // Face model folder and the optimizer's moments.
-func (d *Device) Snapshot(ctx context.Context, in SnapshotInput) (SnapshotResult, error) {
-	out, err := d.snapshot(ctx, in)
-	return out, edge(ctx, fmt.Sprintf("snapshot version %d of run %s", in.Policy.Version, in.Policy.Run.ID), err)
-}
-
-func (d *Device) snapshot(ctx context.Context, in SnapshotInput) (SnapshotResult, error) {
+func (d *Device) Snapshot(ctx context.Context, in SnapshotInput) (_ SnapshotResult, err error) {
+	defer edge(ctx, &err, "snapshot version %d of run %s", in.Policy.Version, in.Policy.Run.ID)
 	w, done, err := d.begin(ctx, in.Policy.Run)
 	if err != nil {
 		return SnapshotResult{}, err

@@ -17,12 +17,8 @@ import (
 // (RAGEN-2): of first turns under the prompts of all groups, and of turns of
 // trajectories under each other's contexts. It stores nothing: the figures are the
 // iteration's metrics.
-func (d *Device) Diagnose(ctx context.Context, in DiagnoseInput) (DiagnoseResult, error) {
-	out, err := d.diagnose(ctx, in)
-	return out, edge(ctx, fmt.Sprintf("diagnose iteration %d of run %s", in.Iteration, in.Policy.Run.ID), err)
-}
-
-func (d *Device) diagnose(ctx context.Context, in DiagnoseInput) (DiagnoseResult, error) {
+func (d *Device) Diagnose(ctx context.Context, in DiagnoseInput) (_ DiagnoseResult, err error) {
+	defer edge(ctx, &err, "diagnose iteration %d of run %s", in.Iteration, in.Policy.Run.ID)
 	w, done, err := d.begin(ctx, in.Policy.Run)
 	if err != nil {
 		return DiagnoseResult{}, err

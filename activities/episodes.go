@@ -37,12 +37,8 @@ func (rc *runContext) firstPrompts(s *task, branch int, r Rollout) ([]GenerateRo
 
 // Step lets the environments answer a turn's samples and stores the turn's step
 // table. The states are rebuilt by replaying the recorded actions.
-func (h *Host) Step(ctx context.Context, in StepInput) (StepResult, error) {
-	out, err := h.step(ctx, in)
-	return out, edge(ctx, fmt.Sprintf("step turn %d of run %s", in.Turn, in.Run.ID), err)
-}
-
-func (h *Host) step(ctx context.Context, in StepInput) (StepResult, error) {
+func (h *Host) Step(ctx context.Context, in StepInput) (_ StepResult, err error) {
+	defer edge(ctx, &err, "step turn %d of run %s", in.Turn, in.Run.ID)
 	defer heartbeat(ctx)()
 	start := time.Now()
 	rc, err := h.contexts.read(ctx, h.Store, in.Run)

@@ -81,24 +81,25 @@ func kindOf(err error) string {
 	return ""
 }
 
-// edge turns an error into what Temporal's history keeps: the kind, and whether
-// trying again can help. It is called once, where an activity returns.
-func edge(ctx context.Context, operation string, err error) error {
-	if err == nil {
-		return nil
+// edge turns the error of an activity into what Temporal's history keeps: the
+// operation, the kind, and whether trying again can help. An activity defers it once,
+// with its named error.
+func edge(ctx context.Context, err *error, operation string, args ...any) {
+	if *err == nil || ctx.Err() != nil && errors.Is(*err, ctx.Err()) {
+		return // cancelled or out of time: the server knows which
 	}
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return err // cancelled or out of time: the server knows which
-	}
+	operation = fmt.Sprintf(operation, args...)
 	if !activity.IsActivity(ctx) {
-		return fmt.Errorf("%s: %w", operation, err) // called directly, by replay or the bench
+		*err = fmt.Errorf("%s: %w", operation, *err) // called directly, by replay or the bench
+		return
 	}
 	// The whole text is the message: as a cause it would be shown twice.
-	message := fmt.Sprintf("%s: %v", operation, err)
-	if kind := kindOf(err); kind != "" {
-		return temporal.NewNonRetryableApplicationError(message, kind, nil)
+	message := fmt.Sprintf("%s: %v", operation, *err)
+	if kind := kindOf(*err); kind != "" {
+		*err = temporal.NewNonRetryableApplicationError(message, kind, nil)
+		return
 	}
-	return temporal.NewApplicationError(message, retryKindOf(err))
+	*err = temporal.NewApplicationError(message, retryKindOf(*err))
 }
 
 // retryKindOf names what a retry waits for, as the Web UI shows it.

@@ -19,13 +19,19 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
+// atEdge is an error as an activity returns it.
+func atEdge(ctx context.Context, err error) (out error) {
+	defer edge(ctx, &out, "try it")
+	return err
+}
+
 // asActivity is what Temporal's history keeps of an error.
 func asActivity(t *testing.T, err error) *temporal.ApplicationError {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
-	fail := func(ctx context.Context) error { return edge(ctx, "try it", err) }
+	fail := func(ctx context.Context) error { return atEdge(ctx, err) }
 	env.RegisterActivity(fail)
 	_, got := env.ExecuteActivity(fail)
 	var app *temporal.ApplicationError
@@ -70,13 +76,13 @@ func TestKinds(t *testing.T) {
 		require.Equal(t, c.end, slices.Contains(NonRetryable, c.kind), "the table of the workflows agrees: %v", c.err)
 		require.Contains(t, got.Message(), "try it: deeper: ")
 		require.Contains(t, got.Message(), c.err.Error())
-		direct := edge(t.Context(), "try it", wrapped)
+		direct := atEdge(t.Context(), wrapped)
 		require.Equal(t, wrapped, errors.Unwrap(direct), "called directly the error is itself")
 	}
-	require.NoError(t, edge(t.Context(), "try it", nil))
+	require.NoError(t, atEdge(t.Context(), nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.Equal(t, context.Canceled, edge(ctx, "try it", context.Canceled), "the server knows why")
+	require.Equal(t, context.Canceled, atEdge(ctx, context.Canceled), "the server knows why")
 }
 
 // down is a store that does not answer.

@@ -20,12 +20,8 @@ type ResolveEvaluationInput struct {
 // ResolveEvaluation checks an Evaluate workflow's input, finds its policy, a
 // run's committed version or a model that it imports, and writes down the spec
 // that is followed: the policy's own, with the suites that are asked for.
-func (h *Host) ResolveEvaluation(ctx context.Context, in ResolveEvaluationInput) (LoadResult, error) {
-	out, err := h.resolveEvaluation(ctx, in)
-	return out, edge(ctx, "resolve evaluation "+in.ID, err)
-}
-
-func (h *Host) resolveEvaluation(ctx context.Context, in ResolveEvaluationInput) (LoadResult, error) {
+func (h *Host) ResolveEvaluation(ctx context.Context, in ResolveEvaluationInput) (_ LoadResult, err error) {
+	defer edge(ctx, &err, "resolve evaluation %s", in.ID)
 	defer heartbeat(ctx)()
 	known := Known()
 	e, err := spec.DecodeEvaluate(in.Input, known)

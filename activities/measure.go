@@ -37,12 +37,8 @@ const evaluationFormat = 1
 
 // Measure turns an evaluation's episodes into figures and stores its
 // trajectories and its result.
-func (h *Host) Measure(ctx context.Context, in MeasureInput) (MeasureResult, error) {
-	out, err := h.measure(ctx, in)
-	return out, edge(ctx, fmt.Sprintf("measure version %d of run %s", in.Version, in.Run.ID), err)
-}
-
-func (h *Host) measure(ctx context.Context, in MeasureInput) (MeasureResult, error) {
+func (h *Host) Measure(ctx context.Context, in MeasureInput) (_ MeasureResult, err error) {
+	defer edge(ctx, &err, "measure version %d of run %s", in.Version, in.Run.ID)
 	defer heartbeat(ctx)()
 	start := time.Now()
 	rc, err := h.contexts.read(ctx, h.Store, in.Run)

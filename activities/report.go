@@ -35,16 +35,16 @@ type ReportWriter func(ctx context.Context, s store.Store, id string, sink func(
 
 // Report writes a run's page for people beside its artifacts, in place of the one
 // before. It shows what is there: it has times in it, and is no part of the chain.
-func (h *Host) Report(ctx context.Context, in ReportInput) (ReportResult, error) {
-	out, err := h.WriteReport.into(ctx, h.Store, in.Run, store.ReportDir(in.Run))
-	return out, edge(ctx, "report of run "+in.Run, err)
+func (h *Host) Report(ctx context.Context, in ReportInput) (_ ReportResult, err error) {
+	defer edge(ctx, &err, "report of run %s", in.Run)
+	return h.WriteReport.into(ctx, h.Store, in.Run, store.ReportDir(in.Run))
 }
 
 // ReportSweep writes a sweep's page for people beside its table, in place of the one
 // before. It shows what is there, and is no artifact either.
-func (s *Sweeps) ReportSweep(ctx context.Context, in ReportSweepInput) (ReportResult, error) {
-	out, err := s.WriteReport.into(ctx, s.Store, in.Sweep, store.SweepReportDir(in.Sweep))
-	return out, edge(ctx, "report of sweep "+in.Sweep, err)
+func (s *Sweeps) ReportSweep(ctx context.Context, in ReportSweepInput) (_ ReportResult, err error) {
+	defer edge(ctx, &err, "report of sweep %s", in.Sweep)
+	return s.WriteReport.into(ctx, s.Store, in.Sweep, store.SweepReportDir(in.Sweep))
 }
 
 // into writes a page below a folder of the store.

@@ -89,12 +89,8 @@ func heldOut(name string, options json.RawMessage) (json.RawMessage, error) {
 // gives, and writes spec.json: from here on only that is read. Started again
 // with the same id and spec it finds the run's committed iterations; with
 // another spec it refuses and names the differences.
-func (h *Host) Resolve(ctx context.Context, in ResolveInput) (ResolveResult, error) {
-	out, err := h.resolve(ctx, in)
-	return out, edge(ctx, "resolve the spec of run "+in.Run, err)
-}
-
-func (h *Host) resolve(ctx context.Context, in ResolveInput) (ResolveResult, error) {
+func (h *Host) Resolve(ctx context.Context, in ResolveInput) (_ ResolveResult, err error) {
+	defer edge(ctx, &err, "resolve the spec of run %s", in.Run)
 	defer heartbeat(ctx)()
 	t, err := spec.Decode(in.Spec, Known())
 	if err != nil {
@@ -270,12 +266,8 @@ func planOf(t spec.Train) Plan {
 }
 
 // Load reads the plan of a run that has been resolved.
-func (h *Host) Load(ctx context.Context, in LoadInput) (LoadResult, error) {
-	out, err := h.load(ctx, in)
-	return out, edge(ctx, "load run "+in.Run, err)
-}
-
-func (h *Host) load(ctx context.Context, in LoadInput) (LoadResult, error) {
+func (h *Host) Load(ctx context.Context, in LoadInput) (_ LoadResult, err error) {
+	defer edge(ctx, &err, "load run %s", in.Run)
 	t, err := readSpec(ctx, h.Store, in.Spec)
 	if err != nil {
 		return LoadResult{}, err
@@ -285,9 +277,9 @@ func (h *Host) load(ctx context.Context, in LoadInput) (LoadResult, error) {
 
 // Find finds a committed policy version of a run, with the run's plan; nil is the
 // newest.
-func (h *Host) Find(ctx context.Context, in FindInput) (LoadResult, error) {
-	out, err := h.find(ctx, in.Run, in.Version, in.Head)
-	return out, edge(ctx, "find a version of run "+in.Run, err)
+func (h *Host) Find(ctx context.Context, in FindInput) (_ LoadResult, err error) {
+	defer edge(ctx, &err, "find a version of run %s", in.Run)
+	return h.find(ctx, in.Run, in.Version, in.Head)
 }
 
 func (h *Host) find(ctx context.Context, run string, version *int, from *store.Ref) (LoadResult, error) {

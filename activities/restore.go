@@ -18,12 +18,8 @@ import (
 // are the write-ahead log of the weights). Each step's state fingerprint is
 // checked against the recorded one. A call stops between two updates when
 // MaxSeconds are over; the next one goes on from there.
-func (d *Device) Restore(ctx context.Context, in RestoreInput) (RestoreResult, error) {
-	out, err := d.restore(ctx, in)
-	return out, edge(ctx, fmt.Sprintf("restore version %d of run %s", in.Version.Version, in.Version.Run.ID), err)
-}
-
-func (d *Device) restore(ctx context.Context, in RestoreInput) (RestoreResult, error) {
+func (d *Device) Restore(ctx context.Context, in RestoreInput) (_ RestoreResult, err error) {
+	defer edge(ctx, &err, "restore version %d of run %s", in.Version.Version, in.Version.Run.ID)
 	run := in.Version.Run
 	w, done, err := d.begin(ctx, run)
 	if err != nil {

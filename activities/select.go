@@ -14,12 +14,8 @@ import (
 
 // Select puts the trajectories of a rollout together and marks the groups that
 // the update learns from.
-func (h *Host) Select(ctx context.Context, in SelectInput) (SelectResult, error) {
-	out, err := h.selectGroups(ctx, in)
-	return out, edge(ctx, fmt.Sprintf("select of iteration %d of run %s", in.Rollout.Iteration, in.Run.ID), err)
-}
-
-func (h *Host) selectGroups(ctx context.Context, in SelectInput) (SelectResult, error) {
+func (h *Host) Select(ctx context.Context, in SelectInput) (_ SelectResult, err error) {
+	defer edge(ctx, &err, "select of iteration %d of run %s", in.Rollout.Iteration, in.Run.ID)
 	defer heartbeat(ctx)()
 	start := time.Now()
 	rc, err := h.contexts.read(ctx, h.Store, in.Run)

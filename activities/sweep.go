@@ -41,12 +41,8 @@ type writtenSweep struct {
 
 // ResolveSweep checks a sweep, expands it, imports the models it starts from, and
 // writes definition.json: from here on only that is read.
-func (s *Sweeps) ResolveSweep(ctx context.Context, in ResolveSweepInput) (SweepResult, error) {
-	out, err := s.resolve(ctx, in)
-	return out, edge(ctx, "resolve sweep "+in.ID, err)
-}
-
-func (s *Sweeps) resolve(ctx context.Context, in ResolveSweepInput) (SweepResult, error) {
+func (s *Sweeps) ResolveSweep(ctx context.Context, in ResolveSweepInput) (_ SweepResult, err error) {
+	defer edge(ctx, &err, "resolve sweep %s", in.ID)
 	defer heartbeat(ctx)()
 	d, trials, err := sweep.Decode(in.Input, KnownSweep())
 	if err != nil {
@@ -56,12 +52,8 @@ func (s *Sweeps) resolve(ctx context.Context, in ResolveSweepInput) (SweepResult
 }
 
 // ExtendSweep adds trials to a sweep: those it has stay as they are.
-func (s *Sweeps) ExtendSweep(ctx context.Context, in ExtendSweepInput) (SweepResult, error) {
-	out, err := s.extend(ctx, in)
-	return out, edge(ctx, "add trials to sweep "+in.ID, err)
-}
-
-func (s *Sweeps) extend(ctx context.Context, in ExtendSweepInput) (SweepResult, error) {
+func (s *Sweeps) ExtendSweep(ctx context.Context, in ExtendSweepInput) (_ SweepResult, err error) {
+	defer edge(ctx, &err, "add trials to sweep %s", in.ID)
 	defer heartbeat(ctx)()
 	w, err := readSweep(ctx, s.Store, in.Sweep)
 	if err != nil {
@@ -149,12 +141,8 @@ func readSweep(ctx context.Context, s store.Store, ref store.Ref) (writtenSweep,
 const maxPage = 256 << 10
 
 // SweepTrials reads a page of a sweep's trials.
-func (s *Sweeps) SweepTrials(ctx context.Context, in SweepTrialsInput) (SweepTrialsResult, error) {
-	out, err := s.trials(ctx, in)
-	return out, edge(ctx, "read the trials of a sweep", err)
-}
-
-func (s *Sweeps) trials(ctx context.Context, in SweepTrialsInput) (SweepTrialsResult, error) {
+func (s *Sweeps) SweepTrials(ctx context.Context, in SweepTrialsInput) (_ SweepTrialsResult, err error) {
+	defer edge(ctx, &err, "read the trials of a sweep")
 	w, err := readSweep(ctx, s.Store, in.Sweep)
 	if err != nil {
 		return SweepTrialsResult{}, err
@@ -182,7 +170,8 @@ func (s *Sweeps) LookUp(ctx context.Context, in LookUpInput) (LookUpResult, erro
 	for _, id := range in.IDs {
 		f, err := s.Look(ctx, id)
 		if err != nil {
-			return LookUpResult{}, edge(ctx, "look up trial "+id, err)
+			edge(ctx, &err, "look up trial %s", id)
+			return LookUpResult{}, err
 		}
 		out.Found = append(out.Found, f)
 	}

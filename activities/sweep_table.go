@@ -27,7 +27,8 @@ func (s *Sweeps) Summarize(ctx context.Context, in SummarizeInput) (SummarizeRes
 			o, err = Outcome{Values: in.Definition.Measured(), Problem: err.Error()}, nil
 		}
 		if err != nil {
-			return SummarizeResult{}, edge(ctx, "summarize trial "+t.Run, err)
+			edge(ctx, &err, "summarize trial %s", t.Run)
+			return SummarizeResult{}, err
 		}
 		out.Outcomes = append(out.Outcomes, o)
 	}
@@ -145,12 +146,8 @@ type trialTelemetry struct {
 
 // WriteTable writes a sweep's table as an artifact, and beside it what differs
 // between two sweeps of one definition: times, lost and recomputed work.
-func (s *Sweeps) WriteTable(ctx context.Context, in WriteTableInput) (WriteTableResult, error) {
-	out, err := s.writeTable(ctx, in)
-	return out, edge(ctx, "write the table of sweep "+in.ID, err)
-}
-
-func (s *Sweeps) writeTable(ctx context.Context, in WriteTableInput) (WriteTableResult, error) {
+func (s *Sweeps) WriteTable(ctx context.Context, in WriteTableInput) (_ WriteTableResult, err error) {
+	defer edge(ctx, &err, "write the table of sweep %s", in.ID)
 	defer heartbeat(ctx)()
 	w, err := readSweep(ctx, s.Store, in.Sweep)
 	if err != nil {

@@ -15,16 +15,6 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// WarmStart makes version 0, a chunk of supervised updates a call: on transcripts
-// of random play in the right format, so that a starter can speak and knows
-// nothing of the task, and on demonstrations by the environments' solvers, as
-// many as the spec asks for. Everything is drawn from the warm start's own seed,
-// so runs that ask for the same one share it; the last chunk stores a model.
-func (d *Device) WarmStart(ctx context.Context, in WarmStartInput) (WarmStartResult, error) {
-	out, err := d.warmStart(ctx, in)
-	return out, edge(ctx, "warm start of run "+in.Run, err)
-}
-
 // starterIdentity is everything the bits of a warm-started policy depend on.
 type starterIdentity struct {
 	Starter      *spec.Starter    `json:"starter,omitempty"`
@@ -47,7 +37,13 @@ type sharedStarter struct {
 
 const maxShared = 1 << 16 // bytes of a sharedStarter
 
-func (d *Device) warmStart(ctx context.Context, in WarmStartInput) (WarmStartResult, error) {
+// WarmStart makes version 0, a chunk of supervised updates a call: on transcripts
+// of random play in the right format, so that a starter can speak and knows
+// nothing of the task, and on demonstrations by the environments' solvers, as
+// many as the spec asks for. Everything is drawn from the warm start's own seed,
+// so runs that ask for the same one share it; the last chunk stores a model.
+func (d *Device) WarmStart(ctx context.Context, in WarmStartInput) (_ WarmStartResult, err error) {
+	defer edge(ctx, &err, "warm start of run %s", in.Run)
 	t, err := readSpec(ctx, d.Store, in.Spec)
 	if err != nil {
 		return WarmStartResult{}, err
