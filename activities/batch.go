@@ -11,13 +11,6 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// microBatch is a fixed number of rows as the programs take them, and the
-// pieces its first rows hold; the others are padding of weight 0.
-type microBatch struct {
-	rows  []piece
-	batch model.MicroBatch
-}
-
 // selectedRows reads the trajectories the update learns from, in row order.
 func selectedRows(ctx context.Context, s store.Store, trajectories store.Ref) ([]TrajectoryRow, error) {
 	all, err := store.GetTable[TrajectoryRow](ctx, s, trajectories)
@@ -37,24 +30,21 @@ func selectedOf(all []TrajectoryRow) []TrajectoryRow {
 	return rows
 }
 
-// microBatches lays the pieces of rows out in ⌈pieces/b⌉ micro-batches, without
-// log-probs and advantages yet.
-func (rc *runContext) microBatches(trajectories []TrajectoryRow) []microBatch {
-	rows := pieces(trajectories)
-	b, width := rc.train.Update.MicroBatch, rc.shapes(rc.training, 1).Sequence
-	var out []microBatch
+// microBatches lays pieces out as Score takes them: on the width of the run's longest
+// row.
+func (rc *runContext) microBatches(rows []piece) []model.MicroBatch {
+	return layOut(rows, rc.train.Update.MicroBatch, rc.shapes(rc.training, 1).Sequence)
+}
+
+// layOut lays pieces out in ⌈pieces/b⌉ micro-batches of b rows of a width, without
+// log-probs and advantages. Rows after the last piece are padding of weight 0.
+func layOut(rows []piece, b, width int) []model.MicroBatch {
+	var out []model.MicroBatch
 	for at := 0; at < len(rows); at += b {
-		part := rows[at:min(at+b, len(rows))]
-		m := microBatch{rows: part, batch: emptyMicroBatch(b, width)}
-		for i, r := range part {
-			copy(m.batch.IDs[i], r.ids)
-			m.batch.Lengths[i] = int32(len(r.ids))
-			m.batch.RowWeights[i] = 1
-			for t, sampled := range r.sampled {
-				if sampled {
-					m.batch.Mask[i][t] = true
-				}
-			}
+		m := emptyMicroBatch(b, width)
+		for i, p := range rows[at:min(at+b, len(rows))] {
+			m.Lengths[i], m.RowWeights[i] = int32(copy(m.IDs[i], p.ids)), 1
+			copy(m.Mask[i], p.sampled)
 		}
 		out = append(out, m)
 	}

@@ -193,12 +193,15 @@ func (d *Device) Score(ctx context.Context, in ScoreInput) (_ ScoreResult, err e
 	for i, r := range rows {
 		table[i].Row = r.Row
 	}
-	for _, mb := range w.microBatches(rows) {
-		if err := scorer.score(ctx, mb, table); err != nil {
+	cut := pieces(rows)
+	for i, batch := range w.microBatches(cut) {
+		first := i * len(batch.IDs)
+		of := cut[first:min(first+len(batch.IDs), len(cut))]
+		if err := scorer.score(ctx, of, batch, table); err != nil {
 			return ScoreResult{}, fmt.Errorf("score: %w", err)
 		}
-		for _, r := range mb.rows {
-			w.measured.Tokens += len(r.ids)
+		for _, p := range of {
+			w.measured.Tokens += len(p.ids)
 		}
 	}
 	ref, err := store.PutTable(ctx, d.Store, store.IterationDir(run.ID, in.Policy.Branch, in.Iteration), "scores", table)

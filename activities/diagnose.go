@@ -184,18 +184,13 @@ func (w *work) cross(ctx context.Context, p *model.Programs, c scoringPairs, tem
 			rows = append(rows, piece{of: i, row: int32(j), ids: slices.Concat(x, z), first: len(x)})
 		}
 	}
-	b, width := w.train.Update.MicroBatch, w.shapes(w.training, 1).Sequence
-	for at := 0; at < len(rows); at += b {
-		part := rows[at:min(at+b, len(rows))]
-		batch := emptyMicroBatch(b, width)
-		for i, r := range part {
-			batch.Lengths[i] = int32(copy(batch.IDs[i], r.ids))
-		}
+	for i, batch := range w.microBatches(rows) {
+		first := i * len(batch.IDs)
 		logProbs, _, err := p.Score(ctx, w.engine.state, batch, temperature)
 		if err != nil {
 			return out, fmt.Errorf("score reasonings: %w", err)
 		}
-		for i, r := range part {
+		for i, r := range rows[first:min(first+len(batch.IDs), len(rows))] {
 			sum := 0.0
 			for _, v := range logProbs[i][r.first:len(r.ids)] {
 				sum += float64(v)

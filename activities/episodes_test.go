@@ -166,10 +166,10 @@ func TestTrajectories(t *testing.T) {
 func (w *walked) microBatches(rows []TrajectoryRow) {
 	t, b := w.t, w.kit.train.Update.MicroBatch
 	for _, n := range []int{1, b - 1, b, len(rows)} {
-		mbs := w.kit.microBatches(rows[:n])
+		mbs := w.kit.microBatches(pieces(rows[:n]))
 		require.Len(t, mbs, (n+b-1)/b)
 		for i := range len(mbs) * b {
-			mb, at := mbs[i/b].batch, i%b
+			mb, at := mbs[i/b], i%b
 			require.Len(t, mb.IDs[at], w.kit.shapes(w.kit.training, 1).Sequence)
 			if i >= n {
 				require.Zero(t, mb.Lengths[at])

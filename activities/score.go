@@ -16,26 +16,27 @@ type scorer struct {
 	value       *model.State // nil without
 }
 
-// score adds what a micro-batch's sampled tokens have to the rows they are of.
-func (s scorer) score(ctx context.Context, mb microBatch, table []ScoreRow) error {
-	logProbs, entropies, err := s.policy.Score(ctx, s.state, mb.batch, s.temperature)
+// score scores a micro-batch of pieces and appends what their sampled tokens have to
+// the rows of their trajectories.
+func (s scorer) score(ctx context.Context, of []piece, batch model.MicroBatch, table []ScoreRow) error {
+	logProbs, entropies, err := s.policy.Score(ctx, s.state, batch, s.temperature)
 	if err != nil {
 		return err
 	}
 	var reference, values [][]float32
 	if s.reference != nil {
-		if reference, _, err = s.policy.Score(ctx, s.reference, mb.batch, s.temperature); err != nil {
+		if reference, _, err = s.policy.Score(ctx, s.reference, batch, s.temperature); err != nil {
 			return err
 		}
 	}
 	if s.value != nil {
-		if values, err = s.critic.Values(ctx, s.value, mb.batch); err != nil {
+		if values, err = s.critic.Values(ctx, s.value, batch); err != nil {
 			return err
 		}
 	}
-	for i, r := range mb.rows {
-		to := &table[r.of]
-		for t, sampled := range r.sampled {
+	for i, p := range of {
+		to := &table[p.of]
+		for t, sampled := range p.sampled {
 			if !sampled {
 				continue
 			}

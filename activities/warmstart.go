@@ -284,22 +284,11 @@ func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, 
 
 // transcriptBatches lays transcripts out in micro-batches.
 func (w *work) transcriptBatches(examples []starter.Transcript) []model.MicroBatch {
-	b, width := w.train.Update.MicroBatch, w.shapes(w.training, 1).Sequence
-	var out []model.MicroBatch
-	for at := 0; at < len(examples); at += b {
-		m := emptyMicroBatch(b, width)
-		for i, e := range examples[at:min(at+b, len(examples))] {
-			n := copy(m.IDs[i], e.IDs)
-			m.Lengths[i], m.RowWeights[i] = int32(n), 1
-			for t := range n {
-				if e.Loss[t] {
-					m.Mask[i][t] = true
-				}
-			}
-		}
-		out = append(out, m)
+	var rows []piece
+	for _, e := range examples {
+		rows = append(rows, piece{ids: e.IDs, sampled: e.Loss})
 	}
-	return out
+	return w.microBatches(rows)
 }
 
 // putChunk stores the state between two chunks.
