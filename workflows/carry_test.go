@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/iteration"
 )
 
 func carryOf(t *testing.T, err error) *Carry {
@@ -139,15 +140,15 @@ func TestCarryIsSmall(t *testing.T) {
 		Head:   &activities.Head{Manifest: r, Settings: plan.Settings, Base: r},
 		Device: json.RawMessage(`"` + digits(2048) + `"`), Programs: programs,
 		Attributes: true, Paused: true, StopAfter: &stop,
-		Current: &iteration{
+		Current: &iteration.State{
 			Settings: plan.Settings,
-			Baseline: &measured{Suites: 1}, Rollout: rolled{Turns: turns(), Alive: 3, Done: true},
+			Baseline: &iteration.Measured{Suites: 1}, Rollout: iteration.Rolled{Turns: turns(), Alive: 3, Done: true},
 			Selected: &activities.SelectResult{Trajectories: r, Rows: 4}, Scored: &activities.ScoreResult{Scores: r},
 			Credited: &activities.CreditResult{Batch: &r}, Updated: &activities.UpdateResult{State: digits(32)},
 			Snapshot: &store.SnapshotRef{Version: 1, Dir: digits(96), State: digits(32), Files: map[string]store.Ref{
 				"config.json": r, "model.safetensors": r, "optimizer.safetensors": r, "tokenizer.json": r, "tokenizer_config.json": r, "generation_config.json": r,
 			}},
-			Final: &measured{Suites: 1}, Evaluations: []store.EvaluationRef{long, long}, Metrics: metrics, Timings: timings, Lost: 2,
+			Final: &iteration.Measured{Suites: 1}, Evaluations: []store.EvaluationRef{long, long}, Metrics: metrics, Timings: timings, Lost: 2,
 		},
 		WarmStartBase: &r, Pace: 64, WarmStart: &store.SnapshotRef{Version: 9, Dir: digits(96), State: digits(32), Files: map[string]store.Ref{"model.safetensors": r}},
 		Snapshot: 120, First: evaluation, Last: evaluation, Metrics: metrics, LostDevices: 7, Recomputed: 9, Warnings: []string{digits(160)},

@@ -8,7 +8,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/iteration"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // EvaluateResult is what an Evaluate workflow found.
@@ -51,34 +54,30 @@ func (t *train) evaluateStatus() EvaluateStatus {
 // It opens a session of its own on the policy's kind of device and gives it
 // back; a run may go on meanwhile.
 func (w *Workflows) Evaluate(ctx workflow.Context, input json.RawMessage) (*EvaluateResult, error) {
-	var h *activities.Host
-	var loaded activities.LoadResult
 	id := workflow.GetInfo(ctx).WorkflowExecution.ID
 	t := &train{Workflows: w, measuring: true}
-	it := &iteration{Metrics: activities.Metrics{}, Timings: map[string]activities.Telemetry{}}
-	t.Current = it
+	t.Current = iteration.Begin(spec.Settings{}, nil)
 	t.show(ctx, "resolving")
 	if err := workflow.SetQueryHandlerWithOptions(ctx, "status", func() (EvaluateStatus, error) { return t.evaluateStatus(), nil },
 		workflow.QueryHandlerOptions{Description: "which suites are measured, and what they gave"}); err != nil {
 		return nil, fmt.Errorf("register query status: %w", err)
 	}
-	err := w.host(ctx, 0, "ResolveEvaluation", "check the input and find the policy", h.ResolveEvaluation,
-		activities.ResolveEvaluationInput{ID: id, Input: input}, &loaded)
+	loaded, err := steps.ResolveEvaluation.Do(w.onHost(ctx, 0), "check the input and find the policy",
+		activities.ResolveEvaluationInput{ID: id, Input: input})
 	if err != nil {
 		t.show(ctx, "ended: "+reason(ctx, err))
 		return nil, err
 	}
-	// The steps are those of a run's own evaluation: the same function, on a
-	// train that has nothing else to do.
+	// The steps are those of a run's own evaluation, on a train that has nothing else
+	// to do.
 	t.plan = loaded.Plan
 	t.Carry = Carry{
 		Run: loaded.Run, Branch: loaded.Branch, Next: loaded.Version, State: loaded.State,
-		Head: loaded.Head, Settings: loaded.Plan.Settings, Fingerprint: loaded.Fingerprint, Current: it,
+		Head: loaded.Head, Settings: loaded.Plan.Settings, Fingerprint: loaded.Fingerprint, Current: t.Current,
 	}
-	it.Settings = t.Settings
-	m := &measured{}
+	t.Current.Settings = t.Settings
 	for {
-		err := t.evaluateAlone(ctx, it, m, id)
+		err := t.evaluateAlone(ctx, id)
 		if errors.Is(err, errDeviceLost) {
 			continue
 		}
@@ -91,14 +90,16 @@ func (w *Workflows) Evaluate(ctx workflow.Context, input json.RawMessage) (*Eval
 		}
 		t.show(ctx, "done")
 		out := &EvaluateResult{Run: t.Run.ID, Version: loaded.Version, State: t.State, Fingerprint: t.Fingerprint}
-		for i := range it.Evaluations {
-			out.Evaluations = append(out.Evaluations, *brief(&it.Evaluations[i]))
+		for i := range t.Current.Evaluations {
+			out.Evaluations = append(out.Evaluations, *brief(&t.Current.Evaluations[i]))
 		}
 		return out, nil
 	}
 }
 
-func (t *train) evaluateAlone(ctx workflow.Context, it *iteration, m *measured, id string) error {
+// evaluateAlone opens a session, restores the version and measures what is left. id is
+// the Evaluate workflow's.
+func (t *train) evaluateAlone(ctx workflow.Context, id string) error {
 	if err := t.chooseDevice(ctx); err != nil {
 		return err
 	}
@@ -114,6 +115,7 @@ func (t *train) evaluateAlone(ctx workflow.Context, it *iteration, m *measured, 
 	if err := t.restore(ctx, s); err != nil {
 		return err
 	}
-	_, err = t.evaluateVersion(ctx, s, it, m, t.Next, id, t.State)
-	return err
+	start := t.start()
+	start.Apart = id
+	return t.drive(ctx, s, iteration.NewEvaluation(start, t.Current))
 }

@@ -6,13 +6,12 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
 )
 
 // report writes the run's page for people, and says where it is.
 func (t *train) report(ctx workflow.Context) (string, error) {
-	var h *activities.Host
-	var out activities.ReportResult
-	err := t.host(ctx, t.plan.ActivitySeconds, "Report", fmt.Sprintf("report after %d iterations", t.Next), h.Report, activities.ReportInput{Run: t.Run.ID}, &out)
+	out, err := steps.Report.Do(t.onHost(ctx, t.plan.ActivitySeconds), fmt.Sprintf("report after %d iterations", t.Next), activities.ReportInput{Run: t.Run.ID})
 	return out.Location, err
 }
 
@@ -33,9 +32,7 @@ func (s *sweeping) report(ctx workflow.Context) (string, error) {
 	// The main loop may wait for this call alone.
 	defer func() { s.changed++ }()
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	var a *activities.Sweeps
-	var out activities.ReportResult
-	err := s.host(ctx, 0, "ReportSweep", fmt.Sprintf("report on %d trials", len(s.trials)), a.ReportSweep, activities.ReportSweepInput{Sweep: s.id}, &out)
+	out, err := steps.ReportSweep.Do(s.onHost(ctx, 0), fmt.Sprintf("report on %d trials", len(s.trials)), activities.ReportSweepInput{Sweep: s.id})
 	if err != nil {
 		return "", err
 	}

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -26,23 +27,6 @@ const maxEvents = 8
 func keepNewest(events, more []collapse.Event) []collapse.Event {
 	events = append(append([]collapse.Event(nil), events...), more...)
 	return events[max(0, len(events)-maxEvents):]
-}
-
-// detect lets the detectors look at the iteration before it is committed, so that
-// its manifest says what they saw and what is done about it.
-func (t *train) detect(_ workflow.Context, _ *session, it *iteration, n int) error {
-	if it.Detected == nil {
-		t.plan.Smooth(t.Metrics, it.Metrics)
-		it.Detected = t.plan.Detect(t.Detected, n, it.Metrics, it.Evaluations)
-	}
-	return nil
-}
-
-// stops tells whether the detectors end the run behind an iteration, which then has a
-// snapshot. It is the run's business only once the iteration is committed: one that is
-// abandoned before stops nothing.
-func (it *iteration) stops() bool {
-	return it.Detected != nil && it.Detected.Decision.Action == collapse.Stop
 }
 
 // act does what the detectors asked for in a committed iteration.
@@ -68,16 +52,14 @@ func (t *train) rollOn(d *activities.Detected) {
 // rollBack goes back to a committed iteration and opens the next branch there.
 // Nothing is deleted: the iterations behind it stay, on the branch they are on.
 func (t *train) rollBack(ctx workflow.Context) error {
-	var h *activities.Host
 	to, version := t.RollTo, t.RollTo.Iteration+1
 	t.show(ctx, fmt.Sprintf("rolling back to iteration %d", to.Iteration))
 	why := "as asked"
 	if len(to.Events) > 0 {
 		why = to.Events[0].Text
 	}
-	var found activities.LoadResult
-	err := t.host(ctx, t.plan.ActivitySeconds, "Find", fmt.Sprintf("roll back to iteration %d: %s", to.Iteration, why), h.Find,
-		activities.FindInput{Run: t.Run.ID, Version: &version, Head: &t.Head.Manifest}, &found)
+	found, err := steps.Find.Do(t.onHost(ctx, t.plan.ActivitySeconds), fmt.Sprintf("roll back to iteration %d: %s", to.Iteration, why),
+		activities.FindInput{Run: t.Run.ID, Version: &version, Head: &t.Head.Manifest})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
 )
 
 // errDeviceLost says that the session ended under the work: open another and go
@@ -41,12 +42,11 @@ type session struct {
 // the question.
 func describe(ctx workflow.Context, wait time.Duration) (activities.DeviceInfo, error) {
 	var info activities.DeviceInfo
-	var device *activities.Device
-	o := options("Describe", "which devices are there", describeSeconds, 0)
+	o := options(steps.Describe.Routing, "which devices are there", describeSeconds, 0)
 	o.ScheduleToStartTimeout = wait
 	o.ScheduleToCloseTimeout = wait + o.StartToCloseTimeout
 	ctx = workflow.WithActivityOptions(ctx, o)
-	err := workflow.ExecuteActivity(ctx, device.Describe).Get(ctx, &info)
+	err := workflow.ExecuteActivity(ctx, steps.Describe.Name).Get(ctx, &info)
 	return info, err
 }
 
@@ -118,14 +118,21 @@ func (s *session) close() {
 	workflow.CompleteSession(s.ctx)
 }
 
-// run executes a device activity inside the session. The error is errDeviceLost
-// where another session can go on, and the workflow's own where it is cancelled.
-func (s *session) run(ctx workflow.Context, name, summary string, activity, input, result any) error {
+// runner runs activities inside the session.
+func (s *session) runner(ctx workflow.Context) steps.Runner {
+	return func(r steps.Routing, summary string, input, result any) error {
+		return s.run(ctx, r, summary, input, result)
+	}
+}
+
+// run executes a device activity inside the session. The error is errDeviceLost where
+// another session can continue, and the workflow's own where it is cancelled.
+func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, input, result any) error {
 	if s.info.SessionState != workflow.SessionStateOpen {
 		return errDeviceLost
 	}
-	actx := workflow.WithActivityOptions(s.work, options(name, summary, s.bound, s.heartbeat))
-	err := workflow.ExecuteActivity(actx, activity, input).Get(actx, result)
+	actx := workflow.WithActivityOptions(s.work, options(r, summary, s.bound, s.heartbeat))
+	err := workflow.ExecuteActivity(actx, r.Name, input).Get(actx, result)
 	switch {
 	case err == nil:
 		return nil
@@ -156,10 +163,4 @@ func (s *session) run(ctx workflow.Context, name, summary string, activity, inpu
 		return errDeviceLost
 	}
 	return err
-}
-
-// host executes a host activity.
-func (w *Workflows) host(ctx workflow.Context, bound int, name, summary string, activity, input, result any) error {
-	ctx = workflow.WithActivityOptions(ctx, options(name, summary, bound, w.SessionHeartbeat))
-	return workflow.ExecuteActivity(ctx, activity, input).Get(ctx, result)
 }

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
@@ -135,14 +136,12 @@ func (w *Workflows) Sweep(ctx workflow.Context, input json.RawMessage, carry *Sw
 
 // load resolves the sweep, or reads it again after continue-as-new.
 func (s *sweeping) load(ctx workflow.Context, input json.RawMessage, again bool) error {
-	var a *activities.Sweeps
 	s.show(ctx, "resolving")
 	records := s.Records
 	s.Records = nil
 	if !again {
-		var r activities.SweepResult
-		err := s.host(ctx, 0, "ResolveSweep", "check the sweep, expand it and write it down", a.ResolveSweep,
-			activities.ResolveSweepInput{ID: s.id, Input: input}, &r)
+		r, err := steps.ResolveSweep.Do(s.onHost(ctx, 0), "check the sweep, expand it and write it down",
+			activities.ResolveSweepInput{ID: s.id, Input: input})
 		if err != nil {
 			return err
 		}
@@ -173,11 +172,9 @@ const pageTrials = 1000
 
 // readTrials reads the trials behind those that are known.
 func (s *sweeping) readTrials(ctx workflow.Context) error {
-	var a *activities.Sweeps
 	for {
-		var r activities.SweepTrialsResult
-		err := s.host(ctx, 0, "SweepTrials", fmt.Sprintf("trials from %d on", len(s.trials)), a.SweepTrials,
-			activities.SweepTrialsInput{Sweep: s.Written, From: len(s.trials), Count: pageTrials}, &r)
+		r, err := steps.SweepTrials.Do(s.onHost(ctx, 0), fmt.Sprintf("trials from %d on", len(s.trials)),
+			activities.SweepTrialsInput{Sweep: s.Written, From: len(s.trials), Count: pageTrials})
 		if err != nil {
 			return err
 		}
@@ -290,7 +287,6 @@ func (s *sweeping) records(of func(*trial) bool) ([]activities.TrialRecord, erro
 // finish writes the table, and the page where it is asked for, and says how the
 // sweep ended.
 func (s *sweeping) finish(ctx workflow.Context) error {
-	var a *activities.Sweeps
 	s.over = true
 	s.show(ctx, "writing the table")
 	records, err := s.records(func(*trial) bool { return true })
@@ -298,8 +294,8 @@ func (s *sweeping) finish(ctx workflow.Context) error {
 		return err
 	}
 	in := activities.WriteTableInput{ID: s.id, Sweep: s.Written, Records: records}
-	var r activities.WriteTableResult
-	if err := s.host(s.root, 0, "WriteTable", fmt.Sprintf("the table of %d trials", len(s.trials)), a.WriteTable, in, &r); err != nil {
+	r, err := steps.WriteTable.Do(s.onHost(s.root, 0), fmt.Sprintf("the table of %d trials", len(s.trials)), in)
+	if err != nil {
 		return err
 	}
 	s.result = &r

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/workflows/spec"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
@@ -130,7 +131,6 @@ func (s *sweeping) list() []sweep.Trial {
 }
 
 func (s *sweeping) addTrials(ctx workflow.Context, input json.RawMessage) (string, error) {
-	var a *activities.Sweeps
 	// The main loop may wait for this call alone, also where nothing comes of it.
 	defer func() { s.changed++ }()
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
@@ -140,8 +140,7 @@ func (s *sweeping) addTrials(ctx workflow.Context, input json.RawMessage) (strin
 	}
 	defer s.adding.Unlock()
 	before := len(s.trials)
-	var r activities.SweepResult
-	err := s.host(ctx, 0, "ExtendSweep", "add trials", a.ExtendSweep, activities.ExtendSweepInput{ID: s.id, Sweep: s.Written, Input: input}, &r)
+	r, err := steps.ExtendSweep.Do(s.onHost(ctx, 0), "add trials", activities.ExtendSweepInput{ID: s.id, Sweep: s.Written, Input: input})
 	if err != nil {
 		return "", err
 	}

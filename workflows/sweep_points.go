@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
@@ -52,15 +53,14 @@ func (s *sweeping) toRead() []*trial {
 // readPoints reads the points of open trials whose reports do not tell them. What
 // cannot be read now is read when the trial has ended.
 func (s *sweeping) readPoints(page []*trial) error {
-	var a *activities.Sweeps
 	in := activities.SummarizeInput{Definition: s.definition}
 	in.Definition.Base = nil // not needed to read
 	for _, t := range page {
 		t.behind = false // a report that comes meanwhile may ask again
 		in.Trials = append(in.Trials, activities.SummarizeTrial{Run: sweep.ID(s.id, t.of.Label)})
 	}
-	var r activities.SummarizeResult
-	if err := s.host(s.root, 0, "Summarize", fmt.Sprintf("how %d open trials did", len(page)), a.Summarize, in, &r); err != nil {
+	r, err := steps.Summarize.Do(s.onHost(s.root, 0), fmt.Sprintf("how %d open trials did", len(page)), in)
+	if err != nil {
 		return err
 	}
 	for i, o := range r.Outcomes {

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
@@ -66,10 +67,8 @@ func (s *sweeping) startDue() error {
 const pageSpecs = 32
 
 func (s *sweeping) readSpecs(from int) error {
-	var a *activities.Sweeps
-	var r activities.SweepTrialsResult
-	err := s.host(s.root, 0, "SweepTrials", fmt.Sprintf("specs of trials from %d on", from), a.SweepTrials,
-		activities.SweepTrialsInput{Sweep: s.Written, From: from, Count: pageSpecs, Specs: true}, &r)
+	r, err := steps.SweepTrials.Do(s.onHost(s.root, 0), fmt.Sprintf("specs of trials from %d on", from),
+		activities.SweepTrialsInput{Sweep: s.Written, From: from, Count: pageSpecs, Specs: true})
 	if err != nil {
 		return err
 	}
@@ -291,7 +290,6 @@ func (s *sweeping) unsummarized() int {
 
 // summarize reads what ended trials left: the table says what the store says.
 func (s *sweeping) summarize() error {
-	var a *activities.Sweeps
 	var page []*trial
 	in := activities.SummarizeInput{Definition: s.definition}
 	in.Definition.Base = nil // not needed to read
@@ -301,8 +299,8 @@ func (s *sweeping) summarize() error {
 			in.Trials = append(in.Trials, activities.SummarizeTrial{Run: sweep.ID(s.id, t.of.Label), Until: t.Stop})
 		}
 	}
-	var r activities.SummarizeResult
-	if err := s.host(s.root, 0, "Summarize", fmt.Sprintf("what %d trials left", len(page)), a.Summarize, in, &r); err != nil {
+	r, err := steps.Summarize.Do(s.onHost(s.root, 0), fmt.Sprintf("what %d trials left", len(page)), in)
+	if err != nil {
 		return err
 	}
 	for i, o := range r.Outcomes {
@@ -324,7 +322,6 @@ const pageLooks = 50
 
 // lookUp asks the server about trials that are in doubt.
 func (s *sweeping) lookUp() error {
-	var a *activities.Sweeps
 	var page []*trial
 	in := activities.LookUpInput{}
 	for _, t := range s.open {
@@ -337,8 +334,8 @@ func (s *sweeping) lookUp() error {
 		s.look = false
 		return nil
 	}
-	var r activities.LookUpResult
-	if err := s.host(s.root, 0, "LookUp", fmt.Sprintf("how %d trials stand", len(page)), a.LookUp, in, &r); err != nil {
+	r, err := steps.LookUp.Do(s.onHost(s.root, 0), fmt.Sprintf("how %d trials stand", len(page)), in)
+	if err != nil {
 		return err
 	}
 	for i, f := range r.Found {

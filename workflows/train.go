@@ -9,8 +9,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/collapse"
+	"github.com/reprise-rl/reprise/workflows/iteration"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -44,7 +46,7 @@ type Carry struct {
 	Paused      bool              `json:"paused"`
 	StopAfter   *int              `json:"stop_after,omitempty"`
 	// Current is the iteration under way, with the steps that are done.
-	Current *iteration `json:"current,omitempty"`
+	Current *iteration.State `json:"current,omitempty"`
 	// Taught is the model that a warm start teaches; nil for a starter. WarmStart
 	// is how far it got, and Pace the updates of its next chunk.
 	WarmStartBase *store.Ref           `json:"taught,omitempty"`
@@ -180,19 +182,18 @@ func (t *train) end() int {
 
 // resolve checks and writes the spec, or reads it again after continue-as-new.
 func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool) error {
-	var a *activities.Host
 	t.show(ctx, "resolving")
 	if again {
-		var r activities.LoadResult
-		if err := t.host(ctx, 0, "Load", "read the spec", a.Load, activities.LoadInput{Run: t.Run.ID, Spec: t.Run.Spec}, &r); err != nil {
+		r, err := steps.Load.Do(t.onHost(ctx, 0), "read the spec", activities.LoadInput{Run: t.Run.ID, Spec: t.Run.Spec})
+		if err != nil {
 			return err
 		}
 		t.plan, t.ready = r.Plan, true
 		return nil
 	}
 	id := workflow.GetInfo(ctx).WorkflowExecution.ID
-	var r activities.ResolveResult
-	if err := t.host(ctx, 0, "Resolve", "check the spec and write it down", a.Resolve, activities.ResolveInput{Run: id, Spec: input}, &r); err != nil {
+	r, err := steps.Resolve.Do(t.onHost(ctx, 0), "check the spec and write it down", activities.ResolveInput{Run: id, Spec: input})
+	if err != nil {
 		return err
 	}
 	t.plan, t.ready = r.Plan, true
@@ -312,7 +313,6 @@ const (
 
 // warmStart makes version 0, in chunks with a snapshot between.
 func (t *train) warmStart(ctx workflow.Context, s *session) error {
-	var d *activities.Device
 	for t.Run.Base.Digest == "" && !t.Paused {
 		done := 0
 		if t.WarmStart != nil {
@@ -322,10 +322,9 @@ func (t *train) warmStart(ctx workflow.Context, s *session) error {
 			t.Pace = firstPace
 		}
 		t.show(ctx, fmt.Sprintf("warm start, step %d of %d", done, t.plan.WarmStartSteps))
-		var r activities.WarmStartResult
-		err := s.run(ctx, "WarmStart", fmt.Sprintf("warm start from step %d of %d", done, t.plan.WarmStartSteps), d.WarmStart, activities.WarmStartInput{
+		r, err := steps.WarmStart.Do(s.runner(ctx), fmt.Sprintf("warm start from step %d of %d", done, t.plan.WarmStartSteps), activities.WarmStartInput{
 			Run: t.Run.ID, Spec: t.Run.Spec, Base: t.WarmStartBase, From: t.WarmStart, Steps: t.Pace,
-		}, &r)
+		})
 		if err != nil {
 			return err
 		}
@@ -353,7 +352,6 @@ func nextPace(steps int, took activities.Telemetry, activitySeconds int) int {
 // restore makes the session's worker hold version Next, and the update of the
 // iteration under way where it was made already.
 func (t *train) restore(ctx workflow.Context, s *session) error {
-	var d *activities.Device
 	in := activities.RestoreInput{
 		Version:    activities.Version{Run: t.Run, Branch: t.Branch, Version: t.Next, State: t.State},
 		Head:       t.headRef(),
@@ -364,8 +362,8 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 	}
 	for {
 		t.show(ctx, "restoring")
-		var r activities.RestoreResult
-		if err := s.run(ctx, "Restore", fmt.Sprintf("restore version %d", t.Next), d.Restore, in, &r); err != nil {
+		r, err := steps.Restore.Do(s.runner(ctx), fmt.Sprintf("restore version %d", t.Next), in)
+		if err != nil {
 			return err
 		}
 		t.Recomputed += r.Telemetry.Recomputed
@@ -384,7 +382,7 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 // recordRestore adds a restore's telemetry to the iteration under way, or to the next.
 func (t *train) recordRestore(took activities.Telemetry) {
 	if t.Current != nil {
-		t.Current.record("restore", took)
+		t.Current.Record("restore", took)
 		return
 	}
 	if t.restored != nil {

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
@@ -327,16 +328,19 @@ func TestDeterministic(t *testing.T) {
 
 // Every activity that workflows name has its line in the table, and a bound.
 func TestTable(t *testing.T) {
-	for name, p := range table {
-		o := options(name, "what it does", 30, 0)
-		require.Equal(t, time.Duration(30*p.bound)*time.Second, o.StartToCloseTimeout, name)
+	for _, r := range steps.All() {
+		if r.Place == steps.Local {
+			continue
+		}
+		name := r.Name
+		o := options(r, "what it does", 30, 0)
+		require.Equal(t, time.Duration(30*r.Bound)*time.Second, o.StartToCloseTimeout, name)
 		require.Equal(t, heartbeatTimeout, o.HeartbeatTimeout)
 		require.Equal(t, "what it does", o.Summary)
 		require.Equal(t, activities.NonRetryable, o.RetryPolicy.NonRetryableErrorTypes)
 		require.Zero(t, o.ScheduleToCloseTimeout, "a wait for a queue ends no run")
-		require.Equal(t, p.place == onSession, o.TaskQueue == "", name)
+		require.Equal(t, r.Place == steps.OnSession, o.TaskQueue == "", name)
 	}
-	require.Equal(t, 5*time.Second, options("Step", "", 0, 5*time.Second).HeartbeatTimeout)
-	require.Equal(t, 120*time.Second, options("Step", "", 0, 0).StartToCloseTimeout, "before the spec is known")
-	require.Panics(t, func() { options("Nothing", "", 1, 0) })
+	require.Equal(t, 5*time.Second, options(steps.Step.Routing, "", 0, 5*time.Second).HeartbeatTimeout)
+	require.Equal(t, 120*time.Second, options(steps.Step.Routing, "", 0, 0).StartToCloseTimeout, "before the spec is known")
 }

@@ -1,0 +1,135 @@
+// Package steps is the table of all activities: a typed value each, which says what an
+// activity takes and gives, and where and how long it runs. Workflows, workers and
+// whoever runs steps without a workflow name activities by these values alone.
+package steps
+
+import (
+	"context"
+	"slices"
+
+	"github.com/reprise-rl/reprise/activities"
+)
+
+// Place is where an activity runs.
+type Place int
+
+const (
+	// OnHost is any host worker.
+	OnHost Place = iota
+	// OnSession is the device worker that holds the run's session.
+	OnSession
+	// OnDevice is any device worker; it serves questions about the device alone.
+	OnDevice
+	// Local is no activity: the workflow computes the step itself.
+	Local
+)
+
+// Routing is an activity's name, queue, timeout and retries.
+type Routing struct {
+	// Name is the activity's name in Temporal's history.
+	Name  string
+	Place Place
+	// Bound is the start-to-close timeout in units of the spec's
+	// limits.activity_seconds. Those of a device have room to wait until a program of
+	// another run has ended: a PJRT execution cannot be interrupted.
+	Bound int
+	// Attempts limits the tries; 0 means until it works, with backoff.
+	Attempts int32
+}
+
+// Activity is an activity that takes an In and gives an Out.
+type Activity[In, Out any] struct{ Routing }
+
+// Runner executes an activity: it waits for the answer and decodes it into result, a
+// pointer. summary is what the Web UI shows of the call.
+type Runner func(r Routing, summary string, input, result any) error
+
+// Do executes the activity.
+func (a Activity[In, Out]) Do(run Runner, summary string, in In) (out Out, err error) {
+	err = run(a.Routing, summary, in, &out)
+	return out, err
+}
+
+// Binding is an activity with the function that does it.
+type Binding struct {
+	Routing
+	// Func is the function, as a Temporal worker registers it.
+	Func any
+	// Call is the function, called directly. It gives a pointer to its result.
+	Call func(ctx context.Context, in any) (result any, err error)
+}
+
+// By binds the activity to the function that does it.
+func (a Activity[In, Out]) By(do func(context.Context, In) (Out, error)) Binding {
+	return Binding{Routing: a.Routing, Func: do, Call: func(ctx context.Context, in any) (any, error) {
+		out, err := do(ctx, in.(In))
+		return &out, err
+	}}
+}
+
+// What begins a run, an evaluation or a sweep, and what reads the store.
+var (
+	Resolve           = on[activities.ResolveInput, activities.ResolveResult]("Resolve", OnHost, 2)
+	Load              = on[activities.LoadInput, activities.LoadResult]("Load", OnHost, 1)
+	Find              = on[activities.FindInput, activities.LoadResult]("Find", OnHost, 1)
+	ResolveEvaluation = on[activities.ResolveEvaluationInput, activities.LoadResult]("ResolveEvaluation", OnHost, 2)
+)
+
+// The steps of an iteration and of an evaluation.
+var (
+	Generate = on[activities.GenerateInput, activities.GenerateResult]("Generate", OnSession, 2)
+	Step     = on[activities.StepInput, activities.StepResult]("Step", OnHost, 1)
+	Select   = on[activities.SelectInput, activities.SelectResult]("Select", OnHost, 1)
+	Score    = on[activities.ScoreInput, activities.ScoreResult]("Score", OnSession, 2)
+	Diagnose = on[activities.DiagnoseInput, activities.DiagnoseResult]("Diagnose", OnSession, 2)
+	Credit   = on[activities.CreditInput, activities.CreditResult]("Credit", OnHost, 1)
+	Update   = on[activities.UpdateInput, activities.UpdateResult]("Update", OnSession, 2)
+	Snapshot = on[activities.SnapshotInput, activities.SnapshotResult]("Snapshot", OnSession, 2)
+	Measure  = on[activities.MeasureInput, activities.MeasureResult]("Measure", OnHost, 1)
+	Commit   = on[activities.CommitInput, activities.CommitResult]("Commit", OnHost, 1)
+
+	// Detect is pure: the detectors of collapse look at an iteration before it is
+	// committed.
+	Detect = on[struct{}, activities.Detected]("Detect", Local, 0)
+)
+
+// What a session begins with.
+var (
+	// Describe asks a device worker what it is.
+	Describe  = tried[struct{}, activities.DeviceInfo]("Describe", OnDevice, 1, 1)
+	WarmStart = on[activities.WarmStartInput, activities.WarmStartResult]("WarmStart", OnSession, 3)
+	Restore   = on[activities.RestoreInput, activities.RestoreResult]("Restore", OnSession, 3)
+)
+
+// The steps of a sweep. ResolveSweep and ExtendSweep import the models that trials
+// start from.
+var (
+	ResolveSweep = on[activities.ResolveSweepInput, activities.SweepResult]("ResolveSweep", OnHost, 5)
+	ExtendSweep  = on[activities.ExtendSweepInput, activities.SweepResult]("ExtendSweep", OnHost, 5)
+	SweepTrials  = on[activities.SweepTrialsInput, activities.SweepTrialsResult]("SweepTrials", OnHost, 1)
+	LookUp       = on[activities.LookUpInput, activities.LookUpResult]("LookUp", OnHost, 1)
+	Summarize    = on[activities.SummarizeInput, activities.SummarizeResult]("Summarize", OnHost, 5)
+	WriteTable   = on[activities.WriteTableInput, activities.WriteTableResult]("WriteTable", OnHost, 5)
+)
+
+// Pages for people: three tries, since a run does not depend on them.
+var (
+	Report      = tried[activities.ReportInput, activities.ReportResult]("Report", OnHost, 5, 3)
+	ReportSweep = tried[activities.ReportSweepInput, activities.ReportResult]("ReportSweep", OnHost, 5, 3)
+)
+
+// all are the routings of all activities, in the order of this file.
+var all []Routing
+
+// All are the routings of all activities.
+func All() []Routing { return slices.Clone(all) }
+
+func on[In, Out any](name string, place Place, bound int) Activity[In, Out] {
+	return tried[In, Out](name, place, bound, 0)
+}
+
+func tried[In, Out any](name string, place Place, bound int, attempts int32) Activity[In, Out] {
+	r := Routing{Name: name, Place: place, Bound: bound, Attempts: attempts}
+	all = append(all, r)
+	return Activity[In, Out]{r}
+}

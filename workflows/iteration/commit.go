@@ -1,0 +1,52 @@
+package iteration
+
+import (
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// commit makes the iteration count: one conditional PUT of its manifest.
+func (it *Iteration) commit() []Call {
+	return []Call{call(steps.Commit, "", it.commitInput(), func(out activities.CommitResult) {
+		it.committed = &out
+	}).shown(it.label("commit"), it.label("commit"))}
+}
+
+// commitInput is everything that the iteration's manifest says.
+func (it *Iteration) commitInput() activities.CommitInput {
+	updated := it.updated()
+	in := activities.CommitInput{
+		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Parent: it.headRef(), Settings: it.Settings,
+		Fingerprint: it.Fingerprint, Device: it.Device, Programs: it.Programs,
+		StateBefore: it.Policy, StateAfter: updated.State,
+		Turns: it.turns(), Rollout: it.Shared, Trajectories: it.Selected.Trajectories, Scores: it.scores(),
+		States: it.states(), Update: updated.Counts, Snapshot: it.State.Snapshot, Evaluations: it.Evaluations,
+		Metrics: it.Metrics, Detected: it.Detected, Opened: it.Opened, Timings: it.Timings, Lost: it.Lost,
+	}
+	if it.Credited != nil {
+		in.Batch, in.States = it.Credited.Batch, it.Credited.States
+	}
+	return in
+}
+
+// Committed is what the next iteration continues from, once the manifest is written;
+// nil before. newest is the version of the newest snapshot before the iteration.
+func (it *Iteration) Committed(newest int) *activities.Head {
+	if it.committed == nil {
+		return nil
+	}
+	if it.State.Snapshot != nil {
+		newest = it.State.Snapshot.Version
+	}
+	in := it.commitInput()
+	batches := it.replayed()
+	if in.Batch != nil {
+		batches = append([]store.Ref{*in.Batch}, batches...)
+	}
+	return &activities.Head{
+		Manifest: it.committed.Manifest, Branch: it.Branch, Iteration: it.Number, State: in.StateAfter,
+		Fingerprint: it.Fingerprint, Base: it.Run.Base, Settings: it.Settings, Snapshot: newest, States: in.States,
+		Rolled: in.Next(), Batches: batches[:min(len(batches), it.Plan.Freshness.ReplayIterations)],
+	}
+}

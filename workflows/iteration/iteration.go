@@ -1,0 +1,248 @@
+// Package iteration is the order of an iteration, once: which steps it has, what each
+// waits for, what each takes, and what its result changes. It is pure. Train drives it
+// through Temporal; replay, the bench and the studies drive it directly.
+//
+//	it := iteration.New(start, state)
+//	for !it.Done() {
+//		calls, err := it.Ready() // in a fixed order
+//		…                        // run one of them, or several at once
+//		it.Apply(call, result)   // in any order
+//	}
+//
+// The state afterwards depends on the results alone, not on the order in which they
+// came.
+package iteration
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Iteration is one iteration of a run: what it begins with, and how far it is.
+type Iteration struct {
+	Start
+	*State
+	order []*part
+	// detected: the detectors have looked. A spec of a release without detectors has
+	// none, and then State.Detected stays nil.
+	detected  bool
+	committed *activities.CommitResult
+}
+
+// Start is what an iteration begins with. Only what is due may change while it runs.
+type Start struct {
+	Run  activities.Run
+	Plan activities.Plan
+	// Branch and Number address the iteration; Policy is the state fingerprint of
+	// version Number, which rolls out.
+	Branch, Number int
+	Policy         string
+	// Due is what the iteration does besides training.
+	Due Due
+	// Head is the iteration before; nil for the first.
+	Head *activities.Head
+	// Previous are the metrics of the iteration before, Before what the detectors of
+	// collapse knew then. Opened says why the branch was opened, for its first iteration.
+	Previous activities.Metrics
+	Before   activities.Detected
+	Opened   *activities.Opened
+	// Fingerprint, Device and Programs say what the bits depend on.
+	Fingerprint string
+	Device      json.RawMessage
+	Programs    map[string]string
+	// Apart is the id of the Evaluate workflow that asks for an evaluation; "" in a run.
+	Apart string
+}
+
+// Due is what an iteration does besides training.
+type Due struct {
+	Baseline bool // evaluate version Number first
+	Snapshot bool // store version Number+1
+	Evaluate bool // evaluate version Number+1
+}
+
+// DueAt is what is due in an iteration of a run that ends before iteration end.
+func DueAt(p activities.Plan, branch, number, end int) Due {
+	return Due{
+		Baseline: number == 0 && branch == 0 && p.EvaluationDue(0, end),
+		Snapshot: p.Snapshot.Due(number+1, end),
+		Evaluate: p.EvaluationDue(number+1, end),
+	}
+}
+
+// part is a part of an iteration: a step, or those of a rollout or an evaluation.
+type part struct {
+	name  string
+	after []*part                 // the parts it waits for
+	due   func(*Iteration) bool   // whether the iteration has it; asked when the parts before are settled
+	done  func(*Iteration) bool   // whether its result is there
+	ready func(*Iteration) []Call // its calls that may run now
+}
+
+// The parts of an iteration, and what each waits for.
+var (
+	baseline   = &part{"baseline", nil, dueBaseline, hasBaseline, (*Iteration).baseline}
+	rollout    = &part{"rollout", nil, always, hasRollout, (*Iteration).rollout}
+	selection  = &part{"select", []*part{rollout}, always, hasSelected, (*Iteration).selection}
+	scores     = &part{"score", []*part{selection}, dueScores, hasScores, (*Iteration).score}
+	diagnosis  = &part{"diagnose", []*part{selection}, dueDiagnosis, hasDiagnosis, (*Iteration).diagnose}
+	credit     = &part{"credit", []*part{scores}, dueCredit, hasCredit, (*Iteration).credit}
+	update     = &part{"update", []*part{baseline, diagnosis, credit}, dueUpdate, hasUpdate, (*Iteration).update}
+	snapshot   = &part{"snapshot", []*part{update}, dueSnapshot, hasSnapshot, (*Iteration).snapshot}
+	evaluation = &part{"evaluate", []*part{update}, dueEvaluation, hasEvaluation, (*Iteration).evaluate}
+	detection  = &part{"detect", []*part{evaluation}, always, hasDetected, (*Iteration).detect}
+	manifest   = &part{"commit", []*part{snapshot, detection}, always, hasCommitted, (*Iteration).commit}
+)
+
+// order is the order in which calls of several parts are given. A detector that ends
+// the run makes a snapshot due after the detection.
+var order = []*part{baseline, rollout, selection, scores, diagnosis, credit, update, snapshot, evaluation, detection, manifest}
+
+// New is an iteration with the state it has reached; [Begin] gives that of a new one.
+func New(start Start, state *State) *Iteration {
+	return &Iteration{Start: start, State: state, order: order}
+}
+
+// NewEvaluation evaluates version Number on the plan's suites, and does nothing else:
+// what an Evaluate workflow drives.
+func NewEvaluation(start Start, state *State) *Iteration {
+	start.Due = Due{Baseline: true}
+	return &Iteration{Start: start, State: state, order: []*part{baseline}}
+}
+
+// Ready gives every call that may run now, in a fixed order. A call that was given
+// before is given again until its result is applied. An iteration that is not done and
+// has no call is a mistake in its order.
+func (it *Iteration) Ready() ([]Call, error) {
+	var calls []Call
+	for _, p := range it.order {
+		if it.open(p) {
+			calls = append(calls, p.ready(it)...)
+		}
+	}
+	if len(calls) == 0 && !it.Done() {
+		return nil, fmt.Errorf("iteration %d of run %s cannot be completed: %s", it.Number, it.Run.ID, it.missing())
+	}
+	return calls, nil
+}
+
+// Apply takes the result of a call, a pointer as NewResult makes it.
+func (it *Iteration) Apply(c Call, result any) { c.apply(result) }
+
+// Done tells whether the iteration is committed, or the evaluation measured.
+func (it *Iteration) Done() bool { return it.settled(it.last()) }
+
+// last is the part that everything ends with.
+func (it *Iteration) last() *part {
+	if len(it.order) == 1 {
+		return it.order[0]
+	}
+	return manifest
+}
+
+// open tells whether a part's calls may run: nothing it waits for is left, and it is.
+func (it *Iteration) open(p *part) bool {
+	for _, before := range p.after {
+		if !it.settled(before) {
+			return false
+		}
+	}
+	return p.due(it) && !p.done(it)
+}
+
+// settled tells whether nothing is left of a part and of those it waits for.
+func (it *Iteration) settled(p *part) bool {
+	for _, before := range p.after {
+		if !it.settled(before) {
+			return false
+		}
+	}
+	return !p.due(it) || p.done(it)
+}
+
+// missing names the parts that are due, not done, and not in the order.
+func (it *Iteration) missing() string {
+	var names []string
+	for _, p := range order {
+		if it.open(p) {
+			names = append(names, p.name)
+		}
+	}
+	return "no step is left that does " + strings.Join(names, ", ")
+}
+
+// version addresses the policy version before the update, or after it.
+func (it *Iteration) version(number int, state string) activities.Version {
+	return activities.Version{Run: it.Run, Branch: it.Branch, Version: number, State: state}
+}
+
+// before is the version that rolls out, after the one that the update made.
+func (it *Iteration) before() activities.Version { return it.version(it.Number, it.Policy) }
+func (it *Iteration) after() activities.Version {
+	return it.version(it.Number+1, it.updated().State)
+}
+
+func always(*Iteration) bool { return true }
+
+// A baseline shows where a run began.
+func dueBaseline(it *Iteration) bool { return it.Due.Baseline }
+func hasBaseline(it *Iteration) bool { return it.State.Baseline.covers(it.Plan.Suites) }
+
+// An iteration that shares the rollout of one before it begins with that.
+func hasRollout(it *Iteration) bool  { return it.Selected != nil || it.Rollout.Done }
+func hasSelected(it *Iteration) bool { return it.Selected != nil }
+
+// All rows of a shared rollout are scored at once, by the policy that rolled out.
+func dueScores(it *Iteration) bool { return it.Selected.Rows > 0 }
+func hasScores(it *Iteration) bool { return it.Scored != nil }
+
+func dueDiagnosis(it *Iteration) bool {
+	return it.Plan.Diagnostics.Due(it.Number) && (it.Shared == nil || it.Shared.Update == 0)
+}
+func hasDiagnosis(it *Iteration) bool { return it.Diagnosed }
+
+// A baseline by state sees all trajectories of a rollout, also where none was selected.
+func dueCredit(it *Iteration) bool {
+	return it.rows() > 0 || it.Settings.Credit.Algorithm == spec.CreditStateBaseline && (it.Shared == nil || it.Shared.Update == 0)
+}
+func hasCredit(it *Iteration) bool { return it.Credited != nil }
+
+// Without a selected row the version before stays.
+func dueUpdate(it *Iteration) bool { return it.rows() > 0 }
+func hasUpdate(it *Iteration) bool { return it.Updated != nil }
+
+func dueSnapshot(it *Iteration) bool { return it.Due.Snapshot || it.stops() }
+func hasSnapshot(it *Iteration) bool { return it.Snapshot != nil }
+
+// What the detectors have seen is not evaluated again.
+func dueEvaluation(it *Iteration) bool { return it.Due.Evaluate && !hasDetected(it) }
+func hasEvaluation(it *Iteration) bool { return it.Final.covers(it.Plan.Suites) }
+
+func hasDetected(it *Iteration) bool  { return it.detected || it.Detected != nil }
+func hasCommitted(it *Iteration) bool { return it.committed != nil }
+
+// Evaluated is the evaluation of a version on the first suite, which stands for all in
+// summaries; nil until all suites are measured.
+func (it *Iteration) Evaluated(version int) *store.EvaluationRef {
+	m := it.State.Baseline
+	if version != it.Number {
+		m = it.Final
+	}
+	if len(it.Plan.Suites) == 0 || !m.covers(it.Plan.Suites) {
+		return nil
+	}
+	return it.evaluation(version, it.Plan.Suites[0].Name)
+}
+
+// headRef is the manifest of the iteration before; nil for the first.
+func (it *Iteration) headRef() *store.Ref {
+	if it.Head == nil {
+		return nil
+	}
+	return &it.Head.Manifest
+}

@@ -1,0 +1,99 @@
+package iteration
+
+import (
+	"fmt"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// label names a step of the iteration to people.
+func (it *Iteration) label(step string) string {
+	return fmt.Sprintf("iteration %d · %s", it.Number, step)
+}
+
+func (it *Iteration) score() []Call {
+	return []Call{call(steps.Score, "", activities.ScoreInput{
+		Policy: it.before(), Iteration: it.Number, Settings: it.Settings, Trajectories: it.Selected.Trajectories,
+	}, func(out activities.ScoreResult) {
+		it.Record("score", out.Telemetry)
+		it.add(&out.Metrics)
+		it.Scored = &out
+	}).shown(it.label("score"), it.label(fmt.Sprintf("old log-probs of %d rows", it.Selected.Rows)))}
+}
+
+func (it *Iteration) diagnose() []Call {
+	return []Call{call(steps.Diagnose, "", activities.DiagnoseInput{
+		Policy: it.before(), Iteration: it.Number, Settings: it.Settings, Trajectories: it.Selected.Trajectories,
+		Before: activities.Averages(it.Previous),
+	}, func(out activities.DiagnoseResult) {
+		it.Record("diagnose", out.Telemetry)
+		it.add(&out.Metrics)
+		it.Diagnosed = true
+	}).shown(it.label("diagnose"), it.label("mutual information of prompts and reasonings"))}
+}
+
+func (it *Iteration) credit() []Call {
+	return []Call{call(steps.Credit, "", activities.CreditInput{
+		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Settings: it.Settings,
+		Trajectories: it.Selected.Trajectories, Scores: it.scores(), Rollout: it.Shared,
+		Replay: it.replayed(), States: it.states(),
+	}, func(out activities.CreditResult) {
+		it.Record("credit", out.Telemetry)
+		it.add(&out.Metrics)
+		it.Credited = &out
+	}).shown(it.label("credit"), it.label("advantages"))}
+}
+
+// states is the table of initial states' values before the iteration, where the run
+// keeps one.
+func (it *Iteration) states() *store.Ref {
+	if it.Head == nil {
+		return nil
+	}
+	return it.Head.States
+}
+
+// replayed are the batches that a replay buffer draws from.
+func (it *Iteration) replayed() []store.Ref {
+	if it.Head == nil {
+		return nil
+	}
+	return it.Head.Batches
+}
+
+func (it *Iteration) update() []Call {
+	return []Call{call(steps.Update, "", activities.UpdateInput{
+		Policy: it.before(), Batch: *it.Credited.Batch, Settings: it.Settings,
+	}, func(out activities.UpdateResult) {
+		it.Record("update", out.Telemetry)
+		it.add(&out.Metrics)
+		it.Updated = &out
+	}).shown(it.label("update"), it.label(fmt.Sprintf("update on %d rows", it.rows())))}
+}
+
+// updated is what the update made; without a selected row the version before stays.
+func (it *Iteration) updated() activities.UpdateResult {
+	if it.Updated == nil {
+		return activities.UpdateResult{State: it.Policy, Counts: store.UpdateCounts{Skipped: true, SkippedTotal: 1}}
+	}
+	return *it.Updated
+}
+
+func (it *Iteration) snapshot() []Call {
+	return []Call{call(steps.Snapshot, "", activities.SnapshotInput{Policy: it.after()}, func(out activities.SnapshotResult) {
+		it.Record("snapshot", out.Telemetry)
+		it.Snapshot = &out.Snapshot
+	}).shown(it.label("snapshot"), fmt.Sprintf("snapshot of version %d", it.Number+1))}
+}
+
+// detect lets the detectors look at the iteration before it is committed, so that its
+// manifest says what they saw and what is done about it.
+func (it *Iteration) detect() []Call {
+	return []Call{call(steps.Detect, "", struct{}{}, func(activities.Detected) {
+		it.Plan.Smooth(it.Previous, it.Metrics)
+		it.Detected = it.Plan.Detect(it.Before, it.Number, it.Metrics, it.Evaluations)
+		it.detected = true
+	})}
+}

@@ -1,0 +1,126 @@
+package iteration
+
+import (
+	"fmt"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// rolling makes the episodes of a rollout, turn by turn.
+type rolling struct {
+	*Iteration
+	progress    *Rolled
+	what        activities.Rollout
+	policy      activities.Version
+	rows, turns int // turns is the most an episode has
+	// label names the rollout to people, timing prefixes its steps' names in telemetry.
+	label, timing string
+	// begun is called with the first result, ended with the last; nil is nothing.
+	begun, ended func()
+}
+
+// ready is the turn's generate, or the environment's answer to it.
+func (r rolling) ready() []Call {
+	turn := len(r.progress.Turns) + 1
+	key := fmt.Sprintf("%s · turn %d", r.label, turn)
+	if r.progress.Generate == nil {
+		return []Call{call(steps.Generate, key, activities.GenerateInput{
+			Policy: r.policy, Rollout: r.what, Settings: r.Settings, Turn: turn, Turns: r.progress.Turns,
+		}, func(out activities.GenerateResult) {
+			if r.begun != nil {
+				r.begun()
+			}
+			r.Record(r.timing+"generate", out.Telemetry)
+			r.progress.Generate = &out.Table
+		}).shown(key+" · generate", fmt.Sprintf("%s · %d rows", key, r.rows))}
+	}
+	return []Call{call(steps.Step, key, activities.StepInput{
+		Run: r.Run, Branch: r.Branch, Rollout: r.what, Turn: turn, Turns: r.progress.Turns, Generate: *r.progress.Generate,
+	}, func(out activities.StepResult) {
+		r.Record(r.timing+"step", out.Telemetry)
+		p := r.progress
+		p.Turns = append(p.Turns, store.TurnRefs{Round: r.what.Round, Generate: *p.Generate, Step: out.Table})
+		p.Generate, p.Alive = nil, out.Alive
+		p.Done = turn >= r.turns || out.Alive == 0
+		if p.Done && r.ended != nil {
+			r.ended()
+		}
+	}).shown(key+" · step", key+" · environment").completing()}
+}
+
+// rollout makes the iteration's trajectories. A rollout that serves several iterations
+// has a round for each.
+func (it *Iteration) rollout() []Call {
+	label := fmt.Sprintf("iteration %d", it.Number)
+	if it.Round > 0 {
+		label += fmt.Sprintf(" · round %d", it.Round+1)
+	}
+	return rolling{
+		Iteration: it, progress: &it.Rollout, what: activities.Rollout{Iteration: it.Number, Round: it.Round},
+		policy: it.before(), rows: it.Plan.Rows, turns: it.Plan.Turns, label: label,
+		ended: func() {
+			if it.Round+1 < it.Plan.Freshness.Rounds() {
+				it.nextRound()
+			}
+		},
+	}.ready()
+}
+
+// nextRound begins another round of the rollout.
+func (it *Iteration) nextRound() {
+	it.Turns = append(it.Turns, it.Rollout.Turns...)
+	it.Round, it.Rollout = it.Round+1, Rolled{}
+}
+
+// selection puts the rollout together and selects groups. Where too few groups vary it
+// asks for another round.
+func (it *Iteration) selection() []Call {
+	return []Call{call(steps.Select, fmt.Sprintf("round %d", it.Round+1), activities.SelectInput{
+		Run: it.Run, Branch: it.Branch, Rollout: activities.Rollout{Iteration: it.Number}, Settings: it.Settings, Turns: it.turns(),
+	}, func(out activities.SelectResult) {
+		it.Record("select", out.Telemetry)
+		if out.More {
+			it.nextRound()
+			return
+		}
+		it.add(&out.Metrics)
+		it.Selected, it.Shared = &out, out.Shared(it.Branch, it.Number)
+	}).shown(fmt.Sprintf("iteration %d · select", it.Number), fmt.Sprintf("iteration %d · select groups", it.Number)).completing()}
+}
+
+// baseline evaluates the version that rolls out.
+func (it *Iteration) baseline() []Call {
+	return it.evaluating(&it.State.Baseline, it.before())
+}
+
+// evaluate evaluates the version that the update made.
+func (it *Iteration) evaluate() []Call {
+	return it.evaluating(&it.Final, it.after())
+}
+
+// evaluating rolls the suites out with a policy version, one after the other, and
+// measures them. progress is nil before the first result.
+func (it *Iteration) evaluating(progress **Measured, v activities.Version) []Call {
+	m := &Measured{}
+	if *progress != nil {
+		m = *progress
+	}
+	suite := it.Plan.Suites[m.Suites]
+	what := activities.Rollout{Iteration: v.Version, Evaluation: &activities.EvaluationOf{Suite: suite.Name, Apart: it.Apart}}
+	label := fmt.Sprintf("version %d · %s", v.Version, suite.Name)
+	if !m.Rolled.Done {
+		return rolling{
+			Iteration: it, progress: &m.Rolled, what: what, policy: v, rows: suite.Rows, turns: suite.Turns,
+			label: label, timing: "evaluation.", begun: func() { *progress = m },
+		}.ready()
+	}
+	return []Call{call(steps.Measure, label, activities.MeasureInput{
+		Run: it.Run, Branch: it.Branch, Rollout: what, Version: v.Version, State: v.State, Fingerprint: it.Fingerprint, Turns: m.Rolled.Turns,
+	}, func(out activities.MeasureResult) {
+		it.Record("evaluation.measure", out.Telemetry)
+		it.Evaluations = append(it.Evaluations, out.Evaluation)
+		m.Suites, m.Rolled = m.Suites+1, Rolled{} // the evaluation has the turns now
+	}).shown("", label+" · figures").completing()}
+}

@@ -1,0 +1,118 @@
+package iteration
+
+import (
+	"maps"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/collapse"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// State is how far an iteration is: a run carries it across continue-as-new. A step
+// whose result is set is done, on whatever worker the run continues.
+type State struct {
+	Settings    spec.Settings                   `json:"settings"` // fixed when the iteration begins
+	Baseline    *Measured                       `json:"baseline,omitempty"`
+	Turns       []store.TurnRefs                `json:"turns,omitempty"` // of the rollout's rounds that are done
+	Round       int                             `json:"round,omitempty"` // the one under way
+	Rollout     Rolled                          `json:"rollout"`
+	Shared      *store.RolloutRef               `json:"shared,omitempty"` // where several iterations learn from the rollout
+	Selected    *activities.SelectResult        `json:"selected,omitempty"`
+	Scored      *activities.ScoreResult         `json:"scored,omitempty"`
+	Diagnosed   bool                            `json:"diagnosed,omitempty"`
+	Credited    *activities.CreditResult        `json:"credited,omitempty"`
+	Updated     *activities.UpdateResult        `json:"updated,omitempty"`
+	Snapshot    *store.SnapshotRef              `json:"snapshot,omitempty"`
+	Final       *Measured                       `json:"final,omitempty"`
+	Evaluations []store.EvaluationRef           `json:"evaluations,omitempty"`
+	Metrics     activities.Metrics              `json:"metrics"`
+	Detected    *activities.Detected            `json:"detected,omitempty"`
+	Timings     map[string]activities.Telemetry `json:"timings"`
+	Lost        int                             `json:"lost"` // sessions lost in the iteration
+}
+
+// Rolled is a rollout's progress: the turns that are done, and the generate table of
+// the turn under way.
+type Rolled struct {
+	Turns    []store.TurnRefs `json:"turns,omitempty"`
+	Generate *store.Ref       `json:"generate,omitempty"`
+	Alive    int              `json:"alive"` // episodes that continue
+	Done     bool             `json:"done"`
+}
+
+// Measured is an evaluation's progress: how many suites are done, and the one under way.
+type Measured struct {
+	Suites int    `json:"suites"`
+	Rolled Rolled `json:"rolled"`
+}
+
+// covers tells whether all suites are measured.
+func (m *Measured) covers(suites []activities.PlanSuite) bool {
+	return m != nil && m.Suites >= len(suites)
+}
+
+// Begin is the state of an iteration that begins with the given settings. shared is the
+// rollout that it learns from; nil where it rolls out itself.
+func Begin(settings spec.Settings, shared *activities.Rolled) *State {
+	s := &State{Settings: settings, Metrics: activities.Metrics{}, Timings: map[string]activities.Telemetry{}}
+	if shared == nil {
+		return s
+	}
+	s.Shared, s.Rollout.Done = &shared.RolloutRef, true
+	s.Selected = &activities.SelectResult{Trajectories: shared.Trajectories}
+	if shared.Scores != nil {
+		s.Scored = &activities.ScoreResult{Scores: *shared.Scores}
+	}
+	return s
+}
+
+// Record adds what an attempt of a step measured; steps of several turns add up.
+func (s *State) Record(step string, t activities.Telemetry) {
+	s.Timings[step] = s.Timings[step].Plus(t)
+}
+
+// add moves a step's metrics to the iteration's: kept twice they would be carried
+// twice.
+func (s *State) add(m *activities.Metrics) {
+	maps.Copy(s.Metrics, *m)
+	*m = nil
+}
+
+// rows is how many trajectories the iteration learns from.
+func (s *State) rows() int {
+	if s.Shared != nil {
+		return s.Shared.Rows[s.Shared.Update]
+	}
+	return s.Selected.Rows
+}
+
+// scores are the selected rows' old log-probs; nil where none was selected.
+func (s *State) scores() *store.Ref {
+	if s.Scored == nil {
+		return nil
+	}
+	return &s.Scored.Scores
+}
+
+// turns are those of all rounds.
+func (s *State) turns() []store.TurnRefs {
+	return append(s.Turns[:len(s.Turns):len(s.Turns)], s.Rollout.Turns...)
+}
+
+// stops tells whether the detectors end the run after the iteration, which then has a
+// snapshot. It is the run's business only once the iteration is committed: one that is
+// abandoned before stops nothing.
+func (s *State) stops() bool {
+	return s.Detected != nil && s.Detected.Decision.Action == collapse.Stop
+}
+
+// evaluation is the evaluation of a version on a suite; nil while it is not measured.
+func (s *State) evaluation(version int, suite string) *store.EvaluationRef {
+	for i := range s.Evaluations {
+		if e := &s.Evaluations[i]; e.Version == version && e.Suite == suite {
+			return e
+		}
+	}
+	return nil
+}
