@@ -1,0 +1,219 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// relationCases are, for each relation between fields, documents that just keep it and
+// documents that just break it. The key is the relation's paths.
+var relationCases = map[string]struct{ fits, breaks []string }{
+	"from.run from.iteration from.branch": {
+		[]string{`"from":{"run":"a","iteration":0}`, `"from":{"run":"a","iteration":3,"branch":1}`},
+		[]string{`"from":{"iteration":3}`},
+	},
+	"from.iteration iterations": {
+		[]string{`"from":{"run":"a","iteration":3},"iterations":5`},
+		[]string{`"from":{"run":"a","iteration":3},"iterations":4`, `"from":{"run":"a","iteration":3},"iterations":3`},
+	},
+	"policy.starter policy.from": {
+		[]string{`"policy":{"starter":{"layers":1}}`, `"policy":{"from":"starter","starter":{"layers":1}}`, `"policy":{"from":"hf:a/b"}`},
+		[]string{`"policy":{"from":"hf:a/b","starter":{"layers":1}}`},
+	},
+	"policy.starter.hidden_size policy.starter.heads": {
+		[]string{`"policy":{"starter":{"hidden_size":24,"heads":4}}`, `"policy":{"starter":{"hidden_size":8,"heads":4}}`},
+		[]string{`"policy":{"starter":{"hidden_size":28,"heads":4}}`, `"policy":{"starter":{"hidden_size":25,"heads":4}}`, `"policy":{"starter":{"hidden_size":8,"heads":8,"kv_heads":8}}`},
+	},
+	"policy.starter.kv_heads policy.starter.heads": {
+		[]string{`"policy":{"starter":{"hidden_size":24,"heads":6,"kv_heads":3}}`, `"policy":{"starter":{"hidden_size":24,"heads":6,"kv_heads":6}}`},
+		[]string{`"policy":{"starter":{"hidden_size":24,"heads":6,"kv_heads":4}}`, `"policy":{"starter":{"hidden_size":24,"heads":6,"kv_heads":12}}`},
+	},
+	"rollout.groups rollout.group_size": {
+		[]string{`"rollout":{"groups":256,"group_size":256}`, `"rollout":{"groups":64,"group_size":1024}`},
+		[]string{`"rollout":{"groups":331,"group_size":198}`, `"rollout":{"groups":4096,"group_size":1024}`},
+	},
+	"rollout.prompt_tokens rollout.turns": {
+		[]string{`"rollout":{"turns":2,"prompt_tokens":[16,16]}`, `"rollout":{"turns":3,"prompt_tokens":[1,2,2]}`},
+		[]string{`"rollout":{"turns":2,"prompt_tokens":[16]}`, `"rollout":{"turns":2,"prompt_tokens":[16,16,16]}`, `"rollout":{"turns":2,"prompt_tokens":[16,15]}`},
+	},
+	"selection.keep selection.method rollout.groups": {
+		[]string{`"rollout":{"groups":4},"selection":{"keep":0.25}`, `"rollout":{"groups":4},"selection":{"keep":0.1,"method":"all"}`},
+		[]string{`"rollout":{"groups":4},"selection":{"keep":0.2499}`, `"rollout":{"groups":1},"selection":{"keep":0.9999}`},
+	},
+	"selection.count selection.method rollout.groups": {
+		[]string{`"rollout":{"groups":4},"selection":{"method":"top_count","count":4}`, `"rollout":{"groups":4},"selection":{"count":5}`},
+		[]string{`"rollout":{"groups":4},"selection":{"method":"top_count","count":5}`},
+	},
+	"rollout.group_size credit.algorithm": {
+		[]string{`"rollout":{"group_size":2}`, `"rollout":{"group_size":1,"groups":16},"selection":{"method":"all"},"credit":{"algorithm":"gae"}`},
+		[]string{`"rollout":{"group_size":1,"groups":16},"selection":{"method":"all"}`, `"rollout":{"group_size":1,"groups":16},"selection":{"method":"all"},"credit":{"algorithm":"leave_one_out"}`},
+	},
+	"selection.metric selection.method rollout.group_size": {
+		[]string{`"rollout":{"group_size":2}`, `"rollout":{"group_size":1,"groups":16},"selection":{"metric":"reward"},"credit":{"algorithm":"gae"}`},
+		[]string{`"rollout":{"group_size":1,"groups":16},"credit":{"algorithm":"gae"}`, `"rollout":{"group_size":1,"groups":16},"selection":{"metric":"entropy_std"},"credit":{"algorithm":"gae"}`},
+	},
+	"selection.drop_flat rollout.group_size": {
+		[]string{`"rollout":{"group_size":2},"selection":{"drop_flat":true}`},
+		[]string{`"rollout":{"group_size":1,"groups":16},"selection":{"drop_flat":true,"method":"all"},"credit":{"algorithm":"gae"}`},
+	},
+	"update.minibatch selection.method selection.keep selection.count rollout.groups rollout.group_size": {
+		[]string{`"update":{"minibatch":32,"micro_batch":1}`, `"selection":{"method":"top_count","count":3},"update":{"minibatch":48,"micro_batch":1}`},
+		[]string{`"update":{"minibatch":33,"micro_batch":1}`, `"selection":{"method":"top_count","count":3},"update":{"minibatch":49,"micro_batch":1}`},
+	},
+	"freshness.online freshness.reuse freshness.replay_iterations selection.resample": {
+		[]string{`"freshness":{"online":2}`, `"freshness":{"reuse":2}`, `"freshness":{"replay_iterations":1}`, `"selection":{"resample":2}`},
+		[]string{`"freshness":{"online":2,"reuse":2}`, `"freshness":{"online":2,"replay_iterations":1}`, `"freshness":{"reuse":2,"replay_iterations":1}`,
+			`"freshness":{"online":2},"selection":{"resample":2}`, `"freshness":{"reuse":2},"selection":{"resample":2}`, `"freshness":{"replay_iterations":1},"selection":{"resample":2}`},
+	},
+	"rollout.turns freshness.online selection.resample": {
+		[]string{`"rollout":{"turns":100}`, `"rollout":{"turns":50},"freshness":{"online":2}`, `"rollout":{"turns":50},"selection":{"resample":2}`},
+		[]string{`"rollout":{"turns":51},"freshness":{"online":2}`, `"rollout":{"turns":51},"selection":{"resample":2}`},
+	},
+	"selection.resample rollout.group_size": {
+		[]string{`"rollout":{"group_size":2},"selection":{"resample":2}`},
+		[]string{`"rollout":{"group_size":1,"groups":16},"selection":{"resample":2,"method":"all"},"credit":{"algorithm":"gae"}`},
+	},
+	"rollout.overlong_cache rollout.max_new_tokens": {
+		[]string{`"rollout":{"max_new_tokens":24,"overlong_cache":24}`},
+		[]string{`"rollout":{"max_new_tokens":24,"overlong_cache":25}`},
+	},
+	"update.micro_batch rollout.groups rollout.group_size": {
+		[]string{`"rollout":{"groups":4,"group_size":3},"update":{"micro_batch":12}`},
+		[]string{`"rollout":{"groups":4,"group_size":3},"update":{"micro_batch":13}`},
+	},
+	"update.minibatch update.micro_batch": {
+		[]string{`"update":{"minibatch":6,"micro_batch":3}`, `"update":{"minibatch":3,"micro_batch":3}`, `"update":{"minibatch":0,"micro_batch":3}`},
+		[]string{`"update":{"minibatch":7,"micro_batch":3}`, `"update":{"minibatch":2,"micro_batch":3}`},
+	},
+	"evaluation.suites evaluation.instances evaluation.samples": {
+		[]string{`"evaluation":{"instances":65536}`, `"evaluation":{"instances":256,"samples":256}`, `"evaluation":{"suites":[{"suite":"in-distribution","instances":64,"samples":1024}]}`},
+		[]string{`"evaluation":{"instances":331,"samples":198}`, `"evaluation":{"suites":["in-distribution",{"name":"b","suite":"in-distribution","instances":331,"samples":198}]}`},
+	},
+	"evaluation.suites rollout.prompt_tokens rollout.turns": {
+		[]string{`"evaluation":{"suites":[{"suite":"in-distribution","turns":2,"prompt_tokens":[16,16]}]}`},
+		[]string{`"evaluation":{"suites":[{"suite":"in-distribution","turns":2,"prompt_tokens":[16,15]}]}`, `"evaluation":{"suites":[{"suite":"in-distribution","turns":2,"prompt_tokens":[16]}]}`},
+	},
+}
+
+// Every relation between fields, just kept and just broken.
+func TestEveryRelation(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range relations {
+		key := strings.Join(r.paths, " ")
+		require.False(t, seen[key], "two relations of the same fields: %s", key)
+		seen[key] = true
+		t.Run(r.paths[0], func(t *testing.T) {
+			c, ok := relationCases[key]
+			require.True(t, ok, "a new relation needs its cases in this table: %s", key)
+			require.NotEmpty(t, c.fits)
+			require.NotEmpty(t, c.breaks)
+			for _, document := range c.fits {
+				_, err := Decode([]byte(`{"environment":{"name":"bandit"},`+document+`}`), Known{})
+				require.NoError(t, err, document)
+			}
+			for _, document := range c.breaks {
+				// Without this relation the document is fine: it is broken by no other.
+				problems := problemsOf(t, document)
+				require.Len(t, problems, 1, document)
+				require.Equal(t, r.paths[0], problems[0].Path, document)
+				kept := relations
+				relations = nil
+				for _, other := range kept {
+					if strings.Join(other.paths, " ") != key {
+						relations = append(relations, other)
+					}
+				}
+				_, err := Decode([]byte(`{"environment":{"name":"bandit"},`+document+`}`), Known{})
+				relations = kept
+				require.NoError(t, err, document)
+			}
+		})
+	}
+	require.Len(t, relationCases, len(relations), "the table has relations that are gone")
+}
+
+func problemsOf(t *testing.T, document string) Problems {
+	t.Helper()
+	_, err := Decode([]byte(`{"environment":{"name":"bandit"},`+document+`}`), Known{})
+	var problems Problems
+	require.ErrorAs(t, err, &problems, document)
+	return problems
+}
+
+// listLimits are the most elements of each list.
+var listLimits = map[string]int{"environment.mixture": 16, "update.clip_turns": 100, "evaluation.suites": 32, "rollout.prompt_tokens": 100}
+
+// Every list, just not too long and just too long, and empty.
+func TestEveryListLimit(t *testing.T) {
+	lists := 0
+	for _, r := range rules {
+		if r.typ != typeObjects && r.typ != typeIntegers {
+			continue
+		}
+		lists++
+		require.Contains(t, listLimits, r.path, "a new list needs its limit in this table")
+		most := listLimits[r.path]
+		for n, fits := range map[int]bool{0: false, 1: true, most: true, most + 1: false} {
+			elements := make([]string, n)
+			for i := range elements {
+				switch r.path {
+				case "environment.mixture":
+					elements[i] = fmt.Sprintf(`{"name":"bandit","label":"b%d"}`, i)
+				case "evaluation.suites":
+					elements[i] = fmt.Sprintf(`{"name":"s%d","suite":"in-distribution"}`, i)
+				case "rollout.prompt_tokens":
+					elements[i] = "16"
+				default:
+					elements[i] = "{" + elementStart[r.path] + "}"
+				}
+			}
+			value := "[" + strings.Join(elements, ",") + "]"
+			document := documentWith(r.path, value)
+			if r.path == "rollout.prompt_tokens" {
+				document = fmt.Sprintf(`{"environment":{"name":"bandit"},"rollout":{"turns":%d,"prompt_tokens":%s}}`, min(max(n, 1), 100), value)
+			}
+			_, err := Decode([]byte(document), Known{})
+			if fits {
+				require.NoError(t, err, "%s of %d", r.path, n)
+			} else {
+				require.ErrorContains(t, err, r.path, "%d elements", n)
+			}
+		}
+	}
+	require.Len(t, listLimits, lists)
+}
+
+// The limits of texts, options and the document, just inside and just outside.
+func TestEverySizeLimit(t *testing.T) {
+	decode := func(document string) error {
+		_, err := Decode([]byte(document), Known{})
+		return err
+	}
+	options := func(n int) string { return `{"a":"` + strings.Repeat("x", n-len(`{"a":""}`)) + `"}` }
+	deep := func(levels int) string { // the document, environment and options are levels too
+		return `{"environment":{"name":"bandit","options":{"a":` + strings.Repeat("[", levels-3) + "1" + strings.Repeat("]", levels-3) + `}}}`
+	}
+	for name, c := range map[string]struct {
+		document func(n int) string
+		most     int
+	}{
+		"description": {func(n int) string {
+			return `{"environment":{"name":"bandit"},"description":"` + strings.Repeat("é", n) + `"}`
+		}, 1000},
+		"options": {func(n int) string { return `{"environment":{"name":"bandit","options":` + options(n) + `}}` }, 1 << 18},
+		"label": {func(n int) string {
+			return `{"environment":{"mixture":[{"name":"bandit","label":"` + strings.Repeat("a", n) + `"}]}}`
+		}, 64},
+		"bytes": {func(n int) string {
+			document := `{"environment":{"name":"bandit"}}`
+			return document + strings.Repeat(" ", n-len(document))
+		}, 1 << 20},
+		"depth": {deep, 32},
+	} {
+		require.NoError(t, decode(c.document(c.most)), name)
+		require.Error(t, decode(c.document(c.most+1)), name)
+	}
+}
