@@ -139,6 +139,7 @@ func (s *stage) Find(ctx context.Context, in activities.FindInput) (activities.L
 			out.Head = &activities.Head{
 				Manifest: ref("manifest", c.Branch, c.Iteration), Branch: c.Branch, Iteration: c.Iteration, State: c.StateAfter,
 				Settings: c.Settings, Metrics: c.Metrics, Fingerprint: testPrint, Base: c.Run.Base, Detected: c.Detected,
+				States: c.States, Rolled: c.Next(),
 			}
 		}
 	}
