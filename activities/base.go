@@ -12,7 +12,6 @@ import (
 	"github.com/gomlx/go-huggingface/hub"
 
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -193,27 +192,6 @@ func importHub(ctx context.Context, s store.Store, origin spec.Origin) (store.Re
 		}
 	}
 	return importFolder(ctx, s, folder)
-}
-
-// putModel stores a model's files under their common digest, and their index.
-func putModel(ctx context.Context, s store.Store, files []store.FolderFile) (store.Ref, error) {
-	folder, err := store.PutFolder(ctx, s, store.ModelPrefix, files)
-	if err != nil {
-		return store.Ref{}, err
-	}
-	return putIndex(ctx, s, store.ModelRef{Dir: folder.Dir, Digest: folder.Digest, Files: folder.Files})
-}
-
-// putIndex stores the list of a model's files: the small name by which a
-// workflow knows its base model. The same model gives the same index, whatever it was
-// called where it came from.
-func putIndex(ctx context.Context, s store.Store, m store.ModelRef) (store.Ref, error) {
-	m.Name, m.State = "", ""
-	b, err := canon.Marshal(m)
-	if err != nil {
-		return store.Ref{}, fmt.Errorf("encode model index: %w", err)
-	}
-	return store.PutArtifact(ctx, s, m.Dir, "index", "json", b)
 }
 
 // findModel finds the index of a model in the store by its 12 hex digits.

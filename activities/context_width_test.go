@@ -23,7 +23,7 @@ func TestContextThatJustFits(t *testing.T) {
 			for range 3 {
 				refs, _, _, _ := w.turn(turns, all...)
 				turns = append(turns, refs)
-				_, contexts, err := w.kit.contexts(t.Context(), w.store, w.kit.training, GenerateInput{Policy: Version{Run: w.Run}, Turn: len(turns) + 1, Turns: turns})
+				_, contexts, err := contexts(t.Context(), w.kit, w.store, w.kit.training, GenerateInput{Policy: Version{Run: w.Run}, Turn: len(turns) + 1, Turns: turns})
 				require.NoError(t, err)
 				needed = append(needed, len(contexts[0]))
 			}
@@ -52,7 +52,7 @@ func TestContextThatJustFits(t *testing.T) {
 					require.True(t, row.ContextFull, "turn %d", turn)
 					require.False(t, row.NextRestart, "turn %d", turn)
 					require.Empty(t, row.NextIDs, "turn %d", turn)
-					require.True(t, w.kit.training.trajectories(mustTurns(t, w, append(before, refs)...))[0].Truncated)
+					require.True(t, trajectories(w.kit.training, mustTurns(t, w, append(before, refs)...))[0].Truncated)
 				}
 			}
 		})
@@ -63,13 +63,13 @@ func TestContextThatJustFits(t *testing.T) {
 // which setting to raise.
 func TestFirstPromptThatJustFits(t *testing.T) {
 	w := newWalked(t)
-	rows, _, err := w.kit.firstPrompts(w.kit.training, 0, Rollout{})
+	rows, _, err := firstPrompts(w.kit, w.kit.training, 0, Rollout{})
 	require.NoError(t, err)
 	w.kit.training.widths[0] = len(rows[0].PromptIDs)
-	_, _, err = w.kit.firstPrompts(w.kit.training, 0, Rollout{})
+	_, _, err = firstPrompts(w.kit, w.kit.training, 0, Rollout{})
 	require.NoError(t, err)
 	w.kit.training.widths[0]--
-	_, _, err = w.kit.firstPrompts(w.kit.training, 0, Rollout{})
+	_, _, err = firstPrompts(w.kit, w.kit.training, 0, Rollout{})
 	require.ErrorIs(t, err, store.ErrInvalid)
 	require.ErrorContains(t, err, "prompt_tokens allows")
 }

@@ -40,7 +40,7 @@ func (h *Host) Credit(ctx context.Context, in CreditInput) (_ CreditResult, err 
 			return CreditResult{}, err
 		}
 	}
-	rows, scores, err := rc.part(in.Rollout, selectedOf(all), scores)
+	rows, scores, err := sharedPart(rc, in.Rollout, selectedOf(all), scores)
 	if err != nil {
 		return CreditResult{}, err
 	}
@@ -64,7 +64,7 @@ func (h *Host) Credit(ctx context.Context, in CreditInput) (_ CreditResult, err 
 	if in.Rollout != nil {
 		origin = in.Rollout.Iteration
 	}
-	batch := rc.batchRows(rows, signal, scores, origin)
+	batch := batchRows(rc, rows, signal, scores, origin)
 	replayed, err := h.replayed(ctx, rc, in, len(batch))
 	if err != nil {
 		return CreditResult{}, err
@@ -89,7 +89,7 @@ func (h *Host) Credit(ctx context.Context, in CreditInput) (_ CreditResult, err 
 
 // part takes the rows that an iteration learns from, and their scores, where it
 // shares the rollout: all of them, or its own groups.
-func (rc *runContext) part(r *store.RolloutRef, rows []TrajectoryRow, scores []ScoreRow) ([]TrajectoryRow, []ScoreRow, error) {
+func sharedPart(rc *runContext, r *store.RolloutRef, rows []TrajectoryRow, scores []ScoreRow) ([]TrajectoryRow, []ScoreRow, error) {
 	if len(scores) != len(rows) {
 		return nil, nil, fmt.Errorf("%d scores for %d selected rows: %w", len(scores), len(rows), store.ErrInvalid)
 	}
@@ -108,7 +108,7 @@ func (rc *runContext) part(r *store.RolloutRef, rows []TrajectoryRow, scores []S
 
 // batchRows lays the training signal of trajectories out in the batch's rows, one a
 // piece.
-func (rc *runContext) batchRows(rows []TrajectoryRow, l trainingSignal, scores []ScoreRow, origin int) []batchRow {
+func batchRows(rc *runContext, rows []TrajectoryRow, l trainingSignal, scores []ScoreRow, origin int) []batchRow {
 	width := rc.shapes(rc.training, 1).Sequence
 	wide := func() []float32 { return make([]float32, width) }
 	var out []batchRow

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model/mutual"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
@@ -69,6 +70,36 @@ func (p Plan) Detect(before Detected, iteration int, metrics Metrics, evaluation
 	if out.Decision.Action == collapse.RollBack && (out.Rollbacks >= p.Collapse.Rollback.Max || out.Decision.Onset <= 0) {
 		// Nothing to go back to, or often enough.
 		out.Decision.Action = p.Collapse.Rollback.Then
+	}
+	return out
+}
+
+// Averages are the moving averages that the next estimate begins from.
+func Averages(m Metrics) Metrics {
+	out := Metrics{}
+	for _, name := range averageNames() {
+		if v, ok := m[name]; ok {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// carryAverages keeps the moving averages in the metrics of iterations that are not
+// diagnosed, for the next that is.
+func carryAverages(previous, metrics Metrics) {
+	for name, v := range Averages(previous) {
+		if _, now := metrics[name]; !now {
+			metrics[name] = v
+		}
+	}
+}
+
+// averageNames are the moving averages among the metrics.
+func averageNames() []string {
+	var out []string
+	for _, prefix := range []string{mutual.FirstTurn, mutual.Trajectory} {
+		out = append(out, prefix+mutual.DeviationName, prefix+mutual.DeviationSeqName)
 	}
 	return out
 }

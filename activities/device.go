@@ -72,7 +72,7 @@ func (d *Device) Generate(ctx context.Context, in GenerateInput) (_ GenerateResu
 	if err != nil {
 		return GenerateResult{}, err
 	}
-	rows, contexts, err := w.contexts(ctx, d.Store, task, in)
+	rows, contexts, err := contexts(ctx, w.runContext, d.Store, task, in)
 	if err != nil {
 		return GenerateResult{}, err
 	}
@@ -111,48 +111,6 @@ func (d *Device) Generate(ctx context.Context, in GenerateInput) (_ GenerateResu
 		return GenerateResult{}, err
 	}
 	return GenerateResult{Table: ref, Telemetry: w.telemetry()}, nil
-}
-
-// contexts puts together each row's recorded ids up to this turn's sample.
-func (rc *runContext) contexts(ctx context.Context, s store.Store, task *task, in GenerateInput) ([]GenerateRow, [][]int32, error) {
-	if in.Turn == 1 {
-		return rc.firstPrompts(task, in.Policy.Branch, in.Rollout)
-	}
-	var contexts [][]int32
-	var rows []GenerateRow
-	for i, refs := range in.Turns {
-		generated, err := store.GetTable[GenerateRow](ctx, s, refs.Generate)
-		if err != nil {
-			return nil, nil, err
-		}
-		stepped, err := store.GetTable[StepRow](ctx, s, refs.Step)
-		if err != nil {
-			return nil, nil, err
-		}
-		if i == 0 {
-			contexts = make([][]int32, len(generated))
-			rows = make([]GenerateRow, len(generated))
-		}
-		if len(generated) != len(rows) || len(stepped) != len(rows) {
-			return nil, nil, fmt.Errorf("turn %d has %d and %d rows, turn 1 has %d: %w", i+1, len(generated), len(stepped), len(rows), store.ErrInvalid)
-		}
-		for r := range rows {
-			g, st := generated[r], stepped[r]
-			if g.Restart {
-				contexts[r] = nil
-			}
-			contexts[r] = append(contexts[r], g.PromptIDs...)
-			contexts[r] = append(contexts[r], g.SampledIDs...)
-			rows[r] = GenerateRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive && !st.Done, PromptIDs: st.NextIDs, Restart: st.NextRestart}
-			if i == len(in.Turns)-1 { // an earlier turn's are the next one's prompt ids
-				if st.NextRestart {
-					contexts[r] = nil
-				}
-				contexts[r] = append(contexts[r], st.NextIDs...)
-			}
-		}
-	}
-	return rows, contexts, nil
 }
 
 // Score computes the old log-probs and entropies of the selected rows with

@@ -40,7 +40,7 @@ func (d *Device) Diagnose(ctx context.Context, in DiagnoseInput) (_ DiagnoseResu
 		prefix string
 		pairs  scoringPairs
 	}{
-		{mutual.FirstTurn, w.firstTurns(rows, in)}, {mutual.Trajectory, w.anyTurns(rows, in)},
+		{mutual.FirstTurn, firstTurns(w.runContext, rows, in)}, {mutual.Trajectory, anyTurns(w.runContext, rows, in)},
 	} {
 		if len(of.pairs.reasonings) == 0 || len(of.pairs.prompts) < 2 {
 			continue // nobody thought, or there is nothing to tell apart
@@ -90,14 +90,14 @@ const (
 )
 
 // addressOf is the address of the diagnosis's draws.
-func (rc *runContext) addressOf(in DiagnoseInput, group int64) draw.Address {
+func diagnosisAddress(rc *runContext, in DiagnoseInput, group int64) draw.Address {
 	a := rc.drawn(draw.Diagnose, in.Policy.Branch, in.Iteration)
 	a.Group = group
 	return a
 }
 
 // lookedAt are some of the rows, in order: a draw without replacement.
-func (rc *runContext) lookedAt(rows []TrajectoryRow, a draw.Address) []TrajectoryRow {
+func sampleRows(rc *runContext, rows []TrajectoryRow, a draw.Address) []TrajectoryRow {
 	order := a.Permutation(len(rows))[:min(rc.train.Diagnostics.Samples, len(rows))]
 	slices.Sort(order)
 	var out []TrajectoryRow
@@ -108,7 +108,7 @@ func (rc *runContext) lookedAt(rows []TrajectoryRow, a draw.Address) []Trajector
 }
 
 // firstTurns are reasonings of first turns, and the prompts of all groups.
-func (rc *runContext) firstTurns(rows []TrajectoryRow, in DiagnoseInput) scoringPairs {
+func firstTurns(rc *runContext, rows []TrajectoryRow, in DiagnoseInput) scoringPairs {
 	var c scoringPairs
 	place := map[int32]int{}
 	for _, r := range rows {
@@ -117,9 +117,9 @@ func (rc *runContext) firstTurns(rows []TrajectoryRow, in DiagnoseInput) scoring
 			place[r.Group] = c.addPrompt(context)
 		}
 	}
-	for _, r := range rc.lookedAt(rows, rc.addressOf(in, ofFirstTurns)) {
+	for _, r := range sampleRows(rc, rows, diagnosisAddress(rc, in, ofFirstTurns)) {
 		_, sampled := r.turn(0)
-		if z := rc.reasoning(sampled); len(z) > 0 {
+		if z := reasoning(rc, sampled); len(z) > 0 {
 			c.reasonings, c.own = append(c.reasonings, z), append(c.own, place[r.Group])
 		}
 	}
@@ -128,37 +128,21 @@ func (rc *runContext) firstTurns(rows []TrajectoryRow, in DiagnoseInput) scoring
 
 // anyTurns are reasonings of turns drawn from the drawn trajectories, and their own
 // contexts.
-func (rc *runContext) anyTurns(rows []TrajectoryRow, in DiagnoseInput) scoringPairs {
+func anyTurns(rc *runContext, rows []TrajectoryRow, in DiagnoseInput) scoringPairs {
 	var c scoringPairs
-	a := rc.addressOf(in, ofAnyTurns)
-	for _, r := range rc.lookedAt(rows, a) {
+	a := diagnosisAddress(rc, in, ofAnyTurns)
+	for _, r := range sampleRows(rc, rows, a) {
 		a.Member = int64(r.Row) + 1 // 0 has drawn the rows
 		context, sampled := r.turn(a.Below(r.Turns()))
-		if z := rc.reasoning(sampled); len(z) > 0 {
+		if z := reasoning(rc, sampled); len(z) > 0 {
 			c.reasonings, c.own = append(c.reasonings, z), append(c.own, c.addPrompt(context))
 		}
 	}
 	return c
 }
 
-// turn gives the context of a turn, from 0, and what was sampled in it.
-func (r TrajectoryRow) turn(k int) (context, sampled []int32) {
-	at, begin := 0, 0
-	for i := range r.PromptLengths {
-		if r.Restarts[i] {
-			begin = at
-		}
-		prompt := at + int(r.PromptLengths[i])
-		at = prompt + int(r.SampledLengths[i])
-		if i == k {
-			return r.IDs[begin:prompt], r.IDs[prompt:at]
-		}
-	}
-	return nil, nil
-}
-
 // reasoning is what a turn says before it closes the tag that the prompt opened.
-func (rc *runContext) reasoning(sampled []int32) []int32 {
+func reasoning(rc *runContext, sampled []int32) []int32 {
 	tag := "</answer>"
 	if rc.training.protocol.Think {
 		tag = "</think>"
@@ -210,34 +194,4 @@ func deviations(before Metrics, prefix string) mutual.Deviations {
 		d = mutual.Deviations{Token: float64(token), Seq: float64(seq), Seen: true}
 	}
 	return d
-}
-
-// averageNames are the moving averages among the metrics.
-func averageNames() []string {
-	var out []string
-	for _, prefix := range []string{mutual.FirstTurn, mutual.Trajectory} {
-		out = append(out, prefix+mutual.DeviationName, prefix+mutual.DeviationSeqName)
-	}
-	return out
-}
-
-// Averages are the moving averages that the next estimate begins from.
-func Averages(m Metrics) Metrics {
-	out := Metrics{}
-	for _, name := range averageNames() {
-		if v, ok := m[name]; ok {
-			out[name] = v
-		}
-	}
-	return out
-}
-
-// carryAverages keeps the moving averages in the metrics of iterations that are not
-// diagnosed, for the next that is.
-func carryAverages(previous, metrics Metrics) {
-	for name, v := range Averages(previous) {
-		if _, now := metrics[name]; !now {
-			metrics[name] = v
-		}
-	}
 }

@@ -57,11 +57,11 @@ func TestDiagnoseScoresWhatWasSampled(t *testing.T) {
 	defer done()
 	p, err := r.Device.Engine.programsFor(w.runContext, r.Run, w.shapes(w.training, 1))
 	require.NoError(t, err)
-	c := w.firstTurns(rows, DiagnoseInput{Policy: version})
+	c := firstTurns(w.runContext, rows, DiagnoseInput{Policy: version})
 	require.Len(t, c.prompts, 2)
 	cross, err := w.cross(t.Context(), p, c, 1)
 	require.NoError(t, err)
-	drawn := w.lookedAt(rows, w.addressOf(DiagnoseInput{Policy: version}, ofFirstTurns))
+	drawn := sampleRows(w.runContext, rows, diagnosisAddress(w.runContext, DiagnoseInput{Policy: version}, ofFirstTurns))
 	require.Len(t, drawn, len(c.reasonings))
 	for i, row := range drawn {
 		sum := 0.0
@@ -78,11 +78,11 @@ func TestReasoning(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, rc.training.protocol.Think)
 	ids := w.tok.Encode("Right || Left</answer> and more")
-	require.Equal(t, "Right || Left", rc.tokenizer.Decode(rc.reasoning(ids)))
-	require.Empty(t, rc.reasoning(w.tok.Encode("</answer>")))
-	require.Equal(t, "Right", rc.tokenizer.Decode(rc.reasoning(append(w.tok.Encode("Right"), rc.tokenizer.EndOfTurn()[0]))))
+	require.Equal(t, "Right || Left", rc.tokenizer.Decode(reasoning(rc, ids)))
+	require.Empty(t, reasoning(rc, w.tok.Encode("</answer>")))
+	require.Equal(t, "Right", rc.tokenizer.Decode(reasoning(rc, append(w.tok.Encode("Right"), rc.tokenizer.EndOfTurn()[0]))))
 	rc.training.protocol.Think = true
-	require.Equal(t, "hm <", rc.tokenizer.Decode(rc.reasoning(w.tok.Encode("hm <</think><answer>Right</answer>"))))
+	require.Equal(t, "hm <", rc.tokenizer.Decode(reasoning(rc, w.tok.Encode("hm <</think><answer>Right</answer>"))))
 }
 
 func TestTurnsOfTrajectories(t *testing.T) {

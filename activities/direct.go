@@ -162,15 +162,6 @@ func (d *Direct) rollOut(ctx context.Context, it Iteration, version Version, out
 	return rows, nil
 }
 
-// Shared is the rollout's name where several iterations learn from it, as the one
-// that rolled out has it; nil where it alone does.
-func (s SelectResult) Shared(branch, iteration int) *store.RolloutRef {
-	if s.Parts == nil {
-		return nil
-	}
-	return &store.RolloutRef{Branch: branch, Iteration: iteration, Updates: len(s.Parts), Rows: s.Parts}
-}
-
 // learn is credit, and the update where there is something to learn from.
 func (d *Direct) learn(ctx context.Context, it Iteration, version Version, out *CommitInput) error {
 	credited, err := d.Host.Credit(ctx, CreditInput{

@@ -127,7 +127,7 @@ func (w *walked) same(d drawnRollout, text string) []turn {
 	require.NoError(w.t, err)
 	var refs []store.TurnRefs
 	for n := 1; n <= scene.turns; n++ {
-		rows, _, err := w.kit.contexts(ctx, w.store, scene, GenerateInput{Policy: Version{Run: w.Run, Branch: d.branch}, Rollout: d.of, Turn: n, Turns: refs})
+		rows, _, err := contexts(ctx, w.kit, w.store, scene, GenerateInput{Policy: Version{Run: w.Run, Branch: d.branch}, Rollout: d.of, Turn: n, Turns: refs})
 		require.NoError(w.t, err)
 		for i := range rows {
 			rows[i].SampledIDs, rows[i].Truncated = w.says(text)
@@ -195,7 +195,7 @@ func TestGenerateDrawsByTurn(t *testing.T) {
 		said := map[string]bool{}
 		for n := 1; n <= scene.turns; n++ {
 			in := GenerateInput{Policy: policy, Rollout: d.of, Settings: r.Settings, Turn: n, Turns: refs}
-			rows, contexts, err := k.contexts(ctx, r.store, scene, in)
+			rows, contexts, err := contexts(ctx, k, r.store, scene, in)
 			require.NoError(t, err)
 			want := model.GenerateInput{Prompts: contexts, Temperature: float32(temperature), Stop: k.tokenizer.EndOfTurn()}
 			for _, row := range rows {
@@ -235,5 +235,5 @@ func TestReferenceLinesDrawByAddress(t *testing.T) {
 	instances := []draw.Address{d.address(draw.Instance, 0, 0, 0), d.address(draw.Instance, 1, 0, 0)}
 	want := envs.Refer(drift{}, instances, func(n, sample int) draw.Address { return d.address(draw.Chance, n, sample, 0) }, randomSamples, suite.turns)
 	require.NotZero(t, want.RandomReward)
-	require.Equal(t, want.RandomReward, w.kit.refer(suite).randomReward)
+	require.Equal(t, want.RandomReward, refer(w.kit, suite).randomReward)
 }

@@ -4,13 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
-	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 )
 
@@ -253,7 +249,7 @@ type named struct {
 }
 
 // programs are the keys of a run's programs, as all gives them.
-func (rc *runContext) programs(run Run) []programsKey {
+func programKeys(rc *runContext, run Run) []programsKey {
 	var keys []programsKey
 	for turn := 1; turn <= rc.train.Rollout.Turns; turn++ {
 		keys = append(keys, policyKey(run, rc.shapes(rc.training, turn)))
@@ -291,43 +287,4 @@ func (e *Engine) remember(k updateKey, r UpdateResult) {
 		clear(e.updates)
 	}
 	e.updates[k] = r
-}
-
-// heartbeat beats for the activity once a second until stop is called: whatever
-// the activity does meanwhile, silence means that its process is gone. The first
-// beat comes after a second: each costs the server a write, and most activities
-// are shorter.
-func heartbeat(ctx context.Context) (stop func()) {
-	if !activity.IsActivity(ctx) {
-		return func() {}
-	}
-	done := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				activity.RecordHeartbeat(ctx)
-			case <-done:
-				return
-			}
-		}
-	})
-	return func() { close(done); wg.Wait() }
-}
-
-// modelFiles reads a model's files, each verified. Half a billion parameters are 2 GB,
-// and their moments 4: what a policy needs is read whatever its size.
-func modelFiles(ctx context.Context, s store.Store, files map[string]store.Ref) (map[string][]byte, error) {
-	out := make(map[string][]byte, len(files))
-	for _, name := range sortedKeys(files) {
-		b, err := store.GetWhole(ctx, s, files[name])
-		if err != nil {
-			return nil, fmt.Errorf("model file %s: %w", name, err)
-		}
-		out[name] = b
-	}
-	return out, nil
 }

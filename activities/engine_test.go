@@ -88,7 +88,7 @@ func TestLookingAheadLeavesTheOwner(t *testing.T) {
 	many := resolved(t, "many", tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=18", "evaluation.every=0"))
 	rc, err = cache.read(t.Context(), many.store, many.Run)
 	require.NoError(t, err)
-	require.Greater(t, len(rc.programs(many.Run)), maxPrograms)
+	require.Greater(t, len(programKeys(rc, many.Run)), maxPrograms)
 	require.False(t, e.room(rc, many.Run), "somebody computes")
 	e.forget()
 	e.BeginScan()

@@ -11,30 +11,6 @@ import (
 	"github.com/reprise-rl/reprise/model/credit"
 )
 
-// firstPrompts are the initial states of a rollout: its rows, and each row's
-// context. The prompt comes from the group's address, so it is the same for all
-// members.
-func (rc *runContext) firstPrompts(s *task, branch int, r Rollout) ([]GenerateRow, [][]int32, error) {
-	var rows []GenerateRow
-	var contexts [][]int32
-	for g := range s.groups {
-		a := rc.address(s, branch, r, g, 0)
-		env := s.env(g)
-		ids, err := s.protocol.PromptIDs(rc.tokenizer, env, env.Reset(a.instance, a.chance))
-		if err != nil {
-			return nil, nil, fmt.Errorf("prompt of group %d: %w", g, err)
-		}
-		if width := s.widths[0]; len(ids) > width {
-			return nil, nil, fmt.Errorf("prompt of group %d has %d tokens, prompt_tokens allows %d: %w", g, len(ids), width, store.ErrInvalid)
-		}
-		for m := range s.members {
-			rows = append(rows, GenerateRow{Row: int32(g*s.members + m), Group: int32(g), Member: int32(m), Alive: true, PromptIDs: ids, Restart: true})
-			contexts = append(contexts, ids)
-		}
-	}
-	return rows, contexts, nil
-}
-
 // Step lets the environments answer a turn's samples and stores the turn's step
 // table. The states are rebuilt by replaying the recorded actions.
 func (h *Host) Step(ctx context.Context, in StepInput) (_ StepResult, err error) {
@@ -64,7 +40,7 @@ func (h *Host) Step(ctx context.Context, in StepInput) (_ StepResult, err error)
 		if !g.Alive {
 			continue
 		}
-		if err := rc.play(task, in, &rows[i], g, history); err != nil {
+		if err := play(rc, task, in, &rows[i], g, history); err != nil {
 			return StepResult{}, fmt.Errorf("row %d: %w", g.Row, err)
 		}
 		if !rows[i].Done {
@@ -105,7 +81,7 @@ func readTurns(ctx context.Context, s store.Store, refs []store.TurnRefs) ([]tur
 }
 
 // play answers one row's sample.
-func (rc *runContext) play(s *task, in StepInput, row *StepRow, g GenerateRow, history []turn) error {
+func play(rc *runContext, s *task, in StepInput, row *StepRow, g GenerateRow, history []turn) error {
 	a := rc.address(s, in.Branch, in.Rollout, int(g.Group), int(g.Member))
 	env := s.env(int(g.Group))
 	actions := make([][]string, len(history))
@@ -175,7 +151,7 @@ func (rc *runContext) play(s *task, in StepInput, row *StepRow, g GenerateRow, h
 }
 
 // trajectories puts the turns of a rollout together, a row a member.
-func (s *task) trajectories(turns []turn) []TrajectoryRow {
+func trajectories(s *task, turns []turn) []TrajectoryRow {
 	rows := make([]TrajectoryRow, len(turns[0].generate))
 	for i := range rows {
 		first := turns[0].generate[i]

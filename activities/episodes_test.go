@@ -43,7 +43,7 @@ func (w *walked) says(text string) (ids []int32, truncated bool) {
 func (w *walked) turn(turns []store.TurnRefs, texts ...string) (store.TurnRefs, []GenerateRow, []StepRow, StepResult) {
 	w.t.Helper()
 	ctx, n := w.t.Context(), len(turns)+1
-	rows, contexts, err := w.kit.contexts(ctx, w.store, w.kit.training, GenerateInput{Policy: Version{Run: w.Run}, Turn: n, Turns: turns})
+	rows, contexts, err := contexts(ctx, w.kit, w.store, w.kit.training, GenerateInput{Policy: Version{Run: w.Run}, Turn: n, Turns: turns})
 	require.NoError(w.t, err)
 	require.Len(w.t, rows, len(texts))
 	recorded, err := readTurns(ctx, w.store, turns)
@@ -208,7 +208,7 @@ func TestEndedRows(t *testing.T) {
 
 	turns, err := readTurns(t.Context(), w.store, []store.TurnRefs{first, second, third})
 	require.NoError(t, err)
-	rows := w.kit.training.trajectories(turns)
+	rows := trajectories(w.kit.training, turns)
 	require.Len(t, rows[0].Rewards, 2, "the third turn is no part of it")
 	require.True(t, rows[0].Success)
 	require.False(t, rows[0].Truncated)
@@ -228,7 +228,7 @@ func TestFullContext(t *testing.T) {
 	require.Empty(t, s1[0].NextIDs)
 	turns, err := readTurns(t.Context(), w.store, []store.TurnRefs{first})
 	require.NoError(t, err)
-	require.True(t, w.kit.training.trajectories(turns)[0].Truncated)
+	require.True(t, trajectories(w.kit.training, turns)[0].Truncated)
 }
 
 func TestTablesThatDoNotFit(t *testing.T) {
@@ -261,7 +261,7 @@ func TestTablesThatDoNotFit(t *testing.T) {
 			return err
 		},
 		"context of other rows": func() error {
-			_, _, err := w.kit.contexts(ctx, w.store, w.kit.training, GenerateInput{Turn: 2, Turns: []store.TurnRefs{{Generate: short, Step: first.Step}}})
+			_, _, err := contexts(ctx, w.kit, w.store, w.kit.training, GenerateInput{Turn: 2, Turns: []store.TurnRefs{{Generate: short, Step: first.Step}}})
 			return err
 		},
 	}

@@ -2,20 +2,11 @@ package activities
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
-
-// ResolveEvaluationInput asks for an evaluation's input to be checked and
-// written down.
-type ResolveEvaluationInput struct {
-	// ID is the Evaluate workflow's.
-	ID    string          `json:"id"`
-	Input json.RawMessage `json:"input"`
-}
 
 // ResolveEvaluation checks an Evaluate workflow's input, finds its policy, a
 // run's committed version or a model that it imports, and writes down the spec

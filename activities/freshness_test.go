@@ -188,10 +188,10 @@ func TestResample(t *testing.T) {
 		return out
 	}
 	flat, varied := []float64{1, 1, 1, 1}, []float64{0, 1, 0, 1}
-	got, err := rc.choose(s, rows(append(flat, varied...)...), rc.training)
+	got, err := choose(rc, s, rows(append(flat, varied...)...), rc.training)
 	require.NoError(t, err)
 	require.True(t, got.more, "one of two varies")
-	got, err = rc.choose(s, rows(append(append(append(flat[:4:4], varied...), varied...), varied...)...), rc.training)
+	got, err = choose(rc, s, rows(append(append(append(flat[:4:4], varied...), varied...), varied...)...), rc.training)
 	require.NoError(t, err)
 	require.False(t, got.more)
 	require.Equal(t, []bool{false, true, true, false}, got.kept, "the first two that vary")

@@ -3,14 +3,12 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	_ "github.com/reprise-rl/reprise/envs/all" // registers them
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -24,8 +22,6 @@ type runContext struct {
 	training *task
 	suites   []*task
 	*baseModel
-
-	references *references
 }
 
 // baseModel is a base model's configuration and tokenizer, which its runs share.
@@ -40,8 +36,6 @@ type runContexts struct {
 	mu       sync.Mutex
 	contexts recent[*runContext]
 	models   recent[*baseModel]
-
-	references references
 }
 
 const (
@@ -51,20 +45,6 @@ const (
 	// maxBaseModels is how many base models it remembers: a tokenizer of 150,000 pieces is tens of MB.
 	maxBaseModels = 8
 )
-
-// smallFiles are the model's files a run context needs: all but the weights.
-var smallFiles = []string{"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"}
-
-// smallRefs are the refs of a model's small files.
-func smallRefs(m store.ModelRef) map[string]store.Ref {
-	small := map[string]store.Ref{}
-	for _, name := range smallFiles {
-		if ref, ok := m.Files[name]; ok {
-			small[name] = ref
-		}
-	}
-	return small
-}
 
 // read gives the context of a run.
 func (c *runContexts) read(ctx context.Context, s store.Store, run Run) (*runContext, error) {
@@ -98,7 +78,6 @@ func (c *runContexts) read(ctx context.Context, s store.Store, run Run) (*runCon
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", run.ID, err)
 	}
-	rc.references = &c.references
 	c.contexts.put(key, rc)
 	return rc, nil
 }
@@ -149,51 +128,18 @@ func readSpec(ctx context.Context, s store.Store, ref store.Ref) (spec.Train, er
 	return t, nil
 }
 
-// readIndex reads a model's index: which files it has.
-func readIndex(ctx context.Context, s store.Store, ref store.Ref) (store.ModelRef, error) {
-	var m store.ModelRef
-	b, err := store.GetArtifact(ctx, s, ref)
+// writtenSpec reads a run's spec.json, nil where there is none.
+func writtenSpec(ctx context.Context, s store.Store, run string) (*spec.Train, store.Ref, error) {
+	b, ref, err := store.ReadFixed(ctx, s, store.SpecKey(run), spec.MaxBytes)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, ref, nil
+	}
 	if err != nil {
-		return m, fmt.Errorf("model index: %w", err)
+		return nil, ref, err
 	}
-	if err := json.Unmarshal(b, &m); err != nil {
-		return m, fmt.Errorf("model index %s: %w", ref.Key, err)
+	var t spec.Train
+	if err := json.Unmarshal(b, &t); err != nil {
+		return nil, ref, fmt.Errorf("%s: %w", s.Location(ref.Key), err)
 	}
-	return m, nil
-}
-
-// dir is the folder of a rollout's artifacts.
-func dir(run Run, branch int, r Rollout) string {
-	if e := r.Evaluation; e != nil && e.Apart != "" {
-		return store.ApartDir(e.Apart) + "/" + e.Suite
-	} else if e != nil {
-		return store.EvaluationDir(run.ID, branch, r.Iteration) + "/" + e.Suite
-	}
-	return store.IterationDir(run.ID, branch, r.Iteration)
-}
-
-// turnName is the name of a turn's table.
-func turnName(r Rollout, turn int, what string) string {
-	name := fmt.Sprintf("turn-%d.%s", turn, what)
-	if r.Round > 0 {
-		name = fmt.Sprintf("round-%d.%s", r.Round+1, name)
-	}
-	return name
-}
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// canonical is a value as canonical JSON.
-func canonical(v any) (json.RawMessage, error) {
-	b, err := canon.Marshal(v)
-	return json.RawMessage(b), err
-}
-
-// digestOf is the digest of a value's canonical JSON.
-func digestOf(v any) (string, error) {
-	b, err := canon.Marshal(v)
-	if err != nil {
-		return "", err
-	}
-	return canon.Digest(b), nil
+	return &t, ref, nil
 }

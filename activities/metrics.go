@@ -3,10 +3,12 @@ package activities
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/diversity"
+	"github.com/reprise-rl/reprise/model/statistics"
 )
 
 // Metrics carry the names verl and RAGEN give them, so that curves can be laid
@@ -109,7 +111,7 @@ func (t *tally) actions(m Metrics, prefix string) {
 }
 
 // tallies adds rows up, all of them and by the label of their environment.
-func (s *task) tallies(rows []TrajectoryRow) (all tally, byLabel map[string]*tally) {
+func tallies(s *task, rows []TrajectoryRow) (all tally, byLabel map[string]*tally) {
 	byLabel = map[string]*tally{}
 	for i, r := range rows {
 		first := i%s.members == 0
@@ -123,7 +125,7 @@ func (s *task) tallies(rows []TrajectoryRow) (all tally, byLabel map[string]*tal
 }
 
 // sampled are the sampled ids of each member of each group.
-func (s *task) sampled(rows []TrajectoryRow) [][][]int32 {
+func sampledLengths(s *task, rows []TrajectoryRow) [][][]int32 {
 	groups := make([][][]int32, s.groups)
 	for _, r := range rows {
 		var ids []int32
@@ -143,7 +145,7 @@ func (s *task) sampled(rows []TrajectoryRow) [][][]int32 {
 func rolloutMetrics(s *task, rows []TrajectoryRow) Metrics {
 	var spreads, chosen []float64
 	selected := 0
-	all, byLabel := s.tallies(rows)
+	all, byLabel := tallies(s, rows)
 	for i, r := range rows {
 		if r.Selected {
 			selected++
@@ -164,7 +166,7 @@ func rolloutMetrics(s *task, rows []TrajectoryRow) Metrics {
 		"rollout/executable_turns":           canon.Float(share(all.acted, all.turns)),
 	}
 	all.of(m)
-	said := diversity.Measure(s.sampled(rows))
+	said := diversity.Measure(sampledLengths(s, rows))
 	for n, distinct := range said.Distinct {
 		m[fmt.Sprintf("rollout/distinct_%d", n+1)] = canon.Float(distinct)
 	}
@@ -197,4 +199,48 @@ func scoreMetrics(rows []TrajectoryRow, scores []ScoreRow) Metrics {
 		"training/rollout_logprob_diff_mean": canon.Float(mean(apart)),
 		"training/rollout_logprob_diff_max":  canon.Float(most),
 	}
+}
+
+// evaluationMetrics are an evaluation's figures: success with its 95 % Wilson
+// interval (clustered by instance where one has several samples), pass@k, and
+// what the episodes were like. The entropy is that of the sampling distribution,
+// estimated by the mean of −log p over the sampled tokens.
+func evaluationMetrics(s *task, rows []TrajectoryRow) Metrics {
+	m := Metrics{"trajectories": canon.Float(float64(len(rows)))}
+	all, byLabel := tallies(s, rows)
+	all.of(m)
+	all.actions(m, "")
+	samples := slices.Repeat([]int{s.members}, len(all.solved))
+	low, high := statistics.WilsonClustered(all.solved, samples, statistics.Z95)
+	m["success/low"], m["success/high"] = canon.Float(low), canon.Float(high)
+	for n := 1; n <= s.members && s.members > 1; n *= 2 {
+		m[fmt.Sprintf("pass@%d", n)] = canon.Float(all.passAt(n, s.members))
+	}
+	if s.members > 1 {
+		m[fmt.Sprintf("pass@%d", s.members)] = canon.Float(all.passAt(s.members, s.members))
+	}
+	var surprise []float64
+	for _, r := range rows {
+		for _, l := range r.RolloutLogProbs {
+			surprise = append(surprise, -float64(l))
+		}
+	}
+	m["entropy/mean"] = canon.Float(mean(surprise))
+	if len(s.parts) > 1 {
+		for label, t := range byLabel {
+			m[label+"/success"] = canon.Float(share(t.success, t.rows))
+			m[label+"/reward"] = canon.Float(mean(t.rewards))
+			t.actions(m, label+"/")
+		}
+	}
+	return m
+}
+
+// passAt is the mean over the instances of the unbiased estimate of pass@n.
+func (t *tally) passAt(n, members int) float64 {
+	values := make([]float64, len(t.solved))
+	for i, solved := range t.solved {
+		values[i] = statistics.PassAtK(members, solved, n)
+	}
+	return mean(values)
 }

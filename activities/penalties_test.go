@@ -62,11 +62,11 @@ func TestGroupsAreRankedByPenalisedReturns(t *testing.T) {
 			require.Equal(t, []bool{false, false, true, false}, kept, "%s, a penalty in turn %d", s.Method, turn+1)
 
 			s.Resample = 4
-			choice, err := w.kit.choose(s, penalised(alike, varied), w.kit.training)
+			choice, err := choose(w.kit, s, penalised(alike, varied), w.kit.training)
 			require.NoError(t, err)
 			require.True(t, choice.more, "%s: one of two groups varies", s.Method)
 			s.Resample = 2
-			choice, err = w.kit.choose(s, rows, w.kit.training)
+			choice, err = choose(w.kit, s, rows, w.kit.training)
 			require.NoError(t, err)
 			require.False(t, choice.more)
 			require.Equal(t, []bool{false, false, true, false}, choice.kept, "%s, a penalty in turn %d", s.Method, turn+1)

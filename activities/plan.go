@@ -135,3 +135,11 @@ type FindInput struct {
 	// Head is the manifest whose chain is looked through; nil is the newest branch's.
 	Head *store.Ref `json:"head,omitempty"`
 }
+
+// ResolveEvaluationInput asks for an evaluation's input to be checked and
+// written down.
+type ResolveEvaluationInput struct {
+	// ID is the Evaluate workflow's.
+	ID    string          `json:"id"`
+	Input json.RawMessage `json:"input"`
+}

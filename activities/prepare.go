@@ -19,8 +19,7 @@ func (e *Engine) BeginScan() { e.scan.Add(1) }
 // comes; otherwise two scans would compile in turns for ever. A run that has committed
 // nothing yet has no base model to compile for.
 func (e *Engine) Prepare(ctx context.Context, d *Device, run string) (compiled bool, err error) {
-	host := Host{Store: d.Store}
-	_, spec, err := host.writtenSpec(ctx, run)
+	_, spec, err := writtenSpec(ctx, d.Store, run)
 	if err != nil {
 		return false, err
 	}
@@ -69,7 +68,7 @@ func (e *Engine) Prepare(ctx context.Context, d *Device, run string) (compiled b
 // if those of this scan leave none.
 func (e *Engine) room(rc *runContext, run Run) bool {
 	missing := map[programsKey]bool{}
-	for _, key := range rc.programs(run) {
+	for _, key := range programKeys(rc, run) {
 		if !e.use(key) {
 			missing[key] = true
 		}

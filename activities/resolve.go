@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/envs"
-	"github.com/reprise-rl/reprise/envs/suites"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -24,65 +23,8 @@ type Host struct {
 	// worker has none.
 	WriteReport ReportWriter
 
-	contexts runContexts
-}
-
-// Known is what a spec is checked against: the registered environments, their
-// options, and the named suites.
-func Known() spec.Known {
-	return spec.Known{
-		Environments: envs.Names(), Options: optionProblems, Suites: suites.Names(),
-		Suite: func(name string) (spec.Environment, bool) {
-			s, ok := suites.Named(name)
-			return spec.Environment{Name: s.Environment, Options: s.Options}, ok
-		},
-		Demonstrates: demonstrates, HeldOut: heldOut,
-	}
-}
-
-// demonstrates tells whether an environment's best play is known.
-func demonstrates(name string, options json.RawMessage) bool {
-	env, err := envs.New(name, options)
-	if err != nil {
-		return false
-	}
-	for _, episode := range env.Cases() {
-		if _, ok := episode.(envs.Advised); !ok {
-			return false
-		}
-	}
-	return true
-}
-
-// optionProblems is what is wrong with an environment's options.
-func optionProblems(name string, options json.RawMessage) []spec.Problem {
-	_, err := envs.New(name, options)
-	var bad *envs.OptionsError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &bad):
-		var out []spec.Problem
-		for _, p := range bad.Problems {
-			out = append(out, spec.Problem{Path: p.Path, Found: p.Found, Allowed: p.Want})
-		}
-		return out
-	default:
-		return []spec.Problem{{Found: string(options), Allowed: err.Error()}}
-	}
-}
-
-// heldOut are the options with which an environment is evaluated in distribution:
-// its own, unless it keeps instances apart.
-func heldOut(name string, options json.RawMessage) (json.RawMessage, error) {
-	env, err := envs.New(name, options)
-	if err != nil {
-		return nil, err
-	}
-	if h, ok := env.(envs.Held); ok {
-		return h.HeldOut(), nil
-	}
-	return options, nil
+	contexts   runContexts
+	references references
 }
 
 // Resolve checks a spec, imports its base model, fills in what the environment
@@ -99,7 +41,7 @@ func (h *Host) Resolve(ctx context.Context, in ResolveInput) (_ ResolveResult, e
 	if t, err = withPins(t); err != nil {
 		return ResolveResult{}, err
 	}
-	written, ref, err := h.writtenSpec(ctx, in.Run)
+	written, ref, err := writtenSpec(ctx, h.Store, in.Run)
 	if err != nil {
 		return ResolveResult{}, err
 	}
@@ -214,22 +156,6 @@ func withWidthsOf(t, written spec.Train) spec.Train {
 		}
 	}
 	return t
-}
-
-// writtenSpec reads a run's spec.json, nil where there is none.
-func (h *Host) writtenSpec(ctx context.Context, run string) (*spec.Train, store.Ref, error) {
-	b, ref, err := store.ReadFixed(ctx, h.Store, store.SpecKey(run), spec.MaxBytes)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, ref, nil
-	}
-	if err != nil {
-		return nil, ref, err
-	}
-	var t spec.Train
-	if err := json.Unmarshal(b, &t); err != nil {
-		return nil, ref, fmt.Errorf("%s: %w", h.Store.Location(ref.Key), err)
-	}
-	return &t, ref, nil
 }
 
 // withWidths fills in the widths of the contexts.

@@ -137,3 +137,19 @@ type ScoreRow struct {
 	RefLogProbs []float32 `parquet:"ref_log_probs,list"`
 	Values      []float32 `parquet:"values,list"`
 }
+
+// turn gives the context of a turn, from 0, and what was sampled in it.
+func (r TrajectoryRow) turn(k int) (context, sampled []int32) {
+	at, begin := 0, 0
+	for i := range r.PromptLengths {
+		if r.Restarts[i] {
+			begin = at
+		}
+		prompt := at + int(r.PromptLengths[i])
+		at = prompt + int(r.SampledLengths[i])
+		if i == k {
+			return r.IDs[begin:prompt], r.IDs[prompt:at]
+		}
+	}
+	return nil, nil
+}

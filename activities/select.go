@@ -32,7 +32,7 @@ func (h *Host) Select(ctx context.Context, in SelectInput) (_ SelectResult, err 
 	}
 	rolled := *task
 	rolled.groups = len(rows) / task.members
-	choice, err := rc.choose(in.Settings.Selection, rows, task)
+	choice, err := choose(rc, in.Settings.Selection, rows, task)
 	if err != nil || choice.more {
 		return SelectResult{More: choice.more, Telemetry: Telemetry{Seconds: time.Since(start).Seconds()}}, err
 	}
@@ -52,7 +52,7 @@ func (h *Host) Select(ctx context.Context, in SelectInput) (_ SelectResult, err 
 		metrics["rollout/rounds"] = canon.Float(float64(n))
 	}
 	return SelectResult{
-		Trajectories: ref, Rows: count, Parts: rc.parts(rows, count, task), Metrics: metrics,
+		Trajectories: ref, Rows: count, Parts: partSizes(rc, rows, count, task), Metrics: metrics,
 		Telemetry: Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil
 }
@@ -94,7 +94,7 @@ func (h *Host) episodes(ctx context.Context, task *task, refs []store.TurnRefs) 
 	if len(turns) == 0 || len(turns[0].generate) == 0 {
 		return nil, fmt.Errorf("a rollout has at least a turn and a row: %w", store.ErrInvalid)
 	}
-	return task.trajectories(turns), nil
+	return trajectories(task, turns), nil
 }
 
 // choice is what a selection made of a rollout.
@@ -106,7 +106,7 @@ type choice struct {
 
 // choose applies the selection to each part of the rollout that an iteration learns
 // from.
-func (rc *runContext) choose(s spec.Selection, rows []TrajectoryRow, task *task) (choice, error) {
+func choose(rc *runContext, s spec.Selection, rows []TrajectoryRow, task *task) (choice, error) {
 	groups, members := len(rows)/task.members, task.members
 	if s.Resample > 1 {
 		return resampled(s, rows, task)
@@ -161,7 +161,7 @@ func resampled(s spec.Selection, rows []TrajectoryRow, task *task) (choice, erro
 
 // parts counts the selected rows for each iteration that learns from the rollout;
 // nil where there is one.
-func (rc *runContext) parts(rows []TrajectoryRow, count int, task *task) []int {
+func partSizes(rc *runContext, rows []TrajectoryRow, count int, task *task) []int {
 	f := rc.train.Freshness
 	if f.Updates() == 1 {
 		return nil

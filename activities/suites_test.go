@@ -156,7 +156,7 @@ func TestWindowedContexts(t *testing.T) {
 	require.NotContains(t, text, "Turn 1:")
 	at := indexOf(s2[0].NextIDs, g2[0].SampledIDs)
 	require.Positive(t, at, "what was sampled stands as it was recorded")
-	rows2 := w.kit.training.trajectories(mustTurns(t, w, first, second))
+	rows2 := trajectories(w.kit.training, mustTurns(t, w, first, second))
 	require.Len(t, pieces(rows2[:1]), 1)
 }
 

@@ -202,3 +202,10 @@ func moment(unix int64) *time.Time {
 	t := time.Unix(unix, 0).UTC()
 	return &t
 }
+
+// ReportSweep writes a sweep's page for people beside its table, in place of the one
+// before. It shows what is there, and is no artifact either.
+func (s *Sweeps) ReportSweep(ctx context.Context, in ReportSweepInput) (_ ReportResult, err error) {
+	defer edge(ctx, &err, "report of sweep %s", in.Sweep)
+	return s.WriteReport.into(ctx, s.Store, in.Sweep, store.SweepReportDir(in.Sweep))
+}

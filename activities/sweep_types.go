@@ -117,3 +117,8 @@ type WriteTableInput struct {
 type WriteTableResult struct {
 	Table store.Ref `json:"table"`
 }
+
+// ReportSweepInput asks for a sweep's page.
+type ReportSweepInput struct {
+	Sweep string `json:"sweep"`
+}

@@ -185,15 +185,6 @@ type SelectResult struct {
 	Telemetry Telemetry `json:"telemetry"`
 }
 
-// Rolled is a rollout that several iterations learn from, as the next of them finds
-// it.
-type Rolled struct {
-	store.RolloutRef
-	Trajectories store.Ref `json:"trajectories"`
-	// Scores are absent where no row was selected.
-	Scores *store.Ref `json:"scores,omitempty"`
-}
-
 // MeasureInput asks for an evaluation's figures.
 type MeasureInput struct {
 	Run     Run     `json:"run"`
@@ -300,46 +291,20 @@ type SnapshotResult struct {
 	Telemetry Telemetry         `json:"telemetry"`
 }
 
-// CommitInput is everything an iteration's manifest says.
-type CommitInput struct {
-	Run          Run               `json:"run"`
-	Branch       int               `json:"branch"`
-	Iteration    int               `json:"iteration"`
-	Parent       *store.Ref        `json:"parent,omitempty"`
-	Settings     spec.Settings     `json:"settings"`
-	Fingerprint  string            `json:"fingerprint"`
-	Device       json.RawMessage   `json:"device"`
-	Programs     map[string]string `json:"programs"`
-	StateBefore  string            `json:"state_before"`
-	StateAfter   string            `json:"state_after"`
-	Turns        []store.TurnRefs  `json:"turns"`
-	Rollout      *store.RolloutRef `json:"rollout,omitempty"`
-	Trajectories store.Ref         `json:"trajectories"`
-	Scores       *store.Ref        `json:"scores,omitempty"`
-	Batch        *store.Ref        `json:"batch,omitempty"`
-	States       *store.Ref        `json:"states,omitempty"`
-	// Update counts this iteration's update alone, totals too; the manifest adds
-	// those of the branch before.
-	Update      store.UpdateCounts    `json:"update"`
-	Snapshot    *store.SnapshotRef    `json:"snapshot,omitempty"`
-	Evaluations []store.EvaluationRef `json:"evaluations,omitempty"`
-	Metrics     Metrics               `json:"metrics"`
-	Detected    *Detected             `json:"detected,omitempty"`
-	Opened      *Opened               `json:"opened,omitempty"`
-	// Timings go to telemetry, not to the manifest.
-	Timings map[string]Telemetry `json:"timings"`
-	// Lost counts the sessions lost in this iteration so far: telemetry too.
-	Lost int `json:"lost"`
-}
-
-// CommitResult names the manifest.
-type CommitResult struct {
-	Manifest  store.Ref `json:"manifest"`
-	Telemetry Telemetry `json:"telemetry"`
-}
-
 // DeviceInfo is what a device worker is, as its fingerprint says.
 type DeviceInfo struct {
 	Fingerprint string          `json:"fingerprint"`
 	Fields      json.RawMessage `json:"fields"`
+}
+
+// ReportInput asks for a run's page.
+type ReportInput struct {
+	Run string `json:"run"`
+}
+
+// ReportResult says where the page is.
+type ReportResult struct {
+	Location  string    `json:"location"`
+	Files     int       `json:"files"`
+	Telemetry Telemetry `json:"telemetry"`
 }

@@ -57,7 +57,7 @@ func (w *work) apply(ctx context.Context, s store.Store, in UpdateInput) (Update
 		for i, at := range members {
 			part[i] = rows[at]
 		}
-		batch, err := minibatch(part, b, u, w.divisor(u))
+		batch, err := minibatch(part, b, u, divisor(w.runContext, u))
 		if err != nil {
 			return UpdateResult{}, fmt.Errorf("step %d: %w", n, err)
 		}
@@ -94,7 +94,7 @@ func (w *work) apply(ctx context.Context, s store.Store, in UpdateInput) (Update
 
 // divisor is the constant of the aggregation: Dr. GRPO's is the most a trajectory
 // can sample.
-func (rc *runContext) divisor(u spec.Update) float64 {
+func divisor(rc *runContext, u spec.Update) float64 {
 	if u.Divisor > 0 {
 		return u.Divisor
 	}

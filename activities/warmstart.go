@@ -352,12 +352,3 @@ func removeChunks(ctx context.Context, s store.Store, place string) error {
 	}
 	return nil
 }
-
-// folderFiles are files in the order of their names.
-func folderFiles(files map[string][]byte) []store.FolderFile {
-	var out []store.FolderFile
-	for _, name := range sortedKeys(files) {
-		out = append(out, store.FolderFile{Name: name, Body: files[name]})
-	}
-	return out
-}

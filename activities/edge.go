@@ -1,0 +1,82 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/starter"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// kindOf names the kind of an error, or "" for one that a retry may mend.
+func kindOf(err error) string {
+	var problems spec.Problems
+	switch {
+	case errors.As(err, &problems):
+		return KindSpecInvalid
+	case errors.Is(err, ErrSpecDiffers):
+		return KindSpecDiffers
+	case errors.Is(err, ErrModelInvalid):
+		return KindModelInvalid
+	case errors.Is(err, store.ErrDivergence):
+		return KindDivergence
+	case errors.Is(err, store.ErrAltered):
+		return KindArtifactAltered
+	case errors.Is(err, store.ErrNotFound):
+		return KindArtifactMissing
+	case errors.Is(err, ErrStateDiffers):
+		return KindStateDiffers
+	case errors.Is(err, ErrProgramsDiffer):
+		return KindProgramsDiffer
+	case errors.Is(err, ErrNotResident):
+		return KindNotResident
+	case errors.Is(err, ErrDraining):
+		return KindDraining
+	case errors.Is(err, ErrNotFound):
+		return KindNotFound
+	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrBroken), errors.Is(err, store.ErrTooLarge),
+		errors.Is(err, model.ErrInput), errors.Is(err, model.ErrTensors), errors.Is(err, model.ErrConfig), errors.Is(err, starter.ErrNoAdvice):
+		return KindInvalid
+	}
+	return ""
+}
+
+// edge turns the error of an activity into what Temporal's history keeps: the
+// operation, the kind, and whether trying again can help. An activity defers it once,
+// with its named error.
+func edge(ctx context.Context, err *error, operation string, args ...any) {
+	if *err == nil || ctx.Err() != nil && errors.Is(*err, ctx.Err()) {
+		return // cancelled or out of time: the server knows which
+	}
+	operation = fmt.Sprintf(operation, args...)
+	if !activity.IsActivity(ctx) {
+		*err = fmt.Errorf("%s: %w", operation, *err) // called directly, by replay or the bench
+		return
+	}
+	// The whole text is the message: as a cause it would be shown twice.
+	message := fmt.Sprintf("%s: %v", operation, *err)
+	if kind := kindOf(*err); kind != "" {
+		*err = temporal.NewNonRetryableApplicationError(message, kind, nil)
+		return
+	}
+	*err = temporal.NewApplicationError(message, retryKindOf(*err))
+}
+
+// retryKindOf names what a retry waits for, as the Web UI shows it.
+func retryKindOf(err error) string {
+	switch {
+	case errors.Is(err, store.ErrDenied):
+		return "StoreAccessDenied"
+	case errors.Is(err, store.ErrNoBucket):
+		return "StoreNoBucket"
+	case store.Retryable(err):
+		return "StoreUnavailable"
+	}
+	return "Retryable"
+}

@@ -1,0 +1,81 @@
+package activities
+
+import (
+	"encoding/json"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// CommitInput is everything an iteration's manifest says.
+type CommitInput struct {
+	Run          Run               `json:"run"`
+	Branch       int               `json:"branch"`
+	Iteration    int               `json:"iteration"`
+	Parent       *store.Ref        `json:"parent,omitempty"`
+	Settings     spec.Settings     `json:"settings"`
+	Fingerprint  string            `json:"fingerprint"`
+	Device       json.RawMessage   `json:"device"`
+	Programs     map[string]string `json:"programs"`
+	StateBefore  string            `json:"state_before"`
+	StateAfter   string            `json:"state_after"`
+	Turns        []store.TurnRefs  `json:"turns"`
+	Rollout      *store.RolloutRef `json:"rollout,omitempty"`
+	Trajectories store.Ref         `json:"trajectories"`
+	Scores       *store.Ref        `json:"scores,omitempty"`
+	Batch        *store.Ref        `json:"batch,omitempty"`
+	States       *store.Ref        `json:"states,omitempty"`
+	// Update counts this iteration's update alone, totals too; the manifest adds
+	// those of the branch before.
+	Update      store.UpdateCounts    `json:"update"`
+	Snapshot    *store.SnapshotRef    `json:"snapshot,omitempty"`
+	Evaluations []store.EvaluationRef `json:"evaluations,omitempty"`
+	Metrics     Metrics               `json:"metrics"`
+	Detected    *Detected             `json:"detected,omitempty"`
+	Opened      *Opened               `json:"opened,omitempty"`
+	// Timings go to telemetry, not to the manifest.
+	Timings map[string]Telemetry `json:"timings"`
+	// Lost counts the sessions lost in this iteration so far: telemetry too.
+	Lost int `json:"lost"`
+}
+
+// CommitResult names the manifest.
+type CommitResult struct {
+	Manifest  store.Ref `json:"manifest"`
+	Telemetry Telemetry `json:"telemetry"`
+}
+
+// Next is what the iteration after a commit learns from, where it shares the
+// rollout; nil where it rolls out itself.
+func (c CommitInput) Next() *Rolled {
+	return rolledOf(&store.Manifest{Rollout: c.Rollout, Trajectories: &c.Trajectories, Scores: c.Scores})
+}
+
+// rolledOf is the rollout that the iteration after m learns from too, nil where it
+// rolls out itself.
+func rolledOf(m *store.Manifest) *Rolled {
+	if m.Rollout == nil || !m.Rollout.Left() {
+		return nil
+	}
+	next := *m.Rollout
+	next.Update++
+	return &Rolled{RolloutRef: next, Trajectories: *m.Trajectories, Scores: m.Scores}
+}
+
+// Rolled is a rollout that several iterations learn from, as the next of them finds
+// it.
+type Rolled struct {
+	store.RolloutRef
+	Trajectories store.Ref `json:"trajectories"`
+	// Scores are absent where no row was selected.
+	Scores *store.Ref `json:"scores,omitempty"`
+}
+
+// Shared is the rollout's name where several iterations learn from it, as the one
+// that rolled out has it; nil where it alone does.
+func (s SelectResult) Shared(branch, iteration int) *store.RolloutRef {
+	if s.Parts == nil {
+		return nil
+	}
+	return &store.RolloutRef{Branch: branch, Iteration: iteration, Updates: len(s.Parts), Rows: s.Parts}
+}

@@ -1,0 +1,81 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
+
+// modelFiles reads a model's files, each verified. Half a billion parameters are 2 GB,
+// and their moments 4: what a policy needs is read whatever its size.
+func modelFiles(ctx context.Context, s store.Store, files map[string]store.Ref) (map[string][]byte, error) {
+	out := make(map[string][]byte, len(files))
+	for _, name := range sortedKeys(files) {
+		b, err := store.GetWhole(ctx, s, files[name])
+		if err != nil {
+			return nil, fmt.Errorf("model file %s: %w", name, err)
+		}
+		out[name] = b
+	}
+	return out, nil
+}
+
+// smallFiles are the model's files a run context needs: all but the weights.
+var smallFiles = []string{"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"}
+
+// smallRefs are the refs of a model's small files.
+func smallRefs(m store.ModelRef) map[string]store.Ref {
+	small := map[string]store.Ref{}
+	for _, name := range smallFiles {
+		if ref, ok := m.Files[name]; ok {
+			small[name] = ref
+		}
+	}
+	return small
+}
+
+// readIndex reads a model's index: which files it has.
+func readIndex(ctx context.Context, s store.Store, ref store.Ref) (store.ModelRef, error) {
+	var m store.ModelRef
+	b, err := store.GetArtifact(ctx, s, ref)
+	if err != nil {
+		return m, fmt.Errorf("model index: %w", err)
+	}
+	if err := json.Unmarshal(b, &m); err != nil {
+		return m, fmt.Errorf("model index %s: %w", ref.Key, err)
+	}
+	return m, nil
+}
+
+// putModel stores a model's files under their common digest, and their index.
+func putModel(ctx context.Context, s store.Store, files []store.FolderFile) (store.Ref, error) {
+	folder, err := store.PutFolder(ctx, s, store.ModelPrefix, files)
+	if err != nil {
+		return store.Ref{}, err
+	}
+	return putIndex(ctx, s, store.ModelRef{Dir: folder.Dir, Digest: folder.Digest, Files: folder.Files})
+}
+
+// putIndex stores the list of a model's files: the small name by which a
+// workflow knows its base model. The same model gives the same index, whatever it was
+// called where it came from.
+func putIndex(ctx context.Context, s store.Store, m store.ModelRef) (store.Ref, error) {
+	m.Name, m.State = "", ""
+	b, err := canon.Marshal(m)
+	if err != nil {
+		return store.Ref{}, fmt.Errorf("encode model index: %w", err)
+	}
+	return store.PutArtifact(ctx, s, m.Dir, "index", "json", b)
+}
+
+// folderFiles are files in the order of their names.
+func folderFiles(files map[string][]byte) []store.FolderFile {
+	var out []store.FolderFile
+	for _, name := range sortedKeys(files) {
+		out = append(out, store.FolderFile{Name: name, Body: files[name]})
+	}
+	return out
+}
