@@ -174,7 +174,7 @@ func TestStateBaselineKeepsValues(t *testing.T) {
 	m, err := store.ReadManifest(t.Context(), r.store, *r.head)
 	require.NoError(t, err)
 	require.Equal(t, second.States, StatesOf(m))
-	head, err := r.Host.head(t.Context(), r.Run.ID, nil)
+	head, err := findHead(t.Context(), r.Host.Store, r.Run.ID, nil)
 	require.NoError(t, err)
 	require.Equal(t, second.States, head.States)
 	it := r.iteration()

@@ -2,8 +2,12 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // statesArtifact is the table of initial states' values among a manifest's further
@@ -42,5 +46,81 @@ func RecentBatches(ctx context.Context, s store.Store, run string, head *store.R
 			break
 		}
 	}
+	return out, nil
+}
+
+// findHead finds a committed policy version of a run: the newest, or the given one
+// on the newest branch's chain. Nil where nothing is committed.
+func findHead(ctx context.Context, s store.Store, run string, version *int) (*Head, error) {
+	return findHeadOf(ctx, s, run, version, nil)
+}
+
+// findHeadOf is findHead on the chain that ends with a given manifest; nil is the newest
+// branch's.
+func findHeadOf(ctx context.Context, s store.Store, run string, version *int, end *store.Ref) (*Head, error) {
+	if end == nil {
+		newest, err := store.Head(ctx, s, run)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		end = &newest.Ref
+	}
+	newest := -1
+	var found *store.Link
+	out := &Head{}
+	// The chain is walked to its beginning: that is also the check that all of
+	// it is there before a run goes on behind it.
+	for link, err := range store.Walk(ctx, s, *end) {
+		if err != nil {
+			return nil, err
+		}
+		m := link.Manifest
+		newest = max(newest, m.Version())
+		if found == nil && (version == nil || m.Version() == *version) {
+			found = &link
+		}
+		if found == nil {
+			continue
+		}
+		if m.Run != run {
+			m.Evaluations = nil // the run began behind another's iteration
+		}
+		if out.Snapshot == 0 && m.Snapshot != nil {
+			out.Snapshot = m.Snapshot.Version
+		}
+		for i := range m.Evaluations {
+			// Backwards; of a version's suites the first stands for all.
+			e := &m.Evaluations[len(m.Evaluations)-1-i]
+			e.Turns = nil // the manifest keeps them; what a workflow carries stays small
+			if out.Last == nil || out.Last.Version == e.Version {
+				out.Last = e
+			}
+			out.First = e
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("version %d of run %s is not committed; the newest is %d: %w", *version, run, newest, ErrNotFound)
+	}
+	m := found.Manifest
+	base, err := putIndex(ctx, s, m.Base)
+	if err != nil {
+		return nil, err
+	}
+	var settings spec.Settings
+	if err := json.Unmarshal(m.Settings, &settings); err != nil {
+		return nil, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
+	}
+	out.States, out.Rolled = StatesOf(m), rolledOf(m)
+	out.Manifest, out.Branch, out.Iteration, out.State = found.Ref, m.Branch, m.Iteration, m.StateAfter
+	if m.Detected != nil {
+		out.Detected = &Detected{}
+		if err := json.Unmarshal(m.Detected, out.Detected); err != nil {
+			return nil, fmt.Errorf("what was detected in iteration %d: %w", m.Iteration, err)
+		}
+	}
+	out.Fingerprint, out.Device, out.Base, out.Settings, out.Metrics = m.Fingerprint, m.Device, base, settings, m.Metrics
 	return out, nil
 }

@@ -3,12 +3,10 @@ package activities
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Commit makes an iteration count: one conditional PUT of its manifest. The
@@ -106,80 +104,4 @@ func (h *Host) putTelemetry(ctx context.Context, in CommitInput, took Telemetry)
 		return fmt.Errorf("encode telemetry: %w", err)
 	}
 	return h.Store.Put(ctx, telemetryKey(in.Run.ID, in.Branch, in.Iteration), b, store.PutOptions{})
-}
-
-// head finds a committed policy version of a run: the newest, or the given one
-// on the newest branch's chain. Nil where nothing is committed.
-func (h *Host) head(ctx context.Context, run string, version *int) (*Head, error) {
-	return h.headBehind(ctx, run, version, nil)
-}
-
-// headBehind is head on the chain that ends with a given manifest; nil is the newest
-// branch's.
-func (h *Host) headBehind(ctx context.Context, run string, version *int, end *store.Ref) (*Head, error) {
-	if end == nil {
-		newest, err := store.Head(ctx, h.Store, run)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		end = &newest.Ref
-	}
-	newest := -1
-	var found *store.Link
-	out := &Head{}
-	// The chain is walked to its beginning: that is also the check that all of
-	// it is there before a run goes on behind it.
-	for link, err := range store.Walk(ctx, h.Store, *end) {
-		if err != nil {
-			return nil, err
-		}
-		m := link.Manifest
-		newest = max(newest, m.Version())
-		if found == nil && (version == nil || m.Version() == *version) {
-			found = &link
-		}
-		if found == nil {
-			continue
-		}
-		if m.Run != run {
-			m.Evaluations = nil // the run began behind another's iteration
-		}
-		if out.Snapshot == 0 && m.Snapshot != nil {
-			out.Snapshot = m.Snapshot.Version
-		}
-		for i := range m.Evaluations {
-			// Backwards; of a version's suites the first stands for all.
-			e := &m.Evaluations[len(m.Evaluations)-1-i]
-			e.Turns = nil // the manifest keeps them; what a workflow carries stays small
-			if out.Last == nil || out.Last.Version == e.Version {
-				out.Last = e
-			}
-			out.First = e
-		}
-	}
-	if found == nil {
-		return nil, fmt.Errorf("version %d of run %s is not committed; the newest is %d: %w", *version, run, newest, ErrNotFound)
-	}
-	m := found.Manifest
-	base, err := putIndex(ctx, h.Store, m.Base)
-	if err != nil {
-		return nil, err
-	}
-	var settings spec.Settings
-	if err := json.Unmarshal(m.Settings, &settings); err != nil {
-		return nil, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
-	}
-	out.States, out.Rolled = StatesOf(m), rolledOf(m)
-	out.Manifest, out.Branch, out.Iteration, out.State = found.Ref, m.Branch, m.Iteration, m.StateAfter
-	if m.Detected != nil {
-		out.Detected = &Detected{}
-		if err := json.Unmarshal(m.Detected, out.Detected); err != nil {
-			return nil, fmt.Errorf("what was detected in iteration %d: %w", m.Iteration, err)
-		}
-	}
-	out.Fingerprint, out.Device, out.Base, out.Settings, out.Metrics = m.Fingerprint, m.Device, base, settings, m.Metrics
-	return out, nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
-	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -45,7 +44,7 @@ func (h *Host) Credit(ctx context.Context, in CreditInput) (_ CreditResult, err 
 		return CreditResult{}, err
 	}
 	dir := store.IterationDir(in.Run.ID, in.Branch, in.Iteration)
-	past, states, err := h.stateValues(ctx, in, dir, all)
+	past, states, err := observeStates(ctx, h.Store, in, dir, all)
 	if err != nil {
 		return CreditResult{}, err
 	}
@@ -189,49 +188,4 @@ func staleness(rows []batchRow, iteration int, metrics Metrics) {
 		ages, most = append(ages, age), max(most, age)
 	}
 	metrics["training/staleness_mean"], metrics["training/staleness_max"] = canon.Float(mean(ages)), canon.Float(most)
-}
-
-// StateValueRow is what trajectories from an initial state have returned so far.
-type StateValueRow struct {
-	StateKey string  `parquet:"state_key"`
-	Count    int64   `parquet:"count"`
-	Value    float64 `parquet:"value"`
-}
-
-// stateValues gives the values of initial states before the iteration and stores
-// those after it: of the returns of all its trajectories, selected or not, without a
-// penalty for the distance from the reference, which only the selected have. Of an
-// algorithm that needs none it does nothing.
-func (h *Host) stateValues(ctx context.Context, in CreditInput, dir string, all []TrajectoryRow) (past []credit.StateValue, ref *store.Ref, err error) {
-	c := in.Settings.Credit
-	if c.Algorithm != spec.CreditStateBaseline {
-		return nil, nil, nil
-	}
-	if in.States != nil {
-		rows, err := store.GetTable[StateValueRow](ctx, h.Store, *in.States)
-		if err != nil {
-			return nil, nil, fmt.Errorf("values of states: %w", err)
-		}
-		for _, r := range rows {
-			past = append(past, credit.StateValue{Key: r.StateKey, Count: int(r.Count), Value: r.Value})
-		}
-	}
-	if in.Rollout != nil && in.Rollout.Update > 0 {
-		return past, in.States, nil // the rollout has been seen
-	}
-	var returns []float64
-	var keys []string
-	for _, r := range all {
-		returns, keys = append(returns, r.Return()), append(keys, r.StateKeys[0])
-	}
-	now, err := credit.Observe(past, returns, keys, c.BaselineRate)
-	if err != nil {
-		return nil, nil, fmt.Errorf("values of states: %w: %w", err, store.ErrInvalid)
-	}
-	var rows []StateValueRow
-	for _, v := range now {
-		rows = append(rows, StateValueRow{StateKey: v.Key, Count: int64(v.Count), Value: v.Value})
-	}
-	put, err := store.PutTable(ctx, h.Store, dir, "states", rows)
-	return past, &put, err
 }

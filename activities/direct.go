@@ -78,7 +78,7 @@ func (d *Direct) Iterate(ctx context.Context, it Iteration) (CommitInput, error)
 			return out, err
 		}
 		it.Took("diagnose", d.Telemetry)
-		out.add(d.Metrics)
+		addMetrics(&out, d.Metrics)
 	}
 	if Credits(it.Settings, out.Rollout, rows) {
 		if err := d.learn(ctx, it, version, &out); err != nil {
@@ -89,7 +89,7 @@ func (d *Direct) Iterate(ctx context.Context, it Iteration) (CommitInput, error)
 		out.Update = store.UpdateCounts{Skipped: true, SkippedTotal: 1}
 	}
 	if it.Snapshot {
-		s, err := d.Device.Snapshot(ctx, SnapshotInput{Policy: version.next(out.StateAfter)})
+		s, err := d.Device.Snapshot(ctx, SnapshotInput{Policy: next(version, out.StateAfter)})
 		if err != nil {
 			return out, err
 		}
@@ -108,12 +108,12 @@ func (d *Direct) Iterate(ctx context.Context, it Iteration) (CommitInput, error)
 }
 
 // next is the version that an update of v made.
-func (v Version) next(state string) Version {
+func next(v Version, state string) Version {
 	v.Version, v.State = v.Version+1, state
 	return v
 }
 
-func (c *CommitInput) add(m Metrics) {
+func addMetrics(c *CommitInput, m Metrics) {
 	for k, v := range m {
 		c.Metrics[k] = v
 	}
@@ -146,7 +146,7 @@ func (d *Direct) rollOut(ctx context.Context, it Iteration, version Version, out
 	if selected.Parts != nil {
 		rows = selected.Parts[0]
 	}
-	out.add(selected.Metrics)
+	addMetrics(out, selected.Metrics)
 	if selected.Rows == 0 {
 		return 0, nil
 	}
@@ -158,7 +158,7 @@ func (d *Direct) rollOut(ctx context.Context, it Iteration, version Version, out
 	}
 	it.Took("score", scored.Telemetry)
 	out.Scores = &scored.Scores
-	out.add(scored.Metrics)
+	addMetrics(out, scored.Metrics)
 	return rows, nil
 }
 
@@ -181,8 +181,8 @@ func (d *Direct) learn(ctx context.Context, it Iteration, version Version, out *
 	}
 	it.Took("update", updated.Telemetry)
 	out.Batch, out.Update, out.StateAfter = credited.Batch, updated.Counts, updated.State
-	out.add(credited.Metrics)
-	out.add(updated.Metrics)
+	addMetrics(out, credited.Metrics)
+	addMetrics(out, updated.Metrics)
 	return nil
 }
 

@@ -175,7 +175,7 @@ func TestAlteredArtifacts(t *testing.T) {
 			_, err := r.Device.Update(t.Context(), UpdateInput{Policy: Version{Run: r.Run, State: in.StateBefore}, Batch: *in.Batch, Settings: in.Settings})
 			return err
 		}},
-		"manifest": {*r.head, func() error { _, err := r.Host.head(t.Context(), "altered", nil); return err }},
+		"manifest": {*r.head, func() error { _, err := findHead(t.Context(), r.Host.Store, "altered", nil); return err }},
 		"spec": {r.Run.Spec, func() error {
 			_, err := r.Host.Load(t.Context(), LoadInput{Spec: r.Run.Spec})
 			return err

@@ -78,7 +78,7 @@ func TestOnline(t *testing.T) {
 		require.Zero(t, row.origin)
 	}
 	r.rebuilt(t)
-	head, err := r.Host.head(t.Context(), r.Run.ID, nil)
+	head, err := findHead(t.Context(), r.Host.Store, r.Run.ID, nil)
 	require.NoError(t, err)
 	require.Equal(t, r.rolled(), head.Rolled, "who finds the run goes on with the second half")
 	require.Equal(t, 1, head.Rolled.Update)

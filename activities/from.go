@@ -61,7 +61,7 @@ func (h *Host) committed(ctx context.Context, f spec.From) (*store.Manifest, sto
 		return store.ReadManifestAt(ctx, h.Store, f.Run, f.Branch, f.Iteration)
 	}
 	version := f.Iteration + 1
-	head, err := h.head(ctx, f.Run, &version)
+	head, err := findHead(ctx, h.Store, f.Run, &version)
 	if err == nil && head == nil {
 		err = ErrNotFound
 	}

@@ -72,7 +72,7 @@ func TestFrom(t *testing.T) {
 	require.Equal(t, r.state, got.State)
 	require.Equal(t, 4, got.Telemetry.Recomputed)
 	require.Contains(t, report.Branches[0].Parent.Key, "runs/source/")
-	head, err := r.Host.head(t.Context(), "fork", nil)
+	head, err := findHead(t.Context(), r.Host.Store, "fork", nil)
 	require.NoError(t, err)
 	require.Equal(t, 3, head.Iteration)
 	again, err := r.Host.Resolve(t.Context(), ResolveInput{Run: "fork", Spec: tinySpec(t, edits...)})

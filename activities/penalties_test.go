@@ -155,7 +155,7 @@ func TestCreditSeesThePenalties(t *testing.T) {
 func TestStateValuesSeeThePenalties(t *testing.T) {
 	r := resolved(t, "worth", tinySpec(t, `credit={"algorithm":"state_baseline","baseline_rate":0}`))
 	settings := r.Plan.Settings
-	_, ref, err := r.Host.stateValues(t.Context(), CreditInput{Run: r.Run, Settings: settings}, "runs/worth", penalised([2][]float64{at(2, 0, -0.5), at(2, 1, -0.25)}))
+	_, ref, err := observeStates(t.Context(), r.Host.Store, CreditInput{Run: r.Run, Settings: settings}, "runs/worth", penalised([2][]float64{at(2, 0, -0.5), at(2, 1, -0.25)}))
 	require.NoError(t, err)
 	values, err := store.GetTable[StateValueRow](t.Context(), r.store, *ref)
 	require.NoError(t, err)

@@ -57,7 +57,7 @@ func (h *Host) Resolve(ctx context.Context, in ResolveInput) (_ ResolveResult, e
 	var base store.Ref
 	var imported bool
 	var from *Head
-	head, err := h.head(ctx, in.Run, nil)
+	head, err := findHead(ctx, h.Store, in.Run, nil)
 	if err != nil {
 		return ResolveResult{}, err
 	}
@@ -215,7 +215,7 @@ func (h *Host) find(ctx context.Context, run string, version *int, from *store.R
 	} else if err != nil {
 		return LoadResult{}, err
 	}
-	head, err := h.headBehind(ctx, run, version, from)
+	head, err := findHeadOf(ctx, h.Store, run, version, from)
 	if err != nil {
 		return LoadResult{}, err
 	}
