@@ -5,18 +5,6 @@ import (
 	"math"
 )
 
-// Ratio names what the new policy is compared with the old one by.
-type Ratio string
-
-const (
-	// TokenRatio compares token by token (PPO, arXiv 1707.06347).
-	TokenRatio Ratio = "token"
-	// SequenceRatio compares whole trajectories: every token of a row has the
-	// ratio exp(mean over its sampled tokens of log π_new − log π_old) (GSPO, arXiv
-	// 2507.18071, equation 7). Bounds are much tighter then (paper: 3e-4 and 4e-4).
-	SequenceRatio Ratio = "sequence"
-)
-
 // Bounds on the logarithm of the ratio, as in verl, so that it stays finite. The
 // gradient is 0 beyond them.
 const (

@@ -1,0 +1,46 @@
+package loss
+
+import "math"
+
+// ExplainedVariance tells how much of the returns' variance the values explain,
+// over sampled tokens: 1 at best, 0 for a constant, negative where they do harm
+// (verl's critic/vf_explained_var):
+//
+//	1 − var(G − V) / (var(G) + 1e-5)
+//
+// with the variance of a sample (n−1); 0 where fewer than two tokens count. All are
+// [rows][tokens]. Errors are of kind ErrInput.
+func ExplainedVariance(values, returns [][]float64, mask [][]bool) (float64, error) {
+	if err := checkShape("values", values, mask); err != nil {
+		return math.NaN(), err
+	}
+	if err := checkShape("returns", returns, mask); err != nil {
+		return math.NaN(), err
+	}
+	var errors, targets []float64
+	for row, sampled := range mask {
+		for t, yes := range sampled {
+			if yes {
+				errors = append(errors, returns[row][t]-values[row][t])
+				targets = append(targets, returns[row][t])
+			}
+		}
+	}
+	if len(targets) < 2 {
+		return 0, nil
+	}
+	return 1 - variance(errors)/(variance(targets)+1e-5), nil
+}
+
+// variance is that of a sample of at least two.
+func variance(xs []float64) float64 {
+	var mean, squares float64
+	for _, x := range xs {
+		mean += x
+	}
+	mean /= float64(len(xs))
+	for _, x := range xs {
+		squares += float64((x - mean) * (x - mean))
+	}
+	return squares / float64(len(xs)-1)
+}
