@@ -11,10 +11,10 @@ import "math"
 // with the variance of a sample (n−1); 0 where fewer than two tokens count. All are
 // [rows][tokens]. Errors are of kind ErrInput.
 func ExplainedVariance(values, returns [][]float64, mask [][]bool) (float64, error) {
-	if err := checkShape("values", values, mask); err != nil {
+	if err := CheckShape("values", values, mask); err != nil {
 		return math.NaN(), err
 	}
-	if err := checkShape("returns", returns, mask); err != nil {
+	if err := CheckShape("returns", returns, mask); err != nil {
 		return math.NaN(), err
 	}
 	var errors, targets []float64

@@ -80,7 +80,7 @@ func TestValueGolden(t *testing.T) {
 func TestEntropyGolden(t *testing.T) {
 	for i, c := range goldenCases(t) {
 		b := batchOf(c)
-		b.Entropies = zeros(b.Mask)
+		b.Entropies = Zeros(b.Mask)
 		for row := range b.Entropies {
 			for at := range b.Entropies[row] {
 				_, b.Entropies[row][at] = Softmax(c.Entropy.Logits[row][at])

@@ -148,7 +148,7 @@ func (m *tiny) logits(row, at int) []float64 {
 // weights of a model, against finite differences.
 func TestWholeGradient(t *testing.T) {
 	b := randomBatch(4, 7, 0)
-	values := ValueBatch{Returns: b.Advantages, OldValues: zeros(b.Mask), Values: zeros(b.Mask), Mask: b.Mask, RowWeights: b.RowWeights}
+	values := ValueBatch{Returns: b.Advantages, OldValues: Zeros(b.Mask), Values: Zeros(b.Mask), Mask: b.Mask, RowWeights: b.RowWeights}
 	r := rand.New(rand.NewPCG(4, 4))
 	m := &tiny{}
 	for row := range b.Mask {

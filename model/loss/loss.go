@@ -30,8 +30,9 @@ var ErrInput = errors.New("unusable input")
 // finite tells whether x is neither NaN nor infinite.
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// checkShape refuses numbers that do not have a mask's shape.
-func checkShape(name string, values [][]float64, mask [][]bool) error {
+// CheckShape returns an error of kind ErrInput unless values has the mask's shape;
+// name is what the error calls them.
+func CheckShape(name string, values [][]float64, mask [][]bool) error {
 	if len(values) != len(mask) {
 		return fmt.Errorf("%w: %d rows of %s, %d of the mask", ErrInput, len(values), name, len(mask))
 	}
@@ -43,16 +44,17 @@ func checkShape(name string, values [][]float64, mask [][]bool) error {
 	return nil
 }
 
-// checkAtLeast refuses an option below a bound, or not finite.
-func checkAtLeast(name string, x, least float64) error {
+// CheckAtLeast returns an error of kind ErrInput unless the option x is finite and
+// at least least.
+func CheckAtLeast(name string, x, least float64) error {
 	if !(x >= least) || !finite(x) {
 		return fmt.Errorf("%w: %s is %v, must be at least %v", ErrInput, name, x, least)
 	}
 	return nil
 }
 
-// zeros makes rows of a mask's shape.
-func zeros(mask [][]bool) [][]float64 {
+// Zeros returns rows of zeros in the mask's shape.
+func Zeros(mask [][]bool) [][]float64 {
 	out := make([][]float64, len(mask))
 	for row, sampled := range mask {
 		out[row] = make([]float64, len(sampled))

@@ -113,7 +113,7 @@ func Policy(b PolicyBatch, o PolicyOptions) (PolicyLoss, error) {
 	if err != nil {
 		return PolicyLoss{}, err
 	}
-	l := PolicyLoss{ByLogProb: zeros(b.Mask), ByEntropy: zeros(b.Mask)}
+	l := PolicyLoss{ByLogProb: Zeros(b.Mask), ByEntropy: Zeros(b.Mask)}
 	for row, sampled := range b.Mask {
 		sequence := b.sequenceLogRatio(row)
 		for t, yes := range sampled {
@@ -231,7 +231,7 @@ func (o PolicyOptions) check() error {
 	if !finite(o.EntropyCoefficient) {
 		return fmt.Errorf("%w: EntropyCoefficient is %v", ErrInput, o.EntropyCoefficient)
 	}
-	if err := checkAtLeast("KLCoefficient", o.KLCoefficient, 0); err != nil {
+	if err := CheckAtLeast("KLCoefficient", o.KLCoefficient, 0); err != nil {
 		return err
 	}
 	if o.KLCoefficient != 0 && !o.KLEstimator.Valid() {
@@ -252,7 +252,7 @@ func (b PolicyBatch) check(o PolicyOptions) error {
 		if p.values == nil && !p.needed {
 			continue
 		}
-		if err := checkShape(p.name, p.values, b.Mask); err != nil {
+		if err := CheckShape(p.name, p.values, b.Mask); err != nil {
 			return err
 		}
 	}

@@ -82,6 +82,14 @@ func TestLogRatioIsBounded(t *testing.T) {
 	}
 }
 
+// A minibatch without a sampled token has a loss of 0.
+func TestNothingSampled(t *testing.T) {
+	l, err := Policy(PolicyBatch{LogProbs: [][]float64{{0}}, OldLogProbs: [][]float64{{0}}, Advantages: [][]float64{{0}}, Mask: [][]bool{{false}}},
+		PolicyOptions{Clips: []Clip{{}}, Aggregation: TokenMean})
+	require.NoError(t, err)
+	require.Zero(t, l.Loss)
+}
+
 func TestSoftmax(t *testing.T) {
 	logProbs, entropy := Softmax([]float64{1000, 1000, math.Inf(-1)})
 	require.InDeltaSlice(t, []float64{-math.Ln2, -math.Ln2}, logProbs[:2], 1e-12)

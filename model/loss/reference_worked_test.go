@@ -1,11 +1,30 @@
 package loss
 
 import (
+	"encoding/json"
 	"math"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// workedReference reads the examples of the reference, worked out by hand in its
+// comments.
+func workedReference(t *testing.T, into any) {
+	t.Helper()
+	content, err := os.ReadFile("testdata/worked_reference.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(content, into))
+}
+
+func nearReference(t *testing.T, want, got [][]float64) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for row := range want {
+		require.InDeltaSlice(t, want[row], got[row], 1e-9, "row %d", row)
+	}
+}
 
 // everywhere is the mask of rows without environment tokens.
 func everywhere(values [][]float64) [][]bool {
@@ -34,12 +53,12 @@ func TestPolicyWorked(t *testing.T) {
 			ByLogProb          [][]float64 `json:"by_log_prob"`
 		}
 	}
-	worked(t, &e)
+	workedReference(t, &e)
 	require.NotEmpty(t, e.Policy)
 	for _, c := range e.Policy {
 		t.Run(c.Name, func(t *testing.T) {
 			mask := everywhere(c.Ratios)
-			b := PolicyBatch{LogProbs: zeros(mask), OldLogProbs: zeros(mask), Advantages: c.Advantages, Mask: mask, Turns: c.Turns}
+			b := PolicyBatch{LogProbs: Zeros(mask), OldLogProbs: Zeros(mask), Advantages: c.Advantages, Mask: mask, Turns: c.Turns}
 			for row := range c.Ratios {
 				for at, r := range c.Ratios[row] {
 					b.LogProbs[row][at] = math.Log(r)
@@ -50,7 +69,7 @@ func TestPolicyWorked(t *testing.T) {
 			require.InDelta(t, c.Loss, l.Loss, 1e-9)
 			require.InDelta(t, c.ClipFraction, l.ClipFraction, 1e-9)
 			require.InDelta(t, c.DualClipFraction, l.DualClipFraction, 1e-9)
-			near(t, c.ByLogProb, l.ByLogProb)
+			nearReference(t, c.ByLogProb, l.ByLogProb)
 		})
 	}
 }
@@ -66,11 +85,11 @@ func TestValueWorked(t *testing.T) {
 			ByValue         [][]float64 `json:"by_value"`
 		}
 	}
-	worked(t, &e)
+	workedReference(t, &e)
 	b := ValueBatch{Values: e.Value.Values, OldValues: e.Value.OldValues, Returns: e.Value.Returns, Mask: e.Value.Mask}
 	l, err := Value(b, ValueOptions{Clip: e.Value.Clip, Aggregation: TokenMean})
 	require.NoError(t, err)
 	require.InDelta(t, e.Value.Loss, l.Loss, 1e-9)
 	require.InDelta(t, e.Value.ClipFraction, l.ClipFraction, 1e-9)
-	near(t, e.Value.ByValue, l.ByValue)
+	nearReference(t, e.Value.ByValue, l.ByValue)
 }

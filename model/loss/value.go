@@ -39,17 +39,17 @@ type ValueLoss struct {
 // w is the token's weight (Weights). Where both errors are equal the gradient is
 // that of the unclipped one. Errors are of kind ErrInput.
 func Value(b ValueBatch, o ValueOptions) (ValueLoss, error) {
-	if err := checkAtLeast("Clip", o.Clip, 0); err != nil {
+	if err := CheckAtLeast("Clip", o.Clip, 0); err != nil {
 		return ValueLoss{}, err
 	}
-	if err := checkShape("values", b.Values, b.Mask); err != nil {
+	if err := CheckShape("values", b.Values, b.Mask); err != nil {
 		return ValueLoss{}, err
 	}
-	if err := checkShape("returns", b.Returns, b.Mask); err != nil {
+	if err := CheckShape("returns", b.Returns, b.Mask); err != nil {
 		return ValueLoss{}, err
 	}
 	if o.Clip > 0 {
-		if err := checkShape("old values", b.OldValues, b.Mask); err != nil {
+		if err := CheckShape("old values", b.OldValues, b.Mask); err != nil {
 			return ValueLoss{}, err
 		}
 	}
@@ -61,7 +61,7 @@ func Value(b ValueBatch, o ValueOptions) (ValueLoss, error) {
 	if err != nil {
 		return ValueLoss{}, err
 	}
-	l := ValueLoss{ByValue: zeros(b.Mask)}
+	l := ValueLoss{ByValue: Zeros(b.Mask)}
 	for row, sampled := range b.Mask {
 		for t, yes := range sampled {
 			w, mean := weights[row][t], means[row][t]

@@ -59,7 +59,7 @@ func Weights(mask [][]bool, rowWeights []float64, a Aggregation, divisor float64
 	counts := make([]float64, len(mask))
 	var rows, tokens float64
 	for row, sampled := range mask {
-		if err := checkAtLeast(fmt.Sprintf("the weight of row %d", row), weight(row), 0); err != nil {
+		if err := CheckAtLeast(fmt.Sprintf("the weight of row %d", row), weight(row), 0); err != nil {
 			return nil, err
 		}
 		for _, yes := range sampled {
@@ -72,7 +72,7 @@ func Weights(mask [][]bool, rowWeights []float64, a Aggregation, divisor float64
 			tokens += float64(weight(row) * counts[row])
 		}
 	}
-	out := zeros(mask)
+	out := Zeros(mask)
 	for row, sampled := range mask {
 		if counts[row] == 0 || weight(row) == 0 {
 			continue
