@@ -39,7 +39,7 @@ type CriticSettings struct {
 
 // CriticMetrics say what a critic's update did, at the parameters before it.
 type CriticMetrics struct {
-	// Loss is loss.Value's, the sum over the minibatch by MicroBatch.Weights (verl's
+	// Loss is reference.Value's, the sum over the minibatch by MicroBatch.Weights (verl's
 	// vf_loss).
 	Loss float64
 	// ClipFraction is the fraction of tokens whose clipped error is strictly the
@@ -69,7 +69,7 @@ func (p *Programs) Values(ctx context.Context, s *State, b MicroBatch) ([][]floa
 }
 
 // CriticUpdate applies one AdamW step to a critic on a minibatch, given as
-// micro-batches in order, with the loss of loss.Value:
+// micro-batches in order, with the loss of reference.Value:
 //
 //	L = ½·Σ w·max((V − G)², (clip(V, V_old − ε, V_old + ε) − G)²)
 //
@@ -139,7 +139,7 @@ const (
 	criticMetricCount
 )
 
-// valueLoss computes loss.Value of values [n] and the columns, each [n], and its
+// valueLoss computes reference.Value of values [n] and the columns, each [n], and its
 // derivative by the values, [n]. Where no token is learnt from nothing reaches the
 // results.
 func valueLoss(values *graph.Node, columns []*graph.Node, clip *graph.Node) (byValue, metrics *graph.Node) {

@@ -108,7 +108,7 @@ type tokenLoss struct {
 	metrics              *graph.Node // [metricCount]
 }
 
-// policyLoss computes loss.Policy, or the negative log-likelihood where the knob
+// policyLoss computes reference.Policy, or the negative log-likelihood where the knob
 // says so, from log-probs and entropies [n] and the columns, each [n]. Where no
 // token is learnt from nothing reaches the results, whatever is there.
 func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, knobs *graph.Node) tokenLoss {

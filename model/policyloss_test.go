@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/loss/reference"
 )
 
 // scoredRows are log-probs and entropies of micro-batches, [row][token].
@@ -62,10 +63,10 @@ func doubles(rows [][]float32) [][]float64 {
 	return out
 }
 
-// reference is a minibatch as package loss takes it. Every token has bounds of its
+// referenceBatch is a minibatch as package reference takes it. Every token has bounds of its
 // own there: its turn is its place.
-func reference(batches []MicroBatch, scores []scoredRows, o loss.PolicyOptions) (loss.PolicyBatch, loss.PolicyOptions) {
-	var ref loss.PolicyBatch
+func referenceBatch(batches []MicroBatch, scores []scoredRows, o reference.PolicyOptions) (reference.PolicyBatch, reference.PolicyOptions) {
+	var ref reference.PolicyBatch
 	for i, b := range batches {
 		ref.LogProbs = append(ref.LogProbs, doubles(scores[i].logProbs)...)
 		ref.Entropies = append(ref.Entropies, doubles(scores[i].entropies)...)
@@ -78,7 +79,7 @@ func reference(batches []MicroBatch, scores []scoredRows, o loss.PolicyOptions) 
 			var turns []int
 			for t := range b.IDs[r] {
 				turns = append(turns, len(o.Clips))
-				o.Clips = append(o.Clips, loss.Clip{Low: float64(b.ClipLow[r][t]), High: float64(b.ClipHigh[r][t])})
+				o.Clips = append(o.Clips, reference.Clip{Low: float64(b.ClipLow[r][t]), High: float64(b.ClipHigh[r][t])})
 			}
 			ref.Turns = append(ref.Turns, turns)
 		}
@@ -193,11 +194,11 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 					}
 				}
 			}
-			ref, o := reference(batches, scores, loss.PolicyOptions{
+			ref, o := referenceBatch(batches, scores, reference.PolicyOptions{
 				Ratio: c.o.Ratio, DualClip: c.dual, Aggregation: c.aggregation, Divisor: 40,
 				EntropyCoefficient: 0.25, KLCoefficient: float64(k.KLCoefficient), KLEstimator: c.o.KL,
 			})
-			want, err := loss.Policy(ref, o)
+			want, err := reference.Policy(ref, o)
 			require.NoError(t, err)
 			if c.scalar {
 				k.ClipLow, k.ClipHigh = 0.25, 0.25
@@ -318,11 +319,11 @@ func TestPolicyGradientIsTheReference(t *testing.T) {
 					}
 				}
 			}
-			ref, ro := reference(batches, scores, loss.PolicyOptions{
+			ref, ro := referenceBatch(batches, scores, reference.PolicyOptions{
 				Ratio: o.Ratio, DualClip: float64(k.DualClip), Aggregation: loss.SeqMeanTokenSum,
 				EntropyCoefficient: 0.25, KLCoefficient: 0.5, KLEstimator: o.KL,
 			})
-			want, err := loss.Policy(ref, ro)
+			want, err := reference.Policy(ref, ro)
 			require.NoError(t, err)
 			require.Positive(t, want.ClipFraction)
 

@@ -1,26 +1,28 @@
-package loss
+package reference
 
 import (
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/loss"
 )
 
 // At the parameters that scored the batch every ratio is 1: nothing is clipped,
 // the KLs are 0, and the loss is the weighted advantage.
 func TestOnPolicy(t *testing.T) {
-	for _, ratio := range []Ratio{"", TokenRatio, SequenceRatio} {
+	for _, ratio := range []loss.Ratio{"", loss.TokenRatio, loss.SequenceRatio} {
 		b := randomBatch(5, 9, 0)
 		b.OldLogProbs = b.LogProbs
-		l, err := Policy(b, PolicyOptions{Ratio: ratio, Clips: []Clip{{0, 0}}, DualClip: 3, Aggregation: TokenMean})
+		l, err := Policy(b, PolicyOptions{Ratio: ratio, Clips: []Clip{{0, 0}}, DualClip: 3, Aggregation: loss.TokenMean})
 		require.NoError(t, err)
 		require.Zero(t, l.RatioMax)
 		require.Zero(t, l.ClipFraction)
 		require.Zero(t, l.DualClipFraction)
 		require.Zero(t, l.BehaviourKL)
 		require.Zero(t, l.ApproxKL)
-		weights, err := Weights(b.Mask, b.RowWeights, TokenMean, 0)
+		weights, err := loss.Weights(b.Mask, b.RowWeights, loss.TokenMean, 0)
 		require.NoError(t, err)
 		var want float64
 		for row := range weights {
@@ -36,7 +38,7 @@ func TestOnPolicy(t *testing.T) {
 // What lies at tokens that were not sampled is not read.
 func TestMaskedIsNotRead(t *testing.T) {
 	b := randomBatch(6, 9, 0.5)
-	o := PolicyOptions{Clips: []Clip{{0.2, 0.28}}, Aggregation: TokenMean, EntropyCoefficient: 0.1, KLCoefficient: 0.1, KLEstimator: K3}
+	o := PolicyOptions{Clips: []Clip{{0.2, 0.28}}, Aggregation: loss.TokenMean, EntropyCoefficient: 0.1, KLCoefficient: 0.1, KLEstimator: loss.K3}
 	want, err := Policy(b, o)
 	require.NoError(t, err)
 	for row, sampled := range b.Mask {
@@ -62,7 +64,7 @@ func TestNotFiniteReachesTheLoss(t *testing.T) {
 				b.Advantages[0][at] = bad
 			}
 		}
-		l, err := Policy(b, PolicyOptions{Clips: []Clip{{0.2, 0.28}}, Aggregation: TokenMean})
+		l, err := Policy(b, PolicyOptions{Clips: []Clip{{0.2, 0.28}}, Aggregation: loss.TokenMean})
 		require.NoError(t, err)
 		require.False(t, finite(l.Loss))
 	}
@@ -71,11 +73,11 @@ func TestNotFiniteReachesTheLoss(t *testing.T) {
 // The log-ratio is held within bounds, and the gradient is 0 beyond them.
 func TestLogRatioIsBounded(t *testing.T) {
 	for _, c := range []struct {
-		ratio Ratio
+		ratio loss.Ratio
 		most  float64
-	}{{TokenRatio, 20}, {SequenceRatio, 10}} {
+	}{{loss.TokenRatio, 20}, {loss.SequenceRatio, 10}} {
 		b := PolicyBatch{LogProbs: [][]float64{{0}}, OldLogProbs: [][]float64{{-500}}, Advantages: [][]float64{{-1}}, Mask: [][]bool{{true}}}
-		l, err := Policy(b, PolicyOptions{Ratio: c.ratio, Clips: []Clip{{0.2, 0.28}}, Aggregation: TokenMean})
+		l, err := Policy(b, PolicyOptions{Ratio: c.ratio, Clips: []Clip{{0.2, 0.28}}, Aggregation: loss.TokenMean})
 		require.NoError(t, err)
 		require.InDelta(t, math.Exp(c.most), l.Loss, 1e-3)
 		require.Zero(t, l.ByLogProb[0][0])
@@ -85,7 +87,7 @@ func TestLogRatioIsBounded(t *testing.T) {
 // A minibatch without a sampled token has a loss of 0.
 func TestNothingSampled(t *testing.T) {
 	l, err := Policy(PolicyBatch{LogProbs: [][]float64{{0}}, OldLogProbs: [][]float64{{0}}, Advantages: [][]float64{{0}}, Mask: [][]bool{{false}}},
-		PolicyOptions{Clips: []Clip{{}}, Aggregation: TokenMean})
+		PolicyOptions{Clips: []Clip{{}}, Aggregation: loss.TokenMean})
 	require.NoError(t, err)
 	require.Zero(t, l.Loss)
 }

@@ -1,8 +1,10 @@
-package loss
+package reference
 
 import (
 	"fmt"
 	"math"
+
+	"github.com/reprise-rl/reprise/model/loss"
 )
 
 // Bounds on the logarithm of the ratio, as in verl, so that it stays finite. The
@@ -20,16 +22,16 @@ type Clip struct {
 
 // PolicyOptions are the knobs of the policy's loss.
 type PolicyOptions struct {
-	// Ratio is TokenRatio where empty.
-	Ratio Ratio
+	// Ratio is loss.TokenRatio where empty.
+	Ratio loss.Ratio
 	// Clips holds the bounds, at least one: entry k is for the tokens of turn k,
 	// the last one for all turns from there on. One entry is the same for all.
 	Clips []Clip
 	// DualClip bounds the loss of a token with a negative advantage to −DualClip·A
 	// (arXiv 1912.09729). Above 1; 0 turns it off (verl and RAGEN: 3).
 	DualClip float64
-	// Aggregation is how tokens are averaged, in every term; Divisor is Constant's.
-	Aggregation Aggregation
+	// Aggregation is how tokens are averaged, in every term; Divisor is loss.Constant's.
+	Aggregation loss.Aggregation
 	Divisor     float64
 	// EntropyCoefficient rewards entropy (RAGEN: 0.001).
 	EntropyCoefficient float64
@@ -37,7 +39,7 @@ type PolicyOptions struct {
 	// off (vanilla StarPO: 0.001; StarPO-S: off).
 	KLCoefficient float64
 	// KLEstimator is read where KLCoefficient is not 0.
-	KLEstimator KLEstimator
+	KLEstimator loss.KLEstimator
 }
 
 // PolicyBatch is a minibatch, [rows][tokens].
@@ -53,7 +55,7 @@ type PolicyBatch struct {
 	Mask        [][]bool
 	// Turns is each token's turn, from 0; nil where Clips has one entry.
 	Turns [][]int
-	// RowWeights: [rows], see Weights.
+	// RowWeights: [rows], see loss.Weights.
 	RowWeights []float64
 }
 
@@ -83,21 +85,21 @@ type PolicyLoss struct {
 //
 //	L = Σ w·max(−ρA, −clip(ρ, 1−low, 1+high)·A) − c·Σ w·H + β·Σ w·kl
 //
-// where ρ is the ratio, w the weight of the token (Weights), and, with a dual clip
+// where ρ is the ratio, w the weight of the token (loss.Weights), and, with a dual clip
 // d and A < 0, the first term is at most −d·A. Where both sides of the max are
 // equal the gradient is that of the unclipped one.
 //
-// With SequenceRatio the gradient flows as in GSPO-token (arXiv 2507.18071,
+// With loss.SequenceRatio the gradient flows as in GSPO-token (arXiv 2507.18071,
 // section 4.3; verl): each token's ratio is the sequence's in value, and its
 // derivative by the token's own log-prob is the ratio, by others 0. Where advantage
 // and weight are the same for all tokens of a row this is the sequence's own
 // gradient; where they differ it is not the derivative of L.
 //
 // The KL term's derivative is that of the estimate itself. Errors are of kind
-// ErrInput.
+// loss.ErrInput.
 func Policy(b PolicyBatch, o PolicyOptions) (PolicyLoss, error) {
 	if o.Ratio == "" {
-		o.Ratio = TokenRatio
+		o.Ratio = loss.TokenRatio
 	}
 	if err := o.check(); err != nil {
 		return PolicyLoss{}, err
@@ -105,15 +107,15 @@ func Policy(b PolicyBatch, o PolicyOptions) (PolicyLoss, error) {
 	if err := b.check(o); err != nil {
 		return PolicyLoss{}, err
 	}
-	weights, err := Weights(b.Mask, b.RowWeights, o.Aggregation, o.Divisor)
+	weights, err := loss.Weights(b.Mask, b.RowWeights, o.Aggregation, o.Divisor)
 	if err != nil {
 		return PolicyLoss{}, err
 	}
-	means, err := Weights(b.Mask, b.RowWeights, TokenMean, 0)
+	means, err := loss.Weights(b.Mask, b.RowWeights, loss.TokenMean, 0)
 	if err != nil {
 		return PolicyLoss{}, err
 	}
-	l := PolicyLoss{ByLogProb: Zeros(b.Mask), ByEntropy: Zeros(b.Mask)}
+	l := PolicyLoss{ByLogProb: loss.Zeros(b.Mask), ByEntropy: loss.Zeros(b.Mask)}
 	for row, sampled := range b.Mask {
 		sequence := b.sequenceLogRatio(row)
 		for t, yes := range sampled {
@@ -127,7 +129,7 @@ func Policy(b PolicyBatch, o PolicyOptions) (PolicyLoss, error) {
 			l.BehaviourKL -= mean * bounded
 			l.ApproxKL += mean * (math.Exp(bounded) - 1 - bounded)
 			l.RatioMax = math.Max(l.RatioMax, math.Abs(math.Exp(bounded)-1))
-			if o.Ratio == SequenceRatio {
+			if o.Ratio == loss.SequenceRatio {
 				bounded, slope = bound(sequence, math.Inf(-1), maxSequenceLogRatio)
 			}
 
@@ -214,28 +216,28 @@ func (b PolicyBatch) turn(row, t int) int {
 func (o PolicyOptions) clip(turn int) Clip { return o.Clips[min(turn, len(o.Clips)-1)] }
 
 func (o PolicyOptions) check() error {
-	if o.Ratio != TokenRatio && o.Ratio != SequenceRatio {
-		return fmt.Errorf("%w: ratio %q", ErrInput, o.Ratio)
+	if o.Ratio != loss.TokenRatio && o.Ratio != loss.SequenceRatio {
+		return fmt.Errorf("%w: ratio %q", loss.ErrInput, o.Ratio)
 	}
 	if len(o.Clips) == 0 {
-		return fmt.Errorf("%w: no clip bounds", ErrInput)
+		return fmt.Errorf("%w: no clip bounds", loss.ErrInput)
 	}
 	for k, c := range o.Clips {
 		if !(c.Low >= 0 && c.Low <= 1 && c.High >= 0) || !finite(c.High) {
-			return fmt.Errorf("%w: the clip of turn %d is %v below and %v above 1", ErrInput, k, c.Low, c.High)
+			return fmt.Errorf("%w: the clip of turn %d is %v below and %v above 1", loss.ErrInput, k, c.Low, c.High)
 		}
 	}
 	if o.DualClip != 0 && (!(o.DualClip > 1) || !finite(o.DualClip)) {
-		return fmt.Errorf("%w: DualClip is %v, must be above 1, or 0 for none", ErrInput, o.DualClip)
+		return fmt.Errorf("%w: DualClip is %v, must be above 1, or 0 for none", loss.ErrInput, o.DualClip)
 	}
 	if !finite(o.EntropyCoefficient) {
-		return fmt.Errorf("%w: EntropyCoefficient is %v", ErrInput, o.EntropyCoefficient)
+		return fmt.Errorf("%w: EntropyCoefficient is %v", loss.ErrInput, o.EntropyCoefficient)
 	}
-	if err := CheckAtLeast("KLCoefficient", o.KLCoefficient, 0); err != nil {
+	if err := loss.CheckAtLeast("KLCoefficient", o.KLCoefficient, 0); err != nil {
 		return err
 	}
 	if o.KLCoefficient != 0 && !o.KLEstimator.Valid() {
-		return fmt.Errorf("%w: KL estimator %q", ErrInput, o.KLEstimator)
+		return fmt.Errorf("%w: KL estimator %q", loss.ErrInput, o.KLEstimator)
 	}
 	return nil
 }
@@ -252,26 +254,26 @@ func (b PolicyBatch) check(o PolicyOptions) error {
 		if p.values == nil && !p.needed {
 			continue
 		}
-		if err := CheckShape(p.name, p.values, b.Mask); err != nil {
+		if err := loss.CheckShape(p.name, p.values, b.Mask); err != nil {
 			return err
 		}
 	}
 	if b.Turns == nil {
 		if len(o.Clips) > 1 {
-			return fmt.Errorf("%w: bounds by turn, but no turns", ErrInput)
+			return fmt.Errorf("%w: bounds by turn, but no turns", loss.ErrInput)
 		}
 		return nil
 	}
 	if len(b.Turns) != len(b.Mask) {
-		return fmt.Errorf("%w: turns of %d rows, %d of the mask", ErrInput, len(b.Turns), len(b.Mask))
+		return fmt.Errorf("%w: turns of %d rows, %d of the mask", loss.ErrInput, len(b.Turns), len(b.Mask))
 	}
 	for row, turns := range b.Turns {
 		if len(turns) != len(b.Mask[row]) {
-			return fmt.Errorf("%w: row %d has %d turns for %d tokens", ErrInput, row, len(turns), len(b.Mask[row]))
+			return fmt.Errorf("%w: row %d has %d turns for %d tokens", loss.ErrInput, row, len(turns), len(b.Mask[row]))
 		}
 		for t, k := range turns {
 			if b.Mask[row][t] && k < 0 {
-				return fmt.Errorf("%w: row %d, token %d is of turn %d", ErrInput, row, t, k)
+				return fmt.Errorf("%w: row %d, token %d is of turn %d", loss.ErrInput, row, t, k)
 			}
 		}
 	}

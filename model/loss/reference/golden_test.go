@@ -1,4 +1,4 @@
-package loss
+package reference
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/model/golden"
+	"github.com/reprise-rl/reprise/model/loss"
 )
 
 func batchOf(c golden.RL) PolicyBatch {
@@ -15,12 +16,12 @@ func batchOf(c golden.RL) PolicyBatch {
 	return PolicyBatch{LogProbs: in.New, OldLogProbs: in.Old, RefLogProbs: in.Ref, Advantages: in.Advantages, Mask: c.Sampled()}
 }
 
-func goldenCases(t *testing.T) []golden.RL { return golden.RLCases(t, "../credit/testdata") }
+func goldenCases(t *testing.T) []golden.RL { return golden.RLCases(t, "../../credit/testdata") }
 
 // The keys say the bounds and the aggregation. verl's dual clip is on, at 3.
 func TestPolicyGolden(t *testing.T) {
-	aggregations := map[string]Aggregation{
-		"token-mean": TokenMean, "seq-mean-token-sum": SeqMeanTokenSum, "seq-mean-token-mean": SeqMeanTokenMean,
+	aggregations := map[string]loss.Aggregation{
+		"token-mean": loss.TokenMean, "seq-mean-token-sum": loss.SeqMeanTokenSum, "seq-mean-token-mean": loss.SeqMeanTokenMean,
 	}
 	for i, c := range goldenCases(t) {
 		losses, fractions := 0, 0
@@ -33,7 +34,7 @@ func TestPolicyGolden(t *testing.T) {
 			var clip Clip
 			_, err := fmt.Sscan(parts[1]+" "+parts[2], &clip.Low, &clip.High)
 			require.NoError(t, err, key)
-			o := PolicyOptions{Clips: []Clip{clip}, DualClip: 3, Aggregation: TokenMean}
+			o := PolicyOptions{Clips: []Clip{clip}, DualClip: 3, Aggregation: loss.TokenMean}
 			if parts[0] == "clipfrac" {
 				l, err := Policy(batchOf(c), o)
 				require.NoError(t, err)
@@ -57,8 +58,8 @@ func TestPolicyGolden(t *testing.T) {
 
 func TestKLGolden(t *testing.T) {
 	for i, c := range goldenCases(t) {
-		for name, e := range map[string]KLEstimator{"kl": K1, "abs": KAbs, "mse": K2, "low_var_kl": K3} {
-			l, err := Policy(batchOf(c), PolicyOptions{Clips: []Clip{{}}, Aggregation: TokenMean, KLCoefficient: 1, KLEstimator: e})
+		for name, e := range map[string]loss.KLEstimator{"kl": loss.K1, "abs": loss.KAbs, "mse": loss.K2, "low_var_kl": loss.K3} {
+			l, err := Policy(batchOf(c), PolicyOptions{Clips: []Clip{{}}, Aggregation: loss.TokenMean, KLCoefficient: 1, KLEstimator: e})
 			require.NoError(t, err)
 			want, ok := c.Loss["kl_"+name]
 			require.True(t, ok)
@@ -71,7 +72,7 @@ func TestValueGolden(t *testing.T) {
 	for i, c := range goldenCases(t) {
 		v := c.Value
 		l, err := Value(ValueBatch{Values: v.Values, OldValues: v.OldValues, Returns: v.Returns, Mask: c.Sampled()},
-			ValueOptions{Clip: v.Clip, Aggregation: TokenMean})
+			ValueOptions{Clip: v.Clip, Aggregation: loss.TokenMean})
 		require.NoError(t, err)
 		require.InDelta(t, v.Loss, l.Loss, golden.RLTolerance, "case %d", i)
 	}
@@ -80,13 +81,13 @@ func TestValueGolden(t *testing.T) {
 func TestEntropyGolden(t *testing.T) {
 	for i, c := range goldenCases(t) {
 		b := batchOf(c)
-		b.Entropies = Zeros(b.Mask)
+		b.Entropies = loss.Zeros(b.Mask)
 		for row := range b.Entropies {
 			for at := range b.Entropies[row] {
 				_, b.Entropies[row][at] = Softmax(c.Entropy.Logits[row][at])
 			}
 		}
-		l, err := Policy(b, PolicyOptions{Clips: []Clip{{}}, Aggregation: TokenMean})
+		l, err := Policy(b, PolicyOptions{Clips: []Clip{{}}, Aggregation: loss.TokenMean})
 		require.NoError(t, err)
 		require.InDelta(t, c.Entropy.Mean, l.Entropy, golden.RLTolerance, "case %d", i)
 	}

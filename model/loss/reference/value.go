@@ -1,4 +1,6 @@
-package loss
+package reference
+
+import "github.com/reprise-rl/reprise/model/loss"
 
 // ValueOptions are the knobs of the critic's loss.
 type ValueOptions struct {
@@ -6,8 +8,8 @@ type ValueOptions struct {
 	// 0 turns it off (verl and RAGEN: 0.5).
 	Clip float64
 	// Aggregation is how tokens are averaged (verl: token_mean); Divisor is
-	// Constant's.
-	Aggregation Aggregation
+	// loss.Constant's.
+	Aggregation loss.Aggregation
 	Divisor     float64
 }
 
@@ -17,7 +19,7 @@ type ValueBatch struct {
 	// with (nil where Clip is 0), Returns what credit gives to be learnt.
 	Values, OldValues, Returns [][]float64
 	Mask                       [][]bool
-	// RowWeights: [rows], see Weights.
+	// RowWeights: [rows], see loss.Weights.
 	RowWeights []float64
 }
 
@@ -36,32 +38,32 @@ type ValueLoss struct {
 //
 //	L = ½·Σ w·max((V − G)², (clip(V, V_old − ε, V_old + ε) − G)²)
 //
-// w is the token's weight (Weights). Where both errors are equal the gradient is
-// that of the unclipped one. Errors are of kind ErrInput.
+// w is the token's weight (loss.Weights). Where both errors are equal the gradient is
+// that of the unclipped one. Errors are of kind loss.ErrInput.
 func Value(b ValueBatch, o ValueOptions) (ValueLoss, error) {
-	if err := CheckAtLeast("Clip", o.Clip, 0); err != nil {
+	if err := loss.CheckAtLeast("Clip", o.Clip, 0); err != nil {
 		return ValueLoss{}, err
 	}
-	if err := CheckShape("values", b.Values, b.Mask); err != nil {
+	if err := loss.CheckShape("values", b.Values, b.Mask); err != nil {
 		return ValueLoss{}, err
 	}
-	if err := CheckShape("returns", b.Returns, b.Mask); err != nil {
+	if err := loss.CheckShape("returns", b.Returns, b.Mask); err != nil {
 		return ValueLoss{}, err
 	}
 	if o.Clip > 0 {
-		if err := CheckShape("old values", b.OldValues, b.Mask); err != nil {
+		if err := loss.CheckShape("old values", b.OldValues, b.Mask); err != nil {
 			return ValueLoss{}, err
 		}
 	}
-	weights, err := Weights(b.Mask, b.RowWeights, o.Aggregation, o.Divisor)
+	weights, err := loss.Weights(b.Mask, b.RowWeights, o.Aggregation, o.Divisor)
 	if err != nil {
 		return ValueLoss{}, err
 	}
-	means, err := Weights(b.Mask, b.RowWeights, TokenMean, 0)
+	means, err := loss.Weights(b.Mask, b.RowWeights, loss.TokenMean, 0)
 	if err != nil {
 		return ValueLoss{}, err
 	}
-	l := ValueLoss{ByValue: Zeros(b.Mask)}
+	l := ValueLoss{ByValue: loss.Zeros(b.Mask)}
 	for row, sampled := range b.Mask {
 		for t, yes := range sampled {
 			w, mean := weights[row][t], means[row][t]

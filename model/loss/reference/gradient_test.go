@@ -1,4 +1,4 @@
-package loss
+package reference
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/loss"
 )
 
 // randomBatch has rows of up to 9 tokens, some not sampled, in turns of three.
@@ -65,8 +67,8 @@ func agrees(t *testing.T, b PolicyBatch, o PolicyOptions) PolicyLoss {
 
 func TestPolicyGradient(t *testing.T) {
 	clips := []Clip{{0.2, 0.28}, {0.1, 0.4}}
-	for _, a := range []Aggregation{TokenMean, SeqMeanTokenSum, SeqMeanTokenMean, Constant} {
-		for _, e := range []KLEstimator{K1, K2, K3, KAbs} {
+	for _, a := range []loss.Aggregation{loss.TokenMean, loss.SeqMeanTokenSum, loss.SeqMeanTokenMean, loss.Constant} {
+		for _, e := range []loss.KLEstimator{loss.K1, loss.K2, loss.K3, loss.KAbs} {
 			t.Run(fmt.Sprint(a, " ", e), func(t *testing.T) {
 				o := PolicyOptions{Clips: clips, DualClip: 1.5, Aggregation: a, Divisor: 30, EntropyCoefficient: 0.01, KLCoefficient: 0.1, KLEstimator: e}
 				b := randomBatch(1, 9, 0.6)
@@ -89,14 +91,14 @@ func TestPolicyGradient(t *testing.T) {
 // Where advantage and weight are one a row, the sequence ratio's gradient is the
 // derivative of the loss.
 func TestSequenceGradient(t *testing.T) {
-	for _, a := range []Aggregation{TokenMean, SeqMeanTokenSum, SeqMeanTokenMean, Constant} {
+	for _, a := range []loss.Aggregation{loss.TokenMean, loss.SeqMeanTokenSum, loss.SeqMeanTokenMean, loss.Constant} {
 		b := randomBatch(2, 9, 0.4)
 		for row := range b.Advantages {
 			for at := range b.Advantages[row] {
 				b.Advantages[row][at] = b.Advantages[row][0]
 			}
 		}
-		o := PolicyOptions{Ratio: SequenceRatio, Clips: []Clip{{0.05, 0.05}}, Aggregation: a, Divisor: 30}
+		o := PolicyOptions{Ratio: loss.SequenceRatio, Clips: []Clip{{0.05, 0.05}}, Aggregation: a, Divisor: 30}
 		l := agrees(t, b, o)
 		require.Positive(t, l.ClipFraction)
 		require.Less(t, l.ClipFraction, 1.0)
@@ -107,7 +109,7 @@ func TestValueGradient(t *testing.T) {
 	for _, clip := range []float64{0, 0.3} {
 		p := randomBatch(3, 9, 1)
 		b := ValueBatch{Values: p.LogProbs, OldValues: p.OldLogProbs, Returns: p.Advantages, Mask: p.Mask, RowWeights: p.RowWeights}
-		o := ValueOptions{Clip: clip, Aggregation: TokenMean}
+		o := ValueOptions{Clip: clip, Aggregation: loss.TokenMean}
 		value := func() float64 {
 			l, err := Value(b, o)
 			require.NoError(t, err)
@@ -148,7 +150,7 @@ func (m *tiny) logits(row, at int) []float64 {
 // weights of a model, against finite differences.
 func TestWholeGradient(t *testing.T) {
 	b := randomBatch(4, 7, 0)
-	values := ValueBatch{Returns: b.Advantages, OldValues: Zeros(b.Mask), Values: Zeros(b.Mask), Mask: b.Mask, RowWeights: b.RowWeights}
+	values := ValueBatch{Returns: b.Advantages, OldValues: loss.Zeros(b.Mask), Values: loss.Zeros(b.Mask), Mask: b.Mask, RowWeights: b.RowWeights}
 	r := rand.New(rand.NewPCG(4, 4))
 	m := &tiny{}
 	for row := range b.Mask {
@@ -195,8 +197,8 @@ func TestWholeGradient(t *testing.T) {
 		m.critic[f] = r.NormFloat64()
 	}
 
-	o := PolicyOptions{Clips: []Clip{{0.2, 0.28}}, DualClip: 3, Aggregation: SeqMeanTokenMean, EntropyCoefficient: 0.1, KLCoefficient: 0.2, KLEstimator: K3}
-	vo := ValueOptions{Clip: 0.5, Aggregation: TokenMean}
+	o := PolicyOptions{Clips: []Clip{{0.2, 0.28}}, DualClip: 3, Aggregation: loss.SeqMeanTokenMean, EntropyCoefficient: 0.1, KLCoefficient: 0.2, KLEstimator: loss.K3}
+	vo := ValueOptions{Clip: 0.5, Aggregation: loss.TokenMean}
 	losses := func() (PolicyLoss, ValueLoss) {
 		forward()
 		l, err := Policy(b, o)

@@ -1,4 +1,4 @@
-package loss
+package reference
 
 import (
 	"encoding/json"
@@ -7,18 +7,20 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/loss"
 )
 
-// workedReference reads the examples of the reference, worked out by hand in its
+// worked reads the examples of testdata, worked out by hand in its
 // comments.
-func workedReference(t *testing.T, into any) {
+func worked(t *testing.T, into any) {
 	t.Helper()
-	content, err := os.ReadFile("testdata/worked_reference.json")
+	content, err := os.ReadFile("testdata/worked.json")
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(content, into))
 }
 
-func nearReference(t *testing.T, want, got [][]float64) {
+func near(t *testing.T, want, got [][]float64) {
 	t.Helper()
 	require.Len(t, got, len(want))
 	for row := range want {
@@ -44,8 +46,8 @@ func TestPolicyWorked(t *testing.T) {
 			Ratios, Advantages [][]float64
 			Turns              [][]int
 			Clips              []Clip
-			Ratio              Ratio
-			Aggregation        Aggregation
+			Ratio              loss.Ratio
+			Aggregation        loss.Aggregation
 			Loss               float64
 			DualClip           float64     `json:"dual_clip"`
 			ClipFraction       float64     `json:"clip_fraction"`
@@ -53,12 +55,12 @@ func TestPolicyWorked(t *testing.T) {
 			ByLogProb          [][]float64 `json:"by_log_prob"`
 		}
 	}
-	workedReference(t, &e)
+	worked(t, &e)
 	require.NotEmpty(t, e.Policy)
 	for _, c := range e.Policy {
 		t.Run(c.Name, func(t *testing.T) {
 			mask := everywhere(c.Ratios)
-			b := PolicyBatch{LogProbs: Zeros(mask), OldLogProbs: Zeros(mask), Advantages: c.Advantages, Mask: mask, Turns: c.Turns}
+			b := PolicyBatch{LogProbs: loss.Zeros(mask), OldLogProbs: loss.Zeros(mask), Advantages: c.Advantages, Mask: mask, Turns: c.Turns}
 			for row := range c.Ratios {
 				for at, r := range c.Ratios[row] {
 					b.LogProbs[row][at] = math.Log(r)
@@ -69,7 +71,7 @@ func TestPolicyWorked(t *testing.T) {
 			require.InDelta(t, c.Loss, l.Loss, 1e-9)
 			require.InDelta(t, c.ClipFraction, l.ClipFraction, 1e-9)
 			require.InDelta(t, c.DualClipFraction, l.DualClipFraction, 1e-9)
-			nearReference(t, c.ByLogProb, l.ByLogProb)
+			near(t, c.ByLogProb, l.ByLogProb)
 		})
 	}
 }
@@ -85,11 +87,11 @@ func TestValueWorked(t *testing.T) {
 			ByValue         [][]float64 `json:"by_value"`
 		}
 	}
-	workedReference(t, &e)
+	worked(t, &e)
 	b := ValueBatch{Values: e.Value.Values, OldValues: e.Value.OldValues, Returns: e.Value.Returns, Mask: e.Value.Mask}
-	l, err := Value(b, ValueOptions{Clip: e.Value.Clip, Aggregation: TokenMean})
+	l, err := Value(b, ValueOptions{Clip: e.Value.Clip, Aggregation: loss.TokenMean})
 	require.NoError(t, err)
 	require.InDelta(t, e.Value.Loss, l.Loss, 1e-9)
 	require.InDelta(t, e.Value.ClipFraction, l.ClipFraction, 1e-9)
-	nearReference(t, e.Value.ByValue, l.ByValue)
+	near(t, e.Value.ByValue, l.ByValue)
 }

@@ -1,17 +1,19 @@
-package loss
+package reference
 
 import (
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/loss"
 )
 
 func TestErrors(t *testing.T) {
 	good := func() (PolicyBatch, PolicyOptions) {
 		one := [][]float64{{0, 0}}
 		return PolicyBatch{LogProbs: one, OldLogProbs: one, RefLogProbs: one, Advantages: one, Entropies: one, Mask: [][]bool{{true, true}}},
-			PolicyOptions{Clips: []Clip{{0.2, 0.28}}, Aggregation: TokenMean}
+			PolicyOptions{Clips: []Clip{{0.2, 0.28}}, Aggregation: loss.TokenMean}
 	}
 	for text, change := range map[string]func(*PolicyBatch, *PolicyOptions){
 		`ratio "turn"`: func(_ *PolicyBatch, o *PolicyOptions) { o.Ratio = "turn" },
@@ -23,13 +25,13 @@ func TestErrors(t *testing.T) {
 		"KLCoefficient is -1":                           func(_ *PolicyBatch, o *PolicyOptions) { o.KLCoefficient = -1 },
 		`KL estimator ""`:                               func(_ *PolicyBatch, o *PolicyOptions) { o.KLCoefficient = 1 },
 		`aggregation "mean"`:                            func(_ *PolicyBatch, o *PolicyOptions) { o.Aggregation = "mean" },
-		"the divisor is 0":                              func(_ *PolicyBatch, o *PolicyOptions) { o.Aggregation = Constant },
+		"the divisor is 0":                              func(_ *PolicyBatch, o *PolicyOptions) { o.Aggregation = loss.Constant },
 		"0 rows of log-probs, 1 of the mask":            func(b *PolicyBatch, _ *PolicyOptions) { b.LogProbs = nil },
 		"row 0 has 1 old log-probs for 2 tokens":        func(b *PolicyBatch, _ *PolicyOptions) { b.OldLogProbs = [][]float64{{0}} },
 		"0 rows of advantages":                          func(b *PolicyBatch, _ *PolicyOptions) { b.Advantages = nil },
 		"0 rows of entropies":                           func(b *PolicyBatch, o *PolicyOptions) { b.Entropies, o.EntropyCoefficient = nil, 1 },
 		"0 rows of reference": func(b *PolicyBatch, o *PolicyOptions) {
-			b.RefLogProbs, o.KLCoefficient, o.KLEstimator = nil, 1, K3
+			b.RefLogProbs, o.KLCoefficient, o.KLEstimator = nil, 1, loss.K3
 		},
 		"bounds by turn, but no turns":    func(_ *PolicyBatch, o *PolicyOptions) { o.Clips = append(o.Clips, Clip{}) },
 		"turns of 2 rows":                 func(b *PolicyBatch, _ *PolicyOptions) { b.Turns = [][]int{{0}, {0}} },
@@ -42,7 +44,7 @@ func TestErrors(t *testing.T) {
 			b, o := good()
 			change(&b, &o)
 			_, err := Policy(b, o)
-			require.ErrorIs(t, err, ErrInput)
+			require.ErrorIs(t, err, loss.ErrInput)
 			require.ErrorContains(t, err, text)
 		})
 	}
@@ -57,17 +59,17 @@ func TestValueErrors(t *testing.T) {
 		b ValueBatch
 		o ValueOptions
 	}{
-		"Clip is -1":             {ValueBatch{one, one, one, mask, nil}, ValueOptions{-1, TokenMean, 0}},
-		"0 rows of values":       {ValueBatch{nil, one, one, mask, nil}, ValueOptions{1, TokenMean, 0}},
-		"0 rows of old values":   {ValueBatch{one, nil, one, mask, nil}, ValueOptions{1, TokenMean, 0}},
-		"0 rows of returns":      {ValueBatch{one, one, nil, mask, nil}, ValueOptions{1, TokenMean, 0}},
+		"Clip is -1":             {ValueBatch{one, one, one, mask, nil}, ValueOptions{-1, loss.TokenMean, 0}},
+		"0 rows of values":       {ValueBatch{nil, one, one, mask, nil}, ValueOptions{1, loss.TokenMean, 0}},
+		"0 rows of old values":   {ValueBatch{one, nil, one, mask, nil}, ValueOptions{1, loss.TokenMean, 0}},
+		"0 rows of returns":      {ValueBatch{one, one, nil, mask, nil}, ValueOptions{1, loss.TokenMean, 0}},
 		`aggregation ""`:         {ValueBatch{one, one, one, mask, nil}, ValueOptions{1, "", 0}},
-		"the weight of row 0 is": {ValueBatch{one, one, one, mask, []float64{math.NaN()}}, ValueOptions{1, TokenMean, 0}},
+		"the weight of row 0 is": {ValueBatch{one, one, one, mask, []float64{math.NaN()}}, ValueOptions{1, loss.TokenMean, 0}},
 	} {
 		_, err := Value(c.b, c.o)
-		require.ErrorIs(t, err, ErrInput)
+		require.ErrorIs(t, err, loss.ErrInput)
 		require.ErrorContains(t, err, text)
 	}
-	_, err := Value(ValueBatch{one, nil, one, mask, nil}, ValueOptions{0, TokenMean, 0})
+	_, err := Value(ValueBatch{one, nil, one, mask, nil}, ValueOptions{0, loss.TokenMean, 0})
 	require.NoError(t, err)
 }

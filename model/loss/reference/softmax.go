@@ -1,4 +1,4 @@
-package loss
+package reference
 
 import "math"
 
