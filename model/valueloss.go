@@ -1,0 +1,60 @@
+package model
+
+import (
+	"math"
+
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// knobs of the loss: the clip, without bounds where it is off.
+func (k CriticSettings) knobs() []float32 {
+	if k.Clip == 0 {
+		return []float32{float32(math.Inf(1))}
+	}
+	return []float32{k.Clip}
+}
+
+// Places of the critic's own columns.
+const (
+	columnReturn = columnOwn + iota
+	columnOldValue
+	criticColumnCount
+)
+
+func criticColumns(b MicroBatch, k CriticSettings) []column {
+	return []column{
+		{name: "Returns", values: b.Returns, required: true},
+		{name: "OldValues", values: b.OldValues, required: k.Clip != 0},
+	}
+}
+
+// Places of the critic's own metrics.
+const (
+	criticMetricClip = metricLoss + 1 + iota
+	criticMetricMean
+	criticMetricCount
+)
+
+// valueLoss computes reference.Value of values [n] and the columns, each [n], and its
+// derivative by the values, [n]. Where no token is learnt from nothing reaches the
+// results.
+func valueLoss(values *graph.Node, columns []*graph.Node, clip *graph.Node) (byValue, metrics *graph.Node) {
+	zero := scalar(values, 0)
+	weight, share := columns[columnWeight], columns[columnMean]
+	used := graph.GreaterThan(share, zero)
+	keep := func(x *graph.Node) *graph.Node { return graph.Where(used, x, zero) }
+	sum := func(x, weights *graph.Node) *graph.Node {
+		return graph.Reshape(graph.ReduceAllSum(graph.Mul(keep(x), weights)), 1)
+	}
+	old := columns[columnOldValue]
+	held := graph.Min(graph.Max(values, graph.Sub(old, clip)), graph.Add(old, clip))
+	off, heldOff := graph.Sub(values, columns[columnReturn]), graph.Sub(held, columns[columnReturn])
+	plain, bounded := graph.Mul(off, off), graph.Mul(heldOff, heldOff)
+	// Greater only where the value is beyond the bounds, and held does not move.
+	clipped := graph.GreaterThan(bounded, plain)
+	square := graph.Mul(graph.Where(clipped, bounded, plain), scalar(values, 0.5))
+	metrics = graph.Concatenate([]*graph.Node{
+		sum(square, weight), sum(graph.ConvertDType(clipped, values.DType()), share), sum(values, share),
+	}, 0)
+	return graph.Mul(keep(graph.Where(clipped, zero, off)), weight), metrics
+}
