@@ -39,8 +39,7 @@ type CriticSettings struct {
 
 // CriticMetrics say what a critic's update did, at the parameters before it.
 type CriticMetrics struct {
-	// Loss is reference.Value's, the sum over the minibatch by MicroBatch.Weights (verl's
-	// vf_loss).
+	// Loss is the sum over the minibatch by MicroBatch.Weights (verl's vf_loss).
 	Loss float64
 	// ClipFraction is the fraction of tokens whose clipped error is strictly the
 	// greater (verl's vf_clipfrac), ValueMean the mean of the values (vpred_mean):
@@ -69,7 +68,7 @@ func (p *Programs) Values(ctx context.Context, s *State, b MicroBatch) ([][]floa
 }
 
 // CriticUpdate applies one AdamW step to a critic on a minibatch, given as
-// micro-batches in order, with the loss of reference.Value:
+// micro-batches in order, with the clipped value loss (valueLoss):
 //
 //	L = ½·Σ w·max((V − G)², (clip(V, V_old − ε, V_old + ε) − G)²)
 //

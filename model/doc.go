@@ -22,12 +22,12 @@
 //
 // # Loss
 //
-// What an update minimises is package loss's, which is the reference that the
-// programs are tested against; the gradients through the whole network are tested against
-// differences of the loss in float64. Programs hold only what their LossOptions ask for;
-// how tokens are averaged comes in as their weights (Weigh), bounds of the ratio may
-// differ token by token, and everything else is a knob. A minibatch is one call, and
-// one step of the optimizer.
+// policyLoss and valueLoss train, in policyloss.go and valueloss.go. They are tested
+// against package loss/reference, the same losses in float64 on plain numbers, and the
+// gradients through the whole network against finite differences of the loss in float64.
+// Programs contain only the parts of the loss that LossOptions select. How tokens are
+// averaged is given by their weights (Weigh), the bounds of the ratio may differ by token,
+// and everything else is a knob. A minibatch is one call and one step of the optimizer.
 //
 // # Bits
 //

@@ -91,7 +91,7 @@ func lossKnobs(k Settings, supervised bool) []float32 {
 	return v
 }
 
-// Bounds on the logarithm of the ratio, those of package loss.
+// Bounds on the logarithm of the ratio, the same as in package reference.
 const (
 	maxLogRatio         = 20
 	maxSequenceLogRatio = 10
@@ -108,9 +108,11 @@ type tokenLoss struct {
 	metrics              *graph.Node // [metricCount]
 }
 
-// policyLoss computes reference.Policy, or the negative log-likelihood where the knob
-// says so, from log-probs and entropies [n] and the columns, each [n]. Where no
-// token is learnt from nothing reaches the results, whatever is there.
+// policyLoss is the loss that trains the policy: the clipped surrogate with its entropy
+// and KL terms or, if the knob knobSupervised is 1, the negative log-likelihood. Its
+// reference on plain numbers is Policy in package loss/reference. Log-probs, entropies
+// and columns are [n] each. Tokens that are not trained on have no effect on the
+// results, even if their numbers are not finite.
 func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, knobs *graph.Node) tokenLoss {
 	o := p.sh.Loss
 	zero, one := scalar(lp, 0), scalar(lp, 1)

@@ -70,7 +70,7 @@ type UpdateMetrics struct {
 }
 
 // Update applies one AdamW step on a minibatch, given as micro-batches in order,
-// with the loss of reference.Policy, the clipped policy-gradient loss of PPO and GRPO:
+// with the clipped policy-gradient loss of PPO and GRPO (policyLoss):
 //
 //	L = Σ w·max(−ρA, −clip(ρ, 1−low, 1+high)·A) − c·Σ w·entropy + β·Σ w·kl
 //

@@ -6,7 +6,7 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// knobs of the loss: the clip, without bounds where it is off.
+// knobs are the inputs of the loss: the clip, +Inf if it is off.
 func (k CriticSettings) knobs() []float32 {
 	if k.Clip == 0 {
 		return []float32{float32(math.Inf(1))}
@@ -35,9 +35,10 @@ const (
 	criticMetricCount
 )
 
-// valueLoss computes reference.Value of values [n] and the columns, each [n], and its
-// derivative by the values, [n]. Where no token is learnt from nothing reaches the
-// results.
+// valueLoss is the loss that trains the critic, with its derivative by the values, [n].
+// Its reference on plain numbers is Value in package loss/reference. Values and columns
+// are [n] each. Tokens that are not trained on have no effect on the results, even if
+// their numbers are not finite.
 func valueLoss(values *graph.Node, columns []*graph.Node, clip *graph.Node) (byValue, metrics *graph.Node) {
 	zero := scalar(values, 0)
 	weight, share := columns[columnWeight], columns[columnMean]
@@ -47,14 +48,14 @@ func valueLoss(values *graph.Node, columns []*graph.Node, clip *graph.Node) (byV
 		return graph.Reshape(graph.ReduceAllSum(graph.Mul(keep(x), weights)), 1)
 	}
 	old := columns[columnOldValue]
-	held := graph.Min(graph.Max(values, graph.Sub(old, clip)), graph.Add(old, clip))
-	off, heldOff := graph.Sub(values, columns[columnReturn]), graph.Sub(held, columns[columnReturn])
-	plain, bounded := graph.Mul(off, off), graph.Mul(heldOff, heldOff)
-	// Greater only where the value is beyond the bounds, and held does not move.
+	clamped := graph.Min(graph.Max(values, graph.Sub(old, clip)), graph.Add(old, clip))
+	plainError, clampedError := graph.Sub(values, columns[columnReturn]), graph.Sub(clamped, columns[columnReturn])
+	plain, bounded := graph.Mul(plainError, plainError), graph.Mul(clampedError, clampedError)
+	// bounded is greater only if the value is outside the bounds. There clamped is constant.
 	clipped := graph.GreaterThan(bounded, plain)
 	square := graph.Mul(graph.Where(clipped, bounded, plain), scalar(values, 0.5))
 	metrics = graph.Concatenate([]*graph.Node{
 		sum(square, weight), sum(graph.ConvertDType(clipped, values.DType()), share), sum(values, share),
 	}, 0)
-	return graph.Mul(keep(graph.Where(clipped, zero, off)), weight), metrics
+	return graph.Mul(keep(graph.Where(clipped, zero, plainError)), weight), metrics
 }

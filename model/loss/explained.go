@@ -2,14 +2,14 @@ package loss
 
 import "math"
 
-// ExplainedVariance tells how much of the returns' variance the values explain,
-// over sampled tokens: 1 at best, 0 for a constant, negative where they do harm
-// (verl's critic/vf_explained_var):
+// ExplainedVariance is the fraction of the returns' variance that the values explain,
+// over sampled tokens: 1 for exact values, 0 for a constant, negative for values that are
+// worse than a constant (verl's critic/vf_explained_var):
 //
 //	1 − var(G − V) / (var(G) + 1e-5)
 //
-// with the variance of a sample (n−1); 0 where fewer than two tokens count. All are
-// [rows][tokens]. Errors are of kind ErrInput.
+// with the variance of a sample (n−1). It is 0 if fewer than two tokens were sampled.
+// All arguments are [rows][tokens]. Errors are of kind ErrInput.
 func ExplainedVariance(values, returns [][]float64, mask [][]bool) (float64, error) {
 	if err := CheckShape("values", values, mask); err != nil {
 		return math.NaN(), err
@@ -32,7 +32,7 @@ func ExplainedVariance(values, returns [][]float64, mask [][]bool) (float64, err
 	return 1 - variance(errors)/(variance(targets)+1e-5), nil
 }
 
-// variance is that of a sample of at least two.
+// variance is the sample variance (n−1) of at least two numbers.
 func variance(xs []float64) float64 {
 	var mean, squares float64
 	for _, x := range xs {

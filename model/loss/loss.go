@@ -1,20 +1,16 @@
-// Package loss is the reference of what an update minimises: the policy's clipped
-// surrogate, the KL and entropy terms and the critic's loss, in float64 on plain
-// slices, each with its gradient by log-probs, entropies or values. The programs
-// that run on the device are tested against it, and it against verl's numbers and
-// finite differences.
+// Package loss holds what the host decides about the loss of an update: how the new
+// policy is compared with the old one (Ratio), how the distance from the reference is
+// estimated (KLEstimator), how much each token weighs (Weights, which turns every way
+// of averaging into one weighted sum) and which rows form a minibatch (Minibatches).
+// ExplainedVariance measures the critic. All of it gives the same bits on machines that
+// fuse products with sums.
 //
-// It also holds what the host decides for those programs: how much each token
-// weighs (Weights, which turns every way of averaging into one weighted sum) and
-// which rows make a minibatch (Minibatches). That, and ExplainedVariance, has the
-// same bits on machines that fuse products with sums; the reference need not.
+// The losses that train are computed on the device: policyLoss and valueLoss in package
+// model. Package reference computes the same losses in float64, for tests.
 //
 // Shapes are those of package credit: [rows][tokens], rows of any length, where
 // token t's log-prob and value were computed from ids[<t]. A mask is true at the
-// sampled tokens; what lies elsewhere is never read, and gradients are 0 there.
-//
-// Numbers that are not finite are computed with as they are: like the device, the
-// reference gives a loss that is not finite, and the update is skipped.
+// sampled tokens; other tokens are never read.
 package loss
 
 import (

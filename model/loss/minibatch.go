@@ -7,15 +7,15 @@ import (
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
-// Minibatches cuts n items, rows or micro-batches, into minibatches for a number of
-// epochs: the items of each, ascending, epochs one after the other
-// ([epochs·⌈n/size⌉][items]). Every epoch goes over all items once, in an order of
-// its own, drawn from the address with purpose draw.Shuffle and Step the epoch, from 0;
-// the other fields are the caller's. Its last minibatch is the smaller one where
-// size does not divide n.
+// Minibatches divides n items (rows or micro-batches) into minibatches for a number of
+// epochs. It returns the items of each minibatch in ascending order, one epoch after the
+// other: [epochs·⌈n/size⌉][items]. Every epoch covers all items once. Its order is drawn
+// from the address a with Purpose draw.Shuffle and Step the epoch, from 0; the caller
+// sets the other fields. The last minibatch of an epoch is smaller if size does not
+// divide n.
 //
-// Inside a minibatch the order does not matter to the mathematics, only to the
-// rounding, so it is fixed; a minibatch of all items is the whole batch as it was.
+// The order inside a minibatch does not matter to the mathematics, only to the
+// rounding, so it is fixed: a minibatch of all items is the batch in its own order.
 // Errors are of kind ErrInput.
 func Minibatches(n, size, epochs int, a draw.Address) ([][]int, error) {
 	if n < 1 || size < 1 || epochs < 1 {

@@ -1,6 +1,6 @@
 package loss
 
-// Ratio names what the new policy is compared with the old one by.
+// Ratio names the unit by which the new policy is compared with the old one.
 type Ratio string
 
 const (

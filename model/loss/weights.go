@@ -2,7 +2,7 @@ package loss
 
 import "fmt"
 
-// Aggregation names how the tokens' losses become one number.
+// Aggregation names how the losses of the tokens are combined into one number.
 type Aggregation string
 
 const (
@@ -22,20 +22,20 @@ const (
 	Constant Aggregation = "constant"
 )
 
-// Weights gives each sampled token its weight in the loss, 0 elsewhere, so that
-// the loss is Σ weight·token loss whatever the aggregation: [rows][tokens]. mask:
-// [rows][tokens], of the whole minibatch. rowWeights: [rows], at least 0, multiply
-// a row in the sums and in what they are divided by; nil is 1 for each. divisor is
-// read by Constant alone, above 0. With ω_r a row's weight and n_r its sampled
-// tokens, the token's weight is
+// Weights returns the weight of each token in the loss, [rows][tokens], so that the
+// loss is Σ weight·token loss for every aggregation. Tokens that were not sampled have
+// weight 0. mask is that of the whole minibatch, [rows][tokens]. rowWeights, [rows] and
+// at least 0, multiply a row in the sums and in their divisors; nil means 1 for each
+// row. Only Constant reads divisor, which must be above 0. With ω_r a row's weight and
+// n_r the number of its sampled tokens, a token's weight is
 //
 //	token_mean           ω_r / Σ ω·n
 //	seq_mean_token_sum   ω_r / Σ ω
 //	seq_mean_token_mean  ω_r / (n_r · Σ ω)
 //	constant             ω_r / (divisor · Σ ω)
 //
-// where rows without a sampled token do not count. Where nothing counts all weights
-// are 0. Errors are of kind ErrInput.
+// where rows without a sampled token do not count. If no row counts, all weights are 0.
+// Errors are of kind ErrInput.
 func Weights(mask [][]bool, rowWeights []float64, a Aggregation, divisor float64) ([][]float64, error) {
 	switch a {
 	case TokenMean, SeqMeanTokenSum, SeqMeanTokenMean:

@@ -197,7 +197,8 @@ func TestWholeGradient(t *testing.T) {
 		m.critic[f] = r.NormFloat64()
 	}
 
-	o := PolicyOptions{Clips: []Clip{{0.2, 0.28}}, DualClip: 3, Aggregation: loss.SeqMeanTokenMean, EntropyCoefficient: 0.1, KLCoefficient: 0.2, KLEstimator: loss.K3}
+	o := PolicyOptions{Clips: []Clip{{0.2, 0.28}}, DualClip: 3, Aggregation: loss.SeqMeanTokenMean,
+		EntropyCoefficient: 0.1, KLCoefficient: 0.2, KLEstimator: loss.K3}
 	vo := ValueOptions{Clip: 0.5, Aggregation: loss.TokenMean}
 	losses := func() (PolicyLoss, ValueLoss) {
 		forward()

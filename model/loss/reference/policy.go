@@ -24,8 +24,8 @@ type Clip struct {
 type PolicyOptions struct {
 	// Ratio is loss.TokenRatio where empty.
 	Ratio loss.Ratio
-	// Clips holds the bounds, at least one: entry k is for the tokens of turn k,
-	// the last one for all turns from there on. One entry is the same for all.
+	// Clips holds the bounds, at least one: entry k applies to the tokens of turn k,
+	// and the last entry also to all later turns. A single entry applies to all.
 	Clips []Clip
 	// DualClip bounds the loss of a token with a negative advantage to −DualClip·A
 	// (arXiv 1912.09729). Above 1; 0 turns it off (verl and RAGEN: 3).
@@ -35,8 +35,8 @@ type PolicyOptions struct {
 	Divisor     float64
 	// EntropyCoefficient rewards entropy (RAGEN: 0.001).
 	EntropyCoefficient float64
-	// KLCoefficient punishes distance from the reference, at least 0; 0 turns it
-	// off (vanilla StarPO: 0.001; StarPO-S: off).
+	// KLCoefficient penalises distance from the reference policy. It is at least 0;
+	// 0 turns the term off (vanilla StarPO: 0.001; StarPO-S: off).
 	KLCoefficient float64
 	// KLEstimator is read where KLCoefficient is not 0.
 	KLEstimator loss.KLEstimator
@@ -44,16 +44,17 @@ type PolicyOptions struct {
 
 // PolicyBatch is a minibatch, [rows][tokens].
 type PolicyBatch struct {
-	// LogProbs and Entropies are the parameters', at the temperature of sampling;
-	// Entropies, in nats, may be nil where EntropyCoefficient is 0.
+	// LogProbs and Entropies are computed with the current parameters, at the
+	// temperature of sampling. Entropies are in nats and may be nil if
+	// EntropyCoefficient is 0.
 	LogProbs, Entropies [][]float64
-	// OldLogProbs are those of the policy that the batch was scored with.
+	// OldLogProbs come from the policy that the batch was scored with.
 	OldLogProbs [][]float64
-	// RefLogProbs are the reference's; nil where KLCoefficient is 0.
+	// RefLogProbs come from the reference policy; they may be nil if KLCoefficient is 0.
 	RefLogProbs [][]float64
 	Advantages  [][]float64
 	Mask        [][]bool
-	// Turns is each token's turn, from 0; nil where Clips has one entry.
+	// Turns is each token's turn, from 0; it may be nil if Clips has one entry.
 	Turns [][]int
 	// RowWeights: [rows], see loss.Weights.
 	RowWeights []float64
@@ -61,13 +62,14 @@ type PolicyBatch struct {
 
 // PolicyLoss is the policy's loss with its parts and its gradient.
 type PolicyLoss struct {
-	// Loss is Policy − EntropyCoefficient·Entropy + KLCoefficient·KL, each
-	// aggregated alike. Entropy is 0 without Entropies, KL without its coefficient.
+	// Loss is Policy − EntropyCoefficient·Entropy + KLCoefficient·KL, all three with
+	// the same aggregation. Entropy is 0 without Entropies, and KL is 0 without its
+	// coefficient.
 	Loss, Policy, Entropy, KL float64
 	// ClipFraction is the fraction of tokens whose clipped term is strictly worse
-	// than the unclipped one (verl's pg_clipfrac), DualClipFraction the one where
-	// the dual clip took effect (pg_clipfrac_lower). These and the two KLs are means
-	// over sampled tokens, weighted by row, whatever the aggregation.
+	// than the unclipped one (verl's pg_clipfrac). DualClipFraction is the fraction
+	// of tokens whose loss the dual clip bounded (pg_clipfrac_lower). These and the
+	// next two KLs are means over sampled tokens, weighted by row, for every aggregation.
 	ClipFraction, DualClipFraction float64
 	// BehaviourKL is the mean of log π_old − log π_new (k1; verl's ppo_kl), and
 	// ApproxKL the mean of (ρ − 1) − log ρ, never negative (k3). Both are by token,
@@ -80,22 +82,23 @@ type PolicyLoss struct {
 	ByLogProb, ByEntropy [][]float64
 }
 
-// Policy computes the policy's loss on a minibatch (arXiv 1707.06347, equation 7;
-// verl's compute_policy_loss_vanilla and compute_policy_loss_gspo):
+// Policy is the reference of policyLoss in package model, which trains. It computes the
+// policy's loss on a minibatch (arXiv 1707.06347, equation 7; verl's
+// compute_policy_loss_vanilla and compute_policy_loss_gspo):
 //
 //	L = Σ w·max(−ρA, −clip(ρ, 1−low, 1+high)·A) − c·Σ w·H + β·Σ w·kl
 //
 // where ρ is the ratio, w the weight of the token (loss.Weights), and, with a dual clip
-// d and A < 0, the first term is at most −d·A. Where both sides of the max are
-// equal the gradient is that of the unclipped one.
+// d and A < 0, the first term is at most −d·A. If both sides of the max are equal, the
+// gradient is that of the unclipped one.
 //
 // With loss.SequenceRatio the gradient flows as in GSPO-token (arXiv 2507.18071,
-// section 4.3; verl): each token's ratio is the sequence's in value, and its
-// derivative by the token's own log-prob is the ratio, by others 0. Where advantage
-// and weight are the same for all tokens of a row this is the sequence's own
-// gradient; where they differ it is not the derivative of L.
+// section 4.3; verl): each token's ratio has the value of the sequence's ratio. Its
+// derivative by the token's own log-prob is the ratio, and by the other log-probs 0. If
+// all tokens of a row have the same advantage and weight, this is the derivative of L;
+// otherwise it is not.
 //
-// The KL term's derivative is that of the estimate itself. Errors are of kind
+// The derivative of the KL term is that of the estimate itself. Errors are of kind
 // loss.ErrInput.
 func Policy(b PolicyBatch, o PolicyOptions) (PolicyLoss, error) {
 	if o.Ratio == "" {
@@ -176,8 +179,8 @@ func surrogate(ratio, advantage float64, c Clip, dual float64) term {
 	return s
 }
 
-// bound holds x within bounds and gives the derivative of that: 1 inside, 0
-// outside. NaN stays.
+// bound clamps x to [low, high] and returns the derivative of the clamp: 1 inside, 0
+// outside. NaN stays NaN.
 func bound(x, low, high float64) (bounded, slope float64) {
 	switch {
 	case x < low:
@@ -189,8 +192,8 @@ func bound(x, low, high float64) (bounded, slope float64) {
 	}
 }
 
-// sequenceLogRatio is the mean over a row's sampled tokens of log π_new − log π_old,
-// 0 where there are none.
+// sequenceLogRatio is the mean over a row's sampled tokens of log π_new − log π_old, or 0
+// if none was sampled.
 func (b PolicyBatch) sequenceLogRatio(row int) float64 {
 	var sum float64
 	n := 0

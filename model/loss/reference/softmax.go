@@ -2,9 +2,9 @@ package reference
 
 import "math"
 
-// Softmax scores one position: the log-prob of each id, [vocabulary], and the
-// distribution's entropy in nats, from logits at the temperature, [vocabulary],
-// where −Inf marks ids that cannot be sampled.
+// Softmax computes the log-prob of each id at one position, [vocabulary], and the
+// distribution's entropy in nats. logits, [vocabulary], are already divided by the
+// temperature; −Inf marks ids that cannot be sampled.
 //
 // The derivatives by the logits, of log p(i) and of the entropy H, are
 //
@@ -31,9 +31,9 @@ func Softmax(logits []float64) (logProbs []float64, entropy float64) {
 	return logProbs, entropy
 }
 
-// LogitGradient gives the derivatives of a loss by a position's logits,
-// [vocabulary], from Softmax's results and the loss's derivatives by the log-prob
-// of the sampled id and by the entropy.
+// LogitGradient returns the derivatives of a loss by a position's logits,
+// [vocabulary]. It computes them from Softmax's results and the loss's derivatives by the
+// log-prob of the sampled id and by the entropy.
 func LogitGradient(logProbs []float64, entropy float64, id int, byLogProb, byEntropy float64) []float64 {
 	out := make([]float64, len(logProbs))
 	for j, lp := range logProbs {

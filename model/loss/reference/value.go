@@ -15,8 +15,9 @@ type ValueOptions struct {
 
 // ValueBatch is a minibatch, [rows][tokens].
 type ValueBatch struct {
-	// Values are the parameters', OldValues those that the advantages were computed
-	// with (nil where Clip is 0), Returns what credit gives to be learnt.
+	// Values are computed with the current parameters. OldValues are the values that
+	// the advantages were computed with; they may be nil if Clip is 0. Returns are the
+	// targets, from package credit.
 	Values, OldValues, Returns [][]float64
 	Mask                       [][]bool
 	// RowWeights: [rows], see loss.Weights.
@@ -26,20 +27,20 @@ type ValueBatch struct {
 // ValueLoss is the critic's loss with its gradient.
 type ValueLoss struct {
 	Loss float64
-	// ClipFraction is the token mean of where the clipped error is strictly the
+	// ClipFraction is the fraction of tokens whose clipped error is strictly the
 	// greater (verl's vf_clipfrac).
 	ClipFraction float64
 	// ByValue is the derivative of Loss: [rows][tokens].
 	ByValue [][]float64
 }
 
-// Value computes the critic's clipped loss (verl's compute_value_loss, after
-// OpenAI's PPO2):
+// Value is the reference of valueLoss in package model, which trains. It computes the
+// critic's clipped loss (verl's compute_value_loss, after OpenAI's PPO2):
 //
 //	L = ½·Σ w·max((V − G)², (clip(V, V_old − ε, V_old + ε) − G)²)
 //
-// w is the token's weight (loss.Weights). Where both errors are equal the gradient is
-// that of the unclipped one. Errors are of kind loss.ErrInput.
+// w is the token's weight (loss.Weights). If both errors are equal, the gradient is that
+// of the unclipped one. Errors are of kind loss.ErrInput.
 func Value(b ValueBatch, o ValueOptions) (ValueLoss, error) {
 	if err := loss.CheckAtLeast("Clip", o.Clip, 0); err != nil {
 		return ValueLoss{}, err
@@ -76,7 +77,7 @@ func Value(b ValueBatch, o ValueOptions) (ValueLoss, error) {
 				old := b.OldValues[row][t]
 				c := min(max(v, old-o.Clip), old+o.Clip)
 				if (c-g)*(c-g) > square {
-					square, slope = (c-g)*(c-g), 0 // greater only where v is beyond the bounds
+					square, slope = (c-g)*(c-g), 0 // it is greater only if v is outside the bounds
 					l.ClipFraction += mean
 				}
 			}
