@@ -21,7 +21,7 @@ const (
 	adamCount
 )
 
-// power is b^n by squaring, the same bits everywhere.
+// power computes b^n by squaring, so that every machine gets the same bits.
 func power(b float64, n int64) float64 {
 	r := 1.0
 	for ; n > 0; n >>= 1 {
@@ -33,7 +33,7 @@ func power(b float64, n int64) float64 {
 	return r
 }
 
-// adamKnobs are the optimizer's knobs for the update that makes step t.
+// adamKnobs are the inputs of the optimizer for the update that leads to step t.
 func adamKnobs(k Optimizer, t int64) []float32 {
 	v := make([]float32, adamCount)
 	v[adamRate], v[adamBeta1], v[adamBeta2] = k.LearningRate, k.Beta1, k.Beta2
@@ -65,14 +65,14 @@ func (p *Programs) apply(s *State, acc *accumulated, o Optimizer) (*State, repor
 	next := &State{device: s.device, c: s.c, step: s.step, fingerprint: s.fingerprint.hold(),
 		params: out[:n], m: out[n : 2*n], v: out[2*n : 3*n]}
 	count := p.metricCount()
-	said, err := download[float32](out[3*n], count+2)
+	results, err := download[float32](out[3*n], count+2)
 	free(out[3*n:])
 	if err != nil {
 		next.release()
 		return nil, report{}, err
 	}
-	r := report{norm: float64(said[count]), skipped: said[count+1] != 0}
-	for _, x := range said[:count] {
+	r := report{norm: float64(results[count]), skipped: results[count+1] != 0}
+	for _, x := range results[:count] {
 		r.metrics = append(r.metrics, float64(x))
 	}
 	if !r.skipped {
@@ -81,14 +81,18 @@ func (p *Programs) apply(s *State, acc *accumulated, o Optimizer) (*State, repor
 	return next, r, nil
 }
 
-// buildApply takes parameters, m, v, the gradient, its metrics and the knobs, and
-// gives the next parameters, m and v, and the report. AdamW is torch's: decay of
-// the parameter first, then the step with bias-corrected moments (Loshchilov and
-// Hutter, arXiv 1711.05101); the clip is torch's clip_grad_norm_.
+// buildApply is the AdamW program. Its inputs are the parameters, m, v, the gradient, the
+// metrics and the knobs; its outputs are the next parameters, m and v, and the report.
+// As in torch, a parameter decays first and then takes the step with bias-corrected
+// moments (Loshchilov and Hutter, arXiv 1711.05101), and the gradient is clipped as by
+// clip_grad_norm_.
 func (p *Programs) buildApply(in *inputs) []*graph.Node {
 	ts := p.c.Tensors()
-	take := func() []*graph.Node { return in.tensors(dtypes.Float32, ts) }
-	params, ms, vs, grads := take(), take(), take(), take()
+	tensors := func() []*graph.Node { return in.tensors(dtypes.Float32, ts) }
+	params := tensors()
+	ms := tensors()
+	vs := tensors()
+	grads := tensors()
 	metrics, knobs := in.next(dtypes.Float32, p.metricCount()), in.next(dtypes.Float32, adamCount)
 	knob := func(i int) *graph.Node { return element(knobs, i) }
 	one := scalar(knobs, 1)

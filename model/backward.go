@@ -5,10 +5,10 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// buildBackward takes what the forward program took and gave, the loss's columns
-// and knobs, and the sums so far; it gives the sums with this micro-batch added.
-// Each layer is computed again from its saved input, so that only one layer's
-// activations are alive at a time, on every platform.
+// buildBackward is the policy's backward program. Its inputs are the inputs and outputs of
+// the forward program, the loss's columns and knobs, and the sums so far; its outputs are
+// the sums with this micro-batch added. Each layer is computed again from its saved
+// input, so that only one layer's activations are in memory at a time, on every platform.
 func (p *Programs) buildBackward(in *inputs) []*graph.Node {
 	n := p.sh.MicroBatch * p.sh.Sequence
 	params := in.tensors(p.net.wide, p.c.Tensors())
@@ -21,8 +21,8 @@ func (p *Programs) buildBackward(in *inputs) []*graph.Node {
 	return p.addUp(in, grads, l.metrics, metricRatio)
 }
 
-// pullScores takes the derivatives of the loss by log-probs and entropies down
-// through the network and gives the gradients of all tensors.
+// pullScores propagates the derivatives of the loss by log-probs and entropies back
+// through the network and returns the gradients of all tensors.
 func (p *Programs) pullScores(params, saved []*graph.Node, b batchNodes, entropy, logSum, byLogProb, byEntropy *graph.Node) []*graph.Node {
 	grads := make([]*graph.Node, len(params))
 	hd := head{t: p.net, weight: params[p.c.head()], legal: b.legal, inverse: b.inverse}
@@ -40,7 +40,7 @@ func (p *Programs) columnCount() int {
 	return columnReference + 1
 }
 
-// columns takes [count, n] numbers, as count nodes of [n].
+// columns declares an input [count, n] and returns it as count nodes of [n].
 func (in *inputs) columns(dtype dtypes.DType, count, n int) []*graph.Node {
 	all := in.next(dtype, count, n)
 	out := make([]*graph.Node, count)
@@ -50,7 +50,7 @@ func (in *inputs) columns(dtype dtypes.DType, count, n int) []*graph.Node {
 	return out
 }
 
-// savedInputs takes the activations that the forward program left.
+// savedInputs declares the activations saved by the forward program as inputs.
 func (p *Programs) savedInputs(in *inputs) []*graph.Node {
 	saved := make([]*graph.Node, p.c.Layers+1)
 	for i := range saved {
@@ -59,9 +59,9 @@ func (p *Programs) savedInputs(in *inputs) []*graph.Node {
 	return saved
 }
 
-// pullLayers takes the derivative by what came out of the last layer down to the
-// embedding and fills in the gradients of all tensors on the way. The embedding's
-// may hold what came from elsewhere already.
+// pullLayers propagates the derivative by the last layer's output back to the embedding
+// and sets the gradients of the layers' tensors. It adds to the embedding's gradient if
+// there is one already, from a tied head.
 func (p *Programs) pullLayers(grads, params, saved []*graph.Node, dx *graph.Node, b batchNodes) {
 	n := p.sh.MicroBatch * p.sh.Sequence
 	for i := p.c.Layers - 1; i >= 0; i-- {
@@ -74,7 +74,7 @@ func (p *Programs) pullLayers(grads, params, saved []*graph.Node, dx *graph.Node
 		dx = g[0]
 		copy(p.c.layerOf(grads, i), g[1:])
 	}
-	// The embedding's rows collect what came down to their tokens.
+	// The gradient of an embedding's row is the sum over the positions of its token.
 	table := graph.ScatterSum(graph.Zeros(dx.Graph(), params[0].Shape()), graph.Reshape(b.flat, n, 1), p.net.widen(dx), false, false)
 	if grads[0] != nil {
 		table = graph.Add(grads[0], table)
@@ -82,8 +82,9 @@ func (p *Programs) pullLayers(grads, params, saved []*graph.Node, dx *graph.Node
 	grads[0] = table
 }
 
-// addUp takes whether this micro-batch is the first and the sums so far, and adds
-// gradients and metrics to them; of the metric at largest the larger one stays.
+// addUp adds gradients and metrics to the sums so far. It declares two inputs: whether
+// this micro-batch is the first, and the sums. The metric at index largest is combined by
+// maximum instead of sum.
 func (p *Programs) addUp(in *inputs, grads []*graph.Node, metrics *graph.Node, largest int) []*graph.Node {
 	first := in.next(dtypes.Bool)
 	sums, before := in.tensors(p.net.wide, p.c.Tensors()), in.next(p.net.wide, metrics.Shape().Size())

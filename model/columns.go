@@ -7,11 +7,11 @@ import (
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
-// column is one number a token that a loss reads.
+// column is an input of a loss with one number for each token.
 type column struct {
 	name string
-	// values are [row][token]; nil means otherwise everywhere, or an error where
-	// they are required.
+	// values are [row][token]. If they are nil, every token has the value otherwise;
+	// if required is set, nil is an error.
 	values    [][]float32
 	otherwise float32
 	required  bool
@@ -21,7 +21,7 @@ type column struct {
 // Places of the columns that every loss reads; a loss's own come after them.
 const (
 	columnWeight = iota // in the loss
-	columnMean          // in the means of the metrics; above 0 where a token is learnt from
+	columnMean          // in the means of the metrics; above 0 for tokens that are trained on
 	columnOwn
 )
 
@@ -29,15 +29,17 @@ func atLeastZero(v float32) bool { return v >= 0 && !math.IsInf(float64(v), 0) }
 
 func upToOne(v float32) bool { return v >= 0 && v <= 1 }
 
-// packed is a micro-batch as an update's programs read it.
+// packed is a micro-batch in the layout that an update's programs read.
 type packed struct {
-	ids     []int32
-	columns []float32 // [columns · MicroBatch · Sequence], what belongs to the token at t+1 at t, where it is predicted
-	tokens  int       // that are learnt from
+	ids []int32
+	// columns are [columns · MicroBatch · Sequence]. The numbers of the token at t+1 are
+	// stored at t, the position that predicts it.
+	columns []float32
+	tokens  int // that are trained on
 }
 
-// packAll checks the micro-batches of a minibatch and lays them out with the
-// columns that its loss reads. It gives the number of tokens learnt from.
+// packAll checks the micro-batches of a minibatch and packs them with the columns that
+// its loss reads. It also returns the number of tokens that are trained on.
 func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) (out []packed, tokens int, err error) {
 	var sum float64 // of the tokens' row weights
 	given, empty := 0, 0
@@ -99,8 +101,8 @@ func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) 
 	return out, tokens, nil
 }
 
-// lay lays the columns of a micro-batch out; sum is the minibatch's sum of row
-// weights over tokens.
+// lay returns the columns of a micro-batch in the layout of packed. sum is the sum of the
+// row weights over the tokens of the minibatch.
 func (p *Programs) lay(b MicroBatch, weights [][]float32, sum float64, own []column) ([]float32, error) {
 	rows, width := p.sh.MicroBatch, p.sh.Sequence
 	if err := b.checkWeights(weights); err != nil {
@@ -140,7 +142,7 @@ func (p *Programs) lay(b MicroBatch, weights [][]float32, sum float64, own []col
 	return out, nil
 }
 
-// checkWeights refuses weights of tokens that are not learnt from.
+// checkWeights returns an error if a token that is not trained on has a weight.
 func (b MicroBatch) checkWeights(weights [][]float32) error {
 	if len(weights) != len(b.IDs) {
 		return fmt.Errorf("%w: Weights has %d rows, IDs %d", ErrInput, len(weights), len(b.IDs))

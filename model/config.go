@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// ErrConfig is the kind of errors about a config.json that is wrong or asks for
-// something this policy does not do.
+// ErrConfig is the kind of errors about a config.json that is wrong or needs something
+// that this package does not support.
 var ErrConfig = errors.New("unsupported model configuration")
 
-// Config is the shape of a policy, or of its critic, of the Qwen2 architecture: RMSNorm, rotary
-// positions, grouped-query attention with biases on queries, keys and values,
+// Config is the shape of a policy or of its critic. The architecture is Qwen2: RMSNorm,
+// rotary positions, grouped-query attention with biases on queries, keys and values,
 // SwiGLU, and an output head that may share the embedding.
 type Config struct {
 	VocabSize        int // rows of the embedding; a tokenizer may use fewer
@@ -29,17 +29,17 @@ type Config struct {
 	RopeTheta        float64
 	// TieEmbeddings makes the head the embedding's transpose.
 	TieEmbeddings bool
-	// ValueHead makes it a critic: one number a token in place of the head. Files
-	// of a model never say so; see Critic.
+	// ValueHead makes the model a critic: its head computes one number for each token.
+	// No file sets it; see Critic.
 	ValueHead bool
 	// InitializerRange is the deviation NewParams draws matrices with.
 	InitializerRange float64
-	// BOS, EOS and Pad are token ids, nil where the model has none. They are
-	// carried from config.json to snapshots; what ends a turn is the caller's choice.
+	// BOS, EOS and Pad are token ids, nil if the model has none. They are copied from
+	// config.json to snapshots. The caller decides which ids end a turn.
 	BOS, EOS, Pad *int
 }
 
-// maxLayers is far beyond any model.
+// maxLayers is far above the number of layers of any model.
 const maxLayers = 1 << 12
 
 // rawConfig is config.json as Hugging Face writes it, classic and newer.
@@ -72,9 +72,9 @@ type rawConfig struct {
 
 // ParseConfig reads a Qwen2 config.json, in the classic form (rope_theta) or the
 // newer one (rope_parameters), with transformers' defaults for absent fields.
-// Every field that is wrong, or asks for what is not supported (a sliding window
-// in use, rope scaling, another activation, quantization, …), is reported at
-// once in an ErrConfig. Fields that change nothing here are ignored.
+// One ErrConfig reports all fields that are wrong or need something unsupported (sliding
+// windows, rope scaling, another activation, quantization, …). Fields that have no effect
+// here are ignored.
 func ParseConfig(b []byte) (Config, error) {
 	var r rawConfig
 	if err := json.Unmarshal(b, &r); err != nil {
@@ -105,7 +105,7 @@ func ParseConfig(b []byte) (Config, error) {
 		MaxPositions:     positive("max_position_embeddings", r.MaxPositionEmbeddings, 32768),
 		RMSNormEps:       1e-6, RopeTheta: 10000, InitializerRange: 0.02,
 	}
-	if c.Layers > maxLayers { // each has tensors to be named, before any is looked for
+	if c.Layers > maxLayers { // the tensors of every layer are listed before any is read
 		problem("num_hidden_layers is %d, at most %d are supported", c.Layers, maxLayers)
 	}
 	c.KVHeads = positive("num_key_value_heads", r.NumKeyValueHeads, c.Heads)
@@ -173,7 +173,7 @@ func ParseConfig(b []byte) (Config, error) {
 
 func present(raw json.RawMessage) bool { return len(raw) > 0 && !bytes.Equal(raw, []byte("null")) }
 
-// ropeFields takes the base from a rope object and refuses any scaling.
+// ropeFields reads the base from a rope object and reports any scaling as a problem.
 func ropeFields(raw json.RawMessage, field string, c *Config, problem func(string, ...any)) {
 	if !present(raw) {
 		return
@@ -209,8 +209,8 @@ func ropeFields(raw json.RawMessage, field string, c *Config, problem func(strin
 	}
 }
 
-// tokenID reads an id that may be absent, a number or, as some models have it, a
-// list, of which the first counts.
+// tokenID reads an id that may be absent, a number, or a list, as in some models. It
+// returns the first id of a list.
 func tokenID(field string, raw json.RawMessage, vocab int, problem func(string, ...any)) *int {
 	if !present(raw) {
 		return nil
@@ -231,9 +231,9 @@ func tokenID(field string, raw json.RawMessage, vocab int, problem func(string, 
 	return &id
 }
 
-// JSON is config.json, the same bytes for the same Config: keys sorted, two
-// spaces deep, loadable by transformers old and new (the rope base stands in both
-// forms), with float32 as the dtype.
+// JSON returns config.json with sorted keys, an indent of two spaces and the dtype
+// float32. The same Config gives the same bytes. The rope base appears in both forms, so
+// that old and new versions of transformers load it.
 func (c Config) JSON() []byte {
 	layerTypes := make([]string, c.Layers)
 	for i := range layerTypes {
@@ -268,14 +268,14 @@ func (c Config) JSON() []byte {
 		"use_sliding_window":      false,
 		"vocab_size":              c.VocabSize,
 	}, "", "  ")
-	if err != nil { // only a non-finite float could, and ParseConfig lets none in
+	if err != nil { // only a float that is not finite fails, and ParseConfig accepts none
 		panic(fmt.Sprintf("config.json: %v", err))
 	}
 	return append(b, '\n')
 }
 
-// floatJSON writes a float as Python does, with a point or an exponent: newer
-// transformers tell integers from floats when they check a configuration.
+// floatJSON is written with a point or an exponent, as in Python: newer versions of
+// transformers distinguish integers from floats when they check a configuration.
 type floatJSON float64
 
 func (f floatJSON) MarshalJSON() ([]byte, error) {
@@ -286,7 +286,7 @@ func (f floatJSON) MarshalJSON() ([]byte, error) {
 	return b, err
 }
 
-// TensorShape is a tensor's name and shape as Hugging Face has them.
+// TensorShape is the name and shape of a tensor in a Hugging Face model.
 type TensorShape struct {
 	Name  string
 	Shape []int
@@ -318,12 +318,13 @@ const (
 	layerTensors // how many there are
 )
 
-// Tensors lists the policy's tensors in the one order used everywhere: the
-// embedding, the layers from first to last, the final norm, and the head unless
-// it is tied; a critic's is a value head, named as in transformers'
-// Qwen2ForTokenClassification. Matrices are [out, in].
+// Tensors lists the model's tensors in the order that is used everywhere: the embedding,
+// the layers from first to last, the final norm, and the head unless it is tied. A
+// critic's head is a value head, named as in transformers' Qwen2ForTokenClassification.
+// Matrices are [out, in].
 func (c Config) Tensors() []TensorShape {
-	d, ff, q, kv := c.HiddenSize, c.IntermediateSize, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	d, ff := c.HiddenSize, c.IntermediateSize
+	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	ts := []TensorShape{{"model.embed_tokens.weight", []int{c.VocabSize, d}}}
 	for i := range c.Layers {
 		p := "model.layers." + strconv.Itoa(i) + "."
@@ -363,7 +364,7 @@ func (c Config) layerStart(i int) int { return 1 + i*layerTensors }
 // finalNorm is the index in Tensors of the last norm.
 func (c Config) finalNorm() int { return c.layerStart(c.Layers) }
 
-// head is the index in Tensors of the output head: the embedding where tied.
+// head is the index in Tensors of the output head, which is the embedding if it is tied.
 func (c Config) head() int {
 	if c.TieEmbeddings {
 		return 0
@@ -383,8 +384,10 @@ func (c Config) Parameters() int64 {
 	return n
 }
 
-// shape is the configuration without what leaves programs and tensors the same.
+// shape is the configuration without the fields that change neither programs nor tensors.
 func (c Config) shape() Config {
-	c.BOS, c.EOS, c.Pad, c.MaxPositions, c.InitializerRange = nil, nil, nil, 0, 0
+	c.BOS, c.EOS, c.Pad = nil, nil, nil
+	c.MaxPositions = 0
+	c.InitializerRange = 0
 	return c
 }

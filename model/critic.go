@@ -9,17 +9,16 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// Critic is the configuration of the policy's critic: the same backbone with a
-// value head in place of the vocabulary's. Programs of it have Values and
-// CriticUpdate, and States and Snapshots of it are critics.
+// Critic returns the configuration of the policy's critic: the same backbone with a value
+// head instead of the output head. Programs of this configuration support Values and
+// CriticUpdate, and its States and Snapshots are critics.
 func (c Config) Critic() Config {
 	c.ValueHead, c.TieEmbeddings = true, false
 	return c
 }
 
-// NewCritic makes a critic of a policy: its backbone, and a value head of zeros,
-// so that every value is 0 at first. The backbone's numbers are shared with the
-// policy's.
+// NewCritic makes a critic from a policy: the policy's backbone and a value head of zeros,
+// so that every value is 0 at first. It shares the slices of the backbone with the policy.
 func NewCritic(policy Params) Params {
 	c := policy.Config.Critic()
 	p := Params{Config: c, Values: slices.Clone(policy.Values[:c.valueHead()])}
@@ -37,28 +36,28 @@ type CriticSettings struct {
 	Clip float32
 }
 
-// CriticMetrics say what a critic's update did, at the parameters before it.
+// CriticMetrics are the results of a critic's update, at the parameters before it.
 type CriticMetrics struct {
 	// Loss is the sum over the minibatch by MicroBatch.Weights (verl's vf_loss).
 	Loss float64
 	// ClipFraction is the fraction of tokens whose clipped error is strictly the
-	// greater (verl's vf_clipfrac), ValueMean the mean of the values (vpred_mean):
-	// means over tokens, weighted by row.
+	// greater (verl's vf_clipfrac). ValueMean is the mean of the values (vpred_mean).
+	// Both are means over tokens, weighted by row.
 	ClipFraction, ValueMean float64
 	// GradNorm is the gradient's global norm before clipping.
 	GradNorm float64
-	// Skipped: the loss or the gradient's norm was not finite, and nothing changed.
+	// Skipped is set if the loss or the gradient's norm was not finite: nothing changed.
 	Skipped bool
-	// Tokens is how many tokens were learnt from.
+	// Tokens is the number of tokens that were trained on.
 	Tokens int
 }
 
-// Values gives, at index t of each row, the critic's value V(ids[<t]): what it
-// expects to come before token t is there. It is 0 at t = 0 and from the row's
-// length on. Rows are Sequence long, in the batch's order.
+// Values returns, at index t of each row, the critic's value V(ids[<t]): the return it
+// expects before token t is chosen. It is 0 at t = 0 and from the row's length on. Rows
+// are Sequence long, in the batch's order.
 //
-// CriticUpdate runs this same program for its own values, so at the parameters
-// that valued a batch, no value has moved.
+// CriticUpdate computes its values with the same program, so with the parameters that
+// Values ran with, its values equal the old ones exactly.
 func (p *Programs) Values(ctx context.Context, s *State, b MicroBatch) ([][]float32, error) {
 	out, err := p.scores(ctx, s, b, true, 0, 1)
 	if err != nil {
@@ -72,7 +71,7 @@ func (p *Programs) Values(ctx context.Context, s *State, b MicroBatch) ([][]floa
 //
 //	L = ½·Σ w·max((V − G)², (clip(V, V_old − ε, V_old + ε) − G)²)
 //
-// of Returns G and OldValues V_old. For the rest it is as Update.
+// of Returns G and OldValues V_old. Otherwise it behaves like Update.
 func (p *Programs) CriticUpdate(ctx context.Context, s *State, batches []MicroBatch, k CriticSettings) (*State, CriticMetrics, error) {
 	st, m, err := p.criticUpdate(ctx, s, batches, k)
 	if err != nil {
@@ -109,15 +108,17 @@ func (k CriticSettings) check() error {
 	return checkKnobs(knob{"Clip", k.Clip, 0, math.MaxFloat32})
 }
 
-// values of the final hidden states x [n, d] before their norm, wide [n].
+// values computes the values, wide [n], of the final hidden states x [n, d] before their
+// norm.
 func (t network) values(x, norm, weight, bias *graph.Node) *graph.Node {
 	n, d := x.Shape().Dimensions[0], x.Shape().Dimensions[1]
 	v := graph.ReduceSum(graph.Mul(t.widen(t.norm(x, norm)), graph.Reshape(weight, 1, d)), -1)
 	return graph.Add(v, graph.BroadcastToDims(bias, n))
 }
 
-// buildValues takes parameters, ids [b, T] and rotary tables, and gives the values
-// of the tokens that follow, [b·T], and the activations between layers.
+// buildValues is the critic's forward program. Its inputs are the parameters, ids [b, T]
+// and rotary tables; its outputs are the values of the tokens that follow, [b·T], and the
+// activations between layers.
 func (p *Programs) buildValues(in *inputs) []*graph.Node {
 	params := in.tensors(p.net.wide, p.c.Tensors())
 	saved := p.layers(params, p.batchInputs(in))

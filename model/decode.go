@@ -11,7 +11,7 @@ import (
 // MaxStops is how many end-of-turn ids a generation can have.
 const MaxStops = 8
 
-// prefillRows is how many rows a prefill takes, a divisor of GenerateRows: a wide
+// prefillRows is the number of rows of one prefill, a divisor of GenerateRows: a wide
 // batch is prefilled in chunks of rows.
 func (p *Programs) prefillRows() int {
 	rows := p.sh.GenerateRows
@@ -23,10 +23,10 @@ func (p *Programs) prefillRows() int {
 	return 1
 }
 
-// buildPrefill takes parameters, prompts [c, PromptTokens] padded on the right and
-// rotary tables, and gives each layer's keys and values, [c, KVHeads,
-// PromptTokens, HeadDim]. There is no head: decoding begins with the prompt's last
-// token, so nothing here is a distribution.
+// buildPrefill is the prefill program. Its inputs are the parameters, prompts
+// [c, PromptTokens] padded on the right, and rotary tables; its outputs are each layer's
+// keys and values, [c, KVHeads, PromptTokens, HeadDim]. It has no head: decoding starts
+// with the prompt's last token and computes the first distribution.
 func (p *Programs) buildPrefill(in *inputs) []*graph.Node {
 	rows, width, half := p.prefillRows(), p.sh.PromptTokens, p.c.HeadDim/2
 	params := in.tensors(dtypes.Float32, p.c.Tensors())
@@ -42,15 +42,15 @@ func (p *Programs) buildPrefill(in *inputs) []*graph.Node {
 		w := p.c.layerOf(params, i)
 		q, k, v := p.net.project(w, x, rows, width, cos, sin)
 		out = append(out, k, v)
-		if i < p.c.Layers-1 { // the last layer's output is nobody's input
+		if i < p.c.Layers-1 { // the last layer's output is not needed
 			x = p.net.finish(w, x, p.net.causal(q, k, v, rows, width))
 		}
 	}
 	return out
 }
 
-// loopState are the values a decoding loop carries, by name: XLA's closures
-// capture nothing, so even the weights go round.
+// loopState holds the values that a decoding loop carries from step to step, by name.
+// XLA's closures capture nothing, so it includes the weights.
 type loopState struct {
 	names  []string
 	shapes []shapes.Shape
@@ -58,7 +58,9 @@ type loopState struct {
 }
 
 func (s *loopState) add(name string, v *graph.Node) {
-	s.names, s.shapes, s.values = append(s.names, name), append(s.shapes, v.Shape()), append(s.values, v)
+	s.names = append(s.names, name)
+	s.shapes = append(s.shapes, v.Shape())
+	s.values = append(s.values, v)
 }
 
 // open declares the state as a closure's parameters.
@@ -70,7 +72,7 @@ func (s *loopState) open(g *graph.Graph) map[string]*graph.Node {
 	return out
 }
 
-// close gives the next state in order: values is open's map with what changed.
+// close returns the next state in order. values is the map of open with the new values.
 func (s *loopState) close(values map[string]*graph.Node) []*graph.Node {
 	out := make([]*graph.Node, len(s.names))
 	for i, name := range s.names {
@@ -79,16 +81,16 @@ func (s *loopState) close(values map[string]*graph.Node) []*graph.Node {
 	return out
 }
 
-// buildDecode takes parameters, the prefills' keys and values (chunk by chunk, layer
-// by layer), each row's last prompt token and prompt length [R] int32, uniforms
-// [R, N], which rows are alive [R] int32 (1 or 0), rotary tables, legal ids, the
-// inverse temperature, greedy (bool) and the stop ids [MaxStops] int32 (−1 where
-// unused). It gives tokens [R, N] int32, their log-probs [R, N], how many each row
-// has [R] int32, and which rows are still alive [R] int32.
+// buildDecode is the decoding program. Its inputs are the parameters, the prefills' keys
+// and values (chunk by chunk, layer by layer), each row's last prompt token and prompt
+// length [R] int32, uniforms [R, N], which rows are alive [R] int32 (1 or 0), rotary
+// tables, legal ids, the inverse temperature, greedy (bool) and the stop ids [MaxStops]
+// int32 (−1 if unused). Its outputs are tokens [R, N] int32, their log-probs [R, N], the
+// number of tokens of each row [R] int32, and which rows are still alive [R] int32.
 //
-// New token s of every row is kept at place PromptTokens + s of the cache, at
-// position length − 1 + s, so that one update places all rows' keys; a row sees its
-// own prompt and what it has sampled. The loop ends when no row is alive.
+// New token s of every row is stored at place PromptTokens + s of the cache and has
+// position length − 1 + s, so that one update writes the keys of all rows. A row attends
+// to its own prompt and its own new tokens. The loop ends when no row is alive.
 func (p *Programs) buildDecode(in *inputs) []*graph.Node {
 	c := p.c
 	rows, width, fresh := p.sh.GenerateRows, p.sh.PromptTokens, p.sh.MaxNewTokens
@@ -150,8 +152,8 @@ func (p *Programs) buildDecode(in *inputs) []*graph.Node {
 	return []*graph.Node{final["tokens"], final["logprobs"], final["count"], final["alive"]}
 }
 
-// decodeStep feeds every row's latest token through the layers and samples the
-// next; it changes the loop's values in place.
+// decodeStep runs every row's latest token through the layers and samples the next one.
+// It changes the map of the loop's values in place.
 func (p *Programs) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
 	c := p.c
 	rows, width := p.sh.GenerateRows, p.sh.PromptTokens
@@ -167,7 +169,7 @@ func (p *Programs) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
 	cos := graph.Reshape(graph.Gather(v["cos"], position), rows, 1, c.HeadDim/2)
 	sin := graph.Reshape(graph.Gather(v["sin"], position), rows, 1, c.HeadDim/2)
 
-	// Place j of the cache holds the prompt below `before`, new tokens from width on.
+	// The cache holds the prompt at places below `before` and new tokens from width on.
 	span := shapes.Make(dtypes.Int32, rows, p.positions)
 	place := graph.Iota(g, span, 1)
 	seen := graph.LogicalOr(

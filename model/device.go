@@ -29,18 +29,18 @@ var (
 
 // DeviceOptions say which device to open.
 type DeviceOptions struct {
-	// Plugin is the path of the PJRT plugin's .so. Empty: $REPRISE_PJRT_PLUGIN,
-	// else .reprise/plugin/pjrt_c_api_cpu_plugin.so of the working directory, of
-	// the program's folder, or of a parent of either.
+	// Plugin is the path of the PJRT plugin's .so. If it is empty, the plugin is
+	// $REPRISE_PJRT_PLUGIN or else .reprise/plugin/pjrt_c_api_cpu_plugin.so of the
+	// working directory, of the program's folder, or of a parent of either.
 	Plugin string
 	// XLAFlags are further XLA flags, separated by spaces. They override the
 	// environment's XLA_FLAGS, which override the pinned ones. They change the
-	// fingerprint. A flag XLA does not know ends the process: that is XLA's doing.
+	// fingerprint. XLA ends the process if it does not know a flag.
 	XLAFlags string
 }
 
-// Device is an open accelerator, or the CPU as one. It runs one program at a
-// time; its methods may be called concurrently.
+// Device is an open accelerator or CPU. It runs one program at a time; its methods may
+// be called concurrently.
 type Device struct {
 	run         sync.Mutex // held while a program runs
 	backend     *xla.Backend
@@ -49,18 +49,18 @@ type Device struct {
 	programs    map[programKey]*program // guarded by run
 }
 
-// opened is what the first OpenDevice of the process fixed: XLA reads its flags
-// once, when the first plugin is loaded.
+// opened records the flags and plugins of this process. XLA reads its flags once, when
+// the first plugin is loaded, so the first OpenDevice fixes them.
 var opened struct {
 	sync.Mutex
 	flags   string
 	plugins map[string]string // path → SHA-256
 }
 
-// OpenDevice loads the plugin and opens its first device. Before that it pins
-// what the bits depend on (see Fingerprint): XLA_FLAGS is set for the process,
-// and a second OpenDevice with other flags is an error, since XLA would ignore
-// them. A plugin that is missing or cannot be loaded is an ErrPlugin with its path.
+// OpenDevice loads the plugin and opens its first device. Before that it pins the flags
+// that the bits depend on (see Fingerprint): it sets XLA_FLAGS for the process. A second
+// OpenDevice with other flags is an error, because XLA would ignore them. A plugin that
+// is missing or cannot be loaded is an ErrPlugin with its path.
 func OpenDevice(o DeviceOptions) (*Device, error) {
 	path, digest, err := findPlugin(o.Plugin)
 	if err != nil {
@@ -89,7 +89,7 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 	opened.plugins[path] = digest
 	d := &Device{}
 	err = try("load PJRT plugin "+path, func() error {
-		// tf32 would round float32 products on CUDA: never what float32 asked for.
+		// Without this, CUDA may round float32 products to tf32.
 		d.backend, err = xla.NewWithOptions(path+",tf32=false", nil)
 		return err
 	})
@@ -103,7 +103,7 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 	return d, nil
 }
 
-// Fingerprint is what the bits computed on this device depend on.
+// Fingerprint identifies what the bits computed on this device depend on.
 func (d *Device) Fingerprint() Fingerprint { return d.fingerprint }
 
 // Close releases the device once the running program has ended. Programs and
@@ -120,9 +120,8 @@ func (d *Device) Close() {
 	}
 }
 
-// findPlugin resolves the plugin to an absolute path and gives its SHA-256. A
-// path that the caller names may have any; one that was looked for has to be
-// pinned.
+// findPlugin returns the plugin's absolute path and its SHA-256. A plugin that the caller
+// names may have any hash; one that is found by default must have the pinned hash.
 func findPlugin(named string) (path, digest string, err error) {
 	if named == "" {
 		if path, err = plugin.Path(""); err == nil {
@@ -137,8 +136,8 @@ func findPlugin(named string) (path, digest string, err error) {
 	return path, digest, nil
 }
 
-// try runs what may panic, as everything of GoMLX's does, and gives the panic as
-// an error. It is the one place where panics of the libraries end.
+// try runs f and returns its error, or its panic as an error: GoMLX reports errors by
+// panicking. Only here are panics of libraries recovered.
 func try(op string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -181,24 +180,25 @@ func download[T float32 | int32 | uint32](b compute.Buffer, n int) ([]T, error) 
 	return v, nil
 }
 
-// free releases buffers at once; the garbage collector would be late.
+// free releases buffers now instead of waiting for the garbage collector.
 func free(buffers []compute.Buffer) {
 	for i, b := range buffers {
 		if b != nil {
-			// A buffer of a closed device is gone already; there is nothing to do about an error.
+			// The error is ignored: the buffer of a closed device is released already.
 			_ = b.Finalize()
 			buffers[i] = nil
 		}
 	}
 }
 
-// pinnedFlags make machines agree and runs repeatable. On CPU the instruction
-// set is the oldest one worth having, so that a newer machine computes the same
-// bits; on CUDA only deterministic kernels run, and none is chosen by a stopwatch.
+// pinnedFlags give the same bits on different machines and in repeated runs. On CPU they
+// limit the instruction set to AVX2, so that newer machines compute the same bits. On CUDA
+// they allow only deterministic kernels and switch off autotuning, which chooses kernels
+// by measured time.
 const pinnedFlags = "--xla_cpu_max_isa=AVX2 --xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0"
 
-// mergeFlags merges lists of XLA flags into one: of a flag given twice the last
-// one holds, and the flags are sorted, so that one meaning has one spelling.
+// mergeFlags merges lists of XLA flags into one. If a flag is given twice, the last one
+// wins. Flags are sorted, so that equal settings give equal strings.
 func mergeFlags(lists ...string) (string, error) {
 	merged := map[string]string{}
 	for _, list := range lists {
@@ -217,7 +217,7 @@ func mergeFlags(lists ...string) (string, error) {
 	return strings.Join(flags, " "), nil
 }
 
-// flagValue finds a flag's value in a merged list, "" if it is not there.
+// flagValue returns a flag's value in a merged list, or "" if the flag is absent.
 func flagValue(flags, name string) string {
 	for _, flag := range strings.Fields(flags) {
 		if n, v, _ := strings.Cut(flag, "="); n == name {

@@ -10,10 +10,10 @@ import (
 // directTokens bounds the tokens of a micro-batch that LogProbs chooses.
 const directTokens = 8192
 
-// LogProbs scores rows of ids of one length L with a model folder, for scripts
-// and comparisons: no id is illegal and the temperature is 1. logProbs are L−1 a
-// row, at t the log p of token t+1 given the tokens up to t; entropy is L a row, at
-// t the entropy in nats of the distribution after token t.
+// LogProbs scores rows of ids, all of one length L, with a model folder. It is for scripts
+// and comparisons: all ids are legal and the temperature is 1. A row of logProbs has
+// L−1 numbers: at t, log p of token t+1 given the tokens up to t. A row of entropy has L:
+// at t, the entropy in nats of the distribution after token t.
 func LogProbs(ctx context.Context, d *Device, f *Folder, ids [][]int32) (logProbs, entropy [][]float32, err error) {
 	if len(ids) == 0 {
 		return nil, nil, nil
@@ -24,7 +24,7 @@ func LogProbs(ctx context.Context, d *Device, f *Folder, ids [][]int32) (logProb
 			return nil, nil, fmt.Errorf("log-probs: %w: row %d has %d ids, row 0 has %d: rows must be of one length, at least 1", ErrInput, i, len(row), length)
 		}
 	}
-	// One more place, so that the distribution after the last token is scored too.
+	// One more position, so that the distribution after the last token is scored too.
 	width := length + 1
 	rows := min(len(ids), max(1, directTokens/width))
 	p, err := d.Programs(f.Config, nil, Shapes{MicroBatch: rows, Sequence: width})
@@ -55,18 +55,18 @@ func LogProbs(ctx context.Context, d *Device, f *Folder, ids [][]int32) (logProb
 	return logProbs, entropy, nil
 }
 
-// GenerateOptions are GreedyOrSample's.
+// GenerateOptions are the options of GreedyOrSample.
 type GenerateOptions struct {
-	// MaxNewTokens is the most tokens a row gets.
+	// MaxNewTokens is the maximum number of new tokens of a row.
 	MaxNewTokens int
-	// Temperature 0 takes the likeliest id.
+	// Temperature divides the logits; 0 selects the likeliest id.
 	Temperature float32
-	// Stop are the ids that end a row; IgnoreStop goes on regardless.
+	// Stop are the ids that end a row. With IgnoreStop a row continues after them.
 	Stop       []int32
 	IgnoreStop bool
 	// Legal says which ids may be sampled, by id; nil means all.
 	Legal []bool
-	// At addresses the draws of sampling; row i draws from At with Member i.
+	// At is the address of the random draws; row i draws from At with Member i.
 	At draw.Address
 }
 

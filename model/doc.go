@@ -1,5 +1,5 @@
-// Package model is the policy and its critic: a Qwen2 transformer computed by XLA, from reading a
-// Hugging Face folder to sampling turns, scoring them and learning from them.
+// Package model is the policy and its critic, a Qwen2 transformer computed by XLA. It
+// reads a Hugging Face folder, samples turns, scores them and trains on them.
 //
 //	d, err := model.OpenDevice(model.DeviceOptions{})
 //	f, err := model.ReadFolder("Qwen2.5-0.5B")
@@ -10,15 +10,15 @@
 //	old, entropy, err := p.Score(ctx, s, batch, temperature)   // old log-probs
 //	next, metrics, err := p.Update(ctx, s, batches, settings)  // learn
 //
-// A critic is the same backbone with a value head (Config.Critic, NewCritic): programs
-// and states of their own, computed in the same way.
+// A critic is the same backbone with a value head (Config.Critic, NewCritic). It has its
+// own programs and states.
 //
 //	q, err := d.Programs(f.Config.Critic(), nil, model.Shapes{MicroBatch: 8, Sequence: 192})
 //	c, err := q.NewState(model.NewCritic(f.Params))
 //	values, err := q.Values(ctx, c, batch)                     // old values
 //	c, metrics, err = q.CriticUpdate(ctx, c, batches, settings)
 //
-// A reference is parameters alone (UploadParams), which Score takes.
+// A reference policy is parameters without optimizer state (UploadParams). Score accepts it.
 //
 // # Loss
 //
@@ -32,29 +32,28 @@
 // # Bits
 //
 // The same state, inputs, shapes and device fingerprint give the same bits, in any
-// process. A row's bits do not depend on the rows beside it: shapes are fixed,
-// padding is a row like any other, and no reduction crosses rows except the sums of
-// gradients and metrics, which are taken over micro-batches in order. A State never
-// changes; State.Fingerprint names it in 128 bits, computed on the device.
+// process. A row's bits do not depend on the other rows of its micro-batch: shapes are
+// fixed, padding is computed like any row, and only the sums of gradients and metrics
+// reduce over rows, in the order of the micro-batches. A State never changes;
+// State.Fingerprint is a 128-bit hash of it, computed on the device.
 //
 // # Programs
 //
-// Six programs do the work. prefill and decode roll out: prefill leaves keys and
-// values, decode is one loop that samples until every row has ended. forward scores
-// a micro-batch and leaves the activations between layers on the device; backward
-// computes each layer again from them, so that one layer's inside is in memory at a
-// time, and adds the gradients up; apply is AdamW. fingerprint hashes the state.
-// Because Update takes its log-probs from the program that Score ran, the first ratio
-// of a batch is exactly 1, on every platform. A critic has four of its own, with Values
-// in Score's place. Programs that do not depend on a width are shared between Programs of
-// different widths, so a turn with a wider context compiles only its own prefill and
-// decode.
+// A policy has six programs. prefill computes the keys and values of the prompts, and
+// decode is one loop that samples until every row has ended. forward scores a micro-batch
+// and leaves the activations between layers on the device. backward computes each layer
+// again from them, so that the inner activations of only one layer are in memory, and
+// sums the gradients. apply is AdamW. fingerprint hashes the state. Update computes its
+// log-probs with the same program as Score, so the first ratio of a batch is exactly 1,
+// on every platform. A critic has its own four programs; its forward computes Values.
+// Programs that do not depend on a width are shared between Programs of different widths,
+// so a turn with a wider context compiles only its own prefill and decode.
 //
-// The logits are never whole: positions go through the head in chunks, forward and
-// backward, and attention goes in blocks of queries.
+// The logits of a micro-batch are never all in memory: the head processes positions in
+// chunks, forward and backward, and attention processes blocks of queries.
 //
 // # Panics
 //
-// GoMLX reports by panicking. They become errors in one place, try; no panic of a
-// library leaves this package.
+// GoMLX reports errors by panicking. The function try turns these panics into errors; no
+// panic of a library leaves this package.
 package model

@@ -15,28 +15,28 @@ import (
 	"github.com/gomlx/go-xla/pjrt"
 )
 
-// Numerics is raised by hand when this package computes other bits from the same
-// inputs and the change does not show in a program's hash: host-side numbers,
-// the layout of a batch, the order of micro-batches.
+// Numerics is a version that is raised by hand when this package computes other bits from
+// the same inputs and no program's hash changes: for instance host arithmetic, the layout
+// of a batch, or the order of micro-batches.
 const Numerics = 1
 
-// Fingerprint is what a policy's bits depend on besides its programs (see
-// Programs.Hashes). Work whose bits matter goes to devices of one fingerprint.
+// Fingerprint identifies what a policy's bits depend on besides its programs (see
+// Programs.Hashes). All work of a run goes to devices of one fingerprint.
 // The JSON tags are in alphabetical order: encoding it gives canonical JSON.
 type Fingerprint struct {
-	// DeviceKind is the device in the plugin's words, without its number.
+	// DeviceKind is the plugin's description of the device, without its number.
 	DeviceKind string `json:"device_kind"`
 	// Driver is the NVIDIA driver's version; empty on other platforms.
 	Driver string `json:"driver,omitempty"`
 	// Flags are all XLA flags in force, sorted.
 	Flags string `json:"flags"`
-	// GOARCH is the architecture of the host's own arithmetic.
+	// GOARCH is the host's architecture, for its own arithmetic.
 	GOARCH string `json:"goarch"`
 	// ISA is the newest instruction set XLA may use on a CPU; empty on other platforms.
 	ISA string `json:"isa,omitempty"`
-	// Numerics is the package's Numerics.
+	// Numerics is the constant Numerics.
 	Numerics int `json:"numerics"`
-	// Platform and PlatformVersion are PJRT's: "cpu", "cuda" and what it was built with.
+	// Platform and PlatformVersion are reported by PJRT: "cpu" or "cuda", and its build.
 	Platform        string `json:"platform"`
 	PlatformVersion string `json:"platform_version"`
 	// Plugin is the SHA-256 of the plugin's file.
@@ -48,14 +48,14 @@ func (f Fingerprint) JSON() []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(f); err != nil { // strings and an integer: it cannot
+	if err := e.Encode(f); err != nil { // cannot fail: strings and an integer
 		panic(err)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// ID is the first 12 hex digits of the SHA-256 of the canonical form: the name
-// of the queue that devices of this fingerprint serve.
+// ID is the first 12 hex digits of the SHA-256 of the canonical form. It is part of the
+// name of the queue that devices of this fingerprint serve.
 func (f Fingerprint) ID() string {
 	sum := sha256.Sum256(f.JSON())
 	return hex.EncodeToString(sum[:])[:12]
@@ -87,9 +87,11 @@ func readFingerprint(b *xla.Backend, plugin, flags string) (Fingerprint, error) 
 	return f, nil
 }
 
-// numbers are the parts of a device's description that tell one device of a
-// machine from its neighbour, not one kind from another.
-var numbers = regexp.MustCompile(`(?i),?\s*(\[process[^\]]*\]|\b(id|process_?index|slice_?index|partition_index|local_hardware_id|coords|core_on_chip)=\S*?(,|\)|$|\s)|[_:]\d+\b)`)
+// numbers matches the parts of a device's description that differ between devices of one
+// kind, such as its index.
+var numbers = regexp.MustCompile(`(?i),?\s*(\[process[^\]]*\]` +
+	`|\b(id|process_?index|slice_?index|partition_index|local_hardware_id|coords|core_on_chip)=\S*?(,|\)|$|\s)` +
+	`|[_:]\d+\b)`)
 
 func deviceKind(description string) string {
 	if _, kind, ok := strings.Cut(description, "device_kind="); ok {
@@ -103,7 +105,7 @@ func deviceKind(description string) string {
 
 var nvidiaVersion = regexp.MustCompile(`Kernel Module\D*([0-9][0-9.]*)`)
 
-// driverVersion is the NVIDIA kernel module's, from where the kernel shows it.
+// driverVersion is the version of the NVIDIA kernel module, as the kernel reports it.
 func driverVersion() string {
 	b, err := os.ReadFile("/proc/driver/nvidia/version")
 	if err != nil {

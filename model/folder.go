@@ -24,7 +24,7 @@ const (
 	WeightsFile   = "model.safetensors"
 	indexFile     = "model.safetensors.index.json"
 	OptimizerFile = "optimizer.safetensors"
-	// A critic's, beside its policy's.
+	// The files of a critic, in the folder of its policy.
 	CriticFile          = "critic.safetensors"
 	CriticOptimizerFile = "critic_optimizer.safetensors"
 )
@@ -38,11 +38,11 @@ type Folder struct {
 	Params Params
 }
 
-// ReadFolder reads config.json and the weights, model.safetensors or the shards
-// that model.safetensors.index.json names, float32, bfloat16 or float16. Nothing
-// outside dir is opened, whatever the index or links in the folder say. Tensors
-// that are missing, extra or misshapen are reported all at once (ErrTensors).
-// Tensors are read one at a time, so that memory holds the weights once.
+// ReadFolder reads config.json and the weights: model.safetensors, or the shards that
+// model.safetensors.index.json names, in float32, bfloat16 or float16. It opens nothing
+// outside dir, even if the index or links in the folder point there. One ErrTensors
+// reports all tensors that are missing, extra or misshapen. Tensors are read one at a
+// time, so that memory holds the weights only once.
 func ReadFolder(dir string) (*Folder, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -65,7 +65,7 @@ func ReadFiles(files map[string][]byte) (*Folder, error) {
 	return f, nil
 }
 
-// fileSource is where a model's files are.
+// fileSource provides the files of a model.
 type fileSource interface {
 	small(name string) ([]byte, error) // at most maxIndex bytes; fs.ErrNotExist if absent
 	weights(name string) (*safetensors.Reader, func() error, error)
@@ -175,8 +175,8 @@ func readModel(src fileSource) (*Folder, error) {
 	return &Folder{Config: c, Params: p}, nil
 }
 
-// parseIndex reads the index of a sharded model: each tensor's shard, and the
-// shards in order.
+// parseIndex reads the index of a sharded model. It returns the shard of each tensor and
+// the sorted list of shards.
 func parseIndex(b []byte) (map[string]string, []string, error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`

@@ -8,42 +8,42 @@ import (
 	"github.com/gomlx/compute"
 )
 
-// GenerateInput is what a generation starts from. Rows may be more than
-// Shapes.GenerateRows: they go in passes of that many, in order.
+// GenerateInput is the input of Generate. If there are more rows than
+// Shapes.GenerateRows, they are processed in passes of that many, in order.
 type GenerateInput struct {
 	// Prompts are the rows' token ids, not padded, each 1 to PromptTokens long.
 	Prompts [][]int32
 	// Uniforms are [rows][MaxNewTokens] numbers in [0, 1), one for each position
-	// that may be sampled. They may be nil where Greedy.
+	// that may be sampled. They may be nil if Greedy is set.
 	Uniforms [][]float32
-	// Alive says which rows to generate for; nil means all. Dead rows keep their
-	// place, and their prompt may be empty.
+	// Alive selects the rows to generate for; nil means all. Dead rows stay in the
+	// output, empty, and their prompts may be empty.
 	Alive []bool
 	// Temperature divides the logits. 0 is the same as Greedy.
 	Temperature float32
 	// Stop are the ids that end a row, at most MaxStops.
 	Stop []int32
-	// Greedy takes the likeliest id, the lowest of equals.
+	// Greedy selects the likeliest id, the lowest if several are equally likely.
 	Greedy bool
-	// IgnoreStop goes on to MaxNewTokens whatever is sampled.
+	// IgnoreStop samples MaxNewTokens tokens in every row, also after a stop id.
 	IgnoreStop bool
 }
 
-// GenerateOutput is what was sampled, a row for each of the input's; a dead row's
-// is empty.
+// GenerateOutput holds the sampled tokens, with one row for each row of the input. Dead
+// rows are empty.
 type GenerateOutput struct {
 	// Tokens are the sampled ids, the stop id included.
 	Tokens [][]int32
-	// LogProbs are the tokens' log-probs at the sampling temperature (greedy: at 1),
-	// over the legal vocabulary.
+	// LogProbs are the tokens' log-probs over the legal vocabulary at the sampling
+	// temperature, or at 1 if Greedy is set.
 	LogProbs [][]float32
-	// Truncated rows used up MaxNewTokens without a stop id.
+	// Truncated marks rows that reached MaxNewTokens without a stop id.
 	Truncated []bool
 }
 
 // Generate continues the prompts. A row's bits depend on its own prompt, its
 // uniforms, the shapes, the state and its place in its pass, not on other rows. The
-// context is looked at between programs; what the device has begun it finishes.
+// context is checked between programs; a running program is not interrupted.
 func (p *Programs) Generate(ctx context.Context, s *State, in GenerateInput) (GenerateOutput, error) {
 	if err := p.checkGenerate(&in); err != nil {
 		return GenerateOutput{}, fmt.Errorf("generate: %w", err)
@@ -114,22 +114,26 @@ func (p *Programs) checkGenerate(in *GenerateInput) error {
 	return nil
 }
 
-// pass generates for rows from to to of the input. The caller holds run.
+// pass generates for the rows [from, to) of the input. The caller holds run.
 func (p *Programs) pass(ctx context.Context, s *State, in GenerateInput, from, to int, out GenerateOutput) error {
 	rows, width, fresh := p.sh.GenerateRows, p.sh.PromptTokens, p.sh.MaxNewTokens
 	ids := make([]int32, rows*width)
-	last, length, alive := make([]int32, rows), make([]int32, rows), make([]int32, rows)
+	last := make([]int32, rows)
+	length := make([]int32, rows)
+	alive := make([]int32, rows)
 	uniforms := make([]float32, rows*fresh)
 	var living int32
 	for r := range rows {
-		length[r] = 1 // a dead row is a prompt of one token
+		length[r] = 1 // a dead row counts as a prompt of one token
 		i := from + r
 		if i >= to || in.Alive != nil && !in.Alive[i] {
 			continue
 		}
 		prompt := in.Prompts[i]
 		copy(ids[r*width:], prompt)
-		last[r], length[r], alive[r] = prompt[len(prompt)-1], int32(len(prompt)), 1
+		last[r] = prompt[len(prompt)-1]
+		length[r] = int32(len(prompt))
+		alive[r] = 1
 		living++
 		if !in.Greedy {
 			copy(uniforms[r*fresh:], in.Uniforms[i])
@@ -138,8 +142,8 @@ func (p *Programs) pass(ctx context.Context, s *State, in GenerateInput, from, t
 	if living == 0 {
 		return nil
 	}
-	var held []compute.Buffer
-	defer func() { free(held) }()
+	var buffers []compute.Buffer
+	defer func() { free(buffers) }()
 	args := append([]compute.Buffer{}, s.params...)
 	for from := 0; from < rows; from += p.prefillRows() {
 		if err := ctx.Err(); err != nil {
@@ -149,28 +153,28 @@ func (p *Programs) pass(ctx context.Context, s *State, in GenerateInput, from, t
 		if err != nil {
 			return err
 		}
-		held = append(held, cache...)
+		buffers = append(buffers, cache...)
 		args = append(args, cache...)
 	}
 	var err error
-	keep := func(b compute.Buffer, e error) {
+	add := func(b compute.Buffer, e error) {
 		if e != nil && err == nil {
 			err = e
 		}
-		held = append(held, b)
+		buffers = append(buffers, b)
 		args = append(args, b)
 	}
-	keep(upload(p.device, last, rows))
-	keep(upload(p.device, length, rows))
-	keep(upload(p.device, uniforms, rows, fresh))
-	keep(upload(p.device, alive, rows))
+	add(upload(p.device, last, rows))
+	add(upload(p.device, length, rows))
+	add(upload(p.device, uniforms, rows, fresh))
+	add(upload(p.device, alive, rows))
 	args = append(args, p.decodeTab[0], p.decodeTab[1], p.legal)
 	inverse := float32(1)
 	if !in.Greedy {
 		inverse = 1 / in.Temperature
 	}
-	keep(upload(p.device, []float32{inverse}))
-	keep(upload(p.device, []bool{in.Greedy}))
+	add(upload(p.device, []float32{inverse}))
+	add(upload(p.device, []bool{in.Greedy}))
 	stops := make([]int32, MaxStops)
 	for i := range stops {
 		stops[i] = -1
@@ -178,8 +182,8 @@ func (p *Programs) pass(ctx context.Context, s *State, in GenerateInput, from, t
 			stops[i] = in.Stop[i]
 		}
 	}
-	keep(upload(p.device, stops, MaxStops))
-	keep(upload(p.device, []int32{living}))
+	add(upload(p.device, stops, MaxStops))
+	add(upload(p.device, []int32{living}))
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -194,7 +198,7 @@ func (p *Programs) pass(ctx context.Context, s *State, in GenerateInput, from, t
 	if err != nil {
 		return err
 	}
-	held = append(held, got...)
+	buffers = append(buffers, got...)
 	tokens, err := download[int32](got[0], rows*fresh)
 	if err != nil {
 		return err

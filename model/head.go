@@ -6,12 +6,12 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// floor stands in for the −Inf logit of an illegal id where it is multiplied by
-// its probability, which is 0.
+// floor replaces the −Inf logit of an illegal id where it is multiplied by the id's
+// probability, which is 0: −Inf times 0 would be NaN.
 const floor = -1e30
 
-// chunks cuts n positions so that each chunk's logits fit: no tensor of [rows,
-// tokens, vocabulary] is ever whole.
+// chunks divides n positions into chunks [from, to) whose logits fit the limit, so that no
+// tensor of [rows, tokens, vocabulary] is ever in memory.
 func (t network) chunks(n int) [][2]int {
 	size := min(n, max(1, t.limits.logits/t.c.VocabSize))
 	var out [][2]int
@@ -29,13 +29,14 @@ type head struct {
 	inverse *graph.Node // scalar, 1 / temperature
 }
 
-// logits of h [n, d] at the temperature, wide [n, V], −Inf where illegal.
+// logits computes the logits of h [n, d] at the temperature, wide [n, V], with −Inf for
+// illegal ids.
 func (hd head) logits(h *graph.Node) *graph.Node {
 	l := graph.Dot(h, hd.t.cast(hd.weight)).WithOutputDType(hd.t.wide).General([]int{1}, nil, []int{1}, nil)
 	return graph.Add(graph.Mul(l, hd.inverse), graph.Reshape(hd.legal, 1, hd.t.c.VocabSize))
 }
 
-// oneHot is true at each position's target: [n, V] of targets [n] int32.
+// oneHot is [n, V] and true at each position's target; targets are [n] int32.
 func (hd head) oneHot(target *graph.Node) *graph.Node {
 	n := target.Shape().Dimensions[0]
 	shape := shapes.Make(dtypes.Int32, n, hd.t.c.VocabSize)
@@ -43,9 +44,9 @@ func (hd head) oneHot(target *graph.Node) *graph.Node {
 	return graph.Equal(ids, graph.BroadcastToShape(graph.Reshape(target, n, 1), shape))
 }
 
-// score gives, for final hidden states x [n, d] before their norm and the ids
-// that follow them, log p(target), the entropy in nats and the logarithm of the
-// softmax's denominator, each [n].
+// score computes log p(target), the entropy in nats and the logarithm of the softmax's
+// denominator, each [n], from the final hidden states x [n, d] before their norm and the
+// ids that follow them, target.
 func (hd head) score(x, norm, target *graph.Node) (logProb, entropy, logSum *graph.Node) {
 	var lps, ents, sums []*graph.Node
 	for _, c := range hd.t.chunks(x.Shape().Dimensions[0]) {
@@ -66,10 +67,10 @@ func (hd head) score(x, norm, target *graph.Node) (logProb, entropy, logSum *gra
 	return join(lps), join(ents), join(sums)
 }
 
-// gradients is the backward pass of score, written out: given the derivatives of
-// the loss by log p(target) and by the entropy, each [n], it computes the logits
-// again and gives the derivatives by x, by the norm's weight and by the head's.
-// With p the softmax and H its entropy,
+// gradients is the backward pass of score. From the derivatives of the loss by
+// log p(target) and by the entropy, each [n], it computes the derivatives by x, by the
+// norm's weight and by the head's. It computes the logits again. With p the softmax and
+// H its entropy,
 //
 //	∂ log p(target) / ∂ logit_i = [i = target] − p_i
 //	∂ H / ∂ logit_i             = −p_i (log p_i + H)
@@ -103,8 +104,8 @@ func (hd head) gradients(x, norm, target, entropy, logSum, byLogProb, byEntropy 
 	return g[0], g[1], dweight
 }
 
-// pullback gives the gradients of ⟨y, dy⟩ by the nodes, dy held constant: the
-// vector-Jacobian product that GoMLX does not offer by itself.
+// pullback returns the gradients of ⟨y, dy⟩ by the nodes, with dy constant: the
+// vector-Jacobian product, which GoMLX does not provide.
 func (t network) pullback(y, dy *graph.Node, by ...*graph.Node) []*graph.Node {
 	product := graph.Mul(t.widen(y), graph.StopGradient(t.widen(dy)))
 	return graph.Gradient(graph.ReduceAllSum(product), by...)

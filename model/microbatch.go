@@ -7,43 +7,43 @@ import (
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
-// MicroBatch is rows of Score, Values and the updates. Slices are indexed [row][token];
-// a row may be shorter than Shapes.Sequence, and a batch may have fewer rows than
-// Shapes.MicroBatch: the rest is padding that changes no other row's bits.
+// MicroBatch holds rows for Score, Values and the updates. Slices are indexed
+// [row][token]. A row may be shorter than Shapes.Sequence, and a batch may have fewer
+// rows than Shapes.MicroBatch: both are padded, which changes no row's bits.
 type MicroBatch struct {
-	// IDs are token ids, padded on the right with anything in the vocabulary.
+	// IDs are token ids, padded on the right with any id of the vocabulary.
 	IDs [][]int32
-	// Lengths are the tokens of each row that count; 0 makes a row padding.
+	// Lengths are the numbers of tokens without padding; a row of length 0 is padding.
 	Lengths []int32
-	// Mask is true where the token at that index was sampled and is learnt from; at
-	// index 0 and from the length on it must be false. Score and Values ignore it.
+	// Mask is true at the tokens that were sampled and are trained on. It must be false
+	// at index 0 and from the row's length on. Score and Values ignore it.
 	Mask [][]bool
 	// RowWeights, at least 0, multiply the rows in Weigh's sums and in the means of
-	// the metrics; of a row of weight 0 nothing is read. Nil is 1 for every row.
+	// the metrics. Rows of weight 0 are not read. Nil means 1 for every row.
 	RowWeights []float32
-	// Weights are what the tokens count in the loss, which is the sum over the whole
-	// minibatch of weight times a token's loss: see Weigh. At least 0, and 0 where
-	// nothing is learnt. Nil in all micro-batches of an update is the mean over its
-	// tokens (loss.TokenMean).
+	// Weights are the tokens' weights in the loss, which is the sum over the minibatch
+	// of weight times token loss: see Weigh. They are at least 0, and 0 for tokens that
+	// are not trained on. If they are nil in all micro-batches of an update, the loss is
+	// the mean over its tokens (loss.TokenMean).
 	Weights [][]float32
 
-	// What follows is read where Mask is true and the row has a weight.
+	// The fields below are read where Mask is true and the row has a weight.
 
 	// OldLogProbs and Advantages may be nil for SupervisedUpdate.
 	OldLogProbs, Advantages [][]float32
-	// ClipLow and ClipHigh bound the ratio token by token, so that turns can have
-	// bounds of their own. Nil: the settings' for all.
+	// ClipLow and ClipHigh bound the ratio of each token, so that turns can have
+	// different bounds. Nil means the bounds of the settings for all tokens.
 	ClipLow, ClipHigh [][]float32
-	// RefLogProbs are the reference's; nil unless LossOptions.KL is on.
+	// RefLogProbs come from the reference policy; nil unless LossOptions.KL is set.
 	RefLogProbs [][]float32
-	// Returns are what the critic learns, OldValues those that the advantages were
-	// computed with; CriticUpdate alone reads them, OldValues only with a clip.
+	// Returns are the critic's targets. OldValues are the values that the advantages
+	// were computed with. Only CriticUpdate reads them, and OldValues only with a clip.
 	Returns, OldValues [][]float32
 }
 
-// Weigh sets the Weights of a minibatch, given as all of its micro-batches, from
-// their masks and row weights: loss.Weights, rounded to float32, over all rows
-// together. divisor is read by loss.Constant alone.
+// Weigh sets the Weights of a minibatch, given as all of its micro-batches, from their
+// masks and row weights. They are loss.Weights over all rows together, rounded to
+// float32. Only loss.Constant reads divisor.
 func Weigh(batches []MicroBatch, a loss.Aggregation, divisor float64) error {
 	weights, err := weigh(batches, a, divisor)
 	if err != nil {
@@ -55,7 +55,7 @@ func Weigh(batches []MicroBatch, a loss.Aggregation, divisor float64) error {
 	return nil
 }
 
-// weigh gives the weights by micro-batch.
+// weigh returns the weights of each micro-batch.
 func weigh(batches []MicroBatch, a loss.Aggregation, divisor float64) ([][][]float32, error) {
 	var masks [][]bool
 	var rows []float64
@@ -97,11 +97,11 @@ func (b MicroBatch) rowWeight(r int) float32 {
 	return b.RowWeights[r]
 }
 
-// learns tells whether the token at t of row r is learnt from.
+// learns reports whether the token at t of row r is trained on.
 func (b MicroBatch) learns(r, t int) bool { return b.Mask[r][t] && b.rowWeight(r) > 0 }
 
-// checkRows refuses a batch whose parts have different numbers of rows, and masks
-// and row weights that cannot be.
+// checkRows returns an error if the batch's fields have different numbers of rows, or if
+// a mask or a row weight is invalid.
 func (b MicroBatch) checkRows() error {
 	if len(b.Lengths) != len(b.IDs) {
 		return fmt.Errorf("%w: %d lengths for %d rows", ErrInput, len(b.Lengths), len(b.IDs))
@@ -127,7 +127,7 @@ func (b MicroBatch) checkRows() error {
 	return nil
 }
 
-// pack checks a micro-batch's ids and lays them out: [MicroBatch·Sequence].
+// pack checks a micro-batch's ids and returns them as [MicroBatch·Sequence].
 func (p *Programs) pack(b MicroBatch) ([]int32, error) {
 	rows, width := p.sh.MicroBatch, p.sh.Sequence
 	bad := func(format string, args ...any) ([]int32, error) {
@@ -158,7 +158,8 @@ func (p *Programs) pack(b MicroBatch) ([]int32, error) {
 	return out, nil
 }
 
-// unshift moves what is predicted at t back to the token at t+1.
+// unshift returns v by row, with the number of position t moved to token t+1, which
+// position t predicts.
 func (p *Programs) unshift(v []float32, b MicroBatch) [][]float32 {
 	width := p.sh.Sequence
 	out := make([][]float32, len(b.IDs))

@@ -16,9 +16,8 @@ type Params struct {
 	Values [][]float32
 }
 
-// NewParams draws the weights of a new policy: matrices from
-// N(0, InitializerRange²), as transformers does, biases zero, norms one, and a
-// critic's value head zero. Tensor i
+// NewParams draws the weights of a new policy. As in transformers, matrices are drawn from
+// N(0, InitializerRange²), biases are 0 and norms 1; a critic's value head is 0. Tensor i
 // is drawn from the address with Step i, so the same address gives the same bits.
 func NewParams(c Config, at draw.Address) Params {
 	p := zeroParams(c)
@@ -48,7 +47,7 @@ func zeroParams(c Config) Params {
 	return p
 }
 
-// check says whether the values have the configuration's shapes.
+// check returns an error unless the values have the configuration's shapes.
 func (p Params) check() error {
 	ts := p.Config.Tensors()
 	if len(p.Values) != len(ts) {
@@ -62,7 +61,7 @@ func (p Params) check() error {
 	return nil
 }
 
-// tensors names the values, with a prefix, for a safetensors file.
+// tensors returns the values with their names, after a prefix, for a safetensors file.
 func (p Params) tensors(prefix string) []safetensors.Tensor {
 	shapes := p.Config.Tensors()
 	out := make([]safetensors.Tensor, len(shapes))
@@ -72,15 +71,15 @@ func (p Params) tensors(prefix string) []safetensors.Tensor {
 	return out
 }
 
-// tensorSource finds a tensor by name; nil data means it is not there.
+// tensorSource finds a tensor by name; nil data means that it is absent.
 type tensorSource interface {
 	names() []string
 	tensor(name string) (safetensors.Tensor, error)
 	shape(name string) ([]int, safetensors.DType)
 }
 
-// readParams takes the configuration's tensors out of a source. Missing, extra
-// and misshapen tensors are reported together, by name.
+// readParams reads the configuration's tensors from a source. One error names all
+// missing, extra and misshapen tensors.
 func readParams(c Config, src tensorSource, prefix string) (Params, error) {
 	have := map[string]bool{}
 	for _, name := range src.names() {
@@ -104,7 +103,7 @@ func readParams(c Config, src tensorSource, prefix string) (Params, error) {
 			bad = append(bad, fmt.Sprintf("%q has dtype %s, should be F32, BF16 or F16", prefix+t.Name, dtype))
 		}
 	}
-	if c.TieEmbeddings { // some checkpoints carry the tied head as a copy
+	if c.TieEmbeddings { // some checkpoints store the tied head as a copy
 		delete(have, headName)
 	}
 	for _, name := range src.names() {
@@ -133,8 +132,8 @@ func readParams(c Config, src tensorSource, prefix string) (Params, error) {
 	return p, nil
 }
 
-// checkTiedCopy refuses a head stored beside the embedding it is tied to and
-// different from it: silently dropping it would change the policy.
+// checkTiedCopy returns an error if the source stores a tied head that differs from the
+// embedding: ignoring that head would change the policy.
 func checkTiedCopy(src tensorSource, prefix string, embedding []float32) error {
 	if shape, _ := src.shape(prefix + headName); shape == nil {
 		return nil
@@ -169,7 +168,7 @@ func equalInts(a, b []int) bool {
 	return true
 }
 
-// stepTensor and stepOf keep the optimizer's step count in a safetensors file.
+// stepTensor and stepOf write and read the optimizer's step count as a tensor.
 func stepTensor(step int64) safetensors.Tensor {
 	return safetensors.I64("step", []int{}, []int64{step})
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
-// LossOptions are what the policy's loss is made of. They are part of the
-// programs: only what is used is computed. How strongly each part works is a
-// knob (Settings).
+// LossOptions select the parts of the policy's loss. They are compiled into the programs,
+// which compute only the selected parts. The coefficient of each part is a knob
+// (Settings).
 type LossOptions struct {
-	// Ratio is loss.TokenRatio where empty. The ratio of a sequence is that of a
-	// row of the micro-batch.
+	// Ratio is loss.TokenRatio if empty. For loss.SequenceRatio a sequence is a row of
+	// the micro-batch.
 	Ratio loss.Ratio
-	// KL estimates the distance from the reference for the loss; empty is none.
+	// KL estimates the distance from the reference policy; empty means no KL term.
 	KL loss.KLEstimator
 	// DualClip bounds the loss of tokens with a negative advantage.
 	DualClip bool
@@ -37,11 +37,11 @@ const (
 	columnAdvantage
 	columnLow
 	columnHigh
-	columnReference // where the loss has a KL
+	columnReference // if the loss has a KL
 )
 
-// policyColumns are what the policy's loss reads of a micro-batch; of a
-// supervised one nothing but the mask and the weights.
+// policyColumns are the columns of a micro-batch that the policy's loss reads besides the
+// weights. A supervised update uses none of them.
 func (p *Programs) policyColumns(b MicroBatch, k Settings, supervised bool) []column {
 	cs := []column{
 		{name: "OldLogProbs", values: b.OldLogProbs, required: true},
@@ -97,7 +97,7 @@ const (
 	maxSequenceLogRatio = 10
 )
 
-// element takes one value of a vector, as a scalar.
+// element returns the value of a vector at index i, as a scalar.
 func element(v *graph.Node, i int) *graph.Node {
 	return graph.Reshape(graph.Slice(v, graph.AxisRange(i, i+1)))
 }
@@ -122,14 +122,14 @@ func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, kn
 	unlessSupervised := func(x *graph.Node) *graph.Node {
 		return graph.Where(graph.BroadcastToShape(supervised, x.Shape()), zero, x)
 	}
-	keep := func(x *graph.Node) *graph.Node { return graph.Where(used, x, zero) }
+	whereUsed := func(x *graph.Node) *graph.Node { return graph.Where(used, x, zero) }
 	sum := func(x, weights *graph.Node) *graph.Node {
-		return graph.Reshape(graph.ReduceAllSum(graph.Mul(keep(x), weights)), 1)
+		return graph.Reshape(graph.ReduceAllSum(graph.Mul(whereUsed(x), weights)), 1)
 	}
 	flag := func(x *graph.Node) *graph.Node { return unlessSupervised(graph.ConvertDType(x, p.net.wide)) }
 
-	lp, entropy = keep(lp), keep(entropy)
-	plainLogRatio := unlessSupervised(keep(graph.Sub(lp, columns[columnOld])))
+	lp, entropy = whereUsed(lp), whereUsed(entropy)
+	plainLogRatio := unlessSupervised(whereUsed(graph.Sub(lp, columns[columnOld])))
 	logRatio, inside := within(plainLogRatio, -maxLogRatio, maxLogRatio)
 	ratio := graph.Exp(logRatio)
 	off := graph.Sub(ratio, one)
@@ -162,13 +162,13 @@ func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, kn
 	total := graph.Sub(surrogate, graph.Mul(element(knobs, knobEntropy), uncertainty))
 	distance := graph.Reshape(zero, 1)
 	if o.KL != "" {
-		kl, by := estimateKL(o.KL, keep(graph.Sub(lp, columns[columnReference])))
+		kl, by := estimateKL(o.KL, whereUsed(graph.Sub(lp, columns[columnReference])))
 		distance = sum(unlessSupervised(kl), weight)
 		total = graph.Add(total, graph.Mul(element(knobs, knobKL), distance))
 		slope = graph.Add(slope, graph.Mul(element(knobs, knobKL), unlessSupervised(by)))
 	}
 	return tokenLoss{
-		byLogProb: graph.Mul(keep(slope), weight),
+		byLogProb: graph.Mul(whereUsed(slope), weight),
 		byEntropy: graph.Neg(graph.Mul(weight, element(knobs, knobEntropy))),
 		metrics: graph.Concatenate([]*graph.Node{
 			total, surrogate, uncertainty, distance, sum(flag(clipped), share), dual,
@@ -177,17 +177,17 @@ func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, kn
 	}
 }
 
-// within holds x within bounds and tells where it was inside. NaN stays, and is
-// inside.
+// within clamps x to [low, high] and marks where it was inside. NaN stays NaN and counts
+// as inside.
 func within(x *graph.Node, low, high float32) (bounded, inside *graph.Node) {
 	under, over := graph.LessThan(x, scalar(x, low)), graph.GreaterThan(x, scalar(x, high))
 	bounded = graph.Where(under, scalar(x, low), graph.Where(over, scalar(x, high), x))
 	return bounded, graph.LogicalNot(graph.LogicalOr(under, over))
 }
 
-// sequenceRatio gives each token [n] its row's ratio, the exponential of the mean
-// of the row's log-ratios, and tells where it was inside its bound. logRatio is 0
-// where no token is used.
+// sequenceRatio computes the ratio of each token's row, [n], which is the exponential of
+// the mean of the row's log-ratios, and marks where that mean was within its bound.
+// logRatio is 0 at unused tokens.
 func (p *Programs) sequenceRatio(logRatio, used *graph.Node) (ratio, inside *graph.Node) {
 	rows, width := p.sh.MicroBatch, p.sh.Sequence
 	perRow := func(x *graph.Node) *graph.Node { return graph.ReduceSum(graph.Reshape(x, rows, width), -1) }
@@ -201,7 +201,7 @@ func (p *Programs) sequenceRatio(logRatio, used *graph.Node) (ratio, inside *gra
 	return spread(ratio), graph.LogicalNot(spread(over))
 }
 
-// estimateKL is loss.KLEstimator's Estimate of d = log π − log π_ref, [n].
+// estimateKL computes loss.KLEstimator's Estimate from d = log π − log π_ref, [n].
 func estimateKL(e loss.KLEstimator, d *graph.Node) (kl, byLogProb *graph.Node) {
 	zero, one := scalar(d, 0), scalar(d, 1)
 	switch e {
@@ -219,5 +219,5 @@ func estimateKL(e loss.KLEstimator, d *graph.Node) (kl, byLogProb *graph.Node) {
 	}
 }
 
-// maxK3 is package loss's bound on K3.
+// maxK3 bounds K3, as in package loss.
 const maxK3 = 10

@@ -16,33 +16,33 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// program is one XLA program: built and lowered to StableHLO, then compiled, each
-// once and when first needed. It is shared by all that compute the same, and ends
-// with the last of them.
+// program is one XLA program. It is lowered to StableHLO and compiled once, when first
+// needed. All Programs and States that need the same program share it; it is released with
+// the last of them.
 type program struct {
 	name   string
 	device *Device
 	key    programKey
-	users  int // Programs and States that hold it; guarded by the device's run
-	// build makes the graph: it takes parameters from in, in the order the
-	// program is run with, and returns the outputs.
+	users  int // Programs and States that use it; guarded by the device's run
+	// build makes the graph. It declares the inputs through in, in the order of call's
+	// arguments, and returns the outputs.
 	build builder
 
 	mu    sync.Mutex
 	hash  string
 	exec  compute.Executable
-	ended bool // was released: compiling it now would leave nobody to free it
+	ended bool // was released: a program compiled after that would never be freed
 }
 
-// hold notes a user. The caller holds run.
+// hold adds a user. The caller holds run.
 func (p *program) hold() *program {
 	p.users++
 	return p
 }
 
-// release ends a use, and the program with its last one: executables take memory of
-// the host and the device. Nothing runs meanwhile, since the caller holds run; a
-// compilation under way is waited for.
+// release removes a user, and frees the executable if it was the last one, because
+// executables need memory of the host and the device. The caller holds run, so nothing
+// runs meanwhile; release waits for a compilation that is in progress.
 func (p *program) release() {
 	if p.users--; p.users > 0 {
 		return
@@ -57,7 +57,7 @@ func (p *program) release() {
 // builder makes a program's graph.
 type builder func(in *inputs) []*graph.Node
 
-// inputs hands out a graph's parameters in order.
+// inputs declares a graph's parameters in order.
 type inputs struct {
 	g *graph.Graph
 	n int
@@ -68,7 +68,7 @@ func (in *inputs) next(dtype dtypes.DType, dims ...int) *graph.Node {
 	return graph.Parameter(in.g, fmt.Sprintf("arg%d", in.n-1), shapes.Make(dtype, dims...))
 }
 
-// tensors takes a parameter for each of the configuration's tensors.
+// tensors declares a parameter for each of the configuration's tensors.
 func (in *inputs) tensors(dtype dtypes.DType, ts []TensorShape) []*graph.Node {
 	out := make([]*graph.Node, len(ts))
 	for i, t := range ts {
@@ -77,7 +77,7 @@ func (in *inputs) tensors(dtype dtypes.DType, ts []TensorShape) []*graph.Node {
 	return out
 }
 
-// capture is a backend that remembers the builder it gave to a graph.
+// capture is a backend that records the builder it returned for a graph.
 type capture struct {
 	*xla.Backend
 	builder *xla.Builder
@@ -89,8 +89,8 @@ func (c *capture) Builder(name string) compute.Builder {
 	return b
 }
 
-// lower builds the program's graph and gives its StableHLO text and the builder
-// to compile it with.
+// lower builds the program's graph and returns its StableHLO text and the builder that
+// compiles it.
 func (p *program) lower() (builder *xla.Builder, text []byte, err error) {
 	err = try("lower program "+p.name, func() error {
 		c := &capture{Backend: p.device.backend}
@@ -130,7 +130,7 @@ func (p *program) setHash(text []byte) {
 	p.hash = hex.EncodeToString(sum[:])
 }
 
-// compile makes the program ready to run.
+// compile compiles the program unless that has happened before.
 func (p *program) compile() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,8 +152,7 @@ func (p *program) compile() error {
 	})
 }
 
-// call runs the program; the outputs are the caller's to free. The caller holds
-// the device's run lock.
+// call runs the program. The caller frees the outputs and holds the device's run lock.
 func (p *program) call(args ...compute.Buffer) (out []compute.Buffer, err error) {
 	if p.device.closed {
 		return nil, fmt.Errorf("run program %s: %w", p.name, ErrClosed)
@@ -179,9 +178,9 @@ func (p *program) finalize() {
 	}
 }
 
-// unexported reads a pointer that go-xla keeps to itself: the lowered text and
-// the client's platform have no accessor in v0.4.5. The field's type is checked,
-// so a version that changed it gives an error, not a wild pointer.
+// unexported reads an unexported pointer field of go-xla, because v0.4.5 has no accessor
+// for the lowered text and the client's platform. It checks the field's type, so that a
+// version with another type gives an error and not an invalid pointer.
 func unexported[P any](owner any, field string) (P, error) {
 	var zero P
 	v := reflect.ValueOf(owner)

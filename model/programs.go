@@ -12,19 +12,19 @@ import (
 	"github.com/gomlx/compute/dtypes"
 )
 
-// ErrInput is the kind of errors about values that do not fit the shapes or the
-// ranges a method asks for: the caller's mistake, never the device's.
+// ErrInput is the kind of errors about arguments with wrong shapes or values out of
+// range: a mistake of the caller, never of the device.
 var ErrInput = errors.New("bad input")
 
-// Shapes fix what the programs compute on: a row's bits depend on them and on the
-// row, never on which other rows are there. A zero means that the programs which
-// need the field are not used; calling them is an ErrInput.
+// Shapes are the sizes that the programs compute on. A row's bits depend on them and on
+// the row, never on the other rows. If a field is 0, the programs that need it are not
+// prepared, and calling them is an ErrInput.
 type Shapes struct {
 	// GenerateRows is the rows of a generation pass.
 	GenerateRows int
-	// PromptTokens is the widest context a generation starts from.
+	// PromptTokens is the maximum number of tokens of a prompt.
 	PromptTokens int
-	// MaxNewTokens is the most tokens sampled from it.
+	// MaxNewTokens is the maximum number of tokens sampled for a prompt.
 	MaxNewTokens int
 	// MicroBatch is the rows of Score, Values and the updates.
 	MicroBatch int
@@ -33,11 +33,11 @@ type Shapes struct {
 	// ComputeDtype is the dtype of activations, "float32" or "bfloat16"; empty is
 	// float32. Weights, moments, norms, softmax and logits are always float32.
 	ComputeDtype string
-	// Loss is what Update's loss is made of; zero is the plain clipped surrogate.
+	// Loss selects the parts of Update's loss; zero is the plain clipped surrogate.
 	Loss LossOptions
 }
 
-// kind names a program, as hashes and progress show it.
+// kind is the name of a program in hashes and progress.
 type kind string
 
 const (
@@ -49,8 +49,8 @@ const (
 	kindFingerprint kind = "fingerprint"
 )
 
-// named is the kind's name: a critic's programs have names of their own, so that
-// their hashes stand beside the policy's.
+// named returns the kind's name. A critic's programs have other names than the policy's,
+// so that one map can hold the hashes of both.
 func (p *Programs) named(k kind) kind {
 	if p.c.ValueHead {
 		return "critic-" + k
@@ -58,8 +58,8 @@ func (p *Programs) named(k kind) kind {
 	return k
 }
 
-// programKey says which programs are the same one. Programs of different widths
-// share what does not depend on the width, compiled once for the device.
+// programKey identifies a program: programs with equal keys are compiled once for the
+// device. Programs of different widths share those that do not depend on the width.
 type programKey struct {
 	kind                kind
 	config              Config
@@ -69,9 +69,10 @@ type programKey struct {
 	loss                LossOptions
 }
 
-// Programs are the programs of a policy's, or a critic's, shape on a device. They are compiled
-// when first called, or all at once by Compile. Programs that compute the same share what was
-// compiled; it ends with the last of them. Methods may be called concurrently.
+// Programs are the programs for policies or critics of one shape on a device. They are
+// compiled when first called, or all at once by Compile. Equal programs of one device
+// share their compiled code, which is freed with the last of them. Methods may be called
+// concurrently.
 type Programs struct {
 	device *Device
 	c      Config
@@ -86,9 +87,9 @@ type Programs struct {
 }
 
 // Programs prepares the programs for policies of a configuration, or for critics
-// (Config.Critic), whose Shapes say MicroBatch, Sequence and ComputeDtype. legal, of
-// length VocabSize, says which ids the tokenizer has: the others have probability
-// 0 everywhere, in sampling and in log-probs alike; nil means all are legal.
+// (Config.Critic), whose Shapes set only MicroBatch, Sequence and ComputeDtype. legal, of
+// length VocabSize, marks the ids that the tokenizer has; the others have probability 0 in
+// sampling and in log-probs. Nil means that all are legal.
 func (d *Device) Programs(c Config, legal []bool, sh Shapes) (*Programs, error) {
 	if err := checkShapes(c, legal, sh); err != nil {
 		return nil, err
@@ -176,7 +177,8 @@ func checkShapes(c Config, legal []bool, sh Shapes) error {
 	return nil
 }
 
-// shared finds or makes a program of the device. The caller holds run.
+// shared returns the device's program for a key and creates it if needed. The caller
+// holds run.
 func (d *Device) shared(key programKey, build builder) *program {
 	if p, ok := d.programs[key]; ok {
 		return p
@@ -189,7 +191,7 @@ func (d *Device) shared(key programKey, build builder) *program {
 	return p
 }
 
-// uploadTables puts on the device what the programs read beside weights and data.
+// uploadTables uploads the legal ids and the rotary tables.
 func (p *Programs) uploadTables(legal []bool) error {
 	bias := make([]float32, p.c.VocabSize)
 	for i := range legal {
@@ -230,10 +232,10 @@ func (p *Programs) Shapes() Shapes { return p.sh }
 func (p *Programs) Config() Config { return p.c }
 
 // Compile compiles all programs now, in a fixed order. progress, unless nil, is
-// called with each program's name before it is compiled. It stops between two
-// programs when the context is done.
+// called with each program's name before it is compiled. If the context is done, Compile
+// stops before the next program.
 func (p *Programs) Compile(ctx context.Context, progress func(name string)) error {
-	progs := p.held()
+	progs := p.current()
 	for _, k := range slices.Sorted(maps.Keys(progs)) {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("compile programs: %w", err)
@@ -248,11 +250,11 @@ func (p *Programs) Compile(ctx context.Context, progress func(name string)) erro
 	return nil
 }
 
-// Hashes gives, by name, the SHA-256 of each program as it is handed to XLA
-// (StableHLO text). Programs are lowered for it, not compiled.
+// Hashes returns, by name, the SHA-256 of each program's StableHLO text, which is what XLA
+// compiles. It lowers the programs but does not compile them.
 func (p *Programs) Hashes() (map[string]string, error) {
 	out := map[string]string{}
-	for k, prog := range p.held() {
+	for k, prog := range p.current() {
 		h, err := prog.digest()
 		if err != nil {
 			return nil, err
@@ -262,16 +264,16 @@ func (p *Programs) Hashes() (map[string]string, error) {
 	return out, nil
 }
 
-// held are the programs as they are now.
-func (p *Programs) held() map[kind]*program {
+// current returns a copy of the map of programs.
+func (p *Programs) current() map[kind]*program {
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
 	return maps.Clone(p.progs)
 }
 
-// Free releases the memory the programs hold: their tables, and the compiled code
-// that no other Programs or State of the device shares. They cannot be called any
-// more. It waits for the running program; freeing twice is fine.
+// Free releases the programs' tables and the compiled code that no other Programs or State
+// of the device uses. It waits for the running program. The programs cannot be called
+// afterwards; calling Free twice is fine.
 func (p *Programs) Free() {
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
@@ -287,7 +289,7 @@ func (p *Programs) free() {
 	p.legal, p.tables, p.decodeTab = nil, [2]compute.Buffer{}, [2]compute.Buffer{}
 }
 
-// program finds a program that the shapes provide for.
+// program returns a program, or an error if the shapes do not provide for it.
 func (p *Programs) program(k kind) (*program, error) {
 	if prog := p.progs[p.named(k)]; prog != nil {
 		return prog, nil
@@ -295,8 +297,8 @@ func (p *Programs) program(k kind) (*program, error) {
 	return nil, fmt.Errorf("%w: the programs were prepared without the shapes that %s needs, or freed", ErrInput, p.named(k))
 }
 
-// checkRole refuses programs of a critic where a policy's are needed, and the
-// other way round.
+// checkRole returns an error unless the programs are those of a critic, or of a policy, as
+// asked.
 func (p *Programs) checkRole(critic bool) error {
 	if p.c.ValueHead != critic {
 		return fmt.Errorf("%w: the programs are not those of a %s", ErrInput, map[bool]string{true: "critic", false: "policy"}[critic])

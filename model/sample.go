@@ -6,8 +6,8 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// blockOf is the width of the sampler's blocks for a vocabulary: a power of two
-// near its root, so that both levels are small.
+// blockOf is the width of the sampler's blocks for a vocabulary: a power of two near its
+// square root, so that both the blocks and their number are small.
 func blockOf(vocab int) int {
 	b := 1
 	for b*b < vocab {
@@ -16,15 +16,15 @@ func blockOf(vocab int) int {
 	return b
 }
 
-// sample draws a token of each row from logits [R, V] by inverting the
-// distribution function at u [R], or takes the likeliest where greedy (a bool
-// scalar). It gives the tokens [R] int32 and their log-probs [R].
+// sample draws a token for each row of logits [R, V] by inverting the distribution
+// function at u [R], or selects the likeliest token if greedy, a bool scalar, is true. It
+// returns the tokens [R] int32 and their log-probs [R].
 //
-// The token is the first i with cs[i] > u·cs[last], cs the running sum of the
-// probabilities, and never one of probability 0, whatever the rounding: a float32
-// sum over a large vocabulary ends short of 1. The sum runs over blocks first and
-// then inside the chosen block. It uses no scalar that GoMLX caches, because it is
-// built inside a loop's body.
+// The token is the first i with cs[i] > u·cs[last], where cs is the running sum of the
+// probabilities: a float32 sum over a large vocabulary does not reach 1. Rounding never
+// selects a token of probability 0. The sum runs over blocks first and then inside the
+// chosen block. The function uses no scalar that GoMLX caches, because it is built inside
+// a loop's body.
 func sample(logits, u, greedy *graph.Node) (token, logProb *graph.Node) {
 	g := logits.Graph()
 	rows, vocab := logits.Shape().Dimensions[0], logits.Shape().Dimensions[1]
@@ -43,7 +43,7 @@ func sample(logits, u, greedy *graph.Node) (token, logProb *graph.Node) {
 	target := graph.Mul(u, total)
 	block := firstAbove(sums, blocks, target)
 
-	// What the blocks before the chosen one hold is taken off the target.
+	// Subtract the sum of the blocks before the chosen one from the target.
 	place := graph.Iota(g, shapes.Make(dtypes.Int32, rows, count), 1)
 	column := func(v *graph.Node, like *graph.Node) *graph.Node {
 		return graph.BroadcastToShape(graph.Reshape(v, rows, 1), like.Shape())
@@ -59,7 +59,7 @@ func sample(logits, u, greedy *graph.Node) (token, logProb *graph.Node) {
 	isTop := graph.Equal(logits, column(top, logits))
 	likeliest := graph.ReduceMin(graph.Where(isTop, ids, graph.Const(g, int32(vocab-1))), -1)
 	token = graph.Where(graph.BroadcastToShape(greedy, likeliest.Shape()), likeliest, drawn)
-	// Only logits that are not numbers could lead outside the vocabulary.
+	// Without this, NaN logits could give an id outside the vocabulary.
 	token = graph.Max(graph.Min(token, graph.Const(g, int32(vocab-1))), graph.Const(g, int32(0)))
 
 	chosen := graph.ReduceSum(graph.Where(graph.Equal(ids, column(token, ids)), logits, scalar(logits, 0)), -1)
@@ -67,7 +67,8 @@ func sample(logits, u, greedy *graph.Node) (token, logProb *graph.Node) {
 	return token, graph.Sub(graph.Sub(chosen, top), graph.Log(sum))
 }
 
-// runningSum of p [R, n] over the last axis, as a product with a triangle of ones.
+// runningSum computes the running sum of p [R, n] over the last axis, as a product with a
+// triangular matrix of ones.
 func runningSum(p *graph.Node) *graph.Node {
 	n := p.Shape().Dimensions[1]
 	g, square := p.Graph(), shapes.Make(dtypes.Int32, n, n)
@@ -75,8 +76,8 @@ func runningSum(p *graph.Node) *graph.Node {
 	return graph.Dot(p, ones).General([]int{1}, nil, []int{0}, nil)
 }
 
-// firstAbove is, in each row, the first i with sums[i] > target and p[i] > 0; where
-// rounding leaves none, the last i with p[i] > 0.
+// firstAbove returns, for each row, the first i with sums[i] > target and p[i] > 0. If
+// rounding leaves no such i, it returns the last i with p[i] > 0.
 func firstAbove(sums, p, target *graph.Node) *graph.Node {
 	g := p.Graph()
 	rows, n := p.Shape().Dimensions[0], p.Shape().Dimensions[1]

@@ -10,12 +10,12 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// Score gives, at index t of each row, log p(ids[t] | ids[<t]) over the legal
+// Score returns, at index t of each row, log p(ids[t] | ids[<t]) over the legal
 // vocabulary at the temperature, and the entropy in nats of the distribution that
-// ids[t] came from. Both are 0 at t = 0 and from the row's length on. Rows are
+// ids[t] was drawn from. Both are 0 at t = 0 and from the row's length on. Rows are
 // Sequence long, in the batch's order.
 //
-// Update runs this same program for its own log-probs, so at the parameters that
+// Update computes its log-probs with the same program, so with the parameters that
 // scored a batch, every ratio is exactly 1.
 func (p *Programs) Score(ctx context.Context, s *State, b MicroBatch, temperature float32) (logProbs, entropy [][]float32, err error) {
 	if !(temperature > 0) || math.IsInf(float64(temperature), 0) {
@@ -28,9 +28,9 @@ func (p *Programs) Score(ctx context.Context, s *State, b MicroBatch, temperatur
 	return out[0], out[1], nil
 }
 
-// scores runs the forward program on a micro-batch and gives the first of what it
-// says about each token, count × [row][token]. The programs must be a critic's or
-// not, as asked.
+// scores runs the forward program on a micro-batch and returns its first count outputs,
+// count × [row][token]. critic tells whether the programs must be a critic's or a
+// policy's.
 func (p *Programs) scores(ctx context.Context, s *State, b MicroBatch, critic bool, temperature float32, count int) (out [][][]float32, err error) {
 	if err := p.checkRole(critic); err != nil {
 		return nil, err
@@ -65,12 +65,12 @@ func (p *Programs) scores(ctx context.Context, s *State, b MicroBatch, critic bo
 	return out, err
 }
 
-// scored is what a forward pass leaves on the device.
+// scored holds the inputs and outputs of a forward pass on the device.
 type scored struct {
-	ids, inverse compute.Buffer // a critic has no temperature
-	// scores are log-probs, entropies and log-sums, or values, each
-	// [MicroBatch·Sequence] float32; saved are the inputs of the layers and what comes out of the last,
-	// [MicroBatch·Sequence, d].
+	ids, inverse compute.Buffer // inverse is nil for a critic, which has no temperature
+	// scores are the policy's log-probs, entropies and log-sums, or the critic's values,
+	// each [MicroBatch·Sequence] float32. saved are the inputs of the layers and the
+	// output of the last one, [MicroBatch·Sequence, d].
 	scores, saved []compute.Buffer
 }
 
@@ -80,7 +80,7 @@ func (f *scored) free() {
 	free(f.saved)
 }
 
-// inputs are what the forward program reads after the parameters.
+// inputs are the inputs of the forward program after the parameters.
 func (f *scored) inputs(p *Programs) []compute.Buffer {
 	in := []compute.Buffer{f.ids, p.tables[0], p.tables[1]}
 	if p.c.ValueHead {
@@ -115,9 +115,10 @@ func (p *Programs) forward(s *State, ids []int32, temperature float32) (f *score
 	return f, nil
 }
 
-// buildForward takes parameters, ids [b, T], rotary tables, legal ids and the
-// inverse temperature, and gives log-probs, entropies and log-sums of the tokens
-// that follow, [b·T], and the activations between layers.
+// buildForward is the policy's forward program. Its inputs are the parameters, ids [b, T],
+// rotary tables, legal ids and the inverse temperature; its outputs are log-probs,
+// entropies and log-sums of the tokens that follow, [b·T], and the activations between
+// layers.
 func (p *Programs) buildForward(in *inputs) []*graph.Node {
 	params := in.tensors(p.net.wide, p.c.Tensors())
 	b := p.batchInputs(in)
@@ -127,7 +128,7 @@ func (p *Programs) buildForward(in *inputs) []*graph.Node {
 	return append([]*graph.Node{lp, ent, sum}, saved...)
 }
 
-// layers gives the input of each layer and what comes out of the last.
+// layers returns the input of each layer and the output of the last one.
 func (p *Programs) layers(params []*graph.Node, b batchNodes) []*graph.Node {
 	saved := []*graph.Node{p.net.embed(params[0], b.flat)}
 	for i := range p.c.Layers {
@@ -145,7 +146,7 @@ type batchNodes struct {
 func (p *Programs) batchInputs(in *inputs) batchNodes {
 	rows, width, half := p.sh.MicroBatch, p.sh.Sequence, p.c.HeadDim/2
 	ids := in.next(dtypes.Int32, rows, width)
-	// The last position predicts nothing that is there; its target is never read.
+	// The last position has no token to predict; its target is never read.
 	next := graph.Concatenate([]*graph.Node{
 		graph.Slice(ids, graph.AxisRange(), graph.AxisRange(1, width)),
 		graph.Slice(ids, graph.AxisRange(), graph.AxisRange(0, 1)),

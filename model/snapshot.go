@@ -6,8 +6,8 @@ import (
 	"github.com/reprise-rl/reprise/model/safetensors"
 )
 
-// Snapshot is the full training state of a policy or a critic on the host: the weights, AdamW's first and
-// second moments, and the number of updates applied.
+// Snapshot is the full training state of a policy or a critic on the host: the weights,
+// AdamW's first and second moments, and the number of updates applied.
 type Snapshot struct {
 	Params Params
 	M, V   Params
@@ -37,12 +37,12 @@ func (s Snapshot) check() error {
 	return nil
 }
 
-// Files are the snapshot of a policy as a Hugging Face model folder: config.json
-// and model.safetensors are what transformers loads; optimizer.safetensors holds
-// the moments ("m." and "v." before each tensor's name) and the step. The
-// tokenizer's files are the caller's. A critic's snapshot gives
-// critic.safetensors and critic_optimizer.safetensors, which lie beside its
-// policy's. The same snapshot gives the same bytes.
+// Files returns the snapshot of a policy as the files of a Hugging Face model folder.
+// transformers loads config.json and model.safetensors; optimizer.safetensors holds the
+// moments ("m." and "v." before each tensor's name) and the step. The caller adds the
+// tokenizer's files. A critic's snapshot becomes critic.safetensors and
+// critic_optimizer.safetensors, for the folder of its policy. The same snapshot gives the
+// same bytes.
 func (s Snapshot) Files() (map[string][]byte, error) {
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("write snapshot: %w", err)
@@ -66,8 +66,8 @@ func (s Snapshot) Files() (map[string][]byte, error) {
 	}, nil
 }
 
-// ReadSnapshot reads a policy that Files wrote; other files are ignored. Without
-// optimizer.safetensors it is the state before the first update.
+// ReadSnapshot reads a policy that Files wrote. It ignores other files. Without
+// optimizer.safetensors it returns the state before the first update.
 func ReadSnapshot(files map[string][]byte) (Snapshot, error) {
 	f, err := ReadFiles(files)
 	if err != nil {
@@ -76,8 +76,8 @@ func ReadSnapshot(files map[string][]byte) (Snapshot, error) {
 	return readSnapshot(f.Params, files, OptimizerFile)
 }
 
-// ReadCritic reads the critic that lies beside a policy; config.json is the
-// policy's. Without critic.safetensors it is an fs.ErrNotExist; without
+// ReadCritic reads the critic from the files of its policy, whose config.json it uses.
+// Without critic.safetensors it returns an fs.ErrNotExist, and without
 // critic_optimizer.safetensors the state before the first update.
 func ReadCritic(files map[string][]byte) (Snapshot, error) {
 	src := memoryFiles(files)
@@ -103,7 +103,7 @@ func ReadCritic(files map[string][]byte) (Snapshot, error) {
 	return readSnapshot(params, files, CriticOptimizerFile)
 }
 
-// readSnapshot reads the moments and the step that belong to parameters.
+// readSnapshot reads the moments and the step of parameters.
 func readSnapshot(params Params, files map[string][]byte, name string) (Snapshot, error) {
 	raw, ok := files[name]
 	if !ok {

@@ -12,12 +12,12 @@ var ErrFreed = errors.New("state was freed")
 
 // State is the training state of a policy or a critic on a device: parameters,
 // AdamW's moments and the number of updates applied. It never changes; an update
-// makes a new one. It fits any Programs of the same device and configuration.
+// makes a new one. All Programs of the same device and configuration can use it.
 type State struct {
 	device *Device
 	c      Config
 	// params, m and v are in Config.Tensors order; all guarded by the device's run.
-	// A state that is not for training has neither m nor v.
+	// A state of UploadParams has neither m nor v.
 	params, m, v []compute.Buffer
 	step         int64
 	fingerprint  *program
@@ -29,7 +29,7 @@ func (p *Programs) NewState(params Params) (*State, error) {
 	return p.Upload(NewSnapshot(params))
 }
 
-// Upload puts a snapshot on the device. Its configuration must have the
+// Upload copies a snapshot to the device. Its configuration must have the
 // programs' shapes.
 func (p *Programs) Upload(s Snapshot) (*State, error) {
 	if err := s.check(); err != nil {
@@ -38,9 +38,9 @@ func (p *Programs) Upload(s Snapshot) (*State, error) {
 	return p.put(s, true)
 }
 
-// UploadParams puts parameters alone on the device, a third of a training state: a
-// reference to Score, or a policy that only generates. Updates and Download refuse
-// it (ErrInput).
+// UploadParams copies parameters without moments to the device, a third of a training
+// state. It is for a reference policy, which Score uses, and for a policy that only
+// generates. Updates and Download return an ErrInput for it.
 func (p *Programs) UploadParams(params Params) (*State, error) {
 	if err := params.check(); err != nil {
 		return nil, fmt.Errorf("upload state: %w: %w", ErrInput, err)
@@ -149,7 +149,7 @@ func (s *State) release() {
 	}
 }
 
-// usable says whether the state can be computed with. The caller holds run.
+// usable returns an error if the state was freed or its device closed. The caller holds run.
 func (s *State) usable() error {
 	switch {
 	case s.device.closed:
@@ -160,7 +160,7 @@ func (s *State) usable() error {
 	return nil
 }
 
-// check says whether the state can be used with the programs. The caller holds run.
+// check returns an error if the programs cannot use the state. The caller holds run.
 func (p *Programs) check(s *State) error {
 	if s.device != p.device || s.c.shape() != p.c.shape() {
 		return fmt.Errorf("%w: the state is of another device or configuration", ErrInput)

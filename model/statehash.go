@@ -9,15 +9,14 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// lanes of 32 bits make the state fingerprint.
+// lanes is the number of 32-bit sums that form the state fingerprint.
 const lanes = 4
 
-// Fingerprint is 128 bits over every bit of the parameters, the moments and the
-// step, as 32 hex digits. It is computed on the device with integer arithmetic,
-// which is exact and has no order, so it is the same on every platform: each
-// 32-bit word is mixed with its place, and the sums are taken modulo 2^32. It
-// tells states apart, also a policy's from a critic's and from parameters alone; it
-// is no defence against somebody who forges one.
+// Fingerprint is a 128-bit hash of the parameters, the moments and the step, as 32 hex
+// digits. Each 32-bit word is mixed with its place, and the results are summed modulo
+// 2^32. The device computes it with integers, whose sums are exact in any order, so it is
+// the same on every platform. It differs between a policy, a critic and parameters without
+// moments. It is not secure against deliberate collisions.
 func (s *State) Fingerprint() (string, error) {
 	sum, err := s.lanes()
 	if err != nil {
@@ -26,8 +25,8 @@ func (s *State) Fingerprint() (string, error) {
 	return digits(sum), nil
 }
 
-// PairFingerprint is one fingerprint of a policy and its critic: the sum of both's
-// lanes. Without a critic, nil, it is the policy's own.
+// PairFingerprint is one fingerprint of a policy and its critic: the sum of the lanes of
+// both. If critic is nil, it is the policy's fingerprint.
 func PairFingerprint(policy, critic *State) (string, error) {
 	if critic == nil {
 		return policy.Fingerprint()
@@ -53,15 +52,15 @@ func digits(sum [lanes]uint32) string {
 	return fmt.Sprintf("%08x%08x%08x%08x", sum[0], sum[1], sum[2], sum[3])
 }
 
-// Seeds of the parts of a state, counted from 1: parameters and both moments of a
-// policy, those of a critic, and parameters alone.
+// First seeds of the parts of a state: of a policy's parameters and moments, of a
+// critic's parameters and moments, and of parameters without moments.
 const (
 	policyParts = 1
 	criticParts = 4
 	loneParts   = 7
 )
 
-// lanes are the sums that make the fingerprint.
+// lanes computes the sums that form the fingerprint.
 func (s *State) lanes() (sum [lanes]uint32, err error) {
 	s.device.run.Lock()
 	defer s.device.run.Unlock()
@@ -86,10 +85,10 @@ func (s *State) lanes() (sum [lanes]uint32, err error) {
 	})
 }
 
-// addLanes adds the lanes of one part of the state, told apart by its seed.
+// addLanes adds the lanes of one part of the state. Each part has its own seed.
 func (s *State) addLanes(sum *[lanes]uint32, part []compute.Buffer, seed uint32) error {
-	// The seed is an input so that one program does for all parts, and because XLA
-	// would spend many seconds on evaluating mixed constants while compiling.
+	// The seed is an input, so that all parts use one program. As a constant it would
+	// also cost many seconds of compilation, in which XLA evaluates the mixed constants.
 	b, err := upload(s.device, []uint32{seed})
 	if err != nil {
 		return err
@@ -112,8 +111,8 @@ func (s *State) addLanes(sum *[lanes]uint32, part []compute.Buffer, seed uint32)
 	return nil
 }
 
-// stepLanes is the step's part of the fingerprint; from tells the states' kinds
-// apart.
+// stepLanes is the step's part of the fingerprint. It depends on from, the first seed of
+// the kind of state.
 func stepLanes(step int64, from uint32) (sum [lanes]uint32) {
 	for i := range sum {
 		salt := mixWord(^(uint32(i) + lanes*(from-policyParts)))
@@ -122,8 +121,8 @@ func stepLanes(step int64, from uint32) (sum [lanes]uint32) {
 	return sum
 }
 
-// buildFingerprint takes one tensor for each of the configuration's and a seed, and
-// gives each tensor's lanes, [4] uint32.
+// buildFingerprint is the fingerprint program. Its inputs are one part of a state, as the
+// configuration's tensors, and a seed; its outputs are each tensor's lanes, [4] uint32.
 func (p *Programs) buildFingerprint(in *inputs) []*graph.Node {
 	tensors := in.tensors(dtypes.Float32, p.c.Tensors())
 	seed := in.next(dtypes.Uint32)
@@ -135,7 +134,7 @@ func (p *Programs) buildFingerprint(in *inputs) []*graph.Node {
 	return sums
 }
 
-// hashWords gives the lanes of one tensor of words [n]: every lane has its own
+// hashWords computes the lanes of one tensor of words [n]. Every lane has its own
 // multiplier of the place and its own salt for every tensor.
 func hashWords(w, seed *graph.Node, tensor uint32) *graph.Node {
 	g, n := w.Graph(), w.Shape().Size()
@@ -152,7 +151,7 @@ func hashWords(w, seed *graph.Node, tensor uint32) *graph.Node {
 }
 
 // mixWord is MurmurHash3's finalizer: every bit of x changes about half of the
-// result's.
+// bits of the result.
 func mixWord(x uint32) uint32 {
 	x ^= x >> 16
 	x *= 0x85ebca6b

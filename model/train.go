@@ -7,20 +7,20 @@ import (
 	"github.com/gomlx/compute"
 )
 
-// pass says how a minibatch is computed.
+// pass holds the settings of the passes over a minibatch.
 type pass struct {
-	temperature float32   // not read by a critic
+	temperature float32   // not used for a critic
 	knobs       []float32 // of the loss
 }
 
-// report is what an update's apply program says.
+// report is the result of the apply program.
 type report struct {
 	metrics []float64 // in the order of the loss
 	norm    float64
 	skipped bool
 }
 
-// train makes the state after one update on a minibatch.
+// train applies one update on a minibatch and returns the next state.
 func (p *Programs) train(ctx context.Context, s *State, batches []packed, how pass, o Optimizer) (next *State, r report, err error) {
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
@@ -79,6 +79,17 @@ func (p *Programs) accumulate(ctx context.Context, s *State, batches []packed, h
 	return acc, nil
 }
 
+// backwardInputs are the buffers that are uploaded for one micro-batch's backward pass.
+type backwardInputs struct {
+	columns, knobs compute.Buffer // of the loss
+	first          compute.Buffer // whether acc is still empty
+	noMetrics      compute.Buffer // in place of acc's metrics if it is
+}
+
+func (in backwardInputs) free() {
+	free([]compute.Buffer{in.columns, in.knobs, in.first, in.noMetrics})
+}
+
 // backward adds one micro-batch's gradients to acc.
 func (p *Programs) backward(prog *program, s *State, b packed, how pass, acc *accumulated) error {
 	f, err := p.forward(s, b.ids, how.temperature)
@@ -86,38 +97,29 @@ func (p *Programs) backward(prog *program, s *State, b packed, how pass, acc *ac
 		return err
 	}
 	defer f.free()
-	var extra []compute.Buffer
-	defer func() { free(extra) }()
+	var in backwardInputs
+	defer func() { in.free() }()
 	n := p.sh.MicroBatch * p.sh.Sequence
-	put := func(v []float32, dims ...int) error {
-		buf, err := upload(p.device, v, dims...)
-		if err == nil {
-			extra = append(extra, buf)
-		}
+	if in.columns, err = upload(p.device, b.columns, len(b.columns)/n, n); err != nil {
 		return err
 	}
-	if err := put(b.columns, len(b.columns)/n, n); err != nil {
-		return err
-	}
-	if err := put(how.knobs, len(how.knobs)); err != nil {
+	if in.knobs, err = upload(p.device, how.knobs, len(how.knobs)); err != nil {
 		return err
 	}
 	first := acc.grads == nil
-	firstBuf, err := upload(p.device, []bool{first})
-	if err != nil {
+	if in.first, err = upload(p.device, []bool{first}); err != nil {
 		return err
 	}
-	extra = append(extra, firstBuf)
 	sums, metrics := acc.grads, acc.metrics
-	if first { // any buffers of the right shape: they are not read
-		if err := put(make([]float32, p.metricCount()), p.metricCount()); err != nil {
+	if first { // the program ignores the sums: any buffers of the right shape will do
+		if in.noMetrics, err = upload(p.device, make([]float32, p.metricCount()), p.metricCount()); err != nil {
 			return err
 		}
-		sums, metrics = s.params, extra[3]
+		sums, metrics = s.params, in.noMetrics
 	}
 	args := append(append([]compute.Buffer{}, s.params...), f.inputs(p)...)
 	args = append(append(args, f.scores...), f.saved...)
-	args = append(args, extra[:3]...)
+	args = append(args, in.columns, in.knobs, in.first)
 	args = append(append(args, sums...), metrics)
 	out, err := prog.call(args...)
 	if err != nil {
@@ -128,7 +130,7 @@ func (p *Programs) backward(prog *program, s *State, b packed, how pass, acc *ac
 	return nil
 }
 
-// metricCount is how many metrics the loss has.
+// metricCount is the number of metrics of the loss.
 func (p *Programs) metricCount() int {
 	if p.c.ValueHead {
 		return criticMetricCount

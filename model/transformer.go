@@ -13,17 +13,17 @@ import (
 type network struct {
 	c     Config
 	dtype dtypes.DType
-	// wide is float32, as transformers has it. Forward and backward programs can be
-	// built in float64 too, where differences of the loss are exact enough to tell
-	// what its gradient is; generation, AdamW and the fingerprint cannot.
+	// wide is float32, as in transformers. Tests also build forward and backward
+	// programs in float64, in which finite differences of the loss are exact enough to
+	// check its gradient. Generation, AdamW and the fingerprint need float32.
 	wide dtypes.DType
-	// barrier keeps the backward pass from computing layers again before their
-	// turn. XLA's CPU compiler schedules for memory by itself.
+	// barrier prevents the backward pass from computing layers again too early. XLA's
+	// CPU compiler does not need it, because it schedules for memory.
 	barrier bool
 	limits  limits
 }
 
-// limits bound what is in memory at once. They are part of the programs: other
+// limits bound the memory that is used at once. They are part of the programs: other
 // limits may give other bits.
 type limits struct {
 	queries int // that attend at once
@@ -31,14 +31,13 @@ type limits struct {
 	prefill int // tokens in one prefill
 }
 
-// defaultLimits: scores of 512 queries, not of a whole sequence, and keys after a
-// block of queries are never read; 2^26 logits are 256 MiB.
+// defaultLimits compute attention for 512 queries at a time instead of a whole sequence,
+// which also skips the keys after each block of queries. 2^26 logits are 256 MiB.
 var defaultLimits = limits{queries: 512, logits: 1 << 26, prefill: 1 << 16}
 
-// ropeTables gives the cosines and sines for positions 0 to n−1, each [n,
-// HeadDim/2]. Angles are products of float32 numbers, as transformers computes
-// them. The tables are inputs of the programs: host arithmetic makes them for
-// every device.
+// ropeTables computes the cosines and sines for positions 0 to n−1, each [n,
+// HeadDim/2]. Angles are products of float32 numbers, as in transformers. The tables are
+// computed on the host and are inputs of the programs, so all devices use the same.
 func ropeTables(c Config, n int) (cos, sin []float32) {
 	half := c.HeadDim / 2
 	cos, sin = make([]float32, n*half), make([]float32, n*half)
@@ -53,7 +52,7 @@ func ropeTables(c Config, n int) (cos, sin []float32) {
 	return cos, sin
 }
 
-// embed looks up ids [n] int32 in the embedding, giving [n, HiddenSize].
+// embed looks up ids [n] int32 in the embedding and returns [n, HiddenSize].
 func (t network) embed(table, ids *graph.Node) *graph.Node {
 	n := ids.Shape().Dimensions[0]
 	return t.cast(graph.Gather(table, graph.Reshape(ids, n, 1)))
@@ -78,7 +77,7 @@ func (t network) widen(x *graph.Node) *graph.Node {
 // one cached inside a loop's body cannot be used outside it.
 func scalar(x *graph.Node, v float32) *graph.Node { return graph.ConstAs(x, v) }
 
-// norm is RMSNorm over the last axis of x [n, d]. Div by Sqrt because Rsqrt has
+// norm is RMSNorm over the last axis of x [n, d]. It uses Div and Sqrt because Rsqrt has
 // no gradient in GoMLX.
 func (t network) norm(x, weight *graph.Node) *graph.Node {
 	x = t.widen(x)
@@ -111,13 +110,13 @@ func (t network) rotate(x, cos, sin *graph.Node) *graph.Node {
 	}, last))
 }
 
-// softmax over the last axis, wide inside.
+// softmax is taken over the last axis and computed in wide.
 func (t network) softmax(scores *graph.Node) *graph.Node {
-	keep := append([]int{}, scores.Shape().Dimensions...)
-	keep[len(keep)-1] = 1
-	top := graph.StopGradient(graph.Reshape(graph.ReduceMax(scores, -1), keep...))
+	reduced := append([]int{}, scores.Shape().Dimensions...)
+	reduced[len(reduced)-1] = 1
+	top := graph.StopGradient(graph.Reshape(graph.ReduceMax(scores, -1), reduced...))
 	e := graph.Exp(graph.Sub(scores, top))
-	return t.cast(graph.Div(e, graph.Reshape(graph.ReduceSum(e, -1), keep...)))
+	return t.cast(graph.Div(e, graph.Reshape(graph.ReduceSum(e, -1), reduced...)))
 }
 
 // project computes a layer's queries, keys and values of x [rows·tokens, d] with
@@ -140,14 +139,14 @@ func (t network) project(w []*graph.Node, x *graph.Node, rows, tokens int, cos, 
 	return q, k, v
 }
 
-// scores of queries [rows, KVHeads, n, HeadDim] against keys [rows, KVHeads, m,
-// HeadDim], wide [rows, KVHeads, n, m], over the root of the head's width.
+// scores computes the attention scores of queries [rows, KVHeads, n, HeadDim] and keys
+// [rows, KVHeads, m, HeadDim], divided by √HeadDim: wide [rows, KVHeads, n, m].
 func (t network) scores(q, k *graph.Node) *graph.Node {
 	s := t.widen(graph.Dot(q, k).General([]int{3}, []int{0, 1}, []int{3}, []int{0, 1}))
 	return graph.Mul(s, scalar(s, float32(1/math.Sqrt(float64(t.c.HeadDim)))))
 }
 
-// masked is far below any score; −Inf would make a NaN of a row with nothing to see.
+// masked is far below any score. −Inf would give NaN in a row without unmasked keys.
 const masked = -1e30
 
 // causal attends each token to itself and those before it, in blocks of queries.
@@ -193,7 +192,7 @@ func (t network) layer(w []*graph.Node, x *graph.Node, rows, tokens int, cos, si
 	return t.finish(w, x, t.causal(q, k, v, rows, tokens))
 }
 
-// layerOf picks layer i's tensors from all of them.
+// layerOf returns layer i's tensors.
 func (c Config) layerOf(all []*graph.Node, i int) []*graph.Node {
 	return all[c.layerStart(i) : c.layerStart(i)+layerTensors]
 }

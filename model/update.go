@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Optimizer are AdamW's knobs. All are inputs of the programs: changing one never
-// compiles anything again, so that a schedule gives each update its own.
+// Optimizer are AdamW's knobs. All are inputs of the programs: a change does not
+// recompile anything, so a schedule can set them for each update.
 type Optimizer struct {
 	LearningRate float32
 	Beta1, Beta2 float32 // decay rates, in [0, 1)
@@ -22,28 +22,29 @@ type Optimizer struct {
 // Settings are an update's knobs, all inputs of the programs.
 type Settings struct {
 	Optimizer
-	// ClipLow and ClipHigh bound the ratio to [1 − ClipLow, 1 + ClipHigh], where
-	// the micro-batch has no bounds of its own.
+	// ClipLow and ClipHigh bound the ratio to [1 − ClipLow, 1 + ClipHigh], unless
+	// the micro-batch has bounds.
 	ClipLow, ClipHigh float32
 	// DualClip bounds the loss of a token with a negative advantage to −DualClip·A;
 	// above 1 with LossOptions.DualClip, else 0.
 	DualClip float32
 	// EntropyCoefficient rewards entropy.
 	EntropyCoefficient float32
-	// KLCoefficient punishes distance from the reference; 0 without LossOptions.KL.
+	// KLCoefficient penalises distance from the reference policy; 0 without
+	// LossOptions.KL.
 	KLCoefficient float32
-	// Temperature is the one the tokens were sampled and scored at; 0 is taken as 1.
+	// Temperature is that of sampling and scoring the tokens; 0 means 1.
 	Temperature float32
 }
 
-// UpdateMetrics say what an update did, at the parameters before it. The parts of
+// UpdateMetrics are the results of an update, at the parameters before it. The parts of
 // the loss are sums over the minibatch by MicroBatch.Weights; fractions and the
-// last two KLs are means over its tokens, weighted by row. Those of package loss
-// (PolicyLoss) are the same, by name.
+// last two KLs are means over its tokens, weighted by row. The fields of
+// reference.PolicyLoss have the same names.
 type UpdateMetrics struct {
 	// Loss is PolicyLoss − EntropyCoefficient · Entropy + KLCoefficient · KL.
 	Loss float64
-	// PolicyLoss is the clipped surrogate's; of SupervisedUpdate the mean negative
+	// PolicyLoss is the clipped surrogate or, in SupervisedUpdate, the mean negative
 	// log-likelihood in nats.
 	PolicyLoss float64
 	Entropy    float64 // nats
@@ -52,8 +53,9 @@ type UpdateMetrics struct {
 	// GradNorm is the gradient's global norm before clipping.
 	GradNorm float64
 	// ClipFraction is the fraction of tokens whose clipped term is strictly worse
-	// than the unclipped one, and so taken (verl's pg_clipfrac); DualClipFraction
-	// that where the dual clip took effect (pg_clipfrac_lower).
+	// than the unclipped one, so that the loss uses it (verl's pg_clipfrac).
+	// DualClipFraction is the fraction of tokens whose loss the dual clip bounded
+	// (pg_clipfrac_lower).
 	ClipFraction, DualClipFraction float64
 	// RatioMax is the largest |ratio − 1| of a token; exactly 0 at the parameters
 	// that scored the batch.
@@ -63,9 +65,9 @@ type UpdateMetrics struct {
 	// ApproxKL is the mean of (ratio − 1) − log ratio, never negative
 	// (http://joschu.net/blog/kl-approx.html, k3).
 	ApproxKL float64
-	// Skipped: the loss or the gradient's norm was not finite, and nothing changed.
+	// Skipped is set if the loss or the gradient's norm was not finite: nothing changed.
 	Skipped bool
-	// Tokens is how many tokens were learnt from.
+	// Tokens is the number of tokens that were trained on.
 	Tokens int
 }
 
@@ -75,13 +77,13 @@ type UpdateMetrics struct {
 //	L = Σ w·max(−ρA, −clip(ρ, 1−low, 1+high)·A) − c·Σ w·entropy + β·Σ w·kl
 //
 // where w is the token's weight (MicroBatch.Weights) and ρ, by default, exp(log-prob
-// − old log-prob) with the difference held within ±20; LossOptions say what else it
-// is made of. Several minibatches and epochs are as many calls.
+// − old log-prob) with the difference clamped to ±20. LossOptions select the parts of the
+// loss. Each minibatch of each epoch is one call.
 //
-// Where the loss or the gradient's norm is not finite the new state equals the old
-// one bit for bit and Skipped is set; that is no error. The old state stays as it is
-// until it is freed. The context is looked at between programs; what the device has
-// begun it finishes.
+// If the loss or the gradient's norm is not finite, the new state equals the old one bit
+// for bit and Skipped is set; that is not an error. The old state does not change and
+// exists until it is freed. The context is checked between programs; a running program is
+// not interrupted.
 func (p *Programs) Update(ctx context.Context, s *State, batches []MicroBatch, k Settings) (*State, UpdateMetrics, error) {
 	st, m, err := p.update(ctx, s, batches, k, false)
 	if err != nil {
@@ -91,8 +93,8 @@ func (p *Programs) Update(ctx context.Context, s *State, batches []MicroBatch, k
 }
 
 // SupervisedUpdate is Update with the negative log-likelihood of the masked tokens
-// in place of the surrogate, and the same entropy term: old log-probs, advantages,
-// reference and clips are not read.
+// instead of the surrogate, and with the same entropy term. It does not read old
+// log-probs, advantages, reference log-probs or clips.
 func (p *Programs) SupervisedUpdate(ctx context.Context, s *State, batches []MicroBatch, k Settings) (*State, UpdateMetrics, error) {
 	st, m, err := p.update(ctx, s, batches, k, true)
 	if err != nil {
@@ -122,8 +124,14 @@ func (o Optimizer) check() error {
 	if o.Beta1 == 1 || o.Beta2 == 1 {
 		return fmt.Errorf("%w: a Beta of 1", ErrInput)
 	}
-	return checkKnobs(knob{"LearningRate", o.LearningRate, 0, most}, knob{"Beta1", o.Beta1, 0, 1}, knob{"Beta2", o.Beta2, 0, 1},
-		knob{"AdamEpsilon", o.AdamEpsilon, 0, most}, knob{"WeightDecay", o.WeightDecay, 0, most}, knob{"MaxGradNorm", o.MaxGradNorm, 0, most})
+	return checkKnobs(
+		knob{"LearningRate", o.LearningRate, 0, most},
+		knob{"Beta1", o.Beta1, 0, 1},
+		knob{"Beta2", o.Beta2, 0, 1},
+		knob{"AdamEpsilon", o.AdamEpsilon, 0, most},
+		knob{"WeightDecay", o.WeightDecay, 0, most},
+		knob{"MaxGradNorm", o.MaxGradNorm, 0, most},
+	)
 }
 
 func (k *Settings) check(l LossOptions) error {

@@ -43,9 +43,9 @@ func valueLoss(values *graph.Node, columns []*graph.Node, clip *graph.Node) (byV
 	zero := scalar(values, 0)
 	weight, share := columns[columnWeight], columns[columnMean]
 	used := graph.GreaterThan(share, zero)
-	keep := func(x *graph.Node) *graph.Node { return graph.Where(used, x, zero) }
+	whereUsed := func(x *graph.Node) *graph.Node { return graph.Where(used, x, zero) }
 	sum := func(x, weights *graph.Node) *graph.Node {
-		return graph.Reshape(graph.ReduceAllSum(graph.Mul(keep(x), weights)), 1)
+		return graph.Reshape(graph.ReduceAllSum(graph.Mul(whereUsed(x), weights)), 1)
 	}
 	old := columns[columnOldValue]
 	clamped := graph.Min(graph.Max(values, graph.Sub(old, clip)), graph.Add(old, clip))
@@ -57,5 +57,5 @@ func valueLoss(values *graph.Node, columns []*graph.Node, clip *graph.Node) (byV
 	metrics = graph.Concatenate([]*graph.Node{
 		sum(square, weight), sum(graph.ConvertDType(clipped, values.DType()), share), sum(values, share),
 	}, 0)
-	return graph.Mul(keep(graph.Where(clipped, zero, plainError)), weight), metrics
+	return graph.Mul(whereUsed(graph.Where(clipped, zero, plainError)), weight), metrics
 }
