@@ -1,27 +1,27 @@
-// Package credit turns the rewards of trajectories into advantages: how much
-// better each was than could be expected. One file an algorithm, each readable
-// from top to bottom, with its source and what it does differently.
+// Package credit turns the rewards of trajectories into advantages, which say how much
+// better each trajectory was than expected. Each algorithm has one file, which can be
+// read from top to bottom and names its source and the differences from it.
 //
-// Functions here are pure and work on slices in row order; sums run in that
-// order, in float64, and products are rounded before they are added, so the same
-// rows give the same bits, also on machines that fuse the two.
+// Functions here are pure and work on slices in row order. Sums run in that order, in
+// float64, and products are rounded before they are added, so that the same rows give
+// the same bits, also on machines that fuse products with sums.
 //
 // # Shapes
 //
-// A row is a trajectory. What is one a row is [rows]; one a turn [rows][turns];
-// one a token [rows][tokens], where rows may differ in length. A mask, [rows]
-// [tokens], is true at the tokens that were sampled: what the loss covers. Every
-// result is 0 where the mask is false.
+// A row is a trajectory. Numbers of rows are [rows], numbers of turns [rows][turns] and
+// numbers of tokens [rows][tokens]; rows may differ in length. A mask, [rows][tokens], is
+// true at the tokens that were sampled, which are those of the loss. Every result is 0
+// where the mask is false.
 //
-// Token t of a row is ids[t]. Its log-prob and its value are what was computed
-// from ids[<t], as model's Score does it: values[row][t] is the critic's estimate
-// of what is still to come before token t is chosen.
+// Token t of a row is ids[t]. Its log-prob and its value are computed from ids[<t], as in
+// model's Score: values[row][t] is the critic's estimate of the future return before
+// token t is chosen.
 //
 // # From one shape to another
 //
-// Mask, TokenRewards, TurnSums, OverRows and OverTurns lead from turns and rows to
-// tokens and back. KLInReward and Overlong change rewards before any algorithm
-// sees them.
+// Mask, TokenRewards, TurnSums, OverRows and OverTurns convert between numbers of rows,
+// turns and tokens. KLInReward and Overlong change the rewards before an algorithm reads
+// them.
 package credit
 
 import (
@@ -33,23 +33,22 @@ import (
 var (
 	// ErrRewards says that rewards cannot be turned into advantages.
 	ErrRewards = errors.New("unusable rewards")
-	// ErrNotFinite says that a number the policy or the critic computed, a
-	// log-prob or a value, is NaN or infinite. The rewards are sound: an update
-	// can be skipped and recorded.
+	// ErrNotFinite says that a log-prob of the policy or a value of the critic is NaN
+	// or infinite. The rewards are valid, so the update can be skipped and recorded.
 	ErrNotFinite = errors.New("not finite")
 	// ErrInput says that arguments do not fit together or that an option is out of
 	// its range.
 	ErrInput = errors.New("unusable input")
 )
 
-// finite tells whether x is neither NaN nor infinite: of those alone the difference
-// from itself is not 0. It looks at every token of a batch, so it is to be quick.
+// finite reports whether x is neither NaN nor infinite: only their difference from
+// themselves is not 0. It must be fast, because it is called for every token of a batch.
 func finite(x float64) bool {
 	difference := x - x
 	return difference == 0
 }
 
-// check refuses rewards that are not finite and groups that do not match them.
+// check returns an error for rewards that are not finite or that do not match groups.
 func check(rewards []float64, groups []int) error {
 	if len(rewards) != len(groups) {
 		return fmt.Errorf("%w: %d rewards, %d group indexes", ErrRewards, len(rewards), len(groups))
@@ -62,7 +61,7 @@ func check(rewards []float64, groups []int) error {
 	return nil
 }
 
-// checkTurns refuses turn rewards that are not finite.
+// checkTurns returns an error for turn rewards that are not finite.
 func checkTurns(rewards [][]float64) error {
 	for row, turns := range rewards {
 		for k, r := range turns {
@@ -74,7 +73,7 @@ func checkTurns(rewards [][]float64) error {
 	return nil
 }
 
-// checkShape refuses numbers that do not have a mask's shape.
+// checkShape returns an error for numbers that do not have the mask's shape.
 func checkShape(name string, values [][]float64, mask [][]bool) error {
 	if len(values) != len(mask) {
 		return fmt.Errorf("%w: %d rows of %s, %d of the mask", ErrInput, len(values), name, len(mask))
@@ -87,7 +86,7 @@ func checkShape(name string, values [][]float64, mask [][]bool) error {
 	return nil
 }
 
-// checkUnit refuses an option outside [0, 1].
+// checkUnit returns an error for an option outside [0, 1].
 func checkUnit(name string, x float64) error {
 	if !(x >= 0 && x <= 1) {
 		return fmt.Errorf("%w: %s is %v, must be from 0 to 1", ErrInput, name, x)
@@ -95,7 +94,7 @@ func checkUnit(name string, x float64) error {
 	return nil
 }
 
-// rowsOf gives the rows of each group, groups in the order of their first row.
+// rowsOf returns the rows of each group, with groups in the order of their first rows.
 func rowsOf[K comparable](groups []K) [][]int {
 	place := map[K]int{}
 	var rows [][]int
@@ -111,8 +110,8 @@ func rowsOf[K comparable](groups []K) [][]int {
 	return rows
 }
 
-// MeanStd gives the mean and the sample standard deviation (n−1) of values, in
-// two passes. The deviation of fewer than two values, or of equal ones, is 0.
+// MeanStd returns the mean and the sample standard deviation (n−1) of values, in two
+// passes. The deviation of equal values, or of fewer than two, is 0.
 func MeanStd(values []float64) (mean, std float64) {
 	if len(values) == 0 {
 		return 0, 0

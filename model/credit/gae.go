@@ -6,10 +6,10 @@ import "fmt"
 type GAEOptions struct {
 	// Gamma discounts a token's future, in [0, 1] (RAGEN: 1).
 	Gamma float64
-	// Lambda trades the critic's bias (0) for the returns' variance (1), in [0, 1]
-	// (RAGEN: 1).
+	// Lambda, in [0, 1], trades the critic's bias (0) against the variance of the
+	// returns (1) (RAGEN: 1).
 	Lambda float64
-	// Whiten gives the advantages of all sampled tokens mean 0 and deviation 1
+	// Whiten scales the advantages of all sampled tokens to mean 0 and deviation 1
 	// (Whiten; verl and RAGEN always do).
 	Whiten bool
 }
@@ -21,25 +21,24 @@ func (o GAEOptions) check() error {
 	return checkUnit("Lambda", o.Lambda)
 }
 
-// GAE gives each sampled token its advantage by generalised advantage estimation
-// with a critic (arXiv 1506.02438, equation 16; verl's
-// compute_gae_advantage_return), and the returns that the critic is taught:
+// GAE computes the advantage of each sampled token by generalised advantage estimation
+// with a critic (arXiv 1506.02438, equation 16; verl's compute_gae_advantage_return), and
+// the returns, which are the critic's targets:
 //
 //	δ_t = r_t + γ·V_{t+1} − V_t
 //	A_t = δ_t + γλ·A_{t+1}
 //	G_t = A_t + V_t, with A_t before whitening
 //
-// Tokens that were not sampled, the environment's, are bridged: t+1 is the next
-// sampled token of the row, over whatever lies between, and time does not pass
-// there. After a row's last sampled token the value is 0, also where the episode
-// was cut off (RAGEN does not bootstrap either).
+// Tokens of the environment are skipped: t+1 is the row's next sampled token, and the
+// tokens between are neither discounted nor valued. After a row's last sampled token the
+// value is 0, also if the episode was truncated (RAGEN does not bootstrap either).
 //
 // rewards: [rows][tokens], each reward at a sampled token (TokenRewards puts them
-// there). values: [rows][tokens], the critic's at the time of the rollout's
-// scoring; read where the mask is true. advantages and returns: [rows][tokens].
+// there). values: [rows][tokens], computed when the rollout is scored; read where the
+// mask is true. advantages and returns: [rows][tokens].
 //
-// What differs from verl: a reward at a token that was not sampled is refused;
-// verl drops it.
+// Difference from verl: a reward at a token that was not sampled is an error; verl ignores
+// it.
 //
 // Errors are of kind ErrRewards, ErrNotFinite (a value) or ErrInput.
 func GAE(rewards, values [][]float64, mask [][]bool, o GAEOptions) (advantages, returns [][]float64, err error) {
@@ -64,9 +63,9 @@ func GAE(rewards, values [][]float64, mask [][]bool, o GAEOptions) (advantages, 
 	return advantages, returns, nil
 }
 
-// backwards computes the advantages and returns of a row, or of a stretch of one
-// after which nothing comes. It gives the first token it meets whose value is not
-// finite, or −1.
+// backwards computes the advantages and returns of a row, or of a part of a row whose
+// future value is 0, from the last token to the first. It returns the first token on this
+// way whose value is not finite, or −1.
 func (o GAEOptions) backwards(rewards, values []float64, sampled []bool, advantages, returns []float64) int {
 	next, advantage := 0.0, 0.0
 	for t := len(sampled) - 1; t >= 0; t-- {
@@ -85,8 +84,8 @@ func (o GAEOptions) backwards(rewards, values []float64, sampled []bool, advanta
 	return -1
 }
 
-// checkTokenRewards refuses rewards of another shape than the mask's, ones that
-// are not finite, and ones at tokens that were not sampled.
+// checkTokenRewards returns an error for rewards that do not have the mask's shape, that
+// are not finite, or that are at tokens that were not sampled.
 func checkTokenRewards(rewards [][]float64, mask [][]bool) error {
 	if err := checkShape("rewards", rewards, mask); err != nil {
 		return err

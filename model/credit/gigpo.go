@@ -2,29 +2,29 @@ package credit
 
 import "fmt"
 
-// GiGPOOptions are GiGPO's knobs.
+// GiGPOOptions are the knobs of GiGPO.
 type GiGPOOptions struct {
 	// Gamma discounts from turn to turn, in [0, 1] (paper: 0.95).
 	Gamma float64
 	// StepWeight is ω, the weight of the step advantage (paper: 1).
 	StepWeight float64
-	// NormalizeByStd divides both advantages by their group's deviation; without
-	// it F = 1, which the paper finds better where deviations are tiny.
+	// NormalizeByStd divides both advantages by their group's deviation. Without it
+	// F = 1, which the paper finds better for very small deviations.
 	NormalizeByStd bool
 	// Epsilon is added to the deviations (verl-agent: 1e-6).
 	Epsilon float64
-	// Floor is the least deviation that is divided by; 0 is none (GRPOOptions).
+	// Floor is the smallest divisor; 0 means no floor (see GRPOOptions).
 	Floor float64
 }
 
-// GiGPO gives each turn an advantage from two comparisons: of the trajectory with
-// its group, and of the turn with all turns of the group that began in the same
-// state, its anchor group (group-in-group policy optimisation, arXiv 2505.10978;
-// verl-agent's gigpo):
+// GiGPO computes the advantage of each turn from two comparisons: the trajectory with its
+// group, and the turn with all turns of the group that began in the same state, its
+// anchor group (group-in-group policy optimisation, arXiv 2505.10978; verl-agent's
+// gigpo):
 //
 //	A^E_i = (R_i − mean(R_group)) / F
 //	G_k   = r_k + γ·G_{k+1}
-//	A^S_k = (G_k − mean(G_anchor)) / F, 0 where a turn is alone in its state
+//	A^S_k = (G_k − mean(G_anchor)) / F, 0 for a turn alone in its anchor group
 //	A_k   = A^E_i + ω·A^S_k
 //
 // where F is the sample deviation plus ε, or 1. There is no critic.
@@ -32,14 +32,14 @@ type GiGPOOptions struct {
 // rewards: [rows][turns], penalties included; R_i is their undiscounted sum.
 // groups: [rows]. keys: [rows][turns], the StateKey of the environment when the
 // turn began. Rows may have different numbers of turns, or none. The result,
-// [rows][turns], holds for every sampled token of the turn (OverTurns).
+// [rows][turns], applies to every sampled token of the turn (OverTurns).
 //
-// A state met twice in one trajectory counts twice, as in the paper. What differs:
-// anchors are equal states, not equal observation texts, and never merely similar
-// ones; the number of turns that are left is no part of a StateKey, so two turns
-// of one anchor may have different budgets (with the paper's texts too, where they
-// do not print it); the floor; and equal returns give exactly 0. A group of one
-// row keeps its return as A^E, as in GRPO.
+// A state that occurs twice in one trajectory counts twice, as in the paper. Differences
+// from the paper: anchors are equal states, neither equal observation texts nor similar
+// ones; a StateKey does not include the number of turns left, so two turns of one anchor
+// may have different budgets (as in the paper, if the text does not show it); there is a
+// floor; and equal returns give exactly 0. In a group of one row A^E is the return, as in
+// GRPO.
 //
 // Errors are of kind ErrRewards or ErrInput.
 func GiGPO(rewards [][]float64, groups []int, keys [][]string, o GiGPOOptions) ([][]float64, error) {
@@ -60,7 +60,7 @@ func GiGPO(rewards [][]float64, groups []int, keys [][]string, o GiGPOOptions) (
 		return nil, err
 	}
 
-	// All turns in one line: their anchors and their returns.
+	// The anchors and returns of all turns, row after row.
 	type anchor struct {
 		group int
 		key   string
@@ -88,7 +88,7 @@ func GiGPO(rewards [][]float64, groups []int, keys [][]string, o GiGPOOptions) (
 		for i, at := range members {
 			values[i] = returns[at]
 		}
-		s.apply(values) // alone: its own mean, hence 0
+		s.apply(values) // a turn alone in its anchor group gets 0
 		for i, at := range members {
 			steps[at] = values[i]
 		}

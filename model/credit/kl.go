@@ -6,21 +6,21 @@ import (
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
-// KLInReward takes a KL penalty against the reference off the rewards of sampled
-// tokens (arXiv 2009.01325; verl's apply_kl_penalty):
+// KLInReward subtracts a KL penalty against the reference policy from the rewards of
+// sampled tokens (arXiv 2009.01325; verl's apply_kl_penalty):
 //
 //	r_t ← r_t − β·kl(log π_old(t), log π_ref(t))
 //
 // rewards, logProbs and refLogProbs: [rows][tokens]; the log-probs are those of
 // Score before the update, read where the mask is true. coefficient is β, at least
-// 0. The penalised rewards are new; mean is verl's actor/reward_kl_penalty: the
-// mean over rows of the row's mean estimate over its sampled tokens, rows without
-// any left out.
+// 0. The penalised rewards are new slices. mean is verl's actor/reward_kl_penalty: the
+// mean over rows with a sampled token of the row's mean estimate over its sampled tokens.
 //
-// In the reward k1 is the unbiased choice: its sum over a trajectory is the log
-// ratio of the trajectory. Errors are of kind ErrRewards, ErrNotFinite (a
-// log-prob) or ErrInput.
-func KLInReward(rewards, logProbs, refLogProbs [][]float64, mask [][]bool, coefficient float64, e loss.KLEstimator) (penalised [][]float64, mean float64, err error) {
+// In the reward k1 is unbiased: its sum over a trajectory is the log ratio of the
+// trajectory. Errors are of kind ErrRewards, ErrNotFinite (a log-prob) or ErrInput.
+func KLInReward(
+	rewards, logProbs, refLogProbs [][]float64, mask [][]bool, coefficient float64, e loss.KLEstimator,
+) (penalised [][]float64, mean float64, err error) {
 	if !(coefficient >= 0) || !finite(coefficient) {
 		return nil, 0, fmt.Errorf("%w: the coefficient is %v, must be at least 0", ErrInput, coefficient)
 	}

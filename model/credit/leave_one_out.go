@@ -1,16 +1,16 @@
 package credit
 
-// LeaveOneOut gives each row its return less the mean of the other rows of its
-// group (RLOO, arXiv 2402.14740; LOOP, arXiv 2502.01600):
+// LeaveOneOut computes each row's advantage as its return minus the mean return of the
+// other rows of its group (RLOO, arXiv 2402.14740; LOOP, arXiv 2502.01600):
 //
 //	A_i = R_i − 1/(K−1) Σ_{j≠i} R_j = K/(K−1) · (R_i − mean(R_group))
 //
-// The baseline does not contain the row's own return, so the gradient is unbiased;
-// nothing is divided by a deviation. It is computed in the second form, so that
-// equal returns give exactly 0.
+// The baseline does not contain the row's own return, so the gradient is unbiased. There
+// is no division by a deviation. The function computes the second form, so that equal
+// returns give exactly 0.
 //
-// rewards, groups and the result are as in GRPO. A group of one has no other rows
-// and keeps its reward, as in verl: validation refuses such groups. LOOP's other
+// rewards, groups and the result are as in GRPO. A group of one has no other rows, and
+// its advantage is the reward, as in verl; validation rejects such groups. LOOP's other
 // choices (K = 6, small advantages dropped, early stop on KL) are not part of it.
 //
 // Errors are of kind ErrRewards.

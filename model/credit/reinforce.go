@@ -1,20 +1,20 @@
 package credit
 
-// ReinforcePlusPlus gives each sampled token its discounted return, whitened over
-// all tokens of the batch (REINFORCE++, arXiv 2501.03262; verl's
+// ReinforcePlusPlus computes the advantage of each sampled token as its discounted return,
+// whitened over all tokens of the batch (REINFORCE++, arXiv 2501.03262; verl's
 // compute_reinforce_plus_plus_outcome_advantage):
 //
 //	G_t = r_t + γ·G_{t+1},  A = whiten(G)
 //
-// There is no critic and no group: the batch's mean is the baseline. The paper's
-// KL penalty on every token is in rewards already (KLInReward with k1).
+// It uses neither a critic nor groups: the batch's mean is the baseline. The caller has
+// already applied the paper's KL penalty to the rewards (KLInReward with k1).
 //
 // rewards: [rows][tokens], each at a sampled token. gamma: in [0, 1] (paper: 1).
 // The result is [rows][tokens].
 //
-// What differs from verl: the environment's tokens are bridged, as in GAE. verl
-// sets the running return to 0 at every token that was not sampled, so that only a
-// trajectory's last turn would see its reward.
+// Difference from verl: the environment's tokens are skipped, as in GAE. verl sets the
+// running return to 0 at every token that was not sampled, so that the reward of a
+// trajectory would reach only its last turn.
 //
 // Errors are of kind ErrRewards or ErrInput.
 func ReinforcePlusPlus(rewards [][]float64, mask [][]bool, gamma float64) ([][]float64, error) {
@@ -44,11 +44,11 @@ func ReinforcePlusPlus(rewards [][]float64, mask [][]bool, gamma float64) ([][]f
 //
 //	A = whiten(R_i − mean(R_group)) over all sampled tokens
 //
-// The deviation is that of the whole batch, so a group whose rewards hardly vary
-// keeps hardly any weight, where GRPO would scale it up.
+// The deviation is that of the whole batch, so a group whose rewards hardly vary has
+// little weight, whereas GRPO would scale it up.
 //
-// rewards and groups are as in GRPO; a group of one keeps its reward, as in verl.
-// The result is [rows][tokens]. Errors are of kind ErrRewards or ErrInput.
+// rewards and groups are as in GRPO. For a group of one the mean counts as 0, as in verl. The
+// result is [rows][tokens]. Errors are of kind ErrRewards or ErrInput.
 func ReinforcePlusPlusBaseline(rewards []float64, groups []int, mask [][]bool) ([][]float64, error) {
 	centred, err := DrGRPO(rewards, groups)
 	if err != nil {

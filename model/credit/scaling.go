@@ -2,8 +2,8 @@ package credit
 
 import "fmt"
 
-// scaling turns the values of a group into distances from their mean, in units of
-// their deviation where byStd is set.
+// scaling subtracts a group's mean from its values and, if byStd is set, divides them by
+// their deviation.
 type scaling struct {
 	byStd          bool
 	epsilon, floor float64
@@ -21,9 +21,9 @@ func (s scaling) check() error {
 	return nil
 }
 
-// apply replaces values by (value − mean) / (max(std, floor) + ε), or by the
-// numerator alone. Equal values become exactly 0, where rounding of the mean over
-// ε could leave a trace.
+// apply replaces values by (value − mean) / (max(std, floor) + ε), or by the numerator if
+// byStd is not set. Equal values become exactly 0, without a rounding error of the mean
+// divided by ε.
 func (s scaling) apply(values []float64) {
 	mean, std := MeanStd(values)
 	s.scale(values, mean, std)
@@ -39,8 +39,8 @@ func (s scaling) scale(values []float64, mean, std float64) {
 	}
 }
 
-// groups gives each value's scaled distance within its group. A group of one has
-// mean 0 and deviation 1, so that it keeps its value (over 1+ε), as verl does it.
+// groups returns the values scaled within their groups. As in verl, a group of one has
+// mean 0 and deviation 1, so that its value stays (over 1+ε).
 func (s scaling) groups(values []float64, groups []int) []float64 {
 	out := make([]float64, len(values))
 	for _, rows := range rowsOf(groups) {

@@ -6,24 +6,24 @@ import (
 	"slices"
 )
 
-// StateValue is what the trajectories that began in a state have returned so far.
+// StateValue is the mean return so far of the trajectories that began in one state.
 type StateValue struct {
 	Key   string  // the initial state's StateKey
 	Count int     // trajectories seen
 	Value float64 // their weighted mean return
 }
 
-// Observe adds trajectories to what is known of initial states, in row order:
+// Observe updates the values of initial states with trajectories, in row order:
 //
 //	n ← n + 1,  V ← V + max(1/n, rate)·(R − V)
 //
-// With rate 0 a value is the mean of all its returns; above, once 1/n falls below
-// it, older returns fade, so that the value follows a policy that improves. past
-// is sorted by key, and so is the result, which is new. rewards and keys: [rows].
-// rate is in [0, 1].
+// With rate 0 a value is the mean of all its returns. With a rate above 0 older returns
+// lose weight as soon as 1/n is below the rate, so that the value follows an improving
+// policy. past is sorted by key, and so is the result, a new slice. rewards and keys:
+// [rows]. rate is in [0, 1].
 //
-// The values after an iteration are a pure function of the recorded rewards, in
-// order, so they can be stored with it or computed again from its predecessors.
+// The values after an iteration are a pure function of the rewards recorded so far, in
+// order. They can be stored with the iteration or computed again from earlier ones.
 // Errors are of kind ErrRewards or ErrInput.
 func Observe(past []StateValue, rewards []float64, keys []string, rate float64) ([]StateValue, error) {
 	if err := checkUnit("rate", rate); err != nil {
@@ -45,22 +45,22 @@ func Observe(past []StateValue, rewards []float64, keys []string, rate float64) 
 	return out, nil
 }
 
-// StateBaseline gives each row its return less what its initial state has returned
-// before, a critic of one number a state:
+// StateBaseline computes each row's advantage as its return minus the value of its initial
+// state, a critic with one number per state:
 //
 //	A_i = R_i − V(s₀)
 //
-// V is the state's value in past (Observe of earlier iterations only). A state that
-// was never seen gets the mean of the other rows of this batch that began in it,
-// as in LeaveOneOut; a row that has none, the mean of all other rows; a row that is
-// alone in its batch, 0. No baseline contains the row's own return, so the gradient is
-// unbiased, and groups of one are allowed: that is what it is for, where the
-// training instances come from a pool and come back.
+// V is the state's value in past (Observe of earlier iterations only). For a state that is
+// not in past, V is the mean of the other rows of this batch that began in it, as in
+// LeaveOneOut; if there are none, the mean of all other rows; and if the batch has no
+// other rows, 0. No baseline contains the row's own return, so the
+// gradient is unbiased, and groups of one are allowed. The method is meant for training
+// instances that come from a pool and are used repeatedly.
 //
 // It is REINFORCE with a tabular baseline (Williams 1992; Sutton and Barto, second
 // edition, section 13.4), not from RAGEN. rewards and keys: [rows]; past is sorted
-// by key. The result, [rows], holds for every sampled token of the row. Errors are
-// of kind ErrRewards or ErrInput.
+// by key. The result, [rows], applies to every sampled token of the row. Errors are of
+// kind ErrRewards or ErrInput.
 func StateBaseline(past []StateValue, rewards []float64, keys []string) ([]float64, error) {
 	if err := checkStates(past, rewards, keys); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func StateBaseline(past []StateValue, rewards []float64, keys []string) ([]float
 	return out, nil
 }
 
-// meanOfOthers is the mean reward of the rows, nil for all, without one of them.
+// meanOfOthers is the mean reward of rows, or of all rows if rows is nil, except one.
 func meanOfOthers(rewards []float64, rows []int, without int) float64 {
 	var sum float64
 	n := 0

@@ -2,55 +2,54 @@ package credit
 
 import "fmt"
 
-// ValuePlace says where in a turn the critic's value of the turn is read.
+// ValuePlace is the token at which the critic's value of a turn is read.
 type ValuePlace string
 
 const (
 	// LastPromptToken reads it at the last token before the turn's first sampled
-	// one: what the critic expects before the policy has said anything. That is
+	// one: the critic's expectation before the policy has sampled anything. That is
 	// values[row][span.From].
 	LastPromptToken ValuePlace = "last_prompt_token"
-	// FinalToken reads it at the turn's final sampled token, as RAGEN does: what
-	// the critic expects when all of the turn but that token is known, so most of
-	// what the turn decided is already in its own baseline. That is
-	// values[row][span.To−1].
+	// FinalToken reads it at the turn's final sampled token, as RAGEN does: the
+	// critic's expectation given all other tokens of the turn. The baseline then
+	// already contains most of the turn's effect. That is values[row][span.To−1].
 	FinalToken ValuePlace = "final_token"
 )
 
 // TurnGAEOptions are the knobs of TurnGAE.
 type TurnGAEOptions struct {
-	// Gamma and Lambda are those of the tokens inside a turn, in [0, 1] (RAGEN: 1
-	// and 1).
+	// Gamma and Lambda apply to the tokens inside a turn, in [0, 1] (RAGEN: 1 and 1).
 	Gamma, Lambda float64
 	// TurnGamma discounts from turn to turn, in [0, 1] (RAGEN's high_level_gamma:
 	// 0.95).
 	TurnGamma float64
 	// TurnLambda is the λ of the turns, in [0, 1] (RAGEN uses Lambda: 1).
 	TurnLambda float64
-	// ValueAt is where a turn's value is read; empty is LastPromptToken.
+	// ValueAt is where a turn's value is read; empty means LastPromptToken.
 	ValueAt ValuePlace
-	// Whiten gives the advantages of all sampled tokens mean 0 and deviation 1.
+	// Whiten scales the advantages of all sampled tokens to mean 0 and deviation 1.
 	Whiten bool
 }
 
-// TurnGAE is generalised advantage estimation on two levels, turns and the tokens
-// inside them (bi-level GAE of VAGEN, arXiv 2510.16907; RAGEN's bi_level_gae). Over the turns k of a row, backwards,
+// TurnGAE is generalised advantage estimation on two levels, turns and the tokens inside
+// them (bi-level GAE of VAGEN, arXiv 2510.16907; RAGEN's bi_level_gae). Over the turns k of
+// a row, from the last to the first, it computes
 //
 //	δ_k = r_k + γ_turn·V_{k+1} − V_k
 //	A_k = δ_k + γ_turn·λ_turn·A_{k+1}
 //
-// and inside turn k ordinary GAE over its tokens with γ and λ, where the turn's
-// return A_k + V_k is the reward of its last token and nothing comes after: no
-// value crosses a turn's end but through the upper level.
+// and inside turn k ordinary GAE over its tokens with γ and λ. There the turn's return
+// A_k + V_k is the reward of its last token, and the future value after it is 0: values
+// cross the end of a turn only through the upper level.
 //
 // rewards: [rows][turns], penalties included. values: [rows][tokens], as in GAE.
 // turns: [rows][turns], the span of each. advantages and returns: [rows][tokens],
 // returns = advantages (before whitening) + values.
 //
-// What differs: turns are given as spans, where RAGEN recognises a turn's end by a
-// reward that is not 0, so that turns of reward 0 vanish and, with the one scalar
-// it supports at the sequence's end, the method is plain GAE; the value's place is
-// an option; and the turns have a λ of their own.
+// Differences from RAGEN: turns are given as spans. RAGEN recognises a turn's end by a
+// reward that is not 0, so it misses turns with reward 0, and with the one reward that it
+// supports, at the sequence's end, its method is plain GAE. The value's place is an
+// option, and the turns have their own λ.
 //
 // Errors are of kind ErrRewards, ErrNotFinite (a value) or ErrInput.
 func TurnGAE(rewards, values [][]float64, turns [][]Span, o TurnGAEOptions) (advantages, returns [][]float64, err error) {
@@ -69,21 +68,21 @@ func TurnGAE(rewards, values [][]float64, turns [][]Span, o TurnGAEOptions) (adv
 	if err := checkPerTurn("rewards", rewards, turns); err != nil {
 		return nil, nil, err
 	}
-	of := make([][]float64, len(turns)) // the turns' values
+	turnValues := make([][]float64, len(turns))
 	for row, spans := range turns {
-		of[row] = make([]float64, len(spans))
+		turnValues[row] = make([]float64, len(spans))
 		for k, s := range spans {
 			switch o.ValueAt {
 			case LastPromptToken, "":
-				of[row][k] = values[row][s.From]
+				turnValues[row][k] = values[row][s.From]
 			case FinalToken:
-				of[row][k] = values[row][s.To-1]
+				turnValues[row][k] = values[row][s.To-1]
 			default:
 				return nil, nil, fmt.Errorf("%w: value place %q, must be %q or %q", ErrInput, o.ValueAt, LastPromptToken, FinalToken)
 			}
 		}
 	}
-	upper, err := TurnAdvantages(rewards, of, o.TurnGamma, o.TurnLambda)
+	upper, err := TurnAdvantages(rewards, turnValues, o.TurnGamma, o.TurnLambda)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -91,7 +90,7 @@ func TurnGAE(rewards, values [][]float64, turns [][]Span, o TurnGAEOptions) (adv
 	rewardAt := zeros(mask)
 	for row, spans := range turns {
 		for k, s := range spans {
-			rewardAt[row][s.To-1] = upper[row][k] + of[row][k]
+			rewardAt[row][s.To-1] = upper[row][k] + turnValues[row][k]
 			t := inside.backwards(rewardAt[row][s.From:s.To], values[row][s.From:s.To], mask[row][s.From:s.To],
 				advantages[row][s.From:s.To], returns[row][s.From:s.To])
 			if t >= 0 {
@@ -106,10 +105,10 @@ func TurnGAE(rewards, values [][]float64, turns [][]Span, o TurnGAEOptions) (adv
 	return advantages, returns, nil
 }
 
-// TurnAdvantages is the upper level of TurnGAE alone: A_k of each turn,
-// [rows][turns], from rewards and values a turn, [rows][turns]. It serves where a
-// trajectory's turns do not lie in one row, and OverTurns spreads it over a
-// turn's tokens (VAGEN's no-concat variant). gamma and lambda are in [0, 1].
+// TurnAdvantages is the upper level of TurnGAE: it computes A_k of each turn from the
+// rewards and values of the turns, all [rows][turns]. It can be used when a trajectory's
+// turns are not in one row; OverTurns then copies A_k to the turn's tokens (VAGEN's
+// no-concat variant). gamma and lambda are in [0, 1].
 // Errors are of kind ErrRewards, ErrNotFinite (a value) or ErrInput.
 func TurnAdvantages(rewards, values [][]float64, gamma, lambda float64) ([][]float64, error) {
 	if err := checkUnit("TurnGamma", gamma); err != nil {

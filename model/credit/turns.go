@@ -2,25 +2,24 @@ package credit
 
 import "fmt"
 
-// Span is a stretch of tokens of a row, from From up to, but without, To. A turn's
-// span holds the ids sampled in it; what lies between the spans is the
-// environment's.
+// Span is a range of tokens of a row, [From, To). A turn's span contains the ids sampled in
+// it; the tokens between the spans come from the environment.
 type Span struct{ From, To int }
 
-// RewardPlace says which token of a row carries a turn's reward.
+// RewardPlace is the token of a row that gets a turn's reward.
 type RewardPlace string
 
 const (
 	// AtTurns puts each turn's reward at the turn's last sampled token.
 	AtTurns RewardPlace = "turns"
 	// AtEnd puts the sum of all turns' rewards at the row's last sampled token
-	// (RAGEN). With γ = 1 it makes no difference to a token's return, but λ < 1
-	// spreads it otherwise.
+	// (RAGEN). The row's undiscounted return is the same as with AtTurns, but its later
+	// tokens also get the rewards of earlier turns.
 	AtEnd RewardPlace = "end"
 )
 
-// checkSpans refuses turns that are empty, overlap or leave their row. lengths:
-// [rows], the tokens of each row.
+// checkSpans returns an error for turns that are empty, overlap or end after their row.
+// lengths: [rows], the tokens of each row.
 func checkSpans(turns [][]Span, lengths []int) error {
 	if len(turns) != len(lengths) {
 		return fmt.Errorf("%w: turns of %d rows, lengths of %d", ErrInput, len(turns), len(lengths))
@@ -38,7 +37,7 @@ func checkSpans(turns [][]Span, lengths []int) error {
 	return nil
 }
 
-// checkPerTurn refuses numbers that are not one a turn.
+// checkPerTurn returns an error unless there is one number for each turn.
 func checkPerTurn(name string, values [][]float64, turns [][]Span) error {
 	if len(values) != len(turns) {
 		return fmt.Errorf("%w: %s of %d rows, turns of %d", ErrInput, name, len(values), len(turns))
@@ -51,9 +50,8 @@ func checkPerTurn(name string, values [][]float64, turns [][]Span) error {
 	return nil
 }
 
-// Mask gives the mask, [rows][tokens], of rows whose sampled tokens are those of
-// their turns, [rows][turns]. lengths: [rows], the tokens of each row. Errors are
-// of kind ErrInput.
+// Mask returns the mask, [rows][tokens], that is true at the tokens of the turns,
+// [rows][turns]. lengths: [rows], the tokens of each row. Errors are of kind ErrInput.
 func Mask(turns [][]Span, lengths []int) ([][]bool, error) {
 	if err := checkSpans(turns, lengths); err != nil {
 		return nil, err
@@ -70,8 +68,8 @@ func Mask(turns [][]Span, lengths []int) ([][]bool, error) {
 	return mask, nil
 }
 
-// TokenRewards puts the turns' rewards, [rows][turns], penalties included, at
-// tokens: [rows][tokens]. Errors are of kind ErrRewards or ErrInput.
+// TokenRewards assigns the turns' rewards, [rows][turns], penalties included, to tokens:
+// [rows][tokens]. Errors are of kind ErrRewards or ErrInput.
 func TokenRewards(rewards [][]float64, turns [][]Span, lengths []int, place RewardPlace) ([][]float64, error) {
 	if err := checkSpans(turns, lengths); err != nil {
 		return nil, err
@@ -98,9 +96,9 @@ func TokenRewards(rewards [][]float64, turns [][]Span, lengths []int, place Rewa
 	return out, nil
 }
 
-// TurnSums adds up tokens' rewards, [rows][tokens], turn by turn: [rows][turns].
-// So a KL penalty on tokens (KLInReward) reaches algorithms that see turns. Errors
-// are of kind ErrInput.
+// TurnSums sums the tokens' rewards, [rows][tokens], over each turn: [rows][turns]. It
+// brings a KL penalty on tokens (KLInReward) to algorithms that read rewards of turns.
+// Errors are of kind ErrInput.
 func TurnSums(rewards [][]float64, turns [][]Span) ([][]float64, error) {
 	lengths := make([]int, len(rewards))
 	for row := range rewards {
@@ -121,8 +119,8 @@ func TurnSums(rewards [][]float64, turns [][]Span) ([][]float64, error) {
 	return out, nil
 }
 
-// Returns gives each row's undiscounted return, [rows], from rewards a turn or a
-// token, [rows][turns or tokens].
+// Returns sums the rewards of each row's turns or tokens, [rows][turns or tokens]: the
+// undiscounted returns, [rows].
 func Returns(rewards [][]float64) []float64 {
 	out := make([]float64, len(rewards))
 	for row := range rewards {
@@ -133,8 +131,8 @@ func Returns(rewards [][]float64) []float64 {
 	return out
 }
 
-// OverRows gives every sampled token its row's advantage: [rows] to
-// [rows][tokens]. Errors are of kind ErrInput.
+// OverRows copies each row's advantage to its sampled tokens: [rows] to [rows][tokens].
+// Errors are of kind ErrInput.
 func OverRows(advantages []float64, mask [][]bool) ([][]float64, error) {
 	if len(advantages) != len(mask) {
 		return nil, fmt.Errorf("%w: %d advantages for %d rows", ErrInput, len(advantages), len(mask))
@@ -150,9 +148,8 @@ func OverRows(advantages []float64, mask [][]bool) ([][]float64, error) {
 	return out, nil
 }
 
-// OverTurns gives every sampled token its turn's advantage: [rows][turns] to
-// [rows][tokens]. lengths: [rows], the tokens of each row. Errors are of kind
-// ErrInput.
+// OverTurns copies each turn's advantage to its tokens: [rows][turns] to [rows][tokens].
+// lengths: [rows], the tokens of each row. Errors are of kind ErrInput.
 func OverTurns(advantages [][]float64, turns [][]Span, lengths []int) ([][]float64, error) {
 	if err := checkSpans(turns, lengths); err != nil {
 		return nil, err
@@ -172,7 +169,7 @@ func OverTurns(advantages [][]float64, turns [][]Span, lengths []int) ([][]float
 	return out, nil
 }
 
-// zeros makes rows of a mask's shape, in one piece of memory.
+// zeros returns rows of zeros in the mask's shape, in one allocation.
 func zeros(mask [][]bool) [][]float64 {
 	n := 0
 	for _, sampled := range mask {

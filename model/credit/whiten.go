@@ -5,18 +5,17 @@ import "math"
 // whitenEpsilon is added to the variance (verl's masked_whiten).
 const whitenEpsilon = 1e-8
 
-// Whiten gives the numbers where the mask is true mean 0 and deviation 1 over the
-// whole batch, and 0 elsewhere (verl's masked_whiten):
+// Whiten scales the numbers where the mask is true to mean 0 and deviation 1 over the
+// whole batch, and sets the others to 0 (verl's masked_whiten):
 //
 //	(x − mean) / √(var + 1e-8)
 //
 // with the variance of a sample (n−1). values: [rows][tokens], finite; the result
-// is new. Where fewer than two tokens count, or all are equal, the result is 0
-// everywhere.
+// is a new slice. If the mask is true at fewer than two tokens, or all values there are
+// equal, the result is 0 everywhere.
 //
-// The statistics run over tokens, so a long trajectory counts for more in them
-// than a short one, and they are those of the rows given: after a selection, of
-// the selected ones.
+// Mean and deviation are taken over tokens, so long trajectories have more influence than
+// short ones. They are those of the given rows: after a selection, of the selected rows.
 func Whiten(values [][]float64, mask [][]bool) [][]float64 {
 	out := zeros(mask)
 	for row := range mask {
