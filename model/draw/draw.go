@@ -1,8 +1,8 @@
-// Package draw gives every random draw of a run an address.
+// Package draw identifies every random draw of a run by an address.
 //
-// A stream of random numbers is seeded from a hash of its address and lives no
-// longer than the step that reads it, so there is no generator state to save,
-// and a step run twice draws the same numbers (design law 4).
+// A stream of random numbers is seeded with a hash of its address and is used only in
+// the step that opens it. So there is no generator state to save, and a step that runs
+// twice draws the same numbers (design law 4).
 package draw
 
 import (
@@ -11,16 +11,16 @@ import (
 	"math/rand/v2"
 )
 
-// Purpose keeps the streams of different uses apart. The values are part of the
-// bits of every run: never change one, only add.
+// Purpose distinguishes the streams of different uses. The values determine the bits of
+// every run: do not change them, only add new ones.
 type Purpose string
 
 const (
-	// Instance draws a group's initial state: it ignores the member.
+	// Instance draws a group's initial state; its address has no member.
 	Instance Purpose = "instance"
-	// Chance draws what happens by chance inside a member's episode.
+	// Chance draws the random events in a member's episode.
 	Chance Purpose = "chance"
-	// Sample draws the uniforms of token sampling, one a position.
+	// Sample draws the uniforms of token sampling, one for each position.
 	Sample Purpose = "sample"
 	// Weights draws the initial weights of a starter policy.
 	Weights Purpose = "weights"
@@ -28,21 +28,21 @@ const (
 	WarmStart Purpose = "warm-start"
 	// Shuffle draws the order of minibatches.
 	Shuffle Purpose = "minibatch"
-	// Replay draws the rows that a batch takes from the replay buffer.
+	// Replay draws the rows that are added to a batch from the replay buffer.
 	Replay Purpose = "replay"
-	// Diagnose draws the reasonings that a diagnosis looks at; its groups keep
-	// different figures apart.
+	// Diagnose draws the reasonings that are diagnosed; Group distinguishes the
+	// figures.
 	Diagnose Purpose = "diagnose"
 	// Evaluation marks the streams of an evaluation suite; it is combined with
 	// one of the purposes above, as in Evaluation.With(Instance).
 	Evaluation Purpose = "evaluation"
 )
 
-// With gives the purpose of a use inside another, as "evaluation/chance".
+// With returns the purpose of a use inside another one, such as "evaluation/chance".
 func (p Purpose) With(inner Purpose) Purpose { return p + "/" + inner }
 
-// Address names one stream of random draws. The zero value of a field that does
-// not apply is part of the address.
+// Address identifies one stream of random draws. Fields that do not apply are zero, and
+// their zeros are part of the address.
 type Address struct {
 	Seed      uint64  // the run's seed, or an evaluation suite's
 	Purpose   Purpose // what the draws are for
@@ -54,7 +54,7 @@ type Address struct {
 	Step      int64 // an action inside a turn, or a layer; counted from 0
 }
 
-// Rand opens the stream at its beginning.
+// Rand returns a new generator at the beginning of the stream.
 func (a Address) Rand() *rand.Rand {
 	h := sha256.New()
 	h.Write([]byte("reprise/draw/1\x00"))

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// Permutation shuffles 0 to n−1 (Fisher and Yates) by the stream. It is written out
-// because math/rand/v2 promises the stream of a generator, but not what Perm makes of
-// it.
+// Permutation returns 0 to n−1, shuffled with the stream (Fisher and Yates). It does not
+// use Perm, because math/rand/v2 guarantees the stream of a generator but not the result
+// of Perm.
 func (a Address) Permutation(n int) []int {
 	r := a.Rand()
 	p := make([]int, n)
@@ -21,10 +21,11 @@ func (a Address) Permutation(n int) []int {
 	return p
 }
 
-// Below draws from 0 to n−1, each alike, by the stream's beginning; n is positive.
+// Below draws an integer from 0 to n−1, uniformly, from the beginning of the stream. n is
+// positive.
 func (a Address) Below(n int) int { return below(uint64(n), a.Rand()) }
 
-// below draws from 0 to n−1, each alike (Lemire, arXiv 1805.10941).
+// below draws an integer from 0 to n−1, uniformly (Lemire, arXiv 1805.10941).
 func below(n uint64, r *rand.Rand) int {
 	for {
 		high, low := bits.Mul64(r.Uint64(), n)
