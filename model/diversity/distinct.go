@@ -2,15 +2,15 @@ package diversity
 
 import "math"
 
-// Distinct is distinct-n of a group, [members][tokens]: how many of its n-grams are
-// different ones, over how many there are:
+// Distinct is distinct-n of a group, [members][tokens]: the number of different n-grams
+// divided by the number of all n-grams:
 //
 //	|∪ n-grams of member i| / Σ |n-grams of member i|
 //
-// (Li et al. 2016, arXiv 1510.03055, section 4.4; there the divisor is the number
-// of tokens, which differs by n−1 a member.) 1 where no n-gram comes twice. It is
-// lower for longer texts, so it is to be compared between iterations and not
-// between tasks. NaN where the group has no n-gram, or n is below 1.
+// (Li et al. 2016, arXiv 1510.03055, section 4.4, where the divisor is the number of
+// tokens, which differs by n−1 for each member.) It is 1 if no n-gram occurs twice. It is
+// lower for longer texts, so compare it between iterations and not between tasks. It is
+// NaN if the group has no n-gram or n is below 1.
 func Distinct[T comparable](group [][]T, n int) float64 {
 	if n < 1 {
 		return math.NaN()
@@ -18,12 +18,12 @@ func Distinct[T comparable](group [][]T, n int) float64 {
 	return count(group, n)[n-1].distinct()
 }
 
-// grams are the n-grams of a group for one n, numbered in the order in which they
-// come first.
+// grams are the n-grams of a group for one n, numbered in the order of their first
+// occurrence.
 type grams struct {
 	// ids are the n-grams of each member by number, [members][tokens − n + 1].
 	ids [][]uint32
-	// unique is how many numbers there are, total how many n-grams.
+	// unique is the number of different n-grams, total the number of all.
 	unique, total int
 }
 
@@ -34,9 +34,9 @@ func (g grams) distinct() float64 {
 	return float64(g.unique) / float64(g.total)
 }
 
-// count numbers the n-grams of a group for n = 1 to most. An n-gram is the pair of
-// the (n−1)-gram before its last token and that token, so that equal numbers mean
-// equal n-grams, without hashes that might collide.
+// count numbers the n-grams of a group for n = 1 to most. It identifies an n-gram by the
+// number of the (n−1)-gram before its last token and by that token, so that equal numbers
+// mean equal n-grams, without hashes that could collide.
 func count[T comparable](group [][]T, most int) []grams {
 	byN := make([]grams, most)
 	tokens := make(map[T]uint32)

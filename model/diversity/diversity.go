@@ -1,11 +1,10 @@
-// Package diversity measures how much the members of a group differ in what they
-// say. When a policy falls into the echo trap (RAGEN, arXiv 2504.20073, section
-// 4.2) they say the same in the same words.
+// Package diversity measures how much the texts of a group's members differ. When a policy
+// falls into the echo trap (RAGEN, arXiv 2504.20073, section 4.2), they become the same.
 //
-// A member is the sequence of its sampled tokens, all turns one after the other;
-// any comparable type will do: token ids, or the Words of a text. Figures of token
-// ids compare runs with the same tokenizer only. Everything is counted in the order
-// of the members, so that the same rows give the same bits.
+// A member is the sequence of its sampled tokens, all turns one after the other. Tokens
+// may have any comparable type, such as token ids or the Words of a text. Compare figures
+// of token ids only between runs with the same tokenizer. Everything is counted in the
+// order of the members, so that the same rows give the same bits.
 package diversity
 
 import (
@@ -15,16 +14,16 @@ import (
 
 // Figures are means over the groups of an iteration, in the order of the groups.
 type Figures struct {
-	// Distinct is distinct-1, -2 and -3: Distinct of each group. NaN where no group
-	// has so many tokens in a row.
+	// Distinct is distinct-1, -2 and -3 (see Distinct). It is NaN if no group has an
+	// n-gram of that length.
 	Distinct [3]float64
-	// Similarity is that of bigrams, see Similarity. NaN where no group has two
+	// Similarity is that of bigrams (see Similarity). It is NaN if no group has two
 	// members.
 	Similarity float64
 }
 
-// SimilarityOrder is the length of the n-grams that Measure compares: bigrams tell
-// word order, and still meet again in texts that are not copies.
+// SimilarityOrder is the length of the n-grams that Measure compares. Bigrams depend on
+// word order, but still occur in several texts that are not copies.
 const SimilarityOrder = 2
 
 // Measure computes the figures of groups, [groups][members][tokens].
@@ -45,7 +44,7 @@ func Measure[T comparable](groups [][][]T) Figures {
 	return f
 }
 
-// average is the mean of the values that are there.
+// average is the mean of the values that are not NaN.
 type average struct {
 	sum float64
 	n   int
@@ -65,5 +64,5 @@ func (a *average) value() float64 {
 	return a.sum / float64(a.n)
 }
 
-// Words cuts a text into what is compared of it: the parts between white space.
+// Words splits a text at white space into the words that are compared.
 func Words(text string) []string { return strings.Fields(text) }

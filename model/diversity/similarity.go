@@ -10,12 +10,12 @@ import (
 //
 //	|A ∩ B| / |A ∪ B|
 //
-// which is 1 for members that say the same and 0 for those that share no n-gram
-// (Jaccard 1912; as resemblance of texts by their shingles: Broder 1997, "On the
-// resemblance and containment of documents", definition 1). It asks what Self-BLEU
-// asks (Zhu et al. 2018, arXiv 1802.01886), is symmetric, and costs a look-up for
-// each n-gram of each pair. Of two members without an n-gram, equal ones have 1 and
-// others 0. NaN for fewer than two members, or n below 1.
+// which is 1 for equal members and 0 for members that share no n-gram (Jaccard 1912; as
+// resemblance of texts by their shingles: Broder 1997, "On the resemblance and containment
+// of documents", definition 1). It measures the same as Self-BLEU (Zhu et al. 2018, arXiv
+// 1802.01886), but is symmetric and costs only a look-up for each n-gram of each pair. Two
+// members without an n-gram have similarity 1 if they are equal and 0 if not. The result
+// is NaN for fewer than two members or n below 1.
 func Similarity[T comparable](group [][]T, n int) float64 {
 	if n < 1 {
 		return math.NaN()
@@ -27,7 +27,7 @@ func similarity[T comparable](group [][]T, g grams) float64 {
 	if len(group) < 2 {
 		return math.NaN()
 	}
-	// A stamp says in whose set an n-gram was seen last.
+	// The stamp of an n-gram identifies the last set in which it was seen.
 	stamps := make([]uint32, g.unique)
 	sets := make([][]uint32, len(group))
 	for m, ids := range g.ids {
