@@ -1,11 +1,11 @@
-// Package mutual estimates how much a policy's reasoning tells of the prompt it
-// answers: the diagnostics of RAGEN-2 (arXiv 2604.06268, and the program RAGEN v2,
-// collapse_metrics). Reasoning may vary and yet be the same whatever the prompt:
-// template collapse, which entropy does not show. Entropy high and mutual
-// information low is template collapse; entropy low is entropy collapse.
+// Package mutual estimates how much information a policy's reasoning contains about its
+// prompt: the diagnostics of RAGEN-2 (arXiv 2604.06268, and the program RAGEN v2,
+// collapse_metrics). Reasoning may vary and still not depend on the prompt. This is
+// template collapse, which entropy does not show: entropy is high and mutual information
+// low. Low entropy is entropy collapse.
 //
 // For reasonings z_i, each sampled from its own prompt, and prompts x_j, the policy
-// tells ℓ_j(z_i) = log p(z_i | x_j), the sum over the tokens of z_i. With the
+// computes ℓ_j(z_i) = log p(z_i | x_j), the sum over the tokens of z_i. With the
 // mixture of N prompts p(z) = 1/N Σ_j p(z | x_j), and c(i) the prompt of z_i,
 //
 //	matched_i  = ℓ_c(i)(z_i)
@@ -14,10 +14,10 @@
 //	H(Z | X)   ≈ −mean_i matched_i
 //	H(Z)       ≈ −mean_i marginal_i
 //
-// in nats. The estimate is at most log N, and may be a little below zero by chance.
-// Each figure comes twice: of the sums ("seq"), and of ℓ divided by the number of
-// tokens of z_i, which keeps long reasonings from drowning the others; the latter
-// are what RAGEN calls plainly mi_estimate and so on.
+// in nats. The estimate of I is at most log N and may be slightly negative by chance.
+// Each figure is computed twice: from the sums ("seq"), and from ℓ divided by the number
+// of tokens of z_i, so that long reasonings do not dominate. The latter are RAGEN's
+// mi_estimate and so on, without "seq" in the name.
 package mutual
 
 import (
@@ -26,64 +26,63 @@ import (
 	"math"
 )
 
-// ErrInput says that the numbers are none that Estimate can work with.
+// ErrInput says that Estimate cannot use the numbers.
 var ErrInput = errors.New("unusable input")
 
 // Cross are the log-probs of reasonings under prompts.
 type Cross struct {
 	// LogProbs is log p(z_i | x_j), summed over tokens, in nats, [reasonings][prompts]
-	// with at least one reasoning and two prompts. −Inf is allowed but for a
+	// with at least one reasoning and two prompts. −Inf is allowed except for a
 	// reasoning's own prompt; NaN and +Inf are not.
 	LogProbs [][]float64
 	// Lengths are the tokens of each reasoning, at least 1, [reasonings].
 	Lengths []int
-	// Own is the prompt that each reasoning was sampled from, an index of prompts,
-	// [reasonings].
+	// Own is the index of the prompt that each reasoning was sampled from, [reasonings].
 	Own []int
-	// Same tells which prompts are equal: those with the same number, [prompts].
-	// Retrieving any of them is right. nil where all differ.
+	// Same has equal numbers for equal prompts, [prompts]. Retrieving any prompt equal
+	// to the own one is correct. Nil means that all prompts differ.
 	Same []int
 }
 
 // Ks are the k of retrieval accuracy @k.
 var Ks = [...]int{1, 2, 4, 8}
 
-// Retrieval is how well the prompt is found from the reasoning.
+// Retrieval measures how well the prompt can be identified from the reasoning.
 type Retrieval struct {
 	// K is the k of accuracy@k.
 	K int
-	// Accuracy is the share of reasonings whose own prompt is among the k under
-	// which they are most probable. Of equally probable prompts the first in order
-	// comes first. k is at most the number of prompts.
+	// Accuracy is the share of reasonings whose own prompt is among the k prompts
+	// under which they are most probable. Equally probable prompts rank in their
+	// order. k is at most the number of prompts.
 	Accuracy float64
-	// Chance is what guessing gives: k times the mean share of prompts that are
-	// right, at most 1, as RAGEN has it (exact where all prompts differ).
+	// Chance is the accuracy of guessing: k times the mean share of correct prompts,
+	// at most 1, as in RAGEN (exact if all prompts differ).
 	Chance float64
 }
 
-// Information is one of the two kinds of figures, all in nats but the z-score.
+// Information is one of the two kinds of figures, all in nats except the z-score.
 type Information struct {
 	// MI estimates the mutual information of prompt and reasoning.
 	MI float64
-	// ConditionalEntropy estimates that of the reasoning, given the prompt.
+	// ConditionalEntropy estimates the entropy of the reasoning given the prompt.
 	ConditionalEntropy float64
-	// ReasoningEntropy estimates that of the reasoning.
+	// ReasoningEntropy estimates the entropy of the reasoning.
 	ReasoningEntropy float64
 	// MarginalStd is the standard deviation (n) of marginal_i.
 	MarginalStd float64
-	// ZScore is MI / (MarginalStd + Epsilon): comparable between runs whose log-probs
-	// spread differently.
+	// ZScore is MI / (MarginalStd + Epsilon). It can be compared between runs whose
+	// log-probs have different deviations.
 	ZScore float64
 }
 
-// Figures are what Estimate finds.
+// Figures are the results of Estimate.
 type Figures struct {
 	// Token is of log-probs divided by length, Seq of their sums.
 	Token, Seq Information
-	// UpperBound of both MIs: log N.
+	// UpperBound is the upper bound of both MIs, log N.
 	UpperBound float64
-	// Retrieval is the accuracy for each of Ks, by Token (the same by Seq: a row has
-	// one length).
+	// Retrieval is the accuracy for each of Ks. It is the same for Token and Seq,
+	// because they rank the prompts of a reasoning alike.
 	Retrieval [len(Ks)]Retrieval
 }
 
@@ -127,12 +126,12 @@ func information(logProbs [][]float64, own []int) Information {
 	return info
 }
 
-// zScore is the MI in units of a deviation. The mean of (matched − marginal)/d is
-// the mean of the differences over d.
+// zScore is the MI in units of a deviation, which equals the mean of
+// (matched − marginal) / deviation.
 func (n Information) zScore(deviation float64) float64 { return n.MI / (deviation + Epsilon) }
 
-// logSumExp is log Σ exp xs, shifted by the largest so that nothing overflows; xs
-// has at least one that is not −Inf.
+// logSumExp is log Σ exp xs, shifted by the largest number so that nothing overflows. At
+// least one of xs is not −Inf.
 func logSumExp(xs []float64) float64 {
 	most := math.Inf(-1)
 	for _, x := range xs {

@@ -2,30 +2,28 @@ package mutual
 
 import "fmt"
 
-// What RAGEN v2 puts before the names: by which turns the reasonings were sampled.
+// Prefixes of the names in RAGEN v2, which tell how the reasonings were sampled.
 const (
-	// FirstTurn is for reasonings of first turns.
+	// FirstTurn is the prefix for reasonings of first turns.
 	FirstTurn = "collapse_first_turn_sample/"
-	// Trajectory is for turns of trajectories, drawn first by trajectory and then by
-	// turn.
+	// Trajectory is the prefix for reasonings of any turn: a trajectory is drawn first
+	// and then one of its turns.
 	Trajectory = "collapse_trajectory_sample/"
 )
 
-// Names of the moving averages of the deviations, which the next estimate begins
-// from.
+// Names of the moving averages of the deviations, from which the next estimate starts.
 const (
 	DeviationName    = "marginal_std_ema"
 	DeviationSeqName = "marginal_std_ema_seq"
 )
 
-// Named is a figure by its name.
+// Named is a figure with its name.
 type Named struct {
 	Name  string
 	Value float64
 }
 
-// Named lists the figures by RAGEN v2's names, a prefix before each, in a fixed
-// order.
+// Named lists the figures in a fixed order, with RAGEN v2's names after a prefix.
 func (f Figures) Named(prefix string) []Named {
 	all := []Named{
 		{"mi_estimate", f.Token.MI},
@@ -53,8 +51,8 @@ func (f Figures) Named(prefix string) []Named {
 	return prefixed(all, prefix)
 }
 
-// Named lists the smoothed figures likewise. The deviations are among them, so that
-// the next estimate can begin from what this one published.
+// Named lists the smoothed figures in the same way. The list includes the deviations, so
+// that the next estimate can start from the published figures.
 func (s Smoothed) Named(prefix string) []Named {
 	return prefixed([]Named{
 		{DeviationName, s.Deviations.Token},

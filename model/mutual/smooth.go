@@ -3,30 +3,31 @@ package mutual
 // Decay of the moving averages of the marginal deviations (RAGEN v2's default).
 const Decay = 0.9
 
-// Deviations are moving averages of the marginal deviations, carried from one
-// estimate to the next. The zero value has seen none.
+// Deviations are moving averages of the marginal deviations, passed from one estimate to
+// the next. The zero value is the state before the first estimate.
 type Deviations struct {
 	// Token and Seq are the averages of MarginalStd.
 	Token, Seq float64
-	// Seen tells that there was one.
+	// Seen is set after the first estimate.
 	Seen bool
 }
 
-// Smoothed are z-scores by smoothed deviations: the deviation of few reasonings is
-// noisy, and would make the z-score jump.
+// Smoothed are z-scores with smoothed deviations, because the deviation of few reasonings
+// is noisy and would make the z-score noisy too.
 type Smoothed struct {
 	// Deviations after this estimate.
 	Deviations Deviations
-	// ZScore is MI / (Deviations.Token + Epsilon), ZScoreSeq likewise of the sums.
+	// ZScore is MI / (Deviations.Token + Epsilon). ZScoreSeq is the same for the sums,
+	// with Deviations.Seq.
 	ZScore, ZScoreSeq float64
 }
 
-// Smooth takes this estimate into the moving averages,
+// Smooth updates the moving averages with this estimate,
 //
 //	s ← Decay · s + (1 − Decay) · MarginalStd
 //
-// beginning with the first, and gives the z-scores by them. As in RAGEN v2 it is
-// the deviation that is smoothed, not the z-score.
+// starting with the first estimate's deviation, and returns the z-scores with the new
+// averages. As in RAGEN v2 the deviation is smoothed and not the z-score.
 func (f Figures) Smooth(before Deviations) Smoothed {
 	after := Deviations{Token: f.Token.MarginalStd, Seq: f.Seq.MarginalStd, Seen: true}
 	if before.Seen {
