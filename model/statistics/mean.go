@@ -2,21 +2,21 @@ package statistics
 
 import "math"
 
-// Estimate is the mean of a few values, such as the results of a run's seeds, and
-// how far it can be trusted.
+// Estimate is the mean of a few values, such as the results of several seeds, with its
+// confidence interval.
 type Estimate struct {
 	// N is the number of values.
 	N int
-	// Mean of the values; NaN without any.
+	// Mean is the mean of the values; NaN without values.
 	Mean float64
-	// Deviation is the sample standard deviation (n−1); NaN of fewer than two values.
+	// Deviation is the sample standard deviation (n−1); NaN for fewer than two values.
 	Deviation float64
-	// Low and High are the ends of the interval of the mean, by Student's
-	// distribution with n−1 degrees of freedom; NaN of fewer than two values.
+	// Low and High are the ends of the mean's interval, from Student's distribution
+	// with n−1 degrees of freedom; NaN for fewer than two values.
 	Low, High float64
 }
 
-// Mean estimates the mean of independent values with an interval of a confidence,
+// Mean estimates the mean of independent values with an interval of the given confidence,
 // such as 0.95. The interval is NaN unless the confidence is above 0 and below 1.
 func Mean(values []float64, confidence float64) Estimate {
 	n := len(values)
@@ -49,13 +49,13 @@ func Mean(values []float64, confidence float64) Estimate {
 	return e
 }
 
-// TQuantile gives the point of Student's distribution below which a value is with
-// a probability: 12.706 for 0.975 and one degree of freedom. Its relative error is
-// below 1e-10 for probabilities from 0.0001 to 0.9999. NaN unless the probability
-// is above 0 and below 1 and freedom at least 1.
+// TQuantile returns the quantile of Student's distribution for a probability, for instance
+// 12.706 for 0.975 and one degree of freedom. Its relative error is below 1e-10 for
+// probabilities from 0.0001 to 0.9999. It is NaN unless the probability is above 0 and
+// below 1 and freedom is at least 1.
 //
-// It is found by bisection, which ends well before the last bits: those in which
-// arctangents of different machines may differ.
+// It uses bisection, which stops well before the last bits, because arctangents may differ
+// in their last bits between machines.
 func TQuantile(probability float64, freedom int) float64 {
 	if !(probability > 0 && probability < 1) || freedom < 1 {
 		return math.NaN()
