@@ -2,11 +2,10 @@ package selection
 
 import "slices"
 
-// MinP keeps the groups whose score is at least a share of the best one: s ≥
-// share·max, or, where the smallest are kept, s ≤ min/share (RAGEN v2's min_p; the
-// idea is that of min-p sampling, arXiv 2407.01082). It is meant for scores that
-// are not negative. share is in [0, 1], above 0 for Smallest. The 1e-10 is RAGEN's,
-// against rounding.
+// MinP keeps the groups whose score is at least a share of the best one: s ≥ share·max or,
+// for Smallest, s ≤ min/share (RAGEN v2's min_p, after min-p sampling, arXiv 2407.01082).
+// It is meant for scores that are not negative. share is in [0, 1], and above 0 for
+// Smallest. The tolerance of 1e-10 for rounding is RAGEN's.
 func MinP(scores []float64, share float64, order Order) []int {
 	kept := []int{}
 	if len(scores) == 0 {

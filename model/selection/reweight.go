@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// Reweight gives each group the factor its advantages are multiplied by where
-// groups are weighed in place of dropped: [groups], the group's reward deviation
-// over the largest one (RAGEN v2's soft_advantage_reweight):
+// Reweight computes the factor by which each group's advantages are multiplied if groups
+// are weighted instead of dropped: [groups], the group's reward deviation divided by the
+// largest one (RAGEN v2's soft_advantage_reweight):
 //
 //	A ← A · s_g / max(s)
 //
-// so in [0, 1]; 0 everywhere where no group's rewards vary. spreads: [groups],
-// RewardStd's.
+// The factors are in [0, 1], and all 0 if no group's rewards vary. spreads: [groups], the
+// result of RewardStd.
 func Reweight(spreads []float64) []float64 {
 	out := make([]float64, len(spreads))
 	most := 0.0
@@ -28,11 +28,11 @@ func Reweight(spreads []float64) []float64 {
 	return out
 }
 
-// Scaling names how the size of an update follows the fraction of groups kept.
+// Scaling names how the size of an update depends on the fraction of groups kept.
 type Scaling string
 
 const (
-	// ScaleNone leaves it as it is.
+	// ScaleNone does not change it.
 	ScaleNone Scaling = "none"
 	// ScaleLinear multiplies by kept/groups.
 	ScaleLinear Scaling = "linear"
@@ -40,10 +40,10 @@ const (
 	ScaleSqrt Scaling = "sqrt"
 )
 
-// LossScale gives the factor that advantages are multiplied by where kept of so
-// many groups were selected (RAGEN v2's filter_loss_scaling; default none): a mean
-// over few groups is otherwise as large as one over all, and noisier. Errors are of
-// kind ErrInput.
+// LossScale computes the factor by which advantages are multiplied if kept of all groups
+// were selected (RAGEN v2's filter_loss_scaling; default none). Without it, a mean over
+// few groups is as large as a mean over all groups, and noisier. Errors are of kind
+// ErrInput.
 func LossScale(s Scaling, kept, groups int) (float64, error) {
 	if groups < 1 || kept < 0 || kept > groups {
 		return 0, fmt.Errorf("%w: %d of %d groups kept", ErrInput, kept, groups)

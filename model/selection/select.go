@@ -16,43 +16,43 @@ const (
 	MethodTopP Method = "top_p"
 	// MethodTopPSoftmax keeps a probability Value (TopPSoftmax).
 	MethodTopPSoftmax Method = "top_p_softmax"
-	// MethodMinP keeps what is within the share Value of the best (MinP).
+	// MethodMinP keeps the groups with at least the share Value of the best score (MinP).
 	MethodMinP Method = "min_p"
 )
 
 // Options are the knobs of Select.
 type Options struct {
 	Method Method
-	// Metric is what groups are ranked by; MetricRewardStd where empty.
+	// Metric is the number by which groups are ranked; empty means MetricRewardStd.
 	Metric Metric
-	// Order is which end is kept; Largest where empty.
+	// Order is the end of the ranking that is kept; empty means Largest.
 	Order Order
-	// Value is the method's: a fraction in (0, 1] (StarPO-S: 0.25), a count of at
-	// least 1, or a share in [0, 1] (RAGEN-2: 0.9).
+	// Value is the method's parameter: a fraction in (0, 1] (StarPO-S: 0.25), a count of
+	// at least 1, or a share in [0, 1] (RAGEN-2: 0.9).
 	Value float64
-	// Slack is TopP's, at least 0, in units of the score (RAGEN-2: 0.01).
+	// Slack is the slack of TopP, at least 0, in units of the score (RAGEN-2: 0.01).
 	Slack float64
-	// DropFlat sets aside, before the method, the groups whose reward deviation is
-	// not above Floor, whatever the metric (RAGEN v2's include_zero off). A fraction
-	// is still one of all groups.
+	// DropFlat removes, before the method, the groups whose reward deviation is not
+	// above Floor, for every metric (RAGEN v2's include_zero off). A fraction is still
+	// a fraction of all groups.
 	DropFlat bool
-	// Floor is the least reward deviation that counts as one, at least 0, in units
-	// of the reward. It is read where DropFlat is set.
+	// Floor is the reward deviation above which rewards count as varying, at least 0, in
+	// units of the reward. It is read if DropFlat is set.
 	Floor float64
 }
 
-// Result is what Select found.
+// Result is the result of Select.
 type Result struct {
-	// Kept are the indexes of the kept groups, ascending; empty where the update is
-	// to be skipped.
+	// Kept are the indexes of the kept groups, ascending. If it is empty, the update is
+	// skipped.
 	Kept []int
-	// Scores, [groups], are what they were ranked by, and Spreads, [groups], their
-	// reward deviations.
+	// Scores, [groups], are the scores of all groups, and Spreads, [groups], their reward
+	// deviations.
 	Scores, Spreads []float64
 }
 
-// Select chooses the groups an update learns from. Errors are of kind ErrRewards
-// or ErrInput.
+// Select chooses the groups on which an update trains. Errors are of kind ErrRewards or
+// ErrInput.
 func Select(g Groups, o Options) (Result, error) {
 	if o.Metric == "" {
 		o.Metric = MetricRewardStd
@@ -86,8 +86,8 @@ func Select(g Groups, o Options) (Result, error) {
 	return Result{Kept: kept, Scores: scores, Spreads: spreads}, nil
 }
 
-// choose applies the method to the candidates' scores; groups is how many groups
-// there were before any was set aside.
+// choose applies the method to the candidates' scores. groups is the number of all groups,
+// including those that DropFlat removed.
 func (o Options) choose(scores []float64, groups int) []int {
 	switch o.Method {
 	case MethodTopFraction:

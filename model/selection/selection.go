@@ -1,14 +1,14 @@
-// Package selection chooses the groups an update learns from. One file a
-// method; functions are pure and deterministic, and give the indexes of the kept
-// groups in ascending order, so that rows keep theirs.
+// Package selection chooses the groups on which an update trains. Each method has one
+// file. Functions are pure and deterministic, and return the indexes of the kept groups in
+// ascending order, so that the order of rows does not change.
 //
-// A method takes scores, one a group and finite, and keeps some of the groups; of
-// equal scores the group with the lower index comes first. Select does all of it:
-// it scores, sets aside the groups whose rewards do not vary, and applies a method.
-// An empty selection is a result like any other: the update is skipped.
+// A method reads one finite score for each group and keeps some of the groups. If scores
+// are equal, the group with the lower index ranks first. Select does the whole selection:
+// it computes scores, removes the groups whose rewards do not vary, and applies a method.
+// An empty selection is not an error: the update is skipped.
 //
-// In place of dropping groups, Reweight makes those whose rewards hardly vary
-// count less; LossScale makes an update of few groups smaller.
+// Instead of dropping groups, Reweight gives less weight to those whose rewards hardly
+// vary. LossScale makes an update of few groups smaller.
 package selection
 
 import (
@@ -25,7 +25,7 @@ var (
 	ErrInput = errors.New("unusable input")
 )
 
-// Order says which end of a ranking is kept.
+// Order names the end of a ranking that is kept.
 type Order string
 
 const (
@@ -35,7 +35,7 @@ const (
 	Smallest Order = "smallest"
 )
 
-// All keeps every one of n groups: 0 to n−1.
+// All keeps all of n groups: 0 to n−1.
 func All(n int) []int {
 	kept := make([]int, n)
 	for i := range kept {
@@ -46,10 +46,10 @@ func All(n int) []int {
 
 // Varied keeps the groups whose rewards vary: those with a deviation, [groups] of
 // RewardStd, above floor. With floor 0 these are DAPO's informative groups (arXiv
-// 2503.14476, equation 11: neither all right nor all wrong), of which dynamic
-// sampling draws more until there are enough. A floor in units of the reward also
-// leaves out groups whose differences are too small to be worth a step (RAGEN v2
-// with include_zero off: 1e-10).
+// 2503.14476, equation 11: neither all right nor all wrong); dynamic sampling draws groups
+// until there are enough of these. A floor above 0, in units of the reward, also removes
+// groups whose differences are too small to be worth a step (RAGEN v2 with include_zero
+// off: 1e-10).
 func Varied(spreads []float64, floor float64) []int {
 	kept := []int{}
 	for g, s := range spreads {

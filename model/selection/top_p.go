@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// rounding is the share of the whole that a sum may miss its mark by: 0.4 + 0.3 +
-// 0.2 is a little less than 0.9.
+// rounding is the tolerance for sums, relative to the total: in float64 0.4 + 0.3 + 0.2 is
+// slightly less than 0.9.
 const rounding = 1e-9
 
-// TopP keeps the best groups that together have a share p of all scores, taken in
-// order until their sum reaches p·Σs − slack, so that few are kept where a few
-// stand out and many where all are alike (RAGEN-2, arXiv 2604.06268, linear top-p;
-// recommended p 0.9, slack 0.01). With p = 1 all are kept.
+// TopP keeps the best groups, in the order of the ranking, until the sum of their scores
+// reaches p·Σs − slack. So it keeps few groups if a few scores are much larger than the
+// others, and many if all are similar (RAGEN-2, arXiv 2604.06268, linear top-p;
+// recommended p 0.9, slack 0.01). With p = 1 it keeps all.
 //
-// Scores that are not above 0 are never taken. Where the sum cannot be reached, as
-// with negative scores, nothing is kept; nor where p·Σs is at most the slack, which
-// for small rewards it can be: 0.01 is in units of the score. p is in [0, 1],
-// slack at least 0.
+// It never keeps groups with scores of 0 or below. It keeps no group at all if the sum
+// cannot be reached, for instance with negative scores, or if p·Σs is at most the slack,
+// which is possible with small rewards because the slack is in units of the score. p is in
+// [0, 1], slack at least 0.
 func TopP(scores []float64, p, slack float64, order Order) []int {
 	if p >= 1 {
 		return All(len(scores))
@@ -42,12 +42,11 @@ func TopP(scores []float64, p, slack float64, order Order) []int {
 	return kept
 }
 
-// TopPSoftmax keeps the best groups that together have the probability p under
-// the softmax of the scores, or of their negatives where the smallest are kept
-// (RAGEN-2's softmax top-p, a nucleus of groups): at least one where there is any.
-// Scores count in absolute size here: with rewards in [0, 1] deviations are at most
-// 0.7 apart and the softmax is nearly flat. p is in [0, 1]; with p = 1 all are
-// kept.
+// TopPSoftmax keeps the best groups that together have the probability p under the softmax
+// of the scores or, for Smallest, of their negatives (RAGEN-2's softmax top-p, a nucleus
+// of groups): at least one if there is any. The softmax depends on absolute differences of
+// scores: with rewards in [0, 1], deviations differ by at most 0.7, and it is nearly flat.
+// p is in [0, 1]; with p = 1 all are kept.
 func TopPSoftmax(scores []float64, p float64, order Order) []int {
 	if p >= 1 || len(scores) == 0 {
 		return All(len(scores))
