@@ -28,9 +28,8 @@ func (f *File) Get(name string) (Tensor, bool) {
 	return f.Tensors[i], true
 }
 
-// Decode reads a whole file from memory. The tensors' data point into b.
-// Whatever is wrong with the contents is an ErrFormat or ErrDType that names
-// the tensor.
+// Decode reads a whole file from memory. The tensors' data are slices of b. Errors about
+// the contents are ErrFormat or ErrDType and name the tensor.
 func Decode(b []byte) (*File, error) {
 	r, err := NewReader(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
@@ -44,7 +43,7 @@ func Decode(b []byte) (*File, error) {
 	return f, nil
 }
 
-// Info is what a header says of a tensor.
+// Info is a tensor's entry in the header.
 type Info struct {
 	Name   string
 	DType  DType
@@ -52,8 +51,8 @@ type Info struct {
 	lo, hi int64 // bytes from the end of the header
 }
 
-// Reader gives tensors one at a time, so that a file larger than memory can be
-// read. Its methods may be called concurrently if the source's may.
+// Reader reads tensors one at a time, so that a file may be larger than memory. Its
+// methods may be called concurrently if the source's may.
 type Reader struct {
 	// Metadata is the header's free text, nil if there is none.
 	Metadata map[string]string
@@ -90,7 +89,7 @@ func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
 	return r, nil
 }
 
-// Tensors lists what the file holds, sorted by name.
+// Tensors lists the file's tensors, sorted by name.
 func (r *Reader) Tensors() []Info { return slices.Clone(r.infos) }
 
 // Read reads one tensor.
@@ -133,7 +132,7 @@ func (r *Reader) parse(raw []byte, data int64) error {
 		return fmt.Errorf("%w: header is not UTF-8", ErrFormat)
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
-	// Token by token, because a map would hide duplicate names.
+	// The header is read token by token, because a map would hide duplicate names.
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return fmt.Errorf("%w: header is not a JSON object", ErrFormat)
 	}
@@ -205,7 +204,8 @@ func check(name string, dtype DType, shape []int64, lo, hi, data int64) (Info, e
 	return Info{Name: name, DType: dtype, Shape: dims, lo: lo, hi: hi}, nil
 }
 
-// checkLayout makes sure the tensors tile the data: no overlap, no hole, no rest.
+// checkLayout returns an error unless the tensors cover the data exactly, without overlaps
+// or gaps.
 func (r *Reader) checkLayout(data int64) error {
 	slices.SortFunc(r.infos, func(a, b Info) int {
 		return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi), cmp.Compare(a.Name, b.Name))

@@ -1,11 +1,10 @@
-// Package safetensors reads and writes the safetensors format: named dense
-// tensors, little endian, behind a JSON header.
+// Package safetensors reads and writes the safetensors format: a JSON header, followed by
+// named dense tensors, little endian.
 //
-// The reader is strict. A file comes from a download or a bucket, so nothing in
-// its header is believed before it is checked: sizes, offsets, shapes and names
-// must agree with each other and with the bytes that are there, and every error
-// names the tensor. The writer is deterministic: the same tensors give the same
-// bytes, whatever order they come in.
+// The reader is strict, because files come from downloads or buckets. It checks everything
+// in the header before use: sizes, offsets, shapes and names must agree with each other
+// and with the length of the data, and every error names the tensor. The writer is
+// deterministic: the same tensors give the same bytes, in whatever order they are given.
 package safetensors
 
 import (
@@ -22,12 +21,12 @@ const MaxHeader = 100_000_000
 var (
 	// ErrFormat is the kind of every error about a file's contents.
 	ErrFormat = errors.New("invalid safetensors")
-	// ErrDType is the kind of errors about a dtype that is not supported, or
-	// not the one asked for.
+	// ErrDType is the kind of errors about a dtype that is not supported or not the
+	// requested one.
 	ErrDType = errors.New("unsupported tensor dtype")
 )
 
-// DType is a tensor's element type, as the header spells it.
+// DType is a tensor's element type, as written in the header.
 type DType string
 
 // The supported element types.
@@ -41,7 +40,7 @@ const (
 	Uint8    DType = "U8"
 )
 
-// Size is the bytes of an element, 0 for a type that is not supported.
+// Size is the size of an element in bytes, 0 for a type that is not supported.
 func (d DType) Size() int {
 	switch d {
 	case Float32, Int32, Uint32:
@@ -85,7 +84,7 @@ func Elements(shape []int) (int, error) {
 	return n, nil
 }
 
-// check says whether a tensor can be written.
+// check returns an error if the tensor cannot be written.
 func (t Tensor) check() error {
 	if t.Name == metadataKey {
 		return fmt.Errorf("%w: tensor name %q is reserved", ErrFormat, t.Name)

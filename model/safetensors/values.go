@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// F32 makes a float32 tensor. It panics when the shape does not have len(v)
-// elements: that is a mistake of the program, not of its input.
+// F32 makes a float32 tensor. It panics if the shape does not have len(v) elements, which
+// is a mistake of the program and not of its input.
 func F32(name string, shape []int, v []float32) Tensor {
 	mustFit(name, shape, len(v))
 	data := make([]byte, 4*len(v))
@@ -43,8 +43,8 @@ func mustFit(name string, shape []int, n int) {
 	}
 }
 
-// Float32s decodes an F32, BF16 or F16 tensor; the two half types widen
-// exactly. Any other dtype is an ErrDType.
+// Float32s decodes an F32, BF16 or F16 tensor; the conversion of the two half types is
+// exact. Any other dtype is an ErrDType.
 func (t Tensor) Float32s() ([]float32, error) {
 	if err := t.check(); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (t Tensor) Float32s() ([]float32, error) {
 	return out, nil
 }
 
-// half widens an IEEE 754 binary16 value.
+// half converts an IEEE 754 binary16 value.
 func half(h uint16) float32 {
 	sign := uint32(h>>15) << 31
 	exp := uint32(h>>10) & 0x1f

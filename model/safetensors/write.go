@@ -19,7 +19,7 @@ type entry struct {
 	Offsets [2]int64 `json:"data_offsets"`
 }
 
-// Encode gives the file of the tensors, in memory; see Write.
+// Encode returns the file that Write writes.
 func Encode(ts []Tensor, metadata map[string]string) ([]byte, error) {
 	var b bytes.Buffer
 	if err := Write(&b, ts, metadata); err != nil {
@@ -28,10 +28,10 @@ func Encode(ts []Tensor, metadata map[string]string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Write writes the file of the tensors to w: the header, padded with spaces to
-// a multiple of 8 bytes, then the data in the order of the names. metadata may
-// be nil. Two tensors of one name, a reserved name, or data that does not fit
-// the shape are errors before anything is written.
+// Write writes a file with the tensors to w: the header, padded with spaces to a multiple
+// of 8 bytes, then the data in the order of the names. metadata may be nil. If two tensors
+// have the same name, a name is reserved, or data does not fit the shape, Write returns an
+// error before it writes anything.
 func Write(w io.Writer, ts []Tensor, metadata map[string]string) error {
 	sorted := slices.Clone(ts)
 	slices.SortStableFunc(sorted, func(a, b Tensor) int { return cmp.Compare(a.Name, b.Name) })
@@ -58,7 +58,7 @@ func Write(w io.Writer, ts []Tensor, metadata map[string]string) error {
 	return nil
 }
 
-// header gives the length and the padded JSON. It is written by hand so that
+// header returns the length and the padded JSON. It does not use one json.Marshal, so that
 // metadata comes first and the tensors follow in the order of their data.
 func header(sorted []Tensor, metadata map[string]string) ([]byte, error) {
 	var b bytes.Buffer
