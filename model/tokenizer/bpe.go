@@ -1,21 +1,22 @@
 package tokenizer
 
-// pair is two neighbouring symbols, by token id.
+// pair is two adjacent symbols, by token id.
 type pair struct{ left, right int32 }
 
-// merge is what a pair becomes; lower ranks go first.
+// merge is the token that a pair becomes. Lower ranks are merged first.
 type merge struct{ rank, id int32 }
 
 // bpe is byte-pair encoding over bytes.
 type bpe struct {
 	bytes  [256]int32 // the token of each single byte
 	merges map[pair]merge
-	// whole maps the bytes of a token to its id where whole words skip the
-	// merges (ignore_merges); nil otherwise.
+	// whole maps the bytes of a token to its id if words that are tokens skip the
+	// merges (ignore_merges); otherwise it is nil.
 	whole map[string]int32
 }
 
-// symbol is an element of the list a word is merged in. A merged-away symbol has id -1.
+// symbol is an element of the linked list in which a word is merged. A symbol that was
+// merged into its neighbour has id -1.
 type symbol struct{ id, prev, next int32 }
 
 // candidate is a possible merge at the symbol with index at.
@@ -25,8 +26,8 @@ type candidate struct {
 	id       int32
 }
 
-// encode appends the tokens of one word to ids. Merges are applied by rank and,
-// at equal rank, from left to right; a heap keeps long words at O(n log n).
+// encode appends the tokens of one word to ids. Merges are applied by rank and, at equal
+// rank, from left to right. With a heap this takes O(n log n) for a word of n bytes.
 func (m *bpe) encode(ids []int32, word string) []int32 {
 	if m.whole != nil {
 		if id, ok := m.whole[word]; ok {
@@ -58,7 +59,7 @@ func (m *bpe) encode(ids []int32, word string) []int32 {
 		c := queue.pop()
 		s := &symbols[c.at]
 		if s.id != c.from.left || s.next >= n || symbols[s.next].id != c.from.right {
-			continue // an earlier merge took one of the two
+			continue // an earlier merge used one of the two
 		}
 		gone := s.next
 		s.id, s.next = c.id, symbols[gone].next
@@ -75,7 +76,7 @@ func (m *bpe) encode(ids []int32, word string) []int32 {
 	return ids
 }
 
-// candidates is a binary heap, the least rank and then the leftmost first.
+// candidates is a binary heap, ordered by rank and then by position.
 type candidates []candidate
 
 func (c candidates) less(i, j int) bool {

@@ -11,23 +11,23 @@ import (
 	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
-// What values weigh: an element of a list or dictionary, and what the engine
-// spends on an element it iterates over.
+// Sizes that are charged: of an element of a list or dictionary, and of an element that the
+// engine iterates over.
 const (
 	partBytes    = 64
 	elementBytes = 128
 )
 
-// budget is what one rendering may spend, and where it writes.
+// budget holds the output of one rendering and what the rendering may still use.
 type budget struct {
 	out   bytes.Buffer
 	steps int       // statements and writes left
 	bytes int       // bytes of values left
 	until time.Time // when it ends
-	spent error     // why it is over; kept, since the engine forgets errors in some places
+	spent error     // why the budget ended; stored here because the engine drops some errors
 }
 
-// budgetOf is the rendering's.
+// budgetOf returns the budget of the rendering.
 func budgetOf(e *exec.Evaluator) *budget {
 	b, _ := e.Environment.Context.Get(budgetVariable)
 	return b.(*budget)
@@ -35,7 +35,7 @@ func budgetOf(e *exec.Evaluator) *budget {
 
 func (b *budget) Write(p []byte) (int, error) { return b.write(&b.out, p, maxRendered) }
 
-// write appends to a buffer that may hold most bytes.
+// write appends p to a buffer of at most most bytes.
 func (b *budget) write(to *bytes.Buffer, p []byte, most int) (int, error) {
 	if err := b.step(); err != nil {
 		return 0, err
@@ -51,7 +51,7 @@ func (b *budget) over(err error) error {
 	return err
 }
 
-// step counts a statement or a write.
+// step charges one statement or write.
 func (b *budget) step() error {
 	b.steps--
 	if b.steps < 0 && b.spent == nil {
@@ -67,7 +67,7 @@ func (b *budget) late() error {
 	return b.spent
 }
 
-// charge takes times · size bytes.
+// charge charges times · size bytes.
 func (b *budget) charge(times, size int) error {
 	if err := b.late(); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (b *budget) charge(times, size int) error {
 	return nil
 }
 
-// fits refuses a value before it is made.
+// fits returns an error if a value would be too large, before it is made.
 func (b *budget) fits(size int) error {
 	if size > maxValue {
 		return b.over(fmt.Errorf("a value is larger than %d bytes", maxValue))
@@ -96,7 +96,8 @@ func (b *budget) made(v *exec.Value) error {
 	return b.fits(size)
 }
 
-// text charges what a value takes as text; text itself is there already.
+// text charges the size of a value written as text. Values that are text cost nothing,
+// because they exist already.
 func (b *budget) text(v *exec.Value) error {
 	if v.IsString() {
 		return b.late()
@@ -108,12 +109,12 @@ func (b *budget) text(v *exec.Value) error {
 	return b.charge(1, size)
 }
 
-// looped charges the iteration over a value.
+// looped charges an iteration over a value.
 func (b *budget) looped(v *exec.Value) error { return b.charge(elementBytes, elements(v)) }
 
-// size is about the bytes of a value written as text, or of its parts where these
-// are more. Values never change once made, namespaces apart: so none contains
-// itself, and what is measured once stays as it is.
+// size estimates the bytes of a value written as text, or of its parts if they are more.
+// Values other than namespaces never change once made, so that none contains itself and a
+// measured size stays correct.
 func (b *budget) size(v *exec.Value) (int, error) {
 	left := b.bytes
 	if err := measure(v.Val, &left, 0); err != nil {
@@ -122,7 +123,7 @@ func (b *budget) size(v *exec.Value) (int, error) {
 	return b.bytes - left, nil
 }
 
-// maxParts is how deep values may nest.
+// maxParts is the maximum nesting of values.
 const maxParts = 64
 
 func measure(v reflect.Value, left *int, depth int) error {
@@ -192,7 +193,7 @@ func measure(v reflect.Value, left *int, depth int) error {
 	return spend(partBytes)
 }
 
-// elements is how many an iteration over a value has; text has one a byte.
+// elements is the number of elements of an iteration over a value; for text, its bytes.
 func elements(v *exec.Value) int {
 	if dict, ok := v.Interface().(*exec.Dict); ok {
 		return len(dict.Pairs)

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// byteRunes is GPT-2's byte-level alphabet: a printable rune for each byte, so
-// that a vocabulary of bytes can be written as JSON strings. runeBytes is its reverse.
+// byteRunes is GPT-2's byte-level alphabet: a printable rune for each byte, so that a
+// vocabulary of bytes can be written as JSON strings. runeBytes is the inverse.
 var byteRunes, runeBytes = byteAlphabet()
 
 func byteAlphabet() (runes [256]rune, bytes map[rune]byte) {
@@ -24,8 +24,8 @@ func byteAlphabet() (runes [256]rune, bytes map[rune]byte) {
 	return runes, bytes
 }
 
-// ByteLevel writes bytes in GPT-2's byte-level alphabet, in which the tokens of
-// a tokenizer.json are spelt: a space reads "Ġ", a newline "Ċ".
+// ByteLevel writes bytes in GPT-2's byte-level alphabet, which tokenizer.json uses for its
+// tokens: a space becomes "Ġ", a newline "Ċ".
 func ByteLevel(b []byte) string {
 	var s strings.Builder
 	for _, c := range b {
@@ -34,8 +34,8 @@ func ByteLevel(b []byte) string {
 	return s.String()
 }
 
-// tokenBytes undoes ByteLevel. A token with a rune outside the alphabet stands
-// for itself, as in Hugging Face's ByteLevel decoder.
+// tokenBytes is the inverse of ByteLevel. A token with a rune outside the alphabet is
+// returned unchanged, as in Hugging Face's ByteLevel decoder.
 func tokenBytes(token string) string {
 	out := make([]byte, 0, len(token))
 	for _, r := range token {

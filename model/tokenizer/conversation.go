@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// part is a stretch of a rendered conversation: the template's own words, or a message's content.
+// part is a part of a rendered conversation: text of the template or a message's content.
 type part struct {
 	text string
-	own  bool // the template's: special tokens in it count
+	own  bool // text of the template, in which special tokens are recognised
 }
 
 // Template renders a conversation and encodes the text, as transformers'
-// apply_chat_template does: special tokens count wherever they stand, in
-// contents too. For conversations with text from outside use EncodeChat.
+// apply_chat_template does: it recognises special tokens everywhere, also in contents. Use
+// EncodeChat for conversations that contain text from outside.
 func (t *Tokenizer) Template(messages []Message, addGenerationPrompt bool) (text string, ids []int32, err error) {
 	if t.template == nil {
 		return "", nil, ErrNoTemplate
@@ -27,17 +27,16 @@ func (t *Tokenizer) Template(messages []Message, addGenerationPrompt bool) (text
 	return text, t.encodeSpecial([]int32{}, text), nil
 }
 
-// EncodeChat gives the ids of a rendered conversation in which only the
-// template's own special tokens are special tokens; a content that spells one
-// stays text. Where no content does, the ids are those of Template.
+// EncodeChat returns the ids of a rendered conversation. It recognises special tokens only
+// in the template's own text: a content that contains the text of one stays plain text. If
+// no content does, the ids are those of Template.
 //
-// The conversation is rendered twice, with its contents and with placeholders
-// for them, which shows which text is the template's own. Between two of its
-// special tokens the template's text and the contents are encoded as one piece.
-// A template that rewrites contents (beyond trimming white space) cannot be
-// taken apart so: such a conversation is encoded as a whole if no content spells
-// an added token and both renderings have the same special tokens, and refused
-// (ErrRewritten) otherwise.
+// The conversation is rendered twice, with its contents and with placeholders, to find
+// which text is the template's own. Between two special tokens of the template, its text
+// and the contents are encoded as one piece. This does not work for a template that changes
+// contents beyond trimming white space. Such a conversation is encoded as a whole if no
+// content contains the text of an added token and both renderings have the same special
+// tokens; otherwise the result is an ErrRewritten.
 func (t *Tokenizer) EncodeChat(messages []Message, addGenerationPrompt bool) ([]int32, error) {
 	if t.template == nil {
 		return nil, ErrNoTemplate
@@ -76,10 +75,10 @@ func (t *Tokenizer) EncodeChat(messages []Message, addGenerationPrompt bool) ([]
 	return t.encodeSpecial([]int32{}, text), nil
 }
 
-// Continuation gives the ids that follow an assistant's closed message: from
-// what the template writes after the closing token, through the user's message
-// (plain text), to the prompt of the next assistant's message. With EncodeChat
-// for the beginning, no id of an earlier turn is ever made again.
+// Continuation returns the ids that follow the closing token of an assistant's message:
+// the template's text after it, the user's message (plain text), and the prompt of the next
+// assistant's message. A conversation that starts with EncodeChat never encodes an earlier
+// turn again.
 func (t *Tokenizer) Continuation(user string) ([]int32, error) {
 	if t.template == nil {
 		return nil, ErrNoTemplate
@@ -90,8 +89,8 @@ func (t *Tokenizer) Continuation(user string) ([]int32, error) {
 	return t.encodeParts([]part{{t.tail[0], true}, {user, false}, {t.tail[1], true}}), nil
 }
 
-// Closing is the special token with which the chat template closes an
-// assistant's message ("<|im_end|>"); an error where it has none.
+// Closing returns the special token with which the chat template closes an assistant's
+// message ("<|im_end|>"), or an error if there is none.
 func (t *Tokenizer) Closing() (int32, error) {
 	if t.closing < 0 {
 		return 0, errors.New("the chat template does not close an assistant's message with a special token")
@@ -99,8 +98,8 @@ func (t *Tokenizer) Closing() (int32, error) {
 	return t.closing, nil
 }
 
-// learnTail renders a probe to see how the template closes an assistant's
-// message and goes on. A template that refuses the probe has no continuation.
+// learnTail renders a probe to find how the template closes an assistant's message and
+// what it writes after it. If the template fails on the probe, it has no continuation.
 func (t *Tokenizer) learnTail() {
 	masked, marks := mask([]Message{{Role: "user"}, {Role: "assistant"}, {Role: "user"}})
 	text, err := t.template.render(masked, true)
@@ -128,7 +127,7 @@ func mask(messages []Message) (masked []Message, marks []string) {
 		masked, marks = make([]Message, len(messages)), make([]string, len(messages))
 		free := true
 		for i, m := range messages {
-			// Private-use runes: no template trims, splits or compares them.
+			// These are private-use runes, which no template trims, splits or compares.
 			marks[i] = "\ue000" + strconv.Itoa(salt) + "\ue001" + strconv.Itoa(i) + "\ue002"
 			masked[i] = Message{Role: m.Role, Content: marks[i]}
 			free = free && !strings.Contains(m.Content, "\ue000"+strconv.Itoa(salt)+"\ue001")
@@ -139,8 +138,8 @@ func mask(messages []Message) (masked []Message, marks []string) {
 	}
 }
 
-// fill puts the contents where their placeholders stand, in their order; false
-// if a placeholder is missing, repeated or out of order.
+// fill replaces the placeholders by the contents, in order. It returns false if a
+// placeholder is missing, repeated or out of order.
 func fill(pattern string, marks, contents []string) ([]part, bool) {
 	var parts []part
 	for i, mark := range marks {
@@ -162,7 +161,8 @@ func joined(parts []part) string {
 	return s.String()
 }
 
-// encodeParts encodes a conversation with special tokens only in the template's own parts.
+// encodeParts encodes a conversation. It recognises special tokens only in the template's
+// own parts.
 func (t *Tokenizer) encodeParts(parts []part) []int32 {
 	ids := []int32{}
 	var plain strings.Builder

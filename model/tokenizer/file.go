@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxIDs bounds token ids, so that a file cannot ask for any amount of memory.
+// maxIDs bounds token ids, so that a file cannot demand unlimited memory.
 const maxIDs = 1 << 22
 
 // file is the part of a tokenizer.json that this package reads.

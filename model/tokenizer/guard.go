@@ -8,11 +8,11 @@ import (
 	"github.com/nikolalohinski/gonja/v2/tokens"
 )
 
-// The engine bounds nothing: one operator may ask for any amount of memory, and Go
-// cannot recover from having none. So a parsed template is rewritten before it
-// runs: whatever makes a value goes through a guard, a function with a name no
-// template can spell, which charges the value to the rendering's budget and hands
-// it on. What the rewriting does not know is refused.
+// The engine has no limits: one operator may allocate any amount of memory, and Go cannot
+// recover from running out of it. Therefore a parsed template is rewritten before it runs.
+// Every expression that makes a value is wrapped in a guard, a function with a name that no
+// template can write. The guard charges the value to the rendering's budget and returns it.
+// Expressions that the rewriting does not know are errors.
 const (
 	guardText     = "guard text"     // a value that is about to be written, joined or compared
 	guardNumber   = "guard number"   // an operand of *
@@ -24,13 +24,13 @@ const (
 	guardFunction = "guard function" // calls a function
 )
 
-// Bounds of an expression: the engine's errors show every level of it.
+// Bounds of an expression. The engine's errors print every level of it.
 const (
 	maxExpression = 200  // levels
 	maxDict       = 1024 // entries of a literal: the engine looks them up one after the other
 )
 
-// guardOutputs rewrites what the nodes write.
+// guardOutputs rewrites the expressions that the nodes write.
 func guardOutputs(list []nodes.Node) error {
 	for _, node := range list {
 		output, ok := node.(*nodes.Output)
@@ -136,8 +136,8 @@ func guardBinary(n *nodes.BinaryExpression, depth int) (nodes.Expression, error)
 	return n, nil
 }
 
-// guardCall sends a call to the functions and methods that are allowed: the engine
-// would call any function a value has.
+// guardCall redirects a call to the allowed functions and methods. The engine would call
+// any function of a value.
 func guardCall(n *nodes.Call, depth int) (nodes.Expression, error) {
 	if err := guardArguments(n.Args, n.Kwargs, depth); err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func guardNodes(depth int, list ...*nodes.Node) error {
 	return nil
 }
 
-// call calls a guard.
+// call makes a call of a guard.
 func call(name string, args ...nodes.Expression) *nodes.Call {
 	at := args[0].Position()
 	return &nodes.Call{

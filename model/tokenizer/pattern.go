@@ -7,28 +7,28 @@ import (
 	"unicode/utf8"
 )
 
-// gpt2Pattern is what a ByteLevel pre-tokenizer with use_regex splits by.
+// gpt2Pattern is the pattern of a ByteLevel pre-tokenizer with use_regex.
 const gpt2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
-// space is Unicode's White_Space, which \s means to Hugging Face's regular
-// expressions; Go's \s is ASCII only.
+// space is Unicode's White_Space, the meaning of \s in Hugging Face's regular expressions.
+// Go's \s is ASCII only.
 const space = `\t-\r\x{85}\p{Z}`
 
-// tailSource ends the patterns of the GPT-2 family: white space before a word
-// leaves its last rune to the word.
+// tailSource ends the patterns of the GPT-2 family: the last rune of white space before a
+// word belongs to the word.
 const tailSource = `\s+(?!\S)|\s+`
 
 // pattern splits text into words as the Split pre-tokenizer does (behavior Isolated).
 type pattern struct {
 	re *regexp.Regexp
-	// tail is the index of the group that stands for tailSource, or 0. Go has no
-	// lookahead, so the rune is given back after the match.
+	// tail is the index of the group that replaces tailSource, or 0. Go has no
+	// lookahead, so split removes the last rune from the match afterwards.
 	tail int
 }
 
-// compilePattern translates a regular expression of a tokenizer.json. What it
-// cannot translate faithfully is an error: a tokenizer that is nearly right
-// would train on the wrong ids.
+// compilePattern translates a regular expression of a tokenizer.json. It returns an error
+// for expressions that it cannot translate exactly, because a slightly different tokenizer
+// would train on wrong ids.
 func compilePattern(source string) (*pattern, error) {
 	body, hasTail := strings.CutSuffix(source, tailSource)
 	translated, err := translate(body)
@@ -48,8 +48,8 @@ func compilePattern(source string) (*pattern, error) {
 	return &pattern{re: re, tail: max(0, re.SubexpIndex("tail"))}, nil
 }
 
-// translate rewrites \s, \S and \d to their Unicode meaning and refuses what
-// looks around a match, since matches are searched in slices of the text.
+// translate rewrites \s, \S and \d to their Unicode meaning. It returns an error for
+// assertions about the text around a match, because split searches slices of the text.
 func translate(source string) (string, error) {
 	var out strings.Builder
 	inClass := false
@@ -113,7 +113,7 @@ func (p *pattern) split(text string, yield func(string)) {
 		}
 		start, end := m[0], m[1]
 		if p.tail > 0 && m[2*p.tail] >= 0 && end < len(text) {
-			// A run of one goes as it is: the second alternative, \s+.
+			// A single rune stays as it is: it matches the second alternative, \s+.
 			if _, last := utf8.DecodeLastRuneInString(text[start:end]); end-last > start {
 				end -= last
 			}

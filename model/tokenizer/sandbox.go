@@ -10,10 +10,10 @@ import (
 	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
-// namespace is what namespace() makes: the one value whose parts may be set.
+// namespace is the result of namespace(), the only value whose attributes may be set.
 type namespace map[string]any
 
-// sandboxGlobals are the guards, which call the functions a template may use.
+// sandboxGlobals are the guards. They call the functions that a template may use.
 func sandboxGlobals() *exec.Context {
 	pass := func(check func(b *budget, v *exec.Value) error) func(*exec.Evaluator, *exec.VarArgs) (*exec.Value, error) {
 		return func(e *exec.Evaluator, params *exec.VarArgs) (*exec.Value, error) {
@@ -38,7 +38,7 @@ func sandboxGlobals() *exec.Context {
 	})
 }
 
-// callFunction calls a function: its name and its arguments.
+// callFunction calls a function; params are its name and its arguments.
 func callFunction(e *exec.Evaluator, params *exec.VarArgs) (any, error) {
 	name := params.Args[0].String()
 	args := &exec.VarArgs{Args: params.Args[1:], KwArgs: params.KwArgs}
@@ -106,15 +106,15 @@ func boundedRange(params *exec.VarArgs) ([]int, error) {
 	return out, nil
 }
 
-// The methods a template may call. What changes a value in place is not among
-// them, as in transformers' immutable sandbox; nor is what pads or formats.
+// The methods that a template may call. As in transformers' immutable sandbox, methods that
+// change a value in place are missing. So are methods that pad or format.
 var (
 	stringMethods = []string{"capitalize", "count", "endswith", "find", "isdigit", "isspace", "join", "lower", "lstrip", "removeprefix",
 		"removesuffix", "replace", "rfind", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip", "title", "upper"}
 	dictMethods = []string{"get", "items", "keys", "values"}
 )
 
-// callMethod calls a method: its name, the value it is of, and the arguments.
+// callMethod calls a method; params are its name, its receiver and its arguments.
 func callMethod(e *exec.Evaluator, params *exec.VarArgs) (any, error) {
 	name, self := params.Args[0].String(), params.Args[1]
 	args := &exec.VarArgs{Args: params.Args[2:], KwArgs: params.KwArgs}
@@ -164,7 +164,7 @@ func callMethod(e *exec.Evaluator, params *exec.VarArgs) (any, error) {
 	return result, b.made(exec.AsValue(result))
 }
 
-// pieces bounds how many a text is split into.
+// pieces is an upper bound of the number of pieces into which a text is split.
 func pieces(text, method string, args *exec.VarArgs) int {
 	if separator := args.First(); method != "splitlines" && separator.IsString() && separator.String() != "" {
 		return strings.Count(text, separator.String()) + 1
@@ -172,15 +172,15 @@ func pieces(text, method string, args *exec.VarArgs) int {
 	return len(text) + 1
 }
 
-// A filter's cost is what it may allocate beside its result, which it is charged
-// before it runs.
+// cost is the kind of memory that a filter may allocate besides its result. It is charged
+// before the filter runs.
 type cost int
 
 const (
 	costNone    cost = iota
 	costLength       // text is decoded
-	costText         // what is there is written
-	costShallow      // elements, unlooked at
+	costText         // the value is written as text
+	costShallow      // elements, which are not examined
 	costDeep         // elements, which are compared or written
 )
 
@@ -196,9 +196,9 @@ var filterCosts = map[string]cost{
 	"sum": costDeep, "unique": costDeep,
 }
 
-// maxDigits is the longest text int and float read, maxIndent the widest
-// indentation of tojson, maxArgument the longest argument of a filter that reads
-// it once an element.
+// maxDigits is the longest text that int and float read, maxIndent the widest indentation
+// of tojson, and maxArgument the longest argument of a filter that reads it once for each
+// element.
 const (
 	maxDigits   = 4300
 	maxIndent   = 16
@@ -296,7 +296,7 @@ func (b *budget) filter(name string, c cost, in *exec.Value, params *exec.VarArg
 	return b.charge(times, size)
 }
 
-// arguments refuses those that are longer than a filter or method may take.
+// arguments returns an error for arguments that are longer than longest.
 func (b *budget) arguments(params *exec.VarArgs, longest int) error {
 	check := func(v *exec.Value) error {
 		size, err := b.size(v)
@@ -333,8 +333,8 @@ func (b *budget) replaced(text string, params *exec.VarArgs) error {
 	return b.fits(len(text) + strings.Count(text, old)*len(new))
 }
 
-// joined charges the elements of a list with a separator of some length between
-// them before they are joined.
+// joined charges the elements of a list, with separators of the given length between them,
+// before they are joined.
 func (b *budget) joined(list *exec.Value, separator int) error {
 	size, err := b.size(list)
 	if err != nil {
@@ -343,8 +343,8 @@ func (b *budget) joined(list *exec.Value, separator int) error {
 	return b.fits(size + elements(list)*separator)
 }
 
-// sandboxTests are the tests a template may use. All but those of a value's kind
-// compare.
+// sandboxTests are the tests that a template may use. All except those of a value's kind
+// compare values.
 var sandboxTests = func() *exec.TestSet {
 	set := exec.NewTestSet(map[string]exec.TestFunction{})
 	compare := []string{"eq", "equalto", "==", "ge", ">=", "gt", "greaterthan", ">", "in", "le", "<=", "lt", "lessthan", "<", "ne", "!="}
@@ -382,7 +382,7 @@ var sandboxTests = func() *exec.TestSet {
 	return set
 }()
 
-// noMethods keeps the engine from calling methods past callMethod.
+// noMethods prevents the engine from calling methods without callMethod.
 func noMethods() exec.Methods {
 	return exec.Methods{
 		Bool:  exec.NewMethodSet(map[string]exec.Method[bool]{}),

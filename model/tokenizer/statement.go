@@ -13,10 +13,9 @@ import (
 	"github.com/nikolalohinski/gonja/v2/tokens"
 )
 
-// sandboxStatements are the statements a template may use: none that reads
-// another template and none that recurses, since Go cannot recover from a stack
-// that overflows. Each execution is charged to the rendering's budget, and all
-// their expressions are guarded.
+// sandboxStatements are the statements that a template may use. None reads another
+// template, and none recurses, because Go cannot recover from a stack overflow. Each
+// execution is charged to the rendering's budget, and all expressions are guarded.
 var sandboxStatements = func() *exec.ControlStructureSet {
 	set := map[string]parser.ControlStructureParser{"set": charged(parseSet)}
 	for _, name := range []string{"for", "if", "raw", "do", "break", "continue"} {
@@ -58,7 +57,7 @@ func guardStatement(statement nodes.ControlStructure) error {
 			if err := guardEach(0, &s.IfCondition); err != nil {
 				return err
 			}
-			// The engine asks the condition for every element before the loop runs.
+			// The engine evaluates the condition for every element before the loop runs.
 			at := s.IfCondition.Position()
 			s.IfCondition = &nodes.BinaryExpression{
 				Left:     call(guardStep, &nodes.Bool{Location: at, Val: true}),
@@ -96,7 +95,7 @@ func guardBlocks(blocks ...*nodes.Wrapper) error {
 	return nil
 }
 
-// chargedStatement takes one step from the budget before the statement runs.
+// chargedStatement charges one step to the budget before the statement runs.
 type chargedStatement struct{ exec.ControlStructure }
 
 func (c *chargedStatement) Execute(r *exec.Renderer, tag *nodes.ControlStructureBlock) error {
@@ -106,14 +105,15 @@ func (c *chargedStatement) Execute(r *exec.Renderer, tag *nodes.ControlStructure
 	return c.ControlStructure.Execute(r, tag)
 }
 
-// assignment is the statement set. The engine's own would set any part of any
-// value, and would let a block's text grow without bound; like Jinja's, this one
-// sets variables and the attributes of a namespace.
+// assignment is the statement set. Like Jinja's, it sets only variables and the attributes
+// of a namespace. The engine's own statement would set any part of any value and does not
+// limit the text of a block.
 type assignment struct {
 	location *tokens.Token
 	name     string // of the variable or the namespace
 	part     string // of the namespace; empty without
-	// value, or other unless the condition holds where there is one; or a block.
+	// value is assigned or, if there is a condition and it is false, other. A block has
+	// none of the three.
 	value, condition, other nodes.Expression
 	block                   *nodes.Wrapper
 }
@@ -241,7 +241,7 @@ func (s *assignment) evaluate(r *exec.Renderer, b *budget) (*exec.Value, error) 
 	return r.Eval(s.value), nil
 }
 
-// captured is what a block of set writes.
+// captured collects what a block of set writes.
 type captured struct {
 	budget *budget
 	out    bytes.Buffer

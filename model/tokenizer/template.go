@@ -12,18 +12,18 @@ import (
 	"github.com/nikolalohinski/gonja/v2/loaders"
 )
 
-// Bounds of a chat template, which is a program from a model folder. A template
-// sees the messages, add_generation_prompt and the special tokens; it reads no
-// file, no clock and no random numbers.
+// Bounds of a chat template, which is a program from a model folder. A template can read
+// the messages, add_generation_prompt and the special tokens, but no files, clock or random
+// numbers.
 const (
 	maxTemplate    = 64 << 10        // bytes of source
 	maxNesting     = 8 << 10         // levels of expressions and statements
 	maxRendered    = 16 << 20        // bytes written
 	maxValue       = 4 << 20         // bytes of a value
-	maxMade        = 128 << 20       // bytes of all values that are made on the way
+	maxMade        = 128 << 20       // bytes of all values that are made during a rendering
 	maxSteps       = 1 << 17         // statements executed
 	maxRange       = 1 << 14         // elements of a range()
-	maxRenderTime  = 5 * time.Second // wall time; a run that passes differs in no bit
+	maxRenderTime  = 5 * time.Second // wall time; it does not change the result of a rendering that ends in time
 	budgetVariable = "reprise budget"
 	templatePath   = "/chat_template.jinja"
 )
@@ -34,8 +34,8 @@ type template struct {
 	tokens map[string]string // bos_token, eos_token, pad_token
 }
 
-// templateSource finds the chat template: chat_template.jinja, else the
-// chat_template of tokenizer_config.json, which is text or a list of named texts.
+// templateSource returns the chat template: chat_template.jinja or else the chat_template
+// of tokenizer_config.json, which is text or a list of named texts.
 func templateSource(file []byte, inConfig json.RawMessage) (string, error) {
 	if len(file) > 0 {
 		return string(file), nil
@@ -96,9 +96,9 @@ func newTemplate(source string, tokens map[string]string) (t *template, err erro
 	return &template{parsed: parsed, tokens: tokens}, nil
 }
 
-// nesting bounds how deep the parser may recurse: whatever opens a level takes
-// one of these. The parser spends 16 kB of stack a level, and Go cannot recover
-// from a stack that overflows.
+// nesting is an upper bound of the parser's recursion: it counts the symbols and words that
+// can open a level. The parser uses 16 kB of stack for each level, and Go cannot recover
+// from a stack overflow.
 func nesting(source string) (n int) {
 	for _, opens := range []string{"(", "[", "{", "-", "+", "*", "~", "not", "else"} {
 		n += strings.Count(source, opens)

@@ -1,15 +1,15 @@
-// Package tokenizer turns text into the token ids of a model and back: the
-// byte-level BPE tokenizers of the Qwen2 family as tokenizer.json describes
-// them, and their chat templates.
+// Package tokenizer converts text to the token ids of a model and back. It supports the
+// byte-level BPE tokenizers of the Qwen2 family, as described by tokenizer.json, and their
+// chat templates.
 //
-// Token ids are the truth of a run (design law 5), so this package would rather
-// refuse a file than encode it nearly right. It has its own reader because the
-// pre-tokenizer's regular expression looks ahead: without that, runs of white
-// space are cut differently from Hugging Face's tokenizers.
+// Token ids are the truth of a run (design law 5), so this package returns an error for
+// files that it cannot follow exactly. It has its own reader because the pre-tokenizer's
+// regular expression has a lookahead: without it, runs of white space would be split
+// differently from Hugging Face's tokenizers.
 //
-// Text that comes from outside (an environment's observation, a question) can
-// never speak as the system: EncodePlain and EncodeChat recognise special
-// tokens only where the chat template itself wrote them.
+// Text from outside (an environment's observation, a question) cannot contain special
+// tokens, and so cannot imitate the system: EncodePlain recognises none, and EncodeChat
+// only those that the chat template itself wrote.
 //
 // A Tokenizer is read-only after Load and may be used by several goroutines.
 package tokenizer
@@ -37,7 +37,7 @@ var (
 	// ErrTemplate says that a chat template failed, ran too long or wrote too much.
 	ErrTemplate = errors.New("chat template failed")
 	// ErrRewritten says that a chat template changes the contents of messages, so
-	// that they cannot be told from the template's own text.
+	// that they cannot be distinguished from the template's own text.
 	ErrRewritten = errors.New("chat template rewrites the messages")
 )
 
@@ -54,19 +54,19 @@ const maxFile = 64 << 20
 // Tokenizer is a model's tokenizer and chat template.
 type Tokenizer struct {
 	bpe             bpe
-	text            []string // by id: the bytes the token stands for
+	text            []string // by id: the bytes of the token
 	known           []bool   // by id: whether there is such a token
 	added           []addedToken
-	addedNormalized []addedToken // looked for after normalization
+	addedNormalized []addedToken // searched after normalization
 	normalForms     []norm.Form
 	patterns        []*pattern
-	before, after   []int32 // what the post-processor puts around a text
+	before, after   []int32 // added around a text by the post-processor
 
 	template *template // nil without a chat template
 	eos      []int32
-	// closing is the special token the template puts after an assistant's
-	// content, or -1; tail is what the template writes between an assistant's
-	// content and the next one's, around the user's content.
+	// closing is the special token that the template writes after an assistant's
+	// content, or -1. tail is the template's text between an assistant's content and
+	// the next one's, before and after the user's content.
 	closing int32
 	tail    [2]string
 }
@@ -129,7 +129,7 @@ func Load(files map[string][]byte) (*Tokenizer, error) {
 	return t, nil
 }
 
-// loadEOS finds the ids that end a generation, where transformers finds them:
+// loadEOS reads the ids that end a generation from the same place as transformers:
 // generation_config.json, else config.json, else the tokenizer's eos_token.
 func (t *Tokenizer) loadEOS(files map[string][]byte, eosToken string) error {
 	for _, name := range []string{"generation_config.json", "config.json"} {
@@ -179,20 +179,20 @@ func (t *Tokenizer) addedID(content string) (int32, bool) {
 	return 0, false
 }
 
-// Encode gives the ids of text as transformers' tokenizer(text) does: special
-// tokens in the text are recognised, and what the post-processor adds is added.
+// Encode returns the ids of text, as transformers' tokenizer(text) does: it recognises
+// special tokens in the text and adds the tokens of the post-processor.
 func (t *Tokenizer) Encode(text string) []int32 {
 	ids := slices.Clone(t.before)
 	ids = t.encodeSpecial(ids, text)
 	return append(ids, t.after...)
 }
 
-// EncodePlain gives the ids of text with special tokens off: "<|im_end|>" is
-// ten characters. Nothing is added.
+// EncodePlain returns the ids of text without recognising special tokens: "<|im_end|>" is
+// ten characters. It adds no tokens.
 func (t *Tokenizer) EncodePlain(text string) []int32 { return t.encodePlain(nil, text) }
 
-// EncodeTag gives the ids of a protocol's own tag ("<think>"): special tokens
-// are recognised, since some models have such a tag as one token, and nothing is added.
+// EncodeTag returns the ids of a protocol's tag ("<think>"). It recognises special tokens,
+// because such a tag is one token in some models, and adds no tokens.
 func (t *Tokenizer) EncodeTag(tag string) []int32 { return t.encodeSpecial(nil, tag) }
 
 // encodeSpecial appends text's ids, with added tokens recognised.
@@ -241,19 +241,19 @@ func splitAll(patterns []*pattern, text string, yield func(word string)) {
 	}
 }
 
-// Words gives the stretches of a text that tokens stay within: what merges are
-// trained on.
+// Words returns the words of a text, which tokens never cross. Merges are trained on them.
 func (t *Tokenizer) Words(text string) []string {
 	var words []string
 	splitAll(t.patterns, t.normalize(text), func(word string) { words = append(words, word) })
 	return words
 }
 
-// cut calls yield with the pieces of text in order: added tokens with their id,
-// the leftmost and there the longest first, and what is between them with -1.
+// cut calls yield with the pieces of text in order: added tokens with their ids, and the
+// text between them with -1. Of overlapping added tokens it takes the leftmost and, at the
+// same position, the longest.
 func cut(text string, added []addedToken, yield func(id int32, piece string)) {
-	// next is where each added token occurs next; kept, so that many occurrences
-	// of one do not search the rest of the text for the others again.
+	// next is the position where each added token occurs next. It is stored, so that
+	// after each occurrence of one token the text is not searched again for the others.
 	next := make([]int, len(added))
 	for i := range next {
 		next[i] = -1
@@ -287,8 +287,8 @@ func cut(text string, added []addedToken, yield func(id int32, piece string)) {
 	}
 }
 
-// Decode gives the text of ids, special tokens included; bytes that are not
-// UTF-8 become U+FFFD. Ids that are no tokens are left out.
+// Decode returns the text of ids, including special tokens. Bytes that are not UTF-8
+// become U+FFFD. Ids without a token are omitted.
 func (t *Tokenizer) Decode(ids []int32) string {
 	var out strings.Builder
 	for _, id := range ids {
@@ -299,13 +299,13 @@ func (t *Tokenizer) Decode(ids []int32) string {
 	return lossyUTF8(out.String())
 }
 
-// VocabSize is the least vocabulary a model needs for this tokenizer: its
-// highest id plus one.
+// VocabSize is the smallest vocabulary that a model needs for this tokenizer: its highest
+// id plus one.
 func (t *Tokenizer) VocabSize() int { return len(t.known) }
 
-// Legal says for each id of a model with vocab ids whether the tokenizer has
-// it: [vocab]. Ids it lacks must never be sampled. An error of kind
-// ErrVocabulary if the tokenizer has ids that the model lacks.
+// Legal reports for each id of a model with vocab ids whether the tokenizer has it:
+// [vocab]. Other ids must never be sampled. It returns an error of kind ErrVocabulary if
+// the tokenizer has ids that the model lacks.
 func (t *Tokenizer) Legal(vocab int) ([]bool, error) {
 	if len(t.known) > vocab {
 		return nil, fmt.Errorf("%w: its ids go up to %d, the model has %d", ErrVocabulary, len(t.known)-1, vocab)
@@ -315,12 +315,12 @@ func (t *Tokenizer) Legal(vocab int) ([]bool, error) {
 	return legal, nil
 }
 
-// EOS gives the ids at which transformers' generate stops: eos_token_id of
+// EOS returns the ids at which transformers' generate stops: eos_token_id of
 // generation_config.json, else of config.json, else the tokenizer's eos_token.
 func (t *Tokenizer) EOS() []int32 { return slices.Clone(t.eos) }
 
-// EndOfTurn gives the ids that end a sampled turn: first the token with which
-// the chat template closes an assistant's message (where it has one), then EOS.
+// EndOfTurn returns the ids that end a sampled turn: first the token with which the chat
+// template closes an assistant's message, if it has one, then EOS.
 func (t *Tokenizer) EndOfTurn() []int32 {
 	var ids []int32
 	if t.closing >= 0 {
