@@ -18,9 +18,9 @@ import (
 // of several.
 const Env = "REPRISE_GOLDENS"
 
-// Folder gives the folder of the golden called name: $REPRISE_GOLDENS/name or
-// $REPRISE_GOLDENS itself, whichever has the file that marks it, else the
-// repository's copy.
+// Folder returns the folder of the golden with the given name: $REPRISE_GOLDENS/name or
+// $REPRISE_GOLDENS itself, whichever contains the file mark, or else the repository's
+// copy.
 func Folder(t testing.TB, name, mark, repository string) string {
 	t.Helper()
 	if root := os.Getenv(Env); root != "" {
@@ -34,8 +34,8 @@ func Folder(t testing.TB, name, mark, repository string) string {
 	return repository
 }
 
-// Read gives the content of the file that marks a golden, from its Folder: as it
-// is, or with .gz behind its name and compressed.
+// Read returns the content of the file mark of a golden's Folder. If there is no such file,
+// it reads the compressed file mark.gz.
 func Read(t testing.TB, name, mark, repository string) []byte {
 	t.Helper()
 	path := filepath.Join(Folder(t, name, mark, repository), mark)

@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RLTolerance is how far from the numbers of an RL case one may be: they are of
-// float32 and rounded to 7 places.
+// RLTolerance is the allowed difference from the numbers of an RL case, which were computed
+// in float32 and rounded to 7 places.
 const RLTolerance = 1e-5
 
-// RL is a case of golden rl: a batch, and what verl 0.9.1 makes of it. Tensors are
-// [rows][tokens] unless said otherwise.
+// RL is a case of golden rl: a batch and the results of verl 0.9.1. Tensors are
+// [rows][tokens] unless a comment says otherwise.
 type RL struct {
-	// Group is each row's, [rows].
+	// Group is the group of each row, [rows].
 	Group []int
 	// Mask is 1 at sampled tokens, else 0.
 	Mask         [][]float64
@@ -33,7 +33,7 @@ type RL struct {
 	} `json:"loss_inputs"`
 	// Loss are losses, KLs and clip fractions by name.
 	Loss map[string]float64
-	// Value is of the critic's loss.
+	// Value is a case of the critic's loss.
 	Value struct {
 		Values    [][]float64 `json:"vpreds"`
 		OldValues [][]float64 `json:"old_values"`
@@ -47,7 +47,7 @@ type RL struct {
 	}
 }
 
-// Sampled is the mask as truth values.
+// Sampled is the mask as bools.
 func (c RL) Sampled() [][]bool {
 	mask := make([][]bool, len(c.Mask))
 	for row, tokens := range c.Mask {
