@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
-	"github.com/reprise-rl/reprise/model/starter"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model/safetensors"
-	"github.com/reprise-rl/reprise/model/starter"
 )
 
 func words(t testing.TB) *vocabulary {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/model/starter"
+	"github.com/reprise-rl/reprise/envs/starter"
 )
 
 // The files in the repository are those this program makes.
@@ -13,7 +13,7 @@ func TestBuildMakesTheEmbeddedFiles(t *testing.T) {
 	files, err := build()
 	require.NoError(t, err)
 	for name, content := range starter.Files() {
-		require.Equal(t, string(content), string(files[name]), "%s: run go generate ./model/starter", name)
+		require.Equal(t, string(content), string(files[name]), "%s: run go generate ./envs/starter", name)
 	}
 	require.Len(t, files, len(starter.Files()))
 }

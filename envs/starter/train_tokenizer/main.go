@@ -2,7 +2,7 @@
 // byte-level BPE tokenizer whose merges are learnt from the texts the policy
 // meets, so that a prompt is short, and each word of the protocol one token.
 //
-//	go run ./model/starter/train_tokenizer model/starter/files
+//	go run ./envs/starter/train_tokenizer envs/starter/files
 //
 // It is deterministic, and a test compares what it makes with the files in the
 // repository.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/reprise-rl/reprise/envs"
 	_ "github.com/reprise-rl/reprise/envs/all"
-	"github.com/reprise-rl/reprise/model/starter"
+	"github.com/reprise-rl/reprise/envs/starter"
 )
 
 // taught are the environments whose texts the merges were learnt from, with the
