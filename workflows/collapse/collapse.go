@@ -51,6 +51,7 @@
 package collapse
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -66,10 +67,10 @@ type Detectors struct {
 }
 
 // New gives the detectors of a config, or everything that is wrong with it, as
-// Problems.
+// strict.Problems.
 func New(c Config) (Detectors, error) {
 	if problems := c.Validate(); len(problems) > 0 {
-		return Detectors{}, problems
+		return Detectors{}, fmt.Errorf("collapse detectors: %w", problems)
 	}
 	return Detectors{config: c}, nil
 }

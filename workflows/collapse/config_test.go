@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 func TestConfigAsJSON(t *testing.T) {
@@ -20,43 +22,47 @@ func TestConfigAsJSON(t *testing.T) {
 	require.Empty(t, c.Validate())
 }
 
+func problem(path, found, allowed, hint string) strict.Problem {
+	return strict.Problem{Path: path, Found: found, Allowed: allowed, Hint: hint}
+}
+
 func TestValidate(t *testing.T) {
 	nan := math.NaN()
 	cases := []struct {
 		change func(*Config)
-		want   Problem
+		want   strict.Problem
 	}{
-		{func(c *Config) { c.OnDetection = "" }, Problem{"on_detection", `""`, "off, warn, stop, rollback", ""}},
-		{func(c *Config) { c.OnDetection = Inherit }, Problem{"on_detection", `"default"`, "off, warn, stop, rollback", ""}},
-		{func(c *Config) { c.WarmUp = 0 }, Problem{"warm_up", "0", "an integer from 1 to 1000", ""}},
-		{func(c *Config) { c.Decay = 1 }, Problem{"decay", "1", "a number from 0 to 0.999", ""}},
-		{func(c *Config) { c.Solved = nan }, Problem{"solved", "NaN", "0 (never) or a number up to 1", ""}},
-		{func(c *Config) { c.RewardStd.Factor = 1 }, Problem{"reward_std.factor", "1", "a number above 0 and below 1", ""}},
-		{func(c *Config) { c.GradNorm.Factor = 1 }, Problem{"grad_norm.factor", "1", "a number above 1 and at most 1000", ""}},
-		{func(c *Config) { c.EntropyRise.Factor = math.Inf(1) }, Problem{"entropy_rise.factor", "+Inf", "a number above 1 and at most 1000", ""}},
-		{func(c *Config) { c.Similarity.Floor = -1 }, Problem{"similarity.floor", "-1", "a number from 0 to 1000000", ""}},
-		{func(c *Config) { c.Executable.Iterations = 0 }, Problem{"executable.iterations", "0", "an integer from 1 to 1000", ""}},
-		{func(c *Config) { c.Distinct.OnDetection = "halt" }, Problem{"distinct.on_detection", `"halt"`, "default, off, warn, stop, rollback", ""}},
-		{func(c *Config) { c.Validation.Below = 0 }, Problem{"validation.below", "0", "a number above 0 and at most 1", ""}},
-		{func(c *Config) { c.Validation.Evaluations = 1001 }, Problem{"validation.evaluations", "1001", "an integer from 1 to 1000", ""}},
-		{func(c *Config) { c.Validation.OnDetection = "x" }, Problem{"validation.on_detection", `"x"`, "default, off, warn, stop, rollback", ""}},
-		{func(c *Config) { c.EmptySelection.Iterations = -1 }, Problem{"empty_selection.iterations", "-1", "an integer from 1 to 1000", ""}},
-		{func(c *Config) { c.NonFinite.Iterations = 0 }, Problem{"non_finite.iterations", "0", "an integer from 1 to 1000", ""}},
-		{func(c *Config) { c.Rollback.Max = 101 }, Problem{"rollback.max", "101", "an integer from 0 to 100", ""}},
-		{func(c *Config) { c.Rollback.Then = RollBack }, Problem{"rollback.then", `"rollback"`, "warn, stop", ""}},
-		{func(c *Config) { c.Rollback.LearningRateFactor = 0 }, Problem{"rollback.learning_rate_factor", "0", "a number above 0 and at most 10", ""}},
-		{func(c *Config) { c.Rollback.SelectionKeep = 1.5 }, Problem{"rollback.selection_keep", "1.5", "0 (as it is) or a number from 1e-06 to 1", ""}},
-		{func(c *Config) { c.Rollback.ClipHigh = -0.2 }, Problem{"rollback.clip_high", "-0.2", "0 (as it is) or a number from 1e-06 to 10", ""}},
-		{func(c *Config) { c.Rollback.Temperature = 0.001 }, Problem{"rollback.temperature", "0.001", "0 (as it is) or a number from 0.01 to 10", ""}},
-		{func(c *Config) { c.Rollback.EntropyCoefficient = -0.5 }, Problem{"rollback.entropy_coefficient", "-0.5", "-1 (as it is) or a number from 0 to 1", ""}},
-		{func(c *Config) { c.Rollback.KLCoefficient = 11 }, Problem{"rollback.kl_coefficient", "11", "-1 (as it is) or a number from 0 to 10", ""}},
-		{func(c *Config) { c.Rollback.Max, c.NonFinite.OnDetection = 0, RollBack }, Problem{"rollback.max", "0 beside a rule that rolls back", "an integer from 1 to 100",
-			"set rollback.max to 1 or more, or on_detection to stop"}},
+		{func(c *Config) { c.OnDetection = "" }, problem("on_detection", `""`, "off, warn, stop, rollback", "")},
+		{func(c *Config) { c.OnDetection = Inherit }, problem("on_detection", `"default"`, "off, warn, stop, rollback", "")},
+		{func(c *Config) { c.WarmUp = 0 }, problem("warm_up", "0", "an integer from 1 to 1000", "")},
+		{func(c *Config) { c.Decay = 1 }, problem("decay", "1", "a number from 0 to 0.999", "")},
+		{func(c *Config) { c.Solved = nan }, problem("solved", "NaN", "0 (never) or a number up to 1", "")},
+		{func(c *Config) { c.RewardStd.Factor = 1 }, problem("reward_std.factor", "1", "a number above 0 and below 1", "")},
+		{func(c *Config) { c.GradNorm.Factor = 1 }, problem("grad_norm.factor", "1", "a number above 1 and at most 1000", "")},
+		{func(c *Config) { c.EntropyRise.Factor = math.Inf(1) }, problem("entropy_rise.factor", "+Inf", "a number above 1 and at most 1000", "")},
+		{func(c *Config) { c.Similarity.Floor = -1 }, problem("similarity.floor", "-1", "a number from 0 to 1000000", "")},
+		{func(c *Config) { c.Executable.Iterations = 0 }, problem("executable.iterations", "0", "an integer from 1 to 1000", "")},
+		{func(c *Config) { c.Distinct.OnDetection = "halt" }, problem("distinct.on_detection", `"halt"`, "default, off, warn, stop, rollback", "")},
+		{func(c *Config) { c.Validation.Below = 0 }, problem("validation.below", "0", "a number above 0 and at most 1", "")},
+		{func(c *Config) { c.Validation.Evaluations = 1001 }, problem("validation.evaluations", "1001", "an integer from 1 to 1000", "")},
+		{func(c *Config) { c.Validation.OnDetection = "x" }, problem("validation.on_detection", `"x"`, "default, off, warn, stop, rollback", "")},
+		{func(c *Config) { c.EmptySelection.Iterations = -1 }, problem("empty_selection.iterations", "-1", "an integer from 1 to 1000", "")},
+		{func(c *Config) { c.NonFinite.Iterations = 0 }, problem("non_finite.iterations", "0", "an integer from 1 to 1000", "")},
+		{func(c *Config) { c.Rollback.Max = 101 }, problem("rollback.max", "101", "an integer from 0 to 100", "")},
+		{func(c *Config) { c.Rollback.Then = RollBack }, problem("rollback.then", `"rollback"`, "warn, stop", "")},
+		{func(c *Config) { c.Rollback.LearningRateFactor = 0 }, problem("rollback.learning_rate_factor", "0", "a number above 0 and at most 10", "")},
+		{func(c *Config) { c.Rollback.SelectionKeep = 1.5 }, problem("rollback.selection_keep", "1.5", "0 (as it is) or a number from 1e-06 to 1", "")},
+		{func(c *Config) { c.Rollback.ClipHigh = -0.2 }, problem("rollback.clip_high", "-0.2", "0 (as it is) or a number from 1e-06 to 10", "")},
+		{func(c *Config) { c.Rollback.Temperature = 0.001 }, problem("rollback.temperature", "0.001", "0 (as it is) or a number from 0.01 to 10", "")},
+		{func(c *Config) { c.Rollback.EntropyCoefficient = -0.5 }, problem("rollback.entropy_coefficient", "-0.5", "-1 (as it is) or a number from 0 to 1", "")},
+		{func(c *Config) { c.Rollback.KLCoefficient = 11 }, problem("rollback.kl_coefficient", "11", "-1 (as it is) or a number from 0 to 10", "")},
+		{func(c *Config) { c.Rollback.Max, c.NonFinite.OnDetection = 0, RollBack }, problem("rollback.max", "0 beside a rule that rolls back", "an integer from 1 to 100",
+			"set rollback.max to 1 or more, or on_detection to stop")},
 	}
 	for _, c := range cases {
 		config := Defaults()
 		c.change(&config)
-		require.Equal(t, Problems{c.want}, config.Validate())
+		require.Equal(t, strict.Problems{c.want}, config.Validate())
 		_, err := New(config)
 		require.ErrorContains(t, err, c.want.Path+": found "+c.want.Found)
 	}

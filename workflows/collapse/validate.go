@@ -3,41 +3,16 @@ package collapse
 import (
 	"fmt"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/strict"
 )
-
-// Problem is one thing wrong with a Config. Its fields are those of spec.Problem.
-type Problem struct {
-	// Path is the JSON path inside the config, as in "reward_std.factor".
-	Path string `json:"path"`
-	// Found is the value found.
-	Found string `json:"found"`
-	// Allowed says in words what may stand there.
-	Allowed string `json:"allowed"`
-	// Hint is what to do; may be empty.
-	Hint string `json:"hint,omitempty"`
-}
-
-// Problems is everything wrong with a Config, in the order of its fields; as an
-// error it lists them.
-type Problems []Problem
-
-// Error is one problem a line.
-func (ps Problems) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d problems of the collapse detectors:", len(ps))
-	for _, p := range ps {
-		fmt.Fprintf(&b, "\n  %s: found %s; allowed: %s", p.Path, p.Found, p.Allowed)
-		if p.Hint != "" {
-			fmt.Fprintf(&b, " (%s)", p.Hint)
-		}
-	}
-	return b.String()
-}
 
 const maxRow = 1000
 
-// Validate gives everything that is wrong with the config, nil when nothing is.
-func (c Config) Validate() Problems {
+// Validate gives everything that is wrong with the config, in the order of its
+// fields; nil when nothing is. Paths are those inside the config, as in
+// "reward_std.factor".
+func (c Config) Validate() strict.Problems {
 	v := &check{}
 	v.oneOf("on_detection", c.OnDetection, Off, Warn, Stop, RollBack)
 	v.integer("warm_up", c.WarmUp, 1, maxRow)
@@ -99,10 +74,10 @@ func (v *check) rollback(c Config) {
 }
 
 // check collects problems.
-type check struct{ problems Problems }
+type check struct{ problems strict.Problems }
 
 func (v *check) add(path, found, allowed, hint string) {
-	v.problems = append(v.problems, Problem{Path: path, Found: found, Allowed: allowed, Hint: hint})
+	v.problems = append(v.problems, strict.Problem{Path: path, Found: found, Allowed: allowed, Hint: hint})
 }
 
 // number adds a problem unless ok, which is false for NaN as every comparison is.

@@ -2,28 +2,29 @@ package spec
 
 import (
 	"reflect"
-	"strconv"
 	"strings"
 
+	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
 // readCollapse reads the detectors' config: what is not written is the default's.
 // Its fields are those of collapse.Config, which says what they may be.
-func (r *rule) readCollapse(n node) (any, Problems) {
+func (r *rule) readCollapse(n strict.Node) (any, Problems) {
 	config := collapse.Defaults()
 	problems := readStruct(n, reflect.ValueOf(&config).Elem(), r.path)
 	if len(problems) > 0 {
 		return nil, problems
 	}
 	for _, p := range config.Validate() {
-		problems = append(problems, Problem{Path: within(r.path, p.Path), Found: p.Found, Allowed: p.Allowed, Hint: p.Hint})
+		p.Path = strict.Within(r.path, p.Path)
+		problems = append(problems, p)
 	}
 	return config, problems
 }
 
 // readStruct reads an object strictly into a struct of numbers, texts and structs.
-func readStruct(n node, into reflect.Value, path string) Problems {
+func readStruct(n strict.Node, into reflect.Value, path string) Problems {
 	var keys []string
 	fields := map[string]reflect.Value{}
 	for i := range into.NumField() {
@@ -31,43 +32,44 @@ func readStruct(n node, into reflect.Value, path string) Problems {
 		keys = append(keys, key)
 		fields[key] = into.Field(i)
 	}
-	if n.kind != kindObject {
-		return Problems{{Path: path, Found: n.found(), Allowed: "an object with the keys " + strings.Join(keys, ", ")}}
+	if n.Kind() != strict.Object {
+		return Problems{{Path: path, Found: n.Found(), Allowed: "an object with the keys " + strings.Join(keys, ", ")}}
 	}
 	var problems Problems
-	for _, m := range n.members {
-		at := join(path, m.key)
-		f, ok := fields[m.key]
+	for _, m := range n.Members() {
+		at := strict.Join(path, m.Key)
+		f, ok := fields[m.Key]
 		if !ok {
-			problems = append(problems, Problem{Path: at, Found: "an unknown key", Allowed: strings.Join(keys, ", "), Hint: didYouMean(m.key, keys)})
+			problems = append(problems, Problem{Path: at, Found: "an unknown key", Allowed: strings.Join(keys, ", "), Hint: strict.DidYouMean(m.Key, keys)})
 			continue
 		}
-		problems = append(problems, readField(m.value, f, at)...)
+		problems = append(problems, readField(m.Value, f, at)...)
 	}
 	return problems
 }
 
-func readField(n node, into reflect.Value, path string) Problems {
+func readField(n strict.Node, into reflect.Value, path string) Problems {
 	wrong := func(allowed string) Problems {
-		return Problems{{Path: path, Found: n.found(), Allowed: allowed, Hint: quotedNumberHint(n)}}
+		return Problems{{Path: path, Found: n.Found(), Allowed: allowed, Hint: n.HintQuotes()}}
 	}
 	switch into.Kind() {
 	case reflect.Struct:
 		return readStruct(n, into, path)
 	case reflect.String:
-		if n.kind != kindString {
+		text, ok := n.Text()
+		if !ok {
 			return wrong("a text")
 		}
-		into.SetString(n.text)
+		into.SetString(text)
 	case reflect.Int:
-		i, err := strconv.Atoi(n.text)
-		if n.kind != kindNumber || err != nil {
+		i, ok := n.Integer()
+		if !ok {
 			return wrong("an integer")
 		}
-		into.SetInt(int64(i))
+		into.SetInt(i)
 	default:
-		f, err := strconv.ParseFloat(n.text, 64)
-		if n.kind != kindNumber || err != nil {
+		f, ok := n.Float()
+		if !ok {
 			return wrong("a number")
 		}
 		if f == 0 {

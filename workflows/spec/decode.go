@@ -7,6 +7,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // Known is what the spec cannot know by itself, so that this package depends
@@ -59,7 +61,7 @@ func Decode(b []byte, known Known) (Train, error) {
 		}
 	}
 	d.problems = append(d.problems, unmet(t, d.isBad)...)
-	if err := d.problems.err(); err != nil {
+	if err := d.problems.Err(); err != nil {
 		return Train{}, err
 	}
 	return t, nil
@@ -142,23 +144,23 @@ func (d *decoder) isBad(path string) bool {
 	}
 }
 
-func (d *decoder) object(n node, o *object) {
-	if n.kind != kindObject {
+func (d *decoder) object(n strict.Node, o *object) {
+	if n.Kind() != strict.Object {
 		hint := ""
-		if n.kind == kindNull {
+		if n.Kind() == strict.Null {
 			hint = "leave the key out for its defaults"
 		}
-		d.add(o.path, Problem{Path: orWhole(o.path), Found: n.found(), Allowed: "an object with the keys " + strings.Join(o.keys, ", "), Hint: hint})
+		d.add(o.path, Problem{Path: orWhole(o.path), Found: n.Found(), Allowed: "an object with the keys " + strings.Join(o.keys, ", "), Hint: hint})
 		return
 	}
 	if o.path != "" {
 		d.values[o.path] = true // present, whatever it holds
 	}
-	for _, m := range n.members {
-		if r := o.rules[m.key]; r != nil && r.typ == typeObjects {
-			d.list(m.value, r)
+	for _, m := range n.Members() {
+		if r := o.rules[m.Key]; r != nil && r.typ == typeObjects {
+			d.list(m.Value, r)
 		} else if r != nil {
-			value, problems := r.read(m.value)
+			value, problems := r.read(m.Value)
 			for _, p := range problems {
 				if p.Path == environmentName {
 					p.Allowed = d.allowed(r)
@@ -169,10 +171,10 @@ func (d *decoder) object(n node, o *object) {
 				continue
 			}
 			d.values[r.path] = value
-		} else if next := o.objects[m.key]; next != nil {
-			d.object(m.value, next)
+		} else if next := o.objects[m.Key]; next != nil {
+			d.object(m.Value, next)
 		} else {
-			d.unknown(m.key, o)
+			d.unknown(m.Key, o)
 		}
 	}
 }
@@ -184,9 +186,9 @@ const environmentName = "environment.name"
 const hinted = 100
 
 func (d *decoder) unknown(key string, o *object) {
-	p := Problem{Path: join(o.path, key), Found: "an unknown key", Allowed: strings.Join(o.keys, ", ")}
+	p := Problem{Path: strict.Join(o.path, key), Found: "an unknown key", Allowed: strings.Join(o.keys, ", ")}
 	if len(d.problems) < hinted {
-		p.Hint = didYouMean(key, o.keys)
+		p.Hint = strict.DidYouMean(key, o.keys)
 		if p.Hint == "" {
 			p.Hint = homes(key, func(*rule) bool { return true })
 		}
@@ -218,21 +220,21 @@ func (d *decoder) allowed(r *rule) string {
 }
 
 // list reads an array of objects: what it keeps is their values by path.
-func (d *decoder) list(n node, r *rule) {
-	if n.kind != kindArray || len(n.items) == 0 || len(n.items) > r.most {
+func (d *decoder) list(n strict.Node, r *rule) {
+	if n.Kind() != strict.Array || len(n.Items()) == 0 || len(n.Items()) > r.most {
 		hint := ""
-		if n.kind == kindNull {
+		if n.Kind() == strict.Null {
 			hint = "leave the key out for its default"
 		}
-		d.add(r.path, Problem{Path: r.path, Found: n.found(), Allowed: r.allowed(), Hint: hint})
+		d.add(r.path, Problem{Path: r.path, Found: n.Found(), Allowed: r.allowed(), Hint: hint})
 		return
 	}
 	var read []map[string]any
 	before := len(d.problems)
-	for i, item := range n.items {
+	for i, item := range n.Items() {
 		element := decoder{known: d.known, values: make(map[string]any), bad: make(map[string]bool)}
-		if short := r.tree.rules[r.short]; short != nil && item.kind == kindString {
-			item = node{kind: kindObject, members: []member{{r.short, item}}}
+		if short := r.tree.rules[r.short]; short != nil && item.Kind() == strict.String {
+			item = strict.NewObject(strict.Member{Key: r.short, Value: item})
 		}
 		element.object(item, r.tree)
 		for _, key := range r.tree.keys {
@@ -245,7 +247,7 @@ func (d *decoder) list(n node, r *rule) {
 			}
 		}
 		for _, p := range element.problems {
-			p.Path = within(joinIndex(r.path, i), p.Path)
+			p.Path = strict.Within(strict.Index(r.path, i), p.Path)
 			d.add(p.Path, p)
 		}
 		read = append(read, element.values)
@@ -254,17 +256,6 @@ func (d *decoder) list(n node, r *rule) {
 		d.bad[r.path] = true
 	}
 	d.values[r.path] = read
-}
-
-// within is a path below another; "" and the whole are the other itself.
-func within(path, rest string) string {
-	switch {
-	case rest == "" || rest == wholeSpec:
-		return path
-	case rest[0] == '[':
-		return path + rest
-	}
-	return path + "." + rest
 }
 
 // assemble makes the Train of the values read and of defaults for the rest.
@@ -319,7 +310,7 @@ func (d *decoder) environment(t Train) {
 	for _, p := range t.Environment.Parts() {
 		if !d.known.Demonstrates(p.Name, p.Options) {
 			const path = "policy.warm_start.demonstrations"
-			d.add(path, Problem{Path: path, Found: formatNumber(w.Demonstrations), Allowed: "0 with the environment " + quote(p.Name), Hint: "it has no solver"})
+			d.add(path, Problem{Path: path, Found: formatNumber(w.Demonstrations), Allowed: "0 with the environment " + strict.Quote(p.Name), Hint: "it has no solver"})
 		}
 	}
 }
@@ -331,7 +322,7 @@ func (d *decoder) checkEnvironment(e Environment, path string) Problems {
 		return d.checkPart(e.Parts()[0], path)
 	}
 	if e.Name != "" || len(e.Options) > 0 {
-		return Problems{{Path: join(path, "mixture"), Found: "a mixture beside a name or options", Allowed: "one of the two", Hint: "names and options stand in the mixture's parts"}}
+		return Problems{{Path: strict.Join(path, "mixture"), Found: "a mixture beside a name or options", Allowed: "one of the two", Hint: "names and options stand in the mixture's parts"}}
 	}
 	var problems Problems
 	labels, shares := map[string]int{}, 0.0
@@ -339,15 +330,15 @@ func (d *decoder) checkEnvironment(e Environment, path string) Problems {
 		shares += p.Share
 	}
 	for i, p := range e.Mixture {
-		at := joinIndex(join(path, "mixture"), i)
+		at := strict.Index(strict.Join(path, "mixture"), i)
 		problems = append(problems, d.checkPart(p, at)...)
 		if first, twice := labels[p.Label]; twice {
-			problems = append(problems, Problem{Path: at, Found: "the label " + quote(p.Label) + " a second time",
+			problems = append(problems, Problem{Path: at, Found: "the label " + strict.Quote(p.Label) + " a second time",
 				Allowed: "a label of its own for each part", Hint: fmt.Sprintf("part %d has it; give this one a \"label\"", first)})
 		}
 		labels[p.Label] = i
 		if p.Share < minShare*shares {
-			problems = append(problems, Problem{Path: join(at, "share"), Found: formatNumber(p.Share),
+			problems = append(problems, Problem{Path: strict.Join(at, "share"), Found: formatNumber(p.Share),
 				Allowed: "at least a millionth of all shares", Hint: "leave the part out, or give it more"})
 		}
 	}
@@ -358,7 +349,7 @@ func (d *decoder) checkPart(p Part, path string) Problems {
 	if names := sorted(d.known.Environments); names != nil {
 		i := sort.SearchStrings(names, p.Name)
 		if i == len(names) || names[i] != p.Name {
-			return Problems{{Path: join(path, "name"), Found: quote(p.Name), Allowed: oneOf(names), Hint: didYouMean(p.Name, names)}}
+			return Problems{{Path: strict.Join(path, "name"), Found: strict.Quote(p.Name), Allowed: oneOf(names), Hint: strict.DidYouMean(p.Name, names)}}
 		}
 	}
 	if d.known.Options == nil {
@@ -366,7 +357,7 @@ func (d *decoder) checkPart(p Part, path string) Problems {
 	}
 	var problems Problems
 	for _, problem := range d.known.Options(p.Name, p.Options) {
-		problem.Path = within(join(path, "options"), problem.Path)
+		problem.Path = strict.Within(strict.Join(path, "options"), problem.Path)
 		problems = append(problems, problem)
 	}
 	return problems

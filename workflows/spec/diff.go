@@ -1,11 +1,12 @@
 package spec
 
 import (
-	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // Difference is one field in which two specs differ.
@@ -49,7 +50,7 @@ func differ(one, other reflect.Value) Differences {
 			ds = append(ds, differOptions(r.path, a, b)...)
 			continue
 		}
-		ds = append(ds, Difference{r.path, shorten(a), shorten(b)})
+		ds = append(ds, Difference{r.path, strict.Shorten(a), strict.Shorten(b)})
 	}
 	return ds
 }
@@ -83,7 +84,7 @@ func differOptions(path, one, other string) Differences {
 	var ds Differences
 	for _, p := range slices.Compact(paths) {
 		if x, y := show(a, p), show(b, p); x != y {
-			ds = append(ds, Difference{p, shorten(x), shorten(y)})
+			ds = append(ds, Difference{p, strict.Shorten(x), strict.Shorten(y)})
 		}
 	}
 	return ds
@@ -92,7 +93,7 @@ func differOptions(path, one, other string) Differences {
 // leaf is a value that is no object, and no array of objects.
 type leaf struct {
 	path  string
-	value node
+	value strict.Node
 }
 
 func leavesOf(path, document string) []leaf {
@@ -102,18 +103,18 @@ func leavesOf(path, document string) []leaf {
 	return nil
 }
 
-func flatten(leaves []leaf, n node, path string) []leaf {
-	if n.kind == kindArray && len(n.items) > 0 && n.items[0].kind == kindObject {
-		for i, item := range n.items {
-			leaves = flatten(leaves, item, joinIndex(path, i))
+func flatten(leaves []leaf, n strict.Node, path string) []leaf {
+	if n.Kind() == strict.Array && len(n.Items()) > 0 && n.Items()[0].Kind() == strict.Object {
+		for i, item := range n.Items() {
+			leaves = flatten(leaves, item, strict.Index(path, i))
 		}
 		return leaves
 	}
-	if n.kind != kindObject {
+	if n.Kind() != strict.Object {
 		return append(leaves, leaf{path, n})
 	}
-	for _, m := range n.members {
-		leaves = flatten(leaves, m.value, join(path, m.key))
+	for _, m := range n.Members() {
+		leaves = flatten(leaves, m.Value, strict.Join(path, m.Key))
 	}
 	return leaves
 }
@@ -121,9 +122,10 @@ func flatten(leaves []leaf, n node, path string) []leaf {
 func show(leaves []leaf, path string) string {
 	for _, l := range leaves {
 		if l.path == path {
-			var b bytes.Buffer
-			l.value.canonical(&b)
-			return b.String()
+			if b, err := canonical(l.value); err == nil {
+				return string(b)
+			}
+			return l.value.Raw()
 		}
 	}
 	return nothing

@@ -1,9 +1,12 @@
 package spec
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
+
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // JSON is the spec in canonical form: sorted keys, no spaces, integers as
@@ -24,7 +27,47 @@ func canonicalJSON(v any) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("encode spec: more than %d bytes or %d levels", MaxBytes, MaxDepth)
 	}
-	var out bytes.Buffer
-	n.canonical(&out)
-	return out.Bytes(), nil
+	if b, err = canonical(n); err != nil {
+		return nil, fmt.Errorf("encode spec: %w", err)
+	}
+	return b, nil
+}
+
+// canonical is the canonical form of a value of a spec.
+func canonical(n strict.Node) ([]byte, error) { return canon.Marshal(plain(n)) }
+
+// plain is a value for encoding/json. Each key is there once, and a negative zero
+// is 0: the same number must be the same bytes.
+func plain(n strict.Node) any {
+	switch n.Kind() {
+	case strict.Array:
+		items := []any{}
+		for _, item := range n.Items() {
+			items = append(items, plain(item))
+		}
+		return items
+	case strict.Object:
+		members := map[string]any{}
+		for _, m := range n.Members() {
+			members[m.Key] = plain(m.Value)
+		}
+		return members
+	case strict.Number:
+		if f, ok := n.Float(); ok && f == 0 {
+			return 0
+		}
+	}
+	return json.RawMessage(n.Raw())
+}
+
+// formatNumber is the shortest text of a finite f, as encoding/json writes it.
+func formatNumber(f float64) string {
+	if f == 0 {
+		return "0" // −0 too
+	}
+	text, err := json.Marshal(f)
+	if err != nil {
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	return string(text)
 }

@@ -2,7 +2,10 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // Evaluate is what a person starts an Evaluate workflow with: a policy, and the
@@ -53,10 +56,14 @@ func DecodeEvaluate(b []byte, known Known) (Evaluate, error) {
 	if !ok {
 		return Evaluate{}, problems
 	}
-	for i, m := range root.members {
-		if m.key == "policy" && m.value.kind == kindString {
-			root.members[i].value = node{kind: kindObject, members: []member{{policyKey(m.value.text), m.value}}}
+	if root.Kind() == strict.Object {
+		members := slices.Clone(root.Members())
+		for i, m := range members {
+			if text, ok := m.Value.Text(); ok && m.Key == "policy" {
+				members[i].Value = strict.NewObject(strict.Member{Key: policyKey(text), Value: m.Value})
+			}
 		}
+		root = strict.NewObject(members...)
 	}
 	d := decoder{known: known, values: make(map[string]any), bad: make(map[string]bool), problems: problems}
 	d.object(root, evaluateTree)
@@ -80,7 +87,7 @@ func DecodeEvaluate(b []byte, known Known) (Evaluate, error) {
 			d.add("policy", Problem{Path: "policy.compute_dtype", Found: "a dtype beside policy.run", Allowed: "the run's own"})
 		}
 	}
-	if err := d.problems.err(); err != nil {
+	if err := d.problems.Err(); err != nil {
 		return Evaluate{}, err
 	}
 	return e, nil
@@ -127,11 +134,11 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 			for i := range problems {
 				problems[i].Path = strings.TrimPrefix(problems[i].Path, "evaluation.")
 			}
-			return Train{}, problems.err()
+			return Train{}, problems.Err()
 		}
 		for i, v := range asked {
 			if v["suite"] == InDistribution && run == nil {
-				return Train{}, Problems{{Path: joinIndex("suites", i), Found: quote(InDistribution), Allowed: "a named suite, or an environment", Hint: "a model has no distribution of its own"}}.err()
+				return Train{}, Problems{{Path: strict.Index("suites", i), Found: strict.Quote(InDistribution), Allowed: "a named suite, or an environment", Hint: "a model has no distribution of its own"}}.Err()
 			}
 		}
 		t.Rollout = training
@@ -157,7 +164,7 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 		for i := range problems {
 			problems[i].Path = strings.TrimPrefix(problems[i].Path, "evaluation.")
 		}
-		return Train{}, problems.err()
+		return Train{}, problems.Err()
 	}
 	return t, nil
 }

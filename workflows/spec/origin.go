@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // FromStarter is the Policy.From of a policy made from nothing.
@@ -44,7 +46,7 @@ func (p Policy) Origin() (Origin, error) {
 		if p.From == FromStarter {
 			return Origin{Kind: OriginStarter}, nil
 		}
-		hint := didYouMean(p.From, []string{FromStarter})
+		hint := strict.DidYouMean(p.From, []string{FromStarter})
 		if hint == "" {
 			hint = `a hub name is written "hf:NAME", a folder "folder:PATH"`
 		}
@@ -55,23 +57,23 @@ func (p Policy) Origin() (Origin, error) {
 	case OriginHub:
 		origin.Name, origin.Revision, found = strings.Cut(name, "@")
 		if !hubName.MatchString(origin.Name) || strings.Contains(origin.Name, "..") {
-			return Origin{}, fmt.Errorf("%s is no hub name", quote(origin.Name))
+			return Origin{}, fmt.Errorf("%s is no hub name", strict.Quote(origin.Name))
 		}
 		if found && (!hubRevision.MatchString(origin.Revision) || strings.Contains(origin.Revision, "..")) {
-			return Origin{}, fmt.Errorf("%s is no revision", quote(origin.Revision))
+			return Origin{}, fmt.Errorf("%s is no revision", strict.Quote(origin.Revision))
 		}
 	case OriginFolder:
 		if name == "" || len(name) > 4096 || strings.ContainsRune(name, 0) {
-			return Origin{}, fmt.Errorf("%s is no path", quote(name))
+			return Origin{}, fmt.Errorf("%s is no path", strict.Quote(name))
 		}
 	case OriginModel:
 		if !modelDigest.MatchString(name) {
-			return Origin{}, fmt.Errorf("%s is not 12 hex digits in lower case", quote(name))
+			return Origin{}, fmt.Errorf("%s is not 12 hex digits in lower case", strict.Quote(name))
 		}
 	default:
-		hint := didYouMean(kind, []string{OriginHub, OriginFolder, OriginModel})
+		hint := strict.DidYouMean(kind, []string{OriginHub, OriginFolder, OriginModel})
 		if hint == "" {
-			hint = fmt.Sprintf("nothing is known about %s", quote(kind+":"))
+			hint = fmt.Sprintf("nothing is known about %s", strict.Quote(kind+":"))
 		}
 		return Origin{}, fmt.Errorf("%s", hint)
 	}

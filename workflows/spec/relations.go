@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // relation is a rule between several fields.
@@ -46,7 +48,7 @@ var relations = []relation{
 			if t.Policy.Starter == nil || t.Policy.From == FromStarter {
 				return "", ""
 			}
-			return fmt.Sprintf("an object, with policy.from %s", quote(t.Policy.From)),
+			return fmt.Sprintf("an object, with policy.from %s", strict.Quote(t.Policy.From)),
 				`nothing, unless policy.from is "starter"`
 		},
 	},
@@ -122,7 +124,7 @@ var relations = []relation{
 			if t.Rollout.GroupSize > 1 || s.Method == SelectAll || s.Metric != "reward_std" && s.Metric != "entropy_std" {
 				return "", ""
 			}
-			return quote(s.Metric), `"reward", "entropy" or "length", or selection.method "all": a group of one has no deviation`
+			return strict.Quote(s.Metric), `"reward", "entropy" or "length", or selection.method "all": a group of one has no deviation`
 		},
 	},
 	{

@@ -1,14 +1,16 @@
 package spec
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // rule is a field of the spec with all that is known of it: how it is read,
@@ -157,16 +159,17 @@ func (r *rule) problem(found, hint string) Problems {
 
 // read checks a value and converts it to the field's Go type: int, uint64,
 // float64, bool, string, []int or json.RawMessage.
-func (r *rule) read(n node) (any, Problems) {
-	if n.kind == kindNull {
+func (r *rule) read(n strict.Node) (any, Problems) {
+	if n.Kind() == strict.Null {
 		return nil, r.problem("null", "leave the key out for its default")
 	}
 	switch r.typ {
 	case typeBool:
-		if n.kind != kindBool {
-			return nil, r.problem(n.found(), "")
+		truth, ok := n.Truth()
+		if !ok {
+			return nil, r.problem(n.Found(), "")
 		}
-		return n.text == "true", nil
+		return truth, nil
 	case typeString:
 		return r.readString(n)
 	case typeNumber:
@@ -182,31 +185,30 @@ func (r *rule) read(n node) (any, Problems) {
 	}
 }
 
-func (r *rule) readString(n node) (any, Problems) {
-	if n.kind != kindString {
-		return nil, r.problem(n.found(), "")
+func (r *rule) readString(n strict.Node) (any, Problems) {
+	text, ok := n.Text()
+	if !ok {
+		return nil, r.problem(n.Found(), "")
 	}
 	if len(r.enum) > 0 {
-		for _, v := range r.enum {
-			if v == n.text {
-				return v, nil
-			}
+		if !slices.Contains(r.enum, text) {
+			return nil, r.problem(n.Found(), strict.DidYouMean(text, r.enum))
 		}
-		return nil, r.problem(n.found(), didYouMean(n.text, r.enum))
+		return text, nil
 	}
-	if hint := r.text(n.text); hint != "" {
-		return nil, r.problem(n.found(), hint)
+	if hint := r.text(text); hint != "" {
+		return nil, r.problem(n.Found(), hint)
 	}
-	return n.text, nil
+	return text, nil
 }
 
-func (r *rule) readNumber(n node) (any, Problems) {
-	if n.kind != kindNumber {
-		return nil, r.problem(n.found(), quotedNumberHint(n))
+func (r *rule) readNumber(n strict.Node) (any, Problems) {
+	if n.Kind() != strict.Number {
+		return nil, r.problem(n.Found(), n.HintQuotes())
 	}
-	f, err := strconv.ParseFloat(n.text, 64)
-	if err != nil || !r.span.holds(f) {
-		return nil, r.problem(n.found(), "")
+	f, ok := n.Float()
+	if !ok || !r.span.holds(f) {
+		return nil, r.problem(n.Found(), "")
 	}
 	if f == 0 {
 		f = 0 // −0: the same number must be the same bytes
@@ -214,17 +216,17 @@ func (r *rule) readNumber(n node) (any, Problems) {
 	return f, nil
 }
 
-func (r *rule) readInteger(n node) (any, Problems) {
-	if n.kind != kindNumber {
-		return nil, r.problem(n.found(), quotedNumberHint(n))
+func (r *rule) readInteger(n strict.Node) (any, Problems) {
+	if n.Kind() != strict.Number {
+		return nil, r.problem(n.Found(), n.HintQuotes())
 	}
-	if !isInteger(n.text) {
-		return nil, r.problem(n.found(), "written without a point or an exponent")
+	if !n.IsInteger() {
+		return nil, r.problem(n.Found(), "written without a point or an exponent")
 	}
 	// Every bound is within 2^53, so that float64 compares exactly.
-	i, err := strconv.ParseInt(n.text, 10, 64)
-	if err != nil || i > 1<<53 || !r.span.holds(float64(i)) {
-		return nil, r.problem(n.found(), "")
+	i, ok := n.Integer()
+	if !ok || i > 1<<53 || !r.span.holds(float64(i)) {
+		return nil, r.problem(n.Found(), "")
 	}
 	if r.typ == typeSeed {
 		return uint64(i), nil
@@ -232,15 +234,15 @@ func (r *rule) readInteger(n node) (any, Problems) {
 	return int(i), nil
 }
 
-func (r *rule) readIntegers(n node) (any, Problems) {
-	if n.kind != kindArray || len(n.items) == 0 || len(n.items) > maxTurns {
-		return nil, r.problem(n.found(), "")
+func (r *rule) readIntegers(n strict.Node) (any, Problems) {
+	if n.Kind() != strict.Array || len(n.Items()) == 0 || len(n.Items()) > maxTurns {
+		return nil, r.problem(n.Found(), "")
 	}
 	item := rule{typ: typeInteger, span: r.span}
-	values := make([]int, len(n.items))
+	values := make([]int, len(n.Items()))
 	var problems Problems
-	for i, element := range n.items {
-		item.path = joinIndex(r.path, i)
+	for i, element := range n.Items() {
+		item.path = strict.Index(r.path, i)
 		v, broken := item.read(element)
 		problems = append(problems, broken...)
 		values[i], _ = v.(int)
@@ -248,50 +250,43 @@ func (r *rule) readIntegers(n node) (any, Problems) {
 	return values, problems
 }
 
-func (r *rule) readOptions(n node) (any, Problems) {
-	if n.kind != kindObject {
-		return nil, r.problem(n.found(), "")
+func (r *rule) readOptions(n strict.Node) (any, Problems) {
+	if n.Kind() != strict.Object {
+		return nil, r.problem(n.Found(), "")
 	}
 	if problems := unusable(nil, n, r.path); len(problems) > 0 {
 		return nil, problems
 	}
-	var b bytes.Buffer
-	n.canonical(&b)
-	if b.Len() > maxOptions {
-		return nil, Problems{{Path: r.path, Found: fmt.Sprintf("%d bytes", b.Len()), Allowed: fmt.Sprintf("at most %d bytes", maxOptions)}}
+	b, err := canonical(n)
+	if err != nil {
+		return nil, r.problem(strict.Shorten(err.Error()), "") // no value that is usable
 	}
-	return json.RawMessage(b.Bytes()), nil
+	if len(b) > maxOptions {
+		return nil, Problems{{Path: r.path, Found: fmt.Sprintf("%d bytes", len(b)), Allowed: fmt.Sprintf("at most %d bytes", maxOptions)}}
+	}
+	return json.RawMessage(b), nil
 }
 
 // unusable appends what no environment's options may hold: null, and numbers
 // beyond float64.
-func unusable(problems Problems, n node, path string) Problems {
-	switch n.kind {
-	case kindNull:
+func unusable(problems Problems, n strict.Node, path string) Problems {
+	switch n.Kind() {
+	case strict.Null:
 		problems = append(problems, Problem{Path: path, Found: "null", Allowed: "a value", Hint: "leave the key out for its default"})
-	case kindNumber:
-		if _, err := strconv.ParseFloat(n.text, 64); err != nil {
-			problems = append(problems, Problem{Path: path, Found: n.found(), Allowed: "a number that fits in 64 bits"})
+	case strict.Number:
+		if _, ok := n.Float(); !ok {
+			problems = append(problems, Problem{Path: path, Found: n.Found(), Allowed: "a number that fits in 64 bits"})
 		}
-	case kindArray:
-		for i, item := range n.items {
-			problems = unusable(problems, item, joinIndex(path, i))
+	case strict.Array:
+		for i, item := range n.Items() {
+			problems = unusable(problems, item, strict.Index(path, i))
 		}
-	case kindObject:
-		for _, m := range n.members {
-			problems = unusable(problems, m.value, join(path, m.key))
+	case strict.Object:
+		for _, m := range n.Members() {
+			problems = unusable(problems, m.Value, strict.Join(path, m.Key))
 		}
 	}
 	return problems
-}
-
-func quotedNumberHint(n node) string {
-	if n.kind == kindString {
-		if _, err := strconv.ParseFloat(n.text, 64); err == nil {
-			return "a number stands without quotes"
-		}
-	}
-	return ""
 }
 
 // absent tells whether v, the field's value in a Train made in Go, can only

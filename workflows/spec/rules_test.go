@@ -111,22 +111,3 @@ func TestMarkdownIsDocsSpec(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(text), Markdown(), "go test ./workflows/spec -update writes the page anew")
 }
-
-func TestNearest(t *testing.T) {
-	for word, want := range map[string]string{
-		"learning_rat":                      "learning_rate",
-		"LEARNING_RATE":                     "learning_rate",
-		"learningRate":                      "learning_rate",
-		"max_tokens":                        "max_new_tokens",
-		"lr":                                "learning_rate",
-		"groups":                            "",
-		"":                                  "",
-		"zz":                                "",
-		"é":                                 "",
-		strings.Repeat("learning_rate", 10): "",
-	} {
-		got, ok := nearest(word, []string{"hf", "learning_rate", "max_new_tokens"})
-		require.Equal(t, want, got, word)
-		require.Equal(t, want != "", ok, word)
-	}
-}

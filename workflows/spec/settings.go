@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // Settings are the effective knobs of an iteration: what select, credit and
@@ -78,7 +80,7 @@ func (s Settings) Apply(changes ...Change) (Settings, error) {
 	if len(problems) == 0 {
 		problems = append(problems, changed.unmet()...)
 	}
-	if err := problems.err(); err != nil {
+	if err := problems.Err(); err != nil {
 		return s, err
 	}
 	return changed, nil
@@ -87,11 +89,11 @@ func (s Settings) Apply(changes ...Change) (Settings, error) {
 func (s *Settings) apply(c Change) Problems {
 	r := byPath[c.Path]
 	if r == nil {
-		hint := didYouMean(c.Path, Knobs())
+		hint := strict.DidYouMean(c.Path, Knobs())
 		if known := homes(c.Path, func(r *rule) bool { return r.knob }); known != "" {
 			hint = known
 		}
-		return Problems{{Path: orWhole(shorten(c.Path)), Found: "an unknown knob", Allowed: strings.Join(Knobs(), ", "), Hint: hint}}
+		return Problems{{Path: orWhole(strict.Shorten(c.Path)), Found: "an unknown knob", Allowed: strings.Join(Knobs(), ", "), Hint: hint}}
 	}
 	if !r.knob {
 		return Problems{{Path: r.path, Found: "a field that is fixed for the run", Allowed: strings.Join(Knobs(), ", ")}}
@@ -107,7 +109,7 @@ func (s *Settings) apply(c Change) Problems {
 	// Duplicate keys need no word of their own: no knob is an object.
 	value, problems := r.read(n)
 	if len(problems) > 0 {
-		if n.kind == kindNull {
+		if n.Kind() == strict.Null {
 			problems[0].Hint = "" // a change has no default to fall back to
 		}
 		return problems

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // Suite is what an evaluation rolls out, complete: nothing else of a run enters
@@ -83,10 +85,10 @@ func (d *decoder) assembleSuites(t Train) ([]Suite, Problems) {
 	var suites []Suite
 	seen := map[string]int{}
 	for i, v := range written {
-		s, p := d.assembleSuite(t, v, joinIndex("evaluation.suites", i))
+		s, p := d.assembleSuite(t, v, strict.Index("evaluation.suites", i))
 		problems = append(problems, p...)
 		if at, twice := seen[s.Name]; twice && len(p) == 0 {
-			problems = append(problems, Problem{Path: joinIndex("evaluation.suites", i), Found: "the name " + quote(s.Name) + " a second time",
+			problems = append(problems, Problem{Path: strict.Index("evaluation.suites", i), Found: "the name " + strict.Quote(s.Name) + " a second time",
 				Allowed: "a name of its own for each suite", Hint: fmt.Sprintf("evaluation.suites[%d] has it; give this one a \"name\"", at)})
 		}
 		seen[s.Name] = i
@@ -111,13 +113,13 @@ func (d *decoder) assembleSuite(t Train, v map[string]any, path string) (Suite, 
 	s.Name, _ = v["name"].(string)
 	switch {
 	case isNamed && own:
-		return s, Problems{{Path: join(path, "environment"), Found: "an environment beside the suite " + quote(named), Allowed: "one of the two"}}
+		return s, Problems{{Path: strict.Join(path, "environment"), Found: "an environment beside the suite " + strict.Quote(named), Allowed: "one of the two"}}
 	case own:
 		s.Environment = assembleEnvironment(v, "environment.")
 		if s.Name == "" {
 			s.Name = s.Environment.Parts()[0].Label
 		}
-		return s, d.checkEnvironment(s.Environment, join(path, "environment"))
+		return s, d.checkEnvironment(s.Environment, strict.Join(path, "environment"))
 	case !isNamed:
 		return s, Problems{{Path: path, Found: "no environment", Allowed: `"suite" with a suite's name, or "environment"`}}
 	}
@@ -142,5 +144,5 @@ func (d *decoder) assembleSuite(t Train, v map[string]any, path string) (Suite, 
 	}
 	names := append([]string{InDistribution}, d.known.Suites...)
 	sort.Strings(names)
-	return s, Problems{{Path: join(path, "suite"), Found: quote(named), Allowed: oneOf(names), Hint: didYouMean(named, names)}}
+	return s, Problems{{Path: strict.Join(path, "suite"), Found: strict.Quote(named), Allowed: oneOf(names), Hint: strict.DidYouMean(named, names)}}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // object is a JSON object of the spec: its keys in order, each either a rule
@@ -42,7 +44,7 @@ func buildTree(rules []*rule) *object {
 		for _, key := range keys[:len(keys)-1] {
 			next := at.objects[key]
 			if next == nil {
-				next = newObject(join(at.path, key))
+				next = newObject(strict.Join(at.path, key))
 				at.objects[key] = next
 				at.keys = append(at.keys, key)
 			}

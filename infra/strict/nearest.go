@@ -1,0 +1,62 @@
+package strict
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/agext/levenshtein"
+)
+
+// longestGuess bounds the words Nearest compares: the distance costs the product
+// of both lengths, and a longer word is no misspelling.
+const longestGuess = 64
+
+// Nearest is the candidate that word most likely means, and whether there is
+// one: equal but for case, or at most a third of its letters away (at least
+// two); else the shortest that has the word's letters in their order, as
+// "bfloat16" has those of "bf16". Of equally good ones the first wins.
+func Nearest(word string, candidates []string) (string, bool) {
+	if word == "" || len(word) > longestGuess {
+		return "", false
+	}
+	best, bestDistance := "", max(2, utf8.RuneCountInString(word)/3)+1
+	lower := strings.ToLower(word)
+	for _, c := range candidates {
+		// A candidate of two letters is within two edits of every short word.
+		d := levenshtein.Distance(lower, strings.ToLower(c), nil)
+		if d < bestDistance && d < len(c) {
+			best, bestDistance = c, d
+		}
+	}
+	if best != "" || len(word) < 2 {
+		return best, best != ""
+	}
+	for _, c := range candidates {
+		if inOrder(lower, strings.ToLower(c)) && (best == "" || len(c) < len(best)) {
+			best = c
+		}
+	}
+	return best, best != ""
+}
+
+// inOrder tells whether text has the word's letters in their order.
+func inOrder(word, text string) bool {
+	for _, r := range word {
+		i := strings.IndexRune(text, r)
+		if i < 0 {
+			return false
+		}
+		text = text[i+utf8.RuneLen(r):]
+	}
+	return true
+}
+
+// DidYouMean is the hint for a word that is none of the candidates; empty where
+// none of them is near.
+func DidYouMean(word string, candidates []string) string {
+	if c, ok := Nearest(word, candidates); ok {
+		return fmt.Sprintf("did you mean %q?", c)
+	}
+	return ""
+}
