@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -23,7 +24,7 @@ const maxSeed = 1 << 53
 
 // Decode reads a sweep strictly, fills the defaults in and expands it: the trials
 // come in the order in which they are started, all settings with the first seed,
-// then with the next. The error, of type spec.Problems, names all that is wrong
+// then with the next. The error, of type strict.Problems, names all that is wrong
 // at once, bounded; what a trial's spec has wrong stands under its label, and
 // what all have wrong under "base".
 func Decode(b []byte, known Known) (Definition, []Trial, error) {
@@ -36,27 +37,27 @@ func Decode(b []byte, known Known) (Definition, []Trial, error) {
 	var v vary
 	based := false
 	for _, m := range m {
-		switch m.key {
+		switch m.Key {
 		case "description":
-			d.Description, _ = r.text(m.key, m.value, 1000)
+			d.Description, _ = r.text(m.Key, m.Value, 1000)
 		case "base":
 			based = true
-			d.Base = r.base(m.value, known)
+			d.Base = r.base(m.Value, known)
 		case "parallel":
-			d.Parallel = r.integer(m.key, m.value, 1, MaxParallel)
+			d.Parallel = r.integer(m.Key, m.Value, 1, MaxParallel)
 		case "on_failure":
-			d.OnFailure = r.one(m.key, m.value, Continue, Stop)
+			d.OnFailure = r.one(m.Key, m.Value, Continue, Stop)
 		case "metrics":
-			d.Metrics = r.metrics(m.value)
+			d.Metrics = r.metrics(m.Value)
 		case "goal":
-			d.Goal = r.one(m.key, m.value, Maximize, Minimize)
+			d.Goal = r.one(m.Key, m.Value, Maximize, Minimize)
 		case "early_stopping":
-			d.Stopping = r.stopping(m.value)
+			d.Stopping = r.stopping(m.Value)
 		case "report":
-			d.Report = r.report(m.value)
+			d.Report = r.report(m.Value)
 		default:
 			if !v.read(r, m) {
-				r.unknown("", m.key, topKeys)
+				r.unknown("", m.Key, topKeys)
 			}
 		}
 	}
@@ -66,11 +67,11 @@ func Decode(b []byte, known Known) (Definition, []Trial, error) {
 	if !v.any() && len(r.problems) == 0 {
 		r.add(wholeSweep, "nothing that varies", "a grid, a list, random draws or seeds", `{"grid": {"selection.keep": [0.25, 1]}}`)
 	}
-	if err := r.err(); err != nil {
+	if err := r.problems.Err(); err != nil {
 		return Definition{}, nil, err
 	}
 	trials := v.trials(r, d.Base, known.Spec, nil)
-	if err := r.err(); err != nil {
+	if err := r.problems.Err(); err != nil {
 		return Definition{}, nil, err
 	}
 	for _, t := range trials {
@@ -80,7 +81,7 @@ func Decode(b []byte, known Known) (Definition, []Trial, error) {
 	if d.Stopping != nil && len(d.Stopping.Rungs(d.MaxIterations)) == 0 {
 		r.add("early_stopping.first", strconv.Itoa(d.Stopping.First), fmt.Sprintf("less than the %d iterations of the longest trial", d.MaxIterations), "")
 	}
-	return d, trials, r.err()
+	return d, trials, r.problems.Err()
 }
 
 // More expands what is added to a sweep: a document with grid, list, random and
@@ -95,13 +96,13 @@ func More(d Definition, have []Trial, b []byte, known spec.Known) ([]Trial, erro
 	var v vary
 	for _, m := range m {
 		if !v.read(r, m) {
-			r.unknown("", m.key, varyKeys)
+			r.unknown("", m.Key, varyKeys)
 		}
 	}
 	if !v.any() && len(r.problems) == 0 {
 		r.add(wholeSweep, "nothing that varies", "a grid, a list, random draws or seeds", "")
 	}
-	if err := r.err(); err != nil {
+	if err := r.problems.Err(); err != nil {
 		return nil, err
 	}
 	more := v.trials(r, d.Base, known, have)
@@ -109,7 +110,7 @@ func More(d Definition, have []Trial, b []byte, known spec.Known) ([]Trial, erro
 		d.MaxIterations = max(d.MaxIterations, t.Iterations)
 	}
 	r.numbers(d, len(have)+len(more))
-	return more, r.err()
+	return more, r.problems.Err()
 }
 
 // numbers refuses more than the workflow could carry along.
@@ -121,15 +122,14 @@ func (r *reader) numbers(d Definition, trials int) {
 }
 
 // base reads the base: a spec's object, or a preset's name.
-func (r *reader) base(raw json.RawMessage, known Known) json.RawMessage {
-	switch kindOf(raw) {
-	case '{':
-		return canonical(raw)
-	case '"':
-		var name string
-		_ = json.Unmarshal(raw, &name)
+func (r *reader) base(n strict.Node, known Known) json.RawMessage {
+	switch n.Kind() {
+	case strict.Object:
+		return canonical(n.Raw())
+	case strict.String:
+		name, _ := n.Text()
 		if known.Base == nil {
-			r.add("base", found(raw), "a spec's object", "presets are not known here")
+			r.add("base", found(n), "a spec's object", "presets are not known here")
 			return nil
 		}
 		b, err := known.Base(name)
@@ -139,19 +139,19 @@ func (r *reader) base(raw json.RawMessage, known Known) json.RawMessage {
 			}
 		}
 		if err != nil {
-			r.add("base", found(raw), "a spec's object, or a preset's name", err.Error())
+			r.add("base", found(n), "a spec's object, or a preset's name", err.Error())
 			return nil
 		}
-		return canonical(b)
+		return canonical(string(b))
 	}
-	r.add("base", found(raw), "a spec's object, or a preset's name", "")
+	r.add("base", found(n), "a spec's object, or a preset's name", "")
 	return nil
 }
 
-func (r *reader) metrics(raw json.RawMessage) []string {
-	list, ok := items(raw)
-	if !ok || len(list) == 0 || len(list) > MaxMetrics {
-		r.add("metrics", found(raw), fmt.Sprintf("an array of 1 to %d names", MaxMetrics), "")
+func (r *reader) metrics(n strict.Node) []string {
+	list := n.Items()
+	if len(list) == 0 || len(list) > MaxMetrics {
+		r.add("metrics", found(n), fmt.Sprintf("an array of 1 to %d names", MaxMetrics), "")
 		return nil
 	}
 	var out []string
@@ -200,71 +200,71 @@ func (v *vary) any() bool {
 }
 
 // read takes a member that says how trials differ; false where it is none.
-func (v *vary) read(r *reader, m member) bool {
-	switch m.key {
+func (v *vary) read(r *reader, m strict.Member) bool {
+	switch m.Key {
 	case "grid":
-		v.grid = r.grid(m.value)
+		v.grid = r.grid(m.Value)
 	case "list":
-		v.list = r.list(m.value)
+		v.list = r.list(m.Value)
 	case "random":
-		v.random = r.random(m.value)
+		v.random = r.random(m.Value)
 	case "seeds":
-		v.seeds, v.count = r.seeds(m.value)
+		v.seeds, v.count = r.seeds(m.Value)
 	default:
 		return false
 	}
 	return true
 }
 
-func (r *reader) grid(raw json.RawMessage) []axis {
-	m, ok := members(raw)
-	if !ok || len(m) == 0 {
-		r.add("grid", found(raw), "an object of fields and the values each takes", `{"selection.keep": [0.25, 0.5, 1]}`)
+func (r *reader) grid(n strict.Node) []axis {
+	m := n.Members()
+	if len(m) == 0 {
+		r.add("grid", found(n), "an object of fields and the values each takes", `{"selection.keep": [0.25, 0.5, 1]}`)
 		return nil
 	}
 	var out []axis
 	var paths []string
 	for _, m := range m {
-		at := within("grid", m.key)
-		if !r.path(at, m.key) {
+		at := within("grid", m.Key)
+		if !r.path(at, m.Key) {
 			continue
 		}
-		values, ok := items(m.value)
-		if !ok || len(values) == 0 {
-			r.add(at, found(m.value), "an array of at least one value", "a value that does not vary belongs into the base")
+		values := m.Value.Items()
+		if len(values) == 0 {
+			r.add(at, found(m.Value), "an array of at least one value", "a value that does not vary belongs into the base")
 			continue
 		}
-		a := axis{path: m.key}
+		a := axis{path: m.Key}
 		for _, v := range values {
-			a.values = append(a.values, canonical(v))
+			a.values = append(a.values, canonical(v.Raw()))
 		}
-		out, paths = append(out, a), append(paths, m.key)
+		out, paths = append(out, a), append(paths, m.Key)
 	}
 	r.apart("grid", paths)
 	return out
 }
 
-func (r *reader) list(raw json.RawMessage) []setting {
-	list, ok := items(raw)
-	if !ok || len(list) == 0 || len(list) > MaxTrials {
-		r.add("list", found(raw), fmt.Sprintf("an array of 1 to %d objects of fields and values", MaxTrials), `[{"label": "kept", "selection.keep": 0.25}]`)
+func (r *reader) list(n strict.Node) []setting {
+	list := n.Items()
+	if len(list) == 0 || len(list) > MaxTrials {
+		r.add("list", found(n), fmt.Sprintf("an array of 1 to %d objects of fields and values", MaxTrials), `[{"label": "kept", "selection.keep": 0.25}]`)
 		return nil
 	}
 	var out []setting
 	for i, item := range list {
 		at := fmt.Sprintf("list[%d]", i)
-		m, ok := members(item)
-		if !ok || len(m) == 0 {
+		m := item.Members()
+		if len(m) == 0 {
 			r.add(at, found(item), "an object of fields and values", "")
 			continue
 		}
 		var s setting
 		var paths []string
 		for _, m := range m {
-			if m.key == "label" {
-				s.label = r.label(at, m.value)
-			} else if r.path(within(at, m.key), m.key) {
-				s.changes, paths = append(s.changes, change{m.key, canonical(m.value)}), append(paths, m.key)
+			if m.Key == "label" {
+				s.label = r.label(at, m.Value)
+			} else if r.path(within(at, m.Key), m.Key) {
+				s.changes, paths = append(s.changes, change{m.Key, canonical(m.Value.Raw())}), append(paths, m.Key)
 			}
 		}
 		r.apart(at, paths)
@@ -277,13 +277,13 @@ func (r *reader) list(raw json.RawMessage) []setting {
 }
 
 // seeds reads the seeds, or how many there are.
-func (r *reader) seeds(raw json.RawMessage) ([]uint64, int) {
-	if kindOf(raw) == '0' {
-		return nil, r.integer("seeds", raw, 1, MaxSeeds)
+func (r *reader) seeds(n strict.Node) ([]uint64, int) {
+	if n.Kind() == strict.Number {
+		return nil, r.integer("seeds", n, 1, MaxSeeds)
 	}
-	list, ok := items(raw)
-	if !ok || len(list) == 0 || len(list) > MaxSeeds {
-		r.add("seeds", found(raw), fmt.Sprintf("an array of 1 to %d seeds, or their number", MaxSeeds), "")
+	list := n.Items()
+	if len(list) == 0 || len(list) > MaxSeeds {
+		r.add("seeds", found(n), fmt.Sprintf("an array of 1 to %d seeds, or their number", MaxSeeds), "")
 		return nil, 0
 	}
 	seen := map[int]bool{}
@@ -372,7 +372,7 @@ func round(f, low, high float64) json.RawMessage {
 	if err != nil {
 		short = f
 	}
-	return canonical(json.RawMessage(strconv.FormatFloat(math.Min(math.Max(short, low), high), 'g', -1, 64)))
+	return canonical(strconv.FormatFloat(math.Min(math.Max(short, low), high), 'g', -1, 64))
 }
 
 // joinLabels puts two parts of a label together.

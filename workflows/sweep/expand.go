@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -32,7 +33,7 @@ func (v *vary) trials(r *reader, base json.RawMessage, known spec.Known, have []
 	all := make([]built, len(settings))
 	wrong := wrongs{of: len(settings)}
 	for i, s := range settings {
-		var problems spec.Problems
+		var problems strict.Problems
 		if all[i], problems = build(base, s, known); problems != nil {
 			wrong.add(s.label, problems)
 		}
@@ -74,15 +75,15 @@ type built struct {
 }
 
 // build makes a setting's spec and decodes it.
-func build(base json.RawMessage, s setting, known spec.Known) (built, spec.Problems) {
+func build(base json.RawMessage, s setting, known spec.Known) (built, strict.Problems) {
 	raw := base
 	for _, c := range s.changes {
 		var err error
 		if raw, err = replace(raw, strings.Split(c.path, "."), c.value); err != nil {
-			return built{}, spec.Problems{{Path: c.path, Found: err.Error(), Allowed: "objects on the way to the field"}}
+			return built{}, strict.Problems{{Path: c.path, Found: err.Error(), Allowed: "objects on the way to the field"}}
 		}
 	}
-	raw = canonical(raw)
+	raw = canonical(string(raw))
 	t, err := spec.Decode(raw, known)
 	if err != nil {
 		return built{}, asProblems(err, wholeSweep)
@@ -102,19 +103,22 @@ func build(base json.RawMessage, s setting, known spec.Known) (built, spec.Probl
 
 // replace sets a field of a JSON object by its keys.
 func replace(raw json.RawMessage, keys []string, value json.RawMessage) (json.RawMessage, error) {
-	var object map[string]json.RawMessage
-	if kindOf(raw) != '{' {
-		return nil, fmt.Errorf("%s above it", found(raw))
-	}
-	if err := json.Unmarshal(raw, &object); err != nil {
+	n, err := strict.Parse(raw, strict.Limits{})
+	if err != nil {
 		return nil, err
+	}
+	if n.Kind() != strict.Object {
+		return nil, fmt.Errorf("%s above it", found(n))
+	}
+	object := map[string]json.RawMessage{}
+	for _, m := range n.Members() {
+		object[m.Key] = json.RawMessage(m.Value.Raw())
 	}
 	if len(keys) > 1 {
 		inner, ok := object[keys[0]]
 		if !ok {
 			inner = json.RawMessage(`{}`)
 		}
-		var err error
 		if value, err = replace(inner, keys[1:], value); err != nil {
 			return nil, err
 		}
@@ -161,14 +165,14 @@ func sharedOf(t spec.Train) string {
 // wrongs are the problems of all settings. What many have wrong is said once.
 type wrongs struct {
 	of    int
-	order []spec.Problem
-	first map[spec.Problem]string // the first setting that has it
-	count map[spec.Problem]int
+	order []strict.Problem
+	first map[strict.Problem]string // the first setting that has it
+	count map[strict.Problem]int
 }
 
-func (w *wrongs) add(label string, problems spec.Problems) {
+func (w *wrongs) add(label string, problems strict.Problems) {
 	if w.first == nil {
-		w.first, w.count = map[spec.Problem]string{}, map[spec.Problem]int{}
+		w.first, w.count = map[strict.Problem]string{}, map[strict.Problem]int{}
 	}
 	for _, p := range problems {
 		if w.count[p]++; w.count[p] == 1 && len(w.order) < maxProblems {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 const (
@@ -17,11 +18,11 @@ const (
 )
 
 // label reads the label a person gives to a setting.
-func (r *reader) label(at string, raw json.RawMessage) string {
+func (r *reader) label(at string, n strict.Node) string {
 	at += ".label"
-	s, ok := r.text(at, raw, 80)
+	s, ok := r.text(at, n, 80)
 	if ok && (s == "" || s != clean(s) || strings.ContainsAny(s, "/,=")) {
-		r.add(at, found(raw), "a text of visible ASCII characters without '/', ',' and '='", "")
+		r.add(at, found(n), "a text of visible ASCII characters without '/', ',' and '='", "")
 	}
 	return s
 }
@@ -47,19 +48,15 @@ func seedLabel(setting string, seed uint64) string {
 // valueText is a value in a label: a text without quotes, an object by its name
 // where it has one, by its digest where it is long.
 func valueText(raw json.RawMessage) string {
-	switch kindOf(raw) {
-	case '"':
-		var s string
-		if json.Unmarshal(raw, &s) == nil && len(s) <= maxValue {
-			return s
-		}
-	case '{':
-		var named struct {
-			Name string `json:"name"`
-		}
-		if json.Unmarshal(raw, &named) == nil && named.Name != "" && len(named.Name) <= maxValue {
-			return named.Name
-		}
+	var text string
+	var named struct {
+		Name string `json:"name"`
+	}
+	if json.Unmarshal(raw, &text) == nil && raw[0] == '"' && len(text) <= maxValue {
+		return text
+	}
+	if json.Unmarshal(raw, &named) == nil && named.Name != "" && len(named.Name) <= maxValue {
+		return named.Name
 	}
 	if len(raw) > maxValue {
 		return "#" + canon.Digest(raw)[:8]

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -51,7 +52,7 @@ func (r *reader) path(at, path string) bool {
 			return true
 		}
 	}
-	r.add(at, "an unknown field "+fmt.Sprintf("%q", shorten(path)), "a field of the spec (docs/spec.md) by its path", meant(path))
+	r.add(at, "an unknown field "+strict.Quote(path), "a field of the spec (docs/spec.md) by its path", meant(path))
 	return false
 }
 
@@ -67,11 +68,11 @@ func meant(path string) string {
 	if len(same) > 0 && len(same) <= 4 {
 		return "did you mean " + strings.Join(same, " or ") + "?"
 	}
-	if c := nearest(path, known.paths); c != "" {
-		return fmt.Sprintf("did you mean %q?", c)
+	if hint := strict.DidYouMean(path, known.paths); hint != "" {
+		return hint
 	}
 	for _, p := range known.paths { // the right field in the wrong object
-		if c := nearest(key, []string{p[strings.LastIndexByte(p, '.')+1:]}); c != "" {
+		if _, ok := strict.Nearest(key, []string{p[strings.LastIndexByte(p, '.')+1:]}); ok {
 			return fmt.Sprintf("did you mean %q?", p)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -33,25 +34,24 @@ type ranged struct {
 
 const rangeAllowed = `one of {"uniform": [low, high]}, {"log_uniform": [low, high]}, {"int": [low, high]}, {"choice": [value, …]}`
 
-func (r *reader) random(raw json.RawMessage) *random {
-	m, ok := members(raw)
-	if !ok {
-		r.add("random", found(raw), "an object with the keys draws, seed, over", `{"draws": 20, "over": {"update.learning_rate": {"log_uniform": [1e-5, 1e-3]}}}`)
+func (r *reader) random(n strict.Node) *random {
+	if n.Kind() != strict.Object {
+		r.add("random", found(n), "an object with the keys draws, seed, over", `{"draws": 20, "over": {"update.learning_rate": {"log_uniform": [1e-5, 1e-3]}}}`)
 		return &random{}
 	}
 	out := &random{}
 	over := false
-	for _, m := range m {
-		switch m.key {
+	for _, m := range n.Members() {
+		switch m.Key {
 		case "draws":
-			out.draws = r.integer("random.draws", m.value, 1, MaxTrials)
+			out.draws = r.integer("random.draws", m.Value, 1, MaxTrials)
 		case "seed":
-			out.seed = uint64(r.integer("random.seed", m.value, 0, maxSeed))
+			out.seed = uint64(r.integer("random.seed", m.Value, 0, maxSeed))
 		case "over":
 			over = true
-			out.over = r.over(m.value)
+			out.over = r.over(m.Value)
 		default:
-			r.unknown("random", m.key, []string{"draws", "seed", "over"})
+			r.unknown("random", m.Key, []string{"draws", "seed", "over"})
 		}
 	}
 	if out.draws == 0 {
@@ -63,27 +63,27 @@ func (r *reader) random(raw json.RawMessage) *random {
 	return out
 }
 
-func (r *reader) over(raw json.RawMessage) []ranged {
-	m, ok := members(raw)
-	if !ok || len(m) == 0 {
-		r.add("random.over", found(raw), "an object of fields and how each is drawn", `{"update.learning_rate": {"log_uniform": [1e-5, 1e-3]}}`)
+func (r *reader) over(n strict.Node) []ranged {
+	m := n.Members()
+	if len(m) == 0 {
+		r.add("random.over", found(n), "an object of fields and how each is drawn", `{"update.learning_rate": {"log_uniform": [1e-5, 1e-3]}}`)
 		return nil
 	}
 	var out []ranged
 	var paths []string
 	for _, m := range m {
-		at := within("random.over", m.key)
-		if !r.path(at, m.key) {
+		at := within("random.over", m.Key)
+		if !r.path(at, m.Key) {
 			continue
 		}
-		how, ok := members(m.value)
-		if !ok || len(how) != 1 {
-			r.add(at, found(m.value), rangeAllowed, "")
+		how := m.Value.Members()
+		if len(how) != 1 {
+			r.add(at, found(m.Value), rangeAllowed, "")
 			continue
 		}
-		g := ranged{path: m.key, kind: how[0].key}
-		if r.ranged(within(at, g.kind), &g, how[0].value) {
-			out, paths = append(out, g), append(paths, m.key)
+		g := ranged{path: m.Key, kind: how[0].Key}
+		if r.ranged(within(at, g.kind), &g, how[0].Value) {
+			out, paths = append(out, g), append(paths, m.Key)
 		}
 	}
 	r.apart("random.over", paths)
@@ -91,38 +91,34 @@ func (r *reader) over(raw json.RawMessage) []ranged {
 }
 
 // ranged reads the bounds, or the choice.
-func (r *reader) ranged(at string, g *ranged, raw json.RawMessage) bool {
-	list, ok := items(raw)
+func (r *reader) ranged(at string, g *ranged, n strict.Node) bool {
+	list := n.Items()
 	before := len(r.problems)
 	switch g.kind {
 	case "choice":
-		if !ok || len(list) == 0 {
-			r.add(at, found(raw), "an array of at least one value", "")
+		if len(list) == 0 {
+			r.add(at, found(n), "an array of at least one value", "")
 			return false
 		}
 		for _, v := range list {
-			g.choice = append(g.choice, canonical(v))
+			g.choice = append(g.choice, canonical(v.Raw()))
 		}
 		return true
 	case "uniform", "log_uniform", "int":
 	default:
-		hint := ""
-		if c := nearest(g.kind, []string{"uniform", "log_uniform", "int", "choice"}); c != "" {
-			hint = fmt.Sprintf("did you mean %q?", c)
-		}
-		r.add(at, fmt.Sprintf("%q", shorten(g.kind)), rangeAllowed, hint)
+		r.add(at, strict.Quote(g.kind), rangeAllowed, strict.DidYouMean(g.kind, []string{"uniform", "log_uniform", "int", "choice"}))
 		return false
 	}
-	if !ok || len(list) != 2 {
-		r.add(at, found(raw), "two numbers, the lower first", "")
+	if len(list) != 2 {
+		r.add(at, found(n), "two numbers, the lower first", "")
 		return false
 	}
 	if g.kind == "int" {
 		g.low = float64(r.integer(at+"[0]", list[0], -maxSeed, maxSeed))
 		g.high = float64(r.integer(at+"[1]", list[1], -maxSeed, maxSeed))
 	} else {
-		g.low, _ = r.number(at+"[0]", list[0])
-		g.high, _ = r.number(at+"[1]", list[1])
+		g.low = r.number(at+"[0]", list[0])
+		g.high = r.number(at+"[1]", list[1])
 	}
 	if len(r.problems) > before {
 		return false
@@ -132,7 +128,7 @@ func (r *reader) ranged(at string, g *ranged, raw json.RawMessage) bool {
 		if g.kind == "log_uniform" {
 			allowed += ", both above 0"
 		}
-		r.add(at, string(canonical(raw)), allowed, "")
+		r.add(at, string(canonical(n.Raw())), allowed, "")
 		return false
 	}
 	return true

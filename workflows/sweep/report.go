@@ -1,25 +1,23 @@
 package sweep
 
 import (
-	"encoding/json"
-
+	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // report reads when the sweep's page is written.
-func (r *reader) report(raw json.RawMessage) spec.Report {
+func (r *reader) report(n strict.Node) spec.Report {
 	const at = "report"
 	var out spec.Report
-	m, ok := members(raw)
-	if !ok {
-		r.add(at, found(raw), "an object with the key at_end", `{"at_end": true}`)
+	if n.Kind() != strict.Object {
+		r.add(at, found(n), "an object with the key at_end", `{"at_end": true}`)
 		return out
 	}
-	for _, m := range m {
-		if m.key == "at_end" {
-			out.AtEnd = r.truth(within(at, m.key), m.value)
+	for _, m := range n.Members() {
+		if m.Key == "at_end" {
+			out.AtEnd = r.truth(within(at, m.Key), m.Value)
 		} else {
-			r.unknown(at, m.key, []string{"at_end"})
+			r.unknown(at, m.Key, []string{"at_end"})
 		}
 	}
 	return out

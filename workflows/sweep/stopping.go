@@ -1,12 +1,12 @@
 package sweep
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // Rules that stop trials early.
@@ -47,30 +47,29 @@ type Stopping struct {
 	MinTrials int `json:"min_trials"`
 }
 
-func (r *reader) stopping(raw json.RawMessage) *Stopping {
+func (r *reader) stopping(n strict.Node) *Stopping {
 	const at = "early_stopping"
-	m, ok := members(raw)
-	if !ok {
-		r.add(at, found(raw), "an object with the keys method, first, every, factor, min_trials", `{"method": "median"}`)
+	if n.Kind() != strict.Object {
+		r.add(at, found(n), "an object with the keys method, first, every, factor, min_trials", `{"method": "median"}`)
 		return nil
 	}
 	s := &Stopping{First: 10, MinTrials: 3}
 	every, factor := 0, 0
-	for _, m := range m {
-		at := at + "." + m.key
-		switch m.key {
+	for _, m := range n.Members() {
+		at := at + "." + m.Key
+		switch m.Key {
 		case "method":
-			s.Method = r.one(at, m.value, Median, Halving)
+			s.Method = r.one(at, m.Value, Median, Halving)
 		case "first":
-			s.First = r.integer(at, m.value, 1, 1_000_000)
+			s.First = r.integer(at, m.Value, 1, 1_000_000)
 		case "every":
-			every = r.integer(at, m.value, 1, 1_000_000)
+			every = r.integer(at, m.Value, 1, 1_000_000)
 		case "factor":
-			factor = r.integer(at, m.value, 2, 100)
+			factor = r.integer(at, m.Value, 2, 100)
 		case "min_trials":
-			s.MinTrials = r.integer(at, m.value, 1, MaxTrials)
+			s.MinTrials = r.integer(at, m.Value, 1, MaxTrials)
 		default:
-			r.unknown("early_stopping", m.key, []string{"method", "first", "every", "factor", "min_trials"})
+			r.unknown("early_stopping", m.Key, []string{"method", "first", "every", "factor", "min_trials"})
 		}
 	}
 	switch s.Method {
