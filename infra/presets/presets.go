@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agext/levenshtein"
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 //go:embed *.json
@@ -32,18 +32,16 @@ func Names() []string {
 }
 
 // Read returns a preset's JSON as it is in the repository. The error of an
-// unknown name lists the known ones and the nearest of them.
+// unknown name lists the known ones, and the one it most likely means.
 func Read(name string) ([]byte, error) {
 	b, err := files.ReadFile(name + ".json")
 	if err == nil {
 		return b, nil
 	}
 	names := Names()
-	nearest := names[0]
-	for _, known := range names[1:] {
-		if levenshtein.Distance(name, known, nil) < levenshtein.Distance(name, nearest, nil) {
-			nearest = known
-		}
+	hint := ""
+	if near, ok := strict.Nearest(name, names); ok {
+		hint = fmt.Sprintf("; the nearest is %q", near)
 	}
-	return nil, fmt.Errorf("read preset %q: known are %s; the nearest is %q", name, strings.Join(names, ", "), nearest)
+	return nil, fmt.Errorf("read preset %q: known are %s%s", name, strings.Join(names, ", "), hint)
 }

@@ -8,24 +8,25 @@ import (
 	"io"
 	"math"
 	"os"
-	"strconv"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/term"
 
+	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )
 
 // maxInput is the most bytes of JSON that a policy command reads.
 const maxInput = 64 << 20
 
-// inputField is one key of the object a command reads. Its reader takes the value
-// from the decoder; path is the value's, for errors.
+// inputField is one key of the object a command reads. Its reader takes the value;
+// path is the value's, for errors.
 type inputField struct {
 	name     string
 	optional bool
-	read     func(dec *json.Decoder, path string) error
+	read     func(n strict.Node, path string) error
 }
 
 // readInput reads the one JSON object on a command's standard input, with exactly
@@ -55,17 +56,14 @@ func parseInput(b []byte, example string, fields []inputField) error {
 	case !utf8.Valid(b):
 		return errors.New("not UTF-8")
 	}
-	// The whole text's syntax first: the decoder's tokens then need no further check.
-	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			return fmt.Errorf("byte %d: not JSON: %w", syntax.Offset, err)
-		}
+	n, err := strict.Parse(b, strict.Limits{})
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		return fmt.Errorf("byte %d: not JSON: %w", syntax.Offset, syntax)
+	}
+	if err != nil {
 		return fmt.Errorf("not JSON: %w", err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.UseNumber()
-	if err := readObject(dec, "", fields); err != nil {
+	if err := readObject(n, "", fields); err != nil {
 		return fmt.Errorf("%w (want %s)", err, example)
 	}
 	return nil
@@ -73,47 +71,25 @@ func parseInput(b []byte, example string, fields []inputField) error {
 
 // readObject reads an object with exactly these keys. Wrong keys are reported
 // together; a wrong value ends it.
-func readObject(dec *json.Decoder, path string, fields []inputField) error {
-	tok, err := dec.Token()
-	if err != nil {
-		return err
-	}
-	if tok != json.Delim('{') {
-		return wrong(path, tok, "an object")
+func readObject(n strict.Node, path string, fields []inputField) error {
+	if n.Kind() != strict.Object {
+		return wrong(path, n, "an object")
 	}
 	seen := make(map[string]bool, len(fields))
 	var problems []string
-	for dec.More() {
-		tok, err := dec.Token()
-		if err != nil {
-			return err
-		}
-		key, _ := tok.(string)
-		var field *inputField
-		for i := range fields {
-			if fields[i].name == key {
-				field = &fields[i]
-			}
-		}
-		switch {
-		case field == nil:
+	for _, m := range n.Written() {
+		i := slices.IndexFunc(fields, func(f inputField) bool { return f.name == m.Key })
+		if i < 0 {
 			if len(problems) < 10 {
-				problems = append(problems, fmt.Sprintf("%sunknown key %s", prefix(path), quoted(key)))
-			}
-		case seen[key]:
-			return fmt.Errorf("%skey %q stands twice", prefix(path), key)
-		default:
-			seen[key] = true
-			inner := key
-			if path != "" {
-				inner = path + "." + key
-			}
-			if err := field.read(dec, inner); err != nil {
-				return err
+				problems = append(problems, fmt.Sprintf("%sunknown key %s", prefix(path), strict.Quote(m.Key)))
 			}
 			continue
 		}
-		if err := dec.Decode(new(json.RawMessage)); err != nil {
+		if m.Again {
+			return fmt.Errorf("%skey %q stands twice", prefix(path), m.Key)
+		}
+		seen[m.Key] = true
+		if err := fields[i].read(m.Value, strict.Join(path, m.Key)); err != nil {
 			return err
 		}
 	}
@@ -125,96 +101,70 @@ func readObject(dec *json.Decoder, path string, fields []inputField) error {
 	if len(problems) > 0 {
 		return errors.New(strings.Join(problems, "; "))
 	}
-	_, err = dec.Token()
-	return err
-}
-
-// readArray reads an array, each element by the reader given; it is never nil.
-func readArray[T any](into *[]T, read func(dec *json.Decoder, path string, into *T) error) func(*json.Decoder, string) error {
-	return func(dec *json.Decoder, path string) error {
-		tok, err := dec.Token()
-		if err != nil {
-			return err
-		}
-		if tok != json.Delim('[') {
-			return wrong(path, tok, "an array")
-		}
-		*into = []T{}
-		for dec.More() {
-			var v T
-			if err := read(dec, path+"["+strconv.Itoa(len(*into))+"]", &v); err != nil {
-				return err
-			}
-			*into = append(*into, v)
-		}
-		_, err = dec.Token()
-		return err
-	}
-}
-
-func readText(dec *json.Decoder, path string, into *string) error {
-	tok, err := dec.Token()
-	if err != nil {
-		return err
-	}
-	s, ok := tok.(string)
-	if !ok {
-		return wrong(path, tok, "a string")
-	}
-	*into = s
 	return nil
 }
 
-func readBool(into *bool) func(*json.Decoder, string) error {
-	return func(dec *json.Decoder, path string) error {
-		tok, err := dec.Token()
-		if err != nil {
-			return err
+// readArray reads an array, each element by the reader given; it is never nil.
+func readArray[T any](into *[]T, read func(n strict.Node, path string, into *T) error) func(strict.Node, string) error {
+	return func(n strict.Node, path string) error {
+		if n.Kind() != strict.Array {
+			return wrong(path, n, "an array")
 		}
-		v, ok := tok.(bool)
-		if !ok {
-			return wrong(path, tok, "true or false")
+		*into = make([]T, len(n.Items()))
+		for i, item := range n.Items() {
+			if err := read(item, strict.Index(path, i), &(*into)[i]); err != nil {
+				return err
+			}
 		}
-		*into = v
 		return nil
 	}
 }
 
-func readID(dec *json.Decoder, path string, into *int32) error {
-	tok, err := dec.Token()
-	if err != nil {
-		return err
+func readText(n strict.Node, path string, into *string) error {
+	text, ok := n.Text()
+	if !ok {
+		return wrong(path, n, "a string")
 	}
-	number, _ := tok.(json.Number)
-	id, err := strconv.ParseInt(number.String(), 10, 32)
-	if err != nil || id < 0 {
-		return wrong(path, tok, fmt.Sprintf("a token id: an integer from 0 to %d", math.MaxInt32))
+	*into = text
+	return nil
+}
+
+func readBool(into *bool) func(strict.Node, string) error {
+	return func(n strict.Node, path string) error {
+		truth, ok := n.Truth()
+		if !ok {
+			return wrong(path, n, "true or false")
+		}
+		*into = truth
+		return nil
+	}
+}
+
+func readID(n strict.Node, path string, into *int32) error {
+	id, ok := n.Integer()
+	if !ok || id < 0 || id > math.MaxInt32 {
+		return wrong(path, n, fmt.Sprintf("a token id: an integer from 0 to %d", math.MaxInt32))
 	}
 	*into = int32(id)
 	return nil
 }
 
-func readIDs(dec *json.Decoder, path string, into *[]int32) error {
-	return readArray(into, readID)(dec, path)
+func readIDs(n strict.Node, path string, into *[]int32) error {
+	return readArray(into, readID)(n, path)
 }
 
-func readMessage(dec *json.Decoder, path string, into *tokenizer.Message) error {
-	text := func(into *string) func(*json.Decoder, string) error {
-		return func(dec *json.Decoder, path string) error { return readText(dec, path, into) }
+func readMessage(n strict.Node, path string, into *tokenizer.Message) error {
+	text := func(into *string) func(strict.Node, string) error {
+		return func(n strict.Node, path string) error { return readText(n, path, into) }
 	}
-	return readObject(dec, path, []inputField{{name: "role", read: text(&into.Role)}, {name: "content", read: text(&into.Content)}})
+	return readObject(n, path, []inputField{{name: "role", read: text(&into.Role)}, {name: "content", read: text(&into.Content)}})
 }
 
 // wrong is the error of a value of another type.
-func wrong(path string, tok json.Token, want string) error {
-	found := fmt.Sprint(tok)
-	switch t := tok.(type) {
-	case nil:
-		found = "null"
-	case string:
-		found = quoted(t)
-	case json.Delim:
-		found = map[json.Delim]string{'[': "an array", '{': "an object"}[t]
+func wrong(path string, n strict.Node, want string) error {
+	found := n.Found()
+	if n.Kind() == strict.Array {
+		found = "an array"
 	}
 	return fmt.Errorf("%sfound %s, want %s", prefix(path), found, want)
 }
@@ -225,12 +175,4 @@ func prefix(path string) string {
 		return ""
 	}
 	return path + ": "
-}
-
-// quoted is a text found, cut to what a line can hold.
-func quoted(s string) string {
-	if utf8.RuneCountInString(s) > 60 {
-		s = string([]rune(s)[:60]) + "…"
-	}
-	return strconv.Quote(s)
 }
