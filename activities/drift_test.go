@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/reprise-rl/reprise/envs"
@@ -19,16 +18,10 @@ const (
 )
 
 func init() {
-	envs.Register(driftName, func(options json.RawMessage) (envs.Environment, error) {
-		if p := envs.DecodeOptions(options, &struct{}{}); len(p) > 0 {
-			return nil, &envs.OptionsError{Environment: driftName, Problems: p}
-		}
-		return drift{}, nil
-	})
+	envs.Register(driftName, "", func(*envs.Options) envs.Environment { return drift{} })
 }
 
-func (drift) Name() string               { return driftName }
-func (drift) Describe() envs.Description { return envs.Description{Name: driftName} }
+func (drift) Name() string { return driftName }
 
 func (drift) Reset(instance, chance draw.Address) envs.Episode {
 	return &drifter{places: []int{instance.Below(driftPlaces)}, chance: chance}

@@ -8,9 +8,9 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 

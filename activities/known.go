@@ -44,11 +44,7 @@ func optionProblems(name string, options json.RawMessage) []spec.Problem {
 	case err == nil:
 		return nil
 	case errors.As(err, &bad):
-		var out []spec.Problem
-		for _, p := range bad.Problems {
-			out = append(out, spec.Problem{Path: p.Path, Found: p.Found, Allowed: p.Want})
-		}
-		return out
+		return bad.Problems
 	default:
 		return []spec.Problem{{Found: string(options), Allowed: err.Error()}}
 	}

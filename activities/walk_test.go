@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/reprise-rl/reprise/envs"
@@ -15,12 +14,7 @@ type walk struct{}
 const walkName = "test-walk"
 
 func init() {
-	envs.Register(walkName, func(options json.RawMessage) (envs.Environment, error) {
-		if p := envs.DecodeOptions(options, &struct{}{}); len(p) > 0 {
-			return nil, &envs.OptionsError{Environment: walkName, Problems: p}
-		}
-		return walk{}, nil
-	})
+	envs.Register(walkName, "", func(*envs.Options) envs.Environment { return walk{} })
 }
 
 func (walk) Name() string                            { return walkName }
@@ -30,7 +24,6 @@ func (walk) MaxActions() int                         { return 3 }
 func (walk) MaxActionsPerTurn() int                  { return 1 }
 func (walk) Reset(_, _ draw.Address) envs.Episode    { return &walker{} }
 func (walk) Cases() []envs.Episode                   { return []envs.Episode{&walker{}} }
-func (walk) Describe() envs.Description              { return envs.Description{Name: walkName} }
 func (w *walker) Observation() string                { return fmt.Sprintf("at %d", w.at) }
 func (w *walker) Legal(action string) (string, bool) { return envs.Lookup(w.Choices(), action) }
 func (w *walker) Choices() []string                  { return walk{}.Actions() }

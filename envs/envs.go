@@ -16,7 +16,7 @@
 //
 // An environment is a folder with a package that implements Environment and
 // Episode and calls Register in its init function, and a line in envs/all.
-// See envs/bandit for the shape.
+// See envs/guess, which docs/environments.md shows whole.
 //
 // # Turns
 //
@@ -49,8 +49,6 @@ type Environment interface {
 	// choice that a balanced set of transcripts has to balance occurs equally
 	// often. Deterministic.
 	Cases() []Episode
-	// Describe explains the environment and its options to people.
-	Describe() Description
 }
 
 // Episode is the state of one member's episode.

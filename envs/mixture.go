@@ -1,11 +1,11 @@
 package envs
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"regexp"
-	"strings"
+
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // Part is one environment of a mixture.
@@ -35,24 +35,20 @@ var label = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // MixtureError is everything wrong with the parts of a mixture. The paths of its
 // problems count parts from 0, as JSON does: "[1].share".
 type MixtureError struct {
-	Problems []Problem
+	Problems strict.Problems
 }
 
 func (e *MixtureError) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = p.String()
-	}
-	return "mixture: " + strings.Join(lines, "; ")
+	return "mixture: " + inLine(e.Problems)
 }
 
 // NewMixture makes a mixture of one part or more: it fills in labels that are
 // absent and divides the shares, of any positive size, by their sum. The parts are
 // copied. Its error is a *MixtureError that names every problem.
 func NewMixture(parts []Part) (Mixture, error) {
-	var problems []Problem
+	var problems strict.Problems
 	wrong := func(path, found, want string) {
-		problems = append(problems, Problem{Path: path, Found: found, Want: want})
+		problems = append(problems, strict.Problem{Path: path, Found: found, Allowed: want})
 	}
 	if len(parts) < 1 || len(parts) > MaxParts {
 		wrong("", fmt.Sprintf("%d parts", len(parts)), fmt.Sprintf("1 to %d", MaxParts))
@@ -72,9 +68,9 @@ func NewMixture(parts []Part) (Mixture, error) {
 		switch before, taken := first[p.Label]; {
 		case p.Label == "":
 		case !label.MatchString(p.Label):
-			wrong(at+"label", excerpt(quote(p.Label)), "1 to 64 letters, digits, dots, dashes and underscores, first a letter or digit")
+			wrong(at+"label", strict.Shorten(string(encode(p.Label))), "1 to 64 letters, digits, dots, dashes and underscores, first a letter or digit")
 		case taken:
-			wrong(at+"label", excerpt(quote(p.Label)), fmt.Sprintf("another one: it is [%d]'s", before))
+			wrong(at+"label", strict.Shorten(string(encode(p.Label))), fmt.Sprintf("another one: it is [%d]'s", before))
 		default:
 			first[p.Label] = i
 		}
@@ -101,14 +97,6 @@ func NewMixture(parts []Part) (Mixture, error) {
 		return nil, &MixtureError{Problems: problems}
 	}
 	return m, nil
-}
-
-func quote(s string) []byte {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic(fmt.Sprintf("mixture: quote %q: %v", s, err)) // a string
-	}
-	return b
 }
 
 // Of gives the part, by its index, that a group plays; groups count from 0. It

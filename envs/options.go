@@ -5,129 +5,203 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"reflect"
+	"slices"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
-// Problem is one thing wrong with an environment's options.
-type Problem struct {
-	// Path is the option, "low_reward"; "" for the options as a whole.
-	Path string
-	// Found is the value found, as JSON.
-	Found string
-	// Want says what is allowed.
-	Want string
-}
-
-func (p Problem) String() string {
-	if p.Path == "" {
-		return fmt.Sprintf("found %s, want %s", p.Found, p.Want)
-	}
-	return fmt.Sprintf("%s: found %s, want %s", p.Path, p.Found, p.Want)
-}
-
-// OptionsError is everything wrong with an environment's options.
+// OptionsError is everything wrong with an environment's options. A problem's
+// Path is the option, "low_reward"; "" for the options as a whole.
 type OptionsError struct {
 	Environment string
-	Problems    []Problem
+	Problems    strict.Problems
 }
 
+// Error lists the problems in one line.
 func (e *OptionsError) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = p.String()
-	}
-	return fmt.Sprintf("options of environment %q: %s", e.Environment, strings.Join(lines, "; "))
+	return fmt.Sprintf("options of environment %q: %s", e.Environment, inLine(e.Problems))
 }
 
-// DecodeOptions decodes options strictly into a struct that holds the defaults,
-// given by pointer: names count with their case; unknown or duplicate names,
-// null, values of another type and anything after the end are problems. It
-// returns all of them; an environment adds those of the values themselves.
-// Absent options have none.
-func DecodeOptions(options json.RawMessage, into any) []Problem {
-	options = bytes.TrimSpace(options)
-	if len(options) == 0 {
-		return nil
-	}
-	fields, names := optionFields(into)
-	decoder := json.NewDecoder(bytes.NewReader(options))
-	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
-		return []Problem{{Found: excerpt(options), Want: "a JSON object"}}
-	}
-	var problems []Problem
-	seen := map[string]bool{}
-	for decoder.More() {
-		key, err := decoder.Token()
-		if err != nil {
-			return append(problems, Problem{Found: excerpt(options), Want: "valid JSON (" + err.Error() + ")"})
+// inLine lists problems in one line.
+func inLine(problems strict.Problems) string {
+	lines := make([]string, len(problems))
+	for i, p := range problems {
+		if p.Path != "" {
+			lines[i] = p.Path + ": "
 		}
-		name := key.(string)
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			return append(problems, Problem{Path: name, Found: excerpt(options), Want: "valid JSON (" + err.Error() + ")"})
+		lines[i] += fmt.Sprintf("found %s, want %s", p.Found, p.Allowed)
+	}
+	return strings.Join(lines, "; ")
+}
+
+// Options is the table of an environment's options, and the options a person gave.
+// An environment declares each option by one call of Int, Number, Bool, Text or
+// Choice, which reads the option's value, or its default, into a variable at once:
+// what is declared later may depend on it. The table is also the option's
+// description and the order in which JSON writes them.
+//
+// Options are read strictly: names count with their case; unknown and repeated
+// names, null and values of another type or out of range are problems. All of them
+// are reported.
+type Options struct {
+	members  []strict.Member
+	rows     []row
+	misread  map[int]strict.Problem // by member
+	problems strict.Problems
+}
+
+// row is an option that has been declared, with its value.
+type row struct {
+	Option
+	value any
+}
+
+// parseOptions reads the text of options, which may be absent.
+func parseOptions(text json.RawMessage) *Options {
+	o := &Options{misread: map[int]strict.Problem{}}
+	if text = bytes.TrimSpace(text); len(text) == 0 {
+		return o
+	}
+	n, err := strict.Parse(text, strict.Limits{})
+	if bad := (*strict.Unreadable)(nil); errors.As(err, &bad) && text[0] == '{' {
+		o.WrongFound("", strict.Shorten(string(text)), "valid JSON and nothing after the object ("+bad.Found+")")
+	} else if n.Kind() != strict.Object {
+		o.WrongFound("", strict.Shorten(string(text)), "a JSON object")
+	}
+	o.members = n.Written()
+	return o
+}
+
+// Int declares an integer from least to most. In doc, {range} stands for these.
+func (o *Options) Int(name string, into *int, fallback, least, most int, doc string) {
+	doc = strings.ReplaceAll(doc, "{range}", fmt.Sprintf("%d to %d", least, most))
+	declare(o, Option{Name: name, Type: "integer", Doc: doc}, "an integer", into, fallback, func(n strict.Node) (int, bool) {
+		i, ok := n.Integer()
+		return int(i), ok
+	})
+	if *into < least || *into > most {
+		o.Wrong(name, fmt.Sprintf("from %d to %d", least, most))
+	}
+}
+
+// Number declares a number from least to most.
+func (o *Options) Number(name string, into *float64, fallback, least, most float64, doc string) {
+	declare(o, Option{Name: name, Type: "number", Doc: doc}, "a number", into, fallback, strict.Node.Float)
+	if *into < least || *into > most {
+		o.Wrong(name, fmt.Sprintf("from %v to %v", least, most))
+	}
+}
+
+// Bool declares a truth value.
+func (o *Options) Bool(name string, into *bool, fallback bool, doc string) {
+	declare(o, Option{Name: name, Type: "boolean", Doc: doc}, "true or false", into, fallback, strict.Node.Truth)
+}
+
+// Text declares a text.
+func (o *Options) Text(name string, into *string, fallback, doc string) {
+	declare(o, Option{Name: name, Type: "string", Doc: doc}, "a string", into, fallback, strict.Node.Text)
+}
+
+// Choice declares a text that is one of values.
+func (o *Options) Choice(name string, into *string, fallback string, values []string, doc string) {
+	o.Text(name, into, fallback, doc)
+	if !slices.Contains(values, *into) {
+		o.Wrong(name, orNearest("one of "+strings.Join(values, ", "), *into, values))
+	}
+}
+
+// orNearest is a text with the hint for a word that is none of the known ones.
+func orNearest(text, word string, known []string) string {
+	if hint := strict.DidYouMean(word, known); hint != "" {
+		return text + " (" + hint + ")"
+	}
+	return text
+}
+
+// declare adds a row and reads its value.
+func declare[T any](o *Options, option Option, kind string, into *T, fallback T, read func(strict.Node) (T, bool)) {
+	option.Default, *into = fallback, fallback
+	for i, m := range o.members {
+		if m.Key != option.Name || m.Again {
+			continue
 		}
-		field, known := fields[name]
+		if value, ok := read(m.Value); ok {
+			*into = value
+		} else if m.Value.Kind() == strict.Null {
+			o.misread[i] = strict.Problem{Path: m.Key, Found: "null", Allowed: kind + ", or no such option for its default"}
+		} else {
+			o.misread[i] = strict.Problem{Path: m.Key, Found: strict.Shorten(m.Value.Raw()), Allowed: kind}
+		}
+	}
+	o.rows = append(o.rows, row{Option: option, value: *into})
+}
+
+// Wrong reports the value of an option that has been declared; want says what is
+// allowed.
+func (o *Options) Wrong(name, want string) {
+	for _, r := range o.rows {
+		if r.Name == name {
+			o.WrongFound(name, string(encode(r.value)), want)
+		}
+	}
+}
+
+// WrongFound reports what was found at an option, as in a file that it names.
+func (o *Options) WrongFound(name, found, want string) {
+	o.problems = append(o.problems, strict.Problem{Path: name, Found: found, Allowed: want})
+}
+
+// OK tells whether nothing is wrong so far. An environment that needs sound options
+// to be made asks after its last declaration.
+func (o *Options) OK() bool { return len(o.all()) == 0 }
+
+// all is everything that is wrong: what was misread, in the order it is written,
+// before what the options' values break.
+func (o *Options) all() strict.Problems {
+	names := make([]string, len(o.rows))
+	for i, r := range o.rows {
+		names[i] = r.Name
+	}
+	var problems strict.Problems
+	for i, m := range o.members {
+		p, misread := o.misread[i]
 		switch {
-		case seen[name]:
-			problems = append(problems, Problem{Path: name, Found: excerpt(value), Want: "each option once"})
-		case !known:
-			want := "one of the options " + strings.Join(names, ", ")
-			if near := Nearest(name, names); near != "" {
-				want += fmt.Sprintf(" (did you mean %q?)", near)
-			}
-			problems = append(problems, Problem{Path: name, Found: excerpt(value), Want: want})
-		case bytes.Equal(value, []byte("null")):
-			problems = append(problems, Problem{Path: name, Found: "null", Want: kindName(field.Type()) + ", or no such option for its default"})
+		case m.Again:
+			p = strict.Problem{Path: m.Key, Found: strict.Shorten(m.Value.Raw()), Allowed: "each option once"}
+		case misread:
+		case !slices.Contains(names, m.Key):
+			p = strict.Problem{Path: m.Key, Found: strict.Shorten(m.Value.Raw()), Allowed: orNearest("one of the options "+strings.Join(names, ", "), m.Key, names)}
 		default:
-			if err := json.Unmarshal(value, field.Addr().Interface()); err != nil {
-				problems = append(problems, Problem{Path: name, Found: excerpt(value), Want: kindName(field.Type())})
-			}
+			continue
 		}
-		seen[name] = true
+		problems = append(problems, p)
 	}
-	if _, err := decoder.Token(); err != nil {
-		return append(problems, Problem{Found: excerpt(options), Want: "valid JSON (" + err.Error() + ")"})
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		problems = append(problems, Problem{Found: excerpt(options[decoder.InputOffset():]), Want: "nothing after the object"})
-	}
-	return problems
+	return append(problems, o.problems...)
 }
 
-// optionFields are the fields of a struct by their JSON names, and the names in order.
-func optionFields(into any) (map[string]reflect.Value, []string) {
-	v := reflect.ValueOf(into).Elem()
-	fields := make(map[string]reflect.Value, v.NumField())
-	names := make([]string, 0, v.NumField())
-	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		fields[name] = v.Field(i)
-		names = append(names, name)
+// JSON is all options with their values, in the order of the table; changes are
+// other values for some of them.
+func (o *Options) JSON(changes map[string]any) json.RawMessage {
+	b := []byte{'{'}
+	for i, r := range o.rows {
+		value, changed := changes[r.Name]
+		if !changed {
+			value = r.value
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, encode(r.Name)...), ':'), encode(value)...)
 	}
-	return fields, names
+	return append(b, '}')
 }
 
-func kindName(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int64:
-		return "an integer"
-	case reflect.Float64:
-		return "a number"
+// encode is an option's value as JSON.
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("envs: option value %v: %v", v, err)) // texts, finite numbers and truth values
 	}
-	return "a value of type " + t.String()
-}
-
-// excerpt is the beginning of a value, for a message.
-func excerpt(b []byte) string {
-	const most = 60
-	if s := []rune(string(b)); len(s) > most {
-		return string(s[:most]) + "…"
-	}
-	return string(b)
+	return b
 }

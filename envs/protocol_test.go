@@ -1,6 +1,7 @@
 package envs_test
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,8 +24,7 @@ func (corridor) MaxActionsPerTurn() int { return 2 }
 func (corridor) Reset(instance, _ draw.Address) envs.Episode {
 	return &walk{at: int(instance.Group % 2)}
 }
-func (corridor) Cases() []envs.Episode      { return []envs.Episode{&walk{at: 0}, &walk{at: 1}} }
-func (corridor) Describe() envs.Description { return envs.Description{Name: "corridor"} }
+func (corridor) Cases() []envs.Episode { return []envs.Episode{&walk{at: 0}, &walk{at: 1}} }
 
 type walk struct{ at int }
 
@@ -248,14 +248,15 @@ func FuzzOptions(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		var o struct {
-			Size int     `json:"size"`
-			Name string  `json:"name"`
-			Rate float64 `json:"rate"`
-			On   bool    `json:"on"`
-		}
-		for _, p := range envs.DecodeOptions(raw, &o) {
-			require.NotEmpty(t, p.Want)
+		_, err := envs.New("test-options", raw)
+		var wrong *envs.OptionsError
+		if errors.As(err, &wrong) {
+			require.NotEmpty(t, wrong.Problems)
+			for _, p := range wrong.Problems {
+				require.NotEmpty(t, p.Allowed)
+			}
+		} else {
+			require.NoError(t, err)
 		}
 	})
 }

@@ -4,72 +4,91 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/agext/levenshtein"
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // ErrUnknown says that no environment is registered under a name.
 var ErrUnknown = errors.New("unknown environment")
 
-// Factory makes an environment from its options, which may be absent. Its error
-// is an *OptionsError that names every problem.
-type Factory func(options json.RawMessage) (Environment, error)
+// entry is a registered environment.
+type entry struct {
+	summary string
+	make    func(*Options) Environment
+}
 
 var registry = struct {
 	sync.RWMutex
-	factories map[string]Factory
-}{factories: map[string]Factory{}}
+	entries map[string]entry
+}{entries: map[string]entry{}}
 
-// Register adds an environment under its name, from an init function. A name
-// registered twice panics.
-func Register(name string, factory Factory) {
+// Register adds an environment under its name, from an init function; summary says
+// to people what it is. make declares the options and makes the environment of
+// their values; what it returns does not count if the options have a problem. A
+// name registered twice panics.
+func Register(name, summary string, make func(*Options) Environment) {
 	registry.Lock()
 	defer registry.Unlock()
-	if _, ok := registry.factories[name]; ok {
+	if _, ok := registry.entries[name]; ok {
 		panic(fmt.Sprintf("environment %q is registered twice", name))
 	}
-	registry.factories[name] = factory
+	registry.entries[name] = entry{summary, make}
 }
 
 // Names are the registered environments in alphabetical order.
 func Names() []string {
 	registry.RLock()
 	defer registry.RUnlock()
-	names := make([]string, 0, len(registry.factories))
-	for name := range registry.factories {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(registry.entries))
 }
 
-// New makes the environment registered under name. Errors: of kind ErrUnknown,
-// with the nearest known name; an *OptionsError with every problem of the options.
+// New makes the environment registered under name from its options, which may be
+// absent. Errors: of kind ErrUnknown, with the nearest known name; an *OptionsError
+// with every problem of the options.
 func New(name string, options json.RawMessage) (Environment, error) {
-	registry.RLock()
-	factory, ok := registry.factories[name]
-	registry.RUnlock()
-	if !ok {
-		names := Names()
-		hint := ""
-		if near := Nearest(name, names); near != "" {
-			hint = fmt.Sprintf("; did you mean %q?", near)
-		}
-		return nil, fmt.Errorf("%w %q, known are: %s%s", ErrUnknown, name, strings.Join(names, ", "), hint)
+	e, err := find(name)
+	if err != nil {
+		return nil, err
 	}
-	return factory(options)
+	o := parseOptions(options)
+	env := e.make(o)
+	if problems := o.all(); len(problems) > 0 {
+		return nil, &OptionsError{Environment: name, Problems: problems}
+	}
+	return env, nil
 }
 
-// Nearest is the known name that a mistyped one is likely to mean, or "".
-func Nearest(name string, known []string) string {
-	best, least := "", max(2, len(name)/3)+1
-	for _, k := range known {
-		if d := levenshtein.Distance(strings.ToLower(name), strings.ToLower(k), nil); d < least {
-			best, least = k, d
-		}
+// Describe explains an environment and its options to people. The error is of kind
+// ErrUnknown.
+func Describe(name string) (Description, error) {
+	e, err := find(name)
+	if err != nil {
+		return Description{}, err
 	}
-	return best
+	o := parseOptions(nil)
+	e.make(o)
+	d := Description{Name: name, Summary: e.summary, Options: []Option{}}
+	for _, r := range o.rows {
+		d.Options = append(d.Options, r.Option)
+	}
+	return d, nil
+}
+
+func find(name string) (entry, error) {
+	registry.RLock()
+	e, ok := registry.entries[name]
+	registry.RUnlock()
+	if ok {
+		return e, nil
+	}
+	names := Names()
+	text := "known are: " + strings.Join(names, ", ")
+	if hint := strict.DidYouMean(name, names); hint != "" {
+		text += "; " + hint
+	}
+	return entry{}, fmt.Errorf("%w %q, %s", ErrUnknown, name, text)
 }

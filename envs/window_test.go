@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model/draw"
-	"github.com/reprise-rl/reprise/model/starter"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 

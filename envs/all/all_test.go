@@ -2,42 +2,46 @@ package all
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/envs"
-	"github.com/reprise-rl/reprise/envs/bandit"
-	"github.com/reprise-rl/reprise/envs/countdown"
-	"github.com/reprise-rl/reprise/envs/frozenlake"
-	"github.com/reprise-rl/reprise/envs/mathqa"
-	"github.com/reprise-rl/reprise/envs/sokoban"
 )
 
-// What an environment says of itself is what its options are, each with its default.
+// What the registry says of an environment is what its options are: each default is
+// allowed, and of the type that is told.
 func TestDescriptionsNameEveryOption(t *testing.T) {
-	all := map[string]any{
-		bandit.Name: bandit.Defaults, countdown.Name: countdown.Defaults, frozenlake.Name: frozenlake.Defaults,
-		mathqa.Name: mathqa.Defaults, sokoban.Name: sokoban.Defaults,
-	}
-	require.Len(t, all, len(envs.Names()))
 	for _, name := range envs.Names() {
 		t.Run(name, func(t *testing.T) {
-			require.Contains(t, all, name)
-			encoded, err := json.Marshal(all[name])
-			require.NoError(t, err)
-			var defaults map[string]any
-			require.NoError(t, json.Unmarshal(encoded, &defaults))
 			env, err := envs.New(name, nil)
 			require.NoError(t, err)
-			d := env.Describe()
+			require.Equal(t, name, env.Name())
+			d, err := envs.Describe(name)
+			require.NoError(t, err)
 			require.Equal(t, name, d.Name)
 			require.NotEmpty(t, d.Summary)
-			require.Len(t, d.Options, len(defaults))
+			types := map[string]string{"string": "string", "number": "float64", "integer": "int", "boolean": "bool"}
+			defaults := map[string]any{}
 			for _, o := range d.Options {
-				require.EqualValues(t, defaults[o.Name], o.Default, o.Name)
+				require.NotContains(t, defaults, o.Name, "an option twice")
+				defaults[o.Name] = o.Default
 				require.NotEmpty(t, o.Doc)
+				require.NotContains(t, o.Doc, "{", "a range that is not filled in")
+				require.Equal(t, types[o.Type], fmt.Sprintf("%T", o.Default), o.Name)
+			}
+			written, err := json.Marshal(defaults)
+			require.NoError(t, err)
+			_, err = envs.New(name, written)
+			require.NoError(t, err)
+			_, err = envs.New(name, json.RawMessage(`{"no such option":1}`))
+			for _, o := range d.Options {
+				require.ErrorContains(t, err, o.Name)
 			}
 		})
 	}
+	_, err := envs.Describe("sokobann")
+	require.ErrorIs(t, err, envs.ErrUnknown)
+	require.ErrorContains(t, err, `did you mean "sokoban"?`)
 }

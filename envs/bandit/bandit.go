@@ -21,7 +21,7 @@ import (
 // Name is the environment's name in a spec.
 const Name = "bandit"
 
-func init() { envs.Register(Name, New) }
+func init() { envs.Register(Name, summary, New) }
 
 // Bandit is the environment with its options resolved.
 type Bandit struct {

@@ -31,11 +31,12 @@ const (
 	RightNumbers = 0.1
 )
 
-func init() { envs.Register(Name, New) }
+func init() { envs.Register(Name, summary, New) }
 
 // Countdown is the environment with its options resolved.
 type Countdown struct {
 	options   Options
+	table     *envs.Options
 	generator generator
 	// spare stands in where an address gives no instance in all attempts.
 	spare instance

@@ -22,7 +22,7 @@ import (
 // Name is the environment's name in a spec.
 const Name = "frozenlake"
 
-func init() { envs.Register(Name, New) }
+func init() { envs.Register(Name, summary, New) }
 
 // FrozenLake is the environment with its options resolved.
 type FrozenLake struct {

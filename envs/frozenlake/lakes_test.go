@@ -202,7 +202,7 @@ func BenchmarkGenerate(b *testing.B) {
 }
 
 func BenchmarkStep(b *testing.B) {
-	env, err := New(nil)
+	env, err := envs.New(Name, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -22,11 +22,12 @@ import (
 // Name is the environment's name in a spec.
 const Name = "mathqa"
 
-func init() { envs.Register(Name, New) }
+func init() { envs.Register(Name, summary, New) }
 
 // MathQA is the environment with its options resolved.
 type MathQA struct {
 	options   Options
+	table     *envs.Options
 	digest    string // of the file or the sample
 	questions []Question
 	held      bool // the file has questions that are for tests

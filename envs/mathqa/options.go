@@ -21,26 +21,7 @@ import (
 //go:embed sample.jsonl
 var sample []byte
 
-// Options of mathqa. See Describe for each.
-type Options struct {
-	File          string `json:"file"`
-	SHA256        string `json:"sha256"`
-	QuestionField string `json:"question_field"`
-	AnswerField   string `json:"answer_field"`
-	AnswerMarker  string `json:"answer_marker"`
-	Attempts      int    `json:"attempts"`
-	Split         string `json:"split"`
-	Instances     int    `json:"instances"`
-	Pool          int    `json:"pool"`
-}
-
-// Defaults ask the sample, with three attempts.
-var Defaults = Options{
-	QuestionField: "question",
-	AnswerField:   "answer",
-	Attempts:      3,
-	Split:         All,
-}
+const summary = "Answer a question from a file, with several attempts: the first is worth 1, the next a half, then a quarter. An answer is right if it is the file's, case and blanks aside."
 
 // Splits of the questions.
 const (
@@ -60,58 +41,72 @@ const (
 
 var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// New makes a mathqa from its options; the error is an *envs.OptionsError.
-func New(raw json.RawMessage) (envs.Environment, error) {
-	o := Defaults
-	checks := board.Checks{Problems: envs.DecodeOptions(raw, &o)}
+// Options of mathqa; declare says what each is. The defaults ask the sample, with
+// three attempts.
+type Options struct {
+	File, SHA256                             string
+	QuestionField, AnswerField, AnswerMarker string
+	Attempts                                 int
+	Split                                    string
+	Instances, Pool                          int
+}
+
+func (s *Options) declare(o *envs.Options) {
+	o.Text("file", &s.File, "", "a path on the workers to JSON Lines or Parquet with a question and an answer in each row, at most 256 MiB; absent for a sample of 40 arithmetic questions")
+	o.Text("sha256", &s.SHA256, "", "the file's SHA-256, which every worker checks; absent, whatever is in the file counts")
+	o.Text("question_field", &s.QuestionField, "question", "the field, or column, of the question (MetaMathQA: query)")
+	o.Text("answer_field", &s.AnswerField, "answer", "the field, or column, of the answer (MetaMathQA: response)")
+	o.Text("answer_marker", &s.AnswerMarker, "", "what stands before the answer in its field, where that says more (GSM8K: ####, MetaMathQA: The answer is:)")
 	for _, name := range []struct {
 		path, value string
 		least       int
-	}{{"question_field", o.QuestionField, 1}, {"answer_field", o.AnswerField, 1}, {"answer_marker", o.AnswerMarker, 0}} {
+	}{{"question_field", s.QuestionField, 1}, {"answer_field", s.AnswerField, 1}, {"answer_marker", s.AnswerMarker, 0}} {
 		if len(name.value) < name.least || len(name.value) > maxName {
-			checks.Wrong(name.path, name.value, fmt.Sprintf("%d to %d bytes", name.least, maxName))
+			o.Wrong(name.path, fmt.Sprintf("%d to %d bytes", name.least, maxName))
 		}
 	}
-	if o.QuestionField == o.AnswerField {
-		checks.Wrong("answer_field", o.AnswerField, "another field than question_field's")
+	if s.QuestionField == s.AnswerField {
+		o.Wrong("answer_field", "another field than question_field's")
 	}
-	if o.SHA256 != "" && !hexDigest.MatchString(o.SHA256) {
-		checks.Wrong("sha256", o.SHA256, "64 lower-case hexadecimal digits")
+	if s.SHA256 != "" && !hexDigest.MatchString(s.SHA256) {
+		o.Wrong("sha256", "64 lower-case hexadecimal digits")
 	}
-	checks.Range("attempts", o.Attempts, 1, maxAttempts)
-	checks.OneOf("split", o.Split, splitNames)
-	checks.Range("instances", o.Instances, 0, board.MaxInstances)
-	checks.Range("pool", o.Pool, 0, board.MaxInstances)
-	m := &MathQA{options: o}
-	if len(checks.Problems) == 0 {
-		m.load(&checks)
+	o.Int("attempts", &s.Attempts, 3, 1, maxAttempts, "most attempts, each a turn: {range} (RAGEN's configuration allows 1)")
+	o.Choice("split", &s.Split, All, splitNames, "all questions of the file, or by a hash of the question: test (one of eight) or train. RAGEN draws both from all")
+	o.Int("instances", &s.Instances, 0, 0, board.MaxInstances, "how many of the questions are asked, whatever the seed; 0 for all")
+	o.Int("pool", &s.Pool, 0, 0, board.MaxInstances, "which questions these are: pools with other numbers have others")
+}
+
+// New makes a mathqa from its options.
+func New(o *envs.Options) envs.Environment {
+	m := &MathQA{table: o}
+	m.options.declare(o)
+	if o.OK() {
+		m.load(o)
 	}
-	if err := checks.Err(Name); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return m
 }
 
 // load reads the questions and keeps those that the options ask for.
-func (m *MathQA) load(checks *board.Checks) {
+func (m *MathQA) load(table *envs.Options) {
 	o := m.options
 	content := sample
 	if o.File != "" {
 		var err error
 		if content, err = Open(o.File); err != nil {
-			fileProblem(checks, o.File, err)
+			fileProblem(table, o.File, err)
 			return
 		}
 	}
 	digest := sha256.Sum256(content)
 	m.digest = hex.EncodeToString(digest[:])
 	if o.SHA256 != "" && o.SHA256 != m.digest {
-		checks.Wrong("sha256", o.SHA256, "the digest of the file, which is "+m.digest)
+		table.Wrong("sha256", "the digest of the file, which is "+m.digest)
 		return
 	}
 	questions, err := Read(content, Fields{Question: o.QuestionField, Answer: o.AnswerField, Marker: o.AnswerMarker})
 	if err != nil {
-		fileProblem(checks, o.File, err)
+		fileProblem(table, o.File, err)
 		return
 	}
 	for _, q := range questions {
@@ -123,9 +118,9 @@ func (m *MathQA) load(checks *board.Checks) {
 	}
 	switch n := len(m.questions); {
 	case n == 0:
-		checks.Wrong("split", o.Split, fmt.Sprintf("another one: none of the %d questions is in it", len(questions)))
+		table.Wrong("split", fmt.Sprintf("another one: none of the %d questions is in it", len(questions)))
 	case o.Instances > n:
-		checks.Wrong("instances", o.Instances, fmt.Sprintf("at most %d, the questions there are", n))
+		table.Wrong("instances", fmt.Sprintf("at most %d, the questions there are", n))
 	case o.Instances > 0:
 		kept := make([]Question, o.Instances)
 		for i, at := range board.Member(0, o.Pool).Rand().Perm(n)[:o.Instances] {
@@ -136,17 +131,17 @@ func (m *MathQA) load(checks *board.Checks) {
 }
 
 // fileProblem adds what is wrong with a file.
-func fileProblem(checks *board.Checks, path string, err error) {
+func fileProblem(table *envs.Options, path string, err error) {
 	var system *fs.PathError
 	if errors.As(err, &system) {
 		err = system.Err // without the path, which is told already
 	}
-	p := envs.Problem{Path: "file", Found: fmt.Sprintf("%q (%v)", path, err), Want: "a file of questions"}
+	found, want := fmt.Sprintf("%q (%v)", path, err), "a file of questions"
 	var wrong *FileError
 	if errors.As(err, &wrong) {
-		p.Found, p.Want = fmt.Sprintf("%q: %s", path, wrong.Place()), wrong.Want
+		found, want = fmt.Sprintf("%q: %s", path, wrong.Place()), wrong.Want
 	}
-	checks.Problems = append(checks.Problems, p)
+	table.WrongFound("file", found, want)
 }
 
 // split says what a question is for, by the question alone.
@@ -160,42 +155,16 @@ func (q Question) split() string {
 
 // Pin implements envs.Pinned.
 func (m *MathQA) Pin() (json.RawMessage, error) {
-	o := m.options
-	o.SHA256 = m.digest
-	return json.Marshal(o)
+	return m.table.JSON(map[string]any{"sha256": m.digest}), nil
 }
 
 // HeldOut implements envs.Held: for a training split, all of the test split, of
 // the same file. Nothing is held back where all questions are trained on, or
 // where the file has none for tests.
 func (m *MathQA) HeldOut() json.RawMessage {
-	held := *m
+	changes := map[string]any{"sha256": m.digest}
 	if m.options.Split == Train && m.held {
-		held.options.Split, held.options.Instances, held.options.Pool = Test, 0, 0
+		changes["split"], changes["instances"], changes["pool"] = Test, 0, 0
 	}
-	options, err := held.Pin()
-	if err != nil {
-		panic(fmt.Sprintf("mathqa: options: %v", err)) // strings and integers
-	}
-	return options
-}
-
-// Describe implements envs.Environment.
-func (m *MathQA) Describe() envs.Description {
-	d := &Defaults
-	return envs.Description{
-		Name:    Name,
-		Summary: "Answer a question from a file, with several attempts: the first is worth 1, the next a half, then a quarter. An answer is right if it is the file's, case and blanks aside.",
-		Options: []envs.Option{
-			{Name: "file", Type: "string", Default: d.File, Doc: "a path on the workers to JSON Lines or Parquet with a question and an answer in each row, at most 256 MiB; absent for a sample of 40 arithmetic questions"},
-			{Name: "sha256", Type: "string", Default: d.SHA256, Doc: "the file's SHA-256, which every worker checks; absent, whatever is in the file counts"},
-			{Name: "question_field", Type: "string", Default: d.QuestionField, Doc: "the field, or column, of the question (MetaMathQA: query)"},
-			{Name: "answer_field", Type: "string", Default: d.AnswerField, Doc: "the field, or column, of the answer (MetaMathQA: response)"},
-			{Name: "answer_marker", Type: "string", Default: d.AnswerMarker, Doc: "what stands before the answer in its field, where that says more (GSM8K: ####, MetaMathQA: The answer is:)"},
-			{Name: "attempts", Type: "integer", Default: d.Attempts, Doc: "most attempts, each a turn: 1 to 10 (RAGEN's configuration allows 1)"},
-			{Name: "split", Type: "string", Default: d.Split, Doc: "all questions of the file, or by a hash of the question: test (one of eight) or train. RAGEN draws both from all"},
-			{Name: "instances", Type: "integer", Default: d.Instances, Doc: "how many of the questions are asked, whatever the seed; 0 for all"},
-			{Name: "pool", Type: "integer", Default: d.Pool, Doc: "which questions these are: pools with other numbers have others"},
-		},
-	}
+	return m.table.JSON(changes)
 }

@@ -25,7 +25,7 @@ const Name = "sokoban"
 // (gym-sokoban as RAGEN configures it).
 const MaxSteps = 100
 
-func init() { envs.Register(Name, New) }
+func init() { envs.Register(Name, summary, New) }
 
 // Sokoban is the environment with its options resolved.
 type Sokoban struct {

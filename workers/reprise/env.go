@@ -42,11 +42,10 @@ func envListCommand() *cobra.Command {
 
 func listEnvironments(out io.Writer, asJSON bool) error {
 	for i, name := range envs.Names() {
-		env, err := envs.New(name, nil)
+		d, err := envs.Describe(name)
 		if err != nil {
 			return err
 		}
-		d := env.Describe()
 		if asJSON {
 			if err := printLine(out, d); err != nil {
 				return err
