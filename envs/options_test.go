@@ -72,6 +72,7 @@ func TestOptionsAreReadStrictly(t *testing.T) {
 	const all = "size, name, rate, on, mode, twice"
 	for options, want := range map[string]string{
 		`[]`:                      `found [], want a JSON object`,
+		`[1`:                      `found [1, want a JSON object`,
 		`null`:                    `found null, want a JSON object`,
 		`{"size":`:                `found {"size":, want valid JSON and nothing after the object (unexpected end of JSON input at line 1, column 8)`,
 		`{} 1`:                    `found {} 1, want valid JSON and nothing after the object (invalid character '1' after top-level value at line 1, column 4)`,

@@ -18,7 +18,7 @@ func TestExample(t *testing.T) {
 	require.NoError(t, err)
 	e := env.Reset(draw.Address{Group: 1}, draw.Address{})
 	low, high := 1, 100
-	for !e.Done() {
+	for low <= high && !e.Done() {
 		middle := (low + high) / 2
 		e.Step(strconv.Itoa(middle))
 		if strings.Contains(e.Observation(), "higher") {

@@ -109,7 +109,7 @@ func TestTypedReads(t *testing.T) {
 		require.Equal(t, want.quotes, n.HintQuotes(), text)
 	}
 	require.True(t, mustParse(t, "12").IsInteger())
-	require.False(t, mustParse(t, "1.0").IsInteger() || mustParse(t, `"1"`).IsInteger())
+	require.False(t, mustParse(t, "1.0").IsInteger() || mustParse(t, "1E2").IsInteger() || mustParse(t, `"1"`).IsInteger())
 }
 
 func TestRepeated(t *testing.T) {
@@ -168,6 +168,8 @@ func TestNearest(t *testing.T) {
 		require.Equal(t, want, got, word)
 		require.Equal(t, want != "", ok, word)
 	}
+	short, _ := Nearest("lr", []string{"learning_rate_factor", "layer_rate_2", "learning_rate"})
+	require.Equal(t, "layer_rate_2", short, "the shortest that has the letters")
 	require.Equal(t, `did you mean "hf"?`, DidYouMean("HF", []string{"a", "hf"}))
 	require.Empty(t, DidYouMean("nothing alike", []string{"a", "hf"}))
 }
