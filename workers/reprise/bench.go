@@ -207,7 +207,7 @@ func runBench(ctx context.Context, o benchOptions, progress io.Writer) (r benchR
 // benchSpec is a preset with so many iterations, one snapshot at the end and no
 // evaluation: each iteration does the same.
 func benchSpec(preset string, iterations int) ([]byte, spec.Train, error) {
-	text, err := presetWith(preset, map[string]any{
+	text, err := presets.With(preset, map[string]any{
 		"iterations": iterations, "snapshot": map[string]any{"every": iterations}, "evaluation": map[string]any{"every": 0},
 	})
 	if err != nil {
@@ -218,32 +218,6 @@ func benchSpec(preset string, iterations int) ([]byte, spec.Train, error) {
 		err = fmt.Errorf("preset %s has no starter policy", preset)
 	}
 	return text, t, err
-}
-
-// presetWith is a preset with some fields replaced; an object's fields are
-// replaced one by one.
-func presetWith(preset string, fields map[string]any) ([]byte, error) {
-	raw, err := presets.Read(preset)
-	if err != nil {
-		return nil, err
-	}
-	var doc map[string]any
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		return nil, fmt.Errorf("preset %s: %w", preset, err)
-	}
-	replace(doc, fields)
-	return json.Marshal(doc)
-}
-
-func replace(doc, fields map[string]any) {
-	for name, value := range fields {
-		inner, isObject := value.(map[string]any)
-		if old, ok := doc[name].(map[string]any); ok && isObject {
-			replace(old, inner)
-			continue
-		}
-		doc[name] = value
-	}
 }
 
 // measureSpeed fills in speed.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/workers/bench"
 )
 
@@ -65,7 +66,7 @@ func (r benchReport) print(out io.Writer) error {
 			return err
 		}
 		fmt.Fprintf(&b, "\n  detection and dispatch %.1f s together (goal: at most 10)\n", m.Detection+m.Dispatch)
-		fmt.Fprintf(&b, "  a worker process had at most %s resident\n", bytesText(r.WorkerPeak))
+		fmt.Fprintf(&b, "  a worker process had at most %s resident\n", human.Bytes(r.WorkerPeak))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

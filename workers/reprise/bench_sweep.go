@@ -6,6 +6,8 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"github.com/reprise-rl/reprise/infra/human"
+	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/workers/bench"
 )
 
@@ -18,7 +20,7 @@ const (
 
 // measureSweep fills in the sweep.
 func (r *benchReport) measureSweep(ctx context.Context, on served, o benchOptions, say func(string)) error {
-	text, err := presetWith(sweepPreset, map[string]any{"iterations": sweepIterations})
+	text, err := presets.With(sweepPreset, map[string]any{"iterations": sweepIterations})
 	if err != nil {
 		return err
 	}
@@ -51,6 +53,6 @@ func printSweep(out io.Writer, s bench.Sweep) error {
 	}
 	fmt.Fprintf(out, "  a run takes %.3f s in the sweep, %.3f s by hand; outside trials the sweep takes %.0f ms a trial,\n  and %.0f ms once before the first, which are not counted\n",
 		s.Trial, s.Alone, 1000*s.Outside, 1000*s.Before)
-	_, err := fmt.Fprintf(out, "  its history: %d events, %s\n", s.Events, bytesText(s.Bytes))
+	_, err := fmt.Fprintf(out, "  its history: %d events, %s\n", s.Events, human.Bytes(s.Bytes))
 	return err
 }

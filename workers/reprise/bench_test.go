@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/workers/bench"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -142,7 +143,7 @@ func TestPrintSweep(t *testing.T) {
 		"overhead, medians: 2.1 % of the trials' own time (goal: at most 5 %), -0.5 % over the same runs by hand\n",
 		"all of the sweep over the runs by hand: 12.3 %\n",
 		"a run takes 1.250 s in the sweep, 1.240 s by hand; outside trials the sweep takes 32 ms a trial,\n  and 250 ms once before the first, which are not counted\n",
-		"its history: 160 events, " + bytesText(64<<10) + "\n",
+		"its history: 160 events, " + human.Bytes(64<<10) + "\n",
 	} {
 		require.Contains(t, b.String(), line)
 	}

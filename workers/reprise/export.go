@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 )
@@ -84,6 +85,6 @@ func exportPolicy(ctx context.Context, s store.Store, run string, version int, d
 	for _, ref := range files {
 		size += ref.Size
 	}
-	_, err = fmt.Fprintf(out, "%s\nversion %d of %s (%s): %s, %s, state %s\n", dir, version, run, policy.origin, plural(len(files), "file"), bytesText(size), policy.state)
+	_, err = fmt.Fprintf(out, "%s\nversion %d of %s (%s): %s, %s, state %s\n", dir, version, run, policy.origin, human.Plural(len(files), "file"), human.Bytes(size), policy.state)
 	return err
 }

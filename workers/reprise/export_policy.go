@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 )
@@ -107,7 +108,7 @@ func (p foundPolicy) rebuild(ctx context.Context, s store.Store, open func() (*m
 	if err != nil {
 		return nil, nil, err
 	}
-	say(fmt.Sprintf("rebuilt from version %d by %s", restored.From, plural(restored.Telemetry.Recomputed, "recorded update")))
+	say(fmt.Sprintf("rebuilt from version %d by %s", restored.From, human.Plural(restored.Telemetry.Recomputed, "recorded update")))
 	taken, err := worker.Snapshot(ctx, activities.SnapshotInput{Policy: p.version})
 	if err != nil {
 		return nil, nil, err

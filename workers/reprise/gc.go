@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
@@ -156,12 +157,12 @@ func (c *collector) run(ctx context.Context, run string) error {
 func (c *collector) list(g store.Garbage) error {
 	var b strings.Builder
 	for _, o := range g.Objects {
-		fmt.Fprintf(&b, "%10s  %s  %s\n", bytesText(o.Size), timeText(o.Modified), o.Key)
+		fmt.Fprintf(&b, "%10s  %s  %s\n", human.Bytes(o.Size), timeText(o.Modified), o.Key)
 	}
 	for _, u := range g.Uploads {
 		fmt.Fprintf(&b, "%10s  %s  %s (incomplete upload)\n", "?", timeText(u.Started), u.Key)
 	}
-	fmt.Fprintf(&b, "%s: %s, %s, that no manifest names; %s\n", g.Run, plural(len(g.Objects), "object"), bytesText(g.Bytes), plural(len(g.Uploads), "incomplete upload"))
+	fmt.Fprintf(&b, "%s: %s, %s, that no manifest names; %s\n", g.Run, human.Plural(len(g.Objects), "object"), human.Bytes(g.Bytes), human.Plural(len(g.Uploads), "incomplete upload"))
 	if g.Young+g.Pending > 0 {
 		fmt.Fprintf(&b, "kept: %d younger than %s, %d of an iteration under way\n", g.Young, c.grace, g.Pending)
 	}

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers/bench"
 	"github.com/reprise-rl/reprise/workflows"
@@ -244,8 +245,8 @@ func runLearn(ctx context.Context, o learnOptions, progress io.Writer) ([]taught
 // lessonSpec is the spec of a lesson's run: the preset's with a few fields of its own.
 func lessonSpec(l lesson, seed int) ([]byte, error) {
 	fields := map[string]any{"description": fmt.Sprintf("reprise learn: %s, seed %d", l.Name, seed), "seed": seed}
-	replace(fields, l.Fields)
-	return presetWith(l.Preset, fields)
+	presets.Replace(fields, l.Fields)
+	return presets.With(l.Preset, fields)
 }
 
 // teach makes one run and judges it.

@@ -84,18 +84,6 @@ func TestLearnRefusesUnknownSetting(t *testing.T) {
 	require.ErrorContains(t, err, "--seeds 0")
 }
 
-func TestPresetWithReplacesFieldByField(t *testing.T) {
-	text, err := presetWith("bandit-demo", map[string]any{"update": map[string]any{"learning_rate": 1e-5}, "snapshot": map[string]any{"every": 3}})
-	require.NoError(t, err)
-	s, err := spec.Decode(text, activities.Known())
-	require.NoError(t, err)
-	require.Equal(t, 1e-5, s.Update.LearningRate)
-	require.Equal(t, 16, s.Update.MicroBatch, "what is not replaced stays")
-	require.Equal(t, 3, s.Snapshot.Every)
-	_, err = presetWith("nothing", nil)
-	require.ErrorContains(t, err, `read preset "nothing"`)
-}
-
 func TestBenchReport(t *testing.T) {
 	r := benchReport{
 		Cores: 2, Fingerprint: "9386b8a1e66d", Preset: "bandit-demo", Load: [2]string{"0.10", "1.90"},

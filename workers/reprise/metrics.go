@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/telemetry/iterations"
 	"github.com/reprise-rl/reprise/workers/telemetry/tfevents"
@@ -117,14 +118,14 @@ func (x *exporter) export(ctx context.Context, s store.Store, run string, stdout
 	if err := os.WriteFile(x.out, b, 0o644); err != nil {
 		return fmt.Errorf("write the table: %w", err)
 	}
-	fmt.Fprintf(stderr, "%s, %s in %s\n", plural(len(t.Rows), "iteration"), plural(len(t.Columns), "column"), x.out)
+	fmt.Fprintf(stderr, "%s, %s in %s\n", human.Plural(len(t.Rows), "iteration"), human.Plural(len(t.Columns), "column"), x.out)
 	return nil
 }
 
 // adviceOn says what to do about a run that does not hold together.
 func adviceOn(err error, run string) string {
 	if errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrBroken) {
-		return fmt.Sprintf(" (reprise verify %s names all damage)", shellWord(run))
+		return fmt.Sprintf(" (reprise verify %s names all damage)", human.ShellWord(run))
 	}
 	return ""
 }

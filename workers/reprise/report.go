@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
 	pages "github.com/reprise-rl/reprise/workers/report"
 )
@@ -68,7 +69,7 @@ func (w reportWriter) write(ctx context.Context, id string) error {
 	sweep, err := pages.LoadSweep(ctx, w.store, id)
 	switch {
 	case err == nil:
-		what = plural(len(sweep.Trials), "trial") + ", "
+		what = human.Plural(len(sweep.Trials), "trial") + ", "
 		summary, err = w.sweep(ctx, sweep)
 	case errors.Is(err, store.ErrNotFound) && w.trials:
 		err = fmt.Errorf("--trials is for a sweep: %w", err)
@@ -78,11 +79,11 @@ func (w reportWriter) write(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	what += plural(summary.Iterations, "iteration") + " on " + branches(summary.Branches)
+	what += human.Plural(summary.Iterations, "iteration") + " on " + branches(summary.Branches)
 	if summary.Rollouts > 0 {
-		what += ", " + plural(summary.Episodes, "episode")
+		what += ", " + human.Plural(summary.Episodes, "episode")
 	}
-	fmt.Fprintf(w.out, "%s: %s, %s, in %.1f s\n", what, plural(summary.Files, "file"), bytesText(summary.Bytes), time.Since(began).Seconds())
+	fmt.Fprintf(w.out, "%s: %s, %s, in %.1f s\n", what, human.Plural(summary.Files, "file"), human.Bytes(summary.Bytes), time.Since(began).Seconds())
 	for _, m := range summary.Missing {
 		fmt.Fprintln(w.out, m)
 	}
@@ -112,7 +113,7 @@ func (w reportWriter) eachTrial(ctx context.Context, trials []pages.Trial) (page
 	var all pages.Summary
 	for i := range trials {
 		t := &trials[i]
-		name := fmt.Sprintf("trial %d of %d, %s", i+1, len(trials), visible(t.Label))
+		name := fmt.Sprintf("trial %d of %d, %s", i+1, len(trials), human.Visible(t.Label))
 		if t.Run == nil {
 			fmt.Fprintf(w.errOut, "%s: nothing is stored of it\n", name)
 			continue
@@ -132,7 +133,7 @@ func (w reportWriter) eachTrial(ctx context.Context, trials []pages.Trial) (page
 		if len(summary.Missing) > 0 {
 			lacks = "; its page lists what is missing"
 		}
-		fmt.Fprintf(w.errOut, "%s: %s, %s, in %.1f s%s\n", name, plural(summary.Iterations, "iteration"), bytesText(summary.Bytes), time.Since(began).Seconds(), lacks)
+		fmt.Fprintf(w.errOut, "%s: %s, %s, in %.1f s%s\n", name, human.Plural(summary.Iterations, "iteration"), human.Bytes(summary.Bytes), time.Since(began).Seconds(), lacks)
 	}
 	return all, nil
 }

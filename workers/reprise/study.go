@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/study"
 )
@@ -160,7 +161,7 @@ func (o studyOptions) kept() ([]study.Record, error) {
 }
 
 func studySpec(r studyRun, size study.Size) ([]byte, error) {
-	return presetWith(r.setting.Algorithm.Preset, r.setting.Fields(size, r.seed))
+	return presets.With(r.setting.Algorithm.Preset, r.setting.Fields(size, r.seed))
 }
 
 func runStudy(ctx context.Context, o studyOptions, out, progress io.Writer) error {

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/bench"
 	"github.com/reprise-rl/reprise/workers/study"
@@ -60,7 +61,7 @@ func runPlanted(ctx context.Context, o studyOptions, out, progress io.Writer) er
 	var stories []*study.Planted
 	err := withStack(ctx, dev.Options{Ephemeral: true, Stdout: progress}, o.serving, func(ctx context.Context, on served) error {
 		for seed := 1; seed <= o.seeds; seed++ {
-			text, err := presetWith("bandit-demo", plantedFields(o.size, uint64(seed)))
+			text, err := presets.With("bandit-demo", plantedFields(o.size, uint64(seed)))
 			if err != nil {
 				return err
 			}

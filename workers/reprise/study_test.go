@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workers/study"
 	"github.com/reprise-rl/reprise/workflows/collapse"
@@ -34,7 +35,7 @@ func TestStudySpecs(t *testing.T) {
 			require.Equal(t, s.Shared, bytes.Contains(got.Environment.Options, []byte(`"shared_chance":true`)))
 		})
 	}
-	text, err := presetWith("bandit-demo", plantedFields(smallStudy, 2))
+	text, err := presets.With("bandit-demo", plantedFields(smallStudy, 2))
 	require.NoError(t, err)
 	got, err := spec.Decode(text, activities.Known())
 	require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
@@ -103,16 +104,16 @@ func printReport(out io.Writer, r store.Report) error {
 			fmt.Fprintf(&b, "  begun and not committed: %s\n", strings.Trim(fmt.Sprint(branch.Uncommitted), "[]"))
 		}
 	}
-	fmt.Fprintf(&b, "%s, %s, %s hashed\n", plural(r.Manifests, "manifest"), plural(r.Objects, "sound object"), bytesText(r.Bytes))
+	fmt.Fprintf(&b, "%s, %s, %s hashed\n", human.Plural(r.Manifests, "manifest"), human.Plural(r.Objects, "sound object"), human.Bytes(r.Bytes))
 	if len(r.Orphans) > 0 {
 		var total int64
 		for _, o := range r.Orphans {
 			total += o.Size
 		}
-		fmt.Fprintf(&b, "%s, %s, that no manifest names (reprise gc %s lists them)\n", plural(len(r.Orphans), "object"), bytesText(total), shellWord(r.Run))
+		fmt.Fprintf(&b, "%s, %s, that no manifest names (reprise gc %s lists them)\n", human.Plural(len(r.Orphans), "object"), human.Bytes(total), human.ShellWord(r.Run))
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
-		fmt.Fprintf(&b, "removed: %s, as tombstones say (%s); --json lists them\n", plural(r.Reasons[reason], "object"), reason)
+		fmt.Fprintf(&b, "removed: %s, as tombstones say (%s); --json lists them\n", human.Plural(r.Reasons[reason], "object"), reason)
 	}
 	for _, p := range r.Problems {
 		fmt.Fprintln(&b, p)
@@ -120,7 +121,7 @@ func printReport(out io.Writer, r store.Report) error {
 	if r.OK() {
 		fmt.Fprintf(&b, "%s is sound: all that was committed is there and unaltered\n", r.Run)
 	} else {
-		fmt.Fprintf(&b, "%s is damaged: %s\n", r.Run, plural(len(r.Problems), "problem"))
+		fmt.Fprintf(&b, "%s is damaged: %s\n", r.Run, human.Plural(len(r.Problems), "problem"))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -209,7 +210,7 @@ func (h *hashing) progress(done, total int, doneBytes, totalBytes int64) {
 		_ = h.bar.Set64(doneBytes)
 	case time.Since(h.last) >= h.every:
 		h.last = time.Now()
-		fmt.Fprintf(h.out, "hashed %d of %d objects, %s of %s\n", done, total, bytesText(doneBytes), bytesText(totalBytes))
+		fmt.Fprintf(h.out, "hashed %d of %d objects, %s of %s\n", done, total, human.Bytes(doneBytes), human.Bytes(totalBytes))
 	}
 }
 
@@ -218,38 +219,4 @@ func (h *hashing) end() {
 	if h.bar != nil {
 		_ = h.bar.Clear()
 	}
-}
-
-// plural is "1 object", "2 objects".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// bytesText is a number of bytes with one digit after the point, in units of 1024.
-func bytesText(n int64) string {
-	if n < 1024 {
-		return plural(int(n), "byte")
-	}
-	v, unit := float64(n)/1024, 0
-	for units := "KMGTP"; v >= 1024 && unit < len(units)-1; unit++ {
-		v /= 1024
-	}
-	return fmt.Sprintf("%.1f %ciB", v, "KMGTP"[unit])
-}
-
-// shellWord is a run's id as one word of a command line.
-func shellWord(id string) string {
-	plain := id != ""
-	for _, r := range id {
-		if !strings.ContainsRune("-_./:=@%+,", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
-			plain = false
-		}
-	}
-	if plain {
-		return id
-	}
-	return "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
 }

@@ -228,15 +228,3 @@ func TestVerifyAndGCCommands(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrDenied)
 	require.NotContains(t, err.Error(), "wrong")
 }
-
-func TestBytesText(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 bytes", 1: "1 byte", 1023: "1023 bytes", 1024: "1.0 KiB", 1536: "1.5 KiB", 1 << 20: "1.0 MiB", 5 << 40: "5.0 TiB", 1 << 62: "4096.0 PiB"} {
-		require.Equal(t, want, bytesText(n))
-	}
-}
-
-func TestShellWord(t *testing.T) {
-	for id, want := range map[string]string{"bandit-1": "bandit-1", "a/b_c.d": "a/b_c.d", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'"} {
-		require.Equal(t, want, shellWord(id))
-	}
-}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
@@ -104,7 +105,7 @@ func (w *watcher) follow(ctx context.Context) (workflows.Status, error) {
 		case refused(err):
 			return w.train.last, fmt.Errorf("look %s up: %w", w.run, err)
 		case err != nil:
-			w.tell("the Temporal server does not answer, trying again: " + visible(err.Error()))
+			w.tell("the Temporal server does not answer, trying again: " + human.Visible(err.Error()))
 			if err := sleep(ctx, 2*time.Second); err != nil {
 				return w.train.last, err
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows"
 )
@@ -114,6 +115,6 @@ func (w *watcher) endEvaluate(ctx context.Context, cancelled bool) error {
 		policy = fmt.Sprintf("version %d of %s", r.Version, r.Run)
 	}
 	w.line(fmt.Sprintf("%s is done: %s, state %s, on %s; artifacts under %s/",
-		w.run, policy, r.State, plural(len(r.Evaluations), "suite"), store.ApartDir(w.run)))
+		w.run, policy, r.State, human.Plural(len(r.Evaluations), "suite"), store.ApartDir(w.run)))
 	return nil
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
@@ -70,7 +70,7 @@ func (w *watcher) showSweep(page workflows.TablePage) {
 		w.sweep.states, w.sweep.told = map[string]sweep.State{}, time.Now()
 	}
 	if page.Counts.Trials > 0 && len(w.sweep.states) == 0 {
-		w.line(fmt.Sprintf("%s: %s", plural(page.Counts.Trials, "trial"), page.Counts))
+		w.line(fmt.Sprintf("%s: %s", human.Plural(page.Counts.Trials, "trial"), page.Counts))
 	}
 	for _, row := range page.Rows {
 		before, shown := w.sweep.states[row.Trial]
@@ -109,7 +109,7 @@ func trialLine(row workflows.TrialLine, metrics []string) string {
 		line += fmt.Sprintf("  lost devices %d (recomputed %d updates)", row.LostDevices, row.Recomputed)
 	}
 	if row.Note != "" {
-		line += "  " + visible(row.Note)
+		line += "  " + human.Visible(row.Note)
 	}
 	return line
 }
@@ -120,16 +120,6 @@ const (
 	// shownTrials is how many trials the live table has room for.
 	shownTrials = 20
 )
-
-// visible is a text without what a terminal would obey.
-func visible(s string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsControl(c) {
-			return ' '
-		}
-		return c
-	}, s)
-}
 
 // drawSweep redraws the live table: the open trials, the settings, what is done.
 func (w *watcher) drawSweep(page workflows.TablePage) {
@@ -165,7 +155,7 @@ func sweepLines(id string, page workflows.TablePage, left string) []string {
 	if page.Counts.Trials == 0 {
 		return lines
 	}
-	lines = append(lines, fmt.Sprintf("%s: %s · %d of %d iterations%s", plural(page.Counts.Trials, "trial"), page.Counts, done, of, left))
+	lines = append(lines, fmt.Sprintf("%s: %s · %d of %d iterations%s", human.Plural(page.Counts.Trials, "trial"), page.Counts, done, of, left))
 	open := 0
 	for _, row := range page.Rows {
 		if row.State == sweep.Running || row.State == sweep.Waiting {
@@ -220,7 +210,7 @@ func (w *watcher) endSweep(ctx context.Context, cancelled bool) error {
 	var status workflows.SweepStatus
 	if err := w.ask(ctx, &status); err == nil { // where no worker answers, the result has the rest
 		for _, warning := range status.Warnings {
-			w.line("warning: " + visible(warning))
+			w.line("warning: " + human.Visible(warning))
 		}
 		if status.Report != "" {
 			w.line("report: " + status.Report)

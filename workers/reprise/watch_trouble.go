@@ -9,6 +9,8 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"google.golang.org/grpc/codes"
+
+	"github.com/reprise-rl/reprise/infra/human"
 )
 
 // refused tells whether a server's error will be the same for as long as one asks.
@@ -57,7 +59,7 @@ func whyRetried(a *workflowpb.PendingActivityInfo) string {
 			return "its worker was silent"
 		}
 	}
-	text := visible(f.GetMessage())
+	text := human.Visible(f.GetMessage())
 	if kind := f.GetApplicationFailureInfo().GetType(); kind != "" {
 		text = kind + ": " + text
 	}

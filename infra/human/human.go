@@ -1,0 +1,53 @@
+// Package human writes values as people read them: counts, sizes, and texts from
+// elsewhere.
+package human
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Plural is "1 object", "2 objects".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Bytes is a number of bytes with one digit after the point, in units of 1024.
+func Bytes(n int64) string {
+	if n < 1024 {
+		return Plural(int(n), "byte")
+	}
+	v, unit := float64(n)/1024, 0
+	for units := "KMGTP"; v >= 1024 && unit < len(units)-1; unit++ {
+		v /= 1024
+	}
+	return fmt.Sprintf("%.1f %ciB", v, "KMGTP"[unit])
+}
+
+// Visible replaces control characters, which a terminal would obey, by spaces.
+func Visible(s string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return ' '
+		}
+		return c
+	}, s)
+}
+
+// ShellWord is a run's id as one word of a command line.
+func ShellWord(id string) string {
+	plain := id != ""
+	for _, r := range id {
+		if !strings.ContainsRune("-_./:=@%+,", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			plain = false
+		}
+	}
+	if plain {
+		return id
+	}
+	return "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
+}
