@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/workers/bench"
+	"github.com/reprise-rl/reprise/workers/measure/bench"
 	pages "github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/workers/bench"
+	"github.com/reprise-rl/reprise/workers/measure/bench"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/tokenizer"
-	"github.com/reprise-rl/reprise/workers/bench"
+	"github.com/reprise-rl/reprise/workers/measure/bench"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/infra/dev"
-	"github.com/reprise-rl/reprise/workers/bench"
+	"github.com/reprise-rl/reprise/workers/measure/bench"
 )
 
 // kill fills in the recoveries: on a stack of its own, with real worker processes.

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/reprise-rl/reprise/infra/human"
-	"github.com/reprise-rl/reprise/workers/bench"
+	"github.com/reprise-rl/reprise/workers/measure/bench"
 )
 
 // print writes the report for people.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/presets"
-	"github.com/reprise-rl/reprise/workers/bench"
+	"github.com/reprise-rl/reprise/workers/measure/bench"
 )
 
 // The runs of the measured sweep: short ones of a small policy, to which a sweep

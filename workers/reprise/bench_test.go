@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/human"
-	"github.com/reprise-rl/reprise/workers/bench"
+	"github.com/reprise-rl/reprise/workers/measure/bench"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/workers/bench"
+	"github.com/reprise-rl/reprise/workers/measure/bench"
 )
 
 // smallRun is a run of two iterations with a snapshot of the last version alone.

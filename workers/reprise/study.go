@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/workers/study"
+	"github.com/reprise-rl/reprise/workers/measure/study"
 )
 
 // studyOptions are the flags of study.

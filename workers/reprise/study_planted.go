@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/workers/bench"
-	"github.com/reprise-rl/reprise/workers/study"
+	"github.com/reprise-rl/reprise/workers/measure/bench"
+	"github.com/reprise-rl/reprise/workers/measure/study"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )

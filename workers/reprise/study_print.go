@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/reprise-rl/reprise/workers/study"
+	"github.com/reprise-rl/reprise/workers/measure/study"
 )
 
 // writeStudy writes what is made of a folder's records, and prints the tables.

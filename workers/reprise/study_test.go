@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store/canon"
-	"github.com/reprise-rl/reprise/workers/study"
+	"github.com/reprise-rl/reprise/workers/measure/study"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )

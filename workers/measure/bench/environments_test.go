@@ -26,7 +26,7 @@ func starterModel() Model {
 func qwenModel(t *testing.T) Model {
 	files := map[string][]byte{}
 	for _, name := range append([]string{model.ConfigFile}, tokenizer.FileNames...) {
-		b, err := os.ReadFile(filepath.Join("..", "..", "model", "tokenizer", "testdata", "qwen2-tiny", name))
+		b, err := os.ReadFile(filepath.Join("..", "..", "..", "model", "tokenizer", "testdata", "qwen2-tiny", name))
 		require.NoError(t, err)
 		files[name] = b
 	}
