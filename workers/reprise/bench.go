@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/measure/bench"
+	"github.com/reprise-rl/reprise/workers/measure/environments"
 	pages "github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -29,14 +30,14 @@ type benchReport struct {
 	Preset      string `json:"preset"`
 	// Load is the machine's load before and after: what others did meanwhile
 	// is in the figures too.
-	Load         [2]string           `json:"load_average"`
-	Environments *bench.Environments `json:"environments,omitempty"`
-	Algorithms   *bench.Algorithms   `json:"algorithms,omitempty"`
-	Report       *pages.Measured     `json:"report,omitempty"`
-	Speed        bench.Speed         `json:"speed"`
-	Tax          bench.Tax           `json:"tax"`
-	Sweep        *bench.Sweep        `json:"sweep,omitempty"`
-	Recoveries   []bench.Recovery    `json:"recoveries"`
+	Load         [2]string            `json:"load_average"`
+	Environments *environments.Speeds `json:"environments,omitempty"`
+	Algorithms   *bench.Algorithms    `json:"algorithms,omitempty"`
+	Report       *pages.Measured      `json:"report,omitempty"`
+	Speed        bench.Speed          `json:"speed"`
+	Tax          bench.Tax            `json:"tax"`
+	Sweep        *bench.Sweep         `json:"sweep,omitempty"`
+	Recoveries   []bench.Recovery     `json:"recoveries"`
 	// WorkerPeak is the most memory a worker process had resident, in bytes.
 	WorkerPeak int64 `json:"worker_peak_bytes"`
 }

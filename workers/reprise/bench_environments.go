@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/tokenizer"
-	"github.com/reprise-rl/reprise/workers/measure/bench"
+	"github.com/reprise-rl/reprise/workers/measure/environments"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -45,7 +45,7 @@ func (r *benchReport) measureEnvironments(ctx context.Context, o benchOptions, s
 	if python == "" {
 		python = "python3"
 	}
-	got, err := bench.MeasureEnvironments(ctx, bench.EnvironmentsOptions{
+	got, err := environments.Measure(ctx, environments.Options{
 		Models: models, Rounds: o.rounds, Least: leastHere, LeastPython: leastPython, Python: python,
 	}, say)
 	if err != nil {
@@ -57,10 +57,10 @@ func (r *benchReport) measureEnvironments(ctx context.Context, o benchOptions, s
 
 // benchModels are the starter and the model of a folder; "" is the repository's,
 // where it is there.
-func benchModels(s spec.Starter, folder string, say func(string)) ([]bench.Model, error) {
+func benchModels(s spec.Starter, folder string, say func(string)) ([]environments.Model, error) {
 	files := starter.Files()
 	files[model.ConfigFile] = activities.StarterConfig(s).JSON()
-	models := []bench.Model{{Name: "starter", Files: files}}
+	models := []environments.Model{{Name: "starter", Files: files}}
 	optional := folder == ""
 	if optional {
 		folder = repositoryTokenizer
@@ -73,7 +73,7 @@ func benchModels(s spec.Starter, folder string, say func(string)) ([]bench.Model
 	if err != nil {
 		return nil, err
 	}
-	return append(models, bench.Model{Name: filepath.Base(folder), Files: files}), nil
+	return append(models, environments.Model{Name: filepath.Base(folder), Files: files}), nil
 }
 
 // tokenizerFiles reads the small files of a model folder; of them the tokenizer's
@@ -95,13 +95,13 @@ func tokenizerFiles(folder string) (map[string][]byte, error) {
 }
 
 // printEnvironments writes the environments' figures for people.
-func printEnvironments(out io.Writer, e bench.Environments) error {
+func printEnvironments(out io.Writer, e environments.Speeds) error {
 	fmt.Fprintf(out, "\nEnvironments, on one core; %s\n\n", pythonText(e.Python))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\ta second\teach\tPython\tratio\trecorded Python\tratio\t\n")
 	for _, section := range []struct {
 		name  string
-		rates []bench.Rate
+		rates []environments.Rate
 	}{{"made", e.Generation}, {"actions", e.Steps}, {"replayed", e.Replays}} {
 		for _, r := range section.rates {
 			fmt.Fprintf(w, "%s, %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Name, section.name, countText(r.PerSecond), eachText(r.PerSecond),
@@ -115,7 +115,7 @@ func printEnvironments(out io.Writer, e bench.Environments) error {
 		fmt.Fprintf(out, "\n  %s\n", roomText(e.Generation[0]))
 	}
 	fmt.Fprintf(out, "  recorded: gym-sokoban and gymnasium on the machine of the project's measurements; a\n  reference, not measured here\n")
-	fmt.Fprintf(out, "\nThe turn protocol on one core, with Sokoban's texts and replies of %d tokens\n\n", bench.ReplyTokens)
+	fmt.Fprintf(out, "\nThe turn protocol on one core, with Sokoban's texts and replies of %d tokens\n\n", environments.ReplyTokens)
 	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "tokenizer\tfirst prompts a second\t(tokens)\tlater prompts a second\t(tokens)\treplies read a second\tparsed alone\t\n")
 	for _, t := range e.Text {
@@ -132,7 +132,7 @@ func printEnvironments(out io.Writer, e bench.Environments) error {
 }
 
 // pythonText says which Python was compared with.
-func pythonText(p bench.Python) string {
+func pythonText(p environments.Python) string {
 	if p.Version == "" {
 		if p.Path != "" {
 			return fmt.Sprintf("Python not measured, %s: %s", p.Path, p.Missing)
@@ -140,7 +140,7 @@ func pythonText(p bench.Python) string {
 		return fmt.Sprintf("Python not measured: %s (%s names another)", p.Missing, pythonEnv)
 	}
 	text := "Python " + p.Version
-	for _, name := range bench.PythonPackages {
+	for _, name := range environments.PythonPackages {
 		if version := p.Packages[name]; version != "" {
 			text += ", " + name + " " + version
 		}
@@ -155,16 +155,16 @@ func pythonText(p bench.Python) string {
 }
 
 // roomText lays the rooms' rate beside its goal.
-func roomText(r bench.Rate) string {
+func roomText(r environments.Rate) string {
 	if r.Ratio > 0 {
-		return fmt.Sprintf("%s: %s times as fast as gym-sokoban (goal: at least %d)", r.Name, ratioText(r.Ratio), bench.RoomGoal)
+		return fmt.Sprintf("%s: %s times as fast as gym-sokoban (goal: at least %d)", r.Name, ratioText(r.Ratio), environments.RoomGoal)
 	}
 	return fmt.Sprintf("%s: %s times as fast as gym-sokoban's recorded %s (goal: at least %d); not measured here",
-		r.Name, ratioText(r.RecordedRatio), eachText(r.Recorded), bench.RoomGoal)
+		r.Name, ratioText(r.RecordedRatio), eachText(r.Recorded), environments.RoomGoal)
 }
 
 // stepText says what a host's steps are of an iteration.
-func stepText(s bench.HostStep) string {
+func stepText(s environments.HostStep) string {
 	turns := make([]string, len(s.TurnSeconds))
 	for i, seconds := range s.TurnSeconds {
 		turns[i] = strconv.FormatFloat(seconds*1e3, 'f', 0, 64)
@@ -173,8 +173,8 @@ func stepText(s bench.HostStep) string {
   %.3f s on one core (turns: %s ms) for %d replies of %d tokens
   by calculation, a 0.5B policy at an assumed %s new tokens/s samples them in %.1f s:
   the host's share is %.1f %% (goal: at most %.0f %%); it reaches %.0f %% at %s tokens/s
-`, s.Tokenizer, s.Members, s.Turns, s.Seconds, strings.Join(turns, ", "), s.Replies, bench.ReplyTokens,
-		countText(s.PolicyRate), s.PolicySeconds, 100*s.Share, 100*bench.ShareGoal, 100*bench.ShareGoal, countText(s.FastestPolicy))
+`, s.Tokenizer, s.Members, s.Turns, s.Seconds, strings.Join(turns, ", "), s.Replies, environments.ReplyTokens,
+		countText(s.PolicyRate), s.PolicySeconds, 100*s.Share, 100*environments.ShareGoal, 100*environments.ShareGoal, countText(s.FastestPolicy))
 }
 
 // countText is a number of things with three digits and separated thousands; "-"

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/reprise-rl/reprise/infra/human"
+	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers/measure/bench"
 )
 
@@ -83,7 +84,7 @@ func medianRecovery(rs []bench.Recovery) bench.Recovery {
 		for i, r := range rs {
 			xs[i] = f(r)
 		}
-		return bench.Median(xs)
+		return statistics.Median(xs)
 	}
 	return bench.Recovery{
 		Detection: of(func(r bench.Recovery) float64 { return r.Detection }),

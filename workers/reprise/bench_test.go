@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/workers/measure/bench"
+	"github.com/reprise-rl/reprise/workers/measure/environments"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -59,13 +60,13 @@ func TestBenchNumbers(t *testing.T) {
 
 func TestBenchPythonText(t *testing.T) {
 	for _, c := range []struct {
-		in   bench.Python
+		in   environments.Python
 		want string
 	}{
-		{bench.Python{Missing: "there is no python3"}, "Python not measured: there is no python3 (REPRISE_PYTHON names another)"},
-		{bench.Python{Path: "/bin/py", Missing: "run /bin/py: exit status 1"}, "Python not measured, /bin/py: run /bin/py: exit status 1"},
-		{bench.Python{Path: "/bin/py", Version: "3.11.7", Missing: "it has no gymnasium and no more"}, "Python 3.11.7 (it has no gymnasium and no more)"},
-		{bench.Python{Path: "/bin/py", Version: "3.11.7", Packages: map[string]string{"gymnasium": "1.4.0", "gym-sokoban": "0.0.6"}},
+		{environments.Python{Missing: "there is no python3"}, "Python not measured: there is no python3 (REPRISE_PYTHON names another)"},
+		{environments.Python{Path: "/bin/py", Missing: "run /bin/py: exit status 1"}, "Python not measured, /bin/py: run /bin/py: exit status 1"},
+		{environments.Python{Path: "/bin/py", Version: "3.11.7", Missing: "it has no gymnasium and no more"}, "Python 3.11.7 (it has no gymnasium and no more)"},
+		{environments.Python{Path: "/bin/py", Version: "3.11.7", Packages: map[string]string{"gymnasium": "1.4.0", "gym-sokoban": "0.0.6"}},
 			"Python 3.11.7, gym-sokoban 0.0.6, gymnasium 1.4.0, in turns"},
 	} {
 		require.Equal(t, c.want, pythonText(c.in))
@@ -73,14 +74,14 @@ func TestBenchPythonText(t *testing.T) {
 }
 
 func TestPrintEnvironments(t *testing.T) {
-	e := bench.Environments{
-		Generation: []bench.Rate{{Name: "rooms", PerSecond: 40_000, Python: 400, Ratio: 100, Recorded: 200, RecordedRatio: 200}},
-		Steps:      []bench.Rate{{Name: "bandit", PerSecond: 1.2e6}},
-		Text: []bench.TextSpeed{{Tokenizer: "starter", Prompts: 6340, PromptTokens: 155.4, Continuations: 18_900,
+	e := environments.Speeds{
+		Generation: []environments.Rate{{Name: "rooms", PerSecond: 40_000, Python: 400, Ratio: 100, Recorded: 200, RecordedRatio: 200}},
+		Steps:      []environments.Rate{{Name: "bandit", PerSecond: 1.2e6}},
+		Text: []environments.TextSpeed{{Tokenizer: "starter", Prompts: 6340, PromptTokens: 155.4, Continuations: 18_900,
 			ContinuationTokens: 87, Replies: 22_800, Parses: 29_000}},
-		Step: []bench.HostStep{{Tokenizer: "starter", Members: 128, Turns: 2, Replies: 256, Seconds: 0.25, TurnSeconds: []float64{0.1, 0.15},
+		Step: []environments.HostStep{{Tokenizer: "starter", Members: 128, Turns: 2, Replies: 256, Seconds: 0.25, TurnSeconds: []float64{0.1, 0.15},
 			PolicyRate: 20_000, PolicySeconds: 12.8, Share: 0.0192, FastestPolicy: 53_900}},
-		Python: bench.Python{Version: "3.11.7", Packages: map[string]string{"gym-sokoban": "0.0.6"}},
+		Python: environments.Python{Version: "3.11.7", Packages: map[string]string{"gym-sokoban": "0.0.6"}},
 	}
 	var b strings.Builder
 	require.NoError(t, benchReport{Cores: 2, Load: [2]string{"0.1", "0.2"}, Environments: &e}.print(&b))

@@ -20,23 +20,6 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-func TestMedian(t *testing.T) {
-	for _, c := range []struct {
-		xs   []float64
-		want float64
-	}{
-		{nil, 0},
-		{[]float64{3}, 3},
-		{[]float64{9, 1, 2}, 2},
-		{[]float64{4, 1, 2, 9}, 3},
-	} {
-		require.Equal(t, c.want, Median(c.xs), "%v", c.xs)
-	}
-	xs := []float64{2, 1}
-	Median(xs)
-	require.Equal(t, []float64{2, 1}, xs, "the caller's order stays")
-}
-
 func TestLowQuarter(t *testing.T) {
 	require.Zero(t, lowQuarter(nil))
 	require.Equal(t, 1.0, lowQuarter([]float64{1}))

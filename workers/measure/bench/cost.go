@@ -6,6 +6,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/reprise-rl/reprise/model/statistics"
 )
 
 // Cost is what a work takes, medians over the repetitions.
@@ -126,7 +128,7 @@ func median(ts []took, of func(took) float64) float64 {
 	for i, t := range ts {
 		xs[i] = of(t)
 	}
-	return Median(xs)
+	return statistics.Median(xs)
 }
 
 // ratio is the median of the ratios, repetition by repetition; without those whose
@@ -138,7 +140,7 @@ func ratio(ts, bases []took, of func(took) float64) float64 {
 			xs = append(xs, of(t)/base)
 		}
 	}
-	return Median(xs)
+	return statistics.Median(xs)
 }
 
 // processorTime is what this process has had of all processors. Linux.

@@ -1,9 +1,8 @@
-// Package bench measures: the speed of environments and of the turn protocol on a
-// host's core, beside gym-sokoban and gymnasium; what the algorithms cost, credit
-// and selection on a host, selection, critic and losses on a device; the speed of
-// the policy's programs; what an iteration costs through Temporal and S3 beside the
-// same activities called directly; what a sweep adds to its trials; and how long a
-// run stands still when a worker is killed.
+// Package bench measures what the algorithms cost, credit and selection on a host,
+// selection, critic and losses on a device; the speed of the policy's programs; what
+// an iteration costs through Temporal and S3 beside the same activities called
+// directly; what a sweep adds to its trials; and how long a run stands still when a
+// worker is killed.
 //
 // All figures of a comparison come from one process and one sitting, taken in
 // turns, and are medians: a machine that is busy with something else slows both
@@ -19,14 +18,4 @@ func lowQuarter(xs []float64) float64 {
 		return 0
 	}
 	return slices.Sorted(slices.Values(xs))[(len(xs)-1)/4]
-}
-
-// Median is the middle of xs, the mean of the two middle ones of an even number;
-// 0 where there are none.
-func Median(xs []float64) float64 {
-	if len(xs) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(xs))
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }

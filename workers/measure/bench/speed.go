@@ -8,6 +8,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -102,7 +103,7 @@ func MeasureSpeed(ctx context.Context, device *model.Device, starter spec.Starte
 		}
 	}
 	for k, w := range works {
-		*w.into = Median(rates[k])
+		*w.into = statistics.Median(rates[k])
 	}
 	return out, nil
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/reprise-rl/reprise/model/statistics"
 )
 
 // SweepGoal is the most that a sweep may add to its trials' own time.
@@ -138,10 +140,10 @@ func sweepOf(trials, iterations int, turns []SweepTurn, trial, alone []float64) 
 		for i, t := range turns {
 			xs[i] = of(t)
 		}
-		return Median(xs)
+		return statistics.Median(xs)
 	}
 	return Sweep{
-		Trials: trials, Iterations: iterations, Turns: turns, Trial: Median(trial), Alone: Median(alone),
+		Trials: trials, Iterations: iterations, Turns: turns, Trial: statistics.Median(trial), Alone: statistics.Median(alone),
 		Overhead:  median(func(t SweepTurn) float64 { return t.Overhead }),
 		OverAlone: median(func(t SweepTurn) float64 { return t.OverAlone }),
 		Processor: median(SweepTurn.processorOverhead),

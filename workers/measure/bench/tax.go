@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model/statistics"
 )
 
 // Tax is what an iteration costs through Temporal and S3 beside the same
@@ -97,16 +98,16 @@ func MeasureTax(ctx context.Context, durable Durable, local Local, text []byte, 
 				}
 				steps[w][Rest] = append(steps[w][Rest], rest)
 			}
-			say(fmt.Sprintf("round %d of %d, %-24s median %.3f s an iteration", round, rounds, way.name+":", Median(own)))
+			say(fmt.Sprintf("round %d of %d, %-24s median %.3f s an iteration", round, rounds, way.name+":", statistics.Median(own)))
 		}
 	}
 	out.Iterations = len(seconds[0])
-	out.Direct, out.Durable, out.Bucket = Median(seconds[0]), Median(seconds[1]), Median(seconds[2])
+	out.Direct, out.Durable, out.Bucket = statistics.Median(seconds[0]), statistics.Median(seconds[1]), statistics.Median(seconds[2])
 	out.Ratio, out.BucketRatio = out.Durable/out.Direct, out.Durable/out.Bucket
 	out.QuietRatio = lowQuarter(seconds[1]) / lowQuarter(seconds[0])
 	for _, name := range stepOrder {
 		if len(steps[1][name]) > 0 {
-			out.Steps = append(out.Steps, Step{Name: name, Durable: Median(steps[1][name]), Bucket: Median(steps[2][name]), Direct: Median(steps[0][name])})
+			out.Steps = append(out.Steps, Step{Name: name, Durable: statistics.Median(steps[1][name]), Bucket: statistics.Median(steps[2][name]), Direct: statistics.Median(steps[0][name])})
 		}
 	}
 	return out, nil

@@ -1,4 +1,4 @@
-package bench
+package environments
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/statistics"
 )
 
 // The rollout whose host work is measured: RAGEN's 8 prompts of 16 members, at
@@ -199,13 +200,13 @@ func medianStep(rounds []HostStep) HostStep {
 	for i, r := range rounds {
 		all[i] = r.Seconds
 	}
-	out.Seconds = Median(all)
+	out.Seconds = statistics.Median(all)
 	out.TurnSeconds = slices.Clone(out.TurnSeconds)
 	for t := range out.TurnSeconds {
 		for i, r := range rounds {
 			all[i] = r.TurnSeconds[t]
 		}
-		out.TurnSeconds[t] = Median(all)
+		out.TurnSeconds[t] = statistics.Median(all)
 	}
 	return out
 }

@@ -1,9 +1,11 @@
-package bench
+package environments
 
 import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/reprise-rl/reprise/model/statistics"
 )
 
 // work does some work once. It gives how many things that made and how long it
@@ -74,7 +76,7 @@ var recorded = map[string]float64{
 // rateOf puts a rate of a section together from what was measured in the rounds:
 // medians of each side by itself.
 func rateOf(section, name string, here, python []float64) Rate {
-	r := Rate{Name: name, PerSecond: Median(here), Python: Median(python), Recorded: recorded[section+"/"+name]}
+	r := Rate{Name: name, PerSecond: statistics.Median(here), Python: statistics.Median(python), Recorded: recorded[section+"/"+name]}
 	if r.Python > 0 {
 		r.Ratio = r.PerSecond / r.Python
 	}

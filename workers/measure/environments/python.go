@@ -1,4 +1,4 @@
-package bench
+package environments
 
 import (
 	"bytes"
@@ -109,7 +109,7 @@ type pythonSide struct {
 	rounds []pythonRates
 }
 
-// findPython looks for a Python, as EnvironmentsOptions name it.
+// findPython looks for a Python, as Options name it.
 func findPython(name string) *pythonSide {
 	if name == "" {
 		return &pythonSide{Python: Python{Missing: "not asked for"}}

@@ -1,4 +1,6 @@
-package bench
+// Package environments measures the speed of environments and of the turn protocol on
+// a host's core, beside gym-sokoban and gymnasium.
+package environments
 
 import (
 	"context"
@@ -6,11 +8,13 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/reprise-rl/reprise/model/statistics"
 )
 
-// Environments is how fast one core of a host worker is at what it does between
+// Speeds is how fast one core of a host worker is at what it does between
 // the policy's turns.
-type Environments struct {
+type Speeds struct {
 	// Generation is instances a second (rooms, lakes).
 	Generation []Rate `json:"generation"`
 	// Steps is actions a second, of random play.
@@ -23,8 +27,8 @@ type Environments struct {
 	Python  Python      `json:"python"`
 }
 
-// EnvironmentsOptions say what MeasureEnvironments measures, and for how long.
-type EnvironmentsOptions struct {
+// Options say what Measure measures, and for how long.
+type Options struct {
 	// Models are the tokenizers that texts are measured with.
 	Models []Model
 	// Rounds is how often each kind is measured, at least 1; figures are medians.
@@ -44,11 +48,11 @@ type figures struct {
 	here          []float64
 }
 
-// MeasureEnvironments measures on one core (GOMAXPROCS is 1 meanwhile), in turns
+// Measure measures on one core (GOMAXPROCS is 1 meanwhile), in turns
 // with Python where there is one. say is told what goes on.
-func MeasureEnvironments(ctx context.Context, o EnvironmentsOptions, say func(string)) (Environments, error) {
+func Measure(ctx context.Context, o Options, say func(string)) (Speeds, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	out := Environments{Text: make([]TextSpeed, len(o.Models))}
+	out := Speeds{Text: make([]TextSpeed, len(o.Models))}
 	all, err := playFigures()
 	if err != nil {
 		return out, err
@@ -108,7 +112,7 @@ func MeasureEnvironments(ctx context.Context, o EnvironmentsOptions, say func(st
 		*rates = append(*rates, rateOf(f.section, f.name, f.here, python.rates(f.section, f.name)))
 	}
 	for i, f := range text {
-		*into[i] = Median(f.here)
+		*into[i] = statistics.Median(f.here)
 	}
 	for i, m := range o.Models {
 		step := medianStep(steps[i])

@@ -1,4 +1,4 @@
-package bench
+package environments
 
 import (
 	"context"
@@ -126,7 +126,7 @@ func TestReplies(t *testing.T) {
 
 func TestMeasureEnvironments(t *testing.T) {
 	var said []string
-	got, err := MeasureEnvironments(t.Context(), EnvironmentsOptions{Models: []Model{starterModel(), qwenModel(t)}, Rounds: 1},
+	got, err := Measure(t.Context(), Options{Models: []Model{starterModel(), qwenModel(t)}, Rounds: 1},
 		func(line string) { said = append(said, line) })
 	require.NoError(t, err)
 	require.Equal(t, []string{"environments, round 1 of 1"}, said)
@@ -156,6 +156,6 @@ func TestMeasureEnvironments(t *testing.T) {
 		require.Equal(t, step.Replies*ReplyTokens, step.Tokens, name)
 		require.Positive(t, step.Share, name)
 	}
-	_, err = MeasureEnvironments(t.Context(), EnvironmentsOptions{Models: []Model{{Name: "empty"}}, Rounds: 1}, func(string) {})
+	_, err = Measure(t.Context(), Options{Models: []Model{{Name: "empty"}}, Rounds: 1}, func(string) {})
 	require.ErrorIs(t, err, tokenizer.ErrFiles)
 }

@@ -1,0 +1,13 @@
+package statistics
+
+import "slices"
+
+// Median is the middle of xs, the mean of the two middle ones of an even number;
+// 0 where there are none.
+func Median(xs []float64) float64 {
+	if len(xs) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(xs))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
