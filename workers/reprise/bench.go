@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-rl/reprise/workers/measure/bench"
 	"github.com/reprise-rl/reprise/workers/measure/environments"
 	pages "github.com/reprise-rl/reprise/workers/report"
+	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -44,7 +45,7 @@ type benchReport struct {
 
 // benchOptions are the bench's flags.
 type benchOptions struct {
-	serving
+	stack.WorkerFlags
 	parts                       []string
 	preset, tokenizer           string
 	repeats, rounds, iterations int
@@ -140,7 +141,7 @@ larger, and the ratios less sure; its load is printed.`,
 	f.IntVar(&o.kills, "kills", 3, "how many workers are killed")
 	f.IntVar(&o.killAt, "kill-at", 6, "the iteration whose update is killed: so many updates are rebuilt")
 	f.BoolVar(&o.asJSON, "json", false, "print JSON")
-	o.addFlags(cmd, 5*time.Second)
+	o.AddFlags(cmd, 5*time.Second)
 	return cmd
 }
 
@@ -176,9 +177,9 @@ func runBench(ctx context.Context, o benchOptions, progress io.Writer) (r benchR
 			return r, fmt.Errorf("speed: %w", err)
 		}
 	}
-	stack := dev.Options{Ephemeral: true, Stdout: progress}
+	servers := dev.Options{Ephemeral: true, Stdout: progress}
 	if o.has(partTax) {
-		err = withStack(ctx, stack, o.serving, func(ctx context.Context, on served) error {
+		err = stack.With(ctx, servers, o.WorkerFlags, func(ctx context.Context, on stack.Served) error {
 			return r.measureTax(ctx, on, o, text, say)
 		})
 		if err != nil {
@@ -186,7 +187,7 @@ func runBench(ctx context.Context, o benchOptions, progress io.Writer) (r benchR
 		}
 	}
 	if o.has(partSweep) {
-		err = withStack(ctx, stack, o.serving, func(ctx context.Context, on served) error {
+		err = stack.With(ctx, servers, o.WorkerFlags, func(ctx context.Context, on stack.Served) error {
 			return r.measureSweep(ctx, on, o, say)
 		})
 		if err != nil {
@@ -197,7 +198,7 @@ func runBench(ctx context.Context, o benchOptions, progress io.Writer) (r benchR
 		if text, _, err = benchSpec(o.preset, o.killAt+3); err != nil {
 			return r, err
 		}
-		if err := r.kill(ctx, stack, o, text, say); err != nil {
+		if err := r.kill(ctx, servers, o, text, say); err != nil {
 			return r, err
 		}
 	}
@@ -223,7 +224,7 @@ func benchSpec(preset string, iterations int) ([]byte, spec.Train, error) {
 
 // measureSpeed fills in speed.
 func (r *benchReport) measureSpeed(ctx context.Context, o benchOptions, starter spec.Starter, say func(string)) error {
-	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.plugin, XLAFlags: o.xlaFlags})
+	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.Plugin, XLAFlags: o.XLAFlags})
 	if err != nil {
 		return err
 	}
@@ -235,8 +236,8 @@ func (r *benchReport) measureSpeed(ctx context.Context, o benchOptions, starter 
 }
 
 // measureTax fills in the tax.
-func (r *benchReport) measureTax(ctx context.Context, on served, o benchOptions, text []byte, say func(string)) error {
-	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.plugin, XLAFlags: o.xlaFlags})
+func (r *benchReport) measureTax(ctx context.Context, on stack.Served, o benchOptions, text []byte, say func(string)) error {
+	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.Plugin, XLAFlags: o.XLAFlags})
 	if err != nil {
 		return err
 	}
@@ -247,7 +248,7 @@ func (r *benchReport) measureTax(ctx context.Context, on served, o benchOptions,
 	}
 	r.Fingerprint = engine.Info().Fingerprint
 	say("making the starter, in memory and in the bucket; then the turns")
-	r.Tax, err = bench.MeasureTax(ctx, bench.Durable{Client: on.client, Store: on.bucket}, bench.Local{Engine: engine, Store: on.bucket}, text, o.rounds, say)
+	r.Tax, err = bench.MeasureTax(ctx, bench.Durable{Client: on.Client, Store: on.Bucket}, bench.Local{Engine: engine, Store: on.Bucket}, text, o.rounds, say)
 	if err != nil {
 		return fmt.Errorf("durability tax: %w", err)
 	}

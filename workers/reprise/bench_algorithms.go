@@ -25,7 +25,7 @@ func (r *benchReport) measureAlgorithms(ctx context.Context, o benchOptions, sta
 	if out.Host, err = bench.MeasureHostAlgorithms(ctx, o.repeats, leastAlgorithm); err != nil {
 		return err
 	}
-	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.plugin, XLAFlags: o.xlaFlags})
+	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.Plugin, XLAFlags: o.XLAFlags})
 	if err != nil {
 		return err
 	}

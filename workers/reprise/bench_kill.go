@@ -14,27 +14,28 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/workers/measure/bench"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 // kill fills in the recoveries: on a stack of its own, with real worker processes.
 func (r *benchReport) kill(ctx context.Context, options dev.Options, o benchOptions, text []byte, say func(string)) (err error) {
-	stack, err := dev.Start(ctx, options)
+	servers, err := dev.Start(ctx, options)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if stopErr := stack.Stop(); err == nil {
+		if stopErr := servers.Stop(); err == nil {
 			err = stopErr
 		}
 	}()
-	conn := connection{quiet: true}
-	conn.settings.DevDir = stack.Dir()
-	c, err := conn.temporal(ctx)
+	conn := stack.Connection{Quiet: true}
+	conn.Settings.DevDir = servers.Dir()
+	c, err := conn.Temporal(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	crew := &workerCrew{stack: stack, options: o, running: map[int]*child{}}
+	crew := &workerCrew{stack: servers, options: o, running: map[int]*child{}}
 	defer crew.end()
 	for n := range o.kills {
 		for len(crew.running) < 2 {
@@ -120,7 +121,7 @@ func (w *workerCrew) start(ctx context.Context) error {
 	}
 	defer log.Close()
 	cmd := exec.Command(self, "worker", "--dev-dir", w.stack.Dir(),
-		"--session-heartbeat", w.options.heartbeat.String(), "--plugin", w.options.plugin, "--xla-flags", w.options.xlaFlags)
+		"--session-heartbeat", w.options.Heartbeat.String(), "--plugin", w.options.Plugin, "--xla-flags", w.options.XLAFlags)
 	cmd.Stdout, cmd.Stderr = log, log
 	worker, err := begin(cmd)
 	if err != nil {

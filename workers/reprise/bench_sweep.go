@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/workers/measure/bench"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 // The runs of the measured sweep: short ones of a small policy, to which a sweep
@@ -19,14 +20,14 @@ const (
 )
 
 // measureSweep fills in the sweep.
-func (r *benchReport) measureSweep(ctx context.Context, on served, o benchOptions, say func(string)) error {
+func (r *benchReport) measureSweep(ctx context.Context, on stack.Served, o benchOptions, say func(string)) error {
 	text, err := presets.With(sweepPreset, map[string]any{"iterations": sweepIterations})
 	if err != nil {
 		return err
 	}
-	r.Fingerprint = on.device.Fingerprint
+	r.Fingerprint = on.Device.Fingerprint
 	say(fmt.Sprintf("warming up; then sweeps of %d trials and the same runs by hand, in turns", o.trials))
-	got, err := bench.MeasureSweep(ctx, on.client, text, o.trials, o.rounds, say)
+	got, err := bench.MeasureSweep(ctx, on.Client, text, o.trials, o.rounds, say)
 	if err != nil {
 		return fmt.Errorf("sweep: %w", err)
 	}

@@ -22,12 +22,13 @@ import (
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	pages "github.com/reprise-rl/reprise/workers/report"
+	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
 func demoCommand() *cobra.Command {
-	var stack dev.Options
-	var serve serving
+	var servers dev.Options
+	var serve stack.WorkerFlags
 	var preset string
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -39,21 +40,21 @@ interrupted goes on where it was.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
-			stack.Stdout = out
-			return withStack(cmd.Context(), stack, serve, func(ctx context.Context, s served) error {
-				devBanner(out, s.Stack, s.device)
+			servers.Stdout = out
+			return stack.With(cmd.Context(), servers, serve, func(ctx context.Context, s stack.Served) error {
+				devBanner(out, s.Stack, s.Device)
 				return runDemo(ctx, out, s, preset)
 			})
 		},
 	}
-	stack.AddFlags(cmd.Flags())
-	serve.addFlags(cmd, 5*time.Second)
+	servers.AddFlags(cmd.Flags())
+	serve.AddFlags(cmd, 5*time.Second)
 	cmd.Flags().StringVar(&preset, "preset", "bandit-demo", "which preset to run")
 	return cmd
 }
 
-func runDemo(ctx context.Context, out io.Writer, on served, preset string) error {
-	run, under, err := demoRun(ctx, on.client, preset)
+func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset string) error {
+	run, under, err := demoRun(ctx, on.Client, preset)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func runDemo(ctx context.Context, out io.Writer, on served, preset string) error
 		return err
 	}
 	began := time.Now()
-	w := newWatcher(on.client, run, out, 500*time.Millisecond)
+	w := newWatcher(on.Client, run, out, 500*time.Millisecond)
 	status, err := w.follow(ctx)
 	if errors.Is(err, context.Canceled) {
 		fmt.Fprintf(out, "\nstopped; `make demo` goes on with %s\n", run)
@@ -72,7 +73,7 @@ func runDemo(ctx context.Context, out io.Writer, on served, preset string) error
 	if err != nil {
 		return err
 	}
-	if err := summary(ctx, out, on.bucket, on.Stack, run, status, time.Since(began)); err != nil {
+	if err := summary(ctx, out, on.Bucket, on.Stack, run, status, time.Since(began)); err != nil {
 		return err
 	}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
@@ -100,7 +101,7 @@ func demoRun(ctx context.Context, c client.Client, preset string) (id string, un
 }
 
 // startDemo starts the run as a person would: with the temporal CLI.
-func startDemo(ctx context.Context, out io.Writer, stack *dev.Stack, run, preset string) error {
+func startDemo(ctx context.Context, out io.Writer, servers *dev.Stack, run, preset string) error {
 	cli, err := dev.TemporalCLI()
 	if err != nil {
 		return err
@@ -111,15 +112,15 @@ func startDemo(ctx context.Context, out io.Writer, stack *dev.Stack, run, preset
 		if err != nil {
 			return err
 		}
-		file = filepath.Join(stack.Dir(), preset+".json")
+		file = filepath.Join(servers.Dir(), preset+".json")
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			return err
 		}
 	}
 	args := []string{"workflow", "start", "--type", "Train", "--task-queue", activities.WorkflowQueue,
-		"--workflow-id", run, "--input-file", file, "--address", stack.TemporalAddress()}
+		"--workflow-id", run, "--input-file", file, "--address", servers.TemporalAddress()}
 	fmt.Fprintf(out, "\n$ %s workflow start --type Train --task-queue %s --workflow-id %s --input-file %s%s\n\n",
-		fromHere(cli), activities.WorkflowQueue, run, file, addressFlag(stack))
+		stack.FromHere(cli), activities.WorkflowQueue, run, file, stack.AddressFlag(servers))
 	cmd := exec.CommandContext(ctx, cli, args...)
 	cmd.Env = dev.CLIEnvironment()
 	text, err := cmd.CombinedOutput()
@@ -130,7 +131,7 @@ func startDemo(ctx context.Context, out io.Writer, stack *dev.Stack, run, preset
 }
 
 // summary is what a demo ends with.
-func summary(ctx context.Context, out io.Writer, s store.Store, stack *dev.Stack, run string, status workflows.Status, took time.Duration) error {
+func summary(ctx context.Context, out io.Writer, s store.Store, servers *dev.Stack, run string, status workflows.Status, took time.Duration) error {
 	head, err := store.Head(ctx, s, run)
 	if err != nil {
 		return err
@@ -151,7 +152,7 @@ func summary(ctx context.Context, out io.Writer, s store.Store, stack *dev.Stack
 		fmt.Fprintf(out, "  before (version %3d)   success %s   mean reward %s\n", first.Version, percent(first.Metrics, "success/mean"), value(first.Metrics, "reward/mean", "%.3f"))
 		fmt.Fprintf(out, "  after  (version %3d)   success %s   mean reward %s\n\n", last.Version, percent(last.Metrics, "success/mean"), value(last.Metrics, "reward/mean", "%.3f"))
 	}
-	page := filepath.Join(stack.Dir(), "reports", store.EscapeSegment(run))
+	page := filepath.Join(servers.Dir(), "reports", store.EscapeSegment(run))
 	if _, err := pages.Write(ctx, s, run, intoFolder(page)); err != nil {
 		return err
 	}
@@ -167,7 +168,7 @@ Go on:
   %[8]s verify %[5]s%[13]s                    # walk the digest chain, re-hash every artifact
   %[8]s replay %[5]s --iteration %[11]d%[13]s     # recompute one iteration, compare bits
   %[9]s workflow query -w %[5]s --type status%[10]s
-`, len(chain), took.Round(time.Second), stack.UIURL(), stack.Namespace(), run, s.Location(store.RunDir(run)), status.State,
-		programName(), temporalName(), addressFlag(stack), len(chain)/2, filepath.Join(page, "index.html"), dirFlag(stack))
+`, len(chain), took.Round(time.Second), servers.UIURL(), servers.Namespace(), run, s.Location(store.RunDir(run)), status.State,
+		stack.ProgramName(), stack.TemporalName(), stack.AddressFlag(servers), len(chain)/2, filepath.Join(page, "index.html"), stack.DirFlag(servers))
 	return nil
 }

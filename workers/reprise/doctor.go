@@ -9,10 +9,11 @@ import (
 	"github.com/reprise-rl/reprise/infra/connect"
 	"github.com/reprise-rl/reprise/infra/plugin"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 func doctorCommand() *cobra.Command {
-	var conn connection
+	var conn stack.Connection
 	var options connect.DoctorOptions
 	var device model.DeviceOptions
 	var asJSON bool
@@ -24,7 +25,7 @@ func doctorCommand() *cobra.Command {
   reprise doctor --plugin /opt/pjrt_cuda.so --xla-flags=--xla_gpu_autotune_level=0`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			checks := append(conn.settings.Doctor(cmd.Context(), options), deviceCheck(device))
+			checks := append(conn.Settings.Doctor(cmd.Context(), options), deviceCheck(device))
 			if asJSON {
 				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(checks); err != nil {
 					return err
@@ -45,15 +46,9 @@ func doctorCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&options.Register, "register", false, "register the Reprise* search attributes where they are missing")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	addDeviceFlags(cmd, &device.Plugin, &device.XLAFlags)
-	conn.addTemporalFlags(cmd)
+	stack.AddDeviceFlags(cmd, &device.Plugin, &device.XLAFlags)
+	conn.AddTemporalFlags(cmd)
 	return cmd
-}
-
-// addDeviceFlags are the flags that a device's fingerprint depends on.
-func addDeviceFlags(cmd *cobra.Command, plugin, xlaFlags *string) {
-	cmd.Flags().StringVar(plugin, "plugin", "", "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN] (default: the pinned CPU plugin)")
-	cmd.Flags().StringVar(xlaFlags, "xla-flags", "", "XLA flags besides ours; they are part of the fingerprint")
 }
 
 // deviceCheck opens the device and tells its fingerprint.

@@ -11,10 +11,11 @@ import (
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 func exportCommand() *cobra.Command {
-	var conn connection
+	var conn stack.Connection
 	var options model.DeviceOptions
 	var dir string
 	iteration, version := -1, -1
@@ -42,7 +43,7 @@ the same files: an export that was killed goes on where it was.`,
 			if iteration >= 0 {
 				version = iteration + 1
 			}
-			s, err := conn.store()
+			s, err := conn.Store()
 			if err != nil {
 				return err
 			}
@@ -56,7 +57,7 @@ the same files: an export that was killed goes on where it was.`,
 	f.StringVar(&dir, "hf", "", "the folder")
 	f.StringVar(&options.Plugin, "plugin", "", "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN]")
 	f.StringVar(&options.XLAFlags, "xla-flags", "", "XLA flags besides ours, as the run's worker had them")
-	conn.addStoreFlags(cmd)
+	conn.AddStoreFlags(cmd)
 	return cmd
 }
 

@@ -12,10 +12,11 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 func gcCommand() *cobra.Command {
-	var conn connection
+	var conn stack.Connection
 	var c collector
 	cmd := &cobra.Command{
 		Use:   "gc [RUN]",
@@ -39,7 +40,7 @@ refused: what that one named would look like garbage.`,
 			if c.ended && len(args) == 0 {
 				return errors.New("--ended is said of one run: gc RUN --ended")
 			}
-			s, err := conn.store()
+			s, err := conn.Store()
 			if err != nil {
 				return err
 			}
@@ -51,7 +52,7 @@ refused: what that one named would look like garbage.`,
 	cmd.Flags().DurationVar(&c.grace, "grace", store.DefaultGrace, "least age of what is listed")
 	cmd.Flags().BoolVar(&c.ended, "ended", false, "nobody works on the run any more: list what was begun and not committed too")
 	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print JSON, one object a run")
-	conn.addStoreFlags(cmd)
+	conn.AddStoreFlags(cmd)
 	return cmd
 }
 

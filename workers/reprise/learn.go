@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers/measure/bench"
+	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
@@ -146,7 +147,7 @@ type taught struct {
 
 // learnOptions are the flags of learn.
 type learnOptions struct {
-	serving
+	stack.WorkerFlags
 	dir    string
 	seeds  int
 	only   string
@@ -202,7 +203,7 @@ With --dir the stack stays, and what was interrupted goes on.`,
 	f.StringVar(&o.only, "only", "", "one setting alone: "+lessonNames())
 	f.BoolVar(&o.asJSON, "json", false, "print JSON")
 	// Nothing is killed here: a busy machine should not look like a lost one.
-	o.addFlags(cmd, 20*time.Second)
+	o.AddFlags(cmd, 20*time.Second)
 	return cmd
 }
 
@@ -223,9 +224,9 @@ func runLearn(ctx context.Context, o learnOptions, progress io.Writer) ([]taught
 		return nil, fmt.Errorf("learn: --seeds %d: at least 1", o.seeds)
 	}
 	var out []taught
-	stack := dev.Options{Dir: o.dir, Ephemeral: o.dir == "", Stdout: progress}
-	err := withStack(ctx, stack, o.serving, func(ctx context.Context, on served) error {
-		d := bench.Durable{Client: on.client, Store: on.bucket}
+	servers := dev.Options{Dir: o.dir, Ephemeral: o.dir == "", Stdout: progress}
+	err := stack.With(ctx, servers, o.WorkerFlags, func(ctx context.Context, on stack.Served) error {
+		d := bench.Durable{Client: on.Client, Store: on.Bucket}
 		for _, l := range chosen {
 			t := taught{Lesson: l}
 			for seed := 1; seed <= o.seeds; seed++ {

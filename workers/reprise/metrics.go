@@ -14,12 +14,13 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/telemetry/iterations"
 	"github.com/reprise-rl/reprise/workers/telemetry/tfevents"
 )
 
 func metricsCommand() *cobra.Command {
-	var conn connection
+	var conn stack.Connection
 	var x exporter
 	cmd := &cobra.Command{
 		Use:   "metrics RUN",
@@ -40,7 +41,7 @@ Where that is all that is asked for, no table is printed.`,
 			if err := x.check(cmd.OutOrStdout()); err != nil {
 				return err
 			}
-			s, err := conn.store()
+			s, err := conn.Store()
 			if err != nil {
 				return err
 			}
@@ -50,7 +51,7 @@ Where that is all that is asked for, no table is printed.`,
 	cmd.Flags().StringVarP(&x.out, "out", "o", "", "file of the table (default: print it)")
 	cmd.Flags().StringVar(&x.name, "format", "", "parquet, csv or jsonl (default: as --out ends, or csv)")
 	cmd.Flags().StringVar(&x.tensorBoard, "tensorboard", "", "folder for TensorBoard's event files")
-	conn.addStoreFlags(cmd)
+	conn.AddStoreFlags(cmd)
 	return cmd
 }
 

@@ -8,10 +8,11 @@ import (
 
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 func replayCommand() *cobra.Command {
-	var conn connection
+	var conn stack.Connection
 	var options model.DeviceOptions
 	var asJSON bool
 	iteration := -1
@@ -28,7 +29,7 @@ before it and the recorded updates since.`,
 			if iteration < 0 {
 				return fmt.Errorf("--iteration N says which iteration, counted from 0")
 			}
-			s, err := conn.store()
+			s, err := conn.Store()
 			if err != nil {
 				return err
 			}
@@ -67,6 +68,6 @@ before it and the recorded updates since.`,
 	cmd.Flags().StringVar(&options.Plugin, "plugin", "", "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN]")
 	cmd.Flags().StringVar(&options.XLAFlags, "xla-flags", "", "XLA flags besides ours, as the run's worker had them")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	conn.addTemporalFlags(cmd)
+	conn.AddTemporalFlags(cmd)
 	return cmd
 }

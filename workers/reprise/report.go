@@ -14,10 +14,11 @@ import (
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
 	pages "github.com/reprise-rl/reprise/workers/report"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 func reportCommand() *cobra.Command {
-	var conn connection
+	var conn stack.Connection
 	var w reportWriter
 	cmd := &cobra.Command{
 		Use:   "report RUN|SWEEP",
@@ -34,7 +35,7 @@ what is missing.`,
   reprise report fig7 --trials --out /tmp/fig7 && xdg-open /tmp/fig7/index.html`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := conn.store()
+			s, err := conn.Store()
 			if err != nil {
 				return err
 			}
@@ -47,7 +48,7 @@ what is missing.`,
 	}
 	cmd.Flags().StringVarP(&w.dir, "out", "o", "", "the folder (default: report-ID, here)")
 	cmd.Flags().BoolVar(&w.trials, "trials", false, "of a sweep: write each trial's report too, and link to it")
-	conn.addStoreFlags(cmd)
+	conn.AddStoreFlags(cmd)
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/plugin"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 // What the program starts itself is what it uses, whatever servers the environment
@@ -33,15 +34,15 @@ func TestOwnStackBeatsEnvironment(t *testing.T) {
 	} {
 		t.Setenv(variable, value)
 	}
-	serve := serving{plugin: device, heartbeat: 5 * time.Second, grace: time.Second, hostSlots: 1}
-	err = withStack(t.Context(), dev.Options{}, serve, func(ctx context.Context, s served) error {
-		require.Equal(t, "s3://reprise/spec", s.bucket.Location("spec"))
-		require.Equal(t, " --dev-dir .reprise/dev", dirFlag(s.Stack))
-		require.Equal(t, " --address "+s.TemporalAddress(), addressFlag(s.Stack))
+	serve := stack.WorkerFlags{Plugin: device, Heartbeat: 5 * time.Second, Grace: time.Second, HostSlots: 1}
+	err = stack.With(t.Context(), dev.Options{}, serve, func(ctx context.Context, s stack.Served) error {
+		require.Equal(t, "s3://reprise/spec", s.Bucket.Location("spec"))
+		require.Equal(t, " --dev-dir .reprise/dev", stack.DirFlag(s.Stack))
+		require.Equal(t, " --address "+s.TemporalAddress(), stack.AddressFlag(s.Stack))
 		require.NoError(t, startDemo(ctx, io.Discard, s.Stack, "demo", "bandit-demo"))
-		_, err := s.client.DescribeWorkflowExecution(ctx, "demo", "")
+		_, err := s.Client.DescribeWorkflowExecution(ctx, "demo", "")
 		require.NoError(t, err)
-		return s.client.TerminateWorkflow(ctx, "demo", "", "seen")
+		return s.Client.TerminateWorkflow(ctx, "demo", "", "seen")
 	})
 	require.NoError(t, err)
 }

@@ -14,11 +14,12 @@ import (
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/measure/study"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 // studyOptions are the flags of study.
 type studyOptions struct {
-	serving
+	stack.WorkerFlags
 	seeds   int
 	out     string
 	only    []string
@@ -69,7 +70,7 @@ with status 1 where a run does not go back, or ends worse than it was before.`,
 	f.Float64Var(&o.size.LearningRate, "learning-rate", 1e-3, "the policy's learning rate; 0 is the presets'")
 	f.BoolVar(&o.planted, "planted", false, "plant a collapse and go back")
 	f.Float64Var(&o.rate, "planted-rate", 0.1, "the learning rate that is set: some hundred times what a starter stands")
-	o.addFlags(cmd, 20*time.Second)
+	o.AddFlags(cmd, 20*time.Second)
 	return cmd
 }
 
@@ -189,7 +190,7 @@ func runStudy(ctx context.Context, o studyOptions, out, progress io.Writer) erro
 // make makes the runs that are missing, and keeps each one's record beside those that
 // were kept before.
 func (o studyOptions) make(ctx context.Context, todo []studyRun, kept []study.Record, progress io.Writer) error {
-	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.plugin, XLAFlags: o.xlaFlags})
+	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.Plugin, XLAFlags: o.XLAFlags})
 	if err != nil {
 		return err
 	}

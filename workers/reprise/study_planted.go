@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/measure/bench"
 	"github.com/reprise-rl/reprise/workers/measure/study"
+	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -59,13 +60,13 @@ func runPlanted(ctx context.Context, o studyOptions, out, progress io.Writer) er
 		return fmt.Errorf("study: --planted-rate %g: above 0, at most 1", o.rate)
 	}
 	var stories []*study.Planted
-	err := withStack(ctx, dev.Options{Ephemeral: true, Stdout: progress}, o.serving, func(ctx context.Context, on served) error {
+	err := stack.With(ctx, dev.Options{Ephemeral: true, Stdout: progress}, o.WorkerFlags, func(ctx context.Context, on stack.Served) error {
 		for seed := 1; seed <= o.seeds; seed++ {
 			text, err := presets.With("bandit-demo", plantedFields(o.size, uint64(seed)))
 			if err != nil {
 				return err
 			}
-			story, err := plant(ctx, on.client, on.bucket, fmt.Sprintf("planted-s%d", seed), text, o.rate, progress)
+			story, err := plant(ctx, on.Client, on.Bucket, fmt.Sprintf("planted-s%d", seed), text, o.rate, progress)
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/report/episodes"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 // wantedTrajectories say which trajectories are printed, and how.
@@ -30,7 +31,7 @@ const (
 )
 
 func trajectoriesCommand() *cobra.Command {
-	var conn connection
+	var conn stack.Connection
 	var out string
 	w := wantedTrajectories{iteration: -1, branch: -1}
 	cmd := &cobra.Command{
@@ -50,7 +51,7 @@ from another (from) has the other's name in its rows.`,
 			if err := w.check(); err != nil {
 				return err
 			}
-			s, err := conn.store()
+			s, err := conn.Store()
 			if err != nil {
 				return err
 			}
@@ -71,7 +72,7 @@ from another (from) has the other's name in its rows.`,
 	f.StringVar(&w.suite, "suite", "", "the evaluation on this suite that was made in the iteration")
 	f.StringVar(&w.format, "format", formatJSONL, formatJSONL+" or "+formatParquet)
 	f.StringVarP(&out, "out", "o", "", "the file (default: standard output)")
-	conn.addStoreFlags(cmd)
+	conn.AddStoreFlags(cmd)
 	return cmd
 }
 

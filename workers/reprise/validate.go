@@ -16,12 +16,13 @@ import (
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/tokenizer"
+	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 func validateCommand() *cobra.Command {
 	var asJSON, evaluate, sweeps bool
-	var conn connection
+	var conn stack.Connection
 	cmd := &cobra.Command{
 		Use:   "validate FILE",
 		Short: "check a spec, a sweep or an evaluation's input, and print what follows from it",
@@ -55,7 +56,7 @@ set and answers; nothing is written.`,
 			}
 			switch {
 			case evaluate:
-				v, err = checkEvaluation(cmd.Context(), b, conn.store)
+				v, err = checkEvaluation(cmd.Context(), b, conn.Store)
 			case sweeps || isSweep(b):
 				v, err = validateSweep(b)
 			default:
@@ -78,7 +79,7 @@ set and answers; nothing is written.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&sweeps, "sweep", false, "FILE is a sweep")
 	cmd.Flags().BoolVar(&evaluate, "evaluate", false, "FILE is the input of an Evaluate workflow")
-	conn.addStoreFlags(cmd)
+	conn.AddStoreFlags(cmd)
 	return cmd
 }
 

@@ -13,16 +13,16 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 func verifyCommand() *cobra.Command {
-	var conn connection
+	var conn stack.Connection
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify RUN",
@@ -44,7 +44,7 @@ and ends with status 1 where there is any damage.`,
   reprise verify bandit-1 --json | jq .problems`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := conn.store()
+			s, err := conn.Store()
 			if err != nil {
 				return err
 			}
@@ -52,20 +52,8 @@ and ends with status 1 where there is any damage.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	conn.addStoreFlags(cmd)
+	conn.AddStoreFlags(cmd)
 	return cmd
-}
-
-// addStoreFlags is addFlags for a command that needs the bucket alone.
-func (c *connection) addStoreFlags(cmd *cobra.Command) {
-	c.quiet = true
-	all := pflag.NewFlagSet("", pflag.ContinueOnError)
-	c.settings.AddFlags(all)
-	all.VisitAll(func(f *pflag.Flag) {
-		if strings.HasPrefix(f.Name, "s3-") || f.Name == "dev-dir" {
-			cmd.Flags().AddFlag(f)
-		}
-	})
 }
 
 // verifyRun verifies a run and prints the report; errSilent where there is damage.

@@ -20,12 +20,13 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/human"
+	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
 func watchCommand() *cobra.Command {
 	var every time.Duration
-	var conn connection
+	var conn stack.Connection
 	cmd := &cobra.Command{
 		Use:   "watch ID",
 		Short: "follow a run, a sweep or an evaluation live in the terminal",
@@ -43,7 +44,7 @@ Ctrl-C stops watching, not the workflow.`,
   reprise watch eval-1`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := conn.temporal(cmd.Context())
+			c, err := conn.Temporal(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -58,7 +59,7 @@ Ctrl-C stops watching, not the workflow.`,
 		},
 	}
 	cmd.Flags().DurationVar(&every, "every", 500*time.Millisecond, "how often the status is asked for")
-	conn.addTemporalFlags(cmd)
+	conn.AddTemporalFlags(cmd)
 	return cmd
 }
 

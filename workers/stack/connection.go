@@ -1,0 +1,84 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/reprise-rl/reprise/infra/connect"
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// Connection is how a command reaches Temporal and the bucket.
+type Connection struct {
+	Settings connect.Settings
+	Quiet    bool // a toolbox command: warnings only
+	verbose  bool
+}
+
+// AddFlags adds the flags of a command that logs as it works.
+func (c *Connection) AddFlags(cmd *cobra.Command) {
+	c.Settings.AddFlags(cmd.Flags())
+	cmd.Flags().BoolVarP(&c.verbose, "verbose", "v", false, "log debug messages")
+}
+
+// AddTemporalFlags is AddFlags for a command that prints for people.
+func (c *Connection) AddTemporalFlags(cmd *cobra.Command) {
+	c.Quiet = true
+	c.AddFlags(cmd)
+}
+
+// Logger is zap's: JSON lines would be for machines, and people read these.
+func (c *Connection) Logger() *zap.Logger {
+	config := zap.NewDevelopmentConfig()
+	config.DisableCaller, config.DisableStacktrace = true, true
+	config.EncoderConfig.EncodeLevel = zapcore.CapitalLevelEncoder
+	config.Level = zap.NewAtomicLevelAt(zap.InfoLevel)
+	switch {
+	case c.verbose:
+		config.Level.SetLevel(zap.DebugLevel)
+	case c.Quiet:
+		config.Level.SetLevel(zap.ErrorLevel)
+	}
+	logger, err := config.Build()
+	if err != nil {
+		return zap.NewNop()
+	}
+	return logger
+}
+
+// Temporal connects to the server.
+func (c *Connection) Temporal(ctx context.Context) (client.Client, error) {
+	return c.Settings.DialTemporal(ctx, c.Logger())
+}
+
+// Store opens the bucket.
+func (c *Connection) Store() (store.Store, error) {
+	config, err := c.Settings.S3Config()
+	if err != nil {
+		return nil, err
+	}
+	s, err := store.OpenS3(config)
+	if err != nil {
+		return nil, fmt.Errorf("open the bucket: %w", err)
+	}
+	return s, nil
+}
+
+// AddStoreFlags is AddFlags for a command that needs the bucket alone.
+func (c *Connection) AddStoreFlags(cmd *cobra.Command) {
+	c.Quiet = true
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.Settings.AddFlags(all)
+	all.VisitAll(func(f *pflag.Flag) {
+		if strings.HasPrefix(f.Name, "s3-") || f.Name == "dev-dir" {
+			cmd.Flags().AddFlag(f)
+		}
+	})
+}
