@@ -23,6 +23,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	pages "github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workers/stack"
+	"github.com/reprise-rl/reprise/workers/watch"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
@@ -64,8 +65,8 @@ func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset string)
 		return err
 	}
 	began := time.Now()
-	w := newWatcher(on.Client, run, out, 500*time.Millisecond)
-	status, err := w.follow(ctx)
+	w := watch.New(on.Client, run, out, 500*time.Millisecond)
+	status, err := w.Follow(ctx)
 	if errors.Is(err, context.Canceled) {
 		fmt.Fprintf(out, "\nstopped; `make demo` goes on with %s\n", run)
 		return nil
@@ -149,8 +150,8 @@ func summary(ctx context.Context, out io.Writer, s store.Store, servers *dev.Sta
 	if first, last := status.First, status.Last; first != nil && last != nil {
 		n := "the same fixed instances"
 		fmt.Fprintf(out, "Evaluation on %s:\n", n)
-		fmt.Fprintf(out, "  before (version %3d)   success %s   mean reward %s\n", first.Version, percent(first.Metrics, "success/mean"), value(first.Metrics, "reward/mean", "%.3f"))
-		fmt.Fprintf(out, "  after  (version %3d)   success %s   mean reward %s\n\n", last.Version, percent(last.Metrics, "success/mean"), value(last.Metrics, "reward/mean", "%.3f"))
+		fmt.Fprintf(out, "  before (version %3d)   success %s   mean reward %s\n", first.Version, watch.Percent(first.Metrics, "success/mean"), watch.Value(first.Metrics, "reward/mean", "%.3f"))
+		fmt.Fprintf(out, "  after  (version %3d)   success %s   mean reward %s\n\n", last.Version, watch.Percent(last.Metrics, "success/mean"), watch.Value(last.Metrics, "reward/mean", "%.3f"))
 	}
 	page := filepath.Join(servers.Dir(), "reports", store.EscapeSegment(run))
 	if _, err := pages.Write(ctx, s, run, intoFolder(page)); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers/measure/bench"
 	"github.com/reprise-rl/reprise/workers/stack"
+	"github.com/reprise-rl/reprise/workers/watch"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
@@ -299,7 +300,7 @@ func (l lesson) broken(r learnt) string {
 // followLesson prints a run's progress every ten iterations. It is company
 // only: what it cannot ask, it leaves out.
 func followLesson(ctx context.Context, c client.Client, run string, out io.Writer) {
-	for seen := 0; sleep(ctx, time.Second) == nil; {
+	for seen := 0; watch.Sleep(ctx, time.Second) == nil; {
 		var s workflows.Status
 		v, err := c.QueryWorkflow(ctx, run, "", "status")
 		if err != nil || v.Get(&s) != nil || s.Iteration/10 == seen {
@@ -307,7 +308,7 @@ func followLesson(ctx context.Context, c client.Client, run string, out io.Write
 		}
 		seen = s.Iteration / 10
 		fmt.Fprintf(out, "%-22s iteration %d of %d: success %s, reward %s\n", run, s.Iteration, s.Iterations,
-			percent(s.Metrics, "success/mean"), value(s.Metrics, "reward/mean", "%.3f"))
+			watch.Percent(s.Metrics, "success/mean"), watch.Value(s.Metrics, "reward/mean", "%.3f"))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/workers/measure/bench"
 	"github.com/reprise-rl/reprise/workers/measure/study"
 	"github.com/reprise-rl/reprise/workers/stack"
+	"github.com/reprise-rl/reprise/workers/watch"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -134,7 +135,7 @@ func reached(ctx context.Context, c client.Client, run string, iterations int) e
 		if err == nil && v.Get(&s) == nil && s.Iteration >= iterations {
 			return nil
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := watch.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return fmt.Errorf("run %s did not get to iteration %d: %w", run, iterations, err)
 		}
 	}

@@ -4,24 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
-	"golang.org/x/term"
 
-	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/workers/stack"
-	"github.com/reprise-rl/reprise/workflows"
+	"github.com/reprise-rl/reprise/workers/watch"
 )
 
 func watchCommand() *cobra.Command {
@@ -49,8 +37,8 @@ Ctrl-C stops watching, not the workflow.`,
 				return err
 			}
 			defer c.Close()
-			w := newWatcher(c, args[0], cmd.OutOrStdout(), every)
-			_, err = w.follow(cmd.Context())
+			w := watch.New(c, args[0], cmd.OutOrStdout(), every)
+			_, err = w.Follow(cmd.Context())
 			if errors.Is(err, context.Canceled) {
 				fmt.Fprintln(cmd.ErrOrStderr(), "\nstopped watching; "+args[0]+" goes on")
 				return nil
@@ -61,178 +49,4 @@ Ctrl-C stops watching, not the workflow.`,
 	cmd.Flags().DurationVar(&every, "every", 500*time.Millisecond, "how often the status is asked for")
 	conn.AddTemporalFlags(cmd)
 	return cmd
-}
-
-// watcher follows one workflow by its status query.
-type watcher struct {
-	client client.Client
-	run    string // the workflow's id
-	out    io.Writer
-	every  time.Duration
-	bar    *progressbar.ProgressBar // nil outside a terminal
-	phase  string
-	// answered is when a worker last answered the query.
-	answered time.Time
-	retries  retries
-	train    trainView
-	evaluate evaluateView
-	sweep    sweepView
-}
-
-// silence is how long no worker may answer before it is said: a busy one is late.
-const silence = 10 * time.Second
-
-func newWatcher(c client.Client, run string, out io.Writer, every time.Duration) *watcher {
-	w := &watcher{client: c, run: run, out: out, every: every, answered: time.Now(), train: trainView{seen: -1, evaluated: -1}}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		w.bar = progressbar.NewOptions(-1,
-			progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(run),
-			progressbar.OptionFullWidth(), progressbar.OptionShowCount(), progressbar.OptionThrottle(200*time.Millisecond),
-			progressbar.OptionSetPredictTime(false), progressbar.OptionClearOnFinish())
-	}
-	return w
-}
-
-// follow shows the workflow until it has ended; it gives a run's last status.
-func (w *watcher) follow(ctx context.Context) (workflows.Status, error) {
-	for {
-		d, err := w.client.DescribeWorkflowExecution(ctx, w.run, "")
-		var missing *serviceerror.NotFound
-		switch {
-		case errors.As(err, &missing):
-			return w.train.last, fmt.Errorf("no workflow %q on this server (list them: temporal workflow list)", w.run)
-		case ctx.Err() != nil:
-			return w.train.last, ctx.Err()
-		case refused(err):
-			return w.train.last, fmt.Errorf("look %s up: %w", w.run, err)
-		case err != nil:
-			w.tell("the Temporal server does not answer, trying again: " + human.Visible(err.Error()))
-			if err := sleep(ctx, 2*time.Second); err != nil {
-				return w.train.last, err
-			}
-			continue
-		}
-		kind, state := d.WorkflowExecutionInfo.Type.GetName(), d.WorkflowExecutionInfo.Status
-		refresh, end := w.refreshTrain, w.endTrain
-		switch kind {
-		case "Train":
-		case "Evaluate":
-			refresh, end = w.refreshEvaluate, w.endEvaluate
-		case "Sweep":
-			refresh, end = w.refreshSweep, w.endSweep
-		default:
-			return w.train.last, fmt.Errorf("%s is a workflow of type %s; only Train, Evaluate and Sweep can be watched", w.run, kind)
-		}
-		if err := refresh(ctx); err == nil {
-			w.answered = time.Now()
-		} else if ctx.Err() != nil {
-			return w.train.last, ctx.Err()
-		} else if state == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && time.Since(w.answered) > silence {
-			w.tell("no worker answers (start one: reprise worker)")
-		}
-		w.showRetries(d.PendingActivities)
-		switch state {
-		case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
-		default:
-			if w.bar != nil {
-				_ = w.bar.Finish()
-			}
-			return w.train.last, w.ended(ctx, state, end)
-		}
-		if err := sleep(ctx, w.every); err != nil {
-			return w.train.last, err
-		}
-	}
-}
-
-// ask reads the answer to the query "status" into s.
-func (w *watcher) ask(ctx context.Context, s any) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	v, err := w.client.QueryWorkflow(ctx, w.run, "", "status")
-	if err != nil {
-		return err
-	}
-	return v.Get(s)
-}
-
-// ended says how the workflow ended: a failure is the error.
-func (w *watcher) ended(ctx context.Context, state enumspb.WorkflowExecutionStatus, end func(ctx context.Context, cancelled bool) error) error {
-	switch state {
-	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
-		return end(ctx, false)
-	case enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
-		return end(ctx, true)
-	}
-	err := w.client.GetWorkflow(ctx, w.run, "").Get(ctx, nil)
-	// What failed, without the activities and ids around it: they are in the Web UI.
-	if cause := (*temporal.ApplicationError)(nil); errors.As(err, &cause) {
-		err = cause
-	}
-	return fmt.Errorf("%s ended, %s: %w", w.run, strings.ToLower(state.String()), err)
-}
-
-// result reads what the workflow returned.
-func (w *watcher) result(ctx context.Context, into any) error {
-	if err := w.client.GetWorkflow(ctx, w.run, "").Get(ctx, into); err != nil {
-		return fmt.Errorf("read the result of %s: %w", w.run, err)
-	}
-	return nil
-}
-
-func waitingText(wait *workflows.Waiting) string {
-	there := "none is there"
-	if slices.Contains(wait.Present, wait.Wanted) {
-		there = "one is there, and serves another workflow"
-	} else if len(wait.Present) > 0 {
-		there = "there are " + strings.Join(wait.Present, ", ")
-	}
-	return fmt.Sprintf("waiting for a device with fingerprint %s; %s", wait.Wanted, there)
-}
-
-// say prints a phase once, outside a terminal: there the bar shows it.
-func (w *watcher) say(phase string) {
-	if w.bar == nil {
-		w.tell(phase)
-	}
-}
-
-// tell prints once what stands in the way.
-func (w *watcher) tell(text string) {
-	if text != w.phase {
-		w.phase = text
-		w.line(text)
-	}
-}
-
-func (w *watcher) line(text string) {
-	if w.bar != nil {
-		_ = w.bar.Clear()
-	}
-	fmt.Fprintln(w.out, text)
-}
-
-func value(m activities.Metrics, name, format string) string {
-	v, ok := m[name]
-	if !ok {
-		return "–"
-	}
-	return fmt.Sprintf(format, float64(v))
-}
-
-func percent(m activities.Metrics, name string) string {
-	v, ok := m[name]
-	if !ok {
-		return "–"
-	}
-	return fmt.Sprintf("%3.0f %%", 100*float64(v))
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

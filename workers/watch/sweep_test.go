@@ -1,4 +1,4 @@
-package main
+package watch
 
 import (
 	"math"
@@ -87,7 +87,7 @@ func TestSweepLines(t *testing.T) {
 // How far a sweep is stands in a line of its own, now and then.
 func TestWatchSweepTellsHowFarItIs(t *testing.T) {
 	var out strings.Builder
-	w := &watcher{run: "w-1", out: &out}
+	w := &Watcher{run: "w-1", out: &out}
 	w.showSweep(pageOf(sweep.Running, sweep.Waiting, 1))
 	w.sweep.pace = pace{began: time.Now().Add(-20 * time.Second), from: 1}
 	w.showSweep(pageOf(sweep.Running, sweep.Waiting, 2))

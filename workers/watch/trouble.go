@@ -1,4 +1,4 @@
-package main
+package watch
 
 import (
 	"errors"
@@ -31,7 +31,7 @@ type retries map[string]int32
 
 // showRetries prints what is tried again and why, at the second attempt and whenever
 // there have been twice as many: what waits for a person would else look like work.
-func (w *watcher) showRetries(pending []*workflowpb.PendingActivityInfo) {
+func (w *Watcher) showRetries(pending []*workflowpb.PendingActivityInfo) {
 	told := retries{}
 	for _, a := range pending {
 		kind := a.GetActivityType().GetName()

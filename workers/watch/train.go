@@ -1,4 +1,4 @@
-package main
+package watch
 
 import (
 	"context"
@@ -17,7 +17,7 @@ type trainView struct {
 	pace      pace
 }
 
-func (w *watcher) refreshTrain(ctx context.Context) error {
+func (w *Watcher) refreshTrain(ctx context.Context) error {
 	var s workflows.Status
 	if err := w.ask(ctx, &s); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (w *watcher) refreshTrain(ctx context.Context) error {
 }
 
 // showTrain prints what is new in a status.
-func (w *watcher) showTrain(s workflows.Status) {
+func (w *Watcher) showTrain(s workflows.Status) {
 	v := &w.train
 	if s.Branch > v.branch {
 		// It went back: iterations and evaluations before those that were shown follow.
@@ -48,9 +48,9 @@ func (w *watcher) showTrain(s workflows.Status) {
 	if s.Iteration > v.seen && s.Iteration > 0 && len(s.Metrics) > 0 {
 		v.seen, w.phase = s.Iteration, ""
 		w.line(fmt.Sprintf("iteration %*d/%d  reward %s  success %s  entropy %s  grad norm %s%s%s",
-			len(fmt.Sprint(s.Iterations)), s.Iteration, s.Iterations, value(s.Metrics, "reward/mean", "%6.3f"),
-			percent(s.Metrics, "success/mean"), value(s.Metrics, "actor/entropy", "%.3f"),
-			value(s.Metrics, "actor/grad_norm", "%.2f"), lostText(s), v.pace.left(s.Iteration, s.Iterations)))
+			len(fmt.Sprint(s.Iterations)), s.Iteration, s.Iterations, Value(s.Metrics, "reward/mean", "%6.3f"),
+			Percent(s.Metrics, "success/mean"), Value(s.Metrics, "actor/entropy", "%.3f"),
+			Value(s.Metrics, "actor/grad_norm", "%.2f"), lostText(s), v.pace.left(s.Iteration, s.Iterations)))
 	}
 	// A version is evaluated before the iteration that made it is committed.
 	if s.Last != nil && s.Last.Version <= s.Iteration {
@@ -74,7 +74,7 @@ func wentBack(s workflows.Status) string {
 }
 
 // showEvaluated prints a run's evaluation once.
-func (w *watcher) showEvaluated(e *workflows.Evaluated) {
+func (w *Watcher) showEvaluated(e *workflows.Evaluated) {
 	if e == nil || e.Version <= w.train.evaluated {
 		return
 	}
@@ -90,7 +90,7 @@ func lostText(s workflows.Status) string {
 }
 
 // endTrain says what a run ended with.
-func (w *watcher) endTrain(ctx context.Context, cancelled bool) error {
+func (w *Watcher) endTrain(ctx context.Context, cancelled bool) error {
 	if cancelled && w.train.last.Iteration == 0 {
 		w.line(w.run + " was cancelled before an iteration was committed")
 		return nil

@@ -1,4 +1,4 @@
-package main
+package watch
 
 import (
 	"context"
@@ -26,7 +26,7 @@ const telling = time.Minute
 // pageOfWatch is how many lines of a sweep's table are asked for at once.
 const pageOfWatch = 500
 
-func (w *watcher) refreshSweep(ctx context.Context) error {
+func (w *Watcher) refreshSweep(ctx context.Context) error {
 	page, err := w.askTable(ctx)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (w *watcher) refreshSweep(ctx context.Context) error {
 }
 
 // askTable reads the whole live table.
-func (w *watcher) askTable(ctx context.Context) (workflows.TablePage, error) {
+func (w *Watcher) askTable(ctx context.Context) (workflows.TablePage, error) {
 	var all workflows.TablePage
 	for {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -65,7 +65,7 @@ func (w *watcher) askTable(ctx context.Context) (workflows.TablePage, error) {
 }
 
 // showSweep prints what is new as lines: a trial that began, waits or ended.
-func (w *watcher) showSweep(page workflows.TablePage) {
+func (w *Watcher) showSweep(page workflows.TablePage) {
 	if w.sweep.states == nil {
 		w.sweep.states, w.sweep.told = map[string]sweep.State{}, time.Now()
 	}
@@ -122,7 +122,7 @@ const (
 )
 
 // drawSweep redraws the live table: the open trials, the settings, what is done.
-func (w *watcher) drawSweep(page workflows.TablePage) {
+func (w *Watcher) drawSweep(page workflows.TablePage) {
 	done, of := progressOf(page)
 	lines := sweepLines(w.run, page, w.sweep.pace.left(done, of))
 	var b strings.Builder
@@ -201,7 +201,7 @@ func settingLines(settings []sweep.SettingRow, metrics []string) []string {
 }
 
 // endSweep says how it ended, and where the table lies.
-func (w *watcher) endSweep(ctx context.Context, cancelled bool) error {
+func (w *Watcher) endSweep(ctx context.Context, cancelled bool) error {
 	if w.bar == nil {
 		for _, line := range settingLines(w.sweep.last.Settings, w.sweep.last.Metrics) {
 			w.line(line)

@@ -1,4 +1,4 @@
-package main
+package watch
 
 import (
 	"context"
@@ -17,7 +17,7 @@ type evaluateView struct {
 	shown int // suites
 }
 
-func (w *watcher) refreshEvaluate(ctx context.Context) error {
+func (w *Watcher) refreshEvaluate(ctx context.Context) error {
 	var s workflows.EvaluateStatus
 	if err := w.ask(ctx, &s); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (w *watcher) refreshEvaluate(ctx context.Context) error {
 
 // showEvaluate prints what is new in a status: the suites that have come, as
 // rows of a table.
-func (w *watcher) showEvaluate(s workflows.EvaluateStatus) {
+func (w *Watcher) showEvaluate(s workflows.EvaluateStatus) {
 	if w.bar != nil {
 		if s.Suites > 0 {
 			w.bar.ChangeMax(s.Suites)
@@ -48,10 +48,10 @@ func (w *watcher) showEvaluate(s workflows.EvaluateStatus) {
 	}
 	for v := &w.evaluate; v.shown < len(s.Done); v.shown++ {
 		m := s.Done[v.shown].Metrics
-		row := suiteRow(s.Done[v.shown].Suite, interval(m), value(m, "reward/mean", "%.3f"),
-			value(m, "reference/random_success", "%.2f"), value(m, "reference/best_success", "%.2f"))
+		row := suiteRow(s.Done[v.shown].Suite, interval(m), Value(m, "reward/mean", "%.3f"),
+			Value(m, "reference/random_success", "%.2f"), Value(m, "reference/best_success", "%.2f"))
 		if k := mostSamples(m); k > 1 {
-			row += fmt.Sprintf("  pass@%d %s", k, value(m, fmt.Sprintf("pass@%d", k), "%.2f"))
+			row += fmt.Sprintf("  pass@%d %s", k, Value(m, fmt.Sprintf("pass@%d", k), "%.2f"))
 		}
 		w.line(row)
 	}
@@ -63,15 +63,15 @@ func suiteRow(suite, success, reward, random, best string) string {
 
 // interval is a success rate with its 95 % interval: "0.43 (0.37–0.49)".
 func interval(m activities.Metrics) string {
-	return fmt.Sprintf("%s (%s–%s)", value(m, "success/mean", "%.2f"), value(m, "success/low", "%.2f"), value(m, "success/high", "%.2f"))
+	return fmt.Sprintf("%s (%s–%s)", Value(m, "success/mean", "%.2f"), Value(m, "success/low", "%.2f"), Value(m, "success/high", "%.2f"))
 }
 
 // evaluationLine is an evaluation in a line.
 func evaluationLine(e *workflows.Evaluated) string {
-	line := fmt.Sprintf("success %s  reward %s", interval(e.Metrics), value(e.Metrics, "reward/mean", "%.3f"))
+	line := fmt.Sprintf("success %s  reward %s", interval(e.Metrics), Value(e.Metrics, "reward/mean", "%.3f"))
 	for _, r := range []struct{ name, metric string }{{"random player", "reference/random_success"}, {"best play", "reference/best_success"}} {
 		if _, ok := e.Metrics[r.metric]; ok {
-			line += fmt.Sprintf("  %s %s", r.name, value(e.Metrics, r.metric, "%.2f"))
+			line += fmt.Sprintf("  %s %s", r.name, Value(e.Metrics, r.metric, "%.2f"))
 		}
 	}
 	if e.Suite != "" {
@@ -93,7 +93,7 @@ func mostSamples(m activities.Metrics) int {
 }
 
 // endEvaluate says what was measured and where it lies.
-func (w *watcher) endEvaluate(ctx context.Context, cancelled bool) error {
+func (w *Watcher) endEvaluate(ctx context.Context, cancelled bool) error {
 	if cancelled {
 		w.line(fmt.Sprintf("%s was cancelled; %d of %d suites were measured", w.run, len(w.evaluate.last.Done), w.evaluate.last.Suites))
 		return nil

@@ -1,4 +1,4 @@
-package main
+package watch
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ import (
 // A run that goes back is shown doing so, and then the iterations of its new branch.
 func TestWatchShowsRollbacks(t *testing.T) {
 	var out bytes.Buffer
-	w := &watcher{run: "r", out: &out, train: trainView{seen: -1, evaluated: -1}}
+	w := &Watcher{run: "r", out: &out, train: trainView{seen: -1, evaluated: -1}}
 	m := activities.Metrics{"reward/mean": 0.5}
 	w.showTrain(workflows.Status{Iteration: 7, Iterations: 9, Metrics: m})
 	out.Reset()
@@ -119,7 +119,7 @@ func (r scriptedRun) Get(_ context.Context, into any) error {
 func watched(t *testing.T, p *scripted) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	_, err := newWatcher(p, "w-1", &out, time.Nanosecond).follow(t.Context())
+	_, err := New(p, "w-1", &out, time.Nanosecond).Follow(t.Context())
 	return out.String(), err
 }
 
@@ -281,7 +281,7 @@ w-1 was cancelled; its last committed iteration is 2
 // In a terminal, too, where a bar shows the phase.
 func TestWatchTellsInTerminal(t *testing.T) {
 	var out bytes.Buffer
-	w := &watcher{run: "r", out: &out, bar: progressbar.NewOptions(-1, progressbar.OptionSetWriter(io.Discard))}
+	w := &Watcher{run: "r", out: &out, bar: progressbar.NewOptions(-1, progressbar.OptionSetWriter(io.Discard))}
 	w.say("resolving")
 	require.Empty(t, out.String())
 	w.tell("no worker answers")
