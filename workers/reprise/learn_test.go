@@ -9,7 +9,6 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/model/statistics"
-	"github.com/reprise-rl/reprise/workers/measure/bench"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -82,27 +81,4 @@ func TestLearnRefusesUnknownSetting(t *testing.T) {
 	require.EqualError(t, err, `learn: --only "p30" is none of p25-keep25, p25-all, p10-all, p10-keep25, p25-all-std, frozenlake, sokoban`)
 	_, err = runLearn(t.Context(), learnOptions{}, &bytes.Buffer{})
 	require.ErrorContains(t, err, "--seeds 0")
-}
-
-func TestBenchReport(t *testing.T) {
-	r := benchReport{
-		Cores: 2, Fingerprint: "9386b8a1e66d", Preset: "bandit-demo", Load: [2]string{"0.10", "1.90"},
-		Speed: bench.Speed{Parameters: 854144, Forward: 61234, Training: 11000, Decoding: 12000, Compile: 5},
-		Tax: bench.Tax{
-			Iterations: 30, Durable: 0.55, Bucket: 0.52, Direct: 0.51, Ratio: 1.078, BucketRatio: 1.058, State: "aa",
-			Steps: []bench.Step{{Name: "generate", Durable: 0.2, Bucket: 0.2, Direct: 0.2}, {Name: bench.Rest, Durable: 0.03}},
-		},
-		Recoveries: []bench.Recovery{{Detection: 3, Dispatch: 1, Updates: 6, Total: 12}, {Detection: 5, Dispatch: 2, Updates: 6, Total: 14}, {Detection: 4, Dispatch: 3, Updates: 6, Total: 10}},
-		WorkerPeak: 700 << 20,
-	}
-	var b bytes.Buffer
-	require.NoError(t, r.print(&b))
-	for _, want := range []string{
-		"forward      61234 tokens/s", "medians of 30", "durability tax 1.078 (goal: at most 1.10)",
-		"detection and dispatch 6.0 s together", "at most 700.0 MiB resident", "between the steps",
-	} {
-		require.Contains(t, b.String(), want)
-	}
-	_, err := runBench(t.Context(), benchOptions{preset: "bandit-demo"}, &bytes.Buffer{})
-	require.ErrorContains(t, err, "--rounds")
 }

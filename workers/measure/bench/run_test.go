@@ -1,6 +1,7 @@
-package main
+package bench
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,29 +11,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/human"
-	"github.com/reprise-rl/reprise/workers/measure/bench"
 	"github.com/reprise-rl/reprise/workers/measure/environments"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 func TestBenchOptions(t *testing.T) {
-	good := benchOptions{parts: benchParts, repeats: 1, rounds: 1, iterations: 3, trials: 1, kills: 1, killAt: 1}
+	good := Options{Parts: Parts, Repeats: 1, Rounds: 1, Iterations: 3, Trials: 1, Kills: 1, KillAt: 1}
 	require.NoError(t, good.check())
 	for name, c := range map[string]struct {
-		edit func(*benchOptions)
+		edit func(*Options)
 		want string
 	}{
-		"a part nobody knows": {func(o *benchOptions) { o.parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, report, speed, tax, sweep, recovery`},
-		"no part":             {func(o *benchOptions) { o.parts = nil }, "names none"},
-		"no rounds":           {func(o *benchOptions) { o.rounds = 0 }, "at least 1"},
-		"no trials":           {func(o *benchOptions) { o.trials = 0 }, "--trials"},
-		"too few iterations":  {func(o *benchOptions) { o.iterations = 2 }, "at least 3"},
+		"a part nobody knows": {func(o *Options) { o.Parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, report, speed, tax, sweep, recovery`},
+		"no part":             {func(o *Options) { o.Parts = nil }, "names none"},
+		"no rounds":           {func(o *Options) { o.Rounds = 0 }, "at least 1"},
+		"no trials":           {func(o *Options) { o.Trials = 0 }, "--trials"},
+		"too few iterations":  {func(o *Options) { o.Iterations = 2 }, "at least 3"},
 	} {
 		o := good
 		c.edit(&o)
 		require.ErrorContains(t, o.check(), c.want, name)
 	}
-	good.parts = []string{partEnv}
+	good.Parts = []string{partEnv}
 	require.True(t, good.has(partEnv))
 	require.False(t, good.has(partTax))
 }
@@ -84,7 +84,7 @@ func TestPrintEnvironments(t *testing.T) {
 		Python: environments.Python{Version: "3.11.7", Packages: map[string]string{"gym-sokoban": "0.0.6"}},
 	}
 	var b strings.Builder
-	require.NoError(t, benchReport{Cores: 2, Load: [2]string{"0.1", "0.2"}, Environments: &e}.print(&b))
+	require.NoError(t, Report{Cores: 2, Load: [2]string{"0.1", "0.2"}, Environments: &e}.Print(&b))
 	want := []string{
 		"2 cores, load 0.1 before and 0.2 after\n", "Environments, on one core; Python 3.11.7, gym-sokoban 0.0.6, in turns\n",
 		"rooms, made     40,000   25 µs     400    100              200    200\n",
@@ -102,22 +102,22 @@ func TestPrintEnvironments(t *testing.T) {
 }
 
 func TestPrintAlgorithms(t *testing.T) {
-	a := bench.Algorithms{
-		Host: bench.HostAlgorithms{
+	a := Algorithms{
+		Host: HostAlgorithms{
 			Rows: 128, Tokens: 3600,
-			Credit:    []bench.Cost{{Name: "gae", Seconds: 0.0123, Processor: 0.00561}},
-			Selection: []bench.Cost{{Name: "top_p", Seconds: 1.21e-6, Processor: 1.2e-6}},
-			Slowest:   bench.Cost{Name: "gae and top_p", Seconds: 0.0123, Processor: 0.00561},
+			Credit:    []Cost{{Name: "gae", Seconds: 0.0123, Processor: 0.00561}},
+			Selection: []Cost{{Name: "top_p", Seconds: 1.21e-6, Processor: 1.2e-6}},
+			Slowest:   Cost{Name: "gae and top_p", Seconds: 0.0123, Processor: 0.00561},
 		},
-		Device: bench.DeviceAlgorithms{
+		Device: DeviceAlgorithms{
 			Parameters: 492_672, Layers: 2, Rows: 128, Kept: 32, Tokens: 128,
-			Selection: []bench.Cost{{Name: "all", Seconds: 1.6}, {Name: "a quarter", Seconds: 0.4, Ratio: 0.2449, ProcessorRatio: 0.25}},
-			Critic:    []bench.Cost{{Name: "policy", Seconds: 0.5}, {Name: "critic", Seconds: 0.45, Ratio: 0.9, ProcessorRatio: 0.88}},
-			Losses:    []bench.Cost{{Name: "plain", Seconds: 0.4}, {Name: "k3", Seconds: 0.41, Ratio: 1.025, ProcessorRatio: 1.03}},
+			Selection: []Cost{{Name: "all", Seconds: 1.6}, {Name: "a quarter", Seconds: 0.4, Ratio: 0.2449, ProcessorRatio: 0.25}},
+			Critic:    []Cost{{Name: "policy", Seconds: 0.5}, {Name: "critic", Seconds: 0.45, Ratio: 0.9, ProcessorRatio: 0.88}},
+			Losses:    []Cost{{Name: "plain", Seconds: 0.4}, {Name: "k3", Seconds: 0.41, Ratio: 1.025, ProcessorRatio: 1.03}},
 		},
 	}
 	var b strings.Builder
-	require.NoError(t, benchReport{Cores: 2, Algorithms: &a}.print(&b))
+	require.NoError(t, Report{Cores: 2, Algorithms: &a}.Print(&b))
 	for _, line := range []string{
 		"Credit and selection on one core, 128 trajectories of 3,600 tokens\n",
 		"gae  12.3 ms           5.61 ms\n", "top_p  1.21 µs            1.2 µs\n",
@@ -131,13 +131,13 @@ func TestPrintAlgorithms(t *testing.T) {
 }
 
 func TestPrintSweep(t *testing.T) {
-	s := bench.Sweep{
+	s := Sweep{
 		Trials: 8, Iterations: 3, Overhead: 0.0214, OverAlone: -0.0049, Processor: 0.123, Trial: 1.25, Alone: 1.24, Outside: 0.0321, Before: 0.25, Events: 160, Bytes: 64 << 10,
-		Turns: []bench.SweepTurn{{Wall: 10.5, Own: 10.25, Between: 0.2, After: 0.05, Alone: 10.2, Overhead: 0.0244, OverAlone: 0.0294,
-			Processor: bench.Processor{Worker: 7, Servers: 3}, AloneProcessor: bench.Processor{Worker: 6.5, Servers: 2.4}}},
+		Turns: []SweepTurn{{Wall: 10.5, Own: 10.25, Between: 0.2, After: 0.05, Alone: 10.2, Overhead: 0.0244, OverAlone: 0.0294,
+			Processor: Processor{Worker: 7, Servers: 3}, AloneProcessor: Processor{Worker: 6.5, Servers: 2.4}}},
 	}
 	var b strings.Builder
-	require.NoError(t, benchReport{Cores: 2, Sweep: &s}.print(&b))
+	require.NoError(t, Report{Cores: 2, Sweep: &s}.Print(&b))
 	for _, line := range []string{
 		"A sweep of 8 trials of chaos, 3 iterations each, one after the other; seconds\n",
 		"turn 1                  10.500       10.250         0.200            0.050     2.4 %   10.200       2.9 %      10.00     8.90\n",
@@ -155,22 +155,45 @@ func TestBenchModels(t *testing.T) {
 	var said []string
 	say := func(line string) { said = append(said, line) }
 	// These tests run in a folder that has no tokenizer in it.
-	got, err := benchModels(tiny, "", say)
+	got, err := measuredModels(tiny, "", say)
 	require.NoError(t, err)
 	require.Len(t, got, 1)
 	require.Equal(t, "starter", got[0].Name)
 	require.Len(t, said, 1)
 
-	got, err = benchModels(tiny, filepath.Join("..", "..", repositoryTokenizer), say)
+	got, err = measuredModels(tiny, filepath.Join("..", "..", "..", repositoryTokenizer), say)
 	require.NoError(t, err)
 	require.Len(t, got, 2)
 	require.Equal(t, "qwen2-tiny", got[1].Name)
 	require.NotContains(t, got[1].Files, "golden.json")
 
-	_, err = benchModels(tiny, t.TempDir(), say)
+	_, err = measuredModels(tiny, t.TempDir(), say)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "config.json"), []byte("{}"), 0o600))
-	_, err = benchModels(tiny, folder, say)
+	_, err = measuredModels(tiny, folder, say)
 	require.ErrorContains(t, err, "tokenizer.json")
+}
+
+func TestBenchReport(t *testing.T) {
+	r := Report{
+		Cores: 2, Fingerprint: "9386b8a1e66d", Preset: "bandit-demo", Load: [2]string{"0.10", "1.90"},
+		Speed: Speed{Parameters: 854144, Forward: 61234, Training: 11000, Decoding: 12000, Compile: 5},
+		Tax: Tax{
+			Iterations: 30, Durable: 0.55, Bucket: 0.52, Direct: 0.51, Ratio: 1.078, BucketRatio: 1.058, State: "aa",
+			Steps: []Step{{Name: "generate", Durable: 0.2, Bucket: 0.2, Direct: 0.2}, {Name: Rest, Durable: 0.03}},
+		},
+		Recoveries: []Recovery{{Detection: 3, Dispatch: 1, Updates: 6, Total: 12}, {Detection: 5, Dispatch: 2, Updates: 6, Total: 14}, {Detection: 4, Dispatch: 3, Updates: 6, Total: 10}},
+		WorkerPeak: 700 << 20,
+	}
+	var b bytes.Buffer
+	require.NoError(t, r.Print(&b))
+	for _, want := range []string{
+		"forward      61234 tokens/s", "medians of 30", "durability tax 1.078 (goal: at most 1.10)",
+		"detection and dispatch 6.0 s together", "at most 700.0 MiB resident", "between the steps",
+	} {
+		require.Contains(t, b.String(), want)
+	}
+	_, err := Run(t.Context(), Options{Preset: "bandit-demo"}, &bytes.Buffer{})
+	require.ErrorContains(t, err, "--rounds")
 }

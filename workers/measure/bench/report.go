@@ -1,4 +1,4 @@
-package report
+package bench
 
 import (
 	"context"
@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workers/report/synthetic"
 )
 
-// Measured is how long a report of a large run took, on this machine.
-type Measured struct {
+// ReportSpeed is how long a report of a large run took, on this machine.
+type ReportSpeed struct {
 	// Iterations and Trajectories are the run's; evaluations are not counted.
 	Iterations   int `json:"iterations"`
 	Trajectories int `json:"trajectories"`
@@ -28,14 +29,14 @@ type Measured struct {
 	IndexBytes int64 `json:"index_bytes"`
 }
 
-// Measure writes the report of a synthetic run, which a store in memory holds, and
+// MeasureReport writes the report of a synthetic run, which a store in memory holds, and
 // measures that. keep, where set, takes the files too.
-func Measure(ctx context.Context, shape synthetic.Shape, keep Sink) (Measured, error) {
+func MeasureReport(ctx context.Context, shape synthetic.Shape, keep report.Sink) (ReportSpeed, error) {
 	s := store.NewMemory()
 	if err := synthetic.Write(ctx, s, "large", shape); err != nil {
-		return Measured{}, err
+		return ReportSpeed{}, err
 	}
-	var out Measured
+	var out ReportSpeed
 	for o, err := range s.List(ctx, store.RunDir("large")+"/") {
 		if err != nil {
 			return out, err
@@ -60,7 +61,7 @@ func Measure(ctx context.Context, shape synthetic.Shape, keep Sink) (Measured, e
 		}
 	}()
 	began := time.Now()
-	summary, err := Write(ctx, s, "large", func(name string, body []byte) error {
+	summary, err := report.Write(ctx, s, "large", func(name string, body []byte) error {
 		if name == "index.html" {
 			out.IndexBytes = int64(len(body))
 		}

@@ -1,98 +1,15 @@
-package main
+package bench
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 
-	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/envs/starter"
-	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/workers/measure/environments"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
-
-// repositoryTokenizer is a tiny tokenizer of Qwen's form, where the bench runs in
-// the repository's root, as make's does.
-const repositoryTokenizer = "model/tokenizer/testdata/qwen2-tiny"
-
-// pythonEnv names the Python to compare with; python3 where it is not set.
-const pythonEnv = "REPRISE_PYTHON"
-
-// How long each kind is measured in a round, so that all of it takes 20 seconds.
-const (
-	leastHere   = 50 * time.Millisecond
-	leastPython = 400 * time.Millisecond
-)
-
-// measureEnvironments fills in the environments.
-func (r *benchReport) measureEnvironments(ctx context.Context, o benchOptions, s spec.Starter, say func(string)) error {
-	models, err := benchModels(s, o.tokenizer, say)
-	if err != nil {
-		return err
-	}
-	python := os.Getenv(pythonEnv)
-	if python == "" {
-		python = "python3"
-	}
-	got, err := environments.Measure(ctx, environments.Options{
-		Models: models, Rounds: o.rounds, Least: leastHere, LeastPython: leastPython, Python: python,
-	}, say)
-	if err != nil {
-		return err
-	}
-	r.Environments = &got
-	return nil
-}
-
-// benchModels are the starter and the model of a folder; "" is the repository's,
-// where it is there.
-func benchModels(s spec.Starter, folder string, say func(string)) ([]environments.Model, error) {
-	files := starter.Files()
-	files[model.ConfigFile] = activities.StarterConfig(s).JSON()
-	models := []environments.Model{{Name: "starter", Files: files}}
-	optional := folder == ""
-	if optional {
-		folder = repositoryTokenizer
-	}
-	files, err := tokenizerFiles(folder)
-	if optional && errors.Is(err, fs.ErrNotExist) {
-		say("no " + folder + " here: the starter's tokenizer alone is measured (--tokenizer names another)")
-		return models, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return append(models, environments.Model{Name: filepath.Base(folder), Files: files}), nil
-}
-
-// tokenizerFiles reads the small files of a model folder; of them the tokenizer's
-// own and config.json have to be there.
-func tokenizerFiles(folder string) (map[string][]byte, error) {
-	files := map[string][]byte{}
-	for _, name := range append([]string{model.ConfigFile}, tokenizer.FileNames...) {
-		b, err := os.ReadFile(filepath.Join(folder, name))
-		needed := name == model.ConfigFile || name == "tokenizer.json"
-		if errors.Is(err, fs.ErrNotExist) && !needed {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("tokenizer of %s: %w", folder, err)
-		}
-		files[name] = b
-	}
-	return files, nil
-}
 
 // printEnvironments writes the environments' figures for people.
 func printEnvironments(out io.Writer, e environments.Speeds) error {

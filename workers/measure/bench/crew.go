@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bytes"
@@ -13,13 +13,12 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/infra/dev"
-	"github.com/reprise-rl/reprise/workers/measure/bench"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
 )
 
 // kill fills in the recoveries: on a stack of its own, with real worker processes.
-func (r *benchReport) kill(ctx context.Context, options dev.Options, o benchOptions, text []byte, say func(string)) (err error) {
+func (r *Report) kill(ctx context.Context, options dev.Options, o Options, text []byte, say func(string)) (err error) {
 	servers, err := dev.Start(ctx, options)
 	if err != nil {
 		return err
@@ -38,16 +37,16 @@ func (r *benchReport) kill(ctx context.Context, options dev.Options, o benchOpti
 	defer c.Close()
 	crew := &workerCrew{stack: servers, options: o, running: map[int]*child{}}
 	defer crew.end()
-	for n := range o.kills {
+	for n := range o.Kills {
 		for len(crew.running) < 2 {
 			if err := crew.start(ctx); err != nil {
 				return err
 			}
 		}
 		run := fmt.Sprintf("bench-kill-%d", n)
-		say(fmt.Sprintf("killing worker %d of %d, in the update of iteration %d of %s", n+1, o.kills, o.killAt, run))
-		got, err := bench.MeasureRecovery(ctx, c, run, text, o.killAt, "Update", func(pid int) error {
-			peak, err := bench.PeakMemory(pid)
+		say(fmt.Sprintf("killing worker %d of %d, in the update of iteration %d of %s", n+1, o.Kills, o.KillAt, run))
+		got, err := MeasureRecovery(ctx, c, run, text, o.KillAt, "Update", func(pid int) error {
+			peak, err := PeakMemory(pid)
 			if err != nil {
 				return err
 			}
@@ -63,7 +62,7 @@ func (r *benchReport) kill(ctx context.Context, options dev.Options, o benchOpti
 		}
 	}
 	for pid := range crew.running {
-		if peak, err := bench.PeakMemory(pid); err == nil {
+		if peak, err := PeakMemory(pid); err == nil {
 			r.WorkerPeak = max(r.WorkerPeak, peak)
 		}
 	}
@@ -73,7 +72,7 @@ func (r *benchReport) kill(ctx context.Context, options dev.Options, o benchOpti
 // workerCrew is worker processes of this program on a dev stack.
 type workerCrew struct {
 	stack   *dev.Stack
-	options benchOptions
+	options Options
 	started int
 	running map[int]*child
 }

@@ -1,4 +1,4 @@
-package report_test
+package bench
 
 import (
 	"os"
@@ -10,7 +10,6 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workers/report/synthetic"
 )
 
@@ -20,7 +19,7 @@ import (
 func BenchmarkLarge(b *testing.B) {
 	dir := b.TempDir()
 	for b.Loop() {
-		m, err := report.Measure(b.Context(), synthetic.Paper(), func(name string, body []byte) error {
+		m, err := MeasureReport(b.Context(), synthetic.Paper(), func(name string, body []byte) error {
 			path := filepath.Join(dir, filepath.FromSlash(name))
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				return err
