@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/measure/bench"
+	"github.com/reprise-rl/reprise/workers/measure/learn"
 	"github.com/reprise-rl/reprise/workers/measure/study"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
@@ -42,7 +43,7 @@ func plantedFields(size study.Size, seed uint64) map[string]any {
 		"rollout":    map[string]any{"groups": size.Groups, "group_size": size.GroupSize},
 		"collapse":   map[string]any{"on_detection": "rollback", "rollback": map[string]any{"max": 3, "learning_rate_factor": 0.5}},
 		"snapshot":   map[string]any{"every": plantedEvery},
-		"evaluation": map[string]any{"every": plantedEvery, "instances": learnInstances, "samples": learnSamples, "temperature": learnTemperature},
+		"evaluation": map[string]any{"every": plantedEvery, "instances": learn.Instances, "samples": learn.Samples, "temperature": learn.Temperature},
 	}
 	if size.LearningRate > 0 {
 		fields["update"] = map[string]any{"learning_rate": size.LearningRate}

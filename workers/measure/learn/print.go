@@ -1,4 +1,4 @@
-package main
+package learn
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"text/tabwriter"
 )
 
-// writeLearnt writes the outcomes for people.
-func writeLearnt(out io.Writer, results []taught) error {
+// Print writes the outcomes for people.
+func Print(out io.Writer, results []Taught) error {
 	var b strings.Builder
 	b.WriteString("\nSuccess on fixed instances before and after, with the standard error; what it is\nlaid beside: a random player, and the best play.\n\n")
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

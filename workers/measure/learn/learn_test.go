@@ -1,4 +1,4 @@
-package main
+package learn
 
 import (
 	"bytes"
@@ -68,17 +68,17 @@ func TestLessonPromises(t *testing.T) {
 
 func TestLearnTable(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, printLearnt(&b, []taught{
+	require.NoError(t, Print(&b, []Taught{
 		{lessons[0], []learnt{{Seed: 1, Before: figure{Success: 0.47, Reward: 0.169}, After: figure{Success: 0.961, Reward: 0.222, Random: 0.5, Best: 1}, Iterations: 30, Seconds: 31}}},
 		{lessons[2], []learnt{{Seed: 2, Before: figure{Success: 0.47}, After: figure{Success: 0.3, Best: -1}, Broken: "ended at 30.0 %"}}},
-	}, false))
+	}))
 	require.Contains(t, b.String(), "p25-keep25  1     47.0 ± 0.0 % → 96.1 ± 0.0 %  0.0 SE  50.0 %  100.0 %  0.169 → 0.222  30          31       35–65 % to at least 90 %: kept")
 	require.Contains(t, b.String(), "BROKEN, ended at 30.0 %")
 }
 
 func TestLearnRefusesUnknownSetting(t *testing.T) {
-	_, err := runLearn(t.Context(), learnOptions{only: "p30", seeds: 1}, &bytes.Buffer{})
+	_, err := Run(t.Context(), Options{Only: "p30", Seeds: 1}, &bytes.Buffer{})
 	require.EqualError(t, err, `learn: --only "p30" is none of p25-keep25, p25-all, p10-all, p10-keep25, p25-all-std, frozenlake, sokoban`)
-	_, err = runLearn(t.Context(), learnOptions{}, &bytes.Buffer{})
+	_, err = Run(t.Context(), Options{}, &bytes.Buffer{})
 	require.ErrorContains(t, err, "--seeds 0")
 }
