@@ -1,4 +1,4 @@
-package main
+package study
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/measure/bench"
 	"github.com/reprise-rl/reprise/workers/measure/learn"
-	"github.com/reprise-rl/reprise/workers/measure/study"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
 	"github.com/reprise-rl/reprise/workflows"
@@ -31,7 +30,7 @@ const (
 
 // plantedFields are what the run has instead of its preset's: detectors that roll
 // back, and 256 fixed samples at the rollout's temperature.
-func plantedFields(size study.Size, seed uint64) map[string]any {
+func plantedFields(size Size, seed uint64) map[string]any {
 	fields := map[string]any{
 		"description": fmt.Sprintf("reprise study --planted: a learning rate too high after iteration %d, by knob; seed %d", plantedAfter, seed),
 		"seed":        seed,
@@ -51,24 +50,24 @@ func plantedFields(size study.Size, seed uint64) map[string]any {
 	return fields
 }
 
-// runPlanted plants a collapse in a run of each seed and shows that it was noticed,
-// that the run went back, and what it came to. It ends with status 1 where a run did
-// not go back, or ends clearly worse than it was before the knob was turned.
-func runPlanted(ctx context.Context, o studyOptions, out, progress io.Writer) error {
-	if o.seeds < 1 {
-		return fmt.Errorf("study: --seeds %d: at least 1", o.seeds)
+// Plant plants a collapse in a run of each seed and shows that it was noticed,
+// that the run went back, and what it came to. kept is false where a run did not go
+// back, or ends clearly worse than it was before the knob was turned.
+func Plant(ctx context.Context, o Options, out, progress io.Writer) (kept bool, err error) {
+	if o.Seeds < 1 {
+		return false, fmt.Errorf("study: --seeds %d: at least 1", o.Seeds)
 	}
-	if !(o.rate > 0 && o.rate <= 1) {
-		return fmt.Errorf("study: --planted-rate %g: above 0, at most 1", o.rate)
+	if !(o.Rate > 0 && o.Rate <= 1) {
+		return false, fmt.Errorf("study: --planted-rate %g: above 0, at most 1", o.Rate)
 	}
-	var stories []*study.Planted
-	err := stack.With(ctx, dev.Options{Ephemeral: true, Stdout: progress}, o.WorkerFlags, func(ctx context.Context, on stack.Served) error {
-		for seed := 1; seed <= o.seeds; seed++ {
-			text, err := presets.With("bandit-demo", plantedFields(o.size, uint64(seed)))
+	var stories []*Planted
+	err = stack.With(ctx, dev.Options{Ephemeral: true, Stdout: progress}, o.WorkerFlags, func(ctx context.Context, on stack.Served) error {
+		for seed := 1; seed <= o.Seeds; seed++ {
+			text, err := presets.With("bandit-demo", plantedFields(o.Size, uint64(seed)))
 			if err != nil {
 				return err
 			}
-			story, err := plant(ctx, on.Client, on.Bucket, fmt.Sprintf("planted-s%d", seed), text, o.rate, progress)
+			story, err := plant(ctx, on.Client, on.Bucket, fmt.Sprintf("planted-s%d", seed), text, o.Rate, progress)
 			if err != nil {
 				return err
 			}
@@ -78,26 +77,26 @@ func runPlanted(ctx context.Context, o studyOptions, out, progress io.Writer) er
 		return nil
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
-	body, err := study.PlantedJSON(stories)
+	body, err := PlantedJSON(stories)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := study.Folder(o.out).Write(fmt.Sprintf("planted-%g.json", o.rate), body); err != nil {
-		return err
+	if err := Folder(o.Out).Write(fmt.Sprintf("planted-%g.json", o.Rate), body); err != nil {
+		return false, err
 	}
-	fmt.Fprint(out, study.PlantedTable(stories))
+	fmt.Fprint(out, PlantedTable(stories))
 	for _, story := range stories {
 		if !story.Kept() {
-			return errSilent
+			return false, nil
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // plant runs, turns the knob, waits for the end and reads what happened.
-func plant(ctx context.Context, c client.Client, bucket store.Store, run string, text []byte, rate float64, progress io.Writer) (*study.Planted, error) {
+func plant(ctx context.Context, c client.Client, bucket store.Store, run string, text []byte, rate float64, progress io.Writer) (*Planted, error) {
 	w, err := bench.Durable{Client: c, Store: bucket}.Start(ctx, run, text)
 	if err != nil {
 		return nil, err
@@ -125,7 +124,7 @@ func plant(ctx context.Context, c client.Client, bucket store.Store, run string,
 	if err := w.Get(ctx, &r); err != nil {
 		return nil, fmt.Errorf("run %s: %w", run, err)
 	}
-	return study.ReadPlanted(ctx, bucket, run, rate)
+	return ReadPlanted(ctx, bucket, run, rate)
 }
 
 // reached waits until the run has committed so many iterations.

@@ -1,4 +1,4 @@
-package main
+package study
 
 import (
 	"bytes"
@@ -10,15 +10,14 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store/canon"
-	"github.com/reprise-rl/reprise/workers/measure/study"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-var smallStudy = study.Size{Iterations: 12, Layers: 2, Width: 64, Groups: 8, GroupSize: 16, LearningRate: 1e-3}
+var smallStudy = Size{Iterations: 12, Layers: 2, Width: 64, Groups: 8, GroupSize: 16, LearningRate: 1e-3}
 
 func TestStudySpecs(t *testing.T) {
-	for _, s := range study.Settings() {
+	for _, s := range Settings() {
 		t.Run(s.Name(), func(t *testing.T) {
 			text, err := studySpec(studyRun{s, 3}, smallStudy)
 			require.NoError(t, err)
@@ -44,54 +43,56 @@ func TestStudySpecs(t *testing.T) {
 }
 
 func TestStudyChoosesSeedBySeed(t *testing.T) {
-	o := studyOptions{seeds: 2, only: []string{"ppo-p10", "starpo-s-p??"}}
+	o := Options{Seeds: 2, Only: []string{"ppo-p10", "starpo-s-p??"}}
 	runs, err := o.chosen()
 	require.NoError(t, err)
 	var names []string
 	for _, r := range runs {
-		names = append(names, study.RunName(r.setting.Name(), r.seed))
+		names = append(names, RunName(r.setting.Name(), r.seed))
 	}
 	require.Equal(t, []string{"starpo-s-p25-s1", "ppo-p10-s1", "starpo-s-p10-s1", "starpo-s-p25-s2", "ppo-p10-s2", "starpo-s-p10-s2"}, names)
 
-	o.only = []string{"ppo-p30"}
+	o.Only = []string{"ppo-p30"}
 	_, err = o.chosen()
 	require.ErrorContains(t, err, `--only "ppo-p30" is none of grpo-p25, ppo-p25`)
-	o.only = []string{"["}
+	o.Only = []string{"["}
 	_, err = o.chosen()
 	require.ErrorContains(t, err, "syntax error in pattern")
-	_, err = studyOptions{}.chosen()
+	_, err = Options{}.chosen()
 	require.ErrorContains(t, err, "--seeds 0")
-	require.ErrorContains(t, runPlanted(t.Context(), studyOptions{rate: 1}, nil, nil), "--seeds 0")
-	require.ErrorContains(t, runPlanted(t.Context(), studyOptions{seeds: 1}, nil, nil), "--planted-rate 0")
+	_, err = Plant(t.Context(), Options{Rate: 1}, nil, nil)
+	require.ErrorContains(t, err, "--seeds 0")
+	_, err = Plant(t.Context(), Options{Seeds: 1}, nil, nil)
+	require.ErrorContains(t, err, "--planted-rate 0")
 }
 
 // keepRecord keeps a record that could be of the run, computed on a device with no
 // fingerprint.
-func keepRecord(t *testing.T, folder string, r studyRun, size study.Size) {
+func keepRecord(t *testing.T, folder string, r studyRun, size Size) {
 	t.Helper()
 	text, err := studySpec(r, size)
 	require.NoError(t, err)
-	record := study.Record{Setting: r.setting.Name(), Seed: r.seed, Size: size, Metrics: map[string][]canon.Float{}}
-	record.Spec, err = study.SpecDigest(text)
+	record := Record{Setting: r.setting.Name(), Seed: r.seed, Size: size, Metrics: map[string][]canon.Float{}}
+	record.Spec, err = SpecDigest(text)
 	require.NoError(t, err)
-	for _, name := range study.Columns {
+	for _, name := range Columns {
 		record.Metrics[name] = make([]canon.Float, size.Iterations)
 	}
-	require.NoError(t, study.Folder(folder).Keep(record))
+	require.NoError(t, Folder(folder).Keep(record))
 }
 
 // TestStudyRefusesBeforeItComputes: records that cannot be laid side by side with those
 // that are there are not made first.
 func TestStudyRefusesBeforeItComputes(t *testing.T) {
-	small := study.Size{Iterations: 1, Layers: 1, Width: 32, Groups: 4, GroupSize: 4, LearningRate: 1e-3}
+	small := Size{Iterations: 1, Layers: 1, Width: 32, Groups: 4, GroupSize: 4, LearningRate: 1e-3}
 	other := small
 	other.Iterations = 3
-	wanted := studyOptions{seeds: 1, only: []string{"grpo-p25"}, size: small}
+	wanted := Options{Seeds: 1, Only: []string{"grpo-p25"}, Size: small}
 	runs, err := wanted.chosen()
 	require.NoError(t, err)
-	elsewhere := studyRun{setting: study.Settings()[1], seed: 1}
+	elsewhere := studyRun{setting: Settings()[1], seed: 1}
 	for name, c := range map[string]struct {
-		size study.Size
+		size Size
 		says []string
 	}{
 		"another size":   {other, []string{"Iterations:3", "Iterations:1", "use another --out"}},
@@ -99,14 +100,14 @@ func TestStudyRefusesBeforeItComputes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := wanted
-			o.out = filepath.Join(t.TempDir(), "study")
-			keepRecord(t, o.out, elsewhere, c.size)
+			o.Out = filepath.Join(t.TempDir(), "study")
+			keepRecord(t, o.Out, elsewhere, c.size)
 			var out, progress bytes.Buffer
-			err := runStudy(t.Context(), o, &out, &progress)
+			err := Run(t.Context(), o, &out, &progress)
 			for _, text := range c.says {
 				require.ErrorContains(t, err, text)
 			}
-			_, made, err := study.Folder(o.out).Find(runs[0].setting.Name(), runs[0].seed)
+			_, made, err := Folder(o.Out).Find(runs[0].setting.Name(), runs[0].seed)
 			require.NoError(t, err)
 			require.False(t, made)
 		})
@@ -116,27 +117,27 @@ func TestStudyRefusesBeforeItComputes(t *testing.T) {
 // TestStudyGoesOn: what has a record is not computed again, and tables are made of
 // what is there.
 func TestStudyGoesOn(t *testing.T) {
-	o := studyOptions{seeds: 2, out: filepath.Join(t.TempDir(), "study"), only: []string{"grpo-p25"}, size: smallStudy}
+	o := Options{Seeds: 2, Out: filepath.Join(t.TempDir(), "study"), Only: []string{"grpo-p25"}, Size: smallStudy}
 	runs, err := o.chosen()
 	require.NoError(t, err)
 	todo, err := o.missing(runs)
 	require.NoError(t, err)
 	require.Len(t, todo, 2)
 	for _, r := range runs {
-		keepRecord(t, o.out, r, o.size)
+		keepRecord(t, o.Out, r, o.Size)
 	}
 	var out, progress bytes.Buffer
-	require.NoError(t, runStudy(t.Context(), o, &out, &progress))
+	require.NoError(t, Run(t.Context(), o, &out, &progress))
 	require.Equal(t, "2 runs of 12 iterations, 2 of them done already\n", progress.String())
 	require.Contains(t, out.String(), "| grpo-p25 | 2 | 0.0 ± 0.0 % |")
-	require.FileExists(t, filepath.Join(o.out, "p25.svg"))
+	require.FileExists(t, filepath.Join(o.Out, "p25.svg"))
 
 	more := o // another setting, of another size than what is there
-	more.only = []string{"ppo-p25"}
-	more.size.LearningRate = 2e-3
-	require.ErrorContains(t, runStudy(t.Context(), more, &out, &progress), "use another --out")
+	more.Only = []string{"ppo-p25"}
+	more.Size.LearningRate = 2e-3
+	require.ErrorContains(t, Run(t.Context(), more, &out, &progress), "use another --out")
 
-	o.size.LearningRate = 2e-3
+	o.Size.LearningRate = 2e-3
 	_, err = o.missing(runs)
 	require.ErrorContains(t, err, "is of other settings")
 }
