@@ -1,11 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +52,7 @@ transformers' tokenizer(text) gives it: special tokens in the text are recognise
 			if err := readInput(cmd.InOrStdin(), textsExample, inputField{name: "texts", read: readArray(&texts, readText)}); err != nil {
 				return err
 			}
-			t, err := loadTokenizer(folder)
+			t, err := tokenizer.LoadFolder(folder)
 			if err != nil {
 				return err
 			}
@@ -87,7 +83,7 @@ tokens included. Bytes that are no UTF-8 become U+FFFD.`,
 			if err := readInput(cmd.InOrStdin(), idsExample, inputField{name: "ids", read: readArray(&ids, readIDs)}); err != nil {
 				return err
 			}
-			t, err := loadTokenizer(folder)
+			t, err := tokenizer.LoadFolder(folder)
 			if err != nil {
 				return err
 			}
@@ -129,7 +125,7 @@ Without add_generation_prompt nothing is added.`,
 			if err != nil {
 				return err
 			}
-			t, err := loadTokenizer(folder)
+			t, err := tokenizer.LoadFolder(folder)
 			if err != nil {
 				return err
 			}
@@ -143,61 +139,4 @@ Without add_generation_prompt nothing is added.`,
 			}{text, append([]int32{}, ids...)})
 		},
 	}, &folder)
-}
-
-// maxSmallFile bounds each file of a folder that is read whole.
-const maxSmallFile = 64 << 20
-
-// readSmallFiles reads the files of a model folder that are there, but the
-// weights. Nothing outside the folder is opened.
-func readSmallFiles(folder string) (map[string][]byte, error) {
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return nil, fmt.Errorf("open model folder: %w", err)
-	}
-	defer root.Close()
-	files := make(map[string][]byte)
-	for _, name := range tokenizer.FileNames {
-		b, err := readSmallFile(root, name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read model folder %s: %w", folder, err)
-		}
-		files[name] = b
-	}
-	return files, nil
-}
-
-func readSmallFile(root *os.Root, name string) ([]byte, error) {
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", name)
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxSmallFile+1))
-	if err == nil && len(b) > maxSmallFile {
-		err = fmt.Errorf("%s: more than %d bytes", name, maxSmallFile)
-	}
-	return b, err
-}
-
-func loadTokenizer(folder string) (*tokenizer.Tokenizer, error) {
-	files, err := readSmallFiles(folder)
-	if err != nil {
-		return nil, err
-	}
-	t, err := tokenizer.Load(files)
-	if err != nil {
-		return nil, fmt.Errorf("load the tokenizer of %s: %w", folder, err)
-	}
-	return t, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/tokenizer"
 )
 
 // maxTokens bounds what one command computes: the tokens of its rows, new ones
@@ -166,7 +167,7 @@ the stream of --seed and i.`,
 			if err != nil {
 				return err
 			}
-			t, err := loadTokenizer(folder)
+			t, err := tokenizer.LoadFolder(folder)
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/workers/validate"
 	"github.com/reprise-rl/reprise/workflows/spec"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
@@ -16,7 +17,7 @@ func TestValidateSweepPresets(t *testing.T) {
 	for _, name := range presets.Names() {
 		b, err := presets.Read(name)
 		require.NoError(t, err)
-		if !isSweep(b) {
+		if !validate.IsSweep(b) {
 			continue
 		}
 		sweeps++

@@ -11,12 +11,13 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/workers/validate"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 func TestValidatePresets(t *testing.T) {
 	for _, name := range presets.Names() {
-		if b, err := presets.Read(name); err == nil && isSweep(b) {
+		if b, err := presets.Read(name); err == nil && validate.IsSweep(b) {
 			continue // see TestValidateSweepPresets
 		}
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package main
+package validate
 
 import (
 	"bytes"
@@ -15,46 +15,47 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// evaluation is what validate has to say of an Evaluate workflow's input.
-type evaluation struct {
+// Evaluation is what validate has to say of an Evaluate workflow's input.
+type Evaluation struct {
 	problems spec.Problems // nothing else is known where there are any
-	policy   policyJSON
+	policy   Policy
 	suites   []spec.Suite // nil where only the run could tell
 	unknown  string       // why something is left out
 }
 
-// policyJSON is a policy as an Evaluate workflow's input names it.
-type policyJSON struct {
+// Policy is a policy as an Evaluate workflow's input names it.
+type Policy struct {
 	Run          string `json:"run,omitempty"`
 	Version      *int   `json:"version,omitempty"`
 	From         string `json:"from,omitempty"`
 	ComputeDtype string `json:"compute_dtype,omitempty"`
 }
 
-func (v evaluation) ok() bool { return len(v.problems) == 0 }
+// OK says that there are no problems.
+func (v Evaluation) OK() bool { return len(v.problems) == 0 }
 
 // lookUp bounds the search for a policy in the store.
 const lookUp = 20 * time.Second
 
-// checkEvaluation checks an Evaluate workflow's input as its first activity does,
+// CheckEvaluation checks an Evaluate workflow's input as its first activity does,
 // and writes nothing: what that one would write stays in memory. open gives the
 // store, whose policies are looked up where it answers. The error is about the
 // policy that is named.
-func checkEvaluation(ctx context.Context, b []byte, open func() (store.Store, error)) (evaluation, error) {
+func CheckEvaluation(ctx context.Context, b []byte, open func() (store.Store, error)) (Evaluation, error) {
 	v, err := evaluationOf(ctx, b, open)
 	if errors.As(err, &v.problems) {
-		return evaluation{problems: v.problems}, nil
+		return Evaluation{problems: v.problems}, nil
 	}
 	return v, err
 }
 
-func evaluationOf(ctx context.Context, b []byte, open func() (store.Store, error)) (evaluation, error) {
+func evaluationOf(ctx context.Context, b []byte, open func() (store.Store, error)) (Evaluation, error) {
 	known := activities.Known()
 	e, err := spec.DecodeEvaluate(b, known)
 	if err != nil {
-		return evaluation{}, err
+		return Evaluation{}, err
 	}
-	v := evaluation{policy: policyJSON{Run: e.Run, Version: e.Version, From: e.From}}
+	v := Evaluation{policy: Policy{Run: e.Run, Version: e.Version, From: e.From}}
 	t := spec.Default(spec.FromStarter) // stands for a run
 	if e.Run == "" {
 		if t, err = e.WithSuites(nil, known); err != nil {
@@ -101,7 +102,7 @@ func besidesRun(e spec.Evaluate, standIn spec.Train, known spec.Known) error {
 }
 
 // withModel fills in what a model's tokenizer gives, where it is at hand.
-func (v evaluation) withModel(t spec.Train) (evaluation, error) {
+func (v Evaluation) withModel(t spec.Train) (Evaluation, error) {
 	_, files, unknown, err := modelOf(t.Policy)
 	if err != nil || unknown != "" {
 		v.unknown = unknown
@@ -115,7 +116,7 @@ func (v evaluation) withModel(t spec.Train) (evaluation, error) {
 }
 
 // lookUp does what the workflow's first activity does, beside the store.
-func (v *evaluation) lookUp(ctx context.Context, s store.Store, b []byte) error {
+func (v *Evaluation) lookUp(ctx context.Context, s store.Store, b []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, lookUp)
 	defer cancel()
 	beside := besideStore{store.NewOverlay(s), s}
@@ -154,11 +155,12 @@ func (b besideStore) Location(key string) string { return b.below.Location(key) 
 
 // resolvedEvaluation is the input with everything filled in: an input again.
 type resolvedEvaluation struct {
-	Policy policyJSON   `json:"policy"`
+	Policy Policy       `json:"policy"`
 	Suites []spec.Suite `json:"suites"`
 }
 
-func (v evaluation) print(out io.Writer, name string) error {
+// Print writes it for people; name is the document's.
+func (v Evaluation) Print(out io.Writer, name string) error {
 	if len(v.problems) > 0 {
 		_, err := fmt.Fprintf(out, "%s: %v\n", name, v.problems)
 		return err
@@ -189,7 +191,8 @@ func (v evaluation) print(out io.Writer, name string) error {
 	return err
 }
 
-func (v evaluation) printJSON(out io.Writer) error {
+// PrintJSON writes it for programs.
+func (v Evaluation) PrintJSON(out io.Writer) error {
 	var report struct {
 		OK       bool           `json:"ok"`
 		Problems []spec.Problem `json:"problems"`
@@ -197,7 +200,7 @@ func (v evaluation) printJSON(out io.Writer) error {
 		Input   *resolvedEvaluation `json:"input,omitempty"`
 		Unknown string              `json:"unknown,omitempty"`
 	}
-	report.OK = v.ok()
+	report.OK = v.OK()
 	report.Problems = append([]spec.Problem{}, v.problems...)
 	report.Unknown = v.unknown
 	if v.suites != nil {

@@ -1,4 +1,4 @@
-package main
+package validate
 
 import (
 	"bytes"
@@ -13,18 +13,19 @@ import (
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
-// sweepValidation is what validate has to say of a sweep.
-type sweepValidation struct {
+// Sweep is what validate has to say of a sweep.
+type Sweep struct {
 	problems   spec.Problems // nothing else is known where there are any
 	definition sweep.Definition
 	trials     []sweep.Trial
 }
 
-func (v sweepValidation) ok() bool { return len(v.problems) == 0 }
+// OK says that there are no problems.
+func (v Sweep) OK() bool { return len(v.problems) == 0 }
 
-// isSweep says whether a document can only be a sweep: no spec has a base, or what
+// IsSweep says whether a document can only be a sweep: no spec has a base, or what
 // varies, so that a base that was forgotten is what is told.
-func isSweep(b []byte) bool {
+func IsSweep(b []byte) bool {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(b, &doc) != nil {
 		return false
@@ -37,9 +38,9 @@ func isSweep(b []byte) bool {
 	return false
 }
 
-// validateSweep checks a sweep as its start does, each trial's spec included.
-func validateSweep(b []byte) (sweepValidation, error) {
-	var v sweepValidation
+// CheckSweep checks a sweep as its start does, each trial's spec included.
+func CheckSweep(b []byte) (Sweep, error) {
+	var v Sweep
 	var err error
 	if v.definition, v.trials, err = sweep.Decode(b, activities.KnownSweep()); err != nil && !errors.As(err, &v.problems) {
 		return v, err
@@ -48,7 +49,7 @@ func validateSweep(b []byte) (sweepValidation, error) {
 }
 
 // iterations are those of all trials, and shared how many warm starts they share.
-func (v sweepValidation) iterations() (all, shared int) {
+func (v Sweep) iterations() (all, shared int) {
 	seen := map[string]bool{}
 	for _, t := range v.trials {
 		all += t.Iterations
@@ -59,8 +60,9 @@ func (v sweepValidation) iterations() (all, shared int) {
 	return all, len(seen)
 }
 
-func (v sweepValidation) print(out io.Writer, name string) error {
-	if !v.ok() {
+// Print writes it for people; name is the document's.
+func (v Sweep) Print(out io.Writer, name string) error {
+	if !v.OK() {
 		_, err := fmt.Fprintf(out, "%s: %v\n", name, v.problems)
 		return err
 	}
@@ -89,7 +91,8 @@ func (v sweepValidation) print(out io.Writer, name string) error {
 	return err
 }
 
-func (v sweepValidation) printJSON(out io.Writer) error {
+// PrintJSON writes it for programs.
+func (v Sweep) PrintJSON(out io.Writer) error {
 	var report struct {
 		OK       bool           `json:"ok"`
 		Problems []spec.Problem `json:"problems"`
@@ -97,7 +100,7 @@ func (v sweepValidation) printJSON(out io.Writer) error {
 		Definition *sweep.Definition `json:"definition,omitempty"`
 		Trials     []sweep.Trial     `json:"trials,omitempty"`
 	}
-	report.OK = v.ok()
+	report.OK = v.OK()
 	report.Problems = append([]spec.Problem{}, v.problems...)
 	if report.OK {
 		report.Definition, report.Trials = &v.definition, v.trials
