@@ -1,11 +1,9 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-rl/reprise/model/tokenizer"
+	"github.com/reprise-rl/reprise/model"
 )
 
 func policyCommand() *cobra.Command {
@@ -33,12 +31,6 @@ func policySubcommand(cmd *cobra.Command, folder *string) *cobra.Command {
 	return cmd
 }
 
-const (
-	textsExample    = `{"texts":["Hello"]}`
-	idsExample      = `{"ids":[[1,2,3]]}`
-	messagesExample = `{"messages":[{"role":"user","content":"Hello"}],"add_generation_prompt":true}`
-)
-
 func encodeCommand() *cobra.Command {
 	var folder string
 	return policySubcommand(&cobra.Command{
@@ -48,26 +40,18 @@ func encodeCommand() *cobra.Command {
 transformers' tokenizer(text) gives it: special tokens in the text are recognised.`,
 		Example: `  echo '` + textsExample + `' | reprise policy encode --model qwen`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var texts []string
-			if err := readInput(cmd.InOrStdin(), textsExample, inputField{name: "texts", read: readArray(&texts, readText)}); err != nil {
-				return err
-			}
-			t, err := tokenizer.LoadFolder(folder)
-			if err != nil {
-				return err
-			}
-			ids := make([][]int32, len(texts))
-			for i, text := range texts {
-				ids[i] = append([]int32{}, t.Encode(text)...)
-			}
-			return printJSON(cmd.OutOrStdout(), idsOutput{ids})
+			out, err := encode(cmd.InOrStdin(), folder)
+			return printed(cmd, out, err)
 		},
 	}, &folder)
 }
 
-// idsOutput is {"ids":[[…]]}.
-type idsOutput struct {
-	IDs [][]int32 `json:"ids"`
+// printed prints what a command computed, where it did.
+func printed(cmd *cobra.Command, out any, err error) error {
+	if err != nil {
+		return err
+	}
+	return printJSON(cmd.OutOrStdout(), out)
 }
 
 func decodeCommand() *cobra.Command {
@@ -79,30 +63,8 @@ func decodeCommand() *cobra.Command {
 tokens included. Bytes that are no UTF-8 become U+FFFD.`,
 		Example: `  echo '` + idsExample + `' | reprise policy decode --model qwen`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var ids [][]int32
-			if err := readInput(cmd.InOrStdin(), idsExample, inputField{name: "ids", read: readArray(&ids, readIDs)}); err != nil {
-				return err
-			}
-			t, err := tokenizer.LoadFolder(folder)
-			if err != nil {
-				return err
-			}
-			legal, err := t.Legal(t.VocabSize())
-			if err != nil {
-				return err
-			}
-			texts := make([]string, len(ids))
-			for i, row := range ids {
-				for j, id := range row {
-					if int(id) >= len(legal) || !legal[id] {
-						return fmt.Errorf("standard input: ids[%d][%d]: %d is no token of this tokenizer", i, j, id)
-					}
-				}
-				texts[i] = t.Decode(row)
-			}
-			return printJSON(cmd.OutOrStdout(), struct {
-				Texts []string `json:"texts"`
-			}{texts})
+			out, err := decode(cmd.InOrStdin(), folder)
+			return printed(cmd, out, err)
 		},
 	}, &folder)
 }
@@ -117,26 +79,62 @@ writes {"text":"…","ids":[…]}, as transformers' apply_chat_template gives th
 Without add_generation_prompt nothing is added.`,
 		Example: `  echo '` + messagesExample + `' | reprise policy template --model qwen`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var messages []tokenizer.Message
-			var prompt bool
-			err := readInput(cmd.InOrStdin(), messagesExample,
-				inputField{name: "messages", read: readArray(&messages, readMessage)},
-				inputField{name: "add_generation_prompt", optional: true, read: readBool(&prompt)})
-			if err != nil {
-				return err
-			}
-			t, err := tokenizer.LoadFolder(folder)
-			if err != nil {
-				return err
-			}
-			text, ids, err := t.Template(messages, prompt)
-			if err != nil {
-				return fmt.Errorf("apply the chat template of %s: %w", folder, err)
-			}
-			return printJSON(cmd.OutOrStdout(), struct {
-				Text string  `json:"text"`
-				IDs  []int32 `json:"ids"`
-			}{text, append([]int32{}, ids...)})
+			out, err := template(cmd.InOrStdin(), folder)
+			return printed(cmd, out, err)
 		},
 	}, &folder)
+}
+
+// deviceFlags are the flags of what opens a device.
+func deviceFlags(cmd *cobra.Command, options *model.DeviceOptions) {
+	cmd.Flags().StringVar(&options.Plugin, "plugin", "", "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN]")
+	cmd.Flags().StringVar(&options.XLAFlags, "xla-flags", "", "XLA flags besides ours")
+}
+
+func logProbsCommand() *cobra.Command {
+	var folder string
+	var options model.DeviceOptions
+	cmd := policySubcommand(&cobra.Command{
+		Use:   "logprobs --model DIR",
+		Short: "log-probs and entropies of token ids",
+		Long: `Reads {"ids":[[…]…]}, rows of one length L, and writes
+{"logprobs":[[…]…],"entropy":[[…]…]}. logprobs are L-1 a row: at t the log p of
+token t+1 given the tokens up to t, over the whole vocabulary. entropy is L a row:
+at t the entropy, in nats, of the distribution after token t. What is not finite
+is written "NaN", "Infinity" or "-Infinity".`,
+		Example: `  echo '` + idsExample + `' | reprise policy logprobs --model qwen`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out, err := logProbs(cmd.Context(), cmd.InOrStdin(), folder, options)
+			return printed(cmd, out, err)
+		},
+	}, &folder)
+	deviceFlags(cmd, &options)
+	return cmd
+}
+
+func generateCommand() *cobra.Command {
+	var folder string
+	var options model.DeviceOptions
+	var s sampling
+	cmd := policySubcommand(&cobra.Command{
+		Use:   "generate --model DIR",
+		Short: "continue token ids",
+		Long: `Reads {"ids":[[…]…]}, prompts of any lengths, and writes {"ids":[[new tokens]…]}.
+A row ends with an end-of-sequence token (which is part of it), or after
+--max-new-tokens. Only ids that the tokenizer has are sampled. At temperature 0
+the likeliest token is taken, the lowest id of equals; above it, row i draws from
+the stream of --seed and i.`,
+		Example: `  echo '` + idsExample + `' | reprise policy generate --model qwen --max-new-tokens 16
+  echo '` + idsExample + `' | reprise policy generate --model qwen --temperature 1 --seed 7`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out, err := generate(cmd.Context(), cmd.InOrStdin(), folder, s, options)
+			return printed(cmd, out, err)
+		},
+	}, &folder)
+	cmd.Flags().Float32Var(&s.temperature, "temperature", 0, "0 takes the likeliest token")
+	cmd.Flags().IntVar(&s.fresh, "max-new-tokens", 64, "the most new tokens of a row")
+	cmd.Flags().BoolVar(&s.ignoreEOS, "ignore-eos", false, "go on after an end-of-sequence token")
+	cmd.Flags().Uint64Var(&s.seed, "seed", 0, "seed of the draws")
+	deviceFlags(cmd, &options)
+	return cmd
 }
