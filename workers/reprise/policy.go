@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/policy"
 )
 
 func policyCommand() *cobra.Command {
@@ -38,9 +39,9 @@ func encodeCommand() *cobra.Command {
 		Short: "texts to token ids",
 		Long: `Reads {"texts":["…"]} and writes {"ids":[[…]]}, a list for each text, as
 transformers' tokenizer(text) gives it: special tokens in the text are recognised.`,
-		Example: `  echo '` + textsExample + `' | reprise policy encode --model qwen`,
+		Example: `  echo '` + policy.TextsExample + `' | reprise policy encode --model qwen`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out, err := encode(cmd.InOrStdin(), folder)
+			out, err := policy.Encode(cmd.InOrStdin(), folder)
 			return printed(cmd, out, err)
 		},
 	}, &folder)
@@ -61,9 +62,9 @@ func decodeCommand() *cobra.Command {
 		Short: "token ids to texts",
 		Long: `Reads {"ids":[[…]]} and writes {"texts":["…"]}, a text for each list, special
 tokens included. Bytes that are no UTF-8 become U+FFFD.`,
-		Example: `  echo '` + idsExample + `' | reprise policy decode --model qwen`,
+		Example: `  echo '` + policy.IDsExample + `' | reprise policy decode --model qwen`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out, err := decode(cmd.InOrStdin(), folder)
+			out, err := policy.Decode(cmd.InOrStdin(), folder)
 			return printed(cmd, out, err)
 		},
 	}, &folder)
@@ -77,9 +78,9 @@ func templateCommand() *cobra.Command {
 		Long: `Reads {"messages":[{"role":"…","content":"…"}],"add_generation_prompt":true} and
 writes {"text":"…","ids":[…]}, as transformers' apply_chat_template gives them.
 Without add_generation_prompt nothing is added.`,
-		Example: `  echo '` + messagesExample + `' | reprise policy template --model qwen`,
+		Example: `  echo '` + policy.MessagesExample + `' | reprise policy template --model qwen`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out, err := template(cmd.InOrStdin(), folder)
+			out, err := policy.Template(cmd.InOrStdin(), folder)
 			return printed(cmd, out, err)
 		},
 	}, &folder)
@@ -102,9 +103,9 @@ func logProbsCommand() *cobra.Command {
 token t+1 given the tokens up to t, over the whole vocabulary. entropy is L a row:
 at t the entropy, in nats, of the distribution after token t. What is not finite
 is written "NaN", "Infinity" or "-Infinity".`,
-		Example: `  echo '` + idsExample + `' | reprise policy logprobs --model qwen`,
+		Example: `  echo '` + policy.IDsExample + `' | reprise policy logprobs --model qwen`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out, err := logProbs(cmd.Context(), cmd.InOrStdin(), folder, options)
+			out, err := policy.LogProbs(cmd.Context(), cmd.InOrStdin(), folder, options)
 			return printed(cmd, out, err)
 		},
 	}, &folder)
@@ -115,7 +116,7 @@ is written "NaN", "Infinity" or "-Infinity".`,
 func generateCommand() *cobra.Command {
 	var folder string
 	var options model.DeviceOptions
-	var s sampling
+	var s policy.Sampling
 	cmd := policySubcommand(&cobra.Command{
 		Use:   "generate --model DIR",
 		Short: "continue token ids",
@@ -124,17 +125,17 @@ A row ends with an end-of-sequence token (which is part of it), or after
 --max-new-tokens. Only ids that the tokenizer has are sampled. At temperature 0
 the likeliest token is taken, the lowest id of equals; above it, row i draws from
 the stream of --seed and i.`,
-		Example: `  echo '` + idsExample + `' | reprise policy generate --model qwen --max-new-tokens 16
-  echo '` + idsExample + `' | reprise policy generate --model qwen --temperature 1 --seed 7`,
+		Example: `  echo '` + policy.IDsExample + `' | reprise policy generate --model qwen --max-new-tokens 16
+  echo '` + policy.IDsExample + `' | reprise policy generate --model qwen --temperature 1 --seed 7`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out, err := generate(cmd.Context(), cmd.InOrStdin(), folder, s, options)
+			out, err := policy.Generate(cmd.Context(), cmd.InOrStdin(), folder, s, options)
 			return printed(cmd, out, err)
 		},
 	}, &folder)
-	cmd.Flags().Float32Var(&s.temperature, "temperature", 0, "0 takes the likeliest token")
-	cmd.Flags().IntVar(&s.fresh, "max-new-tokens", 64, "the most new tokens of a row")
-	cmd.Flags().BoolVar(&s.ignoreEOS, "ignore-eos", false, "go on after an end-of-sequence token")
-	cmd.Flags().Uint64Var(&s.seed, "seed", 0, "seed of the draws")
+	cmd.Flags().Float32Var(&s.Temperature, "temperature", 0, "0 takes the likeliest token")
+	cmd.Flags().IntVar(&s.MaxNewTokens, "max-new-tokens", 64, "the most new tokens of a row")
+	cmd.Flags().BoolVar(&s.IgnoreEOS, "ignore-eos", false, "go on after an end-of-sequence token")
+	cmd.Flags().Uint64Var(&s.Seed, "seed", 0, "seed of the draws")
 	deviceFlags(cmd, &options)
 	return cmd
 }

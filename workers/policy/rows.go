@@ -1,4 +1,4 @@
-package main
+package policy
 
 import (
 	"context"
@@ -21,7 +21,7 @@ const maxTokens = 1 << 22
 // with fresh more tokens after it.
 func readRows(in io.Reader, path string, fresh int) ([][]int32, *model.Folder, error) {
 	var ids [][]int32
-	if err := readInput(in, idsExample, inputField{name: "ids", read: readArray(&ids, readIDs)}); err != nil {
+	if err := readInput(in, IDsExample, inputField{name: "ids", read: readArray(&ids, readIDs)}); err != nil {
 		return nil, nil, err
 	}
 	folder, err := model.ReadFolder(path)
@@ -92,83 +92,83 @@ func (f floats) MarshalJSON() ([]byte, error) {
 // maxNewTokens bounds --max-new-tokens.
 const maxNewTokens = 1 << 16
 
-// scores are the log-probs and the entropies of rows.
-type scores struct {
+// Scores are the log-probs and the entropies of rows.
+type Scores struct {
 	LogProbs []floats `json:"logprobs"`
 	Entropy  []floats `json:"entropy"`
 }
 
-// logProbs reads rows of one length and scores them.
-func logProbs(ctx context.Context, in io.Reader, folder string, options model.DeviceOptions) (scores, error) {
+// LogProbs reads rows of one length and scores them.
+func LogProbs(ctx context.Context, in io.Reader, folder string, options model.DeviceOptions) (Scores, error) {
 	ids, f, err := readRows(in, folder, 0)
 	if err != nil {
-		return scores{}, err
+		return Scores{}, err
 	}
 	for i, row := range ids {
 		if len(row) != len(ids[0]) {
-			return scores{}, fmt.Errorf("standard input: ids[%d]: %d tokens, ids[0] has %d: rows must be of one length", i, len(row), len(ids[0]))
+			return Scores{}, fmt.Errorf("standard input: ids[%d]: %d tokens, ids[0] has %d: rows must be of one length", i, len(row), len(ids[0]))
 		}
 	}
 	d, err := model.OpenDevice(options)
 	if err != nil {
-		return scores{}, err
+		return Scores{}, err
 	}
 	defer d.Close()
 	logProbs, entropy, err := model.LogProbs(ctx, d, f, ids)
 	if err != nil {
-		return scores{}, err
+		return Scores{}, err
 	}
-	return scores{floatRows(logProbs), floatRows(entropy)}, nil
+	return Scores{floatRows(logProbs), floatRows(entropy)}, nil
 }
 
-// sampling says how rows are continued: at temperature 0 by the likeliest token, above
-// it by draws from the stream of seed.
-type sampling struct {
-	temperature float32
-	fresh       int // the most new tokens of a row
-	ignoreEOS   bool
-	seed        uint64
+// Sampling says how rows are continued: at Temperature 0 by the likeliest token, above
+// it by draws from the stream of Seed.
+type Sampling struct {
+	Temperature  float32
+	MaxNewTokens int // of a row
+	IgnoreEOS    bool
+	Seed         uint64
 }
 
-func (s sampling) check() error {
+func (s Sampling) check() error {
 	switch {
-	case !(s.temperature >= 0) || math.IsInf(float64(s.temperature), 0):
-		return fmt.Errorf("--temperature is %v: want 0 or more", s.temperature)
-	case s.fresh < 1 || s.fresh > maxNewTokens:
-		return fmt.Errorf("--max-new-tokens is %d: want 1 to %d", s.fresh, maxNewTokens)
+	case !(s.Temperature >= 0) || math.IsInf(float64(s.Temperature), 0):
+		return fmt.Errorf("--temperature is %v: want 0 or more", s.Temperature)
+	case s.MaxNewTokens < 1 || s.MaxNewTokens > maxNewTokens:
+		return fmt.Errorf("--max-new-tokens is %d: want 1 to %d", s.MaxNewTokens, maxNewTokens)
 	}
 	return nil
 }
 
-// generate reads prompts and gives the new tokens of each.
-func generate(ctx context.Context, in io.Reader, folder string, s sampling, options model.DeviceOptions) (rowsOfIDs, error) {
+// Generate reads prompts and gives the new tokens of each.
+func Generate(ctx context.Context, in io.Reader, folder string, s Sampling, options model.DeviceOptions) (IDs, error) {
 	if err := s.check(); err != nil {
-		return rowsOfIDs{}, err
+		return IDs{}, err
 	}
-	prompts, f, err := readRows(in, folder, s.fresh)
+	prompts, f, err := readRows(in, folder, s.MaxNewTokens)
 	if err != nil {
-		return rowsOfIDs{}, err
+		return IDs{}, err
 	}
 	t, err := tokenizer.LoadFolder(folder)
 	if err != nil {
-		return rowsOfIDs{}, err
+		return IDs{}, err
 	}
 	legal, err := t.Legal(f.Config.VocabSize)
 	if err != nil {
-		return rowsOfIDs{}, fmt.Errorf("model folder %s: %w", folder, err)
+		return IDs{}, fmt.Errorf("model folder %s: %w", folder, err)
 	}
 	stop := t.EOS()
 	if len(stop) > model.MaxStops {
-		return rowsOfIDs{}, fmt.Errorf("model folder %s has %d end-of-sequence ids, at most %d are looked for", folder, len(stop), model.MaxStops)
+		return IDs{}, fmt.Errorf("model folder %s has %d end-of-sequence ids, at most %d are looked for", folder, len(stop), model.MaxStops)
 	}
 	d, err := model.OpenDevice(options)
 	if err != nil {
-		return rowsOfIDs{}, err
+		return IDs{}, err
 	}
 	defer d.Close()
 	ids, err := model.GreedyOrSample(ctx, d, f, prompts, model.GenerateOptions{
-		MaxNewTokens: s.fresh, Temperature: s.temperature, Stop: stop, IgnoreStop: s.ignoreEOS, Legal: legal,
-		At: draw.Address{Seed: s.seed, Purpose: draw.Sample},
+		MaxNewTokens: s.MaxNewTokens, Temperature: s.Temperature, Stop: stop, IgnoreStop: s.IgnoreEOS, Legal: legal,
+		At: draw.Address{Seed: s.Seed, Purpose: draw.Sample},
 	})
-	return rowsOfIDs{append([][]int32{}, ids...)}, err
+	return IDs{append([][]int32{}, ids...)}, err
 }

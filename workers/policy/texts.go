@@ -1,0 +1,97 @@
+// Package policy is what scripts ask of a model folder: its tokenizer, log-probs and
+// continuations, each from one JSON object to another.
+package policy
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/reprise-rl/reprise/model/tokenizer"
+)
+
+// Examples of what the functions read.
+const (
+	TextsExample    = `{"texts":["Hello"]}`
+	IDsExample      = `{"ids":[[1,2,3]]}`
+	MessagesExample = `{"messages":[{"role":"user","content":"Hello"}],"add_generation_prompt":true}`
+)
+
+// IDs is {"ids":[[…]]}.
+type IDs struct {
+	IDs [][]int32 `json:"ids"`
+}
+
+// Texts is {"texts":["…"]}.
+type Texts struct {
+	Texts []string `json:"texts"`
+}
+
+// Conversation is {"text":"…","ids":[…]}.
+type Conversation struct {
+	Text string  `json:"text"`
+	IDs  []int32 `json:"ids"`
+}
+
+// Encode reads texts and gives their token ids.
+func Encode(in io.Reader, folder string) (IDs, error) {
+	var texts []string
+	if err := readInput(in, TextsExample, inputField{name: "texts", read: readArray(&texts, readText)}); err != nil {
+		return IDs{}, err
+	}
+	t, err := tokenizer.LoadFolder(folder)
+	if err != nil {
+		return IDs{}, err
+	}
+	out := IDs{make([][]int32, len(texts))}
+	for i, text := range texts {
+		out.IDs[i] = append([]int32{}, t.Encode(text)...)
+	}
+	return out, nil
+}
+
+// Decode reads token ids and gives their texts.
+func Decode(in io.Reader, folder string) (Texts, error) {
+	var ids [][]int32
+	if err := readInput(in, IDsExample, inputField{name: "ids", read: readArray(&ids, readIDs)}); err != nil {
+		return Texts{}, err
+	}
+	t, err := tokenizer.LoadFolder(folder)
+	if err != nil {
+		return Texts{}, err
+	}
+	legal, err := t.Legal(t.VocabSize())
+	if err != nil {
+		return Texts{}, err
+	}
+	out := Texts{make([]string, len(ids))}
+	for i, row := range ids {
+		for j, id := range row {
+			if int(id) >= len(legal) || !legal[id] {
+				return Texts{}, fmt.Errorf("standard input: ids[%d][%d]: %d is no token of this tokenizer", i, j, id)
+			}
+		}
+		out.Texts[i] = t.Decode(row)
+	}
+	return out, nil
+}
+
+// Template reads a conversation and applies the model's chat template.
+func Template(in io.Reader, folder string) (Conversation, error) {
+	var messages []tokenizer.Message
+	var prompt bool
+	err := readInput(in, MessagesExample,
+		inputField{name: "messages", read: readArray(&messages, readMessage)},
+		inputField{name: "add_generation_prompt", optional: true, read: readBool(&prompt)})
+	if err != nil {
+		return Conversation{}, err
+	}
+	t, err := tokenizer.LoadFolder(folder)
+	if err != nil {
+		return Conversation{}, err
+	}
+	text, ids, err := t.Template(messages, prompt)
+	if err != nil {
+		return Conversation{}, fmt.Errorf("apply the chat template of %s: %w", folder, err)
+	}
+	return Conversation{text, append([]int32{}, ids...)}, nil
+}
