@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -68,12 +69,7 @@ type Options struct {
 
 // Has tells whether the process takes the role.
 func (o Options) Has(r Role) bool {
-	for _, have := range o.Roles {
-		if have == r {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(o.Roles, r)
 }
 
 // stickyTime is how long a workflow task waits for the worker that has the
@@ -92,13 +88,24 @@ const deviceStop = 2 * time.Second
 // answerTime is what an activity's answer needs to reach the server.
 const answerTime = 300 * time.Millisecond
 
+// Check finds what no worker could be made of.
+func (o Options) Check() error {
+	if len(o.Roles) == 0 {
+		return errors.New("a worker needs a role: workflow, host or device")
+	}
+	if o.MetricsRuns < 0 {
+		return fmt.Errorf("--metrics-runs is %d: it cannot be negative", o.MetricsRuns)
+	}
+	return nil
+}
+
 // Run serves the queues of the roles until ctx ends. Then it takes no new work,
 // lets the running device activity finish within Grace, gives the session back
 // at once (so that the run goes on elsewhere without waiting for a time-out), and
 // returns nil.
 func Run(ctx context.Context, o Options) error {
-	if len(o.Roles) == 0 {
-		return errors.New("a worker needs a role: workflow, host or device")
+	if err := o.Check(); err != nil {
+		return err
 	}
 	if o.HostSlots == 0 {
 		o.HostSlots = 8
@@ -283,16 +290,6 @@ func RegisterWorkflows(r interface {
 	r.RegisterWorkflowWithOptions(w.Sweep, workflow.RegisterOptions{Name: "Sweep"})
 }
 
-// ParseRole reads a role's name.
-func ParseRole(name string) (Role, error) {
-	for _, r := range Roles {
-		if string(r) == name {
-			return r, nil
-		}
-	}
-	return "", fmt.Errorf("%q is no role: workflow, host or device", name)
-}
-
 // attributesRegistered asks the server whether it has all of our search
 // attributes. Where it cannot be asked, a run goes on without them.
 func attributesRegistered(ctx context.Context, c client.Client, namespace string) bool {
@@ -318,4 +315,12 @@ func writeSweepReport(ctx context.Context, s store.Store, id string, sink func(n
 func writeReport(ctx context.Context, s store.Store, run string, sink func(name string, body []byte) error) error {
 	_, err := report.Write(ctx, s, run, sink)
 	return err
+}
+
+// ParseRole reads a role's name.
+func ParseRole(name string) (Role, error) {
+	if r := Role(name); slices.Contains(Roles, r) {
+		return r, nil
+	}
+	return "", fmt.Errorf("%q is no role: workflow, host or device", name)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/workers/measure/bench"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 func benchCommand() *cobra.Command {
@@ -65,6 +66,6 @@ larger, and the ratios less sure; its load is printed.`,
 	f.IntVar(&o.Kills, "kills", 3, "how many workers are killed")
 	f.IntVar(&o.KillAt, "kill-at", 6, "the iteration whose update is killed: so many updates are rebuilt")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
-	o.AddFlags(cmd, 5*time.Second)
+	stack.AddWorkerFlags(f, &o.Worker, 5*time.Second)
 	return cmd
 }

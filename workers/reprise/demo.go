@@ -21,6 +21,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workers"
 	pages "github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
@@ -29,7 +30,7 @@ import (
 
 func demoCommand() *cobra.Command {
 	var servers dev.Options
-	var serve stack.WorkerFlags
+	var worker workers.Options
 	var preset string
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -42,14 +43,14 @@ interrupted goes on where it was.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
 			servers.Stdout = out
-			return stack.With(cmd.Context(), servers, serve, func(ctx context.Context, s stack.Served) error {
+			return stack.With(cmd.Context(), servers, worker, func(ctx context.Context, s stack.Served) error {
 				devBanner(out, s.Stack, s.Device)
 				return runDemo(ctx, out, s, preset)
 			})
 		},
 	}
 	servers.AddFlags(cmd.Flags())
-	serve.AddFlags(cmd, 5*time.Second)
+	stack.AddWorkerFlags(cmd.Flags(), &worker, 5*time.Second)
 	cmd.Flags().StringVar(&preset, "preset", "bandit-demo", "which preset to run")
 	return cmd
 }

@@ -46,8 +46,8 @@ func doctorCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&options.Register, "register", false, "register the Reprise* search attributes where they are missing")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	stack.AddDeviceFlags(cmd, &device.Plugin, &device.XLAFlags)
-	conn.AddTemporalFlags(cmd)
+	stack.AddFingerprintFlags(cmd.Flags(), &device)
+	conn.AddTemporalFlags(cmd.Flags())
 	return cmd
 }
 

@@ -55,9 +55,8 @@ the same files: an export that was killed goes on where it was.`,
 	f.IntVar(&iteration, "iteration", -1, "the iteration, counted from 0, whose policy is written")
 	f.IntVar(&version, "version", -1, "the policy version instead: 0 is before the first iteration")
 	f.StringVar(&dir, "hf", "", "the folder")
-	f.StringVar(&options.Plugin, "plugin", "", "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN]")
-	f.StringVar(&options.XLAFlags, "xla-flags", "", "XLA flags besides ours, as the run's worker had them")
-	conn.AddStoreFlags(cmd)
+	stack.AddDeviceFlags(f, &options, ", as the run's worker had them")
+	conn.AddStoreFlags(cmd.Flags())
 	return cmd
 }
 

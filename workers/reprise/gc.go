@@ -52,7 +52,7 @@ refused: what that one named would look like garbage.`,
 	cmd.Flags().DurationVar(&c.grace, "grace", store.DefaultGrace, "least age of what is listed")
 	cmd.Flags().BoolVar(&c.ended, "ended", false, "nobody works on the run any more: list what was begun and not committed too")
 	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print JSON, one object a run")
-	conn.AddStoreFlags(cmd)
+	conn.AddStoreFlags(cmd.Flags())
 	return cmd
 }
 

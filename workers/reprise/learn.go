@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/workers/measure/learn"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 func learnCommand() *cobra.Command {
@@ -60,7 +61,7 @@ With --dir the stack stays, and what was interrupted goes on.`,
 	f.StringVar(&o.Only, "only", "", "one setting alone: "+learn.Names())
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	// Nothing is killed here: a busy machine should not look like a lost one.
-	o.AddFlags(cmd, 20*time.Second)
+	stack.AddWorkerFlags(f, &o.Worker, 20*time.Second)
 	return cmd
 }
 

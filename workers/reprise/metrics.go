@@ -51,7 +51,7 @@ Where that is all that is asked for, no table is printed.`,
 	cmd.Flags().StringVarP(&x.out, "out", "o", "", "file of the table (default: print it)")
 	cmd.Flags().StringVar(&x.name, "format", "", "parquet, csv or jsonl (default: as --out ends, or csv)")
 	cmd.Flags().StringVar(&x.tensorBoard, "tensorboard", "", "folder for TensorBoard's event files")
-	conn.AddStoreFlags(cmd)
+	conn.AddStoreFlags(cmd.Flags())
 	return cmd
 }
 

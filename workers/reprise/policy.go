@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/policy"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 func policyCommand() *cobra.Command {
@@ -86,12 +87,6 @@ Without add_generation_prompt nothing is added.`,
 	}, &folder)
 }
 
-// deviceFlags are the flags of what opens a device.
-func deviceFlags(cmd *cobra.Command, options *model.DeviceOptions) {
-	cmd.Flags().StringVar(&options.Plugin, "plugin", "", "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN]")
-	cmd.Flags().StringVar(&options.XLAFlags, "xla-flags", "", "XLA flags besides ours")
-}
-
 func logProbsCommand() *cobra.Command {
 	var folder string
 	var options model.DeviceOptions
@@ -109,7 +104,7 @@ is written "NaN", "Infinity" or "-Infinity".`,
 			return printed(cmd, out, err)
 		},
 	}, &folder)
-	deviceFlags(cmd, &options)
+	stack.AddDeviceFlags(cmd.Flags(), &options, "")
 	return cmd
 }
 
@@ -136,6 +131,6 @@ the stream of --seed and i.`,
 	cmd.Flags().IntVar(&s.MaxNewTokens, "max-new-tokens", 64, "the most new tokens of a row")
 	cmd.Flags().BoolVar(&s.IgnoreEOS, "ignore-eos", false, "go on after an end-of-sequence token")
 	cmd.Flags().Uint64Var(&s.Seed, "seed", 0, "seed of the draws")
-	deviceFlags(cmd, &options)
+	stack.AddDeviceFlags(cmd.Flags(), &options, "")
 	return cmd
 }

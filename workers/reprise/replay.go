@@ -65,9 +65,8 @@ before it and the recorded updates since.`,
 		},
 	}
 	cmd.Flags().IntVar(&iteration, "iteration", -1, "the iteration, counted from 0")
-	cmd.Flags().StringVar(&options.Plugin, "plugin", "", "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN]")
-	cmd.Flags().StringVar(&options.XLAFlags, "xla-flags", "", "XLA flags besides ours, as the run's worker had them")
+	stack.AddDeviceFlags(cmd.Flags(), &options, ", as the run's worker had them")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	conn.AddTemporalFlags(cmd)
+	conn.AddTemporalFlags(cmd.Flags())
 	return cmd
 }

@@ -48,7 +48,7 @@ what is missing.`,
 	}
 	cmd.Flags().StringVarP(&w.dir, "out", "o", "", "the folder (default: report-ID, here)")
 	cmd.Flags().BoolVar(&w.trials, "trials", false, "of a sweep: write each trial's report too, and link to it")
-	conn.AddStoreFlags(cmd)
+	conn.AddStoreFlags(cmd.Flags())
 	return cmd
 }
 

@@ -18,7 +18,8 @@ import (
 
 func workerCommand() *cobra.Command {
 	var conn stack.Connection
-	var serve stack.WorkerFlags
+	var o workers.Options
+	var roles []string
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "serve the task queues: decide, step, compute",
@@ -37,10 +38,20 @@ elsewhere at once.`,
   reprise worker --roles workflow,host --address temporal.internal:7233`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := serve.Options()
-			if err != nil {
+			for _, name := range roles {
+				role, err := workers.ParseRole(name)
+				if err != nil {
+					return fmt.Errorf("--roles: %w", err)
+				}
+				o.Roles = append(o.Roles, role)
+			}
+			if len(roles) == 0 {
+				o.Roles = workers.Roles
+			}
+			if err := o.Check(); err != nil {
 				return err
 			}
+			var err error
 			if o.Faults, err = faults.FromEnvironment(os.Getenv); err != nil {
 				return err
 			}
@@ -60,15 +71,15 @@ elsewhere at once.`,
 			return workers.Run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringSliceVar(&serve.Roles, "roles", nil, "workflow, host, device (default all)")
-	serve.AddFlags(cmd, 20*time.Second)
-	conn.AddFlags(cmd)
+	cmd.Flags().StringSliceVar(&roles, "roles", nil, "workflow, host, device (default all)")
+	stack.AddWorkerFlags(cmd.Flags(), &o, 20*time.Second)
+	conn.AddFlags(cmd.Flags())
 	return cmd
 }
 
 func devCommand() *cobra.Command {
 	var servers dev.Options
-	var serve stack.WorkerFlags
+	var worker workers.Options
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Temporal, S3 and a worker in one terminal",
@@ -80,9 +91,9 @@ where the runs were.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			servers.Stdout = cmd.OutOrStdout()
-			return stack.With(cmd.Context(), servers, serve, func(ctx context.Context, s stack.Served) error {
+			return stack.With(cmd.Context(), servers, worker, func(ctx context.Context, s stack.Served) error {
 				devBanner(cmd.OutOrStdout(), s.Stack, s.Device)
-				fmt.Fprintln(cmd.OutOrStdout(), metricsLine(serve.MetricsListen))
+				fmt.Fprintln(cmd.OutOrStdout(), metricsLine(worker.MetricsListen))
 				<-ctx.Done()
 				fmt.Fprintln(cmd.OutOrStdout(), "\nstopping; start it again and the runs go on")
 				return nil
@@ -90,7 +101,7 @@ where the runs were.`,
 		},
 	}
 	servers.AddFlags(cmd.Flags())
-	serve.AddFlags(cmd, 5*time.Second)
+	stack.AddWorkerFlags(cmd.Flags(), &worker, 5*time.Second)
 	return cmd
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/plugin"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
@@ -34,7 +36,7 @@ func TestOwnStackBeatsEnvironment(t *testing.T) {
 	} {
 		t.Setenv(variable, value)
 	}
-	serve := stack.WorkerFlags{Plugin: device, Heartbeat: 5 * time.Second, Grace: time.Second, HostSlots: 1}
+	serve := workers.Options{Device: model.DeviceOptions{Plugin: device}, SessionHeartbeat: 5 * time.Second, Grace: time.Second, HostSlots: 1}
 	err = stack.With(t.Context(), dev.Options{}, serve, func(ctx context.Context, s stack.Served) error {
 		require.Equal(t, "s3://reprise/spec", s.Bucket.Location("spec"))
 		require.Equal(t, " --dev-dir .reprise/dev", stack.DirFlag(s.Stack))

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/workers/measure/study"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 func studyCommand() *cobra.Command {
@@ -56,6 +57,6 @@ with status 1 where a run does not go back, or ends worse than it was before.`,
 	f.Float64Var(&o.Size.LearningRate, "learning-rate", 1e-3, "the policy's learning rate; 0 is the presets'")
 	f.BoolVar(&planted, "planted", false, "plant a collapse and go back")
 	f.Float64Var(&o.Rate, "planted-rate", 0.1, "the learning rate that is set: some hundred times what a starter stands")
-	o.AddFlags(cmd, 20*time.Second)
+	stack.AddWorkerFlags(f, &o.Worker, 20*time.Second)
 	return cmd
 }

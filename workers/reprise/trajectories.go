@@ -72,7 +72,7 @@ from another (from) has the other's name in its rows.`,
 	f.StringVar(&w.suite, "suite", "", "the evaluation on this suite that was made in the iteration")
 	f.StringVar(&w.format, "format", formatJSONL, formatJSONL+" or "+formatParquet)
 	f.StringVarP(&out, "out", "o", "", "the file (default: standard output)")
-	conn.AddStoreFlags(cmd)
+	conn.AddStoreFlags(cmd.Flags())
 	return cmd
 }
 

@@ -71,7 +71,7 @@ set and answers; nothing is written.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&sweeps, "sweep", false, "FILE is a sweep")
 	cmd.Flags().BoolVar(&evaluate, "evaluate", false, "FILE is the input of an Evaluate workflow")
-	conn.AddStoreFlags(cmd)
+	conn.AddStoreFlags(cmd.Flags())
 	return cmd
 }
 

@@ -52,7 +52,7 @@ and ends with status 1 where there is any damage.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	conn.AddStoreFlags(cmd)
+	conn.AddStoreFlags(cmd.Flags())
 	return cmd
 }
 

@@ -47,6 +47,6 @@ Ctrl-C stops watching, not the workflow.`,
 		},
 	}
 	cmd.Flags().DurationVar(&every, "every", 500*time.Millisecond, "how often the status is asked for")
-	conn.AddTemporalFlags(cmd)
+	conn.AddTemporalFlags(cmd.Flags())
 	return cmd
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
@@ -23,15 +22,15 @@ type Connection struct {
 }
 
 // AddFlags adds the flags of a command that logs as it works.
-func (c *Connection) AddFlags(cmd *cobra.Command) {
-	c.Settings.AddFlags(cmd.Flags())
-	cmd.Flags().BoolVarP(&c.verbose, "verbose", "v", false, "log debug messages")
+func (c *Connection) AddFlags(f *pflag.FlagSet) {
+	c.Settings.AddFlags(f)
+	f.BoolVarP(&c.verbose, "verbose", "v", false, "log debug messages")
 }
 
 // AddTemporalFlags is AddFlags for a command that prints for people.
-func (c *Connection) AddTemporalFlags(cmd *cobra.Command) {
+func (c *Connection) AddTemporalFlags(f *pflag.FlagSet) {
 	c.Quiet = true
-	c.AddFlags(cmd)
+	c.AddFlags(f)
 }
 
 // Logger is zap's: JSON lines would be for machines, and people read these.
@@ -72,13 +71,13 @@ func (c *Connection) Store() (store.Store, error) {
 }
 
 // AddStoreFlags is AddFlags for a command that needs the bucket alone.
-func (c *Connection) AddStoreFlags(cmd *cobra.Command) {
+func (c *Connection) AddStoreFlags(flags *pflag.FlagSet) {
 	c.Quiet = true
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.Settings.AddFlags(all)
 	all.VisitAll(func(f *pflag.Flag) {
 		if strings.HasPrefix(f.Name, "s3-") || f.Name == "dev-dir" {
-			cmd.Flags().AddFlag(f)
+			flags.AddFlag(f)
 		}
 	})
 }

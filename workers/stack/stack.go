@@ -13,23 +13,16 @@ import (
 	"github.com/reprise-rl/reprise/workers"
 )
 
-// Served is a dev stack with a worker, and how to reach it.
-type Served struct {
+// Servers is a dev stack, and how to reach it.
+type Servers struct {
 	*dev.Stack
 	Client client.Client
 	Bucket store.Store
-	Device activities.DeviceInfo
 }
 
-// With runs f on a dev stack with a worker, and ends both afterwards. The
-// worker is part of this process; f's context ends when it, a server, or the
-// caller's context does.
-func With(ctx context.Context, stack dev.Options, serve WorkerFlags, f func(context.Context, Served) error) (err error) {
-	o, err := serve.Options()
-	if err != nil {
-		return err
-	}
-	s, err := dev.Start(ctx, stack)
+// WithServers runs f on a dev stack, and ends that afterwards.
+func WithServers(ctx context.Context, o dev.Options, f func(Servers) error) (err error) {
+	s, err := dev.Start(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -40,14 +33,40 @@ func With(ctx context.Context, stack dev.Options, serve WorkerFlags, f func(cont
 	}()
 	conn := Connection{Quiet: true}
 	conn.Settings.DevDir = s.Dir()
-	o.Logger, o.Namespace = conn.Logger(), s.Namespace()
-	if o.Client, err = conn.Temporal(ctx); err != nil {
+	c, err := conn.Temporal(ctx)
+	if err != nil {
 		return err
 	}
-	defer o.Client.Close()
-	if o.Store, err = conn.Store(); err != nil {
+	defer c.Close()
+	bucket, err := conn.Store()
+	if err != nil {
 		return err
 	}
+	return f(Servers{Stack: s, Client: c, Bucket: bucket})
+}
+
+// Served is a dev stack with a worker.
+type Served struct {
+	Servers
+	Device activities.DeviceInfo
+}
+
+// With runs f on a dev stack with a worker, and ends both afterwards. The worker is
+// part of this process; f's context ends when it, a server, or the caller's context
+// does.
+func With(ctx context.Context, o dev.Options, worker workers.Options, f func(context.Context, Served) error) error {
+	worker.Roles = workers.Roles
+	if err := worker.Check(); err != nil {
+		return err
+	}
+	return WithServers(ctx, o, func(s Servers) error {
+		quiet := Connection{Quiet: true}
+		worker.Client, worker.Store, worker.Logger, worker.Namespace = s.Client, s.Bucket, quiet.Logger(), s.Namespace()
+		return s.withWorker(ctx, worker, f)
+	})
+}
+
+func (s Servers) withWorker(ctx context.Context, o workers.Options, f func(context.Context, Served) error) (err error) {
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ready := make(chan activities.DeviceInfo, 1)
@@ -64,7 +83,7 @@ func With(ctx context.Context, stack dev.Options, serve WorkerFlags, f func(cont
 			case <-watched.Done():
 			}
 		}()
-		err = f(watched, Served{Stack: s, Client: o.Client, Bucket: o.Store, Device: info})
+		err = f(watched, Served{Servers: s, Device: info})
 		if cause := context.Cause(watched); err == nil && ctx.Err() == nil && cause != nil {
 			err = cause
 		}

@@ -12,30 +12,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/stack"
-	"github.com/reprise-rl/reprise/workers/watch"
 )
 
 // kill fills in the recoveries: on a stack of its own, with real worker processes.
-func (r *Report) kill(ctx context.Context, options dev.Options, o Options, text []byte, say func(string)) (err error) {
-	servers, err := dev.Start(ctx, options)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if stopErr := servers.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
-	conn := stack.Connection{Quiet: true}
-	conn.Settings.DevDir = servers.Dir()
-	c, err := conn.Temporal(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	crew := &workerCrew{stack: servers, options: o, running: map[int]*child{}}
+func (r *Report) kill(ctx context.Context, on stack.Servers, o Options, text []byte, say func(string)) error {
+	crew := &workerCrew{dir: on.Dir(), worker: o.Worker, running: map[int]*child{}}
 	defer crew.end()
 	for n := range o.Kills {
 		for len(crew.running) < 2 {
@@ -45,7 +28,7 @@ func (r *Report) kill(ctx context.Context, options dev.Options, o Options, text 
 		}
 		run := fmt.Sprintf("bench-kill-%d", n)
 		say(fmt.Sprintf("killing worker %d of %d, in the update of iteration %d of %s", n+1, o.Kills, o.KillAt, run))
-		got, err := MeasureRecovery(ctx, c, run, text, o.KillAt, "Update", func(pid int) error {
+		got, err := MeasureRecovery(ctx, on.Client, run, text, o.KillAt, "Update", func(pid int) error {
 			peak, err := PeakMemory(pid)
 			if err != nil {
 				return err
@@ -57,7 +40,7 @@ func (r *Report) kill(ctx context.Context, options dev.Options, o Options, text 
 			return fmt.Errorf("recovery %d: %w", n+1, err)
 		}
 		r.Recoveries = append(r.Recoveries, got)
-		if err := c.GetWorkflow(ctx, run, "").Get(ctx, nil); err != nil {
+		if err := on.Client.GetWorkflow(ctx, run, "").Get(ctx, nil); err != nil {
 			return fmt.Errorf("run %s after the kill: %w", run, err)
 		}
 	}
@@ -71,8 +54,8 @@ func (r *Report) kill(ctx context.Context, options dev.Options, o Options, text 
 
 // workerCrew is worker processes of this program on a dev stack.
 type workerCrew struct {
-	stack   *dev.Stack
-	options Options
+	dir     string // the stack's
+	worker  workers.Options
 	started int
 	running map[int]*child
 }
@@ -115,13 +98,13 @@ func (w *workerCrew) start(ctx context.Context) error {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	w.started++
-	log, err := os.Create(filepath.Join(w.stack.Dir(), fmt.Sprintf("worker-%d.log", w.started)))
+	log, err := os.Create(filepath.Join(w.dir, fmt.Sprintf("worker-%d.log", w.started)))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(self, "worker", "--dev-dir", w.stack.Dir(),
-		"--session-heartbeat", w.options.Heartbeat.String(), "--plugin", w.options.Plugin, "--xla-flags", w.options.XLAFlags)
+	cmd := exec.Command(self, "worker", "--dev-dir", w.dir,
+		"--session-heartbeat", w.worker.SessionHeartbeat.String(), "--plugin", w.worker.Device.Plugin, "--xla-flags", w.worker.Device.XLAFlags)
 	cmd.Stdout, cmd.Stderr = log, log
 	worker, err := begin(cmd)
 	if err != nil {
@@ -136,7 +119,7 @@ func (w *workerCrew) start(ctx context.Context) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("a worker did not begin to serve:\n%s", text)
 		}
-		if err := watch.Sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/measure/environments"
 	"github.com/reprise-rl/reprise/workers/report/synthetic"
 	"github.com/reprise-rl/reprise/workers/stack"
@@ -41,7 +42,8 @@ type Report struct {
 
 // Options are the bench's flags.
 type Options struct {
-	stack.WorkerFlags
+	// Worker are the options of the workers.
+	Worker workers.Options
 	// Parts are which of [Parts] are measured.
 	Parts []string
 	// Preset is the one whose iterations are measured, Tokenizer a model folder whose
@@ -124,7 +126,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (r Report, err erro
 	}
 	servers := dev.Options{Ephemeral: true, Stdout: progress}
 	if o.has(partTax) {
-		err = stack.With(ctx, servers, o.WorkerFlags, func(ctx context.Context, on stack.Served) error {
+		err = stack.With(ctx, servers, o.Worker, func(ctx context.Context, on stack.Served) error {
 			return r.measureTax(ctx, on, o, text, say)
 		})
 		if err != nil {
@@ -132,7 +134,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (r Report, err erro
 		}
 	}
 	if o.has(partSweep) {
-		err = stack.With(ctx, servers, o.WorkerFlags, func(ctx context.Context, on stack.Served) error {
+		err = stack.With(ctx, servers, o.Worker, func(ctx context.Context, on stack.Served) error {
 			return r.measureSweep(ctx, on, o, say)
 		})
 		if err != nil {
@@ -143,7 +145,8 @@ func Run(ctx context.Context, o Options, progress io.Writer) (r Report, err erro
 		if text, _, err = specOf(o.Preset, o.KillAt+3); err != nil {
 			return r, err
 		}
-		if err := r.kill(ctx, servers, o, text, say); err != nil {
+		err = stack.WithServers(ctx, servers, func(on stack.Servers) error { return r.kill(ctx, on, o, text, say) })
+		if err != nil {
 			return r, err
 		}
 	}
@@ -169,7 +172,7 @@ func specOf(preset string, iterations int) ([]byte, spec.Train, error) {
 
 // measureSpeed fills in speed.
 func (r *Report) measureSpeed(ctx context.Context, o Options, starter spec.Starter, say func(string)) error {
-	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.Plugin, XLAFlags: o.XLAFlags})
+	device, err := model.OpenDevice(o.Worker.Device)
 	if err != nil {
 		return err
 	}
@@ -182,7 +185,7 @@ func (r *Report) measureSpeed(ctx context.Context, o Options, starter spec.Start
 
 // measureTax fills in the tax.
 func (r *Report) measureTax(ctx context.Context, on stack.Served, o Options, text []byte, say func(string)) error {
-	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.Plugin, XLAFlags: o.XLAFlags})
+	device, err := model.OpenDevice(o.Worker.Device)
 	if err != nil {
 		return err
 	}
@@ -251,7 +254,7 @@ func (r *Report) measureAlgorithms(ctx context.Context, o Options, starter spec.
 	if out.Host, err = MeasureHostAlgorithms(ctx, o.Repeats, leastAlgorithm); err != nil {
 		return err
 	}
-	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.Plugin, XLAFlags: o.XLAFlags})
+	device, err := model.OpenDevice(o.Worker.Device)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/measure/bench"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
@@ -75,7 +76,8 @@ type Taught struct {
 
 // Options say what is trained.
 type Options struct {
-	stack.WorkerFlags
+	// Worker are the options of the workers.
+	Worker workers.Options
 	// Dir keeps the stack's data; where it is empty nothing is kept.
 	Dir string
 	// Seeds is how many runs each setting has.
@@ -103,7 +105,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) ([]Taught, error) {
 	}
 	var out []Taught
 	servers := dev.Options{Dir: o.Dir, Ephemeral: o.Dir == "", Stdout: progress}
-	err := stack.With(ctx, servers, o.WorkerFlags, func(ctx context.Context, on stack.Served) error {
+	err := stack.With(ctx, servers, o.Worker, func(ctx context.Context, on stack.Served) error {
 		d := bench.Durable{Client: on.Client, Store: on.Bucket}
 		for _, l := range chosen {
 			t := Taught{Lesson: l}

@@ -61,7 +61,7 @@ func Plant(ctx context.Context, o Options, out, progress io.Writer) (kept bool, 
 		return false, fmt.Errorf("study: --planted-rate %g: above 0, at most 1", o.Rate)
 	}
 	var stories []*Planted
-	err = stack.With(ctx, dev.Options{Ephemeral: true, Stdout: progress}, o.WorkerFlags, func(ctx context.Context, on stack.Served) error {
+	err = stack.With(ctx, dev.Options{Ephemeral: true, Stdout: progress}, o.Worker, func(ctx context.Context, on stack.Served) error {
 		for seed := 1; seed <= o.Seeds; seed++ {
 			text, err := presets.With("bandit-demo", plantedFields(o.Size, uint64(seed)))
 			if err != nil {

@@ -11,12 +11,13 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/workers/stack"
+	"github.com/reprise-rl/reprise/workers"
 )
 
 // Options say what is run, how large it is, and where its records are.
 type Options struct {
-	stack.WorkerFlags
+	// Worker are the options of the workers.
+	Worker workers.Options
 	// Seeds is how many runs each setting has.
 	Seeds int
 	// Out is the folder of the records and of what is made of them.
@@ -146,7 +147,7 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) error {
 // make makes the runs that are missing, and keeps each one's record beside those that
 // were kept before.
 func (o Options) make(ctx context.Context, todo []studyRun, kept []Record, progress io.Writer) error {
-	device, err := model.OpenDevice(model.DeviceOptions{Plugin: o.Plugin, XLAFlags: o.XLAFlags})
+	device, err := model.OpenDevice(o.Worker.Device)
 	if err != nil {
 		return err
 	}
