@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/workers/faults"
+	"github.com/reprise-rl/reprise/workers/watch"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -58,20 +59,11 @@ func (s *studio) start(ctx context.Context, id, kind string, argument any) (clie
 	return s.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: activities.WorkflowQueue}, kind, argument)
 }
 
-func (s *studio) status(ctx context.Context, id string) (workflows.Status, error) {
-	var out workflows.Status
-	v, err := s.QueryWorkflow(ctx, id, "", "status")
-	if err != nil {
-		return out, err
-	}
-	return out, v.Get(&out)
-}
-
 // until waits for a status.
 func (s *studio) until(ctx context.Context, id string, is func(workflows.Status) bool) error {
 	last := "nothing"
 	for {
-		st, err := s.status(ctx, id)
+		st, err := watch.Status(ctx, s.Client, id)
 		switch {
 		case err == nil && is(st):
 			return nil

@@ -174,6 +174,30 @@ func (w *Watcher) line(text string) {
 	fmt.Fprintln(w.out, text)
 }
 
+// Status asks a run for its status.
+func Status(ctx context.Context, c client.Client, run string) (workflows.Status, error) {
+	var s workflows.Status
+	v, err := c.QueryWorkflow(ctx, run, "", "status")
+	if err == nil {
+		err = v.Get(&s)
+	}
+	return s, err
+}
+
+// Until asks a run for its status every so often until is says yes. A run that no
+// worker answers for is asked again.
+func Until(ctx context.Context, c client.Client, run string, every time.Duration, is func(workflows.Status) bool) error {
+	for {
+		s, err := Status(ctx, c, run)
+		if err == nil && is(s) {
+			return nil
+		}
+		if waited := Sleep(ctx, every); waited != nil {
+			return errors.Join(waited, err)
+		}
+	}
+}
+
 // Value is a metric in a format; a dash where it was not recorded.
 func Value(m activities.Metrics, name, format string) string {
 	v, ok := m[name]

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/stack"
+	"github.com/reprise-rl/reprise/workers/watch"
 )
 
 // kill fills in the recoveries: on a stack of its own, with real worker processes.
@@ -119,7 +120,7 @@ func (w *workerCrew) start(ctx context.Context) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("a worker did not begin to serve:\n%s", text)
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := watch.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -2,14 +2,13 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
@@ -20,21 +19,9 @@ type Durable struct {
 	Store  store.Store
 }
 
-// Start starts a run, or joins the one of that id that is under way.
-func (d Durable) Start(ctx context.Context, run string, text []byte) (client.WorkflowRun, error) {
-	w, err := d.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: run, TaskQueue: activities.WorkflowQueue,
-		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-	}, "Train", json.RawMessage(text))
-	if err != nil {
-		return nil, fmt.Errorf("start run %s: %w", run, err)
-	}
-	return w, nil
-}
-
 // Train starts a run, waits for its end and reads what its iterations measured.
 func (d Durable) Train(ctx context.Context, run string, text []byte) (Trained, error) {
-	w, err := d.Start(ctx, run, text)
+	w, err := stack.StartTrain(ctx, d.Client, run, text)
 	if err != nil {
 		return Trained{}, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -15,6 +14,8 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/workers/stack"
+	"github.com/reprise-rl/reprise/workers/watch"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
@@ -52,7 +53,7 @@ func MeasureRecovery(ctx context.Context, c client.Client, run string, text []by
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	out := Recovery{Iteration: iteration, Step: step}
-	if _, err := (Durable{Client: c}).Start(ctx, run, text); err != nil {
+	if _, err := stack.StartTrain(ctx, c, run, text); err != nil {
 		return out, err
 	}
 	pid, err := victim(ctx, c, run, iteration, step)
@@ -68,27 +69,18 @@ func MeasureRecovery(ctx context.Context, c client.Client, run string, text []by
 		if err != nil || done {
 			return out, err
 		}
-		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+		if err := watch.Sleep(ctx, 200*time.Millisecond); err != nil {
 			return out, fmt.Errorf("wait for run %s to go on: %w", run, err)
 		}
 	}
 }
 
-// Kill ends a process as by kill -9.
-func Kill(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }
-
 // victim waits until the step of the iteration runs, and gives the process that
 // runs it.
 func victim(ctx context.Context, c client.Client, run string, iteration int, step string) (int, error) {
-	for {
-		at, err := iterationOf(ctx, c, run)
-		if err == nil && at >= iteration {
-			break
-		}
-		// No worker may have begun it yet.
-		if waited := sleep(ctx, 20*time.Millisecond); waited != nil {
-			return 0, errors.Join(waited, err)
-		}
+	// No worker may have begun it yet.
+	if err := watch.Until(ctx, c, run, 20*time.Millisecond, func(s workflows.Status) bool { return s.Iteration >= iteration }); err != nil {
+		return 0, err
 	}
 	for {
 		d, err := c.DescribeWorkflowExecution(ctx, run, "")
@@ -110,19 +102,10 @@ func victim(ctx context.Context, c client.Client, run string, iteration int, ste
 			}
 			return pid, nil
 		}
-		if err := sleep(ctx, 5*time.Millisecond); err != nil {
+		if err := watch.Sleep(ctx, 5*time.Millisecond); err != nil {
 			return 0, err
 		}
 	}
-}
-
-func iterationOf(ctx context.Context, c client.Client, run string) (int, error) {
-	var s workflows.Status
-	v, err := c.QueryWorkflow(ctx, run, "", "status")
-	if err != nil {
-		return 0, err
-	}
-	return s.Iteration, v.Get(&s)
 }
 
 var errNoSession = errors.New("the session was not lost: the killed process did not hold it")
@@ -201,13 +184,4 @@ func (r *Recovery) restored(t activities.Telemetry) {
 	r.Load += t.LoadSeconds
 	r.Rebuild += t.Seconds - t.CompileSeconds - t.LoadSeconds
 	r.Updates += t.Recomputed
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

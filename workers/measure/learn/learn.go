@@ -15,7 +15,6 @@ import (
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers"
-	"github.com/reprise-rl/reprise/workers/measure/bench"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
 	"github.com/reprise-rl/reprise/workflows"
@@ -106,11 +105,10 @@ func Run(ctx context.Context, o Options, progress io.Writer) ([]Taught, error) {
 	var out []Taught
 	servers := dev.Options{Dir: o.Dir, Ephemeral: o.Dir == "", Stdout: progress}
 	err := stack.With(ctx, servers, o.Worker, func(ctx context.Context, on stack.Served) error {
-		d := bench.Durable{Client: on.Client, Store: on.Bucket}
 		for _, l := range chosen {
 			t := Taught{Lesson: l}
 			for seed := 1; seed <= o.Seeds; seed++ {
-				r, err := teach(ctx, d, l, seed, progress)
+				r, err := teach(ctx, on.Client, l, seed, progress)
 				if err != nil {
 					return err
 				}
@@ -131,20 +129,20 @@ func lessonSpec(l lesson, seed int) ([]byte, error) {
 }
 
 // teach makes one run and judges it.
-func teach(ctx context.Context, d bench.Durable, l lesson, seed int, progress io.Writer) (learnt, error) {
+func teach(ctx context.Context, c client.Client, l lesson, seed int, progress io.Writer) (learnt, error) {
 	out := learnt{Run: fmt.Sprintf("learn-%s-s%d", l.Name, seed), Seed: seed}
 	text, err := lessonSpec(l, seed)
 	if err != nil {
 		return out, err
 	}
 	begin := time.Now()
-	w, err := d.Start(ctx, out.Run, text)
+	w, err := stack.StartTrain(ctx, c, out.Run, text)
 	if err != nil {
 		return out, err
 	}
 	following, stop := context.WithCancel(ctx)
 	defer stop()
-	go followLesson(following, d.Client, out.Run, progress)
+	go followLesson(following, c, out.Run, progress)
 	var r workflows.TrainResult
 	if err := w.Get(ctx, &r); err != nil {
 		return out, fmt.Errorf("run %s: %w", out.Run, err)
@@ -180,9 +178,8 @@ func (l lesson) broken(r learnt) string {
 // only: what it cannot ask, it leaves out.
 func followLesson(ctx context.Context, c client.Client, run string, out io.Writer) {
 	for seen := 0; watch.Sleep(ctx, time.Second) == nil; {
-		var s workflows.Status
-		v, err := c.QueryWorkflow(ctx, run, "", "status")
-		if err != nil || v.Get(&s) != nil || s.Iteration/10 == seen {
+		s, err := watch.Status(ctx, c, run)
+		if err != nil || s.Iteration/10 == seen {
 			continue
 		}
 		seen = s.Iteration / 10

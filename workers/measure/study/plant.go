@@ -12,7 +12,6 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/workers/measure/bench"
 	"github.com/reprise-rl/reprise/workers/measure/learn"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
@@ -97,12 +96,12 @@ func Plant(ctx context.Context, o Options, out, progress io.Writer) (kept bool, 
 
 // plant runs, turns the knob, waits for the end and reads what happened.
 func plant(ctx context.Context, c client.Client, bucket store.Store, run string, text []byte, rate float64, progress io.Writer) (*Planted, error) {
-	w, err := bench.Durable{Client: c, Store: bucket}.Start(ctx, run, text)
+	w, err := stack.StartTrain(ctx, c, run, text)
 	if err != nil {
 		return nil, err
 	}
-	if err := reached(ctx, c, run, plantedAfter); err != nil {
-		return nil, err
+	if err := watch.Until(ctx, c, run, 50*time.Millisecond, func(s workflows.Status) bool { return s.Iteration >= plantedAfter }); err != nil {
+		return nil, fmt.Errorf("run %s did not get to iteration %d: %w", run, plantedAfter, err)
 	}
 	value, err := json.Marshal(rate)
 	if err != nil {
@@ -125,18 +124,4 @@ func plant(ctx context.Context, c client.Client, bucket store.Store, run string,
 		return nil, fmt.Errorf("run %s: %w", run, err)
 	}
 	return ReadPlanted(ctx, bucket, run, rate)
-}
-
-// reached waits until the run has committed so many iterations.
-func reached(ctx context.Context, c client.Client, run string, iterations int) error {
-	for {
-		var s workflows.Status
-		v, err := c.QueryWorkflow(ctx, run, "", "status")
-		if err == nil && v.Get(&s) == nil && s.Iteration >= iterations {
-			return nil
-		}
-		if err := watch.Sleep(ctx, 50*time.Millisecond); err != nil {
-			return fmt.Errorf("run %s did not get to iteration %d: %w", run, iterations, err)
-		}
-	}
 }
