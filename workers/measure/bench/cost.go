@@ -115,20 +115,12 @@ func costs(deeds []deed, own, beside [][]took) []Cost {
 	out := make([]Cost, len(deeds))
 	for k, d := range deeds {
 		seconds, processor := func(t took) float64 { return t.seconds }, func(t took) float64 { return t.processor }
-		out[k] = Cost{Name: d.name, Seconds: median(all[k], seconds), Processor: median(all[k], processor)}
+		out[k] = Cost{Name: d.name, Seconds: statistics.MedianOf(all[k], seconds), Processor: statistics.MedianOf(all[k], processor)}
 		if d.base >= 0 {
 			out[k].Ratio, out[k].ProcessorRatio = ratio(own[k], beside[k], seconds), ratio(own[k], beside[k], processor)
 		}
 	}
 	return out
-}
-
-func median(ts []took, of func(took) float64) float64 {
-	xs := make([]float64, len(ts))
-	for i, t := range ts {
-		xs[i] = of(t)
-	}
-	return statistics.Median(xs)
 }
 
 // ratio is the median of the ratios, repetition by repetition; without those whose

@@ -12,42 +12,54 @@ import (
 	"syscall"
 	"time"
 
+	"go.temporal.io/sdk/client"
+
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
 )
 
-// kill fills in the recoveries: on a stack of its own, with real worker processes.
-func (r *Report) kill(ctx context.Context, on stack.Servers, o Options, text []byte, say func(string)) error {
-	crew := &workerCrew{dir: on.Dir(), worker: o.Worker, running: map[int]*child{}}
-	defer crew.end()
-	for n := range o.Kills {
+// recoveries kills real worker processes on a stack of its own.
+func (s *sitting) recoveries(ctx context.Context) error {
+	text, _, err := specOf(s.Preset, s.KillAt+3)
+	if err != nil {
+		return err
+	}
+	return stack.WithServers(ctx, s.servers, func(on stack.Servers) error {
+		crew := &workerCrew{dir: on.Dir(), worker: s.Worker, running: map[int]*child{}}
+		defer crew.end()
+		return s.kill(ctx, on.Client, crew, text)
+	})
+}
+
+func (s *sitting) kill(ctx context.Context, c client.Client, crew *workerCrew, text []byte) error {
+	for n := range s.Kills {
 		for len(crew.running) < 2 {
 			if err := crew.start(ctx); err != nil {
 				return err
 			}
 		}
 		run := fmt.Sprintf("bench-kill-%d", n)
-		say(fmt.Sprintf("killing worker %d of %d, in the update of iteration %d of %s", n+1, o.Kills, o.KillAt, run))
-		got, err := MeasureRecovery(ctx, on.Client, run, text, o.KillAt, "Update", func(pid int) error {
+		s.say(fmt.Sprintf("killing worker %d of %d, in the update of iteration %d of %s", n+1, s.Kills, s.KillAt, run))
+		got, err := MeasureRecovery(ctx, c, run, text, s.KillAt, "Update", func(pid int) error {
 			peak, err := PeakMemory(pid)
 			if err != nil {
 				return err
 			}
-			r.WorkerPeak = max(r.WorkerPeak, peak)
+			s.r.WorkerPeak = max(s.r.WorkerPeak, peak)
 			return crew.kill(pid)
 		})
 		if err != nil {
 			return fmt.Errorf("recovery %d: %w", n+1, err)
 		}
-		r.Recoveries = append(r.Recoveries, got)
-		if err := on.Client.GetWorkflow(ctx, run, "").Get(ctx, nil); err != nil {
+		s.r.Recoveries = append(s.r.Recoveries, got)
+		if err := c.GetWorkflow(ctx, run, "").Get(ctx, nil); err != nil {
 			return fmt.Errorf("run %s after the kill: %w", run, err)
 		}
 	}
 	for pid := range crew.running {
 		if peak, err := PeakMemory(pid); err == nil {
-			r.WorkerPeak = max(r.WorkerPeak, peak)
+			s.r.WorkerPeak = max(s.r.WorkerPeak, peak)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -20,72 +21,68 @@ func (r Report) Print(out io.Writer) error {
 	}
 	b.WriteByte('\n')
 	if r.Environments != nil {
-		if err := printEnvironments(&b, *r.Environments); err != nil {
-			return err
-		}
+		printEnvironments(&b, *r.Environments)
 	}
 	if r.Algorithms != nil {
-		if err := printAlgorithms(&b, *r.Algorithms); err != nil {
-			return err
-		}
+		printAlgorithms(&b, *r.Algorithms)
 	}
 	if r.Report != nil {
-		printReportMeasured(&b, *r.Report)
+		printReport(&b, *r.Report)
 	}
 	if s := r.Speed; s.Parameters > 0 {
 		fmt.Fprintf(&b, "\nStarter policy, %.2f M parameters (compiled in %.1f s)\n\n", float64(s.Parameters)/1e6, s.Compile)
 		fmt.Fprintf(&b, "  forward   %8.0f tokens/s\n  training  %8.0f tokens/s\n  decoding  %8.0f new tokens/s\n", s.Forward, s.Training, s.Decoding)
 	}
-	if t := r.Tax; t.Iterations > 0 {
-		fmt.Fprintf(&b, "\nAn iteration of %s in seconds, medians of %d; all ways end with state %s\n\n", r.Preset, t.Iterations, t.State)
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintf(w, "\tTemporal and S3\tdirectly, S3\tdirectly, memory\t\n")
-		for _, s := range t.Steps {
-			fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%.4f\t\n", s.Name, s.Durable, s.Bucket, s.Direct)
-		}
-		fmt.Fprintf(w, "iteration\t%.4f\t%.4f\t%.4f\t\n", t.Durable, t.Bucket, t.Direct)
-		if err := w.Flush(); err != nil {
-			return err
-		}
-		fmt.Fprintf(&b, "\n  durability tax %.3f (goal: at most 1.10); Temporal's part alone %.3f;\n  over the lower quartiles, which a busy machine disturbs less: %.3f\n", t.Ratio, t.BucketRatio, t.QuietRatio)
+	if r.Tax.Iterations > 0 {
+		printTax(&b, r.Preset, r.Tax)
 	}
 	if r.Sweep != nil {
-		if err := printSweep(&b, *r.Sweep); err != nil {
-			return err
-		}
+		printSweep(&b, *r.Sweep)
 	}
 	if len(r.Recoveries) > 0 {
-		fmt.Fprintf(&b, "\nA worker killed by SIGKILL in an iteration, another one waiting; seconds\n\n")
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintf(w, "\tdetection\tdispatch\tcompile\tload\trebuild\tupdates\tkill to going on\t\n")
-		for n, x := range r.Recoveries {
-			recoveryRow(w, fmt.Sprintf("kill %d", n+1), x)
-		}
-		m := medianRecovery(r.Recoveries)
-		recoveryRow(w, "median", m)
-		if err := w.Flush(); err != nil {
-			return err
-		}
-		fmt.Fprintf(&b, "\n  detection and dispatch %.1f s together (goal: at most 10)\n", m.Detection+m.Dispatch)
+		printRecoveries(&b, r.Recoveries)
 		fmt.Fprintf(&b, "  a worker process had at most %s resident\n", human.Bytes(r.WorkerPeak))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-func recoveryRow(w io.Writer, name string, r Recovery) {
-	fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%d\t%.2f\t\n", name, r.Detection, r.Dispatch, r.Compile, r.Load, r.Rebuild, r.Updates, r.Total)
+// table writes right-aligned columns under a header; cells end with a tab.
+func table(b *strings.Builder, header string, rows func(w io.Writer)) {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, header)
+	rows(w)
+	_ = w.Flush() // writing to a builder cannot fail
+}
+
+func printTax(b *strings.Builder, preset string, t Tax) {
+	fmt.Fprintf(b, "\nAn iteration of %s in seconds, medians of %d; all ways end with state %s\n\n", preset, t.Iterations, t.State)
+	table(b, "\tTemporal and S3\tdirectly, S3\tdirectly, memory\t", func(w io.Writer) {
+		for _, s := range append(t.Steps, Step{Name: "iteration", Durable: t.Durable, Bucket: t.Bucket, Direct: t.Direct}) {
+			fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%.4f\t\n", s.Name, s.Durable, s.Bucket, s.Direct)
+		}
+	})
+	fmt.Fprintf(b, "\n  durability tax %.3f (goal: at most 1.10); Temporal's part alone %.3f;\n  over the lower quartiles, which a busy machine disturbs less: %.3f\n", t.Ratio, t.BucketRatio, t.QuietRatio)
+}
+
+func printRecoveries(b *strings.Builder, all []Recovery) {
+	fmt.Fprintf(b, "\nA worker killed by SIGKILL in an iteration, another one waiting; seconds\n\n")
+	median := medianRecovery(all)
+	table(b, "\tdetection\tdispatch\tcompile\tload\trebuild\tupdates\tkill to going on\t", func(w io.Writer) {
+		for n, r := range append(all, median) {
+			name := fmt.Sprintf("kill %d", n+1)
+			if n == len(all) {
+				name = "median"
+			}
+			fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%d\t%.2f\t\n", name, r.Detection, r.Dispatch, r.Compile, r.Load, r.Rebuild, r.Updates, r.Total)
+		}
+	})
+	fmt.Fprintf(b, "\n  detection and dispatch %.1f s together (goal: at most 10)\n", median.Detection+median.Dispatch)
 }
 
 // medianRecovery is the median of each figure by itself.
-func medianRecovery(rs []Recovery) Recovery {
-	of := func(f func(Recovery) float64) float64 {
-		xs := make([]float64, len(rs))
-		for i, r := range rs {
-			xs[i] = f(r)
-		}
-		return statistics.Median(xs)
-	}
+func medianRecovery(all []Recovery) Recovery {
+	of := func(f func(Recovery) float64) float64 { return statistics.MedianOf(all, f) }
 	return Recovery{
 		Detection: of(func(r Recovery) float64 { return r.Detection }),
 		Dispatch:  of(func(r Recovery) float64 { return r.Dispatch }),
@@ -98,38 +95,31 @@ func medianRecovery(rs []Recovery) Recovery {
 }
 
 // printAlgorithms writes the algorithms' figures for people.
-func printAlgorithms(out io.Writer, a Algorithms) error {
+func printAlgorithms(b *strings.Builder, a Algorithms) {
 	h, d := a.Host, a.Device
-	fmt.Fprintf(out, "\nCredit and selection on one core, %d trajectories of %s tokens\n\n", h.Rows, countText(float64(h.Tokens)))
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "\ttime\tof the processor\t\n")
-	for _, c := range append(append([]Cost{}, h.Credit...), h.Selection...) {
-		fmt.Fprintf(w, "%s\t%s\t%s\t\n", c.Name, secondsText(c.Seconds), secondsText(c.Processor))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "\n  the slowest of both, %s: %s, %s of the processor (goal: at most %d ms)\n", h.Slowest.Name,
+	fmt.Fprintf(b, "\nCredit and selection on one core, %d trajectories of %s tokens\n\n", h.Rows, countText(float64(h.Tokens)))
+	table(b, "\ttime\tof the processor\t", func(w io.Writer) {
+		for _, c := range slices.Concat(h.Credit, h.Selection) {
+			fmt.Fprintf(w, "%s\t%s\t%s\t\n", c.Name, secondsText(c.Seconds), secondsText(c.Processor))
+		}
+	})
+	fmt.Fprintf(b, "\n  the slowest of both, %s: %s, %s of the processor (goal: at most %d ms)\n", h.Slowest.Name,
 		secondsText(h.Slowest.Seconds), secondsText(h.Slowest.Processor), HostGoal.Milliseconds())
 
-	fmt.Fprintf(out, "\nA starter of %d layers, %.2f M parameters, rows of %d tokens: %d rows are all groups, %d are 25 %% of them\n\n",
+	fmt.Fprintf(b, "\nA starter of %d layers, %.2f M parameters, rows of %d tokens: %d rows are all groups, %d are 25 %% of them\n\n",
 		d.Layers, float64(d.Parameters)/1e6, d.Tokens, d.Rows, d.Kept)
-	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "\ttime\tratio\tof the processor's\t\n")
-	for _, c := range append(append(append([]Cost{}, d.Selection...), d.Critic...), d.Losses...) {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", c.Name, secondsText(c.Seconds), costRatioText(c.Ratio), costRatioText(c.ProcessorRatio))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	table(b, "\ttime\tratio\tof the processor's\t", func(w io.Writer) {
+		for _, c := range slices.Concat(d.Selection, d.Critic, d.Losses) {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", c.Name, secondsText(c.Seconds), costRatioText(c.Ratio), costRatioText(c.ProcessorRatio))
+		}
+	})
 	for _, c := range d.Selection {
 		if c.Ratio > 0 {
-			fmt.Fprintf(out, "\n  %s: %s of the time of all, %s of the processor's (goal: at most %.2f)\n", c.Name,
+			fmt.Fprintf(b, "\n  %s: %s of the time of all, %s of the processor's (goal: at most %.2f)\n", c.Name,
 				costRatioText(c.Ratio), costRatioText(c.ProcessorRatio), KeptGoal)
 		}
 	}
-	fmt.Fprintf(out, "  ratios: to the line above that has none, measured right beside it\n")
-	return nil
+	fmt.Fprintf(b, "  ratios: to the line above that has none, measured right beside it\n")
 }
 
 // secondsText is a time with three digits.
@@ -149,30 +139,26 @@ func costRatioText(r float64) string {
 }
 
 // printSweep writes a sweep's figures for people.
-func printSweep(out io.Writer, s Sweep) error {
-	fmt.Fprintf(out, "\nA sweep of %d trials of %s, %d iterations each, one after the other; seconds\n\n", s.Trials, sweepPreset, s.Iterations)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "\tfirst trial to the end\ttrials' own\tbetween them\tbehind the last\toverhead\tby hand\tover these\tprocessor\tby hand\t\n")
-	for n, t := range s.Turns {
-		fmt.Fprintf(w, "turn %d\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f %%\t%.3f\t%.1f %%\t%.2f\t%.2f\t\n", n+1,
-			t.Wall, t.Own, t.Between, t.After, 100*t.Overhead, t.Alone, 100*t.OverAlone, t.Processor.Total(), t.AloneProcessor.Total())
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "\n  overhead, medians: %.1f %% of the trials' own time (goal: at most %.0f %%), %.1f %% over the same runs by hand\n",
+func printSweep(b *strings.Builder, s Sweep) {
+	fmt.Fprintf(b, "\nA sweep of %d trials of %s, %d iterations each, one after the other; seconds\n\n", s.Trials, sweepPreset, s.Iterations)
+	table(b, "\tfirst trial to the end\ttrials' own\tbetween them\tbehind the last\toverhead\tby hand\tover these\tprocessor\tby hand\t", func(w io.Writer) {
+		for n, t := range s.Turns {
+			fmt.Fprintf(w, "turn %d\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f %%\t%.3f\t%.1f %%\t%.2f\t%.2f\t\n", n+1,
+				t.Wall, t.Own, t.Between, t.After, 100*t.Overhead, t.Alone, 100*t.OverAlone, t.Processor.Total(), t.AloneProcessor.Total())
+		}
+	})
+	fmt.Fprintf(b, "\n  overhead, medians: %.1f %% of the trials' own time (goal: at most %.0f %%), %.1f %% over the same runs by hand\n",
 		100*s.Overhead, 100*SweepGoal, 100*s.OverAlone)
 	if s.Processor != 0 {
-		fmt.Fprintf(out, "  of the processor, worker and servers together, all of the sweep over the runs by hand: %.1f %%\n", 100*s.Processor)
+		fmt.Fprintf(b, "  of the processor, worker and servers together, all of the sweep over the runs by hand: %.1f %%\n", 100*s.Processor)
 	}
-	fmt.Fprintf(out, "  a run takes %.3f s in the sweep, %.3f s by hand; outside trials the sweep takes %.0f ms a trial,\n  and %.0f ms once before the first, which are not counted\n",
+	fmt.Fprintf(b, "  a run takes %.3f s in the sweep, %.3f s by hand; outside trials the sweep takes %.0f ms a trial,\n  and %.0f ms once before the first, which are not counted\n",
 		s.Trial, s.Alone, 1000*s.Outside, 1000*s.Before)
-	_, err := fmt.Fprintf(out, "  its history: %d events, %s\n", s.Events, human.Bytes(s.Bytes))
-	return err
+	fmt.Fprintf(b, "  its history: %d events, %s\n", s.Events, human.Bytes(s.Bytes))
 }
 
-func printReportMeasured(out io.Writer, m ReportSpeed) {
-	fmt.Fprintf(out, "\nThe report of a run of %d iterations with %d trajectories (%s stored)\n\n", m.Iterations, m.Trajectories, human.Bytes(m.StoredBytes))
-	fmt.Fprintf(out, "  made in   %.1f s (goal: at most 20)\n  memory    %s at most (goal: 1 GiB)\n  written   %s, %s; the page alone %s\n",
+func printReport(b *strings.Builder, m ReportSpeed) {
+	fmt.Fprintf(b, "\nThe report of a run of %d iterations with %d trajectories (%s stored)\n\n", m.Iterations, m.Trajectories, human.Bytes(m.StoredBytes))
+	fmt.Fprintf(b, "  made in   %.1f s (goal: at most 20)\n  memory    %s at most (goal: 1 GiB)\n  written   %s, %s; the page alone %s\n",
 		m.Seconds, human.Bytes(m.PeakBytes), human.Plural(m.Files, "file"), human.Bytes(m.Bytes), human.Bytes(m.IndexBytes))
 }

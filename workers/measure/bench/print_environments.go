@@ -6,46 +6,38 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/reprise-rl/reprise/workers/measure/environments"
 )
 
 // printEnvironments writes the environments' figures for people.
-func printEnvironments(out io.Writer, e environments.Speeds) error {
-	fmt.Fprintf(out, "\nEnvironments, on one core; %s\n\n", pythonText(e.Python))
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "\ta second\teach\tPython\tratio\trecorded Python\tratio\t\n")
-	for _, section := range []struct {
-		name  string
-		rates []environments.Rate
-	}{{"made", e.Generation}, {"actions", e.Steps}, {"replayed", e.Replays}} {
-		for _, r := range section.rates {
-			fmt.Fprintf(w, "%s, %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Name, section.name, countText(r.PerSecond), eachText(r.PerSecond),
-				countText(r.Python), ratioText(r.Ratio), countText(r.Recorded), ratioText(r.RecordedRatio))
+func printEnvironments(b *strings.Builder, e environments.Speeds) {
+	fmt.Fprintf(b, "\nEnvironments, on one core; %s\n\n", pythonText(e.Python))
+	table(b, "\ta second\teach\tPython\tratio\trecorded Python\tratio\t", func(w io.Writer) {
+		for _, section := range []struct {
+			name  string
+			rates []environments.Rate
+		}{{"made", e.Generation}, {"actions", e.Steps}, {"replayed", e.Replays}} {
+			for _, r := range section.rates {
+				fmt.Fprintf(w, "%s, %s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Name, section.name, countText(r.PerSecond), eachText(r.PerSecond),
+					countText(r.Python), ratioText(r.Ratio), countText(r.Recorded), ratioText(r.RecordedRatio))
+			}
 		}
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	})
 	if len(e.Generation) > 0 {
-		fmt.Fprintf(out, "\n  %s\n", roomText(e.Generation[0]))
+		fmt.Fprintf(b, "\n  %s\n", roomText(e.Generation[0]))
 	}
-	fmt.Fprintf(out, "  recorded: gym-sokoban and gymnasium on the machine of the project's measurements; a\n  reference, not measured here\n")
-	fmt.Fprintf(out, "\nThe turn protocol on one core, with Sokoban's texts and replies of %d tokens\n\n", environments.ReplyTokens)
-	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "tokenizer\tfirst prompts a second\t(tokens)\tlater prompts a second\t(tokens)\treplies read a second\tparsed alone\t\n")
-	for _, t := range e.Text {
-		fmt.Fprintf(w, "%s\t%s\t(%.0f)\t%s\t(%.0f)\t%s\t%s\t\n", t.Tokenizer, countText(t.Prompts), t.PromptTokens,
-			countText(t.Continuations), t.ContinuationTokens, countText(t.Replies), countText(t.Parses))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	fmt.Fprintf(b, "  recorded: gym-sokoban and gymnasium on the machine of the project's measurements; a\n  reference, not measured here\n")
+	fmt.Fprintf(b, "\nThe turn protocol on one core, with Sokoban's texts and replies of %d tokens\n\n", environments.ReplyTokens)
+	table(b, "tokenizer\tfirst prompts a second\t(tokens)\tlater prompts a second\t(tokens)\treplies read a second\tparsed alone\t", func(w io.Writer) {
+		for _, t := range e.Text {
+			fmt.Fprintf(w, "%s\t%s\t(%.0f)\t%s\t(%.0f)\t%s\t%s\t\n", t.Tokenizer, countText(t.Prompts), t.PromptTokens,
+				countText(t.Continuations), t.ContinuationTokens, countText(t.Replies), countText(t.Parses))
+		}
+	})
 	for _, s := range e.Step {
-		fmt.Fprintf(out, "\n%s", stepText(s))
+		fmt.Fprintf(b, "\n%s", stepText(s))
 	}
-	return nil
 }
 
 // pythonText says which Python was compared with.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -92,66 +93,53 @@ func (o Options) check() error {
 }
 
 // Run measures the parts that are asked for. progress gets a line for each step.
-func Run(ctx context.Context, o Options, progress io.Writer) (r Report, err error) {
+func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 	if err := o.check(); err != nil {
-		return r, err
+		return Report{}, err
 	}
-	say := func(line string) { fmt.Fprintln(progress, line) }
 	text, t, err := specOf(o.Preset, o.Iterations)
 	if err != nil {
-		return r, err
+		return Report{}, err
 	}
-	r.Cores, r.Preset = runtime.GOMAXPROCS(0), o.Preset
-	r.Load[0] = loadAverage()
-	// The first, with the machine to itself.
-	if o.has(partEnv) {
-		if err := r.measureEnvironments(ctx, o, *t.Policy.Starter, say); err != nil {
-			return r, fmt.Errorf("environments: %w", err)
+	s := &sitting{
+		Options: o, text: text, servers: dev.Options{Ephemeral: true, Stdout: progress},
+		say: func(line string) { fmt.Fprintln(progress, line) },
+	}
+	s.r.Cores, s.r.Preset = runtime.GOMAXPROCS(0), o.Preset
+	s.r.Load[0] = loadAverage()
+	s.starter = *t.Policy.Starter
+	for _, part := range []struct {
+		name, what string
+		measure    func(context.Context) error
+	}{
+		// The first, with the machine to itself.
+		{partEnv, "environments: ", s.environments},
+		{partAlgorithms, "algorithms: ", s.algorithms},
+		{partReport, "report: ", s.report},
+		{partSpeed, "speed: ", s.speed},
+		{partTax, "", s.tax},
+		{partSweep, "", s.sweep},
+		{partRecovery, "", s.recoveries},
+	} {
+		if !o.has(part.name) {
+			continue
+		}
+		if err := part.measure(ctx); err != nil {
+			return s.r, fmt.Errorf("%s%w", part.what, err)
 		}
 	}
-	if o.has(partAlgorithms) {
-		if err := r.measureAlgorithms(ctx, o, *t.Policy.Starter, say); err != nil {
-			return r, fmt.Errorf("algorithms: %w", err)
-		}
-	}
-	if o.has(partReport) {
-		if err := r.measureReport(ctx, say); err != nil {
-			return r, fmt.Errorf("report: %w", err)
-		}
-	}
-	if o.has(partSpeed) {
-		if err := r.measureSpeed(ctx, o, *t.Policy.Starter, say); err != nil {
-			return r, fmt.Errorf("speed: %w", err)
-		}
-	}
-	servers := dev.Options{Ephemeral: true, Stdout: progress}
-	if o.has(partTax) {
-		err = stack.With(ctx, servers, o.Worker, func(ctx context.Context, on stack.Served) error {
-			return r.measureTax(ctx, on, o, text, say)
-		})
-		if err != nil {
-			return r, err
-		}
-	}
-	if o.has(partSweep) {
-		err = stack.With(ctx, servers, o.Worker, func(ctx context.Context, on stack.Served) error {
-			return r.measureSweep(ctx, on, o, say)
-		})
-		if err != nil {
-			return r, err
-		}
-	}
-	if o.has(partRecovery) {
-		if text, _, err = specOf(o.Preset, o.KillAt+3); err != nil {
-			return r, err
-		}
-		err = stack.WithServers(ctx, servers, func(on stack.Servers) error { return r.kill(ctx, on, o, text, say) })
-		if err != nil {
-			return r, err
-		}
-	}
-	r.Load[1] = loadAverage()
-	return r, nil
+	s.r.Load[1] = loadAverage()
+	return s.r, nil
+}
+
+// sitting is one call of Run: what is measured with, and the report as far as it is.
+type sitting struct {
+	Options
+	text    []byte       // the preset's spec
+	starter spec.Starter // the preset's
+	servers dev.Options
+	say     func(line string)
+	r       Report
 }
 
 // specOf is a preset with so many iterations, one snapshot at the end and no
@@ -170,47 +158,15 @@ func specOf(preset string, iterations int) ([]byte, spec.Train, error) {
 	return text, t, err
 }
 
-// measureSpeed fills in speed.
-func (r *Report) measureSpeed(ctx context.Context, o Options, starter spec.Starter, say func(string)) error {
-	device, err := model.OpenDevice(o.Worker.Device)
+// onDevice opens the device for f, and reports its fingerprint.
+func (s *sitting) onDevice(f func(*model.Device) error) error {
+	device, err := model.OpenDevice(s.Worker.Device)
 	if err != nil {
 		return err
 	}
 	defer device.Close()
-	r.Fingerprint = device.Fingerprint().ID()
-	say("measuring the starter's programs")
-	r.Speed, err = MeasureSpeed(ctx, device, starter, o.Repeats)
-	return err
-}
-
-// measureTax fills in the tax.
-func (r *Report) measureTax(ctx context.Context, on stack.Served, o Options, text []byte, say func(string)) error {
-	device, err := model.OpenDevice(o.Worker.Device)
-	if err != nil {
-		return err
-	}
-	defer device.Close()
-	engine, err := activities.NewEngine(device)
-	if err != nil {
-		return err
-	}
-	r.Fingerprint = engine.Info().Fingerprint
-	say("making the starter, in memory and in the bucket; then the turns")
-	r.Tax, err = MeasureTax(ctx, Durable{Client: on.Client, Store: on.Bucket}, Local{Engine: engine, Store: on.Bucket}, text, o.Rounds, say)
-	if err != nil {
-		return fmt.Errorf("durability tax: %w", err)
-	}
-	return nil
-}
-
-// loadAverage is the machine's load of the last minute, or "" where it does not say.
-func loadAverage() string {
-	b, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return ""
-	}
-	first, _, _ := strings.Cut(string(b), " ")
-	return first
+	s.r.Fingerprint = device.Fingerprint().ID()
+	return f(device)
 }
 
 // pythonEnv names the Python to compare with; python3 where it is not set.
@@ -222,50 +178,70 @@ const (
 	leastPython = 400 * time.Millisecond
 )
 
-// measureEnvironments fills in the environments.
-func (r *Report) measureEnvironments(ctx context.Context, o Options, s spec.Starter, say func(string)) error {
-	models, err := measuredModels(s, o.Tokenizer, say)
+func (s *sitting) environments(ctx context.Context) error {
+	models, err := measuredModels(s.starter, s.Tokenizer, s.say)
 	if err != nil {
 		return err
-	}
-	python := os.Getenv(pythonEnv)
-	if python == "" {
-		python = "python3"
 	}
 	got, err := environments.Measure(ctx, environments.Options{
-		Models: models, Rounds: o.Rounds, Least: leastHere, LeastPython: leastPython, Python: python,
-	}, say)
-	if err != nil {
-		return err
+		Models: models, Rounds: s.Rounds, Least: leastHere, LeastPython: leastPython, Python: cmp.Or(os.Getenv(pythonEnv), "python3"),
+	}, s.say)
+	if err == nil {
+		s.r.Environments = &got
 	}
-	r.Environments = &got
-	return nil
+	return err
 }
 
 // leastAlgorithm is how long each of a host's algorithms is measured at a time: a
 // selection takes a microsecond.
 const leastAlgorithm = 20 * time.Millisecond
 
-// measureAlgorithms fills in the algorithms.
-func (r *Report) measureAlgorithms(ctx context.Context, o Options, starter spec.Starter, say func(string)) error {
-	var out Algorithms
-	var err error
-	say("measuring credit and selection")
-	if out.Host, err = MeasureHostAlgorithms(ctx, o.Repeats, leastAlgorithm); err != nil {
-		return err
-	}
-	device, err := model.OpenDevice(o.Worker.Device)
+func (s *sitting) algorithms(ctx context.Context) error {
+	s.say("measuring credit and selection")
+	host, err := MeasureHostAlgorithms(ctx, s.Repeats, leastAlgorithm)
 	if err != nil {
 		return err
 	}
-	defer device.Close()
-	r.Fingerprint = device.Fingerprint().ID()
-	// An update takes long, and is compared with another right beside it: half as many do.
-	if out.Device, err = MeasureDeviceAlgorithms(ctx, device, starter, (o.Repeats+1)/2, say); err != nil {
+	return s.onDevice(func(d *model.Device) error {
+		// An update takes long, and is compared with another right beside it: half as many do.
+		device, err := MeasureDeviceAlgorithms(ctx, d, s.starter, (s.Repeats+1)/2, s.say)
+		if err == nil {
+			s.r.Algorithms = &Algorithms{Host: host, Device: device}
+		}
 		return err
-	}
-	r.Algorithms = &out
-	return nil
+	})
+}
+
+func (s *sitting) report(ctx context.Context) error {
+	s.say("writing a run of 220 iterations and its report, in memory")
+	m, err := MeasureReport(ctx, synthetic.Paper(), nil)
+	s.r.Report = &m
+	return err
+}
+
+func (s *sitting) speed(ctx context.Context) error {
+	return s.onDevice(func(d *model.Device) (err error) {
+		s.say("measuring the starter's programs")
+		s.r.Speed, err = MeasureSpeed(ctx, d, s.starter, s.Repeats)
+		return err
+	})
+}
+
+func (s *sitting) tax(ctx context.Context) error {
+	return stack.With(ctx, s.servers, s.Worker, func(ctx context.Context, on stack.Served) error {
+		return s.onDevice(func(d *model.Device) error {
+			engine, err := activities.NewEngine(d)
+			if err != nil {
+				return err
+			}
+			s.say("making the starter, in memory and in the bucket; then the turns")
+			s.r.Tax, err = MeasureTax(ctx, Durable{Client: on.Client, Store: on.Bucket}, Local{Engine: engine, Store: on.Bucket}, s.text, s.Rounds, s.say)
+			if err != nil {
+				return fmt.Errorf("durability tax: %w", err)
+			}
+			return nil
+		})
+	})
 }
 
 // The runs of the measured sweep: short ones of a small policy, to which a sweep
@@ -275,26 +251,29 @@ const (
 	sweepIterations = 3
 )
 
-// measureSweep fills in the sweep.
-func (r *Report) measureSweep(ctx context.Context, on stack.Served, o Options, say func(string)) error {
+func (s *sitting) sweep(ctx context.Context) error {
 	text, err := presets.With(sweepPreset, map[string]any{"iterations": sweepIterations})
 	if err != nil {
 		return err
 	}
-	r.Fingerprint = on.Device.Fingerprint
-	say(fmt.Sprintf("warming up; then sweeps of %d trials and the same runs by hand, in turns", o.Trials))
-	got, err := MeasureSweep(ctx, on.Client, text, o.Trials, o.Rounds, say)
-	if err != nil {
-		return fmt.Errorf("sweep: %w", err)
-	}
-	r.Sweep = &got
-	return nil
+	return stack.With(ctx, s.servers, s.Worker, func(ctx context.Context, on stack.Served) error {
+		s.r.Fingerprint = on.Device.Fingerprint
+		s.say(fmt.Sprintf("warming up; then sweeps of %d trials and the same runs by hand, in turns", s.Trials))
+		got, err := MeasureSweep(ctx, on.Client, text, s.Trials, s.Rounds, s.say)
+		if err != nil {
+			return fmt.Errorf("sweep: %w", err)
+		}
+		s.r.Sweep = &got
+		return nil
+	})
 }
 
-// measureReport fills in how long the report of a large run takes.
-func (r *Report) measureReport(ctx context.Context, say func(string)) error {
-	say("writing a run of 220 iterations and its report, in memory")
-	m, err := MeasureReport(ctx, synthetic.Paper(), nil)
-	r.Report = &m
-	return err
+// loadAverage is the machine's load of the last minute, or "" where it does not say.
+func loadAverage() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(b), " ")
+	return first
 }

@@ -135,13 +135,7 @@ func (m sweepTimes) turn() SweepTurn {
 
 // sweepOf puts the turns together; trial and alone are the own seconds of every run.
 func sweepOf(trials, iterations int, turns []SweepTurn, trial, alone []float64) Sweep {
-	median := func(of func(SweepTurn) float64) float64 {
-		xs := make([]float64, len(turns))
-		for i, t := range turns {
-			xs[i] = of(t)
-		}
-		return statistics.Median(xs)
-	}
+	median := func(of func(SweepTurn) float64) float64 { return statistics.MedianOf(turns, of) }
 	return Sweep{
 		Trials: trials, Iterations: iterations, Turns: turns, Trial: statistics.Median(trial), Alone: statistics.Median(alone),
 		Overhead:  median(func(t SweepTurn) float64 { return t.Overhead }),

@@ -196,17 +196,10 @@ func medianStep(rounds []HostStep) HostStep {
 		return HostStep{}
 	}
 	out := rounds[0]
-	all := make([]float64, len(rounds))
-	for i, r := range rounds {
-		all[i] = r.Seconds
-	}
-	out.Seconds = statistics.Median(all)
+	out.Seconds = statistics.MedianOf(rounds, func(r HostStep) float64 { return r.Seconds })
 	out.TurnSeconds = slices.Clone(out.TurnSeconds)
 	for t := range out.TurnSeconds {
-		for i, r := range rounds {
-			all[i] = r.TurnSeconds[t]
-		}
-		out.TurnSeconds[t] = statistics.Median(all)
+		out.TurnSeconds[t] = statistics.MedianOf(rounds, func(r HostStep) float64 { return r.TurnSeconds[t] })
 	}
 	return out
 }
