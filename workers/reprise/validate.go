@@ -41,11 +41,7 @@ set and answers; nothing is written.`,
 			if err != nil {
 				return err
 			}
-			var v interface {
-				Print(out io.Writer, name string) error
-				PrintJSON(out io.Writer) error
-				OK() bool
-			}
+			var v validate.Result
 			switch {
 			case evaluate:
 				v, err = validate.CheckEvaluation(cmd.Context(), b, conn.Store)
@@ -58,11 +54,11 @@ set and answers; nothing is written.`,
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			if asJSON {
-				err = v.PrintJSON(cmd.OutOrStdout())
+				err = printJSON(cmd.OutOrStdout(), v)
 			} else {
-				err = v.Print(cmd.OutOrStdout(), args[0])
+				err = validate.Print(cmd.OutOrStdout(), args[0], v)
 			}
-			if err == nil && !v.OK() {
+			if err == nil && !v.Sound() {
 				err = errSilent
 			}
 			return err

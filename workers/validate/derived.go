@@ -1,11 +1,6 @@
 package validate
 
-import (
-	"encoding/json"
-	"io"
-
-	"github.com/reprise-rl/reprise/workflows/spec"
-)
+import "github.com/reprise-rl/reprise/workflows/spec"
 
 // derivedJSON is spec.Derived as `validate --json` writes it. What is not known is
 // left out: widths where the environment has not given the contexts, the rest
@@ -61,11 +56,4 @@ func newDerivedJSON(d spec.Derived, modelKnown bool) *derivedJSON {
 		out.Memory, out.Storage = &memory, &storage
 	}
 	return out
-}
-
-// printJSON prints a value as one line of JSON, "<" as it is.
-func printJSON(out io.Writer, v any) error {
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }

@@ -1,12 +1,11 @@
 package validate
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -17,10 +16,13 @@ import (
 
 // Evaluation is what validate has to say of an Evaluate workflow's input.
 type Evaluation struct {
-	problems spec.Problems // nothing else is known where there are any
-	policy   Policy
-	suites   []spec.Suite // nil where only the run could tell
-	unknown  string       // why something is left out
+	Verdict
+	// Input is the input with everything filled in: an input again. Nil where only the
+	// run could tell. Unknown says what is left out, and why.
+	Input   *EvaluationInput `json:"input,omitempty"`
+	Unknown string           `json:"unknown,omitempty"`
+	policy  Policy
+	suites  []spec.Suite
 }
 
 // Policy is a policy as an Evaluate workflow's input names it.
@@ -31,9 +33,6 @@ type Policy struct {
 	ComputeDtype string `json:"compute_dtype,omitempty"`
 }
 
-// OK says that there are no problems.
-func (v Evaluation) OK() bool { return len(v.problems) == 0 }
-
 // lookUp bounds the search for a policy in the store.
 const lookUp = 20 * time.Second
 
@@ -43,8 +42,12 @@ const lookUp = 20 * time.Second
 // policy that is named.
 func CheckEvaluation(ctx context.Context, b []byte, open func() (store.Store, error)) (Evaluation, error) {
 	v, err := evaluationOf(ctx, b, open)
-	if errors.As(err, &v.problems) {
-		return Evaluation{problems: v.problems}, nil
+	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
+		return Evaluation{Verdict: verdictOf(problems)}, nil
+	}
+	v.Verdict = verdictOf(nil)
+	if v.suites != nil {
+		v.Input = &EvaluationInput{v.policy, v.suites}
 	}
 	return v, err
 }
@@ -70,13 +73,13 @@ func evaluationOf(ctx context.Context, b []byte, open func() (store.Store, error
 	}
 	s, err := open()
 	if err != nil {
-		v.unknown = err.Error()
+		v.Unknown = err.Error()
 		return v, nil
 	}
 	err = v.lookUp(ctx, s, b)
 	for _, silent := range []error{store.ErrUnavailable, store.ErrDenied, store.ErrNoBucket, context.DeadlineExceeded} {
 		if errors.Is(err, silent) && ctx.Err() == nil {
-			v.unknown = err.Error()
+			v.Unknown = err.Error()
 			return v, nil
 		}
 	}
@@ -105,7 +108,7 @@ func besidesRun(e spec.Evaluate, standIn spec.Train, known spec.Known) error {
 func (v Evaluation) withModel(t spec.Train) (Evaluation, error) {
 	_, files, unknown, err := modelOf(t.Policy)
 	if err != nil || unknown != "" {
-		v.unknown = unknown
+		v.Unknown = unknown
 		return v, err
 	}
 	if t, err = activities.WithWidths(t, files); err != nil {
@@ -153,28 +156,22 @@ type besideStore struct {
 
 func (b besideStore) Location(key string) string { return b.below.Location(key) }
 
-// resolvedEvaluation is the input with everything filled in: an input again.
-type resolvedEvaluation struct {
+// EvaluationInput is the input of an Evaluate workflow.
+type EvaluationInput struct {
 	Policy Policy       `json:"policy"`
 	Suites []spec.Suite `json:"suites"`
 }
 
-// Print writes it for people; name is the document's.
-func (v Evaluation) Print(out io.Writer, name string) error {
-	if len(v.problems) > 0 {
-		_, err := fmt.Fprintf(out, "%s: %v\n", name, v.problems)
-		return err
+func (v Evaluation) text(name string) (string, error) {
+	if v.Input == nil {
+		return fmt.Sprintf("%s: sound, as far as can be told without the run, which was not looked up: %s\n", name, v.Unknown), nil
 	}
-	if v.suites == nil {
-		_, err := fmt.Fprintf(out, "%s: sound, as far as can be told without the run, which was not looked up: %s\n", name, v.unknown)
-		return err
-	}
-	var text bytes.Buffer
+	var text strings.Builder
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(resolvedEvaluation{v.policy, v.suites}); err != nil {
-		return fmt.Errorf("encode the resolved input: %w", err)
+	if err := enc.Encode(v.Input); err != nil {
+		return "", fmt.Errorf("encode the resolved input: %w", err)
 	}
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\nsuite\ttrajectories\tturns\ttokens sampled, at most\n")
@@ -182,29 +179,10 @@ func (v Evaluation) Print(out io.Writer, name string) error {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", s.Name, s.Rows(), s.Turns, s.Rows()*s.Turns*s.MaxNewTokens)
 	}
 	if err := w.Flush(); err != nil {
-		return fmt.Errorf("format the suites: %w", err)
+		return "", fmt.Errorf("format the suites: %w", err)
 	}
-	if v.unknown != "" {
-		fmt.Fprintf(&text, "\nThe widths of the contexts are left out: %s\n", v.unknown)
+	if v.Unknown != "" {
+		fmt.Fprintf(&text, "\nThe widths of the contexts are left out: %s\n", v.Unknown)
 	}
-	_, err := out.Write(text.Bytes())
-	return err
-}
-
-// PrintJSON writes it for programs.
-func (v Evaluation) PrintJSON(out io.Writer) error {
-	var report struct {
-		OK       bool           `json:"ok"`
-		Problems []spec.Problem `json:"problems"`
-		// Input is the resolved input; Unknown says what is left out, and why.
-		Input   *resolvedEvaluation `json:"input,omitempty"`
-		Unknown string              `json:"unknown,omitempty"`
-	}
-	report.OK = v.OK()
-	report.Problems = append([]spec.Problem{}, v.problems...)
-	report.Unknown = v.unknown
-	if v.suites != nil {
-		report.Input = &resolvedEvaluation{v.policy, v.suites}
-	}
-	return printJSON(out, report)
+	return text.String(), nil
 }

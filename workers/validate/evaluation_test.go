@@ -56,7 +56,7 @@ func checked(t *testing.T, s store.Store, input string) (text string, v Evaluati
 	v, err = CheckEvaluation(t.Context(), []byte(input), func() (store.Store, error) { return s, nil })
 	var out bytes.Buffer
 	if err == nil {
-		require.NoError(t, v.Print(&out, "in.json"))
+		require.NoError(t, Print(&out, "in.json", v))
 	}
 	return out.String(), v, err
 }
@@ -120,7 +120,7 @@ func TestValidateEvaluateWithoutStore(t *testing.T) {
 				v, err := CheckEvaluation(t.Context(), []byte(input), open)
 				require.NoError(t, err)
 				var out bytes.Buffer
-				require.NoError(t, v.Print(&out, "in.json"))
+				require.NoError(t, Print(&out, "in.json", v))
 				require.Contains(t, out.String(), want, input)
 			}
 		})

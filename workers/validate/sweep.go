@@ -1,11 +1,10 @@
 package validate
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -15,13 +14,11 @@ import (
 
 // Sweep is what validate has to say of a sweep.
 type Sweep struct {
-	problems   spec.Problems // nothing else is known where there are any
-	definition sweep.Definition
-	trials     []sweep.Trial
+	Verdict
+	// Definition is the sweep with its defaults, Trials what it expands to.
+	Definition *sweep.Definition `json:"definition,omitempty"`
+	Trials     []sweep.Trial     `json:"trials,omitempty"`
 }
-
-// OK says that there are no problems.
-func (v Sweep) OK() bool { return len(v.problems) == 0 }
 
 // IsSweep says whether a document can only be a sweep: no spec has a base, or what
 // varies, so that a base that was forgotten is what is told.
@@ -40,18 +37,17 @@ func IsSweep(b []byte) bool {
 
 // CheckSweep checks a sweep as its start does, each trial's spec included.
 func CheckSweep(b []byte) (Sweep, error) {
-	var v Sweep
-	var err error
-	if v.definition, v.trials, err = sweep.Decode(b, activities.KnownSweep()); err != nil && !errors.As(err, &v.problems) {
-		return v, err
+	definition, trials, err := sweep.Decode(b, activities.KnownSweep())
+	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
+		return Sweep{Verdict: verdictOf(problems)}, nil
 	}
-	return v, nil
+	return Sweep{Verdict: verdictOf(nil), Definition: &definition, Trials: trials}, err
 }
 
 // iterations are those of all trials, and shared how many warm starts they share.
 func (v Sweep) iterations() (all, shared int) {
 	seen := map[string]bool{}
-	for _, t := range v.trials {
+	for _, t := range v.Trials {
 		all += t.Iterations
 		if t.Shared != "" {
 			seen[t.Shared] = true
@@ -60,18 +56,13 @@ func (v Sweep) iterations() (all, shared int) {
 	return all, len(seen)
 }
 
-// Print writes it for people; name is the document's.
-func (v Sweep) Print(out io.Writer, name string) error {
-	if !v.OK() {
-		_, err := fmt.Fprintf(out, "%s: %v\n", name, v.problems)
-		return err
-	}
-	var text bytes.Buffer
-	d := v.definition
+func (v Sweep) text(string) (string, error) {
+	var text strings.Builder
+	d := v.Definition
 	all, shared := v.iterations()
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	row := func(name string, value any) { fmt.Fprintf(w, "%s\t%v\n", name, value) }
-	row("trials", len(v.trials))
+	row("trials", len(v.Trials))
 	row("iterations of all", all)
 	row("at once, at most", d.Parallel)
 	row("warm starts, each made once", shared)
@@ -81,29 +72,11 @@ func (v Sweep) Print(out io.Writer, name string) error {
 		row("stopped early by", fmt.Sprintf("%s, after %v iterations", d.Stopping.Method, d.Stopping.Rungs(d.MaxIterations)))
 	}
 	fmt.Fprint(w, "\ntrial\titerations\n")
-	for _, t := range v.trials {
+	for _, t := range v.Trials {
 		fmt.Fprintf(w, "%s\t%d\n", t.Label, t.Iterations)
 	}
 	if err := w.Flush(); err != nil {
-		return fmt.Errorf("format the trials: %w", err)
+		return "", fmt.Errorf("format the trials: %w", err)
 	}
-	_, err := out.Write(text.Bytes())
-	return err
-}
-
-// PrintJSON writes it for programs.
-func (v Sweep) PrintJSON(out io.Writer) error {
-	var report struct {
-		OK       bool           `json:"ok"`
-		Problems []spec.Problem `json:"problems"`
-		// Definition is the sweep with its defaults, Trials what it expands to.
-		Definition *sweep.Definition `json:"definition,omitempty"`
-		Trials     []sweep.Trial     `json:"trials,omitempty"`
-	}
-	report.OK = v.OK()
-	report.Problems = append([]spec.Problem{}, v.problems...)
-	if report.OK {
-		report.Definition, report.Trials = &v.definition, v.trials
-	}
-	return printJSON(out, report)
+	return text.String(), nil
 }

@@ -1,5 +1,3 @@
-// Package validate checks documents as the workflows' first activities do, a run's spec,
-// a sweep, an evaluation's input, and says what follows from them.
 package validate
 
 import (
@@ -7,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 
@@ -20,38 +17,56 @@ import (
 
 // Train is what validate has to say of a spec.
 type Train struct {
-	problems spec.Problems // nothing else is known where there are any
-	train    spec.Train
-	derived  spec.Derived
-	unknown  string // why the numbers that need the model are left out
+	Verdict
+	// Spec is the resolved spec; Unknown says why the numbers that need the model are
+	// left out.
+	Spec    json.RawMessage `json:"spec,omitempty"`
+	Derived *derivedJSON    `json:"derived,omitempty"`
+	Unknown string          `json:"unknown,omitempty"`
+	numbers string
 }
-
-// OK says that there are no problems.
-func (v Train) OK() bool { return len(v.problems) == 0 }
 
 // CheckTrain checks a spec. Its error is about the model that the spec names, or
 // about prompts that do not fit.
 func CheckTrain(b []byte) (Train, error) {
-	var v Train
-	var err error
-	if v.train, err = spec.Decode(b, activities.Known()); err != nil {
-		if errors.As(err, &v.problems) {
-			return v, nil
-		}
-		return v, err
+	t, err := spec.Decode(b, activities.Known())
+	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
+		return Train{Verdict: verdictOf(problems)}, nil
 	}
-	shape, files, unknown, err := modelOf(v.train.Policy)
 	if err != nil {
-		return v, err
+		return Train{}, err
 	}
-	v.unknown = unknown
+	shape, files, unknown, err := modelOf(t.Policy)
+	if err != nil {
+		return Train{}, err
+	}
 	if unknown == "" {
-		if v.train, err = activities.WithWidths(v.train, files); err != nil {
-			return v, err
+		if t, err = activities.WithWidths(t, files); err != nil {
+			return Train{}, err
 		}
 	}
-	v.derived = spec.Derive(v.train, shape)
-	return v, nil
+	resolved, err := t.JSON()
+	if err != nil {
+		return Train{}, fmt.Errorf("encode the resolved spec: %w", err)
+	}
+	derived := spec.Derive(t, shape)
+	return Train{
+		Verdict: verdictOf(nil), Spec: resolved, Derived: newDerivedJSON(derived, unknown == ""), Unknown: unknown, numbers: derived.String(),
+	}, nil
+}
+
+func (v Train) text(string) (string, error) {
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, v.Spec, "", "  "); err != nil {
+		return "", fmt.Errorf("format the resolved spec: %w", err)
+	}
+	numbers := strings.TrimRight(v.numbers, "\n")
+	if v.Unknown != "" {
+		// From the parameters on, the table depends on the model.
+		numbers, _, _ = strings.Cut(numbers, "\nparameters ")
+		numbers += "\n\nParameters, device memory and bytes to S3 are left out: " + v.Unknown + "."
+	}
+	return fmt.Sprintf("%s\n\n%s\n", pretty.Bytes(), numbers), nil
 }
 
 // modelOf is the shape of the model that a policy starts from, and its small
@@ -102,58 +117,4 @@ func shapeOf(files map[string][]byte) (spec.ModelShape, error) {
 		Layers: c.Layers, HiddenSize: c.HiddenSize, IntermediateSize: c.IntermediateSize,
 		Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, VocabSize: c.VocabSize, Tied: c.TieEmbeddings,
 	}, nil
-}
-
-// Print writes it for people; name is the document's.
-func (v Train) Print(out io.Writer, name string) error {
-	if len(v.problems) > 0 {
-		_, err := fmt.Fprintf(out, "%s: %v\n", name, v.problems)
-		return err
-	}
-	resolved, err := v.resolved()
-	if err != nil {
-		return err
-	}
-	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, resolved, "", "  "); err != nil {
-		return fmt.Errorf("format the resolved spec: %w", err)
-	}
-	numbers := strings.TrimRight(v.derived.String(), "\n")
-	if v.unknown != "" {
-		// From the parameters on, the table depends on the model.
-		numbers, _, _ = strings.Cut(numbers, "\nparameters ")
-		numbers += "\n\nParameters, device memory and bytes to S3 are left out: " + v.unknown + "."
-	}
-	_, err = fmt.Fprintf(out, "%s\n\n%s\n", pretty.Bytes(), numbers)
-	return err
-}
-
-func (v Train) resolved() (json.RawMessage, error) {
-	b, err := v.train.JSON()
-	if err != nil {
-		return nil, fmt.Errorf("encode the resolved spec: %w", err)
-	}
-	return b, nil
-}
-
-// PrintJSON writes it for programs.
-func (v Train) PrintJSON(out io.Writer) error {
-	var report struct {
-		OK       bool           `json:"ok"`
-		Problems []spec.Problem `json:"problems"`
-		// Spec is the resolved spec; Unknown says why Derived has no model.
-		Spec    json.RawMessage `json:"spec,omitempty"`
-		Derived *derivedJSON    `json:"derived,omitempty"`
-		Unknown string          `json:"unknown,omitempty"`
-	}
-	report.OK = v.OK()
-	report.Problems = append([]spec.Problem{}, v.problems...)
-	if report.OK {
-		var err error
-		if report.Spec, err = v.resolved(); err != nil {
-			return err
-		}
-		report.Derived, report.Unknown = newDerivedJSON(v.derived, v.unknown == ""), v.unknown
-	}
-	return printJSON(out, report)
 }
