@@ -33,6 +33,24 @@ type child struct {
 	from     int64         // where this process's part of the log begins
 }
 
+// StartChild starts a process that does not outlive this one, however that ends, in a
+// process group of its own: Ctrl-C does not reach it. ended is told how it ended.
+func StartChild(command *exec.Cmd, ended func(error)) error {
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	started := make(chan error, 1)
+	go func() {
+		// The kernel sends the death signal when the thread that forked ends,
+		// not the process: so that thread is kept until the child is gone.
+		runtime.LockOSThread()
+		err := command.Start()
+		started <- err
+		if err == nil {
+			ended(command.Wait())
+		}
+	}()
+	return <-started
+}
+
 // start runs the program with its output appended to the log.
 func (c *child) start() error {
 	c.mu.Lock()
@@ -54,21 +72,9 @@ func (c *child) start() error {
 	command := exec.Command(c.path, c.arguments...)
 	command.Env = c.environment
 	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-
-	started := make(chan error, 1)
+	defer log.Close() // the process has it too
 	ended := make(chan struct{})
-	go func() {
-		// The kernel sends the death signal when the thread that forked ends,
-		// not the process: so that thread is kept until the child is gone.
-		runtime.LockOSThread()
-		defer log.Close()
-		if err := command.Start(); err != nil {
-			started <- err
-			return
-		}
-		started <- nil
-		err := command.Wait()
+	err = StartChild(command, func(err error) {
 		c.mu.Lock()
 		c.endedBy = err
 		died := c.died
@@ -80,8 +86,8 @@ func (c *child) start() error {
 		if died != nil {
 			died(c.failure())
 		}
-	}()
-	if err := <-started; err != nil {
+	})
+	if err != nil {
 		return fmt.Errorf("start %s: %w", c.name, err)
 	}
 	c.pid, c.ended, c.endedBy, c.expected = command.Process.Pid, ended, nil, false

@@ -1,11 +1,14 @@
-// Package human writes values as people read them: counts, sizes, and texts from
-// elsewhere.
+// Package human writes values as people read them, counts, sizes and texts from
+// elsewhere, and tells terminals from other streams.
 package human
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"unicode"
+
+	"golang.org/x/term"
 )
 
 // Plural is "1 object", "2 objects".
@@ -50,4 +53,12 @@ func ShellWord(id string) string {
 		return id
 	}
 	return "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
+}
+
+// Terminal is the terminal that a stream is, or nil.
+func Terminal(stream any) *os.File {
+	if f, ok := stream.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
 }

@@ -12,9 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/term"
-
-	"github.com/reprise-rl/reprise/infra/strict"
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )
 
@@ -34,7 +32,7 @@ type inputField struct {
 // missing and repeated keys (case counts), null, other types, text after the end.
 // example is shown to who has given nothing.
 func readInput(r io.Reader, example string, fields ...inputField) error {
-	if f, ok := r.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if human.Terminal(r) != nil {
 		fmt.Fprintf(os.Stderr, "reading JSON from the terminal, as %s; Ctrl-D ends it\n", example)
 	}
 	b, err := io.ReadAll(io.LimitReader(r, maxInput+1))

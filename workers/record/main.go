@@ -15,7 +15,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,10 +28,9 @@ import (
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/api/temporalproto"
 	"go.temporal.io/sdk/client"
-	"go.uber.org/zap"
 
-	"github.com/reprise-rl/reprise/infra/connect"
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 const (
@@ -58,7 +56,7 @@ type studio struct {
 	workers  []*exec.Cmd
 }
 
-func record(ctx context.Context, only []string) (err error) {
+func record(ctx context.Context, only []string) error {
 	for _, name := range only {
 		if !slices.ContainsFunc(scenes, func(s scene) bool { return s.name == name }) {
 			return fmt.Errorf("no scene %q", name)
@@ -78,20 +76,16 @@ func record(ctx context.Context, only []string) (err error) {
 	if s.hostname, err = os.Hostname(); err != nil {
 		return err
 	}
-	stack, err := dev.Start(ctx, dev.Options{Ephemeral: true})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stack.Stop()) }()
-	s.dir = stack.Dir()
-	settings := connect.Settings{DevDir: s.dir}
-	if s.Client, err = settings.DialTemporal(ctx, zap.NewNop()); err != nil {
-		return err
-	}
-	defer s.Close()
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
+	return stack.WithServers(ctx, dev.Options{Ephemeral: true}, func(on stack.Servers) error {
+		s.dir, s.Client = on.Dir(), on.Client
+		return s.playAll(ctx, only)
+	})
+}
+
+func (s *studio) playAll(ctx context.Context, only []string) error {
 	for _, scene := range scenes {
 		if len(only) > 0 && !slices.Contains(only, scene.name) {
 			continue

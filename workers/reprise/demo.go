@@ -15,10 +15,10 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-	"golang.org/x/term"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers"
@@ -78,7 +78,7 @@ func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset string)
 	if err := summary(ctx, out, on.Bucket, on.Stack, run, status, time.Since(began)); err != nil {
 		return err
 	}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if human.Terminal(out) != nil {
 		fmt.Fprintln(out, "\nThe stack stays up. Ctrl-C ends it.")
 		<-ctx.Done()
 	}
@@ -149,8 +149,7 @@ func summary(ctx context.Context, out io.Writer, s store.Store, servers *dev.Sta
 	fmt.Fprintf(out, "\n%s\n\n", asciigraph.Plot(success, asciigraph.Height(10), asciigraph.Width(60), asciigraph.LowerBound(0), asciigraph.UpperBound(100),
 		asciigraph.Precision(0), asciigraph.Caption("success in training, % of the trajectories of each iteration")))
 	if first, last := status.First, status.Last; first != nil && last != nil {
-		n := "the same fixed instances"
-		fmt.Fprintf(out, "Evaluation on %s:\n", n)
+		fmt.Fprintln(out, "Evaluation on the same fixed instances:")
 		fmt.Fprintf(out, "  before (version %3d)   success %s   mean reward %s\n", first.Version, watch.Percent(first.Metrics, "success/mean"), watch.Value(first.Metrics, "reward/mean", "%.3f"))
 		fmt.Fprintf(out, "  after  (version %3d)   success %s   mean reward %s\n\n", last.Version, watch.Percent(last.Metrics, "success/mean"), watch.Value(last.Metrics, "reward/mean", "%.3f"))
 	}

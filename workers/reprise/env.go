@@ -47,7 +47,7 @@ func listEnvironments(out io.Writer, asJSON bool) error {
 			return err
 		}
 		if asJSON {
-			if err := printLine(out, d); err != nil {
+			if err := printJSON(out, d); err != nil {
 				return err
 			}
 			continue
@@ -163,7 +163,7 @@ the environment's list.`,
 			if !ok {
 				return fmt.Errorf("environment %q: %w", f.name, errNoTable)
 			}
-			return printLine(cmd.OutOrStdout(), tabular.Transitions())
+			return printJSON(cmd.OutOrStdout(), tabular.Transitions())
 		},
 	}
 	f.add(cmd)
@@ -172,10 +172,3 @@ the environment's list.`,
 
 // errNoTable says that an environment's dynamics are no finite table.
 var errNoTable = errors.New("it has no table of transitions; frozenlake has")
-
-// printLine writes a value as a line of JSON.
-func printLine(out io.Writer, v any) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(v)
-}

@@ -4,13 +4,12 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/infra/human"
 )
 
 func envPlayCommand() *cobra.Command {
@@ -38,7 +37,7 @@ actions, is the protocol's and not the environment's: it does not count here.`,
 			switch {
 			case cmd.Flags().Changed("actions"):
 				return playActions(out, cmd.ErrOrStderr(), episode, splitActions(actions))
-			case isTerminal(in) && isTerminal(out):
+			case human.Terminal(in) != nil && human.Terminal(out) != nil:
 				return playInTerminal(in, out, episode)
 			}
 			return playLines(in, out, episode)
@@ -47,11 +46,6 @@ actions, is the protocol's and not the environment's: it does not count here.`,
 	f.add(cmd)
 	cmd.Flags().StringVar(&actions, "actions", "", `the actions, as in "Up,Right"`)
 	return cmd
-}
-
-func isTerminal(v any) bool {
-	f, ok := v.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // splitActions splits at commas; empty parts do not count.
@@ -118,7 +112,7 @@ func (t *table) play(action string) played {
 // playActions prints an episode of given actions.
 func playActions(out, errOut io.Writer, episode envs.Episode, actions []string) error {
 	t := table{episode: episode}
-	if err := printLine(out, t.begin()); err != nil {
+	if err := printJSON(out, t.begin()); err != nil {
 		return err
 	}
 	for k, action := range actions {
@@ -126,7 +120,7 @@ func playActions(out, errOut io.Writer, episode envs.Episode, actions []string) 
 			fmt.Fprintf(errOut, "reprise: the episode ended with action %d; %d more were not taken\n", k, len(actions)-k)
 			return nil
 		}
-		if err := printLine(out, t.play(action)); err != nil {
+		if err := printJSON(out, t.play(action)); err != nil {
 			return err
 		}
 	}
@@ -137,7 +131,7 @@ func playActions(out, errOut io.Writer, episode envs.Episode, actions []string) 
 // episode or of the input.
 func playLines(in io.Reader, out io.Writer, episode envs.Episode) error {
 	t := table{episode: episode}
-	if err := printLine(out, t.begin()); err != nil {
+	if err := printJSON(out, t.begin()); err != nil {
 		return err
 	}
 	lines := bufio.NewScanner(in)
@@ -146,7 +140,7 @@ func playLines(in io.Reader, out io.Writer, episode envs.Episode) error {
 		if action == "" {
 			continue
 		}
-		if err := printLine(out, t.play(action)); err != nil {
+		if err := printJSON(out, t.play(action)); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ func listSuites(out io.Writer, asJSON bool) error {
 		s, _ := suites.Named(name)
 		if !asJSON {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, s.Environment, s.Options, s.Doc)
-		} else if err := printLine(out, suiteJSON{s.Name, s.Environment, s.Options, s.Doc}); err != nil {
+		} else if err := printJSON(out, suiteJSON{s.Name, s.Environment, s.Options, s.Doc}); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,7 +41,12 @@ With --dir the stack stays, and what was interrupted goes on.`,
 			if err != nil {
 				return err
 			}
-			if err := printLearnt(cmd.OutOrStdout(), results, asJSON); err != nil {
+			if asJSON {
+				err = json.NewEncoder(cmd.OutOrStdout()).Encode(results)
+			} else {
+				err = learn.Print(cmd.OutOrStdout(), results)
+			}
+			if err != nil {
 				return err
 			}
 			for _, t := range results {
@@ -63,12 +67,4 @@ With --dir the stack stays, and what was interrupted goes on.`,
 	// Nothing is killed here: a busy machine should not look like a lost one.
 	stack.AddWorkerFlags(f, &o.Worker, 20*time.Second)
 	return cmd
-}
-
-// printLearnt prints the table.
-func printLearnt(out io.Writer, results []learn.Taught, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(out).Encode(results)
-	}
-	return learn.Print(out, results)
 }

@@ -5,8 +5,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -61,4 +63,11 @@ func grouped(id string, cmds ...*cobra.Command) []*cobra.Command {
 		c.GroupID = id
 	}
 	return cmds
+}
+
+// printJSON prints a value as one line of JSON, "<" as it is.
+func printJSON(out io.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -77,7 +76,7 @@ func (x *exporter) check(stdout io.Writer) error {
 	if x.format, err = iterations.ParseFormat(name); err != nil {
 		return fmt.Errorf("--format: %w", err)
 	}
-	if f, ok := stdout.(*os.File); ok && x.prints() && x.format == iterations.Parquet && term.IsTerminal(int(f.Fd())) {
+	if x.prints() && x.format == iterations.Parquet && human.Terminal(stdout) != nil {
 		return errors.New("a Parquet file is nothing for a terminal: add --out FILE")
 	}
 	return nil

@@ -13,7 +13,6 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/human"
@@ -160,36 +159,25 @@ func printReportJSON(out io.Writer, r store.Report) error {
 	}{r.OK(), r, objectsJSON(r.Orphans)})
 }
 
-// printJSON prints a value as one line of JSON, "<" as it is.
-func printJSON(out io.Writer, v any) error {
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
-}
-
 // hashing shows how far a verification is: a bar in a terminal, elsewhere a
 // line every few seconds.
 type hashing struct {
-	out   io.Writer
-	file  *os.File // the terminal, or nil
-	bar   *progressbar.ProgressBar
-	every time.Duration
-	last  time.Time
+	out      io.Writer
+	terminal *os.File // or nil
+	bar      *progressbar.ProgressBar
+	every    time.Duration
+	last     time.Time
 }
 
 func newHashing(out io.Writer) *hashing {
-	h := &hashing{out: out, every: 5 * time.Second, last: time.Now()}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		h.file = f
-	}
-	return h
+	return &hashing{out: out, terminal: human.Terminal(out), every: 5 * time.Second, last: time.Now()}
 }
 
 // progress is a [store.Progress].
 func (h *hashing) progress(done, total int, doneBytes, totalBytes int64) {
 	switch {
-	case h.file != nil && h.bar == nil:
-		h.bar = progressbar.NewOptions64(totalBytes, progressbar.OptionSetWriter(h.file), progressbar.OptionSetDescription("hashing"),
+	case h.terminal != nil && h.bar == nil:
+		h.bar = progressbar.NewOptions64(totalBytes, progressbar.OptionSetWriter(h.terminal), progressbar.OptionSetDescription("hashing"),
 			progressbar.OptionShowBytes(true), progressbar.OptionFullWidth(), progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionClearOnFinish())
 		fallthrough

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
-	"golang.org/x/term"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/human"
@@ -46,7 +44,7 @@ const silence = 10 * time.Second
 // shows on out what is new.
 func New(c client.Client, run string, out io.Writer, every time.Duration) *Watcher {
 	w := &Watcher{client: c, run: run, out: out, every: every, answered: time.Now(), train: trainView{seen: -1, evaluated: -1}}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f := human.Terminal(out); f != nil {
 		w.bar = progressbar.NewOptions(-1,
 			progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(run),
 			progressbar.OptionFullWidth(), progressbar.OptionShowCount(), progressbar.OptionThrottle(200*time.Millisecond),

@@ -8,12 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"syscall"
 	"time"
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
@@ -79,26 +78,10 @@ type child struct {
 	ended chan struct{} // closed when it is gone
 }
 
-// begin starts a child.
+// begin starts a child. How it ends is of no interest: most are killed.
 func begin(cmd *exec.Cmd) (*child, error) {
-	// Its end is ours to decide: not Ctrl-C's.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	c := &child{Cmd: cmd, ended: make(chan struct{})}
-	started := make(chan error, 1)
-	go func() {
-		// The kernel sends the death signal when the thread that forked ends, not the
-		// process: so that thread is kept until the child is gone.
-		runtime.LockOSThread()
-		if err := cmd.Start(); err != nil {
-			started <- err
-			return
-		}
-		started <- nil
-		// How it ended is of no interest: most are killed.
-		_ = cmd.Wait()
-		close(c.ended)
-	}()
-	if err := <-started; err != nil {
+	if err := dev.StartChild(cmd, func(error) { close(c.ended) }); err != nil {
 		return nil, err
 	}
 	return c, nil
