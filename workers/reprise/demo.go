@@ -67,7 +67,7 @@ func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset string)
 	}
 	began := time.Now()
 	w := watch.New(on.Client, run, out, 500*time.Millisecond)
-	status, err := w.Follow(ctx)
+	err = w.Follow(ctx)
 	if errors.Is(err, context.Canceled) {
 		fmt.Fprintf(out, "\nstopped; `make demo` goes on with %s\n", run)
 		return nil
@@ -75,7 +75,7 @@ func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset string)
 	if err != nil {
 		return err
 	}
-	if err := summary(ctx, out, on.Bucket, on.Stack, run, status, time.Since(began)); err != nil {
+	if err := summary(ctx, out, on.Bucket, on.Stack, run, w.Last(), time.Since(began)); err != nil {
 		return err
 	}
 	if human.Terminal(out) != nil {

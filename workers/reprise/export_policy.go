@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,15 +119,11 @@ func (p foundPolicy) rebuild(ctx context.Context, s store.Store, open func() (*m
 
 // policyFiles are those of a folder that make the policy: no moments, no critic.
 func policyFiles(files map[string]store.Ref) map[string]store.Ref {
-	out := map[string]store.Ref{}
-	for name, ref := range files {
-		switch {
-		case name == model.OptimizerFile, name == model.CriticFile, name == model.CriticOptimizerFile, strings.HasPrefix(name, "."):
-		default:
-			out[name] = ref
-		}
-	}
-	return out
+	files = maps.Clone(files)
+	maps.DeleteFunc(files, func(name string, _ store.Ref) bool {
+		return name == model.OptimizerFile || name == model.CriticFile || name == model.CriticOptimizerFile || strings.HasPrefix(name, ".")
+	})
+	return files
 }
 
 // onlySame refuses a folder that holds anything else than what is to be written, and

@@ -37,8 +37,7 @@ Ctrl-C stops watching, not the workflow.`,
 				return err
 			}
 			defer c.Close()
-			w := watch.New(c, args[0], cmd.OutOrStdout(), every)
-			_, err = w.Follow(cmd.Context())
+			err = watch.New(c, args[0], cmd.OutOrStdout(), every).Follow(cmd.Context())
 			if errors.Is(err, context.Canceled) {
 				fmt.Fprintln(cmd.ErrOrStderr(), "\nstopped watching; "+args[0]+" goes on")
 				return nil

@@ -53,22 +53,22 @@ func New(c client.Client, run string, out io.Writer, every time.Duration) *Watch
 	return w
 }
 
-// Follow shows the workflow until it has ended; it gives a run's last status.
-func (w *Watcher) Follow(ctx context.Context) (workflows.Status, error) {
+// Follow shows the workflow until it has ended.
+func (w *Watcher) Follow(ctx context.Context) error {
 	for {
 		d, err := w.client.DescribeWorkflowExecution(ctx, w.run, "")
 		var missing *serviceerror.NotFound
 		switch {
 		case errors.As(err, &missing):
-			return w.train.last, fmt.Errorf("no workflow %q on this server (list them: temporal workflow list)", w.run)
+			return fmt.Errorf("no workflow %q on this server (list them: temporal workflow list)", w.run)
 		case ctx.Err() != nil:
-			return w.train.last, ctx.Err()
+			return ctx.Err()
 		case refused(err):
-			return w.train.last, fmt.Errorf("look %s up: %w", w.run, err)
+			return fmt.Errorf("look %s up: %w", w.run, err)
 		case err != nil:
 			w.tell("the Temporal server does not answer, trying again: " + human.Visible(err.Error()))
 			if err := Sleep(ctx, 2*time.Second); err != nil {
-				return w.train.last, err
+				return err
 			}
 			continue
 		}
@@ -81,12 +81,12 @@ func (w *Watcher) Follow(ctx context.Context) (workflows.Status, error) {
 		case "Sweep":
 			refresh, end = w.refreshSweep, w.endSweep
 		default:
-			return w.train.last, fmt.Errorf("%s is a workflow of type %s; only Train, Evaluate and Sweep can be watched", w.run, kind)
+			return fmt.Errorf("%s is a workflow of type %s; only Train, Evaluate and Sweep can be watched", w.run, kind)
 		}
 		if err := refresh(ctx); err == nil {
 			w.answered = time.Now()
 		} else if ctx.Err() != nil {
-			return w.train.last, ctx.Err()
+			return ctx.Err()
 		} else if state == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && time.Since(w.answered) > silence {
 			w.tell("no worker answers (start one: reprise worker)")
 		}
@@ -97,13 +97,16 @@ func (w *Watcher) Follow(ctx context.Context) (workflows.Status, error) {
 			if w.bar != nil {
 				_ = w.bar.Finish()
 			}
-			return w.train.last, w.ended(ctx, state, end)
+			return w.ended(ctx, state, end)
 		}
 		if err := Sleep(ctx, w.every); err != nil {
-			return w.train.last, err
+			return err
 		}
 	}
 }
+
+// Last is the status that a run showed last.
+func (w *Watcher) Last() workflows.Status { return w.train.last }
 
 // ask reads the answer to the query "status" into s.
 func (w *Watcher) ask(ctx context.Context, s any) error {

@@ -119,7 +119,7 @@ func (r scriptedRun) Get(_ context.Context, into any) error {
 func watched(t *testing.T, p *scripted) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	_, err := New(p, "w-1", &out, time.Nanosecond).Follow(t.Context())
+	err := New(p, "w-1", &out, time.Nanosecond).Follow(t.Context())
 	return out.String(), err
 }
 

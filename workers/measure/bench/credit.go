@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -57,15 +58,7 @@ func MeasureHostAlgorithms(ctx context.Context, repeats int, least time.Duration
 
 // slowest is the cost that has most of the processor.
 func slowest(costs []Cost) Cost {
-	return slices.MaxFunc(costs, func(a, b Cost) int {
-		switch {
-		case a.Processor < b.Processor:
-			return -1
-		case a.Processor > b.Processor:
-			return 1
-		}
-		return 0
-	})
+	return slices.MaxFunc(costs, func(a, b Cost) int { return cmp.Compare(a.Processor, b.Processor) })
 }
 
 // rollout is drawn trajectories.
@@ -107,12 +100,7 @@ func newRollout() *rollout {
 	for state := range creditStates {
 		r.past = append(r.past, credit.StateValue{Key: fmt.Sprint("state ", state), Count: 1, Value: numbers.NormFloat64()})
 	}
-	slices.SortFunc(r.past, func(a, b credit.StateValue) int {
-		if a.Key < b.Key {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(r.past, func(a, b credit.StateValue) int { return cmp.Compare(a.Key, b.Key) })
 	return r
 }
 

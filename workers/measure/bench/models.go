@@ -44,7 +44,7 @@ func measuredModels(s spec.Starter, folder string, say func(string)) ([]environm
 // own and config.json have to be there.
 func tokenizerFiles(folder string) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	for _, name := range append([]string{model.ConfigFile}, tokenizer.FileNames...) {
+	for _, name := range tokenizer.FileNames {
 		b, err := os.ReadFile(filepath.Join(folder, name))
 		needed := name == model.ConfigFile || name == "tokenizer.json"
 		if errors.Is(err, fs.ErrNotExist) && !needed {

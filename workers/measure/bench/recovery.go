@@ -65,9 +65,17 @@ func MeasureRecovery(ctx context.Context, c client.Client, run string, text []by
 		return out, fmt.Errorf("kill worker %d: %w", pid, err)
 	}
 	for {
-		done, err := out.read(ctx, c, run, killed)
-		if err != nil || done {
+		events, err := historyOf(ctx, c, run)
+		if err != nil {
 			return out, err
+		}
+		got, done, err := recoveryIn(events, killed)
+		if err != nil {
+			return out, err
+		}
+		if done {
+			got.Iteration, got.Step = iteration, step
+			return got, nil
 		}
 		if err := watch.Sleep(ctx, 200*time.Millisecond); err != nil {
 			return out, fmt.Errorf("wait for run %s to go on: %w", run, err)
@@ -110,23 +118,16 @@ func victim(ctx context.Context, c client.Client, run string, iteration int, ste
 
 var errNoSession = errors.New("the session was not lost: the killed process did not hold it")
 
-// read looks the recovery up in the history; done is false while it is under way.
-func (r *Recovery) read(ctx context.Context, c client.Client, run string, killed time.Time) (done bool, err error) {
-	var all []*historypb.HistoryEvent
+func historyOf(ctx context.Context, c client.Client, run string) (all []*historypb.HistoryEvent, err error) {
 	events := c.GetWorkflowHistory(ctx, run, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
 		if err != nil {
-			return false, fmt.Errorf("read the history of %s: %w", run, err)
+			return nil, fmt.Errorf("read the history of %s: %w", run, err)
 		}
 		all = append(all, e)
 	}
-	got, done, err := recoveryIn(all, killed)
-	if done {
-		got.Iteration, got.Step = r.Iteration, r.Step
-		*r = got
-	}
-	return done, err
+	return all, nil
 }
 
 // recoveryIn reads what followed a kill from a history; done is false where a

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -89,15 +90,11 @@ type Options struct {
 func Run(ctx context.Context, o Options, progress io.Writer) ([]Taught, error) {
 	chosen := lessons
 	if o.Only != "" {
-		chosen = nil
-		for _, l := range lessons {
-			if l.Name == o.Only {
-				chosen = []lesson{l}
-			}
-		}
-		if chosen == nil {
+		n := slices.IndexFunc(lessons, func(l lesson) bool { return l.Name == o.Only })
+		if n < 0 {
 			return nil, fmt.Errorf("learn: --only %q is none of %s", o.Only, Names())
 		}
+		chosen = lessons[n : n+1]
 	}
 	if o.Seeds < 1 {
 		return nil, fmt.Errorf("learn: --seeds %d: at least 1", o.Seeds)

@@ -109,29 +109,27 @@ func (o Outcome) Lead(detector string) (int, bool) {
 	return o.Fall.Begins - first, fired && o.Fell
 }
 
+// finite are the finite values.
+func finite(xs []float64) []float64 {
+	return slices.DeleteFunc(slices.Clone(xs), func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+}
+
 // finiteMean is the mean of the finite values; NaN where there are none.
 func finiteMean(xs []float64) float64 {
-	sum, n := 0.0, 0
+	sum := 0.0
+	xs = finite(xs)
 	for _, x := range xs {
-		if !math.IsNaN(x) && !math.IsInf(x, 0) {
-			sum += x
-			n++
-		}
+		sum += x
 	}
-	return sum / float64(n)
+	return sum / float64(len(xs))
 }
 
 // spike is the highest of the finite values over their median; NaN without any.
 func spike(xs []float64) float64 {
-	var finite []float64
-	for _, x := range xs {
-		if !math.IsNaN(x) && !math.IsInf(x, 0) {
-			finite = append(finite, x)
-		}
-	}
-	if len(finite) == 0 {
+	xs = finite(xs)
+	if len(xs) == 0 {
 		return math.NaN()
 	}
-	slices.Sort(finite)
-	return finite[len(finite)-1] / finite[len(finite)/2]
+	slices.Sort(xs)
+	return xs[len(xs)-1] / xs[len(xs)/2]
 }

@@ -2,7 +2,6 @@ package study
 
 import (
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -24,13 +23,7 @@ type Interval struct {
 
 // intervalOf leaves values out that are not finite.
 func intervalOf(values []float64) Interval {
-	var finite []float64
-	for _, v := range values {
-		if !math.IsNaN(v) && !math.IsInf(v, 0) {
-			finite = append(finite, v)
-		}
-	}
-	e := statistics.Mean(finite, Confidence)
+	e := statistics.Mean(finite(values), Confidence)
 	return Interval{N: e.N, Mean: rounded(canon.Float(e.Mean)), Low: rounded(canon.Float(e.Low)), High: rounded(canon.Float(e.High))}
 }
 
@@ -129,26 +122,30 @@ func summarize(setting string, outcomes []Outcome) Summary {
 	}
 	slices.Sort(s.Falls)
 	for _, rule := range collapse.Rules() {
-		f := Firing{Detector: rule.Name, Severity: rule.Severity, Leads: []int{}}
-		for _, o := range outcomes {
-			first, fired := o.First[rule.Name]
-			if !fired {
-				continue
-			}
-			f.First = append(f.First, first)
-			if lead, ok := o.Lead(rule.Name); ok {
-				f.Leads = append(f.Leads, lead)
-			} else {
-				f.Unmet++
-			}
-		}
-		if len(f.First) > 0 {
-			slices.Sort(f.First)
-			slices.Sort(f.Leads)
+		if f := firingOf(rule, outcomes); len(f.First) > 0 {
 			s.Detectors = append(s.Detectors, f)
 		}
 	}
 	return s
+}
+
+func firingOf(rule collapse.Rule, outcomes []Outcome) Firing {
+	f := Firing{Detector: rule.Name, Severity: rule.Severity, Leads: []int{}}
+	for _, o := range outcomes {
+		first, fired := o.First[rule.Name]
+		if !fired {
+			continue
+		}
+		f.First = append(f.First, first)
+		if lead, ok := o.Lead(rule.Name); ok {
+			f.Leads = append(f.Leads, lead)
+		} else {
+			f.Unmet++
+		}
+	}
+	slices.Sort(f.First)
+	slices.Sort(f.Leads)
+	return f
 }
 
 // Alarm is what a detector did in all runs together.
@@ -178,17 +175,13 @@ func Alarms(records []Record) (alarms []Alarm, harmed, fell, runs int) {
 	}
 	any := Alarm{Detector: "any", Leads: []int{}}
 	for _, rule := range collapse.Rules() {
-		a := Alarm{Detector: rule.Name, Severity: rule.Severity, Leads: []int{}}
+		a := Alarm{Detector: rule.Name, Severity: rule.Severity, Leads: firingOf(rule, outcomes).Leads}
 		for _, o := range outcomes {
 			if _, fired := o.First[rule.Name]; fired {
 				a.count(o)
 			}
-			if lead, ok := o.Lead(rule.Name); ok {
-				a.Leads = append(a.Leads, lead)
-			}
 		}
 		if a.Harmed+a.Harmless > 0 {
-			slices.Sort(a.Leads)
 			alarms = append(alarms, a)
 		}
 	}
@@ -198,11 +191,7 @@ func Alarms(records []Record) (alarms []Alarm, harmed, fell, runs int) {
 		}
 		any.count(o)
 		if o.Fell {
-			first := math.MaxInt
-			for _, n := range o.First {
-				first = min(first, n)
-			}
-			any.Leads = append(any.Leads, o.Fall.Begins-first)
+			any.Leads = append(any.Leads, o.Fall.Begins-slices.Min(slices.Collect(maps.Values(o.First))))
 		}
 	}
 	slices.Sort(any.Leads)
