@@ -27,8 +27,7 @@ func (w *Watcher) refreshEvaluate(ctx context.Context) error {
 	return nil
 }
 
-// showEvaluate prints what is new in a status: the suites that have come, as
-// rows of a table.
+// showEvaluate prints the suites measured since the last call as rows of a table.
 func (w *Watcher) showEvaluate(s workflows.EvaluateStatus) {
 	if w.bar != nil {
 		if s.Suites > 0 {
@@ -37,7 +36,7 @@ func (w *Watcher) showEvaluate(s workflows.EvaluateStatus) {
 		_ = w.bar.Set(len(s.Done))
 		w.bar.Describe(fmt.Sprintf("%s · %s", w.run, s.Phase))
 	}
-	// Of the suites' turns a terminal's bar tells; a log would be full of them.
+	// Turns are shown only by a terminal's bar: they would fill a log.
 	if s.Waiting != nil {
 		w.tell(waitingText(s.Waiting))
 	} else if !strings.Contains(s.Phase, " · ") && s.Phase != "done" && s.Phase != "" {
@@ -66,7 +65,7 @@ func interval(m activities.Metrics) string {
 	return fmt.Sprintf("%s (%s–%s)", Value(m, "success/mean", "%.2f"), Value(m, "success/low", "%.2f"), Value(m, "success/high", "%.2f"))
 }
 
-// evaluationLine is an evaluation in a line.
+// evaluationLine describes an evaluation in one line.
 func evaluationLine(e *workflows.Evaluated) string {
 	line := fmt.Sprintf("success %s  reward %s", interval(e.Metrics), Value(e.Metrics, "reward/mean", "%.3f"))
 	for _, r := range []struct{ name, metric string }{{"random player", "reference/random_success"}, {"best play", "reference/best_success"}} {
@@ -80,7 +79,7 @@ func evaluationLine(e *workflows.Evaluated) string {
 	return line
 }
 
-// mostSamples is the greatest k of pass@k; 0 where there is none.
+// mostSamples is the largest k of the pass@k metrics, 0 if there is none.
 func mostSamples(m activities.Metrics) int {
 	most := 0
 	for name := range m {
@@ -92,7 +91,7 @@ func mostSamples(m activities.Metrics) int {
 	return most
 }
 
-// endEvaluate says what was measured and where it lies.
+// endEvaluate prints what was measured and where its artifacts are.
 func (w *Watcher) endEvaluate(ctx context.Context, cancelled bool) error {
 	if cancelled {
 		w.line(fmt.Sprintf("%s was cancelled; %d of %d suites were measured", w.run, len(w.evaluate.last.Done), w.evaluate.last.Suites))
@@ -103,7 +102,7 @@ func (w *Watcher) endEvaluate(ctx context.Context, cancelled bool) error {
 		return err
 	}
 	if w.evaluate.shown < len(r.Evaluations) {
-		// No worker has answered, so the suites come from the result.
+		// No worker answered the last query: take the suites from the result.
 		s := workflows.EvaluateStatus{Suites: len(r.Evaluations)}
 		for _, e := range r.Evaluations {
 			s.Done = append(s.Done, workflows.Evaluated{Version: e.Version, Suite: e.Suite, Metrics: e.Metrics})

@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// pace estimates the time that iterations still take from those that were seen.
+// pace estimates the remaining time of a workflow from the iterations observed so far.
 type pace struct {
 	began time.Time
-	from  int // iterations that were done then
+	from  int // iterations done at that time
 }
 
-// saw takes in how many iterations are done; the clock starts with the first.
-func (p *pace) saw(done int) {
+// observe records how many iterations are done. The clock starts with the first one:
+// warm-up is not part of the pace.
+func (p *pace) observe(done int) {
 	if p.began.IsZero() && done > 0 {
 		p.began, p.from = time.Now(), done
 	}
 }
 
-// left tells the seconds an iteration and the time to the end; nothing where that
-// cannot be told yet.
-func (p *pace) left(done, of int) string {
+// remaining is the seconds per iteration and the time to the end, or "" if no iteration
+// has been observed yet.
+func (p *pace) remaining(done, of int) string {
 	n := done - p.from
 	if p.began.IsZero() || n < 1 || of <= done {
 		return ""

@@ -13,17 +13,17 @@ import (
 
 // sweepView is what a watcher has shown of a Sweep workflow.
 type sweepView struct {
-	last   workflows.TablePage
-	states map[string]sweep.State // by label, as they were shown
-	drawn  int                    // lines of the live table in the terminal
-	pace   pace
-	told   time.Time // when lines last told how far it is
+	last       workflows.TablePage
+	states     map[string]sweep.State // by label, as they were shown
+	drawn      int                    // lines of the live table in the terminal
+	pace       pace
+	progressAt time.Time // when the last progress line was printed
 }
 
-// telling is how often lines tell how far a sweep is, beside what begins and ends.
-const telling = time.Minute
+// progressEvery is the least time between two progress lines.
+const progressEvery = time.Minute
 
-// pageOfWatch is how many lines of a sweep's table are asked for at once.
+// pageOfWatch is the page size of the table query.
 const pageOfWatch = 500
 
 func (w *Watcher) refreshSweep(ctx context.Context) error {
@@ -33,7 +33,7 @@ func (w *Watcher) refreshSweep(ctx context.Context) error {
 	}
 	w.sweep.last = page
 	done, _ := progressOf(page)
-	w.sweep.pace.saw(done)
+	w.sweep.pace.observe(done)
 	if w.bar != nil {
 		w.drawSweep(page)
 	} else {
@@ -64,10 +64,10 @@ func (w *Watcher) askTable(ctx context.Context) (workflows.TablePage, error) {
 	}
 }
 
-// showSweep prints what is new as lines: a trial that began, waits or ended.
+// showSweep prints a line for each trial that began, waits or ended since the last call.
 func (w *Watcher) showSweep(page workflows.TablePage) {
 	if w.sweep.states == nil {
-		w.sweep.states, w.sweep.told = map[string]sweep.State{}, time.Now()
+		w.sweep.states, w.sweep.progressAt = map[string]sweep.State{}, time.Now()
 	}
 	if page.Counts.Trials > 0 && len(w.sweep.states) == 0 {
 		w.line(fmt.Sprintf("%s: %s", human.Plural(page.Counts.Trials, "trial"), page.Counts))
@@ -82,9 +82,9 @@ func (w *Watcher) showSweep(page workflows.TablePage) {
 			w.line(trialLine(row, page.Metrics))
 		}
 	}
-	if done, of := progressOf(page); done > 0 && time.Since(w.sweep.told) >= telling {
-		if left := w.sweep.pace.left(done, of); left != "" {
-			w.sweep.told = time.Now()
+	if done, of := progressOf(page); done > 0 && time.Since(w.sweep.progressAt) >= progressEvery {
+		if left := w.sweep.pace.remaining(done, of); left != "" {
+			w.sweep.progressAt = time.Now()
 			w.line(fmt.Sprintf("%d of %d iterations%s", done, of, left))
 		}
 	}
@@ -93,7 +93,7 @@ func (w *Watcher) showSweep(page workflows.TablePage) {
 	}
 }
 
-// trialLine is a trial in a line.
+// trialLine describes a trial in one line.
 func trialLine(row workflows.TrialLine, metrics []string) string {
 	state := string(row.State)
 	if row.State == sweep.Waiting {
@@ -121,10 +121,10 @@ const (
 	shownTrials = 20
 )
 
-// drawSweep redraws the live table: the open trials, the settings, what is done.
+// drawSweep redraws the live table: open trials, settings and progress.
 func (w *Watcher) drawSweep(page workflows.TablePage) {
 	done, of := progressOf(page)
-	lines := sweepLines(w.run, page, w.sweep.pace.left(done, of))
+	lines := sweepLines(w.run, page, w.sweep.pace.remaining(done, of))
 	var b strings.Builder
 	if w.sweep.drawn > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", w.sweep.drawn)
@@ -134,8 +134,8 @@ func (w *Watcher) drawSweep(page workflows.TablePage) {
 	fmt.Fprint(w.out, b.String())
 }
 
-// progressOf counts iterations over all trials: those that are done, and those that
-// there will be.
+// progressOf counts the iterations of all trials: those done and the total. A trial that
+// has ended counts only what it did.
 func progressOf(page workflows.TablePage) (done, of int) {
 	for _, row := range page.Rows {
 		done += row.Iterations
@@ -148,7 +148,7 @@ func progressOf(page workflows.TablePage) (done, of int) {
 	return done, of
 }
 
-// sweepLines are the live table's.
+// sweepLines is the live table, line by line.
 func sweepLines(id string, page workflows.TablePage, left string) []string {
 	done, of := progressOf(page)
 	lines := []string{fmt.Sprintf("%s · %s", id, page.Phase)}
@@ -170,7 +170,7 @@ func sweepLines(id string, page workflows.TablePage, left string) []string {
 	return append(lines, settingLines(page.Settings, page.Metrics)...)
 }
 
-// settingLines are a table of the settings' means.
+// settingLines is a table of each setting's mean.
 func settingLines(settings []sweep.SettingRow, metrics []string) []string {
 	if len(settings) == 0 || len(metrics) == 0 {
 		return nil
@@ -200,7 +200,7 @@ func settingLines(settings []sweep.SettingRow, metrics []string) []string {
 	return lines
 }
 
-// endSweep says how it ended, and where the table lies.
+// endSweep prints how the sweep ended and the key of its table.
 func (w *Watcher) endSweep(ctx context.Context, cancelled bool) error {
 	if w.bar == nil {
 		for _, line := range settingLines(w.sweep.last.Settings, w.sweep.last.Metrics) {
@@ -208,7 +208,7 @@ func (w *Watcher) endSweep(ctx context.Context, cancelled bool) error {
 		}
 	}
 	var status workflows.SweepStatus
-	if err := w.ask(ctx, &status); err == nil { // where no worker answers, the result has the rest
+	if err := w.ask(ctx, &status); err == nil { // if no worker answers, the result below is enough
 		for _, warning := range status.Warnings {
 			w.line("warning: " + human.Visible(warning))
 		}

@@ -92,7 +92,7 @@ func TestWatchSweepTellsHowFarItIs(t *testing.T) {
 	w.sweep.pace = pace{began: time.Now().Add(-20 * time.Second), from: 1}
 	w.showSweep(pageOf(sweep.Running, sweep.Waiting, 2))
 	require.NotContains(t, out.String(), "iterations")
-	w.sweep.told = time.Now().Add(-telling)
+	w.sweep.progressAt = time.Now().Add(-progressEvery)
 	w.showSweep(pageOf(sweep.Running, sweep.Waiting, 2))
 	require.Contains(t, out.String(), "2 of 6 iterations  20.0 s/it, 1m20s left\n")
 	before := out.Len()
@@ -102,13 +102,13 @@ func TestWatchSweepTellsHowFarItIs(t *testing.T) {
 
 func TestPace(t *testing.T) {
 	var p pace
-	require.Empty(t, p.left(0, 10))
-	p.saw(0)
-	require.Empty(t, p.left(2, 10), "the warm start is no iteration")
-	p.saw(2)
-	require.Empty(t, p.left(2, 10))
+	require.Empty(t, p.remaining(0, 10))
+	p.observe(0)
+	require.Empty(t, p.remaining(2, 10), "the warm start is no iteration")
+	p.observe(2)
+	require.Empty(t, p.remaining(2, 10))
 	p.began = p.began.Add(-30 * time.Second)
-	p.saw(5)
-	require.Equal(t, "  10.0 s/it, 50s left", p.left(5, 10))
-	require.Empty(t, p.left(10, 10))
+	p.observe(5)
+	require.Equal(t, "  10.0 s/it, 50s left", p.remaining(5, 10))
+	require.Empty(t, p.remaining(10, 10))
 }

@@ -27,22 +27,22 @@ func (w *Watcher) refreshTrain(ctx context.Context) error {
 	return nil
 }
 
-// showTrain prints what is new in a status.
+// showTrain prints what changed since the last status.
 func (w *Watcher) showTrain(s workflows.Status) {
 	v := &w.train
 	if s.Branch > v.branch {
-		// It went back: iterations and evaluations before those that were shown follow.
+		// The run was rolled back: earlier iterations and evaluations follow again.
 		w.phase = ""
-		w.line(wentBack(s))
+		w.line(rollbackText(s))
 		v.branch, v.seen, v.evaluated, v.pace = s.Branch, s.Iteration, s.Iteration, pace{}
 	}
-	v.pace.saw(s.Iteration)
+	v.pace.observe(s.Iteration)
 	if w.bar != nil {
 		if s.Iterations > 0 {
 			w.bar.ChangeMax(s.Iterations)
 		}
 		_ = w.bar.Set(s.Iteration)
-		w.bar.Describe(fmt.Sprintf("%s · %s%s", w.run, s.Phase, v.pace.left(s.Iteration, s.Iterations)))
+		w.bar.Describe(fmt.Sprintf("%s · %s%s", w.run, s.Phase, v.pace.remaining(s.Iteration, s.Iterations)))
 	}
 	w.showEvaluated(s.First)
 	if s.Iteration > v.seen && s.Iteration > 0 && len(s.Metrics) > 0 {
@@ -50,7 +50,7 @@ func (w *Watcher) showTrain(s workflows.Status) {
 		w.line(fmt.Sprintf("iteration %*d/%d  reward %s  success %s  entropy %s  grad norm %s%s%s",
 			len(fmt.Sprint(s.Iterations)), s.Iteration, s.Iterations, Value(s.Metrics, "reward/mean", "%6.3f"),
 			Percent(s.Metrics, "success/mean"), Value(s.Metrics, "actor/entropy", "%.3f"),
-			Value(s.Metrics, "actor/grad_norm", "%.2f"), lostText(s), v.pace.left(s.Iteration, s.Iterations)))
+			Value(s.Metrics, "actor/grad_norm", "%.2f"), lostText(s), v.pace.remaining(s.Iteration, s.Iterations)))
 	}
 	// A version is evaluated before the iteration that made it is committed.
 	if s.Last != nil && s.Last.Version <= s.Iteration {
@@ -64,8 +64,8 @@ func (w *Watcher) showTrain(s workflows.Status) {
 	}
 }
 
-// wentBack says that a run is on another branch, and why.
-func wentBack(s workflows.Status) string {
+// rollbackText describes the last rollback and its reason.
+func rollbackText(s workflows.Status) string {
 	text := fmt.Sprintf("rolled back: branch %d goes on at iteration %d", s.Branch, s.Iteration)
 	if n := len(s.Events); n > 0 {
 		text += ": " + s.Events[n-1].Text
@@ -73,7 +73,7 @@ func wentBack(s workflows.Status) string {
 	return text
 }
 
-// showEvaluated prints a run's evaluation once.
+// showEvaluated prints an evaluation, unless it was printed before.
 func (w *Watcher) showEvaluated(e *workflows.Evaluated) {
 	if e == nil || e.Version <= w.train.evaluated {
 		return
@@ -89,7 +89,7 @@ func lostText(s workflows.Status) string {
 	return fmt.Sprintf("  lost devices %d (recomputed %d updates)", s.LostDevices, s.Recomputed)
 }
 
-// endTrain says what a run ended with.
+// endTrain prints how the run ended.
 func (w *Watcher) endTrain(ctx context.Context, cancelled bool) error {
 	if cancelled && w.train.last.Iteration == 0 {
 		w.line(w.run + " was cancelled before an iteration was committed")

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-rl/reprise/infra/human"
 )
 
-// refused tells whether a server's error will be the same for as long as one asks.
-func refused(err error) bool {
+// permanent reports whether asking the server again would give the same error.
+func permanent(err error) bool {
 	var namespace *serviceerror.NamespaceNotFound
 	if errors.As(err, &namespace) {
 		return true
@@ -26,13 +26,14 @@ func refused(err error) bool {
 	return false
 }
 
-// retries are the activities whose retries were told: the attempt at which, by id.
+// retries holds, by activity id, the attempt at which a retry was last printed.
 type retries map[string]int32
 
-// showRetries prints what is tried again and why, at the second attempt and whenever
-// there have been twice as many: what waits for a person would else look like work.
+// showRetries prints an activity's retry and its reason at the second attempt and each
+// time the number of attempts has doubled. Otherwise an activity that cannot succeed
+// until a user acts would look like progress.
 func (w *Watcher) showRetries(pending []*workflowpb.PendingActivityInfo) {
-	told := retries{}
+	printed := retries{}
 	for _, a := range pending {
 		kind := a.GetActivityType().GetName()
 		if a.GetAttempt() < 2 || a.GetLastFailure() == nil || strings.HasPrefix(kind, "internalSession") {
@@ -41,15 +42,15 @@ func (w *Watcher) showRetries(pending []*workflowpb.PendingActivityInfo) {
 		last := w.retries[a.ActivityId]
 		if last == 0 || a.Attempt >= 2*last {
 			last = a.Attempt
-			w.line(fmt.Sprintf("%s is tried again (attempt %d): %s", kind, a.Attempt, whyRetried(a)))
+			w.line(fmt.Sprintf("%s is tried again (attempt %d): %s", kind, a.Attempt, retryReason(a)))
 		}
-		told[a.ActivityId] = last
+		printed[a.ActivityId] = last
 	}
-	w.retries = told
+	w.retries = printed
 }
 
-// whyRetried is why an activity's last attempt failed.
-func whyRetried(a *workflowpb.PendingActivityInfo) string {
+// retryReason is why the last attempt of an activity failed.
+func retryReason(a *workflowpb.PendingActivityInfo) string {
 	f := a.GetLastFailure()
 	if timeout := f.GetTimeoutFailureInfo(); timeout != nil {
 		switch timeout.GetTimeoutType() {

@@ -1,4 +1,5 @@
-// Package watch follows a workflow: a run, an evaluation or a sweep, by its status query.
+// Package watch follows a workflow (a run, an evaluation or a sweep) through its queries
+// and prints its progress.
 package watch
 
 import (
@@ -21,7 +22,7 @@ import (
 	"github.com/reprise-rl/reprise/workflows"
 )
 
-// Watcher follows one workflow by its status query.
+// Watcher prints the progress of one workflow.
 type Watcher struct {
 	client client.Client
 	run    string // the workflow's id
@@ -37,11 +38,12 @@ type Watcher struct {
 	sweep    sweepView
 }
 
-// silence is how long no worker may answer before it is said: a busy one is late.
-const silence = 10 * time.Second
+// answerTimeout is how long queries may go unanswered before that is printed: a busy
+// worker answers late.
+const answerTimeout = 10 * time.Second
 
-// New makes a watcher of the workflow with the id run, which asks every so often and
-// shows on out what is new.
+// New returns a watcher of the workflow with the id run that queries it at the given
+// interval and prints to out.
 func New(c client.Client, run string, out io.Writer, every time.Duration) *Watcher {
 	w := &Watcher{client: c, run: run, out: out, every: every, answered: time.Now(), train: trainView{seen: -1, evaluated: -1}}
 	if f := human.Terminal(out); f != nil {
@@ -53,7 +55,8 @@ func New(c client.Client, run string, out io.Writer, every time.Duration) *Watch
 	return w
 }
 
-// Follow shows the workflow until it has ended.
+// Follow prints the workflow's progress until it ends. Its error is the workflow's
+// failure, or ctx's.
 func (w *Watcher) Follow(ctx context.Context) error {
 	for {
 		d, err := w.client.DescribeWorkflowExecution(ctx, w.run, "")
@@ -63,7 +66,7 @@ func (w *Watcher) Follow(ctx context.Context) error {
 			return fmt.Errorf("no workflow %q on this server (list them: temporal workflow list)", w.run)
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case refused(err):
+		case permanent(err):
 			return fmt.Errorf("look %s up: %w", w.run, err)
 		case err != nil:
 			w.tell("the Temporal server does not answer, trying again: " + human.Visible(err.Error()))
@@ -87,7 +90,7 @@ func (w *Watcher) Follow(ctx context.Context) error {
 			w.answered = time.Now()
 		} else if ctx.Err() != nil {
 			return ctx.Err()
-		} else if state == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && time.Since(w.answered) > silence {
+		} else if state == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && time.Since(w.answered) > answerTimeout {
 			w.tell("no worker answers (start one: reprise worker)")
 		}
 		w.showRetries(d.PendingActivities)
@@ -105,7 +108,7 @@ func (w *Watcher) Follow(ctx context.Context) error {
 	}
 }
 
-// Last is the status that a run showed last.
+// Last is the last status received from a run.
 func (w *Watcher) Last() workflows.Status { return w.train.last }
 
 // ask reads the answer to the query "status" into s.
@@ -119,7 +122,7 @@ func (w *Watcher) ask(ctx context.Context, s any) error {
 	return v.Get(s)
 }
 
-// ended says how the workflow ended: a failure is the error.
+// ended prints how the workflow ended, or returns its failure.
 func (w *Watcher) ended(ctx context.Context, state enumspb.WorkflowExecutionStatus, end func(ctx context.Context, cancelled bool) error) error {
 	switch state {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
@@ -128,7 +131,7 @@ func (w *Watcher) ended(ctx context.Context, state enumspb.WorkflowExecutionStat
 		return end(ctx, true)
 	}
 	err := w.client.GetWorkflow(ctx, w.run, "").Get(ctx, nil)
-	// What failed, without the activities and ids around it: they are in the Web UI.
+	// The cause alone: the activities and ids around it are in the Web UI.
 	if cause := (*temporal.ApplicationError)(nil); errors.As(err, &cause) {
 		err = cause
 	}
@@ -153,14 +156,14 @@ func waitingText(wait *workflows.Waiting) string {
 	return fmt.Sprintf("waiting for a device with fingerprint %s; %s", wait.Wanted, there)
 }
 
-// say prints a phase once, outside a terminal: there the bar shows it.
+// say prints a phase once. In a terminal the bar shows it instead.
 func (w *Watcher) say(phase string) {
 	if w.bar == nil {
 		w.tell(phase)
 	}
 }
 
-// tell prints once what stands in the way.
+// tell prints a text unless it is the one printed last.
 func (w *Watcher) tell(text string) {
 	if text != w.phase {
 		w.phase = text
@@ -175,7 +178,7 @@ func (w *Watcher) line(text string) {
 	fmt.Fprintln(w.out, text)
 }
 
-// Status asks a run for its status.
+// Status queries a run's status.
 func Status(ctx context.Context, c client.Client, run string) (workflows.Status, error) {
 	var s workflows.Status
 	v, err := c.QueryWorkflow(ctx, run, "", "status")
@@ -185,8 +188,8 @@ func Status(ctx context.Context, c client.Client, run string) (workflows.Status,
 	return s, err
 }
 
-// Until asks a run for its status every so often until is says yes. A run that no
-// worker answers for is asked again.
+// Until queries a run's status at the given interval until is returns true. A query that
+// fails is repeated; its last error is part of the result when ctx ends.
 func Until(ctx context.Context, c client.Client, run string, every time.Duration, is func(workflows.Status) bool) error {
 	for {
 		s, err := Status(ctx, c, run)
@@ -199,7 +202,7 @@ func Until(ctx context.Context, c client.Client, run string, every time.Duration
 	}
 }
 
-// Value is a metric in a format; a dash where it was not recorded.
+// Value formats a metric, or gives a dash if it was not recorded.
 func Value(m activities.Metrics, name, format string) string {
 	v, ok := m[name]
 	if !ok {
@@ -208,7 +211,7 @@ func Value(m activities.Metrics, name, format string) string {
 	return fmt.Sprintf(format, float64(v))
 }
 
-// Percent is a metric that is a share; a dash where it was not recorded.
+// Percent formats a share as a percentage, or gives a dash if it was not recorded.
 func Percent(m activities.Metrics, name string) string {
 	v, ok := m[name]
 	if !ok {
@@ -217,7 +220,7 @@ func Percent(m activities.Metrics, name string) string {
 	return fmt.Sprintf("%3.0f %%", 100*float64(v))
 }
 
-// Sleep waits for d, or until ctx ends: then its error is ctx's.
+// Sleep waits for d. If ctx ends first it returns ctx's error.
 func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
