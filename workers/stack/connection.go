@@ -14,26 +14,26 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// Connection is how a command reaches Temporal and the bucket.
+// Connection holds the settings by which a command reaches Temporal and the bucket.
 type Connection struct {
 	Settings connect.Settings
-	Quiet    bool // a toolbox command: warnings only
+	Quiet    bool // log errors only: for commands that print to users
 	verbose  bool
 }
 
-// AddFlags adds the flags of a command that logs as it works.
+// AddFlags adds the connection flags and --verbose.
 func (c *Connection) AddFlags(f *pflag.FlagSet) {
 	c.Settings.AddFlags(f)
 	f.BoolVarP(&c.verbose, "verbose", "v", false, "log debug messages")
 }
 
-// AddTemporalFlags is AddFlags for a command that prints for people.
+// AddTemporalFlags is AddFlags for a command that prints to users and logs only errors.
 func (c *Connection) AddTemporalFlags(f *pflag.FlagSet) {
 	c.Quiet = true
 	c.AddFlags(f)
 }
 
-// Logger is zap's: JSON lines would be for machines, and people read these.
+// Logger returns a logger for terminals: plain lines, not JSON.
 func (c *Connection) Logger() *zap.Logger {
 	config := zap.NewDevelopmentConfig()
 	config.DisableCaller, config.DisableStacktrace = true, true
@@ -52,7 +52,7 @@ func (c *Connection) Logger() *zap.Logger {
 	return logger
 }
 
-// Temporal connects to the server.
+// Temporal connects to the Temporal server.
 func (c *Connection) Temporal(ctx context.Context) (client.Client, error) {
 	return c.Settings.DialTemporal(ctx, c.Logger())
 }
@@ -70,7 +70,7 @@ func (c *Connection) Store() (store.Store, error) {
 	return s, nil
 }
 
-// AddStoreFlags is AddFlags for a command that needs the bucket alone.
+// AddStoreFlags adds only the flags of the bucket.
 func (c *Connection) AddStoreFlags(flags *pflag.FlagSet) {
 	c.Quiet = true
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)

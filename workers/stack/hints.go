@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 )
 
-// ProgramName is how this program can be called from here.
+// ProgramName is the name by which this program can be called from the working directory.
 func ProgramName() string {
 	if strings.ContainsRune(os.Args[0], filepath.Separator) {
 		return FromHere(os.Args[0])
@@ -18,7 +18,8 @@ func ProgramName() string {
 	return "reprise"
 }
 
-// TemporalName is how the temporal CLI can be called from here.
+// TemporalName is the name by which the temporal CLI can be called from the working
+// directory.
 func TemporalName() string {
 	cli, err := dev.TemporalCLI()
 	if err != nil {
@@ -27,7 +28,7 @@ func TemporalName() string {
 	return FromHere(cli)
 }
 
-// FromHere shortens a path below the working directory.
+// FromHere makes a path below the working directory relative to it.
 func FromHere(path string) string {
 	here, err := os.Getwd()
 	if err != nil {
@@ -43,8 +44,8 @@ func FromHere(path string) string {
 	return absolute
 }
 
-// AddressFlag is what a temporal command needs besides where the port is not its
-// default, or where the environment names another server.
+// AddressFlag is the --address flag that a temporal command needs to reach the stack. It
+// is empty if the stack has the default port and the environment names no other server.
 func AddressFlag(s *dev.Stack) string {
 	if os.Getenv("TEMPORAL_ADDRESS") == "" && strings.HasSuffix(s.TemporalAddress(), fmt.Sprintf(":%d", dev.DefaultTemporalPort)) {
 		return ""
@@ -52,8 +53,8 @@ func AddressFlag(s *dev.Stack) string {
 	return " --address " + s.TemporalAddress()
 }
 
-// DirFlag is what a reprise command needs where the stack's folder is not the
-// default, or where the environment names other servers.
+// DirFlag is the --dev-dir flag that a reprise command needs to reach the stack. It is
+// empty if the stack has the default folder and the environment names no other servers.
 func DirFlag(s *dev.Stack) string {
 	if usual, err := filepath.Abs(dev.DefaultDir); err == nil && s.Dir() == usual && !connect.EnvironmentNamesServers() {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 )
 
-// StartTrain starts a run, or joins the one of that id that is under way.
+// StartTrain starts a Train workflow, or returns the running one with that id.
 func StartTrain(ctx context.Context, c client.Client, run string, text []byte) (client.WorkflowRun, error) {
 	w, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: run, TaskQueue: activities.WorkflowQueue,

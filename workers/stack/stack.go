@@ -1,5 +1,5 @@
-// Package stack is how a command reaches servers and a worker: connections and their
-// flags, and a dev stack with a worker that lasts as long as the command.
+// Package stack gives commands their servers and workers: connections with their flags,
+// and a dev stack with a worker that lives as long as the command.
 package stack
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/reprise-rl/reprise/workers"
 )
 
-// Servers is a dev stack, and how to reach it.
+// Servers is a running dev stack with connections to it.
 type Servers struct {
 	*dev.Stack
 	Client client.Client
 	Bucket store.Store
 }
 
-// WithServers runs f on a dev stack, and ends that afterwards.
+// WithServers starts a dev stack, runs f, and stops the stack.
 func WithServers(ctx context.Context, o dev.Options, f func(Servers) error) (err error) {
 	s, err := dev.Start(ctx, o)
 	if err != nil {
@@ -45,15 +45,14 @@ func WithServers(ctx context.Context, o dev.Options, f func(Servers) error) (err
 	return f(Servers{Stack: s, Client: c, Bucket: bucket})
 }
 
-// Served is a dev stack with a worker.
+// Served is a running dev stack with a worker on this machine's device.
 type Served struct {
 	Servers
 	Device activities.DeviceInfo
 }
 
-// With runs f on a dev stack with a worker, and ends both afterwards. The worker is
-// part of this process; f's context ends when it, a server, or the caller's context
-// does.
+// With starts a dev stack and a worker in this process, runs f, and stops both. The
+// context of f ends when the worker, a server, or the caller's context ends.
 func With(ctx context.Context, o dev.Options, worker workers.Options, f func(context.Context, Served) error) error {
 	worker.Roles = workers.Roles
 	if err := worker.Check(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-rl/reprise/workers"
 )
 
-// AddWorkerFlags adds the flags of everything that runs a worker; heartbeat is the
-// default of --session-heartbeat.
+// AddWorkerFlags adds the flags of a worker; heartbeat is the default of
+// --session-heartbeat.
 func AddWorkerFlags(f *pflag.FlagSet, o *workers.Options, heartbeat time.Duration) {
 	AddFingerprintFlags(f, &o.Device)
 	f.DurationVar(&o.SessionHeartbeat, "session-heartbeat", heartbeat, "silence after which a device worker's session is lost; a server restart must fit into it")
@@ -21,15 +21,14 @@ func AddWorkerFlags(f *pflag.FlagSet, o *workers.Options, heartbeat time.Duratio
 	f.IntVar(&o.MetricsRuns, "metrics-runs", 1, "how many runs at once are named in the metrics' labels: the ones that committed last (0: none)")
 }
 
-// AddFingerprintFlags adds the flags of a device whose fingerprint is new: what starts
-// on it goes on there.
+// AddFingerprintFlags adds the flags of a device on which runs are started: its
+// fingerprint becomes theirs.
 func AddFingerprintFlags(f *pflag.FlagSet, o *model.DeviceOptions) {
 	AddDeviceFlags(f, o, "; they are part of the fingerprint")
 	f.Lookup("plugin").Usage += " (default: the pinned CPU plugin)"
 }
 
-// AddDeviceFlags adds the flags of what opens a device; note is what is said of the XLA
-// flags besides.
+// AddDeviceFlags adds the flags that open a device; note ends the usage of --xla-flags.
 func AddDeviceFlags(f *pflag.FlagSet, o *model.DeviceOptions, note string) {
 	f.StringVar(&o.Plugin, "plugin", "", "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN]")
 	f.StringVar(&o.XLAFlags, "xla-flags", "", "XLA flags besides ours"+note)
