@@ -1,5 +1,5 @@
-// Package learn trains in several settings and says whether each learned the right
-// thing: the success on fixed instances, before and after.
+// Package learn trains policies in several settings and checks that each learns the right
+// thing, by its success on fixed instances before and after.
 package learn
 
 import (
@@ -21,22 +21,22 @@ import (
 	"github.com/reprise-rl/reprise/workflows"
 )
 
-// learnt is one run's outcome on its suite.
-type learnt struct {
+// Outcome is what one run measured on its suite before and after training.
+type Outcome struct {
 	Run    string `json:"run"`
 	Seed   int    `json:"seed"`
-	Before figure `json:"before"`
-	After  figure `json:"after"`
+	Before Figure `json:"before"`
+	After  Figure `json:"after"`
 	// Rise is the difference of success in standard errors of the difference.
 	Rise       float64 `json:"rise"`
 	Iterations int     `json:"iterations"`
 	Seconds    float64 `json:"seconds"`
-	// Broken says which promise the run broke.
+	// Broken is the promise that the run broke, in words.
 	Broken string `json:"broken,omitempty"`
 }
 
-// figure is what an evaluation measured.
-type figure struct {
+// Figure is what one evaluation measured.
+type Figure struct {
 	// Success is a share, Low and High its 95 % interval; Reward is the mean.
 	Success float64 `json:"success"`
 	Low     float64 `json:"low"`
@@ -49,11 +49,11 @@ type figure struct {
 }
 
 // deviation is the standard error of the success, from its interval.
-func (f figure) deviation() float64 { return (f.High - f.Low) / 2 / statistics.Z95 }
+func (f Figure) deviation() float64 { return (f.High - f.Low) / 2 / statistics.Z95 }
 
-func figureOf(e *workflows.Evaluated) figure {
+func figureOf(e *workflows.Evaluated) Figure {
 	value := func(name string) float64 { return float64(e.Metrics[name]) }
-	f := figure{
+	f := Figure{
 		Success: value("success/mean"), Low: value("success/low"), High: value("success/high"), Reward: value("reward/mean"),
 		Random: value("reference/random_success"), Best: -1,
 	}
@@ -63,49 +63,49 @@ func figureOf(e *workflows.Evaluated) figure {
 	return f
 }
 
-// rise is by how many standard errors the success rose.
-func rise(before, after figure) float64 {
+// rise is the increase of success in standard errors of the difference.
+func rise(before, after Figure) float64 {
 	return (after.Success - before.Success) / math.Hypot(before.deviation(), after.deviation())
 }
 
-// Taught is a lesson's outcome.
-type Taught struct {
-	Lesson lesson   `json:"lesson"`
-	Runs   []learnt `json:"runs"`
+// Result is the outcome of every run of a setting.
+type Result struct {
+	Setting Setting   `json:"lesson"`
+	Runs    []Outcome `json:"runs"`
 }
 
-// Options say what is trained.
+// Options select what is trained and where.
 type Options struct {
-	// Worker are the options of the workers.
+	// Worker configures the worker that trains.
 	Worker workers.Options
-	// Dir keeps the stack's data; where it is empty nothing is kept.
+	// Dir is the folder of the stack's data; if empty, the data is deleted at the end.
 	Dir string
 	// Seeds is how many runs each setting has.
 	Seeds int
-	// Only names one setting alone.
+	// Only restricts training to the setting of this name.
 	Only string
 }
 
 // Run trains in each chosen setting with each seed.
-func Run(ctx context.Context, o Options, progress io.Writer) ([]Taught, error) {
-	chosen := lessons
+func Run(ctx context.Context, o Options, progress io.Writer) ([]Result, error) {
+	chosen := settings
 	if o.Only != "" {
-		n := slices.IndexFunc(lessons, func(l lesson) bool { return l.Name == o.Only })
+		n := slices.IndexFunc(settings, func(s Setting) bool { return s.Name == o.Only })
 		if n < 0 {
 			return nil, fmt.Errorf("learn: --only %q is none of %s", o.Only, Names())
 		}
-		chosen = lessons[n : n+1]
+		chosen = settings[n : n+1]
 	}
 	if o.Seeds < 1 {
 		return nil, fmt.Errorf("learn: --seeds %d: at least 1", o.Seeds)
 	}
-	var out []Taught
+	var out []Result
 	servers := dev.Options{Dir: o.Dir, Ephemeral: o.Dir == "", Stdout: progress}
 	err := stack.With(ctx, servers, o.Worker, func(ctx context.Context, on stack.Served) error {
-		for _, l := range chosen {
-			t := Taught{Lesson: l}
+		for _, s := range chosen {
+			t := Result{Setting: s}
 			for seed := 1; seed <= o.Seeds; seed++ {
-				r, err := teach(ctx, on.Client, l, seed, progress)
+				r, err := train(ctx, on.Client, s, seed, progress)
 				if err != nil {
 					return err
 				}
@@ -118,17 +118,17 @@ func Run(ctx context.Context, o Options, progress io.Writer) ([]Taught, error) {
 	return out, err
 }
 
-// lessonSpec is the spec of a lesson's run: the preset's with a few fields of its own.
-func lessonSpec(l lesson, seed int) ([]byte, error) {
-	fields := map[string]any{"description": fmt.Sprintf("reprise learn: %s, seed %d", l.Name, seed), "seed": seed}
-	presets.Replace(fields, l.Fields)
-	return presets.With(l.Preset, fields)
+// specOf is the spec of one run of a setting: its preset with its fields.
+func specOf(s Setting, seed int) ([]byte, error) {
+	fields := map[string]any{"description": fmt.Sprintf("reprise learn: %s, seed %d", s.Name, seed), "seed": seed}
+	presets.Replace(fields, s.Fields)
+	return presets.With(s.Preset, fields)
 }
 
-// teach makes one run and judges it.
-func teach(ctx context.Context, c client.Client, l lesson, seed int, progress io.Writer) (learnt, error) {
-	out := learnt{Run: fmt.Sprintf("learn-%s-s%d", l.Name, seed), Seed: seed}
-	text, err := lessonSpec(l, seed)
+// train makes one run and checks its setting's promise.
+func train(ctx context.Context, c client.Client, s Setting, seed int, progress io.Writer) (Outcome, error) {
+	out := Outcome{Run: fmt.Sprintf("learn-%s-s%d", s.Name, seed), Seed: seed}
+	text, err := specOf(s, seed)
 	if err != nil {
 		return out, err
 	}
@@ -139,7 +139,7 @@ func teach(ctx context.Context, c client.Client, l lesson, seed int, progress io
 	}
 	following, stop := context.WithCancel(ctx)
 	defer stop()
-	go followLesson(following, c, out.Run, progress)
+	go printProgress(following, c, out.Run, progress)
 	var r workflows.TrainResult
 	if err := w.Get(ctx, &r); err != nil {
 		return out, fmt.Errorf("run %s: %w", out.Run, err)
@@ -151,29 +151,29 @@ func teach(ctx context.Context, c client.Client, l lesson, seed int, progress io
 	}
 	out.Before, out.After = figureOf(r.First), figureOf(r.Last)
 	out.Rise = rise(out.Before, out.After)
-	out.Broken = l.broken(out)
+	out.Broken = s.broken(out)
 	fmt.Fprintf(progress, "%-22s done in %.0f s: success %.1f %% to %.1f %%, mean reward %.3f to %.3f\n",
 		out.Run, out.Seconds, 100*out.Before.Success, 100*out.After.Success, out.Before.Reward, out.After.Reward)
 	return out, nil
 }
 
-// broken says which promise a run broke, or "".
-func (l lesson) broken(r learnt) string {
+// broken is the promise that a run broke, or "".
+func (s Setting) broken(r Outcome) string {
 	outside := func(x float64, in *[2]float64) bool { return in != nil && (x < in[0] || x > in[1]) }
 	switch {
-	case outside(r.Before.Success, l.From):
+	case outside(r.Before.Success, s.From):
 		return fmt.Sprintf("began at %.1f %%", 100*r.Before.Success)
-	case outside(r.After.Success, l.To):
+	case outside(r.After.Success, s.To):
 		return fmt.Sprintf("ended at %.1f %%", 100*r.After.Success)
-	case l.Rises > 0 && !(r.Rise >= l.Rises):
+	case s.Rises > 0 && !(r.Rise >= s.Rises):
 		return fmt.Sprintf("rose by %.1f", r.Rise)
 	}
 	return ""
 }
 
-// followLesson prints a run's progress every ten iterations. It is company
-// only: what it cannot ask, it leaves out.
-func followLesson(ctx context.Context, c client.Client, run string, out io.Writer) {
+// printProgress prints a run's progress every ten iterations. Queries that fail are
+// skipped: nothing depends on what it prints.
+func printProgress(ctx context.Context, c client.Client, run string, out io.Writer) {
 	for seen := 0; watch.Sleep(ctx, time.Second) == nil; {
 		s, err := watch.Status(ctx, c, run)
 		if err != nil || s.Iteration/10 == seen {

@@ -13,9 +13,9 @@ import (
 )
 
 func TestLessonSpecs(t *testing.T) {
-	for _, l := range lessons {
+	for _, l := range settings {
 		t.Run(l.Name, func(t *testing.T) {
-			text, err := lessonSpec(l, 3)
+			text, err := specOf(l, 3)
 			require.NoError(t, err)
 			s, err := spec.Decode(text, activities.Known())
 			require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestLessonSpecs(t *testing.T) {
 			require.Contains(t, string(s.Environment.Options), "high_probability")
 		})
 	}
-	text, err := lessonSpec(lessons[1], 3)
+	text, err := specOf(settings[1], 3)
 	require.NoError(t, err)
 	s, err := spec.Decode(text, activities.Known())
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestLessonSpecs(t *testing.T) {
 }
 
 func TestLessonPromises(t *testing.T) {
-	l := lesson{From: &[2]float64{0.35, 0.65}, To: &[2]float64{0.90, 1}}
+	l := Setting{From: &[2]float64{0.35, 0.65}, To: &[2]float64{0.90, 1}}
 	for _, c := range []struct {
 		before, after float64
 		want          string
@@ -50,27 +50,27 @@ func TestLessonPromises(t *testing.T) {
 		{0.34, 0.95, "began at 34.0 %"},
 		{0.5, 0.899, "ended at 89.9 %"},
 	} {
-		require.Equal(t, c.want, l.broken(learnt{Before: figure{Success: c.before}, After: figure{Success: c.after}}))
+		require.Equal(t, c.want, l.broken(Outcome{Before: Figure{Success: c.before}, After: Figure{Success: c.after}}))
 	}
-	require.Empty(t, lesson{}.broken(learnt{}), "what promises nothing breaks nothing")
+	require.Empty(t, Setting{}.broken(Outcome{}), "what promises nothing breaks nothing")
 
 	// ± 0.03 each: the difference has 0.0424.
 	wide := 0.03 * statistics.Z95
-	before := figure{Success: 0.30, Low: 0.30 - wide, High: 0.30 + wide}
-	after := figure{Success: 0.42, Low: 0.42 - wide, High: 0.42 + wide}
+	before := Figure{Success: 0.30, Low: 0.30 - wide, High: 0.30 + wide}
+	after := Figure{Success: 0.42, Low: 0.42 - wide, High: 0.42 + wide}
 	require.InDelta(t, 0.12/(0.03*math.Sqrt2), rise(before, after), 1e-9)
 	require.Equal(t, "30.0 ± 3.0 %", before.String())
-	rises := lesson{Rises: 3}
-	require.Equal(t, "rose by 2.8", rises.broken(learnt{Rise: 2.83}))
-	require.Equal(t, "rose by NaN", rises.broken(learnt{Rise: math.NaN()}))
-	require.Empty(t, rises.broken(learnt{Rise: 3}))
+	rises := Setting{Rises: 3}
+	require.Equal(t, "rose by 2.8", rises.broken(Outcome{Rise: 2.83}))
+	require.Equal(t, "rose by NaN", rises.broken(Outcome{Rise: math.NaN()}))
+	require.Empty(t, rises.broken(Outcome{Rise: 3}))
 }
 
 func TestLearnTable(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, Print(&b, []Taught{
-		{lessons[0], []learnt{{Seed: 1, Before: figure{Success: 0.47, Reward: 0.169}, After: figure{Success: 0.961, Reward: 0.222, Random: 0.5, Best: 1}, Iterations: 30, Seconds: 31}}},
-		{lessons[2], []learnt{{Seed: 2, Before: figure{Success: 0.47}, After: figure{Success: 0.3, Best: -1}, Broken: "ended at 30.0 %"}}},
+	require.NoError(t, Print(&b, []Result{
+		{settings[0], []Outcome{{Seed: 1, Before: Figure{Success: 0.47, Reward: 0.169}, After: Figure{Success: 0.961, Reward: 0.222, Random: 0.5, Best: 1}, Iterations: 30, Seconds: 31}}},
+		{settings[2], []Outcome{{Seed: 2, Before: Figure{Success: 0.47}, After: Figure{Success: 0.3, Best: -1}, Broken: "ended at 30.0 %"}}},
 	}))
 	require.Contains(t, b.String(), "p25-keep25  1     47.0 ± 0.0 % → 96.1 ± 0.0 %  0.0 SE  50.0 %  100.0 %  0.169 → 0.222  30          31       35–65 % to at least 90 %: kept")
 	require.Contains(t, b.String(), "BROKEN, ended at 30.0 %")

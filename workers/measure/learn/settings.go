@@ -1,0 +1,76 @@
+package learn
+
+import "strings"
+
+// Setting is what is trained, and what training promises.
+type Setting struct {
+	Name string `json:"name"`
+	// Preset is the preset to run, Fields the fields replaced in it.
+	Preset string         `json:"preset"`
+	Fields map[string]any `json:"fields,omitempty"`
+	// From and To bound the success before and after; Rises is by how many standard
+	// errors of the difference it has to rise. A setting without a promise has none.
+	From  *[2]float64 `json:"from,omitempty"`
+	To    *[2]float64 `json:"to,omitempty"`
+	Rises float64     `json:"rises,omitempty"`
+	// What is the promise in words.
+	What string `json:"what"`
+}
+
+// settings lists what is trained.
+//
+// On the bandit two parts of the algorithm bias the policy away from the higher mean
+// reward, in opposite directions. Selection by reward deviation prefers groups with a
+// lucky member, and so the risky arm. GRPO's division by the group's deviation gives a
+// group without a win, whose rewards differ by at most 0.15, the weight of a group with
+// wins, and so prefers the safe arm. The promises without selection therefore use
+// advantages that are not divided, whose mean is the policy gradient. The two settings
+// that are biased are reported without a promise.
+var settings = []Setting{
+	{Name: "p25-keep25", Preset: "bandit-demo", Fields: bandit(0.25, 0.25, true, 30), From: even, To: &[2]float64{0.90, 1}, What: "35–65 % to at least 90 %"},
+	{Name: "p25-all", Preset: "bandit-demo", Fields: bandit(0.25, 1, false, 25), From: even, To: &[2]float64{0.90, 1}, What: "35–65 % to at least 90 %"},
+	{Name: "p10-all", Preset: "bandit-demo", Fields: bandit(0.10, 1, false, 25), From: even, To: &[2]float64{0, 0.20}, What: "35–65 % to at most 20 %"},
+	{Name: "p10-keep25", Preset: "bandit-demo", Fields: bandit(0.10, 0.25, true, 30), What: "nothing: selection favours the risk"},
+	{Name: "p25-all-std", Preset: "bandit-demo", Fields: bandit(0.25, 1, true, 15), What: "nothing: dividing by the deviation favours safety"},
+	{Name: "frozenlake", Preset: "frozenlake-learn", Rises: 3, What: "rises by 3 standard errors"},
+	{Name: "sokoban", Preset: "sokoban-learn", Rises: 3, What: "rises by 3 standard errors"},
+}
+
+// even is the success of a policy that has not learned which arm is better.
+var even = &[2]float64{0.35, 0.65}
+
+// Names lists the settings' names, separated by commas.
+func Names() string {
+	var names []string
+	for _, s := range settings {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// The suite of the bandit: 256 fixed samples at the rollout's temperature, so that the
+// evaluated policy is the one that is trained.
+const (
+	Instances   = 64
+	Samples     = 4
+	Temperature = 1.0
+)
+
+// bandit is the fields of a bandit whose high arm pays 1 with the given probability and
+// whose low arm always pays 0.15. keep is the fraction of groups to learn from.
+func bandit(probability, keep float64, byStd bool, iterations int) map[string]any {
+	selection := map[string]any{"method": "top_fraction", "keep": keep}
+	if keep == 1 {
+		selection = map[string]any{"method": "all", "keep": 1.0}
+	}
+	return map[string]any{
+		"iterations":  iterations,
+		"environment": map[string]any{"options": map[string]any{"high_probability": probability}},
+		"selection":   selection,
+		"credit":      map[string]any{"normalize_by_std": byStd},
+		"snapshot":    map[string]any{"every": iterations},
+		"evaluation": map[string]any{
+			"every": iterations, "instances": Instances, "samples": Samples, "temperature": Temperature,
+		},
+	}
+}
