@@ -9,42 +9,43 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// The update that algorithms are measured with: 8 groups of 16 rows, a group a
-// micro-batch, of a starter with so few layers that the bench stays short.
+// The update to measure: 8 groups of 16 rows, one group per micro-batch, on a starter with
+// few layers to keep the bench short.
 const (
 	algorithmLayers = 2
 	algorithmGroups = 8
 	algorithmKept   = algorithmGroups / 4 // StarPO-S's 25 %
 )
 
-// KeptGoal is the most that an update of a quarter of the groups may take of one
-// of all of them.
+// KeptGoal is the maximum cost of an update on a quarter of the groups relative to one
+// on all groups.
 const KeptGoal = 0.35
 
-// Algorithms is what the algorithms cost, on a host and on a device.
+// Algorithms is the cost of the algorithms on a host and on a device.
 type Algorithms struct {
 	Host   HostAlgorithms   `json:"host"`
 	Device DeviceAlgorithms `json:"device"`
 }
 
-// DeviceAlgorithms is what the algorithms cost on the device.
+// DeviceAlgorithms is the cost of the algorithms on the device.
 type DeviceAlgorithms struct {
 	Parameters int64 `json:"parameters"`
 	Layers     int   `json:"layers"`
-	// Rows of all groups, and of those kept, each of so many tokens.
+	// Rows is the number of rows of all groups, Kept of the selected groups. Each row has
+	// Tokens tokens.
 	Rows   int `json:"rows"`
 	Kept   int `json:"kept_rows"`
 	Tokens int `json:"tokens_a_row"`
-	// Selection is an update on the kept rows beside one on all.
+	// Selection compares an update on the kept rows with one on all rows.
 	Selection []Cost `json:"selection"`
-	// Critic is what a critic does beside what the policy does on the same rows.
+	// Critic compares the critic's work with the policy's on the same rows.
 	Critic []Cost `json:"critic"`
-	// Losses are updates with one option each beside the plain clipped surrogate's.
+	// Losses compares an update with one option each with the plain clipped surrogate.
 	Losses []Cost `json:"losses"`
 }
 
 // MeasureDeviceAlgorithms times updates of a starter of two layers, repeats times
-// each, in turns. say is told what goes on.
+// each, in turns. say receives progress.
 func MeasureDeviceAlgorithms(ctx context.Context, device *model.Device, starter spec.Starter, repeats int, say func(string)) (DeviceAlgorithms, error) {
 	starter.Layers = algorithmLayers
 	c := activities.StarterConfig(starter)
@@ -58,18 +59,18 @@ func MeasureDeviceAlgorithms(ctx context.Context, device *model.Device, starter 
 	}
 	defer u.free()
 	for _, part := range []struct {
-		what  string
-		deeds func() ([]deed, error)
-		into  *[]Cost
+		what      string
+		workloads func() ([]workload, error)
+		into      *[]Cost
 	}{
 		{"selection", u.selection, &out.Selection}, {"critic", u.criticBeside, &out.Critic}, {"losses", u.losses, &out.Losses},
 	} {
 		say("measuring updates: " + part.what)
-		deeds, err := part.deeds()
+		workloads, err := part.workloads()
 		if err != nil {
 			return out, err
 		}
-		if *part.into, err = measure(ctx, deeds, repeats, 0); err != nil {
+		if *part.into, err = measure(ctx, workloads, repeats, 0); err != nil {
 			return out, fmt.Errorf("%s: %w", part.what, err)
 		}
 	}

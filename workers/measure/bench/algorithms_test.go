@@ -18,13 +18,13 @@ func TestMeasureTakesTurns(t *testing.T) {
 	note := func(name string) func(context.Context) error {
 		return func(context.Context) error { order += name; return nil }
 	}
-	deeds := []deed{{"a", -1, note("a")}, {"b", 0, note("b")}, {"c", 0, note("c")}}
-	got, err := measure(t.Context(), deeds, 3, 0)
+	workloads := []workload{{"a", -1, note("a")}, {"b", 0, note("b")}, {"c", 0, note("c")}}
+	got, err := measure(t.Context(), workloads, 3, 0)
 	require.NoError(t, err)
 	require.Equal(t, "abac"+"baca"+"abac"+"baca", order)
 	require.Len(t, got, 3)
 	for i, c := range got {
-		require.Equal(t, deeds[i].name, c.Name)
+		require.Equal(t, workloads[i].name, c.Name)
 		require.Positive(t, c.Seconds)
 	}
 	require.Zero(t, got[0].Ratio)
@@ -32,26 +32,26 @@ func TestMeasureTakesTurns(t *testing.T) {
 
 	// So long that reading the clocks does not count.
 	times := 0
-	once, err := deed{run: func(context.Context) error { times++; time.Sleep(time.Millisecond); return nil }}.time(t.Context(), 10*time.Millisecond)
+	once, err := workload{run: func(context.Context) error { times++; time.Sleep(time.Millisecond); return nil }}.time(t.Context(), 10*time.Millisecond)
 	require.NoError(t, err)
 	require.Greater(t, times, 1)
 	require.GreaterOrEqual(t, once.seconds, 1e-3)
 
 	broken := errors.New("broken")
-	_, err = measure(t.Context(), []deed{{"d", -1, func(context.Context) error { return broken }}}, 1, 0)
+	_, err = measure(t.Context(), []workload{{"d", -1, func(context.Context) error { return broken }}}, 1, 0)
 	require.ErrorIs(t, err, broken)
 	require.ErrorContains(t, err, "d: ")
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = measure(cancelled, deeds, 1, 0)
+	_, err = measure(cancelled, workloads, 1, 0)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
 // Ratios are taken repetition by repetition: a slow one slows both sides.
 func TestCosts(t *testing.T) {
-	deeds := []deed{{name: "base", base: -1}, {name: "other"}, {name: "third"}}
-	beside := [][]took{nil, {{1, 2}, {10, 2}, {2, 4}}, {{3, 0}, {3, 0}, {3, 0}}}
-	got := costs(deeds, [][]took{nil, {{2, 1}, {20, 1}, {4, 2}}, {{3, 1}, {6, 1}, {9, 1}}}, beside)
+	workloads := []workload{{name: "base", base: -1}, {name: "other"}, {name: "third"}}
+	beside := [][]timing{nil, {{1, 2}, {10, 2}, {2, 4}}, {{3, 0}, {3, 0}, {3, 0}}}
+	got := costs(workloads, [][]timing{nil, {{2, 1}, {20, 1}, {4, 2}}, {{3, 1}, {6, 1}, {9, 1}}}, beside)
 	require.Equal(t, []Cost{
 		{Name: "base", Seconds: 3, Processor: 1},
 		{Name: "other", Seconds: 4, Processor: 1, Ratio: 2, ProcessorRatio: 0.5},
@@ -91,25 +91,25 @@ func TestUpdates(t *testing.T) {
 	require.NoError(t, err)
 	defer u.free()
 	for _, c := range []struct {
-		deeds func() ([]deed, error)
-		names []string
-		made  []int
+		workloads func() ([]workload, error)
+		names     []string
+		made      []int
 	}{
 		{u.selection, []string{"update, all groups", "update, 25 % of them"}, []int{0, 1}},
 		{u.criticBeside, []string{"policy: Score and Update", "critic: Values and CriticUpdate"}, []int{0, 1}},
 		{u.losses, []string{"clipped surrogate, token ratio", "entropy bonus", "sequence ratio", "dual clip",
 			"KL k1", "KL k2", "KL k3", "KL abs", "the reference's Score, for a KL"}, []int{1, 3, 6, 8}},
 	} {
-		deeds, err := c.deeds()
+		workloads, err := c.workloads()
 		require.NoError(t, err)
-		require.Len(t, deeds, len(c.names))
-		for i, d := range deeds {
+		require.Len(t, workloads, len(c.names))
+		for i, d := range workloads {
 			require.Equal(t, c.names[i], d.name)
 			require.Equal(t, i == 0, d.base < 0, d.name)
 			require.Less(t, d.base, i, d.name)
 		}
 		for _, i := range c.made {
-			require.NoError(t, deeds[i].run(t.Context()), deeds[i].name)
+			require.NoError(t, workloads[i].run(t.Context()), workloads[i].name)
 		}
 	}
 }

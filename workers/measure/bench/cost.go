@@ -10,38 +10,37 @@ import (
 	"github.com/reprise-rl/reprise/model/statistics"
 )
 
-// Cost is what a work takes, medians over the repetitions.
+// Cost is the cost of a workload as medians over its repetitions.
 type Cost struct {
 	Name string `json:"name"`
-	// Seconds passed; Processor is the seconds of all processors together, which a
-	// machine that is busy otherwise makes little larger.
+	// Seconds is wall time. Processor is the time of all processors together, which other
+	// load on the machine changes little.
 	Seconds   float64 `json:"seconds"`
 	Processor float64 `json:"processor_seconds"`
-	// Ratio and ProcessorRatio are these over those of a base that was done right
-	// beside it; 0 of a base itself.
+	// Ratio and ProcessorRatio are relative to a baseline measured right before or after;
+	// 0 for a baseline itself.
 	Ratio          float64 `json:"ratio,omitempty"`
 	ProcessorRatio float64 `json:"processor_ratio,omitempty"`
 }
 
-// deed is a work whose cost is measured.
-type deed struct {
+// workload is work whose cost is measured.
+type workload struct {
 	name string
-	// base is the place among the deeds of what it is compared with; −1 for none.
+	// base is the index of the workload it is compared with, −1 for none.
 	base int
 	run  func(context.Context) error
 }
 
-// took is what a deed cost once.
-type took struct{ seconds, processor float64 }
+// timing is the cost of one repetition.
+type timing struct{ seconds, processor float64 }
 
-// measure does the deeds in turns, each until so much time has passed, and gives
-// what each costs once. What is compared with a base is done right beside it, now
-// behind it, now before it: a base that was disturbed disturbs one ratio alone. The
-// first repetition warms up.
-func measure(ctx context.Context, deeds []deed, repeats int, least time.Duration) ([]Cost, error) {
-	own, beside := make([][]took, len(deeds)), make([][]took, len(deeds)) // [deeds][repeats]
-	isBase := make([]bool, len(deeds))
-	for _, d := range deeds {
+// measure runs the workloads in turns, each for at least the given time, and returns the
+// cost of each. A workload and its baseline run one after the other, in alternating
+// order, so that other load on the machine disturbs both. The first repetition warms up.
+func measure(ctx context.Context, workloads []workload, repeats int, least time.Duration) ([]Cost, error) {
+	own, beside := make([][]timing, len(workloads)), make([][]timing, len(workloads)) // [workloads][repeats]
+	isBase := make([]bool, len(workloads))
+	for _, d := range workloads {
 		if d.base >= 0 {
 			isBase[d.base] = true
 		}
@@ -51,7 +50,7 @@ func measure(ctx context.Context, deeds []deed, repeats int, least time.Duration
 		if repeat == 0 {
 			long = 0
 		}
-		for k, d := range deeds {
+		for k, d := range workloads {
 			if isBase[k] {
 				continue
 			}
@@ -63,9 +62,9 @@ func measure(ctx context.Context, deeds []deed, repeats int, least time.Duration
 				slices.Reverse(pair)
 			}
 			for _, at := range pair {
-				once, err := deeds[at].time(ctx, long)
+				once, err := workloads[at].time(ctx, long)
 				if err != nil {
-					return nil, fmt.Errorf("%s: %w", deeds[at].name, err)
+					return nil, fmt.Errorf("%s: %w", workloads[at].name, err)
 				}
 				if at == k {
 					own[k] = append(own[k], once)
@@ -79,42 +78,42 @@ func measure(ctx context.Context, deeds []deed, repeats int, least time.Duration
 			clear(beside)
 		}
 	}
-	return costs(deeds, own, beside), nil
+	return costs(workloads, own, beside), nil
 }
 
-// time does it until so much time has passed, at least once.
-func (d deed) time(ctx context.Context, least time.Duration) (took, error) {
+// time repeats the workload for at least the given time and returns the mean.
+func (d workload) time(ctx context.Context, least time.Duration) (timing, error) {
 	before, err := processorTime()
 	if err != nil {
-		return took{}, err
+		return timing{}, err
 	}
 	begin, times := time.Now(), 0
 	for times == 0 || time.Since(begin) < least {
 		if err := ctx.Err(); err != nil {
-			return took{}, err
+			return timing{}, err
 		}
 		if err := d.run(ctx); err != nil {
-			return took{}, err
+			return timing{}, err
 		}
 		times++
 	}
 	passed := time.Since(begin)
 	after, err := processorTime()
-	return took{passed.Seconds() / float64(times), (after - before).Seconds() / float64(times)}, err
+	return timing{passed.Seconds() / float64(times), (after - before).Seconds() / float64(times)}, err
 }
 
-// costs puts the figures together: what deeds took, and what their bases took beside
-// them, both [deeds][repeats]. A base's own are all of the latter.
-func costs(deeds []deed, own, beside [][]took) []Cost {
+// costs summarizes timings: own are the workloads' and beside their baselines', both
+// [workloads][repeats]. A baseline's own timings are all of those in beside.
+func costs(workloads []workload, own, beside [][]timing) []Cost {
 	all := slices.Clone(own)
-	for k, d := range deeds {
+	for k, d := range workloads {
 		if d.base >= 0 {
 			all[d.base] = append(all[d.base], beside[k]...)
 		}
 	}
-	out := make([]Cost, len(deeds))
-	for k, d := range deeds {
-		seconds, processor := func(t took) float64 { return t.seconds }, func(t took) float64 { return t.processor }
+	out := make([]Cost, len(workloads))
+	for k, d := range workloads {
+		seconds, processor := func(t timing) float64 { return t.seconds }, func(t timing) float64 { return t.processor }
 		out[k] = Cost{Name: d.name, Seconds: statistics.MedianOf(all[k], seconds), Processor: statistics.MedianOf(all[k], processor)}
 		if d.base >= 0 {
 			out[k].Ratio, out[k].ProcessorRatio = ratio(own[k], beside[k], seconds), ratio(own[k], beside[k], processor)
@@ -123,9 +122,9 @@ func costs(deeds []deed, own, beside [][]took) []Cost {
 	return out
 }
 
-// ratio is the median of the ratios, repetition by repetition; without those whose
-// base was too short for the clock.
-func ratio(ts, bases []took, of func(took) float64) float64 {
+// ratio is the median of the ratios of each repetition. Repetitions whose baseline was
+// too short for the clock are omitted.
+func ratio(ts, bases []timing, of func(timing) float64) float64 {
 	var xs []float64
 	for i, t := range ts {
 		if base := of(bases[i]); base > 0 {
@@ -135,7 +134,7 @@ func ratio(ts, bases []took, of func(took) float64) float64 {
 	return statistics.Median(xs)
 }
 
-// processorTime is what this process has had of all processors. Linux.
+// processorTime is the processor time of this process so far. Linux only.
 func processorTime() (time.Duration, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -24,10 +24,10 @@ const (
 	creditStates                = 50 // different states that turns begin in
 )
 
-// HostGoal is the most that credit and selection of a rollout may take together.
+// HostGoal is the maximum time of credit and selection of a rollout together.
 const HostGoal = 20 * time.Millisecond
 
-// HostAlgorithms is what a host's core takes for the algorithms of an iteration.
+// HostAlgorithms is the cost of an iteration's host algorithms on one core.
 type HostAlgorithms struct {
 	Rows   int `json:"rows"`
 	Tokens int `json:"tokens_a_row"`
@@ -35,12 +35,12 @@ type HostAlgorithms struct {
 	// from the members' rewards to the groups that are kept.
 	Credit    []Cost `json:"credit"`
 	Selection []Cost `json:"selection"`
-	// Slowest is the slowest of each together.
+	// Slowest is the sum of the slowest of each.
 	Slowest Cost `json:"slowest"`
 }
 
-// MeasureHostAlgorithms measures on one core (GOMAXPROCS is 1 meanwhile), each
-// algorithm for a time and repeats times, in turns.
+// MeasureHostAlgorithms measures each algorithm on one core (GOMAXPROCS is 1 meanwhile),
+// repeats times in turns, each time for at least the given time.
 func MeasureHostAlgorithms(ctx context.Context, repeats int, least time.Duration) (HostAlgorithms, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	r := newRollout()
@@ -56,12 +56,12 @@ func MeasureHostAlgorithms(ctx context.Context, repeats int, least time.Duration
 	return out, nil
 }
 
-// slowest is the cost that has most of the processor.
+// slowest is the cost with the most processor time.
 func slowest(costs []Cost) Cost {
 	return slices.MaxFunc(costs, func(a, b Cost) int { return cmp.Compare(a.Processor, b.Processor) })
 }
 
-// rollout is drawn trajectories.
+// rollout is a set of random trajectories.
 type rollout struct {
 	turns    [][]credit.Span
 	lengths  []int
@@ -122,7 +122,7 @@ func (r *rollout) tokens() (mask [][]bool, rewards [][]float64, err error) {
 }
 
 // credits are the algorithms by their names in a spec.
-func (r *rollout) credits() []deed {
+func (r *rollout) credits() []workload {
 	byRow := func(compute func() ([]float64, error)) func(context.Context) error {
 		return func(context.Context) error {
 			rows, err := compute()
@@ -150,7 +150,7 @@ func (r *rollout) credits() []deed {
 		_, _, err := credit.GAE(rewards, r.values, mask, credit.GAEOptions{Gamma: 1, Lambda: 1, Whiten: true})
 		return err
 	}
-	return []deed{
+	return []workload{
 		{"grpo", -1, byRow(func() ([]float64, error) {
 			return credit.GRPO(r.returns, r.groups, credit.GRPOOptions{NormalizeByStd: true, Epsilon: 1e-6})
 		})},
@@ -193,8 +193,8 @@ func (r *rollout) credits() []deed {
 }
 
 // selections are the methods by their names in a spec.
-func (r *rollout) selections() []deed {
-	var all []deed
+func (r *rollout) selections() []workload {
+	var all []workload
 	for _, o := range []selection.Options{
 		{Method: selection.MethodAll},
 		{Method: selection.MethodTopFraction, Value: 0.25},
@@ -203,7 +203,7 @@ func (r *rollout) selections() []deed {
 		{Method: selection.MethodTopPSoftmax, Value: 0.9},
 		{Method: selection.MethodMinP, Value: 0.9},
 	} {
-		all = append(all, deed{string(o.Method), -1, func(context.Context) error {
+		all = append(all, workload{string(o.Method), -1, func(context.Context) error {
 			_, err := selection.Select(r.members, o)
 			return err
 		}})

@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-rl/reprise/workers/watch"
 )
 
-// recoveries kills real worker processes on a stack of its own.
-func (s *sitting) recoveries(ctx context.Context) error {
+// recoveries measures recoveries from kills of real worker processes on a dev stack.
+func (s *benchmark) recoveries(ctx context.Context) error {
 	text, _, err := specOf(s.Preset, s.KillAt+3)
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func (s *sitting) recoveries(ctx context.Context) error {
 	})
 }
 
-func (s *sitting) kill(ctx context.Context, c client.Client, crew *workerCrew, text []byte) error {
+func (s *benchmark) kill(ctx context.Context, c client.Client, crew *workerCrew, text []byte) error {
 	for n := range s.Kills {
 		for len(crew.running) < 2 {
 			if err := crew.start(ctx); err != nil {
@@ -64,7 +64,7 @@ func (s *sitting) kill(ctx context.Context, c client.Client, crew *workerCrew, t
 	return nil
 }
 
-// workerCrew is worker processes of this program on a dev stack.
+// workerCrew is a set of worker processes of this program on a dev stack.
 type workerCrew struct {
 	dir     string // the stack's
 	worker  workers.Options
@@ -72,13 +72,13 @@ type workerCrew struct {
 	running map[int]*child
 }
 
-// child is a process that does not outlive this one, however that ends.
+// child is a process that ends with this one.
 type child struct {
 	*exec.Cmd
-	ended chan struct{} // closed when it is gone
+	ended chan struct{} // closed when it has ended
 }
 
-// begin starts a child. How it ends is of no interest: most are killed.
+// begin starts a child. Its exit status is ignored: most children are killed.
 func begin(cmd *exec.Cmd) (*child, error) {
 	c := &child{Cmd: cmd, ended: make(chan struct{})}
 	if err := dev.StartChild(cmd, func(error) { close(c.ended) }); err != nil {
@@ -121,7 +121,7 @@ func (w *workerCrew) start(ctx context.Context) error {
 	}
 }
 
-// kill ends a worker as by kill -9.
+// kill ends a worker by SIGKILL.
 func (w *workerCrew) kill(pid int) error {
 	worker, ok := w.running[pid]
 	if !ok {
@@ -135,7 +135,7 @@ func (w *workerCrew) kill(pid int) error {
 	return nil
 }
 
-// end ends the workers that are left. There is nothing they could lose.
+// end kills the remaining workers. They have no state to lose.
 func (w *workerCrew) end() {
 	for pid := range w.running {
 		_ = w.kill(pid)

@@ -12,8 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/workflows"
 )
 
-// Durable trains by Train workflows: through a Temporal server, workers that
-// somebody else runs, and a bucket.
+// Durable trains by Train workflows on a Temporal server whose workers the caller runs.
 type Durable struct {
 	Client client.Client
 	Store  store.Store
@@ -40,7 +39,7 @@ func (d Durable) Train(ctx context.Context, run string, text []byte) (Trained, e
 		for name, step := range t.Steps {
 			i.Steps[name] = step.Seconds
 		}
-		// The first iteration began with things that none of the others does.
+		// The first iteration also loads the policy.
 		if n > 0 {
 			i.Seconds = t.Committed.Sub(last.Committed).Seconds()
 		}

@@ -15,12 +15,12 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// repositoryTokenizer is a tiny tokenizer of Qwen's form, where the bench runs in
-// the repository's root, as make's does.
+// repositoryTokenizer is a tiny Qwen tokenizer, relative to the repository's root, where
+// `make bench` runs.
 const repositoryTokenizer = "model/tokenizer/testdata/qwen2-tiny"
 
-// measuredModels are the starter and the model of a folder; "" is the repository's,
-// where it is there.
+// measuredModels returns the starter and the model of a folder. If folder is empty, it is
+// the repository's tokenizer, or none if that does not exist.
 func measuredModels(s spec.Starter, folder string, say func(string)) ([]environments.Model, error) {
 	files := starter.Files()
 	files[model.ConfigFile] = activities.StarterConfig(s).JSON()
@@ -40,8 +40,8 @@ func measuredModels(s spec.Starter, folder string, say func(string)) ([]environm
 	return append(models, environments.Model{Name: filepath.Base(folder), Files: files}), nil
 }
 
-// tokenizerFiles reads the small files of a model folder; of them the tokenizer's
-// own and config.json have to be there.
+// tokenizerFiles reads the tokenizer's files of a model folder. tokenizer.json and
+// config.json are required.
 func tokenizerFiles(folder string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, name := range tokenizer.FileNames {

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/model/statistics"
 )
 
-// Print writes the report for people.
+// Print writes the report as text.
 func (r Report) Print(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%d cores, load %s before and %s after", r.Cores, r.Load[0], r.Load[1])
@@ -47,7 +47,7 @@ func (r Report) Print(out io.Writer) error {
 	return err
 }
 
-// table writes right-aligned columns under a header; cells end with a tab.
+// table writes right-aligned columns under a header. Every cell ends with a tab.
 func table(b *strings.Builder, header string, rows func(w io.Writer)) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, header)
@@ -80,7 +80,7 @@ func printRecoveries(b *strings.Builder, all []Recovery) {
 	fmt.Fprintf(b, "\n  detection and dispatch %.1f s together (goal: at most 10)\n", median.Detection+median.Dispatch)
 }
 
-// medianRecovery is the median of each figure by itself.
+// medianRecovery is the median of each figure.
 func medianRecovery(all []Recovery) Recovery {
 	of := func(f func(Recovery) float64) float64 { return statistics.MedianOf(all, f) }
 	return Recovery{
@@ -94,7 +94,6 @@ func medianRecovery(all []Recovery) Recovery {
 	}
 }
 
-// printAlgorithms writes the algorithms' figures for people.
 func printAlgorithms(b *strings.Builder, a Algorithms) {
 	h, d := a.Host, a.Device
 	fmt.Fprintf(b, "\nCredit and selection on one core, %d trajectories of %s tokens\n\n", h.Rows, countText(float64(h.Tokens)))
@@ -122,7 +121,7 @@ func printAlgorithms(b *strings.Builder, a Algorithms) {
 	fmt.Fprintf(b, "  ratios: to the line above that has none, measured right beside it\n")
 }
 
-// secondsText is a time with three digits.
+// secondsText formats a time with three digits.
 func secondsText(seconds float64) string {
 	if seconds <= 0 {
 		return "-"
@@ -130,7 +129,7 @@ func secondsText(seconds float64) string {
 	return eachText(1 / seconds)
 }
 
-// costRatioText is a ratio near 1; "-" where there is none.
+// costRatioText formats a ratio near 1; "-" if there is none.
 func costRatioText(r float64) string {
 	if r <= 0 {
 		return "-"
@@ -138,7 +137,6 @@ func costRatioText(r float64) string {
 	return strconv.FormatFloat(r, 'f', 2, 64)
 }
 
-// printSweep writes a sweep's figures for people.
 func printSweep(b *strings.Builder, s Sweep) {
 	fmt.Fprintf(b, "\nA sweep of %d trials of %s, %d iterations each, one after the other; seconds\n\n", s.Trials, sweepPreset, s.Iterations)
 	table(b, "\tfirst trial to the end\ttrials' own\tbetween them\tbehind the last\toverhead\tby hand\tover these\tprocessor\tby hand\t", func(w io.Writer) {

@@ -10,7 +10,6 @@ import (
 	"github.com/reprise-rl/reprise/workers/measure/environments"
 )
 
-// printEnvironments writes the environments' figures for people.
 func printEnvironments(b *strings.Builder, e environments.Speeds) {
 	fmt.Fprintf(b, "\nEnvironments, on one core; %s\n\n", pythonText(e.Python))
 	table(b, "\ta second\teach\tPython\tratio\trecorded Python\tratio\t", func(w io.Writer) {
@@ -40,7 +39,7 @@ func printEnvironments(b *strings.Builder, e environments.Speeds) {
 	}
 }
 
-// pythonText says which Python was compared with.
+// pythonText describes the Python that was measured.
 func pythonText(p environments.Python) string {
 	if p.Version == "" {
 		if p.Path != "" {
@@ -63,7 +62,7 @@ func pythonText(p environments.Python) string {
 	return text
 }
 
-// roomText lays the rooms' rate beside its goal.
+// roomText compares the rooms' rate with its goal.
 func roomText(r environments.Rate) string {
 	if r.Ratio > 0 {
 		return fmt.Sprintf("%s: %s times as fast as gym-sokoban (goal: at least %d)", r.Name, ratioText(r.Ratio), environments.RoomGoal)
@@ -72,7 +71,7 @@ func roomText(r environments.Rate) string {
 		r.Name, ratioText(r.RecordedRatio), eachText(r.Recorded), environments.RoomGoal)
 }
 
-// stepText says what a host's steps are of an iteration.
+// stepText describes the host's share of an iteration.
 func stepText(s environments.HostStep) string {
 	turns := make([]string, len(s.TurnSeconds))
 	for i, seconds := range s.TurnSeconds {
@@ -86,8 +85,7 @@ func stepText(s environments.HostStep) string {
 		countText(s.PolicyRate), s.PolicySeconds, 100*s.Share, 100*environments.ShareGoal, 100*environments.ShareGoal, countText(s.FastestPolicy))
 }
 
-// countText is a number of things with three digits and separated thousands; "-"
-// where there is none.
+// countText formats a count with three digits and separated thousands; "-" for 0.
 func countText(n float64) string {
 	if n <= 0 {
 		return "-"
@@ -103,7 +101,7 @@ func countText(n float64) string {
 	return digits
 }
 
-// eachText is the time of one of n a second.
+// eachText formats the time of one of n per second.
 func eachText(n float64) string {
 	if n <= 0 {
 		return "-"
@@ -119,7 +117,7 @@ func eachText(n float64) string {
 	return strconv.FormatFloat(1e9/n, 'g', 3, 64) + " ns"
 }
 
-// ratioText is a ratio; "-" where there is none.
+// ratioText formats a ratio; "-" if there is none.
 func ratioText(r float64) string {
 	switch {
 	case r <= 0:

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// PeakMemory is the most memory, in bytes, that a process of this machine has
-// had resident (VmHWM). Linux.
+// PeakMemory is the peak resident memory of a process of this machine in bytes (VmHWM).
+// Linux only.
 func PeakMemory(pid int) (int64, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -7,11 +7,10 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Processor is seconds of all processors together, which a machine that is busy
-// otherwise makes little larger.
+// Processor is the time of all processors together in seconds, which other load on the
+// machine changes little.
 type Processor struct {
-	// Worker is this process's, Servers that of the processes it started: Temporal's
-	// and S3's.
+	// Worker is the time of this process, Servers of its child processes: Temporal and S3.
 	Worker  float64 `json:"worker_seconds"`
 	Servers float64 `json:"servers_seconds"`
 }
@@ -23,7 +22,7 @@ func (p Processor) minus(q Processor) Processor {
 	return Processor{p.Worker - q.Worker, p.Servers - q.Servers}
 }
 
-// processors is what this process and those it started have had. Linux.
+// processors is the processor time so far of this process and its children. Linux only.
 func processors() (Processor, error) {
 	own, err := processorTime()
 	if err != nil {
@@ -35,7 +34,7 @@ func processors() (Processor, error) {
 	}
 	out := Processor{Worker: own.Seconds()}
 	for _, p := range all {
-		// One that cannot be read has ended meanwhile, or is nobody of ours.
+		// A process that cannot be read has ended, or is not a child of this one.
 		if stat, err := p.Stat(); err == nil && stat.PPID == os.Getpid() {
 			out.Servers += stat.CPUTime()
 		}

@@ -19,18 +19,18 @@ import (
 	"github.com/reprise-rl/reprise/workflows"
 )
 
-// Recovery is how long a run stood still after its worker was killed by SIGKILL
-// in the middle of an iteration, with another worker waiting. All in seconds.
+// Recovery is how long a run stalled after its worker was killed by SIGKILL during an
+// iteration while another worker was idle. All times are in seconds.
 type Recovery struct {
-	// Iteration was under way; Step is the activity that ran.
+	// Iteration is the interrupted iteration, Step the activity that ran.
 	Iteration int    `json:"iteration"`
 	Step      string `json:"step"`
 	// Detection is from the kill until the server declared the session lost.
 	Detection float64 `json:"detection_seconds"`
-	// Dispatch is from then until the waiting worker began to restore the policy.
+	// Dispatch is from then until the idle worker began to restore the policy.
 	Dispatch float64 `json:"dispatch_seconds"`
-	// Compile, Load and Rebuild are the parts of the restoring: the programs, the
-	// snapshot, and applying Updates recorded updates again.
+	// Compile, Load and Rebuild are the parts of restoring: compiling the programs, loading
+	// the snapshot, and applying the recorded updates again.
 	Compile float64 `json:"compile_seconds"`
 	Load    float64 `json:"load_seconds"`
 	Rebuild float64 `json:"rebuild_seconds"`
@@ -42,13 +42,12 @@ type Recovery struct {
 // sessionActivity is the SDK's activity that holds a session.
 const sessionActivity = "internalSessionCreationActivity"
 
-// patience is how long each thing that a recovery waits for may take.
+// patience bounds one measured recovery.
 const patience = 5 * time.Minute
 
-// MeasureRecovery starts a run on the waiting workers, kills the process that
-// holds its session while step (an activity's name) of iteration runs, and
-// reads from the run's history what followed. The workers are processes of this
-// machine; kill ends one as by kill -9.
+// MeasureRecovery starts a run, kills the worker process that holds its session while the
+// activity named step of the iteration runs, and reads the recovery from the run's
+// history. The workers are processes of this machine; kill ends one by SIGKILL.
 func MeasureRecovery(ctx context.Context, c client.Client, run string, text []byte, iteration int, step string, kill func(pid int) error) (Recovery, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -83,10 +82,8 @@ func MeasureRecovery(ctx context.Context, c client.Client, run string, text []by
 	}
 }
 
-// victim waits until the step of the iteration runs, and gives the process that
-// runs it.
+// victim waits until the step of the iteration runs and returns the id of its process.
 func victim(ctx context.Context, c client.Client, run string, iteration int, step string) (int, error) {
-	// No worker may have begun it yet.
 	if err := watch.Until(ctx, c, run, 20*time.Millisecond, func(s workflows.Status) bool { return s.Iteration >= iteration }); err != nil {
 		return 0, err
 	}
@@ -130,8 +127,8 @@ func historyOf(ctx context.Context, c client.Client, run string) (all []*history
 	return all, nil
 }
 
-// recoveryIn reads what followed a kill from a history; done is false where a
-// step has not run again yet.
+// recoveryIn reads the recovery from a kill from a history. done is false until a step has
+// run again.
 func recoveryIn(events []*historypb.HistoryEvent, killed time.Time) (r Recovery, done bool, err error) {
 	type activity struct {
 		name    string
@@ -179,7 +176,7 @@ func recoveryIn(events []*historypb.HistoryEvent, killed time.Time) (r Recovery,
 	return r, false, nil
 }
 
-// restored adds what a call of Restore measured.
+// restored adds the telemetry of one Restore activity.
 func (r *Recovery) restored(t activities.Telemetry) {
 	r.Compile += t.CompileSeconds
 	r.Load += t.LoadSeconds

@@ -12,15 +12,15 @@ import (
 	"github.com/reprise-rl/reprise/workers/report/synthetic"
 )
 
-// ReportSpeed is how long a report of a large run took, on this machine.
+// ReportSpeed is the cost of the report of a large run on this machine.
 type ReportSpeed struct {
 	// Iterations and Trajectories are the run's; evaluations are not counted.
 	Iterations   int `json:"iterations"`
 	Trajectories int `json:"trajectories"`
-	// StoredBytes is what the report's data lies in.
+	// StoredBytes is the size of the run's artifacts.
 	StoredBytes int64 `json:"stored_bytes"`
-	// Seconds is the time of Write; PeakBytes the most memory of the heap meanwhile,
-	// the stored run, which this process holds too, apart.
+	// Seconds is the time of report.Write, PeakBytes the growth of the heap meanwhile. The
+	// run itself is in memory before.
 	Seconds   float64 `json:"seconds"`
 	PeakBytes int64   `json:"peak_bytes"`
 	// Files and Bytes are the report's, IndexBytes its page's alone.
@@ -29,8 +29,8 @@ type ReportSpeed struct {
 	IndexBytes int64 `json:"index_bytes"`
 }
 
-// MeasureReport writes the report of a synthetic run, which a store in memory holds, and
-// measures that. keep, where set, takes the files too.
+// MeasureReport measures the report of a synthetic run in a memory store. keep, if set,
+// receives the report's files.
 func MeasureReport(ctx context.Context, shape synthetic.Shape, keep report.Sink) (ReportSpeed, error) {
 	s := store.NewMemory()
 	if err := synthetic.Write(ctx, s, "large", shape); err != nil {
@@ -81,7 +81,7 @@ func MeasureReport(ctx context.Context, shape synthetic.Shape, keep report.Sink)
 	return out, nil
 }
 
-// heap is the bytes of the heap in use or not yet swept.
+// heap is the size of the heap objects, live or not yet swept.
 func heap() int64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)

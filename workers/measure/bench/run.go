@@ -22,13 +22,13 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// Report is all that the bench measured, in one sitting.
+// Report is the result of Run.
 type Report struct {
 	Cores       int    `json:"cores"`
 	Fingerprint string `json:"fingerprint"`
 	Preset      string `json:"preset"`
-	// Load is the machine's load before and after: what others did meanwhile
-	// is in the figures too.
+	// Load is the machine's load average before and after: other load is part of the
+	// figures.
 	Load         [2]string            `json:"load_average"`
 	Environments *environments.Speeds `json:"environments,omitempty"`
 	Algorithms   *Algorithms          `json:"algorithms,omitempty"`
@@ -37,25 +37,25 @@ type Report struct {
 	Tax          Tax                  `json:"tax"`
 	Sweep        *Sweep               `json:"sweep,omitempty"`
 	Recoveries   []Recovery           `json:"recoveries"`
-	// WorkerPeak is the most memory a worker process had resident, in bytes.
+	// WorkerPeak is the peak resident memory of a worker process in bytes.
 	WorkerPeak int64 `json:"worker_peak_bytes"`
 }
 
-// Options are the bench's flags.
+// Options select what Run measures.
 type Options struct {
-	// Worker are the options of the workers.
+	// Worker configures the workers.
 	Worker workers.Options
-	// Parts are which of [Parts] are measured.
+	// Parts names the parts to measure, some of [Parts].
 	Parts []string
-	// Preset is the one whose iterations are measured, Tokenizer a model folder whose
-	// tokenizer is measured beside the starter's.
+	// Preset names the preset whose iterations are measured, Tokenizer a model folder whose
+	// tokenizer is measured in addition to the starter's.
 	Preset, Tokenizer string
-	// Repeats is how often each program and algorithm is timed; Rounds are the turns of
-	// what is compared; Iterations are those of a turn.
+	// Repeats is how often each program and algorithm is timed, Rounds how often each side
+	// of a comparison runs, Iterations the iterations of a round.
 	Repeats, Rounds, Iterations int
-	// Trials are those of the measured sweep.
+	// Trials is the number of trials of the measured sweep.
 	Trials int
-	// Kills is how many workers are killed, KillAt the iteration whose update is.
+	// Kills is how many workers are killed, KillAt the iteration during whose update.
 	Kills, KillAt int
 }
 
@@ -70,13 +70,13 @@ const (
 	partRecovery   = "recovery"
 )
 
-// Parts are all parts, in that order.
+// Parts lists all parts in that order.
 var Parts = []string{partEnv, partAlgorithms, partReport, partSpeed, partTax, partSweep, partRecovery}
 
-// has says that a part was asked for.
+// has reports whether a part is to be measured.
 func (o Options) has(part string) bool { return slices.Contains(o.Parts, part) }
 
-// check finds what no bench could be made of.
+// check validates the options.
 func (o Options) check() error {
 	if o.Rounds < 1 || o.Iterations < 3 || o.Kills < 1 || o.KillAt < 1 || o.Repeats < 1 || o.Trials < 1 {
 		return fmt.Errorf("bench: --rounds, --repeats, --trials, --kills and --kill-at are at least 1, --iterations at least 3")
@@ -92,7 +92,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// Run measures the parts that are asked for. progress gets a line for each step.
+// Run measures the selected parts. It writes its progress to progress.
 func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 	if err := o.check(); err != nil {
 		return Report{}, err
@@ -101,7 +101,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	s := &sitting{
+	s := &benchmark{
 		Options: o, text: text, servers: dev.Options{Ephemeral: true, Stdout: progress},
 		say: func(line string) { fmt.Fprintln(progress, line) },
 	}
@@ -112,7 +112,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 		name, what string
 		measure    func(context.Context) error
 	}{
-		// The first, with the machine to itself.
+		// First, while no server or worker runs.
 		{partEnv, "environments: ", s.environments},
 		{partAlgorithms, "algorithms: ", s.algorithms},
 		{partReport, "report: ", s.report},
@@ -132,8 +132,8 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 	return s.r, nil
 }
 
-// sitting is one call of Run: what is measured with, and the report as far as it is.
-type sitting struct {
+// benchmark is one call of Run with its report so far.
+type benchmark struct {
 	Options
 	text    []byte       // the preset's spec
 	starter spec.Starter // the preset's
@@ -142,8 +142,8 @@ type sitting struct {
 	r       Report
 }
 
-// specOf is a preset with so many iterations, one snapshot at the end and no
-// evaluation: each iteration does the same.
+// specOf is a preset with the given number of iterations, one snapshot at the end and no
+// evaluation, so that all iterations do the same work.
 func specOf(preset string, iterations int) ([]byte, spec.Train, error) {
 	text, err := presets.With(preset, map[string]any{
 		"iterations": iterations, "snapshot": map[string]any{"every": iterations}, "evaluation": map[string]any{"every": 0},
@@ -158,8 +158,8 @@ func specOf(preset string, iterations int) ([]byte, spec.Train, error) {
 	return text, t, err
 }
 
-// onDevice opens the device for f, and reports its fingerprint.
-func (s *sitting) onDevice(f func(*model.Device) error) error {
+// onDevice runs f with an open device and records its fingerprint.
+func (s *benchmark) onDevice(f func(*model.Device) error) error {
 	device, err := model.OpenDevice(s.Worker.Device)
 	if err != nil {
 		return err
@@ -169,16 +169,17 @@ func (s *sitting) onDevice(f func(*model.Device) error) error {
 	return f(device)
 }
 
-// pythonEnv names the Python to compare with; python3 where it is not set.
+// pythonEnv is the environment variable that names the Python to compare with. The
+// default is python3.
 const pythonEnv = "REPRISE_PYTHON"
 
-// How long each kind is measured in a round, so that all of it takes 20 seconds.
+// How long each kind is measured in a round. All of them take about 20 seconds.
 const (
 	leastHere   = 50 * time.Millisecond
 	leastPython = 400 * time.Millisecond
 )
 
-func (s *sitting) environments(ctx context.Context) error {
+func (s *benchmark) environments(ctx context.Context) error {
 	models, err := measuredModels(s.starter, s.Tokenizer, s.say)
 	if err != nil {
 		return err
@@ -192,18 +193,18 @@ func (s *sitting) environments(ctx context.Context) error {
 	return err
 }
 
-// leastAlgorithm is how long each of a host's algorithms is measured at a time: a
-// selection takes a microsecond.
+// leastAlgorithm is how long each host algorithm is measured at a time: one selection
+// takes a microsecond.
 const leastAlgorithm = 20 * time.Millisecond
 
-func (s *sitting) algorithms(ctx context.Context) error {
+func (s *benchmark) algorithms(ctx context.Context) error {
 	s.say("measuring credit and selection")
 	host, err := MeasureHostAlgorithms(ctx, s.Repeats, leastAlgorithm)
 	if err != nil {
 		return err
 	}
 	return s.onDevice(func(d *model.Device) error {
-		// An update takes long, and is compared with another right beside it: half as many do.
+		// Updates are slow and each is compared with its neighbour, so half the repeats suffice.
 		device, err := MeasureDeviceAlgorithms(ctx, d, s.starter, (s.Repeats+1)/2, s.say)
 		if err == nil {
 			s.r.Algorithms = &Algorithms{Host: host, Device: device}
@@ -212,14 +213,14 @@ func (s *sitting) algorithms(ctx context.Context) error {
 	})
 }
 
-func (s *sitting) report(ctx context.Context) error {
+func (s *benchmark) report(ctx context.Context) error {
 	s.say("writing a run of 220 iterations and its report, in memory")
 	m, err := MeasureReport(ctx, synthetic.Paper(), nil)
 	s.r.Report = &m
 	return err
 }
 
-func (s *sitting) speed(ctx context.Context) error {
+func (s *benchmark) speed(ctx context.Context) error {
 	return s.onDevice(func(d *model.Device) (err error) {
 		s.say("measuring the starter's programs")
 		s.r.Speed, err = MeasureSpeed(ctx, d, s.starter, s.Repeats)
@@ -227,7 +228,7 @@ func (s *sitting) speed(ctx context.Context) error {
 	})
 }
 
-func (s *sitting) tax(ctx context.Context) error {
+func (s *benchmark) tax(ctx context.Context) error {
 	return stack.With(ctx, s.servers, s.Worker, func(ctx context.Context, on stack.Served) error {
 		return s.onDevice(func(d *model.Device) error {
 			engine, err := activities.NewEngine(d)
@@ -244,14 +245,14 @@ func (s *sitting) tax(ctx context.Context) error {
 	})
 }
 
-// The runs of the measured sweep: short ones of a small policy, to which a sweep
-// adds the most.
+// The runs of the measured sweep are short and of a small policy: a sweep's overhead is
+// largest for them.
 const (
 	sweepPreset     = "chaos"
 	sweepIterations = 3
 )
 
-func (s *sitting) sweep(ctx context.Context) error {
+func (s *benchmark) sweep(ctx context.Context) error {
 	text, err := presets.With(sweepPreset, map[string]any{"iterations": sweepIterations})
 	if err != nil {
 		return err
@@ -268,7 +269,7 @@ func (s *sitting) sweep(ctx context.Context) error {
 	})
 }
 
-// loadAverage is the machine's load of the last minute, or "" where it does not say.
+// loadAverage is the machine's load average of the last minute, "" if unknown.
 func loadAverage() string {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/reprise-rl/reprise/model/statistics"
 )
 
-// SweepGoal is the most that a sweep may add to its trials' own time.
+// SweepGoal is the maximum overhead of a sweep relative to its trials' own time.
 const SweepGoal = 0.05
 
-// Sweep is what a sweep costs whose trials run one after the other: beside the
-// trials' own times, and beside the same runs started by hand. Figures are medians
-// over the turns.
+// Sweep is the cost of a sweep whose trials run one after the other, compared with the
+// trials' own times and with the same runs started by hand. Figures are medians over the
+// turns.
 type Sweep struct {
 	// Trials of so many iterations each make a sweep.
 	Trials     int `json:"trials"`
@@ -22,8 +22,8 @@ type Sweep struct {
 	// the sum of its trials' own times, less 1.
 	Overhead float64 `json:"overhead"`
 	// OverAlone is the same time over the sum of the own times of the runs started by
-	// hand, less 1: what a sweep makes its trials do besides is in it too. Also in it
-	// is what disturbed one of the two and not the other.
+	// hand, less 1. It includes what a sweep adds inside its trials, and any disturbance of
+	// one side alone.
 	OverAlone float64 `json:"overhead_to_alone"`
 	// Processor is the processor time of worker and servers together, of all of the
 	// sweep over that of the runs started by hand, less 1; 0 where it cannot be read.
@@ -32,8 +32,8 @@ type Sweep struct {
 	// over all runs of all turns.
 	Trial float64 `json:"trial_seconds"`
 	Alone float64 `json:"alone_seconds"`
-	// Outside is the seconds outside trials, a trial; Before those of the whole sweep
-	// before its first trial, which are in neither ratio: they are paid once.
+	// Outside is the seconds outside trials per trial. Before is the seconds before the
+	// first trial; they occur once and are in neither ratio.
 	Outside float64 `json:"outside_seconds_a_trial"`
 	Before  float64 `json:"before_seconds"`
 	// Events is the length of the sweep's history, Bytes its size.
@@ -42,16 +42,16 @@ type Sweep struct {
 	Turns  []SweepTurn `json:"turns"`
 }
 
-// SweepTurn is a sweep, and the same runs by hand right before or behind it. All in
-// seconds by the server's clock.
+// SweepTurn is a sweep, and the same runs by hand right before or after it. All times are
+// in seconds by the server's clock.
 type SweepTurn struct {
 	// Wall is from the start of the first trial to the sweep's end, Own the sum of
 	// the trials' times from their starts to their ends.
 	Wall float64 `json:"wall_seconds"`
 	Own  float64 `json:"trials_seconds"`
 	// Before is from the sweep's start to its first trial's; Between the sum from a
-	// trial's end to the next one's start, negative where a trial began before the
-	// one in front had closed; After from the last one's end to the sweep's. Wall is
+	// trial's end to the next one's start, negative if a trial began before the previous
+	// one had closed; After from the last one's end to the sweep's. Wall is
 	// Own, Between and After together.
 	Before  float64 `json:"before_seconds"`
 	Between float64 `json:"between_seconds"`
@@ -78,19 +78,19 @@ func (t SweepTurn) processorOverhead() float64 {
 	return t.Processor.Total()/t.AloneProcessor.Total() - 1
 }
 
-// span is when a workflow was open.
+// span is the time from a workflow's start to its end.
 type span struct{ begin, end time.Time }
 
 func (s span) seconds() float64 { return s.end.Sub(s.begin).Seconds() }
 
-// inOrder are the spans by their beginnings.
+// inOrder sorts spans by their start.
 func inOrder(spans []span) []span {
 	return slices.SortedFunc(slices.Values(spans), func(a, b span) int {
 		return cmp.Or(a.begin.Compare(b.begin), a.end.Compare(b.end))
 	})
 }
 
-// own is the seconds of each.
+// own is the duration of each span in seconds.
 func own(spans []span) []float64 {
 	out := make([]float64, len(spans))
 	for i, s := range spans {
@@ -107,8 +107,8 @@ func sum(xs []float64) float64 {
 	return total
 }
 
-// sweepTimes is what was measured of a sweep, its trials, and the same runs by hand;
-// there is at least one of each.
+// sweepTimes is the times of a sweep, its trials and the same runs by hand. There is at
+// least one trial and one run.
 type sweepTimes struct {
 	sweep                     span
 	trials, alone             []span
@@ -116,7 +116,7 @@ type sweepTimes struct {
 	events, bytes             int64
 }
 
-// turn is the figures of these times.
+// turn computes the figures of a turn from its times.
 func (m sweepTimes) turn() SweepTurn {
 	sweep, trials, alone := m.sweep, inOrder(m.trials), inOrder(m.alone)
 	first, last := trials[0], trials[len(trials)-1]
@@ -133,7 +133,7 @@ func (m sweepTimes) turn() SweepTurn {
 	return t
 }
 
-// sweepOf puts the turns together; trial and alone are the own seconds of every run.
+// sweepOf summarizes the turns; trial and alone are the seconds of every run.
 func sweepOf(trials, iterations int, turns []SweepTurn, trial, alone []float64) Sweep {
 	median := func(of func(SweepTurn) float64) float64 { return statistics.MedianOf(turns, of) }
 	return Sweep{

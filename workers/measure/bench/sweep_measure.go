@@ -12,14 +12,13 @@ import (
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
-// warmTrials is how many trials the sweep has that warms up.
+// warmTrials is the number of trials of the sweep that warms up.
 const warmTrials = 2
 
-// MeasureSweep runs a sweep of so many seeds of a spec, one trial at a time, and the
-// same specs as plain runs one after the other, rounds times each, now the sweep
-// first, now the runs. Before that a short sweep and a run make the starter and warm
-// the worker up. The worker is somebody else's, and has one device. say is told what
-// goes on.
+// MeasureSweep runs a sweep over seeds of a spec, one trial at a time, and the same specs
+// as plain runs one after the other, rounds times each in alternating order. A short sweep
+// before that makes the starter and warms up the worker, which the caller runs and which
+// has one device. say receives progress.
 func MeasureSweep(ctx context.Context, c client.Client, text []byte, trials, rounds int, say func(string)) (Sweep, error) {
 	warm, err := newSweepBench(c, text, warmTrials)
 	if err != nil {
@@ -48,7 +47,7 @@ func MeasureSweep(ctx context.Context, c client.Client, text []byte, trials, rou
 	return out, nil
 }
 
-// sweepBench is a sweep's document, and its trials as runs that can be started by hand.
+// sweepBench is a sweep's document with its trials as runs to start by hand.
 type sweepBench struct {
 	client   client.Client
 	document json.RawMessage
@@ -64,8 +63,8 @@ func newSweepBench(c client.Client, text []byte, trials int) (sweepBench, error)
 	return sweepBench{client: c, document: document, trials: expanded}, err
 }
 
-// turn runs the sweep and the runs by hand, the latter first where so asked. Both
-// have to end with the same bits.
+// turn runs the sweep and the runs by hand, in the order that aloneFirst gives. It fails
+// if they end with different bits.
 func (b sweepBench) turn(ctx context.Context, name string, aloneFirst bool) (out sweepTimes, err error) {
 	var inSweep, alone []string
 	steps := []func() error{
@@ -88,7 +87,7 @@ func (b sweepBench) turn(ctx context.Context, name string, aloneFirst bool) (out
 	return out, nil
 }
 
-// sweep runs the sweep; states are those its trials ended with.
+// sweep runs the sweep and returns the final states of its trials.
 func (b sweepBench) sweep(ctx context.Context, id string, out *sweepTimes) (states []string, err error) {
 	out.processor, err = during(func() error { return b.run(ctx, id, "Sweep", b.document) })
 	if err != nil {
@@ -107,7 +106,7 @@ func (b sweepBench) sweep(ctx context.Context, id string, out *sweepTimes) (stat
 	return states, nil
 }
 
-// alone runs the trials' specs by hand; states are those they ended with.
+// alone runs the trials' specs by hand and returns their final states.
 func (b sweepBench) alone(ctx context.Context, name string, out *sweepTimes) (states []string, err error) {
 	id := func(t sweep.Trial) string { return name + "-alone/" + t.Label }
 	out.aloneProcessor, err = during(func() error {
@@ -121,7 +120,7 @@ func (b sweepBench) alone(ctx context.Context, name string, out *sweepTimes) (st
 	if err != nil {
 		return nil, err
 	}
-	// Asked when all have ended: between two runs there is nothing but the next start.
+	// Queried after all runs have ended, so that nothing delays the next start.
 	for _, t := range b.trials {
 		state, when, err := b.ended(ctx, id(t))
 		if err != nil {
@@ -132,8 +131,7 @@ func (b sweepBench) alone(ctx context.Context, name string, out *sweepTimes) (st
 	return states, nil
 }
 
-// during is the processor time that worker and servers had while f ran; none where
-// the machine does not say.
+// during is the processor time of worker and servers while f ran, zero if unknown.
 func during(f func() error) (Processor, error) {
 	before, unknown := processors()
 	if err := f(); err != nil {
@@ -158,7 +156,7 @@ func (b sweepBench) run(ctx context.Context, id, workflow string, input json.Raw
 	return nil
 }
 
-// ended is the state a run ended with, and when it was open.
+// ended is a run's final state and span.
 func (b sweepBench) ended(ctx context.Context, id string) (state string, when span, err error) {
 	var r workflows.TrainResult
 	if err := b.client.GetWorkflow(ctx, id, "").Get(ctx, &r); err != nil {
@@ -168,8 +166,7 @@ func (b sweepBench) ended(ctx context.Context, id string) (state string, when sp
 	return r.State, when, err
 }
 
-// describe is when a workflow that has ended was open, and its history's length and
-// size, by the server.
+// describe is the span of a workflow that has ended and its history's length and size.
 func describe(ctx context.Context, c client.Client, id string) (when span, events, bytes int64, err error) {
 	d, err := c.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-rl/reprise/model/statistics"
 )
 
-// Tax is what an iteration costs through Temporal and S3 beside the same
-// activities called directly in one process.
+// Tax compares an iteration through Temporal and S3 with the same activities called
+// directly in one process.
 type Tax struct {
 	// Iterations is the number of iterations that each median is over.
 	Iterations int `json:"iterations"`
@@ -25,8 +25,7 @@ type Tax struct {
 	// over Bucket: Temporal's part of it alone.
 	Ratio       float64 `json:"ratio"`
 	BucketRatio float64 `json:"ratio_to_direct_s3"`
-	// QuietRatio is Ratio over the lower quartiles in place of the medians:
-	// what a machine that is busy otherwise disturbs less.
+	// QuietRatio is Ratio of the lower quartiles, which other load disturbs less.
 	QuietRatio float64 `json:"quiet_ratio"`
 	// Steps split an iteration.
 	Steps []Step `json:"steps"`
@@ -42,17 +41,16 @@ type Step struct {
 	Direct  float64 `json:"direct_memory_seconds"`
 }
 
-// Rest names what of an iteration is no step's own work: queues, the server,
-// heartbeats.
+// Rest names the time of an iteration outside its steps: queues, the server, heartbeats.
 const Rest = "between the steps"
 
-// ErrBitsDiffer: the three ways did not compute the same policy.
+// ErrBitsDiffer is the kind of error if two ways did not compute the same policy.
 var ErrBitsDiffer = errors.New("the same spec gave other bits")
 
 // MeasureTax trains the same spec in turns through Temporal, directly with the
 // bucket, and directly in memory, rounds times each. The first iteration, which
-// loads the policy, and the last, which stores it, are not counted. say is told
-// what goes on.
+// loads the policy, and the last, which stores it, are not counted. say receives
+// progress.
 func MeasureTax(ctx context.Context, durable Durable, local Local, text []byte, rounds int, say func(string)) (Tax, error) {
 	memory := Local{Engine: local.Engine, Store: store.NewMemory()}
 	local.Store = store.NewCache(local.Store, cacheBytes) // as a worker has it

@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-rl/reprise/model/loss"
 )
 
-// updates are a policy, a critic, and the batch that both learn from.
+// updates holds a policy, a critic and the batch that both are trained on.
 type updates struct {
 	device         *model.Device
 	config         model.Config
@@ -62,7 +62,7 @@ func (u *updates) free() {
 	}
 }
 
-// update is one optimizer step; edit, where set, changes its settings.
+// update is one optimizer step; edit, if set, changes its settings.
 func (u *updates) update(p *model.Programs, batches []model.MicroBatch, edit func(*model.Settings)) func(context.Context) error {
 	k := model.Settings{Optimizer: optimizer, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1}
 	if edit != nil {
@@ -109,7 +109,7 @@ func (u *updates) criticUpdate(batches []model.MicroBatch) func(context.Context)
 	}
 }
 
-// both is one after the other.
+// both runs a, then b.
 func both(a, b func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := a(ctx); err != nil {
@@ -119,24 +119,24 @@ func both(a, b func(context.Context) error) func(context.Context) error {
 	}
 }
 
-func (u *updates) selection() ([]deed, error) {
-	return []deed{
+func (u *updates) selection() ([]workload, error) {
+	return []workload{
 		{"update, all groups", -1, u.update(u.plain, u.all, nil)},
 		{"update, 25 % of them", 0, u.update(u.plain, u.kept, nil)},
 	}, nil
 }
 
-func (u *updates) criticBeside() ([]deed, error) {
-	return []deed{
+func (u *updates) criticBeside() ([]workload, error) {
+	return []workload{
 		{"policy: Score and Update", -1, both(u.score(u.kept), u.update(u.plain, u.kept, nil))},
 		{"critic: Values and CriticUpdate", 0, both(u.values(u.kept), u.criticUpdate(u.kept))},
 	}, nil
 }
 
-// losses are the options one by one. The reference's log-probs, which a KL reads,
-// are a Score of their own.
-func (u *updates) losses() ([]deed, error) {
-	all := []deed{
+// losses is an update for each option of the loss. The reference's log-probs that a KL
+// needs are a separate Score.
+func (u *updates) losses() ([]workload, error) {
+	all := []workload{
 		{"clipped surrogate, token ratio", -1, u.update(u.plain, u.kept, nil)},
 		{"entropy bonus", 0, u.update(u.plain, u.kept, func(k *model.Settings) { k.EntropyCoefficient = 0.001 })},
 	}
@@ -157,9 +157,9 @@ func (u *updates) losses() ([]deed, error) {
 			return nil, err
 		}
 		u.others = append(u.others, p)
-		all = append(all, deed{l.name, 0, u.update(p, u.kept, l.edit)})
+		all = append(all, workload{l.name, 0, u.update(p, u.kept, l.edit)})
 	}
-	return append(all, deed{"the reference's Score, for a KL", 0, u.score(u.kept)}), nil
+	return append(all, workload{"the reference's Score, for a KL", 0, u.score(u.kept)}), nil
 }
 
 func withKL(k *model.Settings) { k.KLCoefficient = 0.001 }
