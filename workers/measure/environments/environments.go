@@ -12,44 +12,42 @@ import (
 	"github.com/reprise-rl/reprise/model/statistics"
 )
 
-// Speeds is how fast one core of a host worker is at what it does between
-// the policy's turns.
+// Speeds is the speed of one core of a host worker at the work between the policy's turns.
 type Speeds struct {
-	// Generation is instances a second (rooms, lakes).
+	// Generation is instances made per second (rooms, lakes).
 	Generation []Rate `json:"generation"`
-	// Steps is actions a second, of random play.
+	// Steps is actions per second of random play.
 	Steps []Rate `json:"steps"`
-	// Replays is states a second that are built again from the actions of four
-	// turns, their instances included: what each row of a step begins with.
+	// Replays is states per second rebuilt from the actions of four turns, including the
+	// instance: each row of a Step activity begins with that.
 	Replays []Rate      `json:"replays"`
 	Text    []TextSpeed `json:"text"`
 	Step    []HostStep  `json:"step"`
 	Python  Python      `json:"python"`
 }
 
-// Options say what Measure measures, and for how long.
+// Options select what Measure measures, and for how long.
 type Options struct {
 	// Models are the tokenizers that texts are measured with.
 	Models []Model
 	// Rounds is how often each kind is measured, at least 1; figures are medians.
 	Rounds int
 	// Least and LeastPython are how long each kind is measured in a round, here and
-	// by Python, whose 8×8 rooms take up to 80 ms each; 0 for as short as can be.
+	// by Python, whose 8×8 rooms take up to 80 ms each; 0 means once.
 	Least, LeastPython time.Duration
-	// Python is the Python that is compared with, a path or a name on PATH; "" for
-	// none.
+	// Python is the Python to compare with, a path or a name on PATH; "" for none.
 	Python string
 }
 
-// figures is one kind's work, the section it is of, and what it made in the rounds.
+// figures is a kind of work with its section and its rate in each round.
 type figures struct {
 	section, name string
 	work          work
 	here          []float64
 }
 
-// Measure measures on one core (GOMAXPROCS is 1 meanwhile), in turns
-// with Python where there is one. say is told what goes on.
+// Measure measures on one core (GOMAXPROCS is 1 meanwhile), in turns with Python if there
+// is one. say receives progress.
 func Measure(ctx context.Context, o Options, say func(string)) (Speeds, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	out := Speeds{Text: make([]TextSpeed, len(o.Models))}
@@ -78,7 +76,7 @@ func Measure(ctx context.Context, o Options, say func(string)) (Speeds, error) {
 	for round := range o.Rounds + 1 {
 		least := o.Least
 		if round == 0 {
-			least = 0 // it warms up
+			least = 0 // warms up
 		} else {
 			say(fmt.Sprintf("environments, round %d of %d", round, o.Rounds))
 		}
@@ -124,7 +122,7 @@ func Measure(ctx context.Context, o Options, say func(string)) (Speeds, error) {
 	return out, nil
 }
 
-// playFigures are the kinds that need no tokenizer.
+// playFigures lists the kinds of work that need no tokenizer.
 func playFigures() ([]*figures, error) {
 	var all []*figures
 	for _, g := range games {

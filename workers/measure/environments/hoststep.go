@@ -16,38 +16,37 @@ import (
 )
 
 // The rollout whose host work is measured: RAGEN's 8 prompts of 16 members, at
-// most 5 turns (paper), and as many actions a turn as keep all of them in play.
+// most 5 turns (paper), and few enough actions per turn that hardly any episode ends early.
 const (
 	stepGroups, stepMembers = 8, 16
 	stepTurns               = 5
 	stepActions             = 2
 )
 
-// PolicyRate is the new tokens a second that a policy of 0.5 billion parameters is
-// taken to sample, all 128 rows together: 156 decoding steps a second on one H100.
-// It is an assumption, meant to be on the fast side (the faster the policy, the
-// more the host's work counts) and not measured; HostStep.FastestPolicy needs none.
+// PolicyRate is the assumed sampling rate of a policy of 0.5 billion parameters in new
+// tokens per second over all 128 rows: 156 decoding steps per second on one H100. It is
+// deliberately high, since a faster policy makes the host's share larger, and not
+// measured. HostStep.FastestPolicy does not depend on it.
 const PolicyRate = 20_000
 
-// ShareGoal is the most of an iteration that a host's steps may take.
+// ShareGoal is the maximum share of an iteration that a host's steps may take.
 const ShareGoal = 0.05
 
-// HostStep is what a host does for the turns of an iteration: activities.Step,
+// HostStep is the cost of a host's part of an iteration: activities.Step for each turn,
 // with the store in memory, on one core.
 type HostStep struct {
 	Tokenizer string `json:"tokenizer"`
 	Members   int    `json:"members"`
 	Turns     int    `json:"turns"`
-	// Replies were answered: members that solved the task early have fewer.
+	// Replies is the number of replies; members that solve the task early have fewer.
 	Replies int `json:"replies"`
-	// Tokens are the ids of all replies.
+	// Tokens is the number of ids of all replies.
 	Tokens int `json:"tokens"`
-	// Seconds of all turns together, and of each.
+	// Seconds is the time of all turns, TurnSeconds of each.
 	Seconds     float64   `json:"seconds"`
 	TurnSeconds []float64 `json:"turn_seconds"`
-	// PolicySeconds is, by calculation, what sampling the tokens takes at
-	// PolicyRate, and Share the host's part of both together. Scoring and updating
-	// are left out: with them the share is smaller.
+	// PolicySeconds is the calculated time to sample the tokens at PolicyRate, Share the
+	// host's share of both together. Scoring and updating would make it smaller.
 	PolicyRate    float64 `json:"assumed_tokens_per_second"`
 	PolicySeconds float64 `json:"policy_seconds"`
 	Share         float64 `json:"share"`
@@ -55,7 +54,7 @@ type HostStep struct {
 	FastestPolicy float64 `json:"fastest_policy_tokens_per_second"`
 }
 
-// calculate fills in what is calculated.
+// calculate fills in the calculated fields.
 func (h *HostStep) calculate(tokensPerSecond float64) {
 	h.PolicyRate = tokensPerSecond
 	h.PolicySeconds = float64(h.Tokens) / tokensPerSecond
@@ -67,12 +66,12 @@ func (h *HostStep) calculate(tokensPerSecond float64) {
 	}
 }
 
-// iterationOnHost is a run whose turns are stepped again and again.
+// iterationOnHost is an iteration whose turns are stepped repeatedly.
 type iterationOnHost struct {
 	*speaker
 	host *activities.Host
 	run  activities.Run
-	// rounds that were stepped: each under a name of its own.
+	// rounds counts the rounds so far: each has a run id of its own.
 	rounds int
 }
 
@@ -104,7 +103,7 @@ func newIterationOnHost(ctx context.Context, m Model) (*iterationOnHost, error) 
 		return nil, err
 	}
 	it.run.Spec = resolved.Spec
-	// A step looks at the policy's small files alone: no weights are needed.
+	// A step reads only the small files of the policy, not its weights.
 	var files []store.FolderFile
 	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
 		files = append(files, store.FolderFile{Name: name, Body: m.Files[name]})
@@ -121,8 +120,8 @@ func newIterationOnHost(ctx context.Context, m Model) (*iterationOnHost, error) 
 	return it, err
 }
 
-// round steps all turns once and measures that alone; what the members say is
-// written down before each.
+// round steps all turns once and measures the steps alone. The members' replies are
+// stored before each step.
 func (it *iterationOnHost) round(ctx context.Context) (HostStep, error) {
 	it.rounds++
 	run := it.run
@@ -172,8 +171,8 @@ func (it *iterationOnHost) round(ctx context.Context) (HostStep, error) {
 	return out, nil
 }
 
-// begin is the rows of turn 1. The prompts are of another room than the run's, and
-// as long.
+// begin is the rows of turn 1. Their prompts are of other rooms than the run's, of the
+// same length.
 func (it *iterationOnHost) begin() ([]activities.GenerateRow, error) {
 	var rows []activities.GenerateRow
 	for group := range stepGroups {
@@ -190,7 +189,7 @@ func (it *iterationOnHost) begin() ([]activities.GenerateRow, error) {
 	return rows, nil
 }
 
-// medianStep is the round in the middle of several, turn by turn.
+// medianStep is the median of the rounds, turn by turn.
 func medianStep(rounds []HostStep) HostStep {
 	if len(rounds) == 0 {
 		return HostStep{}

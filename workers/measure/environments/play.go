@@ -21,8 +21,7 @@ const (
 // games are the environments that are measured, in the order they are printed.
 var games = []struct {
 	name, environment, options string
-	// generated says that making an instance is work of its own; played, that its
-	// steps and replays are measured.
+	// generated: making an instance is measured; played: steps and replays are measured.
 	generated, played bool
 }{
 	{roomsSimple, "sokoban", `{"preset":"simple"}`, true, true},
@@ -33,7 +32,7 @@ var games = []struct {
 	{"countdown", "countdown", `{}`, false, true},
 }
 
-// game is an environment with the number of the next instance: none is met twice.
+// game is an environment with a counter of instances: no instance is played twice.
 type game struct {
 	env  envs.Environment
 	next int64
@@ -44,19 +43,20 @@ func newGame(environment, options string) (*game, error) {
 	return &game{env: env}, err
 }
 
-// Sizes of one piece of work: long beside reading a clock, short beside a round.
+// Sizes of one piece of work: long compared with reading a clock, short compared with a
+// round.
 const (
 	episodesAtOnce = 256
 	roomsAtOnce    = 64
-	// longestEpisode is how many actions are played (gym-sokoban ends an episode
-	// after as many); those of a spec's limit are fewer.
+	// longestEpisode is how many actions are played, the limit of gym-sokoban; a spec's
+	// limit is lower.
 	longestEpisode = 100
 	// replayedTurns of replayedActions each are what Step replays in the last of
 	// five turns.
 	replayedTurns, replayedActions = 4, 2
 )
 
-// addresses are those of the next episode.
+// addresses returns the addresses of the next episode.
 func (g *game) addresses() (instance, chance draw.Address) {
 	g.next++
 	return draw.Address{Seed: 1, Purpose: draw.Instance, Group: g.next}, draw.Address{Seed: 1, Purpose: draw.Chance, Group: g.next}
@@ -72,7 +72,7 @@ func (g *game) generation() work {
 	})
 }
 
-// steps plays episodes with drawn actions; beginning them and drawing is not measured.
+// steps plays random actions. Resetting and drawing are not measured.
 func (g *game) steps() work {
 	type prepared struct {
 		episode envs.Episode
@@ -101,7 +101,7 @@ func (g *game) steps() work {
 	}
 }
 
-// replays builds the states of recorded episodes again, their instances included.
+// replays rebuilds the states of recorded episodes, including their instances.
 func (g *game) replays() work {
 	type recorded struct {
 		instance, chance draw.Address

@@ -17,16 +17,16 @@ import (
 //go:embed python.py
 var pythonScript string
 
-// pythonPatience is how long a round of Python's may take.
+// pythonPatience bounds a round of Python.
 const pythonPatience = 30 * time.Second
 
 // Python is the Python that was compared with.
 type Python struct {
 	Path    string `json:"path,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Packages are the versions of gym-sokoban and gymnasium, those there are.
+	// Packages holds the versions of gym-sokoban and gymnasium, if installed.
 	Packages map[string]string `json:"packages,omitempty"`
-	// Missing says why some or all of it was not measured; "" where all was.
+	// Missing is why some or all of it was not measured; "" if all was.
 	Missing string `json:"missing,omitempty"`
 }
 
@@ -38,7 +38,7 @@ type pythonRates struct {
 	Steps      map[string]float64 `json:"steps"`
 }
 
-// rate is a figure by its section and name; 0 where Python has none.
+// rate is a figure by section and name; 0 if there is none.
 func (p pythonRates) rate(section, name string) float64 {
 	switch section {
 	case "generation":
@@ -49,8 +49,8 @@ func (p pythonRates) rate(section, name string) float64 {
 	return 0
 }
 
-// readPython reads what the script printed: its last line. A package's import may
-// print lines of its own before.
+// readPython parses the last line that the script printed. Importing a package may print
+// lines before it.
 func readPython(out []byte) (pythonRates, error) {
 	var p pythonRates
 	out = bytes.TrimSpace(out)
@@ -68,10 +68,10 @@ func readPython(out []byte) (pythonRates, error) {
 	return p, nil
 }
 
-// PythonPackages are what is compared with.
+// PythonPackages lists the packages to compare with.
 var PythonPackages = []string{"gym-sokoban", "gymnasium"}
 
-// missing says which packages Python lacks.
+// missing names the packages that are not installed.
 func (p pythonRates) missing() string {
 	var lacks []string
 	for _, name := range PythonPackages {
@@ -85,7 +85,7 @@ func (p pythonRates) missing() string {
 	return "it has no " + strings.Join(lacks, " and no ")
 }
 
-// runPython measures a round.
+// runPython measures one round.
 func runPython(ctx context.Context, path string, least time.Duration) (pythonRates, error) {
 	ctx, cancel := context.WithTimeout(ctx, pythonPatience)
 	defer cancel()
@@ -103,13 +103,13 @@ func runPython(ctx context.Context, path string, least time.Duration) (pythonRat
 	return readPython(stdout.Bytes())
 }
 
-// pythonSide is Python's side of a comparison, round by round.
+// pythonSide is Python's figures of each round.
 type pythonSide struct {
 	Python
 	rounds []pythonRates
 }
 
-// findPython looks for a Python, as Options name it.
+// findPython finds the Python that Options.Python names.
 func findPython(name string) *pythonSide {
 	if name == "" {
 		return &pythonSide{Python: Python{Missing: "not asked for"}}
@@ -121,8 +121,8 @@ func findPython(name string) *pythonSide {
 	return &pythonSide{Python: Python{Path: path}}
 }
 
-// round measures a round. A Python that cannot is told of and left alone: only
-// the caller's end is an error.
+// round measures one round. If Python fails, the reason is recorded and it is not run
+// again. The only error is the caller's context.
 func (p *pythonSide) round(ctx context.Context, least time.Duration) error {
 	if p.Path == "" || p.Missing != "" && len(p.rounds) == 0 {
 		return nil
@@ -145,7 +145,7 @@ func (p *pythonSide) round(ctx context.Context, least time.Duration) error {
 	return nil
 }
 
-// rates are the rounds' figures of one kind; none where Python has none.
+// rates is the figures of one kind in each round.
 func (p *pythonSide) rates(section, name string) []float64 {
 	var out []float64
 	for _, r := range p.rounds {

@@ -8,11 +8,11 @@ import (
 	"github.com/reprise-rl/reprise/model/statistics"
 )
 
-// work does some work once. It gives how many things that made and how long it
-// took, what only prepares it left out.
+// work does some work once. It returns how many items it made and how long that took
+// without the preparation.
 type work func() (count int, took time.Duration, err error)
 
-// timed is a work that is all measured.
+// timed is work without preparation.
 func timed(run func() (count int, err error)) work {
 	return func() (int, time.Duration, error) {
 		begin := time.Now()
@@ -21,8 +21,7 @@ func timed(run func() (count int, err error)) work {
 	}
 }
 
-// rate does the work until it has taken so long, at least once, and gives how
-// many things a second it makes.
+// rate repeats the work for at least the given time and returns items per second.
 func (w work) rate(ctx context.Context, least time.Duration) (float64, error) {
 	var things int
 	var total time.Duration
@@ -43,23 +42,23 @@ func (w work) rate(ctx context.Context, least time.Duration) (float64, error) {
 	return float64(things) / max(total, 1).Seconds(), nil
 }
 
-// Rate is how many of a kind one core makes in a second.
+// Rate is how many items of a kind one core makes per second.
 type Rate struct {
 	Name      string  `json:"name"`
 	PerSecond float64 `json:"per_second"`
 	// Python is what gym-sokoban or gymnasium made on the same machine, in turns
-	// with PerSecond, and Ratio is PerSecond over it; 0 where there is no such
-	// thing, or no Python that has it.
+	// with PerSecond, and Ratio is PerSecond over it; 0 if Python has no such thing or was
+	// not measured.
 	Python float64 `json:"python_per_second,omitempty"`
 	Ratio  float64 `json:"ratio,omitempty"`
 	// Recorded is what it made on the machine of the project's measurements (2
 	// cores of x86-64), and RecordedRatio is PerSecond over it: a reference, not
-	// measured here. 0 where nothing was recorded.
+	// measured here. 0 if nothing was recorded.
 	Recorded      float64 `json:"recorded_python_per_second,omitempty"`
 	RecordedRatio float64 `json:"ratio_to_recorded,omitempty"`
 }
 
-// RoomGoal is how many times as fast as gym-sokoban the 6×6 rooms are to be made.
+// RoomGoal is the minimum speed of making 6×6 rooms relative to gym-sokoban.
 const RoomGoal = 20
 
 // recorded is what Python was measured at on the machine of the project's
@@ -73,8 +72,7 @@ var recorded = map[string]float64{
 	"steps/" + lakes:            194_000,
 }
 
-// rateOf puts a rate of a section together from what was measured in the rounds:
-// medians of each side by itself.
+// rateOf is the rate of a kind of work: the median of the rounds of each side.
 func rateOf(section, name string, here, python []float64) Rate {
 	r := Rate{Name: name, PerSecond: statistics.Median(here), Python: statistics.Median(python), Recorded: recorded[section+"/"+name]}
 	if r.Python > 0 {

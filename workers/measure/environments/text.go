@@ -11,35 +11,32 @@ import (
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )
 
-// ReplyTokens is the length of the replies that are read: those of a turn with
-// thoughts.
+// ReplyTokens is the length of a reply, that of a turn with thoughts.
 const ReplyTokens = 400
 
-// Model is the tokenizer of a policy, for what a host does with its ids.
+// Model is a policy's tokenizer and configuration.
 type Model struct {
 	Name string
-	// Files are those of its folder, by name, without the weights: config.json and
-	// the tokenizer's.
+	// Files are the files of its folder by name, without the weights.
 	Files map[string][]byte
 }
 
-// TextSpeed is how many texts of a Sokoban episode one core turns into ids and
-// back in a second.
+// TextSpeed is how many texts of a Sokoban episode one core encodes and decodes per second.
 type TextSpeed struct {
 	Tokenizer string `json:"tokenizer"`
-	// Prompts are whole first prompts, of PromptTokens ids on average; Continuations
-	// the environment's answers that follow a turn, of ContinuationTokens.
+	// Prompts are first prompts, of PromptTokens ids on average; Continuations are the
+	// environment's answers to a turn, of ContinuationTokens.
 	Prompts            float64 `json:"prompts_per_second"`
 	PromptTokens       float64 `json:"prompt_tokens"`
 	Continuations      float64 `json:"continuations_per_second"`
 	ContinuationTokens float64 `json:"continuation_tokens"`
-	// Replies are replies of ReplyTokens ids, decoded and parsed; Parses their
-	// texts, parsed alone.
+	// Replies are replies of ReplyTokens ids, decoded and parsed; Parses counts parsing
+	// alone.
 	Replies float64 `json:"replies_per_second"`
 	Parses  float64 `json:"parses_per_second"`
 }
 
-// speaker writes the two sides of a conversation in one tokenizer's ids.
+// speaker writes both sides of a conversation in the ids of a tokenizer.
 type speaker struct {
 	*game
 	protocol  envs.Protocol
@@ -60,7 +57,7 @@ func newSpeaker(m Model) (*speaker, error) {
 	return &speaker{game: g, protocol: envs.Protocol{Think: true}, tokenizer: tok, closing: closing}, err
 }
 
-// thoughts are what a reply's thought is put together from.
+// thoughts are the sentences of replies' thoughts.
 var thoughts = []string{
 	"The player stands left of the box, and the target is two rows below it.",
 	"If I push the box against the wall, it can not be moved away again.",
@@ -70,8 +67,8 @@ var thoughts = []string{
 	"There are few actions left: each of them costs 0.1 points.",
 }
 
-// reply is a sampled turn of exactly tokens ids: drawn thoughts, the actions, and
-// the token that ends it.
+// reply is a turn of exactly tokens ids: random thoughts, the actions and the closing
+// token.
 func (s *speaker) reply(r *rand.Rand, tokens int, actions []string) []int32 {
 	tail := s.tokenizer.EncodeTag("</think><answer>" + strings.Join(actions, " "+envs.Separator+" ") + "</answer>")
 	tail = append(tail, s.closing)
@@ -82,7 +79,7 @@ func (s *speaker) reply(r *rand.Rand, tokens int, actions []string) []int32 {
 	return append(ids[:max(0, tokens-len(tail))], tail...)
 }
 
-// drawn are so many of the choices, each as likely.
+// drawn is count uniform draws from choices.
 func drawn(r *rand.Rand, choices []string, count int) []string {
 	actions := make([]string, count)
 	for i := range actions {
@@ -91,8 +88,8 @@ func drawn(r *rand.Rand, choices []string, count int) []string {
 	return actions
 }
 
-// textWorks are the works whose rates are the figures of speed, which it fills in
-// but for these.
+// textWorks returns works and the fields of speed that their rates go into. It fills in
+// the other fields.
 func textWorks(m Model, speed *TextSpeed) (works []work, into []*float64, err error) {
 	s, err := newSpeaker(m)
 	if err != nil {
@@ -164,7 +161,7 @@ func meanLength(episodes []envs.Episode, ids func(envs.Episode) ([]int32, error)
 	return float64(total) / float64(len(episodes)), nil
 }
 
-// chanceOf is the stream of what a member says in a turn.
+// chanceOf is the random stream of a member's reply in a turn.
 func chanceOf(group, member, turn int) *rand.Rand {
 	return draw.Address{Seed: 1, Purpose: draw.Sample, Group: int64(group), Member: int64(member), Turn: int64(turn)}.Rand()
 }
