@@ -36,8 +36,8 @@ with status 1 where a run does not go back, or ends worse than it was before.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if planted {
-				kept, err := study.Plant(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
-				if err == nil && !kept {
+				recovered, err := study.Plant(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				if err == nil && !recovered {
 					err = errSilent
 				}
 				return err

@@ -2,36 +2,36 @@ package study
 
 import "math"
 
-// Window is how many iterations are looked at together: early levels are means of
-// the first Window, final ones of the last.
+// Window is the number of iterations that a level is a mean of: early levels of the first
+// Window, final levels of the last.
 const Window = 10
 
 const (
-	// fallShare is by how much of the best a reward has to be lower to have fallen,
-	// and fallErrors by how many standard errors of the difference besides.
+	// A reward has fallen if it is below the best by more than fallShare of the best and
+	// by more than fallErrors standard errors of the difference.
 	fallShare  = 0.10
 	fallErrors = 3
 )
 
-// Fall is that a reward has fallen.
+// Fall describes the fall of a reward.
 type Fall struct {
-	// Begins is the first iteration of the stretch in which it is low: behind the
-	// last one, up to Seen, that still was at or above 90 % of the best.
+	// Begins is the first low iteration: the one after the last, up to Seen, that was at
+	// or above 90 % of the best.
 	Begins int `json:"begins"`
-	// Seen is the iteration with which the mean of the last Window was low.
+	// Seen is the first iteration at which the mean of the last Window was low.
 	Seen int `json:"seen"`
 	// From is the best mean of Window iterations before, To the lowest since.
 	From float64 `json:"from"`
 	To   float64 `json:"to"`
-	// Recovered says that the mean of the last Window of the run is not low any more.
+	// Recovered reports that the mean of the run's last Window is no longer low.
 	Recovered bool `json:"recovered"`
 }
 
-// FindFall says when a reward falls; false where it does not, or where there are
-// fewer than two windows of it. rewards: [iterations], without the chance of the
-// payouts, which would pass for rises and falls.
+// FindFall finds where a reward falls; false if it does not, or if it has fewer than two
+// windows. rewards: [iterations], expected values over the payouts, whose randomness would
+// look like rises and falls.
 //
-// It has fallen with the first iteration n for which the mean of the Window
+// It falls at the first iteration n for which the mean of the Window
 // iterations up to n is lower than the best mean of Window consecutive iterations
 // that ended before these began, by more than a tenth of that best and by more than
 // three standard errors of the difference of the two means (from the sample

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Folder is where records are kept: FOLDER/runs/SETTING-sSEED.json.
+// Folder is the folder of the records: FOLDER/runs/SETTING-sSEED.json.
 type Folder string
 
 func (f Folder) runs() string { return filepath.Join(string(f), "runs") }
@@ -19,7 +19,7 @@ func (f Folder) place(setting string, seed uint64) string {
 	return filepath.Join(f.runs(), RunName(setting, seed)+".json")
 }
 
-// Find reads the record of a run that was made; false where it was not.
+// Find reads the record of a run; false if there is none.
 func (f Folder) Find(setting string, seed uint64) (Record, bool, error) {
 	place := f.place(setting, seed)
 	text, err := os.ReadFile(place)
@@ -39,8 +39,8 @@ func (f Folder) Find(setting string, seed uint64) (Record, bool, error) {
 	return r, true, nil
 }
 
-// Keep writes a record whole or not at all.
-func (f Folder) Keep(r Record) error {
+// Save writes a record atomically.
+func (f Folder) Save(r Record) error {
 	b, err := r.Encode()
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (f Folder) Keep(r Record) error {
 	return f.Write(filepath.Join("runs", r.Name()+".json"), b)
 }
 
-// Write writes a file of the folder whole or not at all.
+// Write writes a file of the folder atomically.
 func (f Folder) Write(name string, body []byte) error {
 	place := filepath.Join(string(f), name)
 	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
@@ -63,9 +63,9 @@ func (f Folder) Write(name string, body []byte) error {
 	return nil
 }
 
-// Records reads all that there are, by setting in the order of Settings and by
-// seed. They have to be of one size and of one fingerprint, or the error is an
-// ErrRecord: figures of others are not laid side by side.
+// Records reads all records, sorted by setting in the order of Settings and by seed. If
+// they differ in size or fingerprint, so that they cannot be compared, the error is an
+// ErrRecord.
 func (f Folder) Records() ([]Record, error) {
 	entries, err := os.ReadDir(f.runs())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

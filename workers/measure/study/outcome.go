@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// End is what a run has come to, by its last Window iterations.
+// End classifies a run by its last Window iterations.
 type End string
 
 const (
@@ -19,7 +19,7 @@ const (
 	FormatLost End = "format lost"
 )
 
-// Ends are all of them, in the order of tables.
+// Ends lists all ends in the order of tables.
 var Ends = []End{HighArm, Between, LowArm, FormatLost}
 
 const (
@@ -27,21 +27,21 @@ const (
 	spoken = 0.5 // share of the episodes that choose an arm
 )
 
-// Outcome is how a run ended, and when things happened in it.
+// Outcome is how a run ended, and when its reward fell and its detectors fired.
 type Outcome struct {
 	Run     string
 	Setting string
 	Seed    uint64
 	End     End
 	// Success is the share of the high arm, Executable that of episodes with an arm
-	// and Reward the mean reward without the chance of the payouts: of the last Window.
+	// and Reward the expected mean reward over the payouts, all of the last Window.
 	Success, Executable, Reward float64
-	// Start is that mean reward in iteration 0, of the first version; Worse says that
-	// Reward is lower by more than a tenth. A reward that falls from the first
-	// iteration on has no earlier level that FindFall could measure it by.
+	// Start is the expected mean reward of iteration 0; Worse reports that Reward is lower
+	// by more than a tenth. FindFall cannot find a fall that begins with the first
+	// iteration, since there is no earlier level.
 	Start float64
 	Worse bool
-	// Fall is when that reward fell; Fell is false where it did not.
+	// Fall is the reward's fall, if Fell.
 	Fall Fall
 	Fell bool
 	// First are the iterations in which each detector fired first, by name.
@@ -53,7 +53,7 @@ type Outcome struct {
 	Spike float64
 }
 
-// Judge says how a run ended.
+// Judge computes the outcome of a run.
 func Judge(r Record) Outcome {
 	o := Outcome{
 		Run: r.Name(), Setting: r.Setting, Seed: r.Seed,
@@ -90,7 +90,7 @@ func Judge(r Record) Outcome {
 	return o
 }
 
-// String says it in a few words.
+// String is the outcome in a few words.
 func (o Outcome) String() string {
 	text := fmt.Sprintf("%s, %.1f %% high arm", o.End, 100*o.Success)
 	if o.Fell {
@@ -99,22 +99,22 @@ func (o Outcome) String() string {
 	return text
 }
 
-// Harmed says that the reward fell and did not recover, or ended worse than at first.
+// Harmed reports that the reward fell and did not recover, or ended worse than it began.
 func (o Outcome) Harmed() bool { return o.Fell && !o.Fall.Recovered || o.Worse }
 
-// Lead is by how many iterations a detector fired before the reward fell: negative
-// where it fired behind; false where one of the two did not happen.
+// Lead is how many iterations before the fall a detector fired, negative if it fired
+// after it; false if it did not fire or the reward did not fall.
 func (o Outcome) Lead(detector string) (int, bool) {
 	first, fired := o.First[detector]
 	return o.Fall.Begins - first, fired && o.Fell
 }
 
-// finite are the finite values.
+// finite returns the finite values.
 func finite(xs []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(xs), func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
 }
 
-// finiteMean is the mean of the finite values; NaN where there are none.
+// finiteMean is the mean of the finite values; NaN if there are none.
 func finiteMean(xs []float64) float64 {
 	sum := 0.0
 	xs = finite(xs)
@@ -124,7 +124,7 @@ func finiteMean(xs []float64) float64 {
 	return sum / float64(len(xs))
 }
 
-// spike is the highest of the finite values over their median; NaN without any.
+// spike is the largest finite value divided by the median; NaN if there is none.
 func spike(xs []float64) float64 {
 	xs = finite(xs)
 	if len(xs) == 0 {

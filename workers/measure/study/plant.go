@@ -27,8 +27,8 @@ const (
 	plantedIterations = 50
 )
 
-// plantedFields are what the run has instead of its preset's: detectors that roll
-// back, and 256 fixed samples at the rollout's temperature.
+// plantedFields are the fields replaced in the preset: detectors roll back, and
+// evaluation has 256 fixed samples at the rollout's temperature.
 func plantedFields(size Size, seed uint64) map[string]any {
 	fields := map[string]any{
 		"description": fmt.Sprintf("reprise study --planted: a learning rate too high after iteration %d, by knob; seed %d", plantedAfter, seed),
@@ -49,10 +49,10 @@ func plantedFields(size Size, seed uint64) map[string]any {
 	return fields
 }
 
-// Plant plants a collapse in a run of each seed and shows that it was noticed,
-// that the run went back, and what it came to. kept is false where a run did not go
-// back, or ends clearly worse than it was before the knob was turned.
-func Plant(ctx context.Context, o Options, out, progress io.Writer) (kept bool, err error) {
+// Plant provokes a collapse in a run of each seed by raising its learning rate, and prints
+// what was detected, the rollbacks and the result. recovered is false if a run did not roll
+// back or ended clearly worse than before.
+func Plant(ctx context.Context, o Options, out, progress io.Writer) (recovered bool, err error) {
 	if o.Seeds < 1 {
 		return false, fmt.Errorf("study: --seeds %d: at least 1", o.Seeds)
 	}
@@ -87,14 +87,14 @@ func Plant(ctx context.Context, o Options, out, progress io.Writer) (kept bool, 
 	}
 	fmt.Fprint(out, PlantedTable(stories))
 	for _, story := range stories {
-		if !story.Kept() {
+		if !story.Recovered() {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// plant runs, turns the knob, waits for the end and reads what happened.
+// plant starts a run, changes its learning rate, waits for its end and reads the result.
 func plant(ctx context.Context, c client.Client, bucket store.Store, run string, text []byte, rate float64, progress io.Writer) (*Planted, error) {
 	w, err := stack.StartTrain(ctx, c, run, text)
 	if err != nil {

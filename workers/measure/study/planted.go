@@ -14,19 +14,19 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// Planted is the story of a run in which a learning rate was raised by hand.
+// Planted is the course of a run whose learning rate was raised by an update.
 type Planted struct {
 	Run string `json:"run"`
 	// Rate is the learning rate that was set, Turned the first iteration with it.
 	Rate   float64 `json:"rate"`
 	Turned int     `json:"turned"`
-	// Rollbacks are how the run went back, in order.
+	// Rollbacks lists the run's rollbacks in order.
 	Rollbacks []Rollback `json:"rollbacks"`
-	// Rows are the iterations of the run as they were made, branch by branch.
+	// Rows lists the iterations of the run, branch by branch.
 	Rows []PlantedRow `json:"rows"`
-	// Before is the newest evaluation of a version before the knob was turned, After
-	// the last of the run, and Ended the version that the run ended with: After is of
-	// another one where the run was stopped early.
+	// Before is the last evaluation before the learning rate was raised, After the last of
+	// the run. Ended is the final version, which differs from After's if the run stopped
+	// early.
 	Before Evaluation `json:"before"`
 	After  Evaluation `json:"after"`
 	Ended  int        `json:"ended"`
@@ -43,7 +43,7 @@ type PlantedRow struct {
 	GradNorm   canon.Float `json:"grad_norm"`
 }
 
-// Rollback is one: from where, to where, why, and with which changes.
+// Rollback is one rollback: its source, its target, its causes and its changes.
 type Rollback struct {
 	Branch    int      `json:"branch"`
 	Iteration int      `json:"iteration"`
@@ -52,7 +52,7 @@ type Rollback struct {
 	Changes   []string `json:"changes"`
 }
 
-// ReadPlanted reads the story of a run from its manifests.
+// ReadPlanted reads the course of a run from its manifests.
 func ReadPlanted(ctx context.Context, s store.Store, run string, rate float64) (*Planted, error) {
 	branches, err := store.Branches(ctx, s, run)
 	if err != nil {
@@ -77,7 +77,7 @@ func ReadPlanted(ctx context.Context, s store.Store, run string, rate float64) (
 	return p, nil
 }
 
-// add takes in a manifest, in the order in which they were committed.
+// add appends a manifest. Manifests are added in the order of their commits.
 func (p *Planted) add(m *store.Manifest) error {
 	var settings spec.Settings
 	if err := json.Unmarshal(m.Settings, &settings); err != nil {
@@ -118,9 +118,9 @@ func (p *Planted) add(m *store.Manifest) error {
 	return nil
 }
 
-// Difference is how much more often the run succeeds at its end than before the knob
-// was turned, with the 95 % interval of two independent shares (both are measured on
-// the same instances, so the true one is narrower).
+// Difference is the increase of success from Before to After with the 95 % interval of two
+// independent shares. Both are measured on the same instances, so the true interval is
+// narrower.
 func (p *Planted) Difference() (mean, low, high float64) {
 	deviation := func(e Evaluation) float64 { return float64(e.High-e.Low) / 2 }
 	mean = float64(p.After.Success - p.Before.Success)
@@ -128,17 +128,17 @@ func (p *Planted) Difference() (mean, low, high float64) {
 	return mean, mean - half, mean + half
 }
 
-// Measured says that the version was evaluated with which the run ended.
+// Measured reports that the final version was evaluated.
 func (p *Planted) Measured() bool { return p.After.Version == p.Ended }
 
-// Kept says that it was noticed, and that the run did not end worse than it was: it
-// went on to its end, and the difference's interval is not below 0 as a whole.
-func (p *Planted) Kept() bool {
+// Recovered reports that the collapse was detected and that the run did not end worse: it
+// ran to its end, and the difference's interval is not entirely below 0.
+func (p *Planted) Recovered() bool {
 	_, _, high := p.Difference()
 	return p.Turned >= 0 && len(p.Rollbacks) > 0 && p.Measured() && high >= 0
 }
 
-// lowest is the lowest share of the high arm in a rollout with the planted rate.
+// lowest is the lowest share of the high arm in a rollout with the raised rate.
 func (p *Planted) lowest() float64 {
 	low := math.Inf(1)
 	for _, r := range p.Rows {
@@ -149,7 +149,7 @@ func (p *Planted) lowest() float64 {
 	return low
 }
 
-// String is the story for people.
+// String describes the run.
 func (p *Planted) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Run %s: learning rate %g from iteration %d on.\n\n", p.Run, p.Rate, p.Turned)
@@ -177,7 +177,7 @@ func (e Evaluation) String() string {
 	return fmt.Sprintf("%.1f %% (%.1f to %.1f)", 100*float64(e.Success), 100*float64(e.Low), 100*float64(e.High))
 }
 
-// PlantedJSON are stories for programs.
+// PlantedJSON encodes the runs as JSON.
 func PlantedJSON(stories []*Planted) ([]byte, error) {
 	b, err := json.MarshalIndent(stories, "", " ")
 	if err != nil {
@@ -186,7 +186,7 @@ func PlantedJSON(stories []*Planted) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// PlantedTable is a row a story, as Markdown, and the mean difference over them.
+// PlantedTable is a Markdown table with a row per run, and the mean difference.
 func PlantedTable(stories []*Planted) string {
 	var b strings.Builder
 	b.WriteString("| run | turned at | detected at, by | back to | lowest | before | at the end | difference |\n|---|---|---|---|---|---|---|---|\n")

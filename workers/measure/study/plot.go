@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// panel is one metric's place in a plot.
+// panel is one metric's part of a plot.
 type panel struct {
 	title  string
 	column func(Record) []float64
@@ -42,8 +42,8 @@ var panels = [][]panel{
 	},
 }
 
-// colours are those of the algorithms: Okabe and Ito's, which the colour-blind can
-// tell apart.
+// colours are the algorithms' colours by Okabe and Ito, which colour-blind readers can
+// distinguish.
 var colours = []color.NRGBA{
 	{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff},
 	{R: 0x00, G: 0x72, B: 0xb2, A: 0xff},
@@ -63,16 +63,16 @@ const (
 	least, most = 1e-9, 1e9
 )
 
-// Plot draws a scene as SVG: a panel a metric, a line an algorithm, the mean over
+// Plot draws a task as SVG: a panel per metric with a line per algorithm, the mean over
 // its seeds with the 95 % interval as a band. The same records give the same bytes.
-func Plot(records []Record, scene string) ([]byte, error) {
+func Plot(records []Record, task string) ([]byte, error) {
 	var plots [][]*plot.Plot
 	for _, row := range panels {
 		var out []*plot.Plot
 		for _, p := range row {
-			drawn, err := p.draw(records, scene)
+			drawn, err := p.draw(records, task)
 			if err != nil {
-				return nil, fmt.Errorf("plot %s, %s: %w", scene, p.title, err)
+				return nil, fmt.Errorf("plot %s, %s: %w", task, p.title, err)
 			}
 			out = append(out, drawn)
 		}
@@ -93,12 +93,12 @@ func Plot(records []Record, scene string) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	if _, err := canvas.WriteTo(&b); err != nil {
-		return nil, fmt.Errorf("plot %s: %w", scene, err)
+		return nil, fmt.Errorf("plot %s: %w", task, err)
 	}
 	return b.Bytes(), nil
 }
 
-// drawLegend says which line is which, from left to right.
+// drawLegend draws the legend from left to right.
 func drawLegend(at draw.Canvas) {
 	width := at.Size().X / vg.Length(len(Algorithms))
 	for n, a := range Algorithms {
@@ -124,7 +124,7 @@ func ticks(low, high float64) []plot.Tick {
 	return out
 }
 
-func (p panel) draw(records []Record, scene string) (*plot.Plot, error) {
+func (p panel) draw(records []Record, task string) (*plot.Plot, error) {
 	out := plot.New()
 	out.Title.Text = p.title
 	out.X.Label.Text = "iteration"
@@ -132,7 +132,7 @@ func (p panel) draw(records []Record, scene string) (*plot.Plot, error) {
 	out.Add(plotter.NewGrid())
 	for n, a := range Algorithms {
 		for _, s := range Settings() {
-			if s.Algorithm.Name != a.Name || s.Scene() != scene {
+			if s.Algorithm.Name != a.Name || s.Task() != task {
 				continue
 			}
 			if err := p.add(out, curveOf(records, s.Name(), p.column), colours[n]); err != nil {
@@ -153,8 +153,7 @@ func (p panel) draw(records []Record, scene string) (*plot.Plot, error) {
 	return out, nil
 }
 
-// add draws a curve, where there is one: iterations without a value that can be
-// drawn are left out.
+// add draws a curve. Iterations without a value that can be drawn are omitted.
 func (p panel) add(to *plot.Plot, c Curve, colour color.NRGBA) error {
 	var line, low, high plotter.XYs
 	for n, i := range c {

@@ -46,8 +46,8 @@ const (
 	maxIterations = 100_000
 )
 
-// Record is what a run was like. It has no time and no place: computed again by the
-// same program on a device of the same fingerprint it is the same, byte for byte.
+// Record holds the metrics and events of a run. It contains no times and no paths: the
+// same program on a device of the same fingerprint computes the same bytes.
 type Record struct {
 	// Setting is its name, Seed the run's.
 	Setting string `json:"setting"`
@@ -60,13 +60,13 @@ type Record struct {
 	// Metrics are the columns: [iterations], rounded to six digits; NaN where there
 	// was none, as of an update that was not made.
 	Metrics map[string][]canon.Float `json:"metrics"`
-	// Events are what detectors saw.
+	// Events are the events of the detectors.
 	Events []Event `json:"events"`
 	// Evaluations are of the first version and of the last.
 	Evaluations []Evaluation `json:"evaluations"`
 }
 
-// Event is what a detector saw, and what its policy would do about it.
+// Event is an event of a detector and the action that it would cause.
 type Event struct {
 	Detector  string            `json:"detector"`
 	Iteration int               `json:"iteration"`
@@ -76,8 +76,8 @@ type Event struct {
 	Text      string            `json:"text"`
 }
 
-// Evaluation is what a version did on the fixed instances, at the rollout's
-// temperature: the share of the high arm with its 95 % Wilson interval.
+// Evaluation is a version's success on the fixed instances at the rollout's temperature:
+// the share of the high arm with its 95 % Wilson interval.
 type Evaluation struct {
 	Version int         `json:"version"`
 	Success canon.Float `json:"success"`
@@ -86,13 +86,13 @@ type Evaluation struct {
 	Reward  canon.Float `json:"reward"`
 }
 
-// Name is what the record's run and file are called.
+// Name is the name of the record's run and file.
 func (r Record) Name() string { return RunName(r.Setting, r.Seed) }
 
-// RunName is what the run of a setting with a seed is called.
+// RunName is the name of the run of a setting with a seed.
 func RunName(setting string, seed uint64) string { return fmt.Sprintf("%s-s%d", setting, seed) }
 
-// SpecDigest is the digest of a spec's JSON in canonical form, its description apart.
+// SpecDigest is the digest of a spec's canonical JSON without its description.
 func SpecDigest(text []byte) (string, error) {
 	var doc map[string]any
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -111,7 +111,7 @@ func SpecDigest(text []byte) (string, error) {
 	return canon.Digest(b), nil
 }
 
-// add takes in the manifest of the next iteration.
+// add appends the manifest of the next iteration.
 func (r *Record) add(m *store.Manifest) error {
 	if r.Metrics == nil {
 		r.Metrics = map[string][]canon.Float{}
@@ -148,7 +148,7 @@ func evaluationOf(e store.EvaluationRef) Evaluation {
 	}
 }
 
-// rounded keeps six digits: a record is for curves, not for bits.
+// rounded rounds to six digits, which is enough for curves.
 func rounded(x canon.Float) canon.Float {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(float64(x), 'g', 6, 64), 64)
 	if err != nil {
@@ -166,8 +166,7 @@ func (r Record) Encode() ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// DecodeRecord reads a record and checks that it is whole; otherwise the error is an
-// ErrRecord.
+// DecodeRecord parses a record and validates it. Its errors are of kind ErrRecord.
 func DecodeRecord(text []byte) (Record, error) {
 	var r Record
 	if len(text) > maxRecord {

@@ -126,7 +126,7 @@ func TestFolder(t *testing.T) {
 	require.False(t, found)
 
 	for _, r := range []Record{record("ppo-p25", 10, 3, nil), record("ppo-p25", 2, 3, nil), record("grpo-p25", 7, 3, nil), record("grpo-p10", 1, 3, nil)} {
-		require.NoError(t, f.Keep(r))
+		require.NoError(t, f.Save(r))
 	}
 	_, found, err = f.Find("ppo-p25", 10)
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestFolder(t *testing.T) {
 	}
 	require.Equal(t, []string{"grpo-p25-s7", "ppo-p25-s2", "ppo-p25-s10", "grpo-p10-s1"}, names)
 
-	require.NoError(t, f.Keep(record("starpo-s-p10", 1, 4, nil)))
+	require.NoError(t, f.Save(record("starpo-s-p10", 1, 4, nil)))
 	_, err = f.Records()
 	require.ErrorIs(t, err, ErrRecord, "of another size")
 

@@ -46,14 +46,14 @@ func (r *Runner) Run(ctx context.Context, s Setting, size Size, seed uint64, tex
 			return out, fmt.Errorf("run %s: %w", out.Name(), err)
 		}
 	}
-	if err := r.keepModels(ctx, memory); err != nil {
+	if err := r.saveModels(ctx, memory); err != nil {
 		return out, fmt.Errorf("run %s: %w", out.Name(), err)
 	}
 	return out, nil
 }
 
-// keepModels lets later runs find the starters that a run has made.
-func (r *Runner) keepModels(ctx context.Context, memory *store.Memory) error {
+// saveModels makes a run's starters available to later runs.
+func (r *Runner) saveModels(ctx context.Context, memory *store.Memory) error {
 	for _, o := range memory.Own() {
 		if !strings.HasPrefix(o.Key, store.ModelPrefix) {
 			continue

@@ -86,7 +86,7 @@ func TestPlanted(t *testing.T) {
 	require.InDelta(t, 0.3, mean, 1e-9)
 	require.InDelta(t, 0.3-0.04*math.Sqrt2, low, 1e-9)
 	require.InDelta(t, 0.3+0.04*math.Sqrt2, high, 1e-9)
-	require.True(t, p.Kept())
+	require.True(t, p.Recovered())
 	require.Contains(t, p.String(), "In iteration 4 of branch 0: back to iteration 1, branch 1.")
 	require.Contains(t, p.String(), "lowest of the collapsed rollouts: 1.0 %")
 	text, err := PlantedJSON([]*Planted{p})
@@ -96,13 +96,13 @@ func TestPlanted(t *testing.T) {
 	require.Contains(t, PlantedTable([]*Planted{p, p}), "over 2 runs that went on to their end: 30.0 ± 0.0 %")
 
 	p.After.Success = 0.56
-	require.True(t, p.Kept(), "that may be chance")
+	require.True(t, p.Recovered(), "that may be chance")
 	p.After.Success = 0.54
-	require.False(t, p.Kept(), "it ends worse")
+	require.False(t, p.Recovered(), "it ends worse")
 	p.After.Success, p.Ended = 0.9, 5
-	require.False(t, p.Kept(), "how it ended is not known")
+	require.False(t, p.Recovered(), "how it ended is not known")
 	require.Contains(t, p.String(), "stopped with version 5, which was not measured")
 	require.Contains(t, PlantedTable([]*Planted{p}), "| 60.0 % (56.0 to 64.0) | stopped with version 5 | – |")
-	require.False(t, (&Planted{Turned: -1}).Kept())
+	require.False(t, (&Planted{Turned: -1}).Recovered())
 	require.ErrorContains(t, p.add(&store.Manifest{Settings: json.RawMessage(`7`)}), "settings")
 }

@@ -23,8 +23,8 @@ type Algorithm struct {
 	Title string
 }
 
-// Algorithms are what is compared. The last is StarPO-S without its selection, so
-// that what selection alone does can be told from the rest of StarPO-S.
+// Algorithms lists the compared algorithms. The last is StarPO-S without its selection, to
+// separate the effect of selection from the rest of StarPO-S.
 var Algorithms = []Algorithm{
 	{Name: "grpo", Preset: "starpo-grpo", Title: "StarPO, GRPO"},
 	{Name: "ppo", Preset: "starpo-ppo", Title: "StarPO, PPO"},
@@ -36,7 +36,7 @@ var Algorithms = []Algorithm{
 // and less.
 var Probabilities = []float64{0.25, 0.10}
 
-// Setting is what is run with several seeds.
+// Setting is an algorithm on a task.
 type Setting struct {
 	Algorithm Algorithm
 	// Probability is how often the high arm pays.
@@ -45,7 +45,7 @@ type Setting struct {
 	Shared bool
 }
 
-// Settings are all there are, in the order of tables: probability, chance, algorithm.
+// Settings lists all settings in the order of tables: probability, chance, algorithm.
 func Settings() []Setting {
 	var all []Setting
 	for _, p := range Probabilities {
@@ -58,13 +58,13 @@ func Settings() []Setting {
 	return all
 }
 
-// Name is the setting's, as in "starpo-s-p25-shared".
+// Name is the setting's name, as in "starpo-s-p25-shared".
 func (s Setting) Name() string {
-	return s.Algorithm.Name + "-" + s.Scene()
+	return s.Algorithm.Name + "-" + s.Task()
 }
 
-// Scene is the environment's part of the name, as in "p25-shared".
-func (s Setting) Scene() string {
+// Task is the environment's part of the name, as in "p25-shared".
+func (s Setting) Task() string {
 	name := fmt.Sprintf("p%02.0f", math.Round(100*s.Probability))
 	if s.Shared {
 		name += "-shared"
@@ -86,10 +86,9 @@ type Size struct {
 	LearningRate float64 `json:"learning_rate,omitempty"`
 }
 
-// Fields are what is replaced in the setting's preset. Detectors warn and change
-// nothing, so that what they see is seen to its end; the policy is measured on
-// fixed instances at the start and at the end alone. Each seed has a starter of
-// its own, so that what seeds have in common is not one starter's.
+// Fields are the fields replaced in the setting's preset. Detectors only warn, so that a
+// collapse runs its course. The policy is evaluated on fixed instances at the start and at
+// the end. Each seed has its own starter, so that the seeds are independent.
 func (s Setting) Fields(size Size, seed uint64) map[string]any {
 	fields := map[string]any{
 		"description": fmt.Sprintf("reprise study: %s, seed %d", s.Name(), seed),
@@ -117,7 +116,7 @@ func (s Setting) Fields(size Size, seed uint64) map[string]any {
 }
 
 // Expected is the mean reward of a policy that chooses the high arm with a share of
-// its episodes and any arm with another, without the chance of the payouts.
+// its episodes and any arm with another, in expectation over the payouts.
 func (s Setting) Expected(high, any float64) float64 {
 	return float64(high*s.Probability*HighReward) + float64((any-high)*LowReward)
 }

@@ -14,22 +14,22 @@ import (
 	"github.com/reprise-rl/reprise/workers"
 )
 
-// Options say what is run, how large it is, and where its records are.
+// Options select what is run and where its records are.
 type Options struct {
-	// Worker are the options of the workers.
+	// Worker configures the device and the workers.
 	Worker workers.Options
 	// Seeds is how many runs each setting has.
 	Seeds int
-	// Out is the folder of the records and of what is made of them.
+	// Out is the folder of the records, tables and plots.
 	Out string
-	// Only are names of settings, or patterns of them; all where it is empty.
+	// Only restricts the settings to these names or patterns.
 	Only []string
 	Size Size
 	// Rate is the learning rate that [Plant] sets.
 	Rate float64
 }
 
-// Names are those of all settings.
+// Names lists the names of all settings.
 func Names() []string {
 	var names []string
 	for _, s := range Settings() {
@@ -38,15 +38,15 @@ func Names() []string {
 	return names
 }
 
-// studyRun is a run that the study wants.
-type studyRun struct {
+// wantedRun is a run of the study.
+type wantedRun struct {
 	setting Setting
 	seed    uint64
 }
 
-// chosen are the runs, seed by seed, so that a study that is stopped has the same
-// number of seeds everywhere.
-func (o Options) chosen() ([]studyRun, error) {
+// chosen lists the runs to make, seed by seed, so that an interrupted study has nearly the
+// same number of seeds of each setting.
+func (o Options) chosen() ([]wantedRun, error) {
 	if o.Seeds < 1 {
 		return nil, fmt.Errorf("study: --seeds %d: at least 1", o.Seeds)
 	}
@@ -70,18 +70,18 @@ func (o Options) chosen() ([]studyRun, error) {
 			return nil, fmt.Errorf("study: --only %q is none of %s", pattern, strings.Join(Names(), ", "))
 		}
 	}
-	var runs []studyRun
+	var runs []wantedRun
 	for seed := 1; seed <= o.Seeds; seed++ {
 		for _, s := range settings {
-			runs = append(runs, studyRun{s, uint64(seed)})
+			runs = append(runs, wantedRun{s, uint64(seed)})
 		}
 	}
 	return runs, nil
 }
 
-// missing are the runs that have no record. A record of another spec is refused.
-func (o Options) missing(runs []studyRun) ([]studyRun, error) {
-	var out []studyRun
+// missing lists the runs without a record. A record of another spec is an error.
+func (o Options) missing(runs []wantedRun) ([]wantedRun, error) {
+	var out []wantedRun
 	for _, r := range runs {
 		text, err := studySpec(r, o.Size)
 		if err != nil {
@@ -104,30 +104,30 @@ func (o Options) missing(runs []studyRun) ([]studyRun, error) {
 	return out, nil
 }
 
-// kept are all records that there are, of other settings too. What is made has to be
-// of their size and of their device, or no tables can be made of both: hours later.
-func (o Options) kept() ([]Record, error) {
-	kept, err := Folder(o.Out).Records()
+// existing reads the records in the folder, including those of other settings. New records
+// must have the same size and device, or the tables at the end could not be made.
+func (o Options) existing() ([]Record, error) {
+	existing, err := Folder(o.Out).Records()
 	if err != nil {
 		return nil, fmt.Errorf("study: %w: use another --out", err)
 	}
-	if len(kept) > 0 && kept[0].Size != o.Size {
-		return nil, fmt.Errorf("study: the records in %s are of size %+v, not %+v: use another --out", o.Out, kept[0].Size, o.Size)
+	if len(existing) > 0 && existing[0].Size != o.Size {
+		return nil, fmt.Errorf("study: the records in %s are of size %+v, not %+v: use another --out", o.Out, existing[0].Size, o.Size)
 	}
-	return kept, nil
+	return existing, nil
 }
 
-func studySpec(r studyRun, size Size) ([]byte, error) {
+func studySpec(r wantedRun, size Size) ([]byte, error) {
 	return presets.With(r.setting.Algorithm.Preset, r.setting.Fields(size, r.seed))
 }
 
-// Run makes the runs that have no record yet, and then what is made of all records.
+// Run makes the runs without a record, and then the tables and plots of all records.
 func Run(ctx context.Context, o Options, out, progress io.Writer) error {
 	runs, err := o.chosen()
 	if err != nil {
 		return err
 	}
-	kept, err := o.kept()
+	existing, err := o.existing()
 	if err != nil {
 		return err
 	}
@@ -137,16 +137,15 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) error {
 	}
 	fmt.Fprintf(progress, "%d runs of %d iterations, %d of them done already\n", len(runs), o.Size.Iterations, len(runs)-len(todo))
 	if len(todo) > 0 {
-		if err := o.make(ctx, todo, kept, progress); err != nil {
+		if err := o.make(ctx, todo, existing, progress); err != nil {
 			return err
 		}
 	}
 	return writeStudy(Folder(o.Out), out)
 }
 
-// make makes the runs that are missing, and keeps each one's record beside those that
-// were kept before.
-func (o Options) make(ctx context.Context, todo []studyRun, kept []Record, progress io.Writer) error {
+// make makes the given runs and saves their records.
+func (o Options) make(ctx context.Context, todo []wantedRun, existing []Record, progress io.Writer) error {
 	device, err := model.OpenDevice(o.Worker.Device)
 	if err != nil {
 		return err
@@ -156,8 +155,8 @@ func (o Options) make(ctx context.Context, todo []studyRun, kept []Record, progr
 	if err != nil {
 		return err
 	}
-	if here := engine.Info().Fingerprint; len(kept) > 0 && kept[0].Fingerprint != here {
-		return fmt.Errorf("study: the records in %s are of a device with fingerprint %s, this one's is %s: use another --out", o.Out, kept[0].Fingerprint, here)
+	if here := engine.Info().Fingerprint; len(existing) > 0 && existing[0].Fingerprint != here {
+		return fmt.Errorf("study: the records in %s are of a device with fingerprint %s, this one's is %s: use another --out", o.Out, existing[0].Fingerprint, here)
 	}
 	runner := NewRunner(engine)
 	begin := time.Now()
@@ -170,7 +169,7 @@ func (o Options) make(ctx context.Context, todo []studyRun, kept []Record, progr
 		if err != nil {
 			return err
 		}
-		if err := Folder(o.Out).Keep(record); err != nil {
+		if err := Folder(o.Out).Save(record); err != nil {
 			return err
 		}
 		each := time.Since(begin) / time.Duration(n+1)
@@ -180,7 +179,7 @@ func (o Options) make(ctx context.Context, todo []studyRun, kept []Record, progr
 	return nil
 }
 
-// writeStudy writes what is made of a folder's records, and prints the tables.
+// writeStudy writes the tables and plots of a folder's records and prints the tables.
 func writeStudy(folder Folder, out io.Writer) error {
 	records, err := folder.Records()
 	if err != nil {

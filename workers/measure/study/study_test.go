@@ -19,7 +19,7 @@ var smallStudy = Size{Iterations: 12, Layers: 2, Width: 64, Groups: 8, GroupSize
 func TestStudySpecs(t *testing.T) {
 	for _, s := range Settings() {
 		t.Run(s.Name(), func(t *testing.T) {
-			text, err := studySpec(studyRun{s, 3}, smallStudy)
+			text, err := studySpec(wantedRun{s, 3}, smallStudy)
 			require.NoError(t, err)
 			got, err := spec.Decode(text, activities.Known())
 			require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestStudyChoosesSeedBySeed(t *testing.T) {
 
 // keepRecord keeps a record that could be of the run, computed on a device with no
 // fingerprint.
-func keepRecord(t *testing.T, folder string, r studyRun, size Size) {
+func keepRecord(t *testing.T, folder string, r wantedRun, size Size) {
 	t.Helper()
 	text, err := studySpec(r, size)
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func keepRecord(t *testing.T, folder string, r studyRun, size Size) {
 	for _, name := range Columns {
 		record.Metrics[name] = make([]canon.Float, size.Iterations)
 	}
-	require.NoError(t, Folder(folder).Keep(record))
+	require.NoError(t, Folder(folder).Save(record))
 }
 
 // TestStudyRefusesBeforeItComputes: records that cannot be laid side by side with those
@@ -90,7 +90,7 @@ func TestStudyRefusesBeforeItComputes(t *testing.T) {
 	wanted := Options{Seeds: 1, Only: []string{"grpo-p25"}, Size: small}
 	runs, err := wanted.chosen()
 	require.NoError(t, err)
-	elsewhere := studyRun{setting: Settings()[1], seed: 1}
+	elsewhere := wantedRun{setting: Settings()[1], seed: 1}
 	for name, c := range map[string]struct {
 		size Size
 		says []string

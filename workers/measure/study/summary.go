@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
-// Confidence is that of all intervals: of a mean over seeds, by Student's
+// Confidence is the confidence of all intervals of means over seeds, by Student's
 // distribution.
 const Confidence = 0.95
 
@@ -21,18 +21,18 @@ type Interval struct {
 	High canon.Float `json:"high"`
 }
 
-// intervalOf leaves values out that are not finite.
+// intervalOf is the interval of the finite values.
 func intervalOf(values []float64) Interval {
 	e := statistics.Mean(finite(values), Confidence)
 	return Interval{N: e.N, Mean: rounded(canon.Float(e.Mean)), Low: rounded(canon.Float(e.Low)), High: rounded(canon.Float(e.High))}
 }
 
-// Summary is what the seeds of a setting have in common.
+// Summary aggregates the seeds of a setting.
 type Summary struct {
 	Setting string `json:"setting"`
 	Seeds   int    `json:"seeds"`
 	// Success is the final share of the high arm, Executable that of episodes that
-	// choose an arm, Reward the mean reward without the chance of the payouts.
+	// choose an arm, Reward the expected mean reward over the payouts.
 	Success    Interval `json:"success"`
 	Executable Interval `json:"executable"`
 	Reward     Interval `json:"reward"`
@@ -43,7 +43,7 @@ type Summary struct {
 	// Ends counts how runs ended.
 	Ends map[End]int `json:"ends"`
 	// Falls are those of the reward: where they began, in ascending order; Recovered
-	// counts those that were made good.
+	// counts those that recovered.
 	Falls     []int `json:"falls"`
 	Recovered int   `json:"recovered"`
 	// Detectors are those that fired, in the order of collapse.Rules.
@@ -55,15 +55,15 @@ type Summary struct {
 	Spike Interval            `json:"spike"`
 }
 
-// Firing is what a detector did in the runs of a setting.
+// Firing is when a detector fired in the runs of a setting.
 type Firing struct {
 	Detector string            `json:"detector"`
 	Severity collapse.Severity `json:"severity"`
-	// First are the iterations in which it fired first, one a run that it fired in, in
+	// First holds the iteration in which it first fired in each run that it fired in, in
 	// ascending order.
 	First []int `json:"first"`
-	// Leads are by how many iterations it fired before the reward fell, one a run in
-	// which both happened, in ascending order; negative behind the fall.
+	// Leads holds how many iterations before the fall it fired in each run in which it
+	// fired and the reward fell, in ascending order; negative if after the fall.
 	Leads []int `json:"leads"`
 	// Unmet counts the runs in which it fired and the reward did not fall.
 	Unmet int `json:"unmet"`
@@ -148,20 +148,20 @@ func firingOf(rule collapse.Rule, outcomes []Outcome) Firing {
 	return f
 }
 
-// Alarm is what a detector did in all runs together.
+// Alarm is how often a detector fired in all runs.
 type Alarm struct {
 	Detector string            `json:"detector"`
 	Severity collapse.Severity `json:"severity"`
-	// Harmed counts the runs that it fired in and that came to harm: their reward fell
-	// and did not recover, or ended worse than at first. Harmless counts the others.
+	// Harmed counts the harmed runs that it fired in (see Outcome.Harmed), Harmless the
+	// others.
 	Harmed   int `json:"harmed"`
 	Harmless int `json:"harmless"`
-	// Leads are by how many iterations it fired before a fall, in ascending order.
+	// Leads holds how many iterations before a fall it fired, in ascending order.
 	Leads []int `json:"leads"`
 }
 
-// Alarms gives the detectors that fired, in the order of collapse.Rules, then any of
-// them as "any"; and how many runs came to harm, fell and are there.
+// Alarms returns the detectors that fired, in the order of collapse.Rules, then any of
+// them as "any"; and the number of harmed runs, of runs that fell, and of all runs.
 func Alarms(records []Record) (alarms []Alarm, harmed, fell, runs int) {
 	outcomes := make([]Outcome, len(records))
 	for n, r := range records {
@@ -206,18 +206,16 @@ func (a *Alarm) count(o Outcome) {
 	}
 }
 
-// Pull is how far selection by deviation pulls towards the high arm: the final share
-// of the high arm where a quarter of the groups is kept, where all are, and the
-// difference, by pairs of the same seed.
+// Pull is the bias of selection by deviation towards the high arm: its final share with a
+// quarter of the groups kept, with all kept, and the difference by pairs of the same seed.
 type Pull struct {
-	Scene      string   `json:"scene"`
+	Task       string   `json:"scene"`
 	Kept       Interval `json:"kept"`
 	All        Interval `json:"all"`
 	Difference Interval `json:"difference"`
 }
 
-// Pulls compares StarPO-S with itself without its selection, in each scene that has
-// both, by seeds that both have.
+// Pulls compares StarPO-S with and without its selection on each task, by common seeds.
 func Pulls(records []Record) []Pull {
 	final := map[string]map[uint64]float64{}
 	for _, r := range records {
@@ -245,7 +243,7 @@ func Pulls(records []Record) []Pull {
 			}
 		}
 		if len(d) > 0 {
-			out = append(out, Pull{Scene: s.Scene(), Kept: intervalOf(k), All: intervalOf(a), Difference: intervalOf(d)})
+			out = append(out, Pull{Task: s.Task(), Kept: intervalOf(k), All: intervalOf(a), Difference: intervalOf(d)})
 		}
 	}
 	return out

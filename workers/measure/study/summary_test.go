@@ -102,7 +102,7 @@ func TestPulls(t *testing.T) {
 	pulls, text := Pulls(records), Tables(records)
 	require.Len(t, pulls, 1, "a scene needs both")
 	p := pulls[0]
-	require.Equal(t, "p10", p.Scene)
+	require.Equal(t, "p10", p.Task)
 	require.Equal(t, 2, p.Difference.N, "of seeds that both have")
 	require.InDelta(t, 0.85, float64(p.Kept.Mean), 1e-6)
 	require.InDelta(t, 0.70, float64(p.Difference.Mean), 1e-6)

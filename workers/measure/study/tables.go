@@ -14,15 +14,15 @@ import (
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
-// File is something that is written from records.
+// File is a file computed from records.
 type File struct {
 	// Name is relative to the study's folder.
 	Name string
 	Body []byte
 }
 
-// Files are all that is made of records: tables.md for people, summary.json,
-// runs.csv and curves.csv for programs, and a plot a scene.
+// Files returns the files computed from records: tables.md, summary.json, runs.csv,
+// curves.csv, and a plot per task.
 func Files(records []Record) ([]File, error) {
 	alarms, harmed, fell, _ := Alarms(records)
 	text, err := json.MarshalIndent(struct {
@@ -50,24 +50,24 @@ func Files(records []Record) ([]File, error) {
 		{"runs.csv", runs},
 		{"curves.csv", curves},
 	}
-	var scenes []string
+	var tasks []string
 	for _, s := range Settings() {
 		has := slices.ContainsFunc(records, func(r Record) bool { return r.Setting == s.Name() })
-		if has && !slices.Contains(scenes, s.Scene()) {
-			scenes = append(scenes, s.Scene())
+		if has && !slices.Contains(tasks, s.Task()) {
+			tasks = append(tasks, s.Task())
 		}
 	}
-	for _, scene := range scenes {
-		body, err := Plot(records, scene)
+	for _, task := range tasks {
+		body, err := Plot(records, task)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, File{scene + ".svg", body})
+		out = append(out, File{task + ".svg", body})
 	}
 	return out, nil
 }
 
-// Tables are what is made of records, as Markdown.
+// Tables renders the records as Markdown tables.
 func Tables(records []Record) string {
 	summaries, pulls := Summarize(records), Pulls(records)
 	var b strings.Builder
@@ -111,7 +111,7 @@ func Tables(records []Record) string {
 		b.WriteString("\nWhat selection by deviation does: final share of the high arm, a quarter of the groups kept\nand all kept, otherwise the same; the difference by pairs of seeds.\n\n")
 		b.WriteString("| scene | a quarter kept | all kept | difference |\n|---|---|---|---|\n")
 		for _, p := range pulls {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.Scene, p.Kept.percent(), p.All.percent(), p.Difference.percent())
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.Task, p.Kept.percent(), p.All.percent(), p.Difference.percent())
 		}
 	}
 	b.WriteString("\nWhat the high arm pays on average in the two of eight groups of 16 whose rewards vary most, by\nthe policy's share of the high arm; the low arm pays 0.15. By calculation.\n\n")
@@ -119,7 +119,7 @@ func Tables(records []Record) string {
 	for _, p := range Probabilities {
 		for _, shared := range []bool{false, true} {
 			s := Setting{Probability: p, Shared: shared}
-			fmt.Fprintf(&b, "| %s | %.2f |", s.Scene(), p*HighReward)
+			fmt.Fprintf(&b, "| %s | %.2f |", s.Task(), p*HighReward)
 			for _, share := range []float64{0.05, 0.1, 0.3, 0.5, 0.7, 0.9} {
 				fmt.Fprintf(&b, " %.2f |", s.Lure(share, 8, 16, 2))
 			}
@@ -163,8 +163,8 @@ func joined(xs []int) string {
 	return strings.Join(parts, ", ")
 }
 
-// runsCSV has a row a run: how it ended, when its reward fell and which detectors
-// fired first when; empty where it did not happen.
+// runsCSV has a row per run: how it ended, when its reward fell and when each detector
+// first fired. Cells are empty if that did not happen.
 func runsCSV(records []Record) ([]byte, error) {
 	header := []string{"setting", "seed", "end", "success", "executable", "reward", "evaluated_before", "evaluated_after", "fall_begins", "fall_seen", "fall_recovered", "grad_norm_spike"}
 	for _, r := range collapse.Rules() {
@@ -197,11 +197,11 @@ func runsCSV(records []Record) ([]byte, error) {
 	return asCSV(rows)
 }
 
-// expectedReward is the name of the mean reward without the chance of the payouts.
+// expectedReward names the expected mean reward over the payouts.
 const expectedReward = "reward/expected"
 
 // curvesCSV has a row for each setting, metric and iteration: the mean over seeds
-// with its interval. Records have the other metrics.
+// with its interval. The other metrics are in the records only.
 func curvesCSV(records []Record) ([]byte, error) {
 	rows := [][]string{{"setting", "metric", "iteration", "seeds", "mean", "low", "high"}}
 	for _, s := range Settings() {
