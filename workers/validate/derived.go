@@ -2,9 +2,9 @@ package validate
 
 import "github.com/reprise-rl/reprise/workflows/spec"
 
-// derivedJSON is spec.Derived as `validate --json` writes it. What is not known is
-// left out: widths where the environment has not given the contexts, the rest
-// where the model is not at hand.
+// derivedJSON is spec.Derived as `validate --json` writes it. Unknown values are omitted:
+// widths if the environment did not give the contexts, the rest if the model is not
+// available.
 type derivedJSON struct {
 	Trajectories   int          `json:"trajectories"`
 	KeptGroups     int          `json:"kept_groups"`

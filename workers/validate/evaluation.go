@@ -14,11 +14,11 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// Evaluation is what validate has to say of an Evaluate workflow's input.
+// Evaluation is the result of checking an Evaluate workflow's input.
 type Evaluation struct {
 	Verdict
-	// Input is the input with everything filled in: an input again. Nil where only the
-	// run could tell. Unknown says what is left out, and why.
+	// Input is the input with all defaults filled in, itself a valid input. It is nil if
+	// it depends on a run that could not be read. Unknown is why something is omitted.
 	Input   *EvaluationInput `json:"input,omitempty"`
 	Unknown string           `json:"unknown,omitempty"`
 	policy  Policy
@@ -33,13 +33,13 @@ type Policy struct {
 	ComputeDtype string `json:"compute_dtype,omitempty"`
 }
 
-// lookUp bounds the search for a policy in the store.
+// lookUp bounds the time to find a policy in the store.
 const lookUp = 20 * time.Second
 
-// CheckEvaluation checks an Evaluate workflow's input as its first activity does,
-// and writes nothing: what that one would write stays in memory. open gives the
-// store, whose policies are looked up where it answers. The error is about the
-// policy that is named.
+// CheckEvaluation checks an Evaluate workflow's input as its first activity does, but
+// writes nothing to the store. open gives the store in which the policy is looked up; if
+// it is unavailable, what depends on the policy is omitted. An error is about the named
+// policy.
 func CheckEvaluation(ctx context.Context, b []byte, open func() (store.Store, error)) (Evaluation, error) {
 	v, err := evaluationOf(ctx, b, open)
 	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
@@ -59,7 +59,7 @@ func evaluationOf(ctx context.Context, b []byte, open func() (store.Store, error
 		return Evaluation{}, err
 	}
 	v := Evaluation{policy: Policy{Run: e.Run, Version: e.Version, From: e.From}}
-	t := spec.Default(spec.FromStarter) // stands for a run
+	t := spec.Default(spec.FromStarter) // placeholder of the run's spec
 	if e.Run == "" {
 		if t, err = e.WithSuites(nil, known); err != nil {
 			return v, err
@@ -86,8 +86,8 @@ func evaluationOf(ctx context.Context, b []byte, open func() (store.Store, error
 	return v, err
 }
 
-// besidesRun gives the problems that do not depend on the run. Those between
-// fields do: one may be the run's.
+// besidesRun returns the problems that do not depend on the run. Problems of the suites
+// as a whole may: one of their fields may be the run's.
 func besidesRun(e spec.Evaluate, standIn spec.Train, known spec.Known) error {
 	var problems, own spec.Problems
 	if _, err := e.WithSuites(&standIn, known); !errors.As(err, &problems) {
@@ -104,7 +104,7 @@ func besidesRun(e spec.Evaluate, standIn spec.Train, known spec.Known) error {
 	return own
 }
 
-// withModel fills in what a model's tokenizer gives, where it is at hand.
+// withModel fills in the widths from the model's tokenizer, if it is available.
 func (v Evaluation) withModel(t spec.Train) (Evaluation, error) {
 	_, files, unknown, err := modelOf(t.Policy)
 	if err != nil || unknown != "" {
@@ -118,15 +118,15 @@ func (v Evaluation) withModel(t spec.Train) (Evaluation, error) {
 	return v, nil
 }
 
-// lookUp does what the workflow's first activity does, beside the store.
+// lookUp runs the workflow's first activity on an overlay of the store.
 func (v *Evaluation) lookUp(ctx context.Context, s store.Store, b []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, lookUp)
 	defer cancel()
-	beside := besideStore{store.NewOverlay(s), s}
+	beside := overlay{store.NewOverlay(s), s}
 	host := activities.Host{Store: beside}
 	found, err := host.ResolveEvaluation(ctx, activities.ResolveEvaluationInput{ID: "validate", Input: b})
 	if err != nil {
-		// Without the operation's name: nothing is resolved here.
+		// Drop the prefix "resolve evaluation": the user validates.
 		if cause := errors.Unwrap(err); cause != nil {
 			err = cause
 		}
@@ -147,14 +147,13 @@ func (v *Evaluation) lookUp(ctx context.Context, s store.Store, b []byte) error 
 	return nil
 }
 
-// besideStore is a store that keeps what is written in memory, and calls places
-// as the store below does.
-type besideStore struct {
+// overlay keeps writes in memory and names locations as the store below does.
+type overlay struct {
 	*store.Memory
 	below store.Store
 }
 
-func (b besideStore) Location(key string) string { return b.below.Location(key) }
+func (b overlay) Location(key string) string { return b.below.Location(key) }
 
 // EvaluationInput is the input of an Evaluate workflow.
 type EvaluationInput struct {

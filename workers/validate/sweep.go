@@ -12,16 +12,16 @@ import (
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
-// Sweep is what validate has to say of a sweep.
+// Sweep is the result of checking a sweep.
 type Sweep struct {
 	Verdict
-	// Definition is the sweep with its defaults, Trials what it expands to.
+	// Definition is the sweep with its defaults, Trials its expansion.
 	Definition *sweep.Definition `json:"definition,omitempty"`
 	Trials     []sweep.Trial     `json:"trials,omitempty"`
 }
 
-// IsSweep says whether a document can only be a sweep: no spec has a base, or what
-// varies, so that a base that was forgotten is what is told.
+// IsSweep reports whether a document has a key that only sweeps have. A sweep without its
+// base is therefore reported as such, not as a spec with unknown keys.
 func IsSweep(b []byte) bool {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(b, &doc) != nil {
@@ -35,7 +35,7 @@ func IsSweep(b []byte) bool {
 	return false
 }
 
-// CheckSweep checks a sweep as its start does, each trial's spec included.
+// CheckSweep checks a sweep and each trial's spec as the start of a sweep does.
 func CheckSweep(b []byte) (Sweep, error) {
 	definition, trials, err := sweep.Decode(b, activities.KnownSweep())
 	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
@@ -44,7 +44,8 @@ func CheckSweep(b []byte) (Sweep, error) {
 	return Sweep{Verdict: verdictOf(nil), Definition: &definition, Trials: trials}, err
 }
 
-// iterations are those of all trials, and shared how many warm starts they share.
+// iterations is the number of iterations of all trials, shared the number of warm starts
+// that trials share.
 func (v Sweep) iterations() (all, shared int) {
 	seen := map[string]bool{}
 	for _, t := range v.Trials {

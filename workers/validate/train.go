@@ -15,19 +15,19 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// Train is what validate has to say of a spec.
+// Train is the result of checking a spec.
 type Train struct {
 	Verdict
-	// Spec is the resolved spec; Unknown says why the numbers that need the model are
-	// left out.
+	// Spec is the resolved spec. Unknown is why the numbers that need the model are
+	// omitted.
 	Spec    json.RawMessage `json:"spec,omitempty"`
 	Derived *derivedJSON    `json:"derived,omitempty"`
 	Unknown string          `json:"unknown,omitempty"`
 	numbers string
 }
 
-// CheckTrain checks a spec. Its error is about the model that the spec names, or
-// about prompts that do not fit.
+// CheckTrain checks a spec. An error is about the model that the spec names, or about
+// prompts that do not fit.
 func CheckTrain(b []byte) (Train, error) {
 	t, err := spec.Decode(b, activities.Known())
 	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
@@ -62,15 +62,15 @@ func (v Train) text(string) (string, error) {
 	}
 	numbers := strings.TrimRight(v.numbers, "\n")
 	if v.Unknown != "" {
-		// From the parameters on, the table depends on the model.
+		// The rows from "parameters" on depend on the model.
 		numbers, _, _ = strings.Cut(numbers, "\nparameters ")
 		numbers += "\n\nParameters, device memory and bytes to S3 are left out: " + v.Unknown + "."
 	}
 	return fmt.Sprintf("%s\n\n%s\n", pretty.Bytes(), numbers), nil
 }
 
-// modelOf is the shape of the model that a policy starts from, and its small
-// files, nil for a starter. unknown says why they are not known here.
+// modelOf returns the shape of the model that a policy starts from, and its small files,
+// nil for a starter. unknown is why the model is not available here.
 func modelOf(p spec.Policy) (shape spec.ModelShape, files map[string][]byte, unknown string, err error) {
 	origin, err := p.Origin()
 	if err != nil {

@@ -9,22 +9,22 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// Result is what follows from a document. As JSON it is what programs read.
+// Result is the result of checking a document. Its JSON is the output of --json.
 type Result interface {
-	// Sound says that there are no problems.
+	// Sound reports that there are no problems.
 	Sound() bool
 	problems() spec.Problems
-	// text is the result of a sound document for people.
+	// text is the output for a sound document.
 	text(name string) (string, error)
 }
 
-// Verdict is whether a document is sound. Of one with problems nothing else is known.
+// Verdict is part of every result. If there are problems, all other fields are empty.
 type Verdict struct {
 	OK       bool          `json:"ok"`
 	Problems spec.Problems `json:"problems"`
 }
 
-// verdictOf is the verdict on a document with these problems, if any.
+// verdictOf is the verdict of a document with these problems.
 func verdictOf(p spec.Problems) Verdict {
 	return Verdict{OK: len(p) == 0, Problems: append(spec.Problems{}, p...)}
 }
@@ -34,7 +34,7 @@ func (v Verdict) Sound() bool { return v.OK }
 
 func (v Verdict) problems() spec.Problems { return v.Problems }
 
-// Print writes a result for people; name is the document's.
+// Print writes a result as text; name is the document's name.
 func Print(out io.Writer, name string, r Result) error {
 	text := fmt.Sprintf("%s: %v\n", name, r.problems())
 	if r.Sound() {
