@@ -16,21 +16,20 @@ import (
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )
 
-// maxInput is the most bytes of JSON that a policy command reads.
+// maxInput bounds the input of a command in bytes.
 const maxInput = 64 << 20
 
-// inputField is one key of the object a command reads. Its reader takes the value;
-// path is the value's, for errors.
+// inputField is a key of the input object. read reads its value from the decoder; path is
+// the value's path for errors.
 type inputField struct {
 	name     string
 	optional bool
 	read     func(n strict.Node, path string) error
 }
 
-// readInput reads the one JSON object on a command's standard input, with exactly
-// these keys. Whatever a script got wrong is named rather than guessed at: unknown,
-// missing and repeated keys (case counts), null, other types, text after the end.
-// example is shown to who has given nothing.
+// readInput reads one JSON object with exactly these keys. It rejects unknown, missing and
+// repeated keys (case matters), null, other types, and text after the object. example is
+// part of the error for empty input.
 func readInput(r io.Reader, example string, fields ...inputField) error {
 	if human.Terminal(r) != nil {
 		fmt.Fprintf(os.Stderr, "reading JSON from the terminal, as %s; Ctrl-D ends it\n", example)
@@ -54,11 +53,12 @@ func parseInput(b []byte, example string, fields []inputField) error {
 	case !utf8.Valid(b):
 		return errors.New("not UTF-8")
 	}
-	n, err := strict.Parse(b, strict.Limits{})
-	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		return fmt.Errorf("byte %d: not JSON: %w", syntax.Offset, syntax)
-	}
-	if err != nil {
+	// With the syntax checked first, the decoder's tokens need no further checks.
+	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return fmt.Errorf("byte %d: not JSON: %w", syntax.Offset, err)
+		}
 		return fmt.Errorf("not JSON: %w", err)
 	}
 	if err := readObject(n, "", fields); err != nil {
@@ -67,11 +67,15 @@ func parseInput(b []byte, example string, fields []inputField) error {
 	return nil
 }
 
-// readObject reads an object with exactly these keys. Wrong keys are reported
-// together; a wrong value ends it.
-func readObject(n strict.Node, path string, fields []inputField) error {
-	if n.Kind() != strict.Object {
-		return wrong(path, n, "an object")
+// readObject reads an object with exactly these keys. It reports all wrong keys together,
+// but only the first wrong value.
+func readObject(dec *json.Decoder, path string, fields []inputField) error {
+	tok, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	if tok != json.Delim('{') {
+		return wrong(path, tok, "an object")
 	}
 	seen := make(map[string]bool, len(fields))
 	var problems []string
@@ -99,6 +103,43 @@ func readObject(n strict.Node, path string, fields []inputField) error {
 	if len(problems) > 0 {
 		return errors.New(strings.Join(problems, "; "))
 	}
+	_, err = dec.Token()
+	return err
+}
+
+// readArray reads an array with read for each element. The result is never nil.
+func readArray[T any](into *[]T, read func(dec *json.Decoder, path string, into *T) error) func(*json.Decoder, string) error {
+	return func(dec *json.Decoder, path string) error {
+		tok, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		if tok != json.Delim('[') {
+			return wrong(path, tok, "an array")
+		}
+		*into = []T{}
+		for dec.More() {
+			var v T
+			if err := read(dec, path+"["+strconv.Itoa(len(*into))+"]", &v); err != nil {
+				return err
+			}
+			*into = append(*into, v)
+		}
+		_, err = dec.Token()
+		return err
+	}
+}
+
+func readText(dec *json.Decoder, path string, into *string) error {
+	tok, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	s, ok := tok.(string)
+	if !ok {
+		return wrong(path, tok, "a string")
+	}
+	*into = s
 	return nil
 }
 
@@ -158,19 +199,32 @@ func readMessage(n strict.Node, path string, into *tokenizer.Message) error {
 	return readObject(n, path, []inputField{{name: "role", read: text(&into.Role)}, {name: "content", read: text(&into.Content)}})
 }
 
-// wrong is the error of a value of another type.
-func wrong(path string, n strict.Node, want string) error {
-	found := n.Found()
-	if n.Kind() == strict.Array {
-		found = "an array"
+// wrong is the error for a value of another type.
+func wrong(path string, tok json.Token, want string) error {
+	found := fmt.Sprint(tok)
+	switch t := tok.(type) {
+	case nil:
+		found = "null"
+	case string:
+		found = quoted(t)
+	case json.Delim:
+		found = map[json.Delim]string{'[': "an array", '{': "an object"}[t]
 	}
 	return fmt.Errorf("%sfound %s, want %s", prefix(path), found, want)
 }
 
-// prefix is a path before what is said of it.
+// prefix is a path as the beginning of an error.
 func prefix(path string) string {
 	if path == "" {
 		return ""
 	}
 	return path + ": "
+}
+
+// quoted quotes a text, cut to 60 characters.
+func quoted(s string) string {
+	if utf8.RuneCountInString(s) > 60 {
+		s = string([]rune(s)[:60]) + "…"
+	}
+	return strconv.Quote(s)
 }

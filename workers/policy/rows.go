@@ -13,12 +13,11 @@ import (
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )
 
-// maxTokens bounds what one command computes: the tokens of its rows, new ones
-// included.
+// maxTokens bounds the tokens of a command's rows, including new ones.
 const maxTokens = 1 << 22
 
-// readRows reads {"ids":[[…]…]} and a model folder that can take the rows, each
-// with fresh more tokens after it.
+// readRows reads {"ids":[[…]…]} and a model folder. It checks that the model can process
+// each row followed by fresh more tokens.
 func readRows(in io.Reader, path string, fresh int) ([][]int32, *model.Folder, error) {
 	var ids [][]int32
 	if err := readInput(in, IDsExample, inputField{name: "ids", read: readArray(&ids, readIDs)}); err != nil {
@@ -55,8 +54,8 @@ func checkRows(ids [][]int32, fresh int, c model.Config) error {
 	return nil
 }
 
-// floats is a row of float32 in JSON: the shortest decimals that read back as the
-// same float32; what is not finite as canon.Float has it.
+// floats is a row of float32 that is encoded as the shortest decimals that parse to the
+// same float32. Values that are not finite are encoded as by canon.Float.
 type floats []float32
 
 func floatRows(rows [][]float32) []floats {
@@ -98,7 +97,7 @@ type Scores struct {
 	Entropy  []floats `json:"entropy"`
 }
 
-// LogProbs reads rows of one length and scores them.
+// LogProbs reads rows of equal length and scores them.
 func LogProbs(ctx context.Context, in io.Reader, folder string, options model.DeviceOptions) (Scores, error) {
 	ids, f, err := readRows(in, folder, 0)
 	if err != nil {
@@ -121,11 +120,11 @@ func LogProbs(ctx context.Context, in io.Reader, folder string, options model.De
 	return Scores{floatRows(logProbs), floatRows(entropy)}, nil
 }
 
-// Sampling says how rows are continued: at Temperature 0 by the likeliest token, above
-// it by draws from the stream of Seed.
+// Sampling is how rows are continued: at Temperature 0 with the likeliest token, above it
+// with draws from the stream of Seed.
 type Sampling struct {
 	Temperature  float32
-	MaxNewTokens int // of a row
+	MaxNewTokens int // per row
 	IgnoreEOS    bool
 	Seed         uint64
 }
@@ -140,7 +139,7 @@ func (s Sampling) check() error {
 	return nil
 }
 
-// Generate reads prompts and gives the new tokens of each.
+// Generate reads prompts and returns the new tokens of each.
 func Generate(ctx context.Context, in io.Reader, folder string, s Sampling, options model.DeviceOptions) (IDs, error) {
 	if err := s.check(); err != nil {
 		return IDs{}, err

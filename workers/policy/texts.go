@@ -1,5 +1,5 @@
-// Package policy is what scripts ask of a model folder: its tokenizer, log-probs and
-// continuations, each from one JSON object to another.
+// Package policy runs a model folder's tokenizer, scoring and generation for scripts. Each
+// function reads one JSON object and returns another.
 package policy
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )
 
-// Examples of what the functions read.
+// Examples of the functions' inputs.
 const (
 	TextsExample    = `{"texts":["Hello"]}`
 	IDsExample      = `{"ids":[[1,2,3]]}`
@@ -32,7 +32,7 @@ type Conversation struct {
 	IDs  []int32 `json:"ids"`
 }
 
-// Encode reads texts and gives their token ids.
+// Encode reads texts and returns their token ids.
 func Encode(in io.Reader, folder string) (IDs, error) {
 	var texts []string
 	if err := readInput(in, TextsExample, inputField{name: "texts", read: readArray(&texts, readText)}); err != nil {
@@ -49,7 +49,7 @@ func Encode(in io.Reader, folder string) (IDs, error) {
 	return out, nil
 }
 
-// Decode reads token ids and gives their texts.
+// Decode reads token ids and returns their texts.
 func Decode(in io.Reader, folder string) (Texts, error) {
 	var ids [][]int32
 	if err := readInput(in, IDsExample, inputField{name: "ids", read: readArray(&ids, readIDs)}); err != nil {
