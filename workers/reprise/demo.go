@@ -85,7 +85,7 @@ func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset string)
 	return nil
 }
 
-// demoRun finds the demo's workflow id: one that is under way, or the first free one.
+// demoRun finds the demo's workflow id: one that is running, or the first unused one.
 func demoRun(ctx context.Context, c client.Client, preset string) (id string, under bool, err error) {
 	for n := 1; ; n++ {
 		id = fmt.Sprintf("%s-%d", preset, n)
@@ -102,7 +102,7 @@ func demoRun(ctx context.Context, c client.Client, preset string) (id string, un
 	}
 }
 
-// startDemo starts the run as a person would: with the temporal CLI.
+// startDemo starts the run as a user would, with the temporal CLI.
 func startDemo(ctx context.Context, out io.Writer, servers *dev.Stack, run, preset string) error {
 	cli, err := dev.TemporalCLI()
 	if err != nil {
@@ -132,7 +132,7 @@ func startDemo(ctx context.Context, out io.Writer, servers *dev.Stack, run, pres
 	return nil
 }
 
-// summary is what a demo ends with.
+// summary prints the results of the run and where to find them.
 func summary(ctx context.Context, out io.Writer, s store.Store, servers *dev.Stack, run string, status workflows.Status, took time.Duration) error {
 	head, err := store.Head(ctx, s, run)
 	if err != nil {

@@ -51,7 +51,7 @@ func doctorCommand() *cobra.Command {
 	return cmd
 }
 
-// deviceCheck opens the device and tells its fingerprint.
+// deviceCheck opens the device and reports its fingerprint.
 func deviceCheck(o model.DeviceOptions) connect.Check {
 	c := connect.Check{Name: "device", Status: connect.OK}
 	d, err := model.OpenDevice(o)

@@ -71,7 +71,7 @@ func listEnvironments(out io.Writer, asJSON bool) error {
 	return nil
 }
 
-// envFlags choose an episode.
+// envFlags select an episode.
 type envFlags struct {
 	name, options, layout string
 	seed                  uint64
@@ -85,7 +85,7 @@ func (f *envFlags) add(cmd *cobra.Command) {
 	cobra.CheckErr(cmd.MarkFlagRequired("env"))
 }
 
-// episode makes the environment and begins the episode that the flags say.
+// episode resets the environment to the episode that the flags select.
 func (f *envFlags) episode() (envs.Episode, error) {
 	options, err := f.resolved()
 	if err != nil {
@@ -101,11 +101,11 @@ func (f *envFlags) episode() (envs.Episode, error) {
 	return env.Reset(draw.Address{Seed: f.seed, Purpose: draw.Instance}, draw.Address{Seed: f.seed, Purpose: draw.Chance}), nil
 }
 
-// maxLayout is more than any layout's text has bytes.
+// maxLayout bounds the size of a layout file in bytes.
 const maxLayout = 1 << 16
 
-// resolved gives the options with the file's layout among them. They are put
-// together as text, so that they are decoded once, as strictly as without one.
+// resolved returns the options with the file's layout. They are combined as text, so that
+// they are decoded once and as strictly as without a layout.
 func (f *envFlags) resolved() (json.RawMessage, error) {
 	options := bytes.TrimSpace([]byte(f.options))
 	if f.layout == "" {
@@ -126,8 +126,8 @@ func (f *envFlags) resolved() (json.RawMessage, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, fmt.Errorf("read layout %s: found no cells", f.layout)
 	}
-	// Not the encoder's own replacement of bytes that are not UTF-8, which would
-	// move the column that an error names: '?' is no glyph either.
+	// One '?' per invalid byte: the encoder's own replacement would shift the columns in
+	// errors. '?' is not a glyph either.
 	value, err := json.Marshal(string(bytes.ToValidUTF8(text, []byte("?"))))
 	if err != nil {
 		return nil, fmt.Errorf("encode layout %s: %w", f.layout, err)
@@ -170,5 +170,5 @@ the environment's list.`,
 	return cmd
 }
 
-// errNoTable says that an environment's dynamics are no finite table.
+// errNoTable is the error for an environment without a table of transitions.
 var errNoTable = errors.New("it has no table of transitions; frozenlake has")

@@ -48,7 +48,7 @@ actions, is the protocol's and not the environment's: it does not count here.`,
 	return cmd
 }
 
-// splitActions splits at commas; empty parts do not count.
+// splitActions splits at commas and drops empty parts.
 func splitActions(s string) []string {
 	var actions []string
 	for _, action := range strings.Split(s, ",") {
@@ -59,14 +59,14 @@ func splitActions(s string) []string {
 	return actions
 }
 
-// beginning is the first line of an episode.
+// beginning is the first line printed for an episode.
 type beginning struct {
 	Step        int      `json:"step"`
 	Grid        []string `json:"grid,omitempty"` // where the environment has one
 	Observation string   `json:"observation"`
 }
 
-// played is the line of an action.
+// played is the line printed for an action.
 type played struct {
 	Step      int      `json:"step"`
 	Action    string   `json:"action"`
@@ -79,7 +79,7 @@ type played struct {
 	Text      string   `json:"text,omitempty"` // where the environment answers in words
 }
 
-// table is an episode at which actions are counted.
+// table is an episode with a counter of actions.
 type table struct {
 	episode envs.Episode
 	step    int
@@ -96,7 +96,7 @@ func (t *table) begin() beginning {
 	return beginning{Grid: t.grid(), Observation: t.episode.Observation()}
 }
 
-// play takes an action, or says that there is no such one.
+// play takes an action. If the state does not have it, the result is not Valid.
 func (t *table) play(action string) played {
 	t.step++
 	p := played{Step: t.step, Action: action, Done: t.episode.Done(), Success: t.episode.Success()}
@@ -109,7 +109,7 @@ func (t *table) play(action string) played {
 	return p
 }
 
-// playActions prints an episode of given actions.
+// playActions plays the given actions and prints the episode.
 func playActions(out, errOut io.Writer, episode envs.Episode, actions []string) error {
 	t := table{episode: episode}
 	if err := printJSON(out, t.begin()); err != nil {
@@ -127,8 +127,7 @@ func playActions(out, errOut io.Writer, episode envs.Episode, actions []string) 
 	return nil
 }
 
-// playLines plays what a program writes, one action a line, to the end of the
-// episode or of the input.
+// playLines plays actions read from in, one per line, until the episode or the input ends.
 func playLines(in io.Reader, out io.Writer, episode envs.Episode) error {
 	t := table{episode: episode}
 	if err := printJSON(out, t.begin()); err != nil {
@@ -150,8 +149,7 @@ func playLines(in io.Reader, out io.Writer, episode envs.Episode) error {
 	return nil
 }
 
-// playInTerminal lets a person play: actions by their name or its beginning,
-// several a line.
+// playInTerminal is interactive: it accepts several actions per line, by name or prefix.
 func playInTerminal(in io.Reader, out io.Writer, episode envs.Episode) error {
 	t := table{episode: episode}
 	total := 0.0
@@ -200,7 +198,7 @@ func playInTerminal(in io.Reader, out io.Writer, episode envs.Episode) error {
 	return nil
 }
 
-// complete gives the one name that begins with a word, or the word.
+// complete returns the only name with the prefix word, or word itself.
 func complete(names []string, word string) string {
 	found := ""
 	for _, name := range names {

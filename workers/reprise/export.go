@@ -60,8 +60,8 @@ the same files: an export that was killed goes on where it was.`,
 	return cmd
 }
 
-// exportPolicy writes a policy version of a run into a folder; open gives a device
-// where one is needed.
+// exportPolicy writes a policy version of a run into a folder. open opens a device if the
+// version must be rebuilt.
 func exportPolicy(ctx context.Context, s store.Store, run string, version int, dir string, open func() (*model.Device, error), out, progress io.Writer) error {
 	policy, err := findPolicy(ctx, s, run, version)
 	if err != nil {

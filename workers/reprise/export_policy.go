@@ -21,19 +21,19 @@ import (
 
 // foundPolicy is a policy version of a run.
 type foundPolicy struct {
-	// files are a stored folder's, nil where the version has to be rebuilt; origin
-	// says in words what they are.
+	// files are those of a stored folder, nil if the version must be rebuilt. origin
+	// describes them.
 	files  map[string]store.Ref
 	origin string
-	// state is the version's state fingerprint, version what Restore is asked for, and
-	// head the manifest of the iteration that made it.
+	// state is the version's state fingerprint, version the input of Restore, and head the
+	// manifest of the iteration that made it.
 	state       string
 	version     activities.Version
 	head        *store.Ref
 	fingerprint string // the fingerprint of the device that can rebuild it
 }
 
-// findPolicy finds a version along the way to the newest one.
+// findPolicy finds a version among the ancestors of the newest one.
 func findPolicy(ctx context.Context, s store.Store, run string, version int) (foundPolicy, error) {
 	head, err := store.Head(ctx, s, run)
 	if err != nil {
@@ -69,7 +69,7 @@ func findPolicy(ctx context.Context, s store.Store, run string, version int) (fo
 	return foundPolicy{}, fmt.Errorf("version %d of run %q: %w", version, run, store.ErrNotFound)
 }
 
-// whole says that a snapshot's policy is there.
+// whole reports whether all files of a snapshot's policy exist.
 func whole(ctx context.Context, s store.Store, snapshot *store.SnapshotRef, removed map[string]bool) bool {
 	for _, ref := range policyFiles(snapshot.Files) {
 		if removed[ref.Key] {
@@ -82,8 +82,8 @@ func whole(ctx context.Context, s store.Store, snapshot *store.SnapshotRef, remo
 	return true
 }
 
-// rebuild computes the version on this machine's device, as a resumed run would, into
-// a store of its own over the run's.
+// rebuild computes the version on this machine's device as a resumed run would. It writes
+// to a memory overlay of the run's store.
 func (p foundPolicy) rebuild(ctx context.Context, s store.Store, open func() (*model.Device, error), say func(string)) (store.Store, map[string]store.Ref, error) {
 	device, err := open()
 	if err != nil {
@@ -117,7 +117,7 @@ func (p foundPolicy) rebuild(ctx context.Context, s store.Store, open func() (*m
 	return over, taken.Snapshot.Files, nil
 }
 
-// policyFiles are those of a folder that make the policy: no moments, no critic.
+// policyFiles returns the files of the policy itself, without moments and critic.
 func policyFiles(files map[string]store.Ref) map[string]store.Ref {
 	files = maps.Clone(files)
 	maps.DeleteFunc(files, func(name string, _ store.Ref) bool {
@@ -126,8 +126,8 @@ func policyFiles(files map[string]store.Ref) map[string]store.Ref {
 	return files
 }
 
-// onlySame refuses a folder that holds anything else than what is to be written, and
-// what an export that was killed left of it.
+// onlySame fails if the folder contains anything except the files to write and the partial
+// files of an interrupted export.
 func onlySame(dir string, files map[string]store.Ref) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

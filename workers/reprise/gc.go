@@ -56,7 +56,7 @@ refused: what that one named would look like garbage.`,
 	return cmd
 }
 
-// collector lists the garbage of runs, and deletes it where asked.
+// collector lists the garbage of runs and deletes it if asked to.
 type collector struct {
 	store       store.Store
 	out, errOut io.Writer
@@ -66,8 +66,7 @@ type collector struct {
 	asJSON      bool
 }
 
-// collect goes through the runs named, or all of them. A run that cannot be
-// looked at does not keep it from the others.
+// collect processes the given run, or all runs. A run that fails does not stop the others.
 func (c *collector) collect(ctx context.Context, runs []string) error {
 	if len(runs) > 0 {
 		return c.run(ctx, runs[0])
@@ -92,8 +91,8 @@ func (c *collector) collect(ctx context.Context, runs []string) error {
 	return bad
 }
 
-// runOf is the id of the run in a folder under runs/: a shortened name does not
-// tell it, but every manifest in it does.
+// runOf is the id of the run in a folder under runs/. If the folder's name is shortened,
+// the id is read from a manifest.
 func runOf(ctx context.Context, s store.Store, segment string) (string, error) {
 	if id, ok := store.UnescapeSegment(segment); ok {
 		return id, nil
@@ -120,7 +119,7 @@ func runOf(ctx context.Context, s store.Store, segment string) (string, error) {
 	return "", errors.New("nothing in this folder tells the run's id: name the run")
 }
 
-// run lists one run's garbage, and deletes it where asked.
+// run lists one run's garbage and deletes it if asked to.
 func (c *collector) run(ctx context.Context, run string) error {
 	options := store.GarbageOptions{Grace: c.grace, Ended: c.ended}
 	if c.grace == 0 {
@@ -130,7 +129,7 @@ func (c *collector) run(ctx context.Context, run string) error {
 	if err != nil {
 		return err
 	}
-	// Shown before it is deleted, so that the names are known whatever happens.
+	// Printed before deleting, so that the names are known even if that fails.
 	if !c.asJSON {
 		if err := c.list(g); err != nil {
 			return err

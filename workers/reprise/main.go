@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// errSilent ends the program with status 1 where the command has said why.
+// errSilent ends the program with status 1 after the command has printed why.
 var errSilent = errors.New("")
 
 func root() *cobra.Command {
@@ -65,7 +65,7 @@ func grouped(id string, cmds ...*cobra.Command) []*cobra.Command {
 	return cmds
 }
 
-// printJSON prints a value as one line of JSON, "<" as it is.
+// printJSON prints a value as one line of JSON without escaping HTML.
 func printJSON(out io.Writer, v any) error {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)

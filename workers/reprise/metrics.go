@@ -54,14 +54,14 @@ Where that is all that is asked for, no table is printed.`,
 	return cmd
 }
 
-// exporter writes a run's metrics where they were asked for.
+// exporter writes a run's metrics to a table and to TensorBoard files.
 type exporter struct {
 	out, name, tensorBoard string
 
 	format iterations.Format
 }
 
-// check settles the format before anything is read.
+// check determines the format before anything is read.
 func (x *exporter) check(stdout io.Writer) error {
 	name := x.name
 	if name == "" {
@@ -82,7 +82,7 @@ func (x *exporter) check(stdout io.Writer) error {
 	return nil
 }
 
-// prints tells whether the table goes to standard output.
+// prints reports whether the table goes to standard output.
 func (x *exporter) prints() bool { return x.out == "" && (x.tensorBoard == "" || x.name != "") }
 
 func (x *exporter) export(ctx context.Context, s store.Store, run string, stdout, stderr io.Writer) error {
@@ -122,7 +122,7 @@ func (x *exporter) export(ctx context.Context, s store.Store, run string, stdout
 	return nil
 }
 
-// adviceOn says what to do about a run that does not hold together.
+// adviceOn is a hint for errors about damaged runs.
 func adviceOn(err error, run string) string {
 	if errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrBroken) {
 		return fmt.Sprintf(" (reprise verify %s names all damage)", human.ShellWord(run))

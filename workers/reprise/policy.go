@@ -23,7 +23,7 @@ model.safetensors (or its shards), …`,
 	return cmd
 }
 
-// policySubcommand adds what all policy commands have in common.
+// policySubcommand adds what the policy commands share.
 func policySubcommand(cmd *cobra.Command, folder *string) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.Flags().StringVar(folder, "model", "", "the model's folder")
@@ -48,7 +48,7 @@ transformers' tokenizer(text) gives it: special tokens in the text are recognise
 	}, &folder)
 }
 
-// printed prints what a command computed, where it did.
+// printed prints a command's result unless there is an error.
 func printed(cmd *cobra.Command, out any, err error) error {
 	if err != nil {
 		return err

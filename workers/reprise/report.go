@@ -56,13 +56,13 @@ what is missing.`,
 type reportWriter struct {
 	store store.Store
 	dir   string
-	// trials asks for the reports of a sweep's trials beside its page.
+	// trials: write the reports of a sweep's trials too.
 	trials bool
-	// errOut takes a line a trial as they are written.
+	// errOut receives a line per written trial.
 	out, errOut io.Writer
 }
 
-// write writes the report of a run, or of a sweep, and says what is in it.
+// write writes the report of a run or a sweep and prints a summary.
 func (w reportWriter) write(ctx context.Context, id string) error {
 	began := time.Now()
 	what := ""
@@ -92,7 +92,7 @@ func (w reportWriter) write(ctx context.Context, id string) error {
 	return err
 }
 
-// sweep writes a sweep's page, and before it the trials' where they are asked for.
+// sweep writes a sweep's page, after its trials' reports if they are wanted.
 func (w reportWriter) sweep(ctx context.Context, sweep pages.Sweep) (pages.Summary, error) {
 	var trials pages.Summary
 	if w.trials {
@@ -108,8 +108,8 @@ func (w reportWriter) sweep(ctx context.Context, sweep pages.Sweep) (pages.Summa
 	return summary, err
 }
 
-// eachTrial writes the reports of the trials of which anything is stored, gives each
-// its page, and counts what they have together.
+// eachTrial writes the report of each trial that has stored artifacts, sets its page, and
+// returns the sums of the summaries.
 func (w reportWriter) eachTrial(ctx context.Context, trials []pages.Trial) (pages.Summary, error) {
 	var all pages.Summary
 	for i := range trials {

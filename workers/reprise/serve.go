@@ -125,7 +125,7 @@ Ctrl-C stops everything.
 `, info.Fingerprint, s.UIURL(), s.TemporalAddress(), s.S3().Endpoint, s.S3().Bucket, s.Dir(), stack.TemporalName(), stack.AddressFlag(s), stack.ProgramName(), stack.DirFlag(s))
 }
 
-// metricsLine says where Prometheus reads, or how it could.
+// metricsLine is the address for Prometheus, or how to set one.
 func metricsLine(address string) string {
 	if address == "" {
 		return "For Prometheus: --metrics-listen 127.0.0.1:9464"

@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
-// wantedTrajectories say which trajectories are printed, and how.
+// wantedTrajectories selects the trajectories to print and their format.
 type wantedTrajectories struct {
 	iteration, branch int
 	suite             string
@@ -86,8 +86,8 @@ func (w wantedTrajectories) check() error {
 	return nil
 }
 
-// trajectories reads what is wanted and encodes it. What is missing beside the
-// trajectories themselves is said on errOut.
+// trajectories reads and encodes the selected trajectories. Missing artifacts other than
+// the trajectories are reported on errOut.
 func trajectories(ctx context.Context, s store.Store, run string, w wantedTrajectories, errOut io.Writer) ([]byte, error) {
 	m, err := manifestOf(ctx, s, run, w.iteration, w.branch)
 	if err != nil {
@@ -126,8 +126,8 @@ func trajectories(ctx context.Context, s store.Store, run string, w wantedTrajec
 	return out.Bytes(), nil
 }
 
-// source finds the tables: the iteration's own, those of the iteration that rolled
-// them out, or an evaluation's.
+// source finds the tables: those of the iteration, of the iteration that made the rollout,
+// or of an evaluation.
 func (w wantedTrajectories) source(ctx context.Context, s store.Store, m *store.Manifest) (episodes.Source, error) {
 	if w.suite == "" {
 		source := episodes.OfIteration(m)
@@ -153,8 +153,8 @@ func (w wantedTrajectories) source(ctx context.Context, s store.Store, m *store.
 	return episodes.Source{}, fmt.Errorf("no evaluation on %q was made in iteration %d, only on %s: %w", w.suite, m.Iteration, strings.Join(names, ", "), store.ErrNotFound)
 }
 
-// manifestOf reads an iteration of a branch, or with branch −1 of the way to the
-// newest version.
+// manifestOf reads an iteration of a branch. Branch −1 is the ancestors of the newest
+// version.
 func manifestOf(ctx context.Context, s store.Store, run string, iteration, branch int) (*store.Manifest, error) {
 	if branch >= 0 {
 		m, _, err := store.ReadManifestAt(ctx, s, run, branch, iteration)

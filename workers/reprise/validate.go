@@ -71,7 +71,7 @@ set and answers; nothing is written.`,
 	return cmd
 }
 
-// readSpec reads a spec's text, one byte more than a spec may have at most.
+// readSpec reads a spec's text, at most one byte more than allowed: the check reports it.
 func readSpec(in io.Reader, name string) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name)

@@ -55,7 +55,7 @@ and ends with status 1 where there is any damage.`,
 	return cmd
 }
 
-// verifyRun verifies a run and prints the report; errSilent where there is damage.
+// verifyRun verifies a run and prints the report. It returns errSilent if there is damage.
 func verifyRun(ctx context.Context, s store.Store, run string, out io.Writer, h *hashing, asJSON bool) error {
 	report, err := store.Verify(ctx, s, run, h.progress)
 	h.end()
@@ -114,7 +114,7 @@ func printReport(out io.Writer, r store.Report) error {
 	return err
 }
 
-// printOpened says why a branch was opened.
+// printOpened prints why a branch was opened.
 func printOpened(b *strings.Builder, raw json.RawMessage) {
 	if raw == nil {
 		return
@@ -159,8 +159,8 @@ func printReportJSON(out io.Writer, r store.Report) error {
 	}{r.OK(), r, objectsJSON(r.Orphans)})
 }
 
-// hashing shows how far a verification is: a bar in a terminal, elsewhere a
-// line every few seconds.
+// hashing shows the progress of a verification: a bar in a terminal, otherwise a line
+// every few seconds.
 type hashing struct {
 	out      io.Writer
 	terminal *os.File // or nil
@@ -182,7 +182,7 @@ func (h *hashing) progress(done, total int, doneBytes, totalBytes int64) {
 			progressbar.OptionClearOnFinish())
 		fallthrough
 	case h.bar != nil:
-		// A terminal that cannot be written to is no reason to stop.
+		// An error of the terminal does not stop the verification.
 		_ = h.bar.Set64(doneBytes)
 	case time.Since(h.last) >= h.every:
 		h.last = time.Now()
@@ -190,7 +190,7 @@ func (h *hashing) progress(done, total int, doneBytes, totalBytes int64) {
 	}
 }
 
-// end takes the bar away.
+// end removes the bar.
 func (h *hashing) end() {
 	if h.bar != nil {
 		_ = h.bar.Clear()
