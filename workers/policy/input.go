@@ -13,14 +13,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/reprise-rl/reprise/infra/human"
+	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )
 
 // maxInput bounds the input of a command in bytes.
 const maxInput = 64 << 20
 
-// inputField is a key of the input object. read reads its value from the decoder; path is
-// the value's path for errors.
+// inputField is a key of the input object. read reads its value; path is the value's
+// path for errors.
 type inputField struct {
 	name     string
 	optional bool
@@ -53,12 +54,11 @@ func parseInput(b []byte, example string, fields []inputField) error {
 	case !utf8.Valid(b):
 		return errors.New("not UTF-8")
 	}
-	// With the syntax checked first, the decoder's tokens need no further checks.
-	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			return fmt.Errorf("byte %d: not JSON: %w", syntax.Offset, err)
-		}
+	n, err := strict.Parse(b, strict.Limits{})
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		return fmt.Errorf("byte %d: not JSON: %w", syntax.Offset, syntax)
+	}
+	if err != nil {
 		return fmt.Errorf("not JSON: %w", err)
 	}
 	if err := readObject(n, "", fields); err != nil {
@@ -69,13 +69,9 @@ func parseInput(b []byte, example string, fields []inputField) error {
 
 // readObject reads an object with exactly these keys. It reports all wrong keys together,
 // but only the first wrong value.
-func readObject(dec *json.Decoder, path string, fields []inputField) error {
-	tok, err := dec.Token()
-	if err != nil {
-		return err
-	}
-	if tok != json.Delim('{') {
-		return wrong(path, tok, "an object")
+func readObject(n strict.Node, path string, fields []inputField) error {
+	if n.Kind() != strict.Object {
+		return wrong(path, n, "an object")
 	}
 	seen := make(map[string]bool, len(fields))
 	var problems []string
@@ -103,47 +99,10 @@ func readObject(dec *json.Decoder, path string, fields []inputField) error {
 	if len(problems) > 0 {
 		return errors.New(strings.Join(problems, "; "))
 	}
-	_, err = dec.Token()
-	return err
-}
-
-// readArray reads an array with read for each element. The result is never nil.
-func readArray[T any](into *[]T, read func(dec *json.Decoder, path string, into *T) error) func(*json.Decoder, string) error {
-	return func(dec *json.Decoder, path string) error {
-		tok, err := dec.Token()
-		if err != nil {
-			return err
-		}
-		if tok != json.Delim('[') {
-			return wrong(path, tok, "an array")
-		}
-		*into = []T{}
-		for dec.More() {
-			var v T
-			if err := read(dec, path+"["+strconv.Itoa(len(*into))+"]", &v); err != nil {
-				return err
-			}
-			*into = append(*into, v)
-		}
-		_, err = dec.Token()
-		return err
-	}
-}
-
-func readText(dec *json.Decoder, path string, into *string) error {
-	tok, err := dec.Token()
-	if err != nil {
-		return err
-	}
-	s, ok := tok.(string)
-	if !ok {
-		return wrong(path, tok, "a string")
-	}
-	*into = s
 	return nil
 }
 
-// readArray reads an array, each element by the reader given; it is never nil.
+// readArray reads an array with read for each element. The result is never nil.
 func readArray[T any](into *[]T, read func(n strict.Node, path string, into *T) error) func(strict.Node, string) error {
 	return func(n strict.Node, path string) error {
 		if n.Kind() != strict.Array {
@@ -200,15 +159,10 @@ func readMessage(n strict.Node, path string, into *tokenizer.Message) error {
 }
 
 // wrong is the error for a value of another type.
-func wrong(path string, tok json.Token, want string) error {
-	found := fmt.Sprint(tok)
-	switch t := tok.(type) {
-	case nil:
-		found = "null"
-	case string:
-		found = quoted(t)
-	case json.Delim:
-		found = map[json.Delim]string{'[': "an array", '{': "an object"}[t]
+func wrong(path string, n strict.Node, want string) error {
+	found := n.Found()
+	if n.Kind() == strict.Array {
+		found = "an array"
 	}
 	return fmt.Errorf("%sfound %s, want %s", prefix(path), found, want)
 }
@@ -219,12 +173,4 @@ func prefix(path string) string {
 		return ""
 	}
 	return path + ": "
-}
-
-// quoted quotes a text, cut to 60 characters.
-func quoted(s string) string {
-	if utf8.RuneCountInString(s) > 60 {
-		s = string([]rune(s)[:60]) + "…"
-	}
-	return strconv.Quote(s)
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/envs/starter"
+	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )

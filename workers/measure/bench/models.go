@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/envs/starter"
+	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/workers/measure/environments"
 	"github.com/reprise-rl/reprise/workflows/spec"
