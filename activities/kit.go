@@ -82,6 +82,13 @@ func (c *runContexts) read(ctx context.Context, s store.Store, run Run) (*runCon
 	return rc, nil
 }
 
+// len is how many run contexts are remembered.
+func (c *runContexts) len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.contexts.values)
+}
+
 // newRunContext makes a run context from a resolved spec and its base model.
 func newRunContext(t spec.Train, w *baseModel) (*runContext, error) {
 	rc := &runContext{train: t, baseModel: w}
