@@ -22,3 +22,9 @@ func TestMedian(t *testing.T) {
 	Median(xs)
 	require.Equal(t, []float64{2, 1}, xs, "the caller's order stays")
 }
+
+func TestMedianOf(t *testing.T) {
+	length := func(s string) float64 { return float64(len(s)) }
+	require.Equal(t, 2.0, MedianOf([]string{"abcd", "a", "ab"}, length))
+	require.Zero(t, MedianOf(nil, length))
+}

@@ -288,3 +288,20 @@ func TestWatchTellsInTerminal(t *testing.T) {
 	w.tell("no worker answers")
 	require.Equal(t, "no worker answers\n", out.String())
 }
+
+// Until waits for the status asked for, past queries that no worker answers; when its
+// context ends, the error has both causes.
+func TestUntil(t *testing.T) {
+	p := &scripted{statuses: []any{nil, workflows.Status{Iteration: 1}, workflows.Status{Iteration: 2}, workflows.Status{Iteration: 3}}}
+	var seen []int
+	require.NoError(t, Until(t.Context(), p, "w-1", time.Nanosecond, func(s workflows.Status) bool {
+		seen = append(seen, s.Iteration)
+		return s.Iteration >= 2
+	}))
+	require.Equal(t, []int{1, 2}, seen)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := Until(ctx, &scripted{statuses: []any{nil}}, "w-1", time.Hour, func(workflows.Status) bool { return true })
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "no poller")
+}

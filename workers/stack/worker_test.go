@@ -1,0 +1,30 @@
+package stack
+
+import (
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers"
+)
+
+func TestWorkerFlags(t *testing.T) {
+	parse := func(args ...string) (o workers.Options) {
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		AddWorkerFlags(f, &o, 7*time.Second)
+		require.NoError(t, f.Parse(args))
+		require.Equal(t, "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN] (default: the pinned CPU plugin)", f.Lookup("plugin").Usage)
+		return o
+	}
+	require.Equal(t, workers.Options{SessionHeartbeat: 7 * time.Second, Grace: 25 * time.Second, HostSlots: 8, MetricsRuns: 1}, parse())
+	require.Equal(t, workers.Options{
+		Device: model.DeviceOptions{Plugin: "p.so", XLAFlags: "--x"}, SessionHeartbeat: time.Second, Grace: 2 * time.Second,
+		HostSlots: 3, ContinueAfter: 4, MetricsListen: "host:5", MetricsRuns: 6,
+	}, parse("--plugin=p.so", "--xla-flags=--x", "--session-heartbeat=1s", "--grace=2s", "--host-slots=3",
+		"--continue-as-new-after=4", "--metrics-listen=host:5", "--metrics-runs=6"))
+	require.ErrorContains(t, workers.Options{Roles: workers.Roles, MetricsRuns: -1}.Check(), "--metrics-runs is -1")
+	require.ErrorContains(t, workers.Options{}.Check(), "needs a role")
+}
