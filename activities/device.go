@@ -27,9 +27,9 @@ type work struct {
 }
 
 // begin takes the lease and reads the run's context. The caller ends it with done.
-func (d *Device) begin(ctx context.Context, run Run) (w *work, done func(), err error) {
+func (d *Device) begin(ctx context.Context, of Run) (w *work, done func(), err error) {
 	stop := heartbeat(ctx)
-	release, waited, err := d.Engine.acquire(ctx, run.ID)
+	release, waited, err := d.Engine.acquire(ctx, of.ID)
 	if err != nil {
 		stop()
 		return nil, nil, err
@@ -37,7 +37,7 @@ func (d *Device) begin(ctx context.Context, run Run) (w *work, done func(), err 
 	w = &work{engine: d.Engine, start: time.Now()}
 	w.measured.WaitSeconds = waited.Seconds()
 	done = func() { release(); stop() }
-	if w.runContext, err = d.contexts.read(ctx, d.Store, run); err != nil {
+	if w.runContext, err = d.contexts.read(ctx, d.Store, of); err != nil {
 		done()
 		return nil, nil, err
 	}
@@ -59,8 +59,8 @@ func (d *Device) Describe(context.Context) (DeviceInfo, error) { return d.Engine
 // later turn from the step table before it.
 func (d *Device) Generate(ctx context.Context, in GenerateInput) (_ GenerateResult, err error) {
 	defer edge(ctx, &err, "generate turn %d of run %s", in.Turn, in.Policy.Run.ID)
-	run := in.Policy.Run
-	w, done, err := d.begin(ctx, run)
+	of := in.Policy.Run
+	w, done, err := d.begin(ctx, of)
 	if err != nil {
 		return GenerateResult{}, err
 	}
@@ -76,7 +76,7 @@ func (d *Device) Generate(ctx context.Context, in GenerateInput) (_ GenerateResu
 	if err != nil {
 		return GenerateResult{}, err
 	}
-	p, err := d.Engine.programsFor(w.runContext, run, w.shapes(task, in.Turn))
+	p, err := d.Engine.programsFor(w.runContext, of, w.shapes(task, in.Turn))
 	if err != nil {
 		return GenerateResult{}, err
 	}
@@ -106,7 +106,7 @@ func (d *Device) Generate(ctx context.Context, in GenerateInput) (_ GenerateResu
 			w.measured.Tokens += len(got.Tokens[i])
 		}
 	}
-	ref, err := store.PutTable(ctx, d.Store, dir(run, in.Policy.Branch, in.Rollout), turnName(in.Rollout, in.Turn, "generate"), rows)
+	ref, err := store.PutTable(ctx, d.Store, dir(of, in.Policy.Branch, in.Rollout), turnName(in.Rollout, in.Turn, "generate"), rows)
 	if err != nil {
 		return GenerateResult{}, err
 	}
@@ -118,8 +118,8 @@ func (d *Device) Generate(ctx context.Context, in GenerateInput) (_ GenerateResu
 // critic's values where the run has them, and stores the scores table.
 func (d *Device) Score(ctx context.Context, in ScoreInput) (_ ScoreResult, err error) {
 	defer edge(ctx, &err, "score iteration %d of run %s", in.Iteration, in.Policy.Run.ID)
-	run := in.Policy.Run
-	w, done, err := d.begin(ctx, run)
+	of := in.Policy.Run
+	w, done, err := d.begin(ctx, of)
 	if err != nil {
 		return ScoreResult{}, err
 	}
@@ -131,19 +131,19 @@ func (d *Device) Score(ctx context.Context, in ScoreInput) (_ ScoreResult, err e
 	if err != nil {
 		return ScoreResult{}, err
 	}
-	p, err := d.Engine.programsFor(w.runContext, run, w.shapes(w.training, 1))
+	p, err := d.Engine.programsFor(w.runContext, of, w.shapes(w.training, 1))
 	if err != nil {
 		return ScoreResult{}, err
 	}
 	scorer := scorer{policy: p, state: d.Engine.state, temperature: float32(in.Settings.Rollout.Temperature)}
 	if w.train.Update.Reference() {
-		if scorer.reference, err = w.reference(ctx, d.Store, run); err != nil {
+		if scorer.reference, err = w.reference(ctx, d.Store, of); err != nil {
 			return ScoreResult{}, err
 		}
 	}
 	if w.train.Credit.Critic() {
 		scorer.value = d.Engine.critic
-		if scorer.critic, err = d.Engine.criticFor(w.runContext, run); err != nil {
+		if scorer.critic, err = d.Engine.criticFor(w.runContext, of); err != nil {
 			return ScoreResult{}, err
 		}
 	}
@@ -162,7 +162,7 @@ func (d *Device) Score(ctx context.Context, in ScoreInput) (_ ScoreResult, err e
 			w.measured.Tokens += len(p.ids)
 		}
 	}
-	ref, err := store.PutTable(ctx, d.Store, store.IterationDir(run.ID, in.Policy.Branch, in.Iteration), "scores", table)
+	ref, err := store.PutTable(ctx, d.Store, store.IterationDir(of.ID, in.Policy.Branch, in.Iteration), "scores", table)
 	if err != nil {
 		return ScoreResult{}, err
 	}

@@ -18,12 +18,12 @@ func (e *Engine) BeginScan() { e.scan.Add(1) }
 // used of the others make room. Where that is not enough the run compiles when it
 // comes; otherwise two scans would compile in turns for ever. A run that has committed
 // nothing yet has no base model to compile for.
-func (e *Engine) Prepare(ctx context.Context, d *Device, run string) (compiled bool, err error) {
-	_, spec, err := writtenSpec(ctx, d.Store, run)
+func (e *Engine) Prepare(ctx context.Context, d *Device, runID string) (compiled bool, err error) {
+	_, spec, err := writtenSpec(ctx, d.Store, runID)
 	if err != nil {
 		return false, err
 	}
-	newest, err := store.Head(ctx, d.Store, run)
+	newest, err := store.Head(ctx, d.Store, runID)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
@@ -34,7 +34,7 @@ func (e *Engine) Prepare(ctx context.Context, d *Device, run string) (compiled b
 	if err != nil {
 		return false, err
 	}
-	r := Run{ID: run, Spec: spec, Base: base}
+	r := Run{ID: runID, Spec: spec, Base: base}
 	rc, err := d.contexts.read(ctx, d.Store, r)
 	if err != nil {
 		return false, err
@@ -57,7 +57,7 @@ func (e *Engine) Prepare(ctx context.Context, d *Device, run string) (compiled b
 	}
 	for _, p := range all {
 		if err := p.programs.Compile(ctx, nil); err != nil {
-			return compiled, fmt.Errorf("compile the programs of run %s, %s: %w", run, p.name, err)
+			return compiled, fmt.Errorf("compile the programs of run %s, %s: %w", runID, p.name, err)
 		}
 		compiled = true
 	}

@@ -208,19 +208,19 @@ func (h *Host) Find(ctx context.Context, in FindInput) (_ LoadResult, err error)
 	return h.find(ctx, in.Run, in.Version, in.Head)
 }
 
-func (h *Host) find(ctx context.Context, run string, version *int, from *store.Ref) (LoadResult, error) {
+func (h *Host) find(ctx context.Context, runID string, version *int, from *store.Ref) (LoadResult, error) {
 	defer heartbeat(ctx)() // the chain may be long
-	if _, err := h.Store.Stat(ctx, store.SpecKey(run)); errors.Is(err, store.ErrNotFound) {
-		return LoadResult{}, fmt.Errorf("no run %q in %s: %w", run, h.Store.Location(store.RunsDir), ErrNotFound)
+	if _, err := h.Store.Stat(ctx, store.SpecKey(runID)); errors.Is(err, store.ErrNotFound) {
+		return LoadResult{}, fmt.Errorf("no run %q in %s: %w", runID, h.Store.Location(store.RunsDir), ErrNotFound)
 	} else if err != nil {
 		return LoadResult{}, err
 	}
-	head, err := findHeadOf(ctx, h.Store, run, version, from)
+	head, err := findHeadOf(ctx, h.Store, runID, version, from)
 	if err != nil {
 		return LoadResult{}, err
 	}
 	if head == nil {
-		return LoadResult{}, fmt.Errorf("run %q has no committed iteration yet: %w", run, ErrNotFound)
+		return LoadResult{}, fmt.Errorf("run %q has no committed iteration yet: %w", runID, ErrNotFound)
 	}
 	// What the version was computed with is the spec that its manifest names.
 	m, err := store.ReadManifest(ctx, h.Store, head.Manifest)
@@ -231,11 +231,11 @@ func (h *Host) find(ctx context.Context, run string, version *int, from *store.R
 	if err != nil {
 		return LoadResult{}, err
 	}
-	if head.Batches, err = RecentBatches(ctx, h.Store, run, &head.Manifest, t.Freshness.ReplayIterations); err != nil {
+	if head.Batches, err = RecentBatches(ctx, h.Store, runID, &head.Manifest, t.Freshness.ReplayIterations); err != nil {
 		return LoadResult{}, err
 	}
 	return LoadResult{
-		Plan: planOf(t), Run: Run{ID: run, Spec: m.Spec, Base: head.Base}, Branch: head.Branch,
+		Plan: planOf(t), Run: Run{ID: runID, Spec: m.Spec, Base: head.Base}, Branch: head.Branch,
 		Version: head.Iteration + 1, State: head.State, Fingerprint: head.Fingerprint, Head: head,
 	}, nil
 }

@@ -246,9 +246,9 @@ func (w *work) upload(run Run, policy model.Snapshot, critic *model.Snapshot) er
 
 // stored reads a stored state: a snapshot, or the base model with zero moments.
 // The critic, nil without one, begins as a copy of the base model's backbone.
-func (w *work) stored(ctx context.Context, s store.Store, run Run, ref *store.SnapshotRef) (policy model.Snapshot, critic *model.Snapshot, err error) {
+func (w *work) stored(ctx context.Context, s store.Store, of Run, ref *store.SnapshotRef) (policy model.Snapshot, critic *model.Snapshot, err error) {
 	if ref == nil {
-		base, err := w.base(ctx, s, run)
+		base, err := w.base(ctx, s, of)
 		if err != nil {
 			return policy, nil, err
 		}
@@ -273,8 +273,8 @@ func (w *work) stored(ctx context.Context, s store.Store, run Run, ref *store.Sn
 }
 
 // base reads the parameters of version 0.
-func (w *work) base(ctx context.Context, s store.Store, run Run) (model.Params, error) {
-	base, err := readIndex(ctx, s, run.Base)
+func (w *work) base(ctx context.Context, s store.Store, of Run) (model.Params, error) {
+	base, err := readIndex(ctx, s, of.Base)
 	if err != nil {
 		return model.Params{}, err
 	}
@@ -339,7 +339,7 @@ func (w *work) compile(ctx context.Context, run Run, lazy bool, hashes map[strin
 
 // putState stores the resident state below a folder prefix, the tokenizer's
 // files beside it, so that transformers loads the folder as it is.
-func (w *work) putState(ctx context.Context, s store.Store, run Run, prefix string, version int) (store.SnapshotRef, error) {
+func (w *work) putState(ctx context.Context, s store.Store, of Run, prefix string, version int) (store.SnapshotRef, error) {
 	snapshot, err := w.engine.state.Download()
 	if err != nil {
 		return store.SnapshotRef{}, fmt.Errorf("download version %d: %w", version, err)
@@ -359,7 +359,7 @@ func (w *work) putState(ctx context.Context, s store.Store, run Run, prefix stri
 		}
 		maps.Copy(files, beside)
 	}
-	base, err := readIndex(ctx, s, run.Base)
+	base, err := readIndex(ctx, s, of.Base)
 	if err != nil {
 		return store.SnapshotRef{}, err
 	}

@@ -90,9 +90,9 @@ func TestResolveSweepImportsModelsOnce(t *testing.T) {
 	require.Regexp(t, `^model:[0-9a-f]{12}$`, from[0])
 	require.Equal(t, []string{from[0], "starter", from[0], "starter"}, from)
 	h := &Host{Store: a.Store}
-	run, err := h.Resolve(t.Context(), ResolveInput{Run: "r", Spec: specs[0]})
+	of, err := h.Resolve(t.Context(), ResolveInput{Run: "r", Spec: specs[0]})
 	require.NoError(t, err)
-	require.NotNil(t, run.Base)
+	require.NotNil(t, of.Base)
 
 	_, err = a.ResolveSweep(t.Context(), ResolveSweepInput{ID: "s", Input: json.RawMessage(fmt.Sprintf(`{"base": %s, "seeds": 1}`, folderSpec(t, "/nowhere")))})
 	require.Equal(t, KindModelInvalid, kindOf(err))

@@ -36,15 +36,15 @@ func (r Replay) Same() bool { return r.Recorded == r.Computed }
 // compares it with what was recorded. Nothing is written to the store. say is
 // told what goes on. An iteration that the run took over from another (`from`) is
 // refused before anything is computed: it is the other's.
-func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, run string, iteration int, say func(string)) (Replay, error) {
-	engine, err := activities.NewEngine(device)
+func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, runID string, iteration int, say func(string)) (Replay, error) {
+	engine, err := activities.NewEngine(opened)
 	if err != nil {
 		return Replay{}, err
 	}
 	over := store.NewOverlay(s)
 	d := activities.Direct{Host: &activities.Host{Store: over}, Device: &activities.Device{Store: over, Engine: engine}}
 	version := iteration + 1
-	loaded, err := d.Host.Find(ctx, activities.FindInput{Run: run, Version: &version})
+	loaded, err := d.Host.Find(ctx, activities.FindInput{Run: runID, Version: &version})
 	if err != nil {
 		return Replay{}, err
 	}
@@ -52,13 +52,13 @@ func ReplayIteration(ctx context.Context, s store.Store, device *model.Device, r
 	if err != nil {
 		return Replay{}, err
 	}
-	if m.Run != run {
+	if m.Run != runID {
 		// The chain goes on into the run that this one began behind: computed under
 		// this one's id its manifest would be another.
 		return Replay{}, fmt.Errorf("iteration %d is of run %s: reprise replay %[2]s --iteration %[1]d", iteration, m.Run)
 	}
 	out := Replay{
-		Run: run, Branch: m.Branch, Iteration: iteration, Recorded: loaded.Head.Manifest.Digest,
+		Run: runID, Branch: m.Branch, Iteration: iteration, Recorded: loaded.Head.Manifest.Digest,
 		Fingerprint: engine.Info().Fingerprint, Wanted: m.Fingerprint,
 	}
 	if out.Fingerprint != out.Wanted {

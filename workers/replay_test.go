@@ -13,10 +13,10 @@ import (
 )
 
 // recorded is a run of two iterations, made without Temporal.
-func recorded(t *testing.T, device *model.Device, s store.Store) []activities.CommitInput {
+func recorded(t *testing.T, opened *model.Device, s store.Store) []activities.CommitInput {
 	t.Helper()
 	ctx := t.Context()
-	engine, err := activities.NewEngine(device)
+	engine, err := activities.NewEngine(opened)
 	require.NoError(t, err)
 	d := activities.Direct{Host: &activities.Host{Store: s}, Device: &activities.Device{Store: s, Engine: engine}}
 	document := json.RawMessage(`{
@@ -56,10 +56,10 @@ func recorded(t *testing.T, device *model.Device, s store.Store) []activities.Co
 
 // forked is a run that goes on from the recorded one's first iteration, by one of its
 // own, with another rate and with other shapes.
-func forked(t *testing.T, device *model.Device, s store.Store) {
+func forked(t *testing.T, opened *model.Device, s store.Store) {
 	t.Helper()
 	ctx := t.Context()
-	engine, err := activities.NewEngine(device)
+	engine, err := activities.NewEngine(opened)
 	require.NoError(t, err)
 	d := activities.Direct{Host: &activities.Host{Store: s}, Device: &activities.Device{Store: s, Engine: engine}}
 	resolved, err := d.Host.Resolve(ctx, activities.ResolveInput{Run: "fork", Spec: json.RawMessage(`{

@@ -198,11 +198,11 @@ func (p *process) start(w worker.Worker) error {
 
 // startDevice opens the device, answers what it is, and takes one session.
 func (p *process) startDevice() error {
-	device, err := model.OpenDevice(p.Device)
+	opened, err := model.OpenDevice(p.Device)
 	if err != nil {
 		return fmt.Errorf("open the device: %w", err)
 	}
-	engine, err := activities.NewEngine(device)
+	engine, err := activities.NewEngine(opened)
 	if err != nil {
 		return err
 	}

@@ -17,10 +17,10 @@ import (
 // acts. The clip does only where an iteration's first steps went far, so they are made
 // to: the learning rate is raised.
 func TestTwinRuns(t *testing.T) {
-	device, err := model.OpenDevice(model.DeviceOptions{})
+	opened, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
-	defer device.Close()
-	engine, err := activities.NewEngine(device)
+	defer opened.Close()
+	engine, err := activities.NewEngine(opened)
 	require.NoError(t, err)
 	local := bench.Local{Engine: engine, Store: store.NewMemory()}
 	_, trials, _ := expand(t, "fig8-shaping"+twin)

@@ -132,8 +132,8 @@ func (r *Run) readBranch(ctx context.Context, s store.Store, branch int) (Branch
 
 // readIteration reads a manifest and what stands beside it. Telemetry is outside the
 // chain: what is wrong with it is no damage.
-func readIteration(ctx context.Context, s store.Store, run string, branch, n int) (Iteration, error) {
-	m, ref, err := store.ReadManifestAt(ctx, s, run, branch, n)
+func readIteration(ctx context.Context, s store.Store, of string, branch, n int) (Iteration, error) {
+	m, ref, err := store.ReadManifestAt(ctx, s, of, branch, n)
 	if err != nil {
 		return Iteration{}, err
 	}
@@ -144,7 +144,7 @@ func readIteration(ctx context.Context, s store.Store, run string, branch, n int
 			it.Detected = &d
 		}
 	}
-	t, err := activities.ReadTelemetry(ctx, s, run, branch, n)
+	t, err := activities.ReadTelemetry(ctx, s, of, branch, n)
 	if err == nil {
 		it.Telemetry = &t
 	} else if ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) {

@@ -85,12 +85,12 @@ func whole(ctx context.Context, s store.Store, snapshot *store.SnapshotRef, remo
 // rebuild computes the version on this machine's device as a resumed run would. It writes
 // to a memory overlay of the run's store.
 func (p foundPolicy) rebuild(ctx context.Context, s store.Store, open func() (*model.Device, error), say func(string)) (store.Store, map[string]store.Ref, error) {
-	device, err := open()
+	opened, err := open()
 	if err != nil {
 		return nil, nil, err
 	}
-	defer device.Close()
-	engine, err := activities.NewEngine(device)
+	defer opened.Close()
+	engine, err := activities.NewEngine(opened)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,10 +17,10 @@ import (
 // smallRun is a run of two iterations with a snapshot of the last version alone.
 func smallRun(t *testing.T) store.Store {
 	t.Helper()
-	device, err := model.OpenDevice(model.DeviceOptions{})
+	opened, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
-	defer device.Close()
-	engine, err := activities.NewEngine(device)
+	defer opened.Close()
+	engine, err := activities.NewEngine(opened)
 	require.NoError(t, err)
 	s := store.NewMemory()
 	_, err = bench.Local{Engine: engine, Store: s}.Train(t.Context(), "run", []byte(`{

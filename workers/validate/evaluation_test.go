@@ -21,7 +21,7 @@ import (
 const bandit = `"environment":{"name":"bandit"}`
 
 // committedRun puts a run into a store that has committed an iteration: version 1.
-func committedRun(t *testing.T, run, document string) store.Store {
+func committedRun(t *testing.T, runID, document string) store.Store {
 	t.Helper()
 	ctx, s := t.Context(), store.NewMemory()
 	train, err := spec.Decode([]byte(document), activities.Known())
@@ -30,7 +30,7 @@ func committedRun(t *testing.T, run, document string) store.Store {
 	require.NoError(t, err)
 	b, err := train.JSON()
 	require.NoError(t, err)
-	specRef, err := store.Commit(ctx, s, store.SpecKey(run), b)
+	specRef, err := store.Commit(ctx, s, store.SpecKey(runID), b)
 	require.NoError(t, err)
 	files := starter.Files()
 	files[model.ConfigFile] = activities.StarterConfig(*train.Policy.Starter).JSON()
@@ -43,7 +43,7 @@ func committedRun(t *testing.T, run, document string) store.Store {
 	settings, digest, err := store.NewSettings(spec.SettingsOf(train))
 	require.NoError(t, err)
 	_, err = store.CommitManifest(ctx, s, &store.Manifest{
-		Run: run, Spec: specRef, Base: store.ModelRef{Name: "starter", Dir: base.Dir, Digest: base.Digest, Files: base.Files},
+		Run: runID, Spec: specRef, Base: store.ModelRef{Name: "starter", Dir: base.Dir, Digest: base.Digest, Files: base.Files},
 		Settings: settings, SettingsDigest: digest, Fingerprint: "9386b8a1e66d", StateBefore: "before", StateAfter: "after",
 	})
 	require.NoError(t, err)

@@ -46,14 +46,14 @@ type DeviceAlgorithms struct {
 
 // MeasureDeviceAlgorithms times updates of a starter of two layers, repeats times
 // each, in turns. say receives progress.
-func MeasureDeviceAlgorithms(ctx context.Context, device *model.Device, starter spec.Starter, repeats int, say func(string)) (DeviceAlgorithms, error) {
+func MeasureDeviceAlgorithms(ctx context.Context, opened *model.Device, starter spec.Starter, repeats int, say func(string)) (DeviceAlgorithms, error) {
 	starter.Layers = algorithmLayers
 	c := activities.StarterConfig(starter)
 	out := DeviceAlgorithms{
 		Parameters: c.Parameters(), Layers: algorithmLayers,
 		Rows: algorithmGroups * speedBatch, Kept: algorithmKept * speedBatch, Tokens: speedPrompt,
 	}
-	u, err := newUpdates(device, c)
+	u, err := newUpdates(opened, c)
 	if err != nil {
 		return out, err
 	}

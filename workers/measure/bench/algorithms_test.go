@@ -84,10 +84,10 @@ func TestHostAlgorithms(t *testing.T) {
 // All that is compared can be made; of the losses, whose programs take long to
 // compile, two are.
 func TestUpdates(t *testing.T) {
-	device, err := model.OpenDevice(model.DeviceOptions{})
+	opened, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err)
-	defer device.Close()
-	u, err := newUpdates(device, activities.StarterConfig(spec.Starter{Layers: 1, HiddenSize: 16, IntermediateSize: 32, Heads: 2, KVHeads: 1}))
+	defer opened.Close()
+	u, err := newUpdates(opened, activities.StarterConfig(spec.Starter{Layers: 1, HiddenSize: 16, IntermediateSize: 32, Heads: 2, KVHeads: 1}))
 	require.NoError(t, err)
 	defer u.free()
 	for _, c := range []struct {

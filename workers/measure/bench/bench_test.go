@@ -122,10 +122,10 @@ func TestRecoveryWithoutLostSession(t *testing.T) {
 }
 
 func TestLocalTrainsTheSameBits(t *testing.T) {
-	device, err := model.OpenDevice(model.DeviceOptions{})
+	opened, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err)
-	defer device.Close()
-	engine, err := activities.NewEngine(device)
+	defer opened.Close()
+	engine, err := activities.NewEngine(opened)
 	require.NoError(t, err)
 	text, err := presets.Read("smoke")
 	require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestLocalTrainsTheSameBits(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first.State, again.State)
 
-	speed, err := MeasureSpeed(context.Background(), device, spec.Starter{
+	speed, err := MeasureSpeed(context.Background(), opened, spec.Starter{
 		Layers: 1, HiddenSize: 16, IntermediateSize: 32, Heads: 2, KVHeads: 1,
 	}, 1)
 	require.NoError(t, err)

@@ -19,21 +19,21 @@ type Durable struct {
 }
 
 // Train starts a run, waits for its end and reads what its iterations measured.
-func (d Durable) Train(ctx context.Context, run string, text []byte) (Trained, error) {
-	w, err := stack.StartTrain(ctx, d.Client, run, text)
+func (d Durable) Train(ctx context.Context, runID string, text []byte) (Trained, error) {
+	w, err := stack.StartTrain(ctx, d.Client, runID, text)
 	if err != nil {
 		return Trained{}, err
 	}
 	var r workflows.TrainResult
 	if err := w.Get(ctx, &r); err != nil {
-		return Trained{}, fmt.Errorf("run %s: %w", run, err)
+		return Trained{}, fmt.Errorf("run %s: %w", runID, err)
 	}
 	out := Trained{State: r.State}
 	var last activities.IterationTelemetry
 	for n := range r.Iterations {
-		t, err := activities.ReadTelemetry(ctx, d.Store, run, r.Branch, n)
+		t, err := activities.ReadTelemetry(ctx, d.Store, runID, r.Branch, n)
 		if err != nil {
-			return out, fmt.Errorf("telemetry of run %s: %w", run, err)
+			return out, fmt.Errorf("telemetry of run %s: %w", runID, err)
 		}
 		i := Iteration{Steps: map[string]float64{}}
 		for name, step := range t.Steps {

@@ -33,21 +33,21 @@ type Trained struct {
 }
 
 // Train resolves a spec, warms a starter up, and trains to the end.
-func (l Local) Train(ctx context.Context, run string, text []byte) (Trained, error) {
+func (l Local) Train(ctx context.Context, runID string, text []byte) (Trained, error) {
 	var out Trained
 	d := activities.Direct{Host: &activities.Host{Store: l.Store}, Device: &activities.Device{Store: l.Store, Engine: l.Engine}}
-	resolved, err := d.Host.Resolve(ctx, activities.ResolveInput{Run: run, Spec: text})
+	resolved, err := d.Host.Resolve(ctx, activities.ResolveInput{Run: runID, Spec: text})
 	if err != nil {
 		return out, err
 	}
-	r := activities.Run{ID: run, Spec: resolved.Spec}
+	r := activities.Run{ID: runID, Spec: resolved.Spec}
 	plan := resolved.Plan
 	base := resolved.Base
 	if base != nil && !plan.Prepare {
 		r.Base = *base
 	}
 	for from := (*store.SnapshotRef)(nil); r.Base.Digest == ""; {
-		w, err := d.Device.WarmStart(ctx, activities.WarmStartInput{Run: run, Spec: r.Spec, Base: base, From: from, Steps: plan.WarmStartSteps})
+		w, err := d.Device.WarmStart(ctx, activities.WarmStartInput{Run: runID, Spec: r.Spec, Base: base, From: from, Steps: plan.WarmStartSteps})
 		if err != nil {
 			return out, err
 		}

@@ -38,10 +38,10 @@ const (
 var optimizer = model.Optimizer{LearningRate: 3e-4, Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, MaxGradNorm: 1}
 
 // MeasureSpeed times the programs of a starter, repeats times each, in turns.
-func MeasureSpeed(ctx context.Context, device *model.Device, starter spec.Starter, repeats int) (Speed, error) {
+func MeasureSpeed(ctx context.Context, opened *model.Device, starter spec.Starter, repeats int) (Speed, error) {
 	c := activities.StarterConfig(starter)
 	out := Speed{Parameters: c.Parameters()}
-	p, err := device.Programs(c, nil, model.Shapes{
+	p, err := opened.Programs(c, nil, model.Shapes{
 		GenerateRows: speedRows, PromptTokens: speedPrompt, MaxNewTokens: speedNew, MicroBatch: speedBatch, Sequence: speedPrompt,
 	})
 	if err != nil {

@@ -124,8 +124,8 @@ func newIterationOnHost(ctx context.Context, m Model) (*iterationOnHost, error) 
 // stored before each step.
 func (it *iterationOnHost) round(ctx context.Context) (HostStep, error) {
 	it.rounds++
-	run := it.run
-	run.ID = fmt.Sprintf("bench-%d", it.rounds)
+	of := it.run
+	of.ID = fmt.Sprintf("bench-%d", it.rounds)
 	out := HostStep{Members: stepGroups * stepMembers, Turns: stepTurns}
 	rows, err := it.begin()
 	if err != nil {
@@ -147,12 +147,12 @@ func (it *iterationOnHost) round(ctx context.Context) (HostStep, error) {
 			out.Replies++
 			out.Tokens += len(row.SampledIDs)
 		}
-		generated, err := store.PutTable(ctx, it.host.Store, store.IterationDir(run.ID, 0, 0), fmt.Sprintf("turn-%d.generate", turn), rows)
+		generated, err := store.PutTable(ctx, it.host.Store, store.IterationDir(of.ID, 0, 0), fmt.Sprintf("turn-%d.generate", turn), rows)
 		if err != nil {
 			return out, err
 		}
 		begin := time.Now()
-		got, err := it.host.Step(ctx, activities.StepInput{Run: run, Turn: turn, Turns: turns, Generate: generated})
+		got, err := it.host.Step(ctx, activities.StepInput{Run: of, Turn: turn, Turns: turns, Generate: generated})
 		if err != nil {
 			return out, err
 		}

@@ -14,10 +14,10 @@ import (
 )
 
 func TestRunsAreRecorded(t *testing.T) {
-	device, err := model.OpenDevice(model.DeviceOptions{})
+	opened, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err)
-	defer device.Close()
-	engine, err := activities.NewEngine(device)
+	defer opened.Close()
+	engine, err := activities.NewEngine(opened)
 	require.NoError(t, err)
 	size := Size{Iterations: 2, Layers: 1, Width: 16, Groups: 2, GroupSize: 4}
 	s, ok := settingNamed("grpo-p25-shared")

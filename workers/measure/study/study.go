@@ -146,12 +146,12 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) error {
 
 // make makes the given runs and saves their records.
 func (o Options) make(ctx context.Context, todo []wantedRun, existing []Record, progress io.Writer) error {
-	device, err := model.OpenDevice(o.Worker.Device)
+	opened, err := model.OpenDevice(o.Worker.Device)
 	if err != nil {
 		return err
 	}
-	defer device.Close()
-	engine, err := activities.NewEngine(device)
+	defer opened.Close()
+	engine, err := activities.NewEngine(opened)
 	if err != nil {
 		return err
 	}
