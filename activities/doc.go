@@ -1,15 +1,18 @@
-// Package activities is what each step of a run does: it fetches artifacts,
-// calls the pure parts (model, envs, credit, selection), and stores artifacts.
+// Package activities is what travels between workflows and their steps: task queues,
+// inputs and results, the plan, and the kinds of errors. It does no I/O and computes
+// nothing. The steps themselves stand in host, device and sweeps, what they share in
+// run, and the table of all steps in steps. A step fetches artifacts, calls the pure
+// parts (model, envs, credit, selection), and stores artifacts.
 //
 // An activity is a pure function of the artifacts its input names (design law
 // 1): run twice it writes the same bytes under the same keys. What differs
 // between attempts (times, the worker, what was already in memory) is returned
 // as telemetry and never enters an artifact.
 //
-// Activities are methods of three structs. Host's and Sweeps' need no device and run
-// on any host worker; Device's need the policy and run inside a Temporal session on
-// the worker that holds it. Workflows name them through nil pointers of these types,
-// and the same methods called directly in one process are replay and the bench.
+// Activities are methods of three structs. Those of host.Host and sweeps.Sweeps need no
+// device and run on any host worker; those of device.Device need the policy and run
+// inside a Temporal session on the worker that holds it. Workflows name them by the
+// values of package steps; replay and the bench call the same methods directly.
 package activities
 
 // Task queues. Device workers also serve DeviceQueue(fingerprint).

@@ -48,12 +48,12 @@ type CommitResult struct {
 // Next is what the iteration after a commit learns from, where it shares the
 // rollout; nil where it rolls out itself.
 func (c CommitInput) Next() *Rolled {
-	return rolledOf(&store.Manifest{Rollout: c.Rollout, Trajectories: &c.Trajectories, Scores: c.Scores})
+	return RolledOf(&store.Manifest{Rollout: c.Rollout, Trajectories: &c.Trajectories, Scores: c.Scores})
 }
 
-// rolledOf is the rollout that the iteration after m learns from too, nil where it
+// RolledOf is the rollout that the iteration after m learns from too, nil where it
 // rolls out itself.
-func rolledOf(m *store.Manifest) *Rolled {
+func RolledOf(m *store.Manifest) *Rolled {
 	if m.Rollout == nil || !m.Rollout.Left() {
 		return nil
 	}

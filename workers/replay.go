@@ -6,6 +6,9 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/activities/host"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
@@ -37,12 +40,12 @@ func (r Replay) Same() bool { return r.Recorded == r.Computed }
 // told what goes on. An iteration that the run took over from another (`from`) is
 // refused before anything is computed: it is the other's.
 func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, runID string, iteration int, say func(string)) (Replay, error) {
-	engine, err := activities.NewEngine(opened)
+	engine, err := device.NewEngine(opened)
 	if err != nil {
 		return Replay{}, err
 	}
 	over := store.NewOverlay(s)
-	d := activities.Direct{Host: &activities.Host{Store: over}, Device: &activities.Device{Store: over, Engine: engine}}
+	d := device.Direct{Host: &host.Host{Store: over}, Device: &device.Device{Store: over, Engine: engine}}
 	version := iteration + 1
 	loaded, err := d.Host.Find(ctx, activities.FindInput{Run: runID, Version: &version})
 	if err != nil {
@@ -78,7 +81,7 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 	if err := json.Unmarshal(m.Settings, &settings); err != nil {
 		return out, fmt.Errorf("settings of iteration %d: %w", iteration, err)
 	}
-	it := activities.Iteration{
+	it := device.Iteration{
 		Run: loaded.Run, Plan: loaded.Plan, Branch: m.Branch, Number: iteration, Parent: m.Parent, State: m.StateBefore,
 		Settings: settings, Programs: restored.Programs, Snapshot: m.Snapshot != nil,
 		Took: func(step string, t activities.Telemetry) { say(fmt.Sprintf("%s: %.2f s", step, t.Seconds)) },
@@ -89,7 +92,7 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 	if m.Rollout != nil && m.Rollout.Update > 0 {
 		it.Rolled = &activities.Rolled{RolloutRef: *m.Rollout, Trajectories: *m.Trajectories, Scores: m.Scores}
 	}
-	if it.Replay, err = activities.RecentBatches(ctx, s, m.Run, m.Parent, loaded.Plan.Freshness.ReplayIterations); err != nil {
+	if it.Replay, err = run.RecentBatches(ctx, s, m.Run, m.Parent, loaded.Plan.Freshness.ReplayIterations); err != nil {
 		return out, err
 	}
 	for _, e := range m.Evaluations {
@@ -123,7 +126,7 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 // before fills in what an iteration began with besides the policy: why its branch
 // was opened, where it is the first of one, what the detectors knew, the values of
 // states, and the metrics of the iteration before.
-func before(ctx context.Context, s store.Store, m *store.Manifest, it *activities.Iteration) error {
+func before(ctx context.Context, s store.Store, m *store.Manifest, it *device.Iteration) error {
 	if m.Parent != nil {
 		parent, err := store.ReadManifest(ctx, s, *m.Parent)
 		if err != nil {
@@ -131,7 +134,7 @@ func before(ctx context.Context, s store.Store, m *store.Manifest, it *activitie
 		}
 		own := parent.Run == m.Run // else it began behind another's iteration, with its policy alone
 		if own {
-			it.Previous, it.States = parent.Metrics, activities.StatesOf(parent)
+			it.Previous, it.States = parent.Metrics, run.StatesOf(parent)
 		}
 		if own && parent.Detected != nil {
 			if err := json.Unmarshal(parent.Detected, &it.Before); err != nil {

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
@@ -16,9 +18,9 @@ import (
 func recorded(t *testing.T, opened *model.Device, s store.Store) []activities.CommitInput {
 	t.Helper()
 	ctx := t.Context()
-	engine, err := activities.NewEngine(opened)
+	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
-	d := activities.Direct{Host: &activities.Host{Store: s}, Device: &activities.Device{Store: s, Engine: engine}}
+	d := device.Direct{Host: &host.Host{Store: s}, Device: &device.Device{Store: s, Engine: engine}}
 	document := json.RawMessage(`{
 		"seed": 1, "iterations": 2,
 		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
@@ -40,7 +42,7 @@ func recorded(t *testing.T, opened *model.Device, s store.Store) []activities.Co
 	var known activities.Detected
 	var metrics activities.Metrics
 	for n := range 2 {
-		in, err := d.Iterate(ctx, activities.Iteration{
+		in, err := d.Iterate(ctx, device.Iteration{
 			Run: run, Plan: resolved.Plan, Number: n, Parent: head, State: state, Settings: resolved.Plan.Settings,
 			Programs: restored.Programs, Baseline: n == 0, Evaluate: n == 1, Snapshot: true,
 			Before: known, Previous: metrics,
@@ -59,9 +61,9 @@ func recorded(t *testing.T, opened *model.Device, s store.Store) []activities.Co
 func forked(t *testing.T, opened *model.Device, s store.Store) {
 	t.Helper()
 	ctx := t.Context()
-	engine, err := activities.NewEngine(opened)
+	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
-	d := activities.Direct{Host: &activities.Host{Store: s}, Device: &activities.Device{Store: s, Engine: engine}}
+	d := device.Direct{Host: &host.Host{Store: s}, Device: &device.Device{Store: s, Engine: engine}}
 	resolved, err := d.Host.Resolve(ctx, activities.ResolveInput{Run: "fork", Spec: json.RawMessage(`{
 		"seed": 2, "iterations": 2, "from": {"run": "again", "iteration": 0},
 		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
@@ -75,7 +77,7 @@ func forked(t *testing.T, opened *model.Device, s store.Store) {
 	from := resolved.From
 	restored, err := d.Device.Restore(ctx, activities.RestoreInput{Version: activities.Version{Run: run, Version: 1, State: from.State}, Head: &from.Manifest})
 	require.NoError(t, err)
-	in, err := d.Iterate(ctx, activities.Iteration{
+	in, err := d.Iterate(ctx, device.Iteration{
 		Run: run, Plan: resolved.Plan, Number: 1, Parent: &from.Manifest, State: from.State, Settings: resolved.Plan.Settings, Programs: restored.Programs,
 	})
 	require.NoError(t, err)

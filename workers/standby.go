@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 // stored, and a preempted run should not wait for the compiler. It finds them by
 // the search attribute RepriseFingerprint; where that is not registered, a run
 // compiles when it comes.
-func standby(ctx context.Context, c client.Client, d *activities.Device, logger *zap.Logger) {
+func standby(ctx context.Context, c client.Client, d *device.Device, logger *zap.Logger) {
 	query := fmt.Sprintf("WorkflowType = 'Train' AND ExecutionStatus = 'Running' AND RepriseFingerprint = '%s'",
 		d.Engine.Info().Fingerprint)
 	for wait := standbyFirst; ; wait = standbyEvery {

@@ -16,6 +16,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/activities/host"
+	"github.com/reprise-rl/reprise/activities/sweeps"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -170,8 +173,8 @@ type process struct {
 	metrics   *telemetry.Metrics // nil where nobody listens
 	started   []worker.Worker
 	fatal     chan error
-	decider   worker.Worker      // serves workflow tasks; nil without the role
-	device    *activities.Device // nil without the role
+	decider   worker.Worker  // serves workflow tasks; nil without the role
+	device    *device.Device // nil without the role
 	deviceCtx context.Context
 	endDevice context.CancelFunc
 }
@@ -202,14 +205,14 @@ func (p *process) startDevice() error {
 	if err != nil {
 		return fmt.Errorf("open the device: %w", err)
 	}
-	engine, err := activities.NewEngine(opened)
+	engine, err := device.NewEngine(opened)
 	if err != nil {
 		return err
 	}
 	if p.Faults != nil {
 		engine.Watch = p.Faults.Took
 	}
-	p.device = &activities.Device{Store: p.Store, Engine: engine}
+	p.device = &device.Device{Store: p.Store, Engine: engine}
 	o := p.base()
 	o.DisableWorkflowWorker = true
 	o.BackgroundActivityContext = p.deviceCtx
@@ -235,8 +238,8 @@ func (p *process) startHost() error {
 	o.MaxConcurrentActivityExecutionSize = p.HostSlots
 	w := worker.New(p.Client, activities.HostQueue, o)
 	attributes := func(ctx context.Context) bool { return attributesRegistered(ctx, p.Client, p.Namespace) }
-	w.RegisterActivity(&activities.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport})
-	w.RegisterActivity(&activities.Sweeps{Store: p.Store, Attributes: attributes, Look: func(ctx context.Context, id string) (activities.Found, error) {
+	w.RegisterActivity(&host.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport})
+	w.RegisterActivity(&sweeps.Sweeps{Store: p.Store, Attributes: attributes, Look: func(ctx context.Context, id string) (activities.Found, error) {
 		return look(ctx, p.Client, id)
 	}, WriteReport: writeSweepReport})
 	return p.start(w)

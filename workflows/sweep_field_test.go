@@ -20,6 +20,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/sweeps"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 )
@@ -66,7 +67,7 @@ type field struct {
 	// another way.
 	reports   []string
 	reporting func() error
-	sweeps    *activities.Sweeps
+	sweeps    *sweeps.Sweeps
 }
 
 func newField(t *testing.T) *field {
@@ -79,7 +80,7 @@ func newField(t *testing.T) *field {
 	}
 	f.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: testSweep, TaskQueue: activities.WorkflowQueue})
 	f.SetTestTimeout(testTimeout)
-	f.sweeps = &activities.Sweeps{Store: store.NewMemory(), Attributes: func(context.Context) bool { return true }}
+	f.sweeps = &sweeps.Sweeps{Store: store.NewMemory(), Attributes: func(context.Context) bool { return true }}
 	f.RegisterActivity(&fieldActivities{Sweeps: f.sweeps, f: f})
 	f.RegisterWorkflowWithOptions(f.w.Sweep, workflow.RegisterOptions{Name: "Sweep"})
 	f.RegisterWorkflowWithOptions(f.train, workflow.RegisterOptions{Name: "Train"})
@@ -88,7 +89,7 @@ func newField(t *testing.T) *field {
 
 // fieldActivities are the real ones, but for what reads a run's artifacts.
 type fieldActivities struct {
-	*activities.Sweeps
+	*sweeps.Sweeps
 	f *field
 }
 

@@ -9,7 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/activities/sweeps"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/workflows/spec"
 	"github.com/reprise-rl/reprise/workflows/sweep"
@@ -42,11 +43,11 @@ func expand(t *testing.T, name string) (sweep.Definition, []sweep.Trial, []spec.
 	t.Helper()
 	b, err := presets.Read(name)
 	require.NoError(t, err)
-	d, trials, err := sweep.Decode(b, activities.KnownSweep())
+	d, trials, err := sweep.Decode(b, sweeps.KnownSweep())
 	require.NoError(t, err)
 	trains := make([]spec.Train, len(trials))
 	for i, trial := range trials {
-		trains[i], err = spec.Decode(trial.Spec, activities.Known())
+		trains[i], err = spec.Decode(trial.Spec, run.Known())
 		require.NoError(t, err, trial.Label)
 	}
 	return d, trials, trains

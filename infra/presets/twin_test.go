@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/measure/bench"
@@ -20,7 +20,7 @@ func TestTwinRuns(t *testing.T) {
 	opened, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
 	defer opened.Close()
-	engine, err := activities.NewEngine(opened)
+	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
 	local := bench.Local{Engine: engine, Store: store.NewMemory()}
 	_, trials, _ := expand(t, "fig8-shaping"+twin)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -13,7 +13,7 @@ import (
 func TestPresetWithReplacesFieldByField(t *testing.T) {
 	text, err := presets.With("bandit-demo", map[string]any{"update": map[string]any{"learning_rate": 1e-5}, "snapshot": map[string]any{"every": 3}})
 	require.NoError(t, err)
-	s, err := spec.Decode(text, activities.Known())
+	s, err := spec.Decode(text, run.Known())
 	require.NoError(t, err)
 	require.Equal(t, 1e-5, s.Update.LearningRate)
 	require.Equal(t, 16, s.Update.MicroBatch, "what is not replaced stays")

@@ -34,10 +34,10 @@ func TestMain(m *testing.M) {
 	if *full {
 		patience = 20 * time.Minute
 	}
-	os.Exit(run(m))
+	os.Exit(runTests(m))
 }
 
-func run(m *testing.M) int {
+func runTests(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "reprise-chaos-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

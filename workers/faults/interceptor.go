@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
@@ -169,7 +170,7 @@ func (p *Plan) diverged(ctx context.Context, out any) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("faults: Generate answered a %T", out)
 	}
-	rows, err := store.GetTable[activities.GenerateRow](ctx, p.store.Store, r.Table)
+	rows, err := store.GetTable[run.GenerateRow](ctx, p.store.Store, r.Table)
 	if err != nil {
 		return nil, err
 	}

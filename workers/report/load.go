@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/report/episodes"
 	"github.com/reprise-rl/reprise/workflows/collapse"
@@ -144,7 +145,7 @@ func readIteration(ctx context.Context, s store.Store, of string, branch, n int)
 			it.Detected = &d
 		}
 	}
-	t, err := activities.ReadTelemetry(ctx, s, of, branch, n)
+	t, err := run.ReadTelemetry(ctx, s, of, branch, n)
 	if err == nil {
 		it.Telemetry = &t
 	} else if ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) {

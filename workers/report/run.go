@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -60,7 +61,7 @@ type Iteration struct {
 	// Detected is what the detectors made of it; nil where they were not asked.
 	Detected *activities.Detected
 	// Telemetry is what its steps took; nil where there is none.
-	Telemetry *activities.IterationTelemetry
+	Telemetry *run.IterationTelemetry
 }
 
 // Missing is something a report would show.

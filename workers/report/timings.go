@@ -2,6 +2,7 @@ package report
 
 import (
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
@@ -48,7 +49,7 @@ func (r *Run) timings() *timingsPage {
 	steps := map[string]*stepPage{}
 	for _, b := range r.Branches {
 		between, work := make(points, len(b.Iterations)), make(points, len(b.Iterations))
-		var before *activities.IterationTelemetry
+		var before *run.IterationTelemetry
 		for k, it := range b.Iterations {
 			p.All++
 			between[k], work[k] = absent, absent
@@ -80,7 +81,7 @@ func (r *Run) timings() *timingsPage {
 }
 
 // add counts an iteration and gives the sum of its steps.
-func (p *timingsPage) add(t *activities.IterationTelemetry, steps map[string]*stepPage) activities.Telemetry {
+func (p *timingsPage) add(t *run.IterationTelemetry, steps map[string]*stepPage) activities.Telemetry {
 	var sum activities.Telemetry
 	for _, name := range sortedKeys(t.Steps) {
 		step := t.Steps[name]

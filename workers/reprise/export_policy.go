@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -90,7 +92,7 @@ func (p foundPolicy) rebuild(ctx context.Context, s store.Store, open func() (*m
 		return nil, nil, err
 	}
 	defer opened.Close()
-	engine, err := activities.NewEngine(opened)
+	engine, err := device.NewEngine(opened)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -98,7 +100,7 @@ func (p foundPolicy) rebuild(ctx context.Context, s store.Store, open func() (*m
 		say(fmt.Sprintf("this device has fingerprint %s, the run %s: other bits are to be expected, which are refused", have, p.fingerprint))
 	}
 	over := store.NewOverlay(s)
-	host, worker := &activities.Host{Store: over}, &activities.Device{Store: over, Engine: engine}
+	host, worker := &host.Host{Store: over}, &device.Device{Store: over, Engine: engine}
 	found, err := host.Find(ctx, activities.FindInput{Run: p.version.Run.ID, Version: &p.version.Version})
 	if err != nil {
 		return nil, nil, err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/measure/bench"
@@ -20,7 +20,7 @@ func smallRun(t *testing.T) store.Store {
 	opened, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
 	defer opened.Close()
-	engine, err := activities.NewEngine(opened)
+	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
 	s := store.NewMemory()
 	_, err = bench.Local{Engine: engine, Store: s}.Train(t.Context(), "run", []byte(`{

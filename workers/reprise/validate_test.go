@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/workers/validate"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -35,7 +35,7 @@ func TestValidatePresets(t *testing.T) {
 			// What is printed is a spec again, complete: it resolves to itself.
 			resolved, numbers, ok := strings.Cut(out, "\n\n")
 			require.True(t, ok)
-			decoded, err := spec.Decode([]byte(resolved), activities.Known())
+			decoded, err := spec.Decode([]byte(resolved), run.Known())
 			require.NoError(t, err)
 			require.NotEmpty(t, decoded.Rollout.PromptTokens)
 			again, _, err := execute(validateCommand(), resolved, "-")
@@ -71,7 +71,7 @@ func TestValidateProblems(t *testing.T) {
 	document := `{"environment":{"name":"bandits","options":{}},"iteratons":3,"rollout":{"groups":0}}`
 	out, _, err := execute(validateCommand(), document, "-")
 	require.ErrorIs(t, err, errSilent)
-	_, problems := spec.Decode([]byte(document), activities.Known())
+	_, problems := spec.Decode([]byte(document), run.Known())
 	require.Equal(t, "-: "+problems.Error()+"\n", out, "the text of the Resolve activity")
 	for _, want := range []string{`environment.name: found "bandits"`, `did you mean "bandit"?`, `did you mean "iterations"?`, "rollout.groups: found 0"} {
 		require.Contains(t, out, want)
@@ -102,7 +102,7 @@ func TestValidateStarter(t *testing.T) {
 	require.NotNil(t, r.Problems)
 	bare := r.Spec
 	bare.Rollout.PromptTokens = nil
-	want, err := activities.WithWidths(bare, nil)
+	want, err := run.WithWidths(bare, nil)
 	require.NoError(t, err)
 	require.Equal(t, want.Rollout.PromptTokens, r.Spec.Rollout.PromptTokens)
 	require.Equal(t, want.Rollout.PromptTokens, r.Spec.Evaluation.Suites[0].PromptTokens)

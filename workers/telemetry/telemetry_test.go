@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 )
@@ -62,7 +63,7 @@ func iterationOf(id string) []call {
 
 // What a device does is told: a step of its own, its seconds, whose it was.
 func TestEveryStepOfADevice(t *testing.T) {
-	device := reflect.TypeFor[*activities.Device]()
+	device := reflect.TypeFor[*device.Device]()
 	for i := range device.NumMethod() {
 		m := device.Method(i)
 		if m.Name == "Describe" {

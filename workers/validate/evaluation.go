@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/host"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -53,7 +55,7 @@ func CheckEvaluation(ctx context.Context, b []byte, open func() (store.Store, er
 }
 
 func evaluationOf(ctx context.Context, b []byte, open func() (store.Store, error)) (Evaluation, error) {
-	known := activities.Known()
+	known := run.Known()
 	e, err := spec.DecodeEvaluate(b, known)
 	if err != nil {
 		return Evaluation{}, err
@@ -111,7 +113,7 @@ func (v Evaluation) withModel(t spec.Train) (Evaluation, error) {
 		v.Unknown = unknown
 		return v, err
 	}
-	if t, err = activities.WithWidths(t, files); err != nil {
+	if t, err = run.WithWidths(t, files); err != nil {
 		return v, err
 	}
 	v.suites = t.Evaluation.Suites
@@ -123,7 +125,7 @@ func (v *Evaluation) lookUp(ctx context.Context, s store.Store, b []byte) error 
 	ctx, cancel := context.WithTimeout(ctx, lookUp)
 	defer cancel()
 	beside := overlay{store.NewOverlay(s), s}
-	host := activities.Host{Store: beside}
+	host := host.Host{Store: beside}
 	found, err := host.ResolveEvaluation(ctx, activities.ResolveEvaluationInput{ID: "validate", Input: b})
 	if err != nil {
 		// Drop the prefix "resolve evaluation": the user validates.

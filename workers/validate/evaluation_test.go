@@ -11,7 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -24,16 +25,16 @@ const bandit = `"environment":{"name":"bandit"}`
 func committedRun(t *testing.T, runID, document string) store.Store {
 	t.Helper()
 	ctx, s := t.Context(), store.NewMemory()
-	train, err := spec.Decode([]byte(document), activities.Known())
+	train, err := spec.Decode([]byte(document), run.Known())
 	require.NoError(t, err)
-	train, err = activities.WithWidths(train, nil)
+	train, err = run.WithWidths(train, nil)
 	require.NoError(t, err)
 	b, err := train.JSON()
 	require.NoError(t, err)
 	specRef, err := store.Commit(ctx, s, store.SpecKey(runID), b)
 	require.NoError(t, err)
 	files := starter.Files()
-	files[model.ConfigFile] = activities.StarterConfig(*train.Policy.Starter).JSON()
+	files[model.ConfigFile] = device.StarterConfig(*train.Policy.Starter).JSON()
 	var folder []store.FolderFile
 	for name, body := range files {
 		folder = append(folder, store.FolderFile{Name: name, Body: body})

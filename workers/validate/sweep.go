@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/sweeps"
 	"github.com/reprise-rl/reprise/workflows/spec"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
@@ -37,7 +37,7 @@ func IsSweep(b []byte) bool {
 
 // CheckSweep checks a sweep and each trial's spec as the start of a sweep does.
 func CheckSweep(b []byte) (Sweep, error) {
-	definition, trials, err := sweep.Decode(b, activities.KnownSweep())
+	definition, trials, err := sweep.Decode(b, sweeps.KnownSweep())
 	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
 		return Sweep{Verdict: verdictOf(problems)}, nil
 	}

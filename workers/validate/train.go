@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/tokenizer"
@@ -29,7 +29,7 @@ type Train struct {
 // CheckTrain checks a spec. An error is about the model that the spec names, or about
 // prompts that do not fit.
 func CheckTrain(b []byte) (Train, error) {
-	t, err := spec.Decode(b, activities.Known())
+	t, err := spec.Decode(b, run.Known())
 	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
 		return Train{Verdict: verdictOf(problems)}, nil
 	}
@@ -41,7 +41,7 @@ func CheckTrain(b []byte) (Train, error) {
 		return Train{}, err
 	}
 	if unknown == "" {
-		if t, err = activities.WithWidths(t, files); err != nil {
+		if t, err = run.WithWidths(t, files); err != nil {
 			return Train{}, err
 		}
 	}

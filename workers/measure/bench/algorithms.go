@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -48,7 +48,7 @@ type DeviceAlgorithms struct {
 // each, in turns. say receives progress.
 func MeasureDeviceAlgorithms(ctx context.Context, opened *model.Device, starter spec.Starter, repeats int, say func(string)) (DeviceAlgorithms, error) {
 	starter.Layers = algorithmLayers
-	c := activities.StarterConfig(starter)
+	c := device.StarterConfig(starter)
 	out := DeviceAlgorithms{
 		Parameters: c.Parameters(), Layers: algorithmLayers,
 		Rows: algorithmGroups * speedBatch, Kept: algorithmKept * speedBatch, Tokens: speedPrompt,

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -87,7 +87,7 @@ func TestUpdates(t *testing.T) {
 	opened, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err)
 	defer opened.Close()
-	u, err := newUpdates(opened, activities.StarterConfig(spec.Starter{Layers: 1, HiddenSize: 16, IntermediateSize: 32, Heads: 2, KVHeads: 1}))
+	u, err := newUpdates(opened, device.StarterConfig(spec.Starter{Layers: 1, HiddenSize: 16, IntermediateSize: 32, Heads: 2, KVHeads: 1}))
 	require.NoError(t, err)
 	defer u.free()
 	for _, c := range []struct {

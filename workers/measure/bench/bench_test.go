@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -125,7 +126,7 @@ func TestLocalTrainsTheSameBits(t *testing.T) {
 	opened, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err)
 	defer opened.Close()
-	engine, err := activities.NewEngine(opened)
+	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
 	text, err := presets.Read("smoke")
 	require.NoError(t, err)

@@ -6,7 +6,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workflows"
@@ -29,9 +29,9 @@ func (d Durable) Train(ctx context.Context, runID string, text []byte) (Trained,
 		return Trained{}, fmt.Errorf("run %s: %w", runID, err)
 	}
 	out := Trained{State: r.State}
-	var last activities.IterationTelemetry
+	var last run.IterationTelemetry
 	for n := range r.Iterations {
-		t, err := activities.ReadTelemetry(ctx, d.Store, runID, r.Branch, n)
+		t, err := run.ReadTelemetry(ctx, d.Store, runID, r.Branch, n)
 		if err != nil {
 			return out, fmt.Errorf("telemetry of run %s: %w", runID, err)
 		}

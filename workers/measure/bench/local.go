@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/activities/host"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
@@ -13,7 +16,7 @@ import (
 // no server, no queue. What it computes is what a Train workflow computes, bit
 // for bit.
 type Local struct {
-	Engine *activities.Engine
+	Engine *device.Engine
 	Store  store.Store
 }
 
@@ -35,7 +38,7 @@ type Trained struct {
 // Train resolves a spec, warms a starter up, and trains to the end.
 func (l Local) Train(ctx context.Context, runID string, text []byte) (Trained, error) {
 	var out Trained
-	d := activities.Direct{Host: &activities.Host{Store: l.Store}, Device: &activities.Device{Store: l.Store, Engine: l.Engine}}
+	d := device.Direct{Host: &host.Host{Store: l.Store}, Device: &device.Device{Store: l.Store, Engine: l.Engine}}
 	resolved, err := d.Host.Resolve(ctx, activities.ResolveInput{Run: runID, Spec: text})
 	if err != nil {
 		return out, err
@@ -67,11 +70,11 @@ func (l Local) Train(ctx context.Context, runID string, text []byte) (Trained, e
 	var before activities.CommitInput
 	for n := range plan.Iterations {
 		i := Iteration{Steps: map[string]float64{}}
-		replay, err := activities.RecentBatches(ctx, l.Store, r.ID, parent, plan.Freshness.ReplayIterations)
+		replay, err := run.RecentBatches(ctx, l.Store, r.ID, parent, plan.Freshness.ReplayIterations)
 		if err != nil {
 			return out, err
 		}
-		in, err := d.Iterate(ctx, activities.Iteration{
+		in, err := d.Iterate(ctx, device.Iteration{
 			Run: r, Plan: plan, Number: n, Parent: parent, State: out.State, Settings: plan.Settings, Programs: restored.Programs,
 			Baseline: n == 0 && plan.EvaluationDue(0, plan.Iterations), Evaluate: plan.EvaluationDue(n+1, plan.Iterations),
 			Snapshot: plan.Snapshot.Due(n+1, plan.Iterations),

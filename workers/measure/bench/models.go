@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/tokenizer"
@@ -23,7 +23,7 @@ const repositoryTokenizer = "model/tokenizer/testdata/qwen2-tiny"
 // the repository's tokenizer, or none if that does not exist.
 func measuredModels(s spec.Starter, folder string, say func(string)) ([]environments.Model, error) {
 	files := starter.Files()
-	files[model.ConfigFile] = activities.StarterConfig(s).JSON()
+	files[model.ConfigFile] = device.StarterConfig(s).JSON()
 	models := []environments.Model{{Name: "starter", Files: files}}
 	optional := folder == ""
 	if optional {

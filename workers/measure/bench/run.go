@@ -11,7 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model"
@@ -151,7 +152,7 @@ func specOf(preset string, iterations int) ([]byte, spec.Train, error) {
 	if err != nil {
 		return nil, spec.Train{}, err
 	}
-	t, err := spec.Decode(text, activities.Known())
+	t, err := spec.Decode(text, run.Known())
 	if err == nil && t.Policy.Starter == nil {
 		err = fmt.Errorf("preset %s has no starter policy", preset)
 	}
@@ -231,7 +232,7 @@ func (s *benchmark) speed(ctx context.Context) error {
 func (s *benchmark) tax(ctx context.Context) error {
 	return stack.With(ctx, s.servers, s.Worker, func(ctx context.Context, on stack.Served) error {
 		return s.onDevice(func(d *model.Device) error {
-			engine, err := activities.NewEngine(d)
+			engine, err := device.NewEngine(d)
 			if err != nil {
 				return err
 			}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/statistics"
@@ -39,7 +39,7 @@ var optimizer = model.Optimizer{LearningRate: 3e-4, Beta1: 0.9, Beta2: 0.999, Ad
 
 // MeasureSpeed times the programs of a starter, repeats times each, in turns.
 func MeasureSpeed(ctx context.Context, opened *model.Device, starter spec.Starter, repeats int) (Speed, error) {
-	c := activities.StarterConfig(starter)
+	c := device.StarterConfig(starter)
 	out := Speed{Parameters: c.Parameters()}
 	p, err := opened.Programs(c, nil, model.Shapes{
 		GenerateRows: speedRows, PromptTokens: speedPrompt, MaxNewTokens: speedNew, MicroBatch: speedBatch, Sequence: speedPrompt,

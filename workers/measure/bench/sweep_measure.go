@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/sweeps"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
@@ -59,7 +60,7 @@ func newSweepBench(c client.Client, text []byte, trials int) (sweepBench, error)
 	if err != nil {
 		return sweepBench{}, fmt.Errorf("encode a sweep: %w", err)
 	}
-	_, expanded, err := sweep.Decode(document, activities.KnownSweep())
+	_, expanded, err := sweep.Decode(document, sweeps.KnownSweep())
 	return sweepBench{client: c, document: document, trials: expanded}, err
 }
 

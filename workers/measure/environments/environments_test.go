@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/tokenizer"
@@ -19,7 +19,7 @@ import (
 
 func starterModel() Model {
 	files := starter.Files()
-	files[model.ConfigFile] = activities.StarterConfig(spec.Starter{Layers: 1, HiddenSize: 16, IntermediateSize: 32, Heads: 2, KVHeads: 1}).JSON()
+	files[model.ConfigFile] = device.StarterConfig(spec.Starter{Layers: 1, HiddenSize: 16, IntermediateSize: 32, Heads: 2, KVHeads: 1}).JSON()
 	return Model{Name: "starter", Files: files}
 }
 

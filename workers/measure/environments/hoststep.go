@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/host"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -69,7 +71,7 @@ func (h *HostStep) calculate(tokensPerSecond float64) {
 // iterationOnHost is an iteration whose turns are stepped repeatedly.
 type iterationOnHost struct {
 	*speaker
-	host *activities.Host
+	host *host.Host
 	run  activities.Run
 	// rounds counts the rounds so far: each has a run id of its own.
 	rounds int
@@ -97,7 +99,7 @@ func newIterationOnHost(ctx context.Context, m Model) (*iterationOnHost, error) 
 		return nil, err
 	}
 	memory := store.NewMemory()
-	it := &iterationOnHost{speaker: s, host: &activities.Host{Store: memory}}
+	it := &iterationOnHost{speaker: s, host: &host.Host{Store: memory}}
 	resolved, err := it.host.Resolve(ctx, activities.ResolveInput{Run: "bench", Spec: text})
 	if err != nil {
 		return nil, err
@@ -160,12 +162,12 @@ func (it *iterationOnHost) round(ctx context.Context) (HostStep, error) {
 		out.Seconds += took
 		out.TurnSeconds = append(out.TurnSeconds, took)
 		turns = append(turns, store.TurnRefs{Generate: generated, Step: got.Table})
-		stepped, err := store.GetTable[activities.StepRow](ctx, it.host.Store, got.Table)
+		stepped, err := store.GetTable[run.StepRow](ctx, it.host.Store, got.Table)
 		if err != nil {
 			return out, err
 		}
 		for i, s := range stepped {
-			rows[i] = activities.GenerateRow{Row: s.Row, Group: s.Group, Member: s.Member, Alive: !s.Done, PromptIDs: s.NextIDs}
+			rows[i] = run.GenerateRow{Row: s.Row, Group: s.Group, Member: s.Member, Alive: !s.Done, PromptIDs: s.NextIDs}
 		}
 	}
 	return out, nil
@@ -173,15 +175,15 @@ func (it *iterationOnHost) round(ctx context.Context) (HostStep, error) {
 
 // begin is the rows of turn 1. Their prompts are of other rooms than the run's, of the
 // same length.
-func (it *iterationOnHost) begin() ([]activities.GenerateRow, error) {
-	var rows []activities.GenerateRow
+func (it *iterationOnHost) begin() ([]run.GenerateRow, error) {
+	var rows []run.GenerateRow
 	for group := range stepGroups {
 		ids, err := it.protocol.PromptIDs(it.tokenizer, it.env, it.env.Reset(it.addresses()))
 		if err != nil {
 			return nil, err
 		}
 		for member := range stepMembers {
-			rows = append(rows, activities.GenerateRow{
+			rows = append(rows, run.GenerateRow{
 				Row: int32(group*stepMembers + member), Group: int32(group), Member: int32(member), Alive: true, PromptIDs: ids,
 			})
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -17,7 +17,7 @@ func TestLessonSpecs(t *testing.T) {
 		t.Run(l.Name, func(t *testing.T) {
 			text, err := specOf(l, 3)
 			require.NoError(t, err)
-			s, err := spec.Decode(text, activities.Known())
+			s, err := spec.Decode(text, run.Known())
 			require.NoError(t, err)
 			require.EqualValues(t, 3, s.Seed)
 			require.Equal(t, 256, s.Evaluation.Suites[0].Rows())
@@ -32,7 +32,7 @@ func TestLessonSpecs(t *testing.T) {
 	}
 	text, err := specOf(settings[1], 3)
 	require.NoError(t, err)
-	s, err := spec.Decode(text, activities.Known())
+	s, err := spec.Decode(text, run.Known())
 	require.NoError(t, err)
 	require.Equal(t, 25, s.Iterations)
 	require.Equal(t, spec.SelectAll, s.Selection.Method)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/measure/bench"
 )
@@ -15,12 +15,12 @@ import (
 // workflows would compute, bit for bit. Runs that begin with the same starter share
 // its warm start.
 type Runner struct {
-	engine *activities.Engine
+	engine *device.Engine
 	models *store.Memory
 }
 
 // NewRunner makes a runner on an engine.
-func NewRunner(engine *activities.Engine) *Runner {
+func NewRunner(engine *device.Engine) *Runner {
 	return &Runner{engine: engine, models: store.NewMemory()}
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
@@ -17,7 +17,7 @@ func TestRunsAreRecorded(t *testing.T) {
 	opened, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err)
 	defer opened.Close()
-	engine, err := activities.NewEngine(opened)
+	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
 	size := Size{Iterations: 2, Layers: 1, Width: 16, Groups: 2, GroupSize: 4}
 	s, ok := settingNamed("grpo-p25-shared")

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
@@ -151,7 +151,7 @@ func (o Options) make(ctx context.Context, todo []wantedRun, existing []Record, 
 		return err
 	}
 	defer opened.Close()
-	engine, err := activities.NewEngine(opened)
+	engine, err := device.NewEngine(opened)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/collapse"
@@ -21,7 +21,7 @@ func TestStudySpecs(t *testing.T) {
 		t.Run(s.Name(), func(t *testing.T) {
 			text, err := studySpec(wantedRun{s, 3}, smallStudy)
 			require.NoError(t, err)
-			got, err := spec.Decode(text, activities.Known())
+			got, err := spec.Decode(text, run.Known())
 			require.NoError(t, err)
 			require.EqualValues(t, 3, got.Seed)
 			require.EqualValues(t, 3, got.Policy.Starter.Seed)
@@ -36,7 +36,7 @@ func TestStudySpecs(t *testing.T) {
 	}
 	text, err := presets.With("bandit-demo", plantedFields(smallStudy, 2))
 	require.NoError(t, err)
-	got, err := spec.Decode(text, activities.Known())
+	got, err := spec.Decode(text, run.Known())
 	require.NoError(t, err)
 	require.Equal(t, collapse.RollBack, got.Collapse.OnDetection)
 	require.Zero(t, plantedAfter%got.Evaluation.Every, "the policy is measured where the knob is turned")

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
@@ -47,7 +47,7 @@ func (r *Reader) Read(ctx context.Context, src Source) (Rollout, error) {
 	if src.Trajectories == nil {
 		return out, nil
 	}
-	rows, err := store.GetTable[activities.TrajectoryRow](ctx, r.store, *src.Trajectories)
+	rows, err := store.GetTable[run.TrajectoryRow](ctx, r.store, *src.Trajectories)
 	if err == nil {
 		err = check(rows)
 	}
@@ -80,7 +80,7 @@ func (r *Reader) Read(ctx context.Context, src Source) (Rollout, error) {
 }
 
 // check finds rows whose parts do not fit each other.
-func check(rows []activities.TrajectoryRow) error {
+func check(rows []run.TrajectoryRow) error {
 	members := 0
 	for members < len(rows) && rows[members].Group == 0 {
 		members++
@@ -115,7 +115,7 @@ func check(rows []activities.TrajectoryRow) error {
 
 // episode puts a row together with what its turns led to; steps are nil where that
 // could not be read.
-func episode(r activities.TrajectoryRow, steps []*activities.StepRow, words *vocabulary, advantages []float32) Episode {
+func episode(r run.TrajectoryRow, steps []*run.StepRow, words *vocabulary, advantages []float32) Episode {
 	e := Episode{
 		Row: int(r.Row), Group: int(r.Group), Member: int(r.Member), Environment: r.Environment, StateKey: r.StateKeys[0],
 		Reward: r.Reward(), Return: r.Return(), Success: r.Success, Valid: r.Valid, Truncated: r.Truncated, Selected: r.Selected,

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/report/episodes"
 	"github.com/reprise-rl/reprise/workers/report/synthetic"
@@ -30,7 +30,7 @@ func TestRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, got.Missing)
 	require.Len(t, got.Episodes, 6)
-	rows, err := store.GetTable[activities.TrajectoryRow](t.Context(), s, *m.Trajectories)
+	rows, err := store.GetTable[run.TrajectoryRow](t.Context(), s, *m.Trajectories)
 	require.NoError(t, err)
 	for i, e := range got.Episodes {
 		require.Equal(t, [3]int{i, i / 3, i % 3}, [3]int{e.Row, e.Group, e.Member})
@@ -145,20 +145,20 @@ func TestReadUnavailable(t *testing.T) {
 // Rows that no rollout makes are refused as a whole.
 func TestReadInconsistentRows(t *testing.T) {
 	s, m := stored(t, small)
-	whole, err := store.GetTable[activities.TrajectoryRow](t.Context(), s, *m.Trajectories)
+	whole, err := store.GetTable[run.TrajectoryRow](t.Context(), s, *m.Trajectories)
 	require.NoError(t, err)
-	for name, spoil := range map[string]func(r *activities.TrajectoryRow){
-		"row":          func(r *activities.TrajectoryRow) { r.Row = 9 },
-		"group":        func(r *activities.TrajectoryRow) { r.Group = 7 },
-		"ids":          func(r *activities.TrajectoryRow) { r.IDs = r.IDs[1:] },
-		"log-probs":    func(r *activities.TrajectoryRow) { r.RolloutLogProbs = nil },
-		"lengths":      func(r *activities.TrajectoryRow) { r.PromptLengths[0] = -1 },
-		"other length": func(r *activities.TrajectoryRow) { r.SampledLengths = nil },
-		"keys":         func(r *activities.TrajectoryRow) { r.StateKeys = nil },
-		"rewards":      func(r *activities.TrajectoryRow) { r.Rewards = append(r.Rewards, 1) },
+	for name, spoil := range map[string]func(r *run.TrajectoryRow){
+		"row":          func(r *run.TrajectoryRow) { r.Row = 9 },
+		"group":        func(r *run.TrajectoryRow) { r.Group = 7 },
+		"ids":          func(r *run.TrajectoryRow) { r.IDs = r.IDs[1:] },
+		"log-probs":    func(r *run.TrajectoryRow) { r.RolloutLogProbs = nil },
+		"lengths":      func(r *run.TrajectoryRow) { r.PromptLengths[0] = -1 },
+		"other length": func(r *run.TrajectoryRow) { r.SampledLengths = nil },
+		"keys":         func(r *run.TrajectoryRow) { r.StateKeys = nil },
+		"rewards":      func(r *run.TrajectoryRow) { r.Rewards = append(r.Rewards, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			rows := append([]activities.TrajectoryRow(nil), whole...)
+			rows := append([]run.TrajectoryRow(nil), whole...)
 			r := rows[4]
 			r.PromptLengths = append([]int32(nil), r.PromptLengths...)
 			spoil(&r)
@@ -181,9 +181,9 @@ func TestReadRounds(t *testing.T) {
 	s, m := stored(t, small)
 	first, _, err := store.ReadManifestAt(t.Context(), s, "run", 0, 0)
 	require.NoError(t, err)
-	var rows []activities.TrajectoryRow
+	var rows []run.TrajectoryRow
 	for i, ref := range []*store.Ref{first.Trajectories, m.Trajectories} {
-		part, err := store.GetTable[activities.TrajectoryRow](t.Context(), s, *ref)
+		part, err := store.GetTable[run.TrajectoryRow](t.Context(), s, *ref)
 		require.NoError(t, err)
 		for _, r := range part {
 			r.Row, r.Group = r.Row+int32(6*i), r.Group+int32(2*i)

@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
 // steps are what the turns of a rollout led to: round by round, turn by turn; a table
 // that could not be read is nil.
 type steps struct {
-	rounds [][][]activities.StepRow
+	rounds [][][]run.StepRow
 	rows   int // of a round
 }
 
@@ -26,13 +26,13 @@ func (r *Reader) steps(ctx context.Context, turns []store.TurnRefs, rows int, la
 	if count > len(turns)+1 || rows%count != 0 {
 		count = 1 // no writer's: what does not fit is told of each table
 	}
-	out.rounds, out.rows = make([][][]activities.StepRow, count), rows/count
+	out.rounds, out.rows = make([][][]run.StepRow, count), rows/count
 	for _, t := range turns {
 		if t.Round >= count || t.Round < 0 {
 			continue
 		}
 		n := len(out.rounds[t.Round]) + 1
-		table, err := store.GetTable[activities.StepRow](ctx, r.store, t.Step)
+		table, err := store.GetTable[run.StepRow](ctx, r.store, t.Step)
 		if err == nil && len(table) != out.rows {
 			table, err = nil, fmt.Errorf("%d rows of turn %d, %d trajectories: %w", len(table), n, out.rows, store.ErrInvalid)
 		}
@@ -45,12 +45,12 @@ func (r *Reader) steps(ctx context.Context, turns []store.TurnRefs, rows int, la
 }
 
 // of are a row's, a turn each; nil where a table could not be read.
-func (s steps) of(row int) []*activities.StepRow {
+func (s steps) of(row int) []*run.StepRow {
 	if s.rows == 0 {
 		return nil
 	}
 	tables := s.rounds[row/s.rows]
-	out := make([]*activities.StepRow, len(tables))
+	out := make([]*run.StepRow, len(tables))
 	for k, table := range tables {
 		if table != nil {
 			out[k] = &table[row%s.rows]

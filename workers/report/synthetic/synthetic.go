@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -200,7 +201,7 @@ func (w *writer) skill(branch, n int) float64 {
 }
 
 // figures are an iteration's metrics.
-func (w *writer) figures(rows []activities.TrajectoryRow) activities.Metrics {
+func (w *writer) figures(rows []run.TrajectoryRow) activities.Metrics {
 	var success, tokens float64
 	for _, r := range rows {
 		if r.Success {
@@ -249,7 +250,7 @@ func (w *writer) evaluation(branch, n int) (store.EvaluationRef, error) {
 	return e, nil
 }
 
-func (w *writer) tables(dir string, rows []activities.TrajectoryRow, turns [][]activities.StepRow) ([]store.TurnRefs, *store.Ref, error) {
+func (w *writer) tables(dir string, rows []run.TrajectoryRow, turns [][]run.StepRow) ([]store.TurnRefs, *store.Ref, error) {
 	var refs []store.TurnRefs
 	for k, rows := range turns {
 		step, err := store.PutTable(w.ctx, w.s, dir, fmt.Sprintf("turn-%d.step", k+1), rows)
@@ -257,7 +258,7 @@ func (w *writer) tables(dir string, rows []activities.TrajectoryRow, turns [][]a
 			return nil, nil, err
 		}
 		// Reports read no generate tables: the trajectories have all of them.
-		generate, err := store.PutTable(w.ctx, w.s, dir, fmt.Sprintf("turn-%d.generate", k+1), []activities.GenerateRow{})
+		generate, err := store.PutTable(w.ctx, w.s, dir, fmt.Sprintf("turn-%d.generate", k+1), []run.GenerateRow{})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -268,7 +269,7 @@ func (w *writer) tables(dir string, rows []activities.TrajectoryRow, turns [][]a
 }
 
 func (w *writer) telemetry(branch, n int) error {
-	t := activities.IterationTelemetry{
+	t := run.IterationTelemetry{
 		Branch: branch, Iteration: n, Committed: time.Date(2026, 1, 2, 3, 0, 10*n+1000*branch, 0, time.UTC),
 		Steps: map[string]activities.Telemetry{"generate": {Seconds: 4, Tokens: 4000}, "update": {Seconds: 3, Tokens: 9000}, "commit": {Seconds: 0.02}},
 	}

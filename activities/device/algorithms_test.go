@@ -1,0 +1,318 @@
+package device
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Every algorithm of credit learns from several turns, exactly: the first ratio is
+// 1, and the same run twice has the same bits.
+func TestAlgorithmsIterate(t *testing.T) {
+	for _, algorithm := range []string{
+		spec.CreditGRPO, spec.CreditDrGRPO, spec.CreditLeaveOneOut, spec.CreditReinforcePP, spec.CreditReinforcePPBaseline, spec.CreditGiGPO,
+		spec.CreditGAE, spec.CreditTurnGAE, spec.CreditStateBaseline,
+	} {
+		t.Run(algorithm, func(t *testing.T) {
+			document := tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0", `credit.algorithm="`+algorithm+`"`)
+			r := begun(t, algorithm, document)
+			in := r.iterate(t)
+			require.Zero(t, in.Metrics["actor/ratio_max"])
+			require.False(t, in.Update.Skipped)
+			again := begun(t, algorithm, document)
+			again.iterate(t)
+			require.Equal(t, r.head, again.head)
+		})
+	}
+}
+
+// handPlayed is a group of two whose members part in the second turn, and a group
+// in which nothing differs.
+func handPlayed(t *testing.T, edits ...string) (*walked, []run.TrajectoryRow) {
+	w := newWalked(t, append([]string{"rollout.format_penalty=0"}, edits...)...)
+	first, _, _, _ := w.turn(nil, "Right</answer>", "Right</answer>", "Left</answer>", "Left</answer>")
+	second, _, _, _ := w.turn([]store.TurnRefs{first}, "Right</answer>", "Left</answer>", "Left</answer>", "Left</answer>")
+	selected, err := w.Host.Select(t.Context(), activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{first, second}})
+	require.NoError(t, err)
+	rows, err := run.SelectedRows(t.Context(), w.store, selected.Trajectories)
+	require.NoError(t, err)
+	return w, rows
+}
+
+// turnValues are the advantages of each turn, which all its tokens share.
+func turnValues(t *testing.T, r run.TrajectoryRow, tokens []float64) []float64 {
+	t.Helper()
+	var out []float64
+	for _, n := range r.SampledLengths {
+		for _, a := range tokens[:n] {
+			require.Equal(t, tokens[0], a)
+		}
+		out = append(out, tokens[0])
+		tokens = tokens[n:]
+	}
+	require.Empty(t, tokens)
+	return out
+}
+
+// quiet are scores of nothing but zeros, with the values given.
+func quiet(rows []run.TrajectoryRow, value float32) []run.ScoreRow {
+	var out []run.ScoreRow
+	for _, r := range rows {
+		zeros := make([]float32, run.Total(r.SampledLengths))
+		values := make([]float32, len(zeros))
+		for i := range values {
+			values[i] = value
+		}
+		out = append(out, run.ScoreRow{Row: r.Row, LogProbs: zeros, Entropies: zeros, RefLogProbs: zeros, Values: values})
+	}
+	return out
+}
+
+func lessonOf(s spec.Settings, rows []run.TrajectoryRow, scores []run.ScoreRow, past ...credit.StateValue) (run.TrainingSignal, error) {
+	l := run.NewCreditInput(rows)
+	if err := l.Scored(rows, scores, true, true); err != nil {
+		return run.TrainingSignal{}, err
+	}
+	return l.TrainingSignal(s, rows, past)
+}
+
+func advantagesOf(c spec.Credit, rows []run.TrajectoryRow) ([][]float64, error) {
+	l, err := lessonOf(spec.Settings{Credit: c}, rows, quiet(rows, 0))
+	return l.Advantages, err
+}
+
+func TestLessonsOfACritic(t *testing.T) {
+	_, rows := handPlayed(t)
+	s := spec.Settings{Credit: spec.Credit{Algorithm: spec.CreditGAE, Gamma: 1, Lambda: 1}}
+	l, err := lessonOf(s, rows, quiet(rows, 0.5))
+	require.NoError(t, err)
+	// Rewards 1 and 2: the first turn's tokens see 3, the second's 2.
+	require.Equal(t, []float64{2.5, 1.5}, turnValues(t, rows[0], l.Advantages[0]))
+	require.Equal(t, []float64{3, 2}, turnValues(t, rows[0], l.Returns[0]))
+	require.Equal(t, canon.Float(2.5), l.Metrics["critic/advantages/max"])
+	require.Equal(t, canon.Float(-0.5), l.Metrics["critic/advantages/min"])
+	require.Contains(t, l.Metrics, "critic/vf_explained_var")
+	s.Credit.RewardAt = "end"
+	l, err = lessonOf(s, rows, quiet(rows, 0.5))
+	require.NoError(t, err)
+	require.Equal(t, []float64{3, 3}, turnValues(t, rows[0], l.Returns[0]), "all of it comes at the end")
+	// On two levels the first turn's return is discounted once.
+	s.Credit = spec.Credit{Algorithm: spec.CreditTurnGAE, Gamma: 1, Lambda: 1, TurnGamma: 0.5, TurnLambda: 1}
+	l, err = lessonOf(s, rows, quiet(rows, 0))
+	require.NoError(t, err)
+	require.Equal(t, []float64{2, 2}, turnValues(t, rows[0], l.Returns[0]))
+	require.Equal(t, []float64{1, 0}, turnValues(t, rows[1], l.Returns[1]))
+
+	// A value that is not finite spoils all: the update is skipped, not the run.
+	l, err = lessonOf(s, rows, quiet(rows, float32(math.NaN())))
+	require.NoError(t, err)
+	require.True(t, math.IsNaN(l.Advantages[3][0]))
+	require.True(t, math.IsNaN(l.Returns[3][0]))
+}
+
+func TestDistanceInTheRewards(t *testing.T) {
+	_, rows := handPlayed(t)
+	scores := quiet(rows, 0)
+	n := len(scores[0].LogProbs)
+	apart := make([]float32, n)
+	apart[0] = -1 // the reference finds the first token e times less likely
+	scores[0].RefLogProbs = apart
+	s := spec.Settings{Credit: spec.Credit{Algorithm: spec.CreditDrGRPO}, Update: spec.Update{KLIn: spec.KLReward, KLEstimator: "k1", KLCoefficient: 0.5}}
+	l, err := lessonOf(s, rows, scores)
+	require.NoError(t, err)
+	// Returns 2.5 and 1 about 1.75.
+	require.Equal(t, []float64{0.75, 0.75}, turnValues(t, rows[0], l.Advantages[0]))
+	require.InDelta(t, 1/float64(n)/4, float64(l.Metrics["actor/reward_kl_penalty"]), 1e-12, "of four rows one is apart, in one token")
+	// All rewards at the end are for algorithms over tokens: GiGPO still sees turns.
+	gigpo := s
+	gigpo.Credit = spec.Credit{Algorithm: spec.CreditGiGPO, Gamma: 1, StepWeight: 1, RewardAt: "end"}
+	gigpo.Update.KLCoefficient = 0
+	at, err := lessonOf(gigpo, rows, scores)
+	require.NoError(t, err)
+	gigpo.Update.KLIn = spec.KLNone
+	want, err := lessonOf(gigpo, rows, scores)
+	require.NoError(t, err)
+	require.Equal(t, want.Advantages, at.Advantages)
+
+	s.Update.KLIn = spec.KLLoss // counted elsewhere
+	l, err = lessonOf(s, rows, scores)
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, 1}, turnValues(t, rows[0], l.Advantages[0]))
+	scores[1].RefLogProbs = nil
+	_, err = lessonOf(s, rows, scores)
+	require.ErrorIs(t, err, store.ErrInvalid)
+}
+
+// What initial states have returned is kept from iteration to iteration, on the
+// chain: of all trajectories, also where the update is skipped.
+func TestStateBaselineKeepsValues(t *testing.T) {
+	r := begun(t, "baseline", tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=2", "evaluation.every=0", "iterations=3",
+		`credit={"algorithm":"state_baseline","baseline_rate":0}`, `selection={"method":"top_count","count":1}`))
+	first := r.iterate(t)
+	values := func(ref *store.Ref) []run.StateValueRow {
+		require.NotNil(t, ref)
+		rows, err := store.GetTable[run.StateValueRow](t.Context(), r.store, *ref)
+		require.NoError(t, err)
+		return rows
+	}
+	count := func(rows []run.StateValueRow) (n int64) {
+		for _, v := range rows {
+			n += v.Count
+		}
+		return n
+	}
+	require.EqualValues(t, 6, count(values(first.States)), "all six, selected or not")
+	second := r.iterate(t)
+	require.EqualValues(t, 12, count(values(second.States)))
+	m, err := store.ReadManifest(t.Context(), r.store, *r.head)
+	require.NoError(t, err)
+	require.Equal(t, second.States, run.StatesOf(m))
+	head, err := run.FindHead(t.Context(), r.Host.Store, r.Run.ID, nil)
+	require.NoError(t, err)
+	require.Equal(t, second.States, head.States)
+	it := r.iteration()
+	it.Settings.Selection = spec.Selection{Method: spec.SelectAll, Metric: spec.MetricRewardStd, Order: "largest", DropFlat: true, Floor: 100, LossScale: "none"}
+	skipped, err := r.Iterate(t.Context(), it)
+	require.NoError(t, err)
+	require.True(t, skipped.Update.Skipped)
+	require.Nil(t, skipped.Batch)
+	require.EqualValues(t, 18, count(values(skipped.States)), "what is not learnt from was seen all the same")
+}
+
+func TestAdvantagesOfTurns(t *testing.T) {
+	_, rows := handPlayed(t)
+	require.Equal(t, []float64{1, 2}, rows[0].Rewards)
+	require.Equal(t, []float64{1, 0}, rows[1].Rewards)
+	require.Equal(t, []string{"at 0", "at 1", "at 2"}, rows[0].StateKeys)
+	got, err := advantagesOf(spec.Credit{Algorithm: spec.CreditDrGRPO}, rows)
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, 1}, turnValues(t, rows[0], got[0]))
+	require.Equal(t, []float64{0, 0}, turnValues(t, rows[2], got[2]))
+
+	// Both began in the same states: at 0 with returns 3 and 1 (γ = 1), at 1 with 2
+	// and 0; each turn's anchor has both.
+	got, err = advantagesOf(spec.Credit{Algorithm: spec.CreditGiGPO, Gamma: 1, StepWeight: 2}, rows)
+	require.NoError(t, err)
+	require.Equal(t, []float64{1 + 2*1, 1 + 2*1}, turnValues(t, rows[0], got[0]))
+	require.Equal(t, []float64{-3, -3}, turnValues(t, rows[1], got[1]))
+
+	rows[0].Weight, rows[1].Weight = 0.5, 0.5
+	got, err = advantagesOf(spec.Credit{Algorithm: spec.CreditLeaveOneOut}, rows)
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, 1}, turnValues(t, rows[0], got[0]), "twice what the mean gives, half of it by the weight")
+	_, err = advantagesOf(spec.Credit{Algorithm: "none"}, rows)
+	require.ErrorIs(t, err, store.ErrInvalid)
+}
+
+func TestSelections(t *testing.T) {
+	for _, c := range []struct {
+		edits []string
+		rows  []int32
+		first float64 // weight of the first row
+	}{
+		{nil, []int32{0, 1, 2, 3}, 1},
+		{[]string{`selection={"method":"top_fraction","keep":0.5}`}, []int32{0, 1}, 1},
+		{[]string{`selection={"method":"top_count","count":1,"order":"smallest"}`}, []int32{2, 3}, 1},
+		{[]string{`selection={"method":"top_p","p":0.9}`}, []int32{0, 1}, 1},
+		{[]string{`selection={"method":"all","drop_flat":true}`}, []int32{0, 1}, 1},
+		{[]string{`selection={"method":"all","drop_flat":true,"floor":100}`}, nil, 0},
+		{[]string{`selection={"method":"top_count","count":1,"loss_scale":"linear"}`}, []int32{0, 1}, 0.5},
+		{[]string{`selection={"method":"all","reweight":true}`}, []int32{0, 1, 2, 3}, 1},
+	} {
+		_, rows := handPlayed(t, c.edits...)
+		var got []int32
+		for _, r := range rows {
+			got = append(got, r.Row)
+		}
+		require.Equal(t, c.rows, got, c.edits)
+		if len(rows) > 0 {
+			require.Equal(t, c.first, rows[0].Weight, c.edits)
+		}
+	}
+	_, rows := handPlayed(t, `selection={"method":"all","reweight":true}`)
+	require.Zero(t, rows[2].Weight, "a flat group counts nothing")
+}
+
+// Long turns cost: DAPO's soft punishment is part of the penalty, never of the reward.
+func TestOverlongTurns(t *testing.T) {
+	w := newWalked(t, "rollout.format_penalty=0", "rollout.overlong_cache=16")
+	first, _, s1, _ := w.turn(nil, "Right</answer>", "Right</answer>", "Left</answer>", "Left</answer> and so on and on")
+	require.NotEmpty(t, first.Step.Key)
+	n := float64(len(w.tok.Encode("Right</answer>")) + 1)
+	require.InDelta(t, -n/16, s1[0].Penalty, 1e-12)
+	require.Equal(t, 1.0, s1[0].Reward)
+	require.Less(t, s1[3].Penalty, s1[2].Penalty)
+	require.Equal(t, canon.Float(0), canon.Float(s1[3].Reward))
+}
+
+// Every form of the loss and of the steps learns exactly, too.
+func TestUpdatesIterate(t *testing.T) {
+	for name, edits := range map[string][]string{
+		"gspo":             {`update.ratio="sequence"`, `update.aggregation="seq_mean_token_mean"`},
+		"dual clip":        {"update.dual_clip=3"},
+		"dr grpo":          {`credit.algorithm="dr_grpo"`, `update.aggregation="constant"`},
+		"clip turns":       {`update.clip_turns=[{"low":0.1,"high":0.2},{"low":0.2,"high":0.28}]`},
+		"kl in the loss":   {`update.kl_in="loss"`, "update.kl_coefficient=0.1"},
+		"kl in the reward": {`update.kl_in="reward"`, `update.kl_estimator="k1"`, `credit={"algorithm":"gae"}`},
+		"critic":           {`credit={"algorithm":"turn_gae"}`, "update.epochs=2", "update.minibatch=4", "rollout.context_turns=1"},
+		"minibatches":      {"update.epochs=2", "update.minibatch=4", `update.decay="cosine"`, "update.warmup_iterations=2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			document := tinySpec(t, append([]string{`environment.name="` + walkName + `"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0", "snapshot.every=3"}, edits...)...)
+			r := begun(t, "form", document)
+			first := r.iterate(t)
+			second := r.iterate(t)
+			if name == "critic" {
+				require.EqualValues(t, 16, first.Update.Rows, "each turn is a row behind the window")
+				require.EqualValues(t, 8, first.Update.Steps)
+				require.NotEqual(t, first.Metrics["critic/vf_loss"], second.Metrics["critic/vf_loss"])
+				require.NotZero(t, second.Metrics["critic/vpred_mean"])
+				require.Positive(t, first.Metrics["critic/grad_norm"])
+				require.Zero(t, first.Metrics["critic/skipped"])
+			} else {
+				require.EqualValues(t, 8, first.Update.Rows)
+			}
+			switch name {
+			case "kl in the loss":
+				require.Zero(t, first.Metrics["actor/kl_loss"], "version 0 is the reference")
+				require.Positive(t, second.Metrics["actor/kl_loss"])
+			case "kl in the reward":
+				require.Zero(t, first.Metrics["actor/reward_kl_penalty"])
+				require.NotZero(t, second.Metrics["actor/reward_kl_penalty"])
+			}
+			if name == "minibatches" {
+				require.EqualValues(t, 4, first.Update.Steps, "two epochs of two")
+				require.InDelta(t, 1.5e-4, float64(first.Metrics["actor/lr"]), 1e-9, "half of the warm-up")
+				require.InDelta(t, 3e-4, float64(second.Metrics["actor/lr"]), 1e-9)
+				m, err := store.ReadManifest(t.Context(), r.store, *r.head)
+				require.NoError(t, err)
+				require.EqualValues(t, 8, m.Update.Steps)
+			} else if name != "critic" {
+				require.Zero(t, first.Metrics["actor/ratio_max"])
+			}
+			// Rebuilt from the batches it is the same, and so it is from a snapshot.
+			state := r.state
+			r.forget(t)
+			require.Equal(t, state, r.restore(t, activities.RestoreInput{}).State)
+			third := r.iterate(t)
+			r.forget(t)
+			got := r.restore(t, activities.RestoreInput{})
+			require.Equal(t, third.StateAfter, got.State)
+			require.Equal(t, 3, got.From)
+			require.Zero(t, got.Telemetry.Recomputed)
+			if name == "critic" {
+				require.Contains(t, third.Snapshot.Files, model.CriticFile)
+				require.Contains(t, third.Snapshot.Files, model.CriticOptimizerFile)
+			}
+		})
+	}
+}

@@ -1,0 +1,226 @@
+// Package device is the activities of a device worker. All but Describe need the policy:
+// they run inside a Temporal session on the worker that holds it, and compute while they
+// hold the engine's lease.
+package device
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+)
+
+// Device is the activities of a device worker. All but Describe run in a
+// session, and compute while holding the engine's lease.
+type Device struct {
+	Store  store.Store
+	Engine *Engine
+
+	contexts run.Contexts
+}
+
+// work is what an activity that computes needs.
+type work struct {
+	*run.Context
+	engine   *Engine
+	measured activities.Telemetry
+	start    time.Time
+}
+
+// begin takes the lease and reads the run's context. The caller ends it with done.
+func (d *Device) begin(ctx context.Context, of activities.Run) (w *work, done func(), err error) {
+	stop := run.Heartbeat(ctx)
+	release, waited, err := d.Engine.acquire(ctx, of.ID)
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	w = &work{engine: d.Engine, start: time.Now()}
+	w.measured.WaitSeconds = waited.Seconds()
+	done = func() { release(); stop() }
+	if w.Context, err = d.contexts.Read(ctx, d.Store, of); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return w, done, nil
+}
+
+// telemetry returns the attempt's telemetry.
+func (w *work) telemetry() activities.Telemetry {
+	w.measured.Seconds = time.Since(w.start).Seconds()
+	return w.measured
+}
+
+// Describe answers what this worker's device is: which fingerprint's work it
+// can take.
+func (d *Device) Describe(context.Context) (activities.DeviceInfo, error) {
+	return d.Engine.Info(), nil
+}
+
+// Generate samples one turn of all rows and stores the turn's generate table.
+// The prompts of turn 1 come from the environment's initial states, those of a
+// later turn from the step table before it.
+func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ activities.GenerateResult, err error) {
+	defer run.Edge(ctx, &err, "generate turn %d of run %s", in.Turn, in.Policy.Run.ID)
+	of := in.Policy.Run
+	w, done, err := d.begin(ctx, of)
+	if err != nil {
+		return activities.GenerateResult{}, err
+	}
+	defer done()
+	if err := d.Engine.resident(in.Policy); err != nil {
+		return activities.GenerateResult{}, err
+	}
+	task, err := w.Task(in.Rollout)
+	if err != nil {
+		return activities.GenerateResult{}, err
+	}
+	rows, contexts, err := contexts(ctx, w.Context, d.Store, task, in)
+	if err != nil {
+		return activities.GenerateResult{}, err
+	}
+	p, err := d.Engine.programsFor(w.Context, of, w.Shapes(task, in.Turn))
+	if err != nil {
+		return activities.GenerateResult{}, err
+	}
+	temperature := in.Settings.Rollout.Temperature
+	if task.Suite != nil {
+		temperature = task.Suite.Temperature
+	}
+	gen := model.GenerateInput{
+		Prompts: contexts, Temperature: float32(temperature), Stop: w.Tokenizer.EndOfTurn(),
+		Greedy: temperature == 0,
+	}
+	for i := range rows {
+		a := w.Address(task, in.Policy.Branch, in.Rollout, int(rows[i].Group), int(rows[i].Member)).Sample
+		a.Turn = int64(in.Turn)
+		u := make([]float32, task.MaxNewTokens)
+		a.Uniforms(u)
+		gen.Uniforms = append(gen.Uniforms, u)
+		gen.Alive = append(gen.Alive, rows[i].Alive)
+	}
+	got, err := p.Generate(ctx, d.Engine.state, gen)
+	if err != nil {
+		return activities.GenerateResult{}, fmt.Errorf("generate: %w", err)
+	}
+	for i := range rows {
+		if rows[i].Alive {
+			rows[i].SampledIDs, rows[i].RolloutLogProbs, rows[i].Truncated = got.Tokens[i], got.LogProbs[i], got.Truncated[i]
+			w.measured.Tokens += len(got.Tokens[i])
+		}
+	}
+	ref, err := store.PutTable(ctx, d.Store, run.Dir(of, in.Policy.Branch, in.Rollout), run.TurnName(in.Rollout, in.Turn, "generate"), rows)
+	if err != nil {
+		return activities.GenerateResult{}, err
+	}
+	return activities.GenerateResult{Table: ref, Telemetry: w.telemetry()}, nil
+}
+
+// Score computes the old log-probs and entropies of the selected rows with
+// Update's own graph, micro-batch by micro-batch, the reference's log-probs and the
+// critic's values where the run has them, and stores the scores table.
+func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activities.ScoreResult, err error) {
+	defer run.Edge(ctx, &err, "score iteration %d of run %s", in.Iteration, in.Policy.Run.ID)
+	of := in.Policy.Run
+	w, done, err := d.begin(ctx, of)
+	if err != nil {
+		return activities.ScoreResult{}, err
+	}
+	defer done()
+	if err := d.Engine.resident(in.Policy); err != nil {
+		return activities.ScoreResult{}, err
+	}
+	rows, err := run.SelectedRows(ctx, d.Store, in.Trajectories)
+	if err != nil {
+		return activities.ScoreResult{}, err
+	}
+	p, err := d.Engine.programsFor(w.Context, of, w.Shapes(w.Training, 1))
+	if err != nil {
+		return activities.ScoreResult{}, err
+	}
+	scorer := scorer{policy: p, state: d.Engine.state, temperature: float32(in.Settings.Rollout.Temperature)}
+	if w.Train.Update.Reference() {
+		if scorer.reference, err = w.reference(ctx, d.Store, of); err != nil {
+			return activities.ScoreResult{}, err
+		}
+	}
+	if w.Train.Credit.Critic() {
+		scorer.value = d.Engine.critic
+		if scorer.critic, err = d.Engine.criticFor(w.Context, of); err != nil {
+			return activities.ScoreResult{}, err
+		}
+	}
+	table := make([]run.ScoreRow, len(rows))
+	for i, r := range rows {
+		table[i].Row = r.Row
+	}
+	cut := run.Pieces(rows)
+	for i, batch := range w.MicroBatches(cut) {
+		first := i * len(batch.IDs)
+		of := cut[first:min(first+len(batch.IDs), len(cut))]
+		if err := scorer.score(ctx, of, batch, table); err != nil {
+			return activities.ScoreResult{}, fmt.Errorf("score: %w", err)
+		}
+		for _, p := range of {
+			w.measured.Tokens += len(p.Ids)
+		}
+	}
+	ref, err := store.PutTable(ctx, d.Store, store.IterationDir(of.ID, in.Policy.Branch, in.Iteration), "scores", table)
+	if err != nil {
+		return activities.ScoreResult{}, err
+	}
+	return activities.ScoreResult{Scores: ref, Metrics: run.ScoreMetrics(rows, table), Telemetry: w.telemetry()}, nil
+}
+
+// Update makes version n+1 from version n and the batch. A worker that made it
+// before answers from memory.
+func (d *Device) Update(ctx context.Context, in activities.UpdateInput) (_ activities.UpdateResult, err error) {
+	defer run.Edge(ctx, &err, "update version %d of run %s", in.Policy.Version, in.Policy.Run.ID)
+	w, done, err := d.begin(ctx, in.Policy.Run)
+	if err != nil {
+		return activities.UpdateResult{}, err
+	}
+	defer done()
+	key, err := keyOf(in)
+	if err != nil {
+		return activities.UpdateResult{}, err
+	}
+	if r, ok := d.Engine.updates[key]; ok && d.Engine.fingerprint == r.State {
+		r.Telemetry = w.telemetry()
+		return r, nil
+	}
+	if err := d.Engine.resident(in.Policy); err != nil {
+		return activities.UpdateResult{}, err
+	}
+	r, err := w.apply(ctx, d.Store, in)
+	if err != nil {
+		return activities.UpdateResult{}, err
+	}
+	d.Engine.remember(key, r)
+	r.Telemetry = w.telemetry()
+	return r, nil
+}
+
+// Snapshot stores the full training state of the resident version: a Hugging
+// Face model folder and the optimizer's moments.
+func (d *Device) Snapshot(ctx context.Context, in activities.SnapshotInput) (_ activities.SnapshotResult, err error) {
+	defer run.Edge(ctx, &err, "snapshot version %d of run %s", in.Policy.Version, in.Policy.Run.ID)
+	w, done, err := d.begin(ctx, in.Policy.Run)
+	if err != nil {
+		return activities.SnapshotResult{}, err
+	}
+	defer done()
+	if err := d.Engine.resident(in.Policy); err != nil {
+		return activities.SnapshotResult{}, err
+	}
+	prefix := store.SnapshotPrefix(in.Policy.Run.ID, in.Policy.Branch, in.Policy.Version)
+	ref, err := w.putState(ctx, d.Store, in.Policy.Run, prefix, in.Policy.Version)
+	if err != nil {
+		return activities.SnapshotResult{}, err
+	}
+	return activities.SnapshotResult{Snapshot: ref, Telemetry: w.telemetry()}, nil
+}

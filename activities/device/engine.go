@@ -1,0 +1,292 @@
+package device
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/model"
+)
+
+// Engine is a device worker's memory: one device, one lease, one policy, with its
+// critic and its reference where the run has them.
+//
+// A PJRT execution cannot be interrupted, and a freed session slot is not yet a
+// free device: so whoever computes holds the lease, and work of another run waits
+// for it while heartbeating. The policy stays in memory under its state
+// fingerprint; losing a session does not lose it.
+type Engine struct {
+	// Watch, where set, is told when an activity has taken the device, and by
+	// what it gives when the activity has given it back; for tests.
+	Watch func(ctx context.Context) (released func())
+
+	device *model.Device
+	info   activities.DeviceInfo
+
+	lease    chan struct{} // holds one token while the device is free
+	draining atomic.Bool
+	scan     atomic.Int64 // counts the scans of what others compute
+
+	// What follows belongs to the holder of the lease.
+	owner       string // run whose policy is in memory
+	state       *model.State
+	critic      *model.State // nil without
+	fingerprint string       // fingerprint of both
+	reference   *model.State // parameters alone; nil until it is needed
+	programs    map[programsKey]*cachedPrograms
+	own         map[programsKey]bool // those of the run whose policy is in memory
+	uses        int                  // counts the uses of programs
+	updates     map[updateKey]activities.UpdateResult
+}
+
+type programsKey struct {
+	base   string // digest of the base model: architecture and legal ids
+	critic bool
+	shapes model.Shapes
+}
+
+// updateKey addresses an update: the same parent, batch and settings give the
+// same child, so a retried Update answers at once.
+type updateKey struct {
+	parent, batch, settings string
+	branch, iteration       int
+}
+
+// cachedPrograms is a set of programs, when it was used last by the engine's count, and
+// in which scan.
+type cachedPrograms struct {
+	*model.Programs
+	used int
+	scan int64
+}
+
+// maxPrograms bounds the compiled sets of programs kept across runs: what is freed
+// has to be compiled again. A run takes one a turn and one for its critic.
+const maxPrograms = 16
+
+// maxRecords bounds the memory of updates: a retry asks for the last one only.
+const maxRecords = 64
+
+// NewEngine makes the memory of a device worker around its open device.
+func NewEngine(device *model.Device) (*Engine, error) {
+	fingerprint := device.Fingerprint()
+	fields, err := run.Canonical(fingerprint)
+	if err != nil {
+		return nil, fmt.Errorf("describe device: %w", err)
+	}
+	e := &Engine{
+		device:   device,
+		info:     activities.DeviceInfo{Fingerprint: fingerprint.ID(), Fields: fields},
+		lease:    make(chan struct{}, 1),
+		programs: map[programsKey]*cachedPrograms{}, own: map[programsKey]bool{},
+		updates: map[updateKey]activities.UpdateResult{},
+	}
+	e.lease <- struct{}{}
+	return e, nil
+}
+
+// Info is what the engine's device is.
+func (e *Engine) Info() activities.DeviceInfo { return e.info }
+
+// Drain refuses new work from now on and waits until the running activity has
+// given the device back, or ctx ends.
+func (e *Engine) Drain(ctx context.Context) error {
+	e.draining.Store(true)
+	select {
+	case <-e.lease:
+		e.lease <- struct{}{}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// acquire takes the device for a run. Another run's policy is freed first.
+func (e *Engine) acquire(ctx context.Context, run string) (release func(), waited time.Duration, err error) {
+	if e.draining.Load() {
+		return nil, 0, activities.ErrDraining
+	}
+	start := time.Now()
+	select {
+	case <-e.lease:
+	case <-ctx.Done():
+		return nil, time.Since(start), fmt.Errorf("wait for the device: %w", ctx.Err())
+	}
+	release = func() { e.lease <- struct{}{} }
+	if e.draining.Load() {
+		release()
+		return nil, time.Since(start), activities.ErrDraining
+	}
+	if err := ctx.Err(); err != nil {
+		release()
+		return nil, time.Since(start), err
+	}
+	if e.owner != run {
+		e.forget()
+		e.owner = run
+	}
+	if e.Watch != nil {
+		released, free := e.Watch(ctx), release
+		release = func() { released(); free() }
+	}
+	return release, time.Since(start), nil
+}
+
+// forget frees the policy in memory.
+func (e *Engine) forget() {
+	for _, s := range []*model.State{e.state, e.critic, e.reference} {
+		if s != nil {
+			s.Free()
+		}
+	}
+	e.state, e.critic, e.reference, e.fingerprint, e.owner = nil, nil, nil, "", ""
+	clear(e.updates)
+	clear(e.own)
+	e.trim(maxPrograms)
+}
+
+// trim frees the programs that were used least recently until a number is left, but
+// not those of the run whose policy is in memory.
+func (e *Engine) trim(most int) {
+	for len(e.programs) > max(most, len(e.own)) {
+		var oldest programsKey
+		first := math.MaxInt
+		for key, p := range e.programs {
+			if p.used < first && !e.own[key] { // no two are equal
+				oldest, first = key, p.used
+			}
+		}
+		e.programs[oldest].Free()
+		delete(e.programs, oldest)
+	}
+}
+
+// hold puts a policy and its critic, nil without one, into memory in place of those
+// before. Until fingerprint is called they are no version.
+func (e *Engine) hold(policy, critic *model.State) {
+	if e.state != nil && e.state != policy {
+		e.state.Free()
+	}
+	if e.critic != nil && e.critic != critic {
+		e.critic.Free()
+	}
+	e.state, e.critic, e.fingerprint = policy, critic, ""
+}
+
+// computeFingerprint computes the fingerprint of the state in memory and stores it.
+func (e *Engine) computeFingerprint() error {
+	fingerprint, err := model.PairFingerprint(e.state, e.critic)
+	if err != nil {
+		return fmt.Errorf("state fingerprint: %w", err)
+	}
+	e.fingerprint = fingerprint
+	return nil
+}
+
+// resident checks that the policy version is the one in memory.
+func (e *Engine) resident(v activities.Version) error {
+	if e.state == nil || e.fingerprint != v.State {
+		held := "nothing"
+		if e.state != nil {
+			held = e.fingerprint
+		}
+		return fmt.Errorf("version %d of run %s has state %s, in memory is %s: %w", v.Version, v.Run.ID, v.State, held, activities.ErrNotResident)
+	}
+	return nil
+}
+
+// programsFor gives the programs of some shapes of a run, compiled when first used.
+func (e *Engine) programsFor(rc *run.Context, run activities.Run, shapes model.Shapes) (*model.Programs, error) {
+	return e.prepared(policyKey(run, shapes), rc.Config, rc.Legal, run)
+}
+
+func policyKey(run activities.Run, shapes model.Shapes) programsKey {
+	return programsKey{base: run.Base.Digest, shapes: shapes}
+}
+
+// criticFor gives the programs of a run's critic, on the rows of its updates.
+func (e *Engine) criticFor(rc *run.Context, run activities.Run) (*model.Programs, error) {
+	return e.prepared(criticKey(rc, run), rc.Config.Critic(), nil, run)
+}
+
+func criticKey(rc *run.Context, run activities.Run) programsKey {
+	s := rc.Shapes(rc.Training, 1)
+	return programsKey{base: run.Base.Digest, critic: true, shapes: model.Shapes{MicroBatch: s.MicroBatch, Sequence: s.Sequence, ComputeDtype: s.ComputeDtype}}
+}
+
+func (e *Engine) prepared(key programsKey, c model.Config, legal []bool, run activities.Run) (*model.Programs, error) {
+	if e.owner == run.ID {
+		e.own[key] = true
+	}
+	if e.use(key) {
+		return e.programs[key].Programs, nil
+	}
+	p, err := e.device.Programs(c, legal, key.shapes)
+	if err != nil {
+		return nil, fmt.Errorf("programs of run %s: %w", run.ID, err)
+	}
+	e.programs[key] = &cachedPrograms{Programs: p}
+	e.use(key)
+	return p, nil
+}
+
+// use notes that programs are used; false if they are not there.
+func (e *Engine) use(key programsKey) bool {
+	p, ok := e.programs[key]
+	if ok {
+		e.uses++
+		p.used, p.scan = e.uses, e.scan.Load()
+	}
+	return ok
+}
+
+// named are a set of programs and the name it has in a manifest.
+type named struct {
+	name     string
+	programs *model.Programs
+}
+
+// programs are the keys of a run's programs, as all gives them.
+func programKeys(rc *run.Context, run activities.Run) []programsKey {
+	var keys []programsKey
+	for turn := 1; turn <= rc.Train.Rollout.Turns; turn++ {
+		keys = append(keys, policyKey(run, rc.Shapes(rc.Training, turn)))
+	}
+	if rc.Train.Credit.Critic() {
+		keys = append(keys, criticKey(rc, run))
+	}
+	return keys
+}
+
+// all are the programs of a run's iterations: those of each turn, the first of
+// which update too, and the critic's.
+func (e *Engine) all(rc *run.Context, run activities.Run) ([]named, error) {
+	var out []named
+	for turn := 1; turn <= rc.Train.Rollout.Turns; turn++ {
+		p, err := e.programsFor(rc, run, rc.Shapes(rc.Training, turn))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, named{fmt.Sprintf("turn-%d", turn), p})
+	}
+	if rc.Train.Credit.Critic() {
+		p, err := e.criticFor(rc, run)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, named{"critic", p})
+	}
+	return out, nil
+}
+
+// remember notes an update, so that a retry of the same one need not run.
+func (e *Engine) remember(k updateKey, r activities.UpdateResult) {
+	if len(e.updates) >= maxRecords {
+		clear(e.updates)
+	}
+	e.updates[k] = r
+}

@@ -1,0 +1,66 @@
+package device
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities/host"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// serveHub answers as the hub does for one model, whose files are a folder's.
+func serveHub(t *testing.T, name, dir string) {
+	t.Helper()
+	const commit = "0123456789abcdef0123456789abcdef01234567"
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	type sibling struct {
+		Name string `json:"rfilename"`
+	}
+	siblings := []sibling{{"README.md"}, {"onnx/model.safetensors"}}
+	for _, e := range entries {
+		siblings = append(siblings, sibling{e.Name()})
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/api/models/"+name+"/revision/") {
+			_ = json.NewEncoder(w).Encode(map[string]any{"id": name, "sha": commit, "siblings": siblings})
+			return
+		}
+		file, ok := strings.CutPrefix(r.URL.Path, "/"+name+"/resolve/"+commit+"/")
+		body, err := os.ReadFile(filepath.Join(dir, filepath.Base(file)))
+		if !ok || err != nil || file != filepath.Base(file) {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("ETag", `"`+file+`"`)
+		w.Header().Set("X-Repo-Commit", commit)
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(body)))
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("HF_ENDPOINT", server.URL)
+}
+
+// A model of the hub is copied into the store like a folder: the same files give
+// the same model.
+func TestImportsFromHub(t *testing.T) {
+	serveHub(t, "tiny/qwen", golden)
+	ctx, s := t.Context(), store.NewMemory()
+	index, ok, err := host.ImportBase(ctx, s, spec.Policy{From: "hf:tiny/qwen"})
+	require.NoError(t, err)
+	require.True(t, ok)
+	again, _, err := host.ImportBase(ctx, s, spec.Policy{From: "folder:" + golden})
+	require.NoError(t, err)
+	require.Equal(t, index, again, "one index: by its digest nobody finds another's")
+
+	_, _, err = host.ImportBase(ctx, s, spec.Policy{From: "hf:tiny/other"})
+	require.ErrorContains(t, err, "hf:tiny/other")
+}

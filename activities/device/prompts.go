@@ -1,0 +1,76 @@
+package device
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// contexts puts together each row's recorded ids up to this turn's sample.
+func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Task, in activities.GenerateInput) ([]run.GenerateRow, [][]int32, error) {
+	if in.Turn == 1 {
+		return firstPrompts(rc, task, in.Policy.Branch, in.Rollout)
+	}
+	var contexts [][]int32
+	var rows []run.GenerateRow
+	for i, refs := range in.Turns {
+		generated, err := store.GetTable[run.GenerateRow](ctx, s, refs.Generate)
+		if err != nil {
+			return nil, nil, err
+		}
+		stepped, err := store.GetTable[run.StepRow](ctx, s, refs.Step)
+		if err != nil {
+			return nil, nil, err
+		}
+		if i == 0 {
+			contexts = make([][]int32, len(generated))
+			rows = make([]run.GenerateRow, len(generated))
+		}
+		if len(generated) != len(rows) || len(stepped) != len(rows) {
+			return nil, nil, fmt.Errorf("turn %d has %d and %d rows, turn 1 has %d: %w", i+1, len(generated), len(stepped), len(rows), store.ErrInvalid)
+		}
+		for r := range rows {
+			g, st := generated[r], stepped[r]
+			if g.Restart {
+				contexts[r] = nil
+			}
+			contexts[r] = append(contexts[r], g.PromptIDs...)
+			contexts[r] = append(contexts[r], g.SampledIDs...)
+			rows[r] = run.GenerateRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive && !st.Done, PromptIDs: st.NextIDs, Restart: st.NextRestart}
+			if i == len(in.Turns)-1 { // an earlier turn's are the next one's prompt ids
+				if st.NextRestart {
+					contexts[r] = nil
+				}
+				contexts[r] = append(contexts[r], st.NextIDs...)
+			}
+		}
+	}
+	return rows, contexts, nil
+}
+
+// firstPrompts are the initial states of a rollout: its rows, and each row's
+// context. The prompt comes from the group's address, so it is the same for all
+// members.
+func firstPrompts(rc *run.Context, s *run.Task, branch int, r activities.Rollout) ([]run.GenerateRow, [][]int32, error) {
+	var rows []run.GenerateRow
+	var contexts [][]int32
+	for g := range s.Groups {
+		a := rc.Address(s, branch, r, g, 0)
+		env := s.Env(g)
+		ids, err := s.Protocol.PromptIDs(rc.Tokenizer, env, env.Reset(a.Instance, a.Chance))
+		if err != nil {
+			return nil, nil, fmt.Errorf("prompt of group %d: %w", g, err)
+		}
+		if width := s.Widths[0]; len(ids) > width {
+			return nil, nil, fmt.Errorf("prompt of group %d has %d tokens, prompt_tokens allows %d: %w", g, len(ids), width, store.ErrInvalid)
+		}
+		for m := range s.Members {
+			rows = append(rows, run.GenerateRow{Row: int32(g*s.Members + m), Group: int32(g), Member: int32(m), Alive: true, PromptIDs: ids, Restart: true})
+			contexts = append(contexts, ids)
+		}
+	}
+	return rows, contexts, nil
+}

@@ -1,0 +1,388 @@
+package device
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Restore makes the worker hold a policy version: from memory, or from the
+// newest snapshot at or before it and the recorded updates since (the batches
+// are the write-ahead log of the weights). Each step's state fingerprint is
+// checked against the recorded one. A call stops between two updates when
+// MaxSeconds are over; the next one goes on from there.
+func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ activities.RestoreResult, err error) {
+	defer run.Edge(ctx, &err, "restore version %d of run %s", in.Version.Version, in.Version.Run.ID)
+	run := in.Version.Run
+	w, done, err := d.begin(ctx, run)
+	if err != nil {
+		return activities.RestoreResult{}, err
+	}
+	defer done()
+	out := activities.RestoreResult{Programs: map[string]string{}}
+	if err := w.compile(ctx, run, in.Evaluate, out.Programs); err != nil {
+		return activities.RestoreResult{}, err
+	}
+	goal, log, err := d.log(ctx, in)
+	if err != nil {
+		return activities.RestoreResult{}, err
+	}
+	if err := samePrograms(log.programs, out.Programs); err != nil {
+		return activities.RestoreResult{}, err
+	}
+	others := map[string]*work{} // the runs that this one went on from, by spec
+	deadline := time.Now().Add(time.Duration(in.MaxSeconds) * time.Second)
+	at, err := w.startingPoint(ctx, d.Store, run, goal, log, &out)
+	if err != nil {
+		return activities.RestoreResult{}, err
+	}
+	for ; at < len(log.updates) && w.engine.fingerprint != goal; at++ {
+		if at > 0 && in.MaxSeconds > 0 && time.Now().After(deadline) {
+			break
+		}
+		u := log.updates[at]
+		by := w
+		if u.run.Spec != run.Spec {
+			if by, err = d.lend(ctx, w, u, others); err != nil {
+				return activities.RestoreResult{}, err
+			}
+		}
+		r, err := by.apply(ctx, d.Store, activities.UpdateInput{
+			Policy: activities.Version{Run: u.run, Branch: u.branch, Version: u.iteration, State: u.before}, Batch: *u.batch, Settings: u.settings,
+		})
+		if err != nil {
+			return activities.RestoreResult{}, fmt.Errorf("apply the update of iteration %d again: %w", u.iteration, err)
+		}
+		if r.State != u.after {
+			d.Engine.forget()
+			return activities.RestoreResult{}, fmt.Errorf("version %d is %s when rebuilt, recorded is %s: %w", u.iteration+1, r.State, u.after, activities.ErrStateDiffers)
+		}
+		w.measured.Recomputed++
+	}
+	out.State, out.Before = w.engine.fingerprint, in.Version.State
+	if in.Version.State == "" {
+		out.Before = w.engine.fingerprint // version 0, loaded for the first time
+	}
+	out.Done = goal == "" || w.engine.fingerprint == goal
+	out.Reached, out.From = in.Version.Version, log.from
+	if at < len(log.updates) {
+		out.Reached = log.updates[at].iteration
+	}
+	out.Telemetry = w.telemetry()
+	return out, nil
+}
+
+// lend is the work of another run's spec on this one's device: an update that was
+// made there is applied again with the programs it was made with.
+func (d *Device) lend(ctx context.Context, w *work, u logEntry, others map[string]*work) (*work, error) {
+	if by := others[u.run.Spec.Digest]; by != nil {
+		return by, nil
+	}
+	by := &work{engine: w.engine, start: w.start}
+	var err error
+	if by.Context, err = d.contexts.Read(ctx, d.Store, u.run); err != nil {
+		return nil, fmt.Errorf("run %s, which this one went on from: %w", u.run.ID, err)
+	}
+	hashes := map[string]string{}
+	if err := by.compile(ctx, u.run, true, hashes); err != nil {
+		return nil, fmt.Errorf("run %s, which this one went on from: %w", u.run.ID, err)
+	}
+	if err := samePrograms(u.programs, hashes); err != nil {
+		return nil, fmt.Errorf("run %s, which this one went on from: %w", u.run.ID, err)
+	}
+	others[u.run.Spec.Digest] = by
+	return by, nil
+}
+
+// samePrograms checks the hashes of the lowered programs against those the run
+// recorded: another program may give other bits (law 8).
+func samePrograms(recorded, now map[string]string) error {
+	var differ []string
+	for _, name := range run.SortedKeys(recorded) {
+		if now[name] != recorded[name] {
+			differ = append(differ, name)
+		}
+	}
+	if len(recorded) == 0 || len(differ) == 0 {
+		return nil
+	}
+	return fmt.Errorf("programs %s are not those the run was computed with: go on with the build that began it: %w",
+		strings.Join(differ, ", "), activities.ErrProgramsDiffer)
+}
+
+// logEntry is a recorded update: enough to apply it again.
+type logEntry struct {
+	run           activities.Run // whose update it was
+	programs      map[string]string
+	branch        int
+	iteration     int
+	before, after string
+	batch         *store.Ref // nil: the update was skipped, the state went on
+	settings      spec.Settings
+}
+
+// updateLog is a stretch of the write-ahead log behind a stored state.
+type updateLog struct {
+	from     int                // version of the stored state
+	snapshot *store.SnapshotRef // nil: the base model with zero moments
+	updates  []logEntry         // of iterations from, from+1, …
+	programs map[string]string  // hashes recorded last; nil where nothing is committed
+}
+
+// log finds what the goal version is rebuilt from, and the goal's fingerprint.
+func (d *Device) log(ctx context.Context, in activities.RestoreInput) (goal string, log updateLog, err error) {
+	goal = in.Version.State
+	if in.Head != nil {
+		found, err := store.FindRebuild(ctx, d.Store, *in.Head)
+		if err != nil {
+			return "", log, err
+		}
+		if found.Head.Run == in.Version.Run.ID {
+			log.programs = found.Head.Programs
+		}
+		if log.snapshot = found.Snapshot; log.snapshot != nil {
+			log.from = log.snapshot.Version
+		}
+		for _, link := range found.Again {
+			m := link.Manifest
+			e := logEntry{
+				run: activities.Run{ID: m.Run, Spec: m.Spec, Base: in.Version.Run.Base}, programs: m.Programs,
+				branch: m.Branch, iteration: m.Iteration, before: m.StateBefore, after: m.StateAfter, batch: m.Batch,
+			}
+			if err := json.Unmarshal(m.Settings, &e.settings); err != nil {
+				return "", log, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
+			}
+			log.updates = append(log.updates, e)
+		}
+	}
+	if p := in.Pending; p != nil {
+		log.updates = append(log.updates, logEntry{run: in.Version.Run, branch: in.Version.Branch, iteration: in.Version.Version, before: goal, after: p.State, batch: &p.Batch, settings: p.Settings})
+		goal = p.State
+	}
+	return goal, log.withoutSkipped(), nil
+}
+
+// withoutSkipped leaves out the iterations that had no batch: their state went on.
+func (l updateLog) withoutSkipped() updateLog {
+	kept := l.updates[:0:0]
+	for _, u := range l.updates {
+		if u.batch != nil {
+			kept = append(kept, u)
+		}
+	}
+	l.updates = kept
+	return l
+}
+
+// startingPoint makes the engine hold the latest state it can without
+// recomputing: the goal itself, a version on the way, or the stored one. It
+// gives the index of the first update to apply.
+func (w *work) startingPoint(ctx context.Context, s store.Store, run activities.Run, goal string, log updateLog, out *activities.RestoreResult) (int, error) {
+	if w.engine.state != nil {
+		if goal != "" && w.engine.fingerprint == goal {
+			out.Resident = true
+			return len(log.updates), nil
+		}
+		for i := len(log.updates) - 1; i >= 0; i-- {
+			if log.updates[i].before == w.engine.fingerprint {
+				return i, nil
+			}
+		}
+	}
+	begin := time.Now()
+	policy, critic, err := w.stored(ctx, s, run, log.snapshot)
+	if err != nil {
+		return 0, err
+	}
+	if err := w.upload(run, policy, critic); err != nil {
+		return 0, fmt.Errorf("version %d: %w", log.from, err)
+	}
+	want := goal
+	if len(log.updates) > 0 {
+		want = log.updates[0].before
+	}
+	if log.snapshot != nil {
+		want = log.snapshot.State
+	}
+	if print := w.engine.fingerprint; want != "" && print != want {
+		w.engine.forget()
+		return 0, fmt.Errorf("stored version %d is %s, recorded is %s: %w", log.from, print, want, activities.ErrStateDiffers)
+	}
+	w.measured.LoadSeconds += time.Since(begin).Seconds()
+	return 0, nil
+}
+
+// upload makes the engine hold a stored policy, and its critic where there is one.
+func (w *work) upload(run activities.Run, policy model.Snapshot, critic *model.Snapshot) error {
+	p, err := w.engine.programsFor(w.Context, run, w.Shapes(w.Training, 1))
+	if err != nil {
+		return err
+	}
+	state, err := p.Upload(policy)
+	if err != nil {
+		return fmt.Errorf("upload: %w", err)
+	}
+	w.engine.hold(state, nil)
+	if critic != nil {
+		c, err := w.engine.criticFor(w.Context, run)
+		if err != nil {
+			return err
+		}
+		value, err := c.Upload(*critic)
+		if err != nil {
+			return fmt.Errorf("upload the critic: %w", err)
+		}
+		w.engine.hold(state, value)
+	}
+	return w.engine.computeFingerprint()
+}
+
+// stored reads a stored state: a snapshot, or the base model with zero moments.
+// The critic, nil without one, begins as a copy of the base model's backbone.
+func (w *work) stored(ctx context.Context, s store.Store, of activities.Run, ref *store.SnapshotRef) (policy model.Snapshot, critic *model.Snapshot, err error) {
+	if ref == nil {
+		base, err := w.base(ctx, s, of)
+		if err != nil {
+			return policy, nil, err
+		}
+		if w.Train.Credit.Critic() {
+			first := model.NewSnapshot(model.NewCritic(base))
+			critic = &first
+		}
+		return model.NewSnapshot(base), critic, nil
+	}
+	files, err := run.ModelFiles(ctx, s, ref.Files)
+	if err != nil {
+		return policy, nil, fmt.Errorf("snapshot of version %d: %w", ref.Version, err)
+	}
+	if policy, err = model.ReadSnapshot(files); err != nil || !w.Train.Credit.Critic() {
+		return policy, nil, err
+	}
+	value, err := model.ReadCritic(files)
+	if err != nil {
+		return policy, nil, fmt.Errorf("snapshot of version %d: %w", ref.Version, err)
+	}
+	return policy, &value, nil
+}
+
+// base reads the parameters of version 0.
+func (w *work) base(ctx context.Context, s store.Store, of activities.Run) (model.Params, error) {
+	base, err := run.ReadIndex(ctx, s, of.Base)
+	if err != nil {
+		return model.Params{}, err
+	}
+	files, err := run.ModelFiles(ctx, s, base.Files)
+	if err != nil {
+		return model.Params{}, fmt.Errorf("base model: %w", err)
+	}
+	folder, err := model.ReadFiles(files)
+	if err != nil {
+		return model.Params{}, fmt.Errorf("base model: %w: %w", err, activities.ErrModelInvalid)
+	}
+	return folder.Params, nil
+}
+
+// reference makes the engine hold the run's reference, version 0, which never
+// changes: it has no moments, and branches share it.
+func (w *work) reference(ctx context.Context, s store.Store, run activities.Run) (*model.State, error) {
+	if w.engine.reference != nil {
+		return w.engine.reference, nil
+	}
+	begin := time.Now()
+	params, err := w.base(ctx, s, run)
+	if err != nil {
+		return nil, err
+	}
+	p, err := w.engine.programsFor(w.Context, run, w.Shapes(w.Training, 1))
+	if err != nil {
+		return nil, err
+	}
+	if w.engine.reference, err = p.UploadParams(params); err != nil {
+		return nil, fmt.Errorf("upload the reference: %w", err)
+	}
+	w.measured.LoadSeconds += time.Since(begin).Seconds()
+	return w.engine.reference, nil
+}
+
+// compile prepares all programs of the run and collects their hashes; those of
+// a lazy one are compiled when they are first used.
+func (w *work) compile(ctx context.Context, run activities.Run, lazy bool, hashes map[string]string) error {
+	begin := time.Now()
+	all, err := w.engine.all(w.Context, run)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if !lazy {
+			if err := p.programs.Compile(ctx, nil); err != nil {
+				return fmt.Errorf("compile the programs of %s: %w", p.name, err)
+			}
+		}
+		lowered, err := p.programs.Hashes()
+		if err != nil {
+			return fmt.Errorf("hash the programs of %s: %w", p.name, err)
+		}
+		for name, hash := range lowered {
+			hashes[p.name+"."+name] = hash
+		}
+	}
+	w.measured.CompileSeconds += time.Since(begin).Seconds()
+	return nil
+}
+
+// putState stores the resident state below a folder prefix, the tokenizer's
+// files beside it, so that transformers loads the folder as it is.
+func (w *work) putState(ctx context.Context, s store.Store, of activities.Run, prefix string, version int) (store.SnapshotRef, error) {
+	snapshot, err := w.engine.state.Download()
+	if err != nil {
+		return store.SnapshotRef{}, fmt.Errorf("download version %d: %w", version, err)
+	}
+	files, err := snapshot.Files()
+	if err != nil {
+		return store.SnapshotRef{}, err
+	}
+	if w.engine.critic != nil {
+		critic, err := w.engine.critic.Download()
+		if err != nil {
+			return store.SnapshotRef{}, fmt.Errorf("download the critic of version %d: %w", version, err)
+		}
+		beside, err := critic.Files()
+		if err != nil {
+			return store.SnapshotRef{}, err
+		}
+		maps.Copy(files, beside)
+	}
+	base, err := run.ReadIndex(ctx, s, of.Base)
+	if err != nil {
+		return store.SnapshotRef{}, err
+	}
+	var list []store.FolderFile
+	for _, name := range run.SortedKeys(files) {
+		list = append(list, store.FolderFile{Name: name, Body: files[name]})
+	}
+	for _, name := range run.SmallFiles {
+		ref, ok := base.Files[name]
+		if _, own := files[name]; own || !ok {
+			continue
+		}
+		body, err := store.GetArtifact(ctx, s, ref)
+		if err != nil {
+			return store.SnapshotRef{}, fmt.Errorf("model file %s: %w", name, err)
+		}
+		list = append(list, store.FolderFile{Name: name, Body: body})
+	}
+	folder, err := store.PutFolder(ctx, s, prefix, list)
+	if err != nil {
+		return store.SnapshotRef{}, fmt.Errorf("store version %d: %w", version, err)
+	}
+	return store.SnapshotRef{Version: version, Dir: folder.Dir, Files: folder.Files, State: w.engine.fingerprint}, nil
+}

@@ -1,0 +1,232 @@
+package device
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/host"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/envs/starter"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/draw"
+)
+
+// tinySpec is a run of seconds: two layers of width 32 and a warm start that
+// teaches nothing. The edits are dotted paths with JSON values.
+func tinySpec(t *testing.T, edits ...string) json.RawMessage {
+	t.Helper()
+	doc := map[string]any{}
+	require.NoError(t, json.Unmarshal([]byte(`{
+		"seed": 1, "iterations": 3,
+		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
+			"warm_start": {"steps": 2, "rows": 4}},
+		"environment": {"name": "bandit"},
+		"rollout": {"groups": 2, "group_size": 3, "turns": 1, "max_new_tokens": 8, "think": false},
+		"selection": {"method": "all"}, "update": {"micro_batch": 4}, "snapshot": {"every": 2}, "evaluation": {"every": 2, "instances": 3}
+	}`), &doc))
+	for _, edit := range edits {
+		path, value, _ := strings.Cut(edit, "=")
+		at := doc
+		keys := strings.Split(path, ".")
+		for _, k := range keys[:len(keys)-1] {
+			if at[k] == nil {
+				at[k] = map[string]any{}
+			}
+			at = at[k].(map[string]any)
+		}
+		var v any
+		require.NoError(t, json.Unmarshal([]byte(value), &v), edit)
+		at[keys[len(keys)-1]] = v
+	}
+	b, err := json.Marshal(doc)
+	require.NoError(t, err)
+	return b
+}
+
+// device is the one device of all tests: a program is compiled once.
+var device = sync.OnceValues(func() (*Engine, error) {
+	d, err := model.OpenDevice(model.DeviceOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("these tests compute: run `make plugin`, or set REPRISE_PJRT_PLUGIN: %w", err)
+	}
+	return NewEngine(d)
+})
+
+func engine(t *testing.T) *Engine {
+	t.Helper()
+	e, err := device()
+	require.NoError(t, err)
+	return e
+}
+
+// testRun is a resolved run in a store, ready for its steps.
+type testRun struct {
+	Direct
+	store *store.Memory
+	activities.Run
+	activities.Plan
+	state    string
+	programs map[string]string
+	head     *store.Ref
+	commits  []activities.CommitInput
+}
+
+// resolved is a run that needs no device: its base model is drawn.
+func resolved(t *testing.T, id string, document json.RawMessage) *testRun {
+	t.Helper()
+	s := store.NewMemory()
+	h := &host.Host{Store: s}
+	r, err := h.Resolve(t.Context(), activities.ResolveInput{Run: id, Spec: document})
+	require.NoError(t, err)
+	written, err := run.ReadSpec(t.Context(), s, r.Spec)
+	require.NoError(t, err)
+	files, err := model.NewSnapshot(model.NewParams(StarterConfig(*written.Policy.Starter), draw.Address{Seed: 1, Purpose: draw.Weights})).Files()
+	require.NoError(t, err)
+	delete(files, model.OptimizerFile)
+	for name, body := range starter.Files() {
+		files[name] = body
+	}
+	base, err := run.PutModel(t.Context(), s, run.FolderFiles(files))
+	require.NoError(t, err)
+	return &testRun{Direct: Direct{Host: h}, store: s, Run: activities.Run{ID: id, Spec: r.Spec, Base: base}, Plan: r.Plan}
+}
+
+// begun is a run whose first version is on the device.
+func begun(t *testing.T, id string, document json.RawMessage) *testRun {
+	t.Helper()
+	s := store.NewMemory()
+	r := &testRun{store: s, Direct: Direct{Host: &host.Host{Store: s}, Device: &Device{Store: s, Engine: engine(t)}}}
+	got, err := r.Host.Resolve(t.Context(), activities.ResolveInput{Run: id, Spec: document})
+	require.NoError(t, err)
+	r.Run, r.Plan = activities.Run{ID: id, Spec: got.Spec}, got.Plan
+	if got.Base != nil && !got.Plan.Prepare {
+		r.Run.Base = *got.Base
+	}
+	for in := (activities.WarmStartInput{Run: id, Spec: got.Spec, Steps: 100}); r.Run.Base.Digest == ""; {
+		w, err := r.Device.WarmStart(t.Context(), in)
+		require.NoError(t, err)
+		if in.From = w.Snapshot; w.Base != nil {
+			r.Run.Base = *w.Base
+		}
+	}
+	restored := r.restore(t, activities.RestoreInput{})
+	r.state, r.programs = restored.State, restored.Programs
+	return r
+}
+
+func (r *testRun) version() activities.Version {
+	return activities.Version{Run: r.Run, Version: len(r.commits), State: r.state}
+}
+
+// restore asks for the version reached, or the one that in names.
+func (r *testRun) restore(t *testing.T, in activities.RestoreInput) activities.RestoreResult {
+	t.Helper()
+	if in.Version.Run.ID == "" {
+		in.Version = r.version()
+		in.Head = r.head
+	}
+	got, err := r.Device.Restore(t.Context(), in)
+	require.NoError(t, err)
+	return got
+}
+
+// iteration describes the next iteration.
+func (r *testRun) iteration() Iteration {
+	n := len(r.commits)
+	replay, err := run.RecentBatches(context.Background(), r.store, r.Run.ID, r.head, r.Plan.Freshness.ReplayIterations)
+	if err != nil {
+		panic(err) // the store is memory
+	}
+	return Iteration{
+		Run: r.Run, Plan: r.Plan, Number: n, Parent: r.head, State: r.state, Settings: r.Plan.Settings, Programs: r.programs,
+		Before: r.known(), Previous: r.metrics(), States: r.states(), Rolled: r.rolled(), Replay: replay, Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
+	}
+}
+
+// known is what the detectors know.
+func (r *testRun) known() activities.Detected {
+	if n := len(r.commits); n > 0 && r.commits[n-1].Detected != nil {
+		return *r.commits[n-1].Detected
+	}
+	return activities.Detected{}
+}
+
+func (r *testRun) states() *store.Ref {
+	if n := len(r.commits); n > 0 {
+		return r.commits[n-1].States
+	}
+	return nil
+}
+
+func (r *testRun) rolled() *activities.Rolled {
+	if n := len(r.commits); n > 0 {
+		return r.commits[n-1].Next()
+	}
+	return nil
+}
+
+func (r *testRun) metrics() activities.Metrics {
+	if n := len(r.commits); n > 0 {
+		return r.commits[n-1].Metrics
+	}
+	return nil
+}
+
+// iterate does and commits an iteration.
+func (r *testRun) iterate(t *testing.T) activities.CommitInput {
+	t.Helper()
+	in, err := r.Iterate(t.Context(), r.iteration())
+	require.NoError(t, err)
+	r.commit(t, in)
+	return in
+}
+
+func (r *testRun) commit(t *testing.T, in activities.CommitInput) {
+	t.Helper()
+	got, err := r.Host.Commit(t.Context(), in)
+	require.NoError(t, err)
+	r.head, r.state = &got.Manifest, in.StateAfter
+	r.commits = append(r.commits, in)
+}
+
+// forget makes the device lose what it holds, as a new worker's.
+func (r *testRun) forget(t *testing.T) {
+	t.Helper()
+	release, _, err := r.Device.Engine.acquire(t.Context(), "somebody else")
+	require.NoError(t, err)
+	release()
+}
+
+// objects are the store's objects and their digests, without telemetry.
+func (r *testRun) objects(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for o, err := range r.store.List(t.Context(), "") {
+		require.NoError(t, err)
+		if strings.Contains(o.Key, "/telemetry/") {
+			continue
+		}
+		b, ref, err := store.ReadFixed(t.Context(), r.store, o.Key, store.MaxBody)
+		require.NoError(t, err)
+		require.Len(t, b, int(o.Size))
+		out[o.Key] = ref.Digest
+	}
+	return out
+}
+
+// alter flips a byte of a stored object.
+func alter(t *testing.T, s store.Store, key string) {
+	t.Helper()
+	b, _, err := store.ReadFixed(context.Background(), s, key, store.MaxBody)
+	require.NoError(t, err)
+	b[len(b)/2] ^= 1
+	require.NoError(t, s.Put(context.Background(), key, b, store.PutOptions{}))
+}

@@ -1,0 +1,43 @@
+package device
+
+import (
+	"fmt"
+
+	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/model/draw"
+)
+
+// walk is an environment of several turns for the tests: a way from 0 to 2, an
+// action a turn. It has no chance in it.
+type walk struct{}
+
+const walkName = "test-walk"
+
+func init() {
+	envs.Register(walkName, "", func(*envs.Options) envs.Environment { return walk{} })
+}
+
+func (walk) Name() string                            { return walkName }
+func (walk) Instructions() string                    { return "Walk right." }
+func (walk) Actions() []string                       { return []string{"Left", "Right"} }
+func (walk) MaxActions() int                         { return 3 }
+func (walk) MaxActionsPerTurn() int                  { return 1 }
+func (walk) Reset(_, _ draw.Address) envs.Episode    { return &walker{} }
+func (walk) Cases() []envs.Episode                   { return []envs.Episode{&walker{}} }
+func (w *walker) Observation() string                { return fmt.Sprintf("at %d", w.at) }
+func (w *walker) Legal(action string) (string, bool) { return envs.Lookup(w.Choices(), action) }
+func (w *walker) Choices() []string                  { return walk{}.Actions() }
+func (w *walker) StateKey() string                   { return w.Observation() }
+func (w *walker) Done() bool                         { return w.at == 2 }
+func (w *walker) Success() bool                      { return w.at == 2 }
+
+type walker struct{ at int }
+
+func (w *walker) Step(action string) envs.Outcome {
+	if action == "Right" {
+		w.at++
+	} else {
+		w.at = max(0, w.at-1)
+	}
+	return envs.Outcome{Reward: float64(w.at), Done: w.Done(), Effective: true, Success: w.Success()}
+}

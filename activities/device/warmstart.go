@@ -1,0 +1,356 @@
+package device
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/envs/starter"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// starterIdentity is everything the bits of a warm-started policy depend on.
+type starterIdentity struct {
+	Starter      *spec.Starter    `json:"starter,omitempty"`
+	Base         string           `json:"base,omitempty"` // digest of the index of the model that is taught
+	WarmStart    spec.WarmStart   `json:"warm_start"`
+	Environment  spec.Environment `json:"environment"`
+	Think        bool             `json:"think"`
+	ContextTurns int              `json:"context_turns"`
+	MaxNewTokens int              `json:"max_new_tokens"`
+	PromptTokens []int            `json:"prompt_tokens"`
+	MicroBatch   int              `json:"micro_batch"`
+	ComputeDtype string           `json:"compute_dtype"`
+	Fingerprint  string           `json:"fingerprint"`
+}
+
+// sharedStarter is what the store keeps under a starter's identity.
+type sharedStarter struct {
+	Index store.Ref `json:"index"`
+}
+
+const maxShared = 1 << 16 // bytes of a sharedStarter
+
+// WarmStart makes version 0, a chunk of supervised updates a call: on transcripts
+// of random play in the right format, so that a starter can speak and knows
+// nothing of the task, and on demonstrations by the environments' solvers, as
+// many as the spec asks for. Everything is drawn from the warm start's own seed,
+// so runs that ask for the same one share it; the last chunk stores a model.
+func (d *Device) WarmStart(ctx context.Context, in activities.WarmStartInput) (_ activities.WarmStartResult, err error) {
+	defer run.Edge(ctx, &err, "warm start of run %s", in.Run)
+	t, err := run.ReadSpec(ctx, d.Store, in.Spec)
+	if err != nil {
+		return activities.WarmStartResult{}, err
+	}
+	if in.Steps < 1 && t.Policy.WarmStart.Steps > 0 {
+		return activities.WarmStartResult{}, fmt.Errorf("a chunk of %d updates: %w", in.Steps, store.ErrInvalid)
+	}
+	if t.Policy.Starter == nil && in.Base == nil {
+		return activities.WarmStartResult{}, fmt.Errorf("the spec names no starter and no model: %w", activities.ErrModelInvalid)
+	}
+	identity := starterIdentity{
+		Starter: t.Policy.Starter, WarmStart: t.Policy.WarmStart, Environment: t.Environment, Think: t.Rollout.Think,
+		ContextTurns: t.Rollout.ContextTurns, MaxNewTokens: t.Rollout.MaxNewTokens, PromptTokens: t.Rollout.PromptTokens,
+		MicroBatch: t.Update.MicroBatch, ComputeDtype: t.Policy.ComputeDtype, Fingerprint: d.Engine.Info().Fingerprint,
+	}
+	if in.Base != nil {
+		identity.Base = in.Base.Digest
+	}
+	id, err := run.DigestOf(identity)
+	if err != nil {
+		return activities.WarmStartResult{}, err
+	}
+	place := store.ModelPrefix + "starter-" + store.ShortDigest(id)
+	steps := t.Policy.WarmStart.Steps
+	if shared, err := d.findStarter(ctx, place); err != nil {
+		return activities.WarmStartResult{}, err
+	} else if shared != nil {
+		// Whoever finished it may have been cut off before it removed what lay between.
+		return activities.WarmStartResult{Base: shared, Shared: true, Steps: steps}, removeChunks(ctx, d.Store, place)
+	}
+	w, files, done, err := d.beginStarter(ctx, in, t)
+	if err != nil {
+		return activities.WarmStartResult{}, err
+	}
+	defer done()
+	out, err := w.teach(ctx, d.Store, in, files)
+	if err == nil && out.Steps < steps {
+		out.Snapshot, err = w.putChunk(ctx, d.Store, place, out.Steps)
+	} else if err == nil {
+		out.Base, err = w.putStarter(ctx, d.Store, place, files)
+	}
+	if out.Base == nil && (err == nil || errors.Is(err, store.ErrNotFound)) {
+		// A worker that was taken for dead, or another run's, may have finished the
+		// starter meanwhile and removed the states between its chunks.
+		if shared, look := d.findStarter(ctx, place); look != nil {
+			return activities.WarmStartResult{}, look
+		} else if shared != nil {
+			return activities.WarmStartResult{Base: shared, Shared: true, Steps: steps}, removeChunks(ctx, d.Store, place)
+		}
+	}
+	out.Telemetry = w.telemetry()
+	return out, err
+}
+
+// findStarter looks a finished starter up under its identity.
+func (d *Device) findStarter(ctx context.Context, place string) (*store.Ref, error) {
+	b, _, err := store.ReadFixed(ctx, d.Store, place+"/model.json", maxShared)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var shared sharedStarter
+	if err := json.Unmarshal(b, &shared); err != nil {
+		return nil, fmt.Errorf("shared starter %s: %w", place, err)
+	}
+	return &shared.Index, nil
+}
+
+// beginStarter is begin for a run that has no version 0 yet. files are those of
+// the model that is taught; of a starter, all but the weights.
+func (d *Device) beginStarter(ctx context.Context, in activities.WarmStartInput, t spec.Train) (w *work, files map[string][]byte, done func(), err error) {
+	stop := run.Heartbeat(ctx)
+	release, waited, err := d.Engine.acquire(ctx, in.Run)
+	if err != nil {
+		stop()
+		return nil, nil, nil, err
+	}
+	done = func() { release(); stop() }
+	if files, err = d.warmStartFiles(ctx, in, t); err != nil {
+		done()
+		return nil, nil, nil, err
+	}
+	words, err := run.NewBaseModel(files)
+	if err != nil {
+		done()
+		return nil, nil, nil, err
+	}
+	rc, err := run.NewContext(t, words)
+	if err != nil {
+		done()
+		return nil, nil, nil, err
+	}
+	w = &work{Context: rc, engine: d.Engine, start: time.Now()}
+	w.measured.WaitSeconds = waited.Seconds()
+	return w, files, done, nil
+}
+
+// warmStartFiles are the files of the model that a warm start trains.
+func (d *Device) warmStartFiles(ctx context.Context, in activities.WarmStartInput, t spec.Train) (map[string][]byte, error) {
+	if in.Base == nil {
+		files := starter.Files()
+		files[model.ConfigFile] = StarterConfig(*t.Policy.Starter).JSON()
+		return files, nil
+	}
+	base, err := run.ReadIndex(ctx, d.Store, *in.Base)
+	if err != nil {
+		return nil, err
+	}
+	refs := run.SmallRefs(base)
+	if in.From == nil {
+		refs = base.Files // the weights too: the first chunk begins with them
+	}
+	files, err := run.ModelFiles(ctx, d.Store, refs)
+	if err != nil {
+		return nil, fmt.Errorf("model that is taught: %w", err)
+	}
+	return files, nil
+}
+
+// StarterConfig is the starter's architecture: Qwen2 with a tied head. Its
+// matrices begin wider than Qwen2's 0.02, as suits a width of 128.
+func StarterConfig(s spec.Starter) model.Config {
+	end, pad := starter.EndID, starter.PadID
+	return model.Config{
+		VocabSize: starter.VocabSize, HiddenSize: s.HiddenSize, IntermediateSize: s.IntermediateSize,
+		Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HiddenSize / s.Heads,
+		MaxPositions: 4096, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true, InitializerRange: 0.05, EOS: &end, Pad: &pad,
+	}
+}
+
+// teach applies the chunk's supervised updates, or as many as are left.
+func (w *work) teach(ctx context.Context, s store.Store, in activities.WarmStartInput, files map[string][]byte) (activities.WarmStartResult, error) {
+	run := activities.Run{ID: in.Run, Spec: in.Spec}
+	if in.Base != nil {
+		run.Base = *in.Base
+	}
+	p, err := w.engine.programsFor(w.Context, run, w.Shapes(w.Training, 1))
+	if err != nil {
+		return activities.WarmStartResult{}, err
+	}
+	begin := time.Now()
+	if err := p.Compile(ctx, nil); err != nil {
+		return activities.WarmStartResult{}, fmt.Errorf("compile: %w", err)
+	}
+	w.measured.CompileSeconds = time.Since(begin).Seconds()
+	out := activities.WarmStartResult{}
+	if in.From != nil {
+		out.Steps = in.From.Version
+	}
+	if err := w.loadChunk(ctx, s, p, in, files); err != nil {
+		return out, err
+	}
+	ws := w.Train.Policy.WarmStart
+	for end := min(ws.Steps, out.Steps+in.Steps); out.Steps < end; out.Steps++ {
+		examples, err := w.transcripts(out.Steps)
+		if err != nil {
+			return out, fmt.Errorf("transcripts of step %d: %w", out.Steps, err)
+		}
+		next, m, err := p.SupervisedUpdate(ctx, w.engine.state, w.transcriptBatches(examples), model.Settings{
+			Optimizer:   model.Optimizer{LearningRate: float32(ws.LearningRate), Beta1: 0.9, Beta2: 0.999, AdamEpsilon: 1e-8, MaxGradNorm: 1},
+			Temperature: 1,
+		})
+		if err != nil {
+			return out, fmt.Errorf("supervised update %d: %w", out.Steps, err)
+		}
+		w.engine.hold(next, nil)
+		w.measured.Tokens += m.Tokens
+		out.Loss = canon.Float(m.PolicyLoss)
+	}
+	return out, w.engine.computeFingerprint()
+}
+
+// transcripts are the lessons of one step: of each environment, as many as its
+// share makes of the rows.
+func (w *work) transcripts(step int) ([]starter.Transcript, error) {
+	ws, s := w.Train.Policy.WarmStart, w.Training
+	turns := s.Turns
+	if n := s.Protocol.ContextTurns; n > 0 {
+		turns = min(turns, n) // what follows is seen in windows that look like these
+	}
+	// Small shares are shown in some steps of a round, if not in each.
+	at := step % mixtureRound * ws.Rows
+	before, after := s.Parts.Counts(at), s.Parts.Counts(at+ws.Rows)
+	var out []starter.Transcript
+	for i := range s.Parts {
+		n := after[i] - before[i]
+		if n == 0 {
+			continue
+		}
+		at := draw.Address{Seed: ws.Seed, Purpose: draw.WarmStart, Iteration: int64(step), Branch: int64(i)}
+		more, err := starter.Transcripts(w.Tokenizer, s.Parts[i].Environment, s.Protocol, starter.Lesson{Turns: turns, Demonstrations: ws.Demonstrations}, n, at)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}
+
+// mixtureRound is the steps of a warm start after which the environments of a
+// mixture take their turns anew.
+const mixtureRound = 256
+
+// loadChunk makes the engine hold the state the chunk goes on from.
+func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, in activities.WarmStartInput, files map[string][]byte) error {
+	if in.From != nil && w.engine.state != nil && w.engine.fingerprint == in.From.State {
+		return nil
+	}
+	var snapshot model.Snapshot
+	switch {
+	case in.From != nil:
+		stored, err := run.ModelFiles(ctx, s, in.From.Files)
+		if err != nil {
+			return err
+		}
+		if snapshot, err = model.ReadSnapshot(stored); err != nil {
+			return fmt.Errorf("warm start after %d steps: %w", in.From.Version, err)
+		}
+	case in.Base != nil:
+		folder, err := model.ReadFiles(files)
+		if err != nil {
+			return fmt.Errorf("model that is taught: %w: %w", err, activities.ErrModelInvalid)
+		}
+		snapshot = model.NewSnapshot(folder.Params)
+	default:
+		seed := w.Train.Policy.Starter.Seed
+		snapshot = model.NewSnapshot(model.NewParams(w.Config, draw.Address{Seed: seed, Purpose: draw.Weights}))
+	}
+	state, err := p.Upload(snapshot)
+	if err != nil {
+		return fmt.Errorf("upload: %w", err)
+	}
+	w.engine.hold(state, nil)
+	return nil
+}
+
+// transcriptBatches lays transcripts out in micro-batches.
+func (w *work) transcriptBatches(examples []starter.Transcript) []model.MicroBatch {
+	var rows []run.Piece
+	for _, e := range examples {
+		rows = append(rows, run.Piece{Ids: e.IDs, Sampled: e.Loss})
+	}
+	return w.MicroBatches(rows)
+}
+
+// putChunk stores the state between two chunks.
+func (w *work) putChunk(ctx context.Context, s store.Store, place string, steps int) (*store.SnapshotRef, error) {
+	snapshot, err := w.engine.state.Download()
+	if err != nil {
+		return nil, err
+	}
+	files, err := snapshot.Files()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := store.PutFolder(ctx, s, fmt.Sprintf("%s/steps/%06d.", place, steps), run.FolderFiles(files))
+	if err != nil {
+		return nil, err
+	}
+	return &store.SnapshotRef{Version: steps, Dir: folder.Dir, Files: folder.Files, State: w.engine.fingerprint}, nil
+}
+
+// putStarter stores the finished starter as a model and notes it under its
+// identity, for other runs.
+func (w *work) putStarter(ctx context.Context, s store.Store, place string, imported map[string][]byte) (*store.Ref, error) {
+	snapshot, err := w.engine.state.Download()
+	if err != nil {
+		return nil, err
+	}
+	files, err := snapshot.Files()
+	if err != nil {
+		return nil, err
+	}
+	delete(files, model.OptimizerFile)
+	for _, name := range run.SmallFiles {
+		if body, ok := imported[name]; ok && name != model.ConfigFile {
+			files[name] = body
+		}
+	}
+	index, err := run.PutModel(ctx, s, run.FolderFiles(files))
+	if err != nil {
+		return nil, err
+	}
+	b, err := canon.Marshal(sharedStarter{Index: index})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := store.Commit(ctx, s, place+"/model.json", b); err != nil {
+		return nil, err
+	}
+	return &index, removeChunks(ctx, s, place)
+}
+
+// removeChunks removes the states between the chunks of a starter that is finished:
+// whoever still wants one finds the starter.
+func removeChunks(ctx context.Context, s store.Store, place string) error {
+	for o, err := range s.List(ctx, place+"/steps/") {
+		if err != nil {
+			return err
+		}
+		if err := s.Delete(ctx, o.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}

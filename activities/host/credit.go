@@ -1,0 +1,193 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Credits tells whether Credit has something to do in an iteration that learns from so
+// many rows: a baseline by state sees all trajectories of a rollout, also where none was
+// selected.
+func Credits(s spec.Settings, rollout *store.RolloutRef, rows int) bool {
+	return rows > 0 || s.Credit.Algorithm == spec.CreditStateBaseline && (rollout == nil || rollout.Update == 0)
+}
+
+// Credit gives every selected row its advantages and stores the batch: all that
+// Update reads. Without a selected row there is no batch.
+func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activities.CreditResult, err error) {
+	defer run.Edge(ctx, &err, "credit of iteration %d of run %s", in.Iteration, in.Run.ID)
+	defer run.Heartbeat(ctx)()
+	start := time.Now()
+	rc, err := h.Contexts.Read(ctx, h.Store, in.Run)
+	if err != nil {
+		return activities.CreditResult{}, err
+	}
+	all, err := store.GetTable[run.TrajectoryRow](ctx, h.Store, in.Trajectories)
+	if err != nil {
+		return activities.CreditResult{}, fmt.Errorf("trajectories: %w", err)
+	}
+	var scores []run.ScoreRow
+	if in.Scores != nil {
+		if scores, err = store.GetTable[run.ScoreRow](ctx, h.Store, *in.Scores); err != nil {
+			return activities.CreditResult{}, err
+		}
+	}
+	rows, scores, err := sharedPart(rc, in.Rollout, run.SelectedOf(all), scores)
+	if err != nil {
+		return activities.CreditResult{}, err
+	}
+	dir := store.IterationDir(in.Run.ID, in.Branch, in.Iteration)
+	past, states, err := run.ObserveStates(ctx, h.Store, in, dir, all)
+	if err != nil {
+		return activities.CreditResult{}, err
+	}
+	if len(rows) == 0 {
+		return activities.CreditResult{States: states, Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, nil
+	}
+	l := run.NewCreditInput(rows)
+	if err := l.Scored(rows, scores, rc.Train.Update.Reference(), rc.Train.Credit.Critic()); err != nil {
+		return activities.CreditResult{}, err
+	}
+	signal, err := l.TrainingSignal(in.Settings, rows, past)
+	if err != nil {
+		return activities.CreditResult{}, err
+	}
+	origin := in.Iteration
+	if in.Rollout != nil {
+		origin = in.Rollout.Iteration
+	}
+	batch := batchRows(rc, rows, signal, scores, origin)
+	replayed, err := h.replayed(ctx, rc, in, len(batch))
+	if err != nil {
+		return activities.CreditResult{}, err
+	}
+	batch = append(batch, replayed...)
+	if f := rc.Train.Freshness; f.Updates() > 1 || f.ReplayIterations > 0 {
+		staleness(batch, in.Iteration, signal.Metrics)
+	}
+	body, err := run.EncodeBatch(batch, rc.Train.Update.MicroBatch)
+	if err != nil {
+		return activities.CreditResult{}, fmt.Errorf("encode the batch: %w", err)
+	}
+	ref, err := store.PutArtifact(ctx, h.Store, dir, "batch", "safetensors", body)
+	if err != nil {
+		return activities.CreditResult{}, err
+	}
+	return activities.CreditResult{
+		Batch: &ref, States: states, Metrics: signal.Metrics,
+		Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()},
+	}, nil
+}
+
+// part takes the rows that an iteration learns from, and their scores, where it
+// shares the rollout: all of them, or its own groups.
+func sharedPart(rc *run.Context, r *store.RolloutRef, rows []run.TrajectoryRow, scores []run.ScoreRow) ([]run.TrajectoryRow, []run.ScoreRow, error) {
+	if len(scores) != len(rows) {
+		return nil, nil, fmt.Errorf("%d scores for %d selected rows: %w", len(scores), len(rows), store.ErrInvalid)
+	}
+	if r == nil || rc.Train.Freshness.Online == 1 {
+		return rows, scores, nil
+	}
+	var own []run.TrajectoryRow
+	var ownScores []run.ScoreRow
+	for i, row := range rows {
+		if int(row.Group)/rc.Training.Groups == r.Update {
+			own, ownScores = append(own, row), append(ownScores, scores[i])
+		}
+	}
+	return own, ownScores, nil
+}
+
+// batchRows lays the training signal of trajectories out in the batch's rows, one a
+// piece.
+func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, scores []run.ScoreRow, origin int) []run.BatchRow {
+	width := rc.Shapes(rc.Training, 1).Sequence
+	wide := func() []float32 { return make([]float32, width) }
+	var out []run.BatchRow
+	for _, p := range run.Pieces(rows) {
+		r := run.BatchRow{
+			Row: p.Row, Origin: int32(origin), Length: int32(len(p.Ids)), Ids: make([]int32, width), Turns: make([]int32, width),
+			Mask: make([]bool, width), Old: wide(), Advantages: wide(),
+		}
+		copy(r.Ids, p.Ids)
+		copy(r.Turns, p.Turns)
+		copy(r.Mask, p.Sampled)
+		if l.Returns != nil {
+			r.Returns, r.OldValues = wide(), wide()
+		}
+		if rc.Train.Update.KLIn == spec.KLLoss {
+			r.Reference = wide()
+		}
+		s, n := scores[p.Of], p.First
+		for t, sampled := range p.Sampled {
+			if !sampled {
+				continue
+			}
+			r.Old[t], r.Advantages[t] = s.LogProbs[n], float32(l.Advantages[p.Of][n])
+			if r.Returns != nil {
+				r.Returns[t], r.OldValues[t] = float32(l.Returns[p.Of][n]), s.Values[n]
+			}
+			if r.Reference != nil {
+				r.Reference[t] = s.RefLogProbs[n]
+			}
+			n++
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// replayed draws rows from the replay buffer: of the batches of recent iterations
+// those that were fresh there, with the log-probs and the advantages that they had.
+func (h *Host) replayed(ctx context.Context, rc *run.Context, in activities.CreditInput, fresh int) ([]run.BatchRow, error) {
+	wanted := rc.Train.Freshness.Replayed(fresh)
+	if wanted == 0 || len(in.Replay) == 0 {
+		return nil, nil
+	}
+	var pool []run.BatchRow
+	for _, ref := range in.Replay {
+		rows, err := rc.ReadBatch(ctx, h.Store, ref)
+		if err != nil {
+			return nil, fmt.Errorf("replay buffer: %w", err)
+		}
+		newest := int32(0)
+		for _, r := range rows {
+			newest = max(newest, r.Origin)
+		}
+		for _, r := range rows {
+			if r.Origin == newest {
+				pool = append(pool, r)
+			}
+		}
+	}
+	if wanted = min(wanted, len(pool)); wanted == 0 {
+		return nil, nil
+	}
+	drawn := rc.Drawn(draw.Replay, in.Branch, in.Iteration).Permutation(len(pool))[:wanted]
+	slices.Sort(drawn) // in the order of the buffer
+	var out []run.BatchRow
+	for _, at := range drawn {
+		out = append(out, pool[at])
+	}
+	return out, nil
+}
+
+// staleness says how many iterations ago the rows of a batch were rolled out.
+func staleness(rows []run.BatchRow, iteration int, metrics activities.Metrics) {
+	var ages []float64
+	most := 0.0
+	for _, r := range rows {
+		age := float64(iteration - int(r.Origin))
+		ages, most = append(ages, age), max(most, age)
+	}
+	metrics["training/staleness_mean"], metrics["training/staleness_max"] = canon.Float(run.Mean(ages)), canon.Float(most)
+}

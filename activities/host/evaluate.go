@@ -1,0 +1,81 @@
+package host
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// ResolveEvaluation checks an Evaluate workflow's input, finds its policy, a
+// run's committed version or a model that it imports, and writes down the spec
+// that is followed: the policy's own, with the suites that are asked for.
+func (h *Host) ResolveEvaluation(ctx context.Context, in activities.ResolveEvaluationInput) (_ activities.LoadResult, err error) {
+	defer run.Edge(ctx, &err, "resolve evaluation %s", in.ID)
+	defer run.Heartbeat(ctx)()
+	known := run.Known()
+	e, err := spec.DecodeEvaluate(in.Input, known)
+	if err != nil {
+		return activities.LoadResult{}, err
+	}
+	var out activities.LoadResult
+	var t spec.Train
+	if e.Run != "" {
+		if out, err = h.measured(ctx, e.Run, e.Version); err != nil {
+			return activities.LoadResult{}, err
+		}
+		if t, err = run.ReadSpec(ctx, h.Store, out.Run.Spec); err != nil {
+			return activities.LoadResult{}, err
+		}
+		if t, err = e.WithSuites(&t, known); err != nil {
+			return activities.LoadResult{}, err
+		}
+	} else {
+		if t, err = e.WithSuites(nil, known); err != nil {
+			return activities.LoadResult{}, err
+		}
+		base, _, err := ImportBase(ctx, h.Store, t.Policy)
+		if err != nil {
+			return activities.LoadResult{}, err
+		}
+		// The workflow's id stands for a run: it is who holds the device.
+		out = activities.LoadResult{Run: activities.Run{ID: in.ID, Base: base}}
+	}
+	if t, err = withPins(t); err != nil {
+		return activities.LoadResult{}, err
+	}
+	if t, err = h.withWidths(ctx, t, out.Run.Base, true); err != nil {
+		return activities.LoadResult{}, err
+	}
+	b, err := t.JSON()
+	if err != nil {
+		return activities.LoadResult{}, err
+	}
+	if out.Run.Spec, err = store.PutArtifact(ctx, h.Store, store.ApartDir(in.ID), "spec", "json", b); err != nil {
+		return activities.LoadResult{}, fmt.Errorf("write the spec: %w", err)
+	}
+	out.Plan = planOf(t)
+	return out, nil
+}
+
+// measured finds the version of a run that is measured. Version 0 is what the run
+// began with: no manifest made it, and the first one names it.
+func (h *Host) measured(ctx context.Context, run string, version *int) (activities.LoadResult, error) {
+	if version == nil || *version > 0 {
+		return h.find(ctx, run, version, nil)
+	}
+	one := 1
+	out, err := h.find(ctx, run, &one, nil)
+	if err != nil {
+		return out, err
+	}
+	m, err := store.ReadManifest(ctx, h.Store, out.Head.Manifest)
+	if err != nil {
+		return out, err
+	}
+	out.Version, out.State, out.Branch, out.Head = 0, m.StateBefore, 0, nil
+	return out, nil
+}

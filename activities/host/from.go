@@ -1,0 +1,75 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// from finds the iteration of another run that a run begins behind. The two share
+// what version 0 is made of; all else may differ.
+func (h *Host) from(ctx context.Context, t spec.Train) (*activities.Head, error) {
+	f := *t.From
+	m, ref, err := h.committed(ctx, f)
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, activities.ErrNotFound) {
+		return nil, fmt.Errorf("from: iteration %d of run %q is not committed in %s: %w", f.Iteration, f.Run, h.Store.Location(store.RunsDir), activities.ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("from: %w", err)
+	}
+	theirs, err := run.ReadSpec(ctx, h.Store, m.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("from: %w", err)
+	}
+	var problems spec.Problems
+	for _, d := range spec.Diff(spec.Train{Policy: theirs.Policy}, spec.Train{Policy: t.Policy}) {
+		problems = append(problems, spec.Problem{Path: d.Path, Found: d.Other, Allowed: d.One, Hint: fmt.Sprintf("run %s has it, and this one goes on with its policy", f.Run)})
+	}
+	if theirs.Credit.Critic() != t.Credit.Critic() {
+		problems = append(problems, spec.Problem{
+			Path: "credit.algorithm", Found: t.Credit.Algorithm, Allowed: "an algorithm that needs a critic where " + theirs.Credit.Algorithm + " does, and none where it does not",
+			Hint: fmt.Sprintf("the critic of run %s goes on too", f.Run),
+		})
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	base, err := run.PutIndex(ctx, h.Store, m.Base)
+	if err != nil {
+		return nil, err
+	}
+	out := &activities.Head{
+		Manifest: ref, Iteration: m.Iteration, State: m.StateAfter, Fingerprint: m.Fingerprint, Device: m.Device, Base: base,
+		Settings: spec.SettingsOf(t),
+	}
+	found, err := store.FindRebuild(ctx, h.Store, ref)
+	if err != nil {
+		return nil, fmt.Errorf("from: %w", err)
+	}
+	if found.Snapshot != nil {
+		out.Snapshot = found.Snapshot.Version
+	}
+	return out, nil
+}
+
+// committed reads the manifest that a From names.
+func (h *Host) committed(ctx context.Context, f spec.From) (*store.Manifest, store.Ref, error) {
+	if f.Branch >= 0 {
+		return store.ReadManifestAt(ctx, h.Store, f.Run, f.Branch, f.Iteration)
+	}
+	version := f.Iteration + 1
+	head, err := run.FindHead(ctx, h.Store, f.Run, &version)
+	if err == nil && head == nil {
+		err = activities.ErrNotFound
+	}
+	if err != nil {
+		return nil, store.Ref{}, err
+	}
+	m, err := store.ReadManifest(ctx, h.Store, head.Manifest)
+	return m, head.Manifest, err
+}

@@ -1,0 +1,88 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// EvaluationResult is what an evaluation found, as it is stored: nothing in it
+// says who asked, so that the same policy on the same suite and kind of device
+// gives the same bytes.
+type EvaluationResult struct {
+	// Format is evaluationFormat.
+	Format int `json:"format"`
+	// Suite is complete: who rolls it out again meets the same instances.
+	Suite spec.Suite `json:"suite"`
+	// State is the policy's state fingerprint, ComputeDtype what it was computed
+	// with, Fingerprint the device's.
+	State        string `json:"state"`
+	ComputeDtype string `json:"compute_dtype"`
+	Fingerprint  string `json:"fingerprint"`
+	// Metrics are the figures, Trajectories the digest of the table's logical columns.
+	Metrics      activities.Metrics `json:"metrics"`
+	Trajectories string             `json:"trajectories"`
+}
+
+const evaluationFormat = 1
+
+// Measure turns an evaluation's episodes into figures and stores its
+// trajectories and its result.
+func (h *Host) Measure(ctx context.Context, in activities.MeasureInput) (_ activities.MeasureResult, err error) {
+	defer run.Edge(ctx, &err, "measure version %d of run %s", in.Version, in.Run.ID)
+	defer run.Heartbeat(ctx)()
+	start := time.Now()
+	rc, err := h.Contexts.Read(ctx, h.Store, in.Run)
+	if err != nil {
+		return activities.MeasureResult{}, err
+	}
+	task, err := rc.Task(in.Rollout)
+	if err != nil {
+		return activities.MeasureResult{}, err
+	}
+	if task.Suite == nil {
+		return activities.MeasureResult{}, fmt.Errorf("measure without a suite: %w", store.ErrInvalid)
+	}
+	rows, err := h.episodes(ctx, task, in.Turns)
+	if err != nil {
+		return activities.MeasureResult{}, err
+	}
+	if len(rows) != task.Rows() {
+		return activities.MeasureResult{}, fmt.Errorf("%d trajectories, suite %s has %d: %w", len(rows), task.Suite.Name, task.Rows(), store.ErrInvalid)
+	}
+	metrics := run.EvaluationMetrics(task, rows)
+	lines, err := h.references.Of(rc, task)
+	if err != nil {
+		return activities.MeasureResult{}, err
+	}
+	lines.Add(metrics)
+	place := run.Dir(in.Run, in.Branch, in.Rollout)
+	table, err := store.PutTable(ctx, h.Store, place, "trajectories", rows)
+	if err != nil {
+		return activities.MeasureResult{}, err
+	}
+	b, err := canon.Marshal(EvaluationResult{
+		Format: evaluationFormat, Suite: *task.Suite, State: in.State, ComputeDtype: rc.Train.Policy.ComputeDtype,
+		Fingerprint: in.Fingerprint, Metrics: metrics, Trajectories: table.Content,
+	})
+	if err != nil {
+		return activities.MeasureResult{}, fmt.Errorf("encode the result of suite %s: %w", task.Suite.Name, err)
+	}
+	result, err := store.PutArtifact(ctx, h.Store, place, "result", "json", b)
+	if err != nil {
+		return activities.MeasureResult{}, err
+	}
+	return activities.MeasureResult{
+		Evaluation: store.EvaluationRef{
+			Version: in.Version, Suite: task.Suite.Name, State: in.State,
+			Turns: in.Turns, Trajectories: &table, Result: &result, Metrics: metrics,
+		},
+		Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()},
+	}, nil
+}

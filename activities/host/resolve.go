@@ -1,0 +1,246 @@
+// Package host is the activities that need no device: resolving a spec, the environments'
+// answers, selection, credit, figures of an evaluation, the commit of an iteration, and
+// pages for people.
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Host is the activities that need no device.
+type Host struct {
+	Store store.Store
+	// Attributes asks the server whether it knows the Reprise* search
+	// attributes; nil means it does not.
+	Attributes func(context.Context) bool
+	// WriteReport writes a run's page for people, file by file; nil where the
+	// worker has none.
+	WriteReport run.ReportWriter
+
+	Contexts   run.Contexts
+	references run.References
+}
+
+// Resolve checks a spec, imports its base model, fills in what the environment
+// gives, and writes spec.json: from here on only that is read. Started again
+// with the same id and spec it finds the run's committed iterations; with
+// another spec it refuses and names the differences.
+func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activities.ResolveResult, err error) {
+	defer run.Edge(ctx, &err, "resolve the spec of run %s", in.Run)
+	defer run.Heartbeat(ctx)()
+	t, err := spec.Decode(in.Spec, run.Known())
+	if err != nil {
+		return activities.ResolveResult{}, err
+	}
+	if t, err = withPins(t); err != nil {
+		return activities.ResolveResult{}, err
+	}
+	written, ref, err := run.WrittenSpec(ctx, h.Store, in.Run)
+	if err != nil {
+		return activities.ResolveResult{}, err
+	}
+	if written != nil {
+		// What the environment gave is part of the written spec; a person need
+		// not repeat it.
+		t = withWidthsOf(t, *written)
+		if d := spec.Diff(*written, t); len(d) > 0 {
+			return activities.ResolveResult{}, fmt.Errorf("%w: stored and given differ in\n%s\nstart it under another workflow id, or with the stored spec (%s)",
+				activities.ErrSpecDiffers, d, h.Store.Location(ref.Key))
+		}
+	}
+	var base store.Ref
+	var imported bool
+	var from *activities.Head
+	head, err := run.FindHead(ctx, h.Store, in.Run, nil)
+	if err != nil {
+		return activities.ResolveResult{}, err
+	}
+	if head != nil {
+		// What is committed names its base in the store: the folder, the hub and the run
+		// that it came from are asked no more.
+		base, imported = head.Base, true
+	} else if t.From != nil {
+		if from, err = h.from(ctx, t); err != nil {
+			return activities.ResolveResult{}, err
+		}
+		base, imported = from.Base, true
+	} else if base, imported, err = ImportBase(ctx, h.Store, t.Policy); err != nil {
+		return activities.ResolveResult{}, err
+	}
+	if written == nil {
+		if t, err = h.withWidths(ctx, t, base, imported); err != nil {
+			return activities.ResolveResult{}, err
+		}
+		b, err := t.JSON()
+		if err != nil {
+			return activities.ResolveResult{}, err
+		}
+		if head != nil {
+			m, err := store.ReadManifest(ctx, h.Store, head.Manifest)
+			if err != nil {
+				return activities.ResolveResult{}, err
+			}
+			if digest := canon.Digest(b); digest != m.Spec.Digest {
+				return activities.ResolveResult{}, fmt.Errorf("%w: %s is gone, and the iterations that are there were computed with another one (SHA-256 %s; the given one's is %s)",
+					activities.ErrSpecDiffers, h.Store.Location(m.Spec.Key), m.Spec.Digest, digest)
+			}
+		}
+		if ref, err = store.Commit(ctx, h.Store, store.SpecKey(in.Run), b); err != nil {
+			return activities.ResolveResult{}, err
+		}
+	}
+	out := activities.ResolveResult{Spec: ref, Plan: planOf(t), Location: h.Store.Location(store.RunDir(in.Run)), SearchAttributes: h.Attributes != nil && h.Attributes(ctx)}
+	if imported && head == nil {
+		out.Base = &base
+	}
+	out.Head, out.From = head, from
+	if head != nil {
+		if head.Batches, err = run.RecentBatches(ctx, h.Store, in.Run, &head.Manifest, t.Freshness.ReplayIterations); err != nil {
+			return activities.ResolveResult{}, err
+		}
+	}
+	return out, nil
+}
+
+// withPins is a spec whose environments have the digests of the files they read:
+// a file that changes is another environment.
+func withPins(t spec.Train) (spec.Train, error) {
+	var err error
+	if t.Environment, err = t.Environment.WithOptions(pinned); err != nil {
+		return t, err
+	}
+	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
+	for i, s := range t.Evaluation.Suites {
+		if t.Evaluation.Suites[i].Environment, err = s.Environment.WithOptions(pinned); err != nil {
+			return t, fmt.Errorf("suite %s: %w", s.Name, err)
+		}
+	}
+	return t, nil
+}
+
+// pinned are an environment's options with the digests of its files.
+func pinned(name string, options json.RawMessage) (json.RawMessage, error) {
+	env, err := envs.New(name, options)
+	if err != nil {
+		return nil, fmt.Errorf("environment %s: %w", name, err)
+	}
+	p, ok := env.(envs.Pinned)
+	if !ok {
+		return options, nil
+	}
+	if options, err = p.Pin(); err != nil {
+		return nil, fmt.Errorf("environment %s: %w", name, err)
+	}
+	return options, nil
+}
+
+// withWidthsOf takes over what the environments gave to a written spec, which a
+// person need not repeat.
+func withWidthsOf(t, written spec.Train) spec.Train {
+	if t.Rollout.PromptTokens == nil {
+		t.Rollout.PromptTokens = written.Rollout.PromptTokens
+	}
+	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
+	for i := range t.Evaluation.Suites {
+		s := &t.Evaluation.Suites[i]
+		for _, w := range written.Evaluation.Suites {
+			if s.PromptTokens == nil && s.Name == w.Name {
+				s.PromptTokens = w.PromptTokens
+			}
+		}
+	}
+	return t
+}
+
+// withWidths fills in the widths of the contexts.
+func (h *Host) withWidths(ctx context.Context, t spec.Train, base store.Ref, imported bool) (spec.Train, error) {
+	if !imported {
+		return run.WithWidths(t, nil)
+	}
+	m, err := run.ReadIndex(ctx, h.Store, base)
+	if err != nil {
+		return t, err
+	}
+	files, err := run.ModelFiles(ctx, h.Store, run.SmallRefs(m))
+	if err != nil {
+		return t, err
+	}
+	return run.WithWidths(t, files)
+}
+
+// planOf is what the workflow needs to decide.
+func planOf(t spec.Train) activities.Plan {
+	p := activities.Plan{
+		Iterations: t.Iterations, Turns: t.Rollout.Turns, Rows: t.Rollout.Trajectories(), Environment: t.Environment.String(),
+		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds,
+		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Report: t.Report.AtEnd, Collapse: t.Collapse, Settings: spec.SettingsOf(t), WarmStartSteps: t.Policy.WarmStart.Steps,
+		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0,
+	}
+	if t.From != nil {
+		p.First, p.Prepare = t.From.Iteration+1, false // version 0 was made by the other run
+	}
+	for _, s := range t.Evaluation.Suites {
+		p.Suites = append(p.Suites, activities.PlanSuite{Name: s.Name, Turns: s.Turns, Rows: s.Rows()})
+	}
+	return p
+}
+
+// Load reads the plan of a run that has been resolved.
+func (h *Host) Load(ctx context.Context, in activities.LoadInput) (_ activities.LoadResult, err error) {
+	defer run.Edge(ctx, &err, "load run %s", in.Run)
+	t, err := run.ReadSpec(ctx, h.Store, in.Spec)
+	if err != nil {
+		return activities.LoadResult{}, err
+	}
+	return activities.LoadResult{Plan: planOf(t)}, nil
+}
+
+// Find finds a committed policy version of a run, with the run's plan; nil is the
+// newest.
+func (h *Host) Find(ctx context.Context, in activities.FindInput) (_ activities.LoadResult, err error) {
+	defer run.Edge(ctx, &err, "find a version of run %s", in.Run)
+	return h.find(ctx, in.Run, in.Version, in.Head)
+}
+
+func (h *Host) find(ctx context.Context, runID string, version *int, from *store.Ref) (activities.LoadResult, error) {
+	defer run.Heartbeat(ctx)() // the chain may be long
+	if _, err := h.Store.Stat(ctx, store.SpecKey(runID)); errors.Is(err, store.ErrNotFound) {
+		return activities.LoadResult{}, fmt.Errorf("no run %q in %s: %w", runID, h.Store.Location(store.RunsDir), activities.ErrNotFound)
+	} else if err != nil {
+		return activities.LoadResult{}, err
+	}
+	head, err := run.FindHeadOf(ctx, h.Store, runID, version, from)
+	if err != nil {
+		return activities.LoadResult{}, err
+	}
+	if head == nil {
+		return activities.LoadResult{}, fmt.Errorf("run %q has no committed iteration yet: %w", runID, activities.ErrNotFound)
+	}
+	// What the version was computed with is the spec that its manifest names.
+	m, err := store.ReadManifest(ctx, h.Store, head.Manifest)
+	if err != nil {
+		return activities.LoadResult{}, err
+	}
+	t, err := run.ReadSpec(ctx, h.Store, m.Spec)
+	if err != nil {
+		return activities.LoadResult{}, err
+	}
+	if head.Batches, err = run.RecentBatches(ctx, h.Store, runID, &head.Manifest, t.Freshness.ReplayIterations); err != nil {
+		return activities.LoadResult{}, err
+	}
+	return activities.LoadResult{
+		Plan: planOf(t), Run: activities.Run{ID: runID, Spec: m.Spec, Base: head.Base}, Branch: head.Branch,
+		Version: head.Iteration + 1, State: head.State, Fingerprint: head.Fingerprint, Head: head,
+	}, nil
+}

@@ -1,0 +1,58 @@
+package host
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// tombstones are the files of snapshots that retention removes with a commit: a
+// function of the chain and the spec, so that a retried commit says the same. Only an
+// iteration that has a snapshot removes older ones. Snapshots of a stretch that a
+// rollback has left behind stay.
+func (h *Host) tombstones(ctx context.Context, t spec.Train, in activities.CommitInput) ([]store.Tombstone, error) {
+	if t.Snapshot.Retain == 0 || in.Snapshot == nil || in.Parent == nil {
+		return nil, nil
+	}
+	older, err := store.KeptSnapshots(ctx, h.Store, *in.Parent)
+	if err != nil {
+		return nil, fmt.Errorf("retention: %w", err)
+	}
+	var out []store.Tombstone
+	for _, s := range expired(t, in.Snapshot.Version, older) {
+		for _, name := range run.SortedKeys(s.Files) {
+			ref := s.Files[name]
+			out = append(out, store.Tombstone{Key: ref.Key, Digest: ref.Digest, Reason: fmt.Sprintf("snapshots: retain %d", t.Snapshot.Retain)})
+		}
+	}
+	return out, nil
+}
+
+// expired are the snapshots that are not kept, of those before the newest version,
+// newest first.
+func expired(t spec.Train, newest int, older []*store.SnapshotRef) []*store.SnapshotRef {
+	earliest := newest - t.Collapse.Reach(t.Evaluation.Every)
+	kept, covered := 1, newest <= earliest
+	for i, s := range older {
+		if kept >= t.Snapshot.Retain && covered {
+			return older[i:]
+		}
+		kept, covered = kept+1, s.Version <= earliest
+	}
+	return nil
+}
+
+// bury removes what tombstones name. It comes after the commit that says so, and a
+// retried commit does it again.
+func (h *Host) bury(ctx context.Context, tombstones []store.Tombstone) error {
+	for _, t := range tombstones {
+		if err := h.Store.Delete(ctx, t.Key); err != nil {
+			return fmt.Errorf("retention: remove %s: %w", h.Store.Location(t.Key), err)
+		}
+	}
+	return nil
+}

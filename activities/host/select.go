@@ -1,0 +1,97 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
+
+// Select puts the trajectories of a rollout together and marks the groups that
+// the update learns from.
+func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activities.SelectResult, err error) {
+	defer run.Edge(ctx, &err, "select of iteration %d of run %s", in.Rollout.Iteration, in.Run.ID)
+	defer run.Heartbeat(ctx)()
+	start := time.Now()
+	rc, err := h.Contexts.Read(ctx, h.Store, in.Run)
+	if err != nil {
+		return activities.SelectResult{}, err
+	}
+	task, err := rc.Task(in.Rollout)
+	if err != nil {
+		return activities.SelectResult{}, err
+	}
+	rows, err := h.rounds(ctx, task, in.Turns)
+	if err != nil {
+		return activities.SelectResult{}, err
+	}
+	rolled := *task
+	rolled.Groups = len(rows) / task.Members
+	choice, err := run.Choose(rc, in.Settings.Selection, rows, task)
+	if err != nil || choice.More {
+		return activities.SelectResult{More: choice.More, Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, err
+	}
+	count := 0
+	for i := range rows {
+		rows[i].Selected, rows[i].Weight = choice.Kept[rows[i].Group], choice.Weights[rows[i].Group]
+		if rows[i].Selected {
+			count++
+		}
+	}
+	ref, err := store.PutTable(ctx, h.Store, run.Dir(in.Run, in.Branch, in.Rollout), "trajectories", rows)
+	if err != nil {
+		return activities.SelectResult{}, err
+	}
+	metrics := run.RolloutMetrics(&rolled, rows)
+	if n := rolled.Groups / task.Groups; rc.Train.Selection.Resample > 1 || n > 1 {
+		metrics["rollout/rounds"] = canon.Float(float64(n))
+	}
+	return activities.SelectResult{
+		Trajectories: ref, Rows: count, Parts: run.PartSizes(rc, rows, count, task), Metrics: metrics,
+		Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()},
+	}, nil
+}
+
+// rounds reads the rounds of a rollout as trajectories: groups and rows of a later
+// one continue the index.
+func (h *Host) rounds(ctx context.Context, task *run.Task, refs []store.TurnRefs) ([]run.TrajectoryRow, error) {
+	var all []run.TrajectoryRow
+	for round := 0; len(refs) > 0; round++ {
+		n := 0
+		for n < len(refs) && refs[n].Round == round {
+			n++
+		}
+		rows, err := h.episodes(ctx, task, refs[:n])
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) != task.Rows() {
+			return nil, fmt.Errorf("%d trajectories, want %d groups of %d: %w", len(rows), task.Groups, task.Members, store.ErrInvalid)
+		}
+		for i := range rows {
+			rows[i].Row += int32(round * task.Rows())
+			rows[i].Group += int32(round * task.Groups)
+		}
+		all, refs = append(all, rows...), refs[n:]
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("a rollout has at least a turn: %w", store.ErrInvalid)
+	}
+	return all, nil
+}
+
+// episodes reads the turns of a round as trajectories.
+func (h *Host) episodes(ctx context.Context, task *run.Task, refs []store.TurnRefs) ([]run.TrajectoryRow, error) {
+	turns, err := run.ReadTurns(ctx, h.Store, refs)
+	if err != nil {
+		return nil, err
+	}
+	if len(turns) == 0 || len(turns[0].Generate) == 0 {
+		return nil, fmt.Errorf("a rollout has at least a turn and a row: %w", store.ErrInvalid)
+	}
+	return run.Trajectories(task, turns), nil
+}

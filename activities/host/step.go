@@ -1,0 +1,126 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model/credit"
+)
+
+// Step lets the environments answer a turn's samples and stores the turn's step
+// table. The states are rebuilt by replaying the recorded actions.
+func (h *Host) Step(ctx context.Context, in activities.StepInput) (_ activities.StepResult, err error) {
+	defer run.Edge(ctx, &err, "step turn %d of run %s", in.Turn, in.Run.ID)
+	defer run.Heartbeat(ctx)()
+	start := time.Now()
+	rc, err := h.Contexts.Read(ctx, h.Store, in.Run)
+	if err != nil {
+		return activities.StepResult{}, err
+	}
+	task, err := rc.Task(in.Rollout)
+	if err != nil {
+		return activities.StepResult{}, err
+	}
+	generated, err := store.GetTable[run.GenerateRow](ctx, h.Store, in.Generate)
+	if err != nil {
+		return activities.StepResult{}, err
+	}
+	history, err := run.ReadTurns(ctx, h.Store, in.Turns)
+	if err != nil {
+		return activities.StepResult{}, err
+	}
+	rows := make([]run.StepRow, len(generated))
+	alive := 0
+	for i, g := range generated {
+		rows[i] = run.StepRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive, Done: !g.Alive}
+		if !g.Alive {
+			continue
+		}
+		if err := play(rc, task, in, &rows[i], g, history); err != nil {
+			return activities.StepResult{}, fmt.Errorf("row %d: %w", g.Row, err)
+		}
+		if !rows[i].Done {
+			alive++
+		}
+	}
+	ref, err := store.PutTable(ctx, h.Store, run.Dir(in.Run, in.Branch, in.Rollout), run.TurnName(in.Rollout, in.Turn, "step"), rows)
+	if err != nil {
+		return activities.StepResult{}, err
+	}
+	return activities.StepResult{Table: ref, Alive: alive, Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, nil
+}
+
+// play answers one row's sample.
+func play(rc *run.Context, s *run.Task, in activities.StepInput, row *run.StepRow, g run.GenerateRow, history []run.Turn) error {
+	a := rc.Address(s, in.Branch, in.Rollout, int(g.Group), int(g.Member))
+	env := s.Env(int(g.Group))
+	actions := make([][]string, len(history))
+	recorded := make([]envs.Recorded, len(history), len(history)+1)
+	context := 0
+	for t, h := range history {
+		if int(g.Row) >= len(h.Step) {
+			return fmt.Errorf("turn %d has no such row: %w", t+1, store.ErrInvalid)
+		}
+		before := h.Generate[g.Row]
+		actions[t] = h.Step[g.Row].Actions
+		recorded[t] = envs.Recorded{Actions: actions[t], Sampled: before.SampledIDs}
+		if before.Restart {
+			context = 0
+		}
+		context += len(before.PromptIDs) + len(before.SampledIDs)
+	}
+	if g.Restart {
+		context = 0
+	}
+	context += len(g.PromptIDs) + len(g.SampledIDs)
+	episode, played, err := envs.Replay(env, a.Instance, a.Chance, actions)
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	left := env.MaxActions()
+	if n := len(played); n > 0 {
+		left = played[n-1].ActionsLeft
+	}
+	reply, truncated := s.Protocol.ReadReply(rc.Tokenizer, env, g.SampledIDs)
+	row.StateBefore = episode.StateKey()
+	t := s.Protocol.Play(episode, reply, left)
+	row.Text = rc.Tokenizer.Decode(g.SampledIDs)
+	row.Actions, row.Reward, row.Penalty = t.Actions, t.Reward, t.Penalty
+	if s.OverlongCache > 0 {
+		punishment, err := credit.Overlong(len(g.SampledIDs), s.MaxNewTokens, s.OverlongCache)
+		if err != nil {
+			return err
+		}
+		row.Penalty += punishment
+	}
+	row.Valid = len(t.Actions) > 0 && t.Invalid == 0 && !(truncated && !reply.Formatted)
+	row.Effective, row.Invalid, row.Success = int32(t.Effective), int32(t.Invalid), t.Success
+	row.StateKey, row.Observation = episode.StateKey(), episode.Observation()
+	row.Done = t.Ended() || in.Turn >= s.Turns
+	if row.Done {
+		return nil
+	}
+	var ids []int32
+	if row.NextRestart = s.Protocol.Restarts(in.Turn + 1); row.NextRestart {
+		recorded = append(recorded, envs.Recorded{Actions: t.Actions, Sampled: g.SampledIDs})
+		ids, err = s.Protocol.WindowIDs(rc.Tokenizer, env, a.Instance, a.Chance, recorded)
+		context = 0
+	} else {
+		next := envs.NextTurn{Number: in.Turn + 1, Reward: t.Reward, ActionsLeft: t.ActionsLeft}
+		ids, err = s.Protocol.ContinueIDs(rc.Tokenizer, env, episode, next, g.SampledIDs)
+	}
+	if err != nil {
+		return err
+	}
+	if context+len(ids) > s.Widths[in.Turn] {
+		row.Done, row.NextRestart, row.ContextFull = true, false, true
+		return nil
+	}
+	row.NextIDs = ids
+	return nil
+}

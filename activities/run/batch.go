@@ -1,0 +1,312 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/safetensors"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// SelectedRows reads the trajectories the update learns from, in row order.
+func SelectedRows(ctx context.Context, s store.Store, trajectories store.Ref) ([]TrajectoryRow, error) {
+	all, err := store.GetTable[TrajectoryRow](ctx, s, trajectories)
+	if err != nil {
+		return nil, fmt.Errorf("trajectories: %w", err)
+	}
+	return SelectedOf(all), nil
+}
+
+func SelectedOf(all []TrajectoryRow) []TrajectoryRow {
+	var rows []TrajectoryRow
+	for _, r := range all {
+		if r.Selected {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// MicroBatches lays pieces out as Score takes them: on the width of the run's longest
+// row.
+func (rc *Context) MicroBatches(rows []Piece) []model.MicroBatch {
+	return layOut(rows, rc.Train.Update.MicroBatch, rc.Shapes(rc.Training, 1).Sequence)
+}
+
+// layOut lays pieces out in ⌈pieces/b⌉ micro-batches of b rows of a width, without
+// log-probs and advantages. Rows after the last piece are padding of weight 0.
+func layOut(rows []Piece, b, width int) []model.MicroBatch {
+	var out []model.MicroBatch
+	for at := 0; at < len(rows); at += b {
+		m := emptyMicroBatch(b, width)
+		for i, p := range rows[at:min(at+b, len(rows))] {
+			m.Lengths[i], m.RowWeights[i] = int32(copy(m.IDs[i], p.Ids)), 1
+			copy(m.Mask[i], p.Sampled)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// emptyMicroBatch is b rows of padding.
+func emptyMicroBatch(b, width int) model.MicroBatch {
+	m := model.MicroBatch{Lengths: make([]int32, b), RowWeights: make([]float32, b)}
+	for range b {
+		m.IDs = append(m.IDs, make([]int32, width))
+		m.Mask = append(m.Mask, make([]bool, width))
+		m.OldLogProbs = append(m.OldLogProbs, make([]float32, width))
+		m.Advantages = append(m.Advantages, make([]float32, width))
+	}
+	return m
+}
+
+// The tensors of batch.safetensors, [rows, width] or [rows], where rows is a
+// multiple of the micro-batch. Position t of a row is the token at index t: its
+// mask is 1 where that token was sampled.
+const (
+	tensorIDs         = "ids"           // int32 [rows, width]
+	tensorLengths     = "lengths"       // int32 [rows]
+	tensorLossMask    = "loss_mask"     // float32 [rows, width]
+	tensorOldLogProbs = "old_log_probs" // float32 [rows, width]
+	tensorAdvantages  = "advantages"    // float32 [rows, width]
+	tensorRowWeights  = "row_weights"   // float32 [rows]; 0 is padding
+	tensorTurns       = "turns"         // int32 [rows, width]: the turn of a sampled token, from 1
+	tensorRow         = "row"           // int32 [rows]: the trajectory's row, −1 for padding
+	tensorOrigin      = "origin"        // int32 [rows]: the iteration that rolled it out, −1 for padding
+
+	// With a critic, and with a reference in the loss.
+	tensorReturns     = "returns"       // float32 [rows, width]
+	tensorOldValues   = "old_values"    // float32 [rows, width]
+	tensorRefLogProbs = "ref_log_probs" // float32 [rows, width]
+)
+
+// EncodeBatch is all that an update reads, as safetensors: rows of one width, and
+// padding up to a multiple of the micro-batch b.
+func EncodeBatch(rows []BatchRow, b int) ([]byte, error) {
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("a batch needs rows")
+	}
+	width, count := len(rows[0].Ids), (len(rows)+b-1)/b*b
+	ints := func(of func(BatchRow) []int32) []int32 {
+		out := make([]int32, count*width)
+		for i, r := range rows {
+			copy(out[i*width:], of(r))
+		}
+		return out
+	}
+	floats := func(of func(BatchRow) []float32) []float32 {
+		out := make([]float32, count*width)
+		for i, r := range rows {
+			copy(out[i*width:], of(r))
+		}
+		return out
+	}
+	lengths, row, origin := make([]int32, count), make([]int32, count), make([]int32, count)
+	weights, mask := make([]float32, count), make([]float32, count*width)
+	for i := range count {
+		if i >= len(rows) {
+			row[i], origin[i] = -1, -1
+			continue
+		}
+		r := rows[i]
+		lengths[i], row[i], origin[i], weights[i] = r.Length, r.Row, r.Origin, 1
+		for t, sampled := range r.Mask {
+			if sampled {
+				mask[i*width+t] = 1
+			}
+		}
+	}
+	wide, flat := []int{count, width}, []int{count}
+	tensors := []safetensors.Tensor{
+		safetensors.I32(tensorIDs, wide, ints(func(r BatchRow) []int32 { return r.Ids })),
+		safetensors.I32(tensorLengths, flat, lengths),
+		safetensors.F32(tensorLossMask, wide, mask),
+		safetensors.F32(tensorOldLogProbs, wide, floats(func(r BatchRow) []float32 { return r.Old })),
+		safetensors.F32(tensorAdvantages, wide, floats(func(r BatchRow) []float32 { return r.Advantages })),
+		safetensors.F32(tensorRowWeights, flat, weights),
+		safetensors.I32(tensorTurns, wide, ints(func(r BatchRow) []int32 { return r.Turns })),
+		safetensors.I32(tensorRow, flat, row),
+		safetensors.I32(tensorOrigin, flat, origin),
+	}
+	if rows[0].Returns != nil {
+		tensors = append(tensors,
+			safetensors.F32(tensorReturns, wide, floats(func(r BatchRow) []float32 { return r.Returns })),
+			safetensors.F32(tensorOldValues, wide, floats(func(r BatchRow) []float32 { return r.OldValues })))
+	}
+	if rows[0].Reference != nil {
+		tensors = append(tensors, safetensors.F32(tensorRefLogProbs, wide, floats(func(r BatchRow) []float32 { return r.Reference })))
+	}
+	return safetensors.Encode(tensors, nil)
+}
+
+// BatchRow is a row of a batch, without padding: [width], or [tokens] of it.
+type BatchRow struct {
+	Row, Origin     int32 // the trajectory's, and the iteration that rolled it out
+	Ids             []int32
+	Length          int32
+	Mask            []bool
+	Old, Advantages []float32
+	Turns           []int32
+	// nil without a critic, and without a reference in the loss.
+	Returns, OldValues, Reference []float32
+}
+
+// ReadBatch reads the rows of a run's batch.
+func (rc *Context) ReadBatch(ctx context.Context, s store.Store, ref store.Ref) ([]BatchRow, error) {
+	raw, err := store.GetArtifact(ctx, s, ref)
+	if err != nil {
+		return nil, fmt.Errorf("batch: %w", err)
+	}
+	t := rc.Train
+	rows, err := DecodeBatch(raw, t.Update.MicroBatch, rc.Shapes(rc.Training, 1).Sequence, t.Credit.Critic(), t.Update.KLIn == spec.KLLoss)
+	if err != nil {
+		return nil, fmt.Errorf("batch %s: %w", ref.Key, err)
+	}
+	return rows, nil
+}
+
+// DecodeBatch reads the rows of a batch of micro-batches of b rows and the given
+// width, with what a critic learns, and with the reference's log-probs. Anything
+// else than such a batch is a store.ErrInvalid.
+func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, error) {
+	f, err := safetensors.Decode(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	lengths, err := ints(f, tensorLengths)
+	if err != nil {
+		return nil, err
+	}
+	rows := len(lengths)
+	if rows == 0 || rows%b != 0 {
+		return nil, fmt.Errorf("%d rows are no multiple of the micro-batch of %d: %w", rows, b, store.ErrInvalid)
+	}
+	flatInts := map[string][]int32{}
+	for _, name := range []string{tensorRow, tensorOrigin} {
+		if flatInts[name], err = ints(f, name); err != nil {
+			return nil, err
+		}
+		if len(flatInts[name]) != rows {
+			return nil, fmt.Errorf("tensor %q has %d values, want %d: %w", name, len(flatInts[name]), rows, store.ErrInvalid)
+		}
+	}
+	wideInts := map[string][]int32{}
+	for _, name := range []string{tensorIDs, tensorTurns} {
+		if wideInts[name], err = ints(f, name); err != nil {
+			return nil, err
+		}
+		if len(wideInts[name]) != rows*width {
+			return nil, fmt.Errorf("tensor %q has %d values, want %d: %w", name, len(wideInts[name]), rows*width, store.ErrInvalid)
+		}
+	}
+	floats := map[string][]float32{}
+	wanted := []string{tensorLossMask, tensorOldLogProbs, tensorAdvantages, tensorRowWeights}
+	if critic {
+		wanted = append(wanted, tensorReturns, tensorOldValues)
+	}
+	if reference {
+		wanted = append(wanted, tensorRefLogProbs)
+	}
+	for _, name := range wanted {
+		t, ok := f.Get(name)
+		if !ok {
+			return nil, fmt.Errorf("tensor %q is missing: %w", name, store.ErrInvalid)
+		}
+		if floats[name], err = t.Float32s(); err != nil {
+			return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+		}
+		want := rows * width
+		if name == tensorRowWeights {
+			want = rows
+		}
+		if len(floats[name]) != want {
+			return nil, fmt.Errorf("tensor %q has %d values, want %d: %w", name, len(floats[name]), want, store.ErrInvalid)
+		}
+	}
+	var out []BatchRow
+	for r, weight := range floats[tensorRowWeights] {
+		if weight == 0 {
+			continue
+		}
+		wide := func(name string) []float32 { return floats[name][r*width : (r+1)*width] }
+		row := BatchRow{
+			Row: flatInts[tensorRow][r], Origin: flatInts[tensorOrigin][r],
+			Ids: wideInts[tensorIDs][r*width : (r+1)*width], Turns: wideInts[tensorTurns][r*width : (r+1)*width],
+			Length: lengths[r], Mask: make([]bool, width), Old: wide(tensorOldLogProbs), Advantages: wide(tensorAdvantages),
+		}
+		if critic {
+			row.Returns, row.OldValues = wide(tensorReturns), wide(tensorOldValues)
+		}
+		if reference {
+			row.Reference = wide(tensorRefLogProbs)
+		}
+		for t, v := range wide(tensorLossMask) {
+			if v != 0 && v != 1 {
+				return nil, fmt.Errorf("tensor %q is %v at row %d, token %d: %w", tensorLossMask, v, r, t, store.ErrInvalid)
+			}
+			row.Mask[t] = v == 1
+		}
+		out = append(out, row)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no row has a weight: %w", store.ErrInvalid)
+	}
+	return out, nil
+}
+
+// Minibatch lays rows out in micro-batches of b, with the weights and bounds of an
+// optimizer step.
+func Minibatch(rows []BatchRow, b int, u spec.Update, divisor float64) ([]model.MicroBatch, error) {
+	width := len(rows[0].Ids)
+	var out []model.MicroBatch
+	for at := 0; at < len(rows); at += b {
+		m := emptyMicroBatch(b, width)
+		if len(u.ClipTurns) > 0 {
+			for range b {
+				m.ClipLow, m.ClipHigh = append(m.ClipLow, make([]float32, width)), append(m.ClipHigh, make([]float32, width))
+			}
+		}
+		if rows[0].Returns != nil {
+			m.Returns, m.OldValues = make([][]float32, b), make([][]float32, b)
+		}
+		if rows[0].Reference != nil {
+			m.RefLogProbs = make([][]float32, b)
+		}
+		for i, r := range rows[at:min(at+b, len(rows))] {
+			m.IDs[i], m.Lengths[i], m.RowWeights[i] = r.Ids, r.Length, 1
+			if m.Returns != nil {
+				m.Returns[i], m.OldValues[i] = r.Returns, r.OldValues
+			}
+			if m.RefLogProbs != nil {
+				m.RefLogProbs[i] = r.Reference
+			}
+			m.Mask[i], m.OldLogProbs[i], m.Advantages[i] = r.Mask, r.Old, r.Advantages
+			for t, turn := range r.Turns {
+				if m.ClipLow != nil && r.Mask[t] {
+					c := u.Clip(int(turn))
+					m.ClipLow[i][t], m.ClipHigh[i][t] = float32(c.Low), float32(c.High)
+				}
+			}
+		}
+		out = append(out, m)
+	}
+	if err := model.Weigh(out, loss.Aggregation(u.Aggregation), divisor); err != nil {
+		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	return out, nil
+}
+
+func ints(f *safetensors.File, name string) ([]int32, error) {
+	t, ok := f.Get(name)
+	if !ok {
+		return nil, fmt.Errorf("tensor %q is missing: %w", name, store.ErrInvalid)
+	}
+	v, err := t.Int32s()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	return v, nil
+}

@@ -1,0 +1,144 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model/selection"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// choice is what a selection made of a rollout.
+type choice struct {
+	More    bool      // another round is wanted
+	Kept    []bool    // [groups]
+	Weights []float64 // [groups], the factor of each one's advantages
+}
+
+// Choose applies the selection to each part of the rollout that an iteration learns
+// from.
+func Choose(rc *Context, s spec.Selection, rows []TrajectoryRow, task *Task) (choice, error) {
+	groups, members := len(rows)/task.Members, task.Members
+	if s.Resample > 1 {
+		return resampled(s, rows, task)
+	}
+	var out choice
+	for from := 0; from < groups; from += task.Groups {
+		kept, weights, err := SelectedGroups(s, rows[from*members:(from+task.Groups)*members], task.Groups, members)
+		if err != nil {
+			return out, err
+		}
+		out.Kept, out.Weights = append(out.Kept, kept...), append(out.Weights, weights...)
+	}
+	return out, nil
+}
+
+// resampled asks for rounds until as many groups vary as a rollout has, or the most
+// rounds are made, and applies the selection to the first that do (DAPO, arXiv
+// 2503.14476, §3.2; there the batch is filled with prompts whose accuracy is neither
+// 0 nor 1).
+func resampled(s spec.Selection, rows []TrajectoryRow, task *Task) (choice, error) {
+	groups, members := len(rows)/task.Members, task.Members
+	returns := make([][]float64, groups)
+	for _, r := range rows {
+		returns[r.Group] = append(returns[r.Group], r.Return())
+	}
+	spreads, err := selection.RewardStd(returns)
+	if err != nil {
+		return choice{}, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	varied := selection.Varied(spreads, s.Floor)
+	if len(varied) < task.Groups && groups/task.Groups < s.Resample {
+		return choice{More: true}, nil
+	}
+	varied = varied[:min(len(varied), task.Groups)]
+	out := choice{Kept: make([]bool, groups), Weights: make([]float64, groups)}
+	if len(varied) == 0 {
+		return out, nil
+	}
+	var taken []TrajectoryRow
+	for _, g := range varied {
+		taken = append(taken, rows[g*members:(g+1)*members]...)
+	}
+	kept, weights, err := SelectedGroups(s, taken, len(varied), members)
+	if err != nil {
+		return choice{}, err
+	}
+	for i, g := range varied {
+		out.Kept[g], out.Weights[g] = kept[i], weights[i]
+	}
+	return out, nil
+}
+
+// parts counts the selected rows for each iteration that learns from the rollout;
+// nil where there is one.
+func PartSizes(rc *Context, rows []TrajectoryRow, count int, task *Task) []int {
+	f := rc.Train.Freshness
+	if f.Updates() == 1 {
+		return nil
+	}
+	out := make([]int, f.Updates())
+	for i := range out {
+		if f.Online == 1 { // the same for all
+			out[i] = count
+		}
+	}
+	for _, r := range rows {
+		if r.Selected && f.Online > 1 {
+			out[int(r.Group)/task.Groups]++
+		}
+	}
+	return out
+}
+
+// SelectedGroups applies the selection to the penalised, never normalised,
+// returns: which groups are kept, and the factor of each one's advantages.
+func SelectedGroups(s spec.Selection, rows []TrajectoryRow, groups, members int) (kept []bool, weights []float64, err error) {
+	g := selection.Groups{}
+	for at := range groups {
+		var returns, entropies, lengths []float64
+		for _, r := range rows[at*members : (at+1)*members] {
+			returns = append(returns, r.Return())
+			surprise := 0.0
+			for _, l := range r.RolloutLogProbs {
+				surprise -= float64(l)
+			}
+			entropies = append(entropies, surprise/float64(max(len(r.RolloutLogProbs), 1)))
+			lengths = append(lengths, float64(Total(r.SampledLengths)))
+		}
+		g.Rewards, g.Entropies, g.Lengths = append(g.Rewards, returns), append(g.Entropies, entropies), append(g.Lengths, lengths)
+	}
+	o := selection.Options{
+		Method: selection.Method(s.Method), Metric: selection.Metric(s.Metric), Order: selection.Order(s.Order),
+		Slack: s.Slack, DropFlat: s.DropFlat, Floor: s.Floor,
+	}
+	switch s.Method {
+	case spec.SelectTopFraction:
+		o.Value = s.Keep
+	case spec.SelectTopCount:
+		o.Value = float64(s.Count)
+	default:
+		o.Value = s.P
+	}
+	result, err := selection.Select(g, o)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	kept = make([]bool, groups)
+	for _, at := range result.Kept {
+		kept[at] = true
+	}
+	weights = slices.Repeat([]float64{1}, groups)
+	if s.Reweight {
+		weights = selection.Reweight(result.Spreads)
+	}
+	scale, err := selection.LossScale(selection.Scaling(s.LossScale), len(result.Kept), groups)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	for i := range weights {
+		weights[i] *= scale
+	}
+	return kept, weights, nil
+}

@@ -1,0 +1,158 @@
+// Package run is what the steps of a run share: the run's context (its spec, its tasks
+// and its base model), the rows of its tables, the batch on its way from a rollout to an
+// update, metrics, telemetry, and how an error leaves an activity.
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/reprise-rl/reprise/activities"
+	_ "github.com/reprise-rl/reprise/envs/all"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/tokenizer"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// registers them
+
+// Context is what the steps of one run share: its resolved spec, its task and its
+// suites' tasks, and its base model. It is read from the store once and never
+// changes.
+type Context struct {
+	Train    spec.Train
+	Training *Task
+	Suites   []*Task
+	*BaseModel
+}
+
+// BaseModel is a base model's configuration and tokenizer, which its runs share.
+type BaseModel struct {
+	Config    model.Config
+	Tokenizer *tokenizer.Tokenizer
+	Legal     []bool // ids of the model's vocabulary that the tokenizer has
+}
+
+// Contexts caches run contexts by the digests of spec and base model.
+type Contexts struct {
+	mu       sync.Mutex
+	contexts recent[*Context]
+	models   recent[*BaseModel]
+}
+
+const (
+	// maxRunContexts is how many runs and evaluations a worker remembers: a sweep's trials
+	// have a spec each.
+	MaxContexts = 256
+	// maxBaseModels is how many base models it remembers: a tokenizer of 150,000 pieces is tens of MB.
+	maxBaseModels = 8
+)
+
+// Read gives the context of a run.
+func (c *Contexts) Read(ctx context.Context, s store.Store, run activities.Run) (*Context, error) {
+	key := run.Spec.Digest + run.Base.Digest
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.contexts.most, c.models.most = MaxContexts, maxBaseModels
+	if rc, ok := c.contexts.get(key); ok {
+		return rc, nil
+	}
+	t, err := ReadSpec(ctx, s, run.Spec)
+	if err != nil {
+		return nil, err
+	}
+	w, ok := c.models.get(run.Base.Digest)
+	if !ok {
+		base, err := ReadIndex(ctx, s, run.Base)
+		if err != nil {
+			return nil, err
+		}
+		files, err := ModelFiles(ctx, s, SmallRefs(base))
+		if err != nil {
+			return nil, fmt.Errorf("base model of run %s: %w", run.ID, err)
+		}
+		if w, err = NewBaseModel(files); err != nil {
+			return nil, fmt.Errorf("base model of run %s: %w", run.ID, err)
+		}
+		c.models.put(run.Base.Digest, w)
+	}
+	rc, err := NewContext(t, w)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", run.ID, err)
+	}
+	c.contexts.put(key, rc)
+	return rc, nil
+}
+
+// Len is how many run contexts are remembered.
+func (c *Contexts) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.contexts.values)
+}
+
+// NewContext makes a run context from a resolved spec and its base model.
+func NewContext(t spec.Train, w *BaseModel) (*Context, error) {
+	rc := &Context{Train: t, BaseModel: w}
+	var err error
+	if rc.Training, err = trainingTask(t); err != nil {
+		return nil, err
+	}
+	for _, suite := range t.Evaluation.Suites {
+		s, err := suiteTask(suite)
+		if err != nil {
+			return nil, err
+		}
+		rc.Suites = append(rc.Suites, s)
+	}
+	return rc, nil
+}
+
+// NewBaseModel reads a model's small files.
+func NewBaseModel(files map[string][]byte) (*BaseModel, error) {
+	w := &BaseModel{}
+	var err error
+	if w.Config, err = model.ParseConfig(files["config.json"]); err != nil {
+		return nil, fmt.Errorf("config.json: %w: %w", err, activities.ErrModelInvalid)
+	}
+	if w.Tokenizer, err = tokenizer.Load(files); err != nil {
+		return nil, fmt.Errorf("tokenizer: %w: %w", err, activities.ErrModelInvalid)
+	}
+	if w.Legal, err = w.Tokenizer.Legal(w.Config.VocabSize); err != nil {
+		return nil, fmt.Errorf("tokenizer: %w: %w", err, activities.ErrModelInvalid)
+	}
+	return w, nil
+}
+
+// ReadSpec reads a run's resolved spec.
+func ReadSpec(ctx context.Context, s store.Store, ref store.Ref) (spec.Train, error) {
+	b, err := store.GetArtifact(ctx, s, ref)
+	if err != nil {
+		return spec.Train{}, fmt.Errorf("resolved spec: %w", err)
+	}
+	var t spec.Train
+	if err := json.Unmarshal(b, &t); err != nil {
+		return spec.Train{}, fmt.Errorf("resolved spec %s: %w", ref.Key, err)
+	}
+	return t, nil
+}
+
+// WrittenSpec reads a run's spec.json, nil where there is none.
+func WrittenSpec(ctx context.Context, s store.Store, run string) (*spec.Train, store.Ref, error) {
+	b, ref, err := store.ReadFixed(ctx, s, store.SpecKey(run), spec.MaxBytes)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, ref, nil
+	}
+	if err != nil {
+		return nil, ref, err
+	}
+	var t spec.Train
+	if err := json.Unmarshal(b, &t); err != nil {
+		return nil, ref, fmt.Errorf("%s: %w", s.Location(ref.Key), err)
+	}
+	return &t, ref, nil
+}

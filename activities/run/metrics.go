@@ -1,0 +1,247 @@
+package run
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/diversity"
+	"github.com/reprise-rl/reprise/model/statistics"
+)
+
+// Metrics carry the names verl and RAGEN give them, so that curves can be laid
+// side by side. All are computed in row order, so that the same rows give the
+// same bits.
+
+// Mean is the mean of xs, 0 where there are none.
+func Mean(xs []float64) float64 {
+	if len(xs) == 0 {
+		return 0
+	}
+	var sum float64
+	for _, x := range xs {
+		sum += x
+	}
+	return sum / float64(len(xs))
+}
+
+func share(yes, all int) float64 {
+	if all == 0 {
+		return 0
+	}
+	return float64(yes) / float64(all)
+}
+
+// tally adds up what episodes did.
+type tally struct {
+	rows, success, valid, truncated int
+	turns, acted                    int
+	executed, effective, invalid    int
+	rewards, returns, lengths       []float64
+	solved                          []int // successes of each group, in order
+}
+
+func (t *tally) add(r TrajectoryRow, firstOfGroup bool) {
+	t.rows++
+	if firstOfGroup {
+		t.solved = append(t.solved, 0)
+	}
+	if r.Success {
+		t.success++
+		t.solved[len(t.solved)-1]++
+	}
+	if r.Valid {
+		t.valid++
+	}
+	if r.Truncated {
+		t.truncated++
+	}
+	t.turns += r.Turns()
+	for _, n := range r.Executed {
+		if n > 0 {
+			t.acted++
+		}
+	}
+	t.executed += Total(r.Executed)
+	t.effective += Total(r.Effective)
+	t.invalid += Total(r.Invalid)
+	t.rewards = append(t.rewards, r.Reward())
+	t.returns = append(t.returns, r.Return())
+	t.lengths = append(t.lengths, float64(Total(r.SampledLengths)))
+}
+
+func Total(xs []int32) int {
+	sum := 0
+	for _, x := range xs {
+		sum += int(x)
+	}
+	return sum
+}
+
+// passed is the share of groups with at least one success.
+func (t *tally) passed() float64 {
+	n := 0
+	for _, s := range t.solved {
+		if s > 0 {
+			n++
+		}
+	}
+	return share(n, len(t.solved))
+}
+
+// of adds the figures that a rollout and an evaluation have in common.
+func (t *tally) of(m activities.Metrics) {
+	m["reward/mean"] = canon.Float(Mean(t.rewards))
+	m["reward/penalised_mean"] = canon.Float(Mean(t.returns))
+	m["success/mean"] = canon.Float(share(t.success, t.rows))
+	m["valid/mean"] = canon.Float(share(t.valid, t.rows))
+	m["truncated/mean"] = canon.Float(share(t.truncated, t.rows))
+	m["response_length/mean"] = canon.Float(Mean(t.lengths))
+	m["turns/mean"] = canon.Float(share(t.turns, t.rows))
+}
+
+// actions adds RAGEN's figures of one environment: actions an episode, the share
+// of executed actions that changed the state, and of written ones that were legal.
+func (t *tally) actions(m activities.Metrics, prefix string) {
+	m[prefix+"num_actions"] = canon.Float(share(t.executed, t.rows))
+	m[prefix+"action_is_effective"] = canon.Float(share(t.effective, t.executed))
+	m[prefix+"action_is_valid"] = canon.Float(share(t.executed, t.executed+t.invalid))
+}
+
+// tallies adds rows up, all of them and by the label of their environment.
+func tallies(s *Task, rows []TrajectoryRow) (all tally, byLabel map[string]*tally) {
+	byLabel = map[string]*tally{}
+	for i, r := range rows {
+		first := i%s.Members == 0
+		all.add(r, first)
+		if byLabel[r.Environment] == nil {
+			byLabel[r.Environment] = &tally{}
+		}
+		byLabel[r.Environment].add(r, first)
+	}
+	return all, byLabel
+}
+
+// sampled are the sampled ids of each member of each group.
+func sampledLengths(s *Task, rows []TrajectoryRow) [][][]int32 {
+	groups := make([][][]int32, s.Groups)
+	for _, r := range rows {
+		var ids []int32
+		at := 0
+		for k := range r.PromptLengths {
+			at += int(r.PromptLengths[k])
+			ids = append(ids, r.IDs[at:at+int(r.SampledLengths[k])]...)
+			at += int(r.SampledLengths[k])
+		}
+		groups[r.Group] = append(groups[r.Group], ids)
+	}
+	return groups
+}
+
+// RolloutMetrics describe all trajectories of a rollout, and the selected ones.
+// Those of each environment are RAGEN's train/TAG figures.
+func RolloutMetrics(s *Task, rows []TrajectoryRow) activities.Metrics {
+	var spreads, chosen []float64
+	selected := 0
+	all, byLabel := tallies(s, rows)
+	for i, r := range rows {
+		if r.Selected {
+			selected++
+		}
+		if (i+1)%s.Members == 0 {
+			_, spread := credit.MeanStd(all.returns[i+1-s.Members : i+1])
+			spreads = append(spreads, spread)
+			if r.Selected {
+				chosen = append(chosen, spread)
+			}
+		}
+	}
+	m := activities.Metrics{
+		"rollout/in_group_reward_std":        canon.Float(Mean(spreads)),
+		"rollout/chosen_in_group_reward_std": canon.Float(Mean(chosen)),
+		"rollout/selected_rows":              canon.Float(float64(selected)),
+		"rollout/trajectories":               canon.Float(float64(len(rows))),
+		"rollout/executable_turns":           canon.Float(share(all.acted, all.turns)),
+	}
+	all.of(m)
+	said := diversity.Measure(sampledLengths(s, rows))
+	for n, distinct := range said.Distinct {
+		m[fmt.Sprintf("rollout/distinct_%d", n+1)] = canon.Float(distinct)
+	}
+	m["rollout/in_group_similarity"] = canon.Float(said.Similarity)
+	for label, t := range byLabel {
+		prefix := "train/" + label + "/"
+		m[prefix+"success"] = canon.Float(share(t.success, t.rows))
+		m[prefix+"reward"] = canon.Float(Mean(t.rewards))
+		m[fmt.Sprintf("%spass@%d", prefix, s.Members)] = canon.Float(t.passed())
+		t.actions(m, prefix)
+	}
+	return m
+}
+
+// ScoreMetrics describe the policy on the selected rows: its entropy, and how far
+// the sampler's log-probs are from the training program's.
+func ScoreMetrics(rows []TrajectoryRow, scores []ScoreRow) activities.Metrics {
+	var entropies, apart []float64
+	var most float64
+	for i, s := range scores {
+		for t := range s.LogProbs {
+			entropies = append(entropies, float64(s.Entropies[t]))
+			d := math.Abs(float64(s.LogProbs[t]) - float64(rows[i].RolloutLogProbs[t]))
+			apart = append(apart, d)
+			most = math.Max(most, d)
+		}
+	}
+	return activities.Metrics{
+		"actor/entropy":                      canon.Float(Mean(entropies)),
+		"training/rollout_logprob_diff_mean": canon.Float(Mean(apart)),
+		"training/rollout_logprob_diff_max":  canon.Float(most),
+	}
+}
+
+// EvaluationMetrics are an evaluation's figures: success with its 95 % Wilson
+// interval (clustered by instance where one has several samples), pass@k, and
+// what the episodes were like. The entropy is that of the sampling distribution,
+// estimated by the mean of −log p over the sampled tokens.
+func EvaluationMetrics(s *Task, rows []TrajectoryRow) activities.Metrics {
+	m := activities.Metrics{"trajectories": canon.Float(float64(len(rows)))}
+	all, byLabel := tallies(s, rows)
+	all.of(m)
+	all.actions(m, "")
+	samples := slices.Repeat([]int{s.Members}, len(all.solved))
+	low, high := statistics.WilsonClustered(all.solved, samples, statistics.Z95)
+	m["success/low"], m["success/high"] = canon.Float(low), canon.Float(high)
+	for n := 1; n <= s.Members && s.Members > 1; n *= 2 {
+		m[fmt.Sprintf("pass@%d", n)] = canon.Float(all.passAt(n, s.Members))
+	}
+	if s.Members > 1 {
+		m[fmt.Sprintf("pass@%d", s.Members)] = canon.Float(all.passAt(s.Members, s.Members))
+	}
+	var surprise []float64
+	for _, r := range rows {
+		for _, l := range r.RolloutLogProbs {
+			surprise = append(surprise, -float64(l))
+		}
+	}
+	m["entropy/mean"] = canon.Float(Mean(surprise))
+	if len(s.Parts) > 1 {
+		for label, t := range byLabel {
+			m[label+"/success"] = canon.Float(share(t.success, t.rows))
+			m[label+"/reward"] = canon.Float(Mean(t.rewards))
+			t.actions(m, label+"/")
+		}
+	}
+	return m
+}
+
+// passAt is the mean over the instances of the unbiased estimate of pass@n.
+func (t *tally) passAt(n, members int) float64 {
+	values := make([]float64, len(t.solved))
+	for i, solved := range t.solved {
+		values[i] = statistics.PassAtK(members, solved, n)
+	}
+	return Mean(values)
+}

@@ -1,0 +1,58 @@
+package run
+
+// What an update learns from changes its shape on the way from a rollout's tables to
+// the device. This file and batch.go hold all of it:
+//
+//	TrajectoryRow   a member's episode: ids of all turns, lengths, rewards
+//	   │ pieces     cut where a turn's prompt is the whole context again
+//	piece           ids and sampled [tokens], what Score takes
+//	   │ layOut     b pieces a micro-batch, padded to the run's width
+//	MicroBatch      [b, width], what the programs take; with log-probs from Score:
+//	creditInput     returns, turns, groups [trajectories]: what credit takes
+//	   │ trainingSignal
+//	trainingSignal  advantages, returns [trajectories][sampled tokens]
+//	   │ batchRows  a piece, its old log-probs and its signal at its tokens
+//	batchRow        [width]; encoded, the rows are batch.safetensors
+//	   │ minibatch  the rows of one optimizer step, weighed and clipped
+//	MicroBatch      [b, width], what Update takes
+
+// Piece is a stretch of a trajectory that was sampled in one growing context: a
+// row of Score and Update. A trajectory whose contexts showed everything is one
+// piece; behind the window of rollout.context_turns each turn is its own.
+type Piece struct {
+	// Of is the trajectory's place among the rows the pieces were cut from.
+	Of  int
+	Row int32
+	// Ids and sampled are the stretch's; sampled marks what the loss covers.
+	Ids     []int32
+	Sampled []bool
+	// Turns are the turns of the sampled ids, from 1; 0 elsewhere.
+	Turns []int32
+	// First is the place of its first sampled id among the trajectory's.
+	First int
+}
+
+// Pieces cuts trajectories, in their order.
+func Pieces(rows []TrajectoryRow) []Piece {
+	var out []Piece
+	for of, r := range rows {
+		at, samples := 0, 0
+		for k := range r.PromptLengths {
+			if k == 0 || r.Restarts[k] {
+				out = append(out, Piece{Of: of, Row: r.Row, First: samples})
+			}
+			p := &out[len(out)-1]
+			end := at + int(r.PromptLengths[k]) + int(r.SampledLengths[k])
+			p.Ids = append(p.Ids, r.IDs[at:end]...)
+			for i := at; i < end; i++ {
+				sampled, turn := i-at >= int(r.PromptLengths[k]), int32(0)
+				if sampled {
+					turn = int32(k + 1)
+				}
+				p.Sampled, p.Turns = append(p.Sampled, sampled), append(p.Turns, turn)
+			}
+			at, samples = end, samples+int(r.SampledLengths[k])
+		}
+	}
+	return out
+}

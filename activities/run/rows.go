@@ -1,0 +1,155 @@
+package run
+
+// The rows of a run's tables. A table is Parquet (DuckDB and pandas read it);
+// rows are in the order of their index, which a trajectory keeps for its whole
+// life: row = group × group size + member.
+
+// GenerateRow is a trajectory's part in a turn's generate table.
+type GenerateRow struct {
+	Row    int32 `parquet:"row"`
+	Group  int32 `parquet:"group"`
+	Member int32 `parquet:"member"`
+	// Alive is false for an episode that had ended before: the row is padding.
+	Alive bool `parquet:"alive"`
+	// PromptIDs are the ids that this turn adds to the context before sampling:
+	// the whole prompt at turn 1, the environment's answer afterwards.
+	PromptIDs []int32 `parquet:"prompt_ids,list"`
+	// Restart tells that PromptIDs are the whole context: what was recorded before
+	// is not in it, but as far as they hold it again. Turn 1 restarts always, and
+	// each turn behind the window of rollout.context_turns.
+	Restart bool `parquet:"restart"`
+	// SampledIDs are the sampled ids, the end-of-turn id included.
+	SampledIDs []int32 `parquet:"sampled_ids,list"`
+	// RolloutLogProbs are the sampler's log-probs of SampledIDs. Training uses
+	// those of Score; these measure the difference between the two programs.
+	RolloutLogProbs []float32 `parquet:"rollout_log_probs,list"`
+	// Truncated tells that the length limit cut the turn.
+	Truncated bool `parquet:"truncated"`
+}
+
+// StepRow is a trajectory's part in a turn's step table.
+type StepRow struct {
+	Row    int32 `parquet:"row"`
+	Group  int32 `parquet:"group"`
+	Member int32 `parquet:"member"`
+	Alive  bool  `parquet:"alive"`
+	// Text is the sampled text as it was parsed, for people.
+	Text string `parquet:"text"`
+	// Actions are the executed actions in order, in canonical form.
+	Actions []string `parquet:"actions,list"`
+	// Reward is the sum of the environment's rewards in the turn; Penalty the
+	// protocol's, kept apart.
+	Reward  float64 `parquet:"reward"`
+	Penalty float64 `parquet:"penalty"`
+	// Valid: the turn had an executable action and its answer was closed.
+	Valid bool `parquet:"valid"`
+	// Effective and Invalid count the executed actions that changed the state, and
+	// the written ones that were not legal.
+	Effective int32 `parquet:"effective"`
+	Invalid   int32 `parquet:"invalid"`
+	Success   bool  `parquet:"success"`
+	Done      bool  `parquet:"done"` // the episode is over after this turn
+	// StateBefore and StateKey name the states before and after the turn.
+	StateBefore string `parquet:"state_before"`
+	StateKey    string `parquet:"state_key"`
+	// Observation is the state's text after the turn, for people.
+	Observation string `parquet:"observation"`
+	// NextIDs are the ids the environment adds before the next turn's sample;
+	// empty where the episode is over. With NextRestart they are the whole context.
+	NextIDs     []int32 `parquet:"next_ids,list"`
+	NextRestart bool    `parquet:"next_restart"`
+	// ContextFull tells that the next context would have passed its width: the
+	// episode ends here, truncated.
+	ContextFull bool `parquet:"context_full"`
+}
+
+// TrajectoryRow is a member's whole episode.
+type TrajectoryRow struct {
+	Row    int32 `parquet:"row"`
+	Group  int32 `parquet:"group"`
+	Member int32 `parquet:"member"`
+	// Environment is the label of what the group plays.
+	Environment string `parquet:"environment"`
+	// IDs are the recorded ids of all prompts and samples in order. They are the
+	// truth (law 5): text is never encoded again.
+	IDs []int32 `parquet:"ids,list"`
+	// PromptLengths and SampledLengths cut IDs into turns: turn k's prompt ids,
+	// then its sampled ids.
+	PromptLengths  []int32 `parquet:"prompt_lengths,list"`
+	SampledLengths []int32 `parquet:"sampled_lengths,list"`
+	// Restarts tell which turns' prompts are the whole context: there a row of the
+	// update begins. The first always is.
+	Restarts []bool `parquet:"restarts,list"`
+	// StateKeys name the state at each turn's beginning, and after the last.
+	StateKeys []string `parquet:"state_keys,list"`
+	// RolloutLogProbs are the sampler's log-probs of all sampled ids, in order.
+	RolloutLogProbs []float32 `parquet:"rollout_log_probs,list"`
+	// Rewards and Penalties are one a turn.
+	Rewards   []float64 `parquet:"rewards,list"`
+	Penalties []float64 `parquet:"penalties,list"`
+	// Actions are the executed actions, one entry a turn, joined by " || ".
+	Actions []string `parquet:"actions,list"`
+	// Executed, Effective and Invalid count the actions of each turn: executed,
+	// of these effective, and written but not legal.
+	Executed  []int32 `parquet:"executed,list"`
+	Effective []int32 `parquet:"effective,list"`
+	Invalid   []int32 `parquet:"invalid,list"`
+	Success   bool    `parquet:"success"`
+	Valid     bool    `parquet:"valid"` // every turn was
+	// Truncated: a turn was cut by the length limit, or the episode by its context's.
+	Truncated bool `parquet:"truncated"`
+	// Selected tells whether the update learns from this row's group, Weight what
+	// its advantages are multiplied by.
+	Selected bool    `parquet:"selected"`
+	Weight   float64 `parquet:"weight"`
+}
+
+// Return is the undiscounted sum of rewards and penalties.
+func (r TrajectoryRow) Return() float64 {
+	var sum float64
+	for i := range r.Rewards {
+		sum += r.Rewards[i] + r.Penalties[i]
+	}
+	return sum
+}
+
+// Reward is the undiscounted sum of the environment's rewards alone.
+func (r TrajectoryRow) Reward() float64 {
+	var sum float64
+	for _, v := range r.Rewards {
+		sum += v
+	}
+	return sum
+}
+
+// Turns is the number of turns that were played.
+func (r TrajectoryRow) Turns() int { return len(r.PromptLengths) }
+
+// ScoreRow is a selected trajectory's part in the scores table.
+type ScoreRow struct {
+	Row int32 `parquet:"row"`
+	// LogProbs and Entropies are those of the sampled ids, in order, at the
+	// rollout's temperature; entropies in nats.
+	LogProbs  []float32 `parquet:"log_probs,list"`
+	Entropies []float32 `parquet:"entropies,list"`
+	// RefLogProbs are the reference's log-probs of the same ids, Values the critic's
+	// before each of them; none in a run without.
+	RefLogProbs []float32 `parquet:"ref_log_probs,list"`
+	Values      []float32 `parquet:"values,list"`
+}
+
+// Turn gives the context of a turn, from 0, and what was sampled in it.
+func (r TrajectoryRow) Turn(k int) (context, sampled []int32) {
+	at, begin := 0, 0
+	for i := range r.PromptLengths {
+		if r.Restarts[i] {
+			begin = at
+		}
+		prompt := at + int(r.PromptLengths[i])
+		at = prompt + int(r.SampledLengths[i])
+		if i == k {
+			return r.IDs[begin:prompt], r.IDs[prompt:at]
+		}
+	}
+	return nil, nil
+}

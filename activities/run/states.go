@@ -1,0 +1,56 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// StateValueRow is what trajectories from an initial state have returned so far.
+type StateValueRow struct {
+	StateKey string  `parquet:"state_key"`
+	Count    int64   `parquet:"count"`
+	Value    float64 `parquet:"value"`
+}
+
+// ObserveStates gives the values of initial states before the iteration and stores
+// those after it: of the returns of all its trajectories, selected or not, without a
+// penalty for the distance from the reference, which only the selected have. Of an
+// algorithm that needs none it does nothing.
+func ObserveStates(ctx context.Context, s store.Store, in activities.CreditInput, dir string, all []TrajectoryRow) (past []credit.StateValue, ref *store.Ref, err error) {
+	c := in.Settings.Credit
+	if c.Algorithm != spec.CreditStateBaseline {
+		return nil, nil, nil
+	}
+	if in.States != nil {
+		rows, err := store.GetTable[StateValueRow](ctx, s, *in.States)
+		if err != nil {
+			return nil, nil, fmt.Errorf("values of states: %w", err)
+		}
+		for _, r := range rows {
+			past = append(past, credit.StateValue{Key: r.StateKey, Count: int(r.Count), Value: r.Value})
+		}
+	}
+	if in.Rollout != nil && in.Rollout.Update > 0 {
+		return past, in.States, nil // the rollout has been seen
+	}
+	var returns []float64
+	var keys []string
+	for _, r := range all {
+		returns, keys = append(returns, r.Return()), append(keys, r.StateKeys[0])
+	}
+	now, err := credit.Observe(past, returns, keys, c.BaselineRate)
+	if err != nil {
+		return nil, nil, fmt.Errorf("values of states: %w: %w", err, store.ErrInvalid)
+	}
+	var rows []StateValueRow
+	for _, v := range now {
+		rows = append(rows, StateValueRow{StateKey: v.Key, Count: int64(v.Count), Value: v.Value})
+	}
+	put, err := store.PutTable(ctx, s, dir, "states", rows)
+	return past, &put, err
+}

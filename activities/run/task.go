@@ -1,0 +1,234 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/starter"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/model/tokenizer"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Task is what a rollout plays, a run's own or a suite's: the environments, the
+// protocol and the sizes. Equal tasks give the same episodes for the same policy.
+type Task struct {
+	Parts    envs.Mixture
+	order    []int // the part that each group plays, for a round of iterations
+	Protocol envs.Protocol
+	// Groups × members episodes of at most turns turns of maxNewTokens tokens.
+	Groups, Members, Turns, MaxNewTokens int
+	// OverlongCache is where the punishment of long turns begins, below
+	// maxNewTokens; 0 is none. Evaluations have none.
+	OverlongCache int
+	// Widths are the most tokens of the context at each turn's start.
+	Widths []int
+	// Suite is nil for a run's own rollout.
+	Suite *spec.Suite
+}
+
+// Env is what a group plays.
+func (s *Task) Env(group int) envs.Environment { return s.Parts[s.order[group]].Environment }
+
+// label is the name of what a group plays.
+func (s *Task) label(group int) string { return s.Parts[s.order[group]].Label }
+
+// Rows is the number of episodes.
+func (s *Task) Rows() int { return s.Groups * s.Members }
+
+// generateRows is the rows of one generation program, where a rollout has as
+// many: fixed, so that a row's bits do not depend on the rollout's size.
+const generateRows = 64
+
+// play makes the environments of a spec.
+func (s *Task) play(e spec.Environment) error {
+	var parts []envs.Part
+	for _, p := range e.Parts() {
+		env, err := envs.New(p.Name, p.Options)
+		if err != nil {
+			return fmt.Errorf("environment %s: %w", p.Label, err)
+		}
+		parts = append(parts, envs.Part{Label: p.Label, Environment: env, Share: p.Share})
+	}
+	var err error
+	if s.Parts, err = envs.NewMixture(parts); err != nil {
+		return err
+	}
+	s.order = s.Parts.Order(s.Groups * s.rounds())
+	return nil
+}
+
+// orderRounds is the iterations after which the groups' order begins anew: a part
+// whose share is less than a group an iteration plays in some of them.
+const orderRounds = 64
+
+// rounds is how many iterations the order is made for; a suite has one, and the
+// order of a single environment is the same in all.
+func (s *Task) rounds() int {
+	if s.Suite != nil || len(s.Parts) == 1 {
+		return 1
+	}
+	return orderRounds
+}
+
+// at is the task as an iteration plays it.
+func (s *Task) at(iteration int) *Task {
+	now := *s
+	from := iteration % s.rounds() * s.Groups
+	now.order = s.order[from : from+s.Groups]
+	return &now
+}
+
+// trainingTask is what a run learns from.
+func trainingTask(t spec.Train) (*Task, error) {
+	r := t.Rollout
+	s := &Task{
+		Protocol: envs.Protocol{Think: r.Think, FormatPenalty: r.FormatPenalty, Penalty: envs.Penalty(r.Penalty), ContextTurns: r.ContextTurns},
+		Groups:   r.Groups, Members: r.GroupSize, Turns: r.Turns, MaxNewTokens: r.MaxNewTokens, OverlongCache: r.OverlongCache, Widths: r.PromptTokens,
+	}
+	return s, s.play(t.Environment)
+}
+
+// suiteTask is what an evaluation plays.
+func suiteTask(suite spec.Suite) (*Task, error) {
+	s := &Task{
+		Protocol: envs.Protocol{Think: suite.Think, FormatPenalty: suite.FormatPenalty, Penalty: envs.Penalty(suite.Penalty), ContextTurns: suite.ContextTurns},
+		Groups:   suite.Instances, Members: suite.Samples, Turns: suite.Turns, MaxNewTokens: suite.MaxNewTokens, Widths: suite.PromptTokens,
+		Suite: &suite,
+	}
+	if err := s.play(suite.Environment); err != nil {
+		return nil, fmt.Errorf("suite %s: %w", suite.Name, err)
+	}
+	return s, nil
+}
+
+// Task is what a rollout of the run plays.
+func (rc *Context) Task(r activities.Rollout) (*Task, error) {
+	if r.Evaluation == nil {
+		return rc.Training.at(r.Iteration), nil
+	}
+	for _, s := range rc.Suites {
+		if s.Suite.Name == r.Evaluation.Suite {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("suite %q is not in the spec: %w", r.Evaluation.Suite, store.ErrInvalid)
+}
+
+// Shapes are the shapes of the programs of a task's turn. Generation depends on
+// the task alone; Score and Update run on the width of the run's longest row.
+func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
+	width := rc.Training.Widths[len(rc.Training.Widths)-1] + rc.Training.MaxNewTokens
+	u := rc.Train.Update
+	l := model.LossOptions{Ratio: loss.Ratio(u.Ratio), DualClip: u.DualClip > 0}
+	if u.KLIn == spec.KLLoss {
+		l.KL = loss.KLEstimator(u.KLEstimator)
+	}
+	return model.Shapes{
+		GenerateRows: min(generateRows, s.Rows()),
+		MicroBatch:   u.MicroBatch,
+		PromptTokens: s.Widths[turn-1],
+		MaxNewTokens: s.MaxNewTokens,
+		Sequence:     (width + scoreMargin - 1) / scoreMargin * scoreMargin,
+		ComputeDtype: rc.Train.Policy.ComputeDtype,
+		Loss:         l,
+	}
+}
+
+// scoreMargin rounds the widths of scored rows up, so that few programs serve.
+const scoreMargin = 16
+
+// Drawn is the address of an iteration's draws: branches of a run with common random
+// numbers share them.
+func (rc *Context) Drawn(p draw.Purpose, branch, iteration int) draw.Address {
+	if rc.Train.CommonRandom {
+		branch = 0
+	}
+	return draw.Address{Seed: rc.Train.Seed, Purpose: p, Branch: int64(branch), Iteration: int64(iteration)}
+}
+
+// rowAddress gives the streams of a row: of its group's initial state, of the
+// chances in its episode, and of its samples.
+type rowAddress struct{ Instance, Chance, Sample draw.Address }
+
+// Address computes them from (run seed, purpose, branch, iteration, group,
+// member); an evaluation's from (suite, instance, sample) alone.
+func (rc *Context) Address(s *Task, branch int, r activities.Rollout, group, member int) rowAddress {
+	group += r.Round * s.Groups            // groups of a later round continue the index
+	a := rc.Drawn("", branch, r.Iteration) // each stream has its own purpose
+	a.Group = int64(group)
+	purpose := func(p draw.Purpose) draw.Purpose { return p }
+	if s.Suite != nil {
+		a = draw.Address{Seed: s.Suite.Seed, Group: int64(group)}
+		purpose = draw.Evaluation.With
+	}
+	with := func(p draw.Purpose, member int) draw.Address {
+		b := a
+		b.Purpose, b.Member = purpose(p), int64(member)
+		return b
+	}
+	return rowAddress{
+		Instance: with(draw.Instance, 0),
+		Chance:   with(draw.Chance, member),
+		Sample:   with(draw.Sample, member),
+	}
+}
+
+// WithWidths fills in the widths of the contexts that a spec leaves out, of the
+// run and of its suites, as the environments need them with a model's tokenizer;
+// files are the model folder's, nil for a starter.
+func WithWidths(t spec.Train, files map[string][]byte) (spec.Train, error) {
+	if files == nil {
+		files = starter.Files()
+	}
+	tok, err := tokenizer.Load(files)
+	if err != nil {
+		return t, fmt.Errorf("tokenizer: %w: %w", err, activities.ErrModelInvalid)
+	}
+	if t.Rollout.PromptTokens == nil {
+		s, err := trainingTask(t)
+		if err != nil {
+			return t, err
+		}
+		if t.Rollout.PromptTokens, err = s.neededWidths(tok); err != nil {
+			return t, err
+		}
+	}
+	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
+	for i, suite := range t.Evaluation.Suites {
+		if suite.PromptTokens != nil {
+			continue
+		}
+		s, err := suiteTask(suite)
+		if err != nil {
+			return t, err
+		}
+		if t.Evaluation.Suites[i].PromptTokens, err = s.neededWidths(tok); err != nil {
+			return t, fmt.Errorf("suite %s: %w", suite.Name, err)
+		}
+	}
+	return t, nil
+}
+
+// neededWidths are the widths of the contexts, the widest of all parts.
+func (s *Task) neededWidths(tok *tokenizer.Tokenizer) ([]int, error) {
+	var widest []int
+	for _, p := range s.Parts {
+		widths, err := envs.MaxPromptTokens(p.Environment, tok, s.Protocol, s.Turns, s.MaxNewTokens)
+		if err != nil {
+			return nil, fmt.Errorf("widths of the prompts of %s: %w", p.Label, err)
+		}
+		if widest == nil {
+			widest = widths
+		}
+		for i := range widths {
+			widest[i] = max(widest[i], widths[i])
+		}
+	}
+	return widest, nil
+}

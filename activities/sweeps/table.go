@@ -1,0 +1,213 @@
+package sweeps
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workflows/sweep"
+)
+
+// Summarize reads what trials left: their committed iterations, and nothing else,
+// make the table.
+func (s *Sweeps) Summarize(ctx context.Context, in activities.SummarizeInput) (activities.SummarizeResult, error) {
+	defer run.Heartbeat(ctx)()
+	var out activities.SummarizeResult
+	for _, t := range in.Trials {
+		o, err := s.summarize(ctx, in.Definition, t)
+		if err != nil && run.KindOf(err) != "" {
+			// No retry mends it, and it is this trial's trouble alone.
+			o, err = activities.Outcome{Values: in.Definition.Measured(), Problem: err.Error()}, nil
+		}
+		if err != nil {
+			run.Edge(ctx, &err, "summarize trial %s", t.Run)
+			return activities.SummarizeResult{}, err
+		}
+		out.Outcomes = append(out.Outcomes, o)
+	}
+	return out, nil
+}
+
+func (s *Sweeps) summarize(ctx context.Context, d sweep.Definition, t activities.SummarizeTrial) (activities.Outcome, error) {
+	out := activities.Outcome{Values: d.Measured()}
+	rungs := d.Stopping.Rungs(d.MaxIterations)
+	heads, err := s.heads(ctx, t.Run, len(rungs) > 0 || t.Until > 0)
+	if err != nil || len(heads) == 0 {
+		return out, err
+	}
+	// What counts is the newest line; up to a rung, that which first got there.
+	counted := len(heads) - 1
+	if first := slices.IndexFunc(heads, func(h store.Link) bool { return h.Manifest.Iteration+1 >= t.Until }); t.Until > 0 && first >= 0 {
+		counted = first
+	}
+	for i, head := range heads {
+		further := len(out.Points) < len(rungs) && rungs[len(out.Points)] <= head.Manifest.Iteration+1
+		if !further && i != counted {
+			continue
+		}
+		chain, err := store.LoadChain(ctx, s.Store, head.Ref)
+		if err != nil {
+			return out, err
+		}
+		judged := make([]float64, len(chain))
+		for n, link := range chain {
+			m := link.Manifest
+			judged[n] = math.NaN()
+			if m.Run != t.Run {
+				continue // of the run it goes on from: not what this trial measured
+			}
+			judged[n] = measuredIn(m.Metrics, m.Evaluations, n+1, d.Metrics[0])
+			if i != counted || t.Until > 0 && n >= t.Until {
+				continue
+			}
+			for k, name := range d.Metrics {
+				out.Values[k] = out.Values[k].Add(measuredIn(m.Metrics, m.Evaluations, n+1, name), n, d.GoalOf(k))
+			}
+			out.Branch, out.Iterations = m.Branch, n+1
+		}
+		out.Points = d.Stopping.Along(out.Points, rungs, judged, d.Goal)
+	}
+	return out, nil
+}
+
+// heads are the newest committed iterations of a run's branches that have any, in
+// their order: of all, or of the last alone.
+func (s *Sweeps) heads(ctx context.Context, run string, all bool) ([]store.Link, error) {
+	branches, err := store.Branches(ctx, s.Store, run)
+	if err != nil {
+		return nil, err
+	}
+	var out []store.Link
+	for _, b := range slices.Backward(branches) {
+		head, err := store.HeadOf(ctx, s.Store, run, b)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if out = append(out, head); !all {
+			break
+		}
+	}
+	slices.Reverse(out)
+	return out, nil
+}
+
+// measuredIn is a metric of an iteration by the name that a table has for it; NaN
+// where it was not measured then.
+func measuredIn(metrics activities.Metrics, evaluations []store.EvaluationRef, version int, name string) float64 {
+	if of, ok := strings.CutPrefix(name, sweep.EvaluationPrefix); ok {
+		metrics = nil
+		for _, e := range evaluations {
+			if e.Version == version {
+				metrics = e.Metrics
+				break // of a version's suites the first stands for all
+			}
+		}
+		name = of
+	}
+	if v, ok := metrics[name]; ok {
+		return float64(v)
+	}
+	return math.NaN()
+}
+
+// Reported are the metrics of an iteration that a table wants to know: those that
+// were measured. version is that which the iteration made.
+func Reported(names []string, metrics activities.Metrics, evaluations []store.EvaluationRef, version int) activities.Metrics {
+	out := activities.Metrics{}
+	for _, name := range names {
+		if v := measuredIn(metrics, evaluations, version, name); !math.IsNaN(v) {
+			out[name] = canon.Float(v)
+		}
+	}
+	return out
+}
+
+// trialTelemetry is what the store keeps of a trial beside its sweep's table.
+type trialTelemetry struct {
+	Trial string `json:"trial"`
+	// Started and Ended are when its workflow began and ended; null where it did not.
+	Started *time.Time `json:"started"`
+	Ended   *time.Time `json:"ended"`
+	// LostDevices and Recomputed are the run's; Reason is why it failed.
+	LostDevices int    `json:"lost_devices"`
+	Recomputed  int    `json:"recomputed_updates"`
+	Reason      string `json:"reason,omitempty"`
+}
+
+// WriteTable writes a sweep's table as an artifact, and beside it what differs
+// between two sweeps of one definition: times, lost and recomputed work.
+func (s *Sweeps) WriteTable(ctx context.Context, in activities.WriteTableInput) (_ activities.WriteTableResult, err error) {
+	defer run.Edge(ctx, &err, "write the table of sweep %s", in.ID)
+	defer run.Heartbeat(ctx)()
+	w, err := readSweep(ctx, s.Store, in.Sweep)
+	if err != nil {
+		return activities.WriteTableResult{}, err
+	}
+	if len(in.Records) != len(w.Trials) {
+		return activities.WriteTableResult{}, fmt.Errorf("a table of %d rows for %d trials: %w", len(in.Records), len(w.Trials), store.ErrInvalid)
+	}
+	rows := make([]sweep.Row, len(in.Records))
+	progress := make([]sweep.Progress, len(in.Records))
+	telemetry := make([]trialTelemetry, len(in.Records))
+	for i, r := range in.Records {
+		t := w.Trials[i]
+		rows[i] = sweep.Row{Trial: t.Label, Setting: t.Setting, Seed: t.Seed, State: r.State, Of: t.Iterations}
+		progress[i] = sweep.Progress{Points: r.Points, Ended: true}
+		telemetry[i] = trialTelemetry{
+			Trial: t.Label, Started: moment(r.Started), Ended: moment(r.Ended), LostDevices: r.LostDevices, Recomputed: r.Recomputed, Reason: r.Reason,
+		}
+		if r.Iterations == 0 {
+			continue
+		}
+		m, ref, err := store.ReadManifestAt(ctx, s.Store, sweep.ID(in.ID, t.Label), r.Branch, r.Iterations-1)
+		if err != nil {
+			return activities.WriteTableResult{}, fmt.Errorf("trial %s: %w", t.Label, err)
+		}
+		rows[i].Iterations, rows[i].Manifest, rows[i].Policy = r.Iterations, ref.Digest, m.StateAfter
+		rows[i].Metrics = w.Definition.Named(r.Values)
+	}
+	d := w.Definition
+	decisions := d.Stopping.Decide(progress, d.Stopping.Rungs(d.MaxIterations), d.Goal)
+	b, err := sweep.NewTable(in.ID, in.Sweep.Digest, d, rows, decisions).JSON()
+	if err != nil {
+		return activities.WriteTableResult{}, err
+	}
+	ref, err := store.PutArtifact(ctx, s.Store, store.SweepDir(in.ID), "table", "json", b)
+	if err != nil {
+		return activities.WriteTableResult{}, err
+	}
+	if b, err = json.MarshalIndent(telemetry, "", " "); err != nil {
+		return activities.WriteTableResult{}, fmt.Errorf("encode telemetry: %w", err)
+	}
+	if err := s.Store.Put(ctx, store.SweepDir(in.ID)+"/telemetry.json", b, store.PutOptions{}); err != nil {
+		return activities.WriteTableResult{}, err
+	}
+	return activities.WriteTableResult{Table: ref}, nil
+}
+
+func moment(unix int64) *time.Time {
+	if unix == 0 {
+		return nil
+	}
+	t := time.Unix(unix, 0).UTC()
+	return &t
+}
+
+// ReportSweep writes a sweep's page for people beside its table, in place of the one
+// before. It shows what is there, and is no artifact either.
+func (s *Sweeps) ReportSweep(ctx context.Context, in activities.ReportSweepInput) (_ activities.ReportResult, err error) {
+	defer run.Edge(ctx, &err, "report of sweep %s", in.Sweep)
+	return s.WriteReport.Into(ctx, s.Store, in.Sweep, store.SweepReportDir(in.Sweep))
+}
