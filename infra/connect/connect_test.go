@@ -54,10 +54,10 @@ func elsewhere(t *testing.T) {
 
 // stackBucketConfig is the shared stack's bucket, below a prefix.
 func stackBucketConfig(prefix string) store.Config {
-	s3 := shared.S3()
+	endpoint := shared.S3()
 	return store.Config{
-		Endpoint: s3.Endpoint, Region: s3.Region, Bucket: s3.Bucket, Prefix: prefix, Lookup: "path",
-		Keys: store.StaticKeys(s3.AccessKey, s3.SecretKey),
+		Endpoint: endpoint.Endpoint, Region: endpoint.Region, Bucket: endpoint.Bucket, Prefix: prefix, Lookup: "path",
+		Keys: store.StaticKeys(endpoint.AccessKey, endpoint.SecretKey),
 	}
 }
 

@@ -106,10 +106,10 @@ func (l *lane) dial() {
 // open opens the stack's bucket under a prefix.
 func (l *lane) open(prefix string) store.Store {
 	l.t.Helper()
-	s3 := l.stack.S3()
+	endpoint := l.stack.S3()
 	s, err := store.OpenS3(store.Config{
-		Endpoint: s3.Endpoint, Region: s3.Region, Bucket: s3.Bucket, Prefix: prefix, Lookup: "path",
-		Keys: store.StaticKeys(s3.AccessKey, s3.SecretKey),
+		Endpoint: endpoint.Endpoint, Region: endpoint.Region, Bucket: endpoint.Bucket, Prefix: prefix, Lookup: "path",
+		Keys: store.StaticKeys(endpoint.AccessKey, endpoint.SecretKey),
 	})
 	require.NoError(l.t, err)
 	return s
