@@ -3,9 +3,13 @@ package activities
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"sync"
 
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
@@ -201,4 +205,35 @@ func (p *curvePoints) UnmarshalJSON(b []byte) error {
 		*p = append(*p, x)
 	}
 	return nil
+}
+
+// MeasuredIn is a metric of an iteration by the name that a table has for it; NaN
+// where it was not measured then.
+func MeasuredIn(metrics Metrics, evaluations []store.EvaluationRef, version int, name string) float64 {
+	if of, ok := strings.CutPrefix(name, sweep.EvaluationPrefix); ok {
+		metrics = nil
+		for _, e := range evaluations {
+			if e.Version == version {
+				metrics = e.Metrics
+				break // of a version's suites the first stands for all
+			}
+		}
+		name = of
+	}
+	if v, ok := metrics[name]; ok {
+		return float64(v)
+	}
+	return math.NaN()
+}
+
+// Reported are the metrics of an iteration that a table wants to know: those that
+// were measured. version is that which the iteration made.
+func Reported(names []string, metrics Metrics, evaluations []store.EvaluationRef, version int) Metrics {
+	out := Metrics{}
+	for _, name := range names {
+		if v := MeasuredIn(metrics, evaluations, version, name); !math.IsNaN(v) {
+			out[name] = canon.Float(v)
+		}
+	}
+	return out
 }

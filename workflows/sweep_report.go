@@ -8,7 +8,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/activities/sweeps"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
@@ -89,7 +88,7 @@ func (r *reporter) committed(ctx workflow.Context, t *train, evaluations []store
 		return
 	}
 	r.next.Committed = append(r.next.Committed, TrialIteration{
-		Version: t.Next, Branch: t.Branch, Metrics: sweeps.Reported(r.of.Metrics, t.Metrics, evaluations, t.Next),
+		Version: t.Next, Branch: t.Branch, Metrics: activities.Reported(r.of.Metrics, t.Metrics, evaluations, t.Next),
 	})
 	r.send(ctx, t)
 }

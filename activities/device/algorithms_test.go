@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -160,7 +161,7 @@ func TestStateBaselineKeepsValues(t *testing.T) {
 	first := r.iterate(t)
 	values := func(ref *store.Ref) []run.StateValueRow {
 		require.NotNil(t, ref)
-		rows, err := store.GetTable[run.StateValueRow](t.Context(), r.store, *ref)
+		rows, err := tables.Get[run.StateValueRow](t.Context(), r.store, *ref)
 		require.NoError(t, err)
 		return rows
 	}

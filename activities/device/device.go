@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
 )
 
@@ -113,7 +114,7 @@ func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ a
 			w.measured.Tokens += len(got.Tokens[i])
 		}
 	}
-	ref, err := store.PutTable(ctx, d.Store, run.Dir(of, in.Policy.Branch, in.Rollout), run.TurnName(in.Rollout, in.Turn, "generate"), rows)
+	ref, err := tables.Put(ctx, d.Store, run.Dir(of, in.Policy.Branch, in.Rollout), run.TurnName(in.Rollout, in.Turn, "generate"), rows)
 	if err != nil {
 		return activities.GenerateResult{}, err
 	}
@@ -169,7 +170,7 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 			w.measured.Tokens += len(p.Ids)
 		}
 	}
-	ref, err := store.PutTable(ctx, d.Store, store.IterationDir(of.ID, in.Policy.Branch, in.Iteration), "scores", table)
+	ref, err := tables.Put(ctx, d.Store, store.IterationDir(of.ID, in.Policy.Branch, in.Iteration), "scores", table)
 	if err != nil {
 		return activities.ScoreResult{}, err
 	}

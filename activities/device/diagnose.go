@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/mutual"
@@ -29,7 +30,7 @@ func (d *Device) Diagnose(ctx context.Context, in activities.DiagnoseInput) (_ a
 	if err := d.Engine.resident(in.Policy); err != nil {
 		return activities.DiagnoseResult{}, err
 	}
-	rows, err := store.GetTable[run.TrajectoryRow](ctx, d.Store, in.Trajectories)
+	rows, err := tables.Get[run.TrajectoryRow](ctx, d.Store, in.Trajectories)
 	if err != nil {
 		return activities.DiagnoseResult{}, fmt.Errorf("trajectories: %w", err)
 	}

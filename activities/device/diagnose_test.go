@@ -8,8 +8,8 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
-	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/mutual"
 )
 
@@ -50,9 +50,9 @@ func TestDiagnoseScoresWhatWasSampled(t *testing.T) {
 	in, err := r.Iterate(t.Context(), r.iteration())
 	require.NoError(t, err)
 	r.restore(t, activities.RestoreInput{Version: version})
-	rows, err := store.GetTable[run.TrajectoryRow](t.Context(), r.store, in.Trajectories)
+	rows, err := tables.Get[run.TrajectoryRow](t.Context(), r.store, in.Trajectories)
 	require.NoError(t, err)
-	scores, err := store.GetTable[run.ScoreRow](t.Context(), r.store, *in.Scores)
+	scores, err := tables.Get[run.ScoreRow](t.Context(), r.store, *in.Scores)
 	require.NoError(t, err)
 	w, done, err := r.Device.begin(t.Context(), r.Run)
 	require.NoError(t, err)

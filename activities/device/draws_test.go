@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
 )
@@ -135,7 +136,7 @@ func (w *walked) same(d drawnRollout, text string) []run.Turn {
 			rows[i].SampledIDs, rows[i].Truncated = w.says(text)
 			rows[i].RolloutLogProbs = make([]float32, len(rows[i].SampledIDs))
 		}
-		table, err := store.PutTable(ctx, w.store, "runs/walk", fmt.Sprintf("generate-%d", n), rows)
+		table, err := tables.Put(ctx, w.store, "runs/walk", fmt.Sprintf("generate-%d", n), rows)
 		require.NoError(w.t, err)
 		got, err := w.Host.Step(ctx, activities.StepInput{Run: w.Run, Branch: d.branch, Rollout: d.of, Turn: n, Turns: refs, Generate: table})
 		require.NoError(w.t, err)
@@ -207,7 +208,7 @@ func TestGenerateDrawsByTurn(t *testing.T) {
 			}
 			got, err := r.Device.Generate(ctx, in)
 			require.NoError(t, err)
-			table, err := store.GetTable[run.GenerateRow](ctx, r.store, got.Table)
+			table, err := tables.Get[run.GenerateRow](ctx, r.store, got.Table)
 			require.NoError(t, err)
 			p, err := r.Device.Engine.programsFor(k, r.Run, k.Shapes(scene, n))
 			require.NoError(t, err)

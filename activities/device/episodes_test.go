@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )
 
@@ -73,11 +74,11 @@ func (w *walked) turn(turns []store.TurnRefs, texts ...string) (store.TurnRefs, 
 			rows[i].RolloutLogProbs = append(rows[i].RolloutLogProbs, -float32(n)-float32(j)/100)
 		}
 	}
-	g, err := store.PutTable(ctx, w.store, "runs/walk", "generate", rows)
+	g, err := tables.Put(ctx, w.store, "runs/walk", "generate", rows)
 	require.NoError(w.t, err)
 	got, err := w.Host.Step(ctx, activities.StepInput{Run: w.Run, Turn: n, Turns: turns, Generate: g})
 	require.NoError(w.t, err)
-	stepped, err := store.GetTable[run.StepRow](ctx, w.store, got.Table)
+	stepped, err := tables.Get[run.StepRow](ctx, w.store, got.Table)
 	require.NoError(w.t, err)
 	return store.TurnRefs{Generate: g, Step: got.Table}, rows, stepped, got
 }
@@ -237,9 +238,9 @@ func TestTablesThatDoNotFit(t *testing.T) {
 	w := newWalked(t)
 	ctx := t.Context()
 	first, _, _, _ := w.turn(nil, "Right</answer>", "Right</answer>", "Left</answer>", "Left</answer>")
-	short, err := store.PutTable(ctx, w.store, "runs/walk", "short", []run.GenerateRow{{Alive: true}})
+	short, err := tables.Put(ctx, w.store, "runs/walk", "short", []run.GenerateRow{{Alive: true}})
 	require.NoError(t, err)
-	shortStep, err := store.PutTable(ctx, w.store, "runs/walk", "short-step", []run.StepRow{{}})
+	shortStep, err := tables.Put(ctx, w.store, "runs/walk", "short-step", []run.StepRow{{}})
 	require.NoError(t, err)
 	wrong := map[string]func() error{
 		"turn of other rows": func() error {
@@ -273,7 +274,7 @@ func TestTablesThatDoNotFit(t *testing.T) {
 	selected, err := w.Host.Select(ctx, activities.SelectInput{Run: w.Run, Settings: w.Plan.Settings, Turns: []store.TurnRefs{first}})
 	require.NoError(t, err)
 	for name, scores := range map[string][]run.ScoreRow{"other rows": {{Row: 1}, {Row: 2}, {Row: 3}, {Row: 4}}, "fewer": {{}}, "shorter": {{Row: 0}, {Row: 1}, {Row: 2}, {Row: 3}}} {
-		table, err := store.PutTable(ctx, w.store, "runs/walk", "scores", scores)
+		table, err := tables.Put(ctx, w.store, "runs/walk", "scores", scores)
 		require.NoError(t, err)
 		_, err = w.Host.Credit(ctx, activities.CreditInput{Run: w.Run, Settings: w.Plan.Settings, Trajectories: selected.Trajectories, Scores: &table})
 		require.Equal(t, activities.KindInvalid, run.KindOf(err), name)

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -66,7 +67,7 @@ func TestOnline(t *testing.T) {
 	require.Equal(t, 2, third.Rollout.Iteration, "the third rolls out again")
 	require.Len(t, third.Turns, 4)
 	var groups []int32
-	rows, err := store.GetTable[run.TrajectoryRow](t.Context(), r.store, first.Trajectories)
+	rows, err := tables.Get[run.TrajectoryRow](t.Context(), r.store, first.Trajectories)
 	require.NoError(t, err)
 	for i, row := range rows {
 		require.EqualValues(t, i, row.Row)

@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -159,7 +160,7 @@ func TestStateValuesSeeThePenalties(t *testing.T) {
 	settings := r.Plan.Settings
 	_, ref, err := run.ObserveStates(t.Context(), r.Host.Store, activities.CreditInput{Run: r.Run, Settings: settings}, "runs/worth", penalised([2][]float64{at(2, 0, -0.5), at(2, 1, -0.25)}))
 	require.NoError(t, err)
-	values, err := store.GetTable[run.StateValueRow](t.Context(), r.store, *ref)
+	values, err := tables.Get[run.StateValueRow](t.Context(), r.store, *ref)
 	require.NoError(t, err)
 	require.Equal(t, []run.StateValueRow{{StateKey: "start", Count: 2, Value: 1.625}}, values)
 }

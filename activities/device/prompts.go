@@ -7,6 +7,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // contexts puts together each row's recorded ids up to this turn's sample.
@@ -17,11 +18,11 @@ func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Tas
 	var contexts [][]int32
 	var rows []run.GenerateRow
 	for i, refs := range in.Turns {
-		generated, err := store.GetTable[run.GenerateRow](ctx, s, refs.Generate)
+		generated, err := tables.Get[run.GenerateRow](ctx, s, refs.Generate)
 		if err != nil {
 			return nil, nil, err
 		}
-		stepped, err := store.GetTable[run.StepRow](ctx, s, refs.Step)
+		stepped, err := tables.Get[run.StepRow](ctx, s, refs.Step)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // evaluations are a run's of one version, by suite.
@@ -192,7 +193,7 @@ func TestWindowAndMixtureIterate(t *testing.T) {
 	for _, name := range []string{"train/test-walk/success", "train/bandit/success", "train/bandit/pass@2", "train/test-walk/num_actions"} {
 		require.Contains(t, in.Metrics, name)
 	}
-	rows, err := store.GetTable[run.TrajectoryRow](t.Context(), r.store, in.Trajectories)
+	rows, err := tables.Get[run.TrajectoryRow](t.Context(), r.store, in.Trajectories)
 	require.NoError(t, err)
 	played := map[string]int{}
 	for _, row := range rows {

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -31,13 +32,13 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
-	all, err := store.GetTable[run.TrajectoryRow](ctx, h.Store, in.Trajectories)
+	all, err := tables.Get[run.TrajectoryRow](ctx, h.Store, in.Trajectories)
 	if err != nil {
 		return activities.CreditResult{}, fmt.Errorf("trajectories: %w", err)
 	}
 	var scores []run.ScoreRow
 	if in.Scores != nil {
-		if scores, err = store.GetTable[run.ScoreRow](ctx, h.Store, *in.Scores); err != nil {
+		if scores, err = tables.Get[run.ScoreRow](ctx, h.Store, *in.Scores); err != nil {
 			return activities.CreditResult{}, err
 		}
 	}

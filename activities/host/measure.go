@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -63,7 +64,7 @@ func (h *Host) Measure(ctx context.Context, in activities.MeasureInput) (_ activ
 	}
 	lines.Add(metrics)
 	place := run.Dir(in.Run, in.Branch, in.Rollout)
-	table, err := store.PutTable(ctx, h.Store, place, "trajectories", rows)
+	table, err := tables.Put(ctx, h.Store, place, "trajectories", rows)
 	if err != nil {
 		return activities.MeasureResult{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // Select puts the trajectories of a rollout together and marks the groups that
@@ -42,7 +43,7 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 			count++
 		}
 	}
-	ref, err := store.PutTable(ctx, h.Store, run.Dir(in.Run, in.Branch, in.Rollout), "trajectories", rows)
+	ref, err := tables.Put(ctx, h.Store, run.Dir(in.Run, in.Branch, in.Rollout), "trajectories", rows)
 	if err != nil {
 		return activities.SelectResult{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/credit"
 )
 
@@ -26,7 +27,7 @@ func (h *Host) Step(ctx context.Context, in activities.StepInput) (_ activities.
 	if err != nil {
 		return activities.StepResult{}, err
 	}
-	generated, err := store.GetTable[run.GenerateRow](ctx, h.Store, in.Generate)
+	generated, err := tables.Get[run.GenerateRow](ctx, h.Store, in.Generate)
 	if err != nil {
 		return activities.StepResult{}, err
 	}
@@ -48,7 +49,7 @@ func (h *Host) Step(ctx context.Context, in activities.StepInput) (_ activities.
 			alive++
 		}
 	}
-	ref, err := store.PutTable(ctx, h.Store, run.Dir(in.Run, in.Branch, in.Rollout), run.TurnName(in.Rollout, in.Turn, "step"), rows)
+	ref, err := tables.Put(ctx, h.Store, run.Dir(in.Run, in.Branch, in.Rollout), run.TurnName(in.Rollout, in.Turn, "step"), rows)
 	if err != nil {
 		return activities.StepResult{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/model/safetensors"
@@ -13,7 +14,7 @@ import (
 
 // SelectedRows reads the trajectories the update learns from, in row order.
 func SelectedRows(ctx context.Context, s store.Store, trajectories store.Ref) ([]TrajectoryRow, error) {
-	all, err := store.GetTable[TrajectoryRow](ctx, s, trajectories)
+	all, err := tables.Get[TrajectoryRow](ctx, s, trajectories)
 	if err != nil {
 		return nil, fmt.Errorf("trajectories: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -27,7 +28,7 @@ func ObserveStates(ctx context.Context, s store.Store, in activities.CreditInput
 		return nil, nil, nil
 	}
 	if in.States != nil {
-		rows, err := store.GetTable[StateValueRow](ctx, s, *in.States)
+		rows, err := tables.Get[StateValueRow](ctx, s, *in.States)
 		if err != nil {
 			return nil, nil, fmt.Errorf("values of states: %w", err)
 		}
@@ -51,6 +52,6 @@ func ObserveStates(ctx context.Context, s store.Store, in activities.CreditInput
 	for _, v := range now {
 		rows = append(rows, StateValueRow{StateKey: v.Key, Count: int64(v.Count), Value: v.Value})
 	}
-	put, err := store.PutTable(ctx, s, dir, "states", rows)
+	put, err := tables.Put(ctx, s, dir, "states", rows)
 	return past, &put, err
 }

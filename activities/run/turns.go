@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // Turn is one recorded turn of all rows.
@@ -19,11 +20,11 @@ type Turn struct {
 func ReadTurns(ctx context.Context, s store.Store, refs []store.TurnRefs) ([]Turn, error) {
 	var out []Turn
 	for i, r := range refs {
-		g, err := store.GetTable[GenerateRow](ctx, s, r.Generate)
+		g, err := tables.Get[GenerateRow](ctx, s, r.Generate)
 		if err != nil {
 			return nil, err
 		}
-		st, err := store.GetTable[StepRow](ctx, s, r.Step)
+		st, err := tables.Get[StepRow](ctx, s, r.Step)
 		if err != nil {
 			return nil, err
 		}

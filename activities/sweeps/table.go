@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
@@ -65,12 +63,12 @@ func (s *Sweeps) summarize(ctx context.Context, d sweep.Definition, t activities
 			if m.Run != t.Run {
 				continue // of the run it goes on from: not what this trial measured
 			}
-			judged[n] = measuredIn(m.Metrics, m.Evaluations, n+1, d.Metrics[0])
+			judged[n] = activities.MeasuredIn(m.Metrics, m.Evaluations, n+1, d.Metrics[0])
 			if i != counted || t.Until > 0 && n >= t.Until {
 				continue
 			}
 			for k, name := range d.Metrics {
-				out.Values[k] = out.Values[k].Add(measuredIn(m.Metrics, m.Evaluations, n+1, name), n, d.GoalOf(k))
+				out.Values[k] = out.Values[k].Add(activities.MeasuredIn(m.Metrics, m.Evaluations, n+1, name), n, d.GoalOf(k))
 			}
 			out.Branch, out.Iterations = m.Branch, n+1
 		}
@@ -101,37 +99,6 @@ func (s *Sweeps) heads(ctx context.Context, run string, all bool) ([]store.Link,
 	}
 	slices.Reverse(out)
 	return out, nil
-}
-
-// measuredIn is a metric of an iteration by the name that a table has for it; NaN
-// where it was not measured then.
-func measuredIn(metrics activities.Metrics, evaluations []store.EvaluationRef, version int, name string) float64 {
-	if of, ok := strings.CutPrefix(name, sweep.EvaluationPrefix); ok {
-		metrics = nil
-		for _, e := range evaluations {
-			if e.Version == version {
-				metrics = e.Metrics
-				break // of a version's suites the first stands for all
-			}
-		}
-		name = of
-	}
-	if v, ok := metrics[name]; ok {
-		return float64(v)
-	}
-	return math.NaN()
-}
-
-// Reported are the metrics of an iteration that a table wants to know: those that
-// were measured. version is that which the iteration made.
-func Reported(names []string, metrics activities.Metrics, evaluations []store.EvaluationRef, version int) activities.Metrics {
-	out := activities.Metrics{}
-	for _, name := range names {
-		if v := measuredIn(metrics, evaluations, version, name); !math.IsNaN(v) {
-			out[name] = canon.Float(v)
-		}
-	}
-	return out
 }
 
 // trialTelemetry is what the store keeps of a trial beside its sweep's table.

@@ -21,7 +21,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/s3"
 )
 
 // flags parses a command line.
@@ -53,11 +53,11 @@ func elsewhere(t *testing.T) {
 }
 
 // stackBucketConfig is the shared stack's bucket, below a prefix.
-func stackBucketConfig(prefix string) store.Config {
+func stackBucketConfig(prefix string) s3.Config {
 	endpoint := shared.S3()
-	return store.Config{
+	return s3.Config{
 		Endpoint: endpoint.Endpoint, Region: endpoint.Region, Bucket: endpoint.Bucket, Prefix: prefix, Lookup: "path",
-		Keys: store.StaticKeys(endpoint.AccessKey, endpoint.SecretKey),
+		Keys: s3.StaticKeys(endpoint.AccessKey, endpoint.SecretKey),
 	}
 }
 
@@ -108,7 +108,7 @@ func TestFlagsBeatNamedStack(t *testing.T) {
 	s = flags(t, "--dev-dir", shared.Dir(), "--s3-bucket", "mine")
 	config, err = s.S3Config()
 	require.NoError(t, err)
-	require.Equal(t, store.Config{Endpoint: "minio:9000", Secure: true, Region: "elsewhere", Bucket: "mine", Prefix: "team", Lookup: "path"}, config)
+	require.Equal(t, s3.Config{Endpoint: "minio:9000", Secure: true, Region: "elsewhere", Bucket: "mine", Prefix: "team", Lookup: "path"}, config)
 	target, err = s.TemporalTarget()
 	require.NoError(t, err)
 	require.Equal(t, shared.TemporalAddress(), target.Address)
@@ -274,30 +274,30 @@ func TestS3Config(t *testing.T) {
 	for name, test := range map[string]struct {
 		arguments   []string
 		environment map[string]string
-		want        store.Config
+		want        s3.Config
 		fails       string
 	}{
 		"flags": {
 			arguments: []string{"--s3-endpoint", "http://minio:9000", "--s3-region", "r", "--s3-bucket", "b", "--s3-prefix", "p", "--s3-path-style"},
-			want:      store.Config{Endpoint: "minio:9000", Region: "r", Bucket: "b", Prefix: "p", Lookup: "path"},
+			want:      s3.Config{Endpoint: "minio:9000", Region: "r", Bucket: "b", Prefix: "p", Lookup: "path"},
 		},
 		"environment": {
 			environment: map[string]string{"REPRISE_S3_ENDPOINT": "minio", "AWS_REGION": "r", "REPRISE_S3_BUCKET": "b", "REPRISE_S3_PREFIX": "p", "REPRISE_S3_PATH_STYLE": "true"},
-			want:        store.Config{Endpoint: "minio", Secure: true, Region: "r", Bucket: "b", Prefix: "p", Lookup: "path"},
+			want:        s3.Config{Endpoint: "minio", Secure: true, Region: "r", Bucket: "b", Prefix: "p", Lookup: "path"},
 		},
 		"amazon": {
 			arguments: []string{"--s3-bucket", "b", "--s3-region", "eu-central-1"},
-			want:      store.Config{Endpoint: "s3.eu-central-1.amazonaws.com", Secure: true, Region: "eu-central-1", Bucket: "b", Lookup: "auto"},
+			want:      s3.Config{Endpoint: "s3.eu-central-1.amazonaws.com", Secure: true, Region: "eu-central-1", Bucket: "b", Lookup: "auto"},
 		},
 		"amazon without a region": {
 			arguments: []string{"--s3-bucket", "b"},
-			want:      store.Config{Endpoint: "s3.amazonaws.com", Secure: true, Bucket: "b", Lookup: "auto"},
+			want:      s3.Config{Endpoint: "s3.amazonaws.com", Secure: true, Bucket: "b", Lookup: "auto"},
 		},
 		"the stack": {
 			arguments:   []string{"--dev-dir", shared.Dir(), "--s3-prefix", "p"},
 			environment: map[string]string{"AWS_ACCESS_KEY_ID": "cloud", "AWS_SECRET_ACCESS_KEY": "cloud", "AWS_REGION": "elsewhere"},
-			want: store.Config{Endpoint: shared.S3().Endpoint, Region: "us-east-1", Bucket: "reprise", Prefix: "p", Lookup: "path",
-				Keys: store.StaticKeys(shared.S3().AccessKey, shared.S3().SecretKey)},
+			want: s3.Config{Endpoint: shared.S3().Endpoint, Region: "us-east-1", Bucket: "reprise", Prefix: "p", Lookup: "path",
+				Keys: s3.StaticKeys(shared.S3().AccessKey, shared.S3().SecretKey)},
 		},
 		"nothing":        {fails: "reprise dev"},
 		"no bucket":      {arguments: []string{"--s3-endpoint", "minio"}, fails: "--s3-bucket"},

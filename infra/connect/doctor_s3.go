@@ -16,6 +16,7 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/s3"
 )
 
 const (
@@ -42,7 +43,7 @@ func (s *Settings) bucketChecks(ctx context.Context) []Check {
 	if err != nil {
 		return rest(Check{nameCredentials, Fail, err.Error(), "correct the flag or the variable"}, "no bucket is known")
 	}
-	opened, err := store.OpenS3(target.config)
+	opened, err := s3.Open(target.config)
 	if err != nil {
 		return rest(Check{nameCredentials, Fail, err.Error(), credentialsAdvice}, "there are no credentials")
 	}
@@ -87,7 +88,7 @@ func probeKey() string { return "doctor/probe-" + strings.ToLower(rand.Text()) +
 
 // conditionalCheck commits a probe as a manifest is committed, and then tries
 // to commit other bytes over it: the server must refuse, and keep the first.
-func conditionalCheck(ctx context.Context, s *store.S3) (check Check) {
+func conditionalCheck(ctx context.Context, s *s3.Store) (check Check) {
 	const refuse = "use a server that honours If-None-Match on PUT (Amazon S3, versitygw, MinIO, R2 and others do): without it two workers could commit the same iteration"
 	key, first, second := probeKey(), []byte("first"), []byte("second")
 	if err := s.Put(ctx, key, first, store.PutOptions{IfAbsent: true}); err != nil {

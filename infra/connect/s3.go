@@ -10,19 +10,19 @@ import (
 
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
-	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/s3"
 )
 
 // bucketTarget is where the bucket is, once the settings are put together.
 type bucketTarget struct {
-	config store.Config
+	config s3.Config
 	source string // in words: where the endpoint came from
 	keys   *credentials.Credentials
 }
 
-// S3Config puts the settings together into what store.OpenS3 takes. Errors are
+// S3Config puts the settings together into what s3.Open takes. Errors are
 // ErrSettings.
-func (s *Settings) S3Config() (store.Config, error) {
+func (s *Settings) S3Config() (s3.Config, error) {
 	target, err := s.bucketTarget()
 	return target.config, err
 }
@@ -60,7 +60,7 @@ func (s *Settings) bucketTarget() (bucketTarget, error) {
 			return bucketTarget{}, err
 		}
 	}
-	config := store.Config{Endpoint: host, Secure: secure, Region: region, Bucket: bucket, Prefix: prefix, Lookup: "auto"}
+	config := s3.Config{Endpoint: host, Secure: secure, Region: region, Bucket: bucket, Prefix: prefix, Lookup: "auto"}
 	if pathStyle {
 		config.Lookup = "path"
 	}
@@ -82,9 +82,9 @@ func (s *Settings) stackBucket(prefix string) (bucketTarget, error) {
 		return bucketTarget{}, fmt.Errorf("%w: read the dev stack's S3 credentials: %w", ErrSettings, err)
 	}
 	return bucketTarget{
-		config: store.Config{
+		config: s3.Config{
 			Endpoint: state.S3, Region: state.Region, Bucket: state.Bucket, Prefix: prefix, Lookup: "path",
-			Keys: store.StaticKeys(value.AccessKeyID, value.SecretAccessKey),
+			Keys: s3.StaticKeys(value.AccessKeyID, value.SecretAccessKey),
 		},
 		source: "the dev stack", keys: keys,
 	}, nil

@@ -121,7 +121,7 @@ func Follows(child, parent *Manifest) error {
 		bad("its parent is iteration %d", parent.Iteration)
 	}
 	if child.StateBefore != parent.StateAfter {
-		bad("it began with state %s, its parent left %s", clip(child.StateBefore), clip(parent.StateAfter))
+		bad("it began with state %s, its parent left %s", Clip(child.StateBefore), Clip(parent.StateAfter))
 	}
 	if child.Run == parent.Run {
 		if child.Branch < parent.Branch {

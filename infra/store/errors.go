@@ -140,15 +140,16 @@ func (e *Divergence) Error() string {
 // Is makes errors.Is(err, ErrDivergence) true.
 func (e *Divergence) Is(target error) bool { return target == ErrDivergence }
 
-// canceled says whether err is the caller's own giving up.
-func canceled(ctx context.Context, err error) error {
+// Canceled is the context's error where err came of its end; nil otherwise.
+func Canceled(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil && err != nil {
 		return cause
 	}
 	return nil
 }
 
-func clip(s string) string {
+// Clip cuts a text from a server to what an error message has room for.
+func Clip(s string) string {
 	if len(s) > 200 {
 		return s[:200] + "…"
 	}

@@ -61,7 +61,7 @@ func PutFolder(ctx context.Context, s Store, prefix string, files []FolderFile) 
 	sort.Slice(files, func(i, j int) bool { return files[i].Name < files[j].Name })
 	refs := make(map[string]Ref, len(files))
 	for _, f := range files {
-		if err := checkKey(f.Name); err != nil {
+		if err := CheckKey(f.Name); err != nil {
 			return Folder{}, fmt.Errorf("put folder %s: %w", prefix, err)
 		}
 		if _, twice := refs[f.Name]; twice {

@@ -268,7 +268,7 @@ func DecodeManifest(b []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("decode manifest: %w: %w", ErrInvalid, err)
 	}
 	if seal != m.Seal {
-		return nil, fmt.Errorf("decode manifest: the seal is %q, want %s: %w", clip(m.Seal), seal, ErrInvalid)
+		return nil, fmt.Errorf("decode manifest: the seal is %q, want %s: %w", Clip(m.Seal), seal, ErrInvalid)
 	}
 	return m, nil
 }
@@ -291,7 +291,7 @@ func (m *Manifest) check() error {
 	if settings, err := canon.Format(m.Settings); err != nil {
 		bad("settings are no JSON: %v", err)
 	} else if have := canon.Digest(settings); have != m.SettingsDigest {
-		bad("settings have the digest %s, the manifest says %q", have, clip(m.SettingsDigest))
+		bad("settings have the digest %s, the manifest says %q", have, Clip(m.SettingsDigest))
 	}
 	if m.StateBefore == "" || m.StateAfter == "" {
 		bad("a state fingerprint is missing")
@@ -312,7 +312,7 @@ func (m *Manifest) check() error {
 			bad("the snapshot holds version %d, want %d", s.Version, m.Version())
 		}
 		if s.State != m.StateAfter {
-			bad("the snapshot's state is %q, want %q", clip(s.State), clip(m.StateAfter))
+			bad("the snapshot's state is %q, want %q", Clip(s.State), Clip(m.StateAfter))
 		}
 	}
 	for _, named := range m.refs() {

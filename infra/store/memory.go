@@ -70,7 +70,7 @@ func (m *Memory) Put(ctx context.Context, key string, body []byte, opts PutOptio
 	if err := ctx.Err(); err != nil {
 		return &Error{Op: "put", Where: m.Location(key), Cause: err}
 	}
-	if err := checkKey(key); err != nil {
+	if err := CheckKey(key); err != nil {
 		return fmt.Errorf("put: %w", err)
 	}
 	if opts.IfAbsent && m.base != nil {

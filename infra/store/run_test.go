@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/storetest"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // makeRun writes a run as Train would: n iterations of branch 0, a snapshot every 3, an
@@ -41,7 +42,7 @@ func addIteration(t *testing.T, s store.Store, before store.Chain, m store.Manif
 	ctx := context.Background()
 	dir := store.IterationDir(m.Run, m.Branch, m.Iteration)
 	put := func(dir, name string) store.Ref {
-		ref, err := store.PutTable(ctx, s, dir, name, sampleRows(3+m.Iteration+10*m.Branch))
+		ref, err := tables.Put(ctx, s, dir, name, storetest.SampleRows(3+m.Iteration+10*m.Branch))
 		require.NoError(t, err)
 		return ref
 	}

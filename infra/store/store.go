@@ -37,7 +37,7 @@ type Ref struct {
 	Digest string `json:"digest"`
 	// Size is in bytes.
 	Size int64 `json:"size"`
-	// Content is the digest of a table's logical columns (see [EncodeTable]);
+	// Content is the digest of a table's logical columns (see tables.Encode);
 	// tables only.
 	Content string `json:"content,omitempty"`
 }
@@ -47,14 +47,14 @@ var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 // Check reports a ref that cannot name anything: an unsafe key, a digest that
 // is not 64 lower-case hex digits, a negative size.
 func (r Ref) Check() error {
-	if err := checkKey(r.Key); err != nil {
+	if err := CheckKey(r.Key); err != nil {
 		return err
 	}
 	switch {
 	case !digestForm.MatchString(r.Digest):
-		return fmt.Errorf("ref of %s: digest %q is not 64 lower-case hex digits", r.Key, clip(r.Digest))
+		return fmt.Errorf("ref of %s: digest %q is not 64 lower-case hex digits", r.Key, Clip(r.Digest))
 	case r.Content != "" && !digestForm.MatchString(r.Content):
-		return fmt.Errorf("ref of %s: content digest %q is not 64 lower-case hex digits", r.Key, clip(r.Content))
+		return fmt.Errorf("ref of %s: content digest %q is not 64 lower-case hex digits", r.Key, Clip(r.Content))
 	case r.Size < 0:
 		return fmt.Errorf("ref of %s: size %d is negative", r.Key, r.Size)
 	}

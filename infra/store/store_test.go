@@ -17,6 +17,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/store/s3"
 	"github.com/reprise-rl/reprise/infra/store/storetest"
 )
 
@@ -88,7 +89,7 @@ func TestStore(t *testing.T) {
 		for _, bad := range []string{"", "a//b", "../a", "a/./b", "/a", "a/", "a\x00b", "a\\b", strings.Repeat("x", 1025)} {
 			require.Error(t, s.Put(ctx, bad, nil, store.PutOptions{}), "%q", bad)
 		}
-		require.NoError(t, store.CheckConditional(ctx, s, "probe"))
+		require.NoError(t, s3.CheckConditional(ctx, s, "probe"))
 
 		gone, cancel := context.WithCancel(ctx)
 		cancel()

@@ -25,6 +25,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/s3"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
@@ -107,9 +108,9 @@ func (l *lane) dial() {
 func (l *lane) open(prefix string) store.Store {
 	l.t.Helper()
 	endpoint := l.stack.S3()
-	s, err := store.OpenS3(store.Config{
+	s, err := s3.Open(s3.Config{
 		Endpoint: endpoint.Endpoint, Region: endpoint.Region, Bucket: endpoint.Bucket, Prefix: prefix, Lookup: "path",
-		Keys: store.StaticKeys(endpoint.AccessKey, endpoint.SecretKey),
+		Keys: s3.StaticKeys(endpoint.AccessKey, endpoint.SecretKey),
 	})
 	require.NoError(l.t, err)
 	return s

@@ -13,7 +13,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
-	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // Interceptor gives the worker's interceptor that knows where an activity is.
@@ -170,7 +170,7 @@ func (p *Plan) diverged(ctx context.Context, out any) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("faults: Generate answered a %T", out)
 	}
-	rows, err := store.GetTable[run.GenerateRow](ctx, p.store.Store, r.Table)
+	rows, err := tables.Get[run.GenerateRow](ctx, p.store.Store, r.Table)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (p *Plan) diverged(ctx context.Context, out any) (any, error) {
 	}
 	dir, file := path.Split(r.Table.Key)
 	name := file[:len(file)-len(".000000000000.parquet")]
-	if r.Table, err = store.PutTable(ctx, p.store.Store, path.Clean(dir), name, rows); err != nil {
+	if r.Table, err = tables.Put(ctx, p.store.Store, path.Clean(dir), name, rows); err != nil {
 		return nil, err
 	}
 	p.say("diverged: %s", r.Table.Key)

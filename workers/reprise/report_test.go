@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/workers/report/episodes"
 	"github.com/reprise-rl/reprise/workers/report/synthetic"
 	"github.com/reprise-rl/reprise/workflows/sweep"
@@ -124,7 +125,7 @@ func TestTrajectories(t *testing.T) {
 
 	table, _, err := read(wantedTrajectories{iteration: 1, branch: 0, format: formatParquet})
 	require.NoError(t, err)
-	rows, err := store.DecodeTable[episodes.Record](table)
+	rows, err := tables.Decode[episodes.Record](table)
 	require.NoError(t, err)
 	require.Len(t, rows, 4)
 	for i := range rows {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/workers/report/episodes"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
@@ -112,7 +113,7 @@ func trajectories(ctx context.Context, s store.Store, run string, w wantedTrajec
 		records[i] = read.Episodes[i].Record(m.Run, m.Branch, m.Iteration, w.suite)
 	}
 	if w.format == formatParquet {
-		body, _, err := store.EncodeTable(records)
+		body, _, err := tables.Encode(records)
 		return body, err
 	}
 	var out bytes.Buffer

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/connect"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/s3"
 )
 
 // Connection holds the settings by which a command reaches Temporal and the bucket.
@@ -63,7 +64,7 @@ func (c *Connection) Store() (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := store.OpenS3(config)
+	s, err := s3.Open(config)
 	if err != nil {
 		return nil, fmt.Errorf("open the bucket: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/s3"
 )
 
 // Bucket is the bucket that [StartS3] makes.
@@ -129,17 +129,17 @@ func (s *Server) Log() string {
 }
 
 // Config is the configuration of a store in the test bucket.
-func (s *Server) Config(prefix string) store.Config {
-	return store.Config{
+func (s *Server) Config(prefix string) s3.Config {
+	return s3.Config{
 		Endpoint: s.Endpoint, Region: "us-east-1", Bucket: Bucket, Prefix: prefix, Lookup: "path",
-		Keys: store.StaticKeys(AccessKey, SecretKey),
+		Keys: s3.StaticKeys(AccessKey, SecretKey),
 	}
 }
 
 // Store opens the test bucket with a prefix, which may be empty.
-func (s *Server) Store(prefix string) *store.S3 {
+func (s *Server) Store(prefix string) *s3.Store {
 	s.t.Helper()
-	st, err := store.OpenS3(s.Config(prefix))
+	st, err := s3.Open(s.Config(prefix))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/statistics"
 )
 
@@ -149,7 +150,7 @@ func (it *iterationOnHost) round(ctx context.Context) (HostStep, error) {
 			out.Replies++
 			out.Tokens += len(row.SampledIDs)
 		}
-		generated, err := store.PutTable(ctx, it.host.Store, store.IterationDir(of.ID, 0, 0), fmt.Sprintf("turn-%d.generate", turn), rows)
+		generated, err := tables.Put(ctx, it.host.Store, store.IterationDir(of.ID, 0, 0), fmt.Sprintf("turn-%d.generate", turn), rows)
 		if err != nil {
 			return out, err
 		}
@@ -162,7 +163,7 @@ func (it *iterationOnHost) round(ctx context.Context) (HostStep, error) {
 		out.Seconds += took
 		out.TurnSeconds = append(out.TurnSeconds, took)
 		turns = append(turns, store.TurnRefs{Generate: generated, Step: got.Table})
-		stepped, err := store.GetTable[run.StepRow](ctx, it.host.Store, got.Table)
+		stepped, err := tables.Get[run.StepRow](ctx, it.host.Store, got.Table)
 		if err != nil {
 			return out, err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // Reader reads rollouts. It keeps the tokenizers it has met and is for one
@@ -47,7 +48,7 @@ func (r *Reader) Read(ctx context.Context, src Source) (Rollout, error) {
 	if src.Trajectories == nil {
 		return out, nil
 	}
-	rows, err := store.GetTable[run.TrajectoryRow](ctx, r.store, *src.Trajectories)
+	rows, err := tables.Get[run.TrajectoryRow](ctx, r.store, *src.Trajectories)
 	if err == nil {
 		err = check(rows)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/workers/report/episodes"
 	"github.com/reprise-rl/reprise/workers/report/synthetic"
 )
@@ -30,7 +31,7 @@ func TestRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, got.Missing)
 	require.Len(t, got.Episodes, 6)
-	rows, err := store.GetTable[run.TrajectoryRow](t.Context(), s, *m.Trajectories)
+	rows, err := tables.Get[run.TrajectoryRow](t.Context(), s, *m.Trajectories)
 	require.NoError(t, err)
 	for i, e := range got.Episodes {
 		require.Equal(t, [3]int{i, i / 3, i % 3}, [3]int{e.Row, e.Group, e.Member})
@@ -145,7 +146,7 @@ func TestReadUnavailable(t *testing.T) {
 // Rows that no rollout makes are refused as a whole.
 func TestReadInconsistentRows(t *testing.T) {
 	s, m := stored(t, small)
-	whole, err := store.GetTable[run.TrajectoryRow](t.Context(), s, *m.Trajectories)
+	whole, err := tables.Get[run.TrajectoryRow](t.Context(), s, *m.Trajectories)
 	require.NoError(t, err)
 	for name, spoil := range map[string]func(r *run.TrajectoryRow){
 		"row":          func(r *run.TrajectoryRow) { r.Row = 9 },
@@ -163,7 +164,7 @@ func TestReadInconsistentRows(t *testing.T) {
 			r.PromptLengths = append([]int32(nil), r.PromptLengths...)
 			spoil(&r)
 			rows[4] = r
-			ref, err := store.PutTable(t.Context(), s, "spoilt/"+store.EscapeSegment(name), "trajectories", rows)
+			ref, err := tables.Put(t.Context(), s, "spoilt/"+store.EscapeSegment(name), "trajectories", rows)
 			require.NoError(t, err)
 			source := episodes.OfIteration(m)
 			source.Trajectories = &ref
@@ -183,14 +184,14 @@ func TestReadRounds(t *testing.T) {
 	require.NoError(t, err)
 	var rows []run.TrajectoryRow
 	for i, ref := range []*store.Ref{first.Trajectories, m.Trajectories} {
-		part, err := store.GetTable[run.TrajectoryRow](t.Context(), s, *ref)
+		part, err := tables.Get[run.TrajectoryRow](t.Context(), s, *ref)
 		require.NoError(t, err)
 		for _, r := range part {
 			r.Row, r.Group = r.Row+int32(6*i), r.Group+int32(2*i)
 			rows = append(rows, r)
 		}
 	}
-	ref, err := store.PutTable(t.Context(), s, "rounds", "trajectories", rows)
+	ref, err := tables.Put(t.Context(), s, "rounds", "trajectories", rows)
 	require.NoError(t, err)
 	source := episodes.OfIteration(first)
 	source.Trajectories, source.Turns = &ref, append([]store.TurnRefs(nil), first.Turns...)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // steps are what the turns of a rollout led to: round by round, turn by turn; a table
@@ -32,7 +33,7 @@ func (r *Reader) steps(ctx context.Context, turns []store.TurnRefs, rows int, la
 			continue
 		}
 		n := len(out.rounds[t.Round]) + 1
-		table, err := store.GetTable[run.StepRow](ctx, r.store, t.Step)
+		table, err := tables.Get[run.StepRow](ctx, r.store, t.Step)
 		if err == nil && len(table) != out.rows {
 			table, err = nil, fmt.Errorf("%d rows of turn %d, %d trajectories: %w", len(table), n, out.rows, store.ErrInvalid)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -253,18 +254,18 @@ func (w *writer) evaluation(branch, n int) (store.EvaluationRef, error) {
 func (w *writer) tables(dir string, rows []run.TrajectoryRow, turns [][]run.StepRow) ([]store.TurnRefs, *store.Ref, error) {
 	var refs []store.TurnRefs
 	for k, rows := range turns {
-		step, err := store.PutTable(w.ctx, w.s, dir, fmt.Sprintf("turn-%d.step", k+1), rows)
+		step, err := tables.Put(w.ctx, w.s, dir, fmt.Sprintf("turn-%d.step", k+1), rows)
 		if err != nil {
 			return nil, nil, err
 		}
 		// Reports read no generate tables: the trajectories have all of them.
-		generate, err := store.PutTable(w.ctx, w.s, dir, fmt.Sprintf("turn-%d.generate", k+1), []run.GenerateRow{})
+		generate, err := tables.Put(w.ctx, w.s, dir, fmt.Sprintf("turn-%d.generate", k+1), []run.GenerateRow{})
 		if err != nil {
 			return nil, nil, err
 		}
 		refs = append(refs, store.TurnRefs{Generate: generate, Step: step})
 	}
-	ref, err := store.PutTable(w.ctx, w.s, dir, "trajectories", rows)
+	ref, err := tables.Put(w.ctx, w.s, dir, "trajectories", rows)
 	return refs, &ref, err
 }
 

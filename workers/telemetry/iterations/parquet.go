@@ -8,7 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
-	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // parquet writes the table as the tables of a run are written: fixed codec and
@@ -20,7 +20,7 @@ func (t Table) parquet() (file []byte, err error) {
 			file, err = nil, fmt.Errorf("encode Parquet: %v", r)
 		}
 	}()
-	schema := store.ClearBits(parquet.NewSchema("rows", t.node()))
+	schema := tables.ClearBits(parquet.NewSchema("rows", t.node()))
 	var buf bytes.Buffer
 	w := parquet.NewGenericWriter[any](&buf, schema,
 		parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),

@@ -1,4 +1,6 @@
-package store
+// Package tables keeps rows as Parquet files in a store: the same rows give the same
+// bytes, and a digest of the logical columns tells equal tables apart from equal files.
+package tables
 
 import (
 	"bytes"
@@ -11,6 +13,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/reprise-rl/reprise/infra/store"
 )
 
 // Tables are Parquet files that DuckDB and pandas read. Everything a writer may
@@ -35,17 +39,17 @@ func tableSchema[T any]() (schema *parquet.Schema, err error) {
 	return ClearBits(parquet.NewSchema("rows", parquet.SchemaOf(new(T)))), nil
 }
 
-// EncodeTable writes rows as a Parquet file (zstd, fixed row groups and pages, no
+// Encode writes rows as a Parquet file (zstd, fixed row groups and pages, no
 // time, no library version) and gives the content digest of its columns: see
-// [TableContent]. The same rows give the same bytes; floats are kept by their bits.
-func EncodeTable[T any](rows []T) (file []byte, content string, err error) {
+// [Content]. The same rows give the same bytes; floats are kept by their bits.
+func Encode[T any](rows []T) (file []byte, content string, err error) {
 	defer recoverTable(&err)
 	schema, err := tableSchema[T]()
 	if err != nil {
 		return nil, "", err
 	}
 	if len(rows) > maxRows {
-		return nil, "", fmt.Errorf("encode table: %d rows, at most %d: %w", len(rows), maxRows, ErrTooLarge)
+		return nil, "", fmt.Errorf("encode table: %d rows, at most %d: %w", len(rows), maxRows, store.ErrTooLarge)
 	}
 	var buf bytes.Buffer
 	w := parquet.NewGenericWriter[T](&buf, schema,
@@ -71,9 +75,9 @@ func EncodeTable[T any](rows []T) (file []byte, content string, err error) {
 	return buf.Bytes(), hasher.sum(), nil
 }
 
-// DecodeTable reads a file that [EncodeTable] wrote for rows of the same columns. A
+// Decode reads a file that [Encode] wrote for rows of the same columns. A
 // damaged file, other columns or absurd sizes are [ErrInvalid] or [ErrTooLarge].
-func DecodeTable[T any](file []byte) (rows []T, err error) {
+func Decode[T any](file []byte) (rows []T, err error) {
 	defer recoverTable(&err)
 	schema, err := tableSchema[T]()
 	if err != nil {
@@ -84,7 +88,7 @@ func DecodeTable[T any](file []byte) (rows []T, err error) {
 		return nil, err
 	}
 	if have, want := columnsOf(f.Schema()), columnsOf(schema); have != want {
-		return nil, fmt.Errorf("decode table: the columns are\n%s, want\n%s: %w", have, want, ErrInvalid)
+		return nil, fmt.Errorf("decode table: the columns are\n%s, want\n%s: %w", have, want, store.ErrInvalid)
 	}
 	r := parquet.NewGenericReader[T](f, schema)
 	defer r.Close()
@@ -94,21 +98,21 @@ func DecodeTable[T any](file []byte) (rows []T, err error) {
 		n, err := r.Read(batch)
 		rows = append(rows, batch[:n]...)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("decode table: row %d: %w: %w", len(rows), ErrInvalid, err)
+			return nil, fmt.Errorf("decode table: row %d: %w: %w", len(rows), store.ErrInvalid, err)
 		}
 		if n == 0 {
-			return nil, fmt.Errorf("decode table: the file ends after %d of %d rows: %w", len(rows), f.NumRows(), ErrInvalid)
+			return nil, fmt.Errorf("decode table: the file ends after %d of %d rows: %w", len(rows), f.NumRows(), store.ErrInvalid)
 		}
 		clear(batch) // the next read must not reuse these rows' slices
 	}
 	return rows, nil
 }
 
-// TableContent is the digest of a table's logical columns: SHA-256 over the names,
+// Content is the digest of a table's logical columns: SHA-256 over the names,
 // the types and, column by column, the values in order with their nesting, floats
 // by their bits. It does not depend on codec, pages, row groups or the writer's
 // version, and is what replay compares.
-func TableContent(file []byte) (content string, err error) {
+func Content(file []byte) (content string, err error) {
 	defer recoverTable(&err)
 	f, err := openTable(file)
 	if err != nil {
@@ -118,7 +122,7 @@ func TableContent(file []byte) (content string, err error) {
 	buf := make([]parquet.Row, 64)
 	for _, group := range f.RowGroups() {
 		if err := readGroup(group, buf, hasher.row); err != nil {
-			return "", fmt.Errorf("read table: %w: %w", ErrInvalid, err)
+			return "", fmt.Errorf("read table: %w: %w", store.ErrInvalid, err)
 		}
 	}
 	return hasher.sum(), nil
@@ -141,28 +145,28 @@ func readGroup(group parquet.RowGroup, buf []parquet.Row, each func(parquet.Row)
 	}
 }
 
-// PutTable encodes rows and writes them as the artifact dir/name.<sha12>.parquet;
+// Put encodes rows and writes them as the artifact dir/name.<sha12>.parquet;
 // the ref carries the content digest.
-func PutTable[T any](ctx context.Context, s Store, dir, name string, rows []T) (Ref, error) {
-	file, content, err := EncodeTable(rows)
+func Put[T any](ctx context.Context, s store.Store, dir, name string, rows []T) (store.Ref, error) {
+	file, content, err := Encode(rows)
 	if err != nil {
-		return Ref{}, fmt.Errorf("put table %s/%s: %w", dir, name, err)
+		return store.Ref{}, fmt.Errorf("put table %s/%s: %w", dir, name, err)
 	}
-	ref, err := PutArtifact(ctx, s, dir, name, "parquet", file)
+	ref, err := store.PutArtifact(ctx, s, dir, name, "parquet", file)
 	if err != nil {
-		return Ref{}, err
+		return store.Ref{}, err
 	}
 	ref.Content = content
 	return ref, nil
 }
 
-// GetTable reads and verifies an artifact and decodes its rows.
-func GetTable[T any](ctx context.Context, s Store, ref Ref) ([]T, error) {
-	file, err := GetArtifact(ctx, s, ref)
+// Get reads and verifies an artifact and decodes its rows.
+func Get[T any](ctx context.Context, s store.Store, ref store.Ref) ([]T, error) {
+	file, err := store.GetArtifact(ctx, s, ref)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := DecodeTable[T](file)
+	rows, err := Decode[T](file)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Location(ref.Key), err)
 	}
@@ -172,23 +176,23 @@ func GetTable[T any](ctx context.Context, s Store, ref Ref) ([]T, error) {
 // openTable checks the sizes a file claims before anything is allocated for them.
 func openTable(file []byte) (*parquet.File, error) {
 	if len(file) > MaxTable {
-		return nil, fmt.Errorf("open table: %d bytes, at most %d: %w", len(file), MaxTable, ErrTooLarge)
+		return nil, fmt.Errorf("open table: %d bytes, at most %d: %w", len(file), MaxTable, store.ErrTooLarge)
 	}
 	if len(file) < 12 || string(file[len(file)-4:]) != "PAR1" {
-		return nil, fmt.Errorf("open table: not a Parquet file: %w", ErrInvalid)
+		return nil, fmt.Errorf("open table: not a Parquet file: %w", store.ErrInvalid)
 	}
 	footer := int64(binary.LittleEndian.Uint32(file[len(file)-8:]))
 	if footer > int64(len(file))-12 {
-		return nil, fmt.Errorf("open table: the footer claims %d of %d bytes: %w", footer, len(file), ErrInvalid)
+		return nil, fmt.Errorf("open table: the footer claims %d of %d bytes: %w", footer, len(file), store.ErrInvalid)
 	}
 	f, err := parquet.OpenFile(bytes.NewReader(file), int64(len(file)), parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
 	if err != nil {
-		return nil, fmt.Errorf("open table: %w: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("open table: %w: %w", store.ErrInvalid, err)
 	}
 	var raw, grouped int64
 	for _, group := range f.Metadata().RowGroups {
 		if group.NumRows < 0 || group.NumRows > maxRows {
-			return nil, fmt.Errorf("open table: a row group claims %d rows: %w", group.NumRows, ErrTooLarge)
+			return nil, fmt.Errorf("open table: a row group claims %d rows: %w", group.NumRows, store.ErrTooLarge)
 		}
 		grouped += group.NumRows
 		for _, column := range group.Columns {
@@ -196,19 +200,19 @@ func openTable(file []byte) (*parquet.File, error) {
 			switch column.MetaData.Codec {
 			case format.Uncompressed, format.Snappy, format.Zstd:
 			default:
-				return nil, fmt.Errorf("open table: codec %d is none that we read: %w", column.MetaData.Codec, ErrInvalid)
+				return nil, fmt.Errorf("open table: codec %d is none that we read: %w", column.MetaData.Codec, store.ErrInvalid)
 			}
 			size := column.MetaData.TotalUncompressedSize
 			if size < 0 || column.MetaData.TotalCompressedSize < 0 || column.MetaData.TotalCompressedSize > int64(len(file)) {
-				return nil, fmt.Errorf("open table: a column claims %d bytes: %w", size, ErrInvalid)
+				return nil, fmt.Errorf("open table: a column claims %d bytes: %w", size, store.ErrInvalid)
 			}
 			if raw += size; raw > maxTableRaw {
-				return nil, fmt.Errorf("open table: the columns claim more than %d bytes: %w", int64(maxTableRaw), ErrTooLarge)
+				return nil, fmt.Errorf("open table: the columns claim more than %d bytes: %w", int64(maxTableRaw), store.ErrTooLarge)
 			}
 		}
 	}
 	if n := f.NumRows(); n != grouped || n > maxRows {
-		return nil, fmt.Errorf("open table: the file claims %d rows, its row groups %d: %w", n, grouped, ErrInvalid)
+		return nil, fmt.Errorf("open table: the file claims %d rows, its row groups %d: %w", n, grouped, store.ErrInvalid)
 	}
 	return f, nil
 }
@@ -217,6 +221,6 @@ func openTable(file []byte) (*parquet.File, error) {
 // errors.
 func recoverTable(err *error) {
 	if r := recover(); r != nil {
-		*err = fmt.Errorf("table: %w: %v", ErrInvalid, r)
+		*err = fmt.Errorf("table: %w: %v", store.ErrInvalid, r)
 	}
 }

@@ -1,4 +1,4 @@
-package store_test
+package tables_test
 
 import (
 	"context"
@@ -12,70 +12,25 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/store/storetest"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 )
-
-type inner struct {
-	Name  string  `parquet:"name"`
-	Value float64 `parquet:"value"`
-}
-
-type tableRow struct {
-	Group    int64     `parquet:"group"`
-	Member   int32     `parquet:"member"`
-	Done     bool      `parquet:"done"`
-	Reward   float64   `parquet:"reward"`
-	Single   float32   `parquet:"single"`
-	Text     string    `parquet:"text"`
-	Raw      []byte    `parquet:"raw"`
-	IDs      []int32   `parquet:"ids,list"`
-	LogProbs []float32 `parquet:"log_probs,list"`
-	Actions  []string  `parquet:"actions,list"`
-	Flags    []bool    `parquet:"flags,list"`
-	Returns  []float64 `parquet:"returns,list"`
-	Seed     uint64    `parquet:"seed"`
-	Parts    []inner   `parquet:"parts,list"`
-}
-
-func sampleRows(n int) []tableRow {
-	rows := make([]tableRow, n)
-	for i := range rows {
-		r := &rows[i]
-		r.Group, r.Member, r.Done = int64(i/4), int32(i%4), i%3 == 0
-		r.Reward, r.Single = math.Sqrt(float64(i)), float32(i)/3
-		r.Text, r.Raw = fmt.Sprintf("<think>é %d</think>", i), []byte{0, 255, byte(i)}
-		r.Seed = math.MaxUint64 - uint64(i)
-		for j := range i % 5 {
-			r.IDs = append(r.IDs, int32(j*i))
-			r.LogProbs = append(r.LogProbs, -float32(j)/7)
-			r.Actions = append(r.Actions, strings.Repeat("a", j))
-			r.Flags = append(r.Flags, j%2 == 0)
-			r.Returns = append(r.Returns, 1/float64(j+1))
-			r.Parts = append(r.Parts, inner{Name: "p", Value: float64(j)})
-		}
-	}
-	if n > 5 {
-		rows[1].Reward, rows[2].Reward, rows[3].Reward = math.NaN(), math.Inf(-1), math.Copysign(0, -1)
-		rows[4].LogProbs[1] = float32(math.Inf(1))
-		rows[4].Reward = math.Float64frombits(0x7ff8000000000abc) // a NaN with a payload
-	}
-	return rows
-}
 
 func TestTableRoundTrip(t *testing.T) {
 	for _, n := range []int{0, 1, 7, 300, 70_000} {
-		rows := sampleRows(n)
-		file, content, err := store.EncodeTable(rows)
+		rows := storetest.SampleRows(n)
+		file, content, err := tables.Encode(rows)
 		require.NoError(t, err)
-		again, contentAgain, err := store.EncodeTable(rows)
+		again, contentAgain, err := tables.Encode(rows)
 		require.NoError(t, err)
 		require.Equal(t, canon.Digest(file), canon.Digest(again))
 		require.Equal(t, content, contentAgain)
 
-		fromFile, err := store.TableContent(file)
+		fromFile, err := tables.Content(file)
 		require.NoError(t, err)
 		require.Equal(t, content, fromFile, "the digest of rows is the digest of the file")
 
-		back, err := store.DecodeTable[tableRow](file)
+		back, err := tables.Decode[storetest.TableRow](file)
 		require.NoError(t, err)
 		require.Len(t, back, n)
 		for i := range back {
@@ -89,7 +44,7 @@ func TestTableRoundTrip(t *testing.T) {
 }
 
 // text shows a row with nil and empty lists alike: Parquet's lists do not tell.
-func text(t *testing.T, r tableRow) []byte {
+func text(t *testing.T, r storetest.TableRow) []byte {
 	b, err := canon.Marshal(map[string]any{"a": r.Group, "b": r.Member, "c": r.Done, "d": canon.Float(r.Single), "e": r.Text, "f": r.Raw, "g": fmt.Sprint(r.IDs),
 		"h": fmt.Sprint(r.LogProbs), "i": fmt.Sprintf("%q", r.Actions), "j": fmt.Sprint(r.Flags), "k": fmt.Sprint(r.Returns), "l": r.Seed, "m": fmt.Sprint(r.Parts)})
 	require.NoError(t, err)
@@ -99,7 +54,7 @@ func text(t *testing.T, r tableRow) []byte {
 // The bytes and the content of a table are pinned: another Parquet library, or the
 // same one in another process, must be noticed here before a run's digests change.
 func TestTablePinned(t *testing.T) {
-	file, content, err := store.EncodeTable(sampleRows(300))
+	file, content, err := tables.Encode(storetest.SampleRows(300))
 	require.NoError(t, err)
 	require.Equal(t, "49ee92506f5670279d21a94606b6f88735a3c231db58d9ba598083f3c77b0b39", content)
 	require.Equal(t, "2d0fca6bd1ef8dab8cba5c200488122c13c194120acc86bc3939fcb6cbe278d2", canon.Digest(file))
@@ -111,17 +66,17 @@ func TestTableBytesAreFreeOfEarlierOnes(t *testing.T) {
 	want := map[int]string{}
 	for round := range 60 {
 		n := 1 + (round*7)%20
-		noise := sampleRows(300 + round)
+		noise := storetest.SampleRows(300 + round)
 		for i := range noise {
 			noise[i].Done = true
 			for j := range noise[i].Flags {
 				noise[i].Flags[j] = true
 			}
 		}
-		_, _, err := store.EncodeTable(noise)
+		_, _, err := tables.Encode(noise)
 		require.NoError(t, err)
-		rows := sampleRows(n)
-		file, _, err := store.EncodeTable(rows)
+		rows := storetest.SampleRows(n)
+		file, _, err := tables.Encode(rows)
 		require.NoError(t, err)
 		if want[n] == "" {
 			want[n] = canon.Digest(file)
@@ -146,7 +101,7 @@ func TestTableContentTellsRowsApart(t *testing.T) {
 		{{A: []int32{1, 2, 3}}, {}},
 		{{}, {A: []int32{1, 2, 3}}},
 	} {
-		_, content, err := store.EncodeTable(rows)
+		_, content, err := tables.Encode(rows)
 		require.NoError(t, err)
 		require.NotContains(t, seen, content, "tables %d and %d", i, seen[content])
 		seen[content] = i
@@ -159,64 +114,64 @@ func TestTableContentTellsRowsApart(t *testing.T) {
 		A []int64 `parquet:"a,list"`
 		B []int32 `parquet:"b,list"`
 	}
-	_, one, err := store.EncodeTable([]row{{}})
+	_, one, err := tables.Encode([]row{{}})
 	require.NoError(t, err)
-	_, two, err := store.EncodeTable([]renamed{{}})
+	_, two, err := tables.Encode([]renamed{{}})
 	require.NoError(t, err)
-	_, three, err := store.EncodeTable([]wider{{}})
+	_, three, err := tables.Encode([]wider{{}})
 	require.NoError(t, err)
 	require.NotEqual(t, one, two)
 	require.NotEqual(t, one, three)
 }
 
 func TestTableContentIgnoresTheWriter(t *testing.T) {
-	rows := sampleRows(300)
-	_, want, err := store.EncodeTable(rows)
+	rows := storetest.SampleRows(300)
+	_, want, err := tables.Encode(rows)
 	require.NoError(t, err)
 	var b strings.Builder
-	w := parquet.NewGenericWriter[tableRow](&b, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(17), parquet.PageBufferSize(512), parquet.DataPageVersion(1))
+	w := parquet.NewGenericWriter[storetest.TableRow](&b, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(17), parquet.PageBufferSize(512), parquet.DataPageVersion(1))
 	_, err = w.Write(rows)
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	got, err := store.TableContent([]byte(b.String()))
+	got, err := tables.Content([]byte(b.String()))
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 }
 
 func TestDecodeTableRefuses(t *testing.T) {
-	file, _, err := store.EncodeTable(sampleRows(20))
+	file, _, err := tables.Encode(storetest.SampleRows(20))
 	require.NoError(t, err)
 	type other struct {
 		Group int64 `parquet:"group"`
 	}
-	_, err = store.DecodeTable[other](file)
+	_, err = tables.Decode[other](file)
 	require.ErrorIs(t, err, store.ErrInvalid)
 	require.ErrorContains(t, err, "columns")
 	for _, bad := range [][]byte{nil, []byte("PAR1"), []byte("PAR1xxxxPAR1"), file[:len(file)-1], file[1:], file[:len(file)/2], append([]byte("PAR1\xff\xff\xff\xff"), "PAR1"...)} {
-		_, err := store.DecodeTable[tableRow](bad)
+		_, err := tables.Decode[storetest.TableRow](bad)
 		require.Error(t, err)
-		_, err = store.TableContent(bad)
+		_, err = tables.Content(bad)
 		require.Error(t, err)
 	}
-	_, _, err = store.EncodeTable([]struct{ F func() }{{}})
+	_, _, err = tables.Encode([]struct{ F func() }{{}})
 	require.Error(t, err)
 }
 
 func TestTableArtifact(t *testing.T) {
 	ctx := context.Background()
 	s := store.NewMemory()
-	rows := sampleRows(8)
-	ref, err := store.PutTable(ctx, s, store.IterationDir("run", 0, 0), "turn-1.step", rows)
+	rows := storetest.SampleRows(8)
+	ref, err := tables.Put(ctx, s, store.IterationDir("run", 0, 0), "turn-1.step", rows)
 	require.NoError(t, err)
 	require.NotEmpty(t, ref.Content)
-	back, err := store.GetTable[tableRow](ctx, s, ref)
+	back, err := tables.Get[storetest.TableRow](ctx, s, ref)
 	require.NoError(t, err)
 	require.Len(t, back, 8)
 }
 
 func FuzzDecodeTable(f *testing.F) {
 	for _, n := range []int{0, 3} {
-		file, _, err := store.EncodeTable(sampleRows(n))
+		file, _, err := tables.Encode(storetest.SampleRows(n))
 		require.NoError(f, err)
 		f.Add(file)
 		for _, at := range []int{4, len(file) / 3, len(file) / 2, len(file) - 9, len(file) - 40} {
@@ -226,7 +181,7 @@ func FuzzDecodeTable(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
-		_, _ = store.DecodeTable[tableRow](file)
-		_, _ = store.TableContent(file)
+		_, _ = tables.Decode[storetest.TableRow](file)
+		_, _ = tables.Content(file)
 	})
 }

@@ -1,4 +1,5 @@
-package store
+// Package s3 is the store in an S3-compatible bucket, through minio-go.
+package s3
 
 import (
 	"fmt"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/reprise-rl/reprise/infra/store"
 )
 
 // Config says which bucket to use and how to reach it. Credentials are not part
@@ -71,29 +74,29 @@ const partSize = 64 << 20
 // maxParts is S3's own bound.
 const maxParts = 10_000
 
-// OpenS3 checks the configuration, finds credentials ([ErrDenied] where there
+// Open checks the configuration, finds credentials ([store.ErrDenied] where there
 // are none) and returns the store. It does not contact the server: see
 // [S3.Check].
-func OpenS3(cfg Config) (*S3, error) {
+func Open(cfg Config) (*Store, error) {
 	host, secure, err := parseEndpoint(cfg.Endpoint, cfg.Secure)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	prefix := strings.Trim(cfg.Prefix, "/")
 	if prefix != "" {
-		if err := checkKey(prefix); err != nil {
+		if err := store.CheckKey(prefix); err != nil {
 			return nil, fmt.Errorf("open store: prefix: %w", err)
 		}
 		prefix += "/"
 	}
 	if cfg.Bucket == "" {
-		return nil, fmt.Errorf("open store: no bucket is given: %w", ErrRefused)
+		return nil, fmt.Errorf("open store: no bucket is given: %w", store.ErrRefused)
 	}
 	lookup, ok := map[string]minio.BucketLookupType{
 		"": minio.BucketLookupAuto, "auto": minio.BucketLookupAuto, "path": minio.BucketLookupPath, "dns": minio.BucketLookupDNS,
 	}[cfg.Lookup]
 	if !ok {
-		return nil, fmt.Errorf("open store: lookup %q is none of auto, path, dns: %w", cfg.Lookup, ErrRefused)
+		return nil, fmt.Errorf("open store: lookup %q is none of auto, path, dns: %w", cfg.Lookup, store.ErrRefused)
 	}
 	creds, err := findCredentials(cfg.Keys)
 	if err != nil {
@@ -118,12 +121,12 @@ func OpenS3(cfg Config) (*S3, error) {
 		return nil, fmt.Errorf("open store at %s: %w", host, err)
 	}
 	core.SetAppInfo("reprise", "1")
-	return &S3{core: core, bucket: cfg.Bucket, prefix: prefix, endpoint: host, region: cfg.Region}, nil
+	return &Store{core: core, bucket: cfg.Bucket, prefix: prefix, endpoint: host, region: cfg.Region}, nil
 }
 
 func parseEndpoint(endpoint string, secure bool) (string, bool, error) {
 	if endpoint == "" {
-		return "", false, fmt.Errorf("no endpoint is given: %w", ErrRefused)
+		return "", false, fmt.Errorf("no endpoint is given: %w", store.ErrRefused)
 	}
 	if !strings.Contains(endpoint, "://") {
 		endpoint = map[bool]string{true: "https://", false: "http://"}[secure] + endpoint
@@ -131,11 +134,11 @@ func parseEndpoint(endpoint string, secure bool) (string, bool, error) {
 	u, err := url.Parse(endpoint)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return "", false, fmt.Errorf("endpoint is not host[:port] or an http(s) URL: %w", ErrRefused)
+		return "", false, fmt.Errorf("endpoint is not host[:port] or an http(s) URL: %w", store.ErrRefused)
 	case u.User != nil:
-		return "", false, fmt.Errorf("endpoint %s contains credentials; they come from the environment: %w", u.Host, ErrRefused)
+		return "", false, fmt.Errorf("endpoint %s contains credentials; they come from the environment: %w", u.Host, store.ErrRefused)
 	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
-		return "", false, fmt.Errorf("endpoint %s has a path or a query; the bucket and the prefix are given apart: %w", u.Host, ErrRefused)
+		return "", false, fmt.Errorf("endpoint %s has a path or a query; the bucket and the prefix are given apart: %w", u.Host, store.ErrRefused)
 	}
 	return u.Host, u.Scheme == "https", nil
 }
@@ -154,7 +157,7 @@ func findCredentials(keys *Keys) (*credentials.Credentials, error) {
 	})
 	value, err := chain.GetWithContext(nil)
 	if err != nil || value.AccessKeyID == "" {
-		return nil, &Error{Op: "open", Where: "store", Kind: ErrDenied, Detail: "no S3 credentials were found",
+		return nil, &store.Error{Op: "open", Where: "store", Kind: store.ErrDenied, Detail: "no S3 credentials were found",
 			Hint: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a shared credentials file, or give the machine a role"}
 	}
 	return chain, nil

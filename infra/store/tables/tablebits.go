@@ -1,4 +1,4 @@
-package store
+package tables
 
 import "github.com/parquet-go/parquet-go"
 

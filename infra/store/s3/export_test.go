@@ -1,4 +1,4 @@
-package store
+package s3
 
 // SetPartBytes makes uploads go in small parts, so that tests need not send much.
-func (s *S3) SetPartBytes(n int64) { s.partBytes = n }
+func (s *Store) SetPartBytes(n int64) { s.partBytes = n }

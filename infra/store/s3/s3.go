@@ -1,4 +1,4 @@
-package store
+package s3
 
 import (
 	"bytes"
@@ -15,10 +15,12 @@ import (
 	"strings"
 
 	"github.com/minio/minio-go/v7"
+
+	"github.com/reprise-rl/reprise/infra/store"
 )
 
 // S3 is a [Store] in a bucket of an S3-compatible server.
-type S3 struct {
+type Store struct {
 	core     *minio.Core
 	bucket   string
 	prefix   string // empty, or ends in '/'
@@ -29,11 +31,11 @@ type S3 struct {
 }
 
 // Location is "s3://bucket/prefix/key".
-func (s *S3) Location(key string) string { return "s3://" + s.bucket + "/" + s.prefix + key }
+func (s *Store) Location(key string) string { return "s3://" + s.bucket + "/" + s.prefix + key }
 
 // Check asks the server whether the bucket is there and the credentials may
 // list it: [ErrNoBucket], [ErrDenied], [ErrUnavailable].
-func (s *S3) Check(ctx context.Context) error {
+func (s *Store) Check(ctx context.Context) error {
 	listing, stop := context.WithCancel(ctx)
 	defer stop()
 	for info := range s.core.ListObjectsIter(listing, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix, MaxKeys: 1}) {
@@ -44,7 +46,7 @@ func (s *S3) Check(ctx context.Context) error {
 
 // EnsureBucket makes the bucket if it is not there, for the development stack
 // and tests.
-func (s *S3) EnsureBucket(ctx context.Context) error {
+func (s *Store) EnsureBucket(ctx context.Context) error {
 	ok, err := s.core.BucketExists(ctx, s.bucket)
 	if err != nil {
 		return s.fail(ctx, "look for bucket", "", err)
@@ -60,8 +62,8 @@ func (s *S3) EnsureBucket(ctx context.Context) error {
 }
 
 // Put implements [Store].
-func (s *S3) Put(ctx context.Context, key string, body []byte, opts PutOptions) error {
-	if err := checkKey(key); err != nil {
+func (s *Store) Put(ctx context.Context, key string, body []byte, opts store.PutOptions) error {
+	if err := store.CheckKey(key); err != nil {
 		return fmt.Errorf("put: %w", err)
 	}
 	sum := sha256.Sum256(body)
@@ -71,7 +73,7 @@ func (s *S3) Put(ctx context.Context, key string, body []byte, opts PutOptions) 
 // putOnce sends a body in one request. The body's SHA-256 goes in headers, twice:
 // signed, and as the checksum that the server verifies and keeps. (minio-go would
 // send a trailer, which not every server reads.)
-func (s *S3) putOnce(ctx context.Context, key string, body io.Reader, size int64, sum []byte, opts PutOptions) error {
+func (s *Store) putOnce(ctx context.Context, key string, body io.Reader, size int64, sum []byte, opts store.PutOptions) error {
 	put := s.options(key, opts)
 	put.UserMetadata = map[string]string{"X-Amz-Checksum-Sha256": base64.StdEncoding.EncodeToString(sum)}
 	put.DisableContentSha256 = true // no chunked signature: the digest below signs the body
@@ -79,7 +81,7 @@ func (s *S3) putOnce(ctx context.Context, key string, body io.Reader, size int64
 	return s.fail(ctx, "put", key, err)
 }
 
-func (s *S3) options(key string, opts PutOptions) minio.PutObjectOptions {
+func (s *Store) options(key string, opts store.PutOptions) minio.PutObjectOptions {
 	put := minio.PutObjectOptions{ContentType: opts.ContentType}
 	if put.ContentType == "" {
 		put.ContentType = contentType(key)
@@ -112,19 +114,19 @@ func contentType(key string) string {
 }
 
 // Open implements [Store].
-func (s *S3) Open(ctx context.Context, key string, offset int64) (io.ReadCloser, Object, error) {
-	if err := checkKey(key); err != nil {
-		return nil, Object{}, fmt.Errorf("read: %w", err)
+func (s *Store) Open(ctx context.Context, key string, offset int64) (io.ReadCloser, store.Object, error) {
+	if err := store.CheckKey(key); err != nil {
+		return nil, store.Object{}, fmt.Errorf("read: %w", err)
 	}
 	var get minio.GetObjectOptions
 	if offset > 0 {
 		if err := get.SetRange(offset, 0); err != nil {
-			return nil, Object{}, fmt.Errorf("read %s from byte %d: %w", s.Location(key), offset, err)
+			return nil, store.Object{}, fmt.Errorf("read %s from byte %d: %w", s.Location(key), offset, err)
 		}
 	}
 	body, info, header, err := s.core.GetObject(ctx, s.bucket, s.prefix+key, get)
 	if err != nil {
-		return nil, Object{}, s.fail(ctx, "read", key, err)
+		return nil, store.Object{}, s.fail(ctx, "read", key, err)
 	}
 	size := info.Size
 	if offset > 0 {
@@ -132,16 +134,16 @@ func (s *S3) Open(ctx context.Context, key string, offset int64) (io.ReadCloser,
 		_, whole, ok := strings.Cut(header.Get("Content-Range"), "/")
 		if size, err = strconv.ParseInt(whole, 10, 64); !ok || err != nil {
 			body.Close()
-			return nil, Object{}, s.fail(ctx, "read", key, fmt.Errorf("the server did not answer the range from byte %d", offset))
+			return nil, store.Object{}, s.fail(ctx, "read", key, fmt.Errorf("the server did not answer the range from byte %d", offset))
 		}
 	}
-	return body, Object{Key: key, Size: size, Modified: info.LastModified}, nil
+	return body, store.Object{Key: key, Size: size, Modified: info.LastModified}, nil
 }
 
 // Stat implements [Store].
-func (s *S3) Stat(ctx context.Context, key string) (Object, error) {
-	if err := checkKey(key); err != nil {
-		return Object{}, fmt.Errorf("stat: %w", err)
+func (s *Store) Stat(ctx context.Context, key string) (store.Object, error) {
+	if err := store.CheckKey(key); err != nil {
+		return store.Object{}, fmt.Errorf("stat: %w", err)
 	}
 	info, err := s.core.StatObject(ctx, s.bucket, s.prefix+key, minio.StatObjectOptions{})
 	if err != nil {
@@ -149,27 +151,27 @@ func (s *S3) Stat(ctx context.Context, key string) (Object, error) {
 		// unknown access key, look like a missing key. A listing tells.
 		if minio.ToErrorResponse(err).StatusCode == 404 {
 			if checkErr := s.Check(ctx); checkErr != nil {
-				return Object{}, checkErr
+				return store.Object{}, checkErr
 			}
 		}
-		return Object{}, s.fail(ctx, "stat", key, err)
+		return store.Object{}, s.fail(ctx, "stat", key, err)
 	}
-	return Object{Key: key, Size: info.Size, Modified: info.LastModified}, nil
+	return store.Object{Key: key, Size: info.Size, Modified: info.LastModified}, nil
 }
 
 // List implements [Store].
-func (s *S3) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
-	return func(yield func(Object, error) bool) {
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) {
 		// minio-go wants the context of a listing cancelled when we stop early.
 		listing, stop := context.WithCancel(ctx)
 		defer stop()
 		opts := minio.ListObjectsOptions{Prefix: s.prefix + prefix, Recursive: true}
 		for info := range s.core.ListObjectsIter(listing, s.bucket, opts) {
 			if info.Err != nil {
-				yield(Object{}, s.fail(ctx, "list", prefix, info.Err))
+				yield(store.Object{}, s.fail(ctx, "list", prefix, info.Err))
 				return
 			}
-			o := Object{Key: strings.TrimPrefix(info.Key, s.prefix), Size: info.Size, Modified: info.LastModified}
+			o := store.Object{Key: strings.TrimPrefix(info.Key, s.prefix), Size: info.Size, Modified: info.LastModified}
 			// A key that ends in '/' is a folder marker of some client.
 			if strings.HasSuffix(o.Key, "/") {
 				continue
@@ -179,13 +181,13 @@ func (s *S3) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 			}
 		}
 		if err := ctx.Err(); err != nil {
-			yield(Object{}, s.fail(ctx, "list", prefix, err))
+			yield(store.Object{}, s.fail(ctx, "list", prefix, err))
 		}
 	}
 }
 
 // Folders implements [Store].
-func (s *S3) Folders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+func (s *Store) Folders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		listing, stop := context.WithCancel(ctx)
 		defer stop()
@@ -207,8 +209,8 @@ func (s *S3) Folders(ctx context.Context, prefix string) iter.Seq2[string, error
 }
 
 // Delete implements [Store].
-func (s *S3) Delete(ctx context.Context, key string) error {
-	if err := checkKey(key); err != nil {
+func (s *Store) Delete(ctx context.Context, key string) error {
+	if err := store.CheckKey(key); err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}
 	err := s.core.RemoveObject(ctx, s.bucket, s.prefix+key, minio.RemoveObjectOptions{})

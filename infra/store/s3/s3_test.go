@@ -1,4 +1,4 @@
-package store_test
+package s3_test
 
 import (
 	"bytes"
@@ -19,36 +19,37 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/s3"
 	"github.com/reprise-rl/reprise/infra/store/storetest"
 )
 
 func TestOpenS3(t *testing.T) {
-	keys := store.StaticKeys("a", "very-secret")
-	good := store.Config{Endpoint: "http://127.0.0.1:1", Bucket: "b", Keys: keys}
+	keys := s3.StaticKeys("a", "very-secret")
+	good := s3.Config{Endpoint: "http://127.0.0.1:1", Bucket: "b", Keys: keys}
 	cases := []struct {
 		name   string
-		change func(*store.Config)
+		change func(*s3.Config)
 		want   string
 	}{
-		{"no endpoint", func(c *store.Config) { c.Endpoint = "" }, "endpoint"},
-		{"secret in the endpoint", func(c *store.Config) { c.Endpoint = "http://me:very-secret@host" }, "credentials"},
-		{"path in the endpoint", func(c *store.Config) { c.Endpoint = "https://host/bucket" }, "path"},
-		{"other scheme", func(c *store.Config) { c.Endpoint = "ftp://host" }, "endpoint"},
-		{"no bucket", func(c *store.Config) { c.Bucket = "" }, "bucket"},
-		{"bad prefix", func(c *store.Config) { c.Prefix = "a/../b" }, "prefix"},
-		{"bad lookup", func(c *store.Config) { c.Lookup = "magic" }, "lookup"},
+		{"no endpoint", func(c *s3.Config) { c.Endpoint = "" }, "endpoint"},
+		{"secret in the endpoint", func(c *s3.Config) { c.Endpoint = "http://me:very-secret@host" }, "credentials"},
+		{"path in the endpoint", func(c *s3.Config) { c.Endpoint = "https://host/bucket" }, "path"},
+		{"other scheme", func(c *s3.Config) { c.Endpoint = "ftp://host" }, "endpoint"},
+		{"no bucket", func(c *s3.Config) { c.Bucket = "" }, "bucket"},
+		{"bad prefix", func(c *s3.Config) { c.Prefix = "a/../b" }, "prefix"},
+		{"bad lookup", func(c *s3.Config) { c.Lookup = "magic" }, "lookup"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := good
 			c.change(&cfg)
-			_, err := store.OpenS3(cfg)
+			_, err := s3.Open(cfg)
 			require.ErrorIs(t, err, store.ErrRefused)
 			require.ErrorContains(t, err, c.want)
 			require.NotContains(t, err.Error(), "very-secret")
 		})
 	}
-	_, err := store.OpenS3(good)
+	_, err := s3.Open(good)
 	require.NoError(t, err)
 	text, err := json.Marshal(good)
 	require.NoError(t, err)
@@ -70,7 +71,7 @@ func TestCredentialChain(t *testing.T) {
 	}
 	// The machine's identity: an address that refuses at once.
 	t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1/none")
-	_, err := store.OpenS3(cfg)
+	_, err := s3.Open(cfg)
 	require.ErrorIs(t, err, store.ErrDenied)
 	require.ErrorContains(t, err, "AWS_ACCESS_KEY_ID")
 
@@ -78,19 +79,19 @@ func TestCredentialChain(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "[lab]\naws_access_key_id = %s\naws_secret_access_key = %s\n", storetest.AccessKey, storetest.SecretKey), 0o600))
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", file)
 	t.Setenv("AWS_PROFILE", "lab")
-	s, err := store.OpenS3(cfg)
+	s, err := s3.Open(cfg)
 	require.NoError(t, err)
 	require.NoError(t, s.Check(context.Background()))
 
 	t.Setenv("MINIO_ROOT_USER", storetest.AccessKey)
 	t.Setenv("MINIO_ROOT_PASSWORD", "wrong-secret-here")
-	s, err = store.OpenS3(cfg)
+	s, err = s3.Open(cfg)
 	require.NoError(t, err)
 	require.ErrorIs(t, s.Check(context.Background()), store.ErrDenied, "the environment goes before the file")
 
 	t.Setenv("AWS_ACCESS_KEY_ID", storetest.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", storetest.SecretKey)
-	s, err = store.OpenS3(cfg)
+	s, err = s3.Open(cfg)
 	require.NoError(t, err)
 	require.NoError(t, s.Check(context.Background()))
 }
@@ -104,20 +105,20 @@ func TestS3Refusals(t *testing.T) {
 
 	cases := []struct {
 		name   string
-		change func(*store.Config)
+		change func(*s3.Config)
 		kind   error
 		hint   string
 	}{
-		{"wrong secret", func(c *store.Config) { c.Keys = store.StaticKeys(storetest.AccessKey, "wrong-secret-value") }, store.ErrDenied, "credentials"},
-		{"wrong key", func(c *store.Config) { c.Keys = store.StaticKeys("nobody-at-all", "wrong-secret-value") }, store.ErrDenied, "credentials"},
-		{"missing bucket", func(c *store.Config) { c.Bucket = "another-bucket" }, store.ErrNoBucket, "create the bucket"},
-		{"server down", func(c *store.Config) { c.Endpoint, c.Retries = "http://127.0.0.1:1", 1 }, store.ErrUnavailable, "127.0.0.1:1"},
+		{"wrong secret", func(c *s3.Config) { c.Keys = s3.StaticKeys(storetest.AccessKey, "wrong-secret-value") }, store.ErrDenied, "credentials"},
+		{"wrong key", func(c *s3.Config) { c.Keys = s3.StaticKeys("nobody-at-all", "wrong-secret-value") }, store.ErrDenied, "credentials"},
+		{"missing bucket", func(c *s3.Config) { c.Bucket = "another-bucket" }, store.ErrNoBucket, "create the bucket"},
+		{"server down", func(c *s3.Config) { c.Endpoint, c.Retries = "http://127.0.0.1:1", 1 }, store.ErrUnavailable, "127.0.0.1:1"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := srv.Config("")
 			c.change(&cfg)
-			s, err := store.OpenS3(cfg)
+			s, err := s3.Open(cfg)
 			require.NoError(t, err)
 			do := map[string]func() error{
 				"put":    func() error { return s.Put(ctx, "a/b", []byte("x"), store.PutOptions{IfAbsent: true}) },
@@ -330,7 +331,7 @@ func TestAnswers(t *testing.T) {
 				fmt.Fprintf(w, `<?xml version="1.0"?><Error><Code>%s</Code><Message>As it is.</Message></Error>`, c.code)
 			}))
 			defer server.Close()
-			s, err := store.OpenS3(store.Config{Endpoint: server.URL, Region: "us-east-1", Bucket: "bucket", Lookup: "path", Retries: 1, Keys: store.StaticKeys("a", "very-secret")})
+			s, err := s3.Open(s3.Config{Endpoint: server.URL, Region: "us-east-1", Bucket: "bucket", Lookup: "path", Retries: 1, Keys: s3.StaticKeys("a", "very-secret")})
 			require.NoError(t, err)
 			err = s.Put(context.Background(), "k", []byte("x"), store.PutOptions{IfAbsent: true})
 			require.ErrorIs(t, err, c.want)
@@ -350,16 +351,16 @@ func TestAnswers(t *testing.T) {
 		}
 	}))
 	defer careless.Close()
-	s, err := store.OpenS3(store.Config{Endpoint: careless.URL, Region: "us-east-1", Bucket: "bucket", Lookup: "path", Keys: store.StaticKeys("a", "b")})
+	s, err := s3.Open(s3.Config{Endpoint: careless.URL, Region: "us-east-1", Bucket: "bucket", Lookup: "path", Keys: s3.StaticKeys("a", "b")})
 	require.NoError(t, err)
-	err = store.CheckConditional(context.Background(), s, "probe")
+	err = s3.CheckConditional(context.Background(), s, "probe")
 	require.ErrorIs(t, err, store.ErrRefused)
 	require.ErrorContains(t, err, "overwrites")
 
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer silent.Close()
-	s, err = store.OpenS3(store.Config{Endpoint: silent.Addr().String(), Region: "us-east-1", Bucket: "bucket", Keys: store.StaticKeys("a", "b")})
+	s, err = s3.Open(s3.Config{Endpoint: silent.Addr().String(), Region: "us-east-1", Bucket: "bucket", Keys: s3.StaticKeys("a", "b")})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()

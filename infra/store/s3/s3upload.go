@@ -1,4 +1,4 @@
-package store
+package s3
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/reprise-rl/reprise/infra/store"
 )
 
 // uploadStreams is how many parts of one upload are on the way at once.
@@ -21,8 +23,8 @@ const uploadStreams = 4
 // PutFrom implements [Store]. Up to 64 MiB go in one request, more in parts. Each
 // part's SHA-256 is signed with it, so the server refuses a part that was damaged
 // on the way; the whole is verified when it is read.
-func (s *S3) PutFrom(ctx context.Context, key string, r io.ReaderAt, size int64, opts PutOptions) error {
-	if err := checkKey(key); err != nil {
+func (s *Store) PutFrom(ctx context.Context, key string, r io.ReaderAt, size int64, opts store.PutOptions) error {
+	if err := store.CheckKey(key); err != nil {
 		return fmt.Errorf("put: %w", err)
 	}
 	if size <= s.part() {
@@ -32,7 +34,7 @@ func (s *S3) PutFrom(ctx context.Context, key string, r io.ReaderAt, size int64,
 		}
 		return s.putOnce(ctx, key, io.NewSectionReader(r, 0, size), size, sum, opts)
 	}
-	upload, err := s.core.NewMultipartUpload(ctx, s.bucket, s.prefix+key, s.options(key, PutOptions{ContentType: opts.ContentType}))
+	upload, err := s.core.NewMultipartUpload(ctx, s.bucket, s.prefix+key, s.options(key, store.PutOptions{ContentType: opts.ContentType}))
 	if err != nil {
 		return s.fail(ctx, "begin upload of", key, err)
 	}
@@ -51,14 +53,14 @@ func (s *S3) PutFrom(ctx context.Context, key string, r io.ReaderAt, size int64,
 }
 
 // part is the size above which an upload goes in parts.
-func (s *S3) part() int64 {
+func (s *Store) part() int64 {
 	if s.partBytes > 0 {
 		return s.partBytes
 	}
 	return partSize
 }
 
-func (s *S3) putParts(ctx context.Context, key, upload string, r io.ReaderAt, size int64) ([]minio.CompletePart, error) {
+func (s *Store) putParts(ctx context.Context, key, upload string, r io.ReaderAt, size int64) ([]minio.CompletePart, error) {
 	step := max(s.part(), (size+maxParts-1)/maxParts)
 	parts := make([]minio.CompletePart, (size+step-1)/step)
 	group, ctx := errgroup.WithContext(ctx)
@@ -80,7 +82,7 @@ func (s *S3) putParts(ctx context.Context, key, upload string, r io.ReaderAt, si
 	return parts, group.Wait()
 }
 
-func (s *S3) complete(ctx context.Context, key, upload string, parts []minio.CompletePart, size int64, opts PutOptions) error {
+func (s *Store) complete(ctx context.Context, key, upload string, parts []minio.CompletePart, size int64, opts store.PutOptions) error {
 	put := minio.PutObjectOptions{}
 	if opts.IfAbsent {
 		put.SetMatchETagExcept("*")
@@ -89,7 +91,7 @@ func (s *S3) complete(ctx context.Context, key, upload string, parts []minio.Com
 	if minio.ToErrorResponse(err).Code == "NoSuchUpload" {
 		// The first reply was lost and a retry found the upload gone: is the object there?
 		if o, statErr := s.Stat(ctx, key); statErr == nil && o.Size == size {
-			return &Error{Op: "put", Where: s.Location(key), Kind: ErrExists}
+			return &store.Error{Op: "put", Where: s.Location(key), Kind: store.ErrExists}
 		}
 	}
 	return s.fail(ctx, "complete upload of", key, err)
@@ -108,17 +110,17 @@ func sumSection(r io.ReaderAt, offset, length int64) ([]byte, error) {
 }
 
 // Uploads implements [Store].
-func (s *S3) Uploads(ctx context.Context, prefix string) iter.Seq2[Upload, error] {
-	return func(yield func(Upload, error) bool) {
+func (s *Store) Uploads(ctx context.Context, prefix string) iter.Seq2[store.Upload, error] {
+	return func(yield func(store.Upload, error) bool) {
 		keyMarker, idMarker := "", ""
 		for {
 			if err := ctx.Err(); err != nil {
-				yield(Upload{}, s.fail(ctx, "list uploads of", prefix, err))
+				yield(store.Upload{}, s.fail(ctx, "list uploads of", prefix, err))
 				return
 			}
 			page, err := s.core.ListMultipartUploads(ctx, s.bucket, s.prefix+prefix, keyMarker, idMarker, "", 1000)
 			if err != nil {
-				yield(Upload{}, s.fail(ctx, "list uploads of", prefix, err))
+				yield(store.Upload{}, s.fail(ctx, "list uploads of", prefix, err))
 				return
 			}
 			for _, u := range page.Uploads {
@@ -126,7 +128,7 @@ func (s *S3) Uploads(ctx context.Context, prefix string) iter.Seq2[Upload, error
 				if !ours || !strings.HasPrefix(key, prefix) {
 					continue // some servers ignore the prefix
 				}
-				if !yield(Upload{Key: key, ID: u.UploadID, Started: u.Initiated}, nil) {
+				if !yield(store.Upload{Key: key, ID: u.UploadID, Started: u.Initiated}, nil) {
 					return
 				}
 			}
@@ -139,9 +141,9 @@ func (s *S3) Uploads(ctx context.Context, prefix string) iter.Seq2[Upload, error
 }
 
 // AbortUpload implements [Store].
-func (s *S3) AbortUpload(ctx context.Context, u Upload) error {
+func (s *Store) AbortUpload(ctx context.Context, u store.Upload) error {
 	err := s.core.AbortMultipartUpload(ctx, s.bucket, s.prefix+u.Key, u.ID)
-	if err = s.fail(ctx, "abort upload of", u.Key, err); errors.Is(err, ErrNotFound) {
+	if err = s.fail(ctx, "abort upload of", u.Key, err); errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	return err

@@ -1,0 +1,131 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// kindOf gives an S3 error code its kind. Codes not here go by HTTP status.
+var kindOf = map[string]error{
+	"NoSuchKey":                  store.ErrNotFound,
+	"NoSuchVersion":              store.ErrNotFound,
+	"NoSuchUpload":               store.ErrNotFound,
+	"NoSuchBucket":               store.ErrNoBucket,
+	"PreconditionFailed":         store.ErrExists,
+	"ConditionalRequestConflict": store.ErrConflict,
+	"OperationAborted":           store.ErrConflict,
+	"XAdminUserNotFound":         store.ErrDenied, // versitygw's, with status 404
+	"AccessDenied":               store.ErrDenied,
+	"InvalidAccessKeyId":         store.ErrDenied,
+	"SignatureDoesNotMatch":      store.ErrDenied,
+	"InvalidToken":               store.ErrDenied,
+	"ExpiredToken":               store.ErrDenied,
+	"TokenRefreshRequired":       store.ErrDenied,
+	"AccountProblem":             store.ErrDenied,
+	"AllAccessDisabled":          store.ErrDenied,
+	"RequestTimeTooSkewed":       store.ErrDenied,
+	"SlowDown":                   store.ErrUnavailable,
+	"RequestTimeout":             store.ErrUnavailable,
+	"InternalError":              store.ErrUnavailable,
+	"ServiceUnavailable":         store.ErrUnavailable,
+	// What arrived was not what was sent: the network's fault, so worth a retry.
+	"BadDigest":                   store.ErrUnavailable,
+	"XAmzContentSHA256Mismatch":   store.ErrUnavailable,
+	"XAmzContentChecksumMismatch": store.ErrUnavailable,
+	"IncompleteBody":              store.ErrUnavailable,
+	"QuotaExceeded":               store.ErrUnavailable,
+	"XMinioStorageFull":           store.ErrUnavailable,
+}
+
+var hintOf = map[error]string{
+	store.ErrDenied:      "check the credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY or the shared credentials file), their permissions on the bucket, and this machine's clock",
+	store.ErrNoBucket:    "create the bucket, or name another one",
+	store.ErrUnavailable: "check that the server is up, reachable and not full; this is retried",
+}
+
+// fail turns what minio-go answers into an [Error] of a kind; nil stays nil. Texts
+// come from the server's message and code alone, never from the request, so no
+// header or secret can appear in them.
+func (s *Store) fail(ctx context.Context, op, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &store.Error{Op: op, Where: s.Location(key)}
+	if cause := store.Canceled(ctx, err); cause != nil {
+		e.Cause = cause
+		return e
+	}
+	var own *store.Error
+	if errors.As(err, &own) {
+		return err
+	}
+	var resp minio.ErrorResponse
+	if !errors.As(err, &resp) {
+		// Not an answer at all: connection refused, reset, timed out, TLS.
+		e.Kind, e.Detail = store.ErrUnavailable, "at "+s.endpoint+": "+err.Error()
+		e.Hint = hintOf[store.ErrUnavailable]
+		return e
+	}
+	e.Kind = kindOf[resp.Code]
+	if e.Kind == nil {
+		e.Kind = kindOfStatus(resp.StatusCode)
+	}
+	e.Hint = hintOf[e.Kind]
+	e.Detail = resp.Code
+	if resp.Message != "" && !strings.EqualFold(resp.Message, resp.Code) {
+		e.Detail = strings.TrimPrefix(resp.Code+": "+strings.TrimSuffix(resp.Message, "."), ": ")
+	}
+	if e.Kind == store.ErrExists || e.Kind == store.ErrNotFound {
+		e.Detail = "" // the kind says it all
+	}
+	e.Detail = store.Clip(e.Detail)
+	return e
+}
+
+func kindOfStatus(status int) error {
+	switch {
+	// Not 404: "not found" must mean the key, and a server that means the key says NoSuchKey.
+	case status == 401 || status == 403:
+		return store.ErrDenied
+	case status == 409:
+		return store.ErrConflict
+	case status == 412:
+		return store.ErrExists
+	case status == 408 || status == 429 || status >= 500:
+		return store.ErrUnavailable
+	}
+	return store.ErrRefused
+}
+
+// CheckConditional finds out whether the server keeps the promise that commits
+// are built on: a PUT with If-None-Match: * must not overwrite. It writes and
+// deletes one small object under the prefix; the error is [ErrRefused] where the
+// promise is broken.
+func CheckConditional(ctx context.Context, s store.Store, probe string) error {
+	if err := s.Delete(ctx, probe); err != nil {
+		return err
+	}
+	if err := s.Put(ctx, probe, []byte("first"), store.PutOptions{IfAbsent: true}); err != nil {
+		return err
+	}
+	second := s.Put(ctx, probe, []byte("second"), store.PutOptions{IfAbsent: true})
+	body, _, readErr := store.ReadFixed(ctx, s, probe, 16)
+	if err := s.Delete(ctx, probe); err != nil {
+		return err
+	}
+	switch {
+	case readErr != nil:
+		return readErr
+	case string(body) != "first" || second == nil:
+		return &store.Error{Op: "conditional put", Where: s.Location(probe), Kind: store.ErrRefused,
+			Detail: "the server overwrites in spite of If-None-Match: *", Hint: "use a server with conditional writes: Amazon S3, versitygw, MinIO"}
+	case !errors.Is(second, store.ErrExists):
+		return second
+	}
+	return nil
+}
