@@ -163,7 +163,7 @@ func TestSweepTable(t *testing.T) {
 	require.InDelta(t, rewards[0], float64(until.Values[0].Last), 0)
 	require.Equal(t, all.Points, until.Points, "what came behind does not count, but happened")
 	require.Equal(t, activities.Metrics{"reward/mean": second.Metrics["reward/mean"], "evaluation/success/mean": evaluations(second, 2)["in-distribution"].Metrics["success/mean"]},
-		sweeps.Reported(got.Definition.Metrics, second.Metrics, second.Evaluations, 2), "a trial reports what is read of it later")
+		activities.Reported(got.Definition.Metrics, second.Metrics, second.Evaluations, 2), "a trial reports what is read of it later")
 
 	records := []activities.TrialRecord{
 		{State: sweep.Done, Started: 1763735000, Ended: 1763735100, Iterations: 2, Values: all.Values, Points: all.Points, LostDevices: 1},
