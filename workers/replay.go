@@ -7,11 +7,12 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/device"
-	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/train"
+	"github.com/reprise-rl/reprise/workflows/iteration"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -39,15 +40,14 @@ func (r Replay) Same() bool { return r.Recorded == r.Computed }
 // compares it with what was recorded. Nothing is written to the store. say is
 // told what goes on. An iteration that the run took over from another (`from`) is
 // refused before anything is computed: it is the other's.
-func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, runID string, iteration int, say func(string)) (Replay, error) {
+func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, runID string, number int, say func(string)) (Replay, error) {
 	engine, err := device.NewEngine(opened)
 	if err != nil {
 		return Replay{}, err
 	}
-	over := store.NewOverlay(s)
-	d := device.Direct{Host: &host.Host{Store: over}, Device: &device.Device{Store: over, Engine: engine}}
-	version := iteration + 1
-	loaded, err := d.Host.Find(ctx, activities.FindInput{Run: runID, Version: &version})
+	r := train.New(engine, store.NewOverlay(s))
+	version := number + 1
+	loaded, err := r.Host.Find(ctx, activities.FindInput{Run: runID, Version: &version})
 	if err != nil {
 		return Replay{}, err
 	}
@@ -58,52 +58,50 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 	if m.Run != runID {
 		// The chain goes on into the run that this one began behind: computed under
 		// this one's id its manifest would be another.
-		return Replay{}, fmt.Errorf("iteration %d is of run %s: reprise replay %[2]s --iteration %[1]d", iteration, m.Run)
+		return Replay{}, fmt.Errorf("iteration %d is of run %s: reprise replay %[2]s --iteration %[1]d", number, m.Run)
 	}
 	out := Replay{
-		Run: runID, Branch: m.Branch, Iteration: iteration, Recorded: loaded.Head.Manifest.Digest,
+		Run: runID, Branch: m.Branch, Iteration: number, Recorded: loaded.Head.Manifest.Digest,
 		Fingerprint: engine.Info().Fingerprint, Wanted: m.Fingerprint,
 	}
 	if out.Fingerprint != out.Wanted {
 		say(fmt.Sprintf("this device has fingerprint %s, the run %s: other bits are to be expected", out.Fingerprint, out.Wanted))
 	}
-	say(fmt.Sprintf("rebuilding version %d", iteration))
+	say(fmt.Sprintf("rebuilding version %d", number))
 	in := activities.RestoreInput{
-		Version: activities.Version{Run: loaded.Run, Branch: m.Branch, Version: iteration, State: m.StateBefore}, Head: m.Parent,
+		Version: activities.Version{Run: loaded.Run, Branch: m.Branch, Version: number, State: m.StateBefore}, Head: m.Parent,
 	}
-	restored, err := d.Device.Restore(ctx, in)
+	restored, err := r.Device.Restore(ctx, in)
 	if err != nil {
 		return out, err
 	}
 	out.Rebuilt = restored.Telemetry.Recomputed
-	say(fmt.Sprintf("rebuilt from version %d by %d recorded updates; computing iteration %d", restored.From, out.Rebuilt, iteration))
+	say(fmt.Sprintf("rebuilt from version %d by %d recorded updates; computing iteration %d", restored.From, out.Rebuilt, number))
 	var settings spec.Settings
 	if err := json.Unmarshal(m.Settings, &settings); err != nil {
-		return out, fmt.Errorf("settings of iteration %d: %w", iteration, err)
+		return out, fmt.Errorf("settings of iteration %d: %w", number, err)
 	}
-	it := device.Iteration{
-		Run: loaded.Run, Plan: loaded.Plan, Branch: m.Branch, Number: iteration, Parent: m.Parent, State: m.StateBefore,
-		Settings: settings, Programs: restored.Programs, Snapshot: m.Snapshot != nil,
-		Took: func(step string, t activities.Telemetry) { say(fmt.Sprintf("%s: %.2f s", step, t.Seconds)) },
-	}
-	if err := before(ctx, s, m, &it); err != nil {
-		return out, err
-	}
-	if m.Rollout != nil && m.Rollout.Update > 0 {
-		it.Rolled = &activities.Rolled{RolloutRef: *m.Rollout, Trajectories: *m.Trajectories, Scores: m.Scores}
-	}
-	if it.Replay, err = run.RecentBatches(ctx, s, m.Run, m.Parent, loaded.Plan.Freshness.ReplayIterations); err != nil {
-		return out, err
+	start := iteration.Start{
+		Run: loaded.Run, Plan: loaded.Plan, Branch: m.Branch, Number: number, Policy: m.StateBefore, Programs: restored.Programs,
+		Due: iteration.Due{Snapshot: m.Snapshot != nil},
 	}
 	for _, e := range m.Evaluations {
-		it.Baseline = it.Baseline || e.Version == iteration
-		it.Evaluate = it.Evaluate || e.Version == iteration+1
+		start.Due.Baseline = start.Due.Baseline || e.Version == number
+		start.Due.Evaluate = start.Due.Evaluate || e.Version == number+1
 	}
-	commit, err := d.Iterate(ctx, it)
+	if err := before(ctx, s, m, &start); err != nil {
+		return out, err
+	}
+	var shared *activities.Rolled
+	if m.Rollout != nil && m.Rollout.Update > 0 {
+		shared = &activities.Rolled{RolloutRef: *m.Rollout, Trajectories: *m.Trajectories, Scores: m.Scores}
+	}
+	it := iteration.New(start, iteration.Begin(settings, shared))
+	commit, err := r.ToCommit(ctx, it, func(step string, seconds float64) { say(fmt.Sprintf("%s: %.2f s", step, seconds)) })
 	if err != nil {
 		return out, err
 	}
-	computed, err := d.Host.Manifest(ctx, commit)
+	computed, err := r.Host.Manifest(ctx, commit)
 	if err != nil {
 		return out, err
 	}
@@ -123,18 +121,23 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 	return out, nil
 }
 
-// before fills in what an iteration began with besides the policy: why its branch
-// was opened, where it is the first of one, what the detectors knew, the values of
-// states, and the metrics of the iteration before.
-func before(ctx context.Context, s store.Store, m *store.Manifest, it *device.Iteration) error {
+// before fills in what an iteration began with besides the policy: the iteration before
+// and its metrics, the values of states, the batches of the replay buffer, what the
+// detectors knew, and why its branch was opened, for the first one of a branch.
+func before(ctx context.Context, s store.Store, m *store.Manifest, it *iteration.Start) error {
 	if m.Parent != nil {
+		it.Head = &activities.Head{Manifest: *m.Parent}
+		var err error
+		if it.Head.Batches, err = run.RecentBatches(ctx, s, m.Run, m.Parent, it.Plan.Freshness.ReplayIterations); err != nil {
+			return err
+		}
 		parent, err := store.ReadManifest(ctx, s, *m.Parent)
 		if err != nil {
 			return err
 		}
-		own := parent.Run == m.Run // else it began behind another's iteration, with its policy alone
+		own := parent.Run == m.Run // else it began after another run's iteration, with its policy alone
 		if own {
-			it.Previous, it.States = parent.Metrics, run.StatesOf(parent)
+			it.Previous, it.Head.States = parent.Metrics, run.StatesOf(parent)
 		}
 		if own && parent.Detected != nil {
 			if err := json.Unmarshal(parent.Detected, &it.Before); err != nil {

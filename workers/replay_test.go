@@ -8,10 +8,11 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/device"
-	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/train"
+	"github.com/reprise-rl/reprise/workflows/iteration"
 )
 
 // recorded is a run of two iterations, made without Temporal.
@@ -20,7 +21,7 @@ func recorded(t *testing.T, opened *model.Device, s store.Store) []activities.Co
 	ctx := t.Context()
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
-	d := device.Direct{Host: &host.Host{Store: s}, Device: &device.Device{Store: s, Engine: engine}}
+	d := train.New(engine, s)
 	document := json.RawMessage(`{
 		"seed": 1, "iterations": 2,
 		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
@@ -37,20 +38,14 @@ func recorded(t *testing.T, opened *model.Device, s store.Store) []activities.Co
 	restored, err := d.Device.Restore(ctx, activities.RestoreInput{Version: activities.Version{Run: run}})
 	require.NoError(t, err)
 	var commits []activities.CommitInput
-	var head *store.Ref
-	state := restored.State
-	var known activities.Detected
-	var metrics activities.Metrics
+	start := iteration.Start{Run: run, Plan: resolved.Plan, Policy: restored.State, Programs: restored.Programs}
 	for n := range 2 {
-		in, err := d.Iterate(ctx, device.Iteration{
-			Run: run, Plan: resolved.Plan, Number: n, Parent: head, State: state, Settings: resolved.Plan.Settings,
-			Programs: restored.Programs, Baseline: n == 0, Evaluate: n == 1, Snapshot: true,
-			Before: known, Previous: metrics,
-		})
+		start.Number, start.Due = n, iteration.Due{Baseline: n == 0, Evaluate: n == 1, Snapshot: true}
+		in, err := d.ToCommit(ctx, iteration.New(start, iteration.Begin(resolved.Plan.Settings, nil)), nil)
 		require.NoError(t, err)
 		got, err := d.Host.Commit(ctx, in)
 		require.NoError(t, err)
-		head, state, known, metrics = &got.Manifest, in.StateAfter, *in.Detected, in.Metrics
+		start.Head, start.Policy, start.Before, start.Previous = &activities.Head{Manifest: got.Manifest}, in.StateAfter, *in.Detected, in.Metrics
 		commits = append(commits, in)
 	}
 	return commits
@@ -63,7 +58,7 @@ func forked(t *testing.T, opened *model.Device, s store.Store) {
 	ctx := t.Context()
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
-	d := device.Direct{Host: &host.Host{Store: s}, Device: &device.Device{Store: s, Engine: engine}}
+	d := train.New(engine, s)
 	resolved, err := d.Host.Resolve(ctx, activities.ResolveInput{Run: "fork", Spec: json.RawMessage(`{
 		"seed": 2, "iterations": 2, "from": {"run": "again", "iteration": 0},
 		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
@@ -77,9 +72,9 @@ func forked(t *testing.T, opened *model.Device, s store.Store) {
 	from := resolved.From
 	restored, err := d.Device.Restore(ctx, activities.RestoreInput{Version: activities.Version{Run: run, Version: 1, State: from.State}, Head: &from.Manifest})
 	require.NoError(t, err)
-	in, err := d.Iterate(ctx, device.Iteration{
-		Run: run, Plan: resolved.Plan, Number: 1, Parent: &from.Manifest, State: from.State, Settings: resolved.Plan.Settings, Programs: restored.Programs,
-	})
+	in, err := d.ToCommit(ctx, iteration.New(iteration.Start{
+		Run: run, Plan: resolved.Plan, Number: 1, Policy: from.State, Programs: restored.Programs, Head: &activities.Head{Manifest: from.Manifest},
+	}, iteration.Begin(resolved.Plan.Settings, nil)), nil)
 	require.NoError(t, err)
 	_, err = d.Host.Commit(ctx, in)
 	require.NoError(t, err)

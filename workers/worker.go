@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/activities/host"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/activities/sweeps"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -218,7 +219,7 @@ func (p *process) startDevice() error {
 	o.BackgroundActivityContext = p.deviceCtx
 	o.WorkerStopTimeout = deviceStop
 	asked := worker.New(p.Client, activities.AnyDeviceQueue, o)
-	asked.RegisterActivityWithOptions(p.device.Describe, activity.RegisterOptions{Name: "Describe"})
+	asked.RegisterActivityWithOptions(p.device.Describe, activity.RegisterOptions{Name: steps.Describe.Name})
 	if err := p.start(asked); err != nil {
 		return err
 	}
@@ -228,8 +229,15 @@ func (p *process) startDevice() error {
 	o.MaxHeartbeatThrottleInterval = 2 * time.Second
 	o.DefaultHeartbeatThrottleInterval = 2 * time.Second
 	sessions := worker.New(p.Client, activities.DeviceQueue(engine.Info().Fingerprint), o)
-	sessions.RegisterActivity(p.device)
+	register(sessions, p.device.Steps())
 	return p.start(sessions)
+}
+
+// register names activities as the table of steps does.
+func register(w worker.Worker, of []steps.Binding) {
+	for _, b := range of {
+		w.RegisterActivityWithOptions(b.Func, activity.RegisterOptions{Name: b.Name})
+	}
 }
 
 func (p *process) startHost() error {
@@ -238,10 +246,12 @@ func (p *process) startHost() error {
 	o.MaxConcurrentActivityExecutionSize = p.HostSlots
 	w := worker.New(p.Client, activities.HostQueue, o)
 	attributes := func(ctx context.Context) bool { return attributesRegistered(ctx, p.Client, p.Namespace) }
-	w.RegisterActivity(&host.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport})
-	w.RegisterActivity(&sweeps.Sweeps{Store: p.Store, Attributes: attributes, Look: func(ctx context.Context, id string) (activities.Found, error) {
+	h := host.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport}
+	register(w, h.Steps())
+	trials := sweeps.Sweeps{Store: p.Store, Attributes: attributes, Look: func(ctx context.Context, id string) (activities.Found, error) {
 		return look(ctx, p.Client, id)
-	}, WriteReport: writeSweepReport})
+	}, WriteReport: writeSweepReport}
+	register(w, trials.Steps())
 	return p.start(w)
 }
 

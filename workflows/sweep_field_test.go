@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
@@ -81,17 +83,20 @@ func newField(t *testing.T) *field {
 	f.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: testSweep, TaskQueue: activities.WorkflowQueue})
 	f.SetTestTimeout(testTimeout)
 	f.sweeps = &sweeps.Sweeps{Store: store.NewMemory(), Attributes: func(context.Context) bool { return true }}
-	f.RegisterActivity(&fieldActivities{Sweeps: f.sweeps, f: f})
+	own := &fieldActivities{f: f}
+	f.RegisterActivity(own)
+	for _, b := range f.sweeps.Steps() {
+		if _, ok := reflect.TypeOf(own).MethodByName(b.Name); !ok {
+			f.RegisterActivityWithOptions(b.Func, activity.RegisterOptions{Name: b.Name})
+		}
+	}
 	f.RegisterWorkflowWithOptions(f.w.Sweep, workflow.RegisterOptions{Name: "Sweep"})
 	f.RegisterWorkflowWithOptions(f.train, workflow.RegisterOptions{Name: "Train"})
 	return f
 }
 
-// fieldActivities are the real ones, but for what reads a run's artifacts.
-type fieldActivities struct {
-	*sweeps.Sweeps
-	f *field
-}
+// fieldActivities take the place of the real ones that read a run's artifacts.
+type fieldActivities struct{ f *field }
 
 func (a *fieldActivities) Summarize(_ context.Context, in activities.SummarizeInput) (activities.SummarizeResult, error) {
 	var out activities.SummarizeResult

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
@@ -22,6 +23,16 @@ type Device struct {
 	Engine *Engine
 
 	contexts run.Contexts
+}
+
+// Steps are the activities of a device worker. Describe takes no input, and only
+// Temporal calls it.
+func (d *Device) Steps() []steps.Binding {
+	return []steps.Binding{
+		{Routing: steps.Describe.Routing, Func: d.Describe},
+		steps.WarmStart.By(d.WarmStart), steps.Restore.By(d.Restore), steps.Generate.By(d.Generate), steps.Score.By(d.Score),
+		steps.Diagnose.By(d.Diagnose), steps.Update.By(d.Update), steps.Snapshot.By(d.Snapshot),
+	}
 }
 
 // work is what an activity that computes needs.

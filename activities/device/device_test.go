@@ -275,7 +275,7 @@ func TestStarterIsShared(t *testing.T) {
 	require.NotEqual(t, r.Run.Base, *second.Base)
 	// At once it is the same.
 	alone := &testRun{store: store.NewMemory()}
-	alone.Direct = Direct{Host: &host.Host{Store: alone.store}, Device: &Device{Store: alone.store, Engine: engine(t)}}
+	alone.Host, alone.Device = &host.Host{Store: alone.store}, &Device{Store: alone.store, Engine: engine(t)}
 	again, err := alone.Host.Resolve(t.Context(), activities.ResolveInput{Run: "three", Spec: tinySpec(t, "policy.starter.seed=9")})
 	require.NoError(t, err)
 	whole, err := alone.Device.WarmStart(t.Context(), activities.WarmStartInput{Run: "three", Spec: again.Spec, Steps: 60})
@@ -367,7 +367,7 @@ func TestStarterIsFinishedMeanwhile(t *testing.T) {
 	chunk := func(s store.Store, from *store.SnapshotRef, steps int) activities.WarmStartResult {
 		t.Helper()
 		d := &Device{Store: s, Engine: engine(t)}
-		(&testRun{Direct: Direct{Device: d}}).forget(t)
+		(&testRun{Device: d}).forget(t)
 		w, err := d.WarmStart(t.Context(), activities.WarmStartInput{Run: "a", Spec: got.Spec, From: from, Steps: steps})
 		require.NoError(t, err)
 		return w

@@ -17,7 +17,7 @@ import (
 // fork is a run in the same store that goes on from another's iteration.
 func (r *testRun) fork(t *testing.T, id string, edits ...string) *testRun {
 	t.Helper()
-	out := &testRun{store: r.store, Direct: r.Direct}
+	out := &testRun{store: r.store, Host: r.Host, Device: r.Device}
 	got, err := r.Host.Resolve(t.Context(), activities.ResolveInput{Run: id, Spec: tinySpec(t, edits...)})
 	require.NoError(t, err)
 	require.NotNil(t, got.From)

@@ -17,6 +17,8 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/workflows/iteration"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // tinySpec is a run of seconds: two layers of width 32 and a warm start that
@@ -69,8 +71,9 @@ func engine(t *testing.T) *Engine {
 
 // testRun is a resolved run in a store, ready for its steps.
 type testRun struct {
-	Direct
-	store *store.Memory
+	Host   *host.Host
+	Device *Device
+	store  *store.Memory
 	activities.Run
 	activities.Plan
 	state    string
@@ -96,14 +99,14 @@ func resolved(t *testing.T, id string, document json.RawMessage) *testRun {
 	}
 	base, err := run.PutModel(t.Context(), s, run.FolderFiles(files))
 	require.NoError(t, err)
-	return &testRun{Direct: Direct{Host: h}, store: s, Run: activities.Run{ID: id, Spec: r.Spec, Base: base}, Plan: r.Plan}
+	return &testRun{Host: h, store: s, Run: activities.Run{ID: id, Spec: r.Spec, Base: base}, Plan: r.Plan}
 }
 
 // begun is a run whose first version is on the device.
 func begun(t *testing.T, id string, document json.RawMessage) *testRun {
 	t.Helper()
 	s := store.NewMemory()
-	r := &testRun{store: s, Direct: Direct{Host: &host.Host{Store: s}, Device: &Device{Store: s, Engine: engine(t)}}}
+	r := &testRun{store: s, Host: &host.Host{Store: s}, Device: &Device{Store: s, Engine: engine(t)}}
 	got, err := r.Host.Resolve(t.Context(), activities.ResolveInput{Run: id, Spec: document})
 	require.NoError(t, err)
 	r.Run, r.Plan = activities.Run{ID: id, Spec: got.Spec}, got.Plan
@@ -136,6 +139,54 @@ func (r *testRun) restore(t *testing.T, in activities.RestoreInput) activities.R
 	got, err := r.Device.Restore(t.Context(), in)
 	require.NoError(t, err)
 	return got
+}
+
+// Iteration says what an iteration of a test begins with and does besides training.
+type Iteration struct {
+	Run                          activities.Run
+	Plan                         activities.Plan
+	Branch, Number               int
+	Parent                       *store.Ref // manifest of the iteration before
+	State                        string     // state fingerprint of version Number
+	Settings                     spec.Settings
+	Programs                     map[string]string
+	Baseline, Evaluate, Snapshot bool
+	States                       *store.Ref
+	Rolled                       *activities.Rolled
+	Replay                       []store.Ref
+	Previous                     activities.Metrics
+	Before                       activities.Detected
+}
+
+// start is the iteration as the order of an iteration takes it.
+func (it Iteration) start(info activities.DeviceInfo) iteration.Start {
+	out := iteration.Start{
+		Run: it.Run, Plan: it.Plan, Branch: it.Branch, Number: it.Number, Policy: it.State, Programs: it.Programs,
+		Due:      iteration.Due{Baseline: it.Baseline, Evaluate: it.Evaluate, Snapshot: it.Snapshot},
+		Previous: it.Previous, Before: it.Before, Fingerprint: info.Fingerprint, Device: info.Fields,
+	}
+	if it.Parent != nil {
+		out.Head = &activities.Head{Manifest: *it.Parent, States: it.States, Batches: it.Replay}
+	}
+	return out
+}
+
+// Iterate does an iteration up to its commit, whose input it gives.
+func (r *testRun) Iterate(ctx context.Context, it Iteration) (activities.CommitInput, error) {
+	return r.run(ctx, iteration.New(it.start(r.Device.Engine.Info()), iteration.Begin(it.Settings, it.Rolled)))
+}
+
+// run calls an iteration's steps directly.
+func (r *testRun) run(ctx context.Context, it *iteration.Iteration) (activities.CommitInput, error) {
+	bound := append(r.Host.Steps(), r.Device.Steps()...)
+	return it.ToCommit(func(c iteration.Call) (any, error) {
+		for _, b := range bound {
+			if b.Name == c.Name {
+				return b.Call(ctx, c.Input)
+			}
+		}
+		return nil, fmt.Errorf("nothing does %s", c.Name)
+	})
 }
 
 // iteration describes the next iteration.

@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/workflows/iteration"
 )
 
 // evaluations are a run's of one version, by suite.
@@ -55,10 +56,10 @@ func TestSuitesAreTheSameForAll(t *testing.T) {
 	require.Equal(t, []activities.PlanSuite{{Name: "bandit-test", Turns: 1, Rows: 6}}, loaded.Plan.Suites)
 	restored, err := one.Device.Restore(t.Context(), activities.RestoreInput{Version: activities.Version{Run: loaded.Run}, Evaluate: true})
 	require.NoError(t, err)
-	apart := activities.CommitInput{Fingerprint: engine(t).Info().Fingerprint}
-	require.NoError(t, one.evaluate(t.Context(), Iteration{
-		Run: loaded.Run, Plan: loaded.Plan, Settings: loaded.Plan.Settings, Took: func(string, activities.Telemetry) {},
-	}, 0, restored.State, &apart))
+	apart := iteration.NewEvaluation(Iteration{Run: loaded.Run, Plan: loaded.Plan, State: restored.State}.start(engine(t).Info()),
+		iteration.Begin(loaded.Plan.Settings, nil))
+	_, err = one.run(t.Context(), apart)
+	require.NoError(t, err)
 	require.Equal(t, first["bandit-test"].State, apart.Evaluations[0].State)
 	require.Equal(t, first["bandit-test"].Trajectories.Digest, apart.Evaluations[0].Trajectories.Digest)
 

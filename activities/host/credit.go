@@ -15,13 +15,6 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// Credits tells whether Credit has something to do in an iteration that learns from so
-// many rows: a baseline by state sees all trajectories of a rollout, also where none was
-// selected.
-func Credits(s spec.Settings, rollout *store.RolloutRef, rows int) bool {
-	return rows > 0 || s.Credit.Algorithm == spec.CreditStateBaseline && (rollout == nil || rollout.Update == 0)
-}
-
 // Credit gives every selected row its advantages and stores the batch: all that
 // Update reads. Without a selected row there is no batch.
 func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activities.CreditResult, err error) {

@@ -1,6 +1,3 @@
-// Package host is the activities that need no device: resolving a spec, the environments'
-// answers, selection, credit, figures of an evaluation, the commit of an iteration, and
-// pages for people.
 package host
 
 import (
@@ -17,20 +14,6 @@ import (
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
-
-// Host is the activities that need no device.
-type Host struct {
-	Store store.Store
-	// Attributes asks the server whether it knows the Reprise* search
-	// attributes; nil means it does not.
-	Attributes func(context.Context) bool
-	// WriteReport writes a run's page for people, file by file; nil where the
-	// worker has none.
-	WriteReport run.ReportWriter
-
-	Contexts   run.Contexts
-	references run.References
-}
 
 // Resolve checks a spec, imports its base model, fills in what the environment
 // gives, and writes spec.json: from here on only that is read. Started again

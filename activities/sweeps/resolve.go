@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -28,6 +29,14 @@ type Sweeps struct {
 	Look func(ctx context.Context, id string) (activities.Found, error)
 	// WriteReport makes a sweep's page, file by file; nil where the worker writes none.
 	WriteReport run.ReportWriter
+}
+
+// Steps are the activities of a sweep.
+func (s *Sweeps) Steps() []steps.Binding {
+	return []steps.Binding{
+		steps.ResolveSweep.By(s.ResolveSweep), steps.ExtendSweep.By(s.ExtendSweep), steps.SweepTrials.By(s.SweepTrials),
+		steps.LookUp.By(s.LookUp), steps.Summarize.By(s.Summarize), steps.WriteTable.By(s.WriteTable), steps.ReportSweep.By(s.ReportSweep),
+	}
 }
 
 // KnownSweep is what a sweep is checked against.

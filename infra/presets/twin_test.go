@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/workers/measure/bench"
+	"github.com/reprise-rl/reprise/workers/train"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
@@ -22,7 +22,7 @@ func TestTwinRuns(t *testing.T) {
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
-	local := bench.Local{Engine: engine, Store: store.NewMemory()}
+	local := train.New(engine, store.NewMemory())
 	_, trials, _ := expand(t, "fig8-shaping"+twin)
 	ends := map[string]string{}
 	for _, trial := range trials {

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/workers/measure/bench"
+	"github.com/reprise-rl/reprise/workers/train"
 )
 
 // smallRun is a run of two iterations with a snapshot of the last version alone.
@@ -23,7 +23,7 @@ func smallRun(t *testing.T) store.Store {
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
 	s := store.NewMemory()
-	_, err = bench.Local{Engine: engine, Store: s}.Train(t.Context(), "run", []byte(`{
+	_, err = train.New(engine, s).Train(t.Context(), "run", []byte(`{
 		"seed": 1, "iterations": 2,
 		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
 			"warm_start": {"steps": 1, "rows": 4}},

@@ -1,6 +1,8 @@
 package iteration
 
 import (
+	"strings"
+
 	"github.com/reprise-rl/reprise/activities/steps"
 )
 
@@ -18,6 +20,8 @@ type Call struct {
 	// Completes says that the step completes what the one before it began: a run does
 	// not pause between the two.
 	Completes bool
+	// Timing is the step's name in telemetry, as in State.Timings.
+	Timing string
 	// NewResult makes a pointer to the step's result, to be decoded into.
 	NewResult func() any
 
@@ -27,7 +31,7 @@ type Call struct {
 // call makes a call of a step. apply takes the result into the iteration's state.
 func call[In, Out any](step steps.Activity[In, Out], key string, in In, apply func(Out)) Call {
 	return Call{
-		Routing: step.Routing, Key: step.Name + " " + key, Input: in,
+		Routing: step.Routing, Key: step.Name + " " + key, Input: in, Timing: strings.ToLower(step.Name),
 		NewResult: func() any { return new(Out) },
 		apply:     func(result any) { apply(*result.(*Out)) },
 	}
@@ -36,6 +40,12 @@ func call[In, Out any](step steps.Activity[In, Out], key string, in In, apply fu
 // shown adds what people see of a call.
 func (c Call) shown(phase, summary string) Call {
 	c.Phase, c.Summary = phase, summary
+	return c
+}
+
+// timed names a call in telemetry.
+func (c Call) timed(name string) Call {
+	c.Timing = name
 	return c
 }
 

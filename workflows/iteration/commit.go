@@ -1,6 +1,8 @@
 package iteration
 
 import (
+	"fmt"
+
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -28,6 +30,15 @@ func (it *Iteration) commitInput() activities.CommitInput {
 		in.Batch, in.States = it.Credited.Batch, it.Credited.States
 	}
 	return in
+}
+
+// Commit takes the result of a commit that was made without its call.
+func (it *Iteration) Commit(out activities.CommitResult) error {
+	if !it.open(manifest) {
+		return fmt.Errorf("commit of iteration %d of run %s: %s", it.Number, it.Run.ID, it.missing())
+	}
+	it.committed = &out
+	return nil
 }
 
 // Committed is what the next iteration continues from, once the manifest is written;

@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -129,6 +130,30 @@ func (it *Iteration) Ready() ([]Call, error) {
 		return nil, fmt.Errorf("iteration %d of run %s cannot be completed: %s", it.Number, it.Run.ID, it.missing())
 	}
 	return calls, nil
+}
+
+// ToCommit runs the calls one after the other, in their order, up to the commit, whose
+// input it gives; of an evaluation, which commits nothing, it runs all. do runs a call
+// and gives its result; it is not asked for steps that are computed here.
+func (it *Iteration) ToCommit(do func(Call) (result any, err error)) (activities.CommitInput, error) {
+	for !it.Done() {
+		calls, err := it.Ready()
+		if err != nil {
+			return activities.CommitInput{}, err
+		}
+		c := calls[0]
+		if in, ok := c.Input.(activities.CommitInput); ok {
+			return in, nil
+		}
+		result := c.NewResult()
+		if c.Place != steps.Local {
+			if result, err = do(c); err != nil {
+				return activities.CommitInput{}, err
+			}
+		}
+		it.Apply(c, result)
+	}
+	return activities.CommitInput{}, nil
 }
 
 // Apply takes the result of a call, a pointer as NewResult makes it.

@@ -34,7 +34,7 @@ func (r rolling) ready() []Call {
 			}
 			r.Record(r.timing+"generate", out.Telemetry)
 			r.progress.Generate = &out.Table
-		}).shown(key+" · generate", fmt.Sprintf("%s · %d rows", key, r.rows))}
+		}).shown(key+" · generate", fmt.Sprintf("%s · %d rows", key, r.rows)).timed(r.timing + "generate")}
 	}
 	return []Call{call(steps.Step, key, activities.StepInput{
 		Run: r.Run, Branch: r.Branch, Rollout: r.what, Turn: turn, Turns: r.progress.Turns, Generate: *r.progress.Generate,
@@ -47,7 +47,7 @@ func (r rolling) ready() []Call {
 		if p.Done && r.ended != nil {
 			r.ended()
 		}
-	}).shown(key+" · step", key+" · environment").completing()}
+	}).shown(key+" · step", key+" · environment").timed(r.timing + "step").completing()}
 }
 
 // rollout makes the iteration's trajectories. A rollout that serves several iterations
@@ -122,5 +122,5 @@ func (it *Iteration) evaluating(progress **Measured, v activities.Version) []Cal
 		it.Record("evaluation.measure", out.Telemetry)
 		it.Evaluations = append(it.Evaluations, out.Evaluation)
 		m.Suites, m.Rolled = m.Suites+1, Rolled{} // the evaluation has the turns now
-	}).shown("", label+" · figures").completing()}
+	}).shown("", label+" · figures").timed("evaluation.measure").completing()}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/train"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -132,7 +133,7 @@ func TestLocalTrainsTheSameBits(t *testing.T) {
 	require.NoError(t, err)
 
 	s := store.NewMemory()
-	first, err := Local{Engine: engine, Store: s}.Train(context.Background(), "a", text)
+	first, err := train.New(engine, s).Train(context.Background(), "a", text)
 	require.NoError(t, err)
 	require.Len(t, first.Iterations, 3)
 	require.NotEmpty(t, first.State)
@@ -143,7 +144,7 @@ func TestLocalTrainsTheSameBits(t *testing.T) {
 		}
 	}
 	// On another store, another worker's memory: the same state.
-	again, err := Local{Engine: engine, Store: store.NewMemory()}.Train(context.Background(), "b", text)
+	again, err := train.New(engine, store.NewMemory()).Train(context.Background(), "b", text)
 	require.NoError(t, err)
 	require.Equal(t, first.State, again.State)
 

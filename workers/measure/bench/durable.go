@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/stack"
+	"github.com/reprise-rl/reprise/workers/train"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
@@ -19,23 +20,23 @@ type Durable struct {
 }
 
 // Train starts a run, waits for its end and reads what its iterations measured.
-func (d Durable) Train(ctx context.Context, runID string, text []byte) (Trained, error) {
+func (d Durable) Train(ctx context.Context, runID string, text []byte) (train.Trained, error) {
 	w, err := stack.StartTrain(ctx, d.Client, runID, text)
 	if err != nil {
-		return Trained{}, err
+		return train.Trained{}, err
 	}
 	var r workflows.TrainResult
 	if err := w.Get(ctx, &r); err != nil {
-		return Trained{}, fmt.Errorf("run %s: %w", runID, err)
+		return train.Trained{}, fmt.Errorf("run %s: %w", runID, err)
 	}
-	out := Trained{State: r.State}
+	out := train.Trained{State: r.State}
 	var last run.IterationTelemetry
 	for n := range r.Iterations {
 		t, err := run.ReadTelemetry(ctx, d.Store, runID, r.Branch, n)
 		if err != nil {
 			return out, fmt.Errorf("telemetry of run %s: %w", runID, err)
 		}
-		i := Iteration{Steps: map[string]float64{}}
+		i := train.Iteration{Steps: map[string]float64{}}
 		for name, step := range t.Steps {
 			i.Steps[name] = step.Seconds
 		}

@@ -237,7 +237,7 @@ func (s *benchmark) tax(ctx context.Context) error {
 				return err
 			}
 			s.say("making the starter, in memory and in the bucket; then the turns")
-			s.r.Tax, err = MeasureTax(ctx, Durable{Client: on.Client, Store: on.Bucket}, Local{Engine: engine, Store: on.Bucket}, s.text, s.Rounds, s.say)
+			s.r.Tax, err = MeasureTax(ctx, Durable{Client: on.Client, Store: on.Bucket}, engine, s.text, s.Rounds, s.say)
 			if err != nil {
 				return fmt.Errorf("durability tax: %w", err)
 			}

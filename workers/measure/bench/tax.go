@@ -7,8 +7,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workers/train"
 )
 
 // Tax compares an iteration through Temporal and S3 with the same activities called
@@ -51,16 +53,16 @@ var ErrBitsDiffer = errors.New("the same spec gave other bits")
 // bucket, and directly in memory, rounds times each. The first iteration, which
 // loads the policy, and the last, which stores it, are not counted. say receives
 // progress.
-func MeasureTax(ctx context.Context, durable Durable, local Local, text []byte, rounds int, say func(string)) (Tax, error) {
-	memory := Local{Engine: local.Engine, Store: store.NewMemory()}
-	local.Store = store.NewCache(local.Store, cacheBytes) // as a worker has it
+func MeasureTax(ctx context.Context, durable Durable, engine *device.Engine, text []byte, rounds int, say func(string)) (Tax, error) {
+	memory := train.New(engine, store.NewMemory())
+	bucket := train.New(engine, store.NewCache(durable.Store, cacheBytes)) // as a worker has it
 	ways := []struct {
 		name  string
-		train func(run string) (Trained, error)
+		train func(run string) (train.Trained, error)
 	}{
-		{"directly, in memory", func(run string) (Trained, error) { return memory.Train(ctx, run, text) }},
-		{"through Temporal and S3", func(run string) (Trained, error) { return durable.Train(ctx, run, text) }},
-		{"directly, with S3", func(run string) (Trained, error) { return local.Train(ctx, run+"-direct", text) }},
+		{"directly, in memory", func(run string) (train.Trained, error) { return memory.Train(ctx, run, text) }},
+		{"through Temporal and S3", func(run string) (train.Trained, error) { return durable.Train(ctx, run, text) }},
+		{"directly, with S3", func(run string) (train.Trained, error) { return bucket.Train(ctx, run+"-direct", text) }},
 	}
 	seconds := make([][]float64, len(ways))
 	steps := make([]map[string][]float64, len(ways))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/workers/measure/bench"
+	"github.com/reprise-rl/reprise/workers/train"
 )
 
 // Runner makes runs in this process and in memory, one after the other: what Train
@@ -33,7 +33,7 @@ func (r *Runner) Run(ctx context.Context, s Setting, size Size, seed uint64, tex
 		return out, err
 	}
 	memory := store.NewOverlay(r.models)
-	trained, err := bench.Local{Engine: r.engine, Store: memory}.Train(ctx, out.Name(), text)
+	trained, err := train.New(r.engine, memory).Train(ctx, out.Name(), text)
 	if err != nil {
 		return out, fmt.Errorf("run %s: %w", out.Name(), err)
 	}

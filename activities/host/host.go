@@ -1,0 +1,35 @@
+// Package host is the activities that need no device: resolving a spec, the environments'
+// answers, selection, credit, figures of an evaluation, the commit of an iteration, and
+// pages for people.
+package host
+
+import (
+	"context"
+
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// Host is the activities that need no device.
+type Host struct {
+	Store store.Store
+	// Attributes asks the server whether it knows the Reprise* search
+	// attributes; nil means it does not.
+	Attributes func(context.Context) bool
+	// WriteReport writes a run's page for people, file by file; nil where the
+	// worker has none.
+	WriteReport run.ReportWriter
+
+	Contexts   run.Contexts
+	references run.References
+}
+
+// Steps are the activities of a host worker.
+func (h *Host) Steps() []steps.Binding {
+	return []steps.Binding{
+		steps.Resolve.By(h.Resolve), steps.Load.By(h.Load), steps.Find.By(h.Find), steps.ResolveEvaluation.By(h.ResolveEvaluation),
+		steps.Step.By(h.Step), steps.Select.By(h.Select), steps.Credit.By(h.Credit), steps.Measure.By(h.Measure), steps.Commit.By(h.Commit),
+		steps.Report.By(h.Report),
+	}
+}
