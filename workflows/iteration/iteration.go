@@ -106,7 +106,7 @@ var order = []*part{baseline, rollout, selection, scores, diagnosis, credit, upd
 
 // New is an iteration with the state it has reached; [Begin] gives that of a new one.
 func New(start Start, state *State) *Iteration {
-	return &Iteration{Start: start, State: state, order: order}
+	return &Iteration{Start: start, State: state, order: used}
 }
 
 // NewEvaluation evaluates version Number on the plan's suites, and does nothing else:
