@@ -1,0 +1,129 @@
+package train_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/train"
+	"github.com/reprise-rl/reprise/workflows/iteration"
+)
+
+var (
+	ledger  = flag.String("ledger", "smoke,chaos-turns", "the presets whose ends are compared with the ledger, or all")
+	rewrite = flag.Bool("rewrite", false, "write what was computed into the ledger")
+)
+
+// engine is the one device of all tests.
+var engine = sync.OnceValues(func() (*device.Engine, error) {
+	opened, err := model.OpenDevice(model.DeviceOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("these tests compute: run `make plugin`, or set REPRISE_PJRT_PLUGIN: %w", err)
+	}
+	return device.NewEngine(opened)
+})
+
+// everything is a run in which every part of an iteration is due in its only iteration.
+const everything = `{
+	"seed": 1, "iterations": 1,
+	"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
+		"warm_start": {"steps": 1, "rows": 4}},
+	"environment": {"name": "bandit"},
+	"rollout": {"groups": 2, "group_size": 2, "turns": 1, "max_new_tokens": 8, "think": false},
+	"selection": {"method": "all"}, "update": {"micro_batch": 4}, "snapshot": {"every": 1},
+	"evaluation": {"every": 1, "instances": 2}, "diagnostics": {"every": 1, "samples": 2}
+}`
+
+// An order without one of its parts cannot be completed: the driver does nothing on its
+// own beside the order.
+func TestTrainNeedsEveryPart(t *testing.T) {
+	e, err := engine()
+	require.NoError(t, err)
+	s := store.NewMemory()
+	whole, err := train.New(e, s).Train(t.Context(), "whole", []byte(everything))
+	require.NoError(t, err)
+	require.Len(t, whole.Iterations, 1)
+	for _, part := range iteration.Parts() {
+		t.Run(part, func(t *testing.T) {
+			t.Cleanup(iteration.Without(part))
+			_, err := train.New(e, store.NewOverlay(s)).Train(t.Context(), "without", []byte(everything))
+			require.ErrorContains(t, err, "no step is left that does "+part)
+		})
+	}
+}
+
+const ledgerFile = "testdata/ledger.txt"
+
+// The ends of presets are what they were: the state fingerprint and the manifest's digest
+// after the last iteration. A change that moves them does so on purpose, and says so in
+// CHANGELOG. Other machines compute other bits: they have lines of their own.
+//
+//	go test ./workers/train -run TestLedger -v -timeout 60m -args -ledger all -rewrite
+func TestLedger(t *testing.T) {
+	e, err := engine()
+	require.NoError(t, err)
+	lines := map[string]string{} // by machine and preset
+	b, err := os.ReadFile(ledgerFile)
+	require.NoError(t, err)
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 4 && !strings.HasPrefix(line, "#") {
+			lines[f[0]+" "+f[1]] = f[2] + " " + f[3]
+		}
+	}
+	names := strings.Split(*ledger, ",")
+	if *ledger == "all" {
+		names = []string{"smoke", "chaos", "chaos-turns", "starpo-ppo", "bandit-demo", "starpo-s", "gigpo", "turn-gae", "online-k", "replay", "dapo"}
+	}
+	where := machine(t, e)
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			text, err := presets.Read(name)
+			require.NoError(t, err)
+			s := store.NewMemory()
+			_, err = train.New(e, s).Train(t.Context(), name, text)
+			require.NoError(t, err)
+			head, err := store.Head(t.Context(), s, name)
+			require.NoError(t, err)
+			got := head.Manifest.StateAfter + " " + head.Ref.Digest
+			t.Logf("%s %s %s", where, name, got)
+			want, ok := lines[where+" "+name]
+			switch {
+			case *rewrite && !ok:
+				f, err := os.OpenFile(ledgerFile, os.O_APPEND|os.O_WRONLY, 0o644)
+				require.NoError(t, err)
+				_, err = fmt.Fprintf(f, "%s %s %s\n", where, name, got)
+				require.NoError(t, err)
+				require.NoError(t, f.Close())
+			case !ok:
+				t.Skipf("the ledger has no line for this machine (%s): only printed", where)
+			default:
+				require.Equal(t, want, got)
+			}
+		})
+	}
+}
+
+// machine names the device and the sizes of its processor's caches: machines of one
+// fingerprint were seen to end the same preset with other bits.
+func machine(t *testing.T, e *device.Engine) string {
+	t.Helper()
+	out := e.Info().Fingerprint
+	sizes, err := filepath.Glob("/sys/devices/system/cpu/cpu0/cache/index*/size")
+	require.NoError(t, err)
+	for _, path := range sizes {
+		b, err := os.ReadFile(path)
+		require.NoError(t, err)
+		out += "-" + strings.TrimSpace(string(b))
+	}
+	return out
+}
