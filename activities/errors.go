@@ -21,7 +21,7 @@ const (
 	KindNotFound        = "NotFound"        // no such run or iteration
 )
 
-// NonRetryable are the kinds no retry can mend.
+// NonRetryable are the kinds that no retry can fix.
 var NonRetryable = []string{
 	KindSpecInvalid, KindSpecDiffers, KindModelInvalid, KindDivergence, KindArtifactAltered,
 	KindArtifactMissing, KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining, KindInvalid, KindNotFound,

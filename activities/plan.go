@@ -33,7 +33,7 @@ type ResolveResult struct {
 	// committed knows it by Head.
 	Base *store.Ref `json:"base,omitempty"`
 	// Head is the newest committed manifest of this run, where the store has
-	// one already: the run goes on behind it.
+	// one already: the run continues after it.
 	Head *Head `json:"head,omitempty"`
 	// From is the other run's iteration that this run begins behind, where the spec
 	// names one and nothing is committed yet.
@@ -45,7 +45,7 @@ type ResolveResult struct {
 // Plan is what the workflow needs of the resolved spec to decide.
 type Plan struct {
 	Iterations int `json:"iterations"`
-	// First is the first iteration: 0, or that behind another run's.
+	// First is the first iteration: 0, or the one after another run's.
 	First           int           `json:"first,omitempty"`
 	Turns           int           `json:"turns"`
 	Rows            int           `json:"rows"`
@@ -64,7 +64,7 @@ type Plan struct {
 	Report bool `json:"report,omitempty"`
 	// Collapse is the detectors' config.
 	Collapse collapse.Config `json:"collapse"`
-	// Prepare says that version 0 has to be made on a device: the policy is a
+	// Prepare says that version 0 is made on a device: the policy is a
 	// starter, or there is a warm start of WarmStartSteps steps.
 	Prepare        bool `json:"prepare,omitempty"`
 	WarmStartSteps int  `json:"warm_start_steps,omitempty"`
@@ -88,7 +88,7 @@ type LoadInput struct {
 	Spec store.Ref `json:"spec"`
 }
 
-// LoadResult is what a workflow needs to go on: the plan, and of an evaluation
+// LoadResult is what a workflow needs to continue: the plan, and for an evaluation
 // the policy that is measured.
 type LoadResult struct {
 	Plan        Plan   `json:"plan"`

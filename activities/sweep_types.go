@@ -38,7 +38,7 @@ type SweepResult struct {
 type SweepTrialsInput struct {
 	Sweep store.Ref `json:"sweep"`
 	// From and Count are the page's; fewer come where they would be too long for a
-	// payload, and none behind the end.
+	// payload, and none after the end.
 	From  int `json:"from"`
 	Count int `json:"count"`
 	// Specs asks for the trials' specs besides their labels.

@@ -62,7 +62,7 @@ type RestoreInput struct {
 	// MaxSeconds bounds one call; the result says whether another is needed.
 	MaxSeconds int `json:"max_seconds"`
 	// Evaluate says that nothing is learned from the version: training's programs
-	// are compiled only as far as the version has to be rebuilt.
+	// are compiled only where the version must be rebuilt.
 	Evaluate bool `json:"evaluate,omitempty"`
 }
 
@@ -94,7 +94,7 @@ type WarmStartInput struct {
 	Spec store.Ref `json:"spec"`
 	// Base is the model that is taught; nil for a starter, which is made here.
 	Base *store.Ref `json:"base,omitempty"`
-	// From is the snapshot the chunk goes on from; nil at the beginning.
+	// From is the snapshot that the chunk continues from; nil at the beginning.
 	From *store.SnapshotRef `json:"from,omitempty"`
 	// Steps is the number of updates of the chunk, at most.
 	Steps int `json:"steps"`
@@ -158,7 +158,7 @@ type StepInput struct {
 // StepResult names the turn's step table.
 type StepResult struct {
 	Table     store.Ref `json:"table"`
-	Alive     int       `json:"alive"` // episodes that go on
+	Alive     int       `json:"alive"` // episodes that continue
 	Telemetry Telemetry `json:"telemetry"`
 }
 

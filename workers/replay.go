@@ -37,8 +37,8 @@ type Replay struct {
 func (r Replay) Same() bool { return r.Recorded == r.Computed }
 
 // ReplayIteration recomputes a committed iteration on this machine's device and
-// compares it with what was recorded. Nothing is written to the store. say is
-// told what goes on. An iteration that the run took over from another (`from`) is
+// compares it with what was recorded. Nothing is written to the store. say receives
+// progress. An iteration that the run took over from another (`from`) is
 // refused before anything is computed: it is the other's.
 func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, runID string, number int, say func(string)) (Replay, error) {
 	engine, err := device.NewEngine(opened)
@@ -56,8 +56,8 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 		return Replay{}, err
 	}
 	if m.Run != runID {
-		// The chain goes on into the run that this one began behind: computed under
-		// this one's id its manifest would be another.
+		// The chain continues into the run after which this one began: under this
+		// run's id, its manifest would be another.
 		return Replay{}, fmt.Errorf("iteration %d is of run %s: reprise replay %[2]s --iteration %[1]d", number, m.Run)
 	}
 	out := Replay{

@@ -105,7 +105,7 @@ func (o Options) Check() error {
 
 // Run serves the queues of the roles until ctx ends. Then it takes no new work,
 // lets the running device activity finish within Grace, gives the session back
-// at once (so that the run goes on elsewhere without waiting for a time-out), and
+// at once (so that the run continues elsewhere without waiting for a time-out), and
 // returns nil.
 func Run(ctx context.Context, o Options) error {
 	if err := o.Check(); err != nil {
@@ -304,7 +304,7 @@ func RegisterWorkflows(r interface {
 }
 
 // attributesRegistered asks the server whether it has all of our search
-// attributes. Where it cannot be asked, a run goes on without them.
+// attributes. Where it cannot be asked, a run continues without them.
 func attributesRegistered(ctx context.Context, c client.Client, namespace string) bool {
 	missing, err := dev.MissingSearchAttributes(ctx, c.OperatorService(), namespace)
 	return err == nil && len(missing) == 0

@@ -52,7 +52,7 @@ func (t *train) evaluateStatus() EvaluateStatus {
 //	{"policy": {"run": "bandit-1", "version": 10}, "suites": ["in-distribution", "bandit-test"]}
 //
 // It opens a session of its own on the policy's kind of device and gives it
-// back; a run may go on meanwhile.
+// back; a run may continue meanwhile.
 func (w *Workflows) Evaluate(ctx workflow.Context, input json.RawMessage) (*EvaluateResult, error) {
 	id := workflow.GetInfo(ctx).WorkflowExecution.ID
 	t := &train{Workflows: w, measuring: true}

@@ -50,7 +50,7 @@ func (t *train) rollOn(d *activities.Detected) {
 }
 
 // rollBack goes back to a committed iteration and opens the next branch there.
-// Nothing is deleted: the iterations behind it stay, on the branch they are on.
+// Nothing is deleted: the iterations after it stay on their branch.
 func (t *train) rollBack(ctx workflow.Context) error {
 	to, version := t.RollTo, t.RollTo.Iteration+1
 	t.show(ctx, fmt.Sprintf("rolling back to iteration %d", to.Iteration))
@@ -65,7 +65,7 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	}
 	head := *found.Head
 	if found.Run.Spec.Digest != "" && found.Run.Spec.Digest != t.Run.Spec.Digest {
-		// Another run's iteration, behind which this one began: its policy alone counts.
+		// Another run's iteration, after which this one began: only its policy counts.
 		head.Settings, head.Metrics, head.Last = t.plan.Settings, nil, nil
 		head.Detected, head.States, head.Batches = nil, nil, nil
 	}

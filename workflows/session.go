@@ -21,7 +21,7 @@ var errDeviceLost = errors.New("device lost")
 // on in a new one.
 var errLongHistory = errors.New("the history is long")
 
-// waiting is told how the wait for a device goes.
+// waiting receives the fingerprint that is wanted and those that are present.
 type waiting func(wanted string, present []string)
 
 // session is a Temporal session on one device worker. Its root context is
@@ -104,7 +104,7 @@ func (w *Workflows) trySession(ctx workflow.Context, fingerprint string, bound i
 	s := &session{ctx: sctx, info: workflow.GetSessionInfo(sctx), bound: bound, heartbeat: w.SessionHeartbeat}
 	s.work, s.stopWork = workflow.WithCancel(sctx)
 	// Cancelling the workflow cancels the activity that runs; the session is
-	// closed by whoever opened it.
+	// closed by its opener.
 	workflow.Go(root, func(own workflow.Context) {
 		_ = workflow.Await(own, func() bool { return s.closed || ctx.Err() != nil })
 		s.stopWork()

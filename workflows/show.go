@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
-// The search attributes of a run. They help to find runs; a run goes on without.
+// The search attributes of a run. They help to find runs; a run continues without them.
 var (
 	attributePhase       = temporal.NewSearchAttributeKeyKeyword("ReprisePhase")
 	attributeEnvironment = temporal.NewSearchAttributeKeyKeyword("RepriseEnvironment")

@@ -84,7 +84,7 @@ type train struct {
 	committing bool
 	// measuring: this is an Evaluate workflow, nothing is learned.
 	measuring bool
-	// sweep is told how the run goes where it is a trial; else nil.
+	// sweep reports the run's progress to its sweep; nil where the run is no trial.
 	sweep *reporter
 }
 
@@ -219,13 +219,13 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 	}
 	if h := r.Head; h != nil {
 		// The store has iterations of this run: Temporal's database was lost, or
-		// the run was cancelled and is started again. It goes on behind them.
+		// the run was cancelled and is started again. It continues after them.
 		t.Branch, t.Next, t.State = h.Branch, h.Iteration+1, h.State
 		t.Run.Base, t.Fingerprint, t.Settings = h.Base, h.Fingerprint, h.Settings
 		t.Metrics, t.Snapshot, t.First, t.Last, t.Device = h.Metrics, h.Snapshot, h.First, h.Last, h.Device
 		if h.Detected != nil {
 			// A branch that was asked for is not there yet; a run that was stopped and
-			// is started again is to go on.
+			// is started again continues.
 			t.Detected, t.Events = *h.Detected, h.Detected.Events
 			t.rollOn(h.Detected)
 		}

@@ -16,7 +16,7 @@ import (
 // critic and its reference where the run has them.
 //
 // A PJRT execution cannot be interrupted, and a freed session slot is not yet a
-// free device: so whoever computes holds the lease, and work of another run waits
+// free device: so an activity that computes holds the lease, and work of another run waits
 // for it while heartbeating. The policy stays in memory under its state
 // fingerprint; losing a session does not lose it.
 type Engine struct {
@@ -65,7 +65,7 @@ type cachedPrograms struct {
 }
 
 // maxPrograms bounds the compiled sets of programs kept across runs: what is freed
-// has to be compiled again. A run takes one a turn and one for its critic.
+// is compiled again when it is used. A run takes one a turn and one for its critic.
 const maxPrograms = 16
 
 // maxRecords bounds the memory of updates: a retry asks for the last one only.

@@ -19,7 +19,7 @@ import (
 // newest snapshot at or before it and the recorded updates since (the batches
 // are the write-ahead log of the weights). Each step's state fingerprint is
 // checked against the recorded one. A call stops between two updates when
-// MaxSeconds are over; the next one goes on from there.
+// MaxSeconds are over; the next one continues from there.
 func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ activities.RestoreResult, err error) {
 	defer run.Edge(ctx, &err, "restore version %d of run %s", in.Version.Version, in.Version.Run.ID)
 	run := in.Version.Run
@@ -39,7 +39,7 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 	if err := samePrograms(log.programs, out.Programs); err != nil {
 		return activities.RestoreResult{}, err
 	}
-	others := map[string]*work{} // the runs that this one went on from, by spec
+	others := map[string]*work{} // the runs that this one continues, by spec
 	deadline := time.Now().Add(time.Duration(in.MaxSeconds) * time.Second)
 	at, err := w.startingPoint(ctx, d.Store, run, goal, log, &out)
 	if err != nil {
@@ -126,7 +126,7 @@ type logEntry struct {
 	branch        int
 	iteration     int
 	before, after string
-	batch         *store.Ref // nil: the update was skipped, the state went on
+	batch         *store.Ref // nil: the update was skipped, the state stayed
 	settings      spec.Settings
 }
 
@@ -171,7 +171,7 @@ func (d *Device) log(ctx context.Context, in activities.RestoreInput) (goal stri
 	return goal, log.withoutSkipped(), nil
 }
 
-// withoutSkipped leaves out the iterations that had no batch: their state went on.
+// withoutSkipped leaves out the iterations that had no batch: their state stayed.
 func (l updateLog) withoutSkipped() updateLog {
 	kept := l.updates[:0:0]
 	for _, u := range l.updates {

@@ -251,7 +251,7 @@ func (w *work) transcripts(step int) ([]starter.Transcript, error) {
 // mixture take their turns anew.
 const mixtureRound = 256
 
-// loadChunk makes the engine hold the state the chunk goes on from.
+// loadChunk makes the engine hold the state that the chunk continues from.
 func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, in activities.WarmStartInput, files map[string][]byte) error {
 	if in.From != nil && w.engine.state != nil && w.engine.fingerprint == in.From.State {
 		return nil
@@ -342,7 +342,7 @@ func (w *work) putStarter(ctx context.Context, s store.Store, place string, impo
 }
 
 // removeChunks removes the states between the chunks of a starter that is finished:
-// whoever still wants one finds the starter.
+// a worker that still asks for one finds the starter.
 func removeChunks(ctx context.Context, s store.Store, place string) error {
 	for o, err := range s.List(ctx, place+"/steps/") {
 		if err != nil {

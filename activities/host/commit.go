@@ -13,7 +13,7 @@ import (
 
 // Commit makes an iteration count: one conditional PUT of its manifest. The
 // same manifest again is fine; another one is a divergence, which nothing
-// overwrites and no retry mends.
+// overwrites and no retry fixes.
 func (h *Host) Commit(ctx context.Context, in activities.CommitInput) (_ activities.CommitResult, err error) {
 	defer run.Edge(ctx, &err, "commit iteration %d of run %s", in.Iteration, in.Run.ID)
 	defer run.Heartbeat(ctx)()

@@ -50,7 +50,7 @@ func ImportBase(ctx context.Context, s store.Store, p spec.Policy) (index store.
 const MaxSmallFile = 64 << 20
 
 // importFolder checks a Hugging Face folder and stores its files. Each is opened once,
-// and is a regular file within the folder: whoever can write there must not have other
+// and is a regular file within the folder: users who can write there must not have other
 // files of this machine copied into the bucket by a link.
 func importFolder(ctx context.Context, s store.Store, path string) (store.Ref, error) {
 	root, err := os.OpenRoot(path)

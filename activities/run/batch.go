@@ -21,6 +21,7 @@ func SelectedRows(ctx context.Context, s store.Store, trajectories store.Ref) ([
 	return SelectedOf(all), nil
 }
 
+// SelectedOf are the rows that were selected, in their order.
 func SelectedOf(all []TrajectoryRow) []TrajectoryRow {
 	var rows []TrajectoryRow
 	for _, r := range all {

@@ -73,7 +73,7 @@ func FindHeadOf(ctx context.Context, s store.Store, run string, version *int, en
 	var found *store.Link
 	out := &activities.Head{}
 	// The chain is walked to its beginning: that is also the check that all of
-	// it is there before a run goes on behind it.
+	// it is there before a run continues from it.
 	for link, err := range store.Walk(ctx, s, *end) {
 		if err != nil {
 			return nil, err
@@ -87,7 +87,7 @@ func FindHeadOf(ctx context.Context, s store.Store, run string, version *int, en
 			continue
 		}
 		if m.Run != run {
-			m.Evaluations = nil // the run began behind another's iteration
+			m.Evaluations = nil // the run began after another's iteration
 		}
 		if out.Snapshot == 0 && m.Snapshot != nil {
 			out.Snapshot = m.Snapshot.Version

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// KindOf names the kind of an error, or "" for one that a retry may mend.
+// KindOf names the kind of an error, or "" for one that a retry may fix.
 func KindOf(err error) string {
 	var problems spec.Problems
 	switch {

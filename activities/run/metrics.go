@@ -73,6 +73,7 @@ func (t *tally) add(r TrajectoryRow, firstOfGroup bool) {
 	t.lengths = append(t.lengths, float64(Total(r.SampledLengths)))
 }
 
+// Total is the sum of lengths.
 func Total(xs []int32) int {
 	sum := 0
 	for _, x := range xs {

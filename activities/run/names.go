@@ -30,6 +30,7 @@ func TurnName(r activities.Rollout, turn int, what string) string {
 	return name
 }
 
+// SortedKeys are a map's keys in their order: nothing ranges over a map into an artifact.
 func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // Canonical is a value as canonical JSON.

@@ -18,7 +18,7 @@ package run
 
 // Piece is a stretch of a trajectory that was sampled in one growing context: a
 // row of Score and Update. A trajectory whose contexts showed everything is one
-// piece; behind the window of rollout.context_turns each turn is its own.
+// piece; with a window of rollout.context_turns, each turn after it is its own.
 type Piece struct {
 	// Of is the trajectory's place among the rows the pieces were cut from.
 	Of  int

@@ -16,7 +16,7 @@ type GenerateRow struct {
 	PromptIDs []int32 `parquet:"prompt_ids,list"`
 	// Restart tells that PromptIDs are the whole context: what was recorded before
 	// is not in it, but as far as they hold it again. Turn 1 restarts always, and
-	// each turn behind the window of rollout.context_turns.
+	// each turn after the window of rollout.context_turns.
 	Restart bool `parquet:"restart"`
 	// SampledIDs are the sampled ids, the end-of-turn id included.
 	SampledIDs []int32 `parquet:"sampled_ids,list"`

@@ -38,6 +38,7 @@ func ReadTelemetry(ctx context.Context, s store.Store, run string, branch, itera
 	return t, nil
 }
 
+// TelemetryKey is where an iteration's telemetry is stored.
 func TelemetryKey(run string, branch, iteration int) string {
 	return fmt.Sprintf("%s/b%d/%06d.json", store.TelemetryDir(run), branch, iteration)
 }

@@ -1,6 +1,6 @@
 // Package steps is the table of all activities: a typed value each, which says what an
 // activity takes and gives, and where and how long it runs. Workflows, workers and
-// whoever runs steps without a workflow name activities by these values alone.
+// programs that run steps without a workflow name activities by these values alone.
 package steps
 
 import (

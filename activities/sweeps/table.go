@@ -23,7 +23,7 @@ func (s *Sweeps) Summarize(ctx context.Context, in activities.SummarizeInput) (a
 	for _, t := range in.Trials {
 		o, err := s.summarize(ctx, in.Definition, t)
 		if err != nil && run.KindOf(err) != "" {
-			// No retry mends it, and it is this trial's trouble alone.
+			// No retry fixes it, and only this trial is affected.
 			o, err = activities.Outcome{Values: in.Definition.Measured(), Problem: err.Error()}, nil
 		}
 		if err != nil {
@@ -61,7 +61,7 @@ func (s *Sweeps) summarize(ctx context.Context, d sweep.Definition, t activities
 			m := link.Manifest
 			judged[n] = math.NaN()
 			if m.Run != t.Run {
-				continue // of the run it goes on from: not what this trial measured
+				continue // of the run that it continues: not what this trial measured
 			}
 			judged[n] = activities.MeasuredIn(m.Metrics, m.Evaluations, n+1, d.Metrics[0])
 			if i != counted || t.Until > 0 && n >= t.Until {
