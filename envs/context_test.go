@@ -99,7 +99,7 @@ func TestTranscriptsOfSeveralTurns(t *testing.T) {
 	tok, err := starter.Tokenizer()
 	require.NoError(t, err)
 	env := corridor{}
-	rows, err := starter.Transcripts(tok, env, think, starter.Lesson{Turns: 3}, 16, draw.Address{Purpose: draw.WarmStart})
+	rows, err := starter.Transcripts(tok, env, think, starter.Options{Turns: 3}, 16, draw.Address{Purpose: draw.WarmStart})
 	require.NoError(t, err)
 	several := 0
 	for _, row := range rows {

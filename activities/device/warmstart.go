@@ -238,7 +238,7 @@ func (w *work) transcripts(step int) ([]starter.Transcript, error) {
 			continue
 		}
 		at := draw.Address{Seed: ws.Seed, Purpose: draw.WarmStart, Iteration: int64(step), Branch: int64(i)}
-		more, err := starter.Transcripts(w.Tokenizer, s.Parts[i].Environment, s.Protocol, starter.Lesson{Turns: turns, Demonstrations: ws.Demonstrations}, n, at)
+		more, err := starter.Transcripts(w.Tokenizer, s.Parts[i].Environment, s.Protocol, starter.Options{Turns: turns, Demonstrations: ws.Demonstrations}, n, at)
 		if err != nil {
 			return nil, err
 		}

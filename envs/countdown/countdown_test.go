@@ -353,7 +353,7 @@ func TestTranscripts(t *testing.T) {
 	require.NoError(t, err)
 	n := starter.Combinations(env)
 	require.Equal(t, 8*choices, n)
-	rows, err := starter.Transcripts(tok, env, p, starter.Lesson{Turns: 1}, n, draw.Address{Purpose: draw.WarmStart})
+	rows, err := starter.Transcripts(tok, env, p, starter.Options{Turns: 1}, n, draw.Address{Purpose: draw.WarmStart})
 	require.NoError(t, err)
 	given := map[string]bool{}
 	for _, row := range rows {

@@ -176,7 +176,7 @@ func TestTranscripts(t *testing.T) {
 	widths, err := envs.MaxPromptTokens(env, tok, p, turns, sample)
 	require.NoError(t, err)
 	require.Equal(t, 32, starter.Combinations(env))
-	rows, err := starter.Transcripts(tok, env, p, starter.Lesson{Turns: turns}, 32, draw.Address{Purpose: draw.WarmStart})
+	rows, err := starter.Transcripts(tok, env, p, starter.Options{Turns: turns}, 32, draw.Address{Purpose: draw.WarmStart})
 	require.NoError(t, err)
 	firsts := map[string]int{}
 	for _, row := range rows {

@@ -364,7 +364,7 @@ func TestTranscripts(t *testing.T) {
 	require.NoError(t, err)
 	n := starter.Combinations(env)
 	require.Equal(t, 40*len(examples), n)
-	rows, err := starter.Transcripts(tok, env, p, starter.Lesson{Turns: turns}, n/4, draw.Address{Purpose: draw.WarmStart})
+	rows, err := starter.Transcripts(tok, env, p, starter.Options{Turns: turns}, n/4, draw.Address{Purpose: draw.WarmStart})
 	require.NoError(t, err)
 	firsts := map[string]int{}
 	for _, row := range rows {

@@ -19,11 +19,11 @@ func mustEnv(t testing.TB, name, options string) envs.Environment {
 	return env
 }
 
-// lessonsOf are a warm start's first steps.
-func lessonsOf(t *testing.T, tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol, l Lesson, steps, n int) (rows []Transcript) {
+// stepsOf are a warm start's first steps.
+func stepsOf(t *testing.T, tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol, o Options, steps, n int) (rows []Transcript) {
 	t.Helper()
 	for step := range steps {
-		got, err := Transcripts(tok, env, p, l, n, draw.Address{Seed: 5, Purpose: draw.WarmStart, Iteration: int64(step)})
+		got, err := Transcripts(tok, env, p, o, n, draw.Address{Seed: 5, Purpose: draw.WarmStart, Iteration: int64(step)})
 		require.NoError(t, err)
 		rows = append(rows, got...)
 	}
@@ -60,7 +60,7 @@ func TestDemonstrationsSolve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			env := mustEnv(t, c.env, c.options)
 			p := envs.Protocol{Think: strings.Contains(name, "thinking")}
-			rows := lessonsOf(t, tok, env, p, Lesson{Turns: c.turns, Demonstrations: 1}, 2, 24)
+			rows := stepsOf(t, tok, env, p, Options{Turns: c.turns, Demonstrations: 1}, 2, 24)
 			several, boards := 0, map[string]bool{}
 			for _, row := range rows {
 				text := tok.Decode(row.IDs)
@@ -106,9 +106,9 @@ func TestDemonstrationsSolve(t *testing.T) {
 func TestDemonstrationsUnderChance(t *testing.T) {
 	tok := mustTokenizer(t)
 	env := mustEnv(t, "frozenlake", "")
-	l := Lesson{Turns: 4, Demonstrations: 1}
-	rows := lessonsOf(t, tok, env, envs.Protocol{}, l, 2, 32)
-	require.Equal(t, rows, lessonsOf(t, tok, env, envs.Protocol{}, l, 2, 32))
+	l := Options{Turns: 4, Demonstrations: 1}
+	rows := stepsOf(t, tok, env, envs.Protocol{}, l, 2, 32)
+	require.Equal(t, rows, stepsOf(t, tok, env, envs.Protocol{}, l, 2, 32))
 	lengths := map[int]int{}
 	for _, row := range rows {
 		turns := replies(tok, env, envs.Protocol{}, row)
@@ -137,7 +137,7 @@ func TestShareOfDemonstrations(t *testing.T) {
 		{0.29, 100, []int{29, 29}},
 		{1, 3, []int{3, 3}},
 	} {
-		l := Lesson{Turns: 1, Demonstrations: c.share}
+		l := Options{Turns: 1, Demonstrations: c.share}
 		at := int64(0)
 		for step, want := range c.counts {
 			got := l.shown(at+int64(c.n)) - l.shown(at)
@@ -146,9 +146,9 @@ func TestShareOfDemonstrations(t *testing.T) {
 		}
 	}
 	// Random rows go on through the combinations as if there were no others.
-	l := Lesson{Turns: 1, Demonstrations: 0.5}
+	l := Options{Turns: 1, Demonstrations: 0.5}
 	seen := map[string]int{}
-	for k, row := range lessonsOf(t, tok, env, p, l, 4, 6) {
+	for k, row := range stepsOf(t, tok, env, p, l, 4, 6) {
 		if l.shown(int64(k)+1) == l.shown(int64(k)) {
 			_, board, _ := strings.Cut(tok.Decode(row.IDs), "Turn 1:\n")
 			board, _, _ = strings.Cut(board, "Actions left")
@@ -168,7 +168,7 @@ func (m mute) Reset(instance, chance draw.Address) envs.Episode {
 func TestLessonsWithoutAdvice(t *testing.T) {
 	env, err := envs.New("bandit", nil)
 	require.NoError(t, err)
-	_, err = Transcripts(mustTokenizer(t), mute{env}, envs.Protocol{}, Lesson{Turns: 1, Demonstrations: 0.5}, 1, draw.Address{Purpose: draw.WarmStart})
+	_, err = Transcripts(mustTokenizer(t), mute{env}, envs.Protocol{}, Options{Turns: 1, Demonstrations: 0.5}, 1, draw.Address{Purpose: draw.WarmStart})
 	require.ErrorIs(t, err, ErrNoAdvice)
 	require.ErrorContains(t, err, `transcripts of environment "bandit": row 0: no demonstrations: it does not know best play`)
 }
@@ -178,15 +178,15 @@ func TestLessonsAreRefused(t *testing.T) {
 	tok := mustTokenizer(t)
 	for _, c := range []struct {
 		env, options string
-		l            Lesson
+		l            Options
 		kind         error
 		text         string
 	}{
-		{"sokoban", `{"layout":"#####\n#X_O#\n#P__#\n#####"}`, Lesson{Turns: 5, Demonstrations: 1}, ErrNoAdvice, "none of 4000 instances can be solved in 5 turns"},
-		{"sokoban", `{"layout":"#######\n#P__XO#\n#######","max_actions_per_turn":1}`, Lesson{Turns: 2, Demonstrations: 1}, ErrNoAdvice, "can be solved in 2 turns"},
-		{"bandit", "", Lesson{Demonstrations: 0}, nil, "an episode has 0 turns"},
-		{"bandit", "", Lesson{Turns: 1, Demonstrations: -0.1}, nil, "the share of demonstrations is -0.1, must be from 0 to 1"},
-		{"bandit", "", Lesson{Turns: 1, Demonstrations: 1.5}, nil, "the share of demonstrations is 1.5"},
+		{"sokoban", `{"layout":"#####\n#X_O#\n#P__#\n#####"}`, Options{Turns: 5, Demonstrations: 1}, ErrNoAdvice, "none of 4000 instances can be solved in 5 turns"},
+		{"sokoban", `{"layout":"#######\n#P__XO#\n#######","max_actions_per_turn":1}`, Options{Turns: 2, Demonstrations: 1}, ErrNoAdvice, "can be solved in 2 turns"},
+		{"bandit", "", Options{Demonstrations: 0}, nil, "an episode has 0 turns"},
+		{"bandit", "", Options{Turns: 1, Demonstrations: -0.1}, nil, "the share of demonstrations is -0.1, must be from 0 to 1"},
+		{"bandit", "", Options{Turns: 1, Demonstrations: 1.5}, nil, "the share of demonstrations is 1.5"},
 	} {
 		env, err := envs.New(c.env, json.RawMessage(c.options))
 		require.NoError(t, err)

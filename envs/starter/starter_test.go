@@ -82,9 +82,9 @@ func TestTranscripts(t *testing.T) {
 			widths, err := envs.MaxPromptTokens(env, tok, p, 1, 32)
 			require.NoError(t, err)
 			addr := draw.Address{Seed: 7, Purpose: draw.WarmStart, Iteration: 3}
-			rows, err := Transcripts(tok, env, p, Lesson{Turns: 1}, 2*n, addr)
+			rows, err := Transcripts(tok, env, p, Options{Turns: 1}, 2*n, addr)
 			require.NoError(t, err)
-			again, err := Transcripts(tok, env, p, Lesson{Turns: 1}, 2*n, addr)
+			again, err := Transcripts(tok, env, p, Options{Turns: 1}, 2*n, addr)
 			require.NoError(t, err)
 			require.Equal(t, rows, again)
 			seen := map[string]int{}
@@ -123,7 +123,7 @@ func TestTranscriptsBalanceAcrossSteps(t *testing.T) {
 	require.NoError(t, err)
 	seen := map[string]int{}
 	for step := range int64(4) {
-		rows, err := Transcripts(tok, env, envs.Protocol{}, Lesson{Turns: 1}, 3, draw.Address{Purpose: draw.WarmStart, Iteration: step})
+		rows, err := Transcripts(tok, env, envs.Protocol{}, Options{Turns: 1}, 3, draw.Address{Purpose: draw.WarmStart, Iteration: step})
 		require.NoError(t, err)
 		for _, row := range rows {
 			_, episode, _ := strings.Cut(tok.Decode(row.IDs), "Arms: ")
@@ -145,7 +145,7 @@ func TestBanditWidths(t *testing.T) {
 	widths, err := envs.MaxPromptTokens(env, tok, p, 1, 24)
 	require.NoError(t, err)
 	require.Equal(t, []int{80}, widths)
-	rows, err := Transcripts(tok, env, p, Lesson{Turns: 1}, 64, draw.Address{Purpose: draw.WarmStart})
+	rows, err := Transcripts(tok, env, p, Options{Turns: 1}, 64, draw.Address{Purpose: draw.WarmStart})
 	require.NoError(t, err)
 	longest := 0
 	for _, row := range rows {

@@ -27,8 +27,8 @@ const (
 	maxThought = 4
 )
 
-// Lesson says what a warm start shows.
-type Lesson struct {
+// Options say which episodes Transcripts writes.
+type Options struct {
 	// Turns is the most turns of an episode, at least 1.
 	Turns int
 	// Demonstrations is the share of episodes that are played by the
@@ -42,7 +42,7 @@ type Lesson struct {
 type Transcript struct {
 	// IDs are the prompt of turn 1, the reply, the next turn's prompt …: [tokens].
 	IDs []int32
-	// Loss says which ids are learnt: those a policy would have sampled, the
+	// Loss marks the ids that are trained on: those a policy would have sampled, the
 	// end-of-turn token included: [tokens].
 	Loss []bool
 }
@@ -65,15 +65,15 @@ type Transcript struct {
 //
 // Thoughts are random words in both. The tokenizer may be any policy's. Errors are
 // of kind ErrNoAdvice where demonstrations are asked for and there are none.
-func Transcripts(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol, l Lesson, n int, addr draw.Address) ([]Transcript, error) {
+func Transcripts(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol, o Options, n int, addr draw.Address) ([]Transcript, error) {
 	fail := func(err error) ([]Transcript, error) {
 		return nil, fmt.Errorf("transcripts of environment %q: %w", env.Name(), err)
 	}
-	if l.Turns < 1 {
-		return fail(fmt.Errorf("an episode has %d turns, must be at least 1", l.Turns))
+	if o.Turns < 1 {
+		return fail(fmt.Errorf("an episode has %d turns, must be at least 1", o.Turns))
 	}
-	if !(l.Demonstrations >= 0 && l.Demonstrations <= 1) {
-		return fail(fmt.Errorf("the share of demonstrations is %v, must be from 0 to 1", l.Demonstrations))
+	if !(o.Demonstrations >= 0 && o.Demonstrations <= 1) {
+		return fail(fmt.Errorf("the share of demonstrations is %v, must be from 0 to 1", o.Demonstrations))
 	}
 	count := Combinations(env)
 	if count == 0 {
@@ -85,13 +85,13 @@ func Transcripts(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol
 	}
 	out := make([]Transcript, n)
 	for row := range out {
-		w := writer{tok: tok, env: env, p: p, turns: l.Turns, closing: closing}
+		w := writer{tok: tok, env: env, p: p, turns: o.Turns, closing: closing}
 		rowAddr := addr
 		rowAddr.Group = int64(row)
 		w.r = rowAddr.Rand()
 		number := addr.Iteration*int64(n) + int64(row)
-		shown := l.shown(number)
-		if l.shown(number+1) > shown {
+		shown := o.shown(number)
+		if o.shown(number+1) > shown {
 			err = w.demonstrate(rowAddr)
 		} else {
 			err = w.improvise(int((number - shown) % int64(count)))
@@ -105,7 +105,7 @@ func Transcripts(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol
 }
 
 // shown is how many of a warm start's first rows are demonstrations.
-func (l Lesson) shown(rows int64) int64 { return int64(math.Round(l.Demonstrations * float64(rows))) }
+func (o Options) shown(rows int64) int64 { return int64(math.Round(o.Demonstrations * float64(rows))) }
 
 // Combinations is the number of pairs of an environment's cases and their first
 // actions: rows of random play in a warm-start step should be a multiple of it.
@@ -183,10 +183,10 @@ func (w *writer) write(episode envs.Episode, play func(turn, left int) []string)
 	}
 }
 
-func (w *writer) add(ids []int32, learnt bool) {
+func (w *writer) add(ids []int32, trained bool) {
 	w.out.IDs = append(w.out.IDs, ids...)
 	for range ids {
-		w.out.Loss = append(w.out.Loss, learnt)
+		w.out.Loss = append(w.out.Loss, trained)
 	}
 }
 

@@ -9,11 +9,11 @@ import (
 	"github.com/reprise-rl/reprise/envs/starter"
 )
 
-// taught are the environments whose texts the merges were learnt from, with the
-// options that change the texts. It is a list of its own, because the vocabulary is
-// part of the bits of every starter: an environment added later is spelt in the
-// pieces there are.
-var taught = []struct{ name, options string }{
+// worlds are the environments whose texts the merges are trained on, with the
+// options that change the texts. The list does not follow the registered
+// environments, because the vocabulary is part of the bits of every starter: the
+// texts of an environment added later are spelt in the existing tokens.
+var worlds = []struct{ name, options string }{
 	{"bandit", ""},
 	{"countdown", ""},
 	{"frozenlake", `{"observation":"grid_coord"}`},
@@ -25,10 +25,10 @@ var taught = []struct{ name, options string }{
 }
 
 // corpus is the texts whose words become tokens: what the protocol writes for
-// the taught environments, replies, and the names of RAGEN's arms; and, as far as
+// the worlds, replies, and the names of RAGEN's arms; and, as far as
 // merges are left, the sample questions, which a user replaces by others.
 func corpus() (texts, questions []string, err error) {
-	for _, world := range taught {
+	for _, world := range worlds {
 		env, err := envs.New(world.name, json.RawMessage(world.options))
 		if err != nil {
 			return nil, nil, err
@@ -39,7 +39,7 @@ func corpus() (texts, questions []string, err error) {
 				for _, episode := range env.Cases() {
 					if world.name == "mathqa" {
 						questions = append(questions, episode.Observation())
-						episode = taughtQuestion{episode}
+						episode = withoutQuestion{episode}
 					}
 					for _, m := range p.First(env, episode) {
 						texts = append(texts, m.Role, m.Content)
@@ -64,10 +64,10 @@ func corpus() (texts, questions []string, err error) {
 	return texts, questions, nil
 }
 
-// taughtQuestion is an episode whose question is left out.
-type taughtQuestion struct{ envs.Episode }
+// withoutQuestion is an episode whose question is left out.
+type withoutQuestion struct{ envs.Episode }
 
-func (q taughtQuestion) Observation() string {
+func (q withoutQuestion) Observation() string {
 	said, _, _ := strings.Cut(q.Episode.Observation(), "Question: ")
 	return said + "Question: 1"
 }

@@ -1,5 +1,5 @@
 // Command train_tokenizer makes the starter policy's tokenizer files: a small
-// byte-level BPE tokenizer whose merges are learnt from the texts the policy
+// byte-level BPE tokenizer whose merges are trained on the texts the policy
 // meets, so that a prompt is short, and each word of the protocol one token.
 //
 //	go run ./envs/starter/train_tokenizer envs/starter/files
