@@ -9,7 +9,7 @@
 // Record again only when a change of workflow code is meant to end compatibility
 // with the runs of the release before; otherwise guard the change with
 // workflow.GetVersion and keep the histories.
-package main
+package record
 
 import (
 	"bytes"
