@@ -46,7 +46,7 @@ const nonDeterministic = "[TMPRL1100]"
 
 var silent = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 
-// Histories of runs on real servers (go run ./workers/record) are decided again
+// Histories of runs on real servers (package workers/record) are decided again
 // as they were: a change that fails here breaks runs that are under way.
 func TestReplayHistories(t *testing.T) {
 	entries, err := os.ReadDir(histories)

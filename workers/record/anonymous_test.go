@@ -8,11 +8,11 @@ import (
 	"regexp"
 )
 
-// An identity is "pid@host@…": of no use in a recording.
+// identity is the beginning of a worker's identity, "pid@host@…".
 var identity = regexp.MustCompile(`\d+@host`)
 
-// anonymous takes the machine's name and process ids out of a history, in its
-// payloads too: a recording says nothing of where it was made.
+// anonymous replaces the machine's name and process ids in a history, in its payloads
+// too, so that a recording does not tell where it was made.
 func anonymous(history []byte, hostname string) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(history))
 	d.UseNumber()

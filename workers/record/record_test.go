@@ -1,10 +1,10 @@
-// Record plays scenes on a real Temporal server, a real S3 server and real
+// Package record plays scripts on a real Temporal server, a real S3 server and real
 // worker processes, and writes the histories of their workflows to
 // workflows/testdata/histories. The tests of package workflows replay them, so
-// that a change which would break a run that is under way is caught.
+// that a change which would break a running workflow is caught.
 //
-//	go run ./workers/record                   # all scenes
-//	go run ./workers/record killed            # one
+//	go test ./workers/record -run TestRecord -record -timeout 40m         # all scripts
+//	go test ./workers/record -run TestRecord/killed -record               # one
 //
 // Record again only when a change of workflow code is meant to end compatibility
 // with the runs of the release before; otherwise guard the change with
@@ -15,15 +15,17 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"slices"
+	"strings"
 	"syscall"
+	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/api/temporalproto"
@@ -33,22 +35,16 @@ import (
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
+var recordHistories = flag.Bool("record", false, "play the scripts and record their histories")
+
 const (
-	folder    = "workflows/testdata/histories"
-	sceneTime = 3 * time.Minute
+	folder = "../../workflows/testdata/histories"
+	// scriptTime bounds what one script may take.
+	scriptTime = 3 * time.Minute
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := record(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "record:", err)
-		os.Exit(1)
-	}
-}
-
-// studio is what scenes are played in.
-type studio struct {
+// recorder is what scripts are played with.
+type recorder struct {
 	client.Client
 	dir      string // the stack's folder
 	program  string // the built reprise
@@ -56,94 +52,94 @@ type studio struct {
 	workers  []*exec.Cmd
 }
 
-func record(ctx context.Context, only []string) error {
-	for _, name := range only {
-		if !slices.ContainsFunc(scenes, func(s scene) bool { return s.name == name }) {
-			return fmt.Errorf("no scene %q", name)
-		}
+// TestRecord checks that every recorded history has its script and every script its
+// histories. With -record it plays the scripts first and writes their histories.
+func TestRecord(t *testing.T) {
+	if *recordHistories {
+		record(t)
 	}
-	tmp, err := os.MkdirTemp("", "reprise-record-")
-	if err != nil {
-		return err
+	recorded := map[string]bool{}
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".json.gz")
+		require.True(t, ok, "%s is not a history", e.Name())
+		name, _, _ = strings.Cut(name, "-")
+		recorded[name] = true
 	}
-	defer os.RemoveAll(tmp)
-	s := &studio{program: filepath.Join(tmp, "reprise")}
-	build := exec.CommandContext(ctx, "go", "build", "-o", s.program, "./workers/reprise")
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("build (run it in the repository's root): %w", err)
+	for _, s := range scripts {
+		require.NotContains(t, s.name, "-", "what follows it numbers the histories of a script")
+		require.NotNil(t, s.play, s.name)
+		require.True(t, recorded[s.name], "the script %s has no history, or stands twice: run this test with -record", s.name)
+		delete(recorded, s.name)
 	}
-	if s.hostname, err = os.Hostname(); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	return stack.WithServers(ctx, dev.Options{Ephemeral: true}, func(on stack.Servers) error {
-		s.dir, s.Client = on.Dir(), on.Client
-		return s.playAll(ctx, only)
-	})
+	require.Empty(t, recorded, "histories without a script")
 }
 
-func (s *studio) playAll(ctx context.Context, only []string) error {
-	for _, scene := range scenes {
-		if len(only) > 0 && !slices.Contains(only, scene.name) {
-			continue
+// record plays the scripts on servers of their own.
+func record(t *testing.T) {
+	hostname, err := os.Hostname()
+	require.NoError(t, err)
+	r := &recorder{program: filepath.Join(t.TempDir(), "reprise"), hostname: hostname}
+	build, err := exec.Command("go", "build", "-o", r.program, "github.com/reprise-rl/reprise/workers/reprise").CombinedOutput()
+	require.NoError(t, err, "build reprise: %s", build)
+	require.NoError(t, stack.WithServers(t.Context(), dev.Options{Ephemeral: true}, func(on stack.Servers) error {
+		r.dir, r.Client = on.Dir(), on.Client
+		for _, s := range scripts {
+			t.Run(s.name, func(t *testing.T) { require.NoError(t, r.play(t.Context(), s)) })
 		}
-		if err := s.play(ctx, scene); err != nil {
-			return fmt.Errorf("scene %s: %w", scene.name, err)
-		}
-	}
-	return nil
+		return nil
+	}))
 }
 
-func (s *studio) play(ctx context.Context, scene scene) error {
-	ctx, cancel := context.WithTimeout(ctx, sceneTime)
+// play records one script.
+func (r *recorder) play(ctx context.Context, s script) error {
+	ctx, cancel := context.WithTimeout(ctx, scriptTime)
 	defer cancel()
-	defer s.dismiss()
-	runs, err := scene.play(ctx, s)
+	defer r.stopWorkers()
+	runs, err := s.play(ctx, r)
 	if err != nil {
 		return err
 	}
 	for i, run := range runs {
-		name := scene.name
+		name := s.name
 		if len(runs) > 1 {
-			name = fmt.Sprintf("%s-%d", scene.name, i)
+			name = fmt.Sprintf("%s-%d", s.name, i)
 		}
-		if err := s.keep(ctx, name, run); err != nil {
+		if err := r.write(ctx, name, run); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hire starts a worker process. Dismiss ends all that are left.
-func (s *studio) hire(environment []string, flags ...string) (*exec.Cmd, error) {
-	w := exec.Command(s.program, append([]string{"worker", "--dev-dir", s.dir, "--session-heartbeat", "3s"}, flags...)...)
+// startWorker starts a worker process; stopWorkers ends those that still run.
+func (r *recorder) startWorker(environment []string, flags ...string) (*exec.Cmd, error) {
+	w := exec.Command(r.program, append([]string{"worker", "--dev-dir", r.dir, "--session-heartbeat", "3s"}, flags...)...)
 	w.Env = append(os.Environ(), environment...)
 	w.Stderr = os.Stderr
 	w.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := w.Start(); err != nil {
 		return nil, err
 	}
-	s.workers = append(s.workers, w)
+	r.workers = append(r.workers, w)
 	return w, nil
 }
 
-func (s *studio) dismiss() {
-	for _, w := range s.workers {
+func (r *recorder) stopWorkers() {
+	for _, w := range r.workers {
 		_ = w.Process.Signal(syscall.SIGTERM)
 	}
-	for _, w := range s.workers {
-		_ = w.Wait() // killed ones have nothing more to say
+	for _, w := range r.workers {
+		_ = w.Wait() // how a killed one ended is of no interest
 	}
-	s.workers = nil
+	r.workers = nil
 }
 
-// keep writes the history of one run of a workflow.
-func (s *studio) keep(ctx context.Context, name string, run execution) error {
+// write writes the history of one run of a workflow.
+func (r *recorder) write(ctx context.Context, name string, run execution) error {
 	var h history.History
-	events := s.GetWorkflowHistory(ctx, run.id, run.run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := r.GetWorkflowHistory(ctx, run.id, run.run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		event, err := events.Next()
 		if err != nil {
@@ -155,7 +151,7 @@ func (s *studio) keep(ctx context.Context, name string, run execution) error {
 	if err != nil {
 		return fmt.Errorf("encode the history of %s: %w", run.id, err)
 	}
-	if b, err = anonymous(b, s.hostname); err != nil {
+	if b, err = anonymous(b, r.hostname); err != nil {
 		return fmt.Errorf("history of %s: %w", run.id, err)
 	}
 	var packed bytes.Buffer

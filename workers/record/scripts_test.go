@@ -24,16 +24,16 @@ import (
 // execution is one run of a workflow.
 type execution struct{ id, run string }
 
-// scene is something that happens to a run.
-type scene struct {
+// script makes something happen to a run.
+type script struct {
 	name string
-	// play makes it happen and says which runs to keep.
-	play func(context.Context, *studio) ([]execution, error)
+	// play makes it happen and returns the runs whose histories are recorded.
+	play func(context.Context, *recorder) ([]execution, error)
 }
 
-// Names decide how a history is replayed: that of a run which continued as new
-// after every iteration begins with "continued".
-var scenes = []scene{
+// scripts are all of them. A name decides how its histories are replayed: those of
+// "continued" continue as new after every iteration.
+var scripts = []script{
 	{"whole", whole},
 	{"killed", killed},
 	{"preempted", preempted},
@@ -47,23 +47,23 @@ var scenes = []scene{
 	{"shared", shared},
 }
 
-func (s *studio) train(ctx context.Context, id string) (client.WorkflowRun, error) {
+func (r *recorder) train(ctx context.Context, id string) (client.WorkflowRun, error) {
 	body, err := presets.Read("smoke")
 	if err != nil {
 		return nil, err
 	}
-	return s.start(ctx, id, "Train", json.RawMessage(body))
+	return r.start(ctx, id, "Train", json.RawMessage(body))
 }
 
-func (s *studio) start(ctx context.Context, id, kind string, argument any) (client.WorkflowRun, error) {
-	return s.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: activities.WorkflowQueue}, kind, argument)
+func (r *recorder) start(ctx context.Context, id, kind string, argument any) (client.WorkflowRun, error) {
+	return r.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: activities.WorkflowQueue}, kind, argument)
 }
 
 // until waits for a status.
-func (s *studio) until(ctx context.Context, id string, is func(workflows.Status) bool) error {
+func (r *recorder) until(ctx context.Context, id string, is func(workflows.Status) bool) error {
 	last := "nothing"
 	for {
-		st, err := watch.Status(ctx, s.Client, id)
+		st, err := watch.Status(ctx, r.Client, id)
 		switch {
 		case err == nil && is(st):
 			return nil
@@ -80,8 +80,8 @@ func (s *studio) until(ctx context.Context, id string, is func(workflows.Status)
 	}
 }
 
-func (s *studio) update(ctx context.Context, id, name string, arguments ...any) error {
-	h, err := s.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+func (r *recorder) update(ctx context.Context, id, name string, arguments ...any) error {
+	h, err := r.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: id, UpdateName: name, Args: arguments, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {
@@ -93,11 +93,11 @@ func (s *studio) update(ctx context.Context, id, name string, arguments ...any) 
 func just(run client.WorkflowRun) []execution { return []execution{{run.GetID(), run.GetRunID()}} }
 
 // whole is a run that nothing happens to.
-func whole(ctx context.Context, s *studio) ([]execution, error) {
-	if _, err := s.hire(nil); err != nil {
+func whole(ctx context.Context, r *recorder) ([]execution, error) {
+	if _, err := r.startWorker(nil); err != nil {
 		return nil, err
 	}
-	run, err := s.train(ctx, "whole")
+	run, err := r.train(ctx, "whole")
 	if err != nil {
 		return nil, err
 	}
@@ -106,22 +106,22 @@ func whole(ctx context.Context, s *studio) ([]execution, error) {
 
 // killed loses its device when the snapshot of iteration 1 is written and
 // nobody knows: the update before it is applied again elsewhere.
-func killed(ctx context.Context, s *studio) ([]execution, error) {
-	if _, err := s.hire(nil, "--roles", "workflow,host"); err != nil {
+func killed(ctx context.Context, r *recorder) ([]execution, error) {
+	if _, err := r.startWorker(nil, "--roles", "workflow,host"); err != nil {
 		return nil, err
 	}
-	victim, err := s.hire([]string{faults.Env + "=Snapshot/written/1"}, "--roles", "device")
+	victim, err := r.startWorker([]string{faults.Env + "=Snapshot/written/1"}, "--roles", "device")
 	if err != nil {
 		return nil, err
 	}
-	run, err := s.train(ctx, "killed")
+	run, err := r.train(ctx, "killed")
 	if err != nil {
 		return nil, err
 	}
 	if err := victim.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		return nil, fmt.Errorf("the device worker was to be killed: %w", err)
 	}
-	if _, err := s.hire(nil, "--roles", "device"); err != nil {
+	if _, err := r.startWorker(nil, "--roles", "device"); err != nil {
 		return nil, err
 	}
 	return just(run), lost(ctx, run)
@@ -129,36 +129,36 @@ func killed(ctx context.Context, s *studio) ([]execution, error) {
 
 // lost waits for a run that has to have lost a device.
 func lost(ctx context.Context, run client.WorkflowRun) error {
-	var r workflows.TrainResult
-	if err := run.Get(ctx, &r); err != nil {
+	var result workflows.TrainResult
+	if err := run.Get(ctx, &result); err != nil {
 		return err
 	}
-	if r.LostDevices == 0 {
+	if result.LostDevices == 0 {
 		return errors.New("no device was lost")
 	}
 	return nil
 }
 
 // preempted has its device worker told to end during iteration 1.
-func preempted(ctx context.Context, s *studio) ([]execution, error) {
-	if _, err := s.hire(nil, "--roles", "workflow,host"); err != nil {
+func preempted(ctx context.Context, r *recorder) ([]execution, error) {
+	if _, err := r.startWorker(nil, "--roles", "workflow,host"); err != nil {
 		return nil, err
 	}
-	victim, err := s.hire(nil, "--roles", "device")
+	victim, err := r.startWorker(nil, "--roles", "device")
 	if err != nil {
 		return nil, err
 	}
-	run, err := s.train(ctx, "preempted")
+	run, err := r.train(ctx, "preempted")
 	if err != nil {
 		return nil, err
 	}
-	if err := s.until(ctx, "preempted", func(st workflows.Status) bool { return st.Iteration >= 1 }); err != nil {
+	if err := r.until(ctx, "preempted", func(st workflows.Status) bool { return st.Iteration >= 1 }); err != nil {
 		return nil, err
 	}
 	if err := victim.Process.Signal(syscall.SIGTERM); err != nil {
 		return nil, err
 	}
-	if _, err := s.hire(nil, "--roles", "device"); err != nil {
+	if _, err := r.startWorker(nil, "--roles", "device"); err != nil {
 		return nil, err
 	}
 	return just(run), lost(ctx, run)
@@ -166,45 +166,45 @@ func preempted(ctx context.Context, s *studio) ([]execution, error) {
 
 // commanded is paused before its first commit, gets another learning rate, goes on and
 // ends one iteration early.
-func commanded(ctx context.Context, s *studio) ([]execution, error) {
-	if _, err := s.hire(nil); err != nil {
+func commanded(ctx context.Context, r *recorder) ([]execution, error) {
+	if _, err := r.startWorker(nil); err != nil {
 		return nil, err
 	}
-	run, err := s.train(ctx, "commanded")
+	run, err := r.train(ctx, "commanded")
 	if err != nil {
 		return nil, err
 	}
 	// Until the spec is resolved it is refused.
-	for err := s.update(ctx, "commanded", "pause"); err != nil; err = s.update(ctx, "commanded", "pause") {
+	for err := r.update(ctx, "commanded", "pause"); err != nil; err = r.update(ctx, "commanded", "pause") {
 		if ctx.Err() != nil {
 			return nil, err
 		}
 	}
-	if err := s.until(ctx, "commanded", func(st workflows.Status) bool { return st.Phase == "paused" }); err != nil {
+	if err := r.until(ctx, "commanded", func(st workflows.Status) bool { return st.Phase == "paused" }); err != nil {
 		return nil, err
 	}
 	rate := spec.Change{Path: "update.learning_rate", Value: json.RawMessage("0.0001")}
-	if err := s.update(ctx, "commanded", "change-knob", rate); err != nil {
+	if err := r.update(ctx, "commanded", "change-knob", rate); err != nil {
 		return nil, err
 	}
-	if err := s.update(ctx, "commanded", "stop-after", workflows.StopAfter{Iteration: 1}); err != nil {
+	if err := r.update(ctx, "commanded", "stop-after", workflows.StopAfter{Iteration: 1}); err != nil {
 		return nil, err
 	}
-	if err := s.update(ctx, "commanded", "stop-after", workflows.StopAfter{Iteration: 99}); err == nil {
+	if err := r.update(ctx, "commanded", "stop-after", workflows.StopAfter{Iteration: 99}); err == nil {
 		return nil, errors.New("a stop after the end was accepted")
 	}
-	if err := s.update(ctx, "commanded", "resume"); err != nil {
+	if err := r.update(ctx, "commanded", "resume"); err != nil {
 		return nil, err
 	}
 	return just(run), run.Get(ctx, nil)
 }
 
 // continued continues as new after every iteration.
-func continued(ctx context.Context, s *studio) ([]execution, error) {
-	if _, err := s.hire(nil, "--continue-as-new-after", "1"); err != nil {
+func continued(ctx context.Context, r *recorder) ([]execution, error) {
+	if _, err := r.startWorker(nil, "--continue-as-new-after", "1"); err != nil {
 		return nil, err
 	}
-	run, err := s.train(ctx, "continued")
+	run, err := r.train(ctx, "continued")
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func continued(ctx context.Context, s *studio) ([]execution, error) {
 		return nil, err
 	}
 	for {
-		closing := s.GetWorkflowHistory(ctx, "continued", runs[len(runs)-1].run, false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+		closing := r.GetWorkflowHistory(ctx, "continued", runs[len(runs)-1].run, false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 		if !closing.HasNext() {
 			return nil, errors.New("a run has no end")
 		}
@@ -230,18 +230,18 @@ func continued(ctx context.Context, s *studio) ([]execution, error) {
 }
 
 // cancelled is cancelled during iteration 1.
-func cancelled(ctx context.Context, s *studio) ([]execution, error) {
-	if _, err := s.hire(nil); err != nil {
+func cancelled(ctx context.Context, r *recorder) ([]execution, error) {
+	if _, err := r.startWorker(nil); err != nil {
 		return nil, err
 	}
-	run, err := s.train(ctx, "cancelled")
+	run, err := r.train(ctx, "cancelled")
 	if err != nil {
 		return nil, err
 	}
-	if err := s.until(ctx, "cancelled", func(st workflows.Status) bool { return st.Iteration >= 1 }); err != nil {
+	if err := r.until(ctx, "cancelled", func(st workflows.Status) bool { return st.Iteration >= 1 }); err != nil {
 		return nil, err
 	}
-	if err := s.CancelWorkflow(ctx, "cancelled", ""); err != nil {
+	if err := r.CancelWorkflow(ctx, "cancelled", ""); err != nil {
 		return nil, err
 	}
 	if err := run.Get(ctx, nil); !temporal.IsCanceledError(err) {
@@ -251,11 +251,11 @@ func cancelled(ctx context.Context, s *studio) ([]execution, error) {
 }
 
 // refused has a spec with problems.
-func refused(ctx context.Context, s *studio) ([]execution, error) {
-	if _, err := s.hire(nil, "--roles", "workflow,host"); err != nil {
+func refused(ctx context.Context, r *recorder) ([]execution, error) {
+	if _, err := r.startWorker(nil, "--roles", "workflow,host"); err != nil {
 		return nil, err
 	}
-	run, err := s.start(ctx, "refused", "Train", json.RawMessage(`{"environment": {"name": "bandi"}, "seed": -1}`))
+	run, err := r.start(ctx, "refused", "Train", json.RawMessage(`{"environment": {"name": "bandi"}, "seed": -1}`))
 	if err != nil {
 		return nil, err
 	}
@@ -267,18 +267,18 @@ func refused(ctx context.Context, s *studio) ([]execution, error) {
 }
 
 // evaluate makes a short run and measures its second version.
-func evaluate(ctx context.Context, s *studio) ([]execution, error) {
-	if _, err := s.hire(nil); err != nil {
+func evaluate(ctx context.Context, r *recorder) ([]execution, error) {
+	if _, err := r.startWorker(nil); err != nil {
 		return nil, err
 	}
-	trained, err := s.train(ctx, "trained")
+	trained, err := r.train(ctx, "trained")
 	if err != nil {
 		return nil, err
 	}
 	if err := trained.Get(ctx, nil); err != nil {
 		return nil, err
 	}
-	run, err := s.start(ctx, "evaluate", "Evaluate", json.RawMessage(
+	run, err := r.start(ctx, "evaluate", "Evaluate", json.RawMessage(
 		`{"policy": {"run": "trained", "version": 2}, "samples": 2, "suites": ["in-distribution", {"suite": "bandit-test", "instances": 16}]}`))
 	if err != nil {
 		return nil, err
@@ -288,17 +288,17 @@ func evaluate(ctx context.Context, s *studio) ([]execution, error) {
 
 // swept is a sweep of two trials, one after the other, and a third that is added and
 // dropped; the first trial's history is kept beside it.
-func swept(ctx context.Context, s *studio) ([]execution, error) {
-	if _, err := s.hire(nil); err != nil {
+func swept(ctx context.Context, r *recorder) ([]execution, error) {
+	if _, err := r.startWorker(nil); err != nil {
 		return nil, err
 	}
-	run, err := s.start(ctx, "swept", "Sweep", json.RawMessage(
+	run, err := r.start(ctx, "swept", "Sweep", json.RawMessage(
 		`{"base": "smoke", "grid": {"selection.keep": [0.5, 1]}, "parallel": 1, "early_stopping": {"method": "median", "first": 1, "min_trials": 1}}`))
 	if err != nil {
 		return nil, err
 	}
 	const first = "swept/selection.keep=0.5"
-	if err := s.until(ctx, first, func(st workflows.Status) bool { return st.Iteration > 0 }); err != nil {
+	if err := r.until(ctx, first, func(st workflows.Status) bool { return st.Iteration > 0 }); err != nil {
 		return nil, err
 	}
 	for _, u := range []struct {
@@ -309,46 +309,46 @@ func swept(ctx context.Context, s *studio) ([]execution, error) {
 		{"drop-trial", workflows.DropTrial{Trial: "selection.keep=0.75"}},
 		{"set-parallel", workflows.SetParallel{Parallel: 2}},
 	} {
-		if err := s.update(ctx, "swept", u.name, u.argument); err != nil {
+		if err := r.update(ctx, "swept", u.name, u.argument); err != nil {
 			return nil, err
 		}
 	}
 	if err := run.Get(ctx, nil); err != nil {
 		return nil, err
 	}
-	trial := s.GetWorkflow(ctx, first, "")
+	trial := r.GetWorkflow(ctx, first, "")
 	return append(just(run), just(trial)...), trial.Get(ctx, nil)
 }
 
 // returned goes back to its first iteration, as a person asked, and on from there.
-func returned(ctx context.Context, s *studio) ([]execution, error) {
-	if _, err := s.hire(nil); err != nil {
+func returned(ctx context.Context, r *recorder) ([]execution, error) {
+	if _, err := r.startWorker(nil); err != nil {
 		return nil, err
 	}
-	run, err := s.train(ctx, "returned")
+	run, err := r.train(ctx, "returned")
 	if err != nil {
 		return nil, err
 	}
-	if err := s.until(ctx, "returned", func(st workflows.Status) bool { return st.Iteration >= 2 }); err != nil {
+	if err := r.until(ctx, "returned", func(st workflows.Status) bool { return st.Iteration >= 2 }); err != nil {
 		return nil, err
 	}
-	if err := s.update(ctx, "returned", "roll-back", workflows.RollTo{Iteration: 0}); err != nil {
+	if err := r.update(ctx, "returned", "roll-back", workflows.RollTo{Iteration: 0}); err != nil {
 		return nil, err
 	}
-	var r workflows.TrainResult
-	if err := run.Get(ctx, &r); err != nil {
+	var result workflows.TrainResult
+	if err := run.Get(ctx, &result); err != nil {
 		return nil, err
 	}
-	if r.Branch != 1 {
-		return nil, fmt.Errorf("it ended on branch %d", r.Branch)
+	if result.Branch != 1 {
+		return nil, fmt.Errorf("it ended on branch %d", result.Branch)
 	}
 	return just(run), nil
 }
 
 // shared has a critic and a reference, rollouts that serve two iterations, and
 // diagnoses them.
-func shared(ctx context.Context, s *studio) ([]execution, error) {
-	if _, err := s.hire(nil); err != nil {
+func shared(ctx context.Context, r *recorder) ([]execution, error) {
+	if _, err := r.startWorker(nil); err != nil {
 		return nil, err
 	}
 	body, err := presets.Read("smoke")
@@ -363,7 +363,7 @@ func shared(ctx context.Context, s *studio) ([]execution, error) {
 	document["credit"] = map[string]any{"algorithm": spec.CreditGAE}
 	document["freshness"] = map[string]any{"online": 2}
 	document["diagnostics"] = map[string]any{"every": 1, "samples": 4}
-	run, err := s.start(ctx, "shared", "Train", document)
+	run, err := r.start(ctx, "shared", "Train", document)
 	if err != nil {
 		return nil, err
 	}
