@@ -76,8 +76,12 @@ bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck:
 demo: build tools plugin ## a run that learns, from nothing to its report
 	@bin/reprise demo
 
-# gotestsum's closing line, DONE n tests, is the last that is printed.
-test: build tools plugin ## every test: some 15 minutes on 2 cores
+# The checks come first, so that gotestsum's closing line, DONE n tests, is the last that
+# is printed. Chosen tests run without them.
+ifeq ($(TESTFLAGS),)
+test: lint
+endif
+test: build tools plugin ## the checks of lint and every test: some 15 minutes on 2 cores
 # The tests that kill processes have the machine to themselves: beside others they
 # would wait for processors, not for what they test.
 ifeq ($(TESTFLAGS),)
@@ -105,12 +109,13 @@ study: build tools plugin ## the echo trap on the bandit, and a collapse that is
 bench: build tools plugin ## speeds, environments, algorithms, the durability tax, a recovery: some minutes
 	@bin/reprise bench
 
-lint: platform bin/staticcheck bin/workflowcheck ## gofmt, go vet, staticcheck, workflowcheck
+lint: platform bin/staticcheck bin/workflowcheck ## gofmt, go vet, staticcheck, workflowcheck, words
 	@unformatted=$$(find . -name '*.go' -not -path './.*' -not -path './bin/*' -print0 | xargs -0 gofmt -l -s); \
 		if [ -n "$$unformatted" ]; then printf 'gofmt -s -w is wanted by:\n%s\n' "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	bin/staticcheck ./...
 	bin/workflowcheck -config workflows/workflowcheck.yaml ./workflows/...
+	$(GO) test ./infra/lint
 
 .PHONY: clean
 clean: ## the program and the tools; the data under .reprise/ stays
