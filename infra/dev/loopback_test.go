@@ -21,6 +21,12 @@ import (
 // which its servers listen, or those that they start, is on 127.0.0.1. Their ports of
 // gRPC, the Web UI and S3 are known; what else they open is found in /proc.
 func TestStackListensOnLoopbackOnly(t *testing.T) {
+	// The caller's settings for a versitygw would make this one listen on all interfaces.
+	for _, name := range []string{"VGW_PORT", "VGW_ADMIN_PORT", "VGW_WEBUI_PORT", "VGW_WEBSITE_PORT", "VGW_PPROF"} {
+		free, err := freePort()
+		require.NoError(t, err)
+		t.Setenv(name, fmt.Sprintf(":%d", free))
+	}
 	stack := start(t, Options{Ephemeral: true})
 	check := func() {
 		t.Helper()

@@ -79,8 +79,9 @@ func versityChild(program, dir string, port int, access, secret string) (*child,
 	}
 	return &child{
 		name: "the S3 server", path: program, arguments: append(arguments, root),
-		// By environment: arguments are for all to see.
-		environment: append(os.Environ(), "ROOT_ACCESS_KEY_ID="+access, "ROOT_SECRET_ACCESS_KEY="+secret),
+		// The keys go by environment: arguments are for all to see. The caller's VGW_*
+		// could open further ports, on all interfaces.
+		environment: append(environmentWithout("VGW_"), "ROOT_ACCESS_KEY_ID="+access, "ROOT_SECRET_ACCESS_KEY="+secret),
 		log:         filepath.Join(dir, "s3.log"),
 	}, nil
 }

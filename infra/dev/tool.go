@@ -27,8 +27,12 @@ func TemporalCLI() (string, error) { return findTool("temporal", "", EnvTemporal
 // CLIEnvironment is this process's environment without TEMPORAL_*, for running
 // the temporal program on a stack: those variables tell it of other servers,
 // their namespaces and keys.
-func CLIEnvironment() []string {
-	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "TEMPORAL_") })
+func CLIEnvironment() []string { return environmentWithout("TEMPORAL_") }
+
+// environmentWithout is this process's environment without the variables whose names
+// begin with prefix: a server's own settings, which the caller may have for another one.
+func environmentWithout(prefix string) []string {
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, prefix) })
 }
 
 func findTool(name, given, variable string) (string, error) {
