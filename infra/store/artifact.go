@@ -30,17 +30,7 @@ func ShortDigest(digest string) string {
 // it is not these bytes.
 func PutArtifact(ctx context.Context, s Store, dir, name, ext string, body []byte) (Ref, error) {
 	digest := canon.Digest(body)
-	return putBytes(ctx, s, artifactKey(dir, name, ext, digest), body, digest)
-}
-
-// PutAt writes body as an immutable object under a key of the caller's
-// choosing, such as a file of a folder whose name carries the digest. The rest
-// is as in [PutArtifact].
-func PutAt(ctx context.Context, s Store, key string, body []byte) (Ref, error) {
-	return putBytes(ctx, s, key, body, canon.Digest(body))
-}
-
-func putBytes(ctx context.Context, s Store, key string, body []byte, digest string) (Ref, error) {
+	key := artifactKey(dir, name, ext, digest)
 	ref, err := settle(ctx, s, Ref{Key: key, Digest: digest, Size: int64(len(body))}, func() error {
 		return s.Put(ctx, key, body, PutOptions{IfAbsent: true})
 	})
@@ -48,26 +38,6 @@ func putBytes(ctx context.Context, s Store, key string, body []byte, digest stri
 		keep(s, ref, body)
 	}
 	return ref, err
-}
-
-// PutReaderAt is [PutArtifact] for a body of size bytes that need not be in
-// memory: it is read once for its digest and once to be sent.
-func PutReaderAt(ctx context.Context, s Store, dir, name, ext string, r io.ReaderAt, size int64) (Ref, error) {
-	digest, err := digestOf(io.NewSectionReader(r, 0, size), size)
-	if err != nil {
-		return Ref{}, fmt.Errorf("hash %s of %s: %w", name, dir, err)
-	}
-	return putReaderAt(ctx, s, Ref{Key: artifactKey(dir, name, ext, digest), Digest: digest, Size: size}, r)
-}
-
-// PutFile is [PutReaderAt] for a local file, which must not change meanwhile.
-func PutFile(ctx context.Context, s Store, dir, name, ext, path string) (Ref, error) {
-	f, size, err := openFile(path)
-	if err != nil {
-		return Ref{}, err
-	}
-	defer f.Close()
-	return PutReaderAt(ctx, s, dir, name, ext, f, size)
 }
 
 func openFile(path string) (*os.File, int64, error) {

@@ -238,26 +238,6 @@ func loadUntil(ctx context.Context, s Store, head Ref, enough func(newestFirst C
 	return chain, nil
 }
 
-// Version is the policy version that the chain's head made; 0 for an empty chain.
-func (c Chain) Version() int {
-	if len(c) == 0 {
-		return 0
-	}
-	return c[len(c)-1].Manifest.Version()
-}
-
-// At finds an iteration in the chain.
-func (c Chain) At(iteration int) (Link, bool) {
-	if len(c) == 0 {
-		return Link{}, false
-	}
-	i := iteration - c[0].Manifest.Iteration
-	if i < 0 || i >= len(c) {
-		return Link{}, false
-	}
-	return c[i], true
-}
-
 // removed says whether a tombstone names any of a snapshot's files.
 func removed(links []Link, snapshot *SnapshotRef) bool {
 	keys := make(map[string]bool, len(snapshot.Files))

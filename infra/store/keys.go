@@ -99,11 +99,6 @@ func SnapshotPrefix(run string, branch, version int) string {
 	return BranchDir(run, branch) + "/snapshots/" + number(version) + "."
 }
 
-// SnapshotDir is a snapshot's folder: "runs/RUN/b0/snapshots/000010.<sha12>".
-func SnapshotDir(run string, branch, version int, digest string) string {
-	return SnapshotPrefix(run, branch, version) + ShortDigest(digest)
-}
-
 // EvaluationDir holds the evaluation of a policy version:
 // "runs/RUN/b0/evaluations/000010".
 func EvaluationDir(run string, branch, version int) string {
@@ -122,9 +117,6 @@ func ReportDir(run string) string { return RunDir(run) + "/report" }
 
 // ModelPrefix is the beginning of a base model's folder, for [PutFolder].
 const ModelPrefix = "models/"
-
-// ModelDir is a base model's folder: "models/<sha12>".
-func ModelDir(digest string) string { return ModelPrefix + ShortDigest(digest) }
 
 // SweepDir is a sweep's folder: "sweeps/SWEEP".
 func SweepDir(sweep string) string { return "sweeps/" + EscapeSegment(sweep) }

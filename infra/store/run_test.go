@@ -200,8 +200,7 @@ func TestVerify(t *testing.T) {
 	branch := fork(t, s, main[:2], 2)
 	orphan, err := store.PutArtifact(ctx, s, store.IterationDir("run", 0, 4), "turn-1.generate", "parquet", []byte("orphan"))
 	require.NoError(t, err)
-	_, err = store.PutAt(ctx, s, store.TelemetryDir("run")+"/x.json", []byte("{}"))
-	require.NoError(t, err)
+	require.NoError(t, s.Put(ctx, store.TelemetryDir("run")+"/x.json", []byte("{}"), store.PutOptions{}))
 
 	_, err = store.Verify(ctx, s, "nobody", nil)
 	require.ErrorIs(t, err, store.ErrNotFound)

@@ -57,7 +57,8 @@ func TestPutThatLosesIsTriedAgain(t *testing.T) {
 	puts := map[string]func(s store.Store) (store.Ref, error){
 		"bytes": func(s store.Store) (store.Ref, error) { return store.PutArtifact(ctx, s, "d", "n", "bin", body) },
 		"reader": func(s store.Store) (store.Ref, error) {
-			return store.PutReaderAt(ctx, s, "d", "n", "bin", bytes.NewReader(body), int64(len(body)))
+			folder, err := store.PutFolder(ctx, s, "d/n.", []store.FolderFile{{Name: "x", Reader: bytes.NewReader(body), Size: int64(len(body))}})
+			return folder.Files["x"], err
 		},
 	}
 	cases := map[string]losing{

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"unicode/utf8"
 )
@@ -106,24 +105,6 @@ func (r *Reader) Read(name string) (Tensor, error) {
 		}
 	}
 	return Tensor{Name: in.Name, DType: in.DType, Shape: in.Shape, Data: data}, nil
-}
-
-// OpenFile opens a file for reading tensors one at a time; close releases it.
-func OpenFile(path string) (r *Reader, close func() error, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("open safetensors: %w", err)
-	}
-	st, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, nil, fmt.Errorf("open safetensors: %w", err)
-	}
-	if r, err = NewReader(f, st.Size()); err != nil {
-		f.Close()
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return r, f.Close, nil
 }
 
 // parse fills the reader from the header's JSON; data is the bytes after it.

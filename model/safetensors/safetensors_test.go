@@ -57,9 +57,11 @@ func TestRoundTrip(t *testing.T) {
 
 	path := filepath.Join(t.TempDir(), "x.safetensors")
 	require.NoError(t, os.WriteFile(path, b, 0o600))
-	r, closeFile, err := OpenFile(path)
+	file, err := os.Open(path)
 	require.NoError(t, err)
-	defer closeFile()
+	defer file.Close()
+	r, err := NewReader(file, int64(len(b)))
+	require.NoError(t, err)
 	for i, in := range r.Tensors() {
 		got, err := r.Read(in.Name)
 		require.NoError(t, err)

@@ -101,31 +101,3 @@ func kindOfStatus(status int) error {
 	}
 	return store.ErrRefused
 }
-
-// CheckConditional finds out whether the server keeps the promise that commits
-// are built on: a PUT with If-None-Match: * must not overwrite. It writes and
-// deletes one small object under the prefix; the error is [ErrRefused] where the
-// promise is broken.
-func CheckConditional(ctx context.Context, s store.Store, probe string) error {
-	if err := s.Delete(ctx, probe); err != nil {
-		return err
-	}
-	if err := s.Put(ctx, probe, []byte("first"), store.PutOptions{IfAbsent: true}); err != nil {
-		return err
-	}
-	second := s.Put(ctx, probe, []byte("second"), store.PutOptions{IfAbsent: true})
-	body, _, readErr := store.ReadFixed(ctx, s, probe, 16)
-	if err := s.Delete(ctx, probe); err != nil {
-		return err
-	}
-	switch {
-	case readErr != nil:
-		return readErr
-	case string(body) != "first" || second == nil:
-		return &store.Error{Op: "conditional put", Where: s.Location(probe), Kind: store.ErrRefused,
-			Detail: "the server overwrites in spite of If-None-Match: *", Hint: "use a server with conditional writes: Amazon S3, versitygw, MinIO"}
-	case !errors.Is(second, store.ErrExists):
-		return second
-	}
-	return nil
-}
