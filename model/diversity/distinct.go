@@ -2,22 +2,6 @@ package diversity
 
 import "math"
 
-// Distinct is distinct-n of a group, [members][tokens]: the number of different n-grams
-// divided by the number of all n-grams:
-//
-//	|∪ n-grams of member i| / Σ |n-grams of member i|
-//
-// (Li et al. 2016, arXiv 1510.03055, section 4.4, where the divisor is the number of
-// tokens, which differs by n−1 for each member.) It is 1 if no n-gram occurs twice. It is
-// lower for longer texts, so compare it between iterations and not between tasks. It is
-// NaN if the group has no n-gram or n is below 1.
-func Distinct[T comparable](group [][]T, n int) float64 {
-	if n < 1 {
-		return math.NaN()
-	}
-	return count(group, n)[n-1].distinct()
-}
-
 // grams are the n-grams of a group for one n, numbered in the order of their first
 // occurrence.
 type grams struct {
@@ -27,6 +11,15 @@ type grams struct {
 	unique, total int
 }
 
+// distinct is distinct-n: the number of different n-grams divided by the number of all
+// n-grams:
+//
+//	|∪ n-grams of member i| / Σ |n-grams of member i|
+//
+// (Li et al. 2016, arXiv 1510.03055, section 4.4, where the divisor is the number of
+// tokens, which differs by n−1 for each member.) It is 1 if no n-gram occurs twice. It is
+// lower for longer texts, so compare it between iterations and not between tasks. It is
+// NaN if the group has no n-gram.
 func (g grams) distinct() float64 {
 	if g.total == 0 {
 		return math.NaN()

@@ -2,22 +2,21 @@
 // falls into the echo trap (RAGEN, arXiv 2504.20073, section 4.2), they become the same.
 //
 // A member is the sequence of its sampled tokens, all turns one after the other. Tokens
-// may have any comparable type, such as token ids or the Words of a text. Compare figures
+// may have any comparable type, such as token ids or the words of a text. Compare figures
 // of token ids only between runs with the same tokenizer. Everything is counted in the
 // order of the members, so that the same rows give the same bits.
 package diversity
 
 import (
 	"math"
-	"strings"
 )
 
 // Figures are means over the groups of an iteration, in the order of the groups.
 type Figures struct {
-	// Distinct is distinct-1, -2 and -3 (see Distinct). It is NaN if no group has an
+	// Distinct is distinct-1, -2 and -3 (see grams.distinct). It is NaN if no group has an
 	// n-gram of that length.
 	Distinct [3]float64
-	// Similarity is that of bigrams (see Similarity). It is NaN if no group has two
+	// Similarity is that of bigrams (see similarity). It is NaN if no group has two
 	// members.
 	Similarity float64
 }
@@ -63,6 +62,3 @@ func (a *average) value() float64 {
 	}
 	return a.sum / float64(a.n)
 }
-
-// Words splits a text at white space into the words that are compared.
-func Words(text string) []string { return strings.Fields(text) }

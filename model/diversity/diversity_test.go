@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,6 +81,25 @@ func TestWorked(t *testing.T) {
 	require.True(t, math.IsNaN(Distinct(groups[0], 0)))
 	require.True(t, math.IsNaN(Similarity(groups[0], 0)))
 	require.True(t, math.IsNaN(Measure[int32](nil).Similarity))
+}
+
+// Words are what texts are compared by in the reference.
+func Words(text string) []string { return strings.Fields(text) }
+
+// Distinct is distinct-n of a group.
+func Distinct[T comparable](group [][]T, n int) float64 {
+	if n < 1 {
+		return math.NaN()
+	}
+	return count(group, n)[n-1].distinct()
+}
+
+// Similarity is that of a group for n-grams.
+func Similarity[T comparable](group [][]T, n int) float64 {
+	if n < 1 {
+		return math.NaN()
+	}
+	return similarity(group, count(group, n)[n-1])
 }
 
 func random(r *rand.Rand, members, tokens, vocabulary int) [][]int32 {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Similarity is the mean over all pairs of a group's members, [members][tokens], of
+// similarity is the mean over all pairs of a group's members, [members][tokens], of
 // the Jaccard index of their sets of n-grams:
 //
 //	|A ∩ B| / |A ∪ B|
@@ -15,14 +15,7 @@ import (
 // of documents", definition 1). It measures the same as Self-BLEU (Zhu et al. 2018, arXiv
 // 1802.01886), but is symmetric and costs only a look-up for each n-gram of each pair. Two
 // members without an n-gram have similarity 1 if they are equal and 0 if not. The result
-// is NaN for fewer than two members or n below 1.
-func Similarity[T comparable](group [][]T, n int) float64 {
-	if n < 1 {
-		return math.NaN()
-	}
-	return similarity(group, count(group, n)[n-1])
-}
-
+// is NaN for fewer than two members. g are the group's n-grams.
 func similarity[T comparable](group [][]T, g grams) float64 {
 	if len(group) < 2 {
 		return math.NaN()
