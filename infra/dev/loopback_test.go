@@ -31,7 +31,7 @@ func TestStackListensOnLoopbackOnly(t *testing.T) {
 	check := func() {
 		t.Helper()
 		var found []netip.AddrPort
-		for _, c := range []*child{stack.temporal, stack.s3} {
+		for _, c := range []*child{stack.temporal, stack.s3.child} {
 			listening := listeners(t, c.pid)
 			require.NotEmpty(t, listening, "the sockets of %s were not found", c.name)
 			for _, at := range listening {

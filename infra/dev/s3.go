@@ -63,8 +63,56 @@ func writeFile(path string, content []byte, mode os.FileMode) error {
 	return os.Rename(partial, path)
 }
 
+// S3Server is an S3 server on this machine.
+type S3Server struct {
+	S3
+	// Root is the folder of its data: an object is the file Root/BUCKET/KEY.
+	Root string
+
+	child *child
+}
+
+// StartS3 starts an S3 server by itself, on a free port and with its data in dir, for tests
+// of storage. at has its region, bucket and keys. The context bounds the start alone.
+func StartS3(ctx context.Context, dir string, at S3) (*S3Server, error) {
+	program, err := findTool("versitygw", "", EnvVersity)
+	if err != nil {
+		return nil, fmt.Errorf("start the S3 server: %w", err)
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, fmt.Errorf("start the S3 server: %w", err)
+	}
+	s, err := newS3Server(program, dir, port, at)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.Restart(ctx)
+}
+
+func newS3Server(program, dir string, port int, at S3) (*S3Server, error) {
+	at.Endpoint = address(port)
+	child, err := versityChild(program, dir, port, at.AccessKey, at.SecretKey)
+	return &S3Server{S3: at, Root: filepath.Join(dir, dataFolder), child: child}, err
+}
+
+// Kill ends the server as by kill -9, and returns when it is gone.
+func (s *S3Server) Kill() error { return s.child.kill() }
+
+// Restart brings the server back on its port and data, and returns when it serves; it
+// first stops one that still runs.
+func (s *S3Server) Restart(ctx context.Context) error {
+	if err := s.child.restart(); err != nil {
+		return err
+	}
+	return awaitS3(ctx, s.child, s.S3)
+}
+
+// dataFolder is the folder of an S3 server's data in the stack's folder.
+const dataFolder = "s3"
+
 func versityChild(program, dir string, port int, access, secret string) (*child, error) {
-	root := filepath.Join(dir, "s3")
+	root := filepath.Join(dir, dataFolder)
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, fmt.Errorf("make the S3 server's folder: %w", err)
 	}

@@ -25,10 +25,9 @@ type Stack struct {
 	dir      string
 	lock     *os.File
 	temporal *child
-	s3       *child
+	s3       *S3Server
 	ui       int
 	port     int
-	bucket   S3
 	failed   chan error
 	stop     sync.Once
 	stopErr  error
@@ -83,36 +82,35 @@ func startOnce(ctx context.Context, options Options) (_ *Stack, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.bucket = S3{
-		Endpoint: address(s3Port), Region: Region, Bucket: Bucket, AccessKey: access, SecretKey: secret,
-		CredentialsFile: filepath.Join(s.dir, credentialsFile),
-	}
 	if err := prepareDatabase(s.dir); err != nil {
 		return nil, err
 	}
 	died := func(err error) { s.failed <- err }
 	s.temporal = temporalChild(options.TemporalBin, s.dir, s.port, s.ui, options.Ephemeral)
-	if s.s3, err = versityChild(options.VersityBin, s.dir, s3Port, access, secret); err != nil {
+	s.s3, err = newS3Server(options.VersityBin, s.dir, s3Port, S3{
+		Region: Region, Bucket: Bucket, AccessKey: access, SecretKey: secret, CredentialsFile: filepath.Join(s.dir, credentialsFile),
+	})
+	if err != nil {
 		return nil, err
 	}
 	both, bounded := errgroup.WithContext(ctx)
 	both.Go(func() error { return s.RestartTemporal(bounded) })
 	both.Go(func() error { return s.RestartS3(bounded) })
 	if err := both.Wait(); err != nil {
-		if s.temporal.portTaken() || s.s3.portTaken() {
+		if s.temporal.portTaken() || s.s3.child.portTaken() {
 			err = fmt.Errorf("%w: %w", errTaken, err)
 		}
 		return nil, err
 	}
 	// From here on an end is news; before, it is the start's own error.
 	s.temporal.watch(died)
-	s.s3.watch(died)
+	s.s3.child.watch(died)
 	if err := markDatabase(s.dir); err != nil {
 		return nil, err
 	}
 	state := State{
 		PID: os.Getpid(), Temporal: s.TemporalAddress(), Namespace: Namespace, UI: s.UIURL(),
-		S3: s.bucket.Endpoint, Region: Region, Bucket: Bucket, Credentials: s.bucket.CredentialsFile,
+		S3: s.s3.Endpoint, Region: Region, Bucket: Bucket, Credentials: s.s3.CredentialsFile,
 	}
 	if err := state.save(s.dir); err != nil {
 		return nil, err
@@ -164,7 +162,7 @@ func (s *Stack) Namespace() string { return Namespace }
 func (s *Stack) UIURL() string { return "http://" + address(s.ui) }
 
 // S3 is how to reach the bucket.
-func (s *Stack) S3() S3 { return s.bucket }
+func (s *Stack) S3() S3 { return s.s3.S3 }
 
 // Dir is the absolute path of the stack's folder.
 func (s *Stack) Dir() string { return s.dir }
@@ -176,7 +174,7 @@ func (s *Stack) Failed() <-chan error { return s.failed }
 func (s *Stack) KillTemporal() error { return s.temporal.kill() }
 
 // KillS3 ends the S3 server as by kill -9, and returns when it is gone.
-func (s *Stack) KillS3() error { return s.s3.kill() }
+func (s *Stack) KillS3() error { return s.s3.Kill() }
 
 // RestartTemporal brings the Temporal server back on its ports and data, and
 // returns when it serves; it first stops one that still runs.
@@ -189,12 +187,7 @@ func (s *Stack) RestartTemporal(ctx context.Context) error {
 
 // RestartS3 brings the S3 server back on its port and data, and returns when
 // it serves; it first stops one that still runs.
-func (s *Stack) RestartS3(ctx context.Context) error {
-	if err := s.s3.restart(); err != nil {
-		return err
-	}
-	return awaitS3(ctx, s.s3, s.bucket)
-}
+func (s *Stack) RestartS3(ctx context.Context) error { return s.s3.Restart(ctx) }
 
 // Stop ends both servers, in order, at most 8 s each (at once where the stack
 // is ephemeral), and gives the folder free. Calling it again does nothing and returns the same.
@@ -209,7 +202,11 @@ func (s *Stack) end() error {
 	if err := os.Remove(filepath.Join(s.dir, StateFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		errs = append(errs, fmt.Errorf("remove the dev stack's state: %w", err))
 	}
-	for _, c := range []*child{s.temporal, s.s3} {
+	children := []*child{s.temporal}
+	if s.s3 != nil {
+		children = append(children, s.s3.child)
+	}
+	for _, c := range children {
 		switch {
 		case c == nil:
 		case s.options.Ephemeral: // there is no data to close well

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 			fmt.Println("error:", err)
 			os.Exit(1)
 		}
-		fmt.Println(stack.temporal.pid, stack.s3.pid)
+		fmt.Println(stack.temporal.pid, stack.s3.child.pid)
 		select {}
 	}
 	os.Exit(m.Run())
@@ -133,7 +133,7 @@ func TestStackServes(t *testing.T) {
 	}
 
 	// An unwanted end is told.
-	require.NoError(t, syscall.Kill(stack.s3.pid, syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(stack.s3.child.pid, syscall.SIGKILL))
 	select {
 	case err := <-stack.Failed():
 		require.ErrorContains(t, err, "the S3 server ended")

@@ -121,7 +121,7 @@ func Open(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("open store at %s: %w", host, err)
 	}
 	core.SetAppInfo("reprise", "1")
-	return &Store{core: core, bucket: cfg.Bucket, prefix: prefix, endpoint: host, region: cfg.Region}, nil
+	return &Store{core: core, bucket: cfg.Bucket, prefix: prefix, endpoint: host}, nil
 }
 
 func parseEndpoint(endpoint string, secure bool) (string, bool, error) {

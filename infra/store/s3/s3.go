@@ -25,7 +25,6 @@ type Store struct {
 	bucket   string
 	prefix   string // empty, or ends in '/'
 	endpoint string
-	region   string
 	// partBytes overrides partSize, in tests.
 	partBytes int64
 }
@@ -42,23 +41,6 @@ func (s *Store) Check(ctx context.Context) error {
 		return s.fail(ctx, "list", "", info.Err)
 	}
 	return s.fail(ctx, "list", "", ctx.Err())
-}
-
-// EnsureBucket makes the bucket if it is not there, for the development stack
-// and tests.
-func (s *Store) EnsureBucket(ctx context.Context) error {
-	ok, err := s.core.BucketExists(ctx, s.bucket)
-	if err != nil {
-		return s.fail(ctx, "look for bucket", "", err)
-	}
-	if ok {
-		return nil
-	}
-	err = s.core.MakeBucket(ctx, s.bucket, minio.MakeBucketOptions{Region: s.region})
-	if code := minio.ToErrorResponse(err).Code; code == minio.BucketAlreadyOwnedByYou {
-		return nil
-	}
-	return s.fail(ctx, "make bucket", "", err)
 }
 
 // Put implements [Store].

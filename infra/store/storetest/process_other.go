@@ -1,9 +1,0 @@
-//go:build !linux
-
-package storetest
-
-import "os/exec"
-
-func dieWithParent(*exec.Cmd) {}
-
-func attributes(string) bool { return false }
