@@ -1,0 +1,98 @@
+// Package docs holds the tests of the pages: their samples are files of the repository,
+// and their links lead somewhere.
+package docs
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the files that contributing.md shows whole anew")
+
+// whole finds a sentence that ends with a file's name and the file shown after it.
+var whole = regexp.MustCompile("(?s)A whole one,\\s`([^`]+)`:\n\n```go\n(.*?)```\n")
+
+// The page for contributors shows whole files, as they are compiled.
+func TestContributingShowsFiles(t *testing.T) {
+	const page = "contributing.md"
+	text := read(t, page)
+	if *update {
+		text = whole.ReplaceAllStringFunc(text, func(shown string) string {
+			m := whole.FindStringSubmatch(shown)
+			return strings.Replace(shown, m[2], read(t, filepath.Join("..", m[1])), 1)
+		})
+		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
+	}
+	shown := whole.FindAllStringSubmatch(text, -1)
+	require.Len(t, shown, 2, "an algorithm and a selection method")
+	for _, m := range shown {
+		require.Equal(t, read(t, filepath.Join("..", m[1])), m[2], "go test ./docs -update writes %s anew", m[1])
+	}
+}
+
+// excerpts are where the page's other Go blocks stand.
+var excerpts = []string{
+	"activities/steps/steps.go", "workflows/iteration/iteration.go", "workflows/iteration/learn.go",
+}
+
+// What the page shows of a step stands in its files.
+func TestContributingShowsTheStep(t *testing.T) {
+	_, step, found := strings.Cut(read(t, "contributing.md"), "## A new step of an iteration\n")
+	require.True(t, found)
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```\n").FindAllStringSubmatch(step, -1)
+	require.Len(t, blocks, len(excerpts))
+	for i, file := range excerpts {
+		require.Contains(t, read(t, filepath.Join("..", file)), blocks[i][1], file)
+	}
+}
+
+// link finds links and pictures of Markdown and HTML.
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)|src="([^"]+)"`)
+
+// Every link inside the repository leads to a file, and to a heading where it names one.
+func TestLinksLead(t *testing.T) {
+	pages, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, pages)
+	for _, page := range append(pages, "../README.md") {
+		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
+			target := m[1] + m[2]
+			if strings.Contains(target, "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(target, "#")
+			path := page
+			if file != "" {
+				path = filepath.Join(filepath.Dir(page), file)
+			}
+			_, err := os.Stat(path)
+			require.NoError(t, err, "%s links to %s", page, target)
+			if anchor != "" {
+				require.Contains(t, anchors(read(t, path)), anchor, "%s links to %s", page, target)
+			}
+		}
+	}
+}
+
+// anchors are the names of a page's headings, as GitHub makes them.
+func anchors(page string) []string {
+	var names []string
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(page, -1) {
+		name := regexp.MustCompile(`[^\pL\pN _-]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		names = append(names, strings.ReplaceAll(name, " ", "-"))
+	}
+	return names
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(text)
+}
