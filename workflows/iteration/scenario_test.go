@@ -1,0 +1,187 @@
+package iteration
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workflows/collapse"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// scenario is an iteration to run, and what its steps answer: functions of their inputs
+// alone.
+type scenario struct {
+	start    Start
+	settings spec.Settings
+	shared   *activities.Rolled // the rollout that it learns from; nil where it rolls out
+	rounds   int                // Select asks for more before there are so many
+	rows     []int              // rows selected, for each iteration that learns from the rollout
+	gradNorm float64
+}
+
+// state is a new iteration's.
+func (sc *scenario) state() *State { return Begin(sc.settings, sc.shared) }
+
+// settings are a small run's, with an algorithm that gives advantages.
+func settings(algorithm string) spec.Settings {
+	t, err := spec.Decode([]byte(`{"environment": {"name": "bandit"}, "iterations": 3, "rollout": {"turns": 1, "groups": 4, "group_size": 4}}`),
+		spec.Known{Environments: []string{"bandit"}})
+	if err != nil {
+		panic(err)
+	}
+	s := spec.SettingsOf(t)
+	if algorithm != "" {
+		s.Credit.Algorithm = algorithm
+	}
+	return s
+}
+
+// everything is an iteration that has each part due: it begins a run, and detectors
+// look at it.
+func everything() *scenario {
+	return &scenario{
+		start: Start{
+			Run: activities.Run{ID: "run", Spec: ref("spec"), Base: ref("base")},
+			Plan: activities.Plan{
+				Turns: 2, Rows: 16, Suites: []activities.PlanSuite{{Name: "near", Turns: 2, Rows: 8}, {Name: "far", Turns: 1, Rows: 8}},
+				Diagnostics: spec.Diagnostics{Every: 1, Samples: 2}, Collapse: collapse.Defaults(),
+			},
+			Policy: "s0", Due: Due{Baseline: true, Snapshot: true, Evaluate: true}, Fingerprint: "f00d",
+		},
+		settings: settings(""), rounds: 1, rows: []int{4}, gradNorm: 1,
+	}
+}
+
+// random is an iteration of any kind of run.
+func random(r *rand.Rand) *scenario {
+	one := func(n int) bool { return r.IntN(n) == 0 }
+	sc := everything()
+	sc.rounds, sc.rows = 1+r.IntN(3), []int{r.IntN(5)}
+	if one(3) {
+		sc.settings = settings(spec.CreditStateBaseline)
+	}
+	if one(3) {
+		sc.gradNorm = math.Inf(1)
+	}
+	s := &sc.start
+	s.Branch, s.Number = r.IntN(2), r.IntN(4)
+	s.Plan.Turns = 1 + r.IntN(3)
+	s.Plan.Suites = s.Plan.Suites[:r.IntN(3)]
+	s.Plan.Diagnostics.Every = r.IntN(3)
+	switch r.IntN(3) {
+	case 0:
+		s.Plan.Collapse = collapse.Config{} // a release without detectors
+	case 1:
+		s.Plan.Collapse.OnDetection = []collapse.Action{collapse.Stop, collapse.RollBack}[r.IntN(2)]
+	}
+	measured := len(s.Plan.Suites) > 0
+	s.Due = Due{Baseline: measured && one(2), Snapshot: one(2), Evaluate: measured && one(2)}
+	s.Plan.Freshness = []spec.Freshness{
+		{}, {Online: 1, Reuse: 1, ReplayIterations: 2, ReplayShare: 0.5}, {Online: 2, Reuse: 1}, {Online: 3, Reuse: 1, ReplayIterations: 1}, {Online: 1, Reuse: 2},
+	}[r.IntN(5)]
+	for range s.Plan.Freshness.Updates() - 1 {
+		sc.rows = append(sc.rows, r.IntN(3))
+	}
+	if s.Number > 0 {
+		s.Head = &activities.Head{Manifest: ref("manifest"), Iteration: s.Number - 1}
+		s.Previous = activities.Metrics{"reward/mean_ema": 0.25, "success/mean_ema": 0.5, "actor/entropy_ema": 2}
+		if d := s.Plan.Detect(activities.Detected{}, s.Number-1, activities.Metrics{"actor/grad_norm": 1}, nil); d != nil {
+			s.Before = *d
+		}
+		for n := range r.IntN(3) {
+			s.Head.Batches = append(s.Head.Batches, ref("batch", n))
+		}
+		if one(2) {
+			states := ref("states")
+			s.Head.States = &states
+		}
+		if updates := len(sc.rows); updates > 1 && one(2) {
+			scores := ref("scores")
+			sc.shared = &activities.Rolled{
+				RolloutRef:   store.RolloutRef{Iteration: s.Number - 1, Update: 1, Updates: updates, Rows: sc.rows},
+				Trajectories: ref("trajectories"), Scores: &scores,
+			}
+		}
+	}
+	return sc
+}
+
+// ref is an artifact that says what it was made from.
+func ref(kind string, inputs ...any) store.Ref {
+	b, err := canon.Marshal(inputs)
+	if err != nil {
+		panic(err)
+	}
+	d := canon.Digest(append([]byte(kind), b...))
+	return store.Ref{Key: kind + "." + d[:12], Digest: d, Size: 1}
+}
+
+// result is a step's answer. Telemetry is in small whole numbers, so that no sum of
+// them depends on its order.
+func (sc *scenario) result(c Call) any {
+	of := ref(c.Name, c.Input)
+	took := activities.Telemetry{Seconds: float64(of.Digest[0] % 8), WaitSeconds: float64(of.Digest[1] % 8), Tokens: int(of.Digest[2])}
+	figure := canon.Float(of.Digest[3] % 8)
+	switch in := c.Input.(type) {
+	case activities.GenerateInput:
+		return &activities.GenerateResult{Table: of, Telemetry: took}
+	case activities.StepInput:
+		return &activities.StepResult{Table: of, Alive: int(of.Digest[0] % 4), Telemetry: took} // sometimes no episode is left
+	case activities.SelectInput:
+		if in.Turns[len(in.Turns)-1].Round+1 < sc.rounds {
+			return &activities.SelectResult{More: true, Telemetry: took}
+		}
+		out := &activities.SelectResult{Trajectories: of, Metrics: activities.Metrics{"reward/mean": figure, "success/mean": figure / 8}, Telemetry: took}
+		for _, n := range sc.rows {
+			out.Rows += n
+		}
+		if len(sc.rows) > 1 {
+			out.Parts = sc.rows
+		}
+		return out
+	case activities.ScoreInput:
+		return &activities.ScoreResult{Scores: of, Metrics: activities.Metrics{"actor/entropy": figure}, Telemetry: took}
+	case activities.DiagnoseInput:
+		return &activities.DiagnoseResult{Metrics: activities.Metrics{"diagnosed": figure}, Telemetry: took}
+	case activities.CreditInput:
+		out := &activities.CreditResult{Metrics: activities.Metrics{"credit/mean": figure}, Telemetry: took}
+		if in.Scores != nil && (in.Rollout == nil || in.Rollout.Rows[in.Rollout.Update] > 0) {
+			out.Batch = &of
+		}
+		if in.Settings.Credit.Algorithm == spec.CreditStateBaseline {
+			states := ref("states", c.Input)
+			out.States = &states
+		}
+		return out
+	case activities.UpdateInput:
+		return &activities.UpdateResult{
+			State: of.Digest[:8], Counts: store.UpdateCounts{Rows: 4, MicroBatches: 1},
+			Metrics: activities.Metrics{"actor/loss": figure, "actor/grad_norm": canon.Float(sc.gradNorm)}, Telemetry: took,
+		}
+	case activities.SnapshotInput:
+		return &activities.SnapshotResult{Snapshot: store.SnapshotRef{Version: in.Policy.Version, Dir: of.Key, State: in.Policy.State}, Telemetry: took}
+	case activities.MeasureInput:
+		return &activities.MeasureResult{Evaluation: store.EvaluationRef{
+			Version: in.Version, Suite: in.Rollout.Evaluation.Suite, State: in.State, Turns: in.Turns, Trajectories: &of,
+			Metrics: map[string]canon.Float{"success/mean": figure / 8},
+		}, Telemetry: took}
+	case activities.CommitInput:
+		return &activities.CommitResult{Manifest: of, Telemetry: took}
+	case struct{}:
+		return c.NewResult() // the detectors' own
+	}
+	panic(fmt.Sprintf("no answer for %s", c.Name))
+}
+
+func encoded(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
