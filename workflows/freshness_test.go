@@ -117,7 +117,7 @@ func TestDiagnosed(t *testing.T) {
 // A baseline by state sees a rollout also where nothing of it is selected.
 func TestStateBaselineSeesAllRollouts(t *testing.T) {
 	s := &stage{plan: testPlan(), base: true}
-	s.plan.EvaluateEvery, s.plan.Settings.Credit.Algorithm = 0, spec.CreditStateBaseline
+	s.plan.EvaluateEvery, s.plan.Settings.Credit.Algorithm = 0, "state_baseline"
 	s.selected = func(iteration int) int { return 4 * ((iteration + 1) % 2) }
 	p := newPlay(t, s)
 	p.train(nil)

@@ -273,7 +273,7 @@ func (s *stage) Credit(ctx context.Context, in activities.CreditInput) (activiti
 		batch := ref("batch", in)
 		out.Batch = &batch
 	}
-	if in.Settings.Credit.Algorithm == spec.CreditStateBaseline {
+	if in.Settings.Credit.ObservesStates() {
 		states := ref("states", in)
 		out.States = &states
 	}

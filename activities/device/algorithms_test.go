@@ -19,10 +19,8 @@ import (
 // Every algorithm of credit learns from several turns, exactly: the first ratio is
 // 1, and the same run twice has the same bits.
 func TestAlgorithmsIterate(t *testing.T) {
-	for _, algorithm := range []string{
-		spec.CreditGRPO, spec.CreditDrGRPO, spec.CreditLeaveOneOut, spec.CreditReinforcePP, spec.CreditReinforcePPBaseline, spec.CreditGiGPO,
-		spec.CreditGAE, spec.CreditTurnGAE, spec.CreditStateBaseline,
-	} {
+	for _, a := range credit.Algorithms {
+		algorithm := a.Name
 		t.Run(algorithm, func(t *testing.T) {
 			document := tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0", `credit.algorithm="`+algorithm+`"`)
 			r := begun(t, algorithm, document)
@@ -93,7 +91,7 @@ func advantagesOf(c spec.Credit, rows []run.TrajectoryRow) ([][]float64, error) 
 
 func TestLessonsOfACritic(t *testing.T) {
 	_, rows := handPlayed(t)
-	s := spec.Settings{Credit: spec.Credit{Algorithm: spec.CreditGAE, Gamma: 1, Lambda: 1}}
+	s := spec.Settings{Credit: spec.Credit{Algorithm: "gae", Gamma: 1, Lambda: 1}}
 	l, err := lessonOf(s, rows, quiet(rows, 0.5))
 	require.NoError(t, err)
 	// Rewards 1 and 2: the first turn's tokens see 3, the second's 2.
@@ -107,7 +105,7 @@ func TestLessonsOfACritic(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float64{3, 3}, turnValues(t, rows[0], l.Returns[0]), "all of it comes at the end")
 	// On two levels the first turn's return is discounted once.
-	s.Credit = spec.Credit{Algorithm: spec.CreditTurnGAE, Gamma: 1, Lambda: 1, TurnGamma: 0.5, TurnLambda: 1}
+	s.Credit = spec.Credit{Algorithm: "turn_gae", Gamma: 1, Lambda: 1, TurnGamma: 0.5, TurnLambda: 1}
 	l, err = lessonOf(s, rows, quiet(rows, 0))
 	require.NoError(t, err)
 	require.Equal(t, []float64{2, 2}, turnValues(t, rows[0], l.Returns[0]))
@@ -127,7 +125,7 @@ func TestDistanceInTheRewards(t *testing.T) {
 	apart := make([]float32, n)
 	apart[0] = -1 // the reference finds the first token e times less likely
 	scores[0].RefLogProbs = apart
-	s := spec.Settings{Credit: spec.Credit{Algorithm: spec.CreditDrGRPO}, Update: spec.Update{KLIn: spec.KLReward, KLEstimator: "k1", KLCoefficient: 0.5}}
+	s := spec.Settings{Credit: spec.Credit{Algorithm: "dr_grpo"}, Update: spec.Update{KLIn: spec.KLReward, KLEstimator: "k1", KLCoefficient: 0.5}}
 	l, err := lessonOf(s, rows, scores)
 	require.NoError(t, err)
 	// Returns 2.5 and 1 about 1.75.
@@ -135,7 +133,7 @@ func TestDistanceInTheRewards(t *testing.T) {
 	require.InDelta(t, 1/float64(n)/4, float64(l.Metrics["actor/reward_kl_penalty"]), 1e-12, "of four rows one is apart, in one token")
 	// All rewards at the end are for algorithms over tokens: GiGPO still sees turns.
 	gigpo := s
-	gigpo.Credit = spec.Credit{Algorithm: spec.CreditGiGPO, Gamma: 1, StepWeight: 1, RewardAt: "end"}
+	gigpo.Credit = spec.Credit{Algorithm: "gigpo", Gamma: 1, StepWeight: 1, RewardAt: "end"}
 	gigpo.Update.KLCoefficient = 0
 	at, err := lessonOf(gigpo, rows, scores)
 	require.NoError(t, err)
@@ -181,7 +179,7 @@ func TestStateBaselineKeepsValues(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, second.States, head.States)
 	it := r.iteration()
-	it.Settings.Selection = spec.Selection{Method: spec.SelectAll, Metric: spec.MetricRewardStd, Order: "largest", DropFlat: true, Floor: 100, LossScale: "none"}
+	it.Settings.Selection = spec.Selection{Method: "all", Metric: "reward_std", Order: "largest", DropFlat: true, Floor: 100, LossScale: "none"}
 	skipped, err := r.Iterate(t.Context(), it)
 	require.NoError(t, err)
 	require.True(t, skipped.Update.Skipped)
@@ -194,20 +192,20 @@ func TestAdvantagesOfTurns(t *testing.T) {
 	require.Equal(t, []float64{1, 2}, rows[0].Rewards)
 	require.Equal(t, []float64{1, 0}, rows[1].Rewards)
 	require.Equal(t, []string{"at 0", "at 1", "at 2"}, rows[0].StateKeys)
-	got, err := advantagesOf(spec.Credit{Algorithm: spec.CreditDrGRPO}, rows)
+	got, err := advantagesOf(spec.Credit{Algorithm: "dr_grpo"}, rows)
 	require.NoError(t, err)
 	require.Equal(t, []float64{1, 1}, turnValues(t, rows[0], got[0]))
 	require.Equal(t, []float64{0, 0}, turnValues(t, rows[2], got[2]))
 
 	// Both began in the same states: at 0 with returns 3 and 1 (γ = 1), at 1 with 2
 	// and 0; each turn's anchor has both.
-	got, err = advantagesOf(spec.Credit{Algorithm: spec.CreditGiGPO, Gamma: 1, StepWeight: 2}, rows)
+	got, err = advantagesOf(spec.Credit{Algorithm: "gigpo", Gamma: 1, StepWeight: 2}, rows)
 	require.NoError(t, err)
 	require.Equal(t, []float64{1 + 2*1, 1 + 2*1}, turnValues(t, rows[0], got[0]))
 	require.Equal(t, []float64{-3, -3}, turnValues(t, rows[1], got[1]))
 
 	rows[0].Weight, rows[1].Weight = 0.5, 0.5
-	got, err = advantagesOf(spec.Credit{Algorithm: spec.CreditLeaveOneOut}, rows)
+	got, err = advantagesOf(spec.Credit{Algorithm: "leave_one_out"}, rows)
 	require.NoError(t, err)
 	require.Equal(t, []float64{1, 1}, turnValues(t, rows[0], got[0]), "twice what the mean gives, half of it by the weight")
 	_, err = advantagesOf(spec.Credit{Algorithm: "none"}, rows)

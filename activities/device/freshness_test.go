@@ -182,7 +182,7 @@ func TestResample(t *testing.T) {
 	rc, err := r.Host.Contexts.Read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)
 	s := r.Settings.Selection
-	s.Floor, s.Method = 0, spec.SelectAll
+	s.Floor, s.Method = 0, "all"
 	rows := func(returns ...float64) []run.TrajectoryRow {
 		var out []run.TrajectoryRow
 		for i, v := range returns {

@@ -51,10 +51,10 @@ func TestGroupsAreRankedByPenalisedReturns(t *testing.T) {
 	flat := [2][]float64{without(turns), without(turns)}
 	alike := [2][]float64{at(turns, 0, -0.5), at(turns, 0, -0.5)}
 	methods := []spec.Selection{
-		{Method: spec.SelectTopCount, Metric: spec.MetricRewardStd, Order: "largest", LossScale: "none", Count: 1},
-		{Method: spec.SelectTopFraction, Metric: spec.MetricRewardStd, Order: "largest", LossScale: "none", Keep: 0.25},
-		{Method: spec.SelectAll, Metric: spec.MetricRewardStd, Order: "largest", LossScale: "none", DropFlat: true},
-		{Method: spec.SelectTopP, Metric: spec.MetricRewardStd, Order: "largest", LossScale: "none", P: 0.9},
+		{Method: "top_count", Metric: "reward_std", Order: "largest", LossScale: "none", Count: 1},
+		{Method: "top_fraction", Metric: "reward_std", Order: "largest", LossScale: "none", Keep: 0.25},
+		{Method: "all", Metric: "reward_std", Order: "largest", LossScale: "none", DropFlat: true},
+		{Method: "top_p", Metric: "reward_std", Order: "largest", LossScale: "none", P: 0.9},
 	}
 	for turn := range turns {
 		varied := [2][]float64{without(turns), at(turns, turn, -0.1)}
@@ -123,7 +123,7 @@ func TestCreditSeesThePenalties(t *testing.T) {
 		require.Equal(t, []float64{3, 2.5}, l.Returns)
 
 		// By returns: 3 and 2.5 about their mean.
-		got, err := advantagesOf(spec.Credit{Algorithm: spec.CreditDrGRPO}, rows)
+		got, err := advantagesOf(spec.Credit{Algorithm: "dr_grpo"}, rows)
 		require.NoError(t, err)
 		require.Equal(t, []float64{-0.25, -0.25, -0.25}, turnValues(t, rows[1], got[1]))
 		// By turns: each turn's return is the reward from there on, 3, 2 and 1 without.
@@ -131,18 +131,18 @@ func TestCreditSeesThePenalties(t *testing.T) {
 		for k := 0; k <= turn; k++ {
 			left[k] -= 0.5
 		}
-		for _, algorithm := range []string{spec.CreditGAE, spec.CreditTurnGAE} {
+		for _, algorithm := range []string{"gae", "turn_gae"} {
 			s := spec.Settings{Credit: spec.Credit{Algorithm: algorithm, Gamma: 1, Lambda: 1, TurnGamma: 1, TurnLambda: 1}}
 			of, err := lessonOf(s, rows, quiet(rows, 0))
 			require.NoError(t, err)
 			require.Equal(t, []float64{3, 2, 1}, turnValues(t, rows[0], of.Returns[0]), algorithm)
 			require.Equal(t, left, turnValues(t, rows[1], of.Returns[1]), "%s, a penalty in turn %d", algorithm, turn+1)
 		}
-		got, err = advantagesOf(spec.Credit{Algorithm: spec.CreditReinforcePP, Gamma: 1}, rows)
+		got, err = advantagesOf(spec.Credit{Algorithm: "reinforce_pp", Gamma: 1}, rows)
 		require.NoError(t, err)
 		require.Greater(t, turnValues(t, rows[0], got[0])[turn], turnValues(t, rows[1], got[1])[turn], "a penalty in turn %d", turn+1)
 		// GiGPO compares the turns that begin in one state: turns 1 to 3 with their like.
-		got, err = advantagesOf(spec.Credit{Algorithm: spec.CreditGiGPO, Gamma: 1, StepWeight: 1}, rows)
+		got, err = advantagesOf(spec.Credit{Algorithm: "gigpo", Gamma: 1, StepWeight: 1}, rows)
 		require.NoError(t, err)
 		for k, a := range turnValues(t, rows[1], got[1]) {
 			own := -0.25 // of the whole episode

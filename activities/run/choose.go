@@ -110,16 +110,8 @@ func SelectedGroups(s spec.Selection, rows []TrajectoryRow, groups, members int)
 		g.Rewards, g.Entropies, g.Lengths = append(g.Rewards, returns), append(g.Entropies, entropies), append(g.Lengths, lengths)
 	}
 	o := selection.Options{
-		Method: selection.Method(s.Method), Metric: selection.Metric(s.Metric), Order: selection.Order(s.Order),
-		Slack: s.Slack, DropFlat: s.DropFlat, Floor: s.Floor,
-	}
-	switch s.Method {
-	case spec.SelectTopFraction:
-		o.Value = s.Keep
-	case spec.SelectTopCount:
-		o.Value = float64(s.Count)
-	default:
-		o.Value = s.P
+		Method: s.Method, Metric: s.Metric, Order: selection.Order(s.Order),
+		Value: s.Value(), Slack: s.Slack, DropFlat: s.DropFlat, Floor: s.Floor,
 	}
 	result, err := selection.Select(g, o)
 	if err != nil {

@@ -16,19 +16,12 @@ import (
 // creditInput is trajectories as the credit algorithms take them. A token's place is
 // its index in the trajectory's ids.
 type creditInput struct {
-	Returns []float64       // [rows], penalties included
-	Rewards [][]float64     // [rows][turns], the same, turn by turn
-	keys    [][]string      // [rows][turns], the state at each turn's beginning
-	groups  []int           // [rows]
-	turns   [][]credit.Span // [rows][turns], the sampled tokens
-	lengths []int           // [rows]
-	starts  []string        // [rows], the initial state
-	mask    [][]bool        // [rows][tokens], the sampled ones
-
+	credit.Input
 	// What the device said of the sampled tokens, [rows][tokens]; nil without.
-	logProbs, reference, values [][]float64
+	logProbs, reference [][]float64
 }
 
+// NewCreditInput lays trajectories out by rows, turns and tokens.
 func NewCreditInput(rows []TrajectoryRow) creditInput {
 	var l creditInput
 	for _, r := range rows {
@@ -43,11 +36,11 @@ func NewCreditInput(rows []TrajectoryRow) creditInput {
 		}
 		l.Returns = append(l.Returns, r.Return())
 		l.Rewards = append(l.Rewards, rewards)
-		l.keys = append(l.keys, r.StateKeys[:r.Turns()])
-		l.groups = append(l.groups, int(r.Group))
-		l.turns = append(l.turns, turns)
-		l.lengths = append(l.lengths, len(r.IDs))
-		l.starts = append(l.starts, r.StateKeys[0])
+		l.Keys = append(l.Keys, r.StateKeys[:r.Turns()])
+		l.Groups = append(l.Groups, int(r.Group))
+		l.Turns = append(l.Turns, turns)
+		l.Lengths = append(l.Lengths, len(r.IDs))
+		l.Starts = append(l.Starts, r.StateKeys[0])
 	}
 	return l
 }
@@ -55,7 +48,7 @@ func NewCreditInput(rows []TrajectoryRow) creditInput {
 // Scored adds what the scores say.
 func (l *creditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference, critic bool) error {
 	var err error
-	if l.mask, err = credit.Mask(l.turns, l.lengths); err != nil {
+	if l.Mask, err = credit.Mask(l.Turns, l.Lengths); err != nil {
 		return fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
 	if len(scores) != len(rows) {
@@ -71,7 +64,7 @@ func (l *creditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference,
 			l.reference = append(l.reference, l.spread(i, s.RefLogProbs))
 		}
 		if critic {
-			l.values = append(l.values, l.spread(i, s.Values))
+			l.Values = append(l.Values, l.spread(i, s.Values))
 		}
 	}
 	return nil
@@ -80,8 +73,8 @@ func (l *creditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference,
 // spread puts what a row's sampled tokens have, in order, at their places among all
 // its tokens.
 func (l *creditInput) spread(row int, sampled []float32) []float64 {
-	out := make([]float64, l.lengths[row])
-	for _, s := range l.turns[row] {
+	out := make([]float64, l.Lengths[row])
+	for _, s := range l.Turns[row] {
 		for t := s.From; t < s.To; t++ {
 			out[t], sampled = float64(sampled[0]), sampled[1:]
 		}
@@ -92,7 +85,7 @@ func (l *creditInput) spread(row int, sampled []float32) []float64 {
 // gather is spread the other way round.
 func (l *creditInput) gather(row int, tokens []float64) []float64 {
 	var out []float64
-	for _, s := range l.turns[row] {
+	for _, s := range l.Turns[row] {
 		out = append(out, tokens[s.From:s.To]...)
 	}
 	return out
@@ -117,7 +110,7 @@ func (l *creditInput) TrainingSignal(settings spec.Settings, rows []TrajectoryRo
 	out := TrainingSignal{Metrics: activities.Metrics{}}
 	advantages, returns, err := l.credit(c, u, past, out.Metrics)
 	if errors.Is(err, credit.ErrNotFinite) {
-		advantages = filled(l.lengths, math.NaN())
+		advantages = filled(l.Lengths, math.NaN())
 		if c.Critic() {
 			returns = advantages
 		}
@@ -138,7 +131,7 @@ func (l *creditInput) TrainingSignal(settings spec.Settings, rows []TrajectoryRo
 	}
 	out.Metrics["critic/advantages/max"], out.Metrics["critic/advantages/min"] = canon.Float(hi), canon.Float(lo)
 	if returns != nil {
-		explained, err := loss.ExplainedVariance(l.values, returns, l.mask)
+		explained, err := loss.ExplainedVariance(l.Values, returns, l.Mask)
 		if err != nil {
 			return out, err
 		}
@@ -162,66 +155,27 @@ func filled(lengths []int, v float64) [][]float64 {
 // credit applies an algorithm: advantages and, with a critic, returns,
 // [rows][tokens].
 func (l *creditInput) credit(c spec.Credit, u spec.Update, past []credit.StateValue, metrics activities.Metrics) (advantages, returns [][]float64, err error) {
-	tokens, err := l.rewarded(c, u, metrics)
-	if err != nil {
+	if l.Tokens, err = l.rewarded(c, u, metrics); err != nil {
 		return nil, nil, err
 	}
-	var rows []float64
-	switch c.Algorithm {
-	case spec.CreditGRPO:
-		rows, err = credit.GRPO(l.Returns, l.groups, credit.GRPOOptions{NormalizeByStd: c.NormalizeByStd, Epsilon: c.Epsilon, Floor: c.Floor})
-	case spec.CreditDrGRPO:
-		rows, err = credit.DrGRPO(l.Returns, l.groups)
-	case spec.CreditLeaveOneOut:
-		rows, err = credit.LeaveOneOut(l.Returns, l.groups)
-	case spec.CreditStateBaseline:
-		rows, err = credit.StateBaseline(past, l.Returns, l.starts)
-	case spec.CreditReinforcePPBaseline:
-		advantages, err = credit.ReinforcePlusPlusBaseline(l.Returns, l.groups, l.mask)
-		return advantages, nil, err
-	case spec.CreditReinforcePP:
-		advantages, err = credit.ReinforcePlusPlus(tokens, l.mask, c.Gamma)
-		return advantages, nil, err
-	case spec.CreditGAE:
-		return credit.GAE(tokens, l.values, l.mask, credit.GAEOptions{Gamma: c.Gamma, Lambda: c.Lambda, Whiten: c.Whiten})
-	case spec.CreditTurnGAE:
-		return credit.TurnGAE(l.Rewards, l.values, l.turns, credit.TurnGAEOptions{
-			Gamma: c.Gamma, Lambda: c.Lambda, TurnGamma: c.TurnGamma, TurnLambda: c.TurnLambda,
-			ValueAt: credit.ValuePlace(c.ValueAt), Whiten: c.Whiten,
-		})
-	case spec.CreditGiGPO:
-		turns, err := credit.GiGPO(l.Rewards, l.groups, l.keys, credit.GiGPOOptions{
-			Gamma: c.Gamma, StepWeight: c.StepWeight, NormalizeByStd: c.NormalizeByStd, Epsilon: c.Epsilon, Floor: c.Floor,
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		advantages, err = credit.OverTurns(turns, l.turns, l.lengths)
-		return advantages, nil, err
-	default:
-		return nil, nil, fmt.Errorf("algorithm %q", c.Algorithm)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	advantages, err = credit.OverRows(rows, l.mask)
-	return advantages, nil, err
+	l.Past = past
+	return credit.Compute(l.Input, credit.Options(c))
 }
 
 // rewarded puts the rewards at their tokens, [rows][tokens]. With a penalty for the
 // distance from the reference in them, the turns' rewards and the returns have it
 // too.
 func (l *creditInput) rewarded(c spec.Credit, u spec.Update, metrics activities.Metrics) ([][]float64, error) {
-	place := credit.RewardPlace(c.RewardAt)
+	place := c.RewardAt
 	if place == "" {
 		place = credit.AtTurns
 	}
-	tokens, err := credit.TokenRewards(l.Rewards, l.turns, l.lengths, place)
+	tokens, err := credit.TokenRewards(l.Rewards, l.Turns, l.Lengths, place)
 	if err != nil || u.KLIn != spec.KLReward {
 		return tokens, err
 	}
 	penalised := func(at [][]float64) ([][]float64, float64, error) {
-		return credit.KLInReward(at, l.logProbs, l.reference, l.mask, u.KLCoefficient, loss.KLEstimator(u.KLEstimator))
+		return credit.KLInReward(at, l.logProbs, l.reference, l.Mask, u.KLCoefficient, loss.KLEstimator(u.KLEstimator))
 	}
 	tokens, mean, err := penalised(tokens)
 	if err != nil {
@@ -230,14 +184,14 @@ func (l *creditInput) rewarded(c spec.Credit, u spec.Update, metrics activities.
 	metrics["actor/reward_kl_penalty"] = canon.Float(mean)
 	metrics["actor/reward_kl_penalty_coeff"] = canon.Float(u.KLCoefficient)
 	// Algorithms that see turns get each turn's own, wherever the tokens' rewards are.
-	own, err := credit.TokenRewards(l.Rewards, l.turns, l.lengths, credit.AtTurns)
+	own, err := credit.TokenRewards(l.Rewards, l.Turns, l.Lengths, credit.AtTurns)
 	if err != nil {
 		return nil, err
 	}
 	if own, _, err = penalised(own); err != nil {
 		return nil, err
 	}
-	if l.Rewards, err = credit.TurnSums(own, l.turns); err != nil {
+	if l.Rewards, err = credit.TurnSums(own, l.Turns); err != nil {
 		return nil, err
 	}
 	l.Returns = credit.Returns(tokens)

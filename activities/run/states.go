@@ -8,7 +8,6 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/credit"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // StateValueRow is what trajectories from an initial state have returned so far.
@@ -20,11 +19,11 @@ type StateValueRow struct {
 
 // ObserveStates gives the values of initial states before the iteration and stores
 // those after it: of the returns of all its trajectories, selected or not, without a
-// penalty for the distance from the reference, which only the selected have. Of an
-// algorithm that needs none it does nothing.
+// penalty for the distance from the reference, which only the selected have. It does
+// nothing for an algorithm that does not read them.
 func ObserveStates(ctx context.Context, s store.Store, in activities.CreditInput, dir string, all []TrajectoryRow) (past []credit.StateValue, ref *store.Ref, err error) {
 	c := in.Settings.Credit
-	if c.Algorithm != spec.CreditStateBaseline {
+	if !c.ObservesStates() {
 		return nil, nil, nil
 	}
 	if in.States != nil {

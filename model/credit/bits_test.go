@@ -40,20 +40,20 @@ func TestTheSameBitsOnMachinesThatFuse(t *testing.T) {
 			return [][]float64{{mean, std}}, nil
 		}},
 		{"gae", "32bc30e833e2", func() ([][]float64, error) {
-			a, g, err := GAE(e.tokenRewards, e.values, e.mask, GAEOptions{Gamma: 0.97, Lambda: 0.93, Whiten: true})
+			a, g, err := GAE(e.tokenRewards, e.values, e.mask, Options{Gamma: 0.97, Lambda: 0.93, Whiten: true})
 			return append(a, g...), err
 		}},
 		{"turn gae", "6b99da5566d4", func() ([][]float64, error) {
-			a, g, err := TurnGAE(e.rewards, e.values, e.turns, TurnGAEOptions{Gamma: 0.97, Lambda: 0.93, TurnGamma: 0.95, TurnLambda: 0.9})
+			a, g, err := TurnGAE(e.rewards, e.values, e.turns, Options{Gamma: 0.97, Lambda: 0.93, TurnGamma: 0.95, TurnLambda: 0.9})
 			return append(a, g...), err
 		}},
 		{"grpo", "ee353414726c", func() ([][]float64, error) {
-			return rows(GRPO(e.returns, e.groups, GRPOOptions{NormalizeByStd: true, Epsilon: 1e-6}))
+			return rows(GRPO(e.returns, e.groups, Options{NormalizeByStd: true, Epsilon: 1e-6}))
 		}},
 		{"leave one out", "71be4ab1b09b", func() ([][]float64, error) { return rows(LeaveOneOut(e.returns, e.groups)) }},
 		{"reinforce++", "dbe50902b74c", func() ([][]float64, error) { return ReinforcePlusPlus(e.tokenRewards, e.mask, 0.97) }},
 		{"gigpo", "36d57f7cc7f1", func() ([][]float64, error) {
-			return GiGPO(e.rewards, e.groups, e.keys, GiGPOOptions{Gamma: 0.95, StepWeight: 0.7, NormalizeByStd: true, Epsilon: 1e-6})
+			return GiGPO(e.rewards, e.groups, e.keys, Options{Gamma: 0.95, StepWeight: 0.7, NormalizeByStd: true, Epsilon: 1e-6})
 		}},
 		{"kl in the reward", "3b555a1f9e1c", func() ([][]float64, error) {
 			penalised, mean, err := KLInReward(e.tokenRewards, e.values, zeros(e.mask), e.mask, 0.1, loss.K2)

@@ -17,6 +17,11 @@
 // model's Score: values[row][t] is the critic's estimate of the future return before
 // token t is chosen.
 //
+// # The table
+//
+// Algorithms lists all algorithms. A new one is a file with its function and its entry, a
+// test of its numbers, and a line in that list.
+//
 // # From one shape to another
 //
 // Mask, TokenRewards, TurnSums, OverRows and OverTurns convert between numbers of rows,
@@ -48,10 +53,11 @@ func finite(x float64) bool {
 	return difference == 0
 }
 
-// check returns an error for rewards that are not finite or that do not match groups.
-func check(rewards []float64, groups []int) error {
-	if len(rewards) != len(groups) {
-		return fmt.Errorf("%w: %d rewards, %d group indexes", ErrRewards, len(rewards), len(groups))
+// check returns an error for rewards that are not finite or that are not as many as the
+// group indexes or state keys beside them.
+func check(rewards []float64, beside string, n int) error {
+	if len(rewards) != n {
+		return fmt.Errorf("%w: %d rewards, %d %s", ErrRewards, len(rewards), n, beside)
 	}
 	for i, r := range rewards {
 		if !finite(r) {

@@ -16,11 +16,11 @@ func TestErrors(t *testing.T) {
 	state := []StateValue{{Key: "a", Count: 1, Value: 0}}
 	first := func(_ any, err error) error { return err }
 	second := func(_, _ any, err error) error { return err }
-	gae := func(r, v [][]float64, m [][]bool, o GAEOptions) error {
+	gae := func(r, v [][]float64, m [][]bool, o Options) error {
 		a, g, err := GAE(r, v, m, o)
 		return second(a, g, err)
 	}
-	turn := func(r, v [][]float64, s [][]Span, o TurnGAEOptions) error {
+	turn := func(r, v [][]float64, s [][]Span, o Options) error {
 		a, g, err := TurnGAE(r, v, s, o)
 		return second(a, g, err)
 	}
@@ -33,22 +33,22 @@ func TestErrors(t *testing.T) {
 		kind error
 		text string
 	}{
-		"gae gamma":      {gae(one, one, mask, GAEOptions{Gamma: 1.1}), ErrInput, "Gamma is 1.1, must be from 0 to 1"},
-		"gae lambda":     {gae(one, one, mask, GAEOptions{Lambda: nan}), ErrInput, "Lambda is NaN"},
-		"gae rows":       {gae(one, nil, mask, GAEOptions{}), ErrInput, "0 rows of values, 1 of the mask"},
-		"gae tokens":     {gae([][]float64{{1}}, one, mask, GAEOptions{}), ErrInput, "row 0 has 1 rewards for 2 tokens"},
-		"gae reward":     {gae([][]float64{{0, inf}}, one, mask, GAEOptions{}), ErrRewards, "row 0, token 1 has +Inf"},
-		"gae value":      {gae(one, [][]float64{{nan, 0}}, mask, GAEOptions{}), ErrNotFinite, "the value at row 0, token 0 is NaN"},
-		"gae unsampled":  {gae(one, one, [][]bool{{true, false}}, GAEOptions{}), ErrRewards, "row 0 has 1 at token 1, which was not sampled"},
-		"turn gamma":     {turn([][]float64{{1}}, one, spans, TurnGAEOptions{TurnGamma: -1}), ErrInput, "TurnGamma is -1"},
-		"turn lambda":    {turn([][]float64{{1}}, one, spans, TurnGAEOptions{TurnLambda: 2}), ErrInput, "TurnLambda is 2"},
-		"turn inside":    {turn([][]float64{{1}}, one, spans, TurnGAEOptions{Lambda: 2}), ErrInput, "Lambda is 2"},
-		"turn place":     {turn([][]float64{{1}}, one, spans, TurnGAEOptions{ValueAt: "middle"}), ErrInput, `value place "middle"`},
-		"turn rewards":   {turn([][]float64{{1, 2}}, one, spans, TurnGAEOptions{}), ErrInput, "row 0 has 2 rewards for 1 turns"},
-		"turn rows":      {turn(nil, one, spans, TurnGAEOptions{}), ErrInput, "rewards of 0 rows, turns of 1"},
-		"turn reward":    {turn([][]float64{{nan}}, one, spans, TurnGAEOptions{}), ErrRewards, "row 0, turn 0 has NaN"},
-		"turn value":     {turn([][]float64{{1}}, [][]float64{{inf, 0}}, spans, TurnGAEOptions{}), ErrNotFinite, "the value of row 0, turn 0 is +Inf"},
-		"inner value":    {turn([][]float64{{1}}, [][]float64{{0, inf}}, spans, TurnGAEOptions{}), ErrNotFinite, "the value at row 0, token 1 is +Inf"},
+		"gae gamma":      {gae(one, one, mask, Options{Gamma: 1.1}), ErrInput, "Gamma is 1.1, must be from 0 to 1"},
+		"gae lambda":     {gae(one, one, mask, Options{Lambda: nan}), ErrInput, "Lambda is NaN"},
+		"gae rows":       {gae(one, nil, mask, Options{}), ErrInput, "0 rows of values, 1 of the mask"},
+		"gae tokens":     {gae([][]float64{{1}}, one, mask, Options{}), ErrInput, "row 0 has 1 rewards for 2 tokens"},
+		"gae reward":     {gae([][]float64{{0, inf}}, one, mask, Options{}), ErrRewards, "row 0, token 1 has +Inf"},
+		"gae value":      {gae(one, [][]float64{{nan, 0}}, mask, Options{}), ErrNotFinite, "the value at row 0, token 0 is NaN"},
+		"gae unsampled":  {gae(one, one, [][]bool{{true, false}}, Options{}), ErrRewards, "row 0 has 1 at token 1, which was not sampled"},
+		"turn gamma":     {turn([][]float64{{1}}, one, spans, Options{TurnGamma: -1}), ErrInput, "TurnGamma is -1"},
+		"turn lambda":    {turn([][]float64{{1}}, one, spans, Options{TurnLambda: 2}), ErrInput, "TurnLambda is 2"},
+		"turn inside":    {turn([][]float64{{1}}, one, spans, Options{Lambda: 2}), ErrInput, "Lambda is 2"},
+		"turn place":     {turn([][]float64{{1}}, one, spans, Options{ValueAt: "middle"}), ErrInput, `value place "middle"`},
+		"turn rewards":   {turn([][]float64{{1, 2}}, one, spans, Options{}), ErrInput, "row 0 has 2 rewards for 1 turns"},
+		"turn rows":      {turn(nil, one, spans, Options{}), ErrInput, "rewards of 0 rows, turns of 1"},
+		"turn reward":    {turn([][]float64{{nan}}, one, spans, Options{}), ErrRewards, "row 0, turn 0 has NaN"},
+		"turn value":     {turn([][]float64{{1}}, [][]float64{{inf, 0}}, spans, Options{}), ErrNotFinite, "the value of row 0, turn 0 is +Inf"},
+		"inner value":    {turn([][]float64{{1}}, [][]float64{{0, inf}}, spans, Options{}), ErrNotFinite, "the value at row 0, token 1 is +Inf"},
 		"upper rows":     {first(TurnAdvantages(one, nil, 1, 1)), ErrInput, "rewards of 1 rows, values of 0"},
 		"upper turns":    {first(TurnAdvantages(one, [][]float64{{1}}, 1, 1)), ErrInput, "row 0 has 2 rewards and 1 values"},
 		"span beyond":    {first(Mask([][]Span{{{0, 3}}}, []int{2})), ErrInput, "row 0, turn 0 is at tokens 0 to 3, where 0 to 2 are free"},
@@ -69,13 +69,13 @@ func TestErrors(t *testing.T) {
 		"reinforce rows": {first(ReinforcePlusPlus(nil, mask, 1)), ErrInput, "0 rows of rewards"},
 		"baseline":       {first(ReinforcePlusPlusBaseline([]float64{nan}, []int{0}, mask)), ErrRewards, "row 0"},
 		"baseline rows":  {first(ReinforcePlusPlusBaseline(nil, nil, mask)), ErrInput, "0 advantages"},
-		"gigpo gamma":    {first(GiGPO(nil, nil, nil, GiGPOOptions{Gamma: 3})), ErrInput, "Gamma is 3"},
-		"gigpo weight":   {first(GiGPO(nil, nil, nil, GiGPOOptions{StepWeight: inf})), ErrInput, "StepWeight is +Inf"},
-		"gigpo epsilon":  {first(GiGPO(nil, nil, nil, GiGPOOptions{Epsilon: -1})), ErrInput, "Epsilon is -1"},
-		"gigpo reward":   {first(GiGPO([][]float64{{nan}}, []int{0}, [][]string{{"a"}}, GiGPOOptions{})), ErrRewards, "row 0, turn 0"},
-		"gigpo keys":     {first(GiGPO(one, []int{0}, [][]string{{"a"}}, GiGPOOptions{})), ErrInput, "row 0 has 2 rewards and 1 state keys"},
-		"gigpo rows":     {first(GiGPO(one, []int{0}, nil, GiGPOOptions{})), ErrInput, "rewards of 1 rows, state keys of 0"},
-		"gigpo groups":   {first(GiGPO(one, nil, [][]string{{"a", "b"}}, GiGPOOptions{})), ErrRewards, "1 rewards, 0 group indexes"},
+		"gigpo gamma":    {first(GiGPO(nil, nil, nil, Options{Gamma: 3})), ErrInput, "Gamma is 3"},
+		"gigpo weight":   {first(GiGPO(nil, nil, nil, Options{StepWeight: inf})), ErrInput, "StepWeight is +Inf"},
+		"gigpo epsilon":  {first(GiGPO(nil, nil, nil, Options{Epsilon: -1})), ErrInput, "Epsilon is -1"},
+		"gigpo reward":   {first(GiGPO([][]float64{{nan}}, []int{0}, [][]string{{"a"}}, Options{})), ErrRewards, "row 0, turn 0"},
+		"gigpo keys":     {first(GiGPO(one, []int{0}, [][]string{{"a"}}, Options{})), ErrInput, "row 0 has 2 rewards and 1 state keys"},
+		"gigpo rows":     {first(GiGPO(one, []int{0}, nil, Options{})), ErrInput, "rewards of 1 rows, state keys of 0"},
+		"gigpo groups":   {first(GiGPO(one, nil, [][]string{{"a", "b"}}, Options{})), ErrRewards, "1 rewards, 0 group indexes"},
 		"rate":           {first(Observe(nil, nil, nil, 2)), ErrInput, "rate is 2"},
 		"states":         {first(Observe(nil, []float64{1}, nil, 0)), ErrRewards, "1 rewards, 0 state keys"},
 		"state reward":   {first(StateBaseline(nil, []float64{nan}, []string{"a"})), ErrRewards, "row 0 has NaN"},

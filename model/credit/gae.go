@@ -2,19 +2,17 @@ package credit
 
 import "fmt"
 
-// GAEOptions are the knobs of generalised advantage estimation over tokens.
-type GAEOptions struct {
-	// Gamma discounts a token's future, in [0, 1] (RAGEN: 1).
-	Gamma float64
-	// Lambda, in [0, 1], trades the critic's bias (0) against the variance of the
-	// returns (1) (RAGEN: 1).
-	Lambda float64
-	// Whiten scales the advantages of all sampled tokens to mean 0 and deviation 1
-	// (Whiten; verl and RAGEN always do).
-	Whiten bool
+var gae = Algorithm{
+	Name: "gae", By: "a critic over tokens (GAE: PPO)",
+	Formula: "δ_t = r_t + γV_{t+1} − V_t; A = w(Σ (γλ)^k δ_{t+k})", Paper: "GAE, arXiv 1506.02438, eq. 16; RAGEN", File: "gae.go",
+	Critic: true, Reads: []string{"gamma", "lambda", "reward_at", "whiten"},
+	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+		return GAE(in.Tokens, in.Values, in.Mask, o)
+	},
 }
 
-func (o GAEOptions) check() error {
+// checkTokens returns an error for a Gamma or Lambda outside its range.
+func (o Options) checkTokens() error {
 	if err := checkUnit("Gamma", o.Gamma); err != nil {
 		return err
 	}
@@ -41,8 +39,8 @@ func (o GAEOptions) check() error {
 // it.
 //
 // Errors are of kind ErrRewards, ErrNotFinite (a value) or ErrInput.
-func GAE(rewards, values [][]float64, mask [][]bool, o GAEOptions) (advantages, returns [][]float64, err error) {
-	if err := o.check(); err != nil {
+func GAE(rewards, values [][]float64, mask [][]bool, o Options) (advantages, returns [][]float64, err error) {
+	if err := o.checkTokens(); err != nil {
 		return nil, nil, err
 	}
 	if err := checkShape("values", values, mask); err != nil {
@@ -66,7 +64,7 @@ func GAE(rewards, values [][]float64, mask [][]bool, o GAEOptions) (advantages, 
 // backwards computes the advantages and returns of a row, or of a part of a row whose
 // future value is 0, from the last token to the first. It returns the first token on this
 // way whose value is not finite, or −1.
-func (o GAEOptions) backwards(rewards, values []float64, sampled []bool, advantages, returns []float64) int {
+func (o Options) backwards(rewards, values []float64, sampled []bool, advantages, returns []float64) int {
 	next, advantage := 0.0, 0.0
 	for t := len(sampled) - 1; t >= 0; t-- {
 		if !sampled[t] {

@@ -2,19 +2,13 @@ package credit
 
 import "fmt"
 
-// GiGPOOptions are the knobs of GiGPO.
-type GiGPOOptions struct {
-	// Gamma discounts from turn to turn, in [0, 1] (paper: 0.95).
-	Gamma float64
-	// StepWeight is ω, the weight of the step advantage (paper: 1).
-	StepWeight float64
-	// NormalizeByStd divides both advantages by their group's deviation. Without it
-	// F = 1, which the paper finds better for very small deviations.
-	NormalizeByStd bool
-	// Epsilon is added to the deviations (verl-agent: 1e-6).
-	Epsilon float64
-	// Floor is the smallest divisor; 0 means no floor (see GRPOOptions).
-	Floor float64
+var gigpo = Algorithm{
+	Name: "gigpo", By: "the group and by equal states inside it (GiGPO)",
+	Formula: "A_k = A^E(R in G) + ω · A^S(G_k among equal states of G)", Paper: "GiGPO, arXiv 2505.10978", File: "gigpo.go",
+	Compares: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma", "step_weight"},
+	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+		return in.byTurn(GiGPO(in.Rewards, in.Groups, in.Keys, o))
+	},
 }
 
 // GiGPO computes the advantage of each turn from two comparisons: the trajectory with its
@@ -42,7 +36,7 @@ type GiGPOOptions struct {
 // GRPO.
 //
 // Errors are of kind ErrRewards or ErrInput.
-func GiGPO(rewards [][]float64, groups []int, keys [][]string, o GiGPOOptions) ([][]float64, error) {
+func GiGPO(rewards [][]float64, groups []int, keys [][]string, o Options) ([][]float64, error) {
 	if err := checkUnit("Gamma", o.Gamma); err != nil {
 		return nil, err
 	}
@@ -55,7 +49,7 @@ func GiGPO(rewards [][]float64, groups []int, keys [][]string, o GiGPOOptions) (
 	if len(keys) != len(rewards) {
 		return nil, fmt.Errorf("%w: rewards of %d rows, state keys of %d", ErrInput, len(rewards), len(keys))
 	}
-	episodes, err := GRPO(Returns(rewards), groups, GRPOOptions{NormalizeByStd: o.NormalizeByStd, Epsilon: o.Epsilon, Floor: o.Floor})
+	episodes, err := GRPO(Returns(rewards), groups, o)
 	if err != nil {
 		return nil, err
 	}
@@ -81,14 +75,13 @@ func GiGPO(rewards [][]float64, groups []int, keys [][]string, o GiGPOOptions) (
 			anchors = append(anchors, anchor{groups[row], key})
 		}
 	}
-	s := scaling{byStd: o.NormalizeByStd, epsilon: o.Epsilon, floor: o.Floor}
 	steps := make([]float64, len(returns))
 	for _, members := range rowsOf(anchors) {
 		values := make([]float64, len(members))
 		for i, at := range members {
 			values[i] = returns[at]
 		}
-		s.apply(values) // a turn alone in its anchor group gets 0
+		o.scale(values) // a turn alone in its anchor group gets 0
 		for i, at := range members {
 			steps[at] = values[i]
 		}

@@ -35,7 +35,7 @@ func TestGAEGolden(t *testing.T) {
 			if !strings.HasPrefix(name, "gae_") {
 				continue
 			}
-			o := GAEOptions{Whiten: want.Whitened}
+			o := Options{Whiten: want.Whitened}
 			_, err := fmt.Sscanf(strings.ReplaceAll(name, "_", " "), "gae g%g l%g", &o.Gamma, &o.Lambda)
 			require.NoError(t, err, name)
 			advantages, returns, err := GAE(c.TokenRewards, c.Values, c.Sampled(), o)
@@ -51,7 +51,7 @@ func TestGAEGolden(t *testing.T) {
 func TestTrajectoryCreditGolden(t *testing.T) {
 	for name, credit := range map[string]func([]float64, []int) ([]float64, error){
 		"grpo": func(r []float64, g []int) ([]float64, error) {
-			return GRPO(r, g, GRPOOptions{NormalizeByStd: true, Epsilon: 1e-6})
+			return GRPO(r, g, Options{NormalizeByStd: true, Epsilon: 1e-6})
 		},
 		"dr_grpo": DrGRPO,
 		"rloo":    LeaveOneOut,

@@ -1,18 +1,12 @@
 package credit
 
-// GRPOOptions are the knobs of GRPO.
-type GRPOOptions struct {
-	// NormalizeByStd divides by the group's standard deviation. Without it only the
-	// mean is subtracted, which is DrGRPO.
-	NormalizeByStd bool
-	// Epsilon is added to the deviation (verl: 1e-6).
-	Epsilon float64
-	// Floor is the smallest divisor, in units of the reward; 0 means no floor, as in the
-	// paper. Without a floor the advantage depends on how rare a difference is and not
-	// on its size: if one of 16 members has another reward, its |A| is 15/√16 = 3.75
-	// even if the difference is a penalty of 0.1 or a random payout. The floor has no
-	// effect on groups with a larger deviation.
-	Floor float64
+var grpo = Algorithm{
+	Name: "grpo", By: "the group's mean and deviation (GRPO)",
+	Formula: "A = (R − mean_G) / (std_G + ε)", Paper: "GRPO, arXiv 2402.03300, §4.1.2", File: "grpo.go",
+	Compares: true, Reads: []string{"normalize_by_std", "epsilon", "floor"},
+	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+		return in.byRow(GRPO(in.Returns, in.Groups, o))
+	},
 }
 
 // GRPO computes the advantage of each row's trajectory within its group
@@ -30,13 +24,12 @@ type GRPOOptions struct {
 // rounding error of the mean divided by ε; and sums are in float64 in row order.
 //
 // Errors are of kind ErrRewards, or ErrInput for a negative option.
-func GRPO(rewards []float64, groups []int, o GRPOOptions) ([]float64, error) {
-	if err := check(rewards, groups); err != nil {
+func GRPO(rewards []float64, groups []int, o Options) ([]float64, error) {
+	if err := check(rewards, "group indexes", len(groups)); err != nil {
 		return nil, err
 	}
-	s := scaling{byStd: o.NormalizeByStd, epsilon: o.Epsilon, floor: o.Floor}
-	if err := s.check(); err != nil {
+	if err := o.checkScaling(); err != nil {
 		return nil, err
 	}
-	return s.groups(rewards, groups), nil
+	return o.scaleGroups(rewards, groups), nil
 }

@@ -1,5 +1,14 @@
 package credit
 
+var leaveOneOut = Algorithm{
+	Name: "leave_one_out", By: "the mean of the group's others (LOOP, RLOO)",
+	Formula: "A = R − mean of the others of G", Paper: "RLOO, arXiv 2402.14740; LOOP, arXiv 2502.01600", File: "leave_one_out.go",
+	Compares: true,
+	Compute: func(in Input, _ Options) ([][]float64, [][]float64, error) {
+		return in.byRow(LeaveOneOut(in.Returns, in.Groups))
+	},
+}
+
 // LeaveOneOut computes each row's advantage as its return minus the mean return of the
 // other rows of its group (RLOO, arXiv 2402.14740; LOOP, arXiv 2502.01600):
 //
@@ -15,10 +24,10 @@ package credit
 //
 // Errors are of kind ErrRewards.
 func LeaveOneOut(rewards []float64, groups []int) ([]float64, error) {
-	if err := check(rewards, groups); err != nil {
+	if err := check(rewards, "group indexes", len(groups)); err != nil {
 		return nil, err
 	}
-	advantages := scaling{}.groups(rewards, groups)
+	advantages := Options{}.scaleGroups(rewards, groups)
 	for _, rows := range rowsOf(groups) {
 		if len(rows) == 1 {
 			continue

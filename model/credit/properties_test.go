@@ -85,7 +85,7 @@ func TestLeaveOneOutIsWithoutTheRow(t *testing.T) {
 // Without a critic, γ = λ = 1, a token's advantage is what its row still gets.
 func TestGAEOfNoValuesIsTheReturn(t *testing.T) {
 	e := randomEpisodes(t, 7, 9)
-	advantages, returns, err := GAE(e.tokenRewards, zeros(e.mask), e.mask, GAEOptions{Gamma: 1, Lambda: 1})
+	advantages, returns, err := GAE(e.tokenRewards, zeros(e.mask), e.mask, Options{Gamma: 1, Lambda: 1})
 	require.NoError(t, err)
 	require.Equal(t, advantages, returns)
 	for row, spans := range e.turns {
@@ -108,7 +108,7 @@ func TestGAEOfNoValuesIsTheReturn(t *testing.T) {
 // Bridging: the row without the tokens that were not sampled gives the same.
 func TestGAEBridges(t *testing.T) {
 	e := randomEpisodes(t, 3, 9)
-	o := GAEOptions{Gamma: 0.9, Lambda: 0.8}
+	o := Options{Gamma: 0.9, Lambda: 0.8}
 	advantages, returns, err := GAE(e.tokenRewards, e.values, e.mask, o)
 	require.NoError(t, err)
 	pack := func(x [][]float64) [][]float64 {
@@ -149,10 +149,10 @@ func TestGAEBridges(t *testing.T) {
 // Two levels that neither discount nor trust the critic are the one level.
 func TestTurnGAEOfOnesIsGAE(t *testing.T) {
 	e := randomEpisodes(t, 5, 9)
-	want, _, err := GAE(e.tokenRewards, e.values, e.mask, GAEOptions{Gamma: 1, Lambda: 1, Whiten: true})
+	want, _, err := GAE(e.tokenRewards, e.values, e.mask, Options{Gamma: 1, Lambda: 1, Whiten: true})
 	require.NoError(t, err)
 	for _, at := range []ValuePlace{LastPromptToken, FinalToken} {
-		got, _, err := TurnGAE(e.rewards, e.values, e.turns, TurnGAEOptions{Gamma: 1, Lambda: 1, TurnGamma: 1, TurnLambda: 1, ValueAt: at, Whiten: true})
+		got, _, err := TurnGAE(e.rewards, e.values, e.turns, Options{Gamma: 1, Lambda: 1, TurnGamma: 1, TurnLambda: 1, ValueAt: at, Whiten: true})
 		require.NoError(t, err)
 		near(t, want, got)
 	}
@@ -170,7 +170,7 @@ func TestTurnGAEFirstToken(t *testing.T) {
 	}
 	upper, err := TurnAdvantages(e.rewards, of, 0.95, 0.7)
 	require.NoError(t, err)
-	got, _, err := TurnGAE(e.rewards, e.values, e.turns, TurnGAEOptions{Gamma: 1, Lambda: 1, TurnGamma: 0.95, TurnLambda: 0.7})
+	got, _, err := TurnGAE(e.rewards, e.values, e.turns, Options{Gamma: 1, Lambda: 1, TurnGamma: 0.95, TurnLambda: 0.7})
 	require.NoError(t, err)
 	spread, err := OverTurns(upper, e.turns, e.lengths)
 	require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestGroupBaselines(t *testing.T) {
 	}
 	for name, f := range map[string]func([]float64) ([]float64, error){
 		"grpo": func(r []float64) ([]float64, error) {
-			return GRPO(r, e.groups, GRPOOptions{NormalizeByStd: true, Epsilon: 1e-6, Floor: 0.5})
+			return GRPO(r, e.groups, Options{NormalizeByStd: true, Epsilon: 1e-6, Floor: 0.5})
 		},
 		"dr_grpo":       func(r []float64) ([]float64, error) { return DrGRPO(r, e.groups) },
 		"leave_one_out": func(r []float64) ([]float64, error) { return LeaveOneOut(r, e.groups) },
@@ -234,9 +234,9 @@ func TestGroupBaselines(t *testing.T) {
 // compare rewards.
 func TestGiGPOLimits(t *testing.T) {
 	e := randomEpisodes(t, 19, 12)
-	rows, err := GRPO(e.returns, e.groups, GRPOOptions{NormalizeByStd: true, Epsilon: 1e-6})
+	rows, err := GRPO(e.returns, e.groups, Options{NormalizeByStd: true, Epsilon: 1e-6})
 	require.NoError(t, err)
-	got, err := GiGPO(e.rewards, e.groups, e.keys, GiGPOOptions{Gamma: 0.95, NormalizeByStd: true, Epsilon: 1e-6})
+	got, err := GiGPO(e.rewards, e.groups, e.keys, Options{Gamma: 0.95, NormalizeByStd: true, Epsilon: 1e-6})
 	require.NoError(t, err)
 	for row := range got {
 		for _, a := range got[row] {
@@ -249,7 +249,7 @@ func TestGiGPOLimits(t *testing.T) {
 	for row := n - 1; row >= 0; row-- {
 		back.rewards, back.groups, back.keys = append(back.rewards, e.rewards[row]), append(back.groups, e.groups[row]), append(back.keys, e.keys[row])
 	}
-	o := GiGPOOptions{Gamma: 0.95, StepWeight: 1, NormalizeByStd: true, Epsilon: 1e-6}
+	o := Options{Gamma: 0.95, StepWeight: 1, NormalizeByStd: true, Epsilon: 1e-6}
 	got, err = GiGPO(e.rewards, e.groups, e.keys, o)
 	require.NoError(t, err)
 	reversed, err := GiGPO(back.rewards, back.groups, back.keys, o)

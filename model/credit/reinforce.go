@@ -1,5 +1,23 @@
 package credit
 
+var reinforcePlusPlus = Algorithm{
+	Name: "reinforce_pp", By: "the batch's mean and deviation (REINFORCE++)",
+	Formula: "A_t = w(Σ_{k≥t} γ^{k−t} r_k)", Paper: "REINFORCE++, arXiv 2501.03262", File: "reinforce.go",
+	Reads: []string{"gamma", "reward_at"},
+	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+		return byToken(ReinforcePlusPlus(in.Tokens, in.Mask, o.Gamma))
+	},
+}
+
+var reinforcePlusPlusBaseline = Algorithm{
+	Name: "reinforce_pp_baseline", By: "the group's mean and the batch's deviation (REINFORCE++ with a baseline)",
+	Formula: "A = w(R − mean_G)", Paper: "REINFORCE++, arXiv 2501.03262, \"w/ baseline\"", File: "reinforce.go",
+	Compares: true,
+	Compute: func(in Input, _ Options) ([][]float64, [][]float64, error) {
+		return byToken(ReinforcePlusPlusBaseline(in.Returns, in.Groups, in.Mask))
+	},
+}
+
 // ReinforcePlusPlus computes the advantage of each sampled token as its discounted return,
 // whitened over all tokens of the batch (REINFORCE++, arXiv 2501.03262; verl's
 // compute_reinforce_plus_plus_outcome_advantage):

@@ -2,46 +2,40 @@ package credit
 
 import "fmt"
 
-// scaling subtracts a group's mean from its values and, if byStd is set, divides them by
-// their deviation.
-type scaling struct {
-	byStd          bool
-	epsilon, floor float64
-}
-
-func (s scaling) check() error {
-	for _, o := range []struct {
+// checkScaling returns an error for an Epsilon or a Floor that is negative or not finite.
+func (o Options) checkScaling() error {
+	for _, k := range []struct {
 		name string
 		v    float64
-	}{{"Epsilon", s.epsilon}, {"Floor", s.floor}} {
-		if !(o.v >= 0) || !finite(o.v) {
-			return fmt.Errorf("%w: %s is %v, must be at least 0", ErrInput, o.name, o.v)
+	}{{"Epsilon", o.Epsilon}, {"Floor", o.Floor}} {
+		if !(k.v >= 0) || !finite(k.v) {
+			return fmt.Errorf("%w: %s is %v, must be at least 0", ErrInput, k.name, k.v)
 		}
 	}
 	return nil
 }
 
-// apply replaces values by (value − mean) / (max(std, floor) + ε), or by the numerator if
-// byStd is not set. Equal values become exactly 0, without a rounding error of the mean
+// scale replaces values by (value − mean) / (max(std, floor) + ε), or by the numerator if
+// NormalizeByStd is not set. Equal values become exactly 0, without a rounding error of the mean
 // divided by ε.
-func (s scaling) apply(values []float64) {
+func (o Options) scale(values []float64) {
 	mean, std := MeanStd(values)
-	s.scale(values, mean, std)
+	o.scaleBy(values, mean, std)
 }
 
-func (s scaling) scale(values []float64, mean, std float64) {
+func (o Options) scaleBy(values []float64, mean, std float64) {
 	for i, v := range values {
 		a := v - mean
-		if s.byStd && a != 0 {
-			a /= max(std, s.floor) + s.epsilon
+		if o.NormalizeByStd && a != 0 {
+			a /= max(std, o.Floor) + o.Epsilon
 		}
 		values[i] = a
 	}
 }
 
-// groups returns the values scaled within their groups. As in verl, a group of one has
+// scaleGroups returns the values scaled within their groups. As in verl, a group of one has
 // mean 0 and deviation 1, so that its value stays (over 1+ε).
-func (s scaling) groups(values []float64, groups []int) []float64 {
+func (o Options) scaleGroups(values []float64, groups []int) []float64 {
 	out := make([]float64, len(values))
 	for _, rows := range rowsOf(groups) {
 		group := make([]float64, len(rows))
@@ -49,9 +43,9 @@ func (s scaling) groups(values []float64, groups []int) []float64 {
 			group[i] = values[row]
 		}
 		if len(rows) == 1 {
-			s.scale(group, 0, 1)
+			o.scaleBy(group, 0, 1)
 		} else {
-			s.apply(group)
+			o.scale(group)
 		}
 		for i, row := range rows {
 			out[row] = group[i]

@@ -6,6 +6,16 @@ import (
 	"slices"
 )
 
+var stateBaseline = Algorithm{
+	Name: "state_baseline", By: "what the initial state has returned before (state_baseline)",
+	Formula: "A = R − V(s₀), V the fading mean of what s₀ has returned before",
+	Paper:   "REINFORCE with a baseline (Sutton and Barto, 13.4)", File: "state_values.go",
+	ObservesStates: true, Reads: []string{"baseline_rate"},
+	Compute: func(in Input, _ Options) ([][]float64, [][]float64, error) {
+		return in.byRow(StateBaseline(in.Past, in.Returns, in.Starts))
+	},
+}
+
 // StateValue is the mean return so far of the trajectories that began in one state.
 type StateValue struct {
 	Key   string  // the initial state's StateKey
@@ -110,13 +120,8 @@ func find(states []StateValue, key string) (int, bool) {
 }
 
 func checkStates(past []StateValue, rewards []float64, keys []string) error {
-	if len(rewards) != len(keys) {
-		return fmt.Errorf("%w: %d rewards, %d state keys", ErrRewards, len(rewards), len(keys))
-	}
-	for row, r := range rewards {
-		if !finite(r) {
-			return fmt.Errorf("%w: row %d has %v", ErrRewards, row, r)
-		}
+	if err := check(rewards, "state keys", len(keys)); err != nil {
+		return err
 	}
 	for i, s := range past {
 		if i > 0 && past[i-1].Key >= s.Key {

@@ -3,7 +3,7 @@ package credit
 import "fmt"
 
 // ValuePlace is the token at which the critic's value of a turn is read.
-type ValuePlace string
+type ValuePlace = string
 
 const (
 	// LastPromptToken reads it at the last token before the turn's first sampled
@@ -16,19 +16,14 @@ const (
 	FinalToken ValuePlace = "final_token"
 )
 
-// TurnGAEOptions are the knobs of TurnGAE.
-type TurnGAEOptions struct {
-	// Gamma and Lambda apply to the tokens inside a turn, in [0, 1] (RAGEN: 1 and 1).
-	Gamma, Lambda float64
-	// TurnGamma discounts from turn to turn, in [0, 1] (RAGEN's high_level_gamma:
-	// 0.95).
-	TurnGamma float64
-	// TurnLambda is the λ of the turns, in [0, 1] (RAGEN uses Lambda: 1).
-	TurnLambda float64
-	// ValueAt is where a turn's value is read; empty means LastPromptToken.
-	ValueAt ValuePlace
-	// Whiten scales the advantages of all sampled tokens to mean 0 and deviation 1.
-	Whiten bool
+var turnGAE = Algorithm{
+	Name: "turn_gae", By: "a critic over turns and the tokens inside them (turn-level GAE)",
+	Formula: "the same over turns; inside a turn over its tokens, with the turn's return at its last",
+	Paper:   "VAGEN, arXiv 2510.16907; RAGEN's `bi_level_gae`", File: "turn_gae.go",
+	Critic: true, Reads: []string{"gamma", "lambda", "turn_gamma", "turn_lambda", "value_at", "whiten"},
+	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+		return TurnGAE(in.Rewards, in.Values, in.Turns, o)
+	},
 }
 
 // TurnGAE is generalised advantage estimation on two levels, turns and the tokens inside
@@ -52,9 +47,8 @@ type TurnGAEOptions struct {
 // option, and the turns have their own λ.
 //
 // Errors are of kind ErrRewards, ErrNotFinite (a value) or ErrInput.
-func TurnGAE(rewards, values [][]float64, turns [][]Span, o TurnGAEOptions) (advantages, returns [][]float64, err error) {
-	inside := GAEOptions{Gamma: o.Gamma, Lambda: o.Lambda}
-	if err := inside.check(); err != nil {
+func TurnGAE(rewards, values [][]float64, turns [][]Span, o Options) (advantages, returns [][]float64, err error) {
+	if err := o.checkTokens(); err != nil {
 		return nil, nil, err
 	}
 	lengths := make([]int, len(values))
@@ -91,7 +85,7 @@ func TurnGAE(rewards, values [][]float64, turns [][]Span, o TurnGAEOptions) (adv
 	for row, spans := range turns {
 		for k, s := range spans {
 			rewardAt[row][s.To-1] = upper[row][k] + turnValues[row][k]
-			t := inside.backwards(rewardAt[row][s.From:s.To], values[row][s.From:s.To], mask[row][s.From:s.To],
+			t := o.backwards(rewardAt[row][s.From:s.To], values[row][s.From:s.To], mask[row][s.From:s.To],
 				advantages[row][s.From:s.To], returns[row][s.From:s.To])
 			if t >= 0 {
 				t += s.From

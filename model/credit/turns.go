@@ -7,7 +7,7 @@ import "fmt"
 type Span struct{ From, To int }
 
 // RewardPlace is the token of a row that gets a turn's reward.
-type RewardPlace string
+type RewardPlace = string
 
 const (
 	// AtTurns puts each turn's reward at the turn's last sampled token.

@@ -45,7 +45,7 @@ func TestGiGPOWorked(t *testing.T) {
 			Rewards, Want [][]float64
 			Groups        []int
 			Keys          [][]string
-			Options       GiGPOOptions
+			Options       Options
 		}
 	}
 	for _, c := range worked[example](t, "gigpo.json", "").Cases {
@@ -64,7 +64,7 @@ func TestTurnGAEWorked(t *testing.T) {
 		Cases  []struct {
 			Name                         string
 			Rewards, Advantages, Returns [][]float64
-			Options                      TurnGAEOptions
+			Options                      Options
 		}
 	}
 	e := worked[example](t, "turn_gae.json", "")
@@ -82,7 +82,7 @@ func TestGAEWorked(t *testing.T) {
 	e := worked[struct {
 		Rewards, Values, Advantages, Returns [][]float64
 		Mask                                 [][]bool
-		Options                              GAEOptions
+		Options                              Options
 	}](t, "worked.json", "gae")
 	advantages, returns, err := GAE(e.Rewards, e.Values, e.Mask, e.Options)
 	require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestGRPOFloorWorked(t *testing.T) {
 		Floor                  float64
 	}](t, "worked.json", "grpo_floor")
 	for floor, want := range map[float64][]float64{0: e.Without, e.Floor: e.With} {
-		got, err := GRPO(e.Rewards, make([]int, len(e.Rewards)), GRPOOptions{NormalizeByStd: true, Floor: floor})
+		got, err := GRPO(e.Rewards, make([]int, len(e.Rewards)), Options{NormalizeByStd: true, Floor: floor})
 		require.NoError(t, err)
 		require.InDeltaSlice(t, want, got[:2], 1e-12)
 	}

@@ -9,7 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var methods = []Method{MethodAll, MethodTopFraction, MethodTopCount, MethodTopP, MethodTopPSoftmax, MethodMinP}
+// methods are the names of all methods.
+var methods = func() (names []string) {
+	for _, m := range Methods {
+		names = append(names, m.Name)
+	}
+	return names
+}()
 
 // Whatever the method: indexes ascend, each once; no group that is dropped has a
 // better score than one that is kept; and a flat group is not kept where flat ones
@@ -26,7 +32,7 @@ func TestSelectKeepsTheBest(t *testing.T) {
 		for _, method := range methods {
 			for _, order := range []Order{Largest, Smallest} {
 				o := Options{Method: method, Order: order, Value: []float64{0.25, 0.5, 1}[r.IntN(3)], DropFlat: r.IntN(2) == 0, Floor: r.Float64()}
-				if method == MethodTopCount {
+				if method == "top_count" {
 					o.Value = 2
 				}
 				got, err := Select(g, o)
@@ -51,7 +57,7 @@ func TestSelectKeepsTheBest(t *testing.T) {
 							better = got.Scores[out] < got.Scores[in]
 						}
 						require.False(t, better, "%v %v", o, got)
-						tied := method != MethodMinP && got.Scores[out] == got.Scores[in]
+						tied := method != "min_p" && got.Scores[out] == got.Scores[in]
 						require.False(t, tied && out < in, "%v %v", o, got)
 					}
 				}
@@ -89,19 +95,19 @@ func TestSelectErrors(t *testing.T) {
 	g := Groups{Rewards: [][]float64{{0, 1}, {1, 1}}, Lengths: [][]float64{{1, nan}, {1, 1}}}
 	for text, o := range map[string]Options{
 		`method "best"`: {Method: "best"},
-		`metric "luck"`: {Method: MethodAll, Metric: "luck"},
-		`order "up"`:    {Method: MethodAll, Order: "up"},
-		`method "top_fraction" with value 0, order "largest"`: {Method: MethodTopFraction},
-		`method "top_fraction" with value 1.5`:                {Method: MethodTopFraction, Value: 1.5},
-		`method "top_count" with value 0.5`:                   {Method: MethodTopCount, Value: 0.5},
-		`method "top_count" with value 1.5`:                   {Method: MethodTopCount, Value: 1.5},
-		`method "top_count" with value +Inf`:                  {Method: MethodTopCount, Value: math.Inf(1)},
-		`method "top_p" with value NaN`:                       {Method: MethodTopP, Value: nan},
-		`method "top_p_softmax" with value 1.1`:               {Method: MethodTopPSoftmax, Value: 1.1},
-		`method "min_p" with value 0, order "smallest"`:       {Method: MethodMinP, Order: Smallest},
-		"Slack is -1, must be at least 0":                     {Method: MethodAll, Slack: -1},
-		"Floor is NaN, must be at least 0":                    {Method: MethodAll, Floor: nan},
-		`metric "entropy" of 0 groups, rewards of 2`:          {Method: MethodAll, Metric: MetricEntropy},
+		`metric "luck"`: {Method: "all", Metric: "luck"},
+		`order "up"`:    {Method: "all", Order: "up"},
+		`method "top_fraction" with value 0, order "largest"`: {Method: "top_fraction"},
+		`method "top_fraction" with value 1.5`:                {Method: "top_fraction", Value: 1.5},
+		`method "top_count" with value 0.5`:                   {Method: "top_count", Value: 0.5},
+		`method "top_count" with value 1.5`:                   {Method: "top_count", Value: 1.5},
+		`method "top_count" with value +Inf`:                  {Method: "top_count", Value: math.Inf(1)},
+		`method "top_p" with value NaN`:                       {Method: "top_p", Value: nan},
+		`method "top_p_softmax" with value 1.1`:               {Method: "top_p_softmax", Value: 1.1},
+		`method "min_p" with value 0, order "smallest"`:       {Method: "min_p", Order: Smallest},
+		"Slack is -1, must be at least 0":                     {Method: "all", Slack: -1},
+		"Floor is NaN, must be at least 0":                    {Method: "all", Floor: nan},
+		`metric "entropy" of 0 groups, rewards of 2`:          {Method: "all", Metric: "entropy"},
 	} {
 		t.Run(text, func(t *testing.T) {
 			_, err := Select(g, o)
@@ -109,8 +115,8 @@ func TestSelectErrors(t *testing.T) {
 			require.ErrorContains(t, err, text)
 		})
 	}
-	_, err := Select(g, Options{Method: MethodAll, Metric: MetricLength})
+	_, err := Select(g, Options{Method: "all", Metric: "length"})
 	require.EqualError(t, err, "unusable rewards: group 0, member 1 has length NaN")
-	_, err = Select(Groups{Rewards: [][]float64{{nan}}}, Options{Method: MethodAll})
+	_, err = Select(Groups{Rewards: [][]float64{{nan}}}, Options{Method: "all"})
 	require.ErrorIs(t, err, ErrRewards)
 }

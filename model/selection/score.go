@@ -2,28 +2,51 @@ package selection
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/reprise-rl/reprise/model/credit"
 )
 
-// Metric names the number by which groups are ranked.
-type Metric string
+// Metrics are all numbers by which groups can be ranked, in the order in which the spec and
+// the docs list them.
+var Metrics = []Metric{
+	rewardStd,
+	{Name: "reward", Is: "the members' mean return", Source: "RAGEN v2: reward; reward_sum gives the same ranking if all groups have the same size", values: rewardsOf},
+	{Name: "entropy", Is: "the mean of the members' entropies", Source: "RAGEN v2: entropy", values: entropiesOf},
+	{Name: "entropy_std", Is: "the sample deviation of the members' entropies", Source: "RAGEN v2: entropy_variance", Deviation: true, values: entropiesOf},
+	{Name: "length", Is: "the mean number of the members' sampled tokens", Source: "RAGEN v2: length", values: lengthsOf},
+}
 
-const (
-	// MetricRewardStd is the sample deviation of the members' rewards (StarPO-S,
-	// arXiv 2504.20073; RAGEN v2 calls it reward_variance).
-	MetricRewardStd Metric = "reward_std"
-	// MetricReward is the members' mean reward (RAGEN v2: reward; reward_sum gives the
-	// same ranking if all groups have the same size).
-	MetricReward Metric = "reward"
-	// MetricEntropy is the mean of the members' entropies (RAGEN v2: entropy).
-	MetricEntropy Metric = "entropy"
-	// MetricEntropyStd is the sample deviation of the members' entropies (RAGEN v2:
-	// entropy_variance).
-	MetricEntropyStd Metric = "entropy_std"
-	// MetricLength is the mean number of sampled tokens of the members (RAGEN v2: length).
-	MetricLength Metric = "length"
-)
+var rewardStd = Metric{
+	Name: "reward_std", Is: "the sample deviation of the members' returns", Source: "StarPO-S, arXiv 2504.20073; RAGEN v2 calls it reward_variance",
+	Deviation: true, values: rewardsOf,
+}
+
+// Metric is a number by which groups can be ranked.
+type Metric struct {
+	// Name is the value of selection.metric in a spec.
+	Name string
+	// Is and Source describe it in docs/algorithms.md.
+	Is, Source string
+	// Deviation says that it is the members' sample deviation and not their mean: a
+	// group of one has none.
+	Deviation bool
+	// values gives the members' numbers, and their name in errors.
+	values func(Groups) (values [][]float64, of string)
+}
+
+func rewardsOf(g Groups) ([][]float64, string)   { return g.Rewards, "" }
+func entropiesOf(g Groups) ([][]float64, string) { return g.Entropies, "entropy " }
+func lengthsOf(g Groups) ([][]float64, string)   { return g.Lengths, "length " }
+
+// FindMetric returns the metric of a name; false if there is none.
+func FindMetric(name string) (Metric, bool) {
+	at := slices.IndexFunc(Metrics, func(m Metric) bool { return m.Name == name })
+	if at < 0 {
+		return Metric{}, false
+	}
+	return Metrics[at], true
+}
 
 // Groups are the numbers of a rollout by which groups can be ranked, [groups][members].
 // Groups may differ in size.
@@ -33,7 +56,7 @@ type Groups struct {
 	// Entropies are each trajectory's mean entropy over its sampled tokens, in nats.
 	// Only the entropy metrics read them.
 	Entropies [][]float64
-	// Lengths are each trajectory's numbers of sampled tokens. Only MetricLength reads
+	// Lengths are each trajectory's numbers of sampled tokens. Only the metric length reads
 	// them.
 	Lengths [][]float64
 }
@@ -48,30 +71,22 @@ func RewardStd(rewards [][]float64) ([]float64, error) {
 	return std, err
 }
 
-// Score computes each group's score by a metric: [groups]. Errors are of kind ErrRewards,
-// or ErrInput if the metric is unknown or its numbers are missing.
-func Score(g Groups, m Metric) ([]float64, error) {
-	values, of := g.Rewards, ""
-	switch m {
-	case MetricRewardStd, MetricReward:
-	case MetricEntropy, MetricEntropyStd:
-		values, of = g.Entropies, "entropy "
-	case MetricLength:
-		values, of = g.Lengths, "length "
-	default:
-		return nil, fmt.Errorf("%w: metric %q", ErrInput, m)
+// Score computes each group's score by the metric of a name: [groups]. Errors are of kind
+// ErrRewards, or ErrInput if the metric is unknown or its numbers are missing.
+func Score(g Groups, metric string) ([]float64, error) {
+	m, ok := FindMetric(metric)
+	if !ok {
+		return nil, fmt.Errorf("%w: metric %q", ErrInput, metric)
 	}
+	values, of := m.values(g)
 	if len(values) != len(g.Rewards) {
-		return nil, fmt.Errorf("%w: metric %q of %d groups, rewards of %d", ErrInput, m, len(values), len(g.Rewards))
+		return nil, fmt.Errorf("%w: metric %q of %d groups, rewards of %d", ErrInput, metric, len(values), len(g.Rewards))
 	}
 	mean, std, err := stats(of, values)
-	if err != nil {
-		return nil, err
+	if m.Deviation {
+		return std, err
 	}
-	if m == MetricRewardStd || m == MetricEntropyStd {
-		return std, nil
-	}
-	return mean, nil
+	return mean, err
 }
 
 // stats computes each group's mean and sample deviation.

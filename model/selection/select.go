@@ -2,29 +2,13 @@ package selection
 
 import "fmt"
 
-// Method names a way of choosing groups by their scores.
-type Method string
-
-const (
-	// MethodAll keeps every group.
-	MethodAll Method = "all"
-	// MethodTopFraction keeps ⌊Value·groups⌋ groups, at least one (TopFraction).
-	MethodTopFraction Method = "top_fraction"
-	// MethodTopCount keeps Value groups (TopCount).
-	MethodTopCount Method = "top_count"
-	// MethodTopP keeps a share Value of the scores' sum (TopP).
-	MethodTopP Method = "top_p"
-	// MethodTopPSoftmax keeps a probability Value (TopPSoftmax).
-	MethodTopPSoftmax Method = "top_p_softmax"
-	// MethodMinP keeps the groups with at least the share Value of the best score (MinP).
-	MethodMinP Method = "min_p"
-)
-
 // Options are the knobs of Select.
 type Options struct {
-	Method Method
-	// Metric is the number by which groups are ranked; empty means MetricRewardStd.
-	Metric Metric
+	// Method is the name of one of Methods.
+	Method string
+	// Metric is the name of one of Metrics, by which groups are ranked; empty means
+	// reward_std.
+	Metric string
 	// Order is the end of the ranking that is kept; empty means Largest.
 	Order Order
 	// Value is the method's parameter: a fraction in (0, 1] (StarPO-S: 0.25), a count of
@@ -55,7 +39,7 @@ type Result struct {
 // ErrInput.
 func Select(g Groups, o Options) (Result, error) {
 	if o.Metric == "" {
-		o.Metric = MetricRewardStd
+		o.Metric = rewardStd.Name
 	}
 	if o.Order == "" {
 		o.Order = Largest
@@ -89,41 +73,19 @@ func Select(g Groups, o Options) (Result, error) {
 // choose applies the method to the candidates' scores. groups is the number of all groups,
 // including those that DropFlat removed.
 func (o Options) choose(scores []float64, groups int) []int {
-	switch o.Method {
-	case MethodTopFraction:
-		return TopCount(scores, countOf(o.Value, groups), o.Order)
-	case MethodTopCount:
-		return TopCount(scores, int(o.Value), o.Order)
-	case MethodTopP:
-		return TopP(scores, o.Value, o.Slack, o.Order)
-	case MethodTopPSoftmax:
-		return TopPSoftmax(scores, o.Value, o.Order)
-	case MethodMinP:
-		return MinP(scores, o.Value, o.Order)
-	default:
-		return All(len(scores))
-	}
+	m, _ := Find(o.Method) // check has found it
+	return m.Choose(scores, o, groups)
 }
 
 func (o Options) check() error {
 	if o.Order != Largest && o.Order != Smallest {
 		return fmt.Errorf("%w: order %q", ErrInput, o.Order)
 	}
-	fits := true
-	switch o.Method {
-	case MethodAll:
-	case MethodTopFraction:
-		fits = o.Value > 0 && o.Value <= 1
-	case MethodTopCount:
-		fits = o.Value >= 1 && o.Value <= 1<<31 && o.Value == float64(int(o.Value))
-	case MethodTopP, MethodTopPSoftmax:
-		fits = o.Value >= 0 && o.Value <= 1
-	case MethodMinP:
-		fits = o.Value >= 0 && o.Value <= 1 && (o.Value > 0 || o.Order == Largest)
-	default:
+	m, ok := Find(o.Method)
+	if !ok {
 		return fmt.Errorf("%w: method %q", ErrInput, o.Method)
 	}
-	if !fits {
+	if m.Fits != nil && !m.Fits(o.Value, o.Order) {
 		return fmt.Errorf("%w: method %q with value %v, order %q", ErrInput, o.Method, o.Value, o.Order)
 	}
 	if !(o.Slack >= 0) || !finite(o.Slack) {

@@ -7,6 +7,9 @@
 // it computes scores, removes the groups whose rewards do not vary, and applies a method.
 // An empty selection is not an error: the update is skipped.
 //
+// Methods and Metrics list all methods and all scores. A new method is a file with its
+// function and its entry, a test of its numbers, and a line in that list.
+//
 // Instead of dropping groups, Reweight gives less weight to those whose rewards hardly
 // vary. LossScale makes an update of few groups smaller.
 package selection
@@ -34,6 +37,11 @@ const (
 	// Smallest keeps the lowest (RAGEN v1's std_rev).
 	Smallest Order = "smallest"
 )
+
+var all = Method{
+	Name: "all", Kept: "every group", Source: "StarPO, arXiv 2504.20073", File: "selection.go",
+	Choose: func(scores []float64, _ Options, _ int) []int { return All(len(scores)) },
+}
 
 // All keeps all of n groups: 0 to n−1.
 func All(n int) []int {

@@ -28,14 +28,14 @@ func tiedRewards(groups int, seed uint64) [][]float64 {
 // order and the number of groups. Each case cuts through groups that are tied, so
 // that it could come out wrong.
 func TestTiesKeepTheLowerIndex(t *testing.T) {
-	cuts := map[Method][]float64{
-		MethodTopFraction: {0.1, 0.25, 0.5, 0.8},
-		MethodTopCount:    {1, 2, 5, 11},
-		MethodTopP:        {0.1, 0.3, 0.5, 0.9},
-		MethodTopPSoftmax: {0.1, 0.3, 0.5, 0.9},
+	cuts := map[string][]float64{
+		"top_fraction":  {0.1, 0.25, 0.5, 0.8},
+		"top_count":     {1, 2, 5, 11},
+		"top_p":         {0.1, 0.3, 0.5, 0.9},
+		"top_p_softmax": {0.1, 0.3, 0.5, 0.9},
 	}
 	for _, method := range methods {
-		if method == MethodAll || method == MethodMinP {
+		if method == "all" || method == "min_p" {
 			continue // they keep all that are tied or none
 		}
 		require.NotEmpty(t, cuts[method], "a method that ranks groups needs its cases here: %s", method)
@@ -46,9 +46,9 @@ func TestTiesKeepTheLowerIndex(t *testing.T) {
 					for seed := range uint64(4) {
 						rewards := tiedRewards(groups, seed)
 						input := Groups{Rewards: rewards, Entropies: rewards, Lengths: rewards}
-						for _, metric := range []Metric{MetricRewardStd, MetricReward, MetricEntropy, MetricEntropyStd, MetricLength} {
+						for _, metric := range Metrics {
 							for _, value := range cuts[method] {
-								got, err := Select(input, Options{Method: method, Metric: metric, Order: order, Value: value, DropFlat: seed%2 == 1})
+								got, err := Select(input, Options{Method: method, Metric: metric.Name, Order: order, Value: value, DropFlat: seed%2 == 1})
 								require.NoError(t, err)
 								if cutsThrough(t, got) {
 									through++

@@ -2,6 +2,15 @@ package selection
 
 import "math"
 
+var topFraction = Method{
+	Name: "top_fraction", Kept: "the ⌊keep · G⌋ with the highest s", Source: "StarPO-S, arXiv 2504.20073", File: "top_fraction.go",
+	Value: "keep", Ranks: true,
+	Fits: func(value float64, _ Order) bool { return value > 0 && value <= 1 },
+	Choose: func(scores []float64, o Options, groups int) []int {
+		return TopCount(scores, countOf(o.Value, groups), o.Order)
+	},
+}
+
 // TopFraction keeps the groups with the highest scores: ⌊keep·groups⌋ of them
 // (RAGEN), at least one if there is any. Equal scores rank by index. keep is in (0, 1].
 //

@@ -5,6 +5,18 @@ import (
 	"slices"
 )
 
+var topP = Method{
+	Name: "top_p", Kept: "those from the highest s on, until Σs ≥ p·Σ_all − slack", Source: "RAGEN-2, arXiv 2604.06268", File: "top_p.go",
+	Value: "p", Ranks: true, Fits: isShare,
+	Choose: func(scores []float64, o Options, _ int) []int { return TopP(scores, o.Value, o.Slack, o.Order) },
+}
+
+var topPSoftmax = Method{
+	Name: "top_p_softmax", Kept: "those from the highest s on, until Σe^s ≥ p·Σ_all", Source: "RAGEN-2, softmax top-p", File: "top_p.go",
+	Value: "p", Ranks: true, Fits: isShare,
+	Choose: func(scores []float64, o Options, _ int) []int { return TopPSoftmax(scores, o.Value, o.Order) },
+}
+
 // rounding is the tolerance for sums, relative to the total: in float64 0.4 + 0.3 + 0.2 is
 // slightly less than 0.9.
 const rounding = 1e-9

@@ -21,7 +21,7 @@ func TestMethodsWorked(t *testing.T) {
 		Methods []struct {
 			Name         string
 			Scores       []float64
-			Method       Method
+			Method       string
 			Order        Order
 			Value, Slack float64
 			Want         []int

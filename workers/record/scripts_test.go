@@ -360,7 +360,7 @@ func shared(ctx context.Context, r *recorder) ([]execution, error) {
 		return nil, err
 	}
 	document["iterations"] = 4
-	document["credit"] = map[string]any{"algorithm": spec.CreditGAE}
+	document["credit"] = map[string]any{"algorithm": "gae"}
 	document["freshness"] = map[string]any{"online": 2}
 	document["diagnostics"] = map[string]any{"every": 1, "samples": 4}
 	run, err := r.start(ctx, "shared", "Train", document)

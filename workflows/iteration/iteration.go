@@ -21,7 +21,6 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Iteration is one iteration of a run: what it begins with, and how far it is.
@@ -233,7 +232,7 @@ func hasDiagnosis(it *Iteration) bool { return it.Diagnosed }
 
 // A baseline by state sees all trajectories of a rollout, also where none was selected.
 func dueCredit(it *Iteration) bool {
-	return it.rows() > 0 || it.Settings.Credit.Algorithm == spec.CreditStateBaseline && (it.Shared == nil || it.Shared.Update == 0)
+	return it.rows() > 0 || it.Settings.Credit.ObservesStates() && (it.Shared == nil || it.Shared.Update == 0)
 }
 func hasCredit(it *Iteration) bool { return it.Credited != nil }
 

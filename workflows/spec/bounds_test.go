@@ -344,7 +344,7 @@ func TestEveryBound(t *testing.T) {
 // A change of a knob has the bounds of its field.
 func TestEveryBoundOfAKnob(t *testing.T) {
 	settings := SettingsOf(Default(FromStarter))
-	settings.Rollout.Groups, settings.Selection.Method = 4096, SelectAll
+	settings.Rollout.Groups, settings.Selection.Method = 4096, "all"
 	var paths []string
 	for _, f := range numericFields(t) {
 		if !f.knob {

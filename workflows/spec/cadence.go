@@ -1,24 +1,14 @@
 package spec
 
-import "math"
+import (
+	"math"
+	"strings"
 
-// The names of the algorithms a spec may ask for.
+	"github.com/reprise-rl/reprise/model/selection"
+)
+
+// The dtypes of activations.
 const (
-	// SelectAll keeps every group.
-	SelectAll = "all"
-	// SelectTopFraction keeps the fraction of groups that ranks highest.
-	SelectTopFraction = "top_fraction"
-	// SelectTopCount keeps the number of groups that rank highest.
-	SelectTopCount = "top_count"
-	// SelectTopP keeps the highest groups that make up a share of all scores.
-	SelectTopP = "top_p"
-	// SelectTopPSoftmax keeps those that make up a share of the scores' softmax.
-	SelectTopPSoftmax = "top_p_softmax"
-	// SelectMinP keeps the groups within a share of the best score.
-	SelectMinP = "min_p"
-	// MetricRewardStd ranks groups by the sample standard deviation of the
-	// penalised reward.
-	MetricRewardStd = "reward_std"
 	// Float32 is the compute dtype that equals the weights'.
 	Float32 = "float32"
 	// BFloat16 is the compute dtype of half the width.
@@ -41,14 +31,53 @@ func (e Evaluation) Rows() int {
 // of them, a count, or ⌊keep × groups⌋. The product is taken with a tolerance of
 // 1e-9, so that 0.29 of 100 groups are 29 although 0.29 × 100 < 29 in float64.
 func (s Selection) Kept(groups int) int {
-	switch s.Method {
-	case SelectTopCount:
+	switch s.method().Value {
+	case "count":
 		return min(s.Count, groups)
-	case SelectTopFraction:
-	default:
-		return groups
+	case "keep":
+		return min(groups, int(math.Floor(s.Keep*float64(groups)+1e-9)))
 	}
-	return min(groups, int(math.Floor(s.Keep*float64(groups)+1e-9)))
+	return groups
+}
+
+// Value is the number that the method reads: keep, count or p.
+func (s Selection) Value() float64 {
+	switch s.method().Value {
+	case "count":
+		return float64(s.Count)
+	case "keep":
+		return s.Keep
+	}
+	return s.P
+}
+
+// method is the entry of the table; empty for a name that it does not have.
+func (s Selection) method() selection.Method {
+	m, _ := selection.Find(s.Method)
+	return m
+}
+
+func anyMethod(selection.Method) bool { return true }
+func anyMetric(selection.Metric) bool { return true }
+
+// methods are the names of the methods that fit, in the table's order.
+func methods(fits func(selection.Method) bool) []string {
+	return namesOf(selection.Methods, func(m selection.Method) (string, bool) { return m.Name, fits(m) })
+}
+
+// waysOfSelection says which groups each method keeps.
+func waysOfSelection() string {
+	return strings.Join(namesOf(selection.Methods, func(m selection.Method) (string, bool) { return m.Kept + " (" + m.Name + ")", true }), "; ")
+}
+
+// methodsOf are the methods that read a field of the section selection.
+func methodsOf(field string) []string {
+	return methods(func(m selection.Method) bool { return m.Value == field })
+}
+
+// metrics are the names of the metrics that fit, in the table's order.
+func metrics(fits func(selection.Metric) bool) []string {
+	return namesOf(selection.Metrics, func(m selection.Metric) (string, bool) { return m.Name, fits(m) })
 }
 
 // Due tells whether policy version v of a run gets a snapshot. Version 0 is the

@@ -1,31 +1,11 @@
 package spec
 
-// The algorithms of credit.
-const (
-	// CreditGRPO is the group-normalised advantage.
-	CreditGRPO = "grpo"
-	// CreditDrGRPO subtracts the group's mean alone.
-	CreditDrGRPO = "dr_grpo"
-	// CreditLeaveOneOut subtracts the mean of the group's others (LOOP, RLOO).
-	CreditLeaveOneOut = "leave_one_out"
-	// CreditReinforcePP whitens discounted returns over the batch (REINFORCE++).
-	CreditReinforcePP = "reinforce_pp"
-	// CreditReinforcePPBaseline whitens returns less the group's mean.
-	CreditReinforcePPBaseline = "reinforce_pp_baseline"
-	// CreditGiGPO compares trajectories in their group and turns in equal states.
-	CreditGiGPO = "gigpo"
-	// CreditGAE estimates advantages with a critic, token by token (PPO).
-	CreditGAE = "gae"
-	// CreditTurnGAE does so on two levels, turns and the tokens inside them.
-	CreditTurnGAE = "turn_gae"
-	// CreditStateBaseline subtracts what the initial state has returned before.
-	CreditStateBaseline = "state_baseline"
-)
+import (
+	"slices"
+	"strings"
 
-var creditAlgorithms = []string{
-	CreditGRPO, CreditDrGRPO, CreditLeaveOneOut, CreditReinforcePP, CreditReinforcePPBaseline, CreditGiGPO,
-	CreditGAE, CreditTurnGAE, CreditStateBaseline,
-}
+	"github.com/reprise-rl/reprise/model/credit"
+)
 
 // Where the distance from the reference counts.
 const (
@@ -37,17 +17,62 @@ const (
 	KLReward = "reward"
 )
 
+// algorithm is the entry of the table; empty for a name that it does not have.
+func (c Credit) algorithm() credit.Algorithm {
+	a, _ := credit.Find(c.Algorithm)
+	return a
+}
+
 // Critic tells whether the algorithm needs a critic: then the run trains one.
-func (c Credit) Critic() bool { return c.Algorithm == CreditGAE || c.Algorithm == CreditTurnGAE }
+func (c Credit) Critic() bool { return c.algorithm().Critic }
 
 // Compares tells whether the algorithm compares the members of a group.
-func (c Credit) Compares() bool {
-	switch c.Algorithm {
-	case CreditReinforcePP, CreditGAE, CreditTurnGAE, CreditStateBaseline:
-		return false
-	}
-	return true
-}
+func (c Credit) Compares() bool { return c.algorithm().Compares }
+
+// ObservesStates tells whether every trajectory of a rollout, selected or not, updates
+// the values of initial states.
+func (c Credit) ObservesStates() bool { return c.algorithm().ObservesStates }
 
 // Reference tells whether the update measures its distance from version 0.
 func (u Update) Reference() bool { return u.KLIn == KLLoss || u.KLIn == KLReward }
+
+// withCritic are the algorithms for which a run trains a critic.
+var withCritic = algorithms(func(a credit.Algorithm) bool { return a.Critic })
+
+func anyAlgorithm(credit.Algorithm) bool { return true }
+
+// algorithms are the names of the algorithms that fit, in the table's order.
+func algorithms(fits func(credit.Algorithm) bool) []string {
+	return namesOf(credit.Algorithms, func(a credit.Algorithm) (string, bool) { return a.Name, fits(a) })
+}
+
+// readersOf are the algorithms that read a field of the section credit, for people.
+func readersOf(field string) string {
+	return strings.Join(algorithms(func(a credit.Algorithm) bool { return slices.Contains(a.Reads, field) }), ", ")
+}
+
+// waysOfCredit says how each algorithm makes advantages of rewards.
+func waysOfCredit() string {
+	ways := namesOf(credit.Algorithms, func(a credit.Algorithm) (string, bool) { return "by " + a.By, true })
+	return strings.Join(ways[:len(ways)-1], ", ") + ", or " + ways[len(ways)-1]
+}
+
+// namesOf are the names of a table's entries that fit.
+func namesOf[T any](table []T, entry func(T) (name string, fits bool)) []string {
+	var names []string
+	for _, t := range table {
+		if name, fits := entry(t); fits {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// listed is names for people: "a, b and c" with the last word "and".
+func listed(names []string, last string) string {
+	n := len(names) - 1
+	if n < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:n], ", ") + " " + last + " " + names[n]
+}

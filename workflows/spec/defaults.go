@@ -1,6 +1,10 @@
 package spec
 
-import "github.com/reprise-rl/reprise/workflows/collapse"
+import (
+	"strings"
+
+	"github.com/reprise-rl/reprise/workflows/collapse"
+)
 
 // Where the defaults come from.
 const (
@@ -112,18 +116,18 @@ var rules = []*rule{
 	{path: "rollout.prompt_tokens", typ: typeIntegers, span: between(1, maxTokens), source: fromOurs,
 		doc: "Widths of the context at each turn's start, one a turn. Best left out: the environment and the tokenizer give them."},
 
-	{path: "selection.method", typ: typeString, starter: "top_fraction", loaded: "top_fraction", enum: []string{SelectAll, SelectTopFraction, SelectTopCount, SelectTopP, SelectTopPSoftmax, SelectMinP}, knob: true, source: fromPaper,
-		doc: "Which groups an update learns from: all, the fraction or the number of them that ranks highest (StarPO-S: a fraction), those that make up a share of all scores or of their softmax (RAGEN-2), or those within a share of the best."},
-	{path: "selection.metric", typ: typeString, starter: "reward_std", loaded: "reward_std", enum: []string{"reward_std", "reward", "entropy", "entropy_std", "length"}, knob: true, source: fromPaper,
+	{path: "selection.method", typ: typeString, starter: "top_fraction", loaded: "top_fraction", enum: methods(anyMethod), knob: true, source: fromPaper,
+		doc: "Which groups an update learns from: " + waysOfSelection() + ". G is the number of groups, s a group's score by `selection.metric`."},
+	{path: "selection.metric", typ: typeString, starter: "reward_std", loaded: "reward_std", enum: metrics(anyMetric), knob: true, source: fromPaper,
 		doc: "What ranks the groups, always of the penalised and never of a normalised reward: `reward_std` is the sample standard deviation (n−1) of the returns. Entropies are estimated from the sampler's log-probs."},
 	{path: "selection.order", typ: typeString, starter: "largest", loaded: "largest", enum: []string{"largest", "smallest"}, knob: true, source: fromRagen,
 		doc: "Which end of the ranking is kept."},
 	{path: "selection.keep", typ: typeNumber, starter: 0.25, loaded: 0.25, span: span{low: 0, high: 1, openLow: true}, knob: true, source: fromPaper,
-		doc: "The fraction of groups kept by top_fraction; ⌊keep × groups⌋ of them. Ranking by deviation is risk-seeking: the groups kept are the lucky ones."},
+		doc: "The fraction of groups kept by " + listed(methodsOf("keep"), "and") + "; ⌊keep × groups⌋ of them. Ranking by deviation is risk-seeking: the groups kept are the lucky ones."},
 	{path: "selection.count", typ: typeInteger, starter: 2, loaded: 2, span: between(1, 4096), knob: true, source: fromOurs + ": a quarter of 8",
-		doc: "The number of groups kept by top_count."},
+		doc: "The number of groups kept by " + listed(methodsOf("count"), "and") + "."},
 	{path: "selection.p", typ: typeNumber, starter: 0.9, loaded: 0.9, span: between(0, 1), knob: true, source: "RAGEN-2 (arXiv 2604.06268)",
-		doc: "The share of top_p, top_p_softmax and min_p."},
+		doc: "The share of " + listed(methodsOf("p"), "and") + "."},
 	{path: "selection.slack", typ: typeNumber, starter: 0.0, loaded: 0.0, span: between(0, 1000), source: fromOurs + " (RAGEN-2: 0.01, which keeps nothing where scores are tiny)",
 		doc: "What top_p may miss its share by, in units of the score."},
 	{path: "selection.drop_flat", typ: typeBool, starter: false, loaded: false, knob: true, source: fromRagen,
@@ -137,30 +141,30 @@ var rules = []*rule{
 	{path: "selection.loss_scale", typ: typeString, starter: "none", loaded: "none", enum: []string{"none", "linear", "sqrt"}, knob: true, source: fromRagen + " (filter_loss_scaling)",
 		doc: "Scales the advantages by the fraction of groups kept, or by its root."},
 
-	{path: "credit.algorithm", typ: typeString, starter: CreditGRPO, loaded: CreditGRPO, enum: creditAlgorithms, source: fromPaper,
-		doc: "How rewards become advantages: by the group's mean and deviation (GRPO), by its mean (Dr. GRPO), by the others' mean (LOOP, RLOO), by the batch's (REINFORCE++, and with the group's mean as baseline), by group and by equal states inside it (GiGPO), by a critic over tokens (GAE: PPO) or over turns and the tokens inside them (turn-level GAE), or by what the initial state has returned before (state_baseline). GAE makes the run train a critic."},
+	{path: "credit.algorithm", typ: typeString, starter: "grpo", loaded: "grpo", enum: algorithms(anyAlgorithm), source: fromPaper,
+		doc: "How rewards become advantages: " + waysOfCredit() + ". " + listed(withCritic, "and") + " make the run train a critic."},
 	{path: "credit.normalize_by_std", typ: typeBool, starter: true, loaded: true, knob: true, source: fromRagen,
-		doc: "Divides by the group's standard deviation (grpo, gigpo); without it the mean alone is subtracted."},
+		doc: "Divides by the group's standard deviation (" + readersOf("normalize_by_std") + "); without it the mean alone is subtracted."},
 	{path: "credit.epsilon", typ: typeNumber, starter: 1e-6, loaded: 1e-6, span: between(1e-12, 1), source: fromRagen,
 		doc: "Added to the standard deviation before dividing."},
 	{path: "credit.floor", typ: typeNumber, starter: 0.0, loaded: 0.0, span: between(0, 1000), knob: true, source: fromOurs,
 		doc: "The least deviation that is divided by: 16 pulls with one other outcome give an advantage of 3.75 however small the gap, unless there is a floor."},
 	{path: "credit.gamma", typ: typeNumber, starter: 1.0, loaded: 1.0, span: between(0, 1), source: fromRagen + " (GiGPO: 0.95)",
-		doc: "Discount from token to token (gae, turn_gae, reinforce_pp), or from turn to turn (gigpo)."},
+		doc: "Discount from token to token, in gigpo from turn to turn (" + readersOf("gamma") + ")."},
 	{path: "credit.lambda", typ: typeNumber, starter: 1.0, loaded: 1.0, span: between(0, 1), source: fromRagen,
-		doc: "GAE's λ over tokens: 1 takes the returns as they are, 0 believes the critic (gae, turn_gae)."},
+		doc: "GAE's λ over tokens: 1 takes the returns as they are, 0 believes the critic (" + readersOf("lambda") + ")."},
 	{path: "credit.turn_gamma", typ: typeNumber, starter: 0.95, loaded: 0.95, span: between(0, 1), source: fromRagen + " (high_level_gamma)",
-		doc: "Discount from turn to turn (turn_gae)."},
+		doc: "Discount from turn to turn (" + readersOf("turn_gamma") + ")."},
 	{path: "credit.turn_lambda", typ: typeNumber, starter: 1.0, loaded: 1.0, span: between(0, 1), source: fromRagen,
-		doc: "GAE's λ over turns (turn_gae)."},
+		doc: "GAE's λ over turns (" + readersOf("turn_lambda") + ")."},
 	{path: "credit.value_at", typ: typeString, starter: "last_prompt_token", loaded: "last_prompt_token", enum: []string{"last_prompt_token", "final_token"}, source: fromOurs + " (RAGEN: final_token)",
-		doc: "Where a turn's value is read (turn_gae): before the turn's first sampled token, or at its last, when most of what the turn decided is already known."},
+		doc: "Where a turn's value is read (" + readersOf("value_at") + "): before the turn's first sampled token, or at its last, when most of what the turn decided is already known."},
 	{path: "credit.reward_at", typ: typeString, starter: "turns", loaded: "turns", enum: []string{"turns", "end"}, source: fromOurs + " (RAGEN: end)",
-		doc: "Which tokens carry rewards (gae, reinforce_pp): each turn's last sampled one its turn's, or the trajectory's last one all."},
+		doc: "Which tokens carry rewards (" + readersOf("reward_at") + "): each turn's last sampled one its turn's, or the trajectory's last one all."},
 	{path: "credit.whiten", typ: typeBool, starter: true, loaded: true, source: fromVerl,
-		doc: "Gives the advantages of all tokens of a batch mean 0 and deviation 1 (gae, turn_gae)."},
+		doc: "Gives the advantages of all tokens of a batch mean 0 and deviation 1 (" + readersOf("whiten") + ")."},
 	{path: "credit.baseline_rate", typ: typeNumber, starter: 0.1, loaded: 0.1, span: between(0, 1), source: fromOurs,
-		doc: "How much of a state's value a new return replaces, at least (state_baseline); 0 is the mean of all returns so far."},
+		doc: "How much of a state's value a new return replaces, at least (" + readersOf("baseline_rate") + "); 0 is the mean of all returns so far."},
 	{path: "credit.step_weight", typ: typeNumber, starter: 1.0, loaded: 1.0, span: between(0, 1000), source: "GiGPO (arXiv 2505.10978)",
 		doc: "GiGPO's ω: the weight of the comparison of equal states."},
 
@@ -210,7 +214,7 @@ var rules = []*rule{
 		doc: "Rows of a micro-batch. It is the unit of memory and of bits: another number is another run."},
 
 	{path: "critic.learning_rate", typ: typeNumber, starter: 1e-3, loaded: 1e-5, span: between(0, 1), knob: true, source: fromOurs + " for the starter; " + fromVerl,
-		doc: "AdamW's learning rate for the critic. The critic's section is read where `credit.algorithm` needs one (gae, turn_gae)."},
+		doc: "AdamW's learning rate for the critic. The critic's section is read where `credit.algorithm` needs one (" + strings.Join(withCritic, ", ") + ")."},
 	{path: "critic.weight_decay", typ: typeNumber, starter: 0.01, loaded: 0.01, span: between(0, 1), knob: true, source: fromVerl,
 		doc: "AdamW's decoupled weight decay for the critic."},
 	{path: "critic.max_grad_norm", typ: typeNumber, starter: 1.0, loaded: 1.0, span: between(1e-6, 1e6), knob: true, source: fromVerl,

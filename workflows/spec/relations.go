@@ -3,9 +3,12 @@ package spec
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/reprise-rl/reprise/infra/strict"
+	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/selection"
 )
 
 // relation is a rule between several fields.
@@ -18,6 +21,15 @@ type relation struct {
 }
 
 const maxTrajectories = 65536
+
+var (
+	// withoutComparison are the algorithms that allow groups of one.
+	withoutComparison = listed(algorithms(func(a credit.Algorithm) bool { return !a.Compares }), "and")
+	// deviations are the metrics of which a group of one has none, and unranked the
+	// methods that read no metric.
+	deviations = metrics(func(m selection.Metric) bool { return m.Deviation })
+	unranked   = methods(func(m selection.Method) bool { return !m.Ranks })
+)
 
 // relations are checked where none of their fields has a problem of its own.
 var relations = []relation{
@@ -94,37 +106,37 @@ var relations = []relation{
 	},
 	{
 		paths: []string{"selection.keep", "selection.method", "rollout.groups"},
-		doc:   "selection.keep × rollout.groups is at least 1 where selection.method is \"top_fraction\".",
+		doc:   "selection.keep × rollout.groups is at least 1 where selection.method is " + oneOf(methodsOf("keep")) + ".",
 		broken: func(t Train) (string, string) {
 			return brokenKeep(t.Selection, t.Rollout.Groups)
 		},
 	},
 	{
 		paths: []string{"selection.count", "selection.method", "rollout.groups"},
-		doc:   "selection.count is at most rollout.groups where selection.method is \"top_count\".",
+		doc:   "selection.count is at most rollout.groups where selection.method is " + oneOf(methodsOf("count")) + ".",
 		broken: func(t Train) (string, string) {
 			return brokenCount(t.Selection, t.Rollout.Groups)
 		},
 	},
 	{
 		paths: []string{"rollout.group_size", "credit.algorithm"},
-		doc:   "rollout.group_size is at least 2 where credit.algorithm compares the members of a group: all but gae, turn_gae, reinforce_pp and state_baseline.",
+		doc:   "rollout.group_size is at least 2 where credit.algorithm compares the members of a group: all but " + withoutComparison + ".",
 		broken: func(t Train) (string, string) {
 			if t.Rollout.GroupSize > 1 || !t.Credit.Compares() {
 				return "", ""
 			}
-			return fmt.Sprint(t.Rollout.GroupSize), fmt.Sprintf("at least 2: %s compares the members of a group (gae and state_baseline do not)", t.Credit.Algorithm)
+			return fmt.Sprint(t.Rollout.GroupSize), fmt.Sprintf("at least 2: %s compares the members of a group (%s do not)", t.Credit.Algorithm, withoutComparison)
 		},
 	},
 	{
 		paths: []string{"selection.metric", "selection.method", "rollout.group_size"},
-		doc:   "Groups of one have no deviation: selection.metric is another than reward_std and entropy_std there, or selection.method \"all\".",
+		doc:   "Groups of one have no deviation: selection.metric is another than " + listed(deviations, "and") + " there, or selection.method " + oneOf(unranked) + ".",
 		broken: func(t Train) (string, string) {
 			s := t.Selection
-			if t.Rollout.GroupSize > 1 || s.Method == SelectAll || s.Metric != "reward_std" && s.Metric != "entropy_std" {
+			if t.Rollout.GroupSize > 1 || !s.method().Ranks || !slices.Contains(deviations, s.Metric) {
 				return "", ""
 			}
-			return strict.Quote(s.Metric), `"reward", "entropy" or "length", or selection.method "all": a group of one has no deviation`
+			return strict.Quote(s.Metric), listed(quoted(metrics(func(m selection.Metric) bool { return !m.Deviation })), "or") + ", or selection.method " + oneOf(unranked) + ": a group of one has no deviation"
 		},
 	},
 	{
@@ -264,7 +276,7 @@ func brokenWidths(widths []int, turns int) (found, allowed string) {
 
 // brokenKeep is the relation of keep and groups, shared with Settings.Apply.
 func brokenKeep(s Selection, groups int) (found, allowed string) {
-	if s.Method != SelectTopFraction || s.Kept(groups) >= 1 {
+	if s.method().Value != "keep" || s.Kept(groups) >= 1 {
 		return "", ""
 	}
 	return formatNumber(s.Keep), fmt.Sprintf("a number of which %d groups make at least one (from %s)",
@@ -273,7 +285,7 @@ func brokenKeep(s Selection, groups int) (found, allowed string) {
 
 // brokenCount is the relation of count and groups.
 func brokenCount(s Selection, groups int) (found, allowed string) {
-	if s.Method != SelectTopCount || s.Count <= groups {
+	if s.method().Value != "count" || s.Count <= groups {
 		return "", ""
 	}
 	return fmt.Sprint(s.Count), fmt.Sprintf("at most %d (rollout.groups)", groups)

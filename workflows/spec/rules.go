@@ -142,14 +142,18 @@ func (r *rule) allowed() string {
 }
 
 func oneOf(values []string) string {
-	quoted := make([]string, len(values))
+	if len(values) == 1 {
+		return strconv.Quote(values[0])
+	}
+	return "one of " + strings.Join(quoted(values), ", ")
+}
+
+func quoted(values []string) []string {
+	out := make([]string, len(values))
 	for i, v := range values {
-		quoted[i] = strconv.Quote(v)
+		out[i] = strconv.Quote(v)
 	}
-	if len(quoted) == 1 {
-		return quoted[0]
-	}
-	return "one of " + strings.Join(quoted, ", ")
+	return out
 }
 
 // problem is the rule broken by a value.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/selection"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -72,8 +74,14 @@ func TestHostAlgorithms(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 128, got.Rows)
 	require.Equal(t, 3600, got.Tokens)
-	require.Subset(t, names(got.Credit), []string{"grpo", "dr_grpo", "leave_one_out", "reinforce_pp", "reinforce_pp_baseline", "gigpo", "gae", "turn_gae", "state_baseline"})
-	require.Equal(t, []string{"all", "top_fraction", "top_count", "top_p", "top_p_softmax", "min_p"}, names(got.Selection))
+	for _, a := range credit.Algorithms {
+		require.Contains(t, names(got.Credit), a.Name)
+	}
+	require.Contains(t, names(got.Credit), "gae, KL in the reward")
+	require.Len(t, got.Selection, len(selection.Methods))
+	for i, m := range selection.Methods {
+		require.Equal(t, m.Name, got.Selection[i].Name)
+	}
 	require.Contains(t, got.Slowest.Name, " and ")
 	for _, c := range got.Credit {
 		require.Positive(t, c.Seconds, c.Name)

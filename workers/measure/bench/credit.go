@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
 	"github.com/reprise-rl/reprise/model/selection"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // The rollout that credit and selection are measured on: RAGEN's 8 prompts of 16
@@ -63,16 +64,8 @@ func slowest(costs []Cost) Cost {
 
 // rollout is a set of random trajectories.
 type rollout struct {
-	turns    [][]credit.Span
-	lengths  []int
-	groups   []int
-	rewards  [][]float64 // a turn
-	returns  []float64
-	keys     [][]string // of the states that turns begin in
-	starts   []string
-	values   [][]float64 // a token
+	credit.Input
 	logProbs [][]float64
-	past     []credit.StateValue
 	members  selection.Groups
 }
 
@@ -88,19 +81,19 @@ func newRollout() *rollout {
 			keys = append(keys, fmt.Sprint("state ", numbers.IntN(creditStates)))
 		}
 		length := creditTurns * (creditPrompt + creditSampled)
-		r.turns, r.keys, r.starts = append(r.turns, spans), append(r.keys, keys), append(r.starts, keys[0])
-		r.lengths, r.groups = append(r.lengths, length), append(r.groups, row/creditMembers)
-		r.rewards = append(r.rewards, normal(numbers, creditTurns))
-		r.values, r.logProbs = append(r.values, normal(numbers, length)), append(r.logProbs, normal(numbers, length))
+		r.Turns, r.Keys, r.Starts = append(r.Turns, spans), append(r.Keys, keys), append(r.Starts, keys[0])
+		r.Lengths, r.Groups = append(r.Lengths, length), append(r.Groups, row/creditMembers)
+		r.Rewards = append(r.Rewards, normal(numbers, creditTurns))
+		r.Values, r.logProbs = append(r.Values, normal(numbers, length)), append(r.logProbs, normal(numbers, length))
 	}
-	r.returns = credit.Returns(r.rewards)
-	for row, group := range r.groups {
-		r.members.Rewards[group] = append(r.members.Rewards[group], r.returns[row])
+	r.Returns = credit.Returns(r.Rewards)
+	for row, group := range r.Groups {
+		r.members.Rewards[group] = append(r.members.Rewards[group], r.Returns[row])
 	}
 	for state := range creditStates {
-		r.past = append(r.past, credit.StateValue{Key: fmt.Sprint("state ", state), Count: 1, Value: numbers.NormFloat64()})
+		r.Past = append(r.Past, credit.StateValue{Key: fmt.Sprint("state ", state), Count: 1, Value: numbers.NormFloat64()})
 	}
-	slices.SortFunc(r.past, func(a, b credit.StateValue) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(r.Past, func(a, b credit.StateValue) int { return cmp.Compare(a.Key, b.Key) })
 	return r
 }
 
@@ -112,98 +105,46 @@ func normal(r *rand.Rand, n int) []float64 {
 	return xs
 }
 
-// tokens are the mask and the rewards at tokens.
-func (r *rollout) tokens() (mask [][]bool, rewards [][]float64, err error) {
-	if mask, err = credit.Mask(r.turns, r.lengths); err != nil {
-		return nil, nil, err
-	}
-	rewards, err = credit.TokenRewards(r.rewards, r.turns, r.lengths, credit.AtTurns)
-	return mask, rewards, err
-}
-
-// credits are the algorithms by their names in a spec.
+// credits are the algorithms by their names in a spec, with its default options. As in the
+// credit step, the mask and the rewards at tokens are part of the work.
 func (r *rollout) credits() []workload {
-	byRow := func(compute func() ([]float64, error)) func(context.Context) error {
-		return func(context.Context) error {
-			rows, err := compute()
-			if err != nil {
+	options := credit.Options(spec.Default(spec.FromStarter).Credit)
+	work := func(name string, a credit.Algorithm, penalise bool) workload {
+		return workload{name, -1, func(context.Context) (err error) {
+			in := r.Input
+			if in.Mask, err = credit.Mask(in.Turns, in.Lengths); err != nil {
 				return err
 			}
-			mask, err := credit.Mask(r.turns, r.lengths)
-			if err != nil {
+			if in.Tokens, err = credit.TokenRewards(in.Rewards, in.Turns, in.Lengths, options.RewardAt); err != nil {
 				return err
 			}
-			_, err = credit.OverRows(rows, mask)
+			if penalise {
+				if in.Tokens, _, err = credit.KLInReward(in.Tokens, r.logProbs, in.Values, in.Mask, 0.001, loss.K1); err != nil {
+					return err
+				}
+			}
+			_, _, err = a.Compute(in, options)
 			return err
+		}}
+	}
+	var all []workload
+	for _, a := range credit.Algorithms {
+		all = append(all, work(a.Name, a, false))
+		if a.Critic && slices.Contains(a.Reads, "reward_at") {
+			all = append(all, work(a.Name+", KL in the reward", a, true))
 		}
 	}
-	byToken := func(compute func(rewards [][]float64, mask [][]bool) error) func(context.Context) error {
-		return func(context.Context) error {
-			mask, rewards, err := r.tokens()
-			if err != nil {
-				return err
-			}
-			return compute(rewards, mask)
-		}
-	}
-	gae := func(rewards [][]float64, mask [][]bool) error {
-		_, _, err := credit.GAE(rewards, r.values, mask, credit.GAEOptions{Gamma: 1, Lambda: 1, Whiten: true})
-		return err
-	}
-	return []workload{
-		{"grpo", -1, byRow(func() ([]float64, error) {
-			return credit.GRPO(r.returns, r.groups, credit.GRPOOptions{NormalizeByStd: true, Epsilon: 1e-6})
-		})},
-		{"dr_grpo", -1, byRow(func() ([]float64, error) { return credit.DrGRPO(r.returns, r.groups) })},
-		{"leave_one_out", -1, byRow(func() ([]float64, error) { return credit.LeaveOneOut(r.returns, r.groups) })},
-		{"state_baseline", -1, byRow(func() ([]float64, error) { return credit.StateBaseline(r.past, r.returns, r.starts) })},
-		{"reinforce_pp", -1, byToken(func(rewards [][]float64, mask [][]bool) error {
-			_, err := credit.ReinforcePlusPlus(rewards, mask, 1)
-			return err
-		})},
-		{"reinforce_pp_baseline", -1, func(context.Context) error {
-			mask, err := credit.Mask(r.turns, r.lengths)
-			if err == nil {
-				_, err = credit.ReinforcePlusPlusBaseline(r.returns, r.groups, mask)
-			}
-			return err
-		}},
-		{"gigpo", -1, func(context.Context) error {
-			turns, err := credit.GiGPO(r.rewards, r.groups, r.keys, credit.GiGPOOptions{Gamma: 0.95, StepWeight: 1})
-			if err == nil {
-				_, err = credit.OverTurns(turns, r.turns, r.lengths)
-			}
-			return err
-		}},
-		{"gae", -1, byToken(gae)},
-		{"turn_gae", -1, func(context.Context) error {
-			_, _, err := credit.TurnGAE(r.rewards, r.values, r.turns, credit.TurnGAEOptions{
-				Gamma: 1, Lambda: 1, TurnGamma: 0.95, TurnLambda: 1, Whiten: true,
-			})
-			return err
-		}},
-		{"gae, KL in the reward", -1, byToken(func(rewards [][]float64, mask [][]bool) error {
-			penalised, _, err := credit.KLInReward(rewards, r.logProbs, r.values, mask, 0.001, loss.K1)
-			if err != nil {
-				return err
-			}
-			return gae(penalised, mask)
-		})},
-	}
+	return all
 }
 
-// selections are the methods by their names in a spec.
+// selections are the methods by their names in a spec, with its default options.
 func (r *rollout) selections() []workload {
 	var all []workload
-	for _, o := range []selection.Options{
-		{Method: selection.MethodAll},
-		{Method: selection.MethodTopFraction, Value: 0.25},
-		{Method: selection.MethodTopCount, Value: 2},
-		{Method: selection.MethodTopP, Value: 0.9, Slack: 0.01, DropFlat: true},
-		{Method: selection.MethodTopPSoftmax, Value: 0.9},
-		{Method: selection.MethodMinP, Value: 0.9},
-	} {
-		all = append(all, workload{string(o.Method), -1, func(context.Context) error {
+	for _, m := range selection.Methods {
+		s := spec.Default(spec.FromStarter).Selection
+		s.Method = m.Name
+		o := selection.Options{Method: s.Method, Value: s.Value(), Slack: s.Slack}
+		all = append(all, workload{m.Name, -1, func(context.Context) error {
 			_, err := selection.Select(r.members, o)
 			return err
 		}})

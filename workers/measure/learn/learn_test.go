@@ -35,7 +35,7 @@ func TestLessonSpecs(t *testing.T) {
 	s, err := spec.Decode(text, run.Known())
 	require.NoError(t, err)
 	require.Equal(t, 25, s.Iterations)
-	require.Equal(t, spec.SelectAll, s.Selection.Method)
+	require.Equal(t, "all", s.Selection.Method)
 	require.False(t, s.Credit.NormalizeByStd)
 }
 

@@ -30,7 +30,7 @@ func TestStudySpecs(t *testing.T) {
 			require.Equal(t, 1e-3, got.Update.LearningRate)
 			require.Equal(t, collapse.Warn, got.Collapse.OnDetection)
 			keeps := s.Algorithm.Name == "starpo-s"
-			require.Equal(t, keeps, got.Selection.Method == spec.SelectTopFraction)
+			require.Equal(t, keeps, got.Selection.Method == "top_fraction")
 			require.Equal(t, s.Shared, bytes.Contains(got.Environment.Options, []byte(`"shared_chance":true`)))
 		})
 	}

@@ -1,0 +1,143 @@
+package credit
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Algorithms are all algorithms, in the order in which the spec and the docs list them.
+// Each entry stands in the algorithm's file. The spec, the credit step, the benches, the
+// tests and the docs range over this table.
+var Algorithms = []Algorithm{
+	grpo,
+	drGRPO,
+	leaveOneOut,
+	reinforcePlusPlus,
+	reinforcePlusPlusBaseline,
+	gigpo,
+	gae,
+	turnGAE,
+	stateBaseline,
+}
+
+// Algorithm is a way to turn rewards into advantages.
+type Algorithm struct {
+	// Name is the value of credit.algorithm in a spec.
+	Name string
+	// By completes "rewards become advantages by …".
+	By string
+	// Formula and Paper describe the algorithm in docs/algorithms.md; File is the
+	// file of this package that has it.
+	Formula, Paper, File string
+	// Critic says that it reads Input.Values: the run trains a critic.
+	Critic bool
+	// Compares says that it compares the members of a group, so that a group needs
+	// two at least.
+	Compares bool
+	// ObservesStates says that it reads Input.Past: every trajectory of a rollout,
+	// selected or not, updates the values of initial states (Observe).
+	ObservesStates bool
+	// Reads are the fields of a spec's credit section, besides algorithm, that have an
+	// effect.
+	Reads []string
+	// Compute returns the advantages and, with a critic, the returns that the critic
+	// learns: [rows][tokens]. Errors are of kind ErrRewards, ErrNotFinite or ErrInput.
+	Compute func(Input, Options) (advantages, returns [][]float64, err error)
+}
+
+// Input is what algorithms read of the rows of an update.
+type Input struct {
+	Returns []float64    // [rows], penalties included
+	Rewards [][]float64  // [rows][turns], the same by turns
+	Tokens  [][]float64  // [rows][tokens], the same at sampled tokens
+	Values  [][]float64  // [rows][tokens], the critic's; nil without one
+	Groups  []int        // [rows], the group of each
+	Keys    [][]string   // [rows][turns], the state when each turn began
+	Starts  []string     // [rows], the initial state
+	Turns   [][]Span     // [rows][turns], the sampled tokens
+	Lengths []int        // [rows], in tokens
+	Mask    [][]bool     // [rows][tokens], true at the sampled ones
+	Past    []StateValue // the values of initial states before this rollout
+}
+
+// Options are the knobs of all algorithms, as the section credit of a spec has them. An
+// algorithm ignores those that it does not name in Reads.
+type Options struct {
+	// Algorithm is the name of an algorithm; only Compute reads it.
+	Algorithm string
+	// NormalizeByStd divides by the standard deviation of the group (GRPO, and in GiGPO
+	// of the anchor group too). Without it only the mean is subtracted: in GRPO that is
+	// DrGRPO, in GiGPO it is F = 1, which the paper finds better for very small
+	// deviations.
+	NormalizeByStd bool
+	// Epsilon is added to the deviation (verl, verl-agent: 1e-6).
+	Epsilon float64
+	// Floor is the smallest divisor, in units of the reward; 0 means no floor, as in the
+	// papers. Without a floor the advantage depends on how rare a difference is and not
+	// on its size: if one of 16 members has another reward, its |A| is 15/√16 = 3.75
+	// even if the difference is a penalty of 0.1 or a random payout. The floor has no
+	// effect on groups with a larger deviation.
+	Floor float64
+	// Gamma discounts the future, in [0, 1]: from token to token in GAE, TurnGAE (inside
+	// a turn) and REINFORCE++ (RAGEN: 1), from turn to turn in GiGPO (paper: 0.95).
+	Gamma float64
+	// Lambda, in [0, 1], trades the critic's bias (0) against the variance of the
+	// returns (1) over tokens (RAGEN: 1).
+	Lambda float64
+	// TurnGamma discounts from turn to turn in TurnGAE, in [0, 1] (RAGEN's
+	// high_level_gamma: 0.95).
+	TurnGamma float64
+	// TurnLambda is the λ of the turns in TurnGAE, in [0, 1] (RAGEN uses Lambda: 1).
+	TurnLambda float64
+	// ValueAt is where TurnGAE reads a turn's value; empty means LastPromptToken.
+	ValueAt ValuePlace
+	// RewardAt is where Input.Tokens has the rewards; the caller puts them there.
+	RewardAt RewardPlace
+	// Whiten scales the advantages of all sampled tokens to mean 0 and deviation 1
+	// (GAE, TurnGAE; verl and RAGEN always do).
+	Whiten bool
+	// BaselineRate is Observe's rate; the caller of StateBaseline observes.
+	BaselineRate float64
+	// StepWeight is GiGPO's ω, the weight of the step advantage (paper: 1).
+	StepWeight float64
+}
+
+// Find returns the algorithm of a name; false if there is none.
+func Find(name string) (Algorithm, bool) {
+	at := slices.IndexFunc(Algorithms, func(a Algorithm) bool { return a.Name == name })
+	if at < 0 {
+		return Algorithm{}, false
+	}
+	return Algorithms[at], true
+}
+
+// Compute applies the algorithm that the options name. An unknown name is an error of
+// kind ErrInput.
+func Compute(in Input, o Options) (advantages, returns [][]float64, err error) {
+	a, ok := Find(o.Algorithm)
+	if !ok {
+		return nil, nil, fmt.Errorf("%w: algorithm %q", ErrInput, o.Algorithm)
+	}
+	return a.Compute(in, o)
+}
+
+// byRow is the result of an algorithm that gives all tokens of a row one advantage.
+func (in Input) byRow(rows []float64, err error) (advantages, returns [][]float64, _ error) {
+	if err == nil {
+		advantages, err = OverRows(rows, in.Mask)
+	}
+	return advantages, nil, err
+}
+
+// byTurn is the result of an algorithm that gives all tokens of a turn one advantage.
+func (in Input) byTurn(turns [][]float64, err error) (advantages, returns [][]float64, _ error) {
+	if err == nil {
+		advantages, err = OverTurns(turns, in.Turns, in.Lengths)
+	}
+	return advantages, nil, err
+}
+
+// byToken is the result of an algorithm over tokens without a critic.
+func byToken(advantages [][]float64, err error) (_, returns [][]float64, _ error) {
+	return advantages, nil, err
+}

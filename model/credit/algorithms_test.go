@@ -1,0 +1,103 @@
+package credit
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// someOptions are options of which every one has an effect, and otherOptions as many
+// others.
+var (
+	someOptions = Options{
+		NormalizeByStd: true, Epsilon: 0.1, Floor: 2, Gamma: 0.9, Lambda: 0.8, TurnGamma: 0.95, TurnLambda: 0.7,
+		ValueAt: LastPromptToken, RewardAt: AtTurns, Whiten: true, BaselineRate: 0.5, StepWeight: 0.6,
+	}
+	otherOptions = Options{
+		NormalizeByStd: false, Epsilon: 0.2, Floor: 3, Gamma: 0.8, Lambda: 0.7, TurnGamma: 0.9, TurnLambda: 0.6,
+		ValueAt: FinalToken, RewardAt: AtEnd, Whiten: false, BaselineRate: 1, StepWeight: 0.5,
+	}
+)
+
+// inputOf is a rollout as the credit step gives it, after another of the same states.
+func inputOf(t *testing.T, o Options) Input {
+	t.Helper()
+	e, before := randomEpisodes(t, 11, 12), randomEpisodes(t, 12, 12)
+	tokens, err := TokenRewards(e.rewards, e.turns, e.lengths, o.RewardAt)
+	require.NoError(t, err)
+	past, err := Observe(nil, before.returns, before.initialStates, o.BaselineRate)
+	require.NoError(t, err)
+	return Input{
+		Returns: e.returns, Rewards: e.rewards, Tokens: tokens, Values: e.values, Groups: e.groups, Keys: e.keys,
+		Starts: e.initialStates, Turns: e.turns, Lengths: e.lengths, Mask: e.mask, Past: past,
+	}
+}
+
+// advantagesOf applies an algorithm to a rollout that may be changed before.
+func advantagesOf(t *testing.T, name string, o Options, change func(*Input)) [][]float64 {
+	t.Helper()
+	in := inputOf(t, o)
+	change(&in)
+	o.Algorithm = name
+	advantages, returns, err := Compute(in, o)
+	require.NoError(t, err)
+	a, ok := Find(name)
+	require.True(t, ok)
+	require.Equal(t, a.Critic, returns != nil, "returns are what a critic learns")
+	return advantages
+}
+
+// What the table says an algorithm reads is what it reads: a change of anything else
+// changes nothing.
+func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
+	same := func(*Input) {}
+	capital := regexp.MustCompile(`(.)([A-Z])`)
+	for _, a := range Algorithms {
+		t.Run(a.Name, func(t *testing.T) {
+			want := advantagesOf(t, a.Name, someOptions, same)
+			var reads []string
+			for i, some := 0, reflect.TypeOf(someOptions); i < some.NumField(); i++ {
+				o := someOptions
+				reflect.ValueOf(&o).Elem().Field(i).Set(reflect.ValueOf(otherOptions).Field(i))
+				if !reflect.DeepEqual(want, advantagesOf(t, a.Name, o, same)) {
+					reads = append(reads, strings.ToLower(capital.ReplaceAllString(some.Field(i).Name, "${1}_$2")))
+				}
+			}
+			require.ElementsMatch(t, a.Reads, reads)
+
+			apart := advantagesOf(t, a.Name, someOptions, func(in *Input) {
+				for row := range in.Groups {
+					in.Groups[row] = row
+				}
+			})
+			require.Equal(t, a.Compares, !reflect.DeepEqual(want, apart), "groups of one")
+			unseen := advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Past = nil })
+			require.Equal(t, a.ObservesStates, !reflect.DeepEqual(want, unseen), "without what states have returned")
+			if !a.Critic {
+				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Values = nil }))
+			}
+		})
+	}
+}
+
+func TestAlgorithmsAreDescribed(t *testing.T) {
+	seen := map[string]bool{}
+	for _, a := range Algorithms {
+		require.False(t, seen[a.Name], "%s stands twice", a.Name)
+		seen[a.Name] = true
+		require.NotEmpty(t, a.By, a.Name)
+		require.NotEmpty(t, a.Formula, a.Name)
+		require.NotEmpty(t, a.Paper, a.Name)
+		require.NotContains(t, a.By+a.Formula+a.Paper, "|", "it would end a cell of the docs: %s", a.Name)
+		text, err := os.ReadFile(a.File)
+		require.NoError(t, err)
+		require.Contains(t, string(text), `Name: "`+a.Name+`"`, "%s has the entry", a.File)
+	}
+	_, _, err := Compute(Input{}, Options{Algorithm: "luck"})
+	require.ErrorIs(t, err, ErrInput)
+	require.EqualError(t, err, `unusable input: algorithm "luck"`)
+}
