@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,7 +60,7 @@ func Decode(b []byte, known Known) (Train, error) {
 			d.bad["evaluation.suites"] = true
 		}
 	}
-	d.problems = append(d.problems, unmet(t, d.isBad)...)
+	d.problems = append(d.problems, unmet(t, func(r relation) bool { return !slices.ContainsFunc(r.paths, d.isBad) })...)
 	if err := d.problems.Err(); err != nil {
 		return Train{}, err
 	}
@@ -346,11 +346,8 @@ func (d *decoder) checkEnvironment(e Environment, path string) Problems {
 }
 
 func (d *decoder) checkPart(p Part, path string) Problems {
-	if names := sorted(d.known.Environments); names != nil {
-		i := sort.SearchStrings(names, p.Name)
-		if i == len(names) || names[i] != p.Name {
-			return Problems{{Path: strict.Join(path, "name"), Found: strict.Quote(p.Name), Allowed: oneOf(names), Hint: strict.DidYouMean(p.Name, names)}}
-		}
+	if names := sorted(d.known.Environments); names != nil && !slices.Contains(names, p.Name) {
+		return Problems{{Path: strict.Join(path, "name"), Found: strict.Quote(p.Name), Allowed: oneOf(names), Hint: strict.DidYouMean(p.Name, names)}}
 	}
 	if d.known.Options == nil {
 		return nil
@@ -364,10 +361,7 @@ func (d *decoder) checkPart(p Part, path string) Problems {
 }
 
 func sorted(names []string) []string {
-	if names == nil {
-		return nil
-	}
-	ordered := append([]string{}, names...)
-	sort.Strings(ordered)
+	ordered := slices.Clone(names)
+	slices.Sort(ordered)
 	return ordered
 }

@@ -160,7 +160,7 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 		t.Rollout.Turns, t.Rollout.MaxNewTokens, t.Rollout.Think, t.Rollout.ContextTurns = s.Turns, s.MaxNewTokens, s.Think, s.ContextTurns
 		t.Policy.From, t.Policy.WarmStart.Steps, t.Iterations = e.From, 0, 1
 	}
-	if problems := unmet(t, func(string) bool { return false }); len(problems) > 0 {
+	if problems := unmet(t, func(relation) bool { return true }); len(problems) > 0 {
 		for i := range problems {
 			problems[i].Path = strings.TrimPrefix(problems[i].Path, "evaluation.")
 		}

@@ -42,7 +42,6 @@ func fieldsOf(rules []*rule) []Field {
 }
 
 func (r *rule) describeDefault() string {
-	starter, loaded := literal(r.starter), literal(r.loaded)
 	switch {
 	case r.required:
 		return "none: required"
@@ -50,7 +49,7 @@ func (r *rule) describeDefault() string {
 		return "given by the environment"
 	case r.inherits != "":
 		return "`" + r.inherits + "`"
-	case r.typ == typeObjects || r.starter == nil && (r.typ == typeString || r.typ == typeInteger):
+	case r.typ == typeObjects || r.fallback(FromStarter) == nil && (r.typ == typeString || r.typ == typeInteger):
 		return "–"
 	case r.typ == typeCollapse:
 		return "warns of everything"
@@ -58,12 +57,10 @@ func (r *rule) describeDefault() string {
 		return "{}"
 	case r.typ == typeIntegers:
 		return "given by the environment"
-	case r.loaded == nil:
-		return starter
-	case starter != loaded:
-		return fmt.Sprintf("%s; %s for other policies than the starter", starter, loaded)
+	case r.loaded != nil:
+		return fmt.Sprintf("%s; %s for other policies than the starter", literal(r.starter), literal(r.loaded))
 	}
-	return starter
+	return literal(r.fallback(FromStarter))
 }
 
 func literal(v any) string {

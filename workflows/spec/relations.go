@@ -18,6 +18,9 @@ type relation struct {
 	doc   string
 	// broken answers what was found and what is allowed, "" when all is well.
 	broken func(Train) (found, allowed string)
+	// knobs says that a change of knobs can break it: then it reads only what Settings
+	// have.
+	knobs bool
 }
 
 const maxTrajectories = 65536
@@ -107,15 +110,25 @@ var relations = []relation{
 	{
 		paths: []string{"selection.keep", "selection.method", "rollout.groups"},
 		doc:   "selection.keep × rollout.groups is at least 1 where selection.method is " + oneOf(methodsOf("keep")) + ".",
+		knobs: true,
 		broken: func(t Train) (string, string) {
-			return brokenKeep(t.Selection, t.Rollout.Groups)
+			s, groups := t.Selection, t.Rollout.Groups
+			if s.method().Value != "keep" || s.Kept(groups) >= 1 {
+				return "", ""
+			}
+			return formatNumber(s.Keep), fmt.Sprintf("a number of which %d groups make at least one (from %s)",
+				groups, formatNumber(math.Ceil(1e6/float64(groups))/1e6))
 		},
 	},
 	{
 		paths: []string{"selection.count", "selection.method", "rollout.groups"},
 		doc:   "selection.count is at most rollout.groups where selection.method is " + oneOf(methodsOf("count")) + ".",
+		knobs: true,
 		broken: func(t Train) (string, string) {
-			return brokenCount(t.Selection, t.Rollout.Groups)
+			if t.Selection.method().Value != "count" || t.Selection.Count <= t.Rollout.Groups {
+				return "", ""
+			}
+			return fmt.Sprint(t.Selection.Count), fmt.Sprintf("at most %d (rollout.groups)", t.Rollout.Groups)
 		},
 	},
 	{
@@ -152,8 +165,14 @@ var relations = []relation{
 	{
 		paths: []string{"update.minibatch", "selection.method", "selection.keep", "selection.count", "rollout.groups", "rollout.group_size"},
 		doc:   "update.minibatch is at most the rows that selection.keep or selection.count leaves.",
+		knobs: true,
 		broken: func(t Train) (string, string) {
-			return brokenMinibatch(t.Selection, t.Rollout.Groups, t.Rollout.GroupSize, t.Update.Minibatch)
+			groups, size, kept := t.Rollout.Groups, t.Rollout.GroupSize, t.Selection.Kept(t.Rollout.Groups)
+			if t.Update.Minibatch <= kept*size || kept == 0 {
+				return "", ""
+			}
+			return fmt.Sprint(t.Update.Minibatch), fmt.Sprintf("at most %d, the rows that the selection leaves (%d of %d groups of %d); or keep more",
+				kept*size, kept, groups, size)
 		},
 	},
 	{
@@ -274,60 +293,21 @@ func brokenWidths(widths []int, turns int) (found, allowed string) {
 	return "", ""
 }
 
-// brokenKeep is the relation of keep and groups, shared with Settings.Apply.
-func brokenKeep(s Selection, groups int) (found, allowed string) {
-	if s.method().Value != "keep" || s.Kept(groups) >= 1 {
-		return "", ""
-	}
-	return formatNumber(s.Keep), fmt.Sprintf("a number of which %d groups make at least one (from %s)",
-		groups, formatNumber(math.Ceil(1e6/float64(groups))/1e6))
-}
-
-// brokenCount is the relation of count and groups.
-func brokenCount(s Selection, groups int) (found, allowed string) {
-	if s.method().Value != "count" || s.Count <= groups {
-		return "", ""
-	}
-	return fmt.Sprint(s.Count), fmt.Sprintf("at most %d (rollout.groups)", groups)
-}
-
-// brokenMinibatch is the relation of a minibatch and the rows that are left.
-func brokenMinibatch(s Selection, groups, size, minibatch int) (found, allowed string) {
-	rows := s.Kept(groups) * size
-	if minibatch <= rows || rows == 0 {
-		return "", ""
-	}
-	return fmt.Sprint(minibatch), fmt.Sprintf("at most %d, the rows that the selection leaves (%d of %d groups of %d); or keep more", rows, s.Kept(groups), groups, size)
-}
-
-// unmet are the relations that a change of knobs can break.
+// unmet are the relations that a change of knobs breaks.
 func (s Settings) unmet() Problems {
-	var problems Problems
-	add := func(path, found, allowed string) {
-		if found != "" {
-			problems = append(problems, Problem{Path: path, Found: found, Allowed: allowed})
-		}
+	t := Train{
+		Rollout:   Rollout{Groups: s.Rollout.Groups, GroupSize: s.Rollout.GroupSize},
+		Selection: s.Selection, Update: s.Update,
 	}
-	groups, size := s.Rollout.Groups, s.Rollout.GroupSize
-	found, allowed := brokenKeep(s.Selection, groups)
-	add("selection.keep", found, allowed)
-	found, allowed = brokenCount(s.Selection, groups)
-	add("selection.count", found, allowed)
-	if len(problems) == 0 {
-		found, allowed = brokenMinibatch(s.Selection, groups, size, s.Update.Minibatch)
-		add("update.minibatch", found, allowed)
-	}
-	return problems
+	return unmet(t, func(r relation) bool { return r.knobs })
 }
 
-func unmet(t Train, bad func(path string) bool) Problems {
+// unmet are the relations that a spec breaks, of those that are asked for.
+func unmet(t Train, asked func(relation) bool) Problems {
 	var problems Problems
-next:
 	for _, r := range relations {
-		for _, path := range r.paths {
-			if bad(path) {
-				continue next
-			}
+		if !asked(r) {
+			continue
 		}
 		if found, allowed := r.broken(t); found != "" {
 			problems = append(problems, Problem{Path: r.paths[0], Found: found, Allowed: allowed})

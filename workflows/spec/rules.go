@@ -19,9 +19,10 @@ import (
 type rule struct {
 	path string
 	typ  valueType
-	// starter and loaded are the defaults of a run from the starter and of a
-	// run from any other policy; nil where there is none.
-	starter, loaded any
+	// value is the default; nil where there is none. Where the default of a run from
+	// the starter differs from that of a run from any other policy, starter and loaded
+	// stand in its place.
+	value, starter, loaded any
 	// required fields have no default and must be written.
 	required bool
 	span     span
@@ -310,7 +311,10 @@ func (r *rule) absent(v reflect.Value) bool {
 
 // fallback is the field's default under a policy's origin, nil where it has none.
 func (r *rule) fallback(from string) any {
-	if from == FromStarter {
+	switch {
+	case r.value != nil:
+		return r.value
+	case from == FromStarter:
 		return r.starter
 	}
 	return r.loaded

@@ -64,7 +64,7 @@ func TestEveryElementHasARule(t *testing.T) {
 
 func TestDefaultsAreAllowed(t *testing.T) {
 	for _, r := range rules {
-		for _, value := range []any{r.starter, r.loaded} {
+		for _, value := range []any{r.fallback(FromStarter), r.fallback("hf:a/model")} {
 			if value == nil {
 				continue
 			}
@@ -77,6 +77,14 @@ func TestDefaultsAreAllowed(t *testing.T) {
 			require.Equal(t, value, read, r.path)
 			require.NotPanics(t, func() { set(&Train{}, r.path, value) }, r.path)
 		}
+	}
+}
+
+// A default is told once: a pair of defaults is two different ones.
+func TestDefaultsAreToldOnce(t *testing.T) {
+	for _, r := range rules {
+		require.False(t, r.loaded != nil && reflect.DeepEqual(r.starter, r.loaded), r.path)
+		require.False(t, r.value != nil && (r.starter != nil || r.loaded != nil), r.path)
 	}
 }
 
