@@ -63,7 +63,7 @@ func random(r *rand.Rand) *scenario {
 	sc := everything()
 	sc.rounds, sc.rows = 1+r.IntN(3), []int{r.IntN(5)}
 	if one(3) {
-		sc.settings = settings(spec.CreditStateBaseline)
+		sc.settings = settings("state_baseline")
 	}
 	if one(3) {
 		sc.gradNorm = math.Inf(1)
@@ -153,7 +153,7 @@ func (sc *scenario) result(c Call) any {
 		if in.Scores != nil && (in.Rollout == nil || in.Rollout.Rows[in.Rollout.Update] > 0) {
 			out.Batch = &of
 		}
-		if in.Settings.Credit.Algorithm == spec.CreditStateBaseline {
+		if in.Settings.Credit.Algorithm == "state_baseline" {
 			states := ref("states", c.Input)
 			out.States = &states
 		}
