@@ -28,7 +28,7 @@ help: ## this text
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo 'The first of demo, test, smoke … builds the tools: five to ten minutes on 2 cores, once.'
+	@echo 'The first of demo, test, smoke … builds the tools: 6 to 12 minutes on 2 cores, once.'
 	@echo 'REPRISE_TEMPORAL=/path/to/temporal uses that one instead of building it;'
 	@echo 'REPRISE_PJRT_PLUGIN=/path/to/plugin.so uses another PJRT plugin (CUDA too).'
 
