@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// choice is what a selection made of a rollout.
-type choice struct {
+// Choice is what a selection made of a rollout.
+type Choice struct {
 	More    bool      // another round is wanted
 	Kept    []bool    // [groups]
 	Weights []float64 // [groups], the factor of each one's advantages
@@ -18,12 +18,12 @@ type choice struct {
 
 // Choose applies the selection to each part of the rollout that an iteration learns
 // from.
-func Choose(rc *Context, s spec.Selection, rows []TrajectoryRow, task *Task) (choice, error) {
+func Choose(rc *Context, s spec.Selection, rows []TrajectoryRow, task *Task) (Choice, error) {
 	groups, members := len(rows)/task.Members, task.Members
 	if s.Resample > 1 {
 		return resampled(s, rows, task)
 	}
-	var out choice
+	var out Choice
 	for from := 0; from < groups; from += task.Groups {
 		kept, weights, err := SelectedGroups(s, rows[from*members:(from+task.Groups)*members], task.Groups, members)
 		if err != nil {
@@ -38,7 +38,7 @@ func Choose(rc *Context, s spec.Selection, rows []TrajectoryRow, task *Task) (ch
 // rounds are made, and applies the selection to the first that do (DAPO, arXiv
 // 2503.14476, §3.2; there the batch is filled with prompts whose accuracy is neither
 // 0 nor 1).
-func resampled(s spec.Selection, rows []TrajectoryRow, task *Task) (choice, error) {
+func resampled(s spec.Selection, rows []TrajectoryRow, task *Task) (Choice, error) {
 	groups, members := len(rows)/task.Members, task.Members
 	returns := make([][]float64, groups)
 	for _, r := range rows {
@@ -46,14 +46,14 @@ func resampled(s spec.Selection, rows []TrajectoryRow, task *Task) (choice, erro
 	}
 	spreads, err := selection.RewardStd(returns)
 	if err != nil {
-		return choice{}, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+		return Choice{}, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
 	varied := selection.Varied(spreads, s.Floor)
 	if len(varied) < task.Groups && groups/task.Groups < s.Resample {
-		return choice{More: true}, nil
+		return Choice{More: true}, nil
 	}
 	varied = varied[:min(len(varied), task.Groups)]
-	out := choice{Kept: make([]bool, groups), Weights: make([]float64, groups)}
+	out := Choice{Kept: make([]bool, groups), Weights: make([]float64, groups)}
 	if len(varied) == 0 {
 		return out, nil
 	}
@@ -63,7 +63,7 @@ func resampled(s spec.Selection, rows []TrajectoryRow, task *Task) (choice, erro
 	}
 	kept, weights, err := SelectedGroups(s, taken, len(varied), members)
 	if err != nil {
-		return choice{}, err
+		return Choice{}, err
 	}
 	for i, g := range varied {
 		out.Kept[g], out.Weights[g] = kept[i], weights[i]

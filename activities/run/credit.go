@@ -13,17 +13,17 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// creditInput is trajectories as the credit algorithms take them. A token's place is
+// CreditInput is trajectories as the credit algorithms take them. A token's place is
 // its index in the trajectory's ids.
-type creditInput struct {
+type CreditInput struct {
 	credit.Input
 	// What the device said of the sampled tokens, [rows][tokens]; nil without.
 	logProbs, reference [][]float64
 }
 
 // NewCreditInput lays trajectories out by rows, turns and tokens.
-func NewCreditInput(rows []TrajectoryRow) creditInput {
-	var l creditInput
+func NewCreditInput(rows []TrajectoryRow) CreditInput {
+	var l CreditInput
 	for _, r := range rows {
 		var rewards []float64
 		var turns []credit.Span
@@ -46,7 +46,7 @@ func NewCreditInput(rows []TrajectoryRow) creditInput {
 }
 
 // Scored adds what the scores say.
-func (l *creditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference, critic bool) error {
+func (l *CreditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference, critic bool) error {
 	var err error
 	if l.Mask, err = credit.Mask(l.Turns, l.Lengths); err != nil {
 		return fmt.Errorf("%w: %w", err, store.ErrInvalid)
@@ -72,7 +72,7 @@ func (l *creditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference,
 
 // spread puts what a row's sampled tokens have, in order, at their places among all
 // its tokens.
-func (l *creditInput) spread(row int, sampled []float32) []float64 {
+func (l *CreditInput) spread(row int, sampled []float32) []float64 {
 	out := make([]float64, l.Lengths[row])
 	for _, s := range l.Turns[row] {
 		for t := s.From; t < s.To; t++ {
@@ -83,7 +83,7 @@ func (l *creditInput) spread(row int, sampled []float32) []float64 {
 }
 
 // gather is spread the other way round.
-func (l *creditInput) gather(row int, tokens []float64) []float64 {
+func (l *CreditInput) gather(row int, tokens []float64) []float64 {
 	var out []float64
 	for _, s := range l.Turns[row] {
 		out = append(out, tokens[s.From:s.To]...)
@@ -105,7 +105,7 @@ type TrainingSignal struct {
 //
 // A value or a log-prob that is not finite makes every advantage NaN: the update
 // then skips its step, and counts it.
-func (l *creditInput) TrainingSignal(settings spec.Settings, rows []TrajectoryRow, past []credit.StateValue) (TrainingSignal, error) {
+func (l *CreditInput) TrainingSignal(settings spec.Settings, rows []TrajectoryRow, past []credit.StateValue) (TrainingSignal, error) {
 	c, u := settings.Credit, settings.Update
 	out := TrainingSignal{Metrics: activities.Metrics{}}
 	advantages, returns, err := l.credit(c, u, past, out.Metrics)
@@ -154,7 +154,7 @@ func filled(lengths []int, v float64) [][]float64 {
 
 // credit applies an algorithm: advantages and, with a critic, returns,
 // [rows][tokens].
-func (l *creditInput) credit(c spec.Credit, u spec.Update, past []credit.StateValue, metrics activities.Metrics) (advantages, returns [][]float64, err error) {
+func (l *CreditInput) credit(c spec.Credit, u spec.Update, past []credit.StateValue, metrics activities.Metrics) (advantages, returns [][]float64, err error) {
 	if l.Tokens, err = l.rewarded(c, u, metrics); err != nil {
 		return nil, nil, err
 	}
@@ -165,7 +165,7 @@ func (l *creditInput) credit(c spec.Credit, u spec.Update, past []credit.StateVa
 // rewarded puts the rewards at their tokens, [rows][tokens]. With a penalty for the
 // distance from the reference in them, the turns' rewards and the returns have it
 // too.
-func (l *creditInput) rewarded(c spec.Credit, u spec.Update, metrics activities.Metrics) ([][]float64, error) {
+func (l *CreditInput) rewarded(c spec.Credit, u spec.Update, metrics activities.Metrics) ([][]float64, error) {
 	place := c.RewardAt
 	if place == "" {
 		place = credit.AtTurns

@@ -13,15 +13,15 @@ import (
 // they depend on the suite alone, and runs share them.
 type References struct {
 	mu   sync.Mutex
-	made recent[reference]
+	made recent[ReferenceLines]
 }
 
 // maxReferences is how many are remembered: six numbers each.
 const maxReferences = 1024
 
-// reference is the mean over a suite's instances of what a random player and the
+// ReferenceLines are the means over a suite's instances of what a random player and the
 // best play reach; the best are only there where all environments know it.
-type reference struct {
+type ReferenceLines struct {
 	randomSuccess, RandomReward float64
 	bestSuccess, bestReward     float64
 	hasBest, hasBestReward      bool
@@ -31,10 +31,10 @@ type reference struct {
 const RandomSamples = 16
 
 // Of gives a suite's lines.
-func (r *References) Of(rc *Context, s *Task) (reference, error) {
+func (r *References) Of(rc *Context, s *Task) (ReferenceLines, error) {
 	digest, err := DigestOf(s.Suite)
 	if err != nil {
-		return reference{}, err
+		return ReferenceLines{}, err
 	}
 	r.mu.Lock()
 	r.made.most = maxReferences
@@ -51,12 +51,12 @@ func (r *References) Of(rc *Context, s *Task) (reference, error) {
 }
 
 // Refer computes a suite's lines.
-func Refer(rc *Context, s *Task) reference {
+func Refer(rc *Context, s *Task) ReferenceLines {
 	groups := make([][]int, len(s.Parts)) // by part
 	for g, of := range s.order {
 		groups[of] = append(groups[of], g)
 	}
-	out := reference{hasBest: true, hasBestReward: true}
+	out := ReferenceLines{hasBest: true, hasBestReward: true}
 	for i, p := range s.Parts {
 		if len(groups[i]) == 0 {
 			continue
@@ -82,7 +82,7 @@ func Refer(rc *Context, s *Task) reference {
 }
 
 // Add puts the lines beside the figures.
-func (r reference) Add(m activities.Metrics) {
+func (r ReferenceLines) Add(m activities.Metrics) {
 	m["reference/random_success"] = canon.Float(r.randomSuccess)
 	m["reference/random_reward"] = canon.Float(r.RandomReward)
 	if r.hasBest {
