@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -237,18 +238,11 @@ func ReadFixed(ctx context.Context, s Store, key string, limit int64) ([]byte, R
 // is the network's doing, so it is worth another try.
 func bodyError(ctx context.Context, s Store, key string, err error) error {
 	e := &Error{Op: "read", Where: s.Location(key), Kind: ErrUnavailable, Detail: "the body ended early"}
-	if cause := Canceled(ctx, errOr(err, io.ErrUnexpectedEOF)); cause != nil {
+	if cause := Canceled(ctx, cmp.Or(err, io.ErrUnexpectedEOF)); cause != nil {
 		return &Error{Op: "read", Where: s.Location(key), Cause: cause}
 	}
 	if err != nil {
 		e.Detail = err.Error()
 	}
 	return e
-}
-
-func errOr(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"sort"
 )
 
@@ -188,7 +190,7 @@ func rebuildBegins(ctx context.Context, s Store, newestFirst Chain) (bool, error
 
 // present tells whether all files of a snapshot are there.
 func present(ctx context.Context, s Store, snapshot *SnapshotRef) (bool, error) {
-	for _, name := range sortedKeys(snapshot.Files) {
+	for _, name := range slices.Sorted(maps.Keys(snapshot.Files)) {
 		if _, err := s.Stat(ctx, snapshot.Files[name].Key); errors.Is(err, ErrNotFound) {
 			return false, nil
 		} else if err != nil {
@@ -232,9 +234,7 @@ func loadUntil(ctx context.Context, s Store, head Ref, enough func(newestFirst C
 			break
 		}
 	}
-	for i, j := 0, len(chain)-1; i < j; i, j = i+1, j-1 {
-		chain[i], chain[j] = chain[j], chain[i]
-	}
+	slices.Reverse(chain)
 	return chain, nil
 }
 

@@ -27,3 +27,10 @@ func (c Chain) At(iteration int) (Link, bool) {
 	}
 	return c[i], true
 }
+
+// AddUpload plants an incomplete upload, for tests of garbage collection.
+func (m *Memory) AddUpload(u Upload) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.uploads = append(m.uploads, u)
+}

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -101,12 +103,7 @@ func (f FolderFile) bytes() (r io.ReaderAt, size int64) {
 // removed. (Two at once into one folder: one of them may fail, and then the
 // other's files are whole.)
 func GetFolder(ctx context.Context, s Store, files map[string]Ref, dir string) error {
-	names := make([]string, 0, len(files))
-	for name := range files {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		// Names come from a manifest: they must not lead out of the folder.
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
 			return fmt.Errorf("get folder into %s: the file name %q leads out of it: %w", dir, name, ErrInvalid)

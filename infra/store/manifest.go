@@ -6,7 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 
 	"github.com/reprise-rl/reprise/infra/store/canon"
 )
@@ -343,7 +344,7 @@ func (m *Manifest) refs() []NamedRef {
 		}
 	}
 	files := func(role string, refs map[string]Ref) {
-		for _, name := range sortedKeys(refs) {
+		for _, name := range slices.Sorted(maps.Keys(refs)) {
 			add(fmt.Sprintf("%s[%q]", role, name), refs[name])
 		}
 	}
@@ -371,15 +372,6 @@ func (m *Manifest) refs() []NamedRef {
 	}
 	files("artifacts", m.Artifacts)
 	return out
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }
 
 // CommitManifest seals a manifest and commits it under its key: see [Commit].

@@ -208,13 +208,6 @@ func (m *Memory) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// AddUpload plants an incomplete upload, for tests of garbage collection.
-func (m *Memory) AddUpload(u Upload) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.uploads = append(m.uploads, u)
-}
-
 // Uploads implements [Store].
 func (m *Memory) Uploads(_ context.Context, prefix string) iter.Seq2[Upload, error] {
 	return func(yield func(Upload, error) bool) {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -286,7 +288,7 @@ func (w *walk) gatherRefs() {
 	for _, use := range w.rebuild {
 		w.gather(use)
 	}
-	w.keys = sortedKeys(w.refs)
+	w.keys = slices.Sorted(maps.Keys(w.refs))
 }
 
 func (w *walk) gather(use artifactUse) {

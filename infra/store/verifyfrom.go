@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // findRebuilds collects what every fork point in another run is rebuilt from (see
@@ -45,7 +47,7 @@ func (w *walk) findRebuild(ctx context.Context, head Ref, by string) error {
 			return err
 		}
 		if begins {
-			for _, name := range sortedKeys(m.Snapshot.Files) {
+			for _, name := range slices.Sorted(maps.Keys(m.Snapshot.Files)) {
 				w.rebuild = append(w.rebuild, artifactUse{NamedRef{Role: fmt.Sprintf("rebuild.snapshot.files[%q]", name), Ref: m.Snapshot.Files[name]}, by})
 			}
 			return nil

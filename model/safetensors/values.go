@@ -85,30 +85,25 @@ func half(h uint16) float32 {
 
 // Int32s decodes an I32 tensor. Any other dtype is an ErrDType.
 func (t Tensor) Int32s() ([]int32, error) {
-	if err := t.check(); err != nil {
-		return nil, err
-	}
-	if t.DType != Int32 {
-		return nil, fmt.Errorf("%w: tensor %q is %s, not I32", ErrDType, t.Name, t.DType)
-	}
-	out := make([]int32, len(t.Data)/4)
-	for i := range out {
-		out[i] = int32(binary.LittleEndian.Uint32(t.Data[4*i:]))
-	}
-	return out, nil
+	return integers(t, Int32, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
 }
 
 // Int64s decodes an I64 tensor. Any other dtype is an ErrDType.
 func (t Tensor) Int64s() ([]int64, error) {
+	return integers(t, Int64, 8, func(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b)) })
+}
+
+// integers decodes a tensor of a dtype whose values have size bytes each.
+func integers[T any](t Tensor, want DType, size int, decode func([]byte) T) ([]T, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	if t.DType != Int64 {
-		return nil, fmt.Errorf("%w: tensor %q is %s, not I64", ErrDType, t.Name, t.DType)
+	if t.DType != want {
+		return nil, fmt.Errorf("%w: tensor %q is %s, not %s", ErrDType, t.Name, t.DType, want)
 	}
-	out := make([]int64, len(t.Data)/8)
+	out := make([]T, len(t.Data)/size)
 	for i := range out {
-		out[i] = int64(binary.LittleEndian.Uint64(t.Data[8*i:]))
+		out[i] = decode(t.Data[size*i:])
 	}
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/human"
 )
 
 // page is all that index.html shows but the trajectories, as its program reads it.
@@ -199,19 +200,12 @@ func (r *Run) facts() []factPage {
 	}
 	out = append(out, factPage{Label: "Episodes", Value: strconv.FormatFloat(episodes, 'f', -1, 64), Note: "played in training"})
 	if len(r.Branches) > 1 || events > 0 {
-		out = append(out, factPage{Label: "Branches", Value: strconv.Itoa(len(r.Branches)), Note: counted(events, "detector event")})
+		out = append(out, factPage{Label: "Branches", Value: strconv.Itoa(len(r.Branches)), Note: human.Plural(events, "detector event")})
 	}
 	if lost > 0 {
 		out = append(out, factPage{Label: "Devices lost", Value: strconv.Itoa(lost), Note: "and come back from"})
 	}
 	return out
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func percent(v float64) string {

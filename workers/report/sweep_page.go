@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
@@ -98,7 +99,7 @@ func sweepPageOf(s Sweep) *sweepPage {
 			}
 		}
 	}
-	p.State = fmt.Sprintf("%d of %s did all their iterations; %s.", ended, counted(len(s.Trials), "trial"), counted(len(names), "setting"))
+	p.State = fmt.Sprintf("%d of %s did all their iterations; %s.", ended, human.Plural(len(s.Trials), "trial"), human.Plural(len(names), "setting"))
 	if !s.Final {
 		p.State += " No table says how it ended: it is under way, or was stopped."
 	}

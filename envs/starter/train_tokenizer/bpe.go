@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -13,11 +14,7 @@ func train(counts map[string]int, limit int) (merges [][2]string) {
 		parts []string
 		count int
 	}
-	words := make([]string, 0, len(counts))
-	for word := range counts {
-		words = append(words, word)
-	}
-	slices.Sort(words)
+	words := slices.Sorted(maps.Keys(counts))
 	entries := make([]entry, len(words))
 	for i, word := range words {
 		parts := make([]string, len(word))
@@ -38,11 +35,7 @@ func train(counts map[string]int, limit int) (merges [][2]string) {
 		if len(seen) == 0 {
 			break
 		}
-		pairs := make([][2]string, 0, len(seen))
-		for p := range seen {
-			pairs = append(pairs, p)
-		}
-		best := slices.MinFunc(pairs, func(a, b [2]string) int {
+		best := slices.MinFunc(slices.Collect(maps.Keys(seen)), func(a, b [2]string) int {
 			return cmp.Or(cmp.Compare(seen[b], seen[a]), cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
 		})
 		merges = append(merges, best)

@@ -1,6 +1,7 @@
 package synthetic
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -33,9 +34,9 @@ func (w *writer) rollout(iteration, groups, members int, skill float64) (rows []
 // episode plays an episode and appends its rows to the turns.
 func (w *writer) episode(row, group, member, state int, skill float64, turns [][]run.StepRow) run.TrajectoryRow {
 	text := w.shape.Texts
-	key := fmt.Sprintf("state %d\n%s", state, or(text.Board, ""))
+	key := fmt.Sprintf("state %d\n%s", state, text.Board)
 	r := run.TrajectoryRow{
-		Row: int32(row), Group: int32(group), Member: int32(member), Environment: or(text.Label, "synthetic"), Valid: true,
+		Row: int32(row), Group: int32(group), Member: int32(member), Environment: cmp.Or(text.Label, "synthetic"), Valid: true,
 		StateKeys: []string{key}, Success: w.random.Float64() < skill,
 	}
 	played := 1 + w.random.IntN(w.shape.Turns)
@@ -56,7 +57,7 @@ func (w *writer) episode(row, group, member, state int, skill float64, turns [][
 func (w *writer) turn(r *run.TrajectoryRow, step *run.StepRow, k, state int) {
 	text := w.shape.Texts
 	prompt := fmt.Sprintf("Reward: 0\nTurn %d:\n%s\nActions left: %d\nReply: <think> </think><answer> </answer>", k+1, w.board(state, k), 5-k)
-	said := or(text.Said, " "+w.thoughts()+" ") + "</think><answer> " + or(text.Action, "Down || Right") + " </answer>"
+	said := cmp.Or(text.Said, " "+w.thoughts()+" ") + "</think><answer> " + cmp.Or(text.Action, "Down || Right") + " </answer>"
 	prompts, sampled := w.tokenizer.Encode(prompt), append(w.tokenizer.Encode(said), w.tokenizer.EndOfTurn()[0])
 	r.IDs = append(append(r.IDs, prompts...), sampled...)
 	r.PromptLengths, r.SampledLengths = append(r.PromptLengths, int32(len(prompts))), append(r.SampledLengths, int32(len(sampled)))
@@ -65,7 +66,7 @@ func (w *writer) turn(r *run.TrajectoryRow, step *run.StepRow, k, state int) {
 		r.RolloutLogProbs = append(r.RolloutLogProbs, -float32(w.random.ExpFloat64())/2)
 	}
 	r.Rewards, r.Penalties = append(r.Rewards, 0), append(r.Penalties, 0)
-	action := or(text.Action, "Down || Right")
+	action := cmp.Or(text.Action, "Down || Right")
 	r.Actions, r.Executed, r.Effective, r.Invalid = append(r.Actions, action), append(r.Executed, 2), append(r.Effective, 1), append(r.Invalid, 0)
 	step.Text, step.Actions, step.Valid, step.Effective = said, []string{action}, true, 1
 	step.StateBefore, step.StateKey, step.Observation = r.StateKeys[k], r.StateKeys[k+1], w.board(state, k+1)

@@ -5,6 +5,7 @@
 package synthetic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -80,7 +81,7 @@ type writer struct {
 
 func (w *writer) prepare() (err error) {
 	text := w.shape.Texts
-	t := spec.Train{Description: or(text.Description, "A run that nobody trained."), Seed: w.shape.Seed, Iterations: w.shape.Iterations, Collapse: collapse.Defaults()}
+	t := spec.Train{Description: cmp.Or(text.Description, "A run that nobody trained."), Seed: w.shape.Seed, Iterations: w.shape.Iterations, Collapse: collapse.Defaults()}
 	t.Rollout = spec.Rollout{Groups: w.shape.Groups, GroupSize: w.shape.Members, Turns: w.shape.Turns, Think: true, MaxNewTokens: 4 * w.shape.Words, Temperature: 1}
 	t.Environment.Name = "synthetic"
 	body, err := canon.Marshal(t)
@@ -124,7 +125,7 @@ func (w *writer) iterations() error {
 	}
 	fork := links[back.To]
 	event := w.event(back.From, back.To+1)
-	opened := &activities.Opened{Branch: 0, Iteration: back.From, Events: []collapse.Event{event}, Changes: []string{or(w.shape.Texts.Knob, "update.learning_rate × 0.5: 0.00015")}}
+	opened := &activities.Opened{Branch: 0, Iteration: back.From, Events: []collapse.Event{event}, Changes: []string{cmp.Or(w.shape.Texts.Knob, "update.learning_rate × 0.5: 0.00015")}}
 	w.metrics = fork.Manifest.Metrics
 	parent = &fork
 	for n := back.To + 1; n < w.shape.Iterations; n++ {
@@ -138,7 +139,7 @@ func (w *writer) iterations() error {
 }
 
 func (w *writer) event(at, onset int) collapse.Event {
-	return collapse.Event{Detector: "reward_std", Iteration: at, Onset: onset, Severity: "early", Text: or(w.shape.Texts.Event, "the in-group deviation is 0.02, below 0.2 times its early level 0.4")}
+	return collapse.Event{Detector: "reward_std", Iteration: at, Onset: onset, Severity: "early", Text: cmp.Or(w.shape.Texts.Event, "the in-group deviation is 0.02, below 0.2 times its early level 0.4")}
 }
 
 // iteration writes an iteration and what it names.
@@ -227,7 +228,7 @@ func (w *writer) figures(rows []run.TrajectoryRow) activities.Metrics {
 }
 
 func (w *writer) evaluation(branch, n int) (store.EvaluationRef, error) {
-	suite := or(w.shape.Texts.Suite, "in-distribution")
+	suite := cmp.Or(w.shape.Texts.Suite, "in-distribution")
 	dir := store.EvaluationDir(w.run, branch, n+1) + "/" + store.EscapeSegment(suite)
 	skill := w.skill(branch, n)
 	rows, turns, _ := w.rollout(-1, w.shape.Instances, 1, skill)
@@ -283,13 +284,6 @@ func (w *writer) telemetry(branch, n int) error {
 		return err
 	}
 	return w.s.Put(w.ctx, fmt.Sprintf("%s/b%d/%06d.json", store.TelemetryDir(w.run), branch, n), body, store.PutOptions{})
-}
-
-func or(text, otherwise string) string {
-	if text != "" {
-		return text
-	}
-	return otherwise
 }
 
 // words are what is said.

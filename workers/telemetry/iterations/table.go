@@ -3,6 +3,7 @@ package iterations
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -95,11 +96,7 @@ func From(links []store.Link) (Table, error) {
 		}
 	}
 	t := Table{Columns: slices.Clone(fixed)}
-	measured := make([]string, 0, len(names))
-	for name := range names {
-		measured = append(measured, name)
-	}
-	slices.Sort(measured)
+	measured := slices.Sorted(maps.Keys(names))
 	for _, name := range measured {
 		t.Columns = append(t.Columns, Column{Name: name, Kind: Number})
 	}
