@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
-// SweepResult is a sweep's last word; the table has the rest.
+// SweepResult is the result of a Sweep workflow; the table has the rest.
 type SweepResult struct {
 	Sweep string `json:"sweep"`
 	// Table and Definition are artifacts: sweeps/SWEEP/….
@@ -25,8 +25,8 @@ type SweepResult struct {
 	Report string `json:"report,omitempty"`
 }
 
-// SweepCarry is what a sweep takes across continue-as-new. A person starting a
-// sweep leaves it out.
+// SweepCarry is what a sweep hands to its next execution at continue-as-new. A person
+// who starts a sweep leaves it out.
 type SweepCarry struct {
 	// Written is the artifact with the definition and all trials.
 	Written    store.Ref `json:"definition"`
@@ -34,7 +34,7 @@ type SweepCarry struct {
 	Location   string    `json:"location"`
 	Parallel   int       `json:"parallel"`
 	// Closing is why no more trials begin; empty while they do. Broken is the trial
-	// whose failure it was.
+	// whose failure was the reason.
 	Closing string `json:"closing,omitempty"`
 	Broken  string `json:"broken,omitempty"`
 	// Report is where the sweep's page is; empty while none was written.
@@ -47,17 +47,35 @@ type SweepCarry struct {
 type trial struct {
 	activities.TrialRecord
 	of sweep.Trial // without its spec
-	// spec is there from a moment before the start until it.
-	spec json.RawMessage
-	// held: the child's end will come by its future. Otherwise it is the child of an
-	// execution of this sweep before, and its reports have to tell.
-	held     bool
-	starting bool
-	// doubt: it could not be reached, so the server is asked how it stands.
-	doubt bool
-	// behind: it got to a rung, and what is heard of it does not tell its point.
-	behind bool
-	heard  time.Time
+	// spec is read shortly before the start and dropped at the start.
+	spec    json.RawMessage
+	contact contact
+	// needsPoints says that the trial has reached a rung and that its reports do not
+	// tell its point there, so that the store is asked.
+	needsPoints bool
+	lastReport  time.Time
+}
+
+// contact is how a sweep learns that an open trial has ended.
+type contact int
+
+const (
+	// byReports: an earlier execution of this sweep started it, so only the trial's own
+	// reports tell.
+	byReports contact = iota
+	// starting: its workflow is being started.
+	starting
+	// byFuture: it is a child of this execution, whose future tells.
+	byFuture
+	// byServer: it could not be reached or said nothing for long, so the server is asked.
+	byServer
+)
+
+// reached notes that a trial was heard of, so that the server need not be asked.
+func (t *trial) reached() {
+	if t.contact == byServer {
+		t.contact = byReports
+	}
 }
 
 // sweeping is a Sweep workflow in memory.
@@ -69,27 +87,27 @@ type sweeping struct {
 	rungs      []int
 	trials     []*trial
 	open       []*trial        // those whose workflow is open
-	made       map[string]bool // Trial.Shared whose policy is there
-	first      int             // none before it is pending
+	made       map[string]bool // the values of Trial.Shared whose policy exists
+	first      int             // no trial before this index is pending
 	ready      bool
 	over       bool // nothing can be added any more
-	cancelled  bool // by a person: the table is written, and nothing begins
+	cancelled  bool // by a person: no trial begins, and the table is written
 	phase      string
 	warnings   []string
 	result     *activities.WriteTableResult
-	// root outlives a cancellation: children are told and waited for, and the table
-	// is written.
+	// root outlives a cancellation, so that children are cancelled and waited for and the
+	// table is written.
 	root workflow.Context
-	// changed counts what the main loop has to look at; here the reports since the
-	// last continue-as-new, busy the calls under way beside the main loop.
-	changed, here, busy int
-	judge               bool // points have come since the last decisions
-	look                bool // some trial may have ended without a word
-	adding              workflow.Mutex
+	// changed counts the changes that the main loop has to see, reports the trials'
+	// reports since the last continue-as-new, and busy the calls that run beside the
+	// main loop.
+	changed, reports, busy int
+	newPoints              bool // points have come since the last decisions
+	adding                 workflow.Mutex
 }
 
-// quiet is how long a trial that is no child of this execution may say nothing
-// before the server is asked how it stands.
+// quiet is how long a trial that is not a child of this execution may report nothing
+// before the server is asked for its state.
 const quiet = time.Minute
 
 // Sweep runs trials, each a child Train workflow, and tabulates them. input is the
@@ -159,10 +177,10 @@ func (s *sweeping) load(ctx workflow.Context, input json.RawMessage, again bool)
 		s.made[t.of.Shared] = s.made[t.of.Shared] || t.Begun
 		if !r.State.Final() && r.State != sweep.Pending {
 			s.open = append(s.open, t)
-			t.doubt, s.look = true, true // it may have ended between the two executions
+			t.contact = byServer // it may have ended between the two executions
 		}
 	}
-	s.ready, s.judge = true, true
+	s.ready, s.newPoints = true, true
 	s.attributes(ctx, "sweeping")
 	return nil
 }
@@ -170,7 +188,7 @@ func (s *sweeping) load(ctx workflow.Context, input json.RawMessage, again bool)
 // pageTrials is how many trials' labels come in one payload.
 const pageTrials = 1000
 
-// readTrials reads the trials behind those that are known.
+// readTrials reads the trials that follow those already read.
 func (s *sweeping) readTrials(ctx workflow.Context) error {
 	for {
 		r, err := steps.SweepTrials.Do(s.onHost(ctx, 0), fmt.Sprintf("trials from %d on", len(s.trials)),
@@ -201,22 +219,13 @@ func (s *sweeping) run(ctx workflow.Context) (again bool, err error) {
 			return false, err
 		}
 		s.show(ctx, s.doing())
+		if read := s.dueReading(); read != nil {
+			if err := read(); err != nil {
+				return false, err
+			}
+			continue
+		}
 		switch {
-		case s.unsummarized() > 0:
-			if err := s.summarize(); err != nil {
-				return false, err
-			}
-			continue
-		case s.look:
-			if err := s.lookUp(); err != nil {
-				return false, err
-			}
-			continue
-		case len(s.toRead()) > 0:
-			if err := s.readPoints(s.toRead()); err != nil {
-				return false, err
-			}
-			continue
 		case len(s.open) == 0 && s.pending() == nil && s.idle():
 			return false, nil
 		case s.dueToContinue(ctx) && s.idle():
@@ -238,19 +247,44 @@ func (s *sweeping) run(ctx workflow.Context) (again bool, err error) {
 	}
 }
 
-// idle: nothing is under way beside the main loop that a new execution would lose.
+// dueReading is what has to be read before the sweep goes on; nil if nothing has.
+func (s *sweeping) dueReading() func() error {
+	if page := firstOf(s.trials, pageSummaries, (*trial).unsummarized); page != nil {
+		return func() error { return s.summarize(page) }
+	}
+	if page := firstOf(s.open, pageLooks, func(t *trial) bool { return t.contact == byServer }); page != nil {
+		return func() error { return s.lookUp(page) }
+	}
+	if page := firstOf(s.open, pageSummaries, func(t *trial) bool { return t.needsPoints }); page != nil {
+		return func() error { return s.readPoints(page) }
+	}
+	return nil
+}
+
+// firstOf are the first trials that fit, at most n.
+func firstOf(trials []*trial, n int, fits func(*trial) bool) []*trial {
+	var out []*trial
+	for _, t := range trials {
+		if fits(t) && len(out) < n {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// idle reports whether nothing runs beside the main loop that a new execution would lose.
 func (s *sweeping) idle() bool { return s.busy == 0 && workflow.AllHandlersFinished(s.root) }
 
 func (s *sweeping) dueToContinue(ctx workflow.Context) bool {
-	return !s.cancelled && (workflow.GetInfo(ctx).GetContinueAsNewSuggested() || s.ContinueAfter > 0 && s.here >= s.ContinueAfter)
+	return !s.cancelled && (workflow.GetInfo(ctx).GetContinueAsNewSuggested() || s.ContinueAfter > 0 && s.reports >= s.ContinueAfter)
 }
 
-// others returns when all that wait beside the main loop have had their turn at what
-// this workflow task brought. The main loop goes first, and a report that has been
-// handed to the one that listens is in no channel any more.
+// others returns when all coroutines beside the main loop have run on what this workflow
+// task brought. The main loop runs first, and a report that has been handed to the
+// listening coroutine is no longer in the channel.
 func (s *sweeping) others() error {
 	passed := false
-	workflow.Go(s.root, func(workflow.Context) { passed = true }) // begun last, it runs last
+	workflow.Go(s.root, func(workflow.Context) { passed = true }) // started last, so it runs last
 	return workflow.Await(s.root, func() bool { return passed })
 }
 
@@ -266,25 +300,26 @@ func (s *sweeping) continueAsNew(ctx workflow.Context, input json.RawMessage) er
 	return workflow.NewContinueAsNewError(ctx, "Sweep", input, s.SweepCarry)
 }
 
-// The server takes payloads of 2 MiB. Of these records take maxRecords at most, and
-// a document that is longer than maxInput is not handed on: the artifact is read.
+// The server accepts payloads of 2 MiB. Records use at most maxRecords of them, and a
+// document that is longer than maxInput is not handed on: the next execution reads the
+// artifact.
 const (
 	maxRecords = 1_900_000
 	maxInput   = 64 << 10
 )
 
-// records are what is kept of trials, as they fit into a payload.
-func (s *sweeping) records(of func(*trial) bool) ([]activities.TrialRecord, error) {
+// records are the records of the trials that fit, shortened to fit into a payload.
+func (s *sweeping) records(fits func(*trial) bool) ([]activities.TrialRecord, error) {
 	var out []activities.TrialRecord
 	for _, t := range s.trials {
-		if of(t) {
+		if fits(t) {
 			out = append(out, t.TrialRecord)
 		}
 	}
 	return activities.FitRecords(out, maxRecords)
 }
 
-// finish writes the table, and the page where it is asked for, and says how the
+// finish writes the table, and the page if the document asks for it, and returns how the
 // sweep ended.
 func (s *sweeping) finish(ctx workflow.Context) error {
 	s.over = true
@@ -312,8 +347,8 @@ func (s *sweeping) finish(ctx workflow.Context) error {
 	return nil
 }
 
-// KindTrialFailed is the kind of a sweep's error where one of its trials failed
-// and the others were not to go on.
+// KindTrialFailed is the kind of a sweep's error if a trial failed and on_failure is
+// "stop".
 const KindTrialFailed = "TrialFailed"
 
 func (s *sweeping) reasonOf(label string) string {
@@ -323,7 +358,7 @@ func (s *sweeping) reasonOf(label string) string {
 	return ""
 }
 
-// find is the trial of a label; nil where there is none.
+// find is the trial of a label; nil if there is none.
 func (s *sweeping) find(label string) *trial {
 	for _, t := range s.trials {
 		if t.of.Label == label {

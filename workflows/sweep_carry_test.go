@@ -219,7 +219,7 @@ func TestTrialReports(t *testing.T) {
 
 // A trial that a person drops is dropped, also where a rule would stop it while it ends.
 func TestSweepDropsBeforeItStops(t *testing.T) {
-	s := &sweeping{judge: true, rungs: []int{2}}
+	s := &sweeping{newPoints: true, rungs: []int{2}}
 	s.definition.Stopping = &sweep.Stopping{Method: sweep.Median, First: 2, Every: 2, MinTrials: 3}
 	s.definition.Goal = sweep.Maximize
 	for i, value := range []float64{4, 5, 6, 1} {

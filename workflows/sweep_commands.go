@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -28,15 +29,15 @@ type DropTrial struct {
 
 // StopEarly is the argument of the update "stop-early".
 type StopEarly struct {
-	// Running says what becomes of the open trials: "finish", which is the default,
+	// Running says what happens to the open trials: "finish", which is the default,
 	// or "cancel", at their last committed iterations.
 	Running string `json:"running"`
 }
 
-// errSweepNotReady: a command came before the sweep was resolved.
+// errSweepNotReady is the answer to a command before the sweep is resolved.
 var errSweepNotReady = errors.New("the sweep is not resolved yet: try again in a moment")
 
-// errSweepOver: a command came when nothing can be changed any more.
+// errSweepOver is the answer to a command when nothing can be changed any more.
 var errSweepOver = errors.New("the sweep is ending: nothing can be changed any more")
 
 // handle registers the queries and the commands.
@@ -80,7 +81,7 @@ func (s *sweeping) handle(ctx workflow.Context) error {
 	return nil
 }
 
-// validReport takes the command also while the sweep ends: it changes nothing.
+// validReport accepts the command also while the sweep ends, because it changes nothing.
 func (s *sweeping) validReport(workflow.Context) error {
 	if !s.ready {
 		return errSweepNotReady
@@ -88,7 +89,7 @@ func (s *sweeping) validReport(workflow.Context) error {
 	return nil
 }
 
-// changeable says why a command cannot be taken now.
+// changeable returns an error if no command can change the sweep now.
 func (s *sweeping) changeable() error {
 	switch {
 	case !s.ready:
@@ -109,8 +110,8 @@ func (s *sweeping) validParallel(_ workflow.Context, p SetParallel) error {
 	return nil
 }
 
-// validMore judges what can be told without the environments; the handler's
-// activity tells the rest.
+// validMore checks what can be checked without the environments; the handler's activity
+// checks the rest.
 func (s *sweeping) validMore(_ workflow.Context, input json.RawMessage) error {
 	if err := s.changeable(); err != nil {
 		return err
@@ -131,10 +132,10 @@ func (s *sweeping) list() []sweep.Trial {
 }
 
 func (s *sweeping) addTrials(ctx workflow.Context, input json.RawMessage) (string, error) {
-	// The main loop may wait for this call alone, also where nothing comes of it.
+	// The main loop may wait for this call alone, also if it fails.
 	defer func() { s.changed++ }()
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	// Two at once would each add to what was before both.
+	// Two calls at once would each extend the same trials.
 	if err := s.adding.Lock(ctx); err != nil {
 		return "", err
 	}
@@ -151,18 +152,16 @@ func (s *sweeping) addTrials(ctx workflow.Context, input json.RawMessage) (strin
 	if s.Closing != "" { // meanwhile
 		s.close(s.Closing, false)
 	}
-	s.judge = true
+	s.newPoints = true
 	return fmt.Sprintf("%d trials were added; there are %d", len(s.trials)-before, len(s.trials)), nil
 }
 
 // named is the trial of a label or a workflow id.
 func (s *sweeping) named(name string) *trial {
-	for _, t := range s.trials {
-		if t.of.Label == name || sweep.ID(s.id, t.of.Label) == name {
-			return t
-		}
+	if t := s.find(name); t != nil {
+		return t
 	}
-	return nil
+	return s.find(strings.TrimPrefix(name, sweep.ID(s.id, "")))
 }
 
 func (s *sweeping) validDrop(_ workflow.Context, d DropTrial) error {
@@ -188,7 +187,7 @@ func (s *sweeping) dropTrial(_ workflow.Context, d DropTrial) (string, error) {
 	switch {
 	case t.State == sweep.Pending:
 		t.State, t.Summarized = sweep.Dropped, true
-		s.judge = true
+		s.newPoints = true
 		return "it will not begin", nil
 	case t.State.Final():
 		t.State = sweep.Dropped

@@ -27,12 +27,12 @@ type TrialOf struct {
 	Metrics []string `json:"metrics"`
 }
 
-// TrialReport is what a trial tells its sweep.
+// TrialReport is a trial's signal to its sweep.
 type TrialReport struct {
 	Trial string `json:"trial"` // the label
 	// Committed are the iterations since the last report.
 	Committed []TrialIteration `json:"committed,omitempty"`
-	// Begun says that version 0 is there: others may share it.
+	// Begun says that version 0 exists: other trials may share it.
 	Begun bool `json:"begun,omitempty"`
 	// Waiting is the fingerprint of the device it waits for.
 	Waiting     string `json:"waiting,omitempty"`
@@ -58,14 +58,14 @@ type TrialEnd struct {
 	Reason string      `json:"reason,omitempty"`
 }
 
-// reporter tells a sweep how its trial stands, in order and without making the run
-// wait. A run that is no trial has none: all methods work on nil.
+// reporter reports a trial's state to its sweep, in order and without making the run wait.
+// A run that is not a trial has none: all methods work on nil.
 type reporter struct {
 	of      TrialOf
-	next    TrialReport // what is to be told
+	next    TrialReport // what the next report says
 	due     bool
 	sending bool
-	made    bool // it was told that version 0 is there
+	made    bool // version 0 was reported
 }
 
 func newReporter(ctx workflow.Context) *reporter {
@@ -93,7 +93,7 @@ func (r *reporter) committed(ctx workflow.Context, t *train, evaluations []store
 	r.send(ctx, t)
 }
 
-// begun reports that version 0 is made.
+// begun reports that version 0 exists.
 func (r *reporter) begun(ctx workflow.Context, t *train) {
 	if r == nil || r.made {
 		return
@@ -109,7 +109,7 @@ func (r *reporter) waits(ctx workflow.Context, t *train) {
 	}
 }
 
-// ended reports the end, and returns when the sweep has been told.
+// ended reports the end, and returns when the report was sent.
 func (r *reporter) ended(ctx workflow.Context, t *train, err error) {
 	if r == nil {
 		return
@@ -123,7 +123,7 @@ func (r *reporter) ended(ctx workflow.Context, t *train, err error) {
 	r.flush(ctx)
 }
 
-// flush returns when all that is to be told has been.
+// flush returns when every report was sent.
 func (r *reporter) flush(ctx workflow.Context) {
 	if r == nil {
 		return
@@ -132,8 +132,8 @@ func (r *reporter) flush(ctx workflow.Context) {
 	_ = workflow.Await(apart, func() bool { return !r.due && !r.sending })
 }
 
-// send tells the sweep what there is; what comes meanwhile follows together. A
-// sweep that has ended cannot be told, and the run goes on.
+// send sends a report; changes that come meanwhile are sent together in the next one. If
+// the sweep has ended, the report is dropped and the run continues.
 func (r *reporter) send(ctx workflow.Context, t *train) {
 	r.next.Waiting, r.next.LostDevices, r.next.Recomputed = t.wanted, t.LostDevices, t.Recomputed
 	r.due = true
@@ -166,7 +166,7 @@ func endOf(ctx workflow.Context, err error) sweep.State {
 	return sweep.Failed
 }
 
-// maxReason bounds a reason: the sweep carries them along.
+// maxReason bounds a reason, because the sweep carries them through continue-as-new.
 const maxReason = 200
 
 // shortReason is why a run failed, without what Temporal puts around it.

@@ -35,7 +35,7 @@ func (c *SweepCounts) of(state sweep.State) *int {
 	}[state]
 }
 
-// String lists the states there are.
+// String lists the states that trials are in.
 func (c SweepCounts) String() string {
 	var parts []string
 	for _, state := range []sweep.State{sweep.Done, sweep.Stopped, sweep.Failed, sweep.Dropped, sweep.Cancelled, sweep.Terminated, sweep.Running, sweep.Waiting, sweep.Pending} {
@@ -199,7 +199,7 @@ func (s *sweeping) doing() string {
 	return "running trials"
 }
 
-// show sets what a person sees of the sweep.
+// show sets the phase and the Current Details of the Web UI.
 func (s *sweeping) show(ctx workflow.Context, phase string) {
 	s.phase = phase
 	workflow.SetCurrentDetails(ctx, s.details())
@@ -271,7 +271,7 @@ func (s *sweeping) details() string {
 	return b.String()
 }
 
-// attributes upserts the search attributes, where the server knows them.
+// attributes upserts the search attributes, if the server knows them.
 func (s *sweeping) attributes(ctx workflow.Context, phase string) {
 	if !s.Attributes {
 		return

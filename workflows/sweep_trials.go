@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
-// pending is the next trial to begin; nil where none is.
+// pending is the next trial to begin; nil if there is none.
 func (s *sweeping) pending() *trial {
 	if s.Closing != "" {
 		return nil
@@ -27,8 +27,8 @@ func (s *sweeping) pending() *trial {
 	return nil
 }
 
-// due is the next trial that may begin. What trials share is made once: while one
-// of them makes it, the others wait and trials that share something else go first.
+// due is the next trial that may begin. Trials that share a warm start make it once: while
+// one of them makes it, the others wait, and trials that share something else go first.
 func (s *sweeping) due() *trial {
 	if s.pending() == nil {
 		return nil
@@ -45,7 +45,7 @@ func (s *sweeping) due() *trial {
 	return nil
 }
 
-// startDue starts trials as long as there is room.
+// startDue starts trials until as many are open as may be.
 func (s *sweeping) startDue() error {
 	for len(s.open) < s.Parallel {
 		t := s.due()
@@ -56,7 +56,7 @@ func (s *sweeping) startDue() error {
 			if err := s.readSpecs(t.Index); err != nil {
 				return err
 			}
-			continue // while they were read, other things have happened
+			continue // other events may have come while they were read
 		}
 		s.start(t)
 	}
@@ -82,7 +82,8 @@ func (s *sweeping) readSpecs(from int) error {
 
 // start starts a trial's workflow and follows it to its end.
 func (s *sweeping) start(t *trial) {
-	t.State, t.Started, t.starting, t.heard = sweep.Running, workflow.Now(s.root).Unix(), true, workflow.Now(s.root)
+	now := workflow.Now(s.root)
+	t.State, t.Started, t.contact, t.lastReport = sweep.Running, now.Unix(), starting, now
 	s.open = append(s.open, t)
 	s.busy++
 	options := workflow.ChildWorkflowOptions{
@@ -100,20 +101,19 @@ func (s *sweeping) start(t *trial) {
 	t.spec = nil
 	workflow.Go(s.root, func(ctx workflow.Context) {
 		err := child.GetChildWorkflowExecution().Get(ctx, nil)
-		t.starting = false
 		s.busy--
 		s.changed++
 		var already *temporal.ChildWorkflowExecutionAlreadyStartedError
 		switch {
 		case errors.As(err, &already):
-			// Of an earlier sweep of this id, perhaps: the server knows.
-			t.doubt, s.look = true, true
+			t.contact = byServer // perhaps an earlier sweep of this id started it
 			return
 		case err != nil:
+			t.contact = byReports
 			s.ended(t, sweep.Failed, shortReason(err))
 			return
 		}
-		t.held = true
+		t.contact = byFuture
 		if err := child.Get(ctx, nil); err != nil {
 			s.ended(t, endOf(ctx, err), shortReason(err))
 			return
@@ -122,24 +122,27 @@ func (s *sweeping) start(t *trial) {
 	})
 }
 
-// listen hears the trials' reports, and minds those that say nothing.
+// listen receives the trials' reports, and has the server asked about trials that report
+// nothing for long.
 func (s *sweeping) listen() {
 	workflow.Go(s.root, func(ctx workflow.Context) {
 		reports := workflow.GetSignalChannel(ctx, trialSignal)
 		for {
 			var r TrialReport
 			reports.Receive(ctx, &r)
-			s.hear(r)
+			s.receive(r)
 		}
 	})
-	adopted := func() bool { return slices.ContainsFunc(s.open, func(t *trial) bool { return !t.held && !t.starting }) }
+	adopted := func() bool {
+		return slices.ContainsFunc(s.open, func(t *trial) bool { return t.contact == byReports || t.contact == byServer })
+	}
 	workflow.Go(s.root, func(ctx workflow.Context) {
 		for {
 			_ = workflow.Await(ctx, adopted)
 			_ = workflow.Sleep(ctx, quiet)
 			for _, t := range s.open {
-				if !t.held && !t.starting && workflow.Now(ctx).Sub(t.heard) >= quiet {
-					t.doubt, s.look = true, true
+				if t.contact == byReports && workflow.Now(ctx).Sub(t.lastReport) >= quiet {
+					t.contact = byServer
 				}
 			}
 			s.changed++
@@ -147,15 +150,16 @@ func (s *sweeping) listen() {
 	})
 }
 
-// hear takes a trial's report. A report that came before changes nothing.
-func (s *sweeping) hear(r TrialReport) {
+// receive applies a trial's report. A report that has been applied before changes nothing.
+func (s *sweeping) receive(r TrialReport) {
 	t := s.find(r.Trial)
 	if t == nil || t.State.Final() || t.State == sweep.Pending {
 		return
 	}
 	s.changed++
-	s.here++
-	t.heard, t.doubt = workflow.Now(s.root), false
+	s.reports++
+	t.lastReport = workflow.Now(s.root)
+	t.reached()
 	for _, c := range r.Committed {
 		s.commit(t, c)
 	}
@@ -173,7 +177,7 @@ func (s *sweeping) hear(r TrialReport) {
 	}
 }
 
-// commit takes an iteration's figures.
+// commit applies a committed iteration's metrics.
 func (s *sweeping) commit(t *trial, c TrialIteration) {
 	if t.Values == nil {
 		t.Values = s.definition.Measured()
@@ -187,7 +191,7 @@ func (s *sweeping) commit(t *trial, c TrialIteration) {
 	}
 }
 
-// ended notes a trial's end once, from wherever it is heard first.
+// ended records a trial's end; only the first call for a trial does.
 func (s *sweeping) ended(t *trial, state sweep.State, reason string) {
 	if t.State.Final() {
 		return
@@ -195,20 +199,20 @@ func (s *sweeping) ended(t *trial, state sweep.State, reason string) {
 	if state == sweep.Failed {
 		t.Reason = shortText(reason)
 	}
-	t.State, t.Ended, t.Waiting, t.doubt = state, workflow.Now(s.root).Unix(), "", false
+	t.State, t.Ended, t.Waiting = state, workflow.Now(s.root).Unix(), ""
 	if t.Final != "" {
 		t.State = t.Final
 	}
 	s.open = slices.DeleteFunc(s.open, func(o *trial) bool { return o == t })
 	s.changed++
-	s.judge = true
+	s.newPoints = true
 	if t.State == sweep.Failed && s.definition.OnFailure == sweep.Stop && s.Closing == "" {
 		s.Broken = t.of.Label
 		s.close("trial "+t.of.Label+" failed", true)
 	}
 }
 
-// close lets no more trials begin, and cancels the open ones where asked.
+// close lets no more trials begin, and cancels the open ones if asked to.
 func (s *sweeping) close(why string, cancel bool) {
 	if s.Closing == "" {
 		s.Closing = why
@@ -235,23 +239,23 @@ func (s *sweeping) cancel(t *trial) {
 	s.busy++
 	workflow.Go(s.root, func(ctx workflow.Context) {
 		defer func() { s.busy--; s.changed++ }()
-		_ = workflow.Await(ctx, func() bool { return !t.starting })
+		_ = workflow.Await(ctx, func() bool { return t.contact != starting })
 		if t.State.Final() {
 			return
 		}
 		err := workflow.RequestCancelExternalWorkflow(ctx, sweep.ID(s.id, t.of.Label), "").Get(ctx, nil)
-		if err != nil && !t.held && !t.State.Final() {
-			t.doubt, s.look = true, true // it has ended; nobody said how
+		if err != nil && t.contact != byFuture && !t.State.Final() {
+			t.contact = byServer // it has ended without a report of how
 		}
 	})
 }
 
 // decide stops the trials that the rule stops.
 func (s *sweeping) decide() {
-	if s.definition.Stopping == nil || !s.judge {
+	if s.definition.Stopping == nil || !s.newPoints {
 		return
 	}
-	s.judge = false
+	s.newPoints = false
 	progress := make([]sweep.Progress, len(s.trials))
 	for i, t := range s.trials {
 		progress[i] = sweep.Progress{Points: t.Points, Ended: t.State.Final() && t.Summarized}
@@ -263,12 +267,12 @@ func (s *sweeping) decide() {
 		}
 		t.Stop = d.Iterations
 		switch {
-		case t.State == sweep.Dropped, t.Final == sweep.Dropped: // by a person, who decides
+		case t.State == sweep.Dropped, t.Final == sweep.Dropped: // a person has decided
 		case !t.State.Final():
 			t.Final = sweep.Stopped
 			s.cancel(t)
 		default:
-			// It was past the rung when those before it got there: the rest does not count.
+			// It had passed the rung before the trials that precede it: what followed does not count.
 			t.State, t.Summarized = sweep.Stopped, false
 		}
 	}
@@ -277,62 +281,49 @@ func (s *sweeping) decide() {
 // pageSummaries is how many trials are summarized at once.
 const pageSummaries = 20
 
-// unsummarized counts trials that have ended and whose iterations are not read yet.
-func (s *sweeping) unsummarized() int {
-	n := 0
-	for _, t := range s.trials {
-		if t.State.Final() && !t.Summarized {
-			n++
-		}
-	}
-	return n
-}
+// unsummarized reports whether a trial has ended and its iterations are not read yet.
+func (t *trial) unsummarized() bool { return t.State.Final() && !t.Summarized }
 
-// summarize reads what ended trials left: the table says what the store says.
-func (s *sweeping) summarize() error {
-	var page []*trial
-	in := activities.SummarizeInput{Definition: s.definition}
-	in.Definition.Base = nil // not needed to read
-	for _, t := range s.trials {
-		if t.State.Final() && !t.Summarized && len(page) < pageSummaries {
-			page = append(page, t)
-			in.Trials = append(in.Trials, activities.SummarizeTrial{Run: sweep.ID(s.id, t.of.Label), Until: t.Stop})
-		}
-	}
-	r, err := steps.Summarize.Do(s.onHost(s.root, 0), fmt.Sprintf("what %d trials left", len(page)), in)
+// summarize reads what ended trials left in the store: the table shows what the store has.
+func (s *sweeping) summarize(page []*trial) error {
+	outcomes, err := s.outcomes(page, fmt.Sprintf("what %d trials left", len(page)), func(t *trial) int { return t.Stop })
 	if err != nil {
 		return err
 	}
-	for i, o := range r.Outcomes {
+	for i, o := range outcomes {
 		t := page[i]
 		t.Summarized = true
 		if o.Problem != "" {
 			t.Reason = shortText(o.Problem)
-			o.Points = t.Points // what was decided by them stays
+			o.Points = t.Points // decisions were made by them
 		}
 		t.Branch, t.Iterations, t.Values, t.Points, t.Curve, t.Whole = o.Branch, o.Iterations, o.Values, o.Points, sweep.Curve{}, false
 	}
 	s.changed++
-	s.judge = true
+	s.newPoints = true
 	return nil
+}
+
+// outcomes reads what trials have in the store, each until the iteration given; 0 reads
+// all of them.
+func (s *sweeping) outcomes(page []*trial, about string, until func(*trial) int) ([]activities.Outcome, error) {
+	in := activities.SummarizeInput{Definition: s.definition}
+	in.Definition.Base = nil // not needed to read
+	for _, t := range page {
+		in.Trials = append(in.Trials, activities.SummarizeTrial{Run: sweep.ID(s.id, t.of.Label), Until: until(t)})
+	}
+	r, err := steps.Summarize.Do(s.onHost(s.root, 0), about, in)
+	return r.Outcomes, err
 }
 
 // pageLooks is how many trials the server is asked about at once.
 const pageLooks = 50
 
-// lookUp asks the server about trials that are in doubt.
-func (s *sweeping) lookUp() error {
-	var page []*trial
+// lookUp asks the server for the states of trials.
+func (s *sweeping) lookUp(page []*trial) error {
 	in := activities.LookUpInput{}
-	for _, t := range s.open {
-		if t.doubt && len(page) < pageLooks {
-			page = append(page, t)
-			in.IDs = append(in.IDs, sweep.ID(s.id, t.of.Label))
-		}
-	}
-	if len(page) == 0 {
-		s.look = false
-		return nil
+	for _, t := range page {
+		in.IDs = append(in.IDs, sweep.ID(s.id, t.of.Label))
 	}
 	r, err := steps.LookUp.Do(s.onHost(s.root, 0), fmt.Sprintf("how %d trials stand", len(page)), in)
 	if err != nil {
@@ -340,7 +331,8 @@ func (s *sweeping) lookUp() error {
 	}
 	for i, f := range r.Found {
 		t := page[i]
-		t.doubt, t.heard = false, workflow.Now(s.root)
+		t.reached()
+		t.lastReport = workflow.Now(s.root)
 		switch {
 		case f.State == "":
 			s.ended(t, sweep.Failed, "the server knows no such workflow")
