@@ -75,7 +75,10 @@ func StateBaseline(past []StateValue, rewards []float64, keys []string) ([]float
 	if err := checkStates(past, rewards, keys); err != nil {
 		return nil, err
 	}
-	out := make([]float64, len(rewards))
+	out, everyRow := make([]float64, len(rewards)), make([]int, len(rewards))
+	for row := range everyRow {
+		everyRow[row] = row
+	}
 	for _, rows := range rowsOf(keys) {
 		at, known := find(past, keys[rows[0]])
 		for _, row := range rows {
@@ -85,7 +88,7 @@ func StateBaseline(past []StateValue, rewards []float64, keys []string) ([]float
 			case len(rows) > 1:
 				out[row] = rewards[row] - meanOfOthers(rewards, rows, row)
 			case len(rewards) > 1:
-				out[row] = rewards[row] - meanOfOthers(rewards, nil, row)
+				out[row] = rewards[row] - meanOfOthers(rewards, everyRow, row)
 			default:
 				out[row] = rewards[row]
 			}
@@ -94,25 +97,15 @@ func StateBaseline(past []StateValue, rewards []float64, keys []string) ([]float
 	return out, nil
 }
 
-// meanOfOthers is the mean reward of rows, or of all rows if rows is nil, except one.
+// meanOfOthers is the mean reward of rows except one of them.
 func meanOfOthers(rewards []float64, rows []int, without int) float64 {
 	var sum float64
-	n := 0
-	add := func(row int) {
+	for _, row := range rows {
 		if row != without {
 			sum += rewards[row]
-			n++
 		}
 	}
-	if rows == nil {
-		for row := range rewards {
-			add(row)
-		}
-	}
-	for _, row := range rows {
-		add(row)
-	}
-	return sum / float64(n)
+	return sum / float64(len(rows)-1)
 }
 
 func find(states []StateValue, key string) (int, bool) {
