@@ -70,7 +70,7 @@ type StopAfter struct {
 	Iteration int `json:"iteration"`
 }
 
-// errNotReady: a command came before the spec was resolved.
+// errNotReady is the answer to a command before the spec is resolved.
 var errNotReady = errors.New("the run has not resolved its spec yet: try again in a moment")
 
 func (t *train) status() (Status, error) {
@@ -95,29 +95,16 @@ func (t *train) waiting() *Waiting {
 // handle registers the query and the commands. Commands are updates with
 // validators: Temporal makes them idempotent by update id.
 func (t *train) handle(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandlerWithOptions(ctx, "status", t.status,
-		workflow.QueryHandlerOptions{Description: "where the run is, what it measured last, what a kill would cost now"}); err != nil {
-		return fmt.Errorf("register query status: %w", err)
-	}
-	ready := func() error {
-		if !t.ready {
-			return errNotReady
-		}
-		return nil
-	}
-	updates := []struct {
-		name              string
-		handler, validate any
-		about             string
-	}{
+	queries := []command{{"status", t.status, nil, "where the run is, what it measured last, what a kill would cost now"}}
+	return register(ctx, queries, []command{
 		{"pause", func(workflow.Context) (string, error) {
 			t.Paused = true
 			return "pauses when the step that runs has ended; the device is given back", nil
-		}, func(workflow.Context) error { return ready() }, "stop after the running step and give the device back"},
+		}, t.validReady, "stop after the running step and give the device back"},
 		{"resume", func(workflow.Context) (string, error) {
 			t.Paused = false
 			return fmt.Sprintf("goes on with iteration %d", t.Next), nil
-		}, func(workflow.Context) error { return ready() }, "go on after pause"},
+		}, t.validReady, "go on after pause"},
 		{"stop-after", func(_ workflow.Context, s StopAfter) (string, error) {
 			t.StopAfter = &s.Iteration
 			return fmt.Sprintf("the run ends after iteration %d", t.end()-1), nil
@@ -126,9 +113,7 @@ func (t *train) handle(ctx workflow.Context) error {
 			t.RollTo = &RollTo{Iteration: r.Iteration}
 			return fmt.Sprintf("goes back to iteration %d when the running one is committed, and on in branch %d", r.Iteration, t.Branch+1), nil
 		}, t.validRollBack, "go back to a committed iteration and on in a new branch: {\"iteration\": 12}"},
-		{"report", func(ctx workflow.Context) (string, error) {
-			return t.report(ctx)
-		}, func(workflow.Context) error { return ready() }, "write the run's page for people to the store"},
+		{"report", t.report, t.validReady, "write the run's page for people to the store"},
 		{"change-knob", func(ctx workflow.Context, c spec.Change) (string, error) {
 			s, err := t.Settings.Apply(c)
 			if err != nil {
@@ -144,19 +129,41 @@ func (t *train) handle(ctx workflow.Context) error {
 			}
 			return fmt.Sprintf("%s holds from iteration %d on", c.Path, from), nil
 		}, func(_ workflow.Context, c spec.Change) error {
-			if err := ready(); err != nil {
-				return err
+			if !t.ready {
+				return errNotReady
 			}
 			_, err := t.Settings.Apply(c)
 			return err
 		}, "change a knob from the next iteration on: {\"path\": \"update.learning_rate\", \"value\": 1e-4}"},
+	})
+}
+
+// command is a query or an update of a workflow. A query has no validator.
+type command struct {
+	name              string
+	handler, validate any
+	about             string
+}
+
+// register registers a workflow's queries and updates.
+func register(ctx workflow.Context, queries, updates []command) error {
+	for _, q := range queries {
+		if err := workflow.SetQueryHandlerWithOptions(ctx, q.name, q.handler, workflow.QueryHandlerOptions{Description: q.about}); err != nil {
+			return fmt.Errorf("register query %s: %w", q.name, err)
+		}
 	}
 	for _, u := range updates {
-		err := workflow.SetUpdateHandlerWithOptions(ctx, u.name, u.handler,
-			workflow.UpdateHandlerOptions{Validator: u.validate, Description: u.about})
-		if err != nil {
+		options := workflow.UpdateHandlerOptions{Validator: u.validate, Description: u.about}
+		if err := workflow.SetUpdateHandlerWithOptions(ctx, u.name, u.handler, options); err != nil {
 			return fmt.Errorf("register update %s: %w", u.name, err)
 		}
+	}
+	return nil
+}
+
+func (t *train) validReady(workflow.Context) error {
+	if !t.ready {
+		return errNotReady
 	}
 	return nil
 }

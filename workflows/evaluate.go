@@ -3,7 +3,6 @@ package workflows
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -58,9 +57,9 @@ func (w *Workflows) Evaluate(ctx workflow.Context, input json.RawMessage) (*Eval
 	t := &train{Workflows: w, measuring: true}
 	t.Current = iteration.Begin(spec.Settings{}, nil)
 	t.show(ctx, "resolving")
-	if err := workflow.SetQueryHandlerWithOptions(ctx, "status", func() (EvaluateStatus, error) { return t.evaluateStatus(), nil },
-		workflow.QueryHandlerOptions{Description: "which suites are measured, and what they gave"}); err != nil {
-		return nil, fmt.Errorf("register query status: %w", err)
+	status := func() (EvaluateStatus, error) { return t.evaluateStatus(), nil }
+	if err := register(ctx, []command{{"status", status, nil, "which suites are measured, and what they gave"}}, nil); err != nil {
+		return nil, err
 	}
 	loaded, err := steps.ResolveEvaluation.Do(w.onHost(ctx, 0), "check the input and find the policy",
 		activities.ResolveEvaluationInput{ID: id, Input: input})

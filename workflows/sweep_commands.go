@@ -42,23 +42,11 @@ var errSweepOver = errors.New("the sweep is ending: nothing can be changed any m
 
 // handle registers the queries and the commands.
 func (s *sweeping) handle(ctx workflow.Context) error {
-	queries := []struct {
-		name, about string
-		handler     any
-	}{
-		{"status", "how many trials there are in which state, and what was decided", func() (SweepStatus, error) { return s.status(), nil }},
-		{"table", "a page of the table, a line a trial: {\"offset\": 0, \"limit\": 50}", s.page},
+	queries := []command{
+		{"status", func() (SweepStatus, error) { return s.status(), nil }, nil, "how many trials there are in which state, and what was decided"},
+		{"table", s.page, nil, "a page of the table, a line a trial: {\"offset\": 0, \"limit\": 50}"},
 	}
-	for _, q := range queries {
-		if err := workflow.SetQueryHandlerWithOptions(ctx, q.name, q.handler, workflow.QueryHandlerOptions{Description: q.about}); err != nil {
-			return fmt.Errorf("register query %s: %w", q.name, err)
-		}
-	}
-	updates := []struct {
-		name              string
-		handler, validate any
-		about             string
-	}{
+	return register(ctx, queries, []command{
 		{"add-trials", s.addTrials, s.validMore, "add trials over the sweep's base: {\"grid\": {\"selection.keep\": [0.75]}, \"seeds\": [1, 2]}"},
 		{"drop-trial", s.dropTrial, s.validDrop, "take a trial out: {\"trial\": \"selection.keep=1,seed=2\"}"},
 		{"set-parallel", func(_ workflow.Context, p SetParallel) (string, error) {
@@ -66,19 +54,9 @@ func (s *sweeping) handle(ctx workflow.Context) error {
 			s.changed++
 			return fmt.Sprintf("at most %d trials run at once; those that run go on", p.Parallel), nil
 		}, s.validParallel, "how many trials run at once: {\"parallel\": 8}"},
-		{"report", func(ctx workflow.Context) (string, error) {
-			return s.report(ctx)
-		}, s.validReport, "write the sweep's page for people to the store"},
+		{"report", s.report, s.validReport, "write the sweep's page for people to the store"},
 		{"stop-early", s.stopEarly, s.validStopEarly, "begin no more trials: {\"running\": \"finish\"} or \"cancel\""},
-	}
-	for _, u := range updates {
-		err := workflow.SetUpdateHandlerWithOptions(ctx, u.name, u.handler,
-			workflow.UpdateHandlerOptions{Validator: u.validate, Description: u.about})
-		if err != nil {
-			return fmt.Errorf("register update %s: %w", u.name, err)
-		}
-	}
-	return nil
+	})
 }
 
 // validReport accepts the command also while the sweep ends, because it changes nothing.
