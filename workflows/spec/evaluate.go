@@ -131,10 +131,7 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 		d.values["evaluation.suites"] = asked
 		var problems Problems
 		if suites, problems = d.assembleSuites(t); len(problems) > 0 {
-			for i := range problems {
-				problems[i].Path = strings.TrimPrefix(problems[i].Path, "evaluation.")
-			}
-			return Train{}, problems.Err()
+			return Train{}, ofSuites(problems).Err()
 		}
 		for i, v := range asked {
 			if v["suite"] == InDistribution && run == nil {
@@ -161,10 +158,15 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 		t.Policy.From, t.Policy.WarmStart.Steps, t.Iterations = e.From, 0, 1
 	}
 	if problems := unmet(t, func(relation) bool { return true }); len(problems) > 0 {
-		for i := range problems {
-			problems[i].Path = strings.TrimPrefix(problems[i].Path, "evaluation.")
-		}
-		return Train{}, problems.Err()
+		return Train{}, ofSuites(problems).Err()
 	}
 	return t, nil
+}
+
+// ofSuites are a spec's problems with the paths that an evaluation's input has.
+func ofSuites(problems Problems) Problems {
+	for i := range problems {
+		problems[i].Path = strings.TrimPrefix(problems[i].Path, "evaluation.")
+	}
+	return problems
 }

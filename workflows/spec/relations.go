@@ -16,8 +16,8 @@ type relation struct {
 	// paths are the fields it reads; the problem is reported at the first.
 	paths []string
 	doc   string
-	// broken answers what was found and what is allowed, "" when all is well.
-	broken func(Train) (found, allowed string)
+	// broken tells whether a spec breaks the rule, what was found and what is allowed.
+	broken func(Train) (broken bool, found, allowed string)
 	// knobs says that a change of knobs can break it: then it reads only what Settings
 	// have.
 	knobs bool
@@ -39,71 +39,65 @@ var relations = []relation{
 	{
 		paths: []string{"from.run", "from.iteration", "from.branch"},
 		doc:   "from names a run.",
-		broken: func(t Train) (string, string) {
-			if t.From == nil || t.From.Run != "" {
-				return "", ""
-			}
-			return "nothing", "the id of a run, beside its iteration"
+		broken: func(t Train) (bool, string, string) {
+			return t.From != nil && t.From.Run == "", "nothing", "the id of a run, beside its iteration"
 		},
 	},
 	{
 		paths: []string{"from.iteration", "iterations"},
 		doc:   "iterations is more than from.iteration + 1: those of the other run count.",
-		broken: func(t Train) (string, string) {
-			if t.From == nil || t.Iterations > t.From.Iteration+1 {
-				return "", ""
+		broken: func(t Train) (bool, string, string) {
+			if t.From == nil {
+				return false, "", ""
 			}
-			return fmt.Sprint(t.From.Iteration), fmt.Sprintf("less than %d (iterations − 1), so that an iteration follows", t.Iterations-1)
+			return t.Iterations <= t.From.Iteration+1, fmt.Sprint(t.From.Iteration),
+				fmt.Sprintf("less than %d (iterations − 1), so that an iteration follows", t.Iterations-1)
 		},
 	},
 	{
 		paths: []string{"policy.starter", "policy.from"},
 		doc:   `policy.starter stands only where policy.from is "starter".`,
-		broken: func(t Train) (string, string) {
-			if t.Policy.Starter == nil || t.Policy.From == FromStarter {
-				return "", ""
-			}
-			return fmt.Sprintf("an object, with policy.from %s", strict.Quote(t.Policy.From)),
+		broken: func(t Train) (bool, string, string) {
+			return t.Policy.Starter != nil && t.Policy.From != FromStarter,
+				fmt.Sprintf("an object, with policy.from %s", strict.Quote(t.Policy.From)),
 				`nothing, unless policy.from is "starter"`
 		},
 	},
 	{
 		paths: []string{"policy.starter.hidden_size", "policy.starter.heads"},
 		doc:   "policy.starter.hidden_size is a multiple of 2 × policy.starter.heads (rotary embedding turns pairs).",
-		broken: func(t Train) (string, string) {
+		broken: func(t Train) (bool, string, string) {
 			s := t.Policy.Starter
-			if s == nil || s.HiddenSize%(2*s.Heads) == 0 {
-				return "", ""
+			if s == nil {
+				return false, "", ""
 			}
-			return fmt.Sprint(s.HiddenSize), fmt.Sprintf("a multiple of %d (2 × policy.starter.heads)", 2*s.Heads)
+			return s.HiddenSize%(2*s.Heads) != 0, fmt.Sprint(s.HiddenSize), fmt.Sprintf("a multiple of %d (2 × policy.starter.heads)", 2*s.Heads)
 		},
 	},
 	{
 		paths: []string{"policy.starter.kv_heads", "policy.starter.heads"},
 		doc:   "policy.starter.kv_heads divides policy.starter.heads.",
-		broken: func(t Train) (string, string) {
+		broken: func(t Train) (bool, string, string) {
 			s := t.Policy.Starter
-			if s == nil || s.Heads%s.KVHeads == 0 {
-				return "", ""
+			if s == nil {
+				return false, "", ""
 			}
-			return fmt.Sprint(s.KVHeads), fmt.Sprintf("a divisor of %d (policy.starter.heads)", s.Heads)
+			return s.Heads%s.KVHeads != 0, fmt.Sprint(s.KVHeads), fmt.Sprintf("a divisor of %d (policy.starter.heads)", s.Heads)
 		},
 	},
 	{
 		paths: []string{"rollout.groups", "rollout.group_size"},
 		doc:   fmt.Sprintf("rollout.groups × rollout.group_size is at most %d.", maxTrajectories),
-		broken: func(t Train) (string, string) {
-			if t.Rollout.Trajectories() <= maxTrajectories {
-				return "", ""
-			}
-			return fmt.Sprintf("%d × %d = %d trajectories", t.Rollout.Groups, t.Rollout.GroupSize, t.Rollout.Trajectories()),
+		broken: func(t Train) (bool, string, string) {
+			return t.Rollout.Trajectories() > maxTrajectories,
+				fmt.Sprintf("%d × %d = %d trajectories", t.Rollout.Groups, t.Rollout.GroupSize, t.Rollout.Trajectories()),
 				fmt.Sprintf("at most %d an iteration", maxTrajectories)
 		},
 	},
 	{
 		paths: []string{"rollout.prompt_tokens", "rollout.turns"},
 		doc:   "rollout.prompt_tokens has one width a turn, and they do not fall: a context only grows.",
-		broken: func(t Train) (string, string) {
+		broken: func(t Train) (bool, string, string) {
 			return brokenWidths(t.Rollout.PromptTokens, t.Rollout.Turns)
 		},
 	},
@@ -111,74 +105,63 @@ var relations = []relation{
 		paths: []string{"selection.keep", "selection.method", "rollout.groups"},
 		doc:   "selection.keep × rollout.groups is at least 1 where selection.method is " + oneOf(methodsOf("keep")) + ".",
 		knobs: true,
-		broken: func(t Train) (string, string) {
+		broken: func(t Train) (bool, string, string) {
 			s, groups := t.Selection, t.Rollout.Groups
-			if s.method().Value != "keep" || s.Kept(groups) >= 1 {
-				return "", ""
-			}
-			return formatNumber(s.Keep), fmt.Sprintf("a number of which %d groups make at least one (from %s)",
-				groups, formatNumber(math.Ceil(1e6/float64(groups))/1e6))
+			return s.method().Value == "keep" && s.Kept(groups) < 1, formatNumber(s.Keep),
+				fmt.Sprintf("a number of which %d groups make at least one (from %s)",
+					groups, formatNumber(math.Ceil(1e6/float64(groups))/1e6))
 		},
 	},
 	{
 		paths: []string{"selection.count", "selection.method", "rollout.groups"},
 		doc:   "selection.count is at most rollout.groups where selection.method is " + oneOf(methodsOf("count")) + ".",
 		knobs: true,
-		broken: func(t Train) (string, string) {
-			if t.Selection.method().Value != "count" || t.Selection.Count <= t.Rollout.Groups {
-				return "", ""
-			}
-			return fmt.Sprint(t.Selection.Count), fmt.Sprintf("at most %d (rollout.groups)", t.Rollout.Groups)
+		broken: func(t Train) (bool, string, string) {
+			return t.Selection.method().Value == "count" && t.Selection.Count > t.Rollout.Groups,
+				fmt.Sprint(t.Selection.Count), fmt.Sprintf("at most %d (rollout.groups)", t.Rollout.Groups)
 		},
 	},
 	{
 		paths: []string{"rollout.group_size", "credit.algorithm"},
 		doc:   "rollout.group_size is at least 2 where credit.algorithm compares the members of a group: all but " + withoutComparison + ".",
-		broken: func(t Train) (string, string) {
-			if t.Rollout.GroupSize > 1 || !t.Credit.Compares() {
-				return "", ""
-			}
-			return fmt.Sprint(t.Rollout.GroupSize), fmt.Sprintf("at least 2: %s compares the members of a group (%s do not)", t.Credit.Algorithm, withoutComparison)
+		broken: func(t Train) (bool, string, string) {
+			return t.Rollout.GroupSize < 2 && t.Credit.Compares(), fmt.Sprint(t.Rollout.GroupSize),
+				fmt.Sprintf("at least 2: %s compares the members of a group (%s do not)", t.Credit.Algorithm, withoutComparison)
 		},
 	},
 	{
 		paths: []string{"selection.metric", "selection.method", "rollout.group_size"},
 		doc:   "Groups of one have no deviation: selection.metric is another than " + listed(deviations, "and") + " there, or selection.method " + oneOf(unranked) + ".",
-		broken: func(t Train) (string, string) {
+		broken: func(t Train) (bool, string, string) {
 			s := t.Selection
-			if t.Rollout.GroupSize > 1 || !s.method().Ranks || !slices.Contains(deviations, s.Metric) {
-				return "", ""
-			}
-			return strict.Quote(s.Metric), listed(quoted(metrics(func(m selection.Metric) bool { return !m.Deviation })), "or") + ", or selection.method " + oneOf(unranked) + ": a group of one has no deviation"
+			return t.Rollout.GroupSize < 2 && s.method().Ranks && slices.Contains(deviations, s.Metric), strict.Quote(s.Metric),
+				listed(quoted(metrics(func(m selection.Metric) bool { return !m.Deviation })), "or") + ", or selection.method " + oneOf(unranked) + ": a group of one has no deviation"
 		},
 	},
 	{
 		paths: []string{"selection.drop_flat", "rollout.group_size"},
 		doc:   "selection.drop_flat is false where groups have one member: none would be left.",
-		broken: func(t Train) (string, string) {
-			if t.Rollout.GroupSize > 1 || !t.Selection.DropFlat {
-				return "", ""
-			}
-			return "true", "false: a group of one has no deviation, none would be left"
+		broken: func(t Train) (bool, string, string) {
+			return t.Rollout.GroupSize < 2 && t.Selection.DropFlat, "true", "false: a group of one has no deviation, none would be left"
 		},
 	},
 	{
 		paths: []string{"update.minibatch", "selection.method", "selection.keep", "selection.count", "rollout.groups", "rollout.group_size"},
 		doc:   "update.minibatch is at most the rows that selection.keep or selection.count leaves.",
 		knobs: true,
-		broken: func(t Train) (string, string) {
-			groups, size, kept := t.Rollout.Groups, t.Rollout.GroupSize, t.Selection.Kept(t.Rollout.Groups)
-			if t.Update.Minibatch <= kept*size || kept == 0 {
-				return "", ""
-			}
-			return fmt.Sprint(t.Update.Minibatch), fmt.Sprintf("at most %d, the rows that the selection leaves (%d of %d groups of %d); or keep more",
-				kept*size, kept, groups, size)
+		broken: func(t Train) (bool, string, string) {
+			groups, size := t.Rollout.Groups, t.Rollout.GroupSize
+			kept := t.Selection.Kept(groups)
+			rows := kept * size
+			return rows > 0 && t.Update.Minibatch > rows, fmt.Sprint(t.Update.Minibatch),
+				fmt.Sprintf("at most %d, the rows that the selection leaves (%d of %d groups of %d); or keep more",
+					rows, kept, groups, size)
 		},
 	},
 	{
 		paths: []string{"freshness.online", "freshness.reuse", "freshness.replay_iterations", "selection.resample"},
 		doc:   "Of freshness.online, freshness.reuse, freshness.replay_iterations and selection.resample at most one is in use.",
-		broken: func(t Train) (string, string) {
+		broken: func(t Train) (bool, string, string) {
 			var used []string
 			f := t.Freshness
 			for _, way := range []struct {
@@ -192,105 +175,86 @@ var relations = []relation{
 					used = append(used, way.name)
 				}
 			}
-			if len(used) < 2 {
-				return "", ""
-			}
-			return strings.Join(used, " and "), "one of them; leave the others out"
+			return len(used) > 1, strings.Join(used, " and "), "one of them; leave the others out"
 		},
 	},
 	{
 		paths: []string{"rollout.turns", "freshness.online", "selection.resample"},
 		doc:   fmt.Sprintf("rollout.turns × the rounds of a rollout (freshness.online, selection.resample) is at most %d.", maxTurns),
-		broken: func(t Train) (string, string) {
+		broken: func(t Train) (bool, string, string) {
 			rounds := max(t.Freshness.Online, t.Selection.Resample)
-			if t.Rollout.Turns*rounds <= maxTurns {
-				return "", ""
-			}
-			return fmt.Sprintf("%d × %d rounds", t.Rollout.Turns, rounds), fmt.Sprintf("at most %d in all", maxTurns)
+			return t.Rollout.Turns*rounds > maxTurns, fmt.Sprintf("%d × %d rounds", t.Rollout.Turns, rounds), fmt.Sprintf("at most %d in all", maxTurns)
 		},
 	},
 	{
 		paths: []string{"selection.resample", "rollout.group_size"},
 		doc:   "selection.resample is 1 where groups have one member: none of them varies.",
-		broken: func(t Train) (string, string) {
-			if t.Selection.Resample == 1 || t.Rollout.GroupSize > 1 {
-				return "", ""
-			}
-			return fmt.Sprint(t.Selection.Resample), "1: a group of one never varies"
+		broken: func(t Train) (bool, string, string) {
+			return t.Selection.Resample != 1 && t.Rollout.GroupSize < 2, fmt.Sprint(t.Selection.Resample), "1: a group of one never varies"
 		},
 	},
 	{
 		paths: []string{"rollout.overlong_cache", "rollout.max_new_tokens"},
 		doc:   "rollout.overlong_cache is at most rollout.max_new_tokens.",
-		broken: func(t Train) (string, string) {
-			if t.Rollout.OverlongCache <= t.Rollout.MaxNewTokens {
-				return "", ""
-			}
-			return fmt.Sprint(t.Rollout.OverlongCache), fmt.Sprintf("at most %d (rollout.max_new_tokens)", t.Rollout.MaxNewTokens)
+		broken: func(t Train) (bool, string, string) {
+			return t.Rollout.OverlongCache > t.Rollout.MaxNewTokens,
+				fmt.Sprint(t.Rollout.OverlongCache), fmt.Sprintf("at most %d (rollout.max_new_tokens)", t.Rollout.MaxNewTokens)
 		},
 	},
 	{
 		paths: []string{"update.micro_batch", "rollout.groups", "rollout.group_size"},
 		doc:   "update.micro_batch is at most rollout.groups × rollout.group_size.",
-		broken: func(t Train) (string, string) {
-			if t.Update.MicroBatch <= t.Rollout.Trajectories() {
-				return "", ""
-			}
-			return fmt.Sprint(t.Update.MicroBatch),
+		broken: func(t Train) (bool, string, string) {
+			return t.Update.MicroBatch > t.Rollout.Trajectories(), fmt.Sprint(t.Update.MicroBatch),
 				fmt.Sprintf("at most %d (rollout.groups × rollout.group_size)", t.Rollout.Trajectories())
 		},
 	},
 	{
 		paths: []string{"update.minibatch", "update.micro_batch"},
 		doc:   "update.minibatch is 0 or a multiple of update.micro_batch.",
-		broken: func(t Train) (string, string) {
-			if t.Update.Minibatch%max(t.Update.MicroBatch, 1) == 0 {
-				return "", ""
-			}
-			return fmt.Sprint(t.Update.Minibatch), fmt.Sprintf("0 or a multiple of %d (update.micro_batch)", t.Update.MicroBatch)
+		broken: func(t Train) (bool, string, string) {
+			return t.Update.Minibatch%max(t.Update.MicroBatch, 1) != 0,
+				fmt.Sprint(t.Update.Minibatch), fmt.Sprintf("0 or a multiple of %d (update.micro_batch)", t.Update.MicroBatch)
 		},
 	},
 	{
 		paths: []string{"evaluation.suites", "evaluation.instances", "evaluation.samples"},
 		doc:   fmt.Sprintf("The instances × samples of a suite are at most %d.", maxTrajectories),
-		broken: func(t Train) (string, string) {
+		broken: func(t Train) (bool, string, string) {
 			for _, s := range t.Evaluation.Suites {
 				if s.Rows() > maxTrajectories {
-					return fmt.Sprintf("suite %s: %d × %d = %d trajectories", s.Name, s.Instances, s.Samples, s.Rows()),
+					return true, fmt.Sprintf("suite %s: %d × %d = %d trajectories", s.Name, s.Instances, s.Samples, s.Rows()),
 						fmt.Sprintf("at most %d a suite", maxTrajectories)
 				}
 			}
-			return "", ""
+			return false, "", ""
 		},
 	},
 	{
 		paths: []string{"evaluation.suites", "rollout.prompt_tokens", "rollout.turns"},
 		doc:   "The prompt_tokens of a suite are as rollout.prompt_tokens: one width a turn, and they do not fall.",
-		broken: func(t Train) (string, string) {
+		broken: func(t Train) (bool, string, string) {
 			for _, s := range t.Evaluation.Suites {
-				if found, allowed := brokenWidths(s.PromptTokens, s.Turns); found != "" {
-					return fmt.Sprintf("suite %s: %s", s.Name, found), allowed
+				if broken, found, allowed := brokenWidths(s.PromptTokens, s.Turns); broken {
+					return true, fmt.Sprintf("suite %s: %s", s.Name, found), allowed
 				}
 			}
-			return "", ""
+			return false, "", ""
 		},
 	},
 }
 
 // brokenWidths says what is wrong with the widths of the contexts of turns.
-func brokenWidths(widths []int, turns int) (found, allowed string) {
-	if len(widths) == 0 {
-		return "", ""
-	}
-	if len(widths) != turns {
-		return fmt.Sprintf("%d widths", len(widths)), fmt.Sprintf("%d, one a turn", turns)
+func brokenWidths(widths []int, turns int) (broken bool, found, allowed string) {
+	if len(widths) > 0 && len(widths) != turns {
+		return true, fmt.Sprintf("%d widths", len(widths)), fmt.Sprintf("%d, one a turn", turns)
 	}
 	for i := 1; i < len(widths); i++ {
 		if widths[i] < widths[i-1] {
-			return fmt.Sprintf("%d after %d", widths[i], widths[i-1]), "widths that do not fall"
+			return true, fmt.Sprintf("%d after %d", widths[i], widths[i-1]), "widths that do not fall"
 		}
 	}
-	return "", ""
+	return false, "", ""
 }
 
 // unmet are the relations that a change of knobs breaks.
@@ -309,7 +273,7 @@ func unmet(t Train, asked func(relation) bool) Problems {
 		if !asked(r) {
 			continue
 		}
-		if found, allowed := r.broken(t); found != "" {
+		if broken, found, allowed := r.broken(t); broken {
 			problems = append(problems, Problem{Path: r.paths[0], Found: found, Allowed: allowed})
 		}
 	}
