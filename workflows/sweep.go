@@ -341,8 +341,8 @@ func (s *sweeping) finish(ctx workflow.Context) error {
 	case s.cancelled:
 		return ctx.Err()
 	case s.Broken != "":
-		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("trial %s failed: %s (on_failure is \"stop\"); the table is %s", s.Broken, s.reasonOf(s.Broken), r.Table.Key),
-			KindTrialFailed, nil)
+		text := fmt.Sprintf("trial %s failed: %s (on_failure is \"stop\"); the table is %s", s.Broken, s.reasonOf(s.Broken), r.Table.Key)
+		return temporal.NewNonRetryableApplicationError(text, KindTrialFailed, nil)
 	}
 	return nil
 }

@@ -11,7 +11,10 @@ import (
 // the docs list them.
 var Metrics = []Metric{
 	rewardStd,
-	{Name: "reward", Is: "the members' mean return", Source: "RAGEN v2: reward; reward_sum gives the same ranking if all groups have the same size", values: rewardsOf},
+	{
+		Name: "reward", Is: "the members' mean return", values: rewardsOf,
+		Source: "RAGEN v2: reward; reward_sum gives the same ranking if all groups have the same size",
+	},
 	{Name: "entropy", Is: "the mean of the members' entropies", Source: "RAGEN v2: entropy", values: entropiesOf},
 	{Name: "entropy_std", Is: "the sample deviation of the members' entropies", Source: "RAGEN v2: entropy_variance", Deviation: true, values: entropiesOf},
 	{Name: "length", Is: "the mean number of the members' sampled tokens", Source: "RAGEN v2: length", values: lengthsOf},

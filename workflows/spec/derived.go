@@ -145,12 +145,11 @@ func Derive(t Train, m ModelShape) Derived {
 		d.EvaluationRows = t.Evaluation.Rows()
 	}
 	d.RowsKept += t.Freshness.Replayed(d.RowsKept)
-	d.MicroBatches = (d.RowsKept + t.Update.MicroBatch - 1) / max(t.Update.MicroBatch, 1)
 	if t.Rollout.ContextTurns > 0 && t.Rollout.ContextTurns < t.Rollout.Turns {
 		// A row for the first turns, which a context shows whole, and one for each other.
 		d.RowsKept *= 1 + t.Rollout.Turns - t.Rollout.ContextTurns
-		d.MicroBatches = (d.RowsKept + t.Update.MicroBatch - 1) / max(t.Update.MicroBatch, 1)
 	}
+	d.MicroBatches = (d.RowsKept + t.Update.MicroBatch - 1) / max(t.Update.MicroBatch, 1)
 	if d.ContextsKnown {
 		widths := t.Rollout.PromptTokens
 		d.Sequence = widths[len(widths)-1] + t.Rollout.MaxNewTokens

@@ -45,7 +45,7 @@ func (r *rule) describeDefault() string {
 	switch {
 	case r.required:
 		return "none: required"
-	case r.inherits != "" && r.typ == typeIntegers:
+	case r.typ == typeIntegers:
 		return "given by the environment"
 	case r.inherits != "":
 		return "`" + r.inherits + "`"
@@ -55,8 +55,6 @@ func (r *rule) describeDefault() string {
 		return "warns of everything"
 	case r.typ == typeOptions:
 		return "{}"
-	case r.typ == typeIntegers:
-		return "given by the environment"
 	case r.loaded != nil:
 		return fmt.Sprintf("%s; %s for other policies than the starter", literal(r.starter), literal(r.loaded))
 	}

@@ -28,9 +28,10 @@ const maxTrajectories = 65536
 var (
 	// withoutComparison are the algorithms that allow groups of one.
 	withoutComparison = listed(algorithms(func(a credit.Algorithm) bool { return !a.Compares }), "and")
-	// deviations are the metrics of which a group of one has none, and unranked the
-	// methods that read no metric.
+	// deviations are the metrics of which a group of one has none, means the others, and
+	// unranked the methods that read no metric.
 	deviations = metrics(func(m selection.Metric) bool { return m.Deviation })
+	means      = metrics(func(m selection.Metric) bool { return !m.Deviation })
 	unranked   = methods(func(m selection.Method) bool { return !m.Ranks })
 )
 
@@ -131,11 +132,12 @@ var relations = []relation{
 	},
 	{
 		paths: []string{"selection.metric", "selection.method", "rollout.group_size"},
-		doc:   "Groups of one have no deviation: selection.metric is another than " + listed(deviations, "and") + " there, or selection.method " + oneOf(unranked) + ".",
+		doc: "Groups of one have no deviation: selection.metric is another than " + listed(deviations, "and") +
+			" there, or selection.method " + oneOf(unranked) + ".",
 		broken: func(t Train) (bool, string, string) {
 			s := t.Selection
 			return t.Rollout.GroupSize < 2 && s.method().Ranks && slices.Contains(deviations, s.Metric), strict.Quote(s.Metric),
-				listed(quoted(metrics(func(m selection.Metric) bool { return !m.Deviation })), "or") + ", or selection.method " + oneOf(unranked) + ": a group of one has no deviation"
+				listed(quoted(means), "or") + ", or selection.method " + oneOf(unranked) + ": a group of one has no deviation"
 		},
 	},
 	{
