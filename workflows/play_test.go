@@ -39,6 +39,8 @@ type play struct {
 	lost map[int]chan struct{}
 	// hooks run before the nth execution of an activity.
 	hooks map[string]func()
+	// tell hears of each activity that begins, before its hook.
+	tell func(info *activity.Info, args converter.EncodedValues)
 
 	mu      sync.Mutex
 	opened  int // sessions
@@ -69,11 +71,14 @@ func newPlay(t *testing.T, s *stage) *play {
 		p.closed++
 		return nil
 	})
-	p.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
+	p.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
 		name := info.ActivityType.Name
 		p.started[name]++
 		if !strings.HasPrefix(name, "internal") {
 			p.order = append(p.order, name)
+		}
+		if p.tell != nil {
+			p.tell(info, args)
 		}
 		if hook := p.hooks[fmt.Sprintf("%s %d", name, p.started[name])]; hook != nil {
 			hook()

@@ -57,6 +57,9 @@ type stage struct {
 	errors map[string][]error
 	// stall is which execution of an activity never answers, from 1.
 	stall map[string]int
+	// instead are what activities do in place of their work, by their id: they are
+	// noted when they begin, and once.
+	instead map[string]func() error
 	// restores are how many calls of Restore say that another is needed.
 	restores int
 
@@ -105,8 +108,14 @@ func (s *stage) begin(ctx context.Context, name string, input any) error {
 	// session's has run, and must do nothing then; the other one has to answer.
 	queue := activity.GetInfo(ctx).TaskQueue
 	s.counts[queue+" "+name]++
+	id := activity.GetInfo(ctx).ActivityID
+	instead := s.instead[id]
+	delete(s.instead, id)
 	stalled := s.stall[name] == s.counts[queue+" "+name] && !slices.Contains([]string{"session-2", "session-3"}, queue)
 	s.mu.Unlock()
+	if instead != nil {
+		return instead()
+	}
 	if stalled {
 		<-s.over
 		return errors.New("nobody hears this")

@@ -1,0 +1,240 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/workflows/collapse"
+)
+
+// option sets what a run is, name=value.
+func (d *dialogue) option(s *stage, option string) {
+	name, value, _ := strings.Cut(option, "=")
+	p := &s.plan
+	switch name {
+	case "iterations":
+		p.Iterations = d.number(value)
+	case "turns":
+		p.Turns = d.number(value)
+	case "snapshot":
+		p.Snapshot.Every = d.number(value)
+	case "evaluate":
+		p.EvaluateEvery = d.number(value)
+	case "online":
+		p.Freshness.Online = d.number(value)
+	case "reuse":
+		p.Freshness.Reuse = d.number(value)
+	case "replay":
+		p.Freshness.ReplayIterations = d.number(value)
+	case "diagnose":
+		p.Diagnostics.Every = d.number(value)
+	case "credit":
+		p.Settings.Credit.Algorithm = value
+	case "suites": // name:turns, …
+		p.Suites = nil
+		for _, suite := range strings.Split(value, ",") {
+			name, turns, _ := strings.Cut(suite, ":")
+			p.Suites = append(p.Suites, activities.PlanSuite{Name: name, Turns: d.number(turns), Rows: 8})
+		}
+	case "detectors":
+		p.Collapse = collapse.Defaults()
+		p.Collapse.OnDetection = collapse.Action(value)
+	case "model":
+		s.base = d.one(value, "imported")
+	case "report":
+		p.Report = d.one(value, "end")
+	case "alive": // episodes left after each turn
+		alive := d.numbers(value)
+		s.alive = func(turn int) int { return alive[turn-1] }
+	case "rows": // selected, of each iteration
+		rows := d.numbers(value)
+		s.selected = func(iteration int) int { return rows[iteration] }
+	case "parts": // rows of the iterations that share a rollout
+		s.parts = d.numbers(value)
+	case "rounds": // so many until enough groups vary
+		rounds := d.number(value)
+		s.more = func(n int) bool { return n < rounds }
+	case "diverges": // the iteration of branch 0 whose gradients are not finite
+		at := d.number(value)
+		s.gradNorm = func(branch, iteration int) float64 {
+			if branch == 0 && iteration == at {
+				return math.Inf(1)
+			}
+			return 1
+		}
+	default:
+		require.Fail(d.t, "there is no such option", option)
+	}
+}
+
+func (d *dialogue) number(text string) int {
+	n, err := strconv.Atoi(text)
+	require.NoError(d.t, err)
+	return n
+}
+
+func (d *dialogue) numbers(text string) (out []int) {
+	for _, n := range strings.Split(text, ",") {
+		out = append(out, d.number(n))
+	}
+	return out
+}
+
+// one is true; the value has to be the one there is.
+func (d *dialogue) one(value, only string) bool {
+	require.Equal(d.t, only, value)
+	return true
+}
+
+// step is an activity by its name in a dialogue: lower case.
+func (d *dialogue) step(name string) steps.Routing {
+	for _, r := range steps.All() {
+		if strings.ToLower(r.Name) == name {
+			return r
+		}
+	}
+	require.Fail(d.t, "there is no such step", name)
+	return steps.Routing{}
+}
+
+// when has f done before the nth execution of a step, after what is due there already.
+func (d *dialogue) when(name string, n int, f func()) {
+	r := d.step(name)
+	key := r.Name + " " + strconv.Itoa(n)
+	before := d.p.hooks[key]
+	d.pending = append(d.pending, key)
+	d.p.hooks[key] = func() {
+		if before != nil {
+			before()
+		}
+		d.pending = slices.DeleteFunc(d.pending, func(k string) bool { return k == key })
+		f()
+	}
+}
+
+// command prepares what happens in a history.
+func (d *dialogue) command(words []string) {
+	if i := len(words) - 3; i > 0 && words[i] == "at" {
+		what := words[:i]
+		d.when(words[i+1], d.number(words[i+2]), func() { d.person(what) })
+		return
+	}
+	if i := len(words) - 2; i > 0 && words[i] == "at" && words[i+1] == "rest" {
+		d.rests++ // each has a rest of its own
+		d.p.RegisterDelayedCallback(func() { d.phaseNow(); d.person(words[:i]) }, time.Duration(d.rests)<<40)
+		return
+	}
+	switch words[0] {
+	case "continue-as-new":
+		d.after = d.number(words[1])
+		d.p.w.ContinueAfter = d.after
+	case "absent":
+		d.p.absent = d.number(words[1])
+	case "silent":
+		d.p.s.errors = map[string][]error{"Describe": nil}
+		for range d.number(words[1]) {
+			d.p.s.errors["Describe"] = append(d.p.s.errors["Describe"], temporal.NewTimeoutError(1, nil))
+		}
+	case "kill":
+		session, lose := d.loses()
+		onDevice := d.step(words[1]).Place == steps.OnSession
+		d.when(words[1], d.number(words[2]), func() {
+			d.say(session, "is lost")
+			if onDevice {
+				d.stalls()
+			} else {
+				noticed := make(chan struct{})
+				d.noticed = noticed
+				d.instead(func() error { <-noticed; return nil }) // and then its work
+			}
+			lose()
+		})
+	case "drain":
+		_, lose := d.loses()
+		d.when(words[1], d.number(words[2]), func() {
+			d.say("device", "refuses: its worker is about to stop")
+			d.answers(temporal.NewNonRetryableApplicationError("no", activities.KindDraining, nil))
+			time.AfterFunc(50*time.Millisecond, lose)
+		})
+	case "forget":
+		d.when(words[1], d.number(words[2]), func() {
+			d.say("device", "refuses: it does not hold the policy")
+			d.answers(temporal.NewNonRetryableApplicationError("no", activities.KindNotResident, nil))
+		})
+	case "fail":
+		err, name := errors.New("the store is down"), "the store is down"
+		if len(words) > 3 {
+			err, name = temporal.NewNonRetryableApplicationError("no", words[3], nil), words[3]
+		}
+		d.when(words[1], d.number(words[2]), func() {
+			d.say("error", "%s", name)
+			d.answers(err)
+		})
+	default:
+		require.Fail(d.t, "there is no such command", strings.Join(words, " "))
+	}
+}
+
+// loses prepares the loss of the next session that is not lost yet.
+func (d *dialogue) loses() (session string, lose func()) {
+	d.kills++
+	lost := make(chan struct{})
+	d.p.lost[d.kills] = lost
+	return "session " + strconv.Itoa(d.kills), func() { close(lost) }
+}
+
+// answers has the activity that begins now give an error.
+func (d *dialogue) answers(err error) { d.instead(func() error { return err }) }
+
+// stalls has the activity that begins now never answer.
+func (d *dialogue) stalls() {
+	over := d.p.s.over
+	d.instead(func() error { <-over; return errors.New("nobody hears this") })
+}
+
+// instead has the activity that begins now do this in place of its work.
+func (d *dialogue) instead(do func() error) {
+	d.p.s.mu.Lock()
+	defer d.p.s.mu.Unlock()
+	d.p.s.instead[d.id] = do
+}
+
+// person does what a person or the server does.
+func (d *dialogue) person(words []string) {
+	switch words[0] {
+	case "cancel":
+		d.say("person", "cancel")
+		d.stalls()
+		d.p.CancelWorkflow()
+	case "long-history":
+		d.say("server", "the history is long")
+		d.p.SetContinueAsNewSuggested(true)
+	case "ask":
+		s := d.p.status()
+		there := ""
+		if s.Waiting != nil {
+			there = fmt.Sprintf("; wanted %s, there %v", s.Waiting.Wanted, s.Waiting.Present)
+		}
+		d.say("status", "%s, iteration %d of %d, branch %d, updates at risk: %d%s", s.Phase, s.Iteration, s.Iterations, s.Branch, s.AtRisk, there)
+	case "pause", "resume", "report":
+		d.send(words)
+	case "stop-after":
+		d.send(words, StopAfter{Iteration: d.number(words[1])})
+	case "roll-back":
+		d.send(words, RollTo{Iteration: d.number(words[1])})
+	case "change-knob":
+		d.send(words, knob(words[1], words[2]))
+	default:
+		require.Fail(d.t, "there is no such command", strings.Join(words, " "))
+	}
+}
