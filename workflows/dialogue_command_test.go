@@ -167,6 +167,7 @@ func (d *dialogue) command(words []string) {
 			time.AfterFunc(50*time.Millisecond, lose)
 		})
 	case "forget":
+		d.kills++ // the session ends with it
 		d.when(words[1], d.number(words[2]), func() {
 			d.say("device", "refuses: it does not hold the policy")
 			d.answers(temporal.NewNonRetryableApplicationError("no", activities.KindNotResident, nil))

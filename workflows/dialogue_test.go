@@ -30,7 +30,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the dialogues give into te
 //
 // The commands:
 //
-//	start [model=imported] [iterations=3] [turns=1] …      a run; see options
+//	start [model=imported] [iterations=3] [turns=1] …      a run; see dialogue.option
 //	continue                                                the history after a continue-as-new
 //	start-again                                             Temporal's database was lost; the store is there
 //	evaluate                                                an Evaluate workflow instead of a run
@@ -40,6 +40,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the dialogues give into te
 //	change-knob PATH VALUE, report, cancel, ask at STEP N   by a person, while STEP runs for the Nth time
 //	the same at rest                                        when nothing happens any longer, one rest each
 //	kill STEP N, forget STEP N, drain STEP N                the session ends; the policy is not held; the worker stops
+//	                                                        the first of these commands ends session 1, the next session 2
 //	fail STEP N [KIND]                                      an error, which a retry corrects or which has a kind
 //	absent N                                                the first N tries to open a session find no device
 //	silent N                                                the first N questions what devices there are find none

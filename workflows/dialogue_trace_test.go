@@ -61,6 +61,7 @@ func (tr *trace) send(words []string, args ...any) {
 
 // began says that an activity begins.
 func (tr *trace) began(info *activity.Info, args converter.EncodedValues) {
+	require.Less(tr.d.t, len(tr.lines), 1000, "the run does not end: %v", tr.lines[max(0, len(tr.lines)-8):])
 	p := tr.d.p
 	name := info.ActivityType.Name
 	tr.id = info.ActivityID

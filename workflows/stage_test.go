@@ -58,7 +58,7 @@ type stage struct {
 	// stall is which execution of an activity never answers, from 1.
 	stall map[string]int
 	// instead are what activities do in place of their work, by their id: they are
-	// noted when they begin, and once.
+	// written when they begin, and hold for one try.
 	instead map[string]func() error
 	// restores are how many calls of Restore say that another is needed.
 	restores int
