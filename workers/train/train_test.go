@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -113,17 +112,21 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// machine names the device and the sizes of its processor's caches: machines of one
-// fingerprint were seen to end the same preset with other bits.
+// machine names the device and its processor: two machines of one fingerprint were seen
+// to end the same preset with other bits.
 func machine(t *testing.T, e *device.Engine) string {
 	t.Helper()
 	out := e.Info().Fingerprint
-	sizes, err := filepath.Glob("/sys/devices/system/cpu/cpu0/cache/index*/size")
+	b, err := os.ReadFile("/proc/cpuinfo")
 	require.NoError(t, err)
-	for _, path := range sizes {
-		b, err := os.ReadFile(path)
-		require.NoError(t, err)
-		out += "-" + strings.TrimSpace(string(b))
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(line, ":")
+		name = strings.TrimSpace(name)
+		if (name == "vendor_id" || name == "cpu family" || name == "model") && !seen[name] {
+			seen[name] = true
+			out += "-" + strings.TrimSpace(value)
+		}
 	}
 	return out
 }
