@@ -51,67 +51,67 @@ func (m ModelShape) Parameters() int64 {
 // one layer's activations.
 type Memory struct {
 	// Weights, Moments and Gradients are float32: 4, 8 and 4 bytes a parameter.
-	Weights   int64
-	Moments   int64
-	Gradients int64
+	Weights   int64 `json:"weights"`
+	Moments   int64 `json:"moments"`
+	Gradients int64 `json:"gradients"`
 	// NextState is the new weights and moments, while the old ones still stand.
-	NextState int64
+	NextState int64 `json:"next_state"`
 	// ComputeCopy is the weights in the compute dtype, where that is not float32.
-	ComputeCopy int64
+	ComputeCopy int64 `json:"compute_copy"`
 	// Critic is its weights and moments, Reference the reference's weights, both with
 	// their copies to compute with; 0 in a run without.
-	Critic    int64
-	Reference int64
+	Critic    int64 `json:"critic,omitempty"`
+	Reference int64 `json:"reference,omitempty"`
 	// Activations are those of one micro-batch in Update.
-	Activations int64
+	Activations int64 `json:"activations"`
 	// KVCache is that of all rows of a turn, at the last turn's width.
-	KVCache int64
+	KVCache int64 `json:"kv_cache"`
 	// Peak is the most held at once: the larger of Update and Generate.
-	Peak int64
+	Peak int64 `json:"peak"`
 }
 
 // Storage is an estimate of the bytes a run writes to S3, before compression.
 type Storage struct {
 	// Iteration is the turn files, the trajectories and the batch of an iteration.
-	Iteration int64
+	Iteration int64 `json:"iteration"`
 	// Batch is the batch alone: retention never removes it.
-	Batch int64
+	Batch int64 `json:"batch"`
 	// Snapshot is one snapshot: weights and moments in float32.
-	Snapshot int64
+	Snapshot int64 `json:"snapshot"`
 	// Snapshots and Evaluations are how many a run has.
-	Snapshots   int
-	Evaluations int
+	Snapshots   int `json:"snapshots"`
+	Evaluations int `json:"evaluations"`
 	// Run is all of it, the base model's copy included.
-	Run int64
+	Run int64 `json:"run"`
 }
 
 // Derived are the numbers that follow from a spec and a model.
 type Derived struct {
 	// Trajectories, KeptGroups, RowsKept and MicroBatches are an iteration's:
 	// made, and learned from.
-	Trajectories int
-	KeptGroups   int
-	RowsKept     int
-	MicroBatches int
+	Trajectories int `json:"trajectories"`
+	KeptGroups   int `json:"kept_groups"`
+	RowsKept     int `json:"rows_kept"`
+	MicroBatches int `json:"micro_batches"`
 	// ContextsKnown tells that rollout.prompt_tokens is there; without it
 	// Sequence, ContextTokens, UpdateTokens, Memory's Activations, KVCache and
 	// Peak, and Storage's Batch, Iteration and Run are 0.
-	ContextsKnown bool
+	ContextsKnown bool `json:"-"`
 	// Sequence is the width of a row in Score and Update: the last turn's
 	// context and what is sampled after it.
-	Sequence int
+	Sequence int `json:"sequence,omitempty"`
 	// SampledTokens is the most tokens an iteration samples.
-	SampledTokens int64
+	SampledTokens int64 `json:"sampled_tokens"`
 	// ContextTokens is what an iteration's prefills read, padding included.
-	ContextTokens int64
+	ContextTokens int64 `json:"context_tokens,omitempty"`
 	// UpdateTokens is what Score and Update each read, padding included.
-	UpdateTokens int64
+	UpdateTokens int64 `json:"update_tokens,omitempty"`
 	// Parameters is the model's.
-	Parameters int64
-	Memory     Memory
-	Storage    Storage
+	Parameters int64   `json:"parameters,omitempty"`
+	Memory     Memory  `json:"memory_bytes"`
+	Storage    Storage `json:"storage_bytes"`
 	// EvaluationRows is the trajectories of an evaluation, 0 without any.
-	EvaluationRows int
+	EvaluationRows int `json:"evaluation_rows"`
 }
 
 const (
