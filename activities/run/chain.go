@@ -51,7 +51,7 @@ func RecentBatches(ctx context.Context, s store.Store, run string, head *store.R
 }
 
 // FindHead finds a committed policy version of a run: the newest, or the given one
-// on the newest branch's chain. Nil where nothing is committed.
+// on the newest branch's chain. It returns nil if nothing is committed.
 func FindHead(ctx context.Context, s store.Store, run string, version *int) (*activities.Head, error) {
 	return FindHeadOf(ctx, s, run, version, nil)
 }
