@@ -9,7 +9,6 @@ import (
 
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
-	"github.com/reprise-rl/reprise/model/loss/reference"
 )
 
 // tinyCritic is programs of a critic, one whose head is not 0 any more, and one
@@ -112,7 +111,7 @@ func TestCriticUpdate(t *testing.T) {
 			}
 		}
 	}
-	want, err := reference.Value(valueBatch(batches, values), reference.ValueOptions{Clip: 0.5, Aggregation: loss.TokenMean})
+	want, err := referenceValue(valueBatch(batches, values), ValueOptions{Clip: 0.5, Aggregation: loss.TokenMean})
 	require.NoError(t, err)
 	one, m, err := p.CriticUpdate(bg, s, batches, criticSettings())
 	require.NoError(t, err)

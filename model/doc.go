@@ -23,7 +23,7 @@
 // # Loss
 //
 // policyLoss and valueLoss train, in policyloss.go and valueloss.go. They are tested
-// against package loss/reference, the same losses in float64 on plain numbers, and the
+// against a reference, the same losses in float64 on plain numbers, and the
 // gradients through the whole network against finite differences of the loss in float64.
 // Programs contain only the parts of the loss that LossOptions select. How tokens are
 // averaged is given by their weights (Weigh), the bounds of the ratio may differ by token,

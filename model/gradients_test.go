@@ -193,7 +193,7 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 // them: a bound of randomMinibatch is e^−0.36 to e^−0.1, or e^0.18 to e^0.34, the
 // dual clip of 1.5 is e^0.4, and a log-ratio of ±20 and a K3 of 10 are the last. For
 // the ratio of a sequence a row has one advantage, and bounds of its own: with others
-// the derivative is GSPO-token's, which is not the loss's (see reference.Policy).
+// the derivative is GSPO-token's, which is not the loss's (see referencePolicy).
 func (d *doubled) awayFromKinks(t *testing.T, base Params, o LossOptions) []MicroBatch {
 	t.Helper()
 	_, params := d.params(t, base)

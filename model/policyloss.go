@@ -91,7 +91,7 @@ func lossKnobs(k Settings, supervised bool) []float32 {
 	return v
 }
 
-// Bounds on the logarithm of the ratio, the same as in package reference.
+// Bounds on the logarithm of the ratio, the same as in the tests' reference.
 const (
 	maxLogRatio         = 20
 	maxSequenceLogRatio = 10
@@ -110,8 +110,8 @@ type tokenLoss struct {
 
 // policyLoss is the loss that trains the policy: the clipped surrogate with its entropy
 // and KL terms or, if the knob knobSupervised is 1, the negative log-likelihood. Its
-// reference on plain numbers is Policy in package loss/reference. Log-probs, entropies
-// and columns are [n] each. Tokens that are not trained on have no effect on the
+// reference on plain numbers is referencePolicy in the tests. Log-probs, entropies and
+// columns are [n] each. Tokens that are not trained on have no effect on the
 // results, even if their numbers are not finite.
 func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, knobs *graph.Node) tokenLoss {
 	o := p.sh.Loss

@@ -10,7 +10,6 @@ import (
 
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
-	"github.com/reprise-rl/reprise/model/loss/reference"
 )
 
 // scoredRows are log-probs and entropies of micro-batches, [row][token].
@@ -63,10 +62,10 @@ func doubles(rows [][]float32) [][]float64 {
 	return out
 }
 
-// referenceBatch is a minibatch as package reference takes it. Every token has bounds of its
-// own there: its turn is its place.
-func referenceBatch(batches []MicroBatch, scores []scoredRows, o reference.PolicyOptions) (reference.PolicyBatch, reference.PolicyOptions) {
-	var ref reference.PolicyBatch
+// referenceBatch is a minibatch as referencePolicy takes it. Every token has bounds of its own
+// there: its turn is its place.
+func referenceBatch(batches []MicroBatch, scores []scoredRows, o PolicyOptions) (PolicyBatch, PolicyOptions) {
+	var ref PolicyBatch
 	for i, b := range batches {
 		ref.LogProbs = append(ref.LogProbs, doubles(scores[i].logProbs)...)
 		ref.Entropies = append(ref.Entropies, doubles(scores[i].entropies)...)
@@ -79,7 +78,7 @@ func referenceBatch(batches []MicroBatch, scores []scoredRows, o reference.Polic
 			var turns []int
 			for t := range b.IDs[r] {
 				turns = append(turns, len(o.Clips))
-				o.Clips = append(o.Clips, reference.Clip{Low: float64(b.ClipLow[r][t]), High: float64(b.ClipHigh[r][t])})
+				o.Clips = append(o.Clips, Clip{Low: float64(b.ClipLow[r][t]), High: float64(b.ClipHigh[r][t])})
 			}
 			ref.Turns = append(ref.Turns, turns)
 		}
@@ -194,11 +193,11 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 					}
 				}
 			}
-			ref, o := referenceBatch(batches, scores, reference.PolicyOptions{
+			ref, o := referenceBatch(batches, scores, PolicyOptions{
 				Ratio: c.o.Ratio, DualClip: c.dual, Aggregation: c.aggregation, Divisor: 40,
 				EntropyCoefficient: 0.25, KLCoefficient: float64(k.KLCoefficient), KLEstimator: c.o.KL,
 			})
-			want, err := reference.Policy(ref, o)
+			want, err := referencePolicy(ref, o)
 			require.NoError(t, err)
 			if c.scalar {
 				k.ClipLow, k.ClipHigh = 0.25, 0.25
@@ -319,11 +318,11 @@ func TestPolicyGradientIsTheReference(t *testing.T) {
 					}
 				}
 			}
-			ref, ro := referenceBatch(batches, scores, reference.PolicyOptions{
+			ref, ro := referenceBatch(batches, scores, PolicyOptions{
 				Ratio: o.Ratio, DualClip: float64(k.DualClip), Aggregation: loss.SeqMeanTokenSum,
 				EntropyCoefficient: 0.25, KLCoefficient: 0.5, KLEstimator: o.KL,
 			})
-			want, err := reference.Policy(ref, ro)
+			want, err := referencePolicy(ref, ro)
 			require.NoError(t, err)
 			require.Positive(t, want.ClipFraction)
 

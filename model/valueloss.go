@@ -36,7 +36,7 @@ const (
 )
 
 // valueLoss is the loss that trains the critic, with its derivative by the values, [n].
-// Its reference on plain numbers is Value in package loss/reference. Values and columns
+// Its reference on plain numbers is referenceValue in the tests. Values and columns
 // are [n] each. Tokens that are not trained on have no effect on the results, even if
 // their numbers are not finite.
 func valueLoss(values *graph.Node, columns []*graph.Node, clip *graph.Node) (byValue, metrics *graph.Node) {

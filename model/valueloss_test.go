@@ -8,11 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/model/loss"
-	"github.com/reprise-rl/reprise/model/loss/reference"
 )
 
-func valueBatch(batches []MicroBatch, values [][][]float32) reference.ValueBatch {
-	var out reference.ValueBatch
+func valueBatch(batches []MicroBatch, values [][][]float32) ValueBatch {
+	var out ValueBatch
 	for i, b := range batches {
 		out.Values = append(out.Values, doubles(values[i])...)
 		out.OldValues = append(out.OldValues, doubles(b.OldValues)...)
@@ -50,7 +49,7 @@ func TestValueLossIsTheReference(t *testing.T) {
 		for _, a := range []loss.Aggregation{loss.TokenMean, loss.SeqMeanTokenSum, loss.SeqMeanTokenMean} {
 			k := criticSettings()
 			k.Clip = clip
-			want, err := reference.Value(valueBatch(batches, values), reference.ValueOptions{Clip: float64(clip), Aggregation: a})
+			want, err := referenceValue(valueBatch(batches, values), ValueOptions{Clip: float64(clip), Aggregation: a})
 			require.NoError(t, err)
 			require.Equal(t, clip > 0, want.ClipFraction > 0)
 			require.NoError(t, Weigh(batches, a, 0))

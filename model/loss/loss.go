@@ -6,7 +6,7 @@
 // fuse products with sums.
 //
 // The losses that train are computed on the device: policyLoss and valueLoss in package
-// model. Package reference computes the same losses in float64, for tests.
+// model, whose tests compute the same losses in float64.
 //
 // Shapes are those of package credit: [rows][tokens], rows of any length, where
 // token t's log-prob and value were computed from ids[<t]. A mask is true at the

@@ -1,4 +1,4 @@
-package reference
+package model
 
 import (
 	"math"
@@ -43,13 +43,13 @@ func TestErrors(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			b, o := good()
 			change(&b, &o)
-			_, err := Policy(b, o)
+			_, err := referencePolicy(b, o)
 			require.ErrorIs(t, err, loss.ErrInput)
 			require.ErrorContains(t, err, text)
 		})
 	}
 	b, o := good()
-	_, err := Policy(b, o)
+	_, err := referencePolicy(b, o)
 	require.NoError(t, err)
 }
 
@@ -66,10 +66,10 @@ func TestValueErrors(t *testing.T) {
 		`aggregation ""`:         {ValueBatch{one, one, one, mask, nil}, ValueOptions{1, "", 0}},
 		"the weight of row 0 is": {ValueBatch{one, one, one, mask, []float64{math.NaN()}}, ValueOptions{1, loss.TokenMean, 0}},
 	} {
-		_, err := Value(c.b, c.o)
+		_, err := referenceValue(c.b, c.o)
 		require.ErrorIs(t, err, loss.ErrInput)
 		require.ErrorContains(t, err, text)
 	}
-	_, err := Value(ValueBatch{one, nil, one, mask, nil}, ValueOptions{0, loss.TokenMean, 0})
+	_, err := referenceValue(ValueBatch{one, nil, one, mask, nil}, ValueOptions{0, loss.TokenMean, 0})
 	require.NoError(t, err)
 }

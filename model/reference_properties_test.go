@@ -1,4 +1,4 @@
-package reference
+package model
 
 import (
 	"math"
@@ -15,7 +15,7 @@ func TestOnPolicy(t *testing.T) {
 	for _, ratio := range []loss.Ratio{"", loss.TokenRatio, loss.SequenceRatio} {
 		b := randomBatch(5, 9, 0)
 		b.OldLogProbs = b.LogProbs
-		l, err := Policy(b, PolicyOptions{Ratio: ratio, Clips: []Clip{{0, 0}}, DualClip: 3, Aggregation: loss.TokenMean})
+		l, err := referencePolicy(b, PolicyOptions{Ratio: ratio, Clips: []Clip{{0, 0}}, DualClip: 3, Aggregation: loss.TokenMean})
 		require.NoError(t, err)
 		require.Zero(t, l.RatioMax)
 		require.Zero(t, l.ClipFraction)
@@ -39,7 +39,7 @@ func TestOnPolicy(t *testing.T) {
 func TestMaskedIsNotRead(t *testing.T) {
 	b := randomBatch(6, 9, 0.5)
 	o := PolicyOptions{Clips: []Clip{{0.2, 0.28}}, Aggregation: loss.TokenMean, EntropyCoefficient: 0.1, KLCoefficient: 0.1, KLEstimator: loss.K3}
-	want, err := Policy(b, o)
+	want, err := referencePolicy(b, o)
 	require.NoError(t, err)
 	for row, sampled := range b.Mask {
 		for at, yes := range sampled {
@@ -50,7 +50,7 @@ func TestMaskedIsNotRead(t *testing.T) {
 			}
 		}
 	}
-	got, err := Policy(b, o)
+	got, err := referencePolicy(b, o)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 }
@@ -64,7 +64,7 @@ func TestNotFiniteReachesTheLoss(t *testing.T) {
 				b.Advantages[0][at] = bad
 			}
 		}
-		l, err := Policy(b, PolicyOptions{Clips: []Clip{{0.2, 0.28}}, Aggregation: loss.TokenMean})
+		l, err := referencePolicy(b, PolicyOptions{Clips: []Clip{{0.2, 0.28}}, Aggregation: loss.TokenMean})
 		require.NoError(t, err)
 		require.False(t, finite(l.Loss))
 	}
@@ -77,7 +77,7 @@ func TestLogRatioIsBounded(t *testing.T) {
 		most  float64
 	}{{loss.TokenRatio, 20}, {loss.SequenceRatio, 10}} {
 		b := PolicyBatch{LogProbs: [][]float64{{0}}, OldLogProbs: [][]float64{{-500}}, Advantages: [][]float64{{-1}}, Mask: [][]bool{{true}}}
-		l, err := Policy(b, PolicyOptions{Ratio: c.ratio, Clips: []Clip{{0.2, 0.28}}, Aggregation: loss.TokenMean})
+		l, err := referencePolicy(b, PolicyOptions{Ratio: c.ratio, Clips: []Clip{{0.2, 0.28}}, Aggregation: loss.TokenMean})
 		require.NoError(t, err)
 		require.InDelta(t, math.Exp(c.most), l.Loss, 1e-3)
 		require.Zero(t, l.ByLogProb[0][0])
@@ -86,7 +86,7 @@ func TestLogRatioIsBounded(t *testing.T) {
 
 // A minibatch without a sampled token has a loss of 0.
 func TestNothingSampled(t *testing.T) {
-	l, err := Policy(PolicyBatch{LogProbs: [][]float64{{0}}, OldLogProbs: [][]float64{{0}}, Advantages: [][]float64{{0}}, Mask: [][]bool{{false}}},
+	l, err := referencePolicy(PolicyBatch{LogProbs: [][]float64{{0}}, OldLogProbs: [][]float64{{0}}, Advantages: [][]float64{{0}}, Mask: [][]bool{{false}}},
 		PolicyOptions{Clips: []Clip{{}}, Aggregation: loss.TokenMean})
 	require.NoError(t, err)
 	require.Zero(t, l.Loss)

@@ -1,4 +1,4 @@
-package reference
+package model
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 // Bounds on the logarithm of the ratio, as in verl, so that it stays finite. The
 // gradient is 0 beyond them.
 const (
-	maxLogRatio         = 20 // of a token, on either side
-	maxSequenceLogRatio = 10 // of a sequence, above
+	tokenLogRatioBound    = 20 // of a token, on either side
+	sequenceLogRatioBound = 10 // of a sequence, above
 )
 
 // Clip bounds the ratio to [1 − Low, 1 + High].
@@ -82,7 +82,7 @@ type PolicyLoss struct {
 	ByLogProb, ByEntropy [][]float64
 }
 
-// Policy is the reference of policyLoss in package model, which trains. It computes the
+// referencePolicy is the reference of policyLoss, which trains. It computes the
 // policy's loss on a minibatch (arXiv 1707.06347, equation 7; verl's
 // compute_policy_loss_vanilla and compute_policy_loss_gspo):
 //
@@ -100,7 +100,7 @@ type PolicyLoss struct {
 //
 // The derivative of the KL term is that of the estimate itself. Errors are of kind
 // loss.ErrInput.
-func Policy(b PolicyBatch, o PolicyOptions) (PolicyLoss, error) {
+func referencePolicy(b PolicyBatch, o PolicyOptions) (PolicyLoss, error) {
 	if o.Ratio == "" {
 		o.Ratio = loss.TokenRatio
 	}
@@ -128,12 +128,12 @@ func Policy(b PolicyBatch, o PolicyOptions) (PolicyLoss, error) {
 			}
 			lp := b.LogProbs[row][t]
 			logRatio := lp - b.OldLogProbs[row][t]
-			bounded, slope := bound(logRatio, -maxLogRatio, maxLogRatio)
+			bounded, slope := bound(logRatio, -tokenLogRatioBound, tokenLogRatioBound)
 			l.BehaviourKL -= mean * bounded
 			l.ApproxKL += mean * (math.Exp(bounded) - 1 - bounded)
 			l.RatioMax = math.Max(l.RatioMax, math.Abs(math.Exp(bounded)-1))
 			if o.Ratio == loss.SequenceRatio {
-				bounded, slope = bound(sequence, math.Inf(-1), maxSequenceLogRatio)
+				bounded, slope = bound(sequence, math.Inf(-1), sequenceLogRatioBound)
 			}
 
 			s := surrogate(math.Exp(bounded), b.Advantages[row][t], o.clip(b.turn(row, t)), o.DualClip)

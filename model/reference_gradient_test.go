@@ -1,4 +1,4 @@
-package reference
+package model
 
 import (
 	"fmt"
@@ -50,11 +50,11 @@ func slope(x *float64, f func() float64) float64 {
 func agrees(t *testing.T, b PolicyBatch, o PolicyOptions) PolicyLoss {
 	t.Helper()
 	value := func() float64 {
-		l, err := Policy(b, o)
+		l, err := referencePolicy(b, o)
 		require.NoError(t, err)
 		return l.Loss
 	}
-	l, err := Policy(b, o)
+	l, err := referencePolicy(b, o)
 	require.NoError(t, err)
 	for row := range b.LogProbs {
 		for at := range b.LogProbs[row] {
@@ -111,11 +111,11 @@ func TestValueGradient(t *testing.T) {
 		b := ValueBatch{Values: p.LogProbs, OldValues: p.OldLogProbs, Returns: p.Advantages, Mask: p.Mask, RowWeights: p.RowWeights}
 		o := ValueOptions{Clip: clip, Aggregation: loss.TokenMean}
 		value := func() float64 {
-			l, err := Value(b, o)
+			l, err := referenceValue(b, o)
 			require.NoError(t, err)
 			return l.Loss
 		}
-		l, err := Value(b, o)
+		l, err := referenceValue(b, o)
 		require.NoError(t, err)
 		require.Equal(t, clip > 0, l.ClipFraction > 0)
 		for row := range b.Values {
@@ -126,16 +126,16 @@ func TestValueGradient(t *testing.T) {
 	}
 }
 
-// tiny is a policy and a critic on 4 features: logits are weights·features, the
+// tinyModel is a policy and a critic on 4 features: logits are weights·features, the
 // value a product of its own.
-type tiny struct {
+type tinyModel struct {
 	weights  [5][4]float64 // [vocabulary][features]
 	critic   [4]float64
 	features [][][4]float64 // [rows][tokens]
 	ids      [][]int
 }
 
-func (m *tiny) logits(row, at int) []float64 {
+func (m *tinyModel) logits(row, at int) []float64 {
 	out := make([]float64, len(m.weights))
 	for i, w := range m.weights {
 		for f, x := range m.features[row][at] {
@@ -152,7 +152,7 @@ func TestWholeGradient(t *testing.T) {
 	b := randomBatch(4, 7, 0)
 	values := ValueBatch{Returns: b.Advantages, OldValues: loss.Zeros(b.Mask), Values: loss.Zeros(b.Mask), Mask: b.Mask, RowWeights: b.RowWeights}
 	r := rand.New(rand.NewPCG(4, 4))
-	m := &tiny{}
+	m := &tinyModel{}
 	for row := range b.Mask {
 		m.features, m.ids = append(m.features, make([][4]float64, len(b.Mask[row]))), append(m.ids, make([]int, len(b.Mask[row])))
 		for at := range b.Mask[row] {
@@ -202,9 +202,9 @@ func TestWholeGradient(t *testing.T) {
 	vo := ValueOptions{Clip: 0.5, Aggregation: loss.TokenMean}
 	losses := func() (PolicyLoss, ValueLoss) {
 		forward()
-		l, err := Policy(b, o)
+		l, err := referencePolicy(b, o)
 		require.NoError(t, err)
-		v, err := Value(values, vo)
+		v, err := referenceValue(values, vo)
 		require.NoError(t, err)
 		return l, v
 	}

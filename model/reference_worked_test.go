@@ -1,4 +1,4 @@
-package reference
+package model
 
 import (
 	"encoding/json"
@@ -66,7 +66,7 @@ func TestPolicyWorked(t *testing.T) {
 					b.LogProbs[row][at] = math.Log(r)
 				}
 			}
-			l, err := Policy(b, PolicyOptions{Ratio: c.Ratio, Clips: c.Clips, DualClip: c.DualClip, Aggregation: c.Aggregation})
+			l, err := referencePolicy(b, PolicyOptions{Ratio: c.Ratio, Clips: c.Clips, DualClip: c.DualClip, Aggregation: c.Aggregation})
 			require.NoError(t, err)
 			require.InDelta(t, c.Loss, l.Loss, 1e-9)
 			require.InDelta(t, c.ClipFraction, l.ClipFraction, 1e-9)
@@ -89,7 +89,7 @@ func TestValueWorked(t *testing.T) {
 	}
 	worked(t, &e)
 	b := ValueBatch{Values: e.Value.Values, OldValues: e.Value.OldValues, Returns: e.Value.Returns, Mask: e.Value.Mask}
-	l, err := Value(b, ValueOptions{Clip: e.Value.Clip, Aggregation: loss.TokenMean})
+	l, err := referenceValue(b, ValueOptions{Clip: e.Value.Clip, Aggregation: loss.TokenMean})
 	require.NoError(t, err)
 	require.InDelta(t, e.Value.Loss, l.Loss, 1e-9)
 	require.InDelta(t, e.Value.ClipFraction, l.ClipFraction, 1e-9)

@@ -1,4 +1,4 @@
-package reference
+package model
 
 import "github.com/reprise-rl/reprise/model/loss"
 
@@ -34,14 +34,14 @@ type ValueLoss struct {
 	ByValue [][]float64
 }
 
-// Value is the reference of valueLoss in package model, which trains. It computes the
+// referenceValue is the reference of valueLoss, which trains. It computes the
 // critic's clipped loss (verl's compute_value_loss, after OpenAI's PPO2):
 //
 //	L = ½·Σ w·max((V − G)², (clip(V, V_old − ε, V_old + ε) − G)²)
 //
 // w is the token's weight (loss.Weights). If both errors are equal, the gradient is that
 // of the unclipped one. Errors are of kind loss.ErrInput.
-func Value(b ValueBatch, o ValueOptions) (ValueLoss, error) {
+func referenceValue(b ValueBatch, o ValueOptions) (ValueLoss, error) {
 	if err := loss.CheckAtLeast("Clip", o.Clip, 0); err != nil {
 		return ValueLoss{}, err
 	}

@@ -1,8 +1,7 @@
-// Package reference computes the losses of the policy and of the critic on plain
-// numbers: the papers' formulas in float64, each with its gradient by log-probs,
-// entropies or values. Only tests use it. It is tested against verl's numbers, worked
-// examples and finite differences, and the losses that train, policyLoss and valueLoss
-// of package model, are tested against it.
+// The reference computes the losses of the policy and of the critic on plain numbers:
+// the papers' formulas in float64, each with its gradient by log-probs, entropies or
+// values. It is tested against verl's numbers, worked examples and finite differences,
+// and the losses that train, policyLoss and valueLoss, are tested against it.
 //
 // Shapes are those of package credit: [rows][tokens], rows of any length, where
 // token t's log-prob and value were computed from ids[<t]. A mask is true at the
@@ -11,7 +10,8 @@
 // Numbers that are not finite are not refused: as on the device, the loss is then not
 // finite, and the update is skipped. Unlike package loss, the reference need not have
 // the same bits on machines that fuse products with sums.
-package reference
+
+package model
 
 import "math"
 
