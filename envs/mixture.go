@@ -99,27 +99,15 @@ func NewMixture(parts []Part) (Mixture, error) {
 	return m, nil
 }
 
-// Of gives the part, by its index, that a group plays; groups count from 0. It
-// depends on the shares and the group's number alone, so that a group drawn later
+// Order gives the parts, by their index, that the first so many groups play: [groups]. It
+// depends on the shares and the groups' numbers alone, so that a group drawn later
 // continues where the ones before ended. After any number of groups each part's
 // count is its share of them, rounded up or down: of 8 groups, two equal parts
 // have exactly 4 each.
 //
 // Which part is next is Balinski and Young's quota method (The Quota Method of
 // Apportionment, 1975), in integers: among the parts that are not ahead of their
-// share, the one whose next group is due first. It takes time in proportion to
-// group; for many groups, ask Order.
-func (m Mixture) Of(group int) int {
-	var counts [MaxParts]int64
-	q := m.quota(counts[:])
-	part := 0
-	for range group + 1 {
-		part = q.next()
-	}
-	return part
-}
-
-// Order gives the parts that the first so many groups play: [groups].
+// share, the one whose next group is due first.
 func (m Mixture) Order(groups int) []int {
 	var counts [MaxParts]int64
 	q := m.quota(counts[:])

@@ -181,6 +181,16 @@ func TestTurnGAEFirstToken(t *testing.T) {
 	}
 }
 
+// Whiten is whiten of a copy.
+func Whiten(values [][]float64, mask [][]bool) [][]float64 {
+	out := zeros(mask)
+	for row := range mask {
+		copy(out[row], values[row])
+	}
+	whiten(out, mask)
+	return out
+}
+
 func TestWhiten(t *testing.T) {
 	e := randomEpisodes(t, 13, 9)
 	white := Whiten(e.values, e.mask)

@@ -5,27 +5,17 @@ import "math"
 // whitenEpsilon is added to the variance (verl's masked_whiten).
 const whitenEpsilon = 1e-8
 
-// Whiten scales the numbers where the mask is true to mean 0 and deviation 1 over the
+// whiten scales the numbers where the mask is true to mean 0 and deviation 1 over the
 // whole batch, and sets the others to 0 (verl's masked_whiten):
 //
 //	(x − mean) / √(var + 1e-8)
 //
-// with the variance of a sample (n−1). values: [rows][tokens], finite; the result
-// is a new slice. If the mask is true at fewer than two tokens, or all values there are
-// equal, the result is 0 everywhere.
+// with the variance of a sample (n−1). values, [rows][tokens] and finite, are
+// changed in place. If the mask is true at fewer than two tokens, or all values there are
+// equal, they become 0 everywhere.
 //
 // Mean and deviation are taken over tokens, so long trajectories have more influence than
 // short ones. They are those of the given rows: after a selection, of the selected rows.
-func Whiten(values [][]float64, mask [][]bool) [][]float64 {
-	out := zeros(mask)
-	for row := range mask {
-		copy(out[row], values[row])
-	}
-	whiten(out, mask)
-	return out
-}
-
-// whiten is Whiten in place.
 func whiten(values [][]float64, mask [][]bool) {
 	var sum, first float64
 	n, equal := 0, true

@@ -17,6 +17,11 @@ func TestRewardStd(t *testing.T) {
 	require.EqualError(t, err, "unusable rewards: group 1, member 1 has NaN")
 }
 
+// TopFraction is the method top_fraction.
+func TopFraction(scores []float64, keep float64) []int {
+	return topFraction.Choose(scores, Options{Value: keep, Order: Largest}, len(scores))
+}
+
 func TestTopFraction(t *testing.T) {
 	hundred := make([]float64, 100)
 	for name, c := range map[string]struct {

@@ -2,6 +2,12 @@ package selection
 
 import "math"
 
+// topFraction keeps the groups with the highest scores: ⌊keep·groups⌋ of them
+// (RAGEN), at least one if there is any. Equal scores rank by index. keep is in (0, 1].
+//
+// It is risk-seeking: among groups of few members, those with a lucky member vary most, so
+// with rare rewards the policy is trained to gamble (in RAGEN's Bandit it prefers the high
+// arm even at a probability of 0.10).
 var topFraction = Method{
 	Name: "top_fraction", Kept: "the ⌊keep · G⌋ with the highest s", Source: "StarPO-S, arXiv 2504.20073", File: "top_fraction.go",
 	Value: "keep", Ranks: true,
@@ -9,16 +15,6 @@ var topFraction = Method{
 	Choose: func(scores []float64, o Options, groups int) []int {
 		return TopCount(scores, countOf(o.Value, groups), o.Order)
 	},
-}
-
-// TopFraction keeps the groups with the highest scores: ⌊keep·groups⌋ of them
-// (RAGEN), at least one if there is any. Equal scores rank by index. keep is in (0, 1].
-//
-// It is risk-seeking: among groups of few members, those with a lucky member vary most, so
-// with rare rewards the policy is trained to gamble (in RAGEN's Bandit it prefers the high
-// arm even at a probability of 0.10).
-func TopFraction(scores []float64, keep float64) []int {
-	return TopCount(scores, countOf(keep, len(scores)), Largest)
 }
 
 // countOf is the number of groups for a fraction of n: rounded down, at least one. The

@@ -3,7 +3,6 @@ package spec
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,53 +66,11 @@ func Decode(b []byte, known Known) (Train, error) {
 	return t, nil
 }
 
-// Validate checks a Train that was made or changed in Go as Decode checks a
-// document; absent values count as written.
-func Validate(t Train, known Known) error {
-	b, err := t.JSON()
-	if err != nil {
-		return fmt.Errorf("validate spec: %w", err)
-	}
-	_, err = Decode(b, known)
-	return err
-}
-
 // Default is the spec with every default and no environment; from is a
 // Policy.From, on which some defaults depend.
 func Default(from string) Train {
 	d := decoder{values: map[string]any{"policy.from": from}}
 	return d.assemble()
-}
-
-// Resolve fills in what is absent from a Train made in Go: fields whose zero
-// value is not allowed, the starter's shape where the policy is the starter,
-// and empty options. A zero that is allowed (no entropy bonus, no evaluation)
-// stays; start from Default to have those defaults too. Resolve changes
-// nothing in what Decode returned.
-func Resolve(t Train) Train {
-	if t.Policy.Starter != nil {
-		starter := *t.Policy.Starter
-		t.Policy.Starter = &starter
-	} else if t.Policy.From == "" || t.Policy.From == FromStarter {
-		t.Policy.Starter = Default(FromStarter).Policy.Starter
-	}
-	if t.Policy.From == "" {
-		t.Policy.From = FromStarter
-	}
-	for _, r := range rules {
-		f, ok := field(reflect.ValueOf(&t).Elem(), r.path, false)
-		if value := r.fallback(t.Policy.From); ok && value != nil && r.absent(f) {
-			f.Set(reflect.ValueOf(value))
-		}
-	}
-	if len(t.Environment.Options) == 0 && len(t.Environment.Mixture) == 0 {
-		t.Environment.Options = json.RawMessage(`{}`)
-	}
-	if len(t.Evaluation.Suites) == 0 {
-		d := decoder{values: map[string]any{}}
-		t.Evaluation.Suites, _ = d.assembleSuites(t) // the run's own suite has no problems
-	}
-	return t
 }
 
 // decoder collects the values of a document and what is wrong with them.

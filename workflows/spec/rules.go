@@ -3,7 +3,6 @@ package spec
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -292,21 +291,6 @@ func unusable(problems Problems, n strict.Node, path string) Problems {
 		}
 	}
 	return problems
-}
-
-// absent tells whether v, the field's value in a Train made in Go, can only
-// mean that nothing was set: the zero value where zero is not allowed.
-func (r *rule) absent(v reflect.Value) bool {
-	if !v.IsZero() {
-		return false
-	}
-	switch r.typ {
-	case typeInteger, typeSeed, typeNumber:
-		return !r.span.holds(0)
-	case typeBool:
-		return false
-	}
-	return true
 }
 
 // fallback is the field's default under a policy's origin, nil where it has none.

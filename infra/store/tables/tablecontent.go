@@ -12,7 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// contentHasher digests the logical columns of a table; see [Content]. Each
+// contentHasher digests the logical columns of a table; see Encode. Each
 // column has a hash of its own, so that rows can be fed one after another.
 type contentHasher struct {
 	columns []columnHasher

@@ -40,8 +40,12 @@ func tableSchema[T any]() (schema *parquet.Schema, err error) {
 }
 
 // Encode writes rows as a Parquet file (zstd, fixed row groups and pages, no
-// time, no library version) and gives the content digest of its columns: see
-// [Content]. The same rows give the same bytes; floats are kept by their bits.
+// time, no library version) and gives the content digest of its columns. The
+// same rows give the same bytes; floats are kept by their bits.
+//
+// The content digest is SHA-256 over the names, the types and, column by column, the
+// values in order with their nesting, floats by their bits. It does not depend on codec,
+// pages, row groups or the writer's version, and is what replay compares.
 func Encode[T any](rows []T) (file []byte, content string, err error) {
 	defer recoverTable(&err)
 	schema, err := tableSchema[T]()
@@ -106,43 +110,6 @@ func Decode[T any](file []byte) (rows []T, err error) {
 		clear(batch) // the next read must not reuse these rows' slices
 	}
 	return rows, nil
-}
-
-// Content is the digest of a table's logical columns: SHA-256 over the names,
-// the types and, column by column, the values in order with their nesting, floats
-// by their bits. It does not depend on codec, pages, row groups or the writer's
-// version, and is what replay compares.
-func Content(file []byte) (content string, err error) {
-	defer recoverTable(&err)
-	f, err := openTable(file)
-	if err != nil {
-		return "", err
-	}
-	hasher := newContentHasher(f.Schema())
-	buf := make([]parquet.Row, 64)
-	for _, group := range f.RowGroups() {
-		if err := readGroup(group, buf, hasher.row); err != nil {
-			return "", fmt.Errorf("read table: %w: %w", store.ErrInvalid, err)
-		}
-	}
-	return hasher.sum(), nil
-}
-
-func readGroup(group parquet.RowGroup, buf []parquet.Row, each func(parquet.Row)) error {
-	rows := group.Rows()
-	defer rows.Close()
-	for {
-		n, err := rows.ReadRows(buf)
-		for _, row := range buf[:n] {
-			each(row)
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // Put encodes rows and writes them as the artifact dir/name.<sha12>.parquet;

@@ -15,7 +15,6 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
-	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // history commits iterations of a run; every one follows another or begins it.
@@ -216,7 +215,7 @@ func TestParquet(t *testing.T) {
 	tab := load(t, s)
 	b, err := tab.Encode(Parquet)
 	require.NoError(t, err)
-	_, err = tables.Content(b)
+	_, err = parquet.Read[any](bytes.NewReader(b), int64(len(b)))
 	require.NoError(t, err)
 
 	f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)))
