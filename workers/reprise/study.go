@@ -21,11 +21,11 @@ on the bandit, at a high arm that is the better choice (p = 0.25) and at one tha
 is not (p = 0.10), with chance drawn for each member and, as in RAGEN's code, for a
 whole group; every setting with several seeds. Detectors warn and change nothing.
 
-Each run's record is kept in FOLDER/runs and not computed again, so that a study
-that was interrupted goes on, and more seeds can be added: of the same size and on a
-device of the same fingerprint, or another --out is asked for at once. Seed 1 of all
-settings comes first, then seed 2. What is made of the records, tables, curves and
-plots, is written at the end, and is the same for the same records.
+Each run's record is a line of FOLDER/records.jsonl and not computed again, so that a
+study that was interrupted goes on, and more seeds can be added: of the same size and
+on a device of the same fingerprint, or another --out is asked for at once. Seed 1 of
+all settings comes first, then seed 2. Tables and plots are drawn from the records at
+the end, and are the same for the same records.
 
 With --planted a collapse is planted instead: runs whose learning rate is raised
 after iteration 20, by knob, as Train workflows on a dev stack of their own. It ends

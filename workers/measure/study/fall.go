@@ -17,14 +17,14 @@ const (
 type Fall struct {
 	// Begins is the first low iteration: the one after the last, up to Seen, that was at
 	// or above 90 % of the best.
-	Begins int `json:"begins"`
+	Begins int
 	// Seen is the first iteration at which the mean of the last Window was low.
-	Seen int `json:"seen"`
+	Seen int
 	// From is the best mean of Window iterations before, To the lowest since.
-	From float64 `json:"from"`
-	To   float64 `json:"to"`
+	From float64
+	To   float64
 	// Recovered reports that the mean of the run's last Window is no longer low.
-	Recovered bool `json:"recovered"`
+	Recovered bool
 }
 
 // FindFall finds where a reward falls; false if it does not, or if it has fewer than two

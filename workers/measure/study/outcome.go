@@ -29,10 +29,7 @@ const (
 
 // Outcome is how a run ended, and when its reward fell and its detectors fired.
 type Outcome struct {
-	Run     string
-	Setting string
-	Seed    uint64
-	End     End
+	End End
 	// Success is the share of the high arm, Executable that of episodes with an arm
 	// and Reward the expected mean reward over the payouts, all of the last Window.
 	Success, Executable, Reward float64
@@ -55,10 +52,7 @@ type Outcome struct {
 
 // Judge computes the outcome of a run.
 func Judge(r Record) Outcome {
-	o := Outcome{
-		Run: r.Name(), Setting: r.Setting, Seed: r.Seed,
-		First: map[string]int{}, Early: map[string]float64{}, Late: map[string]float64{},
-	}
+	o := Outcome{First: map[string]int{}, Early: map[string]float64{}, Late: map[string]float64{}}
 	for _, name := range Columns {
 		c := r.column(name)
 		o.Early[name] = finiteMean(c[:min(Window, len(c))])

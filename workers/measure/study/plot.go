@@ -157,21 +157,21 @@ func (p panel) draw(records []Record, task string) (*plot.Plot, error) {
 func (p panel) add(to *plot.Plot, c Curve, colour color.NRGBA) error {
 	var line, low, high plotter.XYs
 	for n, i := range c {
-		mean := float64(i.Mean)
+		mean := i.Mean
 		if i.N == 0 || math.Abs(mean) > most || p.log && mean < least {
 			continue
 		}
 		x := float64(n)
 		line = append(line, plotter.XY{X: x, Y: mean})
-		if math.IsNaN(float64(i.Low)) {
+		if math.IsNaN(i.Low) {
 			continue
 		}
-		bottom := max(float64(i.Low), -most)
+		bottom := max(i.Low, -most)
 		if p.log {
 			bottom = max(bottom, mean/10) // an interval around a mean may pass zero
 		}
 		low = append(low, plotter.XY{X: x, Y: bottom})
-		high = append(high, plotter.XY{X: x, Y: min(float64(i.High), most)})
+		high = append(high, plotter.XY{X: x, Y: min(i.High, most)})
 	}
 	if len(line) == 0 {
 		return nil

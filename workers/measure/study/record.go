@@ -40,7 +40,7 @@ const (
 // ErrRecord is the kind of errors about a record that cannot be used.
 var ErrRecord = errors.New("not a record of this study")
 
-// maxRecord is the most bytes of a record's file, maxIterations the most iterations.
+// maxRecord is the most bytes of a record's line, maxIterations the most iterations.
 const (
 	maxRecord     = 16 << 20
 	maxIterations = 100_000
@@ -86,7 +86,7 @@ type Evaluation struct {
 	Reward  canon.Float `json:"reward"`
 }
 
-// Name is the name of the record's run and file.
+// Name is the name of the record's run.
 func (r Record) Name() string { return RunName(r.Setting, r.Seed) }
 
 // RunName is the name of the run of a setting with a seed.
@@ -149,15 +149,15 @@ func evaluationOf(e store.EvaluationRef) Evaluation {
 }
 
 // rounded rounds to six digits, which is enough for curves.
-func rounded(x canon.Float) canon.Float {
+func rounded[T ~float64](x T) T {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(float64(x), 'g', 6, 64), 64)
 	if err != nil {
 		return x
 	}
-	return canon.Float(v)
+	return T(v)
 }
 
-// Encode writes a record as JSON.
+// Encode writes a record as a line of JSON.
 func (r Record) Encode() ([]byte, error) {
 	b, err := json.Marshal(r)
 	if err != nil {

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -121,18 +123,16 @@ func TestFolder(t *testing.T) {
 	none, err := f.Records()
 	require.NoError(t, err)
 	require.Empty(t, none)
-	_, found, err := f.Find("ppo-p25", 1)
-	require.NoError(t, err)
+	_, found := find(none, "ppo-p25", 1)
 	require.False(t, found)
 
 	for _, r := range []Record{record("ppo-p25", 10, 3, nil), record("ppo-p25", 2, 3, nil), record("grpo-p25", 7, 3, nil), record("grpo-p10", 1, 3, nil)} {
 		require.NoError(t, f.Save(r))
 	}
-	_, found, err = f.Find("ppo-p25", 10)
-	require.NoError(t, err)
-	require.True(t, found)
 	all, err := f.Records()
 	require.NoError(t, err)
+	_, found = find(all, "ppo-p25", 10)
+	require.True(t, found)
 	var names []string
 	for _, r := range all {
 		names = append(names, r.Name())
@@ -142,12 +142,75 @@ func TestFolder(t *testing.T) {
 	require.NoError(t, f.Save(record("starpo-s-p10", 1, 4, nil)))
 	_, err = f.Records()
 	require.ErrorIs(t, err, ErrRecord, "of another size")
+}
 
-	place := filepath.Join(string(f), "runs", "ppo-p25-s4.json")
-	b, err := record("ppo-p25", 5, 3, nil).Encode()
+// TestRecordsAreAFile: a line a record, in the order of the tables whatever was saved
+// first, and what is wrong with a line is told with its number.
+func TestRecordsAreAFile(t *testing.T) {
+	f := Folder(filepath.Join(t.TempDir(), "study"))
+	place := filepath.Join(string(f), RecordsFile)
+	first, last := record("grpo-p25", 1, 3, nil), record("starpo-s-p10", 4, 3, nil)
+	encoded := func(r Record) string {
+		b, err := r.Encode()
+		require.NoError(t, err)
+		return string(b)
+	}
+	a, b := encoded(first), encoded(last)
+	require.NoError(t, f.Save(last))
+	require.NoError(t, f.Save(first))
+	require.NoError(t, f.Save(first), "in place of the one before")
+	text, err := os.ReadFile(place)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(place, b, 0o644))
-	_, _, err = f.Find("ppo-p25", 4)
-	require.ErrorIs(t, err, ErrRecord)
-	require.ErrorContains(t, err, "is the record of ppo-p25-s5")
+	require.Equal(t, a+b, string(text))
+
+	for says, text := range map[string]string{
+		"line 2 is cut off":                               a + b[:len(b)/2],
+		"line 2 is cut off: remove it":                    a + b[:len(b)-1],
+		"line 1: decode record":                           a[:len(a)/2] + "\n" + b,
+		"line 3 is a second record of starpo-s-p10-s4":    b + a + b,
+		"line 2: decode record: not a record of this":     a + "\n" + b,
+		"line 2 is of another size or device than grpo-p": a + encoded(record("ppo-p25", 1, 4, nil)),
+	} {
+		require.NoError(t, f.Write(RecordsFile, []byte(text)))
+		_, err := f.Records()
+		require.ErrorIs(t, err, ErrRecord, says)
+		require.ErrorContains(t, err, place+", "+says)
+		require.ErrorIs(t, f.Save(record("ppo-p10", 1, 3, nil)), ErrRecord, "nothing is written over what cannot be read")
+	}
+}
+
+// TestRecordsOfProcesses: what is saved at the same time is all there.
+func TestRecordsOfProcesses(t *testing.T) {
+	f := Folder(t.TempDir())
+	var saving errgroup.Group
+	for seed := range uint64(16) {
+		saving.Go(func() error { return f.Save(record("grpo-p25", seed, 3, nil)) })
+	}
+	require.NoError(t, saving.Wait())
+	all, err := f.Records()
+	require.NoError(t, err)
+	require.Len(t, all, 16)
+}
+
+// TestKeptStudy: docs/study is what `reprise study --out docs/study` leaves there: its
+// records are written as they are, and its tables and plots are drawn from them.
+func TestKeptStudy(t *testing.T) {
+	kept := Folder(filepath.Join("..", "..", "..", "docs", "study"))
+	records, err := kept.Records()
+	require.NoError(t, err)
+	require.Len(t, records, 5*len(Settings()))
+	var lines bytes.Buffer
+	for _, r := range records {
+		b, err := r.Encode()
+		require.NoError(t, err)
+		lines.Write(b)
+	}
+	files, err := Files(records)
+	require.NoError(t, err)
+	require.Len(t, files, 5)
+	for _, f := range append(files, File{RecordsFile, lines.Bytes()}) {
+		body, err := os.ReadFile(filepath.Join(string(kept), f.Name))
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(body, f.Body), "%s is not what is drawn from the records", f.Name)
+	}
 }

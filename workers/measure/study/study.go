@@ -81,6 +81,10 @@ func (o Options) chosen() ([]wantedRun, error) {
 
 // missing lists the runs without a record. A record of another spec is an error.
 func (o Options) missing(runs []wantedRun) ([]wantedRun, error) {
+	records, err := Folder(o.Out).Records()
+	if err != nil {
+		return nil, err
+	}
 	var out []wantedRun
 	for _, r := range runs {
 		text, err := studySpec(r, o.Size)
@@ -91,10 +95,7 @@ func (o Options) missing(runs []wantedRun) ([]wantedRun, error) {
 		if err != nil {
 			return nil, err
 		}
-		record, found, err := Folder(o.Out).Find(r.setting.Name(), r.seed)
-		switch {
-		case err != nil:
-			return nil, err
+		switch record, found := find(records, r.setting.Name(), r.seed); {
 		case !found:
 			out = append(out, r)
 		case record.Spec != digest:

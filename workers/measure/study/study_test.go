@@ -107,8 +107,9 @@ func TestStudyRefusesBeforeItComputes(t *testing.T) {
 			for _, text := range c.says {
 				require.ErrorContains(t, err, text)
 			}
-			_, made, err := Folder(o.Out).Find(runs[0].setting.Name(), runs[0].seed)
+			records, err := Folder(o.Out).Records()
 			require.NoError(t, err)
+			_, made := find(records, runs[0].setting.Name(), runs[0].seed)
 			require.False(t, made)
 		})
 	}

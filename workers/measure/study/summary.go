@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
@@ -14,59 +13,55 @@ import (
 const Confidence = 0.95
 
 // Interval is a mean over seeds with its interval, which is NaN for one seed.
-type Interval struct {
-	N    int         `json:"n"`
-	Mean canon.Float `json:"mean"`
-	Low  canon.Float `json:"low"`
-	High canon.Float `json:"high"`
-}
+type Interval statistics.Estimate
 
-// intervalOf is the interval of the finite values.
+// intervalOf is the interval of the finite values, rounded as records are.
 func intervalOf(values []float64) Interval {
-	e := statistics.Mean(finite(values), Confidence)
-	return Interval{N: e.N, Mean: rounded(canon.Float(e.Mean)), Low: rounded(canon.Float(e.Low)), High: rounded(canon.Float(e.High))}
+	e := Interval(statistics.Mean(finite(values), Confidence))
+	e.Mean, e.Low, e.High = rounded(e.Mean), rounded(e.Low), rounded(e.High)
+	return e
 }
 
 // Summary aggregates the seeds of a setting.
 type Summary struct {
-	Setting string `json:"setting"`
-	Seeds   int    `json:"seeds"`
+	Setting string
+	Seeds   int
 	// Success is the final share of the high arm, Executable that of episodes that
 	// choose an arm, Reward the expected mean reward over the payouts.
-	Success    Interval `json:"success"`
-	Executable Interval `json:"executable"`
-	Reward     Interval `json:"reward"`
+	Success    Interval
+	Executable Interval
+	Reward     Interval
 	// Start is that mean reward of the first version, Worse counts the runs that end
 	// more than a tenth below it.
-	Start Interval `json:"start"`
-	Worse int      `json:"worse"`
+	Start Interval
+	Worse int
 	// Ends counts how runs ended.
-	Ends map[End]int `json:"ends"`
+	Ends map[End]int
 	// Falls are those of the reward: where they began, in ascending order; Recovered
 	// counts those that recovered.
-	Falls     []int `json:"falls"`
-	Recovered int   `json:"recovered"`
+	Falls     []int
+	Recovered int
 	// Detectors are those that fired, in the order of collapse.Rules.
-	Detectors []Firing `json:"detectors"`
+	Detectors []Firing
 	// Early and Late are the first and the last iterations' metrics, Spike the highest
 	// gradient norm over the median one.
-	Early map[string]Interval `json:"early"`
-	Late  map[string]Interval `json:"late"`
-	Spike Interval            `json:"spike"`
+	Early map[string]Interval
+	Late  map[string]Interval
+	Spike Interval
 }
 
 // Firing is when a detector fired in the runs of a setting.
 type Firing struct {
-	Detector string            `json:"detector"`
-	Severity collapse.Severity `json:"severity"`
+	Detector string
+	Severity collapse.Severity
 	// First holds the iteration in which it first fired in each run that it fired in, in
 	// ascending order.
-	First []int `json:"first"`
+	First []int
 	// Leads holds how many iterations before the fall it fired in each run in which it
 	// fired and the reward fell, in ascending order; negative if after the fall.
-	Leads []int `json:"leads"`
+	Leads []int
 	// Unmet counts the runs in which it fired and the reward did not fall.
-	Unmet int `json:"unmet"`
+	Unmet int
 }
 
 // Summarize gives a summary of each setting that has records, in the order of
@@ -150,14 +145,13 @@ func firingOf(rule collapse.Rule, outcomes []Outcome) Firing {
 
 // Alarm is how often a detector fired in all runs.
 type Alarm struct {
-	Detector string            `json:"detector"`
-	Severity collapse.Severity `json:"severity"`
+	Detector string
 	// Harmed counts the harmed runs that it fired in (see Outcome.Harmed), Harmless the
 	// others.
-	Harmed   int `json:"harmed"`
-	Harmless int `json:"harmless"`
+	Harmed   int
+	Harmless int
 	// Leads holds how many iterations before a fall it fired, in ascending order.
-	Leads []int `json:"leads"`
+	Leads []int
 }
 
 // Alarms returns the detectors that fired, in the order of collapse.Rules, then any of
@@ -175,7 +169,7 @@ func Alarms(records []Record) (alarms []Alarm, harmed, fell, runs int) {
 	}
 	any := Alarm{Detector: "any", Leads: []int{}}
 	for _, rule := range collapse.Rules() {
-		a := Alarm{Detector: rule.Name, Severity: rule.Severity, Leads: firingOf(rule, outcomes).Leads}
+		a := Alarm{Detector: rule.Name, Leads: firingOf(rule, outcomes).Leads}
 		for _, o := range outcomes {
 			if _, fired := o.First[rule.Name]; fired {
 				a.count(o)
@@ -209,10 +203,10 @@ func (a *Alarm) count(o Outcome) {
 // Pull is the bias of selection by deviation towards the high arm: its final share with a
 // quarter of the groups kept, with all kept, and the difference by pairs of the same seed.
 type Pull struct {
-	Task       string   `json:"scene"`
-	Kept       Interval `json:"kept"`
-	All        Interval `json:"all"`
-	Difference Interval `json:"difference"`
+	Task       string
+	Kept       Interval
+	All        Interval
+	Difference Interval
 }
 
 // Pulls compares StarPO-S with and without its selection on each task, by common seeds.

@@ -135,8 +135,5 @@ func TestFilesAreTheSameForTheSameRecords(t *testing.T) {
 		}
 		require.Less(t, len(f.Body), 1<<20)
 	}
-	require.Equal(t, []string{"tables.md", "summary.json", "runs.csv", "curves.csv", "p25.svg", "p10.svg"}, names)
-	require.Contains(t, string(first[2].Body), "grpo-p25,1,low arm,0,1,0.15,0.5,0.7,30,")
-	require.Contains(t, string(first[3].Body), "grpo-p25,success/mean,0,2,1,1,1\n")
-	require.NotContains(t, string(first[3].Body), "NaN")
+	require.Equal(t, []string{"tables.md", "p25.svg", "p10.svg"}, names)
 }
