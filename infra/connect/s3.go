@@ -2,11 +2,9 @@ package connect
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
@@ -64,7 +62,7 @@ func (s *Settings) bucketTarget() (bucketTarget, error) {
 	if pathStyle {
 		config.Lookup = "path"
 	}
-	return bucketTarget{config: config, source: source, keys: chain()}, nil
+	return bucketTarget{config: config, source: source, keys: s3.Chain()}, nil
 }
 
 // stackBucket is the dev stack's bucket.
@@ -103,14 +101,4 @@ func splitEndpoint(endpoint string) (host string, secure bool, err error) {
 		return "", false, fmt.Errorf("%w: the S3 endpoint (--s3-endpoint, REPRISE_S3_ENDPOINT) is not host[:port] or http(s)://host[:port]; bucket, prefix and credentials are given apart", ErrSettings)
 	}
 	return u.Host, u.Scheme == "https", nil
-}
-
-// chain is the credential chain of store.Config, for the doctor's own requests.
-func chain() *credentials.Credentials {
-	return credentials.NewChainCredentials([]credentials.Provider{
-		&credentials.EnvAWS{},
-		&credentials.EnvMinio{},
-		&credentials.FileAWSCredentials{},
-		&credentials.IAM{Client: &http.Client{Timeout: 3 * time.Second}},
-	})
 }

@@ -147,18 +147,22 @@ func findCredentials(keys *Keys) (*credentials.Credentials, error) {
 	if keys != nil {
 		return credentials.NewStaticV4(keys.access, keys.secret, ""), nil
 	}
-	// Outside a cloud nobody answers at the metadata address: do not wait long.
-	metadata := &http.Client{Timeout: 3 * time.Second}
-	chain := credentials.NewChainCredentials([]credentials.Provider{
-		&credentials.EnvAWS{},
-		&credentials.EnvMinio{},
-		&credentials.FileAWSCredentials{},
-		&credentials.IAM{Client: metadata},
-	})
+	chain := Chain()
 	value, err := chain.GetWithContext(nil)
 	if err != nil || value.AccessKeyID == "" {
 		return nil, &store.Error{Op: "open", Where: "store", Kind: store.ErrDenied, Detail: "no S3 credentials were found",
 			Hint: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a shared credentials file, or give the machine a role"}
 	}
 	return chain, nil
+}
+
+// Chain is the chain of credentials that a [Config] without keys uses.
+func Chain() *credentials.Credentials {
+	return credentials.NewChainCredentials([]credentials.Provider{
+		&credentials.EnvAWS{},
+		&credentials.EnvMinio{},
+		&credentials.FileAWSCredentials{},
+		// Outside a cloud nobody answers at the metadata address: do not wait long.
+		&credentials.IAM{Client: &http.Client{Timeout: 3 * time.Second}},
+	})
 }
