@@ -60,8 +60,6 @@ type Settings struct {
 	// APIKeyFile is a file with the API key, read again at every call so that
 	// a key can be changed under a running worker (or TEMPORAL_API_KEY).
 	APIKeyFile string
-	// UI is the Web UI's URL, for links (REPRISE_UI_URL); the dev stack's is known.
-	UI string
 
 	// S3Endpoint is host[:port], with TLS, or a URL (REPRISE_S3_ENDPOINT); by
 	// default Amazon's of the region.
@@ -94,7 +92,6 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.TLSCA, "tls-ca-path", "", "PEM file of the server's authorities [TEMPORAL_TLS_SERVER_CA_CERT_PATH]")
 	flags.StringVar(&s.TLSServerName, "tls-server-name", "", "name on the server's certificate [TEMPORAL_TLS_SERVER_NAME]")
 	flags.StringVar(&s.APIKeyFile, "api-key-file", "", "file with the Temporal API key (or TEMPORAL_API_KEY holds it)")
-	flags.StringVar(&s.UI, "ui-url", "", "Temporal Web UI, for links [REPRISE_UI_URL]")
 	flags.StringVar(&s.S3Endpoint, "s3-endpoint", "", "S3 server, host[:port] or URL [REPRISE_S3_ENDPOINT] (default: Amazon's)")
 	flags.StringVar(&s.S3Region, "s3-region", "", "region of the bucket [AWS_REGION]")
 	flags.StringVar(&s.S3Bucket, "s3-bucket", "", "bucket [REPRISE_S3_BUCKET]")
@@ -147,19 +144,4 @@ func (s *Settings) stack() (*dev.State, error) {
 // bucket: then a command uses a dev stack only where it is named.
 func EnvironmentNamesServers() bool {
 	return or("", "TEMPORAL_ADDRESS") != "" || or("", endpointVariables...) != "" || or("", "REPRISE_S3_BUCKET") != ""
-}
-
-// UIURL is the Web UI's URL, or "" where it is not known.
-func (s *Settings) UIURL() string {
-	switch variable := os.Getenv("REPRISE_UI_URL"); {
-	case s.UI != "":
-		return s.UI
-	case s.named() && s.Address == "":
-	case variable != "" || or(s.Address, "TEMPORAL_ADDRESS") != "":
-		return variable
-	}
-	if state, err := s.stack(); err == nil && state != nil {
-		return state.UI
-	}
-	return ""
 }

@@ -46,7 +46,6 @@ func elsewhere(t *testing.T) {
 		"REPRISE_S3_ENDPOINT": "minio:9000", "AWS_ENDPOINT_URL_S3": "http://minio", "AWS_ENDPOINT_URL": "http://minio",
 		"REPRISE_S3_BUCKET": "prod", "REPRISE_S3_PREFIX": "team", "REPRISE_S3_PATH_STYLE": "perhaps",
 		"AWS_REGION": "elsewhere", "AWS_DEFAULT_REGION": "elsewhere", "AWS_ACCESS_KEY_ID": "cloud", "AWS_SECRET_ACCESS_KEY": "cloud",
-		"REPRISE_UI_URL": "http://prod",
 	} {
 		t.Setenv(variable, value)
 	}
@@ -72,7 +71,6 @@ func TestNamedStackBeatsEnvironment(t *testing.T) {
 			config, err := s.S3Config()
 			require.NoError(t, err)
 			require.Equal(t, stackBucketConfig(""), config)
-			require.Equal(t, shared.UIURL(), s.UIURL())
 			c, err := s.DialTemporal(t.Context(), zap.NewNop())
 			require.NoError(t, err)
 			c.Close()
@@ -86,21 +84,19 @@ func TestFlagsBeatNamedStack(t *testing.T) {
 	t.Setenv("TEMPORAL_TLS", "false")
 	t.Setenv("TEMPORAL_TLS_CLIENT_CERT_PATH", "")
 	t.Setenv("REPRISE_S3_PATH_STYLE", "true")
-	s := flags(t, "--dev-dir", shared.Dir(), "--namespace", "mine", "--s3-prefix", "mine", "--ui-url", "http://mine")
+	s := flags(t, "--dev-dir", shared.Dir(), "--namespace", "mine", "--s3-prefix", "mine")
 	target, err := s.TemporalTarget()
 	require.NoError(t, err)
 	require.Equal(t, Target{Address: shared.TemporalAddress(), Namespace: "mine", Source: "the dev stack"}, target)
 	config, err := s.S3Config()
 	require.NoError(t, err)
 	require.Equal(t, stackBucketConfig("mine"), config)
-	require.Equal(t, "http://mine", s.UIURL())
 
 	s = flags(t, "--dev-dir", shared.Dir(), "--address", "a:1")
 	target, err = s.TemporalTarget()
 	require.NoError(t, err)
 	require.Equal(t, "a:1", target.Address)
 	require.Equal(t, "prod", target.Namespace, "what else is said of another server is the environment's")
-	require.Equal(t, "http://prod", s.UIURL())
 	config, err = s.S3Config()
 	require.NoError(t, err)
 	require.Equal(t, stackBucketConfig(""), config, "the bucket is the stack's all the same")
@@ -126,7 +122,6 @@ func TestNamedStackThatDoesNotRun(t *testing.T) {
 	_, err = s.S3Config()
 	require.ErrorIs(t, err, ErrSettings)
 	require.ErrorContains(t, err, "no dev stack runs on "+dir)
-	require.Empty(t, s.UIURL())
 }
 
 // The stack of this folder, that nobody named, is for where the environment says nothing.
@@ -143,7 +138,6 @@ func TestStackOfThisFolderYieldsToEnvironment(t *testing.T) {
 	config, err := s.S3Config()
 	require.NoError(t, err)
 	require.Equal(t, stackBucketConfig("mine"), config)
-	require.Equal(t, shared.UIURL(), s.UIURL())
 
 	elsewhere(t)
 	t.Setenv("TEMPORAL_TLS", "false")
@@ -155,7 +149,6 @@ func TestStackOfThisFolderYieldsToEnvironment(t *testing.T) {
 	config, err = s.S3Config()
 	require.NoError(t, err)
 	require.Equal(t, "prod", config.Bucket)
-	require.Equal(t, "http://prod", s.UIURL())
 }
 
 // pair writes a self-signed certificate and its key.
@@ -341,10 +334,4 @@ func TestDialTemporal(t *testing.T) {
 	defer cancel()
 	_, err = flags(t, "--address", "127.0.0.1:1").DialTemporal(ctx, zap.NewNop())
 	require.ErrorContains(t, err, "reach Temporal at 127.0.0.1:1 (from --address)")
-}
-
-func TestUIURL(t *testing.T) {
-	require.Equal(t, shared.UIURL(), flags(t, "--dev-dir", shared.Dir()).UIURL())
-	require.Equal(t, "", flags(t, "--address", "a:1", "--dev-dir", shared.Dir()).UIURL())
-	require.Equal(t, "http://ui", flags(t, "--address", "a:1", "--ui-url", "http://ui").UIURL())
 }
