@@ -27,7 +27,10 @@ const (
 // Routing is an activity's name, queue, timeout and retries.
 type Routing struct {
 	// Name is the activity's name in Temporal's history.
-	Name  string
+	Name string
+	// Step is what metrics call its work; several activities may be one step. "" is
+	// other work than that of a run or an evaluation.
+	Step  string
 	Place Place
 	// Bound is the start-to-close timeout in units of the spec's
 	// limits.activity_seconds. Those of a device have room to wait until a program of
@@ -69,53 +72,53 @@ func (a Activity[In, Out]) By(do func(context.Context, In) (Out, error)) Binding
 
 // What begins a run, an evaluation or a sweep, and what reads the store.
 var (
-	Resolve           = on[activities.ResolveInput, activities.ResolveResult]("Resolve", OnHost, 2)
-	Load              = on[activities.LoadInput, activities.LoadResult]("Load", OnHost, 1)
-	Find              = on[activities.FindInput, activities.LoadResult]("Find", OnHost, 1)
-	ResolveEvaluation = on[activities.ResolveEvaluationInput, activities.LoadResult]("ResolveEvaluation", OnHost, 2)
+	Resolve           = on[activities.ResolveInput, activities.ResolveResult]("Resolve", "resolve", OnHost, 2)
+	Load              = on[activities.LoadInput, activities.LoadResult]("Load", "resolve", OnHost, 1)
+	Find              = on[activities.FindInput, activities.LoadResult]("Find", "resolve", OnHost, 1)
+	ResolveEvaluation = on[activities.ResolveEvaluationInput, activities.LoadResult]("ResolveEvaluation", "resolve", OnHost, 2)
 )
 
 // The steps of an iteration and of an evaluation.
 var (
-	Generate = on[activities.GenerateInput, activities.GenerateResult]("Generate", OnSession, 2)
-	Step     = on[activities.StepInput, activities.StepResult]("Step", OnHost, 1)
-	Select   = on[activities.SelectInput, activities.SelectResult]("Select", OnHost, 1)
-	Score    = on[activities.ScoreInput, activities.ScoreResult]("Score", OnSession, 2)
-	Diagnose = on[activities.DiagnoseInput, activities.DiagnoseResult]("Diagnose", OnSession, 2)
-	Credit   = on[activities.CreditInput, activities.CreditResult]("Credit", OnHost, 1)
-	Update   = on[activities.UpdateInput, activities.UpdateResult]("Update", OnSession, 2)
-	Snapshot = on[activities.SnapshotInput, activities.SnapshotResult]("Snapshot", OnSession, 2)
-	Measure  = on[activities.MeasureInput, activities.MeasureResult]("Measure", OnHost, 1)
-	Commit   = on[activities.CommitInput, activities.CommitResult]("Commit", OnHost, 1)
+	Generate = on[activities.GenerateInput, activities.GenerateResult]("Generate", "generate", OnSession, 2)
+	Step     = on[activities.StepInput, activities.StepResult]("Step", "step", OnHost, 1)
+	Select   = on[activities.SelectInput, activities.SelectResult]("Select", "select", OnHost, 1)
+	Score    = on[activities.ScoreInput, activities.ScoreResult]("Score", "score", OnSession, 2)
+	Diagnose = on[activities.DiagnoseInput, activities.DiagnoseResult]("Diagnose", "diagnose", OnSession, 2)
+	Credit   = on[activities.CreditInput, activities.CreditResult]("Credit", "credit", OnHost, 1)
+	Update   = on[activities.UpdateInput, activities.UpdateResult]("Update", "update", OnSession, 2)
+	Snapshot = on[activities.SnapshotInput, activities.SnapshotResult]("Snapshot", "snapshot", OnSession, 2)
+	Measure  = on[activities.MeasureInput, activities.MeasureResult]("Measure", "evaluate", OnHost, 1)
+	Commit   = on[activities.CommitInput, activities.CommitResult]("Commit", "commit", OnHost, 1)
 
 	// Detect is pure: the detectors of collapse look at an iteration before it is
 	// committed.
-	Detect = on[struct{}, activities.Detected]("Detect", Local, 0)
+	Detect = on[struct{}, activities.Detected]("Detect", "", Local, 0)
 )
 
 // What a session begins with.
 var (
 	// Describe asks a device worker what it is.
-	Describe  = tried[struct{}, activities.DeviceInfo]("Describe", OnDevice, 1, 1)
-	WarmStart = on[activities.WarmStartInput, activities.WarmStartResult]("WarmStart", OnSession, 3)
-	Restore   = on[activities.RestoreInput, activities.RestoreResult]("Restore", OnSession, 3)
+	Describe  = tried[struct{}, activities.DeviceInfo]("Describe", "", OnDevice, 1, 1)
+	WarmStart = on[activities.WarmStartInput, activities.WarmStartResult]("WarmStart", "warm_start", OnSession, 3)
+	Restore   = on[activities.RestoreInput, activities.RestoreResult]("Restore", "restore", OnSession, 3)
 )
 
 // The steps of a sweep. ResolveSweep and ExtendSweep import the models that trials
 // start from.
 var (
-	ResolveSweep = on[activities.ResolveSweepInput, activities.SweepResult]("ResolveSweep", OnHost, 5)
-	ExtendSweep  = on[activities.ExtendSweepInput, activities.SweepResult]("ExtendSweep", OnHost, 5)
-	SweepTrials  = on[activities.SweepTrialsInput, activities.SweepTrialsResult]("SweepTrials", OnHost, 1)
-	LookUp       = on[activities.LookUpInput, activities.LookUpResult]("LookUp", OnHost, 1)
-	Summarize    = on[activities.SummarizeInput, activities.SummarizeResult]("Summarize", OnHost, 5)
-	WriteTable   = on[activities.WriteTableInput, activities.WriteTableResult]("WriteTable", OnHost, 5)
+	ResolveSweep = on[activities.ResolveSweepInput, activities.SweepResult]("ResolveSweep", "", OnHost, 5)
+	ExtendSweep  = on[activities.ExtendSweepInput, activities.SweepResult]("ExtendSweep", "", OnHost, 5)
+	SweepTrials  = on[activities.SweepTrialsInput, activities.SweepTrialsResult]("SweepTrials", "", OnHost, 1)
+	LookUp       = on[activities.LookUpInput, activities.LookUpResult]("LookUp", "", OnHost, 1)
+	Summarize    = on[activities.SummarizeInput, activities.SummarizeResult]("Summarize", "", OnHost, 5)
+	WriteTable   = on[activities.WriteTableInput, activities.WriteTableResult]("WriteTable", "", OnHost, 5)
 )
 
 // Pages for people: three tries, since a run does not depend on them.
 var (
-	Report      = tried[activities.ReportInput, activities.ReportResult]("Report", OnHost, 5, 3)
-	ReportSweep = tried[activities.ReportSweepInput, activities.ReportResult]("ReportSweep", OnHost, 5, 3)
+	Report      = tried[activities.ReportInput, activities.ReportResult]("Report", "", OnHost, 5, 3)
+	ReportSweep = tried[activities.ReportSweepInput, activities.ReportResult]("ReportSweep", "", OnHost, 5, 3)
 )
 
 // all are the routings of all activities, in the order of this file.
@@ -124,12 +127,22 @@ var all []Routing
 // All are the routings of all activities.
 func All() []Routing { return slices.Clone(all) }
 
-func on[In, Out any](name string, place Place, bound int) Activity[In, Out] {
-	return tried[In, Out](name, place, bound, 0)
+// Named are the names of the activities that run at a place.
+func Named(place Place) (names []string) {
+	for _, r := range all {
+		if r.Place == place {
+			names = append(names, r.Name)
+		}
+	}
+	return names
 }
 
-func tried[In, Out any](name string, place Place, bound int, attempts int32) Activity[In, Out] {
-	r := Routing{Name: name, Place: place, Bound: bound, Attempts: attempts}
+func on[In, Out any](name, step string, place Place, bound int) Activity[In, Out] {
+	return tried[In, Out](name, step, place, bound, 0)
+}
+
+func tried[In, Out any](name, step string, place Place, bound int, attempts int32) Activity[In, Out] {
+	r := Routing{Name: name, Step: step, Place: place, Bound: bound, Attempts: attempts}
 	all = append(all, r)
 	return Activity[In, Out]{r}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
@@ -85,9 +87,7 @@ func callOf(ctx context.Context) *call {
 }
 
 // onDevice are the kinds that take the device.
-var onDevice = map[string]bool{
-	"WarmStart": true, "Restore": true, "Generate": true, "Score": true, "Diagnose": true, "Update": true, "Snapshot": true,
-}
+var onDevice = steps.Named(steps.OnSession)
 
 // readOnly are the kinds of those that write nothing.
 var readOnly = map[string]bool{"Update": true, "Restore": true}
@@ -141,7 +141,7 @@ func (a *activityInterceptor) ExecuteActivity(ctx context.Context, in *intercept
 	if f, ok := p.find(c.of, "delay"); ok {
 		time.AfterFunc(f.After, func() { p.strike(f) })
 	}
-	if !onDevice[c.kind] {
+	if !slices.Contains(onDevice, c.kind) {
 		c.stall()
 	}
 	out, err := a.Next.ExecuteActivity(context.WithValue(ctx, callKey{}, c), in)

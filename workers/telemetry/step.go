@@ -10,16 +10,22 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/reprise-rl/reprise/activities"
+	table "github.com/reprise-rl/reprise/activities/steps"
 )
 
-// steps are the steps of an iteration, and what is done around it, by the
-// activity's name; all others are "other".
-var steps = map[string]string{
-	"Generate": "generate", "Step": "step", "Select": "select", "Score": "score", "Diagnose": "diagnose", "Credit": "credit",
-	"Update": "update", "Snapshot": "snapshot", "Commit": "commit", "Measure": evaluate,
-	"WarmStart": "warm_start", "Restore": "restore",
-	"Resolve": "resolve", "ResolveEvaluation": "resolve", "Load": "resolve", "Find": "resolve",
-}
+// steps are the steps by the activity's name; all other activities are "other".
+var steps = func() map[string]string {
+	named := map[string]string{}
+	for _, r := range table.All() {
+		if r.Step != "" {
+			named[r.Name] = r.Step
+		}
+	}
+	return named
+}()
+
+// onDevice are the activities that a session is for.
+var onDevice = table.Named(table.OnSession)
 
 const evaluate = "evaluate"
 
@@ -27,9 +33,6 @@ const evaluate = "evaluate"
 var tokenKinds = map[string]string{
 	"generate": "generated", evaluate: "evaluated", "score": "scored", "update": "trained", "warm_start": "taught",
 }
-
-// onDevice are the activities that a session is for.
-var onDevice = []string{"WarmStart", "Restore", "Generate", "Score", "Diagnose", "Update", "Snapshot"}
 
 // stepOf names an activity's step; false for those of the SDK itself, which hold a
 // session for as long as it lasts.
