@@ -201,7 +201,7 @@ func (e *Engine) resident(v activities.Version) error {
 
 // programsFor gives the programs of some shapes of a run, compiled when first used.
 func (e *Engine) programsFor(rc *run.Context, run activities.Run, shapes model.Shapes) (*model.Programs, error) {
-	return e.prepared(policyKey(run, shapes), rc.Config, rc.Legal, run)
+	return e.prepared(policyKey(run, shapes), rc, run)
 }
 
 func policyKey(run activities.Run, shapes model.Shapes) programsKey {
@@ -210,7 +210,7 @@ func policyKey(run activities.Run, shapes model.Shapes) programsKey {
 
 // criticFor gives the programs of a run's critic, on the rows of its updates.
 func (e *Engine) criticFor(rc *run.Context, run activities.Run) (*model.Programs, error) {
-	return e.prepared(criticKey(rc, run), rc.Config.Critic(), nil, run)
+	return e.prepared(criticKey(rc, run), rc, run)
 }
 
 func criticKey(rc *run.Context, run activities.Run) programsKey {
@@ -218,12 +218,16 @@ func criticKey(rc *run.Context, run activities.Run) programsKey {
 	return programsKey{base: run.Base.Digest, critic: true, shapes: model.Shapes{MicroBatch: s.MicroBatch, Sequence: s.Sequence, ComputeDtype: s.ComputeDtype}}
 }
 
-func (e *Engine) prepared(key programsKey, c model.Config, legal []bool, run activities.Run) (*model.Programs, error) {
+func (e *Engine) prepared(key programsKey, rc *run.Context, run activities.Run) (*model.Programs, error) {
 	if e.owner == run.ID {
 		e.own[key] = true
 	}
 	if e.use(key) {
 		return e.programs[key].Programs, nil
+	}
+	c, legal := rc.Config, rc.Legal
+	if key.critic {
+		c, legal = rc.Config.Critic(), nil
 	}
 	p, err := e.device.Programs(c, legal, key.shapes)
 	if err != nil {
@@ -266,19 +270,16 @@ func programKeys(rc *run.Context, run activities.Run) []programsKey {
 // which update too, and the critic's.
 func (e *Engine) all(rc *run.Context, run activities.Run) ([]named, error) {
 	var out []named
-	for turn := 1; turn <= rc.Train.Rollout.Turns; turn++ {
-		p, err := e.programsFor(rc, run, rc.Shapes(rc.Training, turn))
+	for i, key := range programKeys(rc, run) {
+		p, err := e.prepared(key, rc, run)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, named{fmt.Sprintf("turn-%d", turn), p})
-	}
-	if rc.Train.Credit.Critic() {
-		p, err := e.criticFor(rc, run)
-		if err != nil {
-			return nil, err
+		name := fmt.Sprintf("turn-%d", i+1)
+		if key.critic {
+			name = "critic"
 		}
-		out = append(out, named{"critic", p})
+		out = append(out, named{name, p})
 	}
 	return out, nil
 }

@@ -24,7 +24,7 @@ func TestProgramsMakeRoom(t *testing.T) {
 	}
 	fill := func(from, to int) {
 		for i := from; i < to; i++ {
-			_, err := e.prepared(other(i), rc.Config, nil, r.Run)
+			_, err := e.prepared(other(i), rc, r.Run)
 			require.NoError(t, err)
 		}
 	}
@@ -77,7 +77,7 @@ func TestLookingAheadLeavesTheOwner(t *testing.T) {
 	t.Cleanup(func() { e.forget(); e.trim(0) })
 	e.owner = "computes"
 	for i := range maxPrograms {
-		_, err := e.prepared(set(i), rc.Config, nil, activities.Run{ID: map[bool]string{true: "computes", false: "before"}[i < 3]})
+		_, err := e.prepared(set(i), rc, activities.Run{ID: map[bool]string{true: "computes", false: "before"}[i < 3]})
 		require.NoError(t, err)
 	}
 	e.BeginScan()
