@@ -7,7 +7,6 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // contexts puts together each row's recorded ids up to this turn's sample.
@@ -15,33 +14,22 @@ func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Tas
 	if in.Turn == 1 {
 		return firstPrompts(rc, task, in.Policy.Branch, in.Rollout)
 	}
-	var contexts [][]int32
-	var rows []run.GenerateRow
-	for i, refs := range in.Turns {
-		generated, err := tables.Get[run.GenerateRow](ctx, s, refs.Generate)
-		if err != nil {
-			return nil, nil, err
-		}
-		stepped, err := tables.Get[run.StepRow](ctx, s, refs.Step)
-		if err != nil {
-			return nil, nil, err
-		}
-		if i == 0 {
-			contexts = make([][]int32, len(generated))
-			rows = make([]run.GenerateRow, len(generated))
-		}
-		if len(generated) != len(rows) || len(stepped) != len(rows) {
-			return nil, nil, fmt.Errorf("turn %d has %d and %d rows, turn 1 has %d: %w", i+1, len(generated), len(stepped), len(rows), store.ErrInvalid)
-		}
+	turns, err := run.ReadTurns(ctx, s, in.Turns)
+	if err != nil {
+		return nil, nil, err
+	}
+	contexts := make([][]int32, len(turns[0].Generate))
+	rows := make([]run.GenerateRow, len(contexts))
+	for i, turn := range turns {
 		for r := range rows {
-			g, st := generated[r], stepped[r]
+			g, st := turn.Generate[r], turn.Step[r]
 			if g.Restart {
 				contexts[r] = nil
 			}
 			contexts[r] = append(contexts[r], g.PromptIDs...)
 			contexts[r] = append(contexts[r], g.SampledIDs...)
 			rows[r] = run.GenerateRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive && !st.Done, PromptIDs: st.NextIDs, Restart: st.NextRestart}
-			if i == len(in.Turns)-1 { // an earlier turn's are the next one's prompt ids
+			if i == len(turns)-1 { // an earlier turn's are the next one's prompt ids
 				if st.NextRestart {
 					contexts[r] = nil
 				}
