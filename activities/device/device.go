@@ -45,8 +45,13 @@ type work struct {
 
 // begin takes the lease and reads the run's context. The caller ends it with done.
 func (d *Device) begin(ctx context.Context, of activities.Run) (w *work, done func(), err error) {
+	return d.beginWith(ctx, of.ID, func() (*run.Context, error) { return d.contexts.Read(ctx, d.Store, of) })
+}
+
+// beginWith takes the lease for a run, whose context read gives.
+func (d *Device) beginWith(ctx context.Context, runID string, read func() (*run.Context, error)) (w *work, done func(), err error) {
 	stop := run.Heartbeat(ctx)
-	release, waited, err := d.Engine.acquire(ctx, of.ID)
+	release, waited, err := d.Engine.acquire(ctx, runID)
 	if err != nil {
 		stop()
 		return nil, nil, err
@@ -54,7 +59,7 @@ func (d *Device) begin(ctx context.Context, of activities.Run) (w *work, done fu
 	w = &work{engine: d.Engine, start: time.Now()}
 	w.measured.WaitSeconds = waited.Seconds()
 	done = func() { release(); stop() }
-	if w.Context, err = d.contexts.Read(ctx, d.Store, of); err != nil {
+	if w.Context, err = read(); err != nil {
 		done()
 		return nil, nil, err
 	}

@@ -88,15 +88,15 @@ func (d *Device) lend(ctx context.Context, w *work, u logEntry, others map[strin
 		return by, nil
 	}
 	by := &work{engine: w.engine, start: w.start}
-	var err error
-	if by.Context, err = d.contexts.Read(ctx, d.Store, u.run); err != nil {
-		return nil, fmt.Errorf("run %s, which this one went on from: %w", u.run.ID, err)
-	}
 	hashes := map[string]string{}
-	if err := by.compile(ctx, u.run, true, hashes); err != nil {
-		return nil, fmt.Errorf("run %s, which this one went on from: %w", u.run.ID, err)
+	var err error
+	if by.Context, err = d.contexts.Read(ctx, d.Store, u.run); err == nil {
+		err = by.compile(ctx, u.run, true, hashes)
 	}
-	if err := samePrograms(u.programs, hashes); err != nil {
+	if err == nil {
+		err = samePrograms(u.programs, hashes)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("run %s, which this one went on from: %w", u.run.ID, err)
 	}
 	others[u.run.Spec.Digest] = by
@@ -339,25 +339,26 @@ func (w *work) compile(ctx context.Context, run activities.Run, lazy bool, hashe
 	return nil
 }
 
+// filesOf are the files of a state in memory.
+func filesOf(s *model.State) (map[string][]byte, error) {
+	snapshot, err := s.Download()
+	if err != nil {
+		return nil, err
+	}
+	return snapshot.Files()
+}
+
 // putState stores the resident state below a folder prefix, the tokenizer's
 // files beside it, so that transformers loads the folder as it is.
 func (w *work) putState(ctx context.Context, s store.Store, of activities.Run, prefix string, version int) (store.SnapshotRef, error) {
-	snapshot, err := w.engine.state.Download()
+	files, err := filesOf(w.engine.state)
 	if err != nil {
 		return store.SnapshotRef{}, fmt.Errorf("download version %d: %w", version, err)
 	}
-	files, err := snapshot.Files()
-	if err != nil {
-		return store.SnapshotRef{}, err
-	}
 	if w.engine.critic != nil {
-		critic, err := w.engine.critic.Download()
+		beside, err := filesOf(w.engine.critic)
 		if err != nil {
 			return store.SnapshotRef{}, fmt.Errorf("download the critic of version %d: %w", version, err)
-		}
-		beside, err := critic.Files()
-		if err != nil {
-			return store.SnapshotRef{}, err
 		}
 		maps.Copy(files, beside)
 	}
@@ -365,10 +366,7 @@ func (w *work) putState(ctx context.Context, s store.Store, of activities.Run, p
 	if err != nil {
 		return store.SnapshotRef{}, err
 	}
-	var list []store.FolderFile
-	for _, name := range run.SortedKeys(files) {
-		list = append(list, store.FolderFile{Name: name, Body: files[name]})
-	}
+	list := run.FolderFiles(files)
 	for _, name := range run.SmallFiles {
 		ref, ok := base.Files[name]
 		if _, own := files[name]; own || !ok {

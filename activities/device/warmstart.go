@@ -70,11 +70,8 @@ func (d *Device) WarmStart(ctx context.Context, in activities.WarmStartInput) (_
 	}
 	place := store.ModelPrefix + "starter-" + store.ShortDigest(id)
 	steps := t.Policy.WarmStart.Steps
-	if shared, err := d.findStarter(ctx, place); err != nil {
-		return activities.WarmStartResult{}, err
-	} else if shared != nil {
-		// Whoever finished it may have been cut off before it removed what lay between.
-		return activities.WarmStartResult{Base: shared, Shared: true, Steps: steps}, removeChunks(ctx, d.Store, place)
+	if shared, err := d.findStarter(ctx, place, steps); shared.Shared || err != nil {
+		return shared, err
 	}
 	w, files, done, err := d.beginStarter(ctx, in, t)
 	if err != nil {
@@ -90,59 +87,47 @@ func (d *Device) WarmStart(ctx context.Context, in activities.WarmStartInput) (_
 	if out.Base == nil && (err == nil || errors.Is(err, store.ErrNotFound)) {
 		// A worker that was taken for dead, or another run's, may have finished the
 		// starter meanwhile and removed the states between its chunks.
-		if shared, look := d.findStarter(ctx, place); look != nil {
-			return activities.WarmStartResult{}, look
-		} else if shared != nil {
-			return activities.WarmStartResult{Base: shared, Shared: true, Steps: steps}, removeChunks(ctx, d.Store, place)
+		if shared, err := d.findStarter(ctx, place, steps); shared.Shared || err != nil {
+			return shared, err
 		}
 	}
 	out.Telemetry = w.telemetry()
 	return out, err
 }
 
-// findStarter looks a finished starter up under its identity.
-func (d *Device) findStarter(ctx context.Context, place string) (*store.Ref, error) {
+// findStarter looks a finished starter up under its identity. The result is not Shared
+// where there is none.
+func (d *Device) findStarter(ctx context.Context, place string, steps int) (out activities.WarmStartResult, err error) {
 	b, _, err := store.ReadFixed(ctx, d.Store, place+"/model.json", maxShared)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
+		return out, nil
 	}
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	var shared sharedStarter
 	if err := json.Unmarshal(b, &shared); err != nil {
-		return nil, fmt.Errorf("shared starter %s: %w", place, err)
+		return out, fmt.Errorf("shared starter %s: %w", place, err)
 	}
-	return &shared.Index, nil
+	// Whoever finished it may have been cut off before it removed what lay between.
+	return activities.WarmStartResult{Base: &shared.Index, Shared: true, Steps: steps}, removeChunks(ctx, d.Store, place)
 }
 
 // beginStarter is begin for a run that has no version 0 yet. files are those of
 // the model that is taught; of a starter, all but the weights.
 func (d *Device) beginStarter(ctx context.Context, in activities.WarmStartInput, t spec.Train) (w *work, files map[string][]byte, done func(), err error) {
-	stop := run.Heartbeat(ctx)
-	release, waited, err := d.Engine.acquire(ctx, in.Run)
-	if err != nil {
-		stop()
-		return nil, nil, nil, err
-	}
-	done = func() { release(); stop() }
-	if files, err = d.warmStartFiles(ctx, in, t); err != nil {
-		done()
-		return nil, nil, nil, err
-	}
-	words, err := run.NewBaseModel(files)
-	if err != nil {
-		done()
-		return nil, nil, nil, err
-	}
-	rc, err := run.NewContext(t, words)
-	if err != nil {
-		done()
-		return nil, nil, nil, err
-	}
-	w = &work{Context: rc, engine: d.Engine, start: time.Now()}
-	w.measured.WaitSeconds = waited.Seconds()
-	return w, files, done, nil
+	w, done, err = d.beginWith(ctx, in.Run, func() (*run.Context, error) {
+		var err error
+		if files, err = d.warmStartFiles(ctx, in, t); err != nil {
+			return nil, err
+		}
+		base, err := run.NewBaseModel(files)
+		if err != nil {
+			return nil, err
+		}
+		return run.NewContext(t, base)
+	})
+	return w, files, done, err
 }
 
 // warmStartFiles are the files of the model that a warm start trains.
@@ -295,11 +280,7 @@ func (w *work) transcriptBatches(examples []starter.Transcript) []model.MicroBat
 
 // putChunk stores the state between two chunks.
 func (w *work) putChunk(ctx context.Context, s store.Store, place string, steps int) (*store.SnapshotRef, error) {
-	snapshot, err := w.engine.state.Download()
-	if err != nil {
-		return nil, err
-	}
-	files, err := snapshot.Files()
+	files, err := filesOf(w.engine.state)
 	if err != nil {
 		return nil, err
 	}
@@ -313,11 +294,7 @@ func (w *work) putChunk(ctx context.Context, s store.Store, place string, steps 
 // putStarter stores the finished starter as a model and notes it under its
 // identity, for other runs.
 func (w *work) putStarter(ctx context.Context, s store.Store, place string, imported map[string][]byte) (*store.Ref, error) {
-	snapshot, err := w.engine.state.Download()
-	if err != nil {
-		return nil, err
-	}
-	files, err := snapshot.Files()
+	files, err := filesOf(w.engine.state)
 	if err != nil {
 		return nil, err
 	}
