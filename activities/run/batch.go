@@ -178,7 +178,7 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
-	lengths, err := ints(f, tensorLengths)
+	lengths, err := TensorValues(f, tensorLengths, safetensors.Tensor.Int32s)
 	if err != nil {
 		return nil, err
 	}
@@ -186,25 +186,15 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 	if rows == 0 || rows%b != 0 {
 		return nil, fmt.Errorf("%d rows are no multiple of the micro-batch of %d: %w", rows, b, store.ErrInvalid)
 	}
-	flatInts := map[string][]int32{}
-	for _, name := range []string{tensorRow, tensorOrigin} {
-		if flatInts[name], err = ints(f, name); err != nil {
+	ints, floats := map[string][]int32{}, map[string][]float32{}
+	for _, t := range []struct {
+		name string
+		want int
+	}{{tensorRow, rows}, {tensorOrigin, rows}, {tensorIDs, rows * width}, {tensorTurns, rows * width}} {
+		if ints[t.name], err = sizedValues(f, t.name, t.want, safetensors.Tensor.Int32s); err != nil {
 			return nil, err
 		}
-		if len(flatInts[name]) != rows {
-			return nil, fmt.Errorf("tensor %q has %d values, want %d: %w", name, len(flatInts[name]), rows, store.ErrInvalid)
-		}
 	}
-	wideInts := map[string][]int32{}
-	for _, name := range []string{tensorIDs, tensorTurns} {
-		if wideInts[name], err = ints(f, name); err != nil {
-			return nil, err
-		}
-		if len(wideInts[name]) != rows*width {
-			return nil, fmt.Errorf("tensor %q has %d values, want %d: %w", name, len(wideInts[name]), rows*width, store.ErrInvalid)
-		}
-	}
-	floats := map[string][]float32{}
 	wanted := []string{tensorLossMask, tensorOldLogProbs, tensorAdvantages, tensorRowWeights}
 	if critic {
 		wanted = append(wanted, tensorReturns, tensorOldValues)
@@ -213,19 +203,12 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 		wanted = append(wanted, tensorRefLogProbs)
 	}
 	for _, name := range wanted {
-		t, ok := f.Get(name)
-		if !ok {
-			return nil, fmt.Errorf("tensor %q is missing: %w", name, store.ErrInvalid)
-		}
-		if floats[name], err = t.Float32s(); err != nil {
-			return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
-		}
 		want := rows * width
 		if name == tensorRowWeights {
 			want = rows
 		}
-		if len(floats[name]) != want {
-			return nil, fmt.Errorf("tensor %q has %d values, want %d: %w", name, len(floats[name]), want, store.ErrInvalid)
+		if floats[name], err = sizedValues(f, name, want, safetensors.Tensor.Float32s); err != nil {
+			return nil, err
 		}
 	}
 	var out []BatchRow
@@ -235,8 +218,8 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 		}
 		wide := func(name string) []float32 { return floats[name][r*width : (r+1)*width] }
 		row := BatchRow{
-			Row: flatInts[tensorRow][r], Origin: flatInts[tensorOrigin][r],
-			Ids: wideInts[tensorIDs][r*width : (r+1)*width], Turns: wideInts[tensorTurns][r*width : (r+1)*width],
+			Row: ints[tensorRow][r], Origin: ints[tensorOrigin][r],
+			Ids: ints[tensorIDs][r*width : (r+1)*width], Turns: ints[tensorTurns][r*width : (r+1)*width],
 			Length: lengths[r], Mask: make([]bool, width), Old: wide(tensorOldLogProbs), Advantages: wide(tensorAdvantages),
 		}
 		if critic {
@@ -301,14 +284,25 @@ func Minibatch(rows []BatchRow, b int, u spec.Update, divisor float64) ([]model.
 	return out, nil
 }
 
-func ints(f *safetensors.File, name string) ([]int32, error) {
+// TensorValues are the values of a tensor, as decode gives them. A tensor that is missing
+// or of another type is a store.ErrInvalid.
+func TensorValues[T any](f *safetensors.File, name string, decode func(safetensors.Tensor) ([]T, error)) ([]T, error) {
 	t, ok := f.Get(name)
 	if !ok {
 		return nil, fmt.Errorf("tensor %q is missing: %w", name, store.ErrInvalid)
 	}
-	v, err := t.Int32s()
+	v, err := decode(t)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
 	return v, nil
+}
+
+// sizedValues are TensorValues, of which there must be as many as wanted.
+func sizedValues[T any](f *safetensors.File, name string, want int, decode func(safetensors.Tensor) ([]T, error)) ([]T, error) {
+	v, err := TensorValues(f, name, decode)
+	if err == nil && len(v) != want {
+		err = fmt.Errorf("tensor %q has %d values, want %d: %w", name, len(v), want, store.ErrInvalid)
+	}
+	return v, err
 }

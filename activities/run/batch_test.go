@@ -41,7 +41,7 @@ func TestBatchRoundTrip(t *testing.T) {
 	f, err := safetensors.Decode(raw)
 	require.NoError(t, err)
 	for name, want := range map[string][]int32{tensorRow: {0, 5, 10, -1}, tensorOrigin: {0, 1, 2, -1}, tensorLengths: {1, 2, 3, 0}} {
-		have, err := ints(f, name)
+		have, err := TensorValues(f, name, safetensors.Tensor.Int32s)
 		require.NoError(t, err)
 		require.Equal(t, want, have, name)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/safetensors"
 )
@@ -42,21 +43,21 @@ func readAdvantages(ctx context.Context, s store.Store, ref store.Ref, iteration
 }
 
 func advantagesOf(f *safetensors.File, iteration int) (map[int32][]float32, error) {
-	rows, err := integers(f, tensorRow)
+	rows, err := run.TensorValues(f, tensorRow, safetensors.Tensor.Int32s)
 	if err != nil {
 		return nil, err
 	}
 	var origin []int32
 	if _, has := f.Get(tensorOrigin); has {
-		if origin, err = integers(f, tensorOrigin); err != nil {
+		if origin, err = run.TensorValues(f, tensorOrigin, safetensors.Tensor.Int32s); err != nil {
 			return nil, err
 		}
 	}
-	mask, err := floats(f, tensorMask)
+	mask, err := run.TensorValues(f, tensorMask, safetensors.Tensor.Float32s)
 	if err != nil {
 		return nil, err
 	}
-	values, err := floats(f, tensorAdvantages)
+	values, err := run.TensorValues(f, tensorAdvantages, safetensors.Tensor.Float32s)
 	if err != nil {
 		return nil, err
 	}
@@ -76,36 +77,4 @@ func advantagesOf(f *safetensors.File, iteration int) (map[int32][]float32, erro
 		}
 	}
 	return out, nil
-}
-
-func tensor(f *safetensors.File, name string) (safetensors.Tensor, error) {
-	t, ok := f.Get(name)
-	if !ok {
-		return t, fmt.Errorf("tensor %q is missing: %w", name, store.ErrInvalid)
-	}
-	return t, nil
-}
-
-func integers(f *safetensors.File, name string) ([]int32, error) {
-	t, err := tensor(f, name)
-	if err != nil {
-		return nil, err
-	}
-	v, err := t.Int32s()
-	if err != nil {
-		return nil, fmt.Errorf("tensor %q: %w: %w", name, store.ErrInvalid, err)
-	}
-	return v, nil
-}
-
-func floats(f *safetensors.File, name string) ([]float32, error) {
-	t, err := tensor(f, name)
-	if err != nil {
-		return nil, err
-	}
-	v, err := t.Float32s()
-	if err != nil {
-		return nil, fmt.Errorf("tensor %q: %w: %w", name, store.ErrInvalid, err)
-	}
-	return v, nil
 }
