@@ -52,11 +52,9 @@ func metricNames(ms ...activities.Metrics) []string {
 // Names are all metrics of a run's iterations, in order, smoothed ones apart.
 func (r *Run) Names() []string {
 	names := map[string]bool{}
-	for _, b := range r.Branches {
-		for _, it := range b.Iterations {
-			for name := range it.Manifest.Metrics {
-				names[name] = !strings.HasSuffix(name, collapse.SmoothedSuffix)
-			}
+	for _, it := range r.all() {
+		for name := range it.Manifest.Metrics {
+			names[name] = !strings.HasSuffix(name, collapse.SmoothedSuffix)
 		}
 	}
 	maps.DeleteFunc(names, func(_ string, shown bool) bool { return !shown })

@@ -20,19 +20,17 @@ type evaluationPage struct {
 func (r *Run) suites() []suitePage {
 	var out []suitePage
 	at := map[string]int{}
-	for _, b := range r.Branches {
-		for _, it := range b.Iterations {
-			for _, e := range it.Manifest.Evaluations {
-				i, ok := at[e.Suite]
-				if !ok {
-					i = len(out)
-					at[e.Suite] = i
-					out = append(out, suitePage{Name: e.Suite})
-				}
-				out[i].Rows = append(out[i].Rows, evaluationPage{
-					Branch: b.Number, Version: e.Version, Kept: it.Manifest.Iteration <= b.Kept, Metrics: metricsPageOf(e.Metrics),
-				})
+	for b, it := range r.all() {
+		for _, e := range it.Manifest.Evaluations {
+			i, ok := at[e.Suite]
+			if !ok {
+				i = len(out)
+				at[e.Suite] = i
+				out = append(out, suitePage{Name: e.Suite})
 			}
+			out[i].Rows = append(out[i].Rows, evaluationPage{
+				Branch: b.Number, Version: e.Version, Kept: it.Manifest.Iteration <= b.Kept, Metrics: metricsPageOf(e.Metrics),
+			})
 		}
 	}
 	return out

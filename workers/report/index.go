@@ -58,31 +58,29 @@ func (r *Run) rollouts() (out []rollout, suites []string) {
 		think[s.Name] = s.Think
 	}
 	first := map[string]int{} // by the table's key: iterations may share a rollout
-	for _, b := range r.Branches {
-		for _, it := range b.Iterations {
-			m := it.Manifest
-			kept := m.Iteration <= b.Kept
-			if i, shared := sharedBy(first, m, len(out)); shared {
-				out[i].source.Batches = append(out[i].source.Batches, episodes.OfIteration(m).Batches...)
-			} else {
-				out = append(out, rollout{
-					page:   rolloutPage{ID: fmt.Sprintf("b%d-%06d", b.Number, m.Iteration), Branch: b.Number, Number: m.Iteration, Suite: -1, Kept: kept, Think: r.Spec.Rollout.Think},
-					source: episodes.OfIteration(m),
-				})
+	for b, it := range r.all() {
+		m := it.Manifest
+		kept := m.Iteration <= b.Kept
+		if i, shared := sharedBy(first, m, len(out)); shared {
+			out[i].source.Batches = append(out[i].source.Batches, episodes.OfIteration(m).Batches...)
+		} else {
+			out = append(out, rollout{
+				page:   rolloutPage{ID: fmt.Sprintf("b%d-%06d", b.Number, m.Iteration), Branch: b.Number, Number: m.Iteration, Suite: -1, Kept: kept, Think: r.Spec.Rollout.Think},
+				source: episodes.OfIteration(m),
+			})
+		}
+		for i, e := range m.Evaluations {
+			source, err := episodes.OfEvaluation(m, i)
+			if err != nil {
+				continue // the place is the loop's own
 			}
-			for i, e := range m.Evaluations {
-				source, err := episodes.OfEvaluation(m, i)
-				if err != nil {
-					continue // the place is the loop's own
-				}
-				out = append(out, rollout{
-					page: rolloutPage{
-						ID: fmt.Sprintf("b%d-e%06d-%d", b.Number, e.Version, at[e.Suite]), Branch: b.Number, Number: e.Version, Suite: at[e.Suite],
-						Kept: kept, Think: think[e.Suite],
-					},
-					source: source,
-				})
-			}
+			out = append(out, rollout{
+				page: rolloutPage{
+					ID: fmt.Sprintf("b%d-e%06d-%d", b.Number, e.Version, at[e.Suite]), Branch: b.Number, Number: e.Version, Suite: at[e.Suite],
+					Kept: kept, Think: think[e.Suite],
+				},
+				source: source,
+			})
 		}
 	}
 	return out, suites
@@ -143,9 +141,7 @@ func (x *index) number(all []rollout) {
 // unreadable counts what was met besides the objects that are not there, which Load
 // has counted.
 func unreadable(all [][]episodes.Missing) []Missing {
-	type group struct{ what, why string }
-	var order []group
-	found := map[group]*Missing{}
+	var found missingCounts
 	seen := map[string]bool{}
 	for _, missing := range all {
 		for _, m := range missing {
@@ -154,17 +150,8 @@ func unreadable(all [][]episodes.Missing) []Missing {
 				continue
 			}
 			seen[m.Key] = true
-			g := group{m.What, why}
-			if found[g] == nil {
-				found[g] = &Missing{What: m.What, Why: why, Key: m.Key}
-				order = append(order, g)
-			}
-			found[g].Count++
+			found.add(m.What, why, m.Key)
 		}
 	}
-	var out []Missing
-	for _, g := range order {
-		out = append(out, *found[g])
-	}
-	return out
+	return found
 }

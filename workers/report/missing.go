@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,9 +10,11 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// kinds of artifacts, by the beginning of their role in a manifest, in the order in
-// which what is missing of them is told.
-var kinds = []struct{ role, what string }{
+// kind is what artifacts are called whose role in a manifest begins with role.
+type kind struct{ role, what string }
+
+// kinds are in the order in which what is missing of them is told.
+var kinds = []kind{
 	{"spec", "resolved spec"},
 	{"base.files", "base model's files"},
 	{"turns", "turn files"},
@@ -34,15 +37,13 @@ func (r *Run) findMissing(ctx context.Context, s store.Store) error {
 		there[o.Key] = true
 	}
 	removed, outside := map[string]bool{}, map[string]bool{}
-	for _, b := range r.Branches {
-		for _, it := range b.Iterations {
-			for _, t := range it.Manifest.Tombstones {
-				removed[t.Key] = true
-			}
-			for _, named := range it.Manifest.Refs() {
-				if !strings.HasPrefix(named.Key, prefix) {
-					outside[named.Key] = true
-				}
+	for _, it := range r.all() {
+		for _, t := range it.Manifest.Tombstones {
+			removed[t.Key] = true
+		}
+		for _, named := range it.Manifest.Refs() {
+			if !strings.HasPrefix(named.Key, prefix) {
+				outside[named.Key] = true
 			}
 		}
 	}
@@ -55,36 +56,42 @@ func (r *Run) findMissing(ctx context.Context, s store.Store) error {
 			return err
 		}
 	}
-	type group struct{ what, why string }
-	lost := map[group]*Missing{}
+	var lost missingCounts
 	seen := map[string]bool{}
-	for _, b := range r.Branches {
-		for _, it := range b.Iterations {
-			for _, named := range it.Manifest.Refs() {
-				if there[named.Key] || seen[named.Key] || named.Role == "parent" {
-					continue
-				}
-				seen[named.Key] = true
-				g := group{kindOf(named.Role), "missing"}
-				if removed[named.Key] {
-					g.why = "removed by retention"
-				}
-				if lost[g] == nil {
-					lost[g] = &Missing{What: g.what, Why: g.why, Key: named.Key}
-				}
-				lost[g].Count++
+	for _, it := range r.all() {
+		for _, named := range it.Manifest.Refs() {
+			if there[named.Key] || seen[named.Key] || named.Role == "parent" {
+				continue
 			}
+			seen[named.Key] = true
+			why := "missing"
+			if removed[named.Key] {
+				why = "removed by retention"
+			}
+			lost.add(kindOf(named.Role), why, named.Key)
 		}
 	}
-	for _, k := range kinds {
-		for _, why := range []string{"missing", "removed by retention"} {
-			if m := lost[group{k.what, why}]; m != nil {
-				r.lacks(*m)
-			}
-		}
+	place := func(what string) int {
+		return slices.IndexFunc(kinds, func(k kind) bool { return k.what == what })
 	}
+	slices.SortFunc(lost, func(a, b Missing) int {
+		return cmp.Or(cmp.Compare(place(a.What), place(b.What)), cmp.Compare(a.Why, b.Why))
+	})
+	r.Missing = append(r.Missing, lost...)
 	r.findGaps()
 	return nil
+}
+
+// missingCounts counts what is missing by what it is and why.
+type missingCounts []Missing
+
+func (c *missingCounts) add(what, why, key string) {
+	at := slices.IndexFunc(*c, func(m Missing) bool { return m.What == what && m.Why == why })
+	if at < 0 {
+		at = len(*c)
+		*c = append(*c, Missing{What: what, Why: why, Key: key})
+	}
+	(*c)[at].Count++
 }
 
 func kindOf(role string) string {

@@ -21,20 +21,20 @@ type page struct {
 }
 
 type runPage struct {
-	ID          string        `json:"id"`
-	Location    string        `json:"location"`
-	Description string        `json:"description,omitempty"`
-	State       string        `json:"state"`
-	Facts       []factPage    `json:"facts"`
-	Missing     []missingPage `json:"missing,omitempty"`
-	Branches    []branchPage  `json:"branches"`
-	Curves      []curvePage   `json:"curves"`
-	Events      []eventPage   `json:"events,omitempty"`
-	Suites      []suitePage   `json:"suites,omitempty"`
-	Timings     *timingsPage  `json:"timings,omitempty"`
-	Changes     []changePage  `json:"changes,omitempty"`
-	Spec        string        `json:"spec,omitempty"`
-	Device      []devicePage  `json:"device,omitempty"`
+	ID          string       `json:"id"`
+	Location    string       `json:"location"`
+	Description string       `json:"description,omitempty"`
+	State       string       `json:"state"`
+	Facts       []factPage   `json:"facts"`
+	Missing     []Missing    `json:"missing,omitempty"`
+	Branches    []branchPage `json:"branches"`
+	Curves      []curvePage  `json:"curves"`
+	Events      []eventPage  `json:"events,omitempty"`
+	Suites      []suitePage  `json:"suites,omitempty"`
+	Timings     *timingsPage `json:"timings,omitempty"`
+	Changes     []changePage `json:"changes,omitempty"`
+	Spec        string       `json:"spec,omitempty"`
+	Device      []devicePage `json:"device,omitempty"`
 }
 
 // factPage is a number of the head of the page.
@@ -42,13 +42,6 @@ type factPage struct {
 	Label string `json:"label"`
 	Value string `json:"value"`
 	Note  string `json:"note,omitempty"`
-}
-
-type missingPage struct {
-	What  string `json:"what"`
-	Why   string `json:"why"`
-	Count int    `json:"count,omitempty"`
-	Key   string `json:"key,omitempty"`
 }
 
 // branchPage is a branch and the iterations that its curves have points for.
@@ -106,11 +99,8 @@ type devicePage struct {
 // runPageOf says what the page shows of a run.
 func runPageOf(r *Run) *runPage {
 	p := &runPage{
-		ID: r.ID, Location: r.Location, Description: r.Spec.Description, State: r.state(), Facts: r.facts(),
+		ID: r.ID, Location: r.Location, Description: r.Spec.Description, State: r.state(), Facts: r.facts(), Missing: r.Missing,
 		Branches: []branchPage{}, Curves: []curvePage{}, Suites: r.suites(), Timings: r.timings(), Changes: r.changes(), Device: r.devices(),
-	}
-	for _, m := range r.Missing {
-		p.Missing = append(p.Missing, missingPage(m))
 	}
 	for i := range r.Branches {
 		p.Branches = append(p.Branches, r.Branches[i].page())
@@ -161,19 +151,17 @@ func (r *Run) facts() []factPage {
 	all := 0
 	var episodes float64
 	lost, events := 0, 0
-	for _, b := range r.Branches {
-		all += len(b.Iterations)
-		for _, it := range b.Iterations {
-			shared := it.Manifest.Rollout != nil && it.Manifest.Rollout.Update > 0
-			if v := pointOf(it.Manifest.Metrics, "rollout/trajectories"); v > 0 && v < 1e9 && !shared {
-				episodes += v
-			}
-			if it.Telemetry != nil {
-				lost += it.Telemetry.LostDevices
-			}
-			if it.Detected != nil {
-				events += len(it.Detected.Events)
-			}
+	for _, it := range r.all() {
+		all++
+		shared := it.Manifest.Rollout != nil && it.Manifest.Rollout.Update > 0
+		if v := pointOf(it.Manifest.Metrics, "rollout/trajectories"); v > 0 && v < 1e9 && !shared {
+			episodes += v
+		}
+		if it.Telemetry != nil {
+			lost += it.Telemetry.LostDevices
+		}
+		if it.Detected != nil {
+			events += len(it.Detected.Events)
 		}
 	}
 	progress := factPage{Label: "Iterations", Value: strconv.Itoa(newest.Manifest.Iteration + 1)}
@@ -286,22 +274,20 @@ func (r *Run) curve(c Curve) *curvePage {
 func (r *Run) devices() []devicePage {
 	var out []devicePage
 	at := map[string]int{}
-	for _, b := range r.Branches {
-		for _, it := range b.Iterations {
-			m := it.Manifest
-			i, ok := at[m.Fingerprint]
-			if !ok {
-				i = len(out)
-				at[m.Fingerprint] = i
-				d := devicePage{Fingerprint: m.Fingerprint, Programs: len(m.Programs)}
-				var text bytes.Buffer
-				if m.Device != nil && json.Indent(&text, m.Device, "", "  ") == nil {
-					d.Fields = text.String()
-				}
-				out = append(out, d)
+	for _, it := range r.all() {
+		m := it.Manifest
+		i, ok := at[m.Fingerprint]
+		if !ok {
+			i = len(out)
+			at[m.Fingerprint] = i
+			d := devicePage{Fingerprint: m.Fingerprint, Programs: len(m.Programs)}
+			var text bytes.Buffer
+			if m.Device != nil && json.Indent(&text, m.Device, "", "  ") == nil {
+				d.Fields = text.String()
 			}
-			out[i].Iterations++
+			out = append(out, d)
 		}
+		out[i].Iterations++
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
@@ -67,12 +68,12 @@ type Iteration struct {
 // Missing is something a report would show.
 type Missing struct {
 	// What it is, in words.
-	What string
+	What string `json:"what"`
 	// Why: "removed by retention", "missing", "altered", …
-	Why string
+	Why string `json:"why"`
 	// Count is how many objects, and Key the first of them; both may be zero.
-	Count int
-	Key   string
+	Count int    `json:"count,omitempty"`
+	Key   string `json:"key,omitempty"`
 }
 
 // Newest is the newest readable commit of the newest branch; false where there is
@@ -87,28 +88,34 @@ func (r *Run) Newest() (Iteration, bool) {
 
 // At finds a committed iteration.
 func (r *Run) At(p Place) (Iteration, bool) {
-	for _, b := range r.Branches {
-		if b.Number != p.Branch || p.Run != "" {
-			continue
-		}
-		for _, it := range b.Iterations {
-			if it.Manifest.Iteration == p.Iteration {
-				return it, true
-			}
+	for b, it := range r.all() {
+		if p.Run == "" && b.Number == p.Branch && it.Manifest.Iteration == p.Iteration {
+			return it, true
 		}
 	}
 	return Iteration{}, false
+}
+
+// all are the iterations of all branches, branch by branch.
+func (r *Run) all() iter.Seq2[Branch, Iteration] {
+	return func(yield func(Branch, Iteration) bool) {
+		for _, b := range r.Branches {
+			for _, it := range b.Iterations {
+				if !yield(b, it) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Line is the way to the newest version, oldest first: the iterations that were not
 // abandoned.
 func (r *Run) Line() []Iteration {
 	var out []Iteration
-	for _, b := range r.Branches {
-		for _, it := range b.Iterations {
-			if it.Manifest.Iteration <= b.Kept {
-				out = append(out, it)
-			}
+	for b, it := range r.all() {
+		if it.Manifest.Iteration <= b.Kept {
+			out = append(out, it)
 		}
 	}
 	return out

@@ -61,12 +61,8 @@ func WriteSweep(ctx context.Context, s Sweep, sink Sink) (Summary, error) {
 	}
 	w := &writer{sink: sink}
 	for _, t := range s.Trials {
-		if t.Run == nil {
-			continue
-		}
-		w.summary.Branches += len(t.Run.Branches)
-		for _, b := range t.Run.Branches {
-			w.summary.Iterations += len(b.Iterations)
+		if t.Run != nil {
+			w.count(t.Run)
 		}
 	}
 	w.summary.Missing = s.Missing

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -16,7 +17,7 @@ type sweepPage struct {
 	Location    string        `json:"location,omitempty"`
 	Description string        `json:"description,omitempty"`
 	State       string        `json:"state"`
-	Missing     []missingPage `json:"missing,omitempty"`
+	Missing     []Missing     `json:"missing,omitempty"`
 	Metrics     []string      `json:"metrics"`
 	Settings    []settingPage `json:"settings"`
 	Trials      []trialPage   `json:"trials"`
@@ -74,12 +75,9 @@ type sweepCurvePage struct {
 
 func sweepPageOf(s Sweep) *sweepPage {
 	names, of := s.settings()
-	p := &sweepPage{ID: s.ID, Location: s.Location, Description: s.Description, Metrics: s.Metrics, Settings: []settingPage{}, Trials: []trialPage{}, Curves: []sweepCurvePage{}, Shown: []int{}}
+	p := &sweepPage{ID: s.ID, Location: s.Location, Description: s.Description, Missing: s.Missing, Metrics: s.Metrics, Settings: []settingPage{}, Trials: []trialPage{}, Curves: []sweepCurvePage{}, Shown: []int{}}
 	if p.Metrics == nil {
 		p.Metrics = []string{}
-	}
-	for _, m := range s.Missing {
-		p.Missing = append(p.Missing, missingPage(m))
 	}
 	setting := make([]int, len(s.Trials))
 	for k, trials := range of {
@@ -175,13 +173,7 @@ func shown(settings []settingPage, goal string) []int {
 		return v
 	}
 	slices.SortStableFunc(out, func(a, b int) int {
-		switch x, y := worth(a), worth(b); {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return 0
+		return cmp.Compare(worth(b), worth(a))
 	})
 	out = out[:maxCurves]
 	slices.Sort(out)

@@ -84,11 +84,16 @@ func (w *writer) run(ctx context.Context, s store.Store, r *Run) error {
 	if err := w.put(file{name: "data/index.js", body: call(body)}); err != nil {
 		return err
 	}
-	w.summary.Branches = len(r.Branches)
+	w.count(r)
+	return w.page(page{Kind: "run", Title: r.ID, Run: runPageOf(r)})
+}
+
+// count adds a run's iterations and branches to the summary.
+func (w *writer) count(r *Run) {
+	w.summary.Branches += len(r.Branches)
 	for _, b := range r.Branches {
 		w.summary.Iterations += len(b.Iterations)
 	}
-	return w.page(page{Kind: "run", Title: r.ID, Run: runPageOf(r)})
 }
 
 // rollouts writes the trajectories, several rollouts at once.
