@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workers/telemetry/iterations"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -54,24 +55,14 @@ type Rollback struct {
 
 // ReadPlanted reads the course of a run from its manifests.
 func ReadPlanted(ctx context.Context, s store.Store, run string, rate float64) (*Planted, error) {
-	branches, err := store.Branches(ctx, s, run)
+	links, err := iterations.Load(ctx, s, run)
 	if err != nil {
 		return nil, fmt.Errorf("planted collapse: %w", err)
 	}
 	p := &Planted{Run: run, Rate: rate, Turned: -1, Rollbacks: []Rollback{}}
-	for _, b := range branches {
-		iterations, err := store.Iterations(ctx, s, run, b)
-		if err != nil {
-			return nil, fmt.Errorf("planted collapse: %w", err)
-		}
-		for _, n := range iterations {
-			m, _, err := store.ReadManifestAt(ctx, s, run, b, n)
-			if err != nil {
-				return nil, fmt.Errorf("planted collapse: %w", err)
-			}
-			if err := p.add(m); err != nil {
-				return nil, fmt.Errorf("planted collapse, iteration %d of branch %d: %w", n, b, err)
-			}
+	for _, link := range links {
+		if err := p.add(link.Manifest); err != nil {
+			return nil, fmt.Errorf("planted collapse, iteration %d of branch %d: %w", link.Manifest.Iteration, link.Manifest.Branch, err)
 		}
 	}
 	return p, nil
