@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/statistics"
 )
@@ -107,19 +105,7 @@ func newIterationOnHost(ctx context.Context, m Model) (*iterationOnHost, error) 
 	}
 	it.run.Spec = resolved.Spec
 	// A step reads only the small files of the policy, not its weights.
-	var files []store.FolderFile
-	for _, name := range slices.Sorted(maps.Keys(m.Files)) {
-		files = append(files, store.FolderFile{Name: name, Body: m.Files[name]})
-	}
-	folder, err := store.PutFolder(ctx, memory, store.ModelPrefix, files)
-	if err != nil {
-		return nil, err
-	}
-	index, err := canon.Marshal(store.ModelRef{Name: m.Name, Dir: folder.Dir, Digest: folder.Digest, Files: folder.Files})
-	if err != nil {
-		return nil, err
-	}
-	it.run.Base, err = store.PutArtifact(ctx, memory, folder.Dir, "index", "json", index)
+	it.run.Base, err = run.PutModel(ctx, memory, run.FolderFiles(m.Files))
 	return it, err
 }
 
