@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/reprise-rl/reprise/activities/device"
@@ -43,17 +42,14 @@ func measuredModels(s spec.Starter, folder string, say func(string)) ([]environm
 // tokenizerFiles reads the tokenizer's files of a model folder. tokenizer.json and
 // config.json are required.
 func tokenizerFiles(folder string) (map[string][]byte, error) {
-	files := map[string][]byte{}
-	for _, name := range tokenizer.FileNames {
-		b, err := os.ReadFile(filepath.Join(folder, name))
-		needed := name == model.ConfigFile || name == "tokenizer.json"
-		if errors.Is(err, fs.ErrNotExist) && !needed {
-			continue
+	files, err := tokenizer.ReadFolder(folder)
+	for _, name := range []string{model.ConfigFile, "tokenizer.json"} {
+		if err == nil && files[name] == nil {
+			err = fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("tokenizer of %s: %w", folder, err)
-		}
-		files[name] = b
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer of %s: %w", folder, err)
 	}
 	return files, nil
 }
