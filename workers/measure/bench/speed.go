@@ -8,7 +8,6 @@ import (
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
-	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -70,8 +69,8 @@ func MeasureSpeed(ctx context.Context, opened *model.Device, starter spec.Starte
 		gen.Uniforms = append(gen.Uniforms, u)
 		gen.Prompts = append(gen.Prompts, batches[row%speedMicro].IDs[row%speedBatch])
 	}
-	forward := func() error { _, _, err := p.Score(ctx, state, batches[0], 1); return err }
-	training := func() error {
+	forward := func(ctx context.Context) error { _, _, err := p.Score(ctx, state, batches[0], 1); return err }
+	training := func(ctx context.Context) error {
 		next, _, err := p.Update(ctx, state, batches, model.Settings{
 			Optimizer: optimizer, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1,
 		})
@@ -80,31 +79,14 @@ func MeasureSpeed(ctx context.Context, opened *model.Device, starter spec.Starte
 		}
 		return err
 	}
-	decoding := func() error { _, err := p.Generate(ctx, state, gen); return err }
-	works := []struct {
-		tokens int
-		run    func() error
-		into   *float64
-	}{
-		{speedBatch * speedPrompt, forward, &out.Forward},
-		{speedMicro * speedBatch * speedPrompt, training, &out.Training},
-		{speedRows * speedNew, decoding, &out.Decoding},
+	decoding := func(ctx context.Context) error { _, err := p.Generate(ctx, state, gen); return err }
+	costs, err := measure(ctx, []workload{{"forward", -1, forward}, {"training", -1, training}, {"decoding", -1, decoding}}, repeats, 0)
+	if err != nil {
+		return out, err
 	}
-	rates := make([][]float64, len(works))
-	for repeat := range repeats + 1 { // the first one warms up
-		for k, w := range works {
-			begin := time.Now()
-			if err := w.run(); err != nil {
-				return out, err
-			}
-			if repeat > 0 {
-				rates[k] = append(rates[k], float64(w.tokens)/time.Since(begin).Seconds())
-			}
-		}
-	}
-	for k, w := range works {
-		*w.into = statistics.Median(rates[k])
-	}
+	out.Forward = speedBatch * speedPrompt / costs[0].Seconds
+	out.Training = speedMicro * speedBatch * speedPrompt / costs[1].Seconds
+	out.Decoding = speedRows * speedNew / costs[2].Seconds
 	return out, nil
 }
 
