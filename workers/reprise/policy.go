@@ -23,56 +23,47 @@ model.safetensors (or its shards), …`,
 	return cmd
 }
 
-// policySubcommand adds what the policy commands share.
-func policySubcommand(cmd *cobra.Command, folder *string) *cobra.Command {
+// policySubcommand adds what the policy commands share: run answers with what is printed.
+func policySubcommand(cmd *cobra.Command, run func(cmd *cobra.Command, folder string) (any, error)) *cobra.Command {
+	var folder string
 	cmd.Args = cobra.NoArgs
-	cmd.Flags().StringVar(folder, "model", "", "the model's folder")
-	if err := cmd.MarkFlagRequired("model"); err != nil {
-		panic(err) // the flag is there: see above
+	cmd.Flags().StringVar(&folder, "model", "", "the model's folder")
+	cobra.CheckErr(cmd.MarkFlagRequired("model"))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		out, err := run(cmd, folder)
+		if err != nil {
+			return err
+		}
+		return printJSON(cmd.OutOrStdout(), out)
 	}
 	return cmd
 }
 
 func encodeCommand() *cobra.Command {
-	var folder string
 	return policySubcommand(&cobra.Command{
 		Use:   "encode --model DIR",
 		Short: "texts to token ids",
 		Long: `Reads {"texts":["…"]} and writes {"ids":[[…]]}, a list for each text, as
 transformers' tokenizer(text) gives it: special tokens in the text are recognised.`,
 		Example: `  echo '` + policy.TextsExample + `' | reprise policy encode --model qwen`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			out, err := policy.Encode(cmd.InOrStdin(), folder)
-			return printed(cmd, out, err)
-		},
-	}, &folder)
-}
-
-// printed prints a command's result unless there is an error.
-func printed(cmd *cobra.Command, out any, err error) error {
-	if err != nil {
-		return err
-	}
-	return printJSON(cmd.OutOrStdout(), out)
+	}, func(cmd *cobra.Command, folder string) (any, error) {
+		return policy.Encode(cmd.InOrStdin(), folder)
+	})
 }
 
 func decodeCommand() *cobra.Command {
-	var folder string
 	return policySubcommand(&cobra.Command{
 		Use:   "decode --model DIR",
 		Short: "token ids to texts",
 		Long: `Reads {"ids":[[…]]} and writes {"texts":["…"]}, a text for each list, special
 tokens included. Bytes that are no UTF-8 become U+FFFD.`,
 		Example: `  echo '` + policy.IDsExample + `' | reprise policy decode --model qwen`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			out, err := policy.Decode(cmd.InOrStdin(), folder)
-			return printed(cmd, out, err)
-		},
-	}, &folder)
+	}, func(cmd *cobra.Command, folder string) (any, error) {
+		return policy.Decode(cmd.InOrStdin(), folder)
+	})
 }
 
 func templateCommand() *cobra.Command {
-	var folder string
 	return policySubcommand(&cobra.Command{
 		Use:   "template --model DIR",
 		Short: "a conversation to text and token ids, by the chat template",
@@ -80,15 +71,12 @@ func templateCommand() *cobra.Command {
 writes {"text":"…","ids":[…]}, as transformers' apply_chat_template gives them.
 Without add_generation_prompt nothing is added.`,
 		Example: `  echo '` + policy.MessagesExample + `' | reprise policy template --model qwen`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			out, err := policy.Template(cmd.InOrStdin(), folder)
-			return printed(cmd, out, err)
-		},
-	}, &folder)
+	}, func(cmd *cobra.Command, folder string) (any, error) {
+		return policy.Template(cmd.InOrStdin(), folder)
+	})
 }
 
 func logProbsCommand() *cobra.Command {
-	var folder string
 	var options model.DeviceOptions
 	cmd := policySubcommand(&cobra.Command{
 		Use:   "logprobs --model DIR",
@@ -99,17 +87,14 @@ token t+1 given the tokens up to t, over the whole vocabulary. entropy is L a ro
 at t the entropy, in nats, of the distribution after token t. What is not finite
 is written "NaN", "Infinity" or "-Infinity".`,
 		Example: `  echo '` + policy.IDsExample + `' | reprise policy logprobs --model qwen`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			out, err := policy.LogProbs(cmd.Context(), cmd.InOrStdin(), folder, options)
-			return printed(cmd, out, err)
-		},
-	}, &folder)
+	}, func(cmd *cobra.Command, folder string) (any, error) {
+		return policy.LogProbs(cmd.Context(), cmd.InOrStdin(), folder, options)
+	})
 	stack.AddDeviceFlags(cmd.Flags(), &options, "")
 	return cmd
 }
 
 func generateCommand() *cobra.Command {
-	var folder string
 	var options model.DeviceOptions
 	var s policy.Sampling
 	cmd := policySubcommand(&cobra.Command{
@@ -122,11 +107,9 @@ the likeliest token is taken, the lowest id of equals; above it, row i draws fro
 the stream of --seed and i.`,
 		Example: `  echo '` + policy.IDsExample + `' | reprise policy generate --model qwen --max-new-tokens 16
   echo '` + policy.IDsExample + `' | reprise policy generate --model qwen --temperature 1 --seed 7`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			out, err := policy.Generate(cmd.Context(), cmd.InOrStdin(), folder, s, options)
-			return printed(cmd, out, err)
-		},
-	}, &folder)
+	}, func(cmd *cobra.Command, folder string) (any, error) {
+		return policy.Generate(cmd.Context(), cmd.InOrStdin(), folder, s, options)
+	})
 	cmd.Flags().Float32Var(&s.Temperature, "temperature", 0, "0 takes the likeliest token")
 	cmd.Flags().IntVar(&s.MaxNewTokens, "max-new-tokens", 64, "the most new tokens of a row")
 	cmd.Flags().BoolVar(&s.IgnoreEOS, "ignore-eos", false, "go on after an end-of-sequence token")

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -117,10 +116,8 @@ func trajectories(ctx context.Context, s store.Store, run string, w wantedTrajec
 		return body, err
 	}
 	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
 	for _, r := range records {
-		if err := enc.Encode(r); err != nil {
+		if err := printJSON(&out, r); err != nil {
 			return nil, fmt.Errorf("encode trajectory %d: %w", r.Row, err)
 		}
 	}
