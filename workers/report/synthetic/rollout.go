@@ -26,7 +26,7 @@ func (w *writer) rollout(iteration, groups, members int, skill float64) (rows []
 		}
 	}
 	if iteration >= 0 {
-		batch = batchOf(rows, members, iteration)
+		batch = w.batch(rows, members, iteration)
 	}
 	return rows, turns, batch
 }
@@ -93,8 +93,8 @@ func (w *writer) board(state, turn int) string {
 	return string(cells[:4]) + "\n" + string(cells[4:8]) + "\n" + string(cells[8:12]) + "\n" + string(cells[12:])
 }
 
-// batchOf is what a report reads of a batch: rewards against the group's mean.
-func batchOf(rows []run.TrajectoryRow, members, iteration int) []byte {
+// batch is what a report reads of a batch: rewards against the group's mean.
+func (w *writer) batch(rows []run.TrajectoryRow, members, iteration int) []byte {
 	var taken []run.TrajectoryRow
 	width := 1
 	for _, r := range rows {
@@ -127,8 +127,6 @@ func batchOf(rows []run.TrajectoryRow, members, iteration int) []byte {
 		safetensors.I32("row", flat, row), safetensors.I32("origin", flat, origin),
 		safetensors.F32("loss_mask", wide, mask), safetensors.F32("advantages", wide, advantages),
 	}, nil)
-	if err != nil { // the shapes are our own
-		panic(err)
-	}
+	w.note(err)
 	return body
 }

@@ -58,11 +58,10 @@ func Paper() Shape {
 // Write stores a run.
 func Write(ctx context.Context, s store.Store, run string, shape Shape) error {
 	w := &writer{ctx: ctx, s: s, run: run, shape: shape, random: rand.New(rand.NewPCG(shape.Seed, 7))}
-	if err := w.prepare(); err != nil {
-		return fmt.Errorf("write synthetic run %q: %w", run, err)
-	}
-	if err := w.iterations(); err != nil {
-		return fmt.Errorf("write synthetic run %q: %w", run, err)
+	w.prepare()
+	w.iterations()
+	if w.err != nil {
+		return fmt.Errorf("write synthetic run %q: %w", run, w.err)
 	}
 	return nil
 }
@@ -77,65 +76,55 @@ type writer struct {
 	spec      store.Ref
 	base      store.ModelRef
 	metrics   activities.Metrics // of the iteration before
+	err       error              // the first one: no iteration is written after it
 }
 
-func (w *writer) prepare() (err error) {
+// note keeps the first error.
+func (w *writer) note(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+func (w *writer) prepare() {
 	text := w.shape.Texts
 	t := spec.Train{Description: cmp.Or(text.Description, "A run that nobody trained."), Seed: w.shape.Seed, Iterations: w.shape.Iterations, Collapse: collapse.Defaults()}
 	t.Rollout = spec.Rollout{Groups: w.shape.Groups, GroupSize: w.shape.Members, Turns: w.shape.Turns, Think: true, MaxNewTokens: 4 * w.shape.Words, Temperature: 1}
 	t.Environment.Name = "synthetic"
 	body, err := canon.Marshal(t)
-	if err != nil {
-		return err
-	}
-	if w.spec, err = store.Commit(w.ctx, w.s, store.SpecKey(w.run), body); err != nil {
-		return err
-	}
-	if w.tokenizer, err = starter.Tokenizer(); err != nil {
-		return err
-	}
-	var files []store.FolderFile
-	for name, body := range starter.Files() {
-		files = append(files, store.FolderFile{Name: name, Body: body})
-	}
-	files = append(files, store.FolderFile{Name: "model.safetensors", Body: []byte("weights that nobody loads")})
-	folder, err := store.PutFolder(w.ctx, w.s, store.ModelPrefix, files)
+	w.note(err)
+	w.spec, err = store.Commit(w.ctx, w.s, store.SpecKey(w.run), body)
+	w.note(err)
+	w.tokenizer, err = starter.Tokenizer()
+	w.note(err)
+	files := starter.Files()
+	files["model.safetensors"] = []byte("weights that nobody loads")
+	folder, err := store.PutFolder(w.ctx, w.s, store.ModelPrefix, run.FolderFiles(files))
+	w.note(err)
 	w.base = store.ModelRef{Name: "starter", Dir: folder.Dir, Digest: folder.Digest, Files: folder.Files, State: "state-b0-0"}
-	return err
 }
 
 // iterations writes the branches, oldest first.
-func (w *writer) iterations() error {
-	links := map[int]store.Link{}
+func (w *writer) iterations() {
 	back := w.shape.Rollback
 	last := w.shape.Iterations - 1
 	if back.From > 0 {
 		last = back.From
 	}
-	var parent *store.Link
-	for n := 0; n <= last; n++ {
-		link, err := w.iteration(0, n, parent, nil)
-		if err != nil {
-			return err
-		}
-		links[n], parent = link, &link
+	links := map[int]*store.Link{} // of the line so far
+	for n := 0; n <= last && w.err == nil; n++ {
+		links[n] = w.iteration(0, n, links[n-1], nil)
 	}
-	if back.From == 0 {
-		return nil
+	if back.From == 0 || w.err != nil {
+		return
 	}
-	fork := links[back.To]
 	event := w.event(back.From, back.To+1)
 	opened := &activities.Opened{Branch: 0, Iteration: back.From, Events: []collapse.Event{event}, Changes: []string{cmp.Or(w.shape.Texts.Knob, "update.learning_rate × 0.5: 0.00015")}}
-	w.metrics = fork.Manifest.Metrics
-	parent = &fork
-	for n := back.To + 1; n < w.shape.Iterations; n++ {
-		link, err := w.iteration(1, n, parent, opened)
-		if err != nil {
-			return err
-		}
-		parent, opened = &link, nil
+	w.metrics = links[back.To].Manifest.Metrics
+	for n := back.To + 1; n < w.shape.Iterations && w.err == nil; n++ {
+		links[n] = w.iteration(1, n, links[n-1], opened)
+		opened = nil
 	}
-	return nil
 }
 
 func (w *writer) event(at, onset int) collapse.Event {
@@ -143,7 +132,7 @@ func (w *writer) event(at, onset int) collapse.Event {
 }
 
 // iteration writes an iteration and what it names.
-func (w *writer) iteration(branch, n int, parent *store.Link, opened *activities.Opened) (store.Link, error) {
+func (w *writer) iteration(branch, n int, parent *store.Link, opened *activities.Opened) *store.Link {
 	dir := store.IterationDir(w.run, branch, n)
 	m := &store.Manifest{
 		Run: w.run, Branch: branch, Iteration: n, Spec: w.spec, Base: w.base, Fingerprint: "0123456789ab", Device: json.RawMessage(`{"kind":"none"}`),
@@ -154,42 +143,32 @@ func (w *writer) iteration(branch, n int, parent *store.Link, opened *activities
 	}
 	settings := map[string]any{"update": map[string]any{"learning_rate": []float64{3e-4, 1.5e-4}[branch]}}
 	var err error
-	if m.Settings, m.SettingsDigest, err = store.NewSettings(settings); err != nil {
-		return store.Link{}, err
-	}
+	m.Settings, m.SettingsDigest, err = store.NewSettings(settings)
+	w.note(err)
 	rows, turns, batch := w.rollout(n, w.shape.Groups, w.shape.Members, w.skill(branch, n))
-	if m.Turns, m.Trajectories, err = w.tables(dir, rows, turns); err != nil {
-		return store.Link{}, err
-	}
+	m.Turns, m.Trajectories = w.tables(dir, rows, turns)
 	ref, err := store.PutArtifact(w.ctx, w.s, dir, "batch", "safetensors", batch)
-	if err != nil {
-		return store.Link{}, err
-	}
+	w.note(err)
 	m.Batch, m.Metrics = &ref, w.figures(rows)
 	if every := w.shape.EvaluateEvery; every > 0 && (n+1)%every == 0 {
-		e, err := w.evaluation(branch, n)
-		if err != nil {
-			return store.Link{}, err
-		}
-		m.Evaluations = []store.EvaluationRef{e}
+		m.Evaluations = []store.EvaluationRef{w.evaluation(branch, n)}
 	}
 	if branch == 0 && w.shape.Rollback.From > 0 && n == w.shape.Rollback.From {
-		d := activities.Detected{Events: []collapse.Event{w.event(n, w.shape.Rollback.To+1)}, Decision: collapse.Decision{Action: collapse.RollBack, By: []string{"reward_std"}, Onset: w.shape.Rollback.To + 1}}
-		if m.Detected, err = canon.Marshal(d); err != nil {
-			return store.Link{}, err
-		}
+		onset := w.shape.Rollback.To + 1
+		m.Detected, err = canon.Marshal(activities.Detected{
+			Events: []collapse.Event{w.event(n, onset)}, Decision: collapse.Decision{Action: collapse.RollBack, By: []string{"reward_std"}, Onset: onset},
+		})
+		w.note(err)
 	}
 	if opened != nil {
-		if m.Opened, err = canon.Marshal(opened); err != nil {
-			return store.Link{}, err
-		}
+		m.Opened, err = canon.Marshal(opened)
+		w.note(err)
 	}
 	committed, err := store.CommitManifest(w.ctx, w.s, m)
-	if err != nil {
-		return store.Link{}, err
-	}
+	w.note(err)
 	w.metrics = m.Metrics
-	return store.Link{Ref: committed, Manifest: m}, w.telemetry(branch, n)
+	w.telemetry(branch, n)
+	return &store.Link{Ref: committed, Manifest: m}
 }
 
 // skill is the share of episodes that succeed: it grows, and falls towards a rollback.
@@ -227,16 +206,13 @@ func (w *writer) figures(rows []run.TrajectoryRow) activities.Metrics {
 	return m
 }
 
-func (w *writer) evaluation(branch, n int) (store.EvaluationRef, error) {
+func (w *writer) evaluation(branch, n int) store.EvaluationRef {
 	suite := cmp.Or(w.shape.Texts.Suite, "in-distribution")
 	dir := store.EvaluationDir(w.run, branch, n+1) + "/" + store.EscapeSegment(suite)
 	skill := w.skill(branch, n)
 	rows, turns, _ := w.rollout(-1, w.shape.Instances, 1, skill)
 	e := store.EvaluationRef{Version: n + 1, Suite: suite, State: fmt.Sprintf("state-b%d-%d", branch, n+1)}
-	var err error
-	if e.Turns, e.Trajectories, err = w.tables(dir, rows, turns); err != nil {
-		return e, err
-	}
+	e.Turns, e.Trajectories = w.tables(dir, rows, turns)
 	solved := 0.0
 	for _, r := range rows {
 		if r.Success {
@@ -249,28 +225,24 @@ func (w *writer) evaluation(branch, n int) (store.EvaluationRef, error) {
 		"trajectories": canon.Float(float64(len(rows))), "reference/random_success": 0.15, "reference/best_success": 1, "valid/mean": 1, "turns/mean": 2,
 		"response_length/mean": 20, "entropy/mean": 0.5,
 	}
-	return e, nil
+	return e
 }
 
-func (w *writer) tables(dir string, rows []run.TrajectoryRow, turns [][]run.StepRow) ([]store.TurnRefs, *store.Ref, error) {
-	var refs []store.TurnRefs
+func (w *writer) tables(dir string, rows []run.TrajectoryRow, turns [][]run.StepRow) (refs []store.TurnRefs, trajectories *store.Ref) {
 	for k, rows := range turns {
 		step, err := tables.Put(w.ctx, w.s, dir, fmt.Sprintf("turn-%d.step", k+1), rows)
-		if err != nil {
-			return nil, nil, err
-		}
+		w.note(err)
 		// Reports read no generate tables: the trajectories have all of them.
 		generate, err := tables.Put(w.ctx, w.s, dir, fmt.Sprintf("turn-%d.generate", k+1), []run.GenerateRow{})
-		if err != nil {
-			return nil, nil, err
-		}
+		w.note(err)
 		refs = append(refs, store.TurnRefs{Generate: generate, Step: step})
 	}
 	ref, err := tables.Put(w.ctx, w.s, dir, "trajectories", rows)
-	return refs, &ref, err
+	w.note(err)
+	return refs, &ref
 }
 
-func (w *writer) telemetry(branch, n int) error {
+func (w *writer) telemetry(branch, n int) {
 	t := run.IterationTelemetry{
 		Branch: branch, Iteration: n, Committed: time.Date(2026, 1, 2, 3, 0, 10*n+1000*branch, 0, time.UTC),
 		Steps: map[string]activities.Telemetry{"generate": {Seconds: 4, Tokens: 4000}, "update": {Seconds: 3, Tokens: 9000}, "commit": {Seconds: 0.02}},
@@ -280,10 +252,8 @@ func (w *writer) telemetry(branch, n int) error {
 		t.Steps["restore"] = activities.Telemetry{Seconds: 2, Recomputed: 3}
 	}
 	body, err := json.Marshal(t)
-	if err != nil {
-		return err
-	}
-	return w.s.Put(w.ctx, fmt.Sprintf("%s/b%d/%06d.json", store.TelemetryDir(w.run), branch, n), body, store.PutOptions{})
+	w.note(err)
+	w.note(w.s.Put(w.ctx, run.TelemetryKey(w.run, branch, n), body, store.PutOptions{}))
 }
 
 // words are what is said.
