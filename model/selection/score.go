@@ -16,12 +16,12 @@ var Metrics = []Metric{
 		Source: "RAGEN v2: reward; reward_sum gives the same ranking if all groups have the same size",
 	},
 	{Name: "entropy", Is: "the mean of the members' entropies", Source: "RAGEN v2: entropy", values: entropiesOf},
-	{Name: "entropy_std", Is: "the sample deviation of the members' entropies", Source: "RAGEN v2: entropy_variance", Deviation: true, values: entropiesOf},
+	{Name: "entropy_std", Is: "the sample standard deviation of the members' entropies", Source: "RAGEN v2: entropy_variance", Deviation: true, values: entropiesOf},
 	{Name: "length", Is: "the mean number of the members' sampled tokens", Source: "RAGEN v2: length", values: lengthsOf},
 }
 
 var rewardStd = Metric{
-	Name: "reward_std", Is: "the sample deviation of the members' returns", Source: "StarPO-S, arXiv 2504.20073; RAGEN v2 calls it reward_variance",
+	Name: "reward_std", Is: "the sample standard deviation of the members' returns", Source: "StarPO-S, arXiv 2504.20073; RAGEN v2 calls it reward_variance",
 	Deviation: true, values: rewardsOf,
 }
 

@@ -41,7 +41,7 @@ var partRules = []*rule{
 		doc: "The environment, by its registered name."},
 	{path: "options", typ: typeOptions, source: fromOurs, doc: "Its options."},
 	{path: "share", typ: typeNumber, value: 1.0, span: span{low: 0, high: 1e6, openLow: true}, source: fromOurs,
-		doc: "Its weight: it plays share / Σ shares of the groups, as evenly over the groups' order as whole groups allow."},
+		doc: "The weight of the part: it plays share / Σ shares of the groups, spread over the groups' order as evenly as whole groups allow."},
 	{path: "label", typ: typeString, text: checkLabel, textAllowed: labelAllowed, source: fromOurs,
 		doc: "Its name in metrics and tables. Default: `name`."},
 }

@@ -126,7 +126,7 @@ func (r *rule) allowed() string {
 		return fmt.Sprintf("an array of 1 to %d integers, each from %s to %s",
 			maxTurns, formatNumber(r.span.low), formatNumber(r.span.high))
 	case typeCollapse:
-		return "an object, as docs/collapse.md tells"
+		return "an object, as docs/collapse.md describes"
 	case typeOptions:
 		return "an object, as the environment documents it"
 	case typeObjects:

@@ -48,11 +48,11 @@ const maxSuites = 32
 // the rollout and the evaluation, which are its defaults.
 var suiteRules = append([]*rule{
 	{path: "suite", typ: typeString, text: checkLabel, textAllowed: "the name of a suite", source: fromOurs,
-		doc: "A named suite, which gives the environment. A string in place of the object means this alone."},
+		doc: "A named suite, which gives the environment. A string instead of the object means this field alone."},
 	{path: "name", typ: typeString, text: checkLabel, textAllowed: labelAllowed, source: fromOurs,
 		doc: "The suite's name in metrics, keys and tables. Default: `suite`, or the environment's name."},
 	{path: "environment.name", typ: typeString, text: checkEnvironmentName, textAllowed: "the name of an environment", source: fromOurs,
-		doc: "The environment, in place of a named suite."},
+		doc: "The environment, instead of a named suite."},
 	{path: "environment.options", typ: typeOptions, source: fromOurs, doc: "Its options."},
 	{path: "environment.mixture", typ: typeObjects, elements: partRules, most: maxParts, source: fromOurs, doc: "Several environments, as for a run."},
 }, inheritedRules("evaluation.instances", "evaluation.samples", "evaluation.seed", "evaluation.temperature",
