@@ -87,7 +87,7 @@ type Settings struct {
 func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.Address, "address", "", "Temporal server, host:port [TEMPORAL_ADDRESS]")
 	flags.StringVarP(&s.Namespace, "namespace", "n", "", "Temporal namespace [TEMPORAL_NAMESPACE] (default \"default\")")
-	flags.StringVar(&s.TLS, "tls", "", "TLS to Temporal, true or false [TEMPORAL_TLS] (default: on where a TLS setting or an API key is given)")
+	flags.StringVar(&s.TLS, "tls", "", "TLS to Temporal, true or false [TEMPORAL_TLS] (default: on if a TLS setting or an API key is given)")
 	flags.Lookup("tls").NoOptDefVal = "true"
 	flags.StringVar(&s.TLSCert, "tls-cert-path", "", "PEM file of our certificate [TEMPORAL_TLS_CLIENT_CERT_PATH]")
 	flags.StringVar(&s.TLSKey, "tls-key-path", "", "PEM file of its key [TEMPORAL_TLS_CLIENT_KEY_PATH]")
@@ -100,7 +100,7 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.S3Bucket, "s3-bucket", "", "bucket [REPRISE_S3_BUCKET]")
 	flags.StringVar(&s.S3Prefix, "s3-prefix", "", "prefix of every key [REPRISE_S3_PREFIX]")
 	flags.BoolVar(&s.S3PathStyle, "s3-path-style", false, "bucket in the path, not in the host name [REPRISE_S3_PATH_STYLE]")
-	flags.StringVar(&s.DevDir, "dev-dir", "", "folder of the dev stack to use, whatever the environment says (default "+dev.DefaultDir+", here or above, where the environment names no server)")
+	flags.StringVar(&s.DevDir, "dev-dir", "", "folder of the dev stack to use, whatever the environment says (default "+dev.DefaultDir+", here or above, if the environment names no server)")
 }
 
 // or returns the first that is not empty: what was given, then the variables.
