@@ -12,7 +12,7 @@ type Detected struct {
 	State    collapse.State    `json:"state"`
 	Events   []collapse.Event  `json:"events,omitempty"`
 	Decision collapse.Decision `json:"decision"`
-	// Rollbacks counts those that detectors have asked for before.
+	// Rollbacks counts the earlier rollbacks that detectors have requested.
 	Rollbacks int `json:"rollbacks"`
 }
 
@@ -22,7 +22,7 @@ type Opened struct {
 	// Branch and Iteration are where the run was.
 	Branch    int `json:"branch"`
 	Iteration int `json:"iteration"`
-	// Events are what detectors saw; none where a person asked for it.
+	// Events are what detectors saw; there are none if a person requested the rollback.
 	Events []collapse.Event `json:"events,omitempty"`
 	// Changes are the knobs that were changed, in words.
 	Changes []string `json:"changes,omitempty"`
@@ -30,7 +30,7 @@ type Opened struct {
 	Detected Detected `json:"detected"`
 }
 
-// Smooth adds the smoothed curves to an iteration's metrics; previous are those of
+// Smooth adds the smoothed curves to an iteration's metrics; previous are the metrics of
 // the iteration before it.
 func (p Plan) Smooth(previous, metrics Metrics) {
 	carryAverages(previous, metrics)

@@ -25,8 +25,8 @@ type CommitInput struct {
 	Scores       *store.Ref        `json:"scores,omitempty"`
 	Batch        *store.Ref        `json:"batch,omitempty"`
 	States       *store.Ref        `json:"states,omitempty"`
-	// Update counts this iteration's update alone, totals too; the manifest adds
-	// those of the branch before.
+	// Update counts this iteration's update alone, totals too; the manifest adds the
+	// totals of the branch so far.
 	Update      store.UpdateCounts    `json:"update"`
 	Snapshot    *store.SnapshotRef    `json:"snapshot,omitempty"`
 	Evaluations []store.EvaluationRef `json:"evaluations,omitempty"`
@@ -71,8 +71,8 @@ type Rolled struct {
 	Scores *store.Ref `json:"scores,omitempty"`
 }
 
-// Shared is the rollout's name where several iterations learn from it, as the one
-// that rolled out has it; nil where it alone does.
+// Shared names the rollout if several iterations learn from it, as in the iteration that
+// rolled out; nil if only this one does.
 func (s SelectResult) Shared(branch, iteration int) *store.RolloutRef {
 	if s.Parts == nil {
 		return nil

@@ -35,10 +35,10 @@ type ResolveResult struct {
 	// Head is the newest committed manifest of this run, where the store has
 	// one already: the run continues after it.
 	Head *Head `json:"head,omitempty"`
-	// From is the other run's iteration that this run begins behind, where the spec
-	// names one and nothing is committed yet.
+	// From is the other run's iteration that this run is forked from. It is set if the
+	// spec names one and nothing is committed yet.
 	From *Head `json:"from,omitempty"`
-	// SearchAttributes tells whether the server knows the Reprise* attributes.
+	// SearchAttributes reports whether the server knows the Reprise* attributes.
 	SearchAttributes bool `json:"search_attributes"`
 }
 
@@ -77,7 +77,7 @@ type PlanSuite struct {
 	Rows  int    `json:"rows"`
 }
 
-// EvaluationDue tells whether policy version v is evaluated.
+// EvaluationDue reports whether policy version v is evaluated.
 func (p Plan) EvaluationDue(version, iterations int) bool {
 	return spec.Evaluation{Every: p.EvaluateEvery}.Due(version, iterations) && len(p.Suites) > 0
 }
@@ -115,8 +115,8 @@ type Head struct {
 	Snapshot int `json:"snapshot"`
 	// States is the table of initial states' values, where the run keeps one.
 	States *store.Ref `json:"states,omitempty"`
-	// Rolled is the rollout that the next iteration learns from too, and Batches are
-	// those of the newest iterations, newest first, that a replay buffer draws from.
+	// Rolled is the rollout that the next iteration also learns from. Batches are the
+	// batches of the newest iterations, newest first, that a replay buffer draws from.
 	Rolled  *Rolled     `json:"rolled,omitempty"`
 	Batches []store.Ref `json:"batches,omitempty"`
 	// First and Last are the branch's first and newest evaluation.

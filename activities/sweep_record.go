@@ -13,16 +13,16 @@ import (
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
-// TrialRecord is what a sweep keeps of a trial: of thousands it has to fit into a
-// payload, so it travels as an array without names, cut behind its last value.
+// TrialRecord is what a sweep keeps of a trial. Thousands of them must fit into a
+// payload, so a record travels as an array without names, cut after its last value.
 type TrialRecord struct {
 	// Index is its place in the sweep.
 	Index int
 	State sweep.State
 	// Started and Ended are Unix seconds; 0 where it did not.
 	Started, Ended int64
-	// Branch and Iterations are those of Outcome once it has been summarized, and
-	// those last reported before.
+	// Branch and Iterations are those of Outcome once it has been summarized; until then,
+	// the last reported ones.
 	Branch, Iterations int
 	// Stop is how many iterations count where a rule stopped it; 0: all.
 	Stop int
@@ -83,8 +83,8 @@ func (r TrialRecord) MarshalJSON() ([]byte, error) {
 }
 
 // FitRecords are records that take at most so many bytes as JSON, where reasons can
-// be cut to make room: all of them then have the same. What else a record holds is
-// bounded by [sweep.MaxNumbers] and stays.
+// be cut to make room: all of them then have the same. The rest of a record is bounded by
+// [sweep.MaxNumbers] and stays.
 func FitRecords(records []TrialRecord, bytes int) ([]TrialRecord, error) {
 	b, err := json.Marshal(records)
 	if err != nil || len(b) <= bytes {
@@ -215,7 +215,7 @@ func MeasuredIn(metrics Metrics, evaluations []store.EvaluationRef, version int,
 		for _, e := range evaluations {
 			if e.Version == version {
 				metrics = e.Metrics
-				break // of a version's suites the first stands for all
+				break // a version's first suite represents all its suites
 			}
 		}
 		name = of

@@ -73,7 +73,7 @@ type PendingUpdate struct {
 	State    string        `json:"state"`
 }
 
-// RestoreResult tells what the worker holds now.
+// RestoreResult says what the worker holds now.
 type RestoreResult struct {
 	State string `json:"state"`
 	// Reached is the version held; Done is false where the bound came first.
@@ -92,7 +92,7 @@ type RestoreResult struct {
 type WarmStartInput struct {
 	Run  string    `json:"run"`
 	Spec store.Ref `json:"spec"`
-	// Base is the model that is taught; nil for a starter, which is made here.
+	// Base is the model that is trained; nil for a starter, which is made here.
 	Base *store.Ref `json:"base,omitempty"`
 	// From is the snapshot that the chunk continues from; nil at the beginning.
 	From *store.SnapshotRef `json:"from,omitempty"`
@@ -124,9 +124,9 @@ type Rollout struct {
 type EvaluationOf struct {
 	// Suite is the name of one of the spec's suites.
 	Suite string `json:"suite"`
-	// Apart is the id of the Evaluate workflow that asks; empty for an
-	// evaluation that is part of the run and named by its manifest. One apart
-	// lies beside the runs, where gc does not look.
+	// Apart is the id of the Evaluate workflow that evaluates; empty for an evaluation
+	// that is part of the run and named by its manifest. The artifacts of an Evaluate
+	// workflow are outside the runs, where gc does not look.
 	Apart string `json:"apart,omitempty"`
 }
 
@@ -192,7 +192,7 @@ type MeasureInput struct {
 	Rollout Rollout `json:"rollout"`
 	Version int     `json:"version"`
 	State   string  `json:"state"` // the version's state fingerprint
-	// Fingerprint is that of the device: the bits belong to it.
+	// Fingerprint is the fingerprint of the device: the bits belong to it.
 	Fingerprint string           `json:"fingerprint"`
 	Turns       []store.TurnRefs `json:"turns"`
 }
@@ -218,7 +218,8 @@ type ScoreResult struct {
 	Telemetry Telemetry `json:"telemetry"`
 }
 
-// DiagnoseInput asks how much the reasonings of a rollout tell of their prompts.
+// DiagnoseInput requests how much information the reasonings of a rollout have about
+// their prompts.
 type DiagnoseInput struct {
 	Policy       Version       `json:"policy"`
 	Iteration    int           `json:"iteration"`
@@ -273,7 +274,7 @@ type UpdateInput struct {
 // UpdateResult is the new state's fingerprint and the update's figures.
 type UpdateResult struct {
 	State string `json:"state"`
-	// Counts are this update's; Skipped tells that the loss or the gradients
+	// Counts are this update's; Skipped says that the loss or the gradients
 	// were not finite, and then the state is the one before.
 	Counts    store.UpdateCounts `json:"counts"`
 	Metrics   Metrics            `json:"metrics"`

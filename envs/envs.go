@@ -6,7 +6,7 @@
 //
 // An episode is a pure function of the environment's options, the address of
 // its instance, the address of its chance and the actions taken; nothing of it
-// is ever stored. What is recorded is the actions: Replay builds the state again.
+// is ever stored. Only the actions are recorded: Replay builds the state again.
 //
 // The instance (what the group shares: a layout, the order of the arms) and the
 // chance (what happens inside one member's episode: payouts, slips) are drawn
@@ -44,10 +44,9 @@ type Environment interface {
 	// Reset begins an episode. The members of a group have the same instance
 	// address (its Member is ignored) and each its own chance address.
 	Reset(instance, chance draw.Address) Episode
-	// Cases are episodes at their beginning in which every observation of the
-	// environment is matched in width, in tokens, by at least one, and every
-	// choice that a balanced set of transcripts has to balance occurs equally
-	// often. Deterministic.
+	// Cases are episodes at their beginning. At least one of them must be as wide, in
+	// tokens, as the widest observation of the environment. Every choice that a balanced
+	// set of transcripts must balance occurs equally often. Deterministic.
 	Cases() []Episode
 }
 
@@ -55,9 +54,9 @@ type Environment interface {
 type Episode interface {
 	// Observation is the state as text, without a newline at the end.
 	Observation() string
-	// Legal gives the canonical name of an action that the policy wrote, and
-	// whether there is such an action in this state. Case does not count. A
-	// canonical name is legal and its own. May be called when Done.
+	// Legal returns the canonical name of an action that the policy wrote, and whether
+	// the action is legal in this state. Case does not count. A canonical name is legal
+	// and its own. May be called when Done.
 	Legal(action string) (canonical string, ok bool)
 	// Choices are the canonical names of the legal actions in this state; of a
 	// FreeForm environment, examples of them.

@@ -73,7 +73,7 @@ func parseOptions(text json.RawMessage) *Options {
 	return o
 }
 
-// Int declares an integer from least to most. In doc, {range} stands for these.
+// Int declares an integer from least to most. In doc, {range} is replaced by these.
 func (o *Options) Int(name string, into *int, fallback, least, most int, doc string) {
 	doc = strings.ReplaceAll(doc, "{range}", fmt.Sprintf("%d to %d", least, most))
 	declare(o, Option{Name: name, Type: "integer", Doc: doc}, "an integer", into, fallback, func(n strict.Node) (int, bool) {
@@ -152,8 +152,8 @@ func (o *Options) WrongFound(name, found, want string) {
 	o.problems = append(o.problems, strict.Problem{Path: name, Found: found, Allowed: want})
 }
 
-// OK tells whether nothing is wrong so far. An environment that needs sound options
-// to be made asks after its last declaration.
+// OK reports whether no problem was found so far. An environment that needs valid options
+// calls it after its last declaration.
 func (o *Options) OK() bool { return len(o.all()) == 0 }
 
 // all is everything that is wrong: what was misread, in the order it is written,

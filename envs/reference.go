@@ -11,15 +11,15 @@ import (
 // never change it.
 const RandomPlay draw.Purpose = "random-play"
 
-// Reference is what a policy's success and reward are laid beside: means over
-// instances, of a player that knows nothing and of one that knows all.
+// Reference is what a policy's success and reward are compared with: means over
+// instances, for a player that knows nothing and a player that knows everything.
 type Reference struct {
 	// RandomSuccess and RandomReward are the share of episodes that a random player
 	// solves and its mean sum of raw rewards.
 	RandomSuccess, RandomReward float64
-	// BestSuccess is the mean of the highest probabilities of success, and
-	// BestReward that of the highest expected sums of raw rewards: two players, as
-	// what pays most may not be what succeeds most.
+	// BestSuccess is the mean of the highest probabilities of success. BestReward is the
+	// mean of the highest expected sums of raw rewards. They may be two players, because
+	// the play that pays most need not be the play that succeeds most.
 	BestSuccess, BestReward float64
 	// HasBest and HasBestReward say that they are known, of every instance;
 	// otherwise they are 0.
@@ -32,9 +32,9 @@ type Reference struct {
 // or the actions are used up: the environment's MaxActions, or turns times
 // MaxActionsPerTurn where that is less. It plays samples episodes of each instance;
 // chance gives their addresses, both counted from 0, of which only the purpose is
-// another for its choices (RandomPlay). Of a FreeForm environment it chooses among
-// the examples. Best play has as many actions; instances of the same state are
-// looked at once. Without instances or samples the means are 0.
+// another for its choices (RandomPlay). In a FreeForm environment it chooses among the
+// examples. Best play has as many actions; instances of the same state are looked at
+// once. Without instances or samples the means are 0.
 func Refer(env Environment, instances []draw.Address, chance func(instance, sample int) draw.Address, samples, turns int) Reference {
 	actions := min(env.MaxActions(), turns*env.MaxActionsPerTurn())
 	var r Reference

@@ -71,7 +71,7 @@ type Options struct {
 	Ready func(activities.DeviceInfo)
 }
 
-// Has tells whether the process takes the role.
+// Has reports whether the process takes the role.
 func (o Options) Has(r Role) bool {
 	return slices.Contains(o.Roles, r)
 }
@@ -81,8 +81,8 @@ func (o Options) Has(r Role) bool {
 // kill costs; a live one on a busy machine costs a replay, of milliseconds.
 const stickyTime = time.Second
 
-// cacheBytes is how much of the artifacts it wrote or read a process keeps: those
-// of some iterations of a small run, none of a large model's weights.
+// cacheBytes is how much of the artifacts that it wrote or read a process keeps: the
+// artifacts of a few iterations of a small run, no weights of a large model.
 const cacheBytes = 64 << 20
 
 // deviceStop is how long a device worker waits for activities that its drain has
@@ -304,7 +304,7 @@ func RegisterWorkflows(r interface {
 }
 
 // attributesRegistered asks the server whether it has all of our search
-// attributes. Where it cannot be asked, a run continues without them.
+// attributes. If the server does not answer, a run continues without them.
 func attributesRegistered(ctx context.Context, c client.Client, namespace string) bool {
 	missing, err := dev.MissingSearchAttributes(ctx, c.OperatorService(), namespace)
 	return err == nil && len(missing) == 0

@@ -24,7 +24,7 @@ var (
 )
 
 const (
-	// waitingForDevice is the phase in which a person may have to do something.
+	// waitingForDevice is the phase in which a person may need to act.
 	waitingForDevice = "waiting for a device"
 	// anyDevice is what a run wants that has no fingerprint yet.
 	anyDevice = "any"

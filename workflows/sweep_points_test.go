@@ -101,7 +101,7 @@ func TestSweepJudgesTrialsFromAnotherRun(t *testing.T) {
 	require.Less(t, f.done["update.epochs=2"], 9)
 }
 
-// What is carried tells whether the curve is whole: a trial whose reports were lost
+// What is carried reports whether the curve is whole: a trial whose reports were lost
 // between two executions has its points read.
 func TestSweepReadsPointsOfAdoptedTrials(t *testing.T) {
 	f := newField(t)

@@ -224,8 +224,8 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 		t.Run.Base, t.Fingerprint, t.Settings = h.Base, h.Fingerprint, h.Settings
 		t.Metrics, t.Snapshot, t.First, t.Last, t.Device = h.Metrics, h.Snapshot, h.First, h.Last, h.Device
 		if h.Detected != nil {
-			// A branch that was asked for is not there yet; a run that was stopped and
-			// is started again continues.
+			// A requested branch does not exist yet; a run that was stopped and is
+			// started again continues.
 			t.Detected, t.Events = *h.Detected, h.Detected.Events
 			t.rollOn(h.Detected)
 		}
@@ -304,8 +304,8 @@ func (t *train) withDevice(ctx workflow.Context) error {
 	return nil
 }
 
-// The first chunk of a warm start tells how fast this device is; what it and the
-// later ones do is decided here, so that an activity is a function of its input.
+// The first chunk of a warm start shows how fast this device is. The workflow decides
+// here what each chunk does, so that an activity is a function of its input.
 const (
 	firstPace  = 4
 	fasterPace = 16 // the most by which a chunk is longer than the one before

@@ -74,7 +74,7 @@ func (d *Device) Describe(context.Context) (activities.DeviceInfo, error) {
 }
 
 // Generate samples one turn of all rows and stores the turn's generate table.
-// The prompts of turn 1 come from the environment's initial states, those of a
+// The prompts of turn 1 come from the environment's initial states, the prompts of a
 // later turn from the step table before it.
 func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ activities.GenerateResult, err error) {
 	defer run.Edge(ctx, &err, "generate turn %d of run %s", in.Turn, in.Policy.Run.ID)

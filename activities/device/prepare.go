@@ -66,8 +66,8 @@ func (e *Engine) Prepare(ctx context.Context, d *Device, runID string) (compiled
 	return compiled, nil
 }
 
-// room makes room for the programs of a run that are not there; false if all are, or
-// if those of this scan leave none.
+// room makes room for the missing programs of a run. It is false if none is missing, or
+// if the programs of this scan leave no room.
 func (e *Engine) room(rc *run.Context, run activities.Run) bool {
 	missing := map[programsKey]bool{}
 	for _, key := range programKeys(rc, run) {

@@ -130,7 +130,7 @@ type logEntry struct {
 	settings      spec.Settings
 }
 
-// updateLog is a stretch of the write-ahead log behind a stored state.
+// updateLog is the part of the write-ahead log after a stored state.
 type updateLog struct {
 	from     int                // version of the stored state
 	snapshot *store.SnapshotRef // nil: the base model with zero moments
@@ -313,8 +313,8 @@ func (w *work) reference(ctx context.Context, s store.Store, run activities.Run)
 	return w.engine.reference, nil
 }
 
-// compile prepares all programs of the run and collects their hashes; those of
-// a lazy one are compiled when they are first used.
+// compile prepares all programs of the run and collects their hashes; lazy ones are
+// compiled when they are first used.
 func (w *work) compile(ctx context.Context, run activities.Run, lazy bool, hashes map[string]string) error {
 	begin := time.Now()
 	all, err := w.engine.all(w.Context, run)

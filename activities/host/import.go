@@ -74,7 +74,7 @@ func importFolder(ctx context.Context, s store.Store, path string) (store.Ref, e
 			files = append(files, store.FolderFile{Name: n, Reader: f, Size: size})
 			continue
 		}
-		// What is checked is what is stored.
+		// The checked bytes are the stored bytes.
 		if small[n], err = readSmall(f, n, size); err != nil {
 			return store.Ref{}, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
 		}

@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// EvaluationResult is what an evaluation found, as it is stored: nothing in it
-// says who asked, so that the same policy on the same suite and kind of device
-// gives the same bytes.
+// EvaluationResult is the stored result of an evaluation. Nothing in it says who
+// requested it, so the same policy on the same suite and kind of device gives the same
+// bytes.
 type EvaluationResult struct {
 	// Format is evaluationFormat.
 	Format int `json:"format"`

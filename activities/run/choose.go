@@ -34,10 +34,10 @@ func Choose(rc *Context, s spec.Selection, rows []TrajectoryRow, task *Task) (Ch
 	return out, nil
 }
 
-// resampled asks for rounds until as many groups vary as a rollout has, or the most
-// rounds are made, and applies the selection to the first that do (DAPO, arXiv
-// 2503.14476, §3.2; there the batch is filled with prompts whose accuracy is neither
-// 0 nor 1).
+// resampled requests rounds until as many groups vary as a rollout has, or the largest
+// number of rounds is made. It then applies the selection to the first groups that vary
+// (DAPO, arXiv 2503.14476, §3.2; there the batch is filled with prompts whose accuracy is
+// neither 0 nor 1).
 func resampled(s spec.Selection, rows []TrajectoryRow, task *Task) (Choice, error) {
 	groups, members := len(rows)/task.Members, task.Members
 	returns := make([][]float64, groups)

@@ -63,8 +63,8 @@ func (s *Task) play(e spec.Environment) error {
 	return nil
 }
 
-// orderRounds is the iterations after which the groups' order begins anew: a part
-// whose share is less than a group an iteration plays in some of them.
+// orderRounds is the number of iterations after which the groups' order repeats: a part
+// whose share is less than one group plays in only some iterations.
 const orderRounds = 64
 
 // rounds is how many iterations the order is made for; a suite has one, and the

@@ -17,7 +17,7 @@ type IterationTelemetry struct {
 	Iteration int `json:"iteration"`
 	// Committed is when the manifest was written.
 	Committed time.Time `json:"committed"`
-	// Steps are the iteration's steps by name; those of several turns add up.
+	// Steps are the iteration's steps by name; the steps of several turns add up.
 	Steps       map[string]activities.Telemetry `json:"steps"`
 	LostDevices int                             `json:"lost_devices"`
 }

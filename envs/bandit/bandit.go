@@ -2,11 +2,10 @@
 // same, and a high arm that pays more on average but mostly nothing
 // (arXiv 2504.20073, appendix). One turn, one action.
 //
-// What is asked of the policy is to prefer the mean over certainty, and, across
-// names, to reason on what they stand for. Success means that the high arm was
-// chosen, not that it paid; with a high arm of a smaller mean than the low one's
-// (high_probability 0.10) the right choice is the low arm and success should
-// fall, so look at the mean reward beside it.
+// The policy must learn to prefer the mean over certainty and, across names, to reason
+// about what the names stand for. Success means that the high arm was chosen, not that it
+// paid; if the high arm has a smaller mean than the low one (high_probability 0.10), the
+// right choice is the low arm and success should fall. So look at the mean reward too.
 package bandit
 
 import (
@@ -59,9 +58,9 @@ func (b *Bandit) MaxActions() int { return 1 }
 // MaxActionsPerTurn implements envs.Environment.
 func (b *Bandit) MaxActionsPerTurn() int { return 1 }
 
-// Reset implements envs.Environment. The instance draws the pair of names and
-// the order in which they are listed; the chance draws the payout, the group's and
-// not the member's where shared_chance asks for RAGEN's behaviour.
+// Reset implements envs.Environment. The instance draws the pair of names and the order
+// in which they are listed; the chance draws the payout. It is the group's chance and not
+// the member's if shared_chance selects RAGEN's behaviour.
 func (b *Bandit) Reset(address, chance draw.Address) envs.Episode {
 	if b.options.SharedChance {
 		chance.Member = 0

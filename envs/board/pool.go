@@ -27,11 +27,11 @@ func Member(k, pool int) draw.Address {
 	return draw.Address{Seed: uint64(pool), Purpose: Pool.With(draw.Instance), Group: int64(k)}
 }
 
-// maxCases is how many instances stand for all where there are more.
+// maxCases is how many instances represent all if there are more.
 const maxCases = 64
 
-// Cases gives the addresses of the instances that an environment's cases show: a
-// pool's first, or as many fixed ones that no run meets.
+// Cases gives the addresses of the instances that an environment's cases show: the first
+// of a pool, or as many fixed ones that no run plays.
 func Cases(n, pool int) []draw.Address {
 	if n > 0 {
 		cases := make([]draw.Address, min(n, maxCases))

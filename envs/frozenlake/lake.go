@@ -14,8 +14,8 @@ import (
 // The glyphs of layouts are gymnasium's: start, frozen, hole, goal.
 const layoutGlyphs = "SFHG"
 
-// The moves in gymnasium's order, which is that of the table: each one's
-// neighbours in the circle are the two directions across.
+// The moves in gymnasium's order, which is the table's order too: the neighbours of a
+// move in the circle are the two perpendicular directions.
 const (
 	left = iota
 	down

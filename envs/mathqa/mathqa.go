@@ -143,7 +143,7 @@ type episode struct {
 	right    bool
 }
 
-// prompt stands before a question.
+// prompt is the text before a question.
 const prompt = "Question: "
 
 // feedback is what is said after an attempt.

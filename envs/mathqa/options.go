@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/board"
 )
 
-// sample is the questions that are asked where no file is given: made for this
+// sample has the questions that are used if no file is given; they were made for this
 // repository.
 //
 //go:embed sample.jsonl
@@ -134,7 +134,7 @@ func (m *MathQA) load(table *envs.Options) {
 func fileProblem(table *envs.Options, path string, err error) {
 	var system *fs.PathError
 	if errors.As(err, &system) {
-		err = system.Err // without the path, which is told already
+		err = system.Err // without the path, which the problem names already
 	}
 	found, want := fmt.Sprintf("%q (%v)", path, err), "a file of questions"
 	var wrong *FileError

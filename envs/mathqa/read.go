@@ -26,7 +26,7 @@ const (
 	MaxQuestion, MaxAnswer = 8192, 256
 )
 
-// Question is what is asked.
+// Question is the question's text.
 type Question struct {
 	Text string
 	// Answer in its canonical form.
@@ -37,8 +37,8 @@ type Question struct {
 type Fields struct {
 	// Question and Answer are the names of fields of a line, or of columns.
 	Question, Answer string
-	// Marker, where not "", is what stands before the answer in its field; its last
-	// occurrence counts.
+	// Marker, if not "", is the text before the answer in its field; its last occurrence
+	// counts.
 	Marker string
 }
 
@@ -100,8 +100,7 @@ func Open(path string) ([]byte, error) {
 }
 
 // Read gives the questions of a file's content: Parquet where it begins as such,
-// JSON Lines otherwise. Fields and columns besides those named do not count.
-// Errors are a *FileError.
+// JSON Lines otherwise. Other fields and columns are ignored. Errors are a *FileError.
 func Read(content []byte, fields Fields) ([]Question, error) {
 	var questions []Question
 	var err error

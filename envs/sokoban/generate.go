@@ -179,8 +179,7 @@ func (m *maker) fewStates() bool {
 	return true
 }
 
-// reverse is a search backwards, breadth-first. Boxes are told apart: each has
-// its target.
+// reverse is a search backwards, breadth-first. Boxes are distinct: each has its target.
 type reverse struct {
 	room  *Room
 	homes []int  // of the boxes that move
@@ -300,8 +299,8 @@ func (r *Room) distance(a, b int) int {
 
 // Percentages of wander, RAGEN's.
 const (
-	nearPercent = 80 // sets out, with a single box one cell from its target
-	farPercent  = 50 // sets out otherwise, and goes on after each move
+	nearPercent = 80 // the first move, with a single box one cell from its target
+	farPercent  = 50 // the first move otherwise, and each further move
 )
 
 // wander moves the player up to m.walk free cells on, none twice: RAGEN's last

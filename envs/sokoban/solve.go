@@ -16,8 +16,8 @@ func Solve(room Room, limit int) (solution []string, ok bool) {
 	return solution, ok
 }
 
-// search is Solve among the first so many states. It is complete where it found a
-// solution, or that there is none of at most limit moves.
+// search is Solve among the first so many states. It is complete if it found a solution,
+// or proved that no solution has at most limit moves.
 func search(room Room, limit, states int) (solution []string, ok, complete bool) {
 	if room.Solved() {
 		return nil, true, true

@@ -14,8 +14,8 @@
 //  5. for Temporal, 127.0.0.1:7233; for S3 there is no default
 //
 // A named stack is used whole: of the variables none is read, neither for the
-// namespace nor for TLS, keys or the prefix. A flag for one of these still counts,
-// but for TLS and keys, which a dev stack has not.
+// namespace nor for TLS, keys or the prefix. A flag for one of these still counts, except
+// for TLS and keys, which a dev stack does not have.
 //
 // Secrets never come by flag: the API key from TEMPORAL_API_KEY or a file, the
 // S3 keys from the chain that every S3 tool knows (environment, shared
@@ -76,9 +76,9 @@ type Settings struct {
 	// (REPRISE_S3_PATH_STYLE); by default as the endpoint wants it.
 	S3PathStyle bool
 
-	// DevDir names a dev stack's folder: the stack there beats the environment, and
-	// has to run. "" is .reprise/dev in this folder or above, where the environment
-	// names no server.
+	// DevDir names a dev stack's folder. The stack there takes precedence over the
+	// environment, and must be running. "" is .reprise/dev in this folder or above, if
+	// the environment names no server.
 	DevDir string
 }
 

@@ -49,7 +49,7 @@ func Healthy(checks []Check) bool {
 	return true
 }
 
-// DoctorOptions say what the doctor may do besides looking.
+// DoctorOptions say what the doctor may do in addition to its checks.
 type DoctorOptions struct {
 	// Register adds the search attributes that the namespace lacks.
 	Register bool

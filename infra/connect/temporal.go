@@ -107,8 +107,8 @@ func (s *Settings) apiKey() (client.Credentials, error) {
 
 // tlsConfig returns nil for a plain connection.
 func (s *Settings) tlsConfig(withKey bool) (*tls.Config, error) {
-	// What the variable names hold as PEM text is written for clusters that
-	// hand secrets out by environment; files win.
+	// The variables that hold PEM text are for clusters that hand out secrets by
+	// environment; files take precedence.
 	certificate, err := pem(s.TLSCert, "TEMPORAL_TLS_CLIENT_CERT_PATH", "TEMPORAL_TLS_CERT", "TEMPORAL_TLS_CLIENT_CERT_DATA")
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ErrPortInUse: somebody else listens on a port that was asked for.
+// ErrPortInUse: another program listens on a requested port.
 var ErrPortInUse = errors.New("port in use")
 
 const host = "127.0.0.1"
@@ -24,9 +24,9 @@ type wanted struct {
 	flag string // what changes it
 }
 
-// claim returns the port to use: the one asked for, if it is free or becomes so
-// within half a second (a stack that was killed a moment ago is still dying),
-// or a free one that is not among taken.
+// claim returns the port to use: the requested one, if it is free or becomes free within
+// half a second (a stack that was killed a moment ago may still be ending), or a free one
+// that is not among taken.
 func (w wanted) claim(taken ...int) (int, error) {
 	if w.port == 0 {
 		return freePort(taken...)

@@ -198,7 +198,7 @@ func (s *Stack) Stop() error {
 
 func (s *Stack) end() error {
 	var errs []error
-	// Whoever looks from now on is told that there is no stack.
+	// From now on other programs find no stack here.
 	if err := os.Remove(filepath.Join(s.dir, StateFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		errs = append(errs, fmt.Errorf("remove the dev stack's state: %w", err))
 	}

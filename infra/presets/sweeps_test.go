@@ -33,7 +33,7 @@ var paper = map[string]struct{ settings, twin int }{
 	"table4-reasoning": {6, 6},
 }
 
-// isSweep tells whether a preset starts a sweep: by its name it is a figure or a table.
+// isSweep reports whether a preset starts a sweep: by its name it is a figure or a table.
 func isSweep(name string) bool {
 	return strings.HasPrefix(name, "fig") || strings.HasPrefix(name, "table")
 }

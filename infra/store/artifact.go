@@ -129,9 +129,9 @@ func GetArtifact(ctx context.Context, s Store, ref Ref) ([]byte, error) {
 	return GetWhole(ctx, s, ref)
 }
 
-// GetWhole is [GetArtifact] without its bound, for what has to be in memory whatever
-// its size: a policy's weights and moments. Room is made once the store has that many
-// bytes, whatever the ref says.
+// GetWhole is [GetArtifact] without its bound, for artifacts that must be in memory
+// whatever their size: a policy's weights and moments. Room is made once the store has
+// that many bytes, whatever the ref says.
 func GetWhole(ctx context.Context, s Store, ref Ref) ([]byte, error) {
 	if body := recall(s, ref); body != nil {
 		return body, nil
@@ -161,14 +161,15 @@ func VerifyArtifact(ctx context.Context, s Store, ref Ref) error {
 	return err
 }
 
-// partMark stands between a file's name and a random text in the name of what [GetFile]
-// has not ended.
+// partMark is between a file's name and a random text, in the name of an unfinished
+// download of [GetFile].
 const partMark = ".part-"
 
 var partForm = regexp.MustCompile(`^(.+)` + regexp.QuoteMeta(partMark) + `[A-Z2-7]{26}$`)
 
-// PartOf tells of which file a local file is an unfinished download, by its name: what a
-// killed [GetFile] leaves behind. Empty where it is none.
+// PartOf returns the file of which a local file is an unfinished download, judged by its
+// name. A killed [GetFile] leaves such files. The result is empty if the name is another
+// one.
 func PartOf(name string) string {
 	if m := partForm.FindStringSubmatch(name); m != nil {
 		return m[1]
@@ -177,8 +178,8 @@ func PartOf(name string) string {
 }
 
 // GetFile streams an artifact into a local file. The file appears under its
-// name only when size and SHA-256 are right; its folder must exist. Whoever is
-// killed meanwhile leaves a part behind: see [PartOf].
+// name only when size and SHA-256 are right; its folder must exist. A process that is
+// killed meanwhile leaves a part: see [PartOf].
 func GetFile(ctx context.Context, s Store, ref Ref, path string) (err error) {
 	r, err := OpenArtifact(ctx, s, ref)
 	if err != nil {
@@ -234,8 +235,8 @@ func ReadFixed(ctx context.Context, s Store, key string, limit int64) ([]byte, R
 	return nil, Ref{}, last
 }
 
-// bodyError says why a body ended early. What comes after the answer's headers
-// is the network's doing, so it is worth another try.
+// bodyError says why a body ended early. An error after the answer's headers comes from
+// the network, so another try may help.
 func bodyError(ctx context.Context, s Store, key string, err error) error {
 	e := &Error{Op: "read", Where: s.Location(key), Kind: ErrUnavailable, Detail: "the body ended early"}
 	if cause := Canceled(ctx, cmp.Or(err, io.ErrUnexpectedEOF)); cause != nil {

@@ -10,8 +10,8 @@ import (
 // written or has read and verified, so that the steps of an iteration do not ask
 // the bucket for what the step before has just sent. Artifacts are immutable, so
 // what is kept stays true; it is looked up by key and digest, and [GetArtifact]
-// alone looks it up. Whoever must know what the bucket holds now ([Verify],
-// [VerifyArtifact], [Commit], a PUT whose key is taken) reads the bucket.
+// alone looks it up. Functions that must know what the bucket holds now ([Verify],
+// [VerifyArtifact], [Commit], a PUT whose key is taken) read the bucket.
 type Cache struct {
 	Store
 	limit int64

@@ -93,7 +93,7 @@ func (e *Error) Unwrap() []error {
 type Altered struct {
 	Key                string
 	WantDigest         string
-	HaveDigest         string // empty where the size alone told
+	HaveDigest         string // empty if the size alone showed it
 	WantSize, HaveSize int64
 	location           string
 }

@@ -128,7 +128,7 @@ type RolloutRef struct {
 	Rows []int `json:"rows"`
 }
 
-// Left tells whether a later iteration learns from the rollout too.
+// Left reports whether a later iteration learns from the rollout too.
 func (r RolloutRef) Left() bool { return r.Update+1 < r.Updates }
 
 // UpdateCounts are an update's counters, all exact integers.
@@ -139,7 +139,7 @@ type UpdateCounts struct {
 	SkippedTotal int64 `json:"skipped_total,omitempty"`
 	// Steps counts the optimizer's steps of the branch so far, this iteration's included.
 	Steps int64 `json:"steps"`
-	// Rows are the trajectories learnt from, Tokens their response tokens, and
+	// Rows are the trajectories that were trained on, Tokens their response tokens, and
 	// MicroBatches the units they were computed in.
 	Rows         int64 `json:"rows"`
 	Tokens       int64 `json:"tokens"`
@@ -252,8 +252,8 @@ func DecodeManifest(b []byte) (*Manifest, error) {
 	if err := dec.Decode(m); err != nil {
 		return nil, fmt.Errorf("decode manifest: %w: %w", ErrInvalid, err)
 	}
-	// What we would write must be what we read: this catches other spellings, wrong
-	// case, duplicate keys, nulls and trailing text at once.
+	// Encoding the result again must give the bytes that were read. This catches other
+	// spellings, wrong case, duplicate keys, nulls and trailing text at once.
 	again, err := canon.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("decode manifest: %w: %w", ErrInvalid, err)
@@ -274,7 +274,7 @@ func DecodeManifest(b []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// check finds what no manifest may say, whoever wrote it.
+// check finds contents that no manifest may have, whoever wrote it.
 func (m *Manifest) check() error {
 	var problems []error
 	bad := func(format string, args ...any) {
@@ -408,7 +408,7 @@ func ReadManifestAt(ctx context.Context, s Store, run string, branch, iteration 
 	return m, ref, err
 }
 
-// decodeAt also refuses a manifest that lies at another's place.
+// decodeAt also refuses a manifest at another manifest's key.
 func decodeAt(s Store, key string, b []byte) (*Manifest, error) {
 	m, err := DecodeManifest(b)
 	if err != nil {

@@ -21,7 +21,7 @@ var gigpo = Algorithm{
 //	A^S_k = (G_k − mean(G_anchor)) / F, 0 for a turn alone in its anchor group
 //	A_k   = A^E_i + ω·A^S_k
 //
-// where F is the sample deviation plus ε, or 1. There is no critic.
+// where F is the sample standard deviation plus ε, or 1. There is no critic.
 //
 // rewards: [rows][turns], penalties included; R_i is their undiscounted sum.
 // groups: [rows]. keys: [rows][turns], the StateKey of the environment when the

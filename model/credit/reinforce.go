@@ -62,7 +62,7 @@ func ReinforcePlusPlus(rewards [][]float64, mask [][]bool, gamma float64) ([][]f
 //
 //	A = whiten(R_i − mean(R_group)) over all sampled tokens
 //
-// The deviation is that of the whole batch, so a group whose rewards hardly vary has
+// The standard deviation is the whole batch's, so a group whose rewards hardly vary has
 // little weight, whereas GRPO would scale it up.
 //
 // rewards and groups are as in GRPO. For a group of one the mean counts as 0, as in verl. The

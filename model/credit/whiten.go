@@ -5,8 +5,8 @@ import "math"
 // whitenEpsilon is added to the variance (verl's masked_whiten).
 const whitenEpsilon = 1e-8
 
-// Whiten scales the numbers where the mask is true to mean 0 and deviation 1 over the
-// whole batch, and sets the others to 0 (verl's masked_whiten):
+// Whiten scales the numbers where the mask is true to mean 0 and standard deviation 1
+// over the whole batch, and sets the others to 0 (verl's masked_whiten):
 //
 //	(x − mean) / √(var + 1e-8)
 //
@@ -14,8 +14,9 @@ const whitenEpsilon = 1e-8
 // is a new slice. If the mask is true at fewer than two tokens, or all values there are
 // equal, the result is 0 everywhere.
 //
-// Mean and deviation are taken over tokens, so long trajectories have more influence than
-// short ones. They are those of the given rows: after a selection, of the selected rows.
+// Mean and standard deviation are taken over tokens, so long trajectories have more
+// influence than short ones. They are computed over the given rows: after a selection,
+// over the selected rows.
 func Whiten(values [][]float64, mask [][]bool) [][]float64 {
 	out := zeros(mask)
 	for row := range mask {

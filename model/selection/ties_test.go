@@ -64,7 +64,7 @@ func TestTiesKeepTheLowerIndex(t *testing.T) {
 }
 
 // cutsThrough fails the test where a kept group has a dropped one of the same score
-// before it, and tells whether any tie was cut.
+// before it, and reports whether any tie was cut.
 func cutsThrough(t *testing.T, got Result) bool {
 	t.Helper()
 	kept := make([]bool, len(got.Scores))

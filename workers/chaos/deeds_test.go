@@ -98,7 +98,7 @@ func (l *lane) madeOnce(id string, want deeds) deeds {
 	return have
 }
 
-// hindered tells whether a living worker could not say in time that it lives: on
+// hindered reports whether a living worker could not say in time that it lives: on
 // a machine that is too busy it passes for dead, and what it did is begun again.
 func (l *lane) hindered() bool {
 	for _, p := range l.processes {

@@ -322,7 +322,7 @@ func (f *family) learns(t *testing.T, m method) {
 	require.GreaterOrEqual(t, moved, 2, m.preset)
 }
 
-// shares tells whether a stale iteration rolls nothing out itself.
+// shares reports whether a stale iteration rolls nothing out itself.
 func (m method) shares() bool { return m.preset == "online-k" || m.preset == "reuse" }
 
 // again is the device that iterations are computed on again: one for all, so that

@@ -13,8 +13,7 @@ import (
 const partBytes = 1 << 19
 
 // part is some of a rollout's episodes, as the page reads them. Texts repeat a lot
-// (boards, prompts, answers), so they stand once, in Strings, and are named by their
-// place.
+// (boards, prompts, answers), so each is stored once, in Strings, and named by its place.
 type part struct {
 	ID       string        `json:"id"`
 	Strings  []string      `json:"strings"`
@@ -25,7 +24,7 @@ type episodePage struct {
 	Row    int   `json:"r"`
 	Reward point `json:"s"`
 	Return point `json:"t"`
-	// Flags are those of flagsOf.
+	// Flags are the result of flagsOf.
 	Flags int `json:"f"`
 	// Advantage is the mean; null where the update did not learn from the episode.
 	Advantage point `json:"a"`
@@ -43,8 +42,8 @@ type turnPage struct {
 	Text    int `json:"x"`
 	After   int `json:"o"`
 	Actions int `json:"u"`
-	// Lengths, LogProbs and Advantages are those of the tokens: see packLengths,
-	// packLogProbs and runs.
+	// Lengths, LogProbs and Advantages are by token: see packLengths, packLogProbs and
+	// runs.
 	Lengths    string  `json:"w"`
 	LogProbs   string  `json:"l"`
 	Advantages []point `json:"d,omitempty"`
@@ -87,7 +86,7 @@ func parts(id string, all []episodes.Episode) (files []file, first []int, err er
 		if p == nil {
 			return nil
 		}
-		body, err := json.Marshal(p.part) // HTML-escaped: safe wherever it stands
+		body, err := json.Marshal(p.part) // HTML-escaped: safe everywhere
 		if err != nil {
 			return err
 		}

@@ -19,10 +19,9 @@ type Curve struct {
 	Help string
 }
 
-// Curves are those that people know from the RAGEN paper (arXiv 2504.20073, Figures
-// 3 to 8: reward, its deviation inside groups, entropy, gradient norm, response
-// length, success), in the order of the page. All other metrics follow as small
-// multiples.
+// Curves are the curves of the RAGEN paper (arXiv 2504.20073, Figures 3 to 8: reward, its
+// standard deviation inside groups, entropy, gradient norm, response length, success), in
+// the order of the page. All other metrics follow as small multiples.
 func Curves() []Curve {
 	return []Curve{
 		{Name: "reward/mean", Title: "Reward", Help: "Mean of the environment's rewards of an episode, penalties apart."},

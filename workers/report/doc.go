@@ -1,6 +1,6 @@
-// Package report makes pages that people look at of runs and sweeps: one HTML file
-// that works offline, opened from a folder, and beside it the trajectories in
-// pieces that the page loads as they are asked for.
+// Package report makes pages that people look at of runs and sweeps: one HTML file that
+// works offline, opened from a folder, and beside it the trajectories in pieces that the
+// page loads on demand.
 //
 // [Load] reads a run through the store into a [Run]: its branches, its curves,
 // what the detectors saw, evaluations, timings, and a list of all that is missing,
@@ -22,8 +22,8 @@
 //
 // # Trust
 //
-// Whatever was sampled, came from an environment or stands in a spec is data: it is
-// written as JSON without <, >, & and line separators, and becomes text nodes, never
-// markup. The page's policy (CSP) allows the two programs in it by their hashes, and
-// with trusted types no string can become markup or a program even by mistake.
+// Sampled text, text of an environment and specs are data: they are written as JSON
+// without <, >, & and line separators, and become text nodes, never markup. The page's
+// policy (CSP) allows the two programs in it by their hashes, and with trusted types no
+// string can become markup or a program even by mistake.
 package report

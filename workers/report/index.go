@@ -140,8 +140,7 @@ func (x *index) number(all []rollout) {
 	x.States = len(numbers)
 }
 
-// unreadable counts what was met besides the objects that are not there, which Load
-// has counted.
+// unreadable counts unreadable objects. Load has counted the missing ones.
 func unreadable(all [][]episodes.Missing) []Missing {
 	type group struct{ what, why string }
 	var order []group

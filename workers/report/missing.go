@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// kinds of artifacts, by the beginning of their role in a manifest, in the order in
-// which what is missing of them is told.
+// kinds of artifacts, by the beginning of their role in a manifest, in the order in which
+// the page lists missing ones.
 var kinds = []struct{ role, what string }{
 	{"spec", "resolved spec"},
 	{"base.files", "base model's files"},
@@ -46,7 +46,7 @@ func (r *Run) findMissing(ctx context.Context, s store.Store) error {
 			}
 		}
 	}
-	// Few: the base model's files, which lie beside the runs.
+	// These are few: the base model's files, which are outside the runs.
 	for _, key := range sortedKeys(outside) {
 		_, err := s.Stat(ctx, key)
 		if err == nil {

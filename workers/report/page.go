@@ -56,7 +56,7 @@ type branchPage struct {
 	Number int `json:"n"`
 	// Fork is [branch, iteration]; absent where the run begins.
 	Fork []int  `json:"fork,omitempty"`
-	From string `json:"from,omitempty"` // what a run that began elsewhere went on from
+	From string `json:"from,omitempty"` // the fork point of a run that was forked
 	X    []int  `json:"x"`
 	Kept int    `json:"kept"`
 	// Why, Changes and By say how it was opened.
@@ -136,7 +136,7 @@ func runPageOf(r *Run) *runPage {
 	return p
 }
 
-// state says how far the run is, as far as a store can tell.
+// state says how far the run is, as far as the store shows.
 func (r *Run) state() string {
 	newest, ok := r.Newest()
 	if !ok {

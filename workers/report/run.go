@@ -30,17 +30,17 @@ type Run struct {
 // Branch is a line of iterations of a run.
 type Branch struct {
 	Number int
-	// Fork is the iteration that the branch goes on behind; nil where the run
-	// begins, or where what would say so is missing.
+	// Fork is the last iteration before the branch; nil if the run begins with the
+	// branch, or if the manifest that names it is missing.
 	Fork *Place
 	// Opened says why it was opened; nil in the first.
 	Opened *activities.Opened
 	// Iterations are the readable commits, in order.
 	Iterations []Iteration
-	// Kept is the last iteration that the run's newest version goes back to: those
-	// behind it were abandoned by a rollback. -1 where none is kept.
+	// Kept is the last iteration on the way to the run's newest version; a rollback
+	// abandoned the later ones. It is -1 if none is kept.
 	Kept int
-	// Uncommitted are iterations behind the last commit that were begun.
+	// Uncommitted are iterations after the last commit that were begun.
 	Uncommitted []int
 }
 
@@ -55,10 +55,10 @@ type Place struct {
 type Iteration struct {
 	store.Link
 	// Smoothed are the moving averages of the metrics, by the metric's name: the
-	// recorded ones where there are any, else computed with the same decay. A
-	// branch goes on with the averages of its fork point.
+	// recorded ones where there are any, else computed with the same decay. A branch
+	// continues the averages of its fork point.
 	Smoothed activities.Metrics
-	// Detected is what the detectors made of it; nil where they were not asked.
+	// Detected is the detectors' result; nil if they did not look at it.
 	Detected *activities.Detected
 	// Telemetry is what its steps took; nil where there is none.
 	Telemetry *run.IterationTelemetry
@@ -66,7 +66,7 @@ type Iteration struct {
 
 // Missing is something a report would show.
 type Missing struct {
-	// What it is, in words.
+	// What names the object in words.
 	What string
 	// Why: "removed by retention", "missing", "altered", …
 	Why string

@@ -85,7 +85,7 @@ func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset string)
 	return nil
 }
 
-// demoRun finds the demo's workflow id: one that is running, or the first unused one.
+// demoRun finds the demo's workflow id: a running demo's, or the first unused one.
 func demoRun(ctx context.Context, c client.Client, preset string) (id string, under bool, err error) {
 	for n := 1; ; n++ {
 		id = fmt.Sprintf("%s-%d", preset, n)

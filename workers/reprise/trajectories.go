@@ -127,8 +127,8 @@ func trajectories(ctx context.Context, s store.Store, run string, w wantedTrajec
 	return out.Bytes(), nil
 }
 
-// source finds the tables: those of the iteration, of the iteration that made the rollout,
-// or of an evaluation.
+// source finds the tables of the iteration, of the iteration that made the rollout, or of
+// an evaluation.
 func (w wantedTrajectories) source(ctx context.Context, s store.Store, m *store.Manifest) (episodes.Source, error) {
 	if w.suite == "" {
 		source := episodes.OfIteration(m)

@@ -1,4 +1,4 @@
-// Package telemetry tells Prometheus what a worker process does: Temporal's SDK
+// Package telemetry exports a worker process's metrics to Prometheus: Temporal's SDK
 // metrics under their usual names, and ours, reprise_*.
 //
 // Ours are taken where the figures are already: an interceptor reads what each
@@ -10,6 +10,6 @@
 // of the figures of the runs committed last, at most [Options].Runs of them, and of
 // the run that holds the device.
 //
-// What is exact and per iteration is not here but in a run's artifacts: see the
-// packages iterations and tfevents below.
+// Exact figures of iterations are not here but in a run's artifacts: see the packages
+// iterations and tfevents below.
 package telemetry

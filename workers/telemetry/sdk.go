@@ -11,11 +11,11 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// sdk keeps what Temporal's SDK tells. The SDK gives one metric different labels in
-// different places, which a vector cannot hold and Prometheus allows; so each
-// series is a metric by itself, and the collector is unchecked: it describes
-// nothing beforehand. Names are those of the SDK's documentation, with the suffixes
-// of Prometheus: _total for counters, _seconds for times.
+// sdk keeps the metrics of Temporal's SDK. The SDK gives one metric different labels in
+// different places, which a vector cannot hold and Prometheus allows; so each series is a
+// metric by itself, and the collector is unchecked: it describes nothing beforehand.
+// Names are as in the SDK's documentation, with the suffixes of Prometheus: _total for
+// counters, _seconds for times.
 type sdk struct {
 	mu      sync.RWMutex
 	series  map[string]prometheus.Metric

@@ -31,7 +31,7 @@ var tokenKinds = map[string]string{
 // onDevice are the activities that a session is for.
 var onDevice = []string{"WarmStart", "Restore", "Generate", "Score", "Diagnose", "Update", "Snapshot"}
 
-// stepOf names an activity's step; false for those of the SDK itself, which hold a
+// stepOf names an activity's step; false for the SDK's own activities, which hold a
 // session for as long as it lasts.
 func stepOf(kind string, arguments []any) (string, bool) {
 	if strings.HasPrefix(kind, "internalSession") {
@@ -55,7 +55,7 @@ func stepOf(kind string, arguments []any) (string, bool) {
 	return "other", true
 }
 
-// measured is what an activity says of itself; false for one that says nothing.
+// measured is the telemetry in an activity's result; false if it has none.
 func measured(out any) (activities.Telemetry, bool) {
 	v := reflect.ValueOf(out)
 	if v.Kind() != reflect.Struct {

@@ -10,7 +10,7 @@ const (
 	Inherit Action = "default"
 	// Off watches nothing.
 	Off Action = "off"
-	// Warn writes the event down and goes on.
+	// Warn records the event and continues.
 	Warn Action = "warn"
 	// Stop ends the run with a final snapshot.
 	Stop Action = "stop"
@@ -79,10 +79,10 @@ type Level struct {
 	// Factor times the level is the threshold: between 0 and 1 for figures that
 	// fall, above 1 to 1000 for figures that rise.
 	Factor float64 `json:"factor"`
-	// Floor, in the figure's unit, is a level too small to tell anything: below it
-	// a fall is not judged, and a rise is measured from it.
+	// Floor, in the figure's unit, is the smallest level that means anything: below it a
+	// fall is not judged, and a rise is measured from it.
 	Floor float64 `json:"floor"`
-	// Iterations is how many values in a row have to depart. From 1 to 1000.
+	// Iterations is how many values in a row must depart. From 1 to 1000.
 	Iterations int `json:"iterations"`
 }
 
@@ -92,7 +92,7 @@ type Threshold struct {
 	OnDetection Action `json:"on_detection"`
 	// Below is the threshold, from above 0 to 1.
 	Below float64 `json:"below"`
-	// Evaluations is how many in a row have to be below it. From 1 to 1000.
+	// Evaluations is how many in a row must be below it. From 1 to 1000.
 	Evaluations int `json:"evaluations"`
 }
 
@@ -110,8 +110,8 @@ type Row struct {
 type Rollback struct {
 	// Max is how often a run is rolled back, from 0 to 100. Default 2.
 	Max int `json:"max"`
-	// Then is what is done when that is used up, or when only the base model lies
-	// before the onset: warn or stop. Default stop.
+	// Then is the action when Max is used up, or when only the base model is before the
+	// onset: warn or stop. Default stop.
 	Then Action `json:"then"`
 	// LearningRateFactor multiplies the learning rate; above 0 to 10. Default 0.5.
 	LearningRateFactor float64 `json:"learning_rate_factor"`

@@ -20,7 +20,7 @@ type Watch struct {
 	// Good is the newest iteration whose value was not even half of the way to its
 	// threshold; −1 before there was one.
 	Good int `json:"good"`
-	// Fired tells that this row has made its event.
+	// Fired says that this row has made its event.
 	Fired bool `json:"fired,omitempty"`
 }
 

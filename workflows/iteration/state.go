@@ -47,7 +47,7 @@ type Measured struct {
 	Rolled Rolled `json:"rolled"`
 }
 
-// covers tells whether all suites are measured.
+// covers reports whether all suites are measured.
 func (m *Measured) covers(suites []activities.PlanSuite) bool {
 	return m != nil && m.Suites >= len(suites)
 }
@@ -95,13 +95,13 @@ func (s *State) scores() *store.Ref {
 	return &s.Scored.Scores
 }
 
-// turns are those of all rounds.
+// turns are the turns of all rounds.
 func (s *State) turns() []store.TurnRefs {
 	return append(s.Turns[:len(s.Turns):len(s.Turns)], s.Rollout.Turns...)
 }
 
-// stops tells whether the detectors end the run after the iteration, which then has a
-// snapshot. It is the run's business only once the iteration is committed: one that is
+// stops reports whether the detectors end the run after the iteration, which then has a
+// snapshot. It counts only once the iteration is committed: an iteration that is
 // abandoned before stops nothing.
 func (s *State) stops() bool {
 	return s.Detected != nil && s.Detected.Decision.Action == collapse.Stop

@@ -302,7 +302,7 @@ func documentWith(path, value string) string {
 	return `{"environment":{"name":"bandit"},` + value[1:]
 }
 
-// outOfRange tells whether decoding reports the field's own bounds, and not only
+// outOfRange reports whether decoding reports the field's own bounds, and not only
 // how it goes with others.
 func outOfRange(t *testing.T, f numericField, value string) bool {
 	t.Helper()

@@ -21,20 +21,20 @@ type Known struct {
 	// options themselves. Nil accepts all options. It is called only where the
 	// name is one of Environments.
 	Options func(name string, options json.RawMessage) []Problem
-	// Suites are the names of the suites that Suite knows, beside InDistribution.
+	// Suites are the names of the suites that Suite knows, without InDistribution.
 	Suites []string
 	// Suite gives a named suite's environment.
 	Suite func(name string) (Environment, bool)
-	// Demonstrates tells whether an environment has a solver that can play it; nil
+	// Demonstrates reports whether an environment has a solver that can play it; nil
 	// takes it for granted.
 	Demonstrates func(name string, options json.RawMessage) bool
-	// HeldOut gives the options with which an environment is evaluated in
-	// distribution; nil where those of training serve.
+	// HeldOut gives the options with which an environment is evaluated in distribution;
+	// nil if it uses the options of training.
 	HeldOut func(name string, options json.RawMessage) (json.RawMessage, error)
 }
 
-// Decode reads a spec strictly and fills the defaults in: what it returns is
-// resolved, but for rollout.prompt_tokens, which the environment gives.
+// Decode reads a spec strictly and fills in the defaults. The result is resolved, except
+// for rollout.prompt_tokens, which the environment gives.
 //
 // Keys are case-sensitive; unknown and duplicate keys, null, anything after
 // the end, more than MaxBytes and more than MaxDepth levels are refused;
@@ -129,8 +129,8 @@ func (d *decoder) add(path string, p Problem) {
 	d.problems = append(d.problems, p)
 }
 
-// isBad tells whether a field, or an object it is in, has a problem already:
-// then nothing more is said about it.
+// isBad reports whether a field, or an object it is in, has a problem already: then no
+// other problem of it is reported.
 func (d *decoder) isBad(path string) bool {
 	for {
 		if d.bad[path] {
@@ -287,7 +287,7 @@ func (d *decoder) assemble() Train {
 	return t
 }
 
-// environment checks the run's environment, or reports that there is none.
+// environment checks the run's environment, or reports that it is missing.
 func (d *decoder) environment(t Train) {
 	if d.isBad("environment.name") || d.isBad("environment.mixture") {
 		return

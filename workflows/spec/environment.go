@@ -48,7 +48,7 @@ var partRules = []*rule{
 
 const labelAllowed = "1 to 64 lower-case letters, digits, dots, dashes and underscores, beginning with a letter or a digit"
 
-// checkLabel allows names that can stand in metrics and in S3 keys.
+// checkLabel allows names that can be part of metrics and of S3 keys.
 func checkLabel(s string) string {
 	if s == "" || len(s) > 64 {
 		return fmt.Sprintf("it has %d characters", len(s))
@@ -62,7 +62,7 @@ func checkLabel(s string) string {
 	return ""
 }
 
-// Parts are the environments of a run: those of its mixture, or the one it names,
+// Parts are the environments of a run: the parts of its mixture, or the one it names,
 // with the whole share.
 func (e Environment) Parts() []Part {
 	if len(e.Mixture) > 0 {

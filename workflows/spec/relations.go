@@ -16,7 +16,7 @@ type relation struct {
 	// paths are the fields it reads; the problem is reported at the first.
 	paths []string
 	doc   string
-	// broken tells whether a spec breaks the rule, what was found and what is allowed.
+	// broken reports whether a spec breaks the rule, what was found and what is allowed.
 	broken func(Train) (broken bool, found, allowed string)
 	// knobs says that a change of knobs can break it: then it reads only what Settings
 	// have.
@@ -28,7 +28,7 @@ const maxTrajectories = 65536
 var (
 	// withoutComparison are the algorithms that allow groups of one.
 	withoutComparison = listed(algorithms(func(a credit.Algorithm) bool { return !a.Compares }), "and")
-	// deviations are the metrics of which a group of one has none, means the others, and
+	// deviations are the metrics that a group of one does not have, means the others, and
 	// unranked the methods that read no metric.
 	deviations = metrics(func(m selection.Metric) bool { return m.Deviation })
 	means      = metrics(func(m selection.Metric) bool { return !m.Deviation })
@@ -268,7 +268,7 @@ func (s Settings) unmet() Problems {
 	return unmet(t, func(r relation) bool { return r.knobs })
 }
 
-// unmet are the relations that a spec breaks, of those that are asked for.
+// unmet are the problems of the requested relations that a spec breaks.
 func unmet(t Train, asked func(relation) bool) Problems {
 	var problems Problems
 	for _, r := range relations {

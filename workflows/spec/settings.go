@@ -24,7 +24,7 @@ type RolloutSettings struct {
 	// Groups and GroupSize are as in Rollout, fixed for the run.
 	Groups    int `json:"groups"`
 	GroupSize int `json:"group_size"`
-	// Temperature is that of sampling and of log-probs.
+	// Temperature is the temperature of sampling and of log-probs.
 	Temperature float64 `json:"temperature"`
 }
 

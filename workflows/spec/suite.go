@@ -8,9 +8,8 @@ import (
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
-// Suite is what an evaluation rolls out, complete: nothing else of a run enters
-// its episodes but the policy, so that the same policy on the same suite gives
-// the same trajectories, whichever run asks.
+// Suite defines an evaluation's episodes completely, except for the policy. So the same
+// policy on the same suite gives the same trajectories, in every run.
 type Suite struct {
 	// Name is the suite's name in metrics, keys and tables; unique in a run.
 	Name string `json:"name"`
@@ -19,9 +18,9 @@ type Suite struct {
 	// Instances is the number of initial states, Samples the trajectories of each.
 	Instances int `json:"instances"`
 	Samples   int `json:"samples"`
-	// Seed is the suite's seed: whoever shares it meets the same instances.
+	// Seed is the suite's seed: suites with the same seed have the same instances.
 	Seed uint64 `json:"seed"`
-	// Temperature is that of sampling; 0 is greedy.
+	// Temperature is the temperature of sampling; 0 is greedy.
 	Temperature float64 `json:"temperature"`
 	// The rest is as in Rollout.
 	Turns         int     `json:"turns"`
@@ -62,7 +61,7 @@ var suiteRules = append([]*rule{
 // inheritedFields are the keys of a suite by the paths that give their defaults.
 var inheritedFields = map[string]string{}
 
-// inheritedRules are empty rules that stand for those of a run's fields; they are
+// inheritedRules are empty rules that stand for the rules of a run's fields; they are
 // filled in once all rules are known.
 func inheritedRules(paths ...string) []*rule {
 	var out []*rule
@@ -129,7 +128,7 @@ func (d *decoder) assembleSuite(t Train, v map[string]any, path string) (Suite, 
 	if named == InDistribution {
 		s.Environment = t.Environment
 		if d.known.HeldOut != nil && !d.isBad("environment") && !d.isBad(environmentName) && !d.isBad("environment.options") {
-			// The error is the options', reported where they stand.
+			// An error belongs to the options and is reported at their path.
 			if e, err := s.Environment.WithOptions(d.known.HeldOut); err == nil {
 				s.Environment = e
 			}

@@ -24,9 +24,9 @@ const maxSeed = 1 << 53
 
 // Decode reads a sweep strictly, fills the defaults in and expands it: the trials
 // come in the order in which they are started, all settings with the first seed,
-// then with the next. The error, of type strict.Problems, names all that is wrong
-// at once, bounded; what a trial's spec has wrong stands under its label, and
-// what all have wrong under "base".
+// then with the next. The error, of type strict.Problems, lists all problems at once, up
+// to a bound. Problems of one trial's spec are under its label, problems of all trials
+// under "base".
 func Decode(b []byte, known Known) (Definition, []Trial, error) {
 	m, problems := document(b)
 	if problems != nil {
@@ -174,7 +174,7 @@ type change struct {
 	value json.RawMessage // canonical
 }
 
-// setting is what a trial changes of the base, but for the seed.
+// setting is what a trial changes of the base, except for the seed.
 type setting struct {
 	label   string
 	changes []change
@@ -191,7 +191,8 @@ type vary struct {
 	list   []setting
 	random *random
 	seeds  []uint64
-	// count is a number of seeds in place of seeds: from the base's on.
+	// count is a number of seeds instead of a list: they are counted from the base's
+	// seed.
 	count int
 }
 

@@ -64,7 +64,7 @@ func valueText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// clean makes a text one that shells and terminals show as it is.
+// clean changes a text so that shells and terminals show it as it is.
 func clean(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c <= ' ' || c > '~' {

@@ -40,9 +40,9 @@ const (
 	MaxSeeds = 1000
 )
 
-// What happens to the others when a trial fails.
+// The values of OnFailure: what happens to the other trials when one fails.
 const (
-	// Continue lets the others go on; the table says what failed.
+	// Continue lets the others continue; the table says what failed.
 	Continue = "continue"
 	// Stop cancels them, writes the table and fails the sweep.
 	Stop = "stop"
@@ -68,8 +68,7 @@ type Definition struct {
 	Parallel int `json:"parallel"`
 	// OnFailure is Continue or Stop.
 	OnFailure string `json:"on_failure"`
-	// Metrics are what the table shows of each trial. The first is the one that
-	// trials are judged by.
+	// Metrics are what the table shows of each trial. Trials are judged by the first.
 	Metrics []string `json:"metrics"`
 	// Goal is what the first metric is to be: Maximize or Minimize.
 	Goal string `json:"goal"`
@@ -89,13 +88,13 @@ type Trial struct {
 	Setting string `json:"setting"`
 	// Seed is the run's seed.
 	Seed uint64 `json:"seed"`
-	// Iterations is how many the spec asks for.
+	// Iterations is the spec's number of iterations.
 	Iterations int `json:"iterations"`
-	// Before is how many of them are another run's, from which it goes on.
+	// Before is how many of them belong to the other run of a fork.
 	Before int `json:"before,omitempty"`
-	// Shared is the digest of what the trial's warm start depends on, as far as the
-	// spec tells: trials with the same one share the warm-started policy. Empty
-	// where nothing is taught.
+	// Shared is the digest of everything in the spec that the trial's warm start depends
+	// on: trials with the same digest share the warm-started policy. It is empty if there
+	// is no warm start.
 	Shared string `json:"shared,omitempty"`
 	// Spec is the run's spec as canonical JSON: the base with the changes made.
 	Spec json.RawMessage `json:"spec,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-rl/reprise/model/statistics"
 )
 
-// State is how a trial stands.
+// State is the state of a trial.
 type State string
 
 // The states of a trial. From Done on they are final.
@@ -42,7 +42,7 @@ func NoValue() Value {
 	return Value{Last: canon.Float(math.NaN()), Best: canon.Float(math.NaN()), At: -1}
 }
 
-// Add is the value with that of another iteration; NaN leaves it.
+// Add is the value with another iteration's value; NaN leaves it as it is.
 func (v Value) Add(x float64, iteration int, goal string) Value {
 	if math.IsNaN(x) {
 		return v
@@ -54,8 +54,8 @@ func (v Value) Add(x float64, iteration int, goal string) Value {
 	return v
 }
 
-// Measured are the values of the table's metrics, in the definition's order. The
-// goal is that of the first; of the others the greatest value is the best.
+// Measured are the values of the table's metrics, in the definition's order. The goal
+// applies to the first; of the others the greatest value is the best.
 func (d Definition) Measured() []Value {
 	out := make([]Value, len(d.Metrics))
 	for i := range out {
@@ -79,7 +79,7 @@ type Row struct {
 	Setting string `json:"setting"`
 	Seed    uint64 `json:"seed"`
 	State   State  `json:"state"`
-	// Iterations were committed and count, of as many as the spec asks for.
+	// Iterations were committed and count; Of is the spec's number.
 	Iterations int `json:"iterations"`
 	Of         int `json:"of"`
 	// Manifest is the digest of the last of them, Policy the state fingerprint it

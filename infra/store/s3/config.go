@@ -106,8 +106,8 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	// A server that is down should be noticed in seconds: whoever waits for it
-	// retries, and says so where a person sees it.
+	// A server that is down should be noticed in seconds: the caller retries, and says so
+	// where a person sees it.
 	transport.DialContext = (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext
 	transport.MaxIdleConnsPerHost = 64
 	retries := cfg.Retries

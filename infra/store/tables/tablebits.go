@@ -54,7 +54,7 @@ func (t cleanBoolean) NewColumnBuffer(columnIndex, numValues int) parquet.Column
 
 type cleanColumn struct{ parquet.ColumnBuffer }
 
-// Page clears the bits behind the last value, in place: later values overwrite them.
+// Page clears the bits after the last value, in place: later values overwrite them.
 func (c cleanColumn) Page() parquet.Page {
 	page := c.ColumnBuffer.Page()
 	data := page.Data()

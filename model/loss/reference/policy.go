@@ -90,7 +90,7 @@ type PolicyLoss struct {
 //
 // where ρ is the ratio, w the weight of the token (loss.Weights), and, with a dual clip
 // d and A < 0, the first term is at most −d·A. If both sides of the max are equal, the
-// gradient is that of the unclipped one.
+// gradient is the unclipped side's.
 //
 // With loss.SequenceRatio the gradient flows as in GSPO-token (arXiv 2507.18071,
 // section 4.3; verl): each token's ratio has the value of the sequence's ratio. Its
@@ -98,8 +98,8 @@ type PolicyLoss struct {
 // all tokens of a row have the same advantage and weight, this is the derivative of L;
 // otherwise it is not.
 //
-// The derivative of the KL term is that of the estimate itself. Errors are of kind
-// loss.ErrInput.
+// The derivative of the KL term is the derivative of the estimate itself. Errors are of
+// kind loss.ErrInput.
 func Policy(b PolicyBatch, o PolicyOptions) (PolicyLoss, error) {
 	if o.Ratio == "" {
 		o.Ratio = loss.TokenRatio

@@ -39,8 +39,8 @@ type ValueLoss struct {
 //
 //	L = ½·Σ w·max((V − G)², (clip(V, V_old − ε, V_old + ε) − G)²)
 //
-// w is the token's weight (loss.Weights). If both errors are equal, the gradient is that
-// of the unclipped one. Errors are of kind loss.ErrInput.
+// w is the token's weight (loss.Weights). If both errors are equal, the gradient is the
+// unclipped error's. Errors are of kind loss.ErrInput.
 func Value(b ValueBatch, o ValueOptions) (ValueLoss, error) {
 	if err := loss.CheckAtLeast("Clip", o.Clip, 0); err != nil {
 		return ValueLoss{}, err

@@ -33,7 +33,7 @@ type Outcome struct {
 	Setting string
 	Seed    uint64
 	End     End
-	// Success is the share of the high arm, Executable that of episodes with an arm
+	// Success is the share of the high arm, Executable the share of episodes with an arm,
 	// and Reward the expected mean reward over the payouts, all of the last Window.
 	Success, Executable, Reward float64
 	// Start is the expected mean reward of iteration 0; Worse reports that Reward is lower

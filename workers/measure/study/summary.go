@@ -31,7 +31,7 @@ func intervalOf(values []float64) Interval {
 type Summary struct {
 	Setting string `json:"setting"`
 	Seeds   int    `json:"seeds"`
-	// Success is the final share of the high arm, Executable that of episodes that
+	// Success is the final share of the high arm, Executable the share of episodes that
 	// choose an arm, Reward the expected mean reward over the payouts.
 	Success    Interval `json:"success"`
 	Executable Interval `json:"executable"`
@@ -42,8 +42,8 @@ type Summary struct {
 	Worse int      `json:"worse"`
 	// Ends counts how runs ended.
 	Ends map[End]int `json:"ends"`
-	// Falls are those of the reward: where they began, in ascending order; Recovered
-	// counts those that recovered.
+	// Falls are the iterations where the reward began to fall, in ascending order;
+	// Recovered counts the falls that recovered.
 	Falls     []int `json:"falls"`
 	Recovered int   `json:"recovered"`
 	// Detectors are those that fired, in the order of collapse.Rules.
@@ -206,8 +206,9 @@ func (a *Alarm) count(o Outcome) {
 	}
 }
 
-// Pull is the bias of selection by deviation towards the high arm: its final share with a
-// quarter of the groups kept, with all kept, and the difference by pairs of the same seed.
+// Pull is the bias of selection by standard deviation towards the high arm: its final
+// share with a quarter of the groups kept, with all kept, and the difference by pairs of
+// the same seed.
 type Pull struct {
 	Task       string   `json:"scene"`
 	Kept       Interval `json:"kept"`

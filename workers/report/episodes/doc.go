@@ -4,7 +4,7 @@
 //
 // A rollout is an iteration's, or an evaluation's. Its tables are those that a
 // manifest names: the trajectories, the step tables of its turns (texts and
-// boards) and the batch (advantages). What retention removed, or what is missing
-// or damaged, is listed in [Rollout.Missing], and the rest is read all the same.
-// Token ids are the truth: texts are decoded from them.
+// boards) and the batch (advantages). [Rollout.Missing] lists what retention removed, and
+// what is missing or damaged; the rest is read all the same. Token ids are the truth:
+// texts are decoded from them.
 package episodes

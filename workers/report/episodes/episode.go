@@ -12,7 +12,7 @@ type Rollout struct {
 type Missing struct {
 	// Key is the object's.
 	Key string
-	// What it is to the rollout, and what its absence leaves out.
+	// The role of the object in the rollout, and what cannot be shown without it.
 	What string
 	// Err is of kind store.ErrNotFound, ErrAltered, ErrInvalid or ErrTooLarge.
 	Err error
@@ -62,8 +62,8 @@ type Turn struct {
 // Token is one sampled token.
 type Token struct {
 	ID int32
-	// Text is the token's; that of a character made of several tokens is the last
-	// one's.
+	// Text is the token's text; a character made of several tokens is the text of the
+	// last one.
 	Text string
 	// LogProb is the sampler's, in nats: of the policy and temperature it was drawn with.
 	LogProb float32

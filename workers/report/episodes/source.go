@@ -21,8 +21,8 @@ type Source struct {
 }
 
 // OfIteration is the source of the rollout that an iteration learned from, with the
-// iteration's own batch. Where it shares the rollout with others, the turns are those
-// of the first of them, and the others' batches are the caller's to add.
+// iteration's own batch. If it shares the rollout with other iterations, the turns are
+// the first one's, and the caller must add the others' batches.
 func OfIteration(m *store.Manifest) Source {
 	s := Source{Trajectories: m.Trajectories, Turns: m.Turns, Base: m.Base, Iteration: m.Iteration}
 	if m.Rollout != nil {

@@ -1,7 +1,6 @@
-// Package synthetic writes runs that nobody trained, for the tests and measurements
-// of reports: whole chains of manifests with tables of the shapes and sizes asked
-// for, in well under the time that training would take. The same shape gives the
-// same bytes.
+// Package synthetic writes runs that nobody trained, for the tests and measurements of
+// reports: whole chains of manifests with tables of the requested shapes and sizes, much
+// faster than training. The same shape gives the same bytes.
 package synthetic
 
 import (
@@ -39,7 +38,7 @@ type Shape struct {
 	// Seed draws what happens; Level moves its success up or down.
 	Seed  uint64
 	Level float64
-	// Texts replace what is said and seen; "" stands for words and boards.
+	// Texts replace the sampled texts and observations; "" means words and boards.
 	Texts Texts
 }
 

@@ -87,7 +87,7 @@ func (r *row) add(name string, v float64) error {
 	return nil
 }
 
-// evaluated is what stands before the names of an evaluation's metrics.
+// evaluated is the prefix of the names of an evaluation's metrics.
 func evaluated(m *store.Manifest, e store.EvaluationRef) (string, error) {
 	prefix := "evaluation/"
 	switch e.Version {
