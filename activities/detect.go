@@ -42,9 +42,10 @@ func (p Plan) Smooth(previous, metrics Metrics) {
 	}
 }
 
-// Detect lets the detectors look at an iteration. before is what they knew,
-// metrics the iteration's, evaluations those made in it: of the version it made,
-// and in the first one of version 0 too. A pure function, for workflows and replay.
+// Detect lets the detectors look at an iteration. before is their earlier state, and
+// metrics are the iteration's. evaluations are those made in it: of the version it made
+// and, in the first iteration, of version 0 too. A pure function, for workflows and
+// replay.
 func (p Plan) Detect(before Detected, iteration int, metrics Metrics, evaluations []store.EvaluationRef) *Detected {
 	detectors, err := collapse.New(p.Collapse)
 	if err != nil {

@@ -46,12 +46,12 @@ type CommitResult struct {
 }
 
 // Next is what the iteration after a commit learns from, where it shares the
-// rollout; nil where it rolls out itself.
+// rollout; nil if it rolls out itself.
 func (c CommitInput) Next() *Rolled {
 	return RolledOf(&store.Manifest{Rollout: c.Rollout, Trajectories: &c.Trajectories, Scores: c.Scores})
 }
 
-// RolledOf is the rollout that the iteration after m learns from too, nil where it
+// RolledOf is the rollout that the iteration after m learns from too, nil if it
 // rolls out itself.
 func RolledOf(m *store.Manifest) *Rolled {
 	if m.Rollout == nil || !m.Rollout.Left() {
@@ -67,7 +67,7 @@ func RolledOf(m *store.Manifest) *Rolled {
 type Rolled struct {
 	store.RolloutRef
 	Trajectories store.Ref `json:"trajectories"`
-	// Scores are absent where no row was selected.
+	// Scores are absent if no row was selected.
 	Scores *store.Ref `json:"scores,omitempty"`
 }
 

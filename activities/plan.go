@@ -28,12 +28,12 @@ type ResolveResult struct {
 	Plan Plan      `json:"plan"`
 	// Location is where the run's artifacts are, for people.
 	Location string `json:"location"`
-	// Base is set where a model was imported: version 0, or where the plan says
-	// Prepare what version 0 is made from, on a device, by WarmStart. A run that has
+	// Base is set if a model was imported. It is version 0 or, if the plan says Prepare,
+	// the model from which WarmStart makes version 0 on a device. A run that has
 	// committed knows it by Head.
 	Base *store.Ref `json:"base,omitempty"`
-	// Head is the newest committed manifest of this run, where the store has
-	// one already: the run continues after it.
+	// Head is the newest committed manifest of this run, if the store has one already:
+	// the run continues after it.
 	Head *Head `json:"head,omitempty"`
 	// From is the other run's iteration that this run is forked from. It is set if the
 	// spec names one and nothing is committed yet.
@@ -113,7 +113,7 @@ type Head struct {
 	Metrics     Metrics       `json:"metrics,omitempty"`
 	// Snapshot is the version of the newest snapshot at or before Iteration+1; 0 is the base model.
 	Snapshot int `json:"snapshot"`
-	// States is the table of initial states' values, where the run keeps one.
+	// States is the table of initial states' values, if the run keeps one.
 	States *store.Ref `json:"states,omitempty"`
 	// Rolled is the rollout that the next iteration also learns from. Batches are the
 	// batches of the newest iterations, newest first, that a replay buffer draws from.

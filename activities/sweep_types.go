@@ -37,7 +37,7 @@ type SweepResult struct {
 // SweepTrialsInput asks for a page of a sweep's trials.
 type SweepTrialsInput struct {
 	Sweep store.Ref `json:"sweep"`
-	// From and Count are the page's; fewer come where they would be too long for a
+	// From and Count select the page. It has fewer trials if they would be too long for a
 	// payload, and none after the end.
 	From  int `json:"from"`
 	Count int `json:"count"`
@@ -60,7 +60,7 @@ type LookUpInput struct {
 
 // Found is the state of a workflow.
 type Found struct {
-	// State is sweep.Running or a final one; "" where the server knows no such workflow.
+	// State is sweep.Running or a final one; "" if the server knows no such workflow.
 	State sweep.State `json:"state"`
 	// Sweep is the sweep it is a trial of, by its memo; "" for none.
 	Sweep string `json:"sweep,omitempty"`

@@ -12,7 +12,7 @@ import (
 // workflow's history (design law 2). Numbers that may not be finite travel as
 // canon.Float.
 
-// Metrics are named numbers, deterministic where they enter a manifest.
+// Metrics are named numbers; they are deterministic if they enter a manifest.
 type Metrics = map[string]canon.Float
 
 // Telemetry is what an attempt measured about itself. It stays outside the chain.
@@ -61,8 +61,8 @@ type RestoreInput struct {
 	Pending *PendingUpdate `json:"pending,omitempty"`
 	// MaxSeconds bounds one call; the result says whether another is needed.
 	MaxSeconds int `json:"max_seconds"`
-	// Evaluate says that nothing is learned from the version: training's programs
-	// are compiled only where the version must be rebuilt.
+	// Evaluate says that the version is not trained further: training's programs are
+	// compiled only if the version must be rebuilt.
 	Evaluate bool `json:"evaluate,omitempty"`
 }
 
@@ -76,10 +76,10 @@ type PendingUpdate struct {
 // RestoreResult says what the worker holds now.
 type RestoreResult struct {
 	State string `json:"state"`
-	// Reached is the version held; Done is false where the bound came first.
+	// Reached is the version held; Done is false if the bound came first.
 	Reached int  `json:"reached"`
 	Done    bool `json:"done"`
-	// Resident is true where the worker held the version already.
+	// Resident is true if the worker held the version already.
 	Resident bool `json:"resident"`
 	// Before is the state fingerprint of the version asked for, without the pending update.
 	Before    string            `json:"before"`
@@ -179,7 +179,7 @@ type SelectResult struct {
 	Trajectories store.Ref `json:"trajectories"`
 	Rows         int       `json:"rows"` // rows selected; 0: the update is skipped
 	// Parts are the rows for each of the iterations that learn from the rollout;
-	// absent where there is one.
+	// absent if there is one.
 	Parts     []int     `json:"parts,omitempty"`
 	Metrics   Metrics   `json:"metrics"`
 	Telemetry Telemetry `json:"telemetry"`
@@ -242,21 +242,21 @@ type CreditInput struct {
 	Iteration    int           `json:"iteration"`
 	Settings     spec.Settings `json:"settings"`
 	Trajectories store.Ref     `json:"trajectories"`
-	// Scores is nil where nothing was selected.
+	// Scores is nil if nothing was selected.
 	Scores *store.Ref `json:"scores"`
 	// Rollout says which part of the trajectories this iteration learns from; nil for
 	// all.
 	Rollout *store.RolloutRef `json:"rollout,omitempty"`
 	// Replay are the batches that the replay buffer draws from.
 	Replay []store.Ref `json:"replay,omitempty"`
-	// States is the table of initial states' values before the iteration, where the
+	// States is the table of initial states' values before the iteration, if the
 	// algorithm keeps one.
 	States *store.Ref `json:"states,omitempty"`
 }
 
 // CreditResult names the batch: all that Update reads.
 type CreditResult struct {
-	// Batch is nil where the iteration has no row to learn from.
+	// Batch is nil if the iteration has no row to learn from.
 	Batch *store.Ref `json:"batch"`
 	// States is the table after the iteration.
 	States    *store.Ref `json:"states,omitempty"`

@@ -45,11 +45,11 @@ type Recorded struct {
 	Sampled []int32
 }
 
-// WindowIDs gives the whole context of the turn after the recorded ones where it
-// Restarts: the first messages as they would be if the episode began with the
-// first turn shown, under that turn's own number, then the sampled ids as they
-// were recorded, with the environment's answers between. RAGEN's window differs: it
-// renumbers the turns and forgets the rewards of the turns it leaves out.
+// WindowIDs gives the whole context of the turn after the recorded ones, if it Restarts.
+// First come the messages as if the episode began with the first turn shown, under that
+// turn's own number. Then come the sampled ids as they were recorded, with the
+// environment's answers between. RAGEN's window differs: it renumbers the turns and
+// forgets the rewards of the turns it leaves out.
 func (p Protocol) WindowIDs(tok Tokenizer, env Environment, instance, chance draw.Address, turns []Recorded) ([]int32, error) {
 	actions := make([][]string, len(turns))
 	for i, t := range turns {
@@ -84,9 +84,9 @@ func (p Protocol) WindowIDs(tok Tokenizer, env Environment, instance, chance dra
 
 // ContinueIDs gives the ids that follow the sampled ones of a turn, up to the
 // opening tag of the next: none of them is sampled, and none before them is
-// touched. Where the sample did not end with the token that closes a message,
-// because the length limit cut it or it ended with another end-of-text token,
-// the closing token comes first.
+// touched. If the sample did not end with the token that closes a message, the closing
+// token comes first. (The length limit may have cut the sample, or it ended with another
+// end-of-text token.)
 func (p Protocol) ContinueIDs(tok Tokenizer, env Environment, episode Episode, next NextTurn, sampled []int32) ([]int32, error) {
 	closing, err := tok.Closing()
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package envs is what a policy acts in: environments, the turn protocol that
-// turns their states into messages and sampled text into actions, and the same
-// at the level of token ids.
+// Package envs has the environments that a policy acts in. Its turn protocol turns their
+// states into messages and sampled text into actions, also at the level of token ids.
 //
 // # Environments
 //
@@ -35,7 +34,7 @@ type Environment interface {
 	// Instructions are the rules, for the first user message.
 	Instructions() string
 	// Actions are the names of the legal actions where every state has the same;
-	// nil where observations name them.
+	// nil if observations name them.
 	Actions() []string
 	// MaxActions is the most actions of an episode (RAGEN: 10 for grids, 1 for one-shot tasks).
 	MaxActions() int
@@ -98,7 +97,7 @@ type Option struct {
 	Name string `json:"name"`
 	// Type is "string", "number", "integer" or "boolean".
 	Type string `json:"type"`
-	// Default is what holds where the option is absent.
+	// Default is the value if the option is absent.
 	Default any    `json:"default"`
 	Doc     string `json:"doc"`
 }

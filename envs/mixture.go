@@ -105,10 +105,10 @@ func NewMixture(parts []Part) (Mixture, error) {
 // count is its share of them, rounded up or down: of 8 groups, two equal parts
 // have exactly 4 each.
 //
-// Which part is next is Balinski and Young's quota method (The Quota Method of
-// Apportionment, 1975), in integers: among the parts that are not ahead of their
-// share, the one whose next group is due first. It takes time in proportion to
-// group; for many groups, ask Order.
+// Balinski and Young's quota method (The Quota Method of Apportionment, 1975) gives the
+// next part, in integers: among the parts that are not ahead of their share, the one
+// whose next group is due first. It takes time in proportion to group; for many groups,
+// ask Order.
 func (m Mixture) Of(group int) int {
 	var counts [MaxParts]int64
 	q := m.quota(counts[:])

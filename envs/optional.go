@@ -17,11 +17,11 @@ type Gridded interface {
 // about success, which may not be what pays most: see Valued.
 type Advised interface {
 	// Advice gives actions of best play from this state with n actions left, at
-	// most n of them. It is one action at most where chance decides what follows:
-	// take it, look, and ask again. It is empty where no play succeeds.
+	// most n of them. It is at most one action if chance decides what follows: take it,
+	// look, and ask again. It is empty if no play succeeds.
 	Advice(n int) []string
 	// BestSuccess is the highest probability with which at most n more actions
-	// succeed; 1 where the task is solved already, NaN where a bounded search did
+	// succeed; 1 where the task is solved already, NaN if a bounded search did
 	// not find out.
 	BestSuccess(n int) float64
 }
@@ -30,7 +30,7 @@ type Advised interface {
 type Valued interface {
 	// BestReward is the highest expected sum of raw rewards, without discount and
 	// penalties, of at most n further actions. It is never below 0, the sum of no action.
-	// NaN where a bounded search did not find out.
+	// NaN if a bounded search did not find out.
 	BestReward(n int) float64
 }
 
@@ -39,8 +39,8 @@ type Valued interface {
 type Held interface {
 	// HeldOut gives the canonical options of the in-distribution evaluation: with
 	// them no instance is met that the environment's own options train on, and the
-	// rest is as it is. Where these hold nothing back they are what it gives, with
-	// every default filled in.
+	// rest is as it is. If the options hold nothing out, it returns them with every
+	// default filled in.
 	HeldOut() json.RawMessage
 }
 

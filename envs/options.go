@@ -36,10 +36,10 @@ func inLine(problems strict.Problems) string {
 }
 
 // Options is the table of an environment's options, and the options a person gave.
-// An environment declares each option by one call of Int, Number, Bool, Text or
-// Choice, which reads the option's value, or its default, into a variable at once:
-// what is declared later may depend on it. The table is also the option's
-// description and the order in which JSON writes them.
+// An environment declares each option by one call of Int, Number, Bool, Text or Choice.
+// The call reads the option's value, or its default, into a variable at once, so later
+// declarations may depend on it. The table is also the option's description and the order
+// in which JSON writes them.
 //
 // Options are read strictly: names count with their case; unknown and repeated
 // names, null and values of another type or out of range are problems. All of them

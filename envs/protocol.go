@@ -93,7 +93,7 @@ type NextTurn struct {
 	ActionsLeft int
 }
 
-// block is a turn's number, state, actions left (where there is anything to
+// block is a turn's number, state, actions left (if there is anything to
 // count) and the form of the reply.
 func (p Protocol) block(env Environment, episode Episode, turn, left int) string {
 	var s strings.Builder
@@ -185,8 +185,8 @@ func clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// Writable says that a reply can give an action: that Parse reads it again where it
-// is the answer. The separator, the protocol's tags and blanks around it do not pass.
+// Writable says that a reply can give an action: Parse reads it again if it is the
+// answer. The separator, the protocol's tags and blanks around it do not pass.
 func Writable(action string) bool {
 	return action != "" && clean(action) == action && !strings.Contains(action, Separator)
 }

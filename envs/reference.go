@@ -30,11 +30,11 @@ type Reference struct {
 //
 // The random player takes one of Choices, each as likely, until the episode ends
 // or the actions are used up: the environment's MaxActions, or turns times
-// MaxActionsPerTurn where that is less. It plays samples episodes of each instance;
-// chance gives their addresses, both counted from 0, of which only the purpose is
-// another for its choices (RandomPlay). In a FreeForm environment it chooses among the
-// examples. Best play has as many actions; instances of the same state are looked at
-// once. Without instances or samples the means are 0.
+// MaxActionsPerTurn if that is less. It plays samples episodes of each instance; chance
+// gives their addresses, both counted from 0, of which only the purpose is another for
+// its choices (RandomPlay). In a FreeForm environment it chooses among the examples. Best
+// play has as many actions; instances of the same state are looked at once. Without
+// instances or samples the means are 0.
 func Refer(env Environment, instances []draw.Address, chance func(instance, sample int) draw.Address, samples, turns int) Reference {
 	actions := min(env.MaxActions(), turns*env.MaxActionsPerTurn())
 	var r Reference
@@ -82,8 +82,8 @@ func randomPlay(env Environment, instances []draw.Address, chance func(instance,
 	return float64(solved) / float64(episodes), reward / float64(episodes)
 }
 
-// meanBest is the mean over the instances' beginnings of what best gives; not
-// known where it is not of one of them, or there are none.
+// meanBest is the mean of best over the instances' beginnings. It is not known if best is
+// not known for one of them, or if there are none.
 func meanBest(env Environment, instances []draw.Address, chance func(instance, sample int) draw.Address, best func(Episode) (float64, bool)) (mean float64, ok bool) {
 	if len(instances) == 0 {
 		return 0, false

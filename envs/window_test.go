@@ -114,7 +114,7 @@ func TestContextShowsItsWindow(t *testing.T) {
 	require.ErrorIs(t, err, envs.ErrReplay)
 }
 
-// indexOf finds ids in others, −1 where they are not.
+// indexOf finds ids in others, −1 if they are not.
 func indexOf(ids, part []int32) int {
 	for i := 0; i+len(part) <= len(ids); i++ {
 		same := true

@@ -60,14 +60,14 @@ type Options struct {
 	ContinueAfter int
 	// HostSlots bounds the host activities at once; 0 means 8.
 	HostSlots int
-	// MetricsListen, where set, is the host:port at which Prometheus reads this
+	// MetricsListen, if set, is the host:port at which Prometheus reads this
 	// process's metrics: see telemetry.Listen.
 	MetricsListen string
 	// MetricsRuns is how many runs at once are named in the labels.
 	MetricsRuns int
-	// Faults, where set, makes this process fail on purpose; for tests.
+	// Faults, if set, makes this process fail on purpose; for tests.
 	Faults *faults.Plan
-	// Ready, where set, is called when all workers poll.
+	// Ready, if set, is called when all workers poll.
 	Ready func(activities.DeviceInfo)
 }
 
@@ -103,10 +103,9 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Run serves the queues of the roles until ctx ends. Then it takes no new work,
-// lets the running device activity finish within Grace, gives the session back
-// at once (so that the run continues elsewhere without waiting for a time-out), and
-// returns nil.
+// Run serves the queues of the roles until ctx ends. Then it takes no new work, lets the
+// running device activity finish within Grace, gives the session back at once, and
+// returns nil. So the run continues elsewhere without waiting for a time-out.
 func Run(ctx context.Context, o Options) error {
 	if err := o.Check(); err != nil {
 		return err
@@ -171,7 +170,7 @@ func Run(ctx context.Context, o Options) error {
 // process is a worker process while it runs.
 type process struct {
 	Options
-	metrics   *telemetry.Metrics // nil where nobody listens
+	metrics   *telemetry.Metrics // nil if nobody listens
 	started   []worker.Worker
 	fatal     chan error
 	decider   worker.Worker  // serves workflow tasks; nil without the role

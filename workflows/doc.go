@@ -26,9 +26,9 @@ const (
 	// another wait is running; describeSeconds bounds the answer itself.
 	describeWait    = 4 * time.Second
 	describeSeconds = 10
-	// sessionWait is how long one try for a session lasts: after it the status
-	// is refreshed with the fingerprints that are there, and the next try waits
-	// longer, up to sessionWaitMax.
+	// sessionWait is how long one try for a session lasts. After it the status is
+	// refreshed with the existing fingerprints, and the next try waits longer, up to
+	// sessionWaitMax.
 	sessionWait    = 10 * time.Second
 	sessionWaitMax = 5 * time.Minute
 	// drainWait bounds the wait for a worker that has said that it is about to stop.

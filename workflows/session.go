@@ -125,8 +125,8 @@ func (s *session) runner(ctx workflow.Context) steps.Runner {
 	}
 }
 
-// run executes a device activity inside the session. The error is errDeviceLost where
-// another session can continue, and the workflow's own where it is cancelled.
+// run executes a device activity inside the session. The error is errDeviceLost if
+// another session can continue, and the workflow's own if it is cancelled.
 func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, input, result any) error {
 	if s.info.SessionState != workflow.SessionStateOpen {
 		return errDeviceLost

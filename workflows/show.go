@@ -115,8 +115,8 @@ func (t *train) showSuites(b *strings.Builder) {
 	}
 }
 
-// attributes upserts the search attributes, where the server knows them: an
-// unregistered one would hold the workflow task for ever.
+// attributes upserts the search attributes, if the server knows them: an unregistered one
+// would block the workflow task for ever.
 func (t *train) attributes(ctx workflow.Context) {
 	if !t.Attributes {
 		return

@@ -21,7 +21,7 @@ type SweepResult struct {
 	Table      store.Ref   `json:"table"`
 	Definition store.Ref   `json:"definition"`
 	Counts     SweepCounts `json:"counts"`
-	// Report is where the sweep's page is, where one was written.
+	// Report is where the sweep's page is, if one was written.
 	Report string `json:"report,omitempty"`
 }
 
@@ -116,10 +116,10 @@ const quiet = time.Minute
 // continue-as-new. Start it on queue "reprise"; trials have the ids
 // "SWEEP/label".
 //
-// Children outlive an execution of the sweep: their parent close policy is to be
-// left alone, they report by signal, and they are cancelled by request, each ending
-// at its last committed iteration. Cancelled itself, the sweep waits for them and
-// writes the table of what there is.
+// Children outlive an execution of the sweep: their parent close policy is to abandon
+// them. They report by signal, and they are cancelled by request, each at its last
+// committed iteration. Cancelled itself, the sweep waits for them and writes the table of
+// what there is.
 func (w *Workflows) Sweep(ctx workflow.Context, input json.RawMessage, carry *SweepCarry) (*SweepResult, error) {
 	s := &sweeping{Workflows: w, id: workflow.GetInfo(ctx).WorkflowExecution.ID, made: map[string]bool{}, adding: workflow.NewMutex(ctx)}
 	s.root, _ = workflow.NewDisconnectedContext(ctx)

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// heartbeatTimeout holds where the worker was given no session heartbeat:
-	// activities heartbeat every second from a goroutine of their own, so a longer
-	// silence means that the process or the network is gone.
+	// heartbeatTimeout is used if the worker has no session heartbeat. Activities send
+	// heartbeats every second from their own goroutine, so a longer silence means that
+	// the process or the network is gone.
 	heartbeatTimeout = 10 * time.Second
 	// startWait is the least time a step of a session may wait to begin: a
 	// restart of the Temporal server is no lost device.
@@ -23,7 +23,7 @@ const (
 )
 
 // options are the activity options of one call. seconds is the spec's bound,
-// heartbeat the silence after which the worker is taken for dead.
+// heartbeat the silence after which the worker counts as dead.
 func options(r steps.Routing, summary string, seconds int, heartbeat time.Duration) workflow.ActivityOptions {
 	if seconds <= 0 {
 		seconds = 120

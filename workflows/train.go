@@ -84,7 +84,7 @@ type train struct {
 	committing bool
 	// measuring: this is an Evaluate workflow, nothing is learned.
 	measuring bool
-	// sweep reports the run's progress to its sweep; nil where the run is no trial.
+	// sweep reports the run's progress to its sweep; nil if the run is no trial.
 	sweep *reporter
 }
 
@@ -349,8 +349,8 @@ func nextPace(steps int, took activities.Telemetry, activitySeconds int) int {
 	return max(1, min(most, int(float64(steps)*float64(activitySeconds)/2/seconds)))
 }
 
-// restore makes the session's worker hold version Next, and the update of the
-// iteration under way where it was made already.
+// restore makes the session's worker hold version Next, with the update of the running
+// iteration if it was made already.
 func (t *train) restore(ctx workflow.Context, s *session) error {
 	in := activities.RestoreInput{
 		Version:    activities.Version{Run: t.Run, Branch: t.Branch, Version: t.Next, State: t.State},

@@ -44,7 +44,7 @@ func drawnRollouts(k *run.Context, groups int) []drawnRollout {
 	}
 }
 
-// address is the stream of a row for a purpose, of turn 0 where that does not apply.
+// address is the stream of a row for a purpose, of turn 0 if that does not apply.
 func (d drawnRollout) address(p draw.Purpose, group, member, turn int) draw.Address {
 	a := d.at
 	a.Seed, a.Purpose = d.seed, p

@@ -12,12 +12,12 @@ import (
 	"github.com/reprise-rl/reprise/model"
 )
 
-// Engine is a device worker's memory: one device, one lease, one policy, with its
-// critic and its reference where the run has them.
+// Engine is a device worker's memory: one device, one lease, one policy, with its critic
+// and its reference if the run has them.
 //
-// A PJRT execution cannot be interrupted, and a freed session slot is not yet a
-// free device: so an activity that computes holds the lease, and work of another run waits
-// for it while heartbeating. The policy stays in memory under its state
+// A PJRT execution cannot be interrupted, and a freed session slot is not yet a free
+// device. So an activity that computes holds the lease; work of another run waits for the
+// lease and sends heartbeats meanwhile. The policy stays in memory under its state
 // fingerprint; losing a session does not lose it.
 type Engine struct {
 	// Watch, if it is set, is called when an activity has taken the device; the function

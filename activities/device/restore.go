@@ -15,11 +15,11 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// Restore makes the worker hold a policy version: from memory, or from the
-// newest snapshot at or before it and the recorded updates since (the batches
-// are the write-ahead log of the weights). Each step's state fingerprint is
-// checked against the recorded one. A call stops between two updates when
-// MaxSeconds are over; the next one continues from there.
+// Restore makes the worker hold a policy version: from memory, or from the newest
+// snapshot at or before it and the recorded updates since. The batches are the
+// write-ahead log of the weights. Each step's state fingerprint is checked against the
+// recorded one. A call stops between two updates when MaxSeconds are over; the next one
+// continues from there.
 func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ activities.RestoreResult, err error) {
 	defer run.Edge(ctx, &err, "restore version %d of run %s", in.Version.Version, in.Version.Run.ID)
 	run := in.Version.Run
@@ -135,7 +135,7 @@ type updateLog struct {
 	from     int                // version of the stored state
 	snapshot *store.SnapshotRef // nil: the base model with zero moments
 	updates  []logEntry         // of iterations from, from+1, …
-	programs map[string]string  // hashes recorded last; nil where nothing is committed
+	programs map[string]string  // hashes recorded last; nil if nothing is committed
 }
 
 // log finds what the goal version is rebuilt from, and the goal's fingerprint.
@@ -221,7 +221,7 @@ func (w *work) startingPoint(ctx context.Context, s store.Store, run activities.
 	return 0, nil
 }
 
-// upload makes the engine hold a stored policy, and its critic where there is one.
+// upload makes the engine hold a stored policy, and its critic if there is one.
 func (w *work) upload(run activities.Run, policy model.Snapshot, critic *model.Snapshot) error {
 	p, err := w.engine.programsFor(w.Context, run, w.Shapes(w.Training, 1))
 	if err != nil {

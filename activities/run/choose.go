@@ -72,7 +72,7 @@ func resampled(s spec.Selection, rows []TrajectoryRow, task *Task) (Choice, erro
 }
 
 // parts counts the selected rows for each iteration that learns from the rollout;
-// nil where there is one.
+// nil if there is one.
 func PartSizes(rc *Context, rows []TrajectoryRow, count int, task *Task) []int {
 	f := rc.Train.Freshness
 	if f.Updates() == 1 {

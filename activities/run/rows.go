@@ -55,7 +55,7 @@ type StepRow struct {
 	// Observation is the state's text after the turn, for people.
 	Observation string `parquet:"observation"`
 	// NextIDs are the ids the environment adds before the next turn's sample;
-	// empty where the episode is over. With NextRestart they are the whole context.
+	// empty if the episode is over. With NextRestart they are the whole context.
 	NextIDs     []int32 `parquet:"next_ids,list"`
 	NextRestart bool    `parquet:"next_restart"`
 	// ContextFull says that the next context would have passed its width: the

@@ -104,7 +104,7 @@ func (s *Sweeps) heads(ctx context.Context, run string, all bool) ([]store.Link,
 // trialTelemetry is what the store keeps of a trial, beside its sweep's table.
 type trialTelemetry struct {
 	Trial string `json:"trial"`
-	// Started and Ended are when its workflow began and ended; null where it did not.
+	// Started and Ended are when its workflow began and ended; null if it did not.
 	Started *time.Time `json:"started"`
 	Ended   *time.Time `json:"ended"`
 	// LostDevices and Recomputed are the run's; Reason is why it failed.

@@ -26,7 +26,7 @@ func init() { envs.Register(Name, summary, New) }
 type Bandit struct {
 	options Options
 	pairs   []pair
-	// pool is the instances there are, or nil where options.Instances sets no limit.
+	// pool is the instances there are, or nil if options.Instances sets no limit.
 	pool []listing
 }
 
@@ -86,8 +86,8 @@ func (b *Bandit) listings() []listing {
 	return all
 }
 
-// Cases implements envs.Environment: every pair in both orders, also where a pool
-// has fewer, since a balanced set has each order as often as the other.
+// Cases implements envs.Environment: every pair in both orders, even if a pool has fewer,
+// since a balanced set has each order as often as the other.
 func (b *Bandit) Cases() []envs.Episode {
 	all := b.listings()
 	cases := make([]envs.Episode, len(all))
@@ -162,8 +162,8 @@ func (e *episode) Done() bool { return e.chosen != "" }
 // Success implements envs.Episode: the high arm was chosen, whatever it paid.
 func (e *episode) Success() bool { return e.chosen == e.high }
 
-// Advice implements envs.Advised: the high arm, which is what counts as success,
-// also where it pays less on average; see BestReward for what pays.
+// Advice implements envs.Advised: the high arm, which counts as success even if it pays
+// less on average; see BestReward for what pays.
 func (e *episode) Advice(n int) []string {
 	if n < 1 || e.Done() {
 		return nil
@@ -179,8 +179,8 @@ func (e *episode) BestSuccess(n int) float64 {
 	return 0
 }
 
-// BestReward implements envs.Valued: the mean of the arm that pays more on
-// average, or 0, for none, where both take.
+// BestReward implements envs.Valued: the mean of the arm that pays more on average, or 0,
+// for no action, if both cost.
 func (e *episode) BestReward(n int) float64 {
 	if n < 1 || e.Done() {
 		return 0

@@ -51,7 +51,7 @@ func New(o *envs.Options) envs.Environment {
 	return b
 }
 
-// name checks the names and gives the bandit its pairs; none where names is unknown.
+// name checks the names and gives the bandit its pairs; none if names is unknown.
 func (b *Bandit) name(o *envs.Options) {
 	s := b.options
 	pairs := splits[s.Names]

@@ -195,8 +195,8 @@ func (e *episode) Success() bool { return e.lake.cells[e.at] == 'G' }
 // Transitions implements envs.Tabular.
 func (e *episode) Transitions() envs.Table { return e.lake.Transitions(e.env.slip) }
 
-// Advice implements envs.Advised: the best move where moves may slip, otherwise a
-// shortest way.
+// Advice implements envs.Advised: the best move if moves may slip, otherwise a shortest
+// way.
 func (e *episode) Advice(n int) []string {
 	if n <= 0 || e.Done() {
 		return nil

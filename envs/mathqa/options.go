@@ -159,8 +159,8 @@ func (m *MathQA) Pin() (json.RawMessage, error) {
 }
 
 // HeldOut implements envs.Held: for a training split, all of the test split, of
-// the same file. Nothing is held back where all questions are trained on, or
-// where the file has none for tests.
+// the same file. Nothing is held out if all questions are trained on, or if the file has
+// none for tests.
 func (m *MathQA) HeldOut() json.RawMessage {
 	changes := map[string]any{"sha256": m.digest}
 	if m.options.Split == Train && m.held {

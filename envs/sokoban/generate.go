@@ -11,10 +11,10 @@ import (
 // a room, place the player, and the boxes on the targets, then pull. Whatever is
 // reached by pulls is solved by pushes, so every room can be solved.
 //
-// It differs where the original hangs on Python's salted hashes or on the order
-// of a depth-first search: states are searched breadth-first, so that depth is
-// exactly the number of moves of a solution; ties are drawn; and every box starts
-// off the targets. It draws integers alone, so rooms are the same on any machine.
+// It differs where the original depends on Python's salted hashes or on the order of a
+// depth-first search. States are searched breadth-first, so that depth is exactly the
+// number of moves of a solution; ties are drawn; and every box starts off the targets. It
+// draws integers alone, so rooms are the same on any machine.
 type generator struct {
 	width, height, boxes int
 	depth                int // most moves of reverse play
@@ -137,11 +137,10 @@ func (m *maker) place() bool {
 	return true
 }
 
-// reverse plays backwards and puts the boxes and the player where it ends. All
-// boxes at once where that is few states enough to look at all of them;
-// otherwise one box after the other, each with its share of the moves. It returns
-// how far the boxes are from the targets they began on, or 0 where some box
-// could not be brought off the targets.
+// reverse plays backwards and puts the boxes and the player where it ends. All boxes move
+// at once if that gives few enough states to search all of them; otherwise one box after
+// the other, each with its share of the moves. It returns how far the boxes are from the
+// targets they began on, or 0 if some box could not be brought off the targets.
 func (m *maker) reverse() (distance int) {
 	homes := m.room.places(func(at int) bool { return m.room.boxes[at] })
 	groups := [][]int{homes}
@@ -271,7 +270,7 @@ func (s *reverse) expand(i int) {
 }
 
 // score is the number of times another box was pulled than before, times the
-// boxes' distances from the targets they began on (gym-sokoban's), and 0 where a
+// boxes' distances from the targets they began on (gym-sokoban's), and 0 if a
 // box is on a target.
 func (s *reverse) score(i int) int {
 	for _, at := range s.seen.at(i)[1:] {

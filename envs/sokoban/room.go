@@ -52,10 +52,9 @@ type Room struct {
 	open int
 }
 
-// Parse reads a room from rows of the standard glyphs. It must have walls all
-// around, one player, as many boxes as targets, and a box that is on no target;
-// whether it can be solved is for Solve to say. Errors are of type
-// *board.LayoutError.
+// Parse reads a room from rows of the standard glyphs. It must have walls all around, one
+// player, as many boxes as targets, and a box that is on no target. Solve says whether it
+// can be solved. Errors are of type *board.LayoutError.
 func Parse(text string) (Room, error) {
 	rows, err := board.Rows(text, strings.Join(Standard[:], ""))
 	if err != nil {

@@ -44,8 +44,8 @@ type Sokoban struct {
 // Name implements envs.Environment.
 func (s *Sokoban) Name() string { return Name }
 
-// Instructions implements envs.Environment: the task and the glyphs, without the
-// box on a target where that is an episode's end, which no prompt shows.
+// Instructions implements envs.Environment: the task and the glyphs. The box on a target
+// is left out if it means the end of an episode, because no prompt shows that.
 func (s *Sokoban) Instructions() string {
 	g := s.glyphs
 	task, done := "Push the box to the target.", ""

@@ -2,20 +2,20 @@
 // environment variables that Temporal's and Amazon's own tools read, or by the
 // dev stack of the working directory.
 //
-// For each of the two servers by itself, the first of these that says where it
-// is, is taken:
+// For each of the two servers separately, the first of these that names its address is
+// used:
 //
 //  1. flags
 //  2. the dev stack whose folder is named, by --dev-dir or by the program that
-//     started it; where none runs there, that is an error
+//     started it; if none runs there, that is an error
 //  3. TEMPORAL_ADDRESS; REPRISE_S3_ENDPOINT (or AWS_ENDPOINT_URL_S3,
 //     AWS_ENDPOINT_URL) or REPRISE_S3_BUCKET
 //  4. the stack that `reprise dev` runs in this folder or above
 //  5. for Temporal, 127.0.0.1:7233; for S3 there is no default
 //
-// A named stack is used whole: of the variables none is read, neither for the
-// namespace nor for TLS, keys or the prefix. A flag for one of these still counts, except
-// for TLS and keys, which a dev stack does not have.
+// A named stack is used as a whole: no variable is read, neither for the namespace nor
+// for TLS, keys or the prefix. A flag for one of these still counts, except for TLS and
+// keys, which a dev stack does not have.
 //
 // Secrets never come by flag: the API key from TEMPORAL_API_KEY or a file, the
 // S3 keys from the chain that every S3 tool knows (environment, shared
@@ -45,8 +45,8 @@ type Settings struct {
 	Address string
 	// Namespace is Temporal's; "default" by default (TEMPORAL_NAMESPACE).
 	Namespace string
-	// TLS turns TLS on or, as "false", off; by default it is on where a
-	// certificate, a CA, a server name or an API key is given (TEMPORAL_TLS).
+	// TLS turns TLS on or, as "false", off; by default it is on if a certificate, a CA, a
+	// server name or an API key is given (TEMPORAL_TLS).
 	TLS string
 	// TLSCert and TLSKey are PEM files that prove who we are
 	// (TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH).
@@ -54,8 +54,8 @@ type Settings struct {
 	// TLSCA is a PEM file of the authorities that the server's certificate may
 	// come from; by default the system's (TEMPORAL_TLS_SERVER_CA_CERT_PATH).
 	TLSCA string
-	// TLSServerName is the name that the server's certificate must bear, where
-	// it is not the address's (TEMPORAL_TLS_SERVER_NAME).
+	// TLSServerName is the name on the server's certificate, if it is not the address's
+	// (TEMPORAL_TLS_SERVER_NAME).
 	TLSServerName string
 	// APIKeyFile is a file with the API key, read again at every call so that
 	// a key can be changed under a running worker (or TEMPORAL_API_KEY).
@@ -128,8 +128,8 @@ func truth(value, of string) (bool, error) {
 // environment says of other servers.
 func (s *Settings) named() bool { return s.DevDir != "" }
 
-// stack returns the dev stack's state, or nil where none is named and none runs.
-// The error is an ErrSettings where none runs on the folder that is named.
+// stack returns the dev stack's state, or nil if none is named and none runs.
+// The error is an ErrSettings if none runs on the folder that is named.
 func (s *Settings) stack() (*dev.State, error) {
 	state, err := dev.LoadState(s.DevDir)
 	switch {
@@ -144,12 +144,12 @@ func (s *Settings) stack() (*dev.State, error) {
 }
 
 // EnvironmentNamesServers says whether the environment names a Temporal server or a
-// bucket: then a command uses a dev stack only where it is named.
+// bucket: then a command uses a dev stack only if it is named.
 func EnvironmentNamesServers() bool {
 	return or("", "TEMPORAL_ADDRESS") != "" || or("", endpointVariables...) != "" || or("", "REPRISE_S3_BUCKET") != ""
 }
 
-// UIURL is the Web UI's URL, or "" where it is not known.
+// UIURL is the Web UI's URL, or "" if it is not known.
 func (s *Settings) UIURL() string {
 	switch variable := os.Getenv("REPRISE_UI_URL"); {
 	case s.UI != "":

@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 )
 
-// dialTimeout bounds the first contact where the caller set no bound.
+// dialTimeout bounds the first contact if the caller set no bound.
 const dialTimeout = 15 * time.Second
 
 // Target is where Temporal is, once the settings are put together.
@@ -80,7 +80,7 @@ func (s *Settings) TemporalTarget() (Target, error) {
 	return target, nil
 }
 
-// apiKey returns nil where no key is given.
+// apiKey returns nil if no key is given.
 func (s *Settings) apiKey() (client.Credentials, error) {
 	if s.APIKeyFile == "" {
 		if key := strings.TrimSpace(os.Getenv("TEMPORAL_API_KEY")); key != "" {

@@ -59,9 +59,9 @@ func portFree(port int) error {
 }
 
 // freePort picks a port below the range that the kernel gives to outgoing
-// connections. From inside it, a client that dials a server which is down could
-// be given the server's own port and connect to itself, and a server that was
-// killed might not get its port back.
+// connections. If ports were inside it, a client that dials a stopped server could be
+// given the server's own port and connect to itself, and a killed server might not get
+// its port back.
 func freePort(taken ...int) (int, error) {
 	const low = 10240
 	high := 32768

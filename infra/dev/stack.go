@@ -189,8 +189,8 @@ func (s *Stack) RestartTemporal(ctx context.Context) error {
 // it serves; it first stops one that still runs.
 func (s *Stack) RestartS3(ctx context.Context) error { return s.s3.Restart(ctx) }
 
-// Stop ends both servers, in order, at most 8 s each (at once where the stack
-// is ephemeral), and gives the folder free. Calling it again does nothing and returns the same.
+// Stop ends both servers, in order, at most 8 s each (at once if the stack is ephemeral),
+// and frees the folder. Calling it again does nothing and returns the same.
 func (s *Stack) Stop() error {
 	s.stop.Do(func() { s.stopErr = s.end() })
 	return s.stopErr

@@ -127,7 +127,7 @@ type record struct {
 
 func recordPath(path string) string { return path + ".installed.json" }
 
-// readRecord returns nil where there is no record.
+// readRecord returns nil if there is no record.
 func readRecord(path string) (*record, error) {
 	content, err := os.ReadFile(recordPath(path))
 	if errors.Is(err, os.ErrNotExist) {

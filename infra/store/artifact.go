@@ -27,8 +27,7 @@ func ShortDigest(digest string) string {
 
 // PutArtifact writes body as the immutable object dir/name.<sha12>.ext and
 // returns its ref. Writing the same bytes again is fine, by anybody at any
-// time. Where the key is taken, what is stored is read back: [ErrAltered] if
-// it is not these bytes.
+// time. If the key is taken, the stored bytes are read back: [ErrAltered] if they differ.
 func PutArtifact(ctx context.Context, s Store, dir, name, ext string, body []byte) (Ref, error) {
 	digest := canon.Digest(body)
 	key := artifactKey(dir, name, ext, digest)
@@ -68,11 +67,11 @@ func putReaderAt(ctx context.Context, s Store, ref Ref, r io.ReaderAt) (Ref, err
 }
 
 // settle makes a conditional PUT and turns its outcome into a ref: a key that is taken
-// is fine if it holds the same bytes. Where it is said to be taken (412), fought over
-// (409) or not there any more (an upload that somebody aborted), and yet holds nothing
-// when it is read, the other request was a deletion or is not visible yet: the PUT is
-// made again, as [Commit] does. After as many attempts that is [ErrConflict], for the
-// caller to retry; [ErrNotFound] would say that a committed artifact is gone.
+// is fine if it holds the same bytes. The server may say that the key is taken (412),
+// contested (409) or gone (an upload that somebody aborted), although nothing is there
+// when it is read. Then the other request was a deletion or is not visible yet, and the
+// PUT is made again, as [Commit] does. After as many attempts that is [ErrConflict], for
+// the caller to retry; [ErrNotFound] would say that a committed artifact is gone.
 func settle(ctx context.Context, s Store, ref Ref, put func() error) (Ref, error) {
 	pause := commitPause
 	var last error

@@ -56,7 +56,7 @@ func Iterations(ctx context.Context, s Store, run string, branch int) ([]int, er
 }
 
 // Head finds the newest committed iteration of a run: of its last branch that has
-// one. [ErrNotFound] where nothing is committed.
+// one. [ErrNotFound] if nothing is committed.
 func Head(ctx context.Context, s Store, run string) (Link, error) {
 	branches, err := Branches(ctx, s, run)
 	if err != nil {
@@ -155,9 +155,9 @@ type Rebuild struct {
 }
 
 // FindRebuild finds what the version after head is rebuilt from: the newest snapshot
-// on the way back that is there, and the iterations since. One that retention has
-// removed is passed over, also where the tombstone is not on this chain: a run that
-// went back reads manifests from before the removal.
+// on the way back that is there, and the iterations since. A snapshot that retention has
+// removed is passed over, even if the tombstone is not on this chain: a run that was
+// rolled back reads manifests from before the removal.
 func FindRebuild(ctx context.Context, s Store, head Ref) (Rebuild, error) {
 	var found *SnapshotRef
 	var asked error

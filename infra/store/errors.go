@@ -53,7 +53,7 @@ type Error struct {
 	Detail string
 	// Hint is what to do about it; may be empty.
 	Hint string
-	// Cause is the context's error where the caller gave up, else nil.
+	// Cause is the context's error if the caller gave up, else nil.
 	Cause error
 }
 
@@ -140,7 +140,7 @@ func (e *Divergence) Error() string {
 // Is makes errors.Is(err, ErrDivergence) true.
 func (e *Divergence) Is(target error) bool { return target == ErrDivergence }
 
-// Canceled is the context's error where err came of its end; nil otherwise.
+// Canceled is the context's error if err came of its end; nil otherwise.
 func Canceled(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil && err != nil {
 		return cause

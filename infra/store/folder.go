@@ -29,8 +29,8 @@ type FolderFile struct {
 	Size   int64
 }
 
-// Folder is a set of files that keep their names, in a folder whose name
-// carries the digest of all of them: a model that other programs load as it is.
+// Folder is a set of files that keep their names, in a folder whose name has the digest
+// of all of them. Other programs can load such a model as it is.
 type Folder struct {
 	// Dir is the folder's key, without a slash at the end.
 	Dir string `json:"dir"`
@@ -99,8 +99,9 @@ func (f FolderFile) bytes() (r io.ReaderAt, size int64) {
 
 // GetFolder streams a folder's files into the local folder dir, which is made
 // if need be. An existing file with the right bytes is kept, so that an interrupted
-// download can be resumed; its unfinished parts of these files are removed. (Two at once
-// into one folder: one of them may fail, and then the other's files are whole.)
+// download can be resumed; its unfinished parts of these files are removed. If two
+// downloads run at once into one folder, one of them may fail; the other's files are then
+// complete.
 func GetFolder(ctx context.Context, s Store, files map[string]Ref, dir string) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		// Names come from a manifest: they must not lead out of the folder.

@@ -19,9 +19,9 @@ type GarbageOptions struct {
 	Grace time.Duration
 	// Now is compared with the server's times; zero means the present.
 	Now time.Time
-	// Ended says that nobody works on the run any more. Without it, what an
-	// iteration that has begun but not committed has written is kept however old it
-	// is: a run that waits for a device for days still needs it.
+	// Ended says that nobody works on the run any more. Without it, the objects of an
+	// iteration that has begun but not committed are kept, however old they are: a run
+	// that waits for a device for days still needs them.
 	Ended bool
 }
 

@@ -52,7 +52,7 @@ func EscapeSegment(id string) string {
 	return full[:cut] + "~" + hex.EncodeToString(sum[:8])
 }
 
-// UnescapeSegment gives the id of a segment, or false where the segment is a
+// UnescapeSegment gives the id of a segment, or false if the segment is a
 // shortened one (which only its spec can resolve) or not one at all.
 func UnescapeSegment(segment string) (string, bool) {
 	if segment == "%" {

@@ -36,7 +36,7 @@ type Manifest struct {
 	Branch    int `json:"branch"`
 	Iteration int `json:"iteration"`
 	// Parent is the manifest of the iteration before: of the same branch, or, for
-	// the first of a later branch, the fork point. Nil where the run begins.
+	// the first of a later branch, the fork point. Nil in the run's first manifest.
 	Parent *Ref `json:"parent,omitempty"`
 	// Spec is the resolved spec.
 	Spec Ref `json:"spec"`
@@ -56,7 +56,7 @@ type Manifest struct {
 	StateAfter  string `json:"state_after"`
 	// Turns are the tables of each turn, in order.
 	Turns []TurnRefs `json:"turns,omitempty"`
-	// Rollout is the rollout that this iteration shares with others; nil where every
+	// Rollout is the rollout that this iteration shares with others; nil if every
 	// iteration has its own.
 	Rollout *RolloutRef `json:"rollout,omitempty"`
 	// Trajectories is the table of whole episodes, one row a member; Scores what the
@@ -66,7 +66,7 @@ type Manifest struct {
 	Batch        *Ref `json:"batch,omitempty"`
 	// Update counts what the update did.
 	Update UpdateCounts `json:"update"`
-	// Snapshot is the full training state of version n+1, where one was taken.
+	// Snapshot is the full training state of version n+1, if one was taken.
 	Snapshot *SnapshotRef `json:"snapshot,omitempty"`
 	// Evaluations were made in this iteration: of version n+1, and in the first
 	// iteration of version 0 too.
@@ -74,9 +74,9 @@ type Manifest struct {
 	// Metrics are the deterministic ones; their names sort, their units are in the
 	// names' documentation.
 	Metrics map[string]canon.Float `json:"metrics,omitempty"`
-	// Detected is what the detectors of collapse made of this iteration, and Opened,
-	// in the first manifest of a later branch, why it was opened: JSON values that
-	// the store does not look into.
+	// Detected is the result of the detectors of collapse for this iteration. Opened, in
+	// the first manifest of a later branch, says why the branch was opened. Both are JSON
+	// values that the store does not read.
 	Detected json.RawMessage `json:"detected,omitempty"`
 	Opened   json.RawMessage `json:"opened,omitempty"`
 	// Artifacts are further refs by purpose, for what later formats add: they are
@@ -114,7 +114,7 @@ type TurnRefs struct {
 	Step     Ref `json:"step"`
 }
 
-// RolloutRef names the rollout that an iteration learned from, where one serves
+// RolloutRef names the rollout that an iteration learned from, if a rollout serves
 // several iterations.
 type RolloutRef struct {
 	// Branch and Iteration are where it was rolled out: that manifest has its turns.

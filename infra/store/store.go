@@ -81,7 +81,7 @@ type Upload struct {
 
 // PutOptions say how an object is written.
 type PutOptions struct {
-	// IfAbsent makes the PUT conditional (If-None-Match: *): [ErrExists] where
+	// IfAbsent makes the PUT conditional (If-None-Match: *): [ErrExists] if
 	// the key is taken, and then nothing changes.
 	IfAbsent bool
 	// ContentType is the MIME type; by default it follows the key's extension.
@@ -95,9 +95,9 @@ type PutOptions struct {
 type Store interface {
 	// Put writes a small object at once, with its SHA-256 checked by the server.
 	Put(ctx context.Context, key string, body []byte, opts PutOptions) error
-	// PutFrom writes size bytes of r without holding them all, in parts where
-	// large; r is read from several goroutines and may be read twice. An object
-	// is there whole or not at all.
+	// PutFrom writes size bytes of r without holding them all, in parts if there are
+	// many. r is read from several goroutines and may be read twice. An object is there
+	// whole or not at all.
 	PutFrom(ctx context.Context, key string, r io.ReaderAt, size int64, opts PutOptions) error
 	// Open reads an object from byte offset on; the Object's Size is the whole's.
 	// The body is not verified: [OpenArtifact] does that.

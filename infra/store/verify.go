@@ -54,11 +54,11 @@ func (p Problem) String() string {
 // BranchReport is what verify saw of one branch.
 type BranchReport struct {
 	Branch int `json:"branch"`
-	// First and Last are its committed iterations, -1 where there are none.
+	// First and Last are its committed iterations, -1 if there are none.
 	First int `json:"first"`
 	Last  int `json:"last"`
 	// Parent is the fork point: the manifest that the first one follows, of another
-	// branch, or of another run. Nil where the run begins.
+	// branch, or of another run. Nil if the run begins with this branch.
 	Parent *Ref `json:"parent,omitempty"`
 	// Opened is why the branch was opened, as its first manifest says.
 	Opened json.RawMessage `json:"opened,omitempty"`
@@ -260,7 +260,7 @@ func (w *walk) add(kind, key, role, by, detail string) {
 	w.report.Problems = append(w.report.Problems, Problem{Kind: kind, Key: key, Role: role, NamedBy: by, Detail: detail})
 }
 
-// damage records what an error says about an object, or answers false where the error
+// damage records what an error says about an object, or answers false if the error
 // is about the store instead.
 func (w *walk) damage(ref Ref, role, by string, err error) bool {
 	switch {

@@ -62,8 +62,8 @@ func (w *walk) findRebuild(ctx context.Context, head Ref, by string) error {
 	return nil
 }
 
-// damagedRebuild records, once, why the walk ended at a manifest, or gives the error back
-// where it is about the store.
+// damagedRebuild records, once, why the walk ended at a manifest. It returns the error if
+// it is about the store.
 func (w *walk) damagedRebuild(ref Ref, by string, err error) error {
 	if w.damaged[ref.Key] {
 		return nil

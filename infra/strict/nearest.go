@@ -52,7 +52,7 @@ func inOrder(word, text string) bool {
 	return true
 }
 
-// DidYouMean is the hint for a word that is none of the candidates; empty where
+// DidYouMean is the hint for a word that is none of the candidates; empty if
 // none of them is near.
 func DidYouMean(word string, candidates []string) string {
 	if c, ok := Nearest(word, candidates); ok {

@@ -139,8 +139,8 @@ func (n Node) Float() (float64, bool) {
 // IsInteger reports whether a number is written without a point and an exponent.
 func (n Node) IsInteger() bool { return n.Kind() == Number && !strings.ContainsAny(n.raw, ".eE") }
 
-// HintQuotes is the hint where a number is wanted and a text that is one was found;
-// empty otherwise.
+// HintQuotes is the hint if a number is wanted and a text with a number was found; empty
+// otherwise.
 func (n Node) HintQuotes() string {
 	if text, ok := n.Text(); ok {
 		if _, err := strconv.ParseFloat(text, 64); err == nil {

@@ -21,7 +21,7 @@ type Limits struct {
 type Unreadable struct {
 	// Found and Allowed are as in a Problem.
 	Found, Allowed string
-	// Err is encoding/json's error where the text is not JSON, otherwise nil.
+	// Err is encoding/json's error if the text is not JSON, otherwise nil.
 	Err error
 }
 

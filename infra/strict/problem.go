@@ -59,7 +59,7 @@ func (ps Problems) Error() string {
 	return b.String()
 }
 
-// Err is the problems as an error, nil where there are none.
+// Err is the problems as an error, nil if there are none.
 func (ps Problems) Err() error {
 	if len(ps) == 0 {
 		return nil

@@ -10,7 +10,7 @@
 //
 // A row is a trajectory. Numbers of rows are [rows], numbers of turns [rows][turns] and
 // numbers of tokens [rows][tokens]; rows may differ in length. A mask, [rows][tokens], is
-// true at the sampled tokens, which are the tokens of the loss. Every result is 0 where
+// true at the sampled tokens, which are the tokens of the loss. Every result is 0 if
 // the mask is false.
 //
 // Token t of a row is ids[t]. Its log-prob and its value are computed from ids[<t], as in

@@ -131,7 +131,7 @@ type Plan struct {
 	spent   map[Fault]bool
 }
 
-// FromEnvironment reads the plan of this process: nil where no variable is set.
+// FromEnvironment reads the plan of this process: nil if no variable is set.
 func FromEnvironment(getenv func(string) string) (*Plan, error) {
 	p := &Plan{
 		trace: getenv(EnvTrace) != "", out: os.Stderr, counts: occurrences{}, decided: occurrences{}, spent: map[Fault]bool{},

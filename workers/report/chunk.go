@@ -26,7 +26,7 @@ type episodePage struct {
 	Return point `json:"t"`
 	// Flags are the result of flagsOf.
 	Flags int `json:"f"`
-	// Advantage is the mean; null where the update did not learn from the episode.
+	// Advantage is the mean; null if the update did not learn from the episode.
 	Advantage point `json:"a"`
 	// Environment, Key, Prompt and Board name strings: the label, the initial state's
 	// key, the first prompt and the first board.
@@ -52,7 +52,7 @@ type turnPage struct {
 	Counts     [3]int  `json:"e"` // executed, effective, invalid
 }
 
-// point is a number that JSON can carry: null where it is not finite.
+// point is a number that JSON can carry: null if it is not finite.
 type point float64
 
 // MarshalJSON implements json.Marshaler.
@@ -205,7 +205,7 @@ func packLogProbs(tokens []episodes.Token) string {
 }
 
 // runs are the advantages as counts and values, in turn: they are mostly the same all
-// over a turn. Nil where the update did not learn from it.
+// over a turn. Nil if the update did not learn from it.
 func runs(tokens []episodes.Token) []point {
 	var out []point
 	for i := 0; i < len(tokens); {

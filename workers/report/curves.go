@@ -62,7 +62,7 @@ func (r *Run) Names() []string {
 	return sortedKeys(names)
 }
 
-// points are the values of a curve as JSON has them: null where there is none, or
+// points are the values of a curve as JSON has them: null if there is none, or
 // none that is finite. Six digits are more than a screen shows.
 type points []float64
 
@@ -81,7 +81,7 @@ func (p points) MarshalJSON() ([]byte, error) {
 // absent is a point that is not there.
 var absent = math.NaN()
 
-// pointOf is a metric's value, absent where it has none.
+// pointOf is a metric's value, absent if it has none.
 func pointOf(m activities.Metrics, name string) float64 {
 	if v, ok := m[name]; ok {
 		return float64(v)

@@ -1,14 +1,13 @@
-// Package report makes pages that people look at of runs and sweeps: one HTML file that
-// works offline, opened from a folder, and beside it the trajectories in pieces that the
-// page loads on demand.
+// Package report makes pages of runs and sweeps for people: one HTML file that works
+// offline, opened from a folder, and beside it the trajectories in pieces that the page
+// loads on demand.
 //
-// [Load] reads a run through the store into a [Run]: its branches, its curves,
-// what the detectors saw, evaluations, timings, and a list of all that is missing,
-// for a run that is under way, has failed or was half deleted is shown as far as
-// it is there. [Write] reads a run and gives the report's files to a [Sink], which
-// puts them in a folder or a bucket; [WriteSweep] does the same for several runs
-// that were made to be compared. The same store gives the same bytes, whatever the
-// clock and the machine.
+// [Load] reads a run through the store into a [Run]: its branches, its curves, what the
+// detectors saw, evaluations, timings, and a list of everything that is missing. So a
+// running, failed or half-deleted run is shown as far as it exists. [Write] reads a run
+// and gives the report's files to a [Sink], which puts them in a folder or a bucket;
+// [WriteSweep] does the same for several runs that were made to be compared. The same
+// store gives the same bytes, whatever the clock and the machine.
 //
 // # Files
 //
@@ -17,8 +16,8 @@
 //	data/b0-000012.0.js trajectories of an iteration, in parts of bounded size
 //	data/b0-e000020-1.0.js  those of an evaluation: version 20, its second suite
 //
-// A browser lets no page from a folder fetch files; script elements work there, so
-// the pieces are programs that hand one JSON value to the page.
+// A browser does not let a page from a folder fetch files. Script elements work there, so
+// the pieces are programs that pass one JSON value to the page.
 //
 // # Trust
 //

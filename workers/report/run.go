@@ -44,8 +44,8 @@ type Branch struct {
 	Uncommitted []int
 }
 
-// Place is an iteration of a branch. Run is another run's id where a run was
-// started from that, else empty.
+// Place is an iteration of a branch. Run is the other run's id if the run was forked,
+// else empty.
 type Place struct {
 	Run               string
 	Branch, Iteration int
@@ -55,12 +55,12 @@ type Place struct {
 type Iteration struct {
 	store.Link
 	// Smoothed are the moving averages of the metrics, by the metric's name: the
-	// recorded ones where there are any, else computed with the same decay. A branch
+	// recorded ones if there are any, else computed with the same decay. A branch
 	// continues the averages of its fork point.
 	Smoothed activities.Metrics
 	// Detected is the detectors' result; nil if they did not look at it.
 	Detected *activities.Detected
-	// Telemetry is what its steps took; nil where there is none.
+	// Telemetry is what its steps took; nil if there is none.
 	Telemetry *run.IterationTelemetry
 }
 
@@ -75,7 +75,7 @@ type Missing struct {
 	Key   string
 }
 
-// Newest is the newest readable commit of the newest branch; false where there is
+// Newest is the newest readable commit of the newest branch; false if there is
 // none.
 func (r *Run) Newest() (Iteration, bool) {
 	if len(r.Branches) == 0 {

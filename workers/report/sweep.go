@@ -45,7 +45,7 @@ type Trial struct {
 	// Run is what is stored of it; nil for nothing.
 	Run *Run
 	// Page is the path of the trial's own page from the sweep's page: '/'-separated, its
-	// segments are the names of files or objects. Empty where there is none.
+	// segments are the names of files or objects. Empty if there is none.
 	Page string
 }
 
@@ -76,7 +76,7 @@ func WriteSweep(ctx context.Context, s Sweep, sink Sink) (Summary, error) {
 }
 
 // value is the newest value of a metric along the way to a run's newest version, and
-// the iteration it is of; absent where there is none.
+// the iteration it is of; absent if there is none.
 func (r *Run) value(metric string) (v float64, at int) {
 	v, at = absent, -1
 	if r == nil {

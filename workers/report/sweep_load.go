@@ -20,9 +20,9 @@ import (
 // maxSweep bounds a sweep's definition and its table, in bytes.
 const maxSweep = 256 << 20
 
-// LoadSweep reads a sweep: its definition, its table where it has ended, and the runs
-// of its trials. It returns [store.ErrNotFound] if the store does not have the sweep;
-// each trial says what is missing of it.
+// LoadSweep reads a sweep: its definition, its table if it has ended, and the runs of its
+// trials. It returns [store.ErrNotFound] if the store does not have the sweep; each trial
+// says what is missing of it.
 //
 // A store may hold several of both: of a sweep that trials were added to, or that was
 // started again. The definition is the newest one; it is as new as the newest table that

@@ -43,7 +43,7 @@ type lossPage struct {
 	Recomputed int `json:"recomputed"`
 }
 
-// timings adds up what telemetry says; nil where there is none.
+// timings adds up what telemetry says; nil if there is none.
 func (r *Run) timings() *timingsPage {
 	p := &timingsPage{}
 	steps := map[string]*stepPage{}

@@ -1,10 +1,10 @@
 // Package collapse notices that a run is falling into the echo trap of RAGEN
-// (arXiv 2504.20073, section 4.2): the policy narrows onto one template, the
-// rewards of a group stop to vary, and a while later the reward is gone.
+// (arXiv 2504.20073, section 4.2): the policy narrows onto one template, the rewards of a
+// group stop varying, and later the reward collapses.
 //
-// Everything here is a pure function and fit for workflow code: what is known of
-// a run so far is a State of about a hundred bytes a rule, carried along in
-// the workflow's state, and
+// Everything here is a pure function and may be used in workflow code. The knowledge of a
+// run so far is a State of about a hundred bytes a rule, carried in the workflow's state,
+// and
 //
 //	state, events = detectors.Observe(state, iteration, metrics, evaluation)
 //
@@ -41,9 +41,9 @@
 // bad figure of rollout n means that version n is bad, and iteration n−1 made it;
 // a bad figure of update n means iteration n itself. The onset of an event is the
 // iteration that did the first harm: everything before it was fine, and a rollback
-// goes to the iteration before it. It is the iteration before the first value that
-// had gone half of the way to its threshold and never came back, but at most
-// Iterations before the first that departed, since a slow drift is no collapse.
+// goes to the iteration before it. It is the iteration before the first value that had
+// gone half of the way to its threshold and never came back. It is at most Iterations
+// before the first value that departed, since a slow drift is not a collapse.
 package collapse
 
 import (

@@ -150,7 +150,7 @@ func Defaults() Config {
 	}
 }
 
-// level is a rule's Level, nil where it has none.
+// level is a rule's Level, nil if it has none.
 func (c *Config) level(name string) *Level {
 	switch name {
 	case RewardStd:
@@ -185,7 +185,7 @@ func (c Config) limit(r Rule) limit {
 	return limit{factor: l.Factor, floor: l.Floor, row: l.Iterations}
 }
 
-// action is what is done when a rule fires; Off where it is not watched.
+// action is what is done when a rule fires; Off if it is not watched.
 func (c Config) action(r Rule) Action {
 	var a Action
 	switch r.Name {
@@ -211,7 +211,7 @@ func (c Config) action(r Rule) Action {
 // Reach is how many iterations before its detection a collapse may be rolled back
 // to, at most, in a run that evaluates every so many iterations (0 for never).
 // Retention keeps at least that much. Iterations without a rule's figure, such as
-// those without an update, come on top: they do not change the policy. 0 where
+// those without an update, come on top: they do not change the policy. 0 if
 // nothing is rolled back.
 func (c Config) Reach(evaluationEvery int) int {
 	reach := 0
@@ -236,9 +236,9 @@ func (c Config) Reach(evaluationEvery int) int {
 type Knob struct {
 	// Path is the knob's path in the spec.
 	Path string
-	// Times multiplies the value; 0 where Set replaces it.
+	// Times multiplies the value; 0 if Set replaces it.
 	Times float64
-	// Set replaces the value where Times is 0.
+	// Set replaces the value if Times is 0.
 	Set float64
 }
 

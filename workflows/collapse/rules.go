@@ -78,7 +78,7 @@ type Rule struct {
 	against   reference // what the figure is measured by
 	above     bool      // it departs upwards
 	rest      bool      // the figure is 1 minus the metric
-	narrowing bool      // excused where the task is solved
+	narrowing bool      // excused if the task is solved
 	by        cause
 }
 
@@ -192,7 +192,7 @@ type seen struct {
 	by       cause
 }
 
-// look reads the rule's figure; false where there is none.
+// look reads the rule's figure; false if there is none.
 func (r Rule) look(m Metrics) (seen, bool) {
 	if r.Name == NonFinite {
 		return lookNonFinite(m)

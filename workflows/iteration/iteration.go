@@ -232,7 +232,7 @@ func dueDiagnosis(it *Iteration) bool {
 }
 func hasDiagnosis(it *Iteration) bool { return it.Diagnosed }
 
-// A baseline by state sees all trajectories of a rollout, also where none was selected.
+// A baseline by state sees all trajectories of a rollout, even if none was selected.
 func dueCredit(it *Iteration) bool {
 	return it.rows() > 0 || it.Settings.Credit.ObservesStates() && (it.Shared == nil || it.Shared.Update == 0)
 }

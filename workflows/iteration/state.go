@@ -17,7 +17,7 @@ type State struct {
 	Turns       []store.TurnRefs                `json:"turns,omitempty"` // of the rollout's rounds that are done
 	Round       int                             `json:"round,omitempty"` // the one under way
 	Rollout     Rolled                          `json:"rollout"`
-	Shared      *store.RolloutRef               `json:"shared,omitempty"` // where several iterations learn from the rollout
+	Shared      *store.RolloutRef               `json:"shared,omitempty"` // if several iterations learn from the rollout
 	Selected    *activities.SelectResult        `json:"selected,omitempty"`
 	Scored      *activities.ScoreResult         `json:"scored,omitempty"`
 	Diagnosed   bool                            `json:"diagnosed,omitempty"`
@@ -53,7 +53,7 @@ func (m *Measured) covers(suites []activities.PlanSuite) bool {
 }
 
 // Begin is the state of an iteration that begins with the given settings. shared is the
-// rollout that it learns from; nil where it rolls out itself.
+// rollout that it learns from; nil if it rolls out itself.
 func Begin(settings spec.Settings, shared *activities.Rolled) *State {
 	s := &State{Settings: settings, Metrics: activities.Metrics{}, Timings: map[string]activities.Telemetry{}}
 	if shared == nil {
@@ -87,7 +87,7 @@ func (s *State) rows() int {
 	return s.Selected.Rows
 }
 
-// scores are the selected rows' old log-probs; nil where none was selected.
+// scores are the selected rows' old log-probs; nil if none was selected.
 func (s *State) scores() *store.Ref {
 	if s.Scored == nil {
 		return nil

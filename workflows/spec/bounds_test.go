@@ -167,7 +167,7 @@ type numericField struct {
 	path           string
 	whole, isArray bool
 	knob           bool
-	// allowed is what the field's own rule says; empty where any problem is its own.
+	// allowed is what the field's own rule says; empty if any problem is its own.
 	allowed string
 }
 

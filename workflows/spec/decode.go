@@ -18,8 +18,8 @@ type Known struct {
 	Environments []string
 	// Options checks an environment's options (an object, at least "{}") and
 	// answers with problems whose paths start at the options: "" for the
-	// options themselves. Nil accepts all options. It is called only where the
-	// name is one of Environments.
+	// options themselves. Nil accepts all options. It is called only if the name is one
+	// of Environments.
 	Options func(name string, options json.RawMessage) []Problem
 	// Suites are the names of the suites that Suite knows, without InDistribution.
 	Suites []string
@@ -36,10 +36,10 @@ type Known struct {
 // Decode reads a spec strictly and fills in the defaults. The result is resolved, except
 // for rollout.prompt_tokens, which the environment gives.
 //
-// Keys are case-sensitive; unknown and duplicate keys, null, anything after
-// the end, more than MaxBytes and more than MaxDepth levels are refused;
-// integers are written as integers; every value is in its range and goes with
-// the others. The error, of type Problems, names all that is wrong at once.
+// Keys are case-sensitive. Unknown and duplicate keys, null, anything after the end, more
+// than MaxBytes and more than MaxDepth levels are refused. Integers are written as
+// integers. Every value is in its range and fits the others. The error, of type Problems,
+// names all that is wrong at once.
 func Decode(b []byte, known Known) (Train, error) {
 	root, problems, ok := parse(b)
 	if !ok {
@@ -85,11 +85,10 @@ func Default(from string) Train {
 	return d.assemble()
 }
 
-// Resolve fills in what is absent from a Train made in Go: fields whose zero
-// value is not allowed, the starter's shape where the policy is the starter,
-// and empty options. A zero that is allowed (no entropy bonus, no evaluation)
-// stays; start from Default to have those defaults too. Resolve changes
-// nothing in what Decode returned.
+// Resolve fills in what is absent from a Train made in Go: fields whose zero value is not
+// allowed, the starter's shape if the policy is the starter, and empty options. A zero
+// that is allowed (no entropy bonus, no evaluation) stays; start from Default to have
+// those defaults too. Resolve changes nothing in what Decode returned.
 func Resolve(t Train) Train {
 	if t.Policy.Starter != nil {
 		starter := *t.Policy.Starter
@@ -196,7 +195,7 @@ func (d *decoder) unknown(key string, o *object) {
 	d.problems = append(d.problems, p)
 }
 
-// homes is the hint for a key that is known at other places; empty where it is
+// homes is the hint for a key that is known at other places; empty if it is
 // known nowhere.
 func homes(key string, wanted func(*rule) bool) string {
 	var paths []string

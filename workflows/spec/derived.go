@@ -7,7 +7,7 @@ type ModelShape struct {
 	IntermediateSize int
 	Heads            int
 	KVHeads          int
-	// HeadDim is the width of a head; HiddenSize / Heads where 0.
+	// HeadDim is the width of a head; HiddenSize / Heads if 0.
 	HeadDim   int
 	VocabSize int
 	// Tied says that the output head is the embedding.
@@ -56,7 +56,7 @@ type Memory struct {
 	Gradients int64 `json:"gradients"`
 	// NextState is the new weights and moments, while the old ones still exist.
 	NextState int64 `json:"next_state"`
-	// ComputeCopy is the weights in the compute dtype, where that is not float32.
+	// ComputeCopy is the weights in the compute dtype, if that is not float32.
 	ComputeCopy int64 `json:"compute_copy"`
 	// Critic is its weights and moments, Reference the reference's weights, both with
 	// their copies to compute with; 0 in a run without.
@@ -122,8 +122,8 @@ const (
 	logitsBlock = 1 << 26
 	// contextTokenBytes and sampledTokenBytes are the bytes in the tables: id and text of
 	// a token of the context; and id, log-prob, mask and text of a sampled token, which
-	// is in the turn's files and again in the trajectories. rowBytes is all else of a
-	// row.
+	// is in the turn's files and again in the trajectories. rowBytes is everything else
+	// in a row.
 	contextTokenBytes = 8
 	sampledTokenBytes = 13
 	rowBytes          = 256
@@ -228,7 +228,7 @@ func storage(t Train, d Derived) Storage {
 		return trajectories * (contextTokenBytes*context + sampledTokenBytes*2*sampled + rowBytes*(turns+1))
 	}
 	s.Iteration = rows(int64(d.Trajectories)) + s.Batch
-	// In float64, where an absurd spec does not overflow.
+	// In float64, so that an absurd spec does not overflow.
 	run := float64(t.Iterations)*float64(s.Iteration) + float64(s.Snapshots)*float64(s.Snapshot) +
 		float64(s.Evaluations)*float64(rows(int64(d.EvaluationRows))) + float64(float32Bytes*d.Parameters)
 	s.Run = int64(min(run, 1<<62))

@@ -8,9 +8,9 @@ import (
 // Environment is what a run acts in: one registered environment with its
 // options, or a mixture of several.
 type Environment struct {
-	// Name is the registered name; empty where there is a Mixture.
+	// Name is the registered name; empty if there is a Mixture.
 	Name string `json:"name,omitempty"`
-	// Options is a JSON object in canonical form, "{}" where none are written;
+	// Options is a JSON object in canonical form, "{}" if none are written;
 	// the environment checks it.
 	Options json.RawMessage `json:"options,omitempty"`
 	// Mixture are the environments of a run with several.

@@ -104,8 +104,8 @@ func policyKey(text string) string {
 }
 
 // WithSuites gives the spec that the evaluation follows: the run's spec or, for a model,
-// a spec of defaults, with the requested suites. A run's own suites serve where none are.
-// The error is of type Problems.
+// a spec of defaults, with the requested suites. If there are none, a run's own suites
+// are used. The error is of type Problems.
 func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 	t := Train{}
 	if run != nil {

@@ -18,7 +18,7 @@ import (
 type rule struct {
 	path string
 	typ  valueType
-	// value is the default; nil where there is none. If the default of a run from the
+	// value is the default; nil if there is none. If the default of a run from the
 	// starter differs from the default for any other policy, starter and loaded replace
 	// it.
 	value, starter, loaded any
@@ -307,7 +307,7 @@ func (r *rule) absent(v reflect.Value) bool {
 	return true
 }
 
-// fallback is the field's default under a policy's origin, nil where it has none.
+// fallback is the field's default under a policy's origin, nil if it has none.
 func (r *rule) fallback(from string) any {
 	switch {
 	case r.value != nil:

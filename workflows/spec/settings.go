@@ -47,7 +47,7 @@ type Change struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// Value is the number of a knob, false where it has none.
+// Value is the number of a knob, false if it has none.
 func (s Settings) Value(path string) (float64, bool) {
 	f, ok := field(reflect.ValueOf(s), path, false)
 	if !ok || !f.CanFloat() {

@@ -96,7 +96,7 @@ type Rollout struct {
 	// ContextTurns bounds what a context shows, not what counts: returns are of all
 	// turns.
 	ContextTurns int `json:"context_turns"`
-	// PromptTokens are resolved from the environment where absent.
+	// PromptTokens are resolved from the environment if absent.
 	PromptTokens []int `json:"prompt_tokens,omitempty"`
 }
 
@@ -164,10 +164,9 @@ type Update struct {
 	MicroBatch         int     `json:"micro_batch"`
 }
 
-// Critic is the optimizer and the loss of the critic, where credit needs one: a
-// second model of the policy's shape with a value head, which begins as a copy of
-// the first policy. The rest of AdamW's knobs, and the minibatches, are the
-// update's.
+// Critic is the optimizer and the loss of the critic, if credit needs one. The critic is
+// a second model of the policy's shape with a value head, and begins as a copy of the
+// first policy. The rest of AdamW's knobs, and the minibatches, are the update's.
 type Critic struct {
 	LearningRate float64 `json:"learning_rate"`
 	WeightDecay  float64 `json:"weight_decay"`

@@ -35,9 +35,8 @@ type Suite struct {
 // Rows is how many trajectories the suite has.
 func (s Suite) Rows() int { return s.Instances * s.Samples }
 
-// InDistribution is the suite that every run can be measured on: its own
-// environment, with instances that are not trained on where the environment
-// keeps some apart.
+// InDistribution is the suite that every run can be measured on: its own environment,
+// with instances that are not trained on if the environment holds some out.
 const InDistribution = "in-distribution"
 
 // maxSuites bounds the suites of a run.

@@ -45,8 +45,8 @@ func seedLabel(setting string, seed uint64) string {
 	return joinLabels(setting, "seed="+strconv.FormatUint(seed, 10))
 }
 
-// valueText is a value in a label: a text without quotes, an object by its name
-// where it has one, by its digest where it is long.
+// valueText is a value in a label: a text without quotes, an object by its name if it has
+// one, by its digest if it is long.
 func valueText(raw json.RawMessage) string {
 	var text string
 	var named struct {

@@ -109,7 +109,7 @@ func (r *reader) truth(path string, n strict.Node) bool {
 	return truth
 }
 
-// ifText is the hint where a value is a text and should not be.
+// ifText is the hint if a value is a text and should not be.
 func ifText(n strict.Node, hint string) string {
 	if n.Kind() != strict.String {
 		return ""

@@ -136,7 +136,7 @@ type Point struct {
 	// Known is set when the trial got there.
 	Known bool `json:"known"`
 	// Judged is the value that is judged, Against the one others are compared with;
-	// NaN where the metric was never measured: then it is not judged and does not count.
+	// NaN if the metric was never measured: then it is not judged and does not count.
 	Judged  canon.Float `json:"judged"`
 	Against canon.Float `json:"against"`
 }
@@ -155,9 +155,9 @@ func (s *Stopping) At(c Curve) Point {
 	return p
 }
 
-// Along is points with those at the further rungs that a line of iterations got
-// to: values are of the first metric, of each iteration from the beginning, NaN
-// where it was not measured or another run did it.
+// Along is points with the points at the further rungs that a line of iterations reached.
+// values are the first metric at each iteration from the beginning; NaN if it was not
+// measured or another run did the iteration.
 //
 // A trial that was rolled back has several branches, and each rung's point comes from the
 // first branch that reached it. Pass them to Along in the order of branches, and no later
@@ -194,7 +194,7 @@ type Decision struct {
 	Before int `json:"before"`
 }
 
-// Decide says which trials are stopped, and where. It is a function of the points
+// Decide says which trials are stopped, and at which rung. It is a function of the points
 // alone: called with more of them it decides the same, and more.
 func (s *Stopping) Decide(trials []Progress, rungs []int, goal string) []Decision {
 	if s == nil {

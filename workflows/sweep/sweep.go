@@ -1,6 +1,6 @@
-// Package sweep is what a Sweep workflow starts with and what it ends with, as
-// pure functions: a document is decoded strictly and expanded into trials, the
-// trials' outcomes become a table, and two rules stop trials early.
+// Package sweep reads the input of a Sweep workflow and makes its result, as pure
+// functions. A document is decoded strictly and expanded into trials, the trials'
+// outcomes become a table, and two rules stop trials early.
 //
 // A sweep is a base spec and settings over it, times seeds:
 //
@@ -28,8 +28,8 @@ const (
 	MaxTrials = 10_000
 	// MaxParallel is the most trials at once.
 	MaxParallel = 500
-	// DefaultParallel is how many trials run at once where nothing is said. Fewer
-	// devices serve them in turn.
+	// DefaultParallel is how many trials run at once by default. Fewer devices serve them
+	// in turn.
 	DefaultParallel = 4
 	// MaxNumbers bounds trials × (metrics + rungs): the workflow carries that many
 	// numbers along, in a payload of at most 2 MiB.
@@ -74,7 +74,7 @@ type Definition struct {
 	Goal string `json:"goal"`
 	// Stopping is the rule that stops trials early; nil: none.
 	Stopping *Stopping `json:"early_stopping,omitempty"`
-	// Report says when the sweep's page is written; absent where it is not.
+	// Report says when the sweep's page is written; absent if it is not.
 	Report spec.Report `json:"report,omitzero"`
 	// MaxIterations is the most iterations of any trial.
 	MaxIterations int `json:"max_iterations"`

@@ -29,11 +29,11 @@ func (s State) Final() bool { return s != Pending && s != Running && s != Waitin
 
 // Value is what a trial's iterations say of one metric.
 type Value struct {
-	// Last is the newest value, Best the best by the sweep's goal; NaN where it was
+	// Last is the newest value, Best the best by the sweep's goal; NaN if it was
 	// never measured.
 	Last canon.Float `json:"last"`
 	Best canon.Float `json:"best"`
-	// At is the iteration of the best, counted from 0; -1 where there is none.
+	// At is the iteration of the best, counted from 0; -1 if there is none.
 	At int `json:"at"`
 }
 

@@ -71,7 +71,7 @@ type SweepTurn struct {
 }
 
 // processorOverhead is the processor time of the sweep over that by hand, less 1; 0
-// where it was not measured.
+// if it was not measured.
 func (t SweepTurn) processorOverhead() float64 {
 	if t.AloneProcessor.Total() <= 0 {
 		return 0

@@ -229,7 +229,7 @@ func asCSV(rows [][]string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// number has four digits, and is empty where x is not finite.
+// number has four digits, and is empty if x is not finite.
 func number(x float64) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return ""

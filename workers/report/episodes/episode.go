@@ -41,7 +41,7 @@ type Turn struct {
 	Prompt  string
 	Restart bool
 	// Before and After are the boards: the environment's texts of the state.
-	// Empty where they could not be read.
+	// Empty if they could not be read.
 	Before, After string
 	// Text is what was sampled, Tokens its parts in order: the texts of the tokens
 	// together are Text. Without a tokenizer there is Text, of the step table, and
@@ -68,12 +68,12 @@ type Token struct {
 	// LogProb is the sampler's, in nats: of the policy and temperature it was drawn with.
 	LogProb float32
 	// Advantage is what the update multiplied its ratio by. HasAdvantage is false
-	// where the update did not learn from the episode.
+	// if the update did not learn from the episode.
 	Advantage    float32
 	HasAdvantage bool
 }
 
-// Advantage is the mean advantage of the sampled tokens; false where there are none.
+// Advantage is the mean advantage of the sampled tokens; false if there are none.
 func (e *Episode) Advantage() (mean float64, ok bool) {
 	n := 0
 	for _, t := range e.Turns {

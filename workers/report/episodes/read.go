@@ -114,7 +114,7 @@ func check(rows []run.TrajectoryRow) error {
 	return nil
 }
 
-// episode puts a row together with what its turns led to; steps are nil where that
+// episode puts a row together with what its turns led to; steps are nil if that
 // could not be read.
 func episode(r run.TrajectoryRow, steps []*run.StepRow, words *vocabulary, advantages []float32) Episode {
 	e := Episode{

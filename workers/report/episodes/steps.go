@@ -45,7 +45,7 @@ func (r *Reader) steps(ctx context.Context, turns []store.TurnRefs, rows int, la
 	return out, nil
 }
 
-// of are a row's, a turn each; nil where a table could not be read.
+// of are a row's, a turn each; nil if a table could not be read.
 func (s steps) of(row int) []*run.StepRow {
 	if s.rows == 0 {
 		return nil

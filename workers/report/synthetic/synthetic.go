@@ -33,7 +33,7 @@ type Shape struct {
 	// EvaluateEvery iterations a suite of Instances is played; 0 is never.
 	EvaluateEvery, Instances int
 	// Rollback goes back to iteration Rollback.To after iteration Rollback.From of
-	// branch 0; none where From is 0.
+	// branch 0; none if From is 0.
 	Rollback struct{ From, To int }
 	// Seed draws what happens; Level moves its success up or down.
 	Seed  uint64

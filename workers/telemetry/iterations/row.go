@@ -16,7 +16,7 @@ type row struct {
 	numbers map[string]float64
 }
 
-// rowOf reads a manifest. parent is nil where the run begins.
+// rowOf reads a manifest. parent is nil for the run's first.
 func rowOf(link store.Link, parent *store.Manifest, abandoned bool) (row, error) {
 	m := link.Manifest
 	r := row{numbers: map[string]float64{}}

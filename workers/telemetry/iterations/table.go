@@ -67,10 +67,10 @@ var fixed = []Column{
 	{"opened.iteration", Integer, false},
 }
 
-// From makes the table of a run's manifests, in any order. They must be one run's,
-// each iteration of a branch once, and each but the run's first must follow
-// another of them or one of another run: [store.ErrBroken] and
-// [store.ErrInvalid] otherwise.
+// From makes the table of a run's manifests, in any order. They must belong to one run
+// and have each iteration of a branch once. Each except the run's first must follow
+// another of them, or an iteration of another run. Otherwise the error is
+// [store.ErrBroken] or [store.ErrInvalid].
 func From(links []store.Link) (Table, error) {
 	links = slices.Clone(links)
 	slices.SortFunc(links, func(a, b store.Link) int {
