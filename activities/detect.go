@@ -6,8 +6,8 @@ import (
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
-// Detected is what the detectors of collapse made of an iteration: what they know
-// from then on, and what is done about it.
+// Detected is the result of the detectors of collapse for an iteration: their state from
+// then on, and the decision.
 type Detected struct {
 	State    collapse.State    `json:"state"`
 	Events   []collapse.Event  `json:"events,omitempty"`
@@ -26,7 +26,7 @@ type Opened struct {
 	Events []collapse.Event `json:"events,omitempty"`
 	// Changes are the knobs that were changed, in words.
 	Changes []string `json:"changes,omitempty"`
-	// Detected is what the detectors know where the branch begins.
+	// Detected is the detectors' state where the branch begins.
 	Detected Detected `json:"detected"`
 }
 

@@ -124,7 +124,7 @@ type Head struct {
 	Last  *store.EvaluationRef `json:"last,omitempty"`
 	// Device is the fingerprint's fields.
 	Device json.RawMessage `json:"device,omitempty"`
-	// Detected is what the detectors made of the iteration.
+	// Detected is the detectors' result for the iteration.
 	Detected *Detected `json:"detected,omitempty"`
 }
 

@@ -292,7 +292,7 @@ type SnapshotResult struct {
 	Telemetry Telemetry         `json:"telemetry"`
 }
 
-// DeviceInfo is what a device worker is, as its fingerprint says.
+// DeviceInfo describes a device worker's device, as its fingerprint does.
 type DeviceInfo struct {
 	Fingerprint string          `json:"fingerprint"`
 	Fields      json.RawMessage `json:"fields"`

@@ -37,7 +37,7 @@ func (p Protocol) beginIDs(tok Tokenizer, env Environment, episode Episode, turn
 // ContextTurns leaves out the first turns.
 func (p Protocol) Restarts(turn int) bool { return p.ContextTurns > 0 && turn > p.ContextTurns }
 
-// Recorded is what is kept of a turn that was played.
+// Recorded is the record of a turn that was played.
 type Recorded struct {
 	// Actions are the executed actions, as Replay takes them.
 	Actions []string

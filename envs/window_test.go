@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
-// winding is an episode of four turns in the corridor: what was said in each, which
-// actions that is, and what the environment has to say after it.
+// winding is an episode of four turns in the corridor: the reply of each, its actions,
+// and the environment's answer.
 var winding = []struct {
 	said, at string // at is the state before the turn
 	actions  []string
@@ -106,7 +106,7 @@ func TestContextShowsItsWindow(t *testing.T) {
 		require.Equal(t, grown, ids)
 	}
 
-	// Actions that do not fit the episode are refused, also those behind the window.
+	// Actions that do not fit the episode are refused, also those outside the window.
 	p := think
 	p.ContextTurns = 1
 	bad := append([]envs.Recorded{{Actions: []string{"Up"}}}, recorded[1:]...)
@@ -129,7 +129,7 @@ func indexOf(ids, part []int32) int {
 }
 
 // The widths of windowed contexts hold the longest context that a turn can have, and
-// are not much wider: they grow up to the window and no further but for the numbers
+// are not much wider: they grow up to the window and no further, except for the numbers
 // of the turns.
 func TestWidthsOfWindows(t *testing.T) {
 	tok, err := starter.Tokenizer()
@@ -168,9 +168,9 @@ func TestWidthsOfWindows(t *testing.T) {
 	}
 }
 
-// A context of one turn alone has no rewards in it, so that its width is exactly
-// that of the longest prompt so far; a turn's number has more digits from 10 on. The
-// hint moves the length over all remainders of the multiple.
+// A context of one turn alone has no rewards in it, so it is exactly as wide as the
+// longest prompt so far. A turn's number has more digits from 10 on. The hint moves the
+// length over all remainders of the multiple.
 func TestWidthsOfSingleTurns(t *testing.T) {
 	tok, err := starter.Tokenizer()
 	require.NoError(t, err)

@@ -38,7 +38,7 @@ func TestEitherNonFiniteSkipsTheUpdate(t *testing.T) {
 		require.NoError(t, err)
 		return b
 	}
-	// Sums in place of means, so that two large tokens overflow.
+	// Sums instead of means, so that two large tokens overflow.
 	summed := func(batches []MicroBatch) []MicroBatch {
 		require.NoError(t, Weigh(batches, loss.Constant, 1))
 		return batches

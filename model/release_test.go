@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// programsAlive counts the device's programs, and those of them that are compiled.
+// programsAlive counts the device's programs, and the compiled ones among them.
 func programsAlive(d *Device) (known, compiled int) {
 	d.run.Lock()
 	defer d.run.Unlock()

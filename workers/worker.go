@@ -89,7 +89,7 @@ const cacheBytes = 64 << 20
 // ended already.
 const deviceStop = 2 * time.Second
 
-// answerTime is what an activity's answer needs to reach the server.
+// answerTime is the time that an activity's result needs to reach the server.
 const answerTime = 300 * time.Millisecond
 
 // Check finds what no worker could be made of.
@@ -275,8 +275,8 @@ func (p *process) drain() {
 	if err := p.device.Engine.Drain(ctx); err != nil {
 		p.Logger.Warn("the running step did not finish in time; it will run again elsewhere", zap.Error(err))
 	}
-	// The step's answer travels by itself: let it arrive before the session
-	// ends, or the step would be done again.
+	// The step's result travels separately: it must arrive before the session ends, or
+	// the step would be repeated.
 	time.Sleep(answerTime)
 	// The session's end is a workflow task. It must not come to this process: a
 	// worker that stops may take a task and drop it, and then the run would wait

@@ -26,7 +26,7 @@ var (
 const (
 	// waitingForDevice is the phase in which a person may need to act.
 	waitingForDevice = "waiting for a device"
-	// anyDevice is what a run wants that has no fingerprint yet.
+	// anyDevice is what a run without a fingerprint waits for.
 	anyDevice = "any"
 )
 

@@ -49,8 +49,8 @@ func options(r steps.Routing, summary string, seconds int, heartbeat time.Durati
 		o.TaskQueue = activities.AnyDeviceQueue
 	case steps.OnSession:
 		o.TaskQueue = "" // the session's own queue takes its place
-		// Its worker serves nobody else, so a step begins at once or not at all:
-		// after a reset of the workflow a session can look open whose worker is gone.
+		// Its worker serves no other run, so a step begins at once or not at all. After a
+		// reset of the workflow a session can look open although its worker is gone.
 		o.ScheduleToStartTimeout = max(2*heartbeat, startWait)
 	}
 	return o

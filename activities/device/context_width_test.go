@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// A context that takes exactly its width fits: the episode goes on. With one token
-// less it ends, truncated. This holds at every turn, and behind a window.
+// A context that takes exactly its width fits: the episode continues. With one token less
+// it ends, truncated. This holds at every turn, and after a window.
 func TestContextThatJustFits(t *testing.T) {
 	const say = "Left</answer>"
 	all := []string{say, say, say, say}

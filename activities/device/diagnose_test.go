@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/model/mutual"
 )
 
-// The figures are of the iterations that are due; the moving averages go on in
+// The figures are of the iterations that are due; the moving averages continue in
 // between, and the update is the same with them and without.
 func TestDiagnose(t *testing.T) {
 	r := fresh(t, "diagnostics.every=2", "diagnostics.samples=5")

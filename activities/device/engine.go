@@ -89,7 +89,7 @@ func NewEngine(device *model.Device) (*Engine, error) {
 	return e, nil
 }
 
-// Info is what the engine's device is.
+// Info describes the engine's device.
 func (e *Engine) Info() activities.DeviceInfo { return e.info }
 
 // Drain refuses new work from now on and waits until the running activity has

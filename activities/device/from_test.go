@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// fork is a run in the same store that goes on from another's iteration.
+// fork is a run in the same store that is forked from another's iteration.
 func (r *testRun) fork(t *testing.T, id string, edits ...string) *testRun {
 	t.Helper()
 	out := &testRun{store: r.store, Host: r.Host, Device: r.Device}
@@ -38,8 +38,8 @@ func (r *testRun) forkRestore(t *testing.T, of *testRun) activities.RestoreResul
 	return got
 }
 
-// A run goes on from another's iteration with other settings and other shapes; what
-// the other computed is computed again as the other did.
+// A run is forked from another's iteration with other settings and other shapes; the
+// other's updates are computed again with the other's spec.
 func TestFrom(t *testing.T) {
 	source := begun(t, "source", tinySpec(t, "iterations=3", "snapshot.every=5", "evaluation.every=0", `credit.algorithm="gae"`))
 	for range 3 {

@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// Choice is what a selection made of a rollout.
+// Choice is the result of a selection.
 type Choice struct {
 	More    bool      // another round is wanted
 	Kept    []bool    // [groups]

@@ -10,8 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// IterationTelemetry is what people want to know of an iteration and what no
-// two attempts agree on.
+// IterationTelemetry has the figures of an iteration that differ between attempts.
 type IterationTelemetry struct {
 	Branch    int `json:"branch"`
 	Iteration int `json:"iteration"`

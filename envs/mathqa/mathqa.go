@@ -2,8 +2,8 @@
 // RAGEN's MetaMathQA does. There are several attempts: the first is worth 1, each later
 // one half of the one before.
 //
-// Questions are what somebody wrote: they are encoded without special tokens, as
-// every observation is, so that none can speak as the system.
+// Questions are text from outside. Like every observation they are encoded without
+// special tokens, so that none can imitate the system.
 package mathqa
 
 import (

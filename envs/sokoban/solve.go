@@ -17,7 +17,7 @@ func Solve(room Room, limit int) (solution []string, ok bool) {
 }
 
 // search is Solve among the first so many states. It is complete if it found a solution,
-// or proved that no solution has at most limit moves.
+// or proved that none has at most limit moves.
 func search(room Room, limit, states int) (solution []string, ok, complete bool) {
 	if room.Solved() {
 		return nil, true, true

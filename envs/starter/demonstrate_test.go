@@ -145,7 +145,7 @@ func TestShareOfDemonstrations(t *testing.T) {
 			at += int64(c.n)
 		}
 	}
-	// Random rows go on through the combinations as if there were no others.
+	// Random rows continue through the combinations as if there were no other rows.
 	l := Options{Turns: 1, Demonstrations: 0.5}
 	seen := map[string]int{}
 	for k, row := range stepsOf(t, tok, env, p, l, 4, 6) {

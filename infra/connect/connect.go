@@ -37,9 +37,8 @@ import (
 // flag or variable to change.
 var ErrSettings = errors.New("connection settings")
 
-// Settings are what a person said about the connections, by flags or in code.
-// An empty field is looked up in the environment when it is needed. The zero
-// value is usable.
+// Settings are the connections that a person set, by flags or in code. An empty field is
+// looked up in the environment when it is needed. The zero value is usable.
 type Settings struct {
 	// Address is the Temporal server's host:port (TEMPORAL_ADDRESS).
 	Address string

@@ -14,10 +14,9 @@ type SearchAttribute struct {
 	Type enums.IndexedValueType
 }
 
-// SearchAttributes are what workflows put up for `temporal workflow list` and
-// the Web UI to search by. The dev stack registers them at its start;
-// elsewhere `reprise doctor` does, on request. Without them a run continues, with a
-// warning.
+// SearchAttributes are the attributes of workflows that `temporal workflow list` and the
+// Web UI search by. The dev stack registers them at its start; elsewhere `reprise doctor`
+// does, on request. Without them a run continues, with a warning.
 var SearchAttributes = []SearchAttribute{
 	{"ReprisePhase", enums.INDEXED_VALUE_TYPE_KEYWORD},
 	{"RepriseIteration", enums.INDEXED_VALUE_TYPE_INT},

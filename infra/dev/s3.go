@@ -54,7 +54,7 @@ func loadCredentials(dir string) (access, secret string, err error) {
 	return read()
 }
 
-// writeFile writes a file that is there whole or not at all.
+// writeFile writes a file atomically: it exists whole or not at all.
 func writeFile(path string, content []byte, mode os.FileMode) error {
 	partial := path + ".partial"
 	if err := os.WriteFile(partial, content, mode); err != nil {

@@ -40,8 +40,8 @@ func Retryable(err error) bool {
 	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrConflict)
 }
 
-// Error is a failed operation: what was tried, on what, what came of it, and
-// what a person can do.
+// Error is a failed operation: the operation, its object, the cause, and what a person
+// can do.
 type Error struct {
 	// Op is the operation in plain words: "put", "read", "list".
 	Op string

@@ -51,7 +51,7 @@ func (p Problem) String() string {
 	return s + ": " + p.Detail
 }
 
-// BranchReport is what verify saw of one branch.
+// BranchReport is the result for one branch.
 type BranchReport struct {
 	Branch int `json:"branch"`
 	// First and Last are its committed iterations, -1 if there are none.

@@ -74,8 +74,8 @@ func TestChaosOneDevice(t *testing.T) {
 	l.verifies("two")
 }
 
-// TestChaosContinueAsNew has a run continue as new every two iterations, where our
-// search attributes are not registered: it goes on without, and says so.
+// TestChaosContinueAsNew has a run continue as new every two iterations, on a server
+// without our search attributes: it continues without them, and says so.
 func TestChaosContinueAsNew(t *testing.T) {
 	t.Parallel()
 	want := reference(t)

@@ -230,7 +230,7 @@ func TestPageWhatIsMissing(t *testing.T) {
 	b.quiet()
 }
 
-// The plotting library is the one that its README says, unchanged.
+// The plotting library is the one in its README, unchanged.
 func TestAssets(t *testing.T) {
 	readme, err := os.ReadFile("assets/uplot/README.md")
 	require.NoError(t, err)

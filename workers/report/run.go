@@ -16,8 +16,8 @@ type Run struct {
 	ID string
 	// Location is where its artifacts are, for people.
 	Location string
-	// SpecText is the resolved spec as it is stored, and Spec what could be read of
-	// it; nil and zero where it is missing.
+	// SpecText is the resolved spec as it is stored, and Spec its readable part; nil and
+	// zero if the spec is missing.
 	SpecText json.RawMessage
 	Spec     spec.Train
 	// Branches are in order; a branch without any readable commit is left out.

@@ -42,7 +42,7 @@ type Trial struct {
 	Of int
 	// Note says what a rule decided about it.
 	Note string
-	// Run is what is stored of it; nil for nothing.
+	// Run is the trial's stored run; nil if nothing is stored.
 	Run *Run
 	// Page is the path of the trial's own page from the sweep's page: '/'-separated, its
 	// segments are the names of files or objects. Empty if there is none.

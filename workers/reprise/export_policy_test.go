@@ -40,8 +40,8 @@ func (f callback) Read([]byte) (int, error) {
 	return 0, errors.New("connection reset")
 }
 
-// An export that was killed goes on when it is asked for again, and leaves nothing else
-// than the model's files.
+// An export that was killed resumes when it is started again, and leaves only the model's
+// files.
 func TestExportGoesOnAfterAKill(t *testing.T) {
 	ctx, s := t.Context(), store.NewMemory()
 	storedRun(t, s, "run", 2)

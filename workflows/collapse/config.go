@@ -34,8 +34,8 @@ func (a Action) weight() int {
 // Config is the detectors' part of a run's spec. Its zero value is not valid:
 // begin with Defaults.
 type Config struct {
-	// OnDetection is what rules do that do not say otherwise: warn, stop, rollback
-	// or off. Default warn.
+	// OnDetection is the action of rules without their own: warn, stop, rollback or off.
+	// Default warn.
 	OnDetection Action `json:"on_detection"`
 	// WarmUp is how many values of a figure set its first level; before that its
 	// rule is silent. From 1 to 1000. Default 5 (RAGEN v2: 10).

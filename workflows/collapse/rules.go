@@ -93,7 +93,7 @@ const (
 	fixed                    // the number in the config
 )
 
-// cause is what a figure describes, and so which iteration answers for it.
+// cause is what a figure describes, and so which iteration caused it.
 type cause int
 
 const (

@@ -118,7 +118,7 @@ func TestObserveIsPure(t *testing.T) {
 	}
 }
 
-// Where no figure is missing, an event's target is within reach.
+// If no figure is missing, an event's target is within reach.
 func TestReach(t *testing.T) {
 	c := Defaults()
 	require.Zero(t, c.Reach(10), "nothing is rolled back")

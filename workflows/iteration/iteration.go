@@ -170,8 +170,8 @@ func (it *Iteration) last() *part {
 	return manifest
 }
 
-// open reports whether a part's calls may run: everything it waits for is done, and it is
-// not done itself.
+// open reports whether a part's calls may run: everything it waits for is settled, and it
+// is due and not done.
 func (it *Iteration) open(p *part) bool {
 	for _, before := range p.after {
 		if !it.settled(before) {
@@ -181,7 +181,7 @@ func (it *Iteration) open(p *part) bool {
 	return p.due(it) && !p.done(it)
 }
 
-// settled reports whether a part and everything it waits for are done.
+// settled reports whether nothing is left to do of a part and of everything it waits for.
 func (it *Iteration) settled(p *part) bool {
 	for _, before := range p.after {
 		if !it.settled(before) {

@@ -62,7 +62,7 @@ func (d *driver) run() outcome {
 	return d.out
 }
 
-// move begins a call that may run, or ends one that runs.
+// move begins a call that may run, or ends a running one.
 func (d *driver) move(calls []Call) {
 	var idle, running []Call
 	for _, c := range calls {

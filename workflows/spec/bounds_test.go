@@ -17,8 +17,8 @@ import (
 
 // bounds are the numbers that each numeric field of a spec may have, written as
 // intervals: a square bracket belongs to its interval, a round one does not, and
-// single values stand in braces. They are told here a second time on purpose: a
-// bound that moves, opens or closes has to be moved here too.
+// single values stand in braces. They are repeated here on purpose: a bound that moves,
+// opens or closes must be changed here too.
 var bounds = map[string]string{
 	"seed":           "[0, 9007199254740992]",
 	"iterations":     "[1, 1000000]",
@@ -171,8 +171,8 @@ type numericField struct {
 	allowed string
 }
 
-// numericFields are those of the rules, of the elements of lists and of the
-// detectors' config: all that there are.
+// numericFields are all numeric fields: of the rules, of the elements of lists and of the
+// detectors' config.
 func numericFields(t *testing.T) []numericField {
 	t.Helper()
 	var out []numericField

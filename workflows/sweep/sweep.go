@@ -70,7 +70,7 @@ type Definition struct {
 	OnFailure string `json:"on_failure"`
 	// Metrics are what the table shows of each trial. Trials are judged by the first.
 	Metrics []string `json:"metrics"`
-	// Goal is what the first metric is to be: Maximize or Minimize.
+	// Goal says whether the first metric should be high or low: Maximize or Minimize.
 	Goal string `json:"goal"`
 	// Stopping is the rule that stops trials early; nil: none.
 	Stopping *Stopping `json:"early_stopping,omitempty"`

@@ -43,7 +43,8 @@ func TestTableRoundTrip(t *testing.T) {
 	}
 }
 
-// text shows a row with nil and empty lists alike: Parquet's lists do not tell.
+// text shows a row with nil and empty lists alike: Parquet's lists do not distinguish
+// them.
 func text(t *testing.T, r storetest.TableRow) []byte {
 	b, err := canon.Marshal(map[string]any{"a": r.Group, "b": r.Member, "c": r.Done, "d": canon.Float(r.Single), "e": r.Text, "f": r.Raw, "g": fmt.Sprint(r.IDs),
 		"h": fmt.Sprint(r.LogProbs), "i": fmt.Sprintf("%q", r.Actions), "j": fmt.Sprint(r.Flags), "k": fmt.Sprint(r.Returns), "l": r.Seed, "m": fmt.Sprint(r.Parts)})

@@ -12,8 +12,9 @@ type Source struct {
 	Trajectories *store.Ref
 	// Turns are the tables of each turn, round by round, for texts and boards.
 	Turns []store.TurnRefs
-	// Batches are what the updates read that learned from it, for advantages; none
-	// in an evaluation. Of their rows those count that Iteration rolled out.
+	// Batches are the batches of the updates that learned from it; they have the
+	// advantages. An evaluation has none. Of their rows those count that Iteration rolled
+	// out.
 	Batches   []store.Ref
 	Iteration int
 	// Base is the model whose tokenizer decodes.

@@ -42,7 +42,7 @@ type Shape struct {
 	Texts Texts
 }
 
-// Texts are what a test wants to see again.
+// Texts are texts that a test looks for in a page.
 type Texts struct {
 	Said, Board, Label, Suite, Action, Event, Description, Knob string
 }
@@ -285,5 +285,5 @@ func (w *writer) telemetry(branch, n int) error {
 	return w.s.Put(w.ctx, fmt.Sprintf("%s/b%d/%06d.json", store.TelemetryDir(w.run), branch, n), body, store.PutOptions{})
 }
 
-// words are what is said.
+// words are the sampled words.
 var words = strings.Fields("the way is left of a hole and then down two steps so I go right first look again wall goal up")

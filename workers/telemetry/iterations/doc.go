@@ -1,5 +1,5 @@
 // Package iterations turns a run's manifests into one table: a row an iteration and
-// branch, a column a metric. It is what a notebook wants of a run.
+// branch, a column a metric. It is made for notebooks.
 //
 // The rows come from the manifests alone, and a manifest is committed once under
 // one key (design law 6): however often workers were killed on the way, an

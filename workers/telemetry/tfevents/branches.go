@@ -10,7 +10,7 @@ import (
 type Branch struct {
 	// Number is the branch's; its folder is "b" and the number.
 	Number int
-	// File is what is in [FileName].
+	// File is the content of [FileName].
 	File []byte
 }
 
