@@ -26,8 +26,8 @@ type Protocol struct {
 	FormatPenalty float64
 	// Penalty says which turns are charged; "" is NoAction.
 	Penalty Penalty
-	// ContextTurns is how many turns a context shows, including the one that begins; 0
-	// shows all (RAGEN: max_context_window −1).
+	// ContextTurns is how many turns a context shows, including the current one; 0 shows
+	// all (RAGEN: max_context_window −1).
 	ContextTurns int
 	// LengthHint is a number of tokens or words that the prompt requests; 0 for none. It
 	// enforces nothing.

@@ -70,7 +70,7 @@ func TestContextShowsItsWindow(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, render(messages, p), tok.Decode(ids))
 				require.Equal(t, min(turn, window), strings.Count(tok.Decode(ids), "\nTurn "), "so many turns are shown")
-				// The sampled ids stand as they were recorded, in order.
+				// The sampled ids are as they were recorded, in order.
 				rest := ids
 				for shown := first; shown < turn-1; shown++ {
 					at := indexOf(rest, recorded[shown].Sampled)

@@ -24,7 +24,7 @@ func (d *doubled) agreeWithDifferences(t *testing.T, base Params, m *minibatch, 
 	defer free(params)
 	at, grads := d.losses(t, params, m, true)
 
-	// The error of a central difference is h²/6 times a third derivative, and some
+	// The error of a central difference is h²/6 times a third derivative, and about
 	// 1e-16/h of rounding.
 	const h = 1e-5
 	along := func(what string, directions map[int][]float64) {

@@ -91,7 +91,7 @@ func TestEitherNonFiniteSkipsTheUpdate(t *testing.T) {
 		})
 	}
 
-	// What is skipped leaves nothing: the update after it is the one without it.
+	// A skipped step leaves nothing: the update after it is the same as without it.
 	spoiled, m := update(clippedFrom(2e38, 1))
 	require.True(t, m.Skipped)
 	defer spoiled.Free()

@@ -61,8 +61,8 @@ func TestFreedProgramsAreReleased(t *testing.T) {
 	require.Equal(t, known, now)
 }
 
-// What one maker of programs compiled serves the others that share it, and a state
-// keeps the program of its fingerprint.
+// Programs that one maker compiled serve the others that share it, and a state keeps the
+// program of its fingerprint.
 func TestSharedProgramsOutliveTheirMaker(t *testing.T) {
 	c := tiny()
 	c.IntermediateSize += 8 // of this test alone

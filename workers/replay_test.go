@@ -106,7 +106,7 @@ func TestReplayIteration(t *testing.T) {
 	r, err := ReplayIteration(t.Context(), s, device, "fork", 1, func(string) {})
 	require.NoError(t, err)
 	require.True(t, r.Same(), "%v", r.Differences)
-	// What the run took over is another's to replay, under its own name.
+	// An iteration before the fork is replayed under the other run's name.
 	_, err = ReplayIteration(t.Context(), s, device, "fork", 0, func(line string) { t.Errorf("it began: %s", line) })
 	require.EqualError(t, err, "iteration 0 is of run again: reprise replay again --iteration 0")
 

@@ -86,8 +86,8 @@ func comesBack[T any](t *testing.T) {
 	require.Equal(t, want, got, "%T loses something on its way", want)
 }
 
-// What travels through Temporal arrives with all of its fields: what is carried, and
-// what activities are asked and answer.
+// Values that travel through Temporal arrive with all of their fields: the carried state,
+// and the inputs and results of activities.
 func TestWhatTravelsComesBack(t *testing.T) {
 	comesBack[Carry](t)
 	comesBack[SweepCarry](t)

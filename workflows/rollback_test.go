@@ -69,7 +69,7 @@ func TestRollback(t *testing.T) {
 	require.Len(t, status.Events, 1)
 }
 
-// What the branch that was left has measured is not measured of the new one.
+// An evaluation of the abandoned branch does not count for the new one.
 func TestRollbackEvaluatesAgain(t *testing.T) {
 	s, p := collapsing(t, 3, 1, collapse.RollBack)
 	s.plan.EvaluateEvery = 2

@@ -140,7 +140,7 @@ func TestSweepCarriesReasons(t *testing.T) {
 	require.Len(t, []rune(shortText(long)), maxReason+1)
 }
 
-// What the server or the store says of a trial is bounded as what the trial says.
+// Texts about a trial from the server or the store are bounded like the trial's own.
 func TestSweepBoundsReasons(t *testing.T) {
 	f := newField(t)
 	carry := &SweepCarry{Written: f.written(`{"base": BASE, "seeds": [1, 2]}`), Parallel: 1, Records: []activities.TrialRecord{{State: sweep.Running}}}

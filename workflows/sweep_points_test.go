@@ -102,8 +102,8 @@ func TestSweepJudgesTrialsFromAnotherRun(t *testing.T) {
 	require.Less(t, f.done["update.epochs=2"], 9)
 }
 
-// What is carried reports whether the curve is whole: a trial whose reports were lost
-// between two executions has its points read.
+// The carried state says whether the curve is complete: if reports of a trial were lost
+// between two executions, its points are read.
 func TestSweepReadsPointsOfAdoptedTrials(t *testing.T) {
 	f := newField(t)
 	f.curve = early

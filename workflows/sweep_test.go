@@ -52,7 +52,7 @@ func TestSweepRunsTrials(t *testing.T) {
 	require.Equal(t, 24, s.Of)
 }
 
-// What trials share is made by one of them while the others that share it wait.
+// One trial makes a shared warm start while the others that share it wait.
 func TestSweepMakesSharedOnce(t *testing.T) {
 	f := newField(t)
 	f.waits = "update.epochs=1,seed=1" // it makes the warm start, and has no device

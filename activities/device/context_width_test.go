@@ -18,7 +18,7 @@ func TestContextThatJustFits(t *testing.T) {
 	for name, edits := range map[string][]string{"whole contexts": nil, "a window": {"rollout.context_turns=1"}} {
 		t.Run(name, func(t *testing.T) {
 			edits := append([]string{"rollout.turns=3"}, edits...)
-			// What the contexts of turns 2 and 3 take.
+			// The widths of the contexts of turns 2 and 3.
 			var needed []int
 			w := newWalked(t, edits...)
 			var turns []store.TurnRefs

@@ -41,8 +41,8 @@ func TestDiagnose(t *testing.T) {
 	require.NotContains(t, plain.commits[0].Metrics, mi)
 }
 
-// What is scored are the recorded ids: each reasoning under its own prompt has the
-// log-probs that Score gives them.
+// The recorded ids are scored: each reasoning under its own prompt has the log-probs that
+// Score gives them.
 func TestDiagnoseScoresWhatWasSampled(t *testing.T) {
 	r := fresh(t)
 	version := r.version()

@@ -65,8 +65,8 @@ func TestFrom(t *testing.T) {
 	report, err := store.Verify(t.Context(), read, "fork", nil)
 	require.NoError(t, err)
 	require.True(t, report.OK(), "%v", report.Problems)
-	// What was verified is all that a rebuild needs (but the list of the base model's
-	// files, which is made from a manifest).
+	// The verified objects are all that a rebuild needs, except for the list of the base
+	// model's files, which is made from a manifest.
 	r.forget(t)
 	sound := &Device{Store: read.copied(t), Engine: r.Device.Engine}
 	got, err = sound.Restore(t.Context(), activities.RestoreInput{Version: r.version(), Head: r.head})

@@ -202,7 +202,7 @@ func TestGoesOnWithoutFolder(t *testing.T) {
 	require.Equal(t, r.Run.Base, again.Head.Base)
 	require.Equal(t, *r.head, again.Head.Manifest)
 
-	// Nor does a spec.json that is lost make it begin again; another one is not taken.
+	// A lost spec.json does not make it begin again either; another one is not taken.
 	require.NoError(t, r.store.Delete(t.Context(), r.Run.Spec.Key))
 	_, err = r.Host.Resolve(t.Context(), activities.ResolveInput{Run: "folder", Spec: tinySpec(t, `policy={"from": "folder:`+dir+`"}`, "rollout.max_new_tokens=8", "seed=77")})
 	require.ErrorIs(t, err, activities.ErrSpecDiffers)

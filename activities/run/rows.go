@@ -43,8 +43,8 @@ type StepRow struct {
 	Penalty float64 `parquet:"penalty"`
 	// Valid: the turn had an executable action and its answer was closed.
 	Valid bool `parquet:"valid"`
-	// Effective and Invalid count the executed actions that changed the state, and
-	// the written ones that were not legal.
+	// Effective and Invalid count the executed actions that changed the state, and the
+	// written actions that were not legal.
 	Effective int32 `parquet:"effective"`
 	Invalid   int32 `parquet:"invalid"`
 	Success   bool  `parquet:"success"`
@@ -77,8 +77,8 @@ type TrajectoryRow struct {
 	// then its sampled ids.
 	PromptLengths  []int32 `parquet:"prompt_lengths,list"`
 	SampledLengths []int32 `parquet:"sampled_lengths,list"`
-	// Restarts tell which turns' prompts are the whole context: there a row of the
-	// update begins. The first always is.
+	// Restarts say which turns' prompts are the whole context: there a row of the update
+	// begins. The first always is.
 	Restarts []bool `parquet:"restarts,list"`
 	// StateKeys name the state at each turn's beginning, and after the last.
 	StateKeys []string `parquet:"state_keys,list"`

@@ -178,7 +178,8 @@ func (m *maker) fewStates() bool {
 	return true
 }
 
-// reverse is a search backwards, breadth-first. Boxes are distinct: each has its target.
+// reverse is a search backwards, breadth-first. Boxes are distinct: each has its own
+// target.
 type reverse struct {
 	room  *Room
 	homes []int  // of the boxes that move

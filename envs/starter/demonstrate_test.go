@@ -173,7 +173,7 @@ func TestLessonsWithoutAdvice(t *testing.T) {
 	require.ErrorContains(t, err, `transcripts of environment "bandit": row 0: no demonstrations: it does not know best play`)
 }
 
-// What cannot be shown is an error that names the environment.
+// If an environment cannot be demonstrated, the error names it.
 func TestLessonsAreRefused(t *testing.T) {
 	tok := mustTokenizer(t)
 	for _, c := range []struct {

@@ -45,7 +45,7 @@ func TestStackListensOnLoopbackOnly(t *testing.T) {
 	}
 	check()
 
-	// Nor can what comes back after a kill.
+	// The same holds for what comes back after a kill.
 	require.NoError(t, stack.KillTemporal())
 	require.NoError(t, stack.KillS3())
 	require.NoError(t, stack.RestartTemporal(t.Context()))

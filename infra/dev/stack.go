@@ -176,8 +176,8 @@ func (s *Stack) KillTemporal() error { return s.temporal.kill() }
 // KillS3 ends the S3 server as by kill -9, and returns when it is gone.
 func (s *Stack) KillS3() error { return s.s3.Kill() }
 
-// RestartTemporal brings the Temporal server back on its ports and data, and
-// returns when it serves; it first stops one that still runs.
+// RestartTemporal brings the Temporal server back on its ports and data, and returns when
+// it serves; it first stops it if it still runs.
 func (s *Stack) RestartTemporal(ctx context.Context) error {
 	if err := s.temporal.restart(); err != nil {
 		return err
@@ -185,8 +185,8 @@ func (s *Stack) RestartTemporal(ctx context.Context) error {
 	return awaitTemporal(ctx, s.temporal, s.port, s.ui)
 }
 
-// RestartS3 brings the S3 server back on its port and data, and returns when
-// it serves; it first stops one that still runs.
+// RestartS3 brings the S3 server back on its port and data, and returns when it serves;
+// it first stops it if it still runs.
 func (s *Stack) RestartS3(ctx context.Context) error { return s.s3.Restart(ctx) }
 
 // Stop ends both servers, in order, at most 8 s each (at once if the stack is ephemeral),

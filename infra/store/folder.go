@@ -30,7 +30,7 @@ type FolderFile struct {
 }
 
 // Folder is a set of files that keep their names, in a folder whose name has the digest
-// of all of them. Other programs can load such a model as it is.
+// of all of them. So other programs can load a stored model as it is.
 type Folder struct {
 	// Dir is the folder's key, without a slash at the end.
 	Dir string `json:"dir"`

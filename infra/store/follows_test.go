@@ -153,7 +153,7 @@ func TestVerifyOneDigestPerKey(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, named, 8, "a snapshot, an evaluation, a batch and more")
 
-	// What another run is rebuilt from counts with the run's own artifacts.
+	// Artifacts that another run is rebuilt from count as the run's own.
 	spec, err := store.Commit(ctx, s, store.SpecKey("child"), []byte(`{"run":"child"}`))
 	require.NoError(t, err)
 	m := after(chain[:5])

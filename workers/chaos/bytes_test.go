@@ -69,7 +69,7 @@ const chaosRun = "chaos"
 
 // scene is a run that tests disturb, with the objects of its undisturbed twin.
 type scene struct {
-	lane   string // where the undisturbed run lies
+	lane   string // where the undisturbed run is
 	preset string
 	change map[string]any // of the preset
 

@@ -112,7 +112,7 @@ func TestChaosCommands(t *testing.T) {
 	l.start(run, preset(t, "chaos", nil))
 	p.says(t, "Update#1/stall:20000/1 stalls", patience)
 
-	// What makes no sense is refused by a validator, in words, and changes nothing.
+	// A validator refuses a command that makes no sense, in words, and nothing changes.
 	for _, c := range []struct{ name, input, says string }{
 		{"stop-after", `{"iteration": 99}`, "the run is at iteration 1 of 6"},
 		{"stop-after", `{"iteration": 0}`, "it must be from 1 to 5"},

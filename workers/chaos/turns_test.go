@@ -142,8 +142,8 @@ func TestChaosTurnsKills(t *testing.T) {
 }
 
 // turnsMatrix is what -full adds: each phase of Generate and Step after the first turn,
-// of a rollout and of the second suite, and the steps after the turns. What begins at
-// turn 1 is as in a run of one turn.
+// of a rollout and of the second suite, and the steps after the turns. Faults at turn 1
+// are as in a run of one turn.
 func turnsMatrix() []turnsRun {
 	var runs []turnsRun
 	for _, kind := range []string{"Generate", "Step"} {
@@ -203,7 +203,7 @@ func TestChaosTurnsEvaluate(t *testing.T) {
 		l.completes(id)
 		var result json.RawMessage
 		require.NoError(t, l.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), &result))
-		// An Evaluate's own id stands in its keys alone.
+		// Only the keys have an Evaluate's own id.
 		dir := store.ApartDir(id) + "/"
 		objects = Bytes{}
 		for o, err := range l.store.List(t.Context(), dir) {

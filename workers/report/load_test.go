@@ -157,7 +157,7 @@ func TestLoadNothing(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// What retention removed is no damage.
+// Objects that retention removed are not damage.
 func TestLoadTombstones(t *testing.T) {
 	s := stored(t, shape())
 	head, err := store.HeadOf(t.Context(), s, "run", 1)
@@ -242,7 +242,7 @@ func TestWriteSharedRollout(t *testing.T) {
 	require.NotContains(t, files, "data/b1-000008.0.js")
 }
 
-// A rollout that is large lies in several parts.
+// A large rollout is in several parts.
 func TestWriteParts(t *testing.T) {
 	large := synthetic.Shape{Iterations: 1, Groups: 2, Members: 40, Turns: 3, Words: 900, States: 2, Seed: 3}
 	files := written(t, stored(t, large))

@@ -154,7 +154,7 @@ func TestPageEpisode(t *testing.T) {
 	b.quiet()
 }
 
-// What was sampled, comes from an environment or stands in a spec is text and nothing
+// Sampled text, text of an environment and text of a spec are shown as text and nothing
 // else.
 func TestPageHostileTexts(t *testing.T) {
 	const (

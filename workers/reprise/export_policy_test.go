@@ -68,7 +68,7 @@ func TestExportGoesOnAfterAKill(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "later weights", string(body))
 
-	// What only looks like it is somebody's own.
+	// A file that only looks like a part belongs to somebody else.
 	for _, own := range []string{"model.safetensors.part-2", "notes.part-ABCDEFGHIJKLMNOPQRSTUVWXYZ"} {
 		require.NoError(t, os.WriteFile(filepath.Join(killed, own), nil, 0o644))
 		require.ErrorContains(t, export(s, killed), "holds something else ("+own+")")

@@ -32,7 +32,7 @@ func TestValidatePresets(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, out, piped)
 
-			// What is printed is a spec again, complete: it resolves to itself.
+			// The printed spec is complete: it resolves to itself.
 			resolved, numbers, ok := strings.Cut(out, "\n\n")
 			require.True(t, ok)
 			decoded, err := spec.Decode([]byte(resolved), run.Known())

@@ -77,7 +77,7 @@ in-distribution  10            2      160
 sokoban          10            3      240
 `)
 
-	// What is printed is an input again, complete: it resolves to itself.
+	// The printed input is complete: it resolves to itself.
 	resolved, _, _ := strings.Cut(text, "\n\n")
 	again, _, err := checked(t, s, resolved)
 	require.NoError(t, err)

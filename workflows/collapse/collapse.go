@@ -81,11 +81,10 @@ type State struct {
 	Watches []Watch `json:"watches,omitempty"`
 }
 
-// Observe takes the figures of one iteration: metrics has those of its rollout and
-// update, evaluation those of the policy version it made, if that was evaluated. Either
-// may be nil. The first policy's evaluation, before iteration 0, counts as iteration −1.
-// It gives the new state and what was detected now, in the order of Rules. s is left as
-// it is.
+// Observe takes the figures of one iteration: the metrics of its rollout and update, and
+// the evaluation of the policy version it made, if that was evaluated. Either may be nil.
+// The first policy's evaluation, before iteration 0, counts as iteration −1. It gives the
+// new state and what was detected now, in the order of Rules. s is left as it is.
 //
 // Iterations come in ascending order, gaps allowed. One that was observed already
 // changes nothing and detects nothing.

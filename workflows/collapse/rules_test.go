@@ -248,7 +248,7 @@ func TestSolved(t *testing.T) {
 }
 
 // If the share of executable turns is known, it counts; otherwise the share of valid
-// trajectories. What is lost is measured by the best level.
+// trajectories. A loss is measured by the best level.
 func TestExecutable(t *testing.T) {
 	steps := figures(MetricValid, 0.1, 0.1, 0.1, 0.1, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.1, 0.1, 0.1)
 	_, events := defaults(t).all(steps)

@@ -107,7 +107,7 @@ func TestObserveIsPure(t *testing.T) {
 				_, err := json.Marshal(e)
 				require.NoError(t, err)
 			}
-			// What was observed already says nothing new.
+			// An iteration that was observed already gives nothing new.
 			for _, earlier := range []int{step.iteration, step.iteration - 1, -1} {
 				same, none := d.Observe(after, earlier, step.metrics, step.evaluation)
 				require.Equal(t, after, same)

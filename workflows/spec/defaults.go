@@ -112,7 +112,7 @@ var rules = []*rule{
 	{path: "rollout.overlong_cache", typ: typeInteger, value: 0, span: between(0, 32768), source: fromOurs + "; DAPO (arXiv 2503.14476): a fifth of the limit",
 		doc: "How many tokens before `rollout.max_new_tokens` the overlong penalty begins; it grows to −1 at the limit (DAPO's soft overlong punishment). 0 turns it off."},
 	{path: "rollout.context_turns", typ: typeInteger, value: 0, span: between(0, maxTurns), source: fromRagen + " (max_context_window −1)",
-		doc: "How many turns a context shows, including the one that begins; 0 shows all. If a turn's context does not show everything before it, the turn is a row of its own in the update, with the return of all turns."},
+		doc: "How many turns a context shows, including the current one; 0 shows all. If a turn's context does not show everything before it, the turn is a row of its own in the update, with the return of all turns."},
 	{path: "rollout.prompt_tokens", typ: typeIntegers, span: between(1, maxTokens), source: fromOurs,
 		doc: "The width of the context at the start of each turn. Leave it out: the environment and the tokenizer give the widths."},
 

@@ -77,7 +77,7 @@ func Markdown() string {
 	var b strings.Builder
 	b.WriteString(`# The spec of a run
 
-<!-- Generated from workflows/spec/defaults.go; go test ./workflows/spec -update writes it anew. -->
+<!-- Generated from workflows/spec/defaults.go; go test ./workflows/spec -update writes this page. -->
 
 A run starts from one JSON object, the input of the Train workflow. The smallest one is
 

@@ -138,7 +138,7 @@ func TestReportIsInTheDefinitionWhereSet(t *testing.T) {
 	}
 }
 
-// What is wrong with a sweep is said with what to do.
+// The problems of a sweep say what to do.
 func TestProblems(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string

@@ -23,18 +23,19 @@ const maxRungs = 64
 // the table, and at each rung only when all of them have passed it or ended. So the
 // decisions depend on what the trials measured and not on which was faster, and a
 // disturbed sweep decides like an undisturbed one. A trial continues while its judgement
-// waits. What it did after the rung at which it is stopped does not count. A trial that
+// waits. Its iterations after the rung at which it is stopped do not count. A trial that
 // was rolled back is judged by its figures when it first reached the rung. A forked trial
 // is judged by its own iterations: at rungs before them it is not judged and does not
 // count.
 //
-//   - Median (Golovin et al. 2017, Google Vizier, "median stopping rule"): stopped
-//     is a trial whose best value up to the rung is strictly worse than the median
-//     of the means up to the rung of the trials before it.
-//   - Halving (after Li et al. 2020, ASHA, in its stopping form): at a rung, of a
-//     trial and those before it that got there, the best 1/Factor, rounded up, go on.
+//   - Median (Golovin et al. 2017, Google Vizier, "median stopping rule"): a trial is
+//     stopped if its best value up to the rung is strictly worse than the median of the
+//     means up to the rung of the trials before it.
+//   - Halving (after Li et al. 2020, ASHA, in its stopping form): the trial and the trials
+//     before it that reached the rung are ranked, and the best 1/Factor, rounded up,
+//     continue.
 //
-// Fewer than MinTrials trials before it are no ground to stop one.
+// A trial with fewer than MinTrials trials before it is not stopped.
 type Stopping struct {
 	Method string `json:"method"`
 	// First is the first rung, in iterations.

@@ -61,7 +61,7 @@ func TestTablePinned(t *testing.T) {
 	require.Equal(t, "2d0fca6bd1ef8dab8cba5c200488122c13c194120acc86bc3939fcb6cbe278d2", canon.Digest(file))
 }
 
-// What other tables leave in recycled memory must not come into a file's bytes (see
+// The remains of other tables in recycled memory must not come into a file's bytes (see
 // tablebits.go).
 func TestTableBytesAreFreeOfEarlierOnes(t *testing.T) {
 	want := map[int]string{}
