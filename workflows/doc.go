@@ -10,7 +10,7 @@ package workflows
 
 import "time"
 
-// Workflows holds the worker's settings that are no part of any run.
+// Workflows holds the worker's settings that do not belong to a run.
 type Workflows struct {
 	// SessionHeartbeat is how long a worker may be silent before the session or
 	// the activity it runs is lost: 5 s in development, 20 s in production. It must
@@ -31,7 +31,7 @@ const (
 	// sessionWaitMax.
 	sessionWait    = 10 * time.Second
 	sessionWaitMax = 5 * time.Minute
-	// drainWait bounds the wait for a worker that has said that it is about to stop.
+	// drainWait bounds the wait for a worker that has announced its end.
 	drainWait = 5 * time.Second
 	// sessionLife bounds a session nobody ends.
 	sessionLife = 10 * 365 * 24 * time.Hour

@@ -15,8 +15,8 @@ const (
 	// heartbeats every second from their own goroutine, so a longer silence means that
 	// the process or the network is gone.
 	heartbeatTimeout = 10 * time.Second
-	// startWait is the least time a step of a session may wait to begin: a
-	// restart of the Temporal server is no lost device.
+	// startWait is the least time a step of a session may wait to begin: a restart of the
+	// Temporal server is not a lost device.
 	startWait    = 10 * time.Second
 	retryInitial = 300 * time.Millisecond
 	retryMaximum = 15 * time.Second

@@ -45,7 +45,7 @@ type Carry struct {
 	Attributes  bool              `json:"attributes"` // the server knows our search attributes
 	Paused      bool              `json:"paused"`
 	StopAfter   *int              `json:"stop_after,omitempty"`
-	// Current is the iteration under way, with the steps that are done.
+	// Current is the running iteration, with the steps that are done.
 	Current *iteration.State `json:"current,omitempty"`
 	// Taught is the model that a warm start teaches; nil for a starter. WarmStart
 	// is how far it got, and Pace the updates of its next chunk.
@@ -84,7 +84,7 @@ type train struct {
 	committing bool
 	// measuring: this is an Evaluate workflow, nothing is learned.
 	measuring bool
-	// sweep reports the run's progress to its sweep; nil if the run is no trial.
+	// sweep reports the run's progress to its sweep; nil if the run is not a trial.
 	sweep *reporter
 }
 
@@ -379,7 +379,7 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 	}
 }
 
-// recordRestore adds a restore's telemetry to the iteration under way, or to the next.
+// recordRestore adds a restore's telemetry to the running iteration, or to the next.
 func (t *train) recordRestore(took activities.Telemetry) {
 	if t.Current != nil {
 		t.Current.Record("restore", took)

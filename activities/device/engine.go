@@ -166,7 +166,7 @@ func (e *Engine) trim(most int) {
 }
 
 // hold replaces the policy and critic in memory; critic is nil if there is none. Until
-// fingerprint is called they are no version.
+// fingerprint is called they are not a version.
 func (e *Engine) hold(policy, critic *model.State) {
 	if e.state != nil && e.state != policy {
 		e.state.Free()

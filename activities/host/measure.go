@@ -19,7 +19,7 @@ import (
 type EvaluationResult struct {
 	// Format is evaluationFormat.
 	Format int `json:"format"`
-	// Suite is complete: who rolls it out again meets the same instances.
+	// Suite is complete: if it is rolled out again, the instances are the same.
 	Suite spec.Suite `json:"suite"`
 	// State is the policy's state fingerprint, ComputeDtype what it was computed
 	// with, Fingerprint the device's.

@@ -20,7 +20,7 @@ const (
 	OnSession
 	// OnDevice is any device worker; it serves questions about the device alone.
 	OnDevice
-	// Local is no activity: the workflow computes the step itself.
+	// Local is not an activity: the workflow computes the step itself.
 	Local
 )
 
@@ -96,7 +96,7 @@ var (
 
 // The steps at the beginning of a session.
 var (
-	// Describe asks a device worker what it is.
+	// Describe asks a device worker for its fingerprint.
 	Describe  = tried[struct{}, activities.DeviceInfo]("Describe", OnDevice, 1, 1)
 	WarmStart = on[activities.WarmStartInput, activities.WarmStartResult]("WarmStart", OnSession, 3)
 	Restore   = on[activities.RestoreInput, activities.RestoreResult]("Restore", OnSession, 3)

@@ -173,7 +173,7 @@ func moment(unix int64) *time.Time {
 }
 
 // ReportSweep writes a sweep's page for people beside its table and replaces the previous
-// page. It shows what is there, and is no artifact either.
+// page. It shows whatever exists, and is not an artifact either.
 func (s *Sweeps) ReportSweep(ctx context.Context, in activities.ReportSweepInput) (_ activities.ReportResult, err error) {
 	defer run.Edge(ctx, &err, "report of sweep %s", in.Sweep)
 	return s.WriteReport.Into(ctx, s.Store, in.Sweep, store.SweepReportDir(in.Sweep))

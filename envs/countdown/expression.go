@@ -17,7 +17,7 @@ const (
 	maxDigits = 9
 )
 
-// ErrSyntax says that a text is no expression.
+// ErrSyntax says that a text is not an expression.
 var ErrSyntax = errors.New("no expression")
 
 // ErrDivision says that an expression divides by zero.

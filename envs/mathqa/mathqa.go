@@ -146,7 +146,7 @@ type episode struct {
 // prompt is the text before a question.
 const prompt = "Question: "
 
-// feedback is what is said after an attempt.
+// feedback is the environment's answer after an attempt.
 func feedback(right, again bool) string {
 	switch {
 	case right:

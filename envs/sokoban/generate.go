@@ -208,8 +208,8 @@ func (s *reverse) add(state []uint16, parent int32, move uint8, swaps int16, las
 }
 
 // best searches up to a depth for the state of the best score, and returns it
-// with its depth. Among equals it draws. There is none (−1) where every state has
-// a box on a target.
+// with its depth. Among equals it draws. The result is −1 if every state has a box on a
+// target.
 func (s *reverse) best(most int, r *rand.Rand) (best, bestDepth int) {
 	best = -1
 	bestScore, ties := 0, 0

@@ -9,8 +9,8 @@ const SolveStates = 1 << 20
 
 // Solve gives a shortest sequence of moves that solves a room, found
 // breadth-first, the first in the order Up, Down, Left, Right among equals. It is
-// empty for a solved room. Not ok: there is none of at most limit moves (0 for
-// any length) among the first SolveStates states.
+// empty for a solved room. It is not ok if there is no solution of at most limit moves (0
+// for any length) among the first SolveStates states.
 func Solve(room Room, limit int) (solution []string, ok bool) {
 	solution, ok, _ = search(room, limit, SolveStates)
 	return solution, ok

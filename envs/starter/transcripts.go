@@ -58,7 +58,7 @@ type Transcript struct {
 // multiple of Combinations, each arm and each order occurs equally often in every step,
 // and the model learns that none of them matters. Later actions are random choices.
 //
-// A demonstration is best play in a fresh instance, which no run meets unless the
+// A demonstration is best play in a fresh instance, which no run plays unless the
 // environment has a pool of instances. If chance decides what follows, a turn has one
 // action; otherwise as many as it may have.
 //

@@ -209,7 +209,7 @@ func (s *Stack) end() error {
 	for _, c := range children {
 		switch {
 		case c == nil:
-		case s.options.Ephemeral: // there is no data to close well
+		case s.options.Ephemeral: // there is no data to keep
 			errs = append(errs, c.kill())
 		default:
 			errs = append(errs, c.stop(grace))

@@ -1,11 +1,11 @@
 // Package plugin finds, checks and installs the PJRT plugin: the library that compiles
 // and runs XLA's programs.
 //
-// The plugin is no part of the repository. It comes as a Python wheel pinned by
-// its SHA-256, and the library inside is pinned by its own, checked before it
-// is loaded. It is at .reprise/plugin/pjrt_c_api_cpu_plugin.so, put there by `make
-// plugin`. REPRISE_PJRT_PLUGIN names another library instead (a CUDA plugin, a build of
-// one's own); that one is taken at its owner's word.
+// The plugin is not part of the repository. It comes as a Python wheel pinned by its
+// SHA-256, and the library inside is pinned by its own, checked before it is loaded. It
+// is at .reprise/plugin/pjrt_c_api_cpu_plugin.so, put there by `make plugin`.
+// REPRISE_PJRT_PLUGIN names another library instead (a CUDA plugin, a build of one's
+// own); that one is taken at its owner's word.
 package plugin
 
 import (
@@ -27,7 +27,7 @@ const Env = "REPRISE_PJRT_PLUGIN"
 const Folder = ".reprise/plugin"
 
 var (
-	// ErrMissing: there is no plugin in any of the places that were looked at.
+	// ErrMissing: no searched place has a plugin.
 	ErrMissing = errors.New("no PJRT plugin")
 	// ErrAltered: the file is not the pinned or installed one.
 	ErrAltered = errors.New("PJRT plugin altered")

@@ -83,7 +83,7 @@ func FindGarbage(ctx context.Context, s Store, run string, opts GarbageOptions) 
 	w, err := loadRun(ctx, s, run)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		// Nothing is committed yet: all is of an iteration under way.
+		// Nothing is committed yet: everything belongs to a running iteration.
 		w = &walk{s: s, report: Report{Run: run}, refs: map[string]artifactUse{}}
 		if w.report.Branches, err = emptyBranches(ctx, s, run); err != nil {
 			return fail(err)

@@ -59,8 +59,8 @@ type Manifest struct {
 	// Rollout is the rollout that this iteration shares with others; nil if every
 	// iteration has its own.
 	Rollout *RolloutRef `json:"rollout,omitempty"`
-	// Trajectories is the table of whole episodes, one row a member; Scores what the
-	// device said of the selected rows; Batch all that Update read.
+	// Trajectories is the table of whole episodes, one row a member; Scores has the
+	// device's figures of the selected rows; Batch has everything that Update read.
 	Trajectories *Ref `json:"trajectories,omitempty"`
 	Scores       *Ref `json:"scores,omitempty"`
 	Batch        *Ref `json:"batch,omitempty"`
@@ -109,7 +109,7 @@ type TurnRefs struct {
 	// Round is the rollout's round that the turn belongs to, from 0: a rollout may
 	// have several, each of other groups.
 	Round int `json:"round,omitempty"`
-	// Generate is what the policy said, Step what the environment answered.
+	// Generate has the policy's samples, Step the environment's answers.
 	Generate Ref `json:"generate"`
 	Step     Ref `json:"step"`
 }

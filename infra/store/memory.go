@@ -35,7 +35,7 @@ type memoryObject struct {
 func NewMemory() *Memory { return NewOverlay(nil) }
 
 // NewOverlay returns a store that reads base where it has nothing itself and
-// never writes to it. Conditional PUTs meet the base's objects too.
+// never writes to it. Conditional PUTs see the base's objects too.
 func NewOverlay(base Store) *Memory {
 	return &Memory{base: base, objects: map[string]memoryObject{}, deleted: map[string]bool{}, now: time.Now}
 }

@@ -70,7 +70,7 @@ func (a *artifactReader) Read(p []byte) (int, error) {
 			a.err = a.resume(err)
 		}
 		if n > 0 {
-			return n, nil // what follows is said on the next call
+			return n, nil // the rest is reported on the next call
 		}
 	}
 	return 0, a.err

@@ -377,8 +377,8 @@ func (w *walk) findOrphans(ctx context.Context) error {
 	return nil
 }
 
-// isOrphan says that no manifest names the key, that it is none itself, and that it
-// is not of the folders outside the chain.
+// isOrphan says that no manifest names the key, that it is not a manifest itself, and
+// that it is not in a folder outside the chain.
 func (w *walk) isOrphan(key string) bool {
 	run := w.report.Run
 	if _, named := w.refs[key]; named || key == SpecKey(run) || strings.HasSuffix(key, "/manifest.json") {

@@ -8,8 +8,8 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// longestGuess bounds the words Nearest compares: the distance costs the product
-// of both lengths, and a longer word is no misspelling.
+// longestGuess bounds the words Nearest compares: the distance costs the product of both
+// lengths, and a longer word is not a misspelling.
 const longestGuess = 64
 
 // Nearest is the candidate that word most likely means, and whether one was found. It

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits bound what Parse reads; 0 is no limit but encoding/json's own.
+// Limits bound what Parse reads; 0 sets no limit except encoding/json's own.
 type Limits struct {
 	// Bytes is the most bytes of a text.
 	Bytes int

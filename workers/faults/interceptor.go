@@ -68,7 +68,7 @@ type activityInterceptor struct {
 	plan *Plan
 }
 
-// call is one activity under way, as the store sees it by its context.
+// call is one running activity, as the store sees it by its context.
 type call struct {
 	plan *Plan
 	kind string

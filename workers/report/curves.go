@@ -62,8 +62,8 @@ func (r *Run) Names() []string {
 	return sortedKeys(names)
 }
 
-// points are the values of a curve as JSON has them: null if there is none, or
-// none that is finite. Six digits are more than a screen shows.
+// points are the values of a curve in JSON: null if there is none, or if it is not
+// finite. Six digits are more than a screen shows.
 type points []float64
 
 // MarshalJSON implements json.Marshaler.

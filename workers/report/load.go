@@ -132,7 +132,7 @@ func (r *Run) readBranch(ctx context.Context, s store.Store, branch int) (Branch
 }
 
 // readIteration reads a manifest and the objects beside it. Telemetry is outside the
-// chain: what is wrong with it is no damage.
+// chain: a problem in it is not damage.
 func readIteration(ctx context.Context, s store.Store, of string, branch, n int) (Iteration, error) {
 	m, ref, err := store.ReadManifestAt(ctx, s, of, branch, n)
 	if err != nil {
@@ -202,7 +202,7 @@ func (r *Run) fork() {
 }
 
 // place says which iteration a parent's ref names. A ref to the branch itself, whose
-// manifest is missing, is no fork.
+// manifest is missing, is not a fork.
 func (r *Run) place(parent store.Ref, child *store.Manifest) *Place {
 	n := child.Iteration - 1
 	for branch := child.Branch; branch >= 0; branch-- {

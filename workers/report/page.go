@@ -217,7 +217,7 @@ func percent(v float64) string {
 
 func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
-// appendPoint writes a number as JSON, in six digits; null if it is none.
+// appendPoint writes a number as JSON, in six digits; null if it is not finite.
 func appendPoint(b []byte, v float64) []byte {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return append(b, "null"...)

@@ -139,7 +139,7 @@ func (s Sweep) settings() (names []string, trials [][]int) {
 const bandSeeds = 3
 
 // band is the mean of several curves with its 95 % interval by Student's
-// distribution, iteration by iteration; of fewer than bandSeeds there is no interval.
+// distribution, iteration by iteration. Fewer than bandSeeds curves have no interval.
 func band(curves []points) (mean, low, high points) {
 	n := 0
 	for _, c := range curves {

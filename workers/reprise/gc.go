@@ -123,7 +123,7 @@ func runOf(ctx context.Context, s store.Store, segment string) (string, error) {
 func (c *collector) run(ctx context.Context, run string) error {
 	options := store.GarbageOptions{Grace: c.grace, Ended: c.ended}
 	if c.grace == 0 {
-		options.Grace = -1 // in the store, 0 is the default and less is none
+		options.Grace = -1 // in the store, 0 means the default and a negative value none
 	}
 	g, err := store.FindGarbage(ctx, c.store, run, options)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// recent are the ids seen last, at most so many: what bounds a label.
+// recent are the ids seen last, at most so many. They bound a label.
 type recent struct {
 	most int
 	mu   sync.Mutex

@@ -76,8 +76,8 @@ func New(c Config) (Detectors, error) {
 type State struct {
 	// Newest is the newest iteration observed; nil before there was one.
 	Newest *int `json:"newest,omitempty"`
-	// Watches are the rules' own states, in the order of Rules; of a rule that has
-	// seen nothing yet there is none.
+	// Watches are the rules' own states, in the order of Rules. A rule that has seen
+	// nothing yet has none.
 	Watches []Watch `json:"watches,omitempty"`
 }
 

@@ -43,7 +43,7 @@ type Config struct {
 	// Decay of the averages, from 0 to 0.999: a value's weight falls to 37 % in
 	// about 1/(1−Decay) iterations. Default 0.9 (RAGEN v2's for its MI figures).
 	Decay float64 `json:"decay"`
-	// Solved is the success of the rollout from which on narrowing is no collapse;
+	// Solved is the smallest success of the rollout at which narrowing is not a collapse;
 	// above 0 to 1, or 0 for never. Default 0.9.
 	Solved float64 `json:"solved"`
 

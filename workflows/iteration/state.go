@@ -15,7 +15,7 @@ type State struct {
 	Settings    spec.Settings                   `json:"settings"` // fixed when the iteration begins
 	Baseline    *Measured                       `json:"baseline,omitempty"`
 	Turns       []store.TurnRefs                `json:"turns,omitempty"` // of the rollout's rounds that are done
-	Round       int                             `json:"round,omitempty"` // the one under way
+	Round       int                             `json:"round,omitempty"` // the running one
 	Rollout     Rolled                          `json:"rollout"`
 	Shared      *store.RolloutRef               `json:"shared,omitempty"` // if several iterations learn from the rollout
 	Selected    *activities.SelectResult        `json:"selected,omitempty"`
@@ -32,8 +32,8 @@ type State struct {
 	Lost        int                             `json:"lost"` // sessions lost in the iteration
 }
 
-// Rolled is a rollout's progress: the turns that are done, and the generate table of
-// the turn under way.
+// Rolled is a rollout's progress: the turns that are done, and the generate table of the
+// running turn.
 type Rolled struct {
 	Turns    []store.TurnRefs `json:"turns,omitempty"`
 	Generate *store.Ref       `json:"generate,omitempty"`
@@ -41,7 +41,7 @@ type Rolled struct {
 	Done     bool             `json:"done"`
 }
 
-// Measured is an evaluation's progress: how many suites are done, and the one under way.
+// Measured is an evaluation's progress: how many suites are done, and the running one.
 type Measured struct {
 	Suites int    `json:"suites"`
 	Rolled Rolled `json:"rolled"`

@@ -180,8 +180,8 @@ func (d *decoder) object(n strict.Node, o *object) {
 
 const environmentName = "environment.name"
 
-// hinted bounds the unknown keys that get a guess: thousands of them are no
-// misspelling.
+// hinted bounds the unknown keys that get a guess: thousands of them are not
+// misspellings.
 const hinted = 100
 
 func (d *decoder) unknown(key string, o *object) {

@@ -90,7 +90,7 @@ func differOptions(path, one, other string) Differences {
 	return ds
 }
 
-// leaf is a value that is no object, and no array of objects.
+// leaf is a value that is neither an object nor an array of objects.
 type leaf struct {
 	path  string
 	value strict.Node

@@ -198,7 +198,7 @@ func (v *vary) any() bool {
 	return v.grid != nil || v.list != nil || v.random != nil || v.seeds != nil || v.count > 0
 }
 
-// read takes a member that says how trials differ; false if it is none.
+// read takes a member that says how trials differ; false for any other member.
 func (v *vary) read(r *reader, m strict.Member) bool {
 	switch m.Key {
 	case "grid":

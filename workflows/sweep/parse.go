@@ -56,7 +56,7 @@ func (r *reader) add(path, found, allowed, hint string) {
 	}
 }
 
-// unknown reports a key that is none of those known.
+// unknown reports an unknown key.
 func (r *reader) unknown(path, key string, known []string) {
 	r.add(within(path, key), "an unknown key", strings.Join(known, ", "), strict.DidYouMean(key, known))
 }
