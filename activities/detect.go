@@ -6,13 +6,13 @@ import (
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
-// Detected is what the detectors of collapse made of an iteration: what they know
-// from then on, and what is done about it.
+// Detected is the result of the detectors of collapse for an iteration: their state from
+// then on, and the decision.
 type Detected struct {
 	State    collapse.State    `json:"state"`
 	Events   []collapse.Event  `json:"events,omitempty"`
 	Decision collapse.Decision `json:"decision"`
-	// Rollbacks counts those that detectors have asked for before.
+	// Rollbacks counts the earlier rollbacks that detectors have requested.
 	Rollbacks int `json:"rollbacks"`
 }
 
@@ -22,15 +22,15 @@ type Opened struct {
 	// Branch and Iteration are where the run was.
 	Branch    int `json:"branch"`
 	Iteration int `json:"iteration"`
-	// Events are what detectors saw; none where a person asked for it.
+	// Events are what detectors saw; there are none if a person requested the rollback.
 	Events []collapse.Event `json:"events,omitempty"`
 	// Changes are the knobs that were changed, in words.
 	Changes []string `json:"changes,omitempty"`
-	// Detected is what the detectors know where the branch begins.
+	// Detected is the detectors' state where the branch begins.
 	Detected Detected `json:"detected"`
 }
 
-// Smooth adds the smoothed curves to an iteration's metrics; previous are those of
+// Smooth adds the smoothed curves to an iteration's metrics; previous are the metrics of
 // the iteration before it.
 func (p Plan) Smooth(previous, metrics Metrics) {
 	carryAverages(previous, metrics)
@@ -42,9 +42,10 @@ func (p Plan) Smooth(previous, metrics Metrics) {
 	}
 }
 
-// Detect lets the detectors look at an iteration. before is what they knew,
-// metrics the iteration's, evaluations those made in it: of the version it made,
-// and in the first one of version 0 too. A pure function, for workflows and replay.
+// Detect lets the detectors look at an iteration. before is their earlier state, and
+// metrics are the iteration's. evaluations are those made in it: of the version it made
+// and, in the first iteration, of version 0 too. A pure function, for workflows and
+// replay.
 func (p Plan) Detect(before Detected, iteration int, metrics Metrics, evaluations []store.EvaluationRef) *Detected {
 	detectors, err := collapse.New(p.Collapse)
 	if err != nil {

@@ -1,18 +1,19 @@
 // Package activities is what travels between workflows and their steps: task queues,
 // inputs and results, the plan, and the kinds of errors. It does no I/O and computes
-// nothing. The steps themselves stand in host, device and sweeps, what they share in
+// nothing. The steps themselves are in host, device and sweeps, the code they share in
 // run, and the table of all steps in steps. A step fetches artifacts, calls the pure
 // parts (model, envs, credit, selection), and stores artifacts.
 //
 // An activity is a pure function of the artifacts its input names (design law
-// 1): run twice it writes the same bytes under the same keys. What differs
-// between attempts (times, the worker, what was already in memory) is returned
-// as telemetry and never enters an artifact.
+// 1): run twice it writes the same bytes under the same keys. Whatever differs between
+// attempts (times, the worker, the contents of its memory) is returned as telemetry and
+// never enters an artifact.
 //
-// Activities are methods of three structs. Those of host.Host and sweeps.Sweeps need no
-// device and run on any host worker; those of device.Device need the policy and run
-// inside a Temporal session on the worker that holds it. Workflows name them by the
-// values of package steps; replay and the bench call the same methods directly.
+// Activities are methods of three structs. The activities of host.Host and sweeps.Sweeps
+// need no device and run on any host worker. The activities of device.Device need the
+// policy and run inside a Temporal session on the worker that holds it. Workflows name
+// them by the values of package steps; replay and the bench call the same methods
+// directly.
 package activities
 
 // Task queues. Device workers also serve DeviceQueue(fingerprint).
@@ -21,7 +22,7 @@ const (
 	WorkflowQueue = "reprise"
 	// HostQueue carries the steps that need no device.
 	HostQueue = "reprise-host"
-	// AnyDeviceQueue is asked which fingerprints are there.
+	// AnyDeviceQueue serves the question which fingerprints exist.
 	AnyDeviceQueue = "reprise-device"
 )
 

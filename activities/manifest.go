@@ -25,8 +25,8 @@ type CommitInput struct {
 	Scores       *store.Ref        `json:"scores,omitempty"`
 	Batch        *store.Ref        `json:"batch,omitempty"`
 	States       *store.Ref        `json:"states,omitempty"`
-	// Update counts this iteration's update alone, totals too; the manifest adds
-	// those of the branch before.
+	// Update counts this iteration's update alone, totals too; the manifest adds the
+	// totals of the branch so far.
 	Update      store.UpdateCounts    `json:"update"`
 	Snapshot    *store.SnapshotRef    `json:"snapshot,omitempty"`
 	Evaluations []store.EvaluationRef `json:"evaluations,omitempty"`
@@ -46,12 +46,12 @@ type CommitResult struct {
 }
 
 // Next is what the iteration after a commit learns from, where it shares the
-// rollout; nil where it rolls out itself.
+// rollout; nil if it rolls out itself.
 func (c CommitInput) Next() *Rolled {
 	return RolledOf(&store.Manifest{Rollout: c.Rollout, Trajectories: &c.Trajectories, Scores: c.Scores})
 }
 
-// RolledOf is the rollout that the iteration after m learns from too, nil where it
+// RolledOf is the rollout that the iteration after m learns from too, nil if it
 // rolls out itself.
 func RolledOf(m *store.Manifest) *Rolled {
 	if m.Rollout == nil || !m.Rollout.Left() {
@@ -67,12 +67,12 @@ func RolledOf(m *store.Manifest) *Rolled {
 type Rolled struct {
 	store.RolloutRef
 	Trajectories store.Ref `json:"trajectories"`
-	// Scores are absent where no row was selected.
+	// Scores are absent if no row was selected.
 	Scores *store.Ref `json:"scores,omitempty"`
 }
 
-// Shared is the rollout's name where several iterations learn from it, as the one
-// that rolled out has it; nil where it alone does.
+// Shared names the rollout if several iterations learn from it, as in the iteration that
+// rolled out; nil if only this one does.
 func (s SelectResult) Shared(branch, iteration int) *store.RolloutRef {
 	if s.Parts == nil {
 		return nil

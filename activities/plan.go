@@ -28,17 +28,17 @@ type ResolveResult struct {
 	Plan Plan      `json:"plan"`
 	// Location is where the run's artifacts are, for people.
 	Location string `json:"location"`
-	// Base is set where a model was imported: version 0, or where the plan says
-	// Prepare what version 0 is made from, on a device, by WarmStart. A run that has
+	// Base is set if a model was imported. It is version 0 or, if the plan says Prepare,
+	// the model from which WarmStart makes version 0 on a device. A run that has
 	// committed knows it by Head.
 	Base *store.Ref `json:"base,omitempty"`
-	// Head is the newest committed manifest of this run, where the store has
-	// one already: the run continues after it.
+	// Head is the newest committed manifest of this run, if the store has one already:
+	// the run continues after it.
 	Head *Head `json:"head,omitempty"`
-	// From is the other run's iteration that this run begins behind, where the spec
-	// names one and nothing is committed yet.
+	// From is the other run's iteration that this run is forked from. It is set if the
+	// spec names one and nothing is committed yet.
 	From *Head `json:"from,omitempty"`
-	// SearchAttributes tells whether the server knows the Reprise* attributes.
+	// SearchAttributes reports whether the server knows the Reprise* attributes.
 	SearchAttributes bool `json:"search_attributes"`
 }
 
@@ -77,7 +77,7 @@ type PlanSuite struct {
 	Rows  int    `json:"rows"`
 }
 
-// EvaluationDue tells whether policy version v is evaluated.
+// EvaluationDue reports whether policy version v is evaluated.
 func (p Plan) EvaluationDue(version, iterations int) bool {
 	return spec.Evaluation{Every: p.EvaluateEvery}.Due(version, iterations) && len(p.Suites) > 0
 }
@@ -113,10 +113,10 @@ type Head struct {
 	Metrics     Metrics       `json:"metrics,omitempty"`
 	// Snapshot is the version of the newest snapshot at or before Iteration+1; 0 is the base model.
 	Snapshot int `json:"snapshot"`
-	// States is the table of initial states' values, where the run keeps one.
+	// States is the table of initial states' values, if the run keeps one.
 	States *store.Ref `json:"states,omitempty"`
-	// Rolled is the rollout that the next iteration learns from too, and Batches are
-	// those of the newest iterations, newest first, that a replay buffer draws from.
+	// Rolled is the rollout that the next iteration also learns from. Batches are the
+	// batches of the newest iterations, newest first, that a replay buffer draws from.
 	Rolled  *Rolled     `json:"rolled,omitempty"`
 	Batches []store.Ref `json:"batches,omitempty"`
 	// First and Last are the branch's first and newest evaluation.
@@ -124,7 +124,7 @@ type Head struct {
 	Last  *store.EvaluationRef `json:"last,omitempty"`
 	// Device is the fingerprint's fields.
 	Device json.RawMessage `json:"device,omitempty"`
-	// Detected is what the detectors made of the iteration.
+	// Detected is the detectors' result for the iteration.
 	Detected *Detected `json:"detected,omitempty"`
 }
 

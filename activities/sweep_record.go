@@ -13,18 +13,18 @@ import (
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
-// TrialRecord is what a sweep keeps of a trial: of thousands it has to fit into a
-// payload, so it travels as an array without names, cut behind its last value.
+// TrialRecord is what a sweep keeps of a trial. Thousands of them must fit into a
+// payload, so a record travels as an array without names, cut after its last value.
 type TrialRecord struct {
 	// Index is its place in the sweep.
 	Index int
 	State sweep.State
-	// Started and Ended are Unix seconds; 0 where it did not.
+	// Started and Ended are Unix seconds; 0 if it did not.
 	Started, Ended int64
-	// Branch and Iterations are those of Outcome once it has been summarized, and
-	// those last reported before.
+	// Branch and Iterations are those of Outcome once it has been summarized; until then,
+	// the last reported ones.
 	Branch, Iterations int
-	// Stop is how many iterations count where a rule stopped it; 0: all.
+	// Stop is how many iterations count if a rule stopped it; 0: all.
 	Stop int
 	// LostDevices and Recomputed are the run's.
 	LostDevices, Recomputed int
@@ -35,8 +35,8 @@ type TrialRecord struct {
 	Begun, Asked, Summarized bool
 	// Waiting is the fingerprint it waits for.
 	Waiting string
-	// Values are of the metrics, Points at the rungs, Curve of an open trial: of all
-	// its iterations so far, where it is Whole.
+	// Values are the metrics' values, Points those at the rungs. Curve belongs to an open
+	// trial: it has all its iterations so far, if it is Whole.
 	Values []sweep.Value
 	Points []sweep.Point
 	Curve  sweep.Curve
@@ -82,9 +82,9 @@ func (r TrialRecord) MarshalJSON() ([]byte, error) {
 	return append(out[:last], ']'), nil
 }
 
-// FitRecords are records that take at most so many bytes as JSON, where reasons can
-// be cut to make room: all of them then have the same. What else a record holds is
-// bounded by [sweep.MaxNumbers] and stays.
+// FitRecords returns records that take at most so many bytes as JSON. It cuts reasons to
+// make room: all then have the same limit. The rest of a record is bounded by
+// [sweep.MaxNumbers] and stays.
 func FitRecords(records []TrialRecord, bytes int) ([]TrialRecord, error) {
 	b, err := json.Marshal(records)
 	if err != nil || len(b) <= bytes {
@@ -112,7 +112,7 @@ func encoded(text string) int {
 	return len(b) - len(`""`)
 }
 
-// cut is a text that takes at most so many bytes within a JSON string; empty where
+// cut is a text that takes at most so many bytes within a JSON string; empty if
 // that is too little to say anything.
 func cut(text string, bytes int) string {
 	const more, least = "…", 12
@@ -208,14 +208,14 @@ func (p *curvePoints) UnmarshalJSON(b []byte) error {
 }
 
 // MeasuredIn is a metric of an iteration by the name that a table has for it; NaN
-// where it was not measured then.
+// if it was not measured then.
 func MeasuredIn(metrics Metrics, evaluations []store.EvaluationRef, version int, name string) float64 {
 	if of, ok := strings.CutPrefix(name, sweep.EvaluationPrefix); ok {
 		metrics = nil
 		for _, e := range evaluations {
 			if e.Version == version {
 				metrics = e.Metrics
-				break // of a version's suites the first stands for all
+				break // a version's first suite represents all its suites
 			}
 		}
 		name = of

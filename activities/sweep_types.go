@@ -30,14 +30,14 @@ type SweepResult struct {
 	Trials int `json:"trials"`
 	// Location is where the sweep's artifacts are, for people.
 	Location string `json:"location"`
-	// SearchAttributes tells whether the server knows the Reprise* attributes.
+	// SearchAttributes reports whether the server knows the Reprise* attributes.
 	SearchAttributes bool `json:"search_attributes"`
 }
 
 // SweepTrialsInput asks for a page of a sweep's trials.
 type SweepTrialsInput struct {
 	Sweep store.Ref `json:"sweep"`
-	// From and Count are the page's; fewer come where they would be too long for a
+	// From and Count select the page. It has fewer trials if they would be too long for a
 	// payload, and none after the end.
 	From  int `json:"from"`
 	Count int `json:"count"`
@@ -53,14 +53,14 @@ type SweepTrialsResult struct {
 	Total int `json:"total"`
 }
 
-// LookUpInput asks how workflows stand, by their ids.
+// LookUpInput requests the states of workflows, by their ids.
 type LookUpInput struct {
 	IDs []string `json:"ids"`
 }
 
-// Found is how a workflow stands.
+// Found is the state of a workflow.
 type Found struct {
-	// State is sweep.Running or a final one; "" where the server knows no such workflow.
+	// State is sweep.Running or a final one; "" if the server knows no such workflow.
 	State sweep.State `json:"state"`
 	// Sweep is the sweep it is a trial of, by its memo; "" for none.
 	Sweep string `json:"sweep,omitempty"`
@@ -73,7 +73,7 @@ type LookUpResult struct {
 	Found []Found `json:"found"`
 }
 
-// SummarizeInput asks what trials left in the store.
+// SummarizeInput requests a summary of what trials left in the store.
 type SummarizeInput struct {
 	Definition sweep.Definition `json:"definition"`
 	Trials     []SummarizeTrial `json:"trials"`
@@ -94,7 +94,8 @@ type SummarizeResult struct {
 
 // Outcome is what a trial's committed iterations say.
 type Outcome struct {
-	// Branch is that of the last iteration that counts, Iterations their number.
+	// Branch is the branch of the last iteration that counts; Iterations is the number of
+	// iterations that count.
 	Branch     int `json:"branch,omitempty"`
 	Iterations int `json:"iterations"`
 	// Values are of the definition's metrics, in their order.

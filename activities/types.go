@@ -12,7 +12,7 @@ import (
 // workflow's history (design law 2). Numbers that may not be finite travel as
 // canon.Float.
 
-// Metrics are named numbers, deterministic where they enter a manifest.
+// Metrics are named numbers; they are deterministic if they enter a manifest.
 type Metrics = map[string]canon.Float
 
 // Telemetry is what an attempt measured about itself. It stays outside the chain.
@@ -61,8 +61,8 @@ type RestoreInput struct {
 	Pending *PendingUpdate `json:"pending,omitempty"`
 	// MaxSeconds bounds one call; the result says whether another is needed.
 	MaxSeconds int `json:"max_seconds"`
-	// Evaluate says that nothing is learned from the version: training's programs
-	// are compiled only where the version must be rebuilt.
+	// Evaluate says that the version is not trained further: training's programs are
+	// compiled only if the version must be rebuilt.
 	Evaluate bool `json:"evaluate,omitempty"`
 }
 
@@ -73,13 +73,13 @@ type PendingUpdate struct {
 	State    string        `json:"state"`
 }
 
-// RestoreResult tells what the worker holds now.
+// RestoreResult says what the worker holds now.
 type RestoreResult struct {
 	State string `json:"state"`
-	// Reached is the version held; Done is false where the bound came first.
+	// Reached is the version held; Done is false if the bound came first.
 	Reached int  `json:"reached"`
 	Done    bool `json:"done"`
-	// Resident is true where the worker held the version already.
+	// Resident is true if the worker held the version already.
 	Resident bool `json:"resident"`
 	// Before is the state fingerprint of the version asked for, without the pending update.
 	Before    string            `json:"before"`
@@ -92,7 +92,7 @@ type RestoreResult struct {
 type WarmStartInput struct {
 	Run  string    `json:"run"`
 	Spec store.Ref `json:"spec"`
-	// Base is the model that is taught; nil for a starter, which is made here.
+	// Base is the model that is trained; nil for a starter, which is made here.
 	Base *store.Ref `json:"base,omitempty"`
 	// From is the snapshot that the chunk continues from; nil at the beginning.
 	From *store.SnapshotRef `json:"from,omitempty"`
@@ -124,9 +124,9 @@ type Rollout struct {
 type EvaluationOf struct {
 	// Suite is the name of one of the spec's suites.
 	Suite string `json:"suite"`
-	// Apart is the id of the Evaluate workflow that asks; empty for an
-	// evaluation that is part of the run and named by its manifest. One apart
-	// lies beside the runs, where gc does not look.
+	// Apart is the id of the Evaluate workflow that evaluates; empty for an evaluation
+	// that is part of the run and named by its manifest. The artifacts of an Evaluate
+	// workflow are outside the runs, where gc does not look.
 	Apart string `json:"apart,omitempty"`
 }
 
@@ -179,7 +179,7 @@ type SelectResult struct {
 	Trajectories store.Ref `json:"trajectories"`
 	Rows         int       `json:"rows"` // rows selected; 0: the update is skipped
 	// Parts are the rows for each of the iterations that learn from the rollout;
-	// absent where there is one.
+	// absent if there is one.
 	Parts     []int     `json:"parts,omitempty"`
 	Metrics   Metrics   `json:"metrics"`
 	Telemetry Telemetry `json:"telemetry"`
@@ -192,7 +192,7 @@ type MeasureInput struct {
 	Rollout Rollout `json:"rollout"`
 	Version int     `json:"version"`
 	State   string  `json:"state"` // the version's state fingerprint
-	// Fingerprint is that of the device: the bits belong to it.
+	// Fingerprint is the fingerprint of the device: the bits belong to it.
 	Fingerprint string           `json:"fingerprint"`
 	Turns       []store.TurnRefs `json:"turns"`
 }
@@ -218,7 +218,8 @@ type ScoreResult struct {
 	Telemetry Telemetry `json:"telemetry"`
 }
 
-// DiagnoseInput asks how much the reasonings of a rollout tell of their prompts.
+// DiagnoseInput requests how much information the reasonings of a rollout have about
+// their prompts.
 type DiagnoseInput struct {
 	Policy       Version       `json:"policy"`
 	Iteration    int           `json:"iteration"`
@@ -241,21 +242,21 @@ type CreditInput struct {
 	Iteration    int           `json:"iteration"`
 	Settings     spec.Settings `json:"settings"`
 	Trajectories store.Ref     `json:"trajectories"`
-	// Scores is nil where nothing was selected.
+	// Scores is nil if nothing was selected.
 	Scores *store.Ref `json:"scores"`
 	// Rollout says which part of the trajectories this iteration learns from; nil for
 	// all.
 	Rollout *store.RolloutRef `json:"rollout,omitempty"`
 	// Replay are the batches that the replay buffer draws from.
 	Replay []store.Ref `json:"replay,omitempty"`
-	// States is the table of initial states' values before the iteration, where the
+	// States is the table of initial states' values before the iteration, if the
 	// algorithm keeps one.
 	States *store.Ref `json:"states,omitempty"`
 }
 
 // CreditResult names the batch: all that Update reads.
 type CreditResult struct {
-	// Batch is nil where the iteration has no row to learn from.
+	// Batch is nil if the iteration has no row to learn from.
 	Batch *store.Ref `json:"batch"`
 	// States is the table after the iteration.
 	States    *store.Ref `json:"states,omitempty"`
@@ -273,7 +274,7 @@ type UpdateInput struct {
 // UpdateResult is the new state's fingerprint and the update's figures.
 type UpdateResult struct {
 	State string `json:"state"`
-	// Counts are this update's; Skipped tells that the loss or the gradients
+	// Counts are this update's; Skipped says that the loss or the gradients
 	// were not finite, and then the state is the one before.
 	Counts    store.UpdateCounts `json:"counts"`
 	Metrics   Metrics            `json:"metrics"`
@@ -291,7 +292,7 @@ type SnapshotResult struct {
 	Telemetry Telemetry         `json:"telemetry"`
 }
 
-// DeviceInfo is what a device worker is, as its fingerprint says.
+// DeviceInfo describes a device worker's device, as its fingerprint does.
 type DeviceInfo struct {
 	Fingerprint string          `json:"fingerprint"`
 	Fields      json.RawMessage `json:"fields"`

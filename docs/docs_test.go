@@ -36,12 +36,12 @@ func TestContributingShowsFiles(t *testing.T) {
 	}
 }
 
-// excerpts are where the page's other Go blocks stand.
+// excerpts are the files of the page's other Go blocks.
 var excerpts = []string{
 	"activities/steps/steps.go", "workflows/iteration/iteration.go", "workflows/iteration/learn.go",
 }
 
-// What the page shows of a step stands in its files.
+// The page's code of a step is in these files.
 func TestContributingShowsTheStep(t *testing.T) {
 	_, step, found := strings.Cut(read(t, "contributing.md"), "## A new step of an iteration\n")
 	require.True(t, found)

@@ -33,11 +33,11 @@ func (p Protocol) beginIDs(tok Tokenizer, env Environment, episode Episode, turn
 	return append(ids, tok.EncodeTag(p.Opening())...), nil
 }
 
-// Restarts tells whether the context of a turn begins anew, since ContextTurns
-// leaves out what came first.
+// Restarts reports whether the context of a turn is built from the start, because
+// ContextTurns leaves out the first turns.
 func (p Protocol) Restarts(turn int) bool { return p.ContextTurns > 0 && turn > p.ContextTurns }
 
-// Recorded is what is kept of a turn that was played.
+// Recorded is the record of a turn that was played.
 type Recorded struct {
 	// Actions are the executed actions, as Replay takes them.
 	Actions []string
@@ -45,11 +45,11 @@ type Recorded struct {
 	Sampled []int32
 }
 
-// WindowIDs gives the whole context of the turn after the recorded ones where it
-// Restarts: the first messages as they would be if the episode began with the
-// first turn shown, under that turn's own number, then the sampled ids as they
-// were recorded, with the environment's answers between. Differs from RAGEN's
-// window, which numbers the turns anew and forgets the rewards of those left out.
+// WindowIDs gives the whole context of the turn after the recorded ones, if it Restarts.
+// First come the messages as if the episode began with the first turn shown, under that
+// turn's own number. Then come the sampled ids as they were recorded, with the
+// environment's answers between. RAGEN's window differs: it renumbers the turns and
+// forgets the rewards of the turns it leaves out.
 func (p Protocol) WindowIDs(tok Tokenizer, env Environment, instance, chance draw.Address, turns []Recorded) ([]int32, error) {
 	actions := make([][]string, len(turns))
 	for i, t := range turns {
@@ -84,9 +84,9 @@ func (p Protocol) WindowIDs(tok Tokenizer, env Environment, instance, chance dra
 
 // ContinueIDs gives the ids that follow the sampled ones of a turn, up to the
 // opening tag of the next: none of them is sampled, and none before them is
-// touched. Where the sample did not end with the token that closes a message,
-// because the length limit cut it or it ended with another end-of-text token,
-// the closing token comes first.
+// touched. If the sample did not end with the token that closes a message, the closing
+// token comes first. (The length limit may have cut the sample, or it ended with another
+// end-of-text token.)
 func (p Protocol) ContinueIDs(tok Tokenizer, env Environment, episode Episode, next NextTurn, sampled []int32) ([]int32, error) {
 	closing, err := tok.Closing()
 	if err != nil {
@@ -116,18 +116,18 @@ func (p Protocol) ReadReply(tok Tokenizer, env Environment, sampled []int32) (re
 	return p.Parse(tok.Decode(sampled), env.MaxActionsPerTurn()), truncated
 }
 
-// widestReward stands for the reward of a turn where widths are computed; ten
-// actions of the environments here stay within it.
+// widestReward replaces the reward of a turn when widths are computed; ten actions of the
+// environments here stay within it.
 const widestReward = -188.8888
 
 // PromptMultiple is what widths of contexts are rounded up to, in tokens.
 const PromptMultiple = 16
 
 // MaxPromptTokens gives the most tokens of the context at the start of each
-// turn, rounded up to a multiple of PromptMultiple: [turns]. Turn 1 is
-// enumerated over the environment's cases, and the widest episodes of one that is
-// Bounded or Measured; each later turn adds maxNewTokens sampled tokens, a closing token and
-// the widest message among them, as far as ContextTurns shows them.
+// turn, rounded up to a multiple of PromptMultiple: [turns]. Turn 1 is enumerated over
+// the environment's cases, and over the widest episodes if the environment is Bounded or
+// Measured. Each later turn adds maxNewTokens sampled tokens, a closing token and the
+// widest message, as far as ContextTurns shows them.
 func MaxPromptTokens(env Environment, tok Tokenizer, p Protocol, turns, maxNewTokens int) ([]int, error) {
 	cases := env.Cases()
 	if bounded, ok := env.(Bounded); ok {

@@ -94,7 +94,8 @@ func TestMaxPromptTokens(t *testing.T) {
 	}
 }
 
-// Transcripts of a multi-turn environment: whole episodes, only replies learnt.
+// Transcripts of a multi-turn environment: whole episodes, in which only replies are
+// trained on.
 func TestTranscriptsOfSeveralTurns(t *testing.T) {
 	tok, err := starter.Tokenizer()
 	require.NoError(t, err)

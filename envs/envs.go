@@ -1,12 +1,11 @@
-// Package envs is what a policy acts in: environments, the turn protocol that
-// turns their states into messages and sampled text into actions, and the same
-// at the level of token ids.
+// Package envs has the environments that a policy acts in. Its turn protocol turns their
+// states into messages and sampled text into actions, also at the level of token ids.
 //
 // # Environments
 //
 // An episode is a pure function of the environment's options, the address of
 // its instance, the address of its chance and the actions taken; nothing of it
-// is ever stored. What is recorded is the actions: Replay builds the state again.
+// is ever stored. Only the actions are recorded: Replay builds the state again.
 //
 // The instance (what the group shares: a layout, the order of the arms) and the
 // chance (what happens inside one member's episode: payouts, slips) are drawn
@@ -35,7 +34,7 @@ type Environment interface {
 	// Instructions are the rules, for the first user message.
 	Instructions() string
 	// Actions are the names of the legal actions where every state has the same;
-	// nil where observations name them.
+	// nil if observations name them.
 	Actions() []string
 	// MaxActions is the most actions of an episode (RAGEN: 10 for grids, 1 for one-shot tasks).
 	MaxActions() int
@@ -44,10 +43,9 @@ type Environment interface {
 	// Reset begins an episode. The members of a group have the same instance
 	// address (its Member is ignored) and each its own chance address.
 	Reset(instance, chance draw.Address) Episode
-	// Cases are episodes at their beginning in which every observation of the
-	// environment is matched in width, in tokens, by at least one, and every
-	// choice that a balanced set of transcripts has to balance occurs equally
-	// often. Deterministic.
+	// Cases are episodes at their beginning. At least one of them must be as wide, in
+	// tokens, as the widest observation of the environment. Every choice that a balanced
+	// set of transcripts must balance occurs equally often. Deterministic.
 	Cases() []Episode
 }
 
@@ -55,9 +53,9 @@ type Environment interface {
 type Episode interface {
 	// Observation is the state as text, without a newline at the end.
 	Observation() string
-	// Legal gives the canonical name of an action that the policy wrote, and
-	// whether there is such an action in this state. Case does not count. A
-	// canonical name is legal and its own. May be called when Done.
+	// Legal returns the canonical name of an action that the policy wrote, and whether
+	// the action is legal in this state. Case does not count. A canonical name is legal
+	// and its own. May be called when Done.
 	Legal(action string) (canonical string, ok bool)
 	// Choices are the canonical names of the legal actions in this state; of a
 	// FreeForm environment, examples of them.
@@ -99,7 +97,7 @@ type Option struct {
 	Name string `json:"name"`
 	// Type is "string", "number", "integer" or "boolean".
 	Type string `json:"type"`
-	// Default is what holds where the option is absent.
+	// Default is the value if the option is absent.
 	Default any    `json:"default"`
 	Doc     string `json:"doc"`
 }

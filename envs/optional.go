@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Gridded is implemented by episodes that stand on a grid.
+// Gridded is implemented by episodes on a grid.
 type Gridded interface {
 	// Grid gives the rows of the state in the environment's standard glyphs,
 	// whatever glyphs and form its observations have.
@@ -17,11 +17,11 @@ type Gridded interface {
 // about success, which may not be what pays most: see Valued.
 type Advised interface {
 	// Advice gives actions of best play from this state with n actions left, at
-	// most n of them. It is one action at most where chance decides what follows:
-	// take it, look, and ask again. It is empty where no play succeeds.
+	// most n of them. It is at most one action if chance decides what follows: take it,
+	// look, and ask again. It is empty if no play succeeds.
 	Advice(n int) []string
 	// BestSuccess is the highest probability with which at most n more actions
-	// succeed; 1 where the task is solved already, NaN where a bounded search did
+	// succeed; 1 where the task is solved already, NaN if a bounded search did
 	// not find out.
 	BestSuccess(n int) float64
 }
@@ -29,8 +29,8 @@ type Advised interface {
 // Valued is implemented by episodes whose highest reward is known.
 type Valued interface {
 	// BestReward is the highest expected sum of raw rewards, without discount and
-	// penalties, of at most n more actions: never below 0, which is that of none.
-	// NaN where a bounded search did not find out.
+	// penalties, of at most n further actions. It is never below 0, the sum of no action.
+	// NaN if a bounded search did not find out.
 	BestReward(n int) float64
 }
 
@@ -39,34 +39,34 @@ type Valued interface {
 type Held interface {
 	// HeldOut gives the canonical options of the in-distribution evaluation: with
 	// them no instance is met that the environment's own options train on, and the
-	// rest is as it is. Where these hold nothing back they are what it gives, with
-	// every default filled in.
+	// rest is as it is. If the options hold nothing out, it returns them with every
+	// default filled in.
 	HeldOut() json.RawMessage
 }
 
 // Bounded is implemented by environments that have more observations than Cases
 // could hold.
 type Bounded interface {
-	// Widest gives episodes that are looked at and never played: every
-	// observation takes at most as many tokens as that of one of them, whatever
-	// the tokenizer merges.
+	// Widest gives episodes that are only shown, never played. Every observation takes at
+	// most as many tokens as the observation of one of them, whatever the tokenizer
+	// merges.
 	Widest() []Episode
 }
 
 // Measured is implemented by environments whose observations are texts that no
 // formula bounds, and too many for all of them to be cases.
 type Measured interface {
-	// Longest gives episodes that are looked at and never played, among which is
-	// the widest observation. width gives the tokens of a text as the message of a
-	// later turn; it is slow, so texts that cannot be the widest by their bytes
-	// are not to be asked about.
+	// Longest gives episodes that are only shown, never played; one of them has the
+	// widest observation. width gives the tokens of a text as the message of a later
+	// turn. It is slow: do not call it for texts that cannot be the widest by their
+	// bytes.
 	Longest(width func(text string) (int, error)) ([]Episode, error)
 }
 
 // FreeForm is implemented by environments whose actions are texts of the
-// policy's own, more than can be listed. What their episodes give as Choices are
-// examples: of the right form, at least one, the same number of them in every
-// state, and telling nothing of what succeeds. Random play chooses among them.
+// policy's own, more than can be listed. Their episodes give examples as Choices: actions
+// of the right form, at least one, the same number in every state, and without a hint of
+// which one succeeds. Random play chooses among them.
 type FreeForm interface {
 	// ActionForm says in a few words what an action looks like.
 	ActionForm() string

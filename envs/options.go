@@ -36,10 +36,10 @@ func inLine(problems strict.Problems) string {
 }
 
 // Options is the table of an environment's options, and the options a person gave.
-// An environment declares each option by one call of Int, Number, Bool, Text or
-// Choice, which reads the option's value, or its default, into a variable at once:
-// what is declared later may depend on it. The table is also the option's
-// description and the order in which JSON writes them.
+// An environment declares each option by one call of Int, Number, Bool, Text or Choice.
+// The call reads the option's value, or its default, into a variable at once, so later
+// declarations may depend on it. The table is also the option's description and the order
+// in which JSON writes them.
 //
 // Options are read strictly: names count with their case; unknown and repeated
 // names, null and values of another type or out of range are problems. All of them
@@ -73,7 +73,7 @@ func parseOptions(text json.RawMessage) *Options {
 	return o
 }
 
-// Int declares an integer from least to most. In doc, {range} stands for these.
+// Int declares an integer from least to most. In doc, {range} is replaced by these.
 func (o *Options) Int(name string, into *int, fallback, least, most int, doc string) {
 	doc = strings.ReplaceAll(doc, "{range}", fmt.Sprintf("%d to %d", least, most))
 	declare(o, Option{Name: name, Type: "integer", Doc: doc}, "an integer", into, fallback, func(n strict.Node) (int, bool) {
@@ -152,8 +152,8 @@ func (o *Options) WrongFound(name, found, want string) {
 	o.problems = append(o.problems, strict.Problem{Path: name, Found: found, Allowed: want})
 }
 
-// OK tells whether nothing is wrong so far. An environment that needs sound options
-// to be made asks after its last declaration.
+// OK reports whether no problem was found so far. An environment that needs valid options
+// calls it after its last declaration.
 func (o *Options) OK() bool { return len(o.all()) == 0 }
 
 // all is everything that is wrong: what was misread, in the order it is written,

@@ -20,16 +20,17 @@ const Separator = "||"
 // The opening tag is part of the prompt and never sampled, so what is sampled
 // begins after it.
 type Protocol struct {
-	// Think asks for <think>…</think> before <answer>…</answer>.
+	// Think requires <think>…</think> before <answer>…</answer>.
 	Think bool
 	// FormatPenalty is added once to a turn that Penalty charges (default −0.1).
 	FormatPenalty float64
 	// Penalty says which turns are charged; "" is NoAction.
 	Penalty Penalty
-	// ContextTurns is how many turns a context shows, the one that begins
-	// included; 0 shows all (RAGEN: max_context_window −1).
+	// ContextTurns is how many turns a context shows, including the current one; 0 shows
+	// all (RAGEN: max_context_window −1).
 	ContextTurns int
-	// LengthHint is a number of tokens or words asked for in the prompt; 0 for none. It enforces nothing.
+	// LengthHint is a number of tokens or words that the prompt requests; 0 for none. It
+	// enforces nothing.
 	LengthHint int
 }
 
@@ -39,9 +40,9 @@ type Penalty string
 const (
 	// NoAction charges a turn in which nothing was executed: the paper's rule.
 	NoAction Penalty = "no_action"
-	// AnyInvalid also charges a turn that has an action which is not legal beside
-	// others that are: the rule of RAGEN's code. All of the turn's actions count,
-	// also those that follow the end of the episode; surplus ones do not.
+	// AnyInvalid also penalises a turn in which some actions are legal and another is
+	// not: the rule of RAGEN's code. All of the turn's actions count, also those that
+	// follow the end of the episode; surplus ones do not.
 	AnyInvalid Penalty = "any_invalid"
 )
 
@@ -81,7 +82,8 @@ func (p Protocol) Next(env Environment, episode Episode, next NextTurn) string {
 	return "Reward: " + FormatReward(next.Reward) + "\n" + p.block(env, episode, next.Number, next.ActionsLeft)
 }
 
-// NextTurn is what the message of a turn after the first says besides the state.
+// NextTurn is the text that the message of a turn after the first has in addition to the
+// state.
 type NextTurn struct {
 	// Number of the turn that begins; the first turn is 1.
 	Number int
@@ -91,7 +93,7 @@ type NextTurn struct {
 	ActionsLeft int
 }
 
-// block is a turn's number, state, actions left (where there is anything to
+// block is a turn's number, state, actions left (if there is anything to
 // count) and the form of the reply.
 func (p Protocol) block(env Environment, episode Episode, turn, left int) string {
 	var s strings.Builder
@@ -183,8 +185,8 @@ func clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// Writable says that a reply can give an action: that Parse reads it again where it
-// is the answer. The separator, the protocol's tags and blanks around it do not pass.
+// Writable says that a reply can give an action: Parse reads it again if it is the
+// answer. The separator, the protocol's tags and blanks around it do not pass.
 func Writable(action string) bool {
 	return action != "" && clean(action) == action && !strings.Contains(action, Separator)
 }

@@ -11,15 +11,15 @@ import (
 // never change it.
 const RandomPlay draw.Purpose = "random-play"
 
-// Reference is what a policy's success and reward are laid beside: means over
-// instances, of a player that knows nothing and of one that knows all.
+// Reference is what a policy's success and reward are compared with: means over
+// instances, for a player that knows nothing and a player that knows everything.
 type Reference struct {
 	// RandomSuccess and RandomReward are the share of episodes that a random player
 	// solves and its mean sum of raw rewards.
 	RandomSuccess, RandomReward float64
-	// BestSuccess is the mean of the highest probabilities of success, and
-	// BestReward that of the highest expected sums of raw rewards: two players, as
-	// what pays most may not be what succeeds most.
+	// BestSuccess is the mean of the highest probabilities of success. BestReward is the
+	// mean of the highest expected sums of raw rewards. They may be two players, because
+	// the play that pays most need not be the play that succeeds most.
 	BestSuccess, BestReward float64
 	// HasBest and HasBestReward say that they are known, of every instance;
 	// otherwise they are 0.
@@ -30,11 +30,11 @@ type Reference struct {
 //
 // The random player takes one of Choices, each as likely, until the episode ends
 // or the actions are used up: the environment's MaxActions, or turns times
-// MaxActionsPerTurn where that is less. It plays samples episodes of each instance;
-// chance gives their addresses, both counted from 0, of which only the purpose is
-// another for its choices (RandomPlay). Of a FreeForm environment it chooses among
-// the examples. Best play has as many actions; instances of the same state are
-// looked at once. Without instances or samples the means are 0.
+// MaxActionsPerTurn if that is less. It plays samples episodes of each instance; chance
+// gives their addresses, both counted from 0, of which only the purpose is another for
+// its choices (RandomPlay). In a FreeForm environment it chooses among the examples. Best
+// play has as many actions; instances of the same state are looked at once. Without
+// instances or samples the means are 0.
 func Refer(env Environment, instances []draw.Address, chance func(instance, sample int) draw.Address, samples, turns int) Reference {
 	actions := min(env.MaxActions(), turns*env.MaxActionsPerTurn())
 	var r Reference
@@ -82,8 +82,8 @@ func randomPlay(env Environment, instances []draw.Address, chance func(instance,
 	return float64(solved) / float64(episodes), reward / float64(episodes)
 }
 
-// meanBest is the mean over the instances' beginnings of what best gives; not
-// known where it is not of one of them, or there are none.
+// meanBest is the mean of best over the instances' beginnings. It is not known if best is
+// not known for one of them, or if there are none.
 func meanBest(env Environment, instances []draw.Address, chance func(instance, sample int) draw.Address, best func(Episode) (float64, bool)) (mean float64, ok bool) {
 	if len(instances) == 0 {
 		return 0, false

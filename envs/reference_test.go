@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
-// addresses are those of an evaluation's instances and chance.
+// addresses are the addresses of an evaluation's instances and chance.
 func addresses(n int) ([]draw.Address, func(instance, sample int) draw.Address) {
 	instances := make([]draw.Address, n)
 	for i := range instances {

@@ -26,10 +26,9 @@ var registry = struct {
 	entries map[string]entry
 }{entries: map[string]entry{}}
 
-// Register adds an environment under its name, from an init function; summary says
-// to people what it is. make declares the options and makes the environment of
-// their values; what it returns does not count if the options have a problem. A
-// name registered twice panics.
+// Register adds an environment under its name, from an init function; summary describes
+// it to people. make declares the options and makes the environment from their values.
+// Its result is ignored if the options have a problem. A name registered twice panics.
 func Register(name, summary string, make func(*Options) Environment) {
 	registry.Lock()
 	defer registry.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
-// winding is an episode of four turns in the corridor: what was said in each, which
-// actions that is, and what the environment has to say after it.
+// winding is an episode of four turns in the corridor: the reply of each, its actions,
+// and the environment's answer.
 var winding = []struct {
 	said, at string // at is the state before the turn
 	actions  []string
@@ -70,7 +70,7 @@ func TestContextShowsItsWindow(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, render(messages, p), tok.Decode(ids))
 				require.Equal(t, min(turn, window), strings.Count(tok.Decode(ids), "\nTurn "), "so many turns are shown")
-				// The sampled ids stand as they were recorded, in order.
+				// The sampled ids are as they were recorded, in order.
 				rest := ids
 				for shown := first; shown < turn-1; shown++ {
 					at := indexOf(rest, recorded[shown].Sampled)
@@ -106,7 +106,7 @@ func TestContextShowsItsWindow(t *testing.T) {
 		require.Equal(t, grown, ids)
 	}
 
-	// Actions that do not fit the episode are refused, also those behind the window.
+	// Actions that do not fit the episode are refused, also those outside the window.
 	p := think
 	p.ContextTurns = 1
 	bad := append([]envs.Recorded{{Actions: []string{"Up"}}}, recorded[1:]...)
@@ -114,7 +114,7 @@ func TestContextShowsItsWindow(t *testing.T) {
 	require.ErrorIs(t, err, envs.ErrReplay)
 }
 
-// indexOf finds ids in others, −1 where they are not.
+// indexOf finds ids in others, −1 if they are not.
 func indexOf(ids, part []int32) int {
 	for i := 0; i+len(part) <= len(ids); i++ {
 		same := true
@@ -129,7 +129,7 @@ func indexOf(ids, part []int32) int {
 }
 
 // The widths of windowed contexts hold the longest context that a turn can have, and
-// are not much wider: they grow up to the window and no further but for the numbers
+// are not much wider: they grow up to the window and no further, except for the numbers
 // of the turns.
 func TestWidthsOfWindows(t *testing.T) {
 	tok, err := starter.Tokenizer()
@@ -168,9 +168,9 @@ func TestWidthsOfWindows(t *testing.T) {
 	}
 }
 
-// A context of one turn alone has no rewards in it, so that its width is exactly
-// that of the longest prompt so far; a turn's number has more digits from 10 on. The
-// hint moves the length over all remainders of the multiple.
+// A context of one turn alone has no rewards in it, so it is exactly as wide as the
+// longest prompt so far. A turn's number has more digits from 10 on. The hint moves the
+// length over all remainders of the multiple.
 func TestWidthsOfSingleTurns(t *testing.T) {
 	tok, err := starter.Tokenizer()
 	require.NoError(t, err)

@@ -32,7 +32,7 @@ type Config struct {
 	// ValueHead makes the model a critic: its head computes one number for each token.
 	// No file sets it; see Critic.
 	ValueHead bool
-	// InitializerRange is the deviation NewParams draws matrices with.
+	// InitializerRange is the standard deviation with which NewParams draws matrices.
 	InitializerRange float64
 	// BOS, EOS and Pad are token ids, nil if the model has none. They are copied from
 	// config.json to snapshots. The caller decides which ids end a turn.

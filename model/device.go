@@ -121,7 +121,7 @@ func (d *Device) Close() {
 }
 
 // findPlugin returns the plugin's absolute path and its SHA-256. A plugin that the caller
-// names may have any hash; one that is found by default must have the pinned hash.
+// names may have any hash; a plugin that is found by default must have the pinned hash.
 func findPlugin(named string) (path, digest string, err error) {
 	if named == "" {
 		if path, err = plugin.Path(""); err == nil {

@@ -22,7 +22,7 @@ type doubled struct {
 	constants []compute.Buffer
 }
 
-// inFloat64 is p's network in float64. Of what p has on the device it uses nothing.
+// inFloat64 is p's network in float64. It uses nothing that p has on the device.
 func inFloat64(t *testing.T, p *Programs, legal []bool, temperature float32) *doubled {
 	t.Helper()
 	d := &doubled{p: widened(p)}

@@ -20,9 +20,9 @@ import (
 // of a batch, or the order of micro-batches.
 const Numerics = 1
 
-// Fingerprint identifies what a policy's bits depend on besides its programs (see
-// Programs.Hashes). All work of a run goes to devices of one fingerprint.
-// The JSON tags are in alphabetical order: encoding it gives canonical JSON.
+// Fingerprint identifies everything that a policy's bits depend on, except its programs
+// (see Programs.Hashes). All work of a run goes to devices of one fingerprint. The JSON
+// tags are in alphabetical order: encoding it gives canonical JSON.
 type Fingerprint struct {
 	// DeviceKind is the plugin's description of the device, without its number.
 	DeviceKind string `json:"device_kind"`

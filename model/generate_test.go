@@ -318,7 +318,7 @@ func TestProgramsAreSharedAndHashed(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, out.Tokens[0], 8)
 
-	// Lowered anew, before compiling, the text is the same.
+	// Lowered again, before compiling, the text is the same.
 	fresh := &program{name: "forward", device: p.device, build: p.buildForward}
 	x, err := fresh.digest()
 	require.NoError(t, err)

@@ -15,17 +15,16 @@ import (
 // agreeWithDifferences compares the gradient of the minibatch's loss in float64 with
 // central differences: along a random direction of each tensor, where all its
 // elements count, along two single elements, the one with the largest derivative
-// among them, and along a direction of all tensors at once. The loss has kinks. Where one
-// of the sides metrics counts the tokens beyond a kink, no difference may reach
-// over it; the caller keeps the tokens away from the others. It gives metrics and
-// gradient.
+// among them, and along a direction of all tensors at once. The loss has kinks. If one of
+// the sides metrics counts the tokens beyond a kink, no difference may reach over it; the
+// caller keeps the tokens away from the others. It gives metrics and gradient.
 func (d *doubled) agreeWithDifferences(t *testing.T, base Params, m *minibatch, sides ...int) (metrics []float64, gradient [][]float64) {
 	t.Helper()
 	values, params := d.params(t, base)
 	defer free(params)
 	at, grads := d.losses(t, params, m, true)
 
-	// The error of a central difference is h²/6 times a third derivative, and some
+	// The error of a central difference is h²/6 times a third derivative, and about
 	// 1e-16/h of rounding.
 	const h = 1e-5
 	along := func(what string, directions map[int][]float64) {
@@ -93,8 +92,8 @@ func (d *doubled) params(t *testing.T, base Params) (values [][]float64, buffers
 	return values, buffers
 }
 
-// requireRounded asks that the gradient that the float32 programs give is the one in
-// float64, but for rounding.
+// requireRounded requires that the float32 programs give the gradient in float64, except
+// for rounding.
 func requireRounded(t *testing.T, want [][]float64, got Params) {
 	t.Helper()
 	for i, ts := range got.Config.Tensors() {

@@ -38,7 +38,7 @@ func TestEitherNonFiniteSkipsTheUpdate(t *testing.T) {
 		require.NoError(t, err)
 		return b
 	}
-	// Sums in place of means, so that two large tokens overflow.
+	// Sums instead of means, so that two large tokens overflow.
 	summed := func(batches []MicroBatch) []MicroBatch {
 		require.NoError(t, Weigh(batches, loss.Constant, 1))
 		return batches
@@ -91,7 +91,7 @@ func TestEitherNonFiniteSkipsTheUpdate(t *testing.T) {
 		})
 	}
 
-	// What is skipped leaves nothing: the update after it is the one without it.
+	// A skipped step leaves nothing: the update after it is the same as without it.
 	spoiled, m := update(clippedFrom(2e38, 1))
 	require.True(t, m.Skipped)
 	defer spoiled.Free()

@@ -140,7 +140,7 @@ func FuzzReadCritic(f *testing.F) {
 	})
 }
 
-// Of an untied policy the head stays behind; the rest is the critic's.
+// The critic has an untied policy's weights without the head.
 func TestNewCritic(t *testing.T) {
 	for _, tied := range []bool{true, false} {
 		c := tiny()

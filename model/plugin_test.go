@@ -12,8 +12,8 @@ import (
 )
 
 // A plugin that was looked for, and that is not one of the pinned ones, is refused
-// by its hash and never loaded. What its owner names is taken at their word: that
-// one is refused only because it is no library.
+// by its hash and never loaded. A plugin that its owner names is trusted: this one is
+// refused only because it is not a library.
 func TestOpenDeviceRefusesAnUnpinnedPlugin(t *testing.T) {
 	testDevice(t)
 	t.Setenv(plugin.Env, "")

@@ -40,8 +40,8 @@ const (
 	columnReference // if the loss has a KL
 )
 
-// policyColumns are the columns of a micro-batch that the policy's loss reads besides the
-// weights. A supervised update uses none of them.
+// policyColumns are the columns of a micro-batch that the policy's loss reads in addition
+// to the weights. A supervised update uses none of them.
 func (p *Programs) policyColumns(b MicroBatch, k Settings, supervised bool) []column {
 	cs := []column{
 		{name: "OldLogProbs", values: b.OldLogProbs, required: true},

@@ -253,7 +253,7 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 	}
 }
 
-// What lies at tokens that are not learnt from is not read.
+// Values at tokens that are not trained on are not read.
 func TestPolicyLossReadsTheMaskOnly(t *testing.T) {
 	p, err := testDevice(t).Programs(tiny(), nil, Shapes{MicroBatch: 3, Sequence: 8, Loss: LossOptions{KL: loss.K2, DualClip: true, Ratio: loss.SequenceRatio}})
 	require.NoError(t, err)
@@ -283,10 +283,10 @@ func TestPolicyLossReadsTheMaskOnly(t *testing.T) {
 	require.Equal(t, want, run())
 }
 
-// The gradient by the policy's weights is that of the reference's derivatives by
-// log-probs and entropies, taken through the network by supervised passes: their
-// derivative by a log-prob is minus the weight, by an entropy minus the
-// coefficient times the weight.
+// The gradient by the policy's weights follows from the reference's derivatives by
+// log-probs and entropies, taken through the network by supervised passes. Their
+// derivative by a log-prob is minus the weight, by an entropy minus the coefficient times
+// the weight.
 func TestPolicyGradientIsTheReference(t *testing.T) {
 	for name, o := range map[string]LossOptions{
 		"token":    {DualClip: true, KL: loss.K3},

@@ -297,8 +297,8 @@ func (p *Programs) program(k kind) (*program, error) {
 	return nil, fmt.Errorf("%w: the programs were prepared without the shapes that %s needs, or freed", ErrInput, p.named(k))
 }
 
-// checkRole returns an error unless the programs are those of a critic, or of a policy, as
-// asked.
+// checkRole returns an error unless the programs belong to a critic, or to a policy, as
+// requested.
 func (p *Programs) checkRole(critic bool) error {
 	if p.c.ValueHead != critic {
 		return fmt.Errorf("%w: the programs are not those of a %s", ErrInput, map[bool]string{true: "critic", false: "policy"}[critic])

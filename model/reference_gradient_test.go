@@ -45,8 +45,8 @@ func slope(x *float64, f func() float64) float64 {
 	return (up - f()) / (2 * h)
 }
 
-// agrees computes a loss whose derivatives by log-probs and entropies are those of
-// finite differences.
+// agrees computes a loss whose derivatives by log-probs and entropies must equal finite
+// differences.
 func agrees(t *testing.T, b PolicyBatch, o PolicyOptions) PolicyLoss {
 	t.Helper()
 	value := func() float64 {
@@ -88,7 +88,7 @@ func TestPolicyGradient(t *testing.T) {
 	}
 }
 
-// Where advantage and weight are one a row, the sequence ratio's gradient is the
+// If each row has one advantage and one weight, the sequence ratio's gradient is the
 // derivative of the loss.
 func TestSequenceGradient(t *testing.T) {
 	for _, a := range []loss.Aggregation{loss.TokenMean, loss.SeqMeanTokenSum, loss.SeqMeanTokenMean, loss.Constant} {

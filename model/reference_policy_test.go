@@ -22,7 +22,7 @@ type Clip struct {
 
 // PolicyOptions are the knobs of the policy's loss.
 type PolicyOptions struct {
-	// Ratio is loss.TokenRatio where empty.
+	// Ratio is loss.TokenRatio if empty.
 	Ratio loss.Ratio
 	// Clips holds the bounds, at least one: entry k applies to the tokens of turn k,
 	// and the last entry also to all later turns. A single entry applies to all.
@@ -38,7 +38,7 @@ type PolicyOptions struct {
 	// KLCoefficient penalises distance from the reference policy. It is at least 0;
 	// 0 turns the term off (vanilla StarPO: 0.001; StarPO-S: off).
 	KLCoefficient float64
-	// KLEstimator is read where KLCoefficient is not 0.
+	// KLEstimator is read if KLCoefficient is not 0.
 	KLEstimator loss.KLEstimator
 }
 
@@ -72,8 +72,8 @@ type PolicyLoss struct {
 	// next two KLs are means over sampled tokens, weighted by row, for every aggregation.
 	ClipFraction, DualClipFraction float64
 	// BehaviourKL is the mean of log π_old − log π_new (k1; verl's ppo_kl), and
-	// ApproxKL the mean of (ρ − 1) − log ρ, never negative (k3). Both are by token,
-	// also where the ratio is the sequence's.
+	// ApproxKL the mean of (ρ − 1) − log ρ, never negative (k3). Both are by token, even
+	// if the ratio is the sequence's.
 	BehaviourKL, ApproxKL float64
 	// RatioMax is the largest |ρ − 1| of a token; exactly 0 at the parameters that
 	// scored the batch.
@@ -90,7 +90,7 @@ type PolicyLoss struct {
 //
 // where ρ is the ratio, w the weight of the token (loss.Weights), and, with a dual clip
 // d and A < 0, the first term is at most −d·A. If both sides of the max are equal, the
-// gradient is that of the unclipped one.
+// gradient is the unclipped side's.
 //
 // With loss.SequenceRatio the gradient flows as in GSPO-token (arXiv 2507.18071,
 // section 4.3; verl): each token's ratio has the value of the sequence's ratio. Its

@@ -35,7 +35,7 @@ func TestOnPolicy(t *testing.T) {
 	}
 }
 
-// What lies at tokens that were not sampled is not read.
+// Values at tokens that were not sampled are not read.
 func TestMaskedIsNotRead(t *testing.T) {
 	b := randomBatch(6, 9, 0.5)
 	o := PolicyOptions{Clips: []Clip{{0.2, 0.28}}, Aggregation: loss.TokenMean, EntropyCoefficient: 0.1, KLCoefficient: 0.1, KLEstimator: loss.K3}

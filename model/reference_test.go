@@ -3,9 +3,9 @@
 // values. It is tested against verl's numbers, worked examples and finite differences,
 // and the losses that train, policyLoss and valueLoss, are tested against it.
 //
-// Shapes are those of package credit: [rows][tokens], rows of any length, where
-// token t's log-prob and value were computed from ids[<t]. A mask is true at the
-// sampled tokens. Other tokens are never read, and their gradients are 0.
+// Shapes are as in package credit: [rows][tokens], rows of any length, where token t's
+// log-prob and value were computed from ids[<t]. A mask is true at the sampled tokens.
+// Other tokens are never read, and their gradients are 0.
 //
 // Numbers that are not finite are not refused: as on the device, the loss is then not
 // finite, and the update is skipped. Unlike package loss, the reference need not have
@@ -15,5 +15,5 @@ package model
 
 import "math"
 
-// finite tells whether x is neither NaN nor infinite.
+// finite reports whether x is neither NaN nor infinite.
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

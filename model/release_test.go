@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// programsAlive counts the device's programs, and those of them that are compiled.
+// programsAlive counts the device's programs, and the compiled ones among them.
 func programsAlive(d *Device) (known, compiled int) {
 	d.run.Lock()
 	defer d.run.Unlock()
@@ -61,8 +61,8 @@ func TestFreedProgramsAreReleased(t *testing.T) {
 	require.Equal(t, known, now)
 }
 
-// What one maker of programs compiled serves the others that share it, and a state
-// keeps the program of its fingerprint.
+// Programs that one maker compiled serve the others that share it, and a state keeps the
+// program of its fingerprint.
 func TestSharedProgramsOutliveTheirMaker(t *testing.T) {
 	c := tiny()
 	c.IntermediateSize += 8 // of this test alone

@@ -47,10 +47,9 @@ func TestSampleAtTheEdges(t *testing.T) {
 	}
 }
 
-// Where the sums round so that none is above the target, the last possible id is
-// drawn and never one of probability 0, whatever stands behind it: vocabularies of
-// real size, of which only a first part is possible, and the largest uniforms that
-// there are.
+// If the sums round so that none is above the target, the last possible id is drawn and
+// never an id of probability 0, whatever follows it. The vocabularies have real sizes,
+// only a first part of each is possible, and the uniforms are the largest that exist.
 func TestSampleNeverDrawsTheImpossible(t *testing.T) {
 	none := float32(math.Inf(-1))
 	const rows = 128

@@ -29,7 +29,7 @@ func (p *Programs) Score(ctx context.Context, s *State, b MicroBatch, temperatur
 }
 
 // scores runs the forward program on a micro-batch and returns its first count outputs,
-// count × [row][token]. critic tells whether the programs must be a critic's or a
+// count × [row][token]. critic reports whether the programs must be a critic's or a
 // policy's.
 func (p *Programs) scores(ctx context.Context, s *State, b MicroBatch, critic bool, temperature float32, count int) (out [][][]float32, err error) {
 	if err := p.checkRole(critic); err != nil {

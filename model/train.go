@@ -45,7 +45,7 @@ func (p *Programs) train(ctx context.Context, s *State, batches []packed, how pa
 // accumulated is the gradient of a minibatch on the device.
 type accumulated struct {
 	grads   []compute.Buffer // in Config.Tensors order
-	metrics compute.Buffer   // those of the loss
+	metrics compute.Buffer   // the loss's
 }
 
 func (a *accumulated) free() {
@@ -83,7 +83,7 @@ func (p *Programs) accumulate(ctx context.Context, s *State, batches []packed, h
 type backwardInputs struct {
 	columns, knobs compute.Buffer // of the loss
 	first          compute.Buffer // whether acc is still empty
-	noMetrics      compute.Buffer // in place of acc's metrics if it is
+	noMetrics      compute.Buffer // instead of acc's metrics if it is
 }
 
 func (in backwardInputs) free() {

@@ -27,8 +27,8 @@ with torch.no_grad():
 json.dump(lp[:, :-1].gather(-1, ids[:, 1:, None])[..., 0].tolist(), sys.stdout)
 `
 
-// A snapshot's folder is one that transformers loads as it is, and it computes
-// the same. The test needs a Python with torch and transformers.
+// transformers loads a snapshot's folder as it is, and computes the same. The test needs
+// a Python with torch and transformers.
 func TestTransformersLoadsSnapshot(t *testing.T) {
 	python := os.Getenv(pythonEnv)
 	if python == "" {

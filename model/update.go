@@ -33,7 +33,7 @@ type Settings struct {
 	// KLCoefficient penalises distance from the reference policy; 0 without
 	// LossOptions.KL.
 	KLCoefficient float32
-	// Temperature is that of sampling and scoring the tokens; 0 means 1.
+	// Temperature is the temperature of sampling and scoring the tokens; 0 means 1.
 	Temperature float32
 }
 

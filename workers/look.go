@@ -19,7 +19,7 @@ import (
 // maxReason bounds the reason of a failure, in bytes.
 const maxReason = 500
 
-// look asks the server how a trial's workflow stands.
+// look asks the server for the state of a trial's workflow.
 func look(ctx context.Context, c client.Client, id string) (activities.Found, error) {
 	d, err := c.DescribeWorkflowExecution(ctx, id, "")
 	var missing *serviceerror.NotFound

@@ -33,7 +33,7 @@ type Replay struct {
 	Differences []string `json:"differences,omitempty"`
 }
 
-// Same tells whether every bit agrees.
+// Same reports whether every bit agrees.
 func (r Replay) Same() bool { return r.Recorded == r.Computed }
 
 // ReplayIteration recomputes a committed iteration on this machine's device and
@@ -121,9 +121,10 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 	return out, nil
 }
 
-// before fills in what an iteration began with besides the policy: the iteration before
-// and its metrics, the values of states, the batches of the replay buffer, what the
-// detectors knew, and why its branch was opened, for the first one of a branch.
+// before fills in what an iteration began with in addition to the policy: the previous
+// iteration and its metrics, the values of states, the batches of the replay buffer, the
+// state of the detectors and, for the first iteration of a branch, why the branch was
+// opened.
 func before(ctx context.Context, s store.Store, m *store.Manifest, it *iteration.Start) error {
 	if m.Parent != nil {
 		it.Head = &activities.Head{Manifest: *m.Parent}

@@ -51,8 +51,8 @@ func recorded(t *testing.T, opened *model.Device, s store.Store) []activities.Co
 	return commits
 }
 
-// forked is a run that goes on from the recorded one's first iteration, by one of its
-// own, with another rate and with other shapes.
+// forked is a run that is forked from the recorded one's first iteration, with one
+// iteration of its own, another rate and other shapes.
 func forked(t *testing.T, opened *model.Device, s store.Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -101,12 +101,12 @@ func TestReplayIteration(t *testing.T) {
 	}
 	require.Equal(t, before, s.Own())
 
-	// Also behind another run's iteration.
+	// Also after another run's iteration.
 	forked(t, device, s)
 	r, err := ReplayIteration(t.Context(), s, device, "fork", 1, func(string) {})
 	require.NoError(t, err)
 	require.True(t, r.Same(), "%v", r.Differences)
-	// What the run took over is another's to replay, under its own name.
+	// An iteration before the fork is replayed under the other run's name.
 	_, err = ReplayIteration(t.Context(), s, device, "fork", 0, func(line string) { t.Errorf("it began: %s", line) })
 	require.EqualError(t, err, "iteration 0 is of run again: reprise replay again --iteration 0")
 
@@ -135,7 +135,7 @@ func TestReplayIteration(t *testing.T) {
 	_, err = replay(2)
 	require.ErrorIs(t, err, activities.ErrNotFound)
 
-	// Another record than what is computed: the difference is told.
+	// If the record differs from the computation, the difference is reported.
 	link, err := store.Head(t.Context(), s, "again")
 	require.NoError(t, err)
 	m := *link.Manifest

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-rl/reprise/workers/telemetry"
 )
 
-// serveMetrics answers Prometheus until stop is called, and gives the process a
-// client that tells the SDK's metrics too, on the connection of the one before.
+// serveMetrics answers Prometheus until stop is called. It gives the process a client
+// that also exports the SDK's metrics, on the connection of the previous client.
 func (p *process) serveMetrics(ctx context.Context) (stop func(), err error) {
 	listener, err := telemetry.Listen(ctx, p.MetricsListen)
 	if err != nil {

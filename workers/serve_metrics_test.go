@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// TestServeMetrics: served until stop, and the client that the workers get tells what
-// it asks of the server.
+// TestServeMetrics: served until stop, and the workers' client exports its requests to
+// the server.
 func TestServeMetrics(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

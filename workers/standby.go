@@ -19,11 +19,10 @@ const (
 	standbyRuns = 8
 )
 
-// standby compiles, while the device is idle, the programs of the running runs
-// that this kind of device may be asked to take over: XLA's executables cannot be
-// stored, and a preempted run should not wait for the compiler. It finds them by
-// the search attribute RepriseFingerprint; where that is not registered, a run
-// compiles when it comes.
+// standby compiles, while the device is idle, the programs of the running runs that this
+// device may have to take over. XLA's executables cannot be stored, and a preempted run
+// should not wait for the compiler. It finds them by the search attribute
+// RepriseFingerprint; if that is not registered, a run compiles when it comes.
 func standby(ctx context.Context, c client.Client, d *device.Device, logger *zap.Logger) {
 	query := fmt.Sprintf("WorkflowType = 'Train' AND ExecutionStatus = 'Running' AND RepriseFingerprint = '%s'",
 		d.Engine.Info().Fingerprint)

@@ -60,18 +60,18 @@ type Options struct {
 	ContinueAfter int
 	// HostSlots bounds the host activities at once; 0 means 8.
 	HostSlots int
-	// MetricsListen, where set, is the host:port at which Prometheus reads this
+	// MetricsListen, if set, is the host:port at which Prometheus reads this
 	// process's metrics: see telemetry.Listen.
 	MetricsListen string
 	// MetricsRuns is how many runs at once are named in the labels.
 	MetricsRuns int
-	// Faults, where set, makes this process fail on purpose; for tests.
+	// Faults, if set, makes this process fail on purpose; for tests.
 	Faults *faults.Plan
-	// Ready, where set, is called when all workers poll.
+	// Ready, if set, is called when all workers poll.
 	Ready func(activities.DeviceInfo)
 }
 
-// Has tells whether the process takes the role.
+// Has reports whether the process takes the role.
 func (o Options) Has(r Role) bool {
 	return slices.Contains(o.Roles, r)
 }
@@ -81,15 +81,15 @@ func (o Options) Has(r Role) bool {
 // kill costs; a live one on a busy machine costs a replay, of milliseconds.
 const stickyTime = time.Second
 
-// cacheBytes is how much of the artifacts it wrote or read a process keeps: those
-// of some iterations of a small run, none of a large model's weights.
+// cacheBytes is how much of the artifacts that it wrote or read a process keeps: the
+// artifacts of a few iterations of a small run, no weights of a large model.
 const cacheBytes = 64 << 20
 
 // deviceStop is how long a device worker waits for activities that its drain has
 // ended already.
 const deviceStop = 2 * time.Second
 
-// answerTime is what an activity's answer needs to reach the server.
+// answerTime is the time that an activity's result needs to reach the server.
 const answerTime = 300 * time.Millisecond
 
 // Check finds what no worker could be made of.
@@ -103,10 +103,9 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Run serves the queues of the roles until ctx ends. Then it takes no new work,
-// lets the running device activity finish within Grace, gives the session back
-// at once (so that the run continues elsewhere without waiting for a time-out), and
-// returns nil.
+// Run serves the queues of the roles until ctx ends. Then it takes no new work, lets the
+// running device activity finish within Grace, gives the session back at once, and
+// returns nil. So the run continues elsewhere without waiting for a time-out.
 func Run(ctx context.Context, o Options) error {
 	if err := o.Check(); err != nil {
 		return err
@@ -171,7 +170,7 @@ func Run(ctx context.Context, o Options) error {
 // process is a worker process while it runs.
 type process struct {
 	Options
-	metrics   *telemetry.Metrics // nil where nobody listens
+	metrics   *telemetry.Metrics // nil if nobody listens
 	started   []worker.Worker
 	fatal     chan error
 	decider   worker.Worker  // serves workflow tasks; nil without the role
@@ -276,8 +275,8 @@ func (p *process) drain() {
 	if err := p.device.Engine.Drain(ctx); err != nil {
 		p.Logger.Warn("the running step did not finish in time; it will run again elsewhere", zap.Error(err))
 	}
-	// The step's answer travels by itself: let it arrive before the session
-	// ends, or the step would be done again.
+	// The step's result travels separately: it must arrive before the session ends, or
+	// the step would be repeated.
 	time.Sleep(answerTime)
 	// The session's end is a workflow task. It must not come to this process: a
 	// worker that stops may take a task and drop it, and then the run would wait
@@ -304,7 +303,7 @@ func RegisterWorkflows(r interface {
 }
 
 // attributesRegistered asks the server whether it has all of our search
-// attributes. Where it cannot be asked, a run continues without them.
+// attributes. If the server does not answer, a run continues without them.
 func attributesRegistered(ctx context.Context, c client.Client, namespace string) bool {
 	missing, err := dev.MissingSearchAttributes(ctx, c.OperatorService(), namespace)
 	return err == nil && len(missing) == 0

@@ -105,8 +105,8 @@ func bigRef() store.Ref {
 	}
 }
 
-// What is carried stays under 64 KiB, whatever the run's length: here with ten
-// turns, paused in its first iteration with everything done but the commit.
+// The carried state stays under 64 KiB, whatever the run's length: here with ten turns,
+// paused in its first iteration with everything done except the commit.
 func TestCarryIsSmall(t *testing.T) {
 	plan := testPlan()
 	r := bigRef()

@@ -86,8 +86,8 @@ func comesBack[T any](t *testing.T) {
 	require.Equal(t, want, got, "%T loses something on its way", want)
 }
 
-// What travels through Temporal arrives with all of its fields: what is carried, and
-// what activities are asked and answer.
+// Values that travel through Temporal arrive with all of their fields: the carried state,
+// and the inputs and results of activities.
 func TestWhatTravelsComesBack(t *testing.T) {
 	comesBack[Carry](t)
 	comesBack[SweepCarry](t)
@@ -130,7 +130,7 @@ func TestContinueAsNewCarriesEverything(t *testing.T) {
 	s := &stage{plan: testPlan()}
 	p := newPlay(t, s)
 	want := filled[Carry](t)
-	want.Paused = false // one that is paused waits, whatever its history
+	want.Paused = false // a paused run waits, whatever its history
 	want.Next, *want.StopAfter = 1, 2
 	p.SetContinueAsNewSuggested(true)
 	given := want
@@ -139,8 +139,8 @@ func TestContinueAsNewCarriesEverything(t *testing.T) {
 	require.Equal(t, &want, carried(t, p))
 }
 
-// Wherever a new history begins around a roll-back, the branch's first manifest says
-// why it was opened, once, and the commits are those of one history.
+// Wherever a new history begins around a roll-back, the branch's first manifest says why
+// it was opened, once, and the commits are the same as in one history.
 func TestBranchIsOpenedAcrossHistories(t *testing.T) {
 	asked := func(p *play) { p.when("Generate", 4, func() { p.send("roll-back", RollTo{Iteration: 1}) }) }
 	for name, action := range map[string]collapse.Action{"detected": collapse.RollBack, "asked for": collapse.Warn} {

@@ -13,8 +13,8 @@ func knob(path, value string) spec.Change {
 	return spec.Change{Path: path, Value: json.RawMessage(value)}
 }
 
-// Pausing gives the device back after the running step; resuming goes on with
-// the next one, and the manifests are those of the run that was never paused.
+// Pausing gives the device back after the running step. Resuming continues with the next
+// step, and the manifests are the same as without a pause.
 func TestPauseAndResume(t *testing.T) {
 	for _, place := range []string{"WarmStart", "Restore", "Generate", "Step", "Measure", "Select", "Score", "Credit", "Update", "Snapshot", "Commit"} {
 		t.Run(place, func(t *testing.T) {

@@ -12,9 +12,8 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 )
 
-// A lost device costs the step that ran and nothing else: another session, the
-// policy restored, the same iteration; and the manifests are those of the run
-// that lost nothing.
+// A lost device costs the running step and nothing else. There is another session, the
+// policy is restored, the iteration is the same, and so are the manifests.
 func TestDeviceLost(t *testing.T) {
 	for _, place := range []struct {
 		name string
@@ -89,7 +88,7 @@ func answer1(n int, kind string) []error {
 	return out
 }
 
-// A rebuild that is longer than an activity may be goes on in another call.
+// A rebuild that is longer than an activity may be continues in another call.
 func TestRestoreInChunks(t *testing.T) {
 	s := &stage{plan: testPlan(), base: true, restores: 2}
 	p := newPlay(t, s)

@@ -90,7 +90,7 @@ func (d *dialogue) numbers(text string) (out []int) {
 	return out
 }
 
-// one is true; the value has to be the one there is.
+// one is true; the value must be the existing one.
 func (d *dialogue) one(value, only string) bool {
 	require.Equal(d.t, only, value)
 	return true
@@ -203,7 +203,7 @@ func (d *dialogue) stalls() {
 	d.instead(func() error { <-over; return errors.New("nobody hears this") })
 }
 
-// instead has the activity that begins now do this in place of its work.
+// instead has the activity that begins now do this instead of its work.
 func (d *dialogue) instead(do func() error) {
 	d.p.s.mu.Lock()
 	defer d.p.s.mu.Unlock()

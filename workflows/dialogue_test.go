@@ -54,7 +54,7 @@ type dialogue struct {
 	p *play
 	trace
 	kills   int           // sessions that a command ends
-	noticed chan struct{} // closed when the workflow has heard of a lost session
+	noticed chan struct{} // closed when the workflow has noticed a lost session
 	run     func()
 }
 
@@ -77,7 +77,7 @@ func TestDialogues(t *testing.T) {
 	}
 }
 
-// play is the text with what happened in place of what was expected.
+// play is the text with what happened instead of what was expected.
 func (d *dialogue) play(text string) string {
 	var out []string
 	var commands []string
@@ -202,7 +202,7 @@ func (d *dialogue) ended() {
 	}
 }
 
-// versions are those of a run's first and last evaluation.
+// versions are the versions of a run's first and last evaluation.
 func versions(first, last *Evaluated) string {
 	if first == nil {
 		return "never"

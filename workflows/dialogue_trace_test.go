@@ -30,8 +30,8 @@ func (tr *trace) say(who, format string, args ...any) {
 	tr.lines = append(tr.lines, strings.TrimRight(fmt.Sprintf("%-10s %s", who, fmt.Sprintf(format, args...)), " "))
 }
 
-// phaseNow says the phase that the status shows, where it has changed. usual are the
-// phases that the line to come tells already.
+// phaseNow prints the phase that the status shows, if it has changed. usual are the
+// phases that the next line shows anyway.
 func (tr *trace) phaseNow(usual ...string) {
 	v, err := tr.d.p.QueryWorkflow("status")
 	require.NoError(tr.d.t, err)
@@ -166,8 +166,8 @@ func (l *list) add(yes bool, format string, args ...any) {
 	}
 }
 
-// describe says what an activity works on, and the rest of its input that tells the
-// reader something.
+// describe says what an activity works on, and the rest of its input that matters to a
+// reader.
 func (tr *trace) describe(input any) (place, more string) {
 	var l list
 	policy := func(v activities.Version) {

@@ -10,11 +10,11 @@ package workflows
 
 import "time"
 
-// Workflows holds the worker's settings that are no part of any run.
+// Workflows holds the worker's settings that do not belong to a run.
 type Workflows struct {
 	// SessionHeartbeat is how long a worker may be silent before the session or
-	// the activity it runs is lost: 5 s in development, 20 s in production. A
-	// restart of the Temporal server has to fit into it.
+	// the activity it runs is lost: 5 s in development, 20 s in production. It must
+	// outlast a restart of the Temporal server.
 	SessionHeartbeat time.Duration
 	// ContinueAfter makes a run continue as new after so many iterations; 0
 	// leaves it to the server's suggestion.
@@ -22,17 +22,16 @@ type Workflows struct {
 }
 
 const (
-	// describeWait is how long the question what devices there are waits for one
-	// to answer, where it is asked beside another wait; describeSeconds bounds the
-	// answer itself.
+	// describeWait is how long the question which devices exist waits for an answer while
+	// another wait is running; describeSeconds bounds the answer itself.
 	describeWait    = 4 * time.Second
 	describeSeconds = 10
-	// sessionWait is how long one try for a session lasts: after it the status
-	// is refreshed with the fingerprints that are there, and the next try waits
-	// longer, up to sessionWaitMax.
+	// sessionWait is how long one try for a session lasts. After it the status is
+	// refreshed with the existing fingerprints, and the next try waits longer, up to
+	// sessionWaitMax.
 	sessionWait    = 10 * time.Second
 	sessionWaitMax = 5 * time.Minute
-	// drainWait bounds the wait for a worker that has said that it is about to stop.
+	// drainWait bounds the wait for a worker that has announced its end.
 	drainWait = 5 * time.Second
 	// sessionLife bounds a session nobody ends.
 	sessionLife = 10 * 365 * 24 * time.Hour

@@ -67,8 +67,8 @@ func (w *Workflows) Evaluate(ctx workflow.Context, input json.RawMessage) (*Eval
 		t.show(ctx, "ended: "+reason(ctx, err))
 		return nil, err
 	}
-	// The steps are those of a run's own evaluation, on a train that has nothing else
-	// to do.
+	// The steps are the same as in a run's own evaluation, on a train that does nothing
+	// else.
 	t.plan = loaded.Plan
 	t.Carry = Carry{
 		Run: loaded.Run, Branch: loaded.Branch, Next: loaded.Version, State: loaded.State,

@@ -10,9 +10,9 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// A rollout serves two iterations: the second learns from it without rolling out,
-// also where the workflow was begun anew in between, and a change of the selection
-// waits for the next rollout.
+// A rollout serves two iterations: the second learns from it without rolling out, even if
+// the workflow was started again in between. A change of the selection waits for the next
+// rollout.
 func TestSharedRollout(t *testing.T) {
 	var commits []activities.CommitInput
 	var names []string
@@ -67,7 +67,7 @@ func TestSharedRolloutWithAnEmptyPart(t *testing.T) {
 	require.Equal(t, s.commits[0].Scores, s.commits[1].Scores)
 }
 
-// Where too few groups vary there are more rounds.
+// If too few groups vary, there are more rounds.
 func TestMoreRounds(t *testing.T) {
 	s := &stage{plan: testPlan(), base: true, more: func(rounds int) bool { return rounds < 3 }}
 	s.plan.Iterations, s.plan.EvaluateEvery = 1, 0

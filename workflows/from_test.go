@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
-// A run that goes on from another's iteration begins behind it: on that device, with
+// A run that is forked from another's iteration begins after it: on the same device, with
 // the other's manifest as the parent of its first.
 func TestTrainFrom(t *testing.T) {
 	s := &stage{plan: testPlan(), base: true}
@@ -31,8 +31,8 @@ func TestTrainFrom(t *testing.T) {
 	require.Empty(t, only(s.names(), "WarmStart"))
 }
 
-// A run that goes back to where it began behind another's iteration has that one's
-// policy, and nothing else of it.
+// A run that rolls back to its fork point has the other run's policy, and nothing else of
+// it.
 func TestTrainFromGoesBack(t *testing.T) {
 	s, p := collapsing(t, -1, 0, collapse.Warn)
 	p.when("Commit", 1, func() { p.send("roll-back", RollTo{Iteration: 2}) })

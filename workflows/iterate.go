@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-rl/reprise/workflows/iteration"
 )
 
-// iterate does iteration Next, or what is left of it, up to its commit. What an
-// iteration is stands in package iteration; here its calls become activities.
+// iterate does iteration Next, or what is left of it, up to its commit. Package iteration
+// defines an iteration; here its calls become activities.
 func (t *train) iterate(ctx workflow.Context, s *session) error {
 	if t.Current == nil {
 		t.Current = t.begin()
@@ -31,8 +31,8 @@ func (t *train) iterate(ctx workflow.Context, s *session) error {
 	return nil
 }
 
-// begin is the state of the iteration that follows: one that rolls out, or one that
-// continues learning from the rollout before, with the settings of that.
+// begin is the state of the next iteration: it rolls out, or it continues learning from
+// the previous rollout with that rollout's settings.
 func (t *train) begin() *iteration.State {
 	if t.Head == nil || t.Head.Rolled == nil {
 		return iteration.Begin(t.Settings, nil)
@@ -104,8 +104,8 @@ func (t *train) evaluated(it *iteration.Iteration) {
 	}
 }
 
-// brief is an evaluation without the list of its tables, which grows with the
-// turns: the manifest has it, and what is carried along has to stay small.
+// brief is an evaluation without the list of its tables, which grows with the turns. The
+// manifest has the list, and carried state must stay small.
 func brief(e *store.EvaluationRef) *store.EvaluationRef {
 	short := *e
 	short.Turns = nil

@@ -36,9 +36,9 @@ func followsPaused(order []string, at int) int {
 	return n
 }
 
-// Wherever a pause comes, a chunk of the warm start included, the step that runs is the
-// last one: the device is given back before another one begins on it, and after resume
-// the run goes on with the next, repeating none.
+// Wherever a pause comes, a chunk of the warm start included, the running step is the
+// last one. The device is given back before another step begins on it, and after resume
+// the run continues with the next step, repeating none.
 func TestPauseAtEveryPlace(t *testing.T) {
 	s := everything()
 	p := newPlay(t, s)

@@ -39,7 +39,7 @@ type play struct {
 	lost map[int]chan struct{}
 	// hooks run before the nth execution of an activity.
 	hooks map[string]func()
-	// tell hears of each activity that begins, before its hook.
+	// tell is called for each activity that begins, before its hook.
 	tell func(info *activity.Info, args converter.EncodedValues)
 
 	mu      sync.Mutex
@@ -124,7 +124,7 @@ func (p *play) loseAt(name string, n int) {
 // train runs the workflow to its end.
 func (p *play) train(carry *Carry) { p.ExecuteWorkflow(p.w.Train, json.RawMessage(`{}`), carry) }
 
-// result is the run's last word; the run has to have succeeded.
+// result is the run's result; the run must have succeeded.
 func (p *play) result() TrainResult {
 	p.t.Helper()
 	require.True(p.t, p.IsWorkflowCompleted())
@@ -174,7 +174,7 @@ func undisturbed(t *testing.T, of *stage) []activities.CommitInput {
 	return s.commits
 }
 
-// manifests are commits without what telemetry tells.
+// manifests are commits without telemetry.
 func manifests(commits []activities.CommitInput) []activities.CommitInput {
 	out := slices.Clone(commits)
 	for i := range out {

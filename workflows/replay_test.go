@@ -71,7 +71,7 @@ func TestReplayHistories(t *testing.T) {
 	}
 }
 
-// The test above does tell: a run that would decide otherwise fails it.
+// The test above can fail: a run that would decide otherwise fails it.
 func TestReplayTellsChanges(t *testing.T) {
 	err := replayer(t, &Workflows{ContinueAfter: 1}).ReplayWorkflowHistory(silent, readHistory(t, "whole.json.gz"))
 	require.ErrorContains(t, err, nonDeterministic)

@@ -15,8 +15,8 @@ func (t *train) report(ctx workflow.Context) (string, error) {
 	return out.Location, err
 }
 
-// reportAtEnd writes the page of a run that has ended, where the spec asks for it. A
-// page that cannot be written fails no run.
+// reportAtEnd writes the page of a run that has ended, if the spec says so. A page that
+// cannot be written fails no run.
 func (t *train) reportAtEnd(ctx workflow.Context) {
 	if !t.plan.Report || t.measuring {
 		return
@@ -40,8 +40,8 @@ func (s *sweeping) report(ctx workflow.Context) (string, error) {
 	return out.Location, nil
 }
 
-// reportAtEnd writes the page of a sweep that has ended, cancelled or not, where its
-// document asks for it. A page that cannot be written fails no sweep.
+// reportAtEnd writes the page of a sweep that has ended, cancelled or not, if its
+// document says so. A page that cannot be written fails no sweep.
 func (s *sweeping) reportAtEnd() {
 	if !s.definition.Report.AtEnd {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 )
 
-// A report is written at the end where the spec asks for it, and whenever somebody
-// does; one that cannot be written fails nothing.
+// A report is written at the end if the spec says so, and on request. If it cannot be
+// written, nothing fails.
 func TestReports(t *testing.T) {
 	s := &stage{plan: testPlan(), base: true}
 	s.plan.EvaluateEvery = 0
@@ -45,8 +45,8 @@ func TestReports(t *testing.T) {
 
 const reported = `{"base": BASE, "grid": {"update.epochs": [1, 2]}, "seeds": [1], "report": {"at_end": true}}`
 
-// A sweep's page is written behind its table where the document asks for it, also
-// when the sweep was cancelled or one of its trials failed it.
+// A sweep's page is written after its table if the document says so, even if the sweep
+// was cancelled or one of its trials failed it.
 func TestSweepReportAtEnd(t *testing.T) {
 	f := newField(t)
 	f.sweep(strings.Replace(reported, `"at_end": true`, "", 1), nil)

@@ -15,9 +15,9 @@ import (
 
 // RollTo is a rollback that is decided and not done.
 type RollTo struct {
-	// Iteration is the last one that stays.
+	// Iteration is the last iteration that stays.
 	Iteration int `json:"iteration"`
-	// Events are why; none where a person asked for it.
+	// Events are the reasons; there are none if a person requested the rollback.
 	Events []collapse.Event `json:"events,omitempty"`
 }
 
@@ -29,7 +29,7 @@ func keepNewest(events, more []collapse.Event) []collapse.Event {
 	return events[max(0, len(events)-maxEvents):]
 }
 
-// act does what the detectors asked for in a committed iteration.
+// act does what the detectors decided in a committed iteration.
 func (t *train) act(n int, d *activities.Detected) {
 	if d == nil {
 		return
@@ -42,7 +42,7 @@ func (t *train) act(n int, d *activities.Detected) {
 	t.rollOn(d)
 }
 
-// rollOn has the run go back where the detectors asked for it.
+// rollOn rolls the run back if the detectors decided so.
 func (t *train) rollOn(d *activities.Detected) {
 	if d.Decision.Action == collapse.RollBack {
 		t.RollTo = &RollTo{Iteration: d.Decision.Onset - 1, Events: d.Events}
@@ -74,8 +74,8 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	if len(to.Events) > 0 {
 		t.Settings, opened.Changes = changed(head.Settings, t.plan.Collapse.Rollback.Knobs())
 	}
-	// What the detectors knew at the fork point is in its manifest: the state of the
-	// iteration that is left has averages that the collapse has moved.
+	// The detectors' state at the fork point is in its manifest. The state of the
+	// abandoned iteration has averages that the collapse has moved.
 	opened.Detected.State = collapse.State{}
 	if head.Detected != nil {
 		opened.Detected.State = head.Detected.State.Rewind(to.Iteration)

@@ -42,9 +42,9 @@ func eventsOf(commits []activities.CommitInput, branch int) (out []int) {
 	return out
 }
 
-// A new branch counts anew. What departed at the fork point is not the first of a row
-// on the branch, and an event that was made there is made again where the branch has
-// its own reason; the levels that were learned stay.
+// A new branch counts from the start. A departure at the fork point is not the first of a
+// row on the branch. An event that was made there is made again if the branch has its own
+// reason. The learned levels stay.
 func TestRollbackBeginsCountsAnew(t *testing.T) {
 	const high = 100
 	for name, c := range map[string]struct {

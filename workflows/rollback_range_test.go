@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
-// A run goes back to iterations that are committed, and to no other: not to the one
-// that runs, also while its commit is under way, and not to one that was never there.
+// A run rolls back only to committed iterations: not to the running one, not even during
+// its commit, and not to one that never existed.
 func TestRollbackToCommittedIterationsOnly(t *testing.T) {
 	for _, c := range []struct {
 		at   string // when it is sent
@@ -49,8 +49,7 @@ func TestRollbackToCommittedIterationsOnly(t *testing.T) {
 	}
 }
 
-// In a run that goes on from another one the last iteration of the other is the
-// earliest to go back to.
+// In a forked run the fork point is the earliest iteration to roll back to.
 func TestRollbackRangeBehindAnotherRun(t *testing.T) {
 	for to, says := range map[int]string{
 		1: "iteration 1 is not committed in this run; committed are 3 to 3",

@@ -12,10 +12,10 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// Iterations 0 and 1 learn from one rollout. A run that goes back to iteration 0 goes
-// on with a rollout of its own: what is left of the old branch's was made by a policy
-// with other knobs, and a branch learns from nothing that is not on its chain. It is
-// the same who asked for it, and where a new history begins in between.
+// Iterations 0 and 1 learn from one rollout. A run that rolls back to iteration 0
+// continues with a rollout of its own. The rest of the old branch's rollout was made by a
+// policy with other knobs, and a branch learns only from what is on its chain. It is the
+// same who asked for it, and where a new history begins in between.
 func TestRollbackInsideSharedRollout(t *testing.T) {
 	asked := func(p *play) {
 		p.when("Update", 2, func() { p.send("roll-back", RollTo{Iteration: 0}) })

@@ -39,7 +39,7 @@ func TestRollback(t *testing.T) {
 	s, p := collapsing(t, 3, 1, collapse.RollBack)
 	p.train(nil)
 	require.NoError(t, p.GetWorkflowError())
-	// What is behind the onset stays where it is; the next branch begins before it.
+	// Iterations after the onset stay where they are; the next branch begins before it.
 	require.Equal(t, [][2]int{{0, 0}, {0, 1}, {0, 2}, {0, 3}, {1, 3}, {1, 4}}, places(s.commits))
 	bad, first := s.commits[3], s.commits[4]
 	require.Equal(t, collapse.RollBack, bad.Detected.Decision.Action)
@@ -69,7 +69,7 @@ func TestRollback(t *testing.T) {
 	require.Len(t, status.Events, 1)
 }
 
-// What the branch that was left has measured is not measured of the new one.
+// An evaluation of the abandoned branch does not count for the new one.
 func TestRollbackEvaluatesAgain(t *testing.T) {
 	s, p := collapsing(t, 3, 1, collapse.RollBack)
 	s.plan.EvaluateEvery = 2
@@ -80,8 +80,8 @@ func TestRollbackEvaluatesAgain(t *testing.T) {
 	require.Equal(t, 4, s.commits[4].Evaluations[0].Version)
 }
 
-// Detectors stop a run behind the iteration that they stopped, not behind the same one
-// of another branch.
+// Detectors stop a run after the iteration that they stopped, not after the same
+// iteration of another branch.
 func TestRollbackForgetsStop(t *testing.T) {
 	s, p := collapsing(t, 2, 1, collapse.Stop)
 	// The iteration has a snapshot because it is the last; there the device is lost
@@ -104,7 +104,7 @@ func only(names []string, name string) []string {
 	return out
 }
 
-// It goes back Max times and no more; then the run stops, with a snapshot.
+// It rolls back at most Max times; then the run stops, with a snapshot.
 func TestRollbackIsBounded(t *testing.T) {
 	s, p := collapsing(t, 3, 99, collapse.RollBack)
 	p.train(nil)

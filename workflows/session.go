@@ -13,12 +13,12 @@ import (
 	"github.com/reprise-rl/reprise/activities/steps"
 )
 
-// errDeviceLost says that the session ended under the work: open another and go
-// on with the same iteration.
+// errDeviceLost says that the session ended during the work: open another one and
+// continue with the same iteration.
 var errDeviceLost = errors.New("device lost")
 
-// errLongHistory says that a wait has made the history so long that it should go
-// on in a new one.
+// errLongHistory says that a wait has made the history so long that the run should
+// continue as new.
 var errLongHistory = errors.New("the history is long")
 
 // waiting receives the fingerprint that is wanted and those that are present.
@@ -38,8 +38,8 @@ type session struct {
 	closed    bool
 }
 
-// describe asks any device worker what it is, and waits so long for one to take
-// the question.
+// describe asks any device worker for its fingerprint, and waits so long for a worker to
+// take the question.
 func describe(ctx workflow.Context, wait time.Duration) (activities.DeviceInfo, error) {
 	var info activities.DeviceInfo
 	o := options(steps.Describe.Routing, "which devices are there", describeSeconds, 0)
@@ -50,9 +50,9 @@ func describe(ctx workflow.Context, wait time.Duration) (activities.DeviceInfo, 
 	return info, err
 }
 
-// openSession waits for a device with the fingerprint, without limit; tell hears of
-// it after the first try in vain. It fails
-// only when the workflow is cancelled, or with errLongHistory.
+// openSession waits for a device with the fingerprint, without limit. It calls tell after
+// the first failed try. It fails only when the workflow is cancelled, or with
+// errLongHistory.
 func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound int, tell waiting) (*session, error) {
 	var present []string
 	for wait := sessionWait; ; wait = min(wait*2, sessionWaitMax) {
@@ -125,8 +125,8 @@ func (s *session) runner(ctx workflow.Context) steps.Runner {
 	}
 }
 
-// run executes a device activity inside the session. The error is errDeviceLost where
-// another session can continue, and the workflow's own where it is cancelled.
+// run executes a device activity inside the session. The error is errDeviceLost if
+// another session can continue, and the workflow's own if it is cancelled.
 func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, input, result any) error {
 	if s.info.SessionState != workflow.SessionStateOpen {
 		return errDeviceLost

@@ -24,9 +24,9 @@ var (
 )
 
 const (
-	// waitingForDevice is the phase in which a person may have to do something.
+	// waitingForDevice is the phase in which a person may need to act.
 	waitingForDevice = "waiting for a device"
-	// anyDevice is what a run wants that has no fingerprint yet.
+	// anyDevice is what a run without a fingerprint waits for.
 	anyDevice = "any"
 )
 
@@ -115,8 +115,8 @@ func (t *train) showSuites(b *strings.Builder) {
 	}
 }
 
-// attributes upserts the search attributes, where the server knows them: an
-// unregistered one would hold the workflow task for ever.
+// attributes upserts the search attributes, if the server knows them: an unregistered one
+// would block the workflow task for ever.
 func (t *train) attributes(ctx workflow.Context) {
 	if !t.Attributes {
 		return

@@ -37,7 +37,7 @@ type call struct {
 type stage struct {
 	plan       activities.Plan
 	head       *activities.Head // what Resolve finds committed
-	from       *activities.Head // another run's iteration that this one begins behind
+	from       *activities.Head // another run's iteration that this one is forked from
 	theirs     *activities.Head // what Find says of it
 	base       bool             // the model is imported: no warm start
 	teach      bool             // an imported model has a warm start
@@ -45,8 +45,8 @@ type stage struct {
 	attributes bool
 	// selected is the rows an iteration keeps; nil keeps 4.
 	selected func(iteration int) int
-	// parts are the rows of the iterations that share a rollout; more tells after how
-	// many rounds another is wanted.
+	// parts are the rows of the iterations that share a rollout; more says after how many
+	// rounds another is wanted.
 	parts []int
 	more  func(rounds int) bool
 	// gradNorm is an update's, by branch and iteration; nil gives none.
@@ -57,8 +57,8 @@ type stage struct {
 	errors map[string][]error
 	// stall is which execution of an activity never answers, from 1.
 	stall map[string]int
-	// instead are what activities do in place of their work, by their id: they are
-	// written when they begin, and hold for one try.
+	// instead is what activities do instead of their work, by their id: it is set when
+	// they begin, and holds for one try.
 	instead map[string]func() error
 	// restores are how many calls of Restore say that another is needed.
 	restores int
@@ -104,8 +104,8 @@ func (s *stage) begin(ctx context.Context, name string, input any) error {
 	if answers := s.errors[name]; n <= len(answers) {
 		err = answers[n-1]
 	}
-	// Counted by queue: the activity of a lost session may begin when another
-	// session's has run, and must do nothing then; the other one has to answer.
+	// Counted by queue: the activity of a lost session may begin when another session's
+	// has run, and must do nothing then; the other one must answer.
 	queue := activity.GetInfo(ctx).TaskQueue
 	s.counts[queue+" "+name]++
 	id := activity.GetInfo(ctx).ActivityID

@@ -21,7 +21,7 @@ type SweepResult struct {
 	Table      store.Ref   `json:"table"`
 	Definition store.Ref   `json:"definition"`
 	Counts     SweepCounts `json:"counts"`
-	// Report is where the sweep's page is, where one was written.
+	// Report is where the sweep's page is, if one was written.
 	Report string `json:"report,omitempty"`
 }
 
@@ -33,8 +33,8 @@ type SweepCarry struct {
 	Attributes bool      `json:"attributes"`
 	Location   string    `json:"location"`
 	Parallel   int       `json:"parallel"`
-	// Closing is why no more trials begin; empty while they do. Broken is the trial
-	// whose failure was the reason.
+	// Closing says why no further trials begin; it is empty while they do. Broken is the
+	// trial whose failure was the reason.
 	Closing string `json:"closing,omitempty"`
 	Broken  string `json:"broken,omitempty"`
 	// Report is where the sweep's page is; empty while none was written.
@@ -50,8 +50,8 @@ type trial struct {
 	// spec is read shortly before the start and dropped at the start.
 	spec    json.RawMessage
 	contact contact
-	// needsPoints says that the trial has reached a rung and that its reports do not
-	// tell its point there, so that the store is asked.
+	// needsPoints says that the trial has reached a rung and its reports do not have its
+	// point there, so that the store is read.
 	needsPoints bool
 	lastReport  time.Time
 }
@@ -60,18 +60,19 @@ type trial struct {
 type contact int
 
 const (
-	// byReports: an earlier execution of this sweep started it, so only the trial's own
-	// reports tell.
+	// byReports: an earlier execution of this sweep started it, so its state comes only
+	// from the trial's own reports.
 	byReports contact = iota
 	// starting: its workflow is being started.
 	starting
-	// byFuture: it is a child of this execution, whose future tells.
+	// byFuture: it is a child of this execution, and its future has the result.
 	byFuture
-	// byServer: it could not be reached or said nothing for long, so the server is asked.
+	// byServer: it could not be reached or reported nothing for long, so the server is
+	// asked.
 	byServer
 )
 
-// reached notes that a trial was heard of, so that the server need not be asked.
+// reached notes that a trial has reported, so that the server need not be queried.
 func (t *trial) reached() {
 	if t.contact == byServer {
 		t.contact = byReports
@@ -98,8 +99,8 @@ type sweeping struct {
 	// root outlives a cancellation, so that children are cancelled and waited for and the
 	// table is written.
 	root workflow.Context
-	// changed counts the changes that the main loop has to see, reports the trials'
-	// reports since the last continue-as-new, and busy the calls that run beside the
+	// changed counts the changes that the main loop must see, reports the trials' reports
+	// since the last continue-as-new, and busy the calls that run concurrently with the
 	// main loop.
 	changed, reports, busy int
 	newPoints              bool // points have come since the last decisions
@@ -115,10 +116,10 @@ const quiet = time.Minute
 // continue-as-new. Start it on queue "reprise"; trials have the ids
 // "SWEEP/label".
 //
-// Children outlive an execution of the sweep: their parent close policy is to be
-// left alone, they report by signal, and they are cancelled by request, each ending
-// at its last committed iteration. Cancelled itself, the sweep waits for them and
-// writes the table of what there is.
+// Children outlive an execution of the sweep: their parent close policy is to abandon
+// them. They report by signal, and they are cancelled by request, each at its last
+// committed iteration. Cancelled itself, the sweep waits for them and writes the table of
+// what there is.
 func (w *Workflows) Sweep(ctx workflow.Context, input json.RawMessage, carry *SweepCarry) (*SweepResult, error) {
 	s := &sweeping{Workflows: w, id: workflow.GetInfo(ctx).WorkflowExecution.ID, made: map[string]bool{}, adding: workflow.NewMutex(ctx)}
 	s.root, _ = workflow.NewDisconnectedContext(ctx)
@@ -247,7 +248,7 @@ func (s *sweeping) run(ctx workflow.Context) (again bool, err error) {
 	}
 }
 
-// dueReading is what has to be read before the sweep goes on; nil if nothing has.
+// dueReading is what must be read before the sweep continues; nil if nothing must.
 func (s *sweeping) dueReading() func() error {
 	if page := firstOf(s.trials, pageSummaries, (*trial).unsummarized); page != nil {
 		return func() error { return s.summarize(page) }
@@ -272,23 +273,24 @@ func firstOf(trials []*trial, n int, fits func(*trial) bool) []*trial {
 	return out
 }
 
-// idle reports whether nothing runs beside the main loop that a new execution would lose.
+// idle reports whether no call runs concurrently with the main loop, which a new
+// execution would lose.
 func (s *sweeping) idle() bool { return s.busy == 0 && workflow.AllHandlersFinished(s.root) }
 
 func (s *sweeping) dueToContinue(ctx workflow.Context) bool {
 	return !s.cancelled && (workflow.GetInfo(ctx).GetContinueAsNewSuggested() || s.ContinueAfter > 0 && s.reports >= s.ContinueAfter)
 }
 
-// others returns when all coroutines beside the main loop have run on what this workflow
-// task brought. The main loop runs first, and a report that has been handed to the
-// listening coroutine is no longer in the channel.
+// others returns when all other coroutines have processed what this workflow task
+// brought. The main loop runs first, and a report that has been handed to the listening
+// coroutine is no longer in the channel.
 func (s *sweeping) others() error {
 	passed := false
 	workflow.Go(s.root, func(workflow.Context) { passed = true }) // started last, so it runs last
 	return workflow.Await(s.root, func() bool { return passed })
 }
 
-// continueAsNew goes on in a new history.
+// continueAsNew continues in a new history.
 func (s *sweeping) continueAsNew(ctx workflow.Context, input json.RawMessage) error {
 	var err error
 	if s.Records, err = s.records(func(t *trial) bool { return t.State != sweep.Pending }); err != nil {
@@ -319,7 +321,7 @@ func (s *sweeping) records(fits func(*trial) bool) ([]activities.TrialRecord, er
 	return activities.FitRecords(out, maxRecords)
 }
 
-// finish writes the table, and the page if the document asks for it, and returns how the
+// finish writes the table, and the page if the document says so, and returns how the
 // sweep ended.
 func (s *sweeping) finish(ctx workflow.Context) error {
 	s.over = true

@@ -13,15 +13,15 @@ import (
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
-// A trial's curve ends where its reports go on on another branch, also where the
-// versions follow each other because those between were lost: the trial went back and
-// did other iterations, and its point is read from the store.
+// A trial's curve ends where its reports continue on another branch, even if the versions
+// follow each other because reports between were lost. The trial was rolled back and did
+// other iterations, and its point is read from the store.
 func TestSweepHearsAnotherBranch(t *testing.T) {
 	const back = "update.epochs=2"
 	text := strings.Replace(judgedEarly, "BASE", strings.Replace(sweepBase, `"iterations": 4`, `"iterations": 8`, 1), 1)
 	text = strings.Replace(text, `"first": 3, "every": 3`, `"first": 6, "every": 3`, 1)
 	for name, c := range map[string]struct {
-		heard  int // the last version that was heard of branch 0
+		heard  int // the last version that was reported of branch 0
 		branch int // of version 6
 		read   bool
 	}{

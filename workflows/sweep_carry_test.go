@@ -68,7 +68,8 @@ func sweepCarryOf(t *testing.T, err error) *SweepCarry {
 	return c
 }
 
-// What a sweep of 200 trials carries is small; that of 10,000 fits into a payload.
+// A sweep of 200 trials carries little; the carried state of 10,000 trials fits into a
+// payload.
 func TestSweepCarryIsSmall(t *testing.T) {
 	carry := func(trials, metrics, rungs int) (SweepCarry, int) {
 		c := SweepCarry{Written: bigRef(), Location: digits(96), Parallel: 500}
@@ -139,7 +140,7 @@ func TestSweepCarriesReasons(t *testing.T) {
 	require.Len(t, []rune(shortText(long)), maxReason+1)
 }
 
-// What the server or the store says of a trial is bounded as what the trial says.
+// Texts about a trial from the server or the store are bounded like the trial's own.
 func TestSweepBoundsReasons(t *testing.T) {
 	f := newField(t)
 	carry := &SweepCarry{Written: f.written(`{"base": BASE, "seeds": [1, 2]}`), Parallel: 1, Records: []activities.TrialRecord{{State: sweep.Running}}}
@@ -170,7 +171,7 @@ func (f *field) written(text string) store.Ref {
 	return r.Sweep
 }
 
-// A run that is a trial tells its sweep what it commits, that it waits, and its end.
+// A run that is a trial reports to its sweep what it commits, that it waits, and its end.
 func TestTrialReports(t *testing.T) {
 	reportsOf := func(disturb func(*play)) []TrialReport {
 		p := newPlay(t, &stage{plan: testPlan()})

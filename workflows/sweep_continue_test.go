@@ -104,7 +104,7 @@ func TestSweepHearsReportsBeforeItContinues(t *testing.T) {
 		result, ended = (&Workflows{}).Sweep(ctx, input, carry)
 		return result, ended
 	}, workflow.RegisterOptions{Name: "Sweep"})
-	// What is carried is looked at below.
+	// The carried state is checked below.
 	err = r.ReplayWorkflowHistoryWithOptions(silent, h, worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: testSweep}})
 	if err != nil {
 		require.NotContains(t, err.Error(), nonDeterministic)

@@ -39,8 +39,8 @@ type field struct {
 	curve, back func(label string, version int) float64
 	// rolls is the version from which a trial goes back once, to the other one.
 	rolls map[string][2]int
-	// deaf are versions that a trial never reports, foreign counts another run's
-	// iterations that it goes on from.
+	// deaf are versions that a trial never reports; foreign counts the iterations of the
+	// run it is forked from.
 	deaf    func(label string, version int) bool
 	foreign int
 	// fail is the version at which a trial fails; 0: never.
@@ -95,7 +95,7 @@ func newField(t *testing.T) *field {
 	return f
 }
 
-// fieldActivities take the place of the real ones that read a run's artifacts.
+// fieldActivities replace the real ones that read a run's artifacts.
 type fieldActivities struct{ f *field }
 
 func (a *fieldActivities) Summarize(_ context.Context, in activities.SummarizeInput) (activities.SummarizeResult, error) {

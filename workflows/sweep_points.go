@@ -7,11 +7,11 @@ import (
 )
 
 // follow adds an iteration to a trial's curve and records the points at the rungs that the
-// trial has reached. A point also decides about other trials, so it must be the one that
-// the store has: the curve is whole as long as each report follows the one before it, from
-// the trial's first iteration, on one branch. If a report is missing, because an earlier
-// sweep began the trial or the trial rolled back, the store is asked for the points once
-// the trial reaches the rung.
+// trial has reached. A point also decides about other trials, so it must equal the point
+// in the store. The curve is complete as long as each report follows the previous one,
+// from the trial's first iteration, on one branch. If a report is missing, because an
+// earlier sweep began the trial or the trial rolled back, the store is asked for the
+// points once the trial reaches the rung.
 func (s *sweeping) follow(t *trial, c TrialIteration) {
 	switch {
 	case t.Iterations == 0 && c.Branch == 0 && c.Version == t.of.Before+1:
@@ -36,7 +36,7 @@ func (s *sweeping) follow(t *trial, c TrialIteration) {
 	at(c.Version)
 }
 
-// readPoints reads the points of open trials whose reports do not tell them. Points that
+// readPoints reads the points of open trials whose reports do not have them. Points that
 // cannot be read now are read when the trial has ended.
 func (s *sweeping) readPoints(page []*trial) error {
 	for _, t := range page {

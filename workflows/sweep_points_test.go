@@ -26,7 +26,8 @@ func early(label string, version int) float64 {
 	return map[string]float64{"update.epochs=1": 0.5, "update.epochs=2": 0.1}[label]
 }
 
-// However a trial's points come, the same is decided of it and of those behind it.
+// However a trial's points come, the decisions about it and about the trials after it are
+// the same.
 func TestSweepDecidesByWholeCurves(t *testing.T) {
 	play := func(disturb func(*field)) []string {
 		f := newField(t)
@@ -45,7 +46,7 @@ func TestSweepDecidesByWholeCurves(t *testing.T) {
 		f.deaf = func(label string, version int) bool { return label == "update.epochs=2" && version == 1 }
 	}), "a report that was lost")
 
-	// The trial before it goes back behind the rung: it counts as it first was there,
+	// The trial before it is rolled back after the rung: it counts as it first was there,
 	// whether or not it is open when it is compared with.
 	worse := func(f *field) {
 		f.curve = func(label string, _ int) float64 {
@@ -81,8 +82,8 @@ func TestSweepDecidesByWholeCurves(t *testing.T) {
 	}))
 }
 
-// Trials that go on from another run are judged at the rungs behind its iterations,
-// by their own, while they run.
+// Forked trials are judged at the rungs after the other run's iterations, by their own
+// iterations, while they run.
 func TestSweepJudgesTrialsFromAnotherRun(t *testing.T) {
 	f := newField(t)
 	f.foreign = 2
@@ -101,8 +102,8 @@ func TestSweepJudgesTrialsFromAnotherRun(t *testing.T) {
 	require.Less(t, f.done["update.epochs=2"], 9)
 }
 
-// What is carried tells whether the curve is whole: a trial whose reports were lost
-// between two executions has its points read.
+// The carried state says whether the curve is complete: if reports of a trial were lost
+// between two executions, its points are read.
 func TestSweepReadsPointsOfAdoptedTrials(t *testing.T) {
 	f := newField(t)
 	f.curve = early

@@ -48,7 +48,7 @@ type TrialIteration struct {
 	Version int `json:"version"`
 	// Branch is the run's on which it was done.
 	Branch int `json:"branch,omitempty"`
-	// Metrics are those of TrialOf.Metrics that were measured in it.
+	// Metrics are the metrics of TrialOf.Metrics that were measured in it.
 	Metrics activities.Metrics `json:"metrics,omitempty"`
 }
 

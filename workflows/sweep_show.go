@@ -56,13 +56,13 @@ type SweepStatus struct {
 	Phase    string      `json:"phase"`
 	Counts   SweepCounts `json:"counts"`
 	Parallel int         `json:"parallel"`
-	// Metrics are the table's; Goal that of the first.
+	// Metrics are the table's; Goal is the goal of the first.
 	Metrics []string `json:"metrics,omitempty"`
 	Goal    string   `json:"goal,omitempty"`
 	// Done and Of are iterations, over all trials.
 	Done int `json:"iterations_done"`
 	Of   int `json:"iterations"`
-	// Closing is why no more trials begin.
+	// Closing says why no further trials begin.
 	Closing string `json:"closing,omitempty"`
 	// Definition and Table are artifacts; the table comes at the end.
 	Definition store.Ref  `json:"definition"`
@@ -88,7 +88,7 @@ func (s *sweeping) status() SweepStatus {
 	for _, t := range s.trials {
 		out.Done += t.Iterations
 		if t.State.Final() {
-			out.Of += t.Iterations // no more will come
+			out.Of += t.Iterations // no further trials will come
 		} else {
 			out.Of += t.of.Iterations
 		}

@@ -52,10 +52,10 @@ func TestSweepRunsTrials(t *testing.T) {
 	require.Equal(t, 24, s.Of)
 }
 
-// What trials share is made by one of them while the others that share it wait.
+// One trial makes a shared warm start while the others that share it wait.
 func TestSweepMakesSharedOnce(t *testing.T) {
 	f := newField(t)
-	f.waits = "update.epochs=1,seed=1" // it is the one that makes it, and has no device
+	f.waits = "update.epochs=1,seed=1" // it makes the warm start, and has no device
 	f.RegisterDelayedCallback(func() {
 		require.Equal(t, []string{"update.epochs=1,seed=1"}, f.started)
 	}, 50*time.Second)

@@ -212,7 +212,7 @@ func (s *sweeping) ended(t *trial, state sweep.State, reason string) {
 	}
 }
 
-// close lets no more trials begin, and cancels the open ones if asked to.
+// close lets no further trials begin, and cancels the open ones if requested.
 func (s *sweeping) close(why string, cancel bool) {
 	if s.Closing == "" {
 		s.Closing = why

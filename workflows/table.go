@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// heartbeatTimeout holds where the worker was given no session heartbeat:
-	// activities heartbeat every second from a goroutine of their own, so a longer
-	// silence means that the process or the network is gone.
+	// heartbeatTimeout is used if the worker has no session heartbeat. Activities send
+	// heartbeats every second from their own goroutine, so a longer silence means that
+	// the process or the network is gone.
 	heartbeatTimeout = 10 * time.Second
-	// startWait is the least time a step of a session may wait to begin: a
-	// restart of the Temporal server is no lost device.
+	// startWait is the least time a step of a session may wait to begin: a restart of the
+	// Temporal server is not a lost device.
 	startWait    = 10 * time.Second
 	retryInitial = 300 * time.Millisecond
 	retryMaximum = 15 * time.Second
 )
 
 // options are the activity options of one call. seconds is the spec's bound,
-// heartbeat the silence after which the worker is taken for dead.
+// heartbeat the silence after which the worker counts as dead.
 func options(r steps.Routing, summary string, seconds int, heartbeat time.Duration) workflow.ActivityOptions {
 	if seconds <= 0 {
 		seconds = 120
@@ -49,8 +49,8 @@ func options(r steps.Routing, summary string, seconds int, heartbeat time.Durati
 		o.TaskQueue = activities.AnyDeviceQueue
 	case steps.OnSession:
 		o.TaskQueue = "" // the session's own queue takes its place
-		// Its worker serves nobody else, so a step begins at once or not at all:
-		// after a reset of the workflow a session can look open whose worker is gone.
+		// Its worker serves no other run, so a step begins at once or not at all. After a
+		// reset of the workflow a session can look open although its worker is gone.
 		o.ScheduleToStartTimeout = max(2*heartbeat, startWait)
 	}
 	return o

@@ -45,7 +45,7 @@ type Carry struct {
 	Attributes  bool              `json:"attributes"` // the server knows our search attributes
 	Paused      bool              `json:"paused"`
 	StopAfter   *int              `json:"stop_after,omitempty"`
-	// Current is the iteration under way, with the steps that are done.
+	// Current is the running iteration, with the steps that are done.
 	Current *iteration.State `json:"current,omitempty"`
 	// Taught is the model that a warm start teaches; nil for a starter. WarmStart
 	// is how far it got, and Pace the updates of its next chunk.
@@ -84,7 +84,7 @@ type train struct {
 	committing bool
 	// measuring: this is an Evaluate workflow, nothing is learned.
 	measuring bool
-	// sweep reports the run's progress to its sweep; nil where the run is no trial.
+	// sweep reports the run's progress to its sweep; nil if the run is not a trial.
 	sweep *reporter
 }
 
@@ -224,8 +224,8 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 		t.Run.Base, t.Fingerprint, t.Settings = h.Base, h.Fingerprint, h.Settings
 		t.Metrics, t.Snapshot, t.First, t.Last, t.Device = h.Metrics, h.Snapshot, h.First, h.Last, h.Device
 		if h.Detected != nil {
-			// A branch that was asked for is not there yet; a run that was stopped and
-			// is started again continues.
+			// A requested branch does not exist yet; a run that was stopped and is
+			// started again continues.
 			t.Detected, t.Events = *h.Detected, h.Detected.Events
 			t.rollOn(h.Detected)
 		}
@@ -304,8 +304,8 @@ func (t *train) withDevice(ctx workflow.Context) error {
 	return nil
 }
 
-// The first chunk of a warm start tells how fast this device is; what it and the
-// later ones do is decided here, so that an activity is a function of its input.
+// The first chunk of a warm start shows how fast this device is. The workflow decides
+// here what each chunk does, so that an activity is a function of its input.
 const (
 	firstPace  = 4
 	fasterPace = 16 // the most by which a chunk is longer than the one before
@@ -349,8 +349,8 @@ func nextPace(steps int, took activities.Telemetry, activitySeconds int) int {
 	return max(1, min(most, int(float64(steps)*float64(activitySeconds)/2/seconds)))
 }
 
-// restore makes the session's worker hold version Next, and the update of the
-// iteration under way where it was made already.
+// restore makes the session's worker hold version Next, with the update of the running
+// iteration if it was made already.
 func (t *train) restore(ctx workflow.Context, s *session) error {
 	in := activities.RestoreInput{
 		Version:    activities.Version{Run: t.Run, Branch: t.Branch, Version: t.Next, State: t.State},
@@ -379,7 +379,7 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 	}
 }
 
-// recordRestore adds a restore's telemetry to the iteration under way, or to the next.
+// recordRestore adds a restore's telemetry to the running iteration, or to the next.
 func (t *train) recordRestore(took activities.Telemetry) {
 	if t.Current != nil {
 		t.Current.Record("restore", took)

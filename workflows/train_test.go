@@ -237,8 +237,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// NonRetryable ends an activity by its kind, whatever the error says of itself:
-// all kinds but the one for what a retry mends.
+// NonRetryable ends an activity by its kind, whatever the error says of itself: all kinds
+// except the kind that a retry repairs.
 func TestKindsEndRun(t *testing.T) {
 	for _, k := range activities.NonRetryable {
 		if k == activities.KindNotResident || k == activities.KindDraining {

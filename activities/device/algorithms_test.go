@@ -151,8 +151,8 @@ func TestDistanceInTheRewards(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrInvalid)
 }
 
-// What initial states have returned is kept from iteration to iteration, on the
-// chain: of all trajectories, also where the update is skipped.
+// The returns of initial states are kept from iteration to iteration, on the chain: of
+// all trajectories, even if the update is skipped.
 func TestStateBaselineKeepsValues(t *testing.T) {
 	r := begun(t, "baseline", tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=2", "evaluation.every=0", "iterations=3",
 		`credit={"algorithm":"state_baseline","baseline_rate":0}`, `selection={"method":"top_count","count":1}`))

@@ -73,7 +73,7 @@ func committed(t *testing.T) (l *ledger, h *host.Host, first, second activities.
 	return l, h, first, second
 }
 
-// there tells which files of a snapshot the store has.
+// there returns which files of a snapshot the store has.
 func there(t *testing.T, s store.Store, ref *store.SnapshotRef) (out []string) {
 	t.Helper()
 	for _, name := range run.SortedKeys(ref.Files) {

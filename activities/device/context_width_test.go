@@ -10,15 +10,15 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// A context that takes exactly its width fits: the episode goes on. With one token
-// less it ends, truncated. This holds at every turn, and behind a window.
+// A context that takes exactly its width fits: the episode continues. With one token less
+// it ends, truncated. This holds at every turn, and after a window.
 func TestContextThatJustFits(t *testing.T) {
 	const say = "Left</answer>"
 	all := []string{say, say, say, say}
 	for name, edits := range map[string][]string{"whole contexts": nil, "a window": {"rollout.context_turns=1"}} {
 		t.Run(name, func(t *testing.T) {
 			edits := append([]string{"rollout.turns=3"}, edits...)
-			// What the contexts of turns 2 and 3 take.
+			// The widths of the contexts of turns 2 and 3.
 			var needed []int
 			w := newWalked(t, edits...)
 			var turns []store.TurnRefs

@@ -79,7 +79,7 @@ func (d *Device) Describe(context.Context) (activities.DeviceInfo, error) {
 }
 
 // Generate samples one turn of all rows and stores the turn's generate table.
-// The prompts of turn 1 come from the environment's initial states, those of a
+// The prompts of turn 1 come from the environment's initial states, the prompts of a
 // later turn from the step table before it.
 func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ activities.GenerateResult, err error) {
 	defer run.Edge(ctx, &err, "generate turn %d of run %s", in.Turn, in.Policy.Run.ID)
@@ -137,9 +137,9 @@ func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ a
 	return activities.GenerateResult{Table: ref, Telemetry: w.telemetry()}, nil
 }
 
-// Score computes the old log-probs and entropies of the selected rows with
-// Update's own graph, micro-batch by micro-batch, the reference's log-probs and the
-// critic's values where the run has them, and stores the scores table.
+// Score computes the old log-probs and entropies of the selected rows with Update's own
+// graph, micro-batch by micro-batch. If the run has a reference or a critic, it computes
+// the reference's log-probs and the critic's values too. It stores the scores table.
 func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activities.ScoreResult, err error) {
 	defer run.Edge(ctx, &err, "score iteration %d of run %s", in.Iteration, in.Policy.Run.ID)
 	of := in.Policy.Run

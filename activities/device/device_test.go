@@ -232,7 +232,7 @@ func TestNonFiniteUpdate(t *testing.T) {
 	require.Zero(t, m.Update.Steps)
 	require.Equal(t, m.StateBefore, m.StateAfter)
 
-	// The chain goes on behind it, and can be rebuilt through it.
+	// The chain continues after it, and can be rebuilt through it.
 	r.iterate(t)
 	m, err = store.ReadManifest(t.Context(), r.store, *r.head)
 	require.NoError(t, err)

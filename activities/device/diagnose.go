@@ -46,7 +46,7 @@ func (d *Device) Diagnose(ctx context.Context, in activities.DiagnoseInput) (_ a
 		{mutual.FirstTurn, firstTurns(w.Context, rows, in)}, {mutual.Trajectory, anyTurns(w.Context, rows, in)},
 	} {
 		if len(of.pairs.reasonings) == 0 || len(of.pairs.prompts) < 2 {
-			continue // nobody thought, or there is nothing to tell apart
+			continue // no member thought, or all reasonings are equal
 		}
 		cross, err := w.cross(ctx, p, of.pairs, float32(in.Settings.Rollout.Temperature))
 		if err != nil {
@@ -85,8 +85,8 @@ func (c *scoringPairs) addPrompt(ids []int32) int {
 	return len(c.prompts) - 1
 }
 
-// The groups of the draws: what first turns tell and what any turns tell is looked at
-// in different trajectories.
+// The groups of the draws. First turns and arbitrary turns are drawn from different
+// trajectories.
 const (
 	ofFirstTurns = iota
 	ofAnyTurns

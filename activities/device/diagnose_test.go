@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/model/mutual"
 )
 
-// The figures are of the iterations that are due; the moving averages go on in
+// The figures are of the iterations that are due; the moving averages continue in
 // between, and the update is the same with them and without.
 func TestDiagnose(t *testing.T) {
 	r := fresh(t, "diagnostics.every=2", "diagnostics.samples=5")
@@ -41,8 +41,8 @@ func TestDiagnose(t *testing.T) {
 	require.NotContains(t, plain.commits[0].Metrics, mi)
 }
 
-// What is scored are the recorded ids: each reasoning under its own prompt has the
-// log-probs that Score gives them.
+// The recorded ids are scored: each reasoning under its own prompt has the log-probs that
+// Score gives them.
 func TestDiagnoseScoresWhatWasSampled(t *testing.T) {
 	r := fresh(t)
 	version := r.version()

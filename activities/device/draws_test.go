@@ -44,7 +44,7 @@ func drawnRollouts(k *run.Context, groups int) []drawnRollout {
 	}
 }
 
-// address is the stream of a row for a purpose, of turn 0 where that does not apply.
+// address is the stream of a row for a purpose, of turn 0 if that does not apply.
 func (d drawnRollout) address(p draw.Purpose, group, member, turn int) draw.Address {
 	a := d.at
 	a.Seed, a.Purpose = d.seed, p
@@ -63,8 +63,8 @@ func drifting(edits ...string) []string {
 	}, edits...)
 }
 
-// windowed are the edits after which each turn's context begins anew: all turns, and
-// the suite's, then run on programs of one width.
+// windowed are the edits after which each turn's context is built from the start: all
+// turns, and the suite's, then run on programs of one width.
 var windowed = []string{"rollout.context_turns=1", `evaluation.suites=[{"suite":"in-distribution","samples":2,"context_turns":1}]`}
 
 // The first numbers of some rows' streams are pinned: a change here changes the bits
@@ -103,8 +103,8 @@ func TestDrawsArePinned(t *testing.T) {
 	}
 }
 
-// Every address of a row is that of its rollout, group and member, and no two rows
-// share a chance or a sample.
+// Every address of a row has its rollout, group and member, and no two rows share a
+// chance or a sample.
 func TestRowAddresses(t *testing.T) {
 	w := newWalked(t, drifting()...)
 	for _, d := range drawnRollouts(w.kit, 2) {

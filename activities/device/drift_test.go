@@ -8,8 +8,8 @@ import (
 )
 
 // drift is an environment whose places are all drawn: the first by the instance,
-// each further one by the chance of its step, whatever the action is. So a row's
-// states and rewards tell which addresses it was played with.
+// each further one by the chance of its step, whatever the action is. So a row's states
+// and rewards show which addresses it was played with.
 type drift struct{ walk }
 
 const (

@@ -12,16 +12,16 @@ import (
 	"github.com/reprise-rl/reprise/model"
 )
 
-// Engine is a device worker's memory: one device, one lease, one policy, with its
-// critic and its reference where the run has them.
+// Engine is a device worker's memory: one device, one lease, one policy, with its critic
+// and its reference if the run has them.
 //
-// A PJRT execution cannot be interrupted, and a freed session slot is not yet a
-// free device: so an activity that computes holds the lease, and work of another run waits
-// for it while heartbeating. The policy stays in memory under its state
+// A PJRT execution cannot be interrupted, and a freed session slot is not yet a free
+// device. So an activity that computes holds the lease; work of another run waits for the
+// lease and sends heartbeats meanwhile. The policy stays in memory under its state
 // fingerprint; losing a session does not lose it.
 type Engine struct {
-	// Watch, where set, is told when an activity has taken the device, and by
-	// what it gives when the activity has given it back; for tests.
+	// Watch, if it is set, is called when an activity has taken the device; the function
+	// it returns is called when the activity has given the device back. For tests.
 	Watch func(ctx context.Context) (released func())
 
 	device *model.Device
@@ -31,14 +31,14 @@ type Engine struct {
 	draining atomic.Bool
 	scan     atomic.Int64 // counts the scans of what others compute
 
-	// What follows belongs to the holder of the lease.
+	// The following fields belong to the holder of the lease.
 	owner       string // run whose policy is in memory
 	state       *model.State
 	critic      *model.State // nil without
 	fingerprint string       // fingerprint of both
 	reference   *model.State // parameters alone; nil until it is needed
 	programs    map[programsKey]*cachedPrograms
-	own         map[programsKey]bool // those of the run whose policy is in memory
+	own         map[programsKey]bool // the programs of the run whose policy is in memory
 	uses        int                  // counts the uses of programs
 	updates     map[updateKey]activities.UpdateResult
 }
@@ -89,7 +89,7 @@ func NewEngine(device *model.Device) (*Engine, error) {
 	return e, nil
 }
 
-// Info is what the engine's device is.
+// Info describes the engine's device.
 func (e *Engine) Info() activities.DeviceInfo { return e.info }
 
 // Drain refuses new work from now on and waits until the running activity has
@@ -149,8 +149,8 @@ func (e *Engine) forget() {
 	e.trim(maxPrograms)
 }
 
-// trim frees the programs that were used least recently until a number is left, but
-// not those of the run whose policy is in memory.
+// trim frees the least recently used programs until a number is left, except the programs
+// of the run whose policy is in memory.
 func (e *Engine) trim(most int) {
 	for len(e.programs) > max(most, len(e.own)) {
 		var oldest programsKey
@@ -165,8 +165,8 @@ func (e *Engine) trim(most int) {
 	}
 }
 
-// hold puts a policy and its critic, nil without one, into memory in place of those
-// before. Until fingerprint is called they are no version.
+// hold replaces the policy and critic in memory; critic is nil if there is none. Until
+// fingerprint is called they are not a version.
 func (e *Engine) hold(policy, critic *model.State) {
 	if e.state != nil && e.state != policy {
 		e.state.Free()
@@ -266,8 +266,8 @@ func programKeys(rc *run.Context, run activities.Run) []programsKey {
 	return keys
 }
 
-// all are the programs of a run's iterations: those of each turn, the first of
-// which update too, and the critic's.
+// all are the programs of a run's iterations: the programs of each turn, of which the
+// first also update, and the critic's.
 func (e *Engine) all(rc *run.Context, run activities.Run) ([]named, error) {
 	var out []named
 	for i, key := range programKeys(rc, run) {

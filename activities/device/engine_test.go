@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-rl/reprise/model"
 )
 
-// What is kept across runs is bounded; the least recently used goes first, and what
-// a look at other runs asks for does not push itself out.
+// The state kept across runs is bounded. The least recently used goes first, and the
+// programs that a scan of other runs compiles do not push out each other.
 func TestProgramsMakeRoom(t *testing.T) {
 	e, err := NewEngine(engine(t).device)
 	require.NoError(t, err)

@@ -85,8 +85,7 @@ func (w *walked) turn(turns []store.TurnRefs, texts ...string) (store.TurnRefs, 
 
 func TestTrajectories(t *testing.T) {
 	w := newWalked(t)
-	// Rows: one that walks, one that says nonsense, one that is cut, one that is
-	// cut behind its answer.
+	// Rows: one walks, one says nonsense, one is cut, one is cut after its answer.
 	first, g1, s1, got := w.turn(nil, "Right</answer>", "Up</answer>", "Ri…", "Left</answer>…")
 	require.Equal(t, 4, got.Alive)
 	require.Equal(t, []string{"Right"}, s1[0].Actions)
@@ -220,7 +219,7 @@ func TestEndedRows(t *testing.T) {
 	require.True(t, rows[2].Success)
 }
 
-// Where the context is full an episode ends, counted as truncated.
+// If the context is full, an episode ends and counts as truncated.
 func TestFullContext(t *testing.T) {
 	w := newWalked(t)
 	w.kit.Training.Widths[1] = w.kit.Training.Widths[0] + 1

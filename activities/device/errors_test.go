@@ -46,7 +46,7 @@ func TestKinds(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		kind string
-		end  bool // no retry can mend it
+		end  bool // no retry can repair it
 	}{
 		{spec.Problems{{Path: "seed", Found: "-1", Allowed: "more"}}, activities.KindSpecInvalid, true},
 		{activities.ErrSpecDiffers, activities.KindSpecDiffers, true},

@@ -134,8 +134,8 @@ func TestReplayBuffer(t *testing.T) {
 	require.Equal(t, []store.Ref{*commits[3].Batch, *commits[2].Batch}, recent)
 }
 
-// An iteration whose update is skipped has no batch: the buffer is the same for who
-// goes on and for who finds the run.
+// An iteration whose update is skipped has no batch: the buffer is the same for a run
+// that continues and for a run that is resumed.
 func TestReplayBufferPassesSkippedUpdates(t *testing.T) {
 	r := fresh(t, "freshness.replay_iterations=2", "freshness.replay_share=0.5")
 	first, second := r.iterate(t), r.iterate(t)
@@ -170,7 +170,7 @@ func TestCommonRandomNumbers(t *testing.T) {
 	}
 }
 
-// Where groups do not vary others are rolled out, at most so many rounds.
+// If groups do not vary, others are rolled out, in at most so many rounds.
 func TestResample(t *testing.T) {
 	r := fresh(t, "selection.resample=3", "selection.floor=100")
 	in := r.iterate(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// fork is a run in the same store that goes on from another's iteration.
+// fork is a run in the same store that is forked from another's iteration.
 func (r *testRun) fork(t *testing.T, id string, edits ...string) *testRun {
 	t.Helper()
 	out := &testRun{store: r.store, Host: r.Host, Device: r.Device}
@@ -38,8 +38,8 @@ func (r *testRun) forkRestore(t *testing.T, of *testRun) activities.RestoreResul
 	return got
 }
 
-// A run goes on from another's iteration with other settings and other shapes; what
-// the other computed is computed again as the other did.
+// A run is forked from another's iteration with other settings and other shapes; the
+// other's updates are computed again with the other's spec.
 func TestFrom(t *testing.T) {
 	source := begun(t, "source", tinySpec(t, "iterations=3", "snapshot.every=5", "evaluation.every=0", `credit.algorithm="gae"`))
 	for range 3 {
@@ -65,8 +65,8 @@ func TestFrom(t *testing.T) {
 	report, err := store.Verify(t.Context(), read, "fork", nil)
 	require.NoError(t, err)
 	require.True(t, report.OK(), "%v", report.Problems)
-	// What was verified is all that a rebuild needs (but the list of the base model's
-	// files, which is made from a manifest).
+	// The verified objects are all that a rebuild needs, except for the list of the base
+	// model's files, which is made from a manifest.
 	r.forget(t)
 	sound := &Device{Store: read.copied(t), Engine: r.Device.Engine}
 	got, err = sound.Restore(t.Context(), activities.RestoreInput{Version: r.version(), Head: r.head})

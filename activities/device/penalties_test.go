@@ -80,7 +80,7 @@ func TestGroupsAreRankedByPenalisedReturns(t *testing.T) {
 	kept, _, err := run.SelectedGroups(methods[2], penalised(even, flat), 2, 2)
 	require.NoError(t, err)
 	require.Equal(t, []bool{false, false}, kept)
-	// What a penalty takes, a reward may give back.
+	// A reward may make up for a penalty.
 	rows := penalised(flat, [2][]float64{without(turns), at(turns, 1, -0.5)})
 	rows[3].Rewards[2] += 0.5
 	kept, _, err = run.SelectedGroups(methods[2], rows, 2, 2)
@@ -154,7 +154,7 @@ func TestCreditSeesThePenalties(t *testing.T) {
 	}
 }
 
-// What initial states are worth has the penalties in it, too.
+// The values of initial states include the penalties too.
 func TestStateValuesSeeThePenalties(t *testing.T) {
 	r := resolved(t, "worth", tinySpec(t, `credit={"algorithm":"state_baseline","baseline_rate":0}`))
 	settings := r.Plan.Settings

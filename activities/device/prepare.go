@@ -17,9 +17,9 @@ func (e *Engine) BeginScan() { e.scan.Add(1) }
 // Prepare compiles the programs of a run that others compute, if the device is
 // free now; it says whether there was anything to compile. The policy in memory
 // stays, and so do its programs and those that this scan prepared: the least recently
-// used of the others make room. Where that is not enough the run compiles when it
-// comes; otherwise two scans would compile in turns for ever. A run that has committed
-// nothing yet has no base model to compile for.
+// used of the others make room. If that is not enough, the run compiles when it comes;
+// otherwise two scans would compile in turns for ever. A run that has committed nothing
+// yet has no base model to compile for.
 func (e *Engine) Prepare(ctx context.Context, d *Device, runID string) (compiled bool, err error) {
 	_, spec, err := run.WrittenSpec(ctx, d.Store, runID)
 	if err != nil {
@@ -66,8 +66,8 @@ func (e *Engine) Prepare(ctx context.Context, d *Device, runID string) (compiled
 	return compiled, nil
 }
 
-// room makes room for the programs of a run that are not there; false if all are, or
-// if those of this scan leave none.
+// room makes room for the missing programs of a run. It is false if none is missing, or
+// if the programs of this scan leave no room.
 func (e *Engine) room(rc *run.Context, run activities.Run) bool {
 	missing := map[programsKey]bool{}
 	for _, key := range programKeys(rc, run) {

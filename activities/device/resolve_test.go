@@ -69,7 +69,7 @@ func TestResolveRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "another workflow id")
 }
 
-// What an environment has against its options is told as the spec's problems.
+// An environment's problems with its options are reported as the spec's problems.
 func TestKnown(t *testing.T) {
 	known := run.Known()
 	require.Contains(t, known.Environments, "bandit")
@@ -115,7 +115,7 @@ func TestLoad(t *testing.T) {
 	_, err = run.Host.Find(t.Context(), activities.FindInput{Run: "loaded", Version: &seven})
 	require.ErrorContains(t, err, "the newest is 2")
 
-	// Started again with the same id the run goes on behind what is committed.
+	// Started again with the same id, the run resumes after its last commit.
 	again, err := run.Host.Resolve(t.Context(), activities.ResolveInput{Run: "loaded", Spec: tinySpec(t)})
 	require.NoError(t, err)
 	require.Equal(t, 1, again.Head.Iteration)
@@ -190,7 +190,7 @@ func TestImportFolder(t *testing.T) {
 	require.Equal(t, activities.KindModelInvalid, run.KindOf(err))
 }
 
-// What a run that has committed began with is in the store: it goes on where the
+// The base of a run that has committed is in the store: the run resumes even if the
 // folder is gone.
 func TestGoesOnWithoutFolder(t *testing.T) {
 	dir := copied(t)
@@ -202,7 +202,7 @@ func TestGoesOnWithoutFolder(t *testing.T) {
 	require.Equal(t, r.Run.Base, again.Head.Base)
 	require.Equal(t, *r.head, again.Head.Manifest)
 
-	// Nor does a spec.json that is lost make it begin again; another one is not taken.
+	// A lost spec.json does not make it begin again either; another one is not taken.
 	require.NoError(t, r.store.Delete(t.Context(), r.Run.Spec.Key))
 	_, err = r.Host.Resolve(t.Context(), activities.ResolveInput{Run: "folder", Spec: tinySpec(t, `policy={"from": "folder:`+dir+`"}`, "rollout.max_new_tokens=8", "seed=77")})
 	require.ErrorIs(t, err, activities.ErrSpecDiffers)

@@ -15,11 +15,11 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// Restore makes the worker hold a policy version: from memory, or from the
-// newest snapshot at or before it and the recorded updates since (the batches
-// are the write-ahead log of the weights). Each step's state fingerprint is
-// checked against the recorded one. A call stops between two updates when
-// MaxSeconds are over; the next one continues from there.
+// Restore makes the worker hold a policy version: from memory, or from the newest
+// snapshot at or before it and the recorded updates since. The batches are the
+// write-ahead log of the weights. Each step's state fingerprint is checked against the
+// recorded one. A call stops between two updates when MaxSeconds are over; the next one
+// continues from there.
 func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ activities.RestoreResult, err error) {
 	defer run.Edge(ctx, &err, "restore version %d of run %s", in.Version.Version, in.Version.Run.ID)
 	run := in.Version.Run
@@ -130,12 +130,12 @@ type logEntry struct {
 	settings      spec.Settings
 }
 
-// updateLog is a stretch of the write-ahead log behind a stored state.
+// updateLog is the part of the write-ahead log after a stored state.
 type updateLog struct {
 	from     int                // version of the stored state
 	snapshot *store.SnapshotRef // nil: the base model with zero moments
 	updates  []logEntry         // of iterations from, from+1, …
-	programs map[string]string  // hashes recorded last; nil where nothing is committed
+	programs map[string]string  // hashes recorded last; nil if nothing is committed
 }
 
 // log finds what the goal version is rebuilt from, and the goal's fingerprint.
@@ -221,7 +221,7 @@ func (w *work) startingPoint(ctx context.Context, s store.Store, run activities.
 	return 0, nil
 }
 
-// upload makes the engine hold a stored policy, and its critic where there is one.
+// upload makes the engine hold a stored policy, and its critic if there is one.
 func (w *work) upload(run activities.Run, policy model.Snapshot, critic *model.Snapshot) error {
 	p, err := w.engine.programsFor(w.Context, run, w.Shapes(w.Training, 1))
 	if err != nil {
@@ -313,8 +313,8 @@ func (w *work) reference(ctx context.Context, s store.Store, run activities.Run)
 	return w.engine.reference, nil
 }
 
-// compile prepares all programs of the run and collects their hashes; those of
-// a lazy one are compiled when they are first used.
+// compile prepares all programs of the run and collects their hashes; lazy ones are
+// compiled when they are first used.
 func (w *work) compile(ctx context.Context, run activities.Run, lazy bool, hashes map[string]string) error {
 	begin := time.Now()
 	all, err := w.engine.all(w.Context, run)

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-rl/reprise/model"
 )
 
-// scorer is what a device says of micro-batches before an update.
+// scorer computes the figures of micro-batches before an update.
 type scorer struct {
 	policy      *model.Programs
 	state       *model.State
@@ -17,7 +17,7 @@ type scorer struct {
 	value       *model.State // nil without
 }
 
-// score scores a micro-batch of pieces and appends what their sampled tokens have to
+// score scores a micro-batch of pieces and appends the figures of their sampled tokens to
 // the rows of their trajectories.
 func (s scorer) score(ctx context.Context, of []run.Piece, batch model.MicroBatch, table []run.ScoreRow) error {
 	logProbs, entropies, err := s.policy.Score(ctx, s.state, batch, s.temperature)

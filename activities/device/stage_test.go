@@ -129,7 +129,7 @@ func (r *testRun) version() activities.Version {
 	return activities.Version{Run: r.Run, Version: len(r.commits), State: r.state}
 }
 
-// restore asks for the version reached, or the one that in names.
+// restore requests the version reached, or the one named by in.
 func (r *testRun) restore(t *testing.T, in activities.RestoreInput) activities.RestoreResult {
 	t.Helper()
 	if in.Version.Run.ID == "" {

@@ -210,7 +210,7 @@ func TestWindowAndMixtureIterate(t *testing.T) {
 	require.Equal(t, objects, again.objects(t))
 }
 
-// A model can be taught before the run begins: here on demonstrations alone.
+// A model can be trained before the run begins: here on demonstrations alone.
 func TestWarmStartOfAModel(t *testing.T) {
 	r := begun(t, "pupil", tinySpec(t))
 	index, err := run.ReadIndex(t.Context(), r.store, r.Base)

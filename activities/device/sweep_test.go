@@ -201,7 +201,7 @@ func TestSweepTable(t *testing.T) {
 	require.Empty(t, out.Outcomes[1].Problem)
 }
 
-// Of a trial that goes on from another run's iteration, its own iterations count.
+// If a trial is forked from another run's iteration, only its own iterations count.
 func TestSummarizeBranchOfAnotherRun(t *testing.T) {
 	source := begun(t, "source", tinySpec(t, "evaluation.every=0"))
 	source.iterate(t)
@@ -219,9 +219,9 @@ func TestSummarizeBranchOfAnotherRun(t *testing.T) {
 	require.InDelta(t, float64(own.Metrics["reward/mean"]), float64(got.Points[1].Judged), 0)
 }
 
-// Of a trial that went back, a rung's point is that of the branch that first got
-// there, whatever comes behind it; the table's row is of the newest branch, and up
-// to a rung of the one that was judged.
+// If a trial was rolled back, a rung's point comes from the branch that first reached it,
+// whatever follows. The table's row shows the newest branch; up to a rung it shows the
+// branch that was judged.
 func TestSummarizeAfterRollback(t *testing.T) {
 	r := begun(t, "s/a", tinySpec(t, "evaluation.every=0"))
 	first, second := r.iterate(t), r.iterate(t)

@@ -141,7 +141,7 @@ type stepped struct {
 	rows  int
 	micro int64
 	made  []model.UpdateMetrics
-	// critic is what its steps did; none without one.
+	// critic has the metrics of the critic's steps; empty without a critic.
 	critic []model.CriticMetrics
 }
 

@@ -20,7 +20,7 @@ import (
 // starterIdentity is everything the bits of a warm-started policy depend on.
 type starterIdentity struct {
 	Starter      *spec.Starter    `json:"starter,omitempty"`
-	Base         string           `json:"base,omitempty"` // digest of the index of the model that is taught
+	Base         string           `json:"base,omitempty"` // digest of the index of the model that is trained
 	WarmStart    spec.WarmStart   `json:"warm_start"`
 	Environment  spec.Environment `json:"environment"`
 	Think        bool             `json:"think"`
@@ -39,11 +39,11 @@ type sharedStarter struct {
 
 const maxShared = 1 << 16 // bytes of a sharedStarter
 
-// WarmStart makes version 0, a chunk of supervised updates a call: on transcripts
-// of random play in the right format, so that a starter can speak and knows
-// nothing of the task, and on demonstrations by the environments' solvers, as
-// many as the spec asks for. Everything is drawn from the warm start's own seed,
-// so runs that ask for the same one share it; the last chunk stores a model.
+// WarmStart makes version 0, a chunk of supervised updates a call. It trains on
+// transcripts of random play in the right format, so that a starter knows the format and
+// nothing about the task, and on as many demonstrations by the environments' solvers as
+// the spec says. Everything is drawn from the warm start's own seed, so runs that ask for
+// the same one share it; the last chunk stores a model.
 func (d *Device) WarmStart(ctx context.Context, in activities.WarmStartInput) (_ activities.WarmStartResult, err error) {
 	defer run.Edge(ctx, &err, "warm start of run %s", in.Run)
 	t, err := run.ReadSpec(ctx, d.Store, in.Spec)
@@ -113,8 +113,8 @@ func (d *Device) findStarter(ctx context.Context, place string, steps int) (out 
 	return activities.WarmStartResult{Base: &shared.Index, Shared: true, Steps: steps}, removeChunks(ctx, d.Store, place)
 }
 
-// beginStarter is begin for a run that has no version 0 yet. files are those of
-// the model that is taught; of a starter, all but the weights.
+// beginStarter is begin for a run that has no version 0 yet. files belong to the model
+// that is trained; for a starter they lack the weights.
 func (d *Device) beginStarter(ctx context.Context, in activities.WarmStartInput, t spec.Train) (w *work, files map[string][]byte, done func(), err error) {
 	w, done, err = d.beginWith(ctx, in.Run, func() (*run.Context, error) {
 		var err error
@@ -205,8 +205,8 @@ func (w *work) teach(ctx context.Context, s store.Store, in activities.WarmStart
 	return out, w.engine.computeFingerprint()
 }
 
-// transcripts are the lessons of one step: of each environment, as many as its
-// share makes of the rows.
+// transcripts returns the transcripts of one step: each environment has its share of the
+// rows.
 func (w *work) transcripts(step int) ([]starter.Transcript, error) {
 	ws, s := w.Train.Policy.WarmStart, w.Training
 	turns := s.Turns
@@ -232,8 +232,8 @@ func (w *work) transcripts(step int) ([]starter.Transcript, error) {
 	return out, nil
 }
 
-// mixtureRound is the steps of a warm start after which the environments of a
-// mixture take their turns anew.
+// mixtureRound is the number of warm-start steps after which the turns of a mixture's
+// environments repeat.
 const mixtureRound = 256
 
 // loadChunk makes the engine hold the state that the chunk continues from.
@@ -318,8 +318,8 @@ func (w *work) putStarter(ctx context.Context, s store.Store, place string, impo
 	return &index, removeChunks(ctx, s, place)
 }
 
-// removeChunks removes the states between the chunks of a starter that is finished:
-// a worker that still asks for one finds the starter.
+// removeChunks removes the states between the chunks of a finished starter: a worker that
+// still looks for one finds the starter.
 func removeChunks(ctx context.Context, s store.Store, place string) error {
 	for o, err := range s.List(ctx, place+"/steps/") {
 		if err != nil {

@@ -82,8 +82,8 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 	}, nil
 }
 
-// part takes the rows that an iteration learns from, and their scores, where it
-// shares the rollout: all of them, or its own groups.
+// part takes the rows that an iteration learns from, and their scores, if it shares the
+// rollout: all of them, or its own groups.
 func sharedPart(rc *run.Context, r *store.RolloutRef, rows []run.TrajectoryRow, scores []run.ScoreRow) ([]run.TrajectoryRow, []run.ScoreRow, error) {
 	if len(scores) != len(rows) {
 		return nil, nil, fmt.Errorf("%d scores for %d selected rows: %w", len(scores), len(rows), store.ErrInvalid)

@@ -10,9 +10,9 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// ResolveEvaluation checks an Evaluate workflow's input, finds its policy, a
-// run's committed version or a model that it imports, and writes down the spec
-// that is followed: the policy's own, with the suites that are asked for.
+// ResolveEvaluation checks an Evaluate workflow's input and finds its policy: a run's
+// committed version, or a model that it imports. It records the spec that the evaluation
+// follows: the policy's own, with the requested suites.
 func (h *Host) ResolveEvaluation(ctx context.Context, in activities.ResolveEvaluationInput) (_ activities.LoadResult, err error) {
 	defer run.Edge(ctx, &err, "resolve evaluation %s", in.ID)
 	defer run.Heartbeat(ctx)()
@@ -41,7 +41,7 @@ func (h *Host) ResolveEvaluation(ctx context.Context, in activities.ResolveEvalu
 		if err != nil {
 			return activities.LoadResult{}, err
 		}
-		// The workflow's id stands for a run: it is who holds the device.
+		// The workflow's id takes the place of a run's id: it holds the device.
 		out = activities.LoadResult{Run: activities.Run{ID: in.ID, Base: base}}
 	}
 	if t, err = withPins(t); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// from finds the iteration of another run that a run begins behind. The two share
-// what version 0 is made of; all else may differ.
+// from finds the iteration of another run that a run is forked from. The two share what
+// version 0 is made of; all else may differ.
 func (h *Host) from(ctx context.Context, t spec.Train) (*activities.Head, error) {
 	f := *t.From
 	m, ref, err := h.committed(ctx, f)

@@ -17,7 +17,7 @@ type Host struct {
 	// Attributes asks the server whether it knows the Reprise* search
 	// attributes; nil means it does not.
 	Attributes func(context.Context) bool
-	// WriteReport writes a run's page for people, file by file; nil where the
+	// WriteReport writes a run's page for people, file by file; nil if the
 	// worker has none.
 	WriteReport run.ReportWriter
 

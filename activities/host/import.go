@@ -49,9 +49,9 @@ func ImportBase(ctx context.Context, s store.Store, p spec.Policy) (index store.
 // the weights.
 const MaxSmallFile = 64 << 20
 
-// importFolder checks a Hugging Face folder and stores its files. Each is opened once,
-// and is a regular file within the folder: users who can write there must not have other
-// files of this machine copied into the bucket by a link.
+// importFolder checks a Hugging Face folder and stores its files. Each is opened once and
+// must be a regular file within the folder: a user who can write there must not be able
+// to copy other files of this machine into the bucket by a link.
 func importFolder(ctx context.Context, s store.Store, path string) (store.Ref, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -74,7 +74,7 @@ func importFolder(ctx context.Context, s store.Store, path string) (store.Ref, e
 			files = append(files, store.FolderFile{Name: n, Reader: f, Size: size})
 			continue
 		}
-		// What is checked is what is stored.
+		// The checked bytes are the stored bytes.
 		if small[n], err = readSmall(f, n, size); err != nil {
 			return store.Ref{}, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
 		}

@@ -13,13 +13,13 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// EvaluationResult is what an evaluation found, as it is stored: nothing in it
-// says who asked, so that the same policy on the same suite and kind of device
-// gives the same bytes.
+// EvaluationResult is the stored result of an evaluation. Nothing in it says who
+// requested it, so the same policy on the same suite and kind of device gives the same
+// bytes.
 type EvaluationResult struct {
 	// Format is evaluationFormat.
 	Format int `json:"format"`
-	// Suite is complete: who rolls it out again meets the same instances.
+	// Suite is complete: if it is rolled out again, the instances are the same.
 	Suite spec.Suite `json:"suite"`
 	// State is the policy's state fingerprint, ComputeDtype what it was computed
 	// with, Fingerprint the device's.

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// Report writes a run's page for people beside its artifacts, in place of the one
-// before. It shows what is there: it has times in it, and is no part of the chain.
+// Report writes a run's page for people beside its artifacts and replaces the previous
+// page. The page shows whatever exists. It has times in it and is not part of the chain.
 func (h *Host) Report(ctx context.Context, in activities.ReportInput) (_ activities.ReportResult, err error) {
 	defer run.Edge(ctx, &err, "report of run %s", in.Run)
 	return h.WriteReport.Into(ctx, h.Store, in.Run, store.ReportDir(in.Run))

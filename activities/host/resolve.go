@@ -34,8 +34,8 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 		return activities.ResolveResult{}, err
 	}
 	if written != nil {
-		// What the environment gave is part of the written spec; a person need
-		// not repeat it.
+		// The values that the environment gave are part of the written spec; a person
+		// need not repeat them.
 		t = withWidthsOf(t, *written)
 		if d := spec.Diff(*written, t); len(d) > 0 {
 			return activities.ResolveResult{}, fmt.Errorf("%w: stored and given differ in\n%s\nstart it under another workflow id, or with the stored spec (%s)",
@@ -50,8 +50,8 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 		return activities.ResolveResult{}, err
 	}
 	if head != nil {
-		// What is committed names its base in the store: the folder, the hub and the run
-		// that it came from are asked no more.
+		// Committed manifests name their base in the store, so the folder, the hub or the
+		// run that it came from is not read again.
 		base, imported = head.Base, true
 	} else if t.From != nil {
 		if from, err = h.from(ctx, t); err != nil {
@@ -210,7 +210,7 @@ func (h *Host) find(ctx context.Context, runID string, version *int, from *store
 	if head == nil {
 		return activities.LoadResult{}, fmt.Errorf("run %q has no committed iteration yet: %w", runID, activities.ErrNotFound)
 	}
-	// What the version was computed with is the spec that its manifest names.
+	// The version was computed with the spec that its manifest names.
 	m, err := store.ReadManifest(ctx, h.Store, head.Manifest)
 	if err != nil {
 		return activities.LoadResult{}, err

@@ -12,8 +12,8 @@ import (
 
 // tombstones are the files of snapshots that retention removes with a commit: a
 // function of the chain and the spec, so that a retried commit says the same. Only an
-// iteration that has a snapshot removes older ones. Snapshots of a stretch that a
-// rollback has left behind stay.
+// iteration that has a snapshot removes older ones. Snapshots on a branch that a rollback
+// abandoned stay.
 func (h *Host) tombstones(ctx context.Context, t spec.Train, in activities.CommitInput) ([]store.Tombstone, error) {
 	if t.Snapshot.Retain == 0 || in.Snapshot == nil || in.Parent == nil {
 		return nil, nil

@@ -171,8 +171,8 @@ func (rc *Context) ReadBatch(ctx context.Context, s store.Store, ref store.Ref) 
 }
 
 // DecodeBatch reads the rows of a batch of micro-batches of b rows and the given
-// width, with what a critic learns, and with the reference's log-probs. Anything
-// else than such a batch is a store.ErrInvalid.
+// width, with what a critic learns, and with the reference's log-probs. Anything else is
+// a store.ErrInvalid.
 func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, error) {
 	f, err := safetensors.Decode(raw)
 	if err != nil {

@@ -151,8 +151,8 @@ func FuzzDecodeBatch(f *testing.F) {
 	})
 }
 
-// Rows are laid out for each optimizer step anew: padded, weighed over the step,
-// and with the bounds of their turns.
+// Rows are laid out again for each optimizer step: padded, weighed over the step, and
+// with the bounds of their turns.
 func TestMinibatch(t *testing.T) {
 	raw, err := EncodeBatch(someBatch(), 2)
 	require.NoError(t, err)

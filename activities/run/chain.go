@@ -93,7 +93,7 @@ func FindHeadOf(ctx context.Context, s store.Store, run string, version *int, en
 			out.Snapshot = m.Snapshot.Version
 		}
 		for i := range m.Evaluations {
-			// Backwards; of a version's suites the first stands for all.
+			// Backwards; a version's first suite represents all its suites.
 			e := &m.Evaluations[len(m.Evaluations)-1-i]
 			e.Turns = nil // the manifest keeps them; what a workflow carries stays small
 			if out.Last == nil || out.Last.Version == e.Version {

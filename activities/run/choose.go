@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// Choice is what a selection made of a rollout.
+// Choice is the result of a selection.
 type Choice struct {
 	More    bool      // another round is wanted
 	Kept    []bool    // [groups]
@@ -34,10 +34,10 @@ func Choose(rc *Context, s spec.Selection, rows []TrajectoryRow, task *Task) (Ch
 	return out, nil
 }
 
-// resampled asks for rounds until as many groups vary as a rollout has, or the most
-// rounds are made, and applies the selection to the first that do (DAPO, arXiv
-// 2503.14476, §3.2; there the batch is filled with prompts whose accuracy is neither
-// 0 nor 1).
+// resampled requests rounds until as many groups vary as a rollout has, or the largest
+// number of rounds is made. It then applies the selection to the first groups that vary
+// (DAPO, arXiv 2503.14476, §3.2; there the batch is filled with prompts whose accuracy is
+// neither 0 nor 1).
 func resampled(s spec.Selection, rows []TrajectoryRow, task *Task) (Choice, error) {
 	groups, members := len(rows)/task.Members, task.Members
 	returns := make([][]float64, groups)
@@ -72,7 +72,7 @@ func resampled(s spec.Selection, rows []TrajectoryRow, task *Task) (Choice, erro
 }
 
 // parts counts the selected rows for each iteration that learns from the rollout;
-// nil where there is one.
+// nil if there is one.
 func PartSizes(rc *Context, rows []TrajectoryRow, count int, task *Task) []int {
 	f := rc.Train.Freshness
 	if f.Updates() == 1 {

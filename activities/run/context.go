@@ -1,6 +1,6 @@
-// Package run is what the steps of a run share: the run's context (its spec, its tasks
-// and its base model), the rows of its tables, the batch on its way from a rollout to an
-// update, metrics, telemetry, and how an error leaves an activity.
+// Package run has the code that the steps of a run share: the run's context (its spec,
+// its tasks and its base model), the rows of its tables, the batch on its way from a
+// rollout to an update, metrics, telemetry, and the errors of activities.
 package run
 
 import (
@@ -141,7 +141,7 @@ func ReadSpec(ctx context.Context, s store.Store, ref store.Ref) (spec.Train, er
 	return t, nil
 }
 
-// WrittenSpec reads a run's spec.json, nil where there is none.
+// WrittenSpec reads a run's spec.json, nil if there is none.
 func WrittenSpec(ctx context.Context, s store.Store, run string) (*spec.Train, store.Ref, error) {
 	b, ref, err := store.ReadFixed(ctx, s, store.SpecKey(run), spec.MaxBytes)
 	if errors.Is(err, store.ErrNotFound) {

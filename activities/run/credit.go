@@ -17,7 +17,7 @@ import (
 // its index in the trajectory's ids.
 type CreditInput struct {
 	credit.Input
-	// What the device said of the sampled tokens, [rows][tokens]; nil without.
+	// The device's figures of the sampled tokens, [rows][tokens]; nil without them.
 	logProbs, reference [][]float64
 }
 

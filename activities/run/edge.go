@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// KindOf names the kind of an error, or "" for one that a retry may fix.
+// KindOf names the kind of an error, or "" if a retry may fix it.
 func KindOf(err error) string {
 	var problems spec.Problems
 	switch {

@@ -22,7 +22,7 @@ func Known() spec.Known {
 	}
 }
 
-// demonstrates tells whether an environment's best play is known.
+// demonstrates reports whether an environment's best play is known.
 func demonstrates(name string, options json.RawMessage) bool {
 	env, err := envs.New(name, options)
 	if err != nil {

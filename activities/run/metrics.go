@@ -16,7 +16,7 @@ import (
 // side by side. All are computed in row order, so that the same rows give the
 // same bits.
 
-// Mean is the mean of xs, 0 where there are none.
+// Mean is the mean of xs, 0 if there are none.
 func Mean(xs []float64) float64 {
 	if len(xs) == 0 {
 		return 0
@@ -104,8 +104,9 @@ func (t *tally) of(m activities.Metrics) {
 	m["turns/mean"] = canon.Float(share(t.turns, t.rows))
 }
 
-// actions adds RAGEN's figures of one environment: actions an episode, the share
-// of executed actions that changed the state, and of written ones that were legal.
+// actions adds RAGEN's figures of one environment: actions an episode, the share of
+// executed actions that changed the state, and the share of written actions that were
+// legal.
 func (t *tally) actions(m activities.Metrics, prefix string) {
 	m[prefix+"num_actions"] = canon.Float(share(t.executed, t.rows))
 	m[prefix+"action_is_effective"] = canon.Float(share(t.effective, t.executed))
@@ -203,10 +204,10 @@ func ScoreMetrics(rows []TrajectoryRow, scores []ScoreRow) activities.Metrics {
 	}
 }
 
-// EvaluationMetrics are an evaluation's figures: success with its 95 % Wilson
-// interval (clustered by instance where one has several samples), pass@k, and
-// what the episodes were like. The entropy is that of the sampling distribution,
-// estimated by the mean of −log p over the sampled tokens.
+// EvaluationMetrics are an evaluation's figures: success with its 95 % Wilson interval
+// (clustered by instance if there are several samples of one), pass@k, and figures of the
+// episodes. The entropy of the sampling distribution is estimated by the mean of −log p
+// over the sampled tokens.
 func EvaluationMetrics(s *Task, rows []TrajectoryRow) activities.Metrics {
 	m := activities.Metrics{"trajectories": canon.Float(float64(len(rows)))}
 	all, byLabel := tallies(s, rows)

@@ -1,6 +1,6 @@
 package run
 
-// What an update learns from changes its shape on the way from a rollout's tables to
+// The training data of an update changes its shape on the way from a rollout's tables to
 // the device. This file and batch.go hold all of it:
 //
 //	TrajectoryRow   a member's episode: ids of all turns, lengths, rewards

@@ -19,7 +19,7 @@ func (r *recent[V]) get(key string) (V, bool) {
 	return v, ok
 }
 
-// put keeps a value, in place of the one that was used longest ago.
+// put keeps a value. It replaces the least recently used one if the cache is full.
 func (r *recent[V]) put(key string, v V) {
 	if r.values == nil {
 		r.values = map[string]V{}

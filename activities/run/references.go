@@ -20,7 +20,7 @@ type References struct {
 const maxReferences = 1024
 
 // ReferenceLines are the means over a suite's instances of what a random player and the
-// best play reach; the best are only there where all environments know it.
+// best play reach. The best play's exist only if all environments know it.
 type ReferenceLines struct {
 	randomSuccess, RandomReward float64
 	bestSuccess, bestReward     float64

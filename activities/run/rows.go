@@ -14,16 +14,16 @@ type GenerateRow struct {
 	// PromptIDs are the ids that this turn adds to the context before sampling:
 	// the whole prompt at turn 1, the environment's answer afterwards.
 	PromptIDs []int32 `parquet:"prompt_ids,list"`
-	// Restart tells that PromptIDs are the whole context: what was recorded before
-	// is not in it, but as far as they hold it again. Turn 1 restarts always, and
-	// each turn after the window of rollout.context_turns.
+	// Restart says that PromptIDs are the whole context: ids recorded before are in it
+	// only if PromptIDs repeat them. Turn 1 restarts always, and each turn after the
+	// window of rollout.context_turns.
 	Restart bool `parquet:"restart"`
 	// SampledIDs are the sampled ids, the end-of-turn id included.
 	SampledIDs []int32 `parquet:"sampled_ids,list"`
-	// RolloutLogProbs are the sampler's log-probs of SampledIDs. Training uses
-	// those of Score; these measure the difference between the two programs.
+	// RolloutLogProbs are the sampler's log-probs of SampledIDs. Training uses the
+	// log-probs of Score; these measure the difference between the two programs.
 	RolloutLogProbs []float32 `parquet:"rollout_log_probs,list"`
-	// Truncated tells that the length limit cut the turn.
+	// Truncated says that the length limit cut the turn.
 	Truncated bool `parquet:"truncated"`
 }
 
@@ -43,8 +43,8 @@ type StepRow struct {
 	Penalty float64 `parquet:"penalty"`
 	// Valid: the turn had an executable action and its answer was closed.
 	Valid bool `parquet:"valid"`
-	// Effective and Invalid count the executed actions that changed the state, and
-	// the written ones that were not legal.
+	// Effective and Invalid count the executed actions that changed the state, and the
+	// written actions that were not legal.
 	Effective int32 `parquet:"effective"`
 	Invalid   int32 `parquet:"invalid"`
 	Success   bool  `parquet:"success"`
@@ -55,10 +55,10 @@ type StepRow struct {
 	// Observation is the state's text after the turn, for people.
 	Observation string `parquet:"observation"`
 	// NextIDs are the ids the environment adds before the next turn's sample;
-	// empty where the episode is over. With NextRestart they are the whole context.
+	// empty if the episode is over. With NextRestart they are the whole context.
 	NextIDs     []int32 `parquet:"next_ids,list"`
 	NextRestart bool    `parquet:"next_restart"`
-	// ContextFull tells that the next context would have passed its width: the
+	// ContextFull says that the next context would have passed its width: the
 	// episode ends here, truncated.
 	ContextFull bool `parquet:"context_full"`
 }
@@ -77,8 +77,8 @@ type TrajectoryRow struct {
 	// then its sampled ids.
 	PromptLengths  []int32 `parquet:"prompt_lengths,list"`
 	SampledLengths []int32 `parquet:"sampled_lengths,list"`
-	// Restarts tell which turns' prompts are the whole context: there a row of the
-	// update begins. The first always is.
+	// Restarts say which turns' prompts are the whole context: there a row of the update
+	// begins. The first always is.
 	Restarts []bool `parquet:"restarts,list"`
 	// StateKeys name the state at each turn's beginning, and after the last.
 	StateKeys []string `parquet:"state_keys,list"`
@@ -98,8 +98,8 @@ type TrajectoryRow struct {
 	Valid     bool    `parquet:"valid"` // every turn was
 	// Truncated: a turn was cut by the length limit, or the episode by its context's.
 	Truncated bool `parquet:"truncated"`
-	// Selected tells whether the update learns from this row's group, Weight what
-	// its advantages are multiplied by.
+	// Selected says whether the update learns from this row's group. Weight is what its
+	// advantages are multiplied by.
 	Selected bool    `parquet:"selected"`
 	Weight   float64 `parquet:"weight"`
 }
@@ -128,8 +128,8 @@ func (r TrajectoryRow) Turns() int { return len(r.PromptLengths) }
 // ScoreRow is a selected trajectory's part in the scores table.
 type ScoreRow struct {
 	Row int32 `parquet:"row"`
-	// LogProbs and Entropies are those of the sampled ids, in order, at the
-	// rollout's temperature; entropies in nats.
+	// LogProbs and Entropies belong to the sampled ids, in order, at the rollout's
+	// temperature; entropies in nats.
 	LogProbs  []float32 `parquet:"log_probs,list"`
 	Entropies []float32 `parquet:"entropies,list"`
 	// RefLogProbs are the reference's log-probs of the same ids, Values the critic's

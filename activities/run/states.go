@@ -17,9 +17,9 @@ type StateValueRow struct {
 	Value    float64 `parquet:"value"`
 }
 
-// ObserveStates gives the values of initial states before the iteration and stores
-// those after it: of the returns of all its trajectories, selected or not, without a
-// penalty for the distance from the reference, which only the selected have. It does
+// ObserveStates returns the values of initial states before the iteration and stores the
+// values after it. It uses the returns of all trajectories, selected or not, without the
+// penalty for the distance from the reference, which only selected ones have. It does
 // nothing for an algorithm that does not read them.
 func ObserveStates(ctx context.Context, s store.Store, in activities.CreditInput, dir string, all []TrajectoryRow) (past []credit.StateValue, ref *store.Ref, err error) {
 	c := in.Settings.Credit

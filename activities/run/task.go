@@ -41,8 +41,8 @@ func (s *Task) label(group int) string { return s.Parts[s.order[group]].Label }
 // Rows is the number of episodes.
 func (s *Task) Rows() int { return s.Groups * s.Members }
 
-// generateRows is the rows of one generation program, where a rollout has as
-// many: fixed, so that a row's bits do not depend on the rollout's size.
+// generateRows is the number of rows of one generation program, if a rollout has as many.
+// It is fixed, so that a row's bits do not depend on the rollout's size.
 const generateRows = 64
 
 // play makes the environments of a spec.
@@ -63,8 +63,8 @@ func (s *Task) play(e spec.Environment) error {
 	return nil
 }
 
-// orderRounds is the iterations after which the groups' order begins anew: a part
-// whose share is less than a group an iteration plays in some of them.
+// orderRounds is the number of iterations after which the groups' order repeats: a part
+// whose share is less than one group plays in only some iterations.
 const orderRounds = 64
 
 // rounds is how many iterations the order is made for; a suite has one, and the
@@ -179,9 +179,9 @@ func (rc *Context) Address(s *Task, branch int, r activities.Rollout, group, mem
 	}
 }
 
-// WithWidths fills in the widths of the contexts that a spec leaves out, of the
-// run and of its suites, as the environments need them with a model's tokenizer;
-// files are the model folder's, nil for a starter.
+// WithWidths fills in the widths of contexts that a spec leaves out, for the run and its
+// suites, as the environments need them with a model's tokenizer. files are the model
+// folder's, nil for a starter.
 func WithWidths(t spec.Train, files map[string][]byte) (spec.Train, error) {
 	if files == nil {
 		files = starter.Files()

@@ -10,14 +10,13 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// IterationTelemetry is what people want to know of an iteration and what no
-// two attempts agree on.
+// IterationTelemetry has the figures of an iteration that differ between attempts.
 type IterationTelemetry struct {
 	Branch    int `json:"branch"`
 	Iteration int `json:"iteration"`
 	// Committed is when the manifest was written.
 	Committed time.Time `json:"committed"`
-	// Steps are the iteration's steps by name; those of several turns add up.
+	// Steps are the iteration's steps by name; the steps of several turns add up.
 	Steps       map[string]activities.Telemetry `json:"steps"`
 	LostDevices int                             `json:"lost_devices"`
 }

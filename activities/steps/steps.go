@@ -20,7 +20,7 @@ const (
 	OnSession
 	// OnDevice is any device worker; it serves questions about the device alone.
 	OnDevice
-	// Local is no activity: the workflow computes the step itself.
+	// Local is not an activity: the workflow computes the step itself.
 	Local
 )
 
@@ -70,7 +70,8 @@ func (a Activity[In, Out]) By(do func(context.Context, In) (Out, error)) Binding
 	}}
 }
 
-// What begins a run, an evaluation or a sweep, and what reads the store.
+// The steps that begin a run, an evaluation or a sweep, and the steps that read the
+// store.
 var (
 	Resolve           = on[activities.ResolveInput, activities.ResolveResult]("Resolve", "resolve", OnHost, 2)
 	Load              = on[activities.LoadInput, activities.LoadResult]("Load", "resolve", OnHost, 1)
@@ -96,7 +97,7 @@ var (
 	Detect = on[struct{}, activities.Detected]("Detect", "", Local, 0)
 )
 
-// What a session begins with.
+// The steps at the beginning of a session.
 var (
 	// Describe asks a device worker what it is.
 	Describe  = tried[struct{}, activities.DeviceInfo]("Describe", "", OnDevice, 1, 1)

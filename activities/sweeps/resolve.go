@@ -25,9 +25,9 @@ type Sweeps struct {
 	// Attributes asks the server whether it knows the Reprise* search attributes;
 	// nil means it does not.
 	Attributes func(context.Context) bool
-	// Look asks the server how a workflow stands.
+	// Look asks the server for the state of a workflow.
 	Look func(ctx context.Context, id string) (activities.Found, error)
-	// WriteReport makes a sweep's page, file by file; nil where the worker writes none.
+	// WriteReport makes a sweep's page, file by file; nil if the worker writes none.
 	WriteReport run.ReportWriter
 }
 
@@ -102,10 +102,10 @@ func (s *Sweeps) write(ctx context.Context, w writtenSweep) (activities.SweepRes
 	}, nil
 }
 
-// importBases copies each model that trials start from into the store once, and
-// names it there by its digest: trials do not fetch it one by one, and all start
-// from the same. What was imported before is not fetched again: a folder or a
-// hub's branch may have changed since.
+// importBases copies each model that trials start from into the store once, and names it
+// there by its digest. So trials do not fetch it one by one, and all start from the same
+// model. A model that was imported before is not fetched again: a folder or a hub's
+// branch may have changed since.
 func (s *Sweeps) importBases(ctx context.Context, w *writtenSweep) error {
 	for i, t := range w.Trials {
 		var train struct {
@@ -176,8 +176,8 @@ func (s *Sweeps) SweepTrials(ctx context.Context, in activities.SweepTrialsInput
 	return out, nil
 }
 
-// LookUp asks the server how trials stand: where no report of theirs can come any
-// more, because somebody terminated them or the sweep was away.
+// LookUp asks the server for the states of trials that cannot report any longer, because
+// somebody terminated them or the sweep was not running.
 func (s *Sweeps) LookUp(ctx context.Context, in activities.LookUpInput) (activities.LookUpResult, error) {
 	defer run.Heartbeat(ctx)()
 	var out activities.LookUpResult

@@ -42,7 +42,7 @@ func (s *Sweeps) summarize(ctx context.Context, d sweep.Definition, t activities
 	if err != nil || len(heads) == 0 {
 		return out, err
 	}
-	// What counts is the newest line; up to a rung, that which first got there.
+	// The newest branch counts; up to a rung, the branch that first reached it.
 	counted := len(heads) - 1
 	if first := slices.IndexFunc(heads, func(h store.Link) bool { return h.Manifest.Iteration+1 >= t.Until }); t.Until > 0 && first >= 0 {
 		counted = first
@@ -101,10 +101,10 @@ func (s *Sweeps) heads(ctx context.Context, run string, all bool) ([]store.Link,
 	return out, nil
 }
 
-// trialTelemetry is what the store keeps of a trial beside its sweep's table.
+// trialTelemetry is what the store keeps of a trial, beside its sweep's table.
 type trialTelemetry struct {
 	Trial string `json:"trial"`
-	// Started and Ended are when its workflow began and ended; null where it did not.
+	// Started and Ended are when its workflow began and ended; null if it did not.
 	Started *time.Time `json:"started"`
 	Ended   *time.Time `json:"ended"`
 	// LostDevices and Recomputed are the run's; Reason is why it failed.
@@ -113,7 +113,7 @@ type trialTelemetry struct {
 	Reason      string `json:"reason,omitempty"`
 }
 
-// WriteTable writes a sweep's table as an artifact, and beside it what differs
+// WriteTable writes a sweep's table as an artifact. Beside it it writes whatever differs
 // between two sweeps of one definition: times, lost and recomputed work.
 func (s *Sweeps) WriteTable(ctx context.Context, in activities.WriteTableInput) (_ activities.WriteTableResult, err error) {
 	defer run.Edge(ctx, &err, "write the table of sweep %s", in.ID)
@@ -172,8 +172,8 @@ func moment(unix int64) *time.Time {
 	return &t
 }
 
-// ReportSweep writes a sweep's page for people beside its table, in place of the one
-// before. It shows what is there, and is no artifact either.
+// ReportSweep writes a sweep's page for people beside its table and replaces the previous
+// page. It shows whatever exists, and is not an artifact either.
 func (s *Sweeps) ReportSweep(ctx context.Context, in activities.ReportSweepInput) (_ activities.ReportResult, err error) {
 	defer run.Edge(ctx, &err, "report of sweep %s", in.Sweep)
 	return s.WriteReport.Into(ctx, s.Store, in.Sweep, store.SweepReportDir(in.Sweep))

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-rl/reprise/envs"
 )
 
-// What the registry says of an environment is what its options are: each default is
-// allowed, and of the type that is told.
+// The registry describes an environment's options as they are: each default is allowed
+// and has the documented type.
 func TestDescriptionsNameEveryOption(t *testing.T) {
 	for _, name := range envs.Names() {
 		t.Run(name, func(t *testing.T) {

@@ -2,11 +2,10 @@
 // same, and a high arm that pays more on average but mostly nothing
 // (arXiv 2504.20073, appendix). One turn, one action.
 //
-// What is asked of the policy is to prefer the mean over certainty, and, across
-// names, to reason on what they stand for. Success means that the high arm was
-// chosen, not that it paid; with a high arm of a smaller mean than the low one's
-// (high_probability 0.10) the right choice is the low arm and success should
-// fall, so look at the mean reward beside it.
+// The policy must learn to prefer the mean over certainty and, across names, to reason
+// about what the names stand for. Success means that the high arm was chosen, not that it
+// paid; if the high arm has a smaller mean than the low one (high_probability 0.10), the
+// right choice is the low arm and success should fall. So look at the mean reward too.
 package bandit
 
 import (
@@ -27,7 +26,7 @@ func init() { envs.Register(Name, summary, New) }
 type Bandit struct {
 	options Options
 	pairs   []pair
-	// pool is the instances there are, or nil where options.Instances sets no limit.
+	// pool is the instances there are, or nil if options.Instances sets no limit.
 	pool []listing
 }
 
@@ -59,9 +58,9 @@ func (b *Bandit) MaxActions() int { return 1 }
 // MaxActionsPerTurn implements envs.Environment.
 func (b *Bandit) MaxActionsPerTurn() int { return 1 }
 
-// Reset implements envs.Environment. The instance draws the pair of names and
-// the order in which they are listed; the chance draws the payout, the group's and
-// not the member's where shared_chance asks for RAGEN's behaviour.
+// Reset implements envs.Environment. The instance draws the pair of names and the order
+// in which they are listed; the chance draws the payout. It is the group's chance and not
+// the member's if shared_chance selects RAGEN's behaviour.
 func (b *Bandit) Reset(address, chance draw.Address) envs.Episode {
 	if b.options.SharedChance {
 		chance.Member = 0
@@ -87,8 +86,8 @@ func (b *Bandit) listings() []listing {
 	return all
 }
 
-// Cases implements envs.Environment: every pair in both orders, also where a pool
-// has fewer, since a balanced set has each order as often as the other.
+// Cases implements envs.Environment: every pair in both orders, even if a pool has fewer,
+// since a balanced set has each order as often as the other.
 func (b *Bandit) Cases() []envs.Episode {
 	all := b.listings()
 	cases := make([]envs.Episode, len(all))
@@ -163,8 +162,8 @@ func (e *episode) Done() bool { return e.chosen != "" }
 // Success implements envs.Episode: the high arm was chosen, whatever it paid.
 func (e *episode) Success() bool { return e.chosen == e.high }
 
-// Advice implements envs.Advised: the high arm, which is what counts as success,
-// also where it pays less on average; see BestReward for what pays.
+// Advice implements envs.Advised: the high arm, which counts as success even if it pays
+// less on average; see BestReward for what pays.
 func (e *episode) Advice(n int) []string {
 	if n < 1 || e.Done() {
 		return nil
@@ -180,8 +179,8 @@ func (e *episode) BestSuccess(n int) float64 {
 	return 0
 }
 
-// BestReward implements envs.Valued: the mean of the arm that pays more on
-// average, or 0, for none, where both take.
+// BestReward implements envs.Valued: the mean of the arm that pays more on average, or 0,
+// for no action, if both cost.
 func (e *episode) BestReward(n int) float64 {
 	if n < 1 || e.Done() {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/board"
 )
 
-const summary = "Two named arms: one pays little for certain, one pays more on average but seldom. One turn, one action; success is the choice of the high arm."
+const summary = "Two named arms: one pays little for certain, the other seldom pays, but more on average. One turn, one action; success is the choice of the high arm."
 
 // lowName and highName are RAGEN's training names.
 const lowName, highName = "Phoenix", "Dragon"
@@ -28,21 +28,21 @@ type Options struct {
 func New(o *envs.Options) envs.Environment {
 	b := &Bandit{}
 	s := &b.options
-	o.Choice("names", &s.Names, splitNames[0], splitNames, `"pair" for low_name and high_name, or one of RAGEN's sets, a pair drawn for each instance: `+strings.Join(splitNames[1:], ", "))
+	o.Choice("names", &s.Names, splitNames[0], splitNames, `"pair" uses low_name and high_name; each instance of one of RAGEN's sets draws a pair: `+strings.Join(splitNames[1:], ", "))
 	o.Text("low_name", &s.LowName, lowName, "name of the low arm (RAGEN's training pair)")
 	o.Text("high_name", &s.HighName, highName, "name of the high arm (RAGEN's training pair)")
 	o.Bool("reversed", &s.Reversed, false, "swap the names of the arms: the paper's counter-intuitive assignment")
 	b.name(o)
 	o.Number("low_reward", &s.LowReward, 0.15, -maxReward, maxReward, "what the low arm always pays: 0.15 in the paper, 0.1 in RAGEN's code")
-	o.Number("high_reward", &s.HighReward, 1, -maxReward, maxReward, "what the high arm pays when it pays")
+	o.Number("high_reward", &s.HighReward, 1, -maxReward, maxReward, "what the high arm pays if it pays")
 	o.Number("high_probability", &s.HighProbability, 0.25, 0, 1, "how often the high arm pays")
 	o.Bool("shared_chance", &s.SharedChance, false, "one payout for a whole group, as in RAGEN's code; otherwise each member has its own")
 	all, most := b.listings(), board.MaxInstances
 	if len(all) > 0 {
 		most = len(all)
 	}
-	o.Int("instances", &s.Instances, 0, 0, most, "how many different instances there are, whatever the seed: a pair and the order in which its arms are listed, so at most two for each pair; 0 for no limit")
-	o.Int("pool", &s.Pool, 0, 0, board.MaxInstances, "which instances these are: pools with other numbers have others")
+	o.Int("instances", &s.Instances, 0, 0, most, "how many different instances there are, whatever the seed; 0 for no limit. An instance is a pair and the order of its arms, so there are at most two for each pair")
+	o.Int("pool", &s.Pool, 0, 0, board.MaxInstances, "which instances these are: another pool has others")
 	if s.Instances > 0 && o.OK() {
 		for _, at := range board.Member(0, s.Pool).Rand().Perm(len(all))[:s.Instances] {
 			b.pool = append(b.pool, all[at])
@@ -51,7 +51,7 @@ func New(o *envs.Options) envs.Environment {
 	return b
 }
 
-// name checks the names and gives the bandit its pairs; none where names is unknown.
+// name checks the names and gives the bandit its pairs; none if names is unknown.
 func (b *Bandit) name(o *envs.Options) {
 	s := b.options
 	pairs := splits[s.Names]

@@ -13,7 +13,7 @@ const MaxSide = 50
 
 // LayoutError says what is wrong with a layout, and where.
 type LayoutError struct {
-	// Line and Column count from 1; a column is one glyph. Column is 0 where the
+	// Line and Column count from 1; a column is one glyph. Column is 0 if the
 	// line as a whole is wrong, Line where the layout as a whole is.
 	Line, Column int
 	// Found and Want complete "found …, want …".

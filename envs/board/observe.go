@@ -22,7 +22,7 @@ var Forms = []string{Grid, Coord, GridCoord}
 
 // Things are the places of one kind of thing.
 type Things struct {
-	// Glyph stands for the kind.
+	// Glyph is the glyph of the kind.
 	Glyph string
 	// Cells are the places as row times width plus column, in the order they are listed.
 	Cells []int
@@ -53,8 +53,7 @@ func Observe(form string, rows []string, width int, things ...Things) string {
 	return s.String()
 }
 
-// Widest gives an episode that is shown in place of another and never played:
-// see envs.Bounded.
+// Widest gives an episode that is only shown, never played: see envs.Bounded.
 func Widest(episode envs.Episode, observation string) envs.Episode {
 	return shown{episode, observation}
 }
@@ -66,9 +65,9 @@ type shown struct {
 
 func (s shown) Observation() string { return s.observation }
 
-// WideRows gives rows that take at least as many tokens as any of that size:
-// digits and letters in turn, which no byte-level tokenizer puts together, but for
-// count cells of a glyph that may be several tokens.
+// WideRows gives rows that take at least as many tokens as any rows of that size. They
+// are digits and letters in turn, which no byte-level tokenizer merges, and count cells
+// of a glyph that may be several tokens.
 func WideRows(height, width int, glyph string, count int) []string {
 	cells := make([][]string, height)
 	for i := range cells {
@@ -76,8 +75,8 @@ func WideRows(height, width int, glyph string, count int) []string {
 			cells[i] = append(cells[i], [...]string{"3", "a"}[j%2])
 		}
 	}
-	// Between digits first: beside other glyphs, letters or the end of a line it
-	// might be put together with them.
+	// First between digits: a tokenizer might merge it with other glyphs, letters or the
+	// end of a line next to it.
 	for _, between := range []bool{true, false} {
 		for at := 0; at < height*width && count > 0; at++ {
 			if i, j := at/width, at%width; between == (j%2 == 1 && j < width-1) {

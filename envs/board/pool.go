@@ -7,10 +7,10 @@ import "github.com/reprise-rl/reprise/model/draw"
 const Pool draw.Purpose = "pool"
 
 // Instance gives the address from which a group's grid is drawn. With no pool
-// (n = 0) it is the group's own. Otherwise it is one of n that depend on nothing
-// but the pool's number, so that training and evaluation, whatever their seeds,
-// meet the same n grids: neighbouring groups have neighbouring members of the
-// pool, from a place drawn for each iteration, so that n groups in a row are all n.
+// (n = 0) it is the group's own. Otherwise it is one of n that depend only on the pool's
+// number, so that training and evaluation play the same n grids, whatever their seeds.
+// Neighbouring groups have neighbouring members of the pool, from a place drawn for each
+// iteration, so n groups in a row play all n.
 func Instance(group draw.Address, n, pool int) draw.Address {
 	group.Member = 0
 	if n == 0 {
@@ -27,11 +27,11 @@ func Member(k, pool int) draw.Address {
 	return draw.Address{Seed: uint64(pool), Purpose: Pool.With(draw.Instance), Group: int64(k)}
 }
 
-// maxCases is how many instances stand for all where there are more.
+// maxCases is how many instances represent all if there are more.
 const maxCases = 64
 
-// Cases gives the addresses of the instances that an environment's cases show: a
-// pool's first, or as many fixed ones that no run meets.
+// Cases gives the addresses of the instances that an environment's cases show: the first
+// of a pool, or as many fixed ones that no run plays.
 func Cases(n, pool int) []draw.Address {
 	if n > 0 {
 		cases := make([]draw.Address, min(n, maxCases))

@@ -38,7 +38,7 @@ type Countdown struct {
 	options   Options
 	table     *envs.Options
 	generator generator
-	// spare stands in where an address gives no instance in all attempts.
+	// spare is used if an address gives no instance in all attempts.
 	spare instance
 
 	casesOnce sync.Once

@@ -195,8 +195,8 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// What is held out of training is the test split, whatever the pool; where nothing
-// is, evaluation is with the options themselves.
+// The test split is held out of training, whatever the pool. If nothing is held out,
+// evaluation uses the options themselves.
 func TestHeldOut(t *testing.T) {
 	for options, want := range map[string]string{
 		``: `"split":"test","instances":0,"pool":0`,

@@ -17,7 +17,7 @@ const (
 	maxDigits = 9
 )
 
-// ErrSyntax says that a text is no expression.
+// ErrSyntax says that a text is not an expression.
 var ErrSyntax = errors.New("no expression")
 
 // ErrDivision says that an expression divides by zero.
@@ -87,9 +87,9 @@ func (n *node) value() (*big.Rat, error) {
 //	product = factor { ("*" | "/") factor }
 //	factor  = ("+" | "-") factor | "(" sum ")" | digits
 //
-// Blanks (space, tab, line breaks) may stand between these, × and ÷ and the
-// minus sign U+2212 count as * / -. Errors are of kind ErrSyntax, with the
-// column in bytes, counted from 1.
+// Blanks (space, tab, line breaks) may be between these; × and ÷ and the minus sign
+// U+2212 count as * / -. Errors are of kind ErrSyntax, with the column in bytes, counted
+// from 1.
 func Parse(text string) (Expression, error) {
 	if len(text) > MaxLength {
 		return Expression{}, fmt.Errorf("%w: %d bytes, at most %d", ErrSyntax, len(text), MaxLength)
@@ -165,7 +165,7 @@ func (p *parser) next() {
 	}
 }
 
-// take writes the token down and goes on.
+// take appends the token and advances.
 func (p *parser) take() {
 	p.written.WriteByte(p.token)
 	p.next()

@@ -68,8 +68,8 @@ const (
 	sum     // + or -
 )
 
-// combine puts two parts together until there is one. It is not ok where a
-// division leaves a rest.
+// combine puts two parts together until there is one. It is not ok if a division leaves a
+// remainder.
 func (g generator) combine(numbers []int64, r *rand.Rand) (part, bool) {
 	parts := make([]part, len(numbers))
 	for i, n := range numbers {

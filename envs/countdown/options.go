@@ -32,14 +32,14 @@ type Options struct {
 }
 
 func (s *Options) declare(o *envs.Options) {
-	o.Int("min_numbers", &s.MinNumbers, 3, minNumbers, maxNumbers, "fewest numbers of an instance: {range}")
-	o.Int("max_numbers", &s.MaxNumbers, 4, max(minNumbers, min(s.MinNumbers, maxNumbers)), maxNumbers, "most numbers of an instance: min_numbers to 6")
+	o.Int("min_numbers", &s.MinNumbers, 3, minNumbers, maxNumbers, "smallest count of numbers in an instance: {range}")
+	o.Int("max_numbers", &s.MaxNumbers, 4, max(minNumbers, min(s.MinNumbers, maxNumbers)), maxNumbers, "largest count of numbers in an instance: min_numbers to 6")
 	o.Int("max_number", &s.MaxNumber, 99, 1, maxNumber, "numbers are from 1 to this: {range}")
 	o.Int("max_target", &s.MaxTarget, 99, 1, maxTarget, "targets are from 1 to this: {range}")
-	o.Choice("operators", &s.Operators, "+-", operatorNames, "with which every instance can be solved: +- (as RAGEN filters its table), +-* or +-*/. An answer may use all four")
+	o.Choice("operators", &s.Operators, "+-", operatorNames, "the operators that can solve every instance: +- (as RAGEN filters its table), +-* or +-*/. An answer may use all four")
 	o.Choice("split", &s.Split, Train, splitNames, "train, test (one of eight instances, by a hash of numbers and target) or all. RAGEN draws both from one table")
 	o.Int("instances", &s.Instances, 0, 0, board.MaxInstances, "how many different instances there are, whatever the seed; 0 for no limit")
-	o.Int("pool", &s.Pool, 0, 0, board.MaxInstances, "which instances these are: pools with other numbers have others")
+	o.Int("pool", &s.Pool, 0, 0, board.MaxInstances, "which instances these are: another pool has others")
 }
 
 // New makes a countdown from its options.

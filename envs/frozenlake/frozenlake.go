@@ -1,10 +1,9 @@
 // Package frozenlake is the walk over a frozen lake of gymnasium (1.4), with the
 // random start and goal, the glyphs and the limits of RAGEN (arXiv 2504.20073).
 //
-// What is asked of the policy is to plan under chance: a move that slips goes
-// across the direction meant. Success is standing on the goal, and is compared
-// with the best there is, which value iteration gives: on a slippery lake that is
-// often far below 1.
+// The policy must learn to plan under chance: a move that slips goes perpendicular to the
+// chosen direction. Success is standing on the goal, and is compared with the best there
+// is, which value iteration gives: on a slippery lake that is often far below 1.
 package frozenlake
 
 import (
@@ -37,8 +36,8 @@ type FrozenLake struct {
 // Name implements envs.Environment.
 func (f *FrozenLake) Name() string { return Name }
 
-// Instructions implements envs.Environment: the task and the glyphs, without those
-// of an episode's end, which no prompt shows.
+// Instructions implements envs.Environment: the task and the glyphs. Glyphs of an
+// episode's end are left out, because no prompt shows them.
 func (f *FrozenLake) Instructions() string {
 	task := "You are the player. Move to the goal, not to a hole."
 	if f.options.Slippery {
@@ -56,9 +55,9 @@ func (f *FrozenLake) MaxActions() int { return f.options.MaxActions }
 // MaxActionsPerTurn implements envs.Environment.
 func (f *FrozenLake) MaxActionsPerTurn() int { return f.options.MaxActionsPerTurn }
 
-// Reset implements envs.Environment. The instance draws the lake; the chance, one
-// stream for each action, the slips: the group's and not the member's where
-// shared_chance asks for RAGEN's behaviour.
+// Reset implements envs.Environment. The instance draws the lake; the chance, one stream
+// for each action, draws the slips. It is the group's chance and not the member's if
+// shared_chance selects RAGEN's behaviour.
 func (f *FrozenLake) Reset(instance, chance draw.Address) envs.Episode {
 	if f.options.SharedChance {
 		chance.Member = 0
@@ -196,8 +195,8 @@ func (e *episode) Success() bool { return e.lake.cells[e.at] == 'G' }
 // Transitions implements envs.Tabular.
 func (e *episode) Transitions() envs.Table { return e.lake.Transitions(e.env.slip) }
 
-// Advice implements envs.Advised: the best move where moves may slip, otherwise a
-// shortest way.
+// Advice implements envs.Advised: the best move if moves may slip, otherwise a shortest
+// way.
 func (e *episode) Advice(n int) []string {
 	if n <= 0 || e.Done() {
 		return nil

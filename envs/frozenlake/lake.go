@@ -14,8 +14,8 @@ import (
 // The glyphs of layouts are gymnasium's: start, frozen, hole, goal.
 const layoutGlyphs = "SFHG"
 
-// The moves in gymnasium's order, which is that of the table: each one's
-// neighbours in the circle are the two directions across.
+// The moves in gymnasium's order, which is the table's order too: the neighbours of a
+// move in the circle are the two perpendicular directions.
 const (
 	left = iota
 	down
@@ -97,7 +97,7 @@ func (l *Lake) to(at, move int) int {
 }
 
 // way is a shortest way from a cell to a goal without a hole, the first in the
-// order of the moves; empty where there is none.
+// order of the moves; empty if there is none.
 func (l *Lake) way(from int) []string {
 	type arrival struct{ from, move int }
 	met := make([]arrival, len(l.cells))
@@ -193,7 +193,7 @@ type Slip struct {
 	SuccessRate float64
 }
 
-// sure says that moves always go where they were meant.
+// sure says that moves always go in the chosen direction.
 func (s Slip) sure() bool { return !s.Slippery || s.SuccessRate == 1 }
 
 // outcomes are the directions that a move may take and their probabilities, in

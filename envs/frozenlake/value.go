@@ -6,7 +6,7 @@ const (
 	// settled is the change of the values at which iteration without a limit of
 	// actions ends.
 	settled = 1e-12
-	// maxSweeps ends it where slips make the values settle slowly.
+	// maxSweeps ends it if slips make the values settle slowly.
 	maxSweeps = 100_000
 )
 

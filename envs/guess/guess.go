@@ -21,7 +21,7 @@ type guess struct {
 // newGuess declares the options and makes the environment of their values.
 func newGuess(o *envs.Options) envs.Environment {
 	g := &guess{}
-	o.Int("most", &g.most, 9, 2, 100, "the greatest number there may be: {range}")
+	o.Int("most", &g.most, 9, 2, 100, "the greatest possible number: {range}")
 	return g
 }
 

@@ -1,9 +1,9 @@
-// Package mathqa asks questions of a file and compares answers with the file's,
-// as RAGEN's MetaMathQA does: several attempts, of which the first is worth 1 and
-// each later one half of the one before.
+// Package mathqa asks the questions of a file and compares answers with the file's, as
+// RAGEN's MetaMathQA does. There are several attempts: the first is worth 1, each later
+// one half of the one before.
 //
-// Questions are what somebody wrote: they are encoded without special tokens, as
-// every observation is, so that none can speak as the system.
+// Questions are text from outside. Like every observation they are encoded without
+// special tokens, so that none can imitate the system.
 package mathqa
 
 import (
@@ -69,7 +69,7 @@ func (m *MathQA) episode(at int) *episode {
 	return &episode{question: &m.questions[at], attempts: m.options.Attempts}
 }
 
-// maxCases is how many questions are cases where there are more.
+// maxCases is how many questions are cases if there are more.
 const maxCases = 64
 
 // Cases implements envs.Environment: all questions, or 64 spread over them.
@@ -143,10 +143,10 @@ type episode struct {
 	right    bool
 }
 
-// prompt stands before a question.
+// prompt is the text before a question.
 const prompt = "Question: "
 
-// feedback is what is said after an attempt.
+// feedback is the environment's answer after an attempt.
 func feedback(right, again bool) string {
 	switch {
 	case right:

@@ -295,8 +295,8 @@ func TestPin(t *testing.T) {
 	require.ErrorContains(t, err, "want the digest of the file, which is")
 }
 
-// What is held out of training is the test split of the same file; where nothing
-// is, evaluation is with the options themselves.
+// The test split of the same file is held out of training. If nothing is held out,
+// evaluation uses the options themselves.
 func TestHeldOut(t *testing.T) {
 	train := mustNew(t, `{"split":"train","instances":30,"pool":2,"attempts":2}`)
 	held := mustNew(t, string(train.HeldOut()))

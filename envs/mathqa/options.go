@@ -15,13 +15,13 @@ import (
 	"github.com/reprise-rl/reprise/envs/board"
 )
 
-// sample is the questions that are asked where no file is given: made for this
+// sample has the questions that are used if no file is given; they were made for this
 // repository.
 //
 //go:embed sample.jsonl
 var sample []byte
 
-const summary = "Answer a question from a file, with several attempts: the first is worth 1, the next a half, then a quarter. An answer is right if it is the file's, case and blanks aside."
+const summary = "Answer a question from a file, with several attempts: the first is worth 1, the next a half, then a quarter. An answer is right if it equals the file's, ignoring case and blanks."
 
 // Splits of the questions.
 const (
@@ -52,11 +52,11 @@ type Options struct {
 }
 
 func (s *Options) declare(o *envs.Options) {
-	o.Text("file", &s.File, "", "a path on the workers to JSON Lines or Parquet with a question and an answer in each row, at most 256 MiB; absent for a sample of 40 arithmetic questions")
-	o.Text("sha256", &s.SHA256, "", "the file's SHA-256, which every worker checks; absent, whatever is in the file counts")
+	o.Text("file", &s.File, "", "a path on the workers to JSON Lines or Parquet with a question and an answer in each row, at most 256 MiB; if absent, 40 built-in arithmetic questions")
+	o.Text("sha256", &s.SHA256, "", "the file's SHA-256, which every worker checks; if absent, any contents are accepted")
 	o.Text("question_field", &s.QuestionField, "question", "the field, or column, of the question (MetaMathQA: query)")
 	o.Text("answer_field", &s.AnswerField, "answer", "the field, or column, of the answer (MetaMathQA: response)")
-	o.Text("answer_marker", &s.AnswerMarker, "", "what stands before the answer in its field, where that says more (GSM8K: ####, MetaMathQA: The answer is:)")
+	o.Text("answer_marker", &s.AnswerMarker, "", "the text before the answer, if its field has more than the answer (GSM8K: ####, MetaMathQA: The answer is:)")
 	for _, name := range []struct {
 		path, value string
 		least       int
@@ -71,10 +71,10 @@ func (s *Options) declare(o *envs.Options) {
 	if s.SHA256 != "" && !hexDigest.MatchString(s.SHA256) {
 		o.Wrong("sha256", "64 lower-case hexadecimal digits")
 	}
-	o.Int("attempts", &s.Attempts, 3, 1, maxAttempts, "most attempts, each a turn: {range} (RAGEN's configuration allows 1)")
+	o.Int("attempts", &s.Attempts, 3, 1, maxAttempts, "largest number of attempts, each a turn: {range} (RAGEN's configuration allows 1)")
 	o.Choice("split", &s.Split, All, splitNames, "all questions of the file, or by a hash of the question: test (one of eight) or train. RAGEN draws both from all")
 	o.Int("instances", &s.Instances, 0, 0, board.MaxInstances, "how many of the questions are asked, whatever the seed; 0 for all")
-	o.Int("pool", &s.Pool, 0, 0, board.MaxInstances, "which questions these are: pools with other numbers have others")
+	o.Int("pool", &s.Pool, 0, 0, board.MaxInstances, "which questions these are: another pool has others")
 }
 
 // New makes a mathqa from its options.
@@ -134,7 +134,7 @@ func (m *MathQA) load(table *envs.Options) {
 func fileProblem(table *envs.Options, path string, err error) {
 	var system *fs.PathError
 	if errors.As(err, &system) {
-		err = system.Err // without the path, which is told already
+		err = system.Err // without the path, which the problem names already
 	}
 	found, want := fmt.Sprintf("%q (%v)", path, err), "a file of questions"
 	var wrong *FileError
@@ -159,8 +159,8 @@ func (m *MathQA) Pin() (json.RawMessage, error) {
 }
 
 // HeldOut implements envs.Held: for a training split, all of the test split, of
-// the same file. Nothing is held back where all questions are trained on, or
-// where the file has none for tests.
+// the same file. Nothing is held out if all questions are trained on, or if the file has
+// none for tests.
 func (m *MathQA) HeldOut() json.RawMessage {
 	changes := map[string]any{"sha256": m.digest}
 	if m.options.Split == Train && m.held {

@@ -83,8 +83,7 @@ func openParquet(content []byte) (*parquet.File, error) {
 	return f, nil
 }
 
-// readColumn gives a column of texts, or, where numbers are allowed, of integers
-// in decimal.
+// readColumn gives a column of texts or, if numbers are allowed, of integers in decimal.
 func readColumn(f *parquet.File, name string, numbers bool) ([]string, error) {
 	column := f.Root().Column(name)
 	if column == nil {

@@ -26,7 +26,7 @@ const (
 	MaxQuestion, MaxAnswer = 8192, 256
 )
 
-// Question is what is asked.
+// Question is the question's text.
 type Question struct {
 	Text string
 	// Answer in its canonical form.
@@ -37,8 +37,8 @@ type Question struct {
 type Fields struct {
 	// Question and Answer are the names of fields of a line, or of columns.
 	Question, Answer string
-	// Marker, where not "", is what stands before the answer in its field; its last
-	// occurrence counts.
+	// Marker, if not "", is the text before the answer in its field; its last occurrence
+	// counts.
 	Marker string
 }
 
@@ -99,9 +99,8 @@ func Open(path string) ([]byte, error) {
 	return content, nil
 }
 
-// Read gives the questions of a file's content: Parquet where it begins as such,
-// JSON Lines otherwise. Fields and columns besides those named do not count.
-// Errors are a *FileError.
+// Read gives the questions of a file's content: Parquet if it begins like Parquet, JSON
+// Lines otherwise. Other fields and columns are ignored. Errors are a *FileError.
 func Read(content []byte, fields Fields) ([]Question, error) {
 	var questions []Question
 	var err error
@@ -241,8 +240,8 @@ func column(err error) int {
 	return 0
 }
 
-// question checks a question and its answer; where something is wrong, it says
-// in which field, and what is wanted.
+// question checks a question and its answer. If something is wrong, it says in which
+// field, and what is wanted.
 func question(text, answer string, fields Fields) (q Question, field, want string) {
 	text = strings.TrimSpace(text)
 	switch {
@@ -269,7 +268,7 @@ func question(text, answer string, fields Fields) (q Question, field, want strin
 }
 
 // Canonical gives the form in which answers are compared, as RAGEN's: lower case,
-// without blanks. It is not ok where nothing is left, or more than MaxAnswer bytes.
+// without blanks. It is not ok if nothing is left, or more than MaxAnswer bytes.
 func Canonical(answer string) (string, bool) {
 	canonical := strings.Join(strings.Fields(strings.ToLower(strings.ToValidUTF8(answer, "\uFFFD"))), "")
 	return canonical, canonical != "" && len(canonical) <= MaxAnswer

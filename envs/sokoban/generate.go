@@ -11,10 +11,10 @@ import (
 // a room, place the player, and the boxes on the targets, then pull. Whatever is
 // reached by pulls is solved by pushes, so every room can be solved.
 //
-// It differs where the original hangs on Python's salted hashes or on the order
-// of a depth-first search: states are searched breadth-first, so that depth is
-// exactly the number of moves of a solution; ties are drawn; and every box starts
-// off the targets. It draws integers alone, so rooms are the same on any machine.
+// It differs where the original depends on Python's salted hashes or on the order of a
+// depth-first search. States are searched breadth-first, so that depth is exactly the
+// number of moves of a solution; ties are drawn; and every box starts off the targets. It
+// draws integers alone, so rooms are the same on any machine.
 type generator struct {
 	width, height, boxes int
 	depth                int // most moves of reverse play
@@ -137,11 +137,10 @@ func (m *maker) place() bool {
 	return true
 }
 
-// reverse plays backwards and puts the boxes and the player where it ends. All
-// boxes at once where that is few states enough to look at all of them;
-// otherwise one box after the other, each with its share of the moves. It returns
-// how far the boxes are from the targets they began on, or 0 where some box
-// could not be brought off the targets.
+// reverse plays backwards and puts the boxes and the player where it ends. All boxes move
+// at once if that gives few enough states to search all of them; otherwise one box after
+// the other, each with its share of the moves. It returns how far the boxes are from the
+// targets they began on, or 0 if some box could not be brought off the targets.
 func (m *maker) reverse() (distance int) {
 	homes := m.room.places(func(at int) bool { return m.room.boxes[at] })
 	groups := [][]int{homes}
@@ -179,8 +178,8 @@ func (m *maker) fewStates() bool {
 	return true
 }
 
-// reverse is a search backwards, breadth-first. Boxes are told apart: each has
-// its target.
+// reverse is a search backwards, breadth-first. Boxes are distinct: each has its own
+// target.
 type reverse struct {
 	room  *Room
 	homes []int  // of the boxes that move
@@ -209,8 +208,8 @@ func (s *reverse) add(state []uint16, parent int32, move uint8, swaps int16, las
 }
 
 // best searches up to a depth for the state of the best score, and returns it
-// with its depth. Among equals it draws. There is none (−1) where every state has
-// a box on a target.
+// with its depth. Among equals it draws. The result is −1 if every state has a box on a
+// target.
 func (s *reverse) best(most int, r *rand.Rand) (best, bestDepth int) {
 	best = -1
 	bestScore, ties := 0, 0
@@ -272,7 +271,7 @@ func (s *reverse) expand(i int) {
 }
 
 // score is the number of times another box was pulled than before, times the
-// boxes' distances from the targets they began on (gym-sokoban's), and 0 where a
+// boxes' distances from the targets they began on (gym-sokoban's), and 0 if a
 // box is on a target.
 func (s *reverse) score(i int) int {
 	for _, at := range s.seen.at(i)[1:] {
@@ -300,8 +299,8 @@ func (r *Room) distance(a, b int) int {
 
 // Percentages of wander, RAGEN's.
 const (
-	nearPercent = 80 // sets out, with a single box one cell from its target
-	farPercent  = 50 // sets out otherwise, and goes on after each move
+	nearPercent = 80 // the first move, with a single box one cell from its target
+	farPercent  = 50 // the first move otherwise, and each further move
 )
 
 // wander moves the player up to m.walk free cells on, none twice: RAGEN's last

@@ -22,7 +22,7 @@ const (
 // target, box, player, player on target.
 type Glyphs [7]string
 
-// Standard are RAGEN's glyphs, and those of layouts.
+// Standard are RAGEN's glyphs. Layouts use them too.
 var Standard = Glyphs{"#", "_", "O", "√", "X", "P", "S"}
 
 // NewVocabulary are the glyphs of RAGEN's SokobanDifferentGridVocab.
@@ -52,10 +52,9 @@ type Room struct {
 	open int
 }
 
-// Parse reads a room from rows of the standard glyphs. It must have walls all
-// around, one player, as many boxes as targets, and a box that is on no target;
-// whether it can be solved is for Solve to say. Errors are of type
-// *board.LayoutError.
+// Parse reads a room from rows of the standard glyphs. It must have walls all around, one
+// player, as many boxes as targets, and a box that is on no target. Solve says whether it
+// can be solved. Errors are of type *board.LayoutError.
 func Parse(text string) (Room, error) {
 	rows, err := board.Rows(text, strings.Join(Standard[:], ""))
 	if err != nil {
@@ -184,7 +183,7 @@ const (
 	solvedTenths = 100
 )
 
-// move moves the player, and a box before it where there is room behind. It
+// move moves the player, and the box in front of it if the cell beyond is free. It
 // returns the reward in tenths, and whether anything moved.
 func (r *Room) move(move int) (tenths int, effective bool) {
 	tenths = moveTenths

@@ -101,7 +101,7 @@ func TestSizes(t *testing.T) {
 	require.ErrorContains(t, err, "a greater search_depth", "refused, and soon")
 }
 
-// search_depth bounds the shortest solution, but for the walk.
+// search_depth bounds the shortest solution, except for the walk.
 func TestSearchDepth(t *testing.T) {
 	for depth := 1; depth <= 6; depth++ {
 		env := mustNew(t, fmt.Sprintf(`{"search_depth":%d,"walk":0}`, depth))

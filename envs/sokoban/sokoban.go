@@ -1,6 +1,6 @@
-// Package sokoban is the puzzle in which a player pushes boxes onto targets, as
-// RAGEN has it (arXiv 2504.20073, after gym-sokoban): moves cannot be taken back,
-// so a policy has to plan.
+// Package sokoban is the puzzle in which a player pushes boxes onto targets, as RAGEN has
+// it (arXiv 2504.20073, after gym-sokoban): moves cannot be taken back, so a policy must
+// plan.
 //
 // Rooms come from an address by reverse play (see generate.go), or from a layout.
 // There is no chance in an episode: the members of a group differ by what the
@@ -32,8 +32,8 @@ type Sokoban struct {
 	options   Options
 	glyphs    Glyphs
 	generator generator
-	// spare is the layout's room, or one that stands in where an address gives
-	// none in a thousand attempts.
+	// spare is the layout's room, or a room for addresses that give none in a thousand
+	// attempts.
 	spare Room
 	fixed bool // spare is the only room
 
@@ -44,8 +44,8 @@ type Sokoban struct {
 // Name implements envs.Environment.
 func (s *Sokoban) Name() string { return Name }
 
-// Instructions implements envs.Environment: the task and the glyphs, without the
-// box on a target where that is an episode's end, which no prompt shows.
+// Instructions implements envs.Environment: the task and the glyphs. The box on a target
+// is left out if it means the end of an episode, because no prompt shows that.
 func (s *Sokoban) Instructions() string {
 	g := s.glyphs
 	task, done := "Push the box to the target.", ""

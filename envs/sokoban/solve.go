@@ -9,15 +9,15 @@ const SolveStates = 1 << 20
 
 // Solve gives a shortest sequence of moves that solves a room, found
 // breadth-first, the first in the order Up, Down, Left, Right among equals. It is
-// empty for a solved room. Not ok: there is none of at most limit moves (0 for
-// any length) among the first SolveStates states.
+// empty for a solved room. It is not ok if there is no solution of at most limit moves (0
+// for any length) among the first SolveStates states.
 func Solve(room Room, limit int) (solution []string, ok bool) {
 	solution, ok, _ = search(room, limit, SolveStates)
 	return solution, ok
 }
 
-// search is Solve among the first so many states. It is complete where it found a
-// solution, or that there is none of at most limit moves.
+// search is Solve among the first so many states. It is complete if it found a solution,
+// or proved that none has at most limit moves.
 func search(room Room, limit, states int) (solution []string, ok, complete bool) {
 	if room.Solved() {
 		return nil, true, true

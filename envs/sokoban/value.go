@@ -7,7 +7,7 @@ import "math"
 // have some hundreds, or a few thousand.
 const valueStates = 1 << 16
 
-// BestSuccess implements envs.Advised: 1 or 0, as there is no chance; NaN where
+// BestSuccess implements envs.Advised: 1 or 0, as there is no chance; NaN if
 // the room has too many states.
 func (e *episode) BestSuccess(n int) float64 {
 	if e.Success() {
@@ -28,10 +28,10 @@ func (e *episode) BestSuccess(n int) float64 {
 
 // BestReward implements envs.Valued.
 //
-// Where the room can be solved, a shortest solution is best: the rewards of boxes
-// put on targets and taken off add up to one for each box that was off, whatever
-// the way, and what the end is worth outweighs all moves of an episode. Where it
-// cannot, some boxes but not all may be worth their way.
+// If the room can be solved, a shortest solution is best. On every way the rewards of
+// boxes put on targets and taken off add up to one for each box that was off, and the
+// reward at the end outweighs all moves of an episode. If it cannot be solved, some boxes
+// but not all may be worth their way.
 func (e *episode) BestReward(n int) float64 {
 	if n = min(n, MaxSteps-e.steps); n <= 0 || e.Success() {
 		return 0

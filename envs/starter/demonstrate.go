@@ -37,10 +37,10 @@ func (w *writer) demonstrate(row draw.Address) error {
 	return fmt.Errorf("%w: none of %d instances can be solved in %d turns", ErrNoAdvice, maxTries, w.turns)
 }
 
-// advice gives the actions of a demonstrated turn; none where no play succeeds.
+// advice gives the actions of a demonstrated turn; none if no play succeeds.
 func (w *writer) advice(episode envs.Advised, turn, left int) []string {
 	perTurn, turns := w.env.MaxActionsPerTurn(), w.turns-turn+1
-	// With one action a turn first: where chance decides, that is how it is played.
+	// One action a turn comes first: this is the play if chance decides what follows.
 	if actions := episode.Advice(min(left, turns)); len(actions) > 0 {
 		return actions[:min(len(actions), perTurn)]
 	}

@@ -145,7 +145,7 @@ func TestShareOfDemonstrations(t *testing.T) {
 			at += int64(c.n)
 		}
 	}
-	// Random rows go on through the combinations as if there were no others.
+	// Random rows continue through the combinations as if there were no other rows.
 	l := Options{Turns: 1, Demonstrations: 0.5}
 	seen := map[string]int{}
 	for k, row := range stepsOf(t, tok, env, p, l, 4, 6) {
@@ -173,7 +173,7 @@ func TestLessonsWithoutAdvice(t *testing.T) {
 	require.ErrorContains(t, err, `transcripts of environment "bandit": row 0: no demonstrations: it does not know best play`)
 }
 
-// What cannot be shown is an error that names the environment.
+// If an environment cannot be demonstrated, the error names it.
 func TestLessonsAreRefused(t *testing.T) {
 	tok := mustTokenizer(t)
 	for _, c := range []struct {

@@ -1,6 +1,6 @@
 // Package starter is the tokenizer and the warm-start transcripts of a policy made from
-// nothing: a tiny Qwen2 model that can speak the turn protocol and knows nothing
-// of the task, so that a run shows learning on a laptop in a minute.
+// nothing. The policy is a tiny Qwen2 model that knows the turn protocol and nothing
+// about the task, so that a run shows learning on a laptop in a minute.
 //
 // Its tokenizer (768 tokens: every byte, the words of the protocol and of the
 // shipped environments, three special tokens) was made by train_tokenizer, in this folder. Its

@@ -49,9 +49,9 @@ func TestTokenizer(t *testing.T) {
 	require.Equal(t, byte('{'), Files()["tokenizer.json"][0])
 }
 
-// The words of every shipped environment's texts are one token each: only spaces
-// before digits stand alone. Sample questions are the user's to replace, and may
-// be spelt in pieces.
+// The words of every shipped environment's texts are one token each: only spaces before
+// digits are tokens of their own. Sample questions are the user's to replace, and may be
+// spelt in pieces.
 func TestWordsAreTokens(t *testing.T) {
 	tok := mustTokenizer(t)
 	word := regexp.MustCompile(` ?[A-Za-z]+`)

@@ -50,21 +50,20 @@ type Transcript struct {
 // Transcripts gives n episodes in the right format, for step addr.Iteration of a
 // warm start (purpose draw.WarmStart): a share of demonstrations, spread evenly
 // over the rows of all steps, and otherwise random play. In K rows from the first
-// step on, round(share × K) are demonstrations, so the share holds over time where
-// a step's rows do not divide by it. Steps of a warm start have the same n.
+// step on, round(share × K) are demonstrations, so the share holds over time even if a
+// step's rows do not divide by it. Steps of a warm start have the same n.
 //
-// Random play goes through every combination of the environment's cases and their
-// first actions in turn and goes on where the step before ended; so where its rows
-// are a multiple of Combinations, each arm and each order occurs equally often in
-// every step, and the model learns that nothing of it matters. Later actions are
-// random choices.
+// Random play goes through every combination of the environment's cases and their first
+// actions in turn, and continues where the previous step ended. So if its rows are a
+// multiple of Combinations, each arm and each order occurs equally often in every step,
+// and the model learns that none of them matters. Later actions are random choices.
 //
-// A demonstration is best play in a fresh instance, which no run meets unless the
-// environment has a pool of instances. Where chance decides what follows, a turn
-// has one action; otherwise as many as it may have.
+// A demonstration is best play in a fresh instance, which no run plays unless the
+// environment has a pool of instances. If chance decides what follows, a turn has one
+// action; otherwise as many as it may have.
 //
-// Thoughts are random words in both. The tokenizer may be any policy's. Errors are
-// of kind ErrNoAdvice where demonstrations are asked for and there are none.
+// Thoughts are random words in both. The tokenizer may be any policy's. Errors are of
+// kind ErrNoAdvice if demonstrations are requested and the environment has none.
 func Transcripts(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol, o Options, n int, addr draw.Address) ([]Transcript, error) {
 	fail := func(err error) ([]Transcript, error) {
 		return nil, fmt.Errorf("transcripts of environment %q: %w", env.Name(), err)
@@ -136,7 +135,7 @@ type writer struct {
 	p       envs.Protocol
 	turns   int
 	closing int32
-	r       *rand.Rand // what the row draws, but for instance and chance
+	r       *rand.Rand // what the row draws, except for instance and chance
 	out     Transcript
 }
 

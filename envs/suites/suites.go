@@ -1,9 +1,9 @@
-// Package suites names the environments that policies are evaluated in beside
-// their own: the zero-shot transfers of the RAGEN paper (arXiv 2504.20073) and of
-// its program, as data.
+// Package suites names environments in which policies are evaluated, in addition to their
+// own: the zero-shot transfers of the RAGEN paper (arXiv 2504.20073) and of its program,
+// as data.
 //
-// A suite's options are complete with the environment's defaults. What they leave
-// to the evaluation is which instances are met, how many, and with which protocol.
+// A suite's options are complete with the environment's defaults. The evaluation decides
+// which instances are played, how many, and with which protocol.
 package suites
 
 import (

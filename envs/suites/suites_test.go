@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
-// What an instance of each suite looks like, which no other one does.
+// The look of an instance of each suite; no other suite looks like it.
 func TestSuites(t *testing.T) {
 	looks := map[string]struct {
 		rows    int

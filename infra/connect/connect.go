@@ -2,20 +2,20 @@
 // environment variables that Temporal's and Amazon's own tools read, or by the
 // dev stack of the working directory.
 //
-// For each of the two servers by itself, the first of these that says where it
-// is, is taken:
+// For each of the two servers separately, the first of these that names its address is
+// used:
 //
 //  1. flags
 //  2. the dev stack whose folder is named, by --dev-dir or by the program that
-//     started it; where none runs there, that is an error
+//     started it; if none runs there, that is an error
 //  3. TEMPORAL_ADDRESS; REPRISE_S3_ENDPOINT (or AWS_ENDPOINT_URL_S3,
 //     AWS_ENDPOINT_URL) or REPRISE_S3_BUCKET
 //  4. the stack that `reprise dev` runs in this folder or above
 //  5. for Temporal, 127.0.0.1:7233; for S3 there is no default
 //
-// A named stack is used whole: of the variables none is read, neither for the
-// namespace nor for TLS, keys or the prefix. A flag for one of these still counts,
-// but for TLS and keys, which a dev stack has not.
+// A named stack is used as a whole: no variable is read, neither for the namespace nor
+// for TLS, keys or the prefix. A flag for one of these still counts, except for TLS and
+// keys, which a dev stack does not have.
 //
 // Secrets never come by flag: the API key from TEMPORAL_API_KEY or a file, the
 // S3 keys from the chain that every S3 tool knows (environment, shared
@@ -37,16 +37,15 @@ import (
 // flag or variable to change.
 var ErrSettings = errors.New("connection settings")
 
-// Settings are what a person said about the connections, by flags or in code.
-// An empty field is looked up in the environment when it is needed. The zero
-// value is usable.
+// Settings are the connections that a person set, by flags or in code. An empty field is
+// looked up in the environment when it is needed. The zero value is usable.
 type Settings struct {
 	// Address is the Temporal server's host:port (TEMPORAL_ADDRESS).
 	Address string
 	// Namespace is Temporal's; "default" by default (TEMPORAL_NAMESPACE).
 	Namespace string
-	// TLS turns TLS on or, as "false", off; by default it is on where a
-	// certificate, a CA, a server name or an API key is given (TEMPORAL_TLS).
+	// TLS turns TLS on or, as "false", off; by default it is on if a certificate, a CA, a
+	// server name or an API key is given (TEMPORAL_TLS).
 	TLS string
 	// TLSCert and TLSKey are PEM files that prove who we are
 	// (TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH).
@@ -54,8 +53,8 @@ type Settings struct {
 	// TLSCA is a PEM file of the authorities that the server's certificate may
 	// come from; by default the system's (TEMPORAL_TLS_SERVER_CA_CERT_PATH).
 	TLSCA string
-	// TLSServerName is the name that the server's certificate must bear, where
-	// it is not the address's (TEMPORAL_TLS_SERVER_NAME).
+	// TLSServerName is the name on the server's certificate, if it is not the address's
+	// (TEMPORAL_TLS_SERVER_NAME).
 	TLSServerName string
 	// APIKeyFile is a file with the API key, read again at every call so that
 	// a key can be changed under a running worker (or TEMPORAL_API_KEY).
@@ -74,9 +73,9 @@ type Settings struct {
 	// (REPRISE_S3_PATH_STYLE); by default as the endpoint wants it.
 	S3PathStyle bool
 
-	// DevDir names a dev stack's folder: the stack there beats the environment, and
-	// has to run. "" is .reprise/dev in this folder or above, where the environment
-	// names no server.
+	// DevDir names a dev stack's folder. The stack there takes precedence over the
+	// environment, and must be running. "" is .reprise/dev in this folder or above, if
+	// the environment names no server.
 	DevDir string
 }
 
@@ -85,7 +84,7 @@ type Settings struct {
 func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.Address, "address", "", "Temporal server, host:port [TEMPORAL_ADDRESS]")
 	flags.StringVarP(&s.Namespace, "namespace", "n", "", "Temporal namespace [TEMPORAL_NAMESPACE] (default \"default\")")
-	flags.StringVar(&s.TLS, "tls", "", "TLS to Temporal, true or false [TEMPORAL_TLS] (default: on where a TLS setting or an API key is given)")
+	flags.StringVar(&s.TLS, "tls", "", "TLS to Temporal, true or false [TEMPORAL_TLS] (default: on if a TLS setting or an API key is given)")
 	flags.Lookup("tls").NoOptDefVal = "true"
 	flags.StringVar(&s.TLSCert, "tls-cert-path", "", "PEM file of our certificate [TEMPORAL_TLS_CLIENT_CERT_PATH]")
 	flags.StringVar(&s.TLSKey, "tls-key-path", "", "PEM file of its key [TEMPORAL_TLS_CLIENT_KEY_PATH]")
@@ -97,7 +96,7 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.S3Bucket, "s3-bucket", "", "bucket [REPRISE_S3_BUCKET]")
 	flags.StringVar(&s.S3Prefix, "s3-prefix", "", "prefix of every key [REPRISE_S3_PREFIX]")
 	flags.BoolVar(&s.S3PathStyle, "s3-path-style", false, "bucket in the path, not in the host name [REPRISE_S3_PATH_STYLE]")
-	flags.StringVar(&s.DevDir, "dev-dir", "", "folder of the dev stack to use, whatever the environment says (default "+dev.DefaultDir+", here or above, where the environment names no server)")
+	flags.StringVar(&s.DevDir, "dev-dir", "", "folder of the dev stack to use, whatever the environment says (default "+dev.DefaultDir+", here or above, if the environment names no server)")
 }
 
 // or returns the first that is not empty: what was given, then the variables.
@@ -125,8 +124,8 @@ func truth(value, of string) (bool, error) {
 // environment says of other servers.
 func (s *Settings) named() bool { return s.DevDir != "" }
 
-// stack returns the dev stack's state, or nil where none is named and none runs.
-// The error is an ErrSettings where none runs on the folder that is named.
+// stack returns the dev stack's state, or nil if none is named and none runs.
+// The error is an ErrSettings if none runs on the folder that is named.
 func (s *Settings) stack() (*dev.State, error) {
 	state, err := dev.LoadState(s.DevDir)
 	switch {
@@ -141,7 +140,7 @@ func (s *Settings) stack() (*dev.State, error) {
 }
 
 // EnvironmentNamesServers says whether the environment names a Temporal server or a
-// bucket: then a command uses a dev stack only where it is named.
+// bucket: then a command uses a dev stack only if it is named.
 func EnvironmentNamesServers() bool {
 	return or("", "TEMPORAL_ADDRESS") != "" || or("", endpointVariables...) != "" || or("", "REPRISE_S3_BUCKET") != ""
 }

@@ -110,8 +110,7 @@ func TestFlagsBeatNamedStack(t *testing.T) {
 	require.Equal(t, shared.TemporalAddress(), target.Address)
 }
 
-// Where no stack runs on the folder that is named, nobody else's servers are taken
-// for it.
+// If no stack runs on the named folder, other servers are not taken for it.
 func TestNamedStackThatDoesNotRun(t *testing.T) {
 	elsewhere(t)
 	dir := t.TempDir()

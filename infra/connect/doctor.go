@@ -19,8 +19,8 @@ import (
 // Status is how a check ended.
 type Status string
 
-// A run can start where nothing failed. A warning costs something; what
-// depends on a failed check is skipped.
+// A run can start if nothing failed. A warning costs something; what depends on a failed
+// check is skipped.
 const (
 	OK      Status = "ok"
 	Warn    Status = "warn"
@@ -35,7 +35,7 @@ type Check struct {
 	Status Status `json:"status"`
 	// Detail is what was found.
 	Detail string `json:"detail"`
-	// Advice is what to do about it; empty where all is well.
+	// Advice is what to do about it; empty if all is well.
 	Advice string `json:"advice,omitempty"`
 }
 
@@ -49,7 +49,7 @@ func Healthy(checks []Check) bool {
 	return true
 }
 
-// DoctorOptions say what the doctor may do besides looking.
+// DoctorOptions say what the doctor may do in addition to its checks.
 type DoctorOptions struct {
 	// Register adds the search attributes that the namespace lacks.
 	Register bool
@@ -60,10 +60,10 @@ type DoctorOptions struct {
 // checkTimeout bounds each server's checks.
 const checkTimeout = 20 * time.Second
 
-// Doctor looks at everything a run needs and says what it found, in a fixed
-// order: Temporal, its namespace and search attributes, the S3 credentials,
-// bucket, conditional PUT and checksums, and the PJRT plugin. It writes nothing
-// but a probe object, which it deletes, and what the options allow.
+// Doctor checks everything that a run needs, in a fixed order: Temporal, its namespace
+// and search attributes, the S3 credentials, bucket, conditional PUT and checksums, and
+// the PJRT plugin. It writes nothing but a probe object, which it deletes, and what the
+// options allow.
 func (s *Settings) Doctor(ctx context.Context, options DoctorOptions) []Check {
 	var checks []Check
 	checks = append(checks, s.temporalChecks(ctx, options.Register)...)

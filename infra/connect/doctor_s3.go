@@ -95,7 +95,7 @@ func conditionalCheck(ctx context.Context, s *s3.Store) (check Check) {
 		return Check{nameConditional, Fail, fmt.Sprintf("write a probe object: %v", err), "the keys must be allowed to write under the prefix"}
 	}
 	defer func() {
-		// Also when time is up: a probe left behind would be somebody's riddle.
+		// The probe is deleted even after a time-out, so that nobody wonders what it is.
 		cleanup, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer done()
 		if err := s.Delete(cleanup, key); err != nil && check.Status == OK {

@@ -89,7 +89,7 @@ func (s *Settings) stackBucket(prefix string) (bucketTarget, error) {
 }
 
 // splitEndpoint returns host[:port] and whether TLS is used: by the URL's
-// scheme, and where there is none, yes.
+// scheme, and if there is none, yes.
 func splitEndpoint(endpoint string) (host string, secure bool, err error) {
 	whole := endpoint
 	if !strings.Contains(whole, "://") {

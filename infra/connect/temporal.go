@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 )
 
-// dialTimeout bounds the first contact where the caller set no bound.
+// dialTimeout bounds the first contact if the caller set no bound.
 const dialTimeout = 15 * time.Second
 
 // Target is where Temporal is, once the settings are put together.
@@ -80,7 +80,7 @@ func (s *Settings) TemporalTarget() (Target, error) {
 	return target, nil
 }
 
-// apiKey returns nil where no key is given.
+// apiKey returns nil if no key is given.
 func (s *Settings) apiKey() (client.Credentials, error) {
 	if s.APIKeyFile == "" {
 		if key := strings.TrimSpace(os.Getenv("TEMPORAL_API_KEY")); key != "" {
@@ -107,8 +107,8 @@ func (s *Settings) apiKey() (client.Credentials, error) {
 
 // tlsConfig returns nil for a plain connection.
 func (s *Settings) tlsConfig(withKey bool) (*tls.Config, error) {
-	// What the variable names hold as PEM text is written for clusters that
-	// hand secrets out by environment; files win.
+	// The variables that hold PEM text are for clusters that hand out secrets by
+	// environment; files take precedence.
 	certificate, err := pem(s.TLSCert, "TEMPORAL_TLS_CLIENT_CERT_PATH", "TEMPORAL_TLS_CERT", "TEMPORAL_TLS_CLIENT_CERT_DATA")
 	if err != nil {
 		return nil, err

@@ -14,10 +14,9 @@ type SearchAttribute struct {
 	Type enums.IndexedValueType
 }
 
-// SearchAttributes are what workflows put up for `temporal workflow list` and
-// the Web UI to search by. The dev stack registers them at its start;
-// elsewhere `reprise doctor` does, on request. Without them a run goes on, with
-// a warning.
+// SearchAttributes are the attributes of workflows that `temporal workflow list` and the
+// Web UI search by. The dev stack registers them at its start; elsewhere `reprise doctor`
+// does, on request. Without them a run continues, with a warning.
 var SearchAttributes = []SearchAttribute{
 	{"ReprisePhase", enums.INDEXED_VALUE_TYPE_KEYWORD},
 	{"RepriseIteration", enums.INDEXED_VALUE_TYPE_INT},
@@ -29,9 +28,8 @@ var SearchAttributes = []SearchAttribute{
 	{"RepriseSweep", enums.INDEXED_VALUE_TYPE_KEYWORD},
 }
 
-// MissingSearchAttributes returns those of ours that the namespace lacks, in
-// our order. One of another type is an error: it cannot be changed, only
-// removed by a person.
+// MissingSearchAttributes returns our attributes that the namespace lacks, in our order.
+// One of another type is an error: it cannot be changed, only removed by a person.
 func MissingSearchAttributes(ctx context.Context, operator operatorservice.OperatorServiceClient, namespace string) ([]SearchAttribute, error) {
 	listed, err := operator.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	if err != nil {

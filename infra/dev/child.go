@@ -25,7 +25,7 @@ type child struct {
 	log         string
 
 	mu       sync.Mutex
-	died     func(error) // called when the process ends although nobody asked it to
+	died     func(error) // called when the process ends by itself
 	pid      int
 	ended    chan struct{} // closed when the process is gone; nil before the first start
 	endedBy  error         // why it ended, once ended is closed
@@ -34,7 +34,7 @@ type child struct {
 }
 
 // StartChild starts a process that does not outlive this one, however that ends, in a
-// process group of its own: Ctrl-C does not reach it. ended is told how it ended.
+// process group of its own: Ctrl-C does not reach it. ended receives how it ended.
 func StartChild(command *exec.Cmd, ended func(error)) error {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error, 1)
@@ -94,14 +94,14 @@ func (c *child) start() error {
 	return nil
 }
 
-// watch has an unexpected end told to died from now on.
+// watch reports an unexpected end to died from now on.
 func (c *child) watch(died func(error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.died = died
 }
 
-// restart starts the process, after stopping one that still runs.
+// restart starts the process; it first stops it if it still runs.
 func (c *child) restart() error {
 	if err := c.stop(grace); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (c *child) gone() bool {
 // kill ends the process at once and returns when it is gone.
 func (c *child) kill() error { return c.end(syscall.SIGKILL, 0) }
 
-// stop asks the process to end, and makes it after the grace period.
+// stop asks the process to end, and kills it after the grace period.
 func (c *child) stop(grace time.Duration) error { return c.end(syscall.SIGTERM, grace) }
 
 func (c *child) end(signal syscall.Signal, grace time.Duration) error {
@@ -139,7 +139,7 @@ func (c *child) end(signal syscall.Signal, grace time.Duration) error {
 	if c.gone() {
 		return nil
 	}
-	// The whole group: a server's own children must not stay behind.
+	// The whole group, so that a server's own children end too.
 	if err := syscall.Kill(-pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("signal %s: %w", c.name, err)
 	}

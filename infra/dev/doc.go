@@ -2,10 +2,9 @@
 // and an S3 server, as child processes on 127.0.0.1.
 //
 // Everything is kept in one folder (.reprise/dev): the Temporal database, the
-// buckets, the credentials of the S3 server, logs, and stack.json, which tells
-// other programs of this folder where the servers are. A stack that is started
-// again on the same folder goes on with the same data; two stacks on one
-// folder are refused.
+// buckets, the credentials of the S3 server, logs, and stack.json, from which other
+// programs in this folder learn where the servers are. A stack that is started again on
+// the same folder has the same data. Two stacks on one folder are refused.
 //
 // The children live in process groups of their own, so that Ctrl-C reaches
 // only us and we end them in order; and they die with us, however we die: the

@@ -45,7 +45,7 @@ func TestStackListensOnLoopbackOnly(t *testing.T) {
 	}
 	check()
 
-	// Nor can what comes back after a kill.
+	// The same holds for what comes back after a kill.
 	require.NoError(t, stack.KillTemporal())
 	require.NoError(t, stack.KillS3())
 	require.NoError(t, stack.RestartTemporal(t.Context()))
@@ -151,8 +151,8 @@ func TestAddrPort(t *testing.T) {
 	require.Equal(t, netip.MustParseAddrPort("[::]:80"), addrPort(t, strings.Repeat("0", 32)+":0050"))
 }
 
-// The children are told where to listen: no address among their arguments is another
-// than 127.0.0.1, and none that has to be there is left to the servers' defaults.
+// The children's arguments say where to listen: every address among them is 127.0.0.1,
+// and none is left to the servers' defaults.
 func TestChildrenAreToldLoopback(t *testing.T) {
 	temporal := temporalChild("temporal", t.TempDir(), 11111, 22222, true)
 	s3, err := versityChild("versitygw", t.TempDir(), 33333, "key", "secret")

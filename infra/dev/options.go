@@ -44,7 +44,7 @@ type Options struct {
 	// $REPRISE_TEMPORAL, then for bin/temporal (bin/versitygw) in the working
 	// directory and above, then beside this program.
 	TemporalBin, VersityBin string
-	// Stdout is told what happens, a line at a time; nil tells nobody.
+	// Stdout gets a line for each event; nil discards them.
 	Stdout io.Writer
 	// Ephemeral keeps everything in a new folder under Dir (under the system's
 	// temporary folder if Dir is ""), and removes it at Stop.

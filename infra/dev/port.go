@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ErrPortInUse: somebody else listens on a port that was asked for.
+// ErrPortInUse: another program listens on a requested port.
 var ErrPortInUse = errors.New("port in use")
 
 const host = "127.0.0.1"
@@ -24,9 +24,9 @@ type wanted struct {
 	flag string // what changes it
 }
 
-// claim returns the port to use: the one asked for, if it is free or becomes so
-// within half a second (a stack that was killed a moment ago is still dying),
-// or a free one that is not among taken.
+// claim returns the port to use: the requested one, if it is free or becomes free within
+// half a second (a stack that was killed a moment ago may still be ending), or a free one
+// that is not among taken.
 func (w wanted) claim(taken ...int) (int, error) {
 	if w.port == 0 {
 		return freePort(taken...)
@@ -59,9 +59,9 @@ func portFree(port int) error {
 }
 
 // freePort picks a port below the range that the kernel gives to outgoing
-// connections. From inside it, a client that dials a server which is down could
-// be given the server's own port and connect to itself, and a server that was
-// killed might not get its port back.
+// connections. If ports were inside it, a client that dials a stopped server could be
+// given the server's own port and connect to itself, and a killed server might not get
+// its port back.
 func freePort(taken ...int) (int, error) {
 	const low = 10240
 	high := 32768

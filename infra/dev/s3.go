@@ -54,7 +54,7 @@ func loadCredentials(dir string) (access, secret string, err error) {
 	return read()
 }
 
-// writeFile writes a file that is there whole or not at all.
+// writeFile writes a file atomically: it exists whole or not at all.
 func writeFile(path string, content []byte, mode os.FileMode) error {
 	partial := path + ".partial"
 	if err := os.WriteFile(partial, content, mode); err != nil {
@@ -100,7 +100,7 @@ func newS3Server(program, dir string, port int, at S3) (*S3Server, error) {
 func (s *S3Server) Kill() error { return s.child.kill() }
 
 // Restart brings the server back on its port and data, and returns when it serves; it
-// first stops one that still runs.
+// first stops it if it still runs.
 func (s *S3Server) Restart(ctx context.Context) error {
 	if err := s.child.restart(); err != nil {
 		return err
@@ -134,8 +134,8 @@ func versityChild(program, dir string, port int, access, secret string) (*child,
 	}, nil
 }
 
-// extendedAttributes says whether the file system keeps them; versitygw puts
-// an object's metadata there, or else into files beside.
+// extendedAttributes says whether the file system keeps them; versitygw puts an object's
+// metadata there, or else into separate files.
 func extendedAttributes(folder string) bool {
 	return syscall.Setxattr(folder, "user.reprise", []byte("1"), 0) == nil
 }

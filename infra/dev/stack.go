@@ -176,8 +176,8 @@ func (s *Stack) KillTemporal() error { return s.temporal.kill() }
 // KillS3 ends the S3 server as by kill -9, and returns when it is gone.
 func (s *Stack) KillS3() error { return s.s3.Kill() }
 
-// RestartTemporal brings the Temporal server back on its ports and data, and
-// returns when it serves; it first stops one that still runs.
+// RestartTemporal brings the Temporal server back on its ports and data, and returns when
+// it serves; it first stops it if it still runs.
 func (s *Stack) RestartTemporal(ctx context.Context) error {
 	if err := s.temporal.restart(); err != nil {
 		return err
@@ -185,12 +185,12 @@ func (s *Stack) RestartTemporal(ctx context.Context) error {
 	return awaitTemporal(ctx, s.temporal, s.port, s.ui)
 }
 
-// RestartS3 brings the S3 server back on its port and data, and returns when
-// it serves; it first stops one that still runs.
+// RestartS3 brings the S3 server back on its port and data, and returns when it serves;
+// it first stops it if it still runs.
 func (s *Stack) RestartS3(ctx context.Context) error { return s.s3.Restart(ctx) }
 
-// Stop ends both servers, in order, at most 8 s each (at once where the stack
-// is ephemeral), and gives the folder free. Calling it again does nothing and returns the same.
+// Stop ends both servers, in order, at most 8 s each (at once if the stack is ephemeral),
+// and frees the folder. Calling it again does nothing and returns the same.
 func (s *Stack) Stop() error {
 	s.stop.Do(func() { s.stopErr = s.end() })
 	return s.stopErr
@@ -198,7 +198,7 @@ func (s *Stack) Stop() error {
 
 func (s *Stack) end() error {
 	var errs []error
-	// Whoever looks from now on is told that there is no stack.
+	// From now on other programs find no stack here.
 	if err := os.Remove(filepath.Join(s.dir, StateFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		errs = append(errs, fmt.Errorf("remove the dev stack's state: %w", err))
 	}
@@ -209,7 +209,7 @@ func (s *Stack) end() error {
 	for _, c := range children {
 		switch {
 		case c == nil:
-		case s.options.Ephemeral: // there is no data to close well
+		case s.options.Ephemeral: // there is no data to keep
 			errs = append(errs, c.kill())
 		default:
 			errs = append(errs, c.stop(grace))

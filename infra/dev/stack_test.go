@@ -132,7 +132,7 @@ func TestStackServes(t *testing.T) {
 	default:
 	}
 
-	// An unwanted end is told.
+	// An unwanted end is reported.
 	require.NoError(t, syscall.Kill(stack.s3.child.pid, syscall.SIGKILL))
 	select {
 	case err := <-stack.Failed():

@@ -33,7 +33,7 @@ var ErrNoState = errors.New("no dev stack")
 
 // LoadState reads the state of the stack that runs on dir ("" is DefaultDir in
 // the working directory or the nearest folder above that has one). The error is
-// an ErrNoState where there is none.
+// an ErrNoState if there is none.
 func LoadState(dir string) (State, error) {
 	path := filepath.Join(dir, StateFile)
 	if dir == "" {

@@ -19,9 +19,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// dynamicConfig makes the dev server quick: out of the box its single shard
-// takes 20 transfer tasks a second, and an activity costs 84 ms; with these, and
-// the pragmas, it costs 7.
+// dynamicConfig makes the dev server fast. By default its single shard takes 20 transfer
+// tasks a second, and an activity costs 84 ms; with these values, and the pragmas, it
+// costs 7 ms.
 var dynamicConfig = []string{
 	"history.transferProcessorMaxPollRPS=2000",
 	"history.timerProcessorMaxPollRPS=2000",
@@ -32,9 +32,9 @@ var dynamicConfig = []string{
 }
 
 func temporalChild(program, dir string, port, ui int, ephemeral bool) *child {
-	// Killed servers lose nothing with WAL; with 1 a power cut may take the last
-	// moments, and then a run goes on from the bucket. It is a quarter of an
-	// activity's cost. What is ephemeral never waits for a disk.
+	// With WAL a killed server loses nothing. With synchronous=1 a power cut may lose the
+	// last moments; a run then resumes from the bucket. Waiting for the disk is a quarter
+	// of an activity's cost. An ephemeral stack never waits.
 	synchronous := "1"
 	if ephemeral {
 		synchronous = "0"
@@ -60,13 +60,13 @@ func temporalChild(program, dir string, port, ui int, ephemeral bool) *child {
 
 const (
 	databaseFile = "temporal.db"
-	// databaseMark stands beside a database whose server was up once.
+	// databaseMark is a file beside a database whose server was up once.
 	databaseMark = "temporal.db.whole"
 )
 
-// prepareDatabase sets a half-made database aside: the server makes the file
-// and then its tables, and one that was killed in between never starts again.
-// Such a file has never held a workflow.
+// prepareDatabase sets a half-made database aside. The server makes the file and then its
+// tables; if it is killed in between, it never starts again. Such a file has never held a
+// workflow.
 func prepareDatabase(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, databaseMark)); err == nil {
 		return nil

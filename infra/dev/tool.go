@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Environment variables that name another program instead of the one that
-// `make tools` built.
+// Environment variables that name another program than the one `make tools` built.
 const (
 	EnvTemporal = "REPRISE_TEMPORAL"
 	EnvVersity  = "REPRISE_VERSITYGW"
@@ -19,14 +18,14 @@ const (
 // ErrNoTool: a server's program is not built, or not where it was said to be.
 var ErrNoTool = errors.New("no such tool")
 
-// TemporalCLI returns the absolute path of the temporal program: the one that
-// $REPRISE_TEMPORAL names, else bin/temporal in the working directory or
-// above, else the one beside this program. The error is an ErrNoTool.
+// TemporalCLI returns the absolute path of the temporal program: what $REPRISE_TEMPORAL
+// names, else bin/temporal in the working directory or above, else the program beside
+// this one. The error is an ErrNoTool.
 func TemporalCLI() (string, error) { return findTool("temporal", "", EnvTemporal) }
 
-// CLIEnvironment is this process's environment without TEMPORAL_*, for running
-// the temporal program on a stack: those variables tell it of other servers,
-// their namespaces and keys.
+// CLIEnvironment is this process's environment without TEMPORAL_*, for running the
+// temporal program on a stack: those variables name other servers, their namespaces and
+// keys.
 func CLIEnvironment() []string { return environmentWithout("TEMPORAL_") }
 
 // environmentWithout is this process's environment without the variables whose names

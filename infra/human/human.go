@@ -1,5 +1,5 @@
-// Package human writes values as people read them, counts, sizes and texts from
-// elsewhere, and tells terminals from other streams.
+// Package human writes values as people read them (counts, sizes, texts from elsewhere)
+// and recognises terminals.
 package human
 
 import (

@@ -144,7 +144,7 @@ func declared(file *ast.File) []*ast.Ident {
 	return out
 }
 
-// isTypeName tells whether an identifier is the name in a type declaration.
+// isTypeName reports whether an identifier is the name in a type declaration.
 func isTypeName(file *ast.File, id *ast.Ident) bool {
 	found := false
 	ast.Inspect(file, func(n ast.Node) bool {

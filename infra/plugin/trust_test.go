@@ -81,8 +81,8 @@ func TestVerifyLooksAtEveryByte(t *testing.T) {
 	}
 }
 
-// An installed library is left only where its bytes are the pinned ones or those of
-// its own record; any other is fetched anew.
+// An installed library is kept only if its bytes are the pinned ones or those of its own
+// record; any other is fetched again.
 func TestInstallReplacesWhatItCannotVouchFor(t *testing.T) {
 	t.Setenv(Env, "")
 	const library = "the library"

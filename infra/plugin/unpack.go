@@ -45,7 +45,7 @@ func unpack(wheel string, pin Pin, dir string) error {
 }
 
 // extract writes one member, of at most limit bytes, to target. The file
-// appears there only when it is whole and, where a digest is given, when its
+// appears there only when it is whole and, if a digest is given, when its
 // SHA-256 is that: so no other process ever loads a half.
 func extract(member *zip.File, name, target string, limit int64, digest string) (err error) {
 	if member == nil {

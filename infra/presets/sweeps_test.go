@@ -33,7 +33,7 @@ var paper = map[string]struct{ settings, twin int }{
 	"table4-reasoning": {6, 6},
 }
 
-// isSweep tells whether a preset starts a sweep: by its name it is a figure or a table.
+// isSweep reports whether a preset starts a sweep: by its name it is a figure or a table.
 func isSweep(name string) bool {
 	return strings.HasPrefix(name, "fig") || strings.HasPrefix(name, "table")
 }
@@ -76,8 +76,8 @@ func TestSweepsAreThePapers(t *testing.T) {
 	require.ElementsMatch(t, want, have)
 }
 
-// What is published holds in every trial: what a setting does not vary is the paper's
-// section 3 and appendix B.
+// The published values hold in every trial: fields that a setting does not vary follow
+// the paper's section 3 and appendix B.
 func TestSweepsAsPublished(t *testing.T) {
 	for name, counts := range paper {
 		t.Run(name, func(t *testing.T) {

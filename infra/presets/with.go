@@ -20,7 +20,7 @@ func With(preset string, fields map[string]any) ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// Replace replaces fields of a document, those of an object one by one.
+// Replace replaces fields of a document, the fields of an object one by one.
 func Replace(doc, fields map[string]any) {
 	for name, value := range fields {
 		inner, isObject := value.(map[string]any)

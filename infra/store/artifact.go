@@ -27,8 +27,7 @@ func ShortDigest(digest string) string {
 
 // PutArtifact writes body as the immutable object dir/name.<sha12>.ext and
 // returns its ref. Writing the same bytes again is fine, by anybody at any
-// time. Where the key is taken, what is stored is read back: [ErrAltered] if
-// it is not these bytes.
+// time. If the key is taken, the stored bytes are read back: [ErrAltered] if they differ.
 func PutArtifact(ctx context.Context, s Store, dir, name, ext string, body []byte) (Ref, error) {
 	digest := canon.Digest(body)
 	key := artifactKey(dir, name, ext, digest)
@@ -68,11 +67,11 @@ func putReaderAt(ctx context.Context, s Store, ref Ref, r io.ReaderAt) (Ref, err
 }
 
 // settle makes a conditional PUT and turns its outcome into a ref: a key that is taken
-// is fine if it holds the same bytes. Where it is said to be taken (412), fought over
-// (409) or not there any more (an upload that somebody aborted), and yet holds nothing
-// when it is read, the other request was a deletion or is not visible yet: the PUT is
-// made again, as [Commit] does. After as many attempts that is [ErrConflict], for the
-// caller to retry; [ErrNotFound] would say that a committed artifact is gone.
+// is fine if it holds the same bytes. The server may say that the key is taken (412),
+// contested (409) or gone (an upload that somebody aborted), although nothing is there
+// when it is read. Then the other request was a deletion or is not visible yet, and the
+// PUT is made again, as [Commit] does. After as many attempts that is [ErrConflict], for
+// the caller to retry; [ErrNotFound] would say that a committed artifact is gone.
 func settle(ctx context.Context, s Store, ref Ref, put func() error) (Ref, error) {
 	pause := commitPause
 	var last error
@@ -129,9 +128,9 @@ func GetArtifact(ctx context.Context, s Store, ref Ref) ([]byte, error) {
 	return GetWhole(ctx, s, ref)
 }
 
-// GetWhole is [GetArtifact] without its bound, for what has to be in memory whatever
-// its size: a policy's weights and moments. Room is made once the store has that many
-// bytes, whatever the ref says.
+// GetWhole is [GetArtifact] without its bound, for artifacts that must be in memory
+// whatever their size: a policy's weights and moments. Room is made once the store has
+// that many bytes, whatever the ref says.
 func GetWhole(ctx context.Context, s Store, ref Ref) ([]byte, error) {
 	if body := recall(s, ref); body != nil {
 		return body, nil
@@ -161,14 +160,15 @@ func VerifyArtifact(ctx context.Context, s Store, ref Ref) error {
 	return err
 }
 
-// partMark stands between a file's name and a random text in the name of what [GetFile]
-// has not ended.
+// partMark is between a file's name and a random text, in the name of an unfinished
+// download of [GetFile].
 const partMark = ".part-"
 
 var partForm = regexp.MustCompile(`^(.+)` + regexp.QuoteMeta(partMark) + `[A-Z2-7]{26}$`)
 
-// PartOf tells of which file a local file is an unfinished download, by its name: what a
-// killed [GetFile] leaves behind. Empty where it is none.
+// PartOf returns the file of which a local file is an unfinished download, judged by its
+// name. A killed [GetFile] leaves such files. The result is empty if the name is another
+// one.
 func PartOf(name string) string {
 	if m := partForm.FindStringSubmatch(name); m != nil {
 		return m[1]
@@ -177,8 +177,8 @@ func PartOf(name string) string {
 }
 
 // GetFile streams an artifact into a local file. The file appears under its
-// name only when size and SHA-256 are right; its folder must exist. Whoever is
-// killed meanwhile leaves a part behind: see [PartOf].
+// name only when size and SHA-256 are right; its folder must exist. A process that is
+// killed meanwhile leaves a part: see [PartOf].
 func GetFile(ctx context.Context, s Store, ref Ref, path string) (err error) {
 	r, err := OpenArtifact(ctx, s, ref)
 	if err != nil {
@@ -234,8 +234,8 @@ func ReadFixed(ctx context.Context, s Store, key string, limit int64) ([]byte, R
 	return nil, Ref{}, last
 }
 
-// bodyError says why a body ended early. What comes after the answer's headers
-// is the network's doing, so it is worth another try.
+// bodyError says why a body ended early. An error after the answer's headers comes from
+// the network, so another try may help.
 func bodyError(ctx context.Context, s Store, key string, err error) error {
 	e := &Error{Op: "read", Where: s.Location(key), Kind: ErrUnavailable, Detail: "the body ended early"}
 	if cause := Canceled(ctx, cmp.Or(err, io.ErrUnexpectedEOF)); cause != nil {

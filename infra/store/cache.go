@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// Cache is a store that keeps the bodies of artifacts that this process has
-// written or has read and verified, so that the steps of an iteration do not ask
-// the bucket for what the step before has just sent. Artifacts are immutable, so
-// what is kept stays true; it is looked up by key and digest, and [GetArtifact]
-// alone looks it up. Whoever must know what the bucket holds now ([Verify],
-// [VerifyArtifact], [Commit], a PUT whose key is taken) reads the bucket.
+// Cache is a store that keeps the bodies of artifacts that this process has written, or
+// has read and verified. So the steps of an iteration do not fetch from the bucket what
+// the previous step has just sent. Artifacts are immutable, so what is kept stays true;
+// it is looked up by key and digest, and [GetArtifact] alone looks it up. Functions that
+// must know what the bucket holds now ([Verify], [VerifyArtifact], [Commit], a PUT whose
+// key is taken) read the bucket.
 type Cache struct {
 	Store
 	limit int64
@@ -38,7 +38,7 @@ func NewCache(s Store, limit int64) *Cache {
 
 // keeper is a store that keeps bodies of artifacts.
 type keeper interface {
-	// recall gives a copy of a body it keeps, nil where it keeps none.
+	// recall gives a copy of a body it keeps, nil if it keeps none.
 	recall(ref Ref) []byte
 	// keep takes a copy of a body that is known to be the ref's.
 	keep(ref Ref, body []byte)

@@ -35,7 +35,7 @@ func TestCacheKeepsWhatWasWrittenOrRead(t *testing.T) {
 	require.Equal(t, "written here", string(body))
 	require.Zero(t, below.opened)
 
-	// What a caller does with the bytes stays with the caller.
+	// A caller that changes the bytes does not change the cache.
 	body[0] = 'X'
 	body, err = store.GetArtifact(ctx, c, ref)
 	require.NoError(t, err)

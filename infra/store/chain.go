@@ -56,7 +56,7 @@ func Iterations(ctx context.Context, s Store, run string, branch int) ([]int, er
 }
 
 // Head finds the newest committed iteration of a run: of its last branch that has
-// one. [ErrNotFound] where nothing is committed.
+// one. [ErrNotFound] if nothing is committed.
 func Head(ctx context.Context, s Store, run string) (Link, error) {
 	branches, err := Branches(ctx, s, run)
 	if err != nil {
@@ -77,7 +77,7 @@ func HeadOf(ctx context.Context, s Store, run string, branch int) (Link, error) 
 	if err != nil {
 		return Link{}, err
 	}
-	// Behind the head lies at most what was begun and not committed.
+	// After the head there is at most an iteration that was begun and not committed.
 	for i := len(iterations) - 1; i >= 0; i-- {
 		m, ref, err := ReadManifestAt(ctx, s, run, branch, iterations[i])
 		if errors.Is(err, ErrNotFound) {
@@ -155,9 +155,9 @@ type Rebuild struct {
 }
 
 // FindRebuild finds what the version after head is rebuilt from: the newest snapshot
-// on the way back that is there, and the iterations since. One that retention has
-// removed is passed over, also where the tombstone is not on this chain: a run that
-// went back reads manifests from before the removal.
+// on the way back that is there, and the iterations since. A snapshot that retention has
+// removed is passed over, even if the tombstone is not on this chain: a run that was
+// rolled back reads manifests from before the removal.
 func FindRebuild(ctx context.Context, s Store, head Ref) (Rebuild, error) {
 	var found *SnapshotRef
 	var asked error
@@ -178,7 +178,7 @@ func FindRebuild(ctx context.Context, s Store, head Ref) (Rebuild, error) {
 	return out, nil
 }
 
-// rebuildBegins tells whether a version is rebuilt from the snapshot of the oldest of
+// rebuildBegins reports whether a version is rebuilt from the snapshot of the oldest of
 // the manifests on the way back from it.
 func rebuildBegins(ctx context.Context, s Store, newestFirst Chain) (bool, error) {
 	snapshot := newestFirst[len(newestFirst)-1].Manifest.Snapshot
@@ -188,7 +188,7 @@ func rebuildBegins(ctx context.Context, s Store, newestFirst Chain) (bool, error
 	return present(ctx, s, snapshot)
 }
 
-// present tells whether all files of a snapshot are there.
+// present reports whether all files of a snapshot are there.
 func present(ctx context.Context, s Store, snapshot *SnapshotRef) (bool, error) {
 	for _, name := range slices.Sorted(maps.Keys(snapshot.Files)) {
 		if _, err := s.Stat(ctx, snapshot.Files[name].Key); errors.Is(err, ErrNotFound) {
@@ -202,8 +202,8 @@ func present(ctx context.Context, s Store, snapshot *SnapshotRef) (bool, error) 
 
 // KeptSnapshots are the run's snapshots on the chain that ends at head which no
 // tombstone has removed, newest first. Retention removes the oldest first, so the walk
-// ends at one that is gone; and where the run went on from another one, whose snapshots
-// are not its own.
+// ends at a removed one. It also ends where the run was forked from another run, whose
+// snapshots are not its own.
 func KeptSnapshots(ctx context.Context, s Store, head Ref) ([]*SnapshotRef, error) {
 	var out []*SnapshotRef
 	_, err := loadUntil(ctx, s, head, func(newestFirst Chain) bool {

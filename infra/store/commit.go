@@ -21,10 +21,9 @@ const (
 )
 
 // Commit writes body under a fixed key by one conditional PUT (design law 6).
-// Where the key is taken, what is stored is read back: the same bytes are fine
-// (a retry, or a reply that was lost), other bytes are a *[Divergence], and
-// nothing is overwritten, ever. 409 is retried; after an unclear outcome
-// (connection lost) the key is read to find out.
+// If the key is taken, the stored bytes are read back. The same bytes are fine (a retry,
+// or a lost reply); other bytes are a *[Divergence]. Nothing is ever overwritten. 409 is
+// retried; after an unclear outcome (connection lost) the key is read to find out.
 func Commit(ctx context.Context, s Store, key string, body []byte) (Ref, error) {
 	if len(body) > maxFixed {
 		return Ref{}, &Error{Op: "commit", Where: s.Location(key), Kind: ErrTooLarge, Detail: fmt.Sprintf("%d bytes, at most %d", len(body), maxFixed)}

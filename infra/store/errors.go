@@ -40,8 +40,8 @@ func Retryable(err error) bool {
 	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrConflict)
 }
 
-// Error is a failed operation: what was tried, on what, what came of it, and
-// what a person can do.
+// Error is a failed operation: the operation, its object, the cause, and what a person
+// can do.
 type Error struct {
 	// Op is the operation in plain words: "put", "read", "list".
 	Op string
@@ -53,7 +53,7 @@ type Error struct {
 	Detail string
 	// Hint is what to do about it; may be empty.
 	Hint string
-	// Cause is the context's error where the caller gave up, else nil.
+	// Cause is the context's error if the caller gave up, else nil.
 	Cause error
 }
 
@@ -93,7 +93,7 @@ func (e *Error) Unwrap() []error {
 type Altered struct {
 	Key                string
 	WantDigest         string
-	HaveDigest         string // empty where the size alone told
+	HaveDigest         string // empty if the size alone showed it
 	WantSize, HaveSize int64
 	location           string
 }
@@ -140,7 +140,7 @@ func (e *Divergence) Error() string {
 // Is makes errors.Is(err, ErrDivergence) true.
 func (e *Divergence) Is(target error) bool { return target == ErrDivergence }
 
-// Canceled is the context's error where err came of its end; nil otherwise.
+// Canceled is the context's error if err came of its end; nil otherwise.
 func Canceled(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil && err != nil {
 		return cause

@@ -16,21 +16,21 @@ import (
 	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
-// FolderFile is a file of a folder artifact: its name in the folder, and its
-// bytes either in Body or behind Reader.
+// FolderFile is a file of a folder artifact: its name in the folder, and its bytes,
+// either in Body or from Reader.
 type FolderFile struct {
 	// Name is relative and '/'-separated, as "model.safetensors".
 	Name string
 	Body []byte
-	// Reader, where it is not nil, has the file's Size bytes in place of Body: read
-	// once for their digest and once to be sent, so they must not change meanwhile.
-	// Whoever opened it chose what it is, and closes it.
+	// Reader, if it is not nil, replaces Body and has the file's Size bytes. They are
+	// read once for their digest and once to be sent, so they must not change meanwhile.
+	// The function that opened it closes it.
 	Reader io.ReaderAt
 	Size   int64
 }
 
-// Folder is a set of files that keep their names, in a folder whose name
-// carries the digest of all of them: a model that other programs load as it is.
+// Folder is a set of files that keep their names, in a folder whose name has the digest
+// of all of them. So other programs can load a stored model as it is.
 type Folder struct {
 	// Dir is the folder's key, without a slash at the end.
 	Dir string `json:"dir"`
@@ -98,10 +98,10 @@ func (f FolderFile) bytes() (r io.ReaderAt, size int64) {
 }
 
 // GetFolder streams a folder's files into the local folder dir, which is made
-// if need be. A file that is there already with the right bytes is kept, so
-// that a download that broke off goes on; the parts it left of these files are
-// removed. (Two at once into one folder: one of them may fail, and then the
-// other's files are whole.)
+// if need be. An existing file with the right bytes is kept, so that an interrupted
+// download can be resumed; its unfinished parts of these files are removed. If two
+// downloads run at once into one folder, one of them may fail; the other's files are then
+// complete.
 func GetFolder(ctx context.Context, s Store, files map[string]Ref, dir string) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		// Names come from a manifest: they must not lead out of the folder.

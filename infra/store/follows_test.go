@@ -62,7 +62,7 @@ func TestFollows(t *testing.T) {
 		})
 	}
 
-	// Everything that does not fit is told at once.
+	// Everything that does not fit is reported at once.
 	child.Iteration, child.StateBefore, child.Branch, child.Spec, child.Base.Digest = 9, "6", 1, digest, digest.Digest
 	err := store.Follows(&child, &parent)
 	for _, says := range []string{"its parent is iteration", "it began with state", "of the later branch", "its spec is", "its base model is"} {
@@ -153,7 +153,7 @@ func TestVerifyOneDigestPerKey(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, named, 8, "a snapshot, an evaluation, a batch and more")
 
-	// What another run is rebuilt from counts with the run's own artifacts.
+	// Artifacts that another run is rebuilt from count as the run's own.
 	spec, err := store.Commit(ctx, s, store.SpecKey("child"), []byte(`{"run":"child"}`))
 	require.NoError(t, err)
 	m := after(chain[:5])

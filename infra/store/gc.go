@@ -19,9 +19,9 @@ type GarbageOptions struct {
 	Grace time.Duration
 	// Now is compared with the server's times; zero means the present.
 	Now time.Time
-	// Ended says that nobody works on the run any more. Without it, what an
-	// iteration that has begun but not committed has written is kept however old it
-	// is: a run that waits for a device for days still needs it.
+	// Ended says that nobody works on the run any more. Without it, the objects of an
+	// iteration that has begun but not committed are kept, however old they are: a run
+	// that waits for a device for days still needs them.
 	Ended bool
 }
 
@@ -34,8 +34,8 @@ type Garbage struct {
 	Uploads []Upload `json:"uploads"`
 	// Bytes is the objects' size together; what uploads hold is not known.
 	Bytes int64 `json:"bytes"`
-	// Young and Pending count orphans that were kept: by the grace period, and as
-	// those of an iteration under way.
+	// Young and Pending count orphans that were kept: because of the grace period, and
+	// because they belong to a running iteration.
 	Young   int `json:"young"`
 	Pending int `json:"pending"`
 }
@@ -83,7 +83,7 @@ func FindGarbage(ctx context.Context, s Store, run string, opts GarbageOptions) 
 	w, err := loadRun(ctx, s, run)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		// Nothing is committed yet: all is of an iteration under way.
+		// Nothing is committed yet: everything belongs to a running iteration.
 		w = &walk{s: s, report: Report{Run: run}, refs: map[string]artifactUse{}}
 		if w.report.Branches, err = emptyBranches(ctx, s, run); err != nil {
 			return fail(err)
@@ -111,7 +111,7 @@ func FindGarbage(ctx context.Context, s Store, run string, opts GarbageOptions) 
 }
 
 // DeleteGarbage deletes what was found. It stops at the first failure; deleting again
-// goes on.
+// continues.
 func DeleteGarbage(ctx context.Context, s Store, g Garbage) error {
 	for _, o := range g.Objects {
 		if err := s.Delete(ctx, o.Key); err != nil {
@@ -153,13 +153,13 @@ func (w *walk) refuseDamage() error {
 	return nil
 }
 
-// pending says that a key may be of an iteration that is under way: of the one behind
-// its branch's head or later, the snapshot it makes and the evaluations it runs.
+// pending says that a key may belong to an iteration that is running: to one after its
+// branch's head, to the snapshot it makes or to the evaluations it runs.
 func (w *walk) pending(key string) bool {
 	rest, ok := strings.CutPrefix(key, RunDir(w.report.Run)+"/")
 	parts := strings.SplitN(rest, "/", 4)
 	if !ok || len(parts) < 4 {
-		return true // nothing we write lies here: leave it alone
+		return true // not a place we write to: leave it alone
 	}
 	branch, ok := parseBranch(parts[0])
 	digits, _, _ := strings.Cut(parts[2], ".")
@@ -173,7 +173,7 @@ func (w *walk) pending(key string) bool {
 			last = b.Last
 		}
 	}
-	// Versions count one ahead of iterations: behind the head they are last+1 (being
+	// Versions count one ahead of iterations: after the head they are last+1 (being
 	// evaluated) and last+2 (being made).
 	return n > last
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Where everything lies. Branches count from 0; iterations from 0, in at least
-// six digits so that keys sort as numbers do; policy version n is the state
-// before iteration n.
+// The places of all objects. Branches count from 0; iterations from 0, in at least six
+// digits so that keys sort as numbers do; policy version n is the state before iteration
+// n.
 
 // maxSegment is the most bytes of an encoded id: what is longer is shortened
 // with a hash, since file systems and S3 bound names.
@@ -19,8 +19,8 @@ const maxSegment = 80
 
 // EscapeSegment makes an id (a workflow's, a sweep's) one safe segment of a key:
 // letters, digits, '-', '_', and single inner dots stay; every other byte is
-// percent-encoded. What would be longer than 80 bytes is cut and ends in '~' and
-// 16 hex digits of the id's SHA-256. Different ids give different segments.
+// percent-encoded. A longer result than 80 bytes is cut and ends in '~' and 16 hex digits
+// of the id's SHA-256. Different ids give different segments.
 func EscapeSegment(id string) string {
 	var b strings.Builder
 	if id == "" {
@@ -52,7 +52,7 @@ func EscapeSegment(id string) string {
 	return full[:cut] + "~" + hex.EncodeToString(sum[:8])
 }
 
-// UnescapeSegment gives the id of a segment, or false where the segment is a
+// UnescapeSegment gives the id of a segment, or false if the segment is a
 // shortened one (which only its spec can resolve) or not one at all.
 func UnescapeSegment(segment string) (string, bool) {
 	if segment == "%" {

@@ -36,7 +36,7 @@ type Manifest struct {
 	Branch    int `json:"branch"`
 	Iteration int `json:"iteration"`
 	// Parent is the manifest of the iteration before: of the same branch, or, for
-	// the first of a later branch, the fork point. Nil where the run begins.
+	// the first of a later branch, the fork point. Nil in the run's first manifest.
 	Parent *Ref `json:"parent,omitempty"`
 	// Spec is the resolved spec.
 	Spec Ref `json:"spec"`
@@ -56,17 +56,17 @@ type Manifest struct {
 	StateAfter  string `json:"state_after"`
 	// Turns are the tables of each turn, in order.
 	Turns []TurnRefs `json:"turns,omitempty"`
-	// Rollout is the rollout that this iteration shares with others; nil where every
+	// Rollout is the rollout that this iteration shares with others; nil if every
 	// iteration has its own.
 	Rollout *RolloutRef `json:"rollout,omitempty"`
-	// Trajectories is the table of whole episodes, one row a member; Scores what the
-	// device said of the selected rows; Batch all that Update read.
+	// Trajectories is the table of whole episodes, one row a member; Scores has the
+	// device's figures of the selected rows; Batch has everything that Update read.
 	Trajectories *Ref `json:"trajectories,omitempty"`
 	Scores       *Ref `json:"scores,omitempty"`
 	Batch        *Ref `json:"batch,omitempty"`
 	// Update counts what the update did.
 	Update UpdateCounts `json:"update"`
-	// Snapshot is the full training state of version n+1, where one was taken.
+	// Snapshot is the full training state of version n+1, if one was taken.
 	Snapshot *SnapshotRef `json:"snapshot,omitempty"`
 	// Evaluations were made in this iteration: of version n+1, and in the first
 	// iteration of version 0 too.
@@ -74,9 +74,9 @@ type Manifest struct {
 	// Metrics are the deterministic ones; their names sort, their units are in the
 	// names' documentation.
 	Metrics map[string]canon.Float `json:"metrics,omitempty"`
-	// Detected is what the detectors of collapse made of this iteration, and Opened,
-	// in the first manifest of a later branch, why it was opened: JSON values that
-	// the store does not look into.
+	// Detected is the result of the detectors of collapse for this iteration. Opened, in
+	// the first manifest of a later branch, says why the branch was opened. Both are JSON
+	// values that the store does not read.
 	Detected json.RawMessage `json:"detected,omitempty"`
 	Opened   json.RawMessage `json:"opened,omitempty"`
 	// Artifacts are further refs by purpose, for what later formats add: they are
@@ -109,12 +109,12 @@ type TurnRefs struct {
 	// Round is the rollout's round that the turn belongs to, from 0: a rollout may
 	// have several, each of other groups.
 	Round int `json:"round,omitempty"`
-	// Generate is what the policy said, Step what the environment answered.
+	// Generate has the policy's samples, Step the environment's answers.
 	Generate Ref `json:"generate"`
 	Step     Ref `json:"step"`
 }
 
-// RolloutRef names the rollout that an iteration learned from, where one serves
+// RolloutRef names the rollout that an iteration learned from, if a rollout serves
 // several iterations.
 type RolloutRef struct {
 	// Branch and Iteration are where it was rolled out: that manifest has its turns.
@@ -128,7 +128,7 @@ type RolloutRef struct {
 	Rows []int `json:"rows"`
 }
 
-// Left tells whether a later iteration learns from the rollout too.
+// Left reports whether a later iteration learns from the rollout too.
 func (r RolloutRef) Left() bool { return r.Update+1 < r.Updates }
 
 // UpdateCounts are an update's counters, all exact integers.
@@ -139,7 +139,7 @@ type UpdateCounts struct {
 	SkippedTotal int64 `json:"skipped_total,omitempty"`
 	// Steps counts the optimizer's steps of the branch so far, this iteration's included.
 	Steps int64 `json:"steps"`
-	// Rows are the trajectories learnt from, Tokens their response tokens, and
+	// Rows are the trajectories that were trained on, Tokens their response tokens, and
 	// MicroBatches the units they were computed in.
 	Rows         int64 `json:"rows"`
 	Tokens       int64 `json:"tokens"`
@@ -252,8 +252,8 @@ func DecodeManifest(b []byte) (*Manifest, error) {
 	if err := dec.Decode(m); err != nil {
 		return nil, fmt.Errorf("decode manifest: %w: %w", ErrInvalid, err)
 	}
-	// What we would write must be what we read: this catches other spellings, wrong
-	// case, duplicate keys, nulls and trailing text at once.
+	// Encoding the result again must give the bytes that were read. This catches other
+	// spellings, wrong case, duplicate keys, nulls and trailing text at once.
 	again, err := canon.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("decode manifest: %w: %w", ErrInvalid, err)
@@ -274,7 +274,7 @@ func DecodeManifest(b []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// check finds what no manifest may say, whoever wrote it.
+// check finds contents that no manifest may have, whoever wrote it.
 func (m *Manifest) check() error {
 	var problems []error
 	bad := func(format string, args ...any) {
@@ -408,7 +408,7 @@ func ReadManifestAt(ctx context.Context, s Store, run string, branch, iteration 
 	return m, ref, err
 }
 
-// decodeAt also refuses a manifest that lies at another's place.
+// decodeAt also refuses a manifest at another manifest's key.
 func decodeAt(s Store, key string, b []byte) (*Manifest, error) {
 	m, err := DecodeManifest(b)
 	if err != nil {

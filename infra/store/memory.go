@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Memory is a [Store] in the process's memory: for tests, and as an overlay
-// whose reads fall through to another store and whose writes stay here, so that
-// a replay can write what it recomputes beside what is recorded.
+// Memory is a [Store] in the process's memory: for tests, and as an overlay. An overlay's
+// reads fall through to another store and its writes stay here, so that a replay can
+// write what it recomputes without touching the record.
 type Memory struct {
 	base Store
 
@@ -35,12 +35,12 @@ type memoryObject struct {
 func NewMemory() *Memory { return NewOverlay(nil) }
 
 // NewOverlay returns a store that reads base where it has nothing itself and
-// never writes to it. Conditional PUTs meet the base's objects too.
+// never writes to it. Conditional PUTs see the base's objects too.
 func NewOverlay(base Store) *Memory {
 	return &Memory{base: base, objects: map[string]memoryObject{}, deleted: map[string]bool{}, now: time.Now}
 }
 
-// Own yields the objects written here, not those of the base, in key order.
+// Own yields the objects written here, without the base's, in key order.
 func (m *Memory) Own() []Object {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 // resumes is how often a read that broke off is taken up again.
 const resumes = 4
 
-// OpenArtifact streams an artifact. The reader verifies as it goes: at the end
-// it answers [ErrAltered] in place of io.EOF unless size and SHA-256 are those
-// of the ref, so nothing may be trusted before io.EOF. A connection that breaks
-// off is taken up where it ended.
+// OpenArtifact streams an artifact. The reader verifies as it reads. At the end it
+// returns [ErrAltered] instead of io.EOF unless size and SHA-256 are those of the ref, so
+// nothing may be trusted before io.EOF. A connection that breaks off is taken up where it
+// ended.
 func OpenArtifact(ctx context.Context, s Store, ref Ref) (io.ReadCloser, error) {
 	if err := ref.Check(); err != nil {
 		return nil, err
@@ -64,13 +64,13 @@ func (a *artifactReader) Read(p []byte) (int, error) {
 		case err == nil:
 			return n, nil
 		case a.read == a.ref.Size:
-			// All is there, however the connection ended: the digest tells.
+			// The digest shows that all bytes are there, however the connection ended.
 			a.err = a.finish()
 		default:
 			a.err = a.resume(err)
 		}
 		if n > 0 {
-			return n, nil // what follows is said on the next call
+			return n, nil // the rest is reported on the next call
 		}
 	}
 	return 0, a.err

@@ -49,9 +49,9 @@ func (l *losing) Stat(ctx context.Context, key string) (store.Object, error) {
 	return l.Store.Stat(ctx, key)
 }
 
-// An artifact's PUT that loses to another writer, or to a deletion, is tried again; where
-// that lasts, the error is one that the caller may retry, and never that the artifact,
-// which is being written, is missing.
+// An artifact's PUT that loses to another writer, or to a deletion, is tried again. If
+// that does not help, the error is one that the caller may retry. It never says that the
+// artifact, which is being written, is missing.
 func TestPutThatLosesIsTriedAgain(t *testing.T) {
 	ctx, body := context.Background(), []byte("body")
 	puts := map[string]func(s store.Store) (store.Ref, error){

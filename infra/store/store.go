@@ -3,13 +3,12 @@
 //
 // An artifact is an immutable object whose key carries its SHA-256: it is
 // written once with [PutArtifact], named by a [Ref], and verified on every read.
-// What makes artifacts a run is the chain of manifests: an iteration is
-// committed by one conditional PUT of its [Manifest] under a fixed key
-// ([Commit]), and a manifest names the one before it by digest. The same bytes
-// again are fine, other bytes are a [Divergence], and nothing stored is ever
-// overwritten. [Head], [LoadChain] and [FindRebuild] find the way
-// back after everything else was lost, [Verify] re-hashes all that a run
-// reaches, and [FindGarbage] lists what no manifest names.
+// A run is a chain of manifests: an iteration is committed by one conditional PUT of its
+// [Manifest] under a fixed key ([Commit]), and a manifest names the one before it by
+// digest. The same bytes again are fine, other bytes are a [Divergence], and nothing
+// stored is ever overwritten. [Head], [LoadChain] and [FindRebuild] find the way back
+// after everything else was lost, [Verify] re-hashes all that a run reaches, and
+// [FindGarbage] lists what no manifest names.
 //
 // A person with any S3 client finds the way (see keys.go):
 //
@@ -82,7 +81,7 @@ type Upload struct {
 
 // PutOptions say how an object is written.
 type PutOptions struct {
-	// IfAbsent makes the PUT conditional (If-None-Match: *): [ErrExists] where
+	// IfAbsent makes the PUT conditional (If-None-Match: *): [ErrExists] if
 	// the key is taken, and then nothing changes.
 	IfAbsent bool
 	// ContentType is the MIME type; by default it follows the key's extension.
@@ -96,9 +95,9 @@ type PutOptions struct {
 type Store interface {
 	// Put writes a small object at once, with its SHA-256 checked by the server.
 	Put(ctx context.Context, key string, body []byte, opts PutOptions) error
-	// PutFrom writes size bytes of r without holding them all, in parts where
-	// large; r is read from several goroutines and may be read twice. An object
-	// is there whole or not at all.
+	// PutFrom writes size bytes of r without holding them all, in parts if there are
+	// many. r is read from several goroutines and may be read twice. An object is there
+	// whole or not at all.
 	PutFrom(ctx context.Context, key string, r io.ReaderAt, size int64, opts PutOptions) error
 	// Open reads an object from byte offset on; the Object's Size is the whole's.
 	// The body is not verified: [OpenArtifact] does that.
@@ -111,7 +110,7 @@ type Store interface {
 	// Folders yields the names directly under the folder prefix (which ends in
 	// '/') that have objects below them, without slashes, in byte order.
 	Folders(ctx context.Context, prefix string) iter.Seq2[string, error]
-	// Delete removes an object; one that is not there is no error.
+	// Delete removes an object; a missing object is not an error.
 	Delete(ctx context.Context, key string) error
 	// Uploads yields the incomplete multipart uploads under a prefix.
 	Uploads(ctx context.Context, prefix string) iter.Seq2[Upload, error]

@@ -17,7 +17,7 @@ import (
 // verifyStreams is how many objects are hashed at once.
 const verifyStreams = 8
 
-// What verify finds wrong with an object.
+// The kinds of damage that verify finds.
 const (
 	// ProblemAltered: the bytes are not those that were committed.
 	ProblemAltered = "altered"
@@ -33,8 +33,8 @@ const (
 type Problem struct {
 	// Kind is one of the Problem… constants.
 	Kind string `json:"kind"`
-	// Key is the object's; Role its part in the manifest NamedBy, where one names it:
-	// "rebuild." and the part where it is another run's, which the run goes on from.
+	// Key is the object's key. Role is its part in the manifest NamedBy, if one names it;
+	// it begins with "rebuild." if the object belongs to the other run of a fork.
 	Key     string `json:"key"`
 	Role    string `json:"role,omitempty"`
 	NamedBy string `json:"named_by,omitempty"`
@@ -51,14 +51,14 @@ func (p Problem) String() string {
 	return s + ": " + p.Detail
 }
 
-// BranchReport is what verify saw of one branch.
+// BranchReport is the result for one branch.
 type BranchReport struct {
 	Branch int `json:"branch"`
-	// First and Last are its committed iterations, -1 where there are none.
+	// First and Last are its committed iterations, -1 if there are none.
 	First int `json:"first"`
 	Last  int `json:"last"`
 	// Parent is the fork point: the manifest that the first one follows, of another
-	// branch, or of another run. Nil where the run begins.
+	// branch, or of another run. Nil if the run begins with this branch.
 	Parent *Ref `json:"parent,omitempty"`
 	// Opened is why the branch was opened, as its first manifest says.
 	Opened json.RawMessage `json:"opened,omitempty"`
@@ -66,7 +66,7 @@ type BranchReport struct {
 	Head Ref `json:"head"`
 	// State is the state fingerprint of the newest version.
 	State string `json:"state"`
-	// Uncommitted are iterations that were begun behind the head.
+	// Uncommitted are iterations after the head that were begun.
 	Uncommitted []int `json:"uncommitted,omitempty"`
 }
 
@@ -93,14 +93,15 @@ type Report struct {
 // OK says whether all that was committed is there and unaltered.
 func (r *Report) OK() bool { return len(r.Problems) == 0 }
 
-// Progress is told how far a long walk is: done of total objects and bytes. It is
-// called from several goroutines, one at a time; nil is fine.
+// Progress receives how far a long walk is: done of total objects and bytes. It is called
+// from several goroutines, one at a time; nil is fine.
 type Progress func(doneObjects, totalObjects int, doneBytes, totalBytes int64)
 
-// Verify walks a run's every branch and re-hashes every artifact that a manifest
-// names; and where the run goes on from another one, what it is rebuilt from there:
-// manifests, specs, batches and the snapshot they begin at. Damage is in the report;
-// the error says only why the walk could not be made ([ErrNotFound] where the run has no commit, [ErrUnavailable], [ErrDenied], …).
+// Verify walks every branch of a run and re-hashes every artifact that a manifest names.
+// If the run was forked from another, it also re-hashes what the fork point is rebuilt
+// from: manifests, specs, batches and the snapshot they begin at. Damage is in the
+// report. The error says only why the walk could not be made ([ErrNotFound] if the run
+// has no commit, [ErrUnavailable], [ErrDenied], …).
 func Verify(ctx context.Context, s Store, run string, progress Progress) (Report, error) {
 	w, err := loadRun(ctx, s, run)
 	if err != nil {
@@ -259,7 +260,7 @@ func (w *walk) add(kind, key, role, by, detail string) {
 	w.report.Problems = append(w.report.Problems, Problem{Kind: kind, Key: key, Role: role, NamedBy: by, Detail: detail})
 }
 
-// damage records what an error says about an object, or answers false where the error
+// damage records what an error says about an object, or answers false if the error
 // is about the store instead.
 func (w *walk) damage(ref Ref, role, by string, err error) bool {
 	switch {
@@ -355,7 +356,7 @@ func (w *walk) hashAll(ctx context.Context, progress Progress) error {
 	return nil
 }
 
-// buried tells whether a tombstone explains that an object is gone.
+// buried reports whether a tombstone explains the absence of an object.
 func (w *walk) buried(key string) bool {
 	_, ok := w.tombstones[key]
 	return ok
@@ -376,8 +377,8 @@ func (w *walk) findOrphans(ctx context.Context) error {
 	return nil
 }
 
-// isOrphan says that no manifest names the key, that it is none itself, and that it
-// is not of the folders outside the chain.
+// isOrphan says that no manifest names the key, that it is not a manifest itself, and
+// that it is not in a folder outside the chain.
 func (w *walk) isOrphan(key string) bool {
 	run := w.report.Run
 	if _, named := w.refs[key]; named || key == SpecKey(run) || strings.HasSuffix(key, "/manifest.json") {

@@ -9,9 +9,9 @@ import (
 )
 
 // findRebuilds collects what every fork point in another run is rebuilt from (see
-// [FindRebuild]): the versions behind it that have no snapshot of their own need all of
-// it, and a run has no other record of its beginning. A snapshot there that is gone is
-// passed over, as when a version is rebuilt.
+// [FindRebuild]). Later versions without a snapshot of their own need all of it, and a
+// run has no other record of its beginning. A snapshot there that is gone is passed over,
+// as when a version is rebuilt.
 func (w *walk) findRebuilds(ctx context.Context) error {
 	seen := map[string]bool{}
 	for _, link := range w.links {
@@ -62,8 +62,8 @@ func (w *walk) findRebuild(ctx context.Context, head Ref, by string) error {
 	return nil
 }
 
-// damagedRebuild records, once, why the walk ended at a manifest, or gives the error back
-// where it is about the store.
+// damagedRebuild records, once, why the walk ended at a manifest. It returns the error if
+// it is about the store.
 func (w *walk) damagedRebuild(ref Ref, by string, err error) error {
 	if w.damaged[ref.Key] {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// A run that went on from another one is rebuilt from that one's snapshot and updates,
-// across as many runs as it takes: they are verified with it.
+// A forked run is rebuilt from the other run's snapshot and updates, across as many runs
+// as needed: they are verified with it.
 func TestVerifyWhatAForkIsRebuiltFrom(t *testing.T) {
 	ctx := context.Background()
 	s := store.NewMemory()

@@ -1,12 +1,11 @@
 // Package strict reads JSON that people write by hand: specs, sweeps, options of
 // environments, the input of commands. Parse gives a tree of nodes that keeps what
-// encoding/json loses: the order of the keys, keys that stand twice, and every value
-// as it is written. Typed reads convert nothing silently: 1.0 is no integer and "1"
-// no number.
+// encoding/json loses: the order of the keys, repeated keys, and every value as it is
+// written. Typed reads convert nothing silently: 1.0 is not an integer and "1" is not a
+// number.
 //
-// What a reader finds wrong it reports as Problems, all at once, each with its
-// path, what was found, what is allowed and a hint. Nearest and DidYouMean guess
-// what a misspelt word means.
+// A reader reports all problems at once, as Problems, each with its path, what was found,
+// what is allowed and a hint. Nearest and DidYouMean guess what a misspelt word means.
 //
 // Canonical JSON is written by infra/store/canon. The package does no I/O.
 package strict

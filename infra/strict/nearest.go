@@ -8,14 +8,14 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// longestGuess bounds the words Nearest compares: the distance costs the product
-// of both lengths, and a longer word is no misspelling.
+// longestGuess bounds the words Nearest compares: the distance costs the product of both
+// lengths, and a longer word is not a misspelling.
 const longestGuess = 64
 
-// Nearest is the candidate that word most likely means, and whether there is
-// one: equal but for case, or at most a third of its letters away (at least
-// two); else the shortest that has the word's letters in their order, as
-// "bfloat16" has those of "bf16". Of equally good ones the first wins.
+// Nearest is the candidate that word most likely means, and whether one was found. It
+// equals the word except for case, or is at most a third of its letters away (at least
+// two). Otherwise it is the shortest one that has the word's letters in order, as
+// "bfloat16" has the letters of "bf16". Of equally good ones the first wins.
 func Nearest(word string, candidates []string) (string, bool) {
 	if word == "" || len(word) > longestGuess {
 		return "", false
@@ -40,7 +40,7 @@ func Nearest(word string, candidates []string) (string, bool) {
 	return best, best != ""
 }
 
-// inOrder tells whether text has the word's letters in their order.
+// inOrder reports whether text has the word's letters in their order.
 func inOrder(word, text string) bool {
 	for _, r := range word {
 		i := strings.IndexRune(text, r)
@@ -52,7 +52,7 @@ func inOrder(word, text string) bool {
 	return true
 }
 
-// DidYouMean is the hint for a word that is none of the candidates; empty where
+// DidYouMean is the hint for a word that is none of the candidates; empty if
 // none of them is near.
 func DidYouMean(word string, candidates []string) string {
 	if c, ok := Nearest(word, candidates); ok {

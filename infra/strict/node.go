@@ -30,7 +30,7 @@ type Node struct {
 type inside struct {
 	items    []Node
 	members  []Member
-	repeated bool // a key stands twice
+	repeated bool // a repeated key
 }
 
 // Member is a key of an object and its value.
@@ -64,8 +64,8 @@ func (n Node) Kind() Kind {
 	return Number
 }
 
-// Raw is the value as it is written, without the space around it. What NewObject
-// makes is not written anywhere: its Raw is "{}".
+// Raw is the value as it is written, without the space around it. An object from
+// NewObject has no text: its Raw is "{}".
 func (n Node) Raw() string {
 	if n.raw == "" {
 		return "null"
@@ -81,8 +81,8 @@ func (n Node) Items() []Node {
 	return n.inside.items
 }
 
-// Members are the members of an object, in order, each key once: the first of
-// those that stand twice. Nil of any other value.
+// Members are the members of an object, in order, each key once: of a repeated key, the
+// first. Nil of any other value.
 func (n Node) Members() []Member {
 	if n.inside == nil || !n.inside.repeated {
 		return n.Written()
@@ -136,11 +136,11 @@ func (n Node) Float() (float64, bool) {
 	return f, err == nil
 }
 
-// IsInteger tells whether a number is written without a point and an exponent.
+// IsInteger reports whether a number is written without a point and an exponent.
 func (n Node) IsInteger() bool { return n.Kind() == Number && !strings.ContainsAny(n.raw, ".eE") }
 
-// HintQuotes is the hint where a number is wanted and a text that is one was found;
-// empty otherwise.
+// HintQuotes is the hint if a number is wanted and a text with a number was found; empty
+// otherwise.
 func (n Node) HintQuotes() string {
 	if text, ok := n.Text(); ok {
 		if _, err := strconv.ParseFloat(text, 64); err == nil {
@@ -163,7 +163,7 @@ func (n Node) Found() string {
 	return Shorten(n.Raw())
 }
 
-// Repeated lists the keys that stand twice in the value at path.
+// Repeated lists the repeated keys in the value at path.
 func (n Node) Repeated(path string) Problems {
 	var problems Problems
 	for i, item := range n.Items() {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits bound what Parse reads; 0 is no limit but encoding/json's own.
+// Limits bound what Parse reads; 0 sets no limit except encoding/json's own.
 type Limits struct {
 	// Bytes is the most bytes of a text.
 	Bytes int
@@ -21,7 +21,7 @@ type Limits struct {
 type Unreadable struct {
 	// Found and Allowed are as in a Problem.
 	Found, Allowed string
-	// Err is encoding/json's error where the text is not JSON, otherwise nil.
+	// Err is encoding/json's error if the text is not JSON, otherwise nil.
 	Err error
 }
 
@@ -32,7 +32,7 @@ func (u *Unreadable) Error() string { return u.Found + ", want " + u.Allowed }
 func (u *Unreadable) Unwrap() error { return u.Err }
 
 // Parse reads one JSON value in UTF-8 and nothing after it. The error is an
-// *Unreadable. Keys that stand twice are no error: see Member.Again.
+// *Unreadable. Repeated keys are not an error: see Member.Again.
 func Parse(b []byte, limits Limits) (Node, error) {
 	switch {
 	case limits.Bytes > 0 && len(b) > limits.Bytes:
@@ -72,7 +72,7 @@ func (s *scanner) space() {
 	}
 }
 
-// ends skips white space and tells whether the array or object ends here; it
+// ends skips white space and reports whether the array or object ends here; it
 // reads the bracket that ends it, or the comma before the next element.
 func (s *scanner) ends() bool {
 	s.space()

@@ -10,12 +10,12 @@ import (
 // Problem is one thing wrong with a document.
 type Problem struct {
 	// Path is the JSON path, as in "update.learning_rate" or
-	// "rollout.prompt_tokens[1]". What is wrong with the whole document has a name
-	// in parentheses, "(spec)", or an empty path.
+	// "rollout.prompt_tokens[1]". A problem of the whole document has a name in
+	// parentheses, "(spec)", or an empty path.
 	Path string `json:"path"`
 	// Found is the value found, as it is written in JSON, or a few words.
 	Found string `json:"found"`
-	// Allowed says in words what may stand there.
+	// Allowed says in words what is allowed there.
 	Allowed string `json:"allowed"`
 	// Hint is what the person most likely meant, or what to do; may be empty.
 	Hint string `json:"hint,omitempty"`
@@ -59,7 +59,7 @@ func (ps Problems) Error() string {
 	return b.String()
 }
 
-// Err is the problems as an error, nil where there are none.
+// Err is the problems as an error, nil if there are none.
 func (ps Problems) Err() error {
 	if len(ps) == 0 {
 		return nil

@@ -174,7 +174,7 @@ func TestNearest(t *testing.T) {
 	require.Empty(t, DidYouMean("nothing alike", []string{"a", "hf"}))
 }
 
-// What is read is what encoding/json reads, value for value.
+// The values read equal those of encoding/json.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`{"b":1,"a":[1.50,"x",null]}`, `"é\u2028<\ud800"`, ` [ true , false,{} ] `, `[[[]]]`, `{"a":{"a":{}},"a":1}`, "\"\xff\"", `-0.0`, `{"a\\":"\\"}`, `1 2`, "\ufeff1", `{"":"}"}`,

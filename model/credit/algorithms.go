@@ -6,7 +6,7 @@ import (
 )
 
 // Algorithms are all algorithms, in the order in which the spec and the docs list them.
-// Each entry stands in the algorithm's file. The spec, the credit step, the benches, the
+// Each entry is in the algorithm's file. The spec, the credit step, the benches, the
 // tests and the docs range over this table.
 var Algorithms = []Algorithm{
 	grpo,
@@ -37,8 +37,8 @@ type Algorithm struct {
 	// ObservesStates says that it reads Input.Past: every trajectory of a rollout,
 	// selected or not, updates the values of initial states (Observe).
 	ObservesStates bool
-	// Reads are the fields of a spec's credit section, besides algorithm, that have an
-	// effect.
+	// Reads are the fields of a spec's credit section that have an effect, without
+	// algorithm.
 	Reads []string
 	// Compute returns the advantages and, with a critic, the returns that the critic
 	// learns: [rows][tokens]. Errors are of kind ErrRewards, ErrNotFinite or ErrInput.
@@ -67,16 +67,16 @@ type Options struct {
 	Algorithm string
 	// NormalizeByStd divides by the standard deviation of the group (GRPO, and in GiGPO
 	// of the anchor group too). Without it only the mean is subtracted: in GRPO that is
-	// DrGRPO, in GiGPO it is F = 1, which the paper finds better for very small
+	// DrGRPO, in GiGPO it is F = 1, which the paper finds better for very small standard
 	// deviations.
 	NormalizeByStd bool
-	// Epsilon is added to the deviation (verl, verl-agent: 1e-6).
+	// Epsilon is added to the standard deviation (verl, verl-agent: 1e-6).
 	Epsilon float64
 	// Floor is the smallest divisor, in units of the reward; 0 means no floor, as in the
 	// papers. Without a floor the advantage depends on how rare a difference is and not
 	// on its size: if one of 16 members has another reward, its |A| is 15/√16 = 3.75
 	// even if the difference is a penalty of 0.1 or a random payout. The floor has no
-	// effect on groups with a larger deviation.
+	// effect on groups with a larger standard deviation.
 	Floor float64
 	// Gamma discounts the future, in [0, 1]: from token to token in GAE, TurnGAE (inside
 	// a turn) and REINFORCE++ (RAGEN: 1), from turn to turn in GiGPO (paper: 0.95).
@@ -93,8 +93,8 @@ type Options struct {
 	ValueAt ValuePlace
 	// RewardAt is where Input.Tokens has the rewards; the caller puts them there.
 	RewardAt RewardPlace
-	// Whiten scales the advantages of all sampled tokens to mean 0 and deviation 1
-	// (GAE, TurnGAE; verl and RAGEN always do).
+	// Whiten scales the advantages of all sampled tokens to mean 0 and standard deviation
+	// 1 (GAE, TurnGAE; verl and RAGEN always do).
 	Whiten bool
 	// BaselineRate is Observe's rate; the caller of StateBaseline observes.
 	BaselineRate float64

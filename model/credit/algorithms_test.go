@@ -51,7 +51,7 @@ func advantagesOf(t *testing.T, name string, o Options, change func(*Input)) [][
 	return advantages
 }
 
-// What the table says an algorithm reads is what it reads: a change of anything else
+// An algorithm reads exactly the fields that the table names: a change of any other field
 // changes nothing.
 func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
 	same := func(*Input) {}

@@ -15,7 +15,7 @@ import (
 
 // Advantages are computed by whichever host is free, so their bits must not depend
 // on whether its processor fuses a product with a sum (arm64 and GOAMD64=v3 do).
-// The digests are those of a machine that does not.
+// The digests come from a machine that does not.
 func TestTheSameBitsOnMachinesThatFuse(t *testing.T) {
 	e := randomEpisodes(t, 7, 24)
 	r := rand.New(rand.NewPCG(7, 2)) // uniform: what is drawn needs no logarithm

@@ -10,8 +10,8 @@
 //
 // A row is a trajectory. Numbers of rows are [rows], numbers of turns [rows][turns] and
 // numbers of tokens [rows][tokens]; rows may differ in length. A mask, [rows][tokens], is
-// true at the tokens that were sampled, which are those of the loss. Every result is 0
-// where the mask is false.
+// true at the sampled tokens, which are the tokens of the loss. Every result is 0 if
+// the mask is false.
 //
 // Token t of a row is ids[t]. Its log-prob and its value are computed from ids[<t], as in
 // model's Score: values[row][t] is the critic's estimate of the future return before
@@ -53,8 +53,8 @@ func finite(x float64) bool {
 	return difference == 0
 }
 
-// check returns an error for rewards that are not finite or that are not as many as the
-// group indexes or state keys beside them.
+// check returns an error for rewards that are not finite, or if their number differs from
+// the number of group indexes or state keys.
 func check(rewards []float64, beside string, n int) error {
 	if len(rewards) != n {
 		return fmt.Errorf("%w: %d rewards, %d %s", ErrRewards, len(rewards), n, beside)
@@ -117,7 +117,7 @@ func rowsOf[K comparable](groups []K) [][]int {
 }
 
 // MeanStd returns the mean and the sample standard deviation (n−1) of values, in two
-// passes. The deviation of equal values, or of fewer than two, is 0.
+// passes. The standard deviation of equal values, or of fewer than two, is 0.
 func MeanStd(values []float64) (mean, std float64) {
 	if len(values) == 0 {
 		return 0, 0

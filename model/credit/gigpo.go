@@ -21,7 +21,7 @@ var gigpo = Algorithm{
 //	A^S_k = (G_k − mean(G_anchor)) / F, 0 for a turn alone in its anchor group
 //	A_k   = A^E_i + ω·A^S_k
 //
-// where F is the sample deviation plus ε, or 1. There is no critic.
+// where F is the sample standard deviation plus ε, or 1. There is no critic.
 //
 // rewards: [rows][turns], penalties included; R_i is their undiscounted sum.
 // groups: [rows]. keys: [rows][turns], the StateKey of the environment when the
@@ -30,9 +30,9 @@ var gigpo = Algorithm{
 //
 // A state that occurs twice in one trajectory counts twice, as in the paper. Differences
 // from the paper: anchors are equal states, neither equal observation texts nor similar
-// ones; a StateKey does not include the number of turns left, so two turns of one anchor
-// may have different budgets (as in the paper, if the text does not show it); there is a
-// floor; and equal returns give exactly 0. In a group of one row A^E is the return, as in
+// ones. A StateKey does not include the number of turns left, so two turns of one anchor
+// may have different budgets (as in the paper, if the text does not show it). There is a
+// floor, and equal returns give exactly 0. In a group of one row A^E is the return, as in
 // GRPO.
 //
 // Errors are of kind ErrRewards or ErrInput.

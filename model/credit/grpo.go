@@ -1,7 +1,7 @@
 package credit
 
 var grpo = Algorithm{
-	Name: "grpo", By: "the group's mean and deviation (GRPO)",
+	Name: "grpo", By: "the group's mean and standard deviation (GRPO)",
 	Formula: "A = (R − mean_G) / (std_G + ε)", Paper: "GRPO, arXiv 2402.03300, §4.1.2", File: "grpo.go",
 	Compares: true, Reads: []string{"normalize_by_std", "epsilon", "floor"},
 	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
@@ -18,10 +18,11 @@ var grpo = Algorithm{
 // [rows], the group of each; a group's rows need not be adjacent. The result,
 // [rows], applies to every sampled token of the row (OverRows).
 //
-// As in verl the deviation is that of a sample (n−1), and a group of one row has
-// mean 0 and deviation 1, so that its advantage is its reward (over 1+ε). Differences
-// from verl: the floor, 0 by default; a group of equal rewards gets exactly 0, without a
-// rounding error of the mean divided by ε; and sums are in float64 in row order.
+// As in verl, the standard deviation is the sample's (n−1), and a group of one row has
+// mean 0 and standard deviation 1, so that its advantage is its reward (over 1+ε).
+// Differences from verl: the floor, 0 by default; a group of equal rewards gets exactly
+// 0, without a rounding error of the mean divided by ε; and sums are in float64 in row
+// order.
 //
 // Errors are of kind ErrRewards, or ErrInput for a negative option.
 func GRPO(rewards []float64, groups []int, o Options) ([]float64, error) {

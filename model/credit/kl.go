@@ -11,10 +11,10 @@ import (
 //
 //	r_t ← r_t − β·kl(log π_old(t), log π_ref(t))
 //
-// rewards, logProbs and refLogProbs: [rows][tokens]; the log-probs are those of
-// Score before the update, read where the mask is true. coefficient is β, at least
-// 0. The penalised rewards are new slices. mean is verl's actor/reward_kl_penalty: the
-// mean over rows with a sampled token of the row's mean estimate over its sampled tokens.
+// rewards, logProbs and refLogProbs: [rows][tokens]; the log-probs come from Score before
+// the update and are read where the mask is true. coefficient is β, at least 0. The
+// penalised rewards are new slices. mean is verl's actor/reward_kl_penalty: the mean over
+// rows with a sampled token of the row's mean estimate over its sampled tokens.
 //
 // In the reward k1 is unbiased: its sum over a trajectory is the log ratio of the
 // trajectory. Errors are of kind ErrRewards, ErrNotFinite (a log-prob) or ErrInput.

@@ -15,8 +15,8 @@ var leaveOneOut = Algorithm{
 //	A_i = R_i − 1/(K−1) Σ_{j≠i} R_j = K/(K−1) · (R_i − mean(R_group))
 //
 // The baseline does not contain the row's own return, so the gradient is unbiased. There
-// is no division by a deviation. The function computes the second form, so that equal
-// returns give exactly 0.
+// is no division by a standard deviation. The function computes the second form, so that
+// equal returns give exactly 0.
 //
 // rewards, groups and the result are as in GRPO. A group of one has no other rows, and
 // its advantage is the reward, as in verl; validation rejects such groups. LOOP's other

@@ -133,7 +133,7 @@ func TestGAEBridges(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, a, pack(advantages))
 	require.Equal(t, g, pack(returns))
-	// What the environment's tokens hold is not read.
+	// Values at the environment's tokens are not read.
 	for row, sampled := range e.mask {
 		for at, yes := range sampled {
 			if !yes {

@@ -1,7 +1,7 @@
 package credit
 
 var reinforcePlusPlus = Algorithm{
-	Name: "reinforce_pp", By: "the batch's mean and deviation (REINFORCE++)",
+	Name: "reinforce_pp", By: "the batch's mean and standard deviation (REINFORCE++)",
 	Formula: "A_t = w(Σ_{k≥t} γ^{k−t} r_k)", Paper: "REINFORCE++, arXiv 2501.03262", File: "reinforce.go",
 	Reads: []string{"gamma", "reward_at"},
 	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
@@ -10,7 +10,7 @@ var reinforcePlusPlus = Algorithm{
 }
 
 var reinforcePlusPlusBaseline = Algorithm{
-	Name: "reinforce_pp_baseline", By: "the group's mean and the batch's deviation (REINFORCE++ with a baseline)",
+	Name: "reinforce_pp_baseline", By: "the group's mean and the batch's standard deviation (REINFORCE++ with a baseline)",
 	Formula: "A = w(R − mean_G)", Paper: "REINFORCE++, arXiv 2501.03262, \"w/ baseline\"", File: "reinforce.go",
 	Compares: true,
 	Compute: func(in Input, _ Options) ([][]float64, [][]float64, error) {
@@ -62,7 +62,7 @@ func ReinforcePlusPlus(rewards [][]float64, mask [][]bool, gamma float64) ([][]f
 //
 //	A = whiten(R_i − mean(R_group)) over all sampled tokens
 //
-// The deviation is that of the whole batch, so a group whose rewards hardly vary has
+// The standard deviation is the whole batch's, so a group whose rewards hardly vary has
 // little weight, whereas GRPO would scale it up.
 //
 // rewards and groups are as in GRPO. For a group of one the mean counts as 0, as in verl. The

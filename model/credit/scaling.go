@@ -33,8 +33,8 @@ func (o Options) scaleBy(values []float64, mean, std float64) {
 	}
 }
 
-// scaleGroups returns the values scaled within their groups. As in verl, a group of one has
-// mean 0 and deviation 1, so that its value stays (over 1+ε).
+// scaleGroups returns the values scaled within their groups. As in verl, a group of one
+// has mean 0 and standard deviation 1, so that its value stays (over 1+ε).
 func (o Options) scaleGroups(values []float64, groups []int) []float64 {
 	out := make([]float64, len(values))
 	for _, rows := range rowsOf(groups) {

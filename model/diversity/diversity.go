@@ -16,8 +16,8 @@ type Figures struct {
 	// Distinct is distinct-1, -2 and -3 (see grams.distinct). It is NaN if no group has an
 	// n-gram of that length.
 	Distinct [3]float64
-	// Similarity is that of bigrams (see similarity). It is NaN if no group has two
-	// members.
+	// Similarity is the similarity of bigrams (see similarity). It is NaN if no group has
+	// two members.
 	Similarity float64
 }
 

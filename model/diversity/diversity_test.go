@@ -94,7 +94,7 @@ func Distinct[T comparable](group [][]T, n int) float64 {
 	return count(group, n)[n-1].distinct()
 }
 
-// Similarity is that of a group for n-grams.
+// Similarity is the similarity of a group by n-grams.
 func Similarity[T comparable](group [][]T, n int) float64 {
 	if n < 1 {
 		return math.NaN()

@@ -11,11 +11,11 @@ const (
 	// K1 is d: unbiased, positive or negative (verl: kl). Its gradient has expectation
 	// 0, so in the loss it adds only noise: use it in the reward.
 	K1 KLEstimator = "k1"
-	// K2 is ½d²: biased, never negative (verl: mse). On policy its gradient is in
-	// expectation that of the KL at the token (arXiv 2506.09477).
+	// K2 is ½d²: biased, never negative (verl: mse). On policy its expected gradient is
+	// the gradient of the KL at the token (arXiv 2506.09477).
 	K2 KLEstimator = "k2"
 	// K3 is exp(−d) + d − 1: unbiased, never negative (verl: low_var_kl; GRPO, arXiv
-	// 2402.03300, equation 4). On policy its gradient is in expectation that of the
+	// 2402.03300, equation 4). On policy its expected gradient is the gradient of the
 	// reverse divergence, KL(π_ref‖π) (arXiv 2506.09477).
 	K3 KLEstimator = "k3"
 	// KAbs is |d| (verl: abs).

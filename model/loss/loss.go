@@ -8,9 +8,9 @@
 // The losses that train are computed on the device: policyLoss and valueLoss in package
 // model, whose tests compute the same losses in float64.
 //
-// Shapes are those of package credit: [rows][tokens], rows of any length, where
-// token t's log-prob and value were computed from ids[<t]. A mask is true at the
-// sampled tokens; other tokens are never read.
+// Shapes are as in package credit: [rows][tokens], rows of any length, where token t's
+// log-prob and value were computed from ids[<t]. A mask is true at the sampled tokens;
+// other tokens are never read.
 package loss
 
 import (
@@ -23,7 +23,7 @@ import (
 // range.
 var ErrInput = errors.New("unusable input")
 
-// finite tells whether x is neither NaN nor infinite.
+// finite reports whether x is neither NaN nor infinite.
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // CheckShape returns an error of kind ErrInput unless values has the mask's shape;

@@ -24,8 +24,8 @@ const (
 
 // Weights returns the weight of each token in the loss, [rows][tokens], so that the
 // loss is Σ weight·token loss for every aggregation. Tokens that were not sampled have
-// weight 0. mask is that of the whole minibatch, [rows][tokens]. rowWeights, [rows] and
-// at least 0, multiply a row in the sums and in their divisors; nil means 1 for each
+// weight 0. mask is the mask of the whole minibatch, [rows][tokens]. rowWeights, [rows]
+// and at least 0, multiply a row in the sums and in their divisors; nil means 1 for each
 // row. Only Constant reads divisor, which must be above 0. With ω_r a row's weight and
 // n_r the number of its sampled tokens, a token's weight is
 //

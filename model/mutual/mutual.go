@@ -71,7 +71,7 @@ type Information struct {
 	// MarginalStd is the standard deviation (n) of marginal_i.
 	MarginalStd float64
 	// ZScore is MI / (MarginalStd + Epsilon). It can be compared between runs whose
-	// log-probs have different deviations.
+	// log-probs have different standard deviations.
 	ZScore float64
 }
 
@@ -126,8 +126,8 @@ func information(logProbs [][]float64, own []int) Information {
 	return info
 }
 
-// zScore is the MI in units of a deviation, which equals the mean of
-// (matched − marginal) / deviation.
+// zScore is the MI in units of a standard deviation, which equals the mean of (matched −
+// marginal) / deviation.
 func (n Information) zScore(deviation float64) float64 { return n.MI / (deviation + Epsilon) }
 
 // logSumExp is log Σ exp xs, shifted by the largest number so that nothing overflows. At

@@ -2,7 +2,7 @@ package mutual
 
 import "fmt"
 
-// Prefixes of the names in RAGEN v2, which tell how the reasonings were sampled.
+// Prefixes of the names in RAGEN v2. They say how the reasonings were sampled.
 const (
 	// FirstTurn is the prefix for reasonings of first turns.
 	FirstTurn = "collapse_first_turn_sample/"
@@ -11,7 +11,8 @@ const (
 	Trajectory = "collapse_trajectory_sample/"
 )
 
-// Names of the moving averages of the deviations, from which the next estimate starts.
+// Names of the moving averages of the standard deviations, from which the next estimate
+// starts.
 const (
 	DeviationName    = "marginal_std_ema"
 	DeviationSeqName = "marginal_std_ema_seq"
@@ -51,8 +52,8 @@ func (f Figures) Named(prefix string) []Named {
 	return prefixed(all, prefix)
 }
 
-// Named lists the smoothed figures in the same way. The list includes the deviations, so
-// that the next estimate can start from the published figures.
+// Named lists the smoothed figures in the same way. The list includes the standard
+// deviations, so that the next estimate can start from the published figures.
 func (s Smoothed) Named(prefix string) []Named {
 	return prefixed([]Named{
 		{DeviationName, s.Deviations.Token},

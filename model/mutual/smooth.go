@@ -1,10 +1,10 @@
 package mutual
 
-// Decay of the moving averages of the marginal deviations (RAGEN v2's default).
+// Decay of the moving averages of the marginal standard deviations (RAGEN v2's default).
 const Decay = 0.9
 
-// Deviations are moving averages of the marginal deviations, passed from one estimate to
-// the next. The zero value is the state before the first estimate.
+// Deviations are moving averages of the marginal standard deviations, passed from one
+// estimate to the next. The zero value is the state before the first estimate.
 type Deviations struct {
 	// Token and Seq are the averages of MarginalStd.
 	Token, Seq float64
@@ -12,8 +12,8 @@ type Deviations struct {
 	Seen bool
 }
 
-// Smoothed are z-scores with smoothed deviations, because the deviation of few reasonings
-// is noisy and would make the z-score noisy too.
+// Smoothed are z-scores with smoothed standard deviations, because the standard deviation
+// of few reasonings is noisy and would make the z-score noisy too.
 type Smoothed struct {
 	// Deviations after this estimate.
 	Deviations Deviations
@@ -26,8 +26,9 @@ type Smoothed struct {
 //
 //	s ← Decay · s + (1 − Decay) · MarginalStd
 //
-// starting with the first estimate's deviation, and returns the z-scores with the new
-// averages. As in RAGEN v2 the deviation is smoothed and not the z-score.
+// starting with the first estimate's standard deviation, and returns the z-scores with
+// the new averages. As in RAGEN v2 the standard deviation is smoothed and not the
+// z-score.
 func (f Figures) Smooth(before Deviations) Smoothed {
 	after := Deviations{Token: f.Token.MarginalStd, Seq: f.Seq.MarginalStd, Seen: true}
 	if before.Seen {

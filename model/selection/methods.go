@@ -3,8 +3,8 @@ package selection
 import "slices"
 
 // Methods are all methods, in the order in which the spec and the docs list them. Each
-// entry stands in the method's file. The spec, the selection step, the benches, the tests
-// and the docs range over this table.
+// entry is in the method's file. The spec, the selection step, the benches, the tests and
+// the docs range over this table.
 var Methods = []Method{
 	all,
 	topFraction,

@@ -29,8 +29,8 @@ func TestMethodsAreDescribed(t *testing.T) {
 	}
 }
 
-// What the table says of ranking and of deviations holds: a method that does not rank
-// keeps the same groups under any scores, and a deviation of one member is 0.
+// The table is right about ranking and standard deviations: a method that does not rank
+// keeps the same groups under any scores, and the standard deviation of one member is 0.
 func TestTheTablesSayHowTheyRank(t *testing.T) {
 	for _, m := range Methods {
 		o := Options{Method: m.Name, Order: Largest, Value: 0.5}

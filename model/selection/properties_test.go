@@ -17,9 +17,8 @@ var methods = func() (names []string) {
 	return names
 }()
 
-// Whatever the method: indexes ascend, each once; no group that is dropped has a
-// better score than one that is kept; and a flat group is not kept where flat ones
-// are set aside.
+// Whatever the method: indexes ascend, each once; no dropped group has a better score
+// than a kept one; and a flat group is not kept if flat ones are dropped.
 func TestSelectKeepsTheBest(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 3))

@@ -6,8 +6,8 @@ import (
 )
 
 // Reweight computes the factor by which each group's advantages are multiplied if groups
-// are weighted instead of dropped: [groups], the group's reward deviation divided by the
-// largest one (RAGEN v2's soft_advantage_reweight):
+// are weighted instead of dropped: [groups], the standard deviation of the group's
+// rewards divided by the largest one (RAGEN v2's soft_advantage_reweight):
 //
 //	A ← A · s_g / max(s)
 //

@@ -16,12 +16,12 @@ var Metrics = []Metric{
 		Source: "RAGEN v2: reward; reward_sum gives the same ranking if all groups have the same size",
 	},
 	{Name: "entropy", Is: "the mean of the members' entropies", Source: "RAGEN v2: entropy", values: entropiesOf},
-	{Name: "entropy_std", Is: "the sample deviation of the members' entropies", Source: "RAGEN v2: entropy_variance", Deviation: true, values: entropiesOf},
+	{Name: "entropy_std", Is: "the sample standard deviation of the members' entropies", Source: "RAGEN v2: entropy_variance", Deviation: true, values: entropiesOf},
 	{Name: "length", Is: "the mean number of the members' sampled tokens", Source: "RAGEN v2: length", values: lengthsOf},
 }
 
 var rewardStd = Metric{
-	Name: "reward_std", Is: "the sample deviation of the members' returns", Source: "StarPO-S, arXiv 2504.20073; RAGEN v2 calls it reward_variance",
+	Name: "reward_std", Is: "the sample standard deviation of the members' returns", Source: "StarPO-S, arXiv 2504.20073; RAGEN v2 calls it reward_variance",
 	Deviation: true, values: rewardsOf,
 }
 
@@ -31,8 +31,8 @@ type Metric struct {
 	Name string
 	// Is and Source describe it in docs/algorithms.md.
 	Is, Source string
-	// Deviation says that it is the members' sample deviation and not their mean: a
-	// group of one has none.
+	// Deviation says that it is the members' sample standard deviation and not their
+	// mean: a group of one has none.
 	Deviation bool
 	// values gives the members' numbers, and their name in errors.
 	values func(Groups) (values [][]float64, of string)
@@ -67,8 +67,8 @@ type Groups struct {
 // RewardStd computes the sample standard deviation (n−1) of each group's rewards:
 // [groups]. The rewards, [groups][members], are the raw returns plus penalties, before any
 // normalisation (StarPO-S, arXiv 2504.20073). RAGEN's code uses rewards that are already
-// normalised if the algorithm is GRPO, and calls the deviation a variance. Errors are of
-// kind ErrRewards.
+// normalised if the algorithm is GRPO, and calls the standard deviation a variance.
+// Errors are of kind ErrRewards.
 func RewardStd(rewards [][]float64) ([]float64, error) {
 	_, std, err := stats("", rewards)
 	return std, err
@@ -92,7 +92,7 @@ func Score(g Groups, metric string) ([]float64, error) {
 	return mean, err
 }
 
-// stats computes each group's mean and sample deviation.
+// stats computes each group's mean and sample standard deviation.
 func stats(of string, values [][]float64) (mean, std []float64, err error) {
 	mean, std = make([]float64, len(values)), make([]float64, len(values))
 	for g, group := range values {

@@ -16,12 +16,12 @@ type Options struct {
 	Value float64
 	// Slack is the slack of TopP, at least 0, in units of the score (RAGEN-2: 0.01).
 	Slack float64
-	// DropFlat removes, before the method, the groups whose reward deviation is not
-	// above Floor, for every metric (RAGEN v2's include_zero off). A fraction is still
-	// a fraction of all groups.
+	// DropFlat removes, before the method, the groups whose rewards have a standard
+	// deviation of at most Floor, for every metric (RAGEN v2's include_zero off). A
+	// fraction is still a fraction of all groups.
 	DropFlat bool
-	// Floor is the reward deviation above which rewards count as varying, at least 0, in
-	// units of the reward. It is read if DropFlat is set.
+	// Floor is the standard deviation above which rewards count as varying, at least 0,
+	// in units of the reward. It is read if DropFlat is set.
 	Floor float64
 }
 
@@ -30,8 +30,8 @@ type Result struct {
 	// Kept are the indexes of the kept groups, ascending. If it is empty, the update is
 	// skipped.
 	Kept []int
-	// Scores, [groups], are the scores of all groups, and Spreads, [groups], their reward
-	// deviations.
+	// Scores, [groups], are the scores of all groups, and Spreads, [groups], the standard
+	// deviations of their rewards.
 	Scores, Spreads []float64
 }
 

@@ -52,12 +52,12 @@ func All(n int) []int {
 	return kept
 }
 
-// Varied keeps the groups whose rewards vary: those with a deviation, [groups] of
-// RewardStd, above floor. With floor 0 these are DAPO's informative groups (arXiv
-// 2503.14476, equation 11: neither all right nor all wrong); dynamic sampling draws groups
-// until there are enough of these. A floor above 0, in units of the reward, also removes
-// groups whose differences are too small to be worth a step (RAGEN v2 with include_zero
-// off: 1e-10).
+// Varied keeps the groups whose rewards vary: their standard deviation, [groups] of
+// RewardStd, is above floor. With floor 0 these are DAPO's informative groups (arXiv
+// 2503.14476, equation 11: neither all right nor all wrong); dynamic sampling draws
+// groups until there are enough of these. A floor above 0, in units of the reward, also
+// removes groups whose differences are too small to be worth a step (RAGEN v2 with
+// include_zero off: 1e-10).
 func Varied(spreads []float64, floor float64) []int {
 	kept := []int{}
 	for g, s := range spreads {

@@ -12,7 +12,7 @@ import (
 // to 12 elements by insertion, which is stable by accident.
 var tiedSizes = []int{13, 16, 64, 300}
 
-// tiedRewards gives groups of two members with only three different deviations
+// tiedRewards gives groups of two members with only three different standard deviations
 // and means, in an order drawn from the seed.
 func tiedRewards(groups int, seed uint64) [][]float64 {
 	r := rand.New(rand.NewPCG(seed, uint64(groups)))
@@ -24,9 +24,9 @@ func tiedRewards(groups int, seed uint64) [][]float64 {
 	return out
 }
 
-// Of equal scores the lower index is kept, whatever the method, the metric, the
-// order and the number of groups. Each case cuts through groups that are tied, so
-// that it could come out wrong.
+// If scores are equal, the lower index is kept, whatever the method, the metric, the
+// order and the number of groups. Each case cuts through groups that are tied, so that it
+// could come out wrong.
 func TestTiesKeepTheLowerIndex(t *testing.T) {
 	cuts := map[string][]float64{
 		"top_fraction":  {0.1, 0.25, 0.5, 0.8},
@@ -64,7 +64,7 @@ func TestTiesKeepTheLowerIndex(t *testing.T) {
 }
 
 // cutsThrough fails the test where a kept group has a dropped one of the same score
-// before it, and tells whether any tie was cut.
+// before it, and reports whether any tie was cut.
 func cutsThrough(t *testing.T, got Result) bool {
 	t.Helper()
 	kept := make([]bool, len(got.Scores))

@@ -57,8 +57,8 @@ func TopP(scores []float64, p, slack float64, order Order) []int {
 // TopPSoftmax keeps the best groups that together have the probability p under the softmax
 // of the scores or, for Smallest, of their negatives (RAGEN-2's softmax top-p, a nucleus
 // of groups): at least one if there is any. The softmax depends on absolute differences of
-// scores: with rewards in [0, 1], deviations differ by at most 0.7, and it is nearly flat.
-// p is in [0, 1]; with p = 1 all are kept.
+// scores: with rewards in [0, 1], standard deviations differ by at most 0.7, and it is
+// nearly flat. p is in [0, 1]; with p = 1 all are kept.
 func TopPSoftmax(scores []float64, p float64, order Order) []int {
 	if p >= 1 || len(scores) == 0 {
 		return All(len(scores))

@@ -3,7 +3,7 @@ package statistics
 import "slices"
 
 // Median is the middle of xs, the mean of the two middle ones of an even number;
-// 0 where there are none.
+// 0 if there are none.
 func Median(xs []float64) float64 {
 	if len(xs) == 0 {
 		return 0

@@ -13,9 +13,8 @@ const Z95 = 1.959963984540054
 
 // Wilson computes the score interval of a success rate (Wilson 1927, Probable Inference,
 // the Law of Succession, and Statistical Inference): all rates p that differ from the
-// observed rate by at most z standard errors, where the standard error is that of p.
-// Unlike the usual interval it stays within 0 and 1, and it has a positive width even if
-// all trials or none succeeded.
+// observed rate by at most z standard errors of p. Unlike the usual interval it stays
+// within 0 and 1, and it has a positive width even if all trials or none succeeded.
 //
 // Trials may be a fraction, as EffectiveTrials are. Without trials the interval is 0 to 1.
 // It is NaN unless 0 ≤ successes ≤ trials and z > 0, all finite.

@@ -90,7 +90,7 @@ func TestWilsonClustered(t *testing.T) {
 	wantLow, wantHigh := Wilson(3, 5, Z95)
 	low, high := WilsonClustered([]int{1, 0, 0, 1, 1}, []int{1, 1, 1, 1, 1}, Z95)
 	same(wantLow, wantHigh, low, high)
-	// Samples that are copies tell no more than one of each.
+	// Copies of a sample add no information.
 	low, high = WilsonClustered([]int{8, 0, 0, 8, 8}, []int{8, 8, 8, 8, 8}, Z95)
 	require.InDelta(t, wantLow, low, 1e-12)
 	require.InDelta(t, wantHigh, high, 1e-12)

@@ -28,8 +28,8 @@ func (t *Tokenizer) Template(messages []Message, addGenerationPrompt bool) (text
 }
 
 // EncodeChat returns the ids of a rendered conversation. It recognises special tokens only
-// in the template's own text: a content that contains the text of one stays plain text. If
-// no content does, the ids are those of Template.
+// in the template's own text: a content that contains the text of one stays plain text.
+// If no content does, the ids are the same as Template's.
 //
 // The conversation is rendered twice, with its contents and with placeholders, to find
 // which text is the template's own. Between two special tokens of the template, its text

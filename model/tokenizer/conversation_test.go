@@ -95,7 +95,7 @@ func TestRewritingTemplatesAreRefusedOnlyWhereTheyCouldLie(t *testing.T) {
 	}
 }
 
-// The ids of a long conversation are those of its beginning and its continuations.
+// The ids of a long conversation are the ids of its beginning and its continuations.
 func TestContinuation(t *testing.T) {
 	for _, folder := range []string{"qwen2-tiny"} {
 		tok := load(t, "testdata/"+folder)

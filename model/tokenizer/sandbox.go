@@ -172,8 +172,8 @@ func pieces(text, method string, args *exec.VarArgs) int {
 	return len(text) + 1
 }
 
-// cost is the kind of memory that a filter may allocate besides its result. It is charged
-// before the filter runs.
+// cost is the kind of memory that a filter may allocate in addition to its result. It is
+// charged before the filter runs.
 type cost int
 
 const (
@@ -343,8 +343,8 @@ func (b *budget) joined(list *exec.Value, separator int) error {
 	return b.fits(size + elements(list)*separator)
 }
 
-// sandboxTests are the tests that a template may use. All except those of a value's kind
-// compare values.
+// sandboxTests are the tests that a template may use. All compare values, except the
+// tests of a value's kind.
 var sandboxTests = func() *exec.TestSet {
 	set := exec.NewTestSet(map[string]exec.TestFunction{})
 	compare := []string{"eq", "equalto", "==", "ge", ">=", "gt", "greaterthan", ">", "in", "le", "<=", "lt", "lessthan", "<", "ne", "!="}

@@ -55,7 +55,7 @@ const maxFile = 64 << 20
 type Tokenizer struct {
 	bpe             bpe
 	text            []string // by id: the bytes of the token
-	known           []bool   // by id: whether there is such a token
+	known           []bool   // by id: whether the token exists
 	added           []addedToken
 	addedNormalized []addedToken // searched after normalization
 	normalForms     []norm.Form
@@ -191,8 +191,8 @@ func (t *Tokenizer) Encode(text string) []int32 {
 // ten characters. It adds no tokens.
 func (t *Tokenizer) EncodePlain(text string) []int32 { return t.encodePlain(nil, text) }
 
-// EncodeTag returns the ids of a protocol's tag ("<think>"). It recognises special tokens,
-// because such a tag is one token in some models, and adds no tokens.
+// EncodeTag returns the ids of a protocol's tag ("<think>"). It recognises special
+// tokens, because a tag is one token in some models, and adds no tokens.
 func (t *Tokenizer) EncodeTag(tag string) []int32 { return t.encodeSpecial(nil, tag) }
 
 // encodeSpecial appends text's ids, with added tokens recognised.
@@ -249,7 +249,7 @@ func (t *Tokenizer) Words(text string) []string {
 }
 
 // cut calls yield with the pieces of text in order: added tokens with their ids, and the
-// text between them with -1. Of overlapping added tokens it takes the leftmost and, at the
+// text between them with -1. If added tokens overlap, it takes the leftmost and, at the
 // same position, the longest.
 func cut(text string, added []addedToken, yield func(id int32, piece string)) {
 	// next is the position where each added token occurs next. It is stored, so that

@@ -67,9 +67,9 @@ func same(t *testing.T, want, have Bytes) {
 // chaosRun is the run that is disturbed: it has the same id everywhere.
 const chaosRun = "chaos"
 
-// scene is a run that tests disturb, and what it left where nobody did.
+// scene is a run that tests disturb, with the objects of its undisturbed twin.
 type scene struct {
-	lane   string // where the undisturbed run lies
+	lane   string // where the undisturbed run is
 	preset string
 	change map[string]any // of the preset
 

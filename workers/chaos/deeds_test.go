@@ -18,9 +18,9 @@ type deed struct {
 	turn  int
 }
 
-// deeds tell how often each was begun and completed, by a workflow's history, and
-// which were decided on again when they were done. An attempt that was lost with
-// its session may lack in begun: the server writes it down when it ends.
+// deeds count how often each was begun and completed, by a workflow's history, and which
+// were scheduled again when they were done. An attempt that was lost with its session may
+// lack in begun: the server writes it down when it ends.
 type deeds struct {
 	begun, completed map[deed]int
 	again            []deed
@@ -98,7 +98,7 @@ func (l *lane) madeOnce(id string, want deeds) deeds {
 	return have
 }
 
-// hindered tells whether a living worker could not say in time that it lives: on
+// hindered reports whether a living worker could not say in time that it lives: on
 // a machine that is too busy it passes for dead, and what it did is begun again.
 func (l *lane) hindered() bool {
 	for _, p := range l.processes {

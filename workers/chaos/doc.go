@@ -2,16 +2,15 @@
 // are killed in every place, servers too, and the run ends with the same bytes.
 //
 // The tests start dev stacks of their own, run the built program as worker
-// processes, and start runs through the temporal CLI, as a person does. Each test
-// has a namespace and a prefix of its own (a lane) on a shared stack, so that
-// they run side by side; what kills a server has a stack of its own. Where a
-// worker dies is said by package workers/faults. What is disturbed: the preset
-// chaos, a turn of one action; chaos-turns, several turns in two environments, of
-// which none that is done may be made again; each method's preset, made small, in a
-// run that goes back once; and a sweep.
+// processes, and start runs through the temporal CLI, as a person does. Each test has its
+// own namespace and prefix (a lane) on a shared stack, so that tests run side by side. A
+// test that kills a server has its own stack. Package workers/faults says where a worker
+// dies. It disturbs the preset chaos, with turns of one action; chaos-turns, several
+// turns in two environments, of which no finished turn may be repeated; each method's
+// preset, made small, in a run that rolls back once; and a sweep.
 //
-// The tests fail for wrong bytes on any machine. How often work was done is looked at
-// too, but not where a living worker was taken for dead, which a busy machine does.
+// The tests fail for wrong bytes on any machine. The tests also check how often work was
+// done, except if a living worker was taken for dead, as happens on a busy machine.
 //
 //	go test ./workers/chaos                     # the short form
 //	go test ./workers/chaos -run Chaos -full    # every kind × every phase, and

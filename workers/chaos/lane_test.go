@@ -160,7 +160,7 @@ func (l *lane) cli(arguments ...string) (string, error) {
 	l.t.Helper()
 	temporal, err := dev.TemporalCLI()
 	require.NoError(l.t, err)
-	// The context of a test that is over has ended, and then its story is told.
+	// The context of a finished test has ended; then its log is printed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.t.Context()), time.Minute)
 	defer cancel()
 	arguments = append(arguments, "--address", l.stack.TemporalAddress(), "--namespace", l.namespace)

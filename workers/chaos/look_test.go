@@ -20,7 +20,7 @@ func (l *lane) manifest(run string, iteration int) *store.Manifest {
 	return m
 }
 
-// committed is the newest committed iteration, -1 where there is none.
+// committed is the newest committed iteration, -1 if there is none.
 func (l *lane) committed(run string) int {
 	head, err := store.Head(l.t.Context(), l.store, run)
 	if err != nil {

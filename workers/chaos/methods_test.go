@@ -29,11 +29,11 @@ type method struct {
 	stale []int
 }
 
-// Where workers die. Every run goes back once, from iteration 2 to iteration 0, and does
-// iterations 1 and 2 again in branch 1. The first worker dies in an iteration for which
-// the next applies the update before again; with a critic or a reference in the first
-// iteration instead, whose policy is the reference. The second dies while the run goes
-// back, or in the new branch: what it did before in the old one counts too.
+// The places where workers die. Every run goes back once, from iteration 2 to iteration
+// 0, and does iterations 1 and 2 again in branch 1. The first worker dies in an iteration
+// for which the next applies the update before again; with a critic or a reference in the
+// first iteration instead, whose policy is the reference. The second dies while the run
+// goes back, or in the new branch: what it did before in the old one counts too.
 var (
 	inUpdate  = []string{"Update#1/inside/1", "Find/begin/1"}
 	inScore   = []string{"Score#1/inside/1", "Update#1/inside/2"}
@@ -60,7 +60,7 @@ type family struct {
 const methodIterations = 3
 
 // nervous are detectors that take any third entropy for a collapse, so that every run
-// goes back once: it has to lie above the lowest or below the average.
+// rolls back once: it must be above the lowest or below the average.
 func nervous(warmUp int) map[string]any {
 	return map[string]any{
 		"on_detection": "off", "warm_up": warmUp, "solved": 0,
@@ -71,7 +71,7 @@ func nervous(warmUp int) map[string]any {
 }
 
 // unoptimized halves what a new worker compiles before it works, which is most of
-// what these tests cost. With -full the programs are those of every other run.
+// what these tests cost. With -full the programs are the same as in every other run.
 const unoptimized = "--xla_backend_optimization_level=0"
 
 func xlaFlags() string {
@@ -116,7 +116,7 @@ var (
 	}}})
 	ones   = map[string]any{"rollout.groups": 16, "rollout.group_size": 1}
 	halves = map[string]any{"update.minibatch": 8}
-	// Of two iterations that share a rollout the first alone has an entropy.
+	// If two iterations share a rollout, only the first has an entropy.
 	reused = map[string]any{"collapse": nervous(1)}
 	twice  = map[string]any{"collapse": nervous(1), "freshness.online": 2}
 )
@@ -322,7 +322,7 @@ func (f *family) learns(t *testing.T, m method) {
 	require.GreaterOrEqual(t, moved, 2, m.preset)
 }
 
-// shares tells whether a stale iteration rolls nothing out itself.
+// shares reports whether a stale iteration rolls nothing out itself.
 func (m method) shares() bool { return m.preset == "online-k" || m.preset == "reuse" }
 
 // again is the device that iterations are computed on again: one for all, so that

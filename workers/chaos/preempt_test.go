@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-rl/reprise/workflows"
 )
 
-// TestChaosTerminate sends SIGTERM, a preemption notice, in an Update: the worker
-// ends the update, gives the session back, and the run goes on elsewhere at once.
+// TestChaosTerminate sends SIGTERM, a preemption notice, in an Update: the worker ends
+// the update, gives the session back, and the run continues elsewhere at once.
 func TestChaosTerminate(t *testing.T) {
 	t.Parallel()
 	want := reference(t)
@@ -88,7 +88,7 @@ func TestChaosWriteAhead(t *testing.T) {
 	require.Equal(t, eighteen.StateAfter, l.manifest("write-ahead", 19).StateBefore)
 	require.Equal(t, 9, l.telemetry("write-ahead", 19).Steps["restore"].Recomputed)
 	l.verifies("write-ahead")
-	// Computed by the rebuilt policy: the same as by one that is rebuilt again.
+	// Computed by the rebuilt policy: the same as by a policy that is rebuilt again.
 	out, err := l.reprise("replay", "write-ahead", "--iteration", "19")
 	require.NoError(t, err, out)
 	require.Contains(t, out, "by 9 recorded updates")

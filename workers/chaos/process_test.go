@@ -19,11 +19,11 @@ import (
 	"github.com/reprise-rl/reprise/workers/faults"
 )
 
-// environment is that of every program that a test starts: as it was before a device
-// that is opened in this process sets XLA's flags for itself.
+// environment is the environment of every program that a test starts: as it was before a
+// device that is opened in this process sets XLA's flags.
 var environment = os.Environ()
 
-// niceness is that of worker processes.
+// niceness is the niceness of worker processes.
 const niceness = 10
 
 // process is a worker process.
@@ -74,9 +74,9 @@ func (l *lane) worker(o workerOptions) *process {
 		// The death signal comes when the thread that forked ends: keep it.
 		runtime.LockOSThread()
 		defer log.Close()
-		// Workers compile, on every processor there is: behind the servers, which
-		// answer all of them in time or have them taken for dead. The thread ends with
-		// this function, and the child has its priority.
+		// Workers compile on every processor. They yield to the servers, which must
+		// answer all of them in time; otherwise workers would be taken for dead. The
+		// thread ends with this function, and the child has its priority.
 		if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness); err != nil {
 			started <- fmt.Errorf("set the priority of a worker: %w", err)
 			return

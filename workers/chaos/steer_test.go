@@ -74,8 +74,8 @@ func TestChaosOneDevice(t *testing.T) {
 	l.verifies("two")
 }
 
-// TestChaosContinueAsNew has a run continue as new every two iterations, where our
-// search attributes are not registered: it goes on without, and says so.
+// TestChaosContinueAsNew has a run continue as new every two iterations, on a server
+// without our search attributes: it continues without them, and says so.
 func TestChaosContinueAsNew(t *testing.T) {
 	t.Parallel()
 	want := reference(t)
@@ -112,7 +112,7 @@ func TestChaosCommands(t *testing.T) {
 	l.start(run, preset(t, "chaos", nil))
 	p.says(t, "Update#1/stall:20000/1 stalls", patience)
 
-	// What makes no sense is refused by a validator, in words, and changes nothing.
+	// A validator refuses a command that makes no sense, in words, and nothing changes.
 	for _, c := range []struct{ name, input, says string }{
 		{"stop-after", `{"iteration": 99}`, "the run is at iteration 1 of 6"},
 		{"stop-after", `{"iteration": 0}`, "it must be from 1 to 5"},

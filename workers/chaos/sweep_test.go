@@ -157,11 +157,11 @@ func (l *lane) warmStarts() int {
 	return n
 }
 
-// TestChaosSweep kills the workers of a sweep in the middle of trials and where it
-// reads what they left and writes the table, and the server in an update, and has it
-// continue as new all the while: the table is that of the undisturbed one, byte for
-// byte. With -full so is that of 200 trials that lose a worker every ten seconds and the
-// server every minute.
+// TestChaosSweep kills the workers of a sweep in the middle of trials, while it reads the
+// trials' artifacts and while it writes the table. It kills the server in an update, and
+// the sweep continues as new all the while. The table equals the undisturbed sweep's,
+// byte for byte. With -full the same holds for 200 trials that lose a worker every ten
+// seconds and the server every minute.
 func TestChaosSweep(t *testing.T) {
 	t.Parallel()
 	want := undisturbedSweep(t)
@@ -206,8 +206,8 @@ func TestChaosSweep(t *testing.T) {
 
 // TestChaosSweepCancel terminates one of a sweep's trials, and then cancels the
 // sweep: the terminated one left the rest alone; the open ones end at their last
-// committed iterations, and the table is written. Started again, the sweep goes on and
-// ends with the table of the undisturbed one.
+// committed iterations, and the table is written. Started again, the sweep resumes and
+// ends with the undisturbed sweep's table.
 func TestChaosSweepCancel(t *testing.T) {
 	t.Parallel()
 	want := undisturbedSweep(t)
@@ -267,9 +267,9 @@ func (l *lane) openTrials(id string) []string {
 	return open
 }
 
-// loseServers compares the table of so many trials with that of the same ones that lose
-// a worker every ten seconds, and the Temporal server every minute; and what a sweep's
-// executions have in their histories stays small.
+// loseServers compares the table of so many trials with the table of the same trials that
+// lose a worker every ten seconds, and the Temporal server every minute. It checks that
+// the histories of the sweep's executions stay small.
 func loseServers(t *testing.T, trials int) {
 	t.Helper()
 	play := func(name string, stack *dev.Stack, life, serverLife time.Duration) (table string, workers, servers int) {

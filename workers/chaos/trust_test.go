@@ -18,9 +18,9 @@ import (
 	"github.com/reprise-rl/reprise/workflows"
 )
 
-// TestChaosDivergence resets a finished run to before its last iteration. A worker
-// that does it again commits the same; one that samples other log-probs is
-// stopped by the commit, and nothing that was committed changes.
+// TestChaosDivergence resets a finished run to before its last iteration. A worker that
+// repeats it commits the same. The commit stops a worker that samples other log-probs,
+// and nothing that was committed changes.
 func TestChaosDivergence(t *testing.T) {
 	t.Parallel()
 	want := reference(t)
@@ -88,8 +88,8 @@ func (l *lane) decisionBefore(id, kind, artifact string) int64 {
 	return found
 }
 
-// TestChaosFingerprint has only a worker of another fingerprint up: the run
-// waits for its own kind, says so, and goes on when that is back.
+// TestChaosFingerprint has only a worker of another fingerprint up: the run waits for its
+// own kind, says so, and continues when that is back.
 func TestChaosFingerprint(t *testing.T) {
 	t.Parallel()
 	want := reference(t)
@@ -113,8 +113,8 @@ func TestChaosFingerprint(t *testing.T) {
 	same(t, want, reach(t, l.store, chaosRun))
 }
 
-// TestChaosDatabase loses Temporal's database in the middle of a run. The same
-// start again goes on from the last commit; another spec is refused.
+// TestChaosDatabase loses Temporal's database in the middle of a run. The same start
+// again resumes after the last commit; another spec is refused.
 func TestChaosDatabase(t *testing.T) {
 	t.Parallel()
 	want := reference(t)
@@ -155,8 +155,8 @@ func TestChaosDatabase(t *testing.T) {
 }
 
 // TestChaosBucket begins with a bucket that is not there and with wrong
-// credentials: both are seen in `temporal workflow describe` and retried, and the
-// run goes on when they are mended.
+// credentials: both are seen in `temporal workflow describe` and retried, and the run
+// continues when they are repaired.
 func TestChaosBucket(t *testing.T) {
 	t.Parallel()
 	want := reference(t)

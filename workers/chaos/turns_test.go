@@ -105,7 +105,7 @@ type turnsRun struct {
 }
 
 // TestChaosTurnsKills kills workers between and inside the turns of a rollout
-// and of an evaluation: the next worker goes on with the same turn.
+// and of an evaluation: the next worker continues with the same turn.
 func TestChaosTurnsKills(t *testing.T) {
 	t.Parallel()
 	// A process counts from its start: what it takes over is its first.
@@ -141,9 +141,9 @@ func TestChaosTurnsKills(t *testing.T) {
 	}
 }
 
-// turnsMatrix is what -full adds: each phase of Generate and Step behind the first
-// turn, of a rollout and of the second suite, and what follows the turns. What
-// begins at turn 1 is as in a run of one turn.
+// turnsMatrix is what -full adds: each phase of Generate and Step after the first turn,
+// of a rollout and of the second suite, and the steps after the turns. Faults at turn 1
+// are as in a run of one turn.
 func turnsMatrix() []turnsRun {
 	var runs []turnsRun
 	for _, kind := range []string{"Generate", "Step"} {
@@ -187,7 +187,7 @@ func (l *lane) replays(iteration int) {
 }
 
 // TestChaosTurnsEvaluate kills the workers of an Evaluate in the middle of its
-// second suite: the next one goes on there, and what is found is the same.
+// second suite: the next one continues there, and finds the same.
 func TestChaosTurnsEvaluate(t *testing.T) {
 	t.Parallel()
 	turns.reference(t)
@@ -203,7 +203,7 @@ func TestChaosTurnsEvaluate(t *testing.T) {
 		l.completes(id)
 		var result json.RawMessage
 		require.NoError(t, l.client.GetWorkflow(t.Context(), id, "").Get(t.Context(), &result))
-		// An Evaluate's own id stands in its keys alone.
+		// Only the keys have an Evaluate's own id.
 		dir := store.ApartDir(id) + "/"
 		objects = Bytes{}
 		for o, err := range l.store.List(t.Context(), dir) {

@@ -9,10 +9,10 @@
 //	REPRISE_FAULT_TRACE=1                  print when activities compute
 //
 // A fault is KIND/PHASE/N: the kind of activity, the phase of it, and the
-// occurrence in this process, from 1. It strikes once; where that occurrence never
-// comes to the phase (it was cancelled while it waited for the device, say), the next
-// one that does is struck. REPRISE_FAULT takes several, separated by commas. KIND may
-// say more, and then the occurrences of that alone count:
+// occurrence in this process, from 1. It strikes once. If that occurrence never reaches
+// the phase (for example, it was cancelled while it waited for the device), it strikes
+// the next occurrence that does. REPRISE_FAULT takes several, separated by commas. KIND
+// may say more, and then the occurrences of that alone count:
 //
 //	Update#3               of iteration 3; all from Generate to Commit
 //	Generate@2             of turn 2 of an iteration's rollout; Step@2 too
@@ -58,7 +58,7 @@ var Phases = []string{"decided", "begin", "inside", "written"}
 type Fault struct {
 	// Kind is an activity's name, "Update", or with an iteration, a turn, a suite or
 	// the last two: "Update#3", "Generate@2", "Measure@slippery", "Step@slippery:2".
-	// A run may stand before all of them: "bandit-1!Update#3".
+	// A run may be named before all of them: "bandit-1!Update#3".
 	Kind string
 	// Phase is one of Phases, "delay" or "stall".
 	Phase string
@@ -131,7 +131,7 @@ type Plan struct {
 	spent   map[Fault]bool
 }
 
-// FromEnvironment reads the plan of this process: nil where no variable is set.
+// FromEnvironment reads the plan of this process: nil if no variable is set.
 func FromEnvironment(getenv func(string) string) (*Plan, error) {
 	p := &Plan{
 		trace: getenv(EnvTrace) != "", out: os.Stderr, counts: occurrences{}, decided: occurrences{}, spent: map[Fault]bool{},

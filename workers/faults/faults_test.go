@@ -149,7 +149,7 @@ func TestTurns(t *testing.T) {
 	}
 	for _, c := range []struct {
 		fault string
-		want  int // the call it strikes at, -1 where at none
+		want  int // the call it strikes at, -1 if at none
 	}{
 		{"Generate/begin/4", 5},
 		{"Generate@2/begin/1", 5},

@@ -70,7 +70,7 @@ type activityInterceptor struct {
 	plan *Plan
 }
 
-// call is one activity under way, as the store sees it by its context.
+// call is one running activity, as the store sees it by its context.
 type call struct {
 	plan *Plan
 	kind string
@@ -96,7 +96,7 @@ var readOnly = map[string]bool{"Update": true, "Restore": true}
 // is taken to compute.
 const computing = 10 * time.Millisecond
 
-// Took is told when an activity has taken the device: see activities.Engine.Watch.
+// Took is called when an activity has taken the device: see activities.Engine.Watch.
 func (p *Plan) Took(ctx context.Context) (released func()) {
 	c := callOf(ctx)
 	if c == nil {

@@ -12,7 +12,7 @@ import (
 var identity = regexp.MustCompile(`\d+@host`)
 
 // anonymous replaces the machine's name and process ids in a history, in its payloads
-// too, so that a recording does not tell where it was made.
+// too, so that a recording does not show where it was made.
 func anonymous(history []byte, hostname string) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(history))
 	d.UseNumber()

@@ -31,7 +31,7 @@ type script struct {
 	play func(context.Context, *recorder) ([]execution, error)
 }
 
-// scripts are all of them. A name decides how its histories are replayed: those of
+// scripts are all of them. A name decides how its histories are replayed: histories of
 // "continued" continue as new after every iteration.
 var scripts = []script{
 	{"whole", whole},
@@ -127,7 +127,7 @@ func killed(ctx context.Context, r *recorder) ([]execution, error) {
 	return just(run), lost(ctx, run)
 }
 
-// lost waits for a run that has to have lost a device.
+// lost waits for a run that must have lost a device.
 func lost(ctx context.Context, run client.WorkflowRun) error {
 	var result workflows.TrainResult
 	if err := run.Get(ctx, &result); err != nil {
@@ -139,7 +139,7 @@ func lost(ctx context.Context, run client.WorkflowRun) error {
 	return nil
 }
 
-// preempted has its device worker told to end during iteration 1.
+// preempted has its device worker terminated during iteration 1.
 func preempted(ctx context.Context, r *recorder) ([]execution, error) {
 	if _, err := r.startWorker(nil, "--roles", "workflow,host"); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func preempted(ctx context.Context, r *recorder) ([]execution, error) {
 	return just(run), lost(ctx, run)
 }
 
-// commanded is paused before its first commit, gets another learning rate, goes on and
+// commanded is paused before its first commit, gets another learning rate, resumes and
 // ends one iteration early.
 func commanded(ctx context.Context, r *recorder) ([]execution, error) {
 	if _, err := r.startWorker(nil); err != nil {

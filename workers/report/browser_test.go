@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-rl/reprise/workers/report"
 )
 
-// The tests of the page run in Debian's chromium, or in the one that REPRISE_CHROMIUM
-// names; without any they are skipped, and say so.
+// The tests of the page run in Debian's chromium, or in the program that REPRISE_CHROMIUM
+// names. Without one they are skipped, and say so.
 
 const (
 	chromiumVariable = "REPRISE_CHROMIUM"

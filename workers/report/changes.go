@@ -60,7 +60,7 @@ func settingsChanged(before, after []byte) []string {
 	return out
 }
 
-// leaves are a JSON document's values that are no objects, by path.
+// leaves are a JSON document's values that are not objects, by path.
 func leaves(path string, text []byte) map[string]string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(text, &fields) != nil || fields == nil {

@@ -13,8 +13,7 @@ import (
 const partBytes = 1 << 19
 
 // part is some of a rollout's episodes, as the page reads them. Texts repeat a lot
-// (boards, prompts, answers), so they stand once, in Strings, and are named by their
-// place.
+// (boards, prompts, answers), so each is stored once, in Strings, and named by its place.
 type part struct {
 	ID       string        `json:"id"`
 	Strings  []string      `json:"strings"`
@@ -25,9 +24,9 @@ type episodePage struct {
 	Row    int   `json:"r"`
 	Reward point `json:"s"`
 	Return point `json:"t"`
-	// Flags are those of flagsOf.
+	// Flags are the result of flagsOf.
 	Flags int `json:"f"`
-	// Advantage is the mean; null where the update did not learn from the episode.
+	// Advantage is the mean; null if the update did not learn from the episode.
 	Advantage point `json:"a"`
 	// Environment, Key, Prompt and Board name strings: the label, the initial state's
 	// key, the first prompt and the first board.
@@ -43,8 +42,8 @@ type turnPage struct {
 	Text    int `json:"x"`
 	After   int `json:"o"`
 	Actions int `json:"u"`
-	// Lengths, LogProbs and Advantages are those of the tokens: see packLengths,
-	// packLogProbs and runs.
+	// Lengths, LogProbs and Advantages are by token: see packLengths, packLogProbs and
+	// runs.
 	Lengths    string  `json:"w"`
 	LogProbs   string  `json:"l"`
 	Advantages []point `json:"d,omitempty"`
@@ -53,7 +52,7 @@ type turnPage struct {
 	Counts     [3]int  `json:"e"` // executed, effective, invalid
 }
 
-// point is a number that JSON can carry: null where it is not finite.
+// point is a number that JSON can carry: null if it is not finite.
 type point float64
 
 // MarshalJSON implements json.Marshaler.
@@ -87,7 +86,7 @@ func parts(id string, all []episodes.Episode) (files []file, first []int, err er
 		if p == nil {
 			return nil
 		}
-		body, err := json.Marshal(p.part) // HTML-escaped: safe wherever it stands
+		body, err := json.Marshal(p.part) // HTML-escaped: safe everywhere
 		if err != nil {
 			return err
 		}
@@ -206,7 +205,7 @@ func packLogProbs(tokens []episodes.Token) string {
 }
 
 // runs are the advantages as counts and values, in turn: they are mostly the same all
-// over a turn. Nil where the update did not learn from it.
+// over a turn. Nil if the update did not learn from it.
 func runs(tokens []episodes.Token) []point {
 	var out []point
 	for i := 0; i < len(tokens); {

@@ -19,10 +19,9 @@ type Curve struct {
 	Help string
 }
 
-// Curves are those that people know from the RAGEN paper (arXiv 2504.20073, Figures
-// 3 to 8: reward, its deviation inside groups, entropy, gradient norm, response
-// length, success), in the order of the page. All other metrics follow as small
-// multiples.
+// Curves are the curves of the RAGEN paper (arXiv 2504.20073, Figures 3 to 8: reward, its
+// standard deviation inside groups, entropy, gradient norm, response length, success), in
+// the order of the page. All other metrics follow as small multiples.
 func Curves() []Curve {
 	return []Curve{
 		{Name: "reward/mean", Title: "Reward", Help: "Mean of the environment's rewards of an episode, penalties apart."},
@@ -61,8 +60,8 @@ func (r *Run) Names() []string {
 	return sortedKeys(names)
 }
 
-// points are the values of a curve as JSON has them: null where there is none, or
-// none that is finite. Six digits are more than a screen shows.
+// points are the values of a curve in JSON: null if there is none, or if it is not
+// finite. Six digits are more than a screen shows.
 type points []float64
 
 // MarshalJSON implements json.Marshaler.
@@ -80,7 +79,7 @@ func (p points) MarshalJSON() ([]byte, error) {
 // absent is a point that is not there.
 var absent = math.NaN()
 
-// pointOf is a metric's value, absent where it has none.
+// pointOf is a metric's value, absent if it has none.
 func pointOf(m activities.Metrics, name string) float64 {
 	if v, ok := m[name]; ok {
 		return float64(v)

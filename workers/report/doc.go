@@ -1,14 +1,13 @@
-// Package report makes pages that people look at of runs and sweeps: one HTML file
-// that works offline, opened from a folder, and beside it the trajectories in
-// pieces that the page loads as they are asked for.
+// Package report makes pages of runs and sweeps for people: one HTML file that works
+// offline, opened from a folder, and beside it the trajectories in pieces that the page
+// loads on demand.
 //
-// [Load] reads a run through the store into a [Run]: its branches, its curves,
-// what the detectors saw, evaluations, timings, and a list of all that is missing,
-// for a run that is under way, has failed or was half deleted is shown as far as
-// it is there. [Write] reads a run and gives the report's files to a [Sink], which
-// puts them in a folder or a bucket; [WriteSweep] does the same for several runs
-// that were made to be compared. The same store gives the same bytes, whatever the
-// clock and the machine.
+// [Load] reads a run through the store into a [Run]: its branches, its curves, what the
+// detectors saw, evaluations, timings, and a list of everything that is missing. So a
+// running, failed or half-deleted run is shown as far as it exists. [Write] reads a run
+// and gives the report's files to a [Sink], which puts them in a folder or a bucket;
+// [WriteSweep] does the same for several runs that were made to be compared. The same
+// store gives the same bytes, whatever the clock and the machine.
 //
 // # Files
 //
@@ -17,13 +16,13 @@
 //	data/b0-000012.0.js trajectories of an iteration, in parts of bounded size
 //	data/b0-e000020-1.0.js  those of an evaluation: version 20, its second suite
 //
-// A browser lets no page from a folder fetch files; script elements work there, so
-// the pieces are programs that hand one JSON value to the page.
+// A browser does not let a page from a folder fetch files. Script elements work there, so
+// the pieces are programs that pass one JSON value to the page.
 //
 // # Trust
 //
-// Whatever was sampled, came from an environment or stands in a spec is data: it is
-// written as JSON without <, >, & and line separators, and becomes text nodes, never
-// markup. The page's policy (CSP) allows the two programs in it by their hashes, and
-// with trusted types no string can become markup or a program even by mistake.
+// Sampled text, text of an environment and specs are data: they are written as JSON
+// without <, >, & and line separators, and become text nodes, never markup. The page's
+// policy (CSP) allows the two programs in it by their hashes, and with trusted types no
+// string can become markup or a program even by mistake.
 package report

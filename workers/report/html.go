@@ -15,8 +15,8 @@ import (
 //go:embed assets/uplot/uPlot.iife.min.js assets/uplot/uPlot.min.css assets/page.css assets/page/*.js
 var assets embed.FS
 
-// style and program are the page's own and the plotting library's, in the order in
-// which they stand in the page.
+// style and program are the page's own and the plotting library's, in the order in which
+// they are in the page.
 func style() ([]string, error) { return read("assets/uplot/uPlot.min.css", "assets/page.css") }
 
 func programs() ([]string, error) {
@@ -57,8 +57,8 @@ func sources(texts []string) string {
 	return strings.Join(out, " ")
 }
 
-// html is the page. Its data stands in an element that no browser runs; JSON as Go
-// writes it has no <, >, & and line separators, so nothing in it can end the element.
+// html is the page. Its data is in an element that no browser runs. JSON as Go writes it
+// has no <, >, & and line separators, so nothing in it can end the element.
 func (p page) html() ([]byte, error) {
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -72,9 +72,9 @@ func (p page) html() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Besides its own programs the page runs what lies in its folder: 'self' is that
-	// on a server, file: where it is opened from a disk. Which files those are, the
-	// page's only trusted-types policy decides.
+	// In addition to its own programs the page runs the pieces in its folder: 'self'
+	// allows them on a server, file: when the page is opened from a disk. Which files
+	// those are, the page's only trusted-types policy decides.
 	policy := "default-src 'none'; base-uri 'none'; form-action 'none'; " +
 		"style-src " + sources(styles) + "; script-src " + sources(scripts) + " 'self' file:; " +
 		"require-trusted-types-for 'script'; trusted-types reprise"

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-rl/reprise/workers/report/episodes"
 )
 
-// index is which trajectories there are and what became of each: data/index.js.
+// index lists the trajectories and their outcomes: data/index.js.
 type index struct {
 	ID       string        `json:"id"`
 	Rollouts []rolloutPage `json:"rollouts"`
@@ -102,7 +102,7 @@ func sharedBy(first map[string]int, m *store.Manifest, n int) (at int, shared bo
 // partName is the id of a rollout's part; its file is data/ID.js.
 func partName(id string, part int) string { return fmt.Sprintf("%s.%d", id, part) }
 
-// describe notes what became of the episodes.
+// describe notes the outcomes of the episodes.
 func (r *rollout) describe(all []episodes.Episode) {
 	flags := make([]byte, len(all))
 	r.page.Rewards = make(points, len(all))
@@ -138,8 +138,7 @@ func (x *index) number(all []rollout) {
 	x.States = len(numbers)
 }
 
-// unreadable counts what was met besides the objects that are not there, which Load
-// has counted.
+// unreadable counts unreadable objects. Load has counted the missing ones.
 func unreadable(all [][]episodes.Missing) []Missing {
 	var found missingCounts
 	seen := map[string]bool{}

@@ -22,8 +22,8 @@ const streams = 8
 const maxSpec = 8 << 20
 
 // Load reads a run: manifests, telemetry and spec, no tables. The error says why the
-// store could not be asked, or is [store.ErrNotFound] where it has nothing of the
-// run; what is gone or damaged is in [Run.Missing].
+// store could not be read, or is [store.ErrNotFound] if it has nothing of the run;
+// [Run.Missing] lists what is gone or damaged.
 func Load(ctx context.Context, s store.Store, run string) (*Run, error) {
 	r, err := load(ctx, s, run)
 	if err != nil {
@@ -131,8 +131,8 @@ func (r *Run) readBranch(ctx context.Context, s store.Store, branch int) (Branch
 	return b, nil
 }
 
-// readIteration reads a manifest and what stands beside it. Telemetry is outside the
-// chain: what is wrong with it is no damage.
+// readIteration reads a manifest and the objects beside it. Telemetry is outside the
+// chain: a problem in it is not damage.
 func readIteration(ctx context.Context, s store.Store, of string, branch, n int) (Iteration, error) {
 	m, ref, err := store.ReadManifestAt(ctx, s, of, branch, n)
 	if err != nil {
@@ -202,7 +202,7 @@ func (r *Run) fork() {
 }
 
 // place says which iteration a parent's ref names. A ref to the branch itself, whose
-// manifest is missing, is no fork.
+// manifest is missing, is not a fork.
 func (r *Run) place(parent store.Ref, child *store.Manifest) *Place {
 	n := child.Iteration - 1
 	for branch := child.Branch; branch >= 0; branch-- {

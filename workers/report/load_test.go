@@ -53,7 +53,7 @@ func TestLoadBranches(t *testing.T) {
 }
 
 // Recorded averages are taken as they are; others follow the same rule, and a branch
-// goes on with those of its fork.
+// continues the averages of its fork.
 func TestLoadSmooths(t *testing.T) {
 	r, err := report.Load(t.Context(), stored(t, shape()), "run")
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestLoadSmooths(t *testing.T) {
 	require.InDelta(t, 0.9*float64(fork.Smoothed[name])+0.1*float64(first.Manifest.Metrics[name]), float64(first.Smoothed[name]), 1e-12)
 }
 
-// What a run lacks is told, and the rest is there.
+// Missing objects of a run are reported, and the rest is loaded.
 func TestLoadWhatIsLeft(t *testing.T) {
 	remove := func(t *testing.T, s store.Store, keep func(key string) bool) {
 		for o, err := range s.List(t.Context(), "") {
@@ -157,7 +157,7 @@ func TestLoadNothing(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// What retention removed is no damage.
+// Objects that retention removed are not damage.
 func TestLoadTombstones(t *testing.T) {
 	s := stored(t, shape())
 	head, err := store.HeadOf(t.Context(), s, "run", 1)
@@ -242,7 +242,7 @@ func TestWriteSharedRollout(t *testing.T) {
 	require.NotContains(t, files, "data/b1-000008.0.js")
 }
 
-// A rollout that is large lies in several parts.
+// A large rollout is in several parts.
 func TestWriteParts(t *testing.T) {
 	large := synthetic.Shape{Iterations: 1, Groups: 2, Members: 40, Turns: 3, Words: 900, States: 2, Seed: 3}
 	files := written(t, stored(t, large))

@@ -47,7 +47,7 @@ func (r *Run) findMissing(ctx context.Context, s store.Store) error {
 			}
 		}
 	}
-	// Few: the base model's files, which lie beside the runs.
+	// These are few: the base model's files, which are outside the runs.
 	for _, key := range sortedKeys(outside) {
 		_, err := s.Stat(ctx, key)
 		if err == nil {

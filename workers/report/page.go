@@ -47,9 +47,9 @@ type factPage struct {
 // branchPage is a branch and the iterations that its curves have points for.
 type branchPage struct {
 	Number int `json:"n"`
-	// Fork is [branch, iteration]; absent where the run begins.
+	// Fork is [branch, iteration]; absent if the run begins with the branch.
 	Fork []int  `json:"fork,omitempty"`
-	From string `json:"from,omitempty"` // what a run that began elsewhere went on from
+	From string `json:"from,omitempty"` // the fork point of a run that was forked
 	X    []int  `json:"x"`
 	Kept int    `json:"kept"`
 	// Why, Changes and By say how it was opened.
@@ -126,7 +126,7 @@ func runPageOf(r *Run) *runPage {
 	return p
 }
 
-// state says how far the run is, as far as a store can tell.
+// state says how far the run is, as far as the store shows.
 func (r *Run) state() string {
 	newest, ok := r.Newest()
 	if !ok {
@@ -205,7 +205,7 @@ func percent(v float64) string {
 
 func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
-// appendPoint writes a number as JSON, in six digits; null where it is none.
+// appendPoint writes a number as JSON, in six digits; null if it is not finite.
 func appendPoint(b []byte, v float64) []byte {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return append(b, "null"...)
@@ -248,7 +248,7 @@ func (b *Branch) events() []eventPage {
 	return out
 }
 
-// curve is a metric along every branch; nil where no iteration has it.
+// curve is a metric along every branch; nil if no iteration has it.
 func (r *Run) curve(c Curve) *curvePage {
 	out := &curvePage{Name: c.Name, Title: c.Title, Unit: c.Unit, Help: c.Help}
 	there := false

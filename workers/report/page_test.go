@@ -154,7 +154,7 @@ func TestPageEpisode(t *testing.T) {
 	b.quiet()
 }
 
-// What was sampled, comes from an environment or stands in a spec is text and nothing
+// Sampled text, text of an environment and text of a spec are shown as text and nothing
 // else.
 func TestPageHostileTexts(t *testing.T) {
 	const (
@@ -230,7 +230,7 @@ func TestPageWhatIsMissing(t *testing.T) {
 	b.quiet()
 }
 
-// The plotting library is the one that its README says, unchanged.
+// The plotting library is the one in its README, unchanged.
 func TestAssets(t *testing.T) {
 	readme, err := os.ReadFile("assets/uplot/README.md")
 	require.NoError(t, err)

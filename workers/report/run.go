@@ -17,8 +17,8 @@ type Run struct {
 	ID string
 	// Location is where its artifacts are, for people.
 	Location string
-	// SpecText is the resolved spec as it is stored, and Spec what could be read of
-	// it; nil and zero where it is missing.
+	// SpecText is the resolved spec as it is stored, and Spec its readable part; nil and
+	// zero if the spec is missing.
 	SpecText json.RawMessage
 	Spec     spec.Train
 	// Branches are in order; a branch without any readable commit is left out.
@@ -31,22 +31,22 @@ type Run struct {
 // Branch is a line of iterations of a run.
 type Branch struct {
 	Number int
-	// Fork is the iteration that the branch goes on behind; nil where the run
-	// begins, or where what would say so is missing.
+	// Fork is the last iteration before the branch; nil if the run begins with the
+	// branch, or if the manifest that names it is missing.
 	Fork *Place
 	// Opened says why it was opened; nil in the first.
 	Opened *activities.Opened
 	// Iterations are the readable commits, in order.
 	Iterations []Iteration
-	// Kept is the last iteration that the run's newest version goes back to: those
-	// behind it were abandoned by a rollback. -1 where none is kept.
+	// Kept is the last iteration on the way to the run's newest version; a rollback
+	// abandoned the later ones. It is -1 if none is kept.
 	Kept int
-	// Uncommitted are iterations behind the last commit that were begun.
+	// Uncommitted are iterations after the last commit that were begun.
 	Uncommitted []int
 }
 
-// Place is an iteration of a branch. Run is another run's id where a run was
-// started from that, else empty.
+// Place is an iteration of a branch. Run is the other run's id if the run was forked,
+// else empty.
 type Place struct {
 	Run               string
 	Branch, Iteration int
@@ -56,12 +56,12 @@ type Place struct {
 type Iteration struct {
 	store.Link
 	// Smoothed are the moving averages of the metrics, by the metric's name: the
-	// recorded ones where there are any, else computed with the same decay. A
-	// branch goes on with the averages of its fork point.
+	// recorded ones if there are any, else computed with the same decay. A branch
+	// continues the averages of its fork point.
 	Smoothed activities.Metrics
-	// Detected is what the detectors made of it; nil where they were not asked.
+	// Detected is the detectors' result; nil if they did not look at it.
 	Detected *activities.Detected
-	// Telemetry is what its steps took; nil where there is none.
+	// Telemetry is what its steps took; nil if there is none.
 	Telemetry *run.IterationTelemetry
 }
 
@@ -76,7 +76,7 @@ type Missing struct {
 	Key   string `json:"key,omitempty"`
 }
 
-// Newest is the newest readable commit of the newest branch; false where there is
+// Newest is the newest readable commit of the newest branch; false if there is
 // none.
 func (r *Run) Newest() (Iteration, bool) {
 	if len(r.Branches) == 0 {

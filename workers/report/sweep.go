@@ -16,15 +16,15 @@ type Sweep struct {
 	ID          string
 	Location    string
 	Description string
-	// Metrics are those of the table, the first is the one trials are judged by; a
-	// name that begins with "evaluation/" is of the newest evaluation's first suite.
+	// Metrics are the table's; trials are judged by the first. A name that begins with
+	// "evaluation/" belongs to the first suite of the newest evaluation.
 	Metrics []string
 	// Goal of the first: "maximize" or "minimize".
 	Goal string
 	// Trials are in the order of the table.
 	Trials []Trial
-	// Final says that the sweep has ended, and its table was written: no run has gone
-	// on since.
+	// Final says that the sweep has ended and its table was written, and that no run has
+	// advanced since.
 	Final   bool
 	Missing []Missing
 }
@@ -35,23 +35,22 @@ type Trial struct {
 	// of one setting differ in the seed alone.
 	Label, Setting string
 	Seed           uint64
-	// State is how it stands, as the table says; empty where there is no table yet, or
-	// where it may have changed since.
+	// State is the trial's state, as the table says; empty if there is no table yet, or
+	// if the state may have changed since.
 	State string
-	// Of is how many iterations its spec asks for; 0 where that is not known.
+	// Of is how many iterations its spec has; 0 if that is not known.
 	Of int
 	// Note says what a rule decided about it.
 	Note string
-	// Run is what is stored of it; nil for nothing.
+	// Run is the trial's stored run; nil if nothing is stored.
 	Run *Run
-	// Page is where the trial's own page lies, as a path from the sweep's page:
-	// '/'-separated, its segments as the files or the objects are called. Empty
-	// where there is none.
+	// Page is the path of the trial's own page from the sweep's page: '/'-separated, its
+	// segments are the names of files or objects. Empty if there is none.
 	Page string
 }
 
-// maxCurves is the most settings whose curves a page shows: more could not be told
-// apart. The table has all.
+// maxCurves is the largest number of settings whose curves a page shows; more could not
+// be distinguished. The table has all.
 const maxCurves = 24
 
 // WriteSweep writes the report of a sweep: one page.
@@ -73,7 +72,7 @@ func WriteSweep(ctx context.Context, s Sweep, sink Sink) (Summary, error) {
 }
 
 // value is the newest value of a metric along the way to a run's newest version, and
-// the iteration it is of; absent where there is none.
+// the iteration it is of; absent if there is none.
 func (r *Run) value(metric string) (v float64, at int) {
 	v, at = absent, -1
 	if r == nil {
@@ -131,12 +130,12 @@ func (s Sweep) settings() (names []string, trials [][]int) {
 	return names, trials
 }
 
-// bandSeeds is the fewest curves that have a band: Student's interval of two values is
-// 12.7 deviations wide to either side and would hide everything.
+// bandSeeds is the smallest number of curves that have a band: Student's interval of two
+// values is 12.7 standard errors wide to either side and would hide everything.
 const bandSeeds = 3
 
 // band is the mean of several curves with its 95 % interval by Student's
-// distribution, iteration by iteration; of fewer than bandSeeds there is no interval.
+// distribution, iteration by iteration. Fewer than bandSeeds curves have no interval.
 func band(curves []points) (mean, low, high points) {
 	n := 0
 	for _, c := range curves {

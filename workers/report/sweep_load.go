@@ -20,13 +20,13 @@ import (
 // maxSweep bounds a sweep's definition and its table, in bytes.
 const maxSweep = 256 << 20
 
-// LoadSweep reads a sweep: its definition, its table where it has ended, and the runs
-// of its trials. [store.ErrNotFound] where the store has no such sweep; what is missing
-// of its trials is told by each.
+// LoadSweep reads a sweep: its definition, its table if it has ended, and the runs of its
+// trials. It returns [store.ErrNotFound] if the store does not have the sweep; each trial
+// says what is missing of it.
 //
 // A store may hold several of both: of a sweep that trials were added to, or that was
-// started again. The definition is the one that was written last, itself or in a table
-// that names it; of those written at once, as in a copied bucket, the one with most
+// started again. The definition is the newest one; it is as new as the newest table that
+// names it. If several have the same time, as in a copied bucket, it is the one with most
 // trials. Its table is the newest that names it and that no run has gone beyond.
 func LoadSweep(ctx context.Context, s store.Store, id string) (Sweep, error) {
 	out := Sweep{ID: id, Location: s.Location(store.SweepDir(id))}
@@ -92,8 +92,8 @@ func newestDefinition(all []written[definition], tables []written[sweep.Table]) 
 }
 
 // beyond are the trials whose runs have committed more than their rows say: since the
-// table the sweep was started again. Of a trial that a rule stopped the iterations
-// behind the rung do not count, and say nothing.
+// table the sweep was started again. If a rule stopped a trial, its iterations after the
+// rung do not count.
 func (s *Sweep) beyond(table sweep.Table) map[string]bool {
 	committed := map[string]int{}
 	for _, t := range s.Trials {

@@ -187,7 +187,7 @@ func TestLoadSweepOfSeveralStarts(t *testing.T) {
 				p.end(300, p.define(100, 3), states{sweep.Done, sweep.Failed, sweep.Cancelled}, []int{8, 3, 0})
 			}, false, []string{"done", "", ""},
 		},
-		"what does not count": { // behind the rung at which a rule stopped the trial
+		"what does not count": { // after the rung at which a rule stopped the trial
 			[]int{8, 6, 7}, func(p sweepPast) {
 				p.end(300, p.define(100, 3), states{sweep.Done, sweep.Stopped, sweep.Dropped}, []int{8, 4, 4}, "b", "c")
 			}, true, []string{"done", "stopped", "dropped"},
@@ -295,7 +295,7 @@ func TestWriteSweep(t *testing.T) {
 	require.Empty(t, data["trials"])
 }
 
-// Of very many settings the best have curves.
+// If there are very many settings, the best have curves.
 func TestWriteSweepOfManySettings(t *testing.T) {
 	s := store.NewMemory()
 	var wide report.Sweep

@@ -13,8 +13,8 @@ type timingsPage struct {
 	All        int `json:"all"`
 	// Steps are in the order of their names.
 	Steps []stepPage `json:"steps"`
-	// Lost counts the device sessions lost; Recomputed the updates applied again to
-	// come back; the seconds are what waiting, compiling and loading took.
+	// Lost counts the lost device sessions; Recomputed counts the updates applied again
+	// in a rebuild; the seconds are for waiting, compiling and loading.
 	Lost       int     `json:"lost"`
 	Recomputed int     `json:"recomputed"`
 	Wait       float64 `json:"wait"`
@@ -43,7 +43,7 @@ type lossPage struct {
 	Recomputed int `json:"recomputed"`
 }
 
-// timings adds up what telemetry says; nil where there is none.
+// timings adds up what telemetry says; nil if there is none.
 func (r *Run) timings() *timingsPage {
 	p := &timingsPage{}
 	steps := map[string]*stepPage{}

@@ -16,29 +16,29 @@ func benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "measure speeds, the durability tax, a sweep's overhead, and recoveries",
-		Long: `Measures in one sitting, on a dev stack of its own that is thrown away where it
-needs one:
+		Long: `Measures in one sitting. If a part needs a dev stack, it starts its own and throws
+it away:
 
   env         on one core: rooms and lakes made, actions taken, states replayed,
               prompts built and replies parsed a second; and a host's part of an
-              iteration. Beside gym-sokoban and gymnasium, in turns, where
-              $REPRISE_PYTHON or python3 has them
+              iteration. In turns with gym-sokoban and gymnasium, if $REPRISE_PYTHON
+              or python3 has them
   algorithms  on one core: credit and selection for 128 trajectories of 3,600
               tokens, each algorithm (goal: at most 20 ms together); on the device,
               as ratios: an update of a quarter of the groups (goal: at most 0.35 of
-              one of all), a critic beside the policy, each option of the loss
+              an update of all), a critic over the policy, each option of the loss
   report      the page of a synthetic run of 220 iterations with 28,160 trajectories
   speed       forward, training and decoding tokens a second of the starter policy
-  tax         an iteration through Temporal and S3 beside the same activities called
+  tax         an iteration through Temporal and S3, over the same activities called
               directly in one process, in turns, split by step; goal: at most 1.10
-  sweep       a sweep's trials, one after the other, beside their own times and the
+  sweep       a sweep's trials, one after the other, over their own times and over the
               same runs started by hand; goal: at most 5 % more
   recovery    a worker process is killed by SIGKILL in the middle of an iteration
               while another one waits: detection and dispatch (goal: at most 10 s
               together), compiling, loading, rebuilding
 
-Figures are medians. A machine that does something else meanwhile makes them
-larger, and the ratios less sure; its load is printed.`,
+Figures are medians. Other work on the machine makes them larger and the ratios
+less certain; the machine's load is printed.`,
 		Example: `  reprise bench
   reprise bench --part env
   reprise bench --part speed,tax --rounds 6
@@ -58,13 +58,13 @@ larger, and the ratios less sure; its load is printed.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&o.Parts, "part", bench.Parts, "which parts are measured")
 	f.StringVar(&o.Preset, "preset", "bandit-demo", "the preset whose iterations are measured")
-	f.StringVar(&o.Tokenizer, "tokenizer", "", "a Hugging Face model folder: its tokenizer is measured beside the starter's (default: a tiny Qwen's, in the repository)")
-	f.IntVar(&o.Repeats, "repeats", 9, "how often each program and algorithm is timed; updates beside each other half as often")
-	f.IntVar(&o.Rounds, "rounds", 3, "turns of what is compared: with Python, of the three ways to make an iteration, of a sweep and the same runs by hand")
+	f.StringVar(&o.Tokenizer, "tokenizer", "", "a Hugging Face model folder whose tokenizer is measured, as the starter's is (default: a tiny Qwen's, in the repository)")
+	f.IntVar(&o.Repeats, "repeats", 9, "how often each program and algorithm is timed; compared updates half as often")
+	f.IntVar(&o.Rounds, "rounds", 3, "turns of each comparison: with Python, of the three ways to make an iteration, of a sweep with the same runs by hand")
 	f.IntVar(&o.Iterations, "iterations", 12, "iterations a turn; the first and the last are not counted")
 	f.IntVar(&o.Trials, "trials", 8, "trials of the measured sweep")
 	f.IntVar(&o.Kills, "kills", 3, "how many workers are killed")
-	f.IntVar(&o.KillAt, "kill-at", 6, "the iteration whose update is killed: so many updates are rebuilt")
+	f.IntVar(&o.KillAt, "kill-at", 6, "the iteration whose update is killed, and so the number of updates to rebuild")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	stack.AddWorkerFlags(f, &o.Worker, 5*time.Second)
 	return cmd

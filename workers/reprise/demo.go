@@ -34,11 +34,11 @@ func demoCommand() *cobra.Command {
 	var preset string
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "start everything, train a small policy, show what it learnt",
+		Short: "start everything, train a small policy, show what it learned",
 		Long: `Starts the dev stack and a worker, starts a preset through the temporal CLI,
-shows it live, and ends with what was learnt and where everything is. In a
+shows it live, and ends with what was learned and where everything is. In a
 terminal the stack stays up until Ctrl-C, so that the links work. A demo that was
-interrupted goes on where it was.`,
+interrupted resumes where it was.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
@@ -85,7 +85,7 @@ func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset string)
 	return nil
 }
 
-// demoRun finds the demo's workflow id: one that is running, or the first unused one.
+// demoRun finds the demo's workflow id: a running demo's, or the first unused one.
 func demoRun(ctx context.Context, c client.Client, preset string) (id string, under bool, err error) {
 	for n := 1; ; n++ {
 		id = fmt.Sprintf("%s-%d", preset, n)

@@ -44,7 +44,7 @@ func doctorCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&options.Register, "register", false, "register the Reprise* search attributes where they are missing")
+	cmd.Flags().BoolVar(&options.Register, "register", false, "register the Reprise* search attributes that are missing")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	stack.AddFingerprintFlags(cmd.Flags(), &device)
 	conn.AddTemporalFlags(cmd.Flags())

@@ -20,7 +20,7 @@ import (
 func envCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "env",
-		Short: "list, play and look into environments and suites",
+		Short: "list and play environments, list suites",
 	}
 	cmd.AddCommand(envListCommand(), envSuitesCommand(), envPlayCommand(), envTransitionsCommand())
 	return cmd
@@ -81,7 +81,7 @@ func (f *envFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.name, "env", "", "the environment's `name`; see reprise env list")
 	cmd.Flags().StringVar(&f.options, "options", "", "its options, a JSON object")
 	cmd.Flags().StringVar(&f.layout, "layout", "", "a file with the grid in the environment's standard glyphs")
-	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "what the instance and the chance are drawn from")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "the seed of the instance and of the chance")
 	cobra.CheckErr(cmd.MarkFlagRequired("env"))
 }
 

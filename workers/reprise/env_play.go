@@ -19,12 +19,12 @@ func envPlayCommand() *cobra.Command {
 		Use:   "play",
 		Short: "play an episode, as JSON lines or in the terminal",
 		Long: `Prints an episode as JSON lines: first the beginning, then a line for each action.
-An action that the state does not have is a line too ("valid": false); it changes
-nothing. Actions after the end of the episode are not taken.
+An action that is not legal in the state gives a line too ("valid": false) and
+changes nothing. Actions after the end of the episode are ignored.
 
-Without --actions, a person plays in a terminal, and a program's standard input is
-read, one action a line. What a run counts besides, the penalty and the limits of
-actions, is the protocol's and not the environment's: it does not count here.`,
+Without --actions you play in the terminal; if standard input is not a terminal, it
+is read, one action a line. This is the environment alone: format penalties and
+limits of actions are not applied.`,
 		Example: `  reprise env play --env sokoban --seed 7 --actions "Up,Right"
   reprise env play --env frozenlake --options '{"size":8,"slippery":false}'`,
 		Args: cobra.NoArgs,

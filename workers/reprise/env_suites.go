@@ -17,10 +17,10 @@ func envSuitesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suites",
 		Short: "list the named suites that a policy can be evaluated on",
-		Long: `Lists the suites that evaluation.suites of a spec, and suites of an Evaluate
-workflow's input, can name: the paper's zero-shot transfers. Beside them there is
-"in-distribution", a run's own environment; and any environment with options is a
-suite too: {"environment": {"name": "frozenlake", "options": {"slippery": false}}}.`,
+		Long: `Lists the suites that can be named in evaluation.suites of a spec and in suites of
+an Evaluate workflow's input: the paper's zero-shot transfers. "in-distribution",
+the run's own environment, is a suite too. So is any environment with options:
+{"environment": {"name": "frozenlake", "options": {"slippery": false}}}.`,
 		Example: `  reprise env suites
   reprise env suites --json | jq -r .name`,
 		Args: cobra.NoArgs,

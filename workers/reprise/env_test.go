@@ -129,7 +129,7 @@ func TestEnvList(t *testing.T) {
 	}
 }
 
-// What is printed of a suite is one again, written out.
+// The printed suite is a suite again, written out.
 func TestEnvSuites(t *testing.T) {
 	out, _, err := runEnv(t, "", "suites")
 	require.NoError(t, err)

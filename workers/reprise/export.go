@@ -22,13 +22,13 @@ func exportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export RUN --iteration N --hf DIR",
 		Short: "write the policy as a Hugging Face folder that transformers loads",
-		Long: `Writes the policy that an iteration left behind (version N+1) as a Hugging Face
-model folder. Where the run kept a snapshot of that version its files are copied;
-else the version is rebuilt on this machine's device, from the newest snapshot
-before it and the recorded updates since, and checked against its recorded state
-fingerprint: that needs a device of the run's fingerprint. --version 0 is what the
-run began with. Nothing is written to the store; DIR must be new, empty, or hold
-the same files: an export that was killed goes on where it was.`,
+		Long: `Writes the policy that an iteration made (version N+1) as a Hugging Face model
+folder. If the run kept a snapshot of that version, its files are copied. Otherwise
+the version is rebuilt on this machine's device, from the newest snapshot before it
+and the recorded updates since, and checked against its recorded state fingerprint.
+A rebuild needs a device of the run's fingerprint. --version 0 is the policy that
+the run began with. Nothing is written to the store. DIR must be new, empty, or
+hold the same files, so an export that was killed can be started again.`,
 		Example: `  reprise export bandit-1 --iteration 29 --hf bandit-1-hf
   reprise export bandit-1 --version 0 --hf untrained-hf
   python3 -c 'from transformers import AutoModelForCausalLM as M; M.from_pretrained("bandit-1-hf")'`,

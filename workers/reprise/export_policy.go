@@ -23,7 +23,7 @@ import (
 
 // foundPolicy is a policy version of a run.
 type foundPolicy struct {
-	// files are those of a stored folder, nil if the version must be rebuilt. origin
+	// files are the files of a stored folder, nil if the version must be rebuilt. origin
 	// describes them.
 	files  map[string]store.Ref
 	origin string

@@ -40,8 +40,8 @@ func (f callback) Read([]byte) (int, error) {
 	return 0, errors.New("connection reset")
 }
 
-// An export that was killed goes on when it is asked for again, and leaves nothing else
-// than the model's files.
+// An export that was killed resumes when it is started again, and leaves only the model's
+// files.
 func TestExportGoesOnAfterAKill(t *testing.T) {
 	ctx, s := t.Context(), store.NewMemory()
 	storedRun(t, s, "run", 2)
@@ -68,7 +68,7 @@ func TestExportGoesOnAfterAKill(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "later weights", string(body))
 
-	// What only looks like it is somebody's own.
+	// A file that only looks like a part belongs to somebody else.
 	for _, own := range []string{"model.safetensors.part-2", "notes.part-ABCDEFGHIJKLMNOPQRSTUVWXYZ"} {
 		require.NoError(t, os.WriteFile(filepath.Join(killed, own), nil, 0o644))
 		require.ErrorContains(t, export(s, killed), "holds something else ("+own+")")

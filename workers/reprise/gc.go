@@ -20,15 +20,15 @@ func gcCommand() *cobra.Command {
 	var c collector
 	cmd := &cobra.Command{
 		Use:   "gc [RUN]",
-		Short: "list and delete what no manifest names",
-		Long: `Lists what attempts that were killed or abandoned have left behind: artifacts
-that no manifest of the run names, and multipart uploads that never ended. Without
-RUN it looks at all runs. Nothing is deleted unless --delete says so.
+		Short: "list and delete objects that no manifest names",
+		Long: `Lists what killed or abandoned attempts left in the store: artifacts that no
+manifest of the run names, and multipart uploads that never ended. Without RUN it
+lists those of all runs. Nothing is deleted without --delete.
 
-Kept are manifests, specs, telemetry and reports; whatever is younger than
---grace; and what an iteration under way has written, however old, unless --ended
-says that nobody works on the run any more. A run with a damaged manifest is
-refused: what that one named would look like garbage.`,
+It keeps manifests, specs, telemetry and reports, and every object younger than
+--grace. It keeps what a running iteration has written, however old; --ended says
+that nobody works on the run any longer. A run with a damaged manifest is refused:
+the artifacts that the manifest named would look like garbage.`,
 		Example: `  reprise gc bandit-1
   reprise gc bandit-1 --delete
   reprise gc --grace 168h`,
@@ -48,9 +48,9 @@ refused: what that one named would look like garbage.`,
 			return c.collect(cmd.Context(), args)
 		},
 	}
-	cmd.Flags().BoolVar(&c.delete, "delete", false, "delete what is listed")
-	cmd.Flags().DurationVar(&c.grace, "grace", store.DefaultGrace, "least age of what is listed")
-	cmd.Flags().BoolVar(&c.ended, "ended", false, "nobody works on the run any more: list what was begun and not committed too")
+	cmd.Flags().BoolVar(&c.delete, "delete", false, "delete the listed objects")
+	cmd.Flags().DurationVar(&c.grace, "grace", store.DefaultGrace, "the smallest age of a listed object")
+	cmd.Flags().BoolVar(&c.ended, "ended", false, "nobody works on the run any longer: also list the objects of an iteration that was begun and not committed")
 	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print JSON, one object a run")
 	conn.AddStoreFlags(cmd.Flags())
 	return cmd
@@ -123,7 +123,7 @@ func runOf(ctx context.Context, s store.Store, segment string) (string, error) {
 func (c *collector) run(ctx context.Context, run string) error {
 	options := store.GarbageOptions{Grace: c.grace, Ended: c.ended}
 	if c.grace == 0 {
-		options.Grace = -1 // in the store, 0 is the default and less is none
+		options.Grace = -1 // in the store, 0 means the default and a negative value none
 	}
 	g, err := store.FindGarbage(ctx, c.store, run, options)
 	if err != nil {

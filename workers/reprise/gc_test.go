@@ -85,7 +85,8 @@ func TestCollect(t *testing.T) {
 	require.True(t, report.OK())
 }
 
-// All runs: a damaged one and a folder that tells no run keep it from nothing else.
+// All runs: a damaged run and a folder that belongs to no run do not keep it from the
+// others.
 func TestCollectAll(t *testing.T) {
 	ctx := context.Background()
 	s := store.NewMemory()

@@ -15,22 +15,22 @@ func learnCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "learn",
-		Short: "does it learn the right thing: bandit, FrozenLake, Sokoban, three seeds each",
-		Long: `Trains in several settings with three seeds each, as Train workflows on a dev
-stack of its own, and looks at the success on fixed instances before and after.
-It ends with status 1 where a promise is broken. The bandit's high arm pays 1 with
-probability p, the low arm 0.15 for certain, and success is the high arm:
+		Short: "check that policies learn the right thing: bandit, FrozenLake, Sokoban, three seeds each",
+		Long: `Trains in several settings with three seeds each, as Train workflows on its own dev
+stack, and measures the success on fixed instances before and after. It ends with
+status 1 if a promise is broken. The bandit's high arm pays 1 with probability p,
+the low arm 0.15 for certain, and success is the share of the high arm:
 
-  p = 0.25, a quarter of the groups kept   35–65 % high arm to at least 90 %
+  p = 0.25, a quarter of the groups kept   from 35–65 % to at least 90 %
   p = 0.25, all groups                     the same
   p = 0.10, all groups                     to at most 20 %: the low arm pays more
-  p = 0.10, a quarter kept                 nothing is promised: selection by reward
-                                           deviation favours the risk
-  p = 0.25, all groups, advantages         nothing is promised: a group without a
-  divided by the group's deviation         win counts as much as one with wins
+  p = 0.10, a quarter kept                 no promise: selection by the standard
+                                           deviation of rewards favours risk
+  p = 0.25, all groups, advantages         no promise: a group without a win counts
+  divided by the group's std               as much as a group with wins
   FrozenLake, Sokoban (several turns)      success rises by 3 standard errors
 
-With --dir the stack stays, and what was interrupted goes on.`,
+With --dir the stack's data is kept, and interrupted runs resume.`,
 		Example: `  reprise learn
   reprise learn --seeds 1 --only p25-keep25
   reprise learn --only sokoban
@@ -62,7 +62,7 @@ With --dir the stack stays, and what was interrupted goes on.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Dir, "dir", "", "keep the stack's data in this folder (default: nothing is kept)")
 	f.IntVar(&o.Seeds, "seeds", 3, "runs of each setting, with the seeds 1, 2, …")
-	f.StringVar(&o.Only, "only", "", "one setting alone: "+learn.Names())
+	f.StringVar(&o.Only, "only", "", "only this setting: "+learn.Names())
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	// Nothing is killed here: a busy machine should not look like a lost one.
 	stack.AddWorkerFlags(f, &o.Worker, 20*time.Second)

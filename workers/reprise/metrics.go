@@ -24,13 +24,13 @@ func metricsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "metrics RUN",
 		Short: "write a run's metrics as a table or for TensorBoard",
-		Long: `Writes what a run's manifests say as one table: a row an iteration and branch, a
-column a metric. Iterations that a rollback left behind are rows of their branch,
-with "abandoned" true. Exported twice, the file has the same bytes; a run that goes
-on can be exported at any time.
+		Long: `Writes the metrics of a run's manifests as one table, with a row for each iteration
+and branch and a column for each metric. Iterations that a rollback abandoned are
+rows of their branch, with "abandoned" true. Exported twice, the file has the same
+bytes. A run can be exported at any time.
 
 --tensorboard writes TensorBoard event files, a folder a branch: DIR/RUN/b0, …
-Where that is all that is asked for, no table is printed.`,
+With --tensorboard alone no table is printed.`,
 		Example: `  reprise metrics bandit-1 --out bandit-1.parquet
   reprise metrics bandit-1 | column -ts,
   reprise metrics bandit-1 --format jsonl | jq '."reward/mean"'

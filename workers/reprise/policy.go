@@ -13,8 +13,8 @@ func policyCommand() *cobra.Command {
 		Use:   "policy",
 		Short: "a model folder's tokenizer, log-probs and generation, for scripts",
 		Long: `Commands for scripts and comparisons. Each reads one JSON object from standard
-input and writes one to standard output; what is wrong is said on standard error,
-with status 1. --model names a Hugging Face folder: config.json, tokenizer.json,
+input and writes one to standard output. Problems go to standard error, with
+status 1. --model names a Hugging Face folder: config.json, tokenizer.json,
 model.safetensors (or its shards), …`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -56,7 +56,7 @@ func decodeCommand() *cobra.Command {
 		Use:   "decode --model DIR",
 		Short: "token ids to texts",
 		Long: `Reads {"ids":[[…]]} and writes {"texts":["…"]}, a text for each list, special
-tokens included. Bytes that are no UTF-8 become U+FFFD.`,
+tokens included. Bytes that are not UTF-8 become U+FFFD.`,
 		Example: `  echo '` + policy.IDsExample + `' | reprise policy decode --model qwen`,
 	}, func(cmd *cobra.Command, folder string) (any, error) {
 		return policy.Decode(cmd.InOrStdin(), folder)
@@ -82,10 +82,10 @@ func logProbsCommand() *cobra.Command {
 		Use:   "logprobs --model DIR",
 		Short: "log-probs and entropies of token ids",
 		Long: `Reads {"ids":[[…]…]}, rows of one length L, and writes
-{"logprobs":[[…]…],"entropy":[[…]…]}. logprobs are L-1 a row: at t the log p of
-token t+1 given the tokens up to t, over the whole vocabulary. entropy is L a row:
-at t the entropy, in nats, of the distribution after token t. What is not finite
-is written "NaN", "Infinity" or "-Infinity".`,
+{"logprobs":[[…]…],"entropy":[[…]…]}. A row has L-1 logprobs: at t the log p of
+token t+1 given the tokens up to t, over the whole vocabulary. A row has L entropies:
+at t the entropy, in nats, of the distribution after token t. Numbers that are not
+finite are written "NaN", "Infinity" or "-Infinity".`,
 		Example: `  echo '` + policy.IDsExample + `' | reprise policy logprobs --model qwen`,
 	}, func(cmd *cobra.Command, folder string) (any, error) {
 		return policy.LogProbs(cmd.Context(), cmd.InOrStdin(), folder, options)
@@ -103,16 +103,16 @@ func generateCommand() *cobra.Command {
 		Long: `Reads {"ids":[[…]…]}, prompts of any lengths, and writes {"ids":[[new tokens]…]}.
 A row ends with an end-of-sequence token (which is part of it), or after
 --max-new-tokens. Only ids that the tokenizer has are sampled. At temperature 0
-the likeliest token is taken, the lowest id of equals; above it, row i draws from
-the stream of --seed and i.`,
+the likeliest token is taken; of equally likely ones, the lowest id. Above 0, row i
+draws from the stream of --seed and i.`,
 		Example: `  echo '` + policy.IDsExample + `' | reprise policy generate --model qwen --max-new-tokens 16
   echo '` + policy.IDsExample + `' | reprise policy generate --model qwen --temperature 1 --seed 7`,
 	}, func(cmd *cobra.Command, folder string) (any, error) {
 		return policy.Generate(cmd.Context(), cmd.InOrStdin(), folder, s, options)
 	})
 	cmd.Flags().Float32Var(&s.Temperature, "temperature", 0, "0 takes the likeliest token")
-	cmd.Flags().IntVar(&s.MaxNewTokens, "max-new-tokens", 64, "the most new tokens of a row")
-	cmd.Flags().BoolVar(&s.IgnoreEOS, "ignore-eos", false, "go on after an end-of-sequence token")
+	cmd.Flags().IntVar(&s.MaxNewTokens, "max-new-tokens", 64, "the largest number of new tokens in a row")
+	cmd.Flags().BoolVar(&s.IgnoreEOS, "ignore-eos", false, "continue after an end-of-sequence token")
 	cmd.Flags().Uint64Var(&s.Seed, "seed", 0, "seed of the draws")
 	stack.AddDeviceFlags(cmd.Flags(), &options, "")
 	return cmd

@@ -29,9 +29,9 @@ func execute(cmd *cobra.Command, stdin string, args ...string) (stdout, stderr s
 	return out.String(), errOut.String(), err
 }
 
-// goldenFolders are the model folders with a golden.json: the repository's, put
-// together from the two packages that keep its halves, and the one that
-// REPRISE_GOLDENS names, directly or as its qwen2-tiny.
+// goldenFolders are the model folders with a golden.json: the repository's, put together
+// from the two packages that keep its halves, and the folder that REPRISE_GOLDENS names,
+// directly or as its qwen2-tiny.
 func goldenFolders(t *testing.T) map[string]string {
 	t.Helper()
 	folders := map[string]string{"repository": goldenFolder(t)}

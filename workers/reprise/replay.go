@@ -19,10 +19,10 @@ func replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay RUN --iteration N",
 		Short: "recompute one iteration and compare bits",
-		Long: `Computes a committed iteration again on this machine's device, from the
-artifacts it was computed from, and compares every artifact and state with what
-was recorded. Nothing is written. The policy is rebuilt from the newest snapshot
-before it and the recorded updates since.`,
+		Long: `Computes a committed iteration again on this machine's device, from its recorded
+inputs, and compares every artifact and state with the recorded ones. Nothing is
+written. The policy is rebuilt from the newest snapshot before it and the recorded
+updates since.`,
 		Example: `  reprise replay bandit-1 --iteration 12`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

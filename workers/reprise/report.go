@@ -24,12 +24,11 @@ func reportCommand() *cobra.Command {
 		Use:   "report RUN|SWEEP",
 		Short: "make a page of a run or a sweep: curves, evaluations, trajectories",
 		Long: `Reads a run from the store and writes its report into a folder: index.html, which
-works offline, and beside it the trajectories, which the page loads as they are
-asked for. Of a sweep it is one page: settings beside each other, with bands across
-seeds, and the table. With --trials each trial's report is written below it, in
-trials/, and the table links to them. Nothing is written to the store. What is under
-way, has failed or was half deleted is shown as far as it is there; the page lists
-what is missing.`,
+works offline, and beside it the trajectories, which the page loads on demand. The
+report of a sweep is one page that compares its settings, with bands across seeds,
+and has the table. With --trials each trial's report is written below it, in trials/,
+and the table links to them. Nothing is written to the store. Of a running, failed or
+partly deleted run the report shows what exists; the page lists what is missing.`,
 		Example: `  reprise report bandit-1
   reprise report fig7
   reprise report fig7 --trials --out /tmp/fig7 && xdg-open /tmp/fig7/index.html`,
@@ -47,7 +46,7 @@ what is missing.`,
 		},
 	}
 	cmd.Flags().StringVarP(&w.dir, "out", "o", "", "the folder (default: report-ID, here)")
-	cmd.Flags().BoolVar(&w.trials, "trials", false, "of a sweep: write each trial's report too, and link to it")
+	cmd.Flags().BoolVar(&w.trials, "trials", false, "for a sweep: also write each trial's report, and link to it")
 	conn.AddStoreFlags(cmd.Flags())
 	return cmd
 }

@@ -140,8 +140,7 @@ func TestTrajectories(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, bytes.Count(lines, []byte("\n")))
 
-	// Of a run that goes on from this one, an iteration that it took over is still
-	// this one's.
+	// In a run forked from this one, iterations before the fork still belong to this one.
 	link, err := store.Head(t.Context(), s, "run 1")
 	require.NoError(t, err)
 	child := *link.Manifest

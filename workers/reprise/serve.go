@@ -23,16 +23,16 @@ func workerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "serve the task queues: decide, step, compute",
-		Long: `Serves the task queues until it is told to stop. One process can take all
-roles; on a cluster --roles splits them:
+		Long: `Serves the task queues until it is stopped. One process can take all roles; on a
+cluster --roles splits them:
 
   workflow  decides what happens next
   host      environment steps, selection, commits
   device    generation, scores, updates: one session at a time on one device
 
 On SIGTERM (a preemption notice) a device worker takes no new work, finishes the
-step that runs within --grace, and gives the session back: the run goes on
-elsewhere at once.`,
+running step within --grace, and gives the session back: the run resumes elsewhere
+at once.`,
 		Example: `  reprise worker
   reprise worker --roles device --session-heartbeat 20s
   reprise worker --roles workflow,host --address temporal.internal:7233`,
@@ -84,8 +84,8 @@ func devCommand() *cobra.Command {
 		Use:   "dev",
 		Short: "Temporal, S3 and a worker in one terminal",
 		Long: `Starts the Temporal dev server, an S3 server and a worker on 127.0.0.1, with
-their data under .reprise/dev. Ctrl-C ends all of them; started again, it goes on
-where the runs were.`,
+their data under .reprise/dev. Ctrl-C ends all of them. Start it again and the runs
+resume.`,
 		Example: `  reprise dev
   reprise dev --temporal-port 17233 --ui-port 18233`,
 		Args: cobra.NoArgs,

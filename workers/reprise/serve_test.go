@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
-// What the program starts itself is what it uses, whatever servers the environment
-// names: its worker, its bucket, the CLI that it calls and the commands it proposes.
+// The program uses the servers that it starts itself, whatever servers the environment
+// names: for its worker, its bucket, the CLI that it calls and the commands it proposes.
 func TestOwnStackBeatsEnvironment(t *testing.T) {
 	device, err := plugin.Path("")
 	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")

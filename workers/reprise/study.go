@@ -16,10 +16,10 @@ func studyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "study",
 		Short: "the echo trap on the bandit: what collapses, and what the detectors see",
-		Long: `Runs StarPO with GRPO and with PPO, StarPO-S, and StarPO-S without its selection
-on the bandit, at a high arm that is the better choice (p = 0.25) and at one that
-is not (p = 0.10), with chance drawn for each member and, as in RAGEN's code, for a
-whole group; every setting with several seeds. Detectors warn and change nothing.
+		Long: `Runs StarPO with GRPO and with PPO, StarPO-S, and StarPO-S without its selection on
+the bandit. The high arm is the better choice (p = 0.25) or the worse one (p = 0.10).
+Chance is drawn for each member or, as in RAGEN's code, for a whole group. Every
+setting has several seeds. Detectors warn and change nothing.
 
 Each run's record is a line of FOLDER/records.jsonl and not computed again, so that a
 study that was interrupted goes on, and more seeds can be added: of the same size and
@@ -27,9 +27,9 @@ on a device of the same fingerprint, or another --out is asked for at once. Seed
 all settings comes first, then seed 2. Tables and plots are drawn from the records at
 the end, and are the same for the same records.
 
-With --planted a collapse is planted instead: runs whose learning rate is raised
-after iteration 20, by knob, as Train workflows on a dev stack of their own. It ends
-with status 1 where a run does not go back, or ends worse than it was before.`,
+With --planted it plants a collapse instead: Train workflows on their own dev stack,
+whose learning rate is raised by knob after iteration 20. It ends with status 1 if a
+run does not roll back, or ends worse than it was before.`,
 		Example: `  reprise study
   reprise study --seeds 3 --only 'starpo-s-*'
   reprise study --planted --seeds 3`,
@@ -54,9 +54,9 @@ with status 1 where a run does not go back, or ends worse than it was before.`,
 	f.IntVar(&o.Size.Width, "width", 64, "width of the starter")
 	f.IntVar(&o.Size.Groups, "groups", 8, "groups of an iteration")
 	f.IntVar(&o.Size.GroupSize, "group-size", 16, "members of a group")
-	f.Float64Var(&o.Size.LearningRate, "learning-rate", 1e-3, "the policy's learning rate; 0 is the presets'")
-	f.BoolVar(&planted, "planted", false, "plant a collapse and go back")
-	f.Float64Var(&o.Rate, "planted-rate", 0.1, "the learning rate that is set: some hundred times what a starter stands")
+	f.Float64Var(&o.Size.LearningRate, "learning-rate", 1e-3, "the policy's learning rate; 0 is that of the presets")
+	f.BoolVar(&planted, "planted", false, "plant a collapse and let the runs roll back")
+	f.Float64Var(&o.Rate, "planted-rate", 0.1, "the learning rate that is set: about a hundred times too high for a starter")
 	stack.AddWorkerFlags(f, &o.Worker, 20*time.Second)
 	return cmd
 }

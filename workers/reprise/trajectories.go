@@ -37,12 +37,12 @@ func trajectoriesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trajectories RUN --iteration N",
 		Short: "an iteration's trajectories as data: JSON lines or Parquet",
-		Long: `Writes the trajectories of a committed iteration, or those of an evaluation made in
-it, an episode a line or a row: initial state, rewards, outcome, and for each turn
-the prompt, the board before and after, what was sampled with ids, log-probs and
-advantages, and what was done. Nothing is written to the store. Without --branch
-the iteration is that of the way to the newest version; one that the run took over
-from another (from) has the other's name in its rows.`,
+		Long: `Writes the trajectories of a committed iteration, or of an evaluation made in it.
+Each line or row is an episode: initial state, rewards, outcome, and for each turn
+the prompt, the board before and after, the sampled text with ids, log-probs and
+advantages, and the executed actions. Nothing is written to the store. Without
+--branch the iteration is on the way to the newest version. If it belongs to the
+other run of a fork (from), its rows name that run.`,
 		Example: `  reprise trajectories bandit-1 --iteration 12 | jq -c '{group, reward, said: .turns[].text}'
   reprise trajectories bandit-1 --iteration 12 --format parquet --out it12.parquet
   reprise trajectories bandit-1 --iteration 19 --suite in-distribution`,
@@ -68,8 +68,8 @@ from another (from) has the other's name in its rows.`,
 	}
 	f := cmd.Flags()
 	f.IntVar(&w.iteration, "iteration", -1, "the iteration, counted from 0")
-	f.IntVar(&w.branch, "branch", -1, "its branch (default: the one that the newest version goes back to)")
-	f.StringVar(&w.suite, "suite", "", "the evaluation on this suite that was made in the iteration")
+	f.IntVar(&w.branch, "branch", -1, "its branch (default: the branch on the way to the newest version)")
+	f.StringVar(&w.suite, "suite", "", "write the evaluation on this suite that was made in the iteration")
 	f.StringVar(&w.format, "format", formatJSONL, formatJSONL+" or "+formatParquet)
 	f.StringVarP(&out, "out", "o", "", "the file (default: standard output)")
 	conn.AddStoreFlags(cmd.Flags())
@@ -124,8 +124,8 @@ func trajectories(ctx context.Context, s store.Store, run string, w wantedTrajec
 	return out.Bytes(), nil
 }
 
-// source finds the tables: those of the iteration, of the iteration that made the rollout,
-// or of an evaluation.
+// source finds the tables of the iteration, of the iteration that made the rollout, or of
+// an evaluation.
 func (w wantedTrajectories) source(ctx context.Context, s store.Store, m *store.Manifest) (episodes.Source, error) {
 	if w.suite == "" {
 		source := episodes.OfIteration(m)

@@ -18,18 +18,19 @@ func validateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FILE",
 		Short: "check a spec, a sweep or an evaluation's input, and print what follows from it",
-		Long: `Checks a spec as the start of a run does, and prints every problem at once (status
-1), or the resolved spec with every default filled in and the numbers that follow
-from it: trajectories and tokens an iteration, device memory, bytes to S3. "-"
-reads standard input. The numbers that need the model are given for the starter
-and for a folder on this machine.
+		Long: `Checks a spec as the start of a run does. It prints every problem at once (status 1),
+or the resolved spec with all defaults and the numbers that follow from it:
+trajectories and tokens an iteration, device memory, bytes to S3. "-" reads standard
+input. The numbers that need the model are given for the starter and for a folder on
+this machine.
 
-A sweep is expanded: each trial's spec is checked, and the trials are listed. A document
-with base, grid, list, random or seeds is one; --sweep says so of any other.
+A sweep is expanded: each trial's spec is checked, and the trials are listed. A
+document with base, grid, list, random or seeds is a sweep; --sweep makes any other
+document one.
 
-With --evaluate it checks the input of an Evaluate workflow instead, and prints it
-with its suites complete. A run's policy is looked up in the store, where one is
-set and answers; nothing is written.`,
+With --evaluate it checks the input of an Evaluate workflow, and prints it with its
+suites complete. It looks up a run's policy in the store, if a store is set and
+answers. Nothing is written.`,
 		Example: `  reprise validate infra/presets/bandit-demo.json
   jq '.iterations = 5' infra/presets/bandit-demo.json | reprise validate -
   reprise validate infra/presets/fig7-filter.json

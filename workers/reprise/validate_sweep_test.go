@@ -72,7 +72,7 @@ selection.keep=1,seed=2     6
 	require.Contains(t, out, `"path":"base"`)
 }
 
-// A sweep whose base was forgotten is told so, and is not taken for a spec.
+// A sweep without a base gets that error, and is not taken for a spec.
 func TestValidateSweepWithoutBase(t *testing.T) {
 	for _, document := range []string{`{"grid": {"selection.keep": [1]}}`, `{"list": []}`, `{"random": {}}`, `{"seeds": 3}`} {
 		out, complaints, err := execute(validateCommand(), document, "-")

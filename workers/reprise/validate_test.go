@@ -32,7 +32,7 @@ func TestValidatePresets(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, out, piped)
 
-			// What is printed is a spec again, complete: it resolves to itself.
+			// The printed spec is complete: it resolves to itself.
 			resolved, numbers, ok := strings.Cut(out, "\n\n")
 			require.True(t, ok)
 			decoded, err := spec.Decode([]byte(resolved), run.Known())
@@ -123,7 +123,7 @@ func TestValidateFolder(t *testing.T) {
 	// embedding 600×64, last norm, 3 layers of hidden 64, intermediate 160, 4 heads, 2 of keys.
 	require.EqualValues(t, 600*64+64+3*(65*(64+2*32)+64*64+3*64*160+2*64), r.Derived["parameters"])
 
-	// The worker may have a folder that is not here; one that is here must be sound.
+	// The worker may have a folder that is not here; a folder that is here must be valid.
 	r, err = validateJSON(t, document(folder+"/none"))
 	require.NoError(t, err)
 	require.Contains(t, r.Unknown, "on this machine")

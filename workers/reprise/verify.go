@@ -26,19 +26,19 @@ func verifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify RUN",
 		Short: "walk the digest chain and re-hash every artifact",
-		Long: `Walks the chain of manifests along every branch of a run and reads and re-hashes
+		Long: `Walks the chain of manifests along every branch of a run, and reads and re-hashes
 every artifact that they name: the spec, the base model, turns, trajectories,
-batches, snapshots, evaluations. Of a run that this one goes on from it reads what
-the iteration in question is rebuilt from: manifests, specs and batches, back to a
-snapshot that is there. Nothing is written. It tells apart
+batches, snapshots, evaluations. If the run was forked from another, it also reads
+everything that the fork point is rebuilt from: manifests, specs and batches, back
+to an existing snapshot. Nothing is written. It distinguishes
 
-  altered       the bytes are not those that were committed
+  altered       the bytes are not the committed ones
   missing       the object is gone, and nothing says why
-  removed       the object is gone because retention removed it: no damage
-  invalid       a manifest that is none
-  broken chain  sound objects that contradict each other
+  removed       retention removed the object: no damage
+  invalid       the object is not a valid manifest
+  broken chain  undamaged objects that contradict each other
 
-and ends with status 1 where there is any damage.`,
+and ends with status 1 if there is any damage.`,
 		Example: `  reprise verify bandit-1
   reprise verify bandit-1 --json | jq .problems`,
 		Args: cobra.ExactArgs(1),

@@ -90,7 +90,7 @@ func TestVerifyRun(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		damage func(t *testing.T, s store.Store, links []store.Link) (key string)
-		kind   string // of the problem; empty where there is none
+		kind   string // of the problem; empty if there is none
 		want   []string
 	}{
 		{"sound", func(t *testing.T, s store.Store, links []store.Link) string { return links[2].Ref.Key }, "",

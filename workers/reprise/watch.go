@@ -19,13 +19,15 @@ func watchCommand() *cobra.Command {
 		Use:   "watch ID",
 		Short: "follow a run, a sweep or an evaluation live in the terminal",
 		Long: `Follows a Train workflow until it ends: progress, reward, success, entropy, time
-left, and each evaluation's success with its 95 % interval. Of an Evaluate workflow
-it shows the suites as they come: success, reward, what a random player and the
-best play reach. Of a Sweep workflow it shows the trials, and each setting's mean over
-its seeds with a 95 % interval. Outside a terminal it prints lines: one an iteration (where
-iterations are faster than --every, not every one), one an evaluation or a suite,
-one a trial that begins, waits or ends. What is tried again is said, and why.
-Ctrl-C stops watching, not the workflow.`,
+left, and each evaluation's success with its 95 % interval. For an Evaluate workflow
+it shows the suites as they come: success, reward, and the success of a random player
+and of the best play. For a Sweep workflow it shows the trials, and each setting's
+mean over its seeds with a 95 % interval.
+
+Outside a terminal it prints a line for each iteration (not for every one, if they are
+faster than --every), for each evaluation or suite, and for each trial that begins,
+waits or ends. It says what is being retried, and why. Ctrl-C stops watching, not the
+workflow.`,
 		Example: `  reprise watch bandit-1
   reprise watch bandit-1 > bandit-1.log
   reprise watch fig7
@@ -45,7 +47,7 @@ Ctrl-C stops watching, not the workflow.`,
 			return err
 		},
 	}
-	cmd.Flags().DurationVar(&every, "every", 500*time.Millisecond, "how often the status is asked for")
+	cmd.Flags().DurationVar(&every, "every", 500*time.Millisecond, "how often the status is queried")
 	conn.AddTemporalFlags(cmd.Flags())
 	return cmd
 }

@@ -13,12 +13,12 @@ import (
 // --session-heartbeat.
 func AddWorkerFlags(f *pflag.FlagSet, o *workers.Options, heartbeat time.Duration) {
 	AddFingerprintFlags(f, &o.Device)
-	f.DurationVar(&o.SessionHeartbeat, "session-heartbeat", heartbeat, "silence after which a device worker's session is lost; a server restart must fit into it")
+	f.DurationVar(&o.SessionHeartbeat, "session-heartbeat", heartbeat, "silence after which a device worker's session is lost; it must outlast a restart of the server")
 	f.DurationVar(&o.Grace, "grace", 25*time.Second, "how long the running step may finish after SIGTERM")
 	f.IntVar(&o.HostSlots, "host-slots", 8, "host activities at once")
 	f.IntVar(&o.ContinueAfter, "continue-as-new-after", 0, "iterations before a run continues as new (0: when the server suggests it)")
-	f.StringVar(&o.MetricsListen, "metrics-listen", "", "host:port at which Prometheus reads this worker's metrics (default: none; without a host 127.0.0.1)")
-	f.IntVar(&o.MetricsRuns, "metrics-runs", 1, "how many runs at once are named in the metrics' labels: the ones that committed last (0: none)")
+	f.StringVar(&o.MetricsListen, "metrics-listen", "", "host:port at which Prometheus reads this worker's metrics (default: none; without a host: 127.0.0.1)")
+	f.IntVar(&o.MetricsRuns, "metrics-runs", 1, "how many runs the metrics' labels name: those that committed last (0: none)")
 }
 
 // AddFingerprintFlags adds the flags of a device on which runs are started: its
@@ -31,5 +31,5 @@ func AddFingerprintFlags(f *pflag.FlagSet, o *model.DeviceOptions) {
 // AddDeviceFlags adds the flags that open a device; note ends the usage of --xla-flags.
 func AddDeviceFlags(f *pflag.FlagSet, o *model.DeviceOptions, note string) {
 	f.StringVar(&o.Plugin, "plugin", "", "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN]")
-	f.StringVar(&o.XLAFlags, "xla-flags", "", "XLA flags besides ours"+note)
+	f.StringVar(&o.XLAFlags, "xla-flags", "", "additional XLA flags"+note)
 }

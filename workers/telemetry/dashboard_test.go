@@ -95,8 +95,8 @@ func workOnce(t *testing.T, m *Metrics) {
 	require.Error(t, err, "the server knows no such thing")
 }
 
-// TestWorker: what a real worker of the SDK tells, by way of the interceptor and of
-// the SDK's own metrics.
+// TestWorker: the metrics of a real worker of the SDK, from the interceptor and from the
+// SDK itself.
 func TestWorker(t *testing.T) {
 	m := New(Options{Runs: 1})
 	workOnce(t, m)
@@ -134,8 +134,8 @@ func TestSeriesAreBounded(t *testing.T) {
 
 const dashboard = "../../infra/grafana/reprise.json"
 
-// TestDashboard: Grafana's file asks for nothing that a worker does not tell, and for
-// every figure that a worker tells of a run.
+// TestDashboard: Grafana's file queries nothing that a worker does not export, and every
+// figure that a worker exports of a run.
 func TestDashboard(t *testing.T) {
 	m := New(Options{Runs: 1})
 	m.Device("cpu-1")

@@ -19,8 +19,8 @@ const (
 	lostDevice  = "device"
 )
 
-// Interceptor reads what the worker's activities answer and which of a workflow's
-// activities were in vain.
+// Interceptor reads the results of the worker's activities, and which of a workflow's
+// activities were lost work.
 func (m *Metrics) Interceptor() interceptor.WorkerInterceptor { return &workerInterceptor{metrics: m} }
 
 type workerInterceptor struct {
@@ -149,8 +149,8 @@ func (w *workflowInterceptor) Init(next interceptor.WorkflowOutboundInterceptor)
 	return w.Next.Init(out)
 }
 
-// outboundInterceptor watches a workflow's activities. It asks for nothing and
-// waits for nothing, so it changes no workflow's decisions.
+// outboundInterceptor watches a workflow's activities. It schedules nothing and waits for
+// nothing, so it changes no workflow's decisions.
 type outboundInterceptor struct {
 	interceptor.WorkflowOutboundInterceptorBase
 	metrics *Metrics
@@ -171,10 +171,10 @@ const (
 	sessionEnds  = "internalSessionCompletionActivity"
 )
 
-// ExecuteActivity is where a workflow decides on an activity. What failed on a device
-// before it was in vain, since the workflow went on; and who asks for a device
-// without having given one back has lost it. What is lost with a device leaves
-// nothing in the process that had it: here is where that is seen.
+// ExecuteActivity is where a workflow decides on an activity. Earlier failures on a
+// device were lost work, since the workflow continued. A run that requests a device
+// without having given one back has lost it. Work that is lost with a device leaves no
+// trace in the process that had it, so it is counted here.
 func (o *outboundInterceptor) ExecuteActivity(ctx workflow.Context, kind string, arguments ...any) workflow.Future {
 	now := workflow.Now(ctx)
 	tell := ctx.Err() == nil && !workflow.IsReplaying(ctx)

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// Options say what is told.
+// Options say what is exported.
 type Options struct {
 	// Runs is how many runs at once may be named in labels: those committed last.
 	// With 0 none is, and the figures of all runs share one series.
@@ -47,7 +47,7 @@ type Metrics struct {
 // activity that a spec allows.
 var stepBuckets = prometheus.ExponentialBuckets(0.01, 2, 16)
 
-// figures are the metrics of an iteration that are told, by the manifest's name.
+// figures are the exported metrics of an iteration, by the manifest's name.
 var figures = []struct{ metric, name, help string }{
 	{"reward/mean", "reward_mean", "Mean reward of the trajectories, without penalties."},
 	{"reward/penalised_mean", "penalised_reward_mean", "Mean reward of the trajectories, penalties included."},

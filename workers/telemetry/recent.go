@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// recent are the ids seen last, at most so many: what bounds a label.
+// recent are the ids seen last, at most so many. They bound a label.
 type recent struct {
 	most int
 	mu   sync.Mutex
 	ids  []string // newest last
 }
 
-// see notes an id and gives what it is called in labels, and which id has to go
-// for it. Where no id is called by name, that is "".
+// see notes an id. It returns its name in labels, and the ids that are dropped for it.
+// The name is "" if labels name no id.
 func (r *recent) see(id string) (label string, gone []string) {
 	if r.most == 0 {
 		return "", nil

@@ -11,19 +11,19 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// sdk keeps what Temporal's SDK tells. The SDK gives one metric different labels in
-// different places, which a vector cannot hold and Prometheus allows; so each
-// series is a metric by itself, and the collector is unchecked: it describes
-// nothing beforehand. Names are those of the SDK's documentation, with the suffixes
-// of Prometheus: _total for counters, _seconds for times.
+// sdk keeps the metrics of Temporal's SDK. The SDK gives one metric different labels in
+// different places, which Prometheus allows and a vector cannot hold. So each series is a
+// metric by itself, and the collector is unchecked: it describes nothing beforehand.
+// Names are as in the SDK's documentation, with the suffixes of Prometheus: _total for
+// counters, _seconds for times.
 type sdk struct {
 	mu      sync.RWMutex
 	series  map[string]prometheus.Metric
 	dropped prometheus.Counter
 }
 
-// maxSeries bounds the SDK's series. Its labels are bounded by what a worker
-// registers; this is for the release where they are not.
+// maxSeries bounds the SDK's series. Its labels are bounded by what a worker registers;
+// this protects against a release in which they are not.
 const maxSeries = 2000
 
 // sdkBuckets are in seconds: polls and requests, tasks, activities.
@@ -92,7 +92,7 @@ func (h *sdkHandler) Timer(name string) client.MetricsTimer {
 	return timer{t}
 }
 
-// one finds a series or makes it; nil where there are too many.
+// one finds a series or makes it; nil if there are too many.
 func (h *sdkHandler) one(name string, make func(prometheus.Opts) prometheus.Metric) prometheus.Metric {
 	var b strings.Builder
 	b.WriteString(name)

@@ -58,7 +58,7 @@ func stepOf(kind string, arguments []any) (string, bool) {
 	return "other", true
 }
 
-// measured is what an activity says of itself; false for one that says nothing.
+// measured is the telemetry in an activity's result; false if it has none.
 func measured(out any) (activities.Telemetry, bool) {
 	v := reflect.ValueOf(out)
 	if v.Kind() != reflect.Struct {

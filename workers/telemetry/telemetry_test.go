@@ -61,7 +61,7 @@ func iterationOf(id string) []call {
 	}
 }
 
-// What a device does is told: a step of its own, its seconds, whose it was.
+// A device's work is exported: the step, its seconds, and the run.
 func TestEveryStepOfADevice(t *testing.T) {
 	device := reflect.TypeFor[*device.Device]()
 	for i := range device.NumMethod() {
@@ -273,8 +273,8 @@ func TestFailures(t *testing.T) {
 	require.Equal(t, "Cancelled", failureOf(temporal.NewCanceledError()))
 }
 
-// TestLost: a workflow goes on after an activity that failed for good 4 s after it was
-// asked for, and with one that works at the third attempt.
+// TestLost: a workflow continues after an activity that failed for good 4 s after it was
+// scheduled, and after one that works at the third attempt.
 func TestLost(t *testing.T) {
 	m := New(Options{})
 	var suite testsuite.WorkflowTestSuite
@@ -297,7 +297,7 @@ func TestLost(t *testing.T) {
 		once := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 			StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 		})
-		_ = workflow.ExecuteActivity(once, sessionOpens).Get(ctx, nil) // in vain
+		_ = workflow.ExecuteActivity(once, sessionOpens).Get(ctx, nil) // lost work
 		_ = workflow.ExecuteActivity(once, sessionOpens).Get(ctx, nil)
 		if err := workflow.ExecuteActivity(ctx, "Update").Get(ctx, nil); err == nil {
 			return errors.New("the device was not lost")

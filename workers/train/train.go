@@ -1,7 +1,7 @@
 // Package train runs Reprise without a workflow: the steps of an iteration, in the order
 // of package workflows/iteration, called one after the other in this process. Replay, the
-// bench and the studies are built on it. What it computes is what a Train workflow
-// computes, bit for bit.
+// bench and the studies are built on it. It computes the same as a Train workflow, bit
+// for bit.
 package train
 
 import (

@@ -40,8 +40,8 @@ const lookUp = 20 * time.Second
 
 // CheckEvaluation checks an Evaluate workflow's input as its first activity does, but
 // writes nothing to the store. open gives the store in which the policy is looked up; if
-// it is unavailable, what depends on the policy is omitted. An error is about the named
-// policy.
+// it is unavailable, everything that depends on the policy is omitted. An error is about
+// the named policy.
 func CheckEvaluation(ctx context.Context, b []byte, open func() (store.Store, error)) (Evaluation, error) {
 	v, err := evaluationOf(ctx, b, open)
 	if problems := (spec.Problems)(nil); errors.As(err, &problems) {

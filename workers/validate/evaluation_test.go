@@ -77,7 +77,7 @@ in-distribution  10            2      160
 sokoban          10            3      240
 `)
 
-	// What is printed is an input again, complete: it resolves to itself.
+	// The printed input is complete: it resolves to itself.
 	resolved, _, _ := strings.Cut(text, "\n\n")
 	again, _, err := checked(t, s, resolved)
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func objects(t *testing.T, s store.Store) (keys []string) {
 	return keys
 }
 
-// Where the run cannot be asked, what does not depend on it is checked.
+// If the run cannot be read, everything that does not depend on it is checked.
 func TestValidateEvaluateWithoutStore(t *testing.T) {
 	for name, open := range map[string]func() (store.Store, error){
 		"none set":     func() (store.Store, error) { return nil, errors.New("no bucket is given") },
@@ -112,7 +112,7 @@ func TestValidateEvaluateWithoutStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for input, want := range map[string]string{
 				`{"policy":"bandit-1"}`: "in.json: sound, as far as can be told without the run, which was not looked up: ",
-				// The widths may be those of the run's turns.
+				// The widths may be the widths of the run's turns.
 				`{"policy":"bandit-1","suites":[{"suite":"sokoban","prompt_tokens":[64,96]}]}`: "in.json: sound",
 				`{"policy":"bandit-1","suites":["sokoban-larg"]}`:                              `did you mean "sokoban-large"?`,
 				`{"policy":"bandit-1","suites":["bandit","bandit"]}`:                           `suites[1]: found the name "bandit" a second time`,

@@ -11,7 +11,7 @@ import (
 
 // Result is the result of checking a document. Its JSON is the output of --json.
 type Result interface {
-	// Sound reports that there are no problems.
+	// Sound reports whether no problem was found.
 	Sound() bool
 	problems() spec.Problems
 	// text is the output for a sound document.

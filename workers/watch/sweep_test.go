@@ -84,7 +84,7 @@ func TestSweepLines(t *testing.T) {
 	require.Len(t, sweepLines("w-1", workflows.TablePage{Phase: "resolving"}, ""), 1)
 }
 
-// How far a sweep is stands in a line of its own, now and then.
+// Now and then a line of its own shows how far a sweep is.
 func TestWatchSweepTellsHowFarItIs(t *testing.T) {
 	var out strings.Builder
 	w := &Watcher{run: "w-1", out: &out}

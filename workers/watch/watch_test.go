@@ -48,8 +48,8 @@ func TestWatchShowsRollbacks(t *testing.T) {
 	require.Contains(t, out.String(), "evaluation of version 4")
 }
 
-// scripted is a workflow as a server shows it: one status after the other, of which
-// the last is that of its end. Nil is a query that no worker answers.
+// scripted is a workflow as a server shows it: one status after the other; the last is
+// the status at its end. Nil is a query that no worker answers.
 type scripted struct {
 	client.Client
 	kind     string
@@ -235,8 +235,8 @@ func TestWatchEnds(t *testing.T) {
 	require.EqualError(t, err, "w-1 is a workflow of type Sweepstake; only Train, Evaluate and Sweep can be watched")
 }
 
-// What a person has to mend is said, not shown as work: what is retried and why, the
-// server that does not answer, the one that refuses.
+// Problems that a person must fix are shown as such and not as work: what is retried and
+// why, a server that does not answer, a server that refuses.
 func TestWatchTroubles(t *testing.T) {
 	pending := func(kind string, attempt int32, failure *failurepb.Failure) *workflowpb.PendingActivityInfo {
 		return &workflowpb.PendingActivityInfo{ActivityId: kind, ActivityType: &commonpb.ActivityType{Name: kind}, Attempt: attempt, LastFailure: failure}

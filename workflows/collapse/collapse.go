@@ -1,10 +1,10 @@
 // Package collapse notices that a run is falling into the echo trap of RAGEN
-// (arXiv 2504.20073, section 4.2): the policy narrows onto one template, the
-// rewards of a group stop to vary, and a while later the reward is gone.
+// (arXiv 2504.20073, section 4.2): the policy narrows onto one template, the rewards of a
+// group stop varying, and later the reward collapses.
 //
-// Everything here is a pure function and fit for workflow code: what is known of
-// a run so far is a State of about a hundred bytes a rule, carried along in
-// the workflow's state, and
+// Everything here is a pure function and may be used in workflow code. The knowledge of a
+// run so far is a State of about a hundred bytes a rule, carried in the workflow's state,
+// and
 //
 //	state, events = detectors.Observe(state, iteration, metrics, evaluation)
 //
@@ -21,23 +21,19 @@
 // rule that low is normal. A rule fires once: again only after a value that does
 // not depart. The levels are
 //
-//   - the early level: the mean of the first WarmUp values. For figures that a
-//     healthy run roughly keeps (RAGEN v2's rule of the reward deviation).
+//   - the early level: the mean of the first WarmUp values. For figures that a healthy run roughly keeps (RAGEN v2's rule of the rewards' standard deviation).
 //   - the average: an exponential moving average (EMA) of the values so far. For
 //     figures that drift in a healthy run: entropy decays slowly, and only a fall
 //     that outruns the average is a sign (the paper's "sharp drop").
-//   - the best and the lowest level: the highest and the lowest EMA so far. For
-//     figures that a run has to learn first, such as turns that can be executed,
-//     and for those that ought not to come back up, as entropy.
+//   - the best and the lowest level: the highest and the lowest EMA so far. For figures that a run must learn first, such as turns that can be executed, and for figures that should not rise again, such as entropy.
 //   - a fixed number, as in RAGEN v2's validation below 1 %.
 //
-// A policy that solves its task narrows too, and that is no collapse: where the
-// success of the rollout is at least Solved, the rules about narrowing (reward
-// deviation, entropy, diversity) count nothing as departing.
+// A policy that solves its task narrows too, and that is not a collapse. If the success
+// of the rollout is at least Solved, the rules about narrowing (standard deviation of
+// rewards, entropy, diversity) count nothing as departing.
 //
-// A figure that is missing, as those of an update are where none was made, leaves
-// its rule as it is; one that is NaN or infinite is the matter of rule non_finite
-// alone.
+// A missing figure, as in an iteration without an update, leaves its rule as it is. A
+// figure that is NaN or infinite concerns the rule non_finite alone.
 //
 // # The onset
 //
@@ -45,9 +41,9 @@
 // bad figure of rollout n means that version n is bad, and iteration n−1 made it;
 // a bad figure of update n means iteration n itself. The onset of an event is the
 // iteration that did the first harm: everything before it was fine, and a rollback
-// goes to the iteration before it. It is the iteration before the first value that
-// had gone half of the way to its threshold and never came back, but at most
-// Iterations before the first that departed, since a slow drift is no collapse.
+// goes to the iteration before it. It is the iteration before the first value that had
+// gone half of the way to its threshold and never came back. It is at most Iterations
+// before the first value that departed, since a slow drift is not a collapse.
 package collapse
 
 import (
@@ -76,20 +72,19 @@ func New(c Config) (Detectors, error) {
 }
 
 // State is what the detectors know of a run so far. The zero value knows nothing.
-// It is JSON of at most some 2 KiB, and reads back as what it was.
+// It is JSON of at most about 2 KiB, and decoding it gives the same state.
 type State struct {
 	// Newest is the newest iteration observed; nil before there was one.
 	Newest *int `json:"newest,omitempty"`
-	// Watches are the rules' own states, in the order of Rules; of a rule that has
-	// seen nothing yet there is none.
+	// Watches are the rules' own states, in the order of Rules. A rule that has seen
+	// nothing yet has none.
 	Watches []Watch `json:"watches,omitempty"`
 }
 
-// Observe takes in the figures of one iteration: metrics of its rollout and
-// update, and evaluation, those of the policy version it made, where that was
-// evaluated; either may be nil. The first policy's evaluation, before iteration 0,
-// is that of iteration −1. It gives the new state and what was detected now, in
-// the order of Rules. s is left as it is.
+// Observe takes the figures of one iteration: the metrics of its rollout and update, and
+// the evaluation of the policy version it made, if that was evaluated. Either may be nil.
+// The first policy's evaluation, before iteration 0, counts as iteration −1. It gives the
+// new state and what was detected now, in the order of Rules. s is left as it is.
 //
 // Iterations come in ascending order, gaps allowed. One that was observed already
 // changes nothing and detects nothing.
@@ -123,10 +118,10 @@ func (d Detectors) Observe(s State, iteration int, metrics, evaluation Metrics) 
 	return after, events
 }
 
-// Rewind gives the state with which a run goes on that was rolled back to an
-// iteration, of the state that it had there: its levels stay, and every count begins
-// anew. Of a later state the levels would not do: a collapse moves those of rules that
-// it is no departure for, as rising entropy does the level that a fall is measured by.
+// Rewind returns the state with which a run continues after a rollback, from the state at
+// the iteration it was rolled back to: the levels stay, and every count starts again. The
+// levels of a later state would be wrong: a collapse moves the levels of rules that do
+// not see it, as rising entropy moves the level that a fall is measured from.
 func (s State) Rewind(iteration int) State {
 	after := State{Newest: &iteration, Watches: slices.Clone(s.Watches)}
 	for i := range after.Watches {
@@ -149,7 +144,7 @@ func (s State) watch(name string) (Watch, bool) {
 	return Watch{}, false
 }
 
-// solved tells that the rollout's success excuses the rule's figure.
+// solved reports whether the rollout's success excuses the rule's figure.
 func (d Detectors) solved(r Rule, metrics Metrics) bool {
 	success, ok := metrics[MetricSuccess]
 	return r.narrowing && ok && d.config.Solved > 0 && float64(success) >= d.config.Solved

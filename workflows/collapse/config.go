@@ -10,7 +10,7 @@ const (
 	Inherit Action = "default"
 	// Off watches nothing.
 	Off Action = "off"
-	// Warn writes the event down and goes on.
+	// Warn records the event and continues.
 	Warn Action = "warn"
 	// Stop ends the run with a final snapshot.
 	Stop Action = "stop"
@@ -34,8 +34,8 @@ func (a Action) weight() int {
 // Config is the detectors' part of a run's spec. Its zero value is not valid:
 // begin with Defaults.
 type Config struct {
-	// OnDetection is what rules do that do not say otherwise: warn, stop, rollback
-	// or off. Default warn.
+	// OnDetection is the action of rules without their own: warn, stop, rollback or off.
+	// Default warn.
 	OnDetection Action `json:"on_detection"`
 	// WarmUp is how many values of a figure set its first level; before that its
 	// rule is silent. From 1 to 1000. Default 5 (RAGEN v2: 10).
@@ -43,7 +43,7 @@ type Config struct {
 	// Decay of the averages, from 0 to 0.999: a value's weight falls to 37 % in
 	// about 1/(1−Decay) iterations. Default 0.9 (RAGEN v2's for its MI figures).
 	Decay float64 `json:"decay"`
-	// Solved is the success of the rollout from which on narrowing is no collapse;
+	// Solved is the smallest success of the rollout at which narrowing is not a collapse;
 	// above 0 to 1, or 0 for never. Default 0.9.
 	Solved float64 `json:"solved"`
 
@@ -79,10 +79,10 @@ type Level struct {
 	// Factor times the level is the threshold: between 0 and 1 for figures that
 	// fall, above 1 to 1000 for figures that rise.
 	Factor float64 `json:"factor"`
-	// Floor, in the figure's unit, is a level too small to tell anything: below it
-	// a fall is not judged, and a rise is measured from it.
+	// Floor, in the figure's unit, is the smallest level that means anything: below it a
+	// fall is not judged, and a rise is measured from it.
 	Floor float64 `json:"floor"`
-	// Iterations is how many values in a row have to depart. From 1 to 1000.
+	// Iterations is how many values in a row must depart. From 1 to 1000.
 	Iterations int `json:"iterations"`
 }
 
@@ -92,7 +92,7 @@ type Threshold struct {
 	OnDetection Action `json:"on_detection"`
 	// Below is the threshold, from above 0 to 1.
 	Below float64 `json:"below"`
-	// Evaluations is how many in a row have to be below it. From 1 to 1000.
+	// Evaluations is how many in a row must be below it. From 1 to 1000.
 	Evaluations int `json:"evaluations"`
 }
 
@@ -110,8 +110,8 @@ type Row struct {
 type Rollback struct {
 	// Max is how often a run is rolled back, from 0 to 100. Default 2.
 	Max int `json:"max"`
-	// Then is what is done when that is used up, or when only the base model lies
-	// before the onset: warn or stop. Default stop.
+	// Then is the action when Max is used up, or when only the base model is before the
+	// onset: warn or stop. Default stop.
 	Then Action `json:"then"`
 	// LearningRateFactor multiplies the learning rate; above 0 to 10. Default 0.5.
 	LearningRateFactor float64 `json:"learning_rate_factor"`
@@ -150,7 +150,7 @@ func Defaults() Config {
 	}
 }
 
-// level is a rule's Level, nil where it has none.
+// level is a rule's Level, nil if it has none.
 func (c *Config) level(name string) *Level {
 	switch name {
 	case RewardStd:
@@ -185,7 +185,7 @@ func (c Config) limit(r Rule) limit {
 	return limit{factor: l.Factor, floor: l.Floor, row: l.Iterations}
 }
 
-// action is what is done when a rule fires; Off where it is not watched.
+// action is what is done when a rule fires; Off if it is not watched.
 func (c Config) action(r Rule) Action {
 	var a Action
 	switch r.Name {
@@ -211,7 +211,7 @@ func (c Config) action(r Rule) Action {
 // Reach is how many iterations before its detection a collapse may be rolled back
 // to, at most, in a run that evaluates every so many iterations (0 for never).
 // Retention keeps at least that much. Iterations without a rule's figure, such as
-// those without an update, come on top: they do not change the policy. 0 where
+// those without an update, come on top: they do not change the policy. 0 if
 // nothing is rolled back.
 func (c Config) Reach(evaluationEvery int) int {
 	reach := 0
@@ -236,9 +236,9 @@ func (c Config) Reach(evaluationEvery int) int {
 type Knob struct {
 	// Path is the knob's path in the spec.
 	Path string
-	// Times multiplies the value; 0 where Set replaces it.
+	// Times multiplies the value; 0 if Set replaces it.
 	Times float64
-	// Set replaces the value where Times is 0.
+	// Set replaces the value if Times is 0.
 	Set float64
 }
 

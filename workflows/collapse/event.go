@@ -15,10 +15,10 @@ type Event struct {
 	Iteration int `json:"iteration"`
 	// Onset is the iteration that did the first harm: everything before it was fine.
 	Onset int `json:"onset"`
-	// Severity tells how far it has gone.
+	// Severity says how far the collapse has gone.
 	Severity Severity `json:"severity"`
-	// Evidence are the numbers, in the order in which they matter: the metric as it
-	// was, then the figure's level and threshold.
+	// Evidence are the numbers, the most important first: the metric as it was, then the
+	// figure's level and threshold.
 	Evidence []Evidence `json:"evidence"`
 	// Text says it in a sentence.
 	Text string `json:"text"`
@@ -32,9 +32,9 @@ type Evidence struct {
 	Value canon.Float `json:"value"`
 }
 
-// Target is the iteration a rollback goes to: its policy, the version Onset, is
-// the last one that was fine. False where the harm was there from the beginning
-// and only the base model lies before it.
+// Target is the iteration that a rollback goes to: its policy, the version Onset, is the
+// last good one. It is false if the harm was there from the beginning, so that only the
+// base model is before it.
 func (e Event) Target() (iteration int, ok bool) {
 	return e.Onset - 1, e.Onset > 0
 }
@@ -100,8 +100,8 @@ func short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 
 // Decision is what to do about the events of an iteration.
 type Decision struct {
-	// Action is the strongest that a rule that fired asks for: Rollback before Stop
-	// before Warn; Off without events.
+	// Action is the strongest action of the rules that fired: Rollback before Stop before
+	// Warn; Off without events.
 	Action Action `json:"action"`
 	// By are the detectors that ask for it, in the order of Rules.
 	By []string `json:"by,omitempty"`

@@ -8,8 +8,8 @@ import (
 
 // The figures that the rules read. Those of RAGEN and verl have their names.
 const (
-	// MetricRewardStd is the mean over the groups of the sample deviation (n−1) of
-	// the penalised rewards.
+	// MetricRewardStd is the mean over the groups of the sample standard deviation (n−1)
+	// of the penalised rewards.
 	MetricRewardStd = "rollout/in_group_reward_std"
 	// MetricEntropy is the mean entropy of the policy at the sampled tokens, in nats.
 	MetricEntropy = "actor/entropy"
@@ -21,7 +21,7 @@ const (
 	// MetricSimilarity is the mean pairwise similarity inside groups, from 0 to 1.
 	MetricSimilarity = "rollout/in_group_similarity"
 	// MetricExecutable is the share of turns with at least one executable action.
-	// Where it is missing, MetricValid stands in.
+	// If it is missing, MetricValid is used.
 	MetricExecutable = "rollout/executable_turns"
 	// MetricValid is the share of trajectories whose every turn was well-formed.
 	MetricValid = "valid/mean"
@@ -29,8 +29,8 @@ const (
 	MetricSuccess = "success/mean"
 	// MetricSelected is the number of rows that an update learns from.
 	MetricSelected = "rollout/selected_rows"
-	// MetricSkipped counts the optimizer steps of the policy that were not finite and
-	// left out, MetricCriticSkipped those of the critic.
+	// MetricSkipped counts the policy's optimizer steps that were skipped because they
+	// were not finite; MetricCriticSkipped counts the critic's.
 	MetricSkipped       = "actor/skipped"
 	MetricCriticSkipped = "critic/skipped"
 )
@@ -78,7 +78,7 @@ type Rule struct {
 	against   reference // what the figure is measured by
 	above     bool      // it departs upwards
 	rest      bool      // the figure is 1 minus the metric
-	narrowing bool      // excused where the task is solved
+	narrowing bool      // excused if the task is solved
 	by        cause
 }
 
@@ -93,7 +93,7 @@ const (
 	fixed                    // the number in the config
 )
 
-// cause is what a figure describes, and so which iteration answers for it.
+// cause is what a figure describes, and so which iteration caused it.
 type cause int
 
 const (
@@ -171,8 +171,9 @@ var rules = []Rule{
 	},
 }
 
-// What rule non_finite reads. The first list counts what was left out. A value of
-// the last is measured before the update: the policy came with it into its iteration.
+// The metrics that rule non_finite reads. The first list counts what was left out. A
+// value of the last is measured before the update: the policy came with it into its
+// iteration.
 var (
 	ofSteps  = []string{MetricSkipped, MetricCriticSkipped}
 	ofUpdate = []string{
@@ -191,7 +192,7 @@ type seen struct {
 	by       cause
 }
 
-// look reads the rule's figure; false where there is none.
+// look reads the rule's figure; false if there is none.
 func (r Rule) look(m Metrics) (seen, bool) {
 	if r.Name == NonFinite {
 		return lookNonFinite(m)

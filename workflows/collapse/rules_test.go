@@ -184,8 +184,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// The first policy's evaluation is that of iteration −1. The last good one was that
-// of version 10, which iteration 9 made.
+// The first policy's evaluation counts as iteration −1. The last good evaluation was of
+// version 10, which iteration 9 made.
 func TestValidation(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -247,8 +247,8 @@ func TestSolved(t *testing.T) {
 	require.Equal(t, 9, events[0].Iteration)
 }
 
-// Where the share of executable turns is known, it is what counts; else that of
-// valid trajectories. What is lost is measured by the best level.
+// If the share of executable turns is known, it counts; otherwise the share of valid
+// trajectories. A loss is measured by the best level.
 func TestExecutable(t *testing.T) {
 	steps := figures(MetricValid, 0.1, 0.1, 0.1, 0.1, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.1, 0.1, 0.1)
 	_, events := defaults(t).all(steps)

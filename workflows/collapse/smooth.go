@@ -24,10 +24,10 @@ func Curves() []string {
 //	ema = decay · ema before + (1 − decay) · raw
 //
 // beginning with the first raw value. previous is what the iteration before
-// published, smoothed curves among it, so that nothing but its metrics has to be
-// carried along, and a branch goes on with the curves of its fork point. A raw
-// value that is missing or not finite leaves the smoothed one as it is. decay is
-// in [0, 1); a value's weight falls to 37 % in about 1/(1−decay) iterations.
+// published, smoothed curves among it, so only its metrics must be carried along, and a
+// branch continues the curves of its fork point. A raw value that is missing or not
+// finite leaves the smoothed one as it is. decay is in [0, 1); a value's weight falls to
+// 37 % in about 1/(1−decay) iterations.
 func Smooth(previous, raw Metrics, names []string, decay float64) Metrics {
 	smoothed := make(Metrics, len(names))
 	for _, name := range names {

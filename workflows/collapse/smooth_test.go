@@ -19,8 +19,8 @@ func TestSmooth(t *testing.T) {
 	require.Len(t, Curves(), 13)
 }
 
-// A branch that goes on from an iteration's published metrics has the curve it
-// would have had.
+// A branch that continues from an iteration's published metrics has the curve it would
+// have had.
 func TestSmoothGoesOnFromMetrics(t *testing.T) {
 	var published []Metrics
 	previous := Metrics{}

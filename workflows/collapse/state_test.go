@@ -107,7 +107,7 @@ func TestObserveIsPure(t *testing.T) {
 				_, err := json.Marshal(e)
 				require.NoError(t, err)
 			}
-			// What was observed already says nothing new.
+			// An iteration that was observed already gives nothing new.
 			for _, earlier := range []int{step.iteration, step.iteration - 1, -1} {
 				same, none := d.Observe(after, earlier, step.metrics, step.evaluation)
 				require.Equal(t, after, same)
@@ -118,7 +118,7 @@ func TestObserveIsPure(t *testing.T) {
 	}
 }
 
-// Where no figure is missing, an event's target is within reach.
+// If no figure is missing, an event's target is within reach.
 func TestReach(t *testing.T) {
 	c := Defaults()
 	require.Zero(t, c.Reach(10), "nothing is rolled back")

@@ -20,7 +20,7 @@ type Watch struct {
 	// Good is the newest iteration whose value was not even half of the way to its
 	// threshold; −1 before there was one.
 	Good int `json:"good"`
-	// Fired tells that this row has made its event.
+	// Fired says that this row has made its event.
 	Fired bool `json:"fired,omitempty"`
 }
 
@@ -65,9 +65,9 @@ func (w Watch) threshold(c Config, r Rule, l limit) (level, threshold float64, a
 	level = float64(w.Level)
 	armed = w.Seen >= c.WarmUp
 	if r.above {
-		level = max(level, l.floor) // what is next to nothing may multiply
+		level = max(level, l.floor) // a value next to 0 may grow manyfold
 	} else {
-		armed = armed && level > l.floor // from next to nothing there is no fall
+		armed = armed && level > l.floor // a value next to 0 cannot fall
 	}
 	return level, level * l.factor, armed
 }

@@ -6,11 +6,12 @@ import (
 	"github.com/reprise-rl/reprise/activities/steps"
 )
 
-// Call is a step that may run now, with its input. Whoever runs it hands its result to
+// Call is a step that may run now, with its input. The caller passes its result to
 // [Iteration.Apply].
 type Call struct {
 	steps.Routing
-	// Key tells the call from all others of the iteration: the step, and which of them.
+	// Key distinguishes the call from all others of the iteration: the step, and its
+	// number.
 	Key string
 	// Input is the step's input, of the type that package steps gives it.
 	Input any

@@ -42,7 +42,7 @@ type Start struct {
 	// version Number, which rolls out.
 	Branch, Number int
 	Policy         string
-	// Due is what the iteration does besides training.
+	// Due is what the iteration does in addition to training.
 	Due Due
 	// Head is the iteration before; nil for the first.
 	Head *activities.Head
@@ -55,11 +55,11 @@ type Start struct {
 	Fingerprint string
 	Device      json.RawMessage
 	Programs    map[string]string
-	// Apart is the id of the Evaluate workflow that asks for an evaluation; "" in a run.
+	// Apart is the id of the Evaluate workflow that evaluates; "" in a run.
 	Apart string
 }
 
-// Due is what an iteration does besides training.
+// Due is what an iteration does in addition to training.
 type Due struct {
 	Baseline bool // evaluate version Number first
 	Snapshot bool // store version Number+1
@@ -75,11 +75,11 @@ func DueAt(p activities.Plan, branch, number, end int) Due {
 	}
 }
 
-// part is a part of an iteration: a step, or those of a rollout or an evaluation.
+// part is a part of an iteration: a step, or the steps of a rollout or an evaluation.
 type part struct {
 	name  string
 	after []*part                 // the parts it waits for
-	due   func(*Iteration) bool   // whether the iteration has it; asked when the parts before are settled
+	due   func(*Iteration) bool   // whether the iteration has it; called when the parts before are settled
 	done  func(*Iteration) bool   // whether its result is there
 	ready func(*Iteration) []Call // its calls that may run now
 }
@@ -103,7 +103,8 @@ var (
 // the run makes a snapshot due after the detection.
 var order = []*part{baseline, rollout, selection, scores, diagnosis, credit, update, snapshot, evaluation, detection, manifest}
 
-// New is an iteration with the state it has reached; [Begin] gives that of a new one.
+// New is an iteration with the state it has reached; [Begin] gives the state of a new
+// one.
 func New(start Start, state *State) *Iteration {
 	return &Iteration{Start: start, State: state, order: used}
 }
@@ -131,9 +132,9 @@ func (it *Iteration) Ready() ([]Call, error) {
 	return calls, nil
 }
 
-// ToCommit runs the calls one after the other, in their order, up to the commit, whose
-// input it gives; of an evaluation, which commits nothing, it runs all. do runs a call
-// and gives its result; it is not asked for steps that are computed here.
+// ToCommit runs the calls one after the other, in their order, up to the commit, and
+// returns the commit's input. An evaluation commits nothing, so all its calls run. do
+// runs a call and returns its result; it is not called for steps that are computed here.
 func (it *Iteration) ToCommit(do func(Call) (result any, err error)) (activities.CommitInput, error) {
 	for !it.Done() {
 		calls, err := it.Ready()
@@ -158,7 +159,7 @@ func (it *Iteration) ToCommit(do func(Call) (result any, err error)) (activities
 // Apply takes the result of a call, a pointer as NewResult makes it.
 func (it *Iteration) Apply(c Call, result any) { c.apply(result) }
 
-// Done tells whether the iteration is committed, or the evaluation measured.
+// Done reports whether the iteration is committed, or the evaluation measured.
 func (it *Iteration) Done() bool { return it.settled(it.last()) }
 
 // last is the part that everything ends with.
@@ -169,7 +170,8 @@ func (it *Iteration) last() *part {
 	return manifest
 }
 
-// open tells whether a part's calls may run: nothing it waits for is left, and it is.
+// open reports whether a part's calls may run: everything it waits for is settled, and it
+// is due and not done.
 func (it *Iteration) open(p *part) bool {
 	for _, before := range p.after {
 		if !it.settled(before) {
@@ -179,7 +181,7 @@ func (it *Iteration) open(p *part) bool {
 	return p.due(it) && !p.done(it)
 }
 
-// settled tells whether nothing is left of a part and of those it waits for.
+// settled reports whether nothing is left to do of a part and of everything it waits for.
 func (it *Iteration) settled(p *part) bool {
 	for _, before := range p.after {
 		if !it.settled(before) {
@@ -205,7 +207,7 @@ func (it *Iteration) version(number int, state string) activities.Version {
 	return activities.Version{Run: it.Run, Branch: it.Branch, Version: number, State: state}
 }
 
-// before is the version that rolls out, after the one that the update made.
+// before is the version that rolls out; after is the version that the update made.
 func (it *Iteration) before() activities.Version { return it.version(it.Number, it.Policy) }
 func (it *Iteration) after() activities.Version {
 	return it.version(it.Number+1, it.updated().State)
@@ -230,7 +232,7 @@ func dueDiagnosis(it *Iteration) bool {
 }
 func hasDiagnosis(it *Iteration) bool { return it.Diagnosed }
 
-// A baseline by state sees all trajectories of a rollout, also where none was selected.
+// A baseline by state sees all trajectories of a rollout, even if none was selected.
 func dueCredit(it *Iteration) bool {
 	return it.rows() > 0 || it.Settings.Credit.ObservesStates() && (it.Shared == nil || it.Shared.Update == 0)
 }
@@ -243,15 +245,15 @@ func hasUpdate(it *Iteration) bool { return it.Updated != nil }
 func dueSnapshot(it *Iteration) bool { return it.Due.Snapshot || it.stops() }
 func hasSnapshot(it *Iteration) bool { return it.Snapshot != nil }
 
-// What the detectors have seen is not evaluated again.
+// Once the detectors have looked, no evaluation is due any longer.
 func dueEvaluation(it *Iteration) bool { return it.Due.Evaluate && !hasDetected(it) }
 func hasEvaluation(it *Iteration) bool { return it.Final.covers(it.Plan.Suites) }
 
 func hasDetected(it *Iteration) bool  { return it.detected || it.Detected != nil }
 func hasCommitted(it *Iteration) bool { return it.committed != nil }
 
-// Evaluated is the evaluation of a version on the first suite, which stands for all in
-// summaries; nil until all suites are measured.
+// Evaluated is the evaluation of a version on the first suite, which represents all
+// suites in summaries; nil until all suites are measured.
 func (it *Iteration) Evaluated(version int) *store.EvaluationRef {
 	m := it.State.Baseline
 	if version != it.Number {

@@ -46,8 +46,8 @@ func (it *Iteration) credit() []Call {
 	}).shown(it.label("credit"), it.label("advantages"))}
 }
 
-// states is the table of initial states' values before the iteration, where the run
-// keeps one.
+// states is the table of initial states' values before the iteration, if the run keeps
+// one.
 func (it *Iteration) states() *store.Ref {
 	if it.Head == nil {
 		return nil

@@ -62,7 +62,7 @@ func (d *driver) run() outcome {
 	return d.out
 }
 
-// move begins a call that may run, or ends one that runs.
+// move begins a call that may run, or ends a running one.
 func (d *driver) move(calls []Call) {
 	var idle, running []Call
 	for _, c := range calls {
@@ -142,7 +142,7 @@ func described(calls []Call) (out []string) {
 func never(Call) bool { return false }
 
 // afterEach carries the state after each call. That the detectors have looked is not
-// in the state where there are none: they look again, for ever if it were carried
+// in the state if there are none: they look again, for ever if it were carried
 // each time.
 func (sc *scenario) afterEach(c Call) bool {
 	return c.Name != steps.Detect.Name || sc.start.Plan.Collapse.OnDetection != ""

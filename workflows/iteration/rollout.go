@@ -74,8 +74,8 @@ func (it *Iteration) nextRound() {
 	it.Round, it.Rollout = it.Round+1, Rolled{}
 }
 
-// selection puts the rollout together and selects groups. Where too few groups vary it
-// asks for another round.
+// selection puts the rollout together and selects groups. If too few groups vary, it
+// requests another round.
 func (it *Iteration) selection() []Call {
 	return []Call{call(steps.Select, fmt.Sprintf("round %d", it.Round+1), activities.SelectInput{
 		Run: it.Run, Branch: it.Branch, Rollout: activities.Rollout{Iteration: it.Number}, Settings: it.Settings, Turns: it.turns(),

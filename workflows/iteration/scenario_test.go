@@ -18,7 +18,7 @@ import (
 type scenario struct {
 	start    Start
 	settings spec.Settings
-	shared   *activities.Rolled // the rollout that it learns from; nil where it rolls out
+	shared   *activities.Rolled // the rollout that it learns from; nil if it rolls out
 	rounds   int                // Select asks for more before there are so many
 	rows     []int              // rows selected, for each iteration that learns from the rollout
 	gradNorm float64

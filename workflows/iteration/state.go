@@ -15,9 +15,9 @@ type State struct {
 	Settings    spec.Settings                   `json:"settings"` // fixed when the iteration begins
 	Baseline    *Measured                       `json:"baseline,omitempty"`
 	Turns       []store.TurnRefs                `json:"turns,omitempty"` // of the rollout's rounds that are done
-	Round       int                             `json:"round,omitempty"` // the one under way
+	Round       int                             `json:"round,omitempty"` // the running one
 	Rollout     Rolled                          `json:"rollout"`
-	Shared      *store.RolloutRef               `json:"shared,omitempty"` // where several iterations learn from the rollout
+	Shared      *store.RolloutRef               `json:"shared,omitempty"` // if several iterations learn from the rollout
 	Selected    *activities.SelectResult        `json:"selected,omitempty"`
 	Scored      *activities.ScoreResult         `json:"scored,omitempty"`
 	Diagnosed   bool                            `json:"diagnosed,omitempty"`
@@ -32,8 +32,8 @@ type State struct {
 	Lost        int                             `json:"lost"` // sessions lost in the iteration
 }
 
-// Rolled is a rollout's progress: the turns that are done, and the generate table of
-// the turn under way.
+// Rolled is a rollout's progress: the turns that are done, and the generate table of the
+// running turn.
 type Rolled struct {
 	Turns    []store.TurnRefs `json:"turns,omitempty"`
 	Generate *store.Ref       `json:"generate,omitempty"`
@@ -41,19 +41,19 @@ type Rolled struct {
 	Done     bool             `json:"done"`
 }
 
-// Measured is an evaluation's progress: how many suites are done, and the one under way.
+// Measured is an evaluation's progress: how many suites are done, and the running one.
 type Measured struct {
 	Suites int    `json:"suites"`
 	Rolled Rolled `json:"rolled"`
 }
 
-// covers tells whether all suites are measured.
+// covers reports whether all suites are measured.
 func (m *Measured) covers(suites []activities.PlanSuite) bool {
 	return m != nil && m.Suites >= len(suites)
 }
 
 // Begin is the state of an iteration that begins with the given settings. shared is the
-// rollout that it learns from; nil where it rolls out itself.
+// rollout that it learns from; nil if it rolls out itself.
 func Begin(settings spec.Settings, shared *activities.Rolled) *State {
 	s := &State{Settings: settings, Metrics: activities.Metrics{}, Timings: map[string]activities.Telemetry{}}
 	if shared == nil {
@@ -87,7 +87,7 @@ func (s *State) rows() int {
 	return s.Selected.Rows
 }
 
-// scores are the selected rows' old log-probs; nil where none was selected.
+// scores are the selected rows' old log-probs; nil if none was selected.
 func (s *State) scores() *store.Ref {
 	if s.Scored == nil {
 		return nil
@@ -95,13 +95,13 @@ func (s *State) scores() *store.Ref {
 	return &s.Scored.Scores
 }
 
-// turns are those of all rounds.
+// turns are the turns of all rounds.
 func (s *State) turns() []store.TurnRefs {
 	return append(s.Turns[:len(s.Turns):len(s.Turns)], s.Rollout.Turns...)
 }
 
-// stops tells whether the detectors end the run after the iteration, which then has a
-// snapshot. It is the run's business only once the iteration is committed: one that is
+// stops reports whether the detectors end the run after the iteration, which then has a
+// snapshot. It counts only once the iteration is committed: an iteration that is
 // abandoned before stops nothing.
 func (s *State) stops() bool {
 	return s.Detected != nil && s.Detected.Decision.Action == collapse.Stop

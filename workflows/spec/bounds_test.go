@@ -17,8 +17,8 @@ import (
 
 // bounds are the numbers that each numeric field of a spec may have, written as
 // intervals: a square bracket belongs to its interval, a round one does not, and
-// single values stand in braces. They are told here a second time on purpose: a
-// bound that moves, opens or closes has to be moved here too.
+// single values stand in braces. They are repeated here on purpose: a bound that moves,
+// opens or closes must be changed here too.
 var bounds = map[string]string{
 	"seed":           "[0, 9007199254740992]",
 	"iterations":     "[1, 1000000]",
@@ -167,12 +167,12 @@ type numericField struct {
 	path           string
 	whole, isArray bool
 	knob           bool
-	// allowed is what the field's own rule says; empty where any problem is its own.
+	// allowed is what the field's own rule says; empty if any problem is its own.
 	allowed string
 }
 
-// numericFields are those of the rules, of the elements of lists and of the
-// detectors' config: all that there are.
+// numericFields are all numeric fields: of the rules, of the elements of lists and of the
+// detectors' config.
 func numericFields(t *testing.T) []numericField {
 	t.Helper()
 	var out []numericField
@@ -302,7 +302,7 @@ func documentWith(path, value string) string {
 	return `{"environment":{"name":"bandit"},` + value[1:]
 }
 
-// outOfRange tells whether decoding reports the field's own bounds, and not only
+// outOfRange reports whether decoding reports the field's own bounds, and not only
 // how it goes with others.
 func outOfRange(t *testing.T, f numericField, value string) bool {
 	t.Helper()

@@ -80,14 +80,14 @@ func metrics(fits func(selection.Metric) bool) []string {
 	return namesOf(selection.Metrics, func(m selection.Metric) (string, bool) { return m.Name, fits(m) })
 }
 
-// Due tells whether policy version v of a run gets a snapshot. Version 0 is the
+// Due reports whether policy version v of a run gets a snapshot. Version 0 is the
 // policy the run starts from; iteration n makes version n+1. Version 0 never
 // has one: it is the base model.
 func (s Snapshot) Due(version, iterations int) bool {
 	return version > 0 && (version == iterations || version%s.Every == 0)
 }
 
-// Due tells whether policy version v of a run is evaluated; see Snapshot.Due
+// Due reports whether policy version v of a run is evaluated; see Snapshot.Due
 // for versions.
 func (e Evaluation) Due(version, iterations int) bool {
 	return e.Every > 0 && (version == 0 || version == iterations || version%e.Every == 0)

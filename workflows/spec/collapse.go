@@ -9,7 +9,7 @@ import (
 )
 
 // readCollapse reads the detectors' config: what is not written is the default's.
-// Its fields are those of collapse.Config, which says what they may be.
+// It has the fields of collapse.Config, which says what is allowed.
 func (r *rule) readCollapse(n strict.Node) (any, Problems) {
 	config := collapse.Defaults()
 	problems := readStruct(n, reflect.ValueOf(&config).Elem(), r.path)

@@ -23,17 +23,17 @@ func (c Credit) algorithm() credit.Algorithm {
 	return a
 }
 
-// Critic tells whether the algorithm needs a critic: then the run trains one.
+// Critic reports whether the algorithm needs a critic: then the run trains one.
 func (c Credit) Critic() bool { return c.algorithm().Critic }
 
-// Compares tells whether the algorithm compares the members of a group.
+// Compares reports whether the algorithm compares the members of a group.
 func (c Credit) Compares() bool { return c.algorithm().Compares }
 
-// ObservesStates tells whether every trajectory of a rollout, selected or not, updates
+// ObservesStates reports whether every trajectory of a rollout, selected or not, updates
 // the values of initial states.
 func (c Credit) ObservesStates() bool { return c.algorithm().ObservesStates }
 
-// Reference tells whether the update measures its distance from version 0.
+// Reference reports whether the update measures its distance from version 0.
 func (u Update) Reference() bool { return u.KLIn == KLLoss || u.KLIn == KLReward }
 
 // withCritic are the algorithms for which a run trains a critic.

@@ -17,28 +17,28 @@ type Known struct {
 	Environments []string
 	// Options checks an environment's options (an object, at least "{}") and
 	// answers with problems whose paths start at the options: "" for the
-	// options themselves. Nil accepts all options. It is called only where the
-	// name is one of Environments.
+	// options themselves. Nil accepts all options. It is called only if the name is one
+	// of Environments.
 	Options func(name string, options json.RawMessage) []Problem
-	// Suites are the names of the suites that Suite knows, beside InDistribution.
+	// Suites are the names of the suites that Suite knows, without InDistribution.
 	Suites []string
 	// Suite gives a named suite's environment.
 	Suite func(name string) (Environment, bool)
-	// Demonstrates tells whether an environment has a solver that can play it; nil
+	// Demonstrates reports whether an environment has a solver that can play it; nil
 	// takes it for granted.
 	Demonstrates func(name string, options json.RawMessage) bool
-	// HeldOut gives the options with which an environment is evaluated in
-	// distribution; nil where those of training serve.
+	// HeldOut gives the options with which an environment is evaluated in distribution;
+	// nil if it uses the options of training.
 	HeldOut func(name string, options json.RawMessage) (json.RawMessage, error)
 }
 
-// Decode reads a spec strictly and fills the defaults in: what it returns is
-// resolved, but for rollout.prompt_tokens, which the environment gives.
+// Decode reads a spec strictly and fills in the defaults. The result is resolved, except
+// for rollout.prompt_tokens, which the environment gives.
 //
-// Keys are case-sensitive; unknown and duplicate keys, null, anything after
-// the end, more than MaxBytes and more than MaxDepth levels are refused;
-// integers are written as integers; every value is in its range and goes with
-// the others. The error, of type Problems, names all that is wrong at once.
+// Keys are case-sensitive. Unknown and duplicate keys, null, anything after the end, more
+// than MaxBytes and more than MaxDepth levels are refused. Integers are written as
+// integers. Every value is in its range and fits the others. The error, of type Problems,
+// names all that is wrong at once.
 func Decode(b []byte, known Known) (Train, error) {
 	root, problems, ok := parse(b)
 	if !ok {
@@ -86,8 +86,8 @@ func (d *decoder) add(path string, p Problem) {
 	d.problems = append(d.problems, p)
 }
 
-// isBad tells whether a field, or an object it is in, has a problem already:
-// then nothing more is said about it.
+// isBad reports whether a field, or an object it is in, has a problem already: then no
+// other problem of it is reported.
 func (d *decoder) isBad(path string) bool {
 	for {
 		if d.bad[path] {
@@ -138,8 +138,8 @@ func (d *decoder) object(n strict.Node, o *object) {
 
 const environmentName = "environment.name"
 
-// hinted bounds the unknown keys that get a guess: thousands of them are no
-// misspelling.
+// hinted bounds the unknown keys that get a guess: thousands of them are not
+// misspellings.
 const hinted = 100
 
 func (d *decoder) unknown(key string, o *object) {
@@ -153,7 +153,7 @@ func (d *decoder) unknown(key string, o *object) {
 	d.problems = append(d.problems, p)
 }
 
-// homes is the hint for a key that is known at other places; empty where it is
+// homes is the hint for a key that is known at other places; empty if it is
 // known nowhere.
 func homes(key string, wanted func(*rule) bool) string {
 	var paths []string
@@ -244,7 +244,7 @@ func (d *decoder) assemble() Train {
 	return t
 }
 
-// environment checks the run's environment, or reports that there is none.
+// environment checks the run's environment, or reports that it is missing.
 func (d *decoder) environment(t Train) {
 	if d.isBad("environment.name") || d.isBad("environment.mixture") {
 		return

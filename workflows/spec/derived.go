@@ -7,10 +7,10 @@ type ModelShape struct {
 	IntermediateSize int
 	Heads            int
 	KVHeads          int
-	// HeadDim is the width of a head; HiddenSize / Heads where 0.
+	// HeadDim is the width of a head; HiddenSize / Heads if 0.
 	HeadDim   int
 	VocabSize int
-	// Tied tells that the output head is the embedding.
+	// Tied says that the output head is the embedding.
 	Tied bool
 }
 
@@ -46,25 +46,25 @@ func (m ModelShape) Parameters() int64 {
 }
 
 // Memory is an estimate of the device memory a run needs, in bytes, with
-// layers checkpointed and attention blocked over queries. XLA's own temporaries
-// come besides, and a CPU plugin that ignores checkpointing keeps Layers times
-// one layer's activations.
+// layers checkpointed and attention blocked over queries. XLA's own temporaries are not
+// included, and a CPU plugin that ignores checkpointing keeps Layers times one layer's
+// activations.
 type Memory struct {
 	// Weights, Moments and Gradients are float32: 4, 8 and 4 bytes a parameter.
 	Weights   int64 `json:"weights"`
 	Moments   int64 `json:"moments"`
 	Gradients int64 `json:"gradients"`
-	// NextState is the new weights and moments, while the old ones still stand.
+	// NextState is the new weights and moments, while the old ones still exist.
 	NextState int64 `json:"next_state"`
-	// ComputeCopy is the weights in the compute dtype, where that is not float32.
+	// ComputeCopy is the weights in the compute dtype, if that is not float32.
 	ComputeCopy int64 `json:"compute_copy"`
 	// Critic is its weights and moments, Reference the reference's weights, both with
 	// their copies to compute with; 0 in a run without.
 	Critic    int64 `json:"critic,omitempty"`
 	Reference int64 `json:"reference,omitempty"`
-	// Activations are those of one micro-batch in Update.
+	// Activations are the activations of one micro-batch in Update.
 	Activations int64 `json:"activations"`
-	// KVCache is that of all rows of a turn, at the last turn's width.
+	// KVCache is the cache of all rows of a turn, at the last turn's width.
 	KVCache int64 `json:"kv_cache"`
 	// Peak is the most held at once: the larger of Update and Generate.
 	Peak int64 `json:"peak"`
@@ -93,9 +93,9 @@ type Derived struct {
 	KeptGroups   int `json:"kept_groups"`
 	RowsKept     int `json:"rows_kept"`
 	MicroBatches int `json:"micro_batches"`
-	// ContextsKnown tells that rollout.prompt_tokens is there; without it
-	// Sequence, ContextTokens, UpdateTokens, Memory's Activations, KVCache and
-	// Peak, and Storage's Batch, Iteration and Run are 0.
+	// ContextsKnown says that rollout.prompt_tokens is known. If it is not, Sequence,
+	// ContextTokens, UpdateTokens, Memory's Activations, KVCache and Peak, and Storage's
+	// Batch, Iteration and Run are 0.
 	ContextsKnown bool `json:"-"`
 	// Sequence is the width of a row in Score and Update: the last turn's
 	// context and what is sampled after it.
@@ -120,10 +120,10 @@ const (
 	queryBlock = 256
 	// logitsBlock is the most logits held at once: log-softmax is chunked.
 	logitsBlock = 1 << 26
-	// contextTokenBytes and sampledTokenBytes are what the tables hold: id and
-	// text of a token of the context, and id, log-prob, mask and text of one
-	// sampled, which stands in the turn's files and again in the trajectories.
-	// rowBytes is all else of a row.
+	// contextTokenBytes and sampledTokenBytes are the bytes in the tables: id and text of
+	// a token of the context; and id, log-prob, mask and text of a sampled token, which
+	// is in the turn's files and again in the trajectories. rowBytes is everything else
+	// in a row.
 	contextTokenBytes = 8
 	sampledTokenBytes = 13
 	rowBytes          = 256
@@ -228,7 +228,7 @@ func storage(t Train, d Derived) Storage {
 		return trajectories * (contextTokenBytes*context + sampledTokenBytes*2*sampled + rowBytes*(turns+1))
 	}
 	s.Iteration = rows(int64(d.Trajectories)) + s.Batch
-	// In float64, where an absurd spec does not overflow.
+	// In float64, so that an absurd spec does not overflow.
 	run := float64(t.Iterations)*float64(s.Iteration) + float64(s.Snapshots)*float64(s.Snapshot) +
 		float64(s.Evaluations)*float64(rows(int64(d.EvaluationRows))) + float64(float32Bytes*d.Parameters)
 	s.Run = int64(min(run, 1<<62))

@@ -13,7 +13,7 @@ import (
 type Difference struct {
 	// Path is the field's JSON path.
 	Path string `json:"path"`
-	// One and Other are the values as JSON, "nothing" where there is none.
+	// One and Other are the values as JSON, "nothing" if there is none.
 	One   string `json:"one"`
 	Other string `json:"other"`
 }
@@ -55,7 +55,7 @@ func differ(one, other reflect.Value) Differences {
 	return ds
 }
 
-// valueAt is the field's canonical JSON, nothing where it is absent or null.
+// valueAt is the field's canonical JSON, nothing if it is absent or null.
 func valueAt(v reflect.Value, path string) string {
 	f, ok := field(v, path, false)
 	if !ok {
@@ -90,7 +90,7 @@ func differOptions(path, one, other string) Differences {
 	return ds
 }
 
-// leaf is a value that is no object, and no array of objects.
+// leaf is a value that is neither an object nor an array of objects.
 type leaf struct {
 	path  string
 	value strict.Node

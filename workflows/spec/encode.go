@@ -11,8 +11,8 @@ import (
 
 // JSON is the spec in canonical form: sorted keys, no spaces, integers as
 // integers, shortest numbers. Equal specs have equal bytes, and Decode reads
-// them back to an equal spec. The error is a number that JSON cannot say, or
-// options that are no JSON.
+// them back to an equal spec. The error is a number that JSON cannot express, or options
+// that are not JSON.
 func (t Train) JSON() ([]byte, error) { return canonicalJSON(t) }
 
 // JSON is the settings in the canonical form of Train.JSON.

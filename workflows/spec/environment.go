@@ -8,9 +8,9 @@ import (
 // Environment is what a run acts in: one registered environment with its
 // options, or a mixture of several.
 type Environment struct {
-	// Name is the registered name; empty where there is a Mixture.
+	// Name is the registered name; empty if there is a Mixture.
 	Name string `json:"name,omitempty"`
-	// Options is a JSON object in canonical form, "{}" where none are written;
+	// Options is a JSON object in canonical form, "{}" if none are written;
 	// the environment checks it.
 	Options json.RawMessage `json:"options,omitempty"`
 	// Mixture are the environments of a run with several.
@@ -41,14 +41,14 @@ var partRules = []*rule{
 		doc: "The environment, by its registered name."},
 	{path: "options", typ: typeOptions, source: fromOurs, doc: "Its options."},
 	{path: "share", typ: typeNumber, value: 1.0, span: span{low: 0, high: 1e6, openLow: true}, source: fromOurs,
-		doc: "Its weight: it plays share / Σ shares of the groups, as evenly over the groups' order as whole groups allow."},
+		doc: "The weight of the part: it plays share / Σ shares of the groups, spread over the groups' order as evenly as whole groups allow."},
 	{path: "label", typ: typeString, text: checkLabel, textAllowed: labelAllowed, source: fromOurs,
 		doc: "Its name in metrics and tables. Default: `name`."},
 }
 
 const labelAllowed = "1 to 64 lower-case letters, digits, dots, dashes and underscores, beginning with a letter or a digit"
 
-// checkLabel allows names that can stand in metrics and in S3 keys.
+// checkLabel allows names that can be part of metrics and of S3 keys.
 func checkLabel(s string) string {
 	if s == "" || len(s) > 64 {
 		return fmt.Sprintf("it has %d characters", len(s))
@@ -62,7 +62,7 @@ func checkLabel(s string) string {
 	return ""
 }
 
-// Parts are the environments of a run: those of its mixture, or the one it names,
+// Parts are the environments of a run: the parts of its mixture, or the one it names,
 // with the whole share.
 func (e Environment) Parts() []Part {
 	if len(e.Mixture) > 0 {

@@ -21,7 +21,7 @@ type Evaluate struct {
 	// version, nil for the newest committed one.
 	Run     string
 	Version *int
-	// From is a model in place of a run, as Policy.From.
+	// From is a model instead of a run, as Policy.From.
 	From string
 
 	values map[string]any
@@ -49,8 +49,8 @@ func checkModel(from string) string {
 }
 
 // DecodeEvaluate reads an evaluation's input as strictly as Decode reads a spec.
-// The error, of type Problems, names all that is wrong at once, but for what only
-// the policy can tell: that is WithSuites'.
+// The error, of type Problems, lists all problems at once, except those that need the
+// policy: WithSuites finds them.
 func DecodeEvaluate(b []byte, known Known) (Evaluate, error) {
 	root, problems, ok := parse(b)
 	if !ok {
@@ -103,9 +103,9 @@ func policyKey(text string) string {
 	return "run"
 }
 
-// WithSuites gives the spec that the evaluation follows: that of the run, or for
-// a model one made of defaults, with the suites that are asked for. A run's own
-// suites serve where none are. The error is of type Problems.
+// WithSuites gives the spec that the evaluation follows: the run's spec or, for a model,
+// a spec of defaults, with the requested suites. If there are none, a run's own suites
+// are used. The error is of type Problems.
 func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 	t := Train{}
 	if run != nil {
@@ -118,7 +118,7 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 	}
 	t.Evaluation.Every = 0
 	d := decoder{known: known, values: map[string]any{}, bad: map[string]bool{}}
-	// The suites of a run are complete: what is asked for besides changes each.
+	// The suites of a run are complete: the keys beside the policy change each of them.
 	suites := t.Evaluation.Suites
 	asked, named := e.values["suites"].([]map[string]any)
 	if named {

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Field is what is known of one field of the spec, as docs/spec.md lists it.
+// Field describes one field of the spec, as docs/spec.md lists it.
 type Field struct {
 	// Path is the JSON path.
 	Path string `json:"path"`
 	// Type is the JSON type: integer, number, boolean, string, object, array of integers.
 	Type string `json:"type"`
-	// Default is the default as JSON; two where the starter and other policies
-	// differ; words where it has none.
+	// Default is the default as JSON. If the starter and other policies differ, it has
+	// both; if there is no default, it says so in words.
 	Default string `json:"default"`
-	// Allowed says in words what may stand there.
+	// Allowed says in words which values are allowed.
 	Allowed string `json:"allowed"`
 	// Source is where the default comes from.
 	Source string `json:"source"`
-	// Doc is what the field means.
+	// Doc says what the field means.
 	Doc string `json:"doc"`
-	// Knob tells that the change-knob command can change it while a run goes on.
+	// Knob says that the change-knob command can change the field during a run.
 	Knob bool `json:"knob"`
 }
 
@@ -52,7 +52,7 @@ func (r *rule) describeDefault() string {
 	case r.typ == typeObjects || r.fallback(FromStarter) == nil && (r.typ == typeString || r.typ == typeInteger):
 		return "–"
 	case r.typ == typeCollapse:
-		return "warns of everything"
+		return "every detector warns"
 	case r.typ == typeOptions:
 		return "{}"
 	case r.loaded != nil:
@@ -77,7 +77,7 @@ func Markdown() string {
 	var b strings.Builder
 	b.WriteString(`# The spec of a run
 
-<!-- Generated from workflows/spec/defaults.go; go test ./workflows/spec -update writes it anew. -->
+<!-- Generated from workflows/spec/defaults.go; go test ./workflows/spec -update writes this page. -->
 
 A run starts from one JSON object, the input of the Train workflow. The smallest one is
 
@@ -85,15 +85,17 @@ A run starts from one JSON object, the input of the Train workflow. The smallest
 {"environment": {"name": "bandit"}}
 ` + "```" + `
 
-Everything else has a default. ` + "`reprise validate FILE`" + ` prints what is wrong with a spec, or the spec with its
-defaults filled in and the numbers that follow from it; the Resolve activity makes the same check at the start of a run.
+Everything else has a default. ` + "`reprise validate FILE`" + ` checks a spec: it prints all problems, or the spec with its
+defaults and the numbers that follow from it. The Resolve activity makes the same check at the start of a run.
 
-The document is read strictly: keys are case-sensitive, unknown and duplicate keys and null are refused, integers are
-written as integers, and nothing may follow the object. It has at most 1 MiB and 32 levels. All problems are reported
-at once. A field marked ◆ is a knob: the change-knob command changes it while the run goes on, from the next iteration.
+The document is read strictly. Keys are case-sensitive; unknown keys, duplicate keys and null are refused; integers are
+written as integers; and nothing may follow the object. The document has at most 1 MiB and 32 levels. All problems are
+reported at once.
 
-Defaults are those of the paper (StarPO and StarPO-S, arXiv 2504.20073) or of its program RAGEN (with verl under it),
-and ours where a model of a million parameters on a laptop's CPU needs others.
+A field marked ◆ is a knob: the change-knob command changes it during the run, from the next iteration on.
+
+Defaults come from the paper (StarPO and StarPO-S, arXiv 2504.20073) or from its program RAGEN, which uses verl. They
+are ours if a model of a million parameters on a laptop's CPU needs other values.
 `)
 	section := "-"
 	for _, f := range Fields() {

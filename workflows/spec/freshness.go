@@ -6,8 +6,8 @@ func (f Freshness) Updates() int { return max(f.Online, f.Reuse, 1) }
 // Rounds is how many times as large as one iteration's a rollout is.
 func (f Freshness) Rounds() int { return max(f.Online, 1) }
 
-// Replayed is how many rows an update draws from the replay buffer beside so many
-// fresh ones, where the buffer has as many.
+// Replayed is how many rows an update draws from the replay buffer in addition to so many
+// fresh ones, if the buffer has as many.
 func (f Freshness) Replayed(fresh int) int {
 	if f.ReplayIterations == 0 {
 		return 0

@@ -18,7 +18,7 @@ func checkRun(id string) string {
 	return ""
 }
 
-// from wants the iteration beside another run's id: 0 would be a guess.
+// from requires the iteration beside the other run's id: a default of 0 would be a guess.
 func (d *decoder) from(t Train) {
 	const path = "from.iteration"
 	if _, written := d.values[path]; t.From != nil && t.From.Run != "" && !written && !d.isBad(path) {
@@ -26,7 +26,7 @@ func (d *decoder) from(t Train) {
 	}
 }
 
-// newestBranch stands for the line of the newest branch.
+// newestBranch means the newest branch and its ancestors.
 const newestBranch = -1
 
 // assembleFrom fills in what a From leaves out.

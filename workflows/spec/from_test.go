@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// Which iteration a run goes on behind is nobody's guess; 0 is one like the others.
+// The iteration of a fork has no default: 0 is an iteration like the others.
 func TestFromNamesIteration(t *testing.T) {
 	const document = `{"environment":{"name":"bandit"},"rollout":{"turns":1},"from":`
 	_, err := spec.Decode([]byte(document+`{"run":"bandit-1"}}`), known)

@@ -26,7 +26,7 @@ type Origin struct {
 	// Name is the hub name, the folder's path or the model's 12 hex digits;
 	// empty for the starter.
 	Name string
-	// Revision is a hub name's branch, tag or commit; empty where none is named.
+	// Revision is a hub name's branch, tag or commit; empty if none is named.
 	Revision string
 }
 

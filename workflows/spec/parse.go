@@ -23,8 +23,8 @@ type Problem = strict.Problem
 // reads, from `reprise validate` and from the Resolve activity alike.
 type Problems = strict.Problems
 
-// parse reads one JSON value and nothing after it, and lists the keys that stand
-// twice. The last result is false if there is nothing to read on.
+// parse reads one JSON value and nothing after it, and lists the repeated keys. The last
+// result is false if there is nothing to read on.
 func parse(b []byte) (strict.Node, Problems, bool) {
 	n, err := strict.Parse(b, strict.Limits{Bytes: MaxBytes, Depth: MaxDepth})
 	if bad := (*strict.Unreadable)(nil); errors.As(err, &bad) {

@@ -16,7 +16,7 @@ type relation struct {
 	// paths are the fields it reads; the problem is reported at the first.
 	paths []string
 	doc   string
-	// broken tells whether a spec breaks the rule, what was found and what is allowed.
+	// broken reports whether a spec breaks the rule, what was found and what is allowed.
 	broken func(Train) (broken bool, found, allowed string)
 	// knobs says that a change of knobs can break it: then it reads only what Settings
 	// have.
@@ -28,25 +28,25 @@ const maxTrajectories = 65536
 var (
 	// withoutComparison are the algorithms that allow groups of one.
 	withoutComparison = listed(algorithms(func(a credit.Algorithm) bool { return !a.Compares }), "and")
-	// deviations are the metrics of which a group of one has none, means the others, and
+	// deviations are the metrics that a group of one does not have, means the others, and
 	// unranked the methods that read no metric.
 	deviations = metrics(func(m selection.Metric) bool { return m.Deviation })
 	means      = metrics(func(m selection.Metric) bool { return !m.Deviation })
 	unranked   = methods(func(m selection.Method) bool { return !m.Ranks })
 )
 
-// relations are checked where none of their fields has a problem of its own.
+// relations are checked if none of their fields has a problem of its own.
 var relations = []relation{
 	{
 		paths: []string{"from.run", "from.iteration", "from.branch"},
-		doc:   "from names a run.",
+		doc:   "from must name a run.",
 		broken: func(t Train) (bool, string, string) {
 			return t.From != nil && t.From.Run == "", "nothing", "the id of a run, beside its iteration"
 		},
 	},
 	{
 		paths: []string{"from.iteration", "iterations"},
-		doc:   "iterations is more than from.iteration + 1: those of the other run count.",
+		doc:   "iterations is more than from.iteration + 1: it counts the other run's iterations too.",
 		broken: func(t Train) (bool, string, string) {
 			if t.From == nil {
 				return false, "", ""
@@ -57,7 +57,7 @@ var relations = []relation{
 	},
 	{
 		paths: []string{"policy.starter", "policy.from"},
-		doc:   `policy.starter stands only where policy.from is "starter".`,
+		doc:   `policy.starter is given only if policy.from is "starter".`,
 		broken: func(t Train) (bool, string, string) {
 			return t.Policy.Starter != nil && t.Policy.From != FromStarter,
 				fmt.Sprintf("an object, with policy.from %s", strict.Quote(t.Policy.From)),
@@ -97,14 +97,14 @@ var relations = []relation{
 	},
 	{
 		paths: []string{"rollout.prompt_tokens", "rollout.turns"},
-		doc:   "rollout.prompt_tokens has one width a turn, and they do not fall: a context only grows.",
+		doc:   "rollout.prompt_tokens has one width a turn, and the widths never decrease: a context only grows.",
 		broken: func(t Train) (bool, string, string) {
 			return brokenWidths(t.Rollout.PromptTokens, t.Rollout.Turns)
 		},
 	},
 	{
 		paths: []string{"selection.keep", "selection.method", "rollout.groups"},
-		doc:   "selection.keep × rollout.groups is at least 1 where selection.method is " + oneOf(methodsOf("keep")) + ".",
+		doc:   "selection.keep × rollout.groups is at least 1 if selection.method is " + oneOf(methodsOf("keep")) + ".",
 		knobs: true,
 		broken: func(t Train) (bool, string, string) {
 			s, groups := t.Selection, t.Rollout.Groups
@@ -115,7 +115,7 @@ var relations = []relation{
 	},
 	{
 		paths: []string{"selection.count", "selection.method", "rollout.groups"},
-		doc:   "selection.count is at most rollout.groups where selection.method is " + oneOf(methodsOf("count")) + ".",
+		doc:   "selection.count is at most rollout.groups if selection.method is " + oneOf(methodsOf("count")) + ".",
 		knobs: true,
 		broken: func(t Train) (bool, string, string) {
 			return t.Selection.method().Value == "count" && t.Selection.Count > t.Rollout.Groups,
@@ -124,7 +124,7 @@ var relations = []relation{
 	},
 	{
 		paths: []string{"rollout.group_size", "credit.algorithm"},
-		doc:   "rollout.group_size is at least 2 where credit.algorithm compares the members of a group: all but " + withoutComparison + ".",
+		doc:   "rollout.group_size is at least 2 if credit.algorithm compares the members of a group: all but " + withoutComparison + ".",
 		broken: func(t Train) (bool, string, string) {
 			return t.Rollout.GroupSize < 2 && t.Credit.Compares(), fmt.Sprint(t.Rollout.GroupSize),
 				fmt.Sprintf("at least 2: %s compares the members of a group (%s do not)", t.Credit.Algorithm, withoutComparison)
@@ -132,8 +132,8 @@ var relations = []relation{
 	},
 	{
 		paths: []string{"selection.metric", "selection.method", "rollout.group_size"},
-		doc: "Groups of one have no deviation: selection.metric is another than " + listed(deviations, "and") +
-			" there, or selection.method " + oneOf(unranked) + ".",
+		doc: "If groups have one member, selection.metric is not " + listed(deviations, "or") +
+			" (one member has no standard deviation), or selection.method is " + oneOf(unranked) + ".",
 		broken: func(t Train) (bool, string, string) {
 			s := t.Selection
 			return t.Rollout.GroupSize < 2 && s.method().Ranks && slices.Contains(deviations, s.Metric), strict.Quote(s.Metric),
@@ -142,7 +142,7 @@ var relations = []relation{
 	},
 	{
 		paths: []string{"selection.drop_flat", "rollout.group_size"},
-		doc:   "selection.drop_flat is false where groups have one member: none would be left.",
+		doc:   "selection.drop_flat is false if groups have one member: no group would be left.",
 		broken: func(t Train) (bool, string, string) {
 			return t.Rollout.GroupSize < 2 && t.Selection.DropFlat, "true", "false: a group of one has no deviation, none would be left"
 		},
@@ -162,7 +162,7 @@ var relations = []relation{
 	},
 	{
 		paths: []string{"freshness.online", "freshness.reuse", "freshness.replay_iterations", "selection.resample"},
-		doc:   "Of freshness.online, freshness.reuse, freshness.replay_iterations and selection.resample at most one is in use.",
+		doc:   "At most one of freshness.online, freshness.reuse, freshness.replay_iterations and selection.resample is in use.",
 		broken: func(t Train) (bool, string, string) {
 			var used []string
 			f := t.Freshness
@@ -190,7 +190,7 @@ var relations = []relation{
 	},
 	{
 		paths: []string{"selection.resample", "rollout.group_size"},
-		doc:   "selection.resample is 1 where groups have one member: none of them varies.",
+		doc:   "selection.resample is 1 if groups have one member: no such group varies.",
 		broken: func(t Train) (bool, string, string) {
 			return t.Selection.Resample != 1 && t.Rollout.GroupSize < 2, fmt.Sprint(t.Selection.Resample), "1: a group of one never varies"
 		},
@@ -234,7 +234,7 @@ var relations = []relation{
 	},
 	{
 		paths: []string{"evaluation.suites", "rollout.prompt_tokens", "rollout.turns"},
-		doc:   "The prompt_tokens of a suite are as rollout.prompt_tokens: one width a turn, and they do not fall.",
+		doc:   "The prompt_tokens of a suite follow the rule of rollout.prompt_tokens: one width a turn, and the widths never decrease.",
 		broken: func(t Train) (bool, string, string) {
 			for _, s := range t.Evaluation.Suites {
 				if broken, found, allowed := brokenWidths(s.PromptTokens, s.Turns); broken {
@@ -268,7 +268,7 @@ func (s Settings) unmet() Problems {
 	return unmet(t, func(r relation) bool { return r.knobs })
 }
 
-// unmet are the relations that a spec breaks, of those that are asked for.
+// unmet are the problems of the requested relations that a spec breaks.
 func unmet(t Train, asked func(relation) bool) Problems {
 	var problems Problems
 	for _, r := range relations {

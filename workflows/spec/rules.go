@@ -12,15 +12,14 @@ import (
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
-// rule is a field of the spec with all that is known of it: how it is read,
-// what is allowed, what stands there when nothing is written, and why.
-// Decode, Resolve, Settings.Apply and docs/spec.md all read the same rules.
+// rule describes a field of the spec: how it is read, what is allowed, its default, and
+// why. Decode, Resolve, Settings.Apply and docs/spec.md all read the same rules.
 type rule struct {
 	path string
 	typ  valueType
-	// value is the default; nil where there is none. Where the default of a run from
-	// the starter differs from that of a run from any other policy, starter and loaded
-	// stand in its place.
+	// value is the default; nil if there is none. If the default of a run from the
+	// starter differs from the default for any other policy, starter and loaded replace
+	// it.
 	value, starter, loaded any
 	// required fields have no default and must be written.
 	required bool
@@ -30,13 +29,12 @@ type rule struct {
 	text func(string) string
 	// textAllowed is what text allows, in words.
 	textAllowed string
-	// knob fields can be changed while a run goes on: no shape and no program
-	// depends on them.
+	// knob fields can be changed during a run: no shape and no program depends on them.
 	knob   bool
 	source string
 	doc    string
-	// elements are the fields of the objects of a typeObjects, at most most of
-	// them; an element that is a string stands for the field short alone.
+	// elements are the fields of the objects of a typeObjects, which has at most most
+	// objects. An element that is a string sets the field short alone.
 	elements []*rule
 	most     int
 	short    string
@@ -82,7 +80,7 @@ func (t valueType) String() string {
 type span struct {
 	low, high         float64
 	openLow, openHigh bool
-	// zero allows 0 besides, and says what it stands for.
+	// zero also allows 0, and says what it means.
 	zero string
 }
 
@@ -112,7 +110,7 @@ func (s span) describe(noun string) string {
 	return text
 }
 
-// allowed is what may stand in the field, in words.
+// allowed says in words what the field may be.
 func (r *rule) allowed() string {
 	switch r.typ {
 	case typeInteger, typeSeed:
@@ -125,7 +123,7 @@ func (r *rule) allowed() string {
 		return fmt.Sprintf("an array of 1 to %d integers, each from %s to %s",
 			maxTurns, formatNumber(r.span.low), formatNumber(r.span.high))
 	case typeCollapse:
-		return "an object, as docs/collapse.md tells"
+		return "an object, as docs/collapse.md describes"
 	case typeOptions:
 		return "an object, as the environment documents it"
 	case typeObjects:

@@ -80,7 +80,7 @@ func TestDefaultsAreAllowed(t *testing.T) {
 	}
 }
 
-// A default is told once: a pair of defaults is two different ones.
+// A default is written once: a pair of defaults is two different ones.
 func TestDefaultsAreToldOnce(t *testing.T) {
 	for _, r := range rules {
 		require.False(t, r.loaded != nil && reflect.DeepEqual(r.starter, r.loaded), r.path)

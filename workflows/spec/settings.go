@@ -24,7 +24,7 @@ type RolloutSettings struct {
 	// Groups and GroupSize are as in Rollout, fixed for the run.
 	Groups    int `json:"groups"`
 	GroupSize int `json:"group_size"`
-	// Temperature is that of sampling and of log-probs.
+	// Temperature is the temperature of sampling and of log-probs.
 	Temperature float64 `json:"temperature"`
 }
 
@@ -47,7 +47,7 @@ type Change struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// Value is the number of a knob, false where it has none.
+// Value is the number of a knob, false if it has none.
 func (s Settings) Value(path string) (float64, bool) {
 	f, ok := field(reflect.ValueOf(s), path, false)
 	if !ok || !f.CanFloat() {

@@ -1,28 +1,26 @@
 // Package spec is what a person starts a run with: the JSON of a Train
 // workflow's input, decoded strictly, with every default in one place.
 //
-// Decode reads a document and reports all that is wrong with it at once. What
-// is allowed in a field, its default and where the default comes from stand in
-// one table, in defaults.go; what must hold between fields in relations.go.
-// docs/spec.md is written from both, and so the types here do not repeat what a field
-// means. Train.JSON writes a spec so that equal
-// specs have equal bytes; Diff says in what two specs differ.
+// Decode reads a document and reports all that is wrong with it at once. One table, in
+// defaults.go, says what is allowed in a field, its default and where the default comes
+// from; relations.go says what must hold between fields. docs/spec.md is written from
+// both, so the types here do not repeat what a field means. Train.JSON writes a spec so
+// that equal specs have equal bytes; Diff says in what two specs differ.
 //
-// Settings are the part of a spec that can change while a run goes on; Apply
-// checks a change against the same table. Derive computes the sizes that
-// follow from a spec and a model. The package does no I/O, knows no
-// environment and is safe to use in workflow code.
+// Settings are the part of a spec that can change during a run; Apply checks a change
+// against the same table. Derive computes the sizes that follow from a spec and a model.
+// The package does no I/O, knows no environment and is safe to use in workflow code.
 package spec
 
 import "github.com/reprise-rl/reprise/workflows/collapse"
 
-// Train is the specification of a run. What Decode returns has its defaults
-// filled in; with rollout.prompt_tokens besides, it is what spec.json keeps.
+// Train is the specification of a run. The result of Decode has its defaults filled in;
+// with rollout.prompt_tokens it is what spec.json keeps.
 type Train struct {
 	Description string `json:"description,omitempty"`
 	Seed        uint64 `json:"seed"`
 	Iterations  int    `json:"iterations"`
-	// From is nil in a run that begins anew.
+	// From is nil in a run that is not forked.
 	From         *From           `json:"from,omitempty"`
 	Policy       Policy          `json:"policy"`
 	Environment  Environment     `json:"environment"`
@@ -62,8 +60,8 @@ type Policy struct {
 	WarmStart WarmStart `json:"warm_start"`
 }
 
-// WarmStart is supervised learning before the first iteration. Transcripts of random
-// play teach the format and nothing of the task; those of a solver's play are
+// WarmStart is supervised learning before the first iteration. Transcripts of random play
+// teach the format and nothing about the task; transcripts of a solver's play are
 // demonstrations. With demonstrations alone it is the paper's SFT baseline (arXiv
 // 2504.20073, §6.6 of its tables).
 type WarmStart struct {
@@ -98,7 +96,7 @@ type Rollout struct {
 	// ContextTurns bounds what a context shows, not what counts: returns are of all
 	// turns.
 	ContextTurns int `json:"context_turns"`
-	// PromptTokens are resolved from the environment where absent.
+	// PromptTokens are resolved from the environment if absent.
 	PromptTokens []int `json:"prompt_tokens,omitempty"`
 }
 
@@ -120,8 +118,8 @@ type Selection struct {
 	LossScale string  `json:"loss_scale"`
 }
 
-// Credit turns rewards into advantages. Its fields are those of credit.Options, so that
-// one converts to the other.
+// Credit turns rewards into advantages. It has the fields of credit.Options, so that one
+// converts to the other.
 type Credit struct {
 	// Algorithm is a name of credit.Algorithms.
 	Algorithm      string  `json:"algorithm"`
@@ -152,7 +150,7 @@ type Update struct {
 	Ratio            string  `json:"ratio"`
 	ClipLow          float64 `json:"clip_low"`
 	ClipHigh         float64 `json:"clip_high"`
-	// ClipTurns, where there are any, stand in place of ClipLow and ClipHigh; see Clip.
+	// ClipTurns, if there are any, replace ClipLow and ClipHigh; see Clip.
 	ClipTurns          []Clip  `json:"clip_turns,omitempty"`
 	DualClip           float64 `json:"dual_clip"`
 	Aggregation        string  `json:"aggregation"`
@@ -166,10 +164,9 @@ type Update struct {
 	MicroBatch         int     `json:"micro_batch"`
 }
 
-// Critic is the optimizer and the loss of the critic, where credit needs one: a
-// second model of the policy's shape with a value head, which begins as a copy of
-// the first policy. The rest of AdamW's knobs, and the minibatches, are the
-// update's.
+// Critic is the optimizer and the loss of the critic, if credit needs one. The critic is
+// a second model of the policy's shape with a value head, and begins as a copy of the
+// first policy. The rest of AdamW's knobs, and the minibatches, are the update's.
 type Critic struct {
 	LearningRate float64 `json:"learning_rate"`
 	WeightDecay  float64 `json:"weight_decay"`
@@ -177,7 +174,7 @@ type Critic struct {
 	Clip         float64 `json:"clip"`
 }
 
-// Freshness is how often a rollout is learned from. Old log-probs stay those of the
+// Freshness is how often a rollout is learned from. Old log-probs are always from the
 // policy that rolled out.
 type Freshness struct {
 	Online           int     `json:"online"`
@@ -201,17 +198,18 @@ type Snapshot struct {
 // Evaluation is when a run is measured, and on which fixed suites.
 type Evaluation struct {
 	Every int `json:"every"`
-	// Seed, Instances, Samples and Temperature are those of every suite that has
-	// none of its own; see Suite.
+	// Seed, Instances, Samples and Temperature are the defaults of every suite; see
+	// Suite.
 	Seed        uint64  `json:"seed"`
 	Instances   int     `json:"instances"`
 	Samples     int     `json:"samples"`
 	Temperature float64 `json:"temperature"`
-	// Suites are what is measured, in this order; the first stands in summaries.
+	// Suites are what is measured, in this order; summaries show the first.
 	Suites []Suite `json:"suites,omitempty"`
 }
 
-// Diagnostics say how much the policy's reasoning tells of the prompt (RAGEN-2).
+// Diagnostics measure how much information the policy's reasoning has about the prompt
+// (RAGEN-2).
 type Diagnostics struct {
 	Every   int `json:"every"`
 	Samples int `json:"samples"`

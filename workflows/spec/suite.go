@@ -8,9 +8,8 @@ import (
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
-// Suite is what an evaluation rolls out, complete: nothing else of a run enters
-// its episodes but the policy, so that the same policy on the same suite gives
-// the same trajectories, whichever run asks.
+// Suite defines an evaluation's episodes completely, except for the policy. So the same
+// policy on the same suite gives the same trajectories, in every run.
 type Suite struct {
 	// Name is the suite's name in metrics, keys and tables; unique in a run.
 	Name string `json:"name"`
@@ -19,9 +18,9 @@ type Suite struct {
 	// Instances is the number of initial states, Samples the trajectories of each.
 	Instances int `json:"instances"`
 	Samples   int `json:"samples"`
-	// Seed is the suite's seed: whoever shares it meets the same instances.
+	// Seed is the suite's seed: suites with the same seed have the same instances.
 	Seed uint64 `json:"seed"`
-	// Temperature is that of sampling; 0 is greedy.
+	// Temperature is the temperature of sampling; 0 is greedy.
 	Temperature float64 `json:"temperature"`
 	// The rest is as in Rollout.
 	Turns         int     `json:"turns"`
@@ -36,9 +35,8 @@ type Suite struct {
 // Rows is how many trajectories the suite has.
 func (s Suite) Rows() int { return s.Instances * s.Samples }
 
-// InDistribution is the suite that every run can be measured on: its own
-// environment, with instances that are not trained on where the environment
-// keeps some apart.
+// InDistribution is the suite that every run can be measured on: its own environment,
+// with instances that are not trained on if the environment holds some out.
 const InDistribution = "in-distribution"
 
 // maxSuites bounds the suites of a run.
@@ -48,11 +46,11 @@ const maxSuites = 32
 // the rollout and the evaluation, which are its defaults.
 var suiteRules = append([]*rule{
 	{path: "suite", typ: typeString, text: checkLabel, textAllowed: "the name of a suite", source: fromOurs,
-		doc: "A named suite, which gives the environment. A string in place of the object means this alone."},
+		doc: "A named suite, which gives the environment. A string instead of the object means this field alone."},
 	{path: "name", typ: typeString, text: checkLabel, textAllowed: labelAllowed, source: fromOurs,
 		doc: "The suite's name in metrics, keys and tables. Default: `suite`, or the environment's name."},
 	{path: "environment.name", typ: typeString, text: checkEnvironmentName, textAllowed: "the name of an environment", source: fromOurs,
-		doc: "The environment, in place of a named suite."},
+		doc: "The environment, instead of a named suite."},
 	{path: "environment.options", typ: typeOptions, source: fromOurs, doc: "Its options."},
 	{path: "environment.mixture", typ: typeObjects, elements: partRules, most: maxParts, source: fromOurs, doc: "Several environments, as for a run."},
 }, inheritedRules("evaluation.instances", "evaluation.samples", "evaluation.seed", "evaluation.temperature",
@@ -62,7 +60,7 @@ var suiteRules = append([]*rule{
 // inheritedFields are the keys of a suite by the paths that give their defaults.
 var inheritedFields = map[string]string{}
 
-// inheritedRules are empty rules that stand for those of a run's fields; they are
+// inheritedRules are empty rules that stand for the rules of a run's fields; they are
 // filled in once all rules are known.
 func inheritedRules(paths ...string) []*rule {
 	var out []*rule
@@ -129,7 +127,7 @@ func (d *decoder) assembleSuite(t Train, v map[string]any, path string) (Suite, 
 	if named == InDistribution {
 		s.Environment = t.Environment
 		if d.known.HeldOut != nil && !d.isBad("environment") && !d.isBad(environmentName) && !d.isBad("environment.options") {
-			// The error is the options', reported where they stand.
+			// An error belongs to the options and is reported at their path.
 			if e, err := s.Environment.WithOptions(d.known.HeldOut); err == nil {
 				s.Environment = e
 			}

@@ -65,9 +65,8 @@ func indexRules() map[string]*rule {
 	return index
 }
 
-// field is the Go field of v, a struct, that a path names by its JSON tags;
-// false where v has no such field, or where it is behind a nil pointer and
-// make is not set.
+// field is the Go field of v, a struct, that a path names by its JSON tags. It is false
+// if v does not have the field, or if a pointer on the way is nil and make is not set.
 func field(v reflect.Value, path string, make bool) (reflect.Value, bool) {
 	key, rest, nested := strings.Cut(path, ".")
 	for i := range v.NumField() {

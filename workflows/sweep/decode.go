@@ -16,17 +16,16 @@ var (
 	topKeys  = append([]string{"description", "base"}, append(varyKeys, "parallel", "on_failure", "metrics", "goal", "early_stopping", "report")...)
 )
 
-// defaultMetrics are shown where a sweep names none.
+// defaultMetrics are shown if a sweep names none.
 var defaultMetrics = []string{"success/mean", "reward/mean", EvaluationPrefix + "success/mean"}
 
 // maxSeed is the largest seed: every JSON reader keeps it.
 const maxSeed = 1 << 53
 
-// Decode reads a sweep strictly, fills the defaults in and expands it: the trials
-// come in the order in which they are started, all settings with the first seed,
-// then with the next. The error, of type strict.Problems, names all that is wrong
-// at once, bounded; what a trial's spec has wrong stands under its label, and
-// what all have wrong under "base".
+// Decode reads a sweep strictly, fills in the defaults and expands it. The trials are in
+// the order in which they are started: all settings with the first seed, then with the
+// next. The error, of type strict.Problems, lists all problems at once, up to a bound.
+// Problems of one trial's spec are under its label, problems of all trials under "base".
 func Decode(b []byte, known Known) (Definition, []Trial, error) {
 	m, problems := document(b)
 	if problems != nil {
@@ -84,9 +83,8 @@ func Decode(b []byte, known Known) (Definition, []Trial, error) {
 	return d, trials, r.problems.Err()
 }
 
-// More expands what is added to a sweep: a document with grid, list, random and
-// seeds over the sweep's base. have are its trials so far; one of them again is a
-// problem.
+// More expands an addition to a sweep: a document with grid, list, random and seeds over
+// the sweep's base. have are its trials so far; a repeated trial is a problem.
 func More(d Definition, have []Trial, b []byte, known spec.Known) ([]Trial, error) {
 	m, problems := document(b)
 	if problems != nil {
@@ -174,7 +172,7 @@ type change struct {
 	value json.RawMessage // canonical
 }
 
-// setting is what a trial changes of the base, but for the seed.
+// setting is what a trial changes of the base, except for the seed.
 type setting struct {
 	label   string
 	changes []change
@@ -191,7 +189,8 @@ type vary struct {
 	list   []setting
 	random *random
 	seeds  []uint64
-	// count is a number of seeds in place of seeds: from the base's on.
+	// count is a number of seeds instead of a list: they are counted from the base's
+	// seed.
 	count int
 }
 
@@ -199,7 +198,7 @@ func (v *vary) any() bool {
 	return v.grid != nil || v.list != nil || v.random != nil || v.seeds != nil || v.count > 0
 }
 
-// read takes a member that says how trials differ; false where it is none.
+// read takes a member that says how trials differ; false for any other member.
 func (v *vary) read(r *reader, m strict.Member) bool {
 	switch m.Key {
 	case "grid":

@@ -115,7 +115,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, &Stopping{Method: Median, First: 2, Every: 2, MinTrials: 3}, d.Stopping)
 }
 
-// A definition says something of the report only where there is one: the bytes of those
+// A definition says something of the report only if there is one: the bytes of those
 // that were written before are what they were.
 func TestReportIsInTheDefinitionWhereSet(t *testing.T) {
 	plain, _ := decode(t, `{"base": BASE, "seeds": 1}`)
@@ -138,7 +138,7 @@ func TestReportIsInTheDefinitionWhereSet(t *testing.T) {
 	}
 }
 
-// What is wrong with a sweep is said with what to do.
+// The problems of a sweep say what to do.
 func TestProblems(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string

@@ -67,7 +67,7 @@ func (v *vary) trials(r *reader, base json.RawMessage, known spec.Known, have []
 	return out
 }
 
-// built is a setting's trial but for its label and seed. digest is that of the
+// built is a setting's trial without its label and seed. digest is the digest of the
 // resolved spec without seed and description: what the run does.
 type built struct {
 	trial  Trial
@@ -147,11 +147,11 @@ func withSeed(raw json.RawMessage, seed uint64) json.RawMessage {
 	return out
 }
 
-// sharedOf is the digest of what a warm start depends on, as far as the spec
-// tells; the rest, such as the device, is the same for all trials of a sweep.
+// sharedOf is the digest of everything in the spec that a warm start depends on. The
+// rest, such as the device, is the same for all trials of a sweep.
 func sharedOf(t spec.Train) string {
 	if t.From != nil || t.Policy.Starter == nil && t.Policy.WarmStart.Steps == 0 {
-		return "" // nothing is taught, or it was by the run it goes on from
+		return "" // nothing is trained before, or the other run of the fork did it
 	}
 	b, err := canon.Marshal([]any{
 		t.Policy, t.Environment, t.Rollout.Turns, t.Rollout.Think, t.Rollout.ContextTurns, t.Rollout.MaxNewTokens, t.Rollout.PromptTokens, t.Update.MicroBatch,
@@ -162,7 +162,7 @@ func sharedOf(t spec.Train) string {
 	return canon.Digest(b)[:12]
 }
 
-// wrongs are the problems of all settings. What many have wrong is said once.
+// wrongs are the problems of all settings. A problem of many trials is reported once.
 type wrongs struct {
 	of    int
 	order []strict.Problem

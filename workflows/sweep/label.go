@@ -45,8 +45,8 @@ func seedLabel(setting string, seed uint64) string {
 	return joinLabels(setting, "seed="+strconv.FormatUint(seed, 10))
 }
 
-// valueText is a value in a label: a text without quotes, an object by its name
-// where it has one, by its digest where it is long.
+// valueText is a value in a label: a text without quotes, an object by its name if it has
+// one, by its digest if it is long.
 func valueText(raw json.RawMessage) string {
 	var text string
 	var named struct {
@@ -64,7 +64,7 @@ func valueText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// clean makes a text one that shells and terminals show as it is.
+// clean changes a text so that shells and terminals show it as it is.
 func clean(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c <= ' ' || c > '~' {

@@ -19,9 +19,9 @@ const (
 	maxProblems = 100
 )
 
-// document reads one JSON object strictly: UTF-8, at most spec.MaxBytes, each key
-// once, nothing behind it. Its members are in the order they were written: by it
-// trials are named and started.
+// document reads one JSON object strictly: UTF-8, at most spec.MaxBytes, each key once,
+// nothing after it. Its members are in the order they were written: by it trials are
+// named and started.
 func document(b []byte) ([]strict.Member, strict.Problems) {
 	fatal := func(found, allowed string) ([]strict.Member, strict.Problems) {
 		return nil, strict.Problems{{Path: wholeSweep, Found: found, Allowed: allowed}}
@@ -56,7 +56,7 @@ func (r *reader) add(path, found, allowed, hint string) {
 	}
 }
 
-// unknown reports a key that is none of those known.
+// unknown reports an unknown key.
 func (r *reader) unknown(path, key string, known []string) {
 	r.add(within(path, key), "an unknown key", strings.Join(known, ", "), strict.DidYouMean(key, known))
 }
@@ -109,7 +109,7 @@ func (r *reader) truth(path string, n strict.Node) bool {
 	return truth
 }
 
-// ifText is the hint where a value is a text and should not be.
+// ifText is the hint if a value is a text and should not be.
 func ifText(n strict.Node, hint string) string {
 	if n.Kind() != strict.String {
 		return ""
@@ -137,7 +137,7 @@ func within(path, key string) string {
 	return path + "." + strict.Shorten(key)
 }
 
-// asProblems are an error's problems; one that has none is a problem itself.
+// asProblems returns an error's problems; an error without problems is a problem itself.
 func asProblems(err error, path string) strict.Problems {
 	var ps strict.Problems
 	if errors.As(err, &ps) {

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// fields is the spec package's own table of what a spec has: a path of a sweep is
-// one of its fields, an object of several, or lies in a field that is an object.
+// fields is the spec package's own table of fields. A path of a sweep is a field, an
+// object of several fields, or a path inside a field that is an object.
 type fields struct {
 	types map[string]string // by path
 	paths []string          // fields and objects, in the spec's order
@@ -56,7 +56,7 @@ func (r *reader) path(at, path string) bool {
 	return false
 }
 
-// meant guesses the path: one that ends in the same key, or the nearest.
+// meant guesses the path: a path that ends in the same key, or the nearest one.
 func meant(path string) string {
 	key := path[strings.LastIndexByte(path, '.')+1:]
 	var same []string

@@ -14,7 +14,7 @@ import (
 // what one field draws does not depend on which others there are.
 const purpose draw.Purpose = "sweep"
 
-// again is how often a setting that was drawn before is drawn anew.
+// again is how often a setting that was drawn before is drawn again.
 const again = 100
 
 // random draws settings.
@@ -135,7 +135,7 @@ func (r *reader) ranged(at string, g *ranged, n strict.Node) bool {
 }
 
 // settings draws them; each draw has an address of its own, so that more draws
-// leave the first ones as they were. A setting that came before is drawn anew.
+// leave the first ones as they were. A setting that came before is drawn again.
 func (v *random) settings(r *reader) []setting {
 	var out []setting
 	seen := map[string]bool{}

@@ -19,22 +19,23 @@ const (
 const maxRungs = 64
 
 // Stopping is a rule that stops trials early. A trial is judged at its rungs:
-// iteration counts that the rule fixes. It is compared with the trials before it
-// in the table alone, and at each rung only when all of them are past it or have
-// ended: so the decisions depend on what the trials measured and not on who was
-// faster, and a sweep whose workers die decides as one that was never disturbed.
-// A trial goes on while its judgement waits; what it did past the rung at which it
-// is stopped does not count. A trial that went back is judged by what it did when
-// it first got to the rung, and one that goes on from another run by its own
-// iterations: at rungs before them it is not judged, and does not count.
+// iteration counts that the rule fixes. It is compared only with the trials before it in
+// the table, and at each rung only when all of them have passed it or ended. So the
+// decisions depend on what the trials measured and not on which was faster, and a
+// disturbed sweep decides like an undisturbed one. A trial continues while its judgement
+// waits. Its iterations after the rung at which it is stopped do not count. A trial that
+// was rolled back is judged by its figures when it first reached the rung. A forked trial
+// is judged by its own iterations: at rungs before them it is not judged and does not
+// count.
 //
-//   - Median (Golovin et al. 2017, Google Vizier, "median stopping rule"): stopped
-//     is a trial whose best value up to the rung is strictly worse than the median
-//     of the means up to the rung of the trials before it.
-//   - Halving (after Li et al. 2020, ASHA, in its stopping form): at a rung, of a
-//     trial and those before it that got there, the best 1/Factor, rounded up, go on.
+//   - Median (Golovin et al. 2017, Google Vizier, "median stopping rule"): a trial is
+//     stopped if its best value up to the rung is strictly worse than the median of the
+//     means up to the rung of the trials before it.
+//   - Halving (after Li et al. 2020, ASHA, in its stopping form): the trial and the trials
+//     before it that reached the rung are ranked, and the best 1/Factor, rounded up,
+//     continue.
 //
-// Fewer than MinTrials trials before it are no ground to stop one.
+// A trial with fewer than MinTrials trials before it is not stopped.
 type Stopping struct {
 	Method string `json:"method"`
 	// First is the first rung, in iterations.
@@ -119,7 +120,7 @@ type Curve struct {
 	Last canon.Float `json:"last,omitempty"`
 }
 
-// Add is the curve with another value; one that is not a number leaves it.
+// Add is the curve with another value; NaN leaves it as it is.
 func (c Curve) Add(v float64, goal string) Curve {
 	if math.IsNaN(v) {
 		return c
@@ -136,7 +137,7 @@ type Point struct {
 	// Known is set when the trial got there.
 	Known bool `json:"known"`
 	// Judged is the value that is judged, Against the one others are compared with;
-	// NaN where the metric was never measured: then it is not judged and does not count.
+	// NaN if the metric was never measured: then it is not judged and does not count.
 	Judged  canon.Float `json:"judged"`
 	Against canon.Float `json:"against"`
 }
@@ -155,13 +156,13 @@ func (s *Stopping) At(c Curve) Point {
 	return p
 }
 
-// Along is points with those at the further rungs that a line of iterations got
-// to: values are of the first metric, of each iteration from the beginning, NaN
-// where it was not measured or another run did it.
+// Along is points with the points at the further rungs that a line of iterations reached.
+// values are the first metric at each iteration from the beginning; NaN if it was not
+// measured or another run did the iteration.
 //
-// A trial that went back has several lines, and each rung's point is that of the
-// first of them that got there: handed to Along in the order of their branches,
-// they give points that nothing that comes later changes.
+// A trial that was rolled back has several branches, and each rung's point comes from the
+// first branch that reached it. Pass them to Along in the order of branches, and no later
+// branch changes a point.
 func (s *Stopping) Along(points []Point, rungs []int, values []float64, goal string) []Point {
 	var curve Curve
 	for i, v := range values {
@@ -187,14 +188,14 @@ type Decision struct {
 	Trial int `json:"trial"`
 	// Iterations is the rung: so many of its iterations count.
 	Iterations int `json:"iterations"`
-	// Value was judged, Bound is what it had to reach.
+	// Value was judged; Bound is the value that it needed.
 	Value canon.Float `json:"value"`
 	Bound canon.Float `json:"bound"`
 	// Before is how many trials before it were at the rung.
 	Before int `json:"before"`
 }
 
-// Decide says which trials are stopped, and where. It is a function of the points
+// Decide says which trials are stopped, and at which rung. It is a function of the points
 // alone: called with more of them it decides the same, and more.
 func (s *Stopping) Decide(trials []Progress, rungs []int, goal string) []Decision {
 	if s == nil {
@@ -247,7 +248,7 @@ func (s *Stopping) judge(v float64, sorted []float64, goal string) (bound float6
 		return bound, better(bound, v, goal)
 	}
 	keep := (n + s.Factor) / s.Factor // ⌈(n+1)/factor⌉
-	place := keep - 1                 // the worst of those that go on, among the others
+	place := keep - 1                 // the worst of those that continue, among the others
 	if goal != Minimize {
 		place = n - keep
 	}

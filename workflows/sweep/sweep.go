@@ -1,6 +1,6 @@
-// Package sweep is what a Sweep workflow starts with and what it ends with, as
-// pure functions: a document is decoded strictly and expanded into trials, the
-// trials' outcomes become a table, and two rules stop trials early.
+// Package sweep reads the input of a Sweep workflow and makes its result, as pure
+// functions. A document is decoded strictly and expanded into trials, the trials'
+// outcomes become a table, and two rules stop trials early.
 //
 // A sweep is a base spec and settings over it, times seeds:
 //
@@ -28,8 +28,8 @@ const (
 	MaxTrials = 10_000
 	// MaxParallel is the most trials at once.
 	MaxParallel = 500
-	// DefaultParallel is how many trials run at once where nothing is said. Fewer
-	// devices serve them in turn.
+	// DefaultParallel is how many trials run at once by default. Fewer devices serve them
+	// in turn.
 	DefaultParallel = 4
 	// MaxNumbers bounds trials × (metrics + rungs): the workflow carries that many
 	// numbers along, in a payload of at most 2 MiB.
@@ -40,9 +40,9 @@ const (
 	MaxSeeds = 1000
 )
 
-// What happens to the others when a trial fails.
+// The values of OnFailure: what happens to the other trials when one fails.
 const (
-	// Continue lets the others go on; the table says what failed.
+	// Continue lets the others continue; the table says what failed.
 	Continue = "continue"
 	// Stop cancels them, writes the table and fails the sweep.
 	Stop = "stop"
@@ -68,14 +68,13 @@ type Definition struct {
 	Parallel int `json:"parallel"`
 	// OnFailure is Continue or Stop.
 	OnFailure string `json:"on_failure"`
-	// Metrics are what the table shows of each trial. The first is the one that
-	// trials are judged by.
+	// Metrics are what the table shows of each trial. Trials are judged by the first.
 	Metrics []string `json:"metrics"`
-	// Goal is what the first metric is to be: Maximize or Minimize.
+	// Goal says whether the first metric should be high or low: Maximize or Minimize.
 	Goal string `json:"goal"`
 	// Stopping is the rule that stops trials early; nil: none.
 	Stopping *Stopping `json:"early_stopping,omitempty"`
-	// Report says when the sweep's page is written; absent where it is not.
+	// Report says when the sweep's page is written; absent if it is not.
 	Report spec.Report `json:"report,omitzero"`
 	// MaxIterations is the most iterations of any trial.
 	MaxIterations int `json:"max_iterations"`
@@ -89,13 +88,13 @@ type Trial struct {
 	Setting string `json:"setting"`
 	// Seed is the run's seed.
 	Seed uint64 `json:"seed"`
-	// Iterations is how many the spec asks for.
+	// Iterations is the spec's number of iterations.
 	Iterations int `json:"iterations"`
-	// Before is how many of them are another run's, from which it goes on.
+	// Before is how many of them belong to the other run of a fork.
 	Before int `json:"before,omitempty"`
-	// Shared is the digest of what the trial's warm start depends on, as far as the
-	// spec tells: trials with the same one share the warm-started policy. Empty
-	// where nothing is taught.
+	// Shared is the digest of everything in the spec that the trial's warm start depends
+	// on: trials with the same digest share the warm-started policy. It is empty if there
+	// is no warm start.
 	Shared string `json:"shared,omitempty"`
 	// Spec is the run's spec as canonical JSON: the base with the changes made.
 	Spec json.RawMessage `json:"spec,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-rl/reprise/model/statistics"
 )
 
-// State is how a trial stands.
+// State is the state of a trial.
 type State string
 
 // The states of a trial. From Done on they are final.
@@ -29,11 +29,11 @@ func (s State) Final() bool { return s != Pending && s != Running && s != Waitin
 
 // Value is what a trial's iterations say of one metric.
 type Value struct {
-	// Last is the newest value, Best the best by the sweep's goal; NaN where it was
+	// Last is the newest value, Best the best by the sweep's goal; NaN if it was
 	// never measured.
 	Last canon.Float `json:"last"`
 	Best canon.Float `json:"best"`
-	// At is the iteration of the best, counted from 0; -1 where there is none.
+	// At is the iteration of the best, counted from 0; -1 if there is none.
 	At int `json:"at"`
 }
 
@@ -42,7 +42,7 @@ func NoValue() Value {
 	return Value{Last: canon.Float(math.NaN()), Best: canon.Float(math.NaN()), At: -1}
 }
 
-// Add is the value with that of another iteration; NaN leaves it.
+// Add is the value with another iteration's value; NaN leaves it as it is.
 func (v Value) Add(x float64, iteration int, goal string) Value {
 	if math.IsNaN(x) {
 		return v
@@ -54,8 +54,8 @@ func (v Value) Add(x float64, iteration int, goal string) Value {
 	return v
 }
 
-// Measured are the values of the table's metrics, in the definition's order. The
-// goal is that of the first; of the others the greatest value is the best.
+// Measured are the values of the table's metrics, in the definition's order. The goal
+// applies to the first; of the others the greatest value is the best.
 func (d Definition) Measured() []Value {
 	out := make([]Value, len(d.Metrics))
 	for i := range out {
@@ -79,7 +79,7 @@ type Row struct {
 	Setting string `json:"setting"`
 	Seed    uint64 `json:"seed"`
 	State   State  `json:"state"`
-	// Iterations were committed and count, of as many as the spec asks for.
+	// Iterations were committed and count; Of is the spec's number.
 	Iterations int `json:"iterations"`
 	Of         int `json:"of"`
 	// Manifest is the digest of the last of them, Policy the state fingerprint it

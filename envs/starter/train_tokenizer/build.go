@@ -16,7 +16,7 @@ var specials = []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}
 // fileNames are the files made, in the order they are written.
 var fileNames = []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"}
 
-// qwen2Pattern is Qwen2's pre-tokenizer: digits stand alone.
+// qwen2Pattern is Qwen2's pre-tokenizer: each digit is a piece of its own.
 const qwen2Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 
 // chatTemplate is ChatML without a default system message.

@@ -24,9 +24,9 @@ var worlds = []struct{ name, options string }{
 	{"sokoban", `{"preset":"new-vocabulary"}`},
 }
 
-// corpus is the texts whose words become tokens: what the protocol writes for
-// the worlds, replies, and the names of RAGEN's arms; and, as far as
-// merges are left, the sample questions, which a user replaces by others.
+// corpus has the texts whose words become tokens: the protocol's texts for the worlds,
+// replies, and the names of RAGEN's arms. If merges are left, it also has the sample
+// questions, which a user replaces by others.
 func corpus() (texts, questions []string, err error) {
 	for _, world := range worlds {
 		env, err := envs.New(world.name, json.RawMessage(world.options))

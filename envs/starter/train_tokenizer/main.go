@@ -1,6 +1,6 @@
-// Command train_tokenizer makes the starter policy's tokenizer files: a small
-// byte-level BPE tokenizer whose merges are trained on the texts the policy
-// meets, so that a prompt is short, and each word of the protocol one token.
+// Command train_tokenizer makes the starter policy's tokenizer files: a small byte-level
+// BPE tokenizer. Its merges are trained on the texts the policy meets, so that a prompt
+// is short and each word of the protocol is one token.
 //
 //	go run ./envs/starter/train_tokenizer envs/starter/files
 //

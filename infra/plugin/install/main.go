@@ -1,5 +1,5 @@
-// Command install puts the PJRT plugin under .reprise/plugin, or says that the
-// one that REPRISE_PJRT_PLUGIN names is used. `make plugin` runs it.
+// Command install puts the PJRT plugin under .reprise/plugin. If REPRISE_PJRT_PLUGIN
+// names one, it says that this one is used. `make plugin` runs it.
 //
 //	install [-dir FOLDER] [-which lammps-jax|fastatomstruct|xla-cpu-pjrt]
 package main

@@ -229,9 +229,9 @@ func appendString(b []byte, s string) []byte {
 	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
 }
 
-// Float is a float64 that JSON can carry whatever its value: a shortest number
-// where finite, else one of the strings "NaN", "Infinity", "-Infinity". Every
-// NaN reads back as the one quiet NaN; the sign of zero is kept.
+// Float is a float64 that JSON can carry whatever its value: a shortest number if it is
+// finite, else one of the strings "NaN", "Infinity", "-Infinity". Every NaN reads back as
+// the one quiet NaN; the sign of zero is kept.
 type Float float64
 
 // MarshalJSON writes a number or one of the three strings.

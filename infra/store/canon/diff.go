@@ -78,8 +78,8 @@ func (d *differ) compareObjects(path string, a, b value) {
 	}
 }
 
-// member is a key as a step of a JSON path: .name where it is a plain word,
-// ["name"] otherwise.
+// member is a key as a step of a JSON path: .name if it is a plain word, ["name"]
+// otherwise.
 func member(key string) string {
 	for i := range len(key) {
 		c := key[i]

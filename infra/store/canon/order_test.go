@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Keys stand in the order of their UTF-8 bytes: not by length, not by case, not as
-// numbers, not by UTF-16 units, at every depth.
+// Keys are in the order of their UTF-8 bytes: not by length, not by case, not as numbers,
+// not by UTF-16 units, at every depth.
 func TestKeyOrder(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"longer keys come first":     {`{"b":1,"aa":2}`, `{"aa":2,"b":1}`},

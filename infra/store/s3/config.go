@@ -28,7 +28,7 @@ type Config struct {
 	// Endpoint is host[:port] or a URL whose scheme decides on TLS, as
 	// "s3.eu-central-1.amazonaws.com" or "http://127.0.0.1:7070". Required.
 	Endpoint string
-	// Secure uses TLS where Endpoint has no scheme.
+	// Secure uses TLS if Endpoint has no scheme.
 	Secure bool
 	// Region is the bucket's; empty asks the server.
 	Region string
@@ -68,13 +68,13 @@ func (Keys) GoString() string { return "[redacted]" }
 func (Keys) MarshalText() ([]byte, error) { return []byte("[redacted]"), nil }
 
 // partSize is the size of one part of a large upload, in bytes, and the largest
-// body sent at once. Larger parts are used where 10,000 of them would not do.
+// body sent at once. Larger parts are used if 10,000 of this size are not enough.
 const partSize = 64 << 20
 
 // maxParts is S3's own bound.
 const maxParts = 10_000
 
-// Open checks the configuration, finds credentials ([store.ErrDenied] where there
+// Open checks the configuration, finds credentials ([store.ErrDenied] if there
 // are none) and returns the store. It does not contact the server: see
 // [S3.Check].
 func Open(cfg Config) (*Store, error) {
@@ -106,8 +106,8 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	// A server that is down should be noticed in seconds: whoever waits for it
-	// retries, and says so where a person sees it.
+	// A server that is down should be noticed in seconds: the caller retries, and says so
+	// where a person sees it.
 	transport.DialContext = (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext
 	transport.MaxIdleConnsPerHost = 64
 	retries := cfg.Retries

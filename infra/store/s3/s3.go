@@ -112,7 +112,7 @@ func (s *Store) Open(ctx context.Context, key string, offset int64) (io.ReadClos
 	}
 	size := info.Size
 	if offset > 0 {
-		// "bytes 5-9/10": the whole's size stands after the slash.
+		// "bytes 5-9/10": the size of the whole object is after the slash.
 		_, whole, ok := strings.Cut(header.Get("Content-Range"), "/")
 		if size, err = strconv.ParseInt(whole, 10, 64); !ok || err != nil {
 			body.Close()
@@ -130,7 +130,7 @@ func (s *Store) Stat(ctx context.Context, key string) (store.Object, error) {
 	info, err := s.core.StatObject(ctx, s.bucket, s.prefix+key, minio.StatObjectOptions{})
 	if err != nil {
 		// An answer to HEAD has no body, so a missing bucket, and on some servers an
-		// unknown access key, look like a missing key. A listing tells.
+		// unknown access key, look like a missing key. A listing shows it.
 		if minio.ToErrorResponse(err).StatusCode == 404 {
 			if checkErr := s.Check(ctx); checkErr != nil {
 				return store.Object{}, checkErr

@@ -33,7 +33,8 @@ var kindOf = map[string]error{
 	"RequestTimeout":             store.ErrUnavailable,
 	"InternalError":              store.ErrUnavailable,
 	"ServiceUnavailable":         store.ErrUnavailable,
-	// What arrived was not what was sent: the network's fault, so worth a retry.
+	// The bytes that arrived were not the bytes that were sent: a fault of the network,
+	// so a retry may help.
 	"BadDigest":                   store.ErrUnavailable,
 	"XAmzContentSHA256Mismatch":   store.ErrUnavailable,
 	"XAmzContentChecksumMismatch": store.ErrUnavailable,

@@ -43,8 +43,8 @@ func (s *Store) PutFrom(ctx context.Context, key string, r io.ReaderAt, size int
 		err = s.complete(ctx, key, upload, parts, size, opts)
 	}
 	if err != nil {
-		// Parts cost space: drop them, also when the caller gave up. What this
-		// cannot drop, gc finds.
+		// Parts cost space: drop them, also when the caller gave up. gc finds the parts
+		// that this cannot drop.
 		cleanup, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer stop()
 		_ = s.core.AbortMultipartUpload(cleanup, s.bucket, s.prefix+key, upload)

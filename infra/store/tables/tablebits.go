@@ -2,10 +2,10 @@ package tables
 
 import "github.com/parquet-go/parquet-go"
 
-// ClearBits wraps a schema so that the same rows give the same bytes: parquet-go
+// ClearBits wraps a schema so that the same rows give the same bytes. parquet-go
 // (v0.29.0) packs booleans into recycled memory and leaves the unused bits of a page's
-// last byte as they were, and here they are cleared before a page is encoded. Nothing
-// else of the schema changes.
+// last byte as they were; here they are cleared before a page is encoded. Nothing else of
+// the schema changes.
 func ClearBits(schema *parquet.Schema) *parquet.Schema {
 	return parquet.NewSchema(schema.Name(), wrapNode(schema))
 }
@@ -54,7 +54,7 @@ func (t cleanBoolean) NewColumnBuffer(columnIndex, numValues int) parquet.Column
 
 type cleanColumn struct{ parquet.ColumnBuffer }
 
-// Page clears the bits behind the last value, in place: later values overwrite them.
+// Page clears the bits after the last value, in place: later values overwrite them.
 func (c cleanColumn) Page() parquet.Page {
 	page := c.ColumnBuffer.Page()
 	data := page.Data()

@@ -1,5 +1,6 @@
-// Package tables keeps rows as Parquet files in a store: the same rows give the same
-// bytes, and a digest of the logical columns tells equal tables apart from equal files.
+// Package tables keeps rows as Parquet files in a store. The same rows give the same
+// bytes. A digest of the logical columns shows that two tables are equal even if the
+// files are not.
 package tables
 
 import (

@@ -43,7 +43,8 @@ func TestTableRoundTrip(t *testing.T) {
 	}
 }
 
-// text shows a row with nil and empty lists alike: Parquet's lists do not tell.
+// text shows a row with nil and empty lists alike: Parquet's lists do not distinguish
+// them.
 func text(t *testing.T, r storetest.TableRow) []byte {
 	b, err := canon.Marshal(map[string]any{"a": r.Group, "b": r.Member, "c": r.Done, "d": canon.Float(r.Single), "e": r.Text, "f": r.Raw, "g": fmt.Sprint(r.IDs),
 		"h": fmt.Sprint(r.LogProbs), "i": fmt.Sprintf("%q", r.Actions), "j": fmt.Sprint(r.Flags), "k": fmt.Sprint(r.Returns), "l": r.Seed, "m": fmt.Sprint(r.Parts)})
@@ -60,7 +61,7 @@ func TestTablePinned(t *testing.T) {
 	require.Equal(t, "2d0fca6bd1ef8dab8cba5c200488122c13c194120acc86bc3939fcb6cbe278d2", canon.Digest(file))
 }
 
-// What other tables leave in recycled memory must not come into a file's bytes (see
+// The remains of other tables in recycled memory must not come into a file's bytes (see
 // tablebits.go).
 func TestTableBytesAreFreeOfEarlierOnes(t *testing.T) {
 	want := map[int]string{}

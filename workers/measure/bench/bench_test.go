@@ -36,7 +36,7 @@ func TestPeakMemory(t *testing.T) {
 	require.ErrorContains(t, err, "peak memory of process 1073741824")
 }
 
-// told makes a history, an event a call, seconds after an epoch.
+// told makes a history from events, one a call, at seconds after an epoch.
 type told struct {
 	t      *testing.T
 	epoch  time.Time

@@ -16,7 +16,7 @@ import (
 // killed.
 const benchHelper = "REPRISE_BENCH_TEST_HELPER"
 
-// A bench that is killed leaves no worker behind.
+// A bench that is killed leaves no worker running.
 func TestWorkersDieWithTheBench(t *testing.T) {
 	if os.Getenv(benchHelper) != "" {
 		c, err := begin(exec.Command("sleep", "60"))
@@ -53,7 +53,7 @@ func TestWorkersDieWithTheBench(t *testing.T) {
 	}, 3*time.Second, 10*time.Millisecond)
 }
 
-// A child that is killed is gone when kill returns, also one that ended by itself.
+// A killed child is gone when kill returns, even if it ended by itself.
 func TestCrewKills(t *testing.T) {
 	w := &workerCrew{running: map[int]*child{}}
 	for _, seconds := range []string{"60", "0"} {

@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkLarge makes the report of 200 iterations with 25,600 trajectories, and opens
-// it where there is a Chromium: from the beginning of the navigation until the charts
+// it if there is a Chromium: from the beginning of the navigation until the charts
 // in sight are drawn.
 func BenchmarkLarge(b *testing.B) {
 	dir := b.TempDir()

@@ -25,8 +25,9 @@ type Sweep struct {
 	// hand, less 1. It includes what a sweep adds inside its trials, and any disturbance of
 	// one side alone.
 	OverAlone float64 `json:"overhead_to_alone"`
-	// Processor is the processor time of worker and servers together, of all of the
-	// sweep over that of the runs started by hand, less 1; 0 where it cannot be read.
+	// Processor is the processor time of worker and servers together for the whole sweep,
+	// over the processor time for the runs started by hand, less 1; 0 if it cannot be
+	// read.
 	Processor float64 `json:"processor_overhead"`
 	// Trial and Alone are the own seconds of a run in the sweep and by hand, medians
 	// over all runs of all turns.
@@ -70,7 +71,7 @@ type SweepTurn struct {
 }
 
 // processorOverhead is the processor time of the sweep over that by hand, less 1; 0
-// where it was not measured.
+// if it was not measured.
 func (t SweepTurn) processorOverhead() float64 {
 	if t.AloneProcessor.Total() <= 0 {
 		return 0

@@ -1,5 +1,5 @@
-// Package environments measures the speed of environments and of the turn protocol on
-// a host's core, beside gym-sokoban and gymnasium.
+// Package environments measures the speed of environments and of the turn protocol on a
+// host's core, compared with gym-sokoban and gymnasium.
 package environments
 
 import (

@@ -46,9 +46,9 @@ func (w work) rate(ctx context.Context, least time.Duration) (float64, error) {
 type Rate struct {
 	Name      string  `json:"name"`
 	PerSecond float64 `json:"per_second"`
-	// Python is what gym-sokoban or gymnasium made on the same machine, in turns
-	// with PerSecond, and Ratio is PerSecond over it; 0 if Python has no such thing or was
-	// not measured.
+	// Python is the rate of gym-sokoban or gymnasium on the same machine, measured in
+	// turns with PerSecond. Ratio is PerSecond over Python. Both are 0 if Python has
+	// nothing comparable or was not measured.
 	Python float64 `json:"python_per_second,omitempty"`
 	Ratio  float64 `json:"ratio,omitempty"`
 	// Recorded is what it made on the machine of the project's measurements (2
@@ -61,9 +61,8 @@ type Rate struct {
 // RoomGoal is the minimum speed of making 6×6 rooms relative to gym-sokoban.
 const RoomGoal = 20
 
-// recorded is what Python was measured at on the machine of the project's
-// measurements: gym-sokoban 0.0.6 takes 4.9 ms for a 6×6 room and 80 ms for an
-// 8×8 room with two boxes.
+// recorded is Python's speed on the machine of the project's measurements: gym-sokoban
+// 0.0.6 takes 4.9 ms for a 6×6 room and 80 ms for an 8×8 room with two boxes.
 var recorded = map[string]float64{
 	"generation/" + roomsSimple: 1 / 4.9e-3,
 	"generation/" + roomsLarge:  1 / 80e-3,

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )
 
-// ReplyTokens is the length of a reply, that of a turn with thoughts.
+// ReplyTokens is the length of the reply of a turn with thoughts.
 const ReplyTokens = 400
 
 // Model is a policy's tokenizer and configuration.

@@ -42,8 +42,8 @@ type Figure struct {
 	Low     float64 `json:"low"`
 	High    float64 `json:"high"`
 	Reward  float64 `json:"reward"`
-	// Random and Best are the reference lines of success; Best is negative where it
-	// is not known.
+	// Random and Best are the reference lines of success; Best is negative if it is not
+	// known.
 	Random float64 `json:"random"`
 	Best   float64 `json:"best"`
 }

@@ -9,23 +9,23 @@ type Setting struct {
 	Preset string         `json:"preset"`
 	Fields map[string]any `json:"fields,omitempty"`
 	// From and To bound the success before and after; Rises is by how many standard
-	// errors of the difference it has to rise. A setting without a promise has none.
+	// errors of the difference it must rise. A setting without a promise has none.
 	From  *[2]float64 `json:"from,omitempty"`
 	To    *[2]float64 `json:"to,omitempty"`
 	Rises float64     `json:"rises,omitempty"`
-	// What is the promise in words.
+	// What says the promise in words.
 	What string `json:"what"`
 }
 
 // settings lists what is trained.
 //
 // On the bandit two parts of the algorithm bias the policy away from the higher mean
-// reward, in opposite directions. Selection by reward deviation prefers groups with a
-// lucky member, and so the risky arm. GRPO's division by the group's deviation gives a
-// group without a win, whose rewards differ by at most 0.15, the weight of a group with
-// wins, and so prefers the safe arm. The promises without selection therefore use
-// advantages that are not divided, whose mean is the policy gradient. The two settings
-// that are biased are reported without a promise.
+// reward, in opposite directions. Selection by the standard deviation of rewards prefers
+// groups with a lucky member, and so the risky arm. GRPO's division by the group's
+// standard deviation gives a group without a win, whose rewards differ by at most 0.15,
+// the weight of a group with wins, and so prefers the safe arm. The promises without
+// selection therefore use advantages that are not divided, whose mean is the policy
+// gradient. The two settings that are biased are reported without a promise.
 var settings = []Setting{
 	{Name: "p25-keep25", Preset: "bandit-demo", Fields: bandit(0.25, 0.25, true, 30), From: even, To: &[2]float64{0.90, 1}, What: "35–65 % to at least 90 %"},
 	{Name: "p25-all", Preset: "bandit-demo", Fields: bandit(0.25, 1, false, 25), From: even, To: &[2]float64{0.90, 1}, What: "35–65 % to at least 90 %"},
@@ -48,8 +48,8 @@ func Names() string {
 	return strings.Join(names, ", ")
 }
 
-// The suite of the bandit: 256 fixed samples at the rollout's temperature, so that the
-// evaluated policy is the one that is trained.
+// The suite of the bandit: 256 fixed samples at the rollout's temperature, so that
+// evaluation samples as training does.
 const (
 	Instances   = 64
 	Samples     = 4

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Lure is the mean payout of the high arm in the groups that selection by reward
-// deviation keeps, that is, the value of the arm as the update sees it. It is above the
-// true mean, since groups with a lucky member vary most.
+// Lure is the mean payout of the high arm in the groups that selection by the standard
+// deviation of rewards keeps, that is, the value of the arm as the update sees it. It is
+// above the true mean, since groups with a lucky member vary most.
 //
-// Of groups of size episodes each, the keep groups with the largest sample deviation of
-// rewards are kept (arXiv 2504.20073, section 4.3). The policy chooses the high arm with
-// probability share, the low arm otherwise. The result is exact: every number of high arms
-// and payouts in a group is weighted by its probability, and ties are broken uniformly.
-// It is NaN for a share of 0.
+// Groups have size episodes each; the keep groups with the largest sample standard
+// deviation of rewards are kept (arXiv 2504.20073, section 4.3). The policy chooses the
+// high arm with probability share, the low arm otherwise. The result is exact: every
+// number of high arms and payouts in a group is weighted by its probability, and ties are
+// broken uniformly. It is NaN for a share of 0.
 func (s Setting) Lure(share float64, groups, size, keep int) float64 {
 	cases := s.cases(share, size)
 	slices.SortFunc(cases, func(a, b groupCase) int { return cmp.Compare(b.deviation, a.deviation) })
@@ -64,7 +64,7 @@ func (s Setting) cases(share float64, size int) []groupCase {
 			n, low := float64(size), float64(size-high)
 			mean := (float64(c.wins*HighReward) + float64(low*LowReward)) / n
 			squares := float64(c.wins*(HighReward-mean)*(HighReward-mean)) + float64(low*(LowReward-mean)*(LowReward-mean)) + float64((c.high-c.wins)*mean*mean)
-			// Rounded, so that equal deviations compare equal.
+			// Rounded, so that equal standard deviations compare equal.
 			c.deviation = math.Round(1e9*math.Sqrt(squares/(n-1))) / 1e9
 			if c.probability > 0 {
 				out = append(out, c)
@@ -75,7 +75,8 @@ func (s Setting) cases(share float64, size int) []groupCase {
 }
 
 // keptShare is the probability that a group is kept if each of the other groups−1 has a
-// larger deviation with probability above and an equal one with probability equal.
+// larger standard deviation with probability above and an equal one with probability
+// equal.
 func keptShare(above, equal float64, groups, keep int) float64 {
 	sum := 0.0
 	others := groups - 1

@@ -17,12 +17,12 @@ func TestLure(t *testing.T) {
 		}
 		require.True(t, math.IsNaN(s.Lure(0, 8, 16, 2)))
 	}
-	// Two groups of two that always choose the high arm, the one that varies more is
-	// kept. With p = 1/2 half of the groups vary and pay one of two; the others pay
-	// both or none: always a half.
+	// Two groups of two always choose the high arm; the group that varies more is kept.
+	// With p = 1/2 half of the groups vary and pay one of two; the others pay both or
+	// none: always a half.
 	require.InDelta(t, 0.5, Setting{Probability: 0.5}.Lure(1, 2, 2, 1), 1e-9)
 	// With p = 1/4 a group varies with 6/16 and then pays 1/2; it pays all with 1/16.
-	// Kept is one that varies unless neither does: 1 − (10/16)². One that does not
+	// A group that varies is kept unless neither does: 1 − (10/16)². One that does not
 	// pays 1/10 on average.
 	varies := 1 - math.Pow(10.0/16, 2)
 	require.InDelta(t, varies/2+(1-varies)/10, Setting{Probability: 0.25}.Lure(1, 2, 2, 1), 1e-9)

@@ -54,7 +54,7 @@ var colours = []color.NRGBA{
 const (
 	panelWidth  = 9 * vg.Centimeter
 	panelHeight = 6 * vg.Centimeter
-	// legendHeight is that of the strip above the panels.
+	// legendHeight is the height of the strip above the panels.
 	legendHeight = 8 * vg.Millimeter
 	lineWidth    = vg.Length(1.2)
 	// bandAlpha is how much of the ground an interval covers.

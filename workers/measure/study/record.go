@@ -57,7 +57,7 @@ type Record struct {
 	Size Size   `json:"size"`
 	// Fingerprint is the device's.
 	Fingerprint string `json:"fingerprint"`
-	// Metrics are the columns: [iterations], rounded to six digits; NaN where there
+	// Metrics are the columns: [iterations], rounded to six digits; NaN if there
 	// was none, as of an update that was not made.
 	Metrics map[string][]canon.Float `json:"metrics"`
 	// Events are the events of the detectors.

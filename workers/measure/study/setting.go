@@ -16,7 +16,7 @@ const (
 type Algorithm struct {
 	// Name is its name in settings.
 	Name string
-	// Preset is what is run; All keeps all groups where the preset selects.
+	// Preset is what is run; All keeps all groups even if the preset selects.
 	Preset string
 	All    bool
 	// Title is its name in plots.

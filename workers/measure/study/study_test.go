@@ -81,8 +81,8 @@ func keepRecord(t *testing.T, folder string, r wantedRun, size Size) {
 	require.NoError(t, Folder(folder).Save(record))
 }
 
-// TestStudyRefusesBeforeItComputes: records that cannot be laid side by side with those
-// that are there are not made first.
+// TestStudyRefusesBeforeItComputes: records that cannot be compared with the existing
+// ones are refused before they are computed.
 func TestStudyRefusesBeforeItComputes(t *testing.T) {
 	small := Size{Iterations: 1, Layers: 1, Width: 32, Groups: 4, GroupSize: 4, LearningRate: 1e-3}
 	other := small

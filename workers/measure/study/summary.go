@@ -200,8 +200,9 @@ func (a *Alarm) count(o Outcome) {
 	}
 }
 
-// Pull is the bias of selection by deviation towards the high arm: its final share with a
-// quarter of the groups kept, with all kept, and the difference by pairs of the same seed.
+// Pull is the bias of selection by standard deviation towards the high arm: its final
+// share with a quarter of the groups kept, with all kept, and the difference by pairs of
+// the same seed.
 type Pull struct {
 	Task       string
 	Kept       Interval

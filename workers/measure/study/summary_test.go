@@ -77,7 +77,8 @@ func TestSummarize(t *testing.T) {
 	require.Equal(t, map[End]int{HighArm: 1, LowArm: 2}, s.Ends)
 	require.Equal(t, []int{30, 40}, s.Falls)
 	require.Equal(t, []Firing{{Detector: collapse.Distinct, Severity: collapse.Early, First: []int{22, 43, 50}, Leads: []int{-3, 8}, Unmet: 1}}, s.Detectors)
-	// 0, 0, 1: mean 1/3, deviation 1/√3, standard error 1/3; t of two degrees is 4.303.
+	// 0, 0, 1: mean 1/3, standard deviation 1/√3, standard error 1/3; t of two degrees is
+	// 4.303.
 	require.InDelta(t, 1.0/3, float64(s.Success.Mean), 1e-5)
 	require.InDelta(t, 1.0/3-4.30265/3, float64(s.Success.Low), 1e-5)
 	require.True(t, math.IsNaN(float64(all[1].Success.Low)), "one seed has no interval")

@@ -20,7 +20,7 @@ const (
 
 // readAdvantages adds the advantages of the sampled tokens, in order, by the
 // trajectory's row, of those that an iteration rolled out: a trajectory may have
-// several rows of a batch. What an earlier batch said stays.
+// several rows of a batch. The values of an earlier batch stay.
 func readAdvantages(ctx context.Context, s store.Store, ref store.Ref, iteration int, out map[int32][]float32) error {
 	body, err := store.GetArtifact(ctx, s, ref)
 	if err != nil {

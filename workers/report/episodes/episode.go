@@ -12,7 +12,7 @@ type Rollout struct {
 type Missing struct {
 	// Key is the object's.
 	Key string
-	// What it is to the rollout, and what its absence leaves out.
+	// The role of the object in the rollout, and what cannot be shown without it.
 	What string
 	// Err is of kind store.ErrNotFound, ErrAltered, ErrInvalid or ErrTooLarge.
 	Err error
@@ -41,7 +41,7 @@ type Turn struct {
 	Prompt  string
 	Restart bool
 	// Before and After are the boards: the environment's texts of the state.
-	// Empty where they could not be read.
+	// Empty if they could not be read.
 	Before, After string
 	// Text is what was sampled, Tokens its parts in order: the texts of the tokens
 	// together are Text. Without a tokenizer there is Text, of the step table, and
@@ -62,18 +62,18 @@ type Turn struct {
 // Token is one sampled token.
 type Token struct {
 	ID int32
-	// Text is the token's; that of a character made of several tokens is the last
-	// one's.
+	// Text is the token's text; a character made of several tokens is the text of the
+	// last one.
 	Text string
 	// LogProb is the sampler's, in nats: of the policy and temperature it was drawn with.
 	LogProb float32
 	// Advantage is what the update multiplied its ratio by. HasAdvantage is false
-	// where the update did not learn from the episode.
+	// if the update did not learn from the episode.
 	Advantage    float32
 	HasAdvantage bool
 }
 
-// Advantage is the mean advantage of the sampled tokens; false where there are none.
+// Advantage is the mean advantage of the sampled tokens; false if there are none.
 func (e *Episode) Advantage() (mean float64, ok bool) {
 	n := 0
 	for _, t := range e.Turns {

@@ -23,16 +23,16 @@ func NewReader(s store.Store) *Reader {
 	return &Reader{store: s, vocabulary: map[string]*vocabulary{}, absent: map[string]Missing{}}
 }
 
-// Tolerable says that an object is gone or damaged, which is told of it, and not
-// that the store could not be asked, which ends the reading.
+// Tolerable reports whether an error means that an object is gone or damaged. The page
+// then says so. If the store could not be read, the reading ends.
 func Tolerable(err error) bool {
 	return errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrAltered) ||
 		errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrTooLarge)
 }
 
-// Read reads a rollout's episodes. The error says why the store could not be asked
-// ([store.ErrUnavailable], [store.ErrDenied], …); what is gone or damaged is in
-// [Rollout.Missing].
+// Read reads a rollout's episodes. The error says why the store could not be read
+// ([store.ErrUnavailable], [store.ErrDenied], …); [Rollout.Missing] lists what is gone or
+// damaged.
 func (r *Reader) Read(ctx context.Context, src Source) (Rollout, error) {
 	var out Rollout
 	// lacks notes a tolerable error and passes others on.
@@ -114,7 +114,7 @@ func check(rows []run.TrajectoryRow) error {
 	return nil
 }
 
-// episode puts a row together with what its turns led to; steps are nil where that
+// episode puts a row together with what its turns led to; steps are nil if that
 // could not be read.
 func episode(r run.TrajectoryRow, steps []*run.StepRow, words *vocabulary, advantages []float32) Episode {
 	e := Episode{

@@ -75,7 +75,7 @@ func TestRead(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-// What is gone or damaged is told, and the rest is there.
+// Missing and damaged objects are reported, and the rest is read.
 func TestReadWhatIsLeft(t *testing.T) {
 	remove := func(t *testing.T, s store.Store, key string) { require.NoError(t, s.Delete(t.Context(), key)) }
 	alter := func(t *testing.T, s store.Store, key string) {

@@ -46,7 +46,7 @@ type TurnRecord struct {
 	Penalty canon.Float `json:"penalty" parquet:"penalty"`
 	// IDs are the sampled ids: the truth that Text is decoded from.
 	IDs []int32 `json:"ids" parquet:"ids,list"`
-	// LogProbs are the sampler's, in nats; Advantages the update's, empty where it
+	// LogProbs are the sampler's, in nats; Advantages the update's, empty if it
 	// did not learn from the episode. Both are one an id.
 	LogProbs   Numbers `json:"log_probs" parquet:"log_probs,list"`
 	Advantages Numbers `json:"advantages,omitempty" parquet:"advantages,list"`

@@ -12,8 +12,9 @@ type Source struct {
 	Trajectories *store.Ref
 	// Turns are the tables of each turn, round by round, for texts and boards.
 	Turns []store.TurnRefs
-	// Batches are what the updates read that learned from it, for advantages; none
-	// in an evaluation. Of their rows those count that Iteration rolled out.
+	// Batches are the batches of the updates that learned from it; they have the
+	// advantages. An evaluation has none. Of their rows those count that Iteration rolled
+	// out.
 	Batches   []store.Ref
 	Iteration int
 	// Base is the model whose tokenizer decodes.
@@ -21,8 +22,8 @@ type Source struct {
 }
 
 // OfIteration is the source of the rollout that an iteration learned from, with the
-// iteration's own batch. Where it shares the rollout with others, the turns are those
-// of the first of them, and the others' batches are the caller's to add.
+// iteration's own batch. If it shares the rollout with other iterations, the turns are
+// the first one's, and the caller must add the others' batches.
 func OfIteration(m *store.Manifest) Source {
 	s := Source{Trajectories: m.Trajectories, Turns: m.Turns, Base: m.Base, Iteration: m.Iteration}
 	if m.Rollout != nil {

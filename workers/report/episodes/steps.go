@@ -16,7 +16,7 @@ type steps struct {
 	rows   int // of a round
 }
 
-// steps reads the step tables of a rollout of so many rows; lacks is told of those
+// steps reads the step tables of a rollout of so many rows; lacks receives the tables
 // that cannot be read.
 func (r *Reader) steps(ctx context.Context, turns []store.TurnRefs, rows int, lacks func(store.Ref, string, error) error) (steps, error) {
 	var out steps
@@ -25,7 +25,7 @@ func (r *Reader) steps(ctx context.Context, turns []store.TurnRefs, rows int, la
 		count = max(count, t.Round+1)
 	}
 	if count > len(turns)+1 || rows%count != 0 {
-		count = 1 // no writer's: what does not fit is told of each table
+		count = 1 // not written by us: each table says what does not fit
 	}
 	out.rounds, out.rows = make([][][]run.StepRow, count), rows/count
 	for _, t := range turns {
@@ -45,7 +45,7 @@ func (r *Reader) steps(ctx context.Context, turns []store.TurnRefs, rows int, la
 	return out, nil
 }
 
-// of are a row's, a turn each; nil where a table could not be read.
+// of are a row's, a turn each; nil if a table could not be read.
 func (s steps) of(row int) []*run.StepRow {
 	if s.rows == 0 {
 		return nil

@@ -123,7 +123,7 @@ func (v *vocabulary) join(tokens []Token, i int, alone string) (last int, text s
 var boardPattern = regexp.MustCompile(`(?s)Turn 1:\n(.*?)\n(?:Actions left: |Reply: )`)
 
 // firstBoard is the initial state's text in the first prompt, which no step table
-// holds; empty where the prompt has another form.
+// holds; empty if the prompt has another form.
 func firstBoard(prompt string) string {
 	all := boardPattern.FindAllStringSubmatch(prompt, -1)
 	if all == nil {

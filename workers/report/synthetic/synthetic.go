@@ -1,7 +1,6 @@
-// Package synthetic writes runs that nobody trained, for the tests and measurements
-// of reports: whole chains of manifests with tables of the shapes and sizes asked
-// for, in well under the time that training would take. The same shape gives the
-// same bytes.
+// Package synthetic writes runs that nobody trained, for the tests and measurements of
+// reports: whole chains of manifests with tables of the requested shapes and sizes, much
+// faster than training. The same shape gives the same bytes.
 package synthetic
 
 import (
@@ -34,16 +33,16 @@ type Shape struct {
 	// EvaluateEvery iterations a suite of Instances is played; 0 is never.
 	EvaluateEvery, Instances int
 	// Rollback goes back to iteration Rollback.To after iteration Rollback.From of
-	// branch 0; none where From is 0.
+	// branch 0; none if From is 0.
 	Rollback struct{ From, To int }
 	// Seed draws what happens; Level moves its success up or down.
 	Seed  uint64
 	Level float64
-	// Texts replace what is said and seen; "" stands for words and boards.
+	// Texts replace the sampled texts and observations; "" means words and boards.
 	Texts Texts
 }
 
-// Texts are what a test wants to see again.
+// Texts are texts that a test looks for in a page.
 type Texts struct {
 	Said, Board, Label, Suite, Action, Event, Description, Knob string
 }
@@ -256,5 +255,5 @@ func (w *writer) telemetry(branch, n int) {
 	w.note(w.s.Put(w.ctx, run.TelemetryKey(w.run, branch, n), body, store.PutOptions{}))
 }
 
-// words are what is said.
+// words are the sampled words.
 var words = strings.Fields("the way is left of a hole and then down two steps so I go right first look again wall goal up")

@@ -14,8 +14,8 @@ import (
 const streams = 8
 
 // Load reads every committed manifest of a run, by branch and then by iteration.
-// What was begun and not committed is left out. A manifest that is damaged is an
-// error ([store.ErrInvalid]), and so is a run without any ([store.ErrNotFound]).
+// Iterations that were begun and not committed are left out. A manifest that is damaged
+// is an error ([store.ErrInvalid]), and so is a run without any ([store.ErrNotFound]).
 func Load(ctx context.Context, s store.Store, run string) ([]store.Link, error) {
 	branches, err := store.Branches(ctx, s, run)
 	if err != nil {
@@ -50,7 +50,7 @@ func loadBranch(ctx context.Context, s store.Store, run string, branch int) ([]s
 		group.Go(func() error {
 			m, ref, err := store.ReadManifestAt(ctx, s, run, branch, n)
 			if errors.Is(err, store.ErrNotFound) {
-				return nil // begun, or missing: then the one behind it says so
+				return nil // begun, or missing: then the next one shows it
 			}
 			read[i] = store.Link{Ref: ref, Manifest: m}
 			return err

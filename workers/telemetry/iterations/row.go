@@ -16,7 +16,7 @@ type row struct {
 	numbers map[string]float64
 }
 
-// rowOf reads a manifest. parent is nil where the run begins.
+// rowOf reads a manifest. parent is nil for the run's first.
 func rowOf(link store.Link, parent *store.Manifest, abandoned bool) (row, error) {
 	m := link.Manifest
 	r := row{numbers: map[string]float64{}}
@@ -87,7 +87,7 @@ func (r *row) add(name string, v float64) error {
 	return nil
 }
 
-// evaluated is what stands before the names of an evaluation's metrics.
+// evaluated is the prefix of the names of an evaluation's metrics.
 func evaluated(m *store.Manifest, e store.EvaluationRef) (string, error) {
 	prefix := "evaluation/"
 	switch e.Version {

@@ -24,16 +24,16 @@ const (
 // Column is a column's name and kind.
 type Column struct {
 	// Name is a manifest's name of the value: a metric's as it is, a field's by
-	// its path ("update.tokens"), an evaluation's metric behind
-	// "evaluation/SUITE/", or "evaluation_before/SUITE/" where the version that
-	// the iteration began with was measured.
+	// its path ("update.tokens"), an evaluation's metric with the prefix
+	// "evaluation/SUITE/", or "evaluation_before/SUITE/" if the version that the
+	// iteration began with was measured.
 	Name string
 	Kind Kind
 	// Required says that every row has a value.
 	Required bool
 }
 
-// Table is a run's iterations. The fixed columns come first, then those of the
+// Table is a run's iterations. The fixed columns come first, then the columns of the
 // metrics, sorted by name; rows are by branch, then by iteration.
 type Table struct {
 	Columns []Column
@@ -41,8 +41,8 @@ type Table struct {
 	Rows [][]any
 }
 
-// fixed are the columns that every table has, in order. What else a row holds has
-// a slash in its name, or is a metric that the run's code called so.
+// fixed are the columns that every table has, in order. Every other column has a slash in
+// its name, or is a metric with that name in the run's code.
 var fixed = []Column{
 	{"run", Text, true},
 	{"branch", Integer, true},
@@ -67,10 +67,10 @@ var fixed = []Column{
 	{"opened.iteration", Integer, false},
 }
 
-// From makes the table of a run's manifests, in any order. They must be one run's,
-// each iteration of a branch once, and each but the run's first must follow
-// another of them or one of another run: [store.ErrBroken] and
-// [store.ErrInvalid] otherwise.
+// From makes the table of a run's manifests, in any order. They must belong to one run
+// and have each iteration of a branch once. Each except the run's first must follow
+// another of them, or an iteration of another run. Otherwise the error is
+// [store.ErrBroken] or [store.ErrInvalid].
 func From(links []store.Link) (Table, error) {
 	links = slices.Clone(links)
 	slices.SortFunc(links, func(a, b store.Link) int {

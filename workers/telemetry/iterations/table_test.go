@@ -24,7 +24,7 @@ type history struct {
 	n int
 }
 
-// commit commits iteration n of a branch behind parent, changed by change.
+// commit commits iteration n of a branch after parent, changed by change.
 func (h *history) commit(branch, n int, parent *store.Link, change func(*store.Manifest)) *store.Link {
 	h.t.Helper()
 	ctx := h.t.Context()
@@ -52,8 +52,8 @@ func (h *history) commit(branch, n int, parent *store.Link, change func(*store.M
 	return &store.Link{Ref: ref, Manifest: stored}
 }
 
-// rolledBack is a run that went back twice: b0 0–5, b1 3–4 behind b0's 2, b2 2–3
-// behind b0's 1.
+// rolledBack is a run that was rolled back twice: b0 0–5, b1 3–4 after b0's 2, b2 2–3
+// after b0's 1.
 func rolledBack(t *testing.T, s store.Store) {
 	t.Helper()
 	h := &history{t: t, s: s}
@@ -107,16 +107,16 @@ func load(t *testing.T, s store.Store) Table {
 	return tab
 }
 
-// TestOneRowAnIterationAndBranch: however often work was done again, and whatever
-// attempts left behind, an iteration of a branch is one row.
+// TestOneRowAnIterationAndBranch: however often work was repeated, and whatever attempts
+// left, an iteration of a branch is one row.
 func TestOneRowAnIterationAndBranch(t *testing.T) {
 	s := store.NewMemory()
 	rolledBack(t, s)
 	clean := load(t, s)
 	// The same commits again, as attempts whose answer was lost would make them.
 	rolledBack(t, s)
-	// What killed attempts leave behind: artifacts of iterations that are committed,
-	// that were only begun, and of a branch that was only opened.
+	// The remains of killed attempts: artifacts of iterations that are committed, that
+	// were only begun, and of a branch that was only opened.
 	for _, dir := range []string{store.IterationDir("r", 0, 2), store.IterationDir("r", 2, 4), store.IterationDir("r", 3, 3)} {
 		_, err := store.PutArtifact(t.Context(), s, dir, "turn-1.generate", "parquet", []byte("x"))
 		require.NoError(t, err)
@@ -309,7 +309,7 @@ func TestRefuses(t *testing.T) {
 		require.ErrorContains(t, err, name)
 	}
 
-	// A manifest that is gone is missed by the one behind it; a damaged one is no row.
+	// The next manifest shows that a manifest is missing; a damaged one is no row.
 	s := store.NewMemory()
 	rolledBack(t, s)
 	require.NoError(t, s.Delete(ctx, store.ManifestKey("r", 0, 4)))
@@ -323,7 +323,7 @@ func TestRefuses(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrInvalid)
 }
 
-// A run that went on from another run's iteration has its own rows only.
+// A run forked from another run's iteration has only its own rows.
 func TestFromAnotherRun(t *testing.T) {
 	s := store.NewMemory()
 	h := &history{t: t, s: s}

@@ -10,7 +10,7 @@ import (
 type Branch struct {
 	// Number is the branch's; its folder is "b" and the number.
 	Number int
-	// File is what is in [FileName].
+	// File is the content of [FileName].
 	File []byte
 }
 
@@ -21,10 +21,10 @@ const (
 )
 
 // Branches are the event files of a run's table, one a branch, in order. An
-// iteration's metrics have the iteration as their step; an evaluation has the
-// policy version it measured, so that of version 0 is at 0 and the one made in
-// iteration n at n+1. Tags are the columns' names. The wall time is the step, in
-// seconds: on TensorBoard's relative axis an hour is 3600 iterations.
+// iteration's metrics have the iteration as their step; an evaluation has the policy
+// version it measured. So the evaluation of version 0 is at step 0, and the one made in
+// iteration n at n+1. Tags are the columns' names. The wall time is the step, in seconds:
+// on TensorBoard's relative axis an hour is 3600 iterations.
 func Branches(t iterations.Table) []Branch {
 	var out []Branch
 	at := map[int64]int{}

@@ -65,7 +65,7 @@ func readEvent(b []byte) (e Event, err error) {
 	return e, err
 }
 
-// fields tells each of a message's fields: its number, and what it holds.
+// fields yields each of a message's fields: its number, and its content.
 func fields(b []byte, tell func(n protowire.Number, v uint64, s []byte) error) error {
 	for len(b) > 0 {
 		n, kind, size := protowire.ConsumeTag(b)

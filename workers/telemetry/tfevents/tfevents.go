@@ -7,8 +7,8 @@
 // generated code would bring all of TensorFlow's messages.
 //
 // A branch of a run is a file in a folder of its own, which TensorBoard calls a
-// run. A row's events depend on that row alone, so the file of a run that went on
-// begins with the bytes of the file before.
+// run. A row's events depend on that row alone, so a later file of the same run begins
+// with the bytes of the earlier one.
 package tfevents
 
 import (
@@ -23,8 +23,8 @@ import (
 // Others put time and host there; ours has neither.
 const FileName = "events.out.tfevents.0000000000.reprise"
 
-// version is what the first event of a file says: the format's name, which also
-// tells readers that steps need not be purged by guessing at restarts.
+// version is the text of a file's first event: the format's name. With it readers do not
+// guess at restarts and purge steps.
 const version = "brain.Event:2"
 
 // Event is a step's scalars.

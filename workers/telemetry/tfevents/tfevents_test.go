@@ -63,8 +63,8 @@ func TestBranches(t *testing.T) {
 	require.Equal(t, branches, Branches(forked))
 }
 
-// TestFraming: the first record that TensorFlow itself writes into a file, but for
-// the time, and a masked checksum from the RFC's.
+// TestFraming: the first record that TensorFlow itself writes into a file, except for the
+// time, and a masked checksum from the RFC's.
 func TestFraming(t *testing.T) {
 	require.Equal(t, "1800000000000000a37f4b22"+
 		"09"+"0000000000000000"+"1a0d"+hex.EncodeToString([]byte("brain.Event:2")),
@@ -101,7 +101,7 @@ func TestWrite(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, len(branches[0].File), info.Size(), "who follows the file sees what was added")
 
-	// Of another run, or cut: replaced.
+	// A file of another run, or a cut one, is replaced.
 	require.NoError(t, os.WriteFile(path, append([]byte("x"), branches[0].File...), 0o644))
 	require.NoError(t, Write(dir, branches))
 	have, err := os.ReadFile(path)

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 )
 
-// Write puts each branch into dir/bN/[FileName]. A file that is there already is
-// gone on with where it is the beginning of the new one, so that a TensorBoard that
-// follows it sees what was added; else it is replaced whole.
+// Write puts each branch into dir/bN/[FileName]. If an existing file is the beginning of
+// the new one, the rest is appended, so that a TensorBoard that follows it sees what was
+// added. Otherwise the file is replaced.
 func Write(dir string, branches []Branch) error {
 	for _, b := range branches {
 		folder := filepath.Join(dir, fmt.Sprintf("b%d", b.Number))
