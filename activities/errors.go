@@ -19,12 +19,15 @@ const (
 	KindDraining        = "Draining"        // the worker is about to stop: open another session
 	KindInvalid         = "Invalid"         // right bytes that cannot be used: a broken chain, a batch that does not fit
 	KindNotFound        = "NotFound"        // no such run or iteration
+	KindOutOfMemory     = "OutOfMemory"     // the device has too little memory for the step
+	KindDeviceFailed    = "DeviceFailed"    // the device is gone, poisoned or stuck: its worker ends
 )
 
 // NonRetryable are the kinds that no retry can fix.
 var NonRetryable = []string{
 	KindSpecInvalid, KindSpecDiffers, KindModelInvalid, KindDivergence, KindArtifactAltered,
 	KindArtifactMissing, KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining, KindInvalid, KindNotFound,
+	KindOutOfMemory, KindDeviceFailed,
 }
 
 // Sentinel errors of this package; see the kinds of the same names.
@@ -36,4 +39,6 @@ var (
 	ErrNotResident    = errors.New("policy version is not held by this worker")
 	ErrDraining       = errors.New("worker is about to stop")
 	ErrNotFound       = errors.New("not found")
+	ErrOutOfMemory    = errors.New("device is out of memory")
+	ErrDeviceFailed   = errors.New("device has failed")
 )

@@ -16,8 +16,10 @@ import (
 )
 
 // Numerics is a version that is raised by hand when this package computes other bits from
-// the same inputs and no program's hash changes: for instance host arithmetic, the layout
-// of a batch, or the order of micro-batches.
+// the same inputs (for instance by host arithmetic, the layout of a batch, or the order of
+// micro-batches), or lowers other programs. A worker of another version serves another
+// queue, so a run never meets programs that are not its own. TestProgramsOfNumerics holds
+// the programs' hashes.
 const Numerics = 1
 
 // Fingerprint identifies everything that a policy's bits depend on, except its programs

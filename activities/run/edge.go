@@ -39,6 +39,10 @@ func KindOf(err error) string {
 		return activities.KindNotResident
 	case errors.Is(err, activities.ErrDraining):
 		return activities.KindDraining
+	case errors.Is(err, activities.ErrOutOfMemory):
+		return activities.KindOutOfMemory
+	case errors.Is(err, activities.ErrDeviceFailed):
+		return activities.KindDeviceFailed
 	case errors.Is(err, activities.ErrNotFound):
 		return activities.KindNotFound
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrBroken), errors.Is(err, store.ErrTooLarge),

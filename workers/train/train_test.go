@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +20,8 @@ import (
 )
 
 var (
-	ledger  = flag.String("ledger", "smoke,chaos-turns", "the presets whose ends are compared with the ledger, or all")
+	ledger = flag.String("ledger", "smoke,chaos-turns,starpo-s/1,starpo-ppo/1,gigpo/1,turn-gae/1,online-k/2,replay/2,dapo/1",
+		"the presets whose ends are compared with the ledger, /N after N iterations; or all")
 	rewrite = flag.Bool("rewrite", false, "write what was computed into the ledger")
 )
 
@@ -81,17 +83,18 @@ func TestLedger(t *testing.T) {
 	}
 	names := strings.Split(*ledger, ",")
 	if *ledger == "all" {
-		names = []string{"smoke", "chaos", "chaos-turns", "starpo-ppo", "bandit-demo", "starpo-s", "gigpo", "turn-gae", "online-k", "replay", "dapo"}
+		names = strings.Split("smoke,chaos,chaos-turns,starpo-ppo,bandit-demo,"+
+			"starpo-s/1,starpo-ppo/1,gigpo/1,turn-gae/1,online-k/2,replay/2,dapo/1", ",")
 	}
 	where := machine(t, e)
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			text, err := presets.Read(name)
-			require.NoError(t, err)
+			text := preset(t, name)
+			run, _, _ := strings.Cut(name, "/")
 			s := store.NewMemory()
-			_, err = train.New(e, s).Train(t.Context(), name, text)
+			_, err := train.New(e, s).Train(t.Context(), run, text)
 			require.NoError(t, err)
-			head, err := store.Head(t.Context(), s, name)
+			head, err := store.Head(t.Context(), s, run)
 			require.NoError(t, err)
 			got := head.Manifest.StateAfter + " " + head.Ref.Digest
 			t.Logf("%s %s %s", where, name, got)
@@ -129,4 +132,24 @@ func machine(t *testing.T, e *device.Engine) string {
 		}
 	}
 	return out
+}
+
+// preset reads NAME, or NAME/N: that preset with N iterations after a warm start of two
+// updates, and with small evaluations.
+func preset(t *testing.T, name string) []byte {
+	t.Helper()
+	name, iterations, short := strings.Cut(name, "/")
+	if !short {
+		text, err := presets.Read(name)
+		require.NoError(t, err)
+		return text
+	}
+	n, err := strconv.Atoi(iterations)
+	require.NoError(t, err)
+	text, err := presets.With(name, map[string]any{
+		"iterations": n, "policy": map[string]any{"warm_start": map[string]any{"steps": 2}},
+		"evaluation": map[string]any{"instances": 4, "samples": 1},
+	})
+	require.NoError(t, err)
+	return text
 }
