@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
 
+	"github.com/reprise-rl/reprise/infra/codec"
 	"github.com/reprise-rl/reprise/infra/dev"
 )
 
@@ -32,13 +33,27 @@ type Target struct {
 	TLS *tls.Config
 	// Source says in words where the address came from.
 	Source string
+	// Codec encrypts payloads; nil leaves them plain.
+	Codec *codec.Codec
 
 	credentials client.Credentials
 }
 
 // TemporalTarget puts the settings together, reading the TLS files and, once,
-// the API key's file. Errors are ErrSettings.
+// the files of the API key and of the codec's keys. Errors are ErrSettings.
 func (s *Settings) TemporalTarget() (Target, error) {
+	target, err := s.server()
+	if err != nil {
+		return Target{}, err
+	}
+	if target.Codec, err = s.PayloadCodec(); err != nil {
+		return Target{}, err
+	}
+	return target, nil
+}
+
+// server says where Temporal is and how it is reached.
+func (s *Settings) server() (Target, error) {
 	target := Target{Namespace: or(s.Namespace, "TEMPORAL_NAMESPACE")}
 	switch {
 	case s.Address != "":
@@ -195,6 +210,7 @@ func (t Target) dial(ctx context.Context, logger *zap.Logger) (client.Client, er
 	}
 	options := client.Options{
 		HostPort: t.Address, Namespace: t.Namespace, Logger: Logger(logger), Credentials: t.credentials,
+		DataConverter: t.Codec.DataConverter(), FailureConverter: t.Codec.FailureConverter(),
 		ConnectionOptions: client.ConnectionOptions{TLS: t.TLS, TLSDisabled: t.TLS == nil},
 	}
 	c, err := client.DialContext(ctx, options)
