@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
+	"google.golang.org/grpc"
 
 	"github.com/reprise-rl/reprise/infra/codec"
 	"github.com/reprise-rl/reprise/infra/dev"
@@ -195,14 +196,14 @@ func (s *Settings) DialTemporal(ctx context.Context, logger *zap.Logger) (client
 	if err != nil {
 		return nil, err
 	}
-	c, err := target.dial(ctx, logger)
+	c, err := s.dial(ctx, target, logger)
 	if err != nil && !errors.Is(err, ErrSettings) {
 		return nil, fmt.Errorf("%w; %s", err, target.advice())
 	}
 	return c, err
 }
 
-func (t Target) dial(ctx context.Context, logger *zap.Logger) (client.Client, error) {
+func (s *Settings) dial(ctx context.Context, t Target, logger *zap.Logger) (client.Client, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, dialTimeout)
@@ -212,6 +213,10 @@ func (t Target) dial(ctx context.Context, logger *zap.Logger) (client.Client, er
 		HostPort: t.Address, Namespace: t.Namespace, Logger: Logger(logger), Credentials: t.credentials,
 		DataConverter: t.Codec.DataConverter(), FailureConverter: t.Codec.FailureConverter(),
 		ConnectionOptions: client.ConnectionOptions{TLS: t.TLS, TLSDisabled: t.TLS == nil},
+	}
+	if t.TLS != nil {
+		anew := newReloading(t.TLS, func() (*tls.Config, error) { return s.tlsConfig(t.credentials != nil) }, logger)
+		options.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(anew)}
 	}
 	c, err := client.DialContext(ctx, options)
 	if err != nil {
