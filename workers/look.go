@@ -3,15 +3,16 @@ package workers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/codec"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
@@ -21,7 +22,7 @@ const maxReason = 500
 
 // look asks the server for the state of a trial's workflow.
 func look(ctx context.Context, c client.Client, id string) (activities.Found, error) {
-	d, err := c.DescribeWorkflowExecution(ctx, id, "")
+	d, err := c.DescribeWorkflow(ctx, id, "")
 	var missing *serviceerror.NotFound
 	if errors.As(err, &missing) {
 		return activities.Found{}, nil
@@ -29,16 +30,16 @@ func look(ctx context.Context, c client.Client, id string) (activities.Found, er
 	if err != nil {
 		return activities.Found{}, err
 	}
-	info := d.GetWorkflowExecutionInfo()
-	out := activities.Found{State: stateOf(info.GetStatus())}
-	if p := info.GetMemo().GetFields()["sweep"]; p != nil {
-		var of workflows.TrialOf
-		if converter.GetDefaultDataConverter().FromPayload(p, &of) == nil {
-			out.Sweep = of.Sweep
-		}
+	out := activities.Found{State: stateOf(d.Status)}
+	// Another memo of the name, or none, is no sweep's; one that is encrypted is not guessed at.
+	var of workflows.TrialOf
+	if err := d.GetMemoValue("sweep", &of); errors.Is(err, codec.ErrUnreadable) {
+		return activities.Found{}, fmt.Errorf("read the memo of %s: %w", id, err)
+	} else if err == nil {
+		out.Sweep = of.Sweep
 	}
 	if out.State == sweep.Failed {
-		err := c.GetWorkflow(ctx, id, info.GetExecution().GetRunId()).Get(ctx, nil)
+		err := c.GetWorkflow(ctx, id, d.WorkflowExecution.RunID).Get(ctx, nil)
 		var app *temporal.ApplicationError
 		if errors.As(err, &app) {
 			out.Reason = app.Message()

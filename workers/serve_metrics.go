@@ -22,6 +22,7 @@ func (p *process) serveMetrics(ctx context.Context) (stop func(), err error) {
 	p.metrics = telemetry.New(telemetry.Options{Runs: p.MetricsRuns})
 	measured, err := client.NewClientFromExistingWithContext(ctx, p.Client, client.Options{
 		Namespace: p.Namespace, Logger: connect.Logger(p.Logger), MetricsHandler: p.metrics.Temporal(),
+		DataConverter: p.Codec.DataConverter(), FailureConverter: p.Codec.FailureConverter(),
 	})
 	if err != nil {
 		_ = listener.Close() // nobody has read from it

@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/activities/sweeps"
+	"github.com/reprise-rl/reprise/infra/codec"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -46,9 +47,11 @@ var Roles = []Role{RoleWorkflow, RoleHost, RoleDevice}
 type Options struct {
 	Client    client.Client
 	Namespace string // the client's
-	Store     store.Store
-	Logger    *zap.Logger
-	Roles     []Role
+	// Codec is the client's; nil leaves payloads plain.
+	Codec  *codec.Codec
+	Store  store.Store
+	Logger *zap.Logger
+	Roles  []Role
 	// Device is how the device is opened; for RoleDevice.
 	Device model.DeviceOptions
 	// SessionHeartbeat is how long a device worker may be silent before its
@@ -259,7 +262,9 @@ func (p *process) startWorkflow() error {
 	o.DisableRegistrationAliasing = true
 	o.StickyScheduleToStartTimeout = stickyTime
 	w := worker.New(p.Client, activities.WorkflowQueue, o)
-	RegisterWorkflows(w, &workflows.Workflows{SessionHeartbeat: p.SessionHeartbeat, ContinueAfter: p.ContinueAfter})
+	RegisterWorkflows(w, &workflows.Workflows{
+		SessionHeartbeat: p.SessionHeartbeat, ContinueAfter: p.ContinueAfter, Converter: p.Codec.DataConverter(),
+	})
 	p.decider = w
 	return p.start(w)
 }

@@ -8,7 +8,13 @@
 // running and nothing else.
 package workflows
 
-import "time"
+import (
+	"time"
+
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
+)
 
 // Workflows holds the worker's settings that do not belong to a run.
 type Workflows struct {
@@ -19,6 +25,21 @@ type Workflows struct {
 	// ContinueAfter makes a run continue as new after so many iterations; 0
 	// leaves it to the server's suggestion.
 	ContinueAfter int
+	// Converter is the worker's data converter; nil is the SDK's default. Workflows that
+	// decode a payload themselves use it.
+	Converter converter.DataConverter
+}
+
+// decode reads a payload into value, as the SDK does for the workflow of ctx.
+func (w *Workflows) decode(ctx workflow.Context, payload *common.Payload, value any) error {
+	c := w.Converter
+	if c == nil {
+		c = converter.GetDefaultDataConverter()
+	}
+	if aware, ok := c.(workflow.ContextAware); ok {
+		c = aware.WithWorkflowContext(ctx)
+	}
+	return c.FromPayload(payload, value)
 }
 
 const (

@@ -3,7 +3,6 @@ package workflows
 import (
 	"errors"
 
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -68,13 +67,13 @@ type reporter struct {
 	made    bool // version 0 was reported
 }
 
-func newReporter(ctx workflow.Context) *reporter {
+func (w *Workflows) newReporter(ctx workflow.Context) *reporter {
 	payload := workflow.GetInfo(ctx).Memo.GetFields()[trialMemo]
 	if payload == nil {
 		return nil
 	}
 	var of TrialOf
-	if err := converter.GetDefaultDataConverter().FromPayload(payload, &of); err != nil || of.Sweep == "" {
+	if err := w.decode(ctx, payload, &of); err != nil || of.Sweep == "" {
 		return nil // somebody else's memo
 	}
 	return reporterOf(of)

@@ -57,7 +57,7 @@ func (h *Host) ResolveEvaluation(ctx context.Context, in activities.ResolveEvalu
 	if out.Run.Spec, err = store.PutArtifact(ctx, h.Store, store.ApartDir(in.ID), "spec", "json", b); err != nil {
 		return activities.LoadResult{}, fmt.Errorf("write the spec: %w", err)
 	}
-	out.Plan = planOf(t)
+	out.Plan = PlanOf(t)
 	return out, nil
 }
 

@@ -83,7 +83,7 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 			return activities.ResolveResult{}, err
 		}
 	}
-	out := activities.ResolveResult{Spec: ref, Plan: planOf(t), Location: h.Store.Location(store.RunDir(in.Run)), SearchAttributes: h.Attributes != nil && h.Attributes(ctx)}
+	out := activities.ResolveResult{Spec: ref, Plan: PlanOf(t), Location: h.Store.Location(store.RunDir(in.Run)), SearchAttributes: h.Attributes != nil && h.Attributes(ctx)}
 	if imported && head == nil {
 		out.Base = &base
 	}
@@ -162,8 +162,8 @@ func (h *Host) withWidths(ctx context.Context, t spec.Train, base store.Ref, imp
 	return run.WithWidths(t, files)
 }
 
-// planOf is what the workflow needs to decide.
-func planOf(t spec.Train) activities.Plan {
+// PlanOf is what the workflow needs to decide.
+func PlanOf(t spec.Train) activities.Plan {
 	p := activities.Plan{
 		Iterations: t.Iterations, Turns: t.Rollout.Turns, Rows: t.Rollout.Trajectories(), Environment: t.Environment.String(),
 		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds,
@@ -186,7 +186,7 @@ func (h *Host) Load(ctx context.Context, in activities.LoadInput) (_ activities.
 	if err != nil {
 		return activities.LoadResult{}, err
 	}
-	return activities.LoadResult{Plan: planOf(t)}, nil
+	return activities.LoadResult{Plan: PlanOf(t)}, nil
 }
 
 // Find finds a committed policy version of a run, with the run's plan; nil is the
@@ -223,7 +223,7 @@ func (h *Host) find(ctx context.Context, runID string, version *int, from *store
 		return activities.LoadResult{}, err
 	}
 	return activities.LoadResult{
-		Plan: planOf(t), Run: activities.Run{ID: runID, Spec: m.Spec, Base: head.Base}, Branch: head.Branch,
+		Plan: PlanOf(t), Run: activities.Run{ID: runID, Spec: m.Spec, Base: head.Base}, Branch: head.Branch,
 		Version: head.Iteration + 1, State: head.State, Fingerprint: head.Fingerprint, Head: head,
 	}, nil
 }

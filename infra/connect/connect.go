@@ -19,7 +19,9 @@
 //
 // Secrets never come by flag: the API key from TEMPORAL_API_KEY or a file, the
 // S3 keys from the chain that every S3 tool knows (environment, shared
-// credentials file, the machine's role).
+// credentials file, the machine's role), the keys that encrypt payloads from a file.
+// That file belongs to no server: its variable counts for a named stack too, where
+// payloads would otherwise be plain without a word.
 package connect
 
 import (
@@ -30,6 +32,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/reprise-rl/reprise/infra/codec"
 	"github.com/reprise-rl/reprise/infra/dev"
 )
 
@@ -47,7 +50,8 @@ type Settings struct {
 	// TLS turns TLS on or, as "false", off; by default it is on if a certificate, a CA, a
 	// server name or an API key is given (TEMPORAL_TLS).
 	TLS string
-	// TLSCert and TLSKey are PEM files that prove who we are
+	// TLSCert and TLSKey are PEM files that prove who we are; they and TLSCA are read
+	// anew for each connection, so that they can be replaced under a running worker
 	// (TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH).
 	TLSCert, TLSKey string
 	// TLSCA is a PEM file of the authorities that the server's certificate may
@@ -59,6 +63,14 @@ type Settings struct {
 	// APIKeyFile is a file with the API key, read again at every call so that
 	// a key can be changed under a running worker (or TEMPORAL_API_KEY).
 	APIKeyFile string
+	// CodecKeyFile is the file of the keys that encrypt and decrypt payloads
+	// (REPRISE_CODEC_KEY_FILE); payloads are plain where none is named.
+	CodecKeyFile string
+	// Codec, if set, is used instead of CodecKeyFile.
+	Codec *codec.Codec
+	// UI is the URL of the Web UI whose pages may use a codec server (REPRISE_UI_URL); the
+	// dev stack's is known.
+	UI string
 
 	// S3Endpoint is host[:port], with TLS, or a URL (REPRISE_S3_ENDPOINT); by
 	// default Amazon's of the region.
@@ -91,12 +103,37 @@ func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.TLSCA, "tls-ca-path", "", "PEM file of the server's authorities [TEMPORAL_TLS_SERVER_CA_CERT_PATH]")
 	flags.StringVar(&s.TLSServerName, "tls-server-name", "", "name on the server's certificate [TEMPORAL_TLS_SERVER_NAME]")
 	flags.StringVar(&s.APIKeyFile, "api-key-file", "", "file with the Temporal API key (or TEMPORAL_API_KEY holds it)")
+	s.AddCodecFlag(flags)
 	flags.StringVar(&s.S3Endpoint, "s3-endpoint", "", "S3 server, host[:port] or URL [REPRISE_S3_ENDPOINT] (default: Amazon's)")
 	flags.StringVar(&s.S3Region, "s3-region", "", "region of the bucket [AWS_REGION]")
 	flags.StringVar(&s.S3Bucket, "s3-bucket", "", "bucket [REPRISE_S3_BUCKET]")
 	flags.StringVar(&s.S3Prefix, "s3-prefix", "", "prefix of every key [REPRISE_S3_PREFIX]")
 	flags.BoolVar(&s.S3PathStyle, "s3-path-style", false, "bucket in the path, not in the host name [REPRISE_S3_PATH_STYLE]")
 	flags.StringVar(&s.DevDir, "dev-dir", "", "folder of the dev stack to use, whatever the environment says (default "+dev.DefaultDir+", here or above, if the environment names no server)")
+}
+
+// AddCodecFlag adds --codec-key-file alone, for commands that start their own servers.
+func (s *Settings) AddCodecFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&s.CodecKeyFile, "codec-key-file", "", "file with the keys that encrypt what Temporal stores ["+codec.EnvKeyFile+"] (default: nothing is encrypted)")
+}
+
+// AddUIFlag adds --ui-url, for the command that serves the Web UI's pages.
+func (s *Settings) AddUIFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&s.UI, "ui-url", "", "Temporal Web UI whose pages may ask [REPRISE_UI_URL] (default: the dev stack's)")
+}
+
+// PayloadCodec encrypts and decrypts payloads; nil where no key file is named. Errors are
+// ErrSettings.
+func (s *Settings) PayloadCodec() (*codec.Codec, error) {
+	file := or(s.CodecKeyFile, codec.EnvKeyFile)
+	if s.Codec != nil || file == "" {
+		return s.Codec, nil
+	}
+	c, err := codec.Load(file)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	return c, nil
 }
 
 // or returns the first that is not empty: what was given, then the variables.
@@ -143,4 +180,19 @@ func (s *Settings) stack() (*dev.State, error) {
 // bucket: then a command uses a dev stack only if it is named.
 func EnvironmentNamesServers() bool {
 	return or("", "TEMPORAL_ADDRESS") != "" || or("", endpointVariables...) != "" || or("", "REPRISE_S3_BUCKET") != ""
+}
+
+// UIURL is the Web UI's URL, or "" if it is not known.
+func (s *Settings) UIURL() string {
+	switch variable := os.Getenv("REPRISE_UI_URL"); {
+	case s.UI != "":
+		return s.UI
+	case s.named() && s.Address == "":
+	case variable != "" || or(s.Address, "TEMPORAL_ADDRESS") != "":
+		return variable
+	}
+	if state, err := s.stack(); err == nil && state != nil {
+		return state.UI
+	}
+	return ""
 }

@@ -89,7 +89,7 @@ func (s *Settings) temporalChecks(ctx context.Context, register bool) []Check {
 		return append([]Check{{nameTemporal, Fail, err.Error(), "correct the flag or the variable"}}, skipped...)
 	}
 	dialing, done := context.WithTimeout(ctx, 8*time.Second)
-	c, err := target.dial(dialing, zap.NewNop())
+	c, err := s.dial(dialing, target, zap.NewNop())
 	done()
 	if err != nil {
 		return append([]Check{{nameTemporal, Fail, err.Error(), target.advice()}}, skipped...)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprise-rl/reprise/infra/codec"
 	"github.com/reprise-rl/reprise/infra/dev"
 )
 
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 	// The settings of this machine must not decide here.
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, "TEMPORAL_") || strings.HasPrefix(name, "AWS_") || strings.HasPrefix(name, "REPRISE_S3_") || strings.HasPrefix(name, "MINIO_") {
+		if strings.HasPrefix(name, "TEMPORAL_") || strings.HasPrefix(name, "AWS_") || strings.HasPrefix(name, "REPRISE_S3_") || name == codec.EnvKeyFile || strings.HasPrefix(name, "MINIO_") || name == "REPRISE_UI_URL" {
 			os.Unsetenv(name)
 		}
 	}

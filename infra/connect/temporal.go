@@ -16,7 +16,9 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
+	"google.golang.org/grpc"
 
+	"github.com/reprise-rl/reprise/infra/codec"
 	"github.com/reprise-rl/reprise/infra/dev"
 )
 
@@ -32,13 +34,27 @@ type Target struct {
 	TLS *tls.Config
 	// Source says in words where the address came from.
 	Source string
+	// Codec encrypts payloads; nil leaves them plain.
+	Codec *codec.Codec
 
 	credentials client.Credentials
 }
 
 // TemporalTarget puts the settings together, reading the TLS files and, once,
-// the API key's file. Errors are ErrSettings.
+// the files of the API key and of the codec's keys. Errors are ErrSettings.
 func (s *Settings) TemporalTarget() (Target, error) {
+	target, err := s.server()
+	if err != nil {
+		return Target{}, err
+	}
+	if target.Codec, err = s.PayloadCodec(); err != nil {
+		return Target{}, err
+	}
+	return target, nil
+}
+
+// server says where Temporal is and how it is reached.
+func (s *Settings) server() (Target, error) {
 	target := Target{Namespace: or(s.Namespace, "TEMPORAL_NAMESPACE")}
 	switch {
 	case s.Address != "":
@@ -180,14 +196,14 @@ func (s *Settings) DialTemporal(ctx context.Context, logger *zap.Logger) (client
 	if err != nil {
 		return nil, err
 	}
-	c, err := target.dial(ctx, logger)
+	c, err := s.dial(ctx, target, logger)
 	if err != nil && !errors.Is(err, ErrSettings) {
 		return nil, fmt.Errorf("%w; %s", err, target.advice())
 	}
 	return c, err
 }
 
-func (t Target) dial(ctx context.Context, logger *zap.Logger) (client.Client, error) {
+func (s *Settings) dial(ctx context.Context, t Target, logger *zap.Logger) (client.Client, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, dialTimeout)
@@ -195,7 +211,12 @@ func (t Target) dial(ctx context.Context, logger *zap.Logger) (client.Client, er
 	}
 	options := client.Options{
 		HostPort: t.Address, Namespace: t.Namespace, Logger: Logger(logger), Credentials: t.credentials,
+		DataConverter: t.Codec.DataConverter(), FailureConverter: t.Codec.FailureConverter(),
 		ConnectionOptions: client.ConnectionOptions{TLS: t.TLS, TLSDisabled: t.TLS == nil},
+	}
+	if t.TLS != nil {
+		anew := newReloading(t.TLS, func() (*tls.Config, error) { return s.tlsConfig(t.credentials != nil) }, logger)
+		options.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(anew)}
 	}
 	c, err := client.DialContext(ctx, options)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/connect"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/presets"
@@ -32,6 +33,7 @@ func demoCommand() *cobra.Command {
 	var servers dev.Options
 	var worker workers.Options
 	var preset string
+	var keys connect.Settings
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "start everything, train a small policy, show what it learned",
@@ -43,14 +45,19 @@ interrupted resumes where it was.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
 			servers.Stdout = out
+			var err error
+			if worker.Codec, err = keys.PayloadCodec(); err != nil {
+				return err
+			}
 			return stack.With(cmd.Context(), servers, worker, func(ctx context.Context, s stack.Served) error {
-				devBanner(out, s.Stack, s.Device)
+				devBanner(out, s)
 				return runDemo(ctx, out, s, preset)
 			})
 		},
 	}
 	servers.AddFlags(cmd.Flags())
 	stack.AddWorkerFlags(cmd.Flags(), &worker, 5*time.Second)
+	keys.AddCodecFlag(cmd.Flags())
 	cmd.Flags().StringVar(&preset, "preset", "bandit-demo", "which preset to run")
 	return cmd
 }
@@ -67,6 +74,7 @@ func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset string)
 	}
 	began := time.Now()
 	w := watch.New(on.Client, run, out, 500*time.Millisecond)
+	w.Converter = on.Codec.DataConverter()
 	err = w.Follow(ctx)
 	if errors.Is(err, context.Canceled) {
 		fmt.Fprintf(out, "\nstopped; `make demo` goes on with %s\n", run)

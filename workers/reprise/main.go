@@ -51,7 +51,7 @@ run's artifacts. Runs are started with the temporal CLI:
 		&cobra.Group{ID: "measure", Title: "Measure:"},
 	)
 	cmd.AddCommand(
-		grouped("serve", workerCommand(), devCommand(), demoCommand(), doctorCommand(), pluginCommand())...)
+		grouped("serve", workerCommand(), devCommand(), demoCommand(), codecServerCommand(), doctorCommand(), pluginCommand())...)
 	cmd.AddCommand(grouped("runs", watchCommand(), reportCommand(), trajectoriesCommand(), metricsCommand(), verifyCommand(), replayCommand(), exportCommand(), gcCommand())...)
 	cmd.AddCommand(grouped("tools", validateCommand(), policyCommand(), envCommand())...)
 	cmd.AddCommand(grouped("measure", benchCommand(), learnCommand(), studyCommand())...)

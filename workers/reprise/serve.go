@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/codec"
+	"github.com/reprise-rl/reprise/infra/connect"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/faults"
@@ -60,7 +61,7 @@ at once.`,
 			if err != nil {
 				return err
 			}
-			o.Namespace = target.Namespace
+			o.Namespace, o.Codec = target.Namespace, target.Codec
 			if o.Client, err = conn.Temporal(cmd.Context()); err != nil {
 				return err
 			}
@@ -80,6 +81,7 @@ at once.`,
 func devCommand() *cobra.Command {
 	var servers dev.Options
 	var worker workers.Options
+	var keys connect.Settings
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Temporal, S3 and a worker in one terminal",
@@ -87,12 +89,17 @@ func devCommand() *cobra.Command {
 their data under .reprise/dev. Ctrl-C ends all of them. Start it again and the runs
 resume.`,
 		Example: `  reprise dev
-  reprise dev --temporal-port 17233 --ui-port 18233`,
+  reprise dev --temporal-port 17233 --ui-port 18233
+  reprise dev --codec-key-file codec.keys`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			servers.Stdout = cmd.OutOrStdout()
+			var err error
+			if worker.Codec, err = keys.PayloadCodec(); err != nil {
+				return err
+			}
 			return stack.With(cmd.Context(), servers, worker, func(ctx context.Context, s stack.Served) error {
-				devBanner(cmd.OutOrStdout(), s.Stack, s.Device)
+				devBanner(cmd.OutOrStdout(), s)
 				fmt.Fprintln(cmd.OutOrStdout(), metricsLine(worker.MetricsListen))
 				<-ctx.Done()
 				fmt.Fprintln(cmd.OutOrStdout(), "\nstopping; start it again and the runs go on")
@@ -102,10 +109,11 @@ resume.`,
 	}
 	servers.AddFlags(cmd.Flags())
 	stack.AddWorkerFlags(cmd.Flags(), &worker, 5*time.Second)
+	keys.AddCodecFlag(cmd.Flags())
 	return cmd
 }
 
-func devBanner(w io.Writer, s *dev.Stack, info activities.DeviceInfo) {
+func devBanner(w io.Writer, s stack.Served) {
 	fmt.Fprintf(w, `
 Reprise is up. Device fingerprint %s.
 
@@ -120,9 +128,22 @@ Try, in another terminal:
   %[9]s watch bandit-1%[10]s
   %[7]s workflow query -w bandit-1 --type status%[8]s
   %[7]s workflow update execute -w bandit-1 --name pause%[8]s
-
+%[11]s
 Ctrl-C stops everything.
-`, info.Fingerprint, s.UIURL(), s.TemporalAddress(), s.S3().Endpoint, s.S3().Bucket, s.Dir(), stack.TemporalName(), stack.AddressFlag(s), stack.ProgramName(), stack.DirFlag(s))
+`, s.Device.Fingerprint, s.UIURL(), s.TemporalAddress(), s.S3().Endpoint, s.S3().Bucket, s.Dir(), stack.TemporalName(), stack.AddressFlag(s.Stack), stack.ProgramName(), stack.DirFlag(s.Stack), codecHint(s))
+}
+
+// codecHint says how to read encrypted payloads; "" where they are plain.
+func codecHint(s stack.Served) string {
+	if s.Codec == nil {
+		return ""
+	}
+	return fmt.Sprintf(`
+What Temporal stores is encrypted with the key %[1]q. Commands of reprise read it with
+--codec-key-file FILE or %[2]s=FILE; the temporal CLI and the Web UI through
+
+  %[3]s codec-server --codec-key-file FILE%[4]s
+`, s.Codec.KeyID(), codec.EnvKeyFile, stack.ProgramName(), stack.DirFlag(s.Stack))
 }
 
 // metricsLine is the address for Prometheus, or how to set one.

@@ -20,8 +20,8 @@ func validateCommand() *cobra.Command {
 		Short: "check a spec, a sweep or an evaluation's input, and print what follows from it",
 		Long: `Checks a spec as the start of a run does. It prints every problem at once (status 1),
 or the resolved spec with all defaults and the numbers that follow from it:
-trajectories and tokens an iteration, device memory, bytes to S3. "-" reads standard
-input. The numbers that need the model are given for the starter and for a folder on
+trajectories and tokens an iteration, actions that Temporal Cloud bills, device memory,
+bytes to S3. "-" reads standard input. The numbers that need the model are given for the starter and for a folder on
 this machine.
 
 A sweep is expanded: each trial's spec is checked, and the trials are listed. A

@@ -170,3 +170,15 @@ func TestValidateHub(t *testing.T) {
 		require.Empty(t, r.Spec.Rollout.PromptTokens)
 	}
 }
+
+func TestValidateCountsActions(t *testing.T) {
+	text, err := presets.Read("smoke")
+	require.NoError(t, err)
+	out, _, err := execute(validateCommand(), string(text), "-")
+	require.NoError(t, err)
+	// Generate, Step, Select, Score, Credit, Update, Commit, and the search attributes.
+	require.Regexp(t, `\nactions an iteration +8 +billed by Temporal Cloud; besides 1 a snapshot, 3 an evaluation, and heartbeats\n`, out)
+	out, _, err = execute(validateCommand(), string(text), "-", "--json")
+	require.NoError(t, err)
+	require.Contains(t, out, `"billed_actions":{"iteration":8,"snapshot":1,"evaluation":3}`)
+}

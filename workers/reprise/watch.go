@@ -39,7 +39,13 @@ workflow.`,
 				return err
 			}
 			defer c.Close()
-			err = watch.New(c, args[0], cmd.OutOrStdout(), every).Follow(cmd.Context())
+			payloads, err := conn.Settings.PayloadCodec()
+			if err != nil {
+				return err
+			}
+			w := watch.New(c, args[0], cmd.OutOrStdout(), every)
+			w.Converter = payloads.DataConverter()
+			err = w.Follow(cmd.Context())
 			if errors.Is(err, context.Canceled) {
 				fmt.Fprintln(cmd.ErrOrStderr(), "\nstopped watching; "+args[0]+" goes on")
 				return nil

@@ -73,11 +73,20 @@ func (c *Connection) Store() (store.Store, error) {
 
 // AddStoreFlags adds only the flags of the bucket.
 func (c *Connection) AddStoreFlags(flags *pflag.FlagSet) {
+	c.addSome(flags, func(name string) bool { return strings.HasPrefix(name, "s3-") || name == "dev-dir" })
+}
+
+// AddCodecFlags adds only the flags that say which keys there are and where the Web UI is.
+func (c *Connection) AddCodecFlags(flags *pflag.FlagSet) {
+	c.addSome(flags, func(name string) bool { return name == "codec-key-file" || name == "dev-dir" })
+}
+
+func (c *Connection) addSome(flags *pflag.FlagSet, wanted func(name string) bool) {
 	c.Quiet = true
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.Settings.AddFlags(all)
 	all.VisitAll(func(f *pflag.Flag) {
-		if strings.HasPrefix(f.Name, "s3-") || f.Name == "dev-dir" {
+		if wanted(f.Name) {
 			flags.AddFlag(f)
 		}
 	})

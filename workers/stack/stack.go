@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/codec"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers"
@@ -18,10 +19,16 @@ type Servers struct {
 	*dev.Stack
 	Client client.Client
 	Bucket store.Store
+	Codec  *codec.Codec // the client's; nil where payloads are plain
 }
 
 // WithServers starts a dev stack, runs f, and stops the stack.
-func WithServers(ctx context.Context, o dev.Options, f func(Servers) error) (err error) {
+func WithServers(ctx context.Context, o dev.Options, f func(Servers) error) error {
+	return withServers(ctx, o, nil, f)
+}
+
+// withServers encrypts payloads by a codec, or where it is nil by the environment's.
+func withServers(ctx context.Context, o dev.Options, given *codec.Codec, f func(Servers) error) (err error) {
 	s, err := dev.Start(ctx, o)
 	if err != nil {
 		return err
@@ -32,7 +39,11 @@ func WithServers(ctx context.Context, o dev.Options, f func(Servers) error) (err
 		}
 	}()
 	conn := Connection{Quiet: true}
-	conn.Settings.DevDir = s.Dir()
+	conn.Settings.DevDir, conn.Settings.Codec = s.Dir(), given
+	payloads, err := conn.Settings.PayloadCodec()
+	if err != nil {
+		return err
+	}
 	c, err := conn.Temporal(ctx)
 	if err != nil {
 		return err
@@ -42,7 +53,7 @@ func WithServers(ctx context.Context, o dev.Options, f func(Servers) error) (err
 	if err != nil {
 		return err
 	}
-	return f(Servers{Stack: s, Client: c, Bucket: bucket})
+	return f(Servers{Stack: s, Client: c, Bucket: bucket, Codec: payloads})
 }
 
 // Served is a running dev stack with a worker on this machine's device.
@@ -58,9 +69,10 @@ func With(ctx context.Context, o dev.Options, worker workers.Options, f func(con
 	if err := worker.Check(); err != nil {
 		return err
 	}
-	return WithServers(ctx, o, func(s Servers) error {
+	return withServers(ctx, o, worker.Codec, func(s Servers) error {
 		quiet := Connection{Quiet: true}
 		worker.Client, worker.Store, worker.Logger, worker.Namespace = s.Client, s.Bucket, quiet.Logger(), s.Namespace()
+		worker.Codec = s.Codec
 		return s.withWorker(ctx, worker, f)
 	})
 }

@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/tokenizer"
+	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -50,6 +52,9 @@ func CheckTrain(b []byte) (Train, error) {
 		return Train{}, fmt.Errorf("encode the resolved spec: %w", err)
 	}
 	derived := spec.Derive(t, shape)
+	if derived.Actions, err = workflows.Actions(host.PlanOf(t)); err != nil {
+		return Train{}, err
+	}
 	return Train{
 		Verdict: verdictOf(nil), Spec: resolved, Derived: newDerivedJSON(derived, unknown == ""), Unknown: unknown, numbers: derived.String(),
 	}, nil

@@ -8,6 +8,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/converter"
 	"google.golang.org/grpc/codes"
 
 	"github.com/reprise-rl/reprise/infra/human"
@@ -42,6 +43,7 @@ func (w *Watcher) showRetries(pending []*workflowpb.PendingActivityInfo) {
 		last := w.retries[a.ActivityId]
 		if last == 0 || a.Attempt >= 2*last {
 			last = a.Attempt
+			converter.DecodeCommonFailureAttributes(w.Converter, a.LastFailure)
 			w.line(fmt.Sprintf("%s is tried again (attempt %d): %s", kind, a.Attempt, retryReason(a)))
 		}
 		printed[a.ActivityId] = last

@@ -15,15 +15,20 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/codec"
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
 // Watcher prints the progress of one workflow.
 type Watcher struct {
+	// Converter reads the failures of activities; [New] sets the SDK's default.
+	Converter converter.DataConverter
+
 	client client.Client
 	run    string // the workflow's id
 	out    io.Writer
@@ -45,7 +50,7 @@ const answerTimeout = 10 * time.Second
 // New returns a watcher of the workflow with the id run that queries it at the given
 // interval and prints to out.
 func New(c client.Client, run string, out io.Writer, every time.Duration) *Watcher {
-	w := &Watcher{client: c, run: run, out: out, every: every, answered: time.Now(), train: trainView{seen: -1, evaluated: -1}}
+	w := &Watcher{Converter: converter.GetDefaultDataConverter(), client: c, run: run, out: out, every: every, answered: time.Now(), train: trainView{seen: -1, evaluated: -1}}
 	if f := human.Terminal(out); f != nil {
 		w.bar = progressbar.NewOptions(-1,
 			progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(run),
@@ -90,6 +95,8 @@ func (w *Watcher) Follow(ctx context.Context) error {
 			w.answered = time.Now()
 		} else if ctx.Err() != nil {
 			return ctx.Err()
+		} else if errors.Is(err, codec.ErrUnreadable) {
+			return fmt.Errorf("read the status of %s: %w", w.run, err)
 		} else if state == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && time.Since(w.answered) > answerTimeout {
 			w.tell("no worker answers (start one: reprise worker)")
 		}

@@ -110,8 +110,22 @@ type Derived struct {
 	Parameters int64   `json:"parameters,omitempty"`
 	Memory     Memory  `json:"memory_bytes"`
 	Storage    Storage `json:"storage_bytes"`
+	// Actions are what Temporal Cloud bills; nil where they were not counted.
+	Actions *Actions `json:"billed_actions,omitempty"`
 	// EvaluationRows is the trajectories of an evaluation, 0 without any.
 	EvaluationRows int `json:"evaluation_rows"`
+}
+
+// Actions are the actions that Temporal Cloud bills for an iteration without retries,
+// heartbeats aside.
+type Actions struct {
+	// Iteration is one that does nothing besides training; the mean of those that share a
+	// rollout.
+	Iteration float64 `json:"iteration"`
+	// Snapshot, Evaluation and Diagnosis come besides, 0 where there is none in the run.
+	Snapshot   int `json:"snapshot,omitempty"`
+	Evaluation int `json:"evaluation,omitempty"`
+	Diagnosis  int `json:"diagnosis,omitempty"`
 }
 
 const (

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 )
@@ -28,6 +29,9 @@ func (d Derived) String() string {
 	ifKnown("tokens scored, and trained on", count(d.UpdateTokens), "padding included")
 	if d.EvaluationRows > 0 {
 		row("trajectories an evaluation", count(int64(d.EvaluationRows)), fmt.Sprintf("%d evaluations", d.Storage.Evaluations))
+	}
+	if d.Actions != nil {
+		row("actions an iteration", strconv.FormatFloat(d.Actions.Iteration, 'g', 4, 64), d.Actions.besides())
 	}
 	row("parameters", count(d.Parameters), "")
 	m := d.Memory
@@ -56,6 +60,20 @@ func (d Derived) String() string {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// besides says what comes besides an iteration's actions.
+func (a Actions) besides() string {
+	text := "billed by Temporal Cloud; besides "
+	for _, more := range []struct {
+		n  int
+		of string
+	}{{a.Snapshot, "a snapshot"}, {a.Evaluation, "an evaluation"}, {a.Diagnosis, "a diagnosis"}} {
+		if more.n > 0 {
+			text += fmt.Sprintf("%d %s, ", more.n, more.of)
+		}
+	}
+	return text + "and heartbeats"
 }
 
 // count groups the digits of n by thousands.

@@ -1,0 +1,64 @@
+package workflows
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
+)
+
+// What validate says of a run's actions is what the history of such a run has.
+func TestActionsAreThoseOfHistory(t *testing.T) {
+	const history = "whole.json.gz"
+	names, upserted := map[int64]string{}, 0
+	scheduled := 0
+	var plan activities.Plan
+	var counted []int // of each iteration
+	before := []string{steps.Resolve.Name, steps.Describe.Name, steps.WarmStart.Name, steps.Restore.Name}
+	for _, e := range readHistory(t, history).Events {
+		if a := e.GetActivityTaskScheduledEventAttributes(); a != nil {
+			names[e.EventId] = a.ActivityType.Name
+			if !slices.Contains(before, a.ActivityType.Name) && !strings.HasPrefix(a.ActivityType.Name, "internalSession") {
+				scheduled++
+			}
+		}
+		if e.GetUpsertWorkflowSearchAttributesEventAttributes() != nil && len(counted) > 0 {
+			upserted++
+			counted[len(counted)-1]++
+		}
+		a := e.GetActivityTaskCompletedEventAttributes()
+		switch names[a.GetScheduledEventId()] {
+		case steps.Resolve.Name:
+			var out activities.ResolveResult
+			require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(a.Result, &out))
+			plan = out.Plan
+		case steps.Commit.Name:
+			counted, scheduled = append(counted, scheduled), 0
+		}
+	}
+	actions, err := Actions(plan)
+	require.NoError(t, err)
+	var said []int
+	for n := range plan.Iterations {
+		count := int(actions.Iteration)
+		if plan.Snapshot.Due(n+1, plan.Iterations) {
+			count += actions.Snapshot
+		}
+		if plan.EvaluationDue(n+1, plan.Iterations) {
+			count += actions.Evaluation
+		}
+		if n == 0 {
+			count += actions.Evaluation // the baseline
+		}
+		said = append(said, count)
+	}
+	require.Equal(t, counted, said)
+	require.Equal(t, plan.Iterations, upserted)
+	require.Positive(t, actions.Snapshot)
+	require.Positive(t, actions.Evaluation)
+}

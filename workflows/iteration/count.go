@@ -1,0 +1,91 @@
+package iteration
+
+import (
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// Counts are how many activities an iteration takes where nothing is tried again: every
+// episode plays all turns, rows are selected, and no group is drawn again.
+type Counts struct {
+	// Iteration is one that does nothing besides; the mean of those that share a rollout.
+	Iteration float64
+	// Snapshot, Evaluation and Diagnosis come besides where they are due.
+	Snapshot, Evaluation, Diagnosis int
+}
+
+// Count counts the activities of a plan's iterations by doing them with invented results.
+func Count(plan activities.Plan) (Counts, error) {
+	diagnosed := plan
+	plan.Diagnostics.Every, diagnosed.Diagnostics.Every = 0, 1
+	plain, err := activitiesOf(plan, Due{})
+	if err != nil {
+		return Counts{}, err
+	}
+	var out Counts
+	for _, n := range plain {
+		out.Iteration += float64(n) / float64(len(plain))
+	}
+	for _, besides := range []struct {
+		count *int
+		plan  activities.Plan
+		due   Due
+	}{
+		{&out.Snapshot, plan, Due{Snapshot: true}}, {&out.Evaluation, plan, Due{Evaluate: len(plan.Suites) > 0}}, {&out.Diagnosis, diagnosed, Due{}},
+	} {
+		with, err := activitiesOf(besides.plan, besides.due)
+		if err != nil {
+			return Counts{}, err
+		}
+		*besides.count = with[0] - plain[0]
+	}
+	return out, nil
+}
+
+// activitiesOf counts those of the iterations that share a rollout.
+func activitiesOf(plan activities.Plan, due Due) ([]int, error) {
+	var counts []int
+	start := Start{Plan: plan, Due: due, Policy: "version"}
+	for n := range plan.Freshness.Updates() {
+		start.Number = n + 1 // version 0 is evaluated once a run
+		var shared *activities.Rolled
+		if start.Head != nil {
+			shared = start.Head.Rolled
+		}
+		it := New(start, Begin(plan.Settings, shared))
+		counted := 0
+		for !it.Done() {
+			calls, err := it.Ready()
+			if err != nil {
+				return nil, err
+			}
+			if calls[0].Place != steps.Local {
+				counted++
+			}
+			it.Apply(calls[0], invented(calls[0], plan.Freshness.Updates()))
+		}
+		counts = append(counts, counted)
+		start.Head = it.Committed(0)
+	}
+	return counts, nil
+}
+
+// invented is a result that leaves out no step.
+func invented(c Call, updates int) any {
+	result := c.NewResult()
+	switch out := result.(type) {
+	case *activities.StepResult:
+		out.Alive = 1
+	case *activities.SelectResult:
+		out.Rows = updates
+		if updates > 1 {
+			for range updates {
+				out.Parts = append(out.Parts, 1)
+			}
+		}
+	case *activities.CreditResult:
+		out.Batch = &store.Ref{}
+	}
+	return result
+}

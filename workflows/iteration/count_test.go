@@ -1,0 +1,38 @@
+package iteration
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// What is counted are the calls of the order, worked by hand for some plans.
+func TestCount(t *testing.T) {
+	two := []activities.PlanSuite{{Name: "near", Turns: 2}, {Name: "far", Turns: 1}}
+	for name, test := range map[string]struct {
+		change func(*activities.Plan)
+		want   Counts
+	}{
+		// Generate, Step, Select, Score, Credit, Update, Commit.
+		"one turn": {func(*activities.Plan) {}, Counts{Iteration: 7, Snapshot: 1, Diagnosis: 1}},
+		// Two more for each turn; an evaluation has its turns and Measure, a suite.
+		"three turns": {func(p *activities.Plan) { p.Turns, p.Suites = 3, two }, Counts{Iteration: 11, Snapshot: 1, Evaluation: 5 + 3, Diagnosis: 1}},
+		// Two rounds of a rollout for two iterations. The second has what was rolled out,
+		// selected and scored: Credit, Update, Commit are left.
+		"online 2": {func(p *activities.Plan) { p.Freshness = spec.Freshness{Online: 2, Reuse: 1} }, Counts{Iteration: (9 + 3) / 2., Snapshot: 1, Diagnosis: 1}},
+		"reuse 3":  {func(p *activities.Plan) { p.Freshness = spec.Freshness{Online: 1, Reuse: 3} }, Counts{Iteration: (7 + 3 + 3) / 3., Snapshot: 1, Diagnosis: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := activities.Plan{Turns: 1, Rows: 16, Settings: settings(""), Diagnostics: spec.Diagnostics{Every: 5, Samples: 2}}
+			test.change(&plan)
+			counts, err := Count(plan)
+			require.NoError(t, err)
+			require.InDelta(t, test.want.Iteration, counts.Iteration, 1e-12)
+			counts.Iteration = test.want.Iteration
+			require.Equal(t, test.want, counts)
+		})
+	}
+}
