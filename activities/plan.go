@@ -53,6 +53,9 @@ type Plan struct {
 	Snapshot        spec.Snapshot `json:"snapshot"`
 	ActivitySeconds int           `json:"activity_seconds"`
 	Settings        spec.Settings `json:"settings"`
+	// StepFailures is how often in a row a step of a session may fail; 0 in plans of
+	// releases before it.
+	StepFailures int `json:"step_failures,omitempty"`
 	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.
 	EvaluateEvery int         `json:"evaluate_every,omitempty"`
 	Suites        []PlanSuite `json:"suites,omitempty"`

@@ -26,14 +26,18 @@ type Status struct {
 	// Fingerprint is the device fingerprint the run belongs to.
 	Fingerprint string `json:"fingerprint"`
 	// Waiting is set while no device serves it: what is wanted, and what is there.
-	Waiting     *Waiting           `json:"waiting,omitempty"`
-	Head        *store.Ref         `json:"head,omitempty"`
-	State       string             `json:"state"`
-	Settings    spec.Settings      `json:"settings"`
-	Metrics     activities.Metrics `json:"metrics,omitempty"`
-	First       *Evaluated         `json:"first_evaluation,omitempty"`
-	Last        *Evaluated         `json:"last_evaluation,omitempty"`
-	LostDevices int                `json:"lost_devices"`
+	Waiting  *Waiting           `json:"waiting,omitempty"`
+	Head     *store.Ref         `json:"head,omitempty"`
+	State    string             `json:"state"`
+	Settings spec.Settings      `json:"settings"`
+	Metrics  activities.Metrics `json:"metrics,omitempty"`
+	First    *Evaluated         `json:"first_evaluation,omitempty"`
+	Last     *Evaluated         `json:"last_evaluation,omitempty"`
+	// PausedBy is why the run has paused by itself, Failing the steps that have failed in
+	// a row so far.
+	PausedBy    *PausedBy `json:"paused_by,omitempty"`
+	Failing     []Failing `json:"failing,omitempty"`
+	LostDevices int       `json:"lost_devices"`
 	// Recomputed counts updates applied again so far to rebuild the policy.
 	Recomputed int `json:"recomputed_updates"`
 	// AtRisk is how many updates would be applied again if the device died now.
@@ -78,7 +82,7 @@ func (t *train) status() (Status, error) {
 		Run: t.Run.ID, Phase: t.phase, Branch: t.Branch, Iteration: t.Next, Iterations: t.end(), Environment: t.plan.Environment,
 		Paused: t.Paused, Fingerprint: t.Fingerprint, Head: t.headRef(), State: t.State, Settings: t.Settings,
 		Metrics: t.Metrics, First: evaluated(t.First), Last: evaluated(t.Last), LostDevices: t.LostDevices, Recomputed: t.Recomputed,
-		AtRisk: t.Next - t.Snapshot, Warnings: t.Warnings, Events: t.Events,
+		PausedBy: t.pausedBy(), Failing: t.Failures, AtRisk: t.Next - t.Snapshot, Warnings: t.Warnings, Events: t.Events,
 	}
 	s.Waiting = t.waiting()
 	return s, nil
@@ -102,7 +106,7 @@ func (t *train) handle(ctx workflow.Context) error {
 			return "pauses when the step that runs has ended; the device is given back", nil
 		}, t.validReady, "stop after the running step and give the device back"},
 		{"resume", func(workflow.Context) (string, error) {
-			t.Paused = false
+			t.resume()
 			return fmt.Sprintf("goes on with iteration %d", t.Next), nil
 		}, t.validReady, "go on after pause"},
 		{"stop-after", func(_ workflow.Context, s StopAfter) (string, error) {

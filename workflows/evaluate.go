@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -78,7 +79,12 @@ func (w *Workflows) Evaluate(ctx workflow.Context, input json.RawMessage) (*Eval
 	for {
 		err := t.evaluateAlone(ctx, id)
 		if errors.Is(err, errDeviceLost) {
-			continue
+			step := t.failedTooOften(ctx, err)
+			if step == nil {
+				continue
+			}
+			// Nothing is lost: an evaluation that is started again writes the same files.
+			err = temporal.NewNonRetryableApplicationError(step.Text()+". "+step.advice()+" Then start the evaluation again.", step.Kind, nil)
 		}
 		if errors.Is(err, errLongHistory) {
 			return nil, workflow.NewContinueAsNewError(ctx, "Evaluate", input)

@@ -82,7 +82,9 @@ func (t *train) do(ctx workflow.Context, s *session, it *iteration.Iteration, c 
 	var err error
 	switch c.Place {
 	case steps.OnSession:
-		err = s.run(ctx, c.Routing, c.Summary, c.Input, result)
+		if err = s.run(ctx, c.Routing, c.Summary, c.Input, result); err == nil {
+			t.stepEnded(stepName(c.Routing, c.Summary))
+		}
 	case steps.OnHost:
 		t.committing = c.Name == steps.Commit.Name // too late to make this the last iteration
 		err = t.onHost(ctx, t.plan.ActivitySeconds)(c.Routing, c.Summary, c.Input, result)

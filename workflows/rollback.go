@@ -72,7 +72,7 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	opened := &activities.Opened{Branch: t.Branch, Iteration: t.Next - 1, Events: to.Events, Detected: t.Detected}
 	t.Settings = head.Settings
 	if len(to.Events) > 0 {
-		t.Settings, opened.Changes = changed(head.Settings, t.plan.Collapse.Rollback.Knobs())
+		t.Settings, opened.Changes = turned(head.Settings, t.plan.Collapse.Rollback.Knobs())
 	}
 	// What the detectors knew at the fork point is in its manifest: the state of the
 	// iteration that is left has averages that the collapse has moved.
@@ -87,14 +87,14 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	head.Metrics, head.First, head.Last, head.Device, head.Detected = nil, nil, nil, nil, nil
 	head.Rolled = nil // a branch begins with a rollout of its own
 	t.Head, t.Current, t.Opened, t.RollTo = &head, nil, opened, nil
+	t.Failures = nil // of steps that are left behind
 	t.show(ctx, fmt.Sprintf("rolled back to iteration %d", to.Iteration))
 	return nil
 }
 
-// changed are settings with the knobs of a rollback turned, and what that was in
-// words. A knob that these settings do not have, or that would leave its range,
+// turned are settings with the knobs of a rollback turned, and what that was in words. A knob that these settings do not have, or that would leave its range,
 // stays, and the words say so.
-func changed(s spec.Settings, knobs []collapse.Knob) (spec.Settings, []string) {
+func turned(s spec.Settings, knobs []collapse.Knob) (spec.Settings, []string) {
 	var words []string
 	for _, k := range knobs {
 		value := k.Set

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,6 +17,13 @@ import (
 // errDeviceLost says that the session ended under the work: open another and go
 // on with the same iteration.
 var errDeviceLost = errors.New("device lost")
+
+// sessionLost is how a session that a step needs was lost.
+const sessionLost = "its session was lost: the worker is gone, or was silent for too long"
+
+// tooLong is the server's name for the error of an activity that was cut off at its time
+// limit. It would be cut off again, so the run is told, and counts it.
+const tooLong = "TemporalTimeout:StartToClose"
 
 // errLongHistory says that a wait has made the history so long that it should go
 // on in a new one.
@@ -128,10 +136,15 @@ func (s *session) runner(ctx workflow.Context) steps.Runner {
 // run executes a device activity inside the session. The error is errDeviceLost where
 // another session can continue, and the workflow's own where it is cancelled.
 func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, input, result any) error {
-	if s.info.SessionState != workflow.SessionStateOpen {
-		return errDeviceLost
+	failed := func(kind, format string, args ...any) error {
+		return &failure{step: stepName(r, summary), kind: kind, text: fmt.Sprintf(format, args...)}
 	}
-	actx := workflow.WithActivityOptions(s.work, options(r, summary, s.bound, s.heartbeat))
+	if s.info.SessionState != workflow.SessionStateOpen {
+		return failed(kindSessionLost, sessionLost)
+	}
+	o := options(r, summary, s.bound, s.heartbeat)
+	o.RetryPolicy.NonRetryableErrorTypes = append(slices.Clone(activities.NonRetryable), tooLong)
+	actx := workflow.WithActivityOptions(s.work, o)
 	err := workflow.ExecuteActivity(actx, r.Name, input).Get(actx, result)
 	switch {
 	case err == nil:
@@ -139,11 +152,14 @@ func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, inp
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case s.info.SessionState != workflow.SessionStateOpen, errors.Is(err, workflow.ErrSessionFailed):
-		return errDeviceLost
+		return failed(kindSessionLost, sessionLost)
 	}
 	var late *temporal.TimeoutError
-	if errors.As(err, &late) && late.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START {
-		return errDeviceLost // nobody is there to begin it
+	if errors.As(err, &late) {
+		if late.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START {
+			return failed(kindSessionLost, "no worker began it")
+		}
+		return failed(kindTimedOut, "it ran longer than its time limit, which follows from limits.activity_seconds (%d)", s.bound)
 	}
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) {
@@ -153,14 +169,20 @@ func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, inp
 	case activities.KindNotResident:
 		return errDeviceLost
 	case activities.KindDraining:
-		// The worker ends the session itself in a moment. Another one before that
-		// would find the same worker.
-		if _, err := workflow.AwaitWithTimeout(ctx, drainWait, func() bool {
-			return s.info.SessionState != workflow.SessionStateOpen
-		}); err != nil {
-			return err
-		}
-		return errDeviceLost
+		return s.ending(ctx, errDeviceLost)
+	case activities.KindOutOfMemory, activities.KindDeviceFailed:
+		return s.ending(ctx, failed(app.Type(), "%s", app.Message()))
 	}
 	return err
+}
+
+// ending returns lost when the worker has ended the session, which it does in a moment:
+// another session before that would find the same worker.
+func (s *session) ending(ctx workflow.Context, lost error) error {
+	if _, err := workflow.AwaitWithTimeout(ctx, drainWait, func() bool {
+		return s.info.SessionState != workflow.SessionStateOpen
+	}); err != nil {
+		return err
+	}
+	return lost
 }

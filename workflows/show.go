@@ -51,6 +51,9 @@ func (t *train) details() string {
 		}
 		fmt.Fprintf(&b, "Wanted: a device worker with fingerprint `%s`. There: %s. Start one, or see docs/going-on.md.\n\n", t.wanted, there)
 	}
+	if p := t.pausedBy(); p != nil {
+		fmt.Fprintf(&b, "Last error (%s): %s\n\n%s\n\n", p.Kind, p.Error, p.Do)
+	}
 	if t.measuring {
 		t.showSuites(&b)
 		return b.String()
@@ -137,6 +140,17 @@ func (t *train) attributes(ctx workflow.Context) {
 	if v, ok := t.Metrics["success/mean"]; ok && finite(v) {
 		updates = append(updates, attributeSuccess.ValueSet(float64(v)))
 	}
+	upsert(ctx, updates...)
+}
+
+// phaseAttribute sets the search attribute of the phase alone.
+func (t *train) phaseAttribute(ctx workflow.Context, phase string) {
+	if t.Attributes {
+		upsert(ctx, attributePhase.ValueSet(phase))
+	}
+}
+
+func upsert(ctx workflow.Context, updates ...temporal.SearchAttributeUpdate) {
 	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
 		workflow.GetLogger(ctx).Warn("search attributes were not set", "error", err)
 	}

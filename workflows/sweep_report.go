@@ -180,9 +180,12 @@ func shortReason(err error) string {
 }
 
 // shortText is a text of at most maxReason letters.
-func shortText(text string) string {
-	if runes := []rune(text); len(runes) > maxReason {
-		text = string(runes[:maxReason]) + "…"
+func shortText(text string) string { return shortenTo(text, maxReason) }
+
+// shortenTo is a text of at most so many letters.
+func shortenTo(text string, letters int) string {
+	if runes := []rune(text); len(runes) > letters {
+		text = string(runes[:letters]) + "…"
 	}
 	return text
 }

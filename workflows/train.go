@@ -62,6 +62,10 @@ type Carry struct {
 	// Detected is what the detectors of collapse know, Events the newest they saw.
 	Detected activities.Detected `json:"detected"`
 	Events   []collapse.Event    `json:"events,omitempty"`
+	// Failures are the steps that have failed in a row, Stuck the one for which the run
+	// has paused.
+	Failures []Failing `json:"failures,omitempty"`
+	Stuck    *Failing  `json:"stuck,omitempty"`
 	// RollTo is where the run goes back to next; Opened why its branch was opened,
 	// until the branch's first commit has it.
 	RollTo *RollTo            `json:"roll_to,omitempty"`
@@ -137,8 +141,7 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 	}
 	for t.Next < t.end() || t.RollTo != nil {
 		if t.Paused {
-			t.show(ctx, "paused")
-			if err := workflow.Await(ctx, func() bool { return !t.Paused || t.Next >= t.end() && t.RollTo == nil }); err != nil {
+			if err := t.rest(ctx); err != nil {
 				return err
 			}
 			continue
@@ -148,6 +151,9 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 			t.LostDevices++
 			if t.Current != nil {
 				t.Current.Lost++
+			}
+			if step := t.failedTooOften(ctx, err); step != nil {
+				t.pauseBy(ctx, step)
 			}
 		} else if err != nil && !errors.Is(err, errLongHistory) {
 			return err
@@ -322,12 +328,14 @@ func (t *train) warmStart(ctx workflow.Context, s *session) error {
 			t.Pace = firstPace
 		}
 		t.show(ctx, fmt.Sprintf("warm start, step %d of %d", done, t.plan.WarmStartSteps))
-		r, err := steps.WarmStart.Do(s.runner(ctx), fmt.Sprintf("warm start from step %d of %d", done, t.plan.WarmStartSteps), activities.WarmStartInput{
+		summary := fmt.Sprintf("warm start from step %d of %d", done, t.plan.WarmStartSteps)
+		r, err := steps.WarmStart.Do(s.runner(ctx), summary, activities.WarmStartInput{
 			Run: t.Run.ID, Spec: t.Run.Spec, Base: t.WarmStartBase, From: t.WarmStart, Steps: t.Pace,
 		})
 		if err != nil {
 			return err
 		}
+		t.stepEnded(stepName(steps.WarmStart.Routing, summary))
 		if r.Base != nil {
 			t.Run.Base, t.WarmStartBase, t.WarmStart = *r.Base, nil, nil
 			continue
@@ -360,17 +368,19 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 	if it := t.Current; it != nil && it.Updated != nil && it.Credited != nil && it.Credited.Batch != nil {
 		in.Pending = &activities.PendingUpdate{Batch: *it.Credited.Batch, Settings: it.Settings, State: it.Updated.State}
 	}
+	summary := fmt.Sprintf("restore version %d", t.Next)
 	for {
 		t.show(ctx, "restoring")
-		r, err := steps.Restore.Do(s.runner(ctx), fmt.Sprintf("restore version %d", t.Next), in)
+		r, err := steps.Restore.Do(s.runner(ctx), summary, in)
 		if err != nil {
 			return err
 		}
 		t.Recomputed += r.Telemetry.Recomputed
 		t.recordRestore(r.Telemetry)
 		if !r.Done {
-			continue
+			continue // the step has not ended: another worker begins it anew
 		}
+		t.stepEnded(stepName(steps.Restore.Routing, summary))
 		if t.State == "" {
 			t.State = r.Before
 		}

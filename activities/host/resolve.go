@@ -166,7 +166,7 @@ func (h *Host) withWidths(ctx context.Context, t spec.Train, base store.Ref, imp
 func planOf(t spec.Train) activities.Plan {
 	p := activities.Plan{
 		Iterations: t.Iterations, Turns: t.Rollout.Turns, Rows: t.Rollout.Trajectories(), Environment: t.Environment.String(),
-		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds,
+		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds, StepFailures: t.Limits.Failures(),
 		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Report: t.Report.AtEnd, Collapse: t.Collapse, Settings: spec.SettingsOf(t), WarmStartSteps: t.Policy.WarmStart.Steps,
 		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0,
 	}

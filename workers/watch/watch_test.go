@@ -305,3 +305,17 @@ func TestUntil(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "no poller")
 }
+
+// A run that has paused by itself says why, and what to do.
+func TestWatchTellsWhyPaused(t *testing.T) {
+	paused := workflows.Status{Iterations: 2, Phase: "paused: Update failed", Paused: true, PausedBy: &workflows.PausedBy{
+		Failing: workflows.Failing{Step: "Update: iteration 0", Count: 5, Kind: "DeviceFailed", Error: "the device is poisoned"},
+		Do:      "Replace it.",
+	}}
+	p := &scripted{kind: "Train", end: completed, result: workflows.TrainResult{Iterations: 2, State: "6f76"}, statuses: []any{paused, paused}}
+	out, err := watched(t, p)
+	require.NoError(t, err)
+	require.Equal(t, `paused: Update: iteration 0 failed 5 times in a row; the last error: the device is poisoned (DeviceFailed). Replace it.
+w-1 is done: 2 iterations, state 6f76
+`, out)
+}

@@ -262,5 +262,7 @@ var rules = []*rule{
 		doc: "Branches draw the same random numbers as branch 0, so that they differ by their knobs alone."},
 
 	{path: "limits.activity_seconds", typ: typeInteger, value: 120, span: between(5, 3600), source: fromOurs,
-		doc: "What a step is expected to take at most, in seconds, and so what a kill can cost. A step on the device is cut off after twice that and tried again, without end: raise it for a slow device. Warm starts and rebuilds are cut into chunks that fit."},
+		doc: "What a step is expected to take at most, in seconds, and so what a kill can cost. A step on the device is cut off after twice that and tried again; see `limits.step_failures`. Raise it for a slow device. Warm starts and rebuilds are cut into chunks that fit."},
+	{path: "limits.step_failures", typ: typeInteger, span: between(1, 1_000_000), source: fromOurs,
+		doc: "How often in a row the same step of a session may fail before the run pauses: a device that is out of memory or has failed, a lost session, a time-out. Announced preemptions do not count. Default: 5."},
 }
