@@ -126,6 +126,17 @@ func (t *train) pausedBy() *PausedBy {
 	return &PausedBy{Failing: *t.Stuck, Do: fmt.Sprintf("%s Then resume: temporal workflow update execute -w %s --name resume", t.Stuck.advice(), t.Run.ID)}
 }
 
+// whyPaused says why the run rests; "" while it does not.
+func (t *train) whyPaused() string {
+	switch {
+	case !t.resting:
+		return ""
+	case t.Stuck != nil:
+		return t.Stuck.Text()
+	}
+	return "by the update pause"
+}
+
 // pauseBy pauses the run because of a step.
 func (t *train) pauseBy(ctx workflow.Context, of *Failing) {
 	t.Paused, t.Stuck = true, of
@@ -145,9 +156,14 @@ func (t *train) rest(ctx workflow.Context) error {
 	} else {
 		t.show(ctx, "paused")
 	}
-	if err := workflow.Await(ctx, func() bool { return !t.Paused || t.Next >= t.end() && t.RollTo == nil }); err != nil {
+	t.resting = true
+	t.sweep.pauses(ctx, t)
+	err := workflow.Await(ctx, func() bool { return !t.Paused || t.Next >= t.end() && t.RollTo == nil })
+	t.resting = false
+	if err != nil {
 		return err
 	}
+	t.sweep.pauses(ctx, t)
 	if stuck {
 		t.phaseAttribute(ctx, "training")
 	}

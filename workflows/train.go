@@ -81,7 +81,8 @@ type train struct {
 	phase   string
 	wanted  string
 	present []string
-	here    int // iterations committed since the last continue-as-new
+	resting bool // paused, and nothing runs
+	here    int  // iterations committed since the last continue-as-new
 	// restored is what a restore before an iteration took: part of its telemetry.
 	restored *activities.Telemetry
 	// committing: the iteration's snapshot and evaluation are decided.
