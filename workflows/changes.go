@@ -39,5 +39,8 @@ func (c change) holds(ctx workflow.Context) bool {
 var pausesAfterFailures = changed("step-failures", "v0.2.0",
 	"a step of a session that fails limits.step_failures times in a row pauses the run, or ends an evaluation; before, it was tried without end")
 
+var programsWait = changed("programs-differ", "v0.2.0",
+	"a worker with other programs is the wrong one, and the run waits for another; before, the run failed")
+
 var pausedTrials = changed("paused-trials", "v0.2.0",
 	"a trial tells its sweep that it is paused, and that it was resumed; before, it told nothing")

@@ -66,6 +66,10 @@ func evaluated(e *store.EvaluationRef) *Evaluated {
 type Waiting struct {
 	Wanted  string   `json:"wanted"`
 	Present []string `json:"present"`
+	// Programs are the run's and those of the worker that is there, where a worker serves
+	// the fingerprint and its build lowers other programs; Reason says so in words.
+	Programs *activities.ProgramsDiffer `json:"programs,omitempty"`
+	Reason   string                     `json:"reason,omitempty"`
 }
 
 // StopAfter is the argument of the update "stop-after".
@@ -93,7 +97,11 @@ func (t *train) waiting() *Waiting {
 	if t.wanted == "" {
 		return nil
 	}
-	return &Waiting{Wanted: t.wanted, Present: t.present}
+	w := &Waiting{Wanted: t.wanted, Present: t.present}
+	if p := t.programs; p != nil {
+		w.Programs, w.Reason = &p.ProgramsDiffer, p.reason
+	}
+	return w
 }
 
 // handle registers the query and the commands. Commands are updates with

@@ -170,6 +170,13 @@ func (d *dialogue) command(words []string) {
 		d.ends(words, "has too little memory", "asked for 3 GiB; a smaller update.micro_batch needs less", activities.KindOutOfMemory)
 	case "fail-device":
 		d.ends(words, "has failed", "the device is poisoned", activities.KindDeviceFailed)
+	case "other-programs":
+		d.kills++ // the session ends with it
+		d.when(words[1], d.number(words[2]), func() {
+			d.say("device", "has other programs")
+			d.answers(temporal.NewNonRetryableApplicationError("programs turn-1.decode differ", activities.KindProgramsDiffer, nil,
+				&activities.ProgramsDiffer{Recorded: map[string]string{"turn-1.decode": "p"}, Present: map[string]string{"turn-1.decode": "q"}}))
+		})
 	case "late":
 		d.kills++ // the session ends with it
 		d.when(words[1], d.number(words[2]), func() {
@@ -245,6 +252,9 @@ func (d *dialogue) person(words []string) {
 		there := ""
 		if s.Waiting != nil {
 			there = fmt.Sprintf("; wanted %s, there %v", s.Waiting.Wanted, s.Waiting.Present)
+			if p := s.Waiting.Programs; p != nil {
+				there += fmt.Sprintf("; programs wanted %v, there %v", p.Recorded, p.Present)
+			}
 		}
 		d.say("status", "%s, iteration %d of %d, branch %d, updates at risk: %d%s", s.Phase, s.Iteration, s.Iterations, s.Branch, s.AtRisk, there)
 		for _, of := range s.Failing {

@@ -41,6 +41,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the dialogues give into te
 //	the same at rest                                        when nothing happens any longer, one rest each
 //	kill STEP N, forget STEP N, drain STEP N                the session ends; the policy is not held; the worker stops
 //	out-of-memory STEP N, fail-device STEP N, late STEP N   too little memory; the device is gone; the step takes too long
+//	other-programs restore N                                the worker's build lowers other programs
 //	                                                        the first of these commands ends session 1, the next session 2
 //	fail STEP N [KIND]                                      an error, which a retry corrects or which has a kind
 //	absent N                                                the first N tries to open a session find no device

@@ -150,13 +150,13 @@ func (t *train) resume() {
 
 // rest waits until the run is resumed, or has nothing left to do.
 func (t *train) rest(ctx workflow.Context) error {
+	t.resting, t.programs = true, nil
 	stuck := t.Stuck != nil
 	if stuck {
 		t.show(ctx, "paused: "+t.Stuck.phase())
 	} else {
 		t.show(ctx, "paused")
 	}
-	t.resting = true
 	t.sweep.pauses(ctx, t)
 	err := workflow.Await(ctx, func() bool { return !t.Paused || t.Next >= t.end() && t.RollTo == nil })
 	t.resting = false

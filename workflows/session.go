@@ -151,7 +151,20 @@ func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, inp
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case s.info.SessionState != workflow.SessionStateOpen, errors.Is(err, workflow.ErrSessionFailed):
+	}
+	// What the worker has said counts, though its session may have ended since.
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) {
+		switch app.Type() {
+		case activities.KindNotResident:
+			return errDeviceLost
+		case activities.KindDraining:
+			return s.ending(ctx, errDeviceLost)
+		case activities.KindOutOfMemory, activities.KindDeviceFailed:
+			return s.ending(ctx, failed(app.Type(), "%s", app.Message()))
+		}
+	}
+	if s.info.SessionState != workflow.SessionStateOpen || errors.Is(err, workflow.ErrSessionFailed) {
 		return failed(kindSessionLost, sessionLost)
 	}
 	var late *temporal.TimeoutError
@@ -161,24 +174,15 @@ func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, inp
 		}
 		return failed(kindTimedOut, "it ran longer than its time limit, which follows from limits.activity_seconds (%d)", s.bound)
 	}
-	var app *temporal.ApplicationError
-	if !errors.As(err, &app) {
-		return err
-	}
-	switch app.Type() {
-	case activities.KindNotResident:
-		return errDeviceLost
-	case activities.KindDraining:
-		return s.ending(ctx, errDeviceLost)
-	case activities.KindOutOfMemory, activities.KindDeviceFailed:
-		return s.ending(ctx, failed(app.Type(), "%s", app.Message()))
-	}
 	return err
 }
 
 // ending returns lost when the worker has ended the session, which it does in a moment:
 // another session before that would find the same worker.
 func (s *session) ending(ctx workflow.Context, lost error) error {
+	if s.info.SessionState != workflow.SessionStateOpen {
+		return lost
+	}
 	if _, err := workflow.AwaitWithTimeout(ctx, drainWait, func() bool {
 		return s.info.SessionState != workflow.SessionStateOpen
 	}); err != nil {

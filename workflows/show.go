@@ -34,7 +34,7 @@ const (
 // Current Details in the Web UI.
 func (t *train) show(ctx workflow.Context, phase string) {
 	t.phase = phase
-	if phase != waitingForDevice {
+	if phase != waitingForDevice && t.programs == nil {
 		t.wanted, t.present = "", nil
 	}
 	workflow.SetCurrentDetails(ctx, t.details())
@@ -44,7 +44,9 @@ func (t *train) show(ctx workflow.Context, phase string) {
 func (t *train) details() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**\n\n", t.phase)
-	if t.wanted != "" {
+	if w := t.waiting(); w != nil && w.Programs != nil {
+		w.showPrograms(&b)
+	} else if w != nil {
 		there := "none"
 		if len(t.present) > 0 {
 			there = "`" + strings.Join(t.present, "`, `") + "`"

@@ -81,6 +81,8 @@ type train struct {
 	phase   string
 	wanted  string
 	present []string
+	// programs are those of the worker that was tried last, where they are not the run's.
+	programs *wrongPrograms
 	resting bool // paused, and nothing runs
 	here    int  // iterations committed since the last continue-as-new
 	// restored is what a restore before an iteration took: part of its telemetry.
@@ -155,6 +157,10 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 			}
 			if step := t.failedTooOften(ctx, err); step != nil {
 				t.pauseBy(ctx, step)
+			}
+		} else if errors.Is(err, errOtherPrograms) {
+			if err := t.awaitPrograms(ctx); err != nil {
+				return err
 			}
 		} else if err != nil && !errors.Is(err, errLongHistory) {
 			return err
@@ -278,7 +284,7 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 func (t *train) withDevice(ctx workflow.Context) error {
 	t.show(ctx, "opening a session on a device")
 	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, func(wanted string, present []string) {
-		t.wanted, t.present = wanted, present
+		t.wanted, t.present, t.programs = wanted, present, nil
 		t.show(ctx, waitingForDevice)
 	})
 	if err != nil {
@@ -373,6 +379,9 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 	for {
 		t.show(ctx, "restoring")
 		r, err := steps.Restore.Do(s.runner(ctx), summary, in)
+		if t.otherPrograms(ctx, err) {
+			return errOtherPrograms
+		}
 		if err != nil {
 			return err
 		}
@@ -382,6 +391,7 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 			continue // the step has not ended: another worker begins it anew
 		}
 		t.stepEnded(stepName(steps.Restore.Routing, summary))
+		t.programs = nil
 		if t.State == "" {
 			t.State = r.Before
 		}

@@ -147,6 +147,9 @@ func (w *Watcher) result(ctx context.Context, into any) error {
 }
 
 func waitingText(wait *workflows.Waiting) string {
+	if wait.Programs != nil {
+		return programsText(wait)
+	}
 	there := "none is there"
 	if slices.Contains(wait.Present, wait.Wanted) {
 		there = "one is there, and serves another workflow"
@@ -154,6 +157,18 @@ func waitingText(wait *workflows.Waiting) string {
 		there = "there are " + strings.Join(wait.Present, ", ")
 	}
 	return fmt.Sprintf("waiting for a device with fingerprint %s; %s", wait.Wanted, there)
+}
+
+// programsText names the programs that a worker would have to have, and those it has.
+func programsText(wait *workflows.Waiting) string {
+	text := "waiting for a worker with the run's programs"
+	if wait.Reason != "" {
+		text += ": " + human.Visible(wait.Reason)
+	}
+	for _, name := range wait.Programs.Names() {
+		text += fmt.Sprintf("\n  %s: wanted %s, there %s", name, wait.Programs.Recorded[name], wait.Programs.Present[name])
+	}
+	return text
 }
 
 // say prints a phase once. In a terminal the bar shows it instead.
