@@ -40,6 +40,9 @@ type ResolveResult struct {
 	From *Head `json:"from,omitempty"`
 	// SearchAttributes tells whether the server knows the Reprise* attributes.
 	SearchAttributes bool `json:"search_attributes"`
+	// Flags hold for the whole run; nil in results of releases before it, and then those
+	// of the worker that decides hold.
+	Flags *Flags `json:"flags,omitempty"`
 }
 
 // Plan is what the workflow needs of the resolved spec to decide.
@@ -102,6 +105,8 @@ type LoadResult struct {
 	Fingerprint string `json:"fingerprint"`
 	// Head is the manifest of iteration Version-1; nil for a model.
 	Head *Head `json:"head,omitempty"`
+	// Flags hold for the whole evaluation; see ResolveResult.
+	Flags *Flags `json:"flags,omitempty"`
 }
 
 // Head is the newest committed iteration of a branch.

@@ -8,9 +8,14 @@
 // running and nothing else.
 package workflows
 
-import "time"
+import (
+	"time"
 
-// Workflows holds the worker's settings that are no part of any run.
+	"github.com/reprise-rl/reprise/activities"
+)
+
+// Workflows holds the worker's settings that are no part of any run. A run that was
+// resolved with flags has those in their place: see with.
 type Workflows struct {
 	// SessionHeartbeat is how long a worker may be silent before the session or
 	// the activity it runs is lost: 5 s in development, 20 s in production. A
@@ -19,6 +24,15 @@ type Workflows struct {
 	// ContinueAfter makes a run continue as new after so many iterations; 0
 	// leaves it to the server's suggestion.
 	ContinueAfter int
+}
+
+// with are the settings for a run that was resolved with flags. A run that was begun by a
+// release without them decides by those of the worker.
+func (w *Workflows) with(f *activities.Flags) *Workflows {
+	if f == nil {
+		return w
+	}
+	return &Workflows{SessionHeartbeat: f.SessionHeartbeat, ContinueAfter: f.ContinueAfter}
 }
 
 const (

@@ -70,7 +70,7 @@ func (w *Workflows) Evaluate(ctx workflow.Context, input json.RawMessage) (*Eval
 	}
 	// The steps are those of a run's own evaluation, on a train that has nothing else
 	// to do.
-	t.plan = loaded.Plan
+	t.plan, t.Workflows = loaded.Plan, w.with(loaded.Flags)
 	t.Carry = Carry{
 		Run: loaded.Run, Branch: loaded.Branch, Next: loaded.Version, State: loaded.State,
 		Head: loaded.Head, Settings: loaded.Plan.Settings, Fingerprint: loaded.Fingerprint, Current: t.Current,

@@ -42,6 +42,7 @@ type Carry struct {
 	Fingerprint string            `json:"fingerprint"`
 	Device      json.RawMessage   `json:"device,omitempty"`
 	Programs    map[string]string `json:"programs,omitempty"`
+	Flags       *activities.Flags `json:"flags,omitempty"`
 	Attributes  bool              `json:"attributes"` // the server knows our search attributes
 	Paused      bool              `json:"paused"`
 	StopAfter   *int              `json:"stop_after,omitempty"`
@@ -83,8 +84,8 @@ type train struct {
 	present []string
 	// programs are those of the worker that was tried last, where they are not the run's.
 	programs *wrongPrograms
-	resting bool // paused, and nothing runs
-	here    int  // iterations committed since the last continue-as-new
+	resting  bool // paused, and nothing runs
+	here     int  // iterations committed since the last continue-as-new
 	// restored is what a restore before an iteration took: part of its telemetry.
 	restored *activities.Telemetry
 	// committing: the iteration's snapshot and evaluation are decided.
@@ -101,7 +102,7 @@ type train struct {
 func (w *Workflows) Train(ctx workflow.Context, input json.RawMessage, carry *Carry) (*TrainResult, error) {
 	t := &train{Workflows: w}
 	if carry != nil {
-		t.Carry = *carry
+		t.Carry, t.Workflows = *carry, w.with(carry.Flags)
 	}
 	if err := t.handle(ctx); err != nil {
 		return nil, err
@@ -211,6 +212,7 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 	}
 	t.plan, t.ready = r.Plan, true
 	t.Run = activities.Run{ID: id, Spec: r.Spec}
+	t.Flags, t.Workflows = r.Flags, t.with(r.Flags)
 	t.Attributes = r.SearchAttributes
 	t.Settings = r.Plan.Settings
 	if err := workflow.UpsertMemo(ctx, map[string]any{"artifacts": r.Location, "spec": r.Spec.Digest}); err != nil {

@@ -87,6 +87,9 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 	if imported && head == nil {
 		out.Base = &base
 	}
+	if out.Flags, err = h.flags(ctx, t, base, imported); err != nil {
+		return activities.ResolveResult{}, err
+	}
 	out.Head, out.From = head, from
 	if head != nil {
 		if head.Batches, err = run.RecentBatches(ctx, h.Store, in.Run, &head.Manifest, t.Freshness.ReplayIterations); err != nil {
