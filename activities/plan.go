@@ -134,6 +134,8 @@ type Head struct {
 	Device json.RawMessage `json:"device,omitempty"`
 	// Detected is what the detectors made of the iteration.
 	Detected *Detected `json:"detected,omitempty"`
+	// Programs are the hashes of the programs that computed it.
+	Programs map[string]string `json:"programs,omitempty"`
 }
 
 // FindInput asks for a committed policy version of a run; nil is the newest.

@@ -66,10 +66,10 @@ func evaluated(e *store.EvaluationRef) *Evaluated {
 type Waiting struct {
 	Wanted  string   `json:"wanted"`
 	Present []string `json:"present"`
-	// Programs are the run's and those of the worker that is there, where a worker serves
-	// the fingerprint and its build lowers other programs; Reason says so in words.
-	Programs *activities.ProgramsDiffer `json:"programs,omitempty"`
-	Reason   string                     `json:"reason,omitempty"`
+	// Reason is set where a worker serves the fingerprint and its build lowers other
+	// programs than the run's; Programs are those, as recorded and as they are there.
+	Programs []activities.OtherProgram `json:"programs,omitempty"`
+	Reason   string                    `json:"reason,omitempty"`
 }
 
 // StopAfter is the argument of the update "stop-after".
@@ -99,7 +99,7 @@ func (t *train) waiting() *Waiting {
 	}
 	w := &Waiting{Wanted: t.wanted, Present: t.present}
 	if p := t.programs; p != nil {
-		w.Programs, w.Reason = &p.ProgramsDiffer, p.reason
+		w.Programs, w.Reason = p.Programs, p.reason
 	}
 	return w
 }
@@ -125,6 +125,8 @@ func (t *train) handle(ctx workflow.Context) error {
 			t.RollTo = &RollTo{Iteration: r.Iteration}
 			return fmt.Sprintf("goes back to iteration %d when the running one is committed, and on in branch %d", r.Iteration, t.Branch+1), nil
 		}, t.validRollBack, "go back to a committed iteration and on in a new branch: {\"iteration\": 12}"},
+		{"snapshot-now", t.askSnapshot, t.validReady, "end the iteration that runs with a snapshot"},
+		{"adopt-programs", t.askAdoption, t.validAdopt, "go on in a new branch, from the newest snapshot, under the programs of the workers that are there, or on another device: {\"fingerprint\": \"9386b8a1e66d\"}"},
 		{"report", t.report, t.validReady, "write the run's page for people to the store"},
 		{"change-knob", func(ctx workflow.Context, c spec.Change) (string, error) {
 			s, err := t.Settings.Apply(c)

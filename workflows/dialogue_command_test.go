@@ -56,6 +56,8 @@ func (d *dialogue) option(s *stage, option string) {
 		p.StepFailures = d.number(value)
 	case "report":
 		p.Report = d.one(value, "end")
+	case "build": // of the workers
+		s.build = value
 	case "alive": // episodes left after each turn
 		alive := d.numbers(value)
 		s.alive = func(turn int) int { return alive[turn-1] }
@@ -175,7 +177,7 @@ func (d *dialogue) command(words []string) {
 		d.when(words[1], d.number(words[2]), func() {
 			d.say("device", "has other programs")
 			d.answers(temporal.NewNonRetryableApplicationError("programs turn-1.decode differ", activities.KindProgramsDiffer, nil,
-				&activities.ProgramsDiffer{Recorded: map[string]string{"turn-1.decode": "p"}, Present: map[string]string{"turn-1.decode": "q"}}))
+				activities.SamePrograms(map[string]string{"turn-1.decode": "p"}, map[string]string{"turn-1.decode": "q"})))
 		})
 	case "late":
 		d.kills++ // the session ends with it
@@ -252,8 +254,8 @@ func (d *dialogue) person(words []string) {
 		there := ""
 		if s.Waiting != nil {
 			there = fmt.Sprintf("; wanted %s, there %v", s.Waiting.Wanted, s.Waiting.Present)
-			if p := s.Waiting.Programs; p != nil {
-				there += fmt.Sprintf("; programs wanted %v, there %v", p.Recorded, p.Present)
+			for _, p := range s.Waiting.Programs {
+				there += fmt.Sprintf("; %s wanted %s, there %s", p.Name, p.Recorded, p.Present)
 			}
 		}
 		d.say("status", "%s, iteration %d of %d, branch %d, updates at risk: %d%s", s.Phase, s.Iteration, s.Iterations, s.Branch, s.AtRisk, there)
@@ -264,7 +266,19 @@ func (d *dialogue) person(words []string) {
 			d.say("status", "last error: %s", s.PausedBy.Error)
 			d.say("status", "what to do: %s", s.PausedBy.Do)
 		}
-	case "pause", "resume", "report":
+	case "upgrade":
+		d.say("person", "replaces the workers by those of build %s", words[1])
+		d.p.s.mu.Lock()
+		d.p.s.build = words[1]
+		d.p.s.mu.Unlock()
+	case "move":
+		d.say("person", "has devices with fingerprint %s only", words[1])
+		d.p.s.mu.Lock()
+		d.p.s.print = words[1]
+		d.p.s.mu.Unlock()
+	case "adopt-programs":
+		d.send(words, Adopt{Fingerprint: strings.Join(words[1:], "")})
+	case "pause", "resume", "report", "snapshot-now":
 		d.send(words)
 	case "stop-after":
 		d.send(words, StopAfter{Iteration: d.number(words[1])})

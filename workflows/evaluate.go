@@ -109,7 +109,7 @@ func (t *train) evaluateAlone(ctx workflow.Context, id string) error {
 		return err
 	}
 	t.show(ctx, "opening a session on a device")
-	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, func(wanted string, present []string) {
+	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.adopts, func(wanted string, present []string) {
 		t.wanted, t.present = wanted, present
 		t.show(ctx, waitingForDevice)
 	})

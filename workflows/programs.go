@@ -55,15 +55,15 @@ func (t *train) otherPrograms(ctx workflow.Context, err error) bool {
 func (t *train) awaitPrograms(ctx workflow.Context) error {
 	t.wanted, t.present = t.Fingerprint, []string{t.Fingerprint}
 	t.show(ctx, waitingForPrograms)
-	_, err := workflow.AwaitWithTimeout(ctx, t.programs.wait, func() bool { return t.Paused })
+	_, err := workflow.AwaitWithTimeout(ctx, t.programs.wait, func() bool { return t.Paused || t.adopts() })
 	return err
 }
 
 // showPrograms is a table of the programs that differ.
 func (w *Waiting) showPrograms(b *strings.Builder) {
 	fmt.Fprintf(b, "%s.\n\n| program | wanted | there |\n|---|---|---|\n", w.Reason)
-	for _, name := range w.Programs.Names() {
-		fmt.Fprintf(b, "| %s | `%s` | `%s` |\n", name, w.Programs.Recorded[name], w.Programs.Present[name])
+	for _, p := range w.Programs {
+		fmt.Fprintf(b, "| %s | `%s` | `%s` |\n", p.Name, p.Recorded, p.Present)
 	}
-	b.WriteString("\n")
+	b.WriteString("\nStart a worker of the build that began the run, or adopt the present programs (update `adopt-programs`): see docs/operations.md.\n\n")
 }

@@ -32,7 +32,7 @@ func TestWaitsForPrograms(t *testing.T) {
 		w := p.status().Waiting
 		require.Equal(t, testPrint, w.Wanted)
 		require.Equal(t, []string{testPrint}, w.Present)
-		require.Equal(t, &activities.ProgramsDiffer{Recorded: map[string]string{"a": "1"}, Present: map[string]string{"a": "3"}}, w.Programs)
+		require.Equal(t, []activities.OtherProgram{{Name: "a", Recorded: "1", Present: "3"}}, w.Programs)
 	})
 	p.train(nil)
 	p.result()
@@ -59,11 +59,11 @@ func TestSamePrograms(t *testing.T) {
 	require.EqualError(t, err, "programs b are not those the run was computed with: go on with the build that began it: programs differ from the recorded ones")
 	var d *activities.ProgramsDiffer
 	require.True(t, errors.As(err, &d))
-	require.Equal(t, &activities.ProgramsDiffer{Recorded: map[string]string{"b": "2"}, Present: map[string]string{"b": ""}}, d)
+	require.Equal(t, []activities.OtherProgram{{Name: "b", Recorded: "2"}}, d.Programs)
 }
 
 func TestDetailsShowPrograms(t *testing.T) {
 	r := &train{programs: &wrongPrograms{reason: "programs a differ"}, wanted: testPrint}
-	r.programs.Recorded, r.programs.Present = map[string]string{"a": "1"}, map[string]string{"a": "3"}
+	r.programs.Programs = []activities.OtherProgram{{Name: "a", Recorded: "1", Present: "3"}}
 	require.Contains(t, r.details(), "| a | `1` | `3` |")
 }

@@ -59,9 +59,9 @@ func describe(ctx workflow.Context, wait time.Duration) (activities.DeviceInfo, 
 }
 
 // openSession waits for a device with the fingerprint, without limit; tell hears of
-// it after the first try in vain. It fails
-// only when the workflow is cancelled, or with errLongHistory.
-func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound int, tell waiting) (*session, error) {
+// it after the first try in vain. It fails only when the workflow is cancelled, with
+// errLongHistory, or with errAdopts when adopts says so.
+func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound int, adopts func() bool, tell waiting) (*session, error) {
 	var present []string
 	for wait := sessionWait; ; wait = min(wait*2, sessionWaitMax) {
 		if err := ctx.Err(); err != nil {
@@ -70,12 +70,15 @@ func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound 
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			return nil, errLongHistory
 		}
-		s, err := w.trySession(ctx, fingerprint, bound, wait)
+		s, err := w.trySession(ctx, fingerprint, bound, wait, adopts)
 		if err == nil {
 			return s, nil
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
+		}
+		if adopts() {
+			return nil, errAdopts
 		}
 		if info, err := describe(ctx, describeWait); err == nil && !slices.Contains(present, info.Fingerprint) {
 			present = append(present, info.Fingerprint)
@@ -85,7 +88,7 @@ func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound 
 	}
 }
 
-func (w *Workflows) trySession(ctx workflow.Context, fingerprint string, bound int, wait time.Duration) (*session, error) {
+func (w *Workflows) trySession(ctx workflow.Context, fingerprint string, bound int, wait time.Duration, adopts func() bool) (*session, error) {
 	root, _ := workflow.NewDisconnectedContext(ctx)
 	root = workflow.WithActivityOptions(root, workflow.ActivityOptions{
 		TaskQueue:           activities.DeviceQueue(fingerprint),
@@ -93,9 +96,10 @@ func (w *Workflows) trySession(ctx workflow.Context, fingerprint string, bound i
 	})
 	creation, stopCreation := workflow.WithCancel(root)
 	open := false
-	// A cancelled workflow must not sit out the wait for a device.
+	// A cancelled workflow must not sit out the wait for a device, nor one that wants
+	// another device.
 	workflow.Go(root, func(own workflow.Context) {
-		_ = workflow.Await(own, func() bool { return open || ctx.Err() != nil })
+		_ = workflow.Await(own, func() bool { return open || ctx.Err() != nil || adopts() })
 		if !open {
 			stopCreation()
 		}

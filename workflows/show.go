@@ -44,7 +44,7 @@ func (t *train) show(ctx workflow.Context, phase string) {
 func (t *train) details() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**\n\n", t.phase)
-	if w := t.waiting(); w != nil && w.Programs != nil {
+	if w := t.waiting(); w != nil && w.Reason != "" {
 		w.showPrograms(&b)
 	} else if w != nil {
 		there := "none"

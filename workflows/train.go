@@ -1,9 +1,11 @@
 package workflows
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -69,6 +71,12 @@ type Carry struct {
 	Stuck    *Failing  `json:"stuck,omitempty"`
 	// RollTo is where the run goes back to next; Opened why its branch was opened,
 	// until the branch's first commit has it.
+	// SnapshotNow says that the next commit has a snapshot.
+	SnapshotNow bool `json:"snapshot_now,omitempty"`
+	// Adopt is an adoption that is asked for and not done; Wants is the fingerprint that a
+	// run without one looks for, "" for any.
+	Adopt  *Adoption          `json:"adopt,omitempty"`
+	Wants  string             `json:"wants,omitempty"`
 	RollTo *RollTo            `json:"roll_to,omitempty"`
 	Opened *activities.Opened `json:"opened,omitempty"`
 }
@@ -150,7 +158,10 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 			}
 			continue
 		}
-		err := t.withDevice(ctx)
+		err := t.adopt(ctx)
+		if err == nil {
+			err = t.withDevice(ctx)
+		}
 		if errors.Is(err, errDeviceLost) {
 			t.LostDevices++
 			if t.Current != nil {
@@ -163,7 +174,7 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 			if err := t.awaitPrograms(ctx); err != nil {
 				return err
 			}
-		} else if err != nil && !errors.Is(err, errLongHistory) {
+		} else if err != nil && !errors.Is(err, errLongHistory) && !errors.Is(err, errAdopts) {
 			return err
 		}
 		if t.dueToContinue(ctx) && (t.Next < t.end() || t.RollTo != nil) {
@@ -246,6 +257,7 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 		}
 		head := *h // what is carried for itself is not carried twice
 		head.Metrics, head.First, head.Last, head.Device, head.Detected = nil, nil, nil, nil, nil
+		head.Programs = nil
 		t.Head = &head
 	}
 	return nil
@@ -263,15 +275,24 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 		if wait == describeWait {
 			t.show(ctx, "looking for a device")
 		} else {
-			t.wanted = anyDevice
+			t.wanted = cmp.Or(t.Wants, anyDevice)
 			t.show(ctx, waitingForDevice)
 		}
 		info, err := describe(ctx, wait)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case err == nil && t.Wants != "" && t.Wants != info.Fingerprint:
+			t.wanted = t.Wants
+			if !slices.Contains(t.present, info.Fingerprint) {
+				t.present = append(t.present, info.Fingerprint)
+			}
+			t.show(ctx, waitingForDevice)
+			if err := workflow.Sleep(ctx, wait); err != nil {
+				return err
+			}
 		case err == nil:
-			t.Fingerprint, t.Device = info.Fingerprint, info.Fields
+			t.Fingerprint, t.Device, t.Wants = info.Fingerprint, info.Fields, ""
 		case !temporal.IsTimeoutError(err):
 			if err := workflow.Sleep(ctx, wait); err != nil {
 				return err
@@ -285,7 +306,7 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 // iterations until the run ends, is paused, or should continue as new.
 func (t *train) withDevice(ctx workflow.Context) error {
 	t.show(ctx, "opening a session on a device")
-	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, func(wanted string, present []string) {
+	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.adopts, func(wanted string, present []string) {
 		t.wanted, t.present, t.programs = wanted, present, nil
 		t.show(ctx, waitingForDevice)
 	})
@@ -298,7 +319,7 @@ func (t *train) withDevice(ctx workflow.Context) error {
 	}
 	t.sweep.begun(ctx, t)
 	restored := false
-	for (t.Next < t.end() || t.RollTo != nil) && !t.Paused && !t.dueToContinue(ctx) {
+	for (t.Next < t.end() || t.RollTo != nil) && !t.Paused && !t.adopts() && !t.dueToContinue(ctx) {
 		if t.RollTo != nil {
 			if err := t.rollBack(ctx); err != nil {
 				return err
@@ -328,7 +349,7 @@ const (
 
 // warmStart makes version 0, in chunks with a snapshot between.
 func (t *train) warmStart(ctx workflow.Context, s *session) error {
-	for t.Run.Base.Digest == "" && !t.Paused {
+	for t.Run.Base.Digest == "" && !t.Paused && !t.adopts() {
 		done := 0
 		if t.WarmStart != nil {
 			done = t.WarmStart.Version
@@ -373,6 +394,7 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 		Version:    activities.Version{Run: t.Run, Branch: t.Branch, Version: t.Next, State: t.State},
 		Head:       t.headRef(),
 		MaxSeconds: t.plan.ActivitySeconds / 2, Evaluate: t.measuring,
+		Adopt: t.Opened != nil && t.Opened.Adopted != nil,
 	}
 	if it := t.Current; it != nil && it.Updated != nil && it.Credited != nil && it.Credited.Batch != nil {
 		in.Pending = &activities.PendingUpdate{Batch: *it.Credited.Batch, Settings: it.Settings, State: it.Updated.State}

@@ -147,7 +147,7 @@ func (w *Watcher) result(ctx context.Context, into any) error {
 }
 
 func waitingText(wait *workflows.Waiting) string {
-	if wait.Programs != nil {
+	if wait.Reason != "" {
 		return programsText(wait)
 	}
 	there := "none is there"
@@ -161,12 +161,9 @@ func waitingText(wait *workflows.Waiting) string {
 
 // programsText names the programs that a worker would have to have, and those it has.
 func programsText(wait *workflows.Waiting) string {
-	text := "waiting for a worker with the run's programs"
-	if wait.Reason != "" {
-		text += ": " + human.Visible(wait.Reason)
-	}
-	for _, name := range wait.Programs.Names() {
-		text += fmt.Sprintf("\n  %s: wanted %s, there %s", name, wait.Programs.Recorded[name], wait.Programs.Present[name])
+	text := "waiting for a worker with the run's programs: " + human.Visible(wait.Reason)
+	for _, p := range wait.Programs {
+		text += fmt.Sprintf("\n  %s: wanted %s, there %s", p.Name, p.Recorded, p.Present)
 	}
 	return text
 }

@@ -324,5 +324,5 @@ w-1 is done: 2 iterations, state 6f76
 func TestWaitingForPrograms(t *testing.T) {
 	require.Equal(t, `waiting for a worker with the run's programs: programs a differ
   a: wanted 1, there 3`, waitingText(&workflows.Waiting{Wanted: "f00d", Present: []string{"f00d"}, Reason: "programs a differ",
-		Programs: &activities.ProgramsDiffer{Recorded: map[string]string{"a": "1"}, Present: map[string]string{"a": "3"}}}))
+		Programs: []activities.OtherProgram{{Name: "a", Recorded: "1", Present: "3"}}}))
 }
