@@ -26,8 +26,17 @@ type Opened struct {
 	Events []collapse.Event `json:"events,omitempty"`
 	// Changes are the knobs that were changed, in words.
 	Changes []string `json:"changes,omitempty"`
+	// Adopted is what computed the fork point, if the branch was opened to continue under
+	// other programs or another fingerprint. The manifest itself has those of the branch.
+	Adopted *Adopted `json:"adopted,omitempty"`
 	// Detected is the detectors' state where the branch begins.
 	Detected Detected `json:"detected"`
+}
+
+// Adopted is what the iterations before a branch were computed by.
+type Adopted struct {
+	Fingerprint string            `json:"fingerprint"`
+	Programs    map[string]string `json:"programs"`
 }
 
 // Smooth adds the smoothed curves to an iteration's metrics; previous are the metrics of

@@ -40,6 +40,9 @@ type ResolveResult struct {
 	From *Head `json:"from,omitempty"`
 	// SearchAttributes reports whether the server knows the Reprise* attributes.
 	SearchAttributes bool `json:"search_attributes"`
+	// Flags hold for the whole run; nil in results of releases before it, and then those
+	// of the worker that decides hold.
+	Flags *Flags `json:"flags,omitempty"`
 }
 
 // Plan is what the workflow needs of the resolved spec to decide.
@@ -53,6 +56,9 @@ type Plan struct {
 	Snapshot        spec.Snapshot `json:"snapshot"`
 	ActivitySeconds int           `json:"activity_seconds"`
 	Settings        spec.Settings `json:"settings"`
+	// StepFailures is how often in a row a step of a session may fail; 0 in plans of
+	// releases before it.
+	StepFailures int `json:"step_failures,omitempty"`
 	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.
 	EvaluateEvery int         `json:"evaluate_every,omitempty"`
 	Suites        []PlanSuite `json:"suites,omitempty"`
@@ -99,6 +105,8 @@ type LoadResult struct {
 	Fingerprint string `json:"fingerprint"`
 	// Head is the manifest of iteration Version-1; nil for a model.
 	Head *Head `json:"head,omitempty"`
+	// Flags hold for the whole evaluation; see ResolveResult.
+	Flags *Flags `json:"flags,omitempty"`
 }
 
 // Head is the newest committed iteration of a branch.
@@ -126,6 +134,8 @@ type Head struct {
 	Device json.RawMessage `json:"device,omitempty"`
 	// Detected is the detectors' result for the iteration.
 	Detected *Detected `json:"detected,omitempty"`
+	// Programs are the hashes of the programs that computed it.
+	Programs map[string]string `json:"programs,omitempty"`
 }
 
 // FindInput asks for a committed policy version of a run; nil is the newest.

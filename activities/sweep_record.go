@@ -28,7 +28,7 @@ type TrialRecord struct {
 	Stop int
 	// LostDevices and Recomputed are the run's.
 	LostDevices, Recomputed int
-	// Reason is why it failed, Final what it is to become when it ends: dropped, stopped.
+	// Reason is why it failed or is paused, Final what it is to become when it ends: dropped, stopped.
 	Reason string
 	Final  sweep.State
 	// Flags of a trial that is open, or whose outcome is not known yet.

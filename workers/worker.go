@@ -248,7 +248,8 @@ func (p *process) startHost() error {
 	o.MaxConcurrentActivityExecutionSize = p.HostSlots
 	w := worker.New(p.Client, activities.HostQueue, o)
 	attributes := func(ctx context.Context) bool { return attributesRegistered(ctx, p.Client, p.Namespace) }
-	h := host.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport}
+	h := host.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport,
+		Flags: activities.Flags{ContinueAfter: p.ContinueAfter, SessionHeartbeat: p.SessionHeartbeat}}
 	register(w, h.Steps())
 	trials := sweeps.Sweeps{Store: p.Store, Attributes: attributes, Look: func(ctx context.Context, id string) (activities.Found, error) {
 		return look(ctx, p.Client, id)

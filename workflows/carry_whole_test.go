@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/converter"
@@ -132,6 +133,7 @@ func TestContinueAsNewCarriesEverything(t *testing.T) {
 	want := filled[Carry](t)
 	want.Paused = false // a paused run waits, whatever its history
 	want.Next, *want.StopAfter = 1, 2
+	want.Flags.SessionHeartbeat = time.Minute
 	p.SetContinueAsNewSuggested(true)
 	given := want
 	p.train(&given)

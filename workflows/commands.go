@@ -26,14 +26,18 @@ type Status struct {
 	// Fingerprint is the device fingerprint the run belongs to.
 	Fingerprint string `json:"fingerprint"`
 	// Waiting is set while no device serves it: what is wanted, and what is there.
-	Waiting     *Waiting           `json:"waiting,omitempty"`
-	Head        *store.Ref         `json:"head,omitempty"`
-	State       string             `json:"state"`
-	Settings    spec.Settings      `json:"settings"`
-	Metrics     activities.Metrics `json:"metrics,omitempty"`
-	First       *Evaluated         `json:"first_evaluation,omitempty"`
-	Last        *Evaluated         `json:"last_evaluation,omitempty"`
-	LostDevices int                `json:"lost_devices"`
+	Waiting  *Waiting           `json:"waiting,omitempty"`
+	Head     *store.Ref         `json:"head,omitempty"`
+	State    string             `json:"state"`
+	Settings spec.Settings      `json:"settings"`
+	Metrics  activities.Metrics `json:"metrics,omitempty"`
+	First    *Evaluated         `json:"first_evaluation,omitempty"`
+	Last     *Evaluated         `json:"last_evaluation,omitempty"`
+	// PausedBy is why the run has paused by itself, Failing the steps that have failed in
+	// a row so far.
+	PausedBy    *PausedBy `json:"paused_by,omitempty"`
+	Failing     []Failing `json:"failing,omitempty"`
+	LostDevices int       `json:"lost_devices"`
 	// Recomputed counts updates applied again so far to rebuild the policy.
 	Recomputed int `json:"recomputed_updates"`
 	// AtRisk is how many updates would be applied again if the device died now.
@@ -62,6 +66,10 @@ func evaluated(e *store.EvaluationRef) *Evaluated {
 type Waiting struct {
 	Wanted  string   `json:"wanted"`
 	Present []string `json:"present"`
+	// Reason is set where a worker serves the fingerprint and its build lowers other
+	// programs than the run's; Programs are those, as recorded and as they are there.
+	Programs []activities.OtherProgram `json:"programs,omitempty"`
+	Reason   string                    `json:"reason,omitempty"`
 }
 
 // StopAfter is the argument of the update "stop-after".
@@ -78,7 +86,7 @@ func (t *train) status() (Status, error) {
 		Run: t.Run.ID, Phase: t.phase, Branch: t.Branch, Iteration: t.Next, Iterations: t.end(), Environment: t.plan.Environment,
 		Paused: t.Paused, Fingerprint: t.Fingerprint, Head: t.headRef(), State: t.State, Settings: t.Settings,
 		Metrics: t.Metrics, First: evaluated(t.First), Last: evaluated(t.Last), LostDevices: t.LostDevices, Recomputed: t.Recomputed,
-		AtRisk: t.Next - t.Snapshot, Warnings: t.Warnings, Events: t.Events,
+		PausedBy: t.pausedBy(), Failing: t.Failures, AtRisk: t.Next - t.Snapshot, Warnings: t.Warnings, Events: t.Events,
 	}
 	s.Waiting = t.waiting()
 	return s, nil
@@ -89,7 +97,11 @@ func (t *train) waiting() *Waiting {
 	if t.wanted == "" {
 		return nil
 	}
-	return &Waiting{Wanted: t.wanted, Present: t.present}
+	w := &Waiting{Wanted: t.wanted, Present: t.present}
+	if p := t.programs; p != nil {
+		w.Programs, w.Reason = p.Programs, p.reason
+	}
+	return w
 }
 
 // handle registers the query and the commands. Commands are updates with
@@ -102,7 +114,7 @@ func (t *train) handle(ctx workflow.Context) error {
 			return "pauses when the step that runs has ended; the device is given back", nil
 		}, t.validReady, "stop after the running step and give the device back"},
 		{"resume", func(workflow.Context) (string, error) {
-			t.Paused = false
+			t.resume()
 			return fmt.Sprintf("goes on with iteration %d", t.Next), nil
 		}, t.validReady, "go on after pause"},
 		{"stop-after", func(_ workflow.Context, s StopAfter) (string, error) {
@@ -113,6 +125,8 @@ func (t *train) handle(ctx workflow.Context) error {
 			t.RollTo = &RollTo{Iteration: r.Iteration}
 			return fmt.Sprintf("goes back to iteration %d when the running one is committed, and on in branch %d", r.Iteration, t.Branch+1), nil
 		}, t.validRollBack, "go back to a committed iteration and on in a new branch: {\"iteration\": 12}"},
+		{"snapshot-now", t.askSnapshot, t.validReady, "end the iteration that runs with a snapshot"},
+		{"adopt-programs", t.askAdoption, t.validAdopt, "go on in a new branch, from the newest snapshot, under the programs of the workers that are there, or on another device: {\"fingerprint\": \"9386b8a1e66d\"}"},
 		{"report", t.report, t.validReady, "write the run's page for people to the store"},
 		{"change-knob", func(ctx workflow.Context, c spec.Change) (string, error) {
 			s, err := t.Settings.Apply(c)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -51,8 +52,12 @@ func (d *dialogue) option(s *stage, option string) {
 		p.Collapse.OnDetection = collapse.Action(value)
 	case "model":
 		s.base = d.one(value, "imported")
+	case "failures": // of a step in a row
+		p.StepFailures = d.number(value)
 	case "report":
 		p.Report = d.one(value, "end")
+	case "build": // of the workers
+		s.build = value
 	case "alive": // episodes left after each turn
 		alive := d.numbers(value)
 		s.alive = func(turn int) int { return alive[turn-1] }
@@ -150,21 +155,35 @@ func (d *dialogue) command(words []string) {
 		onDevice := d.step(words[1]).Place == steps.OnSession
 		d.when(words[1], d.number(words[2]), func() {
 			d.say(session, "is lost")
-			if onDevice {
-				d.stalls()
-			} else {
-				noticed := make(chan struct{})
-				d.noticed = noticed
-				d.instead(func() error { <-noticed; return nil }) // and then its work
-			}
+			noticed := make(chan struct{})
+			d.noticed = noticed
+			d.instead(func() error {
+				<-noticed
+				if onDevice {
+					return temporal.NewNonRetryableApplicationError("nobody hears this", "Late", nil)
+				}
+				return nil // and then its work
+			})
 			lose()
 		})
 	case "drain":
-		_, lose := d.loses()
+		d.ends(words, "refuses: its worker is about to stop", "no", activities.KindDraining)
+	case "out-of-memory":
+		d.ends(words, "has too little memory", "asked for 3 GiB; a smaller update.micro_batch needs less", activities.KindOutOfMemory)
+	case "fail-device":
+		d.ends(words, "has failed", "the device is poisoned", activities.KindDeviceFailed)
+	case "other-programs":
+		d.kills++ // the session ends with it
 		d.when(words[1], d.number(words[2]), func() {
-			d.say("device", "refuses: its worker is about to stop")
-			d.answers(temporal.NewNonRetryableApplicationError("no", activities.KindDraining, nil))
-			time.AfterFunc(50*time.Millisecond, lose)
+			d.say("device", "has other programs")
+			d.answers(temporal.NewNonRetryableApplicationError("programs turn-1.decode differ", activities.KindProgramsDiffer, nil,
+				activities.SamePrograms(map[string]string{"turn-1.decode": "p"}, map[string]string{"turn-1.decode": "q"})))
+		})
+	case "late":
+		d.kills++ // the session ends with it
+		d.when(words[1], d.number(words[2]), func() {
+			d.say("step", "takes too long")
+			d.answers(temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, nil))
 		})
 	case "forget":
 		d.kills++ // the session ends with it
@@ -184,6 +203,16 @@ func (d *dialogue) command(words []string) {
 	default:
 		require.Fail(d.t, "there is no such command", strings.Join(words, " "))
 	}
+}
+
+// ends has a step answer an error, after which its worker ends the session in a moment.
+func (d *dialogue) ends(words []string, says, text, kind string) {
+	_, lose := d.loses()
+	d.when(words[1], d.number(words[2]), func() {
+		d.say("device", "%s", says)
+		d.answers(temporal.NewNonRetryableApplicationError(text, kind, nil))
+		time.AfterFunc(50*time.Millisecond, lose)
+	})
 }
 
 // loses prepares the loss of the next session that is not lost yet.
@@ -225,9 +254,31 @@ func (d *dialogue) person(words []string) {
 		there := ""
 		if s.Waiting != nil {
 			there = fmt.Sprintf("; wanted %s, there %v", s.Waiting.Wanted, s.Waiting.Present)
+			for _, p := range s.Waiting.Programs {
+				there += fmt.Sprintf("; %s wanted %s, there %s", p.Name, p.Recorded, p.Present)
+			}
 		}
 		d.say("status", "%s, iteration %d of %d, branch %d, updates at risk: %d%s", s.Phase, s.Iteration, s.Iterations, s.Branch, s.AtRisk, there)
-	case "pause", "resume", "report":
+		for _, of := range s.Failing {
+			d.say("status", "failed %d in a row: %s: %s", of.Count, of.Kind, of.Step)
+		}
+		if s.PausedBy != nil {
+			d.say("status", "last error: %s", s.PausedBy.Error)
+			d.say("status", "what to do: %s", s.PausedBy.Do)
+		}
+	case "upgrade":
+		d.say("person", "replaces the workers by those of build %s", words[1])
+		d.p.s.mu.Lock()
+		d.p.s.build = words[1]
+		d.p.s.mu.Unlock()
+	case "move":
+		d.say("person", "has devices with fingerprint %s only", words[1])
+		d.p.s.mu.Lock()
+		d.p.s.print = words[1]
+		d.p.s.mu.Unlock()
+	case "adopt-programs":
+		d.send(words, Adopt{Fingerprint: strings.Join(words[1:], "")})
+	case "pause", "resume", "report", "snapshot-now":
 		d.send(words)
 	case "stop-after":
 		d.send(words, StopAfter{Iteration: d.number(words[1])})

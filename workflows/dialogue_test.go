@@ -37,9 +37,12 @@ var rewrite = flag.Bool("rewrite", false, "write what the dialogues give into te
 //	continue-as-new N                                       begin a new history after N iterations
 //	long-history at STEP N                                  the server suggests a new history
 //	pause, resume, stop-after N, roll-back N,
-//	change-knob PATH VALUE, report, cancel, ask at STEP N   by a person, while STEP runs for the Nth time
+//	change-knob PATH VALUE, report, snapshot-now,
+//	adopt-programs [FINGERPRINT], upgrade BUILD, move FINGERPRINT, cancel, ask at STEP N   by a person, while STEP runs for the Nth time
 //	the same at rest                                        when nothing happens any longer, one rest each
 //	kill STEP N, forget STEP N, drain STEP N                the session ends; the policy is not held; the worker stops
+//	out-of-memory STEP N, fail-device STEP N, late STEP N   too little memory; the device is gone; the step takes too long
+//	other-programs restore N                                the worker's build lowers other programs
 //	                                                        the first of these commands ends session 1, the next session 2
 //	fail STEP N [KIND]                                      an error, which a retry corrects or which has a kind
 //	absent N                                                the first N tries to open a session find no device
@@ -123,7 +126,7 @@ func (d *dialogue) history(commands []string) {
 func (d *dialogue) begin(how string, options []string) {
 	s := &stage{plan: testPlan()}
 	if d.stage != nil { // the store and the environment are as they were
-		s.plan, s.base, s.commits = d.stage.plan, d.stage.base, d.stage.commits
+		s.plan, s.base, s.commits, s.build = d.stage.plan, d.stage.base, d.stage.commits, d.stage.build
 		s.selected, s.parts, s.more, s.gradNorm, s.alive = d.stage.selected, d.stage.parts, d.stage.more, d.stage.gradNorm, d.stage.alive
 	}
 	for _, o := range options {
@@ -165,7 +168,7 @@ func newest(commits []activities.CommitInput) *activities.Head {
 	return &activities.Head{
 		Manifest: ref("manifest", c.Branch, c.Iteration), Branch: c.Branch, Iteration: c.Iteration, State: c.StateAfter,
 		Settings: c.Settings, Metrics: c.Metrics, Fingerprint: testPrint, Base: c.Run.Base, Detected: c.Detected,
-		States: c.States, Rolled: c.Next(),
+		States: c.States, Rolled: c.Next(), Programs: c.Programs, Snapshot: newestSnapshot(commits, c.Iteration),
 	}
 }
 

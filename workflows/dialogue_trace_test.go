@@ -193,6 +193,7 @@ func (tr *trace) describe(input any) (place, more string) {
 			l.add(true, "and the update to %s", tr.state(in.Version.Version+1, in.Pending.State))
 		}
 		l.add(in.Evaluate, "to evaluate")
+		l.add(in.Adopt, "whatever made it")
 	case activities.GenerateInput:
 		place = rolled(in.Rollout, in.Turn)
 		policy(in.Policy)
@@ -259,6 +260,9 @@ func (tr *trace) commit(l *list, in activities.CommitInput) {
 	}
 	if o := in.Opened; o != nil {
 		l.add(true, "opened after iteration %d of branch %d", o.Iteration, o.Branch)
+		if a := o.Adopted; a != nil {
+			l.add(true, "adopts %v on %s after %v on %s", in.Programs, in.Fingerprint, a.Programs, a.Fingerprint)
+		}
 	}
 	l.add(in.Lost > 0, "devices lost: %d", in.Lost)
 }

@@ -14,9 +14,12 @@ import (
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
 )
 
-// Workflows holds the worker's settings that do not belong to a run.
+// Workflows holds the worker's settings that do not belong to a run. A run that was
+// resolved with flags uses those: see with.
 type Workflows struct {
 	// SessionHeartbeat is how long a worker may be silent before the session or
 	// the activity it runs is lost: 5 s in development, 20 s in production. It must
@@ -40,6 +43,17 @@ func (w *Workflows) decode(ctx workflow.Context, payload *common.Payload, value 
 		c = aware.WithWorkflowContext(ctx)
 	}
 	return c.FromPayload(payload, value)
+}
+
+// with returns the settings of a run that was resolved with flags. A run that began under a
+// release without flags uses the worker's.
+func (w *Workflows) with(f *activities.Flags) *Workflows {
+	if f == nil {
+		return w
+	}
+	own := *w
+	own.SessionHeartbeat, own.ContinueAfter = f.SessionHeartbeat, f.ContinueAfter
+	return &own
 }
 
 const (

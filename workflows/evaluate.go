@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -69,7 +70,7 @@ func (w *Workflows) Evaluate(ctx workflow.Context, input json.RawMessage) (*Eval
 	}
 	// The steps are the same as in a run's own evaluation, on a train that does nothing
 	// else.
-	t.plan = loaded.Plan
+	t.plan, t.Workflows = loaded.Plan, w.with(loaded.Flags)
 	t.Carry = Carry{
 		Run: loaded.Run, Branch: loaded.Branch, Next: loaded.Version, State: loaded.State,
 		Head: loaded.Head, Settings: loaded.Plan.Settings, Fingerprint: loaded.Fingerprint, Current: t.Current,
@@ -78,7 +79,12 @@ func (w *Workflows) Evaluate(ctx workflow.Context, input json.RawMessage) (*Eval
 	for {
 		err := t.evaluateAlone(ctx, id)
 		if errors.Is(err, errDeviceLost) {
-			continue
+			step := t.failedTooOften(ctx, err)
+			if step == nil {
+				continue
+			}
+			// Nothing is lost: an evaluation that is started again writes the same files.
+			err = temporal.NewNonRetryableApplicationError(step.Text()+". "+step.advice()+" Then start the evaluation again.", step.Kind, nil)
 		}
 		if errors.Is(err, errLongHistory) {
 			return nil, workflow.NewContinueAsNewError(ctx, "Evaluate", input)
@@ -103,7 +109,7 @@ func (t *train) evaluateAlone(ctx workflow.Context, id string) error {
 		return err
 	}
 	t.show(ctx, "opening a session on a device")
-	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, func(wanted string, present []string) {
+	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.adopts, func(wanted string, present []string) {
 		t.wanted, t.present = wanted, present
 		t.show(ctx, waitingForDevice)
 	})

@@ -56,14 +56,14 @@ func (t *train) start() iteration.Start {
 func (t *train) drive(ctx workflow.Context, s *session, it *iteration.Iteration) error {
 	for !it.Done() {
 		if !t.measuring {
-			it.Due = iteration.DueAt(t.plan, t.Branch, it.Number, t.end()) // commands move the end
+			it.Due = t.due(it.Number)
 		}
 		calls, err := it.Ready()
 		if err != nil {
 			return err
 		}
-		if t.Paused && !calls[0].Completes {
-			return nil // the rest follows after resume
+		if (t.Paused || t.adopts()) && !calls[0].Completes {
+			return nil // the rest follows after resume, or is given up
 		}
 		if err := t.do(ctx, s, it, calls[0]); err != nil {
 			return err
@@ -71,6 +71,13 @@ func (t *train) drive(ctx workflow.Context, s *session, it *iteration.Iteration)
 		t.evaluated(it)
 	}
 	return nil
+}
+
+// due is what is due in an iteration now: commands move the end, and ask for a snapshot.
+func (t *train) due(number int) iteration.Due {
+	due := iteration.DueAt(t.plan, t.Branch, number, t.end())
+	due.Snapshot = due.Snapshot || t.SnapshotNow
+	return due
 }
 
 // do runs one call and applies its result.
@@ -82,7 +89,9 @@ func (t *train) do(ctx workflow.Context, s *session, it *iteration.Iteration, c 
 	var err error
 	switch c.Place {
 	case steps.OnSession:
-		err = s.run(ctx, c.Routing, c.Summary, c.Input, result)
+		if err = s.run(ctx, c.Routing, c.Summary, c.Input, result); err == nil {
+			t.stepEnded(stepName(c.Routing, c.Summary))
+		}
 	case steps.OnHost:
 		t.committing = c.Name == steps.Commit.Name // too late to make this the last iteration
 		err = t.onHost(ctx, t.plan.ActivitySeconds)(c.Routing, c.Summary, c.Input, result)
@@ -118,6 +127,7 @@ func (t *train) committed(ctx workflow.Context, it *iteration.Iteration) {
 	t.Head = it.Committed(t.Snapshot)
 	t.Snapshot, t.State, t.Metrics = t.Head.Snapshot, t.Head.State, it.Metrics
 	t.Current, t.Opened = nil, nil
+	t.SnapshotNow = t.SnapshotNow && it.State.Snapshot == nil
 	t.Next, t.here = n+1, t.here+1
 	t.act(n, it.Detected)
 	t.attributes(ctx)

@@ -21,7 +21,12 @@ const histories = "testdata/histories"
 
 func readHistory(t *testing.T, name string) *history.History {
 	t.Helper()
-	f, err := os.Open(filepath.Join(histories, name))
+	return readHistoryAt(t, filepath.Join(histories, name))
+}
+
+func readHistoryAt(t *testing.T, path string) *history.History {
+	t.Helper()
+	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)

@@ -19,6 +19,8 @@ type RollTo struct {
 	Iteration int `json:"iteration"`
 	// Events are the reasons; there are none if a person requested the rollback.
 	Events []collapse.Event `json:"events,omitempty"`
+	// Adopt says that the branch goes on under other programs or on another device.
+	Adopt bool `json:"adopt,omitempty"`
 }
 
 // maxEvents bounds the events that are carried along; the manifests have all.
@@ -57,6 +59,8 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	why := "as asked"
 	if len(to.Events) > 0 {
 		why = to.Events[0].Text
+	} else if to.Adopt {
+		why = "to adopt other programs"
 	}
 	found, err := steps.Find.Do(t.onHost(ctx, t.plan.ActivitySeconds), fmt.Sprintf("roll back to iteration %d: %s", to.Iteration, why),
 		activities.FindInput{Run: t.Run.ID, Version: &version, Head: &t.Head.Manifest})
@@ -70,9 +74,12 @@ func (t *train) rollBack(ctx workflow.Context) error {
 		head.Detected, head.States, head.Batches = nil, nil, nil
 	}
 	opened := &activities.Opened{Branch: t.Branch, Iteration: t.Next - 1, Events: to.Events, Detected: t.Detected}
+	if to.Adopt {
+		opened.Adopted = &activities.Adopted{Fingerprint: head.Fingerprint, Programs: head.Programs}
+	}
 	t.Settings = head.Settings
 	if len(to.Events) > 0 {
-		t.Settings, opened.Changes = changed(head.Settings, t.plan.Collapse.Rollback.Knobs())
+		t.Settings, opened.Changes = turned(head.Settings, t.plan.Collapse.Rollback.Knobs())
 	}
 	// The detectors' state at the fork point is in its manifest. The state of the
 	// abandoned iteration has averages that the collapse has moved.
@@ -85,16 +92,17 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	t.Branch, t.Next, t.State, t.Metrics, t.Snapshot = t.Branch+1, version, head.State, head.Metrics, head.Snapshot
 	t.Last = head.Last // else what the old branch has measured would count as the new one's
 	head.Metrics, head.First, head.Last, head.Device, head.Detected = nil, nil, nil, nil, nil
+	head.Programs = nil
 	head.Rolled = nil // a branch begins with a rollout of its own
 	t.Head, t.Current, t.Opened, t.RollTo = &head, nil, opened, nil
+	t.Failures = nil // of steps that are left behind
 	t.show(ctx, fmt.Sprintf("rolled back to iteration %d", to.Iteration))
 	return nil
 }
 
-// changed are settings with the knobs of a rollback turned, and what that was in
-// words. A knob that these settings do not have, or that would leave its range,
+// turned are settings with the knobs of a rollback turned, and what that was in words. A knob that these settings do not have, or that would leave its range,
 // stays, and the words say so.
-func changed(s spec.Settings, knobs []collapse.Knob) (spec.Settings, []string) {
+func turned(s spec.Settings, knobs []collapse.Knob) (spec.Settings, []string) {
 	var words []string
 	for _, k := range knobs {
 		value := k.Set

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,6 +17,13 @@ import (
 // errDeviceLost says that the session ended during the work: open another one and
 // continue with the same iteration.
 var errDeviceLost = errors.New("device lost")
+
+// sessionLost is how a session that a step needs was lost.
+const sessionLost = "its session was lost: the worker is gone, or was silent for too long"
+
+// tooLong is the server's name for the error of an activity that was cut off at its time
+// limit. It would be cut off again, so it is not retried in its session: the run counts it.
+const tooLong = "TemporalTimeout:StartToClose"
 
 // errLongHistory says that a wait has made the history so long that the run should
 // continue as new.
@@ -51,9 +59,9 @@ func describe(ctx workflow.Context, wait time.Duration) (activities.DeviceInfo, 
 }
 
 // openSession waits for a device with the fingerprint, without limit. It calls tell after
-// the first failed try. It fails only when the workflow is cancelled, or with
-// errLongHistory.
-func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound int, tell waiting) (*session, error) {
+// the first failed try. It fails only when the workflow is cancelled, with errLongHistory,
+// or with errAdopts when adopts says so.
+func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound int, adopts func() bool, tell waiting) (*session, error) {
 	var present []string
 	for wait := sessionWait; ; wait = min(wait*2, sessionWaitMax) {
 		if err := ctx.Err(); err != nil {
@@ -62,12 +70,15 @@ func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound 
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			return nil, errLongHistory
 		}
-		s, err := w.trySession(ctx, fingerprint, bound, wait)
+		s, err := w.trySession(ctx, fingerprint, bound, wait, adopts)
 		if err == nil {
 			return s, nil
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
+		}
+		if adopts() {
+			return nil, errAdopts
 		}
 		if info, err := describe(ctx, describeWait); err == nil && !slices.Contains(present, info.Fingerprint) {
 			present = append(present, info.Fingerprint)
@@ -77,7 +88,7 @@ func (w *Workflows) openSession(ctx workflow.Context, fingerprint string, bound 
 	}
 }
 
-func (w *Workflows) trySession(ctx workflow.Context, fingerprint string, bound int, wait time.Duration) (*session, error) {
+func (w *Workflows) trySession(ctx workflow.Context, fingerprint string, bound int, wait time.Duration, adopts func() bool) (*session, error) {
 	root, _ := workflow.NewDisconnectedContext(ctx)
 	root = workflow.WithActivityOptions(root, workflow.ActivityOptions{
 		TaskQueue:           activities.DeviceQueue(fingerprint),
@@ -85,9 +96,10 @@ func (w *Workflows) trySession(ctx workflow.Context, fingerprint string, bound i
 	})
 	creation, stopCreation := workflow.WithCancel(root)
 	open := false
-	// A cancelled workflow must not sit out the wait for a device.
+	// A cancelled workflow must not sit out the wait for a device, nor one that wants
+	// another device.
 	workflow.Go(root, func(own workflow.Context) {
-		_ = workflow.Await(own, func() bool { return open || ctx.Err() != nil })
+		_ = workflow.Await(own, func() bool { return open || ctx.Err() != nil || adopts() })
 		if !open {
 			stopCreation()
 		}
@@ -128,39 +140,57 @@ func (s *session) runner(ctx workflow.Context) steps.Runner {
 // run executes a device activity inside the session. The error is errDeviceLost if
 // another session can continue, and the workflow's own if it is cancelled.
 func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, input, result any) error {
-	if s.info.SessionState != workflow.SessionStateOpen {
-		return errDeviceLost
+	failed := func(kind, format string, args ...any) error {
+		return &failure{step: stepName(r, summary), kind: kind, text: fmt.Sprintf(format, args...)}
 	}
-	actx := workflow.WithActivityOptions(s.work, options(r, summary, s.bound, s.heartbeat))
+	if s.info.SessionState != workflow.SessionStateOpen {
+		return failed(kindSessionLost, sessionLost)
+	}
+	o := options(r, summary, s.bound, s.heartbeat)
+	o.RetryPolicy.NonRetryableErrorTypes = append(slices.Clone(activities.NonRetryable), tooLong)
+	actx := workflow.WithActivityOptions(s.work, o)
 	err := workflow.ExecuteActivity(actx, r.Name, input).Get(actx, result)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case s.info.SessionState != workflow.SessionStateOpen, errors.Is(err, workflow.ErrSessionFailed):
-		return errDeviceLost
+	}
+	// What the worker has said counts, though its session may have ended since.
+	var app *temporal.ApplicationError
+	if errors.As(err, &app) {
+		switch app.Type() {
+		case activities.KindNotResident:
+			return errDeviceLost
+		case activities.KindDraining:
+			return s.ending(ctx, errDeviceLost)
+		case activities.KindOutOfMemory, activities.KindDeviceFailed:
+			return s.ending(ctx, failed(app.Type(), "%s", app.Message()))
+		}
+	}
+	if s.info.SessionState != workflow.SessionStateOpen || errors.Is(err, workflow.ErrSessionFailed) {
+		return failed(kindSessionLost, sessionLost)
 	}
 	var late *temporal.TimeoutError
-	if errors.As(err, &late) && late.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START {
-		return errDeviceLost // nobody is there to begin it
-	}
-	var app *temporal.ApplicationError
-	if !errors.As(err, &app) {
-		return err
-	}
-	switch app.Type() {
-	case activities.KindNotResident:
-		return errDeviceLost
-	case activities.KindDraining:
-		// The worker ends the session itself in a moment. Another one before that
-		// would find the same worker.
-		if _, err := workflow.AwaitWithTimeout(ctx, drainWait, func() bool {
-			return s.info.SessionState != workflow.SessionStateOpen
-		}); err != nil {
-			return err
+	if errors.As(err, &late) {
+		if late.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START {
+			return failed(kindSessionLost, "no worker began it")
 		}
-		return errDeviceLost
+		return failed(kindTimedOut, "it ran longer than its time limit, which follows from limits.activity_seconds (%d)", s.bound)
 	}
 	return err
+}
+
+// ending returns lost when the worker has ended the session, which it does in a moment:
+// another session before that would find the same worker.
+func (s *session) ending(ctx workflow.Context, lost error) error {
+	if s.info.SessionState != workflow.SessionStateOpen {
+		return lost
+	}
+	if _, err := workflow.AwaitWithTimeout(ctx, drainWait, func() bool {
+		return s.info.SessionState != workflow.SessionStateOpen
+	}); err != nil {
+		return err
+	}
+	return lost
 }

@@ -34,7 +34,7 @@ const (
 // Current Details in the Web UI.
 func (t *train) show(ctx workflow.Context, phase string) {
 	t.phase = phase
-	if phase != waitingForDevice {
+	if phase != waitingForDevice && t.programs == nil {
 		t.wanted, t.present = "", nil
 	}
 	workflow.SetCurrentDetails(ctx, t.details())
@@ -44,12 +44,17 @@ func (t *train) show(ctx workflow.Context, phase string) {
 func (t *train) details() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**\n\n", t.phase)
-	if t.wanted != "" {
+	if w := t.waiting(); w != nil && w.Reason != "" {
+		w.showPrograms(&b)
+	} else if w != nil {
 		there := "none"
 		if len(t.present) > 0 {
 			there = "`" + strings.Join(t.present, "`, `") + "`"
 		}
 		fmt.Fprintf(&b, "Wanted: a device worker with fingerprint `%s`. There: %s. Start one, or see docs/going-on.md.\n\n", t.wanted, there)
+	}
+	if p := t.pausedBy(); p != nil {
+		fmt.Fprintf(&b, "Last error (%s): %s\n\n%s\n\n", p.Kind, p.Error, p.Do)
 	}
 	if t.measuring {
 		t.showSuites(&b)
@@ -137,6 +142,17 @@ func (t *train) attributes(ctx workflow.Context) {
 	if v, ok := t.Metrics["success/mean"]; ok && finite(v) {
 		updates = append(updates, attributeSuccess.ValueSet(float64(v)))
 	}
+	upsert(ctx, updates...)
+}
+
+// phaseAttribute sets the search attribute of the phase alone.
+func (t *train) phaseAttribute(ctx workflow.Context, phase string) {
+	if t.Attributes {
+		upsert(ctx, attributePhase.ValueSet(phase))
+	}
+}
+
+func upsert(ctx workflow.Context, updates ...temporal.SearchAttributeUpdate) {
 	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
 		workflow.GetLogger(ctx).Warn("search attributes were not set", "error", err)
 	}

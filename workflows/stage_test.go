@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,6 +44,7 @@ type stage struct {
 	teach      bool             // an imported model has a warm start
 	model      bool             // an Evaluate measures a model, no run
 	attributes bool
+	flags      *activities.Flags // of the worker that resolves
 	// selected is the rows an iteration keeps; nil keeps 4.
 	selected func(iteration int) int
 	// parts are the rows of the iterations that share a rollout; more says after how many
@@ -60,6 +62,10 @@ type stage struct {
 	// instead is what activities do instead of their work, by their id: it is set when
 	// they begin, and holds for one try.
 	instead map[string]func() error
+	// print is the fingerprint of the device that answers; "" is testPrint.
+	print string
+	// build is what the workers' programs are; "" is "p".
+	build string
 	// restores are how many calls of Restore say that another is needed.
 	restores int
 
@@ -124,7 +130,7 @@ func (s *stage) begin(ctx context.Context, name string, input any) error {
 }
 
 func (s *stage) Resolve(ctx context.Context, in activities.ResolveInput) (activities.ResolveResult, error) {
-	out := activities.ResolveResult{Spec: ref("spec"), Plan: s.plan, Head: s.head, From: s.from, SearchAttributes: s.attributes}
+	out := activities.ResolveResult{Spec: ref("spec"), Plan: s.plan, Head: s.head, From: s.from, SearchAttributes: s.attributes, Flags: s.flags}
 	if s.base {
 		base := ref("base")
 		out.Base, out.Plan.Prepare = &base, s.teach
@@ -148,12 +154,24 @@ func (s *stage) Find(ctx context.Context, in activities.FindInput) (activities.L
 			out.Head = &activities.Head{
 				Manifest: ref("manifest", c.Branch, c.Iteration), Branch: c.Branch, Iteration: c.Iteration, State: c.StateAfter,
 				Settings: c.Settings, Metrics: c.Metrics, Fingerprint: testPrint, Base: c.Run.Base, Detected: c.Detected,
-				States: c.States, Rolled: c.Next(),
+				States: c.States, Rolled: c.Next(), Programs: c.Programs, Snapshot: newestSnapshot(s.commits, c.Iteration),
 			}
 		}
 	}
 	s.mu.Unlock()
 	return out, s.begin(ctx, "Find", in)
+}
+
+// newestSnapshot is the newest version at or before the one that an iteration made that has a
+// snapshot.
+func newestSnapshot(commits []activities.CommitInput, iteration int) int {
+	version := 0
+	for _, c := range commits {
+		if c.Snapshot != nil && c.Iteration <= iteration {
+			version = max(version, c.Snapshot.Version)
+		}
+	}
+	return version
 }
 
 func (s *stage) ResolveEvaluation(ctx context.Context, in activities.ResolveEvaluationInput) (activities.LoadResult, error) {
@@ -169,7 +187,10 @@ func (s *stage) ResolveEvaluation(ctx context.Context, in activities.ResolveEval
 }
 
 func (s *stage) Describe(ctx context.Context) (activities.DeviceInfo, error) {
-	return activities.DeviceInfo{Fingerprint: testPrint, Fields: json.RawMessage(`{"platform":"cpu"}`)}, s.begin(ctx, "Describe", nil)
+	s.mu.Lock()
+	print := cmp.Or(s.print, testPrint)
+	s.mu.Unlock()
+	return activities.DeviceInfo{Fingerprint: print, Fields: json.RawMessage(`{"platform":"cpu"}`)}, s.begin(ctx, "Describe", nil)
 }
 
 func (s *stage) WarmStart(ctx context.Context, in activities.WarmStartInput) (activities.WarmStartResult, error) {
@@ -196,7 +217,16 @@ func (s *stage) Restore(ctx context.Context, in activities.RestoreInput) (activi
 	if before == "" {
 		before = "s0"
 	}
-	out := activities.RestoreResult{State: before, Before: before, Done: true, Programs: map[string]string{"turn-1.decode": "p"}}
+	out := activities.RestoreResult{State: before, Before: before, Done: true, Programs: map[string]string{"turn-1.decode": cmp.Or(s.build, "p")}}
+	for _, c := range slices.Backward(s.commits) {
+		if c.Iteration != in.Version.Version-1 {
+			continue
+		}
+		if err := activities.SamePrograms(c.Programs, out.Programs); err != nil && !in.Adopt {
+			return out, temporal.NewNonRetryableApplicationError(err.Error(), activities.KindProgramsDiffer, nil, err)
+		}
+		break
+	}
 	if in.Pending != nil {
 		out.State = in.Pending.State
 	}

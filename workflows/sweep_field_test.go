@@ -49,6 +49,10 @@ type field struct {
 	pace func(label string) time.Duration
 	// waits is a trial that waits for a device before its first iteration.
 	waits string
+	// pauses is a trial that pauses by itself for a minute before its first iteration;
+	// begins says that version 0 exists then.
+	pauses string
+	begins bool
 	// problem is why a trial's chain cannot be read, by label.
 	problem map[string]string
 	// found is what the server says of trials, by label.
@@ -184,8 +188,6 @@ func (f *field) train(ctx workflow.Context, input json.RawMessage, _ *Carry) (*T
 	t := &train{sweep: reporterOf(TrialOf{Sweep: testSweep, Trial: label, Metrics: []string{"success/mean"}})}
 	f.mu.Lock()
 	f.started = append(f.started, label)
-	f.now++
-	f.most = max(f.most, f.now)
 	t.Next = f.done[label]
 	if t.Next == 0 && s.From.Run != "" {
 		t.Next = s.From.Iteration + 1
@@ -195,15 +197,22 @@ func (f *field) train(ctx workflow.Context, input json.RawMessage, _ *Carry) (*T
 		f.lines[label][0][i] = math.NaN()
 	}
 	f.mu.Unlock()
+	f.atOnce(1)
 	err := f.iterations(ctx, t, label, s.Iterations)
 	t.sweep.ended(ctx, t, err)
-	f.mu.Lock()
-	f.now--
-	f.mu.Unlock()
+	f.atOnce(-1)
 	if err != nil {
 		return nil, err
 	}
 	return &TrainResult{Iterations: t.Next}, nil
+}
+
+// atOnce counts the trials that run at once.
+func (f *field) atOnce(more int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now += more
+	f.most = max(f.most, f.now)
 }
 
 func (f *field) iterations(ctx workflow.Context, t *train, label string, iterations int) error {
@@ -214,6 +223,21 @@ func (f *field) iterations(ctx workflow.Context, t *train, label string, iterati
 			return err
 		}
 		t.wanted = ""
+	}
+	if f.pauses == label {
+		if f.begins {
+			t.sweep.begun(ctx, t)
+		}
+		t.Paused, t.resting, t.Stuck = true, true, &Failing{Step: "Update: iteration 0", Count: 5, Error: "no room"}
+		t.sweep.pauses(ctx, t)
+		f.atOnce(-1)
+		if err := workflow.Sleep(ctx, time.Minute); err != nil {
+			return err
+		}
+		t.resume()
+		t.resting = false
+		f.atOnce(1)
+		t.sweep.pauses(ctx, t)
 	}
 	t.sweep.begun(ctx, t)
 	for t.Next < iterations {

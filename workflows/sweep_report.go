@@ -34,7 +34,9 @@ type TrialReport struct {
 	// Begun says that version 0 exists: other trials may share it.
 	Begun bool `json:"begun,omitempty"`
 	// Waiting is the fingerprint of the device it waits for.
-	Waiting     string `json:"waiting,omitempty"`
+	Waiting string `json:"waiting,omitempty"`
+	// Paused is why it is paused; "" while it is not.
+	Paused      string `json:"paused,omitempty"`
 	LostDevices int    `json:"lost_devices,omitempty"`
 	Recomputed  int    `json:"recomputed_updates,omitempty"`
 	// Ended is set in the last report.
@@ -108,6 +110,13 @@ func (r *reporter) waits(ctx workflow.Context, t *train) {
 	}
 }
 
+// pauses reports that the run has paused, or goes on.
+func (r *reporter) pauses(ctx workflow.Context, t *train) {
+	if r != nil && r.next.Paused != shortText(t.whyPaused()) && pausedTrials.holds(ctx) {
+		r.send(ctx, t)
+	}
+}
+
 // ended reports the end, and returns when the report was sent.
 func (r *reporter) ended(ctx workflow.Context, t *train, err error) {
 	if r == nil {
@@ -134,7 +143,8 @@ func (r *reporter) flush(ctx workflow.Context) {
 // send sends a report; changes that come meanwhile are sent together in the next one. If
 // the sweep has ended, the report is dropped and the run continues.
 func (r *reporter) send(ctx workflow.Context, t *train) {
-	r.next.Waiting, r.next.LostDevices, r.next.Recomputed = t.wanted, t.LostDevices, t.Recomputed
+	r.next.Waiting, r.next.Paused = t.wanted, shortText(t.whyPaused())
+	r.next.LostDevices, r.next.Recomputed = t.LostDevices, t.Recomputed
 	r.due = true
 	if r.sending {
 		return
@@ -179,9 +189,12 @@ func shortReason(err error) string {
 }
 
 // shortText is a text of at most maxReason letters.
-func shortText(text string) string {
-	if runes := []rune(text); len(runes) > maxReason {
-		text = string(runes[:maxReason]) + "…"
+func shortText(text string) string { return shortenTo(text, maxReason) }
+
+// shortenTo is a text of at most so many letters.
+func shortenTo(text string, letters int) string {
+	if runes := []rune(text); len(runes) > letters {
+		text = string(runes[:letters]) + "…"
 	}
 	return text
 }

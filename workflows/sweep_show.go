@@ -20,6 +20,7 @@ type SweepCounts struct {
 	Pending    int `json:"pending"`
 	Running    int `json:"running"`
 	Waiting    int `json:"waiting"`
+	Paused     int `json:"paused,omitempty"`
 	Done       int `json:"done"`
 	Stopped    int `json:"stopped"`
 	Failed     int `json:"failed"`
@@ -30,7 +31,7 @@ type SweepCounts struct {
 
 func (c *SweepCounts) of(state sweep.State) *int {
 	return map[sweep.State]*int{
-		sweep.Pending: &c.Pending, sweep.Running: &c.Running, sweep.Waiting: &c.Waiting, sweep.Done: &c.Done, sweep.Stopped: &c.Stopped,
+		sweep.Pending: &c.Pending, sweep.Running: &c.Running, sweep.Waiting: &c.Waiting, sweep.Paused: &c.Paused, sweep.Done: &c.Done, sweep.Stopped: &c.Stopped,
 		sweep.Failed: &c.Failed, sweep.Dropped: &c.Dropped, sweep.Cancelled: &c.Cancelled, sweep.Terminated: &c.Terminated,
 	}[state]
 }
@@ -38,7 +39,7 @@ func (c *SweepCounts) of(state sweep.State) *int {
 // String lists the states that trials are in.
 func (c SweepCounts) String() string {
 	var parts []string
-	for _, state := range []sweep.State{sweep.Done, sweep.Stopped, sweep.Failed, sweep.Dropped, sweep.Cancelled, sweep.Terminated, sweep.Running, sweep.Waiting, sweep.Pending} {
+	for _, state := range []sweep.State{sweep.Done, sweep.Stopped, sweep.Failed, sweep.Dropped, sweep.Cancelled, sweep.Terminated, sweep.Running, sweep.Waiting, sweep.Paused, sweep.Pending} {
 		if n := *c.of(state); n > 0 {
 			name := string(state)
 			if state == sweep.Waiting {
@@ -117,7 +118,7 @@ type TrialLine struct {
 	Recomputed  int `json:"recomputed_updates"`
 	// Waiting is the fingerprint of the device it waits for.
 	Waiting string `json:"waiting,omitempty"`
-	// Note is why it failed, or was stopped early.
+	// Note is why it failed, is paused, or was stopped early.
 	Note string `json:"note,omitempty"`
 }
 
@@ -246,19 +247,17 @@ func (s *sweeping) details() string {
 				last = number(t.Values[0].Last)
 			}
 			note := ""
-			if t.Waiting != "" {
+			switch t.State {
+			case sweep.Waiting:
 				note = "waiting for a device"
+			case sweep.Paused:
+				note = "paused"
 			}
 			fmt.Fprintf(&b, "| `%s` | %d of %d | %s | %s |\n", t.of.Label, t.Iterations, t.of.Iterations, last, note)
 		}
 	}
-	failed := 0
-	for _, t := range s.trials {
-		if t.State == sweep.Failed && failed < maxShown {
-			failed++
-			fmt.Fprintf(&b, "\nFailed: `%s`: %s\n", t.of.Label, strings.ReplaceAll(t.Reason, "\n", " "))
-		}
-	}
+	s.reasons(&b, sweep.Paused)
+	s.reasons(&b, sweep.Failed)
 	if s.result != nil {
 		fmt.Fprintf(&b, "\nTable: `%s`\n", s.result.Table.Key)
 	}
@@ -269,6 +268,18 @@ func (s *sweeping) details() string {
 		fmt.Fprintf(&b, "\nWarning: %s\n", strings.ReplaceAll(w, "\n", " "))
 	}
 	return b.String()
+}
+
+// reasons lists the trials in a state, with the reason of each.
+func (s *sweeping) reasons(b *strings.Builder, state sweep.State) {
+	shown := 0
+	for _, t := range s.trials {
+		if t.State == state && shown < maxShown {
+			shown++
+			name := strings.ToUpper(string(state[:1])) + string(state[1:])
+			fmt.Fprintf(b, "\n%s: `%s`: %s\n", name, t.of.Label, strings.ReplaceAll(t.Reason, "\n", " "))
+		}
+	}
 }
 
 // attributes upserts the search attributes, if the server knows them.

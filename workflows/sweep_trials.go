@@ -35,7 +35,7 @@ func (s *sweeping) due() *trial {
 	}
 	making := map[string]bool{}
 	for _, t := range s.open {
-		making[t.of.Shared] = making[t.of.Shared] || !t.Begun
+		making[t.of.Shared] = making[t.of.Shared] || !t.Begun && t.State != sweep.Paused
 	}
 	for _, t := range s.trials[s.first:] {
 		if t.State == sweep.Pending && (t.of.Shared == "" || s.made[t.of.Shared] || !making[t.of.Shared]) {
@@ -45,9 +45,21 @@ func (s *sweeping) due() *trial {
 	return nil
 }
 
-// startDue starts trials until as many are open as may be.
+// running counts the open trials that have a place: a paused one gives it back. Resumed,
+// it goes on at once, so that more than Parallel run until others have ended.
+func (s *sweeping) running() int {
+	n := 0
+	for _, t := range s.open {
+		if t.State != sweep.Paused {
+			n++
+		}
+	}
+	return n
+}
+
+// startDue starts trials until as many run as may.
 func (s *sweeping) startDue() error {
-	for len(s.open) < s.Parallel {
+	for s.running() < s.Parallel {
 		t := s.due()
 		if t == nil {
 			return nil
@@ -168,8 +180,11 @@ func (s *sweeping) receive(r TrialReport) {
 		s.made[t.of.Shared] = true
 	}
 	t.LostDevices, t.Recomputed, t.Waiting = r.LostDevices, r.Recomputed, r.Waiting
-	t.State = sweep.Running
-	if t.Waiting != "" {
+	t.State, t.Reason = sweep.Running, r.Paused
+	switch {
+	case r.Paused != "":
+		t.State = sweep.Paused
+	case t.Waiting != "":
 		t.State = sweep.Waiting
 	}
 	if r.Ended != nil {
@@ -196,6 +211,7 @@ func (s *sweeping) ended(t *trial, state sweep.State, reason string) {
 	if t.State.Final() {
 		return
 	}
+	t.Reason = ""
 	if state == sweep.Failed {
 		t.Reason = shortText(reason)
 	}

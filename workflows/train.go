@@ -1,9 +1,11 @@
 package workflows
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -42,6 +44,7 @@ type Carry struct {
 	Fingerprint string            `json:"fingerprint"`
 	Device      json.RawMessage   `json:"device,omitempty"`
 	Programs    map[string]string `json:"programs,omitempty"`
+	Flags       *activities.Flags `json:"flags,omitempty"`
 	Attributes  bool              `json:"attributes"` // the server knows our search attributes
 	Paused      bool              `json:"paused"`
 	StopAfter   *int              `json:"stop_after,omitempty"`
@@ -62,8 +65,18 @@ type Carry struct {
 	// Detected is what the detectors of collapse know, Events the newest they saw.
 	Detected activities.Detected `json:"detected"`
 	Events   []collapse.Event    `json:"events,omitempty"`
+	// Failures are the steps that have failed in a row, Stuck the one for which the run
+	// has paused.
+	Failures []Failing `json:"failures,omitempty"`
+	Stuck    *Failing  `json:"stuck,omitempty"`
 	// RollTo is where the run goes back to next; Opened why its branch was opened,
 	// until the branch's first commit has it.
+	// SnapshotNow says that the next commit has a snapshot.
+	SnapshotNow bool `json:"snapshot_now,omitempty"`
+	// Adopt is an adoption that is asked for and not done; Wants is the fingerprint that a
+	// run without one looks for, "" for any.
+	Adopt  *Adoption          `json:"adopt,omitempty"`
+	Wants  string             `json:"wants,omitempty"`
 	RollTo *RollTo            `json:"roll_to,omitempty"`
 	Opened *activities.Opened `json:"opened,omitempty"`
 }
@@ -77,7 +90,10 @@ type train struct {
 	phase   string
 	wanted  string
 	present []string
-	here    int // iterations committed since the last continue-as-new
+	// programs are those of the worker that was tried last, where they are not the run's.
+	programs *wrongPrograms
+	resting  bool // paused, and nothing runs
+	here     int  // iterations committed since the last continue-as-new
 	// restored is what a restore before an iteration took: part of its telemetry.
 	restored *activities.Telemetry
 	// committing: the iteration's snapshot and evaluation are decided.
@@ -94,7 +110,7 @@ type train struct {
 func (w *Workflows) Train(ctx workflow.Context, input json.RawMessage, carry *Carry) (*TrainResult, error) {
 	t := &train{Workflows: w}
 	if carry != nil {
-		t.Carry = *carry
+		t.Carry, t.Workflows = *carry, w.with(carry.Flags)
 	}
 	if err := t.handle(ctx); err != nil {
 		return nil, err
@@ -137,19 +153,28 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 	}
 	for t.Next < t.end() || t.RollTo != nil {
 		if t.Paused {
-			t.show(ctx, "paused")
-			if err := workflow.Await(ctx, func() bool { return !t.Paused || t.Next >= t.end() && t.RollTo == nil }); err != nil {
+			if err := t.rest(ctx); err != nil {
 				return err
 			}
 			continue
 		}
-		err := t.withDevice(ctx)
+		err := t.adopt(ctx)
+		if err == nil {
+			err = t.withDevice(ctx)
+		}
 		if errors.Is(err, errDeviceLost) {
 			t.LostDevices++
 			if t.Current != nil {
 				t.Current.Lost++
 			}
-		} else if err != nil && !errors.Is(err, errLongHistory) {
+			if step := t.failedTooOften(ctx, err); step != nil {
+				t.pauseBy(ctx, step)
+			}
+		} else if errors.Is(err, errOtherPrograms) {
+			if err := t.awaitPrograms(ctx); err != nil {
+				return err
+			}
+		} else if err != nil && !errors.Is(err, errLongHistory) && !errors.Is(err, errAdopts) {
 			return err
 		}
 		if t.dueToContinue(ctx) && (t.Next < t.end() || t.RollTo != nil) {
@@ -198,6 +223,7 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 	}
 	t.plan, t.ready = r.Plan, true
 	t.Run = activities.Run{ID: id, Spec: r.Spec}
+	t.Flags, t.Workflows = r.Flags, t.with(r.Flags)
 	t.Attributes = r.SearchAttributes
 	t.Settings = r.Plan.Settings
 	if err := workflow.UpsertMemo(ctx, map[string]any{"artifacts": r.Location, "spec": r.Spec.Digest}); err != nil {
@@ -231,6 +257,7 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 		}
 		head := *h // what is carried for itself is not carried twice
 		head.Metrics, head.First, head.Last, head.Device, head.Detected = nil, nil, nil, nil, nil
+		head.Programs = nil
 		t.Head = &head
 	}
 	return nil
@@ -248,15 +275,24 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 		if wait == describeWait {
 			t.show(ctx, "looking for a device")
 		} else {
-			t.wanted = anyDevice
+			t.wanted = cmp.Or(t.Wants, anyDevice)
 			t.show(ctx, waitingForDevice)
 		}
 		info, err := describe(ctx, wait)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case err == nil && t.Wants != "" && t.Wants != info.Fingerprint:
+			t.wanted = t.Wants
+			if !slices.Contains(t.present, info.Fingerprint) {
+				t.present = append(t.present, info.Fingerprint)
+			}
+			t.show(ctx, waitingForDevice)
+			if err := workflow.Sleep(ctx, wait); err != nil {
+				return err
+			}
 		case err == nil:
-			t.Fingerprint, t.Device = info.Fingerprint, info.Fields
+			t.Fingerprint, t.Device, t.Wants = info.Fingerprint, info.Fields, ""
 		case !temporal.IsTimeoutError(err):
 			if err := workflow.Sleep(ctx, wait); err != nil {
 				return err
@@ -270,8 +306,8 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 // iterations until the run ends, is paused, or should continue as new.
 func (t *train) withDevice(ctx workflow.Context) error {
 	t.show(ctx, "opening a session on a device")
-	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, func(wanted string, present []string) {
-		t.wanted, t.present = wanted, present
+	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.adopts, func(wanted string, present []string) {
+		t.wanted, t.present, t.programs = wanted, present, nil
 		t.show(ctx, waitingForDevice)
 	})
 	if err != nil {
@@ -283,7 +319,7 @@ func (t *train) withDevice(ctx workflow.Context) error {
 	}
 	t.sweep.begun(ctx, t)
 	restored := false
-	for (t.Next < t.end() || t.RollTo != nil) && !t.Paused && !t.dueToContinue(ctx) {
+	for (t.Next < t.end() || t.RollTo != nil) && !t.Paused && !t.adopts() && !t.dueToContinue(ctx) {
 		if t.RollTo != nil {
 			if err := t.rollBack(ctx); err != nil {
 				return err
@@ -313,7 +349,7 @@ const (
 
 // warmStart makes version 0, in chunks with a snapshot between.
 func (t *train) warmStart(ctx workflow.Context, s *session) error {
-	for t.Run.Base.Digest == "" && !t.Paused {
+	for t.Run.Base.Digest == "" && !t.Paused && !t.adopts() {
 		done := 0
 		if t.WarmStart != nil {
 			done = t.WarmStart.Version
@@ -322,12 +358,14 @@ func (t *train) warmStart(ctx workflow.Context, s *session) error {
 			t.Pace = firstPace
 		}
 		t.show(ctx, fmt.Sprintf("warm start, step %d of %d", done, t.plan.WarmStartSteps))
-		r, err := steps.WarmStart.Do(s.runner(ctx), fmt.Sprintf("warm start from step %d of %d", done, t.plan.WarmStartSteps), activities.WarmStartInput{
+		summary := fmt.Sprintf("warm start from step %d of %d", done, t.plan.WarmStartSteps)
+		r, err := steps.WarmStart.Do(s.runner(ctx), summary, activities.WarmStartInput{
 			Run: t.Run.ID, Spec: t.Run.Spec, Base: t.WarmStartBase, From: t.WarmStart, Steps: t.Pace,
 		})
 		if err != nil {
 			return err
 		}
+		t.stepEnded(stepName(steps.WarmStart.Routing, summary))
 		if r.Base != nil {
 			t.Run.Base, t.WarmStartBase, t.WarmStart = *r.Base, nil, nil
 			continue
@@ -356,21 +394,28 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 		Version:    activities.Version{Run: t.Run, Branch: t.Branch, Version: t.Next, State: t.State},
 		Head:       t.headRef(),
 		MaxSeconds: t.plan.ActivitySeconds / 2, Evaluate: t.measuring,
+		Adopt: t.Opened != nil && t.Opened.Adopted != nil,
 	}
 	if it := t.Current; it != nil && it.Updated != nil && it.Credited != nil && it.Credited.Batch != nil {
 		in.Pending = &activities.PendingUpdate{Batch: *it.Credited.Batch, Settings: it.Settings, State: it.Updated.State}
 	}
+	summary := fmt.Sprintf("restore version %d", t.Next)
 	for {
 		t.show(ctx, "restoring")
-		r, err := steps.Restore.Do(s.runner(ctx), fmt.Sprintf("restore version %d", t.Next), in)
+		r, err := steps.Restore.Do(s.runner(ctx), summary, in)
+		if t.otherPrograms(ctx, err) {
+			return errOtherPrograms
+		}
 		if err != nil {
 			return err
 		}
 		t.Recomputed += r.Telemetry.Recomputed
 		t.recordRestore(r.Telemetry)
 		if !r.Done {
-			continue
+			continue // the step has not ended: another worker begins it anew
 		}
+		t.stepEnded(stepName(steps.Restore.Routing, summary))
+		t.programs = nil
 		if t.State == "" {
 			t.State = r.Before
 		}

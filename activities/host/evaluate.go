@@ -58,7 +58,8 @@ func (h *Host) ResolveEvaluation(ctx context.Context, in activities.ResolveEvalu
 		return activities.LoadResult{}, fmt.Errorf("write the spec: %w", err)
 	}
 	out.Plan = PlanOf(t)
-	return out, nil
+	out.Flags, err = h.flags(ctx, t, out.Run.Base, true)
+	return out, err
 }
 
 // measured finds the version of a run that is measured. Version 0 is what the run

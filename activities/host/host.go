@@ -6,6 +6,7 @@ package host
 import (
 	"context"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -20,6 +21,9 @@ type Host struct {
 	// WriteReport writes a run's page for people, file by file; nil if the
 	// worker has none.
 	WriteReport run.ReportWriter
+	// Flags are those of this worker; a run keeps the flags of the worker that resolves
+	// it. Without a session heartbeat it gets none.
+	Flags activities.Flags
 
 	Contexts   run.Contexts
 	references run.References

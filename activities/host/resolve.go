@@ -87,6 +87,9 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 	if imported && head == nil {
 		out.Base = &base
 	}
+	if out.Flags, err = h.flags(ctx, t, base, imported); err != nil {
+		return activities.ResolveResult{}, err
+	}
 	out.Head, out.From = head, from
 	if head != nil {
 		if head.Batches, err = run.RecentBatches(ctx, h.Store, in.Run, &head.Manifest, t.Freshness.ReplayIterations); err != nil {
@@ -166,7 +169,7 @@ func (h *Host) withWidths(ctx context.Context, t spec.Train, base store.Ref, imp
 func PlanOf(t spec.Train) activities.Plan {
 	p := activities.Plan{
 		Iterations: t.Iterations, Turns: t.Rollout.Turns, Rows: t.Rollout.Trajectories(), Environment: t.Environment.String(),
-		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds,
+		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds, StepFailures: t.Limits.Failures(),
 		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Report: t.Report.AtEnd, Collapse: t.Collapse, Settings: spec.SettingsOf(t), WarmStartSteps: t.Policy.WarmStart.Steps,
 		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0,
 	}

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -12,8 +13,9 @@ import (
 
 // tombstones are the files of snapshots that retention removes with a commit: a
 // function of the chain and the spec, so that a retried commit says the same. Only an
-// iteration that has a snapshot removes older ones. Snapshots on a branch that a rollback
-// abandoned stay.
+// iteration that has a snapshot removes older ones. Snapshots on a branch that a
+// rollback abandoned stay, and so do those at which a branch began under other programs:
+// no version before them can be rebuilt any more.
 func (h *Host) tombstones(ctx context.Context, t spec.Train, in activities.CommitInput) ([]store.Tombstone, error) {
 	if t.Snapshot.Retain == 0 || in.Snapshot == nil || in.Parent == nil {
 		return nil, nil
@@ -22,11 +24,51 @@ func (h *Host) tombstones(ctx context.Context, t spec.Train, in activities.Commi
 	if err != nil {
 		return nil, fmt.Errorf("retention: %w", err)
 	}
+	gone := expired(t, in.Snapshot.Version, older)
+	adopted, err := adoptedSince(ctx, h.Store, *in.Parent, gone)
+	if err != nil {
+		return nil, fmt.Errorf("retention: %w", err)
+	}
+	if in.Opened != nil && in.Opened.Adopted != nil {
+		adopted[in.StateBefore] = true
+	}
 	var out []store.Tombstone
-	for _, s := range expired(t, in.Snapshot.Version, older) {
+	for _, s := range gone {
+		if adopted[s.State] {
+			continue
+		}
 		for _, name := range run.SortedKeys(s.Files) {
 			ref := s.Files[name]
 			out = append(out, store.Tombstone{Key: ref.Key, Digest: ref.Digest, Reason: fmt.Sprintf("snapshots: retain %d", t.Snapshot.Retain)})
+		}
+	}
+	return out, nil
+}
+
+// adoptedSince are the states of the snapshots at which a branch of the chain that ends at
+// head began under other programs, back to the oldest of the given ones.
+func adoptedSince(ctx context.Context, s store.Store, head store.Ref, gone []*store.SnapshotRef) (map[string]bool, error) {
+	out := map[string]bool{}
+	if len(gone) == 0 {
+		return out, nil
+	}
+	oldest := gone[len(gone)-1].Version
+	for link, err := range store.Walk(ctx, s, head) {
+		if err != nil {
+			return nil, err
+		}
+		m := link.Manifest
+		if m.Iteration < oldest {
+			break
+		}
+		var opened activities.Opened
+		if m.Opened != nil {
+			if err := json.Unmarshal(m.Opened, &opened); err != nil {
+				return nil, fmt.Errorf("why branch %d was opened: %w", m.Branch, err)
+			}
+		}
+		if opened.Adopted != nil {
+			out[m.StateBefore] = true
 		}
 	}
 	return out, nil

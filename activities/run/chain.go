@@ -123,5 +123,6 @@ func FindHeadOf(ctx context.Context, s store.Store, run string, version *int, en
 		}
 	}
 	out.Fingerprint, out.Device, out.Base, out.Settings, out.Metrics = m.Fingerprint, m.Device, base, settings, m.Metrics
+	out.Programs = m.Programs
 	return out, nil
 }

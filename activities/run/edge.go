@@ -67,10 +67,19 @@ func Edge(ctx context.Context, err *error, operation string, args ...any) {
 	// The whole text is the message: as a cause it would be shown twice.
 	message := fmt.Sprintf("%s: %v", operation, *err)
 	if kind := KindOf(*err); kind != "" {
-		*err = temporal.NewNonRetryableApplicationError(message, kind, nil)
+		*err = temporal.NewNonRetryableApplicationError(message, kind, nil, details(*err)...)
 		return
 	}
 	*err = temporal.NewApplicationError(message, retryKindOf(*err))
+}
+
+// details are what the workflow needs to know of an error besides its kind.
+func details(err error) []any {
+	var programs *activities.ProgramsDiffer
+	if errors.As(err, &programs) {
+		return []any{programs}
+	}
+	return nil
 }
 
 // retryKindOf names what a retry waits for, as the Web UI shows it.

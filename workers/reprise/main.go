@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/reprise-rl/reprise/activities"
 )
 
 func main() {
@@ -24,9 +26,21 @@ func main() {
 		if !errors.Is(err, errSilent) {
 			fmt.Fprintln(os.Stderr, "reprise: "+err.Error())
 		}
-		os.Exit(1)
+		os.Exit(status(err))
 	}
 }
+
+// status is the program's exit status for an error.
+func status(err error) int {
+	if errors.Is(err, activities.ErrProgramsDiffer) {
+		return statusOtherPrograms
+	}
+	return 1
+}
+
+// statusOtherPrograms says that this build lowers other programs than those that were to be
+// run again: nothing was compared, and nothing is wrong.
+const statusOtherPrograms = 3
 
 // errSilent ends the program with status 1 after the command has printed why.
 var errSilent = errors.New("")

@@ -2,14 +2,29 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
+
+// needs says which programs an iteration needs, where this build lowers others.
+func needs(run string, r workers.Replay, err error) error {
+	var differ *activities.ProgramsDiffer
+	if !errors.As(err, &differ) {
+		return err
+	}
+	text := fmt.Sprintf("iteration %d of branch %d of %s needs other programs than this build lowers, with fingerprint %s:", r.Iteration, r.Branch, run, r.Wanted)
+	for _, p := range differ.Programs {
+		text += fmt.Sprintf("\n  %s: needed %s, this build's %s", p.Name, p.Recorded, p.Present)
+	}
+	return fmt.Errorf("%s\nreplay it with the build that began the branch: %w", text, activities.ErrProgramsDiffer)
+}
 
 func replayCommand() *cobra.Command {
 	var conn stack.Connection
@@ -22,7 +37,10 @@ func replayCommand() *cobra.Command {
 		Long: `Computes a committed iteration again on this machine's device, from its recorded
 inputs, and compares every artifact and state with the recorded ones. Nothing is
 written. The policy is rebuilt from the newest snapshot before it and the recorded
-updates since.`,
+updates since.
+
+The exit status is 1 if anything differs, and 3 if this build lowers other programs
+than the iteration was computed with: then it says which, and compares nothing.`,
 		Example: `  reprise replay bandit-1 --iteration 12`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,7 +60,7 @@ updates since.`,
 				fmt.Fprintln(cmd.ErrOrStderr(), line)
 			})
 			if err != nil {
-				return err
+				return needs(args[0], r, err)
 			}
 			out := cmd.OutOrStdout()
 			switch {

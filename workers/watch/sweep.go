@@ -158,7 +158,7 @@ func sweepLines(id string, page workflows.TablePage, left string) []string {
 	lines = append(lines, fmt.Sprintf("%s: %s · %d of %d iterations%s", human.Plural(page.Counts.Trials, "trial"), page.Counts, done, of, left))
 	open := 0
 	for _, row := range page.Rows {
-		if row.State == sweep.Running || row.State == sweep.Waiting {
+		if row.State.Open() {
 			if open++; open <= shownTrials {
 				lines = append(lines, "  "+trialLine(row, page.Metrics))
 			}

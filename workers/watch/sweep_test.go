@@ -84,6 +84,16 @@ func TestSweepLines(t *testing.T) {
 	require.Len(t, sweepLines("w-1", workflows.TablePage{Phase: "resolving"}, ""), 1)
 }
 
+// A paused trial is listed with its reason.
+func TestWatchSweepShowsPaused(t *testing.T) {
+	p := pageOf(sweep.Done, sweep.Paused, 3)
+	p.Counts.Done, p.Counts.Paused = 1, 1
+	p.Rows[1].Note = "Update failed 5 times in a row"
+	lines := sweepLines("w-1", p, "")
+	require.Equal(t, "2 trials: 1 done, 1 paused · 3 of 6 iterations", lines[1])
+	require.Equal(t, "  paused      keep=1,seed=2  0/3  Update failed 5 times in a row", lines[2])
+}
+
 // Now and then a line of its own shows how far a sweep is.
 func TestWatchSweepTellsHowFarItIs(t *testing.T) {
 	var out strings.Builder

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
@@ -56,12 +57,19 @@ func (w *Watcher) showTrain(s workflows.Status) {
 	if s.Last != nil && s.Last.Version <= s.Iteration {
 		w.showEvaluated(s.Last)
 	}
-	if s.Waiting != nil {
+	if s.PausedBy != nil {
+		w.tell(pausedText(s.PausedBy))
+	} else if s.Waiting != nil {
 		w.tell(waitingText(s.Waiting))
 	} else if s.Iteration == 0 || s.Paused {
 		phase, _, _ := strings.Cut(s.Phase, " · turn")
 		w.say(phase)
 	}
+}
+
+// pausedText says why a run has paused by itself, and what to do.
+func pausedText(p *workflows.PausedBy) string {
+	return human.Visible(fmt.Sprintf("paused: %s (%s). %s", p.Text(), p.Kind, p.Do))
 }
 
 // rollbackText describes the last rollback and its reason.

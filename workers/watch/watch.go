@@ -154,6 +154,9 @@ func (w *Watcher) result(ctx context.Context, into any) error {
 }
 
 func waitingText(wait *workflows.Waiting) string {
+	if wait.Reason != "" {
+		return programsText(wait)
+	}
 	there := "none is there"
 	if slices.Contains(wait.Present, wait.Wanted) {
 		there = "one is there, and serves another workflow"
@@ -161,6 +164,15 @@ func waitingText(wait *workflows.Waiting) string {
 		there = "there are " + strings.Join(wait.Present, ", ")
 	}
 	return fmt.Sprintf("waiting for a device with fingerprint %s; %s", wait.Wanted, there)
+}
+
+// programsText names the programs that a worker would have to have, and those it has.
+func programsText(wait *workflows.Waiting) string {
+	text := "waiting for a worker with the run's programs: " + human.Visible(wait.Reason)
+	for _, p := range wait.Programs {
+		text += fmt.Sprintf("\n  %s: wanted %s, there %s", p.Name, p.Recorded, p.Present)
+	}
+	return text
 }
 
 // say prints a phase once. In a terminal the bar shows it instead.

@@ -305,3 +305,24 @@ func TestUntil(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "no poller")
 }
+
+// A run that has paused by itself says why, and what to do.
+func TestWatchTellsWhyPaused(t *testing.T) {
+	paused := workflows.Status{Iterations: 2, Phase: "paused: Update failed", Paused: true, PausedBy: &workflows.PausedBy{
+		Failing: workflows.Failing{Step: "Update: iteration 0", Count: 5, Kind: "DeviceFailed", Error: "the device is poisoned"},
+		Do:      "Replace it.",
+	}}
+	p := &scripted{kind: "Train", end: completed, result: workflows.TrainResult{Iterations: 2, State: "6f76"}, statuses: []any{paused, paused}}
+	out, err := watched(t, p)
+	require.NoError(t, err)
+	require.Equal(t, `paused: Update: iteration 0 failed 5 times in a row; the last error: the device is poisoned (DeviceFailed). Replace it.
+w-1 is done: 2 iterations, state 6f76
+`, out)
+}
+
+// A run whose fingerprint is served by another build shows both sets of programs.
+func TestWaitingForPrograms(t *testing.T) {
+	require.Equal(t, `waiting for a worker with the run's programs: programs a differ
+  a: wanted 1, there 3`, waitingText(&workflows.Waiting{Wanted: "f00d", Present: []string{"f00d"}, Reason: "programs a differ",
+		Programs: []activities.OtherProgram{{Name: "a", Recorded: "1", Present: "3"}}}))
+}

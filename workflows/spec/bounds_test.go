@@ -102,6 +102,7 @@ var bounds = map[string]string{
 	"diagnostics.every":       "[0, 1000000]",
 	"diagnostics.samples":     "[2, 256]",
 	"limits.activity_seconds": "[5, 3600]",
+	"limits.step_failures":    "[1, 1000000]",
 
 	"collapse.warm_up": "[1, 1000]",
 	"collapse.decay":   "[0, 0.999]",

@@ -322,3 +322,20 @@ func TestRate(t *testing.T) {
 	}
 	require.Equal(t, 3e-4, spec.Update{LearningRate: 3e-4, Decay: "constant"}.Rate(199, 200))
 }
+
+// The default of limits.step_failures is not written down: a spec that leaves it out keeps
+// the bytes, and so the digest, that it had before the field.
+func TestStepFailuresAreLeftOut(t *testing.T) {
+	const head = `{"environment":{"name":"bandit"}`
+	train := decode(t, head+`}`)
+	require.Equal(t, 5, train.Limits.Failures())
+	b, err := train.JSON()
+	require.NoError(t, err)
+	require.NotContains(t, string(b), "step_failures")
+
+	train = decode(t, head+`,"limits":{"step_failures":9}}`)
+	require.Equal(t, 9, train.Limits.Failures())
+	b, err = train.JSON()
+	require.NoError(t, err)
+	require.Contains(t, string(b), `"limits":{"activity_seconds":120,"step_failures":9}`)
+}

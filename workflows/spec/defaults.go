@@ -261,5 +261,7 @@ var rules = []*rule{
 		doc: "Branches draw the same random numbers as branch 0, so that they differ only by their knobs."},
 
 	{path: "limits.activity_seconds", typ: typeInteger, value: 120, span: between(5, 3600), source: fromOurs,
-		doc: "Expected maximum seconds of a step, and so the most that a kill can cost. A step on the device times out after twice this and is retried forever: raise it for a slow device. Warm starts and rebuilds are cut into chunks that fit."},
+		doc: "Expected maximum seconds of a step, and so the most that a kill can cost. A step on the device times out after twice this, which counts as a failure of the step (`limits.step_failures`): raise it for a slow device. Warm starts and rebuilds are cut into chunks that fit."},
+	{path: "limits.step_failures", typ: typeInteger, span: between(1, 1_000_000), source: fromOurs,
+		doc: "How often in a row the same step of a session may fail before the run pauses: a device that is out of memory or has failed, a lost session, a time-out. Announced preemptions do not count. Default: 5."},
 }

@@ -223,4 +223,20 @@ type Report struct {
 // Limits bound what a kill can cost.
 type Limits struct {
 	ActivitySeconds int `json:"activity_seconds"`
+	// StepFailures is 0 where it is left out, so that such a spec has the bytes it had
+	// before the field; see [Limits.Failures].
+	StepFailures int `json:"step_failures,omitempty"`
+}
+
+// DefaultStepFailures is how often in a row a step of a session fails before its run
+// pauses.
+const DefaultStepFailures = 5
+
+// Failures is how often in a row a step of a session may fail: at that many the run
+// pauses.
+func (l Limits) Failures() int {
+	if l.StepFailures == 0 {
+		return DefaultStepFailures
+	}
+	return l.StepFailures
 }

@@ -16,6 +16,7 @@ const (
 	Pending    State = "pending"    // it has not begun
 	Running    State = "running"    // its workflow is open
 	Waiting    State = "waiting"    // open, and waits for a device
+	Paused     State = "paused"     // open, and waits to be resumed
 	Done       State = "done"       // it did all its iterations
 	Stopped    State = "stopped"    // a rule stopped it early
 	Failed     State = "failed"     // its workflow failed
@@ -25,7 +26,10 @@ const (
 )
 
 // Final says whether nothing more comes of a trial.
-func (s State) Final() bool { return s != Pending && s != Running && s != Waiting }
+func (s State) Final() bool { return s != Pending && !s.Open() }
+
+// Open says whether a trial's workflow is open.
+func (s State) Open() bool { return s == Running || s == Waiting || s == Paused }
 
 // Value is what a trial's iterations say of one metric.
 type Value struct {

@@ -1,0 +1,32 @@
+package activities
+
+import "time"
+
+// Flags are the flags of the workers that decide what a run does next. They are fixed
+// when the run is resolved and carried, so that workers with other flags decide the same.
+type Flags struct {
+	// ContinueAfter makes the run continue as new after so many iterations; 0 leaves it to
+	// the server's suggestion.
+	ContinueAfter int `json:"continue_after,omitempty"`
+	// SessionHeartbeat is how long a worker may be silent before the session or the
+	// activity it runs is lost, in nanoseconds.
+	SessionHeartbeat time.Duration `json:"session_heartbeat"`
+}
+
+const (
+	// smallModel is the most parameters of a model for which the workers' flag holds.
+	smallModel = 100_000_000
+	// heartbeatStep is how many more parameters cost a second more, up to heartbeatMax:
+	// the steps of a large model leave less time for a heartbeat.
+	heartbeatStep = 50_000_000
+	heartbeatMax  = 30 * time.Second
+)
+
+// ForModel are the flags with the session heartbeat for a model of so many parameters.
+func (f Flags) ForModel(parameters int64) Flags {
+	if parameters > smallModel {
+		longer := f.SessionHeartbeat + time.Duration((parameters-smallModel)/heartbeatStep)*time.Second
+		f.SessionHeartbeat = max(f.SessionHeartbeat, min(longer, heartbeatMax))
+	}
+	return f
+}

@@ -1,0 +1,51 @@
+package host
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/envs/starter"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// flags are this worker's, for the run's model; nil where it has none. base is the model,
+// if it is imported; otherwise the starter is made later.
+func (h *Host) flags(ctx context.Context, t spec.Train, base store.Ref, imported bool) (*activities.Flags, error) {
+	if h.Flags.SessionHeartbeat == 0 {
+		return nil, nil
+	}
+	parameters, err := h.parameters(ctx, t, base, imported)
+	if err != nil {
+		return nil, err
+	}
+	f := h.Flags.ForModel(parameters)
+	return &f, nil
+}
+
+// parameters counts those of the run's model.
+func (h *Host) parameters(ctx context.Context, t spec.Train, base store.Ref, imported bool) (int64, error) {
+	if !imported {
+		return t.Policy.Starter.Shape(starter.VocabSize).Parameters(), nil
+	}
+	m, err := run.ReadIndex(ctx, h.Store, base)
+	if err != nil {
+		return 0, err
+	}
+	ref, ok := m.Files[model.ConfigFile]
+	if !ok {
+		return 0, fmt.Errorf("model %s has no %s: %w", m.Dir, model.ConfigFile, activities.ErrModelInvalid)
+	}
+	b, err := store.GetArtifact(ctx, h.Store, ref)
+	if err != nil {
+		return 0, fmt.Errorf("model file %s: %w", model.ConfigFile, err)
+	}
+	c, err := model.ParseConfig(b)
+	if err != nil {
+		return 0, err
+	}
+	return c.Parameters(), nil
+}

@@ -1,0 +1,155 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
+)
+
+// Adopt is the argument of the update "adopt-programs".
+type Adopt struct {
+	// Fingerprint is that of the device to go on with. Left out, a run that waits for its
+	// programs keeps its fingerprint, and any other takes the first device that answers.
+	Fingerprint string `json:"fingerprint,omitempty"`
+}
+
+// Adoption is an adoption that is asked for and not done.
+type Adoption struct {
+	// Fingerprint is that of the device to go on with; "" for any.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// After is how many iterations are committed before: the last of them has a snapshot.
+	After int `json:"after,omitempty"`
+}
+
+// errAdopts says that a wait or an iteration was left because of an adoption.
+var errAdopts = errors.New("the run adopts other programs")
+
+// adopts tells whether the run is to adopt other programs now.
+func (t *train) adopts() bool { return t.Adopt != nil && t.Next >= t.Adopt.After }
+
+func (t *train) validAdopt(_ workflow.Context, _ Adopt) error {
+	switch {
+	case !t.ready:
+		return errNotReady
+	case t.adopts():
+		return errors.New("the run is about to adopt other programs already")
+	case t.committing:
+		return fmt.Errorf("iteration %d is being committed: try again in a moment", t.Next)
+	case t.RollTo != nil:
+		return fmt.Errorf("the run is about to go back to iteration %d: try again when it has", t.RollTo.Iteration)
+	case t.Head != nil && t.snapshotAhead() == "" && (t.Snapshot == 0 || t.Snapshot < t.plan.First):
+		return errors.New("the run has no snapshot of its own, and other programs cannot apply its updates again: send snapshot-now where a worker of the build that began it is left, or start the run anew under another id")
+	}
+	return nil
+}
+
+// snapshotAhead says when the iteration that runs will have ended with a snapshot, so that
+// an adoption follows it; "" where it does not run, or has none.
+func (t *train) snapshotAhead() string {
+	if t.Current == nil || t.wanted != "" || t.Paused || !t.due(t.Next).Snapshot {
+		return ""
+	}
+	return fmt.Sprintf("when iteration %d has ended with a snapshot, ", t.Next)
+}
+
+// askAdoption notes that an adoption is asked for, and says what it costs.
+func (t *train) askAdoption(_ workflow.Context, a Adopt) (string, error) {
+	ahead := t.snapshotAhead()
+	if a.Fingerprint == "" && t.programs != nil {
+		a.Fingerprint = t.Fingerprint
+	}
+	t.Adopt = &Adoption{Fingerprint: a.Fingerprint}
+	switch {
+	case t.Head == nil:
+		return "no iteration is committed: the run begins anew", nil
+	case ahead != "":
+		t.Adopt.After = t.Next + 1
+		return fmt.Sprintf("%sbranch %d begins there: no committed iteration is given up", ahead, t.Branch+1), nil
+	}
+	text := fmt.Sprintf("branch %d begins at the snapshot of version %d: ", t.Branch+1, t.Snapshot)
+	switch n := t.Next - t.Snapshot; n {
+	case 0:
+		text += "no committed iteration is given up"
+	case 1:
+		text += fmt.Sprintf("1 committed iteration is given up (%d)", t.Snapshot)
+	default:
+		text += fmt.Sprintf("%d committed iterations are given up (%d to %d)", n, t.Snapshot, t.Next-1)
+	}
+	if t.Current != nil {
+		text += fmt.Sprintf("; iteration %d, which is under way, is done again", t.Next)
+	}
+	if t.Paused {
+		text += "; it happens when the run is resumed"
+	}
+	return text, nil
+}
+
+// adopt does what was asked for: it opens a branch at the newest snapshot, and finds the
+// device that it goes on with. Updates since the snapshot were computed by other programs,
+// so they are never applied again.
+func (t *train) adopt(ctx workflow.Context) error {
+	if t.dueToContinue(ctx) {
+		return nil // the next history does it
+	}
+	if t.adopts() {
+		a := *t.Adopt
+		left, err := t.leaveBranch(ctx)
+		if err != nil || !left {
+			return err
+		}
+		if t.Adopt = nil; a.Fingerprint != t.Fingerprint {
+			t.Fingerprint, t.Device, t.Wants = "", nil, a.Fingerprint
+		}
+		t.programs, t.Programs, t.Failures = nil, nil, nil
+	}
+	return t.chooseDevice(ctx)
+}
+
+// leaveBranch goes back to the newest snapshot, in a new branch. Where no iteration is
+// committed there is none to leave, and what was begun begins anew. It returns false where
+// detectors want to go back further than any snapshot, which drops the adoption.
+func (t *train) leaveBranch(ctx workflow.Context) (bool, error) {
+	if t.Head == nil {
+		t.Current, t.WarmStart, t.Pace = nil, nil, 0
+		return true, nil
+	}
+	to := &RollTo{Iteration: t.Snapshot - 1, Adopt: true}
+	if r := t.RollTo; r != nil {
+		// Detectors have asked to go back meanwhile: to the newest snapshot before that.
+		version := r.Iteration + 1
+		found, err := steps.Find.Do(t.onHost(ctx, t.plan.ActivitySeconds), fmt.Sprintf("the newest snapshot before iteration %d", version),
+			activities.FindInput{Run: t.Run.ID, Version: &version, Head: &t.Head.Manifest})
+		if err != nil {
+			return false, err
+		}
+		if found.Head.Snapshot == 0 {
+			t.Adopt = nil
+			t.Warnings = append(t.Warnings, fmt.Sprintf("the programs were not adopted: the run goes back to iteration %d, before which it has no snapshot", r.Iteration))
+			return false, nil
+		}
+		to.Iteration, to.Events = found.Head.Snapshot-1, r.Events
+	}
+	t.RollTo = to
+	return true, t.rollBack(ctx)
+}
+
+// askSnapshot has the next commit include a snapshot.
+func (t *train) askSnapshot(workflow.Context) (string, error) {
+	if t.Head != nil && t.Snapshot == t.Next {
+		return fmt.Sprintf("version %d, the newest, has a snapshot already", t.Next), nil
+	}
+	t.SnapshotNow = true
+	n := t.Next
+	if t.committing {
+		n++ // the manifest of this one is being written
+	}
+	text := fmt.Sprintf("iteration %d ends with a snapshot, of version %d", n, n+1)
+	if t.Paused {
+		text += ", when the run is resumed"
+	}
+	return text, nil
+}

@@ -1,0 +1,171 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// failure is a step of a session that failed together with its session or its device. It
+// is an errDeviceLost that counts: the same step failing again and again pauses the run.
+type failure struct{ step, kind, text string }
+
+// Kinds of failures besides those of activities.
+const (
+	kindSessionLost = "SessionLost" // the worker is gone, or was silent for too long
+	kindTimedOut    = "TimedOut"    // the step ran longer than its time limit
+)
+
+// Error says which step failed, and why.
+func (f *failure) Error() string { return f.step + ": " + f.text }
+
+// Is lets the failure be handled as a lost device.
+func (f *failure) Is(target error) bool { return target == errDeviceLost }
+
+// stepName names a step to people: equal names are the same step of the same iteration
+// and turn.
+func stepName(r steps.Routing, summary string) string { return r.Name + ": " + summary }
+
+// Failing is a step that has failed in a row.
+type Failing struct {
+	// Step is the step's name, and which iteration and turn it works on.
+	Step string `json:"step"`
+	// Count is how often it has failed in a row, OutOfMemory how often of these the
+	// device had too little memory.
+	Count       int `json:"count"`
+	OutOfMemory int `json:"out_of_memory,omitempty"`
+	// Kind and Error are the last failure's.
+	Kind  string `json:"kind"`
+	Error string `json:"error"`
+}
+
+// maxFailure bounds the text of a failure, because it is carried.
+const maxFailure = 1000
+
+// mostOutOfMemory is how often a step may find too little memory: once, because a new
+// process has memory that is not fragmented.
+const mostOutOfMemory = 2
+
+// count counts a failure of a step, and returns the step's failures in a row.
+func (t *train) count(f *failure) Failing {
+	i := slices.IndexFunc(t.Failures, func(of Failing) bool { return of.Step == f.step })
+	if i < 0 {
+		i, t.Failures = len(t.Failures), append(t.Failures, Failing{Step: f.step})
+	}
+	of := &t.Failures[i]
+	of.Count++
+	if f.kind == activities.KindOutOfMemory {
+		of.OutOfMemory++
+	}
+	of.Kind, of.Error = f.kind, shortenTo(f.text, maxFailure)
+	return *of
+}
+
+// stepEnded sets a step's failures back to 0.
+func (t *train) stepEnded(step string) {
+	t.Failures = slices.DeleteFunc(t.Failures, func(of Failing) bool { return of.Step == step })
+}
+
+// failedTooOften counts a failure, if err is one, and returns its step where it has now
+// failed as often in a row as the spec allows; nil otherwise.
+func (t *train) failedTooOften(ctx workflow.Context, err error) *Failing {
+	var f *failure
+	if !errors.As(err, &f) {
+		return nil
+	}
+	of := t.count(f)
+	limit := t.plan.StepFailures
+	if limit == 0 { // the run was resolved by a release without the field
+		limit = spec.DefaultStepFailures
+	}
+	if of.Count < limit && of.OutOfMemory < mostOutOfMemory || !pausesAfterFailures.holds(ctx) {
+		return nil
+	}
+	return &of
+}
+
+// Text says how often the step has failed, and why the last time.
+func (of Failing) Text() string { return fmt.Sprintf("%s; the last error: %s", of.phase(), of.Error) }
+
+// phase says how often the step has failed.
+func (of Failing) phase() string {
+	if of.OutOfMemory >= mostOutOfMemory {
+		return fmt.Sprintf("%s was out of memory %d times", of.Step, of.OutOfMemory)
+	}
+	return fmt.Sprintf("%s failed %d times in a row", of.Step, of.Count)
+}
+
+// advice says what to do about the failures.
+func (of Failing) advice() string {
+	switch of.Kind {
+	case activities.KindOutOfMemory:
+		return "Free memory on the device, or serve its fingerprint by one that has more; `reprise validate` counts what the spec needs."
+	case kindTimedOut:
+		return "Use a faster device, or fork the run (`from`) with a larger limits.activity_seconds."
+	}
+	return "See the logs of the device workers, and replace the device or the worker that fails."
+}
+
+// PausedBy is why a run has paused by itself, and what to do.
+type PausedBy struct {
+	Failing
+	Do string `json:"do"`
+}
+
+// pausedBy is why the run has paused by itself; nil where it has not.
+func (t *train) pausedBy() *PausedBy {
+	if t.Stuck == nil || !t.Paused {
+		return nil
+	}
+	return &PausedBy{Failing: *t.Stuck, Do: fmt.Sprintf("%s Then resume: temporal workflow update execute -w %s --name resume", t.Stuck.advice(), t.Run.ID)}
+}
+
+// whyPaused says why the run rests; "" while it does not.
+func (t *train) whyPaused() string {
+	switch {
+	case !t.resting:
+		return ""
+	case t.Stuck != nil:
+		return t.Stuck.Text()
+	}
+	return "by the update pause"
+}
+
+// pauseBy pauses the run because of a step.
+func (t *train) pauseBy(ctx workflow.Context, of *Failing) {
+	t.Paused, t.Stuck = true, of
+	t.phaseAttribute(ctx, "paused")
+}
+
+// resume lets the run go on, with no failures counted.
+func (t *train) resume() {
+	t.Paused, t.Stuck, t.Failures = false, nil, nil
+}
+
+// rest waits until the run is resumed, or has nothing left to do.
+func (t *train) rest(ctx workflow.Context) error {
+	t.resting, t.programs = true, nil
+	stuck := t.Stuck != nil
+	if stuck {
+		t.show(ctx, "paused: "+t.Stuck.phase())
+	} else {
+		t.show(ctx, "paused")
+	}
+	t.sweep.pauses(ctx, t)
+	err := workflow.Await(ctx, func() bool { return !t.Paused || t.Next >= t.end() && t.RollTo == nil })
+	t.resting = false
+	if err != nil {
+		return err
+	}
+	t.sweep.pauses(ctx, t)
+	if stuck {
+		t.phaseAttribute(ctx, "training")
+	}
+	return nil
+}
