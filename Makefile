@@ -32,6 +32,10 @@ help: ## this text
 	@echo 'REPRISE_TEMPORAL=/path/to/temporal uses that one instead of building it;'
 	@echo 'REPRISE_PJRT_PLUGIN=/path/to/plugin.so uses another PJRT plugin (CUDA too).'
 
+# What `reprise version` says, where git knows; nothing of it enters an artifact.
+BUILD = $(shell git rev-parse HEAD 2>/dev/null | sed 's,^,-X github.com/reprise-rl/reprise/infra/build.commit=,') \
+	$(shell git describe --tags --dirty 2>/dev/null | sed 's,^,-X github.com/reprise-rl/reprise/infra/build.version=,')
+
 # --- build --------------------------------------------------------------------
 
 .PHONY: platform build tools plugin
@@ -39,7 +43,7 @@ platform:
 	@$(TOOLS)/platform.sh
 
 build: platform ## the program, bin/reprise
-	$(GO) build -trimpath -o bin/reprise ./workers/reprise
+	$(GO) build -trimpath -ldflags '$(BUILD)' -o bin/reprise ./workers/reprise
 
 ifeq ($(REPRISE_TEMPORAL),)
 tools: bin/temporal

@@ -23,7 +23,7 @@ func doctorCommand() *cobra.Command {
 		Example: `  reprise doctor
   reprise doctor --register      # also registers the search attributes
   reprise doctor --plugin /opt/pjrt_cuda.so --xla-flags=--xla_gpu_autotune_level=0`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			checks := append(conn.Settings.Doctor(cmd.Context(), options), deviceCheck(device))
 			if asJSON {
@@ -68,7 +68,7 @@ func pluginCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "plugin",
 		Short: "fetch the pinned PJRT CPU plugin into .reprise/plugin",
-		Args:  cobra.NoArgs,
+		Args:  none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := plugin.Install(cmd.Context(), plugin.Folder, "", cmd.ErrOrStderr())
 			if err != nil {

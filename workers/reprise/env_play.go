@@ -27,7 +27,7 @@ read, one action a line. What a run counts besides, the penalty and the limits o
 actions, is the protocol's and not the environment's: it does not count here.`,
 		Example: `  reprise env play --env sokoban --seed 7 --actions "Up,Right"
   reprise env play --env frozenlake --options '{"size":8,"slippery":false}'`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			episode, err := f.episode()
 			if err != nil {

@@ -23,7 +23,7 @@ workflow's input, can name: the paper's zero-shot transfers. Beside them there i
 suite too: {"environment": {"name": "frozenlake", "options": {"slippery": false}}}.`,
 		Example: `  reprise env suites
   reprise env suites --json | jq -r .name`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listSuites(cmd.OutOrStdout(), asJSON)
 		},

@@ -32,7 +32,7 @@ the same files: an export that was killed goes on where it was.`,
 		Example: `  reprise export bandit-1 --iteration 29 --hf bandit-1-hf
   reprise export bandit-1 --version 0 --hf untrained-hf
   python3 -c 'from transformers import AutoModelForCausalLM as M; M.from_pretrained("bandit-1-hf")'`,
-		Args: cobra.ExactArgs(1),
+		Args: oneWorkflow("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (iteration < 0) == (version < 0) {
 				return errors.New("export: --iteration N (counted from 0) or --version V says which policy, one of them")

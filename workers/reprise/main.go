@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/reprise-rl/reprise/infra/build"
 )
 
 func main() {
@@ -43,7 +45,9 @@ run's artifacts. Runs are started with the temporal CLI:
     --workflow-id bandit-1 --input-file infra/presets/bandit-demo.json`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       build.Read().String(),
 	}
+	cmd.SetFlagErrorFunc(flagError)
 	cmd.AddGroup(
 		&cobra.Group{ID: "serve", Title: "Serve:"},
 		&cobra.Group{ID: "runs", Title: "Look at runs:"},
@@ -51,8 +55,8 @@ run's artifacts. Runs are started with the temporal CLI:
 		&cobra.Group{ID: "measure", Title: "Measure:"},
 	)
 	cmd.AddCommand(
-		grouped("serve", workerCommand(), devCommand(), demoCommand(), doctorCommand(), pluginCommand())...)
-	cmd.AddCommand(grouped("runs", watchCommand(), reportCommand(), trajectoriesCommand(), metricsCommand(), verifyCommand(), replayCommand(), exportCommand(), gcCommand())...)
+		grouped("serve", workerCommand(), devCommand(), demoCommand(), doctorCommand(), pluginCommand(), versionCommand())...)
+	cmd.AddCommand(grouped("runs", runsCommand(), statusCommand(), watchCommand(), reportCommand(), trajectoriesCommand(), metricsCommand(), verifyCommand(), replayCommand(), exportCommand(), gcCommand())...)
 	cmd.AddCommand(grouped("tools", validateCommand(), policyCommand(), envCommand())...)
 	cmd.AddCommand(grouped("measure", benchCommand(), learnCommand(), studyCommand())...)
 	return cmd

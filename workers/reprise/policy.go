@@ -16,7 +16,7 @@ func policyCommand() *cobra.Command {
 input and writes one to standard output; what is wrong is said on standard error,
 with status 1. --model names a Hugging Face folder: config.json, tokenizer.json,
 model.safetensors (or its shards), …`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(encodeCommand(), decodeCommand(), templateCommand(), logProbsCommand(), generateCommand())
@@ -25,7 +25,7 @@ model.safetensors (or its shards), …`,
 
 // policySubcommand adds what the policy commands share.
 func policySubcommand(cmd *cobra.Command, folder *string) *cobra.Command {
-	cmd.Args = cobra.NoArgs
+	cmd.Args = none
 	cmd.Flags().StringVar(folder, "model", "", "the model's folder")
 	if err := cmd.MarkFlagRequired("model"); err != nil {
 		panic(err) // the flag is there: see above

@@ -24,7 +24,7 @@ artifacts it was computed from, and compares every artifact and state with what
 was recorded. Nothing is written. The policy is rebuilt from the newest snapshot
 before it and the recorded updates since.`,
 		Example: `  reprise replay bandit-1 --iteration 12`,
-		Args:    cobra.ExactArgs(1),
+		Args:    oneWorkflow("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if iteration < 0 {
 				return fmt.Errorf("--iteration N says which iteration, counted from 0")

@@ -47,7 +47,7 @@ from another (from) has the other's name in its rows.`,
 		Example: `  reprise trajectories bandit-1 --iteration 12 | jq -c '{group, reward, said: .turns[].text}'
   reprise trajectories bandit-1 --iteration 12 --format parquet --out it12.parquet
   reprise trajectories bandit-1 --iteration 19 --suite in-distribution`,
-		Args: cobra.ExactArgs(1),
+		Args: oneWorkflow("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := w.check(); err != nil {
 				return err

@@ -35,7 +35,7 @@ set and answers; nothing is written.`,
   reprise validate infra/presets/fig7-filter.json
   reprise validate --evaluate evaluation.json
   echo '{"policy": "bandit-1", "suites": ["bandit-test"]}' | reprise validate --evaluate -`,
-		Args: cobra.ExactArgs(1),
+		Args: one("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := readSpec(cmd.InOrStdin(), args[0])
 			if err != nil {
