@@ -29,8 +29,8 @@ func TestArguments(t *testing.T) {
 		"ID is missing: reprise watch ID (reprise watch --help has examples)":                                              {"watch"},
 		"FILE is missing: reprise validate FILE (reprise validate --help has examples)":                                    {"validate"},
 		"reprise status takes one ID, and has 2 arguments: quote one that has spaces (reprise status --help has examples)": {"status", "a", "b"},
-		`unknown command "bandit-1" for "reprise dev", which takes no arguments (see reprise dev --help)`:                                      {"dev", "bandit-1"},
-		`unknown command "lst" for "reprise env", which takes no arguments (see reprise env --help)`:                                           {"env", "lst"},
+		`unknown command "bandit-1" for "reprise dev", which takes no arguments (see reprise dev --help)`:                  {"dev", "bandit-1"},
+		`unknown command "lst" for "reprise env", which takes no arguments (see reprise env --help)`:                       {"env", "lst"},
 		"unknown flag: --iteratoin (reprise watch --help has the flags)":                                                   {"watch", "r", "--iteratoin=1"},
 	} {
 		require.EqualError(t, said(t, args...), want)
