@@ -53,7 +53,7 @@ servers: bin/versitygw ## temporal and versitygw, into bin/: what a dev stack ru
 tools: servers bin/gotestsum bin/staticcheck bin/workflowcheck ## the servers, and what tests and checks need (once)
 
 plugin: platform ## the PJRT plugin, into .reprise/plugin (once)
-	@$(GO) run ./infra/plugin/install
+	@$(GO) run -trimpath ./infra/plugin/install
 
 $(TEMPORAL): | platform
 	@$(TOOLS)/build.sh temporal github.com/temporalio/cli/cmd/temporal $@ 'CLI, server and Web UI; once, 3 to 4 minutes on 2 cores' \

@@ -54,9 +54,9 @@ type Place struct {
 // Iteration is a committed iteration.
 type Iteration struct {
 	store.Link
-	// Smoothed are the moving averages of the metrics, by the metric's name: the
-	// recorded ones where there are any, else computed with the same decay. A
-	// branch goes on with the averages of its fork point.
+	// Smoothed are the moving averages of the metrics, by the metric's name, with the
+	// detectors' decay. Unlike the recorded ones they are corrected for their beginning.
+	// A branch goes on with the averages of its fork point.
 	Smoothed activities.Metrics
 	// Detected is what the detectors made of it; nil where they were not asked.
 	Detected *activities.Detected
