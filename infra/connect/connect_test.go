@@ -20,6 +20,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/reprise-rl/reprise/infra/store/s3"
 )
@@ -347,4 +348,12 @@ func TestUIURL(t *testing.T) {
 	require.Equal(t, shared.UIURL(), flags(t, "--dev-dir", shared.Dir()).UIURL())
 	require.Equal(t, "", flags(t, "--address", "a:1", "--dev-dir", shared.Dir()).UIURL())
 	require.Equal(t, "http://ui", flags(t, "--address", "a:1", "--ui-url", "http://ui").UIURL())
+}
+
+// What the SDK logs as an error is one line, without its own stack.
+func TestLoggerHasNoStacks(t *testing.T) {
+	core, seen := observer.New(zapcore.DebugLevel)
+	Logger(zap.New(core)).Error("Activity error.", "ActivityType", "Resolve")
+	require.Equal(t, 1, seen.Len())
+	require.Empty(t, seen.All()[0].Stack)
 }

@@ -47,6 +47,11 @@ the same files: an export that was killed goes on where it was.`,
 			if err != nil {
 				return err
 			}
+			if iteration >= 0 {
+				if err := committed(cmd.Context(), s, args[0], iteration); err != nil {
+					return err
+				}
+			}
 			open := func() (*model.Device, error) { return model.OpenDevice(options) }
 			return exportPolicy(cmd.Context(), s, args[0], version, dir, open, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

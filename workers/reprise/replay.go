@@ -33,6 +33,9 @@ before it and the recorded updates since.`,
 			if err != nil {
 				return err
 			}
+			if err := committed(cmd.Context(), s, args[0], iteration); err != nil {
+				return err
+			}
 			device, err := model.OpenDevice(options)
 			if err != nil {
 				return err
