@@ -13,7 +13,7 @@ import (
 )
 
 func validateCommand() *cobra.Command {
-	var asJSON, evaluate, sweeps bool
+	var asJSON, evaluate, sweeps, summary bool
 	var conn stack.Connection
 	cmd := &cobra.Command{
 		Use:   "validate FILE",
@@ -31,6 +31,7 @@ With --evaluate it checks the input of an Evaluate workflow instead, and prints 
 with its suites complete. A run's policy is looked up in the store, where one is
 set and answers; nothing is written.`,
 		Example: `  reprise validate infra/presets/bandit-demo.json
+  reprise validate infra/presets/bandit-demo.json --summary
   jq '.iterations = 5' infra/presets/bandit-demo.json | reprise validate -
   reprise validate infra/presets/fig7-filter.json
   reprise validate --evaluate evaluation.json
@@ -53,9 +54,12 @@ set and answers; nothing is written.`,
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			if asJSON {
+			switch {
+			case asJSON:
 				err = printJSON(cmd.OutOrStdout(), v)
-			} else {
+			case summary:
+				err = validate.Summarize(cmd.OutOrStdout(), args[0], v)
+			default:
 				err = validate.Print(cmd.OutOrStdout(), args[0], v)
 			}
 			if err == nil && !v.Sound() {
@@ -65,6 +69,7 @@ set and answers; nothing is written.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&summary, "summary", false, "print the numbers alone, without the resolved spec")
 	cmd.Flags().BoolVar(&sweeps, "sweep", false, "FILE is a sweep")
 	cmd.Flags().BoolVar(&evaluate, "evaluate", false, "FILE is the input of an Evaluate workflow")
 	conn.AddStoreFlags(cmd.Flags())

@@ -170,3 +170,18 @@ func TestValidateHub(t *testing.T) {
 		require.Empty(t, r.Spec.Rollout.PromptTokens)
 	}
 }
+
+// --summary prints what follows from a spec without the spec.
+func TestValidateSummary(t *testing.T) {
+	document := `{` + bandit + `}`
+	whole, _, err := execute(validateCommand(), document, "-")
+	require.NoError(t, err)
+	short, _, err := execute(validateCommand(), document, "-", "--summary")
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(whole, "\n\n"+short))
+	require.Contains(t, short, "trajectories an iteration")
+	require.NotContains(t, short, "{")
+	bad, _, err := execute(validateCommand(), `{"environment": 1}`, "-", "--summary")
+	require.Error(t, err)
+	require.Contains(t, bad, "problem")
+}
