@@ -48,6 +48,10 @@ lacks them (reprise doctor), a dash stands for them.`,
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), all)
 			}
+			if len(all) == 0 && wanted.Query != "" {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "No run matches the query.")
+				return err
+			}
 			return printRuns(cmd.OutOrStdout(), all, left)
 		},
 	}

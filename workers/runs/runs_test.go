@@ -146,11 +146,13 @@ reward      –
 success     50 %
 No worker answers`)
 
-	s.pages[0][0].Status, s.details = failed, "**ended: 2 problems**"
+	s.pages[0][0].Status, s.details = failed, "**ended: activity error: 2 problems:\n  one\n  two**\n"
 	s.failure = temporal.NewNonRetryableApplicationError("resolve run w-1: 2 problems", "SpecInvalid", nil)
 	got, err = Summarize(t.Context(), s, "bandit-1")
 	require.NoError(t, err)
-	require.Contains(t, got.String(), "\nended: 2 problems\nresolve run w-1: 2 problems (type: SpecInvalid")
+	require.Contains(t, got.String(), "\nresolve run w-1: 2 problems (type: SpecInvalid")
+	require.NotContains(t, got.String(), "ended:", "the cause stands once")
+	require.NotContains(t, got.String(), "No worker answers")
 
 	_, err = Summarize(t.Context(), &server{}, "bandit-2")
 	require.EqualError(t, err, `no workflow "bandit-2" on this server (list them: reprise runs)`)

@@ -22,7 +22,8 @@ type Summary struct {
 	Run
 	// Details are the Current Details that the Web UI shows, as plain text; empty if no
 	// worker answers.
-	Details string
+	Details  string
+	answered bool
 	// Failure is why the workflow failed; nil if it did not.
 	Failure error
 }
@@ -44,15 +45,20 @@ func Summarize(ctx context.Context, c client.Client, id string) (Summary, error)
 		return Summary{}, fmt.Errorf("look %s up: %w", id, err)
 	}
 	s := Summary{Run: runOf(described.GetWorkflowExecutionInfo())}
+	failed := s.State == "failed" || s.State == "terminated" || s.State == "timed out"
 	asking, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	var metadata *sdkpb.WorkflowMetadata
 	if v, err := c.QueryWorkflow(asking, id, "", queryMetadata); err == nil && v.Get(&metadata) == nil {
-		s.Details = plain(metadata.GetCurrentDetails())
+		details := metadata.GetCurrentDetails()
+		if failed && strings.HasPrefix(details, "**ended: ") {
+			_, details, _ = strings.Cut(details, "**\n\n") // the failure says it in full
+		}
+		s.Details, s.answered = plain(details), true
 	} else if ctx.Err() != nil {
 		return s, ctx.Err()
 	}
-	if s.State == "failed" || s.State == "terminated" || s.State == "timed out" {
+	if failed {
 		s.Failure = c.GetWorkflow(ctx, id, "").Get(ctx, nil)
 		// The cause alone: the activities and ids around it are in the Web UI.
 		if cause := (*temporal.ApplicationError)(nil); errors.As(s.Failure, &cause) {
@@ -81,9 +87,8 @@ func Status(ctx context.Context, c client.Client, id string) (json.RawMessage, e
 func (s Summary) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s · %s · %s since %s\n", human.Visible(s.ID), s.Kind, s.State, s.Since().Local().Format(time.DateTime))
-	if s.Details != "" {
-		b.WriteString(s.Details)
-	} else {
+	b.WriteString(s.Details)
+	if !s.answered {
 		for _, row := range []struct{ name, value string }{
 			{"iterations", Count(s.Iterations)}, {"reward", Number(s.Reward)}, {"success", Percent(s.Success)},
 		} {
