@@ -469,7 +469,7 @@ func TestSweepPage(t *testing.T) {
 			b.picture(fmt.Sprintf("sweep-link-%d", on.width))
 			b.press("\r")
 			b.until("the trial's page is shown", `document.querySelector('h1')?.textContent === '`+loaded.Trials[1].Run.ID+`' && document.documentElement.dataset.ready !== undefined`)
-			eval[any](b, `history.back(), null`)
+			eval[any](b, `setTimeout(() => history.back()), null`)
 			b.until("the sweep's page is back", `document.querySelector('h1')?.textContent === '`+figure+`'`)
 			b.quiet()
 		}
