@@ -28,26 +28,32 @@ help: ## this text
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo 'The first of demo, test, smoke … builds the tools: 6 to 12 minutes on 2 cores, once.'
+	@echo 'The first demo builds all it needs in 6 to 8 minutes on 2 cores, once; test needs some tools more.'
 	@echo 'REPRISE_TEMPORAL=/path/to/temporal uses that one instead of building it;'
 	@echo 'REPRISE_PJRT_PLUGIN=/path/to/plugin.so uses another PJRT plugin (CUDA too).'
 
+# What `reprise version` says, where git knows; nothing of it enters an artifact.
+BUILD = $(shell git rev-parse HEAD 2>/dev/null | sed 's,^,-X github.com/reprise-rl/reprise/infra/build.commit=,') \
+	$(shell git describe --tags --dirty 2>/dev/null | sed 's,^,-X github.com/reprise-rl/reprise/infra/build.version=,')
+
 # --- build --------------------------------------------------------------------
 
-.PHONY: platform build tools plugin
+.PHONY: platform build servers tools plugin
 platform:
 	@$(TOOLS)/platform.sh
 
 build: platform ## the program, bin/reprise
-	$(GO) build -trimpath -o bin/reprise ./workers/reprise
+	$(GO) build -trimpath -ldflags '$(BUILD)' -o bin/reprise ./workers/reprise
 
 ifeq ($(REPRISE_TEMPORAL),)
-tools: bin/temporal
+servers: bin/temporal
 endif
-tools: bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck ## temporal, versitygw and the checkers, into bin/ (once)
+servers: bin/versitygw ## temporal and versitygw, into bin/: what a dev stack runs (once)
+
+tools: servers bin/gotestsum bin/staticcheck bin/workflowcheck ## the servers, and what tests and checks need (once)
 
 plugin: platform ## the PJRT plugin, into .reprise/plugin (once)
-	@$(GO) run ./infra/plugin/install
+	@$(GO) run -trimpath ./infra/plugin/install
 
 $(TEMPORAL): | platform
 	@$(TOOLS)/build.sh temporal github.com/temporalio/cli/cmd/temporal $@ 'CLI, server and Web UI; once, 3 to 4 minutes on 2 cores' \
@@ -73,7 +79,10 @@ bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck:
 # --- use ----------------------------------------------------------------------
 
 .PHONY: demo test smoke chaos learn study bench lint
-demo: build tools plugin ## a run that learns, from nothing to its report
+# All at once: the downloads of one go on while another compiles. build.sh lets one tool
+# compile at a time, and temporal, the longest, comes first.
+demo: platform ## a run that learns, from nothing to its report
+	@$(MAKE) -j4 servers build plugin
 	@bin/reprise demo
 
 # The checks come first, so that gotestsum's closing line, DONE n tests, is the last that
@@ -91,22 +100,22 @@ else
 	@bin/gotestsum --format testname -- -count=1 -timeout 30m $(TESTFLAGS)
 endif
 
-smoke: build tools plugin ## a three-iteration run on a fresh stack, verified
+smoke: build servers bin/gotestsum plugin ## a three-iteration run on a fresh stack, verified
 	@bin/gotestsum --format testname -- -count=1 -timeout 5m -run TestSmoke ./workers/chaos
 
 # CHAOSFLAGS='-kills 100 -seed 7': how many kills at random moments, and which.
-chaos: build tools plugin ## every kill of the matrix, and random ones: under an hour
+chaos: build servers bin/gotestsum plugin ## every kill of the matrix, and random ones: under an hour
 	@bin/gotestsum --format testname -- -count=1 -timeout 120m -run TestChaos ./workers/chaos -full $(CHAOSFLAGS)
 
-learn: build tools plugin ## does it learn the right thing: Bandit, FrozenLake, Sokoban, three seeds each: an hour and more
+learn: build servers plugin ## does it learn the right thing: Bandit, FrozenLake, Sokoban, three seeds each: an hour and more
 	@bin/reprise learn
 
 # STUDYFLAGS='--seeds 3 --out docs/study': the same flags for both.
-study: build tools plugin ## the echo trap on the bandit, and a collapse that is planted: hours
+study: build servers plugin ## the echo trap on the bandit, and a collapse that is planted: hours
 	@bin/reprise study $(STUDYFLAGS)
 	@bin/reprise study --planted $(STUDYFLAGS)
 
-bench: build tools plugin ## speeds, environments, algorithms, the durability tax, a recovery: some minutes
+bench: build servers plugin ## speeds, environments, algorithms, the durability tax, a recovery: some minutes
 	@bin/reprise bench
 
 lint: platform bin/staticcheck bin/workflowcheck ## gofmt, go vet, staticcheck, workflowcheck, words

@@ -20,6 +20,7 @@ const (
 	KindInvalid         = "Invalid"         // right bytes that cannot be used: a broken chain, a batch that does not fit
 	KindNotFound        = "NotFound"        // no such run or iteration
 	KindOutOfMemory     = "OutOfMemory"     // the device has too little memory for the step
+	KindCasesTooNarrow  = "CasesTooNarrow"  // an environment shows wider observations than its Cases
 	KindDeviceFailed    = "DeviceFailed"    // the device is gone, poisoned or stuck: its worker ends
 )
 
@@ -27,7 +28,7 @@ const (
 var NonRetryable = []string{
 	KindSpecInvalid, KindSpecDiffers, KindModelInvalid, KindDivergence, KindArtifactAltered,
 	KindArtifactMissing, KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining, KindInvalid, KindNotFound,
-	KindOutOfMemory, KindDeviceFailed,
+	KindOutOfMemory, KindDeviceFailed, KindCasesTooNarrow,
 }
 
 // Sentinel errors of this package; see the kinds of the same names.

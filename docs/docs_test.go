@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/plugin"
 )
 
 var update = flag.Bool("update", false, "write the files that contributing.md shows whole anew")
@@ -95,4 +97,19 @@ func read(t *testing.T, file string) string {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	return string(text)
+}
+
+// The README says before its quick start what runs on a GPU, and the page about GPUs names
+// the XLA of the pinned plugin.
+func TestGPUsAreNotPromised(t *testing.T) {
+	before, _, found := strings.Cut(read(t, "../README.md"), "## Quick start")
+	require.True(t, found)
+	require.Contains(t, before, "**CPU only today:**")
+	require.Contains(t, before, "(docs/gpu.md)")
+	page := read(t, "gpu.md")
+	require.Contains(t, page, "Nobody has trained on a GPU")
+	pin, err := plugin.PinOf(plugin.Default)
+	require.NoError(t, err)
+	require.Contains(t, page, "its XLA is jaxlib "+pin.Version)
+	require.Contains(t, page, `with-cuda]==`+pin.Version)
 }

@@ -127,7 +127,8 @@ const PromptMultiple = 16
 // turn, rounded up to a multiple of PromptMultiple: [turns]. Turn 1 is enumerated over
 // the environment's cases, and over the widest episodes if the environment is Bounded or
 // Measured. Each later turn adds maxNewTokens sampled tokens, a closing token and the
-// widest message, as far as ContextTurns shows them.
+// widest message, as far as ContextTurns shows them. An environment in
+// which random play meets a wider observation is an [ErrCases].
 func MaxPromptTokens(env Environment, tok Tokenizer, p Protocol, turns, maxNewTokens int) ([]int, error) {
 	cases := env.Cases()
 	if bounded, ok := env.(Bounded); ok {
@@ -143,6 +144,18 @@ func MaxPromptTokens(env Environment, tok Tokenizer, p Protocol, turns, maxNewTo
 		}
 		cases = append(cases, longest...)
 	}
+	widths, err := contextWidths(env, tok, p, turns, maxNewTokens, cases)
+	if err != nil {
+		return nil, err
+	}
+	err = checkCases(env, tok, cases, widths, func(another Episode) ([]int, error) {
+		return contextWidths(env, tok, p, turns, maxNewTokens, append(slices.Clone(cases), another))
+	})
+	return widths, err
+}
+
+// contextWidths is MaxPromptTokens of these episodes.
+func contextWidths(env Environment, tok Tokenizer, p Protocol, turns, maxNewTokens int, cases []Episode) ([]int, error) {
 	widest := func(encode func(episode Episode) ([]int32, error)) (int, error) {
 		most := 0
 		for _, episode := range cases {

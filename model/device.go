@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -62,9 +61,9 @@ var opened struct {
 // OpenDevice with other flags is an error, because XLA would ignore them. A plugin that
 // is missing or cannot be loaded is an ErrPlugin with its path.
 func OpenDevice(o DeviceOptions) (*Device, error) {
-	path, digest, err := findPlugin(o.Plugin)
+	path, digest, err := plugin.Find(o.Plugin, "")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find PJRT plugin: %w: %w", ErrPlugin, err)
 	}
 	opened.Lock()
 	defer opened.Unlock()
@@ -118,22 +117,6 @@ func (d *Device) Close() {
 		}
 		d.backend.Finalize()
 	}
-}
-
-// findPlugin returns the plugin's absolute path and its SHA-256. A plugin that the caller
-// names may have any hash; a plugin that is found by default must have the pinned hash.
-func findPlugin(named string) (path, digest string, err error) {
-	if named == "" {
-		if path, err = plugin.Path(""); err == nil {
-			digest, err = plugin.Verify(path)
-		}
-	} else if path, err = filepath.Abs(named); err == nil {
-		digest, err = plugin.Hash(path)
-	}
-	if err != nil {
-		return "", "", fmt.Errorf("find PJRT plugin: %w: %w", ErrPlugin, err)
-	}
-	return path, digest, nil
 }
 
 // try runs f and returns its error, or its panic as an error: GoMLX reports errors by

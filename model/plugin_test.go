@@ -48,7 +48,7 @@ func TestOpenDeviceRefusesAnUnpinnedPlugin(t *testing.T) {
 	digest, err := plugin.Hash(path)
 	require.NoError(t, err)
 	plugin.Pins = append(slices.Clone(kept), plugin.Pin{Name: "test", Digest: digest})
-	found, is, err := findPlugin("")
+	found, is, err := plugin.Find("", "")
 	require.NoError(t, err)
 	require.Equal(t, path, found)
 	require.Equal(t, digest, is)

@@ -302,7 +302,11 @@ func (t *trial) unsummarized() bool { return t.State.Final() && !t.Summarized }
 
 // summarize reads what ended trials left in the store: the table shows what the store has.
 func (s *sweeping) summarize(page []*trial) error {
-	outcomes, err := s.outcomes(page, fmt.Sprintf("what %d trials left", len(page)), func(t *trial) int { return t.Stop })
+	summary := fmt.Sprintf("what %d trials left", len(page))
+	if len(page) == 1 {
+		summary = "what 1 trial left"
+	}
+	outcomes, err := s.outcomes(page, summary, func(t *trial) int { return t.Stop })
 	if err != nil {
 		return err
 	}

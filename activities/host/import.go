@@ -2,9 +2,11 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -169,7 +171,7 @@ func importHub(ctx context.Context, s store.Store, origin spec.Origin) (store.Re
 	}
 	for name, err := range repo.IterFileNames() {
 		if err != nil {
-			return store.Ref{}, fmt.Errorf("list files: %w", err)
+			return store.Ref{}, fmt.Errorf("list files: %w%s", err, withoutNetwork(err))
 		}
 		if name != filepath.Base(name) {
 			continue
@@ -194,6 +196,17 @@ func importHub(ctx context.Context, s store.Store, origin spec.Origin) (store.Re
 		}
 	}
 	return importFolder(ctx, s, folder)
+}
+
+// withoutNetwork is the remedy where a host worker does not reach the hub at all; empty
+// for other errors.
+func withoutNetwork(err error) string {
+	var lookup *net.DNSError
+	var dial *net.OpError
+	if errors.As(err, &lookup) || errors.As(err, &dial) {
+		return " (this host worker has no network to the hub: copy the model to it and name it by folder:PATH)"
+	}
+	return ""
 }
 
 // findModel finds the index of a model in the store by its 12 hex digits.

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
@@ -43,6 +44,8 @@ func KindOf(err error) string {
 		return activities.KindOutOfMemory
 	case errors.Is(err, activities.ErrDeviceFailed):
 		return activities.KindDeviceFailed
+	case errors.Is(err, envs.ErrCases):
+		return activities.KindCasesTooNarrow
 	case errors.Is(err, activities.ErrNotFound):
 		return activities.KindNotFound
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrBroken), errors.Is(err, store.ErrTooLarge),

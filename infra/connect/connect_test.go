@@ -20,6 +20,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/reprise-rl/reprise/infra/store/s3"
 )
@@ -333,4 +334,20 @@ func TestDialTemporal(t *testing.T) {
 	defer cancel()
 	_, err = flags(t, "--address", "127.0.0.1:1").DialTemporal(ctx, zap.NewNop())
 	require.ErrorContains(t, err, "reach Temporal at 127.0.0.1:1 (from --address)")
+}
+
+func TestUIURL(t *testing.T) {
+	require.Equal(t, shared.UIURL(), flags(t, "--dev-dir", shared.Dir()).UIURL())
+	require.Equal(t, "", flags(t, "--address", "a:1", "--dev-dir", shared.Dir()).UIURL())
+	named := flags(t, "--address", "a:1")
+	named.UI = "http://ui"
+	require.Equal(t, "http://ui", named.UIURL())
+}
+
+// What the SDK logs as an error is one line, without its own stack.
+func TestLoggerHasNoStacks(t *testing.T) {
+	core, seen := observer.New(zapcore.DebugLevel)
+	Logger(zap.New(core)).Error("Activity error.", "ActivityType", "Resolve")
+	require.Equal(t, 1, seen.Len())
+	require.Empty(t, seen.All()[0].Stack)
 }

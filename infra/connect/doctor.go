@@ -53,6 +53,8 @@ func Healthy(checks []Check) bool {
 type DoctorOptions struct {
 	// Register adds the search attributes that the namespace lacks.
 	Register bool
+	// Plugin is the plugin that the worker is given; "" for the one that is found.
+	Plugin string
 	// PluginDir is where the search for the plugin starts; "" is the working directory.
 	PluginDir string
 }
@@ -68,7 +70,7 @@ func (s *Settings) Doctor(ctx context.Context, options DoctorOptions) []Check {
 	var checks []Check
 	checks = append(checks, s.temporalChecks(ctx, options.Register)...)
 	checks = append(checks, s.bucketChecks(ctx)...)
-	return append(checks, pluginCheck(options.PluginDir))
+	return append(checks, pluginCheck(options.Plugin, options.PluginDir))
 }
 
 const (
@@ -154,15 +156,21 @@ func attributesCheck(ctx context.Context, c client.Client, namespace string, reg
 	return Check{Name: nameAttributes, Status: OK, Detail: "registered now: " + strings.Join(names, ", ")}
 }
 
-func pluginCheck(dir string) Check {
+// pluginCheck looks at the plugin that a worker with the same --plugin would load.
+func pluginCheck(named, dir string) Check {
 	const name = "plugin"
-	path, err := plugin.Path(dir)
-	if err != nil {
+	path, digest, err := plugin.Find(named, dir)
+	switch {
+	case err != nil && named != "":
+		return Check{name, Fail, err.Error(), "name a plugin that is there with --plugin, or leave it out"}
+	case errors.Is(err, plugin.ErrAltered):
+		return Check{name, Fail, err.Error(), "remove the file and run make plugin"}
+	case err != nil:
 		return Check{name, Fail, err.Error(), "make plugin"}
 	}
-	digest, err := plugin.Verify(path)
-	if err != nil {
-		return Check{name, Fail, err.Error(), "remove the file and run make plugin"}
+	detail := fmt.Sprintf("%s, SHA-256 %s", path, digest)
+	if named != "" {
+		detail += ", as --plugin names it; not compared with a pin"
 	}
-	return Check{Name: name, Status: OK, Detail: fmt.Sprintf("%s, SHA-256 %s", path, digest)}
+	return Check{Name: name, Status: OK, Detail: detail}
 }

@@ -45,13 +45,13 @@ func (s *Settings) bucketChecks(ctx context.Context) []Check {
 	}
 	opened, err := s3.Open(target.config)
 	if err != nil {
-		return rest(Check{nameCredentials, Fail, err.Error(), credentialsAdvice}, "there are no credentials")
+		return rest(Check{nameCredentials, Fail, target.saying(err), credentialsAdvice}, "there are no credentials")
 	}
 	checks = append(checks, Check{Name: nameCredentials, Status: OK, Detail: "found: " + target.keysSource()})
 
 	where := fmt.Sprintf("s3://%s/%s at %s (from %s)", target.config.Bucket, target.config.Prefix, target.config.Endpoint, target.source)
 	if err := opened.Check(ctx); err != nil {
-		return rest(Check{nameBucket, Fail, err.Error(), bucketAdvice(err, target)}, "the bucket cannot be used")
+		return rest(Check{nameBucket, Fail, target.saying(err), bucketAdvice(err, target)}, "the bucket cannot be used")
 	}
 	checks = append(checks, Check{Name: nameBucket, Status: OK, Detail: where})
 
@@ -60,6 +60,14 @@ func (s *Settings) bucketChecks(ctx context.Context) []Check {
 		return rest(conditional, "the probe object could not be written as it must")
 	}
 	return append(checks, conditional, target.checksumCheck(ctx))
+}
+
+// saying is an error with what the user should know about the bucket.
+func (t bucketTarget) saying(err error) string {
+	if t.passed == "" {
+		return err.Error()
+	}
+	return t.passed + ": " + err.Error()
 }
 
 const credentialsAdvice = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE with a shared credentials file, or give the machine a role"
@@ -117,7 +125,7 @@ func conditionalCheck(ctx context.Context, s *s3.Store) (check Check) {
 	if have, err := io.ReadAll(io.LimitReader(body, 64)); err != nil || !bytes.Equal(have, first) {
 		return Check{nameConditional, Fail, fmt.Sprintf("the probe object holds %q, not what was written first (%v)", have, err), refuse}
 	}
-	return Check{Name: nameConditional, Status: OK, Detail: "If-None-Match: * is honoured; probe written, kept and deleted"}
+	return Check{Name: nameConditional, Status: OK, Detail: "If-None-Match: * is honoured: a second write of the probe was refused, and the probe is deleted"}
 }
 
 // checksumCheck sends a body with another body's checksum: a server that

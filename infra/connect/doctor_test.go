@@ -2,9 +2,12 @@ package connect
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -179,4 +182,40 @@ func TestDoctorOnCarelessServer(t *testing.T) {
 	target, err := s.bucketTarget()
 	require.NoError(t, err)
 	require.Equal(t, Warn, target.checksumCheck(t.Context()).Status)
+}
+
+// The doctor looks at the plugin that it is told of, not at the one it would find.
+func TestDoctorLooksAtNamedPlugin(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mine.so")
+	require.NoError(t, os.WriteFile(path, []byte("no plugin"), 0o600))
+	check := pluginCheck(path, root)
+	require.Equal(t, OK, check.Status)
+	require.Contains(t, check.Detail, path)
+	require.Contains(t, check.Detail, "not compared with a pin")
+	check = pluginCheck(path+"x", root)
+	require.Equal(t, Fail, check.Status)
+	require.Contains(t, check.Advice, "--plugin")
+}
+
+// Where a dev stack runs and a bucket is named without its server, the bucket is Amazon's,
+// and that is said: by the doctor and to every command.
+func TestBucketThatPassesStackOver(t *testing.T) {
+	here := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(here, ".reprise"), 0o700))
+	require.NoError(t, os.Symlink(shared.Dir(), filepath.Join(here, ".reprise", "dev")))
+	t.Chdir(here)
+	const note = "bucket nosuch at Amazon S3: the dev stack is not used because --s3-bucket is given (leave it out to use the stack; --s3-endpoint names another server)"
+	s := &Settings{S3Bucket: "nosuch"}
+	require.Equal(t, note, s.S3Note())
+	require.Empty(t, (&Settings{}).S3Note())
+	require.Empty(t, (&Settings{S3Bucket: "mine", S3Endpoint: "minio:9000"}).S3Note())
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	t.Setenv("HOME", here)
+	target, err := s.bucketTarget()
+	require.NoError(t, err)
+	require.Equal(t, note+": denied", target.saying(errors.New("denied")))
+	t.Setenv("REPRISE_S3_BUCKET", "theirs")
+	require.Contains(t, (&Settings{}).S3Note(), "bucket theirs at Amazon S3: the dev stack is not used because REPRISE_S3_BUCKET is given")
+	t.Chdir(t.TempDir())
+	require.Empty(t, s.S3Note(), "no stack runs here")
 }

@@ -15,6 +15,8 @@ import (
 type bucketTarget struct {
 	config s3.Config
 	source string // in words: where the endpoint came from
+	// passed is why a dev stack that runs is not used, in words; empty if none is passed over.
+	passed string
 	keys   *credentials.Credentials
 }
 
@@ -37,16 +39,16 @@ func (s *Settings) bucketTarget() (bucketTarget, error) {
 	region := or(s.S3Region, "AWS_REGION", "AWS_DEFAULT_REGION")
 	prefix := or(s.S3Prefix, "REPRISE_S3_PREFIX")
 
-	source := "the settings"
+	source, passed := "the settings", ""
 	switch {
 	case endpoint == "" && bucket == "":
 		return s.stackBucket(prefix)
 	case bucket == "":
 		return bucketTarget{}, fmt.Errorf("%w: an S3 endpoint is given but no bucket: name it with --s3-bucket or REPRISE_S3_BUCKET", ErrSettings)
 	case endpoint == "" && region == "":
-		endpoint, source = "https://s3.amazonaws.com", "Amazon's default"
+		endpoint, source, passed = "https://s3.amazonaws.com", "Amazon's default", s.passedOver(bucket)
 	case endpoint == "":
-		endpoint, source = "https://s3."+region+".amazonaws.com", "Amazon's of the region"
+		endpoint, source, passed = "https://s3."+region+".amazonaws.com", "Amazon's of the region", s.passedOver(bucket)
 	}
 	host, secure, err := splitEndpoint(endpoint)
 	if err != nil {
@@ -62,7 +64,30 @@ func (s *Settings) bucketTarget() (bucketTarget, error) {
 	if pathStyle {
 		config.Lookup = "path"
 	}
-	return bucketTarget{config: config, source: source, keys: s3.Chain()}, nil
+	return bucketTarget{config: config, source: source, passed: passed, keys: s3.Chain()}, nil
+}
+
+// passedOver says that a dev stack runs here and that a bucket at Amazon is used instead,
+// because the bucket is named and no endpoint is: it is easily meant otherwise.
+func (s *Settings) passedOver(bucket string) string {
+	state, err := s.stack()
+	if err != nil || state == nil {
+		return ""
+	}
+	by := "--s3-bucket"
+	if s.S3Bucket == "" {
+		by = "REPRISE_S3_BUCKET"
+	}
+	return fmt.Sprintf("bucket %s at Amazon S3: the dev stack is not used because %s is given (leave it out to use the stack; --s3-endpoint names another server)", bucket, by)
+}
+
+// S3Note is what a user should know about the bucket before it is used; mostly nothing.
+func (s *Settings) S3Note() string {
+	target, err := s.bucketTarget()
+	if err != nil {
+		return ""
+	}
+	return target.passed
 }
 
 // stackBucket is the dev stack's bucket.

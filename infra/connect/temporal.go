@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"strings"
@@ -184,9 +185,13 @@ func pem(path, pathVariable, oldPathVariable, textVariable string) ([]byte, erro
 	return nil, nil
 }
 
+// noStack is above every level: a failed attempt is said in a line, without the ten of the
+// SDK's stack.
+const noStack = slog.Level(math.MaxInt)
+
 // Logger bridges zap to Temporal's logger.
 func Logger(logger *zap.Logger) log.Logger {
-	return log.NewStructuredLogger(slog.New(zapslog.NewHandler(logger.Core())))
+	return log.NewStructuredLogger(slog.New(zapslog.NewHandler(logger.Core(), zapslog.AddStacktraceAt(noStack))))
 }
 
 // DialTemporal connects to Temporal and checks that it answers, within 15 s or

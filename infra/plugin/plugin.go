@@ -118,6 +118,24 @@ func Verify(path string) (string, error) {
 		ErrAltered, path, digest, Pins[0].Digest, Env)
 }
 
+// Find returns the absolute path of the plugin to load and its SHA-256: of the one that
+// is named, which may have any, else of the one of [Path], as [Verify] checks it. An empty
+// dir is the working directory. Errors: as theirs.
+func Find(named, dir string) (path, digest string, err error) {
+	if named == "" {
+		if path, err = Path(dir); err != nil {
+			return "", "", err
+		}
+		digest, err = Verify(path)
+		return path, digest, err
+	}
+	if path, err = filepath.Abs(named); err != nil {
+		return "", "", fmt.Errorf("resolve plugin %s: %w", named, err)
+	}
+	digest, err = Hash(path)
+	return path, digest, err
+}
+
 // record is a file beside a library without a pin. It has the digest of the library when
 // it was fetched: enough to find damage, not malice.
 type record struct {

@@ -41,7 +41,7 @@ type artifactReader struct {
 func (a *artifactReader) open() error {
 	body, o, err := a.s.Open(a.ctx, a.ref.Key, a.read)
 	if err != nil {
-		return err
+		return withRemedy(err)
 	}
 	if o.Size != a.ref.Size {
 		body.Close()
@@ -49,6 +49,17 @@ func (a *artifactReader) open() error {
 	}
 	a.body = body
 	return nil
+}
+
+// withRemedy says what to do about an artifact that is gone.
+func withRemedy(err error) error {
+	var gone *Error
+	if errors.As(err, &gone) && errors.Is(gone.Kind, ErrNotFound) && gone.Hint == "" {
+		said := *gone
+		said.Hint = "restore the object from a copy and start the run again: it goes on; reprise verify lists all that is missing"
+		return &said
+	}
+	return err
 }
 
 // Read implements io.Reader.

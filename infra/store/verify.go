@@ -162,7 +162,7 @@ func loadRun(ctx context.Context, s Store, run string) (*walk, error) {
 		}
 	}
 	if len(w.links) == 0 && len(w.damaged) == 0 {
-		return nil, &Error{Op: "read", Where: s.Location(RunDir(run)), Kind: ErrNotFound, Detail: "no iteration is committed", Hint: "check the run's id and the store's prefix"}
+		return nil, &Error{Op: "read", Where: s.Location(RunDir(run)), Kind: ErrNotFound, Detail: "no iteration is committed", Hint: "check the run's id and the store's prefix; or the run has not committed yet: reprise watch " + run}
 	}
 	for _, link := range w.links {
 		for _, t := range link.Manifest.Tombstones {

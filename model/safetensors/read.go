@@ -176,7 +176,10 @@ func check(name string, dtype DType, shape []int64, lo, hi, data int64) (Info, e
 	if err != nil {
 		return Info{}, fmt.Errorf("tensor %q: %w", name, err)
 	}
-	if lo < 0 || hi < lo || hi > data {
+	if lo >= 0 && hi >= lo && hi > data {
+		return Info{}, fmt.Errorf("%w: the file is cut off: tensor %q at [%d, %d) of %d data bytes (copy it again)", ErrFormat, name, lo, hi, data)
+	}
+	if lo < 0 || hi < lo {
 		return Info{}, fmt.Errorf("%w: tensor %q at [%d, %d) of %d data bytes", ErrFormat, name, lo, hi, data)
 	}
 	if int64(n) != (hi-lo)/int64(size) || (hi-lo)%int64(size) != 0 {

@@ -119,6 +119,7 @@ func TestDecodeRejects(t *testing.T) {
 		"size overflow":       {file("{"+one("a", "F32", "[4611686018427387904]", "[0,0]")+"}", 0), `tensor "a"`},
 		"shape lies":          {file("{"+one("a", "F32", "[2]", "[0,4]")+"}", 4), `tensor "a" of shape [2]`},
 		"offsets beyond":      {file("{"+one("a", "U8", "[9]", "[0,9]")+"}", 4), `tensor "a" at [0, 9)`},
+		"cut off":             {file("{"+one("a", "U8", "[9]", "[0,9]")+"}", 4), "the file is cut off"},
 		"offsets backwards":   {file("{"+one("a", "U8", "[0]", "[2,1]")+"}", 4), `tensor "a" at [2, 1)`},
 		"overlap":             {file("{"+one("a", "U8", "[2]", "[0,2]")+","+one("b", "U8", "[2]", "[1,3]")+"}", 3), `tensor "b" overlaps`},
 		"hole":                {file("{"+one("a", "U8", "[1]", "[0,1]")+","+one("b", "U8", "[1]", "[2,3]")+"}", 3), `before tensor "b"`},

@@ -10,6 +10,8 @@ import (
 	"html"
 	"io/fs"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/build"
 )
 
 //go:embed assets/uplot/uPlot.iife.min.js assets/uplot/uPlot.min.css assets/page.css assets/page/*.js
@@ -60,6 +62,7 @@ func sources(texts []string) string {
 // html is the page. Its data is in an element that no browser runs. JSON as Go writes it
 // has no <, >, & and line separators, so nothing in it can end the element.
 func (p page) html() ([]byte, error) {
+	p.Build = build.Read().String()
 	data, err := json.Marshal(p)
 	if err != nil {
 		return nil, fmt.Errorf("encode the page: %w", err)

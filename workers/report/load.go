@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workers/report/episodes"
 	"github.com/reprise-rl/reprise/workflows/collapse"
 )
@@ -222,40 +224,49 @@ func (r *Run) smooth() {
 	if decay <= 0 || decay >= 1 {
 		decay = collapse.DefaultDecay
 	}
+	after := map[Place]averages{}
 	for i := range r.Branches {
 		b := &r.Branches[i]
-		var before activities.Metrics
+		var before averages
 		if b.Fork != nil {
-			if it, ok := r.At(*b.Fork); ok {
-				before = it.Smoothed
-			}
+			before = after[*b.Fork]
 		}
 		for k := range b.Iterations {
-			b.Iterations[k].Smoothed = smoothed(before, b.Iterations[k].Manifest.Metrics, decay)
-			before = b.Iterations[k].Smoothed
+			it := &b.Iterations[k]
+			before = before.with(it.Manifest.Metrics, decay)
+			after[Place{Branch: b.Number, Iteration: it.Manifest.Iteration}] = before
+			it.Smoothed = before.metrics()
 		}
 	}
 }
 
-// smoothed are the averages after an iteration, by the metrics' own names.
-func smoothed(before, raw activities.Metrics, decay float64) activities.Metrics {
-	previous := make(activities.Metrics, len(before))
-	var names []string
-	for _, name := range metricNames(before, raw) {
-		if v, ok := before[name]; ok {
-			previous[name+collapse.SmoothedSuffix] = v
-		}
-		names = append(names, name)
+// average is a moving average whose weights sum to 1 from the first value on: a curve of
+// a few iterations does not hang on its first value.
+type average struct{ sum, weight float64 }
+
+// averages are by metric.
+type averages map[string]average
+
+// with returns the averages after an iteration. A value that is missing or not finite
+// leaves its average as it is.
+func (a averages) with(raw activities.Metrics, decay float64) averages {
+	out := maps.Clone(a)
+	if out == nil {
+		out = make(averages, len(raw))
 	}
-	computed := collapse.Smooth(previous, raw, names, decay)
-	out := make(activities.Metrics, len(names))
-	for _, name := range names {
-		key := name + collapse.SmoothedSuffix
-		if v, ok := raw[key]; ok {
-			out[name] = v
-		} else if v, ok := computed[key]; ok {
-			out[name] = v
+	for _, name := range metricNames(raw) {
+		if v := raw[name]; finite(v) {
+			before := out[name]
+			out[name] = average{sum: decay*before.sum + (1-decay)*float64(v), weight: decay*before.weight + (1 - decay)}
 		}
+	}
+	return out
+}
+
+func (a averages) metrics() activities.Metrics {
+	out := make(activities.Metrics, len(a))
+	for name, v := range a {
+		out[name] = canon.Float(v.sum / v.weight)
 	}
 	return out
 }

@@ -18,6 +18,8 @@ type page struct {
 	Title string     `json:"title"`
 	Run   *runPage   `json:"run,omitempty"`
 	Sweep *sweepPage `json:"sweep,omitempty"`
+	// Build is what wrote the page. Pages are in no digest chain.
+	Build string `json:"build"`
 }
 
 type runPage struct {
@@ -174,12 +176,12 @@ func (r *Run) facts() []factPage {
 	out := []factPage{progress}
 	for _, name := range []string{"success/mean", "reward/mean"} {
 		label := map[string]string{"success/mean": "Success in training", "reward/mean": "Reward in training"}[name]
-		if v, ok := newest.Smoothed[name]; ok && finite(v) {
-			text := short(float64(v))
-			if name == "success/mean" {
-				text = percent(float64(v))
-			}
-			out = append(out, factPage{Label: label, Value: text, Note: "smoothed, at the end"})
+		text := short
+		if name == "success/mean" {
+			text = percent
+		}
+		if v, ok := newest.Manifest.Metrics[name]; ok && finite(v) {
+			out = append(out, factPage{Label: label, Value: text(float64(v)), Note: "last iteration; smoothed " + text(float64(newest.Smoothed[name]))})
 		}
 	}
 	if e := r.lastEvaluation(); e != nil {
@@ -191,7 +193,7 @@ func (r *Run) facts() []factPage {
 		out = append(out, factPage{Label: "Branches", Value: strconv.Itoa(len(r.Branches)), Note: human.Plural(events, "detector event")})
 	}
 	if lost > 0 {
-		out = append(out, factPage{Label: "Devices lost", Value: strconv.Itoa(lost), Note: "and come back from"})
+		out = append(out, factPage{Label: "Devices lost", Value: strconv.Itoa(lost), Note: "the run went on without them"})
 	}
 	return out
 }

@@ -55,9 +55,9 @@ type Place struct {
 // Iteration is a committed iteration.
 type Iteration struct {
 	store.Link
-	// Smoothed are the moving averages of the metrics, by the metric's name: the
-	// recorded ones if there are any, else computed with the same decay. A branch
-	// continues the averages of its fork point.
+	// Smoothed are the moving averages of the metrics, by the metric's name, with the
+	// detectors' decay. Unlike the recorded ones they are corrected for their beginning.
+	// A branch continues the averages of its fork point.
 	Smoothed activities.Metrics
 	// Detected is the detectors' result; nil if they did not look at it.
 	Detected *activities.Detected

@@ -2,9 +2,11 @@ package report
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workflows/sweep"
@@ -38,6 +40,8 @@ type Trial struct {
 	// State is the trial's state, as the table says; empty if there is no table yet, or
 	// if the state may have changed since.
 	State string
+	// Spec is what the sweep's definition asks for: the base with the trial's changes.
+	Spec json.RawMessage
 	// Of is how many iterations its spec has; 0 if that is not known.
 	Of int
 	// Note says what a rule decided about it.
@@ -157,18 +161,39 @@ func band(curves []points) (mean, low, high points) {
 	return mean, low, high
 }
 
-// along is a smoothed metric along the way to a run's newest version: [iterations],
-// from iteration 0.
-func (r *Run) along(metric string) points {
+// along is a metric along the way to a run's newest version, raw and smoothed:
+// [iterations], from iteration 0.
+func (r *Run) along(metric string) (raw, smooth points) {
 	if r == nil {
-		return nil
+		return nil, nil
 	}
-	var out points
 	for _, it := range r.Line() {
-		for len(out) < it.Manifest.Iteration {
-			out = append(out, absent)
+		for len(raw) < it.Manifest.Iteration {
+			raw, smooth = append(raw, absent), append(smooth, absent)
 		}
-		out = append(out, pointOf(it.Smoothed, metric))
+		raw = append(raw, pointOf(it.Manifest.Metrics, metric))
+		smooth = append(smooth, pointOf(it.Smoothed, metric))
+	}
+	return raw, smooth
+}
+
+// evaluated are the successes of the evaluations of a run's first suite, by version, along
+// the way to its newest version.
+func (r *Run) evaluated() map[int]activities.Metrics {
+	out := map[int]activities.Metrics{}
+	if r == nil {
+		return out
+	}
+	suite := ""
+	for _, it := range r.Line() {
+		for _, e := range it.Manifest.Evaluations {
+			if suite == "" {
+				suite = e.Suite
+			}
+			if _, there := out[e.Version]; e.Suite == suite && !there {
+				out[e.Version] = e.Metrics
+			}
+		}
 	}
 	return out
 }

@@ -61,7 +61,7 @@ func (s *Sweep) load(ctx context.Context, from store.Store) error {
 	s.Description, s.Metrics, s.Goal = d.Description, d.Metrics, d.Goal
 	s.Trials = make([]Trial, len(chosen.value.Trials))
 	for i, t := range chosen.value.Trials {
-		s.Trials[i] = Trial{Label: t.Label, Setting: t.Setting, Seed: t.Seed, Of: t.Iterations}
+		s.Trials[i] = Trial{Label: t.Label, Setting: t.Setting, Seed: t.Seed, Of: t.Iterations, Spec: t.Spec}
 	}
 	if err := s.readRuns(ctx, from); err != nil {
 		return err

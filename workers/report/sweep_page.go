@@ -3,11 +3,14 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
@@ -20,7 +23,9 @@ type sweepPage struct {
 	Missing     []Missing     `json:"missing,omitempty"`
 	Metrics     []string      `json:"metrics"`
 	Settings    []settingPage `json:"settings"`
-	Trials      []trialPage   `json:"trials"`
+	// Fields are those of the spec in which the settings differ.
+	Fields []fieldPage `json:"fields,omitempty"`
+	Trials []trialPage `json:"trials"`
 	// Curves are of the settings that Shown names by their places.
 	Shown  []int            `json:"shown"`
 	Curves []sweepCurvePage `json:"curves"`
@@ -69,8 +74,19 @@ type sweepCurvePage struct {
 	Mean  []points `json:"mean"`
 	Low   []points `json:"low"`
 	High  []points `json:"high"`
-	// Trials are by setting; only of the curves that people know.
-	Trials [][]points `json:"trials,omitempty"`
+	// Raw is the mean that is not smoothed.
+	Raw []points `json:"raw"`
+	// Trials and RawTrials are by setting; only of the curves that people know.
+	Trials    [][]points `json:"trials,omitempty"`
+	RawTrials [][]points `json:"rawTrials,omitempty"`
+	// Evaluations are by setting; only of the success.
+	Evaluations [][]sweepPointPage `json:"evaluations,omitempty"`
+}
+
+// sweepPointPage is the mean success of an evaluation over a setting's trials.
+type sweepPointPage struct {
+	Version int `json:"v"`
+	estimatePage
 }
 
 func sweepPageOf(s Sweep) *sweepPage {
@@ -108,6 +124,7 @@ func sweepPageOf(s Sweep) *sweepPage {
 		}
 		p.Settings = append(p.Settings, row)
 	}
+	p.Fields = s.fields(of)
 	p.Shown = shown(p.Settings, s.Goal)
 	for _, c := range s.curves() {
 		p.Curves = append(p.Curves, s.curve(c, p.Shown, of))
@@ -206,17 +223,49 @@ func (s Sweep) curves() []Curve {
 func (s Sweep) curve(c Curve, shown []int, of [][]int) sweepCurvePage {
 	p := sweepCurvePage{Name: c.Name, Title: c.Title, Unit: c.Unit, Help: c.Help, Head: c.Help != ""}
 	for _, k := range shown {
-		var lines []points
+		var lines, raws []points
 		for _, i := range of[k] {
-			if line := s.Trials[i].Run.along(c.Name); line != nil {
-				lines = append(lines, line)
+			if raw, line := s.Trials[i].Run.along(c.Name); line != nil {
+				lines, raws = append(lines, line), append(raws, raw)
 			}
 		}
 		mean, low, high := band(lines)
-		p.Mean, p.Low, p.High = append(p.Mean, mean), append(p.Low, low), append(p.High, high)
+		raw, _, _ := band(raws)
+		p.Mean, p.Low, p.High, p.Raw = append(p.Mean, mean), append(p.Low, low), append(p.High, high), append(p.Raw, raw)
 		if p.Head {
-			p.Trials = append(p.Trials, lines)
+			p.Trials, p.RawTrials = append(p.Trials, lines), append(p.RawTrials, raws)
+		}
+		if c.Name == collapse.MetricSuccess {
+			p.Evaluations = append(p.Evaluations, s.evaluations(of[k]))
 		}
 	}
 	return p
+}
+
+// evaluations are the means over trials of their evaluations' success, by version. The
+// interval is Student's over the trials; of a single one it is its own, Wilson's.
+func (s Sweep) evaluations(trials []int) []sweepPointPage {
+	values := map[int][]float64{}
+	single := map[int]activities.Metrics{}
+	for _, i := range trials {
+		for version, metrics := range s.Trials[i].Run.evaluated() {
+			if v := pointOf(metrics, collapse.MetricSuccess); v == v {
+				values[version] = append(values[version], v)
+				single[version] = metrics
+			}
+		}
+	}
+	out := []sweepPointPage{}
+	for _, version := range slices.Sorted(maps.Keys(values)) {
+		e := statistics.Mean(values[version], 0.95)
+		p := sweepPointPage{version, estimatePage{N: e.N, Mean: point(e.Mean), Low: point(e.Low), High: point(e.High)}}
+		switch {
+		case e.N == 1:
+			p.Low, p.High = point(pointOf(single[version], "success/low")), point(pointOf(single[version], "success/high"))
+		case e.N < bandSeeds:
+			p.Low, p.High = point(absent), point(absent)
+		}
+		out = append(out, p)
+	}
+	return out
 }

@@ -285,6 +285,16 @@ func TestWriteSweep(t *testing.T) {
 	low = data["curves"].([]any)[0].(map[string]any)["low"].([]any)[0].([]any)
 	require.NotNil(t, low[0])
 	data, _ = sweepData(t, loaded)
+	success := data["curves"].([]any)[1].(map[string]any)
+	require.Equal(t, "success/mean", success["name"])
+	require.Len(t, success["raw"].([]any)[0], 8)
+	require.NotEqual(t, success["raw"], success["mean"])
+	points := success["evaluations"].([]any)[0].([]any)
+	require.Len(t, points, 2, "every fourth version")
+	require.InDelta(t, 2, points[0].(map[string]any)["n"], 0)
+	require.Nil(t, points[0].(map[string]any)["low"], "two seeds")
+	points = success["evaluations"].([]any)[2].([]any)
+	require.NotNil(t, points[0].(map[string]any)["low"], "one run has its own interval")
 	again, _ := sweepData(t, loaded)
 	require.Equal(t, data, again)
 
@@ -293,6 +303,27 @@ func TestWriteSweep(t *testing.T) {
 	require.InDelta(t, 0, data["length"], 0)
 	data, _ = sweepData(t, report.Sweep{ID: "nothing"})
 	require.Empty(t, data["trials"])
+}
+
+// A sweep's page says in which fields its settings differ, with the values of the resolved
+// specs for what a definition leaves out.
+func TestWriteSweepFields(t *testing.T) {
+	trial := func(setting, spec string) report.Trial {
+		return report.Trial{Label: setting + ",seed=1", Setting: setting, Spec: json.RawMessage(spec)}
+	}
+	base := trial("base", `{"seed":1,"iterations":8,"update":{"clip_low":0.2}}`)
+	base.Run = &report.Run{ID: "s/base,seed=1", SpecText: json.RawMessage(`{"seed":1,"update":{"clip_high":0.2,"clip_low":0.2,"kl_in":"loss"}}`)}
+	data, _ := sweepData(t, report.Sweep{ID: "s", Metrics: []string{"success/mean"}, Trials: []report.Trial{
+		base,
+		trial("clip-higher", `{"seed":2,"iterations":8,"update":{"clip_low":0.2,"clip_high":0.28}}`),
+		trial("no-kl", `{"seed":3,"iterations":8,"update":{"clip_low":0.2,"kl_in":"none"}}`),
+	}})
+	require.Equal(t, []any{
+		map[string]any{"path": "update.clip_high", "values": []any{"0.2", "0.28", "the default"}},
+		map[string]any{"path": "update.kl_in", "values": []any{"loss", "the default", "none"}},
+	}, data["fields"])
+	data, _ = sweepData(t, report.Sweep{ID: "s", Trials: []report.Trial{base}})
+	require.NotContains(t, data, "fields")
 }
 
 // If there are very many settings, the best have curves.
@@ -438,7 +469,7 @@ func TestSweepPage(t *testing.T) {
 			b.picture(fmt.Sprintf("sweep-link-%d", on.width))
 			b.press("\r")
 			b.until("the trial's page is shown", `document.querySelector('h1')?.textContent === '`+loaded.Trials[1].Run.ID+`' && document.documentElement.dataset.ready !== undefined`)
-			eval[any](b, `history.back(), null`)
+			eval[any](b, `setTimeout(() => history.back()), null`)
 			b.until("the sweep's page is back", `document.querySelector('h1')?.textContent === '`+figure+`'`)
 			b.quiet()
 		}
@@ -449,4 +480,45 @@ func TestSweepPage(t *testing.T) {
 	b := open(t, dir, desktop, "")
 	require.Contains(t, b.text("#trials"), "not begun")
 	b.quiet()
+}
+
+// The page says in which fields the settings differ, gives no interval of two seeds, and
+// has all its charts on paper.
+func TestSweepPageSays(t *testing.T) {
+	s := store.NewMemory()
+	putSweep(t, s, true)
+	loaded, err := report.LoadSweep(t.Context(), s, figure)
+	require.NoError(t, err)
+	for i := range loaded.Trials {
+		trial := &loaded.Trials[i]
+		trial.Spec = json.RawMessage(fmt.Sprintf(`{"iterations":8,"selection":{"keep":%d},"update":{"kl_in":"none"}}`, i%3))
+	}
+	loaded.Metrics = []string{"success/mean", "evaluation/success/mean", "reward/mean", "actor/entropy", "actor/grad_norm"}
+	_, files := sweepData(t, loaded)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "index.html"), files["index.html"], 0o644))
+	for name, on := range map[string]screen{"wide": {width: 1400, height: 900}, "phone": phone} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, dir, on, "")
+			require.Contains(t, b.text("#settings"), "In what they differ")
+			require.Contains(t, b.text("#settings"), "selection.keep")
+			require.NotContains(t, b.text("#settings"), "kl_in", "it is the same in all")
+			require.Contains(t, b.text("#settings"), "2 seeds: no useful interval")
+			require.Contains(t, b.text("footer"), "Written by reprise")
+			b.picture("sweep-says-" + name)
+			eval[any](b, `document.getElementById('curves').scrollIntoView(), null`)
+			b.until("the curves are drawn", `document.querySelectorAll('#curves canvas').length > 0`)
+			b.picture("sweep-says-curves-" + name)
+			eval[any](b, `document.getElementById('trials').scrollIntoView(), null`)
+			b.picture("sweep-says-trials-" + name)
+			require.LessOrEqual(t, eval[int64](b, "document.documentElement.scrollWidth"), on.width)
+			if on.width > 1000 {
+				require.True(t, eval[bool](b, `[...document.querySelectorAll('.scroll')].every(e => e.scrollWidth <= e.clientWidth)`), "no table is cut")
+			}
+			const blank = `[...document.querySelectorAll('.plot')].filter(p => p.offsetParent && !p.querySelector('canvas')).length`
+			eval[any](b, `window.dispatchEvent(new Event('beforeprint')), null`)
+			require.Zero(t, eval[int64](b, blank), "all charts are drawn for paper")
+			b.quiet()
+		})
+	}
 }

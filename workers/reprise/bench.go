@@ -43,7 +43,7 @@ less certain; the machine's load is printed.`,
   reprise bench --part env
   reprise bench --part speed,tax --rounds 6
   reprise bench --json > bench.json`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := bench.Run(cmd.Context(), o, cmd.ErrOrStderr())
 			if err != nil {

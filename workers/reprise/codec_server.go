@@ -27,7 +27,7 @@ machine alone unless told otherwise. Of web pages it serves those of the Web UI
 alone: the dev stack's, or --ui-url.`,
 		Example: `  reprise codec-server --codec-key-file codec.keys
   temporal workflow show -w bandit-1 --codec-endpoint http://127.0.0.1:8081`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			payloads, err := conn.Settings.PayloadCodec()
 			if err != nil {

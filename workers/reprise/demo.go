@@ -41,7 +41,7 @@ func demoCommand() *cobra.Command {
 shows it live, and ends with what was learned and where everything is. In a
 terminal the stack stays up until Ctrl-C, so that the links work. A demo that was
 interrupted resumes where it was.`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
 			servers.Stdout = out
@@ -167,17 +167,17 @@ func summary(ctx context.Context, out io.Writer, s store.Store, servers *dev.Sta
 	}
 	fmt.Fprintf(out, `%[1]d iterations in %[2]s; every one is committed, named by digest and verifiable.
 
-  Report      %[12]s
+  Report      %[10]s
   Web UI      %[3]s/namespaces/%[4]s/workflows/%[5]s
   Artifacts   %[6]s
   State       %[7]s
 
 Go on:
 
-  %[8]s verify %[5]s%[13]s                    # walk the digest chain, re-hash every artifact
-  %[8]s replay %[5]s --iteration %[11]d%[13]s     # recompute one iteration, compare bits
-  %[9]s workflow query -w %[5]s --type status%[10]s
+  %[8]s verify %[5]s%[11]s                    # walk the digest chain, re-hash every artifact
+  %[8]s replay %[5]s --iteration %[9]d%[11]s     # recompute one iteration, compare bits
+  %[8]s status %[5]s%[11]s
 `, len(chain), took.Round(time.Second), servers.UIURL(), servers.Namespace(), run, s.Location(store.RunDir(run)), status.State,
-		stack.ProgramName(), stack.TemporalName(), stack.AddressFlag(servers), len(chain)/2, filepath.Join(page, "index.html"), stack.DirFlag(servers))
+		stack.ProgramName(), len(chain)/2, filepath.Join(page, "index.html"), stack.DirFlag(servers))
 	return nil
 }

@@ -23,8 +23,9 @@ func doctorCommand() *cobra.Command {
 		Example: `  reprise doctor
   reprise doctor --register      # also registers the search attributes
   reprise doctor --plugin /opt/pjrt_cuda.so --xla-flags=--xla_gpu_autotune_level=0`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			options.Plugin = device.Plugin
 			checks := append(conn.Settings.Doctor(cmd.Context(), options), deviceCheck(device))
 			if asJSON {
 				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(checks); err != nil {
@@ -56,7 +57,7 @@ func deviceCheck(o model.DeviceOptions) connect.Check {
 	c := connect.Check{Name: "device", Status: connect.OK}
 	d, err := model.OpenDevice(o)
 	if err != nil {
-		c.Status, c.Detail, c.Advice = connect.Fail, err.Error(), "make plugin, or name another with REPRISE_PJRT_PLUGIN"
+		c.Status, c.Detail, c.Advice = connect.Fail, err.Error(), "make plugin, or name another plugin with --plugin or REPRISE_PJRT_PLUGIN"
 		return c
 	}
 	defer d.Close()
@@ -68,7 +69,7 @@ func pluginCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "plugin",
 		Short: "fetch the pinned PJRT CPU plugin into .reprise/plugin",
-		Args:  cobra.NoArgs,
+		Args:  none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := plugin.Install(cmd.Context(), plugin.Folder, "", cmd.ErrOrStderr())
 			if err != nil {

@@ -20,7 +20,9 @@ import (
 func envCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "env",
-		Short: "list and play environments, list suites",
+		Short: "list, play and look into environments and suites",
+		Args:  none,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(envListCommand(), envSuitesCommand(), envPlayCommand(), envTransitionsCommand())
 	return cmd
@@ -31,7 +33,7 @@ func envListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "describe the environments and their options",
-		Args:  cobra.NoArgs,
+		Args:  none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listEnvironments(cmd.OutOrStdout(), asJSON)
 		},
@@ -153,7 +155,7 @@ func envTransitionsCommand() *cobra.Command {
 gymnasium calls P: states are cells by rows, actions are numbered in the order of
 the environment's list.`,
 		Example: `  reprise env transitions --env frozenlake --layout lake.txt --options '{"success_rate":0.8}'`,
-		Args:    cobra.NoArgs,
+		Args:    none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			episode, err := f.episode()
 			if err != nil {

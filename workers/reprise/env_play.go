@@ -27,7 +27,7 @@ is read, one action a line. This is the environment alone: format penalties and
 limits of actions are not applied.`,
 		Example: `  reprise env play --env sokoban --seed 7 --actions "Up,Right"
   reprise env play --env frozenlake --options '{"size":8,"slippery":false}'`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			episode, err := f.episode()
 			if err != nil {
@@ -77,6 +77,8 @@ type played struct {
 	Valid     bool     `json:"valid"`
 	Success   bool     `json:"success"`
 	Text      string   `json:"text,omitempty"` // where the environment answers in words
+	// Observation is what the next turn would show, where the environment has no grid.
+	Observation string `json:"observation,omitempty"`
 }
 
 // table is an episode with a counter of actions.
@@ -105,7 +107,9 @@ func (t *table) play(action string) played {
 		p.Action, p.Valid = canonical, true
 		p.Reward, p.Done, p.Effective, p.Success, p.Text = o.Reward, o.Done, o.Effective, o.Success, o.Text
 	}
-	p.Grid = t.grid()
+	if p.Grid = t.grid(); p.Grid == nil && !p.Done {
+		p.Observation = t.episode.Observation()
+	}
 	return p
 }
 

@@ -23,7 +23,7 @@ the run's own environment, is a suite too. So is any environment with options:
 {"environment": {"name": "frozenlake", "options": {"slippery": false}}}.`,
 		Example: `  reprise env suites
   reprise env suites --json | jq -r .name`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listSuites(cmd.OutOrStdout(), asJSON)
 		},

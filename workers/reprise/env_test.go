@@ -175,3 +175,24 @@ func TestEnvErrors(t *testing.T) {
 		})
 	}
 }
+
+// riddle is an episode of texts: each answer changes the question.
+type riddle struct{ asked int }
+
+func (r *riddle) Observation() string           { return []string{"What?", "Warm. What else?", ""}[r.asked] }
+func (r *riddle) Legal(a string) (string, bool) { return a, true }
+func (r *riddle) Choices() []string             { return []string{"x"} }
+func (r *riddle) StateKey() string              { return r.Observation() }
+func (r *riddle) Done() bool                    { return r.asked == 2 }
+func (r *riddle) Success() bool                 { return false }
+func (r *riddle) Step(string) envs.Outcome      { r.asked++; return envs.Outcome{Done: r.Done()} }
+
+// Where the state is a text, each line has it, not the first alone.
+func TestEnvPlayOfTexts(t *testing.T) {
+	var out, errOut bytes.Buffer
+	require.NoError(t, playActions(&out, &errOut, &riddle{}, []string{"a", "b"}))
+	require.Equal(t, `{"step":0,"observation":"What?"}
+{"step":1,"action":"a","reward":0,"done":false,"effective":false,"valid":true,"success":false,"observation":"Warm. What else?"}
+{"step":2,"action":"b","reward":0,"done":true,"effective":false,"valid":true,"success":false}
+`, out.String())
+}

@@ -32,7 +32,7 @@ hold the same files, so an export that was killed can be started again.`,
 		Example: `  reprise export bandit-1 --iteration 29 --hf bandit-1-hf
   reprise export bandit-1 --version 0 --hf untrained-hf
   python3 -c 'from transformers import AutoModelForCausalLM as M; M.from_pretrained("bandit-1-hf")'`,
-		Args: cobra.ExactArgs(1),
+		Args: oneWorkflow("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (iteration < 0) == (version < 0) {
 				return errors.New("export: --iteration N (counted from 0) or --version V says which policy, one of them")
@@ -46,6 +46,11 @@ hold the same files, so an export that was killed can be started again.`,
 			s, err := conn.Store()
 			if err != nil {
 				return err
+			}
+			if iteration >= 0 {
+				if err := committed(cmd.Context(), s, args[0], iteration); err != nil {
+					return err
+				}
 			}
 			open := func() (*model.Device, error) { return model.OpenDevice(options) }
 			return exportPolicy(cmd.Context(), s, args[0], version, dir, open, cmd.OutOrStdout(), cmd.ErrOrStderr())

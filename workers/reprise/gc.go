@@ -32,7 +32,12 @@ the artifacts that the manifest named would look like garbage.`,
 		Example: `  reprise gc bandit-1
   reprise gc bandit-1 --delete
   reprise gc --grace 168h`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return oneWorkflow("RUN")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.grace < 0 {
 				return fmt.Errorf("--grace is %s: it cannot be negative", c.grace)

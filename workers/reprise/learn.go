@@ -35,7 +35,7 @@ With --dir the stack's data is kept, and interrupted runs resume.`,
   reprise learn --seeds 1 --only p25-keep25
   reprise learn --only sokoban
   reprise learn --dir .reprise/learn --json`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			results, err := learn.Run(cmd.Context(), o, cmd.ErrOrStderr())
 			if err != nil {

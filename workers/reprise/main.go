@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/build"
 )
 
 func main() {
@@ -57,7 +58,9 @@ run's artifacts. Runs are started with the temporal CLI:
     --workflow-id bandit-1 --input-file infra/presets/bandit-demo.json`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       build.Read().String(),
 	}
+	cmd.SetFlagErrorFunc(flagError)
 	cmd.AddGroup(
 		&cobra.Group{ID: "serve", Title: "Serve:"},
 		&cobra.Group{ID: "runs", Title: "Look at runs:"},
@@ -65,8 +68,8 @@ run's artifacts. Runs are started with the temporal CLI:
 		&cobra.Group{ID: "measure", Title: "Measure:"},
 	)
 	cmd.AddCommand(
-		grouped("serve", workerCommand(), devCommand(), demoCommand(), codecServerCommand(), doctorCommand(), pluginCommand())...)
-	cmd.AddCommand(grouped("runs", watchCommand(), reportCommand(), trajectoriesCommand(), metricsCommand(), verifyCommand(), replayCommand(), exportCommand(), gcCommand())...)
+		grouped("serve", workerCommand(), devCommand(), demoCommand(), codecServerCommand(), doctorCommand(), pluginCommand(), versionCommand())...)
+	cmd.AddCommand(grouped("runs", runsCommand(), statusCommand(), watchCommand(), reportCommand(), trajectoriesCommand(), metricsCommand(), verifyCommand(), replayCommand(), exportCommand(), gcCommand())...)
 	cmd.AddCommand(grouped("tools", validateCommand(), policyCommand(), envCommand())...)
 	cmd.AddCommand(grouped("measure", benchCommand(), learnCommand(), studyCommand())...)
 	return cmd

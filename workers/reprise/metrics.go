@@ -35,7 +35,7 @@ With --tensorboard alone no table is printed.`,
   reprise metrics bandit-1 | column -ts,
   reprise metrics bandit-1 --format jsonl | jq '."reward/mean"'
   reprise metrics bandit-1 --tensorboard tb && tensorboard --logdir tb`,
-		Args: cobra.ExactArgs(1),
+		Args: oneWorkflow("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := x.check(cmd.OutOrStdout()); err != nil {
 				return err

@@ -16,7 +16,7 @@ func policyCommand() *cobra.Command {
 input and writes one to standard output. Problems go to standard error, with
 status 1. --model names a Hugging Face folder: config.json, tokenizer.json,
 model.safetensors (or its shards), …`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(encodeCommand(), decodeCommand(), templateCommand(), logProbsCommand(), generateCommand())
@@ -26,7 +26,7 @@ model.safetensors (or its shards), …`,
 // policySubcommand adds what the policy commands share: run answers with what is printed.
 func policySubcommand(cmd *cobra.Command, run func(cmd *cobra.Command, folder string) (any, error)) *cobra.Command {
 	var folder string
-	cmd.Args = cobra.NoArgs
+	cmd.Args = none
 	cmd.Flags().StringVar(&folder, "model", "", "the model's folder")
 	cobra.CheckErr(cmd.MarkFlagRequired("model"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

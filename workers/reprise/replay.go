@@ -42,13 +42,16 @@ updates since.
 The exit status is 1 if anything differs, and 3 if this build lowers other programs
 than the iteration was computed with: then it says which, and compares nothing.`,
 		Example: `  reprise replay bandit-1 --iteration 12`,
-		Args:    cobra.ExactArgs(1),
+		Args:    oneWorkflow("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if iteration < 0 {
 				return fmt.Errorf("--iteration N says which iteration, counted from 0")
 			}
 			s, err := conn.Store()
 			if err != nil {
+				return err
+			}
+			if err := committed(cmd.Context(), s, args[0], iteration); err != nil {
 				return err
 			}
 			device, err := model.OpenDevice(options)

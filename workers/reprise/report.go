@@ -32,7 +32,7 @@ partly deleted run the report shows what exists; the page lists what is missing.
 		Example: `  reprise report bandit-1
   reprise report fig7
   reprise report fig7 --trials --out /tmp/fig7 && xdg-open /tmp/fig7/index.html`,
-		Args: cobra.ExactArgs(1),
+		Args: oneWorkflow("RUN or SWEEP"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := conn.Store()
 			if err != nil {

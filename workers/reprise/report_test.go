@@ -164,6 +164,7 @@ func TestTrajectories(t *testing.T) {
 		{wantedTrajectories{iteration: 7, branch: -1}, `iteration 7 of run "run 1" is not committed; the newest is 2`},
 		{wantedTrajectories{iteration: 1, branch: 4}, "not found"},
 		{wantedTrajectories{iteration: 0, branch: -1, suite: "x"}, "no evaluation was made in iteration 0"},
+		{wantedTrajectories{iteration: 0, branch: -1, suite: "x"}, "no evaluation was made in iteration 0, but in 1: not found"},
 		{wantedTrajectories{iteration: 1, branch: -1, suite: "x"}, `no evaluation on "x" was made in iteration 1, only on in-distribution`},
 	} {
 		_, _, err := read(c.w)

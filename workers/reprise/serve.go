@@ -37,7 +37,7 @@ at once.`,
 		Example: `  reprise worker
   reprise worker --roles device --session-heartbeat 20s
   reprise worker --roles workflow,host --address temporal.internal:7233`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, name := range roles {
 				role, err := workers.ParseRole(name)
@@ -91,7 +91,7 @@ resume.`,
 		Example: `  reprise dev
   reprise dev --temporal-port 17233 --ui-port 18233
   reprise dev --codec-key-file codec.keys`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			servers.Stdout = cmd.OutOrStdout()
 			var err error
@@ -126,7 +126,7 @@ Try, in another terminal:
   %[7]s workflow start --type Train --task-queue reprise --workflow-id bandit-1 \
     --input-file infra/presets/bandit-demo.json%[8]s
   %[9]s watch bandit-1%[10]s
-  %[7]s workflow query -w bandit-1 --type status%[8]s
+  %[9]s status bandit-1%[10]s
   %[7]s workflow update execute -w bandit-1 --name pause%[8]s
 %[11]s
 Ctrl-C stops everything.

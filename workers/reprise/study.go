@@ -33,7 +33,7 @@ run does not roll back, or ends worse than it was before.`,
 		Example: `  reprise study
   reprise study --seeds 3 --only 'starpo-s-*'
   reprise study --planted --seeds 3`,
-		Args: cobra.NoArgs,
+		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if planted {
 				recovered, err := study.Plant(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ other run of a fork (from), its rows name that run.`,
 		Example: `  reprise trajectories bandit-1 --iteration 12 | jq -c '{group, reward, said: .turns[].text}'
   reprise trajectories bandit-1 --iteration 12 --format parquet --out it12.parquet
   reprise trajectories bandit-1 --iteration 19 --suite in-distribution`,
-		Args: cobra.ExactArgs(1),
+		Args: oneWorkflow("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := w.check(); err != nil {
 				return err
@@ -93,7 +94,7 @@ func trajectories(ctx context.Context, s store.Store, run string, w wantedTrajec
 	if err != nil {
 		return nil, err
 	}
-	source, err := w.source(ctx, s, m)
+	source, err := w.source(ctx, s, run, m)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func trajectories(ctx context.Context, s store.Store, run string, w wantedTrajec
 
 // source finds the tables of the iteration, of the iteration that made the rollout, or of
 // an evaluation.
-func (w wantedTrajectories) source(ctx context.Context, s store.Store, m *store.Manifest) (episodes.Source, error) {
+func (w wantedTrajectories) source(ctx context.Context, s store.Store, run string, m *store.Manifest) (episodes.Source, error) {
 	if w.suite == "" {
 		source := episodes.OfIteration(m)
 		if r := m.Rollout; r != nil && r.Update > 0 {
@@ -146,7 +147,7 @@ func (w wantedTrajectories) source(ctx context.Context, s store.Store, m *store.
 		names = append(names, e.Suite)
 	}
 	if names == nil {
-		return episodes.Source{}, fmt.Errorf("no evaluation was made in iteration %d: %w", m.Iteration, store.ErrNotFound)
+		return episodes.Source{}, fmt.Errorf("no evaluation was made in iteration %d%s: %w", m.Iteration, evaluatedIn(ctx, s, run), store.ErrNotFound)
 	}
 	return episodes.Source{}, fmt.Errorf("no evaluation on %q was made in iteration %d, only on %s: %w", w.suite, m.Iteration, strings.Join(names, ", "), store.ErrNotFound)
 }
@@ -170,5 +171,40 @@ func manifestOf(ctx context.Context, s store.Store, run string, iteration, branc
 			return link.Manifest, nil
 		}
 	}
-	return nil, fmt.Errorf("iteration %d of run %q is not committed; the newest is %d: %w", iteration, run, head.Manifest.Iteration, store.ErrNotFound)
+	return nil, notCommitted(run, iteration, head.Manifest.Iteration)
+}
+
+// committed refuses an iteration behind the newest one.
+func committed(ctx context.Context, s store.Store, run string, iteration int) error {
+	head, err := store.Head(ctx, s, run)
+	if err == nil && iteration > head.Manifest.Iteration {
+		err = notCommitted(run, iteration, head.Manifest.Iteration)
+	}
+	return err
+}
+
+func notCommitted(run string, iteration, newest int) error {
+	return fmt.Errorf("iteration %d of run %q is not committed; the newest is %d (%d of them, counted from 0): %w", iteration, run, newest, newest+1, store.ErrNotFound)
+}
+
+// evaluatedIn names the iterations of a run in which evaluations were made, for an error.
+func evaluatedIn(ctx context.Context, s store.Store, run string) string {
+	head, err := store.Head(ctx, s, run)
+	if err != nil {
+		return ""
+	}
+	chain, err := store.LoadChain(ctx, s, head.Ref)
+	var made []string
+	for _, link := range chain {
+		if len(link.Manifest.Evaluations) > 0 {
+			made = append(made, strconv.Itoa(link.Manifest.Iteration))
+		}
+	}
+	if err != nil || len(made) == 0 {
+		return ""
+	}
+	if len(made) > 20 {
+		made = append(made[:20], "…")
+	}
+	return ", but in " + strings.Join(made, ", ")
 }

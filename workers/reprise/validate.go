@@ -13,7 +13,7 @@ import (
 )
 
 func validateCommand() *cobra.Command {
-	var asJSON, evaluate, sweeps bool
+	var asJSON, evaluate, sweeps, summary bool
 	var conn stack.Connection
 	cmd := &cobra.Command{
 		Use:   "validate FILE",
@@ -32,11 +32,12 @@ With --evaluate it checks the input of an Evaluate workflow, and prints it with 
 suites complete. It looks up a run's policy in the store, if a store is set and
 answers. Nothing is written.`,
 		Example: `  reprise validate infra/presets/bandit-demo.json
+  reprise validate infra/presets/bandit-demo.json --summary
   jq '.iterations = 5' infra/presets/bandit-demo.json | reprise validate -
   reprise validate infra/presets/fig7-filter.json
   reprise validate --evaluate evaluation.json
   echo '{"policy": "bandit-1", "suites": ["bandit-test"]}' | reprise validate --evaluate -`,
-		Args: cobra.ExactArgs(1),
+		Args: one("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := readSpec(cmd.InOrStdin(), args[0])
 			if err != nil {
@@ -54,9 +55,12 @@ answers. Nothing is written.`,
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			if asJSON {
+			switch {
+			case asJSON:
 				err = printJSON(cmd.OutOrStdout(), v)
-			} else {
+			case summary:
+				err = validate.Summarize(cmd.OutOrStdout(), args[0], v)
+			default:
 				err = validate.Print(cmd.OutOrStdout(), args[0], v)
 			}
 			if err == nil && !v.Sound() {
@@ -66,6 +70,7 @@ answers. Nothing is written.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&summary, "summary", false, "print the numbers alone, without the resolved spec")
 	cmd.Flags().BoolVar(&sweeps, "sweep", false, "FILE is a sweep")
 	cmd.Flags().BoolVar(&evaluate, "evaluate", false, "FILE is the input of an Evaluate workflow")
 	conn.AddStoreFlags(cmd.Flags())

@@ -182,3 +182,18 @@ func TestValidateCountsActions(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out, `"billed_actions":{"iteration":8,"snapshot":1,"evaluation":3}`)
 }
+
+// --summary prints what follows from a spec without the spec.
+func TestValidateSummary(t *testing.T) {
+	document := `{` + bandit + `}`
+	whole, _, err := execute(validateCommand(), document, "-")
+	require.NoError(t, err)
+	short, _, err := execute(validateCommand(), document, "-", "--summary")
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(whole, "\n\n"+short))
+	require.Contains(t, short, "trajectories an iteration")
+	require.NotContains(t, short, "{")
+	bad, _, err := execute(validateCommand(), `{"environment": 1}`, "-", "--summary")
+	require.Error(t, err)
+	require.Contains(t, bad, "problem")
+}

@@ -41,7 +41,7 @@ to an existing snapshot. Nothing is written. It distinguishes
 and ends with status 1 if there is any damage.`,
 		Example: `  reprise verify bandit-1
   reprise verify bandit-1 --json | jq .problems`,
-		Args: cobra.ExactArgs(1),
+		Args: oneWorkflow("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := conn.Store()
 			if err != nil {

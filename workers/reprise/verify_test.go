@@ -228,3 +228,20 @@ func TestVerifyAndGCCommands(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrDenied)
 	require.NotContains(t, err.Error(), "wrong")
 }
+
+// An iteration that is behind the newest is refused before a device is opened.
+func TestCommitted(t *testing.T) {
+	s := store.NewMemory()
+	storedRun(t, s, "run", 3)
+	require.NoError(t, committed(t.Context(), s, "run", 2))
+	err := committed(t.Context(), s, "run", 99)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	require.ErrorContains(t, err, `iteration 99 of run "run" is not committed; the newest is 2 (3 of them, counted from 0)`)
+	// A run that has begun and not committed is no wrong id.
+	_, err = store.Verify(t.Context(), s, "nobody", nil)
+	require.ErrorContains(t, err, "or the run has not committed yet: reprise watch nobody")
+	// An artifact that is gone has a remedy.
+	_, err = store.GetArtifact(t.Context(), s, store.Ref{Key: "runs/run/x." + strings.Repeat("0", 12) + ".json", Digest: strings.Repeat("0", 64), Size: 1})
+	require.ErrorIs(t, err, store.ErrNotFound)
+	require.ErrorContains(t, err, "restore the object from a copy and start the run again")
+}

@@ -32,7 +32,7 @@ workflow.`,
   reprise watch bandit-1 > bandit-1.log
   reprise watch fig7
   reprise watch eval-1`,
-		Args: cobra.ExactArgs(1),
+		Args: oneWorkflow("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := conn.Temporal(cmd.Context())
 			if err != nil {

@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -64,9 +65,15 @@ func (c *Connection) Store() (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	note := c.Settings.S3Note()
 	s, err := s3.Open(config)
-	if err != nil {
+	switch {
+	case err != nil && note != "":
+		return nil, fmt.Errorf("%s: %w", note, err)
+	case err != nil:
 		return nil, fmt.Errorf("open the bucket: %w", err)
+	case note != "":
+		fmt.Fprintln(os.Stderr, "reprise: "+note)
 	}
 	return s, nil
 }

@@ -4,12 +4,14 @@ package stack
 
 import (
 	"context"
+	"fmt"
 
 	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/codec"
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/plugin"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers"
 )
@@ -68,6 +70,10 @@ func With(ctx context.Context, o dev.Options, worker workers.Options, f func(con
 	worker.Roles = workers.Roles
 	if err := worker.Check(); err != nil {
 		return err
+	}
+	// A plugin that cannot be used is no reason to start two servers first.
+	if _, _, err := plugin.Find(worker.Device.Plugin, ""); err != nil {
+		return fmt.Errorf("%w (`make plugin` installs the pinned one; --plugin and %s name another)", err, plugin.Env)
 	}
 	return withServers(ctx, o, worker.Codec, func(s Servers) error {
 		quiet := Connection{Quiet: true}

@@ -1,12 +1,15 @@
 package stack
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/plugin"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
 )
@@ -27,4 +30,18 @@ func TestWorkerFlags(t *testing.T) {
 		"--continue-as-new-after=4", "--metrics-listen=host:5", "--metrics-runs=6"))
 	require.ErrorContains(t, workers.Options{Roles: workers.Roles, MetricsRuns: -1}.Check(), "--metrics-runs is -1")
 	require.ErrorContains(t, workers.Options{}.Check(), "needs a role")
+}
+
+// A plugin that cannot be used is told before any server starts.
+func TestPluginIsLookedAtFirst(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, o := range map[string]workers.Options{"by flag": {Device: model.DeviceOptions{Plugin: "/nope.so"}}, "by the environment": {}} {
+		if name != "by flag" {
+			t.Setenv(plugin.Env, "/nope.so")
+		}
+		err := With(t.Context(), dev.Options{}, o, func(context.Context, Served) error { return nil })
+		require.ErrorContains(t, err, "/nope.so", name)
+		require.ErrorContains(t, err, "`make plugin` installs the pinned one", name)
+		require.NoDirExists(t, ".reprise", "no stack was begun")
+	}
 }

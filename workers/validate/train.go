@@ -65,13 +65,18 @@ func (v Train) text(string) (string, error) {
 	if err := json.Indent(&pretty, v.Spec, "", "  "); err != nil {
 		return "", fmt.Errorf("format the resolved spec: %w", err)
 	}
+	return fmt.Sprintf("%s\n\n%s", pretty.Bytes(), v.summary()), nil
+}
+
+// summary implements [Result]: the numbers that follow from the spec.
+func (v Train) summary() string {
 	numbers := strings.TrimRight(v.numbers, "\n")
 	if v.Unknown != "" {
 		// The rows from "parameters" on depend on the model.
 		numbers, _, _ = strings.Cut(numbers, "\nparameters ")
 		numbers += "\n\nParameters, device memory and bytes to S3 are left out: " + v.Unknown + "."
 	}
-	return fmt.Sprintf("%s\n\n%s\n", pretty.Bytes(), numbers), nil
+	return numbers + "\n"
 }
 
 // modelOf returns the shape of the model that a policy starts from, and its small files,

@@ -14,8 +14,10 @@ type Result interface {
 	// Sound reports whether no problem was found.
 	Sound() bool
 	problems() spec.Problems
-	// text is the output for a sound document.
+	// text is the output for a sound document, summary the part of it without the
+	// document itself.
 	text(name string) (string, error)
+	summary() string
 }
 
 // Verdict is part of every result. If there are problems, all other fields are empty.
@@ -32,7 +34,20 @@ func verdictOf(p spec.Problems) Verdict {
 // Sound implements [Result].
 func (v Verdict) Sound() bool { return v.OK }
 
+// summary implements [Result] for documents that are printed whole.
+func (v Verdict) summary() string { return "" }
+
 func (v Verdict) problems() spec.Problems { return v.Problems }
+
+// Summarize is [Print] without the document itself, if that is sound.
+func Summarize(out io.Writer, name string, r Result) error {
+	text := r.summary()
+	if !r.Sound() || text == "" {
+		return Print(out, name, r)
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
 
 // Print writes a result as text; name is the document's name.
 func Print(out io.Writer, name string, r Result) error {

@@ -65,11 +65,12 @@ func interval(m activities.Metrics) string {
 	return fmt.Sprintf("%s (%s–%s)", Value(m, "success/mean", "%.2f"), Value(m, "success/low", "%.2f"), Value(m, "success/high", "%.2f"))
 }
 
-// evaluationLine describes an evaluation in one line.
-func evaluationLine(e *workflows.Evaluated) string {
+// evaluationLine describes an evaluation in one line; references adds what a random
+// player and the best play reach.
+func evaluationLine(e *workflows.Evaluated, references bool) string {
 	line := fmt.Sprintf("success %s  reward %s", interval(e.Metrics), Value(e.Metrics, "reward/mean", "%.3f"))
-	for _, r := range []struct{ name, metric string }{{"random player", "reference/random_success"}, {"best play", "reference/best_success"}} {
-		if _, ok := e.Metrics[r.metric]; ok {
+	for _, r := range []struct{ name, metric string }{{"random", "reference/random_success"}, {"best", "reference/best_success"}} {
+		if _, ok := e.Metrics[r.metric]; ok && references {
 			line += fmt.Sprintf("  %s %s", r.name, Value(e.Metrics, r.metric, "%.2f"))
 		}
 	}

@@ -22,10 +22,27 @@ func (p *pace) observe(done int) {
 // remaining is the seconds per iteration and the time to the end, or "" if no iteration
 // has been observed yet.
 func (p *pace) remaining(done, of int) string {
-	n := done - p.from
-	if p.began.IsZero() || n < 1 || of <= done {
+	each, left, ok := p.estimate(done, of)
+	if !ok {
 		return ""
 	}
-	each := time.Since(p.began) / time.Duration(n)
-	return fmt.Sprintf("  %.1f s/it, %s left", each.Seconds(), (each * time.Duration(of-done)).Round(time.Second))
+	return fmt.Sprintf("  %.1f s/it, %s left", each.Seconds(), left)
+}
+
+// left is the time to the end alone, or "".
+func (p *pace) left(done, of int) string {
+	_, left, ok := p.estimate(done, of)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(", %s left", left)
+}
+
+func (p *pace) estimate(done, of int) (each, left time.Duration, ok bool) {
+	n := done - p.from
+	if p.began.IsZero() || n < 1 || of <= done {
+		return 0, 0, false
+	}
+	each = time.Since(p.began) / time.Duration(n)
+	return each, (each * time.Duration(of-done)).Round(time.Second), true
 }

@@ -15,7 +15,13 @@ type trainView struct {
 	branch    int
 	seen      int // iterations already shown
 	evaluated int // newest version whose evaluation was shown
+	suite     string
+	lost      int // devices lost, as last shown
 	pace      pace
+	warmStart pace // of its steps
+	// paceFrom is the iteration that was running when the watch began, or when the last of
+	// paceLost devices was lost: it is not part of the pace.
+	paceFrom, paceLost int
 }
 
 func (w *Watcher) refreshTrain(ctx context.Context) error {
@@ -35,9 +41,10 @@ func (w *Watcher) showTrain(s workflows.Status) {
 		// The run was rolled back: earlier iterations and evaluations follow again.
 		w.phase = ""
 		w.line(rollbackText(s))
-		v.branch, v.seen, v.evaluated, v.pace = s.Branch, s.Iteration, s.Iteration, pace{}
+		v.branch, v.seen, v.evaluated = s.Branch, s.Iteration, s.Iteration
+		v.pace, v.paceFrom = pace{}, s.Iteration
 	}
-	v.pace.observe(s.Iteration)
+	v.observe(s)
 	if w.bar != nil {
 		if s.Iterations > 0 {
 			w.bar.ChangeMax(s.Iterations)
@@ -46,14 +53,19 @@ func (w *Watcher) showTrain(s workflows.Status) {
 		w.bar.Describe(fmt.Sprintf("%s · %s%s", w.run, s.Phase, v.pace.remaining(s.Iteration, s.Iterations)))
 	}
 	w.showEvaluated(s.First)
+	// An iteration's line stands between the evaluations of the versions before and
+	// after it. A version is evaluated before the iteration that made it is committed.
+	if s.Last != nil && s.Last.Version < s.Iteration {
+		w.showEvaluated(s.Last)
+	}
 	if s.Iteration > v.seen && s.Iteration > 0 && len(s.Metrics) > 0 {
 		v.seen, w.phase = s.Iteration, ""
-		w.line(fmt.Sprintf("iteration %*d/%d  reward %s  success %s  entropy %s  grad norm %s%s%s",
-			len(fmt.Sprint(s.Iterations)), s.Iteration, s.Iterations, Value(s.Metrics, "reward/mean", "%6.3f"),
+		width := len(fmt.Sprint(s.Iterations))
+		w.line(fmt.Sprintf("iteration %*d (%*d of %d)  reward %s  success %s  entropy %s  grad norm %s%s%s",
+			width, s.Iteration-1, width, s.Iteration, s.Iterations, Value(s.Metrics, "reward/mean", "%6.3f"),
 			Percent(s.Metrics, "success/mean"), Value(s.Metrics, "actor/entropy", "%.3f"),
-			Value(s.Metrics, "actor/grad_norm", "%.2f"), lostText(s), v.pace.remaining(s.Iteration, s.Iterations)))
+			Value(s.Metrics, "actor/grad_norm", "%.2f"), v.lostText(s), v.pace.remaining(s.Iteration, s.Iterations)))
 	}
-	// A version is evaluated before the iteration that made it is committed.
 	if s.Last != nil && s.Last.Version <= s.Iteration {
 		w.showEvaluated(s.Last)
 	}
@@ -62,14 +74,39 @@ func (w *Watcher) showTrain(s workflows.Status) {
 	} else if s.Waiting != nil {
 		w.tell(waitingText(s.Waiting))
 	} else if s.Iteration == 0 || s.Paused {
-		phase, _, _ := strings.Cut(s.Phase, " · turn")
-		w.say(phase)
+		w.say(v.phaseText(s.Phase))
 	}
 }
 
 // pausedText says why a run has paused by itself, and what to do.
 func pausedText(p *workflows.PausedBy) string {
 	return human.Visible(fmt.Sprintf("paused: %s (%s). %s", p.Text(), p.Kind, p.Do))
+}
+
+// observe counts the iterations that began and ended under the watch, on one device: one
+// that was joined late, or whose device was lost, says nothing about the others.
+func (v *trainView) observe(s workflows.Status) {
+	if v.seen < 0 && v.paceFrom == 0 {
+		v.paceFrom = s.Iteration
+	}
+	if s.LostDevices > v.paceLost {
+		v.pace, v.paceFrom, v.paceLost = pace{}, s.Iteration, s.LostDevices
+	}
+	if s.Iteration > v.paceFrom {
+		v.pace.observe(s.Iteration)
+	}
+}
+
+// phaseText is a phase as it is printed: without the turn, and a warm start with the
+// time to its end.
+func (v *trainView) phaseText(phase string) string {
+	phase, _, _ = strings.Cut(phase, " · turn")
+	var step, steps int
+	if _, err := fmt.Sscanf(phase, "warm start, step %d of %d", &step, &steps); err != nil {
+		return phase
+	}
+	v.warmStart.observe(step)
+	return phase + v.warmStart.left(step, steps)
 }
 
 // rollbackText describes the last rollback and its reason.
@@ -87,13 +124,18 @@ func (w *Watcher) showEvaluated(e *workflows.Evaluated) {
 		return
 	}
 	w.train.evaluated = e.Version
-	w.line(fmt.Sprintf("evaluation of version %d: %s", e.Version, evaluationLine(e)))
+	// The references of a suite do not change from one evaluation to the next.
+	references := e.Suite != w.train.suite || e.Suite == ""
+	w.train.suite = e.Suite
+	w.line(fmt.Sprintf("evaluation of version %d: %s", e.Version, evaluationLine(e, references)))
 }
 
-func lostText(s workflows.Status) string {
-	if s.LostDevices == 0 {
+// lostText tells of devices lost since it last did.
+func (v *trainView) lostText(s workflows.Status) string {
+	if s.LostDevices <= v.lost {
 		return ""
 	}
+	v.lost = s.LostDevices
 	return fmt.Sprintf("  lost devices %d (recomputed %d updates)", s.LostDevices, s.Recomputed)
 }
 
@@ -104,7 +146,8 @@ func (w *Watcher) endTrain(ctx context.Context, cancelled bool) error {
 		return nil
 	}
 	if cancelled {
-		w.line(fmt.Sprintf("%s was cancelled; its last committed iteration is %d", w.run, w.train.last.Iteration-1))
+		last := w.train.last
+		w.line(fmt.Sprintf("%s was cancelled; its last committed iteration is %d (%d of %d)", w.run, last.Iteration-1, last.Iteration, last.Iterations))
 		return nil
 	}
 	var r workflows.TrainResult

@@ -68,7 +68,7 @@ func (w *Watcher) Follow(ctx context.Context) error {
 		var missing *serviceerror.NotFound
 		switch {
 		case errors.As(err, &missing):
-			return fmt.Errorf("no workflow %q on this server (list them: temporal workflow list)", w.run)
+			return fmt.Errorf("no workflow %q on this server (list them: reprise runs)", w.run)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case permanent(err):
@@ -175,9 +175,10 @@ func programsText(wait *workflows.Waiting) string {
 	return text
 }
 
-// say prints a phase once. In a terminal the bar shows it instead.
+// say prints a phase once. In a terminal the bar shows it instead. Why a workflow ended
+// is printed once, with its end.
 func (w *Watcher) say(phase string) {
-	if w.bar == nil {
+	if w.bar == nil && !strings.HasPrefix(phase, "ended: ") {
 		w.tell(phase)
 	}
 }

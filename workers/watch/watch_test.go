@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ func TestWatchShowsRollbacks(t *testing.T) {
 	out.Reset()
 	back.Iteration, back.Last = 4, &workflows.Evaluated{Version: 4}
 	w.showTrain(back)
-	require.Contains(t, out.String(), "iteration 4/9")
+	require.Contains(t, out.String(), "iteration 3 (4 of 9)")
 	require.Contains(t, out.String(), "evaluation of version 4")
 }
 
@@ -159,13 +160,13 @@ func TestWatchRun(t *testing.T) {
 	out, err := watched(t, p)
 	require.NoError(t, err)
 	require.Equal(t, `resolving
-evaluation of version 0: in-distribution  success 0.25 (0.20–0.31)  reward 0.125  random player 0.25  best play 0.51
+evaluation of version 0: in-distribution  success 0.25 (0.20–0.31)  reward 0.125  random 0.25  best 0.51
 iteration 0
-iteration 1/2  reward  0.500  success  25 %  entropy 1.250  grad norm 0.50  lost devices 1 (recomputed 3 updates)
+iteration 0 (1 of 2)  reward  0.500  success  25 %  entropy 1.250  grad norm 0.50  lost devices 1 (recomputed 3 updates)
 paused
 waiting for a device with fingerprint 9386b8a1e66d; there are 51c0
-iteration 2/2  reward  0.500  success  25 %  entropy 1.250  grad norm 0.50
-evaluation of version 2: in-distribution  success 0.43 (0.37–0.49)  reward 0.215  random player 0.25  best play 0.51
+iteration 1 (2 of 2)  reward  0.500  success  25 %  entropy 1.250  grad norm 0.50
+evaluation of version 2: in-distribution  success 0.43 (0.37–0.49)  reward 0.215
 w-1 is done: 2 iterations, state 6f76
 `, out)
 }
@@ -221,7 +222,7 @@ func TestWatchEnds(t *testing.T) {
 	require.Contains(t, out, "w-1 was cancelled before an iteration was committed\n")
 	out, err = watched(t, &scripted{kind: "Train", end: cancelled, statuses: []any{workflows.Status{Iteration: 7, Iterations: 9}}})
 	require.NoError(t, err)
-	require.Contains(t, out, "w-1 was cancelled; its last committed iteration is 6\n")
+	require.Contains(t, out, "w-1 was cancelled; its last committed iteration is 6 (7 of 9)\n")
 
 	cause := temporal.NewNonRetryableApplicationError("resolve evaluation w-1: 3 problems", activities.KindSpecInvalid, nil)
 	_, err = watched(t, &scripted{kind: "Evaluate", end: failed, statuses: []any{workflows.EvaluateStatus{}}, err: cause})
@@ -259,7 +260,7 @@ func TestWatchTroubles(t *testing.T) {
 Step is tried again (attempt 4): StoreAccessDenied: put batch:  [2J403
 Update is tried again (attempt 2): it took longer than its time-out; if it does so again, the spec's limits.activity_seconds is too small for this device
 Credit is tried again (attempt 2): its worker was silent
-w-1 was cancelled; its last committed iteration is 2
+w-1 was cancelled; its last committed iteration is 2 (3 of 9)
 `, out)
 
 	for _, refusal := range []error{
@@ -325,4 +326,57 @@ func TestWaitingForPrograms(t *testing.T) {
 	require.Equal(t, `waiting for a worker with the run's programs: programs a differ
   a: wanted 1, there 3`, waitingText(&workflows.Waiting{Wanted: "f00d", Present: []string{"f00d"}, Reason: "programs a differ",
 		Programs: []activities.OtherProgram{{Name: "a", Recorded: "1", Present: "3"}}}))
+}
+
+// Joined late, it shows evaluations and iterations in their order; a device that was lost
+// is told once, and neither it nor the iteration that was joined counts in the pace.
+func TestWatchJoinedLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		w := &Watcher{run: "r", out: &out, train: trainView{seen: -1, evaluated: -1}}
+		at := func(iteration, lost int) workflows.Status {
+			return workflows.Status{
+				Iteration: iteration, Iterations: 30, Phase: "iteration 19 · update", LostDevices: lost, Recomputed: 9 * lost,
+				Metrics: activities.Metrics{"reward/mean": 0.5},
+				First:   &workflows.Evaluated{Version: 0, Suite: "s"}, Last: &workflows.Evaluated{Version: 10, Suite: "s"},
+			}
+		}
+		for _, s := range []workflows.Status{at(20, 0), at(21, 0), at(22, 0), at(22, 1), at(23, 1), at(24, 1), at(25, 1)} {
+			w.showTrain(s)
+			if s.LostDevices == 1 && s.Iteration == 22 {
+				time.Sleep(time.Minute)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		const rest = "  reward  0.500  success –  entropy –  grad norm –"
+		require.Equal(t, "evaluation of version 0: s  success – (–––)  reward –\n"+
+			"evaluation of version 10: s  success – (–––)  reward –\n"+
+			"iteration 19 (20 of 30)"+rest+"\n"+
+			"iteration 20 (21 of 30)"+rest+"\n"+
+			"iteration 21 (22 of 30)"+rest+"  2.0 s/it, 16s left\n"+
+			"iteration 22 (23 of 30)"+rest+"  lost devices 1 (recomputed 9 updates)\n"+
+			"iteration 23 (24 of 30)"+rest+"  2.0 s/it, 12s left\n"+
+			"iteration 24 (25 of 30)"+rest+"  2.0 s/it, 10s left\n", out.String())
+	})
+}
+
+// A warm start shows the time to its end.
+func TestWatchWarmStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		w := &Watcher{run: "r", out: &out, train: trainView{seen: -1, evaluated: -1}}
+		for _, step := range []int{0, 4, 14} {
+			w.showTrain(workflows.Status{Iterations: 30, Phase: fmt.Sprintf("warm start, step %d of 150", step)})
+			time.Sleep(10 * time.Second)
+		}
+		require.Equal(t, "warm start, step 0 of 150\nwarm start, step 4 of 150\nwarm start, step 14 of 150, 2m16s left\n", out.String())
+	})
+}
+
+// Why a workflow ended is printed once: by the error.
+func TestWatchTellsAnEndOnce(t *testing.T) {
+	cause := temporal.NewNonRetryableApplicationError("resolve run w-1: 2 problems", activities.KindSpecInvalid, nil)
+	out, err := watched(t, &scripted{kind: "Train", end: failed, statuses: []any{workflows.Status{Phase: "ended: activity error: 2 problems"}}, err: cause})
+	require.ErrorContains(t, err, "2 problems")
+	require.Empty(t, out)
 }

@@ -97,22 +97,21 @@ A field marked ◆ is a knob: the change-knob command changes it during the run,
 Defaults come from the paper (StarPO and StarPO-S, arXiv 2504.20073) or from its program RAGEN, which uses verl. They
 are ours if a model of a million parameters on a laptop's CPU needs other values.
 `)
-	section := "-"
+	// One table a section, in the order in which the sections first come.
+	var sections []string
+	tables := map[string]string{}
 	for _, f := range Fields() {
-		prefix, key := "", f.Path
+		section, key := "At the top", f.Path
 		if i := strings.LastIndexByte(f.Path, '.'); i >= 0 {
-			prefix, key = f.Path[:i], f.Path[i+1:]
+			section, key = f.Path[:i], f.Path[i+1:]
 		}
-		if prefix != section {
-			section = prefix
-			if prefix == "" {
-				b.WriteString("\n## At the top\n\n")
-			} else {
-				fmt.Fprintf(&b, "\n## %s\n\n", prefix)
-			}
-			b.WriteString(fieldsHead)
+		if tables[section] == "" {
+			sections = append(sections, section)
 		}
-		b.WriteString(f.line(key))
+		tables[section] += f.line(key)
+	}
+	for _, section := range sections {
+		fmt.Fprintf(&b, "\n## %s\n\n%s%s", section, fieldsHead, tables[section])
 	}
 	for _, list := range []struct {
 		title    string

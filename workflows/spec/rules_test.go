@@ -109,6 +109,18 @@ func TestRelationsReadKnownPaths(t *testing.T) {
 	}
 }
 
+// Each section has one heading and one table.
+func TestMarkdownHasEachSectionOnce(t *testing.T) {
+	seen := map[string]bool{}
+	for line := range strings.Lines(Markdown()) {
+		if strings.HasPrefix(line, "## ") {
+			require.False(t, seen[line], line)
+			seen[line] = true
+		}
+	}
+	require.True(t, seen["## At the top\n"])
+}
+
 func TestMarkdownIsDocsSpec(t *testing.T) {
 	const page = "../../docs/spec.md"
 	if updating() {

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -45,6 +46,15 @@ type Change struct {
 	Path string `json:"path"`
 	// Value is its JSON value.
 	Value json.RawMessage `json:"value"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler. Its error shows an example.
+func (c *Change) UnmarshalJSON(b []byte) error {
+	type change Change
+	if err := json.Unmarshal(b, (*change)(c)); err != nil {
+		return fmt.Errorf(`a change is an object, as {"path": "update.learning_rate", "value": 1e-4}; found %s`, strict.Shorten(string(b)))
+	}
+	return nil
 }
 
 // Value is the number of a knob, false if it has none.

@@ -186,3 +186,14 @@ func TestKept(t *testing.T) {
 		require.Equal(t, c.want, spec.Selection{Method: c.method, Keep: c.keep}.Kept(c.groups), c)
 	}
 }
+
+// What is no change is answered with an example, in a few words.
+func TestChangeIsAnObject(t *testing.T) {
+	var c spec.Change
+	require.NoError(t, json.Unmarshal([]byte(`{"path":"update.learning_rate","value":1e-4}`), &c))
+	require.Equal(t, spec.Change{Path: "update.learning_rate", Value: json.RawMessage("1e-4")}, c)
+	for _, text := range []string{`"update.learning_rate=1e-4"`, `5`, `[]`, `{"path":5}`} {
+		err := json.Unmarshal([]byte(text), &c)
+		require.ErrorContains(t, err, `a change is an object, as {"path": "update.learning_rate", "value": 1e-4}; found `)
+	}
+}

@@ -16,6 +16,9 @@ var (
 	topKeys  = append([]string{"description", "base"}, append(varyKeys, "parallel", "on_failure", "metrics", "goal", "early_stopping", "report")...)
 )
 
+// knownMetrics are the most used metrics, for a hint.
+var knownMetrics = []string{"success/mean", "reward/mean", "response_length/mean", "actor/entropy", "actor/grad_norm"}
+
 // defaultMetrics are shown if a sweep names none.
 var defaultMetrics = []string{"success/mean", "reward/mean", EvaluationPrefix + "success/mean"}
 
@@ -161,6 +164,9 @@ func (r *reader) metrics(n strict.Node) []string {
 			r.add(at, found(item), "a name, each once", "")
 		}
 		seen[name] = true
+		if hint := strict.DidYouMean(name, knownMetrics); ok && hint != "" && !strings.Contains(name, "/") {
+			r.add(at, found(item), "a metric's name (docs/metrics.md)", hint)
+		}
 		out = append(out, name)
 	}
 	return out

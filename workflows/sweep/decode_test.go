@@ -151,6 +151,7 @@ func TestProblems(t *testing.T) {
 		"text behind":            {`{"base": BASE, "seeds": 2} x`, []string{"(sweep)"}},
 		"nothing varies":         {`{"base": BASE}`, []string{"nothing that varies"}},
 		"an unknown key":         {`{"base": BASE, "gird": {}, "seeds": 1}`, []string{`gird: found an unknown key`, `did you mean "grid"?`}},
+		"a metric cut short":     {`{"base": BASE, "seeds": 2, "metrics": ["success"]}`, []string{`metrics[0]: found "success"; allowed: a metric's name`, `did you mean "success/mean"?`}},
 		"an empty grid":          {`{"base": BASE, "grid": {}}`, []string{"grid: found an empty object; allowed: an object of fields"}},
 		"an axis without values": {`{"base": BASE, "grid": {"selection.keep": []}}`, []string{"grid.selection.keep: found an array of 0"}},
 		"an axis of one value":   {`{"base": BASE, "grid": {"selection.keep": 0.5}}`, []string{"grid.selection.keep: found 0.5", "belongs into the base"}},

@@ -32,7 +32,7 @@ func Load(ctx context.Context, s store.Store, run string) ([]store.Link, error) 
 	if len(links) == 0 {
 		return nil, &store.Error{
 			Op: "read", Where: s.Location(store.RunDir(run)), Kind: store.ErrNotFound,
-			Detail: "no iteration is committed", Hint: "check the run's id and the store's prefix",
+			Detail: "no iteration is committed", Hint: "check the run's id and the store's prefix; or the run has not committed yet: reprise watch " + run,
 		}
 	}
 	return links, nil

@@ -62,16 +62,23 @@ function table(heads, rows, numeric = () => false, rowProps = () => ({})) {
 const watcher = new IntersectionObserver(entries => {
   for (const e of entries) {
     if (!e.isIntersecting) continue
-    watcher.unobserve(e.target)
-    const run = e.target.whenSeen
-    e.target.whenSeen = undefined
-    run()
+    seen(e.target)
   }
 }, { rootMargin: '300px' })
 function later(e, run) {
   e.whenSeen = run
   watcher.observe(e)
 }
+
+function seen(e) {
+  const run = e.whenSeen
+  e.whenSeen = undefined
+  watcher.unobserve(e)
+  run()
+}
+
+// On paper everything is seen, but what is folded away.
+addEventListener('beforeprint', () => document.querySelectorAll('*').forEach(e => { if (e.whenSeen && e.offsetParent !== null) seen(e) }))
 
 // css reads a colour of the page's theme.
 const css = name => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim()

@@ -74,7 +74,7 @@ function draw(c) {
     bands: (o.bands || []).map(b => ({ series: [b.high + 1, b.low + 1], fill: fade(css(b.color), 0.18) })),
     hooks: {
       drawAxes: [u => lines(u, o)],
-      draw: [u => dots(u, o)],
+      draw: [u => dots(u, o), u => labels(u, o)],
       setCursor: [u => read(c, u, text)],
     },
   }
@@ -102,7 +102,6 @@ function lines(u, o) {
   const { ctx, bbox } = u, px = devicePixelRatio || 1
   ctx.save()
   ctx.lineWidth = px
-  ctx.font = `${10 * px}px system-ui, sans-serif`
   for (const m of o.marks || []) {
     const x = Math.round(u.valToPos(m.x, 'x', true))
     if (x < bbox.left || x > bbox.left + bbox.width) continue
@@ -115,16 +114,32 @@ function lines(u, o) {
   }
   for (const l of o.levels || []) {
     const y = Math.round(u.valToPos(l.y, 'y', true))
-    ctx.strokeStyle = ctx.fillStyle = css(l.color || 'muted')
+    ctx.strokeStyle = css(l.color || 'muted')
     ctx.setLineDash([2 * px, 3 * px])
     ctx.beginPath()
     ctx.moveTo(bbox.left, y)
     ctx.lineTo(bbox.left + bbox.width, y)
     ctx.stroke()
-    ctx.textAlign = 'right'
-    const low = y - bbox.top < 14 * px
+  }
+  ctx.restore()
+}
+
+// labels writes the names of levels above the curves, on a rim of the card's colour.
+function labels(u, o) {
+  const { ctx, bbox } = u, px = devicePixelRatio || 1
+  ctx.save()
+  ctx.font = `${10 * px}px system-ui, sans-serif`
+  ctx.textAlign = 'right'
+  ctx.lineJoin = 'round'
+  ctx.lineWidth = 4 * px
+  ctx.strokeStyle = css('card')
+  for (const l of o.levels || []) {
+    const y = Math.round(u.valToPos(l.y, 'y', true)), low = y - bbox.top < 14 * px
+    ctx.fillStyle = css(l.color || 'muted')
     ctx.textBaseline = low ? 'top' : 'bottom'
-    ctx.fillText(l.text, bbox.left + bbox.width - 2 * px, y + (low ? 2 : -2) * px)
+    const x = bbox.left + bbox.width - 2 * px, at = y + (low ? 2 : -2) * px
+    ctx.strokeText(l.text, x, at)
+    ctx.fillText(l.text, x, at)
   }
   ctx.restore()
 }

@@ -155,7 +155,7 @@ function evaluations(run) {
     const lines = levels(m).map(l => l.text + ': success ' + percent(l.y))
     if (m['reference/random_reward'] !== undefined) lines.push('random play: reward ' + number(m['reference/random_reward']))
     if (m['reference/best_reward'] !== undefined) lines.push('best play: reward ' + number(m['reference/best_reward']))
-    return [h('h3', {}, s.name), h('p', { class: 'note' }, plural(m.trajectories || 0, 'episode') + ' each on the same fixed instances' + (lines.length ? '; ' + lines.join(', ') : '') + '. Intervals are Wilson\u2019s, 95 %.'),
+    return [h('h3', {}, s.name), h('p', { class: 'note' }, plural(m.trajectories || 0, 'episode') + ' each on the same fixed instances' + (lines.length ? '; ' + lines.join(', ') : '') + '. Intervals are Wilson\u2019s, 95 %.' + (s.rows.some(r => r.m['success/mean'] === 0 || r.m['success/mean'] === 1) ? ' Where all episodes end alike (0 or 100 %), each instance counts once, however often it was played: the interval is wider than beside it.' : '')),
       table(['Version', 'Branch', 'Success', '95 % interval', 'Reward', ...pass, 'Valid', 'Length', 'Turns', 'Entropy'], rows, () => true, k => ({ class: !s.rows[k].kept && 'abandoned' }))]
   }))
 }
@@ -175,7 +175,7 @@ function timings(run) {
       chart({ title: 'Time of an iteration', unit: 'seconds', help: 'From commit to commit, pauses and lost work included; and the steps\u2019 own work.', x: between.x, legend: true,
         lines: [{ label: 'commit to commit', values: between.kept, color: 'accent', width: 1.5 }, { label: 'work', values: work.kept, color: 'second', width: 1.5 }],
         marks: (t.losses || []).map(l => ({ x: l.i, color: 'bad', text: plural(l.lost, 'device') + ' lost' })) }),
-      h('div', {}, table(['Step', 'Seconds', 'Share', 'An iteration', 'Tokens/s'],
+      h('div', {}, table(['Step', 'Seconds', 'Share', 'Each time', 'Tokens/s'],
         steps.map(s => [s.name, number(s.seconds, 3), percent(total ? s.seconds / total : 0), duration(s.seconds / s.count), s.tokens ? number(s.tokens / s.seconds, 3) : '']), i => i > 0))),
     t.losses && table(['Iteration', 'Branch', 'Devices lost', 'Updates computed again'], t.losses.map(l => [l.i, l.b, l.lost, l.recomputed]), () => true))
 }

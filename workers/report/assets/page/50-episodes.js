@@ -5,7 +5,7 @@ const ui = {}
 const place = r => (r.suite < 0 ? 'iteration ' : 'version ') + r.n + (r.b > 0 || chosen.index.rollouts.some(o => o.b > 0) ? ' of branch ' + r.b : '') + (r.kept ? '' : ' (abandoned)')
 
 function trajectories() {
-  ui.box = h('div', { class: 'trajectories' }, h('p', { class: 'note' }, 'Loading …'))
+  ui.box = h('div', { class: 'trajectories' }, h('p', { class: 'note' }, h('span', { class: 'screen' }, 'Loading …'), h('span', { class: 'paper' }, 'Open the page to look at them.')))
   const s = section('trajectories', 'Trajectories', ui.box)
   later(s, openTrajectories)
   return s

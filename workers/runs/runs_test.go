@@ -1,0 +1,167 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// server answers as a Temporal server would: with pages of executions, of which a lookup
+// gives the first, and with what its workflow says.
+type server struct {
+	client.Client
+	pages   [][]*workflowpb.WorkflowExecutionInfo
+	details string
+	failure error
+	queries []string
+}
+
+func (s *server) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	s.queries = append(s.queries, r.Query)
+	page := len(r.NextPageToken)
+	answer := &workflowservice.ListWorkflowExecutionsResponse{Executions: s.pages[page]}
+	if page+1 < len(s.pages) {
+		answer.NextPageToken = append(r.NextPageToken, 'x')
+	}
+	return answer, nil
+}
+
+func (s *server) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if len(s.pages) == 0 {
+		return nil, serviceerror.NewNotFound("no workflow")
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: s.pages[0][0]}, nil
+}
+
+func (s *server) QueryWorkflow(_ context.Context, _, _, kind string, _ ...any) (converter.EncodedValue, error) {
+	if s.details == "" {
+		return nil, errors.New("no poller")
+	}
+	var answer any = map[string]int{"iteration": 3}
+	if kind == queryMetadata {
+		answer = &sdkpb.WorkflowMetadata{CurrentDetails: s.details}
+	}
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(answer)
+	return client.NewValue(payloads), err
+}
+
+func (s *server) GetWorkflow(context.Context, string, string) client.WorkflowRun { return ended{s: s} }
+
+type ended struct {
+	client.WorkflowRun
+	s *server
+}
+
+func (e ended) Get(context.Context, any) error { return e.s.failure }
+
+// execution is a workflow that was started at a minute.
+func execution(t *testing.T, id, kind string, status enumspb.WorkflowExecutionStatus, minute int, attributes map[string]any) *workflowpb.WorkflowExecutionInfo {
+	e := &workflowpb.WorkflowExecutionInfo{
+		Execution: &commonpb.WorkflowExecution{WorkflowId: id}, Type: &commonpb.WorkflowType{Name: kind}, Status: status,
+		StartTime: timestamppb.New(time.Unix(int64(60*minute), 0)), SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{}},
+	}
+	if status != running {
+		e.CloseTime = timestamppb.New(time.Unix(int64(60*minute+30), 0))
+	}
+	for name, value := range attributes {
+		payload, err := converter.GetDefaultDataConverter().ToPayload(value)
+		require.NoError(t, err)
+		e.SearchAttributes.IndexedFields[name] = payload
+	}
+	return e
+}
+
+const (
+	running   = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	completed = enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	failed    = enumspb.WORKFLOW_EXECUTION_STATUS_FAILED
+)
+
+func TestList(t *testing.T) {
+	trial := execution(t, "fig7/keep=1,seed=1", "Train", running, 4, map[string]any{"RepriseSweep": "fig7"})
+	trial.ParentExecution = &commonpb.WorkflowExecution{WorkflowId: "fig7"}
+	s := &server{pages: [][]*workflowpb.WorkflowExecutionInfo{
+		{
+			execution(t, "bandit-1", "Train", failed, 1, nil),
+			execution(t, "bandit-1", "Train", running, 5, map[string]any{
+				"RepriseIteration": 12, "RepriseReward": 0.25, "RepriseSuccess": 0.5, "RepriseEnvironment": "bandit", "ReprisePhase": "training",
+			}),
+			trial,
+		},
+		{execution(t, "fig7", "Sweep", completed, 3, map[string]any{"RepriseSweep": "fig7", "RepriseReward": "not a number"})},
+	}}
+	got, err := List(t.Context(), s, Wanted{})
+	require.NoError(t, err)
+	twelve, quarter, half := int64(12), 0.25, 0.5
+	end := time.Unix(210, 0).UTC()
+	require.Equal(t, []Run{
+		{ID: "bandit-1", Kind: "Train", State: "running", Environment: "bandit", Iterations: &twelve, Reward: &quarter, Success: &half, Started: time.Unix(300, 0).UTC()},
+		{ID: "fig7", Kind: "Sweep", State: "done", Started: time.Unix(180, 0).UTC(), Ended: &end},
+	}, got)
+	require.Equal(t, time.Unix(300, 0).UTC(), got[0].Since())
+	require.Equal(t, end, got[1].Since())
+
+	s.queries = nil
+	got, err = List(t.Context(), s, Wanted{Trials: true, Query: "RepriseSuccess > 0.5"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"bandit-1", "fig7/keep=1,seed=1", "fig7"}, []string{got[0].ID, got[1].ID, got[2].ID})
+	require.Equal(t, "fig7", got[1].Sweep)
+	require.Nil(t, got[1].Iterations, "what the server does not know is absent")
+	require.Len(t, s.queries, 2)
+	require.Contains(t, s.queries[1], " AND (RepriseSuccess > 0.5)")
+}
+
+func TestSummarize(t *testing.T) {
+	run := execution(t, "bandit-1", "Train", running, 5, map[string]any{"RepriseIteration": 12, "RepriseSuccess": 0.5})
+	s := &server{pages: [][]*workflowpb.WorkflowExecutionInfo{{run}}, details: "**iteration 12 · update**\n\n| | |\n|---|---|\n| iteration | 12 of 30 (branch 0) |\n| reward mean | 0.25 |\n\nWarning: `x`\x1b[2J\n"}
+	got, err := Summarize(t.Context(), s, "bandit-1")
+	require.NoError(t, err)
+	require.Equal(t, "bandit-1 · Train · running since "+got.Started.Local().Format(time.DateTime)+`
+iteration 12 · update
+iteration    12 of 30 (branch 0)
+reward mean  0.25
+Warning: x [2J
+`, got.String())
+
+	s.details = ""
+	got, err = Summarize(t.Context(), s, "bandit-1")
+	require.NoError(t, err)
+	require.Contains(t, got.String(), `
+iterations  12
+reward      –
+success     50 %
+No worker answers`)
+
+	s.pages[0][0].Status, s.details = failed, "**ended: activity error: 2 problems:\n  one\n  two**\n"
+	s.failure = temporal.NewNonRetryableApplicationError("resolve run w-1: 2 problems", "SpecInvalid", nil)
+	got, err = Summarize(t.Context(), s, "bandit-1")
+	require.NoError(t, err)
+	require.Contains(t, got.String(), "\nresolve run w-1: 2 problems (type: SpecInvalid")
+	require.NotContains(t, got.String(), "ended:", "the cause stands once")
+	require.NotContains(t, got.String(), "No worker answers")
+
+	_, err = Summarize(t.Context(), &server{}, "bandit-2")
+	require.EqualError(t, err, `no workflow "bandit-2" on this server (list them: reprise runs)`)
+}
+
+func TestStatus(t *testing.T) {
+	answer, err := Status(t.Context(), &server{details: "x"}, "bandit-1")
+	require.NoError(t, err)
+	require.Equal(t, json.RawMessage(`{"iteration":3}`), answer)
+	_, err = Status(t.Context(), &server{}, "bandit-1")
+	require.ErrorContains(t, err, "ask bandit-1 for its status (does a worker run?): no poller")
+}

@@ -1,0 +1,155 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/reprise-rl/reprise/infra/human"
+)
+
+// Summary is how one workflow is.
+type Summary struct {
+	Run
+	// Details are the Current Details that the Web UI shows, as plain text; empty if no
+	// worker answers.
+	Details  string
+	answered bool
+	// Failure is why the workflow failed; nil if it did not.
+	Failure error
+}
+
+// queryMetadata is the SDK's query for the Current Details.
+const queryMetadata = "__temporal_workflow_metadata"
+
+// answerTimeout bounds a query: a worker that is busy answers late.
+const answerTimeout = 10 * time.Second
+
+// Summarize looks a run, a sweep or an evaluation up.
+func Summarize(ctx context.Context, c client.Client, id string) (Summary, error) {
+	described, err := c.DescribeWorkflowExecution(ctx, id, "")
+	var missing *serviceerror.NotFound
+	if errors.As(err, &missing) {
+		return Summary{}, fmt.Errorf("no workflow %q on this server (list them: reprise runs)", id)
+	}
+	if err != nil {
+		return Summary{}, fmt.Errorf("look %s up: %w", id, err)
+	}
+	s := Summary{Run: runOf(described.GetWorkflowExecutionInfo())}
+	failed := s.State == "failed" || s.State == "terminated" || s.State == "timed out"
+	asking, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	var metadata *sdkpb.WorkflowMetadata
+	if v, err := c.QueryWorkflow(asking, id, "", queryMetadata); err == nil && v.Get(&metadata) == nil {
+		details := metadata.GetCurrentDetails()
+		if failed && strings.HasPrefix(details, "**ended: ") {
+			_, details, _ = strings.Cut(details, "**\n\n") // the failure says it in full
+		}
+		s.Details, s.answered = plain(details), true
+	} else if ctx.Err() != nil {
+		return s, ctx.Err()
+	}
+	if failed {
+		s.Failure = c.GetWorkflow(ctx, id, "").Get(ctx, nil)
+		// The cause alone: the activities and ids around it are in the Web UI.
+		if cause := (*temporal.ApplicationError)(nil); errors.As(s.Failure, &cause) {
+			s.Failure = cause
+		}
+	}
+	return s, nil
+}
+
+// Status is the answer to the workflow's query "status", as JSON.
+func Status(ctx context.Context, c client.Client, id string) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	v, err := c.QueryWorkflow(ctx, id, "", "status")
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for its status (does a worker run?): %w", id, err)
+	}
+	var answer json.RawMessage
+	if err := v.Get(&answer); err != nil {
+		return nil, fmt.Errorf("read the status of %s: %w", id, err)
+	}
+	return answer, nil
+}
+
+// String is the summary as text, of some ten lines.
+func (s Summary) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s · %s · %s since %s\n", human.Visible(s.ID), s.Kind, s.State, s.Since().Local().Format(time.DateTime))
+	b.WriteString(s.Details)
+	if !s.answered {
+		for _, row := range []struct{ name, value string }{
+			{"iterations", Count(s.Iterations)}, {"reward", Number(s.Reward)}, {"success", Percent(s.Success)},
+		} {
+			fmt.Fprintf(&b, "%-12s%s\n", row.name, row.value)
+		}
+		b.WriteString("No worker answers: these are the search attributes. Start one: reprise worker\n")
+	}
+	if s.Failure != nil {
+		fmt.Fprintf(&b, "%v\n", s.Failure)
+	}
+	return b.String()
+}
+
+// plain writes Current Details, which are Markdown, as text: tables with aligned columns,
+// no marks.
+func plain(markdown string) string {
+	var out strings.Builder
+	rows := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	for line := range strings.Lines(markdown) {
+		line = human.Visible(strings.TrimSpace(strings.NewReplacer("**", "", "`", "").Replace(line)))
+		cells, isRow := strings.CutPrefix(line, "|")
+		switch {
+		case line == "" || strings.Trim(line, "|- ") == "":
+		case isRow:
+			fields := strings.Split(strings.TrimSuffix(cells, "|"), "|")
+			for i := range fields {
+				fields[i] = strings.TrimSpace(fields[i])
+			}
+			_, _ = fmt.Fprintln(rows, strings.Join(fields, "\t"))
+		default:
+			_ = rows.Flush() // into memory: it cannot fail
+			out.WriteString(line + "\n")
+		}
+	}
+	_ = rows.Flush()
+	return out.String()
+}
+
+// unknown stands for a number that the server does not know.
+const unknown = "–"
+
+// Count is a number of things, or a dash.
+func Count(n *int64) string {
+	if n == nil {
+		return unknown
+	}
+	return fmt.Sprint(*n)
+}
+
+// Number is a value in three digits after the point, or a dash.
+func Number(v *float64) string {
+	if v == nil {
+		return unknown
+	}
+	return fmt.Sprintf("%.3f", *v)
+}
+
+// Percent is a share as a percentage, or a dash.
+func Percent(v *float64) string {
+	if v == nil {
+		return unknown
+	}
+	return fmt.Sprintf("%.0f %%", 100**v)
+}
