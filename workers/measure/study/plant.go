@@ -31,11 +31,14 @@ const (
 // evaluation has 256 fixed samples at the rollout's temperature.
 func plantedFields(size Size, seed uint64) map[string]any {
 	fields := size.fields(seed)
-	fields["description"] = fmt.Sprintf("reprise study --planted: a learning rate too high after iteration %d, by knob; seed %d", plantedAfter, seed)
+	fields["description"] = fmt.Sprintf(
+		"reprise study --planted: a learning rate too high after iteration %d, by knob; seed %d", plantedAfter, seed)
 	fields["iterations"] = plantedIterations
 	fields["collapse"] = map[string]any{"on_detection": "rollback", "rollback": map[string]any{"max": 3, "learning_rate_factor": 0.5}}
 	fields["snapshot"] = map[string]any{"every": plantedEvery}
-	fields["evaluation"] = map[string]any{"every": plantedEvery, "instances": learn.Instances, "samples": learn.Samples, "temperature": learn.Temperature}
+	fields["evaluation"] = map[string]any{
+		"every": plantedEvery, "instances": learn.Instances, "samples": learn.Samples, "temperature": learn.Temperature,
+	}
 	return fields
 }
 
