@@ -1,8 +1,6 @@
 package tokenizer
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -32,34 +30,6 @@ const (
 type template struct {
 	parsed *exec.Template
 	tokens map[string]string // bos_token, eos_token, pad_token
-}
-
-// templateSource returns the chat template: chat_template.jinja or else the chat_template
-// of tokenizer_config.json, which is text or a list of named texts.
-func templateSource(file []byte, inConfig json.RawMessage) (string, error) {
-	if len(file) > 0 {
-		return string(file), nil
-	}
-	if len(inConfig) == 0 || string(inConfig) == "null" {
-		return "", nil
-	}
-	var source string
-	if err := json.Unmarshal(inConfig, &source); err == nil {
-		return source, nil
-	}
-	var named []struct {
-		Name     string `json:"name"`
-		Template string `json:"template"`
-	}
-	if err := json.Unmarshal(inConfig, &named); err != nil {
-		return "", err
-	}
-	for _, n := range named {
-		if n.Name == "default" {
-			return n.Template, nil
-		}
-	}
-	return "", errors.New(`no template is named "default"`)
 }
 
 // newTemplate parses a chat template with the settings transformers uses:
