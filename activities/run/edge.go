@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -20,6 +21,8 @@ import (
 func KindOf(err error) string {
 	var problems spec.Problems
 	switch {
+	case errors.Is(err, tokenizer.ErrRenderer):
+		return "" // it says nothing about the model
 	case errors.As(err, &problems):
 		return activities.KindSpecInvalid
 	case errors.Is(err, activities.ErrSpecDiffers):

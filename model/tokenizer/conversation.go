@@ -100,25 +100,24 @@ func (t *Tokenizer) Closing() (int32, error) {
 
 // learnTail renders a probe to find how the template closes an assistant's message and
 // what it writes after it. If the template fails on the probe, it has no continuation.
-func (t *Tokenizer) learnTail() {
+// Errors are of kind ErrRenderer.
+func (t *Tokenizer) learnTail() error {
 	masked, marks := mask([]Message{{Role: "user"}, {Role: "assistant"}, {Role: "user"}})
 	text, err := t.template.render(masked, true)
-	if err != nil {
-		return
+	if errors.Is(err, ErrRenderer) {
+		return err
 	}
-	_, text, ok := strings.Cut(text, marks[1])
-	if !ok {
-		return
-	}
+	_, text, _ = strings.Cut(text, marks[1])
 	between, after, ok := strings.Cut(text, marks[2])
 	if !ok {
-		return
+		return nil
 	}
 	for _, a := range slices.Concat(t.added, t.addedNormalized) {
 		if rest, ok := strings.CutPrefix(between, a.content); ok && (t.closing < 0 || len(rest) < len(t.tail[0])) {
 			t.closing, t.tail = a.id, [2]string{rest, after}
 		}
 	}
+	return nil
 }
 
 // mask replaces the contents by placeholders that occur in none of them.

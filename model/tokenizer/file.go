@@ -359,3 +359,31 @@ func tokenIDs(raw json.RawMessage) ([]int32, error) {
 	err := json.Unmarshal(raw, &id)
 	return []int32{id}, err
 }
+
+// templateSource returns the chat template: chat_template.jinja or else the chat_template
+// of tokenizer_config.json, which is text or a list of named texts.
+func templateSource(file []byte, inConfig json.RawMessage) (string, error) {
+	if len(file) > 0 {
+		return string(file), nil
+	}
+	if len(inConfig) == 0 || string(inConfig) == "null" {
+		return "", nil
+	}
+	var source string
+	if err := json.Unmarshal(inConfig, &source); err == nil {
+		return source, nil
+	}
+	var named []struct {
+		Name     string `json:"name"`
+		Template string `json:"template"`
+	}
+	if err := json.Unmarshal(inConfig, &named); err != nil {
+		return "", err
+	}
+	for _, n := range named {
+		if n.Name == "default" {
+			return n.Template, nil
+		}
+	}
+	return "", errors.New(`no template is named "default"`)
+}

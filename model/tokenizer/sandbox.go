@@ -1,395 +1,263 @@
 package tokenizer
 
 import (
+	"encoding/gob"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/nikolalohinski/gonja/v2/builtins"
+	controlstructures "github.com/nikolalohinski/gonja/v2/builtins/control_structures"
+	"github.com/nikolalohinski/gonja/v2/config"
 	"github.com/nikolalohinski/gonja/v2/exec"
+	"github.com/nikolalohinski/gonja/v2/loaders"
+	"github.com/nikolalohinski/gonja/v2/nodes"
+	"github.com/nikolalohinski/gonja/v2/tokens"
 )
 
-// namespace is the result of namespace(), the only value whose attributes may be set.
-type namespace map[string]any
-
-// sandboxGlobals are the guards. They call the functions that a template may use.
-func sandboxGlobals() *exec.Context {
-	pass := func(check func(b *budget, v *exec.Value) error) func(*exec.Evaluator, *exec.VarArgs) (*exec.Value, error) {
-		return func(e *exec.Evaluator, params *exec.VarArgs) (*exec.Value, error) {
-			v := params.First()
-			return v, check(budgetOf(e), v)
-		}
+// init makes a process a renderer if it was started as one. Packages that import this one
+// are not initialized then, and main does not run.
+func init() {
+	if os.Args[0] != rendererName {
+		return
 	}
-	return exec.NewContext(map[string]any{
-		guardText:   pass((*budget).text),
-		guardMade:   pass((*budget).made),
-		guardLooped: pass((*budget).looped),
-		guardSliced: pass(func(b *budget, v *exec.Value) error { return b.charge(1, 12*elements(v)) }),
-		guardNumber: pass(func(_ *budget, v *exec.Value) error {
-			if !v.IsNumber() && !v.IsBool() && !v.IsNil() {
-				return errors.New("* multiplies numbers only: repeating text and lists is not supported")
-			}
-			return nil
-		}),
-		guardStep:     func(e *exec.Evaluator, _ *exec.VarArgs) (bool, error) { return true, budgetOf(e).step() },
-		guardFunction: callFunction,
-		guardMethod:   callMethod,
-	})
-}
-
-// callFunction calls a function; params are its name and its arguments.
-func callFunction(e *exec.Evaluator, params *exec.VarArgs) (any, error) {
-	name := params.Args[0].String()
-	args := &exec.VarArgs{Args: params.Args[1:], KwArgs: params.KwArgs}
-	b := budgetOf(e)
-	switch name {
-	case "raise_exception":
-		message := "raised an exception"
-		if len(args.Args) > 0 {
-			if err := b.text(args.Args[0]); err != nil {
-				return nil, err
-			}
-			message = args.Args[0].String()
-		}
-		return nil, errors.New(message)
-	case "range":
-		list, err := boundedRange(args)
+	confine()
+	questions, answers, parsed := gob.NewDecoder(os.Stdin), gob.NewEncoder(os.Stdout), map[string]*exec.Template{}
+	var q question
+	for ; questions.Decode(&q) == nil; q = (question{}) {
+		done := make(chan struct{})
+		go watch(done)
+		text, err := answerTo(q, parsed)
+		close(done)
+		a := answer{Text: text}
 		if err != nil {
-			return nil, err
+			a = answer{Failure: fmt.Sprintf("%.*s", 2*maxTemplate, err.Error())} // it may repeat the source
 		}
-		return list, b.made(exec.AsValue(list))
-	case "namespace":
-		space := namespace{}
-		for key, value := range args.KwArgs {
-			space[key] = value
+		if memory() > maxMemory/4 {
+			debug.FreeOSMemory() // the next template begins with as much memory as this one
 		}
-		return space, b.made(exec.AsValue(space))
-	case "dict":
-		dict := exec.NewDict()
-		for key, value := range args.KwArgs {
-			dict.Pairs = append(dict.Pairs, &exec.Pair{Key: exec.AsValue(key), Value: value})
-		}
-		slices.SortFunc(dict.Pairs, func(x, y *exec.Pair) int { return strings.Compare(x.Key.String(), y.Key.String()) })
-		return dict, b.made(exec.AsValue(dict))
+		_ = answers.Encode(a) // fails only if the worker is gone, and with it the next question
 	}
-	return nil, fmt.Errorf("the function %q is not supported", name)
+	os.Exit(0)
 }
 
-func boundedRange(params *exec.VarArgs) ([]int, error) {
-	var at [3]int
-	for i, a := range params.Args {
-		if i >= len(at) || !a.IsInteger() {
-			return nil, errors.New("range takes one to three integers")
-		}
-		at[i] = a.Integer()
-	}
-	start, stop, step := 0, at[0], 1
-	switch len(params.Args) {
-	case 0:
-		return nil, errors.New("range takes one to three integers")
-	case 2:
-		start, stop = at[0], at[1]
-	case 3:
-		start, stop, step = at[0], at[1], at[2]
-	}
-	if step == 0 {
-		return nil, errors.New("range has the step 0")
-	}
-	out := []int{}
-	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
-		if len(out) == maxRange {
-			return nil, fmt.Errorf("range has more than %d elements", maxRange)
-		}
-		out = append(out, i)
-	}
-	return out, nil
+// confine bounds what the process may do. The kernel refuses large allocations; watch sees what
+// grows. A limit that cannot be set is lower already, or the system does not have it.
+func confine() {
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) // meant for the worker
+	runtime.GOMAXPROCS(2)                                        // for a template and watch
+	debug.SetMaxStack(maxStack)
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) // killed before the worker
+	var pages [6]uint64                                             // the last is data, of which a race detector has much
+	statm, _ := os.ReadFile("/proc/self/statm")
+	_, _ = fmt.Sscan(string(statm), &pages[0], &pages[1], &pages[2], &pages[3], &pages[4], &pages[5])
+	data := pages[5]*uint64(os.Getpagesize()) + 4*maxMemory
+	_ = syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: data, Max: data})
+	_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{})
 }
 
-// The methods that a template may call. As in transformers' immutable sandbox, methods that
-// change a value in place are missing. So are methods that pad or format.
-var (
-	stringMethods = []string{"capitalize", "count", "endswith", "find", "isdigit", "isspace", "join", "lower", "lstrip", "removeprefix",
-		"removesuffix", "replace", "rfind", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip", "title", "upper"}
-	dictMethods = []string{"get", "items", "keys", "values"}
-)
-
-// callMethod calls a method; params are its name, its receiver and its arguments.
-func callMethod(e *exec.Evaluator, params *exec.VarArgs) (any, error) {
-	name, self := params.Args[0].String(), params.Args[1]
-	args := &exec.VarArgs{Args: params.Args[2:], KwArgs: params.KwArgs}
-	b := budgetOf(e)
-	result, err := any(nil), fmt.Errorf("the method %q is not supported here", name)
-	switch {
-	case self.IsString() && slices.Contains(stringMethods, name):
-		text := self.String()
-		if err := b.charge(8, len(text)); err != nil {
-			return nil, err
+// watch ends the process if a template takes too much.
+func watch(done <-chan struct{}) {
+	used := func() time.Duration {
+		var u syscall.Rusage
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	for before := used(); ; {
+		select {
+		case <-done:
+			return
+		case <-time.After(10 * time.Millisecond):
 		}
-		if err := b.arguments(args, maxValue); err != nil {
-			return nil, err
-		}
-		switch name {
-		case "replace":
-			if err := b.replaced(text, args); err != nil {
-				return nil, err
-			}
-		case "join":
-			if err := b.joined(args.First(), len(text)); err != nil {
-				return nil, err
-			}
-		case "split", "rsplit", "splitlines":
-			if err := b.charge(elementBytes, pieces(text, name, args)); err != nil {
-				return nil, err
-			}
-		}
-		if method, ok := builtins.Methods.Str.Get(name); ok {
-			result, err = method(text, self, args)
-		}
-	case self.IsDict() && slices.Contains(dictMethods, name):
-		if err := b.text(self); err != nil {
-			return nil, err
-		}
-		if method, ok := builtins.Methods.Dict.Get(name); ok {
-			dict, ok := self.ToGoSimpleType(false).(map[string]any)
-			if !ok {
-				return nil, errors.New("a dictionary's keys must be text")
-			}
-			result, err = method(dict, self, args)
+		switch {
+		case used()-before > maxProcessor:
+			os.Exit(exitSlow)
+		case memory() > maxMemory:
+			os.Exit(exitLarge)
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("method %q: %w", name, err)
-	}
-	return result, b.made(exec.AsValue(result))
 }
 
-// pieces is an upper bound of the number of pieces into which a text is split.
-func pieces(text, method string, args *exec.VarArgs) int {
-	if separator := args.First(); method != "splitlines" && separator.IsString() && separator.String() != "" {
-		return strings.Count(text, separator.String()) + 1
-	}
-	return len(text) + 1
+// memory is what the Go runtime has of the system.
+func memory() uint64 {
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64() - s[1].Value.Uint64()
 }
 
-// cost is the kind of memory that a filter may allocate in addition to its result. It is
-// charged before the filter runs.
-type cost int
-
+// What a template may use, besides the functions of environment. As in transformers' immutable
+// sandbox, methods that change a value in place are missing. No statement reads another template.
 const (
-	costNone    cost = iota
-	costLength       // text is decoded
-	costText         // the value is written as text
-	costShallow      // elements, which are not examined
-	costDeep         // elements, which are compared or written
+	templatePath = "/chat_template.jinja"
+	methods      = "capitalize count endswith find get isdigit isspace items join keys lower lstrip removeprefix removesuffix replace " +
+		"rfind rsplit rstrip split splitlines startswith strip title upper values"
+	filters = "abs capitalize count d default dictsort e escape first float int items join last length list lower map max min " +
+		"reject rejectattr replace reverse round safe select selectattr sort string sum title tojson trim unique upper"
+	tests = "!= < <= == > >= boolean callable defined divisibleby eq equalto even false float ge greaterthan gt in integer iterable " +
+		"le lessthan lt mapping ne none number odd sameas sequence string true undefined"
+	statements = "break continue do for if raw set"
 )
 
-// filterCosts are the filters a template may use.
-var filterCosts = map[string]cost{
-	"abs": costNone, "default": costNone, "d": costNone, "round": costNone, "safe": costNone,
-	"count": costLength, "first": costLength, "last": costLength, "length": costLength,
-	"capitalize": costText, "e": costText, "escape": costText, "float": costText, "int": costText, "lower": costText,
-	"replace": costText, "string": costText, "title": costText, "tojson": costText, "trim": costText, "upper": costText,
-	"items": costShallow, "list": costShallow, "map": costShallow, "reject": costShallow, "rejectattr": costShallow,
-	"select": costShallow, "selectattr": costShallow,
-	"dictsort": costDeep, "join": costDeep, "max": costDeep, "min": costDeep, "reverse": costDeep, "sort": costDeep,
-	"sum": costDeep, "unique": costDeep,
-}
-
-// maxDigits is the longest text that int and float read, maxIndent the widest indentation
-// of tojson, and maxArgument the longest argument of a filter that reads it once for each
-// element.
-const (
-	maxDigits   = 4300
-	maxIndent   = 16
-	maxArgument = 4 << 10
-)
-
-var sandboxFilters = func() *exec.FilterSet {
-	set := map[string]exec.FilterFunction{}
-	for name, c := range filterCosts {
-		if filter, ok := builtins.Filters.Get(name); ok {
-			set[name] = charging(name, c, filter)
+// environment is what templates run in. The engine would call every Go function and method that
+// a value has. Therefore the calls of a parsed template are redirected to variables with names
+// that no template can write: "function F", or "method M" with the value as first argument.
+var environment = func() *exec.Environment {
+	namespace, _ := builtins.GlobalFunctions.Get("namespace")
+	globals := map[string]any{
+		"function raise_exception": func(args *exec.VarArgs) (any, error) { return nil, errors.New(args.First().String()) },
+		"function namespace":       namespace,
+		"function range":           rangeOf,
+		"function dict": func(args *exec.VarArgs) any {
+			dict := exec.NewDict()
+			for _, key := range slices.Sorted(maps.Keys(args.KwArgs)) {
+				dict.Pairs = append(dict.Pairs, &exec.Pair{Key: exec.AsValue(key), Value: args.KwArgs[key]})
+			}
+			return dict
+		},
+	}
+	for name := range strings.FieldsSeq(methods) {
+		ofText, _ := builtins.Methods.Str.Get(name)
+		ofDict, _ := builtins.Methods.Dict.Get(name)
+		globals["method "+name] = func(args *exec.VarArgs) (any, error) {
+			self, rest := args.First(), &exec.VarArgs{Args: args.Args[1:], KwArgs: args.KwArgs}
+			if ofText != nil && self.IsString() {
+				return ofText(self.String(), self, rest)
+			}
+			if dict, ok := self.ToGoSimpleType(false).(map[string]any); ok && ofDict != nil {
+				return ofDict(dict, self, rest)
+			}
+			return nil, fmt.Errorf("the method %q is not supported here", name)
 		}
 	}
-	return exec.NewFilterSet(set)
+	return &exec.Environment{
+		Context:           exec.NewContext(globals),
+		Filters:           exec.NewFilterSet(pick(filters, builtins.Filters.Get)),
+		Tests:             exec.NewTestSet(pick(tests, builtins.Tests.Get)),
+		ControlStructures: exec.NewControlStructureSet(pick(statements, builtins.ControlStructures.Get)),
+	}
 }()
 
-func charging(name string, c cost, filter exec.FilterFunction) exec.FilterFunction {
-	return func(e *exec.Evaluator, in *exec.Value, params *exec.VarArgs) *exec.Value {
-		b := budgetOf(e)
-		if err := b.filter(name, c, in, params); err != nil {
-			return exec.AsValue(err)
-		}
-		out := filter(e, in, params)
-		if c == costNone || out.IsError() {
-			return out
-		}
-		if err := b.made(out); err != nil {
-			return exec.AsValue(err)
-		}
-		return out
+func pick[T any](names string, get func(string) (T, bool)) map[string]T {
+	picked := map[string]T{}
+	for name := range strings.FieldsSeq(names) {
+		picked[name], _ = get(name)
 	}
+	return picked
 }
 
-// filter charges what a filter may allocate.
-func (b *budget) filter(name string, c cost, in *exec.Value, params *exec.VarArgs) error {
-	if err := b.late(); err != nil || c == costNone || in.IsError() {
-		return err
+// rangeOf is a list, unlike the engine's range.
+func rangeOf(args *exec.VarArgs) (list []int, err error) {
+	n, at := len(args.Args), [3]int{2: 1} // start, stop and step
+	valid := n > 0 && n <= len(at)
+	for i := 0; valid && i < n; i++ {
+		at[i], valid = args.Args[i].Integer(), args.Args[i].IsInteger()
 	}
-	if c == costLength {
-		if in.IsString() {
-			return b.charge(4, elements(in))
-		}
-		return nil
+	if n == 1 {
+		at[0], at[1] = 0, at[0]
 	}
-	if c == costShallow || c == costDeep {
-		if err := b.looped(in); err != nil {
-			return err
-		}
+	if !valid || at[2] == 0 {
+		return nil, errors.New("range takes one to three integers, and no step of 0")
 	}
-	longest := maxArgument
-	if name == "replace" || name == "join" {
-		longest = maxValue
+	for i := at[0]; at[2] > 0 && i < at[1] || at[2] < 0 && i > at[1]; i += at[2] {
+		list = append(list, i)
 	}
-	if err := b.arguments(params, longest); err != nil {
-		return err
-	}
-	if c == costShallow {
-		return nil
-	}
-	size, err := b.size(in)
-	if err != nil {
-		return err
-	}
-	times := 8
-	switch name {
-	case "int", "float":
-		if size > maxDigits && !in.IsNumber() {
-			return fmt.Errorf("the filter %q reads at most %d digits", name, maxDigits)
-		}
-	case "sort", "dictsort":
-		times = 32
-	case "replace":
-		err = b.replaced(in.String(), params)
-	case "join":
-		separator := params.First()
-		if d, ok := params.KwArgs["d"]; ok {
-			separator = d
-		}
-		err = b.joined(in, len(separator.String()))
-	case "tojson":
-		indent := params.First()
-		if named, ok := params.KwArgs["indent"]; ok {
-			indent = named
-		}
-		if !indent.IsNil() {
-			times = 32
-		}
-		if indent.Integer() > maxIndent {
-			err = fmt.Errorf("tojson indents by at most %d", maxIndent)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return b.charge(times, size)
+	return list, nil
 }
 
-// arguments returns an error for arguments that are longer than longest.
-func (b *budget) arguments(params *exec.VarArgs, longest int) error {
-	check := func(v *exec.Value) error {
-		size, err := b.size(v)
-		if err == nil && size > longest {
-			err = fmt.Errorf("an argument is longer than %d bytes", longest)
+// redirect redirects the calls in a part of a template, and counts what its loops run over.
+func redirect(part reflect.Value) {
+	switch part.Kind() {
+	case reflect.Interface:
+		redirect(part.Elem())
+	case reflect.Struct:
+		for _, field := range part.Fields() {
+			redirect(reflect.NewAt(field.Type(), field.Addr().UnsafePointer()).Elem()) // exported or not
 		}
-		return err
-	}
-	for _, v := range params.Args {
-		if err := check(v); err != nil {
-			return err
+	case reflect.Slice, reflect.Map:
+		for _, element := range part.Seq2() {
+			redirect(element)
 		}
-	}
-	for _, v := range params.KwArgs {
-		if err := check(v); err != nil {
-			return err
+	case reflect.Pointer:
+		if n, ok := part.Interface().(*nodes.Call); ok {
+			n.Parent = nil // Func holds it too
 		}
-	}
-	return nil
-}
-
-// replaced charges text.replace(old, new) before it is made.
-func (b *budget) replaced(text string, params *exec.VarArgs) error {
-	argument := func(i int, name string) string {
-		if v, ok := params.KwArgs[name]; ok {
-			return v.String()
-		}
-		if i < len(params.Args) {
-			return params.Args[i].String()
-		}
-		return ""
-	}
-	old, new := argument(0, "old"), argument(1, "new")
-	return b.fits(len(text) + strings.Count(text, old)*len(new))
-}
-
-// joined charges the elements of a list, with separators of the given length between them,
-// before they are joined.
-func (b *budget) joined(list *exec.Value, separator int) error {
-	size, err := b.size(list)
-	if err != nil {
-		return err
-	}
-	return b.fits(size + elements(list)*separator)
-}
-
-// sandboxTests are the tests that a template may use. All compare values, except the
-// tests of a value's kind.
-var sandboxTests = func() *exec.TestSet {
-	set := exec.NewTestSet(map[string]exec.TestFunction{})
-	compare := []string{"eq", "equalto", "==", "ge", ">=", "gt", "greaterthan", ">", "in", "le", "<=", "lt", "lessthan", "<", "ne", "!="}
-	kinds := []string{"boolean", "callable", "defined", "divisibleby", "even", "false", "float", "integer", "iterable", "mapping", "none",
-		"number", "odd", "sameas", "sequence", "string", "true", "undefined"}
-	for _, name := range append(compare, kinds...) {
-		test, ok := builtins.Tests.Get(name)
-		if !ok {
-			continue
-		}
-		function, ok := test.(func(*exec.Context, *exec.Value, *exec.VarArgs) (bool, error))
-		if !ok {
-			continue
-		}
-		compares := slices.Contains(compare, name)
-		guarded := func(e *exec.Evaluator, in *exec.Value, params *exec.VarArgs) (bool, error) {
-			b := budgetOf(e)
-			if err := b.late(); err != nil {
-				return false, err
+		redirect(part.Elem())
+		switch n := part.Interface().(type) {
+		case *nodes.Call:
+			name := "function of an expression"
+			switch f := n.Func.(type) {
+			case *nodes.Name:
+				name = "function " + f.Name.Val
+			case *nodes.GetAttribute:
+				name = "method " + f.Attribute
+				n.Args = slices.Insert(n.Args, 0, nodes.Expression(f.Node))
 			}
-			for _, v := range append([]*exec.Value{in}, params.Args...) {
-				if !compares {
-					break
-				}
-				if err := b.text(v); err != nil {
-					return false, err
-				}
-			}
-			return function(e.Environment.Context, in, params)
-		}
-		if err := set.Register(name, guarded); err != nil {
-			panic(err)
+			n.Func = call(name, n).Func
+		case *controlstructures.ForControlStructure:
+			n.ObjectEvaluator = call("elements of a loop", n.ObjectEvaluator)
 		}
 	}
-	return set
-}()
+}
 
-// noMethods prevents the engine from calling methods without callMethod.
-func noMethods() exec.Methods {
-	return exec.Methods{
-		Bool:  exec.NewMethodSet(map[string]exec.Method[bool]{}),
-		Int:   exec.NewMethodSet(map[string]exec.Method[int]{}),
-		Float: exec.NewMethodSet(map[string]exec.Method[float64]{}),
-		Str:   exec.NewMethodSet(map[string]exec.Method[string]{}),
-		Dict:  exec.NewMethodSet(map[string]exec.Method[map[string]any]{}),
-		List:  exec.NewMethodSet(map[string]exec.Method[[]any]{}),
+func call(name string, argument nodes.Expression) *nodes.Call {
+	at := *argument.Position()
+	at.Type, at.Val = tokens.Name, name
+	return &nodes.Call{Location: &at, Func: &nodes.Name{Name: &at}, Args: []nodes.Expression{argument}}
+}
+
+// answerTo parses the template of a question and renders the conversation.
+func answerTo(q question, parsed map[string]*exec.Template) (text string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("template engine: %v", r)
+		}
+	}()
+	t := parsed[q.Template.Source]
+	if t == nil {
+		settings, loader := config.New(), loaders.MustNewMemoryLoader(map[string]string{templatePath: q.Template.Source})
+		settings.TrimBlocks, settings.LeftStripBlocks = true, true // as in transformers
+		if len(parsed) == 4 {
+			clear(parsed) // few templates take little of the memory
+		}
+		if t, err = exec.NewTemplate(templatePath, settings, loader, environment); err == nil {
+			redirect(reflect.ValueOf(t.Root()))
+			parsed[q.Template.Source] = t
+		}
 	}
+	if err != nil || !q.Render {
+		return "", err
+	}
+	messages := make([]any, len(q.Messages))
+	for i, m := range q.Messages {
+		messages[i] = map[string]any{"role": m.Role, "content": m.Content}
+	}
+	looped := 0
+	data := map[string]any{
+		"messages":              messages,
+		"add_generation_prompt": q.AddGenerationPrompt,
+		"elements of a loop": func(args *exec.VarArgs) (*exec.Value, error) {
+			if looped += args.First().Len(); looped > maxLooped {
+				return nil, fmt.Errorf("loops over more than %d elements", maxLooped)
+			}
+			return args.First(), nil
+		},
+	}
+	for name, token := range q.Template.Tokens {
+		data[name] = token
+	}
+	out := strings.Builder{}
+	if err = t.Execute(&out, exec.NewContext(data)); err == nil && out.Len() > maxRendered {
+		err = fmt.Errorf("writes more than %d bytes", maxRendered)
+	}
+	return out.String(), err
 }

@@ -1,145 +1,137 @@
 package tokenizer
 
 import (
-	"encoding/json"
+	"encoding/gob"
 	"errors"
 	"fmt"
-	"strings"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
 	"time"
-
-	"github.com/nikolalohinski/gonja/v2/config"
-	"github.com/nikolalohinski/gonja/v2/exec"
-	"github.com/nikolalohinski/gonja/v2/loaders"
 )
 
-// Bounds of a chat template, which is a program from a model folder. A template can read
-// the messages, add_generation_prompt and the special tokens, but no files, clock or random
-// numbers.
+// Bounds of a chat template, which is a program from a model folder. It can read the messages,
+// add_generation_prompt and the special tokens, but no files, clock or random numbers.
 const (
-	maxTemplate    = 64 << 10        // bytes of source
-	maxNesting     = 8 << 10         // levels of expressions and statements
-	maxRendered    = 16 << 20        // bytes written
-	maxValue       = 4 << 20         // bytes of a value
-	maxMade        = 128 << 20       // bytes of all values that are made during a rendering
-	maxSteps       = 1 << 17         // statements executed
-	maxRange       = 1 << 14         // elements of a range()
-	maxRenderTime  = 5 * time.Second // wall time; it does not change the result of a rendering that ends in time
-	budgetVariable = "reprise budget"
-	templatePath   = "/chat_template.jinja"
+	maxTemplate   = 64 << 10        // bytes of source
+	maxLooped     = 1 << 17         // elements that are looped over
+	maxRendered   = 16 << 20        // bytes written
+	maxMemory     = 256 << 20       // bytes of memory
+	maxStack      = 32 << 20        // bytes of stack, which bounds the nesting
+	maxProcessor  = 2 * time.Second // processor time
+	maxRenderTime = time.Minute     // wall time; what takes longer says nothing about the template
 )
 
-// template is a chat template, ready to render.
+// template is a chat template that can be parsed.
 type template struct {
-	parsed *exec.Template
-	tokens map[string]string // bos_token, eos_token, pad_token
+	Source string
+	Tokens map[string]string // bos_token, eos_token, pad_token
 }
 
-// templateSource returns the chat template: chat_template.jinja or else the chat_template
-// of tokenizer_config.json, which is text or a list of named texts.
-func templateSource(file []byte, inConfig json.RawMessage) (string, error) {
-	if len(file) > 0 {
-		return string(file), nil
-	}
-	if len(inConfig) == 0 || string(inConfig) == "null" {
-		return "", nil
-	}
-	var source string
-	if err := json.Unmarshal(inConfig, &source); err == nil {
-		return source, nil
-	}
-	var named []struct {
-		Name     string `json:"name"`
-		Template string `json:"template"`
-	}
-	if err := json.Unmarshal(inConfig, &named); err != nil {
-		return "", err
-	}
-	for _, n := range named {
-		if n.Name == "default" {
-			return n.Template, nil
-		}
-	}
-	return "", errors.New(`no template is named "default"`)
-}
-
-// newTemplate parses a chat template with the settings transformers uses:
-// trim_blocks and lstrip_blocks.
-func newTemplate(source string, tokens map[string]string) (t *template, err error) {
-	defer recovered(&err)
+// newTemplate returns an error if a renderer cannot parse the template.
+func newTemplate(source string, tokens map[string]string) (*template, error) {
 	if len(source) > maxTemplate {
 		return nil, fmt.Errorf("%d bytes, at most %d are read", len(source), maxTemplate)
 	}
-	if n := nesting(source); n > maxNesting {
-		return nil, fmt.Errorf("could nest %d levels deep, at most %d are read", n, maxNesting)
-	}
-	settings := config.New()
-	settings.TrimBlocks = true
-	settings.LeftStripBlocks = true
-	loader, err := loaders.NewMemoryLoader(map[string]string{templatePath: source})
-	if err != nil {
-		return nil, err
-	}
-	environment := &exec.Environment{
-		Context:           sandboxGlobals(),
-		Filters:           sandboxFilters,
-		Tests:             sandboxTests,
-		ControlStructures: sandboxStatements,
-		Methods:           noMethods(),
-	}
-	parsed, err := exec.NewTemplate(templatePath, settings, loader, environment)
-	if err != nil {
-		return nil, err
-	}
-	if err := guardOutputs(parsed.Root().Nodes); err != nil {
-		return nil, err
-	}
-	return &template{parsed: parsed, tokens: tokens}, nil
+	t := &template{source, tokens}
+	_, err := ask(question{Template: *t})
+	return t, err
 }
 
-// nesting is an upper bound of the parser's recursion: it counts the symbols and words that
-// can open a level. The parser uses 16 kB of stack for each level, and Go cannot recover
-// from a stack overflow.
-func nesting(source string) (n int) {
-	for _, opens := range []string{"(", "[", "{", "-", "+", "*", "~", "not", "else"} {
-		n += strings.Count(source, opens)
+// render writes the conversation as text. Errors are of kind ErrTemplate or ErrRenderer.
+func (t *template) render(messages []Message, addGenerationPrompt bool) (string, error) {
+	text, err := ask(question{*t, true, messages, addGenerationPrompt})
+	if err != nil && !errors.Is(err, ErrRenderer) {
+		err = fmt.Errorf("%w: %w", ErrTemplate, err)
 	}
-	return n
+	return text, err
 }
 
-// render writes the conversation as text. Errors are of kind ErrTemplate.
-func (t *template) render(messages []Message, addGenerationPrompt bool) (text string, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%w: %w", ErrTemplate, err)
-		}
-	}()
-	defer recovered(&err)
-	list := make([]any, len(messages))
-	for i, m := range messages {
-		list[i] = map[string]any{"role": m.Role, "content": m.Content}
-	}
-	limits := &budget{steps: maxSteps, bytes: maxMade, until: time.Now().Add(maxRenderTime)}
-	data := map[string]any{
-		"messages":              list,
-		"add_generation_prompt": addGenerationPrompt,
-		budgetVariable:          limits,
-	}
-	for name, token := range t.tokens {
-		if token != "" {
-			data[name] = token
+// renderer is a process that renders chat templates, one after the other: this program,
+// started again (see sandbox.go). A template may end it, because Go cannot recover from
+// running out of memory or stack.
+type renderer struct {
+	command   *exec.Cmd
+	questions *gob.Encoder
+	answers   *gob.Decoder
+	limit     *io.LimitedReader // of an answer's bytes
+}
+
+// question asks for a template to be parsed and, if Render is set, for its text.
+type question struct {
+	Template            template
+	Render              bool
+	Messages            []Message
+	AddGenerationPrompt bool
+}
+
+type answer struct{ Text, Failure string }
+
+const (
+	rendererName = "reprise-chat-template" // argument 0 of the process
+	exitLarge    = 1                       // Go's own are others
+	exitSlow     = 3
+)
+
+// idle are the renderers that wait for questions.
+var idle = make(chan *renderer, 4)
+
+// ask returns the answer of a renderer. Errors other than ErrRenderer are the template's.
+func ask(q question) (text string, err error) {
+	var r *renderer
+	select {
+	case r = <-idle:
+	default:
+		if r, err = startRenderer(); err != nil {
+			return "", fmt.Errorf("%w: start it: %w", ErrRenderer, err)
 		}
 	}
-	if err := t.parsed.Execute(limits, exec.NewContext(data)); err != nil {
-		return "", err
+	overdue := time.AfterFunc(maxRenderTime, func() { _ = r.command.Process.Kill() })
+	var a answer
+	r.limit.N = 2 * maxRendered
+	if err = r.questions.Encode(q); err == nil {
+		err = r.answers.Decode(&a)
 	}
-	if limits.spent != nil {
-		return "", limits.spent
+	if !overdue.Stop() || err != nil {
+		switch state := r.end(); state.ExitCode() {
+		case -1: // killed, perhaps because it was overdue
+			return "", fmt.Errorf("%w: %v, within %v", ErrRenderer, state, maxRenderTime)
+		case exitSlow:
+			return "", fmt.Errorf("ran longer than %v of processor time", maxProcessor)
+		default:
+			return "", fmt.Errorf("needed more than %d MiB of memory or %d MiB of stack: %v", maxMemory>>20, maxStack>>20, state)
+		}
 	}
-	return limits.out.String(), nil
+	select {
+	case idle <- r:
+	default:
+		r.end()
+	}
+	if a.Failure != "" {
+		return "", errors.New(a.Failure)
+	}
+	return a.Text, nil
 }
 
-func recovered(err *error) {
-	if r := recover(); r != nil {
-		*err = fmt.Errorf("template engine: %v", r)
+func startRenderer() (*renderer, error) {
+	path, err := os.Executable()
+	if runtime.GOOS == "linux" {
+		path, err = "/proc/self/exe", nil // the running program, even if its file was replaced
 	}
+	command := &exec.Cmd{Path: path, Args: []string{rendererName}, Env: []string{}, Dir: "/"}
+	in, inErr := command.StdinPipe()
+	out, outErr := command.StdoutPipe()
+	if err := errors.Join(err, inErr, outErr); err != nil {
+		return nil, err
+	}
+	limit := &io.LimitedReader{R: out}
+	return &renderer{command, gob.NewEncoder(in), gob.NewDecoder(limit), limit}, command.Start()
+}
+
+// end kills the process, unless it ended by itself, and waits until it is gone.
+func (r *renderer) end() *os.ProcessState {
+	_ = r.command.Process.Kill()
+	_ = r.command.Wait()
+	return r.command.ProcessState
 }

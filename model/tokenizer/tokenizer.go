@@ -11,6 +11,10 @@
 // tokens, and so cannot imitate the system: EncodePlain recognises none, and EncodeChat
 // only those that the chat template itself wrote.
 //
+// A chat template is a program from outside. This process never runs it: Load and rendering
+// start the program that imports this package again, as a renderer with little memory, which
+// a template may end.
+//
 // A Tokenizer is read-only after Load and may be used by several goroutines.
 package tokenizer
 
@@ -34,8 +38,12 @@ var (
 	ErrVocabulary = errors.New("tokenizer does not match the model's vocabulary")
 	// ErrNoTemplate says that the model folder has no chat template.
 	ErrNoTemplate = errors.New("no chat template")
-	// ErrTemplate says that a chat template failed, ran too long or wrote too much.
+	// ErrTemplate says that a chat template failed, ran too long, wrote too much or needed
+	// too much memory.
 	ErrTemplate = errors.New("chat template failed")
+	// ErrRenderer says that the process that renders chat templates could not be started or
+	// was killed from outside. It says nothing about the template.
+	ErrRenderer = errors.New("the process that renders chat templates failed")
 	// ErrRewritten says that a chat template changes the contents of messages, so
 	// that they cannot be distinguished from the template's own text.
 	ErrRewritten = errors.New("chat template rewrites the messages")
@@ -78,7 +86,7 @@ type addedToken struct {
 }
 
 // Load reads the tokenizer of a model folder from the contents of its files, by
-// name (see FileNames). Errors are of kind ErrFiles.
+// name (see FileNames). Errors are of kind ErrFiles or ErrRenderer.
 func Load(files map[string][]byte) (*Tokenizer, error) {
 	t := &Tokenizer{closing: -1}
 	for _, name := range FileNames {
@@ -110,7 +118,9 @@ func Load(files map[string][]byte) (*Tokenizer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: tokenizer_config.json: %s: %w", ErrFiles, key, err)
 		}
-		names[key] = name
+		if name != "" {
+			names[key] = name
+		}
 	}
 	if err := t.loadEOS(files, names["eos_token"]); err != nil {
 		return nil, err
@@ -122,10 +132,15 @@ func Load(files map[string][]byte) (*Tokenizer, error) {
 	if source == "" {
 		return t, nil
 	}
-	if t.template, err = newTemplate(source, names); err != nil {
+	if t.template, err = newTemplate(source, names); err == nil {
+		err = t.learnTail()
+	}
+	if errors.Is(err, ErrRenderer) {
+		return nil, err
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w: chat template: %w", ErrFiles, err)
 	}
-	t.learnTail()
 	return t, nil
 }
 

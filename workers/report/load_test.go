@@ -120,6 +120,11 @@ func TestLoadWhatIsLeft(t *testing.T) {
 		{"the base model", func(t *testing.T, s *store.Memory) {
 			remove(t, s, func(key string) bool { return !strings.HasPrefix(key, store.ModelPrefix) })
 		}, []report.Missing{{What: "base model's files", Why: "missing"}}, 8},
+		{"an early batch and a late turn", func(t *testing.T, s *store.Memory) {
+			remove(t, s, func(key string) bool {
+				return !strings.Contains(key, "b0/iterations/000000/batch.") && !strings.Contains(key, "b1/iterations/000007/turn-1.step.")
+			})
+		}, []report.Missing{{What: "turn files", Why: "missing", Count: 1}, {What: "batches", Why: "missing", Count: 1}}, 8},
 		{"telemetry", func(t *testing.T, s *store.Memory) {
 			remove(t, s, func(key string) bool { return !strings.HasPrefix(key, store.TelemetryDir("run")) })
 		}, nil, 8},

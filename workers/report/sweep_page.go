@@ -91,7 +91,10 @@ type sweepPointPage struct {
 
 func sweepPageOf(s Sweep) *sweepPage {
 	names, of := s.settings()
-	p := &sweepPage{ID: s.ID, Location: s.Location, Description: s.Description, Missing: s.Missing, Metrics: s.Metrics, Settings: []settingPage{}, Trials: []trialPage{}, Curves: []sweepCurvePage{}, Shown: []int{}}
+	p := &sweepPage{
+		ID: s.ID, Location: s.Location, Description: s.Description, Missing: s.Missing, Metrics: s.Metrics,
+		Settings: []settingPage{}, Trials: []trialPage{}, Curves: []sweepCurvePage{}, Shown: []int{},
+	}
 	if p.Metrics == nil {
 		p.Metrics = []string{}
 	}

@@ -42,7 +42,7 @@ func (f Folder) Records() ([]Record, error) {
 			return nil, fmt.Errorf("%s is a second record of %s: remove one: %w", at, r.Name(), ErrRecord)
 		}
 		if len(all) > 0 && (r.Size != all[0].Size || r.Fingerprint != all[0].Fingerprint) {
-			return nil, fmt.Errorf("%s is of another size or device than %s: %w", at, all[0].Name(), ErrRecord)
+			return nil, fmt.Errorf("%s is of another size or device than %s: use another --out: %w", at, all[0].Name(), ErrRecord)
 		}
 		all = append(all, r)
 	}

@@ -30,21 +30,14 @@ const (
 // plantedFields are the fields replaced in the preset: detectors roll back, and
 // evaluation has 256 fixed samples at the rollout's temperature.
 func plantedFields(size Size, seed uint64) map[string]any {
-	fields := map[string]any{
-		"description": fmt.Sprintf("reprise study --planted: a learning rate too high after iteration %d, by knob; seed %d", plantedAfter, seed),
-		"seed":        seed,
-		"iterations":  plantedIterations,
-		"policy": map[string]any{
-			"starter":    map[string]any{"layers": size.Layers, "hidden_size": size.Width, "intermediate_size": 3 * size.Width, "seed": seed},
-			"warm_start": map[string]any{"seed": seed},
-		},
-		"rollout":    map[string]any{"groups": size.Groups, "group_size": size.GroupSize},
-		"collapse":   map[string]any{"on_detection": "rollback", "rollback": map[string]any{"max": 3, "learning_rate_factor": 0.5}},
-		"snapshot":   map[string]any{"every": plantedEvery},
-		"evaluation": map[string]any{"every": plantedEvery, "instances": learn.Instances, "samples": learn.Samples, "temperature": learn.Temperature},
-	}
-	if size.LearningRate > 0 {
-		fields["update"] = map[string]any{"learning_rate": size.LearningRate}
+	fields := size.fields(seed)
+	fields["description"] = fmt.Sprintf(
+		"reprise study --planted: a learning rate too high after iteration %d, by knob; seed %d", plantedAfter, seed)
+	fields["iterations"] = plantedIterations
+	fields["collapse"] = map[string]any{"on_detection": "rollback", "rollback": map[string]any{"max": 3, "learning_rate_factor": 0.5}}
+	fields["snapshot"] = map[string]any{"every": plantedEvery}
+	fields["evaluation"] = map[string]any{
+		"every": plantedEvery, "instances": learn.Instances, "samples": learn.Samples, "temperature": learn.Temperature,
 	}
 	return fields
 }

@@ -90,24 +90,30 @@ type Size struct {
 // collapse runs its course. The policy is evaluated on fixed instances at the start and at
 // the end. Each seed has its own starter, so that the seeds are independent.
 func (s Setting) Fields(size Size, seed uint64) map[string]any {
+	fields := size.fields(seed)
+	fields["description"] = fmt.Sprintf("reprise study: %s, seed %d", s.Name(), seed)
+	fields["iterations"] = size.Iterations
+	fields["environment"] = map[string]any{"options": map[string]any{
+		"high_probability": s.Probability, "low_reward": LowReward, "high_reward": HighReward, "shared_chance": s.Shared,
+	}}
+	fields["collapse"] = map[string]any{"on_detection": "warn"}
+	fields["snapshot"] = map[string]any{"every": size.Iterations}
+	fields["evaluation"] = map[string]any{"every": size.Iterations, "temperature": 1.0}
+	if s.Algorithm.All {
+		fields["selection"] = map[string]any{"method": "all", "keep": 1.0}
+	}
+	return fields
+}
+
+// fields are those of a run of the size with a starter of its own.
+func (size Size) fields(seed uint64) map[string]any {
 	fields := map[string]any{
-		"description": fmt.Sprintf("reprise study: %s, seed %d", s.Name(), seed),
-		"seed":        seed,
-		"iterations":  size.Iterations,
+		"seed": seed,
 		"policy": map[string]any{
 			"starter":    map[string]any{"layers": size.Layers, "hidden_size": size.Width, "intermediate_size": 3 * size.Width, "seed": seed},
 			"warm_start": map[string]any{"seed": seed},
 		},
-		"environment": map[string]any{"options": map[string]any{
-			"high_probability": s.Probability, "low_reward": LowReward, "high_reward": HighReward, "shared_chance": s.Shared,
-		}},
-		"rollout":    map[string]any{"groups": size.Groups, "group_size": size.GroupSize},
-		"collapse":   map[string]any{"on_detection": "warn"},
-		"snapshot":   map[string]any{"every": size.Iterations},
-		"evaluation": map[string]any{"every": size.Iterations, "temperature": 1.0},
-	}
-	if s.Algorithm.All {
-		fields["selection"] = map[string]any{"method": "all", "keep": 1.0}
+		"rollout": map[string]any{"groups": size.Groups, "group_size": size.GroupSize},
 	}
 	if size.LearningRate > 0 {
 		fields["update"] = map[string]any{"learning_rate": size.LearningRate}

@@ -110,7 +110,7 @@ func (o Options) missing(runs []wantedRun) ([]wantedRun, error) {
 func (o Options) existing() ([]Record, error) {
 	existing, err := Folder(o.Out).Records()
 	if err != nil {
-		return nil, fmt.Errorf("study: %w: use another --out", err)
+		return nil, fmt.Errorf("study: %w", err)
 	}
 	if len(existing) > 0 && existing[0].Size != o.Size {
 		return nil, fmt.Errorf("study: the records in %s are of size %+v, not %+v: use another --out", o.Out, existing[0].Size, o.Size)

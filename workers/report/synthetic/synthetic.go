@@ -155,7 +155,8 @@ func (w *writer) iteration(branch, n int, parent *store.Link, opened *activities
 	if branch == 0 && w.shape.Rollback.From > 0 && n == w.shape.Rollback.From {
 		onset := w.shape.Rollback.To + 1
 		m.Detected, err = canon.Marshal(activities.Detected{
-			Events: []collapse.Event{w.event(n, onset)}, Decision: collapse.Decision{Action: collapse.RollBack, By: []string{"reward_std"}, Onset: onset},
+			Events:   []collapse.Event{w.event(n, onset)},
+			Decision: collapse.Decision{Action: collapse.RollBack, By: []string{"reward_std"}, Onset: onset},
 		})
 		w.note(err)
 	}
