@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -42,7 +43,12 @@ type DeviceOptions struct {
 // Device is an open accelerator or CPU. It runs one program at a time; its methods may
 // be called concurrently.
 type Device struct {
-	run         sync.Mutex // held while a program runs
+	// Before, where set, is called before each execution of a program: its error becomes
+	// that of the execution. It is for tests, and set before the device is used.
+	Before func(program string) error
+
+	run         sync.Mutex   // held while a program runs
+	ended       atomic.Int64 // see Progress
 	backend     *xla.Backend
 	fingerprint Fingerprint
 	closed      bool                    // guarded by run
@@ -106,6 +112,10 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 // Fingerprint identifies what the bits computed on this device depend on.
 func (d *Device) Fingerprint() Fingerprint { return d.fingerprint }
 
+// Progress counts what the device has ended: compilations, executions and uploads. While it
+// stays the same, the device works on one of them, or on nothing.
+func (d *Device) Progress() int64 { return d.ended.Load() }
+
 // Close releases the device once the running program has ended. Programs and
 // states of the device cannot be used any more. Closing twice is fine.
 func (d *Device) Close() {
@@ -137,19 +147,19 @@ func findPlugin(named string) (path, digest string, err error) {
 }
 
 // try runs f and returns its error, or its panic as an error: GoMLX reports errors by
-// panicking. Only here are panics of libraries recovered.
+// panicking. Only here are panics of libraries recovered, and errors of XLA sorted by kind.
 func try(op string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			if e, ok := p.(error); ok {
-				err = fmt.Errorf("%s: %w", op, e)
-			} else {
-				err = fmt.Errorf("%s: %v", op, p)
+			e, ok := p.(error)
+			if !ok {
+				e = fmt.Errorf("%v", p)
 			}
+			err = fmt.Errorf("%s: %w", op, sortError(e))
 		}
 	}()
 	if err := f(); err != nil {
-		return fmt.Errorf("%s: %w", op, err)
+		return fmt.Errorf("%s: %w", op, sortError(err))
 	}
 	return nil
 }
@@ -165,6 +175,7 @@ func upload[T float32 | int32 | uint32 | bool](d *Device, v []T, dims ...int) (c
 	}
 	b, err := d.backend.BufferFromFlatData(0, v, shapes.Make(dtypes.FromGenericsType[T](), dims...))
 	runtime.KeepAlive(v)
+	d.ended.Add(1)
 	return b, err
 }
 

@@ -145,6 +145,7 @@ func (p *program) compile() error {
 		return err
 	}
 	p.setHash(text)
+	defer p.device.ended.Add(1)
 	return try("compile program "+p.name, func() error {
 		var err error
 		p.exec, err = builder.Compile()
@@ -160,7 +161,13 @@ func (p *program) call(args ...compute.Buffer) (out []compute.Buffer, err error)
 	if err := p.compile(); err != nil {
 		return nil, err
 	}
+	defer p.device.ended.Add(1)
 	err = try("run program "+p.name, func() error {
+		if p.device.Before != nil {
+			if err := p.device.Before(p.name); err != nil {
+				return err
+			}
+		}
 		var err error
 		out, err = p.exec.Execute(args, nil, 0)
 		return err
