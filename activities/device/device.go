@@ -43,8 +43,9 @@ type work struct {
 	start    time.Time
 }
 
-// begin takes the lease and reads the run's context. The caller ends it with done.
-func (d *Device) begin(ctx context.Context, of activities.Run) (w *work, done func(), err error) {
+// begin takes the lease and reads the run's context. The caller ends it with done, which
+// settles the activity's error.
+func (d *Device) begin(ctx context.Context, of activities.Run) (w *work, done func(*error), err error) {
 	stop := run.Heartbeat(ctx)
 	release, waited, err := d.Engine.acquire(ctx, of.ID)
 	if err != nil {
@@ -53,9 +54,13 @@ func (d *Device) begin(ctx context.Context, of activities.Run) (w *work, done fu
 	}
 	w = &work{engine: d.Engine, start: time.Now()}
 	w.measured.WaitSeconds = waited.Seconds()
-	done = func() { release(); stop() }
+	done = func(err *error) {
+		*err = d.Engine.settle(ctx, w.Context, *err)
+		release()
+		stop()
+	}
 	if w.Context, err = d.contexts.Read(ctx, d.Store, of); err != nil {
-		done()
+		done(&err)
 		return nil, nil, err
 	}
 	return w, done, nil
@@ -83,7 +88,7 @@ func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ a
 	if err != nil {
 		return activities.GenerateResult{}, err
 	}
-	defer done()
+	defer done(&err)
 	if err := d.Engine.resident(in.Policy); err != nil {
 		return activities.GenerateResult{}, err
 	}
@@ -142,7 +147,7 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 	if err != nil {
 		return activities.ScoreResult{}, err
 	}
-	defer done()
+	defer done(&err)
 	if err := d.Engine.resident(in.Policy); err != nil {
 		return activities.ScoreResult{}, err
 	}
@@ -196,7 +201,7 @@ func (d *Device) Update(ctx context.Context, in activities.UpdateInput) (_ activ
 	if err != nil {
 		return activities.UpdateResult{}, err
 	}
-	defer done()
+	defer done(&err)
 	key, err := keyOf(in)
 	if err != nil {
 		return activities.UpdateResult{}, err
@@ -225,7 +230,7 @@ func (d *Device) Snapshot(ctx context.Context, in activities.SnapshotInput) (_ a
 	if err != nil {
 		return activities.SnapshotResult{}, err
 	}
-	defer done()
+	defer done(&err)
 	if err := d.Engine.resident(in.Policy); err != nil {
 		return activities.SnapshotResult{}, err
 	}

@@ -23,6 +23,8 @@ type Engine struct {
 	// Watch, where set, is told when an activity has taken the device, and by
 	// what it gives when the activity has given it back; for tests.
 	Watch func(ctx context.Context) (released func())
+	// Ends, where set, is told that the process has to end, and why: see Ending.
+	Ends func(*Ending)
 
 	device *model.Device
 	info   activities.DeviceInfo
@@ -41,6 +43,7 @@ type Engine struct {
 	own         map[programsKey]bool // those of the run whose policy is in memory
 	uses        int                  // counts the uses of programs
 	updates     map[updateKey]activities.UpdateResult
+	unclear     unclear
 }
 
 type programsKey struct {
@@ -129,6 +132,8 @@ func (e *Engine) acquire(ctx context.Context, run string) (release func(), waite
 		e.forget()
 		e.owner = run
 	}
+	free, watched := release, e.watchdog(stepOf(ctx), boundOf(ctx))
+	release = func() { watched(); free() }
 	if e.Watch != nil {
 		released, free := e.Watch(ctx), release
 		release = func() { released(); free() }

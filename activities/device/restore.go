@@ -27,7 +27,7 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 	if err != nil {
 		return activities.RestoreResult{}, err
 	}
-	defer done()
+	defer done(&err)
 	out := activities.RestoreResult{Programs: map[string]string{}}
 	if err := w.compile(ctx, run, in.Evaluate, out.Programs); err != nil {
 		return activities.RestoreResult{}, err

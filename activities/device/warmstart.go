@@ -80,7 +80,7 @@ func (d *Device) WarmStart(ctx context.Context, in activities.WarmStartInput) (_
 	if err != nil {
 		return activities.WarmStartResult{}, err
 	}
-	defer done()
+	defer done(&err)
 	out, err := w.teach(ctx, d.Store, in, files)
 	if err == nil && out.Steps < steps {
 		out.Snapshot, err = w.putChunk(ctx, d.Store, place, out.Steps)
@@ -118,31 +118,38 @@ func (d *Device) findStarter(ctx context.Context, place string) (*store.Ref, err
 
 // beginStarter is begin for a run that has no version 0 yet. files are those of
 // the model that is taught; of a starter, all but the weights.
-func (d *Device) beginStarter(ctx context.Context, in activities.WarmStartInput, t spec.Train) (w *work, files map[string][]byte, done func(), err error) {
+func (d *Device) beginStarter(ctx context.Context, in activities.WarmStartInput, t spec.Train) (w *work, files map[string][]byte, done func(*error), err error) {
 	stop := run.Heartbeat(ctx)
 	release, waited, err := d.Engine.acquire(ctx, in.Run)
 	if err != nil {
 		stop()
 		return nil, nil, nil, err
 	}
-	done = func() { release(); stop() }
-	if files, err = d.warmStartFiles(ctx, in, t); err != nil {
-		done()
-		return nil, nil, nil, err
-	}
-	words, err := run.NewBaseModel(files)
-	if err != nil {
-		done()
-		return nil, nil, nil, err
-	}
-	rc, err := run.NewContext(t, words)
-	if err != nil {
-		done()
-		return nil, nil, nil, err
-	}
-	w = &work{Context: rc, engine: d.Engine, start: time.Now()}
+	w = &work{engine: d.Engine, start: time.Now()}
 	w.measured.WaitSeconds = waited.Seconds()
+	done = func(err *error) {
+		*err = d.Engine.settle(ctx, w.Context, *err)
+		release()
+		stop()
+	}
+	if files, w.Context, err = d.starterContext(ctx, in, t); err != nil {
+		done(&err)
+		return nil, nil, nil, err
+	}
 	return w, files, done, nil
+}
+
+// starterContext reads the model that a warm start trains, and makes its run's context.
+func (d *Device) starterContext(ctx context.Context, in activities.WarmStartInput, t spec.Train) (files map[string][]byte, rc *run.Context, err error) {
+	if files, err = d.warmStartFiles(ctx, in, t); err != nil {
+		return nil, nil, err
+	}
+	base, err := run.NewBaseModel(files)
+	if err != nil {
+		return nil, nil, err
+	}
+	rc, err = run.NewContext(t, base)
+	return files, rc, err
 }
 
 // warmStartFiles are the files of the model that a warm start trains.
