@@ -49,6 +49,7 @@ type Device struct {
 
 	run         sync.Mutex   // held while a program runs
 	ended       atomic.Int64 // see Progress
+	compiling   atomic.Int64 // programs that are being lowered or compiled
 	backend     *xla.Backend
 	fingerprint Fingerprint
 	closed      bool                    // guarded by run
@@ -112,9 +113,15 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 // Fingerprint identifies what the bits computed on this device depend on.
 func (d *Device) Fingerprint() Fingerprint { return d.fingerprint }
 
-// Progress counts what the device has ended: compilations, executions and uploads. While it
-// stays the same, the device works on one of them, or on nothing.
-func (d *Device) Progress() int64 { return d.ended.Load() }
+// Progress counts what the device has ended: executions and uploads. While it stays the
+// same, the device works on one of them, or on nothing. Each call counts while the host
+// lowers or compiles a program, however long that takes: the device is not stuck then.
+func (d *Device) Progress() int64 {
+	if d.compiling.Load() > 0 {
+		return d.ended.Add(1)
+	}
+	return d.ended.Load()
+}
 
 // Close releases the device once the running program has ended. Programs and
 // states of the device cannot be used any more. Closing twice is fine.

@@ -116,6 +116,8 @@ func (p *program) digest() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.hash == "" {
+		p.device.compiling.Add(1)
+		defer p.device.compiling.Add(-1)
 		_, text, err := p.lower()
 		if err != nil {
 			return "", err
@@ -140,12 +142,13 @@ func (p *program) compile() error {
 	if p.ended {
 		return fmt.Errorf("compile program %s: %w: the programs were freed", p.name, ErrInput)
 	}
+	p.device.compiling.Add(1)
+	defer p.device.compiling.Add(-1)
 	builder, text, err := p.lower()
 	if err != nil {
 		return err
 	}
 	p.setHash(text)
-	defer p.device.ended.Add(1)
 	return try("compile program "+p.name, func() error {
 		var err error
 		p.exec, err = builder.Compile()

@@ -100,3 +100,26 @@ func TestPluginIsOutOfMemory(t *testing.T) {
 	t.Log(err)
 	require.ErrorIs(t, err, ErrOutOfMemory)
 }
+
+// The device counts what it ends; while the host compiles, it counts by itself.
+func TestProgress(t *testing.T) {
+	d := testDevice(t)
+	before := d.Progress()
+	require.Equal(t, before, d.Progress())
+	seen := before
+	p := &program{name: "watched", device: d, build: func(in *inputs) []*graph.Node {
+		seen = d.Progress()
+		return []*graph.Node{graph.Neg(in.next(dtypes.Float32))}
+	}}
+	d.run.Lock()
+	defer d.run.Unlock()
+	b, err := upload(d, []float32{1})
+	require.NoError(t, err)
+	require.Equal(t, before+1, d.Progress())
+	out, err := p.call(b)
+	require.NoError(t, err)
+	require.Equal(t, before+2, seen, "while it is lowered")
+	require.Equal(t, before+3, d.Progress(), "it has run")
+	free(append(out, b))
+	p.finalize()
+}
