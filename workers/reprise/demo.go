@@ -43,7 +43,7 @@ interrupted goes on where it was.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
 			servers.Stdout = out
-			return stack.With(cmd.Context(), servers, worker, func(ctx context.Context, s stack.Served) error {
+			return stack.WithProcess(cmd.Context(), servers, worker, cmd.Flags(), out, func(ctx context.Context, s stack.Served) error {
 				devBanner(out, s.Stack, s.Device)
 				return runDemo(ctx, out, s, preset)
 			})

@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/reprise-rl/reprise/workers"
 )
 
 func main() {
@@ -24,7 +26,7 @@ func main() {
 		if !errors.Is(err, errSilent) {
 			fmt.Fprintln(os.Stderr, "reprise: "+err.Error())
 		}
-		os.Exit(1)
+		os.Exit(workers.ExitCode(err))
 	}
 }
 

@@ -61,17 +61,31 @@ func With(ctx context.Context, o dev.Options, worker workers.Options, f func(con
 	return WithServers(ctx, o, func(s Servers) error {
 		quiet := Connection{Quiet: true}
 		worker.Client, worker.Store, worker.Logger, worker.Namespace = s.Client, s.Bucket, quiet.Logger(), s.Namespace()
-		return s.withWorker(ctx, worker, f)
+		return s.withWorker(ctx, func(ctx context.Context, ready func(activities.DeviceInfo)) error {
+			worker.Ready = ready
+			return workers.Run(ctx, worker)
+		}, f)
 	})
 }
 
-func (s Servers) withWorker(ctx context.Context, o workers.Options, f func(context.Context, Served) error) (err error) {
+// withWorker runs a worker until f returns. run returns when its context ends, and calls
+// ready when the worker serves.
+func (s Servers) withWorker(ctx context.Context, run func(ctx context.Context, ready func(activities.DeviceInfo)) error, f func(context.Context, Served) error) error {
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ready := make(chan activities.DeviceInfo, 1)
-	o.Ready = func(info activities.DeviceInfo) { ready <- info }
-	ended := make(chan error, 1)
-	go func() { ended <- workers.Run(running, o) }()
+	ended := make(chan struct{})
+	var workerErr error // once ended is closed
+	go func() {
+		defer close(ended)
+		workerErr = run(running, func(info activities.DeviceInfo) {
+			select {
+			case ready <- info:
+			default: // a new process of the worker
+			}
+		})
+	}()
+	var err error
 	select {
 	case info := <-ready:
 		watched, stop := context.WithCancelCause(running)
@@ -79,6 +93,8 @@ func (s Servers) withWorker(ctx context.Context, o workers.Options, f func(conte
 			select {
 			case died := <-s.Failed():
 				stop(died)
+			case <-ended:
+				stop(workerErr)
 			case <-watched.Done():
 			}
 		}()
@@ -87,11 +103,12 @@ func (s Servers) withWorker(ctx context.Context, o workers.Options, f func(conte
 			err = cause
 		}
 		stop(nil)
-	case err := <-ended:
-		return err
+	case <-ended:
+		return workerErr
 	}
 	cancel()
-	if workerErr := <-ended; err == nil {
+	<-ended
+	if err == nil {
 		err = workerErr
 	}
 	return err
