@@ -227,7 +227,7 @@ func (p *process) startDevice() error {
 		}
 	}
 	if p.Faults != nil {
-		engine.Watch, opened.Before = p.Faults.Took, p.Faults.Executes
+		engine.Watch, engine.Differ, opened.Before = p.Faults.Took, p.Faults.Differs, p.Faults.Executes
 	}
 	p.device = &device.Device{Store: p.Store, Engine: engine}
 	o := p.base()

@@ -24,6 +24,7 @@ const (
 	OutOfMemory Cause = "out of memory"
 	Failed      Cause = "failed"
 	Stuck       Cause = "stuck"
+	Refused     Cause = "refused" // it failed the self-test
 )
 
 // Ending tells that the process of a device worker has to end.
@@ -92,6 +93,9 @@ func (e *Engine) settle(ctx context.Context, rc *run.Context, err error) error {
 		// Nothing is freed: the device may not answer.
 		err = &deviceError{activities.ErrDeviceFailed, cut(err.Error())}
 		e.end(Failed, stepOf(ctx)+": "+err.Error())
+	case errors.Is(err, errUnrepeatable):
+		err = &deviceError{activities.ErrDeviceFailed, cut(err.Error())}
+		e.end(Refused, stepOf(ctx)+": "+err.Error())
 	case errors.Is(err, model.ErrDeviceUnclear):
 		if step := stepOf(ctx); e.unclear.step != step {
 			e.unclear = unclear{step: step}

@@ -23,6 +23,8 @@ type Engine struct {
 	// Watch, where set, is told when an activity has taken the device, and by
 	// what it gives when the activity has given it back; for tests.
 	Watch func(ctx context.Context) (released func())
+	// Differ, where set, tells whether a self-test is to find a difference; for tests.
+	Differ func(ctx context.Context) bool
 	// Ends, where set, is told that the process has to end, and why: see Ending.
 	Ends func(*Ending)
 
@@ -60,11 +62,12 @@ type updateKey struct {
 }
 
 // cachedPrograms is a set of programs, when it was used last by the engine's count, and
-// in which scan.
+// in which scan. tested tells that it has passed the self-test.
 type cachedPrograms struct {
 	*model.Programs
-	used int
-	scan int64
+	used   int
+	scan   int64
+	tested bool
 }
 
 // maxPrograms bounds the compiled sets of programs kept across runs: what is freed

@@ -45,6 +45,11 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 	if err != nil {
 		return activities.RestoreResult{}, err
 	}
+	if !in.Evaluate {
+		if err := w.selfTest(ctx, run); err != nil {
+			return activities.RestoreResult{}, err
+		}
+	}
 	for ; at < len(log.updates) && w.engine.fingerprint != goal; at++ {
 		if at > 0 && in.MaxSeconds > 0 && time.Now().After(deadline) {
 			break

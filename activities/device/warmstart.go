@@ -199,12 +199,15 @@ func (w *work) teach(ctx context.Context, s store.Store, in activities.WarmStart
 	if err := p.Compile(ctx, nil); err != nil {
 		return activities.WarmStartResult{}, fmt.Errorf("compile: %w", err)
 	}
-	w.measured.CompileSeconds = time.Since(begin).Seconds()
+	w.measured.CompileSeconds += time.Since(begin).Seconds()
 	out := activities.WarmStartResult{}
 	if in.From != nil {
 		out.Steps = in.From.Version
 	}
 	if err := w.loadChunk(ctx, s, p, in, files); err != nil {
+		return out, err
+	}
+	if err := w.selfTest(ctx, run); err != nil {
 		return out, err
 	}
 	ws := w.Train.Policy.WarmStart

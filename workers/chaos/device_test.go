@@ -105,3 +105,13 @@ func TestDeviceStuckAndBack(t *testing.T) {
 	l.verifies(chaosRun)
 	same(t, want, reach(t, l.store, chaosRun))
 }
+
+// TestSelfTestDiffers has a device that does not repeat its bits: it is refused before it
+// trains.
+func TestSelfTestDiffers(t *testing.T) {
+	t.Parallel()
+	single.disturbed(t, "Restore/differs/1", func(l *lane, p *process) {
+		p.exits(t, device.Refused, "self-test: device does not repeat its bits: a generation gave ")
+		require.NotContains(t, p.text(), "Generate took")
+	})
+}

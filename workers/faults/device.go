@@ -1,6 +1,9 @@
 package faults
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // failures are the errors that PJRT gives, as go-xla writes them.
 var failures = map[string]error{
@@ -28,7 +31,7 @@ func (p *Plan) Executes(string) error {
 	if c == nil {
 		return nil
 	}
-	for _, failure := range DeviceFailures {
+	for _, failure := range []string{OutOfMemory, Lost, Poisoned, Unclear, Stuck} {
 		f, ok := p.find(c.of, failure)
 		if !ok {
 			continue
@@ -45,4 +48,18 @@ func (p *Plan) Executes(string) error {
 		return failures[failure]
 	}
 	return nil
+}
+
+// Differs is asked whether a self-test of the device is to find a difference: see
+// device.Engine.Differ.
+func (p *Plan) Differs(ctx context.Context) bool {
+	c := callOf(ctx)
+	if c == nil {
+		return false
+	}
+	f, ok := p.find(c.of, Differs)
+	if ok {
+		p.say("the device differs at %s", f)
+	}
+	return ok
 }

@@ -35,6 +35,7 @@
 //	poisoned  no kill: its next execution fails, and so does every later one
 //	unclear   no kill: its next execution fails, and nothing says why
 //	stuck     no kill: its next execution never ends
+//	differs   no kill: its self-test finds that the device does not repeat its bits
 package faults
 
 import (
@@ -66,10 +67,11 @@ const (
 	Poisoned    = "poisoned"
 	Unclear     = "unclear"
 	Stuck       = "stuck"
+	Differs     = "differs"
 )
 
 // DeviceFailures are the failures of a device, which kill no process themselves.
-var DeviceFailures = []string{OutOfMemory, Lost, Poisoned, Unclear, Stuck}
+var DeviceFailures = []string{OutOfMemory, Lost, Poisoned, Unclear, Stuck, Differs}
 
 // Fault is one place to fail at.
 type Fault struct {

@@ -206,12 +206,15 @@ func TestTurns(t *testing.T) {
 func TestDeviceFailures(t *testing.T) {
 	for _, c := range []struct {
 		fault string
-		want  []string // the failures of two executions in each of three calls, and of one between them
+		// want are a self-test that differs and the failures of two executions in each of
+		// three calls, and of an execution between two of them.
+		want []string
 	}{
 		{"Update/oom/2", []string{"", "", "", OutOfMemory, "", "", "", ""}},
 		{"Update/lost/1,Update/unclear/1", []string{Lost, Unclear, "", "", "", "", "", ""}},
 		{"Update/poisoned/2", []string{"", "", "", Poisoned, Poisoned, Poisoned, Poisoned, Poisoned}},
 		{"Score/oom/1", []string{"", "", "", "", "", "", "", ""}},
+		{"Update/differs/2", []string{"", "", "", Differs, "", "", "", "", ""}},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			p, err := FromEnvironment(func(name string) string {
@@ -236,6 +239,9 @@ func TestDeviceFailures(t *testing.T) {
 			}
 			work := func(ctx context.Context) error {
 				released := p.Took(ctx)
+				if p.Differs(ctx) {
+					got = append(got, Differs)
+				}
 				execute()
 				execute()
 				released()
