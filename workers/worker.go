@@ -226,6 +226,9 @@ func (p *process) startDevice() error {
 		default: // the process ends already
 		}
 	}
+	if limit := newMemoryLimit(); limit != nil {
+		engine.Needs = limit.needs
+	}
 	if p.Faults != nil {
 		engine.Watch, engine.Differ, opened.Before = p.Faults.Took, p.Faults.Differs, p.Faults.Executes
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Device is the activities of a device worker. All but Describe run in a
@@ -63,8 +64,19 @@ func (d *Device) begin(ctx context.Context, of activities.Run) (w *work, done fu
 		done(&err)
 		return nil, nil, err
 	}
+	w.needs()
 	return w, done, nil
 }
+
+// needs tells what the run needs of Go's heap.
+func (w *work) needs() {
+	if w.engine.Needs != nil {
+		w.engine.Needs(derived(w.Context).HostBytes())
+	}
+}
+
+// derived are the numbers that follow from a run's spec and its model.
+func derived(rc *run.Context) spec.Derived { return spec.Derive(rc.Train, run.ShapeOf(rc.Config)) }
 
 // telemetry returns the attempt's telemetry.
 func (w *work) telemetry() activities.Telemetry {

@@ -12,7 +12,6 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Cause is why a device can no longer be used in a process. Only a new process can
@@ -114,7 +113,7 @@ func advice(rc *run.Context) string {
 	if rc == nil {
 		return ""
 	}
-	return "; " + spec.Derive(rc.Train, run.ShapeOf(rc.Config)).MemoryAdvice(rc.Train)
+	return "; " + derived(rc).MemoryAdvice(rc.Train)
 }
 
 // stepOf names the activity of a context, the same for each of its attempts.

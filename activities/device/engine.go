@@ -25,6 +25,9 @@ type Engine struct {
 	Watch func(ctx context.Context) (released func())
 	// Differ, where set, tells whether a self-test is to find a difference; for tests.
 	Differ func(ctx context.Context) bool
+	// Needs, where set, is told before a run's step how much of Go's heap the run's steps
+	// need, by estimate.
+	Needs func(bytes int64)
 	// Ends, where set, is told that the process has to end, and why: see Ending.
 	Ends func(*Ending)
 

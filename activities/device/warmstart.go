@@ -136,6 +136,7 @@ func (d *Device) beginStarter(ctx context.Context, in activities.WarmStartInput,
 		done(&err)
 		return nil, nil, nil, err
 	}
+	w.needs()
 	return w, files, done, nil
 }
 

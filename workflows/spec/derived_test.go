@@ -122,3 +122,13 @@ func TestMemoryAdvice(t *testing.T) {
 	require.Equal(t, "reprise validate shows what the spec needs the device's memory for",
 		advice(`{"environment":{"name":"bandit"}}`, spec.ModelShape{}))
 }
+
+// The host holds a snapshot twice, or an iteration's tables.
+func TestHostBytes(t *testing.T) {
+	d := spec.Derive(decode(t, `{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[64]}}`), qwen)
+	require.Equal(t, 2*12*qwen.Parameters(), d.HostBytes())
+	small := qwen
+	small.Layers, small.VocabSize = 1, 16
+	d = spec.Derive(decode(t, `{"environment":{"name":"bandit"},"rollout":{"turns":10,"groups":256,"group_size":64,"prompt_tokens":[64,128,256,512,1024,2048,4096,4096,4096,4096]}}`), small)
+	require.Equal(t, 4*d.Storage.Iteration, d.HostBytes())
+}
