@@ -95,10 +95,12 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 	}
 	opened.plugins[path] = digest
 	d := &Device{}
-	err = try("load PJRT plugin "+path, func() error {
-		// Without this, CUDA may round float32 products to tf32.
-		d.backend, err = xla.NewWithOptions(path+",tf32=false", nil)
-		return err
+	behind(func() {
+		err = try("load PJRT plugin "+path, func() (err error) {
+			// Without this, CUDA may round float32 products to tf32.
+			d.backend, err = xla.NewWithOptions(path+",tf32=false", nil)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open device: %w: %w", ErrPlugin, err)

@@ -149,11 +149,14 @@ func (p *program) compile() error {
 		return err
 	}
 	p.setHash(text)
-	return try("compile program "+p.name, func() error {
-		var err error
-		p.exec, err = builder.Compile()
-		return err
+	behind(func() {
+		err = try("compile program "+p.name, func() error {
+			var err error
+			p.exec, err = builder.Compile()
+			return err
+		})
 	})
+	return err
 }
 
 // call runs the program. The caller frees the outputs and holds the device's run lock.
