@@ -17,8 +17,12 @@ import (
 // errUnrepeatable says that the device computes other bits when it computes the same again.
 var errUnrepeatable = errors.New("self-test: device does not repeat its bits")
 
-// selfTestBatches are the micro-batches of the self-test's update.
-const selfTestBatches = 2
+const (
+	// selfTestBatches are the micro-batches of the self-test's update.
+	selfTestBatches = 2
+	// selfTestTokens is the most that the self-test samples in a row.
+	selfTestTokens = 8
+)
 
 // selfTest has the device repeat itself, with the programs that train a run and with the
 // state in memory: an update of two micro-batches and a generation, twice each. Programs are
@@ -116,12 +120,14 @@ func excerpt(text string, at int) string {
 	return text[min(max(at-side, 0), len(text)):min(at+side, len(text))]
 }
 
-// selfTestPrompts are prompts of legal ids, as long as there may be, for one pass.
+// selfTestPrompts are prompts of legal ids, as long as there may be, for one pass. Each row
+// ends after selfTestTokens: a number of 0 there samples the first id that has a
+// probability, which ends a row.
 func (w *work) selfTestPrompts(s model.Shapes, draws *rand.Rand) model.GenerateInput {
-	in := model.GenerateInput{Temperature: 1, Stop: w.Tokenizer.EndOfTurn()}
+	in := model.GenerateInput{Temperature: 1, Stop: []int32{int32(slices.Index(w.Legal, true))}}
 	for range s.GenerateRows {
 		uniforms := make([]float32, s.MaxNewTokens)
-		for i := range uniforms {
+		for i := range uniforms[:min(selfTestTokens, s.MaxNewTokens)-1] {
 			uniforms[i] = draws.Float32()
 		}
 		in.Prompts = append(in.Prompts, w.legalIDs(s.PromptTokens, draws))

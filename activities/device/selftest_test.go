@@ -9,13 +9,14 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/model/draw"
 )
 
 // The self-test leaves the state as it is, and is done once for a set of programs. Where the
 // device does not repeat its bits, it is refused: every part of the test can do so.
 func TestSelfTest(t *testing.T) {
 	e, endings := ownEngine(t)
-	r := resolved(t, "self-test", tinySpec(t, `credit.algorithm="gae"`, `update.kl_in="loss"`, "update.kl_coefficient=0.1"))
+	r := resolved(t, "self-test", tinySpec(t, `credit.algorithm="gae"`, `update.kl_in="loss"`, "update.kl_coefficient=0.1", "rollout.max_new_tokens=12"))
 	r.Device = &Device{Store: r.store, Engine: e}
 	executed := map[string]int{}
 	e.device.Before = func(program string) error { executed[program]++; return nil }
@@ -48,6 +49,16 @@ func TestSelfTest(t *testing.T) {
 	require.NoError(t, err)
 	for _, p := range e.programs {
 		p.tested = false
+	}
+	shapes := w.Shapes(w.Training, 1)
+	p, err := e.programsFor(w.Context, r.Run, shapes)
+	require.NoError(t, err)
+	prompts := w.selfTestPrompts(shapes, draw.Address{}.Rand())
+	sampled, err := p.Generate(t.Context(), e.state, prompts)
+	require.NoError(t, err)
+	for _, row := range sampled.Tokens {
+		require.LessOrEqual(t, len(row), selfTestTokens)
+		require.Equal(t, prompts.Stop[0], row[len(row)-1])
 	}
 	begin = time.Now()
 	require.NoError(t, w.selfTest(t.Context(), r.Run))
