@@ -211,7 +211,7 @@ func TestDeviceFailures(t *testing.T) {
 		want []string
 	}{
 		{"Update/oom/2", []string{"", "", "", OutOfMemory, "", "", "", ""}},
-		{"Update/lost/1,Update/unclear/1", []string{Lost, Unclear, "", "", "", "", "", ""}},
+		{"Update/oom/1,Update/lost/1,Update/unclear/1", []string{OutOfMemory, Lost, "", Unclear, "", "", "", ""}},
 		{"Update/poisoned/2", []string{"", "", "", Poisoned, Poisoned, Poisoned, Poisoned, Poisoned}},
 		{"Score/oom/1", []string{"", "", "", "", "", "", "", ""}},
 		{"Update/differs/2", []string{"", "", "", Differs, "", "", "", "", ""}},

@@ -49,7 +49,7 @@ func TestProcessStops(t *testing.T) {
 	stopped := filepath.Join(t.TempDir(), "stopped")
 	ctx, stop := context.WithCancel(t.Context())
 	p := process{out: t.Output(), first: time.Millisecond, command: func(ctx context.Context) *exec.Cmd {
-		c := exec.CommandContext(ctx, "/bin/sh", "-c", fmt.Sprintf(`trap 'touch %q; exit %d' TERM; echo '{}' >&3; while :; do sleep 0.01; done`, stopped, workers.Exits[0].Code))
+		c := exec.CommandContext(ctx, "/bin/sh", "-c", fmt.Sprintf(`trap 'touch %q; exit 0' TERM; echo '{}' >&3; while :; do sleep 0.01; done`, stopped))
 		c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 		return c
 	}}
