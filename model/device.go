@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -41,7 +42,13 @@ type DeviceOptions struct {
 // Device is an open accelerator or CPU. It runs one program at a time; its methods may
 // be called concurrently.
 type Device struct {
-	run         sync.Mutex // held while a program runs
+	// Before, where set, is called before each execution of a program: its error becomes
+	// that of the execution. It is for tests, and set before the device is used.
+	Before func(program string) error
+
+	run         sync.Mutex   // held while a program runs
+	ended       atomic.Int64 // see Progress
+	compiling   atomic.Int64 // programs that are being lowered or compiled
 	backend     *xla.Backend
 	fingerprint Fingerprint
 	closed      bool                    // guarded by run
@@ -87,10 +94,12 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 	}
 	opened.plugins[path] = digest
 	d := &Device{}
-	err = try("load PJRT plugin "+path, func() error {
-		// Without this, CUDA may round float32 products to tf32.
-		d.backend, err = xla.NewWithOptions(path+",tf32=false", nil)
-		return err
+	behind(func() {
+		err = try("load PJRT plugin "+path, func() (err error) {
+			// Without this, CUDA may round float32 products to tf32.
+			d.backend, err = xla.NewWithOptions(path+",tf32=false", nil)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open device: %w: %w", ErrPlugin, err)
@@ -104,6 +113,16 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 
 // Fingerprint identifies what the bits computed on this device depend on.
 func (d *Device) Fingerprint() Fingerprint { return d.fingerprint }
+
+// Progress counts what the device has ended: executions and uploads. While it stays the
+// same, the device works on one of them, or on nothing. Each call counts while the host
+// lowers or compiles a program, however long that takes: the device is not stuck then.
+func (d *Device) Progress() int64 {
+	if d.compiling.Load() > 0 {
+		return d.ended.Add(1)
+	}
+	return d.ended.Load()
+}
 
 // Close releases the device once the running program has ended. Programs and
 // states of the device cannot be used any more. Closing twice is fine.
@@ -120,19 +139,19 @@ func (d *Device) Close() {
 }
 
 // try runs f and returns its error, or its panic as an error: GoMLX reports errors by
-// panicking. Only here are panics of libraries recovered.
+// panicking. Only here are panics of libraries recovered, and errors of XLA sorted by kind.
 func try(op string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			if e, ok := p.(error); ok {
-				err = fmt.Errorf("%s: %w", op, e)
-			} else {
-				err = fmt.Errorf("%s: %v", op, p)
+			e, ok := p.(error)
+			if !ok {
+				e = fmt.Errorf("%v", p)
 			}
+			err = fmt.Errorf("%s: %w", op, sortError(e))
 		}
 	}()
 	if err := f(); err != nil {
-		return fmt.Errorf("%s: %w", op, err)
+		return fmt.Errorf("%s: %w", op, sortError(err))
 	}
 	return nil
 }
@@ -148,6 +167,7 @@ func upload[T float32 | int32 | uint32 | bool](d *Device, v []T, dims ...int) (c
 	}
 	b, err := d.backend.BufferFromFlatData(0, v, shapes.Make(dtypes.FromGenericsType[T](), dims...))
 	runtime.KeepAlive(v)
+	d.ended.Add(1)
 	return b, err
 }
 

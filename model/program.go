@@ -116,6 +116,8 @@ func (p *program) digest() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.hash == "" {
+		p.device.compiling.Add(1)
+		defer p.device.compiling.Add(-1)
 		_, text, err := p.lower()
 		if err != nil {
 			return "", err
@@ -140,16 +142,21 @@ func (p *program) compile() error {
 	if p.ended {
 		return fmt.Errorf("compile program %s: %w: the programs were freed", p.name, ErrInput)
 	}
+	p.device.compiling.Add(1)
+	defer p.device.compiling.Add(-1)
 	builder, text, err := p.lower()
 	if err != nil {
 		return err
 	}
 	p.setHash(text)
-	return try("compile program "+p.name, func() error {
-		var err error
-		p.exec, err = builder.Compile()
-		return err
+	behind(func() {
+		err = try("compile program "+p.name, func() error {
+			var err error
+			p.exec, err = builder.Compile()
+			return err
+		})
 	})
+	return err
 }
 
 // call runs the program. The caller frees the outputs and holds the device's run lock.
@@ -160,7 +167,13 @@ func (p *program) call(args ...compute.Buffer) (out []compute.Buffer, err error)
 	if err := p.compile(); err != nil {
 		return nil, err
 	}
+	defer p.device.ended.Add(1)
 	err = try("run program "+p.name, func() error {
+		if p.device.Before != nil {
+			if err := p.device.Before(p.name); err != nil {
+				return err
+			}
+		}
 		var err error
 		out, err = p.exec.Execute(args, nil, 0)
 		return err

@@ -108,7 +108,9 @@ func (o Options) Check() error {
 
 // Run serves the queues of the roles until ctx ends. Then it takes no new work, lets the
 // running device activity finish within Grace, gives the session back at once, and
-// returns nil. So the run continues elsewhere without waiting for a time-out.
+// returns nil. So the run continues elsewhere without waiting for a time-out. If the device
+// can no longer be used in this process, Run does the same and returns a *device.Ending: see
+// ExitCode.
 func Run(ctx context.Context, o Options) error {
 	if err := o.Check(); err != nil {
 		return err
@@ -120,7 +122,7 @@ func Run(ctx context.Context, o Options) error {
 		o.Store = o.Faults.Store(o.Store)
 	}
 	o.Store = store.NewCache(o.Store, cacheBytes)
-	p := &process{Options: o, fatal: make(chan error, 8)}
+	p := &process{Options: o, fatal: make(chan error, 8), endings: make(chan *device.Ending, 8)}
 	if o.MetricsListen != "" {
 		stop, err := p.serveMetrics(ctx)
 		if err != nil {
@@ -159,12 +161,20 @@ func Run(ctx context.Context, o Options) error {
 	}
 	o.Logger.Info("worker serves", zap.Any("roles", o.Roles), zap.String("fingerprint", info.Fingerprint))
 	var failed error
+	grace := o.Grace
 	select {
 	case <-ctx.Done():
 	case failed = <-p.fatal:
 		failed = fmt.Errorf("worker: %w", failed)
+	case end := <-p.endings:
+		failed = fmt.Errorf("worker: %w", end)
+		o.Logger.Error("the device cannot be used in this process any more", zap.String("cause", string(end.Cause)),
+			zap.String("reason", end.Reason), zap.Int("exit", ExitCode(end)))
+		if end.Cause == device.Stuck {
+			grace = 0 // its step will not finish
+		}
 	}
-	p.drain()
+	p.drain(grace)
 	p.stopWorkers()
 	o.Logger.Info("stopped")
 	return failed
@@ -176,6 +186,7 @@ type process struct {
 	metrics   *telemetry.Metrics // nil if nobody listens
 	started   []worker.Worker
 	fatal     chan error
+	endings   chan *device.Ending
 	decider   worker.Worker  // serves workflow tasks; nil without the role
 	device    *device.Device // nil without the role
 	deviceCtx context.Context
@@ -212,8 +223,17 @@ func (p *process) startDevice() error {
 	if err != nil {
 		return err
 	}
+	engine.Ends = func(end *device.Ending) {
+		select {
+		case p.endings <- end:
+		default: // the process ends already
+		}
+	}
+	if limit := newMemoryLimit(); limit != nil {
+		engine.Needs = limit.needs
+	}
 	if p.Faults != nil {
-		engine.Watch = p.Faults.Took
+		engine.Watch, engine.Differ, opened.Before = p.Faults.Took, p.Faults.Differs, p.Faults.Executes
 	}
 	p.device = &device.Device{Store: p.Store, Engine: engine}
 	o := p.base()
@@ -271,12 +291,12 @@ func (p *process) startWorkflow() error {
 }
 
 // drain lets the running device activity finish and gives the session back.
-func (p *process) drain() {
+func (p *process) drain(grace time.Duration) {
 	if p.device == nil {
 		return
 	}
-	p.Logger.Info("stopping: the running step may finish", zap.Duration("grace", p.Grace))
-	ctx, end := context.WithTimeout(context.Background(), p.Grace)
+	p.Logger.Info("stopping: the running step may finish", zap.Duration("grace", grace))
+	ctx, end := context.WithTimeout(context.Background(), grace)
 	defer end()
 	if err := p.device.Engine.Drain(ctx); err != nil {
 		p.Logger.Warn("the running step did not finish in time; it will run again elsewhere", zap.Error(err))

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Device is the activities of a device worker. All but Describe run in a
@@ -43,13 +44,14 @@ type work struct {
 	start    time.Time
 }
 
-// begin takes the lease and reads the run's context. The caller ends it with done.
-func (d *Device) begin(ctx context.Context, of activities.Run) (w *work, done func(), err error) {
+// begin takes the lease and reads the run's context. The caller ends it with done, which
+// settles the activity's error.
+func (d *Device) begin(ctx context.Context, of activities.Run) (w *work, done func(*error), err error) {
 	return d.beginWith(ctx, of.ID, func() (*run.Context, error) { return d.contexts.Read(ctx, d.Store, of) })
 }
 
 // beginWith takes the lease for a run, whose context read gives.
-func (d *Device) beginWith(ctx context.Context, runID string, read func() (*run.Context, error)) (w *work, done func(), err error) {
+func (d *Device) beginWith(ctx context.Context, runID string, read func() (*run.Context, error)) (w *work, done func(*error), err error) {
 	stop := run.Heartbeat(ctx)
 	release, waited, err := d.Engine.acquire(ctx, runID)
 	if err != nil {
@@ -58,13 +60,28 @@ func (d *Device) beginWith(ctx context.Context, runID string, read func() (*run.
 	}
 	w = &work{engine: d.Engine, start: time.Now()}
 	w.measured.WaitSeconds = waited.Seconds()
-	done = func() { release(); stop() }
+	done = func(err *error) {
+		*err = d.Engine.settle(ctx, w.Context, *err)
+		release()
+		stop()
+	}
 	if w.Context, err = read(); err != nil {
-		done()
+		done(&err)
 		return nil, nil, err
 	}
+	w.needs()
 	return w, done, nil
 }
+
+// needs tells what the run needs of Go's heap.
+func (w *work) needs() {
+	if w.engine.Needs != nil {
+		w.engine.Needs(derived(w.Context).HostBytes())
+	}
+}
+
+// derived are the numbers that follow from a run's spec and its model.
+func derived(rc *run.Context) spec.Derived { return spec.Derive(rc.Train, run.ShapeOf(rc.Config)) }
 
 // telemetry returns the attempt's telemetry.
 func (w *work) telemetry() activities.Telemetry {
@@ -88,7 +105,7 @@ func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ a
 	if err != nil {
 		return activities.GenerateResult{}, err
 	}
-	defer done()
+	defer done(&err)
 	if err := d.Engine.resident(in.Policy); err != nil {
 		return activities.GenerateResult{}, err
 	}
@@ -147,7 +164,7 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 	if err != nil {
 		return activities.ScoreResult{}, err
 	}
-	defer done()
+	defer done(&err)
 	if err := d.Engine.resident(in.Policy); err != nil {
 		return activities.ScoreResult{}, err
 	}
@@ -201,7 +218,7 @@ func (d *Device) Update(ctx context.Context, in activities.UpdateInput) (_ activ
 	if err != nil {
 		return activities.UpdateResult{}, err
 	}
-	defer done()
+	defer done(&err)
 	key, err := keyOf(in)
 	if err != nil {
 		return activities.UpdateResult{}, err
@@ -230,7 +247,7 @@ func (d *Device) Snapshot(ctx context.Context, in activities.SnapshotInput) (_ a
 	if err != nil {
 		return activities.SnapshotResult{}, err
 	}
-	defer done()
+	defer done(&err)
 	if err := d.Engine.resident(in.Policy); err != nil {
 		return activities.SnapshotResult{}, err
 	}

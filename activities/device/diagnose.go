@@ -26,7 +26,7 @@ func (d *Device) Diagnose(ctx context.Context, in activities.DiagnoseInput) (_ a
 	if err != nil {
 		return activities.DiagnoseResult{}, err
 	}
-	defer done()
+	defer done(&err)
 	if err := d.Engine.resident(in.Policy); err != nil {
 		return activities.DiagnoseResult{}, err
 	}

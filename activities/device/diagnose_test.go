@@ -56,7 +56,7 @@ func TestDiagnoseScoresWhatWasSampled(t *testing.T) {
 	require.NoError(t, err)
 	w, done, err := r.Device.begin(t.Context(), r.Run)
 	require.NoError(t, err)
-	defer done()
+	defer done(&err)
 	p, err := r.Device.Engine.programsFor(w.Context, r.Run, w.Shapes(w.Training, 1))
 	require.NoError(t, err)
 	c := firstTurns(w.Context, rows, activities.DiagnoseInput{Policy: version})

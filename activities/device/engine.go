@@ -23,6 +23,13 @@ type Engine struct {
 	// Watch, if it is set, is called when an activity has taken the device; the function
 	// it returns is called when the activity has given the device back. For tests.
 	Watch func(ctx context.Context) (released func())
+	// Differ, where set, tells whether a self-test is to find a difference; for tests.
+	Differ func(ctx context.Context) bool
+	// Needs, where set, is told before a run's step how much of Go's heap the run's steps
+	// need, by estimate.
+	Needs func(bytes int64)
+	// Ends, where set, is told that the process has to end, and why: see Ending.
+	Ends func(*Ending)
 
 	device *model.Device
 	info   activities.DeviceInfo
@@ -41,6 +48,7 @@ type Engine struct {
 	own         map[programsKey]bool // the programs of the run whose policy is in memory
 	uses        int                  // counts the uses of programs
 	updates     map[updateKey]activities.UpdateResult
+	unclear     unclear
 }
 
 type programsKey struct {
@@ -57,11 +65,12 @@ type updateKey struct {
 }
 
 // cachedPrograms is a set of programs, when it was used last by the engine's count, and
-// in which scan.
+// in which scan. tested tells that it has passed the self-test.
 type cachedPrograms struct {
 	*model.Programs
-	used int
-	scan int64
+	used   int
+	scan   int64
+	tested bool
 }
 
 // maxPrograms bounds the compiled sets of programs kept across runs: what is freed
@@ -129,6 +138,8 @@ func (e *Engine) acquire(ctx context.Context, run string) (release func(), waite
 		e.forget()
 		e.owner = run
 	}
+	free, watched := release, e.watchdog(stepOf(ctx), boundOf(ctx))
+	release = func() { watched(); free() }
 	if e.Watch != nil {
 		released, free := e.Watch(ctx), release
 		release = func() { released(); free() }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
 )
 
 // BeginScan begins a scan of the runs that other workers compute. Programs that one
@@ -53,6 +56,14 @@ func (e *Engine) Prepare(ctx context.Context, d *Device, runID string) (compiled
 	if !e.room(rc, r) {
 		return false, nil
 	}
+	bound := steps.Restore.Bound * rc.Train.Limits.ActivitySeconds
+	stop := e.watchdog("the compilation ahead for run "+runID, time.Duration(bound)*time.Second)
+	defer stop()
+	defer func() {
+		if errors.Is(err, model.ErrDeviceFailed) {
+			e.end(Failed, err.Error())
+		}
+	}()
 	all, err := e.all(rc, r)
 	if err != nil {
 		return false, err

@@ -27,7 +27,7 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 	if err != nil {
 		return activities.RestoreResult{}, err
 	}
-	defer done()
+	defer done(&err)
 	out := activities.RestoreResult{Programs: map[string]string{}}
 	if err := w.compile(ctx, run, in.Evaluate, out.Programs); err != nil {
 		return activities.RestoreResult{}, err
@@ -44,6 +44,11 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 	at, err := w.startingPoint(ctx, d.Store, run, goal, log, &out)
 	if err != nil {
 		return activities.RestoreResult{}, err
+	}
+	if !in.Evaluate {
+		if err := w.selfTest(ctx, run); err != nil {
+			return activities.RestoreResult{}, err
+		}
 	}
 	for ; at < len(log.updates) && w.engine.fingerprint != goal; at++ {
 		if at > 0 && in.MaxSeconds > 0 && time.Now().After(deadline) {

@@ -77,7 +77,7 @@ func (d *Device) WarmStart(ctx context.Context, in activities.WarmStartInput) (_
 	if err != nil {
 		return activities.WarmStartResult{}, err
 	}
-	defer done()
+	defer done(&err)
 	out, err := w.teach(ctx, d.Store, in, files)
 	if err == nil && out.Steps < steps {
 		out.Snapshot, err = w.putChunk(ctx, d.Store, place, out.Steps)
@@ -115,7 +115,7 @@ func (d *Device) findStarter(ctx context.Context, place string, steps int) (out 
 
 // beginStarter is begin for a run that has no version 0 yet. files belong to the model
 // that is trained; for a starter they lack the weights.
-func (d *Device) beginStarter(ctx context.Context, in activities.WarmStartInput, t spec.Train) (w *work, files map[string][]byte, done func(), err error) {
+func (d *Device) beginStarter(ctx context.Context, in activities.WarmStartInput, t spec.Train) (w *work, files map[string][]byte, done func(*error), err error) {
 	w, done, err = d.beginWith(ctx, in.Run, func() (*run.Context, error) {
 		var err error
 		if files, err = d.warmStartFiles(ctx, in, t); err != nil {
@@ -177,12 +177,15 @@ func (w *work) teach(ctx context.Context, s store.Store, in activities.WarmStart
 	if err := p.Compile(ctx, nil); err != nil {
 		return activities.WarmStartResult{}, fmt.Errorf("compile: %w", err)
 	}
-	w.measured.CompileSeconds = time.Since(begin).Seconds()
+	w.measured.CompileSeconds += time.Since(begin).Seconds()
 	out := activities.WarmStartResult{}
 	if in.From != nil {
 		out.Steps = in.From.Version
 	}
 	if err := w.loadChunk(ctx, s, p, in, files); err != nil {
+		return out, err
+	}
+	if err := w.selfTest(ctx, run); err != nil {
 		return out, err
 	}
 	ws := w.Train.Policy.WarmStart

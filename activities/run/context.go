@@ -128,6 +128,14 @@ func NewBaseModel(files map[string][]byte) (*BaseModel, error) {
 	return w, nil
 }
 
+// ShapeOf is what the sizes that follow from a spec depend on.
+func ShapeOf(c model.Config) spec.ModelShape {
+	return spec.ModelShape{
+		Layers: c.Layers, HiddenSize: c.HiddenSize, IntermediateSize: c.IntermediateSize,
+		Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, VocabSize: c.VocabSize, Tied: c.TieEmbeddings,
+	}
+}
+
 // ReadSpec reads a run's resolved spec.
 func ReadSpec(ctx context.Context, s store.Store, ref store.Ref) (spec.Train, error) {
 	b, err := store.GetArtifact(ctx, s, ref)

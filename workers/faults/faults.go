@@ -30,6 +30,12 @@
 //	delay:MS  MS milliseconds after its beginning, wherever it is then
 //	stall:MS  no kill: it takes MS milliseconds longer, whatever becomes of its
 //	          context, as a program on the device would; it holds the device then
+//	oom       no kill: the device has too little memory for its next execution
+//	lost      no kill: its next execution finds that the device is gone
+//	poisoned  no kill: its next execution fails, and so does every later one
+//	unclear   no kill: its next execution fails, and nothing says why
+//	stuck     no kill: its next execution never ends
+//	differs   no kill: its self-test finds that the device does not repeat its bits
 package faults
 
 import (
@@ -54,13 +60,26 @@ const (
 // Phases are the phases at which a process can be killed, but delay.
 var Phases = []string{"decided", "begin", "inside", "written"}
 
+// The failures of a device.
+const (
+	OutOfMemory = "oom"
+	Lost        = "lost"
+	Poisoned    = "poisoned"
+	Unclear     = "unclear"
+	Stuck       = "stuck"
+	Differs     = "differs"
+)
+
+// DeviceFailures are the failures of a device, which kill no process themselves.
+var DeviceFailures = []string{OutOfMemory, Lost, Poisoned, Unclear, Stuck, Differs}
+
 // Fault is one place to fail at.
 type Fault struct {
 	// Kind is an activity's name, "Update", or with an iteration, a turn, a suite or
 	// the last two: "Update#3", "Generate@2", "Measure@slippery", "Step@slippery:2".
 	// A run may be named before all of them: "bandit-1!Update#3".
 	Kind string
-	// Phase is one of Phases, "delay" or "stall".
+	// Phase is one of Phases, one of DeviceFailures, "delay" or "stall".
 	Phase string
 	// After is the time of a delay or a stall.
 	After time.Duration
@@ -110,8 +129,8 @@ func Parse(text string) (Fault, error) {
 			return Fault{}, fmt.Errorf("fault %q: %q are no milliseconds", text, ms)
 		}
 		f.Phase, f.After = name, time.Duration(n)*time.Millisecond
-	case timed || !slices.Contains(Phases, name):
-		return Fault{}, fmt.Errorf("fault %q: phase %q is none of %s, delay:MS, stall:MS", text, f.Phase, strings.Join(Phases, ", "))
+	case timed || !slices.Contains(Phases, name) && !slices.Contains(DeviceFailures, name):
+		return Fault{}, fmt.Errorf("fault %q: phase %q is none of %s, delay:MS, stall:MS", text, f.Phase, strings.Join(slices.Concat(Phases, DeviceFailures), ", "))
 	}
 	return f, nil
 }
@@ -129,6 +148,9 @@ type Plan struct {
 	counts  occurrences // activities begun
 	decided occurrences // activities decided on
 	spent   map[Fault]bool
+	// current has the device; nil while nobody has.
+	current  *call
+	poisoned bool
 }
 
 // FromEnvironment reads the plan of this process: nil if no variable is set.

@@ -26,6 +26,8 @@ func TestParse(t *testing.T) {
 		{text: "Update/written/2", want: Fault{Kind: "Update", Phase: "written", Nth: 2}},
 		{text: "Commit/delay:20/1", want: Fault{Kind: "Commit", Phase: "delay", After: 20 * time.Millisecond, Nth: 1}},
 		{text: "Update/stall:1500/1", want: Fault{Kind: "Update", Phase: "stall", After: 1500 * time.Millisecond, Nth: 1}},
+		{text: "Update/oom/1", want: Fault{Kind: "Update", Phase: OutOfMemory, Nth: 1}},
+		{text: "one!Generate@2/stuck/3", want: Fault{Kind: "one!Generate@2", Phase: Stuck, Nth: 3}},
 		{text: "Step/decided/1", want: Fault{Kind: "Step", Phase: "decided", Nth: 1}},
 		{text: "Generate@2/inside/1", want: Fault{Kind: "Generate@2", Phase: "inside", Nth: 1}},
 		{text: "Step@slippery:2/inside/3", want: Fault{Kind: "Step@slippery:2", Phase: "inside", Nth: 3}},
@@ -195,6 +197,68 @@ func TestTurns(t *testing.T) {
 				require.NoError(t, err)
 			}
 			require.Equal(t, c.want, struck)
+		})
+	}
+}
+
+// TestDeviceFailures sees which executions of an activity fail: its first after it took the
+// device, once; all of them where the device is poisoned.
+func TestDeviceFailures(t *testing.T) {
+	for _, c := range []struct {
+		fault string
+		// want are a self-test that differs and the failures of two executions in each of
+		// three calls, and of an execution between two of them.
+		want []string
+	}{
+		{"Update/oom/2", []string{"", "", "", OutOfMemory, "", "", "", ""}},
+		{"Update/oom/1,Update/lost/1,Update/unclear/1", []string{OutOfMemory, Lost, "", Unclear, "", "", "", ""}},
+		{"Update/poisoned/2", []string{"", "", "", Poisoned, Poisoned, Poisoned, Poisoned, Poisoned}},
+		{"Score/oom/1", []string{"", "", "", "", "", "", "", ""}},
+		{"Update/differs/2", []string{"", "", "", Differs, "", "", "", "", ""}},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			p, err := FromEnvironment(func(name string) string {
+				if name == Env {
+					return c.fault
+				}
+				return ""
+			})
+			require.NoError(t, err)
+			p.out = new(bytes.Buffer)
+			var got []string
+			execute := func() {
+				err := p.Executes("apply")
+				for name, failure := range failures {
+					if errors.Is(err, failure) {
+						got = append(got, name)
+						return
+					}
+				}
+				require.NoError(t, err)
+				got = append(got, "")
+			}
+			work := func(ctx context.Context) error {
+				released := p.Took(ctx)
+				if p.Differs(ctx) {
+					got = append(got, Differs)
+				}
+				execute()
+				execute()
+				released()
+				return nil
+			}
+			var suite testsuite.WorkflowTestSuite
+			env := suite.NewTestActivityEnvironment()
+			env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{p.Interceptor()}})
+			env.RegisterActivityWithOptions(work, activity.RegisterOptions{Name: "Update"})
+			for i := range 3 {
+				_, err := env.ExecuteActivity(work)
+				require.NoError(t, err)
+				if i < 2 {
+					execute() // of nobody's: the compiler's look ahead, say
+				}
+			}
+			require.Equal(t, c.want, got)
 		})
 	}
 }

@@ -111,8 +111,10 @@ func (p *Plan) Took(ctx context.Context) (released func()) {
 	if p.trace {
 		p.say("trace %s %s took", c.run, c.kind)
 	}
+	p.hold(c)
 	c.stall()
 	return func() {
+		p.hold(nil)
 		if p.trace {
 			p.say("trace %s %s released", c.run, c.kind)
 		}

@@ -49,7 +49,7 @@ interrupted resumes where it was.`,
 			if worker.Codec, err = keys.PayloadCodec(); err != nil {
 				return err
 			}
-			return stack.With(cmd.Context(), servers, worker, func(ctx context.Context, s stack.Served) error {
+			return stack.WithProcess(cmd.Context(), servers, worker, cmd.Flags(), out, func(ctx context.Context, s stack.Served) error {
 				devBanner(out, s)
 				return runDemo(ctx, out, s, preset)
 			})

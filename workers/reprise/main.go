@@ -17,6 +17,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/build"
+	"github.com/reprise-rl/reprise/workers"
 )
 
 func main() {
@@ -36,7 +37,7 @@ func status(err error) int {
 	if errors.Is(err, activities.ErrProgramsDiffer) {
 		return statusOtherPrograms
 	}
-	return 1
+	return workers.ExitCode(err)
 }
 
 // statusOtherPrograms says that this build lowers other programs than those that were to be

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ func workerCommand() *cobra.Command {
 	var conn stack.Connection
 	var o workers.Options
 	var roles []string
+	var supervised bool
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "serve the task queues: decide, step, compute",
@@ -33,7 +35,11 @@ cluster --roles splits them:
 
 On SIGTERM (a preemption notice) a device worker takes no new work, finishes the
 running step within --grace, and gives the session back: the run resumes elsewhere
-at once.`,
+at once.
+
+If the device cannot be used in this process any more, the worker gives the session back
+and exits, for systemd or Kubernetes to start it again:
+` + exitCodes(),
 		Example: `  reprise worker
   reprise worker --roles device --session-heartbeat 20s
   reprise worker --roles workflow,host --address temporal.internal:7233`,
@@ -56,6 +62,9 @@ at once.`,
 			if o.Faults, err = faults.FromEnvironment(os.Getenv); err != nil {
 				return err
 			}
+			if conn.Quiet = supervised; supervised {
+				o.Ready = stack.Report()
+			}
 			o.Logger = conn.Logger()
 			target, err := conn.Settings.TemporalTarget()
 			if err != nil {
@@ -73,9 +82,22 @@ at once.`,
 		},
 	}
 	cmd.Flags().StringSliceVar(&roles, "roles", nil, "workflow, host, device (default all)")
+	cmd.Flags().BoolVar(&supervised, stack.SupervisedFlag, false, "another process keeps this one")
+	if err := cmd.Flags().MarkHidden(stack.SupervisedFlag); err != nil {
+		panic(err) // the flag is there
+	}
 	stack.AddWorkerFlags(cmd.Flags(), &o, 20*time.Second)
 	conn.AddFlags(cmd.Flags())
 	return cmd
+}
+
+// exitCodes lists the exit codes that ask for a new process, a line each.
+func exitCodes() string {
+	var b strings.Builder
+	for _, e := range workers.Exits {
+		fmt.Fprintf(&b, "\n  %d  %s", e.Code, e.Meaning)
+	}
+	return b.String()
 }
 
 func devCommand() *cobra.Command {
@@ -87,7 +109,8 @@ func devCommand() *cobra.Command {
 		Short: "Temporal, S3 and a worker in one terminal",
 		Long: `Starts the Temporal dev server, an S3 server and a worker on 127.0.0.1, with
 their data under .reprise/dev. Ctrl-C ends all of them. Start it again and the runs
-resume.`,
+resume. The worker is a process of its own: if it ends because the device failed, it
+starts again.`,
 		Example: `  reprise dev
   reprise dev --temporal-port 17233 --ui-port 18233
   reprise dev --codec-key-file codec.keys`,
@@ -98,7 +121,7 @@ resume.`,
 			if worker.Codec, err = keys.PayloadCodec(); err != nil {
 				return err
 			}
-			return stack.With(cmd.Context(), servers, worker, func(ctx context.Context, s stack.Served) error {
+			return stack.WithProcess(cmd.Context(), servers, worker, cmd.Flags(), cmd.OutOrStdout(), func(ctx context.Context, s stack.Served) error {
 				devBanner(cmd.OutOrStdout(), s)
 				fmt.Fprintln(cmd.OutOrStdout(), metricsLine(worker.MetricsListen))
 				<-ctx.Done()

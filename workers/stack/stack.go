@@ -71,25 +71,38 @@ func With(ctx context.Context, o dev.Options, worker workers.Options, f func(con
 	if err := worker.Check(); err != nil {
 		return err
 	}
-	// A plugin that cannot be used is no reason to start two servers first.
-	if _, _, err := plugin.Find(worker.Device.Plugin, ""); err != nil {
-		return fmt.Errorf("%w (`make plugin` installs the pinned one; --plugin and %s name another)", err, plugin.Env)
+	if err := findPlugin(worker); err != nil {
+		return err
 	}
 	return withServers(ctx, o, worker.Codec, func(s Servers) error {
 		quiet := Connection{Quiet: true}
 		worker.Client, worker.Store, worker.Logger, worker.Namespace = s.Client, s.Bucket, quiet.Logger(), s.Namespace()
 		worker.Codec = s.Codec
-		return s.withWorker(ctx, worker, f)
+		return s.withWorker(ctx, func(ctx context.Context, ready func(activities.DeviceInfo)) error {
+			worker.Ready = ready
+			return workers.Run(ctx, worker)
+		}, f)
 	})
 }
 
-func (s Servers) withWorker(ctx context.Context, o workers.Options, f func(context.Context, Served) error) (err error) {
+// withWorker runs a worker until f returns. run returns when its context ends, and calls
+// ready when the worker serves.
+func (s Servers) withWorker(ctx context.Context, run func(ctx context.Context, ready func(activities.DeviceInfo)) error, f func(context.Context, Served) error) error {
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ready := make(chan activities.DeviceInfo, 1)
-	o.Ready = func(info activities.DeviceInfo) { ready <- info }
-	ended := make(chan error, 1)
-	go func() { ended <- workers.Run(running, o) }()
+	ended := make(chan struct{})
+	var workerErr error // once ended is closed
+	go func() {
+		defer close(ended)
+		workerErr = run(running, func(info activities.DeviceInfo) {
+			select {
+			case ready <- info:
+			default: // a new process of the worker
+			}
+		})
+	}()
+	var err error
 	select {
 	case info := <-ready:
 		watched, stop := context.WithCancelCause(running)
@@ -97,6 +110,8 @@ func (s Servers) withWorker(ctx context.Context, o workers.Options, f func(conte
 			select {
 			case died := <-s.Failed():
 				stop(died)
+			case <-ended:
+				stop(workerErr)
 			case <-watched.Done():
 			}
 		}()
@@ -105,12 +120,21 @@ func (s Servers) withWorker(ctx context.Context, o workers.Options, f func(conte
 			err = cause
 		}
 		stop(nil)
-	case err := <-ended:
-		return err
+	case <-ended:
+		return workerErr
 	}
 	cancel()
-	if workerErr := <-ended; err == nil {
+	<-ended
+	if err == nil {
 		err = workerErr
 	}
 	return err
+}
+
+// findPlugin looks at the plugin before servers are started: without it they have no use.
+func findPlugin(worker workers.Options) error {
+	if _, _, err := plugin.Find(worker.Device.Plugin, ""); err != nil {
+		return fmt.Errorf("%w (`make plugin` installs the pinned one; --plugin and %s name another)", err, plugin.Env)
+	}
+	return nil
 }

@@ -123,8 +123,5 @@ func shapeOf(files map[string][]byte) (spec.ModelShape, error) {
 	if _, err := t.Legal(c.VocabSize); err != nil {
 		return spec.ModelShape{}, err
 	}
-	return spec.ModelShape{
-		Layers: c.Layers, HiddenSize: c.HiddenSize, IntermediateSize: c.IntermediateSize,
-		Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, VocabSize: c.VocabSize, Tied: c.TieEmbeddings,
-	}, nil
+	return run.ShapeOf(c), nil
 }

@@ -177,6 +177,13 @@ func Derive(t Train, m ModelShape) Derived {
 	return d
 }
 
+// HostBytes is an estimate of what the steps of a run hold in the memory of a host at once,
+// in Go's heap: a snapshot, as the values and as the files, or the tables of an iteration,
+// encoded and decoded. What the device holds is not in it, also where the device is the CPU.
+func (d Derived) HostBytes() int64 {
+	return max(2*d.Storage.Snapshot, 4*d.Storage.Iteration)
+}
+
 func memory(t Train, m ModelShape, d Derived) Memory {
 	u := Memory{
 		Weights:   float32Bytes * d.Parameters,

@@ -105,3 +105,30 @@ func TestDeriveDoesNotOverflow(t *testing.T) {
 	require.Positive(t, d.Storage.Run)
 	require.Positive(t, d.Memory.Peak)
 }
+
+// The advice names what takes the memory at its peak.
+func TestMemoryAdvice(t *testing.T) {
+	advice := func(document string, m spec.ModelShape) string {
+		train := decode(t, document)
+		return spec.Derive(train, m).MemoryAdvice(train)
+	}
+	require.Equal(t, "the spec is estimated to need 12.9 GiB at its peak: weights and moments 5.5 GiB, gradients 1.8 GiB, next state 5.5 GiB, "+
+		"activations 883.5 MiB, KV cache 264.0 MiB; most of it is the model's: take a smaller one, or a device with more memory",
+		advice(`{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[64]}}`, qwen))
+	require.Contains(t, advice(`{"environment":{"name":"bandit"},"rollout":{"turns":1,"groups":64,"group_size":64,"prompt_tokens":[512]}}`, qwen),
+		"; lower rollout.groups (64) or rollout.group_size (64)")
+	require.Contains(t, advice(`{"environment":{"name":"bandit"},"update":{"micro_batch":64},"rollout":{"turns":1,"prompt_tokens":[1024]}}`, qwen),
+		"; lower update.micro_batch (64)")
+	require.Equal(t, "reprise validate shows what the spec needs the device's memory for",
+		advice(`{"environment":{"name":"bandit"}}`, spec.ModelShape{}))
+}
+
+// The host holds a snapshot twice, or an iteration's tables.
+func TestHostBytes(t *testing.T) {
+	d := spec.Derive(decode(t, `{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[64]}}`), qwen)
+	require.Equal(t, 2*12*qwen.Parameters(), d.HostBytes())
+	small := qwen
+	small.Layers, small.VocabSize = 1, 16
+	d = spec.Derive(decode(t, `{"environment":{"name":"bandit"},"rollout":{"turns":10,"groups":256,"group_size":64,"prompt_tokens":[64,128,256,512,1024,2048,4096,4096,4096,4096]}}`), small)
+	require.Equal(t, 4*d.Storage.Iteration, d.HostBytes())
+}

@@ -76,6 +76,25 @@ func (a Actions) besides() string {
 	return text + "and heartbeats"
 }
 
+// MemoryAdvice says what the run needs the device's memory for, by estimate, and what
+// makes it less.
+func (d Derived) MemoryAdvice(t Train) string {
+	m := d.Memory
+	if m.Peak == 0 {
+		return "reprise validate shows what the spec needs the device's memory for"
+	}
+	model := m.Weights + m.Moments + m.ComputeCopy + m.Critic + m.Reference
+	text := fmt.Sprintf("the spec is estimated to need %s at its peak: weights and moments %s, gradients %s, next state %s, activations %s, KV cache %s",
+		size(m.Peak), size(model), size(m.Gradients), size(m.NextState), size(m.Activations), size(m.KVCache))
+	switch {
+	case m.Peak-model > m.Gradients+max(m.Activations, m.NextState):
+		return text + fmt.Sprintf("; lower rollout.groups (%d) or rollout.group_size (%d)", t.Rollout.Groups, t.Rollout.GroupSize)
+	case m.Activations > m.NextState:
+		return text + fmt.Sprintf("; lower update.micro_batch (%d)", t.Update.MicroBatch)
+	}
+	return text + "; most of it is the model's: take a smaller one, or a device with more memory"
+}
+
 // count groups the digits of n by thousands.
 func count(n int64) string {
 	digits := fmt.Sprint(n)

@@ -1,0 +1,181 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// errUnrepeatable says that the device computes other bits when it computes the same again.
+var errUnrepeatable = errors.New("self-test: device does not repeat its bits")
+
+const (
+	// selfTestBatches are the micro-batches of the self-test's update.
+	selfTestBatches = 2
+	// selfTestTokens is the most that the self-test samples in a row.
+	selfTestTokens = 8
+)
+
+// selfTest has the device repeat itself, with the programs that train a run and with the
+// state in memory: an update of two micro-batches and a generation, twice each. Programs are
+// tested once, when they are first used. The state in memory stays as it is; what the
+// updates make is freed. It holds as much memory as an update.
+func (w *work) selfTest(ctx context.Context, run activities.Run) error {
+	begin := time.Now()
+	defer func() { w.measured.CompileSeconds += time.Since(begin).Seconds() }()
+	draws := draw.Address{Purpose: "self-test"}.Rand()
+	settings := spec.SettingsOf(w.Train)
+	shapes := w.Shapes(w.Training, 1)
+	if key := policyKey(run, shapes); !w.engine.tested(key) {
+		p, err := w.engine.programsFor(w.Context, run, shapes)
+		if err != nil {
+			return err
+		}
+		generate := w.selfTestPrompts(shapes, draws)
+		if err := w.repeats(ctx, "a generation", func() (string, error) {
+			got, err := p.Generate(ctx, w.engine.state, generate)
+			return fmt.Sprint(got.Tokens, got.LogProbs), err
+		}); err != nil {
+			return err
+		}
+		batches, knobs := w.selfTestRows(shapes, draws), modelSettings(settings, settings.Update.LearningRate)
+		if err := w.repeats(ctx, "an update", func() (string, error) {
+			next, _, err := p.Update(ctx, w.engine.state, batches, knobs)
+			return lanesOf(next, err)
+		}); err != nil {
+			return err
+		}
+		w.engine.programs[key].tested = true
+	}
+	if w.engine.critic == nil {
+		return nil
+	}
+	key := criticKey(w.Context, run)
+	if w.engine.tested(key) {
+		return nil
+	}
+	c, err := w.engine.criticFor(w.Context, run)
+	if err != nil {
+		return err
+	}
+	batches, knobs := w.selfTestRows(shapes, draws), criticSettings(settings)
+	if err := w.repeats(ctx, "an update of the critic", func() (string, error) {
+		next, _, err := c.CriticUpdate(ctx, w.engine.critic, batches, knobs)
+		return lanesOf(next, err)
+	}); err != nil {
+		return err
+	}
+	w.engine.programs[key].tested = true
+	return nil
+}
+
+// tested tells whether the programs of a key are compiled and have passed the self-test.
+func (e *Engine) tested(key programsKey) bool {
+	p := e.programs[key]
+	return p != nil && p.tested
+}
+
+// lanesOf is the fingerprint of what an update made, which it frees.
+func lanesOf(next *model.State, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	defer next.Free()
+	return next.Fingerprint()
+}
+
+// repeats computes something twice and compares what it gives.
+func (w *work) repeats(ctx context.Context, what string, compute func() (string, error)) error {
+	var got [2]string
+	for i := range got {
+		var err error
+		if got[i], err = compute(); err != nil {
+			return fmt.Errorf("self-test: %s: %w", what, err)
+		}
+	}
+	if w.engine.Differ != nil && w.engine.Differ(ctx) {
+		got[1] = "(planted) " + got[1]
+	}
+	if got[0] == got[1] {
+		return nil
+	}
+	at := 0
+	for at < min(len(got[0]), len(got[1])) && got[0][at] == got[1][at] {
+		at++
+	}
+	return fmt.Errorf("%w: %s gave %q, and when repeated %q", errUnrepeatable, what, excerpt(got[0], at), excerpt(got[1], at))
+}
+
+// excerpt is the part of a text around a place.
+func excerpt(text string, at int) string {
+	const side = 32
+	return text[min(max(at-side, 0), len(text)):min(at+side, len(text))]
+}
+
+// selfTestPrompts are prompts of legal ids, as long as there may be, for one pass. Each row
+// ends after selfTestTokens: a number of 0 there samples the first id that has a
+// probability, which ends a row.
+func (w *work) selfTestPrompts(s model.Shapes, draws *rand.Rand) model.GenerateInput {
+	in := model.GenerateInput{Temperature: 1, Stop: []int32{int32(slices.Index(w.Legal, true))}}
+	for range s.GenerateRows {
+		uniforms := make([]float32, s.MaxNewTokens)
+		for i := range uniforms[:min(selfTestTokens, s.MaxNewTokens)-1] {
+			uniforms[i] = draws.Float32()
+		}
+		in.Prompts = append(in.Prompts, w.legalIDs(s.PromptTokens, draws))
+		in.Uniforms = append(in.Uniforms, uniforms)
+	}
+	return in
+}
+
+// selfTestRows are micro-batches of full rows of legal ids, whose second halves are trained
+// on, with numbers such as a loss may read.
+func (w *work) selfTestRows(s model.Shapes, draws *rand.Rand) []model.MicroBatch {
+	fill := func(of func() float32) [][]float32 {
+		out := make([][]float32, s.MicroBatch)
+		for r := range out {
+			out[r] = make([]float32, s.Sequence)
+			for t := range out[r] {
+				out[r][t] = of()
+			}
+		}
+		return out
+	}
+	near := func(value float32) func() float32 {
+		return func() float32 { return value + draws.Float32() }
+	}
+	var out []model.MicroBatch
+	for range selfTestBatches {
+		b := model.MicroBatch{
+			OldLogProbs: fill(near(-2)), RefLogProbs: fill(near(-2)), Advantages: fill(near(-0.5)),
+			Returns: fill(near(0)), OldValues: fill(near(0)),
+		}
+		mask := slices.Concat(make([]bool, s.Sequence/2), slices.Repeat([]bool{true}, s.Sequence-s.Sequence/2))
+		for range s.MicroBatch {
+			b.IDs = append(b.IDs, w.legalIDs(s.Sequence, draws))
+			b.Lengths = append(b.Lengths, int32(s.Sequence))
+			b.Mask = append(b.Mask, mask)
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// legalIDs draws ids that the tokenizer has.
+func (w *work) legalIDs(n int, draws *rand.Rand) []int32 {
+	out := make([]int32, n)
+	for i := range out {
+		for ok := false; !ok; ok = w.Legal[out[i]] {
+			out[i] = int32(draws.IntN(len(w.Legal)))
+		}
+	}
+	return out
+}

@@ -1,0 +1,80 @@
+package device
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/model/draw"
+)
+
+// The self-test leaves the state as it is, and is done once for a set of programs. Where the
+// device does not repeat its bits, it is refused: every part of the test can do so.
+func TestSelfTest(t *testing.T) {
+	e, endings := ownEngine(t)
+	r := resolved(t, "self-test", tinySpec(t, `credit.algorithm="gae"`, `update.kl_in="loss"`, "update.kl_coefficient=0.1", "rollout.max_new_tokens=12"))
+	r.Device = &Device{Store: r.store, Engine: e}
+	executed := map[string]int{}
+	e.device.Before = func(program string) error { executed[program]++; return nil }
+	asked, differs := 0, 0
+	e.Differ = func(context.Context) bool { asked++; return asked == differs }
+	restore := func() (activities.RestoreResult, error) {
+		return r.Device.Restore(t.Context(), activities.RestoreInput{Version: activities.Version{Run: r.Run}})
+	}
+
+	begin := time.Now()
+	first, err := restore()
+	require.NoError(t, err)
+	require.Equal(t, 3, asked, "a generation, an update and one of the critic")
+	for program, times := range map[string]int{"decode": 2, "backward": 4, "apply": 2, "critic-backward": 4, "critic-apply": 2} {
+		require.Equal(t, times, executed[program], program)
+	}
+	fingerprint := e.fingerprint
+	require.NoError(t, e.computeFingerprint())
+	require.Equal(t, fingerprint, e.fingerprint, "the state stays")
+	require.Equal(t, first.State, e.fingerprint)
+	all := time.Since(begin)
+
+	r.forget(t)
+	again, err := restore()
+	require.NoError(t, err)
+	require.Equal(t, first.State, again.State)
+	require.Equal(t, 3, asked, "programs are tested once")
+
+	w, done, err := r.Device.begin(t.Context(), r.Run)
+	require.NoError(t, err)
+	for _, p := range e.programs {
+		p.tested = false
+	}
+	shapes := w.Shapes(w.Training, 1)
+	p, err := e.programsFor(w.Context, r.Run, shapes)
+	require.NoError(t, err)
+	prompts := w.selfTestPrompts(shapes, draw.Address{}.Rand())
+	sampled, err := p.Generate(t.Context(), e.state, prompts)
+	require.NoError(t, err)
+	for _, row := range sampled.Tokens {
+		require.LessOrEqual(t, len(row), selfTestTokens)
+		require.Equal(t, prompts.Stop[0], row[len(row)-1])
+	}
+	begin = time.Now()
+	require.NoError(t, w.selfTest(t.Context(), r.Run))
+	t.Logf("%s of %s to restore", time.Since(begin), all)
+	done(&err)
+
+	for part, what := range []string{"a generation gave", "an update gave", "an update of the critic gave"} {
+		for _, p := range e.programs {
+			p.tested = false
+		}
+		e.draining.Store(false)
+		asked, differs = 0, part+1
+		_, err = restore()
+		require.ErrorContains(t, err, what)
+		require.Equal(t, activities.KindDeviceFailed, run.KindOf(err))
+		require.Equal(t, Refused, (<-endings).Cause)
+	}
+	require.Equal(t, fingerprint, e.fingerprint)
+}

@@ -1,0 +1,117 @@
+package chaos
+
+import (
+	"errors"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/workers"
+)
+
+// exits waits until the process has ended by itself for a cause, and has said why.
+func (p *process) exits(t *testing.T, cause device.Cause, reason string) {
+	t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		require.Fail(t, p.name+" did not end", "within %s; its log:\n%s", patience, p.tail())
+	}
+	var exit *exec.ExitError
+	require.True(t, errors.As(p.err, &exit), "%v\n%s", p.err, p.tail())
+	require.Equal(t, workers.ExitCode(&device.Ending{Cause: cause}), exit.ExitCode(), p.tail())
+	require.Contains(t, p.text(), "the device cannot be used in this process any more")
+	require.Contains(t, p.text(), reason)
+}
+
+// short is the run of one turn with the shortest bound that a spec may have, so that a
+// device is stuck soon.
+var short = scene{lane: "undisturbed-short", preset: "chaos", change: map[string]any{"limits.activity_seconds": 5}}
+
+// disturbed runs a scene whose first worker has a fault, and whose next worker starts when
+// the first has ended.
+func (s *scene) disturbed(t *testing.T, fault string, ended func(*lane, *process)) {
+	t.Helper()
+	want := s.reference(t)
+	l := newLane(t, sharedStack(t)).withStarterOf(s)
+	first := l.worker(workerOptions{fault: fault, trace: true})
+	l.start(chaosRun, s.spec(t))
+	ended(l, first)
+	l.worker(workerOptions{})
+	l.completes(chaosRun)
+	l.verifies(chaosRun)
+	same(t, want, reach(t, l.store, chaosRun))
+}
+
+// TestDeviceOutOfMemoryOnce lets the device run out of memory once: the next process goes on.
+func TestDeviceOutOfMemoryOnce(t *testing.T) {
+	t.Parallel()
+	single.disturbed(t, "Update#1/oom/1", func(_ *lane, p *process) {
+		p.exits(t, device.OutOfMemory, "Out of memory allocating 281474976710656 bytes")
+		require.Contains(t, p.text(), "the spec is estimated to need")
+	})
+}
+
+// TestDeviceLost loses the device while it generates.
+func TestDeviceLost(t *testing.T) {
+	t.Parallel()
+	single.disturbed(t, "Generate#1/lost/1", func(_ *lane, p *process) {
+		p.exits(t, device.Failed, "UNAVAILABLE: the device is gone")
+	})
+}
+
+// TestDevicePoisoned has an execution after which no other succeeds in that process.
+func TestDevicePoisoned(t *testing.T) {
+	t.Parallel()
+	single.disturbed(t, "Score#2/poisoned/1", func(_ *lane, p *process) {
+		p.exits(t, device.Failed, "CUDA_ERROR_ILLEGAL_ADDRESS")
+	})
+}
+
+// TestDeviceUnclear has errors that do not say what failed: two are tried again, the third
+// is a failure of the device.
+func TestDeviceUnclear(t *testing.T) {
+	t.Parallel()
+	single.disturbed(t, "Update#0/unclear/1,Update#1/unclear/1,Update#1/unclear/2,Update#1/unclear/3", func(_ *lane, p *process) {
+		p.exits(t, device.Failed, "3 times in a row: ")
+	})
+}
+
+// TestDeviceStuck has an execution that never ends: the process ends, with what was stuck.
+func TestDeviceStuck(t *testing.T) {
+	t.Parallel()
+	short.disturbed(t, "Update#1/stuck/1", func(_ *lane, p *process) {
+		p.exits(t, device.Stuck, "the device has ended nothing for 15s; the step's bound is 10s")
+		require.Contains(t, p.text(), "Update (activity ")
+		require.Contains(t, p.text(), "of run "+chaosRun)
+	})
+}
+
+// TestDeviceStuckAndBack has an execution that outlasts its step's bound and ends before the
+// device counts as stuck: the worker stays, and the next attempt waits for the device.
+func TestDeviceStuckAndBack(t *testing.T) {
+	t.Parallel()
+	want := short.reference(t)
+	l := newLane(t, sharedStack(t)).withStarterOf(&short)
+	p := l.worker(workerOptions{fault: "Update#1/stall:12000/1", trace: true})
+	l.start(chaosRun, short.spec(t))
+	l.completes(chaosRun)
+	require.True(t, p.alive(), p.tail())
+	require.Contains(t, p.text(), "Update#1/stall:12000/1 goes on")
+	require.Contains(t, l.timeline(t.Context(), chaosRun, ""), "StartToClose", "the bound was over before")
+	l.verifies(chaosRun)
+	same(t, want, reach(t, l.store, chaosRun))
+}
+
+// TestSelfTestDiffers has a device that does not repeat its bits: it is refused before it
+// trains.
+func TestSelfTestDiffers(t *testing.T) {
+	t.Parallel()
+	single.disturbed(t, "Restore/differs/1", func(l *lane, p *process) {
+		p.exits(t, device.Refused, "self-test: device does not repeat its bits: a generation gave ")
+		require.NotContains(t, p.text(), "Generate took")
+	})
+}
