@@ -68,8 +68,15 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 		say(fmt.Sprintf("this device has fingerprint %s, the run %s: other bits are to be expected", out.Fingerprint, out.Wanted))
 	}
 	say(fmt.Sprintf("rebuilding version %d", number))
+	var branch activities.Opened
+	if m.Opened != nil {
+		if err := json.Unmarshal(m.Opened, &branch); err != nil {
+			return out, fmt.Errorf("why branch %d was opened: %w", m.Branch, err)
+		}
+	}
 	in := activities.RestoreInput{
 		Version: activities.Version{Run: loaded.Run, Branch: m.Branch, Version: number, State: m.StateBefore}, Head: m.Parent,
+		Adopt: branch.Adopted != nil, // its parent was computed by other programs
 	}
 	restored, err := r.Device.Restore(ctx, in)
 	if err != nil {

@@ -122,11 +122,11 @@ func TestRestore(t *testing.T) {
 		require.ErrorIs(t, err, activities.ErrStateDiffers)
 	})
 	t.Run("other programs than recorded", func(t *testing.T) {
-		err := samePrograms(map[string]string{"a": "1", "b": "2", "c": "3"}, map[string]string{"a": "1", "b": "3"})
+		err := activities.SamePrograms(map[string]string{"a": "1", "b": "2", "c": "3"}, map[string]string{"a": "1", "b": "3"})
 		require.ErrorIs(t, err, activities.ErrProgramsDiffer)
 		require.ErrorContains(t, err, "programs b, c are not")
-		require.NoError(t, samePrograms(nil, map[string]string{"a": "1"}))
-		require.NoError(t, samePrograms(map[string]string{"a": "1"}, map[string]string{"a": "1", "more": "2"}))
+		require.NoError(t, activities.SamePrograms(nil, map[string]string{"a": "1"}))
+		require.NoError(t, activities.SamePrograms(map[string]string{"a": "1"}, map[string]string{"a": "1", "more": "2"}))
 	})
 	t.Run("a batch was changed", func(t *testing.T) {
 		key := r.commits[2].Batch.Key

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -36,7 +35,7 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 	if err != nil {
 		return activities.RestoreResult{}, err
 	}
-	if err := samePrograms(log.programs, out.Programs); err != nil {
+	if err := log.fit(in, out.Programs); err != nil {
 		return activities.RestoreResult{}, err
 	}
 	others := map[string]*work{} // the runs that this one continues, by spec
@@ -99,7 +98,7 @@ func (d *Device) lend(ctx context.Context, w *work, u logEntry, others map[strin
 		err = by.compile(ctx, u.run, true, hashes)
 	}
 	if err == nil {
-		err = samePrograms(u.programs, hashes)
+		err = activities.SamePrograms(u.programs, hashes)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("run %s, which this one went on from: %w", u.run.ID, err)
@@ -108,20 +107,24 @@ func (d *Device) lend(ctx context.Context, w *work, u logEntry, others map[strin
 	return by, nil
 }
 
-// samePrograms checks the hashes of the lowered programs against those the run
-// recorded: another program may give other bits (law 8).
-func samePrograms(recorded, now map[string]string) error {
-	var differ []string
-	for _, name := range run.SortedKeys(recorded) {
-		if now[name] != recorded[name] {
-			differ = append(differ, name)
+// fit checks that this build's programs may go on: they are those recorded last, but at
+// the fork point of a branch that adopts others; and those of every update of this run that
+// would be applied again, which no other program may do.
+func (l updateLog) fit(in activities.RestoreInput, present map[string]string) error {
+	if !in.Adopt {
+		if err := activities.SamePrograms(l.programs, present); err != nil {
+			return err
 		}
 	}
-	if len(recorded) == 0 || len(differ) == 0 {
-		return nil
+	for _, u := range l.updates {
+		if u.run.ID != in.Version.Run.ID {
+			continue // lend checks another run's
+		}
+		if err := activities.SamePrograms(u.programs, present); err != nil {
+			return fmt.Errorf("the update of iteration %d cannot be applied again: %w", u.iteration, err)
+		}
 	}
-	return fmt.Errorf("programs %s are not those the run was computed with: go on with the build that began it: %w",
-		strings.Join(differ, ", "), activities.ErrProgramsDiffer)
+	return nil
 }
 
 // logEntry is a recorded update: enough to apply it again.

@@ -7,6 +7,7 @@ import (
 
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -72,4 +73,9 @@ func TestWorkerArguments(t *testing.T) {
 	AddWorkerFlags(g, &again, time.Hour)
 	require.NoError(t, g.Parse(arguments))
 	require.Equal(t, o, again)
+
+	require.NotContains(t, strings.Join(arguments, " "), "codec")
+	f.String("codec-key-file", "", "")
+	require.NoError(t, f.Parse([]string{"--codec-key-file", "keys"}))
+	require.Contains(t, workerArguments(f), "--codec-key-file=keys")
 }
