@@ -78,7 +78,7 @@ bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck:
 
 # --- use ----------------------------------------------------------------------
 
-.PHONY: demo test smoke chaos learn study bench lint
+.PHONY: demo test smoke chaos learn study bench lint release-record
 # All at once: the downloads of one go on while another compiles. build.sh lets one tool
 # compile at a time, and temporal, the longest, comes first.
 demo: platform ## a run that learns, from nothing to its report
@@ -117,6 +117,11 @@ study: build servers plugin ## the echo trap on the bandit, and a collapse that 
 
 bench: build servers plugin ## speeds, environments, algorithms, the durability tax, a recovery: some minutes
 	@bin/reprise bench
+
+# VERSION=v0.2.0: the release whose half-done run is recorded.
+release-record: build tools plugin ## half a run of this build and its end, which every later build has to finish
+	@test -n "$(VERSION)" || { echo 'name the release: make release-record VERSION=v0.2.0'; exit 2; }
+	$(GO) test ./workers/record -count=1 -timeout 10m -run 'TestReleases/$(VERSION)' -v -args -release '$(VERSION)'
 
 lint: platform bin/staticcheck bin/workflowcheck ## gofmt, go vet, staticcheck, workflowcheck, words
 	@unformatted=$$(find . -name '*.go' -not -path './.*' -not -path './bin/*' -print0 | xargs -0 gofmt -l -s); \

@@ -78,11 +78,8 @@ func TestRecord(t *testing.T) {
 
 // record plays the scripts on servers of their own.
 func record(t *testing.T) {
-	hostname, err := os.Hostname()
-	require.NoError(t, err)
-	r := &recorder{program: filepath.Join(t.TempDir(), "reprise"), hostname: hostname}
-	build, err := exec.Command("go", "build", "-o", r.program, "github.com/reprise-rl/reprise/workers/reprise").CombinedOutput()
-	require.NoError(t, err, "build reprise: %s", build)
+	r := &recorder{}
+	r.buildProgram(t)
 	require.NoError(t, stack.WithServers(t.Context(), dev.Options{Ephemeral: true}, func(on stack.Servers) error {
 		r.dir, r.Client = on.Dir(), on.Client
 		for _, s := range scripts {
@@ -90,6 +87,17 @@ func record(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// buildProgram builds the program of the workers.
+func (r *recorder) buildProgram(t *testing.T) {
+	t.Helper()
+	var err error
+	r.hostname, err = os.Hostname()
+	require.NoError(t, err)
+	r.program = filepath.Join(t.TempDir(), "reprise")
+	build, err := exec.Command("go", "build", "-o", r.program, "github.com/reprise-rl/reprise/workers/reprise").CombinedOutput()
+	require.NoError(t, err, "build reprise: %s", build)
 }
 
 // play records one script.
