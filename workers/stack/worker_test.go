@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -27,4 +28,20 @@ func TestWorkerFlags(t *testing.T) {
 		"--continue-as-new-after=4", "--metrics-listen=host:5", "--metrics-runs=6"))
 	require.ErrorContains(t, workers.Options{Roles: workers.Roles, MetricsRuns: -1}.Check(), "--metrics-runs is -1")
 	require.ErrorContains(t, workers.Options{}.Check(), "needs a role")
+}
+
+func TestPriceFlag(t *testing.T) {
+	parse := func(args ...string) error {
+		o := workers.Options{Roles: workers.Roles}
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		AddWorkerFlags(f, &o, time.Second)
+		require.NoError(t, f.Parse(args))
+		return o.Check()
+	}
+	require.NoError(t, parse())
+	require.NoError(t, parse("--price-hour=2.49"))
+	for _, wrong := range []string{"-1", "NaN", "Inf"} {
+		require.ErrorContains(t, parse("--price-hour="+wrong), "--price-hour is ", wrong)
+	}
+	require.ErrorContains(t, workers.Options{Roles: workers.Roles, PriceHour: math.Inf(1)}.Check(), "leave it out")
 }
