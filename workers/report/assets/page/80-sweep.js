@@ -87,7 +87,10 @@ function trialName(t) {
 }
 
 function trialsTable(sweep) {
-  const notes = sweep.trials.some(t => t.note)
-  return table(['Trial', 'State', 'Iterations', ...sweep.metrics, 'Work', 'Devices lost', 'Branches', ...(notes ? ['Decision'] : [])], sweep.trials.map(t => [trialName(t), t.state || (t.run ? 'begun' : 'not begun'), t.of ? t.iterations + ' of ' + t.of : t.iterations,
-    ...t.values.map((v, i) => shownValue(sweep.metrics[i], v)), duration(t.seconds), t.lost, t.branches, ...(notes ? [t.note || ''] : [])]), i => i > 1 && i < 6 + sweep.metrics.length)
+  const notes = sweep.trials.some(t => t.note), known = sweep.trials.some(t => t.cost), priced = sweep.trials.some(t => t.cost && t.cost.money !== null)
+  const cost = c => !c ? ['', '', ...(priced ? [''] : [])] : [duration(c.held), c.lost === null ? '' : percent(c.lost),
+    ...(priced ? [c.money === null ? '' : c.money.toFixed(2) + (c.partly ? ' in part' : '')] : [])]
+  const costs = known ? ['Device held', 'Lost', ...(priced ? ['Cost'] : [])] : []
+  return table(['Trial', 'State', 'Iterations', ...sweep.metrics, 'Work', 'Devices lost', 'Branches', ...costs, ...(notes ? ['Decision'] : [])], sweep.trials.map(t => [trialName(t), t.state || (t.run ? 'begun' : 'not begun'), t.of ? t.iterations + ' of ' + t.of : t.iterations,
+    ...t.values.map((v, i) => shownValue(sweep.metrics[i], v)), duration(t.seconds), t.lost, t.branches, ...(known ? cost(t.cost) : []), ...(notes ? [t.note || ''] : [])]), i => i > 1 && i < 6 + sweep.metrics.length + costs.length)
 }
