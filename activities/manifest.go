@@ -37,6 +37,10 @@ type CommitInput struct {
 	Timings map[string]Telemetry `json:"timings"`
 	// Lost counts the sessions lost in this iteration so far: telemetry too.
 	Lost int `json:"lost"`
+	// Costs are those since the last commit, and LostSessions the sessions lost since
+	// then: telemetry too.
+	Costs        []Cost        `json:"costs,omitempty"`
+	LostSessions []LostSession `json:"lost_sessions,omitempty"`
 }
 
 // CommitResult names the manifest.

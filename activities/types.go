@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/reprise-rl/reprise/infra/store"
@@ -29,9 +30,14 @@ type Telemetry struct {
 	Tokens int `json:"tokens,omitempty"`
 	// Recomputed counts updates applied again to rebuild a policy version.
 	Recomputed int `json:"recomputed,omitempty"`
+	// RecomputeSeconds is the part of Seconds spent applying them.
+	RecomputeSeconds float64 `json:"recompute_seconds,omitempty"`
+	// PriceHour is the price of an hour of the device, in the worker's own currency; 0:
+	// the worker was given none.
+	PriceHour float64 `json:"price_hour,omitempty"`
 }
 
-// Plus is the sum of two attempts or of several steps.
+// Plus is the sum of two attempts or of several steps; the price is the later one's.
 func (t Telemetry) Plus(u Telemetry) Telemetry {
 	t.Seconds += u.Seconds
 	t.WaitSeconds += u.WaitSeconds
@@ -39,6 +45,8 @@ func (t Telemetry) Plus(u Telemetry) Telemetry {
 	t.LoadSeconds += u.LoadSeconds
 	t.Tokens += u.Tokens
 	t.Recomputed += u.Recomputed
+	t.RecomputeSeconds += u.RecomputeSeconds
+	t.PriceHour = cmp.Or(u.PriceHour, t.PriceHour)
 	return t
 }
 

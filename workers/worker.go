@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -68,6 +69,9 @@ type Options struct {
 	MetricsListen string
 	// MetricsRuns is how many runs at once are named in the labels.
 	MetricsRuns int
+	// PriceHour is the price of an hour of the device, in the user's own currency; 0: not
+	// known.
+	PriceHour float64
 	// Faults, if set, makes this process fail on purpose; for tests.
 	Faults *faults.Plan
 	// Ready, if set, is called when all workers poll.
@@ -102,6 +106,9 @@ func (o Options) Check() error {
 	}
 	if o.MetricsRuns < 0 {
 		return fmt.Errorf("--metrics-runs is %d: it cannot be negative", o.MetricsRuns)
+	}
+	if !(o.PriceHour >= 0) || math.IsInf(o.PriceHour, 0) {
+		return fmt.Errorf("--price-hour is %g: give the price of an hour of the device, or leave it out", o.PriceHour)
 	}
 	return nil
 }
@@ -235,7 +242,7 @@ func (p *process) startDevice() error {
 	if p.Faults != nil {
 		engine.Watch, engine.Differ, opened.Before = p.Faults.Took, p.Faults.Differs, p.Faults.Executes
 	}
-	p.device = &device.Device{Store: p.Store, Engine: engine}
+	p.device = &device.Device{Store: p.Store, Engine: engine, PriceHour: p.PriceHour}
 	o := p.base()
 	o.DisableWorkflowWorker = true
 	o.BackgroundActivityContext = p.deviceCtx

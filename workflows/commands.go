@@ -43,6 +43,8 @@ type Status struct {
 	// AtRisk is how many updates would be applied again if the device died now.
 	AtRisk   int      `json:"updates_since_snapshot"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Costs are what the run has cost so far, by device kind.
+	Costs []activities.Cost `json:"costs,omitempty"`
 	// Events are the newest that the detectors of collapse saw.
 	Events []collapse.Event `json:"events,omitempty"`
 }
@@ -88,7 +90,7 @@ func (t *train) status() (Status, error) {
 		Metrics: t.Metrics, First: evaluated(t.First), Last: evaluated(t.Last), LostDevices: t.LostDevices, Recomputed: t.Recomputed,
 		PausedBy: t.pausedBy(), Failing: t.Failures, AtRisk: t.Next - t.Snapshot, Warnings: t.Warnings, Events: t.Events,
 	}
-	s.Waiting = t.waiting()
+	s.Waiting, s.Costs = t.waiting(), t.Costs.sum()
 	return s, nil
 }
 

@@ -89,12 +89,12 @@ func (t *train) do(ctx workflow.Context, s *session, it *iteration.Iteration, c 
 	var err error
 	switch c.Place {
 	case steps.OnSession:
-		if err = s.run(ctx, c.Routing, c.Summary, c.Input, result); err == nil {
+		if err = t.onSession(ctx, s)(c.Routing, c.Summary, c.Input, result); err == nil {
 			t.stepEnded(stepName(c.Routing, c.Summary))
 		}
 	case steps.OnHost:
 		t.committing = c.Name == steps.Commit.Name // too late to make this the last iteration
-		err = t.onHost(ctx, t.plan.ActivitySeconds)(c.Routing, c.Summary, c.Input, result)
+		err = t.onHost(ctx, t.plan.ActivitySeconds)(c.Routing, c.Summary, t.withCosts(ctx, s, c.Input), result)
 		t.committing = false
 	}
 	if err == nil {
@@ -131,6 +131,7 @@ func (t *train) committed(ctx workflow.Context, it *iteration.Iteration) {
 	t.Next, t.here = n+1, t.here+1
 	t.act(n, it.Detected)
 	t.attributes(ctx)
+	t.sweep.spends(t.Costs.commit())
 	t.sweep.committed(ctx, t, it.Evaluations)
 	t.show(ctx, fmt.Sprintf("iteration %d committed", n))
 }

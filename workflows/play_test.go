@@ -37,6 +37,8 @@ type play struct {
 	absent int
 	// lost ends the nth session, from 1, when its channel is closed.
 	lost map[int]chan struct{}
+	// creation is the answer to each try for a session.
+	creation *testsuite.MockCallWrapper
 	// hooks run before the nth execution of an activity.
 	hooks map[string]func()
 	// tell is called for each activity that begins, before its hook.
@@ -64,7 +66,7 @@ func newPlay(t *testing.T, s *stage) *play {
 	p.SetTestTimeout(testTimeout)
 	p.RegisterActivity(s)
 	p.RegisterWorkflowWithOptions(p.w.Train, workflow.RegisterOptions{Name: "Train"})
-	p.OnActivity("internalSessionCreationActivity", mock.Anything, mock.Anything).Return(p.create)
+	p.creation = p.OnActivity("internalSessionCreationActivity", mock.Anything, mock.Anything).Return(p.create)
 	p.OnActivity("internalSessionCompletionActivity", mock.Anything, mock.Anything).Return(func(context.Context, string) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -178,7 +180,7 @@ func undisturbed(t *testing.T, of *stage) []activities.CommitInput {
 func manifests(commits []activities.CommitInput) []activities.CommitInput {
 	out := slices.Clone(commits)
 	for i := range out {
-		out[i].Timings, out[i].Lost = nil, 0
+		out[i].Timings, out[i].Lost, out[i].Costs, out[i].LostSessions = nil, 0, nil, nil
 	}
 	return out
 }

@@ -28,7 +28,7 @@ func (t *train) warmStart(ctx workflow.Context, s *session) error {
 		}
 		t.show(ctx, fmt.Sprintf("warm start, step %d of %d", done, t.plan.WarmStartSteps))
 		summary := fmt.Sprintf("warm start from step %d of %d", done, t.plan.WarmStartSteps)
-		r, err := steps.WarmStart.Do(s.runner(ctx), summary, activities.WarmStartInput{
+		r, err := steps.WarmStart.Do(t.onSession(ctx, s), summary, activities.WarmStartInput{
 			Run: t.Run.ID, Spec: t.Run.Spec, Base: t.WarmStartBase, From: t.WarmStart, Steps: t.Pace,
 		})
 		if err != nil {
@@ -71,7 +71,7 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 	summary := fmt.Sprintf("restore version %d", t.Next)
 	for {
 		t.show(ctx, "restoring")
-		r, err := steps.Restore.Do(s.runner(ctx), summary, in)
+		r, err := steps.Restore.Do(t.onSession(ctx, s), summary, in)
 		if t.otherPrograms(ctx, err) {
 			return errOtherPrograms
 		}

@@ -61,7 +61,7 @@ func TestRollback(t *testing.T) {
 	require.Equal(t, 1, restore.Version.Branch)
 	found := inputs[activities.FindInput](s, "Find")[0]
 	newest := s.commits[3]
-	newest.Timings, newest.Lost = nil, 0
+	newest.Timings, newest.Lost, newest.Costs = nil, 0, nil
 	require.Equal(t, ref("manifest", newest), *found.Head, "on the run's own chain: after a reset the store may have newer branches")
 	require.Equal(t, 1, p.closed)
 	status := p.status()

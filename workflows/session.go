@@ -44,6 +44,7 @@ type session struct {
 	// heartbeat is how long an activity may be silent.
 	heartbeat time.Duration
 	closed    bool
+	used      usage
 }
 
 // describe asks any device worker for its fingerprint, and waits so long for a worker to
@@ -114,6 +115,8 @@ func (w *Workflows) trySession(ctx workflow.Context, fingerprint string, bound i
 		return nil, err
 	}
 	s := &session{ctx: sctx, info: workflow.GetSessionInfo(sctx), bound: bound, heartbeat: w.SessionHeartbeat}
+	s.used.opened = workflow.Now(ctx)
+	s.used.counted = s.used.opened
 	s.work, s.stopWork = workflow.WithCancel(sctx)
 	// Cancelling the workflow cancels the activity that runs; the session is
 	// closed by its opener.
@@ -130,10 +133,13 @@ func (s *session) close() {
 	workflow.CompleteSession(s.ctx)
 }
 
-// runner runs activities inside the session.
-func (s *session) runner(ctx workflow.Context) steps.Runner {
+// onSession runs activities inside a session, and counts what they cost.
+func (t *train) onSession(ctx workflow.Context, s *session) steps.Runner {
 	return func(r steps.Routing, summary string, input, result any) error {
-		return s.run(ctx, r, summary, input, result)
+		begun := workflow.Now(ctx)
+		err := s.run(ctx, r, summary, input, result)
+		t.measured(ctx, s, r, summary, begun, result, err)
+		return err
 	}
 }
 

@@ -66,6 +66,8 @@ type stage struct {
 	print string
 	// build is what the workers' programs are; "" is "p".
 	build string
+	// took is the telemetry of steps, by session and name: "session-1 Update".
+	took map[string]activities.Telemetry
 	// restores are how many calls of Restore say that another is needed.
 	restores int
 
@@ -230,6 +232,7 @@ func (s *stage) Restore(ctx context.Context, in activities.RestoreInput) (activi
 	if in.Pending != nil {
 		out.State = in.Pending.State
 	}
+	out.Telemetry = s.tookBy(ctx, "Restore")
 	out.Telemetry.Recomputed = 1
 	if s.counts["Restore"] <= s.restores {
 		out.Done = false
@@ -331,8 +334,13 @@ func (s *stage) Update(ctx context.Context, in activities.UpdateInput) (activiti
 	s.resident = ref("state", in.Policy.State, in.Batch, in.Settings).Digest[:8]
 	return activities.UpdateResult{
 		State: s.resident, Counts: store.UpdateCounts{Rows: 4, Tokens: 8, MicroBatches: 1},
-		Metrics: s.figures(in.Policy),
+		Metrics: s.figures(in.Policy), Telemetry: s.tookBy(ctx, "Update"),
 	}, nil
+}
+
+// tookBy is the telemetry of a step in its session.
+func (s *stage) tookBy(ctx context.Context, name string) activities.Telemetry {
+	return s.took[activity.GetInfo(ctx).TaskQueue+" "+name]
 }
 
 // figures are an update's.
@@ -360,7 +368,7 @@ func (s *stage) Commit(ctx context.Context, in activities.CommitInput) (activiti
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commits = append(s.commits, in)
-	in.Timings, in.Lost = nil, 0 // telemetry is not in the manifest
+	in.Timings, in.Lost, in.Costs, in.LostSessions = nil, 0, nil, nil // telemetry is not in the manifest
 	return activities.CommitResult{Manifest: ref("manifest", in)}, nil
 }
 

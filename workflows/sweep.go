@@ -39,6 +39,8 @@ type SweepCarry struct {
 	Broken  string `json:"broken,omitempty"`
 	// Report is where the sweep's page is; empty while none was written.
 	Report string `json:"report,omitempty"`
+	// Costs are what its trials have reported, by device kind.
+	Costs []activities.Cost `json:"costs,omitempty"`
 	// Records are of the trials that have begun or ended.
 	Records []activities.TrialRecord `json:"records,omitempty"`
 }

@@ -39,6 +39,8 @@ type TrialReport struct {
 	Paused      string `json:"paused,omitempty"`
 	LostDevices int    `json:"lost_devices,omitempty"`
 	Recomputed  int    `json:"recomputed_updates,omitempty"`
+	// Costs are those since the last report, by device kind.
+	Costs []activities.Cost `json:"costs,omitempty"`
 	// Ended is set in the last report.
 	Ended *TrialEnd `json:"ended,omitempty"`
 }
@@ -94,6 +96,13 @@ func (r *reporter) committed(ctx workflow.Context, t *train, evaluations []store
 	r.send(ctx, t)
 }
 
+// spends adds costs to the next report.
+func (r *reporter) spends(costs []activities.Cost) {
+	if r != nil {
+		r.next.Costs = activities.AddCosts(r.next.Costs, costs...)
+	}
+}
+
 // begun reports that version 0 exists.
 func (r *reporter) begun(ctx workflow.Context, t *train) {
 	if r == nil || r.made {
@@ -122,6 +131,7 @@ func (r *reporter) ended(ctx workflow.Context, t *train, err error) {
 	if r == nil {
 		return
 	}
+	r.spends(t.Costs.Due)
 	end := &TrialEnd{State: sweep.Done}
 	if err != nil {
 		end = &TrialEnd{State: endOf(ctx, err), Reason: shortReason(err)}
@@ -154,7 +164,7 @@ func (r *reporter) send(ctx workflow.Context, t *train) {
 	workflow.Go(apart, func(ctx workflow.Context) {
 		for r.due {
 			report := r.next
-			r.next.Committed, r.next.Begun, r.due = nil, false, false
+			r.next.Committed, r.next.Costs, r.next.Begun, r.due = nil, nil, false, false
 			if err := workflow.SignalExternalWorkflow(ctx, r.of.Sweep, "", trialSignal, report).Get(ctx, nil); err != nil {
 				workflow.GetLogger(ctx).Info("the sweep was not told", "sweep", r.of.Sweep, "error", err)
 			}

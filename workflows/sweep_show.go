@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
@@ -71,6 +72,8 @@ type SweepStatus struct {
 	// Report is where the sweep's page is, once it was written.
 	Report   string   `json:"report,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Costs are what the trials have cost by device kind, up to their newest commits.
+	Costs []activities.Cost `json:"costs,omitempty"`
 }
 
 func (s *sweeping) counts() SweepCounts {
@@ -84,7 +87,7 @@ func (s *sweeping) counts() SweepCounts {
 func (s *sweeping) status() SweepStatus {
 	out := SweepStatus{
 		Sweep: s.id, Phase: s.phase, Counts: s.counts(), Parallel: s.Parallel, Metrics: s.definition.Metrics, Goal: s.definition.Goal,
-		Closing: s.Closing, Definition: s.Written, Report: s.Report, Warnings: s.warnings,
+		Closing: s.Closing, Definition: s.Written, Report: s.Report, Warnings: s.warnings, Costs: s.Costs,
 	}
 	for _, t := range s.trials {
 		out.Done += t.Iterations
@@ -256,6 +259,7 @@ func (s *sweeping) details() string {
 			fmt.Fprintf(&b, "| `%s` | %d of %d | %s | %s |\n", t.of.Label, t.Iterations, t.of.Iterations, last, note)
 		}
 	}
+	showCosts(&b, s.Costs)
 	s.reasons(&b, sweep.Paused)
 	s.reasons(&b, sweep.Failed)
 	if s.result != nil {

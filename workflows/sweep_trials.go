@@ -179,6 +179,7 @@ func (s *sweeping) receive(r TrialReport) {
 		t.Begun = true
 		s.made[t.of.Shared] = true
 	}
+	s.Costs = activities.AddCosts(s.Costs, r.Costs...)
 	t.LostDevices, t.Recomputed, t.Waiting = r.LostDevices, r.Recomputed, r.Waiting
 	t.State, t.Reason = sweep.Running, r.Paused
 	switch {

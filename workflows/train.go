@@ -61,6 +61,8 @@ type Carry struct {
 	LostDevices   int                  `json:"lost_devices"`
 	Recomputed    int                  `json:"recomputed"`
 	Warnings      []string             `json:"warnings,omitempty"`
+	// Costs are what the run has cost by device kind.
+	Costs costs `json:"costs,omitzero"`
 	// Detected is what the detectors of collapse know, Events the newest they saw.
 	Detected activities.Detected `json:"detected"`
 	Events   []collapse.Event    `json:"events,omitempty"`
@@ -265,6 +267,7 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 // chooseDevice binds a new run to the fingerprint of the first device that
 // answers: its bits belong to that one (law 8).
 func (t *train) chooseDevice(ctx workflow.Context) error {
+	defer t.waitedSince(ctx, workflow.Now(ctx))
 	// Each question waits longer than the one before, so that a run that waits
 	// for days has a short history; a device that comes takes it at once.
 	for wait := describeWait; t.Fingerprint == ""; wait = min(wait*2, sessionWaitMax) {
@@ -303,16 +306,21 @@ func (t *train) chooseDevice(ctx workflow.Context) error {
 
 // withDevice opens a session, brings the policy onto its device and does
 // iterations until the run ends, is paused, or should continue as new.
-func (t *train) withDevice(ctx workflow.Context) error {
+func (t *train) withDevice(ctx workflow.Context) (err error) {
 	t.show(ctx, "opening a session on a device")
+	asked := workflow.Now(ctx)
 	s, err := t.openSession(ctx, t.Fingerprint, t.plan.ActivitySeconds, t.adopts, func(wanted string, present []string) {
 		t.wanted, t.present, t.programs = wanted, present, nil
 		t.show(ctx, waitingForDevice)
 	})
+	t.waitedSince(ctx, asked)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer func() {
+		t.leaves(ctx, s, err)
+		s.close()
+	}()
 	if err := t.warmStart(ctx, s); err != nil || t.Run.Base.Digest == "" {
 		return err // paused before the base model is made: the rest follows after resume
 	}

@@ -79,7 +79,7 @@ func TestRunFromStarter(t *testing.T) {
 
 	c := commits[1]
 	parent := commits[0]
-	parent.Timings, parent.Lost = nil, 0
+	parent.Timings, parent.Lost, parent.Costs = nil, 0, nil
 	wantParent := ref("manifest", parent)
 	require.Equal(t, &wantParent, c.Parent)
 	require.Equal(t, turns, c.Turns)

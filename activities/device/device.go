@@ -22,6 +22,9 @@ import (
 type Device struct {
 	Store  store.Store
 	Engine *Engine
+	// PriceHour is the price of an hour of the device, which its steps report; 0: not
+	// known.
+	PriceHour float64
 
 	contexts run.Contexts
 }
@@ -59,7 +62,7 @@ func (d *Device) beginWith(ctx context.Context, runID string, read func() (*run.
 		return nil, nil, err
 	}
 	w = &work{engine: d.Engine, start: time.Now()}
-	w.measured.WaitSeconds = waited.Seconds()
+	w.measured.WaitSeconds, w.measured.PriceHour = waited.Seconds(), d.PriceHour
 	done = func(err *error) {
 		*err = d.Engine.settle(ctx, w.Context, *err)
 		release()

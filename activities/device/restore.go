@@ -60,6 +60,7 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 				return activities.RestoreResult{}, err
 			}
 		}
+		begun := time.Now()
 		r, err := by.apply(ctx, d.Store, activities.UpdateInput{
 			Policy: activities.Version{Run: u.run, Branch: u.branch, Version: u.iteration, State: u.before}, Batch: *u.batch, Settings: u.settings,
 		})
@@ -71,6 +72,7 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 			return activities.RestoreResult{}, fmt.Errorf("version %d is %s when rebuilt, recorded is %s: %w", u.iteration+1, r.State, u.after, activities.ErrStateDiffers)
 		}
 		w.measured.Recomputed++
+		w.measured.RecomputeSeconds += time.Since(begun).Seconds()
 	}
 	out.State, out.Before = w.engine.fingerprint, in.Version.State
 	if in.Version.State == "" {

@@ -91,7 +91,7 @@ func (h *Host) Manifest(ctx context.Context, in activities.CommitInput) (*store.
 	return m, nil
 }
 
-// putTelemetry writes the iteration's timings beside the chain; a retried commit
+// putTelemetry writes the iteration's timings and costs beside the chain; a retried commit
 // writes them again.
 func (h *Host) putTelemetry(ctx context.Context, in activities.CommitInput, took activities.Telemetry) error {
 	steps := map[string]activities.Telemetry{"commit": took}
@@ -100,7 +100,7 @@ func (h *Host) putTelemetry(ctx context.Context, in activities.CommitInput, took
 	}
 	b, err := json.MarshalIndent(run.IterationTelemetry{
 		Branch: in.Branch, Iteration: in.Iteration, Committed: time.Now().UTC(),
-		Steps: steps, LostDevices: in.Lost,
+		Steps: steps, LostDevices: in.Lost, Costs: in.Costs, LostSessions: in.LostSessions,
 	}, "", " ")
 	if err != nil {
 		return fmt.Errorf("encode telemetry: %w", err)

@@ -19,6 +19,11 @@ type IterationTelemetry struct {
 	// Steps are the iteration's steps by name; the steps of several turns add up.
 	Steps       map[string]activities.Telemetry `json:"steps"`
 	LostDevices int                             `json:"lost_devices"`
+	// Costs are what the devices did since the commit before, by kind: a superset of the
+	// iteration's steps, with what was lost, given up and waited for. LostSessions has a row
+	// for each session lost since then.
+	Costs        []activities.Cost        `json:"costs,omitempty"`
+	LostSessions []activities.LostSession `json:"lost_sessions,omitempty"`
 }
 
 // maxTelemetry bounds an iteration's telemetry, in bytes.

@@ -34,6 +34,8 @@ func (l *lane) committed(run string) int {
 type iterationTelemetry struct {
 	Steps       map[string]activities.Telemetry `json:"steps"`
 	LostDevices int                             `json:"lost_devices"`
+	Costs       []activities.Cost               `json:"costs"`
+	Lost        []activities.LostSession        `json:"lost_sessions"`
 }
 
 func (l *lane) telemetry(run string, iteration int) iterationTelemetry {

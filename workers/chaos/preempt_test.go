@@ -87,6 +87,12 @@ func TestChaosWriteAhead(t *testing.T) {
 	l.completes("write-ahead")
 	require.Equal(t, eighteen.StateAfter, l.manifest("write-ahead", 19).StateBefore)
 	require.Equal(t, 9, l.telemetry("write-ahead", 19).Steps["restore"].Recomputed)
+	row := l.telemetry("write-ahead", 19)
+	require.NotEmpty(t, row.Lost)
+	require.Contains(t, row.Lost[0].Step, "Generate: iteration 19")
+	require.Positive(t, row.Costs[0].Recomputed)
+	require.GreaterOrEqual(t, row.Costs[0].Lost, row.Lost[0].Seconds)
+	require.Positive(t, row.Lost[0].Seconds, "a killed worker reports nothing: the workflow counts")
 	l.verifies("write-ahead")
 	// Computed by the rebuilt policy: the same as by a policy that is rebuilt again.
 	out, err := l.reprise("replay", "write-ahead", "--iteration", "19")

@@ -17,4 +17,11 @@ func TestSmoke(t *testing.T) {
 	l.completes("smoke")
 	require.Equal(t, 2, l.committed("smoke"))
 	l.verifies("smoke")
+	for n := range 3 {
+		costs := l.telemetry("smoke", n).Costs
+		require.Len(t, costs, 1, "a row an iteration has what its device cost")
+		require.Positive(t, costs[0].Useful)
+		require.GreaterOrEqual(t, costs[0].Held, costs[0].Useful)
+		require.Positive(t, costs[0].Unpriced, "the worker was given no price")
+	}
 }

@@ -42,6 +42,8 @@ func TestPage(t *testing.T) {
 			require.Equal(t, int64(6), eval[int64](b, `document.querySelectorAll('#evaluations tbody tr').length`))
 			require.Equal(t, int64(2), eval[int64](b, `document.querySelectorAll('#evaluations tr.abandoned').length`))
 			require.Contains(t, b.text("#timings"), "Updates computed again")
+			require.Contains(t, b.text("#timings"), "What it cost")
+			require.Contains(t, b.text("#timings"), "Update: the step that was lost")
 			require.Contains(t, b.text("#spec"), "0123456789ab")
 			require.Contains(t, b.text("#spec"), "A run that nobody trained.")
 

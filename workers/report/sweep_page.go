@@ -48,19 +48,21 @@ type estimatePage struct {
 }
 
 type trialPage struct {
-	Label      string  `json:"label"`
-	Run        string  `json:"run,omitempty"`
-	Page       string  `json:"page,omitempty"` // a link
-	Setting    int     `json:"setting"`
-	Seed       uint64  `json:"seed"`
-	State      string  `json:"state"`
-	Iterations int     `json:"iterations"`
-	Of         int     `json:"of,omitempty"`
-	Note       string  `json:"note,omitempty"`
-	Branches   int     `json:"branches"`
-	Lost       int     `json:"lost"`
-	Seconds    point   `json:"seconds"`
-	Values     []point `json:"values"` // newest, one a metric
+	Label      string `json:"label"`
+	Run        string `json:"run,omitempty"`
+	Page       string `json:"page,omitempty"` // a link
+	Setting    int    `json:"setting"`
+	Seed       uint64 `json:"seed"`
+	State      string `json:"state"`
+	Iterations int    `json:"iterations"`
+	Of         int    `json:"of,omitempty"`
+	Note       string `json:"note,omitempty"`
+	Branches   int    `json:"branches"`
+	Lost       int    `json:"lost"`
+	Seconds    point  `json:"seconds"`
+	// Cost is absent where telemetry does not tell.
+	Cost   *trialCost `json:"cost,omitempty"`
+	Values []point    `json:"values"` // newest, one a metric
 }
 
 // sweepCurvePage is a metric, smoothed: of each shown setting the mean of its trials
@@ -147,7 +149,7 @@ func (t Trial) page(setting int, metrics []string) trialPage {
 	if t.Run == nil {
 		return p
 	}
-	p.Run, p.Branches = t.Run.ID, len(t.Run.Branches)
+	p.Run, p.Branches, p.Cost = t.Run.ID, len(t.Run.Branches), t.Run.trialCost()
 	for _, it := range t.Run.Line() {
 		p.Iterations = it.Manifest.Iteration + 1
 	}

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -44,4 +45,20 @@ func TestPluginIsLookedAtFirst(t *testing.T) {
 		require.ErrorContains(t, err, "`make plugin` installs the pinned one", name)
 		require.NoDirExists(t, ".reprise", "no stack was begun")
 	}
+}
+
+func TestPriceFlag(t *testing.T) {
+	parse := func(args ...string) error {
+		o := workers.Options{Roles: workers.Roles}
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		AddWorkerFlags(f, &o, time.Second)
+		require.NoError(t, f.Parse(args))
+		return o.Check()
+	}
+	require.NoError(t, parse())
+	require.NoError(t, parse("--price-hour=2.49"))
+	for _, wrong := range []string{"-1", "NaN", "Inf"} {
+		require.ErrorContains(t, parse("--price-hour="+wrong), "--price-hour is ", wrong)
+	}
+	require.ErrorContains(t, workers.Options{Roles: workers.Roles, PriceHour: math.Inf(1)}.Check(), "leave it out")
 }

@@ -71,7 +71,7 @@ func (a *activityInterceptor) ExecuteActivity(ctx context.Context, in *intercept
 
 // did notes an activity that has answered.
 func (m *Metrics) did(step string, arguments []any, out any, took time.Duration) {
-	t, ok := measured(out)
+	t, ok := activities.TelemetryOf(out)
 	if !ok {
 		t.Seconds = took.Seconds()
 	}

@@ -3,7 +3,6 @@ package telemetry
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -56,19 +55,6 @@ func stepOf(kind string, arguments []any) (string, bool) {
 		return step, true
 	}
 	return "other", true
-}
-
-// measured is the telemetry in an activity's result; false if it has none.
-func measured(out any) (activities.Telemetry, bool) {
-	v := reflect.ValueOf(out)
-	if v.Kind() != reflect.Struct {
-		return activities.Telemetry{}, false
-	}
-	if f := v.FieldByName("Telemetry"); f.IsValid() {
-		t, ok := f.Interface().(activities.Telemetry)
-		return t, ok
-	}
-	return activities.Telemetry{}, false
 }
 
 // holder is the run that an activity took the device for; "" for a host's.

@@ -71,7 +71,7 @@ func TestEveryStepOfADevice(t *testing.T) {
 		}
 		require.Contains(t, steps, m.Name)
 		require.Contains(t, onDevice, m.Name)
-		_, ok := measured(reflect.Zero(m.Type.Out(0)).Interface())
+		_, ok := activities.TelemetryOf(reflect.Zero(m.Type.Out(0)).Interface())
 		require.True(t, ok, m.Name)
 		in := reflect.New(m.Type.In(2)).Elem()
 		for _, path := range [][]string{{"Policy", "Run"}, {"Version", "Run"}} {

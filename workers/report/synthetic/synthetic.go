@@ -247,10 +247,14 @@ func (w *writer) telemetry(branch, n int) {
 		Branch: branch, Iteration: n, Committed: time.Date(2026, 1, 2, 3, 0, 10*n+1000*branch, 0, time.UTC),
 		Steps: map[string]activities.Telemetry{"generate": {Seconds: 4, Tokens: 4000}, "update": {Seconds: 3, Tokens: 9000}, "commit": {Seconds: 0.02}},
 	}
+	cost := activities.Cost{Kind: "synthetic", Held: 9, Useful: 7, Money: 0.01}
 	if n == w.shape.Iterations/2 {
+		cost.Held, cost.Recomputed, cost.Lost = 15, 2, 4
+		t.LostSessions = []activities.LostSession{{Kind: "synthetic", Lost: "2026-01-02T03:00:00Z", Step: "Update: the step that was lost", Seconds: 4, Reason: "SessionLost"}}
 		t.LostDevices = 1
 		t.Steps["restore"] = activities.Telemetry{Seconds: 2, Recomputed: 3}
 	}
+	t.Costs = []activities.Cost{cost}
 	body, err := json.Marshal(t)
 	w.note(err)
 	w.note(w.s.Put(w.ctx, run.TelemetryKey(w.run, branch, n), body, store.PutOptions{}))

@@ -177,7 +177,20 @@ function timings(run) {
         marks: (t.losses || []).map(l => ({ x: l.i, color: 'bad', text: plural(l.lost, 'device') + ' lost' })) }),
       h('div', {}, table(['Step', 'Seconds', 'Share', 'Each time', 'Tokens/s'],
         steps.map(s => [s.name, number(s.seconds, 3), percent(total ? s.seconds / total : 0), duration(s.seconds / s.count), s.tokens ? number(s.tokens / s.seconds, 3) : '']), i => i > 0))),
-    t.losses && table(['Iteration', 'Branch', 'Devices lost', 'Updates computed again'], t.losses.map(l => [l.i, l.b, l.lost, l.recomputed]), () => true))
+    t.losses && table(['Iteration', 'Branch', 'Devices lost', 'Updates computed again'], t.losses.map(l => [l.i, l.b, l.lost, l.recomputed]), () => true),
+    costs(run.costs))
+}
+
+// costs are the devices' seconds by kind and their price, and the lost sessions.
+function costs(c) {
+  if (!c) return null
+  const money = r => r.unpriced_seconds >= r.held_seconds ? '' : r.money.toFixed(2) + (r.unpriced_seconds > 0 ? ' and ' + duration(r.unpriced_seconds) + ' without a price' : '')
+  return [h('h3', {}, 'What it cost'),
+    h('p', { class: 'note' }, 'Seconds by the kind of device, on all branches. Useful, recomputed and lost are parts of the held time; the rest of it is steps on host workers and waits for another run\u2019s step.'),
+    table(['Device', 'Held', 'Useful', 'Recomputed', 'Lost', 'Waiting', 'Cost'], c.rows.map(r => [r.device_kind || 'none yet', duration(r.held_seconds), duration(r.useful_seconds),
+      duration(r.recomputed_seconds), duration(r.lost_seconds), duration(r.waiting_seconds), money(r)]), i => i > 0),
+    c.sessions && table(['Session lost', 'Device', 'Before the commit of', 'Branch', 'Step', 'Time lost', 'Reason'], c.sessions.map(s => [s.lost, s.device_kind, 'iteration ' + s.i, s.b,
+      s.step || '', duration(s.lost_seconds), s.reason || '']), i => i === 3 || i === 5)]
 }
 
 function specification(run) {

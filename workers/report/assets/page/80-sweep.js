@@ -16,6 +16,7 @@ function sweepPage(sweep) {
       h('div', { class: 'charts' }, sweep.curves.filter(c => c.head).map(c => overlay(sweep, c))), otherCurves(sweep)),
     sweep.length > 0 && section('multiples', 'Each setting', multiples(sweep)),
     section('trials', 'Trials', trialsTable(sweep)),
+    sweep.trials.some(t => t.cost) && section('costs', 'What it cost', costsTable(sweep)),
     section('where', 'Where it is', sweep.location && h('p', {}, 'Table and definition: ', h('code', {}, sweep.location)),
       h('p', { class: 'note' }, 'A trial is a run of its own: ', h('code', {}, 'reprise report ' + sweep.id + '/TRIAL'), ' makes its page, ', h('code', {}, 'reprise report ' + sweep.id + ' --trials'), ' this one with all of theirs.')),
   ]
@@ -128,4 +129,12 @@ function trialsTable(sweep) {
   const notes = sweep.trials.some(t => t.note)
   return table(['Trial', 'State', 'Iterations', ...sweep.metrics.map(breakable), 'Work', 'Devices lost', 'Branches', ...(notes ? ['Decision'] : [])], sweep.trials.map(t => [trialName(t), t.state || (t.run ? 'begun' : 'not begun'), t.of ? t.iterations + ' of ' + t.of : t.iterations,
     ...t.values.map((v, i) => shownValue(sweep.metrics[i], v)), duration(t.seconds), t.lost, t.branches, ...(notes ? [t.note || ''] : [])]), i => i > 1 && i < 6 + sweep.metrics.length)
+}
+
+// costsTable is what the trials cost, those whose telemetry says so. It is a table of its own
+// because that of the trials is wide.
+function costsTable(sweep) {
+  const known = sweep.trials.filter(t => t.cost), priced = known.some(t => t.cost.money !== null)
+  return table(['Trial', 'Device held', 'Lost', ...(priced ? ['Cost'] : [])], known.map(t => [t.label, duration(t.cost.held), t.cost.lost === null ? '' : percent(t.cost.lost),
+    ...(priced ? [t.cost.money === null ? '' : t.cost.money.toFixed(2) + (t.cost.partly ? ' in part' : '')] : [])]), i => i > 0)
 }
