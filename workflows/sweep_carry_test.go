@@ -26,7 +26,7 @@ func TestSweepContinuesAsNew(t *testing.T) {
 	// In the test environment children do not outlive their parent: what they would
 	// have said is said to the next execution.
 	f := newField(t)
-	f.w.ContinueAfter = 7
+	f.w.ContinueAfter = 3
 	f.sweep(text, nil)
 	carry = sweepCarryOf(t, f.GetWorkflowError())
 	require.Len(t, carry.Records, 3)

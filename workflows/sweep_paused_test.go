@@ -89,7 +89,7 @@ func TestTrialReportsPauses(t *testing.T) {
 	} {
 		p := newPlay(t, &stage{plan: testPlan(), base: true})
 		p.s.plan.Iterations = 1
-		require.NoError(t, p.SetMemoOnStart(map[string]any{"sweep": TrialOf{Sweep: testSweep, Trial: "a"}}))
+		require.NoError(t, p.SetMemoOnStart(map[string]any{"sweep": TrialOf{Sweep: testSweep, Trial: "a", Awaited: true}}))
 		var told []string
 		p.OnSignalExternalWorkflow(mock.Anything, testSweep, "", trialSignal, mock.Anything).Return(
 			func(_, _, _, _ string, arg any) error {

@@ -95,6 +95,10 @@ func (s *sweeping) readSpecs(from int) error {
 // start starts a trial's workflow and follows it to its end.
 func (s *sweeping) start(t *trial) {
 	now := workflow.Now(s.root)
+	of := TrialOf{
+		Sweep: s.id, Trial: t.of.Label, Metrics: s.definition.Metrics, Rungs: s.rungs,
+		Awaited: t.of.Shared != "" && !s.made[t.of.Shared],
+	}
 	t.State, t.Started, t.contact, t.lastReport = sweep.Running, now.Unix(), starting, now
 	s.open = append(s.open, t)
 	s.busy++
@@ -103,7 +107,7 @@ func (s *sweeping) start(t *trial) {
 		// A sweep that continues as new would otherwise end its children.
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		Memo:                  map[string]any{trialMemo: TrialOf{Sweep: s.id, Trial: t.of.Label, Metrics: s.definition.Metrics}},
+		Memo:                  map[string]any{trialMemo: of},
 		StaticSummary:         fmt.Sprintf("trial %s of sweep %s", t.of.Label, s.id),
 	}
 	if s.Attributes {
