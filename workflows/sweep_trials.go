@@ -92,7 +92,7 @@ func (s *sweeping) readSpecs(from int) error {
 	return nil
 }
 
-// start starts a trial's workflow and follows it to its end.
+// start starts a trial's workflow.
 func (s *sweeping) start(t *trial) {
 	now := workflow.Now(s.root)
 	of := TrialOf{
@@ -113,29 +113,66 @@ func (s *sweeping) start(t *trial) {
 	if s.Attributes {
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(attributeSweep.ValueSet(s.id))
 	}
-	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(s.root, options), "Train", t.spec, (*Carry)(nil))
+	t.child = workflow.ExecuteChildWorkflow(workflow.WithChildOptions(s.root, options), "Train", t.spec, (*Carry)(nil))
 	t.spec = nil
-	workflow.Go(s.root, func(ctx workflow.Context) {
-		err := child.GetChildWorkflowExecution().Get(ctx, nil)
-		s.busy--
-		s.changed++
-		var already *temporal.ChildWorkflowExecutionAlreadyStartedError
-		switch {
-		case errors.As(err, &already):
-			t.contact = byServer // perhaps an earlier sweep of this id started it
-			return
-		case err != nil:
-			t.contact = byReports
-			s.ended(t, sweep.Failed, shortReason(err))
-			return
+	s.children = append(s.children, t)
+}
+
+// stirs reports whether a trial's child has started or ended and the sweep has not noted it.
+func (t *trial) stirs() bool {
+	switch t.contact {
+	case starting:
+		return t.child.GetChildWorkflowExecution().IsReady()
+	case byFuture:
+		return t.child != nil && t.child.IsReady()
+	}
+	return false
+}
+
+// followChildren notes that trials' children have started or ended. One coroutine follows
+// all: the SDK resumes every blocked coroutine in each workflow task, and hundreds of them
+// would take most of its time.
+func (s *sweeping) followChildren(ctx workflow.Context) {
+	for {
+		_ = workflow.Await(ctx, func() bool { return slices.ContainsFunc(s.children, (*trial).stirs) })
+		for _, t := range firstOf(s.children, len(s.children), (*trial).stirs) {
+			if t.contact == starting {
+				s.startedChild(ctx, t)
+			}
+			if t.contact == byFuture && t.child.IsReady() {
+				s.endedChild(ctx, t)
+			}
 		}
+		s.children = slices.DeleteFunc(s.children, func(t *trial) bool { return t.child == nil })
+	}
+}
+
+// startedChild notes that a trial's workflow has started, or could not be.
+func (s *sweeping) startedChild(ctx workflow.Context, t *trial) {
+	err := t.child.GetChildWorkflowExecution().Get(ctx, nil)
+	s.busy--
+	s.changed++
+	var already *temporal.ChildWorkflowExecutionAlreadyStartedError
+	switch {
+	case errors.As(err, &already):
+		t.contact, t.child = byServer, nil // perhaps an earlier sweep of this id started it
+	case err != nil:
+		t.contact, t.child = byReports, nil
+		s.ended(t, sweep.Failed, shortReason(err))
+	default:
 		t.contact = byFuture
-		if err := child.Get(ctx, nil); err != nil {
-			s.ended(t, endOf(ctx, err), shortReason(err))
-			return
-		}
-		s.ended(t, sweep.Done, "")
-	})
+	}
+}
+
+// endedChild notes how a trial's workflow has ended.
+func (s *sweeping) endedChild(ctx workflow.Context, t *trial) {
+	err := t.child.Get(ctx, nil)
+	t.child = nil
+	if err != nil {
+		s.ended(t, endOf(ctx, err), shortReason(err))
+		return
+	}
+	s.ended(t, sweep.Done, "")
 }
 
 // listen receives the trials' reports, and has the server asked about trials that report
@@ -149,6 +186,7 @@ func (s *sweeping) listen() {
 			s.receive(r)
 		}
 	})
+	workflow.Go(s.root, s.followChildren)
 	adopted := func() bool {
 		return slices.ContainsFunc(s.open, func(t *trial) bool { return t.contact == byReports || t.contact == byServer })
 	}
