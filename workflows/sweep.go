@@ -100,6 +100,7 @@ type sweeping struct {
 	phase      string
 	shown      time.Time // when the Current Details were written
 	tally      *sweep.Tally
+	judge      *sweep.Judge // nil before the first decision, and when points were taken back
 	warnings   []string
 	result     *activities.WriteTableResult
 	// root outlives a cancellation, so that children are cancelled and waited for and the
@@ -207,7 +208,7 @@ func (s *sweeping) readTrials(ctx workflow.Context) error {
 			own := &trial{TrialRecord: activities.TrialRecord{Index: len(s.trials), State: sweep.Pending}, of: t}
 			s.trials, s.labels[t.Label] = append(s.trials, own), own
 		}
-		s.definition, s.rungs = r.Definition, r.Definition.Stopping.Rungs(r.Definition.MaxIterations)
+		s.definition, s.rungs, s.judge = r.Definition, r.Definition.Stopping.Rungs(r.Definition.MaxIterations), nil
 		if len(s.trials) >= r.Total || len(r.Trials) == 0 {
 			return nil
 		}

@@ -314,11 +314,13 @@ func (s *sweeping) decide() {
 		return
 	}
 	s.newPoints = false
-	progress := make([]sweep.Progress, len(s.trials))
-	for i, t := range s.trials {
-		progress[i] = sweep.Progress{Points: t.Points, Ended: t.State.Final() && t.Summarized}
+	if s.judge == nil {
+		s.judge = s.definition.Stopping.NewJudge(s.rungs, s.definition.Goal)
 	}
-	for _, d := range s.definition.Stopping.Decide(progress, s.rungs, s.definition.Goal) {
+	for _, d := range s.judge.Decide(len(s.trials), func(i int) sweep.Progress {
+		t := s.trials[i]
+		return sweep.Progress{Points: t.Points, Ended: t.State.Final() && t.Summarized}
+	}) {
 		t := s.trials[d.Trial]
 		if t.Stop != 0 {
 			continue
@@ -332,6 +334,7 @@ func (s *sweeping) decide() {
 		default:
 			// It had passed the rung before the trials that precede it: what followed does not count.
 			t.State, t.Summarized = sweep.Stopped, false
+			s.judge = nil // a trial that had ended has not
 		}
 	}
 }
@@ -354,6 +357,9 @@ func (s *sweeping) summarize(page []*trial) error {
 		if o.Problem != "" {
 			t.Reason = shortText(o.Problem)
 			o.Points = t.Points // decisions were made by them
+		}
+		if !sweep.Continues(t.Points, o.Points) {
+			s.judge = nil
 		}
 		t.Branch, t.Iterations, t.Values, t.Points, t.Curve, t.Whole = o.Branch, o.Iterations, o.Values, o.Points, sweep.Curve{}, false
 	}
