@@ -99,7 +99,7 @@ func (h *eventLog) complete(scheduled int64, result any) {
 // signal is a trial's report.
 func (h *eventLog) signal(r TrialReport) {
 	h.next(enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED).Attributes = &history.HistoryEvent_WorkflowExecutionSignaledEventAttributes{
-		WorkflowExecutionSignaledEventAttributes: &history.WorkflowExecutionSignaledEventAttributes{SignalName: trialSignal, Input: h.payloads(r)},
+		WorkflowExecutionSignaledEventAttributes: &history.WorkflowExecutionSignaledEventAttributes{SignalName: TrialSignal, Input: h.payloads(r)},
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
-// trialSignal is the signal by which a trial reports to its sweep.
-const trialSignal = "trial"
+// TrialSignal is the name of the signal by which a trial reports to its sweep.
+const TrialSignal = "trial"
 
 // trialMemo is the memo of a trial: its link to the sweep, for people and for the
 // run itself.
@@ -185,7 +185,7 @@ func (r *reporter) send(ctx workflow.Context, t *train) {
 			r.pace(ctx)
 			report := r.next
 			r.next.Committed, r.next.Begun, r.due, r.urgent = nil, false, false, false
-			if err := workflow.SignalExternalWorkflow(ctx, r.of.Sweep, "", trialSignal, report).Get(ctx, nil); err != nil {
+			if err := workflow.SignalExternalWorkflow(ctx, r.of.Sweep, "", TrialSignal, report).Get(ctx, nil); err != nil {
 				workflow.GetLogger(ctx).Info("the sweep was not told", "sweep", r.of.Sweep, "error", err)
 			}
 		}

@@ -40,7 +40,7 @@ func reportsOf(t *testing.T, of TrialOf, play func(ctx workflow.Context, t *trai
 	var out []sent
 	start := env.Now()
 	sending := false
-	env.OnSignalExternalWorkflow(mock.Anything, testSweep, "", trialSignal, mock.Anything).Return(func(_, _, _, _ string, arg any) error {
+	env.OnSignalExternalWorkflow(mock.Anything, testSweep, "", TrialSignal, mock.Anything).Return(func(_, _, _, _ string, arg any) error {
 		require.False(t, sending, "one at a time")
 		sending = true
 		defer func() { sending = false }()

@@ -179,7 +179,7 @@ func (s *sweeping) endedChild(ctx workflow.Context, t *trial) {
 // nothing for long.
 func (s *sweeping) listen() {
 	workflow.Go(s.root, func(ctx workflow.Context) {
-		reports := workflow.GetSignalChannel(ctx, trialSignal)
+		reports := workflow.GetSignalChannel(ctx, TrialSignal)
 		for {
 			var r TrialReport
 			reports.Receive(ctx, &r)
