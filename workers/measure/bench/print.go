@@ -160,8 +160,8 @@ func printSweep(b *strings.Builder, s Sweep) {
 
 func printStubs(b *strings.Builder, s Stubs) {
 	fmt.Fprintf(b, "\nA sweep of %d stub trials of one second, at most %d at once: %.0f s (goal for 5,000: at most 15 min)\n", s.Trials, s.Parallel, s.Seconds)
-	fmt.Fprintf(b, "  its longest workflow task: %.3f s (goal: at most 1); its histories: %d, of %d events and %s together\n",
-		s.LongestTask, s.Histories, s.Events, human.Bytes(s.Bytes))
+	fmt.Fprintf(b, "  its longest workflow task: %.3f s (goal: at most 1), median %.3f s; its histories: %d, of %d events and %s together\n",
+		s.LongestTask, s.MedianTask, s.Histories, s.Events, human.Bytes(s.Bytes))
 }
 
 func printReport(b *strings.Builder, m ReportSpeed) {

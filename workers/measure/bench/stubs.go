@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
@@ -27,6 +29,8 @@ type Stubs struct {
 	// LongestTask is the longest workflow task in seconds, from when a worker took it until
 	// the server had its answer.
 	LongestTask float64 `json:"longest_task_seconds"`
+	// MedianTask is the median: on a busy machine the longest says little of the sweep.
+	MedianTask float64 `json:"median_task_seconds"`
 	// Histories is how many the sweep has, Events and Bytes their length and size together.
 	Histories int   `json:"histories"`
 	Events    int64 `json:"history_events"`
@@ -112,6 +116,7 @@ func stubTrain(ctx workflow.Context, _ json.RawMessage, _ *workflows.Carry) (*wo
 
 // read reads the histories of a workflow from its first run on.
 func (s *Stubs) read(ctx context.Context, c client.Client, id, run string) error {
+	var tasks []float64
 	for run != "" {
 		s.Histories++
 		var taken time.Time
@@ -128,12 +133,13 @@ func (s *Stubs) read(ctx context.Context, c client.Client, id, run string) error
 			case enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED:
 				taken = e.EventTime.AsTime()
 			case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
-				s.LongestTask = max(s.LongestTask, e.EventTime.AsTime().Sub(taken).Seconds())
+				tasks = append(tasks, e.EventTime.AsTime().Sub(taken).Seconds())
 			case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
 				next = e.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
 			}
 		}
 		run = next
 	}
+	s.LongestTask, s.MedianTask = slices.Max(tasks), statistics.Median(tasks)
 	return nil
 }
