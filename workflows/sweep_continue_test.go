@@ -49,3 +49,41 @@ func TestSweepHearsReportsBeforeItContinues(t *testing.T) {
 	require.Equal(t, sweep.Value{Last: 2, Best: 2, At: 1}, record.Values[0])
 	require.Equal(t, 2, record.Curve.N, "in their order")
 }
+
+// A trial that reports its end before the server says that its workflow has started keeps
+// its sweep from continuing as new until then, and not for longer.
+func TestSweepHearsAnEndBeforeTheStart(t *testing.T) {
+	f := newField(t)
+	written := f.written(`{"base": BASE, "seeds": [1, 2]}`)
+	page := func(specs bool) activities.SweepTrialsResult {
+		r, err := f.sweeps.SweepTrials(t.Context(), activities.SweepTrialsInput{Sweep: written, Count: pageTrials, Specs: specs})
+		require.NoError(t, err)
+		return r
+	}
+	trials := page(true).Trials
+	h := &eventLog{t: t}
+	h.start(&SweepCarry{Written: written, Parallel: 1})
+	h.task(false)
+	h.complete(h.schedule("SweepTrials"), page(false))
+	h.task(false)
+	h.complete(h.schedule("SweepTrials"), page(true))
+	h.task(false)
+	first := h.child(trials[0].Label)
+	h.signal(TrialReport{Trial: trials[0].Label, Begun: true, Ended: &TrialEnd{State: sweep.Done}})
+	h.task(true)
+	second := h.child(trials[1].Label)
+	summary := h.schedule("Summarize")
+	h.childStarted(first, trials[0].Label)
+	h.childDone(first, trials[0].Label)
+	h.complete(summary, activities.SummarizeResult{Outcomes: []activities.Outcome{{Iterations: 4}}})
+	h.task(true)
+	h.childStarted(second, trials[1].Label)
+	h.task(true)
+	h.next(enums.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW).Attributes = &history.HistoryEvent_WorkflowExecutionContinuedAsNewEventAttributes{
+		WorkflowExecutionContinuedAsNewEventAttributes: &history.WorkflowExecutionContinuedAsNewEventAttributes{WorkflowType: &common.WorkflowType{Name: "Sweep"}},
+	}
+	carry := sweepCarryOf(t, h.replay((&Workflows{}).Sweep))
+	require.Len(t, carry.Records, 2)
+	require.Equal(t, sweep.Done, carry.Records[0].State)
+	require.Equal(t, sweep.Running, carry.Records[1].State)
+}
