@@ -60,7 +60,8 @@ type LookUpInput struct {
 
 // Found is the state of a workflow.
 type Found struct {
-	// State is sweep.Running or a final one; "" if the server knows no such workflow.
+	// State is sweep.Running or a final one; "" if the server knows no such workflow and
+	// the store no such run.
 	State sweep.State `json:"state"`
 	// Sweep is the sweep it is a trial of, by its memo; "" for none.
 	Sweep string `json:"sweep,omitempty"`

@@ -64,6 +64,8 @@ type Options struct {
 	ContinueAfter int
 	// HostSlots bounds the host activities at once; 0 means 8.
 	HostSlots int
+	// HostRate bounds the host activities that begin in a second; 0 means no bound.
+	HostRate float64
 	// MetricsListen, if set, is the host:port at which Prometheus reads this
 	// process's metrics: see telemetry.Listen.
 	MetricsListen string
@@ -103,6 +105,9 @@ const answerTime = 300 * time.Millisecond
 func (o Options) Check() error {
 	if len(o.Roles) == 0 {
 		return errors.New("a worker needs a role: workflow, host or device")
+	}
+	if o.HostSlots < 0 || o.HostRate < 0 {
+		return fmt.Errorf("--host-slots is %d and --host-rate %g: neither can be negative", o.HostSlots, o.HostRate)
 	}
 	if o.MetricsRuns < 0 {
 		return fmt.Errorf("--metrics-runs is %d: it cannot be negative", o.MetricsRuns)
@@ -272,7 +277,7 @@ func register(w worker.Worker, of []steps.Binding) {
 func (p *process) startHost() error {
 	o := p.base()
 	o.DisableWorkflowWorker = true
-	o.MaxConcurrentActivityExecutionSize = p.HostSlots
+	o.MaxConcurrentActivityExecutionSize, o.WorkerActivitiesPerSecond = p.HostSlots, p.HostRate
 	w := worker.New(p.Client, activities.HostQueue, o)
 	attributes := func(ctx context.Context) bool { return attributesRegistered(ctx, p.Client, p.Namespace) }
 	h := host.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport,

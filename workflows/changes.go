@@ -44,3 +44,6 @@ var programsWait = changed("programs-differ", "v0.2.0",
 
 var pausedTrials = changed("paused-trials", "v0.2.0",
 	"a trial tells its sweep that it is paused, and that it was resumed; before, it told nothing")
+
+var coalescedReports = changed("coalesced-reports", "v0.2.0",
+	"a trial's reports to its sweep are 5 s apart, but a rung, an awaited version 0 and the end are reported at once; before, each change was reported by itself")

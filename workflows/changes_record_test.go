@@ -64,6 +64,11 @@ var beforeScripts = map[string]func(f *fleet){
 		})
 		f.train(client.StartWorkflowOptions{Memo: map[string]any{trialMemo: TrialOf{Sweep: "swept", Trial: "a"}}}, false)
 	},
+	// A trial begins, commits two iterations and ends.
+	"coalesced-reports": func(f *fleet) {
+		f.s.plan.Iterations = 2
+		f.train(client.StartWorkflowOptions{Memo: map[string]any{trialMemo: TrialOf{Sweep: "swept", Trial: "a"}}}, false)
+	},
 }
 
 // A change is recorded by the code before it:

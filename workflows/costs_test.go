@@ -251,7 +251,7 @@ func TestSweepSumsCosts(t *testing.T) {
 	p := newPlay(t, &stage{plan: testPlan(), base: true, took: map[string]activities.Telemetry{"session-1 Update": {Seconds: 1000, PriceHour: 3}}})
 	require.NoError(t, p.SetMemoOnStart(map[string]any{"sweep": TrialOf{Sweep: testSweep, Trial: "update.epochs=1,seed=1"}}))
 	var reports []TrialReport
-	p.OnSignalExternalWorkflow(mock.Anything, testSweep, "", trialSignal, mock.Anything).Return(func(_, _, _, _ string, arg any) error {
+	p.OnSignalExternalWorkflow(mock.Anything, testSweep, "", TrialSignal, mock.Anything).Return(func(_, _, _, _ string, arg any) error {
 		reports = append(reports, arg.(TrialReport))
 		return nil
 	})
@@ -269,8 +269,8 @@ func TestSweepSumsCosts(t *testing.T) {
 
 	f := newField(t)
 	f.RegisterDelayedCallback(func() {
-		f.SignalWorkflow(trialSignal, TrialReport{Trial: "update.epochs=1,seed=1", Costs: []activities.Cost{{Kind: "L4", Held: 5}, {Kind: "H100", Held: 60, Money: 2}}})
-		f.SignalWorkflow(trialSignal, TrialReport{Trial: "update.epochs=2,seed=1", Costs: []activities.Cost{{Kind: "H100", Held: 60, Money: 2}}})
+		f.SignalWorkflow(TrialSignal, TrialReport{Trial: "update.epochs=1,seed=1", Costs: []activities.Cost{{Kind: "L4", Held: 5}, {Kind: "H100", Held: 60, Money: 2}}})
+		f.SignalWorkflow(TrialSignal, TrialReport{Trial: "update.epochs=2,seed=1", Costs: []activities.Cost{{Kind: "H100", Held: 60, Money: 2}}})
 	}, time.Second/2)
 	f.sweep(grid, &SweepCarry{Written: f.written(grid), Parallel: 2, Costs: []activities.Cost{{Kind: "H100", Held: 60, Money: 2}}})
 	f.succeeded()

@@ -52,6 +52,8 @@ type trial struct {
 	// spec is read shortly before the start and dropped at the start.
 	spec    json.RawMessage
 	contact contact
+	// child is its workflow, from when this execution starts it until its end is noted.
+	child workflow.ChildWorkflowFuture
 	// needsPoints says that the trial has reached a rung and its reports do not have its
 	// point there, so that the store is read.
 	needsPoints bool
@@ -89,13 +91,18 @@ type sweeping struct {
 	definition sweep.Definition
 	rungs      []int
 	trials     []*trial
+	labels     map[string]*trial
 	open       []*trial        // those whose workflow is open
+	children   []*trial        // those whose child is followed
 	made       map[string]bool // the values of Trial.Shared whose policy exists
 	first      int             // no trial before this index is pending
 	ready      bool
 	over       bool // nothing can be added any more
 	cancelled  bool // by a person: no trial begins, and the table is written
 	phase      string
+	shown      time.Time // when the Current Details were written
+	tally      *sweep.Tally
+	judge      *sweep.Judge // nil before the first decision, and when points were taken back
 	warnings   []string
 	result     *activities.WriteTableResult
 	// root outlives a cancellation, so that children are cancelled and waited for and the
@@ -123,7 +130,7 @@ const quiet = time.Minute
 // committed iteration. Cancelled itself, the sweep waits for them and writes the table of
 // what there is.
 func (w *Workflows) Sweep(ctx workflow.Context, input json.RawMessage, carry *SweepCarry) (*SweepResult, error) {
-	s := &sweeping{Workflows: w, id: workflow.GetInfo(ctx).WorkflowExecution.ID, made: map[string]bool{}, adding: workflow.NewMutex(ctx)}
+	s := &sweeping{Workflows: w, id: workflow.GetInfo(ctx).WorkflowExecution.ID, made: map[string]bool{}, labels: map[string]*trial{}, adding: workflow.NewMutex(ctx)}
 	s.root, _ = workflow.NewDisconnectedContext(ctx)
 	if carry != nil {
 		s.SweepCarry = *carry
@@ -200,9 +207,10 @@ func (s *sweeping) readTrials(ctx workflow.Context) error {
 			return err
 		}
 		for _, t := range r.Trials {
-			s.trials = append(s.trials, &trial{TrialRecord: activities.TrialRecord{Index: len(s.trials), State: sweep.Pending}, of: t})
+			own := &trial{TrialRecord: activities.TrialRecord{Index: len(s.trials), State: sweep.Pending}, of: t}
+			s.trials, s.labels[t.Label] = append(s.trials, own), own
 		}
-		s.definition, s.rungs = r.Definition, r.Definition.Stopping.Rungs(r.Definition.MaxIterations)
+		s.definition, s.rungs, s.judge = r.Definition, r.Definition.Stopping.Rungs(r.Definition.MaxIterations), nil
 		if len(s.trials) >= r.Total || len(r.Trials) == 0 {
 			return nil
 		}
@@ -268,7 +276,10 @@ func (s *sweeping) dueReading() func() error {
 func firstOf(trials []*trial, n int, fits func(*trial) bool) []*trial {
 	var out []*trial
 	for _, t := range trials {
-		if fits(t) && len(out) < n {
+		if len(out) == n {
+			break
+		}
+		if fits(t) {
 			out = append(out, t)
 		}
 	}
@@ -363,11 +374,4 @@ func (s *sweeping) reasonOf(label string) string {
 }
 
 // find is the trial of a label; nil if there is none.
-func (s *sweeping) find(label string) *trial {
-	for _, t := range s.trials {
-		if t.of.Label == label {
-			return t
-		}
-	}
-	return nil
-}
+func (s *sweeping) find(label string) *trial { return s.labels[label] }

@@ -50,7 +50,7 @@ func TestSweepHearsAnotherBranch(t *testing.T) {
 				f.lines[back] = [][]float64{{0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1}}
 			}
 			say := func(label string, version, branch int, x float64, end *TrialEnd) {
-				f.SignalWorkflow(trialSignal, TrialReport{Trial: label, Ended: end, Committed: []TrialIteration{
+				f.SignalWorkflow(TrialSignal, TrialReport{Trial: label, Ended: end, Committed: []TrialIteration{
 					{Version: version, Branch: branch, Metrics: activities.Metrics{"success/mean": canon.Float(x)}},
 				}})
 			}

@@ -26,7 +26,7 @@ func TestSweepContinuesAsNew(t *testing.T) {
 	// In the test environment children do not outlive their parent: what they would
 	// have said is said to the next execution.
 	f := newField(t)
-	f.w.ContinueAfter = 7
+	f.w.ContinueAfter = 3
 	f.sweep(text, nil)
 	carry = sweepCarryOf(t, f.GetWorkflowError())
 	require.Len(t, carry.Records, 3)
@@ -48,8 +48,8 @@ func TestSweepContinuesAsNew(t *testing.T) {
 	g.RegisterDelayedCallback(func() {
 		require.Equal(t, []string{"update.epochs=1,seed=1", "update.epochs=2,seed=1", "update.epochs=3,seed=1"}, g.looked)
 		require.Equal(t, sweep.Terminated, g.table().Rows[1].State)
-		g.SignalWorkflow(trialSignal, TrialReport{Trial: "update.epochs=1,seed=1", Committed: []TrialIteration{{Version: 3}, {Version: 4}}, Ended: &TrialEnd{State: sweep.Done}})
-		g.SignalWorkflow(trialSignal, TrialReport{Trial: "no trial of ours"})
+		g.SignalWorkflow(TrialSignal, TrialReport{Trial: "update.epochs=1,seed=1", Committed: []TrialIteration{{Version: 3}, {Version: 4}}, Ended: &TrialEnd{State: sweep.Done}})
+		g.SignalWorkflow(TrialSignal, TrialReport{Trial: "no trial of ours"})
 		g.found["update.epochs=3,seed=1"] = activities.Found{State: sweep.Done, Sweep: testSweep}
 	}, 2*time.Second)
 	g.sweep(text, carry)
@@ -179,7 +179,7 @@ func TestTrialReports(t *testing.T) {
 			Sweep: testSweep, Trial: "seed=1", Metrics: []string{"reward/mean", "evaluation/success/mean", "none"},
 		}}))
 		var reports []TrialReport
-		p.OnSignalExternalWorkflow(mock.Anything, testSweep, "", trialSignal, mock.Anything).Return(
+		p.OnSignalExternalWorkflow(mock.Anything, testSweep, "", TrialSignal, mock.Anything).Return(
 			func(_, _, _, _ string, arg any) error {
 				reports = append(reports, arg.(TrialReport))
 				return errors.New("it has ended: the run goes on all the same")

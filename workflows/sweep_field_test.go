@@ -16,9 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -67,6 +69,8 @@ type field struct {
 	lines  map[string][][]float64
 	rows   []activities.TrialRecord
 	looked []string
+	// memos are what the sweep said to its trials, by label.
+	memos  map[string]TrialOf
 	read   []int // of how many trials the store was asked, each time
 	orders int   // updates that were not answered yet
 	// reports are what was there when the page was written; reporting makes it
@@ -81,11 +85,13 @@ func newField(t *testing.T) *field {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	f := &field{
 		TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, fail: map[string]int{}, done: map[string]int{}, lines: map[string][][]float64{},
+		memos: map[string]TrialOf{},
 		curve: func(_ string, version int) float64 { return float64(version) / 4 },
 		pace:  func(string) time.Duration { return time.Second },
 	}
 	f.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: testSweep, TaskQueue: activities.WorkflowQueue})
 	f.SetTestTimeout(testTimeout)
+	f.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&memoReader{f: f}}})
 	f.sweeps = &sweeps.Sweeps{Store: store.NewMemory(), Attributes: func(context.Context) bool { return true }}
 	own := &fieldActivities{f: f}
 	f.RegisterActivity(own)
@@ -183,10 +189,9 @@ func (f *field) train(ctx workflow.Context, input json.RawMessage, _ *Carry) (*T
 	if err := json.Unmarshal(input, &s); err != nil {
 		return nil, err
 	}
-	// The test environment gives children no memo.
 	label := strings.TrimPrefix(workflow.GetInfo(ctx).WorkflowExecution.ID, testSweep+"/")
-	t := &train{sweep: reporterOf(TrialOf{Sweep: testSweep, Trial: label, Metrics: []string{"success/mean"}})}
 	f.mu.Lock()
+	t := &train{sweep: reporterOf(f.memos[label])}
 	f.started = append(f.started, label)
 	t.Next = f.done[label]
 	if t.Next == 0 && s.From.Run != "" {
@@ -205,6 +210,33 @@ func (f *field) train(ctx workflow.Context, input json.RawMessage, _ *Carry) (*T
 		return nil, err
 	}
 	return &TrainResult{Iterations: t.Next}, nil
+}
+
+// memoReader notes the memos of trials: the test environment gives children none.
+type memoReader struct {
+	interceptor.WorkerInterceptorBase
+	interceptor.WorkflowInboundInterceptorBase
+	interceptor.WorkflowOutboundInterceptorBase
+	f *field
+}
+
+func (m *memoReader) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	in := &memoReader{f: m.f}
+	in.WorkflowInboundInterceptorBase.Next = next
+	return in
+}
+
+func (m *memoReader) Init(out interceptor.WorkflowOutboundInterceptor) error {
+	m.WorkflowOutboundInterceptorBase.Next = out
+	return m.WorkflowInboundInterceptorBase.Next.Init(m)
+}
+
+func (m *memoReader) ExecuteChildWorkflow(ctx workflow.Context, kind string, args ...any) workflow.ChildWorkflowFuture {
+	of := workflow.GetChildWorkflowOptions(ctx).Memo[trialMemo].(TrialOf)
+	m.f.mu.Lock()
+	m.f.memos[of.Trial] = of
+	m.f.mu.Unlock()
+	return m.WorkflowOutboundInterceptorBase.Next.ExecuteChildWorkflow(ctx, kind, args...)
 }
 
 // atOnce counts the trials that run at once.

@@ -71,7 +71,7 @@ func TestPausedTrialIsCarried(t *testing.T) {
 		require.Equal(t, sweep.Paused, p.Rows[0].State)
 		require.Contains(t, p.Rows[0].Note, "no room")
 		require.Equal(t, 5, p.Counts.Done)
-		g.SignalWorkflow(trialSignal, TrialReport{Trial: "update.epochs=1,seed=1", Ended: &TrialEnd{State: sweep.Cancelled}})
+		g.SignalWorkflow(TrialSignal, TrialReport{Trial: "update.epochs=1,seed=1", Ended: &TrialEnd{State: sweep.Cancelled}})
 	}, time.Hour)
 	g.sweep(grid, carry)
 	g.succeeded()
@@ -89,9 +89,9 @@ func TestTrialReportsPauses(t *testing.T) {
 	} {
 		p := newPlay(t, &stage{plan: testPlan(), base: true})
 		p.s.plan.Iterations = 1
-		require.NoError(t, p.SetMemoOnStart(map[string]any{"sweep": TrialOf{Sweep: testSweep, Trial: "a"}}))
+		require.NoError(t, p.SetMemoOnStart(map[string]any{"sweep": TrialOf{Sweep: testSweep, Trial: "a", Awaited: true}}))
 		var told []string
-		p.OnSignalExternalWorkflow(mock.Anything, testSweep, "", trialSignal, mock.Anything).Return(
+		p.OnSignalExternalWorkflow(mock.Anything, testSweep, "", TrialSignal, mock.Anything).Return(
 			func(_, _, _, _ string, arg any) error {
 				if r := arg.(TrialReport); len(told) == 0 || told[len(told)-1] != r.Paused {
 					told = append(told, r.Paused)

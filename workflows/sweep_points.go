@@ -48,6 +48,9 @@ func (s *sweeping) readPoints(page []*trial) error {
 	}
 	for i, o := range outcomes {
 		if t := page[i]; len(o.Points) > len(t.Points) {
+			if !sweep.Continues(t.Points, o.Points) {
+				s.judge = nil
+			}
 			t.Points, s.newPoints = o.Points, true
 		}
 	}

@@ -118,7 +118,7 @@ func TestSweepReadsPointsOfAdoptedTrials(t *testing.T) {
 		for _, v := range versions {
 			r.Committed = append(r.Committed, TrialIteration{Version: v, Metrics: activities.Metrics{"success/mean": canon.Float(f.curve(label, v))}})
 		}
-		f.SignalWorkflow(trialSignal, r)
+		f.SignalWorkflow(TrialSignal, r)
 	}
 	f.RegisterDelayedCallback(func() {
 		say("update.epochs=1", nil, 3)

@@ -2,6 +2,8 @@ package workflows
 
 import (
 	"errors"
+	"slices"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -11,8 +13,8 @@ import (
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
-// trialSignal is the signal by which a trial reports to its sweep.
-const trialSignal = "trial"
+// TrialSignal is the name of the signal by which a trial reports to its sweep.
+const TrialSignal = "trial"
 
 // trialMemo is the memo of a trial: its link to the sweep, for people and for the
 // run itself.
@@ -24,6 +26,10 @@ type TrialOf struct {
 	Trial string `json:"trial"`
 	// Metrics are those that the sweep's table shows.
 	Metrics []string `json:"metrics"`
+	// Rungs are the iterations done at which the sweep judges its trials.
+	Rungs []int `json:"rungs,omitempty"`
+	// Awaited says that other trials begin when this one has made version 0.
+	Awaited bool `json:"awaited,omitempty"`
 }
 
 // TrialReport is a trial's signal to its sweep.
@@ -61,17 +67,29 @@ type TrialEnd struct {
 	Reason string      `json:"reason,omitempty"`
 }
 
+// reportsApart is the least time between two reports of a trial, unless one is urgent. A
+// sweep with hundreds of open trials would otherwise receive more than a workflow can take.
+const reportsApart = 5 * time.Second
+
 // reporter reports a trial's state to its sweep, in order and without making the run wait.
-// A run that is not a trial has none: all methods work on nil.
+// What changes within reportsApart of a report is sent together in the next one; a commit
+// at a rung, a version 0 that others wait for, and the end are sent at once. A run that is not a trial has none: all methods
+// work on nil.
 type reporter struct {
 	of      TrialOf
 	next    TrialReport // what the next report says
 	due     bool
+	urgent  bool // the next report does not wait
 	sending bool
 	made    bool // version 0 was reported
+	last    time.Time
+	// each sends every change by itself and at once, as runs from before reports were
+	// coalesced do.
+	each bool
 }
 
-func (w *Workflows) newReporter(ctx workflow.Context) *reporter {
+// newReporter is the reporter of a run; again says that the run continues in a new history.
+func (w *Workflows) newReporter(ctx workflow.Context, again bool) *reporter {
 	payload := workflow.GetInfo(ctx).Memo.GetFields()[trialMemo]
 	if payload == nil {
 		return nil
@@ -80,7 +98,12 @@ func (w *Workflows) newReporter(ctx workflow.Context) *reporter {
 	if err := w.decode(ctx, payload, &of); err != nil || of.Sweep == "" {
 		return nil // somebody else's memo
 	}
-	return reporterOf(of)
+	r := reporterOf(of)
+	r.each = !coalescedReports.holds(ctx)
+	if again {
+		r.last = workflow.Now(ctx) // the earlier history ended with a report
+	}
+	return r
 }
 
 func reporterOf(of TrialOf) *reporter { return &reporter{of: of, next: TrialReport{Trial: of.Trial}} }
@@ -93,6 +116,7 @@ func (r *reporter) committed(ctx workflow.Context, t *train, evaluations []store
 	r.next.Committed = append(r.next.Committed, TrialIteration{
 		Version: t.Next, Branch: t.Branch, Metrics: activities.Reported(r.of.Metrics, t.Metrics, evaluations, t.Next),
 	})
+	r.urgent = r.urgent || slices.Contains(r.of.Rungs, t.Next)
 	r.send(ctx, t)
 }
 
@@ -103,13 +127,17 @@ func (r *reporter) spends(costs []activities.Cost) {
 	}
 }
 
-// begun reports that version 0 exists.
+// begun reports that version 0 exists. Unless other trials wait for it, the next report
+// says so too: mostly that of the first commit.
 func (r *reporter) begun(ctx workflow.Context, t *train) {
 	if r == nil || r.made {
 		return
 	}
 	r.next.Begun, r.made = true, true
-	r.send(ctx, t)
+	if r.each || r.of.Awaited {
+		r.urgent = true
+		r.send(ctx, t)
+	}
 }
 
 // waits reports that the run began or ceased to wait for a device.
@@ -141,17 +169,18 @@ func (r *reporter) ended(ctx workflow.Context, t *train, err error) {
 	r.flush(ctx)
 }
 
-// flush returns when every report was sent.
+// flush sends what is due at once, and returns when every report was sent.
 func (r *reporter) flush(ctx workflow.Context) {
 	if r == nil {
 		return
 	}
+	r.urgent = true
 	apart, _ := workflow.NewDisconnectedContext(ctx)
 	_ = workflow.Await(apart, func() bool { return !r.due && !r.sending })
 }
 
-// send sends a report; changes that come meanwhile are sent together in the next one. If
-// the sweep has ended, the report is dropped and the run continues.
+// send has a report sent; changes that come before it leaves are sent with it. If the
+// sweep has ended, the report is dropped and the run continues.
 func (r *reporter) send(ctx workflow.Context, t *train) {
 	r.next.Waiting, r.next.Paused = t.wanted, shortText(t.whyPaused())
 	r.next.LostDevices, r.next.Recomputed = t.LostDevices, t.Recomputed
@@ -163,14 +192,30 @@ func (r *reporter) send(ctx workflow.Context, t *train) {
 	apart, _ := workflow.NewDisconnectedContext(ctx)
 	workflow.Go(apart, func(ctx workflow.Context) {
 		for r.due {
+			r.pace(ctx)
 			report := r.next
-			r.next.Committed, r.next.Costs, r.next.Begun, r.due = nil, nil, false, false
-			if err := workflow.SignalExternalWorkflow(ctx, r.of.Sweep, "", trialSignal, report).Get(ctx, nil); err != nil {
+			r.next.Committed, r.next.Costs, r.next.Begun, r.due, r.urgent = nil, nil, false, false, false
+			if err := workflow.SignalExternalWorkflow(ctx, r.of.Sweep, "", TrialSignal, report).Get(ctx, nil); err != nil {
 				workflow.GetLogger(ctx).Info("the sweep was not told", "sweep", r.of.Sweep, "error", err)
 			}
 		}
 		r.sending = false
 	})
+}
+
+// pace returns when the next report may leave, and counts it as sent.
+func (r *reporter) pace(ctx workflow.Context) {
+	if r.each {
+		return
+	}
+	rest := r.last.Add(reportsApart).Sub(workflow.Now(ctx))
+	if !r.last.IsZero() && rest > 0 && !r.urgent {
+		timed, cancel := workflow.WithCancel(ctx)
+		timer := workflow.NewTimer(timed, rest)
+		_ = workflow.Await(ctx, func() bool { return timer.IsReady() || r.urgent })
+		cancel() // a timer that has fired is not affected
+	}
+	r.last = workflow.Now(ctx)
 }
 
 // endOf is the state of a run that ended with an error.

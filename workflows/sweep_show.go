@@ -3,6 +3,7 @@ package workflows
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -30,11 +31,29 @@ type SweepCounts struct {
 	Terminated int `json:"terminated"`
 }
 
+// of is the count of a state. It is called for each trial each second, so it builds no map.
 func (c *SweepCounts) of(state sweep.State) *int {
-	return map[sweep.State]*int{
-		sweep.Pending: &c.Pending, sweep.Running: &c.Running, sweep.Waiting: &c.Waiting, sweep.Paused: &c.Paused, sweep.Done: &c.Done, sweep.Stopped: &c.Stopped,
-		sweep.Failed: &c.Failed, sweep.Dropped: &c.Dropped, sweep.Cancelled: &c.Cancelled, sweep.Terminated: &c.Terminated,
-	}[state]
+	switch state {
+	case sweep.Pending:
+		return &c.Pending
+	case sweep.Running:
+		return &c.Running
+	case sweep.Waiting:
+		return &c.Waiting
+	case sweep.Paused:
+		return &c.Paused
+	case sweep.Done:
+		return &c.Done
+	case sweep.Stopped:
+		return &c.Stopped
+	case sweep.Failed:
+		return &c.Failed
+	case sweep.Dropped:
+		return &c.Dropped
+	case sweep.Cancelled:
+		return &c.Cancelled
+	}
+	return &c.Terminated
 }
 
 // String lists the states that trials are in.
@@ -168,11 +187,13 @@ func (s *sweeping) row(t *trial) sweep.Row {
 }
 
 func (s *sweeping) settings() []sweep.SettingRow {
-	rows := make([]sweep.Row, len(s.trials))
-	for i, t := range s.trials {
-		rows[i] = s.row(t)
+	if s.tally == nil {
+		s.tally = s.definition.NewTally()
 	}
-	return s.definition.Settings(rows)
+	for i, t := range s.trials {
+		s.tally.Set(i, t.of.Setting, t.State, t.Values)
+	}
+	return s.tally.Settings()
 }
 
 func (s *sweeping) line(t *trial) TrialLine {
@@ -203,9 +224,18 @@ func (s *sweeping) doing() string {
 	return "running trials"
 }
 
-// show sets the phase and the Current Details of the Web UI.
+// showEvery is how often at most the Current Details are written while many trials are
+// open: each report changes them, and writing them visits all trials.
+const showEvery = time.Second
+
+// show sets the phase and the Current Details of the Web UI. If few trials are open, a
+// report may be the last for long, so that each is shown.
 func (s *sweeping) show(ctx workflow.Context, phase string) {
-	s.phase = phase
+	now := workflow.Now(ctx)
+	if phase == s.phase && len(s.open) > maxShown && now.Sub(s.shown) < showEvery {
+		return
+	}
+	s.phase, s.shown = phase, now
 	workflow.SetCurrentDetails(ctx, s.details())
 }
 

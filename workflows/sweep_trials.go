@@ -92,9 +92,13 @@ func (s *sweeping) readSpecs(from int) error {
 	return nil
 }
 
-// start starts a trial's workflow and follows it to its end.
+// start starts a trial's workflow.
 func (s *sweeping) start(t *trial) {
 	now := workflow.Now(s.root)
+	of := TrialOf{
+		Sweep: s.id, Trial: t.of.Label, Metrics: s.definition.Metrics, Rungs: s.rungs,
+		Awaited: t.of.Shared != "" && !s.made[t.of.Shared],
+	}
 	t.State, t.Started, t.contact, t.lastReport = sweep.Running, now.Unix(), starting, now
 	s.open = append(s.open, t)
 	s.busy++
@@ -103,48 +107,86 @@ func (s *sweeping) start(t *trial) {
 		// A sweep that continues as new would otherwise end its children.
 		ParentClosePolicy:     enums.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		Memo:                  map[string]any{trialMemo: TrialOf{Sweep: s.id, Trial: t.of.Label, Metrics: s.definition.Metrics}},
+		Memo:                  map[string]any{trialMemo: of},
 		StaticSummary:         fmt.Sprintf("trial %s of sweep %s", t.of.Label, s.id),
 	}
 	if s.Attributes {
 		options.TypedSearchAttributes = temporal.NewSearchAttributes(attributeSweep.ValueSet(s.id))
 	}
-	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(s.root, options), "Train", t.spec, (*Carry)(nil))
+	t.child = workflow.ExecuteChildWorkflow(workflow.WithChildOptions(s.root, options), "Train", t.spec, (*Carry)(nil))
 	t.spec = nil
-	workflow.Go(s.root, func(ctx workflow.Context) {
-		err := child.GetChildWorkflowExecution().Get(ctx, nil)
-		s.busy--
-		s.changed++
-		var already *temporal.ChildWorkflowExecutionAlreadyStartedError
-		switch {
-		case errors.As(err, &already):
-			t.contact = byServer // perhaps an earlier sweep of this id started it
-			return
-		case err != nil:
-			t.contact = byReports
-			s.ended(t, sweep.Failed, shortReason(err))
-			return
+	s.children = append(s.children, t)
+}
+
+// stirs reports whether a trial's child has started or ended and the sweep has not noted it.
+func (t *trial) stirs() bool {
+	switch t.contact {
+	case starting:
+		return t.child.GetChildWorkflowExecution().IsReady()
+	case byFuture:
+		return t.child != nil && t.child.IsReady()
+	}
+	return false
+}
+
+// followChildren notes that trials' children have started or ended. One coroutine follows
+// all: the SDK resumes every blocked coroutine in each workflow task, and hundreds of them
+// would take most of its time.
+func (s *sweeping) followChildren(ctx workflow.Context) {
+	for {
+		_ = workflow.Await(ctx, func() bool { return slices.ContainsFunc(s.children, (*trial).stirs) })
+		for _, t := range firstOf(s.children, len(s.children), (*trial).stirs) {
+			if t.contact == starting {
+				s.startedChild(ctx, t)
+			}
+			if t.contact == byFuture && t.child.IsReady() {
+				s.endedChild(ctx, t)
+			}
 		}
+		s.children = slices.DeleteFunc(s.children, func(t *trial) bool { return t.child == nil })
+	}
+}
+
+// startedChild notes that a trial's workflow has started, or could not be.
+func (s *sweeping) startedChild(ctx workflow.Context, t *trial) {
+	err := t.child.GetChildWorkflowExecution().Get(ctx, nil)
+	s.busy--
+	s.changed++
+	var already *temporal.ChildWorkflowExecutionAlreadyStartedError
+	switch {
+	case errors.As(err, &already):
+		t.contact, t.child = byServer, nil // perhaps an earlier sweep of this id started it
+	case err != nil:
+		t.contact, t.child = byReports, nil
+		s.ended(t, sweep.Failed, shortReason(err))
+	default:
 		t.contact = byFuture
-		if err := child.Get(ctx, nil); err != nil {
-			s.ended(t, endOf(ctx, err), shortReason(err))
-			return
-		}
-		s.ended(t, sweep.Done, "")
-	})
+	}
+}
+
+// endedChild notes how a trial's workflow has ended.
+func (s *sweeping) endedChild(ctx workflow.Context, t *trial) {
+	err := t.child.Get(ctx, nil)
+	t.child = nil
+	if err != nil {
+		s.ended(t, endOf(ctx, err), shortReason(err))
+		return
+	}
+	s.ended(t, sweep.Done, "")
 }
 
 // listen receives the trials' reports, and has the server asked about trials that report
 // nothing for long.
 func (s *sweeping) listen() {
 	workflow.Go(s.root, func(ctx workflow.Context) {
-		reports := workflow.GetSignalChannel(ctx, trialSignal)
+		reports := workflow.GetSignalChannel(ctx, TrialSignal)
 		for {
 			var r TrialReport
 			reports.Receive(ctx, &r)
 			s.receive(r)
 		}
 	})
+	workflow.Go(s.root, s.followChildren)
 	adopted := func() bool {
 		return slices.ContainsFunc(s.open, func(t *trial) bool { return t.contact == byReports || t.contact == byServer })
 	}
@@ -273,11 +315,13 @@ func (s *sweeping) decide() {
 		return
 	}
 	s.newPoints = false
-	progress := make([]sweep.Progress, len(s.trials))
-	for i, t := range s.trials {
-		progress[i] = sweep.Progress{Points: t.Points, Ended: t.State.Final() && t.Summarized}
+	if s.judge == nil {
+		s.judge = s.definition.Stopping.NewJudge(s.rungs, s.definition.Goal)
 	}
-	for _, d := range s.definition.Stopping.Decide(progress, s.rungs, s.definition.Goal) {
+	for _, d := range s.judge.Decide(len(s.trials), func(i int) sweep.Progress {
+		t := s.trials[i]
+		return sweep.Progress{Points: t.Points, Ended: t.State.Final() && t.Summarized}
+	}) {
 		t := s.trials[d.Trial]
 		if t.Stop != 0 {
 			continue
@@ -291,6 +335,7 @@ func (s *sweeping) decide() {
 		default:
 			// It had passed the rung before the trials that precede it: what followed does not count.
 			t.State, t.Summarized = sweep.Stopped, false
+			s.judge = nil // a trial that had ended has not
 		}
 	}
 }
@@ -317,6 +362,9 @@ func (s *sweeping) summarize(page []*trial) error {
 		if o.Problem != "" {
 			t.Reason = shortText(o.Problem)
 			o.Points = t.Points // decisions were made by them
+		}
+		if !sweep.Continues(t.Points, o.Points) {
+			s.judge = nil
 		}
 		t.Branch, t.Iterations, t.Values, t.Points, t.Curve, t.Whole = o.Branch, o.Iterations, o.Values, o.Points, sweep.Curve{}, false
 	}

@@ -116,7 +116,7 @@ func (w *Workflows) Train(ctx workflow.Context, input json.RawMessage, carry *Ca
 	if err := t.handle(ctx); err != nil {
 		return nil, err
 	}
-	t.sweep = w.newReporter(ctx)
+	t.sweep = w.newReporter(ctx, carry != nil)
 	err := t.run(ctx, input, carry != nil)
 	if err != nil && !workflow.IsContinueAsNewError(err) {
 		t.show(ctx, "ended: "+reason(ctx, err))

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"sync"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/reprise-rl/reprise/activities"
 	_ "github.com/reprise-rl/reprise/envs/all"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -37,11 +39,15 @@ type BaseModel struct {
 	Legal     []bool // ids of the model's vocabulary that the tokenizer has
 }
 
-// Contexts caches run contexts by the digests of spec and base model.
+// Contexts caches run contexts by the digests of spec and base model. What is missing is
+// read without a lock, so that a run whose bucket is slow delays no other; calls that miss
+// the same one read it once.
 type Contexts struct {
-	mu       sync.Mutex
+	mu       sync.Mutex // of what follows
 	contexts recent[*Context]
 	models   recent[*BaseModel]
+
+	reading singleflight.Group
 }
 
 const (
@@ -55,18 +61,27 @@ const (
 // Read gives the context of a run.
 func (c *Contexts) Read(ctx context.Context, s store.Store, run activities.Run) (*Context, error) {
 	key := run.Spec.Digest + run.Base.Digest
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.contexts.most, c.models.most = MaxContexts, maxBaseModels
-	if rc, ok := c.contexts.get(key); ok {
+	return once(ctx, c, &c.contexts, MaxContexts, "run "+key, key, func() (*Context, error) {
+		t, err := ReadSpec(ctx, s, run.Spec)
+		if err != nil {
+			return nil, err
+		}
+		w, err := c.base(ctx, s, run)
+		if err != nil {
+			return nil, err
+		}
+		rc, err := NewContext(t, w)
+		if err != nil {
+			return nil, fmt.Errorf("run %s: %w", run.ID, err)
+		}
 		return rc, nil
-	}
-	t, err := ReadSpec(ctx, s, run.Spec)
-	if err != nil {
-		return nil, err
-	}
-	w, ok := c.models.get(run.Base.Digest)
-	if !ok {
+	})
+}
+
+// base gives the base model of a run.
+func (c *Contexts) base(ctx context.Context, s store.Store, run activities.Run) (*BaseModel, error) {
+	key := run.Base.Digest
+	return once(ctx, c, &c.models, maxBaseModels, "model "+key, key, func() (*BaseModel, error) {
 		base, err := ReadIndex(ctx, s, run.Base)
 		if err != nil {
 			return nil, err
@@ -75,17 +90,46 @@ func (c *Contexts) Read(ctx context.Context, s store.Store, run activities.Run) 
 		if err != nil {
 			return nil, fmt.Errorf("base model of run %s: %w", run.ID, err)
 		}
-		if w, err = NewBaseModel(files); err != nil {
+		w, err := NewBaseModel(files)
+		if err != nil {
 			return nil, fmt.Errorf("base model of run %s: %w", run.ID, err)
 		}
-		c.models.put(run.Base.Digest, w)
+		return w, nil
+	})
+}
+
+// once gives a key's value of a cache, and reads it where it is missing: one call does,
+// and those that come meanwhile wait for it. flight names the value among all caches.
+func once[V any](ctx context.Context, c *Contexts, cache *recent[*V], most int, flight, key string, read func() (*V, error)) (*V, error) {
+	for {
+		c.mu.Lock()
+		cache.most = most
+		v, ok := cache.get(key)
+		c.mu.Unlock()
+		if ok {
+			return v, nil
+		}
+		mine := false
+		got, err, _ := c.reading.Do(flight, func() (any, error) {
+			mine = true
+			v, err := read()
+			if err == nil {
+				c.mu.Lock()
+				cache.put(key, v)
+				c.mu.Unlock()
+			}
+			return v, err
+		})
+		switch {
+		case err == nil:
+			return got.(*V), nil
+		case mine || ctx.Err() != nil:
+			return nil, err
+		case !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
+			return nil, err
+		}
+		// The call that read was ended, not this one.
 	}
-	rc, err := NewContext(t, w)
-	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", run.ID, err)
-	}
-	c.contexts.put(key, rc)
-	return rc, nil
 }
 
 // Len is how many run contexts are remembered.

@@ -175,19 +175,3 @@ func (s *Sweeps) SweepTrials(ctx context.Context, in activities.SweepTrialsInput
 	}
 	return out, nil
 }
-
-// LookUp asks the server for the states of trials that cannot report any longer, because
-// somebody terminated them or the sweep was not running.
-func (s *Sweeps) LookUp(ctx context.Context, in activities.LookUpInput) (activities.LookUpResult, error) {
-	defer run.Heartbeat(ctx)()
-	var out activities.LookUpResult
-	for _, id := range in.IDs {
-		f, err := s.Look(ctx, id)
-		if err != nil {
-			run.Edge(ctx, &err, "look up trial %s", id)
-			return activities.LookUpResult{}, err
-		}
-		out.Found = append(out.Found, f)
-	}
-	return out, nil
-}

@@ -64,15 +64,20 @@ func nameOf(ref Ref) Ref {
 }
 
 func (c *Cache) recall(ref Ref) []byte {
+	// A copy: a caller may do with it what it likes. Nobody changes the body itself, so it
+	// is copied without the lock.
+	return bytes.Clone(c.body(nameOf(ref)))
+}
+
+func (c *Cache) body(ref Ref) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e, ok := c.at[nameOf(ref)]
+	e, ok := c.at[ref]
 	if !ok {
 		return nil
 	}
 	c.order.MoveToFront(e)
-	// A copy: a caller may do with it what it likes.
-	return bytes.Clone(e.Value.(*cached).body)
+	return e.Value.(*cached).body
 }
 
 func (c *Cache) keep(ref Ref, body []byte) {

@@ -32,7 +32,8 @@ it away:
   tax         an iteration through Temporal and S3, over the same activities called
               directly in one process, in turns, split by step; goal: at most 1.10
   sweep       a sweep's trials, one after the other, over their own times and over the
-              same runs started by hand; goal: at most 5 % more
+              same runs started by hand; goal: at most 5 % more. Then a sweep of
+              thousands of stub trials: its time, its longest workflow task
   recovery    a worker process is killed by SIGKILL in the middle of an iteration
               while another one waits: detection and dispatch (goal: at most 10 s
               together), compiling, loading, rebuilding
@@ -63,6 +64,7 @@ less certain; the machine's load is printed.`,
 	f.IntVar(&o.Rounds, "rounds", 3, "turns of each comparison: with Python, of the three ways to make an iteration, of a sweep with the same runs by hand")
 	f.IntVar(&o.Iterations, "iterations", 12, "iterations a turn; the first and the last are not counted")
 	f.IntVar(&o.Trials, "trials", 8, "trials of the measured sweep")
+	f.IntVar(&o.StubTrials, "stub-trials", 5000, "trials of the sweep of stubs, of a second each, 500 at once; 0 leaves it out")
 	f.IntVar(&o.Kills, "kills", 3, "how many workers are killed")
 	f.IntVar(&o.KillAt, "kill-at", 6, "the iteration whose update is killed, and so the number of updates to rebuild")
 	f.BoolVar(&asJSON, "json", false, "print JSON")

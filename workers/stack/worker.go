@@ -16,6 +16,7 @@ func AddWorkerFlags(f *pflag.FlagSet, o *workers.Options, heartbeat time.Duratio
 	f.DurationVar(&o.SessionHeartbeat, "session-heartbeat", heartbeat, "silence after which a device worker's session is lost; it must outlast a restart of the server")
 	f.DurationVar(&o.Grace, "grace", 25*time.Second, "how long the running step may finish after SIGTERM")
 	f.IntVar(&o.HostSlots, "host-slots", 8, "host activities at once")
+	f.Float64Var(&o.HostRate, "host-rate", 0, "host activities that begin in a second (0: no limit)")
 	f.IntVar(&o.ContinueAfter, "continue-as-new-after", 0, "iterations before a run continues as new (0: when the server suggests it)")
 	f.Float64Var(&o.PriceHour, "price-hour", 0, "price of an hour of the device, in your currency: runs sum it by device kind (0: not known)")
 	f.StringVar(&o.MetricsListen, "metrics-listen", "", "host:port at which Prometheus reads this worker's metrics (default: none; without a host: 127.0.0.1)")

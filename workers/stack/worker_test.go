@@ -31,6 +31,8 @@ func TestWorkerFlags(t *testing.T) {
 		"--continue-as-new-after=4", "--metrics-listen=host:5", "--metrics-runs=6"))
 	require.ErrorContains(t, workers.Options{Roles: workers.Roles, MetricsRuns: -1}.Check(), "--metrics-runs is -1")
 	require.ErrorContains(t, workers.Options{}.Check(), "needs a role")
+	require.InDelta(t, 2.5, parse("--host-rate=2.5").HostRate, 0)
+	require.ErrorContains(t, workers.Options{Roles: workers.Roles, HostRate: -1}.Check(), "--host-rate -1")
 }
 
 // A plugin that cannot be used is told before any server starts.

@@ -198,40 +198,7 @@ type Decision struct {
 // Decide says which trials are stopped, and at which rung. It is a function of the points
 // alone: called with more of them it decides the same, and more.
 func (s *Stopping) Decide(trials []Progress, rungs []int, goal string) []Decision {
-	if s == nil {
-		return nil
-	}
-	var out []Decision
-	gone := make([]bool, len(trials))    // stopped at an earlier rung
-	waiting := make([]bool, len(trials)) // at an earlier rung it is not settled
-	for k, rung := range rungs {
-		settled := true // all before the trial are
-		var before []float64
-		for i, t := range trials {
-			if gone[i] {
-				continue
-			}
-			there := k < len(t.Points) && t.Points[k].Known
-			if waiting[i] || !settled || !there && !t.Ended {
-				waiting[i], settled = true, false
-				continue
-			}
-			if !there {
-				continue
-			}
-			p := t.Points[k]
-			if bound, stop := s.judge(float64(p.Judged), before, goal); stop {
-				gone[i] = true
-				out = append(out, Decision{Trial: i, Iterations: rung, Value: p.Judged, Bound: canon.Float(bound), Before: len(before)})
-			}
-			// It counts at this rung, stopped or not: it got there.
-			if v := float64(p.Against); !math.IsNaN(v) {
-				before = insert(before, v)
-			}
-		}
-	}
-	slices.SortStableFunc(out, func(a, b Decision) int { return a.Trial - b.Trial })
-	return out
+	return s.NewJudge(rungs, goal).Decide(len(trials), func(i int) Progress { return trials[i] })
 }
 
 // judge says whether a value is to stop before sorted others, and the bound.

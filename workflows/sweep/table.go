@@ -148,42 +148,17 @@ func (d Definition) Named(values []Value) map[string]Value {
 
 // Settings are the settings of rows, in the order in which they first come.
 func (d Definition) Settings(rows []Row) []SettingRow {
-	var out []SettingRow
-	at := map[string]int{}
-	values := map[string]map[string][]float64{}
-	for _, r := range rows {
-		if r.State == Dropped {
-			continue
-		}
-		i, ok := at[r.Setting]
-		if !ok {
-			i = len(out)
-			at[r.Setting] = i
-			out = append(out, SettingRow{Setting: r.Setting})
-			values[r.Setting] = map[string][]float64{}
-		}
-		out[i].Trials++
-		if r.State != Done {
-			continue
-		}
-		out[i].Done++
-		for _, name := range d.Metrics {
+	t := d.NewTally()
+	for i, r := range rows {
+		values := d.Measured()
+		for m, name := range d.Metrics {
 			if v, ok := r.Metrics[name]; ok {
-				values[r.Setting][name] = append(values[r.Setting][name], float64(v.Last))
+				values[m] = v
 			}
 		}
+		t.Set(i, r.Setting, r.State, values)
 	}
-	for i := range out {
-		for _, name := range d.Metrics {
-			if list := values[out[i].Setting][name]; len(list) > 0 {
-				if out[i].Metrics == nil {
-					out[i].Metrics = map[string]Statistic{}
-				}
-				out[i].Metrics[name] = statistic(list)
-			}
-		}
-	}
-	return out
+	return t.Settings()
 }
 
 func statistic(values []float64) Statistic {

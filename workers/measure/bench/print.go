@@ -39,6 +39,9 @@ func (r Report) Print(out io.Writer) error {
 	if r.Sweep != nil {
 		printSweep(&b, *r.Sweep)
 	}
+	if r.Stubs != nil {
+		printStubs(&b, *r.Stubs)
+	}
 	if len(r.Recoveries) > 0 {
 		printRecoveries(&b, r.Recoveries)
 		fmt.Fprintf(&b, "  a worker process had at most %s resident\n", human.Bytes(r.WorkerPeak))
@@ -153,6 +156,12 @@ func printSweep(b *strings.Builder, s Sweep) {
 	fmt.Fprintf(b, "  a run takes %.3f s in the sweep, %.3f s by hand; outside trials the sweep takes %.0f ms a trial,\n  and %.0f ms once before the first, which are not counted\n",
 		s.Trial, s.Alone, 1000*s.Outside, 1000*s.Before)
 	fmt.Fprintf(b, "  its history: %d events, %s\n", s.Events, human.Bytes(s.Bytes))
+}
+
+func printStubs(b *strings.Builder, s Stubs) {
+	fmt.Fprintf(b, "\nA sweep of %d stub trials of one second, at most %d at once: %.0f s (goal for 5,000: at most 15 min)\n", s.Trials, s.Parallel, s.Seconds)
+	fmt.Fprintf(b, "  its longest workflow task: %.3f s (goal: at most 1), median %.3f s; its histories: %d, of %d events and %s together\n",
+		s.LongestTask, s.MedianTask, s.Histories, s.Events, human.Bytes(s.Bytes))
 }
 
 func printReport(b *strings.Builder, m ReportSpeed) {

@@ -37,6 +37,7 @@ type Report struct {
 	Speed        Speed                `json:"speed"`
 	Tax          Tax                  `json:"tax"`
 	Sweep        *Sweep               `json:"sweep,omitempty"`
+	Stubs        *Stubs               `json:"stubs,omitempty"`
 	Recoveries   []Recovery           `json:"recoveries"`
 	// WorkerPeak is the peak resident memory of a worker process in bytes.
 	WorkerPeak int64 `json:"worker_peak_bytes"`
@@ -54,8 +55,9 @@ type Options struct {
 	// Repeats is how often each program and algorithm is timed, Rounds how often each side
 	// of a comparison runs, Iterations the iterations of a round.
 	Repeats, Rounds, Iterations int
-	// Trials is the number of trials of the measured sweep.
-	Trials int
+	// Trials is the number of trials of the measured sweep, StubTrials of the sweep whose
+	// trials are stubs; 0 leaves that one out.
+	Trials, StubTrials int
 	// Kills is how many workers are killed, KillAt the iteration during whose update.
 	Kills, KillAt int
 }
@@ -266,6 +268,15 @@ func (s *benchmark) sweep(ctx context.Context) error {
 			return fmt.Errorf("sweep: %w", err)
 		}
 		s.r.Sweep = &got
+		if s.StubTrials == 0 {
+			return nil
+		}
+		s.say(fmt.Sprintf("a sweep of %d stub trials", s.StubTrials))
+		stubs, err := MeasureStubs(ctx, on.Client, s.StubTrials)
+		if err != nil {
+			return fmt.Errorf("sweep of stubs: %w", err)
+		}
+		s.r.Stubs = &stubs
 		return nil
 	})
 }
