@@ -39,10 +39,10 @@ type Stubs struct {
 
 const (
 	// stubQueue has the sweep and its stub trials; its activities go to the host's queue.
-	stubQueue   = "bench-stubs"
-	stubSeconds = time.Second
-	stubSweep   = "stubs"
-	stubSeeds   = 10
+	stubQueue = "bench-stubs"
+	stubLasts = time.Second
+	stubSweep = "stubs"
+	stubSeeds = 10
 )
 
 // MeasureStubs runs a sweep of so many trials, as many at once as a sweep may, whose
@@ -107,7 +107,7 @@ func stubTrain(ctx workflow.Context, _ json.RawMessage, _ *workflows.Carry) (*wo
 		_ = workflow.SignalExternalWorkflow(ctx, id, "", workflows.TrialSignal, r).Get(ctx, nil)
 	}
 	report(workflows.TrialReport{Begun: true, Committed: []workflows.TrialIteration{{Version: 1}}})
-	if err := workflow.Sleep(ctx, stubSeconds); err != nil {
+	if err := workflow.Sleep(ctx, stubLasts); err != nil {
 		return nil, err
 	}
 	report(workflows.TrialReport{Committed: []workflows.TrialIteration{{Version: 2}}, Ended: &workflows.TrialEnd{State: sweep.Done}})
