@@ -8,8 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workflows"
 )
 
 // exits waits until the process has ended by itself for a cause, and has said why.
@@ -53,6 +55,29 @@ func TestDeviceOutOfMemoryOnce(t *testing.T) {
 		p.exits(t, device.OutOfMemory, "Out of memory allocating 281474976710656 bytes")
 		require.Contains(t, p.text(), "the spec is estimated to need")
 	})
+}
+
+// TestDeviceOutOfMemoryAlways lets the next process run out of memory too: the run pauses with
+// what was asked for, and continues when it is resumed on a device that has the memory.
+func TestDeviceOutOfMemoryAlways(t *testing.T) {
+	t.Parallel()
+	want := single.reference(t)
+	l := newLane(t, sharedStack(t)).withStarterOf(&single)
+	first := l.worker(workerOptions{fault: "Update#1/oom/1", trace: true})
+	l.start(chaosRun, single.spec(t))
+	first.exits(t, device.OutOfMemory, "Out of memory allocating 281474976710656 bytes")
+	l.worker(workerOptions{fault: "Update#1/oom/1", trace: true}).exits(t, device.OutOfMemory, "Out of memory allocating 281474976710656 bytes")
+	l.worker(workerOptions{})
+	s := l.reaches(chaosRun, "it has paused by itself", func(s workflows.Status) bool { return s.PausedBy != nil })
+	require.Equal(t, activities.KindOutOfMemory, s.PausedBy.Kind)
+	require.Equal(t, 2, s.PausedBy.OutOfMemory)
+	require.Contains(t, s.PausedBy.Error, "Out of memory allocating 281474976710656 bytes")
+	require.Contains(t, s.PausedBy.Error, "the spec is estimated to need")
+	_, err := l.update(chaosRun, "resume", "")
+	require.NoError(t, err)
+	l.completes(chaosRun)
+	l.verifies(chaosRun)
+	same(t, want, reach(t, l.store, chaosRun))
 }
 
 // TestDeviceLost loses the device while it generates.
