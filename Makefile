@@ -122,6 +122,7 @@ bench: build servers plugin ## speeds, environments, algorithms, the durability 
 release-record: build tools plugin ## half a run of this build and its end, which every later build has to finish
 	@test -n "$(VERSION)" || { echo 'name the release: make release-record VERSION=v0.2.0'; exit 2; }
 	$(GO) test ./workers/record -count=1 -timeout 10m -run 'TestReleases/$(VERSION)' -v -args -release '$(VERSION)'
+	$(GO) test ./activities/steps -count=1 -run TestShapesOnlyGrow -args -shapes '$(VERSION)'
 
 lint: platform bin/staticcheck bin/workflowcheck ## gofmt, go vet, staticcheck, workflowcheck, words
 	@unformatted=$$(find . -name '*.go' -not -path './.*' -not -path './bin/*' -print0 | xargs -0 gofmt -l -s); \
