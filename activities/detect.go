@@ -27,7 +27,7 @@ type Opened struct {
 	// Changes are the knobs that were changed, in words.
 	Changes []string `json:"changes,omitempty"`
 	// Adopted is what computed the fork point, if the branch was opened to continue under
-	// other programs or another fingerprint. The manifest itself has those of the branch.
+	// other programs or another fingerprint. The manifest itself has the branch's.
 	Adopted *Adopted `json:"adopted,omitempty"`
 	// Detected is the detectors' state where the branch begins.
 	Detected Detected `json:"detected"`

@@ -44,7 +44,7 @@ func (d *ProgramsDiffer) Error() string {
 	for _, p := range d.Programs {
 		names = append(names, p.Name)
 	}
-	return fmt.Sprintf("programs %s are not those the run was computed with: go on with the build that began it: %v",
+	return fmt.Sprintf("programs %s are not those the run was computed with: use the build that began it: %v",
 		strings.Join(names, ", "), ErrProgramsDiffer)
 }
 

@@ -72,7 +72,7 @@ type RestoreInput struct {
 	// Evaluate says that the version is not trained further: training's programs are
 	// compiled only if the version must be rebuilt.
 	Evaluate bool `json:"evaluate,omitempty"`
-	// Adopt says that the version is the fork point of a branch that goes on under other
+	// Adopt says that the version is the fork point of a branch that continues under other
 	// programs: a snapshot is loaded whatever programs made it, and no update that other
 	// programs made is applied again.
 	Adopt bool `json:"adopt,omitempty"`

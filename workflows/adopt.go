@@ -12,14 +12,14 @@ import (
 
 // Adopt is the argument of the update "adopt-programs".
 type Adopt struct {
-	// Fingerprint is that of the device to go on with. Left out, a run that waits for its
+	// Fingerprint is the fingerprint of the device to continue on. If it is left out, a run that waits for its
 	// programs keeps its fingerprint, and any other takes the first device that answers.
 	Fingerprint string `json:"fingerprint,omitempty"`
 }
 
-// Adoption is an adoption that is asked for and not done.
+// Adoption is an adoption that was requested and not done yet.
 type Adoption struct {
-	// Fingerprint is that of the device to go on with; "" for any.
+	// Fingerprint is the fingerprint of the device to continue on; "" for any.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// After is how many iterations are committed before: the last of them has a snapshot.
 	After int `json:"after,omitempty"`
@@ -56,7 +56,7 @@ func (t *train) snapshotAhead() string {
 	return fmt.Sprintf("when iteration %d has ended with a snapshot, ", t.Next)
 }
 
-// askAdoption notes that an adoption is asked for, and says what it costs.
+// askAdoption notes the request of an adoption, and says what it costs.
 func (t *train) askAdoption(_ workflow.Context, a Adopt) (string, error) {
 	ahead := t.snapshotAhead()
 	if a.Fingerprint == "" && t.programs != nil {
@@ -88,8 +88,8 @@ func (t *train) askAdoption(_ workflow.Context, a Adopt) (string, error) {
 	return text, nil
 }
 
-// adopt does what was asked for: it opens a branch at the newest snapshot, and finds the
-// device that it goes on with. Updates since the snapshot were computed by other programs,
+// adopt opens the requested branch at the newest snapshot, and finds the device that it
+// continues on. Updates since the snapshot were computed by other programs,
 // so they are never applied again.
 func (t *train) adopt(ctx workflow.Context) error {
 	if t.dueToContinue(ctx) {

@@ -35,7 +35,7 @@ const before = "testdata/before"
 // beforeScripts are what happens in the histories from before each change: the place that
 // the change is about.
 var beforeScripts = map[string]func(f *fleet){
-	// The same step loses its session six times, and the run goes on.
+	// The same step loses its session six times, and the run continues.
 	"step-failures": func(f *fleet) {
 		f.at("Score", func(n int) error {
 			if n > 6 {

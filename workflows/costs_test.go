@@ -172,7 +172,7 @@ func TestCarriedCostsAreSmall(t *testing.T) {
 	require.Equal(t, c, back.Costs)
 }
 
-// Prices are those of the workers: two of one kind may differ, and one may have none.
+// Prices belong to workers: two of one kind may differ, and one may have none.
 func TestCostsByKindAndPrice(t *testing.T) {
 	tr := &train{}
 	var suite testsuite.WorkflowTestSuite

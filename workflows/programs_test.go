@@ -56,7 +56,7 @@ func TestSamePrograms(t *testing.T) {
 	require.NoError(t, activities.SamePrograms(map[string]string{"a": "1"}, map[string]string{"a": "1", "b": "2"}))
 	err := activities.SamePrograms(map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "1"})
 	require.ErrorIs(t, err, activities.ErrProgramsDiffer)
-	require.EqualError(t, err, "programs b are not those the run was computed with: go on with the build that began it: programs differ from the recorded ones")
+	require.EqualError(t, err, "programs b are not those the run was computed with: use the build that began it: programs differ from the recorded ones")
 	var d *activities.ProgramsDiffer
 	require.True(t, errors.As(err, &d))
 	require.Equal(t, []activities.OtherProgram{{Name: "b", Recorded: "2"}}, d.Programs)

@@ -33,7 +33,7 @@ func TestKitsAreBounded(t *testing.T) {
 	require.Equal(t, run.MaxContexts, c.Len())
 }
 
-// slowStore holds reads of a key back until it is told to go on.
+// slowStore holds reads of a key back until the test releases them.
 type slowStore struct {
 	store.Store
 	key     string

@@ -109,7 +109,7 @@ func (d *Device) lend(ctx context.Context, w *work, u logEntry, others map[strin
 	return by, nil
 }
 
-// fit checks that this build's programs may go on: they are those recorded last, but at
+// fit checks that this build's programs may continue: they are the programs recorded last, except at
 // the fork point of a branch that adopts others; and those of every update of this run that
 // would be applied again, which no other program may do.
 func (l updateLog) fit(in activities.RestoreInput, present map[string]string) error {

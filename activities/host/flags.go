@@ -26,7 +26,7 @@ func (h *Host) flags(ctx context.Context, t spec.Train, base store.Ref, imported
 	return &f, nil
 }
 
-// parameters counts those of the run's model.
+// parameters counts the parameters of the run's model.
 func (h *Host) parameters(ctx context.Context, t spec.Train, base store.Ref, imported bool) (int64, error) {
 	if !imported {
 		return t.Policy.Starter.Shape(starter.VocabSize).Parameters(), nil

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A host worker without network is told what to do instead; other errors of the hub are not.
+// The error of a host worker without network says what to do instead; other errors of the hub do not.
 func TestWithoutNetwork(t *testing.T) {
 	_, err := net.Dial("tcp", "name.invalid:443")
 	require.Error(t, err)

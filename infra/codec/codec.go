@@ -5,7 +5,7 @@
 //
 // The envelope is that of Temporal's samples: AES-256-GCM over the whole payload, the
 // key's id in its metadata. Payloads that are not encrypted are always read, so that a
-// run that the temporal CLI started in plain text goes on.
+// run that the temporal CLI started in plain text continues.
 package codec
 
 import (

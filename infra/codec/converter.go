@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// DataConverter is the SDK's default converter behind the codec.
+// DataConverter is the SDK's default converter with the codec.
 func (c *Codec) DataConverter() converter.DataConverter {
 	return dataConverter{converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), c)}
 }

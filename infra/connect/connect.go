@@ -51,7 +51,7 @@ type Settings struct {
 	// server name or an API key is given (TEMPORAL_TLS).
 	TLS string
 	// TLSCert and TLSKey are PEM files that prove who we are; they and TLSCA are read
-	// anew for each connection, so that they can be replaced under a running worker
+	// again for each connection, so that they can be replaced under a running worker
 	// (TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH).
 	TLSCert, TLSKey string
 	// TLSCA is a PEM file of the authorities that the server's certificate may

@@ -184,7 +184,7 @@ func TestDoctorOnCarelessServer(t *testing.T) {
 	require.Equal(t, Warn, target.checksumCheck(t.Context()).Status)
 }
 
-// The doctor looks at the plugin that it is told of, not at the one it would find.
+// The doctor looks at the named plugin, not at the plugin that it would find.
 func TestDoctorLooksAtNamedPlugin(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mine.so")
 	require.NoError(t, os.WriteFile(path, []byte("no plugin"), 0o600))

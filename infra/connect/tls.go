@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// reloading reads the TLS files anew for each connection, so that certificates, keys and
-// authorities can be replaced under a running worker: connections that stand go on, those
+// reloading reads the TLS files again for each connection, so that certificates, keys and
+// authorities can be replaced under a running worker: open connections continue, those
 // that are made afterwards use the new ones.
 type reloading struct {
 	credentials.TransportCredentials // of the settings as they were first

@@ -56,7 +56,7 @@ func withRemedy(err error) error {
 	var gone *Error
 	if errors.As(err, &gone) && errors.Is(gone.Kind, ErrNotFound) && gone.Hint == "" {
 		said := *gone
-		said.Hint = "restore the object from a copy and start the run again: it goes on; reprise verify lists all that is missing"
+		said.Hint = "restore the object from a copy and start the run again: it continues; reprise verify lists all that is missing"
 		return &said
 	}
 	return err

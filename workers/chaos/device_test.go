@@ -48,7 +48,7 @@ func (s *scene) disturbed(t *testing.T, fault string, ended func(*lane, *process
 	same(t, want, reach(t, l.store, chaosRun))
 }
 
-// TestDeviceOutOfMemoryOnce lets the device run out of memory once: the next process goes on.
+// TestDeviceOutOfMemoryOnce lets the device run out of memory once: the next process continues.
 func TestDeviceOutOfMemoryOnce(t *testing.T) {
 	t.Parallel()
 	single.disturbed(t, "Update#1/oom/1", func(_ *lane, p *process) {

@@ -178,7 +178,7 @@ func (p *proxy) from(serial int64) int {
 }
 
 // TestCertificatesRotate replaces the certificate, the key and the authority of both ends
-// in the middle of a run and cuts the connections: the run goes on with the new ones.
+// in the middle of a run and cuts the connections: the run continues with the new ones.
 func TestCertificatesRotate(t *testing.T) {
 	t.Parallel()
 	l := newLane(t, sharedStack(t))

@@ -194,7 +194,7 @@ func (r *Run) facts() []factPage {
 		out = append(out, factPage{Label: "Branches", Value: strconv.Itoa(len(r.Branches)), Note: human.Plural(events, "detector event")})
 	}
 	if lost > 0 {
-		out = append(out, factPage{Label: "Devices lost", Value: strconv.Itoa(lost), Note: "the run went on without them"})
+		out = append(out, factPage{Label: "Devices lost", Value: strconv.Itoa(lost), Note: "the run continued without them"})
 	}
 	return out
 }

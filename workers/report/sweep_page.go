@@ -23,7 +23,7 @@ type sweepPage struct {
 	Missing     []Missing     `json:"missing,omitempty"`
 	Metrics     []string      `json:"metrics"`
 	Settings    []settingPage `json:"settings"`
-	// Fields are those of the spec in which the settings differ.
+	// Fields are the spec's fields in which the settings differ.
 	Fields []fieldPage `json:"fields,omitempty"`
 	Trials []trialPage `json:"trials"`
 	// Curves are of the settings that Shown names by their places.

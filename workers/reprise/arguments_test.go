@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
-// said is the error of a command line that is wrong before anything is asked for.
+// said is the error of a command line that is wrong before any request is made.
 func said(t *testing.T, args ...string) error {
 	t.Helper()
 	cmd := root()

@@ -23,8 +23,8 @@ func codecServerCommand() *cobra.Command {
 		Long: `Serves Temporal's codec protocol: the temporal CLI (--codec-endpoint) and the pages
 of the Web UI give it encrypted payloads and show what it answers; what the CLI
 sends is encrypted first. It answers whoever reaches it, so it listens on this
-machine alone unless told otherwise. Of web pages it serves those of the Web UI
-alone: the dev stack's, or --ui-url.`,
+machine alone unless --listen says otherwise. It serves no web pages but the Web UI's:
+the dev stack's, or --ui-url.`,
 		Example: `  reprise codec-server --codec-key-file codec.keys
   temporal workflow show -w bandit-1 --codec-endpoint http://127.0.0.1:8081`,
 		Args: none,

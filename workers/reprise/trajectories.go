@@ -174,7 +174,7 @@ func manifestOf(ctx context.Context, s store.Store, run string, iteration, branc
 	return nil, notCommitted(run, iteration, head.Manifest.Iteration)
 }
 
-// committed refuses an iteration behind the newest one.
+// committed refuses an iteration that is not committed yet.
 func committed(ctx context.Context, s store.Store, run string, iteration int) error {
 	head, err := store.Head(ctx, s, run)
 	if err == nil && iteration > head.Manifest.Iteration {

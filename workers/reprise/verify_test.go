@@ -229,7 +229,7 @@ func TestVerifyAndGCCommands(t *testing.T) {
 	require.NotContains(t, err.Error(), "wrong")
 }
 
-// An iteration that is behind the newest is refused before a device is opened.
+// An iteration that is not committed yet is refused before a device is opened.
 func TestCommitted(t *testing.T) {
 	s := store.NewMemory()
 	storedRun(t, s, "run", 3)

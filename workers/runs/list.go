@@ -56,7 +56,7 @@ type Wanted struct {
 	Query string
 }
 
-// pageOfList is how many executions are asked for at once.
+// pageOfList is how many executions one request lists.
 const pageOfList = 500
 
 // List returns the runs, sweeps and evaluations of the client's namespace, the newest

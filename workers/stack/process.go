@@ -20,7 +20,7 @@ import (
 
 const (
 	// A worker process that ended starts again after restartFirst; the wait doubles with
-	// each time up to restartMost, and begins anew after the process has lived for
+	// each time up to restartMost, and is restartFirst again after the process has lived for
 	// restartCalm.
 	restartFirst = time.Second
 	restartMost  = 30 * time.Second
@@ -49,7 +49,7 @@ func Report() func(activities.DeviceInfo) {
 
 // WithProcess is With, with the worker in a process of its own, which can end without ending
 // this one. If it ends because a new process is needed (see workers.Exits), or is killed, it
-// starts again; out is told why. flags are those of AddWorkerFlags, as they were given.
+// starts again; out gets the reason. flags are the flags of AddWorkerFlags, as they were given.
 func WithProcess(ctx context.Context, o dev.Options, worker workers.Options, flags *pflag.FlagSet, out io.Writer, f func(context.Context, Served) error) error {
 	worker.Roles = workers.Roles
 	if err := worker.Check(); err != nil {

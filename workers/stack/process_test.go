@@ -45,7 +45,7 @@ The worker process has ended: %s (exit %d). It starts again in 4ms.
 `, workers.Exits[0].Meaning, workers.Exits[0].Code, workers.Exits[1].Meaning, workers.Exits[1].Code), out.String())
 }
 
-// A worker process that is told to stop is left to stop, and is not started again.
+// A worker process that was stopped is left to stop, and is not started again.
 func TestProcessStops(t *testing.T) {
 	stopped := filepath.Join(t.TempDir(), "stopped")
 	ctx, stop := context.WithCancel(t.Context())

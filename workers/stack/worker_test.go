@@ -35,7 +35,7 @@ func TestWorkerFlags(t *testing.T) {
 	require.ErrorContains(t, workers.Options{Roles: workers.Roles, HostRate: -1}.Check(), "--host-rate -1")
 }
 
-// A plugin that cannot be used is told before any server starts.
+// A plugin that cannot be used is reported before any server starts.
 func TestPluginIsLookedAtFirst(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, o := range map[string]workers.Options{"by flag": {Device: model.DeviceOptions{Plugin: "/nope.so"}}, "by the environment": {}} {

@@ -329,7 +329,7 @@ func TestWaitingForPrograms(t *testing.T) {
 }
 
 // Joined late, it shows evaluations and iterations in their order; a device that was lost
-// is told once, and neither it nor the iteration that was joined counts in the pace.
+// is shown once, and neither it nor the iteration that was joined counts in the pace.
 func TestWatchJoinedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
