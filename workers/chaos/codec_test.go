@@ -142,7 +142,7 @@ func TestCodec(t *testing.T) {
 	}
 	out, err := l.reprise("watch", "run", "--codec-key-file", keys)
 	require.NoError(t, err, out)
-	require.Contains(t, out, "iteration 3/3")
+	require.Contains(t, out, "iteration 2 (3 of 3)")
 	out, err = l.reprise("watch", "run")
 	require.Error(t, err)
 	require.Contains(t, out, `it was encrypted with the key "k1"; name the file that holds it with --codec-key-file`)
