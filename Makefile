@@ -28,7 +28,7 @@ help: ## this text
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo 'The first demo builds all it needs in 6 to 8 minutes on 2 cores, once; test needs some tools more.'
+	@echo 'The first demo builds all it needs in 4 to 6 minutes on 2 cores, once; test needs some tools more.'
 	@echo 'REPRISE_TEMPORAL=/path/to/temporal uses that one instead of building it;'
 	@echo 'REPRISE_PJRT_PLUGIN=/path/to/plugin.so uses another PJRT plugin (CUDA too).'
 

@@ -34,6 +34,8 @@ it away:
   sweep       a sweep's trials, one after the other, over their own times and over the
               same runs started by hand; goal: at most 5 % more. Then a sweep of
               thousands of stub trials: its time, its longest workflow task
+  bucket      a run's iterations alone, and beside a run whose reads of the bucket take
+              2 s longer, on one host worker (goal: at most 1.1 times as long)
   recovery    a worker process is killed by SIGKILL in the middle of an iteration
               while another one waits: detection and dispatch (goal: at most 10 s
               together), compiling, loading, rebuilding

@@ -68,6 +68,7 @@ func (s *benchmark) kill(ctx context.Context, c client.Client, crew *workerCrew,
 type workerCrew struct {
 	dir     string // the stack's
 	worker  workers.Options
+	roles   []workers.Role // of each; none: all
 	started int
 	running map[int]*child
 }
@@ -99,8 +100,13 @@ func (w *workerCrew) start(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(self, "worker", "--dev-dir", w.dir,
+	arguments := []string{"worker", "--dev-dir", w.dir}
+	for _, r := range w.roles {
+		arguments = append(arguments, "--roles", string(r))
+	}
+	arguments = append(arguments,
 		"--session-heartbeat", w.worker.SessionHeartbeat.String(), "--plugin", w.worker.Device.Plugin, "--xla-flags", w.worker.Device.XLAFlags)
+	cmd := exec.Command(self, arguments...)
 	cmd.Stdout, cmd.Stderr = log, log
 	worker, err := begin(cmd)
 	if err != nil {

@@ -42,6 +42,9 @@ func (r Report) Print(out io.Writer) error {
 	if r.Stubs != nil {
 		printStubs(&b, *r.Stubs)
 	}
+	if r.SlowBucket != nil {
+		printSlowBucket(&b, r.Preset, *r.SlowBucket)
+	}
 	if len(r.Recoveries) > 0 {
 		printRecoveries(&b, r.Recoveries)
 		fmt.Fprintf(&b, "  a worker process had at most %s resident\n", human.Bytes(r.WorkerPeak))
@@ -162,6 +165,12 @@ func printStubs(b *strings.Builder, s Stubs) {
 	fmt.Fprintf(b, "\nA sweep of %d stub trials of one second, at most %d at once: %.0f s (goal for 5,000: at most 15 min)\n", s.Trials, s.Parallel, s.Seconds)
 	fmt.Fprintf(b, "  its longest workflow task: %.3f s (goal: at most 1), median %.3f s; its histories: %d, of %d events and %s together\n",
 		s.LongestTask, s.MedianTask, s.Histories, s.Events, human.Bytes(s.Bytes))
+}
+
+func printSlowBucket(b *strings.Builder, preset string, s SlowBucket) {
+	fmt.Fprintf(b, "\nAn iteration of %s beside a run whose reads of the bucket take %.0f s longer, on the same host worker, medians of %d\n\n", preset, s.Delay, s.Iterations)
+	fmt.Fprintf(b, "  alone   %.3f s\n  beside  %.3f s, while %d reads were slow\n", s.Alone, s.Beside, s.Reads)
+	fmt.Fprintf(b, "\n  ratio %.3f (goal: at most %.1f)\n", s.Ratio, SlowGoal)
 }
 
 func printReport(b *strings.Builder, m ReportSpeed) {

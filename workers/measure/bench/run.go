@@ -38,6 +38,7 @@ type Report struct {
 	Tax          Tax                  `json:"tax"`
 	Sweep        *Sweep               `json:"sweep,omitempty"`
 	Stubs        *Stubs               `json:"stubs,omitempty"`
+	SlowBucket   *SlowBucket          `json:"slow_bucket,omitempty"`
 	Recoveries   []Recovery           `json:"recoveries"`
 	// WorkerPeak is the peak resident memory of a worker process in bytes.
 	WorkerPeak int64 `json:"worker_peak_bytes"`
@@ -70,11 +71,12 @@ const (
 	partSpeed      = "speed"
 	partTax        = "tax"
 	partSweep      = "sweep"
+	partBucket     = "bucket"
 	partRecovery   = "recovery"
 )
 
 // Parts lists all parts in that order.
-var Parts = []string{partEnv, partAlgorithms, partReport, partSpeed, partTax, partSweep, partRecovery}
+var Parts = []string{partEnv, partAlgorithms, partReport, partSpeed, partTax, partSweep, partBucket, partRecovery}
 
 // has reports whether a part is to be measured.
 func (o Options) has(part string) bool { return slices.Contains(o.Parts, part) }
@@ -122,6 +124,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 		{partSpeed, "speed: ", s.speed},
 		{partTax, "", s.tax},
 		{partSweep, "", s.sweep},
+		{partBucket, "slow bucket: ", s.slowBuckets},
 		{partRecovery, "", s.recoveries},
 	} {
 		if !o.has(part.name) {

@@ -22,7 +22,7 @@ func TestBenchOptions(t *testing.T) {
 		edit func(*Options)
 		want string
 	}{
-		"a part nobody knows": {func(o *Options) { o.Parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, report, speed, tax, sweep, recovery`},
+		"a part nobody knows": {func(o *Options) { o.Parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, report, speed, tax, sweep, bucket, recovery`},
 		"no part":             {func(o *Options) { o.Parts = nil }, "names none"},
 		"no rounds":           {func(o *Options) { o.Rounds = 0 }, "at least 1"},
 		"no trials":           {func(o *Options) { o.Trials = 0 }, "--trials"},
@@ -185,12 +185,14 @@ func TestBenchReport(t *testing.T) {
 		},
 		Recoveries: []Recovery{{Detection: 3, Dispatch: 1, Updates: 6, Total: 12}, {Detection: 5, Dispatch: 2, Updates: 6, Total: 14}, {Detection: 4, Dispatch: 3, Updates: 6, Total: 10}},
 		WorkerPeak: 700 << 20,
+		SlowBucket: &SlowBucket{Delay: 2, Iterations: 24, Alone: 0.5, Beside: 0.52, Ratio: 1.04, Reads: 17},
 	}
 	var b bytes.Buffer
 	require.NoError(t, r.Print(&b))
 	for _, want := range []string{
 		"forward      61234 tokens/s", "medians of 30", "durability tax 1.078 (goal: at most 1.10)",
 		"detection and dispatch 6.0 s together", "at most 700.0 MiB resident", "between the steps",
+		"beside a run whose reads of the bucket take 2 s longer", "beside  0.520 s, while 17 reads were slow", "ratio 1.040 (goal: at most 1.1)",
 	} {
 		require.Contains(t, b.String(), want)
 	}
