@@ -38,6 +38,17 @@ type DeviceOptions struct {
 	// environment's XLA_FLAGS, which override the pinned ones. They change the
 	// fingerprint. XLA ends the process if it does not know a flag.
 	XLAFlags string
+	// Other makes the device that of another build; for tests.
+	Other OtherBuild
+}
+
+// OtherBuild is how another build differs from this one, for tests. Zero is this build.
+type OtherBuild struct {
+	// Numerics is what the other build has added to Numerics.
+	Numerics int
+	// Program is the name of a program that the other build lowers with one operation more.
+	// The operation changes no value.
+	Program string
 }
 
 // Device is an open accelerator or CPU. It runs one program at a time; its methods may
@@ -52,6 +63,7 @@ type Device struct {
 	compiling   atomic.Int64 // programs that are being lowered or compiled
 	backend     *xla.Backend
 	fingerprint Fingerprint
+	other       OtherBuild
 	closed      bool                    // guarded by run
 	programs    map[programKey]*program // guarded by run
 }
@@ -94,7 +106,7 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 		return nil, fmt.Errorf("open device: %w: %s was changed since this process loaded it", ErrPlugin, path)
 	}
 	opened.plugins[path] = digest
-	d := &Device{}
+	d := &Device{other: o.Other}
 	behind(func() {
 		err = try("load PJRT plugin "+path, func() (err error) {
 			// Without this, CUDA may round float32 products to tf32.
@@ -109,6 +121,7 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 		d.backend.Finalize()
 		return nil, fmt.Errorf("open device: %w", err)
 	}
+	d.fingerprint.Numerics += o.Other.Numerics
 	return d, nil
 }
 

@@ -50,6 +50,31 @@ func TestFingerprint(t *testing.T) {
 	require.Equal(t, string(sorted), string(f.JSON()))
 }
 
+// A device of another build has another fingerprint, or one other program.
+func TestOtherBuild(t *testing.T) {
+	of := func(other OtherBuild) (*Device, map[string]string) {
+		d, err := OpenDevice(DeviceOptions{Other: other})
+		require.NoError(t, err)
+		t.Cleanup(d.Close)
+		p, err := d.Programs(tiny(), nil, tinyShapes)
+		require.NoError(t, err)
+		h, err := p.Hashes()
+		require.NoError(t, err)
+		return d, h
+	}
+	present, hashes := of(OtherBuild{})
+	newer, same := of(OtherBuild{Numerics: 1})
+	require.Equal(t, Numerics+1, newer.Fingerprint().Numerics)
+	require.NotEqual(t, present.Fingerprint().ID(), newer.Fingerprint().ID())
+	require.Equal(t, hashes, same)
+
+	changed, others := of(OtherBuild{Program: "forward"})
+	require.Equal(t, present.Fingerprint(), changed.Fingerprint())
+	for name, hash := range hashes {
+		require.Equal(t, name != "forward", others[name] == hash, name)
+	}
+}
+
 func TestDeviceKind(t *testing.T) {
 	for in, want := range map[string]string{
 		"TFRT_CPU_0 [processId=0]": "TFRT_CPU",

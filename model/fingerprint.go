@@ -36,7 +36,7 @@ type Fingerprint struct {
 	GOARCH string `json:"goarch"`
 	// ISA is the newest instruction set XLA may use on a CPU; empty on other platforms.
 	ISA string `json:"isa,omitempty"`
-	// Numerics is the constant Numerics.
+	// Numerics is the constant Numerics of the build.
 	Numerics int `json:"numerics"`
 	// Platform and PlatformVersion are reported by PJRT: "cpu" or "cuda", and its build.
 	Platform        string `json:"platform"`

@@ -82,6 +82,10 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 	if err != nil {
 		return out, err
 	}
+	// Restore compares with the programs of the iteration before, if there is one of the run.
+	if err := activities.SamePrograms(m.Programs, restored.Programs); err != nil {
+		return out, err
+	}
 	out.Rebuilt = restored.Telemetry.Recomputed
 	say(fmt.Sprintf("rebuilt from version %d by %d recorded updates; computing iteration %d", restored.From, out.Rebuilt, number))
 	var settings spec.Settings

@@ -135,6 +135,18 @@ func TestReplayIteration(t *testing.T) {
 	_, err = replay(2)
 	require.ErrorIs(t, err, activities.ErrNotFound)
 
+	// Of a build with other programs nothing is compared, also where no iteration before it
+	// says which programs it needs.
+	other, err := model.OpenDevice(model.DeviceOptions{Other: model.OtherBuild{Program: "forward"}})
+	require.NoError(t, err)
+	defer other.Close()
+	r, err = ReplayIteration(t.Context(), s, other, "again", 0, func(string) {})
+	var differ *activities.ProgramsDiffer
+	require.ErrorAs(t, err, &differ)
+	require.Len(t, differ.Programs, 1)
+	require.Equal(t, "turn-1.forward", differ.Programs[0].Name)
+	require.Empty(t, r.Computed)
+
 	// If the record differs from the computation, the difference is reported.
 	link, err := store.Head(t.Context(), s, "again")
 	require.NoError(t, err)

@@ -227,7 +227,11 @@ func (p *process) start(w worker.Worker) error {
 
 // startDevice opens the device, answers what it is, and takes one session.
 func (p *process) startDevice() error {
-	opened, err := model.OpenDevice(p.Device)
+	options := p.Device
+	if p.Faults != nil {
+		options.Other = p.Faults.Build()
+	}
+	opened, err := model.OpenDevice(options)
 	if err != nil {
 		return fmt.Errorf("open the device: %w", err)
 	}

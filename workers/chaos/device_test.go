@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workflows"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // exits waits until the process has ended by itself for a cause, and has said why.
@@ -73,6 +74,32 @@ func TestDeviceOutOfMemoryAlways(t *testing.T) {
 	require.Equal(t, 2, s.PausedBy.OutOfMemory)
 	require.Contains(t, s.PausedBy.Error, "Out of memory allocating 281474976710656 bytes")
 	require.Contains(t, s.PausedBy.Error, "the spec is estimated to need")
+	_, err := l.update(chaosRun, "resume", "")
+	require.NoError(t, err)
+	l.completes(chaosRun)
+	l.verifies(chaosRun)
+	same(t, want, reach(t, l.store, chaosRun))
+}
+
+// TestStepFailsAlways has a step fail on each device that the run finds: after as many
+// failures as its spec allows the run pauses with the reason, and continues when it is resumed.
+func TestStepFailsAlways(t *testing.T) {
+	t.Parallel()
+	want := single.reference(t)
+	l := newLane(t, sharedStack(t)).withStarterOf(&single)
+	l.start(chaosRun, single.spec(t))
+	for range spec.DefaultStepFailures {
+		l.worker(workerOptions{fault: "Score#1/lost/1"}).exits(t, device.Failed, "UNAVAILABLE: the device is gone")
+	}
+	sound := l.worker(workerOptions{trace: true})
+	s := l.reaches(chaosRun, "it has paused by itself", func(s workflows.Status) bool { return s.PausedBy != nil })
+	require.True(t, s.Paused)
+	require.Regexp(t, `^paused: Score: iteration 1 .* failed 5 times in a row$`, s.Phase)
+	require.Equal(t, activities.KindDeviceFailed, s.PausedBy.Kind)
+	require.Equal(t, spec.DefaultStepFailures, s.PausedBy.Count)
+	require.Contains(t, s.PausedBy.Error, "UNAVAILABLE: the device is gone")
+	require.Contains(t, s.PausedBy.Do, "--name resume")
+	require.NotContains(t, sound.text(), " took", "a run that has paused gives the device back")
 	_, err := l.update(chaosRun, "resume", "")
 	require.NoError(t, err)
 	l.completes(chaosRun)

@@ -39,6 +39,7 @@ type process struct {
 type workerOptions struct {
 	fault     string // REPRISE_FAULT
 	diverge   string // REPRISE_FAULT_DIVERGE
+	build     string // REPRISE_FAULT_BUILD
 	trace     bool
 	flags     []string
 	env       []string
@@ -53,14 +54,14 @@ func (l *lane) worker(o workerOptions) *process {
 	}
 	l.workers++
 	p := &process{
-		name:  fmt.Sprintf("worker %d %s%s", l.workers, o.fault, o.diverge),
+		name:  fmt.Sprintf("worker %d %s%s%s", l.workers, o.fault, o.diverge, o.build),
 		log:   l.logOf(l.workers),
 		ended: make(chan struct{}),
 	}
 	arguments := append([]string{"worker", "--dev-dir", l.stack.Dir(), "--namespace", l.namespace,
 		"--s3-prefix", l.prefix, "--session-heartbeat", o.heartbeat}, slices.Concat(l.flags, o.flags)...)
 	cmd := exec.Command(program, arguments...)
-	cmd.Env = append(slices.Clone(environment), faults.Env+"="+o.fault, faults.EnvDiverge+"="+o.diverge)
+	cmd.Env = append(slices.Clone(environment), faults.Env+"="+o.fault, faults.EnvDiverge+"="+o.diverge, faults.EnvBuild+"="+o.build)
 	if o.trace {
 		cmd.Env = append(cmd.Env, faults.EnvTrace+"=1")
 	}

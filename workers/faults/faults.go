@@ -6,6 +6,8 @@
 //	REPRISE_FAULT=Update/written/2         kill this process (SIGKILL) at the 2nd Update
 //	REPRISE_FAULT=Update/stall:1500/1      the 1st Update takes 1500 ms longer
 //	REPRISE_FAULT_DIVERGE=Generate/3       the 3rd Generate answers other bytes
+//	REPRISE_FAULT_BUILD=programs           lower one program with an operation more
+//	REPRISE_FAULT_BUILD=numerics           have a higher model.Numerics
 //	REPRISE_FAULT_TRACE=1                  print when activities compute
 //
 // A fault is KIND/PHASE/N: the kind of activity, the phase of it, and the
@@ -41,6 +43,7 @@ package faults
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -48,12 +51,15 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/reprise-rl/reprise/model"
 )
 
 // The environment variables that turn faults on.
 const (
 	Env        = "REPRISE_FAULT"
 	EnvDiverge = "REPRISE_FAULT_DIVERGE"
+	EnvBuild   = "REPRISE_FAULT_BUILD"
 	EnvTrace   = "REPRISE_FAULT_TRACE"
 )
 
@@ -139,6 +145,7 @@ func Parse(text string) (Fault, error) {
 type Plan struct {
 	faults  []Fault
 	diverge *Fault // Kind and Nth only
+	build   model.OtherBuild
 	trace   bool
 	out     io.Writer
 	store   storeRef
@@ -179,10 +186,16 @@ func FromEnvironment(getenv func(string) string) (*Plan, error) {
 		}
 		p.diverge = &Fault{Kind: kind, Nth: n}
 	}
-	if len(p.faults) == 0 && p.diverge == nil && !p.trace {
+	if text := getenv(EnvBuild); text != "" {
+		var ok bool
+		if p.build, ok = builds[text]; !ok {
+			return nil, fmt.Errorf("%s: %q is none of %s", EnvBuild, text, strings.Join(slices.Sorted(maps.Keys(builds)), ", "))
+		}
+	}
+	if len(p.faults) == 0 && p.diverge == nil && p.build == (model.OtherBuild{}) && !p.trace {
 		return nil, nil
 	}
-	p.say("are on in this process: %s=%q %s=%q", Env, getenv(Env), EnvDiverge, getenv(EnvDiverge))
+	p.say("are on in this process: %s=%q %s=%q %s=%q", Env, getenv(Env), EnvDiverge, getenv(EnvDiverge), EnvBuild, getenv(EnvBuild))
 	return p, nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
 )
 
 func TestParse(t *testing.T) {
@@ -63,7 +64,7 @@ func TestOffByDefault(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, p)
 
-	for name, value := range map[string]string{Env: "nonsense", EnvDiverge: "Update/1"} {
+	for name, value := range map[string]string{Env: "nonsense", EnvDiverge: "Update/1", EnvBuild: "newer"} {
 		_, err = FromEnvironment(func(asked string) string {
 			if asked == name {
 				return value
@@ -71,6 +72,19 @@ func TestOffByDefault(t *testing.T) {
 			return ""
 		})
 		require.ErrorContains(t, err, name)
+	}
+}
+
+func TestBuilds(t *testing.T) {
+	for text, want := range map[string]model.OtherBuild{OtherPrograms: {Program: OtherProgram}, OtherNumerics: {Numerics: 1}} {
+		p, err := FromEnvironment(func(name string) string {
+			if name == EnvBuild {
+				return text
+			}
+			return ""
+		})
+		require.NoError(t, err)
+		require.Equal(t, want, p.Build())
 	}
 }
 
