@@ -42,8 +42,8 @@ type DeviceOptions struct {
 	// programcache.Default, or programcache.None, which "" means too. A folder that
 	// somebody else may write is a programcache.ErrRefused. Bits do not depend on it.
 	ProgramCache string
-	// Warn, where set, is told what is wrong with the cache of programs, which is never
-	// more than a loss of time.
+	// Warn is told what is wrong with the cache of programs, which is never more than a loss
+	// of time. Nil writes it to standard error.
 	Warn func(problem string)
 }
 

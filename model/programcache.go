@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -57,7 +58,7 @@ type builds struct {
 func openBuilds(o DeviceOptions) (*builds, error) {
 	b := &builds{warn: o.Warn}
 	if b.warn == nil {
-		b.warn = func(string) {}
+		b.warn = func(problem string) { fmt.Fprintln(os.Stderr, problem) }
 	}
 	dir, err := programcache.Folder(o.ProgramCache)
 	if err == nil && dir != "" {

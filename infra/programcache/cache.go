@@ -18,6 +18,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -51,15 +52,18 @@ type Key string
 // a fingerprint by a processor such as this one.
 func KeyOf(program string, fingerprint []byte) Key {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s%s\n%s\n%s\n", magic, program, fingerprint, strings.Join(processor(), " "))
+	fmt.Fprintf(h, "%s%s\n%s\n%s\n", magic, program, fingerprint, processor())
 	return Key(hex.EncodeToString(h.Sum(nil)))
 }
 
-// processor has the features of the real processor, also those that XLA's flags switch off.
-func processor() []string {
-	features := cpuid.CPU.FeatureSet()
+// processor describes the real processor, whatever XLA's flags switch off: its features, on
+// which it depends whether the code runs; its model, for which XLA tunes the code; and the cores of
+// this process, among which XLA splits the work.
+func processor() string {
+	c := cpuid.CPU
+	features := c.FeatureSet()
 	slices.Sort(features)
-	return features
+	return fmt.Sprintf("%s %d %d, %d cores, %s", c.VendorString, c.Family, c.Model, runtime.NumCPU(), strings.Join(features, " "))
 }
 
 // Cache is an open folder of programs. Its methods may be called concurrently, and several

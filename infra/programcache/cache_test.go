@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/cpuid/v2"
 	"github.com/stretchr/testify/require"
 )
 
@@ -56,7 +57,8 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, keyOf("a"), keyOf("a"))
 	require.NotEqual(t, keyOf("a"), keyOf("b"))
 	require.NotEqual(t, keyOf("a"), KeyOf("a", []byte("another device")))
-	require.NotEmpty(t, processor())
+	t.Log(processor())
+	require.Greater(t, len(cpuid.CPU.FeatureSet()), 3)
 }
 
 func TestDamagedFilesAreRemoved(t *testing.T) {
