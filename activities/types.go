@@ -23,7 +23,16 @@ type Telemetry struct {
 	// WaitSeconds is the time it waited for the device to be free.
 	WaitSeconds float64 `json:"wait_seconds,omitempty"`
 	// CompileSeconds is the part of Seconds spent compiling programs.
+	// That includes taking programs from the cache, and testing them.
 	CompileSeconds float64 `json:"compile_seconds,omitempty"`
+	// CompiledPrograms and CachedPrograms count the programs that were compiled, and those
+	// that came from the worker's cache.
+	CompiledPrograms int `json:"compiled_programs,omitempty"`
+	CachedPrograms   int `json:"cached_programs,omitempty"`
+	// CachedSeconds is the time that those from the cache took.
+	CachedSeconds float64 `json:"cached_seconds,omitempty"`
+	// CacheFaults counts programs whose file in the cache could not be used or written.
+	CacheFaults int `json:"cache_faults,omitempty"`
 	// LoadSeconds is the part of Seconds spent reading a snapshot and uploading it.
 	LoadSeconds float64 `json:"load_seconds,omitempty"`
 	// Tokens counts the tokens computed or sampled.
@@ -42,6 +51,10 @@ func (t Telemetry) Plus(u Telemetry) Telemetry {
 	t.Seconds += u.Seconds
 	t.WaitSeconds += u.WaitSeconds
 	t.CompileSeconds += u.CompileSeconds
+	t.CompiledPrograms += u.CompiledPrograms
+	t.CachedPrograms += u.CachedPrograms
+	t.CachedSeconds += u.CachedSeconds
+	t.CacheFaults += u.CacheFaults
 	t.LoadSeconds += u.LoadSeconds
 	t.Tokens += u.Tokens
 	t.Recomputed += u.Recomputed

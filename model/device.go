@@ -38,6 +38,13 @@ type DeviceOptions struct {
 	// environment's XLA_FLAGS, which override the pinned ones. They change the
 	// fingerprint. XLA ends the process if it does not know a flag.
 	XLAFlags string
+	// ProgramCache is the folder of compiled programs: a folder of the user's own,
+	// programcache.Default, or programcache.None, which "" means too. A folder that
+	// somebody else may write is a programcache.ErrRefused. Bits do not depend on it.
+	ProgramCache string
+	// Warn is told what is wrong with the cache of programs, which is never more than a loss
+	// of time. Nil writes it to standard error.
+	Warn func(problem string)
 	// Other makes the device that of another build; for tests.
 	Other OtherBuild
 }
@@ -66,6 +73,7 @@ type Device struct {
 	other       OtherBuild
 	closed      bool                    // guarded by run
 	programs    map[programKey]*program // guarded by run
+	builds      *builds
 }
 
 // opened records the flags and plugins of this process. XLA reads its flags once, when
@@ -106,7 +114,11 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 		return nil, fmt.Errorf("open device: %w: %s was changed since this process loaded it", ErrPlugin, path)
 	}
 	opened.plugins[path] = digest
-	d := &Device{other: o.Other}
+	made, err := openBuilds(o)
+	if err != nil {
+		return nil, fmt.Errorf("open device: %w", err)
+	}
+	d := &Device{other: o.Other, builds: made}
 	behind(func() {
 		err = try("load PJRT plugin "+path, func() (err error) {
 			// Without this, CUDA may round float32 products to tf32.
@@ -115,10 +127,12 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 		})
 	})
 	if err != nil {
+		made.close()
 		return nil, fmt.Errorf("open device: %w: %w", ErrPlugin, err)
 	}
 	if d.fingerprint, err = readFingerprint(d.backend, digest, flags); err != nil {
 		d.backend.Finalize()
+		made.close()
 		return nil, fmt.Errorf("open device: %w", err)
 	}
 	d.fingerprint.Numerics += o.Other.Numerics
@@ -149,6 +163,7 @@ func (d *Device) Close() {
 			p.finalize()
 		}
 		d.backend.Finalize()
+		d.builds.close()
 	}
 }
 

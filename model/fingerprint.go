@@ -13,6 +13,8 @@ import (
 
 	"github.com/gomlx/go-xla/compute/xla"
 	"github.com/gomlx/go-xla/pjrt"
+
+	"github.com/reprise-rl/reprise/model/executable"
 )
 
 // Numerics is a version that is raised by hand when this package computes other bits from
@@ -64,7 +66,7 @@ func (f Fingerprint) ID() string {
 }
 
 func readFingerprint(b *xla.Backend, plugin, flags string) (Fingerprint, error) {
-	client, err := unexported[*pjrt.Client](b, "client")
+	client, err := executable.Field[*pjrt.Client](b, "client")
 	if err != nil {
 		return Fingerprint{}, err
 	}

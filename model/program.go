@@ -4,9 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"reflect"
 	"sync"
-	"unsafe"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -14,10 +12,12 @@ import (
 	"github.com/gomlx/go-xla/compute/xla"
 	"github.com/gomlx/go-xla/stablehlo"
 	"github.com/gomlx/gomlx/core/graph"
+
+	"github.com/reprise-rl/reprise/model/executable"
 )
 
-// program is one XLA program. It is lowered to StableHLO and compiled once, when first
-// needed. All Programs and States that need the same program share it; it is released with
+// program is one XLA program. It is lowered to StableHLO and compiled once, or loaded from
+// the device's cache of programs, when first needed. All Programs and States that need the same program share it; it is released with
 // the last of them.
 type program struct {
 	name   string
@@ -103,7 +103,7 @@ func (p *program) lower() (builder *xla.Builder, text []byte, err error) {
 		if c.builder == nil {
 			return fmt.Errorf("the backend's builder is a %T", c.builder)
 		}
-		lowered, err := unexported[*stablehlo.Builder](c.builder, "builder")
+		lowered, err := executable.Field[*stablehlo.Builder](c.builder, "builder")
 		if err != nil {
 			return err
 		}
@@ -152,13 +152,7 @@ func (p *program) compile() error {
 		return err
 	}
 	p.setHash(text)
-	behind(func() {
-		err = try("compile program "+p.name, func() error {
-			var err error
-			p.exec, err = builder.Compile()
-			return err
-		})
-	})
+	behind(func() { p.exec, err = p.device.executable(p.name, p.hash, builder) })
 	return err
 }
 
@@ -192,21 +186,4 @@ func (p *program) finalize() {
 		p.exec.Finalize()
 		p.exec = nil
 	}
-}
-
-// unexported reads an unexported pointer field of go-xla, because v0.4.5 has no accessor
-// for the lowered text and the client's platform. It checks the field's type, so that a
-// version with another type gives an error and not an invalid pointer.
-func unexported[P any](owner any, field string) (P, error) {
-	var zero P
-	v := reflect.ValueOf(owner)
-	if v.Kind() != reflect.Pointer || v.IsNil() {
-		return zero, fmt.Errorf("read field %q of a %T", field, owner)
-	}
-	f := v.Elem().FieldByName(field)
-	if !f.IsValid() || f.Type() != reflect.TypeFor[P]() || f.Kind() != reflect.Pointer || f.IsNil() {
-		return zero, fmt.Errorf("%T has no %s field of type %v: this version of go-xla is not supported", owner, field, reflect.TypeFor[P]())
-	}
-	ptr := f.UnsafePointer()
-	return *(*P)(unsafe.Pointer(&ptr)), nil
 }

@@ -162,7 +162,7 @@ func Run(ctx context.Context, o Options) error {
 	if p.device != nil {
 		info = p.device.Engine.Info()
 		if p.metrics != nil {
-			p.metrics.Device(info.Fingerprint)
+			p.metrics.Device(info.Fingerprint, p.opened.Built)
 		}
 		idle, stop := context.WithCancel(ctx)
 		defer stop()
@@ -201,6 +201,7 @@ type process struct {
 	endings   chan *device.Ending
 	decider   worker.Worker  // serves workflow tasks; nil without the role
 	device    *device.Device // nil without the role
+	opened    *model.Device  // what device computes on
 	deviceCtx context.Context
 	endDevice context.CancelFunc
 }
@@ -228,6 +229,7 @@ func (p *process) start(w worker.Worker) error {
 // startDevice opens the device, answers what it is, and takes one session.
 func (p *process) startDevice() error {
 	options := p.Device
+	options.Warn = func(problem string) { p.Logger.Warn(problem) }
 	if p.Faults != nil {
 		options.Other = p.Faults.Build()
 	}
@@ -251,7 +253,7 @@ func (p *process) startDevice() error {
 	if p.Faults != nil {
 		engine.Watch, engine.Differ, opened.Before = p.Faults.Took, p.Faults.Differs, p.Faults.Executes
 	}
-	p.device = &device.Device{Store: p.Store, Engine: engine, PriceHour: p.PriceHour}
+	p.opened, p.device = opened, &device.Device{Store: p.Store, Engine: engine, PriceHour: p.PriceHour}
 	o := p.base()
 	o.DisableWorkflowWorker = true
 	o.BackgroundActivityContext = p.deviceCtx

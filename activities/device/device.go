@@ -45,6 +45,7 @@ type work struct {
 	engine   *Engine
 	measured activities.Telemetry
 	start    time.Time
+	built    model.Built // by the device before
 }
 
 // begin takes the lease and reads the run's context. The caller ends it with done, which
@@ -61,7 +62,7 @@ func (d *Device) beginWith(ctx context.Context, runID string, read func() (*run.
 		stop()
 		return nil, nil, err
 	}
-	w = &work{engine: d.Engine, start: time.Now()}
+	w = &work{engine: d.Engine, start: time.Now(), built: d.Engine.device.Built()}
 	w.measured.WaitSeconds, w.measured.PriceHour = waited.Seconds(), d.PriceHour
 	done = func(err *error) {
 		*err = d.Engine.settle(ctx, w.Context, *err)
@@ -89,6 +90,9 @@ func derived(rc *run.Context) spec.Derived { return spec.Derive(rc.Train, run.Sh
 // telemetry returns the attempt's telemetry.
 func (w *work) telemetry() activities.Telemetry {
 	w.measured.Seconds = time.Since(w.start).Seconds()
+	built := w.engine.device.Built().Minus(w.built)
+	w.measured.CompiledPrograms, w.measured.CachedPrograms = built.Compiled, built.Loaded
+	w.measured.CachedSeconds, w.measured.CacheFaults = built.LoadSeconds, built.CacheFaults
 	return w.measured
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/programcache"
 )
 
 var (
@@ -22,8 +23,9 @@ var (
 	seed  = flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the random moments")
 )
 
-// program is the path of the reprise that is tested.
-var program string
+// program is the path of the reprise that is tested, and programs the folder in which the
+// workers of all tests keep what they compile.
+var program, programs string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -44,7 +46,8 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "reprise")
+	program, programs = filepath.Join(dir, "reprise"), filepath.Join(dir, "programs")
+	environment = append(environment, programcache.Env+"="+programs)
 	build := exec.Command("go", "build", "-o", program, "github.com/reprise-rl/reprise/workers/reprise")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build reprise: %v\n%s", err, out)

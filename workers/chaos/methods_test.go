@@ -338,7 +338,7 @@ func recompute(t *testing.T, s store.Store, run string, iteration int) {
 	again.Lock()
 	defer again.Unlock()
 	if again.device == nil {
-		device, err := model.OpenDevice(model.DeviceOptions{XLAFlags: xlaFlags()})
+		device, err := model.OpenDevice(model.DeviceOptions{XLAFlags: xlaFlags(), ProgramCache: programs})
 		require.NoError(t, err)
 		again.device = device
 	}

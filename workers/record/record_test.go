@@ -32,6 +32,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
@@ -124,7 +125,8 @@ func (r *recorder) play(ctx context.Context, s script) error {
 // startWorker starts a worker process; stopWorkers ends those that still run.
 func (r *recorder) startWorker(environment []string, flags ...string) (*exec.Cmd, error) {
 	w := exec.Command(r.program, append([]string{"worker", "--dev-dir", r.dir, "--session-heartbeat", "3s"}, flags...)...)
-	w.Env = append(os.Environ(), environment...)
+	w.Env = append(os.Environ(), programcache.Env+"="+filepath.Join(filepath.Dir(r.program), "programs"))
+	w.Env = append(w.Env, environment...)
 	w.Stderr = os.Stderr
 	w.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := w.Start(); err != nil {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/infra/connect"
 	"github.com/reprise-rl/reprise/infra/plugin"
+	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
@@ -26,7 +28,7 @@ func doctorCommand() *cobra.Command {
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options.Plugin = device.Plugin
-			checks := append(conn.Settings.Doctor(cmd.Context(), options), deviceCheck(device))
+			checks := append(conn.Settings.Doctor(cmd.Context(), options), programCacheCheck(device.ProgramCache), deviceCheck(device))
 			if asJSON {
 				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(checks); err != nil {
 					return err
@@ -52,9 +54,41 @@ func doctorCommand() *cobra.Command {
 	return cmd
 }
 
+// programCacheCheck looks at the folder in which a worker with the same --program-cache keeps
+// compiled programs. A worker makes it where it is missing.
+func programCacheCheck(named string) connect.Check {
+	c := connect.Check{Name: "program cache", Status: connect.OK}
+	dir, err := programcache.Folder(named)
+	switch {
+	case err != nil:
+		c.Status, c.Detail, c.Advice = connect.Warn, err.Error(), "name a folder with --program-cache; without one every start compiles anew"
+		return c
+	case dir == "":
+		c.Detail = "none: every start compiles anew"
+		return c
+	}
+	cache, err := programcache.Open(dir)
+	if err != nil {
+		c.Status, c.Detail, c.Advice = connect.Warn, err.Error(), "name another folder with --program-cache, or none"
+		if errors.Is(err, programcache.ErrRefused) {
+			c.Status = connect.Fail // no device opens with it
+		}
+		return c
+	}
+	defer cache.Close()
+	programs, bytes, err := cache.Size()
+	if err != nil {
+		c.Status, c.Detail, c.Advice = connect.Warn, fmt.Sprintf("read %s: %v", dir, err), "name another folder with --program-cache, or none"
+		return c
+	}
+	c.Detail = fmt.Sprintf("%s: %d programs, %.1f MB of at most %d", dir, programs, float64(bytes)/1e6, programcache.Limit/1_000_000)
+	return c
+}
+
 // deviceCheck opens the device and reports its fingerprint.
 func deviceCheck(o model.DeviceOptions) connect.Check {
 	c := connect.Check{Name: "device", Status: connect.OK}
+	o.ProgramCache = programcache.None // which has a check of its own
 	d, err := model.OpenDevice(o)
 	if err != nil {
 		c.Status, c.Detail, c.Advice = connect.Fail, err.Error(), "make plugin, or name another plugin with --plugin or REPRISE_PJRT_PLUGIN"

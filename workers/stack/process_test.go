@@ -67,7 +67,7 @@ func TestWorkerArguments(t *testing.T) {
 	given := []string{"--xla-flags=--a=1 --b", "--grace=3s", "--metrics-listen=host:5"}
 	require.NoError(t, f.Parse(given))
 	arguments := workerArguments(f)
-	require.Subset(t, arguments, append(given, "--session-heartbeat=5s", "--plugin=", "--host-slots=8"))
+	require.Subset(t, arguments, append(given, "--session-heartbeat=5s", "--plugin=", "--program-cache=default", "--host-slots=8"))
 	var again workers.Options
 	g := pflag.NewFlagSet("", pflag.ContinueOnError)
 	AddWorkerFlags(g, &again, time.Hour)

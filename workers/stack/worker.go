@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
 )
@@ -33,5 +34,6 @@ func AddFingerprintFlags(f *pflag.FlagSet, o *model.DeviceOptions) {
 // AddDeviceFlags adds the flags that open a device; note ends the usage of --xla-flags.
 func AddDeviceFlags(f *pflag.FlagSet, o *model.DeviceOptions, note string) {
 	f.StringVar(&o.Plugin, "plugin", "", "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN]")
+	f.StringVar(&o.ProgramCache, "program-cache", programcache.Default, "folder that keeps compiled programs for the next start, none for no folder [REPRISE_PROGRAM_CACHE]; default is reprise/programs in your cache folder")
 	f.StringVar(&o.XLAFlags, "xla-flags", "", "additional XLA flags"+note)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/plugin"
+	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
 )
@@ -23,11 +24,12 @@ func TestWorkerFlags(t *testing.T) {
 		require.Equal(t, "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN] (default: the pinned CPU plugin)", f.Lookup("plugin").Usage)
 		return o
 	}
-	require.Equal(t, workers.Options{SessionHeartbeat: 7 * time.Second, Grace: 25 * time.Second, HostSlots: 8, MetricsRuns: 1}, parse())
+	cached := model.DeviceOptions{ProgramCache: programcache.Default}
+	require.Equal(t, workers.Options{Device: cached, SessionHeartbeat: 7 * time.Second, Grace: 25 * time.Second, HostSlots: 8, MetricsRuns: 1}, parse())
 	require.Equal(t, workers.Options{
-		Device: model.DeviceOptions{Plugin: "p.so", XLAFlags: "--x"}, SessionHeartbeat: time.Second, Grace: 2 * time.Second,
+		Device: model.DeviceOptions{Plugin: "p.so", XLAFlags: "--x", ProgramCache: "none"}, SessionHeartbeat: time.Second, Grace: 2 * time.Second,
 		HostSlots: 3, ContinueAfter: 4, MetricsListen: "host:5", MetricsRuns: 6,
-	}, parse("--plugin=p.so", "--xla-flags=--x", "--session-heartbeat=1s", "--grace=2s", "--host-slots=3",
+	}, parse("--plugin=p.so", "--xla-flags=--x", "--program-cache=none", "--session-heartbeat=1s", "--grace=2s", "--host-slots=3",
 		"--continue-as-new-after=4", "--metrics-listen=host:5", "--metrics-runs=6"))
 	require.ErrorContains(t, workers.Options{Roles: workers.Roles, MetricsRuns: -1}.Check(), "--metrics-runs is -1")
 	require.ErrorContains(t, workers.Options{}.Check(), "needs a role")

@@ -79,7 +79,7 @@ func (m *Metrics) did(step string, arguments []any, out any, took time.Duration)
 	for _, part := range []struct {
 		name    string
 		seconds float64
-	}{{"wait", t.WaitSeconds}, {"compile", t.CompileSeconds}, {"load", t.LoadSeconds}} {
+	}{{"wait", t.WaitSeconds}, {"compile", t.CompileSeconds - t.CachedSeconds}, {"cached", t.CachedSeconds}, {"load", t.LoadSeconds}} {
 		if part.seconds > 0 {
 			m.parts.WithLabelValues(step, part.name).Add(part.seconds)
 		}

@@ -7,6 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.temporal.io/sdk/client"
+
+	"github.com/reprise-rl/reprise/model"
 )
 
 // Options say what is exported.
@@ -82,7 +84,7 @@ func New(o Options) *Metrics {
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "reprise", Name: "step_seconds", Help: "What an activity's own work took, by step, where it succeeded.", Buckets: stepBuckets,
 		}, []string{"step"}),
-		parts:     counter("step_part_seconds_total", "Parts of a step: waiting for the device (beside step_seconds), compiling and loading (within).", "step", "part"),
+		parts:     counter("step_part_seconds_total", "Parts of a step: waiting for the device (beside step_seconds), compiling, taking programs from the cache, and loading (within).", "step", "part"),
 		tokens:    counter("tokens_total", "Tokens generated, evaluated, scored, trained on or taught.", "kind"),
 		rate:      gauge("tokens_per_second", "Tokens per second of the newest activity of the kind.", "kind"),
 		retries:   counter("retries_total", "Activities begun that were not the first attempt.", "step"),
@@ -117,5 +119,23 @@ func (m *Metrics) Handler() http.Handler {
 // Temporal takes the SDK's own metrics: give it to the client that the workers use.
 func (m *Metrics) Temporal() client.MetricsHandler { return &sdkHandler{sdk: m.sdk} }
 
-// Device says which device this process has.
-func (m *Metrics) Device(fingerprint string) { m.device.WithLabelValues(fingerprint).Set(1) }
+// Device says which device this process has, and where the programs come from that it has
+// built.
+func (m *Metrics) Device(fingerprint string, built func() model.Built) {
+	m.device.WithLabelValues(fingerprint).Set(1)
+	const programs = "Programs that the device has made ready, by where they came from."
+	for _, c := range []struct {
+		name, help, from string
+		of               func(model.Built) int
+	}{
+		{"programs_total", programs, "compiler", func(b model.Built) int { return b.Compiled }},
+		{"programs_total", programs, "cache", func(b model.Built) int { return b.Loaded }},
+		{"program_cache_faults_total", "Programs whose file in the cache could not be used or written.", "", func(b model.Built) int { return b.CacheFaults }},
+	} {
+		o := prometheus.CounterOpts{Namespace: "reprise", Name: c.name, Help: c.help}
+		if c.from != "" {
+			o.ConstLabels = prometheus.Labels{"from": c.from}
+		}
+		m.registry.MustRegister(prometheus.NewCounterFunc(o, func() float64 { return float64(c.of(built())) }))
+	}
+}

@@ -22,6 +22,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model"
 )
 
 // calls are an iteration's activities, what they were asked and what they answer.
@@ -42,7 +43,7 @@ func iterationOf(id string) []call {
 	return []call{
 		{"Resolve", activities.ResolveInput{Run: id}, activities.ResolveResult{}},
 		{"WarmStart", activities.WarmStartInput{Run: id}, activities.WarmStartResult{Telemetry: activities.Telemetry{Seconds: 1, Tokens: 7}}},
-		{"Restore", activities.RestoreInput{Version: version(id)}, activities.RestoreResult{Telemetry: activities.Telemetry{Seconds: 3, LoadSeconds: 1, CompileSeconds: 1.5, Recomputed: 2}}},
+		{"Restore", activities.RestoreInput{Version: version(id)}, activities.RestoreResult{Telemetry: activities.Telemetry{Seconds: 3, LoadSeconds: 1, CompileSeconds: 1.5, CachedSeconds: 0.25, Recomputed: 2}}},
 		{"Generate", activities.GenerateInput{Policy: version(id)}, activities.GenerateResult{Telemetry: activities.Telemetry{Seconds: 2, WaitSeconds: 0.5, Tokens: 100}}},
 		{"Step", activities.StepInput{Run: run(id)}, activities.StepResult{Telemetry: seconds(0.1)}},
 		{"Select", activities.SelectInput{Run: run(id)}, activities.SelectResult{Telemetry: seconds(0.2)}},
@@ -155,7 +156,7 @@ func as[R any](answer any) (R, error) {
 
 func TestIteration(t *testing.T) {
 	m := New(Options{Runs: 1})
-	m.Device("cpu-1")
+	m.Device("cpu-1", func() model.Built { return model.Built{Compiled: 2, Loaded: 6, CacheFaults: 1} })
 	do(t, m, append(iterationOf("r"), call{"internalSessionCreationActivity", nil, nil})...)
 	got := scrape(t, m)
 	for series, want := range map[string]float64{
@@ -182,7 +183,11 @@ func TestIteration(t *testing.T) {
 		`reprise_step_seconds_count{step="resolve"}`:                     1,
 		`reprise_step_part_seconds_total{part="wait",step="generate"}`:   0.5,
 		`reprise_step_part_seconds_total{part="load",step="restore"}`:    1,
-		`reprise_step_part_seconds_total{part="compile",step="restore"}`: 1.5,
+		`reprise_step_part_seconds_total{part="compile",step="restore"}`: 1.25,
+		`reprise_step_part_seconds_total{part="cached",step="restore"}`:  0.25,
+		`reprise_programs_total{from="compiler"}`:                        2,
+		`reprise_programs_total{from="cache"}`:                           6,
+		`reprise_program_cache_faults_total`:                             1,
 		`reprise_tokens_total{kind="generated"}`:                         100,
 		`reprise_tokens_total{kind="evaluated"}`:                         50,
 		`reprise_tokens_total{kind="scored"}`:                            60,

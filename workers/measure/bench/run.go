@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/measure/environments"
@@ -164,9 +165,12 @@ func specOf(preset string, iterations int) ([]byte, spec.Train, error) {
 	return text, t, err
 }
 
-// onDevice runs f with an open device and records its fingerprint.
+// onDevice runs f with an open device, which compiles every program, and records its
+// fingerprint.
 func (s *benchmark) onDevice(f func(*model.Device) error) error {
-	device, err := model.OpenDevice(s.Worker.Device)
+	options := s.Worker.Device
+	options.ProgramCache = programcache.None
+	device, err := model.OpenDevice(options)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/connect"
+	"github.com/reprise-rl/reprise/infra/programcache"
+)
+
+// The tests of this package leave the user's own cache of programs alone.
+func TestMain(m *testing.M) {
+	if err := os.Setenv(programcache.Env, programcache.None); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func TestProgramCacheCheck(t *testing.T) {
+	c := programCacheCheck(programcache.Default)
+	require.Equal(t, connect.Check{Name: "program cache", Status: connect.OK, Detail: "none: every start compiles anew"}, c)
+
+	dir := filepath.Join(t.TempDir(), "programs")
+	cache, err := programcache.Open(dir)
+	require.NoError(t, err)
+	defer cache.Close()
+	require.NoError(t, cache.Put(programcache.KeyOf("a", nil), make([]byte, 2_500_000)))
+	c = programCacheCheck(dir)
+	require.Equal(t, connect.OK, c.Status)
+	require.Equal(t, dir+": 1 programs, 2.5 MB of at most 4294", c.Detail)
+
+	require.NoError(t, os.Chmod(dir, 0o755))
+	c = programCacheCheck(dir)
+	require.Equal(t, connect.Fail, c.Status)
+	require.Contains(t, c.Detail, dir)
+	require.Contains(t, c.Advice, "--program-cache")
+
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.Equal(t, connect.Warn, programCacheCheck(filepath.Join(file, "programs")).Status)
+}
