@@ -7,6 +7,9 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 GO ?= go
+# One set of flags for builds, tests and checks: what one of them has compiled, the others
+# take from Go's cache. The tests that build the program inherit it.
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS 2>/dev/null)) -trimpath)
 # What `go test` gets instead of everything; e.g. make test TESTFLAGS='-run Resume ./workers/...'
 TESTFLAGS ?=
 
@@ -43,7 +46,7 @@ platform:
 	@$(TOOLS)/platform.sh
 
 build: platform ## the program, bin/reprise
-	$(GO) build -trimpath -ldflags '$(BUILD)' -o bin/reprise ./workers/reprise
+	$(GO) build -ldflags '$(BUILD)' -o bin/reprise ./workers/reprise
 
 ifeq ($(REPRISE_TEMPORAL),)
 servers: bin/temporal
@@ -53,7 +56,7 @@ servers: bin/versitygw ## temporal and versitygw, into bin/: what a dev stack ru
 tools: servers bin/gotestsum bin/staticcheck bin/workflowcheck ## the servers, and what tests and checks need (once)
 
 plugin: platform ## the PJRT plugin, into .reprise/plugin (once)
-	@$(GO) run -trimpath ./infra/plugin/install
+	@$(GO) run ./infra/plugin/install
 
 $(TEMPORAL): | platform
 	@$(TOOLS)/build.sh temporal github.com/temporalio/cli/cmd/temporal $@ 'CLI, server and Web UI; once, 3 to 4 minutes on 2 cores' \
@@ -91,11 +94,13 @@ ifeq ($(TESTFLAGS),)
 test: lint
 endif
 test: build tools plugin ## the checks of lint and every test: some 15 minutes on 2 cores
-# The tests that kill processes have the machine to themselves: beside others they
-# would wait for processors, not for what they test.
+# One package more at once than there are processors, because some wait for servers. lint
+# has run all of go vet. The tests that kill processes have the machine to themselves: beside
+# others they would wait for processors, not for what they test.
 ifeq ($(TESTFLAGS),)
-	@bin/gotestsum --format testname -- -count=1 -timeout 30m $$($(GO) list ./... | grep -v /workers/chaos)
-	@bin/gotestsum --format testname -- -count=1 -timeout 60m ./workers/chaos
+	@bin/gotestsum --format testname -- -count=1 -vet=off -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 30m \
+		$$($(GO) list ./... | grep -v /workers/chaos)
+	@bin/gotestsum --format testname -- -count=1 -vet=off -timeout 60m ./workers/chaos
 else
 	@bin/gotestsum --format testname -- -count=1 -timeout 30m $(TESTFLAGS)
 endif
