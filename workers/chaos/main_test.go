@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		// The tests wait for time-outs as much as they compute.
-		_ = flag.Set("test.parallel", "4")
+		_ = flag.Set("test.parallel", "8")
 	}
 	if *full {
 		patience = 20 * time.Minute
@@ -48,7 +48,7 @@ func runTests(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	program, programs = filepath.Join(dir, "reprise"), filepath.Join(dir, "programs")
 	environment = append(environment, programcache.Env+"="+programs)
-	build := exec.Command("go", "build", "-o", program, "github.com/reprise-rl/reprise/workers/reprise")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "github.com/reprise-rl/reprise/workers/reprise")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build reprise: %v\n%s", err, out)
 		return 1
