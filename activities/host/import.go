@@ -73,7 +73,7 @@ func importFolder(ctx context.Context, s store.Store, path string) (store.Ref, e
 		}
 		defer f.Close()
 		if !strings.HasSuffix(n, ".json") && !strings.HasSuffix(n, ".jinja") {
-			files = append(files, store.FolderFile{Name: n, Reader: f, Size: size})
+			files = append(files, store.FolderFile{Name: n, Open: func() io.Reader { return io.NewSectionReader(f, 0, size) }, Size: size})
 			continue
 		}
 		// The checked bytes are the stored bytes.
