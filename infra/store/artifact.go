@@ -164,12 +164,6 @@ func GetArtifact(ctx context.Context, s Store, ref Ref) ([]byte, error) {
 	if ref.Size > MaxBody {
 		return nil, &Error{Op: "read", Where: s.Location(ref.Key), Kind: ErrTooLarge, Detail: fmt.Sprintf("%d bytes, at most %d are read into memory", ref.Size, MaxBody)}
 	}
-	return GetWhole(ctx, s, ref)
-}
-
-// GetWhole is [GetArtifact] without its bound, for artifacts that must be in memory
-// whatever their size: a policy's weights and moments.
-func GetWhole(ctx context.Context, s Store, ref Ref) ([]byte, error) {
 	if body := recall(s, ref); body != nil {
 		return body, nil
 	}
