@@ -28,6 +28,21 @@ func NewCritic(policy Params) Params {
 	return p
 }
 
+// NewCritic gives the critic that NewCritic makes of the state's parameters. They are copied
+// while the source is read.
+func (s *State) NewCritic() Source {
+	c, policy := s.c.Critic(), s.reader()
+	shapes := c.Tensors()
+	return sourceOf(c, 1, 0, func(p part, i int, into []float32) ([]float32, error) {
+		if i < c.valueHead() {
+			return policy(p, i, into)
+		}
+		v := sized(into, shapes[i].Elements())
+		clear(v)
+		return v, nil
+	})
+}
+
 // CriticSettings are the knobs of a critic's update, all inputs of the programs.
 type CriticSettings struct {
 	Optimizer

@@ -142,7 +142,7 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 // Fingerprint identifies what the bits computed on this device depend on.
 func (d *Device) Fingerprint() Fingerprint { return d.fingerprint }
 
-// Progress counts what the device has ended: executions and uploads. While it stays the
+// Progress counts what the device has ended: executions and transfers of tensors. While it stays the
 // same, the device works on one of them, or on nothing. Each call counts while the host
 // lowers or compiles a program, however long that takes: the device is not stuck then.
 func (d *Device) Progress() int64 {
@@ -203,13 +203,15 @@ func upload[T float32 | int32 | uint32 | bool](d *Device, v []T, dims ...int) (c
 // download copies a buffer's n values to the host. The caller holds run.
 func download[T float32 | int32 | uint32](b compute.Buffer, n int) ([]T, error) {
 	v := make([]T, n)
-	if n == 0 {
-		return v, nil
+	return v, fetch(b, v)
+}
+
+// fetch copies a buffer's values to a slice of their number. The caller holds run.
+func fetch[T float32 | int32 | uint32](b compute.Buffer, v []T) error {
+	if len(v) == 0 {
+		return nil
 	}
-	if err := b.ToFlatData(v); err != nil {
-		return nil, err
-	}
-	return v, nil
+	return b.ToFlatData(v)
 }
 
 // free releases buffers now instead of waiting for the garbage collector.

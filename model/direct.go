@@ -10,11 +10,11 @@ import (
 // directTokens bounds the tokens of a micro-batch that LogProbs chooses.
 const directTokens = 8192
 
-// LogProbs scores rows of ids, all of one length L, with a model folder. It is for scripts
+// LogProbs scores rows of ids, all of one length L, with a policy. It is for scripts
 // and comparisons: all ids are legal and the temperature is 1. A row of logProbs has
 // L−1 numbers: at t, log p of token t+1 given the tokens up to t. A row of entropy has L:
 // at t, the entropy in nats of the distribution after token t.
-func LogProbs(ctx context.Context, d *Device, f *Folder, ids [][]int32) (logProbs, entropy [][]float32, err error) {
+func LogProbs(ctx context.Context, d *Device, weights Source, ids [][]int32) (logProbs, entropy [][]float32, err error) {
 	if len(ids) == 0 {
 		return nil, nil, nil
 	}
@@ -27,12 +27,12 @@ func LogProbs(ctx context.Context, d *Device, f *Folder, ids [][]int32) (logProb
 	// One more position, so that the distribution after the last token is scored too.
 	width := length + 1
 	rows := min(len(ids), max(1, directTokens/width))
-	p, err := d.Programs(f.Config, nil, Shapes{MicroBatch: rows, Sequence: width})
+	p, err := d.Programs(weights.Config, nil, Shapes{MicroBatch: rows, Sequence: width})
 	if err != nil {
 		return nil, nil, fmt.Errorf("log-probs: %w", err)
 	}
 	defer p.Free()
-	s, err := p.UploadParams(f.Params)
+	s, err := p.LoadParams(weights)
 	if err != nil {
 		return nil, nil, fmt.Errorf("log-probs: %w", err)
 	}
@@ -70,9 +70,9 @@ type GenerateOptions struct {
 	At draw.Address
 }
 
-// GreedyOrSample continues prompts of any lengths with a model folder, for scripts
+// GreedyOrSample continues prompts of any lengths with a policy, for scripts
 // and comparisons. It returns the new tokens of each row.
-func GreedyOrSample(ctx context.Context, d *Device, f *Folder, prompts [][]int32, o GenerateOptions) ([][]int32, error) {
+func GreedyOrSample(ctx context.Context, d *Device, weights Source, prompts [][]int32, o GenerateOptions) ([][]int32, error) {
 	if len(prompts) == 0 {
 		return nil, nil
 	}
@@ -83,12 +83,12 @@ func GreedyOrSample(ctx context.Context, d *Device, f *Folder, prompts [][]int32
 	for _, p := range prompts {
 		width = max(width, len(p))
 	}
-	p, err := d.Programs(f.Config, o.Legal, Shapes{GenerateRows: min(len(prompts), 64), PromptTokens: width, MaxNewTokens: o.MaxNewTokens})
+	p, err := d.Programs(weights.Config, o.Legal, Shapes{GenerateRows: min(len(prompts), 64), PromptTokens: width, MaxNewTokens: o.MaxNewTokens})
 	if err != nil {
 		return nil, fmt.Errorf("generate: %w", err)
 	}
 	defer p.Free()
-	s, err := p.UploadParams(f.Params)
+	s, err := p.LoadParams(weights)
 	if err != nil {
 		return nil, fmt.Errorf("generate: %w", err)
 	}

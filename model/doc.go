@@ -2,10 +2,10 @@
 // reads a Hugging Face folder, samples turns, scores them and trains on them.
 //
 //	d, err := model.OpenDevice(model.DeviceOptions{})
-//	f, err := model.ReadFolder("Qwen2.5-0.5B")
+//	f, err := model.OpenFolder("Qwen2.5-0.5B")
 //	p, err := d.Programs(f.Config, legal, model.Shapes{GenerateRows: 64, PromptTokens: 128,
 //		MaxNewTokens: 64, MicroBatch: 8, Sequence: 192})
-//	s, err := p.NewState(f.Params)
+//	s, err := p.Load(f.First())
 //	out, err := p.Generate(ctx, s, model.GenerateInput{…})     // roll out
 //	old, entropy, err := p.Score(ctx, s, batch, temperature)   // old log-probs
 //	next, metrics, err := p.Update(ctx, s, batches, settings)  // learn
@@ -14,11 +14,18 @@
 // own programs and states.
 //
 //	q, err := d.Programs(f.Config.Critic(), nil, model.Shapes{MicroBatch: 8, Sequence: 192})
-//	c, err := q.NewState(model.NewCritic(f.Params))
+//	c, err := q.Load(s.NewCritic())
 //	values, err := q.Values(ctx, c, batch)                     // old values
 //	c, metrics, err = q.CriticUpdate(ctx, c, batches, settings)
 //
-// A reference policy is parameters without optimizer state (UploadParams). Score accepts it.
+// A reference policy is parameters without optimizer state (LoadParams). Score accepts it.
+//
+// # Size
+//
+// A model may be larger than the host's memory. Load reads a Source one tensor at a time, in
+// the order of its files, which may come from a network; the files of a state (State.Files)
+// are made one tensor at a time while they are read, to be hashed and sent. Params and
+// Snapshot are whole in memory, for small models.
 //
 // # Loss
 //

@@ -1,12 +1,12 @@
 package model
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -18,198 +18,224 @@ import (
 // configuration: missing, extra, misshapen, of the wrong dtype.
 var ErrTensors = errors.New("weights do not fit the configuration")
 
-// Files of a model folder.
-const (
-	ConfigFile    = "config.json"
-	WeightsFile   = "model.safetensors"
-	indexFile     = "model.safetensors.index.json"
-	OptimizerFile = "optimizer.safetensors"
-	// The files of a critic, in the folder of its policy.
-	CriticFile          = "critic.safetensors"
-	CriticOptimizerFile = "critic_optimizer.safetensors"
-)
-
 // maxIndex bounds config.json and the index of a sharded model, in bytes.
 const maxIndex = 64 << 20
 
-// Folder is a Hugging Face model folder's configuration and weights.
+// Folder is a Hugging Face model folder, or a snapshot's, of which the configuration and the
+// headers have been read. The tensors are read one at a time when a Source is.
 type Folder struct {
 	Config Config
-	Params Params
+
+	fsys    fs.FS
+	weights *tensorSet
+	close   func() error
 }
 
-// ReadFolder reads config.json and the weights: model.safetensors, or the shards that
-// model.safetensors.index.json names, in float32, bfloat16 or float16. It opens nothing
-// outside dir, even if the index or links in the folder point there. One ErrTensors
-// reports all tensors that are missing, extra or misshapen. Tensors are read one at a
-// time, so that memory holds the weights only once.
-func ReadFolder(dir string) (*Folder, error) {
+// OpenFolder opens a local folder. It opens nothing outside dir, even if the index or links
+// in the folder point there. See OpenFS. The caller closes it.
+func OpenFolder(dir string) (*Folder, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("read model folder: %w", err)
+		return nil, fmt.Errorf("open model folder: %w", err)
 	}
-	defer root.Close()
-	f, err := readModel(rootFiles{root})
+	f, err := OpenFS(root.FS())
 	if err != nil {
-		return nil, fmt.Errorf("read model folder %s: %w", dir, err)
+		root.Close()
+		return nil, fmt.Errorf("open model folder %s: %w", dir, err)
 	}
+	f.close = root.Close
 	return f, nil
 }
 
-// ReadFiles is ReadFolder for files held in memory, by name.
-func ReadFiles(files map[string][]byte) (*Folder, error) {
-	f, err := readModel(memoryFiles(files))
-	if err != nil {
-		return nil, fmt.Errorf("read model files: %w", err)
-	}
-	return f, nil
-}
-
-// fileSource provides the files of a model.
-type fileSource interface {
-	small(name string) ([]byte, error) // at most maxIndex bytes; fs.ErrNotExist if absent
-	weights(name string) (*safetensors.Reader, func() error, error)
-}
-
-type rootFiles struct{ root *os.Root }
-
-func (r rootFiles) small(name string) ([]byte, error) {
-	f, err := r.root.Open(name)
+// OpenFS opens a folder whose files are fsys's: config.json, and model.safetensors or the
+// shards that model.safetensors.index.json names, in float32, bfloat16 or float16. One
+// ErrTensors reports all tensors that are missing, extra or misshapen. A file is read from
+// its beginning to its end; if its last read returns an error instead of io.EOF, all that was
+// read is dropped with that error.
+func OpenFS(fsys fs.FS) (*Folder, error) {
+	raw, err := readSmall(fsys, ConfigFile)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
+	f := &Folder{fsys: fsys, close: func() error { return nil }}
+	if f.Config, err = ParseConfig(raw); err != nil {
 		return nil, err
 	}
-	if !st.Mode().IsRegular() || st.Size() > maxIndex {
-		return nil, fmt.Errorf("%s: not a regular file of at most %d bytes", name, maxIndex)
+	if f.weights, err = openTensors(fsys, WeightsFile); err != nil {
+		return nil, err
 	}
-	return fs.ReadFile(r.root.FS(), name)
+	bad := f.weights.check(f.Config, "")
+	if f.Config.TieEmbeddings { // some checkpoints store the tied head as a copy
+		bad = slices.DeleteFunc(bad, func(s string) bool { return s == extra(headName) })
+	}
+	if err := f.weights.misfits(bad); err != nil {
+		return nil, err
+	}
+	return f, f.checkTiedCopy()
 }
 
-func (r rootFiles) weights(name string) (*safetensors.Reader, func() error, error) {
-	f, err := r.root.Open(name)
-	if err != nil {
-		return nil, nil, err
+// Close closes the folder; its sources cannot be read any more.
+func (f *Folder) Close() error { return f.close() }
+
+// First gives the policy before the first update: the weights without moments.
+func (f *Folder) First() Source { return sourceOfFiles(f.Config, f.weights, nil) }
+
+// Policy gives the policy's training state. Without optimizer.safetensors it is First.
+func (f *Folder) Policy() (Source, error) { return f.state(f.Config, f.weights, OptimizerFile) }
+
+// Critic gives the critic's training state. Without critic.safetensors it returns an
+// fs.ErrNotExist, and without critic_optimizer.safetensors the state before the first update.
+func (f *Folder) Critic() (Source, error) {
+	c := f.Config.Critic()
+	weights, err := openTensors(f.fsys, CriticFile)
+	if err == nil {
+		err = weights.misfits(weights.check(c, ""))
 	}
-	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
+	if err != nil {
+		return Source{}, fmt.Errorf("read critic: %w", err)
+	}
+	return f.state(c, weights, CriticOptimizerFile)
+}
+
+// state is the state of weights and of the optimizer's file.
+func (f *Folder) state(c Config, weights *tensorSet, optimizer string) (Source, error) {
+	moments, err := openTensors(f.fsys, optimizer)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return sourceOfFiles(c, weights, nil), nil
+	case err != nil:
+		return Source{}, fmt.Errorf("read snapshot: %w", err)
+	}
+	var bad []string
+	for _, name := range moments.order {
+		if name != stepName && !strings.HasPrefix(name, firstPrefix) && !strings.HasPrefix(name, secondPrefix) {
+			bad = append(bad, extra(name))
+		}
+	}
+	bad = append(append(bad, moments.check(c, firstPrefix)...), moments.check(c, secondPrefix)...)
+	if in, ok := moments.infos[stepName]; !ok || in.DType != safetensors.Int64 || in.Bytes() != 8 {
+		bad = append(bad, fmt.Sprintf("optimizer's %q must be one I64", stepName))
+	}
+	if err := moments.misfits(bad); err != nil {
+		return Source{}, fmt.Errorf("read snapshot's %s: %w", optimizer, err)
+	}
+	return sourceOfFiles(c, weights, moments), nil
+}
+
+// sourceOfFiles reads weights, and moments unless they are nil.
+func sourceOfFiles(c Config, weights, moments *tensorSet) Source {
+	return Source{Config: c, each: func(withMoments bool, visit visitor) (step int64, err error) {
+		room := borrow(c)
+		defer room.giveBack()
+		if err = weights.visit(placesOf(c, "", partParams), room, visit, nil); err != nil || moments == nil || !withMoments {
+			return 0, err
+		}
+		places := placesOf(c, firstPrefix, partFirst)
+		maps.Copy(places, placesOf(c, secondPrefix, partSecond))
+		err = moments.visit(places, room, visit, func(s *safetensors.Stream) error {
+			var b [8]byte
+			if _, err := io.ReadFull(s, b[:]); err != nil {
+				return err
+			}
+			if step = int64(binary.LittleEndian.Uint64(b[:])); step < 0 {
+				return fmt.Errorf("%w: optimizer's step is %d", ErrTensors, step)
+			}
+			return nil
+		})
+		return step, err
+	}}
+}
+
+// place is where a state holds a tensor.
+type place struct {
+	part part
+	i    int
+}
+
+// placesOf finds the place of a configuration's tensors by their names after a prefix.
+func placesOf(c Config, prefix string, p part) map[string]place {
+	out := map[string]place{}
+	for i, t := range c.Tensors() {
+		out[prefix+t.Name] = place{p, i}
+	}
+	return out
+}
+
+// compareAtOnce is how many elements of two tensors are compared at once.
+const compareAtOnce = 1 << 16
+
+// checkTiedCopy returns an error if the folder stores a tied head that differs from the
+// embedding: ignoring that head would change the policy.
+func (f *Folder) checkTiedCopy() error {
+	embedding := f.Config.Tensors()[0].Name
+	if _, stored := f.weights.infos[headName]; !stored || !f.Config.TieEmbeddings {
+		return nil
+	}
+	return f.weights.at(headName, func(head *safetensors.Stream) error {
+		return f.weights.at(embedding, func(table *safetensors.Stream) error {
+			var room [2][compareAtOnce]float32
+			for {
+				a, errA := head.ReadFloats(room[0][:])
+				b, errB := table.ReadFloats(room[1][:])
+				if errA == io.EOF && errB == io.EOF {
+					return nil
+				}
+				for _, err := range []error{errA, errB} {
+					if err != nil && err != io.EOF {
+						return err
+					}
+				}
+				if !slices.Equal(room[0][:a], room[1][:b]) {
+					return fmt.Errorf("%w: %q differs from the embedding though tie_word_embeddings is true", ErrTensors, headName)
+				}
+			}
+		})
+	})
+}
+
+// openRegular opens a regular file and gives its size. It asks first, because opening a pipe
+// waits for somebody to write to it.
+func openRegular(fsys fs.FS, name string) (fs.File, int64, error) {
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, errors.New("not a regular file")
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
 		err = errors.New("not a regular file")
 	}
 	if err != nil {
 		f.Close()
-		return nil, nil, err
+		return nil, 0, err
 	}
-	t, err := safetensors.NewReader(f, st.Size())
-	if err != nil {
-		f.Close()
-		return nil, nil, err
-	}
-	return t, f.Close, nil
+	return f, info.Size(), nil
 }
 
-type memoryFiles map[string][]byte
-
-func (m memoryFiles) small(name string) ([]byte, error) {
-	b, ok := m[name]
-	if !ok {
-		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+// readSmall reads a whole file of at most maxIndex bytes; fs.ErrNotExist if it is absent.
+func readSmall(fsys fs.FS, name string) ([]byte, error) {
+	f, size, err := openRegular(fsys, name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	defer f.Close()
+	if size > maxIndex {
+		return nil, fmt.Errorf("%s: %d bytes, at most %d are read", name, size, maxIndex)
+	}
+	b := make([]byte, size)
+	if _, err = io.ReadFull(f, b); err == nil {
+		_, err = io.ReadFull(f, make([]byte, 1)) // the end, with its error if it has one
+		if err == nil {
+			err = errors.New("the file has grown")
+		}
+	}
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return b, nil
-}
-
-func (m memoryFiles) weights(name string) (*safetensors.Reader, func() error, error) {
-	b, err := m.small(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	t, err := safetensors.NewReader(bytes.NewReader(b), int64(len(b)))
-	return t, func() error { return nil }, err
-}
-
-func readModel(src fileSource) (*Folder, error) {
-	raw, err := src.small(ConfigFile)
-	if err != nil {
-		return nil, err
-	}
-	c, err := ParseConfig(raw)
-	if err != nil {
-		return nil, err
-	}
-	shards := []string{WeightsFile}
-	index, err := src.small(indexFile)
-	var placed map[string]string
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, err
-	default:
-		if placed, shards, err = parseIndex(index); err != nil {
-			return nil, err
-		}
-	}
-	w := &weights{from: map[string]*safetensors.Reader{}, infos: map[string]safetensors.Info{}}
-	for _, name := range shards {
-		r, closeShard, err := src.weights(name)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		defer closeShard()
-		for _, in := range r.Tensors() {
-			if _, twice := w.from[in.Name]; twice {
-				return nil, fmt.Errorf("%w: tensor %q is in two shards", ErrTensors, in.Name)
-			}
-			if placed != nil && placed[in.Name] != name {
-				return nil, fmt.Errorf("%w: tensor %q is in %s, the index says %q", ErrTensors, in.Name, name, placed[in.Name])
-			}
-			w.from[in.Name], w.infos[in.Name] = r, in
-			w.order = append(w.order, in.Name)
-		}
-	}
-	p, err := readParams(c, w, "")
-	if err != nil {
-		return nil, err
-	}
-	return &Folder{Config: c, Params: p}, nil
-}
-
-// parseIndex reads the index of a sharded model. It returns the shard of each tensor and
-// the sorted list of shards.
-func parseIndex(b []byte) (map[string]string, []string, error) {
-	var index struct {
-		WeightMap map[string]string `json:"weight_map"`
-	}
-	if err := json.Unmarshal(b, &index); err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w: %v", indexFile, ErrTensors, err)
-	}
-	if len(index.WeightMap) == 0 {
-		return nil, nil, fmt.Errorf("read %s: %w: no weight_map", indexFile, ErrTensors)
-	}
-	var shards []string
-	for _, name := range index.WeightMap {
-		if name == "" || strings.ContainsAny(name, "/\\") || name == "." || name == ".." {
-			return nil, nil, fmt.Errorf("read %s: %w: shard %q is not a file of the folder", indexFile, ErrTensors, name)
-		}
-		shards = append(shards, name)
-	}
-	slices.SortFunc(shards, cmp.Compare[string])
-	return index.WeightMap, slices.Compact(shards), nil
-}
-
-// weights are the tensors of one or more safetensors files.
-type weights struct {
-	from  map[string]*safetensors.Reader
-	infos map[string]safetensors.Info
-	order []string
-}
-
-func (w *weights) names() []string { return w.order }
-
-func (w *weights) tensor(name string) (safetensors.Tensor, error) { return w.from[name].Read(name) }
-
-func (w *weights) shape(name string) ([]int, safetensors.DType) {
-	in := w.infos[name]
-	return in.Shape, in.DType
 }

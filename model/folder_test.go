@@ -60,7 +60,7 @@ func TestNewParamsAreDrawn(t *testing.T) {
 	require.InDelta(t, 0.3, math.Sqrt(square/float64(len(a.Values[0]))), 0.03)
 }
 
-func TestReadFolderForms(t *testing.T) {
+func TestOpenFolderForms(t *testing.T) {
 	for _, tied := range []bool{true, false} {
 		c := tiny()
 		c.TieEmbeddings = tied
@@ -68,9 +68,9 @@ func TestReadFolderForms(t *testing.T) {
 		ts := p.tensors("")
 		dir := t.TempDir()
 		write(t, dir, map[string][]byte{ConfigFile: c.JSON(), WeightsFile: encode(t, ts)})
-		f, err := ReadFolder(dir)
+		got, err := readParams(os.DirFS(dir))
 		require.NoError(t, err)
-		require.Equal(t, p.Values, f.Params.Values)
+		require.Equal(t, p, got)
 
 		// Two shards, one of them bfloat16.
 		half := len(ts) / 2
@@ -85,31 +85,36 @@ func TestReadFolderForms(t *testing.T) {
 		}
 		index, err := json.Marshal(map[string]any{"metadata": map[string]any{"total_size": 1}, "weight_map": place})
 		require.NoError(t, err)
-		files := map[string][]byte{ConfigFile: c.JSON(), indexFile: index,
+		files := map[string][]byte{ConfigFile: c.JSON(), WeightsFile + indexEnding: index,
 			"model-00001-of-00002.safetensors": encode(t, ts[:half]), "model-00002-of-00002.safetensors": encode(t, second)}
 		dir = t.TempDir()
 		write(t, dir, files)
-		f, err = ReadFolder(dir)
+		got, err = readParams(os.DirFS(dir))
 		require.NoError(t, err)
-		require.Equal(t, p.Values[:half], f.Params.Values[:half])
+		require.Equal(t, p.Values[:half], got.Values[:half])
 		for i := half; i < len(ts); i++ {
 			for j, x := range p.Values[i] {
-				require.Equal(t, math.Float32frombits(math.Float32bits(x)&0xffff0000), f.Params.Values[i][j])
+				require.Equal(t, math.Float32frombits(math.Float32bits(x)&0xffff0000), got.Values[i][j])
 			}
 		}
-		inMemory, err := ReadFiles(files)
+		f, err := OpenFolder(dir)
 		require.NoError(t, err)
-		require.Equal(t, f, inMemory)
+		again, err := f.First().Params()
+		require.NoError(t, err)
+		require.Equal(t, got, again)
+		require.NoError(t, f.Close())
+		_, err = f.First().Params()
+		require.Error(t, err, "it is closed")
 	}
 }
 
-func TestReadFolderReportsAllProblems(t *testing.T) {
+func TestOpenFolderReportsAllProblems(t *testing.T) {
 	c := tiny()
 	ts := tinyParams(c).tensors("")
 	ts[3].Name = "model.layers.0.self_attn.nobody.bias"
 	ts[1].Shape = []int{4, 4}
 	ts[2] = safetensors.Tensor{Name: ts[2].Name, DType: safetensors.Int32, Shape: ts[2].Shape, Data: ts[2].Data}
-	_, err := ReadFiles(map[string][]byte{ConfigFile: c.JSON(), WeightsFile: encode(t, ts)})
+	_, err := OpenFS(held(map[string][]byte{ConfigFile: c.JSON(), WeightsFile: encode(t, ts)}))
 	require.ErrorIs(t, err, ErrTensors)
 	require.ErrorContains(t, err, `missing "model.layers.0.self_attn.q_proj.bias" of shape [16]`)
 	require.ErrorContains(t, err, `extra "model.layers.0.self_attn.nobody.bias"`)
@@ -117,21 +122,21 @@ func TestReadFolderReportsAllProblems(t *testing.T) {
 	require.ErrorContains(t, err, "has dtype I32")
 }
 
-func TestReadFolderTiedCopy(t *testing.T) {
+func TestOpenFolderTiedCopy(t *testing.T) {
 	c := tiny()
 	p := tinyParams(c)
 	shape := []int{c.VocabSize, c.HiddenSize}
 	ts := append(p.tensors(""), safetensors.F32(headName, shape, p.Values[0]))
-	_, err := ReadFiles(map[string][]byte{ConfigFile: c.JSON(), WeightsFile: encode(t, ts)})
+	_, err := OpenFS(held(map[string][]byte{ConfigFile: c.JSON(), WeightsFile: encode(t, ts)}))
 	require.NoError(t, err)
 	other := append([]float32{}, p.Values[0]...)
 	other[5]++
 	ts[len(ts)-1] = safetensors.F32(headName, shape, other)
-	_, err = ReadFiles(map[string][]byte{ConfigFile: c.JSON(), WeightsFile: encode(t, ts)})
+	_, err = OpenFS(held(map[string][]byte{ConfigFile: c.JSON(), WeightsFile: encode(t, ts)}))
 	require.ErrorContains(t, err, "differs from the embedding")
 }
 
-func TestReadFolderStaysInside(t *testing.T) {
+func TestOpenFolderStaysInside(t *testing.T) {
 	c := tiny()
 	outside := t.TempDir()
 	write(t, outside, map[string][]byte{"w.safetensors": encode(t, tinyParams(c).tensors(""))})
@@ -142,54 +147,26 @@ func TestReadFolderStaysInside(t *testing.T) {
 	}
 	for _, shard := range []string{"../w.safetensors", filepath.Join(outside, "w.safetensors"), "..", ""} {
 		dir := t.TempDir()
-		write(t, dir, map[string][]byte{ConfigFile: c.JSON(), indexFile: index(shard)})
-		_, err := ReadFolder(dir)
+		write(t, dir, map[string][]byte{ConfigFile: c.JSON(), WeightsFile + indexEnding: index(shard)})
+		_, err := OpenFolder(dir)
 		require.ErrorContains(t, err, "not a file of the folder", shard)
 	}
 	dir := t.TempDir()
 	write(t, dir, map[string][]byte{ConfigFile: c.JSON()})
 	require.NoError(t, os.Symlink(filepath.Join(outside, "w.safetensors"), filepath.Join(dir, WeightsFile)))
-	_, err := ReadFolder(dir)
+	_, err := OpenFolder(dir)
 	require.Error(t, err)
-	_, err = ReadFolder(filepath.Join(dir, "nobody"))
+	_, err = OpenFolder(filepath.Join(dir, "nobody"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-func TestReadFolderTruncated(t *testing.T) {
+func TestOpenFolderTruncated(t *testing.T) {
 	b := encode(t, tinyParams(tiny()).tensors(""))
 	for _, cut := range [][]byte{b[:len(b)-1], b[:4], b[:100], append(bytes.Clone(b), 0)} {
-		_, err := ReadFiles(map[string][]byte{ConfigFile: tiny().JSON(), WeightsFile: cut})
+		_, err := OpenFS(held(map[string][]byte{ConfigFile: tiny().JSON(), WeightsFile: cut}))
 		require.ErrorIs(t, err, safetensors.ErrFormat)
 	}
 	binary.LittleEndian.PutUint64(b, 1<<40)
-	_, err := ReadFiles(map[string][]byte{ConfigFile: tiny().JSON(), WeightsFile: b})
+	_, err := OpenFS(held(map[string][]byte{ConfigFile: tiny().JSON(), WeightsFile: b}))
 	require.ErrorIs(t, err, safetensors.ErrFormat)
-}
-
-func TestSnapshotFiles(t *testing.T) {
-	c := tiny()
-	eos := 5
-	c.EOS = &eos
-	s := NewSnapshot(tinyParams(c))
-	s.M.Values[2][0], s.V.Values[3][1], s.Step = -1.5, 2.5, 1<<33
-	files, err := s.Files()
-	require.NoError(t, err)
-	again, err := s.Files()
-	require.NoError(t, err)
-	require.Equal(t, files, again)
-	back, err := ReadSnapshot(files)
-	require.NoError(t, err)
-	require.Equal(t, s, back)
-
-	bare, err := ReadSnapshot(map[string][]byte{ConfigFile: files[ConfigFile], WeightsFile: files[WeightsFile]})
-	require.NoError(t, err)
-	require.Equal(t, NewSnapshot(s.Params), bare)
-
-	broken := map[string][]byte{ConfigFile: files[ConfigFile], WeightsFile: files[WeightsFile],
-		OptimizerFile: encode(t, append(s.M.tensors("m."), stepTensor(1)))}
-	_, err = ReadSnapshot(broken)
-	require.ErrorContains(t, err, `missing "v.model.embed_tokens.weight"`)
-	broken[OptimizerFile] = encode(t, append(append(s.M.tensors("m."), s.V.tensors("v.")...), stepTensor(-1)))
-	_, err = ReadSnapshot(broken)
-	require.ErrorContains(t, err, "step is -1")
 }

@@ -342,7 +342,7 @@ func TestProgramsAreSharedAndHashed(t *testing.T) {
 }
 
 func TestLogProbsRefusesRaggedRows(t *testing.T) {
-	f := &Folder{Config: tiny(), Params: tinyParams(tiny())}
+	f := tinyParams(tiny()).source()
 	_, _, err := LogProbs(bg, testDevice(t), f, [][]int32{{1, 2}, {1}})
 	require.ErrorIs(t, err, ErrInput)
 	lp, ent, err := LogProbs(bg, testDevice(t), f, [][]int32{{1}})

@@ -82,16 +82,12 @@ func TestSnapshotOfAPairKeepsBits(t *testing.T) {
 
 	files := map[string][]byte{}
 	for _, state := range []*State{next, critic} {
-		snap, err := state.Download()
-		require.NoError(t, err)
-		part, err := snap.Files()
-		require.NoError(t, err)
-		maps.Copy(files, part)
+		maps.Copy(files, filesOf(t, state))
 	}
 	require.Len(t, files, 5)
-	back, err := ReadSnapshot(files)
+	back, err := readSnapshot(files)
 	require.NoError(t, err)
-	backCritic, err := ReadCritic(files)
+	backCritic, err := readCritic(files)
 	require.NoError(t, err)
 	require.Equal(t, int64(1), backCritic.Step)
 	one, err := q.Upload(back)
@@ -105,33 +101,32 @@ func TestSnapshotOfAPairKeepsBits(t *testing.T) {
 	require.Equal(t, want, got)
 
 	delete(files, CriticOptimizerFile)
-	early, err := ReadCritic(files)
+	early, err := readCritic(files)
 	require.NoError(t, err)
 	require.Equal(t, NewSnapshot(backCritic.Params), early)
 	other := maps.Clone(files)
 	other[CriticFile] = other[WeightsFile]
-	_, err = ReadCritic(other)
+	_, err = readCritic(other)
 	require.ErrorIs(t, err, ErrTensors)
 	delete(other, CriticFile)
-	_, err = ReadCritic(other)
+	_, err = readCritic(other)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	delete(files, ConfigFile)
-	_, err = ReadCritic(files)
+	_, err = readCritic(files)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
 func FuzzReadCritic(f *testing.F) {
 	c := tiny()
 	c.VocabSize, c.Layers = 3, 1
-	files, err := NewSnapshot(NewCritic(tinyParams(c))).Files()
-	require.NoError(f, err)
+	files := filesOf(f, NewSnapshot(NewCritic(tinyParams(c))))
 	config, weights, optimizer := c.JSON(), files[CriticFile], files[CriticOptimizerFile]
 	f.Add(config, weights, optimizer)
 	f.Add(config, weights[:len(weights)-1], optimizer)
 	f.Add(config, weights, weights)
 	f.Add([]byte("{}"), weights, []byte{})
 	f.Fuzz(func(t *testing.T, config, weights, optimizer []byte) {
-		s, err := ReadCritic(map[string][]byte{ConfigFile: config, CriticFile: weights, CriticOptimizerFile: optimizer})
+		s, err := readCritic(map[string][]byte{ConfigFile: config, CriticFile: weights, CriticOptimizerFile: optimizer})
 		if err != nil {
 			return
 		}

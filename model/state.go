@@ -26,7 +26,10 @@ type State struct {
 
 // NewState uploads parameters with zero moments, before the first update.
 func (p *Programs) NewState(params Params) (*State, error) {
-	return p.Upload(NewSnapshot(params))
+	if err := params.check(); err != nil {
+		return nil, fmt.Errorf("upload state: %w: %w", ErrInput, err)
+	}
+	return p.Load(params.source())
 }
 
 // Upload copies a snapshot to the device. Its configuration must have the
@@ -35,95 +38,122 @@ func (p *Programs) Upload(s Snapshot) (*State, error) {
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("upload state: %w: %w", ErrInput, err)
 	}
-	return p.put(s, true)
+	return p.Load(s.source())
 }
 
-// UploadParams copies parameters without moments to the device, a third of a training
-// state. It is for a reference policy, which Score uses, and for a policy that only
-// generates. Updates and Download return an ErrInput for it.
+// UploadParams is LoadParams for parameters in the host's memory.
 func (p *Programs) UploadParams(params Params) (*State, error) {
 	if err := params.check(); err != nil {
 		return nil, fmt.Errorf("upload state: %w: %w", ErrInput, err)
 	}
-	return p.put(Snapshot{Params: params}, false)
+	return p.LoadParams(params.source())
 }
 
-func (p *Programs) put(s Snapshot, moments bool) (*State, error) {
-	if s.Params.Config.shape() != p.c.shape() {
-		return nil, fmt.Errorf("upload state: %w: another configuration than the programs'", ErrInput)
-	}
-	p.device.run.Lock()
-	defer p.device.run.Unlock()
-	if p.device.closed {
-		return nil, fmt.Errorf("upload state: %w", ErrClosed)
-	}
-	prog, err := p.program(kindFingerprint)
+// Load copies a training state to the device, one tensor at a time. Moments that the source
+// lacks are zero. Its configuration must have the programs' shapes. The device is free for
+// other work between two tensors.
+func (p *Programs) Load(src Source) (*State, error) { return p.load(src, true) }
+
+// LoadParams copies parameters without moments to the device, a third of a training state.
+// It is for a reference policy, which Score uses, and for a policy that only generates.
+// Updates and Download return an ErrInput for it.
+func (p *Programs) LoadParams(src Source) (*State, error) { return p.load(src, false) }
+
+func (p *Programs) load(src Source, moments bool) (*State, error) {
+	st, err := p.empty(src.Config, moments)
 	if err != nil {
 		return nil, fmt.Errorf("upload state: %w", err)
 	}
-	st := &State{device: p.device, c: s.Params.Config, step: s.Step, fingerprint: prog.hold()}
-	type part struct {
-		to   *[]compute.Buffer
-		from Params
+	shapes := src.Config.Tensors()
+	if st.step, err = src.each(moments, func(part part, i int, v []float32) error { return st.put(part, i, shapes[i], v) }); err == nil && moments {
+		err = st.fillMoments(shapes)
 	}
-	parts := []part{{&st.params, s.Params}}
-	if moments {
-		parts = append(parts, part{&st.m, s.M}, part{&st.v, s.V})
-	}
-	err = try("upload state", func() error {
-		for _, x := range parts {
-			for i, t := range st.c.Tensors() {
-				b, err := upload(p.device, x.from.Values[i], t.Shape...)
-				if err != nil {
-					return fmt.Errorf("tensor %q: %w", t.Name, err)
-				}
-				*x.to = append(*x.to, b)
-			}
-		}
-		return nil
-	})
 	if err != nil {
-		st.release()
-		return nil, err
+		st.Free()
+		return nil, fmt.Errorf("upload state: %w", err)
 	}
 	return st, nil
 }
 
-// Download copies the state to the host, bit for bit.
-func (s *State) Download() (Snapshot, error) {
+// empty is a state without its tensors.
+func (p *Programs) empty(c Config, moments bool) (*State, error) {
+	if c.shape() != p.c.shape() {
+		return nil, fmt.Errorf("%w: another configuration than the programs'", ErrInput)
+	}
+	p.device.run.Lock()
+	defer p.device.run.Unlock()
+	if p.device.closed {
+		return nil, ErrClosed
+	}
+	prog, err := p.program(kindFingerprint)
+	if err != nil {
+		return nil, err
+	}
+	st := &State{device: p.device, c: c, fingerprint: prog.hold()}
+	n := len(c.Tensors())
+	st.params = make([]compute.Buffer, n)
+	if moments {
+		st.m, st.v = make([]compute.Buffer, n), make([]compute.Buffer, n)
+	}
+	return st, nil
+}
+
+// buffers are the tensors of a part.
+func (s *State) buffers(p part) []compute.Buffer { return [...][]compute.Buffer{s.params, s.m, s.v}[p] }
+
+// put uploads tensor i of a part.
+func (s *State) put(p part, i int, t TensorShape, v []float32) error {
 	s.device.run.Lock()
 	defer s.device.run.Unlock()
 	if err := s.usable(); err != nil {
-		return Snapshot{}, fmt.Errorf("download state: %w", err)
+		return err
 	}
+	return try("upload tensor "+t.Name, func() (err error) {
+		s.buffers(p)[i], err = upload(s.device, v, t.Shape...)
+		return err
+	})
+}
+
+// fillMoments makes the moments that have not been uploaded zeros.
+func (s *State) fillMoments(shapes []TensorShape) error {
+	room := borrow(s.c)
+	defer room.giveBack()
+	clear(room.values)
+	for _, p := range []part{partFirst, partSecond} {
+		for i, t := range shapes {
+			if s.buffers(p)[i] != nil {
+				continue
+			}
+			if err := s.put(p, i, t, room.values[:t.Elements()]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Download copies the state to the host, bit for bit.
+func (s *State) Download() (Snapshot, error) {
 	if s.m == nil {
 		return Snapshot{}, fmt.Errorf("download state: %w: the state has no moments", ErrInput)
 	}
-	out := Snapshot{Step: s.step}
-	err := try("download state", func() (err error) {
-		if out.Params, err = fetchParams(s.c, s.params); err != nil {
-			return err
-		}
-		if out.M, err = fetchParams(s.c, s.m); err != nil {
-			return err
-		}
-		out.V, err = fetchParams(s.c, s.v)
-		return err
-	})
-	return out, err
+	return sourceOf(s.c, partCount, s.step, s.reader()).Snapshot()
 }
 
-// fetchParams downloads buffers in Config.Tensors order. The caller holds run.
-func fetchParams(c Config, buffers []compute.Buffer) (Params, error) {
-	p := Params{Config: c}
-	for i, t := range c.Tensors() {
-		v, err := download[float32](buffers[i], t.Elements())
-		if err != nil {
-			return Params{}, fmt.Errorf("tensor %q: %w", t.Name, err)
+// reader downloads the state's tensors, one at a time.
+func (s *State) reader() tensorReader {
+	shapes := s.c.Tensors()
+	return func(p part, i int, into []float32) ([]float32, error) {
+		s.device.run.Lock()
+		defer s.device.run.Unlock()
+		if err := s.usable(); err != nil {
+			return nil, fmt.Errorf("download state: %w", err)
 		}
-		p.Values = append(p.Values, v)
+		v := sized(into, shapes[i].Elements())
+		err := try("download state", func() error { return fetch(s.buffers(p)[i], v) })
+		s.device.ended.Add(1)
+		return v, err
 	}
-	return p, nil
 }
 
 // Step is the number of updates applied.

@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// memoryBase is what a worker needs besides a run's steps: the store's cache, tokenizers,
-// contexts, the SDK.
+// memoryBase is what a worker needs besides a run's steps: the store's cache, the parts of an
+// upload, tokenizers, contexts, the SDK.
 const memoryBase = 512 << 20
 
 // memoryLimit is Go's memory limit of a worker. Without one the heap grows to twice of what is
-// in use, which a large model's snapshots do not leave room for. It only grows: a heap near
+// in use, which a large model's tensors do not leave room for. It only grows: a heap near
 // the limit would keep the collector running.
 type memoryLimit struct {
 	mu    sync.Mutex

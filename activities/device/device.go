@@ -25,6 +25,8 @@ type Device struct {
 	// PriceHour is the price of an hour of the device, which its steps report; 0: not
 	// known.
 	PriceHour float64
+	// Models, where not nil, keeps copies of base models' weights on this machine.
+	Models *store.LocalFiles
 
 	contexts run.Contexts
 }
@@ -43,6 +45,7 @@ func (d *Device) Steps() []steps.Binding {
 type work struct {
 	*run.Context
 	engine   *Engine
+	models   *store.LocalFiles
 	measured activities.Telemetry
 	start    time.Time
 	built    model.Built // by the device before
@@ -62,7 +65,7 @@ func (d *Device) beginWith(ctx context.Context, runID string, read func() (*run.
 		stop()
 		return nil, nil, err
 	}
-	w = &work{engine: d.Engine, start: time.Now(), built: d.Engine.device.Built()}
+	w = &work{engine: d.Engine, models: d.Models, start: time.Now(), built: d.Engine.device.Built()}
 	w.measured.WaitSeconds, w.measured.PriceHour = waited.Seconds(), d.PriceHour
 	done = func(err *error) {
 		*err = d.Engine.settle(ctx, w.Context, *err)

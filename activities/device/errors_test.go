@@ -99,7 +99,7 @@ func (d down) Put(_ context.Context, key string, _ []byte, _ store.PutOptions) e
 	return d.gone(key)
 }
 
-func (d down) PutFrom(_ context.Context, key string, _ io.ReaderAt, _ int64, _ store.PutOptions) error {
+func (d down) PutFrom(_ context.Context, key string, _ io.Reader, _ int64, _ store.PutOptions) error {
 	return d.gone(key)
 }
 

@@ -212,11 +212,13 @@ func TestGoesOnWithoutFolder(t *testing.T) {
 	require.Equal(t, *r.head, again.Head.Manifest)
 }
 
-// Weights and moments of half a billion parameters are larger than what else is read
-// into memory.
+// Weights and moments of half a billion parameters are larger than what is read into memory:
+// they are streams.
 func TestModelFilesOfAnySize(t *testing.T) {
 	large := store.Ref{Key: "models/m/model.safetensors", Digest: strings.Repeat("0", 64), Size: store.MaxBody + 1}
-	_, err := run.ModelFiles(t.Context(), store.NewMemory(), map[string]store.Ref{"model.safetensors": large})
+	f, err := store.FS(t.Context(), store.NewMemory(), map[string]store.Ref{"model.safetensors": large}, nil).Open("model.safetensors")
+	require.NoError(t, err)
+	_, err = f.Read(make([]byte, 1))
 	require.ErrorIs(t, err, store.ErrNotFound, "it was asked for, and is not there")
 	_, err = store.GetArtifact(t.Context(), store.NewMemory(), large)
 	require.ErrorIs(t, err, store.ErrTooLarge)

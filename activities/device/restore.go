@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -209,11 +208,7 @@ func (w *work) startingPoint(ctx context.Context, s store.Store, run activities.
 		}
 	}
 	begin := time.Now()
-	policy, critic, err := w.stored(ctx, s, run, log.snapshot)
-	if err != nil {
-		return 0, err
-	}
-	if err := w.upload(run, policy, critic); err != nil {
+	if err := w.load(ctx, s, run, log.snapshot); err != nil {
 		return 0, fmt.Errorf("version %d: %w", log.from, err)
 	}
 	want := goal
@@ -231,74 +226,87 @@ func (w *work) startingPoint(ctx context.Context, s store.Store, run activities.
 	return 0, nil
 }
 
-// upload makes the engine hold a stored policy, and its critic if there is one.
-func (w *work) upload(run activities.Run, policy model.Snapshot, critic *model.Snapshot) error {
+// load makes the engine hold a stored state: a snapshot, or the base model with zero moments.
+// A critic begins as a copy of the base model's backbone. Tensors are read and uploaded one
+// at a time.
+func (w *work) load(ctx context.Context, s store.Store, run activities.Run, ref *store.SnapshotRef) error {
 	p, err := w.engine.programsFor(w.Context, run, w.Shapes(w.Training, 1))
 	if err != nil {
 		return err
 	}
-	state, err := p.Upload(policy)
+	w.engine.hold(nil, nil) // room for what is loaded
+	if ref == nil {
+		return w.loadBase(ctx, s, run, p)
+	}
+	folder, err := model.OpenFS(store.FS(ctx, s, ref.Files, nil))
 	if err != nil {
-		return fmt.Errorf("upload: %w", err)
+		return fmt.Errorf("read the snapshot: %w", err)
+	}
+	policy, err := folder.Policy()
+	if err != nil {
+		return fmt.Errorf("read the snapshot: %w", err)
+	}
+	state, err := p.Load(policy)
+	if err != nil {
+		return fmt.Errorf("load the snapshot: %w", err)
 	}
 	w.engine.hold(state, nil)
-	if critic != nil {
-		c, err := w.engine.criticFor(w.Context, run)
+	if w.Train.Credit.Critic() {
+		critic, err := folder.Critic()
 		if err != nil {
+			return fmt.Errorf("read the snapshot: %w", err)
+		}
+		if err := w.loadCritic(run, critic); err != nil {
 			return err
 		}
-		value, err := c.Upload(*critic)
-		if err != nil {
-			return fmt.Errorf("upload the critic: %w", err)
-		}
-		w.engine.hold(state, value)
 	}
 	return w.engine.computeFingerprint()
 }
 
-// stored reads a stored state: a snapshot, or the base model with zero moments.
-// The critic, nil without one, begins as a copy of the base model's backbone.
-func (w *work) stored(ctx context.Context, s store.Store, of activities.Run, ref *store.SnapshotRef) (policy model.Snapshot, critic *model.Snapshot, err error) {
-	if ref == nil {
-		base, err := w.base(ctx, s, of)
-		if err != nil {
-			return policy, nil, err
-		}
-		if w.Train.Credit.Critic() {
-			first := model.NewSnapshot(model.NewCritic(base))
-			critic = &first
-		}
-		return model.NewSnapshot(base), critic, nil
-	}
-	files, err := run.ModelFiles(ctx, s, ref.Files)
+// loadBase makes the engine hold version 0.
+func (w *work) loadBase(ctx context.Context, s store.Store, run activities.Run, p *model.Programs) error {
+	base, err := w.base(ctx, s, run.Base)
 	if err != nil {
-		return policy, nil, fmt.Errorf("snapshot of version %d: %w", ref.Version, err)
+		return err
 	}
-	if policy, err = model.ReadSnapshot(files); err != nil || !w.Train.Credit.Critic() {
-		return policy, nil, err
-	}
-	value, err := model.ReadCritic(files)
+	state, err := p.Load(base)
 	if err != nil {
-		return policy, nil, fmt.Errorf("snapshot of version %d: %w", ref.Version, err)
+		return fmt.Errorf("load the base model: %w", err)
 	}
-	return policy, &value, nil
+	w.engine.hold(state, nil)
+	if w.Train.Credit.Critic() {
+		if err := w.loadCritic(run, state.NewCritic()); err != nil {
+			return err
+		}
+	}
+	return w.engine.computeFingerprint()
 }
 
-// base reads the parameters of version 0.
-func (w *work) base(ctx context.Context, s store.Store, of activities.Run) (model.Params, error) {
-	base, err := run.ReadIndex(ctx, s, of.Base)
+// loadCritic puts a critic beside the policy in memory.
+func (w *work) loadCritic(run activities.Run, critic model.Source) error {
+	c, err := w.engine.criticFor(w.Context, run)
 	if err != nil {
-		return model.Params{}, err
+		return err
 	}
-	files, err := run.ModelFiles(ctx, s, base.Files)
+	value, err := c.Load(critic)
 	if err != nil {
-		return model.Params{}, fmt.Errorf("base model: %w", err)
+		return fmt.Errorf("load the critic: %w", err)
 	}
-	folder, err := model.ReadFiles(files)
+	w.engine.hold(w.engine.state, value)
+	return nil
+}
+
+// base gives the weights of a base model.
+func (w *work) base(ctx context.Context, s store.Store, index store.Ref) (model.Source, error) {
+	base, err := run.ReadIndex(ctx, s, index)
 	if err != nil {
-		return model.Params{}, fmt.Errorf("base model: %w: %w", err, activities.ErrModelInvalid)
+		return model.Source{}, err
 	}
-	return folder.Params, nil
+	folder, err := model.OpenFS(store.FS(ctx, s, base.Files, w.models))
+	if err != nil {
+		return model.Source{}, fmt.Errorf("base model: %w", run.ModelError(err))
+	}
+	return folder.First(), nil
 }
 
 // reference makes the engine hold the run's reference, version 0, which never
@@ -308,7 +316,7 @@ func (w *work) reference(ctx context.Context, s store.Store, run activities.Run)
 		return w.engine.reference, nil
 	}
 	begin := time.Now()
-	params, err := w.base(ctx, s, run)
+	base, err := w.base(ctx, s, run.Base)
 	if err != nil {
 		return nil, err
 	}
@@ -316,8 +324,8 @@ func (w *work) reference(ctx context.Context, s store.Store, run activities.Run)
 	if err != nil {
 		return nil, err
 	}
-	if w.engine.reference, err = p.UploadParams(params); err != nil {
-		return nil, fmt.Errorf("upload the reference: %w", err)
+	if w.engine.reference, err = p.LoadParams(base); err != nil {
+		return nil, fmt.Errorf("load the reference: %w", err)
 	}
 	w.measured.LoadSeconds += time.Since(begin).Seconds()
 	return w.engine.reference, nil
@@ -349,37 +357,29 @@ func (w *work) compile(ctx context.Context, run activities.Run, lazy bool, hashe
 	return nil
 }
 
-// filesOf are the files of a state in memory.
-func filesOf(s *model.State) (map[string][]byte, error) {
-	snapshot, err := s.Download()
-	if err != nil {
-		return nil, err
-	}
-	return snapshot.Files()
-}
-
 // putState stores the resident state below a folder prefix, the tokenizer's
-// files beside it, so that transformers loads the folder as it is.
+// files beside it, so that transformers loads the folder as it is. Its tensors are copied
+// from the device one at a time, once to be hashed and once to be sent.
 func (w *work) putState(ctx context.Context, s store.Store, of activities.Run, prefix string, version int) (store.SnapshotRef, error) {
-	files, err := filesOf(w.engine.state)
+	files, err := w.engine.state.Files()
 	if err != nil {
-		return store.SnapshotRef{}, fmt.Errorf("download version %d: %w", version, err)
+		return store.SnapshotRef{}, fmt.Errorf("files of version %d: %w", version, err)
 	}
 	if w.engine.critic != nil {
-		beside, err := filesOf(w.engine.critic)
+		beside, err := w.engine.critic.Files()
 		if err != nil {
-			return store.SnapshotRef{}, fmt.Errorf("download the critic of version %d: %w", version, err)
+			return store.SnapshotRef{}, fmt.Errorf("files of the critic of version %d: %w", version, err)
 		}
-		maps.Copy(files, beside)
+		files = append(files, beside...)
 	}
 	base, err := run.ReadIndex(ctx, s, of.Base)
 	if err != nil {
 		return store.SnapshotRef{}, err
 	}
-	list := run.FolderFiles(files)
+	list := run.Streamed(files)
 	for _, name := range run.SmallFiles {
 		ref, ok := base.Files[name]
-		if _, own := files[name]; own || !ok {
+		if !ok || name == model.ConfigFile { // the state has its own
 			continue
 		}
 		body, err := store.GetArtifact(ctx, s, ref)

@@ -91,13 +91,9 @@ func resolved(t *testing.T, id string, document json.RawMessage) *testRun {
 	require.NoError(t, err)
 	written, err := run.ReadSpec(t.Context(), s, r.Spec)
 	require.NoError(t, err)
-	files, err := model.NewSnapshot(model.NewParams(StarterConfig(*written.Policy.Starter), draw.Address{Seed: 1, Purpose: draw.Weights})).Files()
+	files, err := model.DrawnFiles(StarterConfig(*written.Policy.Starter), draw.Address{Seed: 1, Purpose: draw.Weights})
 	require.NoError(t, err)
-	delete(files, model.OptimizerFile)
-	for name, body := range starter.Files() {
-		files[name] = body
-	}
-	base, err := run.PutModel(t.Context(), s, run.FolderFiles(files))
+	base, err := run.PutModel(t.Context(), s, append(run.Streamed(files), run.FolderFiles(starter.Files())...))
 	require.NoError(t, err)
 	return &testRun{Host: h, store: s, Run: activities.Run{ID: id, Spec: r.Spec, Base: base}, Plan: r.Plan}
 }

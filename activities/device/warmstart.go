@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -78,7 +79,7 @@ func (d *Device) WarmStart(ctx context.Context, in activities.WarmStartInput) (_
 		return activities.WarmStartResult{}, err
 	}
 	defer done(&err)
-	out, err := w.teach(ctx, d.Store, in, files)
+	out, err := w.teach(ctx, d.Store, in)
 	if err == nil && out.Steps < steps {
 		out.Snapshot, err = w.putChunk(ctx, d.Store, place, out.Steps)
 	} else if err == nil {
@@ -113,8 +114,8 @@ func (d *Device) findStarter(ctx context.Context, place string, steps int) (out 
 	return activities.WarmStartResult{Base: &shared.Index, Shared: true, Steps: steps}, removeChunks(ctx, d.Store, place)
 }
 
-// beginStarter is begin for a run that has no version 0 yet. files belong to the model
-// that is trained; for a starter they lack the weights.
+// beginStarter is begin for a run that has no version 0 yet. files are the small files of the
+// model that is trained.
 func (d *Device) beginStarter(ctx context.Context, in activities.WarmStartInput, t spec.Train) (w *work, files map[string][]byte, done func(*error), err error) {
 	w, done, err = d.beginWith(ctx, in.Run, func() (*run.Context, error) {
 		var err error
@@ -130,7 +131,7 @@ func (d *Device) beginStarter(ctx context.Context, in activities.WarmStartInput,
 	return w, files, done, err
 }
 
-// warmStartFiles are the files of the model that a warm start trains.
+// warmStartFiles are the small files of the model that a warm start trains.
 func (d *Device) warmStartFiles(ctx context.Context, in activities.WarmStartInput, t spec.Train) (map[string][]byte, error) {
 	if in.Base == nil {
 		files := starter.Files()
@@ -141,11 +142,7 @@ func (d *Device) warmStartFiles(ctx context.Context, in activities.WarmStartInpu
 	if err != nil {
 		return nil, err
 	}
-	refs := run.SmallRefs(base)
-	if in.From == nil {
-		refs = base.Files // the weights too: the first chunk begins with them
-	}
-	files, err := run.ModelFiles(ctx, d.Store, refs)
+	files, err := run.ModelFiles(ctx, d.Store, run.SmallRefs(base))
 	if err != nil {
 		return nil, fmt.Errorf("model that is taught: %w", err)
 	}
@@ -164,7 +161,7 @@ func StarterConfig(s spec.Starter) model.Config {
 }
 
 // teach applies the chunk's supervised updates, or as many as are left.
-func (w *work) teach(ctx context.Context, s store.Store, in activities.WarmStartInput, files map[string][]byte) (activities.WarmStartResult, error) {
+func (w *work) teach(ctx context.Context, s store.Store, in activities.WarmStartInput) (activities.WarmStartResult, error) {
 	run := activities.Run{ID: in.Run, Spec: in.Spec}
 	if in.Base != nil {
 		run.Base = *in.Base
@@ -182,7 +179,7 @@ func (w *work) teach(ctx context.Context, s store.Store, in activities.WarmStart
 	if in.From != nil {
 		out.Steps = in.From.Version
 	}
-	if err := w.loadChunk(ctx, s, p, in, files); err != nil {
+	if err := w.loadChunk(ctx, s, p, in); err != nil {
 		return out, err
 	}
 	if err := w.selfTest(ctx, run); err != nil {
@@ -240,36 +237,37 @@ func (w *work) transcripts(step int) ([]starter.Transcript, error) {
 const mixtureRound = 256
 
 // loadChunk makes the engine hold the state that the chunk continues from.
-func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, in activities.WarmStartInput, files map[string][]byte) error {
+func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, in activities.WarmStartInput) error {
 	if in.From != nil && w.engine.state != nil && w.engine.fingerprint == in.From.State {
 		return nil
 	}
-	var snapshot model.Snapshot
-	switch {
-	case in.From != nil:
-		stored, err := run.ModelFiles(ctx, s, in.From.Files)
-		if err != nil {
-			return err
-		}
-		if snapshot, err = model.ReadSnapshot(stored); err != nil {
-			return fmt.Errorf("warm start after %d steps: %w", in.From.Version, err)
-		}
-	case in.Base != nil:
-		folder, err := model.ReadFiles(files)
-		if err != nil {
-			return fmt.Errorf("model that is taught: %w: %w", err, activities.ErrModelInvalid)
-		}
-		snapshot = model.NewSnapshot(folder.Params)
-	default:
-		seed := w.Train.Policy.Starter.Seed
-		snapshot = model.NewSnapshot(model.NewParams(w.Config, draw.Address{Seed: seed, Purpose: draw.Weights}))
-	}
-	state, err := p.Upload(snapshot)
+	from, err := w.chunkSource(ctx, s, in)
 	if err != nil {
-		return fmt.Errorf("upload: %w", err)
+		return err
+	}
+	w.engine.hold(nil, nil)
+	state, err := p.Load(from)
+	if err != nil {
+		return fmt.Errorf("load what is taught: %w", err)
 	}
 	w.engine.hold(state, nil)
 	return nil
+}
+
+// chunkSource is the state that the chunk continues from.
+func (w *work) chunkSource(ctx context.Context, s store.Store, in activities.WarmStartInput) (model.Source, error) {
+	switch {
+	case in.From != nil:
+		folder, err := model.OpenFS(store.FS(ctx, s, in.From.Files, nil))
+		if err != nil {
+			return model.Source{}, fmt.Errorf("warm start after %d steps: %w", in.From.Version, err)
+		}
+		return folder.Policy()
+	case in.Base != nil:
+		return w.base(ctx, s, *in.Base)
+	}
+	seed := w.Train.Policy.Starter.Seed
+	return model.Drawn(w.Config, draw.Address{Seed: seed, Purpose: draw.Weights}), nil
 }
 
 // transcriptBatches lays transcripts out in micro-batches.
@@ -283,11 +281,11 @@ func (w *work) transcriptBatches(examples []starter.Transcript) []model.MicroBat
 
 // putChunk stores the state between two chunks.
 func (w *work) putChunk(ctx context.Context, s store.Store, place string, steps int) (*store.SnapshotRef, error) {
-	files, err := filesOf(w.engine.state)
+	files, err := w.engine.state.Files()
 	if err != nil {
 		return nil, err
 	}
-	folder, err := store.PutFolder(ctx, s, fmt.Sprintf("%s/steps/%06d.", place, steps), run.FolderFiles(files))
+	folder, err := store.PutFolder(ctx, s, fmt.Sprintf("%s/steps/%06d.", place, steps), run.Streamed(files))
 	if err != nil {
 		return nil, err
 	}
@@ -297,17 +295,18 @@ func (w *work) putChunk(ctx context.Context, s store.Store, place string, steps 
 // putStarter stores the finished starter as a model and notes it under its
 // identity, for other runs.
 func (w *work) putStarter(ctx context.Context, s store.Store, place string, imported map[string][]byte) (*store.Ref, error) {
-	files, err := filesOf(w.engine.state)
+	files, err := w.engine.state.Files()
 	if err != nil {
 		return nil, err
 	}
-	delete(files, model.OptimizerFile)
+	files = slices.DeleteFunc(files, func(f model.File) bool { return !model.OfPolicy(f.Name) })
+	list := run.Streamed(files)
 	for _, name := range run.SmallFiles {
 		if body, ok := imported[name]; ok && name != model.ConfigFile {
-			files[name] = body
+			list = append(list, store.FolderFile{Name: name, Body: body})
 		}
 	}
-	index, err := run.PutModel(ctx, s, run.FolderFiles(files))
+	index, err := run.PutModel(ctx, s, list)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func importFolder(ctx context.Context, s store.Store, path string) (store.Ref, e
 		}
 		defer f.Close()
 		if !strings.HasSuffix(n, ".json") && !strings.HasSuffix(n, ".jinja") {
-			files = append(files, store.FolderFile{Name: n, Reader: f, Size: size})
+			files = append(files, store.FolderFile{Name: n, Open: func() io.Reader { return io.NewSectionReader(f, 0, size) }, Size: size})
 			continue
 		}
 		// The checked bytes are the stored bytes.
@@ -82,7 +82,8 @@ func importFolder(ctx context.Context, s store.Store, path string) (store.Ref, e
 		}
 		files = append(files, store.FolderFile{Name: n, Body: small[n]})
 	}
-	folder, err := model.ReadFolder(path)
+	// The headers say whether the weights fit; the weights are read to be stored.
+	folder, err := model.OpenFS(root.FS())
 	if err != nil {
 		return store.Ref{}, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
 	}

@@ -3,18 +3,22 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/safetensors"
 )
 
-// ModelFiles reads a model's files, each verified. Half a billion parameters are 2 GB,
-// and their moments 4: what a policy needs is read whatever its size.
+// ModelFiles reads a model's small files, each verified.
 func ModelFiles(ctx context.Context, s store.Store, files map[string]store.Ref) (map[string][]byte, error) {
 	out := make(map[string][]byte, len(files))
 	for _, name := range SortedKeys(files) {
-		b, err := store.GetWhole(ctx, s, files[name])
+		b, err := store.GetArtifact(ctx, s, files[name])
 		if err != nil {
 			return nil, fmt.Errorf("model file %s: %w", name, err)
 		}
@@ -69,6 +73,26 @@ func PutIndex(ctx context.Context, s store.Store, m store.ModelRef) (store.Ref, 
 		return store.Ref{}, fmt.Errorf("encode model index: %w", err)
 	}
 	return store.PutArtifact(ctx, s, m.Dir, "index", "json", b)
+}
+
+// ModelError adds to an error about the contents of a model's files that they are the cause.
+func ModelError(err error) error {
+	for _, kind := range []error{model.ErrTensors, model.ErrConfig, safetensors.ErrFormat, safetensors.ErrDType, fs.ErrNotExist} {
+		if errors.Is(err, kind) {
+			return fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
+		}
+	}
+	return err
+}
+
+// Streamed are the files of a state, for a folder of the store. They are made while they are
+// sent.
+func Streamed(files []model.File) []store.FolderFile {
+	out := make([]store.FolderFile, len(files))
+	for i, f := range files {
+		out[i] = store.FolderFile{Name: f.Name, Open: f.Open, Size: f.Size}
+	}
+	return out
 }
 
 // FolderFiles are files in the order of their names.

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"regexp"
@@ -17,7 +18,7 @@ import (
 )
 
 // MaxBody is the most bytes that [GetArtifact] and [ReadFixed] hold in memory;
-// larger files are for [GetWhole], [OpenArtifact] and [GetFile].
+// larger files are for [OpenArtifact], [FS] and [GetFile].
 const MaxBody = 1 << 30
 
 // ShortDigest is the part of a digest that keys carry: its first 12 hex digits.
@@ -56,15 +57,53 @@ func openFile(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-func putReaderAt(ctx context.Context, s Store, ref Ref, r io.ReaderAt) (Ref, error) {
+// putStream writes the bytes that open reads as the ref's artifact. Nothing is stored if they
+// are others than the ref says.
+func putStream(ctx context.Context, s Store, ref Ref, open func() io.Reader) (Ref, error) {
 	return settle(ctx, s, ref, func() error {
 		// Gigabytes are not sent to find out that they are there.
 		if o, err := s.Stat(ctx, ref.Key); err == nil && o.Size == ref.Size {
 			return &Error{Op: "put", Where: s.Location(ref.Key), Kind: ErrExists}
 		}
-		return s.PutFrom(ctx, ref.Key, r, ref.Size, PutOptions{IfAbsent: true})
+		return s.PutFrom(ctx, ref.Key, &sentReader{r: withContext(ctx, open()), ref: ref, hash: sha256.New()}, ref.Size, PutOptions{IfAbsent: true})
 	})
 }
+
+// sentReader reads bytes that are sent. With the last ones it returns an error unless all of
+// them are the ref's: then what was sent is dropped.
+type sentReader struct {
+	r    io.Reader
+	ref  Ref
+	hash hash.Hash
+	read int64
+}
+
+// Read implements io.Reader.
+func (s *sentReader) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	s.hash.Write(p[:n])
+	if s.read += int64(n); n > 0 && s.read == s.ref.Size {
+		if have := hex.EncodeToString(s.hash.Sum(nil)); have != s.ref.Digest {
+			return 0, fmt.Errorf("the bytes of %s changed while they were stored: SHA-256 %s, before it was %s", s.ref.Key, have, s.ref.Digest)
+		}
+	}
+	return n, err
+}
+
+// withContext is a reader that fails once ctx has ended.
+func withContext(ctx context.Context, r io.Reader) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return r.Read(p)
+	})
+}
+
+type readerFunc func(p []byte) (int, error)
+
+// Read implements io.Reader.
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // settle makes a conditional PUT and turns its outcome into a ref: a key that is taken
 // is fine if it holds the same bytes. The server may say that the key is taken (412),
@@ -125,13 +164,6 @@ func GetArtifact(ctx context.Context, s Store, ref Ref) ([]byte, error) {
 	if ref.Size > MaxBody {
 		return nil, &Error{Op: "read", Where: s.Location(ref.Key), Kind: ErrTooLarge, Detail: fmt.Sprintf("%d bytes, at most %d are read into memory", ref.Size, MaxBody)}
 	}
-	return GetWhole(ctx, s, ref)
-}
-
-// GetWhole is [GetArtifact] without its bound, for artifacts that must be in memory
-// whatever their size: a policy's weights and moments. Room is made once the store has
-// that many bytes, whatever the ref says.
-func GetWhole(ctx context.Context, s Store, ref Ref) ([]byte, error) {
 	if body := recall(s, ref); body != nil {
 		return body, nil
 	}
@@ -140,7 +172,7 @@ func GetWhole(ctx context.Context, s Store, ref Ref) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	// One byte of room lets ReadFrom meet the end without growing the buffer.
+	// Room is made once the store has that many bytes, whatever the ref says. One more byte lets ReadFrom meet the end without growing the buffer.
 	buf := bytes.NewBuffer(make([]byte, 0, ref.Size+bytes.MinRead))
 	if _, err := buf.ReadFrom(r); err != nil {
 		return nil, err

@@ -17,16 +17,16 @@ import (
 )
 
 // FolderFile is a file of a folder artifact: its name in the folder, and its bytes,
-// either in Body or from Reader.
+// either in Body or from Open.
 type FolderFile struct {
 	// Name is relative and '/'-separated, as "model.safetensors".
 	Name string
 	Body []byte
-	// Reader, if it is not nil, replaces Body and has the file's Size bytes. They are
-	// read once for their digest and once to be sent, so they must not change meanwhile.
-	// The function that opened it closes it.
-	Reader io.ReaderAt
-	Size   int64
+	// Open, if it is not nil, replaces Body and returns a reader of the file's Size bytes
+	// from their beginning. They are read once for their digest and once to be sent, each
+	// time as a stream, and must be the same.
+	Open func() io.Reader
+	Size int64
 }
 
 // Folder is a set of files that keep their names, in a folder whose name has the digest
@@ -69,8 +69,8 @@ func PutFolder(ctx context.Context, s Store, prefix string, files []FolderFile) 
 		if _, twice := refs[f.Name]; twice {
 			return Folder{}, fmt.Errorf("put folder %s: the file %q is given twice", prefix, f.Name)
 		}
-		r, size := f.bytes()
-		digest, err := digestOf(io.NewSectionReader(r, 0, size), size)
+		open, size := f.source()
+		digest, err := digestOf(withContext(ctx, open()), size)
 		if err != nil {
 			return Folder{}, fmt.Errorf("put folder %s: hash %s: %w", prefix, f.Name, err)
 		}
@@ -82,19 +82,19 @@ func PutFolder(ctx context.Context, s Store, prefix string, files []FolderFile) 
 		ref := refs[f.Name]
 		ref.Key = out.Dir + "/" + f.Name
 		refs[f.Name] = ref
-		r, _ := f.bytes()
-		if _, err := putReaderAt(ctx, s, ref, r); err != nil {
+		open, _ := f.source()
+		if _, err := putStream(ctx, s, ref, open); err != nil {
 			return Folder{}, fmt.Errorf("put folder %s: %w", out.Dir, err)
 		}
 	}
 	return out, nil
 }
 
-func (f FolderFile) bytes() (r io.ReaderAt, size int64) {
-	if f.Reader == nil {
-		return bytes.NewReader(f.Body), int64(len(f.Body))
+func (f FolderFile) source() (open func() io.Reader, size int64) {
+	if f.Open == nil {
+		return func() io.Reader { return bytes.NewReader(f.Body) }, int64(len(f.Body))
 	}
-	return f.Reader, f.Size
+	return f.Open, f.Size
 }
 
 // GetFolder streams a folder's files into the local folder dir, which is made

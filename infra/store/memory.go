@@ -96,9 +96,9 @@ func (m *Memory) Put(ctx context.Context, key string, body []byte, opts PutOptio
 }
 
 // PutFrom implements [Store]; it does hold all of it, this being memory.
-func (m *Memory) PutFrom(ctx context.Context, key string, r io.ReaderAt, size int64, opts PutOptions) error {
+func (m *Memory) PutFrom(ctx context.Context, key string, r io.Reader, size int64, opts PutOptions) error {
 	body := make([]byte, size)
-	if n, err := r.ReadAt(body, 0); int64(n) < size {
+	if n, err := io.ReadFull(r, body); err != nil {
 		return fmt.Errorf("put %s: read %d of %d bytes: %w", m.Location(key), n, size, err)
 	}
 	return m.Put(ctx, key, body, opts)

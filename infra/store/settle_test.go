@@ -35,7 +35,7 @@ func (l *losing) Put(ctx context.Context, key string, body []byte, opts store.Pu
 	return l.Store.Put(ctx, key, body, opts)
 }
 
-func (l *losing) PutFrom(ctx context.Context, key string, r io.ReaderAt, size int64, opts store.PutOptions) error {
+func (l *losing) PutFrom(ctx context.Context, key string, r io.Reader, size int64, opts store.PutOptions) error {
 	if err := l.lose(); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func TestPutThatLosesIsTriedAgain(t *testing.T) {
 	puts := map[string]func(s store.Store) (store.Ref, error){
 		"bytes": func(s store.Store) (store.Ref, error) { return store.PutArtifact(ctx, s, "d", "n", "bin", body) },
 		"reader": func(s store.Store) (store.Ref, error) {
-			folder, err := store.PutFolder(ctx, s, "d/n.", []store.FolderFile{{Name: "x", Reader: bytes.NewReader(body), Size: int64(len(body))}})
+			folder, err := store.PutFolder(ctx, s, "d/n.", []store.FolderFile{{Name: "x", Open: func() io.Reader { return bytes.NewReader(body) }, Size: int64(len(body))}})
 			return folder.Files["x"], err
 		},
 	}

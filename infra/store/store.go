@@ -95,10 +95,10 @@ type PutOptions struct {
 type Store interface {
 	// Put writes a small object at once, with its SHA-256 checked by the server.
 	Put(ctx context.Context, key string, body []byte, opts PutOptions) error
-	// PutFrom writes size bytes of r without holding them all, in parts if there are
-	// many. r is read from several goroutines and may be read twice. An object is there
-	// whole or not at all.
-	PutFrom(ctx context.Context, key string, r io.ReaderAt, size int64, opts PutOptions) error
+	// PutFrom writes the size bytes of r without holding them all, in parts if there are
+	// many. r is read once, from its beginning to its end. An object is there whole or not
+	// at all, and not if r returns an error.
+	PutFrom(ctx context.Context, key string, r io.Reader, size int64, opts PutOptions) error
 	// Open reads an object from byte offset on; the Object's Size is the whole's.
 	// The body is not verified: [OpenArtifact] does that.
 	Open(ctx context.Context, key string, offset int64) (io.ReadCloser, Object, error)

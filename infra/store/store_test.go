@@ -169,7 +169,7 @@ func TestFolder(t *testing.T) {
 		ctx := context.Background()
 		dir := t.TempDir()
 		files := []store.FolderFile{
-			{Name: "model.safetensors", Reader: strings.NewReader("weights, and more"), Size: 7},
+			{Name: "model.safetensors", Open: func() io.Reader { return strings.NewReader("weights") }, Size: 7},
 			{Name: "config.json", Body: []byte("{}")},
 			{Name: "sub/notes.txt", Body: []byte("notes")},
 		}
@@ -395,6 +395,6 @@ func putFile(ctx context.Context, s store.Store, path string) (store.Ref, error)
 	if err != nil {
 		return store.Ref{}, err
 	}
-	folder, err := store.PutFolder(ctx, s, store.ModelPrefix, []store.FolderFile{{Name: "model.safetensors", Reader: f, Size: info.Size()}})
+	folder, err := store.PutFolder(ctx, s, store.ModelPrefix, []store.FolderFile{{Name: "model.safetensors", Open: func() io.Reader { return io.NewSectionReader(f, 0, info.Size()) }, Size: info.Size()}})
 	return folder.Files["model.safetensors"], err
 }

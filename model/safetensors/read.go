@@ -30,85 +30,51 @@ func (f *File) Get(name string) (Tensor, bool) {
 // Decode reads a whole file from memory. The tensors' data are slices of b. Errors about
 // the contents are ErrFormat or ErrDType and name the tensor.
 func Decode(b []byte) (*File, error) {
-	r, err := NewReader(bytes.NewReader(b), int64(len(b)))
+	h, err := readHeader(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read safetensors: %w", err)
 	}
-	f := &File{Metadata: r.Metadata, Tensors: make([]Tensor, len(r.infos))}
-	for i, in := range r.infos {
-		lo, hi := r.base+in.lo, r.base+in.hi
+	f := &File{Metadata: h.metadata, Tensors: make([]Tensor, len(h.infos))}
+	for i, in := range h.infos {
+		lo, hi := h.base+in.lo, h.base+in.hi
 		f.Tensors[i] = Tensor{Name: in.Name, DType: in.DType, Shape: in.Shape, Data: b[lo:hi:hi]}
 	}
 	return f, nil
 }
 
-// Info is a tensor's entry in the header.
-type Info struct {
-	Name   string
-	DType  DType
-	Shape  []int
-	lo, hi int64 // bytes from the end of the header
+// header is what stands before the data.
+type header struct {
+	metadata map[string]string // nil if there is none
+	infos    []Info            // by name
+	base     int64             // bytes before the data
 }
 
-// Reader reads tensors one at a time, so that a file may be larger than memory. Its
-// methods may be called concurrently if the source's may.
-type Reader struct {
-	// Metadata is the header's free text, nil if there is none.
-	Metadata map[string]string
-
-	src   io.ReaderAt
-	base  int64
-	infos []Info // by name
-}
-
-// NewReader reads and checks the header of a file of size bytes.
-func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
+// readHeader reads and checks the header of a file of size bytes from its beginning.
+func readHeader(src io.Reader, size int64) (header, error) {
 	var prefix [8]byte
 	if size < 8 {
-		return nil, fmt.Errorf("read safetensors: %w: %d bytes, the header's length alone has 8", ErrFormat, size)
+		return header{}, fmt.Errorf("%w: %d bytes, the header's length alone has 8", ErrFormat, size)
 	}
-	if _, err := src.ReadAt(prefix[:], 0); err != nil {
-		return nil, fmt.Errorf("read safetensors header: %w", err)
+	if _, err := io.ReadFull(src, prefix[:]); err != nil {
+		return header{}, fmt.Errorf("header: %w", err)
 	}
 	n := binary.LittleEndian.Uint64(prefix[:])
 	if n > MaxHeader {
-		return nil, fmt.Errorf("read safetensors: %w: header of %d bytes, at most %d are read", ErrFormat, n, MaxHeader)
+		return header{}, fmt.Errorf("%w: header of %d bytes, at most %d are read", ErrFormat, n, MaxHeader)
 	}
 	if int64(n) > size-8 {
-		return nil, fmt.Errorf("read safetensors: %w: header of %d bytes in a file of %d", ErrFormat, n, size)
+		return header{}, fmt.Errorf("%w: header of %d bytes in a file of %d", ErrFormat, n, size)
 	}
 	raw := make([]byte, n)
-	if _, err := src.ReadAt(raw, 8); err != nil && (err != io.EOF || n == 0) {
-		return nil, fmt.Errorf("read safetensors header: %w", err)
+	if _, err := io.ReadFull(src, raw); err != nil {
+		return header{}, fmt.Errorf("header: %w", err)
 	}
-	r := &Reader{src: src, base: 8 + int64(n)}
-	if err := r.parse(raw, size-r.base); err != nil {
-		return nil, fmt.Errorf("read safetensors: %w", err)
-	}
-	return r, nil
+	h := header{base: 8 + int64(n)}
+	return h, h.parse(raw, size-h.base)
 }
 
-// Tensors lists the file's tensors, sorted by name.
-func (r *Reader) Tensors() []Info { return slices.Clone(r.infos) }
-
-// Read reads one tensor.
-func (r *Reader) Read(name string) (Tensor, error) {
-	i, ok := slices.BinarySearchFunc(r.infos, name, func(in Info, name string) int { return cmp.Compare(in.Name, name) })
-	if !ok {
-		return Tensor{}, fmt.Errorf("read tensor %q: %w: not in the file", name, ErrFormat)
-	}
-	in := r.infos[i]
-	data := make([]byte, in.hi-in.lo)
-	if len(data) > 0 {
-		if n, err := r.src.ReadAt(data, r.base+in.lo); n < len(data) {
-			return Tensor{}, fmt.Errorf("read tensor %q: %w", name, err)
-		}
-	}
-	return Tensor{Name: in.Name, DType: in.DType, Shape: in.Shape, Data: data}, nil
-}
-
-// parse fills the reader from the header's JSON; data is the bytes after it.
-func (r *Reader) parse(raw []byte, data int64) error {
+// parse fills the header from its JSON; data is the number of bytes after it.
+func (h *header) parse(raw []byte, data int64) error {
 	if !utf8.Valid(raw) {
 		return fmt.Errorf("%w: header is not UTF-8", ErrFormat)
 	}
@@ -129,7 +95,7 @@ func (r *Reader) parse(raw []byte, data int64) error {
 		}
 		seen[name] = true
 		if name == metadataKey {
-			if err := d.Decode(&r.Metadata); err != nil {
+			if err := d.Decode(&h.metadata); err != nil {
 				return fmt.Errorf("%w: metadata: %v", ErrFormat, err)
 			}
 			continue
@@ -149,7 +115,7 @@ func (r *Reader) parse(raw []byte, data int64) error {
 		if err != nil {
 			return err
 		}
-		r.infos = append(r.infos, in)
+		h.infos = append(h.infos, in)
 	}
 	if _, err := d.Token(); err != nil {
 		return fmt.Errorf("%w: header: %v", ErrFormat, err)
@@ -157,7 +123,7 @@ func (r *Reader) parse(raw []byte, data int64) error {
 	if rest := bytes.Trim(raw[d.InputOffset():], " "); len(rest) > 0 {
 		return fmt.Errorf("%w: %d bytes after the header's JSON", ErrFormat, len(rest))
 	}
-	return r.checkLayout(data)
+	return h.checkLayout(data)
 }
 
 func check(name string, dtype DType, shape []int64, lo, hi, data int64) (Info, error) {
@@ -190,12 +156,12 @@ func check(name string, dtype DType, shape []int64, lo, hi, data int64) (Info, e
 
 // checkLayout returns an error unless the tensors cover the data exactly, without overlaps
 // or gaps.
-func (r *Reader) checkLayout(data int64) error {
-	slices.SortFunc(r.infos, func(a, b Info) int {
+func (h *header) checkLayout(data int64) error {
+	slices.SortFunc(h.infos, func(a, b Info) int {
 		return cmp.Or(cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi), cmp.Compare(a.Name, b.Name))
 	})
 	var at int64
-	for _, in := range r.infos {
+	for _, in := range h.infos {
 		if in.lo < at {
 			return fmt.Errorf("%w: tensor %q overlaps the one before it", ErrFormat, in.Name)
 		}
@@ -207,6 +173,6 @@ func (r *Reader) checkLayout(data int64) error {
 	if at != data {
 		return fmt.Errorf("%w: %d bytes after the last tensor belong to none", ErrFormat, data-at)
 	}
-	slices.SortFunc(r.infos, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(h.infos, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
 	return nil
 }

@@ -5,6 +5,8 @@
 // in the header before use: sizes, offsets, shapes and names must agree with each other
 // and with the length of the data, and every error names the tensor. The writer is
 // deterministic: the same tensors give the same bytes, in whatever order they are given.
+// Small files are encoded and decoded whole; a Layout and a Stream write and read files of
+// any size, with one tensor in memory at a time.
 package safetensors
 
 import (
@@ -64,6 +66,17 @@ type Tensor struct {
 	Data  []byte
 }
 
+// Info is what a file's header says of one tensor.
+type Info struct {
+	Name   string
+	DType  DType
+	Shape  []int
+	lo, hi int64 // bytes from the end of the header
+}
+
+// Bytes is the length of the tensor's data: DType.Size() times the product of Shape.
+func (in Info) Bytes() int64 { return in.hi - in.lo }
+
 // Elements is the number of elements the shape has: 1 for a scalar. It returns
 // an error for a negative dimension or a product that overflows.
 func Elements(shape []int) (int, error) {
@@ -84,24 +97,37 @@ func Elements(shape []int) (int, error) {
 	return n, nil
 }
 
-// check returns an error if the tensor cannot be written.
+// check returns an error if the tensor's data do not fit its shape.
 func (t Tensor) check() error {
-	if t.Name == metadataKey {
-		return fmt.Errorf("%w: tensor name %q is reserved", ErrFormat, t.Name)
-	}
-	if strings.ToValidUTF8(t.Name, "") != t.Name {
-		return fmt.Errorf("%w: tensor name %q is not UTF-8", ErrFormat, t.Name)
-	}
-	size := t.DType.Size()
-	if size == 0 {
-		return fmt.Errorf("%w: tensor %q has %q", ErrDType, t.Name, t.DType)
-	}
-	n, err := Elements(t.Shape)
+	n, err := (Info{Name: t.Name, DType: t.DType, Shape: t.Shape}).bytes()
 	if err != nil {
-		return fmt.Errorf("tensor %q: %w", t.Name, err)
+		return err
 	}
-	if n > math.MaxInt/size || n*size != len(t.Data) {
+	if n != int64(len(t.Data)) {
 		return fmt.Errorf("%w: tensor %q of shape %v and dtype %s has %d bytes", ErrFormat, t.Name, t.Shape, t.DType, len(t.Data))
 	}
 	return nil
+}
+
+// bytes computes the length of the tensor's data, and returns an error if the tensor
+// cannot be written.
+func (in Info) bytes() (int64, error) {
+	if in.Name == metadataKey {
+		return 0, fmt.Errorf("%w: tensor name %q is reserved", ErrFormat, in.Name)
+	}
+	if strings.ToValidUTF8(in.Name, "") != in.Name {
+		return 0, fmt.Errorf("%w: tensor name %q is not UTF-8", ErrFormat, in.Name)
+	}
+	size := in.DType.Size()
+	if size == 0 {
+		return 0, fmt.Errorf("%w: tensor %q has %q", ErrDType, in.Name, in.DType)
+	}
+	n, err := Elements(in.Shape)
+	if err != nil {
+		return 0, fmt.Errorf("tensor %q: %w", in.Name, err)
+	}
+	if n > math.MaxInt/size {
+		return 0, fmt.Errorf("%w: tensor %q of shape %v overflows", ErrFormat, in.Name, in.Shape)
+	}
+	return int64(n) * int64(size), nil
 }

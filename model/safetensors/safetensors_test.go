@@ -3,12 +3,13 @@ package safetensors
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -54,22 +55,120 @@ func TestRoundTrip(t *testing.T) {
 	require.ErrorIs(t, err, ErrDType)
 	_, ok = f.Get("nobody")
 	require.False(t, ok)
+}
 
-	path := filepath.Join(t.TempDir(), "x.safetensors")
-	require.NoError(t, os.WriteFile(path, b, 0o600))
-	file, err := os.Open(path)
+// streamed reads a file's tensors one after the other, by name.
+func streamed(t *testing.T, src io.Reader, size int) map[string][]byte {
+	t.Helper()
+	s, err := NewStream(src, int64(size))
 	require.NoError(t, err)
-	defer file.Close()
-	r, err := NewReader(file, int64(len(b)))
-	require.NoError(t, err)
-	for i, in := range r.Tensors() {
-		got, err := r.Read(in.Name)
+	out := map[string][]byte{}
+	for {
+		in, err := s.Next()
+		if err == io.EOF {
+			return out
+		}
 		require.NoError(t, err)
-		require.Equal(t, f.Tensors[i].Name, got.Name)
-		require.True(t, bytes.Equal(f.Tensors[i].Data, got.Data))
+		out[in.Name], err = io.ReadAll(s)
+		require.NoError(t, err)
+		require.Len(t, out[in.Name], int(in.Bytes()))
 	}
-	_, err = r.Read("nobody")
-	require.ErrorContains(t, err, "nobody")
+}
+
+func TestStream(t *testing.T) {
+	ts := []Tensor{
+		F32("w", []int{2, 2}, []float32{1, -0.5, float32(math.Inf(1)), 3e-45}),
+		{Name: "empty", DType: Uint8, Shape: []int{0, 7}},
+		I32("ids", []int{3}, []int32{-1, 0, math.MaxInt32}),
+	}
+	b, err := Encode(ts, map[string]string{"format": "pt"})
+	require.NoError(t, err)
+	got := streamed(t, iotest.OneByteReader(bytes.NewReader(b)), len(b))
+	for _, want := range ts {
+		require.True(t, bytes.Equal(want.Data, got[want.Name]), want.Name)
+	}
+
+	// What is not read is passed over, by seeking where the source can.
+	for _, src := range []io.Reader{bytes.NewReader(b), iotest.HalfReader(bytes.NewReader(b))} {
+		s, err := NewStream(src, int64(len(b)))
+		require.NoError(t, err)
+		require.Equal(t, "pt", s.Metadata["format"])
+		require.Len(t, s.Tensors(), 3)
+		for {
+			in, err := s.Next()
+			require.NoError(t, err)
+			if in.Name == "w" {
+				break
+			}
+		}
+		into := make([]float32, 9)
+		v, err := s.Float32s(into)
+		require.NoError(t, err)
+		require.Equal(t, []float32{1, -0.5, float32(math.Inf(1)), 3e-45}, v)
+		require.Same(t, &into[0], &v[0], "the slice that is given is used")
+		_, err = s.Next()
+		require.Equal(t, io.EOF, err)
+	}
+}
+
+// A source that finds only at its end that its bytes are wrong is believed.
+func TestStreamReportsTheSourcesEnd(t *testing.T) {
+	b, err := Encode([]Tensor{F32("w", []int{2}, []float32{1, 2}), I32("i", []int{1}, []int32{3})}, nil)
+	require.NoError(t, err)
+	wrong := errors.New("another digest")
+	read := func(src io.Reader) error {
+		s, err := NewStream(src, int64(len(b)))
+		require.NoError(t, err)
+		for err == nil {
+			_, err = s.Next()
+		}
+		return err
+	}
+	require.ErrorIs(t, read(io.MultiReader(bytes.NewReader(b), iotest.ErrReader(wrong))), wrong)
+	require.ErrorIs(t, read(iotest.HalfReader(bytes.NewReader(b[:len(b)-1]))), io.ErrUnexpectedEOF)
+	require.ErrorIs(t, read(bytes.NewReader(append(bytes.Clone(b), 0))), ErrFormat)
+
+	s, err := NewStream(bytes.NewReader(b), int64(len(b)))
+	require.NoError(t, err)
+	_, err = s.Next()
+	require.NoError(t, err)
+	_, err = s.Float32s(nil)
+	require.ErrorIs(t, err, ErrDType)
+	require.ErrorContains(t, err, `"i"`)
+}
+
+// A laid-out file is the one that Encode writes, and asks for one tensor at a time.
+func TestLayout(t *testing.T) {
+	long := make([]float32, 3000) // more than is encoded at once
+	for i := range long {
+		long[i] = float32(i) / 3
+	}
+	ts := []Tensor{F32("w", []int{3000}, long), F32("b", []int{1}, []float32{7}), F32("none", []int{0}, nil)}
+	want, err := Encode(ts, map[string]string{"k": "v"})
+	require.NoError(t, err)
+	l, err := NewLayout([]Info{{Name: "w", DType: Float32, Shape: []int{3000}}, {Name: "none", DType: Float32, Shape: []int{0}}, {Name: "b", DType: Float32, Shape: []int{1}}}, map[string]string{"k": "v"})
+	require.NoError(t, err)
+	require.Equal(t, int64(len(want)), l.Size())
+	values := map[string][]float32{"w": long, "b": {7}}
+	var asked []string
+	data := func(name string) (io.Reader, error) {
+		asked = append(asked, name)
+		return Floats(values[name]), nil
+	}
+	for range 2 { // it can be read again
+		asked = nil
+		got, err := io.ReadAll(iotest.HalfReader(l.Reader(data)))
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, got))
+		require.Equal(t, []string{"b", "none", "w"}, asked)
+	}
+	values["w"] = long[1:]
+	_, err = io.ReadAll(l.Reader(data))
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.ErrorContains(t, err, `tensor "w": 4 bytes are missing`)
+	gone := errors.New("gone")
+	_, err = io.ReadAll(l.Reader(func(string) (io.Reader, error) { return nil, gone }))
+	require.ErrorIs(t, err, gone)
 }
 
 func TestHalfTypes(t *testing.T) {
@@ -167,10 +266,12 @@ func FuzzDecode(f *testing.F) {
 		twice, err := Decode(again)
 		require.NoError(t, err)
 		require.Len(t, twice.Tensors, len(file.Tensors))
+		read := streamed(t, bytes.NewReader(b), len(b))
 		for i, x := range file.Tensors {
 			require.Equal(t, x.Name, twice.Tensors[i].Name)
 			require.Equal(t, x.Shape, twice.Tensors[i].Shape)
 			require.True(t, bytes.Equal(x.Data, twice.Tensors[i].Data))
+			require.True(t, bytes.Equal(x.Data, read[x.Name]))
 		}
 	})
 }

@@ -3,6 +3,7 @@ package safetensors
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 )
 
@@ -10,11 +11,7 @@ import (
 // is a mistake of the program and not of its input.
 func F32(name string, shape []int, v []float32) Tensor {
 	mustFit(name, shape, len(v))
-	data := make([]byte, 4*len(v))
-	for i, x := range v {
-		binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(x))
-	}
-	return Tensor{Name: name, DType: Float32, Shape: shape, Data: data}
+	return Tensor{Name: name, DType: Float32, Shape: shape, Data: encodeFloats(make([]byte, 4*len(v)), v)}
 }
 
 // I32 makes an int32 tensor; it panics like F32.
@@ -43,6 +40,45 @@ func mustFit(name string, shape []int, n int) {
 	}
 }
 
+// Floats reads the bytes of a float32 tensor with the values v, which must not change
+// meanwhile.
+func Floats(v []float32) io.Reader { return &floatReader{v: v} }
+
+type floatReader struct {
+	v    []float32
+	rest []byte // encoded, and not read yet
+	room [4096]byte
+}
+
+// Read implements io.Reader.
+func (r *floatReader) Read(p []byte) (int, error) {
+	done := 0
+	for done < len(p) {
+		if len(r.rest) == 0 {
+			if len(r.v) == 0 {
+				break
+			}
+			n := min(len(r.v), len(r.room)/4)
+			r.rest = encodeFloats(r.room[:4*n], r.v[:n])
+			r.v = r.v[n:]
+		}
+		n := copy(p[done:], r.rest)
+		r.rest = r.rest[n:]
+		done += n
+	}
+	if done == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	return done, nil
+}
+
+func encodeFloats(to []byte, v []float32) []byte {
+	for i, x := range v {
+		binary.LittleEndian.PutUint32(to[4*i:], math.Float32bits(x))
+	}
+	return to
+}
+
 // Float32s decodes an F32, BF16 or F16 tensor; the conversion of the two half types is
 // exact. Any other dtype is an ErrDType.
 func (t Tensor) Float32s() ([]float32, error) {
@@ -50,23 +86,31 @@ func (t Tensor) Float32s() ([]float32, error) {
 		return nil, err
 	}
 	out := make([]float32, len(t.Data)/t.DType.Size())
-	switch t.DType {
-	case Float32:
-		for i := range out {
-			out[i] = math.Float32frombits(binary.LittleEndian.Uint32(t.Data[4*i:]))
-		}
-	case BFloat16:
-		for i := range out {
-			out[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(t.Data[2*i:])) << 16)
-		}
-	case Float16:
-		for i := range out {
-			out[i] = half(binary.LittleEndian.Uint16(t.Data[2*i:]))
-		}
-	default:
-		return nil, fmt.Errorf("%w: tensor %q is %s, not a float type", ErrDType, t.Name, t.DType)
+	if err := decodeFloats(out, t.Data, t.DType); err != nil {
+		return nil, fmt.Errorf("tensor %q: %w", t.Name, err)
 	}
 	return out, nil
+}
+
+// decodeFloats decodes bytes of a dtype into the first elements of out.
+func decodeFloats(out []float32, b []byte, dtype DType) error {
+	switch dtype {
+	case Float32:
+		for i := range len(b) / 4 {
+			out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+		}
+	case BFloat16:
+		for i := range len(b) / 2 {
+			out[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16)
+		}
+	case Float16:
+		for i := range len(b) / 2 {
+			out[i] = half(binary.LittleEndian.Uint16(b[2*i:]))
+		}
+	default:
+		return fmt.Errorf("%w: %s is not a float type", ErrDType, dtype)
+	}
+	return nil
 }
 
 // half converts an IEEE 754 binary16 value.

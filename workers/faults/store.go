@@ -25,7 +25,7 @@ func (f *faulty) Put(ctx context.Context, key string, body []byte, opts store.Pu
 }
 
 // PutFrom implements [store.Store].
-func (f *faulty) PutFrom(ctx context.Context, key string, r io.ReaderAt, size int64, opts store.PutOptions) error {
+func (f *faulty) PutFrom(ctx context.Context, key string, r io.Reader, size int64, opts store.PutOptions) error {
 	writes(ctx)
 	return f.Store.PutFrom(ctx, key, r, size, opts)
 }

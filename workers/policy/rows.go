@@ -16,18 +16,19 @@ import (
 // maxTokens bounds the tokens of a command's rows, including new ones.
 const maxTokens = 1 << 22
 
-// readRows reads {"ids":[[…]…]} and a model folder. It checks that the model can process
-// each row followed by fresh more tokens.
+// readRows reads {"ids":[[…]…]} and opens a model folder, which the caller closes. It checks
+// that the model can process each row followed by fresh more tokens.
 func readRows(in io.Reader, path string, fresh int) ([][]int32, *model.Folder, error) {
 	var ids [][]int32
 	if err := readInput(in, IDsExample, inputField{name: "ids", read: readArray(&ids, readIDs)}); err != nil {
 		return nil, nil, err
 	}
-	folder, err := model.ReadFolder(path)
+	folder, err := model.OpenFolder(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := checkRows(ids, fresh, folder.Config); err != nil {
+		folder.Close()
 		return nil, nil, fmt.Errorf("standard input: %w", err)
 	}
 	return ids, folder, nil
@@ -103,6 +104,7 @@ func LogProbs(ctx context.Context, in io.Reader, folder string, options model.De
 	if err != nil {
 		return Scores{}, err
 	}
+	defer f.Close()
 	for i, row := range ids {
 		if len(row) != len(ids[0]) {
 			return Scores{}, fmt.Errorf("standard input: ids[%d]: %d tokens, ids[0] has %d: rows must be of one length", i, len(row), len(ids[0]))
@@ -113,7 +115,7 @@ func LogProbs(ctx context.Context, in io.Reader, folder string, options model.De
 		return Scores{}, err
 	}
 	defer d.Close()
-	logProbs, entropy, err := model.LogProbs(ctx, d, f, ids)
+	logProbs, entropy, err := model.LogProbs(ctx, d, f.First(), ids)
 	if err != nil {
 		return Scores{}, err
 	}
@@ -148,6 +150,7 @@ func Generate(ctx context.Context, in io.Reader, folder string, s Sampling, opti
 	if err != nil {
 		return IDs{}, err
 	}
+	defer f.Close()
 	t, err := tokenizer.LoadFolder(folder)
 	if err != nil {
 		return IDs{}, err
@@ -165,7 +168,7 @@ func Generate(ctx context.Context, in io.Reader, folder string, s Sampling, opti
 		return IDs{}, err
 	}
 	defer d.Close()
-	ids, err := model.GreedyOrSample(ctx, d, f, prompts, model.GenerateOptions{
+	ids, err := model.GreedyOrSample(ctx, d, f.First(), prompts, model.GenerateOptions{
 		MaxNewTokens: s.MaxNewTokens, Temperature: s.Temperature, Stop: stop, IgnoreStop: s.IgnoreEOS, Legal: legal,
 		At: draw.Address{Seed: s.Seed, Purpose: draw.Sample},
 	})

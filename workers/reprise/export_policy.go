@@ -123,7 +123,7 @@ func (p foundPolicy) rebuild(ctx context.Context, s store.Store, open func() (*m
 func policyFiles(files map[string]store.Ref) map[string]store.Ref {
 	files = maps.Clone(files)
 	maps.DeleteFunc(files, func(name string, _ store.Ref) bool {
-		return name == model.OptimizerFile || name == model.CriticFile || name == model.CriticOptimizerFile || strings.HasPrefix(name, ".")
+		return !model.OfPolicy(name) || strings.HasPrefix(name, ".")
 	})
 	return files
 }

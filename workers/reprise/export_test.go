@@ -62,8 +62,9 @@ func TestExportPolicy(t *testing.T) {
 	require.Contains(t, progress, "rebuilt from version 0 by 1 recorded update")
 
 	for _, dir := range []string{base, last, between} {
-		_, err := model.ReadFolder(dir)
+		folder, err := model.OpenFolder(dir)
 		require.NoError(t, err)
+		require.NoError(t, folder.Close())
 		require.Contains(t, namesIn(t, dir), "tokenizer.json")
 		require.NotContains(t, namesIn(t, dir), model.OptimizerFile)
 	}

@@ -45,6 +45,12 @@ func (m ModelShape) Parameters() int64 {
 	return embedding + int64(m.Layers)*layer + hidden
 }
 
+// largestTensor is the number of weights of the largest tensor: the embedding, or a matrix of
+// the SwiGLU.
+func (m ModelShape) largestTensor() int64 {
+	return int64(m.HiddenSize) * int64(max(m.VocabSize, m.IntermediateSize))
+}
+
 // Memory is an estimate of the device memory a run needs, in bytes, with
 // layers checkpointed and attention blocked over queries. XLA's own temporaries are not
 // included, and a CPU plugin that ignores checkpointing keeps Layers times one layer's
@@ -106,10 +112,12 @@ type Derived struct {
 	ContextTokens int64 `json:"context_tokens,omitempty"`
 	// UpdateTokens is what Score and Update each read, padding included.
 	UpdateTokens int64 `json:"update_tokens,omitempty"`
-	// Parameters is the model's.
-	Parameters int64   `json:"parameters,omitempty"`
-	Memory     Memory  `json:"memory_bytes"`
-	Storage    Storage `json:"storage_bytes"`
+	// Parameters is the model's, and LargestTensor the number of weights of its largest
+	// tensor.
+	Parameters    int64   `json:"parameters,omitempty"`
+	LargestTensor int64   `json:"-"`
+	Memory        Memory  `json:"memory_bytes"`
+	Storage       Storage `json:"storage_bytes"`
 	// Actions are what Temporal Cloud bills; nil where they were not counted.
 	Actions *Actions `json:"billed_actions,omitempty"`
 	// EvaluationRows is the trajectories of an evaluation, 0 without any.
@@ -152,6 +160,7 @@ func Derive(t Train, m ModelShape) Derived {
 		KeptGroups:    t.Selection.Kept(t.Rollout.Groups),
 		ContextsKnown: len(t.Rollout.PromptTokens) > 0,
 		Parameters:    m.Parameters(),
+		LargestTensor: m.largestTensor(),
 	}
 	d.RowsKept = d.KeptGroups * t.Rollout.GroupSize
 	d.SampledTokens = int64(d.Trajectories) * int64(t.Rollout.Turns) * int64(t.Rollout.MaxNewTokens)
@@ -178,10 +187,11 @@ func Derive(t Train, m ModelShape) Derived {
 }
 
 // HostBytes is an estimate of what the steps of a run hold in the memory of a host at once,
-// in Go's heap: a snapshot, as the values and as the files, or the tables of an iteration,
-// encoded and decoded. What the device holds is not in it, also where the device is the CPU.
+// in Go's heap: the largest tensor, since snapshots are read and written one tensor at a time,
+// or the tables of an iteration, encoded and decoded. What the device holds is not in it, also
+// where the device is the CPU.
 func (d Derived) HostBytes() int64 {
-	return max(2*d.Storage.Snapshot, 4*d.Storage.Iteration)
+	return max(float32Bytes*d.LargestTensor, 4*d.Storage.Iteration)
 }
 
 func memory(t Train, m ModelShape, d Derived) Memory {

@@ -123,10 +123,10 @@ func TestMemoryAdvice(t *testing.T) {
 		advice(`{"environment":{"name":"bandit"}}`, spec.ModelShape{}))
 }
 
-// The host holds a snapshot twice, or an iteration's tables.
+// The host holds the largest tensor, or an iteration's tables.
 func TestHostBytes(t *testing.T) {
 	d := spec.Derive(decode(t, `{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[64]}}`), qwen)
-	require.Equal(t, 2*12*qwen.Parameters(), d.HostBytes())
+	require.Equal(t, int64(4*qwen.VocabSize*qwen.HiddenSize), d.HostBytes())
 	small := qwen
 	small.Layers, small.VocabSize = 1, 16
 	d = spec.Derive(decode(t, `{"environment":{"name":"bandit"},"rollout":{"turns":10,"groups":256,"group_size":64,"prompt_tokens":[64,128,256,512,1024,2048,4096,4096,4096,4096]}}`), small)

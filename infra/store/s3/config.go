@@ -68,8 +68,8 @@ func (Keys) GoString() string { return "[redacted]" }
 func (Keys) MarshalText() ([]byte, error) { return []byte("[redacted]"), nil }
 
 // partSize is the size of one part of a large upload, in bytes, and the largest
-// body sent at once. Larger parts are used if 10,000 of this size are not enough.
-const partSize = 64 << 20
+// body sent at once. Larger parts are used if 10,000 of this size (320 GiB) are not enough.
+const partSize = 32 << 20
 
 // maxParts is S3's own bound.
 const maxParts = 10_000

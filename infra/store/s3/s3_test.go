@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -206,7 +207,7 @@ func TestLargeUploads(t *testing.T) {
 	// An upload whose process died: gc finds and drops it.
 	lost := srv.Store("p")
 	lost.SetPartBytes(5 << 20)
-	killed := bytesThat(body, func(off int64) {
+	killed := bytesThat(body, func(off int) {
 		if off >= 15<<20 {
 			srv.Kill()
 		}
@@ -231,20 +232,22 @@ func uploads(t *testing.T, s store.Store) (out []store.Upload) {
 	return out
 }
 
-type watchedBytes struct {
-	*bytes.Reader
-	at func(off int64)
+// bytesThat reads b and calls at with the place of each read.
+func bytesThat(b []byte, at func(off int)) io.Reader {
+	off := 0
+	return readFunc(func(p []byte) (int, error) {
+		at(off)
+		n := copy(p, b[off:])
+		if off += n; n == 0 {
+			return 0, io.EOF
+		}
+		return n, nil
+	})
 }
 
-func bytesThat(b []byte, at func(off int64)) watchedBytes {
-	var mu sync.Mutex
-	return watchedBytes{bytes.NewReader(b), func(off int64) { mu.Lock(); defer mu.Unlock(); at(off) }}
-}
+type readFunc func([]byte) (int, error)
 
-func (w watchedBytes) ReadAt(p []byte, off int64) (int, error) {
-	w.at(off)
-	return w.Reader.ReadAt(p, off)
-}
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
 // TestKill kills the server with SIGKILL while commits and artifacts are written, and
 // starts it again: every write that was answered is there, whole, and repeating every
@@ -362,6 +365,6 @@ func putFile(ctx context.Context, s store.Store, path string) (store.Ref, error)
 	if err != nil {
 		return store.Ref{}, err
 	}
-	folder, err := store.PutFolder(ctx, s, store.ModelPrefix, []store.FolderFile{{Name: "model.safetensors", Reader: f, Size: info.Size()}})
+	folder, err := store.PutFolder(ctx, s, store.ModelPrefix, []store.FolderFile{{Name: "model.safetensors", Open: func() io.Reader { return io.NewSectionReader(f, 0, info.Size()) }, Size: info.Size()}})
 	return folder.Files["model.safetensors"], err
 }

@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,22 +18,23 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// uploadStreams is how many parts of one upload are on the way at once.
+// uploadStreams is how many parts of one upload are on the way at once. Each is held in
+// memory, because it is hashed before it is sent and may be sent again.
 const uploadStreams = 4
 
-// PutFrom implements [Store]. Up to 64 MiB go in one request, more in parts. Each
+// PutFrom implements [Store]. Up to the size of a part go in one request, more in parts. Each
 // part's SHA-256 is signed with it, so the server refuses a part that was damaged
 // on the way; the whole is verified when it is read.
-func (s *Store) PutFrom(ctx context.Context, key string, r io.ReaderAt, size int64, opts store.PutOptions) error {
+func (s *Store) PutFrom(ctx context.Context, key string, r io.Reader, size int64, opts store.PutOptions) error {
 	if err := store.CheckKey(key); err != nil {
 		return fmt.Errorf("put: %w", err)
 	}
 	if size <= s.part() {
-		sum, err := sumSection(r, 0, size)
-		if err != nil {
-			return fmt.Errorf("put %s: %w", s.Location(key), err)
+		body := make([]byte, size)
+		if err := s.readPart(key, r, body, 0); err != nil {
+			return err
 		}
-		return s.putOnce(ctx, key, io.NewSectionReader(r, 0, size), size, sum, opts)
+		return s.Put(ctx, key, body, opts)
 	}
 	upload, err := s.core.NewMultipartUpload(ctx, s.bucket, s.prefix+key, s.options(key, store.PutOptions{ContentType: opts.ContentType}))
 	if err != nil {
@@ -60,26 +62,54 @@ func (s *Store) part() int64 {
 	return partSize
 }
 
-func (s *Store) putParts(ctx context.Context, key, upload string, r io.ReaderAt, size int64) ([]minio.CompletePart, error) {
+// putParts reads and sends the parts of an upload.
+func (s *Store) putParts(ctx context.Context, key, upload string, r io.Reader, size int64) ([]minio.CompletePart, error) {
 	step := max(s.part(), (size+maxParts-1)/maxParts)
 	parts := make([]minio.CompletePart, (size+step-1)/step)
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(uploadStreams)
+	group, sending := errgroup.WithContext(ctx)
+	free := make(chan []byte, uploadStreams)
+	for range min(len(parts), uploadStreams) {
+		free <- nil
+	}
 	for i := range parts {
+		room := <-free
+		if sending.Err() != nil {
+			break // a part has failed
+		}
+		length := min(step, size-int64(i)*step)
+		if room == nil {
+			room = make([]byte, step)
+		}
+		body := room[:length]
+		if err := s.readPart(key, r, body, int64(i)*step); err != nil {
+			group.Go(func() error { return err })
+			break
+		}
 		group.Go(func() error {
-			offset := int64(i) * step
-			length := min(step, size-offset)
-			sum, err := sumSection(r, offset, length)
-			if err != nil {
-				return fmt.Errorf("put %s: %w", s.Location(key), err)
-			}
-			part, err := s.core.PutObjectPart(ctx, s.bucket, s.prefix+key, upload, i+1, io.NewSectionReader(r, offset, length), length,
-				minio.PutObjectPartOptions{Sha256Hex: hex.EncodeToString(sum), DisableContentSha256: true})
+			defer func() { free <- room }()
+			sum := sha256.Sum256(body)
+			part, err := s.core.PutObjectPart(sending, s.bucket, s.prefix+key, upload, i+1, bytes.NewReader(body), length,
+				minio.PutObjectPartOptions{Sha256Hex: hex.EncodeToString(sum[:]), DisableContentSha256: true})
 			parts[i] = minio.CompletePart{PartNumber: i + 1, ETag: part.ETag}
 			return s.fail(ctx, fmt.Sprintf("put part %d of", i+1), key, err)
 		})
 	}
-	return parts, group.Wait()
+	err := group.Wait()
+	if err == nil {
+		err = ctx.Err()
+	}
+	return parts, err
+}
+
+// readPart reads the bytes of an object that begin at offset.
+func (s *Store) readPart(key string, r io.Reader, body []byte, offset int64) error {
+	if _, err := io.ReadFull(r, body); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return fmt.Errorf("put %s: read bytes %d to %d: %w", s.Location(key), offset, offset+int64(len(body)), err)
+	}
+	return nil
 }
 
 func (s *Store) complete(ctx context.Context, key, upload string, parts []minio.CompletePart, size int64, opts store.PutOptions) error {
@@ -95,18 +125,6 @@ func (s *Store) complete(ctx context.Context, key, upload string, parts []minio.
 		}
 	}
 	return s.fail(ctx, "complete upload of", key, err)
-}
-
-func sumSection(r io.ReaderAt, offset, length int64) ([]byte, error) {
-	h := sha256.New()
-	n, err := io.Copy(h, io.NewSectionReader(r, offset, length))
-	if err == nil && n != length {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read bytes %d to %d of the file: %w", offset, offset+length, err)
-	}
-	return h.Sum(nil), nil
 }
 
 // Uploads implements [Store].

@@ -1,0 +1,129 @@
+package model
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/reprise-rl/reprise/model/draw"
+)
+
+// part is a part of a training state: the parameters, or one of AdamW's moments.
+type part int
+
+const (
+	partParams part = iota
+	partFirst
+	partSecond
+	partCount
+)
+
+// Source is a training state, or parameters alone, on its way to a device. Its tensors are
+// read one at a time, so that the host need not have memory for all of them.
+type Source struct {
+	// Config is the configuration of the policy or the critic.
+	Config Config
+
+	// each calls visit once for each tensor, in any order, and returns the number of updates
+	// applied. Without moments it leaves them out, as a source does that has none.
+	each func(moments bool, visit visitor) (step int64, err error)
+}
+
+// visitor takes the values of tensor i of a part, in the order of Config.Tensors. They may
+// change after the call.
+type visitor func(p part, i int, v []float32) error
+
+// tensorReader gives the values of tensor i of a part, in into's memory if they are read and
+// there is room. The caller does not change them.
+type tensorReader func(p part, i int, into []float32) ([]float32, error)
+
+// sourceOf is a source of parts of a configuration, whose tensors are read in order.
+func sourceOf(c Config, parts part, step int64, read tensorReader) Source {
+	return Source{Config: c, each: func(moments bool, visit visitor) (int64, error) {
+		last := parts
+		if !moments {
+			last = 1
+		}
+		room := borrow(c)
+		defer room.giveBack()
+		for p := range last {
+			for i, t := range c.Tensors() {
+				v, err := read(p, i, room.values)
+				if err == nil {
+					err = visit(p, i, v)
+				}
+				if err != nil {
+					return 0, fmt.Errorf("tensor %q: %w", t.Name, err)
+				}
+			}
+		}
+		return step, nil
+	}}
+}
+
+// sized is a slice of n elements, in into's memory if there is room.
+func sized(into []float32, n int) []float32 {
+	if cap(into) < n {
+		return make([]float32, n)
+	}
+	return into[:n]
+}
+
+// room is memory for the largest tensor of a configuration. It is lent, so that one pass over
+// a model's tensors uses the memory of the pass before: as garbage, each would be there until
+// the next collection.
+type room struct{ values []float32 }
+
+var rooms = sync.Pool{New: func() any { return new(room) }}
+
+func borrow(c Config) *room {
+	r := rooms.Get().(*room)
+	largest := 0
+	for _, t := range c.Tensors() {
+		largest = max(largest, t.Elements())
+	}
+	r.values = sized(r.values, largest)
+	return r
+}
+
+// giveBack ends the loan: values are another's now.
+func (r *room) giveBack() { rooms.Put(r) }
+
+// source gives the parameters.
+func (p Params) source() Source {
+	return sourceOf(p.Config, 1, 0, func(_ part, i int, _ []float32) ([]float32, error) { return p.Values[i], nil })
+}
+
+// drawn reads the weights that NewParams draws.
+func drawn(c Config, at draw.Address) tensorReader {
+	shapes := c.Tensors()
+	return func(_ part, i int, into []float32) ([]float32, error) {
+		v := sized(into, shapes[i].Elements())
+		drawTensor(c, shapes[i], i, at, v)
+		return v, nil
+	}
+}
+
+// Drawn gives the weights of a new policy, as NewParams draws them.
+func Drawn(c Config, at draw.Address) Source { return sourceOf(c, 1, 0, drawn(c, at)) }
+
+// Params reads the parameters into the host's memory.
+func (s Source) Params() (Params, error) {
+	p := zeroParams(s.Config)
+	_, err := s.each(false, func(_ part, i int, v []float32) error {
+		copy(p.Values[i], v)
+		return nil
+	})
+	return p, err
+}
+
+// Snapshot reads the whole state into the host's memory. Moments that the source lacks are
+// zero.
+func (s Source) Snapshot() (Snapshot, error) {
+	out := NewSnapshot(zeroParams(s.Config))
+	var err error
+	out.Step, err = s.each(true, func(p part, i int, v []float32) error {
+		copy(out.part(p).Values[i], v)
+		return nil
+	})
+	return out, err
+}
