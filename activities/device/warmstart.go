@@ -274,9 +274,9 @@ func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, 
 
 // transcriptBatches lays transcripts out in micro-batches.
 func (w *work) transcriptBatches(examples []starter.Transcript) []model.MicroBatch {
-	var rows []run.Piece
+	var rows []run.Stretch
 	for _, e := range examples {
-		rows = append(rows, run.Piece{Ids: e.IDs, Sampled: e.Loss})
+		rows = append(rows, run.Stretch{Ids: e.IDs, Sampled: e.Loss})
 	}
 	return w.MicroBatches(rows)
 }

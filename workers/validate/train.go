@@ -46,6 +46,7 @@ func CheckTrain(b []byte) (Train, error) {
 		if t, err = run.WithWidths(t, files); err != nil {
 			return Train{}, err
 		}
+		t = t.WithPieces(shape)
 	}
 	resolved, err := t.JSON()
 	if err != nil {

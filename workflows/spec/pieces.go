@@ -1,0 +1,71 @@
+package spec
+
+// WithPieces fills in the rows of the pieces of Generate, Score and Diagnose where a step
+// is estimated to take longer than limits.activity_seconds, and leaves them out where all
+// rows fit into one piece. The estimate depends on the spec and the model alone, never on
+// a device, so that a run is cut the same wherever it is computed. Without the widths of
+// the contexts (rollout.prompt_tokens) there is no estimate, and the spec stays as it is.
+func (t Train) WithPieces(m ModelShape) Train {
+	if len(t.Rollout.PromptTokens) == 0 {
+		return t
+	}
+	budget := workSecond * int64(t.Limits.ActivitySeconds) / max(m.Parameters(), 1)
+	if t.Limits.GenerateRows == 0 {
+		rows, tokens := t.generated()
+		t.Limits.GenerateRows = pieceOf(rows, tokens, budget, t.Rollout.Pass())
+	}
+	if t.Limits.ScoreRows == 0 {
+		rows, tokens := t.scored()
+		t.Limits.ScoreRows = pieceOf(rows, tokens, budget, t.Update.MicroBatch)
+	}
+	return t
+}
+
+// pieceOf is the rows of a piece whose rows cost so many tokens each: as many units as
+// the budget of tokens allows, at least one, and at most maxPieces pieces. 0 is all rows.
+func pieceOf(rows, tokens, budget int64, unit int) int {
+	each := int64(unit)
+	units := max(budget/max(tokens, 1)/each, (rows+each*maxPieces-1)/(each*maxPieces), 1)
+	if units*each >= rows {
+		return 0
+	}
+	return int(units * each)
+}
+
+// generated is the most rows of a turn, and the work of one of them in tokens of a
+// prompt, over the run's rollout and its suites.
+func (t Train) generated() (rows, tokens int64) {
+	add := func(count int, widths []int, fresh int) {
+		rows = max(rows, int64(count))
+		if len(widths) > 0 {
+			tokens = max(tokens, int64(widths[len(widths)-1])+sampledWork*int64(fresh))
+		}
+	}
+	add(t.Rollout.Trajectories(), t.Rollout.PromptTokens, t.Rollout.MaxNewTokens)
+	for _, s := range t.Evaluation.Suites {
+		add(s.Rows(), s.PromptTokens, s.MaxNewTokens)
+	}
+	return rows, tokens
+}
+
+// scored is the most rows of Score and of Diagnose, and the tokens that one of them is
+// through the policy, the reference and the critic.
+func (t Train) scored() (rows, tokens int64) {
+	r := t.Rollout
+	rows = int64(r.Trajectories()) * int64(t.Freshness.Rounds())
+	if r.ContextTurns > 0 && r.ContextTurns < r.Turns {
+		rows *= int64(1 + r.Turns - r.ContextTurns) // see Derive
+	}
+	if d := t.Diagnostics; d.Every > 0 {
+		rows = max(rows, int64(d.Samples)*int64(r.Groups+d.Samples))
+	}
+	tokens = int64(r.PromptTokens[len(r.PromptTokens)-1] + r.MaxNewTokens)
+	models := int64(1)
+	if t.Update.Reference() {
+		models++
+	}
+	if t.Credit.Critic() {
+		models++
+	}
+	return rows, models * tokens
+}
