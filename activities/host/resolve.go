@@ -138,6 +138,7 @@ func completedFrom(t, written spec.Train) spec.Train {
 	if t.Rollout.PromptTokens == nil {
 		t.Rollout.PromptTokens = written.Rollout.PromptTokens
 	}
+	t.Rollout.ChunkTokens = cmp.Or(t.Rollout.ChunkTokens, written.Rollout.ChunkTokens)
 	t.Limits.GenerateRows = cmp.Or(t.Limits.GenerateRows, written.Limits.GenerateRows)
 	t.Limits.ScoreRows = cmp.Or(t.Limits.ScoreRows, written.Limits.ScoreRows)
 	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)

@@ -130,6 +130,7 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 		MicroBatch:   u.MicroBatch,
 		PromptTokens: s.Widths[turn-1],
 		MaxNewTokens: s.MaxNewTokens,
+		ChunkTokens:  rc.Train.Rollout.ChunkTokens,
 		Sequence:     (width + scoreMargin - 1) / scoreMargin * scoreMargin,
 		ComputeDtype: rc.Train.Policy.ComputeDtype,
 		Loss:         l,

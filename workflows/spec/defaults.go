@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/reprise-rl/reprise/workflows/collapse"
@@ -38,6 +39,9 @@ const (
 	sampledWork = 8
 	// maxPieces bounds the pieces of a step: a run carries the names of their tables.
 	maxPieces = 64
+	// loadedChunk is the chunk of a pretrained model, in tokens: half a minute for 64 rows
+	// of 494 M parameters on two cores, a second on a GPU.
+	loadedChunk = 32
 	// minTemperature keeps logits divided by the temperature within float32.
 	minTemperature = 0.01
 )
@@ -126,6 +130,8 @@ var rules = []*rule{
 
 	{path: "rollout.pass_rows", typ: typeInteger, span: between(1, 4096), source: fromOurs,
 		doc: "Rows that a device generates for at once, in a rollout and in an evaluation. It is the unit of memory and of bits: another number gives another run. Default: 64."},
+	{path: "rollout.chunk_tokens", typ: typeInteger, span: between(1, 32768), source: fromOurs,
+		doc: fmt.Sprintf("Tokens of a row that a device samples without a break. Nothing can interrupt a device meanwhile; between two chunks a step that was cancelled, or whose worker must stop, ends. It changes no result, but the programs. Leave it out: the start of a run writes %d down for a pretrained model that samples more in a turn; a starter samples a turn without a break.", loadedChunk)},
 
 	{path: "selection.method", typ: typeString, value: "top_fraction", enum: methods(anyMethod), knob: true, source: fromPaper,
 		doc: "Which groups an update learns from: " + waysOfSelection() + ". G is the number of groups; s is a group's score by `selection.metric`."},

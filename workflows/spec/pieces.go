@@ -1,13 +1,17 @@
 package spec
 
-// WithPieces fills in the rows of the pieces of Generate, Score and Diagnose where a step
-// is estimated to take longer than limits.activity_seconds, and leaves them out where all
-// rows fit into one piece. The estimate depends on the spec and the model alone, never on
-// a device, so that a run is cut the same wherever it is computed. Without the widths of
-// the contexts (rollout.prompt_tokens) there is no estimate, and the spec stays as it is.
+// WithPieces fills in how the steps of a device are cut: the rows of the pieces of
+// Generate, Score and Diagnose where a step is estimated to take longer than
+// limits.activity_seconds, and the tokens of a chunk of sampling for a pretrained model.
+// It leaves out what is in one piece. The estimate depends on the spec and the model alone,
+// never on a device, so that a run is cut the same wherever it is computed. Without the
+// widths of the contexts (rollout.prompt_tokens) the spec stays as it is.
 func (t Train) WithPieces(m ModelShape) Train {
 	if len(t.Rollout.PromptTokens) == 0 {
 		return t
+	}
+	if t.Rollout.ChunkTokens == 0 && t.Policy.Starter == nil && t.freshTokens() > loadedChunk {
+		t.Rollout.ChunkTokens = loadedChunk
 	}
 	budget := workSecond * int64(t.Limits.ActivitySeconds) / max(m.Parameters(), 1)
 	if t.Limits.GenerateRows == 0 {
@@ -19,6 +23,15 @@ func (t Train) WithPieces(m ModelShape) Train {
 		t.Limits.ScoreRows = pieceOf(rows, tokens, budget, t.Update.MicroBatch)
 	}
 	return t
+}
+
+// freshTokens is the most tokens that are sampled in a turn, of the run or of a suite.
+func (t Train) freshTokens() int {
+	most := t.Rollout.MaxNewTokens
+	for _, s := range t.Evaluation.Suites {
+		most = max(most, s.MaxNewTokens)
+	}
+	return most
 }
 
 // pieceOf is the rows of a piece whose rows cost so many tokens each: as many units as

@@ -101,6 +101,9 @@ type Rollout struct {
 	// PassRows is 0 where it is left out, so that such a spec has the bytes it had before
 	// the field; see [Rollout.Pass].
 	PassRows int `json:"pass_rows,omitempty"`
+	// ChunkTokens is how many tokens of a row one execution samples at most; 0 is a whole
+	// turn. It changes no bit, but the programs.
+	ChunkTokens int `json:"chunk_tokens,omitempty"`
 }
 
 // DefaultPassRows is how many rows a device generates for at once.
