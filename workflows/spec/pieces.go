@@ -65,12 +65,9 @@ func (t Train) generated() (rows, tokens int64) {
 // through the policy, the reference and the critic.
 func (t Train) scored() (rows, tokens int64) {
 	r := t.Rollout
-	rows = int64(r.Trajectories()) * int64(t.Freshness.Rounds())
-	if r.ContextTurns > 0 && r.ContextTurns < r.Turns {
-		rows *= int64(1 + r.Turns - r.ContextTurns) // see Derive
-	}
-	if d := t.Diagnostics; d.Every > 0 {
-		rows = max(rows, int64(d.Samples)*int64(r.Groups+d.Samples))
+	rows = int64(r.Trajectories()) * int64(t.Freshness.Rounds()) * int64(r.stretches())
+	if t.Diagnostics.Every > 0 {
+		rows = max(rows, int64(t.diagnosed()))
 	}
 	tokens = int64(r.PromptTokens[len(r.PromptTokens)-1] + r.MaxNewTokens)
 	models := int64(1)
@@ -81,4 +78,47 @@ func (t Train) scored() (rows, tokens int64) {
 		models++
 	}
 	return rows, models * tokens
+}
+
+// diagnosed is how many rows a diagnosis scores, if every reasoning is another.
+func (t Train) diagnosed() int {
+	n := t.Diagnostics.Samples
+	return n * (t.Rollout.Groups + n)
+}
+
+// stretches is how many rows of an update a trajectory of all turns makes: one for the
+// first turns, which a context shows whole, and one for each other.
+func (r Rollout) stretches() int {
+	if r.ContextTurns == 0 || r.ContextTurns >= r.Turns {
+		return 1
+	}
+	return 1 + r.Turns - r.ContextTurns
+}
+
+// Pieces says in how many activities the steps of a device are made.
+type Pieces struct {
+	// GenerateRows is the rows of a piece of Generate; 0 is all.
+	GenerateRows int
+	// Score and Diagnose are the numbers of their pieces, where as many rows are selected
+	// as selection.method says.
+	Score, Diagnose int
+}
+
+// Generate is the number of pieces of a turn of so many rows.
+func (p Pieces) Generate(rows int) int { return piecesOf(rows, p.GenerateRows) }
+
+// Pieces are those of the spec's steps.
+func (t Train) Pieces() Pieces {
+	kept := t.Selection.Kept(t.Rollout.Groups) * t.Rollout.GroupSize * t.Freshness.Rounds()
+	return Pieces{
+		GenerateRows: t.Limits.GenerateRows,
+		Score:        piecesOf(kept*t.Rollout.stretches(), t.Limits.ScoreRows), Diagnose: piecesOf(t.diagnosed(), t.Limits.ScoreRows),
+	}
+}
+
+func piecesOf(rows, size int) int {
+	if size == 0 {
+		return 1
+	}
+	return max((rows+size-1)/size, 1)
 }
