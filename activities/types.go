@@ -162,11 +162,17 @@ type GenerateInput struct {
 	Settings spec.Settings    `json:"settings"`
 	Turn     int              `json:"turn"`            // from 1
 	Turns    []store.TurnRefs `json:"turns,omitempty"` // the turns before it
+	// Pieces are the tables of the pieces of this turn that are done, in their order; see
+	// spec.Limits.
+	Pieces []store.Ref `json:"pieces,omitempty"`
 }
 
 // GenerateResult names the turn's generate table.
 type GenerateResult struct {
-	Table     store.Ref `json:"table"`
+	// Table has all rows of the turn, or those of a piece if More.
+	Table store.Ref `json:"table"`
+	// More says that another piece follows.
+	More      bool      `json:"more,omitempty"`
 	Telemetry Telemetry `json:"telemetry"`
 }
 
@@ -234,12 +240,17 @@ type ScoreInput struct {
 	Iteration    int           `json:"iteration"`
 	Settings     spec.Settings `json:"settings"`
 	Trajectories store.Ref     `json:"trajectories"`
+	// Pieces are the tables of the pieces that are done, in their order; see spec.Limits.
+	Pieces []store.Ref `json:"pieces,omitempty"`
 }
 
 // ScoreResult names the scores table.
 type ScoreResult struct {
-	Scores    store.Ref `json:"scores"`
-	Metrics   Metrics   `json:"metrics"`
+	// Scores has all selected rows, or what a piece scored if More. Metrics are of all.
+	Scores  store.Ref `json:"scores"`
+	Metrics Metrics   `json:"metrics"`
+	// More says that another piece follows.
+	More      bool      `json:"more,omitempty"`
 	Telemetry Telemetry `json:"telemetry"`
 }
 
@@ -252,12 +263,16 @@ type DiagnoseInput struct {
 	Trajectories store.Ref     `json:"trajectories"`
 	// Before are the moving averages so far, by their names.
 	Before Metrics `json:"before,omitempty"`
+	// Pieces are the tables of the pieces that are done, in their order; see spec.Limits.
+	Pieces []store.Ref `json:"pieces,omitempty"`
 }
 
-// DiagnoseResult is the figures by RAGEN-2's names.
+// DiagnoseResult is the figures by RAGEN-2's names, or a piece on the way to them.
 type DiagnoseResult struct {
-	Metrics   Metrics   `json:"metrics"`
-	Telemetry Telemetry `json:"telemetry"`
+	Metrics Metrics `json:"metrics"`
+	// Piece is the table of a piece, after which another follows; nil with the figures.
+	Piece     *store.Ref `json:"piece,omitempty"`
+	Telemetry Telemetry  `json:"telemetry"`
 }
 
 // CreditInput asks for advantages and the batch.

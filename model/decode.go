@@ -84,30 +84,101 @@ func (s *loopState) close(values map[string]*graph.Node) []*graph.Node {
 // buildDecode is the decoding program. Its inputs are the parameters, the prefills' keys
 // and values (chunk by chunk, layer by layer), each row's last prompt token and prompt
 // length [R] int32, uniforms [R, N], which rows are alive [R] int32 (1 or 0), rotary
-// tables, legal ids, the inverse temperature, greedy (bool) and the stop ids [MaxStops]
-// int32 (−1 if unused). Its outputs are tokens [R, N] int32, their log-probs [R, N], the
-// number of tokens of each row [R] int32, and which rows are still alive [R] int32.
+// tables, legal ids, the inverse temperature, greedy (bool), the stop ids [MaxStops] int32
+// (−1 if unused), and the number of rows that are alive. Its outputs are tokens [R, N]
+// int32, their log-probs [R, N], the number of tokens of each row [R] int32, and which rows
+// are still alive [R] int32.
 //
 // New token s of every row is stored at place PromptTokens + s of the cache and has
 // position length − 1 + s, so that one update writes the keys of all rows. A row attends
 // to its own prompt and its own new tokens. The loop ends when no row is alive.
 func (p *Programs) buildDecode(in *inputs) []*graph.Node {
-	c := p.c
-	rows, width, fresh := p.sh.GenerateRows, p.sh.PromptTokens, p.sh.MaxNewTokens
+	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
 	g := in.g
 	s := &loopState{}
-	params := in.tensors(dtypes.Float32, c.Tensors())
-
-	caches := make([][]*graph.Node, 2*c.Layers)
-	for range rows / p.prefillRows() {
-		for i := range caches {
-			caches[i] = append(caches[i], in.next(p.net.dtype, p.prefillRows(), c.KVHeads, width, c.HeadDim))
-		}
-	}
+	params := in.tensors(dtypes.Float32, p.c.Tensors())
+	caches := p.prefilled(in)
 	s.add("step", graph.Const(g, int32(0)))
 	s.add("token", in.next(dtypes.Int32, rows))
+	p.decodeInputs(in, s)
+	s.add("tokens", zeros(g, dtypes.Int32, rows, fresh))
+	s.add("logprobs", zeros(g, dtypes.Float32, rows, fresh))
+	s.add("count", zeros(g, dtypes.Int32, rows))
+	for i, parts := range caches {
+		s.add("cache"+strconv.Itoa(i), p.withRoom(parts))
+	}
+	final := p.decodeLoop(g, s, params, func(g *graph.Graph, _ map[string]*graph.Node) *graph.Node { return graph.Const(g, int32(fresh)) })
+	return []*graph.Node{final["tokens"], final["logprobs"], final["count"], final["alive"]}
+}
+
+// buildDecodeRoom is the program that decoding in chunks begins with. Its inputs are the
+// prefills' keys and values, as buildDecode's; its outputs are each layer's keys and values
+// of all rows, [R, KVHeads, PromptTokens + N, HeadDim], with room for the new tokens.
+func (p *Programs) buildDecodeRoom(in *inputs) []*graph.Node {
+	var out []*graph.Node
+	for _, parts := range p.prefilled(in) {
+		out = append(out, p.withRoom(parts))
+	}
+	return out
+}
+
+// buildDecodeChunk is the decoding program that does some steps: the same steps as
+// buildDecode's, so a row's bits do not depend on the chunks. Its inputs are the
+// parameters, the layers' keys and values with room, the step that it begins with and the
+// one that it ends before (int32), the rows' latest tokens [R] int32, the same inputs as
+// buildDecode from the prompts' lengths on, and tokens, log-probs and counts so far. Its
+// outputs are the latest tokens, which rows are alive, how many are, tokens, log-probs and
+// counts, and the keys and values.
+func (p *Programs) buildDecodeChunk(in *inputs) []*graph.Node {
+	c, rows, fresh := p.c, p.sh.GenerateRows, p.sh.MaxNewTokens
+	s := &loopState{}
+	params := in.tensors(dtypes.Float32, c.Tensors())
+	var caches []*graph.Node
+	for range 2 * c.Layers {
+		caches = append(caches, in.next(p.net.dtype, rows, c.KVHeads, p.positions, c.HeadDim))
+	}
+	s.add("step", in.next(dtypes.Int32))
+	s.add("end", in.next(dtypes.Int32))
+	s.add("token", in.next(dtypes.Int32, rows))
+	p.decodeInputs(in, s)
+	s.add("tokens", in.next(dtypes.Int32, rows, fresh))
+	s.add("logprobs", in.next(dtypes.Float32, rows, fresh))
+	s.add("count", in.next(dtypes.Int32, rows))
+	for i, cache := range caches {
+		s.add("cache"+strconv.Itoa(i), cache)
+	}
+	final := p.decodeLoop(in.g, s, params, func(_ *graph.Graph, v map[string]*graph.Node) *graph.Node { return v["end"] })
+	out := []*graph.Node{final["token"], final["alive"], final["any"], final["tokens"], final["logprobs"], final["count"]}
+	for i := range caches {
+		out = append(out, final["cache"+strconv.Itoa(i)])
+	}
+	return out
+}
+
+// prefilled declares the prefills' keys and values, and returns them by layer: each has a
+// part for each chunk of rows.
+func (p *Programs) prefilled(in *inputs) [][]*graph.Node {
+	caches := make([][]*graph.Node, 2*p.c.Layers)
+	for range p.sh.GenerateRows / p.prefillRows() {
+		for i := range caches {
+			caches[i] = append(caches[i], in.next(p.net.dtype, p.prefillRows(), p.c.KVHeads, p.sh.PromptTokens, p.c.HeadDim))
+		}
+	}
+	return caches
+}
+
+// withRoom puts the parts of a layer's keys or values together, with room for new tokens.
+func (p *Programs) withRoom(parts []*graph.Node) *graph.Node {
+	room := zeros(parts[0].Graph(), p.net.dtype, p.sh.GenerateRows, p.c.KVHeads, p.sh.MaxNewTokens, p.c.HeadDim)
+	return graph.Concatenate([]*graph.Node{join(parts), room}, 2)
+}
+
+// decodeInputs declares what all decoding steps read: the prompts' lengths, the uniforms,
+// which rows are alive, the tables, and how tokens are sampled.
+func (p *Programs) decodeInputs(in *inputs, s *loopState) {
+	c, rows := p.c, p.sh.GenerateRows
 	s.add("length", in.next(dtypes.Int32, rows))
-	s.add("uniforms", in.next(dtypes.Float32, rows, fresh))
+	s.add("uniforms", in.next(dtypes.Float32, rows, p.sh.MaxNewTokens))
 	s.add("alive", in.next(dtypes.Int32, rows))
 	s.add("cos", in.next(dtypes.Float32, p.positions, c.HeadDim/2))
 	s.add("sin", in.next(dtypes.Float32, p.positions, c.HeadDim/2))
@@ -116,28 +187,21 @@ func (p *Programs) buildDecode(in *inputs) []*graph.Node {
 	s.add("greedy", in.next(dtypes.Bool))
 	s.add("stop", in.next(dtypes.Int32, MaxStops))
 	s.add("any", in.next(dtypes.Int32)) // how many rows are alive
-	zeros := func(dtype dtypes.DType, dims ...int) *graph.Node {
-		zero := graph.ConvertDType(graph.Const(g, float32(0)), dtype)
-		return graph.BroadcastToShape(zero, shapes.Make(dtype, dims...))
-	}
-	s.add("tokens", zeros(dtypes.Int32, rows, fresh))
-	s.add("logprobs", zeros(dtypes.Float32, rows, fresh))
-	s.add("count", zeros(dtypes.Int32, rows))
-	for i, parts := range caches {
-		room := zeros(p.net.dtype, rows, c.KVHeads, fresh, c.HeadDim)
-		s.add("cache"+strconv.Itoa(i), graph.Concatenate([]*graph.Node{join(parts), room}, 2))
-	}
+}
+
+// decodeLoop runs decoding steps until no row is alive or the step that end gives, and
+// returns the loop's final values by name.
+func (p *Programs) decodeLoop(g *graph.Graph, s *loopState, params []*graph.Node, end func(*graph.Graph, map[string]*graph.Node) *graph.Node) map[string]*graph.Node {
 	for i, w := range params {
 		if w.Rank() == 2 { // cast once, not at every token
 			w = p.net.cast(w)
 		}
 		s.add("weight"+strconv.Itoa(i), w)
 	}
-
 	cond := graph.NewClosure(g, func(g *graph.Graph) []*graph.Node {
 		v := s.open(g)
 		return []*graph.Node{graph.LogicalAnd(
-			graph.LessThan(v["step"], graph.Const(g, int32(fresh))),
+			graph.LessThan(v["step"], end(g, v)),
 			graph.GreaterThan(v["any"], graph.Const(g, int32(0))))}
 	})
 	body := graph.NewClosure(g, func(g *graph.Graph) []*graph.Node {
@@ -149,7 +213,12 @@ func (p *Programs) buildDecode(in *inputs) []*graph.Node {
 	for i, x := range graph.While(cond, body, s.values...) {
 		final[s.names[i]] = x
 	}
-	return []*graph.Node{final["tokens"], final["logprobs"], final["count"], final["alive"]}
+	return final
+}
+
+func zeros(g *graph.Graph, dtype dtypes.DType, dims ...int) *graph.Node {
+	zero := graph.ConvertDType(graph.Const(g, float32(0)), dtype)
+	return graph.BroadcastToShape(zero, shapes.Make(dtype, dims...))
 }
 
 // decodeStep runs every row's latest token through the layers and samples the next one.

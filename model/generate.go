@@ -43,7 +43,8 @@ type GenerateOutput struct {
 
 // Generate continues the prompts. A row's bits depend on its own prompt, its
 // uniforms, the shapes, the state and its place in its pass, not on other rows. The
-// context is checked between programs; a running program is not interrupted.
+// context is checked between programs, so at most Shapes.ChunkTokens steps apart; a running
+// program is not interrupted.
 func (p *Programs) Generate(ctx context.Context, s *State, in GenerateInput) (GenerateOutput, error) {
 	if err := p.checkGenerate(&in); err != nil {
 		return GenerateOutput{}, fmt.Errorf("generate: %w", err)
@@ -69,7 +70,11 @@ func (p *Programs) checkGenerate(in *GenerateInput) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
 	}
-	if _, err := p.program(kindDecode); err != nil {
+	decode := kindDecode
+	if p.sh.ChunkTokens > 0 {
+		decode = kindDecodeChunk
+	}
+	if _, err := p.program(decode); err != nil {
 		return err
 	}
 	if in.Temperature == 0 {
@@ -116,107 +121,50 @@ func (p *Programs) checkGenerate(in *GenerateInput) error {
 
 // pass generates for the rows [from, to) of the input. The caller holds run.
 func (p *Programs) pass(ctx context.Context, s *State, in GenerateInput, from, to int, out GenerateOutput) error {
-	rows, width, fresh := p.sh.GenerateRows, p.sh.PromptTokens, p.sh.MaxNewTokens
-	ids := make([]int32, rows*width)
-	last := make([]int32, rows)
-	length := make([]int32, rows)
-	alive := make([]int32, rows)
-	uniforms := make([]float32, rows*fresh)
-	var living int32
-	for r := range rows {
-		length[r] = 1 // a dead row counts as a prompt of one token
-		i := from + r
-		if i >= to || in.Alive != nil && !in.Alive[i] {
-			continue
-		}
-		prompt := in.Prompts[i]
-		copy(ids[r*width:], prompt)
-		last[r] = prompt[len(prompt)-1]
-		length[r] = int32(len(prompt))
-		alive[r] = 1
-		living++
-		if !in.Greedy {
-			copy(uniforms[r*fresh:], in.Uniforms[i])
-		}
-	}
-	if living == 0 {
+	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
+	b := p.passRows(in, from, to)
+	if b.living == 0 {
 		return nil
 	}
-	var buffers []compute.Buffer
-	defer func() { free(buffers) }()
-	args := append([]compute.Buffer{}, s.params...)
-	for from := 0; from < rows; from += p.prefillRows() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		cache, err := p.prefill(s, ids[from*width:(from+p.prefillRows())*width])
-		if err != nil {
-			return err
-		}
-		buffers = append(buffers, cache...)
-		args = append(args, cache...)
+	cache, err := p.prefillAll(ctx, s, b.ids)
+	defer func() { free(cache) }()
+	if err != nil {
+		return err
 	}
-	var err error
-	add := func(b compute.Buffer, e error) {
-		if e != nil && err == nil {
-			err = e
-		}
-		buffers = append(buffers, b)
-		args = append(args, b)
-	}
-	add(upload(p.device, last, rows))
-	add(upload(p.device, length, rows))
-	add(upload(p.device, uniforms, rows, fresh))
-	add(upload(p.device, alive, rows))
-	args = append(args, p.decodeTab[0], p.decodeTab[1], p.legal)
-	inverse := float32(1)
-	if !in.Greedy {
-		inverse = 1 / in.Temperature
-	}
-	add(upload(p.device, []float32{inverse}))
-	add(upload(p.device, []bool{in.Greedy}))
-	stops := make([]int32, MaxStops)
-	for i := range stops {
-		stops[i] = -1
-		if i < len(in.Stop) && !in.IgnoreStop {
-			stops[i] = in.Stop[i]
-		}
-	}
-	add(upload(p.device, stops, MaxStops))
-	add(upload(p.device, []int32{living}))
+	d, err := p.newDecoding(in, b)
+	defer func() { d.free() }()
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
 		return err
 	}
-	prog, err := p.program(kindDecode)
+	if p.sh.ChunkTokens > 0 {
+		err = p.decodeChunks(ctx, s, d, &cache)
+	} else {
+		err = p.decodeWhole(s, d, cache)
+	}
 	if err != nil {
 		return err
 	}
-	got, err := prog.call(args...)
+	tokens, err := download[int32](d.tokens, rows*fresh)
 	if err != nil {
 		return err
 	}
-	buffers = append(buffers, got...)
-	tokens, err := download[int32](got[0], rows*fresh)
+	logProbs, err := download[float32](d.logProbs, rows*fresh)
 	if err != nil {
 		return err
 	}
-	logProbs, err := download[float32](got[1], rows*fresh)
+	count, err := download[int32](d.count, rows)
 	if err != nil {
 		return err
 	}
-	count, err := download[int32](got[2], rows)
-	if err != nil {
-		return err
-	}
-	still, err := download[int32](got[3], rows)
+	still, err := download[int32](d.alive, rows)
 	if err != nil {
 		return err
 	}
 	for r := range to - from {
-		if alive[r] == 0 {
+		if b.alive[r] == 0 {
 			continue
 		}
 		n := int(count[r])
@@ -225,6 +173,56 @@ func (p *Programs) pass(ctx context.Context, s *State, in GenerateInput, from, t
 		out.Truncated[from+r] = still[r] != 0
 	}
 	return nil
+}
+
+// passRows are the rows of a pass as the programs take them.
+type passRows struct {
+	ids                 []int32 // [R, PromptTokens]
+	last, length, alive []int32 // [R]
+	uniforms            []float32
+	living              int32
+}
+
+func (p *Programs) passRows(in GenerateInput, from, to int) passRows {
+	rows, width, fresh := p.sh.GenerateRows, p.sh.PromptTokens, p.sh.MaxNewTokens
+	b := passRows{
+		ids: make([]int32, rows*width), last: make([]int32, rows), length: make([]int32, rows), alive: make([]int32, rows),
+		uniforms: make([]float32, rows*fresh),
+	}
+	for r := range rows {
+		b.length[r] = 1 // a dead row counts as a prompt of one token
+		i := from + r
+		if i >= to || in.Alive != nil && !in.Alive[i] {
+			continue
+		}
+		prompt := in.Prompts[i]
+		copy(b.ids[r*width:], prompt)
+		b.last[r] = prompt[len(prompt)-1]
+		b.length[r] = int32(len(prompt))
+		b.alive[r] = 1
+		b.living++
+		if !in.Greedy {
+			copy(b.uniforms[r*fresh:], in.Uniforms[i])
+		}
+	}
+	return b
+}
+
+// prefillAll computes the keys and values of all rows of a pass, chunk by chunk. The caller
+// frees them, also after an error.
+func (p *Programs) prefillAll(ctx context.Context, s *State, ids []int32) (cache []compute.Buffer, err error) {
+	width := p.sh.PromptTokens
+	for from := 0; from < p.sh.GenerateRows; from += p.prefillRows() {
+		if err := ctx.Err(); err != nil {
+			return cache, err
+		}
+		out, err := p.prefill(s, ids[from*width:(from+p.prefillRows())*width])
+		if err != nil {
+			return cache, err
+		}
+		cache = append(cache, out...)
+	}
+	return cache, nil
 }
 
 // prefill computes the keys and values of a chunk of rows. The caller holds run.

@@ -353,3 +353,80 @@ func TestLogProbsRefusesRaggedRows(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, sampled[1], 3)
 }
+
+// Chunks change no bit: not where they end, not how many there are, not where rows end.
+func TestGenerateInChunks(t *testing.T) {
+	for name, dtype := range map[string]string{"float32": "float32", "bfloat16": "bfloat16"} {
+		t.Run(name, func(t *testing.T) {
+			sh := Shapes{GenerateRows: 4, PromptTokens: 6, MaxNewTokens: 8, ComputeDtype: dtype}
+			p, err := testDevice(t).Programs(tiny(), nil, sh)
+			require.NoError(t, err)
+			defer p.Free()
+			s, err := p.NewState(tinyParams(tiny()))
+			require.NoError(t, err)
+			defer s.Free()
+			in := GenerateInput{
+				Prompts: [][]int32{{1, 2, 3}, {4}, {5, 6, 7, 8, 9, 10}, {11, 12}, {13}, {14, 15}}, Uniforms: uniforms(1, 6, 8), Temperature: 0.9,
+				Alive: []bool{true, true, true, false, true, true},
+			}
+			whole, err := p.Generate(bg, s, in)
+			require.NoError(t, err)
+			stopped := in
+			stopped.Stop = []int32{whole.Tokens[0][2], whole.Tokens[2][3], whole.Tokens[4][0], whole.Tokens[5][6]}
+			early, err := p.Generate(bg, s, stopped)
+			require.NoError(t, err)
+			require.Less(t, len(early.Tokens[0]), 8)
+			greedy, err := p.Generate(bg, s, GenerateInput{Prompts: in.Prompts[:2]})
+			require.NoError(t, err)
+			for _, k := range []int{1, 3, 4, 7, 8, 100} {
+				sh.ChunkTokens = k
+				chunked, err := testDevice(t).Programs(tiny(), nil, sh)
+				require.NoError(t, err)
+				got, err := chunked.Generate(bg, s, in)
+				require.NoError(t, err)
+				require.Equal(t, whole, got, "chunks of %d", k)
+				got, err = chunked.Generate(bg, s, stopped)
+				require.NoError(t, err)
+				require.Equal(t, early, got, "chunks of %d, with stop ids", k)
+				got, err = chunked.Generate(bg, s, GenerateInput{Prompts: in.Prompts[:2]})
+				require.NoError(t, err)
+				require.Equal(t, greedy, got, "chunks of %d, greedy", k)
+				chunked.Free()
+			}
+		})
+	}
+}
+
+// A generation in chunks ends between two of them when its context does, and begins no
+// chunk in which no row is alive.
+func TestGenerateBetweenChunks(t *testing.T) {
+	d := testDevice(t)
+	p, err := d.Programs(tiny(), nil, Shapes{GenerateRows: 2, PromptTokens: 4, MaxNewTokens: 8, ChunkTokens: 2})
+	require.NoError(t, err)
+	defer p.Free()
+	s, err := p.NewState(tinyParams(tiny()))
+	require.NoError(t, err)
+	defer s.Free()
+	ctx, cancel := context.WithCancel(bg)
+	chunks := 0
+	d.Before = func(program string) error {
+		if program == string(kindDecodeChunk) {
+			if chunks++; chunks == 2 {
+				cancel()
+			}
+		}
+		return nil
+	}
+	defer func() { d.Before = nil }()
+	in := GenerateInput{Prompts: [][]int32{{1}, {2, 3}}, Uniforms: uniforms(1, 2, 8), Temperature: 1}
+	_, err = p.Generate(ctx, s, in)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 2, chunks)
+	out, err := p.Generate(bg, s, in)
+	require.NoError(t, err)
+	require.Equal(t, 2+4, chunks)
+	in.Stop = []int32{out.Tokens[0][0], out.Tokens[1][2]}
+	_, err = p.Generate(bg, s, in)
+	require.NoError(t, err)
+	require.LessOrEqual(t, chunks, 2+4+2)
+}

@@ -26,6 +26,10 @@ type Shapes struct {
 	PromptTokens int
 	// MaxNewTokens is the maximum number of tokens sampled for a prompt.
 	MaxNewTokens int
+	// ChunkTokens is how many tokens of a row one execution samples at most; 0 is all
+	// MaxNewTokens. It bounds the time in which a device cannot be interrupted, and changes
+	// no bit.
+	ChunkTokens int
 	// MicroBatch is the rows of Score, Values and the updates.
 	MicroBatch int
 	// Sequence is the width of the rows of Score, Values and the updates, at least 2.
@@ -43,6 +47,8 @@ type kind string
 const (
 	kindPrefill     kind = "prefill"
 	kindDecode      kind = "decode"
+	kindDecodeRoom  kind = "decode-room"
+	kindDecodeChunk kind = "decode-chunk"
 	kindForward     kind = "forward"
 	kindBackward    kind = "backward"
 	kindApply       kind = "apply"
@@ -122,7 +128,12 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 	if sh.GenerateRows > 0 && sh.MaxNewTokens > 0 {
 		key := programKey{dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: l}
 		add(kindPrefill, key, p.buildPrefill)
-		add(kindDecode, key, p.buildDecode)
+		if sh.ChunkTokens > 0 {
+			add(kindDecodeRoom, key, p.buildDecodeRoom)
+			add(kindDecodeChunk, key, p.buildDecodeChunk)
+		} else {
+			add(kindDecode, key, p.buildDecode)
+		}
 	}
 	if sh.MicroBatch > 0 {
 		key := programKey{dtype: p.net.dtype, rows: sh.MicroBatch, tokens: sh.Sequence, limits: l}
@@ -162,7 +173,7 @@ func checkShapes(c Config, legal []bool, sh Shapes) error {
 	for _, x := range []struct {
 		name string
 		n    int
-	}{{"GenerateRows", sh.GenerateRows}, {"PromptTokens", sh.PromptTokens}, {"MaxNewTokens", sh.MaxNewTokens},
+	}{{"GenerateRows", sh.GenerateRows}, {"PromptTokens", sh.PromptTokens}, {"MaxNewTokens", sh.MaxNewTokens}, {"ChunkTokens", sh.ChunkTokens},
 		{"MicroBatch", sh.MicroBatch}, {"Sequence", sh.Sequence}} {
 		if x.n < 0 || x.n > most {
 			return bad("%s is %d, must be from 0 to %d", x.name, x.n, most)

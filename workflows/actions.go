@@ -9,11 +9,11 @@ import (
 // upserts is how often a run sets its search attributes in an iteration: at its commit.
 const upserts = 1
 
-// Actions counts what Temporal Cloud bills for an iteration of a plan: its activities and
-// its search attributes. Retries, heartbeats, the session and a trial's report to its
+// Actions counts what Temporal Cloud bills for an iteration of a plan, whose steps are made
+// in pieces: its activities and its search attributes. Retries, heartbeats, the session and a trial's report to its
 // sweep come besides.
-func Actions(plan activities.Plan) (*spec.Actions, error) {
-	c, err := iteration.Count(plan)
+func Actions(plan activities.Plan, pieces spec.Pieces) (*spec.Actions, error) {
+	c, err := iteration.Count(plan, pieces)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // What validate says of a run's actions is what the history of such a run has.
@@ -41,7 +42,7 @@ func TestActionsAreThoseOfHistory(t *testing.T) {
 			counted, scheduled = append(counted, scheduled), 0
 		}
 	}
-	actions, err := Actions(plan)
+	actions, err := Actions(plan, spec.Pieces{})
 	require.NoError(t, err)
 	var said []int
 	for n := range plan.Iterations {

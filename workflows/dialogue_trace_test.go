@@ -196,6 +196,7 @@ func (tr *trace) describe(input any) (place, more string) {
 		l.add(in.Adopt, "whatever made it")
 	case activities.GenerateInput:
 		place = rolled(in.Rollout, in.Turn)
+		l.add(len(in.Pieces) > 0, "piece %d", len(in.Pieces)+1)
 		policy(in.Policy)
 	case activities.StepInput:
 		place = rolled(in.Rollout, in.Turn)
@@ -211,9 +212,11 @@ func (tr *trace) describe(input any) (place, more string) {
 		tr.measures = in.Rollout.Evaluation.Apart != ""
 	case activities.ScoreInput:
 		place = fmt.Sprintf("iteration %d", in.Iteration)
+		l.add(len(in.Pieces) > 0, "piece %d", len(in.Pieces)+1)
 		policy(in.Policy)
 	case activities.DiagnoseInput:
 		place = fmt.Sprintf("iteration %d", in.Iteration)
+		l.add(len(in.Pieces) > 0, "piece %d", len(in.Pieces)+1)
 		policy(in.Policy)
 	case activities.CreditInput:
 		place = fmt.Sprintf("iteration %d", in.Iteration)

@@ -51,6 +51,8 @@ type stage struct {
 	// rounds another is wanted.
 	parts []int
 	more  func(rounds int) bool
+	// pieces of each Generate, Score and Diagnose; 0 is one.
+	pieces int
 	// gradNorm is an update's, by branch and iteration; nil gives none.
 	gradNorm func(branch, iteration int) float64
 	// alive is the episodes left after a turn; nil: all until the last.
@@ -256,7 +258,7 @@ func (s *stage) Generate(ctx context.Context, in activities.GenerateInput) (acti
 	if err := s.begin(ctx, "Generate", in); err != nil {
 		return activities.GenerateResult{}, err
 	}
-	return activities.GenerateResult{Table: ref("generate", in)}, s.holds(in.Policy)
+	return activities.GenerateResult{Table: ref("generate", in), More: len(in.Pieces)+1 < s.pieces}, s.holds(in.Policy)
 }
 
 func (s *stage) Step(ctx context.Context, in activities.StepInput) (activities.StepResult, error) {
@@ -295,12 +297,19 @@ func (s *stage) Score(ctx context.Context, in activities.ScoreInput) (activities
 	if err := s.begin(ctx, "Score", in); err != nil {
 		return activities.ScoreResult{}, err
 	}
+	if len(in.Pieces)+1 < s.pieces {
+		return activities.ScoreResult{Scores: ref("scores", in), More: true}, s.holds(in.Policy)
+	}
 	return activities.ScoreResult{Scores: ref("scores", in), Metrics: activities.Metrics{"actor/entropy": 1}}, s.holds(in.Policy)
 }
 
 func (s *stage) Diagnose(ctx context.Context, in activities.DiagnoseInput) (activities.DiagnoseResult, error) {
 	if err := s.begin(ctx, "Diagnose", in); err != nil {
 		return activities.DiagnoseResult{}, err
+	}
+	if len(in.Pieces)+1 < s.pieces {
+		piece := ref("diagnosis", in)
+		return activities.DiagnoseResult{Piece: &piece}, s.holds(in.Policy)
 	}
 	return activities.DiagnoseResult{Metrics: activities.Metrics{"diagnosed": 1}}, s.holds(in.Policy)
 }

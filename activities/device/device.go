@@ -5,14 +5,12 @@ package device
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -103,121 +101,6 @@ func (w *work) telemetry() activities.Telemetry {
 // can take.
 func (d *Device) Describe(context.Context) (activities.DeviceInfo, error) {
 	return d.Engine.Info(), nil
-}
-
-// Generate samples one turn of all rows and stores the turn's generate table.
-// The prompts of turn 1 come from the environment's initial states, the prompts of a
-// later turn from the step table before it.
-func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ activities.GenerateResult, err error) {
-	defer run.Edge(ctx, &err, "generate turn %d of run %s", in.Turn, in.Policy.Run.ID)
-	of := in.Policy.Run
-	w, done, err := d.begin(ctx, of)
-	if err != nil {
-		return activities.GenerateResult{}, err
-	}
-	defer done(&err)
-	if err := d.Engine.resident(in.Policy); err != nil {
-		return activities.GenerateResult{}, err
-	}
-	task, err := w.Task(in.Rollout)
-	if err != nil {
-		return activities.GenerateResult{}, err
-	}
-	rows, contexts, err := contexts(ctx, w.Context, d.Store, task, in)
-	if err != nil {
-		return activities.GenerateResult{}, err
-	}
-	p, err := d.Engine.programsFor(w.Context, of, w.Shapes(task, in.Turn))
-	if err != nil {
-		return activities.GenerateResult{}, err
-	}
-	temperature := in.Settings.Rollout.Temperature
-	if task.Suite != nil {
-		temperature = task.Suite.Temperature
-	}
-	gen := model.GenerateInput{
-		Prompts: contexts, Temperature: float32(temperature), Stop: w.Tokenizer.EndOfTurn(),
-		Greedy: temperature == 0,
-	}
-	for i := range rows {
-		a := w.Address(task, in.Policy.Branch, in.Rollout, int(rows[i].Group), int(rows[i].Member)).Sample
-		a.Turn = int64(in.Turn)
-		u := make([]float32, task.MaxNewTokens)
-		a.Uniforms(u)
-		gen.Uniforms = append(gen.Uniforms, u)
-		gen.Alive = append(gen.Alive, rows[i].Alive)
-	}
-	got, err := p.Generate(ctx, d.Engine.state, gen)
-	if err != nil {
-		return activities.GenerateResult{}, fmt.Errorf("generate: %w", err)
-	}
-	for i := range rows {
-		if rows[i].Alive {
-			rows[i].SampledIDs, rows[i].RolloutLogProbs, rows[i].Truncated = got.Tokens[i], got.LogProbs[i], got.Truncated[i]
-			w.measured.Tokens += len(got.Tokens[i])
-		}
-	}
-	ref, err := tables.Put(ctx, d.Store, run.Dir(of, in.Policy.Branch, in.Rollout), run.TurnName(in.Rollout, in.Turn, "generate"), rows)
-	if err != nil {
-		return activities.GenerateResult{}, err
-	}
-	return activities.GenerateResult{Table: ref, Telemetry: w.telemetry()}, nil
-}
-
-// Score computes the old log-probs and entropies of the selected rows with Update's own
-// graph, micro-batch by micro-batch. If the run has a reference or a critic, it computes
-// the reference's log-probs and the critic's values too. It stores the scores table.
-func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activities.ScoreResult, err error) {
-	defer run.Edge(ctx, &err, "score iteration %d of run %s", in.Iteration, in.Policy.Run.ID)
-	of := in.Policy.Run
-	w, done, err := d.begin(ctx, of)
-	if err != nil {
-		return activities.ScoreResult{}, err
-	}
-	defer done(&err)
-	if err := d.Engine.resident(in.Policy); err != nil {
-		return activities.ScoreResult{}, err
-	}
-	rows, err := run.SelectedRows(ctx, d.Store, in.Trajectories)
-	if err != nil {
-		return activities.ScoreResult{}, err
-	}
-	p, err := d.Engine.programsFor(w.Context, of, w.Shapes(w.Training, 1))
-	if err != nil {
-		return activities.ScoreResult{}, err
-	}
-	scorer := scorer{policy: p, state: d.Engine.state, temperature: float32(in.Settings.Rollout.Temperature)}
-	if w.Train.Update.Reference() {
-		if scorer.reference, err = w.reference(ctx, d.Store, of); err != nil {
-			return activities.ScoreResult{}, err
-		}
-	}
-	if w.Train.Credit.Critic() {
-		scorer.value = d.Engine.critic
-		if scorer.critic, err = d.Engine.criticFor(w.Context, of); err != nil {
-			return activities.ScoreResult{}, err
-		}
-	}
-	table := make([]run.ScoreRow, len(rows))
-	for i, r := range rows {
-		table[i].Row = r.Row
-	}
-	cut := run.Pieces(rows)
-	for i, batch := range w.MicroBatches(cut) {
-		first := i * len(batch.IDs)
-		of := cut[first:min(first+len(batch.IDs), len(cut))]
-		if err := scorer.score(ctx, of, batch, table); err != nil {
-			return activities.ScoreResult{}, fmt.Errorf("score: %w", err)
-		}
-		for _, p := range of {
-			w.measured.Tokens += len(p.Ids)
-		}
-	}
-	ref, err := tables.Put(ctx, d.Store, store.IterationDir(of.ID, in.Policy.Branch, in.Iteration), "scores", table)
-	if err != nil {
-		return activities.ScoreResult{}, err
-	}
-	return activities.ScoreResult{Scores: ref, Metrics: run.ScoreMetrics(rows, table), Telemetry: w.telemetry()}, nil
 }
 
 // Update makes version n+1 from version n and the batch. A worker that made it

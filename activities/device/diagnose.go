@@ -18,11 +18,12 @@ import (
 
 // Diagnose estimates the mutual information of prompts and reasonings of a rollout
 // (RAGEN-2): of first turns under the prompts of all groups, and of turns of
-// trajectories under each other's contexts. It stores nothing: the figures are the
-// iteration's metrics.
+// trajectories under each other's contexts. The figures are the iteration's metrics, and
+// nothing is stored; of a piece, a table with what the piece scored.
 func (d *Device) Diagnose(ctx context.Context, in activities.DiagnoseInput) (_ activities.DiagnoseResult, err error) {
 	defer run.Edge(ctx, &err, "diagnose iteration %d of run %s", in.Iteration, in.Policy.Run.ID)
-	w, done, err := d.begin(ctx, in.Policy.Run)
+	of := in.Policy.Run
+	w, done, err := d.begin(ctx, of)
 	if err != nil {
 		return activities.DiagnoseResult{}, err
 	}
@@ -34,34 +35,81 @@ func (d *Device) Diagnose(ctx context.Context, in activities.DiagnoseInput) (_ a
 	if err != nil {
 		return activities.DiagnoseResult{}, fmt.Errorf("trajectories: %w", err)
 	}
-	p, err := d.Engine.programsFor(w.Context, in.Policy.Run, w.Shapes(w.Training, 1))
+	p, err := d.Engine.programsFor(w.Context, of, w.Shapes(w.Training, 1))
 	if err != nil {
 		return activities.DiagnoseResult{}, err
 	}
-	out := activities.DiagnoseResult{Metrics: activities.Metrics{}}
-	for _, of := range []struct {
-		prefix string
-		pairs  scoringPairs
-	}{
-		{mutual.FirstTurn, firstTurns(w.Context, rows, in)}, {mutual.Trajectory, anyTurns(w.Context, rows, in)},
-	} {
-		if len(of.pairs.reasonings) == 0 || len(of.pairs.prompts) < 2 {
-			continue // no member thought, or all reasonings are equal
+	estimates := estimatesOf(w.Context, rows, in)
+	pairs, places := pairsOf(estimates, w.Train.Update.MicroBatch)
+	piece, err := pieceOf(places, w.Train.Limits.ScoreRows, len(in.Pieces))
+	if err != nil {
+		return activities.DiagnoseResult{}, err
+	}
+	var before, now []pair
+	for _, p := range pairs {
+		switch {
+		case p.place < piece.from:
+			before = append(before, p)
+		case p.place < piece.to:
+			now = append(now, p)
 		}
-		cross, err := w.cross(ctx, p, of.pairs, float32(in.Settings.Rollout.Temperature))
-		if err != nil {
-			return activities.DiagnoseResult{}, err
+	}
+	scored, err := w.scorePairs(ctx, p, now, float32(in.Settings.Rollout.Temperature))
+	if err != nil {
+		return activities.DiagnoseResult{}, err
+	}
+	if piece.more {
+		ref, err := tables.Put(ctx, d.Store, store.IterationDir(of.ID, in.Policy.Branch, in.Iteration), piece.name("diagnosis"), scored)
+		return activities.DiagnoseResult{Piece: &ref, Telemetry: w.telemetry()}, err
+	}
+	earlier, err := pairsBefore(ctx, d.Store, in.Pieces, before)
+	if err != nil {
+		return activities.DiagnoseResult{}, err
+	}
+	metrics, err := informationOf(estimates, append(earlier, scored...), in.Before)
+	return activities.DiagnoseResult{Metrics: metrics, Telemetry: w.telemetry()}, err
+}
+
+// estimate is one of the diagnosis's estimates: what it scores, and the prefix of its
+// figures.
+type estimate struct {
+	prefix string
+	pairs  scoringPairs
+}
+
+// estimatesOf are the estimates that a rollout allows: it has none where no member
+// thought, or where all reasonings are equal.
+func estimatesOf(rc *run.Context, rows []run.TrajectoryRow, in activities.DiagnoseInput) (out []estimate) {
+	for _, e := range []estimate{{mutual.FirstTurn, firstTurns(rc, rows, in)}, {mutual.Trajectory, anyTurns(rc, rows, in)}} {
+		if len(e.pairs.reasonings) > 0 && len(e.pairs.prompts) > 1 {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// informationOf are the figures of the estimates, whose pairs were scored.
+func informationOf(estimates []estimate, scored []run.PairRow, before activities.Metrics) (activities.Metrics, error) {
+	out := activities.Metrics{}
+	for i, e := range estimates {
+		cross := mutual.Cross{Own: e.pairs.own, Same: e.pairs.same}
+		for _, z := range e.pairs.reasonings {
+			cross.LogProbs, cross.Lengths = append(cross.LogProbs, make([]float64, len(e.pairs.prompts))), append(cross.Lengths, len(z))
+		}
+		for _, r := range scored {
+			if int(r.Estimate) == i {
+				cross.LogProbs[r.Reasoning][r.Prompt] = r.LogProb
+			}
 		}
 		figures, err := mutual.Estimate(cross)
 		if err != nil {
-			return activities.DiagnoseResult{}, fmt.Errorf("%s: %w: %w", of.prefix, err, store.ErrInvalid)
+			return nil, fmt.Errorf("%s: %w: %w", e.prefix, err, store.ErrInvalid)
 		}
-		smoothed := figures.Smooth(deviations(in.Before, of.prefix))
-		for _, f := range append(figures.Named(of.prefix), smoothed.Named(of.prefix)...) {
-			out.Metrics[f.Name] = canon.Float(f.Value)
+		smoothed := figures.Smooth(deviations(before, e.prefix))
+		for _, f := range append(figures.Named(e.prefix), smoothed.Named(e.prefix)...) {
+			out[f.Name] = canon.Float(f.Value)
 		}
 	}
-	out.Telemetry = w.telemetry()
 	return out, nil
 }
 
@@ -161,29 +209,78 @@ func reasoning(rc *run.Context, sampled []int32) []int32 {
 	return sampled[:n]
 }
 
-// cross scores every reasoning under every prompt.
-func (w *work) cross(ctx context.Context, p *model.Programs, c scoringPairs, temperature float32) (mutual.Cross, error) {
-	out := mutual.Cross{Own: c.own, Same: c.same}
-	var rows []run.Piece // of is the reasoning, row the prompt
-	for i, z := range c.reasonings {
-		out.LogProbs, out.Lengths = append(out.LogProbs, make([]float64, len(c.prompts))), append(out.Lengths, len(z))
-		for j, x := range c.prompts {
-			rows = append(rows, run.Piece{Of: i, Row: int32(j), Ids: slices.Concat(x, z), First: len(x)})
-		}
-	}
-	for i, batch := range w.MicroBatches(rows) {
-		first := i * len(batch.IDs)
-		logProbs, _, err := p.Score(ctx, w.engine.state, batch, temperature)
-		if err != nil {
-			return out, fmt.Errorf("score reasonings: %w", err)
-		}
-		for i, r := range rows[first:min(first+len(batch.IDs), len(rows))] {
-			sum := 0.0
-			for _, v := range logProbs[i][r.First:len(r.Ids)] {
-				sum += float64(v)
+// pair is a reasoning under a prompt, to be scored.
+type pair struct {
+	run.PairRow
+	// place is its row among the rows of all micro-batches, padding included.
+	place int
+	ids   []int32
+	first int // the place of the reasoning's first id
+}
+
+// pairsOf are every reasoning under every prompt of the estimates, each of which begins
+// with a micro-batch of b rows, and the number of rows of all micro-batches.
+func pairsOf(estimates []estimate, b int) (pairs []pair, places int) {
+	for of, e := range estimates {
+		for i, z := range e.pairs.reasonings {
+			for j, x := range e.pairs.prompts {
+				pairs = append(pairs, pair{
+					PairRow: run.PairRow{Estimate: int32(of), Reasoning: int32(i), Prompt: int32(j)},
+					place:   places, ids: slices.Concat(x, z), first: len(x),
+				})
+				places++
 			}
-			out.LogProbs[r.Of][r.Row] = sum
-			w.measured.Tokens += len(r.Ids)
+		}
+		places = (places + b - 1) / b * b
+	}
+	return pairs, places
+}
+
+// scorePairs gives the pairs the log-probs of their reasonings.
+func (w *work) scorePairs(ctx context.Context, p *model.Programs, pairs []pair, temperature float32) ([]run.PairRow, error) {
+	var out []run.PairRow
+	b := w.Train.Update.MicroBatch
+	for len(pairs) > 0 {
+		n := 1
+		for n < len(pairs) && pairs[n].place/b == pairs[0].place/b {
+			n++
+		}
+		var rows []run.Stretch
+		for _, r := range pairs[:n] {
+			rows = append(rows, run.Stretch{Ids: r.ids})
+		}
+		logProbs, _, err := p.Score(ctx, w.engine.state, w.MicroBatches(rows)[0], temperature)
+		if err != nil {
+			return nil, fmt.Errorf("score reasonings: %w", err)
+		}
+		for i, r := range pairs[:n] {
+			for _, v := range logProbs[i][r.first:len(r.ids)] {
+				r.LogProb += float64(v)
+			}
+			out = append(out, r.PairRow)
+			w.measured.Tokens += len(r.ids)
+		}
+		pairs = pairs[n:]
+	}
+	return out, nil
+}
+
+// pairsBefore are the pairs as earlier pieces scored them.
+func pairsBefore(ctx context.Context, s store.Store, pieces []store.Ref, pairs []pair) ([]run.PairRow, error) {
+	var out []run.PairRow
+	for i, ref := range pieces {
+		piece, err := tables.Get[run.PairRow](ctx, s, ref)
+		if err != nil {
+			return nil, fmt.Errorf("piece %d: %w", i+1, err)
+		}
+		out = append(out, piece...)
+	}
+	if len(out) != len(pairs) {
+		return nil, fmt.Errorf("%d pieces have %d pairs, want %d: %w", len(pieces), len(out), len(pairs), store.ErrInvalid)
+	}
+	for i, p := range pairs {
+		if r := out[i]; r.Estimate != p.Estimate || r.Reasoning != p.Reasoning || r.Prompt != p.Prompt {
+			return nil, fmt.Errorf("pair %d is reasoning %d under prompt %d, want %d under %d: %w", i, r.Reasoning, r.Prompt, p.Reasoning, p.Prompt, store.ErrInvalid)
 		}
 	}
 	return out, nil

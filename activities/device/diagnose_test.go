@@ -61,8 +61,11 @@ func TestDiagnoseScoresWhatWasSampled(t *testing.T) {
 	require.NoError(t, err)
 	c := firstTurns(w.Context, rows, activities.DiagnoseInput{Policy: version})
 	require.Len(t, c.prompts, 2)
-	cross, err := w.cross(t.Context(), p, c, 1)
+	pairs, places := pairsOf([]estimate{{pairs: c}}, w.Train.Update.MicroBatch)
+	require.Zero(t, places%w.Train.Update.MicroBatch)
+	scored, err := w.scorePairs(t.Context(), p, pairs, 1)
 	require.NoError(t, err)
+	require.Len(t, scored, len(c.reasonings)*len(c.prompts))
 	drawn := sampleRows(w.Context, rows, diagnosisAddress(w.Context, activities.DiagnoseInput{Policy: version}, ofFirstTurns))
 	require.Len(t, drawn, len(c.reasonings))
 	for i, row := range drawn {
@@ -70,7 +73,7 @@ func TestDiagnoseScoresWhatWasSampled(t *testing.T) {
 		for _, l := range scores[row.Row].LogProbs[:len(c.reasonings[i])] {
 			sum += float64(l)
 		}
-		require.InDelta(t, sum, cross.LogProbs[i][c.own[i]], 1e-4)
+		require.InDelta(t, sum, scored[i*len(c.prompts)+c.own[i]].LogProb, 1e-4)
 	}
 }
 

@@ -138,7 +138,7 @@ func TestTrajectories(t *testing.T) {
 		require.Equal(t, append(append([]float32(nil), g1[i].RolloutLogProbs...), g2[i].RolloutLogProbs...), r.RolloutLogProbs)
 		// Exactly the sampled ids are marked: in order they are what was sampled.
 		var marked []int32
-		cut := run.Pieces([]run.TrajectoryRow{r})
+		cut := run.Stretches([]run.TrajectoryRow{r})
 		require.Len(t, cut, 1, "the contexts showed everything")
 		for at, sampled := range cut[0].Sampled {
 			if sampled {
@@ -168,7 +168,7 @@ func TestTrajectories(t *testing.T) {
 func (w *walked) microBatches(rows []run.TrajectoryRow) {
 	t, b := w.t, w.kit.Train.Update.MicroBatch
 	for _, n := range []int{1, b - 1, b, len(rows)} {
-		mbs := w.kit.MicroBatches(run.Pieces(rows[:n]))
+		mbs := w.kit.MicroBatches(run.Stretches(rows[:n]))
 		require.Len(t, mbs, (n+b-1)/b)
 		for i := range len(mbs) * b {
 			mb, at := mbs[i/b], i%b
@@ -184,7 +184,7 @@ func (w *walked) microBatches(rows []run.TrajectoryRow) {
 			require.EqualValues(t, 1, mb.RowWeights[at])
 			require.Equal(t, r.IDs, mb.IDs[at][:len(r.IDs)])
 			for j, m := range mb.Mask[at] {
-				sampled := j < len(r.IDs) && run.Pieces(rows[i : i+1])[0].Sampled[j]
+				sampled := j < len(r.IDs) && run.Stretches(rows[i : i+1])[0].Sampled[j]
 				require.Equal(t, sampled, m, "row %d, token %d", i, j)
 			}
 		}

@@ -2,10 +2,89 @@ package device
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model"
 )
+
+// Score computes the old log-probs and entropies of the selected rows with Update's own
+// graph, micro-batch by micro-batch. If the run has a reference or a critic, it computes
+// the reference's log-probs and the critic's values too. It stores the scores table; of a
+// piece, a table with what the piece scored.
+func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activities.ScoreResult, err error) {
+	defer run.Edge(ctx, &err, "score iteration %d of run %s", in.Iteration, in.Policy.Run.ID)
+	of := in.Policy.Run
+	w, done, err := d.begin(ctx, of)
+	if err != nil {
+		return activities.ScoreResult{}, err
+	}
+	defer done(&err)
+	if err := d.Engine.resident(in.Policy); err != nil {
+		return activities.ScoreResult{}, err
+	}
+	rows, err := run.SelectedRows(ctx, d.Store, in.Trajectories)
+	if err != nil {
+		return activities.ScoreResult{}, err
+	}
+	cut := run.Stretches(rows)
+	piece, err := pieceOf(len(cut), w.Train.Limits.ScoreRows, len(in.Pieces))
+	if err != nil {
+		return activities.ScoreResult{}, err
+	}
+	table := make([]run.ScoreRow, len(rows))
+	for i, r := range rows {
+		table[i].Row = r.Row
+	}
+	name := "scores"
+	if piece.more {
+		name = piece.name(name)
+	} else if err := scoredBefore(ctx, d.Store, in.Pieces, table); err != nil {
+		return activities.ScoreResult{}, err
+	}
+	s, err := w.scorer(ctx, d.Store, of, in.Settings.Rollout.Temperature)
+	if err != nil {
+		return activities.ScoreResult{}, err
+	}
+	if err := w.score(ctx, s, cut[piece.from:piece.to], table); err != nil {
+		return activities.ScoreResult{}, fmt.Errorf("score: %w", err)
+	}
+	out := activities.ScoreResult{More: piece.more}
+	if !piece.more {
+		out.Metrics = run.ScoreMetrics(rows, table)
+	}
+	if out.Scores, err = tables.Put(ctx, d.Store, store.IterationDir(of.ID, in.Policy.Branch, in.Iteration), name, table); err != nil {
+		return activities.ScoreResult{}, err
+	}
+	out.Telemetry = w.telemetry()
+	return out, nil
+}
+
+// scoredBefore fills in what earlier pieces scored. Each has all rows in its table, with
+// the figures of its own tokens: those of a trajectory can be from several pieces.
+func scoredBefore(ctx context.Context, s store.Store, pieces []store.Ref, table []run.ScoreRow) error {
+	for i, ref := range pieces {
+		piece, err := tables.Get[run.ScoreRow](ctx, s, ref)
+		if err != nil {
+			return fmt.Errorf("piece %d: %w", i+1, err)
+		}
+		if len(piece) != len(table) {
+			return fmt.Errorf("piece %d has %d rows, %d are selected: %w", i+1, len(piece), len(table), store.ErrInvalid)
+		}
+		for at, r := range piece {
+			to := &table[at]
+			if r.Row != to.Row {
+				return fmt.Errorf("piece %d has row %d, selected is row %d: %w", i+1, r.Row, to.Row, store.ErrInvalid)
+			}
+			to.LogProbs, to.Entropies = append(to.LogProbs, r.LogProbs...), append(to.Entropies, r.Entropies...)
+			to.RefLogProbs, to.Values = append(to.RefLogProbs, r.RefLogProbs...), append(to.Values, r.Values...)
+		}
+	}
+	return nil
+}
 
 // scorer computes the figures of micro-batches before an update.
 type scorer struct {
@@ -17,9 +96,45 @@ type scorer struct {
 	value       *model.State // nil without
 }
 
-// score scores a micro-batch of pieces and appends the figures of their sampled tokens to
+// scorer makes the scorer of the resident version.
+func (w *work) scorer(ctx context.Context, s store.Store, of activities.Run, temperature float64) (scorer, error) {
+	p, err := w.engine.programsFor(w.Context, of, w.Shapes(w.Training, 1))
+	if err != nil {
+		return scorer{}, err
+	}
+	out := scorer{policy: p, state: w.engine.state, temperature: float32(temperature)}
+	if w.Train.Update.Reference() {
+		if out.reference, err = w.reference(ctx, s, of); err != nil {
+			return scorer{}, err
+		}
+	}
+	if w.Train.Credit.Critic() {
+		out.value = w.engine.critic
+		if out.critic, err = w.engine.criticFor(w.Context, of); err != nil {
+			return scorer{}, err
+		}
+	}
+	return out, nil
+}
+
+// score scores rows in micro-batches.
+func (w *work) score(ctx context.Context, s scorer, rows []run.Stretch, table []run.ScoreRow) error {
+	for i, batch := range w.MicroBatches(rows) {
+		first := i * len(batch.IDs)
+		of := rows[first:min(first+len(batch.IDs), len(rows))]
+		if err := s.score(ctx, of, batch, table); err != nil {
+			return err
+		}
+		for _, p := range of {
+			w.measured.Tokens += len(p.Ids)
+		}
+	}
+	return nil
+}
+
+// score scores a micro-batch of stretches and appends the figures of their sampled tokens to
 // the rows of their trajectories.
-func (s scorer) score(ctx context.Context, of []run.Piece, batch model.MicroBatch, table []run.ScoreRow) error {
+func (s scorer) score(ctx context.Context, of []run.Stretch, batch model.MicroBatch, table []run.ScoreRow) error {
 	logProbs, entropies, err := s.policy.Score(ctx, s.state, batch, s.temperature)
 	if err != nil {
 		return err

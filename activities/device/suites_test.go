@@ -141,7 +141,7 @@ func TestWindowedContexts(t *testing.T) {
 	require.Equal(t, []bool{true, true, true}, rows[0].Restarts)
 	require.Equal(t, []string{"at 0", "at 0", "at 1", "at 2"}, rows[0].StateKeys)
 	require.Equal(t, []float64{0, 1, 2}, rows[0].Rewards)
-	cut := run.Pieces(rows)
+	cut := run.Stretches(rows)
 	require.Len(t, cut, 3+2+3+3)
 	require.Equal(t, append(append([]int32(nil), g2[0].PromptIDs...), g2[0].SampledIDs...), cut[1].Ids)
 	require.Equal(t, len(g1[0].SampledIDs), cut[1].First)
@@ -162,7 +162,7 @@ func TestWindowedContexts(t *testing.T) {
 	at := indexOf(s2[0].NextIDs, g2[0].SampledIDs)
 	require.Positive(t, at, "what was sampled stands as it was recorded")
 	rows2 := run.Trajectories(w.kit.Training, mustTurns(t, w, first, second))
-	require.Len(t, run.Pieces(rows2[:1]), 1)
+	require.Len(t, run.Stretches(rows2[:1]), 1)
 }
 
 func mustTurns(t *testing.T, w *walked, refs ...store.TurnRefs) []run.Turn {

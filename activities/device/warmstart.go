@@ -272,9 +272,9 @@ func (w *work) chunkSource(ctx context.Context, s store.Store, in activities.War
 
 // transcriptBatches lays transcripts out in micro-batches.
 func (w *work) transcriptBatches(examples []starter.Transcript) []model.MicroBatch {
-	var rows []run.Piece
+	var rows []run.Stretch
 	for _, e := range examples {
-		rows = append(rows, run.Piece{Ids: e.IDs, Sampled: e.Loss})
+		rows = append(rows, run.Stretch{Ids: e.IDs, Sampled: e.Loss})
 	}
 	return w.MicroBatches(rows)
 }

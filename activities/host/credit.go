@@ -102,12 +102,12 @@ func sharedPart(rc *run.Context, r *store.RolloutRef, rows []run.TrajectoryRow, 
 }
 
 // batchRows lays the training signal of trajectories out in the batch's rows, one a
-// piece.
+// stretch.
 func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, scores []run.ScoreRow, origin int) []run.BatchRow {
 	width := rc.Shapes(rc.Training, 1).Sequence
 	wide := func() []float32 { return make([]float32, width) }
 	var out []run.BatchRow
-	for _, p := range run.Pieces(rows) {
+	for _, p := range run.Stretches(rows) {
 		r := run.BatchRow{
 			Row: p.Row, Origin: int32(origin), Length: int32(len(p.Ids)), Ids: make([]int32, width), Turns: make([]int32, width),
 			Mask: make([]bool, width), Old: wide(), Advantages: wide(),

@@ -18,34 +18,34 @@ func (h *Host) flags(ctx context.Context, t spec.Train, base store.Ref, imported
 	if h.Flags.SessionHeartbeat == 0 {
 		return nil, nil
 	}
-	parameters, err := h.parameters(ctx, t, base, imported)
+	shape, err := h.shape(ctx, t, base, imported)
 	if err != nil {
 		return nil, err
 	}
-	f := h.Flags.ForModel(parameters)
+	f := h.Flags.ForModel(shape.Parameters())
 	return &f, nil
 }
 
-// parameters counts the parameters of the run's model.
-func (h *Host) parameters(ctx context.Context, t spec.Train, base store.Ref, imported bool) (int64, error) {
+// shape is what the sizes of the run's model depend on.
+func (h *Host) shape(ctx context.Context, t spec.Train, base store.Ref, imported bool) (spec.ModelShape, error) {
 	if !imported {
-		return t.Policy.Starter.Shape(starter.VocabSize).Parameters(), nil
+		return t.Policy.Starter.Shape(starter.VocabSize), nil
 	}
 	m, err := run.ReadIndex(ctx, h.Store, base)
 	if err != nil {
-		return 0, err
+		return spec.ModelShape{}, err
 	}
 	ref, ok := m.Files[model.ConfigFile]
 	if !ok {
-		return 0, fmt.Errorf("model %s has no %s: %w", m.Dir, model.ConfigFile, activities.ErrModelInvalid)
+		return spec.ModelShape{}, fmt.Errorf("model %s has no %s: %w", m.Dir, model.ConfigFile, activities.ErrModelInvalid)
 	}
 	b, err := store.GetArtifact(ctx, h.Store, ref)
 	if err != nil {
-		return 0, fmt.Errorf("model file %s: %w", model.ConfigFile, err)
+		return spec.ModelShape{}, fmt.Errorf("model file %s: %w", model.ConfigFile, err)
 	}
 	c, err := model.ParseConfig(b)
 	if err != nil {
-		return 0, err
+		return spec.ModelShape{}, err
 	}
-	return c.Parameters(), nil
+	return run.ShapeOf(c), nil
 }

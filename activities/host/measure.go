@@ -25,7 +25,9 @@ type EvaluationResult struct {
 	// with, Fingerprint the device's.
 	State        string `json:"state"`
 	ComputeDtype string `json:"compute_dtype"`
-	Fingerprint  string `json:"fingerprint"`
+	// PassRows is the spec's, on which the bits depend; 0 is the default.
+	PassRows    int    `json:"pass_rows,omitempty"`
+	Fingerprint string `json:"fingerprint"`
 	// Metrics are the figures, Trajectories the digest of the table's logical columns.
 	Metrics      activities.Metrics `json:"metrics"`
 	Trajectories string             `json:"trajectories"`
@@ -69,7 +71,7 @@ func (h *Host) Measure(ctx context.Context, in activities.MeasureInput) (_ activ
 		return activities.MeasureResult{}, err
 	}
 	b, err := canon.Marshal(EvaluationResult{
-		Format: evaluationFormat, Suite: *task.Suite, State: in.State, ComputeDtype: rc.Train.Policy.ComputeDtype,
+		Format: evaluationFormat, Suite: *task.Suite, State: in.State, ComputeDtype: rc.Train.Policy.ComputeDtype, PassRows: rc.Train.Rollout.PassRows,
 		Fingerprint: in.Fingerprint, Metrics: metrics, Trajectories: table.Content,
 	})
 	if err != nil {

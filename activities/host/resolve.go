@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,9 +35,9 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 		return activities.ResolveResult{}, err
 	}
 	if written != nil {
-		// The values that the environment gave are part of the written spec; a person
-		// need not repeat them.
-		t = withWidthsOf(t, *written)
+		// The values that the environment and the model's size gave are part of the written
+		// spec; a person need not repeat them.
+		t = completedFrom(t, *written)
 		if d := spec.Diff(*written, t); len(d) > 0 {
 			return activities.ResolveResult{}, fmt.Errorf("%w: stored and given differ in\n%s\nstart it under another workflow id, or with the stored spec (%s)",
 				activities.ErrSpecDiffers, d, h.Store.Location(ref.Key))
@@ -62,7 +63,7 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 		return activities.ResolveResult{}, err
 	}
 	if written == nil {
-		if t, err = h.withWidths(ctx, t, base, imported); err != nil {
+		if t, err = h.completed(ctx, t, base, imported); err != nil {
 			return activities.ResolveResult{}, err
 		}
 		b, err := t.JSON()
@@ -131,12 +132,15 @@ func pinned(name string, options json.RawMessage) (json.RawMessage, error) {
 	return options, nil
 }
 
-// withWidthsOf takes over what the environments gave to a written spec, which a
-// person need not repeat.
-func withWidthsOf(t, written spec.Train) spec.Train {
+// completedFrom takes over what completed gave to a written spec, which a person need not
+// repeat.
+func completedFrom(t, written spec.Train) spec.Train {
 	if t.Rollout.PromptTokens == nil {
 		t.Rollout.PromptTokens = written.Rollout.PromptTokens
 	}
+	t.Rollout.ChunkTokens = cmp.Or(t.Rollout.ChunkTokens, written.Rollout.ChunkTokens)
+	t.Limits.GenerateRows = cmp.Or(t.Limits.GenerateRows, written.Limits.GenerateRows)
+	t.Limits.ScoreRows = cmp.Or(t.Limits.ScoreRows, written.Limits.ScoreRows)
 	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
 	for i := range t.Evaluation.Suites {
 		s := &t.Evaluation.Suites[i]
@@ -149,20 +153,28 @@ func withWidthsOf(t, written spec.Train) spec.Train {
 	return t
 }
 
-// withWidths fills in the widths of the contexts.
-func (h *Host) withWidths(ctx context.Context, t spec.Train, base store.Ref, imported bool) (spec.Train, error) {
-	if !imported {
-		return run.WithWidths(t, nil)
+// completed fills in what a spec leaves to the environment and the model: the widths of
+// the contexts, and how the steps of a device are cut.
+func (h *Host) completed(ctx context.Context, t spec.Train, base store.Ref, imported bool) (spec.Train, error) {
+	var files map[string][]byte // nil for a starter
+	if imported {
+		m, err := run.ReadIndex(ctx, h.Store, base)
+		if err != nil {
+			return t, err
+		}
+		if files, err = run.ModelFiles(ctx, h.Store, run.SmallRefs(m)); err != nil {
+			return t, err
+		}
 	}
-	m, err := run.ReadIndex(ctx, h.Store, base)
+	t, err := run.WithWidths(t, files)
 	if err != nil {
 		return t, err
 	}
-	files, err := run.ModelFiles(ctx, h.Store, run.SmallRefs(m))
+	shape, err := h.shape(ctx, t, base, imported)
 	if err != nil {
 		return t, err
 	}
-	return run.WithWidths(t, files)
+	return t.WithPieces(shape), nil
 }
 
 // PlanOf is what the workflow needs to decide.

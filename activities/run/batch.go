@@ -32,15 +32,15 @@ func SelectedOf(all []TrajectoryRow) []TrajectoryRow {
 	return rows
 }
 
-// MicroBatches lays pieces out as Score takes them: on the width of the run's longest
+// MicroBatches lays stretches out as Score takes them: on the width of the run's longest
 // row.
-func (rc *Context) MicroBatches(rows []Piece) []model.MicroBatch {
+func (rc *Context) MicroBatches(rows []Stretch) []model.MicroBatch {
 	return layOut(rows, rc.Train.Update.MicroBatch, rc.Shapes(rc.Training, 1).Sequence)
 }
 
-// layOut lays pieces out in ⌈pieces/b⌉ micro-batches of b rows of a width, without
-// log-probs and advantages. Rows after the last piece are padding of weight 0.
-func layOut(rows []Piece, b, width int) []model.MicroBatch {
+// layOut lays stretches out in ⌈stretches/b⌉ micro-batches of b rows of a width, without
+// log-probs and advantages. Rows after the last stretch are padding of weight 0.
+func layOut(rows []Stretch, b, width int) []model.MicroBatch {
 	var out []model.MicroBatch
 	for at := 0; at < len(rows); at += b {
 		m := emptyMicroBatch(b, width)

@@ -138,6 +138,17 @@ type ScoreRow struct {
 	Values      []float32 `parquet:"values,list"`
 }
 
+// PairRow is a reasoning under a prompt, in the table of a piece of Diagnose.
+type PairRow struct {
+	// Estimate, Reasoning and Prompt are places among the diagnosis's estimates, and
+	// among the reasonings and prompts of the estimate.
+	Estimate  int32 `parquet:"estimate"`
+	Reasoning int32 `parquet:"reasoning"`
+	Prompt    int32 `parquet:"prompt"`
+	// LogProb is the sum of the log-probs of the reasoning's ids.
+	LogProb float64 `parquet:"log_prob"`
+}
+
 // Turn gives the context of a turn, from 0, and what was sampled in it.
 func (r TrajectoryRow) Turn(k int) (context, sampled []int32) {
 	at, begin := 0, 0

@@ -41,10 +41,6 @@ func (s *Task) label(group int) string { return s.Parts[s.order[group]].Label }
 // Rows is the number of episodes.
 func (s *Task) Rows() int { return s.Groups * s.Members }
 
-// generateRows is the number of rows of one generation program, if a rollout has as many.
-// It is fixed, so that a row's bits do not depend on the rollout's size.
-const generateRows = 64
-
 // play makes the environments of a spec.
 func (s *Task) play(e spec.Environment) error {
 	var parts []envs.Part
@@ -130,10 +126,11 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 		l.KL = loss.KLEstimator(u.KLEstimator)
 	}
 	return model.Shapes{
-		GenerateRows: min(generateRows, s.Rows()),
+		GenerateRows: min(rc.Train.Rollout.Pass(), s.Rows()),
 		MicroBatch:   u.MicroBatch,
 		PromptTokens: s.Widths[turn-1],
 		MaxNewTokens: s.MaxNewTokens,
+		ChunkTokens:  rc.Train.Rollout.ChunkTokens,
 		Sequence:     (width + scoreMargin - 1) / scoreMargin * scoreMargin,
 		ComputeDtype: rc.Train.Policy.ComputeDtype,
 		Loss:         l,

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
 )
 
 // deed is a Generate or a Step, as its input names it.
@@ -16,6 +17,7 @@ type deed struct {
 	suite string // empty in an iteration's rollout
 	of    int    // the iteration, or the version that is evaluated
 	turn  int
+	piece int // of a Generate, from 0
 }
 
 // deeds count how often each was begun and completed, by a workflow's history, and which
@@ -39,9 +41,10 @@ func (l *lane) deeds(id string) deeds {
 			var in struct {
 				Rollout activities.Rollout `json:"rollout"`
 				Turn    int                `json:"turn"`
+				Pieces  []store.Ref        `json:"pieces"`
 			}
 			require.NoError(l.t, converter.GetDefaultDataConverter().FromPayloads(a.Input, &in))
-			d := deed{kind: a.ActivityType.Name, of: in.Rollout.Iteration, turn: in.Turn}
+			d := deed{kind: a.ActivityType.Name, of: in.Rollout.Iteration, turn: in.Turn, piece: len(in.Pieces)}
 			if e := in.Rollout.Evaluation; e != nil {
 				d.suite = e.Suite
 			}

@@ -84,8 +84,8 @@ func TestChaosTurnsReference(t *testing.T) {
 // with adds the turns of a rollout.
 func with(all map[deed]int, suite string, of int, turns []store.TurnRefs) map[deed]int {
 	for i := range turns {
-		all[deed{"Generate", suite, of, i + 1}]++
-		all[deed{"Step", suite, of, i + 1}]++
+		all[deed{"Generate", suite, of, i + 1, 0}]++
+		all[deed{"Step", suite, of, i + 1, 0}]++
 	}
 	return all
 }
@@ -110,9 +110,9 @@ func TestChaosTurnsKills(t *testing.T) {
 	t.Parallel()
 	// A process counts from its start: what it takes over is its first.
 	runs := []turnsRun{{"inside", &turns, []blow{
-		{"Generate@2/inside/1", deed{"Generate", "", 0, 2}},
-		{"Step@2/inside/2", deed{"Step", "", 1, 2}},
-		{"Generate@" + secondSuite + ":2/inside/1", deed{"Generate", secondSuite, turnsIterations, 2}},
+		{"Generate@2/inside/1", deed{"Generate", "", 0, 2, 0}},
+		{"Step@2/inside/2", deed{"Step", "", 1, 2, 0}},
+		{"Generate@" + secondSuite + ":2/inside/1", deed{"Generate", secondSuite, turnsIterations, 2, 0}},
 	}, 1}}
 	if *full {
 		runs = append(runs, turnsMatrix()...)
@@ -149,10 +149,10 @@ func turnsMatrix() []turnsRun {
 	for _, kind := range []string{"Generate", "Step"} {
 		for turn := 2; turn <= turnsTurns; turn++ {
 			place := fmt.Sprintf("%s@%d", kind, turn)
-			runs = append(runs, turnsRun{fmt.Sprintf("%s-%d", kind, turn), &turns, each(place, deed{kind, "", 0, turn}), -1})
+			runs = append(runs, turnsRun{fmt.Sprintf("%s-%d", kind, turn), &turns, each(place, deed{kind, "", 0, turn, 0}), -1})
 		}
 		place := fmt.Sprintf("%s@%s:2", kind, secondSuite)
-		runs = append(runs, turnsRun{kind + "-" + secondSuite, &turns, each(place, deed{kind, secondSuite, 0, 2}), -1})
+		runs = append(runs, turnsRun{kind + "-" + secondSuite, &turns, each(place, deed{kind, secondSuite, 0, 2, 0}), -1})
 	}
 	var rest []blow
 	for _, fault := range []string{"Measure@" + secondSuite + "/inside/1", "Select/written/1", "Score/inside/1", "Credit/written/1",
@@ -161,10 +161,10 @@ func turnsMatrix() []turnsRun {
 	}
 	return append(runs, turnsRun{"rest", &turns, rest, -1},
 		turnsRun{"windowed", &windowed, []blow{
-			{"Generate@2/inside/1", deed{"Generate", "", 0, 2}},
-			{"Step@2/written/1", deed{"Step", "", 0, 2}},
-			{"Generate@3/written/2", deed{"Generate", "", 1, 3}},
-			{"Step@3/inside/1", deed{"Step", "", 1, 3}},
+			{"Generate@2/inside/1", deed{"Generate", "", 0, 2, 0}},
+			{"Step@2/written/1", deed{"Step", "", 0, 2, 0}},
+			{"Generate@3/written/2", deed{"Generate", "", 1, 3, 0}},
+			{"Step@3/inside/1", deed{"Step", "", 1, 3, 0}},
 		}, 2},
 		turnsRun{"windowed-rest", &windowed, rest, 1})
 }
@@ -224,5 +224,5 @@ func TestChaosTurnsEvaluate(t *testing.T) {
 	require.Equal(t, want, have)
 	clean := l.deeds("whole")
 	require.Len(t, clean.completed, 2*2*turnsTurns)
-	l.keeps("disturbed", clean, deed{"Generate", secondSuite, 2, 2})
+	l.keeps("disturbed", clean, deed{"Generate", secondSuite, 2, 2, 0})
 }

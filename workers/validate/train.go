@@ -46,13 +46,14 @@ func CheckTrain(b []byte) (Train, error) {
 		if t, err = run.WithWidths(t, files); err != nil {
 			return Train{}, err
 		}
+		t = t.WithPieces(shape)
 	}
 	resolved, err := t.JSON()
 	if err != nil {
 		return Train{}, fmt.Errorf("encode the resolved spec: %w", err)
 	}
 	derived := spec.Derive(t, shape)
-	if derived.Actions, err = workflows.Actions(host.PlanOf(t)); err != nil {
+	if derived.Actions, err = workflows.Actions(host.PlanOf(t), t.Pieces()); err != nil {
 		return Train{}, err
 	}
 	return Train{

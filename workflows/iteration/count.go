@@ -4,6 +4,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Counts are how many activities an iteration takes where nothing is tried again: every
@@ -15,11 +16,12 @@ type Counts struct {
 	Snapshot, Evaluation, Diagnosis int
 }
 
-// Count counts the activities of a plan's iterations by doing them with invented results.
-func Count(plan activities.Plan) (Counts, error) {
+// Count counts the activities of a plan's iterations, whose steps are made in pieces, by
+// doing them with invented results.
+func Count(plan activities.Plan, pieces spec.Pieces) (Counts, error) {
 	diagnosed := plan
 	plan.Diagnostics.Every, diagnosed.Diagnostics.Every = 0, 1
-	plain, err := activitiesOf(plan, Due{})
+	plain, err := activitiesOf(plan, pieces, Due{})
 	if err != nil {
 		return Counts{}, err
 	}
@@ -34,7 +36,7 @@ func Count(plan activities.Plan) (Counts, error) {
 	}{
 		{&out.Snapshot, plan, Due{Snapshot: true}}, {&out.Evaluation, plan, Due{Evaluate: len(plan.Suites) > 0}}, {&out.Diagnosis, diagnosed, Due{}},
 	} {
-		with, err := activitiesOf(besides.plan, besides.due)
+		with, err := activitiesOf(besides.plan, pieces, besides.due)
 		if err != nil {
 			return Counts{}, err
 		}
@@ -44,7 +46,7 @@ func Count(plan activities.Plan) (Counts, error) {
 }
 
 // activitiesOf counts those of the iterations that share a rollout.
-func activitiesOf(plan activities.Plan, due Due) ([]int, error) {
+func activitiesOf(plan activities.Plan, pieces spec.Pieces, due Due) ([]int, error) {
 	var counts []int
 	start := Start{Plan: plan, Due: due, Policy: "version"}
 	for n := range plan.Freshness.Updates() {
@@ -63,7 +65,7 @@ func activitiesOf(plan activities.Plan, due Due) ([]int, error) {
 			if calls[0].Place != steps.Local {
 				counted++
 			}
-			it.Apply(calls[0], invented(calls[0], plan.Freshness.Updates()))
+			it.Apply(calls[0], invented(calls[0], plan, pieces))
 		}
 		counts = append(counts, counted)
 		start.Head = it.Committed(0)
@@ -71,10 +73,13 @@ func activitiesOf(plan activities.Plan, due Due) ([]int, error) {
 	return counts, nil
 }
 
-// invented is a result that leaves out no step.
-func invented(c Call, updates int) any {
-	result := c.NewResult()
+// invented is a result that leaves out no step and no piece.
+func invented(c Call, plan activities.Plan, pieces spec.Pieces) any {
+	result, updates := c.NewResult(), plan.Freshness.Updates()
 	switch out := result.(type) {
+	case *activities.GenerateResult:
+		in := c.Input.(activities.GenerateInput)
+		out.More = len(in.Pieces)+1 < pieces.Generate(rowsOf(plan, in.Rollout))
 	case *activities.StepResult:
 		out.Alive = 1
 	case *activities.SelectResult:
@@ -84,8 +89,26 @@ func invented(c Call, updates int) any {
 				out.Parts = append(out.Parts, 1)
 			}
 		}
+	case *activities.ScoreResult:
+		out.More = len(c.Input.(activities.ScoreInput).Pieces)+1 < pieces.Score
+	case *activities.DiagnoseResult:
+		if len(c.Input.(activities.DiagnoseInput).Pieces)+1 < pieces.Diagnose {
+			out.Piece = &store.Ref{}
+		}
 	case *activities.CreditResult:
 		out.Batch = &store.Ref{}
 	}
 	return result
+}
+
+// rowsOf is how many rows a rollout of the plan has.
+func rowsOf(plan activities.Plan, r activities.Rollout) int {
+	if r.Evaluation != nil {
+		for _, s := range plan.Suites {
+			if s.Name == r.Evaluation.Suite {
+				return s.Rows
+			}
+		}
+	}
+	return plan.Rows
 }

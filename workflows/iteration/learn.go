@@ -14,24 +14,34 @@ func (it *Iteration) label(step string) string {
 }
 
 func (it *Iteration) score() []Call {
-	return []Call{call(steps.Score, "", activities.ScoreInput{
-		Policy: it.before(), Iteration: it.Number, Settings: it.Settings, Trajectories: it.Selected.Trajectories,
+	piece := pieceAfter(it.Scoring)
+	return []Call{call(steps.Score, piece, activities.ScoreInput{
+		Policy: it.before(), Iteration: it.Number, Settings: it.Settings, Trajectories: it.Selected.Trajectories, Pieces: it.Scoring,
 	}, func(out activities.ScoreResult) {
 		it.Record("score", out.Telemetry)
+		if out.More {
+			it.Scoring = append(it.Scoring, out.Scores)
+			return
+		}
 		it.add(&out.Metrics)
-		it.Scored = &out
-	}).shown(it.label("score"), it.label(fmt.Sprintf("old log-probs of %d rows", it.Selected.Rows)))}
+		it.Scored, it.Scoring = &out, nil // the table has the rows of all pieces
+	}).shown(it.label("score"), it.label(fmt.Sprintf("old log-probs of %d rows%s", it.Selected.Rows, piece)))}
 }
 
 func (it *Iteration) diagnose() []Call {
-	return []Call{call(steps.Diagnose, "", activities.DiagnoseInput{
+	piece := pieceAfter(it.Diagnosing)
+	return []Call{call(steps.Diagnose, piece, activities.DiagnoseInput{
 		Policy: it.before(), Iteration: it.Number, Settings: it.Settings, Trajectories: it.Selected.Trajectories,
-		Before: activities.Averages(it.Previous),
+		Before: activities.Averages(it.Previous), Pieces: it.Diagnosing,
 	}, func(out activities.DiagnoseResult) {
 		it.Record("diagnose", out.Telemetry)
+		if out.Piece != nil {
+			it.Diagnosing = append(it.Diagnosing, *out.Piece)
+			return
+		}
 		it.add(&out.Metrics)
-		it.Diagnosed = true
-	}).shown(it.label("diagnose"), it.label("mutual information of prompts and reasonings"))}
+		it.Diagnosed, it.Diagnosing = true, nil
+	}).shown(it.label("diagnose"), it.label("mutual information of prompts and reasonings"+piece))}
 }
 
 func (it *Iteration) credit() []Call {

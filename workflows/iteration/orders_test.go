@@ -6,12 +6,14 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/infra/store"
 )
 
 // outcome is what an iteration came to.
@@ -199,6 +201,50 @@ func TestSeveralAtOnce(t *testing.T) {
 	require.Contains(t, most, "Generate Generate ", "the baseline and the rollout")
 	require.Contains(t, most, "Generate Score Diagnose ", "the baseline, the scores and the diagnosis")
 	require.Contains(t, most, "Snapshot Generate ", "the snapshot and the evaluation")
+}
+
+// A step in pieces is called once for each, with those before it in their order. What
+// follows takes the last one's table alone, and nothing of the pieces is left.
+func TestPieces(t *testing.T) {
+	sc := everything()
+	sc.pieces = 3
+	pieces, calls := map[string][]store.Ref{}, map[string]int{}
+	var generated store.Ref
+	it := New(sc.start, sc.state())
+	_, err := it.ToCommit(func(c Call) (any, error) {
+		calls[c.Name]++
+		result := sc.result(c)
+		took := func(got []store.Ref, table store.Ref) {
+			require.Equal(t, pieces[c.Name], got)
+			require.Equal(t, len(got) > 0, strings.Contains(c.Key+c.Summary, "piece"))
+			pieces[c.Name] = append(pieces[c.Name][:len(got):len(got)], table)
+			if len(pieces[c.Name]) == sc.pieces {
+				pieces[c.Name] = nil
+			}
+		}
+		switch in := c.Input.(type) {
+		case activities.GenerateInput:
+			generated = result.(*activities.GenerateResult).Table
+			took(in.Pieces, generated)
+		case activities.StepInput:
+			require.Equal(t, generated, in.Generate)
+		case activities.ScoreInput:
+			took(in.Pieces, result.(*activities.ScoreResult).Scores)
+		case activities.DiagnoseInput:
+			if out := result.(*activities.DiagnoseResult); out.Piece != nil {
+				took(in.Pieces, *out.Piece)
+			} else {
+				took(in.Pieces, store.Ref{})
+			}
+		}
+		return result, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, 3*calls["Step"], calls["Generate"])
+	require.Equal(t, []int{3, 3}, []int{calls["Score"], calls["Diagnose"]})
+	require.Empty(t, it.Rollout.Pieces)
+	require.Empty(t, it.Scoring)
+	require.Empty(t, it.Diagnosing)
 }
 
 // An Evaluate's iteration measures its suites and does nothing else.

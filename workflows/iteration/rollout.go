@@ -21,20 +21,34 @@ type rolling struct {
 	begun, ended func()
 }
 
-// ready is the turn's generate, or the environment's answer to it.
+// pieceAfter names the piece of a step that follows those that are done, to people and in
+// keys. A step that is whole has the name it had before there were pieces.
+func pieceAfter(done []store.Ref) string {
+	if len(done) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" · piece %d", len(done)+1)
+}
+
+// ready is the turn's generate, or a piece of it, or the environment's answer to it.
 func (r rolling) ready() []Call {
 	turn := len(r.progress.Turns) + 1
 	key := fmt.Sprintf("%s · turn %d", r.label, turn)
 	if r.progress.Generate == nil {
-		return []Call{call(steps.Generate, key, activities.GenerateInput{
-			Policy: r.policy, Rollout: r.what, Settings: r.Settings, Turn: turn, Turns: r.progress.Turns,
+		piece := pieceAfter(r.progress.Pieces)
+		return []Call{call(steps.Generate, key+piece, activities.GenerateInput{
+			Policy: r.policy, Rollout: r.what, Settings: r.Settings, Turn: turn, Turns: r.progress.Turns, Pieces: r.progress.Pieces,
 		}, func(out activities.GenerateResult) {
 			if r.begun != nil {
 				r.begun()
 			}
 			r.Record(r.timing+"generate", out.Telemetry)
-			r.progress.Generate = &out.Table
-		}).shown(key+" · generate", fmt.Sprintf("%s · %d rows", key, r.rows)).timed(r.timing + "generate")}
+			if out.More {
+				r.progress.Pieces = append(r.progress.Pieces, out.Table)
+				return
+			}
+			r.progress.Generate, r.progress.Pieces = &out.Table, nil // the table has the rows of all pieces
+		}).shown(key+" · generate", fmt.Sprintf("%s · %d rows%s", key, r.rows, piece)).timed(r.timing + "generate")}
 	}
 	return []Call{call(steps.Step, key, activities.StepInput{
 		Run: r.Run, Branch: r.Branch, Rollout: r.what, Turn: turn, Turns: r.progress.Turns, Generate: *r.progress.Generate,

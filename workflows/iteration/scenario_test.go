@@ -21,6 +21,7 @@ type scenario struct {
 	shared   *activities.Rolled // the rollout that it learns from; nil if it rolls out
 	rounds   int                // Select asks for more before there are so many
 	rows     []int              // rows selected, for each iteration that learns from the rollout
+	pieces   int                // of each step that can be in pieces; 0 is one
 	gradNorm float64
 }
 
@@ -68,6 +69,7 @@ func random(r *rand.Rand) *scenario {
 	if one(3) {
 		sc.gradNorm = math.Inf(1)
 	}
+	sc.pieces = r.IntN(4)
 	s := &sc.start
 	s.Branch, s.Number = r.IntN(2), r.IntN(4)
 	s.Plan.Turns = 1 + r.IntN(3)
@@ -129,7 +131,7 @@ func (sc *scenario) result(c Call) any {
 	figure := canon.Float(of.Digest[3] % 8)
 	switch in := c.Input.(type) {
 	case activities.GenerateInput:
-		return &activities.GenerateResult{Table: of, Telemetry: took}
+		return &activities.GenerateResult{Table: of, More: len(in.Pieces)+1 < sc.pieces, Telemetry: took}
 	case activities.StepInput:
 		return &activities.StepResult{Table: of, Alive: int(of.Digest[0] % 4), Telemetry: took} // sometimes no episode is left
 	case activities.SelectInput:
@@ -145,8 +147,14 @@ func (sc *scenario) result(c Call) any {
 		}
 		return out
 	case activities.ScoreInput:
+		if len(in.Pieces)+1 < sc.pieces {
+			return &activities.ScoreResult{Scores: of, More: true, Telemetry: took}
+		}
 		return &activities.ScoreResult{Scores: of, Metrics: activities.Metrics{"actor/entropy": figure}, Telemetry: took}
 	case activities.DiagnoseInput:
+		if len(in.Pieces)+1 < sc.pieces {
+			return &activities.DiagnoseResult{Piece: &of, Telemetry: took}
+		}
 		return &activities.DiagnoseResult{Metrics: activities.Metrics{"diagnosed": figure}, Telemetry: took}
 	case activities.CreditInput:
 		out := &activities.CreditResult{Metrics: activities.Metrics{"credit/mean": figure}, Telemetry: took}

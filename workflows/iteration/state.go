@@ -19,7 +19,9 @@ type State struct {
 	Rollout     Rolled                          `json:"rollout"`
 	Shared      *store.RolloutRef               `json:"shared,omitempty"` // if several iterations learn from the rollout
 	Selected    *activities.SelectResult        `json:"selected,omitempty"`
+	Scoring     []store.Ref                     `json:"scoring,omitempty"` // pieces of Score, until it is done
 	Scored      *activities.ScoreResult         `json:"scored,omitempty"`
+	Diagnosing  []store.Ref                     `json:"diagnosing,omitempty"` // pieces of Diagnose, until it is done
 	Diagnosed   bool                            `json:"diagnosed,omitempty"`
 	Credited    *activities.CreditResult        `json:"credited,omitempty"`
 	Updated     *activities.UpdateResult        `json:"updated,omitempty"`
@@ -33,9 +35,10 @@ type State struct {
 }
 
 // Rolled is a rollout's progress: the turns that are done, and the generate table of the
-// running turn.
+// running turn, or the pieces of it so far.
 type Rolled struct {
 	Turns    []store.TurnRefs `json:"turns,omitempty"`
+	Pieces   []store.Ref      `json:"pieces,omitempty"`
 	Generate *store.Ref       `json:"generate,omitempty"`
 	Alive    int              `json:"alive"` // episodes that continue
 	Done     bool             `json:"done"`

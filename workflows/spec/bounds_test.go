@@ -46,6 +46,8 @@ var bounds = map[string]string{
 	"rollout.overlong_cache": "[0, 32768]",
 	"rollout.context_turns":  "[0, 100]",
 	"rollout.prompt_tokens":  "[1, 131072]",
+	"rollout.pass_rows":      "[1, 4096]",
+	"rollout.chunk_tokens":   "[1, 32768]",
 
 	"selection.keep":     "(0, 1]",
 	"selection.count":    "[1, 4096]",
@@ -102,6 +104,8 @@ var bounds = map[string]string{
 	"diagnostics.every":       "[0, 1000000]",
 	"diagnostics.samples":     "[2, 256]",
 	"limits.activity_seconds": "[5, 3600]",
+	"limits.generate_rows":    "[1, 65536]",
+	"limits.score_rows":       "[1, 65536]",
 	"limits.step_failures":    "[1, 1000000]",
 
 	"collapse.warm_up": "[1, 1000]",

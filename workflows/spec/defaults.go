@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/reprise-rl/reprise/workflows/collapse"
@@ -30,6 +31,17 @@ const (
 	maxOptions = 1 << 18
 	// maxSeed is the largest integer that every JSON reader keeps.
 	maxSeed = 1 << 53
+	// workSecond is the work of a second of limits.activity_seconds, in parameters × tokens
+	// of a prompt: what two cores of an x86-64 computed in float32, at 1 M and at 494 M
+	// parameters. A sampled token is as much work as sampledWork tokens of a prompt,
+	// because each step reads all weights. They decide where steps are cut, nothing else.
+	workSecond  = 50_000_000_000
+	sampledWork = 8
+	// maxPieces bounds the pieces of a step: a run carries the names of their tables.
+	maxPieces = 64
+	// loadedChunk is the chunk of a pretrained model, in tokens: half a minute for 64 rows
+	// of 494 M parameters on two cores, a second on a GPU.
+	loadedChunk = 32
 	// minTemperature keeps logits divided by the temperature within float32.
 	minTemperature = 0.01
 )
@@ -115,6 +127,11 @@ var rules = []*rule{
 		doc: "How many turns a context shows, including the current one; 0 shows all. If a turn's context does not show everything before it, the turn is a row of its own in the update, with the return of all turns."},
 	{path: "rollout.prompt_tokens", typ: typeIntegers, span: between(1, maxTokens), source: fromOurs,
 		doc: "The width of the context at the start of each turn. Leave it out: the environment and the tokenizer give the widths."},
+
+	{path: "rollout.pass_rows", typ: typeInteger, span: between(1, 4096), source: fromOurs,
+		doc: "Rows that a device generates for at once, in a rollout and in an evaluation. It is the unit of memory and of bits: another number gives another run. Default: 64."},
+	{path: "rollout.chunk_tokens", typ: typeInteger, span: between(1, 32768), source: fromOurs,
+		doc: fmt.Sprintf("Tokens of a row that a device samples without a break. Nothing can interrupt a device meanwhile; between two chunks a step that was cancelled, or whose worker must stop, ends. It changes no result, but the programs. Leave it out: the start of a run writes %d down for a pretrained model that samples more in a turn; a starter samples a turn without a break.", loadedChunk)},
 
 	{path: "selection.method", typ: typeString, value: "top_fraction", enum: methods(anyMethod), knob: true, source: fromPaper,
 		doc: "Which groups an update learns from: " + waysOfSelection() + ". G is the number of groups; s is a group's score by `selection.metric`."},
@@ -264,4 +281,8 @@ var rules = []*rule{
 		doc: "Expected maximum seconds of a step, and so the most that a kill can cost. A step on the device times out after twice this, which counts as a failure of the step (`limits.step_failures`): raise it for a slow device. Warm starts and rebuilds are cut into chunks that fit."},
 	{path: "limits.step_failures", typ: typeInteger, span: between(1, 1_000_000), source: fromOurs,
 		doc: "How often in a row the same step of a session may fail before the run pauses: a device that is out of memory or has failed, a lost session, a time-out. Announced preemptions do not count. Default: 5."},
+	{path: "limits.generate_rows", typ: typeInteger, span: between(1, maxTrajectories), source: fromOurs,
+		doc: "Rows of a piece of a turn's sampling, a multiple of `rollout.pass_rows`. Each piece is an activity that leaves a table, so a kill costs one piece; where it is cut changes no result. Leave it out: the start of the run writes it down where a turn is estimated to need more than `limits.activity_seconds` on two cores."},
+	{path: "limits.score_rows", typ: typeInteger, span: between(1, maxTrajectories), source: fromOurs,
+		doc: "Rows of a piece of scoring and of an estimate of mutual information, a multiple of `update.micro_batch`, as `limits.generate_rows`."},
 }

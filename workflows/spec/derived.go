@@ -168,10 +168,7 @@ func Derive(t Train, m ModelShape) Derived {
 		d.EvaluationRows = t.Evaluation.Rows()
 	}
 	d.RowsKept += t.Freshness.Replayed(d.RowsKept)
-	if t.Rollout.ContextTurns > 0 && t.Rollout.ContextTurns < t.Rollout.Turns {
-		// A row for the first turns, which a context shows whole, and one for each other.
-		d.RowsKept *= 1 + t.Rollout.Turns - t.Rollout.ContextTurns
-	}
+	d.RowsKept *= t.Rollout.stretches()
 	d.MicroBatches = (d.RowsKept + t.Update.MicroBatch - 1) / max(t.Update.MicroBatch, 1)
 	if d.ContextsKnown {
 		widths := t.Rollout.PromptTokens

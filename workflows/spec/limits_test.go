@@ -84,6 +84,14 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"rollout":{"groups":4,"group_size":3},"update":{"micro_batch":12}`},
 		[]string{`"rollout":{"groups":4,"group_size":3},"update":{"micro_batch":13}`},
 	},
+	"limits.generate_rows rollout.pass_rows": {
+		[]string{`"limits":{"generate_rows":128}`, `"rollout":{"pass_rows":3},"limits":{"generate_rows":6}`},
+		[]string{`"limits":{"generate_rows":32}`, `"rollout":{"pass_rows":3},"limits":{"generate_rows":64}`},
+	},
+	"limits.score_rows update.micro_batch": {
+		[]string{`"update":{"micro_batch":3},"limits":{"score_rows":9}`},
+		[]string{`"update":{"micro_batch":3},"limits":{"score_rows":8}`},
+	},
 	"update.minibatch update.micro_batch": {
 		[]string{`"update":{"minibatch":6,"micro_batch":3}`, `"update":{"minibatch":3,"micro_batch":3}`, `"update":{"minibatch":0,"micro_batch":3}`},
 		[]string{`"update":{"minibatch":7,"micro_batch":3}`, `"update":{"minibatch":2,"micro_batch":3}`},

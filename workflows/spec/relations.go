@@ -212,6 +212,22 @@ var relations = []relation{
 		},
 	},
 	{
+		paths: []string{"limits.generate_rows", "rollout.pass_rows"},
+		doc:   fmt.Sprintf("limits.generate_rows is a multiple of rollout.pass_rows (%d if left out): a piece ends where a pass does.", DefaultPassRows),
+		broken: func(t Train) (bool, string, string) {
+			return t.Limits.GenerateRows%t.Rollout.Pass() != 0, fmt.Sprint(t.Limits.GenerateRows),
+				fmt.Sprintf("a multiple of %d (rollout.pass_rows)", t.Rollout.Pass())
+		},
+	},
+	{
+		paths: []string{"limits.score_rows", "update.micro_batch"},
+		doc:   "limits.score_rows is a multiple of update.micro_batch: a piece ends where a micro-batch does.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Limits.ScoreRows%t.Update.MicroBatch != 0, fmt.Sprint(t.Limits.ScoreRows),
+				fmt.Sprintf("a multiple of %d (update.micro_batch)", t.Update.MicroBatch)
+		},
+	},
+	{
 		paths: []string{"update.minibatch", "update.micro_batch"},
 		doc:   "update.minibatch is 0 or a multiple of update.micro_batch.",
 		broken: func(t Train) (bool, string, string) {

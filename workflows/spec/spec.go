@@ -98,6 +98,23 @@ type Rollout struct {
 	ContextTurns int `json:"context_turns"`
 	// PromptTokens are resolved from the environment if absent.
 	PromptTokens []int `json:"prompt_tokens,omitempty"`
+	// PassRows is 0 where it is left out, so that such a spec has the bytes it had before
+	// the field; see [Rollout.Pass].
+	PassRows int `json:"pass_rows,omitempty"`
+	// ChunkTokens is how many tokens of a row one execution samples at most; 0 is a whole
+	// turn. It changes no bit, but the programs.
+	ChunkTokens int `json:"chunk_tokens,omitempty"`
+}
+
+// DefaultPassRows is how many rows a device generates for at once.
+const DefaultPassRows = 64
+
+// Pass is how many rows a device generates for at once.
+func (r Rollout) Pass() int {
+	if r.PassRows == 0 {
+		return DefaultPassRows
+	}
+	return r.PassRows
 }
 
 // Selection is which groups an update learns from.
@@ -220,12 +237,20 @@ type Report struct {
 	AtEnd bool `json:"at_end"`
 }
 
-// Limits bound what a kill can cost.
+// Limits bound what a kill can cost. A step of a device that would take longer is cut into
+// pieces of so many rows, one activity each: a piece leaves a table, so that a kill costs
+// that piece alone, and the last one puts the tables together. The bytes of the whole do
+// not depend on where it was cut, since pieces end where passes and micro-batches do.
 type Limits struct {
 	ActivitySeconds int `json:"activity_seconds"`
 	// StepFailures is 0 where it is left out, so that such a spec has the bytes it had
 	// before the field; see [Limits.Failures].
 	StepFailures int `json:"step_failures,omitempty"`
+	// GenerateRows is the rows of a piece of Generate, a multiple of Rollout.Pass;
+	// ScoreRows is the rows of a piece of Score and Diagnose, a multiple of
+	// Update.MicroBatch. 0 is all rows in one. See [Train.WithPieces].
+	GenerateRows int `json:"generate_rows,omitempty"`
+	ScoreRows    int `json:"score_rows,omitempty"`
 }
 
 // DefaultStepFailures is how often in a row a step of a session fails before its run

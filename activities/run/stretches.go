@@ -4,23 +4,23 @@ package run
 // the device. This file and batch.go hold all of it:
 //
 //	TrajectoryRow   a member's episode: ids of all turns, lengths, rewards
-//	   │ pieces     cut where a turn's prompt is the whole context again
-//	piece           ids and sampled [tokens], what Score takes
-//	   │ layOut     b pieces a micro-batch, padded to the run's width
+//	   │ Stretches  cut where a turn's prompt is the whole context again
+//	Stretch         ids and sampled [tokens], what Score takes
+//	   │ layOut     b stretches a micro-batch, padded to the run's width
 //	MicroBatch      [b, width], what the programs take; with log-probs from Score:
 //	creditInput     returns, turns, groups [trajectories]: what credit takes
 //	   │ trainingSignal
 //	trainingSignal  advantages, returns [trajectories][sampled tokens]
-//	   │ batchRows  a piece, its old log-probs and its signal at its tokens
+//	   │ batchRows  a stretch, its old log-probs and its signal at its tokens
 //	batchRow        [width]; encoded, the rows are batch.safetensors
 //	   │ minibatch  the rows of one optimizer step, weighed and clipped
 //	MicroBatch      [b, width], what Update takes
 
-// Piece is a stretch of a trajectory that was sampled in one growing context: a
+// Stretch is a stretch of a trajectory that was sampled in one growing context: a
 // row of Score and Update. A trajectory whose contexts showed everything is one
-// piece; with a window of rollout.context_turns, each turn after it is its own.
-type Piece struct {
-	// Of is the trajectory's place among the rows the pieces were cut from.
+// stretch; with a window of rollout.context_turns, each turn after it is its own.
+type Stretch struct {
+	// Of is the trajectory's place among the rows the stretches were cut from.
 	Of  int
 	Row int32
 	// Ids and sampled are the stretch's; sampled marks what the loss covers.
@@ -32,14 +32,14 @@ type Piece struct {
 	First int
 }
 
-// Pieces cuts trajectories, in their order.
-func Pieces(rows []TrajectoryRow) []Piece {
-	var out []Piece
+// Stretches cuts trajectories, in their order.
+func Stretches(rows []TrajectoryRow) []Stretch {
+	var out []Stretch
 	for of, r := range rows {
 		at, samples := 0, 0
 		for k := range r.PromptLengths {
 			if k == 0 || r.Restarts[k] {
-				out = append(out, Piece{Of: of, Row: r.Row, First: samples})
+				out = append(out, Stretch{Of: of, Row: r.Row, First: samples})
 			}
 			p := &out[len(out)-1]
 			end := at + int(r.PromptLengths[k]) + int(r.SampledLengths[k])

@@ -1,0 +1,113 @@
+package device
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/model"
+)
+
+// Generate samples one turn of all rows, or of a piece of them, and stores the rows. The
+// last piece stores the turn's generate table, with the rows of all pieces. The prompts of
+// turn 1 come from the environment's initial states, the prompts of a later turn from the
+// step table before it.
+func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ activities.GenerateResult, err error) {
+	defer run.Edge(ctx, &err, "generate turn %d of run %s", in.Turn, in.Policy.Run.ID)
+	of := in.Policy.Run
+	w, done, err := d.begin(ctx, of)
+	if err != nil {
+		return activities.GenerateResult{}, err
+	}
+	defer done(&err)
+	if err := d.Engine.resident(in.Policy); err != nil {
+		return activities.GenerateResult{}, err
+	}
+	task, err := w.Task(in.Rollout)
+	if err != nil {
+		return activities.GenerateResult{}, err
+	}
+	rows, contexts, err := contexts(ctx, w.Context, d.Store, task, in)
+	if err != nil {
+		return activities.GenerateResult{}, err
+	}
+	piece, err := pieceOf(len(rows), w.Train.Limits.GenerateRows, len(in.Pieces))
+	if err != nil {
+		return activities.GenerateResult{}, err
+	}
+	if err := w.sample(ctx, task, in, rows[piece.from:piece.to], contexts[piece.from:piece.to]); err != nil {
+		return activities.GenerateResult{}, fmt.Errorf("generate: %w", err)
+	}
+	name := "generate"
+	if piece.more {
+		name, rows = piece.name(name), rows[piece.from:piece.to]
+	} else if err := sampledBefore(ctx, d.Store, in.Pieces, rows[:piece.from]); err != nil {
+		return activities.GenerateResult{}, err
+	}
+	ref, err := tables.Put(ctx, d.Store, run.Dir(of, in.Policy.Branch, in.Rollout), run.TurnName(in.Rollout, in.Turn, name), rows)
+	if err != nil {
+		return activities.GenerateResult{}, err
+	}
+	return activities.GenerateResult{Table: ref, More: piece.more, Telemetry: w.telemetry()}, nil
+}
+
+// sample samples a turn of some of a rollout's rows, whose contexts are given.
+func (w *work) sample(ctx context.Context, task *run.Task, in activities.GenerateInput, rows []run.GenerateRow, contexts [][]int32) error {
+	p, err := w.engine.programsFor(w.Context, in.Policy.Run, w.Shapes(task, in.Turn))
+	if err != nil {
+		return err
+	}
+	temperature := in.Settings.Rollout.Temperature
+	if task.Suite != nil {
+		temperature = task.Suite.Temperature
+	}
+	gen := model.GenerateInput{
+		Prompts: contexts, Temperature: float32(temperature), Stop: w.Tokenizer.EndOfTurn(),
+		Greedy: temperature == 0,
+	}
+	for i := range rows {
+		a := w.Address(task, in.Policy.Branch, in.Rollout, int(rows[i].Group), int(rows[i].Member)).Sample
+		a.Turn = int64(in.Turn)
+		u := make([]float32, task.MaxNewTokens)
+		a.Uniforms(u)
+		gen.Uniforms = append(gen.Uniforms, u)
+		gen.Alive = append(gen.Alive, rows[i].Alive)
+	}
+	got, err := p.Generate(ctx, w.engine.state, gen)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		if rows[i].Alive {
+			rows[i].SampledIDs, rows[i].RolloutLogProbs, rows[i].Truncated = got.Tokens[i], got.LogProbs[i], got.Truncated[i]
+			w.measured.Tokens += len(got.Tokens[i])
+		}
+	}
+	return nil
+}
+
+// sampledBefore fills in the rows that earlier pieces of the turn sampled.
+func sampledBefore(ctx context.Context, s store.Store, pieces []store.Ref, rows []run.GenerateRow) error {
+	at := 0
+	for i, ref := range pieces {
+		piece, err := tables.Get[run.GenerateRow](ctx, s, ref)
+		if err != nil {
+			return fmt.Errorf("piece %d: %w", i+1, err)
+		}
+		for _, row := range piece {
+			if at >= len(rows) || row.Row != rows[at].Row || !slices.Equal(row.PromptIDs, rows[at].PromptIDs) {
+				return fmt.Errorf("piece %d has row %d at place %d of the turn, which has others: %w", i+1, row.Row, at, store.ErrInvalid)
+			}
+			rows[at] = row
+			at++
+		}
+	}
+	if at != len(rows) {
+		return fmt.Errorf("%d pieces have %d rows of the turn, want %d: %w", len(pieces), at, len(rows), store.ErrInvalid)
+	}
+	return nil
+}

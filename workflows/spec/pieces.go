@@ -1,0 +1,124 @@
+package spec
+
+// WithPieces fills in how the steps of a device are cut: the rows of the pieces of
+// Generate, Score and Diagnose where a step is estimated to take longer than
+// limits.activity_seconds, and the tokens of a chunk of sampling for a pretrained model.
+// It leaves out what is in one piece. The estimate depends on the spec and the model alone,
+// never on a device, so that a run is cut the same wherever it is computed. Without the
+// widths of the contexts (rollout.prompt_tokens) the spec stays as it is.
+func (t Train) WithPieces(m ModelShape) Train {
+	if len(t.Rollout.PromptTokens) == 0 {
+		return t
+	}
+	if t.Rollout.ChunkTokens == 0 && t.Policy.Starter == nil && t.freshTokens() > loadedChunk {
+		t.Rollout.ChunkTokens = loadedChunk
+	}
+	budget := workSecond * int64(t.Limits.ActivitySeconds) / max(m.Parameters(), 1)
+	if t.Limits.GenerateRows == 0 {
+		rows, tokens := t.generated()
+		t.Limits.GenerateRows = pieceOf(rows, tokens, budget, t.Rollout.Pass())
+	}
+	if t.Limits.ScoreRows == 0 {
+		rows, tokens := t.scored()
+		t.Limits.ScoreRows = pieceOf(rows, tokens, budget, t.Update.MicroBatch)
+	}
+	return t
+}
+
+// freshTokens is the most tokens that are sampled in a turn, of the run or of a suite.
+func (t Train) freshTokens() int {
+	most := t.Rollout.MaxNewTokens
+	for _, s := range t.Evaluation.Suites {
+		most = max(most, s.MaxNewTokens)
+	}
+	return most
+}
+
+// pieceOf is the rows of a piece whose rows cost so many tokens each: as many units as
+// the budget of tokens allows, at least one, and at most maxPieces pieces. 0 is all rows.
+func pieceOf(rows, tokens, budget int64, unit int) int {
+	each := int64(unit)
+	units := max(budget/max(tokens, 1)/each, (rows+each*maxPieces-1)/(each*maxPieces), 1)
+	if units*each >= rows {
+		return 0
+	}
+	return int(units * each)
+}
+
+// generated is the most rows of a turn, and the work of one of them in tokens of a
+// prompt, over the run's rollout and its suites.
+func (t Train) generated() (rows, tokens int64) {
+	add := func(count int, widths []int, fresh int) {
+		rows = max(rows, int64(count))
+		if len(widths) > 0 {
+			tokens = max(tokens, int64(widths[len(widths)-1])+sampledWork*int64(fresh))
+		}
+	}
+	add(t.Rollout.Trajectories(), t.Rollout.PromptTokens, t.Rollout.MaxNewTokens)
+	for _, s := range t.Evaluation.Suites {
+		add(s.Rows(), s.PromptTokens, s.MaxNewTokens)
+	}
+	return rows, tokens
+}
+
+// scored is the most rows of Score and of Diagnose, and the tokens that one of them is
+// through the policy, the reference and the critic.
+func (t Train) scored() (rows, tokens int64) {
+	r := t.Rollout
+	rows = int64(r.Trajectories()) * int64(t.Freshness.Rounds()) * int64(r.stretches())
+	if t.Diagnostics.Every > 0 {
+		rows = max(rows, int64(t.diagnosed()))
+	}
+	tokens = int64(r.PromptTokens[len(r.PromptTokens)-1] + r.MaxNewTokens)
+	models := int64(1)
+	if t.Update.Reference() {
+		models++
+	}
+	if t.Credit.Critic() {
+		models++
+	}
+	return rows, models * tokens
+}
+
+// diagnosed is how many rows a diagnosis scores, if every reasoning is another.
+func (t Train) diagnosed() int {
+	n := t.Diagnostics.Samples
+	return n * (t.Rollout.Groups + n)
+}
+
+// stretches is how many rows of an update a trajectory of all turns makes: one for the
+// first turns, which a context shows whole, and one for each other.
+func (r Rollout) stretches() int {
+	if r.ContextTurns == 0 || r.ContextTurns >= r.Turns {
+		return 1
+	}
+	return 1 + r.Turns - r.ContextTurns
+}
+
+// Pieces says in how many activities the steps of a device are made.
+type Pieces struct {
+	// GenerateRows is the rows of a piece of Generate; 0 is all.
+	GenerateRows int
+	// Score and Diagnose are the numbers of their pieces, where as many rows are selected
+	// as selection.method says.
+	Score, Diagnose int
+}
+
+// Generate is the number of pieces of a turn of so many rows.
+func (p Pieces) Generate(rows int) int { return piecesOf(rows, p.GenerateRows) }
+
+// Pieces are those of the spec's steps.
+func (t Train) Pieces() Pieces {
+	kept := t.Selection.Kept(t.Rollout.Groups) * t.Rollout.GroupSize * t.Freshness.Rounds()
+	return Pieces{
+		GenerateRows: t.Limits.GenerateRows,
+		Score:        piecesOf(kept*t.Rollout.stretches(), t.Limits.ScoreRows), Diagnose: piecesOf(t.diagnosed(), t.Limits.ScoreRows),
+	}
+}
+
+func piecesOf(rows, size int) int {
+	if size == 0 {
+		return 1
+	}
+	return max((rows+size-1)/size, 1)
+}
