@@ -47,7 +47,7 @@ func (h *Host) ResolveEvaluation(ctx context.Context, in activities.ResolveEvalu
 	if t, err = withPins(t); err != nil {
 		return activities.LoadResult{}, err
 	}
-	if t, err = h.completed(ctx, t, out.Run.Base, true); err != nil {
+	if t, err = h.completed(ctx, t, nil, out.Run.Base, true); err != nil {
 		return activities.LoadResult{}, err
 	}
 	b, err := t.JSON()

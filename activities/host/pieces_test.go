@@ -34,3 +34,28 @@ func TestResolveWritesPieces(t *testing.T) {
 		require.ErrorContains(t, err, "limits.score_rows")
 	}
 }
+
+// Rows that were chosen for the device's memory stay when the run is started again, and a
+// person need not repeat them; others than those are another spec.
+func TestResolveKeepsFittedRows(t *testing.T) {
+	h := &Host{Store: store.NewMemory()}
+	resolve := func(update string) (activities.ResolveResult, error) {
+		return h.Resolve(t.Context(), activities.ResolveInput{Run: "r", Spec: fmt.Appendf(nil,
+			`{"environment": {"name": "bandit"}, "policy": {"starter": {"layers": 8, "hidden_size": 512, "intermediate_size": 4096, "heads": 32, "kv_heads": 32}},
+			"rollout": {"turns": 1, "prompt_tokens": [8192]}, "limits": {"device_gb": 3}, "update": {%s}}`, update)})
+	}
+	out, err := resolve("")
+	require.NoError(t, err)
+	written, err := run.ReadSpec(t.Context(), h.Store, out.Spec)
+	require.NoError(t, err)
+	require.Less(t, written.Update.MicroBatch, 16)
+	require.Less(t, written.Rollout.Pass(), 64)
+	again, err := resolve("")
+	require.NoError(t, err)
+	require.Equal(t, out, again)
+	again, err = resolve(fmt.Sprintf(`"micro_batch": %d`, written.Update.MicroBatch))
+	require.NoError(t, err)
+	require.Equal(t, out, again)
+	_, err = resolve(`"micro_batch": 16`)
+	require.ErrorIs(t, err, activities.ErrSpecDiffers)
+}

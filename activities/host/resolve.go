@@ -37,7 +37,7 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 	if written != nil {
 		// The values that the environment and the model's size gave are part of the written
 		// spec; a person need not repeat them.
-		t = completedFrom(t, *written)
+		t = completedFrom(t, *written, in.Spec)
 		if d := spec.Diff(*written, t); len(d) > 0 {
 			return activities.ResolveResult{}, fmt.Errorf("%w: stored and given differ in\n%s\nstart it under another workflow id, or with the stored spec (%s)",
 				activities.ErrSpecDiffers, d, h.Store.Location(ref.Key))
@@ -63,7 +63,7 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 		return activities.ResolveResult{}, err
 	}
 	if written == nil {
-		if t, err = h.completed(ctx, t, base, imported); err != nil {
+		if t, err = h.completed(ctx, t, in.Spec, base, imported); err != nil {
 			return activities.ResolveResult{}, err
 		}
 		b, err := t.JSON()
@@ -134,10 +134,14 @@ func pinned(name string, options json.RawMessage) (json.RawMessage, error) {
 
 // completedFrom takes over what completed gave to a written spec, which a person need not
 // repeat.
-func completedFrom(t, written spec.Train) spec.Train {
+func completedFrom(t, written spec.Train, document []byte) spec.Train {
 	if t.Rollout.PromptTokens == nil {
 		t.Rollout.PromptTokens = written.Rollout.PromptTokens
 	}
+	if micro := written.Update.MicroBatch; t.Update.MicroBatch%micro == 0 && !spec.Writes(document, "update.micro_batch") {
+		t.Update.MicroBatch = micro
+	}
+	t.Rollout.PassRows = cmp.Or(t.Rollout.PassRows, written.Rollout.PassRows)
 	t.Rollout.ChunkTokens = cmp.Or(t.Rollout.ChunkTokens, written.Rollout.ChunkTokens)
 	t.Limits.GenerateRows = cmp.Or(t.Limits.GenerateRows, written.Limits.GenerateRows)
 	t.Limits.ScoreRows = cmp.Or(t.Limits.ScoreRows, written.Limits.ScoreRows)
@@ -154,8 +158,9 @@ func completedFrom(t, written spec.Train) spec.Train {
 }
 
 // completed fills in what a spec leaves to the environment and the model: the widths of
-// the contexts, and how the steps of a device are cut.
-func (h *Host) completed(ctx context.Context, t spec.Train, base store.Ref, imported bool) (spec.Train, error) {
+// the contexts, and the sizes of what a device does at once. document is what a person
+// wrote.
+func (h *Host) completed(ctx context.Context, t spec.Train, document []byte, base store.Ref, imported bool) (spec.Train, error) {
 	var files map[string][]byte // nil for a starter
 	if imported {
 		m, err := run.ReadIndex(ctx, h.Store, base)
@@ -174,7 +179,7 @@ func (h *Host) completed(ctx context.Context, t spec.Train, base store.Ref, impo
 	if err != nil {
 		return t, err
 	}
-	return t.WithPieces(shape), nil
+	return t.WithSizes(shape, document), nil
 }
 
 // PlanOf is what the workflow needs to decide.

@@ -46,7 +46,7 @@ func CheckTrain(b []byte) (Train, error) {
 		if t, err = run.WithWidths(t, files); err != nil {
 			return Train{}, err
 		}
-		t = t.WithPieces(shape)
+		t = t.WithSizes(shape, b)
 	}
 	resolved, err := t.JSON()
 	if err != nil {

@@ -104,6 +104,7 @@ var bounds = map[string]string{
 	"diagnostics.every":       "[0, 1000000]",
 	"diagnostics.samples":     "[2, 256]",
 	"limits.activity_seconds": "[5, 3600]",
+	"limits.device_gb":        "[1, 100000]",
 	"limits.generate_rows":    "[1, 65536]",
 	"limits.score_rows":       "[1, 65536]",
 	"limits.step_failures":    "[1, 1000000]",

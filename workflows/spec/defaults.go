@@ -16,6 +16,9 @@ const (
 	fromOurs  = "ours"
 )
 
+// DefaultDeviceGB is the memory of the device that a run is made for, in GiB: an H100's.
+const DefaultDeviceGB = 80
+
 const (
 	// maxTurns bounds the turns of a trajectory: every turn has two artifacts
 	// an iteration, and its own context width.
@@ -129,7 +132,7 @@ var rules = []*rule{
 		doc: "The width of the context at the start of each turn. Leave it out: the environment and the tokenizer give the widths."},
 
 	{path: "rollout.pass_rows", typ: typeInteger, span: between(1, 4096), source: fromOurs,
-		doc: "Rows that a device generates for at once, in a rollout and in an evaluation. It is the unit of memory and of bits: another number gives another run. Default: 64."},
+		doc: "Rows that a device generates for at once, in a rollout and in an evaluation. It is the unit of memory and of bits: another number gives another run. Default: 64, or the half, the quarter and so on that `limits.device_gb` has room for, which the start of the run writes down."},
 	{path: "rollout.chunk_tokens", typ: typeInteger, span: between(1, 32768), source: fromOurs,
 		doc: fmt.Sprintf("Tokens of a row that a device samples without a break. Nothing can interrupt a device meanwhile; between two chunks a step that was cancelled, or whose worker must stop, ends. It changes no result, but the programs. Leave it out: the start of a run writes %d down for a pretrained model that samples more in a turn; a starter samples a turn without a break.", loadedChunk)},
 
@@ -228,7 +231,7 @@ var rules = []*rule{
 	{path: "update.entropy_coefficient", typ: typeNumber, value: 0.001, span: between(0, 1), knob: true, source: fromRagen,
 		doc: "Weight of the entropy bonus in the loss."},
 	{path: "update.micro_batch", typ: typeInteger, starter: 16, loaded: 4, span: between(1, 1024), source: fromOurs + " for the starter; " + fromPaper + ": 4 a GPU",
-		doc: "Rows of a micro-batch. It is the unit of memory and of bits: another number gives another run."},
+		doc: "Rows of a micro-batch. It is the unit of memory and of bits: another number gives another run. If it is left out and `limits.device_gb` has no room for the default, the start of the run writes the half, or the quarter and so on, down."},
 
 	{path: "critic.learning_rate", typ: typeNumber, starter: 1e-3, loaded: 1e-5, span: between(0, 1), knob: true, source: fromOurs + " for the starter; " + fromVerl,
 		doc: "AdamW's learning rate for the critic. The section critic is read if `credit.algorithm` needs a critic (" + strings.Join(withCritic, ", ") + ")."},
@@ -281,6 +284,8 @@ var rules = []*rule{
 		doc: "Expected maximum seconds of a step, and so the most that a kill can cost. A step on the device times out after twice this, which counts as a failure of the step (`limits.step_failures`): raise it for a slow device. Warm starts and rebuilds are cut into chunks that fit."},
 	{path: "limits.step_failures", typ: typeInteger, span: between(1, 1_000_000), source: fromOurs,
 		doc: "How often in a row the same step of a session may fail before the run pauses: a device that is out of memory or has failed, a lost session, a time-out. Announced preemptions do not count. Default: 5."},
+	{path: "limits.device_gb", typ: typeInteger, span: between(1, 100_000), source: fromOurs,
+		doc: fmt.Sprintf("Memory in GiB of the device that the run is made for. Together with the sizes of the spec and the model it gives the defaults of `rollout.pass_rows` and `update.micro_batch`; what the worker's device has does not, since both decide bits. Default: %d.", DefaultDeviceGB)},
 	{path: "limits.generate_rows", typ: typeInteger, span: between(1, maxTrajectories), source: fromOurs,
 		doc: "Rows of a piece of a turn's sampling, a multiple of `rollout.pass_rows`. Each piece is an activity that leaves a table, so a kill costs one piece; where it is cut changes no result. Leave it out: the start of the run writes it down where a turn is estimated to need more than `limits.activity_seconds` on two cores."},
 	{path: "limits.score_rows", typ: typeInteger, span: between(1, maxTrajectories), source: fromOurs,

@@ -70,7 +70,7 @@ type Memory struct {
 	Reference int64 `json:"reference,omitempty"`
 	// Activations are the activations of one micro-batch in Update.
 	Activations int64 `json:"activations"`
-	// KVCache is the cache of all rows of a turn, at the last turn's width.
+	// KVCache is the cache of the rows of a pass, at the last turn's width.
 	KVCache int64 `json:"kv_cache"`
 	// Peak is the most held at once: the larger of Update and Generate.
 	Peak int64 `json:"peak"`
@@ -220,10 +220,11 @@ func memory(t Train, m ModelShape, d Derived) Memory {
 	scores := 2 * float32Bytes * int64(t.Update.MicroBatch) * heads * min(sequence, queryBlock) * sequence
 	logits := 3 * float32Bytes * min(tokens*int64(m.VocabSize), logitsBlock)
 	u.Activations = kept + max(layer+scores, logits)
-	u.KVCache = int64(d.Trajectories) * sequence * int64(m.Layers) * 2 * keys * m.headDim() * width
+	pass := int64(min(t.Rollout.Pass(), d.Trajectories))
+	u.KVCache = pass * sequence * int64(m.Layers) * 2 * keys * m.headDim() * width
 
 	state := u.Weights + u.Moments + u.ComputeCopy + u.Critic + u.Reference
-	sampling := float32Bytes * int64(d.Trajectories) * int64(m.VocabSize)
+	sampling := float32Bytes * pass * int64(m.VocabSize)
 	u.Peak = state + max(u.Gradients+max(u.Activations, u.NextState), u.KVCache+sampling)
 	return u
 }

@@ -88,7 +88,7 @@ func (d Derived) MemoryAdvice(t Train) string {
 		size(m.Peak), size(model), size(m.Gradients), size(m.NextState), size(m.Activations), size(m.KVCache))
 	switch {
 	case m.Peak-model > m.Gradients+max(m.Activations, m.NextState):
-		return text + fmt.Sprintf("; lower rollout.groups (%d) or rollout.group_size (%d)", t.Rollout.Groups, t.Rollout.GroupSize)
+		return text + fmt.Sprintf("; lower rollout.pass_rows (%d)", t.Rollout.Pass())
 	case m.Activations > m.NextState:
 		return text + fmt.Sprintf("; lower update.micro_batch (%d)", t.Update.MicroBatch)
 	}

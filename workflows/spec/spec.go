@@ -246,9 +246,11 @@ type Limits struct {
 	// StepFailures is 0 where it is left out, so that such a spec has the bytes it had
 	// before the field; see [Limits.Failures].
 	StepFailures int `json:"step_failures,omitempty"`
+	// DeviceGB is 0 where it is left out; see [Limits.DeviceBytes].
+	DeviceGB int `json:"device_gb,omitempty"`
 	// GenerateRows is the rows of a piece of Generate, a multiple of Rollout.Pass;
 	// ScoreRows is the rows of a piece of Score and Diagnose, a multiple of
-	// Update.MicroBatch. 0 is all rows in one. See [Train.WithPieces].
+	// Update.MicroBatch. 0 is all rows in one. See [Train.WithSizes].
 	GenerateRows int `json:"generate_rows,omitempty"`
 	ScoreRows    int `json:"score_rows,omitempty"`
 }
@@ -256,6 +258,14 @@ type Limits struct {
 // DefaultStepFailures is how often in a row a step of a session fails before its run
 // pauses.
 const DefaultStepFailures = 5
+
+// DeviceBytes is the memory of the device that the sizes of a run are chosen for.
+func (l Limits) DeviceBytes() int64 {
+	if l.DeviceGB == 0 {
+		return DefaultDeviceGB << 30
+	}
+	return int64(l.DeviceGB) << 30
+}
 
 // Failures is how often in a row a step of a session may fail: at that many the run
 // pauses.

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,7 +10,7 @@ import (
 )
 
 // Pieces are cut by the spec and the model's size alone, and small runs are not cut.
-func TestWithPieces(t *testing.T) {
+func TestWithSizes(t *testing.T) {
 	const loaded = `{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":2,"prompt_tokens":[512,1024]},"evaluation":{"instances":64}`
 	starter := spec.Default(spec.FromStarter).Policy.Starter.Shape(512)
 	for name, test := range map[string]struct {
@@ -31,15 +32,51 @@ func TestWithPieces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			train := decode(t, test.document)
-			got := train.WithPieces(test.model)
+			got := train.WithSizes(test.model, []byte(test.document))
 			require.Equal(t, test.generate, got.Limits.GenerateRows)
 			require.Equal(t, test.score, got.Limits.ScoreRows)
 			require.Zero(t, got.Limits.GenerateRows%got.Rollout.Pass())
 			require.Zero(t, got.Limits.ScoreRows%got.Update.MicroBatch)
-			require.Equal(t, got, got.WithPieces(test.model))
+			require.Equal(t, got, got.WithSizes(test.model, []byte(test.document)))
 			require.Equal(t, train.Policy.Starter == nil && len(train.Rollout.PromptTokens) > 0, got.Rollout.ChunkTokens > 0)
 			got.Limits, got.Rollout.ChunkTokens = train.Limits, 0
 			require.Equal(t, train, got, "nothing else changes")
 		})
+	}
+}
+
+// The rows of a pass and of a micro-batch are halved until they fit into limits.device_gb,
+// micro-batches first, and stay where a person wrote them or where nothing fits.
+func TestSizesFitTheDevice(t *testing.T) {
+	for name, test := range map[string]struct {
+		more        string
+		pass, micro int // of the spec; 0 is the default
+	}{
+		"an 80 GB card":             {``, 0, 4},
+		"a pass has no room":        {`,"limits":{"device_gb":17}`, 32, 4},
+		"a micro-batch has none":    {`,"limits":{"device_gb":14}`, 32, 2},
+		"a written micro-batch":     {`,"limits":{"device_gb":14},"update":{"micro_batch":4}`, 0, 4},
+		"a written pass":            {`,"limits":{"device_gb":17},"rollout":{"turns":1,"prompt_tokens":[16384],"pass_rows":64}`, 64, 4},
+		"a card that is too small":  {`,"limits":{"device_gb":4}`, 0, 4},
+		"a card of the same memory": {`,"limits":{"device_gb":80}`, 0, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rollout := `,"rollout":{"turns":1,"prompt_tokens":[16384]}`
+			if strings.Contains(test.more, "rollout") {
+				rollout = ""
+			}
+			document := `{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"}` + rollout + test.more + `}`
+			got := decode(t, document).WithSizes(qwen, []byte(document))
+			require.Equal(t, []int{test.pass, test.micro}, []int{got.Rollout.PassRows, got.Update.MicroBatch})
+			require.Equal(t, got, got.WithSizes(qwen, []byte(document)))
+		})
+	}
+}
+
+func TestWrites(t *testing.T) {
+	for document, want := range map[string]bool{
+		`{"update": {"micro_batch": 4}}`: true, `{"update": {}}`: false, `{"micro_batch": 4}`: false, `{"update": 4}`: false, `{}`: false, `nonsense`: false, ``: false,
+	} {
+		require.Equal(t, want, spec.Writes([]byte(document), "update.micro_batch"), document)
 	}
 }

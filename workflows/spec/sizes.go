@@ -1,15 +1,20 @@
 package spec
 
-// WithPieces fills in how the steps of a device are cut: the rows of the pieces of
-// Generate, Score and Diagnose where a step is estimated to take longer than
-// limits.activity_seconds, and the tokens of a chunk of sampling for a pretrained model.
-// It leaves out what is in one piece. The estimate depends on the spec and the model alone,
-// never on a device, so that a run is cut the same wherever it is computed. Without the
-// widths of the contexts (rollout.prompt_tokens) the spec stays as it is.
-func (t Train) WithPieces(m ModelShape) Train {
+import "strings"
+
+// WithSizes fills in what a spec leaves to the size of the model: rows of a pass and of a
+// micro-batch that fit into limits.device_gb, the tokens of a chunk of sampling for a
+// pretrained model, and the rows of the pieces of Generate, Score and Diagnose where a step
+// is estimated to take longer than limits.activity_seconds. It leaves out what is as ever,
+// so that such a spec has the bytes it had. Everything follows from the spec and the model
+// alone, never from a device, so that a run is the same wherever it is computed. document
+// is what a person wrote; a micro-batch that it names stays. Without the widths of the
+// contexts (rollout.prompt_tokens) the spec stays as it is.
+func (t Train) WithSizes(m ModelShape, document []byte) Train {
 	if len(t.Rollout.PromptTokens) == 0 {
 		return t
 	}
+	t = t.fitting(m, !Writes(document, microBatch))
 	if t.Rollout.ChunkTokens == 0 && t.Policy.Starter == nil && t.freshTokens() > loadedChunk {
 		t.Rollout.ChunkTokens = loadedChunk
 	}
@@ -21,6 +26,57 @@ func (t Train) WithPieces(m ModelShape) Train {
 	if t.Limits.ScoreRows == 0 {
 		rows, tokens := t.scored()
 		t.Limits.ScoreRows = pieceOf(rows, tokens, budget, t.Update.MicroBatch)
+	}
+	return t
+}
+
+const microBatch = "update.micro_batch"
+
+// Writes reports whether a document has the field of a path, as "update.micro_batch".
+func Writes(document []byte, path string) bool {
+	n, _, ok := parse(document)
+	for key := range strings.SplitSeq(path, ".") {
+		if !ok {
+			return false
+		}
+		ok = false
+		for _, m := range n.Members() {
+			if m.Key == key {
+				n, ok = m.Value, true
+				break
+			}
+		}
+	}
+	return ok
+}
+
+// fitting halves the default rows of a micro-batch, where they may change, and then those
+// of a pass, until the estimate fits into the device's memory. Where not even one row
+// fits, the defaults stay.
+func (t Train) fitting(m ModelShape, changeable bool) Train {
+	fits := func(pass, micro int) bool {
+		tried := t
+		tried.Rollout.PassRows, tried.Update.MicroBatch = pass, micro
+		return Derive(tried, m).Memory.Peak <= t.Limits.DeviceBytes()
+	}
+	least := t.Rollout.Pass()
+	if t.Rollout.PassRows == 0 {
+		least = 1
+	}
+	micro := t.Update.MicroBatch
+	for changeable && micro%2 == 0 && !fits(least, micro) {
+		micro /= 2
+	}
+	if !fits(least, micro) {
+		return t
+	}
+	t.Update.MicroBatch = micro
+	pass := t.Rollout.Pass()
+	for !fits(pass, micro) {
+		pass /= 2
+	}
+	if pass != t.Rollout.Pass() {
+		t.Rollout.PassRows = pass
 	}
 	return t
 }
