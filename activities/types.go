@@ -324,12 +324,24 @@ type UpdateResult struct {
 // SnapshotInput asks for the full training state to be stored.
 type SnapshotInput struct {
 	Policy Version `json:"policy"`
+	// Begun is how far the pieces before it are; nil for the first, or for all in one.
+	Begun *BegunSnapshot `json:"begun,omitempty"`
 }
 
-// SnapshotResult names the stored state.
+// BegunSnapshot is a snapshot of which not all files are stored. A piece before any file is
+// sent finds out their names and digests, because the folder's name has them all.
+type BegunSnapshot struct {
+	Snapshot store.SnapshotRef `json:"snapshot"`
+	// Sent is the number of files that are stored, in the order of their names.
+	Sent int `json:"sent"`
+}
+
+// SnapshotResult names the stored state, or says how far it is stored.
 type SnapshotResult struct {
-	Snapshot  store.SnapshotRef `json:"snapshot"`
-	Telemetry Telemetry         `json:"telemetry"`
+	Snapshot store.SnapshotRef `json:"snapshot"`
+	// Begun is set if another piece follows.
+	Begun     *BegunSnapshot `json:"begun,omitempty"`
+	Telemetry Telemetry      `json:"telemetry"`
 }
 
 // DeviceInfo describes a device worker's device, as its fingerprint does.

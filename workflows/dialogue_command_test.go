@@ -69,7 +69,7 @@ func (d *dialogue) option(s *stage, option string) {
 	case "rounds": // so many until enough groups vary
 		rounds := d.number(value)
 		s.more = func(n int) bool { return n < rounds }
-	case "pieces": // of each Generate, Score and Diagnose
+	case "pieces": // of each Generate, Score, Diagnose and Snapshot
 		s.pieces = d.number(value)
 	case "diverges": // the iteration of branch 0 whose gradients are not finite
 		at := d.number(value)

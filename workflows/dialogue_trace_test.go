@@ -232,6 +232,9 @@ func (tr *trace) describe(input any) (place, more string) {
 	case activities.SnapshotInput:
 		place = fmt.Sprintf("iteration %d", in.Policy.Version-1)
 		l.add(true, "version %d", in.Policy.Version)
+		if in.Begun != nil {
+			l.add(true, "from file %d", in.Begun.Sent+1)
+		}
 		policy(in.Policy)
 	case activities.CommitInput:
 		place = fmt.Sprintf("iteration %d", in.Iteration)

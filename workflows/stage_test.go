@@ -51,7 +51,7 @@ type stage struct {
 	// rounds another is wanted.
 	parts []int
 	more  func(rounds int) bool
-	// pieces of each Generate, Score and Diagnose; 0 is one.
+	// pieces of each Generate, Score, Diagnose and Snapshot; 0 is one.
 	pieces int
 	// gradNorm is an update's, by branch and iteration; nil gives none.
 	gradNorm func(branch, iteration int) float64
@@ -365,9 +365,15 @@ func (s *stage) Snapshot(ctx context.Context, in activities.SnapshotInput) (acti
 	if err := s.begin(ctx, "Snapshot", in); err != nil {
 		return activities.SnapshotResult{}, err
 	}
-	return activities.SnapshotResult{Snapshot: store.SnapshotRef{
-		Version: in.Policy.Version, Dir: "snapshots/" + in.Policy.State, State: in.Policy.State,
-	}}, s.holds(in.Policy)
+	stored := store.SnapshotRef{Version: in.Policy.Version, Dir: "snapshots/" + in.Policy.State, State: in.Policy.State}
+	begun := activities.BegunSnapshot{Snapshot: stored}
+	if in.Begun != nil {
+		begun.Sent = in.Begun.Sent + 1
+	}
+	if begun.Sent+1 < s.pieces {
+		return activities.SnapshotResult{Begun: &begun}, s.holds(in.Policy)
+	}
+	return activities.SnapshotResult{Snapshot: stored}, s.holds(in.Policy)
 }
 
 func (s *stage) Commit(ctx context.Context, in activities.CommitInput) (activities.CommitResult, error) {

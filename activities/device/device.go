@@ -131,23 +131,3 @@ func (d *Device) Update(ctx context.Context, in activities.UpdateInput) (_ activ
 	r.Telemetry = w.telemetry()
 	return r, nil
 }
-
-// Snapshot stores the full training state of the resident version: a Hugging
-// Face model folder and the optimizer's moments.
-func (d *Device) Snapshot(ctx context.Context, in activities.SnapshotInput) (_ activities.SnapshotResult, err error) {
-	defer run.Edge(ctx, &err, "snapshot version %d of run %s", in.Policy.Version, in.Policy.Run.ID)
-	w, done, err := d.begin(ctx, in.Policy.Run)
-	if err != nil {
-		return activities.SnapshotResult{}, err
-	}
-	defer done(&err)
-	if err := d.Engine.resident(in.Policy); err != nil {
-		return activities.SnapshotResult{}, err
-	}
-	prefix := store.SnapshotPrefix(in.Policy.Run.ID, in.Policy.Branch, in.Policy.Version)
-	ref, err := w.putState(ctx, d.Store, in.Policy.Run, prefix, in.Policy.Version)
-	if err != nil {
-		return activities.SnapshotResult{}, err
-	}
-	return activities.SnapshotResult{Snapshot: ref, Telemetry: w.telemetry()}, nil
-}

@@ -145,6 +145,7 @@ func completedFrom(t, written spec.Train, document []byte) spec.Train {
 	t.Rollout.ChunkTokens = cmp.Or(t.Rollout.ChunkTokens, written.Rollout.ChunkTokens)
 	t.Limits.GenerateRows = cmp.Or(t.Limits.GenerateRows, written.Limits.GenerateRows)
 	t.Limits.ScoreRows = cmp.Or(t.Limits.ScoreRows, written.Limits.ScoreRows)
+	t.Limits.SnapshotMiB = cmp.Or(t.Limits.SnapshotMiB, written.Limits.SnapshotMiB)
 	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
 	for i := range t.Evaluation.Suites {
 		s := &t.Evaluation.Suites[i]

@@ -59,8 +59,28 @@ func FolderDigest(files map[string]Ref) string {
 // Files are written in the order of their names; a folder counts when a manifest
 // names it, so a half-written one does no harm.
 func PutFolder(ctx context.Context, s Store, prefix string, files []FolderFile) (Folder, error) {
-	files = append([]FolderFile(nil), files...)
+	files = InOrder(files)
+	out, err := HashFolder(ctx, prefix, files)
+	if err != nil {
+		return Folder{}, err
+	}
+	for _, f := range files {
+		if err := PutFolderFile(ctx, s, out.Files[f.Name], f); err != nil {
+			return Folder{}, fmt.Errorf("put folder %s: %w", out.Dir, err)
+		}
+	}
+	return out, nil
+}
+
+// InOrder are a folder's files in the order in which they are written: of their names.
+func InOrder(files []FolderFile) []FolderFile {
+	files = slices.Clone(files)
 	sort.Slice(files, func(i, j int) bool { return files[i].Name < files[j].Name })
+	return files
+}
+
+// HashFolder is the folder that PutFolder makes of files, of which it writes none.
+func HashFolder(ctx context.Context, prefix string, files []FolderFile) (Folder, error) {
 	refs := make(map[string]Ref, len(files))
 	for _, f := range files {
 		if err := CheckKey(f.Name); err != nil {
@@ -78,16 +98,19 @@ func PutFolder(ctx context.Context, s Store, prefix string, files []FolderFile) 
 	}
 	out := Folder{Digest: FolderDigest(refs), Files: refs}
 	out.Dir = prefix + ShortDigest(out.Digest)
-	for _, f := range files {
-		ref := refs[f.Name]
-		ref.Key = out.Dir + "/" + f.Name
-		refs[f.Name] = ref
-		open, _ := f.source()
-		if _, err := putStream(ctx, s, ref, open); err != nil {
-			return Folder{}, fmt.Errorf("put folder %s: %w", out.Dir, err)
-		}
+	for name, ref := range refs {
+		ref.Key = out.Dir + "/" + name
+		refs[name] = ref
 	}
 	return out, nil
+}
+
+// PutFolderFile writes a file of a folder under the ref that HashFolder gave it. It writes
+// nothing if the bytes are others now.
+func PutFolderFile(ctx context.Context, s Store, ref Ref, f FolderFile) error {
+	open, _ := f.source()
+	_, err := putStream(ctx, s, ref, open)
+	return err
 }
 
 func (f FolderFile) source() (open func() io.Reader, size int64) {

@@ -112,11 +112,16 @@ func (p foundPolicy) rebuild(ctx context.Context, s store.Store, open func() (*m
 		return nil, nil, err
 	}
 	say(fmt.Sprintf("rebuilt from version %d by %s", restored.From, human.Plural(restored.Telemetry.Recomputed, "recorded update")))
-	taken, err := worker.Snapshot(ctx, activities.SnapshotInput{Policy: p.version})
-	if err != nil {
-		return nil, nil, err
+	in := activities.SnapshotInput{Policy: p.version}
+	for {
+		taken, err := worker.Snapshot(ctx, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		if in.Begun = taken.Begun; in.Begun == nil {
+			return over, taken.Snapshot.Files, nil
+		}
 	}
-	return over, taken.Snapshot.Files, nil
 }
 
 // policyFiles returns the files of the policy itself, without moments and critic.

@@ -53,7 +53,7 @@ func CheckTrain(b []byte) (Train, error) {
 		return Train{}, fmt.Errorf("encode the resolved spec: %w", err)
 	}
 	derived := spec.Derive(t, shape)
-	if derived.Actions, err = workflows.Actions(host.PlanOf(t), t.Pieces()); err != nil {
+	if derived.Actions, err = workflows.Actions(host.PlanOf(t), t.Pieces(derived)); err != nil {
 		return Train{}, err
 	}
 	return Train{

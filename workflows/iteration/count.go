@@ -95,6 +95,14 @@ func invented(c Call, plan activities.Plan, pieces spec.Pieces) any {
 		if len(c.Input.(activities.DiagnoseInput).Pieces)+1 < pieces.Diagnose {
 			out.Piece = &store.Ref{}
 		}
+	case *activities.SnapshotResult:
+		begun := activities.BegunSnapshot{}
+		if in := c.Input.(activities.SnapshotInput); in.Begun != nil {
+			begun.Sent = in.Begun.Sent + 1
+		}
+		if begun.Sent+1 < pieces.Snapshot {
+			out.Begun = &begun
+		}
 	case *activities.CreditResult:
 		out.Batch = &store.Ref{}
 	}

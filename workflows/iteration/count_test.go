@@ -23,7 +23,7 @@ func TestCount(t *testing.T) {
 		// 16 rows in four pieces of 5, Score in 3, Diagnose in 4; two suites of 8 rows.
 		"pieces": {func(p *activities.Plan) {
 			p.Suites = []activities.PlanSuite{{Name: "near", Turns: 1, Rows: 8}, {Name: "far", Turns: 1, Rows: 4}}
-		}, Counts{Iteration: 7 + 3 + 2, Snapshot: 1, Evaluation: (2 + 2) + (1 + 2), Diagnosis: 4}},
+		}, Counts{Iteration: 7 + 3 + 2, Snapshot: 3, Evaluation: (2 + 2) + (1 + 2), Diagnosis: 4}},
 		// Two rounds of a rollout for two iterations. The second has what was rolled out,
 		// selected and scored: Credit, Update, Commit are left.
 		"online 2": {func(p *activities.Plan) { p.Freshness = spec.Freshness{Online: 2, Reuse: 1} }, Counts{Iteration: (9 + 3) / 2., Snapshot: 1, Diagnosis: 1}},
@@ -32,7 +32,7 @@ func TestCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pieces := spec.Pieces{}
 			if name == "pieces" {
-				pieces = spec.Pieces{GenerateRows: 5, Score: 3, Diagnose: 4}
+				pieces = spec.Pieces{GenerateRows: 5, Score: 3, Diagnose: 4, Snapshot: 3}
 			}
 			plan := activities.Plan{Turns: 1, Rows: 16, Settings: settings(""), Diagnostics: spec.Diagnostics{Every: 5, Samples: 2}}
 			test.change(&plan)

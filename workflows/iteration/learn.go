@@ -92,10 +92,16 @@ func (it *Iteration) updated() activities.UpdateResult {
 }
 
 func (it *Iteration) snapshot() []Call {
-	return []Call{call(steps.Snapshot, "", activities.SnapshotInput{Policy: it.after()}, func(out activities.SnapshotResult) {
+	piece := ""
+	if it.Storing != nil {
+		piece = fmt.Sprintf(" · from file %d of %d", it.Storing.Sent+1, len(it.Storing.Snapshot.Files))
+	}
+	return []Call{call(steps.Snapshot, piece, activities.SnapshotInput{Policy: it.after(), Begun: it.Storing}, func(out activities.SnapshotResult) {
 		it.Record("snapshot", out.Telemetry)
-		it.Snapshot = &out.Snapshot
-	}).shown(it.label("snapshot"), fmt.Sprintf("snapshot of version %d", it.Number+1))}
+		if it.Storing = out.Begun; it.Storing == nil {
+			it.Snapshot = &out.Snapshot
+		}
+	}).shown(it.label("snapshot"), fmt.Sprintf("snapshot of version %d%s", it.Number+1, piece))}
 }
 
 // detect lets the detectors look at the iteration before it is committed, so that its

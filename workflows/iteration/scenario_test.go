@@ -172,6 +172,13 @@ func (sc *scenario) result(c Call) any {
 			Metrics: activities.Metrics{"actor/loss": figure, "actor/grad_norm": canon.Float(sc.gradNorm)}, Telemetry: took,
 		}
 	case activities.SnapshotInput:
+		begun := activities.BegunSnapshot{Snapshot: store.SnapshotRef{Dir: "begun", Files: map[string]store.Ref{"a": of, "b": of}}}
+		if in.Begun != nil {
+			begun.Sent = in.Begun.Sent + 1
+		}
+		if begun.Sent+1 < sc.pieces {
+			return &activities.SnapshotResult{Begun: &begun, Telemetry: took}
+		}
 		return &activities.SnapshotResult{Snapshot: store.SnapshotRef{Version: in.Policy.Version, Dir: of.Key, State: in.Policy.State}, Telemetry: took}
 	case activities.MeasureInput:
 		return &activities.MeasureResult{Evaluation: store.EvaluationRef{

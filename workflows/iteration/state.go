@@ -25,6 +25,7 @@ type State struct {
 	Diagnosed   bool                            `json:"diagnosed,omitempty"`
 	Credited    *activities.CreditResult        `json:"credited,omitempty"`
 	Updated     *activities.UpdateResult        `json:"updated,omitempty"`
+	Storing     *activities.BegunSnapshot       `json:"storing,omitempty"` // until the snapshot is stored
 	Snapshot    *store.SnapshotRef              `json:"snapshot,omitempty"`
 	Final       *Measured                       `json:"final,omitempty"`
 	Evaluations []store.EvaluationRef           `json:"evaluations,omitempty"`

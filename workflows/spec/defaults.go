@@ -40,6 +40,8 @@ const (
 	// because each step reads all weights. They decide where steps are cut, nothing else.
 	workSecond  = 50_000_000_000
 	sampledWork = 8
+	// snapshotSecond is the bytes of a snapshot that are hashed and sent in a second.
+	snapshotSecond = 32 << 20
 	// maxPieces bounds the pieces of a step: a run carries the names of their tables.
 	maxPieces = 64
 	// loadedChunk is the chunk of a pretrained model, in tokens: half a minute for 64 rows
@@ -290,4 +292,6 @@ var rules = []*rule{
 		doc: "Rows of a piece of a turn's sampling, a multiple of `rollout.pass_rows`. Each piece is an activity that leaves a table, so a kill costs one piece; where it is cut changes no result. Leave it out: the start of the run writes it down where a turn is estimated to need more than `limits.activity_seconds` on two cores."},
 	{path: "limits.score_rows", typ: typeInteger, span: between(1, maxTrajectories), source: fromOurs,
 		doc: "Rows of a piece of scoring and of an estimate of mutual information, a multiple of `update.micro_batch`, as `limits.generate_rows`."},
+	{path: "limits.snapshot_mib", typ: typeInteger, span: between(1, 1_000_000), source: fromOurs,
+		doc: "MiB of a piece of a snapshot: it sends so many, and at least one file; a piece before them hashes all files. Leave it out, as `limits.generate_rows`."},
 }

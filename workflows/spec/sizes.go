@@ -4,8 +4,8 @@ import "strings"
 
 // WithSizes fills in what a spec leaves to the size of the model: rows of a pass and of a
 // micro-batch that fit into limits.device_gb, the tokens of a chunk of sampling for a
-// pretrained model, and the rows of the pieces of Generate, Score and Diagnose where a step
-// is estimated to take longer than limits.activity_seconds. It leaves out what is as ever,
+// pretrained model, and the pieces of Generate, Score, Diagnose and Snapshot where a step is
+// estimated to take longer than limits.activity_seconds. It leaves out what is as ever,
 // so that such a spec has the bytes it had. Everything follows from the spec and the model
 // alone, never from a device, so that a run is the same wherever it is computed. document
 // is what a person wrote; a micro-batch that it names stays. Without the widths of the
@@ -26,6 +26,9 @@ func (t Train) WithSizes(m ModelShape, document []byte) Train {
 	if t.Limits.ScoreRows == 0 {
 		rows, tokens := t.scored()
 		t.Limits.ScoreRows = pieceOf(rows, tokens, budget, t.Update.MicroBatch)
+	}
+	if most := snapshotSecond * int64(t.Limits.ActivitySeconds); t.Limits.SnapshotMiB == 0 && Derive(t, m).Storage.Snapshot > most {
+		t.Limits.SnapshotMiB = int(most >> 20)
 	}
 	return t
 }
@@ -158,18 +161,24 @@ type Pieces struct {
 	// Score and Diagnose are the numbers of their pieces, where as many rows are selected
 	// as selection.method says.
 	Score, Diagnose int
+	// Snapshot is about the number of a snapshot's pieces; 0 is one.
+	Snapshot int
 }
 
 // Generate is the number of pieces of a turn of so many rows.
 func (p Pieces) Generate(rows int) int { return piecesOf(rows, p.GenerateRows) }
 
-// Pieces are those of the spec's steps.
-func (t Train) Pieces() Pieces {
+// Pieces are those of the spec's steps; d is what follows from the spec and its model.
+func (t Train) Pieces(d Derived) Pieces {
 	kept := t.Selection.Kept(t.Rollout.Groups) * t.Rollout.GroupSize * t.Freshness.Rounds()
-	return Pieces{
+	p := Pieces{
 		GenerateRows: t.Limits.GenerateRows,
 		Score:        piecesOf(kept*t.Rollout.stretches(), t.Limits.ScoreRows), Diagnose: piecesOf(t.diagnosed(), t.Limits.ScoreRows),
 	}
+	if mib := t.Limits.SnapshotMiB; mib > 0 {
+		p.Snapshot = 1 + piecesOf(int(d.Storage.Snapshot>>20), mib) // the first hashes
+	}
+	return p
 }
 
 func piecesOf(rows, size int) int {

@@ -17,24 +17,26 @@ func TestWithSizes(t *testing.T) {
 		document        string
 		model           spec.ModelShape
 		generate, score int
+		snapshot        int
 	}{
-		"a starter":                {`{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[256]}}`, starter, 0, 0},
-		"half a billion":           {loaded + `}`, qwen, 64, 8},
-		"contexts are not known":   {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"}}`, qwen, 0, 0},
-		"a longer bound":           {loaded + `,"limits":{"activity_seconds":1200}}`, qwen, 64, 84},
-		"a shorter bound":          {loaded + `,"limits":{"activity_seconds":60}}`, qwen, 64, 4},
-		"as it is written":         {loaded + `,"limits":{"generate_rows":128,"score_rows":12}}`, qwen, 128, 12},
-		"smaller passes":           {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":1,"prompt_tokens":[512],"pass_rows":2}}`, qwen, 4, 12},
-		"a reference and a critic": {loaded + `,"credit":{"algorithm":"gae"},"update":{"kl_in":"loss"}}`, qwen, 64, 4},
-		"a large suite":            {`{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[256]},"evaluation":{"instances":65536}}`, starter, 15616, 0},
-		"many pieces":              {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"groups":512,"turns":1,"prompt_tokens":[512]}}`, qwen, 128, 128},
-		"a diagnosis":              {`{"environment":{"name":"bandit"},"diagnostics":{"every":1,"samples":256},"rollout":{"turns":1,"prompt_tokens":[256]},"limits":{"activity_seconds":5}}`, starter, 0, 1056},
+		"a starter":                {`{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[256]}}`, starter, 0, 0, 0},
+		"half a billion":           {loaded + `}`, qwen, 64, 8, 3840},
+		"contexts are not known":   {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"}}`, qwen, 0, 0, 0},
+		"a longer bound":           {loaded + `,"limits":{"activity_seconds":1200}}`, qwen, 64, 84, 0},
+		"a shorter bound":          {loaded + `,"limits":{"activity_seconds":60}}`, qwen, 64, 4, 1920},
+		"as it is written":         {loaded + `,"limits":{"generate_rows":128,"score_rows":12,"snapshot_mib":7}}`, qwen, 128, 12, 7},
+		"smaller passes":           {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":1,"prompt_tokens":[512],"pass_rows":2}}`, qwen, 4, 12, 3840},
+		"a reference and a critic": {loaded + `,"credit":{"algorithm":"gae"},"update":{"kl_in":"loss"}}`, qwen, 64, 4, 3840},
+		"a large suite":            {`{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[256]},"evaluation":{"instances":65536}}`, starter, 15616, 0, 0},
+		"many pieces":              {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"groups":512,"turns":1,"prompt_tokens":[512]}}`, qwen, 128, 128, 3840},
+		"a diagnosis":              {`{"environment":{"name":"bandit"},"diagnostics":{"every":1,"samples":256},"rollout":{"turns":1,"prompt_tokens":[256]},"limits":{"activity_seconds":5}}`, starter, 0, 1056, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			train := decode(t, test.document)
 			got := train.WithSizes(test.model, []byte(test.document))
 			require.Equal(t, test.generate, got.Limits.GenerateRows)
 			require.Equal(t, test.score, got.Limits.ScoreRows)
+			require.Equal(t, test.snapshot, got.Limits.SnapshotMiB)
 			require.Zero(t, got.Limits.GenerateRows%got.Rollout.Pass())
 			require.Zero(t, got.Limits.ScoreRows%got.Update.MicroBatch)
 			require.Equal(t, got, got.WithSizes(test.model, []byte(test.document)))

@@ -253,6 +253,9 @@ type Limits struct {
 	// Update.MicroBatch. 0 is all rows in one. See [Train.WithSizes].
 	GenerateRows int `json:"generate_rows,omitempty"`
 	ScoreRows    int `json:"score_rows,omitempty"`
+	// SnapshotMiB is the size of a piece of a snapshot, whose files are sent one after the
+	// other; 0 is the whole snapshot in one.
+	SnapshotMiB int `json:"snapshot_mib,omitempty"`
 }
 
 // DefaultStepFailures is how often in a row a step of a session fails before its run
