@@ -9,10 +9,10 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// pieces is a run of several turns in which each Generate, Score and Diagnose is made in
-// pieces.
+// pieces is a run of several turns in which each Generate, Score, Diagnose and Snapshot is
+// made in pieces.
 var pieces = scene{lane: "undisturbed-pieces", preset: "chaos-turns", change: map[string]any{
-	"rollout.pass_rows": 4, "limits.generate_rows": 8, "limits.score_rows": 4, "diagnostics.every": 3, "diagnostics.samples": 4,
+	"rollout.pass_rows": 4, "limits.generate_rows": 8, "limits.score_rows": 4, "limits.snapshot_mib": 1, "diagnostics.every": 3, "diagnostics.samples": 4,
 }}
 
 // TestChaosPieces kills workers in the middle of a step's pieces: the next worker begins
@@ -26,7 +26,7 @@ func TestChaosPieces(t *testing.T) {
 	}
 	require.Equal(t, 1, last, "16 rows in pieces of 8")
 	l := newLane(t, sharedStack(t)).withStarterOf(&pieces)
-	stop := l.keep("Generate@2/inside/2", "Score/written/1", "Diagnose/inside/2", "Generate@"+secondSuite+":2/written/1")
+	stop := l.keep("Generate@2/inside/2", "Score/written/1", "Diagnose/inside/2", "Snapshot/inside/2", "Generate@"+secondSuite+":2/written/1")
 	l.start(chaosRun, pieces.spec(t))
 	l.completes(chaosRun)
 	stop()
