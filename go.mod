@@ -7,7 +7,6 @@ require (
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/gomlx/compute v0.1.6
-	github.com/gomlx/go-huggingface v0.4.3
 	github.com/gomlx/go-xla v0.4.5
 	github.com/gomlx/gomlx v0.28.8
 	github.com/guptarohit/asciigraph v0.7.3

@@ -33,7 +33,7 @@ func options(r steps.Routing, summary string, seconds int, heartbeat time.Durati
 	}
 	o := workflow.ActivityOptions{
 		TaskQueue:           activities.HostQueue,
-		StartToCloseTimeout: time.Duration(r.Bound*seconds) * time.Second,
+		StartToCloseTimeout: time.Duration(r.Bound*seconds)*time.Second + r.Import,
 		HeartbeatTimeout:    heartbeat,
 		Summary:             summary,
 		RetryPolicy: &temporal.RetryPolicy{

@@ -3,6 +3,7 @@ package workflows
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -334,7 +335,9 @@ func TestTable(t *testing.T) {
 		}
 		name := r.Name
 		o := options(r, "what it does", 30, 0)
-		require.Equal(t, time.Duration(30*r.Bound)*time.Second, o.StartToCloseTimeout, name)
+		require.Equal(t, time.Duration(30*r.Bound)*time.Second+r.Import, o.StartToCloseTimeout, name)
+		imports := slices.Contains([]string{"Resolve", "ResolveEvaluation", "ResolveSweep", "ExtendSweep"}, name)
+		require.Equal(t, imports, r.Import > time.Hour, name)
 		require.Equal(t, heartbeatTimeout, o.HeartbeatTimeout)
 		require.Equal(t, "what it does", o.Summary)
 		require.Equal(t, activities.NonRetryable, o.RetryPolicy.NonRetryableErrorTypes)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -47,6 +48,8 @@ func serveHub(t *testing.T, name, dir string) {
 	}))
 	t.Cleanup(server.Close)
 	t.Setenv("HF_ENDPOINT", server.URL)
+	t.Setenv("HF_HOME", t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 }
 
 // A model of the hub is copied into the store like a folder: the same files give
@@ -61,6 +64,41 @@ func TestImportsFromHub(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, index, again, "one index: by its digest nobody finds another's")
 
+	left, err := filepath.Glob(filepath.Join(os.Getenv("XDG_CACHE_HOME"), "reprise", "hub", "*", "*", "*"))
+	require.NoError(t, err)
+	require.Empty(t, left, "what was downloaded is in the store")
+
 	_, _, err = host.ImportBase(ctx, s, spec.Policy{From: "hf:tiny/other"})
 	require.ErrorContains(t, err, "hf:tiny/other")
+	require.ErrorIs(t, err, activities.ErrModelInvalid, "trying again does not help")
+}
+
+// A model that is in a local cache of the hub is imported without the network.
+func TestImportsFromHubsCache(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HF_HOME", home)
+	t.Setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+	commit := strings.Repeat("ab", 20)
+	of := filepath.Join(home, "hub", "models--tiny--qwen")
+	require.NoError(t, os.MkdirAll(filepath.Join(of, "refs"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(of, "refs", "main"), []byte(commit), 0o600))
+	require.NoError(t, os.CopyFS(filepath.Join(of, "blobs"), os.DirFS(golden)))
+	require.NoError(t, os.MkdirAll(filepath.Join(of, "snapshots", commit), 0o700))
+	entries, err := os.ReadDir(golden)
+	require.NoError(t, err)
+	for _, e := range entries {
+		require.NoError(t, os.Symlink("../../blobs/"+e.Name(), filepath.Join(of, "snapshots", commit, e.Name())))
+	}
+	ctx, s := t.Context(), store.NewMemory()
+	want, _, err := host.ImportBase(ctx, s, spec.Policy{From: "folder:" + golden})
+	require.NoError(t, err)
+	for _, from := range []string{"hf:tiny/qwen", "hf:tiny/qwen@" + commit} {
+		index, _, err := host.ImportBase(ctx, s, spec.Policy{From: from})
+		require.NoError(t, err)
+		require.Equal(t, want, index)
+	}
+	require.NoError(t, os.Remove(filepath.Join(of, "blobs", "model.safetensors")))
+	_, _, err = host.ImportBase(ctx, s, spec.Policy{From: "hf:tiny/qwen@" + commit})
+	require.ErrorContains(t, err, "name it by folder:PATH", "it is not whole")
+	require.NotErrorIs(t, err, activities.ErrModelInvalid)
 }

@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
-
-	"github.com/gomlx/go-huggingface/hub"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/hub"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/tokenizer"
@@ -51,23 +49,29 @@ func ImportBase(ctx context.Context, s store.Store, p spec.Policy) (index store.
 // the weights.
 const MaxSmallFile = 64 << 20
 
-// importFolder checks a Hugging Face folder and stores its files. Each is opened once and
-// must be a regular file within the folder: a user who can write there must not be able
-// to copy other files of this machine into the bucket by a link.
+// importFolder checks a Hugging Face folder and stores its files.
 func importFolder(ctx context.Context, s store.Store, path string) (store.Ref, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return store.Ref{}, fmt.Errorf("%w (the path is the host worker's): %w", err, activities.ErrModelInvalid)
 	}
 	defer root.Close()
-	names, err := modelFileNames(root)
+	return importFiles(ctx, s, root.FS())
+}
+
+// importFiles checks a model's files and stores them. Each is opened once and must be a
+// regular file within the folder: a user who can write there must not be able to copy other
+// files of this machine into the bucket by a link. The headers say whether the weights fit;
+// the weights are read to be stored.
+func importFiles(ctx context.Context, s store.Store, fsys fs.FS) (store.Ref, error) {
+	names, err := modelFileNames(fsys)
 	if err != nil {
 		return store.Ref{}, err
 	}
 	small := map[string][]byte{}
 	var files []store.FolderFile
 	for _, n := range names {
-		f, size, err := openModelFile(root, n)
+		f, size, err := openModelFile(fsys, n)
 		if err != nil {
 			return store.Ref{}, fmt.Errorf("%w (links must not leave the folder): %w", err, activities.ErrModelInvalid)
 		}
@@ -82,8 +86,7 @@ func importFolder(ctx context.Context, s store.Store, path string) (store.Ref, e
 		}
 		files = append(files, store.FolderFile{Name: n, Body: small[n]})
 	}
-	// The headers say whether the weights fit; the weights are read to be stored.
-	folder, err := model.OpenFS(root.FS())
+	folder, err := model.OpenFS(fsys)
 	if err != nil {
 		return store.Ref{}, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
 	}
@@ -97,28 +100,38 @@ func importFolder(ctx context.Context, s store.Store, path string) (store.Ref, e
 	return run.PutModel(ctx, s, files)
 }
 
+// modelFile is an open file that can be read from anywhere.
+type modelFile interface {
+	fs.File
+	io.ReaderAt
+}
+
 // openModelFile opens a regular file of a folder and gives its size.
-func openModelFile(root *os.Root, name string) (*os.File, int64, error) {
+func openModelFile(fsys fs.FS, name string) (modelFile, int64, error) {
 	// Asked first, because opening a pipe waits for somebody to write to it.
-	info, err := root.Stat(name)
+	info, err := fs.Stat(fsys, name)
 	if err != nil {
 		return nil, 0, err
 	}
 	if !info.Mode().IsRegular() {
 		return nil, 0, fmt.Errorf("%s is not a regular file", name)
 	}
-	f, err := root.Open(name)
+	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, 0, err
 	}
 	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a regular file", name)
 	}
+	file, ok := f.(modelFile)
+	if err == nil && !ok {
+		err = fmt.Errorf("%s cannot be read from anywhere", name)
+	}
 	if err != nil {
 		f.Close()
 		return nil, 0, err
 	}
-	return f, info.Size(), nil
+	return file, info.Size(), nil
 }
 
 func readSmall(r io.ReaderAt, name string, size int64) ([]byte, error) {
@@ -132,79 +145,73 @@ func readSmall(r io.ReaderAt, name string, size int64) ([]byte, error) {
 	return b, nil
 }
 
+// weightsIndex lists the shards of a model's weights.
+const weightsIndex = model.WeightsFile + ".index.json"
+
+// kept reports whether Reprise keeps a file of a model folder.
+func kept(name string) bool {
+	return strings.HasSuffix(name, ".safetensors") || name == weightsIndex || slices.Contains(run.SmallFiles, name)
+}
+
 // modelFileNames lists the files of a model folder that Reprise keeps.
-func modelFileNames(root *os.Root) ([]string, error) {
-	entries, err := fs.ReadDir(root.FS(), ".")
+func modelFileNames(fsys fs.FS) ([]string, error) {
+	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w: %w", root.Name(), err, activities.ErrModelInvalid)
+		return nil, fmt.Errorf("list the model's folder: %w: %w", err, activities.ErrModelInvalid)
 	}
 	var names []string
 	for _, e := range entries {
-		name := e.Name()
-		switch {
-		case e.IsDir():
-		case strings.HasSuffix(name, ".safetensors"), name == "model.safetensors.index.json",
-			name == "config.json", name == "generation_config.json",
-			name == "tokenizer.json", name == "tokenizer_config.json", name == "chat_template.jinja":
-			names = append(names, name)
+		if !e.IsDir() && kept(e.Name()) {
+			names = append(names, e.Name())
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("folder %s has no model files: %w", root.Name(), activities.ErrModelInvalid)
+		return nil, fmt.Errorf("the folder has no model files: %w", activities.ErrModelInvalid)
 	}
 	return names, nil
 }
 
-// importHub downloads a hub model into a temporary folder and imports that.
+// importHub fetches a hub model and imports it. What was downloaded is removed once it is in
+// the store; after an error it stays, and the next attempt goes on with it.
 func importHub(ctx context.Context, s store.Store, origin spec.Origin) (store.Ref, error) {
-	tmp, err := os.MkdirTemp("", "reprise-hub-")
+	from, err := hub.FromEnv()
 	if err != nil {
 		return store.Ref{}, err
 	}
-	defer os.RemoveAll(tmp)
-	repo := hub.New(origin.Name).WithCacheDir(tmp).WithAuth(os.Getenv("HF_TOKEN")).WithProgressBar(false)
-	if origin.Revision != "" {
-		repo = repo.WithRevision(origin.Revision)
+	m, err := from.Fetch(ctx, origin.Name, origin.Revision, kept, whole)
+	if err != nil {
+		return store.Ref{}, fmt.Errorf("%w%s", hubError(err), withoutNetwork(err))
 	}
-	folder := filepath.Join(tmp, "folder")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		return store.Ref{}, err
+	index, err := importFiles(ctx, s, m.FS)
+	if err != nil && !errors.Is(err, activities.ErrModelInvalid) {
+		return store.Ref{}, errors.Join(err, m.Close())
 	}
-	for name, err := range repo.IterFileNames() {
-		if err != nil {
-			return store.Ref{}, fmt.Errorf("list files: %w%s", err, withoutNetwork(err))
-		}
-		if name != filepath.Base(name) {
-			continue
-		}
-		wanted := strings.HasSuffix(name, ".safetensors") || name == "model.safetensors.index.json"
-		for _, small := range run.SmallFiles {
-			wanted = wanted || name == small
-		}
-		if !wanted {
-			continue
-		}
-		path, err := repo.DownloadFileCtx(ctx, name)
-		if err != nil {
-			return store.Ref{}, fmt.Errorf("download %s: %w", name, err)
-		}
-		// The hub's cache links to its blobs; a folder has real files.
-		if path, err = filepath.EvalSymlinks(path); err != nil {
-			return store.Ref{}, fmt.Errorf("find %s in the hub's cache: %w", name, err)
-		}
-		if err := os.Link(path, filepath.Join(folder, name)); err != nil {
-			return store.Ref{}, fmt.Errorf("take %s over from the hub's cache: %w", name, err)
-		}
+	return index, errors.Join(err, m.Discard())
+}
+
+// whole reports whether a folder has all files of a model: programs that look at a model
+// leave some of them in a hub's cache.
+func whole(fsys fs.FS) bool {
+	if _, err := fs.Stat(fsys, "tokenizer.json"); err != nil {
+		return false
 	}
-	return importFolder(ctx, s, folder)
+	// Links that lead nowhere are not files that are missing.
+	_, err := model.OpenFS(fsys)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// hubError adds the kind of an error that trying again does not help.
+func hubError(err error) error {
+	if errors.Is(err, hub.ErrRefused) {
+		return fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
+	}
+	return err
 }
 
 // withoutNetwork is the remedy where a host worker does not reach the hub at all; empty
 // for other errors.
 func withoutNetwork(err error) string {
-	var lookup *net.DNSError
-	var dial *net.OpError
-	if errors.As(err, &lookup) || errors.As(err, &dial) {
+	if hub.Unreachable(err) {
 		return " (this host worker has no network to the hub: copy the model to it and name it by folder:PATH)"
 	}
 	return ""

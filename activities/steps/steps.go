@@ -6,6 +6,7 @@ package steps
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/reprise-rl/reprise/activities"
 )
@@ -36,6 +37,9 @@ type Routing struct {
 	// limits.activity_seconds. Those of a device have room to wait until a program of
 	// another run has ended: a PJRT execution cannot be interrupted.
 	Bound int
+	// Import is added to the timeout: the step copies a base model into the store, and may
+	// have to download it first, which takes as long as the model is large.
+	Import time.Duration
 	// Attempts limits the tries; 0 means until it works, with backoff.
 	Attempts int32
 }
@@ -73,10 +77,10 @@ func (a Activity[In, Out]) By(do func(context.Context, In) (Out, error)) Binding
 // The steps that begin a run, an evaluation or a sweep, and the steps that read the
 // store.
 var (
-	Resolve           = on[activities.ResolveInput, activities.ResolveResult]("Resolve", "resolve", OnHost, 2)
+	Resolve           = imports(on[activities.ResolveInput, activities.ResolveResult]("Resolve", "resolve", OnHost, 2))
 	Load              = on[activities.LoadInput, activities.LoadResult]("Load", "resolve", OnHost, 1)
 	Find              = on[activities.FindInput, activities.LoadResult]("Find", "resolve", OnHost, 1)
-	ResolveEvaluation = on[activities.ResolveEvaluationInput, activities.LoadResult]("ResolveEvaluation", "resolve", OnHost, 2)
+	ResolveEvaluation = imports(on[activities.ResolveEvaluationInput, activities.LoadResult]("ResolveEvaluation", "resolve", OnHost, 2))
 )
 
 // The steps of an iteration and of an evaluation.
@@ -108,8 +112,8 @@ var (
 // The steps of a sweep. ResolveSweep and ExtendSweep import the models that trials
 // start from.
 var (
-	ResolveSweep = on[activities.ResolveSweepInput, activities.SweepResult]("ResolveSweep", "", OnHost, 5)
-	ExtendSweep  = on[activities.ExtendSweepInput, activities.SweepResult]("ExtendSweep", "", OnHost, 5)
+	ResolveSweep = imports(on[activities.ResolveSweepInput, activities.SweepResult]("ResolveSweep", "", OnHost, 5))
+	ExtendSweep  = imports(on[activities.ExtendSweepInput, activities.SweepResult]("ExtendSweep", "", OnHost, 5))
 	SweepTrials  = on[activities.SweepTrialsInput, activities.SweepTrialsResult]("SweepTrials", "", OnHost, 1)
 	LookUp       = on[activities.LookUpInput, activities.LookUpResult]("LookUp", "", OnHost, 1)
 	Summarize    = on[activities.SummarizeInput, activities.SummarizeResult]("Summarize", "", OnHost, 5)
@@ -146,4 +150,14 @@ func tried[In, Out any](name, step string, place Place, bound int, attempts int3
 	r := Routing{Name: name, Step: step, Place: place, Bound: bound, Attempts: attempts}
 	all = append(all, r)
 	return Activity[In, Out]{r}
+}
+
+// importTime is enough for 15 GB, a model of 7 billion parameters, at 1 MB/s. A download that
+// stands still ends much earlier, and one that was interrupted goes on where it stopped.
+const importTime = 5 * time.Hour
+
+func imports[In, Out any](a Activity[In, Out]) Activity[In, Out] {
+	a.Import = importTime
+	all[len(all)-1] = a.Routing
+	return a
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
 	"sort"
 	"strings"
 	"sync"
@@ -15,7 +16,8 @@ import (
 
 // Memory is a [Store] in the process's memory: for tests, and as an overlay. An overlay's
 // reads fall through to another store and its writes stay here, so that a replay can
-// write what it recomputes without touching the record.
+// write what it recomputes without touching the record. Large bodies, as of weights, are in
+// temporary files without a name, which end with the process.
 type Memory struct {
 	base Store
 
@@ -28,7 +30,18 @@ type Memory struct {
 
 type memoryObject struct {
 	body     []byte
+	file     *os.File // instead of body, where it is large
+	size     int64
 	modified time.Time
+}
+
+// from reads the object from a byte on.
+func (o memoryObject) from(offset int64) io.ReadCloser {
+	offset = min(offset, o.size)
+	if o.file != nil {
+		return io.NopCloser(io.NewSectionReader(o.file, offset, o.size-offset))
+	}
+	return io.NopCloser(bytes.NewReader(o.body[offset:]))
 }
 
 // NewMemory returns an empty store.
@@ -51,7 +64,7 @@ func (m *Memory) own(prefix string) []Object {
 	var out []Object
 	for key, o := range m.objects {
 		if strings.HasPrefix(key, prefix) {
-			out = append(out, Object{Key: key, Size: int64(len(o.body)), Modified: o.modified})
+			out = append(out, Object{Key: key, Size: o.size, Modified: o.modified})
 		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Key < out[j].Key })
@@ -67,6 +80,10 @@ func (m *Memory) Location(key string) string { return "memory:" + key }
 
 // Put implements [Store].
 func (m *Memory) Put(ctx context.Context, key string, body []byte, opts PutOptions) error {
+	return m.put(ctx, key, memoryObject{body: bytes.Clone(body), size: int64(len(body))}, opts)
+}
+
+func (m *Memory) put(ctx context.Context, key string, o memoryObject, opts PutOptions) error {
 	if err := ctx.Err(); err != nil {
 		return &Error{Op: "put", Where: m.Location(key), Cause: err}
 	}
@@ -91,17 +108,42 @@ func (m *Memory) Put(ctx context.Context, key string, body []byte, opts PutOptio
 	if _, ok := m.objects[key]; ok && opts.IfAbsent {
 		return m.fail("put", key, ErrExists)
 	}
-	m.objects[key] = memoryObject{body: bytes.Clone(body), modified: m.now()}
+	o.modified = m.now()
+	m.objects[key] = o
 	return nil
 }
 
-// PutFrom implements [Store]; it does hold all of it, this being memory.
+// PutFrom implements [Store].
 func (m *Memory) PutFrom(ctx context.Context, key string, r io.Reader, size int64, opts PutOptions) error {
-	body := make([]byte, size)
-	if n, err := io.ReadFull(r, body); err != nil {
-		return fmt.Errorf("put %s: read %d of %d bytes: %w", m.Location(key), n, size, err)
+	o := memoryObject{size: size}
+	var err error
+	if size <= maxWhole {
+		o.body = make([]byte, size)
+		_, err = io.ReadFull(r, o.body)
+	} else {
+		o.file, err = spool(r, size)
 	}
-	return m.Put(ctx, key, body, opts)
+	if err != nil {
+		return fmt.Errorf("put %s: %w", m.Location(key), err)
+	}
+	return m.put(ctx, key, o, opts)
+}
+
+// spool writes size bytes of r to a temporary file without a name. The file is closed when it
+// is collected.
+func spool(r io.Reader, size int64) (*os.File, error) {
+	f, err := os.CreateTemp("", "reprise-")
+	if err != nil {
+		return nil, err
+	}
+	if err = os.Remove(f.Name()); err == nil {
+		_, err = io.CopyN(f, r, size)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // Open implements [Store].
@@ -115,8 +157,7 @@ func (m *Memory) Open(ctx context.Context, key string, offset int64) (io.ReadClo
 	m.mu.Unlock()
 	switch {
 	case ok:
-		size := int64(len(o.body))
-		return io.NopCloser(bytes.NewReader(o.body[min(offset, size):])), Object{Key: key, Size: size, Modified: o.modified}, nil
+		return o.from(offset), Object{Key: key, Size: o.size, Modified: o.modified}, nil
 	case m.base != nil && !hidden:
 		return m.base.Open(ctx, key, offset)
 	}
@@ -131,7 +172,7 @@ func (m *Memory) Stat(ctx context.Context, key string) (Object, error) {
 	m.mu.Unlock()
 	switch {
 	case ok:
-		return Object{Key: key, Size: int64(len(o.body)), Modified: o.modified}, nil
+		return Object{Key: key, Size: o.size, Modified: o.modified}, nil
 	case m.base != nil && !hidden:
 		return m.base.Stat(ctx, key)
 	}

@@ -1,0 +1,271 @@
+package hub
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// resumes is how often in a row a download is taken up again without a byte in between.
+	resumes = 4
+	// stall is how long a download may stand still before it is taken up again.
+	stall = time.Minute
+	// lockPause is how long a process waits before it looks again whether another one has
+	// ended the same download.
+	lockPause = 500 * time.Millisecond
+	// abandoned is the age after which what an interrupted download left is removed.
+	abandoned = 14 * 24 * time.Hour
+)
+
+// download fetches files of a commit into a folder of their own. What is there is kept.
+func (h Hub) download(ctx context.Context, repo, folder string, of info, wanted func(string) bool) (*Model, error) {
+	h.removeAbandoned()
+	dir := filepath.Join(h.Downloads, folder, of.Commit)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the download: %w", err)
+	}
+	unlock, err := lock(ctx, filepath.Join(h.Downloads, folder, of.Commit+".lock"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range of.Files {
+		// Files in folders belong to other programs.
+		if file.Name != filepath.Base(file.Name) || !filepath.IsLocal(file.Name) || !wanted(file.Name) {
+			continue
+		}
+		t := transfer{hub: h, address: h.Endpoint + "/" + repo + "/resolve/" + of.Commit + "/" + url.PathEscape(file.Name), path: filepath.Join(dir, file.Name)}
+		if err := t.fetch(ctx); err != nil {
+			unlock()
+			return nil, fmt.Errorf("download %s of %s: %w", file.Name, repo, err)
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return &Model{FS: root.FS(), Commit: of.Commit, root: root, downloads: dir, unlock: unlock}, nil
+}
+
+// removeAbandoned removes downloads that nobody has gone on with for long.
+func (h Hub) removeAbandoned() {
+	locks, err := filepath.Glob(filepath.Join(h.Downloads, "models--*", "*.lock"))
+	if err != nil {
+		return
+	}
+	for _, path := range locks {
+		info, err := os.Stat(path)
+		if err != nil || time.Since(info.ModTime()) < abandoned {
+			continue
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			os.RemoveAll(strings.TrimSuffix(path, ".lock"))
+			os.Remove(path)
+		}
+		f.Close()
+	}
+}
+
+// lock waits until no other process uses the same download.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the download: %w", err)
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			now := time.Now()
+			_ = os.Chtimes(path, now, now) // used now
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			f.Close()
+			return nil, fmt.Errorf("lock the download: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, ctx.Err()
+		case <-time.After(lockPause):
+		}
+	}
+}
+
+// transfer is the download of one file. path.part is what there is of it, and path.part.json
+// which file that is a part of.
+type transfer struct {
+	hub     Hub
+	address string
+	path    string
+}
+
+// partOf says which file a part is of: as the server that sent it knows it.
+type partOf struct {
+	ETag   string `json:"etag"`   // strong
+	Size   int64  `json:"size"`   // of the whole file; -1 if the server does not say
+	SHA256 string `json:"sha256"` // "" if the hub does not say
+}
+
+var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// fetch downloads the file, unless it is there. A connection that breaks off is taken up
+// where it ended.
+func (t transfer) fetch(ctx context.Context) error {
+	if info, err := os.Lstat(t.path); err == nil && info.Mode().IsRegular() {
+		return nil
+	}
+	part, err := os.OpenFile(t.path+".part", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer part.Close()
+	for idle := 0; ; {
+		grew, err := t.resume(ctx, part)
+		switch {
+		case err == nil:
+			return t.finish(part)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, ErrRefused):
+			return err
+		case grew:
+			idle = 0
+		case idle == resumes:
+			return err
+		default:
+			idle++
+		}
+	}
+}
+
+// resume fetches what is missing of the file. grew says whether it got any of it.
+func (t transfer) resume(ctx context.Context, part *os.File) (grew bool, err error) {
+	of := t.known()
+	have, err := part.Seek(0, io.SeekEnd)
+	if err != nil {
+		return false, err
+	}
+	if have > 0 && have == of.Size {
+		return false, nil
+	}
+	header := http.Header{"Accept-Encoding": {"identity"}}
+	if have > 0 && of.ETag != "" {
+		header.Set("Range", fmt.Sprintf("bytes=%d-", have))
+		header.Set("If-Range", of.ETag)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	still := time.AfterFunc(stall, func() { cancel(fmt.Errorf("nothing came for %s", stall)) })
+	defer still.Stop()
+	answer, err := t.hub.get(ctx, t.address, header)
+	if errors.Is(err, errRange) {
+		return false, errors.Join(err, t.forget(part))
+	}
+	if err != nil {
+		return false, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusOK { // it is another file than before, or the first time
+		if err := t.begin(part, answer); err != nil {
+			return false, err
+		}
+	} else if !strings.HasPrefix(answer.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", have)) {
+		return false, errors.Join(fmt.Errorf("the server answered with %q, asked for bytes from %d on", answer.Header.Get("Content-Range"), have), t.forget(part))
+	}
+	n, err := io.Copy(part, movingReader{answer.Body, still})
+	if err != nil && context.Cause(ctx) != nil {
+		err = context.Cause(ctx)
+	}
+	return n > 0, err
+}
+
+// movingReader restarts the timer with what it reads.
+type movingReader struct {
+	r     io.Reader
+	still *time.Timer
+}
+
+// Read implements io.Reader.
+func (m movingReader) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	if n > 0 {
+		m.still.Reset(stall)
+	}
+	return n, err
+}
+
+// known is which file the part is of.
+func (t transfer) known() (of partOf) {
+	b, err := os.ReadFile(t.path + ".part.json")
+	if err != nil || json.Unmarshal(b, &of) != nil {
+		return partOf{}
+	}
+	return of
+}
+
+// begin empties the part and notes which file it is going to be of.
+func (t transfer) begin(part *os.File, a answer) error {
+	if err := t.forget(part); err != nil {
+		return err
+	}
+	of := partOf{ETag: a.Header.Get("ETag"), Size: a.ContentLength, SHA256: a.digest}
+	if strings.HasPrefix(of.ETag, "W/") {
+		of.ETag = "" // its bytes may differ
+	}
+	b, err := json.Marshal(of)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(t.path+".part.json", b, 0o600)
+}
+
+// forget empties the part.
+func (t transfer) forget(part *os.File) error {
+	if err := os.Remove(t.path + ".part.json"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := part.Truncate(0); err != nil {
+		return err
+	}
+	_, err := part.Seek(0, io.SeekStart)
+	return err
+}
+
+// finish checks the whole file's digest and gives it its name.
+func (t transfer) finish(part *os.File) error {
+	if want := t.known().SHA256; want != "" {
+		h := sha256.New()
+		if _, err := part.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := io.Copy(h, part); err != nil {
+			return err
+		}
+		if have := hex.EncodeToString(h.Sum(nil)); have != want {
+			return errors.Join(fmt.Errorf("it has SHA-256 %s, the hub says %s", have, want), t.forget(part))
+		}
+	}
+	if err := os.Rename(part.Name(), t.path); err != nil {
+		return err
+	}
+	return os.Remove(t.path + ".part.json")
+}
