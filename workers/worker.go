@@ -71,6 +71,9 @@ type Options struct {
 	MetricsListen string
 	// MetricsRuns is how many runs at once are named in the labels.
 	MetricsRuns int
+	// ModelCache is the folder in which a device worker keeps copies of base models' weights.
+	// Empty is reprise/models in the user's cache folder, "none" keeps none.
+	ModelCache string
 	// PriceHour is the price of an hour of the device, in the user's own currency; 0: not
 	// known.
 	PriceHour float64
@@ -253,7 +256,7 @@ func (p *process) startDevice() error {
 	if p.Faults != nil {
 		engine.Watch, engine.Differ, opened.Before = p.Faults.Took, p.Faults.Differs, p.Faults.Executes
 	}
-	p.opened, p.device = opened, &device.Device{Store: p.Store, Engine: engine, PriceHour: p.PriceHour}
+	p.opened, p.device = opened, &device.Device{Store: p.Store, Engine: engine, PriceHour: p.PriceHour, Models: modelCache(p.ModelCache)}
 	o := p.base()
 	o.DisableWorkflowWorker = true
 	o.BackgroundActivityContext = p.deviceCtx

@@ -20,6 +20,7 @@ func AddWorkerFlags(f *pflag.FlagSet, o *workers.Options, heartbeat time.Duratio
 	f.Float64Var(&o.HostRate, "host-rate", 0, "host activities that begin in a second (0: no limit)")
 	f.IntVar(&o.ContinueAfter, "continue-as-new-after", 0, "iterations before a run continues as new (0: when the server suggests it)")
 	f.Float64Var(&o.PriceHour, "price-hour", 0, "price of an hour of the device, in your currency: runs sum it by device kind (0: not known)")
+	f.StringVar(&o.ModelCache, "model-cache", "", "folder for copies of base models above 8 MiB, of 64 GiB at most (default: reprise/models in the user's cache folder; none: no copies)")
 	f.StringVar(&o.MetricsListen, "metrics-listen", "", "host:port at which Prometheus reads this worker's metrics (default: none; without a host: 127.0.0.1)")
 	f.IntVar(&o.MetricsRuns, "metrics-runs", 1, "how many runs the metrics' labels name: those that committed last (0: none)")
 }
