@@ -190,13 +190,24 @@ func TestLoadFails(t *testing.T) {
 	_, err = p.Load(src)
 	require.ErrorIs(t, err, damaged)
 
+	// What is wrong with a header is its file's damage, if the file ends with an error.
+	for _, change := range [][2]string{{`"dtype"`, `"dtipe"`}, {"model.norm", "model.nurm"}} {
+		broken := maps.Clone(files)
+		broken[WeightsFile] = bytes.Replace(files[WeightsFile], []byte(change[0]), []byte(change[1]), 1)
+		_, err = OpenFS(held(broken))
+		require.Error(t, err)
+		require.NotErrorIs(t, err, damaged)
+		_, err = OpenFS(endsIn{held(broken), damaged})
+		require.ErrorIs(t, err, damaged)
+	}
+
 	other := tiny()
 	other.Layers++
 	_, err = p.Load(Drawn(other, draw.Address{}))
 	require.ErrorIs(t, err, ErrInput)
 }
 
-// endsIn are files that end with an error.
+// endsIn are files of which those with tensors end with an error.
 type endsIn struct {
 	fs.FS
 	err error
@@ -204,8 +215,8 @@ type endsIn struct {
 
 func (e endsIn) Open(name string) (fs.File, error) {
 	f, err := e.FS.Open(name)
-	if err != nil {
-		return nil, err
+	if err != nil || !strings.HasSuffix(name, tensorsEnding) {
+		return f, err
 	}
 	return endingFile{f, io.MultiReader(f, iotest.ErrReader(e.err))}, nil
 }
