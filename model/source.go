@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/reprise-rl/reprise/model/draw"
 )
@@ -69,24 +70,47 @@ func sized(into []float32, n int) []float32 {
 }
 
 // room is memory for the largest tensor of a configuration. It is lent, so that one pass over
-// a model's tensors uses the memory of the pass before: as garbage, each would be there until
-// the next collection.
+// a model's tensors uses the memory of the pass before: as garbage, that would be there until
+// the next collection, and in the process's memory for longer.
 type room struct{ values []float32 }
 
-var rooms = sync.Pool{New: func() any { return new(room) }}
+// rooms keeps one room between passes, for roomIdle at most.
+var rooms struct {
+	sync.Mutex
+	idle *room
+}
+
+const roomIdle = time.Minute
 
 func borrow(c Config) *room {
-	r := rooms.Get().(*room)
 	largest := 0
 	for _, t := range c.Tensors() {
 		largest = max(largest, t.Elements())
+	}
+	rooms.Lock()
+	r := rooms.idle
+	rooms.idle = nil
+	rooms.Unlock()
+	if r == nil {
+		r = new(room)
 	}
 	r.values = sized(r.values, largest)
 	return r
 }
 
 // giveBack ends the loan: values are another's now.
-func (r *room) giveBack() { rooms.Put(r) }
+func (r *room) giveBack() {
+	rooms.Lock()
+	rooms.idle = r
+	rooms.Unlock()
+	time.AfterFunc(roomIdle, func() {
+		rooms.Lock()
+		defer rooms.Unlock()
+		if rooms.idle == r {
+			rooms.idle = nil
+		}
+	})
+}
 
 // source gives the parameters.
 func (p Params) source() Source {
