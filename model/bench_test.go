@@ -15,6 +15,12 @@ func benchConfig() Config {
 		MaxPositions: 1024, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true, InitializerRange: 0.05}
 }
 
+// wideConfig is a policy of 42 M parameters.
+func wideConfig() Config {
+	return Config{VocabSize: 8192, HiddenSize: 512, IntermediateSize: 1536, Layers: 12, Heads: 8, KVHeads: 4, HeadDim: 64,
+		MaxPositions: 1024, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true, InitializerRange: 0.05}
+}
+
 // batchOf makes a micro-batch with a loss on the second half of each row.
 func batchOf(ids [][]int32, advantage float32) MicroBatch {
 	b := MicroBatch{IDs: ids}
@@ -108,11 +114,22 @@ func BenchmarkGenerate(b *testing.B) {
 	b.ReportMetric(float64(b.N*64*64)/b.Elapsed().Seconds(), "new-tokens/s")
 }
 
+// BenchmarkFingerprint reports the bytes of the state that are read.
 func BenchmarkFingerprint(b *testing.B) {
-	_, s := benchPrograms(b)
-	for b.Loop() {
-		_, err := s.Fingerprint()
-		require.NoError(b, err)
+	for name, c := range map[string]Config{"starter": benchConfig(), "42M": wideConfig()} {
+		b.Run(name, func(b *testing.B) {
+			p, err := testDevice(b).Programs(c, nil, Shapes{})
+			require.NoError(b, err)
+			defer p.Free()
+			s, err := p.NewState(NewParams(c, draw.Address{Purpose: draw.Weights}))
+			require.NoError(b, err)
+			defer s.Free()
+			mark(b, s)
+			b.SetBytes(12 * c.Parameters())
+			for b.Loop() {
+				mark(b, s)
+			}
+		})
 	}
 }
 

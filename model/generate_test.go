@@ -311,7 +311,7 @@ func TestProgramsAreSharedAndHashed(t *testing.T) {
 			require.NotEqual(t, h[name], h2[name], name)
 		} else {
 			require.Equal(t, h[name], h2[name], name)
-			require.Same(t, p.progs[kind(name)], q.progs[kind(name)])
+			require.Same(t, p.progs[kind(name)][0], q.progs[kind(name)][0])
 		}
 	}
 	out, err := q.Generate(bg, s, GenerateInput{Prompts: [][]int32{{1, 2}}}) // another Programs' state

@@ -20,7 +20,7 @@ type State struct {
 	// A state of UploadParams has neither m nor v.
 	params, m, v []compute.Buffer
 	step         int64
-	fingerprint  *program
+	fingerprint  group
 	freed        bool
 }
 
@@ -85,11 +85,11 @@ func (p *Programs) empty(c Config, moments bool) (*State, error) {
 	if p.device.closed {
 		return nil, ErrClosed
 	}
-	prog, err := p.program(kindFingerprint)
+	prints, err := p.group(kindFingerprint)
 	if err != nil {
 		return nil, err
 	}
-	st := &State{device: p.device, c: c, fingerprint: prog.hold()}
+	st := &State{device: p.device, c: c, fingerprint: prints.hold()}
 	n := len(c.Tensors())
 	st.params = make([]compute.Buffer, n)
 	if moments {
