@@ -1,6 +1,7 @@
 package model
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
@@ -67,11 +68,41 @@ func BenchmarkUpdate(b *testing.B) {
 		batches = append(batches, batchOf(randomRows(uint64(i), benchConfig(), 16, 128), 1))
 	}
 	for b.Loop() {
-		next, _, err := p.Update(bg, s, batches, testSettings())
+		var err error
+		s, _, err = p.Update(bg, s, batches, testSettings())
 		require.NoError(b, err)
-		next.Free()
 	}
 	b.ReportMetric(float64(b.N*4*16*128)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+// processorTime is what all threads of the process have computed.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkUpdateAtSize is an update of 42 M parameters on few tokens, so that what an update
+// costs whatever its batch is seen.
+func BenchmarkUpdateAtSize(b *testing.B) {
+	c := wideConfig()
+	p, err := testDevice(b).Programs(c, nil, Shapes{MicroBatch: 2, Sequence: 64})
+	require.NoError(b, err)
+	defer p.Free()
+	start := time.Now()
+	require.NoError(b, p.Compile(bg, nil))
+	b.Logf("compile: %v", time.Since(start))
+	s, err := p.NewState(NewParams(c, draw.Address{Purpose: draw.Weights}))
+	require.NoError(b, err)
+	defer func() { s.Free() }()
+	batches := []MicroBatch{batchOf(randomRows(1, c, 2, 64), 1), batchOf(randomRows(2, c, 2, 64), -1)}
+	begin := processorTime(b)
+	for b.Loop() {
+		s, _, err = p.Update(bg, s, batches, testSettings())
+		require.NoError(b, err)
+	}
+	b.ReportMetric((processorTime(b)-begin).Seconds()/float64(b.N), "processor-s/op")
 }
 
 func BenchmarkCriticUpdate(b *testing.B) {
@@ -80,7 +111,7 @@ func BenchmarkCriticUpdate(b *testing.B) {
 	require.NoError(b, err)
 	s, err := p.NewState(NewCritic(NewParams(benchConfig(), draw.Address{Purpose: draw.Weights})))
 	require.NoError(b, err)
-	defer s.Free()
+	defer func() { s.Free() }()
 	var batches []MicroBatch
 	for i := range 4 {
 		x := batchOf(randomRows(uint64(i), c, 16, 128), 1)
@@ -92,9 +123,9 @@ func BenchmarkCriticUpdate(b *testing.B) {
 	require.NoError(b, p.Compile(bg, nil))
 	b.Logf("compile: %v", time.Since(start))
 	for b.Loop() {
-		next, _, err := p.CriticUpdate(bg, s, batches, k)
+		var err error
+		s, _, err = p.CriticUpdate(bg, s, batches, k)
 		require.NoError(b, err)
-		next.Free()
 	}
 	b.ReportMetric(float64(b.N*4*16*128)/b.Elapsed().Seconds(), "tokens/s")
 }

@@ -47,7 +47,7 @@ func outcomeOf(t *testing.T, d *Device) (r outcome) {
 	require.NoError(t, err)
 	logProbs, entropy, err := p.Score(bg, s, b, 1)
 	require.NoError(t, err)
-	next, _, err := p.Update(bg, s, []MicroBatch{b}, testSettings())
+	next, _, err := p.Update(bg, twin(t, p, s), []MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	defer next.Free()
 	r.bits = []any{out, logProbs, entropy, mark(t, s), mark(t, next)}

@@ -52,7 +52,9 @@ const (
 	kindDecodeChunk kind = "decode-chunk"
 	kindForward     kind = "forward"
 	kindBackward    kind = "backward"
+	kindSquare      kind = "square"
 	kindApply       kind = "apply"
+	kindFill        kind = "fill"
 	kindFingerprint kind = "fingerprint"
 )
 
@@ -125,11 +127,15 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 		key.kind, key.config = p.named(k), c.shape()
 		p.progs[key.kind] = group{d.shared(key, build)}.hold()
 	}
-	add(kindApply, programKey{}, p.buildApply)
-	each := func(k kind, key programKey, build func(TensorShape) builder) {
-		p.progs[p.named(k)] = d.perTensor(k, c, key, build).hold()
+	each := func(k kind, l limits, build func(TensorShape) builder) {
+		p.progs[p.named(k)] = d.perTensor(k, c, programKey{limits: l}, build).hold()
 	}
-	each(kindFingerprint, programKey{limits: limits{words: l.words}}, func(t TensorShape) builder { return buildFingerprint(t, l.words) })
+	each(kindFingerprint, limits{words: l.words}, func(t TensorShape) builder { return buildFingerprint(t, l.words) })
+	each(kindFill, limits{}, buildFill)
+	if sh.MicroBatch > 0 {
+		each(kindSquare, limits{}, buildSquare)
+		each(kindApply, limits{}, buildApply)
+	}
 	if sh.GenerateRows > 0 && sh.MaxNewTokens > 0 {
 		key := programKey{dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: l}
 		add(kindPrefill, key, p.buildPrefill)

@@ -46,7 +46,7 @@ func TestFreedProgramsAreReleased(t *testing.T) {
 		require.NoError(t, err)
 		logProbs, entropy, err := p.Score(bg, s, b, 1)
 		require.NoError(t, err)
-		next, _, err := p.Update(bg, s, []MicroBatch{b}, testSettings())
+		next, _, err := p.Update(bg, twin(t, p, s), []MicroBatch{b}, testSettings())
 		require.NoError(t, err)
 		defer next.Free()
 		return []any{out, logProbs, entropy, mark(t, next)}
