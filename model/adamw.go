@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/gomlx/compute"
@@ -8,16 +9,16 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// Places in the optimizer's knobs vector.
+// Places in the optimizer's numbers.
 const (
 	adamRate = iota
 	adamBeta1
 	adamBeta2
 	adamEpsilon
 	adamDecay
-	adamMaxNorm
 	adamBias1     // 1 − β₁^t
 	adamRootBias2 // √(1 − β₂^t)
+	adamScale     // of the gradient, to clip its norm
 	adamCount
 )
 
@@ -33,105 +34,139 @@ func power(b float64, n int64) float64 {
 	return r
 }
 
-// adamKnobs are the inputs of the optimizer for the update that leads to step t.
-func adamKnobs(k Optimizer, t int64) []float32 {
+// adamNumbers are the inputs of the optimizer for the update that leads to step t.
+func adamNumbers(k Optimizer, t int64, scale float32) []float32 {
 	v := make([]float32, adamCount)
 	v[adamRate], v[adamBeta1], v[adamBeta2] = k.LearningRate, k.Beta1, k.Beta2
-	v[adamEpsilon], v[adamDecay], v[adamMaxNorm] = k.AdamEpsilon, k.WeightDecay, k.MaxGradNorm
+	v[adamEpsilon], v[adamDecay], v[adamScale] = k.AdamEpsilon, k.WeightDecay, scale
 	v[adamBias1] = float32(1 - power(float64(k.Beta1), t))
 	v[adamRootBias2] = float32(math.Sqrt(1 - power(float64(k.Beta2), t)))
 	return v
 }
 
-// apply makes the next state from a minibatch's gradient. The caller holds run.
+// clipScale is what a gradient is multiplied with to clip its norm, as by torch's
+// clip_grad_norm_.
+func clipScale(norm, maxNorm float32) float32 {
+	if maxNorm <= 0 {
+		return 1
+	}
+	return min(1, maxNorm/(norm+1e-6))
+}
+
+// apply makes the next state from a minibatch's gradient. It first decides whether the step
+// is finite, and reads only the gradient for that; then it writes, tensor by tensor, in the
+// memory of the old state, which it consumes. If there is an error after the first tensor was
+// written, there is neither the old state nor the next. The caller holds run.
 func (p *Programs) apply(s *State, acc *accumulated, o Optimizer) (*State, report, error) {
-	prog, err := p.program(kindApply)
+	r, err := p.decide(acc)
 	if err != nil {
 		return nil, report{}, err
 	}
-	knobs, err := upload(p.device, adamKnobs(o, s.step+1), adamCount)
+	step := fmt.Sprintf("the update to step %d", s.step+1)
+	if r.skipped {
+		return s.pass(step + ", which was skipped"), r, nil
+	}
+	steps, err := p.group(kindApply)
 	if err != nil {
 		return nil, report{}, err
 	}
-	defer free([]compute.Buffer{knobs})
-	args := append([]compute.Buffer{}, s.params...)
-	args = append(append(args, s.m...), s.v...)
-	args = append(append(args, acc.grads...), acc.metrics, knobs)
-	out, err := prog.call(args...)
+	if err := steps.compile(); err != nil {
+		return nil, report{}, err
+	}
+	numbers, err := upload(p.device, adamNumbers(o, s.step+1, clipScale(float32(r.norm), o.MaxGradNorm)), adamCount)
 	if err != nil {
 		return nil, report{}, err
 	}
-	n := len(s.params)
-	next := &State{device: s.device, c: s.c, step: s.step, fingerprint: s.fingerprint.hold(),
-		params: out[:n], m: out[n : 2*n], v: out[2*n : 3*n]}
-	count := p.metricCount()
-	results, err := download[float32](out[3*n], count+2)
-	free(out[3*n:])
-	if err != nil {
-		next.release()
-		return nil, report{}, err
+	defer free([]compute.Buffer{numbers})
+	next := s.pass(step)
+	complete := false
+	defer func() { // also of a panic
+		if !complete {
+			next.release()
+		}
+	}()
+	for i, prog := range steps {
+		out, err := prog.call(next.params[i], next.m[i], next.v[i], acc.grads[i], numbers)
+		if err != nil {
+			return nil, report{}, fmt.Errorf("%w: tensor %d of %d: %w", ErrConsumed, i, len(steps), err)
+		}
+		next.params[i], next.m[i], next.v[i] = out[0], out[1], out[2]
+		free(acc.grads[i : i+1])
 	}
-	r := report{norm: float64(results[count]), skipped: results[count+1] != 0}
-	for _, x := range results[:count] {
-		r.metrics = append(r.metrics, float64(x))
-	}
-	if !r.skipped {
-		next.step++
-	}
+	next.step++
+	complete = true
 	return next, r, nil
 }
 
-// buildApply is the AdamW program. Its inputs are the parameters, m, v, the gradient, the
-// metrics and the knobs; its outputs are the next parameters, m and v, and the report.
-// As in torch, a parameter decays first and then takes the step with bias-corrected
-// moments (Loshchilov and Hutter, arXiv 1711.05101), and the gradient is clipped as by
-// clip_grad_norm_.
-func (p *Programs) buildApply(in *inputs) []*graph.Node {
-	ts := p.c.Tensors()
-	tensors := func() []*graph.Node { return in.tensors(dtypes.Float32, ts) }
-	params := tensors()
-	ms := tensors()
-	vs := tensors()
-	grads := tensors()
-	metrics, knobs := in.next(dtypes.Float32, p.metricCount()), in.next(dtypes.Float32, adamCount)
-	knob := func(i int) *graph.Node { return element(knobs, i) }
-	one := scalar(knobs, 1)
-
-	var square *graph.Node
-	for _, g := range grads {
-		s := graph.ReduceAllSum(graph.Mul(g, g))
-		if square != nil {
-			s = graph.Add(square, s)
-		}
-		square = s
+// decide reads a minibatch's metrics and the norm of its gradient. A step is skipped unless
+// both the loss and the norm are finite.
+func (p *Programs) decide(acc *accumulated) (report, error) {
+	squares, err := p.group(kindSquare)
+	if err != nil {
+		return report{}, err
 	}
-	norm := graph.Sqrt(square)
-	ok := graph.LogicalAnd(graph.IsFinite(norm), graph.IsFinite(element(metrics, metricLoss)))
-	scale := graph.Min(one, graph.Div(knob(adamMaxNorm), graph.Add(norm, scalar(norm, 1e-6))))
-	scale = graph.Where(graph.GreaterThan(knob(adamMaxNorm), scalar(norm, 0)), scale, one)
+	var sum float32
+	for i, prog := range squares {
+		out, err := prog.call(acc.grads[i])
+		if err != nil {
+			return report{}, err
+		}
+		square, err := download[float32](out[0], 1)
+		free(out)
+		if err != nil {
+			return report{}, err
+		}
+		sum += square[0]
+	}
+	metrics, err := download[float32](acc.metrics, p.metricCount())
+	if err != nil {
+		return report{}, err
+	}
+	var r report
+	for _, x := range metrics {
+		r.metrics = append(r.metrics, float64(x))
+	}
+	r.norm = float64(float32(math.Sqrt(float64(sum))))
+	r.skipped = !finite(r.norm) || !finite(r.metrics[metricLoss])
+	return r, nil
+}
 
-	decay := graph.Sub(one, graph.Mul(knob(adamRate), knob(adamDecay)))
-	rate := graph.Div(knob(adamRate), knob(adamBias1))
-	b1, b2 := knob(adamBeta1), knob(adamBeta2)
-	next := make([]*graph.Node, 3*len(ts))
-	for i, t := range ts {
-		g := graph.Mul(grads[i], scale)
-		m := graph.Add(graph.Mul(ms[i], b1), graph.Mul(g, graph.Sub(one, b1)))
-		v := graph.Add(graph.Mul(vs[i], b2), graph.Mul(graph.Mul(g, g), graph.Sub(one, b2)))
-		x := params[i]
+// finite reports whether x is neither NaN nor infinite.
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// buildSquare is the program of a tensor's gradient that gives the sum of its squares.
+func buildSquare(t TensorShape) builder {
+	return func(in *inputs) []*graph.Node {
+		g := in.next(dtypes.Float32, t.Shape...)
+		return []*graph.Node{graph.ReduceAllSum(graph.Mul(g, g))}
+	}
+}
+
+// buildApply is the AdamW program of a tensor. Its inputs are the parameters, m, v, the
+// gradient and the numbers; its outputs are the next parameters, m and v, in the memory of
+// the old ones. As in torch, a parameter decays first and then takes the step with
+// bias-corrected moments (Loshchilov and Hutter, arXiv 1711.05101).
+func buildApply(t TensorShape) builder {
+	return func(in *inputs) []*graph.Node {
+		x := in.donated(0, dtypes.Float32, t.Shape...)
+		m := in.donated(1, dtypes.Float32, t.Shape...)
+		v := in.donated(2, dtypes.Float32, t.Shape...)
+		g := in.next(dtypes.Float32, t.Shape...)
+		numbers := in.next(dtypes.Float32, adamCount)
+		number := func(i int) *graph.Node { return element(numbers, i) }
+		one := scalar(numbers, 1)
+
+		decay := graph.Sub(one, graph.Mul(number(adamRate), number(adamDecay)))
+		rate := graph.Div(number(adamRate), number(adamBias1))
+		b1, b2 := number(adamBeta1), number(adamBeta2)
+		g = graph.Mul(g, number(adamScale))
+		m = graph.Add(graph.Mul(m, b1), graph.Mul(g, graph.Sub(one, b1)))
+		v = graph.Add(graph.Mul(v, b2), graph.Mul(graph.Mul(g, g), graph.Sub(one, b2)))
 		if len(t.Shape) == 2 {
 			x = graph.Mul(x, decay)
 		}
-		root := graph.Add(graph.Div(graph.Sqrt(v), knob(adamRootBias2)), knob(adamEpsilon))
+		root := graph.Add(graph.Div(graph.Sqrt(v), number(adamRootBias2)), number(adamEpsilon))
 		x = graph.Sub(x, graph.Mul(rate, graph.Div(m, root)))
-		next[i] = graph.Where(ok, x, params[i])
-		next[len(ts)+i] = graph.Where(ok, m, ms[i])
-		next[2*len(ts)+i] = graph.Where(ok, v, vs[i])
+		return []*graph.Node{x, m, v}
 	}
-	skipped := graph.ConvertDType(graph.LogicalNot(ok), dtypes.Float32)
-	report := []*graph.Node{metrics}
-	for _, x := range []*graph.Node{norm, skipped} {
-		report = append(report, graph.Reshape(x, 1))
-	}
-	return append(next, graph.Concatenate(report, 0))
 }

@@ -82,15 +82,16 @@ func (p *Programs) pullLayers(grads, params, saved []*graph.Node, dx *graph.Node
 	grads[0] = table
 }
 
-// addUp adds gradients and metrics to the sums so far. It declares two inputs: whether
-// this micro-batch is the first, and the sums. The metric at index largest is combined by
-// maximum instead of sum.
+// addUp adds gradients and metrics to the sums so far, in the memory of the sums. It declares
+// as inputs whether this micro-batch is the first, whose sums are not read, and the sums. The
+// metric at index largest is combined by maximum instead of sum.
 func (p *Programs) addUp(in *inputs, grads []*graph.Node, metrics *graph.Node, largest int) []*graph.Node {
 	first := in.next(dtypes.Bool)
-	sums, before := in.tensors(p.net.wide, p.c.Tensors()), in.next(p.net.wide, metrics.Shape().Size())
-	for i := range grads {
-		grads[i] = graph.Where(first, grads[i], graph.Add(sums[i], grads[i]))
+	for i, t := range p.c.Tensors() {
+		sum := in.donated(i, p.net.wide, t.Shape...)
+		grads[i] = graph.Where(first, grads[i], graph.Add(sum, grads[i]))
 	}
+	before := in.next(p.net.wide, metrics.Shape().Size())
 	total, most := graph.Add(before, metrics), graph.Max(before, metrics)
 	place := graph.Iota(in.g, metrics.Shape(), 0)
 	total = graph.Where(graph.Equal(place, scalar(place, float32(largest))), most, total)

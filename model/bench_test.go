@@ -1,6 +1,7 @@
 package model
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,6 +13,12 @@ import (
 // benchConfig is a policy of the starter's size, about 0.8 M parameters.
 func benchConfig() Config {
 	return Config{VocabSize: 512, HiddenSize: 128, IntermediateSize: 320, Layers: 4, Heads: 4, KVHeads: 2, HeadDim: 32,
+		MaxPositions: 1024, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true, InitializerRange: 0.05}
+}
+
+// wideConfig is a policy of 42 M parameters.
+func wideConfig() Config {
+	return Config{VocabSize: 8192, HiddenSize: 512, IntermediateSize: 1536, Layers: 12, Heads: 8, KVHeads: 4, HeadDim: 64,
 		MaxPositions: 1024, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true, InitializerRange: 0.05}
 }
 
@@ -61,11 +68,41 @@ func BenchmarkUpdate(b *testing.B) {
 		batches = append(batches, batchOf(randomRows(uint64(i), benchConfig(), 16, 128), 1))
 	}
 	for b.Loop() {
-		next, _, err := p.Update(bg, s, batches, testSettings())
+		var err error
+		s, _, err = p.Update(bg, s, batches, testSettings())
 		require.NoError(b, err)
-		next.Free()
 	}
 	b.ReportMetric(float64(b.N*4*16*128)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+// processorTime is what all threads of the process have computed.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkUpdateAtSize is an update of 42 M parameters on few tokens, so that what an update
+// costs whatever its batch is seen.
+func BenchmarkUpdateAtSize(b *testing.B) {
+	c := wideConfig()
+	p, err := testDevice(b).Programs(c, nil, Shapes{MicroBatch: 2, Sequence: 64})
+	require.NoError(b, err)
+	defer p.Free()
+	start := time.Now()
+	require.NoError(b, p.Compile(bg, nil))
+	b.Logf("compile: %v", time.Since(start))
+	s, err := p.NewState(NewParams(c, draw.Address{Purpose: draw.Weights}))
+	require.NoError(b, err)
+	defer func() { s.Free() }()
+	batches := []MicroBatch{batchOf(randomRows(1, c, 2, 64), 1), batchOf(randomRows(2, c, 2, 64), -1)}
+	begin := processorTime(b)
+	for b.Loop() {
+		s, _, err = p.Update(bg, s, batches, testSettings())
+		require.NoError(b, err)
+	}
+	b.ReportMetric((processorTime(b)-begin).Seconds()/float64(b.N), "processor-s/op")
 }
 
 func BenchmarkCriticUpdate(b *testing.B) {
@@ -74,7 +111,7 @@ func BenchmarkCriticUpdate(b *testing.B) {
 	require.NoError(b, err)
 	s, err := p.NewState(NewCritic(NewParams(benchConfig(), draw.Address{Purpose: draw.Weights})))
 	require.NoError(b, err)
-	defer s.Free()
+	defer func() { s.Free() }()
 	var batches []MicroBatch
 	for i := range 4 {
 		x := batchOf(randomRows(uint64(i), c, 16, 128), 1)
@@ -86,9 +123,9 @@ func BenchmarkCriticUpdate(b *testing.B) {
 	require.NoError(b, p.Compile(bg, nil))
 	b.Logf("compile: %v", time.Since(start))
 	for b.Loop() {
-		next, _, err := p.CriticUpdate(bg, s, batches, k)
+		var err error
+		s, _, err = p.CriticUpdate(bg, s, batches, k)
 		require.NoError(b, err)
-		next.Free()
 	}
 	b.ReportMetric(float64(b.N*4*16*128)/b.Elapsed().Seconds(), "tokens/s")
 }
@@ -108,11 +145,22 @@ func BenchmarkGenerate(b *testing.B) {
 	b.ReportMetric(float64(b.N*64*64)/b.Elapsed().Seconds(), "new-tokens/s")
 }
 
+// BenchmarkFingerprint reports the bytes of the state that are read.
 func BenchmarkFingerprint(b *testing.B) {
-	_, s := benchPrograms(b)
-	for b.Loop() {
-		_, err := s.Fingerprint()
-		require.NoError(b, err)
+	for name, c := range map[string]Config{"starter": benchConfig(), "42M": wideConfig()} {
+		b.Run(name, func(b *testing.B) {
+			p, err := testDevice(b).Programs(c, nil, Shapes{})
+			require.NoError(b, err)
+			defer p.Free()
+			s, err := p.NewState(NewParams(c, draw.Address{Purpose: draw.Weights}))
+			require.NoError(b, err)
+			defer s.Free()
+			mark(b, s)
+			b.SetBytes(12 * c.Parameters())
+			for b.Loop() {
+				mark(b, s)
+			}
+		})
 	}
 }
 

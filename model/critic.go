@@ -61,7 +61,7 @@ type CriticMetrics struct {
 	ClipFraction, ValueMean float64
 	// GradNorm is the gradient's global norm before clipping.
 	GradNorm float64
-	// Skipped is set if the loss or the gradient's norm was not finite: nothing changed.
+	// Skipped is set if the loss or the gradient's norm was not finite: no number changed.
 	Skipped bool
 	// Tokens is the number of tokens that were trained on.
 	Tokens int

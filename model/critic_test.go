@@ -113,7 +113,7 @@ func TestCriticUpdate(t *testing.T) {
 	}
 	want, err := referenceValue(valueBatch(batches, values), ValueOptions{Clip: 0.5, Aggregation: loss.TokenMean})
 	require.NoError(t, err)
-	one, m, err := p.CriticUpdate(bg, s, batches, criticSettings())
+	one, m, err := p.CriticUpdate(bg, twin(t, p, s), batches, criticSettings())
 	require.NoError(t, err)
 	defer one.Free()
 	requireClose(t, want.Loss, m.Loss, 1)
@@ -127,18 +127,18 @@ func TestCriticUpdate(t *testing.T) {
 	require.NotEqual(t, before, mark(t, one))
 
 	// The same bits twice, and whatever is beside the rows.
-	again, m2, err := p.CriticUpdate(bg, s, []MicroBatch{batches[0], {}, batches[1]}, criticSettings())
+	again, m2, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{batches[0], {}, batches[1]}, criticSettings())
 	require.NoError(t, err)
 	defer again.Free()
 	require.Equal(t, m, m2)
 	require.Equal(t, mark(t, one), mark(t, again))
 	cut := batches[1]
 	cut.RowWeights = []float32{1, 0.5, 0}
-	padded, _, err := p.CriticUpdate(bg, s, []MicroBatch{cut}, criticSettings())
+	padded, _, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{cut}, criticSettings())
 	require.NoError(t, err)
 	defer padded.Free()
 	cut = MicroBatch{IDs: cut.IDs[:2], Lengths: cut.Lengths[:2], Mask: cut.Mask[:2], RowWeights: cut.RowWeights[:2], Returns: cut.Returns[:2], OldValues: cut.OldValues[:2]}
-	short, _, err := p.CriticUpdate(bg, s, []MicroBatch{cut}, criticSettings())
+	short, _, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{cut}, criticSettings())
 	require.NoError(t, err)
 	defer short.Free()
 	require.Equal(t, mark(t, padded), mark(t, short))
@@ -146,14 +146,11 @@ func TestCriticUpdate(t *testing.T) {
 	// It learns, from a head of zeros.
 	k := criticSettings()
 	k.LearningRate, k.Clip = 0.02, 0
-	state := fresh
+	state := twin(t, p, fresh)
 	var first, last float64
 	for i := range 40 {
 		next, m, err := p.CriticUpdate(bg, state, batches, k)
 		require.NoError(t, err)
-		if state != fresh {
-			state.Free()
-		}
 		if state = next; i == 0 {
 			first = m.Loss
 			require.Zero(t, m.ValueMean)
@@ -165,7 +162,7 @@ func TestCriticUpdate(t *testing.T) {
 
 	// Not finite: nothing changes.
 	batches[0].Returns[0][5] = float32(math.NaN())
-	skipped, m, err := p.CriticUpdate(bg, one, batches, criticSettings())
+	skipped, m, err := p.CriticUpdate(bg, twin(t, p, one), batches, criticSettings())
 	require.NoError(t, err)
 	defer skipped.Free()
 	require.True(t, m.Skipped)
@@ -231,7 +228,7 @@ func TestCriticBFloat16(t *testing.T) {
 	for r := range full {
 		require.InDeltaSlice(t, full[r], half[r], 0.2)
 	}
-	next, m, err := q.CriticUpdate(bg, s, []MicroBatch{b}, criticSettings())
+	next, m, err := q.CriticUpdate(bg, twin(t, q, s), []MicroBatch{b}, criticSettings())
 	require.NoError(t, err)
 	defer next.Free()
 	require.False(t, m.Skipped)
@@ -266,7 +263,7 @@ func TestCriticErrors(t *testing.T) {
 	} {
 		require.ErrorIs(t, err, ErrInput, name)
 	}
-	next, _, err := p.CriticUpdate(bg, s, []MicroBatch{without(b, false)}, CriticSettings{})
+	next, _, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{without(b, false)}, CriticSettings{})
 	require.NoError(t, err, "old values are read for the clip alone")
 	next.Free()
 }
@@ -289,7 +286,7 @@ func TestNothingOfACriticIsLeftOnTheDevice(t *testing.T) {
 	once := func() {
 		_, err := p.Values(bg, s, b)
 		require.NoError(t, err)
-		next, _, err := p.CriticUpdate(bg, s, []MicroBatch{b, b}, criticSettings())
+		next, _, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{b, b}, criticSettings())
 		require.NoError(t, err)
 		mark(t, next)
 		next.Free()

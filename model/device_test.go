@@ -37,6 +37,7 @@ func TestFingerprint(t *testing.T) {
 	require.Len(t, f.Plugin, 64)
 	require.Equal(t, Numerics, f.Numerics)
 	require.Contains(t, f.Flags, "--xla_cpu_max_isa=")
+	require.Regexp(t, `^\S+ \d+ \d+$`, f.Processor)
 	var back Fingerprint
 	require.NoError(t, json.Unmarshal(f.JSON(), &back))
 	require.Equal(t, f, back)

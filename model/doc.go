@@ -8,7 +8,7 @@
 //	s, err := p.Load(f.First())
 //	out, err := p.Generate(ctx, s, model.GenerateInput{…})     // roll out
 //	old, entropy, err := p.Score(ctx, s, batch, temperature)   // old log-probs
-//	next, metrics, err := p.Update(ctx, s, batches, settings)  // learn
+//	s, metrics, err = p.Update(ctx, s, batches, settings)      // learn; it consumes s
 //
 // A critic is the same backbone with a value head (Config.Critic, NewCritic). It has its
 // own programs and states.
@@ -46,13 +46,19 @@
 //
 // # Programs
 //
-// A policy has six programs. prefill computes the keys and values of the prompts, and
+// prefill computes the keys and values of the prompts, and
 // decode is one loop that samples until every row has ended. forward scores a micro-batch
 // and leaves the activations between layers on the device. backward computes each layer
 // again from them, so that the inner activations of only one layer are in memory, and
-// sums the gradients. apply is AdamW. fingerprint hashes the state. Update computes its
-// log-probs with the same program as Score, so the first ratio of a batch is exactly 1,
-// on every platform. A critic has its own four programs; its forward computes Values.
+// sums the gradients. Update computes its log-probs with the same program as Score, so the
+// first ratio of a batch is exactly 1, on every platform. A critic has its own forward, which
+// computes Values, and backward.
+//
+// The others are called tensor by tensor, and there is one for each shape of a tensor. square
+// gives the norm of the gradient, apply is AdamW, fingerprint hashes the state, and fill makes
+// tensors of zeros. An update is made in the memory of its state: it reads the gradient and
+// decides whether it is finite, and then writes.
+//
 // Programs that do not depend on a width are shared between Programs of different widths,
 // so a turn with a wider context compiles only its own prefill and decode.
 //

@@ -41,7 +41,7 @@ func TestBFloat16(t *testing.T) {
 	for i := range lp {
 		require.InDeltaSlice(t, lp[i], b.OldLogProbs[i], 0.15)
 	}
-	next, m, err := q.Update(bg, s, []MicroBatch{b}, testSettings())
+	next, m, err := q.Update(bg, twin(t, q, s), []MicroBatch{b}, testSettings())
 	require.NoError(t, err)
 	defer next.Free()
 	require.Equal(t, 0.0, m.RatioMax)

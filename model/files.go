@@ -65,7 +65,8 @@ func fileOf(name string, body []byte) File {
 // files are critic.safetensors and critic_optimizer.safetensors, for the folder of its
 // policy. Parameters without moments have no optimizer's file. The same state gives the same
 // bytes. While a file is read, its tensors are copied from the device one after the other;
-// the error is ErrFreed if the state is freed meanwhile.
+// the error is ErrFreed or ErrConsumed if the state is freed, or an update consumes
+// it, meanwhile.
 func (s *State) Files() ([]File, error) {
 	parts := partCount
 	if s.m == nil {

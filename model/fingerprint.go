@@ -13,6 +13,7 @@ import (
 
 	"github.com/gomlx/go-xla/compute/xla"
 	"github.com/gomlx/go-xla/pjrt"
+	"github.com/klauspost/cpuid/v2"
 
 	"github.com/reprise-rl/reprise/model/executable"
 )
@@ -22,7 +23,7 @@ import (
 // micro-batches), or lowers other programs. A worker of another version serves another
 // queue, so a run never meets programs that are not its own. TestProgramsOfNumerics holds
 // the programs' hashes.
-const Numerics = 1
+const Numerics = 2
 
 // Fingerprint identifies everything that a policy's bits depend on, except its programs
 // (see Programs.Hashes). All work of a run goes to devices of one fingerprint. The JSON
@@ -45,6 +46,9 @@ type Fingerprint struct {
 	PlatformVersion string `json:"platform_version"`
 	// Plugin is the SHA-256 of the plugin's file.
 	Plugin string `json:"plugin"`
+	// Processor is the vendor, family and model of a CPU, for which XLA generates its code;
+	// empty on other platforms.
+	Processor string `json:"processor,omitempty"`
 }
 
 // JSON is the fingerprint's canonical form.
@@ -85,6 +89,7 @@ func readFingerprint(b *xla.Backend, plugin, flags string) (Fingerprint, error) 
 	}
 	if b.IsCPU() || strings.EqualFold(f.Platform, "cpu") {
 		f.ISA = flagValue(flags, "--xla_cpu_max_isa")
+		f.Processor = fmt.Sprintf("%s %d %d", cpuid.CPU.VendorString, cpuid.CPU.Family, cpuid.CPU.Model)
 	} else {
 		f.Driver = driverVersion()
 	}

@@ -20,7 +20,7 @@ func TestOnPolicyNothingIsClipped(t *testing.T) {
 	require.NoError(t, Weigh([]MicroBatch{b}, loss.SeqMeanTokenMean, 0))
 	k := testSettings()
 	k.Temperature, k.ClipLow, k.ClipHigh, k.DualClip, k.KLCoefficient = 0.7, 0, 0, 3, 0.1
-	next, m, err := p.Update(bg, s, []MicroBatch{b}, k)
+	next, m, err := p.Update(bg, twin(t, p, s), []MicroBatch{b}, k)
 	require.NoError(t, err)
 	defer next.Free()
 	require.Zero(t, m.RatioMax)
@@ -50,7 +50,7 @@ func TestOnPolicyNothingIsClipped(t *testing.T) {
 		require.ErrorIs(t, err, ErrInput)
 		require.ErrorContains(t, err, "prepared without")
 	}
-	next, _, err = p.SupervisedUpdate(bg, s, []MicroBatch{{IDs: b.IDs, Lengths: b.Lengths, Mask: b.Mask}}, testSettings())
+	next, _, err = p.SupervisedUpdate(bg, twin(t, p, s), []MicroBatch{{IDs: b.IDs, Lengths: b.Lengths, Mask: b.Mask}}, testSettings())
 	require.NoError(t, err, "it reads neither")
 	next.Free()
 	for _, o := range []LossOptions{{Ratio: "turn"}, {KL: "k4"}} {

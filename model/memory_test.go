@@ -17,7 +17,7 @@ func TestNothingIsLeftOnTheDevice(t *testing.T) {
 		require.NoError(t, err)
 		_, _, err = p.Score(bg, s, b, 1)
 		require.NoError(t, err)
-		next, _, err := p.Update(bg, s, []MicroBatch{b, b}, testSettings())
+		next, _, err := p.Update(bg, twin(t, p, s), []MicroBatch{b, b}, testSettings())
 		require.NoError(t, err)
 		mark(t, next)
 		_, err = next.Download()
@@ -44,7 +44,17 @@ func TestConcurrentCallsTakeTurns(t *testing.T) {
 				marks[i] = err.Error()
 				return
 			}
-			next, _, err := p.Update(bg, s, []MicroBatch{b}, testSettings())
+			snap, err := s.Download()
+			if err != nil {
+				marks[i] = err.Error()
+				return
+			}
+			own, err := p.Upload(snap)
+			if err != nil {
+				marks[i] = err.Error()
+				return
+			}
+			next, _, err := p.Update(bg, own, []MicroBatch{b}, testSettings())
 			if err != nil {
 				marks[i] = err.Error()
 				return

@@ -58,7 +58,7 @@ func TestEitherNonFiniteSkipsTheUpdate(t *testing.T) {
 	k := testSettings()
 	k.EntropyCoefficient = 0
 	update := func(b MicroBatch) (*State, UpdateMetrics) {
-		next, m, err := p.Update(bg, fresh, summed([]MicroBatch{scored(), b}), k)
+		next, m, err := p.Update(bg, twin(t, p, fresh), summed([]MicroBatch{scored(), b}), k)
 		require.NoError(t, err)
 		return next, m
 	}
@@ -75,7 +75,7 @@ func TestEitherNonFiniteSkipsTheUpdate(t *testing.T) {
 		"loss, clipped above": {func() (*State, UpdateMetrics) { return update(clippedFrom(2e38, 1)) }, false, true},
 		"loss, clipped below": {func() (*State, UpdateMetrics) { return update(clippedFrom(-3e38, -1)) }, false, true},
 		"loss, supervised": {func() (*State, UpdateMetrics) {
-			next, m, err := p.SupervisedUpdate(bg, fresh, []MicroBatch{unknown}, k)
+			next, m, err := p.SupervisedUpdate(bg, twin(t, p, fresh), []MicroBatch{unknown}, k)
 			require.NoError(t, err)
 			return next, m
 		}, false, true},
@@ -95,10 +95,10 @@ func TestEitherNonFiniteSkipsTheUpdate(t *testing.T) {
 	spoiled, m := update(clippedFrom(2e38, 1))
 	require.True(t, m.Skipped)
 	defer spoiled.Free()
-	one, _, err := p.Update(bg, spoiled, []MicroBatch{scored()}, k)
+	one, _, err := p.Update(bg, twin(t, p, spoiled), []MicroBatch{scored()}, k)
 	require.NoError(t, err)
 	defer one.Free()
-	two, _, err := p.Update(bg, fresh, []MicroBatch{scored()}, k)
+	two, _, err := p.Update(bg, twin(t, p, fresh), []MicroBatch{scored()}, k)
 	require.NoError(t, err)
 	defer two.Free()
 	require.Equal(t, mark(t, two), mark(t, one))
@@ -129,7 +129,7 @@ func TestEitherNonFiniteSkipsTheCriticsUpdate(t *testing.T) {
 				}
 				b.OldValues, b.Returns = append(b.OldValues, old), append(b.Returns, returns)
 			}
-			next, m, err := p.CriticUpdate(bg, s, []MicroBatch{b}, criticSettings())
+			next, m, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{b}, criticSettings())
 			require.NoError(t, err)
 			defer next.Free()
 			checkSkip(t, s, next, m.Loss, m.GradNorm, m.Skipped, c.finiteLoss, c.finiteGradient)

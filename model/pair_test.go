@@ -71,10 +71,10 @@ func TestPairFingerprintSeesBoth(t *testing.T) {
 func TestSnapshotOfAPairKeepsBits(t *testing.T) {
 	q, policy := tinyPrograms(t, tiny())
 	p, s, _ := tinyCritic(t)
-	next, _, err := q.Update(bg, policy, []MicroBatch{scoredBatch(t, q, policy, 1, 1)}, testSettings())
+	next, _, err := q.Update(bg, twin(t, q, policy), []MicroBatch{scoredBatch(t, q, policy, 1, 1)}, testSettings())
 	require.NoError(t, err)
 	defer next.Free()
-	critic, _, err := p.CriticUpdate(bg, s, []MicroBatch{criticBatch(t, p, s, 1)}, criticSettings())
+	critic, _, err := p.CriticUpdate(bg, twin(t, p, s), []MicroBatch{criticBatch(t, p, s, 1)}, criticSettings())
 	require.NoError(t, err)
 	defer critic.Free()
 	want, err := PairFingerprint(next, critic)

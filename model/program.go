@@ -31,7 +31,8 @@ type program struct {
 	mu    sync.Mutex
 	hash  string
 	exec  compute.Executable
-	ended bool // was released: a program compiled after that would never be freed
+	gives []bool // which inputs are donated; nil: none
+	ended bool   // was released: a program compiled after that would never be freed
 }
 
 // hold adds a user. The caller holds run.
@@ -59,13 +60,24 @@ type builder func(in *inputs) []*graph.Node
 
 // inputs declares a graph's parameters in order.
 type inputs struct {
-	g *graph.Graph
-	n int
+	g     *graph.Graph
+	n     int
+	alias map[int]int // outputs, by the donated inputs
 }
 
 func (in *inputs) next(dtype dtypes.DType, dims ...int) *graph.Node {
 	in.n++
 	return graph.Parameter(in.g, fmt.Sprintf("arg%d", in.n-1), shapes.Make(dtype, dims...))
+}
+
+// donated declares an input whose memory becomes that of an output of the same shape. A call
+// consumes its buffer.
+func (in *inputs) donated(output int, dtype dtypes.DType, dims ...int) *graph.Node {
+	if in.alias == nil {
+		in.alias = map[int]int{}
+	}
+	in.alias[in.n] = output
+	return in.next(dtype, dims...)
 }
 
 // tensors declares a parameter for each of the configuration's tensors.
@@ -95,7 +107,8 @@ func (p *program) lower() (builder *xla.Builder, text []byte, err error) {
 	err = try("lower program "+p.name, func() error {
 		c := &capture{Backend: p.device.backend}
 		g := graph.NewGraph(c, p.name)
-		outputs := p.build(&inputs{g: g})
+		in := &inputs{g: g}
+		outputs := p.build(in)
 		if p.name == p.device.other.Program {
 			outputs[0] = graph.MulScalar(outputs[0], 1)
 		}
@@ -107,11 +120,43 @@ func (p *program) lower() (builder *xla.Builder, text []byte, err error) {
 		if err != nil {
 			return err
 		}
+		if p.gives, err = in.donate(c.builder); err != nil {
+			return err
+		}
 		builder = c.builder
 		text, err = lowered.Build()
 		return err
 	})
 	return builder, text, err
+}
+
+// donate marks the donated inputs in the lowered program, and returns which they are. go-xla
+// v0.4.5 passes on which buffers a call donates, but has no call that lets the compiled
+// program use them.
+func (in *inputs) donate(b *xla.Builder) (gives []bool, err error) {
+	if len(in.alias) == 0 {
+		return nil, nil
+	}
+	main, err := executable.Field[*xla.Function](b, "mainFn")
+	if err != nil {
+		return nil, err
+	}
+	fn, err := executable.Field[*stablehlo.Function](main, "fn")
+	if err != nil {
+		return nil, err
+	}
+	if len(fn.Inputs) != in.n {
+		return nil, fmt.Errorf("%d inputs were lowered of %d", len(fn.Inputs), in.n)
+	}
+	gives = make([]bool, in.n)
+	for i, output := range in.alias {
+		if fn.Inputs[i].Attributes == nil {
+			fn.Inputs[i].Attributes = map[string]any{}
+		}
+		fn.Inputs[i].Attributes["tf.aliasing_output"] = int32(output)
+		gives[i] = true
+	}
+	return gives, nil
 }
 
 // digest is the SHA-256 of the lowered program's StableHLO text.
@@ -156,7 +201,8 @@ func (p *program) compile() error {
 	return err
 }
 
-// call runs the program. The caller frees the outputs and holds the device's run lock.
+// call runs the program. The caller frees the outputs and holds the device's run lock. It
+// must not use the buffers of donated inputs afterwards; after an error it frees them.
 func (p *program) call(args ...compute.Buffer) (out []compute.Buffer, err error) {
 	if p.device.closed {
 		return nil, fmt.Errorf("run program %s: %w", p.name, ErrClosed)
@@ -172,7 +218,7 @@ func (p *program) call(args ...compute.Buffer) (out []compute.Buffer, err error)
 			}
 		}
 		var err error
-		out, err = p.exec.Execute(args, nil, 0)
+		out, err = p.exec.Execute(args, p.gives, 0)
 		return err
 	})
 	return out, err

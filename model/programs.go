@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -51,7 +52,9 @@ const (
 	kindDecodeChunk kind = "decode-chunk"
 	kindForward     kind = "forward"
 	kindBackward    kind = "backward"
+	kindSquare      kind = "square"
 	kindApply       kind = "apply"
+	kindFill        kind = "fill"
 	kindFingerprint kind = "fingerprint"
 )
 
@@ -69,6 +72,7 @@ func (p *Programs) named(k kind) kind {
 type programKey struct {
 	kind                kind
 	config              Config
+	tensor              string // dimensions of the tensor that it is for
 	dtype               dtypes.DType
 	rows, tokens, fresh int
 	limits              limits
@@ -84,7 +88,7 @@ type Programs struct {
 	c      Config
 	sh     Shapes
 	net    network
-	progs  map[kind]*program
+	progs  map[kind]group
 
 	legal     compute.Buffer // [V] float32, 0 or −Inf
 	tables    [2]compute.Buffer
@@ -118,13 +122,20 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 		p.free()
 		return nil, err
 	}
-	p.progs = map[kind]*program{}
+	p.progs = map[kind]group{}
 	add := func(k kind, key programKey, build builder) {
 		key.kind, key.config = p.named(k), c.shape()
-		p.progs[key.kind] = d.shared(key, build).hold()
+		p.progs[key.kind] = group{d.shared(key, build)}.hold()
 	}
-	add(kindApply, programKey{}, p.buildApply)
-	add(kindFingerprint, programKey{}, p.buildFingerprint)
+	each := func(k kind, l limits, build func(TensorShape) builder) {
+		p.progs[p.named(k)] = d.perTensor(k, c, programKey{limits: l}, build).hold()
+	}
+	each(kindFingerprint, limits{words: l.words}, func(t TensorShape) builder { return buildFingerprint(t, l.words) })
+	each(kindFill, limits{}, buildFill)
+	if sh.MicroBatch > 0 {
+		each(kindSquare, limits{}, buildSquare)
+		each(kindApply, limits{}, buildApply)
+	}
 	if sh.GenerateRows > 0 && sh.MaxNewTokens > 0 {
 		key := programKey{dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: l}
 		add(kindPrefill, key, p.buildPrefill)
@@ -197,7 +208,7 @@ func (d *Device) shared(key programKey, build builder) *program {
 	if d.programs == nil {
 		d.programs = map[programKey]*program{}
 	}
-	p := &program{name: string(key.kind), device: d, key: key, build: build}
+	p := &program{name: strings.TrimSpace(string(key.kind) + " " + key.tensor), device: d, key: key, build: build}
 	d.programs[key] = p
 	return p
 }
@@ -262,7 +273,8 @@ func (p *Programs) Compile(ctx context.Context, progress func(name string)) erro
 }
 
 // Hashes returns, by name, the SHA-256 of each program's StableHLO text, which is what XLA
-// compiles. It lowers the programs but does not compile them.
+// compiles. Programs that there are for each shape of a tensor have one hash, the SHA-256 of
+// theirs. It lowers the programs but does not compile them.
 func (p *Programs) Hashes() (map[string]string, error) {
 	out := map[string]string{}
 	for k, prog := range p.current() {
@@ -276,7 +288,7 @@ func (p *Programs) Hashes() (map[string]string, error) {
 }
 
 // current returns a copy of the map of programs.
-func (p *Programs) current() map[kind]*program {
+func (p *Programs) current() map[kind]group {
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
 	return maps.Clone(p.progs)
@@ -300,10 +312,19 @@ func (p *Programs) free() {
 	p.legal, p.tables, p.decodeTab = nil, [2]compute.Buffer{}, [2]compute.Buffer{}
 }
 
-// program returns a program, or an error if the shapes do not provide for it.
+// program returns a single program, or an error if the shapes do not provide for it.
 func (p *Programs) program(k kind) (*program, error) {
-	if prog := p.progs[p.named(k)]; prog != nil {
-		return prog, nil
+	g, err := p.group(k)
+	if err != nil {
+		return nil, err
+	}
+	return g[0], nil
+}
+
+// group returns the programs of a kind, or an error if the shapes do not provide for them.
+func (p *Programs) group(k kind) (group, error) {
+	if g := p.progs[p.named(k)]; g != nil {
+		return g, nil
 	}
 	return nil, fmt.Errorf("%w: the programs were prepared without the shapes that %s needs, or freed", ErrInput, p.named(k))
 }

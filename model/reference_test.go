@@ -12,8 +12,3 @@
 // the same bits on machines that fuse products with sums.
 
 package model
-
-import "math"
-
-// finite reports whether x is neither NaN nor infinite.
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

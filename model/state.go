@@ -7,12 +7,18 @@ import (
 	"github.com/gomlx/compute"
 )
 
-// ErrFreed is returned when a freed State is used.
-var ErrFreed = errors.New("state was freed")
+var (
+	// ErrFreed is returned when a freed State is used.
+	ErrFreed = errors.New("state was freed")
+	// ErrConsumed is returned when a State is used after an update has consumed it, and by
+	// an update that failed while it wrote: then there is no state any more.
+	ErrConsumed = errors.New("state was consumed")
+)
 
 // State is the training state of a policy or a critic on a device: parameters,
-// AdamW's moments and the number of updates applied. It never changes; an update
-// makes a new one. All Programs of the same device and configuration can use it.
+// AdamW's moments and the number of updates applied. It never changes: an update consumes
+// it and makes a new one in its memory. All Programs of the same device and configuration
+// can use it.
 type State struct {
 	device *Device
 	c      Config
@@ -20,11 +26,13 @@ type State struct {
 	// A state of UploadParams has neither m nor v.
 	params, m, v []compute.Buffer
 	step         int64
-	fingerprint  *program
+	fingerprint  group
 	freed        bool
+	consumer     string // what has consumed it; empty: nothing
 }
 
-// NewState uploads parameters with zero moments, before the first update.
+// NewState uploads parameters, before the first update. The zero moments are made on the
+// device.
 func (p *Programs) NewState(params Params) (*State, error) {
 	if err := params.check(); err != nil {
 		return nil, fmt.Errorf("upload state: %w: %w", ErrInput, err)
@@ -66,7 +74,7 @@ func (p *Programs) load(src Source, moments bool) (*State, error) {
 	}
 	shapes := src.Config.Tensors()
 	if st.step, err = src.each(moments, func(part part, i int, v []float32) error { return st.put(part, i, shapes[i], v) }); err == nil && moments {
-		err = st.fillMoments(shapes)
+		err = p.fillMoments(st)
 	}
 	if err != nil {
 		st.Free()
@@ -85,11 +93,11 @@ func (p *Programs) empty(c Config, moments bool) (*State, error) {
 	if p.device.closed {
 		return nil, ErrClosed
 	}
-	prog, err := p.program(kindFingerprint)
+	prints, err := p.group(kindFingerprint)
 	if err != nil {
 		return nil, err
 	}
-	st := &State{device: p.device, c: c, fingerprint: prog.hold()}
+	st := &State{device: p.device, c: c, fingerprint: prints.hold()}
 	n := len(c.Tensors())
 	st.params = make([]compute.Buffer, n)
 	if moments {
@@ -114,27 +122,35 @@ func (s *State) put(p part, i int, t TensorShape, v []float32) error {
 	})
 }
 
-// fillMoments makes the moments that have not been uploaded zeros.
-func (s *State) fillMoments(shapes []TensorShape) error {
-	room := borrow(s.c)
-	defer room.giveBack()
-	clear(room.values)
-	for _, p := range []part{partFirst, partSecond} {
-		for i, t := range shapes {
-			if s.buffers(p)[i] != nil {
-				continue
-			}
-			if err := s.put(p, i, t, room.values[:t.Elements()]); err != nil {
-				return err
+// fillMoments makes the moments that have not been uploaded zeros, on the device.
+func (p *Programs) fillMoments(s *State) error {
+	s.device.run.Lock()
+	defer s.device.run.Unlock()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	fills, err := p.group(kindFill)
+	if err != nil {
+		return err
+	}
+	return try("make moments", func() (err error) {
+		for i, fill := range fills {
+			for _, moments := range [][]compute.Buffer{s.m, s.v} {
+				if moments[i] != nil {
+					continue
+				}
+				if moments[i], err = fill.fill(0, 0, 0); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // Download copies the state to the host, bit for bit.
 func (s *State) Download() (Snapshot, error) {
-	if s.m == nil {
+	if s.m == nil && s.consumer == "" {
 		return Snapshot{}, fmt.Errorf("download state: %w: the state has no moments", ErrInput)
 	}
 	return sourceOf(s.c, partCount, s.step, s.reader()).Snapshot()
@@ -179,11 +195,22 @@ func (s *State) release() {
 	}
 }
 
-// usable returns an error if the state was freed or its device closed. The caller holds run.
+// pass gives all that the state has to a new one, and records what has consumed it. The
+// caller holds run.
+func (s *State) pass(consumer string) *State {
+	next := *s
+	*s = State{device: s.device, c: s.c, step: s.step, consumer: consumer}
+	return &next
+}
+
+// usable returns an error if the state was freed or consumed, or its device closed. The
+// caller holds run.
 func (s *State) usable() error {
 	switch {
 	case s.device.closed:
 		return ErrClosed
+	case s.consumer != "":
+		return fmt.Errorf("%w by %s", ErrConsumed, s.consumer)
 	case s.freed:
 		return ErrFreed
 	}

@@ -76,39 +76,59 @@ func (s *State) lanes() (sum [lanes]uint32, err error) {
 	}
 	sum = stepLanes(s.step, from)
 	return sum, try("add up", func() error {
+		sums, err := upload(s.device, make([]uint32, lanes), lanes)
+		if err != nil {
+			return err
+		}
+		defer func() { free([]compute.Buffer{sums}) }()
 		for i, part := range parts {
-			if err := s.addLanes(&sum, part, mixWord(from+uint32(i))); err != nil {
-				return err
+			seed := mixWord(from + uint32(i)) // each part has its own
+			for tensor := range part {
+				if sums, err = s.addLanes(sums, part[tensor], tensor, seed); err != nil {
+					return err
+				}
 			}
 		}
-		return nil
-	})
-}
-
-// addLanes adds the lanes of one part of the state. Each part has its own seed.
-func (s *State) addLanes(sum *[lanes]uint32, part []compute.Buffer, seed uint32) error {
-	// The seed is an input, so that all parts use one program. As a constant it would
-	// also cost many seconds of compilation, in which XLA evaluates the mixed constants.
-	b, err := upload(s.device, []uint32{seed})
-	if err != nil {
-		return err
-	}
-	defer free([]compute.Buffer{b})
-	out, err := s.fingerprint.call(append(append([]compute.Buffer{}, part...), b)...)
-	if err != nil {
-		return err
-	}
-	defer free(out)
-	for _, o := range out {
-		words, err := download[uint32](o, lanes)
+		words, err := download[uint32](sums, lanes)
 		if err != nil {
 			return err
 		}
 		for i, w := range words {
 			sum[i] += w
 		}
+		return nil
+	})
+}
+
+// addLanes adds the lanes of a tensor to the sums, block by block, and returns the new
+// sums. It frees the old ones, unless there is an error.
+func (s *State) addLanes(sums, x compute.Buffer, tensor int, seed uint32) (compute.Buffer, error) {
+	n, size := s.c.Tensors()[tensor].Elements(), s.fingerprint[tensor].key.limits.words
+	for from := 0; from < n; from += size {
+		numbers, err := upload(s.device, append(salts(tensor, seed), uint32(from)), 2*lanes+1)
+		if err != nil {
+			return sums, err
+		}
+		out, err := s.fingerprint[tensor].call(x, numbers, sums)
+		free([]compute.Buffer{numbers})
+		if err != nil {
+			return sums, err
+		}
+		free([]compute.Buffer{sums})
+		sums = out[0]
 	}
-	return nil
+	return sums, nil
+}
+
+// salts are the multipliers of the place, one for each lane, and what is added to the
+// product. The seed is that of the part of the state.
+func salts(tensor int, seed uint32) []uint32 {
+	out := make([]uint32, 2*lanes)
+	for lane := range lanes {
+		salt := 2 * uint32(tensor*lanes+lane)
+		out[lane], out[lanes+lane] = mixWord(salt+1)|1, mixWord(salt+2)+seed
+	}
+	return out
 }
 
 // stepLanes is the step's part of the fingerprint. It depends on from, the first seed of
@@ -121,33 +141,38 @@ func stepLanes(step int64, from uint32) (sum [lanes]uint32) {
 	return sum
 }
 
-// buildFingerprint is the fingerprint program. Its inputs are one part of a state, as the
-// configuration's tensors, and a seed; its outputs are each tensor's lanes, [4] uint32.
-func (p *Programs) buildFingerprint(in *inputs) []*graph.Node {
-	tensors := in.tensors(dtypes.Float32, p.c.Tensors())
-	seed := in.next(dtypes.Uint32)
-	sums := make([]*graph.Node, len(tensors))
-	for i, x := range tensors {
-		words := graph.Bitcast(graph.Reshape(x, x.Shape().Size()), dtypes.Uint32)
-		sums[i] = hashWords(words, seed, uint32(i))
+// buildFingerprint is the fingerprint program of a tensor. Its inputs are the tensor, the
+// numbers of addLanes (salts and the place of a block's first word) and the sums so far; its
+// output is the sums with the lanes of the block added. A block has at most the given number
+// of words: the mixed words of a whole tensor would need four times its memory. The numbers
+// are inputs, so that tensors of one shape share the program; as constants they would also
+// cost many seconds of compilation, in which XLA evaluates what is mixed of them.
+func buildFingerprint(t TensorShape, words int) builder {
+	return func(in *inputs) []*graph.Node {
+		n := t.Elements()
+		size := min(n, words)
+		x := graph.Reshape(in.next(dtypes.Float32, t.Shape...), n)
+		numbers, sums := in.next(dtypes.Uint32, 2*lanes+1), in.next(dtypes.Uint32, lanes)
+		wide := shapes.Make(dtypes.Uint32, lanes, size)
+		place := graph.Iota(in.g, wide, 1)
+		from := element(numbers, 2*lanes)
+		if size < n {
+			// The last block ends where the tensor does, and so begins in the block before it.
+			start := graph.Min(from, graph.Const(in.g, uint32(n-size)))
+			x = graph.DynamicSlice(x, []*graph.Node{start}, []int{size})
+			place = graph.Add(place, start)
+		}
+		column := func(at int) *graph.Node {
+			v := graph.Slice(numbers, graph.AxisRange(at, at+lanes))
+			return graph.BroadcastToShape(graph.Reshape(v, lanes, 1), wide)
+		}
+		word := graph.BroadcastToShape(graph.Reshape(graph.Bitcast(x, dtypes.Uint32), 1, size), wide)
+		mixed := mixNodes(graph.BitwiseXor(word, graph.Add(graph.Mul(place, column(0)), column(lanes))))
+		if n%size != 0 {
+			mixed = graph.Where(graph.GreaterOrEqual(place, from), mixed, graph.ZerosLike(mixed))
+		}
+		return []*graph.Node{graph.Add(sums, graph.ReduceSum(mixed, 1))}
 	}
-	return sums
-}
-
-// hashWords computes the lanes of one tensor of words [n]. Every lane has its own
-// multiplier of the place and its own salt for every tensor.
-func hashWords(w, seed *graph.Node, tensor uint32) *graph.Node {
-	g, n := w.Graph(), w.Shape().Size()
-	factors, salts := make([][]uint32, 1), make([][]uint32, 1)
-	for lane := range uint32(lanes) {
-		salt := 2 * (tensor*lanes + lane)
-		factors[0], salts[0] = append(factors[0], mixWord(salt+1)|1), append(salts[0], mixWord(salt+2))
-	}
-	wide := shapes.Make(dtypes.Uint32, n, lanes)
-	place := graph.Mul(graph.Iota(g, wide, 0), graph.Const(g, factors))
-	place = graph.Add(place, graph.Add(graph.Const(g, salts), seed))
-	w = graph.BroadcastToShape(graph.Reshape(w, n, 1), wide)
-	return graph.ReduceSum(mixNodes(graph.BitwiseXor(w, place)), 0)
 }
 
 // mixWord is MurmurHash3's finalizer: every bit of x changes about half of the

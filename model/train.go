@@ -13,14 +13,15 @@ type pass struct {
 	knobs       []float32 // of the loss
 }
 
-// report is the result of the apply program.
+// report is what an update finds before it writes.
 type report struct {
 	metrics []float64 // in the order of the loss
 	norm    float64
 	skipped bool
 }
 
-// train applies one update on a minibatch and returns the next state.
+// train applies one update on a minibatch and returns the next state; see apply for what is
+// left of the old one.
 func (p *Programs) train(ctx context.Context, s *State, batches []packed, how pass, o Optimizer) (next *State, r report, err error) {
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
@@ -110,17 +111,20 @@ func (p *Programs) backward(prog *program, s *State, b packed, how pass, acc *ac
 	if in.first, err = upload(p.device, []bool{first}); err != nil {
 		return err
 	}
-	sums, metrics := acc.grads, acc.metrics
-	if first { // the program ignores the sums: any buffers of the right shape will do
+	metrics := acc.metrics
+	if first { // the program does not read the sums, but writes in their memory
+		if acc.grads, err = p.zeros(); err != nil {
+			return err
+		}
 		if in.noMetrics, err = upload(p.device, make([]float32, p.metricCount()), p.metricCount()); err != nil {
 			return err
 		}
-		sums, metrics = s.params, in.noMetrics
+		metrics = in.noMetrics
 	}
 	args := append(append([]compute.Buffer{}, s.params...), f.inputs(p)...)
 	args = append(append(args, f.scores...), f.saved...)
 	args = append(args, in.columns, in.knobs, in.first)
-	args = append(append(args, sums...), metrics)
+	args = append(append(args, acc.grads...), metrics)
 	out, err := prog.call(args...)
 	if err != nil {
 		return err

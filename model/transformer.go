@@ -29,11 +29,13 @@ type limits struct {
 	queries int // that attend at once
 	logits  int // positions × vocabulary in the head at once
 	prefill int // tokens in one prefill
+	words   int // of a tensor that the fingerprint mixes at once
 }
 
 // defaultLimits compute attention for 512 queries at a time instead of a whole sequence,
-// which also skips the keys after each block of queries. 2^26 logits are 256 MiB.
-var defaultLimits = limits{queries: 512, logits: 1 << 26, prefill: 1 << 16}
+// which also skips the keys after each block of queries. 2^26 logits are 256 MiB. The lanes
+// of 2^19 words are 8 MiB, which stay in a processor's cache.
+var defaultLimits = limits{queries: 512, logits: 1 << 26, prefill: 1 << 16, words: 1 << 19}
 
 // ropeTables computes the cosines and sines for positions 0 to n−1, each [n,
 // HeadDim/2]. Angles are products of float32 numbers, as in transformers. The tables are

@@ -65,7 +65,7 @@ type UpdateMetrics struct {
 	// ApproxKL is the mean of (ratio − 1) − log ratio, never negative
 	// (http://joschu.net/blog/kl-approx.html, k3).
 	ApproxKL float64
-	// Skipped is set if the loss or the gradient's norm was not finite: nothing changed.
+	// Skipped is set if the loss or the gradient's norm was not finite: no number changed.
 	Skipped bool
 	// Tokens is the number of tokens that were trained on.
 	Tokens int
@@ -80,10 +80,11 @@ type UpdateMetrics struct {
 // − old log-prob) with the difference clamped to ±20. LossOptions select the parts of the
 // loss. Each minibatch of each epoch is one call.
 //
-// If the loss or the gradient's norm is not finite, the new state equals the old one bit
-// for bit and Skipped is set; that is not an error. The old state does not change and
-// exists until it is freed. The context is checked between programs; a running program is
-// not interrupted.
+// The update consumes the state: the new one is made in its memory. If the loss or the
+// gradient's norm is not finite, the new state equals the old one bit for bit and Skipped is
+// set; that is not an error. An error leaves the old state as it was, unless it is an
+// ErrConsumed: then the update failed while it wrote, and there is no state any more. The
+// context is checked before each micro-batch; a running program is not interrupted.
 func (p *Programs) Update(ctx context.Context, s *State, batches []MicroBatch, k Settings) (*State, UpdateMetrics, error) {
 	st, m, err := p.update(ctx, s, batches, k, false)
 	if err != nil {

@@ -82,7 +82,9 @@ type unclear struct {
 func (e *Engine) settle(ctx context.Context, rc *run.Context, err error) error {
 	switch {
 	case err == nil:
-		e.unclear = unclear{}
+		if e.unclear.step == repeatedStep(ctx) {
+			e.unclear = unclear{}
+		}
 	case errors.Is(err, model.ErrOutOfMemory):
 		e.forget()
 		e.trim(0)
@@ -96,7 +98,7 @@ func (e *Engine) settle(ctx context.Context, rc *run.Context, err error) error {
 		err = &deviceError{activities.ErrDeviceFailed, cut(err.Error())}
 		e.end(Refused, stepOf(ctx)+": "+err.Error())
 	case errors.Is(err, model.ErrDeviceUnclear):
-		if step := stepOf(ctx); e.unclear.step != step {
+		if step := repeatedStep(ctx); e.unclear.step != step {
 			e.unclear = unclear{step: step}
 		}
 		if e.unclear.times++; e.unclear.times <= unclearTries {
@@ -123,6 +125,16 @@ func stepOf(ctx context.Context) string {
 	}
 	info := activity.GetInfo(ctx)
 	return fmt.Sprintf("%s (activity %s) of run %s", info.ActivityType.Name, info.ActivityID, info.WorkflowExecution.ID)
+}
+
+// repeatedStep names the activities that a run repeats when one of them fails: an update that
+// failed while it wrote is scheduled anew, after the version was restored.
+func repeatedStep(ctx context.Context) string {
+	if !activity.IsActivity(ctx) {
+		return stepOf(ctx)
+	}
+	info := activity.GetInfo(ctx)
+	return info.ActivityType.Name + " of run " + info.WorkflowExecution.ID
 }
 
 // stuckTicks is the number of looks at the device after which it is stuck. Looks are

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/testsuite"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
@@ -105,6 +108,35 @@ func TestFailuresEndTheWorker(t *testing.T) {
 	require.Equal(t, OutOfMemory, end.Cause)
 	require.ErrorContains(t, end, "device out of memory: ")
 	require.ErrorContains(t, end, "281474976710656 bytes")
+}
+
+// An update that failed while it wrote is scheduled anew after a restore, which does not
+// begin the count of its unclear errors anew.
+func TestUnclearErrorsOfAnUpdateAreCountedAcrossRestores(t *testing.T) {
+	e, endings := ownEngine(t)
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	settle := func(ctx context.Context, text string) error {
+		if text == "" {
+			return e.settle(ctx, nil, nil)
+		}
+		return e.settle(ctx, nil, fmt.Errorf("%w: %s", model.ErrDeviceUnclear, text))
+	}
+	for _, name := range []string{"Update", "Restore"} {
+		env.RegisterActivityWithOptions(settle, activity.RegisterOptions{Name: name})
+	}
+	step := func(name, text string) {
+		_, err := env.ExecuteActivity(name, text)
+		require.Equal(t, text == "", err == nil)
+	}
+	for _, name := range []string{"Update", "Restore"} { // an update that succeeds ends its count
+		step("Update", strange)
+		step(name, "")
+	}
+	step("Update", strange)
+	step("Restore", "")
+	require.Empty(t, endings)
+	step("Update", strange)
+	require.Equal(t, Failed, (<-endings).Cause)
 }
 
 // Errors that say nothing about the device leave the worker as it is.

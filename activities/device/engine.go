@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -174,6 +175,23 @@ func (e *Engine) trim(most int) {
 		e.programs[oldest].Free()
 		delete(e.programs, oldest)
 	}
+}
+
+// drop frees the policy and critic in memory. The programs and the reference stay.
+func (e *Engine) drop() { e.hold(nil, nil) }
+
+// abandon drops the policy and critic after an error if they are no version any more: an
+// update was under way, of which an optimizer step was made or failed while it wrote. It
+// tells whether that is so.
+func (e *Engine) abandon(err error) bool {
+	if e.fingerprint != "" && !errors.Is(err, model.ErrConsumed) {
+		return false
+	}
+	if !errors.Is(err, model.ErrDeviceFailed) { // else the device may not answer
+		e.drop()
+	}
+	e.fingerprint = ""
+	return true
 }
 
 // hold replaces the policy and critic in memory; critic is nil if there is none. Until

@@ -39,14 +39,14 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 	}
 	others := map[string]*work{} // the runs that this one continues, by spec
 	deadline := time.Now().Add(time.Duration(in.MaxSeconds) * time.Second)
+	if !in.Evaluate {
+		if err := w.selfTest(ctx, run, w.Train.Credit.Critic()); err != nil {
+			return activities.RestoreResult{}, err
+		}
+	}
 	at, err := w.startingPoint(ctx, d.Store, run, goal, log, &out)
 	if err != nil {
 		return activities.RestoreResult{}, err
-	}
-	if !in.Evaluate {
-		if err := w.selfTest(ctx, run); err != nil {
-			return activities.RestoreResult{}, err
-		}
 	}
 	for ; at < len(log.updates) && w.engine.fingerprint != goal; at++ {
 		if at > 0 && in.MaxSeconds > 0 && time.Now().After(deadline) {
@@ -196,7 +196,7 @@ func (l updateLog) withoutSkipped() updateLog {
 // recomputing: the goal itself, a version on the way, or the stored one. It
 // gives the index of the first update to apply.
 func (w *work) startingPoint(ctx context.Context, s store.Store, run activities.Run, goal string, log updateLog, out *activities.RestoreResult) (int, error) {
-	if w.engine.state != nil {
+	if w.engine.state != nil && w.engine.fingerprint != "" {
 		if goal != "" && w.engine.fingerprint == goal {
 			out.Resident = true
 			return len(log.updates), nil
@@ -234,7 +234,7 @@ func (w *work) load(ctx context.Context, s store.Store, run activities.Run, ref 
 	if err != nil {
 		return err
 	}
-	w.engine.hold(nil, nil) // room for what is loaded
+	w.engine.drop() // room for what is loaded
 	if ref == nil {
 		return w.loadBase(ctx, s, run, p)
 	}

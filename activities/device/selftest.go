@@ -24,11 +24,11 @@ const (
 	selfTestTokens = 8
 )
 
-// selfTest has the device repeat itself, with the programs that train a run and with the
-// state in memory: an update of two micro-batches and a generation, twice each. Programs are
-// tested once, when they are first used. The state in memory stays as it is; what the
-// updates make is freed. It holds as much memory as an update.
-func (w *work) selfTest(ctx context.Context, run activities.Run) error {
+// selfTest has the device repeat itself with the programs that train a run: an update of two
+// micro-batches and a generation, twice each, on probes. Programs are tested once, before
+// they are first used; the critic's with critic. It needs as much memory as an update, and so
+// drops the version in memory.
+func (w *work) selfTest(ctx context.Context, run activities.Run, critic bool) error {
 	begin := time.Now()
 	defer func() { w.measured.CompileSeconds += time.Since(begin).Seconds() }()
 	draws := draw.Address{Purpose: "self-test"}.Rand()
@@ -39,23 +39,24 @@ func (w *work) selfTest(ctx context.Context, run activities.Run) error {
 		if err != nil {
 			return err
 		}
+		w.engine.drop()
 		generate := w.selfTestPrompts(shapes, draws)
-		if err := w.repeats(ctx, "a generation", func() (string, error) {
-			got, err := p.Generate(ctx, w.engine.state, generate)
-			return fmt.Sprint(got.Tokens, got.LogProbs), err
+		if err := w.repeats(ctx, "a generation", p, func(probe *model.State) (string, *model.State, error) {
+			got, err := p.Generate(ctx, probe, generate)
+			return fmt.Sprint(got.Tokens, got.LogProbs), probe, err
 		}); err != nil {
 			return err
 		}
 		batches, knobs := w.selfTestRows(shapes, draws), modelSettings(settings, settings.Update.LearningRate)
-		if err := w.repeats(ctx, "an update", func() (string, error) {
-			next, _, err := p.Update(ctx, w.engine.state, batches, knobs)
-			return lanesOf(next, err)
+		if err := w.repeats(ctx, "an update", p, func(probe *model.State) (string, *model.State, error) {
+			next, m, err := p.Update(ctx, probe, batches, knobs)
+			return fmt.Sprint(m), next, err
 		}); err != nil {
 			return err
 		}
 		w.engine.programs[key].tested = true
 	}
-	if w.engine.critic == nil {
+	if !critic {
 		return nil
 	}
 	key := criticKey(w.Context, run)
@@ -66,10 +67,11 @@ func (w *work) selfTest(ctx context.Context, run activities.Run) error {
 	if err != nil {
 		return err
 	}
+	w.engine.drop()
 	batches, knobs := w.selfTestRows(shapes, draws), criticSettings(settings)
-	if err := w.repeats(ctx, "an update of the critic", func() (string, error) {
-		next, _, err := c.CriticUpdate(ctx, w.engine.critic, batches, knobs)
-		return lanesOf(next, err)
+	if err := w.repeats(ctx, "an update of the critic", c, func(probe *model.State) (string, *model.State, error) {
+		next, m, err := c.CriticUpdate(ctx, probe, batches, knobs)
+		return fmt.Sprint(m), next, err
 	}); err != nil {
 		return err
 	}
@@ -83,21 +85,13 @@ func (e *Engine) tested(key programsKey) bool {
 	return p != nil && p.tested
 }
 
-// lanesOf is the fingerprint of what an update made, which it frees.
-func lanesOf(next *model.State, err error) (string, error) {
-	if err != nil {
-		return "", err
-	}
-	defer next.Free()
-	return next.Fingerprint()
-}
-
-// repeats computes something twice and compares what it gives.
-func (w *work) repeats(ctx context.Context, what string, compute func() (string, error)) error {
+// repeats computes something on two probes, which are alike, and compares what it tells and
+// the states that it leaves.
+func (w *work) repeats(ctx context.Context, what string, p *model.Programs, compute func(probe *model.State) (told string, left *model.State, err error)) error {
 	var got [2]string
 	for i := range got {
 		var err error
-		if got[i], err = compute(); err != nil {
+		if got[i], err = onProbe(p, compute); err != nil {
 			return fmt.Errorf("self-test: %s: %w", what, err)
 		}
 	}
@@ -112,6 +106,23 @@ func (w *work) repeats(ctx context.Context, what string, compute func() (string,
 		at++
 	}
 	return fmt.Errorf("%w: %s gave %q, and when repeated %q", errUnrepeatable, what, excerpt(got[0], at), excerpt(got[1], at))
+}
+
+// onProbe computes on a probe, and gives what it tells and the fingerprint of the state that
+// it leaves. Nothing stays on the device.
+func onProbe(p *model.Programs, compute func(probe *model.State) (told string, left *model.State, err error)) (string, error) {
+	probe, err := p.Probe()
+	if err != nil {
+		return "", err
+	}
+	defer probe.Free()
+	told, left, err := compute(probe)
+	if err != nil {
+		return "", err
+	}
+	defer left.Free()
+	fingerprint, err := left.Fingerprint()
+	return told + " " + fingerprint, err
 }
 
 // excerpt is the part of a text around a place.

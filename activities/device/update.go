@@ -25,8 +25,14 @@ func keyOf(in activities.UpdateInput) (updateKey, error) {
 
 // apply runs an update on the resident state and holds the result: an optimizer
 // step on each minibatch of each epoch, in the order that the address of the
-// iteration draws.
-func (w *work) apply(ctx context.Context, s store.Store, in activities.UpdateInput) (activities.UpdateResult, error) {
+// iteration draws. The steps are made in the memory of the state: after an error on the way
+// the worker holds no version, and the error is an ErrNotResident.
+func (w *work) apply(ctx context.Context, s store.Store, in activities.UpdateInput) (_ activities.UpdateResult, err error) {
+	defer func() {
+		if err != nil && w.engine.abandon(err) {
+			err = fmt.Errorf("%w: %w", activities.ErrNotResident, err)
+		}
+	}()
 	u, b := in.Settings.Update, w.Train.Update.MicroBatch
 	shapes := w.Shapes(w.Training, 1)
 	rows, err := w.ReadBatch(ctx, s, in.Batch)

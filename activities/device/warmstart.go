@@ -179,10 +179,10 @@ func (w *work) teach(ctx context.Context, s store.Store, in activities.WarmStart
 	if in.From != nil {
 		out.Steps = in.From.Version
 	}
-	if err := w.loadChunk(ctx, s, p, in); err != nil {
+	if err := w.selfTest(ctx, run, false); err != nil {
 		return out, err
 	}
-	if err := w.selfTest(ctx, run); err != nil {
+	if err := w.loadChunk(ctx, s, p, in); err != nil {
 		return out, err
 	}
 	ws := w.Train.Policy.WarmStart
@@ -196,6 +196,7 @@ func (w *work) teach(ctx context.Context, s store.Store, in activities.WarmStart
 			Temperature: 1,
 		})
 		if err != nil {
+			w.engine.abandon(err)
 			return out, fmt.Errorf("supervised update %d: %w", out.Steps, err)
 		}
 		w.engine.hold(next, nil)
@@ -245,7 +246,7 @@ func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, 
 	if err != nil {
 		return err
 	}
-	w.engine.hold(nil, nil)
+	w.engine.drop()
 	state, err := p.Load(from)
 	if err != nil {
 		return fmt.Errorf("load what is taught: %w", err)

@@ -54,8 +54,8 @@ type release struct {
 	Numerics   int    `json:"numerics"`
 	Committed  int    `json:"committed"`  // iterations
 	Iterations int    `json:"iterations"` // of the whole run
-	// Machine is the device's fingerprint and processor that began the run. State and
-	// Manifest are its end there: the state's fingerprint and the manifest's digest.
+	// Machine is the fingerprint of the device that began the run. State and Manifest are its
+	// end there: the state's fingerprint and the manifest's digest.
 	Machine  string `json:"machine"`
 	State    string `json:"state"`
 	Manifest string `json:"manifest"`
@@ -74,7 +74,7 @@ func TestReleases(t *testing.T) {
 	for _, e := range entries {
 		of := readRelease(t, e.Name())
 		t.Run(e.Name()+"/resumes", func(t *testing.T) {
-			here := machine(t)
+			here := fingerprint(t)
 			if here != of.Machine {
 				t.Skipf("the run began on %s, this is %s: it can only adopt", of.Machine, here)
 			}
@@ -161,7 +161,7 @@ func (r *recorder) release(t *testing.T, version string) {
 	out := filepath.Join(releases, version)
 	require.NoError(t, os.MkdirAll(out, 0o755))
 	dir := t.TempDir()
-	of := release{Run: "half", Commit: commit(), Numerics: model.Numerics, Committed: halfway + 1, Iterations: 16, Machine: machine(t)}
+	of := release{Run: "half", Commit: commit(), Numerics: model.Numerics, Committed: halfway + 1, Iterations: 16, Machine: fingerprint(t)}
 	r.buildProgram(t)
 	require.NoError(t, stack.WithServers(t.Context(), dev.Options{Dir: dir}, func(on stack.Servers) error {
 		r.dir, r.Client = on.Dir(), on.Client
@@ -207,26 +207,13 @@ func readRelease(t *testing.T, version string) (of release) {
 	return of
 }
 
-// machine names this device and its processor: two processors of one fingerprint were seen
-// to compute other bits.
-func machine(t *testing.T) string {
+// fingerprint is that of this machine's device.
+func fingerprint(t *testing.T) string {
 	t.Helper()
 	d, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err)
-	out := d.Fingerprint().ID()
-	d.Close()
-	b, err := os.ReadFile("/proc/cpuinfo")
-	require.NoError(t, err)
-	seen := map[string]bool{}
-	for line := range strings.Lines(string(b)) {
-		name, value, _ := strings.Cut(line, ":")
-		name = strings.TrimSpace(name)
-		if (name == "vendor_id" || name == "cpu family" || name == "model") && !seen[name] {
-			seen[name] = true
-			out += "-" + strings.TrimSpace(value)
-		}
-	}
-	return out
+	defer d.Close()
+	return d.Fingerprint().ID()
 }
 
 // commit is the commit that the tests were built from, "" if Go does not know.

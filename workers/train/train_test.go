@@ -71,14 +71,14 @@ const ledgerFile = "testdata/ledger.txt"
 
 // The ends of presets are what they were: the state fingerprint and the manifest's digest
 // after the last iteration. A change that moves them does so on purpose, and says so in
-// CHANGELOG. Other machines compute other bits: they have lines of their own. Where the
+// CHANGELOG. Other devices compute other bits: they have lines of their own. Where the
 // ledger has none, the presets are computed and printed if -ledger names them.
 //
 //	go test ./workers/train -run TestLedger -v -timeout 60m -args -ledger all -rewrite
 func TestLedger(t *testing.T) {
 	e, err := engine()
 	require.NoError(t, err)
-	lines := map[string]string{} // by machine and preset
+	lines := map[string]string{} // by the device's fingerprint and preset
 	b, err := os.ReadFile(ledgerFile)
 	require.NoError(t, err)
 	for line := range strings.Lines(string(b)) {
@@ -93,7 +93,7 @@ func TestLedger(t *testing.T) {
 	case "all":
 		names = strings.Split(allOfLedger, ",")
 	}
-	where := machine(t, e)
+	where := e.Info().Fingerprint
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			want, ok := lines[where+" "+name]
@@ -117,31 +117,12 @@ func TestLedger(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, f.Close())
 			case !ok:
-				t.Skipf("the ledger has no line for this machine (%s): only printed", where)
+				t.Skipf("the ledger has no line for this device (%s): only printed", where)
 			default:
 				require.Equal(t, want, got)
 			}
 		})
 	}
-}
-
-// machine names the device and its processor: two machines of one fingerprint were seen
-// to end the same preset with other bits.
-func machine(t *testing.T, e *device.Engine) string {
-	t.Helper()
-	out := e.Info().Fingerprint
-	b, err := os.ReadFile("/proc/cpuinfo")
-	require.NoError(t, err)
-	seen := map[string]bool{}
-	for line := range strings.Lines(string(b)) {
-		name, value, _ := strings.Cut(line, ":")
-		name = strings.TrimSpace(name)
-		if (name == "vendor_id" || name == "cpu family" || name == "model") && !seen[name] {
-			seen[name] = true
-			out += "-" + strings.TrimSpace(value)
-		}
-	}
-	return out
 }
 
 // preset reads NAME, or NAME/N: that preset with N iterations after a warm start of two

@@ -60,8 +60,6 @@ type Memory struct {
 	Weights   int64 `json:"weights"`
 	Moments   int64 `json:"moments"`
 	Gradients int64 `json:"gradients"`
-	// NextState is the new weights and moments, while the old ones still exist.
-	NextState int64 `json:"next_state"`
 	// ComputeCopy is the weights in the compute dtype, if that is not float32.
 	ComputeCopy int64 `json:"compute_copy"`
 	// Critic is its weights and moments, Reference the reference's weights, both with
@@ -197,7 +195,6 @@ func memory(t Train, m ModelShape, d Derived) Memory {
 		Moments:   2 * float32Bytes * d.Parameters,
 		Gradients: float32Bytes * d.Parameters,
 	}
-	u.NextState = u.Weights + u.Moments
 	width := int64(float32Bytes)
 	if t.Policy.ComputeDtype == BFloat16 {
 		width = 2
@@ -225,7 +222,7 @@ func memory(t Train, m ModelShape, d Derived) Memory {
 
 	state := u.Weights + u.Moments + u.ComputeCopy + u.Critic + u.Reference
 	sampling := float32Bytes * pass * int64(m.VocabSize)
-	u.Peak = state + max(u.Gradients+max(u.Activations, u.NextState), u.KVCache+sampling)
+	u.Peak = state + max(u.Gradients+u.Activations, u.KVCache+sampling)
 	return u
 }
 

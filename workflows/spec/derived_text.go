@@ -84,12 +84,12 @@ func (d Derived) MemoryAdvice(t Train) string {
 		return "reprise validate shows what the spec needs the device's memory for"
 	}
 	model := m.Weights + m.Moments + m.ComputeCopy + m.Critic + m.Reference
-	text := fmt.Sprintf("the spec is estimated to need %s at its peak: weights and moments %s, gradients %s, next state %s, activations %s, KV cache %s",
-		size(m.Peak), size(model), size(m.Gradients), size(m.NextState), size(m.Activations), size(m.KVCache))
+	text := fmt.Sprintf("the spec is estimated to need %s at its peak: weights and moments %s, gradients %s, activations %s, KV cache %s",
+		size(m.Peak), size(model), size(m.Gradients), size(m.Activations), size(m.KVCache))
 	switch {
-	case m.Peak-model > m.Gradients+max(m.Activations, m.NextState):
+	case m.Peak-model > m.Gradients+m.Activations:
 		return text + fmt.Sprintf("; lower rollout.pass_rows (%d)", t.Rollout.Pass())
-	case m.Activations > m.NextState:
+	case m.Activations > m.Gradients:
 		return text + fmt.Sprintf("; lower update.micro_batch (%d)", t.Update.MicroBatch)
 	}
 	return text + "; most of it is the model's: take a smaller one, or a device with more memory"

@@ -56,7 +56,7 @@ func MeasureSpeed(ctx context.Context, opened *model.Device, starter spec.Starte
 	if err != nil {
 		return out, err
 	}
-	defer state.Free()
+	defer func() { state.Free() }()
 
 	var batches []model.MicroBatch
 	for i := range speedMicro {
@@ -75,7 +75,7 @@ func MeasureSpeed(ctx context.Context, opened *model.Device, starter spec.Starte
 			Optimizer: optimizer, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1,
 		})
 		if err == nil {
-			next.Free()
+			state = next
 		}
 		return err
 	}

@@ -62,7 +62,7 @@ func (u *updates) free() {
 	}
 }
 
-// update is one optimizer step; edit, if set, changes its settings.
+// update is one optimizer step, which the policy takes; edit, if set, changes its settings.
 func (u *updates) update(p *model.Programs, batches []model.MicroBatch, edit func(*model.Settings)) func(context.Context) error {
 	k := model.Settings{Optimizer: optimizer, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1}
 	if edit != nil {
@@ -71,7 +71,7 @@ func (u *updates) update(p *model.Programs, batches []model.MicroBatch, edit fun
 	return func(ctx context.Context) error {
 		next, _, err := p.Update(ctx, u.policy, batches, k)
 		if err == nil {
-			next.Free()
+			u.policy = next
 		}
 		return err
 	}
@@ -103,7 +103,7 @@ func (u *updates) criticUpdate(batches []model.MicroBatch) func(context.Context)
 	return func(ctx context.Context) error {
 		next, _, err := u.critics.CriticUpdate(ctx, u.critic, batches, model.CriticSettings{Optimizer: optimizer, Clip: 0.5})
 		if err == nil {
-			next.Free()
+			u.critic = next
 		}
 		return err
 	}

@@ -1,0 +1,105 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// Probe makes a state to test the programs with: norms of 1, noise in the other tensors, zero
+// moments and no update applied. It is made on the device and always has the same bits.
+func (p *Programs) Probe() (*State, error) {
+	s, err := p.empty(p.c, true)
+	if err != nil {
+		return nil, fmt.Errorf("make a probe: %w", err)
+	}
+	if err = p.fillProbe(s); err == nil {
+		err = p.fillMoments(s)
+	}
+	if err != nil {
+		s.Free()
+		return nil, fmt.Errorf("make a probe: %w", err)
+	}
+	return s, nil
+}
+
+func (p *Programs) fillProbe(s *State) error {
+	p.device.run.Lock()
+	defer p.device.run.Unlock()
+	return try("make weights", func() (err error) {
+		s.params, err = p.fill(probeTensor)
+		return err
+	})
+}
+
+// probeTensor gives a probe's numbers to fill.
+func probeTensor(t TensorShape) (base, spread float32) {
+	if strings.HasSuffix(t.Name, "norm.weight") {
+		return 1, 0
+	}
+	return -probeNoise, 2 * probeNoise
+}
+
+// probeNoise bounds the noise of a probe's weights: a standard deviation of 0.02, as Qwen2's.
+const probeNoise = 0.0346
+
+// fill makes tensors on the device, in the order of Config.Tensors. of gives a tensor's
+// least number and the width of the range of its noise. The caller holds run.
+func (p *Programs) fill(of func(TensorShape) (base, spread float32)) (out []compute.Buffer, err error) {
+	fills, err := p.group(kindFill)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			free(out)
+		}
+	}()
+	for i, t := range p.c.Tensors() {
+		base, spread := of(t)
+		b, err := fills[i].fill(base, spread, mixWord(uint32(i)))
+		if err != nil {
+			return out, err
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// zeros are tensors of zeros made on the device. The caller holds run.
+func (p *Programs) zeros() ([]compute.Buffer, error) {
+	return p.fill(func(TensorShape) (base, spread float32) { return 0, 0 })
+}
+
+// fill runs a program of buildFill.
+func (p *program) fill(base, spread float32, seed uint32) (compute.Buffer, error) {
+	numbers, err := upload(p.device, []uint32{math.Float32bits(base), math.Float32bits(spread), seed}, 3)
+	if err != nil {
+		return nil, err
+	}
+	defer free([]compute.Buffer{numbers})
+	out, err := p.call(numbers)
+	if err != nil {
+		return nil, err
+	}
+	return out[0], nil
+}
+
+// buildFill is the program that makes a tensor: base + spread · u, where u is noise in
+// [0, 1) of the place and the seed. Its input are the words of base, spread and seed.
+func buildFill(t TensorShape) builder {
+	return func(in *inputs) []*graph.Node {
+		numbers := in.next(dtypes.Uint32, 3)
+		number := func(i int) *graph.Node { return graph.Bitcast(element(numbers, i), dtypes.Float32) }
+		place := graph.Iota(in.g, shapes.Make(dtypes.Uint32, t.Elements()), 0)
+		noise := mixNodes(graph.Add(place, element(numbers, 2)))
+		u := graph.ConvertDType(graph.BitwiseShiftRightLogical(noise, graph.Const(in.g, uint32(8))), dtypes.Float32)
+		u = graph.Mul(u, scalar(u, 1.0/(1<<24)))
+		return []*graph.Node{graph.Reshape(graph.Add(number(0), graph.Mul(number(1), u)), t.Shape...)}
+	}
+}
