@@ -14,6 +14,7 @@ import (
 
 func validateCommand() *cobra.Command {
 	var asJSON, evaluate, sweeps, summary bool
+	var card string
 	var conn stack.Connection
 	cmd := &cobra.Command{
 		Use:   "validate FILE",
@@ -21,8 +22,12 @@ func validateCommand() *cobra.Command {
 		Long: `Checks a spec as the start of a run does. It prints every problem at once (status 1),
 or the resolved spec with all defaults and the numbers that follow from it:
 trajectories and tokens an iteration, actions that Temporal Cloud bills, device memory,
-bytes to S3. "-" reads standard input. The numbers that need the model are given for the starter and for a folder on
-this machine.
+bytes to S3. "-" reads standard input. The numbers that need the model are given for
+the starter, for a folder on this machine, and for names of the Qwen2.5 family on the hub.
+
+--card 80GB compares the peak with the memory of a device, names the host's memory and
+the seconds to load, and says which changes make it fit if it does not (status 1). With a
+sweep it does so for each trial. 1 GB is 10^9 bytes, 1 GiB is 2^30.
 
 A sweep is expanded: each trial's spec is checked, and the trials are listed. A
 document with base, grid, list, random or seeds is a sweep; --sweep makes any other
@@ -35,6 +40,7 @@ answers. Nothing is written.`,
   reprise validate infra/presets/bandit-demo.json --summary
   jq '.iterations = 5' infra/presets/bandit-demo.json | reprise validate -
   reprise validate infra/presets/fig7-filter.json
+  reprise validate infra/presets/fig7-filter.json --card 80GB
   reprise validate --evaluate evaluation.json
   echo '{"policy": "bandit-1", "suites": ["bandit-test"]}' | reprise validate --evaluate -`,
 		Args: one("FILE"),
@@ -43,14 +49,23 @@ answers. Nothing is written.`,
 			if err != nil {
 				return err
 			}
+			var bytes int64
+			if card != "" {
+				if bytes, err = validate.ParseCard(card); err != nil {
+					return err
+				}
+				if evaluate {
+					return fmt.Errorf("--card is for specs and sweeps, not with --evaluate")
+				}
+			}
 			var v validate.Result
 			switch {
 			case evaluate:
 				v, err = validate.CheckEvaluation(cmd.Context(), b, conn.Store)
 			case sweeps || validate.IsSweep(b):
-				v, err = validate.CheckSweep(b)
+				v, err = validate.CheckSweep(b, bytes)
 			default:
-				v, err = validate.CheckTrain(b)
+				v, err = validate.CheckTrain(b, bytes)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
@@ -63,7 +78,7 @@ answers. Nothing is written.`,
 			default:
 				err = validate.Print(cmd.OutOrStdout(), args[0], v)
 			}
-			if err == nil && !v.Sound() {
+			if err == nil && (!v.Sound() || !v.Fits()) {
 				err = errSilent
 			}
 			return err
@@ -71,6 +86,7 @@ answers. Nothing is written.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&summary, "summary", false, "print the numbers alone, without the resolved spec")
+	cmd.Flags().StringVar(&card, "card", "", "memory of the device that the run must fit, such as 80GB or 24GiB")
 	cmd.Flags().BoolVar(&sweeps, "sweep", false, "FILE is a sweep")
 	cmd.Flags().BoolVar(&evaluate, "evaluate", false, "FILE is the input of an Evaluate workflow")
 	conn.AddStoreFlags(cmd.Flags())

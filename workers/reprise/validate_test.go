@@ -156,7 +156,7 @@ func TestValidateFolder(t *testing.T) {
 
 // Without the model at hand, what depends on it is left out, and a sentence says so.
 func TestValidateHub(t *testing.T) {
-	for _, from := range []string{"hf:Qwen/Qwen2.5-0.5B-Instruct", "model:0123456789ab"} {
+	for _, from := range []string{"hf:Qwen/Qwen3-8B", "model:0123456789ab"} {
 		document := `{` + bandit + `,"policy":{"from":"` + from + `"}}`
 		out, _, err := execute(validateCommand(), document, "-")
 		require.NoError(t, err)
@@ -168,7 +168,75 @@ func TestValidateHub(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, r.Derived, "memory_bytes")
 		require.Empty(t, r.Spec.Rollout.PromptTokens)
+		_, _, err = execute(validateCommand(), document, "-", "--card", "80GB")
+		require.ErrorContains(t, err, "--card: the size of the model is not known: "+from+" is fetched at the start")
 	}
+}
+
+// A model of a known name needs not be at hand; its contexts are an estimate, which is no
+// part of the resolved spec.
+func TestValidateKnownHub(t *testing.T) {
+	document := `{` + bandit + `,"policy":{"from":"hf:Qwen/Qwen2.5-0.5B-Instruct@main"}}`
+	out, _, err := execute(validateCommand(), document, "-")
+	require.NoError(t, err)
+	require.Regexp(t, `\nparameters +494,032,768\n`, out)
+	require.Contains(t, out, "those of the starter's tokenizer")
+	r, err := validateJSON(t, document)
+	require.NoError(t, err)
+	require.Contains(t, r.Derived["memory_bytes"], "peak")
+	require.Empty(t, r.Spec.Rollout.PromptTokens)
+	out, _, err = execute(validateCommand(), `{`+bandit+`,"policy":{"from":"hf:Qwen/Qwen2.5-0.5B"},"rollout":{"turns":1,"prompt_tokens":[256]}}`, "-")
+	require.NoError(t, err)
+	require.NotContains(t, out, "starter's tokenizer")
+}
+
+func TestValidateCard(t *testing.T) {
+	document := func(model, more string) string {
+		return `{` + bandit + `,"policy":{"from":"hf:Qwen/` + model + `"},"rollout":{"turns":1,"prompt_tokens":[1024]}` + more + `}`
+	}
+	out, _, err := execute(validateCommand(), document("Qwen2.5-0.5B", ""), "-", "--summary", "--card", "80GB")
+	require.NoError(t, err)
+	require.Contains(t, out, "It fits a device of 80 GB: it needs ")
+	require.Contains(t, out, "The host needs ")
+
+	out, _, err = execute(validateCommand(), document("Qwen2.5-7B", ""), "-", "--summary", "--card", "80GB")
+	require.ErrorIs(t, err, errSilent)
+	require.Contains(t, out, "It does not fit a device of 80 GB")
+	require.Contains(t, out, "  a smaller model, such as qwen2.5-")
+	require.Regexp(t, `\n  a device of \d\d\d GB\n$`, out)
+
+	// What is said to fit does fit.
+	big := document("Qwen2.5-0.5B", `,"update":{"micro_batch":64}`)
+	out, _, err = execute(validateCommand(), big, "-", "--json", "--card", "16GB")
+	require.ErrorIs(t, err, errSilent)
+	var r struct{ Card validate.Card }
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.False(t, r.Card.Fits)
+	require.NotEmpty(t, r.Card.Changes)
+	require.Regexp(t, `^update.micro_batch: \d+ \(64 now\)$`, r.Card.Changes[0])
+	less, _, _ := strings.Cut(strings.TrimPrefix(r.Card.Changes[0], "update.micro_batch: "), " ")
+	_, _, err = execute(validateCommand(), strings.Replace(big, `"micro_batch":64`, `"micro_batch":`+less, 1), "-", "--card", "16GB")
+	require.NoError(t, err)
+	device := strings.ReplaceAll(strings.TrimPrefix(r.Card.Changes[len(r.Card.Changes)-1], "a device of "), " ", "")
+	_, _, err = execute(validateCommand(), big, "-", "--card", device)
+	require.NoError(t, err)
+
+	for _, wrong := range []string{"80", "GB", "-1GB", "80 cards", "1e40GB"} {
+		_, _, err = execute(validateCommand(), big, "-", "--card", wrong)
+		require.ErrorContains(t, err, "is no size of a device's memory", wrong)
+	}
+	_, _, err = execute(validateCommand(), big, "-", "--card", "80GB", "--evaluate")
+	require.ErrorContains(t, err, "--card is for specs and sweeps")
+}
+
+func TestValidateSweepCard(t *testing.T) {
+	document := `{"base": {` + bandit + `,"policy":{"from":"hf:Qwen/Qwen2.5-1.5B"},"rollout":{"turns":1,"prompt_tokens":[1024]}}, "grid": {"update.micro_batch": [1, 128]}, "seeds": [1, 2]}`
+	out, _, err := execute(validateCommand(), document, "-", "--card", "40GB")
+	require.ErrorIs(t, err, errSilent)
+	require.Contains(t, out, "The trial that needs the most is update.micro_batch=128,seed=1.\nIt does not fit a device of 40 GB")
+	require.Contains(t, out, "2 of 4 trials do not fit: update.micro_batch=128,seed=1, update.micro_batch=128,seed=2\n")
+	_, _, err = execute(validateCommand(), document, "-", "--card", "80GB")
+	require.NoError(t, err)
 }
 
 func TestValidateCountsActions(t *testing.T) {

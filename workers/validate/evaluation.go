@@ -108,12 +108,15 @@ func besidesRun(e spec.Evaluate, standIn spec.Train, known spec.Known) error {
 
 // withModel fills in the widths from the model's tokenizer, if it is available.
 func (v Evaluation) withModel(t spec.Train) (Evaluation, error) {
-	_, files, unknown, err := modelOf(t.Policy)
-	if err != nil || unknown != "" {
-		v.Unknown = unknown
+	m, err := modelOf(t.Policy)
+	if m.estimated {
+		m.unknown = fmt.Sprintf("%s is fetched at the start", t.Policy.From)
+	}
+	if err != nil || m.unknown != "" {
+		v.Unknown = m.unknown
 		return v, err
 	}
-	if t, err = run.WithWidths(t, files); err != nil {
+	if t, err = run.WithWidths(t, m.files); err != nil {
 		return v, err
 	}
 	v.suites = t.Evaluation.Suites

@@ -18,7 +18,12 @@ type Sweep struct {
 	// Definition is the sweep with its defaults, Trials its expansion.
 	Definition *sweep.Definition `json:"definition,omitempty"`
 	Trials     []sweep.Trial     `json:"trials,omitempty"`
+	// Card is which trials fit the device that was named, nil without one.
+	Card *SweepCard `json:"card,omitempty"`
 }
+
+// Fits reports whether all trials fit the device that was named.
+func (v Sweep) Fits() bool { return v.Card == nil || v.Card.DoNotFit == 0 }
 
 // IsSweep reports whether a document has a key that only sweeps have. A sweep without its
 // base is therefore reported as such, not as a spec with unknown keys.
@@ -35,13 +40,29 @@ func IsSweep(b []byte) bool {
 	return false
 }
 
-// CheckSweep checks a sweep and each trial's spec as the start of a sweep does.
-func CheckSweep(b []byte) (Sweep, error) {
+// CheckSweep checks a sweep and each trial's spec as the start of a sweep does, and whether
+// the trials fit a device with card bytes of memory; 0 is none.
+func CheckSweep(b []byte, card int64) (Sweep, error) {
 	definition, trials, err := sweep.Decode(b, sweeps.KnownSweep())
 	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
 		return Sweep{Verdict: verdictOf(problems)}, nil
 	}
-	return Sweep{Verdict: verdictOf(nil), Definition: &definition, Trials: trials}, err
+	out := Sweep{Verdict: verdictOf(nil), Definition: &definition, Trials: trials}
+	if err != nil || card == 0 {
+		return out, err
+	}
+	out.Card = &SweepCard{}
+	for _, t := range trials {
+		trial, err := CheckTrain(t.Spec, card)
+		if err == nil && !trial.Sound() {
+			err = trial.Problems
+		}
+		if err != nil {
+			return out, fmt.Errorf("trial %s: %w", t.Label, err)
+		}
+		out.Card.add(t.Label, trial.Card)
+	}
+	return out, nil
 }
 
 // iterations is the number of iterations of all trials, shared the number of warm starts
@@ -78,6 +99,9 @@ func (v Sweep) text(string) (string, error) {
 	}
 	if err := w.Flush(); err != nil {
 		return "", fmt.Errorf("format the trials: %w", err)
+	}
+	if v.Card != nil {
+		text.WriteString(v.Card.text(len(v.Trials)))
 	}
 	return text.String(), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/families"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -25,12 +26,21 @@ type Train struct {
 	Spec    json.RawMessage `json:"spec,omitempty"`
 	Derived *derivedJSON    `json:"derived,omitempty"`
 	Unknown string          `json:"unknown,omitempty"`
+	// Estimated says that the widths of the contexts, which the numbers follow from, are
+	// those of the starter's tokenizer: the model's own was not at hand.
+	Estimated bool `json:"estimated_contexts,omitempty"`
+	// Card is whether the run fits the device that was named, nil without one.
+	Card    *Card `json:"card,omitempty"`
 	numbers string
 }
 
-// CheckTrain checks a spec. An error is about the model that the spec names, or about
-// prompts that do not fit.
-func CheckTrain(b []byte) (Train, error) {
+// Fits reports whether the run fits the device that was named.
+func (v Train) Fits() bool { return v.Card == nil || v.Card.Fits }
+
+// CheckTrain checks a spec, and whether its run fits a device with card bytes of memory; 0
+// is none. An error is about the model that the spec names, about prompts that do not fit,
+// or about a model whose size is not known though a card is named.
+func CheckTrain(b []byte, card int64) (Train, error) {
 	t, err := spec.Decode(b, run.Known())
 	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
 		return Train{Verdict: verdictOf(problems)}, nil
@@ -38,27 +48,45 @@ func CheckTrain(b []byte) (Train, error) {
 	if err != nil {
 		return Train{}, err
 	}
-	shape, files, unknown, err := modelOf(t.Policy)
+	m, err := modelOf(t.Policy)
 	if err != nil {
 		return Train{}, err
 	}
-	if unknown == "" {
-		if t, err = run.WithWidths(t, files); err != nil {
+	measured, sized := t, func(int) spec.Train { return t }
+	if m.unknown == "" {
+		if measured, err = run.WithWidths(t, m.files); err != nil {
 			return Train{}, err
 		}
-		t = t.WithSizes(shape, b)
+		unsized := measured
+		sized = func(deviceGB int) spec.Train {
+			u := unsized
+			u.Limits.DeviceGB = deviceGB
+			return u.WithSizes(m.shape, b)
+		}
+		measured = measured.WithSizes(m.shape, b)
+		if !m.estimated {
+			t = measured
+		}
 	}
 	resolved, err := t.JSON()
 	if err != nil {
 		return Train{}, fmt.Errorf("encode the resolved spec: %w", err)
 	}
-	derived := spec.Derive(t, shape)
-	if derived.Actions, err = workflows.Actions(host.PlanOf(t), t.Pieces(derived)); err != nil {
+	derived := spec.Derive(measured, m.shape)
+	if derived.Actions, err = workflows.Actions(host.PlanOf(measured), measured.Pieces(derived)); err != nil {
 		return Train{}, err
 	}
-	return Train{
-		Verdict: verdictOf(nil), Spec: resolved, Derived: newDerivedJSON(derived, unknown == ""), Unknown: unknown, numbers: derived.String(),
-	}, nil
+	out := Train{
+		Verdict: verdictOf(nil), Spec: resolved, Derived: newDerivedJSON(derived, m.unknown == ""), Unknown: m.unknown,
+		Estimated: m.estimated && t.Rollout.PromptTokens == nil, numbers: derived.String(),
+	}
+	if card > 0 {
+		if m.unknown != "" {
+			return Train{}, fmt.Errorf("--card: the size of the model is not known: %s", m.unknown)
+		}
+		out.Card = cardOf(measured, m.shape, card, sized)
+	}
+	return out, nil
 }
 
 func (v Train) text(string) (string, error) {
@@ -77,34 +105,53 @@ func (v Train) summary() string {
 		numbers, _, _ = strings.Cut(numbers, "\nparameters ")
 		numbers += "\n\nParameters, device memory and bytes to S3 are left out: " + v.Unknown + "."
 	}
-	return numbers + "\n"
+	if v.Estimated {
+		numbers += "\n\nThe model's tokenizer is fetched at the start. The widths of the contexts are those of the starter's tokenizer;\nthose of a large vocabulary are smaller in most texts. Give rollout.prompt_tokens to fix them."
+	}
+	numbers += "\n"
+	if v.Card != nil {
+		numbers += v.Card.text()
+	}
+	return numbers
 }
 
-// modelOf returns the shape of the model that a policy starts from, and its small files,
-// nil for a starter. unknown is why the model is not available here.
-func modelOf(p spec.Policy) (shape spec.ModelShape, files map[string][]byte, unknown string, err error) {
-	origin, err := p.Origin()
+// origin is what is known here of the model that a policy starts from.
+type origin struct {
+	shape spec.ModelShape
+	// files are its small files; nil for a starter, and where they are not at hand.
+	files map[string][]byte
+	// estimated says that the shape is known by the model's name alone, so that contexts
+	// are measured with another tokenizer.
+	estimated bool
+	unknown   string // why the model is not known here
+}
+
+func modelOf(p spec.Policy) (origin, error) {
+	from, err := p.Origin()
 	if err != nil {
-		return shape, nil, "", fmt.Errorf("policy.from: %w", err)
+		return origin{}, fmt.Errorf("policy.from: %w", err)
 	}
-	switch origin.Kind {
+	switch from.Kind {
 	case spec.OriginStarter:
-		return p.Starter.Shape(starter.VocabSize), nil, "", nil
+		return origin{shape: p.Starter.Shape(starter.VocabSize)}, nil
 	case spec.OriginFolder:
-		files, err := tokenizer.ReadFolder(origin.Name)
+		files, err := tokenizer.ReadFolder(from.Name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return shape, nil, fmt.Sprintf("there is no folder %s on this machine (the path is the host worker's)", origin.Name), nil
+			return origin{unknown: fmt.Sprintf("there is no folder %s on this machine (the path is the host worker's)", from.Name)}, nil
 		}
+		out := origin{files: files}
 		if err == nil {
-			shape, err = shapeOf(files)
+			out.shape, err = shapeOf(files)
 		}
 		if err != nil {
-			return shape, nil, "", fmt.Errorf("policy.from: %s: %w", p.From, err)
+			return origin{}, fmt.Errorf("policy.from: %s: %w", p.From, err)
 		}
-		return shape, files, "", nil
-	default:
-		return shape, nil, fmt.Sprintf("%s is fetched at the start", p.From), nil
+		return out, nil
 	}
+	if known, ok := families.OnHub(from.Name); ok && from.Kind == spec.OriginHub {
+		return origin{shape: run.ShapeOf(known.Config), estimated: true}, nil
+	}
+	return origin{unknown: fmt.Sprintf("%s is fetched at the start", p.From)}, nil
 }
 
 // shapeOf reads a model folder's config.json, and checks the tokenizer against it.

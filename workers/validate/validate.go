@@ -13,6 +13,9 @@ import (
 type Result interface {
 	// Sound reports whether no problem was found.
 	Sound() bool
+	// Fits reports whether what was checked fits the device that was named, true if none
+	// was.
+	Fits() bool
 	problems() spec.Problems
 	// text is the output for a sound document, summary the part of it without the
 	// document itself.
@@ -33,6 +36,9 @@ func verdictOf(p spec.Problems) Verdict {
 
 // Sound implements [Result].
 func (v Verdict) Sound() bool { return v.OK }
+
+// Fits implements [Result] for documents that are compared with no device.
+func (v Verdict) Fits() bool { return true }
 
 // summary implements [Result] for documents that are printed whole.
 func (v Verdict) summary() string { return "" }

@@ -1,0 +1,82 @@
+// Package families knows published models by name: their shapes, from the config.json of
+// each model's page. So a spec that names a model can be checked before it is fetched.
+package families
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reprise-rl/reprise/infra/strict"
+	"github.com/reprise-rl/reprise/model"
+)
+
+// Known is a published model.
+type Known struct {
+	// Name is the model's short name, "qwen2.5-0.5b".
+	Name string
+	// Hub are the names of the models of this shape on the hub, without a revision.
+	Hub []string
+	// Config is the shape, as the hub's config.json gives it, without token ids.
+	Config model.Config
+}
+
+// qwen25 is a model of the Qwen2.5 family (arXiv 2412.15115, table 1). The smaller ones
+// share the head with the embedding; the larger ones pad the vocabulary further.
+func qwen25(size string, hidden, intermediate, layers, heads, kvHeads int, large bool) Known {
+	k := Known{Name: "qwen2.5-" + strings.ToLower(size), Config: model.Config{
+		VocabSize: 151_936, HiddenSize: hidden, IntermediateSize: intermediate, Layers: layers, Heads: heads, KVHeads: kvHeads,
+		HeadDim: hidden / heads, MaxPositions: 32_768, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: !large, InitializerRange: 0.02,
+	}}
+	if large {
+		k.Config.VocabSize = 152_064
+	}
+	for _, name := range []string{"Qwen2.5-" + size, "Qwen2.5-Coder-" + size} {
+		if size == "72B" && strings.Contains(name, "Coder") {
+			continue // there is none
+		}
+		k.Hub = append(k.Hub, "Qwen/"+name, "Qwen/"+name+"-Instruct")
+	}
+	return k
+}
+
+var known = []Known{
+	qwen25("0.5B", 896, 4864, 24, 14, 2, false),
+	qwen25("1.5B", 1536, 8960, 28, 12, 2, false),
+	qwen25("3B", 2048, 11_008, 36, 16, 2, false),
+	qwen25("7B", 3584, 18_944, 28, 28, 4, true),
+	qwen25("14B", 5120, 13_824, 48, 40, 8, true),
+	qwen25("32B", 5120, 27_648, 64, 40, 8, true),
+	qwen25("72B", 8192, 29_568, 80, 64, 8, true),
+}
+
+// Names lists the short names, smallest model first.
+func Names() []string {
+	names := make([]string, len(known))
+	for i, k := range known {
+		names[i] = k.Name
+	}
+	return names
+}
+
+// ByName finds a model by its short name. The error lists the known ones.
+func ByName(name string) (Known, error) {
+	if i := slices.IndexFunc(known, func(k Known) bool { return k.Name == strings.ToLower(name) }); i >= 0 {
+		return known[i], nil
+	}
+	hint := ""
+	if near, ok := strict.Nearest(strings.ToLower(name), Names()); ok {
+		hint = fmt.Sprintf("; the nearest is %q", near)
+	}
+	return Known{}, fmt.Errorf("no shape is called %q: known are %s%s", name, strings.Join(Names(), ", "), hint)
+}
+
+// OnHub finds a model by its name on the hub, and reports whether it is known.
+func OnHub(name string) (Known, bool) {
+	for _, k := range known {
+		if slices.ContainsFunc(k.Hub, func(h string) bool { return strings.EqualFold(h, name) }) {
+			return k, true
+		}
+	}
+	return Known{}, false
+}
