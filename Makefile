@@ -81,7 +81,7 @@ bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck:
 
 # --- use ----------------------------------------------------------------------
 
-.PHONY: demo test smoke chaos learn study bench lint release-record
+.PHONY: demo test smoke chaos size learn study bench lint release-record
 # All at once: the downloads of one go on while another compiles. build.sh lets one tool
 # compile at a time, and temporal, the longest, comes first.
 demo: platform ## a run that learns, from nothing to its report
@@ -111,6 +111,12 @@ smoke: build servers bin/gotestsum plugin ## a three-iteration run on a fresh st
 # CHAOSFLAGS='-kills 100 -seed 7': how many kills at random moments, and which.
 chaos: build servers bin/gotestsum plugin ## every kill of the matrix, and random ones: under an hour
 	@bin/gotestsum --format testname -- -count=1 -timeout 120m -run TestChaos ./workers/chaos -full $(CHAOSFLAGS)
+
+# SIZEDIR=/path: where the model of 2 GB is written, once.
+SIZEDIR ?= .reprise/size-0.5b
+size: build servers bin/gotestsum plugin ## Qwen2.5-0.5B's shape to its end, killed and not: under 40 minutes, 25 GB of disk
+	@test -s $(SIZEDIR)/model.safetensors || bin/reprise policy random --shape qwen2.5-0.5b $(SIZEDIR)
+	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 60m -run TestSize ./workers/chaos -size $(abspath $(SIZEDIR))
 
 learn: build servers plugin ## does it learn the right thing: Bandit, FrozenLake, Sokoban, three seeds each: an hour and more
 	@bin/reprise learn

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/families"
 	"github.com/reprise-rl/reprise/workers/policy"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
@@ -11,15 +16,15 @@ import (
 func policyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "a model folder's tokenizer, log-probs and generation, for scripts",
-		Long: `Commands for scripts and comparisons. Each reads one JSON object from standard
+		Short: "a model folder's tokenizer, log-probs and generation, for scripts; and random folders",
+		Long: `Commands for scripts and comparisons. Each but random reads one JSON object from standard
 input and writes one to standard output. Problems go to standard error, with
 status 1. --model names a Hugging Face folder: config.json, tokenizer.json,
 model.safetensors (or its shards), …`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(encodeCommand(), decodeCommand(), templateCommand(), logProbsCommand(), generateCommand())
+	cmd.AddCommand(encodeCommand(), decodeCommand(), templateCommand(), logProbsCommand(), generateCommand(), randomCommand())
 	return cmd
 }
 
@@ -115,5 +120,34 @@ draws from the stream of --seed and i.`,
 	cmd.Flags().BoolVar(&s.IgnoreEOS, "ignore-eos", false, "continue after an end-of-sequence token")
 	cmd.Flags().Uint64Var(&s.Seed, "seed", 0, "seed of the draws")
 	stack.AddDeviceFlags(cmd.Flags(), &options, "")
+	return cmd
+}
+
+func randomCommand() *cobra.Command {
+	var shape string
+	var seed uint64
+	cmd := &cobra.Command{
+		Use:   "random --shape NAME DIR",
+		Short: "write a model folder with random weights of a known shape",
+		Long: `Writes a Hugging Face folder of a known model's shape with random weights in float32,
+to try a size without its weights. The tokenizer is the starter's, with the shape's
+vocabulary: ids without a token are never sampled. Weights are drawn one tensor at a
+time, so a folder of any size needs little memory. Shapes: ` + strings.Join(families.Names(), ", ") + ".",
+		Example: `  reprise policy random --shape qwen2.5-0.5b .reprise/size-0.5b
+  reprise policy random --shape qwen2.5-1.5b --seed 7 model`,
+		Args: one("DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := policy.Random(cmd.Context(), args[0], shape, seed, func(name string, size int64) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "writing %s, %s\n", name, human.Bytes(size))
+			})
+			if err != nil {
+				return fmt.Errorf("random folder %s: %w", args[0], err)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&shape, "shape", "", "the shape's name")
+	cmd.Flags().Uint64Var(&seed, "seed", 1, "seed of the weights")
+	cobra.CheckErr(cmd.MarkFlagRequired("shape"))
 	return cmd
 }

@@ -23,6 +23,13 @@ func TestValidatePresets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, err := presets.Read(name)
 			require.NoError(t, err)
+			if strings.Contains(string(b), `"folder:`) {
+				// Its model is made first: by make size.
+				out, _, err := execute(validateCommand(), string(b), "-")
+				require.NoError(t, err)
+				require.Contains(t, out, "are left out: there is no folder ")
+				return
+			}
 			file := filepath.Join(t.TempDir(), "spec.json")
 			require.NoError(t, os.WriteFile(file, b, 0o600))
 			out, stderr, err := execute(validateCommand(), "", file)

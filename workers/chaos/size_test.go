@@ -1,0 +1,119 @@
+package chaos
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/human"
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// size is the folder of a model of Qwen2.5-0.5B's shape, which `make size` writes.
+var size = flag.String("size", "", "the folder of the model that TestSize trains")
+
+const (
+	sizeParameters = 494_032_768
+	// sizeDisk is the free space that the test needs: a stack with the model, two snapshots
+	// and a worker's copy of one.
+	sizeDisk = 25e9
+	// sizePeak is the most that a worker may have resident, and sizeRest what it may have
+	// when it is idle, over the bytes of the state it holds.
+	sizePeak = 10e9
+	sizeRest = 1.2
+)
+
+// TestSize trains a policy of Qwen2.5-0.5B's shape to its end, with a worker's default
+// settings: undisturbed, with the memory of its worker measured; and with its worker killed
+// in Update, in the Restore after it, and in Snapshot, to the same bytes.
+func TestSize(t *testing.T) {
+	if *size == "" {
+		t.Skip("it takes half an hour and 25 GB of disk: `make size` runs it")
+	}
+	folder, err := filepath.Abs(*size)
+	require.NoError(t, err)
+	require.DirExists(t, folder)
+	enoughDisk(t, os.TempDir())
+	patience = 30 * time.Minute
+	spec := preset(t, "size-0.5b", map[string]any{"policy.from": "folder:" + folder})
+
+	var want map[string]string
+	t.Run("undisturbed", func(t *testing.T) {
+		l := newLane(t, ownStack(t, dev.Options{Ephemeral: true}))
+		worker := l.worker(workerOptions{heartbeat: sizeHeartbeat})
+		l.start(chaosRun, spec)
+		l.completes(chaosRun)
+		peak, rest := resident(t, worker)
+		t.Logf("the worker had %s resident at most, and has %s at rest; its state has %s", human.Bytes(peak), human.Bytes(rest), human.Bytes(12*sizeParameters))
+		l.verifies(chaosRun)
+		want = l.named(chaosRun)
+		l.logSteps(chaosRun)
+		require.LessOrEqual(t, peak, int64(sizePeak))
+		require.LessOrEqual(t, float64(rest), sizeRest*12*sizeParameters)
+	})
+	t.Run("killed", func(t *testing.T) {
+		l := newLane(t, ownStack(t, dev.Options{Ephemeral: true}))
+		stop := l.keepWith(workerOptions{heartbeat: sizeHeartbeat}, "Update#1/inside/1", "Restore/inside/1", "Snapshot/inside/1")
+		l.start(chaosRun, spec)
+		l.completes(chaosRun)
+		stop()
+		l.verifies(chaosRun)
+		require.Equal(t, want, l.named(chaosRun))
+	})
+}
+
+// sizeHeartbeat is the default of `reprise worker`.
+const sizeHeartbeat = "20s"
+
+func enoughDisk(t *testing.T, dir string) {
+	t.Helper()
+	var fs syscall.Statfs_t
+	require.NoError(t, syscall.Statfs(dir, &fs))
+	free := int64(fs.Bavail) * int64(fs.Bsize)
+	require.GreaterOrEqual(t, free, int64(sizeDisk), "%s has %s free, and %s are needed: set TMPDIR to a folder with more", dir, human.Bytes(free), human.Bytes(sizeDisk))
+}
+
+// resident is the memory of a process: at most so far, and now.
+func resident(t *testing.T, p *process) (peak, now int64) {
+	t.Helper()
+	proc, err := procfs.NewProc(p.pid)
+	require.NoError(t, err)
+	status, err := proc.NewStatus()
+	require.NoError(t, err)
+	return int64(status.VmHWM), int64(status.VmRSS)
+}
+
+// named are the digests of all that the run's manifests name, by key, and of the newest
+// manifest. `reprise verify` has hashed what is stored.
+func (l *lane) named(run string) map[string]string {
+	l.t.Helper()
+	head, err := store.Head(l.t.Context(), l.store, run)
+	require.NoError(l.t, err)
+	chain, err := store.LoadChain(l.t.Context(), l.store, head.Ref)
+	require.NoError(l.t, err)
+	out := map[string]string{head.Ref.Key: head.Ref.Digest}
+	for _, link := range chain {
+		for _, ref := range link.Manifest.Refs() {
+			out[ref.Key] = ref.Digest
+		}
+	}
+	return out
+}
+
+// logSteps logs how long the steps of a run took, from its history.
+func (l *lane) logSteps(run string) {
+	l.t.Helper()
+	out, err := l.cli("workflow", "show", "--workflow-id", run)
+	if err != nil {
+		out = fmt.Sprint(err)
+	}
+	l.t.Log(out)
+}
