@@ -67,7 +67,7 @@ func cardOf(t spec.Train, shape spec.ModelShape, card int64, sized func(deviceGB
 		Base: float64(d.Memory.Weights) / LoadRate, Snapshot: float64(d.Storage.Snapshot) / LoadRate,
 	}
 	if c.Fits = c.Needs <= c.Usable; !c.Fits {
-		if gb := int(c.Usable / 1e9); gb > 0 && spec.Derive(sized(gb), shape).Memory.Peak <= c.Usable {
+		if gb := int(c.Usable >> 30); gb > 0 && spec.Derive(sized(gb), shape).Memory.Peak <= c.Usable {
 			c.Changes = []string{fmt.Sprintf("limits.device_gb: %d, which sets rollout.pass_rows and update.micro_batch", gb)}
 		}
 		c.Changes = append(c.Changes, changes(t, shape, c.Usable)...)
