@@ -138,8 +138,11 @@ func completedFrom(t, written spec.Train, document []byte) spec.Train {
 	if t.Rollout.PromptTokens == nil {
 		t.Rollout.PromptTokens = written.Rollout.PromptTokens
 	}
-	if micro := written.Update.MicroBatch; t.Update.MicroBatch%micro == 0 && !spec.Writes(document, "update.micro_batch") {
+	if micro := written.Update.MicroBatch; t.Update.MicroBatch%micro == 0 && !spec.Writes(document, spec.MicroBatch) {
 		t.Update.MicroBatch = micro
+	}
+	if t.Policy.Starter == nil && !spec.Writes(document, spec.SnapshotEvery) {
+		t.Snapshot.Every = written.Snapshot.Every
 	}
 	t.Rollout.PassRows = cmp.Or(t.Rollout.PassRows, written.Rollout.PassRows)
 	t.Rollout.ChunkTokens = cmp.Or(t.Rollout.ChunkTokens, written.Rollout.ChunkTokens)

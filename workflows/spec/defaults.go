@@ -42,6 +42,21 @@ const (
 	sampledWork = 8
 	// snapshotSecond is the bytes of a snapshot that are hashed and sent in a second.
 	snapshotSecond = 32 << 20
+	// forwardSecond is the work of a second of a forward pass on the device that a run of a
+	// pretrained model is made for (an H100, at a sixth of its bfloat16 peak), in
+	// parameters × tokens; backward and recomputation are trainWork times a forward pass. A
+	// step of sampling reads the weights at readSecond bytes a second, and takes at least
+	// leastStep.
+	forwardSecond = 80_000_000_000_000
+	trainWork     = 4
+	readSecond    = 2_000_000_000_000
+	leastStep     = 0.003
+	// sendSecond is the bytes of a snapshot that such a machine sends in a second, and
+	// snapshotShare the share of the time that snapshots may take.
+	sendSecond    = 250_000_000
+	snapshotShare = 0.05
+	// mostEvery bounds the iterations between two snapshots that are chosen so.
+	mostEvery = 1000
 	// maxPieces bounds the pieces of a step: a run carries the names of their tables.
 	maxPieces = 64
 	// loadedChunk is the chunk of a pretrained model, in tokens: half a minute for 64 rows
@@ -254,7 +269,7 @@ var rules = []*rule{
 		doc: "The share of an update's rows that comes from the replay buffer; less if the buffer has too few rows."},
 
 	{path: "snapshot.every", typ: typeInteger, value: 10, span: between(1, 1_000_000), source: fromOurs,
-		doc: "Iterations between snapshots of the full training state; the last iteration always has one. A committed iteration without a snapshot is not lost: its update is recomputed from the batches."},
+		doc: "Iterations between snapshots of the full training state; the last iteration always has one. A committed iteration without a snapshot is not lost: its update is recomputed from the batches. If it is left out for a pretrained model, the start of the run writes down the least number with which snapshots take at most 5 % of the time, by an estimate for an H100."},
 	{path: "snapshot.retain", typ: typeInteger, value: 0, span: between(0, 1_000_000), source: fromOurs + ": all; RAGEN-2 keeps one",
 		doc: "How many of the newest snapshots are kept; 0 keeps all. One snapshot at or before the earliest iteration that a detector may roll back to is always kept. The manifest lists the removed ones, and any version can still be rebuilt from the batches."},
 

@@ -1,20 +1,23 @@
 package spec
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // WithSizes fills in what a spec leaves to the size of the model: rows of a pass and of a
-// micro-batch that fit into limits.device_gb, the tokens of a chunk of sampling for a
-// pretrained model, and the pieces of Generate, Score, Diagnose and Snapshot where a step is
+// micro-batch that fit into limits.device_gb, the tokens of a chunk of sampling and the
+// iterations between snapshots of a pretrained model, and the pieces of Generate, Score, Diagnose and Snapshot where a step is
 // estimated to take longer than limits.activity_seconds. It leaves out what is as ever,
 // so that such a spec has the bytes it had. Everything follows from the spec and the model
 // alone, never from a device, so that a run is the same wherever it is computed. document
-// is what a person wrote; a micro-batch that it names stays. Without the widths of the
+// is what a person wrote; a micro-batch and snapshot.every that it names stay. Without the widths of the
 // contexts (rollout.prompt_tokens) the spec stays as it is.
 func (t Train) WithSizes(m ModelShape, document []byte) Train {
 	if len(t.Rollout.PromptTokens) == 0 {
 		return t
 	}
-	t = t.fitting(m, !Writes(document, microBatch))
+	t = t.fitting(m, !Writes(document, MicroBatch))
 	if t.Rollout.ChunkTokens == 0 && t.Policy.Starter == nil && t.freshTokens() > loadedChunk {
 		t.Rollout.ChunkTokens = loadedChunk
 	}
@@ -30,10 +33,43 @@ func (t Train) WithSizes(m ModelShape, document []byte) Train {
 	if most := snapshotSecond * int64(t.Limits.ActivitySeconds); t.Limits.SnapshotMiB == 0 && Derive(t, m).Storage.Snapshot > most {
 		t.Limits.SnapshotMiB = int(most >> 20)
 	}
+	if t.Policy.Starter == nil && !Writes(document, SnapshotEvery) {
+		t.Snapshot.Every = t.snapshotEvery(m)
+	}
 	return t
 }
 
-const microBatch = "update.micro_batch"
+// Paths of fields whose defaults WithSizes may change.
+const (
+	MicroBatch    = "update.micro_batch"
+	SnapshotEvery = "snapshot.every"
+)
+
+// snapshotEvery is the least number of iterations between two snapshots with which they
+// take at most snapshotShare of the time.
+func (t Train) snapshotEvery(m ModelShape) int {
+	d := Derive(t, m)
+	iterations := float64(d.Storage.Snapshot) / sendSecond / (snapshotShare * t.iterationSeconds(m, d))
+	return int(min(max(math.Ceil(iterations), 1), mostEvery))
+}
+
+// iterationSeconds estimates the time of an iteration on the device that a run of a
+// pretrained model is made for: sampling, scoring and the update.
+func (t Train) iterationSeconds(m ModelShape, d Derived) float64 {
+	parameters := float64(m.Parameters())
+	width := float64(float32Bytes)
+	if t.Policy.ComputeDtype == BFloat16 {
+		width /= 2
+	}
+	passes := float64(piecesOf(d.Trajectories, t.Rollout.Pass()))
+	steps := passes * float64(t.Rollout.Turns) * float64(t.Rollout.MaxNewTokens)
+	rollouts := float64(t.Freshness.Rounds()) / float64(t.Freshness.Updates())
+	sampling := steps*max(leastStep, width*parameters/readSecond) + float64(d.ContextTokens)*parameters/forwardSecond
+	_, scored := t.scored()
+	models := float64(scored) / float64(max(d.Sequence, 1))
+	learning := float64(d.UpdateTokens) * parameters / forwardSecond * (models + trainWork*float64(max(t.Update.Epochs, 1)))
+	return rollouts*sampling + learning
+}
 
 // Writes reports whether a document has the field of a path, as "update.micro_batch".
 func Writes(document []byte, path string) bool {

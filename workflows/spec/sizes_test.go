@@ -41,7 +41,7 @@ func TestWithSizes(t *testing.T) {
 			require.Zero(t, got.Limits.ScoreRows%got.Update.MicroBatch)
 			require.Equal(t, got, got.WithSizes(test.model, []byte(test.document)))
 			require.Equal(t, train.Policy.Starter == nil && len(train.Rollout.PromptTokens) > 0, got.Rollout.ChunkTokens > 0)
-			got.Limits, got.Rollout.ChunkTokens = train.Limits, 0
+			got.Limits, got.Rollout.ChunkTokens, got.Snapshot.Every = train.Limits, 0, train.Snapshot.Every
 			require.Equal(t, train, got, "nothing else changes")
 		})
 	}
@@ -71,6 +71,30 @@ func TestSizesFitTheDevice(t *testing.T) {
 			got := decode(t, document).WithSizes(qwen, []byte(document))
 			require.Equal(t, []int{test.pass, test.micro}, []int{got.Rollout.PassRows, got.Update.MicroBatch})
 			require.Equal(t, got, got.WithSizes(qwen, []byte(document)))
+		})
+	}
+}
+
+// The snapshots of a pretrained model are as frequent as 5 % of the time allows: more often
+// where iterations are long, and as written where a person wrote it.
+func TestSnapshotsFollowTheirCost(t *testing.T) {
+	for name, test := range map[string]struct {
+		document string
+		model    spec.ModelShape
+		every    int
+	}{
+		"a starter":         {`{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[256]}}`, spec.Default(spec.FromStarter).Policy.Starter.Shape(512), 10},
+		"half a billion":    {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":5,"prompt_tokens":[512,1024,1536,2048,2560]}}`, qwen, 23},
+		"long contexts":     {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":1,"groups":64,"prompt_tokens":[16384]}}`, qwen, 2},
+		"a critic":          {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"credit":{"algorithm":"gae"},"rollout":{"turns":5,"prompt_tokens":[512,1024,1536,2048,2560]}}`, qwen, 44},
+		"short iterations":  {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":1,"max_new_tokens":1,"prompt_tokens":[16]}}`, qwen, 1000},
+		"as it is written":  {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"snapshot":{"every":7},"rollout":{"turns":1,"prompt_tokens":[512]}}`, qwen, 7},
+		"the default, said": {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"snapshot":{"every":10},"rollout":{"turns":1,"prompt_tokens":[512]}}`, qwen, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := decode(t, test.document).WithSizes(test.model, []byte(test.document))
+			require.Equal(t, test.every, got.Snapshot.Every)
+			require.Equal(t, got, got.WithSizes(test.model, []byte(test.document)))
 		})
 	}
 }
