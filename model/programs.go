@@ -11,6 +11,8 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+
+	"github.com/reprise-rl/reprise/infra/malloc"
 )
 
 // ErrInput is the kind of errors about arguments with wrong shapes or values out of
@@ -112,6 +114,9 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 	if sh.ComputeDtype == "bfloat16" {
 		p.net.dtype = dtypes.BFloat16
 	}
+	if d.fingerprint.Platform == "cpu" && 4*c.Parameters() >= largeModel {
+		malloc.ReturnLarge()
+	}
 	d.run.Lock()
 	defer d.run.Unlock()
 	if d.closed {
@@ -158,6 +163,10 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 	}
 	return p, nil
 }
+
+// largeModel is the bytes of weights from which the memory that a CPU frees must go back to
+// the system.
+const largeModel = 256 << 20
 
 func checkShapes(c Config, legal []bool, sh Shapes) error {
 	bad := func(format string, args ...any) error {

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package malloc
+
+// ReturnLarge does nothing on this system.
+func ReturnLarge() bool { return false }
