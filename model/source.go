@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -82,6 +83,10 @@ var rooms struct {
 
 const roomIdle = time.Minute
 
+// largeRoom is the bytes from which a room is not kept. On a CPU its memory is the device's
+// too, and an update follows a load within seconds.
+const largeRoom = 64 << 20
+
 func borrow(c Config) *room {
 	largest := 0
 	for _, t := range c.Tensors() {
@@ -98,8 +103,14 @@ func borrow(c Config) *room {
 	return r
 }
 
-// giveBack ends the loan: values are another's now.
+// giveBack ends the loan: values are another's now. The memory of a large room goes back to
+// the system at once, which takes some milliseconds.
 func (r *room) giveBack() {
+	if 4*cap(r.values) >= largeRoom {
+		r.values = nil
+		debug.FreeOSMemory()
+		return
+	}
 	rooms.Lock()
 	rooms.idle = r
 	rooms.Unlock()
