@@ -166,7 +166,7 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 
 // largeModel is the bytes of weights from which the memory that a CPU frees must go back to
 // the system.
-const largeModel = 256 << 20
+const largeModel = 64 << 20
 
 func checkShapes(c Config, legal []bool, sh Shapes) error {
 	bad := func(format string, args ...any) error {
