@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -41,6 +42,9 @@ func (s *Store) PutFrom(ctx context.Context, key string, r io.Reader, size int64
 		return s.fail(ctx, "begin upload of", key, err)
 	}
 	parts, err := s.putParts(ctx, key, upload, r, size)
+	// The parts' memory is as much as some models have. As garbage, it would stay until the
+	// next collection, which may be minutes away.
+	debug.FreeOSMemory()
 	if err == nil {
 		err = s.complete(ctx, key, upload, parts, size, opts)
 	}
