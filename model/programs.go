@@ -114,7 +114,7 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 	if sh.ComputeDtype == "bfloat16" {
 		p.net.dtype = dtypes.BFloat16
 	}
-	if d.fingerprint.Platform == "cpu" && 4*c.Parameters() >= largeModel {
+	if p.large() {
 		malloc.ReturnLarge()
 	}
 	d.run.Lock()
@@ -167,6 +167,11 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 // largeModel is the bytes of weights from which the memory that a CPU frees must go back to
 // the system.
 const largeModel = 64 << 20
+
+// large reports whether the programs are for such a model.
+func (p *Programs) large() bool {
+	return p.device.fingerprint.Platform == "cpu" && 4*p.c.Parameters() >= largeModel
+}
 
 func checkShapes(c Config, legal []bool, sh Shapes) error {
 	bad := func(format string, args ...any) error {
@@ -277,6 +282,9 @@ func (p *Programs) Compile(ctx context.Context, progress func(name string)) erro
 		if err := progs[k].compile(); err != nil {
 			return err
 		}
+	}
+	if p.large() {
+		malloc.Trim() // the compiler's memory is hundreds of megabytes
 	}
 	return nil
 }

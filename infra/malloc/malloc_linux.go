@@ -11,6 +11,12 @@ static int return_large(int bytes) {
 	return 0;
 #endif
 }
+
+static void trim(void) {
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+}
 */
 import "C"
 
@@ -20,3 +26,6 @@ import "C"
 // the memory of its state. It costs a page fault for each page of a new block, so small
 // models do better without.
 func ReturnLarge() bool { return C.return_large(large) == 1 }
+
+// Trim returns freed blocks of any size to the system, as a compiler leaves them.
+func Trim() { C.trim() }

@@ -10,4 +10,5 @@ import (
 func TestReturnLarge(t *testing.T) {
 	require.Equal(t, runtime.GOOS == "linux", ReturnLarge(), "this test runs with glibc")
 	require.Equal(t, runtime.GOOS == "linux", ReturnLarge(), "again")
+	Trim()
 }
