@@ -12,7 +12,7 @@ import (
 )
 
 // A snapshot in pieces is the one that a single activity stores. Its first piece stores
-// nothing; a worker that lost the state goes on with the first file that is missing.
+// nothing; a worker that lost the state continues with the first missing file.
 func TestSnapshotInPieces(t *testing.T) {
 	whole := fresh(t, `credit.algorithm="gae"`)
 	want, err := whole.Device.Snapshot(t.Context(), activities.SnapshotInput{Policy: whole.version()})

@@ -172,7 +172,7 @@ func modelFileNames(fsys fs.FS) ([]string, error) {
 }
 
 // importHub fetches a hub model and imports it. What was downloaded is removed once it is in
-// the store; after an error it stays, and the next attempt goes on with it.
+// the store; after an error it stays, and the next attempt resumes the download.
 func importHub(ctx context.Context, s store.Store, origin spec.Origin) (store.Ref, error) {
 	from, err := hub.FromEnv()
 	if err != nil {

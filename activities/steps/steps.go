@@ -153,7 +153,7 @@ func tried[In, Out any](name, step string, place Place, bound int, attempts int3
 }
 
 // importTime is enough for 15 GB, a model of 7 billion parameters, at 1 MB/s. A download that
-// stands still ends much earlier, and one that was interrupted goes on where it stopped.
+// stands still ends much earlier, and an interrupted one resumes.
 const importTime = 5 * time.Hour
 
 func imports[In, Out any](a Activity[In, Out]) Activity[In, Out] {

@@ -171,7 +171,7 @@ func TestDownloadResumes(t *testing.T) {
 	require.Equal(t, []string{"", "bytes=1000-", "bytes=1000-", "bytes=3000-"}, s.ranges)
 	require.NoError(t, m.Discard())
 
-	// Another attempt, as of a process that was killed, goes on too.
+	// An attempt after a killed process resumes too.
 	s.breaks, s.ranges = []int{2000, 2000, 2000, 2000, 2000, 2000}, nil
 	_, err = s.fetch("")
 	require.ErrorContains(t, err, "download model.safetensors")
@@ -250,7 +250,7 @@ func TestDownloadIsCancelled(t *testing.T) {
 	require.NoError(t, held.Close())
 }
 
-// What nobody goes on with is removed in the end, unless it is being used.
+// An abandoned download is removed after a time, unless it is being used.
 func TestAbandonedDownloads(t *testing.T) {
 	s := serve(t)
 	old := time.Now().Add(-15 * 24 * time.Hour)

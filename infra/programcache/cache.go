@@ -129,8 +129,8 @@ func (c *Cache) Remove(k Key) {
 	_ = c.root.Remove(k.file())
 }
 
-// Put stores a program and removes those that there is no room for. If it fails, the
-// folder has the files it had before, or less.
+// Put stores a program, and removes the least recently used ones beyond the limit. If it
+// fails, the folder has the files that it had before, or fewer.
 func (c *Cache) Put(k Key, program []byte) error {
 	header := k.header(program)
 	if int64(len(header)+len(program)) > c.limit {

@@ -65,7 +65,7 @@ func putStream(ctx context.Context, s Store, ref Ref, open func() io.Reader) (Re
 		if o, err := s.Stat(ctx, ref.Key); err == nil && o.Size == ref.Size {
 			return &Error{Op: "put", Where: s.Location(ref.Key), Kind: ErrExists}
 		}
-		return s.PutFrom(ctx, ref.Key, &sentReader{r: withContext(ctx, open()), ref: ref, hash: sha256.New()}, ref.Size, PutOptions{IfAbsent: true})
+		return s.PutFrom(ctx, ref.Key, &sentReader{r: WithContext(ctx, open()), ref: ref, hash: sha256.New()}, ref.Size, PutOptions{IfAbsent: true})
 	})
 }
 
@@ -90,8 +90,8 @@ func (s *sentReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// withContext is a reader that fails once ctx has ended.
-func withContext(ctx context.Context, r io.Reader) io.Reader {
+// WithContext is a reader that fails once ctx has ended.
+func WithContext(ctx context.Context, r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		if err := ctx.Err(); err != nil {
 			return 0, err

@@ -90,7 +90,7 @@ func HashFolder(ctx context.Context, prefix string, files []FolderFile) (Folder,
 			return Folder{}, fmt.Errorf("put folder %s: the file %q is given twice", prefix, f.Name)
 		}
 		open, size := f.source()
-		digest, err := digestOf(withContext(ctx, open()), size)
+		digest, err := digestOf(WithContext(ctx, open()), size)
 		if err != nil {
 			return Folder{}, fmt.Errorf("put folder %s: hash %s: %w", prefix, f.Name, err)
 		}

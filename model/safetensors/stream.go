@@ -37,9 +37,8 @@ func NewStream(src io.Reader, size int64) (*Stream, error) {
 // Tensors lists the file's tensors, sorted by name.
 func (s *Stream) Tensors() []Info { return slices.Clone(s.infos) }
 
-// Next goes on to the next tensor. After the last one it returns io.EOF, once the source has
-// ended in the same way: the error of a source that finds at its end that the bytes are
-// wrong is returned instead.
+// Next moves to the next tensor. After the last one it reads the end of the source and
+// returns its error: io.EOF, or what a source says that finds wrong bytes at its end.
 func (s *Stream) Next() (Info, error) {
 	if err := s.skip(); err != nil {
 		return Info{}, err

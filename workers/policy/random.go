@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/reprise-rl/reprise/envs/starter"
+	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/families"
@@ -20,8 +21,8 @@ import (
 // Random writes a model folder with random weights, float32, of a known model's shape. The
 // tokenizer is the starter's, and the vocabulary the shape's: the ids without a token are
 // illegal. The weights are drawn by seed, one tensor at a time; the same shape and seed give
-// the same bytes. say receives each file's name and
-// bytes before it is written.
+// the same bytes. say receives each file's name
+// and size in bytes before it is written.
 func Random(ctx context.Context, dir, shape string, seed uint64, say func(name string, size int64)) error {
 	known, err := families.ByName(shape)
 	if err != nil {
@@ -89,24 +90,9 @@ func writeFile(ctx context.Context, root *os.Root, f model.File) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, readerOf(ctx, f.Open()))
+	_, err = io.Copy(out, store.WithContext(ctx, f.Open()))
 	if err = errors.Join(err, out.Close()); err != nil {
 		return err
 	}
 	return root.Rename(f.Name+part, f.Name)
-}
-
-// readerOf ends with the context.
-func readerOf(ctx context.Context, r io.Reader) io.Reader { return &untilDone{ctx, r} }
-
-type untilDone struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (u *untilDone) Read(p []byte) (int, error) {
-	if err := u.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return u.r.Read(p)
 }
