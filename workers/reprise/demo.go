@@ -68,7 +68,7 @@ func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset string)
 		return err
 	}
 	if under {
-		fmt.Fprintf(out, "\n%s was interrupted: it goes on.\n\n", run)
+		fmt.Fprintf(out, "\n%s was interrupted: it continues.\n\n", run)
 	} else if err := startDemo(ctx, out, on.Stack, run, preset); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset string)
 	w.Converter = on.Codec.DataConverter()
 	err = w.Follow(ctx)
 	if errors.Is(err, context.Canceled) {
-		fmt.Fprintf(out, "\nstopped; `make demo` goes on with %s\n", run)
+		fmt.Fprintf(out, "\nstopped; `make demo` continues %s\n", run)
 		return nil
 	}
 	if err != nil {
@@ -89,7 +89,9 @@ func runDemo(ctx context.Context, out io.Writer, on stack.Served, preset string)
 	if human.Terminal(out) != nil {
 		fmt.Fprintln(out, "\nThe stack stays up. Ctrl-C ends it.")
 		<-ctx.Done()
+		return nil
 	}
+	fmt.Fprintf(out, "\nThe stack stops now, because the output is no terminal. `%s dev` starts it again for these commands.\n", stack.ProgramName())
 	return nil
 }
 
