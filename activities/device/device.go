@@ -26,7 +26,8 @@ type Device struct {
 	// Models, where not nil, keeps copies of base models' weights on this machine.
 	Models *store.LocalFiles
 
-	contexts run.Contexts
+	contexts  run.Contexts
+	fileBytes int64 // the most bytes of tensors in a snapshot's file; 0 is model.SnapshotFile
 }
 
 // Steps are the activities of a device worker. Describe takes no input, and only
