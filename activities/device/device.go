@@ -5,6 +5,7 @@ package device
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -71,12 +72,24 @@ func (d *Device) beginWith(ctx context.Context, runID string, read func() (*run.
 		release()
 		stop()
 	}
-	if w.Context, err = read(); err != nil {
+	if w.Context, err = read(); err == nil {
+		err = w.enough()
+	}
+	if err != nil {
 		done(&err)
 		return nil, nil, err
 	}
 	w.needs()
 	return w, done, nil
+}
+
+// enough refuses a run that is made for a device with more memory.
+func (w *work) enough() error {
+	d := derived(w.Context)
+	if why := d.TooSmall(w.Train, w.engine.memory); why != "" {
+		return fmt.Errorf("%w: %s; %s", activities.ErrDeviceTooSmall, why, d.MemoryAdvice(w.Train))
+	}
+	return nil
 }
 
 // needs tells what the run needs of Go's heap.

@@ -1,6 +1,9 @@
 package executable
 
 import (
+	"reflect"
+	"runtime"
+
 	"github.com/gomlx/compute"
 	"github.com/gomlx/go-xla/pjrt"
 )
@@ -27,4 +30,22 @@ func MemoryOf(e compute.Executable) (Memory, error) {
 	}
 	s := loaded.OnDeviceMemoryUsageStats
 	return Memory{Inputs: s.Inputs, Outputs: s.Outputs, Aliases: s.Aliases, Temporary: s.Temporary, Code: s.GeneratedCode}, nil
+}
+
+// DeviceMemory is the bytes of memory that programs may have on a device. A CPU does not say.
+func DeviceMemory(d *pjrt.Device) (int64, error) {
+	defer runtime.KeepAlive(d)
+	plugin, err := Field[*pjrt.Plugin](d, "plugin")
+	if err != nil {
+		return 0, err
+	}
+	api, err := target(reflect.ValueOf(plugin), "api", "PJRT_Api")
+	if err != nil {
+		return 0, err
+	}
+	device, err := target(reflect.ValueOf(d), "cDevice", "PJRT_Device")
+	if err != nil {
+		return 0, err
+	}
+	return memoryLimit(api, device)
 }
