@@ -22,13 +22,14 @@ const (
 	KindOutOfMemory     = "OutOfMemory"     // the device has too little memory for the step
 	KindCasesTooNarrow  = "CasesTooNarrow"  // an environment shows wider observations than its Cases
 	KindDeviceFailed    = "DeviceFailed"    // the device is gone, poisoned or stuck: its worker ends
+	KindDeviceTooSmall  = "DeviceTooSmall"  // the device has less memory than the run is made for
 )
 
 // NonRetryable are the kinds that no retry can fix.
 var NonRetryable = []string{
 	KindSpecInvalid, KindSpecDiffers, KindModelInvalid, KindDivergence, KindArtifactAltered,
 	KindArtifactMissing, KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining, KindInvalid, KindNotFound,
-	KindOutOfMemory, KindDeviceFailed, KindCasesTooNarrow,
+	KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow,
 }
 
 // Sentinel errors of this package; see the kinds of the same names.
@@ -42,4 +43,5 @@ var (
 	ErrNotFound       = errors.New("not found")
 	ErrOutOfMemory    = errors.New("device is out of memory")
 	ErrDeviceFailed   = errors.New("device has failed")
+	ErrDeviceTooSmall = errors.New("device has too little memory for the run")
 )

@@ -122,20 +122,23 @@ func (p *Programs) buildDecodeRoom(in *inputs) []*graph.Node {
 	return out
 }
 
+// chunkCaches is the place of the keys and values among the outputs of a chunk's program.
+const chunkCaches = 6
+
 // buildDecodeChunk is the decoding program that does some steps: the same steps as
 // buildDecode's, so a row's bits do not depend on the chunks. Its inputs are the
 // parameters, the layers' keys and values with room, the step that it begins with and the
 // one that it ends before (int32), the rows' latest tokens [R] int32, the same inputs as
 // buildDecode from the prompts' lengths on, and tokens, log-probs and counts so far. Its
 // outputs are the latest tokens, which rows are alive, how many are, tokens, log-probs and
-// counts, and the keys and values.
+// counts, and the keys and values, in the memory of the old ones.
 func (p *Programs) buildDecodeChunk(in *inputs) []*graph.Node {
 	c, rows, fresh := p.c, p.sh.GenerateRows, p.sh.MaxNewTokens
 	s := &loopState{}
 	params := in.tensors(dtypes.Float32, c.Tensors())
 	var caches []*graph.Node
-	for range 2 * c.Layers {
-		caches = append(caches, in.next(p.net.dtype, rows, c.KVHeads, p.positions, c.HeadDim))
+	for i := range 2 * c.Layers {
+		caches = append(caches, in.donated(chunkCaches+i, p.net.dtype, rows, c.KVHeads, p.positions, c.HeadDim))
 	}
 	s.add("step", in.next(dtypes.Int32))
 	s.add("end", in.next(dtypes.Int32))
@@ -149,7 +152,7 @@ func (p *Programs) buildDecodeChunk(in *inputs) []*graph.Node {
 	}
 	final := p.decodeLoop(in.g, s, params, func(_ *graph.Graph, v map[string]*graph.Node) *graph.Node { return v["end"] })
 	out := []*graph.Node{final["token"], final["alive"], final["any"], final["tokens"], final["logprobs"], final["count"]}
-	for i := range caches {
+	for i := range caches { // from chunkCaches on
 		out = append(out, final["cache"+strconv.Itoa(i)])
 	}
 	return out

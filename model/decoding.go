@@ -130,7 +130,7 @@ func (p *Programs) decodeChunk(s *State, d *decoding, cache *[]compute.Buffer, f
 	free([]compute.Buffer{d.token, d.alive, d.any, d.tokens, d.logProbs, d.count})
 	free(*cache)
 	d.token, d.alive, d.any, d.tokens, d.logProbs, d.count = out[0], out[1], out[2], out[3], out[4], out[5]
-	*cache = out[6:]
+	*cache = out[chunkCaches:]
 	left, err := download[int32](d.any, 1)
 	if err != nil {
 		return 0, err

@@ -16,6 +16,7 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/go-xla/compute/xla"
+	"github.com/gomlx/go-xla/pjrt"
 
 	"github.com/reprise-rl/reprise/infra/plugin"
 )
@@ -121,8 +122,12 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 	d := &Device{other: o.Other, builds: made}
 	behind(func() {
 		err = try("load PJRT plugin "+path, func() (err error) {
-			// Without this, CUDA may round float32 products to tf32.
-			d.backend, err = xla.NewWithOptions(path+",tf32=false", nil)
+			// Without tf32=false, CUDA may round float32 products to tf32.
+			options := path + ",tf32=false"
+			if pjrt.IsCUDAName(path) {
+				options += fmt.Sprintf(",memory_fraction=%v", memoryShare)
+			}
+			d.backend, err = xla.NewWithOptions(options, nil)
 			return err
 		})
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/model/safetensors"
 )
 
-// Files of a model folder. A file of tensors above maxFile is written in shards, as
+// Files of a model folder. A file of tensors above a limit is written in shards, as
 // transformers names them: model-00001-of-00003.safetensors …, and
 // model.safetensors.index.json, which says where each tensor is.
 const (
@@ -29,8 +29,12 @@ const (
 	stepName = "step"
 )
 
-// maxFile is the most bytes of tensors in one file, as in transformers.
-const maxFile = 5_000_000_000
+// The most bytes of tensors in one file: of a model that is written as transformers would,
+// and of a training state, whose files are stored one by one.
+const (
+	maxFile      = 5_000_000_000
+	SnapshotFile = 2 << 30
+)
 
 // OfPolicy reports whether a file of a snapshot's folder belongs to the policy that
 // transformers loads, and not to the optimizer or the critic.
@@ -63,16 +67,16 @@ func fileOf(name string, body []byte) File {
 // config.json and model.safetensors; optimizer.safetensors holds the moments ("m." and "v."
 // before each tensor's name) and the step. The caller adds the tokenizer's files. A critic's
 // files are critic.safetensors and critic_optimizer.safetensors, for the folder of its
-// policy. Parameters without moments have no optimizer's file. The same state gives the same
-// bytes. While a file is read, its tensors are copied from the device one after the other;
+// policy. Parameters without moments have no optimizer's file. A file has at most so many bytes
+// of tensors, or one tensor; SnapshotFile in a run. The same state gives the same bytes. While a file is read, its tensors are copied from the device one after the other;
 // the error is ErrFreed or ErrConsumed if the state is freed, or an update consumes
 // it, meanwhile.
-func (s *State) Files() ([]File, error) {
+func (s *State) Files(most int64) ([]File, error) {
 	parts := partCount
 	if s.m == nil {
 		parts = 1
 	}
-	return stateFiles(s.c, parts, s.step, s.reader(), maxFile)
+	return stateFiles(s.c, parts, s.step, s.reader(), most)
 }
 
 // DrawnFiles are the files of a new policy with the weights that NewParams draws.

@@ -43,9 +43,16 @@ func bodies(t testing.TB, files []File, err error) map[string][]byte {
 	return out
 }
 
-func filesOf(t testing.TB, s interface{ Files() ([]File, error) }) map[string][]byte {
+func filesOf(t testing.TB, s Snapshot) map[string][]byte {
 	t.Helper()
 	files, err := s.Files()
+	return bodies(t, files, err)
+}
+
+// stored are the files of a state in a run.
+func stored(t testing.TB, s *State) map[string][]byte {
+	t.Helper()
+	files, err := s.Files(SnapshotFile)
 	return bodies(t, files, err)
 }
 
@@ -136,7 +143,7 @@ func TestStateFiles(t *testing.T) {
 	require.NoError(t, err)
 	snap, err := next.Download()
 	require.NoError(t, err)
-	files := filesOf(t, next)
+	files := stored(t, next)
 	require.Equal(t, filesOf(t, snap), files)
 
 	f, err := OpenFS(held(files))
@@ -157,8 +164,8 @@ func TestStateFiles(t *testing.T) {
 
 	lone, err := p.LoadParams(f.First())
 	require.NoError(t, err)
-	require.Len(t, filesOf(t, lone), 2, "no optimizer")
-	list, err := lone.Files()
+	require.Len(t, stored(t, lone), 2, "no optimizer")
+	list, err := lone.Files(SnapshotFile)
 	require.NoError(t, err)
 	lone.Free()
 	_, err = io.ReadAll(list[1].Open())

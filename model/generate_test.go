@@ -430,3 +430,23 @@ func TestGenerateBetweenChunks(t *testing.T) {
 	require.NoError(t, err)
 	require.LessOrEqual(t, chunks, 2+4+2)
 }
+
+// A chunk writes its keys and values in the memory of those before it: nothing of their size is
+// needed besides.
+func TestChunksWriteInPlace(t *testing.T) {
+	sh := Shapes{GenerateRows: 8, PromptTokens: 500, MaxNewTokens: 12, ChunkTokens: 4}
+	for _, dtype := range []string{"float32", "bfloat16"} {
+		sh.ComputeDtype = dtype
+		p, err := testDevice(t).Programs(tiny(), nil, sh)
+		require.NoError(t, err)
+		defer p.Free()
+		memory, err := p.Memory()
+		require.NoError(t, err)
+		c, width := tiny(), int64(p.net.dtype.Size())
+		caches := int64(2*c.Layers*8*c.KVHeads*(500+12)*c.HeadDim) * width
+		require.Equal(t, caches, memory["decode-chunk"].Aliases, dtype)
+		if dtype == "float32" { // on a CPU others are widened to be multiplied
+			require.Less(t, memory["decode-chunk"].Temporary, caches/2)
+		}
+	}
+}

@@ -82,7 +82,7 @@ func TestSnapshotOfAPairKeepsBits(t *testing.T) {
 
 	files := map[string][]byte{}
 	for _, state := range []*State{next, critic} {
-		maps.Copy(files, filesOf(t, state))
+		maps.Copy(files, stored(t, state))
 	}
 	require.Len(t, files, 5)
 	back, err := readSnapshot(files)

@@ -47,5 +47,5 @@ func (s Snapshot) Files() ([]File, error) {
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("write snapshot: %w", err)
 	}
-	return stateFiles(s.Params.Config, partCount, s.Step, s.read, maxFile)
+	return stateFiles(s.Params.Config, partCount, s.Step, s.read, SnapshotFile)
 }

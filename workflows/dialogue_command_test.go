@@ -174,6 +174,12 @@ func (d *dialogue) command(words []string) {
 		d.ends(words, "has too little memory", "asked for 3 GiB; a smaller update.micro_batch needs less", activities.KindOutOfMemory)
 	case "fail-device":
 		d.ends(words, "has failed", "the device is poisoned", activities.KindDeviceFailed)
+	case "too-small":
+		d.kills++ // the session ends with it
+		d.when(words[1], d.number(words[2]), func() {
+			d.say("device", "has less memory than the run is made for")
+			d.answers(temporal.NewNonRetryableApplicationError("the run is made for a device of 80 GB (limits.device_gb), this one has 25.8 GB", activities.KindDeviceTooSmall, nil))
+		})
 	case "other-programs":
 		d.kills++ // the session ends with it
 		d.when(words[1], d.number(words[2]), func() {

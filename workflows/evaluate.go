@@ -81,6 +81,9 @@ func (w *Workflows) Evaluate(ctx workflow.Context, input json.RawMessage) (*Eval
 		if errors.Is(err, errDeviceLost) {
 			step := t.failedTooOften(ctx, err)
 			if step == nil {
+				if err := t.awaitMemory(ctx, err); err != nil {
+					return nil, err
+				}
 				continue
 			}
 			// Nothing is lost: an evaluation that is started again writes the same files.

@@ -106,10 +106,35 @@ func (of Failing) advice() string {
 	switch of.Kind {
 	case activities.KindOutOfMemory:
 		return "Free memory on the device, or serve its fingerprint by one that has more; `reprise validate` counts what the spec needs."
+	case activities.KindDeviceTooSmall:
+		return "Serve its fingerprint by a device with more memory, or fork the run (`from`) with a smaller limits.device_gb."
 	case kindTimedOut:
 		return "Use a faster device, or fork the run (`from`) with a larger limits.activity_seconds."
 	}
 	return "See the logs of the device workers, and replace the device or the worker that fails."
+}
+
+// waitingForMemory is the phase of a run that a device with too little memory has refused.
+const waitingForMemory = "waiting for a device with more memory"
+
+// awaitMemory waits, if err says that a device has too little memory for the run, before
+// another session is asked for: the same device might take it. Each wait in a row is twice as
+// long. The session is closed meanwhile, so that the worker serves others.
+func (t *train) awaitMemory(ctx workflow.Context, err error) error {
+	var f *failure
+	if !errors.As(err, &f) || f.kind != activities.KindDeviceTooSmall || t.Paused {
+		return nil
+	}
+	defer t.waitedSince(ctx, workflow.Now(ctx))
+	t.show(ctx, waitingForMemory)
+	wait := programsWaitMin
+	for _, of := range t.Failures {
+		if of.Step == f.step {
+			wait = min(programsWaitMin<<min(of.Count-1, 10), sessionWaitMax)
+		}
+	}
+	_, err = workflow.AwaitWithTimeout(ctx, wait, func() bool { return t.Paused || t.adopts() })
+	return err
 }
 
 // PausedBy is why a run has paused by itself, and what to do.

@@ -170,6 +170,8 @@ func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, inp
 			return errDeviceLost
 		case activities.KindDraining:
 			return s.ending(ctx, errDeviceLost)
+		case activities.KindDeviceTooSmall:
+			return failed(app.Type(), "%s", app.Message())
 		case activities.KindOutOfMemory, activities.KindDeviceFailed:
 			return s.ending(ctx, failed(app.Type(), "%s", app.Message()))
 		}

@@ -171,6 +171,9 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 			if step := t.failedTooOften(ctx, err); step != nil {
 				t.pauseBy(ctx, step)
 			}
+			if err := t.awaitMemory(ctx, err); err != nil {
+				return err
+			}
 		} else if errors.Is(err, errOtherPrograms) {
 			if err := t.awaitPrograms(ctx); err != nil {
 				return err

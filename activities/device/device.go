@@ -5,6 +5,7 @@ package device
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -26,7 +27,8 @@ type Device struct {
 	// Models, where not nil, keeps copies of base models' weights on this machine.
 	Models *store.LocalFiles
 
-	contexts run.Contexts
+	contexts  run.Contexts
+	fileBytes int64 // the most bytes of tensors in a snapshot's file; 0 is model.SnapshotFile
 }
 
 // Steps are the activities of a device worker. Describe takes no input, and only
@@ -70,12 +72,24 @@ func (d *Device) beginWith(ctx context.Context, runID string, read func() (*run.
 		release()
 		stop()
 	}
-	if w.Context, err = read(); err != nil {
+	if w.Context, err = read(); err == nil {
+		err = w.enough()
+	}
+	if err != nil {
 		done(&err)
 		return nil, nil, err
 	}
 	w.needs()
 	return w, done, nil
+}
+
+// enough refuses a run that is made for a device with more memory.
+func (w *work) enough() error {
+	d := derived(w.Context)
+	if why := d.TooSmall(w.Train, w.engine.memory); why != "" {
+		return fmt.Errorf("%w: %s; %s", activities.ErrDeviceTooSmall, why, d.MemoryAdvice(w.Train))
+	}
+	return nil
 }
 
 // needs tells what the run needs of Go's heap.

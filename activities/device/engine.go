@@ -34,6 +34,7 @@ type Engine struct {
 
 	device *model.Device
 	info   activities.DeviceInfo
+	memory int64 // of the device, in bytes; 0: not known
 
 	lease    chan struct{} // holds one token while the device is free
 	draining atomic.Bool
@@ -91,6 +92,7 @@ func NewEngine(device *model.Device) (*Engine, error) {
 	e := &Engine{
 		device:   device,
 		info:     activities.DeviceInfo{Fingerprint: fingerprint.ID(), Fields: fields},
+		memory:   device.Memory(),
 		lease:    make(chan struct{}, 1),
 		programs: map[programsKey]*cachedPrograms{}, own: map[programsKey]bool{},
 		updates: map[updateKey]activities.UpdateResult{},

@@ -65,7 +65,7 @@ func TestHostMemoryIsOneTensor(t *testing.T) {
 	require.NoError(t, err)
 	check("load the base model")
 
-	files, err := held.Files()
+	files, err := held.Files(model.SnapshotFile)
 	require.NoError(t, err)
 	stored, err = store.PutFolder(t.Context(), s, "snapshots/", run.Streamed(files))
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -13,8 +14,9 @@ import (
 // Snapshot stores the full training state of the resident version: a Hugging Face model
 // folder and the optimizer's moments. Where limits.snapshot_mib cuts it, the first piece
 // hashes all files and sends none, because the folder's name has the digests of all; each
-// other sends files of so many MiB, at least one. A file's tensors are copied from the
-// device one at a time, once to be hashed and once to be sent.
+// other sends files of so many MiB, at least one. A file has at most 2 GiB of tensors, and its
+// digest is checked while it is sent; one that the store has is not sent again. A file's
+// tensors are copied from the device one at a time, once to be hashed and once to be sent.
 func (d *Device) Snapshot(ctx context.Context, in activities.SnapshotInput) (_ activities.SnapshotResult, err error) {
 	defer run.Edge(ctx, &err, "snapshot version %d of run %s", in.Policy.Version, in.Policy.Run.ID)
 	w, done, err := d.begin(ctx, in.Policy.Run)
@@ -25,7 +27,7 @@ func (d *Device) Snapshot(ctx context.Context, in activities.SnapshotInput) (_ a
 	if err := d.Engine.resident(in.Policy); err != nil {
 		return activities.SnapshotResult{}, err
 	}
-	files, err := w.stateFiles(ctx, d.Store, in.Policy)
+	files, err := w.stateFiles(ctx, d.Store, in.Policy, cmp.Or(d.fileBytes, model.SnapshotFile))
 	if err != nil {
 		return activities.SnapshotResult{}, err
 	}
@@ -81,14 +83,15 @@ func send(ctx context.Context, s store.Store, begun activities.BegunSnapshot, fi
 }
 
 // stateFiles are the files of the resident state in the order in which they are stored,
-// the tokenizer's beside them, so that transformers loads the folder as it is.
-func (w *work) stateFiles(ctx context.Context, s store.Store, v activities.Version) ([]store.FolderFile, error) {
-	files, err := w.engine.state.Files()
+// the tokenizer's beside them, so that transformers loads the folder as it is. A file of
+// tensors has at most so many bytes of them.
+func (w *work) stateFiles(ctx context.Context, s store.Store, v activities.Version, most int64) ([]store.FolderFile, error) {
+	files, err := w.engine.state.Files(most)
 	if err != nil {
 		return nil, fmt.Errorf("files of version %d: %w", v.Version, err)
 	}
 	if w.engine.critic != nil {
-		beside, err := w.engine.critic.Files()
+		beside, err := w.engine.critic.Files(most)
 		if err != nil {
 			return nil, fmt.Errorf("files of the critic of version %d: %w", v.Version, err)
 		}

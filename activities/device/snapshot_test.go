@@ -1,8 +1,11 @@
 package device
 
 import (
+	"context"
+	"io"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,6 +46,58 @@ func TestSnapshotInPieces(t *testing.T) {
 	for name, ref := range want.Snapshot.Files {
 		require.Equal(t, ref.Digest, have[ref.Key], name)
 	}
+}
+
+// noted is a store that notes what is put into it.
+type noted struct {
+	*store.Memory
+	put []string
+}
+
+func (n *noted) PutFrom(ctx context.Context, key string, r io.Reader, size int64, o store.PutOptions) error {
+	n.put = append(n.put, key)
+	return n.Memory.PutFrom(ctx, key, r, size, o)
+}
+
+// A snapshot of many files is stored file by file: a worker that lost the state begins at the
+// first file that the store lacks, and the state is loaded from them as it was.
+func TestSnapshotOfManyFiles(t *testing.T) {
+	r := fresh(t, `credit.algorithm="gae"`, "limits.snapshot_mib=1")
+	r.Device.fileBytes = 100 << 10
+	s := &noted{Memory: r.store}
+	r.Device.Store = s
+	in := activities.SnapshotInput{Policy: r.version()}
+	got, err := r.Device.Snapshot(t.Context(), in)
+	require.NoError(t, err)
+	require.Empty(t, s.put)
+	var names []string
+	for in.Begun = got.Begun; in.Begun != nil; in.Begun = got.Begun {
+		names = slices.Sorted(maps.Keys(in.Begun.Snapshot.Files))
+		r.forget(t)
+		r.restore(t, activities.RestoreInput{})
+		s.put = nil
+		next := in.Begun.Snapshot.Files[names[in.Begun.Sent]]
+		again, err := r.Device.Snapshot(t.Context(), in) // of which the answer is lost
+		require.NoError(t, err)
+		require.Equal(t, next.Key, s.put[0])
+		s.put = nil
+		got, err = r.Device.Snapshot(t.Context(), in)
+		require.NoError(t, err)
+		require.Equal(t, again.Begun, got.Begun)
+		require.Empty(t, s.put, "nothing is sent twice")
+	}
+	for _, stem := range []string{"model", "optimizer", "critic", "critic_optimizer"} {
+		require.Contains(t, names, stem+".safetensors.index.json")
+		require.NotContains(t, names, stem+".safetensors")
+		require.True(t, slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, stem+"-00002-of-") }), names)
+	}
+
+	r.forget(t)
+	w, done, err := r.Device.begin(t.Context(), r.Run)
+	require.NoError(t, err)
+	defer done(&err)
+	require.NoError(t, w.load(t.Context(), r.store, r.Run, &got.Snapshot))
+	require.Equal(t, r.state, r.Device.Engine.fingerprint)
 }
 
 // A piece sends files until it is full, and at least one; it refuses files that are not

@@ -282,7 +282,7 @@ func (w *work) transcriptBatches(examples []starter.Transcript) []model.MicroBat
 
 // putChunk stores the state between two chunks.
 func (w *work) putChunk(ctx context.Context, s store.Store, place string, steps int) (*store.SnapshotRef, error) {
-	files, err := w.engine.state.Files()
+	files, err := w.engine.state.Files(model.SnapshotFile)
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +296,7 @@ func (w *work) putChunk(ctx context.Context, s store.Store, place string, steps 
 // putStarter stores the finished starter as a model and notes it under its
 // identity, for other runs.
 func (w *work) putStarter(ctx context.Context, s store.Store, place string, imported map[string][]byte) (*store.Ref, error) {
-	files, err := w.engine.state.Files()
+	files, err := w.engine.state.Files(model.SnapshotFile)
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,8 @@ func KindOf(err error) string {
 		return activities.KindOutOfMemory
 	case errors.Is(err, activities.ErrDeviceFailed):
 		return activities.KindDeviceFailed
+	case errors.Is(err, activities.ErrDeviceTooSmall):
+		return activities.KindDeviceTooSmall
 	case errors.Is(err, envs.ErrCases):
 		return activities.KindCasesTooNarrow
 	case errors.Is(err, activities.ErrNotFound):

@@ -7,7 +7,9 @@
 package executable
 
 /*
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 // Arguments of the calls, as go-xla's pjrt_c_api.h has them. go-xla's constructors set
@@ -54,15 +56,31 @@ typedef struct {
 	void *error;
 } destroy_args;
 
+typedef struct {
+	size_t struct_size;
+	void *extension_start;
+	void *device;
+	int64_t in_use;
+	struct {
+		int64_t value;
+		bool is_set;
+	} peak_in_use, allocations, largest_allocation, limit, reserved, peak_reserved, reservable, largest_free, pool, peak_pool;
+} memory_args;
+
+// go-xla counts the size up to the last member's end.
+enum { memory_args_size = offsetof(memory_args, peak_pool.is_set) + sizeof(bool) };
+
 // These are linked from go-xla's package pjrt.
 extern serialize_args *new_PJRT_Executable_Serialize_Args();
 extern load_args *new_PJRT_Executable_DeserializeAndLoad_Args();
 extern describe_args *new_PJRT_LoadedExecutable_GetExecutable_Args();
+extern memory_args *new_PJRT_Device_MemoryStats_Args();
 extern message_args *new_PJRT_Error_Message_Args();
 extern destroy_args *new_PJRT_Error_Destroy_Args();
 extern void *call_PJRT_Executable_Serialize(const void *api, serialize_args *);
 extern void *call_PJRT_Executable_DeserializeAndLoad(const void *api, load_args *);
 extern void *call_PJRT_LoadedExecutable_GetExecutable(const void *api, describe_args *);
+extern void *call_PJRT_Device_MemoryStats(const void *api, memory_args *);
 extern void call_PJRT_Error_Message(const void *api, message_args *);
 extern void call_PJRT_Error_Destroy(const void *api, destroy_args *);
 
@@ -124,6 +142,23 @@ func describe(api, loaded unsafe.Pointer) (executable unsafe.Pointer, err error)
 		return nil, err
 	}
 	return args.executable, nil
+}
+
+// memoryLimit gives the bytes of memory that programs may have on a PJRT_Device.
+func memoryLimit(api, device unsafe.Pointer) (int64, error) {
+	args := C.new_PJRT_Device_MemoryStats_Args()
+	defer C.free(unsafe.Pointer(args))
+	if err := sameLayout("Device_MemoryStats", args.struct_size, C.memory_args_size); err != nil {
+		return 0, err
+	}
+	args.device = device
+	if err := asError(api, C.call_PJRT_Device_MemoryStats(api, args)); err != nil {
+		return 0, err
+	}
+	if !args.limit.is_set {
+		return 0, errors.New("the platform does not say how much memory the device has")
+	}
+	return int64(args.limit.value), nil
 }
 
 // sameLayout compares the size of a call's arguments with go-xla's.

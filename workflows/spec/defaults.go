@@ -302,7 +302,7 @@ var rules = []*rule{
 	{path: "limits.step_failures", typ: typeInteger, span: between(1, 1_000_000), source: fromOurs,
 		doc: "How often in a row the same step of a session may fail before the run pauses: a device that is out of memory or has failed, a lost session, a time-out. Announced preemptions do not count. Default: 5."},
 	{path: "limits.device_gb", typ: typeInteger, span: between(1, 100_000), source: fromOurs,
-		doc: fmt.Sprintf("Memory in GiB of the device that the run is made for. Together with the sizes of the spec and the model it gives the defaults of `rollout.pass_rows` and `update.micro_batch`; what the worker's device has does not, since both decide bits. Default: %d.", DefaultDeviceGB)},
+		doc: fmt.Sprintf("Memory in GiB of the device that the run is made for. Together with the sizes of the spec and the model it gives the defaults of `rollout.pass_rows` and `update.micro_batch`; what the worker's device has does not, since both decide bits. If it is written, a worker whose device has less than so many times 10⁹ bytes refuses the run; if not, one that has less than the run is estimated to need. Default: %d.", DefaultDeviceGB)},
 	{path: "limits.generate_rows", typ: typeInteger, span: between(1, maxTrajectories), source: fromOurs,
 		doc: "Rows of a piece of a turn's sampling, a multiple of `rollout.pass_rows`. Each piece is an activity that leaves a table, so a kill costs one piece; where it is cut changes no result. Leave it out: the start of the run writes it down where a turn is estimated to need more than `limits.activity_seconds` on two cores."},
 	{path: "limits.score_rows", typ: typeInteger, span: between(1, maxTrajectories), source: fromOurs,

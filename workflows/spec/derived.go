@@ -1,5 +1,7 @@
 package spec
 
+import "fmt"
+
 // ModelShape is what the sizes of a Qwen2 model depend on.
 type ModelShape struct {
 	Layers           int
@@ -224,6 +226,24 @@ func memory(t Train, m ModelShape, d Derived) Memory {
 	sampling := float32Bytes * pass * int64(m.VocabSize)
 	u.Peak = state + max(u.Gradients+u.Activations, u.KVCache+sampling)
 	return u
+}
+
+// TooSmall says why a device of so many bytes of memory cannot take the run; "" if it can, or
+// if its memory is 0, not known. It has to be the device that limits.device_gb says, where a
+// person has written it, and otherwise have what the run is estimated to need. Devices are
+// sold by gigabytes of 10⁹ bytes, and a part of their memory is not there for programs.
+func (d Derived) TooSmall(t Train, memory int64) string {
+	const gb = 1e9
+	made, needs := int64(t.Limits.DeviceGB)*gb, d.Memory.Peak
+	switch {
+	case memory == 0:
+		return ""
+	case made > memory:
+		return fmt.Sprintf("the run is made for a device of %d GB (limits.device_gb), this one has %s", t.Limits.DeviceGB, decimal(memory))
+	case made == 0 && needs > memory:
+		return fmt.Sprintf("the run needs %s, this device has %s", decimal(needs), decimal(memory))
+	}
+	return ""
 }
 
 func storage(t Train, d Derived) Storage {

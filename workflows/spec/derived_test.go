@@ -106,6 +106,26 @@ func TestDeriveDoesNotOverflow(t *testing.T) {
 	require.Positive(t, d.Memory.Peak)
 }
 
+// A device is too small if it is not the one that the run is made for, or else for what the
+// run needs.
+func TestTooSmall(t *testing.T) {
+	for name, test := range map[string]struct {
+		limits string
+		memory int64
+		want   string
+	}{
+		"not known":           {`"device_gb":80`, 0, ""},
+		"a card of 80 GB":     {`"device_gb":80`, 85_520_809_984, ""},
+		"a card of 24 GB":     {`"device_gb":80`, 25_757_220_864, "the run is made for a device of 80 GB (limits.device_gb), this one has 25.8 GB"},
+		"any, it has room":    {``, 25_757_220_864, ""},
+		"any, it has no room": {``, 8_000_000_000, "the run needs 8.8 GB, this device has 8.0 GB"},
+		"made for that one":   {`"device_gb":8`, 8_000_000_000, ""},
+	} {
+		train := decode(t, `{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[64]},"limits":{`+test.limits+`}}`)
+		require.Equal(t, test.want, spec.Derive(train, qwen).TooSmall(train, test.memory), name)
+	}
+}
+
 // The advice names what takes the memory at its peak.
 func TestMemoryAdvice(t *testing.T) {
 	advice := func(document string, m spec.ModelShape) string {

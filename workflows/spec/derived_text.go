@@ -104,6 +104,14 @@ func count(n int64) string {
 	return digits
 }
 
+// decimal is a number of bytes in units of 1000, as devices are sold.
+func decimal(n int64) string {
+	if n < 1e9 {
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+}
+
 // size is a number of bytes with one digit after the point, in units of 1024.
 func size(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}

@@ -1,0 +1,67 @@
+package model
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/gomlx/go-xla/pjrt"
+
+	"github.com/reprise-rl/reprise/model/executable"
+)
+
+// memoryShare is the share of a GPU's memory that XLA may take. Its own default is 0.75.
+const memoryShare = 0.95
+
+// Memory is the device's memory in bytes; 0 if it is not known. A CPU has its machine's, or
+// that of its container.
+func (d *Device) Memory() int64 {
+	d.run.Lock()
+	defer d.run.Unlock()
+	if d.closed {
+		return 0
+	}
+	if d.fingerprint.Platform == "cpu" {
+		return hostMemory(os.ReadFile)
+	}
+	var limit int64
+	err := try("memory of the device", func() error {
+		client, err := executable.Field[*pjrt.Client](d.backend, "client")
+		if err == nil {
+			limit, err = executable.DeviceMemory(client.AddressableDevices()[0])
+		}
+		return err
+	})
+	if err != nil {
+		return 0 // a platform need not say
+	}
+	return int64(math.Round(float64(limit) / memoryShare))
+}
+
+// hostMemory is the least of the machine's memory and the limits of the process's control
+// group, as the files of /proc and /sys say; 0 where there are none.
+func hostMemory(read func(path string) ([]byte, error)) int64 {
+	least := int64(0)
+	limit := func(n int64) {
+		if n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	if info, err := read("/proc/meminfo"); err == nil {
+		for line := range strings.Lines(string(info)) {
+			if f := strings.Fields(line); len(f) >= 2 && f[0] == "MemTotal:" {
+				kib, _ := strconv.ParseInt(f[1], 10, 64) // 0 is no limit
+				limit(kib << 10)
+			}
+		}
+	}
+	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		if b, err := read(path); err == nil {
+			n, _ := strconv.ParseInt(string(bytes.TrimSpace(b)), 10, 64) // "max" is no limit
+			limit(n)
+		}
+	}
+	return least
+}
