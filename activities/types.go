@@ -22,9 +22,13 @@ type Telemetry struct {
 	Seconds float64 `json:"seconds"`
 	// WaitSeconds is the time it waited for the device to be free.
 	WaitSeconds float64 `json:"wait_seconds,omitempty"`
-	// CompileSeconds is the part of Seconds spent compiling programs.
-	// That includes taking programs from the cache, and testing them.
+	// CompileSeconds is the part of Seconds spent on programs: lowering, compiling, taking
+	// them from the cache, and testing them.
 	CompileSeconds float64 `json:"compile_seconds,omitempty"`
+	// LowerSeconds and SelfTestSeconds are the parts of CompileSeconds spent lowering and
+	// testing the programs.
+	LowerSeconds    float64 `json:"lower_seconds,omitempty"`
+	SelfTestSeconds float64 `json:"self_test_seconds,omitempty"`
 	// CompiledPrograms and CachedPrograms count the programs that were compiled, and those
 	// that came from the worker's cache.
 	CompiledPrograms int `json:"compiled_programs,omitempty"`
@@ -51,6 +55,8 @@ func (t Telemetry) Plus(u Telemetry) Telemetry {
 	t.Seconds += u.Seconds
 	t.WaitSeconds += u.WaitSeconds
 	t.CompileSeconds += u.CompileSeconds
+	t.LowerSeconds += u.LowerSeconds
+	t.SelfTestSeconds += u.SelfTestSeconds
 	t.CompiledPrograms += u.CompiledPrograms
 	t.CachedPrograms += u.CachedPrograms
 	t.CachedSeconds += u.CachedSeconds

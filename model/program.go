@@ -17,8 +17,8 @@ import (
 )
 
 // program is one XLA program. It is lowered to StableHLO and compiled once, or loaded from
-// the device's cache of programs, when first needed. All Programs and States that need the same program share it; it is released with
-// the last of them.
+// the device's cache of programs, when first needed. All Programs and States that need the
+// same program share it; it is released with the last of them.
 type program struct {
 	name   string
 	device *Device
@@ -28,11 +28,12 @@ type program struct {
 	// arguments, and returns the outputs.
 	build builder
 
-	mu    sync.Mutex
-	hash  string
-	exec  compute.Executable
-	gives []bool // which inputs are donated; nil: none
-	ended bool   // was released: a program compiled after that would never be freed
+	mu      sync.Mutex
+	hash    string
+	lowered *xla.Builder // from its hash until it is compiled
+	exec    compute.Executable
+	gives   []bool // which inputs are donated; nil: none
+	ended   bool   // was released: a program compiled after that would never be freed
 }
 
 // hold adds a user. The caller holds run.
@@ -50,7 +51,7 @@ func (p *program) release() {
 	}
 	delete(p.device.programs, p.key)
 	p.mu.Lock()
-	p.ended = true
+	p.ended, p.lowered = true, nil
 	p.mu.Unlock()
 	p.finalize()
 }
@@ -163,21 +164,28 @@ func (in *inputs) donate(b *xla.Builder) (gives []bool, err error) {
 func (p *program) digest() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.hash == "" {
-		p.device.compiling.Add(1)
-		defer p.device.compiling.Add(-1)
-		_, text, err := p.lower()
-		if err != nil {
-			return "", err
-		}
-		p.setHash(text)
+	if p.hash != "" {
+		return p.hash, nil
 	}
-	return p.hash, nil
+	p.device.compiling.Add(1)
+	defer p.device.compiling.Add(-1)
+	err := p.toLower()
+	return p.hash, err
 }
 
-func (p *program) setHash(text []byte) {
+// toLower lowers the program and hashes it, if it has not been lowered before. The caller
+// holds mu.
+func (p *program) toLower() error {
+	if p.lowered != nil {
+		return nil
+	}
+	builder, text, err := p.lower()
+	if err != nil {
+		return err
+	}
 	sum := sha256.Sum256(text)
-	p.hash = hex.EncodeToString(sum[:])
+	p.lowered, p.hash = builder, hex.EncodeToString(sum[:])
+	return nil
 }
 
 // compile compiles the program unless that has happened before.
@@ -192,12 +200,12 @@ func (p *program) compile() error {
 	}
 	p.device.compiling.Add(1)
 	defer p.device.compiling.Add(-1)
-	builder, text, err := p.lower()
-	if err != nil {
+	if err := p.toLower(); err != nil {
 		return err
 	}
-	p.setHash(text)
-	behind(func() { p.exec, err = p.device.executable(p.name, p.hash, builder) })
+	var err error
+	behind(func() { p.exec, err = p.device.executable(p.name, p.hash, p.lowered) })
+	p.lowered = nil
 	return err
 }
 

@@ -3,7 +3,10 @@ package model
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +25,8 @@ type Built struct {
 	// CompileSeconds and LoadSeconds are the time that they took, without lowering.
 	CompileSeconds, LoadSeconds float64
 	// CacheFaults counts the programs that could not be taken from the cache because
-	// their file was damaged or could not be loaded, and those that could not be stored.
+	// their file was damaged or could not be loaded, and those that could not be stored; and
+	// records that could not be written.
 	CacheFaults int
 }
 
@@ -154,4 +158,30 @@ func (b *builds) store(name string, key programcache.Key, e compute.Executable) 
 	}); err != nil {
 		b.fault("program %s is not cached: %v", name, err)
 	}
+}
+
+// HasPassed reports whether the cache of programs has the record of a test that this device
+// has passed with the programs of some hashes, since its machine was started.
+func (d *Device) HasPassed(test string, hashes map[string]string) bool {
+	return d.builds.cache != nil && d.builds.cache.Recorded(d.passed(test, hashes))
+}
+
+// RecordPass puts that record into the cache, if there is one.
+func (d *Device) RecordPass(test string, hashes map[string]string) {
+	if d.builds.cache == nil {
+		return
+	}
+	if err := d.builds.cache.Record(d.passed(test, hashes)); err != nil {
+		d.builds.fault("the passed test is not recorded: %v", err)
+	}
+}
+
+// passed says what a record vouches for.
+func (d *Device) passed(test string, hashes map[string]string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "the device has passed: %s\ndevice: %s\n", test, d.fingerprint.JSON())
+	for _, name := range slices.Sorted(maps.Keys(hashes)) {
+		fmt.Fprintf(&b, "program: %s %s\n", name, hashes[name])
+	}
+	return b.String()
 }

@@ -33,7 +33,10 @@ func TestRestoreAdoptsSnapshotOnly(t *testing.T) {
 	}
 	refused := func(in activities.RestoreInput) {
 		r.forget(t)
+		r.Device.Engine.trim(0)
+		before := r.Device.Engine.device.Built()
 		_, err := r.Device.Restore(t.Context(), in)
+		require.Zero(t, r.Device.Engine.device.Built().Minus(before).Compiled, "what is refused is not compiled")
 		var differ *activities.ProgramsDiffer
 		require.True(t, errors.As(err, &differ), "%v", err)
 		require.Equal(t, []activities.OtherProgram{{Name: one, Recorded: "old", Present: present[one]}}, differ.Programs)

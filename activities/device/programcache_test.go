@@ -1,39 +1,63 @@
 package device
 
 import (
+	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/model"
 )
 
+// cachedWorker is a device worker with a cache of programs, and how often it has sampled.
+type cachedWorker struct {
+	*testRun
+	e       *Engine
+	sampled int
+}
+
+// cached starts a worker of a process of its own on a folder of programs.
+func cached(t *testing.T, r *testRun, dir string) *cachedWorker {
+	t.Helper()
+	d, err := model.OpenDevice(model.DeviceOptions{ProgramCache: dir, Warn: func(problem string) { t.Log(problem) }})
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	w := &cachedWorker{testRun: r}
+	d.Before = func(program string) error {
+		if program == "decode" {
+			w.sampled++
+		}
+		return nil
+	}
+	w.e, err = NewEngine(d)
+	require.NoError(t, err)
+	return w
+}
+
+func (w *cachedWorker) restore(t *testing.T) (activities.RestoreResult, error) {
+	t.Helper()
+	d := &Device{Store: w.store, Engine: w.e}
+	return d.Restore(t.Context(), activities.RestoreInput{Version: activities.Version{Run: w.Run}})
+}
+
 // A worker that finds a run's programs in the cache restores the same state with the same
-// programs, tests itself all the same, and reports where they came from.
+// programs, does not test itself where the record says that it has passed, and reports where
+// the programs came from.
 func TestRestoreWithCachedPrograms(t *testing.T) {
 	engine(t) // the plugin is there
 	dir := filepath.Join(t.TempDir(), "programs")
 	r := resolved(t, "cached", tinySpec(t, "rollout.max_new_tokens=10"))
 	var results [2]activities.RestoreResult
-	for i := range results {
-		d, err := model.OpenDevice(model.DeviceOptions{ProgramCache: dir})
+	for i, tests := range []int{2, 0} {
+		w := cached(t, r, dir)
+		var err error
+		results[i], err = w.restore(t)
 		require.NoError(t, err)
-		defer d.Close()
-		generated := 0
-		d.Before = func(program string) error {
-			if program == "decode" {
-				generated++
-			}
-			return nil
-		}
-		e, err := NewEngine(d)
-		require.NoError(t, err)
-		r.Device = &Device{Store: r.store, Engine: e}
-		results[i], err = r.Device.Restore(t.Context(), activities.RestoreInput{Version: activities.Version{Run: r.Run}})
-		require.NoError(t, err)
-		require.Equal(t, 2, generated, "the self-test generates twice")
+		require.Equal(t, tests, w.sampled, "a self-test generates twice")
 	}
 	first, second := results[0], results[1]
 	require.Equal(t, first.State, second.State)
@@ -44,8 +68,58 @@ func TestRestoreWithCachedPrograms(t *testing.T) {
 	require.Zero(t, second.Telemetry.CompiledPrograms)
 	require.Equal(t, n, second.Telemetry.CachedPrograms)
 	require.Positive(t, second.Telemetry.CachedSeconds)
-	require.Less(t, second.Telemetry.CachedSeconds, second.Telemetry.CompileSeconds, "the self-test is in it")
-	require.Zero(t, first.Telemetry.CacheFaults+second.Telemetry.CacheFaults)
-	t.Logf("compiled in %.2f s; from the cache in %.2f s, with the self-test in %.2f s",
-		first.Telemetry.CompileSeconds, second.Telemetry.CachedSeconds, second.Telemetry.CompileSeconds)
+	for _, r := range results {
+		took := r.Telemetry
+		require.Positive(t, took.LowerSeconds)
+		require.Positive(t, took.SelfTestSeconds, "looking for the record takes time too")
+		require.Less(t, took.LowerSeconds+took.CachedSeconds+took.SelfTestSeconds, took.CompileSeconds)
+		require.Zero(t, took.CacheFaults)
+		t.Logf("programs %.2f s: lowered in %.2f s, from the cache in %.2f s, tested in %.2f s",
+			took.CompileSeconds, took.LowerSeconds, took.CachedSeconds, took.SelfTestSeconds)
+	}
+}
+
+// Without a record, or with a damaged one, the device is tested. A device that differs is
+// refused and leaves no record.
+func TestSelfTestRecords(t *testing.T) {
+	engine(t) // the plugin is there
+	dir := filepath.Join(t.TempDir(), "programs")
+	r := resolved(t, "recorded", tinySpec(t, `credit.algorithm="gae"`, "rollout.max_new_tokens=10"))
+	records := func() []string {
+		files, err := filepath.Glob(filepath.Join(dir, "*.record"))
+		require.NoError(t, err)
+		return files
+	}
+	differs := func(at int) {
+		w := cached(t, r, dir)
+		asked := 0
+		w.e.Differ = func(context.Context) bool { asked++; return asked == at }
+		_, err := w.restore(t)
+		require.ErrorContains(t, err, "does not repeat its bits")
+		require.Equal(t, activities.KindDeviceFailed, run.KindOf(err))
+	}
+	passes := func(tests int) {
+		w := cached(t, r, dir)
+		_, err := w.restore(t)
+		require.NoError(t, err)
+		require.Equal(t, tests, w.sampled)
+	}
+	differs(1)
+	differs(2)
+	require.Empty(t, records())
+	differs(3) // in the critic's update, after the policy's
+	require.Len(t, records(), 1)
+	passes(0)
+	require.Len(t, records(), 2, "one of the policy's programs, one of the critic's")
+	passes(0)
+	for _, file := range records() {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, string(content), selfTestName)
+		require.Contains(t, string(content), "backward")
+		require.NoError(t, os.WriteFile(file, content[1:], 0o600))
+	}
+	differs(1)
+	passes(2)
+	require.Len(t, records(), 2)
 }

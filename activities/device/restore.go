@@ -26,8 +26,8 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 		return activities.RestoreResult{}, err
 	}
 	defer done(&err)
-	out := activities.RestoreResult{Programs: map[string]string{}}
-	if err := w.compile(ctx, run, in.Evaluate, out.Programs); err != nil {
+	out := activities.RestoreResult{}
+	if out.Programs, err = w.lower(run); err != nil {
 		return activities.RestoreResult{}, err
 	}
 	goal, log, err := d.log(ctx, in)
@@ -39,7 +39,10 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 	}
 	others := map[string]*work{} // the runs that this one continues, by spec
 	deadline := time.Now().Add(time.Duration(in.MaxSeconds) * time.Second)
-	if !in.Evaluate {
+	if !in.Evaluate { // else programs are compiled when they are first used
+		if err := w.compile(ctx, run); err != nil {
+			return activities.RestoreResult{}, err
+		}
 		if err := w.selfTest(ctx, run, w.Train.Credit.Critic()); err != nil {
 			return activities.RestoreResult{}, err
 		}
@@ -93,10 +96,10 @@ func (d *Device) lend(ctx context.Context, w *work, u logEntry, others map[strin
 		return by, nil
 	}
 	by := &work{engine: w.engine, start: w.start}
-	hashes := map[string]string{}
+	var hashes map[string]string
 	var err error
 	if by.Context, err = d.contexts.Read(ctx, d.Store, u.run); err == nil {
-		err = by.compile(ctx, u.run, true, hashes)
+		hashes, err = by.lower(u.run)
 	}
 	if err == nil {
 		err = activities.SamePrograms(u.programs, hashes)
@@ -331,28 +334,43 @@ func (w *work) reference(ctx context.Context, s store.Store, run activities.Run)
 	return w.engine.reference, nil
 }
 
-// compile prepares all programs of the run and collects their hashes; lazy ones are
-// compiled when they are first used.
-func (w *work) compile(ctx context.Context, run activities.Run, lazy bool, hashes map[string]string) error {
+// lower lowers all programs of the run, and gives their hashes.
+func (w *work) lower(run activities.Run) (hashes map[string]string, err error) {
 	begin := time.Now()
+	defer func() {
+		took := time.Since(begin).Seconds()
+		w.measured.CompileSeconds += took
+		w.measured.LowerSeconds += took
+	}()
 	all, err := w.engine.all(w.Context, run)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	hashes = map[string]string{}
 	for _, p := range all {
-		if !lazy {
-			if err := p.programs.Compile(ctx, nil); err != nil {
-				return fmt.Errorf("compile the programs of %s: %w", p.name, err)
-			}
-		}
 		lowered, err := p.programs.Hashes()
 		if err != nil {
-			return fmt.Errorf("hash the programs of %s: %w", p.name, err)
+			return nil, fmt.Errorf("hash the programs of %s: %w", p.name, err)
 		}
 		for name, hash := range lowered {
 			hashes[p.name+"."+name] = hash
 		}
 	}
-	w.measured.CompileSeconds += time.Since(begin).Seconds()
+	return hashes, nil
+}
+
+// compile compiles all programs of the run, or takes them from the cache.
+func (w *work) compile(ctx context.Context, run activities.Run) error {
+	begin := time.Now()
+	defer func() { w.measured.CompileSeconds += time.Since(begin).Seconds() }()
+	all, err := w.engine.all(w.Context, run)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if err := p.programs.Compile(ctx, nil); err != nil {
+			return fmt.Errorf("compile the programs of %s: %w", p.name, err)
+		}
+	}
 	return nil
 }

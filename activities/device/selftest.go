@@ -24,22 +24,29 @@ const (
 	selfTestTokens = 8
 )
 
+// selfTestName is what the record of a passed self-test says. A test that finds more has
+// another name.
+const selfTestName = "self-test 1: an update of two micro-batches and a generation, twice each"
+
 // selfTest has the device repeat itself with the programs that train a run: an update of two
-// micro-batches and a generation, twice each, on probes. Programs are tested once, before
-// they are first used; the critic's with critic. It needs as much memory as an update, and so
-// drops the version in memory.
+// micro-batches and a generation, twice each, on probes. Programs are tested once before they
+// train in a process, unless the cache of programs has the record that this device has
+// passed. The test needs the memory of a version, so it drops the version in memory.
 func (w *work) selfTest(ctx context.Context, run activities.Run, critic bool) error {
 	begin := time.Now()
-	defer func() { w.measured.CompileSeconds += time.Since(begin).Seconds() }()
+	defer func() {
+		took := time.Since(begin).Seconds()
+		w.measured.CompileSeconds += took
+		w.measured.SelfTestSeconds += took
+	}()
 	draws := draw.Address{Purpose: "self-test"}.Rand()
 	settings := spec.SettingsOf(w.Train)
 	shapes := w.Shapes(w.Training, 1)
-	if key := policyKey(run, shapes); !w.engine.tested(key) {
-		p, err := w.engine.programsFor(w.Context, run, shapes)
-		if err != nil {
-			return err
-		}
-		w.engine.drop()
+	p, err := w.engine.programsFor(w.Context, run, shapes)
+	if err != nil {
+		return err
+	}
+	if err := w.testOnce(policyKey(run, shapes), p, func() error {
 		generate := w.selfTestPrompts(shapes, draws)
 		if err := w.repeats(ctx, "a generation", p, func(probe *model.State) (string, *model.State, error) {
 			got, err := p.Generate(ctx, probe, generate)
@@ -48,41 +55,46 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, critic bool) er
 			return err
 		}
 		batches, knobs := w.selfTestRows(shapes, draws), modelSettings(settings, settings.Update.LearningRate)
-		if err := w.repeats(ctx, "an update", p, func(probe *model.State) (string, *model.State, error) {
+		return w.repeats(ctx, "an update", p, func(probe *model.State) (string, *model.State, error) {
 			next, m, err := p.Update(ctx, probe, batches, knobs)
 			return fmt.Sprint(m), next, err
-		}); err != nil {
-			return err
-		}
-		w.engine.programs[key].tested = true
-	}
-	if !critic {
-		return nil
-	}
-	key := criticKey(w.Context, run)
-	if w.engine.tested(key) {
-		return nil
+		})
+	}); err != nil || !critic {
+		return err
 	}
 	c, err := w.engine.criticFor(w.Context, run)
 	if err != nil {
 		return err
 	}
-	w.engine.drop()
-	batches, knobs := w.selfTestRows(shapes, draws), criticSettings(settings)
-	if err := w.repeats(ctx, "an update of the critic", c, func(probe *model.State) (string, *model.State, error) {
-		next, m, err := c.CriticUpdate(ctx, probe, batches, knobs)
-		return fmt.Sprint(m), next, err
-	}); err != nil {
-		return err
-	}
-	w.engine.programs[key].tested = true
-	return nil
+	return w.testOnce(criticKey(w.Context, run), c, func() error {
+		batches, knobs := w.selfTestRows(shapes, draws), criticSettings(settings)
+		return w.repeats(ctx, "an update of the critic", c, func(probe *model.State) (string, *model.State, error) {
+			next, m, err := c.CriticUpdate(ctx, probe, batches, knobs)
+			return fmt.Sprint(m), next, err
+		})
+	})
 }
 
-// tested tells whether the programs of a key are compiled and have passed the self-test.
-func (e *Engine) tested(key programsKey) bool {
-	p := e.programs[key]
-	return p != nil && p.tested
+// testOnce tests programs, unless they have passed in this process or are recorded to have
+// passed.
+func (w *work) testOnce(key programsKey, p *model.Programs, test func() error) error {
+	tested := w.engine.programs[key]
+	if tested.tested {
+		return nil
+	}
+	hashes, err := p.Hashes()
+	if err != nil {
+		return fmt.Errorf("self-test: %w", err)
+	}
+	if device := w.engine.device; !device.HasPassed(selfTestName, hashes) {
+		w.engine.drop()
+		if err := test(); err != nil {
+			return err
+		}
+		device.RecordPass(selfTestName, hashes)
+	}
+	tested.tested = true
+	return nil
 }
 
 // repeats computes something on two probes, which are alike, and compares what it tells and

@@ -6,6 +6,9 @@
 // written aside and then renamed, so that processes may share a folder. A file that is
 // damaged is removed. The folder is bounded: the files that were used least recently go
 // first.
+//
+// Beside the programs are records of what this machine has found with them, such as a test
+// that its device has passed (see [Cache.Record]).
 package programcache
 
 import (
@@ -117,10 +120,14 @@ func (c *Cache) Get(k Key) ([]byte, error) {
 		c.Remove(k)
 		return nil, fmt.Errorf("%w: %s in %s", ErrDamaged, k.file(), c.dir)
 	}
-	now := time.Now()
-	// The time of use only decides which program is removed first.
-	_ = c.root.Chtimes(k.file(), now, now)
+	c.touch(k.file())
 	return content[header:], nil
+}
+
+// touch notes that a file is used. The time of use only decides which file is removed first.
+func (c *Cache) touch(name string) {
+	now := time.Now()
+	_ = c.root.Chtimes(name, now, now)
 }
 
 // Remove removes a program, for instance one that cannot be loaded.
@@ -136,7 +143,7 @@ func (c *Cache) Put(k Key, program []byte) error {
 	if int64(len(header)+len(program)) > c.limit {
 		return nil // it would be removed at once
 	}
-	if err := c.put(k, header, program); err != nil {
+	if err := c.put(k.file(), header, program); err != nil {
 		return fmt.Errorf("write program cache %s: %w", c.dir, err)
 	}
 	if err := c.trim(); err != nil {
@@ -145,21 +152,23 @@ func (c *Cache) Put(k Key, program []byte) error {
 	return nil
 }
 
-func (c *Cache) put(k Key, header, program []byte) error {
-	name := fmt.Sprintf("%s.%s%s", k, rand.Text(), aside)
-	f, err := c.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// put writes a file aside, in parts, and then gives it its name.
+func (c *Cache) put(name string, parts ...[]byte) error {
+	part := fmt.Sprintf("%s.%s%s", name, rand.Text(), aside)
+	f, err := c.root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = c.write(f, header)
-	if err == nil {
-		_, err = c.write(f, program)
+	for _, b := range parts {
+		if err == nil {
+			_, err = c.write(f, b)
+		}
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = c.root.Rename(name, k.file())
+		err = c.root.Rename(part, name)
 	}
 	if err != nil {
-		_ = c.root.Remove(name) // the first error says more
+		_ = c.root.Remove(part) // the first error says more
 	}
 	return err
 }
@@ -168,13 +177,16 @@ func (c *Cache) put(k Key, header, program []byte) error {
 func (c *Cache) Size() (programs int, bytes int64, err error) {
 	files, err := c.files()
 	for _, f := range files {
-		bytes += f.Size()
+		if strings.HasSuffix(f.Name(), suffix) {
+			programs++
+			bytes += f.Size()
+		}
 	}
-	return len(files), bytes, err
+	return programs, bytes, err
 }
 
-// files are the programs, those that were used last first. Files that a killed process has
-// left unfinished are removed.
+// files are the programs and the records, those that were used last first. Files that a killed
+// process has left unfinished are removed.
 func (c *Cache) files() ([]fs.FileInfo, error) {
 	entries, err := fs.ReadDir(c.root.FS(), ".")
 	if err != nil {
@@ -190,7 +202,7 @@ func (c *Cache) files() ([]fs.FileInfo, error) {
 			return nil, err
 		}
 		switch {
-		case strings.HasSuffix(e.Name(), suffix):
+		case strings.HasSuffix(e.Name(), suffix), strings.HasSuffix(e.Name(), recordSuffix):
 			files = append(files, info)
 		case strings.HasSuffix(e.Name(), aside) && time.Since(info.ModTime()) > abandoned:
 			_ = c.root.Remove(e.Name())

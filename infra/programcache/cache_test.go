@@ -131,14 +131,17 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	require.Equal(t, content, kept)
 }
 
+// noSpace writes half of what it is given: the disk is full then.
+func noSpace(w io.Writer, b []byte) (int, error) {
+	n, _ := w.Write(b[:len(b)/2])
+	return n, syscall.ENOSPC
+}
+
 // Without space nothing is stored, and what is stored stays.
 func TestNoSpace(t *testing.T) {
 	c := testCache(t)
 	require.NoError(t, c.Put(keyOf("a"), []byte("code")))
-	c.write = func(w io.Writer, b []byte) (int, error) {
-		n, _ := w.Write(b[:len(b)/2])
-		return n, syscall.ENOSPC
-	}
+	c.write = noSpace
 	for _, k := range []Key{keyOf("a"), keyOf("b")} {
 		err := c.Put(k, []byte("more"))
 		require.ErrorIs(t, err, syscall.ENOSPC)

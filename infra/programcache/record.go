@@ -1,0 +1,81 @@
+package programcache
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	recordMagic  = "reprise record 1\n"
+	recordSuffix = ".record"
+)
+
+// Recorded reports whether the folder has the record of a statement: a text that says, line
+// by line, what a process of this machine has found, and on what that depends. A record
+// holds until the machine is started again. One that is damaged is removed, and missing.
+func (c *Cache) Recorded(statement string) bool {
+	name, want, ok := record(statement)
+	if !ok {
+		return false
+	}
+	content, err := c.root.ReadFile(name)
+	if err != nil {
+		return false
+	}
+	if !bytes.Equal(content, want) {
+		_ = c.root.Remove(name) // somebody else may have removed it
+		return false
+	}
+	c.touch(name)
+	return true
+}
+
+// Record keeps a record of a statement. It keeps none on a system that does not tell this
+// machine from another.
+func (c *Cache) Record(statement string) error {
+	name, content, ok := record(statement)
+	if !ok {
+		return nil
+	}
+	if err := c.put(name, content); err != nil {
+		return fmt.Errorf("write program cache %s: %w", c.dir, err)
+	}
+	return nil
+}
+
+// record is the file of a statement: its name follows from its content, which says what it
+// vouches for. It is false where the machine cannot be told from another.
+func record(statement string) (name string, content []byte, ok bool) {
+	machine, ok := thisMachine()
+	if !ok {
+		return "", nil, false
+	}
+	content = fmt.Appendf(nil, "%s%sprocessor: %s\n%s", recordMagic, statement, processor(), machine)
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:]) + recordSuffix, content, true
+}
+
+// thisMachine tells this machine, as it was started last, and the NVIDIA cards that a process
+// of this environment uses, from others with the same folder. It is false on a system that has
+// no number of its start.
+var thisMachine = func() (string, bool) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", false
+	}
+	cards, err := filepath.Glob("/dev/nvidia[0-9]*") // in ascending order
+	if err != nil {
+		return "", false
+	}
+	var chosen []string
+	for _, name := range []string{"CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"} {
+		chosen = append(chosen, fmt.Sprintf("%s=%q", name, os.Getenv(name)))
+	}
+	return fmt.Sprintf("started as: %s\ncards: %s\n", bytes.TrimSpace(boot), strings.Join(slices.Concat(cards, chosen), " ")), true
+}
