@@ -112,10 +112,12 @@ smoke: build servers bin/gotestsum plugin ## a three-iteration run on a fresh st
 chaos: build servers bin/gotestsum plugin ## every kill of the matrix, and random ones: under an hour
 	@bin/gotestsum --format testname -- -count=1 -timeout 120m -run TestChaos ./workers/chaos -full $(CHAOSFLAGS)
 
-# SIZEDIR=/path: where the model of 2 GB is written, once.
+# SIZEDIR=/path: where the model of 2 GB is written, once. REPRISE_PYTHON=/path: a Python with torch
+# and transformers, for the comparison with them.
 SIZEDIR ?= .reprise/size-0.5b
 size: build servers bin/gotestsum plugin ## Qwen2.5-0.5B's shape to its end, killed and not: under 40 minutes, 25 GB of disk
 	@test -s $(SIZEDIR)/model.safetensors || bin/reprise policy random --shape qwen2.5-0.5b $(SIZEDIR)
+	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 30m -run TestEqualAtSize ./model -size $(abspath $(SIZEDIR))
 	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 60m -run TestSize ./workers/chaos -size $(abspath $(SIZEDIR))
 
 learn: build servers plugin ## does it learn the right thing: Bandit, FrozenLake, Sokoban, three seeds each: an hour and more

@@ -1,6 +1,9 @@
 package collapse
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Action is what is done when a rule fires.
 type Action string
@@ -67,6 +70,8 @@ type Config struct {
 	EmptySelection Row `json:"empty_selection"`
 	// NonFinite: default at once.
 	NonFinite Row `json:"non_finite"`
+	// RolloutDiff: default not watched.
+	RolloutDiff Bound `json:"training_rollout_diff,omitzero"`
 
 	// Rollback is what a rollback does.
 	Rollback Rollback `json:"rollback"`
@@ -102,6 +107,15 @@ type Row struct {
 	OnDetection Action `json:"on_detection"`
 	// Iterations is how many in a row fire it. From 1 to 1000.
 	Iterations int `json:"iterations"`
+}
+
+// Bound is the number of a rule that fires at once above a fixed bound. Its zero value
+// watches nothing.
+type Bound struct {
+	// OnDetection is what is done; default, or left out, as in the config.
+	OnDetection Action `json:"on_detection,omitempty"`
+	// Above is the bound, in the figure's unit, up to 1000; 0 watches nothing.
+	Above float64 `json:"above,omitempty"`
 }
 
 // Rollback is what a rollback does: which knobs it changes, and how often. A
@@ -180,6 +194,8 @@ func (c Config) limit(r Rule) limit {
 		return limit{factor: 1, row: c.EmptySelection.Iterations}
 	case NonFinite:
 		return limit{factor: 0, row: c.NonFinite.Iterations}
+	case RolloutDiff:
+		return limit{factor: c.RolloutDiff.Above, row: 1}
 	}
 	l := c.level(r.Name)
 	return limit{factor: l.Factor, floor: l.Floor, row: l.Iterations}
@@ -195,6 +211,11 @@ func (c Config) action(r Rule) Action {
 		a = c.EmptySelection.OnDetection
 	case NonFinite:
 		a = c.NonFinite.OnDetection
+	case RolloutDiff:
+		if c.RolloutDiff.Above == 0 {
+			return Off
+		}
+		a = cmp.Or(c.RolloutDiff.OnDetection, Inherit)
 	default:
 		l := c.level(r.Name)
 		if l == nil {

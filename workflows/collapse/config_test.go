@@ -48,6 +48,8 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Validation.OnDetection = "x" }, problem("validation.on_detection", `"x"`, "default, off, warn, stop, rollback", "")},
 		{func(c *Config) { c.EmptySelection.Iterations = -1 }, problem("empty_selection.iterations", "-1", "an integer from 1 to 1000", "")},
 		{func(c *Config) { c.NonFinite.Iterations = 0 }, problem("non_finite.iterations", "0", "an integer from 1 to 1000", "")},
+		{func(c *Config) { c.RolloutDiff.Above = -1 }, problem("training_rollout_diff.above", "-1", "0 (not watched) or a number up to 1000", "")},
+		{func(c *Config) { c.RolloutDiff.OnDetection = "x" }, problem("training_rollout_diff.on_detection", `"x"`, "default, off, warn, stop, rollback", "")},
 		{func(c *Config) { c.Rollback.Max = 101 }, problem("rollback.max", "101", "an integer from 0 to 100", "")},
 		{func(c *Config) { c.Rollback.Then = RollBack }, problem("rollback.then", `"rollback"`, "warn, stop", "")},
 		{func(c *Config) { c.Rollback.LearningRateFactor = 0 }, problem("rollback.learning_rate_factor", "0", "a number above 0 and at most 10", "")},

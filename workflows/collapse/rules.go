@@ -33,6 +33,10 @@ const (
 	// were not finite; MetricCriticSkipped counts the critic's.
 	MetricSkipped       = "actor/skipped"
 	MetricCriticSkipped = "critic/skipped"
+	// MetricRolloutDiff is the mean difference, without its sign, of the sampler's log-probs
+	// from Score's at the sampled tokens, in nats; MetricRolloutDiffMax is the greatest.
+	MetricRolloutDiff    = "training/rollout_logprob_diff_mean"
+	MetricRolloutDiffMax = "training/rollout_logprob_diff_max"
 )
 
 // The rules' names, as the config and the events have them.
@@ -47,6 +51,7 @@ const (
 	Validation     = "validation"
 	EmptySelection = "empty_selection"
 	NonFinite      = "non_finite"
+	RolloutDiff    = "training_rollout_diff"
 )
 
 // Severity says how far a collapse has gone when its rule fires.
@@ -169,6 +174,12 @@ var rules = []Rule{
 		Doc:     "A figure of the policy, of the critic or of an update is NaN or infinite, or an optimizer step was left out because its gradient was.",
 		Source:  "Ours; verl leaves such steps out and goes on (RAGEN #52, #55: runs that go on to say nothing but \"!!!!\").",
 	},
+	{
+		Name: RolloutDiff, Metrics: []string{MetricRolloutDiff}, Severity: Early,
+		what: "the mean difference of the sampler's log-probs from the training program's", against: fixed, above: true,
+		Doc:    "The sampler and the training program disagree on the sampled tokens by more than a bound. The update corrects for its own version of the policy, not for this difference.",
+		Source: "verl's training/rollout_probs_diff; the difference is rounding in float32, and grows with bfloat16. Off unless the spec gives the bound.",
+	},
 }
 
 // The metrics that rule non_finite reads. The first list counts what was left out. A
@@ -181,7 +192,7 @@ var (
 		"critic/vf_loss", "critic/grad_norm",
 	}
 	ofRollout = []string{
-		MetricEntropy, "critic/vpred_mean", "reward/mean", MetricRewardStd, "training/rollout_logprob_diff_mean", "training/rollout_logprob_diff_max",
+		MetricEntropy, "critic/vpred_mean", "reward/mean", MetricRewardStd, MetricRolloutDiff, MetricRolloutDiffMax,
 	}
 )
 

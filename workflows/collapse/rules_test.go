@@ -284,9 +284,35 @@ func TestRules(t *testing.T) {
 		require.NotEmpty(t, r.Doc)
 		require.NotEmpty(t, r.Source)
 		require.Contains(t, []Severity{Early, Late}, r.Severity)
-		require.NotEqual(t, Off, Defaults().action(r))
+		require.Equal(t, r.Name == RolloutDiff, Defaults().action(r) == Off, r.Name)
 	}
-	require.Len(t, names, 10)
+	require.Len(t, names, 11)
 	Rules()[0].Name = "changed"
 	require.Equal(t, RewardStd, Rules()[0].Name)
+}
+
+// The sampler may differ from the training program by as much as the spec says; it says
+// nothing by default.
+func TestRolloutDiff(t *testing.T) {
+	steps := figures(MetricRolloutDiff, 0.01, 0.08, 0.09, 0.02, 0.06)
+	state, events := defaults(t).all(steps)
+	require.Empty(t, events)
+	_, watched := state.watch(RolloutDiff)
+	require.False(t, watched)
+
+	config := Defaults()
+	config.RolloutDiff.Above = 0.05
+	d, err := New(config)
+	require.NoError(t, err)
+	_, events = d.all(steps)
+	require.Len(t, events, 2)
+	require.Equal(t, Event{
+		Detector: RolloutDiff, Iteration: 1, Onset: 0, Severity: Early,
+		Evidence: []Evidence{{MetricRolloutDiff, 0.08}, {"threshold", 0.05}},
+		Text:     "the mean difference of the sampler's log-probs from the training program's is 0.08, above 0.05",
+	}, events[0])
+	require.Equal(t, 4, events[1].Iteration)
+	require.Equal(t, Warn, d.Decide(events).Action)
+	config.RolloutDiff.OnDetection = Stop
+	require.Equal(t, Stop, Detectors{config: config}.Decide(events).Action)
 }

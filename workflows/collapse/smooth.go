@@ -14,7 +14,7 @@ func Curves() []string {
 	return []string{
 		MetricRewardStd, "reward/mean", MetricSuccess, MetricValid, "response_length/mean",
 		MetricDistinct, MetricSimilarity, MetricEntropy, MetricGradNorm, "actor/pg_clipfrac", "actor/ppo_kl",
-		"critic/vf_explained_var", "training/rollout_logprob_diff_mean",
+		"critic/vf_explained_var", MetricRolloutDiff,
 	}
 }
 

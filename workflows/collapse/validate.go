@@ -1,6 +1,7 @@
 package collapse
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -39,6 +40,9 @@ func (c Config) Validate() strict.Problems {
 	v.integer("empty_selection.iterations", c.EmptySelection.Iterations, 1, maxRow)
 	v.action(NonFinite, c.NonFinite.OnDetection)
 	v.integer("non_finite.iterations", c.NonFinite.Iterations, 1, maxRow)
+	v.action(RolloutDiff, cmp.Or(c.RolloutDiff.OnDetection, Inherit))
+	above := c.RolloutDiff.Above
+	v.number("training_rollout_diff.above", above, above >= 0 && above <= 1000, "0 (not watched) or a number up to 1000")
 	v.rollback(c)
 	return v.problems
 }
