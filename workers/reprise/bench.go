@@ -28,7 +28,10 @@ it away:
               as ratios: an update of a quarter of the groups (goal: at most 0.35 of
               an update of all), a critic over the policy, each option of the loss
   report      the page of a synthetic run of 220 iterations with 28,160 trajectories
-  speed       forward, training and decoding tokens a second of the starter policy
+  speed       forward, training and decoding tokens a second of the starter policy and
+              of one of 42 M parameters; in turns with torch and transformers, if
+              $REPRISE_PYTHON or python3 has them (goals: 1.1 times and once their speed
+              forward and in training, where torch is held to AVX2 as XLA is)
   tax         an iteration through Temporal and S3, over the same activities called
               directly in one process, in turns, split by step; goal: at most 1.10
   sweep       a sweep's trials, one after the other, over their own times and over the
@@ -63,7 +66,7 @@ less certain; the machine's load is printed.`,
 	f.StringVar(&o.Preset, "preset", "bandit-demo", "the preset whose iterations are measured")
 	f.StringVar(&o.Tokenizer, "tokenizer", "", "a Hugging Face model folder whose tokenizer is measured, as the starter's is (default: a tiny Qwen's, in the repository)")
 	f.IntVar(&o.Repeats, "repeats", 9, "how often each program and algorithm is timed; compared updates half as often")
-	f.IntVar(&o.Rounds, "rounds", 3, "turns of each comparison: with Python, of the three ways to make an iteration, of a sweep with the same runs by hand")
+	f.IntVar(&o.Rounds, "rounds", 3, "turns of each comparison: with Python, of the policy of 42 M parameters, of the three ways to make an iteration, of a sweep with the same runs by hand")
 	f.IntVar(&o.Iterations, "iterations", 12, "iterations a turn; the first and the last are not counted")
 	f.IntVar(&o.Trials, "trials", 8, "trials of the measured sweep")
 	f.IntVar(&o.StubTrials, "stub-trials", 5000, "trials of the sweep of stubs, of a second each, 500 at once; 0 leaves it out")

@@ -51,7 +51,7 @@ func MeasureDeviceAlgorithms(ctx context.Context, opened *model.Device, starter 
 	c := device.StarterConfig(starter)
 	out := DeviceAlgorithms{
 		Parameters: c.Parameters(), Layers: algorithmLayers,
-		Rows: algorithmGroups * speedBatch, Kept: algorithmKept * speedBatch, Tokens: speedPrompt,
+		Rows: algorithmGroups * starterShape.MicroBatch, Kept: algorithmKept * starterShape.MicroBatch, Tokens: starterShape.Tokens,
 	}
 	u, err := newUpdates(opened, c)
 	if err != nil {

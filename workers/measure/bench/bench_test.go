@@ -19,7 +19,6 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/train"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 func TestLowQuarter(t *testing.T) {
@@ -147,12 +146,4 @@ func TestLocalTrainsTheSameBits(t *testing.T) {
 	again, err := train.New(engine, store.NewMemory()).Train(context.Background(), "b", text)
 	require.NoError(t, err)
 	require.Equal(t, first.State, again.State)
-
-	speed, err := MeasureSpeed(context.Background(), opened, spec.Starter{
-		Layers: 1, HiddenSize: 16, IntermediateSize: 32, Heads: 2, KVHeads: 1,
-	}, 1)
-	require.NoError(t, err)
-	require.Positive(t, speed.Forward)
-	require.Positive(t, speed.Training)
-	require.Positive(t, speed.Decoding)
 }

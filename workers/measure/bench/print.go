@@ -29,9 +29,8 @@ func (r Report) Print(out io.Writer) error {
 	if r.Report != nil {
 		printReport(&b, *r.Report)
 	}
-	if s := r.Speed; s.Parameters > 0 {
-		fmt.Fprintf(&b, "\nStarter policy, %.2f M parameters (compiled in %.1f s)\n\n", float64(s.Parameters)/1e6, s.Compile)
-		fmt.Fprintf(&b, "  forward   %8.0f tokens/s\n  training  %8.0f tokens/s\n  decoding  %8.0f new tokens/s\n", s.Forward, s.Training, s.Decoding)
+	if r.Speed != nil {
+		printSpeeds(&b, *r.Speed)
 	}
 	if r.Tax.Iterations > 0 {
 		printTax(&b, r.Preset, r.Tax)

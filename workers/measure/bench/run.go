@@ -19,6 +19,7 @@ import (
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/measure/environments"
+	"github.com/reprise-rl/reprise/workers/measure/speed"
 	"github.com/reprise-rl/reprise/workers/report/synthetic"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -35,7 +36,7 @@ type Report struct {
 	Environments *environments.Speeds `json:"environments,omitempty"`
 	Algorithms   *Algorithms          `json:"algorithms,omitempty"`
 	Report       *ReportSpeed         `json:"report,omitempty"`
-	Speed        Speed                `json:"speed"`
+	Speed        *speed.Speeds        `json:"speed,omitempty"`
 	Tax          Tax                  `json:"tax"`
 	Sweep        *Sweep               `json:"sweep,omitempty"`
 	Stubs        *Stubs               `json:"stubs,omitempty"`
@@ -183,6 +184,8 @@ func (s *benchmark) onDevice(f func(*model.Device) error) error {
 // default is python3.
 const pythonEnv = "REPRISE_PYTHON"
 
+func python() string { return cmp.Or(os.Getenv(pythonEnv), "python3") }
+
 // How long each kind is measured in a round. All of them take about 20 seconds.
 const (
 	leastHere   = 50 * time.Millisecond
@@ -195,7 +198,7 @@ func (s *benchmark) environments(ctx context.Context) error {
 		return err
 	}
 	got, err := environments.Measure(ctx, environments.Options{
-		Models: models, Rounds: s.Rounds, Least: leastHere, LeastPython: leastPython, Python: cmp.Or(os.Getenv(pythonEnv), "python3"),
+		Models: models, Rounds: s.Rounds, Least: leastHere, LeastPython: leastPython, Python: python(),
 	}, s.say)
 	if err == nil {
 		s.r.Environments = &got
@@ -230,10 +233,24 @@ func (s *benchmark) report(ctx context.Context) error {
 	return err
 }
 
+// The shapes that speeds are measured at. An optimizer step of the wide policy takes seconds.
+var (
+	starterShape = speed.Shape{Tokens: 128, MicroBatch: 16, MicroBatches: 4, Rows: 64, NewTokens: 64}
+	wideShape    = speed.Shape{Tokens: 128, MicroBatch: 4, MicroBatches: 2, Rows: 16, NewTokens: 32}
+)
+
+// leastWork is how long each kind of work is repeated in a turn.
+const leastWork = 300 * time.Millisecond
+
 func (s *benchmark) speed(ctx context.Context) error {
-	return s.onDevice(func(d *model.Device) (err error) {
-		s.say("measuring the starter's programs")
-		s.r.Speed, err = MeasureSpeed(ctx, d, s.starter, s.Repeats)
+	return s.onDevice(func(d *model.Device) error {
+		got, err := speed.Measure(ctx, d, []speed.Subject{
+			{Name: "starter", Config: device.StarterConfig(s.starter), Shape: starterShape, Turns: s.Repeats, Least: leastWork},
+			{Name: "wide", Config: speed.Wide(), Shape: wideShape, Turns: s.Rounds, Least: leastWork},
+		}, python(), s.say)
+		if err == nil {
+			s.r.Speed = &got
+		}
 		return err
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/workers/measure/environments"
+	"github.com/reprise-rl/reprise/workers/measure/speed"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -178,7 +179,15 @@ func TestBenchModels(t *testing.T) {
 func TestBenchReport(t *testing.T) {
 	r := Report{
 		Cores: 2, Fingerprint: "9386b8a1e66d", Preset: "bandit-demo", Load: [2]string{"0.10", "1.90"},
-		Speed: Speed{Parameters: 854144, Forward: 61234, Training: 11000, Decoding: 12000, Compile: 5},
+		Speed: &speed.Speeds{
+			Models: []speed.Model{{
+				Name: "starter", Parameters: 854144, Compile: 5, Fingerprint: 0.0124, Apply: 0.123,
+				Shape:    speed.Shape{Tokens: 128, MicroBatch: 16, MicroBatches: 4, Rows: 64, NewTokens: 32},
+				Forward:  speed.Figure{PerSecond: 61234, TorchAVX2: speed.Beside{PerSecond: 50000, Ratio: 1.2247, ProcessorRatio: 1.3}},
+				Training: speed.Figure{PerSecond: 11000}, Decoding: speed.Figure{PerSecond: 12000},
+			}},
+			Python: speed.Python{Torch: "2.9.0", Transformers: "5.0.0", Capability: "AVX512"},
+		},
 		Tax: Tax{
 			Iterations: 30, Durable: 0.55, Bucket: 0.52, Direct: 0.51, Ratio: 1.078, BucketRatio: 1.058, State: "aa",
 			Steps: []Step{{Name: "generate", Durable: 0.2, Bucket: 0.2, Direct: 0.2}, {Name: Rest, Durable: 0.03}},
@@ -190,12 +199,20 @@ func TestBenchReport(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, r.Print(&b))
 	for _, want := range []string{
-		"forward      61234 tokens/s", "medians of 30", "durability tax 1.078 (goal: at most 1.10)",
+		"tokens a second; in turns with torch 2.9.0 (held to AVX2, and as it comes: AVX512) and transformers 5.0.0\n",
+		"starter, 0.85 M parameters (compiled in 5.0 s); rows of 128 tokens: 16 scored, 4 × 16 trained on, 64 sampled by 32 more\n",
+		"forward    61234        50000   1.22         1.30      -      -            -\n", "training    11000            -      -",
+		"fingerprint takes 0.012 s more", "takes 0.12 of the backward programs' time",
+		"medians of 30", "durability tax 1.078 (goal: at most 1.10)",
 		"detection and dispatch 6.0 s together", "at most 700.0 MiB resident", "between the steps",
 		"beside a run whose reads of the bucket take 2 s longer", "beside  0.520 s, while 17 reads were slow", "ratio 1.040 (goal: at most 1.1)",
 	} {
 		require.Contains(t, b.String(), want)
 	}
+	r.Speed.Python = speed.Python{Missing: "there is no python3"}
+	b.Reset()
+	require.NoError(t, r.Print(&b))
+	require.Contains(t, b.String(), "torch not measured: there is no python3 (REPRISE_PYTHON names another Python)\n")
 	_, err := Run(t.Context(), Options{Preset: "bandit-demo"}, &bytes.Buffer{})
 	require.ErrorContains(t, err, "--rounds")
 }

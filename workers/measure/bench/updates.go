@@ -6,6 +6,7 @@ import (
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
+	"github.com/reprise-rl/reprise/workers/measure/speed"
 )
 
 // updates holds a policy, a critic and the batch that both are trained on.
@@ -26,7 +27,7 @@ func newUpdates(device *model.Device, c model.Config) (_ *updates, err error) {
 		}
 	}()
 	for group := range algorithmGroups {
-		b := speedRowsOf(c, group)
+		b := speed.Rows(c, starterShape, group)
 		b.RefLogProbs, b.Returns, b.OldValues = b.OldLogProbs, b.Advantages, b.Advantages
 		u.all = append(u.all, b)
 	}
@@ -46,7 +47,7 @@ func newUpdates(device *model.Device, c model.Config) (_ *updates, err error) {
 }
 
 func (u *updates) programs(c model.Config, o model.LossOptions) (*model.Programs, error) {
-	return u.device.Programs(c, nil, model.Shapes{MicroBatch: speedBatch, Sequence: speedPrompt, Loss: o})
+	return u.device.Programs(c, nil, model.Shapes{MicroBatch: starterShape.MicroBatch, Sequence: starterShape.Tokens, Loss: o})
 }
 
 func (u *updates) free() {
@@ -64,7 +65,7 @@ func (u *updates) free() {
 
 // update is one optimizer step, which the policy takes; edit, if set, changes its settings.
 func (u *updates) update(p *model.Programs, batches []model.MicroBatch, edit func(*model.Settings)) func(context.Context) error {
-	k := model.Settings{Optimizer: optimizer, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1}
+	k := model.Settings{Optimizer: speed.Optimizer, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1}
 	if edit != nil {
 		edit(&k)
 	}
@@ -101,7 +102,7 @@ func (u *updates) values(batches []model.MicroBatch) func(context.Context) error
 
 func (u *updates) criticUpdate(batches []model.MicroBatch) func(context.Context) error {
 	return func(ctx context.Context) error {
-		next, _, err := u.critics.CriticUpdate(ctx, u.critic, batches, model.CriticSettings{Optimizer: optimizer, Clip: 0.5})
+		next, _, err := u.critics.CriticUpdate(ctx, u.critic, batches, model.CriticSettings{Optimizer: speed.Optimizer, Clip: 0.5})
 		if err == nil {
 			u.critic = next
 		}
