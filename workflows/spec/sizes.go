@@ -175,9 +175,9 @@ func (t Train) scored() (rows, tokens int64) {
 	return rows, models * tokens
 }
 
-// learned is the rows of an update: those of all its epochs, and of the critic's update by
+// updateRows is the rows of an update: those of all its epochs, and of the critic's update by
 // themselves.
-func (t Train) learned(d Derived) int {
+func (t Train) updateRows(d Derived) int {
 	rows := d.MicroBatches * t.Update.MicroBatch * max(t.Update.Epochs, 1)
 	if t.Credit.Critic() {
 		rows *= 2
@@ -192,7 +192,7 @@ func (t Train) updateSeconds(d Derived) float64 {
 	if t.Policy.Starter == nil {
 		second = forwardSecond
 	}
-	return trainWork * float64(t.learned(d)) * float64(d.Sequence) * float64(d.Parameters) / second
+	return trainWork * float64(t.updateRows(d)) * float64(d.Sequence) * float64(d.Parameters) / second
 }
 
 // diagnosed is how many rows a diagnosis scores, if every reasoning is another.
@@ -234,7 +234,7 @@ func (t Train) Pieces(d Derived) Pieces {
 		Score:        piecesOf(kept*t.Rollout.stretches(), t.Limits.ScoreRows), Diagnose: piecesOf(t.diagnosed(), t.Limits.ScoreRows),
 	}
 	byTime := t.updateSeconds(d) / (float64(t.Limits.ActivitySeconds) / 2)
-	p.Update = max(piecesOf(t.learned(d), t.Limits.UpdateRows), int(math.Ceil(byTime)))
+	p.Update = max(piecesOf(t.updateRows(d), t.Limits.UpdateRows), int(math.Ceil(byTime)))
 	if mib := t.Limits.SnapshotMiB; mib > 0 {
 		p.Snapshot = 1 + piecesOf(int(d.Storage.Snapshot>>20), mib) // the first hashes
 	}
