@@ -13,11 +13,10 @@ import (
 // version from the first of them to the end of the update.
 type begunUpdate struct {
 	key      updateKey
-	done, of int // micro-batches, as activities.BegunUpdate counts them
-	step     int // the optimizer step that is on the way
-	valued   bool
-	// policy and critic are the sums of the step's micro-batches. The critic makes its step
-	// first, and then the step is valued. Both are nil between two steps.
+	done, of int  // micro-batches, as activities.BegunUpdate counts them
+	step     int  // the optimizer step that is on the way
+	valued   bool // the critic, which is the first, has made that step
+	// policy and critic are the sums of the step's micro-batches, nil while there are none.
 	policy *model.Gradient[model.UpdateMetrics]
 	critic *model.Gradient[model.CriticMetrics]
 	made   stepped // the steps before
@@ -70,9 +69,8 @@ func (e *Engine) remembered(key updateKey, in activities.UpdateInput) (r activit
 	return r, false
 }
 
-// takeBegun takes an update out of the memory, to go on with it. An update of which no piece
-// is asked for as done may begin on the version in memory. Whatever else does not follow on
-// what is there is an ErrNotResident.
+// takeBegun takes an update out of the memory, to go on with it. A first piece begins on the
+// version in memory. A piece that does not follow on what is there is an ErrNotResident.
 func (e *Engine) takeBegun(key updateKey, in activities.UpdateInput) (*begunUpdate, error) {
 	done := doneBefore(in)
 	if b := e.begun; b != nil && b.key == key && b.done >= done {
