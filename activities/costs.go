@@ -20,7 +20,8 @@ type Cost struct {
 	// Useful is the device's work that was kept: the seconds of the steps that ended,
 	// without what was recomputed.
 	Useful float64 `json:"useful_seconds"`
-	// Recomputed is how long recorded updates were applied again, to rebuild a policy.
+	// Recomputed is how long recorded updates were applied again, to rebuild a policy, and
+	// pieces of an update made again that a lost worker had made.
 	Recomputed float64 `json:"recomputed_seconds"`
 	// Lost is how long the steps ran that ended with their session: from when a step was
 	// begun until its session was declared lost.

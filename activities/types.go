@@ -41,9 +41,10 @@ type Telemetry struct {
 	LoadSeconds float64 `json:"load_seconds,omitempty"`
 	// Tokens counts the tokens computed or sampled.
 	Tokens int `json:"tokens,omitempty"`
-	// Recomputed counts updates applied again to rebuild a policy version.
+	// Recomputed counts updates applied again to rebuild a policy version, and those begun
+	// again because their worker was lost between two pieces.
 	Recomputed int `json:"recomputed,omitempty"`
-	// RecomputeSeconds is the part of Seconds spent applying them.
+	// RecomputeSeconds is the part of Seconds spent on what had been computed before.
 	RecomputeSeconds float64 `json:"recompute_seconds,omitempty"`
 	// PriceHour is the price of an hour of the device, in the worker's own currency; 0:
 	// the worker was given none.
@@ -86,6 +87,9 @@ type RestoreInput struct {
 	Head *store.Ref `json:"head,omitempty"`
 	// Pending is the update of the uncommitted iteration, to be applied on top.
 	Pending *PendingUpdate `json:"pending,omitempty"`
+	// Updating is the update of the uncommitted iteration if only pieces of it were made;
+	// its State is empty. A worker that has the pieces in memory holds enough.
+	Updating *PendingUpdate `json:"updating,omitempty"`
 	// MaxSeconds bounds one call; the result says whether another is needed.
 	MaxSeconds int `json:"max_seconds"`
 	// Evaluate says that the version is not trained further: training's programs are
@@ -106,12 +110,15 @@ type PendingUpdate struct {
 
 // RestoreResult says what the worker holds now.
 type RestoreResult struct {
+	// State is empty while the worker holds a part of an update, and so no version.
 	State string `json:"state"`
 	// Reached is the version held; Done is false if the bound came first.
 	Reached int  `json:"reached"`
 	Done    bool `json:"done"`
 	// Resident is true if the worker held the version already.
 	Resident bool `json:"resident"`
+	// Begun is how far the update is that the bound has cut; nil if none was.
+	Begun *BegunUpdate `json:"begun,omitempty"`
 	// Before is the state fingerprint of the version asked for, without the pending update.
 	Before    string            `json:"before"`
 	From      int               `json:"from"` // version of the snapshot it was rebuilt from
@@ -315,16 +322,42 @@ type UpdateInput struct {
 	Policy   Version       `json:"policy"`
 	Batch    store.Ref     `json:"batch"`
 	Settings spec.Settings `json:"settings"`
+	// Begun is how far the pieces before it are; nil for the first.
+	Begun *BegunUpdate `json:"begun,omitempty"`
+	// MaxSeconds bounds a piece: it ends with the first micro-batch after them. 0 is the
+	// whole update in one.
+	MaxSeconds int `json:"max_seconds,omitempty"`
 }
 
-// UpdateResult is the new state's fingerprint and the update's figures.
+// BegunUpdate is an update of which not all pieces are made. Its sums, and the state that its
+// optimizer steps have made so far, are in the memory of the worker alone.
+type BegunUpdate struct {
+	// Done is how many of its micro-batches are done, and Of how many it has: those of all
+	// optimizer steps in their order, where each goes through the critic and the policy by
+	// itself.
+	Done int `json:"done"`
+	Of   int `json:"of"`
+	// Lost is how many a worker had done that was lost, or whose session ended: perhaps with
+	// what they left in its memory.
+	Lost int `json:"lost,omitempty"`
+}
+
+// Again is the update from its beginning, for another session. A worker that still has the
+// pieces in memory does not make them again.
+func (b BegunUpdate) Again() *BegunUpdate {
+	return &BegunUpdate{Of: b.Of, Lost: max(b.Lost, b.Done)}
+}
+
+// UpdateResult is the new state's fingerprint and the update's figures, or how far it is.
 type UpdateResult struct {
 	State string `json:"state"`
 	// Counts are this update's; Skipped says that the loss or the gradients
 	// were not finite, and then the state is the one before.
-	Counts    store.UpdateCounts `json:"counts"`
-	Metrics   Metrics            `json:"metrics"`
-	Telemetry Telemetry          `json:"telemetry"`
+	Counts  store.UpdateCounts `json:"counts"`
+	Metrics Metrics            `json:"metrics"`
+	// Begun is set if another piece follows; State, Counts and Metrics are of the whole.
+	Begun     *BegunUpdate `json:"begun,omitempty"`
+	Telemetry Telemetry    `json:"telemetry"`
 }
 
 // SnapshotInput asks for the full training state to be stored.

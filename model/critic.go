@@ -88,31 +88,42 @@ func (p *Programs) Values(ctx context.Context, s *State, b MicroBatch) ([][]floa
 //
 // of Returns G and OldValues V_old. Otherwise it behaves like Update.
 func (p *Programs) CriticUpdate(ctx context.Context, s *State, batches []MicroBatch, k CriticSettings) (*State, CriticMetrics, error) {
-	st, m, err := p.criticUpdate(ctx, s, batches, k)
+	g, err := p.criticGradient(batches, k)
+	st, m, err := train(ctx, s, g, err)
 	if err != nil {
 		return nil, CriticMetrics{}, fmt.Errorf("critic update: %w", err)
 	}
 	return st, m, nil
 }
 
-func (p *Programs) criticUpdate(ctx context.Context, s *State, batches []MicroBatch, k CriticSettings) (*State, CriticMetrics, error) {
+// CriticGradient begins a step of CriticUpdate, whose micro-batches are then added one by one.
+func (p *Programs) CriticGradient(batches []MicroBatch, k CriticSettings) (*Gradient[CriticMetrics], error) {
+	g, err := p.criticGradient(batches, k)
+	if err != nil {
+		return nil, fmt.Errorf("critic gradient: %w", err)
+	}
+	return g, nil
+}
+
+func (p *Programs) criticGradient(batches []MicroBatch, k CriticSettings) (*Gradient[CriticMetrics], error) {
 	if err := p.checkRole(true); err != nil {
-		return nil, CriticMetrics{}, err
+		return nil, err
 	}
 	if err := k.check(); err != nil {
-		return nil, CriticMetrics{}, err
+		return nil, err
 	}
 	all, tokens, err := p.packAll(batches, func(b MicroBatch) []column { return criticColumns(b, k) })
 	if err != nil {
-		return nil, CriticMetrics{}, err
+		return nil, err
 	}
-	next, r, err := p.train(ctx, s, all, pass{knobs: k.knobs()}, k.Optimizer)
-	if err != nil {
-		return nil, CriticMetrics{}, err
-	}
-	return next, CriticMetrics{
-		Loss: r.metrics[metricLoss], ClipFraction: r.metrics[criticMetricClip], ValueMean: r.metrics[criticMetricMean],
-		GradNorm: r.norm, Skipped: r.skipped, Tokens: tokens,
+	return &Gradient[CriticMetrics]{
+		p: p, batches: all, how: pass{knobs: k.knobs()}, o: k.Optimizer,
+		tell: func(r report) CriticMetrics {
+			return CriticMetrics{
+				Loss: r.metrics[metricLoss], ClipFraction: r.metrics[criticMetricClip], ValueMean: r.metrics[criticMetricMean],
+				GradNorm: r.norm, Skipped: r.skipped, Tokens: tokens,
+			}
+		},
 	}, nil
 }
 

@@ -20,64 +20,136 @@ type report struct {
 	skipped bool
 }
 
-// train applies one update on a minibatch and returns the next state; see apply for what is
-// left of the old one.
-func (p *Programs) train(ctx context.Context, s *State, batches []packed, how pass, o Optimizer) (next *State, r report, err error) {
-	p.device.run.Lock()
-	defer p.device.run.Unlock()
-	if err := p.check(s); err != nil {
-		return nil, r, err
-	}
-	if s.m == nil {
-		return nil, r, fmt.Errorf("%w: the state has no moments", ErrInput)
-	}
-	err = try("train", func() error {
-		acc, err := p.accumulate(ctx, s, batches, how)
-		if err != nil {
-			return err
-		}
-		defer acc.free()
-		next, r, err = p.apply(s, acc, o)
-		return err
-	})
-	return next, r, err
+// Gradient is an optimizer step on the way: the sums of the gradients and metrics of the
+// micro-batches that were added so far, in the device's memory, 4 bytes a parameter. M is
+// what the step tells: UpdateMetrics or CriticMetrics.
+//
+// [Programs.Gradient] and [Programs.CriticGradient] begin one. Add is called once for each
+// micro-batch, then Apply. However long it lies between two calls, the bits are those of
+// [Programs.Update]: a sum is a left fold over the micro-batches in their order. It is not
+// safe for concurrent use.
+type Gradient[M any] struct {
+	p       *Programs
+	state   *State // of the micro-batches added so far; nil before the first
+	batches []packed
+	next    int // of batches
+	how     pass
+	o       Optimizer
+	tell    func(report) M
+	sums    accumulated
+	ended   bool
 }
 
 // accumulated is the gradient of a minibatch on the device.
 type accumulated struct {
-	grads   []compute.Buffer // in Config.Tensors order
+	grads   []compute.Buffer // in Config.Tensors order; nil before the first micro-batch
 	metrics compute.Buffer   // the loss's
 }
 
 func (a *accumulated) free() {
 	free(a.grads)
 	free([]compute.Buffer{a.metrics})
+	*a = accumulated{}
 }
 
-// accumulate sums the gradients of the micro-batches in order. The caller holds run.
-func (p *Programs) accumulate(ctx context.Context, s *State, batches []packed, how pass) (_ *accumulated, err error) {
-	prog, err := p.program(kindBackward)
+// Left is the number of micro-batches that are still to be added.
+func (g *Gradient[M]) Left() int { return len(g.batches) - g.next }
+
+// Add adds the next micro-batch's gradient at the state. One without a token that is trained
+// on adds nothing. If the context has ended, the sums stay as they were; any other error frees
+// them, and the step has to begin anew.
+func (g *Gradient[M]) Add(ctx context.Context, s *State) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	g.p.device.run.Lock()
+	defer g.p.device.run.Unlock()
+	err := g.usable(s)
+	if err == nil && g.Left() == 0 {
+		err = fmt.Errorf("%w: all micro-batches were added", ErrInput)
+	}
+	if err == nil && g.batches[g.next].tokens > 0 { // else adding zeros changes nothing
+		err = try("train", func() error { return g.p.backward(s, g.batches[g.next], g.how, &g.sums) })
+	}
 	if err != nil {
-		return nil, err
+		g.end()
+		return fmt.Errorf("micro-batch %d: %w", g.next, err)
 	}
-	acc := &accumulated{}
-	defer func() {
-		if err != nil {
-			acc.free()
-		}
-	}()
-	for i, b := range batches {
-		if b.tokens == 0 {
-			continue // adding zeros changes nothing
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := p.backward(prog, s, b, how, acc); err != nil {
-			return nil, fmt.Errorf("micro-batch %d: %w", i, err)
+	g.batches[g.next] = packed{} // it is not read again
+	g.state = s
+	g.next++
+	return nil
+}
+
+// Apply makes the step and returns the next state, in the memory of s; see [Programs.Update].
+// The sums are freed, whatever it returns.
+func (g *Gradient[M]) Apply(s *State) (next *State, m M, err error) {
+	g.p.device.run.Lock()
+	defer g.p.device.run.Unlock()
+	defer g.end()
+	err = g.usable(s)
+	if err == nil && g.Left() > 0 {
+		err = fmt.Errorf("%w: %d of %d micro-batches were not added", ErrInput, g.Left(), len(g.batches))
+	}
+	if err != nil {
+		return nil, m, err
+	}
+	var r report
+	if err = try("train", func() error {
+		next, r, err = g.p.apply(s, &g.sums, g.o)
+		return err
+	}); err != nil {
+		return nil, m, err
+	}
+	return next, g.tell(r), nil
+}
+
+// Free gives the step up and frees its sums. Freeing twice is fine.
+func (g *Gradient[M]) Free() {
+	g.p.device.run.Lock()
+	defer g.p.device.run.Unlock()
+	g.end()
+}
+
+// end frees what the step holds. The caller holds run.
+func (g *Gradient[M]) end() {
+	if !g.ended {
+		g.ended = true
+		g.sums.free()
+	}
+}
+
+// usable returns an error if the step has ended, or if s is not the state to train. The
+// caller holds run.
+func (g *Gradient[M]) usable(s *State) error {
+	if g.ended {
+		return fmt.Errorf("%w: the gradient was applied or freed", ErrInput)
+	}
+	if err := g.p.check(s); err != nil {
+		return err
+	}
+	if s.m == nil {
+		return fmt.Errorf("%w: the state has no moments", ErrInput)
+	}
+	if g.state != nil && g.state != s {
+		return fmt.Errorf("%w: another state than that of the micro-batches before", ErrInput)
+	}
+	return nil
+}
+
+// train makes a whole optimizer step.
+func train[M any](ctx context.Context, s *State, g *Gradient[M], err error) (*State, M, error) {
+	var none M
+	if err != nil {
+		return nil, none, err
+	}
+	defer g.Free()
+	for g.Left() > 0 {
+		if err := g.Add(ctx, s); err != nil {
+			return nil, none, err
 		}
 	}
-	return acc, nil
+	return g.Apply(s)
 }
 
 // backwardInputs are the buffers that are uploaded for one micro-batch's backward pass.
@@ -91,8 +163,12 @@ func (in backwardInputs) free() {
 	free([]compute.Buffer{in.columns, in.knobs, in.first, in.noMetrics})
 }
 
-// backward adds one micro-batch's gradients to acc.
-func (p *Programs) backward(prog *program, s *State, b packed, how pass, acc *accumulated) error {
+// backward adds one micro-batch's gradients to acc. The caller holds run.
+func (p *Programs) backward(s *State, b packed, how pass, acc *accumulated) error {
+	prog, err := p.program(kindBackward)
+	if err != nil {
+		return err
+	}
 	f, err := p.forward(s, b.ids, how.temperature)
 	if err != nil {
 		return err

@@ -93,6 +93,15 @@ func (p *Programs) Update(ctx context.Context, s *State, batches []MicroBatch, k
 	return st, m, nil
 }
 
+// Gradient begins a step of Update, whose micro-batches are then added one by one.
+func (p *Programs) Gradient(batches []MicroBatch, k Settings) (*Gradient[UpdateMetrics], error) {
+	g, err := p.gradient(batches, k, false)
+	if err != nil {
+		return nil, fmt.Errorf("gradient: %w", err)
+	}
+	return g, nil
+}
+
 // SupervisedUpdate is Update with the negative log-likelihood of the masked tokens
 // instead of the surrogate, and with the same entropy term. It does not read old
 // log-probs, advantages, reference log-probs or clips.
@@ -161,27 +170,33 @@ func (k *Settings) check(l LossOptions) error {
 }
 
 func (p *Programs) update(ctx context.Context, s *State, batches []MicroBatch, k Settings, supervised bool) (*State, UpdateMetrics, error) {
+	g, err := p.gradient(batches, k, supervised)
+	return train(ctx, s, g, err)
+}
+
+func (p *Programs) gradient(batches []MicroBatch, k Settings, supervised bool) (*Gradient[UpdateMetrics], error) {
 	if err := p.checkRole(false); err != nil {
-		return nil, UpdateMetrics{}, err
+		return nil, err
 	}
 	if supervised && p.sh.Loss.DualClip && k.DualClip == 0 {
 		k.DualClip = math.MaxFloat32 // it is not read
 	}
 	if err := k.check(p.sh.Loss); err != nil {
-		return nil, UpdateMetrics{}, err
+		return nil, err
 	}
 	all, tokens, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, supervised) })
 	if err != nil {
-		return nil, UpdateMetrics{}, err
+		return nil, err
 	}
-	next, r, err := p.train(ctx, s, all, pass{temperature: k.Temperature, knobs: lossKnobs(k, supervised)}, k.Optimizer)
-	if err != nil {
-		return nil, UpdateMetrics{}, err
-	}
-	return next, UpdateMetrics{
-		Loss: r.metrics[metricLoss], PolicyLoss: r.metrics[metricPolicy], Entropy: r.metrics[metricEntropy], KL: r.metrics[metricKL],
-		ClipFraction: r.metrics[metricClip], DualClipFraction: r.metrics[metricDualClip], RatioMax: r.metrics[metricRatio],
-		BehaviourKL: r.metrics[metricBehaviourKL], ApproxKL: r.metrics[metricApproxKL],
-		GradNorm: r.norm, Skipped: r.skipped, Tokens: tokens,
+	return &Gradient[UpdateMetrics]{
+		p: p, batches: all, how: pass{temperature: k.Temperature, knobs: lossKnobs(k, supervised)}, o: k.Optimizer,
+		tell: func(r report) UpdateMetrics {
+			return UpdateMetrics{
+				Loss: r.metrics[metricLoss], PolicyLoss: r.metrics[metricPolicy], Entropy: r.metrics[metricEntropy], KL: r.metrics[metricKL],
+				ClipFraction: r.metrics[metricClip], DualClipFraction: r.metrics[metricDualClip], RatioMax: r.metrics[metricRatio],
+				BehaviourKL: r.metrics[metricBehaviourKL], ApproxKL: r.metrics[metricApproxKL],
+				GradNorm: r.norm, Skipped: r.skipped, Tokens: tokens,
+			}
+		},
 	}, nil
 }

@@ -38,7 +38,8 @@ type Status struct {
 	PausedBy    *PausedBy `json:"paused_by,omitempty"`
 	Failing     []Failing `json:"failing,omitempty"`
 	LostDevices int       `json:"lost_devices"`
-	// Recomputed counts updates applied again so far to rebuild the policy.
+	// Recomputed counts updates applied again so far to rebuild the policy, or begun again
+	// after some of their pieces were lost.
 	Recomputed int `json:"recomputed_updates"`
 	// AtRisk is how many updates would be applied again if the device died now.
 	AtRisk   int      `json:"updates_since_snapshot"`

@@ -69,7 +69,7 @@ func (d *dialogue) option(s *stage, option string) {
 	case "rounds": // so many until enough groups vary
 		rounds := d.number(value)
 		s.more = func(n int) bool { return n < rounds }
-	case "pieces": // of each Generate, Score, Diagnose and Snapshot
+	case "pieces": // of each Generate, Score, Diagnose, Update and Snapshot
 		s.pieces = d.number(value)
 	case "diverges": // the iteration of branch 0 whose gradients are not finite
 		at := d.number(value)
@@ -197,6 +197,7 @@ func (d *dialogue) command(words []string) {
 		d.kills++ // the session ends with it
 		d.when(words[1], d.number(words[2]), func() {
 			d.say("device", "refuses: it does not hold the policy")
+			d.forgets()
 			d.answers(temporal.NewNonRetryableApplicationError("no", activities.KindNotResident, nil))
 		})
 	case "fail":
@@ -228,7 +229,14 @@ func (d *dialogue) loses() (session string, lose func()) {
 	d.kills++
 	lost := make(chan struct{})
 	d.p.lost[d.kills] = lost
-	return "session " + strconv.Itoa(d.kills), func() { close(lost) }
+	return "session " + strconv.Itoa(d.kills), func() { d.forgets(); close(lost) }
+}
+
+// forgets has the device forget the pieces of an update.
+func (d *dialogue) forgets() {
+	d.p.s.mu.Lock()
+	defer d.p.s.mu.Unlock()
+	d.p.s.begun = 0
 }
 
 // answers has the activity that begins now give an error.

@@ -192,6 +192,7 @@ func (tr *trace) describe(input any) (place, more string) {
 		if in.Pending != nil {
 			l.add(true, "and the update to %s", tr.state(in.Version.Version+1, in.Pending.State))
 		}
+		l.add(in.Updating != nil, "or with pieces of its update")
 		l.add(in.Evaluate, "to evaluate")
 		l.add(in.Adopt, "whatever made it")
 	case activities.GenerateInput:
@@ -228,6 +229,10 @@ func (tr *trace) describe(input any) (place, more string) {
 		l.add(in.Branch > 0, "branch %d", in.Branch)
 	case activities.UpdateInput:
 		place = fmt.Sprintf("iteration %d", in.Policy.Version)
+		if in.Begun != nil {
+			l.add(true, "from micro-batch %d", in.Begun.Done+1)
+			l.add(in.Begun.Lost > in.Begun.Done, "%d done before", in.Begun.Lost)
+		}
 		policy(in.Policy)
 	case activities.SnapshotInput:
 		place = fmt.Sprintf("iteration %d", in.Policy.Version-1)

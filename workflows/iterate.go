@@ -90,7 +90,7 @@ func (t *train) do(ctx workflow.Context, s *session, it *iteration.Iteration, c 
 	switch c.Place {
 	case steps.OnSession:
 		if err = t.onSession(ctx, s)(c.Routing, c.Summary, c.Input, result); err == nil {
-			t.stepEnded(stepName(c.Routing, c.Summary))
+			t.pieceEnded(c, result)
 		}
 	case steps.OnHost:
 		t.committing = c.Name == steps.Commit.Name // too late to make this the last iteration
@@ -101,6 +101,18 @@ func (t *train) do(ctx workflow.Context, s *session, it *iteration.Iteration, c 
 		it.Apply(c, result)
 	}
 	return err
+}
+
+// pieceEnded notes that a call of a session has ended. An update has failed nowhere only when
+// its last piece has ended, since one that is lost is made again from its first piece.
+func (t *train) pieceEnded(c iteration.Call, result any) {
+	u, ok := result.(*activities.UpdateResult)
+	if ok {
+		t.Recomputed += u.Telemetry.Recomputed
+	}
+	if !ok || u.Begun == nil {
+		t.stepEnded(stepName(c.Routing, c.Summary))
+	}
 }
 
 // evaluated notes the evaluations that an iteration has completed.

@@ -68,9 +68,14 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 	if it := t.Current; it != nil && it.Updated != nil && it.Credited != nil && it.Credited.Batch != nil {
 		in.Pending = &activities.PendingUpdate{Batch: *it.Credited.Batch, Settings: it.Settings, State: it.Updated.State}
 	}
+	if it := t.Current; it != nil && it.Updating != nil {
+		in.Updating = &activities.PendingUpdate{Batch: *it.Credited.Batch, Settings: it.Settings}
+		it.Updating = it.Updating.Again()
+	}
 	summary := fmt.Sprintf("restore version %d", t.Next)
+	phase := "restoring"
 	for {
-		t.show(ctx, "restoring")
+		t.show(ctx, phase)
 		r, err := steps.Restore.Do(t.onSession(ctx, s), summary, in)
 		if t.otherPrograms(ctx, err) {
 			return errOtherPrograms
@@ -81,6 +86,7 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 		t.Recomputed += r.Telemetry.Recomputed
 		t.recordRestore(r.Telemetry)
 		if !r.Done {
+			phase = restoring(r)
 			continue // the step has not ended: another worker begins it anew
 		}
 		t.stepEnded(stepName(steps.Restore.Routing, summary))
@@ -91,6 +97,15 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 		t.Programs = r.Programs
 		return nil
 	}
+}
+
+// restoring says how far a restore is that has not ended.
+func restoring(r activities.RestoreResult) string {
+	out := fmt.Sprintf("restoring, version %d", r.Reached)
+	if b := r.Begun; b != nil {
+		out += fmt.Sprintf(" and %d of %d micro-batches of its update", b.Done, b.Of)
+	}
+	return out
 }
 
 // recordRestore adds a restore's telemetry to the running iteration, or to the next.

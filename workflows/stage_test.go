@@ -51,7 +51,7 @@ type stage struct {
 	// rounds another is wanted.
 	parts []int
 	more  func(rounds int) bool
-	// pieces of each Generate, Score, Diagnose and Snapshot; 0 is one.
+	// pieces of each Generate, Score, Diagnose, Update and Snapshot; 0 is one.
 	pieces int
 	// gradNorm is an update's, by branch and iteration; nil gives none.
 	gradNorm func(branch, iteration int) float64
@@ -78,6 +78,7 @@ type stage struct {
 	commits  []activities.CommitInput
 	counts   map[string]int
 	resident string
+	begun    int // pieces of the update in memory
 	over     chan struct{}
 }
 
@@ -340,10 +341,30 @@ func (s *stage) Update(ctx context.Context, in activities.UpdateInput) (activiti
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	begun := activities.BegunUpdate{Of: s.pieces}
+	if in.Begun != nil {
+		begun = *in.Begun
+	}
+	if begun.Done > s.begun {
+		return activities.UpdateResult{}, temporal.NewNonRetryableApplicationError("it does not follow on what is in memory", activities.KindNotResident, nil)
+	}
+	took := s.tookBy(ctx, "Update")
+	if begun.Done == 0 && begun.Lost > 0 && s.begun == 0 {
+		took.Recomputed = 1
+	}
+	if begun.Done == s.begun && s.begun+1 >= s.pieces {
+		begun.Of, s.begun = 0, 0
+	} else if begun.Done == s.begun {
+		s.begun++
+	}
+	if begun.Of > 0 {
+		begun.Done = s.begun
+		return activities.UpdateResult{Begun: &begun, Telemetry: took}, nil
+	}
 	s.resident = ref("state", in.Policy.State, in.Batch, in.Settings).Digest[:8]
 	return activities.UpdateResult{
 		State: s.resident, Counts: store.UpdateCounts{Rows: 4, Tokens: 8, MicroBatches: 1},
-		Metrics: s.figures(in.Policy), Telemetry: s.tookBy(ctx, "Update"),
+		Metrics: s.figures(in.Policy), Telemetry: took,
 	}, nil
 }
 

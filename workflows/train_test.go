@@ -70,7 +70,7 @@ func TestRunFromStarter(t *testing.T) {
 	scores := ref("scores", score)
 	credit := activities.CreditInput{Run: run, Iteration: 1, Settings: s.plan.Settings, Trajectories: score.Trajectories, Scores: &scores}
 	require.Equal(t, credit, inputs[activities.CreditInput](s, "Credit")[1])
-	update := activities.UpdateInput{Policy: before, Batch: ref("batch", credit), Settings: s.plan.Settings}
+	update := activities.UpdateInput{Policy: before, Batch: ref("batch", credit), Settings: s.plan.Settings, MaxSeconds: 15}
 	require.Equal(t, update, inputs[activities.UpdateInput](s, "Update")[1])
 	after := activities.Version{Run: run, Version: 2, State: commits[1].StateAfter}
 	require.Equal(t, activities.SnapshotInput{Policy: after}, inputs[activities.SnapshotInput](s, "Snapshot")[0])

@@ -117,8 +117,9 @@ func (d *Device) Describe(context.Context) (activities.DeviceInfo, error) {
 	return d.Engine.Info(), nil
 }
 
-// Update makes version n+1 from version n and the batch. A worker that made it
-// before answers from memory.
+// Update makes version n+1 from version n and the batch, or a piece of it. What a piece
+// leaves is in the worker's memory alone. A worker that made the version or the piece before
+// answers from memory; a piece that does not follow on what is there is an ErrNotResident.
 func (d *Device) Update(ctx context.Context, in activities.UpdateInput) (_ activities.UpdateResult, err error) {
 	defer run.Edge(ctx, &err, "update version %d of run %s", in.Policy.Version, in.Policy.Run.ID)
 	w, done, err := d.begin(ctx, in.Policy.Run)
@@ -130,18 +131,17 @@ func (d *Device) Update(ctx context.Context, in activities.UpdateInput) (_ activ
 	if err != nil {
 		return activities.UpdateResult{}, err
 	}
-	if r, ok := d.Engine.updates[key]; ok && d.Engine.fingerprint == r.State {
-		r.Telemetry = w.telemetry()
-		return r, nil
+	r, known := d.Engine.remembered(key, in)
+	if !known {
+		begun := time.Now()
+		if r, err = w.apply(ctx, d.Store, in, w.bound(in.MaxSeconds)); err != nil {
+			return activities.UpdateResult{}, err
+		}
+		w.countAgain(in, r, time.Since(begun))
+		if r.Begun == nil {
+			d.Engine.remember(key, r)
+		}
 	}
-	if err := d.Engine.resident(in.Policy); err != nil {
-		return activities.UpdateResult{}, err
-	}
-	r, err := w.apply(ctx, d.Store, in)
-	if err != nil {
-		return activities.UpdateResult{}, err
-	}
-	d.Engine.remember(key, r)
 	r.Telemetry = w.telemetry()
 	return r, nil
 }

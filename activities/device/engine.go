@@ -50,6 +50,7 @@ type Engine struct {
 	own         map[programsKey]bool // the programs of the run whose policy is in memory
 	uses        int                  // counts the uses of programs
 	updates     map[updateKey]activities.UpdateResult
+	begun       *begunUpdate // of the state in memory; nil without
 	unclear     unclear
 }
 
@@ -152,6 +153,7 @@ func (e *Engine) acquire(ctx context.Context, run string) (release func(), waite
 
 // forget frees the policy in memory.
 func (e *Engine) forget() {
+	e.dropBegun()
 	for _, s := range []*model.State{e.state, e.critic, e.reference} {
 		if s != nil {
 			s.Free()
@@ -199,6 +201,7 @@ func (e *Engine) abandon(err error) bool {
 // hold replaces the policy and critic in memory; critic is nil if there is none. Until
 // fingerprint is called they are not a version.
 func (e *Engine) hold(policy, critic *model.State) {
+	e.dropBegun()
 	if e.state != nil && e.state != policy {
 		e.state.Free()
 	}
@@ -218,7 +221,8 @@ func (e *Engine) computeFingerprint() error {
 	return nil
 }
 
-// resident checks that the policy version is the one in memory.
+// resident checks that the policy version is the one in memory, for work on it. That needs
+// the memory of an update that was begun on it.
 func (e *Engine) resident(v activities.Version) error {
 	if e.state == nil || e.fingerprint != v.State {
 		held := "nothing"
@@ -227,6 +231,7 @@ func (e *Engine) resident(v activities.Version) error {
 		}
 		return fmt.Errorf("version %d of run %s has state %s, in memory is %s: %w", v.Version, v.Run.ID, v.State, held, activities.ErrNotResident)
 	}
+	e.dropBegun()
 	return nil
 }
 

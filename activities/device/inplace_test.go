@@ -29,8 +29,8 @@ func (e *Engine) write(n int, f func() error) {
 
 // An update that fails while it writes leaves no version in memory. The activity ends with
 // NotResident, and the version is restored; the run ends with the bytes of one that never
-// failed. So do an update that is cancelled between two optimizer steps, and one that fails
-// when it is applied again.
+// failed. So do an update that is cancelled between two optimizer steps, which stays as far as
+// it is, and one that fails when it is applied again.
 func TestUpdateFailsWhileItWrites(t *testing.T) {
 	e, _ := ownEngine(t)
 	document := tinySpec(t, `credit.algorithm="gae"`, `update.kl_in="loss"`, "update.kl_coefficient=0.1", "update.epochs=2", "evaluation.every=0")
@@ -73,8 +73,10 @@ func TestUpdateFailsWhileItWrites(t *testing.T) {
 	e.write(critic+policy-1, func() error { cancel(); return nil })
 	_, err := r.Iterate(ctx, r.iteration())
 	require.ErrorIs(t, err, context.Canceled)
-	require.Nil(t, e.state)
+	require.NotNil(t, e.begun)
+	require.Empty(t, e.fingerprint)
 	require.Equal(t, r.state, r.restore(t, activities.RestoreInput{}).State)
+	require.Nil(t, e.begun)
 
 	r.iterate(t)
 	r.iterate(t)

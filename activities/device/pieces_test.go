@@ -21,19 +21,20 @@ import (
 func TestPieces(t *testing.T) {
 	edits := []string{
 		"rollout.pass_rows=2", "rollout.context_turns=1", `credit.algorithm="gae"`, `update.kl_in="loss"`,
-		"diagnostics.every=1", "diagnostics.samples=3", "evaluation.every=1", "evaluation.instances=5",
+		"update.epochs=2", "diagnostics.every=1", "diagnostics.samples=3", "evaluation.every=1", "evaluation.instances=5",
 	}
 	whole := fresh(t, edits...)
 	want, calls := whole.counted(t)
-	require.Equal(t, map[string]int{"Generate": 6, "Score": 1, "Diagnose": 1}, calls)
+	require.Equal(t, map[string]int{"Generate": 6, "Score": 1, "Diagnose": 1, "Update": 1}, calls)
 	objects := whole.objects(t)
 
 	// Sampling in chunks of tokens has other programs, and the same bits.
-	cut := fresh(t, append(edits, "limits.generate_rows=4", "limits.score_rows=4", "rollout.chunk_tokens=3")...)
+	cut := fresh(t, append(edits, "limits.generate_rows=4", "limits.score_rows=4", "limits.update_rows=8", "rollout.chunk_tokens=3")...)
 	got, calls := cut.counted(t)
 	require.Equal(t, 12, calls["Generate"], "2 turns of 8 rows in a rollout, of 5 in each of two evaluations")
 	require.Greater(t, calls["Score"], 2)
 	require.Greater(t, calls["Diagnose"], 2)
+	require.Greater(t, calls["Update"], 2)
 	require.NotEqual(t, want.Programs, got.Programs)
 	got.Run.Spec, got.Programs = want.Run.Spec, want.Programs
 	require.Equal(t, want, got)
@@ -62,7 +63,7 @@ func (r *testRun) counted(t *testing.T) (activities.CommitInput, map[string]int)
 			}
 			out, err := b.Call(t.Context(), c.Input)
 			switch c.Input.(type) {
-			case activities.GenerateInput, activities.ScoreInput, activities.DiagnoseInput:
+			case activities.GenerateInput, activities.ScoreInput, activities.DiagnoseInput, activities.UpdateInput:
 				calls[c.Name]++
 				require.NoError(t, err)
 				before := r.objects(t)

@@ -16,8 +16,8 @@ import (
 // Restore makes the worker hold a policy version: from memory, or from the newest
 // snapshot at or before it and the recorded updates since. The batches are the
 // write-ahead log of the weights. Each step's state fingerprint is checked against the
-// recorded one. A call stops between two updates when MaxSeconds are over; the next one
-// continues from there.
+// recorded one. A call stops between two updates, or two micro-batches of one, when MaxSeconds
+// are over or at the end of a piece of an update; the next one continues from there.
 func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ activities.RestoreResult, err error) {
 	defer run.Edge(ctx, &err, "restore version %d of run %s", in.Version.Version, in.Version.Run.ID)
 	run := in.Version.Run
@@ -38,7 +38,7 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 		return activities.RestoreResult{}, err
 	}
 	others := map[string]*work{} // the runs that this one continues, by spec
-	deadline := time.Now().Add(time.Duration(in.MaxSeconds) * time.Second)
+	end := w.bound(in.MaxSeconds)
 	if !in.Evaluate { // else programs are compiled when they are first used
 		if err := w.compile(ctx, run); err != nil {
 			return activities.RestoreResult{}, err
@@ -47,12 +47,12 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 			return activities.RestoreResult{}, err
 		}
 	}
-	at, err := w.startingPoint(ctx, d.Store, run, goal, log, &out)
+	at, err := w.startingPoint(ctx, d.Store, in, goal, log, &out)
 	if err != nil {
 		return activities.RestoreResult{}, err
 	}
-	for ; at < len(log.updates) && w.engine.fingerprint != goal; at++ {
-		if at > 0 && in.MaxSeconds > 0 && time.Now().After(deadline) {
+	for first := at; at < len(log.updates) && w.engine.fingerprint != goal; at++ {
+		if at > first && end.reached(0) {
 			break
 		}
 		u := log.updates[at]
@@ -63,24 +63,25 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 			}
 		}
 		begun := time.Now()
-		r, err := by.apply(ctx, d.Store, activities.UpdateInput{
-			Policy: activities.Version{Run: u.run, Branch: u.branch, Version: u.iteration, State: u.before}, Batch: *u.batch, Settings: u.settings,
-		})
+		r, err := by.apply(ctx, d.Store, u.input(), end)
 		if err != nil {
 			return activities.RestoreResult{}, fmt.Errorf("apply the update of iteration %d again: %w", u.iteration, err)
+		}
+		w.measured.RecomputeSeconds += time.Since(begun).Seconds()
+		if out.Begun = r.Begun; r.Begun != nil {
+			break
 		}
 		if r.State != u.after {
 			d.Engine.forget()
 			return activities.RestoreResult{}, fmt.Errorf("version %d is %s when rebuilt, recorded is %s: %w", u.iteration+1, r.State, u.after, activities.ErrStateDiffers)
 		}
 		w.measured.Recomputed++
-		w.measured.RecomputeSeconds += time.Since(begun).Seconds()
 	}
 	out.State, out.Before = w.engine.fingerprint, in.Version.State
 	if in.Version.State == "" {
 		out.Before = w.engine.fingerprint // version 0, loaded for the first time
 	}
-	out.Done = goal == "" || w.engine.fingerprint == goal
+	out.Done = out.Resident || goal == "" || w.engine.fingerprint == goal
 	out.Reached, out.From = in.Version.Version, log.from
 	if at < len(log.updates) {
 		out.Reached = log.updates[at].iteration
@@ -142,6 +143,13 @@ type logEntry struct {
 	settings      spec.Settings
 }
 
+// input is that of the update, from its beginning.
+func (u logEntry) input() activities.UpdateInput {
+	return activities.UpdateInput{
+		Policy: activities.Version{Run: u.run, Branch: u.branch, Version: u.iteration, State: u.before}, Batch: *u.batch, Settings: u.settings,
+	}
+}
+
 // updateLog is the part of the write-ahead log after a stored state.
 type updateLog struct {
 	from     int                // version of the stored state
@@ -196,9 +204,17 @@ func (l updateLog) withoutSkipped() updateLog {
 }
 
 // startingPoint makes the engine hold the latest state it can without
-// recomputing: the goal itself, a version on the way, or the stored one. It
-// gives the index of the first update to apply.
-func (w *work) startingPoint(ctx context.Context, s store.Store, run activities.Run, goal string, log updateLog, out *activities.RestoreResult) (int, error) {
+// recomputing: the goal itself, a version or a part of an update on the way, or the stored
+// one. It gives the index of the first update to apply.
+func (w *work) startingPoint(ctx context.Context, s store.Store, in activities.RestoreInput, goal string, log updateLog, out *activities.RestoreResult) (int, error) {
+	at, err := w.engine.begunOf(in, log)
+	if err != nil {
+		return 0, err
+	}
+	if at >= 0 {
+		out.Resident = at == len(log.updates)
+		return at, nil
+	}
 	if w.engine.state != nil && w.engine.fingerprint != "" {
 		if goal != "" && w.engine.fingerprint == goal {
 			out.Resident = true
@@ -211,7 +227,7 @@ func (w *work) startingPoint(ctx context.Context, s store.Store, run activities.
 		}
 	}
 	begin := time.Now()
-	if err := w.load(ctx, s, run, log.snapshot); err != nil {
+	if err := w.load(ctx, s, in.Version.Run, log.snapshot); err != nil {
 		return 0, fmt.Errorf("version %d: %w", log.from, err)
 	}
 	want := goal

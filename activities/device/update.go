@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
@@ -23,81 +24,181 @@ func keyOf(in activities.UpdateInput) (updateKey, error) {
 	}, err
 }
 
-// apply runs an update on the resident state and holds the result: an optimizer
-// step on each minibatch of each epoch, in the order that the address of the
-// iteration draws. The steps are made in the memory of the state: after an error on the way
-// the worker holds no version, and the error is an ErrNotResident.
-func (w *work) apply(ctx context.Context, s store.Store, in activities.UpdateInput) (_ activities.UpdateResult, err error) {
-	defer func() {
-		if err != nil && w.engine.abandon(err) {
-			err = fmt.Errorf("%w: %w", activities.ErrNotResident, err)
-		}
-	}()
-	u, b := in.Settings.Update, w.Train.Update.MicroBatch
-	shapes := w.Shapes(w.Training, 1)
-	rows, err := w.ReadBatch(ctx, s, in.Batch)
+// bound is where a piece of an update ends: after so many rows, or with the first
+// micro-batch after a time. 0 is no bound. A piece has at least one micro-batch.
+type bound struct {
+	rows  int
+	until time.Time
+}
+
+// bound is that of a piece of an update that is made now.
+func (w *work) bound(maxSeconds int) bound {
+	if maxSeconds <= 0 {
+		return bound{}
+	}
+	return bound{rows: w.Train.Limits.UpdateRows, until: time.Now().Add(time.Duration(maxSeconds) * time.Second)}
+}
+
+// reached says whether a piece ends after so many rows.
+func (b bound) reached(rows int) bool {
+	return b.rows > 0 && rows >= b.rows || !b.until.IsZero() && time.Now().After(b.until)
+}
+
+// apply goes on with an update, from what is in memory of it to its end or to the bound. The
+// steps are made in the memory of the state: from the first to the last of them the worker
+// holds no version. After an error on the way it holds the version before, or none, and then
+// the error is an ErrNotResident. If the context ends, or the batch cannot be read, the update
+// stays as far as it is.
+func (w *work) apply(ctx context.Context, s store.Store, in activities.UpdateInput, end bound) (_ activities.UpdateResult, err error) {
+	key, err := keyOf(in)
 	if err != nil {
 		return activities.UpdateResult{}, err
 	}
-	p, err := w.engine.programsFor(w.Context, in.Policy.Run, shapes)
+	b, err := w.engine.takeBegun(key, in)
 	if err != nil {
 		return activities.UpdateResult{}, err
 	}
-	size := len(rows)
-	if u.Minibatch > 0 {
-		size = min(size, u.Minibatch)
-	}
-	steps, err := loss.Minibatches(len(rows), size, u.Epochs, w.Drawn(draw.Shuffle, in.Policy.Branch, in.Policy.Version))
+	defer func() { err = w.engine.leave(b, err) }()
+	u, err := w.readUpdate(ctx, s, in)
 	if err != nil {
-		return activities.UpdateResult{}, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+		return activities.UpdateResult{}, err
 	}
-	settings := modelSettings(in.Settings, u.Rate(in.Policy.Version, w.Train.Iterations))
-	value := criticSettings(in.Settings)
-	var c *model.Programs
-	if w.engine.critic != nil {
-		if c, err = w.engine.criticFor(w.Context, in.Policy.Run); err != nil {
+	b.of = u.microBatches()
+	for from := b.done; b.done < b.of; {
+		if err := ctx.Err(); err != nil {
 			return activities.UpdateResult{}, err
 		}
+		b.broken = true // until it is done
+		if err := u.next(ctx, w, b); err != nil {
+			return activities.UpdateResult{}, fmt.Errorf("step %d: %w", b.step, err)
+		}
+		b.broken = false
+		if b.done < b.of && end.reached((b.done-from)*u.microBatch) {
+			return activities.UpdateResult{Begun: b.told(in)}, nil
+		}
 	}
-	total := stepped{rows: len(rows)}
-	for n, members := range steps {
-		part := make([]run.BatchRow, len(members))
-		for i, at := range members {
-			part[i] = rows[at]
-		}
-		batch, err := run.Minibatch(part, b, u, divisor(w.Context, u))
-		if err != nil {
-			return activities.UpdateResult{}, fmt.Errorf("step %d: %w", n, err)
-		}
-		critic := w.engine.critic
-		if critic != nil {
-			next, m, err := c.CriticUpdate(ctx, critic, batch, value)
-			if err != nil {
-				return activities.UpdateResult{}, fmt.Errorf("step %d: %w", n, err)
-			}
-			critic, total.critic = next, append(total.critic, m)
-			w.engine.hold(w.engine.state, critic)
-		}
-		next, m, err := p.Update(ctx, w.engine.state, batch, settings)
-		if err != nil {
-			return activities.UpdateResult{}, fmt.Errorf("step %d: %w", n, err)
-		}
-		w.engine.hold(next, critic)
-		w.measured.Tokens += m.Tokens
-		total.add(m, len(batch))
-	}
+	b.broken = true
 	if err := w.engine.computeFingerprint(); err != nil {
 		return activities.UpdateResult{}, err
 	}
-	metrics := total.metrics()
-	metrics["actor/lr"] = canon.Float(settings.LearningRate)
-	if w.Train.Update.KLIn == spec.KLLoss {
-		metrics["actor/kl_loss"], metrics["actor/kl_coef"] = total.mean(func(m model.UpdateMetrics) float64 { return m.KL }), canon.Float(u.KLCoefficient)
+	return activities.UpdateResult{State: w.engine.fingerprint, Counts: b.made.counts(), Metrics: u.metrics(w.Train, b.made)}, nil
+}
+
+// update is what an update is made of.
+type update struct {
+	rows       []run.BatchRow
+	steps      [][]int // the rows of each optimizer step, in the order that the address of the iteration draws
+	microBatch int     // rows
+	knobs      spec.Update
+	divisor    float64
+	policy     *model.Programs
+	settings   model.Settings
+	critic     *model.Programs // nil without
+	value      model.CriticSettings
+}
+
+// readUpdate reads an update's batch and prepares its programs.
+func (w *work) readUpdate(ctx context.Context, s store.Store, in activities.UpdateInput) (*update, error) {
+	u := &update{
+		microBatch: w.Train.Update.MicroBatch, knobs: in.Settings.Update, divisor: divisor(w.Context, in.Settings.Update),
+		settings: modelSettings(in.Settings, in.Settings.Update.Rate(in.Policy.Version, w.Train.Iterations)), value: criticSettings(in.Settings),
+	}
+	var err error
+	if u.rows, err = w.ReadBatch(ctx, s, in.Batch); err != nil {
+		return nil, err
+	}
+	if u.policy, err = w.engine.programsFor(w.Context, in.Policy.Run, w.Shapes(w.Training, 1)); err != nil {
+		return nil, err
 	}
 	if w.engine.critic != nil {
-		metrics["critic/lr"] = canon.Float(value.LearningRate)
+		if u.critic, err = w.engine.criticFor(w.Context, in.Policy.Run); err != nil {
+			return nil, err
+		}
 	}
-	return activities.UpdateResult{State: w.engine.fingerprint, Counts: total.counts(), Metrics: metrics}, nil
+	size := len(u.rows)
+	if u.knobs.Minibatch > 0 {
+		size = min(size, u.knobs.Minibatch)
+	}
+	u.steps, err = loss.Minibatches(len(u.rows), size, u.knobs.Epochs, w.Drawn(draw.Shuffle, in.Policy.Branch, in.Policy.Version))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	return u, nil
+}
+
+// microBatches counts those of all steps; each goes through the critic and the policy by
+// itself.
+func (u *update) microBatches() int {
+	n := 0
+	for _, members := range u.steps {
+		n += (len(members) + u.microBatch - 1) / u.microBatch
+	}
+	if u.critic != nil {
+		n *= 2
+	}
+	return n
+}
+
+// minibatch lays the rows of an optimizer step out.
+func (u *update) minibatch(step int) ([]model.MicroBatch, error) {
+	rows := make([]run.BatchRow, len(u.steps[step]))
+	for i, at := range u.steps[step] {
+		rows[i] = u.rows[at]
+	}
+	return run.Minibatch(rows, u.microBatch, u.knobs, u.divisor)
+}
+
+// next does the next micro-batch of an update, and the optimizer step if it is the last of
+// its minibatch.
+func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
+	if b.policy == nil && b.critic == nil {
+		batches, err := u.minibatch(b.step)
+		if err != nil {
+			return err
+		}
+		if u.critic != nil && !b.valued {
+			b.critic, err = u.critic.CriticGradient(batches, u.value)
+		} else {
+			b.policy, err = u.policy.Gradient(batches, u.settings)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	e := w.engine
+	if b.critic != nil {
+		critic, m, err := add(ctx, b.critic, e.critic)
+		if err != nil {
+			return err
+		}
+		if critic != nil {
+			e.hold(e.state, critic)
+			b.critic, b.valued, b.made.critic = nil, true, append(b.made.critic, m)
+		}
+	} else {
+		policy, m, err := add(ctx, b.policy, e.state)
+		if err != nil {
+			return err
+		}
+		if policy != nil {
+			e.hold(policy, e.critic)
+			b.policy, b.valued, b.made.policy = nil, false, append(b.made.policy, m)
+			b.made.rows = len(u.rows)
+			b.made.micro += int64((len(u.steps[b.step]) + u.microBatch - 1) / u.microBatch)
+			b.step++
+			w.measured.Tokens += m.Tokens
+		}
+	}
+	b.done++
+	return nil
+}
+
+// add adds a micro-batch, and makes the step of the last one; next is nil before.
+func add[M any](ctx context.Context, g *model.Gradient[M], s *model.State) (next *model.State, m M, err error) {
+	if err := g.Add(ctx, s); err != nil || g.Left() > 0 {
+		return nil, m, err
+	}
+	return g.Apply(s)
 }
 
 // divisor is the constant of the aggregation: Dr. GRPO's is the most a trajectory
@@ -142,23 +243,18 @@ func criticSettings(s spec.Settings) model.CriticSettings {
 	}
 }
 
-// stepped adds up the optimizer steps of an update.
+// stepped are the optimizer steps of an update that were made so far.
 type stepped struct {
-	rows  int
-	micro int64
-	made  []model.UpdateMetrics
+	rows   int
+	micro  int64
+	policy []model.UpdateMetrics
 	// critic has the metrics of the critic's steps; empty without a critic.
 	critic []model.CriticMetrics
 }
 
-func (t *stepped) add(m model.UpdateMetrics, microBatches int) {
-	t.made = append(t.made, m)
-	t.micro += int64(microBatches)
-}
-
 func (t *stepped) counts() store.UpdateCounts {
 	c := store.UpdateCounts{Rows: int64(t.rows), MicroBatches: t.micro}
-	for _, m := range t.made {
+	for _, m := range t.policy {
 		c.Tokens += int64(m.Tokens)
 		if m.Skipped {
 			c.SkippedTotal++
@@ -183,7 +279,7 @@ func (t *stepped) criticSkipped() int {
 }
 
 // mean is a figure's mean over the policy's steps.
-func (t *stepped) mean(of func(model.UpdateMetrics) float64) canon.Float { return meanOf(t.made, of) }
+func (t *stepped) mean(of func(model.UpdateMetrics) float64) canon.Float { return meanOf(t.policy, of) }
 
 func meanOf[M any](made []M, of func(M) float64) canon.Float {
 	sum := 0.0
@@ -193,10 +289,23 @@ func meanOf[M any](made []M, of func(M) float64) canon.Float {
 	return canon.Float(sum / float64(len(made)))
 }
 
+// metrics are the metrics of a whole update.
+func (u *update) metrics(t spec.Train, made stepped) activities.Metrics {
+	out := made.metrics()
+	out["actor/lr"] = canon.Float(u.settings.LearningRate)
+	if t.Update.KLIn == spec.KLLoss {
+		out["actor/kl_loss"], out["actor/kl_coef"] = made.mean(func(m model.UpdateMetrics) float64 { return m.KL }), canon.Float(u.knobs.KLCoefficient)
+	}
+	if u.critic != nil {
+		out["critic/lr"] = canon.Float(u.value.LearningRate)
+	}
+	return out
+}
+
 // metrics are the means over the steps, as verl's, and the largest ratio.
 func (t *stepped) metrics() activities.Metrics {
 	ratio := 0.0
-	for _, m := range t.made {
+	for _, m := range t.policy {
 		ratio = math.Max(ratio, m.RatioMax)
 	}
 	out := activities.Metrics{

@@ -9,14 +9,16 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// pieces is a run of several turns in which each Generate, Score, Diagnose and Snapshot is
-// made in pieces.
+// pieces is a run of several turns in which each Generate, Score, Diagnose, Update and Snapshot
+// is made in pieces: an update in four, with two minibatches in each of two epochs.
 var pieces = scene{lane: "undisturbed-pieces", preset: "chaos-turns", change: map[string]any{
-	"rollout.pass_rows": 4, "limits.generate_rows": 8, "limits.score_rows": 4, "limits.snapshot_mib": 1, "diagnostics.every": 3, "diagnostics.samples": 4,
+	"rollout.pass_rows": 4, "limits.generate_rows": 8, "limits.score_rows": 4, "limits.update_rows": 4, "limits.snapshot_mib": 1,
+	"update.minibatch": 4, "update.epochs": 2, "diagnostics.every": 3, "diagnostics.samples": 4,
 }}
 
 // TestChaosPieces kills workers in the middle of a step's pieces: the next worker begins
-// the piece that was lost anew, and no other.
+// the piece that was lost anew, and no other. An update, whose pieces are in the worker's
+// memory, it begins anew as a whole; so it does the rebuild of version 1, which has no snapshot.
 func TestChaosPieces(t *testing.T) {
 	t.Parallel()
 	want := pieces.reference(t)
@@ -26,7 +28,8 @@ func TestChaosPieces(t *testing.T) {
 	}
 	require.Equal(t, 1, last, "16 rows in pieces of 8")
 	l := newLane(t, sharedStack(t)).withStarterOf(&pieces)
-	stop := l.keep("Generate@2/inside/2", "Score/written/1", "Diagnose/inside/2", "Snapshot/inside/2", "Generate@"+secondSuite+":2/written/1")
+	stop := l.keep("Generate@2/inside/2", "Score/written/1", "Diagnose/inside/2",
+		"Update/written/2", "Update#1/begin/3", "Restore/begin/3", "Snapshot/inside/2", "Generate@"+secondSuite+":2/written/1")
 	l.start(chaosRun, pieces.spec(t))
 	l.completes(chaosRun)
 	stop()

@@ -96,7 +96,7 @@ func New(o Options) *Metrics {
 		success:   gauge("evaluation_success_ratio", "Success of the newest evaluation.", "run", "suite"),
 	}
 	m.devices = counter("lost_devices_total", "Sessions of runs that ended with their device, as seen where workflows decide.").WithLabelValues()
-	m.rebuilt = counter("recomputed_updates_total", "Updates applied again to rebuild a policy.").WithLabelValues()
+	m.rebuilt = counter("recomputed_updates_total", "Updates applied again to rebuild a policy, or begun again after some of their pieces were lost.").WithLabelValues()
 	m.committed = counter("iterations_total", "Iterations committed here.").WithLabelValues()
 	for _, f := range figures {
 		m.figures[f.metric] = gauge(f.name, f.help+" Manifests call it "+f.metric+".", "run")

@@ -97,10 +97,11 @@ func (v *trainView) observe(s workflows.Status) {
 	}
 }
 
-// phaseText is a phase as it is printed: without the turn, and a warm start with the
+// phaseText is a phase as it is printed: without the turn or the piece, and a warm start with the
 // time to its end.
 func (v *trainView) phaseText(phase string) string {
 	phase, _, _ = strings.Cut(phase, " · turn")
+	phase, _, _ = strings.Cut(phase, " · from micro-batch")
 	var step, steps int
 	if _, err := fmt.Sscanf(phase, "warm start, step %d of %d", &step, &steps); err != nil {
 		return phase

@@ -103,6 +103,14 @@ func invented(c Call, plan activities.Plan, pieces spec.Pieces) any {
 		if begun.Sent+1 < pieces.Snapshot {
 			out.Begun = &begun
 		}
+	case *activities.UpdateResult:
+		begun := activities.BegunUpdate{Done: 1}
+		if in := c.Input.(activities.UpdateInput); in.Begun != nil {
+			begun.Done += in.Begun.Done
+		}
+		if begun.Done < pieces.Update {
+			out.Begun = &begun
+		}
 	case *activities.CreditResult:
 		out.Batch = &store.Ref{}
 	}

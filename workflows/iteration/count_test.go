@@ -20,10 +20,11 @@ func TestCount(t *testing.T) {
 		"one turn": {func(*activities.Plan) {}, Counts{Iteration: 7, Snapshot: 1, Diagnosis: 1}},
 		// Two more for each turn; an evaluation has its turns and Measure, a suite.
 		"three turns": {func(p *activities.Plan) { p.Turns, p.Suites = 3, two }, Counts{Iteration: 11, Snapshot: 1, Evaluation: 5 + 3, Diagnosis: 1}},
-		// 16 rows in four pieces of 5, Score in 3, Diagnose in 4; two suites of 8 rows.
+		// 16 rows in four pieces of 5, Score in 3, Update in 6, Diagnose in 4; two suites of 8
+		// rows.
 		"pieces": {func(p *activities.Plan) {
 			p.Suites = []activities.PlanSuite{{Name: "near", Turns: 1, Rows: 8}, {Name: "far", Turns: 1, Rows: 4}}
-		}, Counts{Iteration: 7 + 3 + 2, Snapshot: 3, Evaluation: (2 + 2) + (1 + 2), Diagnosis: 4}},
+		}, Counts{Iteration: 7 + 3 + 2 + 5, Snapshot: 3, Evaluation: (2 + 2) + (1 + 2), Diagnosis: 4}},
 		// Two rounds of a rollout for two iterations. The second has what was rolled out,
 		// selected and scored: Credit, Update, Commit are left.
 		"online 2": {func(p *activities.Plan) { p.Freshness = spec.Freshness{Online: 2, Reuse: 1} }, Counts{Iteration: (9 + 3) / 2., Snapshot: 1, Diagnosis: 1}},
@@ -32,7 +33,7 @@ func TestCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pieces := spec.Pieces{}
 			if name == "pieces" {
-				pieces = spec.Pieces{GenerateRows: 5, Score: 3, Diagnose: 4, Snapshot: 3}
+				pieces = spec.Pieces{GenerateRows: 5, Score: 3, Update: 6, Diagnose: 4, Snapshot: 3}
 			}
 			plan := activities.Plan{Turns: 1, Rows: 16, Settings: settings(""), Diagnostics: spec.Diagnostics{Every: 5, Samples: 2}}
 			test.change(&plan)

@@ -74,13 +74,22 @@ func (it *Iteration) replayed() []store.Ref {
 }
 
 func (it *Iteration) update() []Call {
-	return []Call{call(steps.Update, "", activities.UpdateInput{
-		Policy: it.before(), Batch: *it.Credited.Batch, Settings: it.Settings,
+	piece := ""
+	if u := it.Updating; u != nil && u.Done > 0 {
+		piece = fmt.Sprintf(" · from micro-batch %d of %d", u.Done+1, u.Of)
+	}
+	// Its summary is that of all pieces: what fails in one piece after another is one step,
+	// because a lost worker has to make all of them again.
+	return []Call{call(steps.Update, piece, activities.UpdateInput{
+		Policy: it.before(), Batch: *it.Credited.Batch, Settings: it.Settings, Begun: it.Updating, MaxSeconds: it.Plan.ActivitySeconds / 2,
 	}, func(out activities.UpdateResult) {
 		it.Record("update", out.Telemetry)
+		if it.Updating = out.Begun; it.Updating != nil {
+			return
+		}
 		it.add(&out.Metrics)
 		it.Updated = &out
-	}).shown(it.label("update"), it.label(fmt.Sprintf("update on %d rows", it.rows())))}
+	}).shown(it.label("update")+piece, it.label(fmt.Sprintf("update on %d rows", it.rows())))}
 }
 
 // updated is what the update made; without a selected row the version before stays.

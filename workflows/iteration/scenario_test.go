@@ -167,6 +167,13 @@ func (sc *scenario) result(c Call) any {
 		}
 		return out
 	case activities.UpdateInput:
+		begun := activities.BegunUpdate{Done: 1, Of: sc.pieces}
+		if in.Begun != nil {
+			begun.Done += in.Begun.Done
+		}
+		if begun.Done < sc.pieces {
+			return &activities.UpdateResult{Begun: &begun, Telemetry: took}
+		}
 		return &activities.UpdateResult{
 			State: of.Digest[:8], Counts: store.UpdateCounts{Rows: 4, MicroBatches: 1},
 			Metrics: activities.Metrics{"actor/loss": figure, "actor/grad_norm": canon.Float(sc.gradNorm)}, Telemetry: took,

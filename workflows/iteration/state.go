@@ -24,6 +24,7 @@ type State struct {
 	Diagnosing  []store.Ref                     `json:"diagnosing,omitempty"` // pieces of Diagnose, until it is done
 	Diagnosed   bool                            `json:"diagnosed,omitempty"`
 	Credited    *activities.CreditResult        `json:"credited,omitempty"`
+	Updating    *activities.BegunUpdate         `json:"updating,omitempty"` // until it is updated
 	Updated     *activities.UpdateResult        `json:"updated,omitempty"`
 	Storing     *activities.BegunSnapshot       `json:"storing,omitempty"` // until the snapshot is stored
 	Snapshot    *store.SnapshotRef              `json:"snapshot,omitempty"`

@@ -107,6 +107,7 @@ var bounds = map[string]string{
 	"limits.device_gb":        "[1, 100000]",
 	"limits.generate_rows":    "[1, 65536]",
 	"limits.score_rows":       "[1, 65536]",
+	"limits.update_rows":      "[1, 65536]",
 	"limits.snapshot_mib":     "[1, 1000000]",
 	"limits.step_failures":    "[1, 1000000]",
 

@@ -307,6 +307,8 @@ var rules = []*rule{
 		doc: "Rows of a piece of a turn's sampling, a multiple of `rollout.pass_rows`. Each piece is an activity that leaves a table, so a kill costs one piece; where it is cut changes no result. Leave it out: the start of the run writes it down where a turn is estimated to need more than `limits.activity_seconds` on two cores."},
 	{path: "limits.score_rows", typ: typeInteger, span: between(1, maxTrajectories), source: fromOurs,
 		doc: "Rows of a piece of scoring and of an estimate of mutual information, a multiple of `update.micro_batch`, as `limits.generate_rows`."},
+	{path: "limits.update_rows", typ: typeInteger, span: between(1, maxTrajectories), source: fromOurs,
+		doc: "Rows of a piece of an update, a multiple of `update.micro_batch`. The rows of all epochs count, and those of a critic's update by themselves. A piece also ends after half of `limits.activity_seconds`; leave the rows out for pieces that end by time alone. A piece leaves its sums in the worker's memory, so a kill costs the update so far; where it is cut changes no result."},
 	{path: "limits.snapshot_mib", typ: typeInteger, span: between(1, 1_000_000), source: fromOurs,
 		doc: "MiB of a piece of a snapshot: it sends so many, and at least one file; a piece before them hashes all files. Leave it out, as `limits.generate_rows`."},
 }

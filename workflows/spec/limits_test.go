@@ -92,6 +92,10 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"update":{"micro_batch":3},"limits":{"score_rows":9}`},
 		[]string{`"update":{"micro_batch":3},"limits":{"score_rows":8}`},
 	},
+	"limits.update_rows update.micro_batch": {
+		[]string{`"update":{"micro_batch":3},"limits":{"update_rows":9}`},
+		[]string{`"update":{"micro_batch":3},"limits":{"update_rows":8}`},
+	},
 	"update.minibatch update.micro_batch": {
 		[]string{`"update":{"minibatch":6,"micro_batch":3}`, `"update":{"minibatch":3,"micro_batch":3}`, `"update":{"minibatch":0,"micro_batch":3}`},
 		[]string{`"update":{"minibatch":7,"micro_batch":3}`, `"update":{"minibatch":2,"micro_batch":3}`},

@@ -228,6 +228,14 @@ var relations = []relation{
 		},
 	},
 	{
+		paths: []string{"limits.update_rows", "update.micro_batch"},
+		doc:   "limits.update_rows is a multiple of update.micro_batch: a piece ends where a micro-batch does.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Limits.UpdateRows%t.Update.MicroBatch != 0, fmt.Sprint(t.Limits.UpdateRows),
+				fmt.Sprintf("a multiple of %d (update.micro_batch)", t.Update.MicroBatch)
+		},
+	},
+	{
 		paths: []string{"update.minibatch", "update.micro_batch"},
 		doc:   "update.minibatch is 0 or a multiple of update.micro_batch.",
 		broken: func(t Train) (bool, string, string) {

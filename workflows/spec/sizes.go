@@ -175,6 +175,26 @@ func (t Train) scored() (rows, tokens int64) {
 	return rows, models * tokens
 }
 
+// updateRows is the rows of an update: those of all its epochs, and of the critic's update by
+// themselves.
+func (t Train) updateRows(d Derived) int {
+	rows := d.MicroBatches * t.Update.MicroBatch * max(t.Update.Epochs, 1)
+	if t.Credit.Critic() {
+		rows *= 2
+	}
+	return rows
+}
+
+// updateSeconds estimates the time of an update: of a pretrained model on the device that such
+// a run is made for, else on two cores.
+func (t Train) updateSeconds(d Derived) float64 {
+	second := float64(workSecond)
+	if t.Policy.Starter == nil {
+		second = forwardSecond
+	}
+	return trainWork * float64(t.updateRows(d)) * float64(d.Sequence) * float64(d.Parameters) / second
+}
+
 // diagnosed is how many rows a diagnosis scores, if every reasoning is another.
 func (t Train) diagnosed() int {
 	n := t.Diagnostics.Samples
@@ -197,6 +217,8 @@ type Pieces struct {
 	// Score and Diagnose are the numbers of their pieces, where as many rows are selected
 	// as selection.method says.
 	Score, Diagnose int
+	// Update is about the number of an update's pieces, which also end by time.
+	Update int
 	// Snapshot is about the number of a snapshot's pieces; 0 is one.
 	Snapshot int
 }
@@ -211,6 +233,8 @@ func (t Train) Pieces(d Derived) Pieces {
 		GenerateRows: t.Limits.GenerateRows,
 		Score:        piecesOf(kept*t.Rollout.stretches(), t.Limits.ScoreRows), Diagnose: piecesOf(t.diagnosed(), t.Limits.ScoreRows),
 	}
+	byTime := t.updateSeconds(d) / (float64(t.Limits.ActivitySeconds) / 2)
+	p.Update = max(piecesOf(t.updateRows(d), t.Limits.UpdateRows), int(math.Ceil(byTime)))
 	if mib := t.Limits.SnapshotMiB; mib > 0 {
 		p.Snapshot = 1 + piecesOf(int(d.Storage.Snapshot>>20), mib) // the first hashes
 	}

@@ -47,6 +47,32 @@ func TestWithSizes(t *testing.T) {
 	}
 }
 
+// The pieces of an update are those of its rows, of all epochs and of the critic's by
+// themselves, or those of its time if these are more: a pretrained model's on a large device.
+func TestPiecesOfAnUpdate(t *testing.T) {
+	starter := spec.Default(spec.FromStarter).Policy.Starter.Shape(512)
+	const small = `{"environment":{"name":"bandit"},"rollout":{"groups":4,"group_size":4,"turns":1,"prompt_tokens":[256]},"selection":{"method":"all"}`
+	const loaded = `{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"groups":64,"turns":1,"prompt_tokens":[16384]},"selection":{"method":"all"}`
+	for name, test := range map[string]struct {
+		document string
+		model    spec.ModelShape
+		pieces   int
+	}{
+		"a starter":      {small + `}`, starter, 1},
+		"rows":           {small + `,"update":{"micro_batch":2},"limits":{"update_rows":4}}`, starter, 4},
+		"epochs":         {small + `,"update":{"micro_batch":2,"epochs":3},"limits":{"update_rows":4}}`, starter, 12},
+		"a critic":       {small + `,"credit":{"algorithm":"gae"},"update":{"micro_batch":2,"epochs":3},"limits":{"update_rows":4}}`, starter, 24},
+		"the last":       {small + `,"update":{"micro_batch":2},"limits":{"update_rows":6}}`, starter, 3},
+		"long contexts":  {loaded + `}`, qwen, 8},
+		"a longer bound": {loaded + `,"limits":{"activity_seconds":1200}}`, qwen, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			train := decode(t, test.document)
+			require.Equal(t, test.pieces, train.Pieces(spec.Derive(train, test.model)).Update)
+		})
+	}
+}
+
 // The rows of a pass and of a micro-batch are halved until they fit into limits.device_gb,
 // micro-batches first, and stay where a person wrote them or where nothing fits.
 func TestSizesFitTheDevice(t *testing.T) {

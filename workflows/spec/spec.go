@@ -239,8 +239,9 @@ type Report struct {
 
 // Limits bound what a kill can cost. A step of a device that would take longer is cut into
 // pieces of so many rows, one activity each: a piece leaves a table, so that a kill costs
-// that piece alone, and the last one puts the tables together. The bytes of the whole do
-// not depend on where it was cut, since pieces end where passes and micro-batches do.
+// that piece alone, and the last one puts the tables together. The pieces of an update leave
+// their sums in the worker's memory, and a kill costs the update so far. The bytes of the
+// whole do not depend on where it was cut, since pieces end where passes and micro-batches do.
 type Limits struct {
 	ActivitySeconds int `json:"activity_seconds"`
 	// StepFailures is 0 where it is left out, so that such a spec has the bytes it had
@@ -253,6 +254,9 @@ type Limits struct {
 	// Update.MicroBatch. 0 is all rows in one. See [Train.WithSizes].
 	GenerateRows int `json:"generate_rows,omitempty"`
 	ScoreRows    int `json:"score_rows,omitempty"`
+	// UpdateRows is the rows of a piece of Update, a multiple of Update.MicroBatch. Its pieces
+	// also end by time, after half of ActivitySeconds, and 0 is by time alone.
+	UpdateRows int `json:"update_rows,omitempty"`
 	// SnapshotMiB is the size of a piece of a snapshot, whose files are sent one after the
 	// other; 0 is the whole snapshot in one.
 	SnapshotMiB int `json:"snapshot_mib,omitempty"`

@@ -1,0 +1,149 @@
+package device
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/model"
+)
+
+// begunUpdate is an update between two of its pieces: how far it is, and what the pieces have
+// left. The state that its optimizer steps have made so far is the engine's, which holds no
+// version from the first of them to the end of the update.
+type begunUpdate struct {
+	key      updateKey
+	done, of int  // micro-batches, as activities.BegunUpdate counts them
+	step     int  // the optimizer step that is on the way
+	valued   bool // the critic, which is the first, has made that step
+	// policy and critic are the sums of the step's micro-batches, nil while there are none.
+	policy *model.Gradient[model.UpdateMetrics]
+	critic *model.Gradient[model.CriticMetrics]
+	made   stepped // the steps before
+	// broken: a micro-batch has failed, so that no piece can follow.
+	broken bool
+}
+
+func (b *begunUpdate) free() {
+	if b.policy != nil {
+		b.policy.Free()
+	}
+	if b.critic != nil {
+		b.critic.Free()
+	}
+}
+
+// told is how far the update is, as histories keep it.
+func (b *begunUpdate) told(in activities.UpdateInput) *activities.BegunUpdate {
+	out := &activities.BegunUpdate{Done: b.done, Of: b.of}
+	if in.Begun != nil {
+		out.Lost = in.Begun.Lost
+	}
+	return out
+}
+
+// dropBegun gives up the update that was begun, if there is one.
+func (e *Engine) dropBegun() {
+	if e.begun != nil {
+		e.begun.free()
+		e.begun = nil
+	}
+}
+
+// doneBefore is how many micro-batches the pieces before have done.
+func doneBefore(in activities.UpdateInput) int {
+	if in.Begun == nil {
+		return 0
+	}
+	return in.Begun.Done
+}
+
+// remembered gives what the memory answers to a piece that is done, or to an update.
+func (e *Engine) remembered(key updateKey, in activities.UpdateInput) (r activities.UpdateResult, ok bool) {
+	if r, ok := e.updates[key]; ok && e.fingerprint == r.State {
+		return r, true
+	}
+	if b := e.begun; b != nil && b.key == key && b.done > doneBefore(in) {
+		return activities.UpdateResult{Begun: b.told(in)}, true
+	}
+	return r, false
+}
+
+// takeBegun takes an update out of the memory, to go on with it. A first piece begins on the
+// version in memory. A piece that does not follow on what is there is an ErrNotResident.
+func (e *Engine) takeBegun(key updateKey, in activities.UpdateInput) (*begunUpdate, error) {
+	done := doneBefore(in)
+	if b := e.begun; b != nil && b.key == key && b.done >= done {
+		e.begun = nil
+		return b, nil
+	}
+	if done > 0 {
+		return nil, fmt.Errorf("%d micro-batches of the update of version %d of run %s are done, and not in memory: %w",
+			done, in.Policy.Version, in.Policy.Run.ID, activities.ErrNotResident)
+	}
+	if err := e.resident(in.Policy); err != nil {
+		return nil, err
+	}
+	return &begunUpdate{key: key}, nil
+}
+
+// leave puts an update back for the next piece, if one can follow. After an error from which
+// none can follow the memory holds the version before the update or, if an optimizer step was
+// made or failed while it wrote, none: then the error is an ErrNotResident.
+func (e *Engine) leave(b *begunUpdate, err error) error {
+	switch {
+	case err == nil && b.done == b.of:
+		return nil
+	case !b.broken:
+		if b.done > 0 {
+			e.begun = b
+		}
+		return err
+	}
+	b.free()
+	if e.abandon(err) {
+		err = fmt.Errorf("%w: %w", activities.ErrNotResident, err)
+	}
+	return err
+}
+
+// begunOf finds the update that is in memory in part: its place in the log, the log's length
+// if it follows the version that is asked for, -1 if it is neither.
+func (e *Engine) begunOf(in activities.RestoreInput, log updateLog) (int, error) {
+	if e.begun == nil {
+		return -1, nil
+	}
+	wanted := make([]activities.UpdateInput, 0, len(log.updates)+1)
+	for _, u := range log.updates {
+		wanted = append(wanted, u.input())
+	}
+	if u := in.Updating; u != nil {
+		wanted = append(wanted, activities.UpdateInput{Policy: in.Version, Batch: u.Batch, Settings: u.Settings})
+	}
+	for at, u := range wanted {
+		key, err := keyOf(u)
+		if err != nil {
+			return -1, err
+		}
+		if key == e.begun.key {
+			return at, nil
+		}
+	}
+	return -1, nil
+}
+
+// countAgain counts what a piece has done for a second time, because the worker that had done
+// it was lost.
+func (w *work) countAgain(in activities.UpdateInput, r activities.UpdateResult, took time.Duration) {
+	if in.Begun == nil || in.Begun.Lost <= in.Begun.Done {
+		return
+	}
+	from, to := in.Begun.Done, in.Begun.Of
+	if r.Begun != nil {
+		to = r.Begun.Done
+	}
+	if from == 0 {
+		w.measured.Recomputed++
+	}
+	w.measured.RecomputeSeconds += took.Seconds() * float64(min(to, in.Begun.Lost)-from) / float64(to-from)
+}
