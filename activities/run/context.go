@@ -177,6 +177,7 @@ func ShapeOf(c model.Config) spec.ModelShape {
 	return spec.ModelShape{
 		Layers: c.Layers, HiddenSize: c.HiddenSize, IntermediateSize: c.IntermediateSize,
 		Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, VocabSize: c.VocabSize, Tied: c.TieEmbeddings,
+		Unbiased: c.Family != model.Qwen2, HeadNorms: c.Family == model.Qwen3,
 	}
 }
 

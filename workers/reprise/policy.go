@@ -134,7 +134,7 @@ to try a size without its weights. The tokenizer is the starter's, with the shap
 vocabulary: ids without a token are never sampled. Weights are drawn one tensor at a
 time, so a folder of any size needs little memory. Shapes: ` + strings.Join(families.Names(), ", ") + ".",
 		Example: `  reprise policy random --shape qwen2.5-0.5b .reprise/size-0.5b
-  reprise policy random --shape qwen2.5-1.5b --seed 7 model`,
+  reprise policy random --shape qwen3-0.6b --seed 7 model`,
 		Args: one("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := policy.Random(cmd.Context(), args[0], shape, seed, func(name string, size int64) {

@@ -29,30 +29,33 @@ func execute(cmd *cobra.Command, stdin string, args ...string) (stdout, stderr s
 	return out.String(), errOut.String(), err
 }
 
-// goldenFolders are the model folders with a golden.json: the repository's, put together
-// from the two packages that keep its halves, and the folder that REPRISE_GOLDENS names,
-// directly or as its qwen2-tiny.
+// goldenFolders are the model folders with a golden.json: the repository's, each put together
+// from the two packages that keep its halves, and the folder that REPRISE_GOLDENS names, or
+// the models in it.
 func goldenFolders(t *testing.T) map[string]string {
 	t.Helper()
-	folders := map[string]string{"repository": goldenFolder(t)}
+	folders := map[string]string{}
+	for _, name := range []string{"qwen2-tiny", "qwen3-tiny", "llama-tiny"} {
+		folders[name] = goldenFolderOf(t, name)
+	}
 	if root := os.Getenv("REPRISE_GOLDENS"); root != "" {
-		folders["REPRISE_GOLDENS"] = root
-		if inner := filepath.Join(root, "qwen2-tiny"); isFolder(inner) {
-			folders["REPRISE_GOLDENS"] = inner
+		for _, pattern := range []string{"", "*"} {
+			found, err := filepath.Glob(filepath.Join(root, pattern, "model.safetensors"))
+			require.NoError(t, err)
+			for _, weights := range found {
+				folders["REPRISE_GOLDENS/"+filepath.Base(filepath.Dir(weights))] = filepath.Dir(weights)
+			}
 		}
 	}
 	return folders
 }
 
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
+func goldenFolder(t *testing.T) string { return goldenFolderOf(t, "qwen2-tiny") }
 
-func goldenFolder(t *testing.T) string {
+func goldenFolderOf(t *testing.T, name string) string {
 	t.Helper()
 	folder := t.TempDir()
-	for _, from := range []string{"../../model/tokenizer/testdata/qwen2-tiny", "../../model/testdata/qwen2-tiny"} {
+	for _, from := range []string{"../../model/tokenizer/testdata/" + name, "../../model/testdata/" + name} {
 		entries, err := os.ReadDir(from)
 		require.NoError(t, err)
 		for _, e := range entries {
