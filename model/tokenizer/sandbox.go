@@ -255,6 +255,7 @@ func answerTo(q question, parsed map[string]*exec.Template) (text string, err er
 	for name, token := range q.Template.Tokens {
 		data[name] = token
 	}
+	maps.Copy(data, q.Template.Variables)
 	out := strings.Builder{}
 	if err = t.Execute(&out, exec.NewContext(data)); err == nil && out.Len() > maxRendered {
 		err = fmt.Errorf("writes more than %d bytes", maxRendered)
