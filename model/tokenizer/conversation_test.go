@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
 type templateCase struct {
@@ -46,22 +48,22 @@ func withTemplate(t testing.TB, source string) *Tokenizer {
 // Template wherever no content spells a special token.
 func TestTemplatesGolden(t *testing.T) {
 	for _, c := range templateCases(t) {
-		variables, err := ParseVariables(c.Variables)
+		variables, err := chat.ParseVariables(c.Variables)
 		require.NoError(t, err)
 		tok, err := withTemplate(t, c.Template).With(variables)
 		require.NoError(t, err)
 		text, ids, err := tok.Template(c.Messages, c.AddGenerationPrompt)
 		require.NoError(t, err, c.Name)
 		require.Equal(t, c.Text, text, "%s %v", c.Name, c.Messages)
-		chat, err := tok.EncodeChat(c.Messages, c.AddGenerationPrompt)
+		encoded, err := tok.EncodeChat(c.Messages, c.AddGenerationPrompt)
 		require.NoError(t, err, "%s %v", c.Name, c.Messages)
 		if !strings.Contains(c.Messages[0].Content, "<|im_end|>") {
-			require.Equal(t, ids, chat, "%s %v", c.Name, c.Messages)
+			require.Equal(t, ids, encoded, "%s %v", c.Name, c.Messages)
 			continue
 		}
-		require.Equal(t, text, tok.Decode(chat))
-		require.Less(t, count(chat, 507), count(ids, 507), "the content's <|im_end|> must stay text")
-		require.Less(t, count(chat, 506), count(ids, 506))
+		require.Equal(t, text, tok.Decode(encoded))
+		require.Less(t, count(encoded, 507), count(ids, 507), "the content's <|im_end|> must stay text")
+		require.Less(t, count(encoded, 506), count(ids, 506))
 	}
 }
 
@@ -123,6 +125,14 @@ func TestContinuation(t *testing.T) {
 	}
 }
 
+// The last element of a list of one is the first, as in jinja2.
+func TestLastOfOne(t *testing.T) {
+	tok := withTemplate(t, `{{ messages[-1].content.split('</think>')[-1] }}|{{ messages[-1]['content'][-1] }}|{{ messages[0].content.split(',')[-2] }}|{{ messages[-2] }}|{{ [[1]][-1][-1] }}`)
+	text, _, err := tok.Template([]Message{{Role: "user", Content: "a,b"}}, false)
+	require.NoError(t, err)
+	require.Equal(t, "a,b|b|a||1", text)
+}
+
 // A template that trims contents trims those of continuations; what was sampled stays as it is.
 func TestContinuationTrims(t *testing.T) {
 	tok := load(t, "testdata/llama-tiny")
@@ -176,22 +186,6 @@ func TestVariables(t *testing.T) {
 	require.Nil(t, r)
 	_, err = load(t, "testdata/llama3").Rewrites(said)
 	require.ErrorIs(t, err, ErrNoTemplate)
-}
-
-func TestParseVariables(t *testing.T) {
-	v, err := ParseVariables([]byte(`{"enable_thinking":false,"date_string":"26 Jul 2024","n":3,"x":0.5}`))
-	require.NoError(t, err)
-	require.Equal(t, Variables{"enable_thinking": false, "date_string": "26 Jul 2024", "n": int64(3), "x": 0.5}, v)
-	v, err = ParseVariables(nil)
-	require.NoError(t, err)
-	require.Empty(t, v)
-	for _, bad := range []string{
-		`[]`, `{"messages":1}`, `{"add_generation_prompt":true}`, `{"function range":1}`, `{"a":null}`, `{"a":[]}`, `{"a":{}}`, `{"a":1,"a":2}`, `{"":1}`,
-		`{"a":"` + strings.Repeat("a", maxVariable+1) + `"}`, `{"a":1`,
-	} {
-		_, err := ParseVariables([]byte(bad))
-		require.ErrorIs(t, err, ErrVariables, bad)
-	}
 }
 
 func TestHostileTemplates(t *testing.T) {

@@ -1,76 +1,14 @@
 package tokenizer
 
 import (
-	"errors"
-	"fmt"
 	"maps"
-	"regexp"
-	"slices"
 	"strings"
 
-	"github.com/reprise-rl/reprise/infra/strict"
+	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
-// Variables are what a chat template reads besides the conversation, by name, as transformers'
-// chat_template_kwargs: texts, booleans and numbers (string, bool, int64, float64).
-type Variables map[string]any
-
-// ErrVariables is the kind of errors about variables that no template can be given.
-var ErrVariables = errors.New("chat template variables")
-
-const (
-	maxVariables = 16
-	maxVariable  = 1 << 10 // bytes of a text
-)
-
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
-
-// reserved are names that a conversation gives itself.
-var reserved = []string{"messages", "add_generation_prompt"}
-
-// ParseVariables reads a JSON object of texts, booleans and numbers. Nothing is the same as
-// an empty object.
-func ParseVariables(b []byte) (Variables, error) {
-	if len(b) == 0 {
-		return nil, nil
-	}
-	n, err := strict.Parse(b, strict.Limits{})
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrVariables, err)
-	}
-	return ReadVariables(n)
-}
-
-// ReadVariables is ParseVariables of a JSON value that has been parsed.
-func ReadVariables(n strict.Node) (Variables, error) {
-	if n.Kind() != strict.Object {
-		return nil, fmt.Errorf("%w: found %s, want an object", ErrVariables, n.Found())
-	}
-	if len(n.Written()) > maxVariables {
-		return nil, fmt.Errorf("%w: %d, at most %d are read", ErrVariables, len(n.Written()), maxVariables)
-	}
-	v := Variables{}
-	for _, m := range n.Written() {
-		switch {
-		case m.Again:
-			return nil, fmt.Errorf("%w: %q stands twice", ErrVariables, m.Key)
-		case !variableName.MatchString(m.Key) || slices.Contains(reserved, m.Key):
-			return nil, fmt.Errorf("%w: %s is no name of a variable", ErrVariables, strict.Quote(m.Key))
-		}
-		if text, ok := m.Value.Text(); ok && len(text) <= maxVariable {
-			v[m.Key] = text
-		} else if truth, ok := m.Value.Truth(); ok {
-			v[m.Key] = truth
-		} else if i, ok := m.Value.Integer(); ok {
-			v[m.Key] = i
-		} else if f, ok := m.Value.Float(); ok {
-			v[m.Key] = f
-		} else {
-			return nil, fmt.Errorf("%w: %s: found %s, want true, false, a number, or a text of at most %d bytes", ErrVariables, m.Key, m.Value.Found(), maxVariable)
-		}
-	}
-	return v, nil
-}
+// Variables are what a chat template reads besides the conversation.
+type Variables = chat.Variables
 
 // With is the tokenizer whose chat template reads these variables. Errors are of kind
 // ErrRenderer.

@@ -74,8 +74,11 @@ func templateCommand() *cobra.Command {
 		Short: "a conversation to text and token ids, by the chat template",
 		Long: `Reads {"messages":[{"role":"…","content":"…"}],"add_generation_prompt":true} and
 writes {"text":"…","ids":[…]}, as transformers' apply_chat_template gives them.
-Without add_generation_prompt nothing is added.`,
-		Example: `  echo '` + policy.MessagesExample + `' | reprise policy template --model qwen`,
+Without add_generation_prompt nothing is added. "enable_thinking" (true or false) and
+"chat_template_kwargs" (an object) are variables for the template. There is no clock: a
+template that asks for the date takes its own default, or what it is given.`,
+		Example: `  echo '` + policy.MessagesExample + `' | reprise policy template --model qwen
+  echo '{"messages":[{"role":"user","content":"Hello"}],"enable_thinking":false}' | reprise policy template --model qwen3`,
 	}, func(cmd *cobra.Command, folder string) (any, error) {
 		return policy.Template(cmd.InOrStdin(), folder)
 	})
