@@ -74,6 +74,11 @@ func (p *Programs) pullLayers(grads, params, saved []*graph.Node, dx *graph.Node
 		dx = g[0]
 		copy(p.c.layerOf(grads, i), g[1:])
 	}
+	if id, ok := p.c.padding(); ok {
+		padded := graph.Equal(b.flat, scalar(b.flat, float32(id)))
+		padded = graph.BroadcastToShape(graph.Reshape(padded, n, 1), dx.Shape())
+		dx = graph.Where(padded, scalar(dx, 0), dx)
+	}
 	// The gradient of an embedding's row is the sum over the positions of its token.
 	table := graph.ScatterSum(graph.Zeros(dx.Graph(), params[0].Shape()), graph.Reshape(b.flat, n, 1), p.net.widen(dx), false, false)
 	if grads[0] != nil {

@@ -2,6 +2,8 @@ package model
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,8 +21,8 @@ func TestParseConfigForms(t *testing.T) {
 	require.Equal(t, 1e6, old.RopeTheta)
 	require.Equal(t, 4, old.HeadDim)
 	require.True(t, old.TieEmbeddings)
-	require.Equal(t, 5, *old.EOS)
-	require.Nil(t, old.Pad)
+	require.Equal(t, TokenIDs("[5,6]"), old.EOS)
+	require.Empty(t, old.Pad)
 	newer := strings.Replace(classic, `"rope_theta":1000000.0`, `"rope_parameters":{"rope_theta":1000000.0,"rope_type":"default"}`, 1)
 	c, err := ParseConfig([]byte(newer))
 	require.NoError(t, err)
@@ -37,9 +39,68 @@ func TestParseConfigForms(t *testing.T) {
 	require.Contains(t, string(c.JSON()), `"attention_dropout": 0.0`)
 }
 
+// Each family's config.json is read and written again with one meaning; the golden folders'
+// are as transformers writes them.
+func TestParseConfigOfFamilies(t *testing.T) {
+	read := func(name string) Config {
+		b, err := os.ReadFile(filepath.Join("testdata", name, ConfigFile))
+		require.NoError(t, err)
+		c, err := ParseConfig(b)
+		require.NoError(t, err)
+		again, err := ParseConfig(c.JSON())
+		require.NoError(t, err)
+		require.Equal(t, c, again)
+		return c
+	}
+	q := read("qwen3-tiny")
+	require.Equal(t, Qwen3, q.Family)
+	require.Equal(t, 16, q.HeadDim)
+	require.Contains(t, string(q.JSON()), `"attention_bias": false`)
+	require.Contains(t, string(q.JSON()), `"Qwen3ForCausalLM"`)
+	l := read("llama-tiny")
+	require.Equal(t, Llama, l.Family)
+	require.Equal(t, RopeScaling{Factor: 8, LowFrequency: 1, HighFrequency: 4, OriginalPositions: 64}, l.RopeScaling)
+	require.Contains(t, string(l.JSON()), `"mlp_bias": false`)
+	require.NotContains(t, string(l.JSON()), "sliding_window")
+
+	// The classic form, in which Llama 3.1 was published.
+	const published = `{"model_type":"llama","architectures":["LlamaForCausalLM"],"hidden_size":4096,"intermediate_size":14336,"num_hidden_layers":32,
+"num_attention_heads":32,"num_key_value_heads":8,"vocab_size":128256,"rope_theta":500000.0,"rms_norm_eps":1e-05,"max_position_embeddings":131072,
+"eos_token_id":[128001,128008,128009],"bos_token_id":128000,"attention_bias":false,"mlp_bias":false,"pretraining_tp":1,
+"rope_scaling":{"factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":8192,"rope_type":"llama3"}}`
+	c, err := ParseConfig([]byte(published))
+	require.NoError(t, err)
+	require.Equal(t, RopeScaling{Factor: 8, LowFrequency: 1, HighFrequency: 4, OriginalPositions: 8192}, c.RopeScaling)
+	require.Equal(t, int64(8_030_261_248), c.Parameters())
+	require.Contains(t, string(c.JSON()), `"rope_scaling"`)
+	for _, bad := range []struct{ from, to, want string }{
+		{`"factor":8.0`, `"factor":0`, "positive factor"},
+		{`"low_freq_factor":1.0,`, ``, "positive low_freq_factor"},
+		{`"high_freq_factor":4.0`, `"high_freq_factor":1.0`, "high_freq_factor 1, must be above"},
+		{`"original_max_position_embeddings":8192`, `"original_max_position_embeddings":0`, "original_max_position_embeddings 0"},
+		{`"llama3"`, `"yarn"`, `rope_type "yarn": only "default" and "llama3" are supported`},
+		{`"attention_bias":false`, `"attention_bias":true`, "attention_bias is true"},
+		{`"mlp_bias":false`, `"mlp_bias":true`, "mlp_bias is true"},
+		{`"pretraining_tp":1`, `"sliding_window":4096`, "sliding windows are not supported"},
+		{`"pretraining_tp":1`, `"rope_parameters":{"rope_type":"default"}`, "rope_scaling and rope_parameters differ"},
+	} {
+		_, err := ParseConfig([]byte(strings.Replace(published, bad.from, bad.to, 1)))
+		require.ErrorIs(t, err, ErrConfig, bad.to)
+		require.ErrorContains(t, err, bad.want)
+	}
+	c, err = ParseConfig([]byte(strings.Replace(published, `"original_max_position_embeddings":8192,`, "", 1)))
+	require.NoError(t, err)
+	require.Equal(t, 131072, c.RopeScaling.OriginalPositions, "the model's positions, if it does not say")
+}
+
 func TestParseConfigRefuses(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
-		{`"qwen2"`, `"llama"`, `model_type is "llama"`},
+		{`"qwen2"`, `"mistral"`, `model_type is "mistral": supported are "qwen2" (Qwen2ForCausalLM), "qwen3" (Qwen3ForCausalLM), "llama" (LlamaForCausalLM, rope_type "default" or "llama3")`},
+		{`"qwen2"`, `"llama"`, `architectures is ["Qwen2ForCausalLM"], only "LlamaForCausalLM" is supported for model_type "llama"`},
+		{`"use_sliding_window":false`, `"num_experts":8`, `num_experts is 8: it belongs to another architecture`},
+		{`"use_sliding_window":false`, `"kv_lora_rank":512`, `kv_lora_rank`},
+		{`"use_sliding_window":false`, `"partial_rotary_factor":0.5`, `partial_rotary_factor`},
+		{`"use_sliding_window":false`, `"rope_scaling":{"rope_type":"llama3","factor":8}`, `rope_type "llama3": only "default" is supported for model_type "qwen2"`},
 		{`"silu"`, `"gelu"`, `hidden_act is "gelu"`},
 		{`"use_sliding_window":false`, `"use_sliding_window":true`, "use_sliding_window"},
 		{`"use_sliding_window":false`, `"layer_types":["full_attention","sliding_attention"]`, "layer_types[1]"},
@@ -57,6 +118,8 @@ func TestParseConfigRefuses(t *testing.T) {
 		{`1e-06`, `0`, "rms_norm_eps"},
 		{`"bos_token_id":3`, `"bos_token_id":20`, "bos_token_id is 20"},
 		{`"bos_token_id":3`, `"bos_token_id":"x"`, "bos_token_id"},
+		{`"bos_token_id":3`, `"bos_token_id":[]`, "bos_token_id"},
+		{`"bos_token_id":3`, `"bos_token_id":[3,-1]`, "bos_token_id is -1"},
 		{classic, `[]`, "config.json"},
 	} {
 		_, err := ParseConfig([]byte(strings.Replace(classic, c.from, c.to, 1)))
@@ -71,6 +134,8 @@ func TestParseConfigRefuses(t *testing.T) {
 
 func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte(classic))
+	f.Add([]byte(`{"model_type":"llama","vocab_size":9,"hidden_size":8,"intermediate_size":8,"num_hidden_layers":1,"num_attention_heads":2,"rope_scaling":{"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4}}`))
+	f.Add([]byte(`{"model_type":"qwen3","vocab_size":9,"hidden_size":8,"intermediate_size":8,"num_hidden_layers":1,"num_attention_heads":2,"eos_token_id":[1,2]}`))
 	f.Add([]byte(`{"model_type":"qwen2","rope_parameters":null,"num_attention_heads":0}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := ParseConfig(b)

@@ -1,5 +1,6 @@
-// Package model is the policy and its critic, a Qwen2 transformer computed by XLA. It
-// reads a Hugging Face folder, samples turns, scores them and trains on them.
+// Package model is the policy and its critic, a transformer of the Qwen2, Qwen3 or Llama 3
+// family (family.go) computed by XLA. It reads a Hugging Face folder, samples turns, scores
+// them and trains on them.
 //
 //	d, err := model.OpenDevice(model.DeviceOptions{})
 //	f, err := model.OpenFolder("Qwen2.5-0.5B")

@@ -108,8 +108,7 @@ func readCritic(files map[string][]byte) (Snapshot, error) {
 
 func TestSnapshotFiles(t *testing.T) {
 	c := tiny()
-	eos := 5
-	c.EOS = &eos
+	c.EOS = ID(5)
 	s := NewSnapshot(tinyParams(c))
 	s.M.Values[2][0], s.V.Values[3][1], s.Step = -1.5, 2.5, 1<<33
 	files := filesOf(t, s)

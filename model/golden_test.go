@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestGoldenLogProbs(t *testing.T) {
-	dir, g := goldenFolder(t)
+func TestGoldenLogProbs(t *testing.T) { eachGolden(t, goldenLogProbs) }
+
+func goldenLogProbs(t *testing.T, dir string, g golden) {
 	f, err := OpenFolder(dir)
 	require.NoError(t, err)
 	lp, ent, err := LogProbs(bg, testDevice(t), f.First(), g.Forward.IDs)
@@ -70,8 +71,9 @@ func lastLogits(t *testing.T, p *Programs, s *State, ids [][]int32) [][]float32 
 	return logits
 }
 
-func TestGoldenLogitsLossAndGradients(t *testing.T) {
-	dir, g := goldenFolder(t)
+func TestGoldenLogitsLossAndGradients(t *testing.T) { eachGolden(t, goldenLogitsLossAndGradients) }
+
+func goldenLogitsLossAndGradients(t *testing.T, dir string, g golden) {
 	f, err := OpenFolder(dir)
 	require.NoError(t, err)
 	rows, width := len(g.Forward.IDs), len(g.Forward.IDs[0])
@@ -137,12 +139,17 @@ func gradientsOf(t testing.TB, p *Programs, s *State, all []packed, how pass) (P
 	return grads, metrics
 }
 
-func TestGoldenGreedy(t *testing.T) {
-	dir, g := goldenFolder(t)
+func TestGoldenGreedy(t *testing.T) { eachGolden(t, goldenGreedy) }
+
+func goldenGreedy(t *testing.T, dir string, g golden) {
 	f, err := OpenFolder(dir)
 	require.NoError(t, err)
+	legal := make([]bool, f.Config.VocabSize)
+	for i := range legal {
+		legal[i] = i < g.tokens
+	}
 	got, err := GreedyOrSample(bg, testDevice(t), f.First(), [][]int32{g.Greedy.Prompt, g.Greedy.Prompt[:3]},
-		GenerateOptions{MaxNewTokens: len(g.Greedy.New), IgnoreStop: true})
+		GenerateOptions{MaxNewTokens: len(g.Greedy.New), IgnoreStop: true, Legal: legal})
 	require.NoError(t, err)
 	require.Equal(t, g.Greedy.New, got[0])
 }

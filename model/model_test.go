@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -91,16 +92,49 @@ type golden struct {
 		Prompt []int32 `json:"prompt"`
 		New    []int32 `json:"new"`
 	} `json:"greedy"`
+	tokens int // ids of the tokenizer
 }
 
-func goldenFolder(t testing.TB) (string, golden) {
+// eachGolden runs a test on the golden of each family.
+func eachGolden(t *testing.T, test func(t *testing.T, dir string, g golden)) {
 	t.Helper()
-	dir := refs.Folder(t, "qwen2-tiny", "golden.json", filepath.Join("testdata", "qwen2-tiny"))
-	b, err := os.ReadFile(filepath.Join(dir, "golden.json"))
-	require.NoError(t, err)
-	var g golden
-	require.NoError(t, json.Unmarshal(b, &g))
-	return dir, g
+	for _, name := range []string{"qwen2-tiny", "qwen3-tiny", "llama-tiny"} {
+		t.Run(name, func(t *testing.T) {
+			dir := refs.Folder(t, name, "golden.json", filepath.Join("testdata", name))
+			b, err := os.ReadFile(filepath.Join(dir, "golden.json"))
+			require.NoError(t, err)
+			var g golden
+			require.NoError(t, json.Unmarshal(b, &g))
+			g.tokens = tokens(t, filepath.Join("tokenizer", "testdata", name), dir)
+			test(t, dir, g)
+		})
+	}
+}
+
+// tokens is how many ids the tokenizer has of the first of the folders that has one.
+func tokens(t *testing.T, folders ...string) int {
+	t.Helper()
+	for _, dir := range slices.Backward(folders) {
+		b, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
+		if err != nil {
+			continue
+		}
+		var file struct {
+			Model struct{ Vocab map[string]int }
+			Added []struct{ ID int } `json:"added_tokens"`
+		}
+		require.NoError(t, json.Unmarshal(b, &file))
+		top := 0
+		for _, id := range file.Model.Vocab {
+			top = max(top, id)
+		}
+		for _, a := range file.Added {
+			top = max(top, a.ID)
+		}
+		return top + 1
+	}
+	require.Fail(t, "no tokenizer.json", "%v", folders)
+	return 0
 }
 
 var bg = context.Background()

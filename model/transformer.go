@@ -8,7 +8,7 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// network builds the pieces of a Qwen2 transformer. Activations are [rows·tokens,
+// network builds the pieces of a transformer of any family. Activations are [rows·tokens,
 // width] in dtype; weights, norms, softmax, logits and losses are in wide.
 type network struct {
 	c     Config
@@ -36,23 +36,6 @@ type limits struct {
 // which also skips the keys after each block of queries. 2^26 logits are 256 MiB. The lanes
 // of 2^19 words are 8 MiB, which stay in a processor's cache.
 var defaultLimits = limits{queries: 512, logits: 1 << 26, prefill: 1 << 16, words: 1 << 19}
-
-// ropeTables computes the cosines and sines for positions 0 to n−1, each [n,
-// HeadDim/2]. Angles are products of float32 numbers, as in transformers. The tables are
-// computed on the host and are inputs of the programs, so all devices use the same.
-func ropeTables(c Config, n int) (cos, sin []float32) {
-	half := c.HeadDim / 2
-	cos, sin = make([]float32, n*half), make([]float32, n*half)
-	for i := range half {
-		inv := float32(1 / math.Pow(c.RopeTheta, float64(2*i)/float64(c.HeadDim)))
-		for p := range n {
-			angle := float64(float32(p) * inv)
-			cos[p*half+i] = float32(math.Cos(angle))
-			sin[p*half+i] = float32(math.Sin(angle))
-		}
-	}
-	return cos, sin
-}
 
 // embed looks up ids [n] int32 in the embedding and returns [n, HiddenSize].
 func (t network) embed(table, ids *graph.Node) *graph.Node {
@@ -121,22 +104,43 @@ func (t network) softmax(scores *graph.Node) *graph.Node {
 	return t.cast(graph.Div(e, graph.Reshape(graph.ReduceSum(e, -1), reduced...)))
 }
 
+// weight returns a layer's tensor, nil if the family lacks it.
+func (t network) weight(w []*graph.Node, of layerTensor) *graph.Node {
+	if at := places[t.c.Family].at[of]; at >= 0 {
+		return w[at]
+	}
+	return nil
+}
+
+// heads is a projection of h [rows·tokens, d] to heads: [rows·tokens, heads·HeadDim]. In a
+// family that normalizes heads, each has RMSNorm over its HeadDim numbers.
+func (t network) heads(w []*graph.Node, h *graph.Node, weight, bias, norm layerTensor) *graph.Node {
+	x := t.linear(h, t.weight(w, weight), t.weight(w, bias))
+	scale := t.weight(w, norm)
+	if scale == nil {
+		return x
+	}
+	n, width := x.Shape().Dimensions[0], x.Shape().Dimensions[1]
+	x = t.norm(graph.Reshape(x, n*(width/t.c.HeadDim), t.c.HeadDim), scale)
+	return graph.Reshape(x, n, width)
+}
+
 // project computes a layer's queries, keys and values of x [rows·tokens, d] with
 // rotary positions applied: q [rows, KVHeads, Heads/KVHeads, tokens, HeadDim] and
 // k, v [rows, KVHeads, tokens, HeadDim]. The tables are [rows or 1, tokens, HeadDim/2].
 func (t network) project(w []*graph.Node, x *graph.Node, rows, tokens int, cos, sin *graph.Node) (q, k, v *graph.Node) {
 	c := t.c
 	kv, group, hd := c.KVHeads, c.Heads/c.KVHeads, c.HeadDim
-	h := t.norm(x, w[inputNorm])
+	h := t.norm(x, t.weight(w, inputNorm))
 	first := cos.Shape().Dimensions[0]
 	table := func(n *graph.Node, extra ...int) *graph.Node {
 		return graph.Reshape(n, append(append([]int{first, tokens}, extra...), hd/2)...)
 	}
-	q = graph.Reshape(t.linear(h, w[queryWeight], w[queryBias]), rows, tokens, kv, group, hd)
+	q = graph.Reshape(t.heads(w, h, queryWeight, queryBias, queryNorm), rows, tokens, kv, group, hd)
 	q = graph.TransposeAllAxes(t.rotate(q, table(cos, 1, 1), table(sin, 1, 1)), 0, 2, 3, 1, 4)
-	k = graph.Reshape(t.linear(h, w[keyWeight], w[keyBias]), rows, tokens, kv, hd)
+	k = graph.Reshape(t.heads(w, h, keyWeight, keyBias, keyNorm), rows, tokens, kv, hd)
 	k = graph.TransposeAllAxes(t.rotate(k, table(cos, 1), table(sin, 1)), 0, 2, 1, 3)
-	v = graph.Reshape(t.linear(h, w[valueWeight], w[valueBias]), rows, tokens, kv, hd)
+	v = graph.Reshape(t.linear(h, t.weight(w, valueWeight), t.weight(w, valueBias)), rows, tokens, kv, hd)
 	v = graph.TransposeAllAxes(v, 0, 2, 1, 3)
 	return q, k, v
 }
@@ -181,11 +185,11 @@ func (t network) causal(q, k, v *graph.Node, rows, tokens int) *graph.Node {
 
 // finish adds the attention's output and the SwiGLU to the residual stream.
 func (t network) finish(w []*graph.Node, x, attended *graph.Node) *graph.Node {
-	x = graph.Add(x, t.linear(attended, w[outputWeight], nil))
-	h := t.norm(x, w[postNorm])
-	gate := t.linear(h, w[gateWeight], nil)
+	x = graph.Add(x, t.linear(attended, t.weight(w, outputWeight), nil))
+	h := t.norm(x, t.weight(w, postNorm))
+	gate := t.linear(h, t.weight(w, gateWeight), nil)
 	gate = graph.Mul(gate, graph.Sigmoid(gate))
-	return graph.Add(x, t.linear(graph.Mul(gate, t.linear(h, w[upWeight], nil)), w[downWeight], nil))
+	return graph.Add(x, t.linear(graph.Mul(gate, t.linear(h, t.weight(w, upWeight), nil)), t.weight(w, downWeight), nil))
 }
 
 // layer is one transformer block over x [rows·tokens, d], all positions from 0.
@@ -196,5 +200,5 @@ func (t network) layer(w []*graph.Node, x *graph.Node, rows, tokens int, cos, si
 
 // layerOf returns layer i's tensors.
 func (c Config) layerOf(all []*graph.Node, i int) []*graph.Node {
-	return all[c.layerStart(i) : c.layerStart(i)+layerTensors]
+	return all[c.layerStart(i):c.layerStart(i+1)]
 }

@@ -89,29 +89,33 @@ func apart(t *testing.T, a, b [][]float32) (mean, most float64) {
 	return mean / float64(n), most
 }
 
-// compareFolder compares a folder's policy with transformers in float32, within a tolerance,
-// and logs how far bfloat16 is from float32, and the sampler from Score in both.
-func compareFolder(t *testing.T, dir string, rows, tokens int, tolerance float64) {
-	folder, err := OpenFolder(dir)
-	require.NoError(t, err)
-	defer folder.Close()
-	d := testDevice(t)
-	ids := randomRows(9, folder.Config, rows, tokens)
-	exact, _, err := LogProbs(bg, d, folder.First(), ids)
+// compareFolder compares a folder's policy with transformers in float32, within a tolerance.
+// It returns rows of ids with the log-probs here.
+func compareFolder(t *testing.T, folder *Folder, dir string, rows, tokens int, tolerance float64) (ids [][]int32, exact [][]float32) {
+	t.Helper()
+	ids = randomRows(9, folder.Config, rows, tokens)
+	exact, _, err := LogProbs(bg, testDevice(t), folder.First(), ids)
 	require.NoError(t, err)
 	t.Run("transformers", func(t *testing.T) {
-		python := transformersPython(t)
-		theirs := inTransformers(t, python, dir, ids, "float32", "bfloat16")
+		theirs := inTransformers(t, transformersPython(t), dir, ids, "float32", "bfloat16")
 		mean, most := apart(t, exact, theirs[0])
 		t.Logf("float32, here and in transformers: mean difference %.3g, greatest %.3g", mean, most)
 		require.LessOrEqual(t, most, tolerance)
 		mean, most = apart(t, exact, theirs[1])
 		t.Logf("bfloat16 in transformers, from float32: mean difference %.3g, greatest %.3g", mean, most)
 	})
+	return ids, exact
+}
+
+// compareDtypes logs how far bfloat16 is from float32's log-probs, and the sampler from Score
+// in both.
+func compareDtypes(t *testing.T, folder *Folder, ids [][]int32, exact [][]float32, tolerance float64) {
+	t.Helper()
+	rows, tokens := len(ids), len(ids[0])
 	for _, dtype := range []string{"float32", "bfloat16"} {
 		t.Run(dtype, func(t *testing.T) {
 			fresh := tokens / 4
-			p, err := d.Programs(folder.Config, nil, Shapes{
+			p, err := testDevice(t).Programs(folder.Config, nil, Shapes{
 				GenerateRows: rows, PromptTokens: tokens - fresh, MaxNewTokens: fresh, ChunkTokens: 8,
 				MicroBatch: rows, Sequence: tokens, ComputeDtype: dtype,
 			})
@@ -159,23 +163,49 @@ func TestEqualAtSize(t *testing.T) {
 	if *size == "" {
 		t.Skip("it takes minutes and 8 GB of memory: `make size` runs it")
 	}
-	compareFolder(t, *size, 4, 128, 2e-4)
+	folder, err := OpenFolder(*size)
+	require.NoError(t, err)
+	defer folder.Close()
+	ids, exact := compareFolder(t, folder, *size, 4, 128, 2e-4)
+	compareDtypes(t, folder, ids, exact, 2e-4)
 }
 
-// transformers loads a snapshot's folder as it is, and computes the same.
+// transformers loads a snapshot's folder of each family as it is, and computes the same.
 func TestTransformersLoadsSnapshot(t *testing.T) {
-	c := Config{
+	qwen2 := Config{
 		VocabSize: 97, HiddenSize: 32, IntermediateSize: 48, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8,
 		MaxPositions: 128, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true, InitializerRange: 0.3,
 	}
-	for name, most := range map[string]int64{"tied": maxFile, "untied in shards": 10_000} {
-		t.Run(name, func(t *testing.T) {
-			c := c
-			c.TieEmbeddings = name == "tied"
-			files, err := stateFiles(c, partCount, 0, NewSnapshot(NewParams(c, draw.Address{Seed: 7, Purpose: draw.Weights})).read, most)
+	qwen3 := qwen2
+	qwen3.Family, qwen3.HeadDim, qwen3.RopeTheta, qwen3.EOS = Qwen3, 10, 1e6, "[5,6]"
+	llama := qwen2
+	llama.Family, llama.RopeTheta, llama.RMSNormEps, llama.Pad = Llama, 500000, 1e-5, ID(3)
+	llama.RopeScaling = RopeScaling{Factor: 32, LowFrequency: 1, HighFrequency: 4, OriginalPositions: 24}
+	untied := func(c Config) Config {
+		c.TieEmbeddings = false
+		return c
+	}
+	for _, of := range []struct {
+		name   string
+		config Config
+		most   int64 // bytes in a file
+	}{
+		{"qwen2", qwen2, maxFile}, {"qwen2 untied in shards", untied(qwen2), 10_000},
+		{"qwen3", qwen3, maxFile}, {"qwen3 untied in shards", untied(qwen3), 10_000},
+		{"llama", llama, maxFile}, {"llama untied in shards", untied(llama), 10_000},
+	} {
+		t.Run(of.name, func(t *testing.T) {
+			files, err := stateFiles(of.config, partCount, 0, NewSnapshot(tinyParams(of.config)).read, of.most)
 			dir := t.TempDir()
 			write(t, dir, bodies(t, files, err))
-			compareFolder(t, dir, 3, 40, 2e-5)
+			folder, err := OpenFolder(dir)
+			require.NoError(t, err)
+			defer folder.Close()
+			require.Equal(t, of.config, folder.Config)
+			ids, exact := compareFolder(t, folder, dir, 3, 40, 2e-5)
+			if of.most == maxFile {
+				compareDtypes(t, folder, ids, exact, 2e-5)
+			}
 		})
 	}
 }

@@ -152,11 +152,11 @@ func (d *Device) warmStartFiles(ctx context.Context, in activities.WarmStartInpu
 // StarterConfig is the starter's architecture: Qwen2 with a tied head. Its
 // matrices begin wider than Qwen2's 0.02, as suits a width of 128.
 func StarterConfig(s spec.Starter) model.Config {
-	end, pad := starter.EndID, starter.PadID
 	return model.Config{
 		VocabSize: starter.VocabSize, HiddenSize: s.HiddenSize, IntermediateSize: s.IntermediateSize,
 		Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HiddenSize / s.Heads,
-		MaxPositions: 4096, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true, InitializerRange: 0.05, EOS: &end, Pad: &pad,
+		MaxPositions: 4096, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true, InitializerRange: 0.05,
+		EOS: model.ID(starter.EndID), Pad: model.ID(starter.PadID),
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/tokenizer"
+	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -142,7 +143,14 @@ func (c *Contexts) Len() int {
 // NewContext makes a run context from a resolved spec and its base model.
 func NewContext(t spec.Train, w *BaseModel) (*Context, error) {
 	rc := &Context{Train: t, BaseModel: w}
-	var err error
+	tok, err := withVariables(w.Tokenizer, t)
+	if err != nil {
+		return nil, err
+	}
+	if tok != w.Tokenizer {
+		own := *w
+		own.Tokenizer, rc.BaseModel = tok, &own
+	}
 	if rc.Training, err = trainingTask(t); err != nil {
 		return nil, err
 	}
@@ -154,6 +162,33 @@ func NewContext(t spec.Train, w *BaseModel) (*Context, error) {
 		rc.Suites = append(rc.Suites, s)
 	}
 	return rc, nil
+}
+
+// withVariables is a model's tokenizer with the variables that a spec gives to its chat
+// template.
+func withVariables(tok *tokenizer.Tokenizer, t spec.Train) (*tokenizer.Tokenizer, error) {
+	v, err := chat.ParseVariables(t.Policy.ChatTemplateKwargs)
+	if err == nil {
+		tok, err = tok.With(v)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("policy.chat_template_kwargs: %w", err)
+	}
+	return tok, nil
+}
+
+// Rewrites reports how the chat template of a model's files, with a spec's variables, renders
+// an earlier turn in another way than the context keeps it; nil if it does not. said is what
+// is sampled in the probe.
+func Rewrites(t spec.Train, files map[string][]byte, said string) (*tokenizer.Rewritten, error) {
+	tok, err := tokenizer.Load(files)
+	if err == nil {
+		tok, err = withVariables(tok, t)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return tok.Rewrites(said)
 }
 
 // NewBaseModel reads a model's small files.
@@ -177,6 +212,7 @@ func ShapeOf(c model.Config) spec.ModelShape {
 	return spec.ModelShape{
 		Layers: c.Layers, HiddenSize: c.HiddenSize, IntermediateSize: c.IntermediateSize,
 		Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, VocabSize: c.VocabSize, Tied: c.TieEmbeddings,
+		Unbiased: c.Family != model.Qwen2, HeadNorms: c.Family == model.Qwen3,
 	}
 }
 

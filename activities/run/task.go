@@ -187,6 +187,9 @@ func WithWidths(t spec.Train, files map[string][]byte) (spec.Train, error) {
 	if err != nil {
 		return t, fmt.Errorf("tokenizer: %w: %w", err, activities.ErrModelInvalid)
 	}
+	if tok, err = withVariables(tok, t); err != nil {
+		return t, err
+	}
 	if t.Rollout.PromptTokens == nil {
 		s, err := trainingTask(t)
 		if err != nil {

@@ -40,6 +40,37 @@ func qwen25(size string, hidden, intermediate, layers, heads, kvHeads int, large
 	return k
 }
 
+// qwen3 is a dense model of the Qwen3 family (arXiv 2505.09388, table 1). Its heads are 128
+// wide, whatever the hidden size.
+func qwen3(size string, hidden, intermediate, layers, heads int, tied bool, hub ...string) Known {
+	k := Known{Name: "qwen3-" + strings.ToLower(size), Config: model.Config{
+		Family: model.Qwen3, VocabSize: 151_936, HiddenSize: hidden, IntermediateSize: intermediate, Layers: layers, Heads: heads, KVHeads: 8,
+		HeadDim: 128, MaxPositions: 40_960, RMSNormEps: 1e-6, RopeTheta: 1e6, TieEmbeddings: tied, InitializerRange: 0.02,
+	}}
+	for _, name := range hub {
+		k.Hub = append(k.Hub, "Qwen/Qwen3-"+size+name)
+	}
+	return k
+}
+
+// llama is a model of Llama 3 (arXiv 2407.21783, table 3) or of its successors; factor is
+// that of their scaled positions, 0 for none.
+func llama(name string, hidden, intermediate, layers, heads int, factor float64, hub ...string) Known {
+	c := model.Config{
+		Family: model.Llama, VocabSize: 128_256, HiddenSize: hidden, IntermediateSize: intermediate, Layers: layers, Heads: heads, KVHeads: 8,
+		HeadDim: hidden / heads, MaxPositions: 8192, RMSNormEps: 1e-5, RopeTheta: 5e5, TieEmbeddings: hidden < 4096, InitializerRange: 0.02,
+	}
+	if factor > 0 {
+		c.MaxPositions = 131_072
+		c.RopeScaling = model.RopeScaling{Factor: factor, LowFrequency: 1, HighFrequency: 4, OriginalPositions: 8192}
+	}
+	k := Known{Name: name, Config: c}
+	for _, h := range hub {
+		k.Hub = append(k.Hub, "meta-llama/"+h)
+	}
+	return k
+}
+
 var known = []Known{
 	qwen25("0.5B", 896, 4864, 24, 14, 2, false),
 	qwen25("1.5B", 1536, 8960, 28, 12, 2, false),
@@ -48,9 +79,24 @@ var known = []Known{
 	qwen25("14B", 5120, 13_824, 48, 40, 8, true),
 	qwen25("32B", 5120, 27_648, 64, 40, 8, true),
 	qwen25("72B", 8192, 29_568, 80, 64, 8, true),
+
+	qwen3("0.6B", 1024, 3072, 28, 16, true, "", "-Base"),
+	qwen3("1.7B", 2048, 6144, 28, 16, true, "", "-Base"),
+	qwen3("4B", 2560, 9728, 36, 32, true, "", "-Base", "-Instruct-2507", "-Thinking-2507"),
+	qwen3("8B", 4096, 12_288, 36, 32, false, "", "-Base"),
+	qwen3("14B", 5120, 17_408, 40, 40, false, "", "-Base"),
+	qwen3("32B", 5120, 25_600, 64, 64, false, ""),
+
+	llama("llama3-8b", 4096, 14_336, 32, 32, 0, "Meta-Llama-3-8B", "Meta-Llama-3-8B-Instruct"),
+	llama("llama3-70b", 8192, 28_672, 80, 64, 0, "Meta-Llama-3-70B", "Meta-Llama-3-70B-Instruct"),
+	llama("llama3.1-8b", 4096, 14_336, 32, 32, 8, "Llama-3.1-8B", "Llama-3.1-8B-Instruct", "Meta-Llama-3.1-8B", "Meta-Llama-3.1-8B-Instruct"),
+	llama("llama3.1-70b", 8192, 28_672, 80, 64, 8, "Llama-3.1-70B", "Llama-3.1-70B-Instruct", "Meta-Llama-3.1-70B", "Meta-Llama-3.1-70B-Instruct",
+		"Llama-3.3-70B-Instruct"),
+	llama("llama3.2-1b", 2048, 8192, 16, 32, 32, "Llama-3.2-1B", "Llama-3.2-1B-Instruct"),
+	llama("llama3.2-3b", 3072, 8192, 28, 24, 32, "Llama-3.2-3B", "Llama-3.2-3B-Instruct"),
 }
 
-// Names lists the short names, smallest model first.
+// Names lists the short names, family by family.
 func Names() []string {
 	names := make([]string, len(known))
 	for i, k := range known {

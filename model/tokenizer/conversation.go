@@ -86,6 +86,9 @@ func (t *Tokenizer) Continuation(user string) ([]int32, error) {
 	if t.closing < 0 {
 		return nil, fmt.Errorf("%w: it does not close an assistant's message with a special token", ErrTemplate)
 	}
+	if t.trims {
+		user = strings.TrimSpace(user)
+	}
 	return t.encodeParts([]part{{t.tail[0], true}, {user, false}, {t.tail[1], true}}), nil
 }
 
@@ -102,11 +105,18 @@ func (t *Tokenizer) Closing() (int32, error) {
 // what it writes after it. If the template fails on the probe, it has no continuation.
 // Errors are of kind ErrRenderer.
 func (t *Tokenizer) learnTail() error {
+	t.closing, t.tail, t.trims = -1, [2]string{}, false
 	masked, marks := mask([]Message{{Role: "user"}, {Role: "assistant"}, {Role: "user"}})
 	text, err := t.template.render(masked, true)
 	if errors.Is(err, ErrRenderer) {
 		return err
 	}
+	masked[2].Content = " \n" + marks[2] + "\n "
+	spaced, err := t.template.render(masked, true)
+	if errors.Is(err, ErrRenderer) {
+		return err
+	}
+	t.trims = err == nil && spaced == text
 	_, text, _ = strings.Cut(text, marks[1])
 	between, after, ok := strings.Cut(text, marks[2])
 	if !ok {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
 type templateCase struct {
@@ -18,6 +20,7 @@ type templateCase struct {
 	Template            string
 	Messages            []Message
 	AddGenerationPrompt bool `json:"add_generation_prompt"`
+	Variables           json.RawMessage
 	Text                string
 }
 
@@ -45,19 +48,22 @@ func withTemplate(t testing.TB, source string) *Tokenizer {
 // Template wherever no content spells a special token.
 func TestTemplatesGolden(t *testing.T) {
 	for _, c := range templateCases(t) {
-		tok := withTemplate(t, c.Template)
+		variables, err := chat.ParseVariables(c.Variables)
+		require.NoError(t, err)
+		tok, err := withTemplate(t, c.Template).With(variables)
+		require.NoError(t, err)
 		text, ids, err := tok.Template(c.Messages, c.AddGenerationPrompt)
 		require.NoError(t, err, c.Name)
 		require.Equal(t, c.Text, text, "%s %v", c.Name, c.Messages)
-		chat, err := tok.EncodeChat(c.Messages, c.AddGenerationPrompt)
+		encoded, err := tok.EncodeChat(c.Messages, c.AddGenerationPrompt)
 		require.NoError(t, err, "%s %v", c.Name, c.Messages)
 		if !strings.Contains(c.Messages[0].Content, "<|im_end|>") {
-			require.Equal(t, ids, chat, "%s %v", c.Name, c.Messages)
+			require.Equal(t, ids, encoded, "%s %v", c.Name, c.Messages)
 			continue
 		}
-		require.Equal(t, text, tok.Decode(chat))
-		require.Less(t, count(chat, 507), count(ids, 507), "the content's <|im_end|> must stay text")
-		require.Less(t, count(chat, 506), count(ids, 506))
+		require.Equal(t, text, tok.Decode(encoded))
+		require.Less(t, count(encoded, 507), count(ids, 507), "the content's <|im_end|> must stay text")
+		require.Less(t, count(encoded, 506), count(ids, 506))
 	}
 }
 
@@ -97,11 +103,11 @@ func TestRewritingTemplatesAreRefusedOnlyWhereTheyCouldLie(t *testing.T) {
 
 // The ids of a long conversation are the ids of its beginning and its continuations.
 func TestContinuation(t *testing.T) {
-	for _, folder := range []string{"qwen2-tiny"} {
+	for folder, end := range map[string]int32{"qwen2-tiny": 507, "qwen3-tiny": 431, "llama-tiny": 436} {
 		tok := load(t, "testdata/"+folder)
 		closing, err := tok.Closing()
 		require.NoError(t, err)
-		require.Equal(t, int32(507), closing)
+		require.Equal(t, end, closing)
 		messages := []Message{{Role: "system", Content: "You are a helpful assistant."}, {Role: "user", Content: "Turn 1:\n"}}
 		ids, err := tok.EncodeChat(messages, true)
 		require.NoError(t, err)
@@ -117,6 +123,69 @@ func TestContinuation(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, whole, ids)
 	}
+}
+
+// The last element of a list of one is the first, as in jinja2.
+func TestLastOfOne(t *testing.T) {
+	tok := withTemplate(t, `{{ messages[-1].content.split('</think>')[-1] }}|{{ messages[-1]['content'][-1] }}|{{ messages[0].content.split(',')[-2] }}|{{ messages[-2] }}|{{ [[1]][-1][-1] }}`)
+	text, _, err := tok.Template([]Message{{Role: "user", Content: "a,b"}}, false)
+	require.NoError(t, err)
+	require.Equal(t, "a,b|b|a||1", text)
+}
+
+// A template that trims contents trims those of continuations; what was sampled stays as it is.
+func TestContinuationTrims(t *testing.T) {
+	tok := load(t, "testdata/llama-tiny")
+	more, err := tok.Continuation(" Reward: 1\n\n")
+	require.NoError(t, err)
+	require.Equal(t, "<|start_header_id|>user<|end_header_id|>\n\nReward: 1<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n", tok.Decode(more))
+	more, err = load(t, "testdata/qwen2-tiny").Continuation(" Reward: 1\n\n")
+	require.NoError(t, err)
+	require.Equal(t, "\n<|im_start|>user\n Reward: 1\n\n<|im_end|>\n<|im_start|>assistant\n", load(t, "testdata/qwen2-tiny").Decode(more))
+}
+
+// Variables reach the template, and what follows from it: the text after a user's message.
+func TestVariables(t *testing.T) {
+	source := ""
+	for _, c := range templateCases(t) {
+		if c.Name == "qwen3-thinking-like" {
+			source = c.Template
+		}
+	}
+	plain := withTemplate(t, source)
+	off, err := plain.With(Variables{"enable_thinking": false})
+	require.NoError(t, err)
+	const begin, empty = "<|im_start|>assistant\n", "<think>\n\n</think>\n\n"
+	for _, c := range []struct {
+		tok  *Tokenizer
+		ends string
+	}{{plain, begin}, {off, begin + empty}} {
+		ids, err := c.tok.EncodeChat(hello, true)
+		require.NoError(t, err)
+		require.True(t, strings.HasSuffix(c.tok.Decode(ids), c.ends))
+		ids, err = c.tok.Continuation("more")
+		require.NoError(t, err)
+		require.Equal(t, "\n<|im_start|>user\nmore<|im_end|>\n"+c.ends, c.tok.Decode(ids))
+	}
+
+	const said = "<think>why</think><answer>Up</answer>"
+	r, err := plain.Rewrites(said)
+	require.NoError(t, err)
+	require.Equal(t, &Rewritten{
+		Kept:     "<|im_end|>\n<|im_start|>assistant\n" + said,
+		Rendered: "<|im_end|>\n<|im_start|>assistant\n<answer>Up</answer><|im_end|>\n<|im_start|>user\n",
+	}, r)
+	r, err = plain.Rewrites("<answer>Up</answer>")
+	require.NoError(t, err)
+	require.Nil(t, r)
+	r, err = off.Rewrites("<answer>Up</answer>")
+	require.NoError(t, err)
+	require.Equal(t, "<|im_end|>\n"+begin+empty+"<answer>Up</answer>", r.Kept)
+	r, err = load(t, "testdata/llama-tiny").Rewrites(said)
+	require.NoError(t, err)
+	require.Nil(t, r)
+	_, err = load(t, "testdata/llama3").Rewrites(said)
+	require.ErrorIs(t, err, ErrNoTemplate)
 }
 
 func TestHostileTemplates(t *testing.T) {

@@ -117,6 +117,7 @@ var environment = func() *exec.Environment {
 		"function raise_exception": func(args *exec.VarArgs) (any, error) { return nil, errors.New(args.First().String()) },
 		"function namespace":       namespace,
 		"function range":           rangeOf,
+		"index of a value":         indexOf,
 		"function dict": func(args *exec.VarArgs) any {
 			dict := exec.NewDict()
 			for _, key := range slices.Sorted(maps.Keys(args.KwArgs)) {
@@ -203,16 +204,32 @@ func redirect(part reflect.Value) {
 				n.Args = slices.Insert(n.Args, 0, nodes.Expression(f.Node))
 			}
 			n.Func = call(name, n).Func
+		case *nodes.GetItem:
+			n.Arg = call("index of a value", n.Node, n.Arg)
 		case *controlstructures.ForControlStructure:
 			n.ObjectEvaluator = call("elements of a loop", n.ObjectEvaluator)
 		}
 	}
 }
 
-func call(name string, argument nodes.Expression) *nodes.Call {
-	at := *argument.Position()
+func call(name string, arguments ...nodes.Node) *nodes.Call {
+	at := *arguments[0].Position()
 	at.Type, at.Val = tokens.Name, name
-	return &nodes.Call{Location: &at, Func: &nodes.Name{Name: &at}, Args: []nodes.Expression{argument}}
+	c := &nodes.Call{Location: &at, Func: &nodes.Name{Name: &at}}
+	for _, a := range arguments {
+		c.Args = append(c.Args, a.(nodes.Expression))
+	}
+	return c
+}
+
+// indexOf is the index of a value, from its beginning: the engine does not find the first
+// element of a list counted from its end.
+func indexOf(args *exec.VarArgs) *exec.Value {
+	value, index := args.Args[0], args.Args[1]
+	if index.IsInteger() && value.IsList() && index.Integer() == -value.Len() {
+		return exec.AsValue(0)
+	}
+	return index
 }
 
 // answerTo parses the template of a question and renders the conversation.
@@ -255,6 +272,7 @@ func answerTo(q question, parsed map[string]*exec.Template) (text string, err er
 	for name, token := range q.Template.Tokens {
 		data[name] = token
 	}
+	maps.Copy(data, q.Template.Variables)
 	out := strings.Builder{}
 	if err = t.Execute(&out, exec.NewContext(data)); err == nil && out.Len() > maxRendered {
 		err = fmt.Errorf("writes more than %d bytes", maxRendered)

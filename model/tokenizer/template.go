@@ -12,7 +12,8 @@ import (
 )
 
 // Bounds of a chat template, which is a program from a model folder. It can read the messages,
-// add_generation_prompt and the special tokens, but no files, clock or random numbers.
+// add_generation_prompt, the special tokens and its Variables, but no files, clock or random
+// numbers: strftime_now, which some templates ask for, is not defined.
 const (
 	maxTemplate   = 64 << 10        // bytes of source
 	maxLooped     = 1 << 17         // elements that are looped over
@@ -25,8 +26,9 @@ const (
 
 // template is a chat template that can be parsed.
 type template struct {
-	Source string
-	Tokens map[string]string // bos_token, eos_token, pad_token
+	Source    string
+	Tokens    map[string]string // bos_token, eos_token, pad_token
+	Variables Variables
 }
 
 // newTemplate returns an error if a renderer cannot parse the template.
@@ -34,7 +36,7 @@ func newTemplate(source string, tokens map[string]string) (*template, error) {
 	if len(source) > maxTemplate {
 		return nil, fmt.Errorf("%d bytes, at most %d are read", len(source), maxTemplate)
 	}
-	t := &template{source, tokens}
+	t := &template{Source: source, Tokens: tokens}
 	_, err := ask(question{Template: *t})
 	return t, err
 }

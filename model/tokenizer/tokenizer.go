@@ -1,5 +1,5 @@
 // Package tokenizer converts text to the token ids of a model and back. It supports the
-// byte-level BPE tokenizers of the Qwen2 family, as described by tokenizer.json, and their
+// byte-level BPE tokenizers of the Qwen and Llama 3 families, as described by tokenizer.json, and their
 // chat templates.
 //
 // Token ids are the truth of a run (design law 5), so this package returns an error for
@@ -77,6 +77,8 @@ type Tokenizer struct {
 	// the next one's, before and after the user's content.
 	closing int32
 	tail    [2]string
+	// trims says that the template trims white space off a user's content.
+	trims bool
 }
 
 // addedToken is a token that is recognised in text before anything else.

@@ -32,8 +32,7 @@ func Random(ctx context.Context, dir, shape string, seed uint64, say func(name s
 }
 
 func writeRandom(ctx context.Context, dir string, c model.Config, seed uint64, say func(name string, size int64)) error {
-	end, pad := starter.EndID, starter.PadID
-	c.EOS, c.Pad = &end, &pad
+	c.EOS, c.Pad = model.ID(starter.EndID), model.ID(starter.PadID)
 	files, err := model.DrawnFiles(c, draw.Address{Seed: seed, Purpose: draw.Weights})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/families"
 	"github.com/reprise-rl/reprise/model/tokenizer"
@@ -39,7 +40,8 @@ func TestRandom(t *testing.T) {
 	require.NoError(t, err)
 	legal, err := tok.Legal(2000)
 	require.NoError(t, err)
-	require.True(t, legal[*f.Config.EOS])
+	require.Equal(t, model.ID(starter.EndID), f.Config.EOS)
+	require.True(t, legal[starter.EndID])
 	require.False(t, legal[1999], "an id without a token")
 
 	// The same seed gives the same bytes, also over a folder that is there; another gives others.

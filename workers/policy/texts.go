@@ -5,8 +5,11 @@ package policy
 import (
 	"fmt"
 	"io"
+	"maps"
 
+	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model/tokenizer"
+	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
 // Examples of the functions' inputs.
@@ -79,13 +82,28 @@ func Decode(in io.Reader, folder string) (Texts, error) {
 func Template(in io.Reader, folder string) (Conversation, error) {
 	var messages []tokenizer.Message
 	var prompt bool
+	variables := tokenizer.Variables{}
 	err := readInput(in, MessagesExample,
 		inputField{name: "messages", read: readArray(&messages, readMessage)},
-		inputField{name: "add_generation_prompt", optional: true, read: readBool(&prompt)})
+		inputField{name: "add_generation_prompt", optional: true, read: readBool(&prompt)},
+		inputField{name: "enable_thinking", optional: true, read: func(n strict.Node, path string) error {
+			var thinking bool
+			err := readBool(&thinking)(n, path)
+			variables["enable_thinking"] = thinking
+			return err
+		}},
+		inputField{name: "chat_template_kwargs", optional: true, read: func(n strict.Node, path string) error {
+			more, err := chat.ReadVariables(n)
+			maps.Copy(variables, more)
+			return err
+		}})
 	if err != nil {
 		return Conversation{}, err
 	}
 	t, err := tokenizer.LoadFolder(folder)
+	if err == nil {
+		t, err = t.With(variables)
+	}
 	if err != nil {
 		return Conversation{}, err
 	}

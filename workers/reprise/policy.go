@@ -74,8 +74,11 @@ func templateCommand() *cobra.Command {
 		Short: "a conversation to text and token ids, by the chat template",
 		Long: `Reads {"messages":[{"role":"…","content":"…"}],"add_generation_prompt":true} and
 writes {"text":"…","ids":[…]}, as transformers' apply_chat_template gives them.
-Without add_generation_prompt nothing is added.`,
-		Example: `  echo '` + policy.MessagesExample + `' | reprise policy template --model qwen`,
+Without add_generation_prompt nothing is added. "enable_thinking" (true or false) and
+"chat_template_kwargs" (an object) are variables for the template. There is no clock: a
+template that asks for the date takes its own default, or what it is given.`,
+		Example: `  echo '` + policy.MessagesExample + `' | reprise policy template --model qwen
+  echo '{"messages":[{"role":"user","content":"Hello"}],"enable_thinking":false}' | reprise policy template --model qwen3`,
 	}, func(cmd *cobra.Command, folder string) (any, error) {
 		return policy.Template(cmd.InOrStdin(), folder)
 	})
@@ -134,7 +137,7 @@ to try a size without its weights. The tokenizer is the starter's, with the shap
 vocabulary: ids without a token are never sampled. Weights are drawn one tensor at a
 time, so a folder of any size needs little memory. Shapes: ` + strings.Join(families.Names(), ", ") + ".",
 		Example: `  reprise policy random --shape qwen2.5-0.5b .reprise/size-0.5b
-  reprise policy random --shape qwen2.5-1.5b --seed 7 model`,
+  reprise policy random --shape qwen3-0.6b --seed 7 model`,
 		Args: one("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := policy.Random(cmd.Context(), args[0], shape, seed, func(name string, size int64) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -29,30 +30,33 @@ func execute(cmd *cobra.Command, stdin string, args ...string) (stdout, stderr s
 	return out.String(), errOut.String(), err
 }
 
-// goldenFolders are the model folders with a golden.json: the repository's, put together
-// from the two packages that keep its halves, and the folder that REPRISE_GOLDENS names,
-// directly or as its qwen2-tiny.
+// goldenFolders are the model folders with a golden.json: the repository's, each put together
+// from the two packages that keep its halves, and the folder that REPRISE_GOLDENS names, or
+// the models in it.
 func goldenFolders(t *testing.T) map[string]string {
 	t.Helper()
-	folders := map[string]string{"repository": goldenFolder(t)}
+	folders := map[string]string{}
+	for _, name := range []string{"qwen2-tiny", "qwen3-tiny", "llama-tiny"} {
+		folders[name] = goldenFolderOf(t, name)
+	}
 	if root := os.Getenv("REPRISE_GOLDENS"); root != "" {
-		folders["REPRISE_GOLDENS"] = root
-		if inner := filepath.Join(root, "qwen2-tiny"); isFolder(inner) {
-			folders["REPRISE_GOLDENS"] = inner
+		for _, pattern := range []string{"", "*"} {
+			found, err := filepath.Glob(filepath.Join(root, pattern, "model.safetensors"))
+			require.NoError(t, err)
+			for _, weights := range found {
+				folders["REPRISE_GOLDENS/"+filepath.Base(filepath.Dir(weights))] = filepath.Dir(weights)
+			}
 		}
 	}
 	return folders
 }
 
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
+func goldenFolder(t *testing.T) string { return goldenFolderOf(t, "qwen2-tiny") }
 
-func goldenFolder(t *testing.T) string {
+func goldenFolderOf(t *testing.T, name string) string {
 	t.Helper()
 	folder := t.TempDir()
-	for _, from := range []string{"../../model/tokenizer/testdata/qwen2-tiny", "../../model/testdata/qwen2-tiny"} {
+	for _, from := range []string{"../../model/tokenizer/testdata/" + name, "../../model/testdata/" + name} {
 		entries, err := os.ReadDir(from)
 		require.NoError(t, err)
 		for _, e := range entries {
@@ -141,6 +145,43 @@ func TestPolicyTokenizerGolden(t *testing.T) {
 			require.True(t, strings.HasPrefix(g.Chat.Text, chat.Text), "without the generation prompt")
 		})
 	}
+}
+
+// thinking is a chat template in the manner of Qwen3's: it drops the reasoning of earlier
+// turns, and closes an empty one if thinking is off.
+const thinking = `{% for m in messages %}<|im_start|>{{ m.role }}
+{% if m.role == 'assistant' %}{{ m.content.split('</think>')[-1] }}{% else %}{{ m.content }}{% endif %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% if enable_thinking is defined and enable_thinking is false %}<think>
+
+</think>
+
+{% endif %}{{ hint }}{% endif %}`
+
+func TestPolicyTemplateVariables(t *testing.T) {
+	folder := goldenFolderOf(t, "qwen3-tiny")
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "chat_template.jinja"), []byte(thinking), 0o600))
+	const begin = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"
+	for _, c := range []struct {
+		more map[string]any
+		want string
+	}{
+		{nil, begin},
+		{map[string]any{"enable_thinking": true}, begin},
+		{map[string]any{"enable_thinking": false}, begin + "<think>\n\n</think>\n\n"},
+		{map[string]any{"chat_template_kwargs": map[string]any{"enable_thinking": false, "hint": "so"}}, begin + "<think>\n\n</think>\n\nso"},
+	} {
+		input := map[string]any{"messages": []tokenizer.Message{{Role: "user", Content: "Hello"}}, "add_generation_prompt": true}
+		maps.Copy(input, c.more)
+		var chat struct {
+			Text string
+			IDs  []int32
+		}
+		runPolicy(t, &chat, folder, "template", input)
+		require.Equal(t, c.want, chat.Text)
+	}
+	_, _, err := execute(policyCommand(), `{"messages":[],"chat_template_kwargs":{"messages":1}}`, "template", "--model", folder)
+	require.ErrorContains(t, err, `"messages" is not a variable's name`)
 }
 
 func TestPolicyLogProbsGolden(t *testing.T) {

@@ -23,7 +23,7 @@ func validateCommand() *cobra.Command {
 or the resolved spec with all defaults and the numbers that follow from it:
 trajectories and tokens an iteration, actions that Temporal Cloud bills, device memory,
 bytes to S3. "-" reads standard input. The numbers that need the model are given for
-the starter, for a folder on this machine, and for names of the Qwen2.5 family on the hub.
+the starter, for a folder on this machine, and for names of Qwen2.5, Qwen3 and Llama 3 on the hub.
 
 --card 80GB compares the peak with the memory of a device, names the host's memory and
 the seconds to load, and says which changes make it fit if it does not (status 1). With a

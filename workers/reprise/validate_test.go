@@ -197,6 +197,25 @@ func TestValidateKnownHub(t *testing.T) {
 	require.NotContains(t, out, "starter's tokenizer")
 }
 
+// validate says where a chat template would render earlier turns in another way.
+func TestValidateNotesEarlierTurns(t *testing.T) {
+	folder := goldenFolderOf(t, "qwen3-tiny")
+	check := func(more, policy string) string {
+		out, _, err := execute(validateCommand(), `{`+bandit+`,"policy":{"from":"folder:`+folder+`"`+policy+`}`+more+`}`, "-", "--summary")
+		require.NoError(t, err)
+		return out
+	}
+	const note = "The chat template renders an earlier turn in another way"
+	require.NotContains(t, check(`,"rollout":{"turns":2}`, ""), note)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "chat_template.jinja"), []byte(thinking), 0o600))
+	out := check(`,"rollout":{"turns":2}`, "")
+	require.Contains(t, out, note)
+	require.Contains(t, out, `assistant\n<think>a thought</think><answer>an answer</answer>"`)
+	require.NotContains(t, check(`,"rollout":{"turns":1}`, ""), note)
+	require.NotContains(t, check(`,"rollout":{"turns":2,"think":false}`, ""), note)
+	require.Contains(t, check(`,"rollout":{"turns":2,"think":false}`, `,"chat_template_kwargs":{"enable_thinking":false}`), note)
+}
+
 func TestValidateCard(t *testing.T) {
 	document := func(model, more string) string {
 		return `{` + bandit + `,"policy":{"from":"hf:Qwen/` + model + `"},"rollout":{"turns":1,"prompt_tokens":[1024]}` + more + `}`

@@ -109,7 +109,7 @@ func changes(t spec.Train, shape spec.ModelShape, usable int64) []string {
 	peak := spec.Derive(t, shape).Memory.Peak
 	for _, name := range slices.Backward(families.Names()) {
 		smaller, err := families.ByName(name)
-		if s := run.ShapeOf(smaller.Config); err == nil && s.Parameters() < shape.Parameters() && spec.Derive(t, s).Memory.Peak <= usable {
+		if s := run.ShapeOf(smaller.Config); err == nil && s.Unbiased == shape.Unbiased && s.HeadNorms == shape.HeadNorms && s.Parameters() < shape.Parameters() && spec.Derive(t, s).Memory.Peak <= usable {
 			out = append(out, fmt.Sprintf("a smaller model, such as %s", name))
 			break
 		}

@@ -29,6 +29,8 @@ type Train struct {
 	// Estimated says that the widths of the contexts, which the numbers follow from, are
 	// those of the starter's tokenizer: the model's own was not at hand.
 	Estimated bool `json:"estimated_contexts,omitempty"`
+	// Notes are what a person should know of the model beside its numbers.
+	Notes []string `json:"notes,omitempty"`
 	// Card is whether the run fits the device that was named, nil without one.
 	Card    *Card `json:"card,omitempty"`
 	numbers string
@@ -76,8 +78,12 @@ func CheckTrain(b []byte, card int64) (Train, error) {
 	if derived.Actions, err = workflows.Actions(host.PlanOf(measured), measured.Pieces(derived)); err != nil {
 		return Train{}, err
 	}
+	notes, err := notesOf(t, m)
+	if err != nil {
+		return Train{}, err
+	}
 	out := Train{
-		Verdict: verdictOf(nil), Spec: resolved, Derived: newDerivedJSON(derived, m.unknown == ""), Unknown: m.unknown,
+		Verdict: verdictOf(nil), Notes: notes, Spec: resolved, Derived: newDerivedJSON(derived, m.unknown == ""), Unknown: m.unknown,
 		Estimated: m.estimated && t.Rollout.PromptTokens == nil, numbers: derived.String(),
 	}
 	if card > 0 {
@@ -109,6 +115,9 @@ func (v Train) summary() string {
 		numbers += "\n\nThe model's tokenizer is fetched at the start. The widths of the contexts are those of the starter's tokenizer;\nthose of a large vocabulary are smaller in most texts. Give rollout.prompt_tokens to fix them."
 	}
 	numbers += "\n"
+	for _, note := range v.Notes {
+		numbers += "\n" + note + "\n"
+	}
 	if v.Card != nil {
 		numbers += v.Card.text()
 	}
@@ -152,6 +161,24 @@ func modelOf(p spec.Policy) (origin, error) {
 		return origin{shape: run.ShapeOf(known.Config), estimated: true}, nil
 	}
 	return origin{unknown: fmt.Sprintf("%s is fetched at the start", p.From)}, nil
+}
+
+// notesOf says where the chat template of a model at hand renders earlier turns in another way
+// than the context keeps them.
+func notesOf(t spec.Train, m origin) ([]string, error) {
+	if m.files == nil || t.Rollout.Turns == 1 {
+		return nil, nil
+	}
+	said := "<answer>an answer</answer>"
+	if t.Rollout.Think {
+		said = "<think>a thought</think>" + said
+	}
+	r, err := run.Rewrites(t, m.files, said)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("The chat template renders an earlier turn in another way than it was sampled.\nWhat was sampled stays in the context, token by token:\n  %q\nThe template would write:\n  %q",
+		r.Kept, r.Rendered)}, nil
 }
 
 // shapeOf reads a model folder's config.json, and checks the tokenizer against it.

@@ -94,6 +94,8 @@ var rules = []*rule{
 		doc: "Where the policy starts: a tiny model made from nothing (starter), a model of the Hugging Face hub, a Hugging Face folder on the host worker, or a model that is already in the store."},
 	{path: "policy.compute_dtype", typ: typeString, starter: "float32", loaded: "bfloat16", enum: []string{"float32", "bfloat16"}, source: fromOurs + " for the starter; " + fromVerl,
 		doc: "The dtype of activations. Master weights and moments are always float32."},
+	{path: "policy.chat_template_kwargs", typ: typeOptions, node: checkVariables, textAllowed: variablesAllowed, source: fromOurs,
+		doc: "Variables that the model's chat template reads, as transformers' apply_chat_template takes them: `{\"enable_thinking\": false}` for Qwen3, `{\"date_string\": \"26 Jul 2024\"}` for Llama 3. See docs/models.md."},
 	{path: "policy.starter.layers", typ: typeInteger, starter: 4, span: between(1, 64), source: fromOurs,
 		doc: "Decoder layers of the starter."},
 	{path: "policy.starter.hidden_size", typ: typeInteger, starter: 128, span: between(8, 4096), source: fromOurs,

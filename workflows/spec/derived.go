@@ -2,7 +2,7 @@ package spec
 
 import "fmt"
 
-// ModelShape is what the sizes of a Qwen2 model depend on.
+// ModelShape is what the sizes of a model depend on.
 type ModelShape struct {
 	Layers           int
 	HiddenSize       int
@@ -14,6 +14,9 @@ type ModelShape struct {
 	VocabSize int
 	// Tied says that the output head is the embedding.
 	Tied bool
+	// Unbiased says that queries, keys and values have no biases (Qwen3, Llama), HeadNorms that
+	// each head's queries and keys have a norm (Qwen3).
+	Unbiased, HeadNorms bool
 }
 
 // Shape is the starter's model with a vocabulary of the given size; its head is
@@ -32,13 +35,18 @@ func (m ModelShape) headDim() int64 {
 	return int64(m.HiddenSize / max(m.Heads, 1))
 }
 
-// Parameters is the number of weights: embedding, per layer the attention with
-// biases on q, k and v, the SwiGLU layer and two norms, a last norm, and the
-// head unless tied.
+// Parameters is the number of weights: embedding, per layer the attention with its biases
+// and norms, the SwiGLU layer and two norms, a last norm, and the head unless tied.
 func (m ModelShape) Parameters() int64 {
 	hidden, intermediate := int64(m.HiddenSize), int64(m.IntermediateSize)
 	queries, keys := int64(m.Heads)*m.headDim(), int64(m.KVHeads)*m.headDim()
-	attention := (hidden+1)*(queries+2*keys) + queries*hidden
+	attention := hidden*(queries+2*keys) + queries*hidden
+	if !m.Unbiased {
+		attention += queries + 2*keys
+	}
+	if m.HeadNorms {
+		attention += 2 * m.headDim()
+	}
 	layer := attention + 3*hidden*intermediate + 2*hidden
 	embedding := int64(m.VocabSize) * hidden
 	if !m.Tied {

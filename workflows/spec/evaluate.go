@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,6 +34,7 @@ var evaluateRules = append([]*rule{
 	{path: "policy.version", typ: typeInteger, span: between(0, 1_000_000)},
 	{path: "policy.from", typ: typeString, text: checkModel, textAllowed: modelAllowed},
 	{path: "policy.compute_dtype", inherits: "policy.compute_dtype"},
+	{path: "policy.chat_template_kwargs", inherits: "policy.chat_template_kwargs"},
 	{path: "suites", inherits: "evaluation.suites"},
 }, inheritedRules("evaluation.instances", "evaluation.samples", "evaluation.seed", "evaluation.temperature",
 	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.context_turns", "rollout.penalty", "rollout.format_penalty")...)
@@ -85,6 +87,8 @@ func DecodeEvaluate(b []byte, known Known) (Evaluate, error) {
 			d.add("suites", Problem{Path: "suites", Found: nothing, Allowed: d.allowed(evaluateTree.rules["suites"]), Hint: "a model has no distribution of its own"})
 		case e.Run != "" && d.values["policy.compute_dtype"] != nil:
 			d.add("policy", Problem{Path: "policy.compute_dtype", Found: "a dtype beside policy.run", Allowed: "the run's own"})
+		case e.Run != "" && d.values["policy.chat_template_kwargs"] != nil:
+			d.add("policy", Problem{Path: "policy.chat_template_kwargs", Found: "variables beside policy.run", Allowed: "the run's own"})
 		}
 	}
 	if err := d.problems.Err(); err != nil {
@@ -114,6 +118,9 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 		t = Default(e.From)
 		if dtype, ok := e.values["policy.compute_dtype"].(string); ok {
 			t.Policy.ComputeDtype = dtype
+		}
+		if variables, ok := e.values["policy.chat_template_kwargs"].(json.RawMessage); ok {
+			t.Policy.ChatTemplateKwargs = variables
 		}
 	}
 	t.Evaluation.Every = 0

@@ -53,6 +53,8 @@ func (r *rule) describeDefault() string {
 		return "–"
 	case r.typ == typeCollapse:
 		return "every detector warns"
+	case r.typ == typeOptions && r.node != nil:
+		return "–"
 	case r.typ == typeOptions:
 		return "{}"
 	case r.loaded != nil:

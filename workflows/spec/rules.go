@@ -27,7 +27,9 @@ type rule struct {
 	enum     []string
 	// text checks a string; it answers what is wrong, "" when all is well.
 	text func(string) string
-	// textAllowed is what text allows, in words.
+	// node checks an object of typeOptions, as text does.
+	node func(strict.Node) string
+	// textAllowed is what text or node allows, in words.
 	textAllowed string
 	// knob fields can be changed during a run: no shape and no program depends on them.
 	knob   bool
@@ -125,6 +127,9 @@ func (r *rule) allowed() string {
 	case typeCollapse:
 		return "an object, as docs/collapse.md describes"
 	case typeOptions:
+		if r.node != nil {
+			return r.textAllowed
+		}
 		return "an object, as the environment documents it"
 	case typeObjects:
 		each := "objects with the keys " + strings.Join(r.tree.keys, ", ")
@@ -258,6 +263,11 @@ func (r *rule) readOptions(n strict.Node) (any, Problems) {
 	}
 	if problems := unusable(nil, n, r.path); len(problems) > 0 {
 		return nil, problems
+	}
+	if r.node != nil {
+		if wrong := r.node(n); wrong != "" {
+			return nil, r.problem(wrong, "")
+		}
 	}
 	b, err := canonical(n)
 	if err != nil {

@@ -12,7 +12,11 @@
 // The package does no I/O, knows no environment and is safe to use in workflow code.
 package spec
 
-import "github.com/reprise-rl/reprise/workflows/collapse"
+import (
+	"encoding/json"
+
+	"github.com/reprise-rl/reprise/workflows/collapse"
+)
 
 // Train is the specification of a run. The result of Decode has its defaults filled in;
 // with rollout.prompt_tokens it is what spec.json keeps.
@@ -55,6 +59,9 @@ type Policy struct {
 	// "model:SHA12" (a model already in the store); Origin takes it apart.
 	From         string `json:"from"`
 	ComputeDtype string `json:"compute_dtype"`
+	// ChatTemplateKwargs are the variables of the chat template, a JSON object in canonical
+	// form; nil if none are written. Package chat reads them.
+	ChatTemplateKwargs json.RawMessage `json:"chat_template_kwargs,omitempty"`
 	// Starter is absent unless From is "starter".
 	Starter   *Starter  `json:"starter,omitempty"`
 	WarmStart WarmStart `json:"warm_start"`
