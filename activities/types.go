@@ -37,8 +37,16 @@ type Telemetry struct {
 	CachedSeconds float64 `json:"cached_seconds,omitempty"`
 	// CacheFaults counts programs whose file in the cache could not be used or written.
 	CacheFaults int `json:"cache_faults,omitempty"`
-	// LoadSeconds is the part of Seconds spent reading a snapshot and uploading it.
+	// LoadSeconds is the part of Seconds spent loading a stored model.
 	LoadSeconds float64 `json:"load_seconds,omitempty"`
+	// ReadSeconds, HashSeconds, UploadSeconds and FingerprintSeconds are the times for which
+	// the model was read, hashed, copied to the device and fingerprinted. They pass at the
+	// same time, so that they may be more than LoadSeconds together. Files of up to 8 MiB are
+	// not in the first two.
+	ReadSeconds        float64 `json:"read_seconds,omitempty"`
+	HashSeconds        float64 `json:"hash_seconds,omitempty"`
+	UploadSeconds      float64 `json:"upload_seconds,omitempty"`
+	FingerprintSeconds float64 `json:"fingerprint_seconds,omitempty"`
 	// Tokens counts the tokens computed or sampled.
 	Tokens int `json:"tokens,omitempty"`
 	// Recomputed counts updates applied again to rebuild a policy version, and those begun
@@ -63,6 +71,10 @@ func (t Telemetry) Plus(u Telemetry) Telemetry {
 	t.CachedSeconds += u.CachedSeconds
 	t.CacheFaults += u.CacheFaults
 	t.LoadSeconds += u.LoadSeconds
+	t.ReadSeconds += u.ReadSeconds
+	t.HashSeconds += u.HashSeconds
+	t.UploadSeconds += u.UploadSeconds
+	t.FingerprintSeconds += u.FingerprintSeconds
 	t.Tokens += u.Tokens
 	t.Recomputed += u.Recomputed
 	t.RecomputeSeconds += u.RecomputeSeconds

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gomlx/compute"
 )
@@ -27,6 +28,7 @@ type State struct {
 	params, m, v []compute.Buffer
 	step         int64
 	fingerprint  group
+	sum          *[lanes]uint32 // of the fingerprint, where it was computed with the load
 	freed        bool
 	consumer     string // what has consumed it; empty: nothing
 }
@@ -72,8 +74,8 @@ func (p *Programs) load(src Source, moments bool) (*State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upload state: %w", err)
 	}
-	shapes := src.Config.Tensors()
-	if st.step, err = src.each(moments, func(part part, i int, v []float32) error { return st.put(part, i, shapes[i], v) }); err == nil && moments {
+	put := func(p part, i int, v []float32) error { return st.use(nil, func() error { return st.put(p, i, v) }) }
+	if st.step, err = src.each(moments, put); err == nil && moments {
 		err = p.fillMoments(st)
 	}
 	if err != nil {
@@ -109,13 +111,9 @@ func (p *Programs) empty(c Config, moments bool) (*State, error) {
 // buffers are the tensors of a part.
 func (s *State) buffers(p part) []compute.Buffer { return [...][]compute.Buffer{s.params, s.m, s.v}[p] }
 
-// put uploads tensor i of a part.
-func (s *State) put(p part, i int, t TensorShape, v []float32) error {
-	s.device.run.Lock()
-	defer s.device.run.Unlock()
-	if err := s.usable(); err != nil {
-		return err
-	}
+// put uploads tensor i of a part. The caller holds run.
+func (s *State) put(p part, i int, v []float32) error {
+	t := s.c.Tensors()[i]
 	return try("upload tensor "+t.Name, func() (err error) {
 		s.buffers(p)[i], err = upload(s.device, v, t.Shape...)
 		return err
@@ -124,28 +122,44 @@ func (s *State) put(p part, i int, t TensorShape, v []float32) error {
 
 // fillMoments makes the moments that have not been uploaded zeros, on the device.
 func (p *Programs) fillMoments(s *State) error {
-	s.device.run.Lock()
-	defer s.device.run.Unlock()
-	if err := s.usable(); err != nil {
-		return err
+	for i := range s.params {
+		for _, moment := range []part{partFirst, partSecond} {
+			if err := s.use(nil, func() error { return p.fillMoment(s, moment, i) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fillMoment makes tensor i of a moment zeros, unless it is there. The caller holds run.
+func (p *Programs) fillMoment(s *State, moment part, i int) error {
+	of := s.buffers(moment)
+	if of[i] != nil {
+		return nil
 	}
 	fills, err := p.group(kindFill)
 	if err != nil {
 		return err
 	}
 	return try("make moments", func() (err error) {
-		for i, fill := range fills {
-			for _, moments := range [][]compute.Buffer{s.m, s.v} {
-				if moments[i] != nil {
-					continue
-				}
-				if moments[i], err = fill.fill(0, 0, 0); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+		of[i], err = fills[i].fill(0, 0, 0)
+		return err
 	})
+}
+
+// use calls f while it holds run, unless the state cannot be used, and adds the time that f
+// takes to busy, unless that is nil.
+func (s *State) use(busy *time.Duration, f func() error) error {
+	s.device.run.Lock()
+	defer s.device.run.Unlock()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if busy != nil {
+		defer func(begin time.Time) { *busy += time.Since(begin) }(time.Now())
+	}
+	return f()
 }
 
 // Download copies the state to the host, bit for bit.
@@ -199,6 +213,7 @@ func (s *State) release() {
 // caller holds run.
 func (s *State) pass(consumer string) *State {
 	next := *s
+	next.sum = nil // it changes
 	*s = State{device: s.device, c: s.c, step: s.step, consumer: consumer}
 	return &next
 }

@@ -67,29 +67,65 @@ func (s *State) lanes() (sum [lanes]uint32, err error) {
 	if err := s.usable(); err != nil {
 		return sum, err
 	}
-	from, parts := uint32(policyParts), [][]compute.Buffer{s.params, s.m, s.v}
-	switch {
-	case s.m == nil:
-		from, parts = loneParts, parts[:1]
-	case s.c.ValueHead:
-		from = criticParts
+	if s.sum != nil {
+		return *s.sum, nil
 	}
-	sum = stepLanes(s.step, from)
-	return sum, try("add up", func() error {
-		sums, err := upload(s.device, make([]uint32, lanes), lanes)
-		if err != nil {
-			return err
-		}
-		defer func() { free([]compute.Buffer{sums}) }()
-		for i, part := range parts {
-			seed := mixWord(from + uint32(i)) // each part has its own
-			for tensor := range part {
-				if sums, err = s.addLanes(sums, part[tensor], tensor, seed); err != nil {
-					return err
-				}
+	var t tally
+	defer t.free()
+	for part := range s.parts() {
+		for i := range s.params {
+			if err := t.add(s, part, i); err != nil {
+				return sum, err
 			}
 		}
-		words, err := download[uint32](sums, lanes)
+	}
+	return t.end(s)
+}
+
+// parts is the number of parts that the state has.
+func (s *State) parts() part {
+	if s.m == nil {
+		return 1
+	}
+	return partCount
+}
+
+// firstSeed is the seed of the first part of the kind of state.
+func (s *State) firstSeed() uint32 {
+	switch {
+	case s.m == nil:
+		return loneParts
+	case s.c.ValueHead:
+		return criticParts
+	}
+	return policyParts
+}
+
+// tally is a state's fingerprint while the device adds it up, tensor by tensor in any order.
+// The caller of its methods holds the device's run.
+type tally struct {
+	sums compute.Buffer // nil before the first tensor
+}
+
+// add adds tensor i of a part.
+func (t *tally) add(s *State, p part, i int) error {
+	return try("add up", func() (err error) {
+		if t.sums == nil {
+			if t.sums, err = upload(s.device, make([]uint32, lanes), lanes); err != nil {
+				return err
+			}
+		}
+		seed := mixWord(s.firstSeed() + uint32(p)) // each part has its own
+		t.sums, err = s.addLanes(t.sums, s.buffers(p)[i], i, seed)
+		return err
+	})
+}
+
+// end adds the step's part to what was added, and reads the sums.
+func (t *tally) end(s *State) (sum [lanes]uint32, err error) {
+	sum = stepLanes(s.step, s.firstSeed())
+	return sum, try("add up", func() error {
+		words, err := download[uint32](t.sums, lanes)
 		if err != nil {
 			return err
 		}
@@ -99,6 +135,8 @@ func (s *State) lanes() (sum [lanes]uint32, err error) {
 		return nil
 	})
 }
+
+func (t *tally) free() { free([]compute.Buffer{t.sums}) }
 
 // addLanes adds the lanes of a tensor to the sums, block by block, and returns the new
 // sums. It frees the old ones, unless there is an error.

@@ -45,7 +45,7 @@ func (d *Device) Steps() []steps.Binding {
 type work struct {
 	*run.Context
 	engine   *Engine
-	models   *store.LocalFiles
+	reading  store.Reading // of models and snapshots
 	measured activities.Telemetry
 	start    time.Time
 	built    model.Built // by the device before
@@ -65,7 +65,7 @@ func (d *Device) beginWith(ctx context.Context, runID string, read func() (*run.
 		stop()
 		return nil, nil, err
 	}
-	w = &work{engine: d.Engine, models: d.Models, start: time.Now(), built: d.Engine.device.Built()}
+	w = &work{engine: d.Engine, reading: store.Reading{Local: d.Models}, start: time.Now(), built: d.Engine.device.Built()}
 	w.measured.WaitSeconds, w.measured.PriceHour = waited.Seconds(), d.PriceHour
 	done = func(err *error) {
 		*err = d.Engine.settle(ctx, w.Context, *err)
@@ -108,6 +108,7 @@ func (w *work) telemetry() activities.Telemetry {
 	built := w.engine.device.Built().Minus(w.built)
 	w.measured.CompiledPrograms, w.measured.CachedPrograms = built.Compiled, built.Loaded
 	w.measured.CachedSeconds, w.measured.CacheFaults = built.LoadSeconds, built.CacheFaults
+	w.measured.ReadSeconds, w.measured.HashSeconds = w.reading.Seconds()
 	return w.measured
 }
 

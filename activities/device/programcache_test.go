@@ -74,6 +74,8 @@ func TestRestoreWithCachedPrograms(t *testing.T) {
 		require.Positive(t, took.SelfTestSeconds, "looking for the record takes time too")
 		require.Less(t, took.LowerSeconds+took.CachedSeconds+took.SelfTestSeconds, took.CompileSeconds)
 		require.Zero(t, took.CacheFaults)
+		require.Positive(t, took.UploadSeconds)
+		require.Positive(t, took.FingerprintSeconds)
 		t.Logf("programs %.2f s: lowered in %.2f s, from the cache in %.2f s, tested in %.2f s",
 			took.CompileSeconds, took.LowerSeconds, took.CachedSeconds, took.SelfTestSeconds)
 	}

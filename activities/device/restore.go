@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
+
+	"go.temporal.io/sdk/activity"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
@@ -87,6 +90,10 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 		out.Reached = log.updates[at].iteration
 	}
 	out.Telemetry = w.telemetry()
+	if activity.IsActivity(ctx) && !out.Resident {
+		activity.GetLogger(ctx).Info("version restored", "run", run.ID, "version", out.Reached,
+			"seconds", math.Round(out.Telemetry.Seconds*10)/10, "parts", out.Telemetry.RestoreParts())
+	}
 	return out, nil
 }
 
@@ -257,7 +264,7 @@ func (w *work) load(ctx context.Context, s store.Store, run activities.Run, ref 
 	if ref == nil {
 		return w.loadBase(ctx, s, run, p)
 	}
-	folder, err := model.OpenFS(store.FS(ctx, s, ref.Files, nil))
+	folder, err := model.OpenFS(store.FS(ctx, s, ref.Files, &w.reading))
 	if err != nil {
 		return fmt.Errorf("read the snapshot: %w", err)
 	}
@@ -265,7 +272,7 @@ func (w *work) load(ctx context.Context, s store.Store, run activities.Run, ref 
 	if err != nil {
 		return fmt.Errorf("read the snapshot: %w", err)
 	}
-	state, err := p.Load(policy)
+	state, err := w.loadVersion(p, policy)
 	if err != nil {
 		return fmt.Errorf("load the snapshot: %w", err)
 	}
@@ -282,13 +289,21 @@ func (w *work) load(ctx context.Context, s store.Store, run activities.Run, ref 
 	return w.engine.computeFingerprint()
 }
 
+// loadVersion loads a state with its fingerprint, and notes how long the parts took.
+func (w *work) loadVersion(p *model.Programs, src model.Source) (*model.State, error) {
+	state, took, err := p.LoadVersion(src)
+	w.measured.UploadSeconds += took.Upload.Seconds()
+	w.measured.FingerprintSeconds += took.Fingerprint.Seconds()
+	return state, err
+}
+
 // loadBase makes the engine hold version 0.
 func (w *work) loadBase(ctx context.Context, s store.Store, run activities.Run, p *model.Programs) error {
 	base, err := w.base(ctx, s, run.Base)
 	if err != nil {
 		return err
 	}
-	state, err := p.Load(base)
+	state, err := w.loadVersion(p, base)
 	if err != nil {
 		return fmt.Errorf("load the base model: %w", err)
 	}
@@ -307,7 +322,7 @@ func (w *work) loadCritic(run activities.Run, critic model.Source) error {
 	if err != nil {
 		return err
 	}
-	value, err := c.Load(critic)
+	value, err := w.loadVersion(c, critic)
 	if err != nil {
 		return fmt.Errorf("load the critic: %w", err)
 	}
@@ -321,7 +336,7 @@ func (w *work) base(ctx context.Context, s store.Store, index store.Ref) (model.
 	if err != nil {
 		return model.Source{}, err
 	}
-	folder, err := model.OpenFS(store.FS(ctx, s, base.Files, w.models))
+	folder, err := model.OpenFS(store.FS(ctx, s, base.Files, &w.reading))
 	if err != nil {
 		return model.Source{}, fmt.Errorf("base model: %w", run.ModelError(err))
 	}

@@ -15,17 +15,20 @@ const maxWhole = 8 << 20
 
 // FS gives a folder's files, by name, as a file system to read. Its files are verified as
 // they are read: the last read returns [ErrAltered] instead of io.EOF unless size and SHA-256
-// are right. So a file counts only once it has been read to its end. local, unless it is nil,
-// keeps copies of large files.
-func FS(ctx context.Context, s Store, files map[string]Ref, local *LocalFiles) fs.FS {
-	return folderFS{ctx, s, files, local}
+// are right. So a file counts only once it has been read to its end. r, unless it is nil, says
+// how large files are read.
+func FS(ctx context.Context, s Store, files map[string]Ref, r *Reading) fs.FS {
+	if r == nil {
+		r = new(Reading)
+	}
+	return folderFS{ctx, s, files, r}
 }
 
 type folderFS struct {
 	ctx   context.Context
 	s     Store
 	files map[string]Ref
-	local *LocalFiles
+	r     *Reading
 }
 
 // Open implements fs.FS.
@@ -82,10 +85,7 @@ func (f folderFS) open(ref Ref) (io.ReadCloser, error) {
 		body, err := GetArtifact(f.ctx, f.s, ref)
 		return io.NopCloser(bytes.NewReader(body)), err
 	}
-	if f.local != nil {
-		return f.local.Open(f.ctx, f.s, ref)
-	}
-	return OpenArtifact(f.ctx, f.s, ref)
+	return f.r.open(f.ctx, f.s, ref)
 }
 
 // artifactInfo describes a file of FS.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"hash"
@@ -36,6 +35,11 @@ const stalePart = 24 * time.Hour
 // Open is [OpenArtifact], from the copy if there is one. Otherwise the artifact is copied
 // while it is read; the copy counts once it has been read to its end.
 func (l *LocalFiles) Open(ctx context.Context, s Store, ref Ref) (io.ReadCloser, error) {
+	return l.open(ctx, s, ref, nil)
+}
+
+// open reads ahead where r is not nil.
+func (l *LocalFiles) open(ctx context.Context, s Store, ref Ref, r *Reading) (io.ReadCloser, error) {
 	if err := ref.Check(); err != nil {
 		return nil, err
 	}
@@ -44,11 +48,11 @@ func (l *LocalFiles) Open(ctx context.Context, s Store, ref Ref) (io.ReadCloser,
 		if size == ref.Size {
 			now := time.Now()
 			_ = os.Chtimes(path, now, now) // read now
-			return &localReader{f: f, ref: ref, path: path, hash: sha256.New()}, nil
+			return &localReader{f: r.ahead(f), ref: ref, path: path, hash: r.hashed()}, nil
 		}
 		f.Close()
 	}
-	body, err := OpenArtifact(ctx, s, ref)
+	body, err := openArtifact(ctx, s, ref, r)
 	if err != nil || ref.Size > l.limit {
 		return body, err
 	}
@@ -64,7 +68,7 @@ func (l *LocalFiles) Open(ctx context.Context, s Store, ref Ref) (io.ReadCloser,
 
 // localReader reads a copy and verifies it.
 type localReader struct {
-	f    *os.File
+	f    io.ReadCloser
 	ref  Ref
 	path string
 	hash hash.Hash

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"hash"
@@ -17,10 +16,15 @@ const resumes = 4
 // nothing may be trusted before io.EOF. A connection that breaks off is taken up where it
 // ended.
 func OpenArtifact(ctx context.Context, s Store, ref Ref) (io.ReadCloser, error) {
+	return openArtifact(ctx, s, ref, nil)
+}
+
+// openArtifact reads ahead where r is not nil.
+func openArtifact(ctx context.Context, s Store, ref Ref, r *Reading) (io.ReadCloser, error) {
 	if err := ref.Check(); err != nil {
 		return nil, err
 	}
-	a := &artifactReader{ctx: ctx, s: s, ref: ref, hash: sha256.New(), left: resumes}
+	a := &artifactReader{ctx: ctx, s: s, ref: ref, hash: r.hashed(), left: resumes, reading: r}
 	if err := a.open(); err != nil {
 		return nil, err
 	}
@@ -33,9 +37,11 @@ type artifactReader struct {
 	ref  Ref
 	body io.ReadCloser
 	hash hash.Hash
-	read int64
-	left int
-	err  error // final answer of Read
+	// reading, where not nil, is how the body is read.
+	reading *Reading
+	read    int64
+	left    int
+	err     error // final answer of Read
 }
 
 func (a *artifactReader) open() error {
@@ -47,7 +53,7 @@ func (a *artifactReader) open() error {
 		body.Close()
 		return &Altered{Key: a.ref.Key, WantDigest: a.ref.Digest, WantSize: a.ref.Size, HaveSize: o.Size, location: a.s.Location(a.ref.Key)}
 	}
-	a.body = body
+	a.body = a.reading.ahead(body)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -56,6 +57,7 @@ func TestSize(t *testing.T) {
 		l.verifies(chaosRun)
 		want = l.named(chaosRun)
 		l.logSteps(chaosRun)
+		l.logRestores(l.workers)
 		require.LessOrEqual(t, peak, int64(sizePeak))
 		require.LessOrEqual(t, float64(rest), sizeRest*12*sizeParameters)
 	})
@@ -65,6 +67,9 @@ func TestSize(t *testing.T) {
 		l.start(chaosRun, spec)
 		l.completes(chaosRun)
 		stop()
+		for worker := 1; worker <= l.workers; worker++ {
+			l.logRestores(worker)
+		}
 		l.verifies(chaosRun)
 		require.Equal(t, want, l.named(chaosRun))
 	})
@@ -116,4 +121,16 @@ func (l *lane) logSteps(run string) {
 		out = fmt.Sprint(err)
 	}
 	l.t.Log(out)
+}
+
+// logRestores logs what the restores of a worker took their time for, as its log has it.
+func (l *lane) logRestores(worker int) {
+	l.t.Helper()
+	text, err := os.ReadFile(l.logOf(worker))
+	require.NoError(l.t, err)
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, "version restored") {
+			l.t.Logf("worker %d: %s", worker, strings.TrimSpace(line))
+		}
+	}
 }
