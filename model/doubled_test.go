@@ -70,17 +70,17 @@ func float64s(v []float32) []float64 {
 func (d *doubled) buildPull(in *inputs) []*graph.Node {
 	p := d.p
 	n, wide := p.sh.MicroBatch*p.sh.Sequence, p.net.wide
-	params := in.tensors(wide, p.c.Tensors())
+	w := p.net.weights(in)
 	b := p.batchInputs(in)
 	if p.c.ValueHead {
 		in.next(wide, n)
 		saved := p.savedInputs(in)
-		return p.pullValues(params, saved, b, in.next(wide, n))
+		return p.pullValues(w, saved, b, in.next(wide, n))
 	}
 	in.next(wide, n)
 	entropy, logSum := in.next(wide, n), in.next(wide, n)
 	saved := p.savedInputs(in)
-	return p.pullScores(params, saved, b, entropy, logSum, in.next(wide, n), in.next(wide, n))
+	return p.pullScores(w, saved, b, entropy, logSum, in.next(wide, n), in.next(wide, n))
 }
 
 func (d *doubled) put(t *testing.T, v []float64, dims ...int) compute.Buffer {
