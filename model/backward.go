@@ -25,10 +25,12 @@ func (p *Programs) buildBackward(in *inputs) []*graph.Node {
 // through the network and returns the gradients of all tensors.
 func (p *Programs) pullScores(w weights, saved []*graph.Node, b batchNodes, entropy, logSum, byLogProb, byEntropy *graph.Node) []*graph.Node {
 	grads := newGradientNodes(w)
-	hd := head{t: p.net, weight: w.head, legal: b.legal, inverse: b.inverse}
+	hd := head{t: p.net, weight: w.head, legal: b.legal, inverse: b.inverse, frozen: !grads.has(w.head)}
 	dx, dnorm, dhead := hd.gradients(saved[p.c.Layers], w.norm, b.target, entropy, logSum, byLogProb, byEntropy)
 	grads.add(w.norm, dnorm)
-	grads.add(w.head, dhead)
+	if dhead != nil {
+		grads.add(w.head, dhead)
+	}
 	p.pullLayers(grads, saved, dx, b)
 	return grads.by
 }
@@ -61,8 +63,8 @@ func (p *Programs) savedInputs(in *inputs) []*graph.Node {
 }
 
 // pullLayers propagates the derivative by the last layer's output back to the embedding
-// and sets the gradients of the layers' tensors. It adds to the embedding's gradient if
-// there is one already, from a tied head.
+// and sets the gradients of the tensors that are trained. It adds to the embedding's gradient
+// if there is one already, from a tied head.
 func (p *Programs) pullLayers(grads gradientNodes, saved []*graph.Node, dx *graph.Node, b batchNodes) {
 	n := p.sh.MicroBatch * p.sh.Sequence
 	for i := p.c.Layers - 1; i >= 0; i-- {
@@ -75,13 +77,16 @@ func (p *Programs) pullLayers(grads gradientNodes, saved []*graph.Node, dx *grap
 		dx = g[0]
 		copy(p.c.ofLayer(grads.by, i), g[1:])
 	}
+	table := grads.w.embedding
+	if !grads.has(table) {
+		return
+	}
 	if id, ok := p.c.padding(); ok {
 		padded := graph.Equal(b.flat, scalar(b.flat, float32(id)))
 		padded = graph.BroadcastToShape(graph.Reshape(padded, n, 1), dx.Shape())
 		dx = graph.Where(padded, scalar(dx, 0), dx)
 	}
 	// The gradient of an embedding's row is the sum over the positions of its token.
-	table := grads.w.embedding
 	grads.add(table, graph.ScatterSum(graph.Zeros(dx.Graph(), table.Shape()), graph.Reshape(b.flat, n, 1), p.net.widen(dx), false, false))
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Critic returns the configuration of the policy's critic: the same backbone with a value
-// head instead of the output head. Programs of this configuration support Values and
+// head instead of the output head. With LoRA it has adapters of its own over the same base. Programs of this configuration support Values and
 // CriticUpdate, and its States and Snapshots are critics.
 func (c Config) Critic() Config {
 	c.ValueHead, c.TieEmbeddings = true, false
@@ -40,7 +40,7 @@ func (s *State) NewCritic() Source {
 		v := sized(into, shapes[i].Elements())
 		clear(v)
 		return v, nil
-	})
+	}).Over(s.base)
 }
 
 // CriticSettings are the knobs of a critic's update, all inputs of the programs.

@@ -95,7 +95,7 @@ func (p *Programs) buildDecode(in *inputs) []*graph.Node {
 	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
 	g := in.g
 	s := &loopState{}
-	params := p.net.weights(in).trained
+	params := p.net.weights(in).all
 	caches := p.prefilled(in)
 	s.add("step", graph.Const(g, int32(0)))
 	s.add("token", in.next(dtypes.Int32, rows))
@@ -134,7 +134,7 @@ const chunkCaches = 6
 func (p *Programs) buildDecodeChunk(in *inputs) []*graph.Node {
 	c, rows, fresh := p.c, p.sh.GenerateRows, p.sh.MaxNewTokens
 	s := &loopState{}
-	params := p.net.weights(in).trained
+	params := p.net.weights(in).all
 	var caches []*graph.Node
 	for i := range 2 * c.Layers {
 		caches = append(caches, in.donated(chunkCaches+i, p.net.dtype, rows, c.KVHeads, p.positions, c.HeadDim))
@@ -195,7 +195,7 @@ func (p *Programs) decodeInputs(in *inputs, s *loopState) {
 // returns the loop's final values by name.
 func (p *Programs) decodeLoop(g *graph.Graph, s *loopState, params []*graph.Node, end func(*graph.Graph, map[string]*graph.Node) *graph.Node) map[string]*graph.Node {
 	for i, w := range params {
-		if w.Rank() == 2 { // cast once, not at every token
+		if w.Rank() == 2 && !p.c.Adapted() { // cast once, not at every token; a base is cast already
 			w = p.net.cast(w)
 		}
 		s.add("weight"+strconv.Itoa(i), w)
@@ -229,7 +229,7 @@ func (p *Programs) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
 	c := p.c
 	rows, width := p.sh.GenerateRows, p.sh.PromptTokens
 	whole := func(n int32) *graph.Node { return graph.Const(g, n) }
-	params := make([]*graph.Node, len(c.Tensors()))
+	params := make([]*graph.Node, len(c.Frozen())+len(c.Tensors()))
 	for i := range params {
 		params[i] = v["weight"+strconv.Itoa(i)]
 	}

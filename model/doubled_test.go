@@ -18,7 +18,9 @@ import (
 type doubled struct {
 	p             *Programs
 	forward, pull *program
-	// constants are the forward program's inputs after the parameters and the ids.
+	// frozen are the forward program's inputs before the parameters: the base model's weights.
+	frozen []compute.Buffer
+	// constants are its inputs after the parameters and the ids.
 	constants []compute.Buffer
 }
 
@@ -45,9 +47,18 @@ func inFloat64(t *testing.T, p *Programs, legal []bool, temperature float32) *do
 	t.Cleanup(func() {
 		d.forward.finalize()
 		d.pull.finalize()
+		free(d.frozen)
 		free(d.constants)
 	})
 	return d
+}
+
+// below puts a base model below the adapters.
+func (d *doubled) below(t *testing.T, base Params) {
+	t.Helper()
+	for i, ts := range d.p.c.Frozen() {
+		d.frozen = append(d.frozen, d.put(t, float64s(base.Values[i]), ts.Shape...))
+	}
 }
 
 // widened is p with a network in float64.
@@ -130,7 +141,7 @@ func (d *doubled) minibatch(t *testing.T, prog *program, all []packed, knobs []f
 // score runs the forward program and gives all that comes out of it.
 func (d *doubled) score(t *testing.T, params []compute.Buffer, ids compute.Buffer) (inputs, out []compute.Buffer) {
 	t.Helper()
-	inputs = append(append(slices.Clone(params), ids), d.constants...)
+	inputs = slices.Concat(d.frozen, params, []compute.Buffer{ids}, d.constants)
 	out, err := d.forward.call(inputs...)
 	require.NoError(t, err)
 	return inputs, out

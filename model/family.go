@@ -104,11 +104,26 @@ func (t TensorShape) Elements() int {
 	return n
 }
 
-// Tensors lists the model's tensors in the order that is used everywhere: the embedding,
-// the layers from first to last, the final norm, and the head unless it is tied. A
-// critic's head is a value head, named as in transformers' …ForTokenClassification.
-// Matrices are [out, in].
+// Tensors lists the tensors that are trained, in the order that is used everywhere: the
+// embedding, the layers from first to last, the final norm, and the head unless it is tied;
+// or, with LoRA, the adapters of the layers, named as PEFT names them. A critic's head is a
+// value head, named as in transformers' …ForTokenClassification. Matrices are [out, in].
 func (c Config) Tensors() []TensorShape {
+	var ts []TensorShape
+	if c.Adapted() {
+		ts = c.adapters()
+	} else {
+		ts = c.backbone(!c.ValueHead)
+	}
+	if c.ValueHead {
+		ts = append(ts, TensorShape{valueHeadName, []int{1, c.HiddenSize}}, TensorShape{"score.bias", []int{1}})
+	}
+	return ts
+}
+
+// backbone lists the tensors of a whole model: the embedding, the layers, the final norm, and
+// the policy's head if it has one of its own and it is wanted.
+func (c Config) backbone(head bool) []TensorShape {
 	d := c.HiddenSize
 	ts := []TensorShape{{"model.embed_tokens.weight", []int{c.VocabSize, d}}}
 	of := c.layerTensors()
@@ -118,10 +133,7 @@ func (c Config) Tensors() []TensorShape {
 		}
 	}
 	ts = append(ts, TensorShape{"model.norm.weight", []int{d}})
-	switch {
-	case c.ValueHead:
-		ts = append(ts, TensorShape{valueHeadName, []int{1, d}}, TensorShape{"score.bias", []int{1}})
-	case !c.TieEmbeddings:
+	if head && !c.TieEmbeddings {
 		ts = append(ts, TensorShape{headName, []int{c.VocabSize, d}})
 	}
 	return ts
@@ -133,12 +145,16 @@ const (
 )
 
 // valueHead is the index in Tensors of a critic's head; its bias comes after it.
-func (c Config) valueHead() int { return 2 + c.Layers*len(c.layerTensors()) }
+func (c Config) valueHead() int { return len(c.Critic().Tensors()) - 2 }
 
-// Parameters is the number of scalars a policy has.
-func (c Config) Parameters() int64 {
-	var n int64
-	for _, t := range c.Tensors() {
+// Parameters is the number of scalars a policy has, those of its base model among them.
+func (c Config) Parameters() int64 { return elements(c.Frozen()) + c.Trained() }
+
+// Trained is the number of scalars that are trained.
+func (c Config) Trained() int64 { return elements(c.Tensors()) }
+
+func elements(ts []TensorShape) (n int64) {
+	for _, t := range ts {
 		n += int64(t.Elements())
 	}
 	return n

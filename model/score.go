@@ -105,7 +105,7 @@ func (p *Programs) forward(s *State, ids []int32, temperature float32) (f *score
 			return nil, err
 		}
 	}
-	out, err := prog.call(append(append([]compute.Buffer{}, s.params...), f.inputs(p)...)...)
+	out, err := prog.call(append(s.weights(), f.inputs(p)...)...)
 	if err != nil {
 		f.free()
 		return nil, err

@@ -73,13 +73,18 @@ func (t network) norm(x, weight *graph.Node) *graph.Node {
 	return t.cast(graph.Mul(x, graph.Reshape(weight, 1, d)))
 }
 
-// linear is x·Wᵀ + b.
+// linear is x·Wᵀ + b, and with adapters s·(x·Aᵀ)·Bᵀ more, which is computed in wide as in PEFT.
 func (t network) linear(x *graph.Node, w linear) *graph.Node {
 	y := graph.Dot(x, t.cast(w.weight)).General([]int{1}, nil, []int{1}, nil)
 	if w.bias != nil {
 		y = graph.Add(y, graph.Reshape(t.cast(w.bias), 1, w.bias.Shape().Size()))
 	}
-	return y
+	if w.a == nil {
+		return y
+	}
+	low := graph.Dot(t.widen(x), w.a).General([]int{1}, nil, []int{1}, nil)
+	by := graph.Dot(low, w.b).General([]int{1}, nil, []int{1}, nil)
+	return t.cast(graph.Add(t.widen(y), graph.Mul(by, scalar(by, float32(t.c.LoRA.Scale())))))
 }
 
 // rotate applies rotary positions to x [..., HeadDim] with tables that broadcast

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/gomlx/gomlx/core/graph"
@@ -14,8 +15,9 @@ type weights struct {
 	norm      *graph.Node // the last one
 	head      *graph.Node // the embedding if it is tied; nil in a critic
 	value     linear      // a critic's head
-	// trained are the tensors of Config.Tensors, in their order.
-	trained []*graph.Node
+	// all are the tensors of Config.Frozen and Config.Tensors, in their order; trained are
+	// the latter.
+	all, trained []*graph.Node
 }
 
 // layer are a transformer block's tensors.
@@ -25,9 +27,10 @@ type layer struct {
 	gate, up, down         linear
 }
 
-// linear is a linear map: a weight [out, in], a bias [out] or nil, and in a family that
-// normalizes heads, the scale [HeadDim] of the norm of each head of the output, or nil.
-type linear struct{ weight, bias, headNorm *graph.Node }
+// linear is a linear map: a weight [out, in], a bias [out] or nil; in a family that normalizes
+// heads, the scale [HeadDim] of the norm of each head of the output, or nil; and adapters
+// a [rank, in] and b [out, rank], or nil.
+type linear struct{ weight, bias, headNorm, a, b *graph.Node }
 
 // layerTensor is a tensor of a layer: its name after the layer's, its shape, and its place
 // in a program.
@@ -91,10 +94,10 @@ func (c Config) layerTensors() []layerTensor {
 // layerName is how the names of layer i's tensors begin.
 func layerName(i int) string { return "model.layers." + strconv.Itoa(i) + "." }
 
-// weights finds the places of nodes in the order of Config.Tensors.
-func (c Config) weights(trained []*graph.Node) weights {
-	w := weights{c: c, trained: trained, layers: make([]layer, c.Layers)}
-	rest := trained
+// weights finds the places of nodes in the order of Config.Frozen and Config.Tensors.
+func (c Config) weights(all []*graph.Node) weights {
+	w := weights{c: c, all: all, trained: all[len(c.Frozen()):], layers: make([]layer, c.Layers)}
+	rest := all
 	next := func() (n *graph.Node) {
 		n, rest = rest[0], rest[1:]
 		return n
@@ -109,22 +112,44 @@ func (c Config) weights(trained []*graph.Node) weights {
 	w.norm = next()
 	switch {
 	case c.ValueHead:
-		w.value.weight, w.value.bias = next(), next()
 	case c.TieEmbeddings:
 		w.head = w.embedding
 	default:
 		w.head = next()
 	}
+	if c.Adapted() {
+		for i := range w.layers {
+			for j, p := range c.projections() {
+				if c.LoRA.Targets.has(j) {
+					at := p.of(&w.layers[i])
+					at.a, at.b = next(), next()
+				}
+			}
+		}
+	}
+	if c.ValueHead {
+		w.value.weight, w.value.bias = next(), next()
+	}
 	return w
 }
 
-// weights declares the model's tensors as inputs.
-func (t network) weights(in *inputs) weights { return t.c.weights(in.tensors(t.wide, t.c.Tensors())) }
+// weights declares the model's tensors as inputs: those of its base model, and those that are
+// trained.
+func (t network) weights(in *inputs) weights {
+	var all []*graph.Node
+	for _, s := range t.c.Frozen() {
+		all = append(all, in.next(frozenDType(s, t.dtype), s.Shape...))
+	}
+	return t.c.weights(append(all, in.tensors(t.wide, t.c.Tensors())...))
+}
 
-// ofLayer are the trained tensors of layer i among nodes in the order of Config.Tensors.
-func (c Config) ofLayer(all []*graph.Node, i int) []*graph.Node {
-	n := len(c.layerTensors())
-	return all[1+i*n : 1+(i+1)*n]
+// ofLayer are the tensors of layer i among the trained ones.
+func (c Config) ofLayer(trained []*graph.Node, i int) []*graph.Node {
+	first, n := 1, len(c.layerTensors())
+	if c.Adapted() {
+		first, n = 0, 2*c.LoRA.Targets.count()
+	}
+	return trained[first+i*n : first+(i+1)*n]
 }
 
 // gradientNodes are the gradients by a model's trained tensors, in the order of Config.Tensors.
@@ -137,7 +162,10 @@ func newGradientNodes(w weights) gradientNodes {
 	return gradientNodes{w, make([]*graph.Node, len(w.trained))}
 }
 
-// add adds to the gradient of a tensor.
+// has reports whether there is a gradient by a tensor: whether it is trained.
+func (g gradientNodes) has(tensor *graph.Node) bool { return slices.Contains(g.w.trained, tensor) }
+
+// add adds to the gradient by a tensor. There is none by a frozen one.
 func (g gradientNodes) add(tensor, by *graph.Node) {
 	for i, t := range g.w.trained {
 		switch {
