@@ -11,25 +11,28 @@ import (
 // input, so that only one layer's activations are in memory at a time, on every platform.
 func (p *Programs) buildBackward(in *inputs) []*graph.Node {
 	n := p.sh.MicroBatch * p.sh.Sequence
-	params := in.tensors(p.net.wide, p.c.Tensors())
+	w := p.net.weights(in)
 	b := p.batchInputs(in)
 	lp, entropy, logSum := in.next(p.net.wide, n), in.next(p.net.wide, n), in.next(p.net.wide, n)
 	saved := p.savedInputs(in)
 	columns := in.columns(p.net.wide, p.columnCount(), n)
 	l := p.policyLoss(lp, entropy, columns, in.next(p.net.wide, knobCount))
-	grads := p.pullScores(params, saved, b, entropy, logSum, l.byLogProb, l.byEntropy)
+	grads := p.pullScores(w, saved, b, entropy, logSum, l.byLogProb, l.byEntropy)
 	return p.addUp(in, grads, l.metrics, metricRatio)
 }
 
 // pullScores propagates the derivatives of the loss by log-probs and entropies back
 // through the network and returns the gradients of all tensors.
-func (p *Programs) pullScores(params, saved []*graph.Node, b batchNodes, entropy, logSum, byLogProb, byEntropy *graph.Node) []*graph.Node {
-	grads := make([]*graph.Node, len(params))
-	hd := head{t: p.net, weight: params[p.c.head()], legal: b.legal, inverse: b.inverse}
-	dx, dnorm, dhead := hd.gradients(saved[p.c.Layers], params[p.c.finalNorm()], b.target, entropy, logSum, byLogProb, byEntropy)
-	grads[p.c.finalNorm()], grads[p.c.head()] = dnorm, dhead
-	p.pullLayers(grads, params, saved, dx, b)
-	return grads
+func (p *Programs) pullScores(w weights, saved []*graph.Node, b batchNodes, entropy, logSum, byLogProb, byEntropy *graph.Node) []*graph.Node {
+	grads := newGradientNodes(w)
+	hd := head{t: p.net, weight: w.head, legal: b.legal, inverse: b.inverse, frozen: !grads.has(w.head)}
+	dx, dnorm, dhead := hd.gradients(saved[p.c.Layers], w.norm, b.target, entropy, logSum, byLogProb, byEntropy)
+	grads.add(w.norm, dnorm)
+	if dhead != nil {
+		grads.add(w.head, dhead)
+	}
+	p.pullLayers(grads, saved, dx, b)
+	return grads.by
 }
 
 // columnCount is how many columns the policy's loss has.
@@ -60,19 +63,23 @@ func (p *Programs) savedInputs(in *inputs) []*graph.Node {
 }
 
 // pullLayers propagates the derivative by the last layer's output back to the embedding
-// and sets the gradients of the layers' tensors. It adds to the embedding's gradient if
-// there is one already, from a tied head.
-func (p *Programs) pullLayers(grads, params, saved []*graph.Node, dx *graph.Node, b batchNodes) {
+// and sets the gradients of the tensors that are trained. It adds to the embedding's gradient
+// if there is one already, from a tied head.
+func (p *Programs) pullLayers(grads gradientNodes, saved []*graph.Node, dx *graph.Node, b batchNodes) {
 	n := p.sh.MicroBatch * p.sh.Sequence
 	for i := p.c.Layers - 1; i >= 0; i-- {
-		x, w := saved[i], p.c.layerOf(params, i)
+		x, w := saved[i], grads.w.layers[i]
 		if p.net.barrier {
 			x = graph.SchedulingBarrier(x, dx)
 		}
 		y := p.net.layer(w, x, p.sh.MicroBatch, p.sh.Sequence, b.cos, b.sin)
-		g := p.net.pullback(y, dx, append([]*graph.Node{x}, w...)...)
+		g := p.net.pullback(y, dx, append([]*graph.Node{x}, p.c.ofLayer(grads.w.trained, i)...)...)
 		dx = g[0]
-		copy(p.c.layerOf(grads, i), g[1:])
+		copy(p.c.ofLayer(grads.by, i), g[1:])
+	}
+	table := grads.w.embedding
+	if !grads.has(table) {
+		return
 	}
 	if id, ok := p.c.padding(); ok {
 		padded := graph.Equal(b.flat, scalar(b.flat, float32(id)))
@@ -80,11 +87,7 @@ func (p *Programs) pullLayers(grads, params, saved []*graph.Node, dx *graph.Node
 		dx = graph.Where(padded, scalar(dx, 0), dx)
 	}
 	// The gradient of an embedding's row is the sum over the positions of its token.
-	table := graph.ScatterSum(graph.Zeros(dx.Graph(), params[0].Shape()), graph.Reshape(b.flat, n, 1), p.net.widen(dx), false, false)
-	if grads[0] != nil {
-		table = graph.Add(grads[0], table)
-	}
-	grads[0] = table
+	grads.add(table, graph.ScatterSum(graph.Zeros(dx.Graph(), table.Shape()), graph.Reshape(b.flat, n, 1), p.net.widen(dx), false, false))
 }
 
 // addUp adds gradients and metrics to the sums so far, in the memory of the sums. It declares

@@ -38,6 +38,9 @@ type Config struct {
 	// ValueHead makes the model a critic: its head computes one number for each token.
 	// No file sets it; see Critic.
 	ValueHead bool
+	// LoRA makes the model the adapters over a frozen base model of this shape. No config.json
+	// sets it; see OpenAdapter.
+	LoRA LoRA
 	// InitializerRange is the standard deviation with which NewParams draws matrices.
 	InitializerRange float64
 	// BOS, EOS and Pad are token ids, empty if the model has none. They are copied from
@@ -323,5 +326,13 @@ func (c Config) shape() Config {
 	}
 	c.MaxPositions = 0
 	c.InitializerRange = 0
+	c.LoRA.Base = ""
+	return c
+}
+
+// body is the shape of what a policy, its critic and their base model have in common.
+func (c Config) body() Config {
+	c = c.shape()
+	c.LoRA, c.ValueHead, c.TieEmbeddings = LoRA{}, false, false
 	return c
 }

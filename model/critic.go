@@ -10,7 +10,7 @@ import (
 )
 
 // Critic returns the configuration of the policy's critic: the same backbone with a value
-// head instead of the output head. Programs of this configuration support Values and
+// head instead of the output head. With LoRA it has adapters of its own over the same base. Programs of this configuration support Values and
 // CriticUpdate, and its States and Snapshots are critics.
 func (c Config) Critic() Config {
 	c.ValueHead, c.TieEmbeddings = true, false
@@ -40,7 +40,7 @@ func (s *State) NewCritic() Source {
 		v := sized(into, shapes[i].Elements())
 		clear(v)
 		return v, nil
-	})
+	}).Over(s.base)
 }
 
 // CriticSettings are the knobs of a critic's update, all inputs of the programs.
@@ -136,44 +136,44 @@ func (k CriticSettings) check() error {
 
 // values computes the values, wide [n], of the final hidden states x [n, d] before their
 // norm.
-func (t network) values(x, norm, weight, bias *graph.Node) *graph.Node {
+func (t network) values(x, norm *graph.Node, head linear) *graph.Node {
 	n, d := x.Shape().Dimensions[0], x.Shape().Dimensions[1]
-	v := graph.ReduceSum(graph.Mul(t.widen(t.norm(x, norm)), graph.Reshape(weight, 1, d)), -1)
-	return graph.Add(v, graph.BroadcastToDims(bias, n))
+	v := graph.ReduceSum(graph.Mul(t.widen(t.norm(x, norm)), graph.Reshape(head.weight, 1, d)), -1)
+	return graph.Add(v, graph.BroadcastToDims(head.bias, n))
 }
 
 // buildValues is the critic's forward program. Its inputs are the parameters, ids [b, T]
 // and rotary tables; its outputs are the values of the tokens that follow, [b·T], and the
 // activations between layers.
 func (p *Programs) buildValues(in *inputs) []*graph.Node {
-	params := in.tensors(p.net.wide, p.c.Tensors())
-	saved := p.layers(params, p.batchInputs(in))
-	h := p.c.valueHead()
-	v := p.net.values(saved[p.c.Layers], params[p.c.finalNorm()], params[h], params[h+1])
+	w := p.net.weights(in)
+	saved := p.layers(w, p.batchInputs(in))
+	v := p.net.values(saved[p.c.Layers], w.norm, w.value)
 	return append([]*graph.Node{v}, saved...)
 }
 
 // buildCriticBackward is buildBackward for the critic.
 func (p *Programs) buildCriticBackward(in *inputs) []*graph.Node {
 	n := p.sh.MicroBatch * p.sh.Sequence
-	params := in.tensors(p.net.wide, p.c.Tensors())
+	w := p.net.weights(in)
 	b := p.batchInputs(in)
 	values, saved := in.next(p.net.wide, n), p.savedInputs(in)
 	columns := in.columns(p.net.wide, criticColumnCount, n)
 	byValue, metrics := valueLoss(values, columns, element(in.next(p.net.wide, 1), 0))
 	const none = -1 // no metric is a maximum
-	return p.addUp(in, p.pullValues(params, saved, b, byValue), metrics, none)
+	return p.addUp(in, p.pullValues(w, saved, b, byValue), metrics, none)
 }
 
 // pullValues is pullScores for the critic.
-func (p *Programs) pullValues(params, saved []*graph.Node, b batchNodes, byValue *graph.Node) []*graph.Node {
-	norm, h := p.c.finalNorm(), p.c.valueHead()
-	grads := make([]*graph.Node, len(params))
+func (p *Programs) pullValues(w weights, saved []*graph.Node, b batchNodes, byValue *graph.Node) []*graph.Node {
+	grads := newGradientNodes(w)
 	last := saved[p.c.Layers]
-	g := p.net.pullback(p.net.values(last, params[norm], params[h], params[h+1]), byValue, last, params[norm], params[h], params[h+1])
-	grads[norm], grads[h], grads[h+1] = g[1], g[2], g[3]
-	p.pullLayers(grads, params, saved, g[0], b)
-	return grads
+	g := p.net.pullback(p.net.values(last, w.norm, w.value), byValue, last, w.norm, w.value.weight, w.value.bias)
+	grads.add(w.norm, g[1])
+	grads.add(w.value.weight, g[2])
+	grads.add(w.value.bias, g[3])
+	p.pullLayers(grads, saved, g[0], b)
+	return grads.by
 }
 
 // knobs are the inputs of the loss: the clip, +Inf if it is off.

@@ -29,17 +29,16 @@ func (p *Programs) prefillRows() int {
 // with the prompt's last token and computes the first distribution.
 func (p *Programs) buildPrefill(in *inputs) []*graph.Node {
 	rows, width, half := p.prefillRows(), p.sh.PromptTokens, p.c.HeadDim/2
-	params := in.tensors(dtypes.Float32, p.c.Tensors())
+	weights := p.net.weights(in)
 	ids := in.next(dtypes.Int32, rows, width)
 	table := func() *graph.Node {
 		all := in.next(dtypes.Float32, p.positions, half)
 		return graph.Reshape(graph.Slice(all, graph.AxisRange(0, width)), 1, width, half)
 	}
 	cos, sin := table(), table()
-	x := p.net.embed(params[0], graph.Reshape(ids, rows*width))
+	x := p.net.embed(weights.embedding, graph.Reshape(ids, rows*width))
 	var out []*graph.Node
-	for i := range p.c.Layers {
-		w := p.c.layerOf(params, i)
+	for i, w := range weights.layers {
 		q, k, v := p.net.project(w, x, rows, width, cos, sin)
 		out = append(out, k, v)
 		if i < p.c.Layers-1 { // the last layer's output is not needed
@@ -96,7 +95,7 @@ func (p *Programs) buildDecode(in *inputs) []*graph.Node {
 	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
 	g := in.g
 	s := &loopState{}
-	params := in.tensors(dtypes.Float32, p.c.Tensors())
+	params := p.net.weights(in).all
 	caches := p.prefilled(in)
 	s.add("step", graph.Const(g, int32(0)))
 	s.add("token", in.next(dtypes.Int32, rows))
@@ -135,7 +134,7 @@ const chunkCaches = 6
 func (p *Programs) buildDecodeChunk(in *inputs) []*graph.Node {
 	c, rows, fresh := p.c, p.sh.GenerateRows, p.sh.MaxNewTokens
 	s := &loopState{}
-	params := in.tensors(dtypes.Float32, c.Tensors())
+	params := p.net.weights(in).all
 	var caches []*graph.Node
 	for i := range 2 * c.Layers {
 		caches = append(caches, in.donated(chunkCaches+i, p.net.dtype, rows, c.KVHeads, p.positions, c.HeadDim))
@@ -196,7 +195,7 @@ func (p *Programs) decodeInputs(in *inputs, s *loopState) {
 // returns the loop's final values by name.
 func (p *Programs) decodeLoop(g *graph.Graph, s *loopState, params []*graph.Node, end func(*graph.Graph, map[string]*graph.Node) *graph.Node) map[string]*graph.Node {
 	for i, w := range params {
-		if w.Rank() == 2 { // cast once, not at every token
+		if w.Rank() == 2 && !p.c.Adapted() { // cast once, not at every token; a base is cast already
 			w = p.net.cast(w)
 		}
 		s.add("weight"+strconv.Itoa(i), w)
@@ -230,10 +229,11 @@ func (p *Programs) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
 	c := p.c
 	rows, width := p.sh.GenerateRows, p.sh.PromptTokens
 	whole := func(n int32) *graph.Node { return graph.Const(g, n) }
-	params := make([]*graph.Node, len(c.Tensors()))
+	params := make([]*graph.Node, len(c.Frozen())+len(c.Tensors()))
 	for i := range params {
 		params[i] = v["weight"+strconv.Itoa(i)]
 	}
+	weights := c.weights(params)
 	step := v["step"]
 	slot := graph.Add(step, whole(int32(width)))
 	before := graph.Sub(v["length"], whole(1)) // prompt tokens already in the cache
@@ -251,9 +251,8 @@ func (p *Programs) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
 			graph.LessOrEqual(place, slot)))
 	seen = graph.Reshape(seen, rows, 1, 1, p.positions)
 
-	x := p.net.embed(params[0], v["token"])
-	for i := range c.Layers {
-		w := c.layerOf(params, i)
+	x := p.net.embed(weights.embedding, v["token"])
+	for i, w := range weights.layers {
 		q, k, val := p.net.project(w, x, rows, 1, cos, sin)
 		keys, values := "cache"+strconv.Itoa(2*i), "cache"+strconv.Itoa(2*i+1)
 		start := []*graph.Node{whole(0), whole(0), slot, whole(0)}
@@ -265,8 +264,8 @@ func (p *Programs) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
 		o := graph.Dot(p.net.softmax(scores), v[values]).General([]int{3}, []int{0, 1}, []int{2}, []int{0, 1})
 		x = p.net.finish(w, x, graph.Reshape(o, rows, c.Heads*c.HeadDim))
 	}
-	hd := head{t: p.net, weight: params[c.head()], legal: v["legal"], inverse: v["inverse"]}
-	logits := hd.logits(p.net.norm(x, params[c.finalNorm()]))
+	hd := head{t: p.net, weight: weights.head, legal: v["legal"], inverse: v["inverse"]}
+	logits := hd.logits(p.net.norm(x, weights.norm))
 	u := graph.Reshape(graph.DynamicSlice(v["uniforms"], []*graph.Node{whole(0), step}, []int{rows, 1}), rows)
 	token, logProb := sample(logits, u, v["greedy"])
 

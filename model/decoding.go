@@ -64,7 +64,7 @@ func (p *Programs) decodeWhole(s *State, d *decoding, cache []compute.Buffer) er
 	if err != nil {
 		return err
 	}
-	args := append(append([]compute.Buffer{}, s.params...), cache...)
+	args := append(s.weights(), cache...)
 	out, err := prog.call(append(append(args, d.token), d.inputs(p)...)...)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (p *Programs) decodeChunk(s *State, d *decoding, cache *[]compute.Buffer, f
 	); err != nil {
 		return 0, err
 	}
-	args := append(append([]compute.Buffer{}, s.params...), *cache...)
+	args := append(s.weights(), *cache...)
 	args = append(append(args, step, end, d.token), d.inputs(p)...)
 	out, err := prog.call(append(args, d.tokens, d.logProbs, d.count)...)
 	if err != nil {

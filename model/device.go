@@ -14,6 +14,7 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/dtypes/bfloat16"
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/go-xla/compute/xla"
 	"github.com/gomlx/go-xla/pjrt"
@@ -191,7 +192,7 @@ func try(op string, f func() error) (err error) {
 }
 
 // upload copies values to the device with the given shape. The caller holds run.
-func upload[T float32 | int32 | uint32 | bool](d *Device, v []T, dims ...int) (compute.Buffer, error) {
+func upload[T float32 | bfloat16.BFloat16 | int32 | uint32 | bool](d *Device, v []T, dims ...int) (compute.Buffer, error) {
 	n := 1
 	for _, x := range dims {
 		n *= x

@@ -21,6 +21,14 @@
 //
 // A reference policy is parameters without optimizer state (LoadParams). Score accepts it.
 //
+// A policy may be adapters over a frozen base model (Config.LoRA). Its states hold the
+// adapters alone, and share the base with those of its critic and its reference.
+//
+//	a, err := model.OpenAdapter("lora", f.Config)
+//	p, err := d.Programs(a.Config, legal, shapes)
+//	base, err := p.LoadBase(f.First())
+//	s, err := p.Load(a.First().Over(base))
+//
 // # Size
 //
 // A model may be larger than the host's memory. Load reads a Source one tensor at a time, in

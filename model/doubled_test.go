@@ -18,7 +18,9 @@ import (
 type doubled struct {
 	p             *Programs
 	forward, pull *program
-	// constants are the forward program's inputs after the parameters and the ids.
+	// frozen are the forward program's inputs before the parameters: the base model's weights.
+	frozen []compute.Buffer
+	// constants are its inputs after the parameters and the ids.
 	constants []compute.Buffer
 }
 
@@ -45,9 +47,18 @@ func inFloat64(t *testing.T, p *Programs, legal []bool, temperature float32) *do
 	t.Cleanup(func() {
 		d.forward.finalize()
 		d.pull.finalize()
+		free(d.frozen)
 		free(d.constants)
 	})
 	return d
+}
+
+// below puts a base model below the adapters.
+func (d *doubled) below(t *testing.T, base Params) {
+	t.Helper()
+	for i, ts := range d.p.c.Frozen() {
+		d.frozen = append(d.frozen, d.put(t, float64s(base.Values[i]), ts.Shape...))
+	}
 }
 
 // widened is p with a network in float64.
@@ -70,17 +81,17 @@ func float64s(v []float32) []float64 {
 func (d *doubled) buildPull(in *inputs) []*graph.Node {
 	p := d.p
 	n, wide := p.sh.MicroBatch*p.sh.Sequence, p.net.wide
-	params := in.tensors(wide, p.c.Tensors())
+	w := p.net.weights(in)
 	b := p.batchInputs(in)
 	if p.c.ValueHead {
 		in.next(wide, n)
 		saved := p.savedInputs(in)
-		return p.pullValues(params, saved, b, in.next(wide, n))
+		return p.pullValues(w, saved, b, in.next(wide, n))
 	}
 	in.next(wide, n)
 	entropy, logSum := in.next(wide, n), in.next(wide, n)
 	saved := p.savedInputs(in)
-	return p.pullScores(params, saved, b, entropy, logSum, in.next(wide, n), in.next(wide, n))
+	return p.pullScores(w, saved, b, entropy, logSum, in.next(wide, n), in.next(wide, n))
 }
 
 func (d *doubled) put(t *testing.T, v []float64, dims ...int) compute.Buffer {
@@ -130,7 +141,7 @@ func (d *doubled) minibatch(t *testing.T, prog *program, all []packed, knobs []f
 // score runs the forward program and gives all that comes out of it.
 func (d *doubled) score(t *testing.T, params []compute.Buffer, ids compute.Buffer) (inputs, out []compute.Buffer) {
 	t.Helper()
-	inputs = append(append(slices.Clone(params), ids), d.constants...)
+	inputs = slices.Concat(d.frozen, params, []compute.Buffer{ids}, d.constants)
 	out, err := d.forward.call(inputs...)
 	require.NoError(t, err)
 	return inputs, out

@@ -23,8 +23,9 @@ const (
 type family struct {
 	modelType    string // model_type in config.json
 	architecture string // architectures in config.json
-	// lacks are the tensors of a layer that the family has none of.
-	lacks []layerTensor
+	// biases says that queries, keys and values have biases, and headNorms that each head's
+	// queries and keys have norms.
+	biases, headNorms bool
 	// headDim is head_dim where config.json has none; 0 is hidden_size / num_attention_heads.
 	headDim int
 	// positions is max_position_embeddings where config.json has none.
@@ -47,17 +48,16 @@ type family struct {
 var families = [familyCount]family{
 	Qwen2: {
 		modelType: "qwen2", architecture: "Qwen2ForCausalLM", positions: 32_768,
-		lacks: []layerTensor{queryNorm, keyNorm}, windows: true,
+		biases: true, windows: true,
 	},
 	Qwen3: {
 		modelType: "qwen3", architecture: "Qwen3ForCausalLM", positions: 32_768, headDim: 128,
-		lacks: []layerTensor{queryBias, keyBias, valueBias}, windows: true, asTransformers: true,
+		headNorms: true, windows: true, asTransformers: true,
 		off: []string{"attention_bias"},
 	},
 	Llama: {
 		modelType: "llama", architecture: "LlamaForCausalLM", positions: 2048, llama3: true, asTransformers: true,
-		lacks: []layerTensor{queryBias, queryNorm, keyBias, keyNorm, valueBias},
-		off:   []string{"attention_bias", "mlp_bias"}, ignored: map[string]any{"pretraining_tp": 1},
+		off: []string{"attention_bias", "mlp_bias"}, ignored: map[string]any{"pretraining_tp": 1},
 	},
 }
 
@@ -89,69 +89,6 @@ func familyOf(modelType string) (Family, bool) {
 
 func (c Config) family() *family { return &families[c.Family] }
 
-// layerTensor is a kind of tensor in a layer.
-type layerTensor int
-
-// The tensors of a layer in their order. A family lacks some.
-const (
-	inputNorm layerTensor = iota
-	queryWeight
-	queryBias
-	queryNorm
-	keyWeight
-	keyBias
-	keyNorm
-	valueWeight
-	valueBias
-	outputWeight
-	postNorm
-	gateWeight
-	upWeight
-	downWeight
-	layerTensors // how many there are
-)
-
-// places are the indices of a layer's tensors in the layer, −1 where the family lacks one,
-// and how many it has.
-var places = func() (out [familyCount]struct {
-	at    [layerTensors]int
-	count int
-}) {
-	for f := range families {
-		for t := range layerTensors {
-			if slices.Contains(families[f].lacks, t) {
-				out[f].at[t] = -1
-				continue
-			}
-			out[f].at[t] = out[f].count
-			out[f].count++
-		}
-	}
-	return out
-}()
-
-// layerShapes are the shapes of all tensors that a layer can have, named after a prefix.
-func (c Config) layerShapes(prefix string) [layerTensors]TensorShape {
-	d, ff := c.HiddenSize, c.IntermediateSize
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	return [layerTensors]TensorShape{
-		inputNorm:    {prefix + "input_layernorm.weight", []int{d}},
-		queryWeight:  {prefix + "self_attn.q_proj.weight", []int{q, d}},
-		queryBias:    {prefix + "self_attn.q_proj.bias", []int{q}},
-		queryNorm:    {prefix + "self_attn.q_norm.weight", []int{c.HeadDim}},
-		keyWeight:    {prefix + "self_attn.k_proj.weight", []int{kv, d}},
-		keyBias:      {prefix + "self_attn.k_proj.bias", []int{kv}},
-		keyNorm:      {prefix + "self_attn.k_norm.weight", []int{c.HeadDim}},
-		valueWeight:  {prefix + "self_attn.v_proj.weight", []int{kv, d}},
-		valueBias:    {prefix + "self_attn.v_proj.bias", []int{kv}},
-		outputWeight: {prefix + "self_attn.o_proj.weight", []int{d, q}},
-		postNorm:     {prefix + "post_attention_layernorm.weight", []int{d}},
-		gateWeight:   {prefix + "mlp.gate_proj.weight", []int{ff, d}},
-		upWeight:     {prefix + "mlp.up_proj.weight", []int{ff, d}},
-		downWeight:   {prefix + "mlp.down_proj.weight", []int{d, ff}},
-	}
-}
-
 // TensorShape is the name and shape of a tensor in a Hugging Face model.
 type TensorShape struct {
 	Name  string
@@ -167,25 +104,36 @@ func (t TensorShape) Elements() int {
 	return n
 }
 
-// Tensors lists the model's tensors in the order that is used everywhere: the embedding,
-// the layers from first to last, the final norm, and the head unless it is tied. A
-// critic's head is a value head, named as in transformers' …ForTokenClassification.
-// Matrices are [out, in].
+// Tensors lists the tensors that are trained, in the order that is used everywhere: the
+// embedding, the layers from first to last, the final norm, and the head unless it is tied;
+// or, with LoRA, the adapters of the layers, named as PEFT names them. A critic's head is a
+// value head, named as in transformers' …ForTokenClassification. Matrices are [out, in].
 func (c Config) Tensors() []TensorShape {
+	var ts []TensorShape
+	if c.Adapted() {
+		ts = c.adapters()
+	} else {
+		ts = c.backbone(!c.ValueHead)
+	}
+	if c.ValueHead {
+		ts = append(ts, TensorShape{valueHeadName, []int{1, c.HiddenSize}}, TensorShape{"score.bias", []int{1}})
+	}
+	return ts
+}
+
+// backbone lists the tensors of a whole model: the embedding, the layers, the final norm, and
+// the policy's head if it has one of its own and it is wanted.
+func (c Config) backbone(head bool) []TensorShape {
 	d := c.HiddenSize
 	ts := []TensorShape{{"model.embed_tokens.weight", []int{c.VocabSize, d}}}
+	of := c.layerTensors()
 	for i := range c.Layers {
-		for t, shape := range c.layerShapes(fmt.Sprintf("model.layers.%d.", i)) {
-			if places[c.Family].at[t] >= 0 {
-				ts = append(ts, shape)
-			}
+		for _, t := range of {
+			ts = append(ts, TensorShape{layerName(i) + t.name, t.shape})
 		}
 	}
 	ts = append(ts, TensorShape{"model.norm.weight", []int{d}})
-	switch {
-	case c.ValueHead:
-		ts = append(ts, TensorShape{valueHeadName, []int{1, d}}, TensorShape{"score.bias", []int{1}})
-	case !c.TieEmbeddings:
+	if head && !c.TieEmbeddings {
 		ts = append(ts, TensorShape{headName, []int{c.VocabSize, d}})
 	}
 	return ts
@@ -196,27 +144,17 @@ const (
 	valueHeadName = "score.weight"
 )
 
-// layerStart is the index in Tensors of layer i's first tensor.
-func (c Config) layerStart(i int) int { return 1 + i*places[c.Family].count }
-
-// finalNorm is the index in Tensors of the last norm.
-func (c Config) finalNorm() int { return c.layerStart(c.Layers) }
-
-// head is the index in Tensors of the output head, which is the embedding if it is tied.
-func (c Config) head() int {
-	if c.TieEmbeddings {
-		return 0
-	}
-	return c.finalNorm() + 1
-}
-
 // valueHead is the index in Tensors of a critic's head; its bias comes after it.
-func (c Config) valueHead() int { return c.finalNorm() + 1 }
+func (c Config) valueHead() int { return len(c.Critic().Tensors()) - 2 }
 
-// Parameters is the number of scalars a policy has.
-func (c Config) Parameters() int64 {
-	var n int64
-	for _, t := range c.Tensors() {
+// Parameters is the number of scalars a policy has, those of its base model among them.
+func (c Config) Parameters() int64 { return elements(c.Frozen()) + c.Trained() }
+
+// Trained is the number of scalars that are trained.
+func (c Config) Trained() int64 { return elements(c.Tensors()) }
+
+func elements(ts []TensorShape) (n int64) {
+	for _, t := range ts {
 		n += int64(t.Elements())
 	}
 	return n

@@ -64,7 +64,8 @@ func fileOf(name string, body []byte) File {
 }
 
 // Files are the files of a Hugging Face model folder with the state. transformers loads
-// config.json and model.safetensors; optimizer.safetensors holds the moments ("m." and "v."
+// config.json and model.safetensors, and PEFT the files of adapters, adapter_config.json and
+// adapter_model.safetensors; optimizer.safetensors holds the moments ("m." and "v."
 // before each tensor's name) and the step. The caller adds the tokenizer's files. A critic's
 // files are critic.safetensors and critic_optimizer.safetensors, for the folder of its
 // policy. Parameters without moments have no optimizer's file. A file has at most so many bytes
@@ -89,9 +90,12 @@ func DrawnFiles(c Config, at draw.Address) ([]File, error) {
 func stateFiles(c Config, parts part, step int64, read tensorReader, most int64) ([]File, error) {
 	weights, optimizer := WeightsFile, OptimizerFile
 	var out []File
-	if c.ValueHead {
+	switch {
+	case c.ValueHead:
 		weights, optimizer = CriticFile, CriticOptimizerFile
-	} else {
+	case c.Adapted():
+		weights, out = AdapterFile, append(out, fileOf(AdapterConfigFile, c.LoRA.JSON()))
+	default:
 		out = append(out, fileOf(ConfigFile, c.JSON()))
 	}
 	more, err := tensorFiles(c, weights, namedTensors(c, partParams, ""), map[string]string{"format": "pt"}, read, most)

@@ -14,7 +14,14 @@ import (
 // Probe makes a state to test the programs with: norms of 1, noise in the other tensors, zero
 // moments and no update applied. It is made on the device and always has the same bits.
 func (p *Programs) Probe() (*State, error) {
-	s, err := p.empty(p.c, true)
+	base, err := p.probeBase()
+	if base != nil {
+		defer base.Free() // the state holds it
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a probe: %w", err)
+	}
+	s, err := p.empty(p.c, base, true)
 	if err != nil {
 		return nil, fmt.Errorf("make a probe: %w", err)
 	}
@@ -32,7 +39,7 @@ func (p *Programs) fillProbe(s *State) error {
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
 	return try("make weights", func() (err error) {
-		s.params, err = p.fill(probeTensor)
+		s.params, err = p.fill(kindFill, p.c.Tensors(), probeTensor)
 		return err
 	})
 }
@@ -48,10 +55,10 @@ func probeTensor(t TensorShape) (base, spread float32) {
 // probeNoise bounds the noise of a probe's weights: a standard deviation of 0.02, as Qwen2's.
 const probeNoise = 0.0346
 
-// fill makes tensors on the device, in the order of Config.Tensors. of gives a tensor's
-// least number and the width of the range of its noise. The caller holds run.
-func (p *Programs) fill(of func(TensorShape) (base, spread float32)) (out []compute.Buffer, err error) {
-	fills, err := p.group(kindFill)
+// fill makes tensors on the device by the programs of a kind. of gives a tensor's least number
+// and the width of the range of its noise. The caller holds run.
+func (p *Programs) fill(k kind, tensors []TensorShape, of func(TensorShape) (base, spread float32)) (out []compute.Buffer, err error) {
+	fills, err := p.group(k)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +67,7 @@ func (p *Programs) fill(of func(TensorShape) (base, spread float32)) (out []comp
 			free(out)
 		}
 	}()
-	for i, t := range p.c.Tensors() {
+	for i, t := range tensors {
 		base, spread := of(t)
 		b, err := fills[i].fill(base, spread, mixWord(uint32(i)))
 		if err != nil {
@@ -73,7 +80,7 @@ func (p *Programs) fill(of func(TensorShape) (base, spread float32)) (out []comp
 
 // zeros are tensors of zeros made on the device. The caller holds run.
 func (p *Programs) zeros() ([]compute.Buffer, error) {
-	return p.fill(func(TensorShape) (base, spread float32) { return 0, 0 })
+	return p.fill(kindFill, p.c.Tensors(), func(TensorShape) (base, spread float32) { return 0, 0 })
 }
 
 // fill runs a program of buildFill.
@@ -92,7 +99,7 @@ func (p *program) fill(base, spread float32, seed uint32) (compute.Buffer, error
 
 // buildFill is the program that makes a tensor: base + spread · u, where u is noise in
 // [0, 1) of the place and the seed. Its input are the words of base, spread and seed.
-func buildFill(t TensorShape) builder {
+func buildFill(t TensorShape, dtype dtypes.DType) builder {
 	return func(in *inputs) []*graph.Node {
 		numbers := in.next(dtypes.Uint32, 3)
 		number := func(i int) *graph.Node { return graph.Bitcast(element(numbers, i), dtypes.Float32) }
@@ -100,6 +107,10 @@ func buildFill(t TensorShape) builder {
 		noise := mixNodes(graph.Add(place, element(numbers, 2)))
 		u := graph.ConvertDType(graph.BitwiseShiftRightLogical(noise, graph.Const(in.g, uint32(8))), dtypes.Float32)
 		u = graph.Mul(u, scalar(u, 1.0/(1<<24)))
-		return []*graph.Node{graph.Reshape(graph.Add(number(0), graph.Mul(number(1), u)), t.Shape...)}
+		x := graph.Reshape(graph.Add(number(0), graph.Mul(number(1), u)), t.Shape...)
+		if dtype != dtypes.Float32 {
+			x = graph.ConvertDType(x, dtype)
+		}
+		return []*graph.Node{x}
 	}
 }

@@ -236,6 +236,6 @@ func (p *Programs) prefill(s *State, ids []int32) ([]compute.Buffer, error) {
 		return nil, err
 	}
 	defer free([]compute.Buffer{buf})
-	args := append([]compute.Buffer{}, s.params...)
+	args := s.weights()
 	return prog.call(append(args, buf, p.decodeTab[0], p.decodeTab[1])...)
 }

@@ -40,15 +40,15 @@ func goldenLogProbs(t *testing.T, dir string, g golden) {
 func lastLogits(t *testing.T, p *Programs, s *State, ids [][]int32) [][]float32 {
 	rows, width := p.sh.MicroBatch, p.sh.Sequence
 	prog := &program{name: "logits", device: p.device, build: func(in *inputs) []*graph.Node {
-		params := in.tensors(p.net.wide, p.c.Tensors())
+		w := p.net.weights(in)
 		b := p.batchInputs(in)
-		x := p.net.embed(params[0], b.flat)
-		for i := range p.c.Layers {
-			x = p.net.layer(p.c.layerOf(params, i), x, rows, width, b.cos, b.sin)
+		x := p.net.embed(w.embedding, b.flat)
+		for _, l := range w.layers {
+			x = p.net.layer(l, x, rows, width, b.cos, b.sin)
 		}
 		x = graph.Reshape(graph.SliceAxis(graph.Reshape(x, rows, width, p.c.HiddenSize), 1, graph.AxisRange(width-1, width)), rows, p.c.HiddenSize)
-		hd := head{t: p.net, weight: params[p.c.head()], legal: b.legal, inverse: b.inverse}
-		return []*graph.Node{graph.ConvertDType(hd.logits(p.net.norm(x, params[p.c.finalNorm()])), dtypes.Float32)}
+		hd := head{t: p.net, weight: w.head, legal: b.legal, inverse: b.inverse}
+		return []*graph.Node{graph.ConvertDType(hd.logits(p.net.norm(x, w.norm)), dtypes.Float32)}
 	}}
 	flat := []int32{}
 	for _, row := range ids {

@@ -15,12 +15,12 @@ import (
 // models on the device.
 type group []*program
 
-// perTensor returns the device's programs of a kind for a configuration's tensors. The
+// perTensor returns the device's programs of a kind for tensors. The
 // caller holds run, and holds the group if it keeps it.
-func (d *Device) perTensor(k kind, c Config, key programKey, build func(TensorShape) builder) group {
+func (d *Device) perTensor(k kind, tensors []TensorShape, key programKey, build func(TensorShape) builder) group {
 	var out group
 	key.kind = k
-	for _, t := range c.Tensors() {
+	for _, t := range tensors {
 		key.tensor = strings.Trim(strings.ReplaceAll(fmt.Sprint(t.Shape), " ", "x"), "[]")
 		out = append(out, d.shared(key, build(t)))
 	}

@@ -27,6 +27,7 @@ type head struct {
 	weight  *graph.Node // [V, d] wide
 	legal   *graph.Node // [V] wide: 0, or −Inf for ids the tokenizer lacks
 	inverse *graph.Node // scalar, 1 / temperature
+	frozen  bool        // gives no gradient by the weight
 }
 
 // logits computes the logits of h [n, d] at the temperature, wide [n, V], with −Inf for
@@ -92,8 +93,11 @@ func (hd head) gradients(x, norm, target, entropy, logSum, byLogProb, byEntropy 
 			graph.Mul(column(byEntropy), graph.Mul(p, graph.Add(logP, column(entropy)))))
 		dl = t.cast(graph.Mul(dl, hd.inverse))
 		dh := graph.Dot(dl, t.cast(hd.weight)).General([]int{1}, nil, []int{0}, nil)
-		dw := graph.Dot(dl, h).WithOutputDType(t.wide).General([]int{0}, nil, []int{0}, nil)
 		dhs = append(dhs, dh)
+		if hd.frozen {
+			continue
+		}
+		dw := graph.Dot(dl, h).WithOutputDType(t.wide).General([]int{0}, nil, []int{0}, nil)
 		if dweight == nil {
 			dweight = dw
 		} else {

@@ -17,7 +17,7 @@ type Loading struct {
 // LoadVersion is Load, and computes the state's fingerprint tensor by tensor while the next
 // ones are read: Fingerprint has it then.
 func (p *Programs) LoadVersion(src Source) (*State, Loading, error) {
-	s, err := p.empty(src.Config, true)
+	s, err := p.emptyFrom(src, true)
 	if err != nil {
 		return nil, Loading{}, fmt.Errorf("upload state: %w", err)
 	}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/reprise-rl/reprise/model/draw"
@@ -16,7 +17,9 @@ type Params struct {
 
 // NewParams draws the weights of a new policy. As in transformers, matrices are drawn from
 // N(0, InitializerRange²), biases are 0 and norms 1; a critic's value head is 0. Tensor i
-// is drawn from the address with Step i, so the same address gives the same bits.
+// is drawn from the address with Step i, so the same address gives the same bits. With LoRA
+// the adapters are drawn: A uniformly, from a stream of its own for each linear map, and B is
+// 0, so that the policy is the base model.
 func NewParams(c Config, at draw.Address) Params {
 	p := zeroParams(c)
 	for i, t := range c.Tensors() {
@@ -32,7 +35,14 @@ func drawTensor(c Config, t TensorShape, i int, at draw.Address, v []float32) {
 		for j := range v {
 			v[j] = 1
 		}
-	case len(t.Shape) == 2 && t.Name != valueHeadName:
+	case strings.HasSuffix(t.Name, adapterA):
+		// As PEFT does, uniform within 1/√in: Kaiming's with a = √5 (arXiv 1502.01852).
+		at.Step = c.adapterStep(i)
+		r, bound := at.Rand(), 1/math.Sqrt(float64(t.Shape[1]))
+		for j := range v {
+			v[j] = float32((2*r.Float64() - 1) * bound)
+		}
+	case len(t.Shape) == 2 && t.Name != valueHeadName && !strings.HasSuffix(t.Name, adapterB):
 		at.Step = int64(i)
 		r := at.Rand()
 		for j := range v {

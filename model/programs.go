@@ -58,6 +58,9 @@ const (
 	kindApply       kind = "apply"
 	kindFill        kind = "fill"
 	kindFingerprint kind = "fingerprint"
+	// Of the tensors of a base model.
+	kindBaseFingerprint kind = "base-fingerprint"
+	kindBaseFill        kind = "base-fill"
 )
 
 // named returns the kind's name. A critic's programs have other names than the policy's,
@@ -133,10 +136,19 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 		p.progs[key.kind] = group{d.shared(key, build)}.hold()
 	}
 	each := func(k kind, l limits, build func(TensorShape) builder) {
-		p.progs[p.named(k)] = d.perTensor(k, c, programKey{limits: l}, build).hold()
+		p.progs[p.named(k)] = d.perTensor(k, c.Tensors(), programKey{limits: l}, build).hold()
 	}
-	each(kindFingerprint, limits{words: l.words}, func(t TensorShape) builder { return buildFingerprint(t, l.words) })
-	each(kindFill, limits{}, buildFill)
+	each(kindFingerprint, limits{words: l.words}, func(t TensorShape) builder { return buildFingerprint(t, dtypes.Float32, l.words) })
+	each(kindFill, limits{}, func(t TensorShape) builder { return buildFill(t, dtypes.Float32) })
+	if c.Adapted() {
+		ofBase := func(k kind, l limits, build func(TensorShape, dtypes.DType) builder) {
+			p.progs[p.named(k)] = d.perTensor(k, c.Frozen(), programKey{limits: l, dtype: p.net.dtype}, func(t TensorShape) builder {
+				return build(t, frozenDType(t, p.net.dtype))
+			}).hold()
+		}
+		ofBase(kindBaseFingerprint, limits{words: l.words}, func(t TensorShape, dtype dtypes.DType) builder { return buildFingerprint(t, dtype, l.words) })
+		ofBase(kindBaseFill, limits{}, buildFill)
+	}
 	if sh.MicroBatch > 0 {
 		each(kindSquare, limits{}, buildSquare)
 		each(kindApply, limits{}, buildApply)

@@ -105,7 +105,7 @@ func (p *Programs) forward(s *State, ids []int32, temperature float32) (f *score
 			return nil, err
 		}
 	}
-	out, err := prog.call(append(append([]compute.Buffer{}, s.params...), f.inputs(p)...)...)
+	out, err := prog.call(append(s.weights(), f.inputs(p)...)...)
 	if err != nil {
 		f.free()
 		return nil, err
@@ -120,19 +120,19 @@ func (p *Programs) forward(s *State, ids []int32, temperature float32) (f *score
 // entropies and log-sums of the tokens that follow, [b·T], and the activations between
 // layers.
 func (p *Programs) buildForward(in *inputs) []*graph.Node {
-	params := in.tensors(p.net.wide, p.c.Tensors())
+	w := p.net.weights(in)
 	b := p.batchInputs(in)
-	saved := p.layers(params, b)
-	hd := head{t: p.net, weight: params[p.c.head()], legal: b.legal, inverse: b.inverse}
-	lp, ent, sum := hd.score(saved[p.c.Layers], params[p.c.finalNorm()], b.target)
+	saved := p.layers(w, b)
+	hd := head{t: p.net, weight: w.head, legal: b.legal, inverse: b.inverse}
+	lp, ent, sum := hd.score(saved[p.c.Layers], w.norm, b.target)
 	return append([]*graph.Node{lp, ent, sum}, saved...)
 }
 
 // layers returns the input of each layer and the output of the last one.
-func (p *Programs) layers(params []*graph.Node, b batchNodes) []*graph.Node {
-	saved := []*graph.Node{p.net.embed(params[0], b.flat)}
-	for i := range p.c.Layers {
-		saved = append(saved, p.net.layer(p.c.layerOf(params, i), saved[i], p.sh.MicroBatch, p.sh.Sequence, b.cos, b.sin))
+func (p *Programs) layers(w weights, b batchNodes) []*graph.Node {
+	saved := []*graph.Node{p.net.embed(w.embedding, b.flat)}
+	for i, l := range w.layers {
+		saved = append(saved, p.net.layer(l, saved[i], p.sh.MicroBatch, p.sh.Sequence, b.cos, b.sin))
 	}
 	return saved
 }

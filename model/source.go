@@ -24,6 +24,10 @@ const (
 type Source struct {
 	// Config is the configuration of the policy or the critic.
 	Config Config
+	// Base is the base model below adapters, on the device; see Over. Otherwise Frozen gives
+	// its weights, which are copied to the device with the adapters.
+	Base   *Base
+	Frozen *Source
 
 	// moments tells whether there are any.
 	moments bool
@@ -143,6 +147,18 @@ func drawn(c Config, at draw.Address) tensorReader {
 
 // Drawn gives the weights of a new policy, as NewParams draws them.
 func Drawn(c Config, at draw.Address) Source { return sourceOf(c, 1, 0, drawn(c, at)) }
+
+// Over gives the adapters over a base model that is on the device.
+func (s Source) Over(b *Base) Source {
+	s.Base = b
+	return s
+}
+
+// On gives the adapters with the weights of their base model.
+func (s Source) On(base Source) Source {
+	s.Frozen = &base
+	return s
+}
 
 // Params reads the parameters into the host's memory.
 func (s Source) Params() (Params, error) {

@@ -26,6 +26,7 @@ type State struct {
 	// params, m and v are in Config.Tensors order; all guarded by the device's run.
 	// A state of UploadParams has neither m nor v.
 	params, m, v []compute.Buffer
+	base         *Base // below adapters; nil: none
 	step         int64
 	fingerprint  group
 	sum          *[lanes]uint32 // of the fingerprint, where it was computed with the load
@@ -70,7 +71,7 @@ func (p *Programs) Load(src Source) (*State, error) { return p.load(src, true) }
 func (p *Programs) LoadParams(src Source) (*State, error) { return p.load(src, false) }
 
 func (p *Programs) load(src Source, moments bool) (*State, error) {
-	st, err := p.empty(src.Config, moments)
+	st, err := p.emptyFrom(src, moments)
 	if err != nil {
 		return nil, fmt.Errorf("upload state: %w", err)
 	}
@@ -85,8 +86,20 @@ func (p *Programs) load(src Source, moments bool) (*State, error) {
 	return st, nil
 }
 
+// emptyFrom is a state of a source without its tensors, over the source's base model.
+func (p *Programs) emptyFrom(src Source, moments bool) (*State, error) {
+	base, loaded, err := p.baseOf(src)
+	if loaded != nil {
+		defer loaded.Free() // the state holds it
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.empty(src.Config, base, moments)
+}
+
 // empty is a state without its tensors.
-func (p *Programs) empty(c Config, moments bool) (*State, error) {
+func (p *Programs) empty(c Config, base *Base, moments bool) (*State, error) {
 	if c.shape() != p.c.shape() {
 		return nil, fmt.Errorf("%w: another configuration than the programs'", ErrInput)
 	}
@@ -99,7 +112,12 @@ func (p *Programs) empty(c Config, moments bool) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &State{device: p.device, c: c, fingerprint: prints.hold()}
+	if base != nil {
+		if err := base.usable(); err != nil {
+			return nil, err
+		}
+	}
+	st := &State{device: p.device, c: c, fingerprint: prints.hold(), base: base.hold()}
 	n := len(c.Tensors())
 	st.params = make([]compute.Buffer, n)
 	if moments {
@@ -206,6 +224,7 @@ func (s *State) release() {
 		free(s.m)
 		free(s.v)
 		s.fingerprint.release()
+		s.base.release()
 	}
 }
 
@@ -236,6 +255,11 @@ func (s *State) usable() error {
 func (p *Programs) check(s *State) error {
 	if s.device != p.device || s.c.shape() != p.c.shape() {
 		return fmt.Errorf("%w: the state is of another device or configuration", ErrInput)
+	}
+	if s.base != nil {
+		if err := p.checkBase(s.base); err != nil {
+			return err
+		}
 	}
 	return s.usable()
 }

@@ -53,11 +53,12 @@ func digits(sum [lanes]uint32) string {
 }
 
 // First seeds of the parts of a state: of a policy's parameters and moments, of a
-// critic's parameters and moments, and of parameters without moments.
+// critic's parameters and moments, of parameters without moments, and of a base model.
 const (
 	policyParts = 1
 	criticParts = 4
 	loneParts   = 7
+	baseParts   = 8
 )
 
 // lanes computes the sums that form the fingerprint.
@@ -101,53 +102,69 @@ func (s *State) firstSeed() uint32 {
 	return policyParts
 }
 
-// tally is a state's fingerprint while the device adds it up, tensor by tensor in any order.
-// The caller of its methods holds the device's run.
+// lanePrograms add up the lanes of tensors.
+type lanePrograms struct {
+	device   *Device
+	tensors  []TensorShape
+	programs group // of the tensors
+}
+
+// tally is a fingerprint while the device adds it up, tensor by tensor in any order. The
+// caller of its methods holds the device's run.
 type tally struct {
 	sums compute.Buffer // nil before the first tensor
 }
 
-// add adds tensor i of a part.
+// add adds tensor i of a part of a state.
 func (t *tally) add(s *State, p part, i int) error {
+	l := lanePrograms{s.device, s.c.Tensors(), s.fingerprint}
+	return t.addTensor(l, s.buffers(p)[i], i, s.firstSeed()+uint32(p)) // each part has its own seed
+}
+
+// addTensor adds tensor i.
+func (t *tally) addTensor(l lanePrograms, x compute.Buffer, i int, seed uint32) error {
 	return try("add up", func() (err error) {
 		if t.sums == nil {
-			if t.sums, err = upload(s.device, make([]uint32, lanes), lanes); err != nil {
+			if t.sums, err = upload(l.device, make([]uint32, lanes), lanes); err != nil {
 				return err
 			}
 		}
-		seed := mixWord(s.firstSeed() + uint32(p)) // each part has its own
-		t.sums, err = s.addLanes(t.sums, s.buffers(p)[i], i, seed)
+		t.sums, err = l.add(t.sums, x, i, mixWord(seed))
 		return err
 	})
 }
 
-// end adds the step's part to what was added, and reads the sums.
-func (t *tally) end(s *State) (sum [lanes]uint32, err error) {
-	sum = stepLanes(s.step, s.firstSeed())
-	return sum, try("add up", func() error {
+// end adds the step's part of a state to what was added, and reads the sums.
+func (t *tally) end(s *State) ([lanes]uint32, error) {
+	sum, err := t.read()
+	for i, w := range stepLanes(s.step, s.firstSeed()) {
+		sum[i] += w
+	}
+	return sum, err
+}
+
+// read reads the sums.
+func (t *tally) read() (sum [lanes]uint32, err error) {
+	err = try("add up", func() error {
 		words, err := download[uint32](t.sums, lanes)
-		if err != nil {
-			return err
-		}
-		for i, w := range words {
-			sum[i] += w
-		}
-		return nil
+		copy(sum[:], words)
+		return err
 	})
+	return sum, err
 }
 
 func (t *tally) free() { free([]compute.Buffer{t.sums}) }
 
-// addLanes adds the lanes of a tensor to the sums, block by block, and returns the new
+// add adds the lanes of a tensor to the sums, block by block, and returns the new
 // sums. It frees the old ones, unless there is an error.
-func (s *State) addLanes(sums, x compute.Buffer, tensor int, seed uint32) (compute.Buffer, error) {
-	n, size := s.c.Tensors()[tensor].Elements(), s.fingerprint[tensor].key.limits.words
+func (l lanePrograms) add(sums, x compute.Buffer, tensor int, seed uint32) (compute.Buffer, error) {
+	n, size := l.tensors[tensor].Elements(), l.programs[tensor].key.limits.words
 	for from := 0; from < n; from += size {
-		numbers, err := upload(s.device, append(salts(tensor, seed), uint32(from)), 2*lanes+1)
+		numbers, err := upload(l.device, append(salts(tensor, seed), uint32(from)), 2*lanes+1)
 		if err != nil {
 			return sums, err
 		}
-		out, err := s.fingerprint[tensor].call(x, numbers, sums)
+		out, err := l.programs[tensor].call(x, numbers, sums)
 		free([]compute.Buffer{numbers})
 		if err != nil {
 			return sums, err
@@ -180,16 +197,16 @@ func stepLanes(step int64, from uint32) (sum [lanes]uint32) {
 }
 
 // buildFingerprint is the fingerprint program of a tensor. Its inputs are the tensor, the
-// numbers of addLanes (salts and the place of a block's first word) and the sums so far; its
+// numbers of lanePrograms.add (salts and the place of a block's first word) and the sums so far; its
 // output is the sums with the lanes of the block added. A block has at most the given number
 // of words: the mixed words of a whole tensor would need four times its memory. The numbers
 // are inputs, so that tensors of one shape share the program; as constants they would also
 // cost many seconds of compilation, in which XLA evaluates what is mixed of them.
-func buildFingerprint(t TensorShape, words int) builder {
+func buildFingerprint(t TensorShape, dtype dtypes.DType, words int) builder {
 	return func(in *inputs) []*graph.Node {
 		n := t.Elements()
 		size := min(n, words)
-		x := graph.Reshape(in.next(dtypes.Float32, t.Shape...), n)
+		x := graph.Reshape(in.next(dtype, t.Shape...), n)
 		numbers, sums := in.next(dtypes.Uint32, 2*lanes+1), in.next(dtypes.Uint32, lanes)
 		wide := shapes.Make(dtypes.Uint32, lanes, size)
 		place := graph.Iota(in.g, wide, 1)
@@ -204,13 +221,21 @@ func buildFingerprint(t TensorShape, words int) builder {
 			v := graph.Slice(numbers, graph.AxisRange(at, at+lanes))
 			return graph.BroadcastToShape(graph.Reshape(v, lanes, 1), wide)
 		}
-		word := graph.BroadcastToShape(graph.Reshape(graph.Bitcast(x, dtypes.Uint32), 1, size), wide)
+		word := graph.BroadcastToShape(graph.Reshape(wordsOf(x), 1, size), wide)
 		mixed := mixNodes(graph.BitwiseXor(word, graph.Add(graph.Mul(place, column(0)), column(lanes))))
 		if n%size != 0 {
 			mixed = graph.Where(graph.GreaterOrEqual(place, from), mixed, graph.ZerosLike(mixed))
 		}
 		return []*graph.Node{graph.Add(sums, graph.ReduceSum(mixed, 1))}
 	}
+}
+
+// wordsOf are the bits of x as words.
+func wordsOf(x *graph.Node) *graph.Node {
+	if x.DType() == dtypes.BFloat16 {
+		return graph.ConvertDType(graph.Bitcast(x, dtypes.Uint16), dtypes.Uint32)
+	}
+	return graph.Bitcast(x, dtypes.Uint32)
 }
 
 // mixWord is MurmurHash3's finalizer: every bit of x changes about half of the

@@ -73,13 +73,18 @@ func (t network) norm(x, weight *graph.Node) *graph.Node {
 	return t.cast(graph.Mul(x, graph.Reshape(weight, 1, d)))
 }
 
-// linear is x·Wᵀ + b, with W [out, in] and b nil or [out].
-func (t network) linear(x, weight, bias *graph.Node) *graph.Node {
-	y := graph.Dot(x, t.cast(weight)).General([]int{1}, nil, []int{1}, nil)
-	if bias != nil {
-		y = graph.Add(y, graph.Reshape(t.cast(bias), 1, bias.Shape().Size()))
+// linear is x·Wᵀ + b, and with adapters s·(x·Aᵀ)·Bᵀ more, which is computed in wide as in PEFT.
+func (t network) linear(x *graph.Node, w linear) *graph.Node {
+	y := graph.Dot(x, t.cast(w.weight)).General([]int{1}, nil, []int{1}, nil)
+	if w.bias != nil {
+		y = graph.Add(y, graph.Reshape(t.cast(w.bias), 1, w.bias.Shape().Size()))
 	}
-	return y
+	if w.a == nil {
+		return y
+	}
+	low := graph.Dot(t.widen(x), w.a).General([]int{1}, nil, []int{1}, nil)
+	by := graph.Dot(low, w.b).General([]int{1}, nil, []int{1}, nil)
+	return t.cast(graph.Add(t.widen(y), graph.Mul(by, scalar(by, float32(t.c.LoRA.Scale())))))
 }
 
 // rotate applies rotary positions to x [..., HeadDim] with tables that broadcast
@@ -104,43 +109,34 @@ func (t network) softmax(scores *graph.Node) *graph.Node {
 	return t.cast(graph.Div(e, graph.Reshape(graph.ReduceSum(e, -1), reduced...)))
 }
 
-// weight returns a layer's tensor, nil if the family lacks it.
-func (t network) weight(w []*graph.Node, of layerTensor) *graph.Node {
-	if at := places[t.c.Family].at[of]; at >= 0 {
-		return w[at]
-	}
-	return nil
-}
-
 // heads is a projection of h [rows·tokens, d] to heads: [rows·tokens, heads·HeadDim]. In a
 // family that normalizes heads, each has RMSNorm over its HeadDim numbers.
-func (t network) heads(w []*graph.Node, h *graph.Node, weight, bias, norm layerTensor) *graph.Node {
-	x := t.linear(h, t.weight(w, weight), t.weight(w, bias))
-	scale := t.weight(w, norm)
-	if scale == nil {
+func (t network) heads(h *graph.Node, w linear) *graph.Node {
+	x := t.linear(h, w)
+	if w.headNorm == nil {
 		return x
 	}
 	n, width := x.Shape().Dimensions[0], x.Shape().Dimensions[1]
-	x = t.norm(graph.Reshape(x, n*(width/t.c.HeadDim), t.c.HeadDim), scale)
+	x = t.norm(graph.Reshape(x, n*(width/t.c.HeadDim), t.c.HeadDim), w.headNorm)
 	return graph.Reshape(x, n, width)
 }
 
 // project computes a layer's queries, keys and values of x [rows·tokens, d] with
 // rotary positions applied: q [rows, KVHeads, Heads/KVHeads, tokens, HeadDim] and
 // k, v [rows, KVHeads, tokens, HeadDim]. The tables are [rows or 1, tokens, HeadDim/2].
-func (t network) project(w []*graph.Node, x *graph.Node, rows, tokens int, cos, sin *graph.Node) (q, k, v *graph.Node) {
+func (t network) project(w layer, x *graph.Node, rows, tokens int, cos, sin *graph.Node) (q, k, v *graph.Node) {
 	c := t.c
 	kv, group, hd := c.KVHeads, c.Heads/c.KVHeads, c.HeadDim
-	h := t.norm(x, t.weight(w, inputNorm))
+	h := t.norm(x, w.inputNorm)
 	first := cos.Shape().Dimensions[0]
 	table := func(n *graph.Node, extra ...int) *graph.Node {
 		return graph.Reshape(n, append(append([]int{first, tokens}, extra...), hd/2)...)
 	}
-	q = graph.Reshape(t.heads(w, h, queryWeight, queryBias, queryNorm), rows, tokens, kv, group, hd)
+	q = graph.Reshape(t.heads(h, w.query), rows, tokens, kv, group, hd)
 	q = graph.TransposeAllAxes(t.rotate(q, table(cos, 1, 1), table(sin, 1, 1)), 0, 2, 3, 1, 4)
-	k = graph.Reshape(t.heads(w, h, keyWeight, keyBias, keyNorm), rows, tokens, kv, hd)
+	k = graph.Reshape(t.heads(h, w.key), rows, tokens, kv, hd)
 	k = graph.TransposeAllAxes(t.rotate(k, table(cos, 1), table(sin, 1)), 0, 2, 1, 3)
-	v = graph.Reshape(t.linear(h, t.weight(w, valueWeight), t.weight(w, valueBias)), rows, tokens, kv, hd)
+	v = graph.Reshape(t.linear(h, w.value), rows, tokens, kv, hd)
 	v = graph.TransposeAllAxes(v, 0, 2, 1, 3)
 	return q, k, v
 }
@@ -184,21 +180,16 @@ func (t network) causal(q, k, v *graph.Node, rows, tokens int) *graph.Node {
 }
 
 // finish adds the attention's output and the SwiGLU to the residual stream.
-func (t network) finish(w []*graph.Node, x, attended *graph.Node) *graph.Node {
-	x = graph.Add(x, t.linear(attended, t.weight(w, outputWeight), nil))
-	h := t.norm(x, t.weight(w, postNorm))
-	gate := t.linear(h, t.weight(w, gateWeight), nil)
+func (t network) finish(w layer, x, attended *graph.Node) *graph.Node {
+	x = graph.Add(x, t.linear(attended, w.out))
+	h := t.norm(x, w.postNorm)
+	gate := t.linear(h, w.gate)
 	gate = graph.Mul(gate, graph.Sigmoid(gate))
-	return graph.Add(x, t.linear(graph.Mul(gate, t.linear(h, t.weight(w, upWeight), nil)), t.weight(w, downWeight), nil))
+	return graph.Add(x, t.linear(graph.Mul(gate, t.linear(h, w.up)), w.down))
 }
 
 // layer is one transformer block over x [rows·tokens, d], all positions from 0.
-func (t network) layer(w []*graph.Node, x *graph.Node, rows, tokens int, cos, sin *graph.Node) *graph.Node {
+func (t network) layer(w layer, x *graph.Node, rows, tokens int, cos, sin *graph.Node) *graph.Node {
 	q, k, v := t.project(w, x, rows, tokens, cos, sin)
 	return t.finish(w, x, t.causal(q, k, v, rows, tokens))
-}
-
-// layerOf returns layer i's tensors.
-func (c Config) layerOf(all []*graph.Node, i int) []*graph.Node {
-	return all[c.layerStart(i):c.layerStart(i+1)]
 }

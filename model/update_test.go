@@ -21,7 +21,7 @@ func twin(t testing.TB, p *Programs, s *State) *State {
 	t.Helper()
 	snap, err := s.Download()
 	require.NoError(t, err)
-	got, err := p.Upload(snap)
+	got, err := p.Load(snap.source().Over(s.base))
 	require.NoError(t, err)
 	t.Cleanup(got.Free)
 	return got

@@ -24,6 +24,8 @@ const (
 	Sample Purpose = "sample"
 	// Weights draws the initial weights of a starter policy.
 	Weights Purpose = "weights"
+	// LoRA draws the initial adapters of a policy.
+	LoRA Purpose = "lora"
 	// WarmStart draws the transcripts of a starter policy's warm start.
 	WarmStart Purpose = "warm-start"
 	// Shuffle draws the order of minibatches.

@@ -16,22 +16,60 @@ import (
 // maxTokens bounds the tokens of a command's rows, including new ones.
 const maxTokens = 1 << 22
 
-// readRows reads {"ids":[[…]…]} and opens a model folder, which the caller closes. It checks
-// that the model can process each row followed by fresh more tokens.
-func readRows(in io.Reader, path string, fresh int) ([][]int32, *model.Folder, error) {
+// Model names the folders of what a command computes with.
+type Model struct {
+	Folder  string // a Hugging Face model folder
+	Adapter string // a PEFT folder of adapters over it; empty: none
+}
+
+// opened are a model's folders while they are read.
+type opened struct {
+	weights model.Source
+	folders []*model.Folder
+}
+
+// close closes the folders; the weights cannot be read any more.
+func (o *opened) close() {
+	for _, f := range o.folders {
+		f.Close()
+	}
+}
+
+// open opens the folders, which the caller closes.
+func (m Model) open() (*opened, error) {
+	base, err := model.OpenFolder(m.Folder)
+	if err != nil {
+		return nil, err
+	}
+	o := &opened{weights: base.First(), folders: []*model.Folder{base}}
+	if m.Adapter == "" {
+		return o, nil
+	}
+	adapter, err := model.OpenAdapter(m.Adapter, base.Config)
+	if err != nil {
+		o.close()
+		return nil, err
+	}
+	o.weights, o.folders = adapter.First().On(base.First()), append(o.folders, adapter)
+	return o, nil
+}
+
+// readRows reads {"ids":[[…]…]} and opens a model, which the caller closes. It checks that
+// the model can process each row followed by fresh more tokens.
+func readRows(in io.Reader, m Model, fresh int) ([][]int32, *opened, error) {
 	var ids [][]int32
 	if err := readInput(in, IDsExample, inputField{name: "ids", read: readArray(&ids, readIDs)}); err != nil {
 		return nil, nil, err
 	}
-	folder, err := model.OpenFolder(path)
+	o, err := m.open()
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := checkRows(ids, fresh, folder.Config); err != nil {
-		folder.Close()
+	if err := checkRows(ids, fresh, o.weights.Config); err != nil {
+		o.close()
 		return nil, nil, fmt.Errorf("standard input: %w", err)
 	}
-	return ids, folder, nil
+	return ids, o, nil
 }
 
 func checkRows(ids [][]int32, fresh int, c model.Config) error {
@@ -99,12 +137,12 @@ type Scores struct {
 }
 
 // LogProbs reads rows of equal length and scores them.
-func LogProbs(ctx context.Context, in io.Reader, folder string, options model.DeviceOptions) (Scores, error) {
-	ids, f, err := readRows(in, folder, 0)
+func LogProbs(ctx context.Context, in io.Reader, m Model, options model.DeviceOptions) (Scores, error) {
+	ids, o, err := readRows(in, m, 0)
 	if err != nil {
 		return Scores{}, err
 	}
-	defer f.Close()
+	defer o.close()
 	for i, row := range ids {
 		if len(row) != len(ids[0]) {
 			return Scores{}, fmt.Errorf("standard input: ids[%d]: %d tokens, ids[0] has %d: rows must be of one length", i, len(row), len(ids[0]))
@@ -115,7 +153,7 @@ func LogProbs(ctx context.Context, in io.Reader, folder string, options model.De
 		return Scores{}, err
 	}
 	defer d.Close()
-	logProbs, entropy, err := model.LogProbs(ctx, d, f.First(), ids)
+	logProbs, entropy, err := model.LogProbs(ctx, d, o.weights, ids)
 	if err != nil {
 		return Scores{}, err
 	}
@@ -142,33 +180,33 @@ func (s Sampling) check() error {
 }
 
 // Generate reads prompts and returns the new tokens of each.
-func Generate(ctx context.Context, in io.Reader, folder string, s Sampling, options model.DeviceOptions) (IDs, error) {
+func Generate(ctx context.Context, in io.Reader, m Model, s Sampling, options model.DeviceOptions) (IDs, error) {
 	if err := s.check(); err != nil {
 		return IDs{}, err
 	}
-	prompts, f, err := readRows(in, folder, s.MaxNewTokens)
+	prompts, o, err := readRows(in, m, s.MaxNewTokens)
 	if err != nil {
 		return IDs{}, err
 	}
-	defer f.Close()
-	t, err := tokenizer.LoadFolder(folder)
+	defer o.close()
+	t, err := tokenizer.LoadFolder(m.Folder)
 	if err != nil {
 		return IDs{}, err
 	}
-	legal, err := t.Legal(f.Config.VocabSize)
+	legal, err := t.Legal(o.weights.Config.VocabSize)
 	if err != nil {
-		return IDs{}, fmt.Errorf("model folder %s: %w", folder, err)
+		return IDs{}, fmt.Errorf("model folder %s: %w", m.Folder, err)
 	}
 	stop := t.EOS()
 	if len(stop) > model.MaxStops {
-		return IDs{}, fmt.Errorf("model folder %s has %d end-of-sequence ids, at most %d are looked for", folder, len(stop), model.MaxStops)
+		return IDs{}, fmt.Errorf("model folder %s has %d end-of-sequence ids, at most %d are looked for", m.Folder, len(stop), model.MaxStops)
 	}
 	d, err := model.OpenDevice(options)
 	if err != nil {
 		return IDs{}, err
 	}
 	defer d.Close()
-	ids, err := model.GreedyOrSample(ctx, d, f.First(), prompts, model.GenerateOptions{
+	ids, err := model.GreedyOrSample(ctx, d, o.weights, prompts, model.GenerateOptions{
 		MaxNewTokens: s.MaxNewTokens, Temperature: s.Temperature, Stop: stop, IgnoreStop: s.IgnoreEOS, Legal: legal,
 		At: draw.Address{Seed: s.Seed, Purpose: draw.Sample},
 	})

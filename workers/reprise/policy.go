@@ -20,12 +20,19 @@ func policyCommand() *cobra.Command {
 		Long: `Commands for scripts and comparisons. Each but random reads one JSON object from standard
 input and writes one to standard output. Problems go to standard error, with
 status 1. --model names a Hugging Face folder: config.json, tokenizer.json,
-model.safetensors (or its shards), …`,
+model.safetensors (or its shards), …
+--adapter names a folder of LoRA adapters over that model: adapter_config.json and
+adapter_model.safetensors.`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(encodeCommand(), decodeCommand(), templateCommand(), logProbsCommand(), generateCommand(), randomCommand())
 	return cmd
+}
+
+// addAdapterFlag adds the flag of the commands that compute.
+func addAdapterFlag(cmd *cobra.Command, adapter *string) {
+	cmd.Flags().StringVar(adapter, "adapter", "", "a folder of LoRA adapters over the model, as PEFT writes it")
 }
 
 // policySubcommand adds what the policy commands share: run answers with what is printed.
@@ -86,18 +93,21 @@ template that asks for the date takes its own default, or what it is given.`,
 
 func logProbsCommand() *cobra.Command {
 	var options model.DeviceOptions
+	var adapter string
 	cmd := policySubcommand(&cobra.Command{
-		Use:   "logprobs --model DIR",
+		Use:   "logprobs --model DIR [--adapter DIR]",
 		Short: "log-probs and entropies of token ids",
 		Long: `Reads {"ids":[[…]…]}, rows of one length L, and writes
 {"logprobs":[[…]…],"entropy":[[…]…]}. A row has L-1 logprobs: at t the log p of
 token t+1 given the tokens up to t, over the whole vocabulary. A row has L entropies:
 at t the entropy, in nats, of the distribution after token t. Numbers that are not
 finite are written "NaN", "Infinity" or "-Infinity".`,
-		Example: `  echo '` + policy.IDsExample + `' | reprise policy logprobs --model qwen`,
+		Example: `  echo '` + policy.IDsExample + `' | reprise policy logprobs --model qwen
+  echo '` + policy.IDsExample + `' | reprise policy logprobs --model qwen --adapter lora`,
 	}, func(cmd *cobra.Command, folder string) (any, error) {
-		return policy.LogProbs(cmd.Context(), cmd.InOrStdin(), folder, options)
+		return policy.LogProbs(cmd.Context(), cmd.InOrStdin(), policy.Model{Folder: folder, Adapter: adapter}, options)
 	})
+	addAdapterFlag(cmd, &adapter)
 	stack.AddDeviceFlags(cmd.Flags(), &options, "")
 	return cmd
 }
@@ -105,8 +115,9 @@ finite are written "NaN", "Infinity" or "-Infinity".`,
 func generateCommand() *cobra.Command {
 	var options model.DeviceOptions
 	var s policy.Sampling
+	var adapter string
 	cmd := policySubcommand(&cobra.Command{
-		Use:   "generate --model DIR",
+		Use:   "generate --model DIR [--adapter DIR]",
 		Short: "continue token ids",
 		Long: `Reads {"ids":[[…]…]}, prompts of any lengths, and writes {"ids":[[new tokens]…]}.
 A row ends with an end-of-sequence token (which is part of it), or after
@@ -116,8 +127,9 @@ draws from the stream of --seed and i.`,
 		Example: `  echo '` + policy.IDsExample + `' | reprise policy generate --model qwen --max-new-tokens 16
   echo '` + policy.IDsExample + `' | reprise policy generate --model qwen --temperature 1 --seed 7`,
 	}, func(cmd *cobra.Command, folder string) (any, error) {
-		return policy.Generate(cmd.Context(), cmd.InOrStdin(), folder, s, options)
+		return policy.Generate(cmd.Context(), cmd.InOrStdin(), policy.Model{Folder: folder, Adapter: adapter}, s, options)
 	})
+	addAdapterFlag(cmd, &adapter)
 	cmd.Flags().Float32Var(&s.Temperature, "temperature", 0, "0 takes the likeliest token")
 	cmd.Flags().IntVar(&s.MaxNewTokens, "max-new-tokens", 64, "the largest number of new tokens in a row")
 	cmd.Flags().BoolVar(&s.IgnoreEOS, "ignore-eos", false, "continue after an end-of-sequence token")

@@ -256,6 +256,55 @@ func TestPolicyGenerateGolden(t *testing.T) {
 	}
 }
 
+// The goldens of adapters are folders beside their base models'.
+func TestPolicyAdapterGolden(t *testing.T) {
+	folders := []string{"../../model/testdata/lora-qwen2-tiny", "../../model/testdata/lora-qwen3-tiny"}
+	if root := os.Getenv("REPRISE_GOLDENS"); root != "" {
+		found, err := filepath.Glob(filepath.Join(root, "*", "adapter_config.json"))
+		require.NoError(t, err)
+		for _, file := range found {
+			folders = append(folders, filepath.Dir(file))
+		}
+	}
+	for _, adapter := range folders {
+		t.Run(adapter, func(t *testing.T) {
+			b, err := os.ReadFile(filepath.Join(adapter, "golden.json"))
+			require.NoError(t, err)
+			var g struct {
+				Base     string
+				IDs      [][]int32
+				Without  [][]float64 `json:"logprobs_base"`
+				LogProbs [][]float64
+			}
+			require.NoError(t, json.Unmarshal(b, &g))
+			base := filepath.Join(adapter, "..", g.Base)
+			if strings.HasPrefix(adapter, "../../model") {
+				base = goldenFolderOf(t, g.Base)
+			}
+			scores := func(want [][]float64, flags ...string) {
+				t.Helper()
+				var got struct{ LogProbs, Entropy [][]float64 }
+				runPolicy(t, &got, base, "logprobs", map[string]any{"ids": g.IDs}, flags...)
+				for i := range want {
+					require.InDeltaSlice(t, want[i], got.LogProbs[i], 2e-5)
+				}
+			}
+			scores(g.Without)
+			scores(g.LogProbs, "--adapter", adapter)
+
+			type output struct{ IDs [][]int32 }
+			continued := func(flags ...string) (out output) {
+				runPolicy(t, &out, base, "generate", map[string]any{"ids": g.IDs}, append(flags, "--max-new-tokens", "8", "--ignore-eos")...)
+				return out
+			}
+			require.NotEqual(t, continued(), continued("--adapter", adapter))
+
+			_, _, err = execute(policyCommand(), `{"ids":[[1]]}`, "logprobs", "--model", base, "--adapter", base)
+			require.ErrorContains(t, err, "open folder of adapters "+base+": adapter_config.json")
+		})
+	}
+}
+
 // withEOS is a copy of a model folder with another end-of-sequence token.
 func withEOS(t *testing.T, folder string, id int32) string {
 	t.Helper()
