@@ -107,6 +107,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		{`"use_sliding_window":false`, `"layer_types":["full_attention"]`, "layer_types has 1"},
 		{`"use_sliding_window":false`, `"rope_scaling":{"type":"yarn","factor":4.0}`, `rope_scaling has rope_type "yarn"`},
 		{`"use_sliding_window":false`, `"rope_parameters":{"rope_type":"linear","factor":2.0}`, "rope_parameters"},
+		{`"use_sliding_window":false`, `"rope_parameters":{"full_attention":{"rope_theta":1e6}}`, `rope_parameters has an object "full_attention"`},
 		{`"use_sliding_window":false`, `"quantization_config":{}`, "quantization_config"},
 		{`"use_sliding_window":false`, `"attention_dropout":0.1`, "attention_dropout"},
 		{`"num_key_value_heads":1`, `"num_key_value_heads":3`, "num_key_value_heads 3"},

@@ -25,6 +25,9 @@ const programsFile = "testdata/programs.txt"
 func TestProgramsOfNumerics(t *testing.T) {
 	untied := tiny()
 	untied.TieEmbeddings = false
+	qwen3, llama := tiny(), tiny()
+	qwen3.Family, llama.Family = Qwen3, Llama
+	llama.Pad = ID(3)
 	half := tinyShapes
 	half.ComputeDtype = "bfloat16"
 	learning := Shapes{MicroBatch: 3, Sequence: 7}
@@ -36,6 +39,7 @@ func TestProgramsOfNumerics(t *testing.T) {
 		shapes Shapes
 	}{
 		{"tied", tiny(), tinyShapes}, {"untied", untied, tinyShapes}, {"bfloat16", tiny(), half}, {"critic", tiny().Critic(), learning},
+		{"qwen3", qwen3, tinyShapes}, {"llama", llama, tinyShapes},
 	} {
 		p, err := testDevice(t).Programs(of.config, nil, of.shapes)
 		require.NoError(t, err)

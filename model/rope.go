@@ -3,7 +3,9 @@ package model
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"math"
+	"slices"
 )
 
 // RopeScaling is the scaling of rotary positions that Llama 3.1 introduced (rope_type
@@ -67,6 +69,13 @@ func (r *rawConfig) ropeObject(raw json.RawMessage, field string, c *Config, pro
 	if err := json.Unmarshal(raw, &rope); err != nil {
 		problem("%s: %v", field, err)
 		return s
+	}
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &members) // it was read before
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if members[name][0] == '{' {
+			problem("%s has an object %.40q: rotary positions that differ by layer are not supported", field, name)
+		}
 	}
 	if rope.Theta != nil {
 		c.RopeTheta = *rope.Theta

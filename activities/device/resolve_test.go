@@ -278,8 +278,8 @@ func TestImportFolderRefuses(t *testing.T) {
 		"no tokenizer": {func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "tokenizer.json"))) }, "tokenizer.json"},
 		"no config":    {func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "config.json"))) }, "config.json"},
 		"another architecture": {func(t *testing.T, dir string) {
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"model_type": "llama"}`), 0o600))
-		}, "llama"},
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"model_type": "mistral"}`), 0o600))
+		}, `"mistral": supported are`},
 		"no folder": {func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(dir)) }, "no such file"},
 		"empty folder": {func(t *testing.T, dir string) {
 			require.NoError(t, os.RemoveAll(dir))

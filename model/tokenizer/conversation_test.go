@@ -103,8 +103,8 @@ func TestRewritingTemplatesAreRefusedOnlyWhereTheyCouldLie(t *testing.T) {
 
 // The ids of a long conversation are the ids of its beginning and its continuations.
 func TestContinuation(t *testing.T) {
-	for folder, end := range map[string]int32{"qwen2-tiny": 507, "qwen3-tiny": 431, "llama-tiny": 436} {
-		tok := load(t, "testdata/"+folder)
+	for folder, end := range map[string]int32{"testdata/qwen2-tiny": 507, "../testdata/qwen3-tiny": 431, "../testdata/llama-tiny": 436} {
+		tok := load(t, folder)
 		closing, err := tok.Closing()
 		require.NoError(t, err)
 		require.Equal(t, end, closing)
@@ -135,7 +135,7 @@ func TestLastOfOne(t *testing.T) {
 
 // A template that trims contents trims those of continuations; what was sampled stays as it is.
 func TestContinuationTrims(t *testing.T) {
-	tok := load(t, "testdata/llama-tiny")
+	tok := load(t, "../testdata/llama-tiny")
 	more, err := tok.Continuation(" Reward: 1\n\n")
 	require.NoError(t, err)
 	require.Equal(t, "<|start_header_id|>user<|end_header_id|>\n\nReward: 1<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n", tok.Decode(more))
@@ -181,7 +181,7 @@ func TestVariables(t *testing.T) {
 	r, err = off.Rewrites("<answer>Up</answer>")
 	require.NoError(t, err)
 	require.Equal(t, "<|im_end|>\n"+begin+empty+"<answer>Up</answer>", r.Kept)
-	r, err = load(t, "testdata/llama-tiny").Rewrites(said)
+	r, err = load(t, "../testdata/llama-tiny").Rewrites(said)
 	require.NoError(t, err)
 	require.Nil(t, r)
 	_, err = load(t, "testdata/llama3").Rewrites(said)

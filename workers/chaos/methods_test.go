@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -121,6 +122,22 @@ var (
 	twice  = map[string]any{"collapse": nervous(1), "freshness.online": 2}
 )
 
+// starting is a policy that starts from a tiny model of another family, and is taught the
+// format.
+func starting(model string) map[string]any {
+	folder, err := filepath.Abs("../../model/testdata/" + model)
+	if err != nil {
+		panic(err)
+	}
+	return map[string]any{
+		"policy": map[string]any{
+			"from": "folder:" + folder, "compute_dtype": "float32",
+			"warm_start": map[string]any{"steps": 40, "rows": 8, "learning_rate": 3e-3, "demonstrations": 0},
+		},
+		"rollout.turns": 2, "rollout.max_new_tokens": 24, "update.learning_rate": 1e-3,
+	}
+}
+
 // families have every preset of a method once.
 var families = []*family{
 	{name: "groups", scale: onBandit, methods: []method{
@@ -149,6 +166,10 @@ var families = []*family{
 		{preset: "starpo-ppo", kills: withModel},
 		{preset: "starpo-s", kills: withModel},
 		{preset: "starpo-grpo", kills: withModel},
+	}},
+	{name: "architectures", scale: onLake, methods: []method{
+		{preset: "qwen3-grpo", change: starting("qwen3-tiny"), kills: inUpdate},
+		{preset: "llama-grpo", change: starting("llama-tiny"), kills: inScore},
 	}},
 	{name: "turns", scale: onLake, methods: []method{
 		{preset: "clip-turns", change: map[string]any{"update.minibatch": 4}, kills: inUpdate, steps: 2},

@@ -163,7 +163,7 @@ func TestValidateFolder(t *testing.T) {
 
 // Without the model at hand, what depends on it is left out, and a sentence says so.
 func TestValidateHub(t *testing.T) {
-	for _, from := range []string{"hf:Qwen/Qwen3-8B", "model:0123456789ab"} {
+	for _, from := range []string{"hf:Qwen/Qwen3-30B-A3B", "model:0123456789ab"} {
 		document := `{` + bandit + `,"policy":{"from":"` + from + `"}}`
 		out, _, err := execute(validateCommand(), document, "-")
 		require.NoError(t, err)
