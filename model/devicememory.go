@@ -12,9 +12,6 @@ import (
 	"github.com/reprise-rl/reprise/model/executable"
 )
 
-// memoryShare is the share of a GPU's memory that XLA may take. Its own default is 0.75.
-const memoryShare = 0.95
-
 // Memory is the device's memory in bytes; 0 if it is not known. A CPU has its machine's, or
 // that of its container.
 func (d *Device) Memory() int64 {
@@ -37,7 +34,10 @@ func (d *Device) Memory() int64 {
 	if err != nil {
 		return 0 // a platform need not say
 	}
-	return int64(math.Round(float64(limit) / memoryShare))
+	if d.memory.Fraction == 0 {
+		return limit
+	}
+	return int64(math.Round(float64(limit) / d.memory.Fraction))
 }
 
 // hostMemory is the least of the machine's memory and the limits of the process's control
