@@ -87,3 +87,13 @@ func TestPortableFlags(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, pinnedFlags, same)
 }
+
+func TestMeasureKernels(t *testing.T) {
+	got, err := testDevice(t).MeasureKernels(bg, KernelSizes{Side: 64, Vocabulary: 32, Hidden: 8, Tokens: 64, Repeats: 2})
+	require.NoError(t, err)
+	require.Len(t, got, 3, "a CPU has one precision")
+	for _, k := range got {
+		require.Positive(t, k.Seconds, k.Name)
+	}
+	require.InDelta(t, 2*64*64*64, got[0].Operations, 0)
+}

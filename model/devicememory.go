@@ -23,14 +23,7 @@ func (d *Device) Memory() int64 {
 	if d.fingerprint.Platform == "cpu" {
 		return hostMemory(os.ReadFile)
 	}
-	var limit int64
-	err := try("memory of the device", func() error {
-		client, err := executable.Field[*pjrt.Client](d.backend, "client")
-		if err == nil {
-			limit, err = executable.DeviceMemory(client.AddressableDevices()[0])
-		}
-		return err
-	})
+	limit, _, err := d.memoryStatistics()
 	if err != nil {
 		return 0 // a platform need not say
 	}
@@ -38,6 +31,33 @@ func (d *Device) Memory() int64 {
 		return limit
 	}
 	return int64(math.Round(float64(limit) / d.memory.Fraction))
+}
+
+// PeakMemory is the most bytes of the device's memory that programs and buffers have had since
+// the device was opened; 0 if it is not known, as on a CPU.
+func (d *Device) PeakMemory() int64 {
+	d.run.Lock()
+	defer d.run.Unlock()
+	if d.closed {
+		return 0
+	}
+	_, peak, err := d.memoryStatistics()
+	if err != nil {
+		return 0
+	}
+	return peak
+}
+
+// memoryStatistics asks the plugin. The caller holds run.
+func (d *Device) memoryStatistics() (limit, peak int64, err error) {
+	err = try("memory of the device", func() error {
+		client, err := executable.Field[*pjrt.Client](d.backend, "client")
+		if err == nil {
+			limit, peak, err = executable.DeviceMemory(client.AddressableDevices()[0])
+		}
+		return err
+	})
+	return limit, peak, err
 }
 
 // hostMemory is the least of the machine's memory and the limits of the process's control
