@@ -55,8 +55,10 @@ servers: bin/versitygw ## temporal and versitygw, into bin/: what a dev stack ru
 
 tools: servers bin/gotestsum bin/staticcheck bin/workflowcheck ## the servers, and what tests and checks need (once)
 
-plugin: platform ## the PJRT plugin, into .reprise/plugin (once)
-	@$(GO) run ./infra/plugin/install
+# PLUGIN=cuda13 (or cuda12): the plugin for NVIDIA's devices, with the libraries it loads.
+PLUGIN ?= lammps-jax
+plugin: platform ## the PJRT plugin, into .reprise/plugin (once); PLUGIN=cuda13 for a GPU
+	@$(GO) run ./infra/plugin/install -which $(PLUGIN)
 
 $(TEMPORAL): | platform
 	@$(TOOLS)/build.sh temporal github.com/temporalio/cli/cmd/temporal $@ 'CLI, server and Web UI; once, 3 to 4 minutes on 2 cores' \

@@ -17,7 +17,6 @@ import (
 	"github.com/gomlx/compute/dtypes/bfloat16"
 	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/go-xla/compute/xla"
-	"github.com/gomlx/go-xla/pjrt"
 
 	"github.com/reprise-rl/reprise/infra/plugin"
 )
@@ -36,6 +35,8 @@ type DeviceOptions struct {
 	// $REPRISE_PJRT_PLUGIN or else .reprise/plugin/pjrt_c_api_cpu_plugin.so of the
 	// working directory, of the program's folder, or of a parent of either.
 	Plugin string
+	// Memory is how a CUDA plugin takes the memory of its device.
+	Memory MemorySettings
 	// XLAFlags are further XLA flags, separated by spaces. They override the
 	// environment's XLA_FLAGS, which override the pinned ones. They change the
 	// fingerprint. XLA ends the process if it does not know a flag.
@@ -72,6 +73,7 @@ type Device struct {
 	compiling   atomic.Int64 // programs that are being lowered or compiled
 	backend     *xla.Backend
 	fingerprint Fingerprint
+	memory      MemorySettings // complete; zero for a CPU's plugin
 	other       OtherBuild
 	closed      bool                    // guarded by run
 	programs    map[programKey]*program // guarded by run
@@ -116,19 +118,31 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 		return nil, fmt.Errorf("open device: %w: %s was changed since this process loaded it", ErrPlugin, path)
 	}
 	opened.plugins[path] = digest
+	cuda := plugin.IsCUDA(path)
+	memory, err := o.Memory.complete(cuda)
+	if err != nil {
+		return nil, fmt.Errorf("open device: %w", err)
+	}
+	load, err := plugin.LoadPath(path)
+	if err != nil {
+		return nil, fmt.Errorf("open device: %w: %w", ErrPlugin, err)
+	}
+	if cuda {
+		// Without this, go-xla adds a flag with a folder to XLA_FLAGS, where the plugin lies as
+		// it expects. XLA finds the folders beside the plugin itself.
+		if err := os.Setenv("GOPJRT_CUDA_CHECKS", "no"); err != nil {
+			return nil, fmt.Errorf("open device: %w", err)
+		}
+	}
 	made, err := openBuilds(o)
 	if err != nil {
 		return nil, fmt.Errorf("open device: %w", err)
 	}
-	d := &Device{other: o.Other, builds: made}
+	d := &Device{other: o.Other, builds: made, memory: memory}
 	behind(func() {
 		err = try("load PJRT plugin "+path, func() (err error) {
 			// Without tf32=false, CUDA may round float32 products to tf32.
-			options := path + ",tf32=false"
-			if pjrt.IsCUDAName(path) {
-				options += fmt.Sprintf(",memory_fraction=%v", memoryShare)
-			}
-			d.backend, err = xla.NewWithOptions(options, nil)
+			d.backend, err = xla.NewWithOptions(load+",tf32=false"+memory.config(), nil)
 			return err
 		})
 	})
@@ -136,7 +150,10 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 		made.close()
 		return nil, fmt.Errorf("open device: %w: %w", ErrPlugin, err)
 	}
-	if d.fingerprint, err = readFingerprint(d.backend, digest, flags); err != nil {
+	if d.fingerprint, err = readFingerprint(d.backend, digest, flags); err == nil && cuda {
+		d.fingerprint.Libraries, err = librariesOf(path, flags)
+	}
+	if err != nil {
 		d.backend.Finalize()
 		made.close()
 		return nil, fmt.Errorf("open device: %w", err)

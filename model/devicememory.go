@@ -12,9 +12,6 @@ import (
 	"github.com/reprise-rl/reprise/model/executable"
 )
 
-// memoryShare is the share of a GPU's memory that XLA may take. Its own default is 0.75.
-const memoryShare = 0.95
-
 // Memory is the device's memory in bytes; 0 if it is not known. A CPU has its machine's, or
 // that of its container.
 func (d *Device) Memory() int64 {
@@ -26,18 +23,41 @@ func (d *Device) Memory() int64 {
 	if d.fingerprint.Platform == "cpu" {
 		return hostMemory(os.ReadFile)
 	}
-	var limit int64
-	err := try("memory of the device", func() error {
-		client, err := executable.Field[*pjrt.Client](d.backend, "client")
-		if err == nil {
-			limit, err = executable.DeviceMemory(client.AddressableDevices()[0])
-		}
-		return err
-	})
+	limit, _, err := d.memoryStatistics()
 	if err != nil {
 		return 0 // a platform need not say
 	}
-	return int64(math.Round(float64(limit) / memoryShare))
+	if d.memory.Fraction == 0 {
+		return limit
+	}
+	return int64(math.Round(float64(limit) / d.memory.Fraction))
+}
+
+// PeakMemory is the most bytes of the device's memory that programs and buffers have had since
+// the device was opened; 0 if it is not known, as on a CPU.
+func (d *Device) PeakMemory() int64 {
+	d.run.Lock()
+	defer d.run.Unlock()
+	if d.closed {
+		return 0
+	}
+	_, peak, err := d.memoryStatistics()
+	if err != nil {
+		return 0
+	}
+	return peak
+}
+
+// memoryStatistics asks the plugin. The caller holds run.
+func (d *Device) memoryStatistics() (limit, peak int64, err error) {
+	err = try("memory of the device", func() error {
+		client, err := executable.Field[*pjrt.Client](d.backend, "client")
+		if err == nil {
+			limit, peak, err = executable.DeviceMemory(client.AddressableDevices()[0])
+		}
+		return err
+	})
+	return limit, peak, err
 }
 
 // hostMemory is the least of the machine's memory and the limits of the process's control

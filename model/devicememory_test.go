@@ -14,10 +14,11 @@ func TestDeviceMemory(t *testing.T) {
 	require.Greater(t, testDevice(t).Memory(), int64(64<<20))
 	client, err := executable.Field[*pjrt.Client](testDevice(t).backend, "client")
 	require.NoError(t, err)
-	_, err = executable.DeviceMemory(client.AddressableDevices()[0])
+	_, _, err = executable.DeviceMemory(client.AddressableDevices()[0])
 	require.NotErrorIs(t, err, executable.ErrUnsupported, "the call's arguments are laid out as go-xla's")
 	require.Error(t, err, "the CPU's plugin does not say")
 	t.Log(err)
+	require.Zero(t, testDevice(t).PeakMemory())
 }
 
 func TestHostMemory(t *testing.T) {

@@ -7,14 +7,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/gomlx/go-xla/compute/xla"
 	"github.com/gomlx/go-xla/pjrt"
 	"github.com/klauspost/cpuid/v2"
 
+	"github.com/reprise-rl/reprise/infra/plugin"
 	"github.com/reprise-rl/reprise/model/executable"
 )
 
@@ -33,12 +36,16 @@ type Fingerprint struct {
 	DeviceKind string `json:"device_kind"`
 	// Driver is the NVIDIA driver's version; empty on other platforms.
 	Driver string `json:"driver,omitempty"`
-	// Flags are all XLA flags in force, sorted.
+	// Flags are all XLA flags in force, sorted. One that names a file of results which decide
+	// bits has the file's SHA-256 in place of its path; one that names a folder is left out.
 	Flags string `json:"flags"`
 	// GOARCH is the host's architecture, for its own arithmetic.
 	GOARCH string `json:"goarch"`
 	// ISA is the newest instruction set XLA may use on a CPU; empty on other platforms.
 	ISA string `json:"isa,omitempty"`
+	// Libraries are the files of NVIDIA's that decide bits, as names and the first 12 hex digits
+	// of their SHA-256, sorted; empty on other platforms. See plugin.Libraries.
+	Libraries string `json:"libraries,omitempty"`
 	// Numerics is the constant Numerics of the build.
 	Numerics int `json:"numerics"`
 	// Platform and PlatformVersion are reported by PJRT: "cpu" or "cuda", and its build.
@@ -69,7 +76,7 @@ func (f Fingerprint) ID() string {
 	return hex.EncodeToString(sum[:])[:12]
 }
 
-func readFingerprint(b *xla.Backend, plugin, flags string) (Fingerprint, error) {
+func readFingerprint(b *xla.Backend, digest, flags string) (Fingerprint, error) {
 	client, err := executable.Field[*pjrt.Client](b, "client")
 	if err != nil {
 		return Fingerprint{}, err
@@ -78,14 +85,18 @@ func readFingerprint(b *xla.Backend, plugin, flags string) (Fingerprint, error) 
 	if len(devices) == 0 {
 		return Fingerprint{}, fmt.Errorf("%w: the plugin has no device", ErrPlugin)
 	}
+	portable, err := portableFlags(flags)
+	if err != nil {
+		return Fingerprint{}, err
+	}
 	f := Fingerprint{
 		DeviceKind:      deviceKind(b.DeviceDescription(0)),
-		Flags:           flags,
+		Flags:           portable,
 		GOARCH:          runtime.GOARCH,
 		Numerics:        Numerics,
 		Platform:        client.Platform(),
 		PlatformVersion: client.PlatformVersion(),
-		Plugin:          plugin,
+		Plugin:          digest,
 	}
 	if b.IsCPU() || strings.EqualFold(f.Platform, "cpu") {
 		f.ISA = flagValue(flags, "--xla_cpu_max_isa")
@@ -112,16 +123,66 @@ func deviceKind(description string) string {
 	return strings.TrimSpace(numbers.ReplaceAllString(description, ""))
 }
 
+// librariesOf lists the files of NVIDIA's beside a CUDA plugin, as a fingerprint has them.
+func librariesOf(path, flags string) (string, error) {
+	files, err := plugin.Libraries(path, flagValue(flags, "--xla_gpu_cuda_data_dir"))
+	if err != nil {
+		return "", err
+	}
+	parts := make([]string, len(files))
+	for i, file := range files {
+		parts[i] = file.Name + ":" + file.Digest[:12]
+	}
+	return strings.Join(parts, " "), nil
+}
+
+// resultFlags name files of recorded choices that decide bits; folderFlags name folders that
+// do not.
+var (
+	resultFlags = []string{"--xla_gpu_load_autotune_results_from"}
+	folderFlags = []string{"--xla_gpu_cuda_data_dir", "--xla_gpu_dump_autotune_results_to", "--xla_dump_to"}
+)
+
+// portableFlags are flags as a fingerprint has them: the same wherever files lie.
+func portableFlags(flags string) (string, error) {
+	var out []string
+	for _, flag := range strings.Fields(flags) {
+		name, path, _ := strings.Cut(flag, "=")
+		if slices.Contains(folderFlags, name) {
+			continue
+		}
+		if slices.Contains(resultFlags, name) {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return "", fmt.Errorf("read the file of %s: %w", name, err)
+			}
+			sum := sha256.Sum256(content)
+			flag = name + "=sha256:" + hex.EncodeToString(sum[:])
+		}
+		out = append(out, flag)
+	}
+	return strings.Join(out, " "), nil
+}
+
 var nvidiaVersion = regexp.MustCompile(`Kernel Module\D*([0-9][0-9.]*)`)
 
-// driverVersion is the version of the NVIDIA kernel module, as the kernel reports it.
+// driverFiles are where the version of the NVIDIA driver stands in the name of its library, for
+// systems whose kernel does not report it.
+var driverFiles = []string{"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib"}
+
+// driverVersion is the version of the NVIDIA kernel module, as the kernel reports it, or that
+// of the driver's library.
 func driverVersion() string {
-	b, err := os.ReadFile("/proc/driver/nvidia/version")
-	if err != nil {
-		return ""
+	if b, err := os.ReadFile("/proc/driver/nvidia/version"); err == nil {
+		if m := nvidiaVersion.FindSubmatch(b); m != nil {
+			return string(m[1])
+		}
 	}
-	if m := nvidiaVersion.FindSubmatch(b); m != nil {
-		return string(m[1])
+	for _, folder := range driverFiles {
+		named, _ := filepath.Glob(filepath.Join(folder, "libcuda.so.[0-9]*.*"))
+		for _, path := range named {
+			return strings.TrimPrefix(filepath.Base(path), "libcuda.so.")
+		}
 	}
 	return ""
 }

@@ -169,8 +169,10 @@ func pluginCheck(named, dir string) Check {
 		return Check{name, Fail, err.Error(), "make plugin"}
 	}
 	detail := fmt.Sprintf("%s, SHA-256 %s", path, digest)
-	if named != "" {
-		detail += ", as --plugin names it; not compared with a pin"
+	if pin, ok := plugin.PinOfDigest(digest); ok {
+		detail += fmt.Sprintf(", which is %s %s", pin.Project, pin.Version)
+	} else if named != "" {
+		detail += ", as --plugin names it; it is none of the pinned ones"
 	}
 	return Check{Name: name, Status: OK, Detail: detail}
 }

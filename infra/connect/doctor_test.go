@@ -191,7 +191,7 @@ func TestDoctorLooksAtNamedPlugin(t *testing.T) {
 	check := pluginCheck(path, root)
 	require.Equal(t, OK, check.Status)
 	require.Contains(t, check.Detail, path)
-	require.Contains(t, check.Detail, "not compared with a pin")
+	require.Contains(t, check.Detail, "none of the pinned ones")
 	check = pluginCheck(path+"x", root)
 	require.Equal(t, Fail, check.Status)
 	require.Contains(t, check.Advice, "--plugin")

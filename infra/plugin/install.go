@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,8 @@ import (
 var ErrNoPip = errors.New("no pip")
 
 // Install puts a pinned plugin under dir and returns its path: the default at
-// dir/pjrt_c_api_cpu_plugin.so, any other at dir/NAME/pjrt_c_api_cpu_plugin.so,
+// dir/pjrt_c_api_cpu_plugin.so, any other at dir/NAME/pjrt_c_api_cpu_plugin.so, a CUDA plugin at
+// dir/NAME/jax_plugins/xla_NAME/xla_cuda_plugin.so with NVIDIA's libraries in dir/NAME/nvidia,
 // with its licences in a folder beside it. which names a pin ("" is the
 // default). A plugin that is there already and whole is left as it is.
 //
@@ -38,22 +40,26 @@ func Install(ctx context.Context, dir, which string, progress io.Writer) (string
 	if pin.Name != Default {
 		dir = filepath.Join(dir, pin.Name)
 	}
-	path := filepath.Join(dir, FileName)
+	path := pin.in(dir)
 	if digest, err := Hash(path); err == nil {
-		if digest == pin.Digest {
+		if digest == pin.Digest && hasLibraries(dir, pin) {
 			return path, nil
 		}
-		if r, err := readRecord(path); err == nil && r != nil && r.Digest == digest {
+		if r, err := readRecord(path); err == nil && r != nil && r.Digest == digest && !pin.cuda() {
 			return path, nil
 		}
-		fmt.Fprintf(progress, "    %s is not the pinned plugin: fetching that\n", path)
+		fmt.Fprintf(progress, "    %s is not the pinned plugin, or not whole: fetching that\n", path)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("make the plugin's folder: %w", err)
 	}
 
-	fmt.Fprintf(progress, "==> PJRT plugin: %s %s by pip; once, 60 MB\n", pin.Project, pin.Version)
-	err = installByPip(ctx, dir, pin)
+	size := "60 MB"
+	if pin.cuda() {
+		size = "with NVIDIA's libraries some 2 GB, of which 5 GB are made"
+	}
+	fmt.Fprintf(progress, "==> PJRT plugin: %s %s by pip; once, %s\n", pin.Project, pin.Version, size)
+	err = installByPip(ctx, dir, pin, progress)
 	if errors.Is(err, ErrNoPip) && pin.Name == Default {
 		fmt.Fprintf(progress, "    %v\n==> PJRT plugin: by go-xla's installer, from GitHub\n", err)
 		if second := installByGoXLA(ctx, dir); second != nil {
@@ -69,25 +75,60 @@ func Install(ctx context.Context, dir, which string, progress io.Writer) (string
 	return path, nil
 }
 
-// installByPip downloads the wheel into a folder of its own and unpacks it.
-func installByPip(ctx context.Context, dir string, pin Pin) error {
+// in is where the pin's library lies below its folder.
+func (p Pin) in(dir string) string {
+	return filepath.Join(dir, filepath.FromSlash(cmp.Or(p.Path, FileName)))
+}
+
+// installByPip downloads the wheels, one after the other, and unpacks them. The plugin comes
+// last: where it is, its libraries are.
+func installByPip(ctx context.Context, dir string, pin Pin, progress io.Writer) error {
 	pip, err := findPip(ctx)
 	if err != nil {
 		return err
 	}
+	for _, library := range pin.Libraries {
+		if hasLibrary(dir, library) {
+			continue
+		}
+		fmt.Fprintf(progress, "    %s %s\n", library.Project, library.Version)
+		if err := fetch(ctx, pip, dir, library, pin.cuda(), func(wheel string) error {
+			return unpackLibrary(wheel, library, dir)
+		}); err != nil {
+			return err
+		}
+	}
+	if err := fetch(ctx, pip, dir, pin.wheel(), pin.cuda(), func(wheel string) error { return unpack(wheel, pin, dir) }); err != nil {
+		return err
+	}
+	// A record of an earlier, unpinned library would speak of a file that is gone.
+	if err := os.Remove(recordPath(pin.in(dir))); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove the record of the plugin before: %w", err)
+	}
+	return nil
+}
+
+// fetch downloads a wheel into a folder of its own below dir, and gives it to unpack if it is
+// the pinned one. anywhere takes the wheel for this kind of machine whatever this Python and
+// this pip are for: nothing of it is run by Python.
+func fetch(ctx context.Context, pip []string, dir string, w Wheel, anywhere bool, unpack func(wheel string) error) error {
 	scratch, err := os.MkdirTemp(dir, ".wheel-*")
 	if err != nil {
 		return fmt.Errorf("make a folder for the wheel: %w", err)
 	}
 	defer os.RemoveAll(scratch)
 	requirements := filepath.Join(scratch, "requirements.txt")
-	if err := os.WriteFile(requirements, []byte(pin.requirement()), 0o644); err != nil {
+	if err := os.WriteFile(requirements, []byte(w.requirement()), 0o644); err != nil {
 		return fmt.Errorf("write the requirements file: %w", err)
 	}
-	arguments := append(pip[1:], "download", "--quiet", "--no-input", "--disable-pip-version-check",
-		"--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement", requirements, "--dest", scratch)
+	arguments := append(pip[1:len(pip):len(pip)], "download", "--quiet", "--no-input", "--disable-pip-version-check",
+		"--no-deps", "--only-binary", ":all:", "--require-hashes")
+	if anywhere {
+		arguments = append(arguments, "--ignore-requires-python")
+	}
+	arguments = append(arguments, "--requirement", requirements, "--dest", scratch)
 	if output, err := run(ctx, pip[0], arguments...); err != nil {
-		return fmt.Errorf("%s download %s==%s: %w: %s", strings.Join(pip, " "), pin.Project, pin.Version, err, tail(output))
+		return fmt.Errorf("%s download %s==%s: %w: %s", strings.Join(pip, " "), w.Project, w.Version, err, tail(output))
 	}
 	wheels, err := filepath.Glob(filepath.Join(scratch, "*.whl"))
 	if err != nil || len(wheels) != 1 {
@@ -95,17 +136,10 @@ func installByPip(ctx context.Context, dir string, pin Pin) error {
 	}
 	if digest, err := Hash(wheels[0]); err != nil {
 		return err
-	} else if digest != pin.Wheel {
-		return fmt.Errorf("%w: %s has SHA-256 %s, pinned is %s", ErrWheel, filepath.Base(wheels[0]), digest, pin.Wheel)
+	} else if digest != w.Digest {
+		return fmt.Errorf("%w: %s has SHA-256 %s, pinned is %s", ErrWheel, filepath.Base(wheels[0]), digest, w.Digest)
 	}
-	if err := unpack(wheels[0], pin, dir); err != nil {
-		return err
-	}
-	// A record of an earlier, unpinned library would speak of a file that is gone.
-	if err := os.Remove(recordPath(filepath.Join(dir, FileName))); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove the record of the plugin before: %w", err)
-	}
-	return nil
+	return unpack(wheels[0])
 }
 
 // findPip returns the command words of a pip that runs.

@@ -25,13 +25,22 @@ type Pin struct {
 	Size   int64
 	// Licences are the members of the wheel laid down beside the library.
 	Licences []string
+	// Path is where the library is put, below the pin's folder; "" is FileName.
+	Path string
+	// Libraries are the wheels of what the library loads; a CPU's plugin has none.
+	Libraries []Wheel
 }
+
+// Wheel is a wheel of the Python package index, pinned by its SHA-256 (lower-case hex). It comes
+// with its own layout below nvidia/.
+type Wheel struct{ Project, Version, Digest string }
 
 // Default names the plugin that the project uses by default.
 const Default = "lammps-jax"
 
-// Pins are the plugins known to work with go-xla v0.4.5, the default first.
-// Each gives its own bits, the same in every process and on any number of cores.
+// Pins are the plugins known to work with go-xla v0.4.5, the default first. Each CPU's gives
+// its own bits, the same in every process and on any number of cores. CUDA's were opened as far
+// as a machine without a GPU lets them be.
 var Pins = []Pin{
 	{
 		// XLA of jaxlib 0.11.2; the one with its licences inside.
@@ -69,6 +78,8 @@ var Pins = []Pin{
 		Size:     259284552,
 		Licences: []string{"xla_cpu_pjrt-0.0.1.dist-info/METADATA"},
 	},
+	cuda13,
+	cuda12,
 }
 
 // PinOf returns the pin of that name; "" is the default. The error of an
@@ -87,7 +98,23 @@ func PinOf(name string) (Pin, error) {
 	return Pin{}, fmt.Errorf("no plugin is called %q: known are %s", name, strings.Join(known, ", "))
 }
 
-// requirement is the pin as pip's requirements file says it.
-func (p Pin) requirement() string {
-	return fmt.Sprintf("%s==%s --hash=sha256:%s\n", p.Project, p.Version, p.Wheel)
+// PinOfDigest returns the pin whose library has a SHA-256 (lower-case hex).
+func PinOfDigest(digest string) (Pin, bool) {
+	for _, pin := range Pins {
+		if pin.Digest == digest {
+			return pin, true
+		}
+	}
+	return Pin{}, false
+}
+
+// wheel is the one that the library comes in.
+func (p Pin) wheel() Wheel { return Wheel{p.Project, p.Version, p.Wheel} }
+
+// cuda tells whether the plugin is for NVIDIA's devices.
+func (p Pin) cuda() bool { return len(p.Libraries) > 0 }
+
+// requirement is the wheel as pip's requirements file says it.
+func (w Wheel) requirement() string {
+	return fmt.Sprintf("%s==%s --hash=sha256:%s\n", w.Project, w.Version, w.Digest)
 }

@@ -40,6 +40,9 @@ var (
 // there, not what is in it (Verify does). The error is an ErrMissing.
 func Path(dir string) (string, error) {
 	if named := os.Getenv(Env); named != "" {
+		if pin, ok := cudaPin(named); ok {
+			return pathOfCUDA(pin, dir)
+		}
 		path, err := filepath.Abs(named)
 		if err != nil {
 			return "", fmt.Errorf("resolve %s=%s: %w", Env, named, err)
@@ -49,12 +52,23 @@ func Path(dir string) (string, error) {
 		}
 		return path, nil
 	}
+	path, err := below(dir, FileName)
+	if err != nil || path != "" {
+		return path, err
+	}
+	return "", fmt.Errorf("%w: neither %s/%s in this folder or above, nor beside the program: run `make plugin`, or set %s to a plugin's path",
+		ErrMissing, Folder, FileName, Env)
+}
+
+// below returns the path of a file named below [Folder]: in dir or the nearest folder above it,
+// else beside the program and above; "" if it is in none.
+func below(dir, name string) (string, error) {
 	starts := []string{dir}
 	if program, err := os.Executable(); err == nil {
 		if real, err := filepath.EvalSymlinks(program); err == nil {
 			program = real
 		}
-		beside := filepath.Join(filepath.Dir(program), FileName)
+		beside := filepath.Join(filepath.Dir(program), name)
 		if regular(beside) == nil {
 			return beside, nil
 		}
@@ -66,7 +80,7 @@ func Path(dir string) (string, error) {
 			return "", fmt.Errorf("resolve folder %q: %w", start, err)
 		}
 		for {
-			path := filepath.Join(folder, filepath.FromSlash(Folder), FileName)
+			path := filepath.Join(folder, filepath.FromSlash(Folder), filepath.FromSlash(name))
 			if regular(path) == nil {
 				return path, nil
 			}
@@ -77,8 +91,7 @@ func Path(dir string) (string, error) {
 			folder = parent
 		}
 	}
-	return "", fmt.Errorf("%w: neither %s/%s in this folder or above, nor beside the program: run `make plugin`, or set %s to a plugin's path",
-		ErrMissing, Folder, FileName, Env)
+	return "", nil
 }
 
 // Verify hashes the plugin file and returns its SHA-256 (lower-case hex); it takes about
@@ -119,9 +132,13 @@ func Verify(path string) (string, error) {
 }
 
 // Find returns the absolute path of the plugin to load and its SHA-256: of the one that
-// is named, which may have any, else of the one of [Path], as [Verify] checks it. An empty
-// dir is the working directory. Errors: as theirs.
+// is named, which may have any, else of the one of [Path], as [Verify] checks it. A name of a
+// pin for CUDA, such as cuda13, is that plugin where `make plugin` has put it, or that of a
+// Python (see [FromPython]). An empty dir is the working directory. Errors: as theirs.
 func Find(named, dir string) (path, digest string, err error) {
+	if _, ok := cudaPin(os.Getenv(Env)); ok && named == "" {
+		named = os.Getenv(Env)
+	}
 	if named == "" {
 		if path, err = Path(dir); err != nil {
 			return "", "", err
@@ -129,8 +146,13 @@ func Find(named, dir string) (path, digest string, err error) {
 		digest, err = Verify(path)
 		return path, digest, err
 	}
-	if path, err = filepath.Abs(named); err != nil {
-		return "", "", fmt.Errorf("resolve plugin %s: %w", named, err)
+	if pin, ok := cudaPin(named); ok {
+		path, err = pathOfCUDA(pin, dir)
+	} else if path, err = filepath.Abs(named); err != nil {
+		err = fmt.Errorf("resolve plugin %s: %w", named, err)
+	}
+	if err != nil {
+		return "", "", err
 	}
 	digest, err = Hash(path)
 	return path, digest, err

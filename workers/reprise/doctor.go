@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +31,7 @@ func doctorCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options.Plugin = device.Plugin
 			checks := append(conn.Settings.Doctor(cmd.Context(), options), programCacheCheck(device.ProgramCache), deviceCheck(device))
+			checks = append(checks, libraryChecks(device)...)
 			if asJSON {
 				if err := json.NewEncoder(cmd.OutOrStdout()).Encode(checks); err != nil {
 					return err
@@ -92,11 +95,50 @@ func deviceCheck(o model.DeviceOptions) connect.Check {
 	d, err := model.OpenDevice(o)
 	if err != nil {
 		c.Status, c.Detail, c.Advice = connect.Fail, err.Error(), "make plugin, or name another plugin with --plugin or REPRISE_PJRT_PLUGIN"
+		if path, _, found := plugin.Find(o.Plugin, ""); found == nil && plugin.IsCUDA(path) {
+			c.Advice = "nvidia-smi must list a GPU and a driver of the plugin's CUDA version (580 or newer for cuda13); CUDA_VISIBLE_DEVICES must not hide it"
+		}
 		return c
 	}
 	defer d.Close()
 	c.Detail = "fingerprint " + d.Fingerprint().ID()
+	if memory := d.MemorySettings().String(); memory != "" {
+		c.Detail += fmt.Sprintf("; %s, driver %s; %s", d.Fingerprint().DeviceKind, d.Fingerprint().Driver, memory)
+	}
 	return c
+}
+
+// neededLibraries are files without which a CUDA plugin compiles no policy.
+var neededLibraries = []string{"libcublas.so", "libcublasLt.so", "libcudnn.so", "ptxas", "libdevice.10.bc"}
+
+// libraryChecks lists the files of NVIDIA's that decide bits, where the plugin is for CUDA.
+func libraryChecks(o model.DeviceOptions) []connect.Check {
+	path, _, err := plugin.Find(o.Plugin, "")
+	if err != nil || !plugin.IsCUDA(path) {
+		return nil // deviceCheck has said why
+	}
+	c := connect.Check{Name: "nvidia libraries", Status: connect.OK}
+	files, err := plugin.Libraries(path, "")
+	if err != nil {
+		c.Status, c.Detail, c.Advice = connect.Fail, err.Error(), "name a plugin that can be read"
+		return []connect.Check{c}
+	}
+	var missing []string
+	for _, needed := range neededLibraries {
+		if !slices.ContainsFunc(files, func(l plugin.Library) bool { return strings.HasPrefix(l.Name, needed) }) {
+			missing = append(missing, needed)
+		}
+	}
+	c.Detail = fmt.Sprintf("%d found", len(files))
+	if len(missing) > 0 {
+		c.Status, c.Detail = connect.Warn, c.Detail+"; missing are "+strings.Join(missing, ", ")
+		c.Advice = "make plugin PLUGIN=cuda13 brings them; or give LD_LIBRARY_PATH and the PATH the folders of a CUDA toolkit"
+	}
+	checks := []connect.Check{c}
+	for _, file := range files {
+		checks = append(checks, connect.Check{Name: "  " + file.Name, Status: connect.OK, Detail: file.Path + ", SHA-256 " + file.Digest})
+	}
+	return checks
 }
 
 func pluginCommand() *cobra.Command {

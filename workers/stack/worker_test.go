@@ -21,7 +21,7 @@ func TestWorkerFlags(t *testing.T) {
 		f := pflag.NewFlagSet("", pflag.ContinueOnError)
 		AddWorkerFlags(f, &o, 7*time.Second)
 		require.NoError(t, f.Parse(args))
-		require.Equal(t, "PJRT plugin (.so) [REPRISE_PJRT_PLUGIN] (default: the pinned CPU plugin)", f.Lookup("plugin").Usage)
+		require.Equal(t, "PJRT plugin (.so), or cuda13 or cuda12: the one that make plugin has put there, or that a Python has [REPRISE_PJRT_PLUGIN] (default: the pinned CPU plugin)", f.Lookup("plugin").Usage)
 		return o
 	}
 	cached := model.DeviceOptions{ProgramCache: programcache.Default}
@@ -33,6 +33,8 @@ func TestWorkerFlags(t *testing.T) {
 		"--continue-as-new-after=4", "--metrics-listen=host:5", "--metrics-runs=6"))
 	require.ErrorContains(t, workers.Options{Roles: workers.Roles, MetricsRuns: -1}.Check(), "--metrics-runs is -1")
 	require.ErrorContains(t, workers.Options{}.Check(), "needs a role")
+	require.Equal(t, model.MemorySettings{Fraction: 0.5, Preallocate: "true", Allocator: "bfc"},
+		parse("--memory-fraction=0.5", "--preallocate=true", "--allocator=bfc").Device.Memory)
 	require.InDelta(t, 2.5, parse("--host-rate=2.5").HostRate, 0)
 	require.ErrorContains(t, workers.Options{Roles: workers.Roles, HostRate: -1}.Check(), "--host-rate -1")
 }

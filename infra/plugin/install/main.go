@@ -1,7 +1,7 @@
 // Command install puts the PJRT plugin under .reprise/plugin. If REPRISE_PJRT_PLUGIN
 // names one, it says that this one is used. `make plugin` runs it.
 //
-//	install [-dir FOLDER] [-which lammps-jax|fastatomstruct|xla-cpu-pjrt]
+//	install [-dir FOLDER] [-which lammps-jax|fastatomstruct|xla-cpu-pjrt|cuda13|cuda12]
 package main
 
 import (
