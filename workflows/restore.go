@@ -110,6 +110,7 @@ func restoring(r activities.RestoreResult) string {
 
 // recordRestore adds a restore's telemetry to the running iteration, or to the next.
 func (t *train) recordRestore(took activities.Telemetry) {
+	t.Rebuilding.restored(took)
 	if t.Current != nil {
 		t.Current.Record("restore", took)
 		return
