@@ -15,7 +15,7 @@ type rebuilding struct {
 	Update float64 `json:"update,omitempty"`
 }
 
-// restored notes what a restore took.
+// restored notes what a restore took, with all its calls.
 func (r *rebuilding) restored(took activities.Telemetry) {
 	if took.LoadSeconds > 0 {
 		r.Load = took.LoadSeconds
