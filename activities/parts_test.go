@@ -13,6 +13,6 @@ func TestRestoreParts(t *testing.T) {
 		Recomputed: 2, RecomputeSeconds: 30,
 	}
 	require.Equal(t, "programs 3.0 s (lowered in 0.3, 0 compiled, 32 from the cache in 2.7, self-test 0.0), "+
-		"model 20.1 s (read in 3.3, hashed in 1.2, uploaded in 9.3, fingerprint in 8.1, one behind the other), "+
+		"model 20.1 s (read in 3.3, hashed in 1.2, uploaded in 9.3, fingerprint in 8.1), "+
 		"2 updates applied again in 30.0 s", took.RestoreParts())
 }

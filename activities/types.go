@@ -40,9 +40,9 @@ type Telemetry struct {
 	// LoadSeconds is the part of Seconds spent loading a stored model.
 	LoadSeconds float64 `json:"load_seconds,omitempty"`
 	// ReadSeconds, HashSeconds, UploadSeconds and FingerprintSeconds are the times for which
-	// the model was read, hashed, copied to the device and fingerprinted. They pass at the
-	// same time, so that they may be more than LoadSeconds together. Files of up to 8 MiB are
-	// not in the first two.
+	// the model was read, hashed, copied to the device and fingerprinted. Reading and hashing
+	// run ahead of the rest, so that all may be more than LoadSeconds together. Files of up to
+	// 8 MiB are not in the first two.
 	ReadSeconds        float64 `json:"read_seconds,omitempty"`
 	HashSeconds        float64 `json:"hash_seconds,omitempty"`
 	UploadSeconds      float64 `json:"upload_seconds,omitempty"`

@@ -124,7 +124,7 @@ func (f *Folder) state(c Config, weights *tensorSet, optimizer string) (Source, 
 
 // sourceOfFiles reads weights, and moments unless they are nil.
 func sourceOfFiles(c Config, weights, moments *tensorSet) Source {
-	return Source{Config: c, moments: moments != nil, each: func(withMoments bool, visit visitor) (step int64, err error) {
+	return Source{Config: c, each: func(withMoments bool, visit visitor) (step int64, err error) {
 		room := borrow(c)
 		defer room.giveBack()
 		if err = weights.visit(placesOf(c, "", partParams), room, visit, nil); err != nil || moments == nil || !withMoments {

@@ -29,9 +29,6 @@ type Source struct {
 	Base   *Base
 	Frozen *Source
 
-	// moments tells whether there are any.
-	moments bool
-
 	// each calls visit once for each tensor, in any order, and returns the number of updates
 	// applied. Without moments it leaves them out, as a source does that has none.
 	each func(moments bool, visit visitor) (step int64, err error)
@@ -47,7 +44,7 @@ type tensorReader func(p part, i int, into []float32) ([]float32, error)
 
 // sourceOf is a source of parts of a configuration, whose tensors are read in order.
 func sourceOf(c Config, parts part, step int64, read tensorReader) Source {
-	return Source{Config: c, moments: parts > 1, each: func(moments bool, visit visitor) (int64, error) {
+	return Source{Config: c, each: func(moments bool, visit visitor) (int64, error) {
 		last := parts
 		if !moments {
 			last = 1

@@ -42,8 +42,11 @@ type Status struct {
 	// after some of their pieces were lost.
 	Recomputed int `json:"recomputed_updates"`
 	// AtRisk is how many updates would be applied again if the device died now.
-	AtRisk   int      `json:"updates_since_snapshot"`
-	Warnings []string `json:"warnings,omitempty"`
+	AtRisk int `json:"updates_since_snapshot"`
+	// RebuildSeconds is about how long loading the last snapshot and applying them again
+	// would take, by what these steps took last; without the time to notice and to compile.
+	RebuildSeconds float64  `json:"rebuild_seconds,omitempty"`
+	Warnings       []string `json:"warnings,omitempty"`
 	// Costs are what the run has cost so far, by device kind.
 	Costs []activities.Cost `json:"costs,omitempty"`
 	// Events are the newest that the detectors of collapse saw.
@@ -89,7 +92,7 @@ func (t *train) status() (Status, error) {
 		Run: t.Run.ID, Phase: t.phase, Branch: t.Branch, Iteration: t.Next, Iterations: t.end(), Environment: t.plan.Environment,
 		Paused: t.Paused, Fingerprint: t.Fingerprint, Head: t.headRef(), State: t.State, Settings: t.Settings,
 		Metrics: t.Metrics, First: evaluated(t.First), Last: evaluated(t.Last), LostDevices: t.LostDevices, Recomputed: t.Recomputed,
-		PausedBy: t.pausedBy(), Failing: t.Failures, AtRisk: t.Next - t.Snapshot, Warnings: t.Warnings, Events: t.Events,
+		PausedBy: t.pausedBy(), Failing: t.Failures, AtRisk: t.atRisk(), RebuildSeconds: t.rebuildSeconds(), Warnings: t.Warnings, Events: t.Events,
 	}
 	s.Waiting, s.Costs = t.waiting(), t.Costs.sum()
 	return s, nil

@@ -74,6 +74,7 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 	}
 	summary := fmt.Sprintf("restore version %d", t.Next)
 	phase := "restoring"
+	var took activities.Telemetry
 	for {
 		t.show(ctx, phase)
 		r, err := steps.Restore.Do(t.onSession(ctx, s), summary, in)
@@ -85,10 +86,12 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 		}
 		t.Recomputed += r.Telemetry.Recomputed
 		t.recordRestore(r.Telemetry)
+		took = took.Plus(r.Telemetry)
 		if !r.Done {
 			phase = restoring(r)
 			continue // the step has not ended: another worker begins it anew
 		}
+		t.Rebuilding.restored(took)
 		t.stepEnded(stepName(steps.Restore.Routing, summary))
 		t.programs = nil
 		if t.State == "" {

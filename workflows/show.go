@@ -83,7 +83,7 @@ func (t *train) details() string {
 	}
 	row("devices lost", fmt.Sprint(t.LostDevices))
 	row("updates recomputed", fmt.Sprint(t.Recomputed))
-	row("updates since the last snapshot", fmt.Sprint(t.Next-t.Snapshot))
+	row("updates since the last snapshot", t.riskText())
 	row("device fingerprint", "`"+t.Fingerprint+"`")
 	if t.Head != nil {
 		row("last manifest", "`"+t.Head.Manifest.Key+"`")

@@ -63,6 +63,8 @@ type Carry struct {
 	Warnings      []string             `json:"warnings,omitempty"`
 	// Costs are what the run has cost by device kind.
 	Costs costs `json:"costs,omitzero"`
+	// Rebuilding is how long rebuilding the policy takes, as far as it was measured.
+	Rebuilding rebuilding `json:"rebuilding,omitzero"`
 	// Detected is what the detectors of collapse know, Events the newest they saw.
 	Detected activities.Detected `json:"detected"`
 	Events   []collapse.Event    `json:"events,omitempty"`

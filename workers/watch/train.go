@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/workflows"
@@ -72,10 +73,19 @@ func (w *Watcher) showTrain(s workflows.Status) {
 	if s.PausedBy != nil {
 		w.tell(pausedText(s.PausedBy))
 	} else if s.Waiting != nil {
-		w.tell(waitingText(s.Waiting))
+		w.tell(waitingText(s.Waiting) + rebuildText(s))
 	} else if s.Iteration == 0 || s.Paused {
 		w.say(v.phaseText(s.Phase))
 	}
+}
+
+// rebuildText says what the next device has to do before it goes on.
+func rebuildText(s workflows.Status) string {
+	if s.RebuildSeconds == 0 {
+		return ""
+	}
+	took := time.Duration(s.RebuildSeconds * float64(time.Second)).Round(time.Second)
+	return fmt.Sprintf("; loading the policy and applying %d updates again takes about %s", s.AtRisk, took)
 }
 
 // pausedText says why a run has paused by itself, and what to do.

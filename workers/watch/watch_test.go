@@ -152,6 +152,7 @@ func TestWatchRun(t *testing.T) {
 	paused.LostDevices, paused.Recomputed = 1, 3
 	waiting := at(1, "waiting for a device", first)
 	waiting.Waiting = &workflows.Waiting{Wanted: "9386b8a1e66d", Present: []string{"51c0"}}
+	waiting.AtRisk, waiting.RebuildSeconds = 3, 74.6
 	p := &scripted{kind: "Train", end: completed, result: workflows.TrainResult{Iterations: 2, State: "6f76"}, statuses: []any{
 		workflows.Status{Phase: "resolving"},
 		at(0, "iteration 0 · turn 1 · generate", first), at(0, "iteration 0 · turn 1 · step", first),
@@ -164,7 +165,7 @@ evaluation of version 0: in-distribution  success 0.25 (0.20–0.31)  reward 0.1
 iteration 0
 iteration 0 (1 of 2)  reward  0.500  success  25 %  entropy 1.250  grad norm 0.50  lost devices 1 (recomputed 3 updates)
 paused
-waiting for a device with fingerprint 9386b8a1e66d; there are 51c0
+waiting for a device with fingerprint 9386b8a1e66d; there are 51c0; loading the policy and applying 3 updates again takes about 1m15s
 iteration 1 (2 of 2)  reward  0.500  success  25 %  entropy 1.250  grad norm 0.50
 evaluation of version 2: in-distribution  success 0.43 (0.37–0.49)  reward 0.215
 w-1 is done: 2 iterations, state 6f76
