@@ -64,14 +64,12 @@ func (p *Programs) savedInputs(in *inputs) []*graph.Node {
 // there is one already, from a tied head.
 func (p *Programs) pullLayers(grads, params, saved []*graph.Node, dx *graph.Node, b batchNodes) {
 	n := p.sh.MicroBatch * p.sh.Sequence
+	later := []*graph.Node{dx} // what has to be computed before a layer
 	for i := p.c.Layers - 1; i >= 0; i-- {
-		x, w := saved[i], p.c.layerOf(params, i)
-		if p.net.barrier {
-			x = graph.SchedulingBarrier(x, dx)
-		}
+		x, w := p.net.after(saved[i], later...), p.c.layerOf(params, i)
 		y := p.net.layer(w, x, p.sh.MicroBatch, p.sh.Sequence, b.cos, b.sin)
 		g := p.net.pullback(y, dx, append([]*graph.Node{x}, w...)...)
-		dx = g[0]
+		dx, later = g[0], g
 		copy(p.c.layerOf(grads, i), g[1:])
 	}
 	if id, ok := p.c.padding(); ok {
