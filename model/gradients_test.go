@@ -108,7 +108,7 @@ func requireRounded(t *testing.T, want [][]float64, got Params) {
 
 // The gradient of the policy's whole loss by every tensor, through a network with a
 // tied head, and through one with a head of its own, whose positions and queries go
-// in chunks and whose layers are held back, as they are on accelerators.
+// in chunks.
 func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 	type setting struct {
 		name        string
@@ -120,17 +120,16 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 	for _, n := range []struct {
 		name     string
 		tied     bool
-		barrier  bool
 		limits   limits
 		settings []setting
 	}{
-		{"tied", true, false, defaultLimits, []setting{
+		{"tied", true, defaultLimits, []setting{
 			{name: "token mean", aggregation: loss.TokenMean},
 			{name: "dual clip, k3", o: LossOptions{DualClip: true, KL: loss.K3}, aggregation: loss.SeqMeanTokenSum, rounded: true},
 			{name: "sequence, k2", o: LossOptions{Ratio: loss.SequenceRatio, KL: loss.K2}, aggregation: loss.SeqMeanTokenMean, rounded: true},
 			{name: "k1", o: LossOptions{KL: loss.K1}, aggregation: loss.Constant},
 		}},
-		{"untied, chunked", false, true, limits{queries: 5, logits: 37 * 10, prefill: 6}, []setting{
+		{"untied, chunked", false, limits{queries: 5, logits: 37 * 10, prefill: 6}, []setting{
 			{name: "dual clip", o: LossOptions{DualClip: true}, aggregation: loss.Constant, rounded: true},
 			{name: "sequence, dual clip, k3", o: LossOptions{Ratio: loss.SequenceRatio, DualClip: true, KL: loss.K3}, aggregation: loss.SeqMeanTokenMean},
 			{name: "abs", o: LossOptions{KL: loss.KAbs}, aggregation: loss.TokenMean},
@@ -154,7 +153,6 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 				return p
 			}
 			p := prepare(t, LossOptions{})
-			p.net.barrier = n.barrier
 			d := inFloat64(t, p, legal, k.Temperature)
 			for _, c := range n.settings {
 				t.Run(c.name, func(t *testing.T) {

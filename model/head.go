@@ -52,8 +52,11 @@ func (hd head) score(x, norm, target *graph.Node) (logProb, entropy, logSum *gra
 	var lps, ents, sums []*graph.Node
 	for _, c := range hd.t.chunks(x.Shape().Dimensions[0]) {
 		n := c[1] - c[0]
-		h := hd.t.norm(graph.Slice(x, graph.AxisRange(c[0], c[1])), norm)
-		l := hd.logits(h)
+		part := graph.Slice(x, graph.AxisRange(c[0], c[1]))
+		if len(lps) > 0 {
+			part = hd.t.after(part, lps[len(lps)-1], ents[len(ents)-1])
+		}
+		l := hd.logits(hd.t.norm(part, norm))
 		top := graph.ReduceMax(l, -1)
 		e := graph.Exp(graph.Sub(l, graph.Reshape(top, n, 1)))
 		sum := graph.ReduceSum(e, -1)
@@ -83,7 +86,15 @@ func (hd head) gradients(x, norm, target, entropy, logSum, byLogProb, byEntropy 
 		column := func(v *graph.Node) *graph.Node {
 			return graph.Reshape(graph.Slice(v, graph.AxisRange(c[0], c[1])), n, 1)
 		}
-		h := t.norm(graph.Slice(x, graph.AxisRange(c[0], c[1])), norm)
+		part := graph.Slice(x, graph.AxisRange(c[0], c[1]))
+		if len(dhs) > 0 {
+			before := dhs[len(dhs)-1:]
+			if !hd.frozen {
+				before = append([]*graph.Node{dweight}, before...)
+			}
+			part = t.after(part, before...)
+		}
+		h := t.norm(part, norm)
 		logP := graph.Sub(hd.logits(h), column(logSum))
 		p := graph.Exp(logP)
 		logP = graph.Max(logP, scalar(logP, floor))

@@ -71,3 +71,37 @@ func TestConcurrentCallsTakeTurns(t *testing.T) {
 		require.Len(t, m, 32)
 	}
 }
+
+// Layers, chunks of the head and blocks of queries are computed one after another: what the
+// programs need besides inputs and outputs does not grow with their number.
+func TestOneAfterAnother(t *testing.T) {
+	temporary := func(c Config, rows, width int, l limits) (forward, backward int64) {
+		p, err := testDevice(t).programsWith(c, nil, Shapes{MicroBatch: rows, Sequence: width}, l)
+		require.NoError(t, err)
+		defer p.Free()
+		memory, err := p.Memory()
+		require.NoError(t, err)
+		return memory["forward"].Temporary, memory["backward"].Temporary
+	}
+	few, many := tiny(), tiny()
+	few.Layers, many.Layers = 2, 6
+	_, small := temporary(few, 4, 64, defaultLimits)
+	_, large := temporary(many, 4, 64, defaultLimits)
+	require.Less(t, float64(large), 1.1*float64(small), "layers")
+
+	c := tiny()
+	c.VocabSize = 4096
+	const logits = 4 * 4 * 64 * 4096
+	in := defaultLimits
+	in.logits = 16 * c.VocabSize // chunks of 16 positions, of which there are 16
+	forward, backward := temporary(c, 4, 64, in)
+	require.Less(t, forward, int64(logits/2), "the head's chunks")
+	require.Less(t, backward, int64(logits/2), "the head's chunks")
+
+	c = tiny()
+	const scores = 4 * 256 * 256
+	in = defaultLimits
+	in.queries = 16
+	forward, _ = temporary(c, 1, 256, in)
+	require.Less(t, forward, int64(c.Heads*scores/2), "blocks of queries")
+}

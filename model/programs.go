@@ -113,7 +113,7 @@ func (d *Device) Programs(c Config, legal []bool, sh Shapes) (*Programs, error) 
 }
 
 func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Programs, error) {
-	p := &Programs{device: d, c: c, sh: sh, net: network{c: c, dtype: dtypes.Float32, wide: dtypes.Float32, limits: l, barrier: d.fingerprint.Platform != "cpu"}}
+	p := &Programs{device: d, c: c, sh: sh, net: network{c: c, dtype: dtypes.Float32, wide: dtypes.Float32, limits: l}}
 	if sh.ComputeDtype == "bfloat16" {
 		p.net.dtype = dtypes.BFloat16
 	}

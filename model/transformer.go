@@ -16,11 +16,8 @@ type network struct {
 	// wide is float32, as in transformers. Tests also build forward and backward
 	// programs in float64, in which finite differences of the loss are exact enough to
 	// check its gradient. Generation, AdamW and the fingerprint need float32.
-	wide dtypes.DType
-	// barrier prevents the backward pass from computing layers again too early. XLA's
-	// CPU compiler does not need it, because it schedules for memory.
-	barrier bool
-	limits  limits
+	wide   dtypes.DType
+	limits limits
 }
 
 // limits bound the memory that is used at once. They are part of the programs: other
@@ -56,6 +53,28 @@ func (t network) widen(x *graph.Node) *graph.Node {
 		return x
 	}
 	return graph.ConvertDType(x, t.wide)
+}
+
+// after is x, to be computed only when others have been. XLA begins what depends on nothing
+// as early as it likes, and holds the memory of all of it at once; a barrier does not hinder
+// its CPU compiler. So x depends on a number of each of the others: whether it is less than
+// −Inf, which the compiler does not know to be false.
+func (t network) after(x *graph.Node, others ...*graph.Node) *graph.Node {
+	var never *graph.Node
+	for _, y := range others {
+		ranges := make([]graph.SliceAxisSpec, y.Rank())
+		for i := range ranges {
+			ranges[i] = graph.AxisRange(0, 1)
+		}
+		first := graph.StopGradient(graph.Reshape(graph.Slice(y, ranges...)))
+		is := graph.LessThan(first, scalar(first, float32(math.Inf(-1))))
+		if never == nil {
+			never = is
+		} else {
+			never = graph.LogicalOr(never, is)
+		}
+	}
+	return graph.Where(never, graph.ZerosLike(x), x)
 }
 
 // scalar is a constant of x's dtype. GoMLX's own scalars are cached in the graph, and
@@ -162,6 +181,9 @@ func (t network) causal(q, k, v *graph.Node, rows, tokens int) *graph.Node {
 		to := min(from+t.limits.queries, tokens)
 		n := to - from
 		qb := graph.Reshape(graph.SliceAxis(q, 3, graph.AxisRange(from, to)), rows, kv, group*n, hd)
+		if from > 0 {
+			qb = t.after(qb, blocks[len(blocks)-1])
+		}
 		kb, vb := graph.SliceAxis(k, 2, graph.AxisRange(0, to)), graph.SliceAxis(v, 2, graph.AxisRange(0, to))
 		s := graph.Reshape(t.scores(qb, kb), rows, kv, group, n, to)
 		at := shapes.Make(dtypes.Int32, 1, 1, 1, n, to)

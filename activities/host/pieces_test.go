@@ -42,7 +42,7 @@ func TestResolveKeepsFittedRows(t *testing.T) {
 	resolve := func(update string) (activities.ResolveResult, error) {
 		return h.Resolve(t.Context(), activities.ResolveInput{Run: "r", Spec: fmt.Appendf(nil,
 			`{"environment": {"name": "bandit"}, "policy": {"starter": {"layers": 8, "hidden_size": 512, "intermediate_size": 4096, "heads": 32, "kv_heads": 32}},
-			"rollout": {"turns": 1, "prompt_tokens": [8192]}, "limits": {"device_gb": 3}, "update": {%s}}`, update)})
+			"rollout": {"turns": 1, "prompt_tokens": [1024]}, "limits": {"device_gb": 3}, "update": {%s}}`, update)})
 	}
 	out, err := resolve("")
 	require.NoError(t, err)

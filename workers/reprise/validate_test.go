@@ -261,7 +261,7 @@ func TestValidateSweepCard(t *testing.T) {
 	require.ErrorIs(t, err, errSilent)
 	require.Contains(t, out, "The trial that needs the most is update.micro_batch=128,seed=1.\nIt does not fit a device of 40 GB")
 	require.Contains(t, out, "2 of 4 trials do not fit: update.micro_batch=128,seed=1, update.micro_batch=128,seed=2\n")
-	_, _, err = execute(validateCommand(), document, "-", "--card", "80GB")
+	_, _, err = execute(validateCommand(), document, "-", "--card", "160GB")
 	require.NoError(t, err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 
@@ -21,6 +22,8 @@ type Card struct {
 	// Needs is the run's peak.
 	Needs int64 `json:"needs_bytes"`
 	Fits  bool  `json:"fits"`
+	// Programs are what the run's programs need.
+	Programs []spec.Program `json:"programs"`
 	// Host is the memory of the host that the steps take besides.
 	Host int64 `json:"host_bytes"`
 	// Base and Snapshot are the seconds to load the base model and a snapshot at
@@ -64,7 +67,8 @@ func cardOf(t spec.Train, shape spec.ModelShape, card int64, sized func(deviceGB
 	d := spec.Derive(t, shape)
 	c := &Card{
 		Bytes: card, Usable: usable(card), Needs: d.Memory.Peak, Host: d.HostBytes() + hostBuffers,
-		Base: float64(d.Memory.Weights) / LoadRate, Snapshot: float64(d.Storage.Snapshot) / LoadRate,
+		Programs: spec.Programs(t, shape, false),
+		Base:     float64(d.Memory.Weights) / LoadRate, Snapshot: float64(d.Storage.Snapshot) / LoadRate,
 	}
 	if c.Fits = c.Needs <= c.Usable; !c.Fits {
 		if gb := int(c.Usable >> 30); gb > 0 && spec.Derive(sized(gb), shape).Memory.Peak <= c.Usable {
@@ -137,6 +141,7 @@ func (c Card) text() string {
 		verdict = "does not fit"
 	}
 	fmt.Fprintf(&b, "\nIt %s a device of %s: it needs %s, and %s may be used.\n", verdict, decimal(c.Bytes), decimal(c.Needs), decimal(c.Usable))
+	b.WriteString(programsText(c.Programs))
 	fmt.Fprintf(&b, "The host needs %s besides. Loading takes %.0f s from version 0 and %.0f s from a snapshot, at %.0f MB/s.\n",
 		decimal(c.Host), c.Base, c.Snapshot, LoadRate/1e6)
 	if len(c.Changes) > 0 {
@@ -145,6 +150,20 @@ func (c Card) text() string {
 			fmt.Fprintf(&b, "  %s\n", change)
 		}
 	}
+	return b.String()
+}
+
+// programsText is a table of what programs need.
+func programsText(programs []spec.Program) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "program\tinputs\toutputs\tin place\tbesides\tother tensors\tall\t\n")
+	for _, p := range programs {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", p.Name, decimal(p.Inputs), decimal(p.Outputs), decimal(p.Aliases),
+			decimal(p.Temporary), decimal(p.Beside), decimal(p.Peak()))
+	}
+	// A strings.Builder never fails.
+	_ = w.Flush()
 	return b.String()
 }
 

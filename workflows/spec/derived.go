@@ -1,7 +1,5 @@
 package spec
 
-import "fmt"
-
 // ModelShape is what the sizes of a model depend on.
 type ModelShape struct {
 	Layers           int
@@ -59,29 +57,6 @@ func (m ModelShape) Parameters() int64 {
 // the SwiGLU.
 func (m ModelShape) largestTensor() int64 {
 	return int64(m.HiddenSize) * int64(max(m.VocabSize, m.IntermediateSize))
-}
-
-// Memory is an estimate of the device memory a run needs, in bytes, with
-// layers checkpointed and attention blocked over queries. XLA's own temporaries are not
-// included, and a CPU plugin that ignores checkpointing keeps Layers times one layer's
-// activations.
-type Memory struct {
-	// Weights, Moments and Gradients are float32: 4, 8 and 4 bytes a parameter.
-	Weights   int64 `json:"weights"`
-	Moments   int64 `json:"moments"`
-	Gradients int64 `json:"gradients"`
-	// ComputeCopy is the weights in the compute dtype, if that is not float32.
-	ComputeCopy int64 `json:"compute_copy"`
-	// Critic is its weights and moments, Reference the reference's weights, both with
-	// their copies to compute with; 0 in a run without.
-	Critic    int64 `json:"critic,omitempty"`
-	Reference int64 `json:"reference,omitempty"`
-	// Activations are the activations of one micro-batch in Update.
-	Activations int64 `json:"activations"`
-	// KVCache is the cache of the rows of a pass, at the last turn's width.
-	KVCache int64 `json:"kv_cache"`
-	// Peak is the most held at once: the larger of Update and Generate.
-	Peak int64 `json:"peak"`
 }
 
 // Storage is an estimate of the bytes a run writes to S3, before compression.
@@ -146,10 +121,6 @@ type Actions struct {
 
 const (
 	float32Bytes = 4
-	// queryBlock is the rows of attention scores held at once.
-	queryBlock = 256
-	// logitsBlock is the most logits held at once: log-softmax is chunked.
-	logitsBlock = 1 << 26
 	// contextTokenBytes and sampledTokenBytes are the bytes in the tables: id and text of
 	// a token of the context; and id, log-prob, mask and text of a sampled token, which
 	// is in the turn's files and again in the trajectories. rowBytes is everything else
@@ -197,61 +168,6 @@ func Derive(t Train, m ModelShape) Derived {
 // where the device is the CPU.
 func (d Derived) HostBytes() int64 {
 	return max(float32Bytes*d.LargestTensor, 4*d.Storage.Iteration)
-}
-
-func memory(t Train, m ModelShape, d Derived) Memory {
-	u := Memory{
-		Weights:   float32Bytes * d.Parameters,
-		Moments:   2 * float32Bytes * d.Parameters,
-		Gradients: float32Bytes * d.Parameters,
-	}
-	width := int64(float32Bytes)
-	if t.Policy.ComputeDtype == BFloat16 {
-		width = 2
-		u.ComputeCopy = width * d.Parameters
-	}
-	if t.Credit.Critic() {
-		u.Critic = u.Weights + u.Moments + u.ComputeCopy
-	}
-	if t.Update.Reference() {
-		u.Reference = u.Weights + u.ComputeCopy
-	}
-	if !d.ContextsKnown {
-		return u
-	}
-	heads, keys := int64(m.Heads), int64(m.KVHeads)
-	sequence := int64(d.Sequence)
-	tokens := int64(t.Update.MicroBatch) * sequence
-	kept := int64(m.Layers) * tokens * int64(m.HiddenSize) * width
-	layer := tokens * width * (6*int64(m.HiddenSize) + 2*(heads+2*keys)*m.headDim() + 4*int64(m.IntermediateSize))
-	scores := 2 * float32Bytes * int64(t.Update.MicroBatch) * heads * min(sequence, queryBlock) * sequence
-	logits := 3 * float32Bytes * min(tokens*int64(m.VocabSize), logitsBlock)
-	u.Activations = kept + max(layer+scores, logits)
-	pass := int64(min(t.Rollout.Pass(), d.Trajectories))
-	u.KVCache = pass * sequence * int64(m.Layers) * 2 * keys * m.headDim() * width
-
-	state := u.Weights + u.Moments + u.ComputeCopy + u.Critic + u.Reference
-	sampling := float32Bytes * pass * int64(m.VocabSize)
-	u.Peak = state + max(u.Gradients+u.Activations, u.KVCache+sampling)
-	return u
-}
-
-// TooSmall says why a device of so many bytes of memory cannot take the run; "" if it can, or
-// if its memory is 0, not known. It has to be the device that limits.device_gb says, where a
-// person has written it, and otherwise have what the run is estimated to need. Devices are
-// sold by gigabytes of 10⁹ bytes, and a part of their memory is not there for programs.
-func (d Derived) TooSmall(t Train, memory int64) string {
-	const gb = 1e9
-	made, needs := int64(t.Limits.DeviceGB)*gb, d.Memory.Peak
-	switch {
-	case memory == 0:
-		return ""
-	case made > memory:
-		return fmt.Sprintf("the run is made for a device of %d GB (limits.device_gb), this one has %s", t.Limits.DeviceGB, decimal(memory))
-	case made == 0 && needs > memory:
-		return fmt.Sprintf("the run needs %s, this device has %s", decimal(needs), decimal(memory))
-	}
-	return ""
 }
 
 func storage(t Train, d Derived) Storage {

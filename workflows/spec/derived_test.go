@@ -67,9 +67,9 @@ func TestDeriveWithACritic(t *testing.T) {
 	plain := shape(`{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[64]}}`)
 	with := shape(`{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[64]},"credit":{"algorithm":"gae"},"update":{"kl_in":"loss"}}`)
 	require.Zero(t, plain.Memory.Critic+plain.Memory.Reference)
-	require.Equal(t, 12*with.Parameters, with.Memory.Critic)
+	require.Equal(t, 12*(with.Parameters+int64(qwen.HiddenSize)), with.Memory.Critic, "its head is a vector")
 	require.Equal(t, 4*with.Parameters, with.Memory.Reference)
-	require.Equal(t, plain.Memory.Peak+16*with.Parameters, with.Memory.Peak)
+	require.Equal(t, plain.Memory.Peak+with.Memory.Critic+with.Memory.Reference, with.Memory.Peak)
 	require.Equal(t, 2*plain.Storage.Snapshot, with.Storage.Snapshot)
 	require.Contains(t, with.String(), "device: critic")
 	require.NotContains(t, plain.String(), "device: reference")
@@ -125,7 +125,7 @@ func TestTooSmall(t *testing.T) {
 		"a card of 80 GB":     {`"device_gb":80`, 85_520_809_984, ""},
 		"a card of 24 GB":     {`"device_gb":80`, 25_757_220_864, "the run is made for a device of 80 GB (limits.device_gb), this one has 25.8 GB"},
 		"any, it has room":    {``, 25_757_220_864, ""},
-		"any, it has no room": {``, 8_000_000_000, "the run needs 8.8 GB, this device has 8.0 GB"},
+		"any, it has no room": {``, 8_000_000_000, "the run needs 9.7 GB, this device has 8.0 GB"},
 		"made for that one":   {`"device_gb":8`, 8_000_000_000, ""},
 	} {
 		train := decode(t, `{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[64]},"limits":{`+test.limits+`}}`)
@@ -139,8 +139,8 @@ func TestMemoryAdvice(t *testing.T) {
 		train := decode(t, document)
 		return spec.Derive(train, m).MemoryAdvice(train)
 	}
-	require.Equal(t, "the spec is estimated to need 8.2 GiB at its peak: weights and moments 5.5 GiB, gradients 1.8 GiB, "+
-		"activations 883.5 MiB, KV cache 132.0 MiB; most of it is the model's: take a smaller one, or a device with more memory",
+	require.Equal(t, "the spec is estimated to need 9.0 GiB at its peak: weights and moments 5.5 GiB, gradients 1.8 GiB, "+
+		"activations 1.6 GiB, KV cache 132.0 MiB; most of it is the model's: take a smaller one, or a device with more memory",
 		advice(`{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[64]}}`, qwen))
 	require.Contains(t, advice(`{"environment":{"name":"bandit"},"rollout":{"turns":1,"groups":64,"group_size":64,"pass_rows":2048,"prompt_tokens":[512]}}`, qwen),
 		"; lower rollout.pass_rows (2048)")

@@ -37,7 +37,7 @@ func (d Derived) String() string {
 	m := d.Memory
 	row("device: weights and moments", size(m.Weights+m.Moments), "float32")
 	if m.ComputeCopy > 0 {
-		row("device: copy to compute with", size(m.ComputeCopy), BFloat16)
+		row("device: copies to compute with", size(m.ComputeCopy), BFloat16+", while sampling")
 	}
 	if m.Critic > 0 {
 		row("device: critic", size(m.Critic), "weights and moments")
@@ -46,9 +46,9 @@ func (d Derived) String() string {
 		row("device: reference", size(m.Reference), "weights")
 	}
 	row("device: gradients", size(m.Gradients), "")
-	ifKnown("device: activations", size(m.Activations), "one micro-batch, layers checkpointed")
+	ifKnown("device: activations", size(m.Activations), "one micro-batch, layers one after the other")
 	ifKnown("device: KV cache", size(m.KVCache), "")
-	ifKnown("device: peak", size(m.Peak), "estimate")
+	ifKnown("device: peak", size(m.Peak), "estimate, in "+m.PeakAt)
 	s := d.Storage
 	row("S3: a snapshot", size(s.Snapshot), fmt.Sprintf("%d snapshots", s.Snapshots))
 	ifKnown("S3: an iteration", size(s.Iteration), fmt.Sprintf("before compression; its batch %s", size(s.Batch)))
@@ -83,14 +83,18 @@ func (d Derived) MemoryAdvice(t Train) string {
 	if m.Peak == 0 {
 		return "reprise validate shows what the spec needs the device's memory for"
 	}
-	model := m.Weights + m.Moments + m.ComputeCopy + m.Critic + m.Reference
+	model := m.Weights + m.Moments + m.Critic + m.Reference
 	text := fmt.Sprintf("the spec is estimated to need %s at its peak: weights and moments %s, gradients %s, activations %s, KV cache %s",
 		size(m.Peak), size(model), size(m.Gradients), size(m.Activations), size(m.KVCache))
-	switch {
-	case m.Peak-model > m.Gradients+m.Activations:
-		return text + fmt.Sprintf("; lower rollout.pass_rows (%d)", t.Rollout.Pass())
-	case m.Activations > m.Gradients:
-		return text + fmt.Sprintf("; lower update.micro_batch (%d)", t.Update.MicroBatch)
+	switch m.PeakAt {
+	case "prefill", "decode", "decode-room", "decode-chunk":
+		if m.Peak-model > model {
+			return text + fmt.Sprintf("; lower rollout.pass_rows (%d)", t.Rollout.Pass())
+		}
+	case "forward", "backward", "critic-forward", "critic-backward":
+		if m.Activations > m.Gradients {
+			return text + fmt.Sprintf("; lower update.micro_batch (%d)", t.Update.MicroBatch)
+		}
 	}
 	return text + "; most of it is the model's: take a smaller one, or a device with more memory"
 }

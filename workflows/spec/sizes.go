@@ -17,10 +17,10 @@ func (t Train) WithSizes(m ModelShape, document []byte) Train {
 	if len(t.Rollout.PromptTokens) == 0 {
 		return t
 	}
-	t = t.fitting(m, !Writes(document, MicroBatch))
 	if t.Rollout.ChunkTokens == 0 && t.Policy.Starter == nil && t.freshTokens() > loadedChunk {
 		t.Rollout.ChunkTokens = loadedChunk
 	}
+	t = t.fitting(m, !Writes(document, MicroBatch))
 	budget := workSecond * int64(t.Limits.ActivitySeconds) / max(m.Parameters(), 1)
 	if t.Limits.GenerateRows == 0 {
 		rows, tokens := t.generated()

@@ -81,15 +81,16 @@ func TestSizesFitTheDevice(t *testing.T) {
 		pass, micro int // of the spec; 0 is the default
 	}{
 		"an 80 GB card":             {``, 0, 4},
-		"a pass has no room":        {`,"limits":{"device_gb":17}`, 32, 4},
-		"a micro-batch has none":    {`,"limits":{"device_gb":14}`, 32, 2},
+		"a micro-batch has no room": {`,"limits":{"device_gb":14}`, 0, 2},
+		"a pass has none":           {`,"limits":{"device_gb":12},"update":{"micro_batch":1}`, 32, 1},
+		"both have none":            {`,"limits":{"device_gb":12}`, 32, 2},
 		"a written micro-batch":     {`,"limits":{"device_gb":14},"update":{"micro_batch":4}`, 0, 4},
-		"a written pass":            {`,"limits":{"device_gb":17},"rollout":{"turns":1,"prompt_tokens":[16384],"pass_rows":64}`, 64, 4},
+		"a written pass":            {`,"limits":{"device_gb":14},"rollout":{"turns":1,"prompt_tokens":[4096],"pass_rows":64}`, 64, 2},
 		"a card that is too small":  {`,"limits":{"device_gb":4}`, 0, 4},
 		"a card of the same memory": {`,"limits":{"device_gb":80}`, 0, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rollout := `,"rollout":{"turns":1,"prompt_tokens":[16384]}`
+			rollout := `,"rollout":{"turns":1,"prompt_tokens":[4096]}`
 			if strings.Contains(test.more, "rollout") {
 				rollout = ""
 			}

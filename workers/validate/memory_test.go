@@ -1,0 +1,108 @@
+package validate
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/executable"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+var large = flag.Bool("large", false, "compare the estimates with XLA's statistics at 100 M parameters too")
+
+// What is estimated of the device's memory is what XLA's statistics of the compiled programs
+// say, within 10 %: of each program, and of the most that is held at once. Nothing is computed,
+// so it takes processor time and little memory.
+func TestMemoryIsWhatXLASays(t *testing.T) {
+	device, err := model.OpenDevice(model.DeviceOptions{})
+	require.NoError(t, err)
+	defer device.Close()
+	of := func(hidden, inner, layers, heads, keys int) model.Config {
+		return model.Config{
+			VocabSize: 8192, HiddenSize: hidden, IntermediateSize: inner, Layers: layers, Heads: heads, KVHeads: keys, HeadDim: 64,
+			MaxPositions: 2048, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true, InitializerRange: 0.05,
+		}
+	}
+	small, big := of(512, 1536, 12, 8, 4), of(768, 2048, 14, 12, 4)
+	for _, c := range []struct {
+		name   string
+		config model.Config
+		// prompt, fresh and chunk are tokens, micro the rows of a micro-batch.
+		prompt, fresh, chunk, micro int
+		dtype, credit               string
+		large                       bool
+	}{
+		{"42 M", small, 128, 64, 16, 4, "float32", "gae", false},
+		{"42 M, long rows", small, 512, 512, 0, 2, "float32", "grpo", false},
+		{"42 M, bfloat16", small, 128, 64, 0, 4, "bfloat16", "grpo", false},
+		{"100 M", big, 256, 128, 32, 4, "float32", "grpo", true},
+		{"100 M, long rows", big, 896, 128, 0, 2, "float32", "gae", true},
+		{"100 M, bfloat16", big, 256, 128, 32, 4, "bfloat16", "grpo", true},
+	} {
+		if c.large && !*large {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			document := fmt.Sprintf(`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab","compute_dtype":%q},
+				"rollout":{"groups":4,"group_size":4,"turns":1,"prompt_tokens":[%d],"max_new_tokens":%d%s},"update":{"micro_batch":%d},
+				"credit":{"algorithm":%q},"evaluation":{"every":0}}`,
+				c.dtype, c.prompt, c.fresh, map[bool]string{true: fmt.Sprintf(`,"chunk_tokens":%d`, c.chunk)}[c.chunk > 0], c.micro, c.credit)
+			train, err := spec.Decode([]byte(document), run.Known())
+			require.NoError(t, err)
+			shapes := model.Shapes{
+				GenerateRows: 16, PromptTokens: c.prompt, MaxNewTokens: c.fresh, ChunkTokens: c.chunk,
+				MicroBatch: c.micro, Sequence: c.prompt + c.fresh, ComputeDtype: c.dtype,
+			}
+			said := statistics(t, device, c.config, shapes)
+			if train.Credit.Critic() {
+				critic := model.Shapes{MicroBatch: shapes.MicroBatch, Sequence: shapes.Sequence, ComputeDtype: c.dtype}
+				for name, m := range statistics(t, device, c.config.Critic(), critic) {
+					said[name] = m
+				}
+			}
+			shape := run.ShapeOf(c.config)
+			t.Logf("%.1f M parameters", float64(shape.Parameters())/1e6)
+			programs := spec.Programs(train, shape, true)
+			var peak, estimated int64
+			for _, p := range programs {
+				m, ok := said[p.Name]
+				require.True(t, ok, p.Name)
+				peak, estimated = max(peak, m.Bytes()+p.Beside), max(estimated, p.Peak())
+				t.Logf("%-18s estimated %7.1f MB, %7.1f temporary; XLA says %7.1f, %7.1f temporary", p.Name,
+					float64(p.Bytes())/1e6, float64(p.Temporary)/1e6, float64(m.Bytes())/1e6, float64(m.Temporary)/1e6)
+				within(t, p.Name, p.Bytes(), m.Bytes())
+				within(t, p.Name+"'s inputs", p.Inputs, m.Inputs)
+				within(t, p.Name+"'s outputs", p.Outputs, m.Outputs)
+				within(t, p.Name+"'s aliases", p.Aliases, m.Aliases)
+			}
+			t.Logf("peak: estimated %.1f MB; by XLA %.1f", float64(estimated)/1e6, float64(peak)/1e6)
+			within(t, "peak", estimated, peak)
+			if c.dtype == "float32" {
+				require.Equal(t, estimated, spec.Derive(train, shape).Memory.Peak, "as on a GPU")
+			}
+		})
+	}
+}
+
+// statistics compiles the programs of a configuration.
+func statistics(t *testing.T, d *model.Device, c model.Config, shapes model.Shapes) map[string]executable.Memory {
+	t.Helper()
+	p, err := d.Programs(c, nil, shapes)
+	require.NoError(t, err)
+	defer p.Free()
+	m, err := p.Memory()
+	require.NoError(t, err)
+	return m
+}
+
+// within compares two numbers of bytes: they differ by at most 10 %, or by a MiB.
+func within(t *testing.T, what string, estimated, said int64) {
+	t.Helper()
+	assert.InDelta(t, float64(said), float64(estimated), max(0.1*float64(said), 1<<20), what)
+}

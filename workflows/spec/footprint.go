@@ -1,0 +1,312 @@
+package spec
+
+// The limits of the model's programs, as package model has them.
+const (
+	// queryBlock is the queries that attend at once.
+	queryBlock = 512
+	// logitsBlock is the most logits that the head computes at once.
+	logitsBlock = 1 << 26
+	// prefillTokens are the most tokens of a prefill.
+	prefillTokens = 1 << 16
+	// fingerprintWords are the words of a tensor that are mixed at once, each for four lanes.
+	fingerprintWords = 1 << 19
+)
+
+// footprint computes what the programs of a model need. Inputs and outputs are exact but for
+// some kilobytes. What a program needs besides follows from the tensors that XLA's compiler for
+// CPUs holds at once. A GPU's is taken to hold the same, but for bfloat16, which a CPU widens
+// to compute with it.
+type footprint struct {
+	m       ModelShape
+	weights int64 // float32
+	width   int64 // bytes of a number in the compute dtype
+	cpu     bool
+	value   bool // the critic's
+	hidden, inner, queries, keys,
+	layers, vocabulary int64
+}
+
+func footprintOf(t Train, m ModelShape, cpu bool) footprint {
+	f := footprint{
+		m: m, weights: float32Bytes * m.Parameters(), width: float32Bytes, cpu: cpu,
+		hidden: int64(m.HiddenSize), inner: int64(m.IntermediateSize),
+		queries: int64(m.Heads) * m.headDim(), keys: int64(m.KVHeads) * m.headDim(),
+		layers: int64(m.Layers), vocabulary: int64(m.VocabSize),
+	}
+	if t.Policy.ComputeDtype == BFloat16 {
+		f.width = 2
+	}
+	return f
+}
+
+// lossColumns are about the numbers of a token that the loss reads.
+const lossColumns = 6
+
+// critic is the footprint of the policy's critic.
+func (f footprint) critic() footprint {
+	f.value, f.weights = true, float32Bytes*f.m.criticParameters()
+	return f
+}
+
+// criticParameters is the number of a critic's weights: its head is a vector.
+func (m ModelShape) criticParameters() int64 {
+	m.Tied = true
+	return m.Parameters() + int64(m.HiddenSize)
+}
+
+func (f footprint) name(kind string) string {
+	if f.value {
+		return "critic-" + kind
+	}
+	return kind
+}
+
+// half reports whether the compute dtype is not float32.
+func (f footprint) half() bool { return f.width < float32Bytes }
+
+// active is the bytes of a number that is computed with.
+func (f footprint) active() int64 {
+	if f.cpu {
+		return float32Bytes
+	}
+	return f.width
+}
+
+// headCopy is the bytes of the head in the compute dtype, if that is not float32.
+func (f footprint) headCopy() int64 {
+	if !f.half() {
+		return 0
+	}
+	return f.width * f.vocabulary * f.hidden
+}
+
+// layerCopies is the bytes of the copies of the layers' matrices that the backward pass holds
+// at once if the compute dtype is not float32: a layer's, or on a CPU those of all layers,
+// widened again.
+func (f footprint) layerCopies() int64 {
+	switch {
+	case !f.half():
+		return 0
+	case f.cpu:
+		return 5 * f.matrices()
+	}
+	return f.width * f.matrices() / max(f.layers, 1)
+}
+
+// matrices is the number of weights of the layers' matrices.
+func (f footprint) matrices() int64 {
+	return f.layers * f.hidden * (2*f.queries + 2*f.keys + 3*f.inner)
+}
+
+// table is the bytes of the embedding, or of the head, in float32.
+func (f footprint) table() int64 { return float32Bytes * f.vocabulary * f.hidden }
+
+// tables are the bytes of what all programs read beside weights: rotary tables of so many
+// positions, and which ids are legal.
+func (f footprint) tables(positions int64) int64 {
+	return float32Bytes * (positions*f.m.headDim() + f.vocabulary)
+}
+
+// cache is the bytes of the keys and values of rows at so many places.
+func (f footprint) cache(rows, places int64) int64 {
+	return 2 * f.width * f.layers * rows * places * f.keys
+}
+
+// saved is the bytes of what the layers begin with and of the last one's output, for so many
+// tokens.
+func (f footprint) saved(tokens int64) int64 {
+	return f.width * (f.layers + 1) * tokens * f.hidden
+}
+
+// scores are the bytes of the attention scores of rows of so many tokens, in float32: of the
+// largest block of queries, and of all blocks.
+func (f footprint) scores(rows, tokens int64) (largest, all int64) {
+	for from := int64(0); from < tokens; from += queryBlock {
+		to := min(from+queryBlock, tokens)
+		block := float32Bytes * rows * int64(f.m.Heads) * (to - from) * to
+		largest, all = max(largest, block), all+block
+	}
+	return largest, all
+}
+
+// layer is what one layer needs besides its input and output. In the attention these are two
+// tensors of scores, of one block of queries, and x, q, k and v; with several blocks, also
+// what the blocks have attended to, apart and together. In the SwiGLU they are its two inner
+// tensors, x and the norm of x.
+func (f footprint) layer(rows, tokens int64) int64 {
+	scores, _ := f.scores(rows, tokens)
+	wide := f.hidden + f.queries + 2*f.keys
+	if tokens > queryBlock {
+		wide += 2 * f.queries
+	}
+	n := f.active() * rows * tokens
+	return max(2*scores+n*wide, n*(2*f.inner+2*f.hidden))
+}
+
+// logits are the bytes of the logits that the head computes at once for so many tokens, and
+// whether there are several such chunks.
+func (f footprint) logits(tokens int64) (bytes int64, several bool) {
+	at := min(tokens, max(1, logitsBlock/f.vocabulary))
+	return float32Bytes * at * f.vocabulary, at < tokens
+}
+
+// prefillRows is the number of rows of one prefill, a divisor of the rows of a pass.
+func prefillRows(rows, width int64) int64 {
+	for n := rows; n > 1; n-- {
+		if rows%n == 0 && n*width <= prefillTokens {
+			return n
+		}
+	}
+	return 1
+}
+
+// prefill computes the keys and values of rows of prompts; the tables are for so many positions.
+func (f footprint) prefill(rows, prompt, positions int64) Program {
+	return Program{
+		Name: "prefill", Inputs: f.weights + f.tables(positions) - float32Bytes*f.vocabulary + float32Bytes*rows*prompt,
+		Outputs: f.cache(rows, prompt), Temporary: f.layer(rows, prompt),
+	}
+}
+
+// pass is the sizes of a pass of generation.
+type pass struct{ rows, prompt, fresh int64 }
+
+// step is what a step of decoding needs: three tensors of logits, two of scores, the copies of
+// the weights, and on a CPU one layer's keys or values widened.
+func (f footprint) step(s pass) int64 {
+	n := 3*float32Bytes*s.rows*f.vocabulary + 2*float32Bytes*s.rows*int64(f.m.Heads)*(s.prompt+s.fresh) + f.copies()
+	if f.half() && f.cpu {
+		n += float32Bytes * s.rows * (s.prompt + s.fresh) * f.keys
+	}
+	return n
+}
+
+// copies is what decoding makes of the weights if the compute dtype is not float32: the
+// matrices in that dtype. A CPU holds them twice, as the loop's state and before, and the head
+// also widened.
+func (f footprint) copies() int64 {
+	switch {
+	case !f.half():
+		return 0
+	case f.cpu:
+		return 2*f.width*f.matrices() + 2*f.headCopy() + f.table()
+	}
+	return f.width*f.matrices() + f.headCopy()
+}
+
+// sampledBytes are those of a number for each token that is sampled.
+func (s pass) sampledBytes() int64 { return float32Bytes * s.rows * s.fresh }
+
+// decode samples all tokens of a pass: it puts the prefills' keys and values together, with
+// room for the new ones.
+func (f footprint) decode(s pass) Program {
+	return Program{
+		Name: "decode", Inputs: f.weights + f.cache(s.rows, s.prompt) + f.tables(s.prompt+s.fresh) + s.sampledBytes(),
+		Outputs: 2 * s.sampledBytes(), Temporary: f.cache(s.rows, s.prompt+s.fresh) + f.step(s),
+	}
+}
+
+// room puts the prefills' keys and values together, with room for the new ones.
+func (f footprint) room(s pass) Program {
+	return Program{Name: "decode-room", Inputs: f.cache(s.rows, s.prompt), Outputs: f.cache(s.rows, s.prompt+s.fresh)}
+}
+
+// decodeChunk samples some tokens of a pass, and writes keys and values in place.
+func (f footprint) decodeChunk(s pass) Program {
+	cache := f.cache(s.rows, s.prompt+s.fresh)
+	return Program{
+		Name: "decode-chunk", Inputs: f.weights + cache + f.tables(s.prompt+s.fresh) + 3*s.sampledBytes(),
+		Outputs: cache + 2*s.sampledBytes(), Aliases: cache, Temporary: f.step(s),
+	}
+}
+
+// forward scores a micro-batch. It needs what a layer needs, or the head: three tensors of
+// logits, four where the positions are in several chunks, and then its copy too.
+func (f footprint) forward(rows, width int64) Program {
+	n := rows * width
+	p := Program{
+		Name: f.name("forward"), Inputs: f.weights + f.tables(width) + float32Bytes*n,
+		Outputs: f.saved(n) + 3*float32Bytes*n, Temporary: f.layer(rows, width),
+	}
+	if f.value {
+		return p
+	}
+	logits, several := f.logits(n)
+	head := 3 * logits
+	if several {
+		head = 4*logits + f.headCopy()
+	}
+	p.Temporary = max(p.Temporary, head, logits+f.headCopy())
+	return p
+}
+
+// backward adds a micro-batch's gradients to the sums, in the memory of the sums. It goes
+// through the layers one after the other, and computes each again: two tensors of scores, of
+// all blocks of queries, six inner tensors, five as wide as x and two as wide as q, the
+// gradients of a layer and that of the embedding. Or it needs the head's: the gradient of the
+// head and the logits, twice where the positions are in several chunks, and the copy of the
+// head and its gradient.
+func (f footprint) backward(rows, width int64) Program {
+	n := rows * width
+	_, scores := f.scores(rows, width)
+	p := Program{
+		Name:    f.name("backward"),
+		Inputs:  2*f.weights + f.tables(width) + f.saved(n) + float32Bytes*n*(4+lossColumns),
+		Outputs: f.weights, Aliases: f.weights,
+	}
+	p.Temporary = 2*scores + f.active()*n*(6*f.inner+5*f.hidden+2*f.queries) + f.table()
+	p.Temporary += float32Bytes * f.matrices() / max(f.layers, 1)
+	if !f.value {
+		logits, several := f.logits(n)
+		head := f.table() + logits
+		if several {
+			head *= 2
+		}
+		p.Temporary = max(p.Temporary, head+2*f.headCopy())
+	}
+	p.Temporary += f.layerCopies()
+	return p
+}
+
+// largest is the bytes of the largest tensor.
+func (f footprint) largest() int64 { return float32Bytes * f.m.largestTensor() }
+
+// square gives the sum of the squares of a gradient.
+func (f footprint) square() Program { return Program{Name: f.name("square"), Inputs: f.largest()} }
+
+// apply takes AdamW's step of a tensor, in the memory of the weights and the moments.
+func (f footprint) apply() Program {
+	return Program{Name: f.name("apply"), Inputs: 4 * f.largest(), Outputs: 3 * f.largest(), Aliases: 3 * f.largest()}
+}
+
+// fingerprint adds up a tensor, a block at a time: the mixed words of four lanes, and some
+// more.
+func (f footprint) fingerprint() Program {
+	words := min(f.largest()/float32Bytes, fingerprintWords)
+	return Program{Name: f.name("fingerprint"), Inputs: f.largest(), Temporary: 16*words + words/2}
+}
+
+// width is the width of a row in Score and Update.
+func (t Train) width() int64 {
+	widths := t.Rollout.PromptTokens
+	return int64(widths[len(widths)-1] + t.Rollout.MaxNewTokens)
+}
+
+// sampled is the largest pass of generation: the last turn's, or a suite's.
+func (t Train) sampled() pass {
+	of := func(rows int, widths []int, fresh int) pass {
+		return pass{int64(min(rows, t.Rollout.Pass())), int64(widths[len(widths)-1]), int64(fresh)}
+	}
+	most := of(t.Rollout.Trajectories(), t.Rollout.PromptTokens, t.Rollout.MaxNewTokens)
+	if t.Evaluation.Every > 0 {
+		for _, s := range t.Evaluation.Suites {
+			if len(s.PromptTokens) == 0 {
+				continue
+			}
+			if p := of(s.Rows(), s.PromptTokens, s.MaxNewTokens); p.prompt+p.fresh > most.prompt+most.fresh {
+				most = p
+			}
+		}
+	}
+	return most
+}

@@ -1,0 +1,149 @@
+package spec
+
+import "fmt"
+
+// Memory is an estimate of the memory of a GPU that a run needs, in bytes: the most that one
+// of its programs has, with what the device holds of the run beside it. A CPU needs more only
+// where the compute dtype is bfloat16.
+type Memory struct {
+	// Weights, Moments and Gradients are float32: 4, 8 and 4 bytes a parameter.
+	Weights   int64 `json:"weights"`
+	Moments   int64 `json:"moments"`
+	Gradients int64 `json:"gradients"`
+	// ComputeCopy is what sampling makes of the weights in the compute dtype, if that is not
+	// float32.
+	ComputeCopy int64 `json:"compute_copy"`
+	// Critic is its weights and moments, Reference the reference's weights; 0 in a run
+	// without.
+	Critic    int64 `json:"critic,omitempty"`
+	Reference int64 `json:"reference,omitempty"`
+	// Activations are those of one micro-batch in Update: what the layers begin with, and what
+	// the backward pass needs besides.
+	Activations int64 `json:"activations"`
+	// KVCache is the cache of the rows of a pass, at the largest width.
+	KVCache int64 `json:"kv_cache"`
+	// Peak is the most held at once, while the program PeakAt runs.
+	Peak   int64  `json:"peak"`
+	PeakAt string `json:"peak_at,omitempty"`
+}
+
+// Program is an estimate of the device memory of one of a run's XLA programs, in bytes. Of
+// those that there are for each shape of a tensor it is the largest tensor's.
+type Program struct {
+	// Name is the name of its kind in a manifest's hashes.
+	Name string `json:"name"`
+	// The next four are what XLA's statistics of a compiled program count. Aliases is how much
+	// of the outputs is in the memory of inputs.
+	Inputs    int64 `json:"inputs"`
+	Outputs   int64 `json:"outputs"`
+	Aliases   int64 `json:"aliases"`
+	Temporary int64 `json:"temporary"`
+	// Beside is what the device holds of the run besides, while the program runs.
+	Beside int64 `json:"beside"`
+}
+
+// Bytes is what the program itself needs.
+func (p Program) Bytes() int64 { return p.Inputs + p.Outputs - p.Aliases + p.Temporary }
+
+// Peak is all that the device holds while the program runs.
+func (p Program) Peak() int64 { return p.Bytes() + p.Beside }
+
+func memory(t Train, m ModelShape, d Derived) Memory {
+	u := Memory{
+		Weights:   float32Bytes * d.Parameters,
+		Moments:   2 * float32Bytes * d.Parameters,
+		Gradients: float32Bytes * d.Parameters,
+	}
+	if t.Credit.Critic() {
+		u.Critic = 3 * float32Bytes * m.criticParameters()
+	}
+	if t.Update.Reference() {
+		u.Reference = u.Weights
+	}
+	f := footprintOf(t, m, false)
+	u.ComputeCopy = f.copies()
+	if !d.ContextsKnown {
+		return u
+	}
+	micro := int64(t.Update.MicroBatch) * int64(d.Sequence)
+	for _, p := range Programs(t, m, false) {
+		switch p.Name {
+		case "backward":
+			u.Activations = p.Temporary + f.saved(micro)
+		case "prefill":
+			s := t.sampled()
+			u.KVCache = f.cache(s.rows, s.prompt+s.fresh)
+		}
+		if p.Peak() > u.Peak {
+			u.Peak, u.PeakAt = p.Peak(), p.Name
+		}
+	}
+	return u
+}
+
+// Programs are the estimates of a run's programs on a GPU or a CPU, in the order in which an
+// iteration runs them. The widths of its contexts are known.
+func Programs(t Train, m ModelShape, cpu bool) []Program {
+	f := footprintOf(t, m, cpu)
+	weights, critic, reference := f.weights, int64(0), int64(0)
+	if t.Credit.Critic() {
+		critic = float32Bytes * m.criticParameters()
+	}
+	if t.Update.Reference() {
+		reference = weights
+	}
+	held := 3*weights + 3*critic + reference // between two steps
+	var out []Program
+	add := func(p Program, beside int64) {
+		p.Beside = beside
+		out = append(out, p)
+	}
+
+	s := t.sampled()
+	chunk := prefillRows(s.rows, s.prompt)
+	prefill := f.prefill(chunk, s.prompt, s.prompt+s.fresh)
+	add(prefill, held-weights+(s.rows/chunk-1)*prefill.Outputs)
+	if t.Rollout.ChunkTokens > 0 {
+		add(f.room(s), held)
+		add(f.decodeChunk(s), held-weights)
+	} else {
+		add(f.decode(s), held-weights)
+	}
+	rows, width := int64(t.Update.MicroBatch), t.width()
+	gradients := weights
+	add(f.forward(rows, width), held-weights+gradients)
+	add(f.backward(rows, width), held-weights)
+	of := func(f footprint, gradients int64) {
+		square, apply := f.square(), f.apply()
+		add(square, held+gradients-square.Inputs)
+		add(apply, held+gradients-apply.Inputs)
+	}
+	of(f, gradients)
+	if critic > 0 {
+		f := f.critic()
+		add(f.forward(rows, width), held-critic+critic)
+		add(f.backward(rows, width), held-critic)
+		of(f, critic)
+	}
+	fingerprint := f.fingerprint()
+	add(fingerprint, held-fingerprint.Inputs)
+	return out
+}
+
+// TooSmall says why a device of so many bytes of memory cannot take the run; "" if it can, or
+// if its memory is 0, not known. It has to be the device that limits.device_gb says, where a
+// person has written it, and otherwise have what the run is estimated to need. Devices are
+// sold by gigabytes of 10⁹ bytes, and a part of their memory is not there for programs.
+func (d Derived) TooSmall(t Train, memory int64) string {
+	const gb = 1e9
+	made, needs := int64(t.Limits.DeviceGB)*gb, d.Memory.Peak
+	switch {
+	case memory == 0:
+		return ""
+	case made > memory:
+		return fmt.Sprintf("the run is made for a device of %d GB (limits.device_gb), this one has %s", t.Limits.DeviceGB, decimal(memory))
+	case made == 0 && needs > memory:
+		return fmt.Sprintf("the run needs %s, this device has %s", decimal(needs), decimal(memory))
+	}
+	return ""
+}
