@@ -117,8 +117,11 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 	if sh.ComputeDtype == "bfloat16" {
 		p.net.dtype = dtypes.BFloat16
 	}
-	if p.large() {
+	switch {
+	case p.large():
 		malloc.ReturnLarge()
+	case p.onCPU():
+		malloc.Keep()
 	}
 	d.run.Lock()
 	defer d.run.Unlock()
@@ -181,9 +184,9 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 const largeModel = 64 << 20
 
 // large reports whether the programs are for such a model.
-func (p *Programs) large() bool {
-	return p.device.fingerprint.Platform == "cpu" && 4*p.c.Parameters() >= largeModel
-}
+func (p *Programs) large() bool { return p.onCPU() && 4*p.c.Parameters() >= largeModel }
+
+func (p *Programs) onCPU() bool { return p.device.fingerprint.Platform == "cpu" }
 
 func checkShapes(c Config, legal []bool, sh Shapes) error {
 	bad := func(format string, args ...any) error {
@@ -295,7 +298,7 @@ func (p *Programs) Compile(ctx context.Context, progress func(name string)) erro
 			return err
 		}
 	}
-	if p.large() {
+	if p.onCPU() {
 		malloc.Trim() // the compiler's memory is hundreds of megabytes
 	}
 	return nil

@@ -7,8 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestReturnLarge(t *testing.T) {
-	require.Equal(t, runtime.GOOS == "linux", ReturnLarge(), "this test runs with glibc")
-	require.Equal(t, runtime.GOOS == "linux", ReturnLarge(), "again")
+// These tests run with glibc on Linux.
+func TestChoices(t *testing.T) {
+	linux := runtime.GOOS == "linux"
+	require.Equal(t, linux, Keep())
+	require.Equal(t, linux, Keep(), "again")
+	require.Equal(t, linux, ReturnLarge())
+	require.Equal(t, linux, ReturnLarge(), "again")
+	require.False(t, Keep(), "a large model's choice stays")
 	Trim()
 }
