@@ -238,6 +238,9 @@ func TestPolicyGenerateGolden(t *testing.T) {
 			require.Len(t, greedy.IDs[0], len(g.Greedy.New))
 			require.Equal(t, g.Greedy.New, greedy.IDs[1])
 
+			if name != "qwen2-tiny" && !strings.HasPrefix(name, "REPRISE_GOLDENS") {
+				return // the rest does not depend on the family
+			}
 			// Without --ignore-eos a row ends with the first end-of-sequence token.
 			stopped := withEOS(t, folder, g.Greedy.New[4])
 			first := 0
