@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.temporal.io/sdk/activity"
+
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/activities/steps"
@@ -68,6 +70,11 @@ func (d *Device) beginWith(ctx context.Context, runID string, read func() (*run.
 	w = &work{engine: d.Engine, reading: store.Reading{Local: d.Models}, start: time.Now(), built: d.Engine.device.Built()}
 	w.measured.WaitSeconds, w.measured.PriceHour = waited.Seconds(), d.PriceHour
 	done = func(err *error) {
+		if activity.IsActivity(ctx) { // else the caller shows where it was
+			if p := recover(); p != nil {
+				*err = panicked(ctx, p)
+			}
+		}
 		*err = d.Engine.settle(ctx, w.Context, *err)
 		release()
 		stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -90,7 +91,7 @@ func (e *Engine) settle(ctx context.Context, rc *run.Context, err error) error {
 		e.trim(0)
 		err = &deviceError{activities.ErrOutOfMemory, cut(err.Error()) + advice(rc)}
 		e.end(OutOfMemory, stepOf(ctx)+": "+err.Error())
-	case errors.Is(err, model.ErrDeviceFailed):
+	case errors.Is(err, model.ErrDeviceFailed), errors.Is(err, errPanicked):
 		// Nothing is freed: the device may not answer.
 		err = &deviceError{activities.ErrDeviceFailed, cut(err.Error())}
 		e.end(Failed, stepOf(ctx)+": "+err.Error())
@@ -108,6 +109,16 @@ func (e *Engine) settle(ctx context.Context, rc *run.Context, err error) error {
 		e.end(Failed, stepOf(ctx)+": "+err.Error())
 	}
 	return err
+}
+
+// errPanicked says that a step panicked: a mistake of the program, after which nobody knows
+// what the engine holds.
+var errPanicked = errors.New("the step panicked")
+
+// panicked is a panic as an error. The log has where it was.
+func panicked(ctx context.Context, p any) error {
+	activity.GetLogger(ctx).Error("a step panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	return fmt.Errorf("%w: %v (the worker's log has where)", errPanicked, p)
 }
 
 // advice says what the memory of the device is needed for.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -177,4 +178,36 @@ func TestWatchdog(t *testing.T) {
 	require.Empty(t, endings)
 	_, _, err := e.acquire(t.Context(), "another")
 	require.ErrorIs(t, err, activities.ErrDraining)
+}
+
+// A step that panics ends its worker, as a device that has failed does: the run counts it, and
+// another process tries again. Without Temporal the caller gets the panic.
+func TestPanicsEndTheWorker(t *testing.T) {
+	e, endings := ownEngine(t)
+	r := resolved(t, "panics", tinySpec(t))
+	d := &Device{Store: r.store, Engine: e}
+	step := func(ctx context.Context) (err error) {
+		defer run.Edge(ctx, &err, "step")
+		_, done, err := d.begin(ctx, r.Run)
+		if err != nil {
+			return err
+		}
+		defer done(&err)
+		panic("planted")
+	}
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.RegisterActivityWithOptions(step, activity.RegisterOptions{Name: "Update"})
+	_, err := env.ExecuteActivity("Update")
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, activities.KindDeviceFailed, failed.Type())
+	require.ErrorContains(t, err, "the step panicked: planted")
+	ending := <-endings
+	require.Equal(t, Failed, ending.Cause)
+	require.Contains(t, ending.Reason, "Update")
+	e.draining.Store(false)
+	require.Panics(t, func() { _ = step(t.Context()) })
+	release, _, err := e.acquire(t.Context(), "r")
+	require.NoError(t, err, "the device is given back")
+	release()
 }

@@ -28,10 +28,11 @@ func Random(ctx context.Context, dir, shape string, seed uint64, say func(name s
 	if err != nil {
 		return err
 	}
-	return writeRandom(ctx, dir, known.Config, seed, say)
+	return RandomOf(ctx, dir, known.Config, seed, say)
 }
 
-func writeRandom(ctx context.Context, dir string, c model.Config, seed uint64, say func(name string, size int64)) error {
+// RandomOf is Random for any shape.
+func RandomOf(ctx context.Context, dir string, c model.Config, seed uint64, say func(name string, size int64)) error {
 	c.EOS, c.Pad = model.ID(starter.EndID), model.ID(starter.PadID)
 	files, err := model.DrawnFiles(c, draw.Address{Seed: seed, Purpose: draw.Weights})
 	if err != nil {

@@ -27,7 +27,7 @@ func little(t *testing.T) model.Config {
 func TestRandom(t *testing.T) {
 	dir, again, other := t.TempDir(), t.TempDir(), t.TempDir()
 	var names []string
-	require.NoError(t, writeRandom(t.Context(), dir, little(t), 7, func(name string, _ int64) { names = append(names, name) }))
+	require.NoError(t, RandomOf(t.Context(), dir, little(t), 7, func(name string, _ int64) { names = append(names, name) }))
 	require.Equal(t, []string{model.ConfigFile, model.WeightsFile}, names)
 	f, err := model.OpenFolder(dir)
 	require.NoError(t, err)
@@ -45,9 +45,9 @@ func TestRandom(t *testing.T) {
 	require.False(t, legal[1999], "an id without a token")
 
 	// The same seed gives the same bytes, also over a folder that is there; another gives others.
-	require.NoError(t, writeRandom(t.Context(), again, little(t), 7, nil))
-	require.NoError(t, writeRandom(t.Context(), again, little(t), 7, nil))
-	require.NoError(t, writeRandom(t.Context(), other, little(t), 8, nil))
+	require.NoError(t, RandomOf(t.Context(), again, little(t), 7, nil))
+	require.NoError(t, RandomOf(t.Context(), again, little(t), 7, nil))
+	require.NoError(t, RandomOf(t.Context(), other, little(t), 8, nil))
 	bytes := func(dir string) []byte {
 		b, err := os.ReadFile(filepath.Join(dir, model.WeightsFile))
 		require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestRandom(t *testing.T) {
 	require.NotEqual(t, bytes(dir), bytes(other))
 
 	require.NoError(t, os.WriteFile(filepath.Join(other, "thesis.tex"), nil, 0o600))
-	require.ErrorContains(t, writeRandom(t.Context(), other, little(t), 8, nil), "holds something else (thesis.tex)")
+	require.ErrorContains(t, RandomOf(t.Context(), other, little(t), 8, nil), "holds something else (thesis.tex)")
 	require.ErrorContains(t, Random(t.Context(), dir, "qwen2.5-0.6b", 1, nil), "known are qwen2.5-0.5b")
 }
 
@@ -65,12 +65,12 @@ func TestRandom(t *testing.T) {
 func TestRandomIsInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	err := writeRandom(ctx, dir, little(t), 7, func(name string, _ int64) {
+	err := RandomOf(ctx, dir, little(t), 7, func(name string, _ int64) {
 		if name == model.WeightsFile {
 			cancel()
 		}
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoFileExists(t, filepath.Join(dir, model.WeightsFile))
-	require.NoError(t, writeRandom(t.Context(), dir, little(t), 7, nil))
+	require.NoError(t, RandomOf(t.Context(), dir, little(t), 7, nil))
 }

@@ -39,6 +39,8 @@ it away:
               thousands of stub trials: its time, its longest workflow task
   bucket      a run's iterations alone, and beside a run whose reads of the bucket take
               2 s longer, on one host worker (goal: at most 1.1 times as long)
+  size        a policy of 98 million parameters: what a worker's restart takes, its first
+              one, from version 0 and from a snapshot, by part; and its memory
   recovery    a worker process is killed by SIGKILL in the middle of an iteration
               while another one waits: detection and dispatch (goal: at most 10 s
               together), compiling, loading, rebuilding

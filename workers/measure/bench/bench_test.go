@@ -122,6 +122,22 @@ func TestRecoveryWithoutLostSession(t *testing.T) {
 	require.ErrorIs(t, err, errNoSession)
 }
 
+// The restarts of a history are the restores that loaded a model, in order.
+func TestLoadsInHistory(t *testing.T) {
+	h := &told{t: t}
+	restore := func(at float64, took activities.Telemetry) {
+		h.completed(h.activity("Restore", at, at), at+1, activities.RestoreResult{Telemetry: took})
+	}
+	first, second := activities.Telemetry{Seconds: 9, LoadSeconds: 4}, activities.Telemetry{Seconds: 3, LoadSeconds: 2}
+	restore(0, first)
+	h.completed(h.activity("Generate", 1, 1), 2, activities.GenerateResult{Telemetry: activities.Telemetry{LoadSeconds: 1}})
+	restore(3, activities.Telemetry{Seconds: 1, Recomputed: 1})
+	restore(4, second)
+	got, err := loadsIn(h.events)
+	require.NoError(t, err)
+	require.Equal(t, []activities.Telemetry{first, second}, got)
+}
+
 func TestLocalTrainsTheSameBits(t *testing.T) {
 	opened, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err)

@@ -66,11 +66,13 @@ func (s *benchmark) kill(ctx context.Context, c client.Client, crew *workerCrew,
 
 // workerCrew is a set of worker processes of this program on a dev stack.
 type workerCrew struct {
-	dir     string // the stack's
-	worker  workers.Options
-	roles   []workers.Role // of each; none: all
-	started int
-	running map[int]*child
+	dir    string // the stack's
+	worker workers.Options
+	roles  []workers.Role // of each; none: all
+	// programs is the folder of compiled programs; "": the default one.
+	programs string
+	started  int
+	running  map[int]*child
 }
 
 // child is a process that ends with this one.
@@ -106,6 +108,9 @@ func (w *workerCrew) start(ctx context.Context) error {
 	}
 	arguments = append(arguments,
 		"--session-heartbeat", w.worker.SessionHeartbeat.String(), "--plugin", w.worker.Device.Plugin, "--xla-flags", w.worker.Device.XLAFlags)
+	if w.programs != "" {
+		arguments = append(arguments, "--program-cache", w.programs)
+	}
 	cmd := exec.Command(self, arguments...)
 	cmd.Stdout, cmd.Stderr = log, log
 	worker, err := begin(cmd)

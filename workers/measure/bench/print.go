@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/model/statistics"
 )
@@ -43,6 +44,9 @@ func (r Report) Print(out io.Writer) error {
 	}
 	if r.SlowBucket != nil {
 		printSlowBucket(&b, r.Preset, *r.SlowBucket)
+	}
+	if r.Size != nil {
+		printSize(&b, *r.Size)
 	}
 	if len(r.Recoveries) > 0 {
 		printRecoveries(&b, r.Recoveries)
@@ -170,6 +174,17 @@ func printSlowBucket(b *strings.Builder, preset string, s SlowBucket) {
 	fmt.Fprintf(b, "\nAn iteration of %s beside a run whose reads of the bucket take %.0f s longer, on the same host worker, medians of %d\n\n", preset, s.Delay, s.Iterations)
 	fmt.Fprintf(b, "  alone   %.3f s\n  beside  %.3f s, while %d reads were slow\n", s.Alone, s.Beside, s.Reads)
 	fmt.Fprintf(b, "\n  ratio %.3f (goal: at most %.1f)\n", s.Ratio, SlowGoal)
+}
+
+func printSize(b *strings.Builder, s Size) {
+	fmt.Fprintf(b, "\nA restart at %.0f million parameters\n\n", float64(s.Parameters)/1e6)
+	for _, r := range []struct {
+		what string
+		took activities.Telemetry
+	}{{"first start", s.First}, {"from version 0", s.Base}, {"from a snapshot", s.Snapshot}} {
+		fmt.Fprintf(b, "  %-16s %.1f s: %s\n", r.what, r.took.Seconds, r.took.RestoreParts())
+	}
+	fmt.Fprintf(b, "\n  a worker process had at most %s resident, %.1f bytes a parameter\n", human.Bytes(s.Peak), float64(s.Peak)/float64(s.Parameters))
 }
 
 func printReport(b *strings.Builder, m ReportSpeed) {

@@ -41,6 +41,7 @@ type Report struct {
 	Sweep        *Sweep               `json:"sweep,omitempty"`
 	Stubs        *Stubs               `json:"stubs,omitempty"`
 	SlowBucket   *SlowBucket          `json:"slow_bucket,omitempty"`
+	Size         *Size                `json:"size,omitempty"`
 	Recoveries   []Recovery           `json:"recoveries"`
 	// WorkerPeak is the peak resident memory of a worker process in bytes.
 	WorkerPeak int64 `json:"worker_peak_bytes"`
@@ -74,11 +75,12 @@ const (
 	partTax        = "tax"
 	partSweep      = "sweep"
 	partBucket     = "bucket"
+	partSize       = "size"
 	partRecovery   = "recovery"
 )
 
 // Parts lists all parts in that order.
-var Parts = []string{partEnv, partAlgorithms, partReport, partSpeed, partTax, partSweep, partBucket, partRecovery}
+var Parts = []string{partEnv, partAlgorithms, partReport, partSpeed, partTax, partSweep, partBucket, partSize, partRecovery}
 
 // has reports whether a part is to be measured.
 func (o Options) has(part string) bool { return slices.Contains(o.Parts, part) }
@@ -127,6 +129,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 		{partTax, "", s.tax},
 		{partSweep, "", s.sweep},
 		{partBucket, "slow bucket: ", s.slowBuckets},
+		{partSize, "size: ", s.sizes},
 		{partRecovery, "", s.recoveries},
 	} {
 		if !o.has(part.name) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/workers/measure/environments"
 	"github.com/reprise-rl/reprise/workers/measure/speed"
@@ -23,7 +24,7 @@ func TestBenchOptions(t *testing.T) {
 		edit func(*Options)
 		want string
 	}{
-		"a part nobody knows": {func(o *Options) { o.Parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, report, speed, tax, sweep, bucket, recovery`},
+		"a part nobody knows": {func(o *Options) { o.Parts = []string{"env", "taxes"} }, `--part "taxes" is none of env, algorithms, report, speed, tax, sweep, bucket, size, recovery`},
 		"no part":             {func(o *Options) { o.Parts = nil }, "names none"},
 		"no rounds":           {func(o *Options) { o.Rounds = 0 }, "at least 1"},
 		"no trials":           {func(o *Options) { o.Trials = 0 }, "--trials"},
@@ -195,6 +196,10 @@ func TestBenchReport(t *testing.T) {
 		Recoveries: []Recovery{{Detection: 3, Dispatch: 1, Updates: 6, Total: 12}, {Detection: 5, Dispatch: 2, Updates: 6, Total: 14}, {Detection: 4, Dispatch: 3, Updates: 6, Total: 10}},
 		WorkerPeak: 700 << 20,
 		SlowBucket: &SlowBucket{Delay: 2, Iterations: 24, Alone: 0.5, Beside: 0.52, Ratio: 1.04, Reads: 17},
+		Size: &Size{
+			Parameters: 104_000_000, First: activities.Telemetry{Seconds: 30, CompileSeconds: 25, CompiledPrograms: 30, SelfTestSeconds: 8},
+			Base: activities.Telemetry{Seconds: 4}, Snapshot: activities.Telemetry{Seconds: 8.5, LoadSeconds: 7}, Peak: 2 << 30,
+		},
 	}
 	var b bytes.Buffer
 	require.NoError(t, r.Print(&b))
@@ -206,6 +211,8 @@ func TestBenchReport(t *testing.T) {
 		"medians of 30", "durability tax 1.078 (goal: at most 1.10)",
 		"detection and dispatch 6.0 s together", "at most 700.0 MiB resident", "between the steps",
 		"beside a run whose reads of the bucket take 2 s longer", "beside  0.520 s, while 17 reads were slow", "ratio 1.040 (goal: at most 1.1)",
+		"A restart at 104 million parameters", "first start      30.0 s: programs 25.0 s (lowered in 0.0, 30 compiled", "from version 0   4.0 s: ",
+		"from a snapshot  8.5 s: ", "at most 2.0 GiB resident, 20.6 bytes a parameter",
 	} {
 		require.Contains(t, b.String(), want)
 	}
