@@ -67,12 +67,11 @@ func (p *Programs) savedInputs(in *inputs) []*graph.Node {
 // if there is one already, from a tied head.
 func (p *Programs) pullLayers(grads gradientNodes, saved []*graph.Node, dx *graph.Node, b batchNodes) {
 	n := p.sh.MicroBatch * p.sh.Sequence
-	later := []*graph.Node{dx} // what has to be computed before a layer
 	for i := p.c.Layers - 1; i >= 0; i-- {
-		x, w := p.net.after(saved[i], later...), grads.w.layers[i]
+		x, w := p.net.after(saved[i], dx), grads.w.layers[i]
 		y := p.net.layer(w, x, p.sh.MicroBatch, p.sh.Sequence, b.cos, b.sin)
 		g := p.net.pullback(y, dx, append([]*graph.Node{x}, p.c.ofLayer(grads.w.trained, i)...)...)
-		dx, later = g[0], g
+		dx = g[0]
 		copy(p.c.ofLayer(grads.by, i), g[1:])
 	}
 	table := grads.w.embedding

@@ -242,8 +242,8 @@ func (f footprint) forward(rows, width int64) Program {
 
 // backward adds a micro-batch's gradients to the sums, in the memory of the sums. It goes
 // through the layers one after the other, and computes each again: two tensors of scores, of
-// all blocks of queries, six inner tensors, five as wide as x and two as wide as q, the
-// gradients of a layer and that of the embedding. Or it needs the head's: the gradient of the
+// all blocks of queries, six inner tensors, five as wide as x and two as wide as q, or the
+// gradients of the SwiGLU, besides that of the embedding. Or it needs the head's: the gradient of the
 // head and the logits, twice where the positions are in several chunks, and the copy of the
 // head and its gradient.
 func (f footprint) backward(rows, width int64) Program {
@@ -254,8 +254,8 @@ func (f footprint) backward(rows, width int64) Program {
 		Inputs:  2*f.weights + f.tables(width) + f.saved(n) + float32Bytes*n*(4+lossColumns),
 		Outputs: f.weights, Aliases: f.weights,
 	}
-	p.Temporary = 2*scores + f.active()*n*(6*f.inner+5*f.hidden+2*f.queries) + f.table()
-	p.Temporary += float32Bytes * f.matrices() / max(f.layers, 1)
+	layer := 2*scores + f.active()*n*(6*f.inner+5*f.hidden+2*f.queries)
+	p.Temporary = f.table() + max(layer, 3*float32Bytes*f.hidden*f.inner)
 	if !f.value {
 		logits, several := f.logits(n)
 		head := f.table() + logits
