@@ -120,6 +120,7 @@ SIZEDIR ?= .reprise/size-0.5b
 size: build servers bin/gotestsum plugin ## Qwen2.5-0.5B's shape to its end, killed and not: under 40 minutes, 25 GB of disk
 	@test -s $(SIZEDIR)/model.safetensors || bin/reprise policy random --shape qwen2.5-0.5b $(SIZEDIR)
 	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 30m -run TestEqualAtSize ./model -size $(abspath $(SIZEDIR))
+	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 30m -run TestMemoryIsWhatXLASays ./workers/validate -args -large
 	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 60m -run TestSize ./workers/chaos -size $(abspath $(SIZEDIR))
 
 learn: build servers plugin ## does it learn the right thing: Bandit, FrozenLake, Sokoban, three seeds each: an hour and more
