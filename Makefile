@@ -83,7 +83,7 @@ bin/temporal bin/versitygw bin/gotestsum bin/staticcheck bin/workflowcheck:
 
 # --- use ----------------------------------------------------------------------
 
-.PHONY: demo test smoke chaos size learn study bench lint release-record
+.PHONY: demo test smoke chaos size gpu-pack gpu learn study bench lint release-record
 # All at once: the downloads of one go on while another compiles. build.sh lets one tool
 # compile at a time, and temporal, the longest, comes first.
 demo: platform ## a run that learns, from nothing to its report
@@ -122,6 +122,16 @@ size: build servers bin/gotestsum plugin ## Qwen2.5-0.5B's shape to its end, kil
 	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 30m -run TestEqualAtSize ./model -size $(abspath $(SIZEDIR))
 	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 30m -run TestMemoryIsWhatXLASays ./workers/validate -args -large
 	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 60m -run TestSize ./workers/chaos -size $(abspath $(SIZEDIR))
+
+# The folder .gpu is not tracked: a machine that takes the repository takes it besides.
+gpu-pack: platform servers ## the programs for a machine with a card and no Go, into .gpu (51 MiB)
+	@mkdir -p .gpu
+	$(GO) build -ldflags '-s -w $(BUILD)' -o .gpu/reprise ./workers/reprise
+	@infra/gpu/pack.sh .gpu/reprise && rm .gpu/reprise
+
+# PLUGIN=cuda13 is the plugin, OUT the folder of the results, GPUFLAGS='--limit 9m' flags of reprise gpu.
+gpu: ## what a machine with a card computes, and how fast (infra/gpu/run.sh where there is no make)
+	@PLUGIN=$(if $(filter file,$(origin PLUGIN)),cuda13,$(PLUGIN)) infra/gpu/run.sh $(GPUFLAGS)
 
 learn: build servers plugin ## does it learn the right thing: Bandit, FrozenLake, Sokoban, three seeds each: an hour and more
 	@bin/reprise learn

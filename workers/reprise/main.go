@@ -72,7 +72,7 @@ run's artifacts. Runs are started with the temporal CLI:
 		grouped("serve", workerCommand(), devCommand(), demoCommand(), codecServerCommand(), doctorCommand(), pluginCommand(), versionCommand())...)
 	cmd.AddCommand(grouped("runs", runsCommand(), statusCommand(), watchCommand(), reportCommand(), trajectoriesCommand(), metricsCommand(), verifyCommand(), replayCommand(), exportCommand(), gcCommand())...)
 	cmd.AddCommand(grouped("tools", validateCommand(), policyCommand(), envCommand())...)
-	cmd.AddCommand(grouped("measure", benchCommand(), learnCommand(), studyCommand())...)
+	cmd.AddCommand(grouped("measure", benchCommand(), gpuCommand(), learnCommand(), studyCommand())...)
 	return cmd
 }
 

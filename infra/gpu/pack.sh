@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Packs the programs that a machine with a card and nothing else needs: reprise, and the two
+# servers of a dev stack for the run that is killed. `make gpu-pack` builds them first.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+folder=.gpu
+limit=$((52 << 20)) # of the 64 MiB that such a machine may take, with the repository
+
+mkdir -p "$folder/unpacked"
+trap 'rm -rf "$folder/unpacked"' EXIT
+cp -L "$1" "$folder/unpacked/reprise"
+cp -L bin/temporal bin/versitygw "$folder/unpacked/"
+XZ_OPT="-6 -T0" tar -C "$folder/unpacked" -cJf "$folder/.pack" reprise temporal versitygw
+size=$(wc -c < "$folder/.pack")
+if [ "$size" -gt "$limit" ]; then
+	echo "the pack has $size bytes, and $limit are allowed" >&2
+	exit 1
+fi
+mv "$folder/.pack" "$folder/pack.tar.xz"
+echo "$folder/pack.tar.xz: $size bytes"

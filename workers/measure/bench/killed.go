@@ -1,0 +1,68 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/stack"
+	"github.com/reprise-rl/reprise/workers/train"
+	"github.com/reprise-rl/reprise/workflows"
+)
+
+// Killed is a durable run whose worker was killed, beside the same training without a kill.
+type Killed struct {
+	Recovery
+	// State and Uninterrupted are the state fingerprints at the ends: equal, or something is
+	// wrong.
+	State, Uninterrupted string
+}
+
+// MeasureKilled runs a preset for some iterations on a dev stack of its own with two workers,
+// kills the one at work in the update of iteration at by SIGKILL, and trains the same without a
+// stack in this process.
+func MeasureKilled(ctx context.Context, worker workers.Options, preset string, iterations, at int, progress io.Writer) (Killed, error) {
+	var out Killed
+	text, _, err := specOf(preset, iterations)
+	if err != nil {
+		return out, err
+	}
+	const run = "killed"
+	if err := stack.WithServers(ctx, dev.Options{Ephemeral: true, Stdout: progress}, func(on stack.Servers) error {
+		crew := &workerCrew{dir: on.Dir(), worker: worker, running: map[int]*child{}}
+		defer crew.end()
+		for range 2 {
+			if err := crew.start(ctx); err != nil {
+				return err
+			}
+		}
+		if out.Recovery, err = MeasureRecovery(ctx, on.Client, run, text, at, "Update", crew.kill); err != nil {
+			return err
+		}
+		var result workflows.TrainResult
+		if err := on.Client.GetWorkflow(ctx, run, "").Get(ctx, &result); err != nil {
+			return fmt.Errorf("run %s after the kill: %w", run, err)
+		}
+		out.State = result.State
+		return nil
+	}); err != nil {
+		return out, err
+	}
+	opened, err := model.OpenDevice(worker.Device)
+	if err != nil {
+		return out, err
+	}
+	defer opened.Close()
+	engine, err := device.NewEngine(opened)
+	if err != nil {
+		return out, err
+	}
+	trained, err := train.New(engine, store.NewMemory()).Train(ctx, run, text)
+	out.Uninterrupted = trained.State
+	return out, err
+}
