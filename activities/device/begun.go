@@ -69,7 +69,7 @@ func (e *Engine) remembered(key updateKey, in activities.UpdateInput) (r activit
 	return r, false
 }
 
-// takeBegun takes an update out of the memory, to go on with it. A first piece begins on the
+// takeBegun takes an update out of the memory, to continue it. A first piece begins on the
 // version in memory. A piece that does not follow on what is there is an ErrNotResident.
 func (e *Engine) takeBegun(key updateKey, in activities.UpdateInput) (*begunUpdate, error) {
 	done := doneBefore(in)

@@ -208,7 +208,7 @@ func TestBetweenPieces(t *testing.T) {
 	require.ErrorIs(t, score(), activities.ErrNotResident)
 	require.NoError(t, follows(5))
 
-	// Another session on the same worker goes on, if it asks for the same update.
+	// Another session on the same worker continues, if it asks for the same update.
 	got := restore(true)
 	require.True(t, got.Done)
 	require.True(t, got.Resident)
@@ -257,7 +257,7 @@ func TestBetweenPieces(t *testing.T) {
 	}
 }
 
-// An update of several pieces is rebuilt in as many calls, each of which goes on with what
+// An update of several pieces is rebuilt in as many calls, each of which continues with what
 // the one before left in memory. If that is lost between two, the stored version is loaded
 // again.
 func TestRestoreInPieces(t *testing.T) {

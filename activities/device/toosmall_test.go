@@ -10,7 +10,7 @@ import (
 )
 
 // A device with less memory than the run is made for refuses every step, before it computes.
-// It goes on serving other runs, and this one's when there is more.
+// It still serves other runs, and this one's when there is more.
 func TestDeviceIsTooSmall(t *testing.T) {
 	r := begun(t, "large", tinySpec(t, "limits.device_gb=2"))
 	e, v := r.Device.Engine, r.version()

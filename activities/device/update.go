@@ -44,7 +44,7 @@ func (b bound) reached(rows int) bool {
 	return b.rows > 0 && rows >= b.rows || !b.until.IsZero() && time.Now().After(b.until)
 }
 
-// apply goes on with an update, from what is in memory of it to its end or to the bound. The
+// apply continues an update, from what is in memory of it to its end or to the bound. The
 // steps are made in the memory of the state: from the first to the last of them the worker
 // holds no version. After an error on the way it holds the version before, or none, and then
 // the error is an ErrNotResident. If the context ends, or the batch cannot be read, the update

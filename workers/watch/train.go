@@ -79,7 +79,7 @@ func (w *Watcher) showTrain(s workflows.Status) {
 	}
 }
 
-// rebuildText says what the next device has to do before it goes on.
+// rebuildText says what the next device has to do before it continues.
 func rebuildText(s workflows.Status) string {
 	if s.RebuildSeconds == 0 {
 		return ""

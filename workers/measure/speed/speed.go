@@ -140,7 +140,7 @@ func measure(ctx context.Context, d *model.Device, c *clock, of Subject, python 
 		if ctx.Err() != nil {
 			return out, ctx.Err()
 		}
-		if errors.Is(err, errTorch) { // the bench goes on without it
+		if errors.Is(err, errTorch) { // the bench continues without it
 			python.Missing = err.Error()
 			sides.end()
 			sides = nil
