@@ -134,7 +134,7 @@ func (d *Device) beginStarter(ctx context.Context, in activities.WarmStartInput,
 // warmStartFiles are the small files of the model that a warm start trains.
 func (d *Device) warmStartFiles(ctx context.Context, in activities.WarmStartInput, t spec.Train) (map[string][]byte, error) {
 	if in.Base == nil {
-		files := starter.Files()
+		files := starter.Vocabulary(t.Policy.Starter.Tokenizer).Files()
 		files[model.ConfigFile] = StarterConfig(*t.Policy.Starter).JSON()
 		return files, nil
 	}
@@ -152,11 +152,12 @@ func (d *Device) warmStartFiles(ctx context.Context, in activities.WarmStartInpu
 // StarterConfig is the starter's architecture: Qwen2 with a tied head. Its
 // matrices begin wider than Qwen2's 0.02, as suits a width of 128.
 func StarterConfig(s spec.Starter) model.Config {
+	v := starter.Vocabulary(s.Tokenizer)
 	return model.Config{
-		VocabSize: starter.VocabSize, HiddenSize: s.HiddenSize, IntermediateSize: s.IntermediateSize,
+		VocabSize: v.Size(), HiddenSize: s.HiddenSize, IntermediateSize: s.IntermediateSize,
 		Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HiddenSize / s.Heads,
 		MaxPositions: 4096, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true, InitializerRange: 0.05,
-		EOS: model.ID(starter.EndID), Pad: model.ID(starter.PadID),
+		EOS: model.ID(v.EndID()), Pad: model.ID(v.PadID()),
 	}
 }
 
@@ -165,6 +166,9 @@ func (w *work) teach(ctx context.Context, s store.Store, in activities.WarmStart
 	run := activities.Run{ID: in.Run, Spec: in.Spec}
 	if in.Base != nil {
 		run.Base = *in.Base
+	} else {
+		// Starters have no index yet: programs are kept under their architecture.
+		run.Base.Digest = "starter " + string(w.Config.JSON())
 	}
 	p, err := w.engine.programsFor(w.Context, run, w.Shapes(w.Training, 1))
 	if err != nil {

@@ -29,7 +29,7 @@ func (h *Host) flags(ctx context.Context, t spec.Train, base store.Ref, imported
 // shape is what the sizes of the run's model depend on.
 func (h *Host) shape(ctx context.Context, t spec.Train, base store.Ref, imported bool) (spec.ModelShape, error) {
 	if !imported {
-		return t.Policy.Starter.Shape(starter.VocabSize), nil
+		return t.Policy.Starter.Shape(starter.Vocabulary(t.Policy.Starter.Tokenizer).Size()), nil
 	}
 	m, err := run.ReadIndex(ctx, h.Store, base)
 	if err != nil {

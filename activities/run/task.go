@@ -176,12 +176,20 @@ func (rc *Context) Address(s *Task, branch int, r activities.Rollout, group, mem
 	}
 }
 
+// vocabulary is the tokenizer of a starter. It stands in for a model's own that is not at hand.
+func vocabulary(p spec.Policy) starter.Vocabulary {
+	if p.Starter == nil {
+		return starter.First
+	}
+	return starter.Vocabulary(p.Starter.Tokenizer)
+}
+
 // WithWidths fills in the widths of contexts that a spec leaves out, for the run and its
 // suites, as the environments need them with a model's tokenizer. files are the model
 // folder's, nil for a starter.
 func WithWidths(t spec.Train, files map[string][]byte) (spec.Train, error) {
 	if files == nil {
-		files = starter.Files()
+		files = vocabulary(t.Policy).Files()
 	}
 	tok, err := tokenizer.Load(files)
 	if err != nil {

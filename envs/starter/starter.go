@@ -2,12 +2,12 @@
 // nothing. The policy is a tiny Qwen2 model that knows the turn protocol and nothing
 // about the task, so that a run shows learning on a laptop in a minute.
 //
-// Its tokenizer (768 tokens: every byte, the words of the protocol and of the
-// shipped environments, three special tokens) was made by train_tokenizer, in this folder. Its
-// transcripts are random play in the right format.
+// It has two tokenizers, made by train_tokenizer, in this folder: every byte, the words of
+// the protocol and of environments, three special tokens. Its transcripts are random play
+// in the right format.
 package starter
 
-//go:generate go run ./train_tokenizer files
+//go:generate go run ./train_tokenizer files second
 
 import (
 	"embed"
@@ -16,30 +16,65 @@ import (
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )
 
-// Facts of the starter's tokenizer, for its config.json.
+// Vocabulary is one of the starter's tokenizers, by its number in a spec's
+// policy.starter.tokenizer. 0, where a spec says nothing, is First.
+type Vocabulary int
+
+const (
+	// First has the words of our protocol and of the grids, the bandit and countdown.
+	First Vocabulary = 1
+	// Second continues First: tags of other protocols, claims, tools, roles, WebShop's
+	// pages with the words of a small catalogue, and common English. What is one token in
+	// First is one in Second.
+	Second Vocabulary = 2
+)
+
+// Facts of the first tokenizer, for its config.json.
 const (
 	// VocabSize is the number of tokens: 256 bytes, 509 merges, 3 special tokens.
 	VocabSize = 768
 	// PadID is <|endoftext|>: pad_token_id.
-	PadID = 765
+	PadID = VocabSize - 3
 	// StartID is <|im_start|>.
-	StartID = 766
+	StartID = VocabSize - 2
 	// EndID is <|im_end|>: eos_token_id, the end of a turn.
-	EndID = 767
+	EndID = VocabSize - 1
 )
 
-//go:embed files
+// secondSize is the number of tokens of Second.
+const secondSize = 2048
+
+//go:embed files second
 var embedded embed.FS
 
 var fileNames = [...]string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"}
 
+// Size is the number of tokens. The last three are special: PadID, the start of a
+// message, EndID.
+func (v Vocabulary) Size() int {
+	if v == Second {
+		return secondSize
+	}
+	return VocabSize
+}
+
+// PadID is <|endoftext|>: pad_token_id.
+func (v Vocabulary) PadID() int { return v.Size() - 3 }
+
+// EndID is <|im_end|>: eos_token_id, the end of a turn.
+func (v Vocabulary) EndID() int { return v.Size() - 1 }
+
 // Files gives the starter's files of a model folder, all but config.json and
 // the weights: tokenizer.json, tokenizer_config.json, chat_template.jinja and
 // generation_config.json. The contents are the caller's own.
-func Files() map[string][]byte {
+func (v Vocabulary) Files() map[string][]byte {
+	folder := "files/"
+	if v == Second {
+		folder = "second/"
+	}
 	files := make(map[string][]byte, len(fileNames))
 	for _, name := range fileNames {
-		content, err := embedded.ReadFile("files/" + name)
+		content, err := embedded.ReadFile(folder + name)
 		if err != nil {
 			panic(fmt.Sprintf("starter: embedded file %s: %v", name, err))
 		}
@@ -48,11 +83,17 @@ func Files() map[string][]byte {
 	return files
 }
 
-// Tokenizer loads the starter's tokenizer.
-func Tokenizer() (*tokenizer.Tokenizer, error) {
-	t, err := tokenizer.Load(Files())
+// Tokenizer loads the tokenizer.
+func (v Vocabulary) Tokenizer() (*tokenizer.Tokenizer, error) {
+	t, err := tokenizer.Load(v.Files())
 	if err != nil {
 		return nil, fmt.Errorf("load the starter's tokenizer: %w", err)
 	}
 	return t, nil
 }
+
+// Files gives First's files.
+func Files() map[string][]byte { return First.Files() }
+
+// Tokenizer loads First.
+func Tokenizer() (*tokenizer.Tokenizer, error) { return First.Tokenizer() }

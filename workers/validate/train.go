@@ -142,7 +142,7 @@ func modelOf(p spec.Policy) (origin, error) {
 	}
 	switch from.Kind {
 	case spec.OriginStarter:
-		return origin{shape: p.Starter.Shape(starter.VocabSize)}, nil
+		return origin{shape: p.Starter.Shape(starter.Vocabulary(p.Starter.Tokenizer).Size())}, nil
 	case spec.OriginFolder:
 		files, err := tokenizer.ReadFolder(from.Name)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -31,6 +31,7 @@ var bounds = map[string]string{
 	"policy.starter.heads":             "[1, 64]",
 	"policy.starter.kv_heads":          "[1, 64]",
 	"policy.starter.seed":              "[0, 9007199254740992]",
+	"policy.starter.tokenizer":         "[1, 2]",
 	"policy.warm_start.steps":          "[0, 100000]",
 	"policy.warm_start.rows":           "[1, 4096]",
 	"policy.warm_start.learning_rate":  "(0, 1]",

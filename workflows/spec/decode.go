@@ -238,6 +238,9 @@ func (d *decoder) assemble() Train {
 			set(&t, r.path, value)
 		}
 	}
+	if s := t.Policy.Starter; s != nil && s.Tokenizer == 1 {
+		s.Tokenizer = 0 // as if it were not written, so that the two share a starter
+	}
 	t.Environment = assembleEnvironment(d.values, "environment.")
 	t.Update.ClipTurns = assembleClips(d.values)
 	assembleFrom(&t, d.values)

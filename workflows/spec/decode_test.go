@@ -218,6 +218,17 @@ func TestSameSpecSameBytes(t *testing.T) {
 	require.NotContains(t, string(a), "\n")
 }
 
+// The first tokenizer is what a spec means that names none: the two share a starter.
+func TestFirstTokenizerIsLeftOut(t *testing.T) {
+	const head = `{"environment":{"name":"bandit"},"policy":{"starter":{`
+	silent, first, second := decode(t, head+`}}}`), decode(t, head+`"tokenizer":1}}}`), decode(t, head+`"tokenizer":2}}}`)
+	require.Equal(t, silent, first)
+	b, err := first.JSON()
+	require.NoError(t, err)
+	require.NotContains(t, string(b), "tokenizer")
+	require.Equal(t, "policy.starter.tokenizer: nothing, and 2", spec.Diff(first, second).String())
+}
+
 func TestJSONReadsBack(t *testing.T) {
 	train := decode(t, `{"environment":{"name":"bandit","options":{"a":[{"b":1e300}]}},"description":"\u2028<&>\ud800"}`)
 	b, err := train.JSON()

@@ -108,6 +108,8 @@ var rules = []*rule{
 		doc: "Heads of keys and values (grouped-query attention)."},
 	{path: "policy.starter.seed", typ: typeSeed, starter: uint64(1), span: between(0, maxSeed), source: fromOurs,
 		doc: "Draws the first weights. It is not the run's seed, so that runs with different seeds can share one starter."},
+	{path: "policy.starter.tokenizer", typ: typeInteger, span: between(1, 2), source: fromOurs,
+		doc: "The starter's tokenizer. 1 (default) has 768 tokens: the words of our protocol, the grids, the bandit and countdown. 2 continues it to 2,048: tags of other protocols (subgoals, switches, observations), claims, tools, roles, second attempts, WebShop's pages with the words of a small catalogue, and common English. The output layer is wider; a page of WebShop has less than half the tokens."},
 	{path: "policy.warm_start.steps", typ: typeInteger, starter: 150, loaded: 0, span: between(0, 100_000), source: fromOurs,
 		doc: "Supervised updates before the first iteration; 0 leaves the policy as it is."},
 	{path: "policy.warm_start.rows", typ: typeInteger, starter: 32, loaded: 128, span: between(1, 4096), source: fromOurs + " for the starter; " + fromRagen + " (SFT)",

@@ -42,7 +42,7 @@ const nothing = "nothing"
 func differ(one, other reflect.Value) Differences {
 	var ds Differences
 	for _, r := range rules {
-		a, b := valueAt(one, r.path), valueAt(other, r.path)
+		a, b := valueAt(one, r), valueAt(other, r)
 		if a == b {
 			continue
 		}
@@ -55,10 +55,11 @@ func differ(one, other reflect.Value) Differences {
 	return ds
 }
 
-// valueAt is the field's canonical JSON, nothing if it is absent or null.
-func valueAt(v reflect.Value, path string) string {
-	f, ok := field(v, path, false)
-	if !ok {
+// valueAt is the field's canonical JSON, nothing if it is absent, null, or the zero of a
+// number that has no default: such a number was left out.
+func valueAt(v reflect.Value, r *rule) string {
+	f, ok := field(v, r.path, false)
+	if !ok || r.typ == typeInteger && f.IsZero() && r.value == nil && r.starter == nil && r.loaded == nil {
 		return nothing
 	}
 	b, err := canonicalJSON(f.Interface())

@@ -87,6 +87,9 @@ type Starter struct {
 	Heads            int    `json:"heads"`
 	KVHeads          int    `json:"kv_heads"`
 	Seed             uint64 `json:"seed"`
+	// Tokenizer is 0 where it is left out, so that such a spec has the bytes it had before
+	// the field; that is the first.
+	Tokenizer int `json:"tokenizer,omitempty"`
 }
 
 // Rollout is how trajectories are made. An iteration has Groups × GroupSize of them.

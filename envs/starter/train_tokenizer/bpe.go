@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// train learns merges from words with their counts, the most frequent pair
-// first and of equal ones the least in byte order, until there are limit merges
-// or no pair is left that may merge.
-func train(counts map[string]int, limit int) (merges [][2]string) {
+// train continues merges by those learned from words with their counts, the most frequent
+// pair first and of equal ones the least in byte order, until there are limit merges or no
+// pair is left that may merge.
+func train(counts map[string]int, merges [][2]string, limit int) [][2]string {
 	type entry struct {
 		parts []string
 		count int
@@ -17,12 +17,9 @@ func train(counts map[string]int, limit int) (merges [][2]string) {
 	words := slices.Sorted(maps.Keys(counts))
 	entries := make([]entry, len(words))
 	for i, word := range words {
-		parts := make([]string, len(word))
-		for j := range len(word) {
-			parts[j] = word[j : j+1]
-		}
-		entries[i] = entry{parts, counts[word]}
+		entries[i] = entry{split(word, merges), counts[word]}
 	}
+	merges = slices.Clone(merges)
 	for len(merges) < limit {
 		seen := map[[2]string]int{}
 		for _, e := range entries {
@@ -40,17 +37,34 @@ func train(counts map[string]int, limit int) (merges [][2]string) {
 		})
 		merges = append(merges, best)
 		for i, e := range entries {
-			parts := e.parts[:0]
-			for j := 0; j < len(e.parts); j++ {
-				if j+1 < len(e.parts) && e.parts[j] == best[0] && e.parts[j+1] == best[1] {
-					parts = append(parts, best[0]+best[1])
-					j++
-					continue
-				}
-				parts = append(parts, e.parts[j])
-			}
-			entries[i].parts = parts
+			entries[i].parts = merge(e.parts, best)
 		}
 	}
 	return merges
+}
+
+// split gives the tokens in which merges spell a word, applied in their order.
+func split(word string, merges [][2]string) []string {
+	parts := make([]string, len(word))
+	for i := range len(word) {
+		parts[i] = word[i : i+1]
+	}
+	for _, m := range merges {
+		parts = merge(parts, m)
+	}
+	return parts
+}
+
+// merge joins a pair wherever it occurs, from the left. It may reuse parts.
+func merge(parts []string, pair [2]string) []string {
+	out := parts[:0]
+	for i := 0; i < len(parts); i++ {
+		if i+1 < len(parts) && parts[i] == pair[0] && parts[i+1] == pair[1] {
+			out = append(out, pair[0]+pair[1])
+			i++
+			continue
+		}
+		out = append(out, parts[i])
+	}
+	return out
 }

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )
-
-// vocabulary is the number of tokens: 256 bytes, the merges, 3 special tokens.
-const vocabulary = 768
 
 var specials = []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}
 
@@ -80,8 +78,8 @@ func indented(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// build makes the files.
-func build() (map[string][]byte, error) {
+// firstMerges are the merges of the first tokenizer, from the texts of environments.
+func firstMerges() ([][2]string, error) {
 	bare, err := tokenizerJSON(nil)
 	if err != nil {
 		return nil, err
@@ -108,9 +106,18 @@ func build() (map[string][]byte, error) {
 			counts[word] = 1000
 		}
 	}
-	merges := train(counts, vocabulary-256-len(specials))
-	if len(merges) != vocabulary-256-len(specials) {
-		return nil, fmt.Errorf("the corpus gives only %d merges", len(merges))
+	return train(counts, nil, starter.First.Size()-256-len(specials)), nil
+}
+
+// build makes the files of a vocabulary.
+func build(v starter.Vocabulary) (map[string][]byte, error) {
+	make := map[starter.Vocabulary]func() ([][2]string, error){starter.First: firstMerges, starter.Second: secondMerges}[v]
+	merges, err := make()
+	if err != nil {
+		return nil, err
+	}
+	if got := 256 + len(merges) + len(specials); got != v.Size() {
+		return nil, fmt.Errorf("vocabulary %d has %d tokens, must have %d", v, got, v.Size())
 	}
 	files := map[string][]byte{"chat_template.jinja": []byte(chatTemplate)}
 	if files["tokenizer.json"], err = tokenizerJSON(merges); err != nil {
@@ -131,8 +138,8 @@ func build() (map[string][]byte, error) {
 	}
 	files["generation_config.json"], err = indented(object{
 		{"do_sample", true},
-		{"eos_token_id", vocabulary - 1},
-		{"pad_token_id", vocabulary - 3},
+		{"eos_token_id", v.EndID()},
+		{"pad_token_id", v.PadID()},
 	})
 	return files, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,10 +11,32 @@ import (
 
 // The files in the repository are those this program makes.
 func TestBuildMakesTheEmbeddedFiles(t *testing.T) {
-	files, err := build()
-	require.NoError(t, err)
-	for name, content := range starter.Files() {
-		require.Equal(t, string(content), string(files[name]), "%s: run go generate ./envs/starter", name)
+	for _, v := range []starter.Vocabulary{starter.First, starter.Second} {
+		files, err := build(v)
+		require.NoError(t, err)
+		for name, content := range v.Files() {
+			require.Equal(t, string(content), string(files[name]), "%s of %d: run go generate ./envs/starter", name, v)
+		}
+		require.Len(t, files, len(v.Files()))
 	}
-	require.Len(t, files, len(starter.Files()))
+}
+
+// Each listed word is one token, alone and with a space before it, or as it is listed.
+func TestListedWordsAreTokens(t *testing.T) {
+	tok, err := starter.Second.Tokenizer()
+	require.NoError(t, err)
+	one := func(text string) { require.Len(t, tok.EncodePlain(text), 1, "%q", text) }
+	for _, g := range groups {
+		require.NotEmpty(t, g.why)
+		for _, word := range strings.Fields(g.words) {
+			one(word)
+			one(" " + word)
+		}
+		for _, word := range strings.Fields(g.said) {
+			one(" " + word)
+		}
+		for _, token := range g.exact {
+			one(token)
+		}
+	}
 }

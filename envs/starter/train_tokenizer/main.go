@@ -1,32 +1,37 @@
-// Command train_tokenizer makes the starter policy's tokenizer files: a small byte-level
-// BPE tokenizer. Its merges are trained on the texts the policy meets, so that a prompt
-// is short and each word of the protocol is one token.
+// Command train_tokenizer makes the files of the starter policy's two tokenizers: small
+// byte-level BPE tokenizers. The first is trained on the texts that the first environments
+// show a policy, so that a prompt is short and each word of the protocol is one token. The
+// second continues it with the list in words.go.
 //
-//	go run ./envs/starter/train_tokenizer envs/starter/files
+//	go run ./envs/starter/train_tokenizer FIRST SECOND
 //
-// It is deterministic, and a test compares what it makes with the files in the
-// repository.
+// The arguments are folders. It is deterministic, and a test compares what it makes with the
+// files in the repository.
 package main
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/reprise-rl/reprise/envs/starter"
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: train_tokenizer FOLDER")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: train_tokenizer FIRST SECOND")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "train_tokenizer:", err)
-		os.Exit(1)
+	for i, v := range []starter.Vocabulary{starter.First, starter.Second} {
+		if err := write(v, os.Args[i+1]); err != nil {
+			fmt.Fprintln(os.Stderr, "train_tokenizer:", err)
+			os.Exit(1)
+		}
 	}
 }
 
-func write(folder string) error {
-	files, err := build()
+func write(v starter.Vocabulary, folder string) error {
+	files, err := build(v)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ const repositoryTokenizer = "model/tokenizer/testdata/qwen2-tiny"
 // measuredModels returns the starter and the model of a folder. If folder is empty, it is
 // the repository's tokenizer, or none if that does not exist.
 func measuredModels(s spec.Starter, folder string, say func(string)) ([]environments.Model, error) {
-	files := starter.Files()
+	files := starter.Vocabulary(s.Tokenizer).Files()
 	files[model.ConfigFile] = device.StarterConfig(s).JSON()
 	models := []environments.Model{{Name: "starter", Files: files}}
 	optional := folder == ""
