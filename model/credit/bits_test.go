@@ -55,6 +55,30 @@ func TestTheSameBitsOnMachinesThatFuse(t *testing.T) {
 		{"gigpo", "36d57f7cc7f1", func() ([][]float64, error) {
 			return GiGPO(e.rewards, e.groups, e.keys, Options{Gamma: 0.95, StepWeight: 0.7, NormalizeByStd: true, Epsilon: 1e-6})
 		}},
+		{"gdpo", "541b0aaa5dd2", func() ([][]float64, error) {
+			components := make([][]float64, len(e.returns))
+			for row := range components {
+				components[row] = []float64{e.returns[row], e.rewards[row][0]}
+			}
+			return GDPO(components, []float64{1, 0.3}, e.groups, e.mask, Options{NormalizeByStd: true, Epsilon: 1e-6})
+		}},
+		{"blockwise", "f6ffe4c92241", func() ([][]float64, error) {
+			outcomes := make([][]int, len(e.keys))
+			for row, keys := range e.keys {
+				for _, key := range keys {
+					outcomes[row] = append(outcomes[row], int(key[0]))
+				}
+			}
+			got, _, err := Blockwise(e.rewards, e.groups, outcomes)
+			return got, err
+		}},
+		{"dr. mas", "c60d10e5270a", func() ([][]float64, error) {
+			return DrMAS(e.rewards, e.keys, e.groups, Options{NormalizeByStd: true, Epsilon: 1e-6})
+		}},
+		{"turn returns", "c3a50f9136b6", func() ([][]float64, error) {
+			a, g, _, err := TurnReturns(e.rewards, e.values, e.turns, Options{TurnGamma: 0.95, TurnLambda: 0.9, Whiten: true})
+			return append(a, g...), err
+		}},
 		{"kl in the reward", "3b555a1f9e1c", func() ([][]float64, error) {
 			penalised, mean, err := KLInReward(e.tokenRewards, e.values, zeros(e.mask), e.mask, 0.1, loss.K2)
 			return append(penalised, []float64{mean}), err

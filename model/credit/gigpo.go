@@ -75,25 +75,15 @@ func GiGPO(rewards [][]float64, groups []int, keys [][]string, o Options) ([][]f
 			anchors = append(anchors, anchor{groups[row], key})
 		}
 	}
-	steps := make([]float64, len(returns))
 	for _, members := range rowsOf(anchors) {
-		values := make([]float64, len(members))
-		for i, at := range members {
-			values[i] = returns[at]
-		}
-		o.scale(values) // a turn alone in its anchor group gets 0
-		for i, at := range members {
-			steps[at] = values[i]
-		}
+		o.scaleAt(returns, members) // a turn alone in its anchor group gets 0
 	}
 
-	out := make([][]float64, len(rewards))
-	for row, turns := range rewards {
-		out[row] = make([]float64, len(turns))
+	out := rowsLike(rewards, returns)
+	for row, turns := range out {
 		for k := range turns {
-			out[row][k] = episodes[row] + float64(o.StepWeight*steps[k])
+			turns[k] = episodes[row] + float64(o.StepWeight*turns[k])
 		}
-		steps = steps[len(turns):]
 	}
 	return out, nil
 }

@@ -53,3 +53,15 @@ func (o Options) scaleGroups(values []float64, groups []int) []float64 {
 	}
 	return out
 }
+
+// scaleAt scales the values at some places among themselves.
+func (o Options) scaleAt(values []float64, places []int) {
+	own := make([]float64, len(places))
+	for i, at := range places {
+		own[i] = values[at]
+	}
+	o.scale(own)
+	for i, at := range places {
+		values[at] = own[i]
+	}
+}

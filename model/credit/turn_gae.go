@@ -51,30 +51,12 @@ func TurnGAE(rewards, values [][]float64, turns [][]Span, o Options) (advantages
 	if err := o.checkTokens(); err != nil {
 		return nil, nil, err
 	}
-	lengths := make([]int, len(values))
-	for row := range values {
-		lengths[row] = len(values[row])
-	}
-	mask, err := Mask(turns, lengths)
+	mask, turnValues, err := o.turnValues(values, turns)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := checkPerTurn("rewards", rewards, turns); err != nil {
 		return nil, nil, err
-	}
-	turnValues := make([][]float64, len(turns))
-	for row, spans := range turns {
-		turnValues[row] = make([]float64, len(spans))
-		for k, s := range spans {
-			switch o.ValueAt {
-			case LastPromptToken, "":
-				turnValues[row][k] = values[row][s.From]
-			case FinalToken:
-				turnValues[row][k] = values[row][s.To-1]
-			default:
-				return nil, nil, fmt.Errorf("%w: value place %q, must be %q or %q", ErrInput, o.ValueAt, LastPromptToken, FinalToken)
-			}
-		}
 	}
 	upper, err := TurnAdvantages(rewards, turnValues, o.TurnGamma, o.TurnLambda)
 	if err != nil {

@@ -182,3 +182,13 @@ func zeros(mask [][]bool) [][]float64 {
 	}
 	return out
 }
+
+// rowsLike cuts flat into rows of the lengths of others.
+func rowsLike(others [][]float64, flat []float64) [][]float64 {
+	out := make([][]float64, len(others))
+	for row, turns := range others {
+		n := len(turns)
+		out[row], flat = flat[:n:n], flat[n:]
+	}
+	return out
+}

@@ -36,3 +36,15 @@ func TestWeightsSum(t *testing.T) {
 		require.Equal(t, Zeros(mask), weights)
 	}
 }
+
+func TestBlockWeights(t *testing.T) {
+	mask := [][]bool{{false, true, true, false, true}, {true, false, false, false, false}, {false, false, false, false, false}}
+	turns := [][]int32{{0, 0, 0, 1, 1}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}}
+	got, err := BlockWeights(mask, turns, []float64{1, 3, 1})
+	require.NoError(t, err)
+	require.Equal(t, [][]float64{{0, .125, .125, 0, .25}, {.75, 0, 0, 0, 0}, {0, 0, 0, 0, 0}}, got)
+	_, err = BlockWeights(mask, turns[:1], nil)
+	require.ErrorContains(t, err, "turns of 1 rows for 3 rows")
+	_, err = BlockWeights(mask[:1], [][]int32{{0}}, nil)
+	require.ErrorContains(t, err, "row 0 has turns of 1 tokens, a mask of 5")
+}

@@ -59,9 +59,11 @@ type Groups struct {
 	// Entropies are each trajectory's mean entropy over its sampled tokens, in nats.
 	// Only the entropy metrics read them.
 	Entropies [][]float64
-	// Lengths are each trajectory's numbers of sampled tokens. Only the metric length reads
-	// them.
+	// Lengths are each trajectory's numbers of sampled tokens. Only the metric length and
+	// Members read them.
 	Lengths [][]float64
+	// Broken is true for members whose interaction failed. Only DropBroken reads it.
+	Broken [][]bool
 }
 
 // RewardStd computes the sample standard deviation (n−1) of each group's rewards:

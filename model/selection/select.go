@@ -1,6 +1,9 @@
 package selection
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Options are the knobs of Select.
 type Options struct {
@@ -20,6 +23,9 @@ type Options struct {
 	// deviation of at most Floor, for every metric (RAGEN v2's include_zero off). A
 	// fraction is still a fraction of all groups.
 	DropFlat bool
+	// DropBroken removes, before the method, the groups with a broken member (Whole). A
+	// fraction is still a fraction of all groups.
+	DropBroken bool
 	// Floor is the standard deviation above which rewards count as varying, at least 0,
 	// in units of the reward. It is read if DropFlat is set.
 	Floor float64
@@ -58,6 +64,13 @@ func Select(g Groups, o Options) (Result, error) {
 	candidates := All(len(scores))
 	if o.DropFlat {
 		candidates = Varied(spreads, o.Floor)
+	}
+	if o.DropBroken {
+		if len(g.Broken) != len(g.Rewards) {
+			return Result{}, fmt.Errorf("%w: what is broken of %d groups, rewards of %d", ErrInput, len(g.Broken), len(g.Rewards))
+		}
+		whole := Whole(g.Broken)
+		candidates = slices.DeleteFunc(candidates, func(c int) bool { return !slices.Contains(whole, c) })
 	}
 	ranking := make([]float64, len(candidates))
 	for i, c := range candidates {

@@ -1,0 +1,83 @@
+package credit
+
+import "fmt"
+
+// TurnReturns is GAE over turns whose critic learns at one token a turn (VAGEN's
+// no_concat_gae, arXiv 2510.16907):
+//
+//	δ_k = r_k + γ_turn·V_{k+1} − V_k
+//	A_k = δ_k + γ_turn·λ_turn·A_{k+1}, the same for all sampled tokens of turn k
+//	G_k = A_k + V_k, at the token at which V_k is read
+//
+// Unlike TurnGAE it has no lower level: what the critic says inside a turn is neither read nor
+// taught.
+//
+// rewards, values, turns and options are as in TurnGAE; Gamma and Lambda are not read.
+// advantages, whitened over all sampled tokens if Whiten is set, and returns are [rows][tokens].
+// learns, [rows][tokens], is true at the one token of each turn whose return the critic
+// learns; other returns are 0.
+//
+// Differences from VAGEN: a row is a trajectory and not a turn, which changes what the values
+// have seen. ValueAt LastPromptToken is its first-token variant, FinalToken the other. A reward
+// of a truncated turn counts like any other.
+//
+// Errors are of kind ErrRewards, ErrNotFinite (a value) or ErrInput.
+func TurnReturns(rewards, values [][]float64, turns [][]Span, o Options) (advantages, returns [][]float64, learns [][]bool, err error) {
+	mask, turnValues, err := o.turnValues(values, turns)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := checkPerTurn("rewards", rewards, turns); err != nil {
+		return nil, nil, nil, err
+	}
+	upper, err := TurnAdvantages(rewards, turnValues, o.TurnGamma, o.TurnLambda)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	advantages, returns = zeros(mask), zeros(mask)
+	for row, spans := range turns {
+		learns = append(learns, make([]bool, len(mask[row])))
+		for k, s := range spans {
+			for t := s.From; t < s.To; t++ {
+				advantages[row][t] = upper[row][k]
+			}
+			at := o.valueToken(s)
+			returns[row][at], learns[row][at] = upper[row][k]+turnValues[row][k], true
+		}
+	}
+	if o.Whiten {
+		whiten(advantages, mask)
+	}
+	return advantages, returns, learns, nil
+}
+
+// turnValues reads the value of each turn, [rows][turns], and makes the mask.
+func (o Options) turnValues(values [][]float64, turns [][]Span) (mask [][]bool, out [][]float64, err error) {
+	switch o.ValueAt {
+	case LastPromptToken, FinalToken, "":
+	default:
+		return nil, nil, fmt.Errorf("%w: value place %q, must be %q or %q", ErrInput, o.ValueAt, LastPromptToken, FinalToken)
+	}
+	lengths := make([]int, len(values))
+	for row := range values {
+		lengths[row] = len(values[row])
+	}
+	if mask, err = Mask(turns, lengths); err != nil {
+		return nil, nil, err
+	}
+	for row, spans := range turns {
+		out = append(out, make([]float64, len(spans)))
+		for k, s := range spans {
+			out[row][k] = values[row][o.valueToken(s)]
+		}
+	}
+	return mask, out, nil
+}
+
+// valueToken is the token whose value is the turn's.
+func (o Options) valueToken(s Span) int {
+	if o.ValueAt == FinalToken {
+		return s.To - 1
+	}
+	return s.From
+}
