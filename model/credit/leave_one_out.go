@@ -1,10 +1,5 @@
 package credit
 
-import (
-	"fmt"
-	"math"
-)
-
 var leaveOneOut = Algorithm{
 	Name: "leave_one_out", By: "the mean of the group's others (LOOP, RLOO)",
 	Formula: "A = R − mean of the others of G", Paper: "RLOO, arXiv 2402.14740; LOOP, arXiv 2502.01600", File: "leave_one_out.go",
@@ -43,24 +38,4 @@ func LeaveOneOut(rewards []float64, groups []int) ([]float64, error) {
 		}
 	}
 	return advantages, nil
-}
-
-// WorthAStep reports for each row whether the update learns from it: rows whose advantages
-// are all smaller than least, in absolute value, are left out (LOOP, arXiv 2502.01600: 0.01). It
-// saves their forward and backward pass, and in means over rows they no longer count.
-//
-// advantages: [rows][tokens], before the selection's weights. least is at least 0; with 0 every
-// row is kept. The result is [rows]. Errors are of kind ErrInput.
-func WorthAStep(advantages [][]float64, least float64) ([]bool, error) {
-	if !(least >= 0) || !finite(least) {
-		return nil, fmt.Errorf("%w: the least advantage is %v, must be at least 0", ErrInput, least)
-	}
-	out := make([]bool, len(advantages))
-	for row, tokens := range advantages {
-		out[row] = least == 0
-		for _, a := range tokens {
-			out[row] = out[row] || !(math.Abs(a) < least)
-		}
-	}
-	return out, nil
 }

@@ -1,0 +1,10 @@
+// Package mechanism compares every advantage with the true one, on a task that is small enough
+// to enumerate: lakes of 2 × 2 cells, two turns, one answer a turn. A fixed policy plays
+// [Groups] groups; each way to give credit turns their rewards into advantages, and [Judge] sets
+// them beside the advantages that enumeration gives. There is no model, no device and no
+// learning: what is measured is the estimate itself.
+//
+// A [Lake] is enumerated by [NewLake], [Play] rolls a batch out, [Methods] are the ways to give
+// credit, and [Markdown] writes the table that docs/algorithms.md leads with. The same
+// program gives the same table.
+package mechanism
