@@ -100,6 +100,10 @@ type Options struct {
 	BaselineRate float64
 	// StepWeight is GiGPO's ω, the weight of the step advantage (paper: 1).
 	StepWeight float64
+	// OverTurns takes GiGPO's mean and standard deviation of a group over its turns, each with
+	// its trajectory's return, as verl-agent does by default. Without it they are over
+	// trajectories, as in the paper.
+	OverTurns bool
 }
 
 // Find returns the algorithm of a name; false if there is none.

@@ -15,11 +15,11 @@ import (
 var (
 	someOptions = Options{
 		NormalizeByStd: true, Epsilon: 0.1, Floor: 2, Gamma: 0.9, Lambda: 0.8, TurnGamma: 0.95, TurnLambda: 0.7,
-		ValueAt: LastPromptToken, RewardAt: AtTurns, Whiten: true, BaselineRate: 0.5, StepWeight: 0.6,
+		ValueAt: LastPromptToken, RewardAt: AtTurns, Whiten: true, BaselineRate: 0.5, StepWeight: 0.6, OverTurns: true,
 	}
 	otherOptions = Options{
 		NormalizeByStd: false, Epsilon: 0.2, Floor: 3, Gamma: 0.8, Lambda: 0.7, TurnGamma: 0.9, TurnLambda: 0.6,
-		ValueAt: FinalToken, RewardAt: AtEnd, Whiten: false, BaselineRate: 1, StepWeight: 0.5,
+		ValueAt: FinalToken, RewardAt: AtEnd, Whiten: false, BaselineRate: 1, StepWeight: 0.5, OverTurns: false,
 	}
 )
 

@@ -5,7 +5,7 @@ import "fmt"
 var gigpo = Algorithm{
 	Name: "gigpo", By: "the group and by equal states inside it (GiGPO)",
 	Formula: "A_k = A^E(R in G) + ω · A^S(G_k among equal states of G)", Paper: "GiGPO, arXiv 2505.10978", File: "gigpo.go",
-	Compares: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma", "step_weight"},
+	Compares: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma", "step_weight", "over_turns"},
 	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
 		return in.byTurn(GiGPO(in.Rewards, in.Groups, in.Keys, o))
 	},
@@ -33,7 +33,8 @@ var gigpo = Algorithm{
 // ones. A StateKey does not include the number of turns left, so two turns of one anchor
 // may have different budgets (as in the paper, if the text does not show it). There is a
 // floor, and equal returns give exactly 0. In a group of one row A^E is the return, as in
-// GRPO.
+// GRPO. With OverTurns the mean and F of A^E are over the turns of the group, so that longer
+// trajectories count more: verl-agent's default (compute_mean_std_cross_steps).
 //
 // Errors are of kind ErrRewards or ErrInput.
 func GiGPO(rewards [][]float64, groups []int, keys [][]string, o Options) ([][]float64, error) {
@@ -49,7 +50,7 @@ func GiGPO(rewards [][]float64, groups []int, keys [][]string, o Options) ([][]f
 	if len(keys) != len(rewards) {
 		return nil, fmt.Errorf("%w: rewards of %d rows, state keys of %d", ErrInput, len(rewards), len(keys))
 	}
-	episodes, err := GRPO(Returns(rewards), groups, o)
+	episodes, err := o.episodeAdvantages(rewards, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +84,35 @@ func GiGPO(rewards [][]float64, groups []int, keys [][]string, o Options) ([][]f
 	for row, turns := range out {
 		for k := range turns {
 			turns[k] = episodes[row] + float64(o.StepWeight*turns[k])
+		}
+	}
+	return out, nil
+}
+
+// episodeAdvantages is A^E of each row.
+func (o Options) episodeAdvantages(rewards [][]float64, groups []int) ([]float64, error) {
+	returns := Returns(rewards)
+	if !o.OverTurns {
+		return GRPO(returns, groups, o)
+	}
+	if err := check(returns, "group indexes", len(groups)); err != nil {
+		return nil, err
+	}
+	var ofTurns []float64
+	var groupOfTurns []int
+	for row, turns := range rewards {
+		for range turns {
+			ofTurns, groupOfTurns = append(ofTurns, returns[row]), append(groupOfTurns, groups[row])
+		}
+	}
+	scaled, err := GRPO(ofTurns, groupOfTurns, o)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(rewards))
+	for row, turns := range rewards {
+		if len(turns) > 0 {
+			out[row], scaled = scaled[0], scaled[len(turns):]
 		}
 	}
 	return out, nil

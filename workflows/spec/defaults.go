@@ -208,6 +208,8 @@ var rules = []*rule{
 		doc: "The smallest share of a state's value that a new return replaces (" + readersOf("baseline_rate") + "); 0 gives the mean of all returns so far."},
 	{path: "credit.step_weight", typ: typeNumber, value: 1.0, span: between(0, 1000), source: "GiGPO (arXiv 2505.10978)",
 		doc: "GiGPO's ω: the weight of the comparison between equal states."},
+	{path: "credit.over_turns", typ: typeBool, value: false, source: "GiGPO (arXiv 2505.10978); verl-agent: true",
+		doc: "Takes the group's mean and standard deviation over turns instead of trajectories (" + readersOf("over_turns") + "): longer trajectories count more."},
 
 	{path: "update.learning_rate", typ: typeNumber, starter: 3e-4, loaded: 1e-6, span: between(0, 1), knob: true, source: fromOurs + " for the starter (1e-3 is unstable, 1e-4 three times slower); " + fromRagen,
 		doc: "AdamW's learning rate, before warm-up and decay."},

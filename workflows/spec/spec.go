@@ -162,6 +162,7 @@ type Credit struct {
 	Whiten         bool    `json:"whiten"`
 	BaselineRate   float64 `json:"baseline_rate"`
 	StepWeight     float64 `json:"step_weight"`
+	OverTurns      bool    `json:"over_turns,omitzero"`
 }
 
 // Update is the loss and the optimizer, AdamW.
