@@ -280,10 +280,11 @@ func threadNiceness() (int, error) {
 	return 20 - raw, err
 }
 
-// pinnedFlags give the same bits on different machines and in repeated runs. On CPU they
-// limit the instruction set to AVX2, so that newer machines compute the same bits. On CUDA
-// they allow only deterministic kernels and switch off autotuning, which chooses kernels
-// by measured time.
+// pinnedFlags give the same bits in repeated runs. On a CPU they limit the code that XLA
+// generates to AVX2. Its library of matrix kernels, YNNPACK, does not heed that and was seen to
+// use AVX-512, where a processor has it: so machines of other processors may compute other
+// bits, and the processor is part of the fingerprint. On CUDA they allow only deterministic
+// kernels and switch off autotuning, which chooses kernels by measured time.
 const pinnedFlags = "--xla_cpu_max_isa=AVX2 --xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0"
 
 // mergeFlags merges lists of XLA flags into one. If a flag is given twice, the last one

@@ -41,7 +41,8 @@ type Fingerprint struct {
 	Flags string `json:"flags"`
 	// GOARCH is the host's architecture, for its own arithmetic.
 	GOARCH string `json:"goarch"`
-	// ISA is the newest instruction set XLA may use on a CPU; empty on other platforms.
+	// ISA is the newest instruction set of the code that XLA generates on a CPU, but for its
+	// matrix kernels (see pinnedFlags); empty on other platforms.
 	ISA string `json:"isa,omitempty"`
 	// Libraries are the files of NVIDIA's that decide bits, as names and the first 12 hex digits
 	// of their SHA-256, sorted; empty on other platforms. See plugin.Libraries.

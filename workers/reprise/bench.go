@@ -31,7 +31,7 @@ it away:
   speed       forward, training and decoding tokens a second of the starter policy and
               of one of 42 M parameters; in turns with torch and transformers, if
               $REPRISE_PYTHON or python3 has them (goals: 1.1 times and once their speed
-              forward and in training, where torch is held to AVX2 as XLA is)
+              forward and in training, where torch is held to AVX2)
   tax         an iteration through Temporal and S3, over the same activities called
               directly in one process, in turns, split by step; goal: at most 1.10
   sweep       a sweep's trials, one after the other, over their own times and over the

@@ -67,7 +67,8 @@ type Model struct {
 // Figure is the speed of a kind of work.
 type Figure struct {
 	PerSecond float64 `json:"tokens_per_second"`
-	// Torch is torch as it comes; TorchAVX2 is held to the instruction set that XLA uses.
+	// Torch is torch as it comes; TorchAVX2 is held to the instruction set of the
+	// code that XLA generates; its matrix kernels may use a newer one.
 	Torch     Beside `json:"torch"`
 	TorchAVX2 Beside `json:"torch_avx2"`
 }

@@ -25,7 +25,7 @@ var torchScript string
 // torchPatience bounds the start of Python and each work of it.
 const torchPatience = 3 * time.Minute
 
-// avx2 holds torch to the instruction set that XLA is held to on a CPU.
+// avx2 holds torch to the instruction set of the code that XLA generates on a CPU.
 var avx2 = []string{"ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2", "MKL_ENABLE_INSTRUCTIONS=AVX2"}
 
 // torchWork is work.json.
