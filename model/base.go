@@ -120,9 +120,8 @@ func (b *Base) Fingerprint() (string, error) {
 	}
 	var t tally
 	defer t.free()
-	l := lanePrograms{b.device, b.tensors, b.prints}
 	for i, x := range b.buffers {
-		if err := t.addTensor(l, x, i, baseParts); err != nil {
+		if err := t.addTensor(b.prints[i], x, i, baseParts); err != nil {
 			return "", fmt.Errorf("fingerprint base model: %w", err)
 		}
 	}

@@ -138,23 +138,23 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 		key.kind, key.config = p.named(k), c.shape()
 		p.progs[key.kind] = group{d.shared(key, build)}.hold()
 	}
-	each := func(k kind, l limits, build func(TensorShape) builder) {
-		p.progs[p.named(k)] = d.perTensor(k, c.Tensors(), programKey{limits: l}, build).hold()
+	each := func(k kind, build func(TensorShape) builder) {
+		p.progs[p.named(k)] = d.perTensor(k, c.Tensors(), programKey{}, build).hold()
 	}
-	each(kindFingerprint, limits{words: l.words}, func(t TensorShape) builder { return buildFingerprint(t, dtypes.Float32, l.words) })
-	each(kindFill, limits{}, func(t TensorShape) builder { return buildFill(t, dtypes.Float32) })
+	each(kindFingerprint, func(t TensorShape) builder { return buildFingerprint(t, dtypes.Float32) })
+	each(kindFill, func(t TensorShape) builder { return buildFill(t, dtypes.Float32) })
 	if c.Adapted() {
-		ofBase := func(k kind, l limits, build func(TensorShape, dtypes.DType) builder) {
-			p.progs[p.named(k)] = d.perTensor(k, c.Frozen(), programKey{limits: l, dtype: p.net.dtype}, func(t TensorShape) builder {
+		ofBase := func(k kind, build func(TensorShape, dtypes.DType) builder) {
+			p.progs[p.named(k)] = d.perTensor(k, c.Frozen(), programKey{dtype: p.net.dtype}, func(t TensorShape) builder {
 				return build(t, frozenDType(t, p.net.dtype))
 			}).hold()
 		}
-		ofBase(kindBaseFingerprint, limits{words: l.words}, func(t TensorShape, dtype dtypes.DType) builder { return buildFingerprint(t, dtype, l.words) })
-		ofBase(kindBaseFill, limits{}, buildFill)
+		ofBase(kindBaseFingerprint, buildFingerprint)
+		ofBase(kindBaseFill, buildFill)
 	}
 	if sh.MicroBatch > 0 {
-		each(kindSquare, limits{}, buildSquare)
-		each(kindApply, limits{}, buildApply)
+		each(kindSquare, buildSquare)
+		each(kindApply, buildApply)
 	}
 	if sh.GenerateRows > 0 && sh.MaxNewTokens > 0 {
 		key := programKey{dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: l}

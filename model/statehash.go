@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -102,13 +103,6 @@ func (s *State) firstSeed() uint32 {
 	return policyParts
 }
 
-// lanePrograms add up the lanes of tensors.
-type lanePrograms struct {
-	device   *Device
-	tensors  []TensorShape
-	programs group // of the tensors
-}
-
 // tally is a fingerprint while the device adds it up, tensor by tensor in any order. The
 // caller of its methods holds the device's run.
 type tally struct {
@@ -117,20 +111,29 @@ type tally struct {
 
 // add adds tensor i of a part of a state.
 func (t *tally) add(s *State, p part, i int) error {
-	l := lanePrograms{s.device, s.c.Tensors(), s.fingerprint}
-	return t.addTensor(l, s.buffers(p)[i], i, s.firstSeed()+uint32(p)) // each part has its own seed
+	return t.addTensor(s.fingerprint[i], s.buffers(p)[i], i, s.firstSeed()+uint32(p)) // each part has its own seed
 }
 
-// addTensor adds tensor i.
-func (t *tally) addTensor(l lanePrograms, x compute.Buffer, i int, seed uint32) error {
+// addTensor adds tensor i by its program of buildFingerprint.
+func (t *tally) addTensor(p *program, x compute.Buffer, i int, seed uint32) error {
 	return try("add up", func() (err error) {
 		if t.sums == nil {
-			if t.sums, err = upload(l.device, make([]uint32, lanes), lanes); err != nil {
+			if t.sums, err = upload(p.device, make([]uint32, lanes), lanes); err != nil {
 				return err
 			}
 		}
-		t.sums, err = l.add(t.sums, x, i, mixWord(seed))
-		return err
+		numbers, err := upload(p.device, append(salts(i, mixWord(seed)), 0), 2*lanes+1)
+		if err != nil {
+			return err
+		}
+		defer free([]compute.Buffer{numbers})
+		out, err := p.call(x, numbers, t.sums)
+		if err != nil {
+			return err
+		}
+		t.free()
+		t.sums = out[0]
+		return nil
 	})
 }
 
@@ -155,26 +158,6 @@ func (t *tally) read() (sum [lanes]uint32, err error) {
 
 func (t *tally) free() { free([]compute.Buffer{t.sums}) }
 
-// add adds the lanes of a tensor to the sums, block by block, and returns the new
-// sums. It frees the old ones, unless there is an error.
-func (l lanePrograms) add(sums, x compute.Buffer, tensor int, seed uint32) (compute.Buffer, error) {
-	n, size := l.tensors[tensor].Elements(), l.programs[tensor].key.limits.words
-	for from := 0; from < n; from += size {
-		numbers, err := upload(l.device, append(salts(tensor, seed), uint32(from)), 2*lanes+1)
-		if err != nil {
-			return sums, err
-		}
-		out, err := l.programs[tensor].call(x, numbers, sums)
-		free([]compute.Buffer{numbers})
-		if err != nil {
-			return sums, err
-		}
-		free([]compute.Buffer{sums})
-		sums = out[0]
-	}
-	return sums, nil
-}
-
 // salts are the multipliers of the place, one for each lane, and what is added to the
 // product. The seed is that of the part of the state.
 func salts(tensor int, seed uint32) []uint32 {
@@ -196,38 +179,56 @@ func stepLanes(step int64, from uint32) (sum [lanes]uint32) {
 	return sum
 }
 
+// laneRows × laneRows words are mixed and added up at once. XLA adds up 32 numbers of an axis
+// while it computes them; of a longer axis it keeps them all, which are four times the tensor.
+const laneRows = 32
+
 // buildFingerprint is the fingerprint program of a tensor. Its inputs are the tensor, the
-// numbers of lanePrograms.add (salts and the place of a block's first word) and the sums so far; its
-// output is the sums with the lanes of the block added. A block has at most the given number
-// of words: the mixed words of a whole tensor would need four times its memory. The numbers
-// are inputs, so that tensors of one shape share the program; as constants they would also
-// cost many seconds of compilation, in which XLA evaluates what is mixed of them.
-func buildFingerprint(t TensorShape, dtype dtypes.DType, words int) builder {
+// salts and a zero, and the sums so far; its output is the sums with the tensor's lanes
+// added. The numbers are inputs, so that tensors of one shape share the program; as
+// constants they would also cost many seconds of compilation, in which XLA evaluates what
+// is mixed of them. Of the zero the compiler must not know that it is one: it stands between
+// two sums that would become one over a long axis.
+func buildFingerprint(t TensorShape, dtype dtypes.DType) builder {
 	return func(in *inputs) []*graph.Node {
+		const block = laneRows * laneRows
 		n := t.Elements()
-		size := min(n, words)
-		x := graph.Reshape(in.next(dtype, t.Shape...), n)
+		words := wordsOf(graph.Reshape(in.next(dtype, t.Shape...), n))
 		numbers, sums := in.next(dtypes.Uint32, 2*lanes+1), in.next(dtypes.Uint32, lanes)
-		wide := shapes.Make(dtypes.Uint32, lanes, size)
-		place := graph.Iota(in.g, wide, 1)
-		from := element(numbers, 2*lanes)
-		if size < n {
-			// The last block ends where the tensor does, and so begins in the block before it.
-			start := graph.Min(from, graph.Const(in.g, uint32(n-size)))
-			x = graph.DynamicSlice(x, []*graph.Node{start}, []int{size})
-			place = graph.Add(place, start)
+		if blocks := n / block; blocks > 0 {
+			of := graph.ReduceSum(mixed(words, numbers, 0, blocks, laneRows, laneRows), 2, 3)
+			zero := graph.BroadcastToShape(graph.Reshape(element(numbers, 2*lanes), 1, 1), of.Shape())
+			sums = graph.Add(sums, graph.ReduceSum(graph.Add(of, zero), 0))
 		}
-		column := func(at int) *graph.Node {
-			v := graph.Slice(numbers, graph.AxisRange(at, at+lanes))
-			return graph.BroadcastToShape(graph.Reshape(v, lanes, 1), wide)
+		if rest := n % block; rest > 0 {
+			sums = graph.Add(sums, graph.ReduceSum(mixed(words, numbers, n-rest, 1, rest), 0, 2))
 		}
-		word := graph.BroadcastToShape(graph.Reshape(wordsOf(x), 1, size), wide)
-		mixed := mixNodes(graph.BitwiseXor(word, graph.Add(graph.Mul(place, column(0)), column(lanes))))
-		if n%size != 0 {
-			mixed = graph.Where(graph.GreaterOrEqual(place, from), mixed, graph.ZerosLike(mixed))
-		}
-		return []*graph.Node{graph.Add(sums, graph.ReduceSum(mixed, 1))}
+		return []*graph.Node{sums}
 	}
+}
+
+// mixed are the mixed words from a place on, [blocks, lanes, inner...]. The numbers are those
+// of buildFingerprint.
+func mixed(words, numbers *graph.Node, from, blocks int, inner ...int) *graph.Node {
+	size := blocks
+	for _, n := range inner {
+		size *= n
+	}
+	dims := append([]int{blocks, lanes}, inner...)
+	wide := shapes.Make(dtypes.Uint32, dims...)
+	each := func(x *graph.Node) *graph.Node { // word, for all lanes
+		dims := append([]int{blocks, 1}, inner...)
+		return graph.BroadcastToShape(graph.Reshape(x, dims...), wide)
+	}
+	column := func(at int) *graph.Node { // number of each lane, for all words
+		ones := slices.Repeat([]int{1}, len(dims))
+		ones[1] = lanes
+		return graph.BroadcastToShape(graph.Reshape(graph.Slice(numbers, graph.AxisRange(at, at+lanes)), ones...), wide)
+	}
+	place := graph.Iota(words.Graph(), shapes.Make(dtypes.Uint32, size), 0)
+	place = graph.Add(place, graph.Const(words.Graph(), uint32(from)))
+	word := graph.Slice(words, graph.AxisRange(from, from+size))
+	return mixNodes(graph.BitwiseXor(each(word), graph.Add(graph.Mul(each(place), column(0)), column(lanes))))
 }
 
 // wordsOf are the bits of x as words.

@@ -26,13 +26,11 @@ type limits struct {
 	queries int // that attend at once
 	logits  int // positions × vocabulary in the head at once
 	prefill int // tokens in one prefill
-	words   int // of a tensor that the fingerprint mixes at once
 }
 
 // defaultLimits compute attention for 512 queries at a time instead of a whole sequence,
-// which also skips the keys after each block of queries. 2^26 logits are 256 MiB. The lanes
-// of 2^19 words are 8 MiB, which stay in a processor's cache.
-var defaultLimits = limits{queries: 512, logits: 1 << 26, prefill: 1 << 16, words: 1 << 19}
+// which also skips the keys after each block of queries. 2^26 logits are 256 MiB.
+var defaultLimits = limits{queries: 512, logits: 1 << 26, prefill: 1 << 16}
 
 // embed looks up ids [n] int32 in the embedding and returns [n, HiddenSize].
 func (t network) embed(table, ids *graph.Node) *graph.Node {

@@ -8,8 +8,8 @@ const (
 	logitsBlock = 1 << 26
 	// prefillTokens are the most tokens of a prefill.
 	prefillTokens = 1 << 16
-	// fingerprintWords are the words of a tensor that are mixed at once, each for four lanes.
-	fingerprintWords = 1 << 19
+	// laneBlock is the words of a tensor of which the fingerprint keeps one sum for each lane.
+	laneBlock = 1 << 10
 )
 
 // footprint computes what the programs of a model need. Inputs and outputs are exact but for
@@ -279,11 +279,11 @@ func (f footprint) apply() Program {
 	return Program{Name: f.name("apply"), Inputs: 4 * f.largest(), Outputs: 3 * f.largest(), Aliases: 3 * f.largest()}
 }
 
-// fingerprint adds up a tensor, a block at a time: the mixed words of four lanes, and some
-// more.
+// fingerprint adds up a tensor by blocks. It keeps the sums of their four lanes, the sums of 32
+// of those, and the mixed words of what is less than a block.
 func (f footprint) fingerprint() Program {
-	words := min(f.largest()/float32Bytes, fingerprintWords)
-	return Program{Name: f.name("fingerprint"), Inputs: f.largest(), Temporary: 16*words + words/2}
+	words := f.largest() / float32Bytes
+	return Program{Name: f.name("fingerprint"), Inputs: f.largest(), Temporary: 16 * (words/laneBlock*33/32 + words%laneBlock)}
 }
 
 // width is the width of a row in Score and Update.
