@@ -144,15 +144,37 @@ func tensorFiles(c Config, name string, tensors []namedTensor, metadata map[stri
 	for i, t := range tensors {
 		infos[i], byName[t.info.Name] = t.info, t
 	}
+	laid, index, err := layOut(name, infos, metadata, most)
+	if err != nil {
+		return nil, err
+	}
+	var out []File
+	for _, l := range laid {
+		out = append(out, tensorFile(c, l.file, l.Layout, byName, read))
+	}
+	if index != nil {
+		out = append(out, fileOf(name+indexEnding, index))
+	}
+	return out, nil
+}
+
+// laidOut is a file of tensors before they are there.
+type laidOut struct {
+	file string
+	*safetensors.Layout
+}
+
+// layOut lays tensors out in a file, or in shards of at most so many bytes and an index, which
+// is nil otherwise.
+func layOut(name string, infos []safetensors.Info, metadata map[string]string, most int64) (files []laidOut, index []byte, err error) {
 	whole, err := safetensors.NewLayout(infos, metadata)
 	if err != nil {
-		return nil, fmt.Errorf("write %s: %w", name, err)
+		return nil, nil, fmt.Errorf("write %s: %w", name, err)
 	}
 	shards := shard(whole.Tensors(), most)
 	if len(shards) == 1 {
-		return []File{tensorFile(c, name, whole, byName, read)}, nil
+		return []laidOut{{name, whole}}, nil, nil
 	}
-	var out []File
 	var total int64
 	places := map[string]string{}
 	for n, infos := range shards {
@@ -163,15 +185,14 @@ func tensorFiles(c Config, name string, tensors []namedTensor, metadata map[stri
 		}
 		l, err := safetensors.NewLayout(infos, metadata)
 		if err != nil {
-			return nil, fmt.Errorf("write %s: %w", file, err)
+			return nil, nil, fmt.Errorf("write %s: %w", file, err)
 		}
-		out = append(out, tensorFile(c, file, l, byName, read))
+		files = append(files, laidOut{file, l})
 	}
-	index, err := json.MarshalIndent(map[string]any{"metadata": map[string]int64{"total_size": total}, "weight_map": places}, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("write %s: %w", name+indexEnding, err)
+	if index, err = json.MarshalIndent(map[string]any{"metadata": map[string]int64{"total_size": total}, "weight_map": places}, "", "  "); err != nil {
+		return nil, nil, fmt.Errorf("write %s: %w", name+indexEnding, err)
 	}
-	return append(out, fileOf(name+indexEnding, append(index, '\n'))), nil
+	return files, append(index, '\n'), nil
 }
 
 // shard cuts tensors into files: a tensor begins a new one where it would make the file

@@ -19,6 +19,13 @@ const (
 	AdapterFile       = "adapter_model.safetensors"
 )
 
+// OfAdapters reports whether a file of a folder is one of adapters.
+func OfAdapters(file string) bool {
+	stem := strings.TrimSuffix(AdapterFile, tensorsEnding)
+	rest, ok := strings.CutPrefix(file, stem)
+	return file == AdapterConfigFile || ok && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "-"))
+}
+
 // ErrAdapter is the kind of errors about an adapter_config.json that is wrong or needs
 // something that this package does not support.
 var ErrAdapter = errors.New("unsupported adapters")

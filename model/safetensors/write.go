@@ -80,6 +80,12 @@ func (l *Layout) Tensors() []Info { return slices.Clone(l.infos) }
 // Size is the length of the file in bytes.
 func (l *Layout) Size() int64 { return l.size }
 
+// Header is the beginning of the file, before the tensors' data.
+func (l *Layout) Header() []byte { return l.header }
+
+// Place is where a tensor of Tensors begins in the file.
+func (l *Layout) Place(in Info) int64 { return int64(len(l.header)) + in.lo }
+
 // Reader returns a reader of the whole file. It calls data for one tensor after the other,
 // in the order of their names, and reads each one's bytes from what data returns before it
 // calls data for the next.
