@@ -9,14 +9,16 @@ import (
 
 // CommitInput is everything an iteration's manifest says.
 type CommitInput struct {
-	Run          Run               `json:"run"`
-	Branch       int               `json:"branch"`
-	Iteration    int               `json:"iteration"`
-	Parent       *store.Ref        `json:"parent,omitempty"`
-	Settings     spec.Settings     `json:"settings"`
-	Fingerprint  string            `json:"fingerprint"`
-	Device       json.RawMessage   `json:"device"`
-	Programs     map[string]string `json:"programs"`
+	Run         Run               `json:"run"`
+	Branch      int               `json:"branch"`
+	Iteration   int               `json:"iteration"`
+	Parent      *store.Ref        `json:"parent,omitempty"`
+	Settings    spec.Settings     `json:"settings"`
+	Fingerprint string            `json:"fingerprint"`
+	Device      json.RawMessage   `json:"device"`
+	Programs    map[string]string `json:"programs"`
+	// Frozen is the fingerprint of the base model below adapters; empty without.
+	Frozen       string            `json:"frozen,omitempty"`
 	StateBefore  string            `json:"state_before"`
 	StateAfter   string            `json:"state_after"`
 	Turns        []store.TurnRefs  `json:"turns"`

@@ -132,7 +132,10 @@ type RestoreResult struct {
 	// Begun is how far the update is that the bound has cut; nil if none was.
 	Begun *BegunUpdate `json:"begun,omitempty"`
 	// Before is the state fingerprint of the version asked for, without the pending update.
-	Before    string            `json:"before"`
+	Before string `json:"before"`
+	// Frozen is the fingerprint of the base model below adapters, as it is on the device;
+	// empty without.
+	Frozen    string            `json:"frozen,omitempty"`
 	From      int               `json:"from"` // version of the snapshot it was rebuilt from
 	Programs  map[string]string `json:"programs,omitempty"`
 	Telemetry Telemetry         `json:"telemetry"`

@@ -93,7 +93,7 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 		return out, fmt.Errorf("settings of iteration %d: %w", number, err)
 	}
 	start := iteration.Start{
-		Run: loaded.Run, Plan: loaded.Plan, Branch: m.Branch, Number: number, Policy: m.StateBefore, Programs: restored.Programs,
+		Run: loaded.Run, Plan: loaded.Plan, Branch: m.Branch, Number: number, Policy: m.StateBefore, Programs: restored.Programs, Frozen: restored.Frozen,
 		Due: iteration.Due{Snapshot: m.Snapshot != nil},
 	}
 	for _, e := range m.Evaluations {

@@ -47,7 +47,7 @@ func (t *train) start() iteration.Start {
 	return iteration.Start{
 		Run: t.Run, Plan: t.plan, Branch: t.Branch, Number: t.Next, Policy: t.State,
 		Head: t.Head, Previous: t.Metrics, Before: t.Detected, Opened: t.Opened,
-		Fingerprint: t.Fingerprint, Device: t.Device, Programs: t.Programs,
+		Fingerprint: t.Fingerprint, Device: t.Device, Programs: t.Programs, Frozen: t.Frozen,
 	}
 }
 

@@ -97,7 +97,7 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 		if t.State == "" {
 			t.State = r.Before
 		}
-		t.Programs = r.Programs
+		t.Programs, t.Frozen = r.Programs, r.Frozen
 		return nil
 	}
 }

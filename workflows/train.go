@@ -43,6 +43,7 @@ type Carry struct {
 	Fingerprint string            `json:"fingerprint"`
 	Device      json.RawMessage   `json:"device,omitempty"`
 	Programs    map[string]string `json:"programs,omitempty"`
+	Frozen      string            `json:"frozen,omitempty"` // fingerprint of the base model below adapters
 	Flags       *activities.Flags `json:"flags,omitempty"`
 	Attributes  bool              `json:"attributes"` // the server knows our search attributes
 	Paused      bool              `json:"paused"`

@@ -46,6 +46,7 @@ type Engine struct {
 	critic      *model.State // nil without
 	fingerprint string       // fingerprint of both
 	reference   *model.State // parameters alone; nil until it is needed
+	frozen      *frozenBase  // below adapters; nil until it is needed
 	programs    map[programsKey]*cachedPrograms
 	own         map[programsKey]bool // the programs of the run whose policy is in memory
 	uses        int                  // counts the uses of programs
@@ -56,6 +57,7 @@ type Engine struct {
 
 type programsKey struct {
 	base   string // digest of the base model: architecture and legal ids
+	lora   model.LoRA
 	critic bool
 	shapes model.Shapes
 }
@@ -159,6 +161,7 @@ func (e *Engine) forget() {
 			s.Free()
 		}
 	}
+	e.dropFrozen()
 	e.state, e.critic, e.reference, e.fingerprint, e.owner = nil, nil, nil, "", ""
 	clear(e.updates)
 	clear(e.own)
@@ -181,8 +184,19 @@ func (e *Engine) trim(most int) {
 	}
 }
 
-// drop frees the policy and critic in memory. The programs and the reference stay.
+// drop frees the policy and critic in memory. The programs, the reference and a frozen base
+// model stay.
 func (e *Engine) drop() { e.hold(nil, nil) }
+
+// dropAll also frees the reference and a frozen base model.
+func (e *Engine) dropAll() {
+	e.drop()
+	if e.reference != nil && e.frozen != nil {
+		e.reference.Free()
+		e.reference = nil
+	}
+	e.dropFrozen()
+}
 
 // abandon drops the policy and critic after an error if they are no version any more: an
 // update was under way, of which an optimizer step was made or failed while it wrote. It
@@ -237,11 +251,11 @@ func (e *Engine) resident(v activities.Version) error {
 
 // programsFor gives the programs of some shapes of a run, compiled when first used.
 func (e *Engine) programsFor(rc *run.Context, run activities.Run, shapes model.Shapes) (*model.Programs, error) {
-	return e.prepared(policyKey(run, shapes), rc, run)
+	return e.prepared(policyKey(rc, run, shapes), rc, run)
 }
 
-func policyKey(run activities.Run, shapes model.Shapes) programsKey {
-	return programsKey{base: run.Base.Digest, shapes: shapes}
+func policyKey(rc *run.Context, run activities.Run, shapes model.Shapes) programsKey {
+	return programsKey{base: run.Base.Digest, lora: rc.Config.LoRA, shapes: shapes}
 }
 
 // criticFor gives the programs of a run's critic, on the rows of its updates.
@@ -251,7 +265,7 @@ func (e *Engine) criticFor(rc *run.Context, run activities.Run) (*model.Programs
 
 func criticKey(rc *run.Context, run activities.Run) programsKey {
 	s := rc.Shapes(rc.Training, 1)
-	return programsKey{base: run.Base.Digest, critic: true, shapes: model.Shapes{MicroBatch: s.MicroBatch, Sequence: s.Sequence, ComputeDtype: s.ComputeDtype}}
+	return programsKey{base: run.Base.Digest, lora: rc.Config.LoRA, critic: true, shapes: model.Shapes{MicroBatch: s.MicroBatch, Sequence: s.Sequence, ComputeDtype: s.ComputeDtype}}
 }
 
 func (e *Engine) prepared(key programsKey, rc *run.Context, run activities.Run) (*model.Programs, error) {
@@ -294,7 +308,7 @@ type named struct {
 func programKeys(rc *run.Context, run activities.Run) []programsKey {
 	var keys []programsKey
 	for turn := 1; turn <= rc.Train.Rollout.Turns; turn++ {
-		keys = append(keys, policyKey(run, rc.Shapes(rc.Training, turn)))
+		keys = append(keys, policyKey(rc, run, rc.Shapes(rc.Training, turn)))
 	}
 	if rc.Train.Credit.Critic() {
 		keys = append(keys, criticKey(rc, run))

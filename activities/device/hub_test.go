@@ -14,38 +14,43 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/host"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// serveHub answers as the hub does for one model, whose files are a folder's.
-func serveHub(t *testing.T, name, dir string) {
+// serveHub answers as the hub does for models, whose files are folders'.
+func serveHub(t *testing.T, dirs map[string]string) {
 	t.Helper()
 	const commit = "0123456789abcdef0123456789abcdef01234567"
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
 	type sibling struct {
 		Name string `json:"rfilename"`
 	}
-	siblings := []sibling{{"README.md"}, {"onnx/model.safetensors"}}
-	for _, e := range entries {
-		siblings = append(siblings, sibling{e.Name()})
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/api/models/"+name+"/revision/") {
+	mux := http.NewServeMux()
+	for name, dir := range dirs {
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		siblings := []sibling{{"README.md"}, {"onnx/model.safetensors"}}
+		for _, e := range entries {
+			siblings = append(siblings, sibling{e.Name()})
+		}
+		mux.HandleFunc("/api/models/"+name+"/revision/", func(w http.ResponseWriter, _ *http.Request) {
 			_ = json.NewEncoder(w).Encode(map[string]any{"id": name, "sha": commit, "siblings": siblings})
-			return
-		}
-		file, ok := strings.CutPrefix(r.URL.Path, "/"+name+"/resolve/"+commit+"/")
-		body, err := os.ReadFile(filepath.Join(dir, filepath.Base(file)))
-		if !ok || err != nil || file != filepath.Base(file) {
-			http.NotFound(w, r)
-			return
-		}
-		w.Header().Set("ETag", `"`+file+`"`)
-		w.Header().Set("X-Repo-Commit", commit)
-		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(body)))
-	}))
+		})
+		files := "/" + name + "/resolve/" + commit + "/"
+		mux.HandleFunc(files, func(w http.ResponseWriter, r *http.Request) {
+			file := strings.TrimPrefix(r.URL.Path, files)
+			body, err := os.ReadFile(filepath.Join(dir, filepath.Base(file)))
+			if err != nil || file != filepath.Base(file) {
+				http.NotFound(w, r)
+				return
+			}
+			w.Header().Set("ETag", `"`+file+`"`)
+			w.Header().Set("X-Repo-Commit", commit)
+			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(body)))
+		})
+	}
+	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	t.Setenv("HF_ENDPOINT", server.URL)
 	t.Setenv("HF_HOME", t.TempDir())
@@ -55,7 +60,7 @@ func serveHub(t *testing.T, name, dir string) {
 // A model of the hub is copied into the store like a folder: the same files give
 // the same model.
 func TestImportsFromHub(t *testing.T) {
-	serveHub(t, "tiny/qwen", golden)
+	serveHub(t, map[string]string{"tiny/qwen": golden})
 	ctx, s := t.Context(), store.NewMemory()
 	index, ok, err := host.ImportBase(ctx, s, spec.Policy{From: "hf:tiny/qwen"})
 	require.NoError(t, err)
@@ -71,6 +76,21 @@ func TestImportsFromHub(t *testing.T) {
 	_, _, err = host.ImportBase(ctx, s, spec.Policy{From: "hf:tiny/other"})
 	require.ErrorContains(t, err, "hf:tiny/other")
 	require.ErrorIs(t, err, activities.ErrModelInvalid, "trying again does not help")
+}
+
+// Adapters of the hub are imported with the base model that they name there.
+func TestImportsAdaptersFromHub(t *testing.T) {
+	serveHub(t, map[string]string{"tiny/adapters": adaptersFolder, "qwen2-tiny": golden})
+	ctx, s := t.Context(), store.NewMemory()
+	index, _, err := host.ImportBase(ctx, s, spec.Policy{From: "hf:tiny/adapters"})
+	require.NoError(t, err)
+	local, _, err := host.ImportBase(ctx, s, spec.Policy{From: "folder:" + adaptersFolder, Base: "folder:" + golden})
+	require.NoError(t, err)
+	require.Equal(t, local, index)
+	p, err := run.Starting(ctx, s, spec.Policy{From: "hf:tiny/adapters"}, index, nil)
+	require.NoError(t, err)
+	require.Equal(t, "hf:qwen2-tiny", p.Base)
+	require.Equal(t, 4, p.LoRA.Rank)
 }
 
 // A model that is in a local cache of the hub is imported without the network.

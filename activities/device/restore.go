@@ -84,6 +84,7 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 	if in.Version.State == "" {
 		out.Before = w.engine.fingerprint // version 0, loaded for the first time
 	}
+	out.Frozen = w.engine.frozenFingerprint()
 	out.Done = out.Resident || goal == "" || w.engine.fingerprint == goal
 	out.Reached, out.From = in.Version.Version, log.from
 	if at < len(log.updates) {
@@ -163,6 +164,7 @@ type updateLog struct {
 	snapshot *store.SnapshotRef // nil: the base model with zero moments
 	updates  []logEntry         // of iterations from, from+1, …
 	programs map[string]string  // hashes recorded last; nil if nothing is committed
+	frozen   string             // fingerprint of the base model below adapters, if one is recorded
 }
 
 // log finds what the goal version is rebuilt from, and the goal's fingerprint.
@@ -176,6 +178,7 @@ func (d *Device) log(ctx context.Context, in activities.RestoreInput) (goal stri
 		if found.Head.Run == in.Version.Run.ID {
 			log.programs = found.Head.Programs
 		}
+		log.frozen = found.Head.Base.Frozen
 		if log.snapshot = found.Snapshot; log.snapshot != nil {
 			log.from = log.snapshot.Version
 		}
@@ -237,6 +240,10 @@ func (w *work) startingPoint(ctx context.Context, s store.Store, in activities.R
 	if err := w.load(ctx, s, in.Version.Run, log.snapshot); err != nil {
 		return 0, fmt.Errorf("version %d: %w", log.from, err)
 	}
+	if print := w.engine.frozenFingerprint(); log.frozen != "" && print != log.frozen {
+		w.engine.forget()
+		return 0, fmt.Errorf("the base model below the adapters is %s, recorded is %s: %w", print, log.frozen, activities.ErrStateDiffers)
+	}
 	want := goal
 	if len(log.updates) > 0 {
 		want = log.updates[0].before
@@ -252,8 +259,8 @@ func (w *work) startingPoint(ctx context.Context, s store.Store, in activities.R
 	return 0, nil
 }
 
-// load makes the engine hold a stored state: a snapshot, or the base model with zero moments.
-// A critic begins as a copy of the base model's backbone. Tensors are read and uploaded one
+// load makes the engine hold a stored state: a snapshot, or version 0 with zero moments.
+// A critic begins as a copy of version 0 but for the head. Tensors are read and uploaded one
 // at a time.
 func (w *work) load(ctx context.Context, s store.Store, run activities.Run, ref *store.SnapshotRef) error {
 	p, err := w.engine.programsFor(w.Context, run, w.Shapes(w.Training, 1))
@@ -262,13 +269,13 @@ func (w *work) load(ctx context.Context, s store.Store, run activities.Run, ref 
 	}
 	w.engine.drop() // room for what is loaded
 	if ref == nil {
-		return w.loadBase(ctx, s, run, p)
+		return w.loadFirst(ctx, s, run, p)
 	}
-	folder, err := model.OpenFS(store.FS(ctx, s, ref.Files, &w.reading))
+	folder, err := w.openState(ctx, s, run, ref.Files)
 	if err != nil {
 		return fmt.Errorf("read the snapshot: %w", err)
 	}
-	policy, err := folder.Policy()
+	policy, err := folder.policy()
 	if err != nil {
 		return fmt.Errorf("read the snapshot: %w", err)
 	}
@@ -278,7 +285,7 @@ func (w *work) load(ctx context.Context, s store.Store, run activities.Run, ref 
 	}
 	w.engine.hold(state, nil)
 	if w.Train.Credit.Critic() {
-		critic, err := folder.Critic()
+		critic, err := folder.critic()
 		if err != nil {
 			return fmt.Errorf("read the snapshot: %w", err)
 		}
@@ -297,15 +304,15 @@ func (w *work) loadVersion(p *model.Programs, src model.Source) (*model.State, e
 	return state, err
 }
 
-// loadBase makes the engine hold version 0.
-func (w *work) loadBase(ctx context.Context, s store.Store, run activities.Run, p *model.Programs) error {
-	base, err := w.base(ctx, s, run.Base)
+// loadFirst makes the engine hold version 0.
+func (w *work) loadFirst(ctx context.Context, s store.Store, run activities.Run, p *model.Programs) error {
+	first, err := w.version0(ctx, s, run)
 	if err != nil {
 		return err
 	}
-	state, err := w.loadVersion(p, base)
+	state, err := w.loadVersion(p, first)
 	if err != nil {
-		return fmt.Errorf("load the base model: %w", err)
+		return fmt.Errorf("load version 0: %w", err)
 	}
 	w.engine.hold(state, nil)
 	if w.Train.Credit.Critic() {
@@ -330,19 +337,6 @@ func (w *work) loadCritic(run activities.Run, critic model.Source) error {
 	return nil
 }
 
-// base gives the weights of a base model.
-func (w *work) base(ctx context.Context, s store.Store, index store.Ref) (model.Source, error) {
-	base, err := run.ReadIndex(ctx, s, index)
-	if err != nil {
-		return model.Source{}, err
-	}
-	folder, err := model.OpenFS(store.FS(ctx, s, base.Files, &w.reading))
-	if err != nil {
-		return model.Source{}, fmt.Errorf("base model: %w", run.ModelError(err))
-	}
-	return folder.First(), nil
-}
-
 // reference makes the engine hold the run's reference, version 0, which never
 // changes: it has no moments, and branches share it.
 func (w *work) reference(ctx context.Context, s store.Store, run activities.Run) (*model.State, error) {
@@ -350,7 +344,7 @@ func (w *work) reference(ctx context.Context, s store.Store, run activities.Run)
 		return w.engine.reference, nil
 	}
 	begin := time.Now()
-	base, err := w.base(ctx, s, run.Base)
+	first, err := w.version0(ctx, s, run)
 	if err != nil {
 		return nil, err
 	}
@@ -358,7 +352,7 @@ func (w *work) reference(ctx context.Context, s store.Store, run activities.Run)
 	if err != nil {
 		return nil, err
 	}
-	if w.engine.reference, err = p.LoadParams(base); err != nil {
+	if w.engine.reference, err = p.LoadParams(first); err != nil {
 		return nil, fmt.Errorf("load the reference: %w", err)
 	}
 	w.measured.LoadSeconds += time.Since(begin).Seconds()

@@ -46,7 +46,7 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, critic bool) er
 	if err != nil {
 		return err
 	}
-	if err := w.testOnce(policyKey(run, shapes), p, func() error {
+	if err := w.testOnce(policyKey(w.Context, run, shapes), p, func() error {
 		generate := w.selfTestPrompts(shapes, draws)
 		if err := w.repeats(ctx, "a generation", p, func(probe *model.State) (string, *model.State, error) {
 			got, err := p.Generate(ctx, probe, generate)
@@ -87,7 +87,7 @@ func (w *work) testOnce(key programsKey, p *model.Programs, test func() error) e
 		return fmt.Errorf("self-test: %w", err)
 	}
 	if device := w.engine.device; !device.HasPassed(selfTestName, hashes) {
-		w.engine.drop()
+		w.engine.dropAll() // the probes have a base model of their own
 		if err := test(); err != nil {
 			return err
 		}

@@ -104,7 +104,7 @@ func (w *work) stateFiles(ctx context.Context, s store.Store, v activities.Versi
 	list := run.Streamed(files)
 	for _, name := range run.SmallFiles {
 		ref, ok := base.Files[name]
-		if !ok || name == model.ConfigFile { // the state has its own
+		if !ok || name == model.ConfigFile { // the state has its own, or is no whole model
 			continue
 		}
 		body, err := store.GetArtifact(ctx, s, ref)

@@ -78,6 +78,7 @@ type testRun struct {
 	activities.Plan
 	state    string
 	programs map[string]string
+	frozen   string
 	head     *store.Ref
 	commits  []activities.CommitInput
 }
@@ -109,7 +110,7 @@ func begun(t *testing.T, id string, document json.RawMessage) *testRun {
 	if got.Base != nil && !got.Plan.Prepare {
 		r.Run.Base = *got.Base
 	}
-	for in := (activities.WarmStartInput{Run: id, Spec: got.Spec, Steps: 100}); r.Run.Base.Digest == ""; {
+	for in := (activities.WarmStartInput{Run: id, Spec: got.Spec, Base: got.Base, Steps: 100}); r.Run.Base.Digest == ""; {
 		w, err := r.Device.WarmStart(t.Context(), in)
 		require.NoError(t, err)
 		if in.From = w.Snapshot; w.Base != nil {
@@ -117,7 +118,7 @@ func begun(t *testing.T, id string, document json.RawMessage) *testRun {
 		}
 	}
 	restored := r.restore(t, activities.RestoreInput{})
-	r.state, r.programs = restored.State, restored.Programs
+	r.state, r.programs, r.frozen = restored.State, restored.Programs, restored.Frozen
 	return r
 }
 
@@ -146,6 +147,7 @@ type Iteration struct {
 	State                        string     // state fingerprint of version Number
 	Settings                     spec.Settings
 	Programs                     map[string]string
+	Frozen                       string
 	Baseline, Evaluate, Snapshot bool
 	States                       *store.Ref
 	Rolled                       *activities.Rolled
@@ -157,7 +159,7 @@ type Iteration struct {
 // start is the iteration as the order of an iteration takes it.
 func (it Iteration) start(info activities.DeviceInfo) iteration.Start {
 	out := iteration.Start{
-		Run: it.Run, Plan: it.Plan, Branch: it.Branch, Number: it.Number, Policy: it.State, Programs: it.Programs,
+		Run: it.Run, Plan: it.Plan, Branch: it.Branch, Number: it.Number, Policy: it.State, Programs: it.Programs, Frozen: it.Frozen,
 		Due:      iteration.Due{Baseline: it.Baseline, Evaluate: it.Evaluate, Snapshot: it.Snapshot},
 		Previous: it.Previous, Before: it.Before, Fingerprint: info.Fingerprint, Device: info.Fields,
 	}
@@ -193,7 +195,7 @@ func (r *testRun) iteration() Iteration {
 		panic(err) // the store is memory
 	}
 	return Iteration{
-		Run: r.Run, Plan: r.Plan, Number: n, Parent: r.head, State: r.state, Settings: r.Plan.Settings, Programs: r.programs,
+		Run: r.Run, Plan: r.Plan, Number: n, Parent: r.head, State: r.state, Settings: r.Plan.Settings, Programs: r.programs, Frozen: r.frozen,
 		Before: r.known(), Previous: r.metrics(), States: r.states(), Rolled: r.rolled(), Replay: replay, Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
 	}
 }

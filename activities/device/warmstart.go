@@ -21,6 +21,7 @@ import (
 // starterIdentity is everything the bits of a warm-started policy depend on.
 type starterIdentity struct {
 	Starter      *spec.Starter    `json:"starter,omitempty"`
+	LoRA         *spec.LoRA       `json:"lora,omitempty"` // what is taught, instead of all weights
 	Base         string           `json:"base,omitempty"` // digest of the index of the model that is trained
 	WarmStart    spec.WarmStart   `json:"warm_start"`
 	Environment  spec.Environment `json:"environment"`
@@ -63,7 +64,7 @@ func (d *Device) WarmStart(ctx context.Context, in activities.WarmStartInput) (_
 		MicroBatch: t.Update.MicroBatch, ComputeDtype: t.Policy.ComputeDtype, Fingerprint: d.Engine.Info().Fingerprint,
 	}
 	if in.Base != nil {
-		identity.Base = in.Base.Digest
+		identity.Base, identity.LoRA = in.Base.Digest, t.Policy.LoRA
 	}
 	id, err := run.DigestOf(identity)
 	if err != nil {
@@ -83,7 +84,7 @@ func (d *Device) WarmStart(ctx context.Context, in activities.WarmStartInput) (_
 	if err == nil && out.Steps < steps {
 		out.Snapshot, err = w.putChunk(ctx, d.Store, place, out.Steps)
 	} else if err == nil {
-		out.Base, err = w.putStarter(ctx, d.Store, place, files)
+		out.Base, err = w.putStarter(ctx, d.Store, place, in, files)
 	}
 	if out.Base == nil && (err == nil || errors.Is(err, store.ErrNotFound)) {
 		// A worker that was taken for dead, or another run's, may have finished the
@@ -117,6 +118,9 @@ func (d *Device) findStarter(ctx context.Context, place string, steps int) (out 
 // beginStarter is begin for a run that has no version 0 yet. files are the small files of the
 // model that is trained.
 func (d *Device) beginStarter(ctx context.Context, in activities.WarmStartInput, t spec.Train) (w *work, files map[string][]byte, done func(*error), err error) {
+	if in.Base == nil {
+		t.Policy.LoRA = nil // the starter is the base model: all its weights are taught
+	}
 	w, done, err = d.beginWith(ctx, in.Run, func() (*run.Context, error) {
 		var err error
 		if files, err = d.warmStartFiles(ctx, in, t); err != nil {
@@ -161,12 +165,20 @@ func StarterConfig(s spec.Starter) model.Config {
 	}
 }
 
+// unbegun is a run before its version 0: its base model is what a warm start teaches, none of
+// a starter.
+func unbegun(in activities.WarmStartInput) activities.Run {
+	out := activities.Run{ID: in.Run, Spec: in.Spec}
+	if in.Base != nil {
+		out.Base = *in.Base
+	}
+	return out
+}
+
 // teach applies the chunk's supervised updates, or as many as are left.
 func (w *work) teach(ctx context.Context, s store.Store, in activities.WarmStartInput) (activities.WarmStartResult, error) {
-	run := activities.Run{ID: in.Run, Spec: in.Spec}
-	if in.Base != nil {
-		run.Base = *in.Base
-	} else {
+	run := unbegun(in)
+	if in.Base == nil {
 		// Starters have no index yet: programs are kept under their architecture.
 		run.Base.Digest = "starter " + string(w.Config.JSON())
 	}
@@ -263,13 +275,13 @@ func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, 
 func (w *work) chunkSource(ctx context.Context, s store.Store, in activities.WarmStartInput) (model.Source, error) {
 	switch {
 	case in.From != nil:
-		folder, err := model.OpenFS(store.FS(ctx, s, in.From.Files, nil))
+		state, err := w.openState(ctx, s, unbegun(in), in.From.Files)
 		if err != nil {
 			return model.Source{}, fmt.Errorf("warm start after %d steps: %w", in.From.Version, err)
 		}
-		return folder.Policy()
+		return state.policy()
 	case in.Base != nil:
-		return w.base(ctx, s, *in.Base)
+		return w.version0(ctx, s, unbegun(in))
 	}
 	seed := w.Train.Policy.Starter.Seed
 	return model.Drawn(w.Config, draw.Address{Seed: seed, Purpose: draw.Weights}), nil
@@ -299,19 +311,13 @@ func (w *work) putChunk(ctx context.Context, s store.Store, place string, steps 
 
 // putStarter stores the finished starter as a model and notes it under its
 // identity, for other runs.
-func (w *work) putStarter(ctx context.Context, s store.Store, place string, imported map[string][]byte) (*store.Ref, error) {
+func (w *work) putStarter(ctx context.Context, s store.Store, place string, in activities.WarmStartInput, imported map[string][]byte) (*store.Ref, error) {
 	files, err := w.engine.state.Files(model.SnapshotFile)
 	if err != nil {
 		return nil, err
 	}
 	files = slices.DeleteFunc(files, func(f model.File) bool { return !model.OfPolicy(f.Name) })
-	list := run.Streamed(files)
-	for _, name := range run.SmallFiles {
-		if body, ok := imported[name]; ok && name != model.ConfigFile {
-			list = append(list, store.FolderFile{Name: name, Body: body})
-		}
-	}
-	index, err := run.PutModel(ctx, s, list)
+	index, err := w.putTrained(ctx, s, in, run.Streamed(files), imported)
 	if err != nil {
 		return nil, err
 	}
@@ -323,6 +329,24 @@ func (w *work) putStarter(ctx context.Context, s store.Store, place string, impo
 		return nil, err
 	}
 	return &index, removeChunks(ctx, s, place)
+}
+
+// putTrained stores what a warm start has trained: adapters beside their base model, or a whole
+// model with the small files of the one that it was.
+func (w *work) putTrained(ctx context.Context, s store.Store, in activities.WarmStartInput, files []store.FolderFile, imported map[string][]byte) (store.Ref, error) {
+	if w.Config.Adapted() {
+		base, err := run.ReadIndex(ctx, s, *in.Base)
+		if err != nil {
+			return store.Ref{}, err
+		}
+		return run.PutAdapters(ctx, s, base, files)
+	}
+	for _, name := range run.SmallFiles {
+		if body, ok := imported[name]; ok && name != model.ConfigFile {
+			files = append(files, store.FolderFile{Name: name, Body: body})
+		}
+	}
+	return run.PutModel(ctx, s, files)
 }
 
 // removeChunks removes the states between the chunks of a finished starter: a worker that

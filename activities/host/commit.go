@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -68,7 +69,7 @@ func (h *Host) Manifest(ctx context.Context, in activities.CommitInput) (*store.
 			return nil, err
 		}
 	}
-	m.Base.State = in.StateBefore
+	m.Base.State, m.Base.Frozen = in.StateBefore, in.Frozen
 	var before store.UpdateCounts
 	if in.Parent != nil {
 		parent, err := store.ReadManifest(ctx, h.Store, *in.Parent)
@@ -76,6 +77,7 @@ func (h *Host) Manifest(ctx context.Context, in activities.CommitInput) (*store.
 			return nil, fmt.Errorf("manifest before: %w", err)
 		}
 		before, m.Base.State = parent.Update, parent.Base.State
+		m.Base.Frozen = cmp.Or(parent.Base.Frozen, in.Frozen)
 	}
 	t, err := run.ReadSpec(ctx, h.Store, in.Run.Spec)
 	if err != nil {

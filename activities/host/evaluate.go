@@ -41,6 +41,9 @@ func (h *Host) ResolveEvaluation(ctx context.Context, in activities.ResolveEvalu
 		if err != nil {
 			return activities.LoadResult{}, err
 		}
+		if t.Policy, err = run.Starting(ctx, h.Store, t.Policy, base, nil); err != nil {
+			return activities.LoadResult{}, err
+		}
 		// The workflow's id takes the place of a run's id: it holds the device.
 		out = activities.LoadResult{Run: activities.Run{ID: in.ID, Base: base}}
 	}

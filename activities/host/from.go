@@ -12,22 +12,25 @@ import (
 )
 
 // from finds the iteration of another run that a run is forked from. The two share what
-// version 0 is made of; all else may differ.
-func (h *Host) from(ctx context.Context, t spec.Train) (*activities.Head, error) {
+// version 0 is made of; all else may differ. policy is the spec's, with the adapters that
+// the other run started with; document is what a person wrote.
+func (h *Host) from(ctx context.Context, t spec.Train, document []byte) (_ *activities.Head, policy spec.Policy, err error) {
+	policy = t.Policy
 	f := *t.From
 	m, ref, err := h.committed(ctx, f)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, activities.ErrNotFound) {
-		return nil, fmt.Errorf("from: iteration %d of run %q is not committed in %s: %w", f.Iteration, f.Run, h.Store.Location(store.RunsDir), activities.ErrNotFound)
+		return nil, policy, fmt.Errorf("from: iteration %d of run %q is not committed in %s: %w", f.Iteration, f.Run, h.Store.Location(store.RunsDir), activities.ErrNotFound)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("from: %w", err)
+		return nil, policy, fmt.Errorf("from: %w", err)
 	}
 	theirs, err := run.ReadSpec(ctx, h.Store, m.Spec)
 	if err != nil {
-		return nil, fmt.Errorf("from: %w", err)
+		return nil, policy, fmt.Errorf("from: %w", err)
 	}
 	var problems spec.Problems
-	for _, d := range spec.Diff(spec.Train{Policy: theirs.Policy}, spec.Train{Policy: t.Policy}) {
+	policy = startingAs(policy, theirs.Policy, document)
+	for _, d := range spec.Diff(spec.Train{Policy: theirs.Policy}, spec.Train{Policy: policy}) {
 		problems = append(problems, spec.Problem{Path: d.Path, Found: d.Other, Allowed: d.One, Hint: fmt.Sprintf("run %s has it, and this one goes on with its policy", f.Run)})
 	}
 	if theirs.Credit.Critic() != t.Credit.Critic() {
@@ -37,11 +40,11 @@ func (h *Host) from(ctx context.Context, t spec.Train) (*activities.Head, error)
 		})
 	}
 	if len(problems) > 0 {
-		return nil, problems
+		return nil, policy, problems
 	}
 	base, err := run.PutIndex(ctx, h.Store, m.Base)
 	if err != nil {
-		return nil, err
+		return nil, policy, err
 	}
 	out := &activities.Head{
 		Manifest: ref, Iteration: m.Iteration, State: m.StateAfter, Fingerprint: m.Fingerprint, Device: m.Device, Base: base,
@@ -49,12 +52,12 @@ func (h *Host) from(ctx context.Context, t spec.Train) (*activities.Head, error)
 	}
 	found, err := store.FindRebuild(ctx, h.Store, ref)
 	if err != nil {
-		return nil, fmt.Errorf("from: %w", err)
+		return nil, policy, fmt.Errorf("from: %w", err)
 	}
 	if found.Snapshot != nil {
 		out.Snapshot = found.Snapshot.Version
 	}
-	return out, nil
+	return out, policy, nil
 }
 
 // committed reads the manifest that a From names.

@@ -25,6 +25,11 @@ import (
 // ImportBase copies the model a spec starts from into the store, and gives its
 // index. A starter is made on a device instead: ok is false.
 func ImportBase(ctx context.Context, s store.Store, p spec.Policy) (index store.Ref, ok bool, err error) {
+	return importModel(ctx, s, p, true)
+}
+
+// importModel imports a whole model or, if they are wanted, adapters with their base model.
+func importModel(ctx context.Context, s store.Store, p spec.Policy, adapters bool) (index store.Ref, ok bool, err error) {
 	origin, err := p.Origin()
 	if err != nil {
 		return store.Ref{}, false, fmt.Errorf("policy.from: %w", err)
@@ -35,9 +40,9 @@ func ImportBase(ctx context.Context, s store.Store, p spec.Policy) (index store.
 	case spec.OriginModel:
 		index, err = findModel(ctx, s, origin.Name)
 	case spec.OriginFolder:
-		index, err = importFolder(ctx, s, origin.Name)
+		index, err = importFolder(ctx, s, origin.Name, p, adapters)
 	case spec.OriginHub:
-		index, err = importHub(ctx, s, origin)
+		index, err = importHub(ctx, s, origin, p, adapters)
 	}
 	if err != nil {
 		return store.Ref{}, false, fmt.Errorf("import %s: %w", p.From, err)
@@ -50,13 +55,24 @@ func ImportBase(ctx context.Context, s store.Store, p spec.Policy) (index store.
 const MaxSmallFile = 64 << 20
 
 // importFolder checks a Hugging Face folder and stores its files.
-func importFolder(ctx context.Context, s store.Store, path string) (store.Ref, error) {
+func importFolder(ctx context.Context, s store.Store, path string, p spec.Policy, adapters bool) (store.Ref, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return store.Ref{}, fmt.Errorf("%w (the path is the host worker's): %w", err, activities.ErrModelInvalid)
 	}
 	defer root.Close()
-	return importFiles(ctx, s, root.FS())
+	return importAny(ctx, s, root.FS(), p, adapters)
+}
+
+// importAny imports what a folder holds: a whole model or, if they are wanted, adapters.
+func importAny(ctx context.Context, s store.Store, fsys fs.FS, p spec.Policy, adapters bool) (store.Ref, error) {
+	switch {
+	case holdsAdapters(fsys) && adapters:
+		return importAdapters(ctx, s, fsys, p)
+	case holdsAdapters(fsys):
+		return store.Ref{}, fmt.Errorf("the folder holds adapters and no whole model: %w", activities.ErrModelInvalid)
+	}
+	return importFiles(ctx, s, fsys)
 }
 
 // importFiles checks a model's files and stores them. Each is opened once and must be a
@@ -64,40 +80,64 @@ func importFolder(ctx context.Context, s store.Store, path string) (store.Ref, e
 // files of this machine into the bucket by a link. The headers say whether the weights fit;
 // the weights are read to be stored.
 func importFiles(ctx context.Context, s store.Store, fsys fs.FS) (store.Ref, error) {
-	names, err := modelFileNames(fsys)
+	files, small, done, err := openFiles(fsys, kept)
+	defer done()
 	if err != nil {
 		return store.Ref{}, err
 	}
-	small := map[string][]byte{}
-	var files []store.FolderFile
+	folder, err := model.OpenFS(fsys)
+	if err != nil {
+		return store.Ref{}, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
+	}
+	if err := checkTokenizer(small, folder.Config); err != nil {
+		return store.Ref{}, err
+	}
+	return run.PutModel(ctx, s, files)
+}
+
+// checkTokenizer returns an error unless a tokenizer's files can be read and fit the model.
+func checkTokenizer(small map[string][]byte, c model.Config) error {
+	t, err := tokenizer.Load(small)
+	if err == nil {
+		_, err = t.Legal(c.VocabSize)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
+	}
+	return nil
+}
+
+// openFiles opens a folder's files of some names. small are the whole files that are no
+// weights. The caller closes them by done.
+func openFiles(fsys fs.FS, wanted func(name string) bool) (files []store.FolderFile, small map[string][]byte, done func(), err error) {
+	var open []io.Closer
+	done = func() {
+		for _, f := range open {
+			f.Close()
+		}
+	}
+	names, err := modelFileNames(fsys, wanted)
+	if err != nil {
+		return nil, nil, done, err
+	}
+	small = map[string][]byte{}
 	for _, n := range names {
 		f, size, err := openModelFile(fsys, n)
 		if err != nil {
-			return store.Ref{}, fmt.Errorf("%w (links must not leave the folder): %w", err, activities.ErrModelInvalid)
+			return nil, nil, done, fmt.Errorf("%w (links must not leave the folder): %w", err, activities.ErrModelInvalid)
 		}
-		defer f.Close()
+		open = append(open, f)
 		if !strings.HasSuffix(n, ".json") && !strings.HasSuffix(n, ".jinja") {
 			files = append(files, store.FolderFile{Name: n, Open: func() io.Reader { return io.NewSectionReader(f, 0, size) }, Size: size})
 			continue
 		}
 		// The checked bytes are the stored bytes.
 		if small[n], err = readSmall(f, n, size); err != nil {
-			return store.Ref{}, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
+			return nil, nil, done, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
 		}
 		files = append(files, store.FolderFile{Name: n, Body: small[n]})
 	}
-	folder, err := model.OpenFS(fsys)
-	if err != nil {
-		return store.Ref{}, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
-	}
-	t, err := tokenizer.Load(small)
-	if err != nil {
-		return store.Ref{}, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
-	}
-	if _, err := t.Legal(folder.Config.VocabSize); err != nil {
-		return store.Ref{}, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
-	}
-	return run.PutModel(ctx, s, files)
+	return files, small, done, nil
 }
 
 // modelFile is an open file that can be read from anywhere.
@@ -153,15 +193,15 @@ func kept(name string) bool {
 	return strings.HasSuffix(name, ".safetensors") || name == weightsIndex || slices.Contains(run.SmallFiles, name)
 }
 
-// modelFileNames lists the files of a model folder that Reprise keeps.
-func modelFileNames(fsys fs.FS) ([]string, error) {
+// modelFileNames lists the files of a model folder that are wanted.
+func modelFileNames(fsys fs.FS, wanted func(name string) bool) ([]string, error) {
 	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
 		return nil, fmt.Errorf("list the model's folder: %w: %w", err, activities.ErrModelInvalid)
 	}
 	var names []string
 	for _, e := range entries {
-		if !e.IsDir() && kept(e.Name()) {
+		if !e.IsDir() && wanted(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}
@@ -173,16 +213,16 @@ func modelFileNames(fsys fs.FS) ([]string, error) {
 
 // importHub fetches a hub model and imports it. What was downloaded is removed once it is in
 // the store; after an error it stays, and the next attempt resumes the download.
-func importHub(ctx context.Context, s store.Store, origin spec.Origin) (store.Ref, error) {
+func importHub(ctx context.Context, s store.Store, origin spec.Origin, p spec.Policy, adapters bool) (store.Ref, error) {
 	from, err := hub.FromEnv()
 	if err != nil {
 		return store.Ref{}, err
 	}
-	m, err := from.Fetch(ctx, origin.Name, origin.Revision, kept, whole)
+	m, err := from.Fetch(ctx, origin.Name, origin.Revision, fetched, whole)
 	if err != nil {
 		return store.Ref{}, fmt.Errorf("%w%s", hubError(err), withoutNetwork(err))
 	}
-	index, err := importFiles(ctx, s, m.FS)
+	index, err := importAny(ctx, s, m.FS, p, adapters)
 	if err != nil && !errors.Is(err, activities.ErrModelInvalid) {
 		return store.Ref{}, errors.Join(err, m.Close())
 	}
@@ -192,6 +232,10 @@ func importHub(ctx context.Context, s store.Store, origin spec.Origin) (store.Re
 // whole reports whether a folder has all files of a model: programs that look at a model
 // leave some of them in a hub's cache.
 func whole(fsys fs.FS) bool {
+	if holdsAdapters(fsys) {
+		_, err := fs.Stat(fsys, model.AdapterFile)
+		return err == nil
+	}
 	if _, err := fs.Stat(fsys, "tokenizer.json"); err != nil {
 		return false
 	}

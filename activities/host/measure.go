@@ -28,6 +28,10 @@ type EvaluationResult struct {
 	// PassRows is the spec's, on which the bits depend; 0 is the default.
 	PassRows    int    `json:"pass_rows,omitempty"`
 	Fingerprint string `json:"fingerprint"`
+	// LoRA is how the adapters are made that the state is of, and Base the digest of their base
+	// model; absent where all weights are trained.
+	LoRA *spec.LoRA `json:"lora,omitempty"`
+	Base string     `json:"base,omitempty"`
 	// Metrics are the figures, Trajectories the digest of the table's logical columns.
 	Metrics      activities.Metrics `json:"metrics"`
 	Trajectories string             `json:"trajectories"`
@@ -70,21 +74,29 @@ func (h *Host) Measure(ctx context.Context, in activities.MeasureInput) (_ activ
 	if err != nil {
 		return activities.MeasureResult{}, err
 	}
-	b, err := canon.Marshal(EvaluationResult{
+	result := EvaluationResult{
 		Format: evaluationFormat, Suite: *task.Suite, State: in.State, ComputeDtype: rc.Train.Policy.ComputeDtype, PassRows: rc.Train.Rollout.PassRows,
 		Fingerprint: in.Fingerprint, Metrics: metrics, Trajectories: table.Content,
-	})
+	}
+	if result.LoRA = rc.Train.Policy.LoRA; result.LoRA != nil {
+		base, err := run.ReadIndex(ctx, h.Store, in.Run.Base)
+		if err != nil {
+			return activities.MeasureResult{}, err
+		}
+		result.Base = base.Digest
+	}
+	b, err := canon.Marshal(result)
 	if err != nil {
 		return activities.MeasureResult{}, fmt.Errorf("encode the result of suite %s: %w", task.Suite.Name, err)
 	}
-	result, err := store.PutArtifact(ctx, h.Store, place, "result", "json", b)
+	stored, err := store.PutArtifact(ctx, h.Store, place, "result", "json", b)
 	if err != nil {
 		return activities.MeasureResult{}, err
 	}
 	return activities.MeasureResult{
 		Evaluation: store.EvaluationRef{
 			Version: in.Version, Suite: task.Suite.Name, State: in.State,
-			Turns: in.Turns, Trajectories: &table, Result: &result, Metrics: metrics,
+			Turns: in.Turns, Trajectories: &table, Result: &stored, Metrics: metrics,
 		},
 		Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil

@@ -55,12 +55,17 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 		// run that it came from is not read again.
 		base, imported = head.Base, true
 	} else if t.From != nil {
-		if from, err = h.from(ctx, t); err != nil {
+		if from, t.Policy, err = h.from(ctx, t, in.Spec); err != nil {
 			return activities.ResolveResult{}, err
 		}
 		base, imported = from.Base, true
 	} else if base, imported, err = ImportBase(ctx, h.Store, t.Policy); err != nil {
 		return activities.ResolveResult{}, err
+	}
+	if written == nil && imported && (head == nil && from == nil || t.Policy.LoRA == nil) {
+		if t.Policy, err = run.Starting(ctx, h.Store, t.Policy, base, in.Spec); err != nil {
+			return activities.ResolveResult{}, err
+		}
 	}
 	if written == nil {
 		if t, err = h.completed(ctx, t, in.Spec, base, imported); err != nil {
@@ -149,6 +154,7 @@ func completedFrom(t, written spec.Train, document []byte) spec.Train {
 	t.Limits.GenerateRows = cmp.Or(t.Limits.GenerateRows, written.Limits.GenerateRows)
 	t.Limits.ScoreRows = cmp.Or(t.Limits.ScoreRows, written.Limits.ScoreRows)
 	t.Limits.SnapshotMiB = cmp.Or(t.Limits.SnapshotMiB, written.Limits.SnapshotMiB)
+	t.Policy = startingAs(t.Policy, written.Policy, document)
 	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
 	for i := range t.Evaluation.Suites {
 		s := &t.Evaluation.Suites[i]
@@ -159,6 +165,18 @@ func completedFrom(t, written spec.Train, document []byte) spec.Train {
 		}
 	}
 	return t
+}
+
+// startingAs takes over the adapters that a resolved policy starts with. They came with its
+// model, which has a base model then.
+func startingAs(p, resolved spec.Policy, document []byte) spec.Policy {
+	if resolved.Base == "" || resolved.LoRA == nil {
+		return p
+	}
+	if same, err := p.Starting(*resolved.LoRA, resolved.Base, document); err == nil {
+		return same
+	}
+	return p // differs, as the comparison will say
 }
 
 // completed fills in what a spec leaves to the environment and the model: the widths of

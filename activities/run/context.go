@@ -33,7 +33,8 @@ type Context struct {
 	*BaseModel
 }
 
-// BaseModel is a base model's configuration and tokenizer, which its runs share.
+// BaseModel is a base model's configuration and tokenizer, which its runs share; in a Context,
+// the configuration has the run's adapters.
 type BaseModel struct {
 	Config    model.Config
 	Tokenizer *tokenizer.Tokenizer
@@ -147,9 +148,13 @@ func NewContext(t spec.Train, w *BaseModel) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tok != w.Tokenizer {
+	lora, err := loraOf(t.Policy)
+	if err != nil {
+		return nil, err
+	}
+	if tok != w.Tokenizer || t.Policy.LoRA != nil {
 		own := *w
-		own.Tokenizer, rc.BaseModel = tok, &own
+		own.Tokenizer, own.Config.LoRA, rc.BaseModel = tok, lora, &own
 	}
 	if rc.Training, err = trainingTask(t); err != nil {
 		return nil, err

@@ -67,7 +67,7 @@ func PutModel(ctx context.Context, s store.Store, files []store.FolderFile) (sto
 // workflow knows its base model. The same model gives the same index, whatever it was
 // called where it came from.
 func PutIndex(ctx context.Context, s store.Store, m store.ModelRef) (store.Ref, error) {
-	m.Name, m.State = "", ""
+	m.Name, m.State, m.Frozen = "", "", ""
 	b, err := canon.Marshal(m)
 	if err != nil {
 		return store.Ref{}, fmt.Errorf("encode model index: %w", err)

@@ -111,18 +111,23 @@ func (s *Sweeps) importBases(ctx context.Context, w *writtenSweep) error {
 		var train struct {
 			Policy struct {
 				From string `json:"from"`
+				Base string `json:"base"`
 			} `json:"policy"`
 		}
 		if err := json.Unmarshal(t.Spec, &train); err != nil {
 			return fmt.Errorf("spec of trial %s: %w", t.Label, err)
 		}
-		from := train.Policy.From
-		origin, err := spec.Policy{From: from}.Origin()
+		policy := spec.Policy{From: train.Policy.From, Base: train.Policy.Base}
+		from := policy.From
+		if policy.Base != "" {
+			from += " over " + policy.Base
+		}
+		origin, err := policy.Origin()
 		if from == "" || err != nil || origin.Kind != spec.OriginHub && origin.Kind != spec.OriginFolder {
 			continue
 		}
 		if w.Imported[from] == "" {
-			index, _, err := host.ImportBase(ctx, s.Store, spec.Policy{From: from})
+			index, _, err := host.ImportBase(ctx, s.Store, policy)
 			if err != nil {
 				return err
 			}

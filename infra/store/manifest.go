@@ -102,6 +102,9 @@ type ModelRef struct {
 	Files map[string]Ref `json:"files"`
 	// State is the state fingerprint of version 0: this model with zero moments.
 	State string `json:"state,omitempty"`
+	// Frozen is the fingerprint of the weights on the device, of a run whose versions are
+	// adapters over them: it is in no version's own.
+	Frozen string `json:"frozen,omitempty"`
 }
 
 // TurnRefs are the tables of one turn.

@@ -127,7 +127,7 @@ func (r *Runner) begin(ctx context.Context, runID string, text []byte) (iteratio
 		}
 	}
 	restored, err := r.Device.Restore(ctx, activities.RestoreInput{Version: activities.Version{Run: start.Run}})
-	start.Policy, start.Programs = restored.State, restored.Programs
+	start.Policy, start.Programs, start.Frozen = restored.State, restored.Programs, restored.Frozen
 	return start, err
 }
 

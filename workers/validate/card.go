@@ -68,7 +68,7 @@ func cardOf(t spec.Train, shape spec.ModelShape, card int64, sized func(deviceGB
 	c := &Card{
 		Bytes: card, Usable: usable(card), Needs: d.Memory.Peak, Host: d.HostBytes() + hostBuffers,
 		Programs: spec.Programs(t, shape, false),
-		Base:     float64(d.Memory.Weights) / LoadRate, Snapshot: float64(d.Storage.Snapshot) / LoadRate,
+		Base:     float64(d.Memory.Frozen+d.Memory.Weights) / LoadRate, Snapshot: float64(d.Storage.Snapshot) / LoadRate,
 	}
 	if c.Fits = c.Needs <= c.Usable; !c.Fits {
 		if gb := int(c.Usable >> 30); gb > 0 && spec.Derive(sized(gb), shape).Memory.Peak <= c.Usable {
@@ -109,6 +109,9 @@ func changes(t spec.Train, shape spec.ModelShape, usable int64) []string {
 	}
 	if t.Credit.Critic() && fits(func(u *spec.Train) { u.Credit.Algorithm = spec.Default(t.Policy.From).Credit.Algorithm }) {
 		out = append(out, fmt.Sprintf("credit.algorithm: %q, which has no critic", spec.Default(t.Policy.From).Credit.Algorithm))
+	}
+	if t.Policy.LoRA == nil && fits(func(u *spec.Train) { u.Policy.LoRA = spec.DefaultLoRA(t.Policy.From) }) {
+		out = append(out, "policy.lora: {}, which trains adapters and no other weights")
 	}
 	peak := spec.Derive(t, shape).Memory.Peak
 	for _, name := range slices.Backward(families.Names()) {

@@ -108,7 +108,7 @@ func besidesRun(e spec.Evaluate, standIn spec.Train, known spec.Known) error {
 
 // withModel fills in the widths from the model's tokenizer, if it is available.
 func (v Evaluation) withModel(t spec.Train) (Evaluation, error) {
-	m, err := modelOf(t.Policy)
+	m, err := modelOf(&t.Policy, nil)
 	if m.estimated {
 		m.unknown = fmt.Sprintf("%s is fetched at the start", t.Policy.From)
 	}

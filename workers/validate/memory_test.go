@@ -37,24 +37,31 @@ func TestMemoryIsWhatXLASays(t *testing.T) {
 		prompt, fresh, chunk, micro int
 		dtype, credit               string
 		large                       bool
+		rank                        int // of adapters; 0: all weights are trained
 	}{
-		{"42 M", small, 128, 64, 16, 4, "float32", "gae", false},
-		{"42 M, long rows", small, 512, 512, 0, 2, "float32", "grpo", false},
-		{"42 M, bfloat16", small, 128, 64, 0, 4, "bfloat16", "grpo", false},
-		{"100 M", big, 256, 128, 32, 4, "float32", "grpo", true},
-		{"100 M, long rows", big, 896, 128, 0, 2, "float32", "gae", true},
-		{"100 M, bfloat16", big, 256, 128, 32, 4, "bfloat16", "grpo", true},
+		{"42 M", small, 128, 64, 16, 4, "float32", "gae", false, 0},
+		{"42 M, long rows", small, 512, 512, 0, 2, "float32", "grpo", false, 0},
+		{"42 M, bfloat16", small, 128, 64, 0, 4, "bfloat16", "grpo", false, 0},
+		{"42 M, adapters", small, 128, 64, 16, 4, "float32", "gae", false, 16},
+		{"42 M, adapters of rank 64, long rows", small, 512, 512, 0, 2, "float32", "grpo", false, 64},
+		{"42 M, adapters, bfloat16", small, 128, 64, 0, 4, "bfloat16", "grpo", false, 16},
+		{"100 M", big, 256, 128, 32, 4, "float32", "grpo", true, 0},
+		{"100 M, long rows", big, 896, 128, 0, 2, "float32", "gae", true, 0},
+		{"100 M, bfloat16", big, 256, 128, 32, 4, "bfloat16", "grpo", true, 0},
 	} {
 		if c.large && !*large {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			document := fmt.Sprintf(`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab","compute_dtype":%q},
+			document := fmt.Sprintf(`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab","compute_dtype":%q%s},
 				"rollout":{"groups":4,"group_size":4,"turns":1,"prompt_tokens":[%d],"max_new_tokens":%d%s},"update":{"micro_batch":%d},
 				"credit":{"algorithm":%q},"evaluation":{"every":0}}`,
-				c.dtype, c.prompt, c.fresh, map[bool]string{true: fmt.Sprintf(`,"chunk_tokens":%d`, c.chunk)}[c.chunk > 0], c.micro, c.credit)
+				c.dtype, map[bool]string{true: fmt.Sprintf(`,"lora":{"rank":%d}`, c.rank)}[c.rank > 0], c.prompt, c.fresh, map[bool]string{true: fmt.Sprintf(`,"chunk_tokens":%d`, c.chunk)}[c.chunk > 0], c.micro, c.credit)
 			train, err := spec.Decode([]byte(document), run.Known())
 			require.NoError(t, err)
+			if c.rank > 0 {
+				c.config.LoRA = model.LoRA{Rank: c.rank, Alpha: 64, Targets: model.AllLinear}
+			}
 			shapes := model.Shapes{
 				GenerateRows: 16, PromptTokens: c.prompt, MaxNewTokens: c.fresh, ChunkTokens: c.chunk,
 				MicroBatch: c.micro, Sequence: c.prompt + c.fresh, ComputeDtype: c.dtype,

@@ -50,7 +50,10 @@ func CheckTrain(b []byte, card int64) (Train, error) {
 	if err != nil {
 		return Train{}, err
 	}
-	m, err := modelOf(t.Policy)
+	m, err := modelOf(&t.Policy, b)
+	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
+		return Train{Verdict: verdictOf(problems)}, nil
+	}
 	if err != nil {
 		return Train{}, err
 	}
@@ -135,8 +138,16 @@ type origin struct {
 	unknown   string // why the model is not known here
 }
 
-func modelOf(p spec.Policy) (origin, error) {
+// modelOf finds the model of a policy, and gives the policy the adapters that its folder holds.
+// document is what a person wrote.
+func modelOf(p *spec.Policy, document []byte) (origin, error) {
 	from, err := p.Origin()
+	if err == nil && from.Kind == spec.OriginFolder {
+		var base spec.Policy
+		if *p, base, err = host.LocalAdapters(from.Name, *p, document); err == nil && base.From != p.From {
+			return modelOf(&base, nil)
+		}
+	}
 	if err != nil {
 		return origin{}, fmt.Errorf("policy.from: %w", err)
 	}

@@ -20,7 +20,7 @@ func (it *Iteration) commitInput() activities.CommitInput {
 	updated := it.updated()
 	in := activities.CommitInput{
 		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Parent: it.headRef(), Settings: it.Settings,
-		Fingerprint: it.Fingerprint, Device: it.Device, Programs: it.Programs,
+		Fingerprint: it.Fingerprint, Device: it.Device, Programs: it.Programs, Frozen: it.Frozen,
 		StateBefore: it.Policy, StateAfter: updated.State,
 		Turns: it.turns(), Rollout: it.Shared, Trajectories: it.Selected.Trajectories, Scores: it.scores(),
 		States: it.states(), Update: updated.Counts, Snapshot: it.State.Snapshot, Evaluations: it.Evaluations,

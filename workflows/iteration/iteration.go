@@ -55,6 +55,8 @@ type Start struct {
 	Fingerprint string
 	Device      json.RawMessage
 	Programs    map[string]string
+	// Frozen is the fingerprint of the base model below adapters; empty without.
+	Frozen string
 	// Apart is the id of the Evaluate workflow that evaluates; "" in a run.
 	Apart string
 }

@@ -25,6 +25,10 @@ var bounds = map[string]string{
 	"from.iteration": "[0, 1000000]",
 	"from.branch":    "[-1, 1000000]",
 
+	"policy.lora.rank":  "[1, 4096]",
+	"policy.lora.alpha": "(0, 1000000]",
+	"policy.lora.seed":  "[0, 9007199254740992]",
+
 	"policy.starter.layers":            "[1, 64]",
 	"policy.starter.hidden_size":       "[8, 4096]",
 	"policy.starter.intermediate_size": "[8, 16384]",
@@ -207,7 +211,7 @@ func numericFields(t *testing.T) []numericField {
 				out = append(out, structFields(reflect.TypeFor[collapse.Config](), r.path+".")...)
 				continue
 			default:
-				require.Contains(t, []valueType{typeBool, typeString, typeOptions}, r.typ, "a new type of field, with numbers or without: %s", r.path)
+				require.Contains(t, []valueType{typeBool, typeString, typeNames, typeOptions}, r.typ, "a new type of field, with numbers or without: %s", r.path)
 				continue
 			}
 			out = append(out, f)

@@ -223,8 +223,12 @@ func (d *decoder) assemble() Train {
 		from = FromStarter
 	}
 	_, starter := d.values["policy.starter"]
+	_, lora := d.values["policy.lora"]
 	for _, r := range rules {
 		if r.typ == typeObjects || strings.HasPrefix(r.path, "environment.") {
+			continue
+		}
+		if !lora && strings.HasPrefix(r.path, "policy.lora.") {
 			continue
 		}
 		value, ok := d.values[r.path]

@@ -97,7 +97,9 @@ type Derived struct {
 	UpdateTokens int64 `json:"update_tokens,omitempty"`
 	// Parameters is the model's, and LargestTensor the number of weights of its largest
 	// tensor.
-	Parameters    int64   `json:"parameters,omitempty"`
+	Parameters int64 `json:"parameters,omitempty"`
+	// Adapters is the number of weights of the adapters; 0 in a run that trains all weights.
+	Adapters      int64   `json:"adapter_parameters,omitempty"`
 	LargestTensor int64   `json:"-"`
 	Memory        Memory  `json:"memory_bytes"`
 	Storage       Storage `json:"storage_bytes"`
@@ -139,6 +141,7 @@ func Derive(t Train, m ModelShape) Derived {
 		KeptGroups:    t.Selection.Kept(t.Rollout.Groups),
 		ContextsKnown: len(t.Rollout.PromptTokens) > 0,
 		Parameters:    m.Parameters(),
+		Adapters:      m.adapterParameters(t.Policy.LoRA),
 		LargestTensor: m.largestTensor(),
 	}
 	d.RowsKept = d.KeptGroups * t.Rollout.GroupSize
@@ -171,7 +174,11 @@ func (d Derived) HostBytes() int64 {
 }
 
 func storage(t Train, d Derived) Storage {
-	s := Storage{Snapshot: 3 * float32Bytes * d.Parameters}
+	trained := d.Parameters
+	if t.Policy.LoRA != nil {
+		trained = d.Adapters
+	}
+	s := Storage{Snapshot: 3 * float32Bytes * trained}
 	tokenBytes := int64(batchTokenBytes)
 	if t.Credit.Critic() {
 		s.Snapshot *= 2

@@ -35,6 +35,10 @@ func (d Derived) String() string {
 	}
 	row("parameters", count(d.Parameters), "")
 	m := d.Memory
+	if m.Frozen > 0 {
+		row("parameters of the adapters", count(d.Adapters), "trained")
+		row("device: base model", size(m.Frozen), "frozen, matrices in the compute dtype")
+	}
 	row("device: weights and moments", size(m.Weights+m.Moments), "float32")
 	if m.ComputeCopy > 0 {
 		row("device: copies to compute with", size(m.ComputeCopy), BFloat16+", while sampling")
@@ -83,7 +87,7 @@ func (d Derived) MemoryAdvice(t Train) string {
 	if m.Peak == 0 {
 		return "reprise validate shows what the spec needs the device's memory for"
 	}
-	model := m.Weights + m.Moments + m.Critic + m.Reference
+	model := m.Frozen + m.Weights + m.Moments + m.Critic + m.Reference
 	text := fmt.Sprintf("the spec is estimated to need %s at its peak: weights and moments %s, gradients %s, activations %s, KV cache %s",
 		size(m.Peak), size(model), size(m.Gradients), size(m.Activations), size(m.KVCache))
 	switch m.PeakAt {

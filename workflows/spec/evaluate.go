@@ -33,6 +33,7 @@ var evaluateRules = append([]*rule{
 	{path: "policy.run", typ: typeString, text: printable(200), textAllowed: "the workflow id of a Train workflow"},
 	{path: "policy.version", typ: typeInteger, span: between(0, 1_000_000)},
 	{path: "policy.from", typ: typeString, text: checkModel, textAllowed: modelAllowed},
+	{path: "policy.base", inherits: "policy.base"},
 	{path: "policy.compute_dtype", inherits: "policy.compute_dtype"},
 	{path: "policy.chat_template_kwargs", inherits: "policy.chat_template_kwargs"},
 	{path: "suites", inherits: "evaluation.suites"},
@@ -85,6 +86,8 @@ func DecodeEvaluate(b []byte, known Known) (Evaluate, error) {
 			d.add("policy", Problem{Path: "policy.version", Found: fmt.Sprint(*e.Version), Allowed: "nothing beside policy.from", Hint: "only runs have versions"})
 		case e.From != "" && d.values["suites"] == nil && !d.isBad("suites"):
 			d.add("suites", Problem{Path: "suites", Found: nothing, Allowed: d.allowed(evaluateTree.rules["suites"]), Hint: "a model has no distribution of its own"})
+		case e.Run != "" && d.values["policy.base"] != nil:
+			d.add("policy", Problem{Path: "policy.base", Found: "a base model beside policy.run", Allowed: "the run's own"})
 		case e.Run != "" && d.values["policy.compute_dtype"] != nil:
 			d.add("policy", Problem{Path: "policy.compute_dtype", Found: "a dtype beside policy.run", Allowed: "the run's own"})
 		case e.Run != "" && d.values["policy.chat_template_kwargs"] != nil:
@@ -116,6 +119,7 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 		t = *run
 	} else {
 		t = Default(e.From)
+		t.Policy.Base, _ = e.values["policy.base"].(string)
 		if dtype, ok := e.values["policy.compute_dtype"].(string); ok {
 			t.Policy.ComputeDtype = dtype
 		}

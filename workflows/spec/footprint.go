@@ -17,18 +17,21 @@ const (
 // CPUs holds at once. A GPU's is taken to hold the same, but for bfloat16, which a CPU widens
 // to compute with it.
 type footprint struct {
-	m       ModelShape
-	weights int64 // float32
-	width   int64 // bytes of a number in the compute dtype
-	cpu     bool
-	value   bool // the critic's
+	m ModelShape
+	// weights are the bytes of the weights that the programs read, and trained those of them
+	// that are trained, in float32.
+	weights, trained int64
+	width            int64 // bytes of a number in the compute dtype
+	cpu              bool
+	value            bool  // the critic's
+	lora             *LoRA // nil: all weights are trained
 	hidden, inner, queries, keys,
 	layers, vocabulary int64
 }
 
 func footprintOf(t Train, m ModelShape, cpu bool) footprint {
 	f := footprint{
-		m: m, weights: float32Bytes * m.Parameters(), width: float32Bytes, cpu: cpu,
+		m: m, width: float32Bytes, cpu: cpu, lora: t.Policy.LoRA,
 		hidden: int64(m.HiddenSize), inner: int64(m.IntermediateSize),
 		queries: int64(m.Heads) * m.headDim(), keys: int64(m.KVHeads) * m.headDim(),
 		layers: int64(m.Layers), vocabulary: int64(m.VocabSize),
@@ -36,7 +39,27 @@ func footprintOf(t Train, m ModelShape, cpu bool) footprint {
 	if t.Policy.ComputeDtype == BFloat16 {
 		f.width = 2
 	}
+	f.trained = float32Bytes * m.Parameters()
+	if f.lora != nil {
+		f.trained = float32Bytes * m.adapterParameters(f.lora)
+	}
+	f.weights = f.frozen() + f.trained
 	return f
+}
+
+// frozen is the bytes of the base model below adapters: matrices in the compute dtype, norms
+// and biases in float32. A critic's lacks the head.
+func (f footprint) frozen() int64 {
+	if f.lora == nil {
+		return 0
+	}
+	m := f.m
+	m.Tied = m.Tied || f.value
+	matrices := f.matrices() + f.vocabulary*f.hidden
+	if !m.Tied {
+		matrices += f.vocabulary * f.hidden
+	}
+	return f.width*matrices + float32Bytes*(m.Parameters()-matrices)
 }
 
 // lossColumns are about the numbers of a token that the loss reads.
@@ -44,7 +67,11 @@ const lossColumns = 6
 
 // critic is the footprint of the policy's critic.
 func (f footprint) critic() footprint {
-	f.value, f.weights = true, float32Bytes*f.m.criticParameters()
+	f.value, f.trained = true, float32Bytes*f.m.criticParameters()
+	if f.lora != nil {
+		f.trained = float32Bytes * (f.m.adapterParameters(f.lora) + f.hidden)
+	}
+	f.weights = f.frozen() + f.trained
 	return f
 }
 
@@ -61,8 +88,9 @@ func (f footprint) name(kind string) string {
 	return kind
 }
 
-// half reports whether the compute dtype is not float32.
-func (f footprint) half() bool { return f.width < float32Bytes }
+// half reports whether the compute dtype is not float32, so that programs make copies of
+// float32 weights in it. Frozen weights have it already, but a CPU widens them.
+func (f footprint) half() bool { return f.width < float32Bytes && (f.lora == nil || f.cpu) }
 
 // active is the bytes of a number that is computed with.
 func (f footprint) active() int64 {
@@ -82,11 +110,13 @@ func (f footprint) headCopy() int64 {
 
 // layerCopies is the bytes of the copies of the layers' matrices that the backward pass holds
 // at once if the compute dtype is not float32: a layer's, or on a CPU those of all layers,
-// widened again.
+// widened again. Of frozen matrices, which have the compute dtype, a CPU has the widened ones.
 func (f footprint) layerCopies() int64 {
 	switch {
 	case !f.half():
 		return 0
+	case f.cpu && f.lora != nil:
+		return float32Bytes * f.matrices()
 	case f.cpu:
 		return 5 * f.matrices()
 	}
@@ -243,7 +273,8 @@ func (f footprint) forward(rows, width int64) Program {
 // backward adds a micro-batch's gradients to the sums, in the memory of the sums. It goes
 // through the layers one after the other, and computes each again: two tensors of scores, of
 // all blocks of queries, six inner tensors, five as wide as x and two as wide as q, or the
-// gradients of the SwiGLU, besides that of the embedding. Or it needs the head's: the gradient of the
+// gradients of the SwiGLU, or of a layer's adapters, besides that of the embedding where it is
+// trained. Or it needs the head's: the gradient of the
 // head and the logits, twice where the positions are in several chunks, and the copy of the
 // head and its gradient.
 func (f footprint) backward(rows, width int64) Program {
@@ -251,14 +282,18 @@ func (f footprint) backward(rows, width int64) Program {
 	_, scores := f.scores(rows, width)
 	p := Program{
 		Name:    f.name("backward"),
-		Inputs:  2*f.weights + f.tables(width) + f.saved(n) + float32Bytes*n*(4+lossColumns),
-		Outputs: f.weights, Aliases: f.weights,
+		Inputs:  f.weights + f.trained + f.tables(width) + f.saved(n) + float32Bytes*n*(4+lossColumns),
+		Outputs: f.trained, Aliases: f.trained,
+	}
+	table, gradients := f.table(), 3*float32Bytes*f.hidden*f.inner
+	if f.lora != nil {
+		table, gradients = 0, f.trained/max(f.layers, 1)
 	}
 	layer := 2*scores + f.active()*n*(6*f.inner+5*f.hidden+2*f.queries)
-	p.Temporary = f.table() + max(layer, 3*float32Bytes*f.hidden*f.inner)
+	p.Temporary = table + max(layer, gradients)
 	if !f.value {
 		logits, several := f.logits(n)
-		head := f.table() + logits
+		head := table + logits
 		if several {
 			head *= 2
 		}
@@ -268,8 +303,13 @@ func (f footprint) backward(rows, width int64) Program {
 	return p
 }
 
-// largest is the bytes of the largest tensor.
-func (f footprint) largest() int64 { return float32Bytes * f.m.largestTensor() }
+// largest is the bytes of the largest tensor that is trained.
+func (f footprint) largest() int64 {
+	if f.lora != nil {
+		return float32Bytes * f.m.largestAdapter(f.lora)
+	}
+	return float32Bytes * f.m.largestTensor()
+}
 
 // square gives the sum of the squares of a gradient.
 func (f footprint) square() Program { return Program{Name: f.name("square"), Inputs: f.largest()} }

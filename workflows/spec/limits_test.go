@@ -19,6 +19,10 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"from":{"run":"a","iteration":3},"iterations":5`},
 		[]string{`"from":{"run":"a","iteration":3},"iterations":4`, `"from":{"run":"a","iteration":3},"iterations":3`},
 	},
+	"policy.base policy.from": {
+		[]string{`"policy":{"from":"folder:/adapters","base":"hf:a/b"}`},
+		[]string{`"policy":{"base":"hf:a/b"}`},
+	},
 	"policy.starter policy.from": {
 		[]string{`"policy":{"starter":{"layers":1}}`, `"policy":{"from":"starter","starter":{"layers":1}}`, `"policy":{"from":"hf:a/b"}`},
 		[]string{`"policy":{"from":"hf:a/b","starter":{"layers":1}}`},

@@ -6,7 +6,11 @@ import "fmt"
 // of its programs has, with what the device holds of the run beside it. A CPU needs more only
 // where the compute dtype is bfloat16.
 type Memory struct {
-	// Weights, Moments and Gradients are float32: 4, 8 and 4 bytes a parameter.
+	// Frozen is the base model below adapters: matrices in the compute dtype; 0 in a run that
+	// trains all weights.
+	Frozen int64 `json:"frozen,omitempty"`
+	// Weights, Moments and Gradients are of what is trained, in float32: 4, 8 and 4 bytes a
+	// parameter.
 	Weights   int64 `json:"weights"`
 	Moments   int64 `json:"moments"`
 	Gradients int64 `json:"gradients"`
@@ -49,18 +53,14 @@ func (p Program) Bytes() int64 { return p.Inputs + p.Outputs - p.Aliases + p.Tem
 func (p Program) Peak() int64 { return p.Bytes() + p.Beside }
 
 func memory(t Train, m ModelShape, d Derived) Memory {
-	u := Memory{
-		Weights:   float32Bytes * d.Parameters,
-		Moments:   2 * float32Bytes * d.Parameters,
-		Gradients: float32Bytes * d.Parameters,
-	}
+	f := footprintOf(t, m, false)
+	u := Memory{Frozen: f.frozen(), Weights: f.trained, Moments: 2 * f.trained, Gradients: f.trained}
 	if t.Credit.Critic() {
-		u.Critic = 3 * float32Bytes * m.criticParameters()
+		u.Critic = 3 * f.critic().trained
 	}
 	if t.Update.Reference() {
 		u.Reference = u.Weights
 	}
-	f := footprintOf(t, m, false)
 	u.ComputeCopy = f.copies()
 	if !d.ContextsKnown {
 		return u
@@ -85,14 +85,14 @@ func memory(t Train, m ModelShape, d Derived) Memory {
 // iteration runs them. The widths of its contexts are known.
 func Programs(t Train, m ModelShape, cpu bool) []Program {
 	f := footprintOf(t, m, cpu)
-	weights, critic, reference := f.weights, int64(0), int64(0)
+	trained, critic, reference := f.trained, int64(0), int64(0)
 	if t.Credit.Critic() {
-		critic = float32Bytes * m.criticParameters()
+		critic = f.critic().trained
 	}
 	if t.Update.Reference() {
-		reference = weights
+		reference = trained
 	}
-	held := 3*weights + 3*critic + reference // between two steps
+	held := f.frozen() + 3*trained + 3*critic + reference // between two steps
 	var out []Program
 	add := func(p Program, beside int64) {
 		p.Beside = beside
@@ -102,28 +102,25 @@ func Programs(t Train, m ModelShape, cpu bool) []Program {
 	s := t.sampled()
 	chunk := prefillRows(s.rows, s.prompt)
 	prefill := f.prefill(chunk, s.prompt, s.prompt+s.fresh)
-	add(prefill, held-weights+(s.rows/chunk-1)*prefill.Outputs)
+	add(prefill, held-f.weights+(s.rows/chunk-1)*prefill.Outputs)
 	if t.Rollout.ChunkTokens > 0 {
 		add(f.room(s), held)
-		add(f.decodeChunk(s), held-weights)
+		add(f.decodeChunk(s), held-f.weights)
 	} else {
-		add(f.decode(s), held-weights)
+		add(f.decode(s), held-f.weights)
 	}
 	rows, width := int64(t.Update.MicroBatch), t.width()
-	gradients := weights
-	add(f.forward(rows, width), held-weights+gradients)
-	add(f.backward(rows, width), held-weights)
-	of := func(f footprint, gradients int64) {
+	update := func(f footprint) {
+		gradients := f.trained
+		add(f.forward(rows, width), held-f.weights+gradients)
+		add(f.backward(rows, width), held-f.weights)
 		square, apply := f.square(), f.apply()
 		add(square, held+gradients-square.Inputs)
 		add(apply, held+gradients-apply.Inputs)
 	}
-	of(f, gradients)
+	update(f)
 	if critic > 0 {
-		f := f.critic()
-		add(f.forward(rows, width), held-critic+critic)
-		add(f.backward(rows, width), held-critic)
-		of(f, critic)
+		update(f.critic())
 	}
 	fingerprint := f.fingerprint()
 	add(fingerprint, held-fingerprint.Inputs)

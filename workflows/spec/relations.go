@@ -56,6 +56,14 @@ var relations = []relation{
 		},
 	},
 	{
+		paths: []string{"policy.base", "policy.from"},
+		doc:   `policy.base is given only if policy.from names adapters, not "starter".`,
+		broken: func(t Train) (bool, string, string) {
+			return t.Policy.Base != "" && t.Policy.From == FromStarter, strict.Quote(t.Policy.Base),
+				`nothing, unless policy.from names a folder of adapters`
+		},
+	},
+	{
 		paths: []string{"policy.starter", "policy.from"},
 		doc:   `policy.starter is given only if policy.from is "starter".`,
 		broken: func(t Train) (bool, string, string) {

@@ -36,7 +36,8 @@ type rule struct {
 	source string
 	doc    string
 	// elements are the fields of the objects of a typeObjects, which has at most most
-	// objects. An element that is a string sets the field short alone.
+	// objects. An element that is a string sets the field short alone. Of a typeNames, short is
+	// the string that stands for all names.
 	elements []*rule
 	most     int
 	short    string
@@ -54,6 +55,7 @@ const (
 	typeBool
 	typeString
 	typeIntegers
+	typeNames
 	typeOptions
 	typeObjects
 	typeCollapse
@@ -70,6 +72,8 @@ func (t valueType) String() string {
 		return "boolean"
 	case typeIntegers:
 		return "array of integers"
+	case typeNames:
+		return "array of strings"
 	case typeOptions, typeCollapse:
 		return "object"
 	case typeObjects:
@@ -124,6 +128,8 @@ func (r *rule) allowed() string {
 	case typeIntegers:
 		return fmt.Sprintf("an array of 1 to %d integers, each from %s to %s",
 			maxTurns, formatNumber(r.span.low), formatNumber(r.span.high))
+	case typeNames:
+		return fmt.Sprintf("%q or an array of some of %s", r.short, strings.Join(quoted(r.enum), ", "))
 	case typeCollapse:
 		return "an object, as docs/collapse.md describes"
 	case typeOptions:
@@ -165,7 +171,7 @@ func (r *rule) problem(found, hint string) Problems {
 }
 
 // read checks a value and converts it to the field's Go type: int, uint64,
-// float64, bool, string, []int or json.RawMessage.
+// float64, bool, string, []int, []string or json.RawMessage.
 func (r *rule) read(n strict.Node) (any, Problems) {
 	if n.Kind() == strict.Null {
 		return nil, r.problem("null", "leave the key out for its default")
@@ -185,6 +191,8 @@ func (r *rule) read(n strict.Node) (any, Problems) {
 		return r.readInteger(n)
 	case typeIntegers:
 		return r.readIntegers(n)
+	case typeNames:
+		return r.readNames(n)
 	case typeCollapse:
 		return r.readCollapse(n)
 	default:
@@ -255,6 +263,30 @@ func (r *rule) readIntegers(n strict.Node) (any, Problems) {
 		values[i], _ = v.(int)
 	}
 	return values, problems
+}
+
+// readNames reads a set of names, which it gives in the order of the rule.
+func (r *rule) readNames(n strict.Node) (any, Problems) {
+	if text, ok := n.Text(); ok && text == r.short {
+		return slices.Clone(r.enum), nil
+	}
+	if n.Kind() != strict.Array || len(n.Items()) == 0 {
+		return nil, r.problem(n.Found(), "")
+	}
+	item := rule{typ: typeString, enum: r.enum}
+	var read []string
+	var problems Problems
+	for i, element := range n.Items() {
+		item.path = strict.Index(r.path, i)
+		v, broken := item.read(element)
+		name, _ := v.(string)
+		if len(broken) == 0 && slices.Contains(read, name) {
+			broken = Problems{{Path: item.path, Found: n.Found(), Allowed: "each name once"}}
+		}
+		problems = append(problems, broken...)
+		read = append(read, name)
+	}
+	return slices.DeleteFunc(slices.Clone(r.enum), func(name string) bool { return !slices.Contains(read, name) }), problems
 }
 
 func (r *rule) readOptions(n strict.Node) (any, Problems) {

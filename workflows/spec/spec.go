@@ -57,11 +57,17 @@ type Policy struct {
 	// From is "starter", "hf:NAME" (a hub name, optionally NAME@REVISION),
 	// "folder:PATH" (a Hugging Face folder, as the host worker sees it) or
 	// "model:SHA12" (a model already in the store); Origin takes it apart.
-	From         string `json:"from"`
+	From string `json:"from"`
+	// Base is the base model, as From, if From names adapters; empty means the one that they
+	// name.
+	Base         string `json:"base,omitempty"`
 	ComputeDtype string `json:"compute_dtype"`
 	// ChatTemplateKwargs are the variables of the chat template, a JSON object in canonical
 	// form; nil if none are written. Package chat reads them.
 	ChatTemplateKwargs json.RawMessage `json:"chat_template_kwargs,omitempty"`
+	// LoRA is nil if all weights are trained. If From names adapters, a run's resolved spec
+	// has theirs.
+	LoRA *LoRA `json:"lora,omitempty"`
 	// Starter is absent unless From is "starter".
 	Starter   *Starter  `json:"starter,omitempty"`
 	WarmStart WarmStart `json:"warm_start"`

@@ -153,6 +153,9 @@ func sharedOf(t spec.Train) string {
 	if t.From != nil || t.Policy.Starter == nil && t.Policy.WarmStart.Steps == 0 {
 		return "" // nothing is trained before, or the other run of the fork did it
 	}
+	if t.Policy.Starter != nil {
+		t.Policy.LoRA = nil // the starter is taught whole, and is the base model
+	}
 	b, err := canon.Marshal([]any{
 		t.Policy, t.Environment, t.Rollout.Turns, t.Rollout.Think, t.Rollout.ContextTurns, t.Rollout.MaxNewTokens, t.Rollout.PromptTokens, t.Update.MicroBatch,
 	})
