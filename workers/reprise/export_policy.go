@@ -33,6 +33,9 @@ type foundPolicy struct {
 	version     activities.Version
 	head        *store.Ref
 	fingerprint string // the fingerprint of the device that can rebuild it
+	// spec is the run's resolved spec, and base its base model.
+	spec store.Ref
+	base store.ModelRef
 }
 
 // findPolicy finds a version among the ancestors of the newest one.
@@ -55,12 +58,12 @@ func findPolicy(ctx context.Context, s store.Store, run string, version int) (fo
 		}
 		switch {
 		case version == 0 && m.Parent == nil:
-			return foundPolicy{files: m.Base.Files, origin: "the base model", state: m.StateBefore}, nil
+			return foundPolicy{files: m.Base.Files, origin: "the base model", state: m.StateBefore, spec: m.Spec, base: m.Base}, nil
 		case m.Version() != version || version == 0:
 			continue
 		}
 		p := foundPolicy{
-			state: m.StateAfter, head: &link.Ref, fingerprint: m.Fingerprint, origin: "rebuilt",
+			spec: m.Spec, base: m.Base, state: m.StateAfter, head: &link.Ref, fingerprint: m.Fingerprint, origin: "rebuilt",
 			version: activities.Version{Run: activities.Run{ID: run, Spec: m.Spec}, Branch: m.Branch, Version: version, State: m.StateAfter},
 		}
 		if m.Snapshot != nil && whole(ctx, s, m.Snapshot, removed) {

@@ -48,7 +48,7 @@ func TestExportGoesOnAfterAKill(t *testing.T) {
 	noDevice := func() (*model.Device, error) { return nil, os.ErrNotExist }
 	export := func(s store.Store, dir string) error {
 		var out bytes.Buffer
-		return exportPolicy(ctx, s, "run", 2, dir, noDevice, &out, &out)
+		return exportPolicy(ctx, s, exportOptions{run: "run", version: 2, dir: dir}, noDevice, &out, &out)
 	}
 	root := t.TempDir()
 	dir, killed := filepath.Join(root, "hf"), filepath.Join(root, "killed")

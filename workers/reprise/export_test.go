@@ -43,7 +43,7 @@ func TestExportPolicy(t *testing.T) {
 	noDevice := func() (*model.Device, error) { return nil, os.ErrNotExist }
 	export := func(version int, dir string, open func() (*model.Device, error)) (string, string, error) {
 		var out, progress bytes.Buffer
-		err := exportPolicy(t.Context(), s, "run", version, dir, open, &out, &progress)
+		err := exportPolicy(t.Context(), s, exportOptions{run: "run", version: version, dir: dir}, open, &out, &progress)
 		return out.String(), progress.String(), err
 	}
 	root := t.TempDir()
