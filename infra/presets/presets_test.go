@@ -16,7 +16,7 @@ import (
 var (
 	runs    = []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "frozenlake-learn", "llama-grpo", "qwen3-grpo", "size-0.5b", "smoke", "sokoban-learn"}
 	methods = []string{
-		"clip-turns", "dapo", "dr-grpo", "dual-clip", "gigpo", "gspo", "loop", "min-p", "online-k", "reinforce-pp", "reinforce-pp-baseline",
+		"clip-turns", "dapo", "dr-grpo", "dual-clip", "gigpo", "gspo", "loop", "lora-grpo", "lora-ppo", "min-p", "online-k", "reinforce-pp", "reinforce-pp-baseline",
 		"replay", "reuse", "reweight", "starpo-grpo", "starpo-ppo", "starpo-s", "state-baseline", "top-p", "turn-gae",
 	}
 )
@@ -57,7 +57,7 @@ func TestPresetsDecode(t *testing.T) {
 // The presets of methods are one run each of the same length on the same task, so
 // that their curves can be laid side by side.
 func TestMethodsAreAlikeButForTheMethod(t *testing.T) {
-	same := []string{"description", "rollout.", "selection.", "credit.", "update.", "critic.", "freshness."}
+	same := []string{"description", "policy.lora.", "rollout.", "selection.", "credit.", "update.", "critic.", "freshness."}
 	for _, name := range methods {
 		t.Run(name, func(t *testing.T) {
 			train, base := decode(t, name), "starpo-grpo"

@@ -33,10 +33,21 @@ var paper = map[string]struct{ settings, twin int }{
 	"table4-reasoning": {6, 6},
 }
 
-// isSweep reports whether a preset starts a sweep: by its name it is a figure or a table.
+// isSweep reports whether a preset starts a sweep: by its name it is a figure, a table, or a
+// comparison.
 func isSweep(name string) bool {
-	return strings.HasPrefix(name, "fig") || strings.HasPrefix(name, "table")
+	return strings.HasPrefix(name, "fig") || strings.HasPrefix(name, "table") || name == comparison
 }
+
+// comparison is the sweep of all weights beside adapters. The figures whose names end with
+// adapters are the paper's for larger models.
+const (
+	comparison = "full-or-lora"
+	adapters   = "-lora"
+)
+
+// ofAdapters are the figures for larger models.
+var ofAdapters = []string{"fig5-baseline", "fig7-filter", "fig9-starpo-s"}
 
 // expand decodes a sweep and the spec of each of its trials.
 func expand(t *testing.T, name string) (sweep.Definition, []sweep.Trial, []spec.Train) {
@@ -64,9 +75,12 @@ func settings(trials []sweep.Trial) []string {
 }
 
 func TestSweepsAreThePapers(t *testing.T) {
-	var want, have []string
+	want, have := []string{comparison}, []string(nil)
 	for name := range paper {
 		want = append(want, name, name+twin)
+	}
+	for _, name := range ofAdapters {
+		want = append(want, name+adapters)
 	}
 	for _, name := range presets.Names() {
 		if isSweep(name) {
@@ -106,6 +120,47 @@ func TestSweepsAsPublished(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A figure for larger models has the trials of the figure for each of them, and differs in what
+// RAGEN's base-lora says.
+func TestSweepsOfAdapters(t *testing.T) {
+	for _, name := range ofAdapters {
+		t.Run(name, func(t *testing.T) {
+			_, published, want := expand(t, name)
+			_, trials, trains := expand(t, name+adapters)
+			require.Len(t, trials, 2*len(published))
+			models := map[string]int{}
+			for _, train := range trains {
+				models[train.Policy.From]++
+				require.Equal(t, 64, train.Policy.LoRA.Rank)
+				var paths []string
+				for _, d := range spec.Diff(want[0], train) {
+					if strings.HasPrefix(d.Path, "policy.") || strings.HasSuffix(d.Path, "learning_rate") {
+						paths = append(paths, d.Path)
+					}
+				}
+				require.Equal(t, []string{
+					"policy.from", "policy.lora.rank", "policy.lora.alpha", "policy.lora.targets", "policy.lora.rslora", "policy.lora.seed",
+					"update.learning_rate", "critic.learning_rate",
+				}, paths)
+				require.Equal(t, 1e-5, train.Update.LearningRate)
+				require.Equal(t, 1e-4, train.Critic.LearningRate)
+			}
+			require.Equal(t, map[string]int{"hf:Qwen/Qwen2.5-3B-Instruct": len(published), "hf:Qwen/Qwen2.5-7B-Instruct": len(published)}, models)
+		})
+	}
+}
+
+// All weights and adapters are compared with all else equal but for the learning rate.
+func TestComparisonOfAdapters(t *testing.T) {
+	_, trials, trains := expand(t, comparison)
+	require.Len(t, trials, 4*3)
+	for i, train := range trains {
+		for _, d := range spec.Diff(trains[0], train) {
+			require.True(t, strings.HasPrefix(d.Path, "policy.lora.") || d.Path == "update.learning_rate" || d.Path == "seed", "%s: %s", trials[i].Label, d.Path)
+		}
 	}
 }
 
@@ -178,5 +233,8 @@ func TestSweepsAreDocumented(t *testing.T) {
 	require.NoError(t, err)
 	for name := range paper {
 		require.Contains(t, string(b), "`"+name+"`")
+	}
+	for _, name := range ofAdapters {
+		require.Contains(t, string(b), "`"+name+adapters+"`")
 	}
 }

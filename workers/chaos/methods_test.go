@@ -122,6 +122,13 @@ var (
 	twice  = map[string]any{"collapse": nervous(1), "freshness.online": 2}
 )
 
+// adapters is the small policy with adapters of a rank.
+func adapters(rank int) map[string]any {
+	policy := maps.Clone(onBandit["policy"].(map[string]any))
+	policy["lora"] = map[string]any{"rank": rank, "alpha": 2 * rank}
+	return map[string]any{"policy": policy, "update.learning_rate": 3e-3}
+}
+
 // starting is a policy that starts from a tiny model of another family, and is taught the
 // format.
 func starting(model string) map[string]any {
@@ -166,6 +173,10 @@ var families = []*family{
 		{preset: "starpo-ppo", kills: withModel},
 		{preset: "starpo-s", kills: withModel},
 		{preset: "starpo-grpo", kills: withModel},
+	}},
+	{name: "adapters", scale: onBandit, methods: []method{
+		{preset: "lora-grpo", change: adapters(4), kills: []string{"Update#1/inside/1", "Snapshot/inside/1"}},
+		{preset: "lora-ppo", change: adapters(2), kills: withModel},
 	}},
 	{name: "architectures", scale: onLake, methods: []method{
 		{preset: "qwen3-grpo", change: starting("qwen3-tiny"), kills: inUpdate},
@@ -235,7 +246,7 @@ func (f *family) disturbed(t *testing.T) *lane {
 // TestChaosMethodsAll keeps the list: each preset of a method is disturbed.
 func TestChaosMethodsAll(t *testing.T) {
 	// These show no method of their own, and the paper's figures and tables are sweeps.
-	others := []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "frozenlake-learn", "size-0.5b", "smoke", "sokoban-learn"}
+	others := []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "frozenlake-learn", "full-or-lora", "size-0.5b", "smoke", "sokoban-learn"}
 	var have, want []string
 	for _, f := range families {
 		for _, m := range f.methods {

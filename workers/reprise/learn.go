@@ -28,6 +28,7 @@ the low arm 0.15 for certain, and success is the share of the high arm:
                                            deviation of rewards favours risk
   p = 0.25, all groups, advantages         no promise: a group without a win counts
   divided by the group's std               as much as a group with wins
+  p = 0.25, a quarter kept, adapters       from 35–65 % to at least 90 % by iteration 20
   FrozenLake, Sokoban (several turns)      success rises by 3 standard errors
 
 With --dir the stack's data is kept, and interrupted runs resume.`,

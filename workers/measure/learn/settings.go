@@ -32,6 +32,7 @@ var settings = []Setting{
 	{Name: "p10-all", Preset: "bandit-demo", Fields: bandit(0.10, 1, false, 25), From: even, To: &[2]float64{0, 0.20}, What: "35–65 % to at most 20 %"},
 	{Name: "p10-keep25", Preset: "bandit-demo", Fields: bandit(0.10, 0.25, true, 30), What: "nothing: selection favours the risk"},
 	{Name: "p25-all-std", Preset: "bandit-demo", Fields: bandit(0.25, 1, true, 15), What: "nothing: dividing by the deviation favours safety"},
+	{Name: "p25-lora", Preset: "bandit-demo", Fields: adapters(bandit(0.25, 0.25, true, 20)), From: even, To: &[2]float64{0.90, 1}, What: "35–65 % to at least 90 % by iteration 20, with adapters"},
 	{Name: "frozenlake", Preset: "frozenlake-learn", Rises: 3, What: "rises by 3 standard errors"},
 	{Name: "sokoban", Preset: "sokoban-learn", Rises: 3, What: "rises by 3 standard errors"},
 }
@@ -73,4 +74,11 @@ func bandit(probability, keep float64, byStd bool, iterations int) map[string]an
 			"every": iterations, "instances": Instances, "samples": Samples, "temperature": Temperature,
 		},
 	}
+}
+
+// adapters are fields of a run that trains adapters of rank 8, at a rate that suits them.
+func adapters(fields map[string]any) map[string]any {
+	fields["policy"] = map[string]any{"lora": map[string]any{"rank": 8, "alpha": 16}}
+	fields["update"] = map[string]any{"learning_rate": 3e-3}
+	return fields
 }
