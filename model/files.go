@@ -18,6 +18,7 @@ import (
 const (
 	ConfigFile    = "config.json"
 	WeightsFile   = "model.safetensors"
+	WeightsIndex  = WeightsFile + indexEnding // of shards
 	OptimizerFile = "optimizer.safetensors"
 	// The files of a critic, in the folder of its policy.
 	CriticFile          = "critic.safetensors"

@@ -40,7 +40,7 @@ func (s Source) writeFolder(dir *os.Root, dtype safetensors.DType, most int64) e
 		return err
 	}
 	if index != nil {
-		if err := dir.WriteFile(WeightsFile+indexEnding, index, 0o666); err != nil {
+		if err := dir.WriteFile(WeightsIndex, index, 0o666); err != nil {
 			return err
 		}
 	}

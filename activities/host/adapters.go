@@ -23,7 +23,7 @@ func holdsAdapters(fsys fs.FS) bool {
 		_, err := fs.Stat(fsys, name)
 		return err == nil
 	}
-	return has(model.AdapterConfigFile) && !has(model.WeightsFile) && !has(weightsIndex)
+	return has(model.AdapterConfigFile) && !has(model.WeightsFile) && !has(model.WeightsIndex)
 }
 
 // fetched reports whether a hub's file is fetched: those that are kept, of a whole model or of

@@ -185,12 +185,9 @@ func readSmall(r io.ReaderAt, name string, size int64) ([]byte, error) {
 	return b, nil
 }
 
-// weightsIndex lists the shards of a model's weights.
-const weightsIndex = model.WeightsFile + ".index.json"
-
 // kept reports whether Reprise keeps a file of a model folder.
 func kept(name string) bool {
-	return strings.HasSuffix(name, ".safetensors") || name == weightsIndex || slices.Contains(run.SmallFiles, name)
+	return strings.HasSuffix(name, ".safetensors") || name == model.WeightsIndex || slices.Contains(run.SmallFiles, name)
 }
 
 // modelFileNames lists the files of a model folder that are wanted.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +34,9 @@ the version is rebuilt on this machine's device, from the newest snapshot before
 and the recorded updates since, and checked against its recorded state fingerprint.
 A rebuild needs a device of the run's fingerprint. --version 0 is the policy that
 the run began with. Nothing is written to the store. DIR must be new, empty, or
-hold the same files, so an export that was killed can be started again.
+hold the same files, so an export that was killed can be started again. A snapshot of
+more than 2 GiB is kept in several files; they are written as transformers would, a file
+of at most 5 GB each, into a folder that is new, empty or left by a killed export.
 
 A run with policy.lora trains adapters over a base model. --peft writes the adapters
 as PEFT loads them; --hf with --merge writes a whole model, to whose weights they are
@@ -133,16 +137,41 @@ func exportPolicy(ctx context.Context, s store.Store, o exportOptions, open func
 	files = policyFiles(files)
 	var size int64
 	var count int
-	if t.Policy.LoRA == nil {
-		size, count, err = copyFolder(ctx, from, files, o.dir)
-	} else {
+	switch {
+	case t.Policy.LoRA != nil:
 		size, count, err = exportAdapters(ctx, s, from, t, policy.base, files, o)
+	case policy.head == nil: // the base model, as it was imported
+		size, count, err = copyFolder(ctx, from, files, o.dir)
+	default:
+		size, count, err = exportState(ctx, from, files, o.dir)
 	}
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(out, "%s\nversion %d of %s (%s): %s, %s, state %s\n", o.dir, o.version, o.run, policy.origin, human.Plural(count, "file"), human.Bytes(size), policy.state)
 	return err
+}
+
+// exportState writes the policy of a training state in the store. A state is kept in files of at
+// most model.SnapshotFile bytes; one of several is written anew, in files as of a model.
+func exportState(ctx context.Context, from store.Store, files map[string]store.Ref, dir string) (size int64, count int, err error) {
+	if _, sharded := files[model.WeightsIndex]; !sharded {
+		return copyFolder(ctx, from, files, dir)
+	}
+	policy, err := model.OpenFS(store.FS(ctx, from, files, nil))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer policy.Close()
+	files = maps.Clone(files)
+	maps.DeleteFunc(files, func(name string, _ store.Ref) bool {
+		return strings.HasSuffix(name, ".safetensors") || name == model.WeightsIndex || name == model.ConfigFile
+	})
+	other, err := run.ModelFiles(ctx, from, files)
+	if err != nil {
+		return 0, 0, err
+	}
+	return writeWhole(dir, policy.First(), "float32", other)
 }
 
 // copyFolder copies files from the store into a folder, and counts them.

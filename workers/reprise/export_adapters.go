@@ -55,7 +55,7 @@ func exportAdapters(ctx context.Context, s, from store.Store, t spec.Train, base
 		return 0, 0, err
 	}
 	delete(about, model.ConfigFile)
-	return writeMerged(o.dir, merged, o.dtype, about)
+	return writeWhole(o.dir, merged, o.dtype, about)
 }
 
 // drawnAdapters puts new adapters beside a base model's files, into an overlay of the store.
@@ -74,12 +74,11 @@ func drawnAdapters(ctx context.Context, s store.Store, rc *run.Context, files ma
 	return over, files, nil
 }
 
-// unfinished is the folder, in the folder that is written, of a merged model that is not whole.
+// unfinished is the folder, in the folder that is written, of a model that is not whole.
 const unfinished = ".unfinished"
 
-// writeMerged writes a whole model with its other files into a folder that is new, empty, or
-// has what an interrupted export left. Files are named as they are to be once all are written.
-func writeMerged(dir string, merged model.Source, dtype string, other map[string][]byte) (size int64, count int, err error) {
+// writeWhole writes a whole model with its other files into a folder that is new, empty, or has what an interrupted export left. Files are named as they are to be once all are written.
+func writeWhole(dir string, policy model.Source, dtype string, other map[string][]byte) (size int64, count int, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return 0, 0, err
 	}
@@ -110,7 +109,7 @@ func writeMerged(dir string, merged model.Source, dtype string, other map[string
 			return 0, 0, err
 		}
 	}
-	if err := merged.WriteFolder(part, dtype); err != nil {
+	if err := policy.WriteFolder(part, dtype); err != nil {
 		return 0, 0, err
 	}
 	if entries, err = fs.ReadDir(part.FS(), "."); err != nil {
