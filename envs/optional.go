@@ -3,6 +3,7 @@ package envs
 import (
 	"encoding/json"
 	"strconv"
+	"unicode/utf8"
 )
 
 // Gridded is implemented by episodes on a grid.
@@ -63,10 +64,24 @@ type Measured interface {
 	Longest(width func(text string) (int, error)) ([]Episode, error)
 }
 
-// FreeForm is implemented by environments whose actions are texts of the
-// policy's own, more than can be listed. Their episodes give examples as Choices: actions
-// of the right form, at least one, the same number in every state, and without a hint of
-// which one succeeds. Random play chooses among them.
+// MostTokens is more than any tokenizer makes of a text: a token has at least one byte,
+// and outside of ASCII a character may be taken apart first, into three times as many.
+func MostTokens(text string) int {
+	most := 0
+	for i := range len(text) {
+		if most++; text[i] >= utf8.RuneSelf {
+			most += 2
+		}
+	}
+	return most
+}
+
+// FreeForm is implemented by environments whose actions are texts of the policy's own,
+// more than can be listed. Their episodes give examples as Choices: legal actions of the
+// right form, at least one in every state in which an action is legal, and without a hint of
+// which one succeeds. States may differ in their number, as where some actions can be listed
+// and others cannot; episodes at their beginning have the same examples. Random play chooses
+// among them.
 type FreeForm interface {
 	// ActionForm says in a few words what an action looks like.
 	ActionForm() string

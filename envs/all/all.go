@@ -8,4 +8,5 @@ import (
 	_ "github.com/reprise-rl/reprise/envs/frozenlake"
 	_ "github.com/reprise-rl/reprise/envs/mathqa"
 	_ "github.com/reprise-rl/reprise/envs/sokoban"
+	_ "github.com/reprise-rl/reprise/envs/webshop"
 )

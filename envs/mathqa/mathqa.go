@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/board"
@@ -89,17 +88,10 @@ const slack = 4
 // Longest implements envs.Measured: the questions that are widest after a wrong
 // attempt, when the observation says most.
 func (m *MathQA) Longest(width func(string) (int, error)) ([]envs.Episode, error) {
-	// No tokenizer makes more tokens of a text than it has bytes, or three times as
-	// many outside ASCII, where it may take characters apart first.
 	bound := make([]int, len(m.questions))
 	order := make([]int, len(m.questions))
 	for i, q := range m.questions {
-		order[i] = i
-		for at := range len(q.Text) {
-			if bound[i]++; q.Text[at] >= utf8.RuneSelf {
-				bound[i] += 2
-			}
-		}
+		order[i], bound[i] = i, envs.MostTokens(q.Text)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(bound[b], bound[a]) })
 	around, err := width(feedback(false, true) + prompt)

@@ -55,6 +55,8 @@ type Catalogue struct {
 	Prices []float64
 	index  *retrieve.Index
 	places map[string]int // by ASIN
+	// examples are searches of random play.
+	examples []string
 }
 
 // newCatalogue indexes products.
@@ -68,6 +70,7 @@ func newCatalogue(products []Product) *Catalogue {
 		c.Prices[i] = p.drawnPrice()
 	}
 	c.index = retrieve.New(documents, retrieve.Anserini)
+	c.examples = c.makeExamples()
 	return c
 }
 
@@ -237,8 +240,7 @@ func (l *goalList) goal(number int) Goal {
 // combination chooses one value of each axis, axes by their names; the last axis changes
 // first from number to number.
 func (p *Product) combination(number int) []Choice {
-	axes := slices.Clone(p.Axes)
-	slices.SortStableFunc(axes, func(a, b Axis) int { return strings.Compare(a.Name, b.Name) })
+	axes := p.sortedAxes()
 	choices := make([]Choice, len(axes))
 	for i := len(axes) - 1; i >= 0; i-- {
 		n := len(axes[i].Values)
@@ -246,6 +248,13 @@ func (p *Product) combination(number int) []Choice {
 		number /= n
 	}
 	return choices
+}
+
+// sortedAxes are the axes by their names.
+func (p *Product) sortedAxes() []Axis {
+	axes := slices.Clone(p.Axes)
+	slices.SortStableFunc(axes, func(a, b Axis) int { return strings.Compare(a.Name, b.Name) })
+	return axes
 }
 
 // limit draws a price limit above a price, and how an instruction tells it. Of the first

@@ -9,14 +9,14 @@ import (
 const (
 	// Graded is WebShop's: the share of what was asked for that the purchase has.
 	Graded = "graded"
-	// All is RAGEN v2's: 1 if the graded reward is 1, else 0.
-	All = "all"
+	// Full is RAGEN v2's: 1 if the graded reward is 1, else 0.
+	Full = "full"
 	// Strict is 1 for the very product of the goal, every option as it was asked for and
 	// a price within the limit, else 0.
 	Strict = "strict"
 )
 
-var rewardNames = []string{Graded, All, Strict}
+var rewardNames = []string{Graded, Full, Strict}
 
 // Goal is what an episode asks for.
 type Goal struct {
