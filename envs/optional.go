@@ -87,6 +87,16 @@ type FreeForm interface {
 	ActionForm() string
 }
 
+// Counting is implemented by environments with figures of their own: calls of each of
+// their tools, for instance. Metrics show their means an episode.
+type Counting interface {
+	// Counters are the figures' names: lower case, with underscores.
+	Counters() []string
+	// Count gives an episode's figures: [counters]. It gets the actions that were executed,
+	// by their canonical names, and the keys of the states in which the policy was asked.
+	Count(actions, states []string) []int
+}
+
 // Pinned is implemented by environments that read a file beside their options.
 type Pinned interface {
 	// Pin gives the options with the digest of the file filled in: with them the

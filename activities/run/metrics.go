@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/diversity"
@@ -42,6 +44,8 @@ type tally struct {
 	executed, effective, invalid    int
 	rewards, returns, lengths       []float64
 	solved                          []int // successes of each group, in order
+	counters                        []string
+	counts                          []int // of the environment's own counters
 }
 
 func (t *tally) add(r TrajectoryRow, firstOfGroup bool) {
@@ -71,6 +75,27 @@ func (t *tally) add(r TrajectoryRow, firstOfGroup bool) {
 	t.rewards = append(t.rewards, r.Reward())
 	t.returns = append(t.returns, r.Return())
 	t.lengths = append(t.lengths, float64(Total(r.SampledLengths)))
+}
+
+// count adds an episode's own figures, if its environment has any.
+func (t *tally) count(env envs.Environment, r TrajectoryRow) {
+	c, ok := env.(envs.Counting)
+	if !ok {
+		return
+	}
+	if t.counters == nil {
+		t.counters = c.Counters()
+		t.counts = make([]int, len(t.counters))
+	}
+	var actions []string
+	for _, turn := range r.Actions {
+		if turn != "" {
+			actions = append(actions, strings.Split(turn, " "+envs.Separator+" ")...)
+		}
+	}
+	for i, n := range c.Count(actions, r.StateKeys[:r.Turns()]) {
+		t.counts[i] += n
+	}
 }
 
 // Total is the sum of lengths.
@@ -106,11 +131,14 @@ func (t *tally) of(m activities.Metrics) {
 
 // actions adds RAGEN's figures of one environment: actions an episode, the share of
 // executed actions that changed the state, and the share of written actions that were
-// legal.
+// legal. The environment's own figures follow, as means an episode.
 func (t *tally) actions(m activities.Metrics, prefix string) {
 	m[prefix+"num_actions"] = canon.Float(share(t.executed, t.rows))
 	m[prefix+"action_is_effective"] = canon.Float(share(t.effective, t.executed))
 	m[prefix+"action_is_valid"] = canon.Float(share(t.executed, t.executed+t.invalid))
+	for i, name := range t.counters {
+		m[prefix+name] = canon.Float(share(t.counts[i], t.rows))
+	}
 }
 
 // tallies adds rows up, all of them and by the label of their environment.
@@ -123,6 +151,15 @@ func tallies(s *Task, rows []TrajectoryRow) (all tally, byLabel map[string]*tall
 			byLabel[r.Environment] = &tally{}
 		}
 		byLabel[r.Environment].add(r, first)
+		for _, part := range s.Parts {
+			if part.Label == r.Environment {
+				byLabel[r.Environment].count(part.Environment, r)
+			}
+		}
+	}
+	if len(s.Parts) == 1 && len(rows) > 0 {
+		only := byLabel[rows[0].Environment]
+		all.counters, all.counts = only.counters, only.counts
 	}
 	return all, byLabel
 }

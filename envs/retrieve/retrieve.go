@@ -50,20 +50,20 @@ type Hit struct {
 type Index struct {
 	ids   []string
 	terms map[string][]posting
-	// norms are 1 / (k1·((1−b) + b·length/average)): [documents].
-	norms []float32
 	// scratch holds the *[]float64 of searches that have ended: [documents], all 0.
 	scratch sync.Pool
 }
 
-// posting is a document that has a term, and how often.
+// posting is a document that has a term.
 type posting struct {
-	document, frequency int32
+	document int32
+	// saturation is 1 + frequency / (k1·((1−b) + b·length/average)).
+	saturation float32
 }
 
 // New indexes documents.
 func New(documents []Document, p Parameters) *Index {
-	x := &Index{ids: make([]string, len(documents)), terms: map[string][]posting{}, norms: make([]float32, len(documents))}
+	x := &Index{ids: make([]string, len(documents)), terms: map[string][]posting{}}
 	x.scratch.New = func() any {
 		scores := make([]float64, len(documents))
 		return &scores
@@ -77,13 +77,13 @@ func New(documents []Document, p Parameters) *Index {
 			lengths[i]++
 			postings, known := x.terms[term]
 			if n := len(postings); n > 0 && postings[n-1].document == int32(i) {
-				postings[n-1].frequency++
+				postings[n-1].saturation++ // the frequency, until all lengths are known
 				return
 			}
 			if !known {
 				term = strings.Clone(term) // of the text, which the index does not keep
 			}
-			x.terms[term] = append(postings, posting{document: int32(i), frequency: 1})
+			x.terms[term] = append(postings, posting{document: int32(i), saturation: 1})
 		})
 		total += lengths[i]
 		if lengths[i] > 0 {
@@ -91,10 +91,16 @@ func New(documents []Document, p Parameters) *Index {
 		}
 	}
 	average := float32(float64(total) / float64(max(filled, 1)))
+	norms := make([]float32, len(documents))
 	for i, length := range lengths {
 		// Each operation is rounded to float32, as Java does it.
 		share := float32(p.B * float32(stored(length)))
-		x.norms[i] = 1 / float32(p.K1*float32((1-p.B)+float32(share/average)))
+		norms[i] = 1 / float32(p.K1*float32((1-p.B)+float32(share/average)))
+	}
+	for _, postings := range x.terms {
+		for i, at := range postings {
+			postings[i].saturation = 1 + float32(at.saturation*norms[at.document])
+		}
 	}
 	return x
 }
@@ -117,24 +123,24 @@ func (x *Index) Len() int { return len(x.ids) }
 // Search gives the best k documents of a query: by score, descending, and by ID where
 // scores are equal. Documents without a term of the query are no hits.
 func (x *Index) Search(query string, k int) []Hit {
-	scores := x.scratch.Get().(*[]float64)
+	scratch := x.scratch.Get().(*[]float64)
+	scores := *scratch
 	var touched []int32
 	for _, t := range count(Analyze(query)) {
 		postings := x.terms[t.term]
 		weight := float32(t.count) * x.idf(len(postings))
 		for _, p := range postings {
-			if (*scores)[p.document] == 0 {
+			if scores[p.document] == 0 {
 				touched = append(touched, p.document)
 			}
-			saturated := 1 + float32(float32(p.frequency)*x.norms[p.document])
-			(*scores)[p.document] += float64(weight - float32(weight/saturated))
+			scores[p.document] += float64(weight - float32(weight/p.saturation))
 		}
 	}
-	hits := x.best(*scores, touched, k)
+	hits := x.best(scores, touched, k)
 	for _, d := range touched {
-		(*scores)[d] = 0
+		scores[d] = 0
 	}
-	x.scratch.Put(scores)
+	x.scratch.Put(scratch)
 	return hits
 }
 

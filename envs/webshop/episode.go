@@ -144,9 +144,9 @@ func (e *episode) Step(action string) envs.Outcome {
 	if !ok {
 		panic(fmt.Sprintf("webshop: step %q is not legal (done: %t)", action, e.Done()))
 	}
-	before := e.session.key()
+	before := e.session.clone()
 	e.take(canonical, b)
-	o := envs.Outcome{Effective: e.session.key() != before, Done: e.Done(), Success: e.Success()}
+	o := envs.Outcome{Effective: e.session.differs(before), Done: e.Done(), Success: e.Success()}
 	if o.Done {
 		o.Reward = e.reward()
 		o.Text = "Bought " + e.session.shop.Products[e.session.item].ASIN + "."
@@ -189,7 +189,20 @@ func (e *episode) StateKey() string {
 	if e.shop.options.Wrapper == RAGEN && e.taken == 0 {
 		first = " first"
 	}
-	return fmt.Sprintf("goal=%d%s %s", e.number, first, e.session.key())
+	key := fmt.Sprintf("goal=%d%s %s", e.number, first, e.session.key())
+	if e.Cut() {
+		key += cutMark
+	}
+	return key
+}
+
+// cutMark ends the key of a state whose page is shown in part.
+const cutMark = " cut"
+
+// differs says that the sessions of one goal are in different states.
+func (s *session) differs(other *session) bool {
+	return s.page != other.page || s.number != other.number || s.item != other.item || !slices.Equal(s.chosen, other.chosen) ||
+		!slices.Equal(s.visited, other.visited) || !slices.Equal(s.keywords, other.keywords)
 }
 
 // key names the session's state.

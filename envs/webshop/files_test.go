@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -219,5 +220,25 @@ func FuzzFiles(f *testing.F) {
 				require.NotEmpty(t, e.Observation())
 			}
 		}
+	})
+}
+
+// The parser of actions is WebShop's pattern.
+func FuzzParseAction(f *testing.F) {
+	pattern := regexp.MustCompile(`^(.+)\[(.+)\]`)
+	for _, action := range []string{"search[a [b] c]", "click[x]", "[x]", "a[]", "a[]]", "a[b]c]d", "a[[]", "a\n[b]", "a[b\n]", "search[x]\n", "é[Ñ]", "\xff[\xfe]"} {
+		f.Add(action)
+	}
+	f.Fuzz(func(t *testing.T, action string) {
+		name, argument, ok := parseAction(action)
+		m := pattern.FindStringSubmatch(action)
+		require.Equal(t, m != nil, ok)
+		if ok {
+			require.Equal(t, m[1], name)
+			require.Equal(t, strings.ToLower(m[2]), argument)
+		}
+		canonical := canonicalText(action)
+		require.Equal(t, canonical, canonicalText(canonical))
+		require.Equal(t, strings.Join(strings.Fields(strings.ToLower(strings.ToValidUTF8(action, "\uFFFD"))), " "), canonical)
 	})
 }

@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -211,39 +213,31 @@ func TestStarterShop(t *testing.T) {
 	require.Equal(t, 1.0, r.BestReward)
 	require.Less(t, r.RandomSuccess, 0.1)
 	t.Logf("random play succeeds in %.2f %%, reward %.3f", 100*r.RandomSuccess, r.RandomReward)
-	most := 0
+	tok, err := starter.Second.Tokenizer()
+	require.NoError(t, err)
+	width := func(text string) (int, error) { return len(tok.EncodePlain(text)), nil }
+	shown, err := w.Longest(width)
+	require.NoError(t, err)
 	for i := range w.goals.count {
 		e := w.episode(i)
-		for _, action := range e.Advice(4) {
-			require.LessOrEqual(t, len(strings.Fields(w.shop.Products[e.session.goal.Product].Title)), 4)
-			most = max(most, wordTokens(e.Observation()))
+		plan := e.Advice(4)
+		require.Len(t, plan, 4)
+		for _, action := range plan[:3] {
+			shown = append(shown, e.copy())
 			e.Step(action)
 		}
+		shown = append(shown, e)
 	}
-	longest, err := w.Longest(func(text string) (int, error) { return wordTokens(text), nil })
-	require.NoError(t, err)
-	for _, e := range longest {
-		most = max(most, wordTokens(e.Observation()))
-	}
-	require.LessOrEqual(t, most, 120)
-}
-
-// wordTokens counts the tokens of a text where each of Words is one, with a blank before it
-// or not, and every other byte is one.
-func wordTokens(text string) int {
-	words := Words()
-	slices.SortFunc(words, func(a, b string) int { return len(b) - len(a) })
-	n := 0
-	for ; text != ""; n++ {
-		rest := strings.TrimPrefix(text, " ")
-		at := slices.IndexFunc(words, func(word string) bool { return strings.HasPrefix(rest, word) })
-		if at < 0 {
-			text = text[1:]
-			continue
+	for _, e := range shown {
+		page := e.Observation()
+		require.LessOrEqual(t, len(tok.EncodePlain(page)), 120, page)
+		for _, word := range strings.FieldsFunc(strings.ReplaceAll(page, "[SEP]", "")+" "+instructions, func(r rune) bool { return !unicode.IsLetter(r) }) {
+			require.Len(t, tok.EncodePlain(" "+word), 1, word)
 		}
-		text = rest[len(words[at]):]
 	}
-	return n
+	for _, p := range w.shop.Products {
+		require.LessOrEqual(t, len(strings.Fields(p.Title)), 4)
+	}
 }
 
 // The options' JSON is complete: what it makes is the same environment.

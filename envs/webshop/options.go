@@ -15,7 +15,7 @@ const summary = "Buy what an instruction asks for in a shop of web pages: search
 const (
 	// GeneratedShop has two dozen kinds of products, each target with near twins.
 	GeneratedShop = "shop"
-	// GeneratedStarter has 16 products in the words of Words.
+	// GeneratedStarter has 16 products in words that the starter's second tokenizer knows.
 	GeneratedStarter = "starter"
 )
 

@@ -1,7 +1,6 @@
 package webshop
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -143,16 +142,18 @@ func (s *session) listed() []int {
 	return s.hits[from:min(from+s.form.results, len(s.hits))]
 }
 
-// actionPattern is WebShop's: what is inside the last brackets is the argument.
-var actionPattern = regexp.MustCompile(`^(.+)\[(.+)\]`)
-
-// parseAction takes an action apart. The argument is in lower case.
+// parseAction takes an action apart by WebShop's pattern (.+)\[(.+)\], which begins at the
+// first character, ends in the first line and takes the last brackets that fit. The
+// argument is in lower case.
 func parseAction(action string) (name, argument string, ok bool) {
-	m := actionPattern.FindStringSubmatch(action)
-	if m == nil {
-		return "", "", false
+	line, _, _ := strings.Cut(action, "\n")
+	end := strings.LastIndexByte(line, ']')
+	for begin := strings.LastIndexByte(line, '['); begin > 0; begin = strings.LastIndexByte(line[:begin], '[') {
+		if end >= begin+2 {
+			return line[:begin], strings.ToLower(line[begin+1 : end]), true
+		}
 	}
-	return m[1], strings.ToLower(m[2]), true
+	return "", "", false
 }
 
 // act takes an action as WebShop takes it: a search on every page, any other by its

@@ -2,15 +2,12 @@ package webshop
 
 import (
 	"fmt"
-	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
-// The starter's catalogue has words that are one token each of a tokenizer that knows
-// Words: every kind of thing with every look, and two sizes of all.
+// The starter's shop has every kind of thing with every look, each in two sizes. Its words
+// are one token each of the starter's second tokenizer, so that a page has at most 120.
 var (
 	starterThings = []string{"hat", "cup", "lamp", "bag"}
 	starterLooks  = []string{"red", "blue", "soft", "warm"}
@@ -35,26 +32,4 @@ func generateStarter(number int) []Product {
 		}
 	}
 	return products
-}
-
-// Words are what a starter's tokenizer should have as one token each, with a space before
-// it, to write the starter's shop: the words of its pages, actions and instructions, the
-// marks between texts, and the beginnings of the actions. With them a page has at most 120
-// tokens. The turn protocol's own words are not among them.
-func Words() []string {
-	distinct := []string{"[SEP]", "search[", "click["}
-	for _, text := range []string{
-		strings.Join(starterThings, " "), strings.Join(starterLooks, " "), strings.Join(starterSizes, " "),
-		"find a with size",
-		"WebShop Instruction Search Back to Page Total results Prev Next Price Rating Description Features Reviews Buy Now",
-		"search click back to prev next description features reviews buy now words Available actions",
-		instructions,
-	} {
-		for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }) {
-			if !slices.Contains(distinct, word) {
-				distinct = append(distinct, word)
-			}
-		}
-	}
-	return distinct
 }

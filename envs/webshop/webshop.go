@@ -32,7 +32,7 @@ type WebShop struct {
 	held    bool  // some product's goals are for tests
 }
 
-const instructions = "Buy what the instruction asks for. The search page takes search[words]. A button takes click[name]. Choose options before you buy."
+const instructions = "Buy the product that the instruction asks for. Search with search[words] on the search page; on the other pages use click[name] and select the options before you buy."
 
 // Name implements envs.Environment.
 func (w *WebShop) Name() string { return Name }
@@ -130,7 +130,51 @@ func searchable(text string) bool {
 	return ok && name == "search" && argument == text && envs.Writable(action)
 }
 
+// Counters implements envs.Counting.
+func (w *WebShop) Counters() []string {
+	return []string{"searches", "clicks", "purchases", "cut_pages"}
+}
+
+// Count implements envs.Counting. A purchase is a click too. cut_pages are the pages whose
+// texts were too long and were shown in part.
+func (w *WebShop) Count(actions, states []string) []int {
+	var searches, clicks, purchases, cuts int
+	for _, action := range actions {
+		switch {
+		case strings.HasPrefix(action, "search["):
+			searches++
+		case action == "click[buy now]":
+			purchases++
+			clicks++
+		default:
+			clicks++
+		}
+	}
+	for _, key := range states {
+		if strings.HasSuffix(key, cutMark) {
+			cuts++
+		}
+	}
+	return []int{searches, clicks, purchases, cuts}
+}
+
 // canonicalText is a text in lower case, trimmed, with single blanks.
 func canonicalText(text string) string {
+	if isCanonical(text) {
+		return text
+	}
 	return strings.Join(strings.Fields(strings.ToLower(strings.ToValidUTF8(text, "\uFFFD"))), " ")
+}
+
+// isCanonical says of most texts that are canonical that they are: of those in ASCII.
+func isCanonical(text string) bool {
+	last := byte(' ')
+	for i := range len(text) {
+		c := text[i]
+		if c <= ' ' && (c != ' ' || last == ' ') || c >= 0x7f || c >= 'A' && c <= 'Z' {
+			return false
+		}
+		last = c
+	}
+	return last != ' ' || text == ""
 }

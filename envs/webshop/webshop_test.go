@@ -247,3 +247,23 @@ func TestCuts(t *testing.T) {
 	require.Equal(t, "caf", shortened("café", 4), "no half characters")
 	require.Equal(t, "café", shortened("café", 5))
 }
+
+// What an episode counts, from its record alone.
+func TestCount(t *testing.T) {
+	w := mustNew(t, `{"size":60,"title_bytes":12}`)
+	require.Equal(t, []string{"searches", "clicks", "purchases", "cut_pages"}, w.Counters())
+	require.Equal(t, []int{0, 0, 0, 0}, w.Count(nil, nil))
+	e := w.episode(0)
+	plan := e.Advice(9)
+	var states []string
+	cut := 0
+	for _, action := range plan {
+		states = append(states, e.StateKey())
+		if e.Cut() {
+			cut++
+		}
+		e.Step(action)
+	}
+	require.Equal(t, len(plan)-1, cut, "all but the search page")
+	require.Equal(t, []int{1, len(plan) - 1, 1, cut}, w.Count(plan, states))
+}

@@ -138,5 +138,6 @@ func playFigures() ([]*figures, error) {
 				&figures{section: "replays", name: g.name, work: of.replays()})
 		}
 	}
-	return all, nil
+	shop, err := shopFigures()
+	return append(all, shop...), err
 }

@@ -131,8 +131,8 @@ func TestMeasureEnvironments(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"environments, round 1 of 1"}, said)
 	require.Equal(t, Python{Missing: "not asked for"}, got.Python)
-	require.Len(t, got.Generation, 4)
-	require.Len(t, got.Steps, 4)
+	require.Len(t, got.Generation, 5)
+	require.Len(t, got.Steps, 7)
 	require.Len(t, got.Replays, 4)
 	for _, rates := range [][]Rate{got.Generation, got.Steps, got.Replays} {
 		for _, r := range rates {

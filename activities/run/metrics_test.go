@@ -1,0 +1,41 @@
+package run
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/envs"
+	_ "github.com/reprise-rl/reprise/envs/all"
+)
+
+// An environment's own figures are means an episode, under its label in rollouts and in
+// mixtures; other environments have none.
+func TestCountedMetrics(t *testing.T) {
+	shop, err := envs.New("webshop", []byte(`{"catalogue":"starter"}`))
+	require.NoError(t, err)
+	lake, err := envs.New("frozenlake", nil)
+	require.NoError(t, err)
+	bought := func(label string) TrajectoryRow {
+		return TrajectoryRow{
+			Environment: label, Actions: []string{"search[hat]", "", "click[p01] || click[buy now]"}, StateKeys: []string{"a", "b cut", "c", "d cut"},
+			SampledLengths: []int32{1, 1, 1}, PromptLengths: []int32{1, 1, 1}, IDs: make([]int32, 6), Rewards: []float64{0, 0, 1}, Penalties: make([]float64, 3), Executed: []int32{1, 0, 2},
+		}
+	}
+	walked := bought("frozenlake")
+	walked.Actions = []string{"Up", "Up", "Up"}
+	wandered := bought("webshop")
+	wandered.Actions = []string{"search[hat]", "click[back to search]", "search[cup]"}
+	one := &Task{Groups: 1, Members: 2, Parts: envs.Mixture{{Label: "webshop", Environment: shop, Share: 1}}}
+	rows := []TrajectoryRow{bought("webshop"), wandered}
+	for name, want := range map[string]float64{"searches": 1.5, "clicks": 1.5, "purchases": 0.5, "cut_pages": 1} {
+		require.EqualValues(t, want, RolloutMetrics(one, rows)["train/webshop/"+name], name)
+		require.EqualValues(t, want, EvaluationMetrics(one, rows)[name], name)
+	}
+	both := &Task{Groups: 1, Members: 2, Parts: envs.Mixture{{Label: "webshop", Environment: shop, Share: 1}, {Label: "frozenlake", Environment: lake, Share: 1}}}
+	metrics := EvaluationMetrics(both, []TrajectoryRow{bought("webshop"), walked})
+	require.EqualValues(t, 1, metrics["webshop/purchases"])
+	require.NotContains(t, metrics, "purchases")
+	require.NotContains(t, metrics, "frozenlake/purchases")
+	require.Contains(t, metrics, "frozenlake/num_actions")
+}
