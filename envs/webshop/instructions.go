@@ -32,7 +32,7 @@ func addAttributes(products []Product, content []byte) error {
 		if p.Attributes = e.Attributes; p.Attributes == nil {
 			p.Attributes = []string{noAttributes}
 		}
-		if err := firstWrong(limited("attributes", p.Attributes, MaxValue), limited("instruction_attributes", e.InstructionAttributes, MaxValue)); err != nil {
+		if err := firstWrong(limited("attributes", p.Attributes, MaxCompared, MaxValue), limited("instruction_attributes", e.InstructionAttributes, MaxCompared, MaxValue)); err != nil {
 			err.Product = p.ASIN
 			return err
 		}
@@ -72,7 +72,7 @@ func setPeoplesInstructions(products []Product, content []byte) error {
 			if len(e.Attributes) == 0 {
 				continue
 			}
-			err := firstWrong(limited("instruction_attributes", e.Attributes, MaxValue), limited("instruction_options", e.Options, MaxValue))
+			err := firstWrong(limited("instruction_attributes", e.Attributes, MaxCompared, MaxValue), limited("instruction_options", e.Options, MaxCompared, MaxValue))
 			if len(e.Instruction) > MaxText {
 				err = tooLong("instruction", MaxText)
 			}
@@ -103,7 +103,7 @@ func addNouns(products []Product, content []byte) error {
 		if !ok {
 			known = guessNouns(p.Title)
 		}
-		if err := limited("title_nouns", known, MaxValue); err != nil {
+		if err := limited("title_nouns", known, MaxParts, MaxValue); err != nil {
 			err.Product = p.ASIN
 			return err
 		}

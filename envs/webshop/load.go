@@ -102,10 +102,12 @@ func load(from source, contents map[string][]byte) (shop *Catalogue, option stri
 		if err := addNouns(products, contents["title_nouns"]); err != nil {
 			return nil, "title_nouns", err
 		}
-		if from.attributes != "" {
-			if err := addAttributes(products, contents["attributes"]); err != nil {
-				return nil, "attributes", err
-			}
+		attributes, given := contents["attributes"]
+		if !given {
+			attributes = []byte("{}")
+		}
+		if err := addAttributes(products, attributes); err != nil {
+			return nil, "attributes", err
 		}
 		if from.people != "" {
 			if err := setPeoplesInstructions(products, contents["instructions"]); err != nil {

@@ -26,9 +26,12 @@ const (
 	MaxLongText = 1 << 20
 	// MaxValue is the most bytes of a value, an axis or an attribute.
 	MaxValue = 512
-	// MaxParts is the most axes, attributes, bullets or nouns of a product, and the most
-	// values of an axis.
+	// MaxParts is the most bullets, nouns or instructions of a product, and the most values
+	// of an axis.
 	MaxParts = 1024
+	// MaxCompared is the most axes or attributes of a product, and options of a goal: each is
+	// compared with each.
+	MaxCompared = 128
 	// maxASIN is the most characters of a product's name; WebShop leaves others out.
 	maxASIN = 10
 )
@@ -281,7 +284,7 @@ func (raw *rawProduct) product() (Product, *FileError) {
 	if strings.TrimSpace(p.Title) == "" {
 		return p, &FileError{Field: "name", Want: "a title"}
 	}
-	if err := limited("small_description", p.Bullets, MaxLongText); err != nil {
+	if err := limited("small_description", p.Bullets, MaxParts, MaxLongText); err != nil {
 		return p, err
 	}
 	var err error
@@ -294,8 +297,8 @@ func (raw *rawProduct) product() (Product, *FileError) {
 // axes reads what can be chosen.
 func (raw *rawProduct) axes(p *Product) *FileError {
 	const field = "customization_options"
-	if len(raw.Options) > MaxParts {
-		return &FileError{Field: field, Want: fmt.Sprintf("at most %d axes", MaxParts)}
+	if len(raw.Options) > MaxCompared {
+		return &FileError{Field: field, Want: fmt.Sprintf("at most %d axes", MaxCompared)}
 	}
 	for _, m := range raw.Options {
 		var values []struct {
@@ -339,10 +342,10 @@ const unclickable = "a name that a reply can give: without " + envs.Separator + 
 // clickable says that a reply can give the click of a name.
 func clickable(name string) bool { return envs.Writable("click[" + name + "]") }
 
-// limited checks a list of texts.
-func limited(field string, list []string, most int) *FileError {
-	if len(list) > MaxParts {
-		return &FileError{Field: field, Want: fmt.Sprintf("at most %d", MaxParts)}
+// limited checks a list of at most so many texts of so many bytes.
+func limited(field string, list []string, count, most int) *FileError {
+	if len(list) > count {
+		return &FileError{Field: field, Want: fmt.Sprintf("at most %d", count)}
 	}
 	for _, text := range list {
 		if len(text) > most {
