@@ -1,14 +1,17 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/gomlx/core/graph"
 )
 
 // buildBackward is the policy's backward program. Its inputs are the inputs and outputs of
 // the forward program, the loss's columns and knobs, and the sums so far; its outputs are
-// the sums with this micro-batch added. Each layer is computed again from its saved
-// input, so that only one layer's activations are in memory at a time, on every platform.
+// the sums with this micro-batch added. Unless the forward program keeps its activations, each
+// layer is computed again from its input, so that only one layer's are in memory at a time, on
+// every platform.
 func (p *Programs) buildBackward(in *inputs) []*graph.Node {
 	n := p.sh.MicroBatch * p.sh.Sequence
 	w := p.net.weights(in)
@@ -23,14 +26,10 @@ func (p *Programs) buildBackward(in *inputs) []*graph.Node {
 
 // pullScores propagates the derivatives of the loss by log-probs and entropies back
 // through the network and returns the gradients of all tensors.
-func (p *Programs) pullScores(w weights, saved []*graph.Node, b batchNodes, entropy, logSum, byLogProb, byEntropy *graph.Node) []*graph.Node {
+func (p *Programs) pullScores(w weights, saved saved, b batchNodes, entropy, logSum, byLogProb, byEntropy *graph.Node) []*graph.Node {
 	grads := newGradientNodes(w)
-	hd := head{t: p.net, weight: w.head, legal: b.legal, inverse: b.inverse, frozen: !grads.has(w.head)}
-	dx, dnorm, dhead := hd.gradients(saved[p.c.Layers], w.norm, b.target, entropy, logSum, byLogProb, byEntropy)
-	grads.add(w.norm, dnorm)
-	if dhead != nil {
-		grads.add(w.head, dhead)
-	}
+	hd := head{t: p.net, weight: w.head, legal: b.legal, inverse: b.inverse}
+	dx := hd.pull(grads, w.norm, saved, b.target, entropy, logSum, byLogProb, byEntropy)
 	p.pullLayers(grads, saved, dx, b)
 	return grads.by
 }
@@ -53,26 +52,14 @@ func (in *inputs) columns(dtype dtypes.DType, count, n int) []*graph.Node {
 	return out
 }
 
-// savedInputs declares the activations saved by the forward program as inputs.
-func (p *Programs) savedInputs(in *inputs) []*graph.Node {
-	saved := make([]*graph.Node, p.c.Layers+1)
-	for i := range saved {
-		saved[i] = in.next(p.net.dtype, p.sh.MicroBatch*p.sh.Sequence, p.c.HiddenSize)
-	}
-	return saved
-}
-
 // pullLayers propagates the derivative by the last layer's output back to the embedding
 // and sets the gradients of the tensors that are trained. It adds to the embedding's gradient
 // if there is one already, from a tied head.
-func (p *Programs) pullLayers(grads gradientNodes, saved []*graph.Node, dx *graph.Node, b batchNodes) {
+func (p *Programs) pullLayers(grads gradientNodes, saved saved, dx *graph.Node, b batchNodes) {
 	n := p.sh.MicroBatch * p.sh.Sequence
-	for i := p.c.Layers - 1; i >= 0; i-- {
-		x, w := p.net.after(saved[i], dx), grads.w.layers[i]
-		y := p.net.layer(w, x, p.sh.MicroBatch, p.sh.Sequence, b.cos, b.sin)
-		g := p.net.pullback(y, dx, append([]*graph.Node{x}, p.c.ofLayer(grads.w.trained, i)...)...)
-		dx = g[0]
-		copy(p.c.ofLayer(grads.by, i), g[1:])
+	for i, w := range slices.Backward(grads.w.layers) {
+		a := p.activations(saved, w, i, dx, b.sequences)
+		dx = p.net.pullLayer(grads, w, a, dx, b.sequences)
 	}
 	table := grads.w.embedding
 	if !grads.has(table) {

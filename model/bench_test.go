@@ -37,8 +37,8 @@ func batchOf(ids [][]int32, advantage float32) MicroBatch {
 	return b
 }
 
-func benchPrograms(b *testing.B) (*Programs, *State) {
-	p, err := testDevice(b).Programs(benchConfig(), nil, Shapes{GenerateRows: 64, PromptTokens: 128, MaxNewTokens: 64, MicroBatch: 16, Sequence: 128})
+func benchPrograms(b *testing.B, keep bool) (*Programs, *State) {
+	p, err := testDevice(b).Programs(benchConfig(), nil, Shapes{GenerateRows: 64, PromptTokens: 128, MaxNewTokens: 64, MicroBatch: 16, Sequence: 128, Keep: keep})
 	require.NoError(b, err)
 	s, err := p.NewState(NewParams(benchConfig(), draw.Address{Purpose: draw.Weights}))
 	require.NoError(b, err)
@@ -51,28 +51,41 @@ func benchPrograms(b *testing.B) (*Programs, *State) {
 	return p, s
 }
 
-func BenchmarkScore(b *testing.B) {
-	p, s := benchPrograms(b)
-	batch := batchOf(randomRows(1, benchConfig(), 16, 128), 1)
-	for b.Loop() {
-		_, _, err := p.Score(bg, s, batch, 1)
-		require.NoError(b, err)
+// eachRecompute runs a benchmark with layers computed again, and with activations kept.
+func eachRecompute(b *testing.B, of func(b *testing.B, keep bool)) {
+	for name, keep := range map[string]bool{"always": false, "never": true} {
+		b.Run(name, func(b *testing.B) { of(b, keep) })
 	}
-	b.ReportMetric(float64(b.N*16*128)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+func BenchmarkScore(b *testing.B) {
+	eachRecompute(b, func(b *testing.B, keep bool) {
+		p, s := benchPrograms(b, keep)
+		batch := batchOf(randomRows(1, benchConfig(), 16, 128), 1)
+		for b.Loop() {
+			_, _, err := p.Score(bg, s, batch, 1)
+			require.NoError(b, err)
+		}
+		b.ReportMetric(float64(b.N*16*128)/b.Elapsed().Seconds(), "tokens/s")
+	})
 }
 
 func BenchmarkUpdate(b *testing.B) {
-	p, s := benchPrograms(b)
-	var batches []MicroBatch
-	for i := range 4 {
-		batches = append(batches, batchOf(randomRows(uint64(i), benchConfig(), 16, 128), 1))
-	}
-	for b.Loop() {
-		var err error
-		s, _, err = p.Update(bg, s, batches, testSettings())
-		require.NoError(b, err)
-	}
-	b.ReportMetric(float64(b.N*4*16*128)/b.Elapsed().Seconds(), "tokens/s")
+	eachRecompute(b, func(b *testing.B, keep bool) {
+		p, s := benchPrograms(b, keep)
+		var batches []MicroBatch
+		for i := range 4 {
+			batches = append(batches, batchOf(randomRows(uint64(i), benchConfig(), 16, 128), 1))
+		}
+		begin := processorTime(b)
+		for b.Loop() {
+			var err error
+			s, _, err = p.Update(bg, s, batches, testSettings())
+			require.NoError(b, err)
+		}
+		b.ReportMetric(float64(b.N*4*16*128)/b.Elapsed().Seconds(), "tokens/s")
+		b.ReportMetric((processorTime(b)-begin).Seconds()/float64(b.N), "processor-s/op")
+	})
 }
 
 // processorTime is what all threads of the process have computed.
@@ -85,9 +98,11 @@ func processorTime(b *testing.B) time.Duration {
 
 // BenchmarkUpdateAtSize is an update of 42 M parameters on few tokens, so that what an update
 // costs whatever its batch is seen.
-func BenchmarkUpdateAtSize(b *testing.B) {
+func BenchmarkUpdateAtSize(b *testing.B) { eachRecompute(b, updateAtSize) }
+
+func updateAtSize(b *testing.B, keep bool) {
 	c := wideConfig()
-	p, err := testDevice(b).Programs(c, nil, Shapes{MicroBatch: 2, Sequence: 64})
+	p, err := testDevice(b).Programs(c, nil, Shapes{MicroBatch: 2, Sequence: 64, Keep: keep})
 	require.NoError(b, err)
 	defer p.Free()
 	start := time.Now()
@@ -131,7 +146,7 @@ func BenchmarkCriticUpdate(b *testing.B) {
 }
 
 func BenchmarkGenerate(b *testing.B) {
-	p, s := benchPrograms(b)
+	p, s := benchPrograms(b, false)
 	in := GenerateInput{Prompts: randomRows(1, benchConfig(), 64, 128), Temperature: 1, IgnoreStop: true}
 	for i := range in.Prompts {
 		u := make([]float32, 64)

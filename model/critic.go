@@ -143,13 +143,13 @@ func (t network) values(x, norm *graph.Node, head linear) *graph.Node {
 }
 
 // buildValues is the critic's forward program. Its inputs are the parameters, ids [b, T]
-// and rotary tables; its outputs are the values of the tokens that follow, [b·T], and the
-// activations between layers.
+// and rotary tables; its outputs are the values of the tokens that follow, [b·T], and what is
+// saved for the backward program.
 func (p *Programs) buildValues(in *inputs) []*graph.Node {
 	w := p.net.weights(in)
 	saved := p.layers(w, p.batchInputs(in))
-	v := p.net.values(saved[p.c.Layers], w.norm, w.value)
-	return append([]*graph.Node{v}, saved...)
+	v := p.net.values(saved.last, w.norm, w.value)
+	return append([]*graph.Node{v}, p.savedOutputs(saved)...)
 }
 
 // buildCriticBackward is buildBackward for the critic.
@@ -165,14 +165,10 @@ func (p *Programs) buildCriticBackward(in *inputs) []*graph.Node {
 }
 
 // pullValues is pullScores for the critic.
-func (p *Programs) pullValues(w weights, saved []*graph.Node, b batchNodes, byValue *graph.Node) []*graph.Node {
+func (p *Programs) pullValues(w weights, saved saved, b batchNodes, byValue *graph.Node) []*graph.Node {
 	grads := newGradientNodes(w)
-	last := saved[p.c.Layers]
-	g := p.net.pullback(p.net.values(last, w.norm, w.value), byValue, last, w.norm, w.value.weight, w.value.bias)
-	grads.add(w.norm, g[1])
-	grads.add(w.value.weight, g[2])
-	grads.add(w.value.bias, g[3])
-	p.pullLayers(grads, saved, g[0], b)
+	dx := p.net.pullValues(grads, w.norm, w.value, saved.last, byValue)
+	p.pullLayers(grads, saved, dx, b)
 	return grads.by
 }
 

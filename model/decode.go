@@ -35,14 +35,16 @@ func (p *Programs) buildPrefill(in *inputs) []*graph.Node {
 		all := in.next(dtypes.Float32, p.positions, half)
 		return graph.Reshape(graph.Slice(all, graph.AxisRange(0, width)), 1, width, half)
 	}
-	cos, sin := table(), table()
+	prompts := sequences{rows, width, table(), table()}
 	x := p.net.embed(weights.embedding, graph.Reshape(ids, rows*width))
 	var out []*graph.Node
 	for i, w := range weights.layers {
-		q, k, v := p.net.project(w, x, rows, width, cos, sin)
+		a := activations{x: x}
+		q, k, v := p.net.project(w, &a, prompts)
 		out = append(out, k, v)
 		if i < p.c.Layers-1 { // the last layer's output is not needed
-			x = p.net.finish(w, x, p.net.causal(q, k, v, rows, width))
+			a.attended = p.net.causal(q, k, v, prompts)
+			x = p.net.finish(w, &a)
 		}
 	}
 	return out
@@ -253,7 +255,8 @@ func (p *Programs) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
 
 	x := p.net.embed(weights.embedding, v["token"])
 	for i, w := range weights.layers {
-		q, k, val := p.net.project(w, x, rows, 1, cos, sin)
+		a := activations{x: x}
+		q, k, val := p.net.project(w, &a, sequences{rows, 1, cos, sin})
 		keys, values := "cache"+strconv.Itoa(2*i), "cache"+strconv.Itoa(2*i+1)
 		start := []*graph.Node{whole(0), whole(0), slot, whole(0)}
 		v[keys] = graph.DynamicUpdateSlice(v[keys], k, start)
@@ -261,8 +264,9 @@ func (p *Programs) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
 		q = graph.Reshape(q, rows, c.KVHeads, c.Heads/c.KVHeads, c.HeadDim)
 		scores := p.net.scores(q, v[keys])
 		scores = graph.Where(graph.BroadcastToShape(seen, scores.Shape()), scores, scalar(scores, masked))
-		o := graph.Dot(p.net.softmax(scores), v[values]).General([]int{3}, []int{0, 1}, []int{2}, []int{0, 1})
-		x = p.net.finish(w, x, graph.Reshape(o, rows, c.Heads*c.HeadDim))
+		o := graph.Dot(p.net.cast(p.net.softmax(scores)), v[values]).General([]int{3}, []int{0, 1}, []int{2}, []int{0, 1})
+		a.attended = graph.Reshape(o, rows, c.Heads*c.HeadDim)
+		x = p.net.finish(w, &a)
 	}
 	hd := head{t: p.net, weight: weights.head, legal: v["legal"], inverse: v["inverse"]}
 	logits := hd.logits(p.net.norm(x, weights.norm))

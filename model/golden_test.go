@@ -44,7 +44,7 @@ func lastLogits(t *testing.T, p *Programs, s *State, ids [][]int32) [][]float32 
 		b := p.batchInputs(in)
 		x := p.net.embed(w.embedding, b.flat)
 		for _, l := range w.layers {
-			x = p.net.layer(l, x, rows, width, b.cos, b.sin)
+			x, _ = p.net.layer(l, x, b.sequences)
 		}
 		x = graph.Reshape(graph.SliceAxis(graph.Reshape(x, rows, width, p.c.HiddenSize), 1, graph.AxisRange(width-1, width)), rows, p.c.HiddenSize)
 		hd := head{t: p.net, weight: w.head, legal: b.legal, inverse: b.inverse}

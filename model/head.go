@@ -27,15 +27,20 @@ type head struct {
 	weight  *graph.Node // [V, d] wide
 	legal   *graph.Node // [V] wide: 0, or −Inf for ids the tokenizer lacks
 	inverse *graph.Node // scalar, 1 / temperature
-	frozen  bool        // gives no gradient by the weight
 }
 
-// logits computes the logits of h [n, d] at the temperature, wide [n, V], with −Inf for
-// illegal ids.
-func (hd head) logits(h *graph.Node) *graph.Node {
-	l := graph.Dot(h, hd.t.cast(hd.weight)).WithOutputDType(hd.t.wide).General([]int{1}, nil, []int{1}, nil)
-	return graph.Add(graph.Mul(l, hd.inverse), graph.Reshape(hd.legal, 1, hd.t.c.VocabSize))
+// products computes the logits of h [n, d] before temperature, wide [n, V].
+func (hd head) products(h *graph.Node) *graph.Node {
+	return graph.Dot(h, hd.t.cast(hd.weight)).WithOutputDType(hd.t.wide).General([]int{1}, nil, []int{1}, nil)
 }
+
+// tempered are the logits of products at the temperature, with −Inf for illegal ids.
+func (hd head) tempered(products *graph.Node) *graph.Node {
+	return graph.Add(graph.Mul(products, hd.inverse), graph.Reshape(hd.legal, 1, hd.t.c.VocabSize))
+}
+
+// logits are tempered of the products of h.
+func (hd head) logits(h *graph.Node) *graph.Node { return hd.tempered(hd.products(h)) }
 
 // oneHot is [n, V] and true at each position's target; targets are [n] int32.
 func (hd head) oneHot(target *graph.Node) *graph.Node {
@@ -47,8 +52,9 @@ func (hd head) oneHot(target *graph.Node) *graph.Node {
 
 // score computes log p(target), the entropy in nats and the logarithm of the softmax's
 // denominator, each [n], from the final hidden states x [n, d] before their norm and the
-// ids that follow them, target.
-func (hd head) score(x, norm, target *graph.Node) (logProb, entropy, logSum *graph.Node) {
+// ids that follow them, target. products are those of its only chunk, of the last one if there
+// are several.
+func (hd head) score(x, norm, target *graph.Node) (logProb, entropy, logSum, products *graph.Node) {
 	var lps, ents, sums []*graph.Node
 	for _, c := range hd.t.chunks(x.Shape().Dimensions[0]) {
 		n := c[1] - c[0]
@@ -56,7 +62,8 @@ func (hd head) score(x, norm, target *graph.Node) (logProb, entropy, logSum *gra
 		if len(lps) > 0 {
 			part = hd.t.after(part, lps[len(lps)-1], ents[len(ents)-1])
 		}
-		l := hd.logits(hd.t.norm(part, norm))
+		products = hd.products(hd.t.norm(part, norm))
+		l := hd.tempered(products)
 		top := graph.ReduceMax(l, -1)
 		e := graph.Exp(graph.Sub(l, graph.Reshape(top, n, 1)))
 		sum := graph.ReduceSum(e, -1)
@@ -68,18 +75,20 @@ func (hd head) score(x, norm, target *graph.Node) (logProb, entropy, logSum *gra
 		ents = append(ents, graph.Sub(logSum, mean))
 		sums = append(sums, logSum)
 	}
-	return join(lps), join(ents), join(sums)
+	return join(lps), join(ents), join(sums), products
 }
 
-// gradients is the backward pass of score. From the derivatives of the loss by
-// log p(target) and by the entropy, each [n], it computes the derivatives by x, by the
-// norm's weight and by the head's. It computes the logits again. With p the softmax and
-// H its entropy,
+// pull is the backward pass of score. From the derivatives of the loss by log p(target) and by
+// the entropy, each [n], it computes the derivative by the final hidden states, and adds those
+// by the norm's and the head's weight to the gradients. It computes the logits again unless
+// they were kept. With p the softmax and H its entropy,
 //
 //	∂ log p(target) / ∂ logit_i = [i = target] − p_i
 //	∂ H / ∂ logit_i             = −p_i (log p_i + H)
-func (hd head) gradients(x, norm, target, entropy, logSum, byLogProb, byEntropy *graph.Node) (dx, dnorm, dweight *graph.Node) {
+func (hd head) pull(grads gradientNodes, norm *graph.Node, saved saved, target, entropy, logSum, byLogProb, byEntropy *graph.Node) *graph.Node {
+	x := saved.last
 	var dhs []*graph.Node
+	var dweight *graph.Node // nil if the head is frozen
 	t := hd.t
 	for _, c := range t.chunks(x.Shape().Dimensions[0]) {
 		n := c[1] - c[0]
@@ -89,13 +98,17 @@ func (hd head) gradients(x, norm, target, entropy, logSum, byLogProb, byEntropy 
 		part := graph.Slice(x, graph.AxisRange(c[0], c[1]))
 		if len(dhs) > 0 {
 			before := dhs[len(dhs)-1:]
-			if !hd.frozen {
+			if dweight != nil {
 				before = append([]*graph.Node{dweight}, before...)
 			}
 			part = t.after(part, before...)
 		}
 		h := t.norm(part, norm)
-		logP := graph.Sub(hd.logits(h), column(logSum))
+		products := saved.logits
+		if products == nil {
+			products = hd.products(h)
+		}
+		logP := graph.Sub(hd.tempered(products), column(logSum))
 		p := graph.Exp(logP)
 		logP = graph.Max(logP, scalar(logP, floor))
 		hot := graph.ConvertDType(hd.oneHot(graph.Slice(target, graph.AxisRange(c[0], c[1]))), t.wide)
@@ -105,7 +118,7 @@ func (hd head) gradients(x, norm, target, entropy, logSum, byLogProb, byEntropy 
 		dl = t.cast(graph.Mul(dl, hd.inverse))
 		dh := graph.Dot(dl, t.cast(hd.weight)).General([]int{1}, nil, []int{0}, nil)
 		dhs = append(dhs, dh)
-		if hd.frozen {
+		if !grads.has(hd.weight) {
 			continue
 		}
 		dw := graph.Dot(dl, h).WithOutputDType(t.wide).General([]int{0}, nil, []int{0}, nil)
@@ -115,15 +128,10 @@ func (hd head) gradients(x, norm, target, entropy, logSum, byLogProb, byEntropy 
 			dweight = graph.Add(dweight, dw)
 		}
 	}
-	g := t.pullback(t.norm(x, norm), join(dhs), x, norm)
-	return g[0], g[1], dweight
-}
-
-// pullback returns the gradients of ⟨y, dy⟩ by the nodes, with dy constant: the
-// vector-Jacobian product, which GoMLX does not provide.
-func (t network) pullback(y, dy *graph.Node, by ...*graph.Node) []*graph.Node {
-	product := graph.Mul(t.widen(y), graph.StopGradient(t.widen(dy)))
-	return graph.Gradient(graph.ReduceAllSum(product), by...)
+	if dweight != nil {
+		grads.add(hd.weight, dweight)
+	}
+	return t.cast(t.pullNorm(grads, norm, x, join(dhs)))
 }
 
 func join(parts []*graph.Node) *graph.Node {

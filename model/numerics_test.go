@@ -31,6 +31,8 @@ func TestProgramsOfNumerics(t *testing.T) {
 	half := tinyShapes
 	half.ComputeDtype = "bfloat16"
 	learning := Shapes{MicroBatch: 3, Sequence: 7}
+	kept, keptLearning := tinyShapes, learning
+	kept.Keep, keptLearning.Keep = true, true
 	var got strings.Builder
 	fmt.Fprintf(&got, "numerics %d\n", Numerics)
 	for _, of := range []struct {
@@ -40,6 +42,7 @@ func TestProgramsOfNumerics(t *testing.T) {
 	}{
 		{"tied", tiny(), tinyShapes}, {"untied", untied, tinyShapes}, {"bfloat16", tiny(), half}, {"critic", tiny().Critic(), learning},
 		{"qwen3", qwen3, tinyShapes}, {"llama", llama, tinyShapes},
+		{"kept", tiny(), kept}, {"kept-critic", tiny().Critic(), keptLearning},
 	} {
 		p, err := testDevice(t).Programs(of.config, nil, of.shapes)
 		require.NoError(t, err)

@@ -40,6 +40,10 @@ type Shapes struct {
 	// ComputeDtype is the dtype of activations, "float32" or "bfloat16"; empty is
 	// float32. Weights, moments, norms, softmax and logits are always float32.
 	ComputeDtype string
+	// Keep keeps the activations of Score's and Values' program for the backward pass of the
+	// updates, which otherwise computes each layer again from its input. In float32 it changes
+	// no bit. In bfloat16 it does: kept activations are rounded, others need not be.
+	Keep bool
 	// Loss selects the parts of Update's loss; zero is the plain clipped surrogate.
 	Loss LossOptions
 }
@@ -81,6 +85,7 @@ type programKey struct {
 	dtype               dtypes.DType
 	rows, tokens, fresh int
 	limits              limits
+	keep                bool
 	loss                LossOptions
 }
 
@@ -167,7 +172,7 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 		}
 	}
 	if sh.MicroBatch > 0 {
-		key := programKey{dtype: p.net.dtype, rows: sh.MicroBatch, tokens: sh.Sequence, limits: l}
+		key := programKey{dtype: p.net.dtype, rows: sh.MicroBatch, tokens: sh.Sequence, limits: l, keep: sh.Keep}
 		forward, backward := p.buildForward, p.buildBackward
 		if c.ValueHead {
 			forward, backward = p.buildValues, p.buildCriticBackward

@@ -69,8 +69,7 @@ func (p *Programs) scores(ctx context.Context, s *State, b MicroBatch, critic bo
 type scored struct {
 	ids, inverse compute.Buffer // inverse is nil for a critic, which has no temperature
 	// scores are the policy's log-probs, entropies and log-sums, or the critic's values,
-	// each [MicroBatch·Sequence] float32. saved are the inputs of the layers and the
-	// output of the last one, [MicroBatch·Sequence, d].
+	// each [MicroBatch·Sequence] float32. saved are the rest of the program's outputs.
 	scores, saved []compute.Buffer
 }
 
@@ -110,37 +109,47 @@ func (p *Programs) forward(s *State, ids []int32, temperature float32) (f *score
 		f.free()
 		return nil, err
 	}
-	n := len(out) - (p.c.Layers + 1)
+	n := p.scoreCount()
 	f.scores, f.saved = out[:n], out[n:]
 	return f, nil
 }
 
+// scoreCount is how many scores the forward program gives.
+func (p *Programs) scoreCount() int {
+	if p.c.ValueHead {
+		return 1
+	}
+	return 3
+}
+
 // buildForward is the policy's forward program. Its inputs are the parameters, ids [b, T],
 // rotary tables, legal ids and the inverse temperature; its outputs are log-probs,
-// entropies and log-sums of the tokens that follow, [b·T], and the activations between
-// layers.
+// entropies and log-sums of the tokens that follow, [b·T], and what is saved for the backward
+// program.
 func (p *Programs) buildForward(in *inputs) []*graph.Node {
 	w := p.net.weights(in)
 	b := p.batchInputs(in)
 	saved := p.layers(w, b)
 	hd := head{t: p.net, weight: w.head, legal: b.legal, inverse: b.inverse}
-	lp, ent, sum := hd.score(saved[p.c.Layers], w.norm, b.target)
-	return append([]*graph.Node{lp, ent, sum}, saved...)
+	lp, ent, sum, products := hd.score(saved.last, w.norm, b.target)
+	saved.logits = products
+	return append([]*graph.Node{lp, ent, sum}, p.savedOutputs(saved)...)
 }
 
-// layers returns the input of each layer and the output of the last one.
-func (p *Programs) layers(w weights, b batchNodes) []*graph.Node {
-	saved := []*graph.Node{p.net.embed(w.embedding, b.flat)}
+// layers computes the embedding and all layers.
+func (p *Programs) layers(w weights, b batchNodes) saved {
+	s := saved{layers: make([]activations, p.c.Layers), last: p.net.embed(w.embedding, b.flat)}
 	for i, l := range w.layers {
-		saved = append(saved, p.net.layer(l, saved[i], p.sh.MicroBatch, p.sh.Sequence, b.cos, b.sin))
+		s.last, s.layers[i] = p.net.layer(l, s.last, b.sequences)
 	}
-	return saved
+	return s
 }
 
 // batchNodes are the inputs that the forward and the backward program share.
 type batchNodes struct {
-	flat, target             *graph.Node // [b·T] int32
-	cos, sin, legal, inverse *graph.Node // a critic has neither legal ids nor a temperature
+	sequences
+	flat, target   *graph.Node // [b·T] int32
+	legal, inverse *graph.Node // a critic has neither legal ids nor a temperature
 }
 
 func (p *Programs) batchInputs(in *inputs) batchNodes {
@@ -154,7 +163,7 @@ func (p *Programs) batchInputs(in *inputs) batchNodes {
 	table := func() *graph.Node { return graph.Reshape(in.next(p.net.wide, width, half), 1, width, half) }
 	b := batchNodes{
 		flat: graph.Reshape(ids, rows*width), target: graph.Reshape(next, rows*width),
-		cos: table(), sin: table(),
+		sequences: sequences{rows: rows, tokens: width, cos: table(), sin: table()},
 	}
 	if !p.c.ValueHead {
 		b.legal, b.inverse = in.next(p.net.wide, p.c.VocabSize), in.next(p.net.wide)

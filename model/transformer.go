@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"slices"
 
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
@@ -79,15 +80,18 @@ func (t network) after(x *graph.Node, others ...*graph.Node) *graph.Node {
 // one cached inside a loop's body cannot be used outside it.
 func scalar(x *graph.Node, v float32) *graph.Node { return graph.ConstAs(x, v) }
 
-// norm is RMSNorm over the last axis of x [n, d]. It uses Div and Sqrt because Rsqrt has
-// no gradient in GoMLX.
+// norm is RMSNorm over the last axis of x [n, d].
 func (t network) norm(x, weight *graph.Node) *graph.Node {
 	x = t.widen(x)
 	n, d := x.Shape().Dimensions[0], x.Shape().Dimensions[1]
-	mean := graph.Div(graph.ReduceSum(graph.Mul(x, x), -1), scalar(x, float32(d)))
-	scale := graph.Sqrt(graph.Add(mean, scalar(x, float32(t.c.RMSNormEps))))
-	x = graph.Div(x, graph.Reshape(scale, n, 1))
+	x = graph.Div(x, graph.Reshape(graph.Sqrt(t.meanSquare(x)), n, 1))
 	return t.cast(graph.Mul(x, graph.Reshape(weight, 1, d)))
+}
+
+// meanSquare is the mean square of each row of x, wide [n, d], and epsilon.
+func (t network) meanSquare(x *graph.Node) *graph.Node {
+	mean := graph.Div(graph.ReduceSum(graph.Mul(x, x), -1), scalar(x, float32(x.Shape().Dimensions[1])))
+	return graph.Add(mean, scalar(x, float32(t.c.RMSNormEps)))
 }
 
 // linear is x·Wᵀ + b, and with adapters s·(x·Aᵀ)·Bᵀ more, which is computed in wide as in PEFT.
@@ -104,11 +108,28 @@ func (t network) linear(x *graph.Node, w linear) *graph.Node {
 	return t.cast(graph.Add(t.widen(y), graph.Mul(by, scalar(by, float32(t.c.LoRA.Scale())))))
 }
 
-// rotate applies rotary positions to x [..., HeadDim] with tables that broadcast
-// to [..., HeadDim/2].
-func (t network) rotate(x, cos, sin *graph.Node) *graph.Node {
-	x = t.widen(x)
+// sequences are the rows that a layer computes: how many, the tokens of each, and the rotary
+// tables of the tokens' positions, wide [rows or 1, tokens, HeadDim/2].
+type sequences struct {
+	rows, tokens int
+	cos, sin     *graph.Node
+}
+
+// back are the sequences with rotations in the other direction.
+func (s sequences) back() sequences {
+	s.sin = graph.Neg(s.sin)
+	return s
+}
+
+// rotate applies rotary positions to x [rows, tokens, ..., HeadDim].
+func (t network) rotate(x *graph.Node, s sequences) *graph.Node {
 	last, half := x.Rank()-1, t.c.HeadDim/2
+	table := func(of *graph.Node) *graph.Node {
+		dims := append([]int{of.Shape().Dimensions[0], s.tokens}, slices.Repeat([]int{1}, last-2)...)
+		return graph.Reshape(of, append(dims, half)...)
+	}
+	cos, sin := table(s.cos), table(s.sin)
+	x = t.widen(x)
 	a := graph.SliceAxis(x, last, graph.AxisRange(0, half))
 	b := graph.SliceAxis(x, last, graph.AxisRange(half, 2*half))
 	return t.cast(graph.Concatenate([]*graph.Node{
@@ -117,53 +138,67 @@ func (t network) rotate(x, cos, sin *graph.Node) *graph.Node {
 	}, last))
 }
 
-// softmax is taken over the last axis and computed in wide.
+// softmax is taken over the last axis, in wide.
 func (t network) softmax(scores *graph.Node) *graph.Node {
 	reduced := append([]int{}, scores.Shape().Dimensions...)
 	reduced[len(reduced)-1] = 1
-	top := graph.StopGradient(graph.Reshape(graph.ReduceMax(scores, -1), reduced...))
+	top := graph.Reshape(graph.ReduceMax(scores, -1), reduced...)
 	e := graph.Exp(graph.Sub(scores, top))
-	return t.cast(graph.Div(e, graph.Reshape(graph.ReduceSum(e, -1), reduced...)))
+	return graph.Div(e, graph.Reshape(graph.ReduceSum(e, -1), reduced...))
 }
 
-// heads is a projection of h [rows·tokens, d] to heads: [rows·tokens, heads·HeadDim]. In a
-// family that normalizes heads, each has RMSNorm over its HeadDim numbers.
-func (t network) heads(h *graph.Node, w linear) *graph.Node {
-	x := t.linear(h, w)
-	if w.headNorm == nil {
+// project computes a layer's queries, keys and values of a.x with rotary positions applied:
+// q [rows, KVHeads, Heads/KVHeads, tokens, HeadDim] and k, v [rows, KVHeads, tokens, HeadDim].
+// It sets what the linear maps give in a.
+func (t network) project(w layer, a *activations, s sequences) (q, k, v *graph.Node) {
+	h := t.norm(a.x, w.inputNorm)
+	a.query = t.linear(h, w.query)
+	q = t.queries(a.query, w.query.headNorm, s)
+	a.key = t.linear(h, w.key)
+	k = t.keys(a.key, w.key.headNorm, s)
+	a.value = t.linear(h, w.value)
+	return q, k, t.byHead(a.value, s)
+}
+
+// queries are made of what their linear map gives: see project.
+func (t network) queries(x, norm *graph.Node, s sequences) *graph.Node {
+	kv, group, hd := t.c.KVHeads, t.c.Heads/t.c.KVHeads, t.c.HeadDim
+	x = graph.Reshape(t.normHeads(x, norm), s.rows, s.tokens, kv, group, hd)
+	return graph.TransposeAllAxes(t.rotate(x, s), 0, 2, 3, 1, 4)
+}
+
+// keys are made of what their linear map gives: see project.
+func (t network) keys(x, norm *graph.Node, s sequences) *graph.Node {
+	x = graph.Reshape(t.normHeads(x, norm), s.rows, s.tokens, t.c.KVHeads, t.c.HeadDim)
+	return graph.TransposeAllAxes(t.rotate(x, s), 0, 2, 1, 3)
+}
+
+// byHead makes values of what their linear map gives: see project.
+func (t network) byHead(x *graph.Node, s sequences) *graph.Node {
+	x = graph.Reshape(x, s.rows, s.tokens, t.c.KVHeads, t.c.HeadDim)
+	return graph.TransposeAllAxes(x, 0, 2, 1, 3)
+}
+
+// normHeads is RMSNorm of each head's HeadDim numbers of x [n, heads·HeadDim], with the scale
+// norm [HeadDim]. Where norm is nil, as in a family that does not normalize heads, it is x.
+func (t network) normHeads(x, norm *graph.Node) *graph.Node {
+	if norm == nil {
 		return x
 	}
 	n, width := x.Shape().Dimensions[0], x.Shape().Dimensions[1]
-	x = t.norm(graph.Reshape(x, n*(width/t.c.HeadDim), t.c.HeadDim), w.headNorm)
+	x = t.norm(graph.Reshape(x, n*(width/t.c.HeadDim), t.c.HeadDim), norm)
 	return graph.Reshape(x, n, width)
-}
-
-// project computes a layer's queries, keys and values of x [rows·tokens, d] with
-// rotary positions applied: q [rows, KVHeads, Heads/KVHeads, tokens, HeadDim] and
-// k, v [rows, KVHeads, tokens, HeadDim]. The tables are [rows or 1, tokens, HeadDim/2].
-func (t network) project(w layer, x *graph.Node, rows, tokens int, cos, sin *graph.Node) (q, k, v *graph.Node) {
-	c := t.c
-	kv, group, hd := c.KVHeads, c.Heads/c.KVHeads, c.HeadDim
-	h := t.norm(x, w.inputNorm)
-	first := cos.Shape().Dimensions[0]
-	table := func(n *graph.Node, extra ...int) *graph.Node {
-		return graph.Reshape(n, append(append([]int{first, tokens}, extra...), hd/2)...)
-	}
-	q = graph.Reshape(t.heads(h, w.query), rows, tokens, kv, group, hd)
-	q = graph.TransposeAllAxes(t.rotate(q, table(cos, 1, 1), table(sin, 1, 1)), 0, 2, 3, 1, 4)
-	k = graph.Reshape(t.heads(h, w.key), rows, tokens, kv, hd)
-	k = graph.TransposeAllAxes(t.rotate(k, table(cos, 1), table(sin, 1)), 0, 2, 1, 3)
-	v = graph.Reshape(t.linear(h, w.value), rows, tokens, kv, hd)
-	v = graph.TransposeAllAxes(v, 0, 2, 1, 3)
-	return q, k, v
 }
 
 // scores computes the attention scores of queries [rows, KVHeads, n, HeadDim] and keys
 // [rows, KVHeads, m, HeadDim], divided by √HeadDim: wide [rows, KVHeads, n, m].
 func (t network) scores(q, k *graph.Node) *graph.Node {
 	s := t.widen(graph.Dot(q, k).General([]int{3}, []int{0, 1}, []int{3}, []int{0, 1}))
-	return graph.Mul(s, scalar(s, float32(1/math.Sqrt(float64(t.c.HeadDim)))))
+	return graph.Mul(s, scalar(s, t.attentionScale()))
 }
+
+// attentionScale is 1 / √HeadDim.
+func (t network) attentionScale() float32 { return float32(1 / math.Sqrt(float64(t.c.HeadDim))) }
 
 // masked is far below any score. −Inf would give NaN in a row without unmasked keys.
 const masked = -1e30
@@ -171,45 +206,70 @@ const masked = -1e30
 // causal attends each token to itself and those before it, in blocks of queries.
 // Rows are padded on the right, so this mask alone keeps padding out of every
 // real token. It returns [rows·tokens, Heads·HeadDim].
-func (t network) causal(q, k, v *graph.Node, rows, tokens int) *graph.Node {
+func (t network) causal(q, k, v *graph.Node, s sequences) *graph.Node {
 	kv, group, hd := t.c.KVHeads, t.c.Heads/t.c.KVHeads, t.c.HeadDim
-	g := q.Graph()
 	var blocks []*graph.Node
-	for from := 0; from < tokens; from += t.limits.queries {
-		to := min(from+t.limits.queries, tokens)
-		n := to - from
-		qb := graph.Reshape(graph.SliceAxis(q, 3, graph.AxisRange(from, to)), rows, kv, group*n, hd)
-		if from > 0 {
+	for _, b := range t.queryBlocks(s.tokens) {
+		n := b.to - b.from
+		qb := graph.Reshape(graph.SliceAxis(q, 3, graph.AxisRange(b.from, b.to)), s.rows, kv, group*n, hd)
+		if b.from > 0 {
 			qb = t.after(qb, blocks[len(blocks)-1])
 		}
-		kb, vb := graph.SliceAxis(k, 2, graph.AxisRange(0, to)), graph.SliceAxis(v, 2, graph.AxisRange(0, to))
-		s := graph.Reshape(t.scores(qb, kb), rows, kv, group, n, to)
-		at := shapes.Make(dtypes.Int32, 1, 1, 1, n, to)
-		query := graph.Add(graph.Iota(g, at, 3), graph.Const(g, int32(from)))
-		seen := graph.GreaterOrEqual(query, graph.Iota(g, at, 4))
-		s = graph.Where(graph.BroadcastToShape(seen, s.Shape()), s, scalar(s, masked))
-		p := graph.Reshape(t.softmax(s), rows, kv, group*n, to)
+		kb, vb := graph.SliceAxis(k, 2, graph.AxisRange(0, b.to)), graph.SliceAxis(v, 2, graph.AxisRange(0, b.to))
+		p := graph.Reshape(t.cast(t.attention(qb, kb, b)), s.rows, kv, group*n, b.to)
 		o := graph.Dot(p, vb).General([]int{3}, []int{0, 1}, []int{2}, []int{0, 1})
-		blocks = append(blocks, graph.Reshape(o, rows, kv, group, n, hd))
+		blocks = append(blocks, graph.Reshape(o, s.rows, kv, group, n, hd))
 	}
 	o := blocks[0]
 	if len(blocks) > 1 {
 		o = graph.Concatenate(blocks, 3)
 	}
-	return graph.Reshape(graph.TransposeAllAxes(o, 0, 3, 1, 2, 4), rows*tokens, kv*group*hd)
+	return graph.Reshape(graph.TransposeAllAxes(o, 0, 3, 1, 2, 4), s.rows*s.tokens, kv*group*hd)
 }
 
-// finish adds the attention's output and the SwiGLU to the residual stream.
-func (t network) finish(w layer, x, attended *graph.Node) *graph.Node {
-	x = graph.Add(x, t.linear(attended, w.out))
-	h := t.norm(x, w.postNorm)
-	gate := t.linear(h, w.gate)
-	gate = graph.Mul(gate, graph.Sigmoid(gate))
-	return graph.Add(x, t.linear(graph.Mul(gate, t.linear(h, w.up)), w.down))
+// queryBlock are the queries [from, to) of a sequence, which attend at once.
+type queryBlock struct{ from, to int }
+
+// queryBlocks divides so many tokens.
+func (t network) queryBlocks(tokens int) []queryBlock {
+	var out []queryBlock
+	for from := 0; from < tokens; from += t.limits.queries {
+		out = append(out, queryBlock{from, min(from+t.limits.queries, tokens)})
+	}
+	return out
 }
 
-// layer is one transformer block over x [rows·tokens, d], all positions from 0.
-func (t network) layer(w layer, x *graph.Node, rows, tokens int, cos, sin *graph.Node) *graph.Node {
-	q, k, v := t.project(w, x, rows, tokens, cos, sin)
-	return t.finish(w, x, t.causal(q, k, v, rows, tokens))
+// attention computes the weights with which a block of queries, q [rows, KVHeads,
+// group·(to−from), HeadDim], attends to the keys before its end, k [rows, KVHeads, to,
+// HeadDim]: wide [rows, KVHeads, group, to−from, to].
+func (t network) attention(q, k *graph.Node, b queryBlock) *graph.Node {
+	rows, kv, group, n := q.Shape().Dimensions[0], t.c.KVHeads, t.c.Heads/t.c.KVHeads, b.to-b.from
+	g := q.Graph()
+	s := graph.Reshape(t.scores(q, k), rows, kv, group, n, b.to)
+	at := shapes.Make(dtypes.Int32, 1, 1, 1, n, b.to)
+	query := graph.Add(graph.Iota(g, at, 3), graph.Const(g, int32(b.from)))
+	seen := graph.GreaterOrEqual(query, graph.Iota(g, at, 4))
+	s = graph.Where(graph.BroadcastToShape(seen, s.Shape()), s, scalar(s, masked))
+	return t.softmax(s)
+}
+
+// finish adds the attention's output, a.attended, and the SwiGLU to the residual stream. It
+// sets what comes between in a.
+func (t network) finish(w layer, a *activations) *graph.Node {
+	a.middle = graph.Add(a.x, t.linear(a.attended, w.out))
+	h := t.norm(a.middle, w.postNorm)
+	a.gate = t.linear(h, w.gate)
+	gate := graph.Mul(a.gate, graph.Sigmoid(a.gate))
+	a.up = t.linear(h, w.up)
+	return graph.Add(a.middle, t.linear(graph.Mul(gate, a.up), w.down))
+}
+
+// layer is one transformer block over x [rows·tokens, d], all positions from 0. It returns
+// its output, and what its backward pass reads.
+func (t network) layer(w layer, x *graph.Node, s sequences) (*graph.Node, activations) {
+	a := activations{x: x}
+	q, k, v := t.project(w, &a, s)
+	a.attended = t.causal(q, k, v, s)
+	y := t.finish(w, &a)
+	return y, a
 }

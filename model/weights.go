@@ -143,15 +143,6 @@ func (t network) weights(in *inputs) weights {
 	return t.c.weights(append(all, in.tensors(t.wide, t.c.Tensors())...))
 }
 
-// ofLayer are the tensors of layer i among the trained ones.
-func (c Config) ofLayer(trained []*graph.Node, i int) []*graph.Node {
-	first, n := 1, len(c.layerTensors())
-	if c.Adapted() {
-		first, n = 0, 2*c.LoRA.Targets.count()
-	}
-	return trained[first+i*n : first+(i+1)*n]
-}
-
 // gradientNodes are the gradients by a model's trained tensors, in the order of Config.Tensors.
 type gradientNodes struct {
 	w  weights

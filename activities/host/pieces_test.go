@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	_ "github.com/reprise-rl/reprise/envs/all"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Resolve writes down how the steps of a large run are cut, and nothing of it for a small
@@ -50,12 +51,18 @@ func TestResolveKeepsFittedRows(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, written.Update.MicroBatch, 16)
 	require.Less(t, written.Rollout.Pass(), 64)
+	require.Equal(t, spec.RecomputeAlways, written.Update.Recompute)
 	again, err := resolve("")
 	require.NoError(t, err)
 	require.Equal(t, out, again)
 	again, err = resolve(fmt.Sprintf(`"micro_batch": %d`, written.Update.MicroBatch))
 	require.NoError(t, err)
 	require.Equal(t, out, again)
+	again, err = resolve(`"recompute": "auto"`)
+	require.NoError(t, err)
+	require.Equal(t, out, again)
 	_, err = resolve(`"micro_batch": 16`)
+	require.ErrorIs(t, err, activities.ErrSpecDiffers)
+	_, err = resolve(`"recompute": "never"`)
 	require.ErrorIs(t, err, activities.ErrSpecDiffers)
 }

@@ -146,6 +146,9 @@ func completedFrom(t, written spec.Train, document []byte) spec.Train {
 	if micro := written.Update.MicroBatch; t.Update.MicroBatch%micro == 0 && !spec.Writes(document, spec.MicroBatch) {
 		t.Update.MicroBatch = micro
 	}
+	if !t.Update.Sized() {
+		t.Update.Recompute = written.Update.Recompute
+	}
 	if t.Policy.Starter == nil && !spec.Writes(document, spec.SnapshotEvery) {
 		t.Snapshot.Every = written.Snapshot.Every
 	}

@@ -133,6 +133,7 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 		ChunkTokens:  rc.Train.Rollout.ChunkTokens,
 		Sequence:     (width + scoreMargin - 1) / scoreMargin * scoreMargin,
 		ComputeDtype: rc.Train.Policy.ComputeDtype,
+		Keep:         u.Keeps(),
 		Loss:         l,
 	}
 }

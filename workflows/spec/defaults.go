@@ -44,17 +44,20 @@ const (
 	snapshotSecond = 32 << 20
 	// forwardSecond is the work of a second of a forward pass on the device that a run of a
 	// pretrained model is made for (an H100, at a sixth of its bfloat16 peak), in
-	// parameters × tokens; backward and recomputation are trainWork times a forward pass. A
-	// step of sampling reads the weights at readSecond bytes a second, and takes at least
-	// leastStep.
+	// parameters × tokens. Forward and backward are trainWork forward passes, one more where
+	// layers are computed again. A step of sampling reads the weights at readSecond bytes a
+	// second, and takes at least leastStep.
 	forwardSecond = 80_000_000_000_000
-	trainWork     = 4
+	trainWork     = 3
 	readSecond    = 2_000_000_000_000
 	leastStep     = 0.003
 	// sendSecond is the bytes of a snapshot that such a machine sends in a second, and
 	// snapshotShare the share of the time that snapshots may take.
 	sendSecond    = 250_000_000
 	snapshotShare = 0.05
+	// keepShare of the device's memory may be a run's that keeps its activations. The rest is for
+	// the driver, for what the allocator cannot use, and for the error of the estimate.
+	keepShare = 0.85
 	// mostEvery bounds the iterations between two snapshots that are chosen so.
 	mostEvery = 1000
 	// maxPieces bounds the pieces of a step: a run carries the names of their tables.
@@ -268,6 +271,8 @@ var rules = []*rule{
 		doc: "Weight of the entropy bonus in the loss."},
 	{path: "update.micro_batch", typ: typeInteger, starter: 16, loaded: 4, span: between(1, 1024), source: fromOurs + " for the starter; " + fromPaper + ": 4 a GPU",
 		doc: "Rows of a micro-batch. It is the unit of memory and of bits: another number gives another run. If it is left out and `limits.device_gb` has no room for the default, the start of the run writes the half, or the quarter and so on, down."},
+	{path: "update.recompute", typ: typeString, enum: []string{RecomputeAuto, RecomputeAlways, RecomputeNever}, source: fromOurs,
+		doc: "Whether the backward pass computes each layer again from its input (always), which takes less memory, or reads the activations that the forward pass keeps (never), which takes a fourth less work. Auto keeps them where the run is then estimated to fit into `limits.device_gb`; the start of the run writes down what it means, so that it follows from the spec and the model alone. In float32 it changes no bit. In bfloat16 it does, because what is kept is rounded. Default: auto."},
 
 	{path: "critic.learning_rate", typ: typeNumber, starter: 1e-3, loaded: 1e-5, span: between(0, 1), knob: true, source: fromOurs + " for the starter; " + fromVerl,
 		doc: "AdamW's learning rate for the critic. The section critic is read if `credit.algorithm` needs a critic (" + strings.Join(withCritic, ", ") + ")."},
@@ -321,7 +326,7 @@ var rules = []*rule{
 	{path: "limits.step_failures", typ: typeInteger, span: between(1, 1_000_000), source: fromOurs,
 		doc: "How often in a row the same step of a session may fail before the run pauses: a device that is out of memory or has failed, a lost session, a time-out. Announced preemptions do not count. Default: 5."},
 	{path: "limits.device_gb", typ: typeInteger, span: between(1, 100_000), source: fromOurs,
-		doc: fmt.Sprintf("Memory in GiB of the device that the run is made for. Together with the sizes of the spec and the model it gives the defaults of `rollout.pass_rows` and `update.micro_batch`; what the worker's device has does not, since both decide bits. If it is written, a worker whose device has less than so many times 10⁹ bytes refuses the run; if not, one that has less than the run is estimated to need. Default: %d.", DefaultDeviceGB)},
+		doc: fmt.Sprintf("Memory in GiB of the device that the run is made for. Together with the sizes of the spec and the model it gives the defaults of `rollout.pass_rows`, `update.micro_batch` and `update.recompute`; what the worker's device has does not, since they decide bits. If it is written, a worker whose device has less than so many times 10⁹ bytes refuses the run; if not, one that has less than the run is estimated to need. Default: %d.", DefaultDeviceGB)},
 	{path: "limits.generate_rows", typ: typeInteger, span: between(1, maxTrajectories), source: fromOurs,
 		doc: "Rows of a piece of a turn's sampling, a multiple of `rollout.pass_rows`. Each piece is an activity that leaves a table, so a kill costs one piece; where it is cut changes no result. Leave it out: the start of the run writes it down where a turn is estimated to need more than `limits.activity_seconds` on two cores."},
 	{path: "limits.score_rows", typ: typeInteger, span: between(1, maxTrajectories), source: fromOurs,

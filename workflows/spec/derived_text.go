@@ -50,7 +50,11 @@ func (d Derived) String() string {
 		row("device: reference", size(m.Reference), "weights")
 	}
 	row("device: gradients", size(m.Gradients), "")
-	ifKnown("device: activations", size(m.Activations), "one micro-batch, layers one after the other")
+	kept := "one micro-batch; each layer is computed again"
+	if m.Kept {
+		kept = "one micro-batch; those of all layers are kept"
+	}
+	ifKnown("device: activations", size(m.Activations), kept)
 	ifKnown("device: KV cache", size(m.KVCache), "")
 	ifKnown("device: peak", size(m.Peak), "estimate, in "+m.PeakAt)
 	s := d.Storage
@@ -96,6 +100,9 @@ func (d Derived) MemoryAdvice(t Train) string {
 			return text + fmt.Sprintf("; lower rollout.pass_rows (%d)", t.Rollout.Pass())
 		}
 	case "forward", "backward", "critic-forward", "critic-backward":
+		if m.Activations > m.Gradients && m.Kept {
+			return text + fmt.Sprintf("; set update.recompute to %q", RecomputeAlways)
+		}
 		if m.Activations > m.Gradients {
 			return text + fmt.Sprintf("; lower update.micro_batch (%d)", t.Update.MicroBatch)
 		}

@@ -23,6 +23,7 @@ type footprint struct {
 	weights, trained int64
 	width            int64 // bytes of a number in the compute dtype
 	cpu              bool
+	keep             bool  // activations for the backward pass
 	value            bool  // the critic's
 	lora             *LoRA // nil: all weights are trained
 	hidden, inner, queries, keys,
@@ -31,7 +32,7 @@ type footprint struct {
 
 func footprintOf(t Train, m ModelShape, cpu bool) footprint {
 	f := footprint{
-		m: m, width: float32Bytes, cpu: cpu, lora: t.Policy.LoRA,
+		m: m, width: float32Bytes, cpu: cpu, keep: t.Update.Keeps(), lora: t.Policy.LoRA,
 		hidden: int64(m.HiddenSize), inner: int64(m.IntermediateSize),
 		queries: int64(m.Heads) * m.headDim(), keys: int64(m.KVHeads) * m.headDim(),
 		layers: int64(m.Layers), vocabulary: int64(m.VocabSize),
@@ -109,8 +110,9 @@ func (f footprint) headCopy() int64 {
 }
 
 // layerCopies is the bytes of the copies of the layers' matrices that the backward pass holds
-// at once if the compute dtype is not float32: a layer's, or on a CPU those of all layers,
-// widened again. Of frozen matrices, which have the compute dtype, a CPU has the widened ones.
+// at once if the compute dtype is not float32: a layer's, or on a CPU one of the SwiGLU's
+// matrices of each layer, all three where layers are computed again. Of frozen matrices, which
+// have the compute dtype, a CPU has the widened ones.
 func (f footprint) layerCopies() int64 {
 	switch {
 	case !f.half():
@@ -118,7 +120,11 @@ func (f footprint) layerCopies() int64 {
 	case f.cpu && f.lora != nil:
 		return float32Bytes * f.matrices()
 	case f.cpu:
-		return 5 * f.matrices()
+		n := f.width * f.layers * f.hidden * f.inner
+		if f.keep {
+			return n
+		}
+		return 3 * n
 	}
 	return f.width * f.matrices() / max(f.layers, 1)
 }
@@ -142,21 +148,25 @@ func (f footprint) cache(rows, places int64) int64 {
 	return 2 * f.width * f.layers * rows * places * f.keys
 }
 
-// saved is the bytes of what the layers begin with and of the last one's output, for so many
-// tokens.
+// saved is the bytes of what the forward program leaves to the backward program for so many
+// tokens: what the layers begin with and the last one's output, or the layers' activations, and
+// the logits where they are computed at once.
 func (f footprint) saved(tokens int64) int64 {
-	return f.width * (f.layers + 1) * tokens * f.hidden
+	numbers := (f.layers + 1) * f.hidden
+	if f.keep {
+		numbers += f.layers * (f.hidden + 2*f.queries + 2*f.keys + 2*f.inner)
+	}
+	n := f.width * tokens * numbers
+	if logits, several := f.logits(tokens); f.keep && !f.value && !several {
+		n += logits
+	}
+	return n
 }
 
-// scores are the bytes of the attention scores of rows of so many tokens, in float32: of the
-// largest block of queries, and of all blocks.
-func (f footprint) scores(rows, tokens int64) (largest, all int64) {
-	for from := int64(0); from < tokens; from += queryBlock {
-		to := min(from+queryBlock, tokens)
-		block := float32Bytes * rows * int64(f.m.Heads) * (to - from) * to
-		largest, all = max(largest, block), all+block
-	}
-	return largest, all
+// scores are the bytes of the attention scores of a block of queries of rows of so many tokens,
+// in float32, and how many blocks there are.
+func (f footprint) scores(rows, tokens int64) (bytes, blocks int64) {
+	return float32Bytes * rows * int64(f.m.Heads) * min(tokens, queryBlock) * tokens, (tokens + queryBlock - 1) / queryBlock
 }
 
 // layer is what one layer needs besides its input and output. In the attention these are two
@@ -271,15 +281,16 @@ func (f footprint) forward(rows, width int64) Program {
 }
 
 // backward adds a micro-batch's gradients to the sums, in the memory of the sums. It goes
-// through the layers one after the other, and computes each again: two tensors of scores, of
-// all blocks of queries, six inner tensors, five as wide as x and two as wide as q, or the
-// gradients of the SwiGLU, or of a layer's adapters, besides that of the embedding where it is
-// trained. Or it needs the head's: the gradient of the
-// head and the logits, twice where the positions are in several chunks, and the copy of the
-// head and its gradient.
+// through the layers one after the other. In a SwiGLU it needs six inner tensors, five as wide as
+// x and two as wide as q, or its gradients, or those of a layer's adapters; in the attention two
+// tensors of scores, of one block of queries, in place of the inner tensors, and the derivatives by
+// keys and values of each block; and two inner tensors more where it computes the layer again.
+// Besides there is the gradient of the embedding where it is trained. Or it needs the head's: its
+// gradient and two tensors of logits, where the positions are in several chunks two of both; and
+// the copy of the head and its gradient.
 func (f footprint) backward(rows, width int64) Program {
 	n := rows * width
-	_, scores := f.scores(rows, width)
+	scores, blocks := f.scores(rows, width)
 	p := Program{
 		Name:    f.name("backward"),
 		Inputs:  f.weights + f.trained + f.tables(width) + f.saved(n) + float32Bytes*n*(4+lossColumns),
@@ -289,13 +300,17 @@ func (f footprint) backward(rows, width int64) Program {
 	if f.lora != nil {
 		table, gradients = 0, f.trained/max(f.layers, 1)
 	}
-	layer := 2*scores + f.active()*n*(6*f.inner+5*f.hidden+2*f.queries)
+	number := f.active() * n
+	layer := max(2*scores+number*2*blocks*f.keys, number*6*f.inner) + number*(5*f.hidden+2*f.queries)
+	if !f.keep {
+		layer += number * 2 * f.inner
+	}
 	p.Temporary = table + max(layer, gradients)
 	if !f.value {
 		logits, several := f.logits(n)
-		head := table + logits
+		head := table + 2*logits
 		if several {
-			head *= 2
+			head = 2 * (table + logits)
 		}
 		p.Temporary = max(p.Temporary, head+2*f.headCopy())
 	}

@@ -21,9 +21,11 @@ type Memory struct {
 	// without.
 	Critic    int64 `json:"critic,omitempty"`
 	Reference int64 `json:"reference,omitempty"`
-	// Activations are those of one micro-batch in Update: what the layers begin with, and what
-	// the backward pass needs besides.
+	// Activations are those of one micro-batch in Update: what the forward pass keeps, and what
+	// the backward pass needs besides. Kept says that the former are those of all layers, not
+	// only what layers begin with.
 	Activations int64 `json:"activations"`
+	Kept        bool  `json:"activations_kept,omitempty"`
 	// KVCache is the cache of the rows of a pass, at the largest width.
 	KVCache int64 `json:"kv_cache"`
 	// Peak is the most held at once, while the program PeakAt runs.
@@ -54,7 +56,7 @@ func (p Program) Peak() int64 { return p.Bytes() + p.Beside }
 
 func memory(t Train, m ModelShape, d Derived) Memory {
 	f := footprintOf(t, m, false)
-	u := Memory{Frozen: f.frozen(), Weights: f.trained, Moments: 2 * f.trained, Gradients: f.trained}
+	u := Memory{Frozen: f.frozen(), Weights: f.trained, Moments: 2 * f.trained, Gradients: f.trained, Kept: f.keep}
 	if t.Credit.Critic() {
 		u.Critic = 3 * f.critic().trained
 	}

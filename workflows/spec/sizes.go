@@ -6,7 +6,7 @@ import (
 )
 
 // WithSizes fills in what a spec leaves to the size of the model: rows of a pass and of a
-// micro-batch that fit into limits.device_gb, the tokens of a chunk of sampling and the
+// micro-batch that fit into limits.device_gb, whether activations that also fit are kept, the tokens of a chunk of sampling and the
 // iterations between snapshots of a pretrained model, and the pieces of Generate, Score, Diagnose and Snapshot where a step is
 // estimated to take longer than limits.activity_seconds. It leaves out what is as ever,
 // so that such a spec has the bytes it had. Everything follows from the spec and the model
@@ -20,7 +20,7 @@ func (t Train) WithSizes(m ModelShape, document []byte) Train {
 	if t.Rollout.ChunkTokens == 0 && t.Policy.Starter == nil && t.freshTokens() > loadedChunk {
 		t.Rollout.ChunkTokens = loadedChunk
 	}
-	t = t.fitting(m, !Writes(document, MicroBatch))
+	t = t.fitting(m, !Writes(document, MicroBatch)).recomputing(m)
 	budget := workSecond * int64(t.Limits.ActivitySeconds) / max(m.Parameters(), 1)
 	if t.Limits.GenerateRows == 0 {
 		rows, tokens := t.generated()
@@ -67,7 +67,7 @@ func (t Train) iterationSeconds(m ModelShape, d Derived) float64 {
 	sampling := steps*max(leastStep, width*parameters/readSecond) + float64(d.ContextTokens)*parameters/forwardSecond
 	_, scored := t.scored()
 	models := float64(scored) / float64(max(d.Sequence, 1))
-	learning := float64(d.UpdateTokens) * parameters / forwardSecond * (models + trainWork*float64(max(t.Update.Epochs, 1)))
+	learning := float64(d.UpdateTokens) * parameters / forwardSecond * (models + t.Update.work()*float64(max(t.Update.Epochs, 1)))
 	return rollouts*sampling + learning
 }
 
@@ -116,6 +116,19 @@ func (t Train) fitting(m ModelShape, changeable bool) Train {
 	}
 	if pass != t.Rollout.Pass() {
 		t.Rollout.PassRows = pass
+	}
+	return t
+}
+
+// recomputing decides update.recompute, if a person has not: activations are kept where the
+// run's peak is then within keepShare of the device's memory.
+func (t Train) recomputing(m ModelShape) Train {
+	if t.Update.Sized() {
+		return t
+	}
+	t.Update.Recompute = RecomputeNever
+	if float64(Derive(t, m).Memory.Peak) > keepShare*float64(t.Limits.DeviceBytes()) {
+		t.Update.Recompute = RecomputeAlways
 	}
 	return t
 }
@@ -192,7 +205,7 @@ func (t Train) updateSeconds(d Derived) float64 {
 	if t.Policy.Starter == nil {
 		second = forwardSecond
 	}
-	return trainWork * float64(t.updateRows(d)) * float64(d.Sequence) * float64(d.Parameters) / second
+	return t.Update.work() * float64(t.updateRows(d)) * float64(d.Sequence) * float64(d.Parameters) / second
 }
 
 // diagnosed is how many rows a diagnosis scores, if every reasoning is another.

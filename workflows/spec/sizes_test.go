@@ -41,7 +41,8 @@ func TestWithSizes(t *testing.T) {
 			require.Zero(t, got.Limits.ScoreRows%got.Update.MicroBatch)
 			require.Equal(t, got, got.WithSizes(test.model, []byte(test.document)))
 			require.Equal(t, train.Policy.Starter == nil && len(train.Rollout.PromptTokens) > 0, got.Rollout.ChunkTokens > 0)
-			got.Limits, got.Rollout.ChunkTokens, got.Snapshot.Every = train.Limits, 0, train.Snapshot.Every
+			require.Equal(t, len(train.Rollout.PromptTokens) > 0, got.Update.Sized())
+			got.Limits, got.Rollout.ChunkTokens, got.Snapshot.Every, got.Update.Recompute = train.Limits, 0, train.Snapshot.Every, ""
 			require.Equal(t, train, got, "nothing else changes")
 		})
 	}
@@ -81,11 +82,11 @@ func TestSizesFitTheDevice(t *testing.T) {
 		pass, micro int // of the spec; 0 is the default
 	}{
 		"an 80 GB card":             {``, 0, 4},
-		"a micro-batch has no room": {`,"limits":{"device_gb":14}`, 0, 2},
+		"a micro-batch has no room": {`,"limits":{"device_gb":10},"rollout":{"turns":1,"groups":4,"group_size":2,"prompt_tokens":[4096]}`, 0, 2},
 		"a pass has none":           {`,"limits":{"device_gb":12},"update":{"micro_batch":1}`, 32, 1},
-		"both have none":            {`,"limits":{"device_gb":12}`, 32, 2},
-		"a written micro-batch":     {`,"limits":{"device_gb":14},"update":{"micro_batch":4}`, 0, 4},
-		"a written pass":            {`,"limits":{"device_gb":14},"rollout":{"turns":1,"prompt_tokens":[4096],"pass_rows":64}`, 64, 2},
+		"both have none":            {`,"limits":{"device_gb":10}`, 8, 2},
+		"a written micro-batch":     {`,"limits":{"device_gb":10},"rollout":{"turns":1,"groups":4,"group_size":2,"prompt_tokens":[4096]},"update":{"micro_batch":4}`, 0, 4},
+		"a written pass":            {`,"limits":{"device_gb":10},"rollout":{"turns":1,"groups":4,"group_size":2,"prompt_tokens":[4096],"pass_rows":8}`, 8, 2},
 		"a card that is too small":  {`,"limits":{"device_gb":4}`, 0, 4},
 		"a card of the same memory": {`,"limits":{"device_gb":80}`, 0, 4},
 	} {
@@ -102,6 +103,34 @@ func TestSizesFitTheDevice(t *testing.T) {
 	}
 }
 
+// Activations are kept where the run then fits into limits.device_gb, unless a person has written
+// otherwise. A smaller micro-batch is no price for keeping them.
+func TestRecomputeFitsTheDevice(t *testing.T) {
+	for name, test := range map[string]struct {
+		limits, update, want string
+		micro                int
+	}{
+		"an 80 GB card":            {``, ``, "never", 4},
+		"auto, written":            {``, `"recompute":"auto"`, "never", 4},
+		"a card of 20 GB":          {`"device_gb":20`, ``, "always", 4},
+		"a smaller micro-batch":    {`"device_gb":20`, `"micro_batch":1`, "never", 1},
+		"no room for either":       {`"device_gb":10`, ``, "always", 2},
+		"never, written":           {`"device_gb":20`, `"recompute":"never","micro_batch":4`, "never", 4},
+		"always, written":          {``, `"recompute":"always"`, "always", 4},
+		"a card that is too small": {`"device_gb":4`, ``, "always", 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			document := `{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":1,"prompt_tokens":[4096]},
+				"limits":{` + test.limits + `},"update":{` + test.update + `}}`
+			got := decode(t, document).WithSizes(qwen, []byte(document))
+			require.Equal(t, test.want, got.Update.Recompute)
+			require.Equal(t, test.micro, got.Update.MicroBatch)
+			require.Equal(t, got, got.WithSizes(qwen, []byte(document)))
+			require.Equal(t, got.Update.Keeps(), spec.Derive(got, qwen).Memory.Kept)
+		})
+	}
+}
+
 // The snapshots of a pretrained model are as frequent as 5 % of the time allows: more often
 // where iterations are long, and as written where a person wrote it.
 func TestSnapshotsFollowTheirCost(t *testing.T) {
@@ -111,9 +140,9 @@ func TestSnapshotsFollowTheirCost(t *testing.T) {
 		every    int
 	}{
 		"a starter":         {`{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[256]}}`, spec.Default(spec.FromStarter).Policy.Starter.Shape(512), 10},
-		"half a billion":    {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":5,"prompt_tokens":[512,1024,1536,2048,2560]}}`, qwen, 23},
-		"long contexts":     {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":1,"groups":64,"prompt_tokens":[16384]}}`, qwen, 2},
-		"a critic":          {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"credit":{"algorithm":"gae"},"rollout":{"turns":5,"prompt_tokens":[512,1024,1536,2048,2560]}}`, qwen, 44},
+		"half a billion":    {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":5,"prompt_tokens":[512,1024,1536,2048,2560]}}`, qwen, 24},
+		"long contexts":     {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":1,"groups":64,"prompt_tokens":[16384]}}`, qwen, 3},
+		"a critic":          {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"credit":{"algorithm":"gae"},"rollout":{"turns":5,"prompt_tokens":[512,1024,1536,2048,2560]}}`, qwen, 46},
 		"short iterations":  {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"rollout":{"turns":1,"max_new_tokens":1,"prompt_tokens":[16]}}`, qwen, 1000},
 		"as it is written":  {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"snapshot":{"every":7},"rollout":{"turns":1,"prompt_tokens":[512]}}`, qwen, 7},
 		"the default, said": {`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab"},"snapshot":{"every":10},"rollout":{"turns":1,"prompt_tokens":[512]}}`, qwen, 10},

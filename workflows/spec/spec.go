@@ -196,6 +196,8 @@ type Update struct {
 	KLCoefficient      float64 `json:"kl_coefficient"`
 	EntropyCoefficient float64 `json:"entropy_coefficient"`
 	MicroBatch         int     `json:"micro_batch"`
+	// Recompute is empty where it is left out; see [Train.WithSizes].
+	Recompute string `json:"recompute,omitempty"`
 }
 
 // Critic is the optimizer and the loss of the critic, if credit needs one. The critic is

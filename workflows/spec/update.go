@@ -20,6 +20,29 @@ func assembleClips(values map[string]any) []Clip {
 	return clips
 }
 
+// Values of Update.Recompute.
+const (
+	RecomputeAuto   = "auto"
+	RecomputeAlways = "always"
+	RecomputeNever  = "never"
+)
+
+// Sized reports whether it is decided if layers are computed again. Decode leaves that to
+// [Train.WithSizes] unless a person has written it.
+func (u Update) Sized() bool { return u.Recompute != "" && u.Recompute != RecomputeAuto }
+
+// Keeps reports whether the activations of a forward pass are kept for the backward pass. Where
+// it is not decided they are not, as in runs from before the field.
+func (u Update) Keeps() bool { return u.Recompute == RecomputeNever }
+
+// work is the work of learning from a token, in forward passes.
+func (u Update) work() float64 {
+	if u.Keeps() {
+		return trainWork
+	}
+	return trainWork + 1
+}
+
 // Rate is the learning rate of an iteration, counted from 0, of a run of so many.
 func (u Update) Rate(iteration, iterations int) float64 {
 	if iteration < u.WarmupIterations {

@@ -157,7 +157,7 @@ func sharedOf(t spec.Train) string {
 		t.Policy.LoRA = nil // the starter is taught whole, and is the base model
 	}
 	b, err := canon.Marshal([]any{
-		t.Policy, t.Environment, t.Rollout.Turns, t.Rollout.Think, t.Rollout.ContextTurns, t.Rollout.MaxNewTokens, t.Rollout.PromptTokens, t.Update.MicroBatch,
+		t.Policy, t.Environment, t.Rollout.Turns, t.Rollout.Think, t.Rollout.ContextTurns, t.Rollout.MaxNewTokens, t.Rollout.PromptTokens, t.Update.MicroBatch, t.Update.Recompute,
 	})
 	if err != nil {
 		return ""
