@@ -72,7 +72,7 @@ func cardOf(t spec.Train, shape spec.ModelShape, card int64, sized func(deviceGB
 	}
 	if c.Fits = c.Needs <= c.Usable; !c.Fits {
 		if gb := int(c.Usable >> 30); gb > 0 && spec.Derive(sized(gb), shape).Memory.Peak <= c.Usable {
-			c.Changes = []string{fmt.Sprintf("limits.device_gb: %d, which sets rollout.pass_rows and update.micro_batch", gb)}
+			c.Changes = []string{fmt.Sprintf("limits.device_gb: %d, which sets rollout.pass_rows, update.micro_batch and update.recompute", gb)}
 		}
 		c.Changes = append(c.Changes, changes(t, shape, c.Usable)...)
 	}
@@ -88,6 +88,10 @@ func changes(t spec.Train, shape spec.ModelShape, usable int64) []string {
 		edit(&u)
 		return spec.Derive(u, shape).Memory.Peak <= usable
 	}
+	again := func(u *spec.Train) { u.Update.Recompute = spec.RecomputeAlways }
+	if t.Update.Keeps() && fits(again) {
+		out = append(out, fmt.Sprintf("update.recompute: %q", spec.RecomputeAlways))
+	}
 	for b := t.Update.MicroBatch / 2; b >= 1; b /= 2 {
 		if fits(func(u *spec.Train) { u.Update.MicroBatch = b }) {
 			out = append(out, fmt.Sprintf("update.micro_batch: %d (%d now)", b, t.Update.MicroBatch))
@@ -100,9 +104,9 @@ func changes(t spec.Train, shape spec.ModelShape, usable int64) []string {
 			break
 		}
 	}
-	both := func(u *spec.Train) { u.Update.MicroBatch, u.Rollout.PassRows = 1, 1 }
+	both := func(u *spec.Train) { u.Update.MicroBatch, u.Rollout.PassRows = 1, 1; again(u) }
 	if len(out) == 0 && fits(both) {
-		out = append(out, "update.micro_batch: 1 and rollout.pass_rows: 1")
+		out = append(out, fmt.Sprintf("update.micro_batch: 1, rollout.pass_rows: 1 and update.recompute: %q", spec.RecomputeAlways))
 	}
 	if t.Update.Reference() && fits(func(u *spec.Train) { u.Update.KLIn = spec.KLNone }) {
 		out = append(out, `update.kl_in: "none", so that there is no reference`)

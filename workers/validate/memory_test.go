@@ -35,28 +35,37 @@ func TestMemoryIsWhatXLASays(t *testing.T) {
 		config model.Config
 		// prompt, fresh and chunk are tokens, micro the rows of a micro-batch.
 		prompt, fresh, chunk, micro int
-		dtype, credit               string
+		dtype, credit, recompute    string
 		large                       bool
 		rank                        int // of adapters; 0: all weights are trained
 	}{
-		{"42 M", small, 128, 64, 16, 4, "float32", "gae", false, 0},
-		{"42 M, long rows", small, 512, 512, 0, 2, "float32", "grpo", false, 0},
-		{"42 M, bfloat16", small, 128, 64, 0, 4, "bfloat16", "grpo", false, 0},
-		{"42 M, adapters", small, 128, 64, 16, 4, "float32", "gae", false, 16},
-		{"42 M, adapters of rank 64, long rows", small, 512, 512, 0, 2, "float32", "grpo", false, 64},
-		{"42 M, adapters, bfloat16", small, 128, 64, 0, 4, "bfloat16", "grpo", false, 16},
-		{"100 M", big, 256, 128, 32, 4, "float32", "grpo", true, 0},
-		{"100 M, long rows", big, 896, 128, 0, 2, "float32", "gae", true, 0},
-		{"100 M, bfloat16", big, 256, 128, 32, 4, "bfloat16", "grpo", true, 0},
+		{"42 M", small, 128, 64, 16, 4, "float32", "gae", "always", false, 0},
+		{"42 M, kept", small, 128, 64, 16, 4, "float32", "gae", "never", true, 0},
+		{"42 M, long rows", small, 512, 512, 0, 2, "float32", "grpo", "always", true, 0},
+		{"42 M, long rows, kept", small, 512, 512, 0, 2, "float32", "grpo", "never", false, 0},
+		{"42 M, bfloat16", small, 128, 64, 0, 4, "bfloat16", "grpo", "always", true, 0},
+		{"42 M, bfloat16, kept", small, 128, 64, 0, 4, "bfloat16", "grpo", "never", false, 0},
+		{"42 M, adapters", small, 128, 64, 16, 4, "float32", "gae", "always", true, 16},
+		{"42 M, adapters, kept", small, 128, 64, 16, 4, "float32", "gae", "never", false, 16},
+		{"42 M, adapters of rank 64, long rows", small, 512, 512, 0, 2, "float32", "grpo", "always", false, 64},
+		{"42 M, adapters of rank 64, long rows, kept", small, 512, 512, 0, 2, "float32", "grpo", "never", true, 64},
+		{"42 M, adapters, bfloat16", small, 128, 64, 0, 4, "bfloat16", "grpo", "always", true, 16},
+		{"42 M, adapters, bfloat16, kept", small, 128, 64, 0, 4, "bfloat16", "grpo", "never", false, 16},
+		{"100 M", big, 256, 128, 32, 4, "float32", "grpo", "always", true, 0},
+		{"100 M, kept", big, 256, 128, 32, 4, "float32", "grpo", "never", true, 0},
+		{"100 M, long rows", big, 896, 128, 0, 2, "float32", "gae", "always", true, 0},
+		{"100 M, long rows, kept", big, 896, 128, 0, 2, "float32", "gae", "never", true, 0},
+		{"100 M, bfloat16", big, 256, 128, 32, 4, "bfloat16", "grpo", "always", true, 0},
+		{"100 M, bfloat16, kept", big, 256, 128, 32, 4, "bfloat16", "grpo", "never", true, 0},
 	} {
 		if c.large && !*large {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
 			document := fmt.Sprintf(`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab","compute_dtype":%q%s},
-				"rollout":{"groups":4,"group_size":4,"turns":1,"prompt_tokens":[%d],"max_new_tokens":%d%s},"update":{"micro_batch":%d},
+				"rollout":{"groups":4,"group_size":4,"turns":1,"prompt_tokens":[%d],"max_new_tokens":%d%s},"update":{"micro_batch":%d,"recompute":%q},
 				"credit":{"algorithm":%q},"evaluation":{"every":0}}`,
-				c.dtype, map[bool]string{true: fmt.Sprintf(`,"lora":{"rank":%d}`, c.rank)}[c.rank > 0], c.prompt, c.fresh, map[bool]string{true: fmt.Sprintf(`,"chunk_tokens":%d`, c.chunk)}[c.chunk > 0], c.micro, c.credit)
+				c.dtype, map[bool]string{true: fmt.Sprintf(`,"lora":{"rank":%d}`, c.rank)}[c.rank > 0], c.prompt, c.fresh, map[bool]string{true: fmt.Sprintf(`,"chunk_tokens":%d`, c.chunk)}[c.chunk > 0], c.micro, c.recompute, c.credit)
 			train, err := spec.Decode([]byte(document), run.Known())
 			require.NoError(t, err)
 			if c.rank > 0 {
@@ -64,11 +73,11 @@ func TestMemoryIsWhatXLASays(t *testing.T) {
 			}
 			shapes := model.Shapes{
 				GenerateRows: 16, PromptTokens: c.prompt, MaxNewTokens: c.fresh, ChunkTokens: c.chunk,
-				MicroBatch: c.micro, Sequence: c.prompt + c.fresh, ComputeDtype: c.dtype,
+				MicroBatch: c.micro, Sequence: c.prompt + c.fresh, ComputeDtype: c.dtype, Keep: train.Update.Keeps(),
 			}
 			said := statistics(t, device, c.config, shapes)
 			if train.Credit.Critic() {
-				critic := model.Shapes{MicroBatch: shapes.MicroBatch, Sequence: shapes.Sequence, ComputeDtype: c.dtype}
+				critic := model.Shapes{MicroBatch: shapes.MicroBatch, Sequence: shapes.Sequence, ComputeDtype: c.dtype, Keep: shapes.Keep}
 				for name, m := range statistics(t, device, c.config.Critic(), critic) {
 					said[name] = m
 				}
