@@ -47,7 +47,7 @@ func newUpdates(device *model.Device, c model.Config) (_ *updates, err error) {
 }
 
 func (u *updates) programs(c model.Config, o model.LossOptions) (*model.Programs, error) {
-	return u.device.Programs(c, nil, model.Shapes{MicroBatch: starterShape.MicroBatch, Sequence: starterShape.Tokens, Loss: o})
+	return u.device.Programs(c, nil, model.Shapes{MicroBatch: starterShape.MicroBatch, Sequence: starterShape.Tokens, Keep: true, Loss: o})
 }
 
 func (u *updates) free() {

@@ -90,7 +90,8 @@ func (m *machine) starterShape() (model.Config, speed.Shape) {
 	return device.StarterConfig(*spec.Default("starter").Policy.Starter), speed.Shape{Tokens: 128, MicroBatch: 16, MicroBatches: 2, Rows: 64, NewTokens: 32}
 }
 
-// selfTest computes an update and a generation twice, in both dtypes.
+// selfTest computes an update and a generation twice, in both dtypes, and with activations kept
+// and not, which changes no bit in float32.
 func selfTest(ctx context.Context, m *machine) error {
 	d, err := m.open()
 	if err != nil {
@@ -98,10 +99,18 @@ func selfTest(ctx context.Context, m *machine) error {
 	}
 	defer d.Close()
 	c, shape := m.starterShape()
-	for _, dtype := range []string{"float32", "bfloat16"} {
+	var of []string
+	for _, test := range []struct {
+		dtype string
+		keep  bool
+	}{{"float32", false}, {"float32", true}, {"bfloat16", false}, {"bfloat16", true}} {
+		name := test.dtype
+		if test.keep {
+			name += ", activations kept"
+		}
 		var got [2]string
 		for i := range got {
-			w, err := newWork(ctx, d, c, shape, dtype)
+			w, err := newWork(ctx, d, c, shape, test.dtype, test.keep)
 			if err != nil {
 				return err
 			}
@@ -112,11 +121,15 @@ func selfTest(ctx context.Context, m *machine) error {
 			}
 		}
 		if got[0] != got[1] {
-			return fmt.Errorf("%w: an update and a generation in %s gave a state of %.40s, and repeated %.40s", errBits, dtype, got[0], got[1])
+			return fmt.Errorf("%w: an update and a generation in %s gave a state of %.40s, and repeated %.40s", errBits, name, got[0], got[1])
 		}
-		if err := m.text(dtype+", twice", "same bits: "+got[0][:16]); err != nil {
+		if err := m.text(name+", twice", "same bits: "+got[0][:16]); err != nil {
 			return err
 		}
+		of = append(of, got[0])
+	}
+	if of[0] != of[1] {
+		return fmt.Errorf("%w: in float32 an update gave a state of %.40s, and with kept activations %.40s", errBits, of[0], of[1])
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ type work struct {
 	compile  float64 // seconds
 }
 
-func newWork(ctx context.Context, d *model.Device, c model.Config, shape speed.Shape, dtype string) (*work, error) {
+func newWork(ctx context.Context, d *model.Device, c model.Config, shape speed.Shape, dtype string, keep bool) (*work, error) {
 	w := &work{generate: model.GenerateInput{Temperature: 1, IgnoreStop: true}}
 	for i := range shape.MicroBatches {
 		w.batches = append(w.batches, speed.Rows(c, shape, i))
@@ -84,7 +84,7 @@ func newWork(ctx context.Context, d *model.Device, c model.Config, shape speed.S
 	var err error
 	w.programs, err = d.Programs(c, nil, model.Shapes{
 		GenerateRows: shape.Rows, PromptTokens: shape.Tokens, MaxNewTokens: shape.NewTokens,
-		MicroBatch: shape.MicroBatch, Sequence: shape.Tokens, ComputeDtype: dtype,
+		MicroBatch: shape.MicroBatch, Sequence: shape.Tokens, ComputeDtype: dtype, Keep: keep,
 	})
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (m *machine) measure(ctx context.Context, name, dtype string) error {
 		c, shape = m.starterShape()
 		repeats = 1
 	}
-	estimate, err := estimated(c, shape, dtype)
+	estimate, keep, err := estimated(c, shape, dtype)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (m *machine) measure(ctx context.Context, name, dtype string) error {
 		return err
 	}
 	defer d.Close()
-	w, err := newWork(ctx, d, c, shape, dtype)
+	w, err := newWork(ctx, d, c, shape, dtype, keep)
 	if err != nil {
 		return err
 	}
@@ -173,6 +173,7 @@ func (m *machine) measure(ctx context.Context, name, dtype string) error {
 	built := d.Built()
 	for _, err := range []error{
 		m.number("parameters", float64(c.Parameters())/1e6, "M"),
+		m.text("activations are kept", fmt.Sprint(keep)),
 		m.number("programs, compiled or loaded", w.compile, "s"),
 		m.text("compiled, loaded, not kept", fmt.Sprintf("%d in %.1f s, %d in %.1f s, %d", built.Compiled, built.CompileSeconds, built.Loaded, built.LoadSeconds, built.CacheFaults)),
 	} {
@@ -267,19 +268,23 @@ func (m *machine) memory(d *model.Device, w *work, estimate int64) error {
 	return m.number("memory, the largest program ("+most+"), by XLA", float64(largest)/1e9, "GB")
 }
 
-// estimated is what validate says of a run's memory on the device, at a shape.
-func estimated(c model.Config, shape speed.Shape, dtype string) (int64, error) {
+// estimated is what validate says of a run's memory on the device, at a shape, and whether such
+// a run keeps activations.
+func estimated(c model.Config, shape speed.Shape, dtype string) (peak int64, keep bool, err error) {
 	text, err := presets.Read("size-0.5b")
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	t, err := spec.Decode(text, run.Known())
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	t.Policy.ComputeDtype = dtype
 	t.Rollout.PromptTokens, t.Rollout.MaxNewTokens = []int{shape.Tokens}, shape.NewTokens
 	t.Rollout.Groups, t.Rollout.GroupSize, t.Rollout.PassRows = 1, shape.Rows, shape.Rows
 	t.Update.MicroBatch = shape.MicroBatch
-	return spec.Derive(t, run.ShapeOf(c)).Memory.Peak, nil
+	t.Update.Recompute = spec.RecomputeAuto
+	of := run.ShapeOf(c)
+	t.Update.Recompute = t.WithSizes(of, text).Update.Recompute
+	return spec.Derive(t, of).Memory.Peak, t.Update.Keeps(), nil
 }

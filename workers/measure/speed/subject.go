@@ -67,6 +67,7 @@ func newSubject(ctx context.Context, d *model.Device, c *clock, of Subject) (_ *
 	}
 	s.programs, err = d.Programs(config, nil, model.Shapes{
 		GenerateRows: shape.Rows, PromptTokens: shape.Tokens, MaxNewTokens: shape.NewTokens, MicroBatch: shape.MicroBatch, Sequence: shape.Tokens,
+		Keep: true, // as runs of these sizes do: see spec.Train.WithSizes
 	})
 	if err != nil {
 		return nil, err
