@@ -19,7 +19,7 @@ func (p *Programs) buildBackward(in *inputs) []*graph.Node {
 	lp, entropy, logSum := in.next(p.net.wide, n), in.next(p.net.wide, n), in.next(p.net.wide, n)
 	saved := p.savedInputs(in)
 	columns := in.columns(p.net.wide, p.columnCount(), n)
-	l := p.policyLoss(lp, entropy, columns, in.next(p.net.wide, knobCount))
+	l := p.policyLoss(lp, entropy, columns, in.next(p.net.wide, p.sh.Loss.knobCount()))
 	grads := p.pullScores(w, saved, b, entropy, logSum, l.byLogProb, l.byEntropy)
 	return p.addUp(in, grads, l.metrics, metricRatio)
 }
@@ -32,14 +32,6 @@ func (p *Programs) pullScores(w weights, saved saved, b batchNodes, entropy, log
 	dx := hd.pull(grads, w.norm, saved, b.target, entropy, logSum, byLogProb, byEntropy)
 	p.pullLayers(grads, saved, dx, b)
 	return grads.by
-}
-
-// columnCount is how many columns the policy's loss has.
-func (p *Programs) columnCount() int {
-	if p.sh.Loss.KL == "" {
-		return columnReference
-	}
-	return columnReference + 1
 }
 
 // columns declares an input [count, n] and returns it as count nodes of [n].

@@ -29,6 +29,11 @@ func atLeastZero(v float32) bool { return v >= 0 && !math.IsInf(float64(v), 0) }
 
 func upToOne(v float32) bool { return v >= 0 && v <= 1 }
 
+// upTo accepts 1 to most.
+func upTo(most int) func(float32) bool {
+	return func(v float32) bool { return v >= 1 && v <= float32(most) }
+}
+
 // packed is a micro-batch in the layout that an update's programs read.
 type packed struct {
 	ids []int32

@@ -116,7 +116,7 @@ func gradients(t testing.TB, p *Programs, s *State, b []MicroBatch, k Settings, 
 	t.Helper()
 	all, _, err := p.packAll(b, func(b MicroBatch) []column { return p.policyColumns(b, k, supervised) })
 	require.NoError(t, err)
-	return gradientsOf(t, p, s, all, pass{temperature: k.Temperature, knobs: lossKnobs(k, supervised)})
+	return gradientsOf(t, p, s, all, pass{temperature: k.Temperature, knobs: p.sh.Loss.knobs(k, supervised)})
 }
 
 func gradientsOf(t testing.TB, p *Programs, s *State, all []packed, how pass) (Params, []float32) {

@@ -128,6 +128,11 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 			{name: "dual clip, k3", o: LossOptions{DualClip: true, KL: loss.K3}, aggregation: loss.SeqMeanTokenSum, rounded: true},
 			{name: "sequence, k2", o: LossOptions{Ratio: loss.SequenceRatio, KL: loss.K2}, aggregation: loss.SeqMeanTokenMean, rounded: true},
 			{name: "k1", o: LossOptions{KL: loss.K1}, aggregation: loss.Constant},
+			{name: "turn", o: LossOptions{Ratio: loss.TurnRatio, Turns: 3}, aggregation: loss.TokenMean, rounded: true},
+			{name: "sapo", o: LossOptions{Surrogate: loss.SAPO}, aggregation: loss.SeqMeanTokenMean, rounded: true},
+			{name: "cispo", o: LossOptions{Surrogate: loss.CISPO}, aggregation: loss.TokenMean},
+			{name: "dppo", o: LossOptions{Surrogate: loss.DPPOTV}, aggregation: loss.TokenMean},
+			{name: "off-policy mask", o: LossOptions{OffPolicyMask: true}, aggregation: loss.TokenMean},
 		}},
 		{"untied, chunked", false, limits{queries: 5, logits: 37 * 10, prefill: 6}, []setting{
 			{name: "dual clip", o: LossOptions{DualClip: true}, aggregation: loss.Constant, rounded: true},
@@ -156,7 +161,7 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 			d := inFloat64(t, p, legal, k.Temperature)
 			for _, c := range n.settings {
 				t.Run(c.name, func(t *testing.T) {
-					p, k := prepare(t, c.o), k
+					p, k := prepare(t, c.o), k.with(c.o)
 					if c.o.DualClip {
 						k.DualClip = 1.5
 					}
@@ -167,10 +172,12 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 					require.NoError(t, Weigh(batches, c.aggregation, 40))
 					all, _, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, c.supervised) })
 					require.NoError(t, err)
-					m := d.minibatch(t, lossOnly(widened(p)), all, lossKnobs(k, c.supervised))
+					m := d.minibatch(t, lossOnly(widened(p)), all, p.sh.Loss.knobs(k, c.supervised))
+					m.metrics = p.metricCount()
 					defer m.free()
-					said, want := d.agreeWithDifferences(t, base, m, metricClip, metricDualClip)
-					require.Equal(t, !c.supervised, said[metricClip] > 0)
+					said, want := d.agree(t, base, m, c.o)
+					require.Equal(t, !c.supervised && c.o.Surrogate != loss.SAPO, said[metricClip] > 0)
+					require.Equal(t, c.o.OffPolicyMask, len(said) > metricCount && said[metricDropped] > 0)
 					require.Equal(t, c.o.DualClip, said[metricDualClip] > 0)
 					require.Equal(t, c.o.KL != "", said[metricKL] != 0)
 					if c.rounded {
@@ -189,8 +196,9 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 // awayFromKinks is a minibatch with ratios on both sides of all bounds, and far from
 // them: a bound of randomMinibatch is e^−0.36 to e^−0.1, or e^0.18 to e^0.34, the
 // dual clip of 1.5 is e^0.4, and a log-ratio of ±20 and a K3 of 10 are the last. For
-// the ratio of a sequence a row has one advantage, and bounds of its own: with others
-// the derivative is GSPO-token's, which is not the loss's (see referencePolicy).
+// the ratio of a sequence a row has one advantage, and bounds of its own, and for the ratio of
+// a turn a turn has: with others the derivative is GSPO-token's, which is not the loss's
+// (see referencePolicy).
 func (d *doubled) awayFromKinks(t *testing.T, base Params, o LossOptions) []MicroBatch {
 	t.Helper()
 	_, params := d.params(t, base)
@@ -207,7 +215,7 @@ func (d *doubled) awayFromKinks(t *testing.T, base Params, o LossOptions) []Micr
 		}
 		lp := d.logProbs(t, params, b)
 		for row := range b.IDs {
-			ofRow := []struct{ off, advantage float64 }{{0.7, 1.2}, {0.04, -0.7}, {-0.7, -0.9}, {}, {-0.04, 0.8}, {0.7, -0.6}}[3*i+row]
+			ofRows := []struct{ off, advantage float64 }{{0.7, 1.2}, {0.04, -0.7}, {-0.7, -0.9}, {}, {-0.04, 0.8}, {0.7, -0.6}}
 			for at := range b.IDs[row] {
 				n++
 				off := []float64{-0.7, -0.04, 0.04, 0.7, 25, -25}[n%6]
@@ -215,7 +223,11 @@ func (d *doubled) awayFromKinks(t *testing.T, base Params, o LossOptions) []Micr
 				if (n+n/6)%2 == 0 && (off != 25 || o.DualClip) { // else the loss is e^20
 					advantage = -advantage
 				}
-				if o.Ratio == loss.SequenceRatio {
+				if o.Ratio == loss.SequenceRatio || o.Ratio == loss.TurnRatio {
+					ofRow := ofRows[3*i+row]
+					if o.Ratio == loss.TurnRatio {
+						ofRow = ofRows[(3*i+row+int(b.Turns[row][at]))%len(ofRows)]
+					}
 					off = ofRow.off + 0.02*(r.Float64()-0.5)
 					advantage, b.ClipLow[row][at], b.ClipHigh[row][at] = ofRow.advantage, 0.2, 0.28
 				}

@@ -225,7 +225,7 @@ func TestAdapterGradientsAgreeWithDifferences(t *testing.T) {
 	require.NoError(t, Weigh(batches, loss.SeqMeanTokenMean, 40))
 	all, _, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, false) })
 	require.NoError(t, err)
-	m := d.minibatch(t, lossOnly(widened(p)), all, lossKnobs(k, false))
+	m := d.minibatch(t, lossOnly(widened(p)), all, p.sh.Loss.knobs(k, false))
 	defer m.free()
 	_, want := d.agreeWithDifferences(t, adapters, m, metricClip, metricDualClip)
 	base, err := p.LoadBase(tinyParams(c.Base()).source())

@@ -53,7 +53,10 @@ func TestOnPolicyNothingIsClipped(t *testing.T) {
 	next, _, err = p.SupervisedUpdate(bg, twin(t, p, s), []MicroBatch{{IDs: b.IDs, Lengths: b.Lengths, Mask: b.Mask}}, testSettings())
 	require.NoError(t, err, "it reads neither")
 	next.Free()
-	for _, o := range []LossOptions{{Ratio: "turn"}, {KL: "k4"}} {
+	for _, o := range []LossOptions{
+		{Ratio: "word"}, {KL: "k4"}, {Surrogate: "tv"}, {Ratio: loss.TurnRatio}, {Turns: 2},
+		{Surrogate: loss.CISPO, Ratio: loss.SequenceRatio}, {Surrogate: loss.SAPO, DualClip: true},
+	} {
 		_, err := testDevice(t).Programs(tiny(), nil, Shapes{Loss: o})
 		require.ErrorIs(t, err, ErrInput)
 	}

@@ -36,6 +36,8 @@ type MicroBatch struct {
 	ClipLow, ClipHigh [][]float32
 	// RefLogProbs come from the reference policy; nil unless LossOptions.KL is set.
 	RefLogProbs [][]float32
+	// Turns are the turns of the tokens, from 1; nil unless LossOptions.Ratio is by turn.
+	Turns [][]int32
 	// Returns are the critic's targets. OldValues are the values that the advantages
 	// were computed with. Only CriticUpdate reads them, and OldValues only with a clip.
 	Returns, OldValues [][]float32
@@ -95,6 +97,21 @@ func (b MicroBatch) rowWeight(r int) float32 {
 		return 1
 	}
 	return b.RowWeights[r]
+}
+
+// turns are Turns as a column.
+func (b MicroBatch) turns() [][]float32 {
+	if b.Turns == nil {
+		return nil
+	}
+	out := make([][]float32, len(b.Turns))
+	for r, turns := range b.Turns {
+		out[r] = make([]float32, len(turns))
+		for t, k := range turns {
+			out[r][t] = float32(k)
+		}
+	}
+	return out
 }
 
 // learns reports whether the token at t of row r is trained on.

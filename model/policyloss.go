@@ -12,20 +12,33 @@ import (
 // which compute only the selected parts. The coefficient of each part is a knob
 // (Settings).
 type LossOptions struct {
-	// Ratio is loss.TokenRatio if empty. For loss.SequenceRatio a sequence is a row of
-	// the micro-batch.
+	// Surrogate is loss.Clip if empty.
+	Surrogate loss.Surrogate
+	// Ratio is loss.TokenRatio if empty, the only one of surrogates other than loss.Clip.
+	// For loss.SequenceRatio a sequence is a row of the micro-batch.
 	Ratio loss.Ratio
+	// Turns is the largest MicroBatch.Turns for loss.TurnRatio, else 0.
+	Turns int
 	// KL estimates the distance from the reference policy; empty means no KL term.
 	KL loss.KLEstimator
-	// DualClip bounds the loss of tokens with a negative advantage.
+	// DualClip bounds the loss of tokens with a negative advantage; only for loss.Clip.
 	DualClip bool
+	// OffPolicyMask drops the tokens with a negative advantage of rows that the policy has
+	// moved away from (OPSM); see Settings.OffPolicyLimit.
+	OffPolicyMask bool
 }
 
 func (o LossOptions) check() error {
-	if o.Ratio != "" && o.Ratio != loss.TokenRatio && o.Ratio != loss.SequenceRatio {
+	switch {
+	case !o.Surrogate.Valid():
+		return fmt.Errorf("%w: surrogate %q", ErrInput, o.Surrogate)
+	case o.Ratio != "" && o.Ratio != loss.TokenRatio && o.Ratio != loss.SequenceRatio && o.Ratio != loss.TurnRatio:
 		return fmt.Errorf("%w: ratio %q", ErrInput, o.Ratio)
-	}
-	if o.KL != "" && !o.KL.Valid() {
+	case !o.Surrogate.Clips() && (o.DualClip || o.Ratio == loss.SequenceRatio || o.Ratio == loss.TurnRatio):
+		return fmt.Errorf("%w: a dual clip or a ratio of more than a token with surrogate %q", ErrInput, o.Surrogate)
+	case (o.Ratio == loss.TurnRatio) != (o.Turns > 0):
+		return fmt.Errorf("%w: %d turns with ratio %q", ErrInput, o.Turns, o.Ratio)
+	case o.KL != "" && !o.KL.Valid():
 		return fmt.Errorf("%w: KL estimator %q", ErrInput, o.KL)
 	}
 	return nil
@@ -37,8 +50,24 @@ const (
 	columnAdvantage
 	columnLow
 	columnHigh
-	columnReference // if the loss has a KL
+	columnReference // if the loss has a KL, and after it the turns if its ratio is by turn
 )
+
+// columnTurn is the place of the turns.
+func (o LossOptions) columnTurn() int {
+	if o.KL == "" {
+		return columnReference
+	}
+	return columnReference + 1
+}
+
+// columnCount is how many columns the policy's loss has.
+func (p *Programs) columnCount() int {
+	if p.sh.Loss.Ratio == loss.TurnRatio {
+		return p.sh.Loss.columnTurn() + 1
+	}
+	return p.sh.Loss.columnTurn()
+}
 
 // policyColumns are the columns of a micro-batch that the policy's loss reads in addition
 // to the weights. A supervised update uses none of them.
@@ -51,6 +80,9 @@ func (p *Programs) policyColumns(b MicroBatch, k Settings, supervised bool) []co
 	}
 	if p.sh.Loss.KL != "" {
 		cs = append(cs, column{name: "RefLogProbs", values: b.RefLogProbs, required: true})
+	}
+	if p.sh.Loss.Ratio == loss.TurnRatio {
+		cs = append(cs, column{name: "Turns", values: b.turns(), required: true, valid: upTo(p.sh.Loss.Turns)})
 	}
 	if supervised {
 		cs = make([]column, len(cs))
@@ -71,6 +103,7 @@ const (
 	metricApproxKL
 	metricRatio // a maximum, not a sum
 	metricCount
+	metricDropped = metricCount // if the loss has an off-policy mask
 )
 
 // Places in the policy loss's knobs vector.
@@ -80,13 +113,36 @@ const (
 	knobDualClip
 	knobSupervised // 1 or 0
 	knobCount
+	// Of losses that LossOptions.more is true for.
+	knobTauPositive = iota - 1
+	knobTauNegative
+	knobRatioCap
+	knobOffPolicyLimit
+	knobCountMore
 )
 
-func lossKnobs(k Settings, supervised bool) []float32 {
-	v := make([]float32, knobCount)
+// more reports whether the loss has the knobs after knobCount.
+func (o LossOptions) more() bool {
+	return o.Surrogate == loss.SAPO || o.Surrogate == loss.DPPOTV || o.OffPolicyMask
+}
+
+func (o LossOptions) knobCount() int {
+	if o.more() {
+		return knobCountMore
+	}
+	return knobCount
+}
+
+// knobs are the inputs of the loss.
+func (o LossOptions) knobs(k Settings, supervised bool) []float32 {
+	v := make([]float32, o.knobCount())
 	v[knobEntropy], v[knobKL], v[knobDualClip] = k.EntropyCoefficient, k.KLCoefficient, k.DualClip
 	if supervised {
 		v[knobSupervised] = 1
+	}
+	if o.more() {
+		v[knobTauPositive], v[knobTauNegative] = k.TauPositive, k.TauNegative
+		v[knobRatioCap], v[knobOffPolicyLimit] = k.RatioCap, k.OffPolicyLimit
 	}
 	return v
 }
@@ -105,11 +161,11 @@ func element(v *graph.Node, i int) *graph.Node {
 // tokenLoss is the loss of the tokens and its derivatives by log-prob and entropy.
 type tokenLoss struct {
 	byLogProb, byEntropy *graph.Node // [n]
-	metrics              *graph.Node // [metricCount]
+	metrics              *graph.Node // [Programs.metricCount]
 }
 
-// policyLoss is the loss that trains the policy: the clipped surrogate with its entropy
-// and KL terms or, if the knob knobSupervised is 1, the negative log-likelihood. Its
+// policyLoss is the loss that trains the policy: the surrogate with its entropy and KL
+// terms or, if the knob knobSupervised is 1, the negative log-likelihood. Its
 // reference on plain numbers is referencePolicy in the tests. Log-probs, entropies and
 // columns are [n] each. Tokens that are not trained on have no effect on the
 // results, even if their numbers are not finite.
@@ -134,23 +190,27 @@ func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, kn
 	ratio := graph.Exp(logRatio)
 	off := graph.Sub(ratio, one)
 	behaviour, approximate, most := graph.Neg(logRatio), graph.Sub(off, logRatio), graph.ReduceAllMax(graph.Abs(off))
-	if o.Ratio == loss.SequenceRatio {
+	switch o.Ratio {
+	case loss.SequenceRatio:
 		ratio, inside = p.sequenceRatio(plainLogRatio, used)
+	case loss.TurnRatio:
+		ratio, inside = p.turnRatio(plainLogRatio, used, columns[o.columnTurn()])
 	}
 
 	advantage := columns[columnAdvantage]
-	plain := graph.Neg(graph.Mul(ratio, advantage))
-	bounds := []*graph.Node{graph.Sub(one, columns[columnLow]), graph.Add(one, columns[columnHigh])}
-	bounded := graph.Neg(graph.Mul(graph.Min(graph.Max(ratio, bounds[0]), bounds[1]), advantage))
-	clipped := graph.GreaterThan(bounded, plain)
-	value := graph.Where(clipped, bounded, plain)
-	slope := graph.Where(graph.LogicalAnd(inside, graph.LogicalNot(clipped)), plain, zero)
+	value, slope, clipped := p.surrogate(ratioNodes{ratio: ratio, inside: inside, logProb: lp, zero: zero, one: one}, columns, knobs)
 	dual := graph.Reshape(zero, 1)
 	if o.DualClip {
 		bound := graph.Neg(graph.Mul(advantage, element(knobs, knobDualClip)))
 		over := graph.LogicalAnd(graph.LessThan(advantage, zero), graph.GreaterThan(value, bound))
 		value, slope = graph.Where(over, bound, value), graph.Where(over, zero, slope)
 		dual = sum(flag(over), share)
+	}
+	var dropped *graph.Node
+	if o.OffPolicyMask {
+		drops := p.offPolicy(plainLogRatio, used, advantage, element(knobs, knobOffPolicyLimit))
+		value, slope = graph.Where(drops, zero, value), graph.Where(drops, zero, slope)
+		dropped = sum(flag(drops), share)
 	}
 	pick := func(ifSupervised, otherwise *graph.Node) *graph.Node {
 		return graph.Where(graph.BroadcastToShape(supervised, otherwise.Shape()), ifSupervised, otherwise)
@@ -167,14 +227,15 @@ func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, kn
 		total = graph.Add(total, graph.Mul(element(knobs, knobKL), distance))
 		slope = graph.Add(slope, graph.Mul(element(knobs, knobKL), unlessSupervised(by)))
 	}
-	return tokenLoss{
-		byLogProb: graph.Mul(whereUsed(slope), weight),
-		byEntropy: graph.Neg(graph.Mul(weight, element(knobs, knobEntropy))),
-		metrics: graph.Concatenate([]*graph.Node{
-			total, surrogate, uncertainty, distance, sum(flag(clipped), share), dual,
-			sum(behaviour, share), sum(approximate, share), graph.Reshape(most, 1),
-		}, 0),
+	byLogProb, byEntropy := graph.Mul(whereUsed(slope), weight), graph.Neg(graph.Mul(weight, element(knobs, knobEntropy)))
+	metrics := []*graph.Node{
+		total, surrogate, uncertainty, distance, sum(flag(clipped), share), dual,
+		sum(behaviour, share), sum(approximate, share), graph.Reshape(most, 1),
 	}
+	if o.OffPolicyMask {
+		metrics = append(metrics, dropped)
+	}
+	return tokenLoss{byLogProb: byLogProb, byEntropy: byEntropy, metrics: graph.Concatenate(metrics, 0)}
 }
 
 // within clamps x to [low, high] and marks where it was inside. NaN stays NaN and counts

@@ -45,6 +45,11 @@ func randomMinibatch(seed uint64, spread float64) (batches []MicroBatch, scores 
 			b.Advantages = append(b.Advantages, numbers[4])
 			b.ClipLow, b.ClipHigh = append(b.ClipLow, numbers[5]), append(b.ClipHigh, numbers[6])
 			b.RowWeights = append(b.RowWeights, []float32{1, 0.5, 2}[row])
+			turns := make([]int32, n)
+			for t := range turns {
+				turns[t] = int32(1 + t/3)
+			}
+			b.Turns = append(b.Turns, turns)
 		}
 		batches, scores = append(batches, b), append(scores, s)
 	}
@@ -63,7 +68,7 @@ func doubles(rows [][]float32) [][]float64 {
 }
 
 // referenceBatch is a minibatch as referencePolicy takes it. Every token has bounds of its own
-// there: its turn is its place.
+// there: its turn is its place. With a ratio by turn all have the bounds 0.25.
 func referenceBatch(batches []MicroBatch, scores []scoredRows, o PolicyOptions) (PolicyBatch, PolicyOptions) {
 	var ref PolicyBatch
 	for i, b := range batches {
@@ -77,6 +82,10 @@ func referenceBatch(batches []MicroBatch, scores []scoredRows, o PolicyOptions) 
 			ref.RowWeights = append(ref.RowWeights, float64(b.rowWeight(r)))
 			var turns []int
 			for t := range b.IDs[r] {
+				if o.Ratio == loss.TurnRatio {
+					turns, o.Clips = append(turns, int(b.Turns[r][t])-1), []Clip{{0.25, 0.25}}
+					continue
+				}
 				turns = append(turns, len(o.Clips))
 				o.Clips = append(o.Clips, Clip{Low: float64(b.ClipLow[r][t]), High: float64(b.ClipHigh[r][t])})
 			}
@@ -92,7 +101,7 @@ func lossOnly(p *Programs) *program {
 	return &program{name: "loss", device: p.device, build: func(in *inputs) []*graph.Node {
 		lp, entropy := in.next(wide, n), in.next(wide, n)
 		columns := in.columns(wide, p.columnCount(), n)
-		l := p.policyLoss(lp, entropy, columns, in.next(wide, knobCount))
+		l := p.policyLoss(lp, entropy, columns, in.next(wide, p.sh.Loss.knobCount()))
 		return []*graph.Node{l.byLogProb, l.byEntropy, l.metrics}
 	}}
 }
@@ -117,7 +126,7 @@ func runLoss(t *testing.T, p *Programs, prog *program, b packed, lp, entropy [][
 		v    []float32
 		dims []int
 	}{{shifted(lp), []int{rows * width}}, {shifted(entropy), []int{rows * width}},
-		{b.columns, []int{p.columnCount(), rows * width}}, {lossKnobs(k, supervised), []int{knobCount}}} {
+		{b.columns, []int{p.columnCount(), rows * width}}, {p.sh.Loss.knobs(k, supervised), []int{p.sh.Loss.knobCount()}}} {
 		buf, err := upload(p.device, x.v, x.dims...)
 		require.NoError(t, err)
 		args = append(args, buf)
@@ -129,12 +138,26 @@ func runLoss(t *testing.T, p *Programs, prog *program, b packed, lp, entropy [][
 	for i, to := range []*[]float32{&byLogProb, &byEntropy, &metrics} {
 		n := rows * width
 		if i == 2 {
-			n = metricCount
+			n = p.metricCount()
 		}
 		*to, err = download[float32](out[i], n)
 		require.NoError(t, err)
 	}
 	return byLogProb, byEntropy, metrics
+}
+
+// with are the knobs of a surrogate and of the off-policy mask, if a loss has them.
+func (k Settings) with(o LossOptions) Settings {
+	if o.Surrogate == loss.SAPO {
+		k.TauPositive, k.TauNegative = 1, 1.05
+	}
+	if o.Surrogate == loss.DPPOTV {
+		k.RatioCap = 1.3
+	}
+	if o.OffPolicyMask {
+		k.OffPolicyLimit = 0.05
+	}
+	return k
 }
 
 // requireClose asks that a float32 number is right to 1e-5 of scale.
@@ -166,6 +189,15 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 		"abs":                     {seed: 20, o: LossOptions{KL: loss.KAbs}, aggregation: loss.TokenMean, spread: 0.5},
 		"sequence":                {o: LossOptions{Ratio: loss.SequenceRatio}, aggregation: loss.SeqMeanTokenMean, spread: 0.6},
 		"sequence, far off":       {o: LossOptions{Ratio: loss.SequenceRatio}, aggregation: loss.SeqMeanTokenMean, spread: 30},
+		"turn":                    {o: LossOptions{Ratio: loss.TurnRatio, Turns: 3}, aggregation: loss.SeqMeanTokenMean, spread: 0.6, scalar: true},
+		"turn, far off":           {o: LossOptions{Ratio: loss.TurnRatio, Turns: 4, KL: loss.K2}, aggregation: loss.TokenMean, spread: 30, scalar: true},
+		"cispo":                   {o: LossOptions{Surrogate: loss.CISPO}, aggregation: loss.TokenMean, spread: 0.6},
+		"cispo, far off":          {o: LossOptions{Surrogate: loss.CISPO, KL: loss.K3}, aggregation: loss.TokenMean, spread: 15},
+		"sapo":                    {o: LossOptions{Surrogate: loss.SAPO}, aggregation: loss.SeqMeanTokenMean, spread: 0.6},
+		"sapo, far off":           {o: LossOptions{Surrogate: loss.SAPO, OffPolicyMask: true}, aggregation: loss.SeqMeanTokenMean, spread: 6},
+		"dppo":                    {o: LossOptions{Surrogate: loss.DPPOTV}, aggregation: loss.TokenMean, spread: 0.6},
+		"dppo, far off":           {o: LossOptions{Surrogate: loss.DPPOTV, OffPolicyMask: true}, aggregation: loss.TokenMean, spread: 3},
+		"off-policy mask":         {o: LossOptions{OffPolicyMask: true}, aggregation: loss.TokenMean, spread: 0.6},
 		"sequence, all there are": {o: LossOptions{Ratio: loss.SequenceRatio, KL: loss.K3, DualClip: true}, aggregation: loss.SeqMeanTokenMean, dual: 1.3, spread: 0.9},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,6 +209,7 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 			batches, scores := randomMinibatch(c.seed+uint64(len(name)), c.spread)
 			k := testSettings()
 			k.EntropyCoefficient, k.DualClip = 0.25, float32(c.dual)
+			k = k.with(c.o)
 			if c.o.KL != "" {
 				k.KLCoefficient = 0.5
 				batches[0].RefLogProbs[0][1] += 9 // K3's bound
@@ -196,6 +229,8 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 			ref, o := referenceBatch(batches, scores, PolicyOptions{
 				Ratio: c.o.Ratio, DualClip: c.dual, Aggregation: c.aggregation, Divisor: 40,
 				EntropyCoefficient: 0.25, KLCoefficient: float64(k.KLCoefficient), KLEstimator: c.o.KL,
+				Surrogate: c.o.Surrogate, TauPositive: float64(k.TauPositive), TauNegative: float64(k.TauNegative), RatioCap: float64(k.RatioCap),
+				OffPolicyMask: c.o.OffPolicyMask, OffPolicyLimit: float64(k.OffPolicyLimit),
 			})
 			want, err := referencePolicy(ref, o)
 			require.NoError(t, err)
@@ -210,7 +245,7 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 			require.NoError(t, err)
 			require.Positive(t, tokens)
 
-			metrics := make([]float64, metricCount)
+			metrics := make([]float64, p.metricCount())
 			row := 0
 			var largest float64
 			for _, rows := range want.ByLogProb {
@@ -246,7 +281,11 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 			} {
 				requireClose(t, x.want, metrics[x.place], math.Max(1, want.RatioMax), "metric %d", x.place)
 			}
-			require.Positive(t, want.ClipFraction)
+			require.Equal(t, c.o.Surrogate != loss.SAPO, want.ClipFraction > 0)
+			require.Equal(t, c.o.OffPolicyMask, want.DroppedFraction > 0)
+			if c.o.OffPolicyMask {
+				requireClose(t, want.DroppedFraction, metrics[metricDropped], 1)
+			}
 			require.Equal(t, c.dual > 0, want.DualClipFraction > 0)
 			require.Equal(t, c.o.KL != "", want.KL != 0)
 		})
@@ -255,7 +294,7 @@ func TestPolicyLossIsTheReference(t *testing.T) {
 
 // Values at tokens that are not trained on are not read.
 func TestPolicyLossReadsTheMaskOnly(t *testing.T) {
-	p, err := testDevice(t).Programs(tiny(), nil, Shapes{MicroBatch: 3, Sequence: 8, Loss: LossOptions{KL: loss.K2, DualClip: true, Ratio: loss.SequenceRatio}})
+	p, err := testDevice(t).Programs(tiny(), nil, Shapes{MicroBatch: 3, Sequence: 8, Loss: LossOptions{KL: loss.K2, DualClip: true, Ratio: loss.TurnRatio, Turns: 3, OffPolicyMask: true}})
 	require.NoError(t, err)
 	defer p.Free()
 	prog := lossOnly(p)
@@ -344,7 +383,7 @@ func TestPolicyGradientIsTheReference(t *testing.T) {
 						row++
 					}
 				}
-				g, _ := gradientsOf(t, p, s, all, pass{temperature: 0.8, knobs: lossKnobs(k, true)})
+				g, _ := gradientsOf(t, p, s, all, pass{temperature: 0.8, knobs: p.sh.Loss.knobs(k, true)})
 				return g
 			}
 			scaled := func(v [][]float64, by float64) [][]float64 {

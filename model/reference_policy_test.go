@@ -22,7 +22,15 @@ type Clip struct {
 
 // PolicyOptions are the knobs of the policy's loss.
 type PolicyOptions struct {
-	// Ratio is loss.TokenRatio if empty.
+	// Surrogate is loss.Clip if empty.
+	Surrogate loss.Surrogate
+	// TauPositive and TauNegative are loss.SAPO's, RatioCap is loss.DPPOTV's.
+	TauPositive, TauNegative, RatioCap float64
+	// OffPolicyMask drops the tokens with a negative advantage of rows whose mean of old −
+	// new log-prob is above OffPolicyLimit (OPSM).
+	OffPolicyMask  bool
+	OffPolicyLimit float64
+	// Ratio is loss.TokenRatio if empty. loss.TurnRatio reads PolicyBatch.Turns.
 	Ratio loss.Ratio
 	// Clips holds the bounds, at least one: entry k applies to the tokens of turn k,
 	// and the last entry also to all later turns. A single entry applies to all.
@@ -71,6 +79,8 @@ type PolicyLoss struct {
 	// of tokens whose loss the dual clip bounded (pg_clipfrac_lower). These and the
 	// next two KLs are means over sampled tokens, weighted by row, for every aggregation.
 	ClipFraction, DualClipFraction float64
+	// DroppedFraction is the fraction of tokens that the off-policy mask dropped.
+	DroppedFraction float64
 	// BehaviourKL is the mean of log π_old − log π_new (k1; verl's ppo_kl), and
 	// ApproxKL the mean of (ρ − 1) − log ρ, never negative (k3). Both are by token, even
 	// if the ratio is the sequence's.
@@ -92,11 +102,11 @@ type PolicyLoss struct {
 // d and A < 0, the first term is at most −d·A. If both sides of the max are equal, the
 // gradient is the unclipped side's.
 //
-// With loss.SequenceRatio the gradient flows as in GSPO-token (arXiv 2507.18071,
+// The other surrogates are package loss's. With loss.SequenceRatio the gradient flows as in GSPO-token (arXiv 2507.18071,
 // section 4.3; verl): each token's ratio has the value of the sequence's ratio. Its
 // derivative by the token's own log-prob is the ratio, and by the other log-probs 0. If
 // all tokens of a row have the same advantage and weight, this is the derivative of L;
-// otherwise it is not.
+// otherwise it is not. The same is true of loss.TurnRatio for the tokens of a turn.
 //
 // The derivative of the KL term is that of the estimate itself. Errors are of kind
 // loss.ErrInput.
@@ -120,7 +130,7 @@ func referencePolicy(b PolicyBatch, o PolicyOptions) (PolicyLoss, error) {
 	}
 	l := PolicyLoss{ByLogProb: loss.Zeros(b.Mask), ByEntropy: loss.Zeros(b.Mask)}
 	for row, sampled := range b.Mask {
-		sequence := b.sequenceLogRatio(row)
+		sequence := b.logRatio(row, func(int) bool { return true })
 		for t, yes := range sampled {
 			w, mean := weights[row][t], means[row][t]
 			if !yes || mean == 0 {
@@ -132,13 +142,22 @@ func referencePolicy(b PolicyBatch, o PolicyOptions) (PolicyLoss, error) {
 			l.BehaviourKL -= mean * bounded
 			l.ApproxKL += mean * (math.Exp(bounded) - 1 - bounded)
 			l.RatioMax = math.Max(l.RatioMax, math.Abs(math.Exp(bounded)-1))
-			if o.Ratio == loss.SequenceRatio {
+			switch o.Ratio {
+			case loss.SequenceRatio:
 				bounded, slope = bound(sequence, math.Inf(-1), sequenceLogRatioBound)
+			case loss.TurnRatio:
+				bounded, slope = bound(b.logRatio(row, func(at int) bool { return b.turn(row, at) == b.turn(row, t) }), math.Inf(-1), sequenceLogRatioBound)
 			}
 
-			s := surrogate(math.Exp(bounded), b.Advantages[row][t], o.clip(b.turn(row, t)), o.DualClip)
+			s := o.surrogate(tokenNumbers{
+				ratio: math.Exp(bounded), inside: slope, logProb: lp, old: b.OldLogProbs[row][t], advantage: b.Advantages[row][t],
+			}, o.clip(b.turn(row, t)))
+			if o.OffPolicyMask && -sequence > o.OffPolicyLimit && b.Advantages[row][t] < 0 {
+				s.loss, s.byLogProb = 0, 0
+				l.DroppedFraction += mean
+			}
 			l.Policy += w * s.loss
-			l.ByLogProb[row][t] = w * s.byLogRatio * slope
+			l.ByLogProb[row][t] = w * s.byLogProb
 			if s.clipped {
 				l.ClipFraction += mean
 			}
@@ -160,25 +179,6 @@ func referencePolicy(b PolicyBatch, o PolicyOptions) (PolicyLoss, error) {
 	return l, nil
 }
 
-// term is a token's part of the clipped surrogate.
-type term struct {
-	loss, byLogRatio float64
-	clipped, dual    bool
-}
-
-func surrogate(ratio, advantage float64, c Clip, dual float64) term {
-	plain := -advantage * ratio
-	bounded := -advantage * min(max(ratio, 1-c.Low), 1+c.High)
-	s := term{loss: plain, byLogRatio: plain}
-	if bounded > plain {
-		s = term{loss: bounded, clipped: true}
-	}
-	if most := -advantage * dual; dual != 0 && advantage < 0 && s.loss > most {
-		s.loss, s.byLogRatio, s.dual = most, 0, true
-	}
-	return s
-}
-
 // bound clamps x to [low, high] and returns the derivative of the clamp: 1 inside, 0
 // outside. NaN stays NaN.
 func bound(x, low, high float64) (bounded, slope float64) {
@@ -192,13 +192,13 @@ func bound(x, low, high float64) (bounded, slope float64) {
 	}
 }
 
-// sequenceLogRatio is the mean over a row's sampled tokens of log π_new − log π_old, or 0
-// if none was sampled.
-func (b PolicyBatch) sequenceLogRatio(row int) float64 {
+// logRatio is the mean over some of a row's sampled tokens of log π_new − log π_old, or 0 if
+// none was sampled.
+func (b PolicyBatch) logRatio(row int, of func(t int) bool) float64 {
 	var sum float64
 	n := 0
 	for t, yes := range b.Mask[row] {
-		if yes {
+		if yes && of(t) {
 			sum += b.LogProbs[row][t] - b.OldLogProbs[row][t]
 			n++
 		}
@@ -219,7 +219,7 @@ func (b PolicyBatch) turn(row, t int) int {
 func (o PolicyOptions) clip(turn int) Clip { return o.Clips[min(turn, len(o.Clips)-1)] }
 
 func (o PolicyOptions) check() error {
-	if o.Ratio != loss.TokenRatio && o.Ratio != loss.SequenceRatio {
+	if o.Ratio != loss.TokenRatio && o.Ratio != loss.SequenceRatio && o.Ratio != loss.TurnRatio {
 		return fmt.Errorf("%w: ratio %q", loss.ErrInput, o.Ratio)
 	}
 	if len(o.Clips) == 0 {
@@ -262,8 +262,8 @@ func (b PolicyBatch) check(o PolicyOptions) error {
 		}
 	}
 	if b.Turns == nil {
-		if len(o.Clips) > 1 {
-			return fmt.Errorf("%w: bounds by turn, but no turns", loss.ErrInput)
+		if len(o.Clips) > 1 || o.Ratio == loss.TurnRatio {
+			return fmt.Errorf("%w: bounds or ratios by turn, but no turns", loss.ErrInput)
 		}
 		return nil
 	}

@@ -215,5 +215,8 @@ func (p *Programs) metricCount() int {
 	if p.c.ValueHead {
 		return criticMetricCount
 	}
+	if p.sh.Loss.OffPolicyMask {
+		return metricDropped + 1
+	}
 	return metricCount
 }

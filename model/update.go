@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+
+	"github.com/reprise-rl/reprise/model/loss"
 )
 
 // Optimizer are AdamW's knobs. All are inputs of the programs: a change does not
@@ -28,6 +30,16 @@ type Settings struct {
 	// DualClip bounds the loss of a token with a negative advantage to −DualClip·A;
 	// above 1 with LossOptions.DualClip, else 0.
 	DualClip float32
+	// TauPositive and TauNegative are loss.SAPO's τ for advantages above 0 and for the
+	// others; above 0 with that surrogate, else 0.
+	TauPositive, TauNegative float32
+	// RatioCap is the largest weight of a token in loss.DPPOTV; above 0 with that
+	// surrogate, else 0.
+	RatioCap float32
+	// OffPolicyLimit is the mean over a row's tokens of old log-prob − log-prob, in nats,
+	// above which LossOptions.OffPolicyMask drops the tokens with a negative advantage
+	// (OPSM of DeepSeek-V3.2); at least 0, and 0 without that option.
+	OffPolicyLimit float32
 	// EntropyCoefficient rewards entropy.
 	EntropyCoefficient float32
 	// KLCoefficient penalises distance from the reference policy; 0 without
@@ -56,7 +68,11 @@ type UpdateMetrics struct {
 	// than the unclipped one, so that the loss uses it (verl's pg_clipfrac).
 	// DualClipFraction is the fraction of tokens whose loss the dual clip bounded
 	// (pg_clipfrac_lower).
+	// For loss.CISPO and loss.DPPOTV ClipFraction is the fraction of tokens whose weight the
+	// bound caps, or that are not learned from; for loss.SAPO it is 0.
 	ClipFraction, DualClipFraction float64
+	// DroppedFraction is the fraction of tokens that LossOptions.OffPolicyMask dropped.
+	DroppedFraction float64
 	// RatioMax is the largest |ratio − 1| of a token; exactly 0 at the parameters
 	// that scored the batch.
 	RatioMax float64
@@ -72,7 +88,7 @@ type UpdateMetrics struct {
 }
 
 // Update applies one AdamW step on a minibatch, given as micro-batches in order,
-// with the clipped policy-gradient loss of PPO and GRPO (policyLoss):
+// with the policy-gradient loss (policyLoss). PPO's and GRPO's, by default, is
 //
 //	L = Σ w·max(−ρA, −clip(ρ, 1−low, 1+high)·A) − c·Σ w·entropy + β·Σ w·kl
 //
@@ -166,6 +182,22 @@ func (k *Settings) check(l LossOptions) error {
 	case l.DualClip && !(k.DualClip > 1 && k.DualClip <= most):
 		return fmt.Errorf("%w: DualClip is %v, must be above 1", ErrInput, k.DualClip)
 	}
+	for _, x := range []struct {
+		knob
+		used bool
+	}{
+		{knob{"TauPositive", k.TauPositive, math.SmallestNonzeroFloat32, most}, l.Surrogate == loss.SAPO},
+		{knob{"TauNegative", k.TauNegative, math.SmallestNonzeroFloat32, most}, l.Surrogate == loss.SAPO},
+		{knob{"RatioCap", k.RatioCap, math.SmallestNonzeroFloat32, most}, l.Surrogate == loss.DPPOTV},
+		{knob{"OffPolicyLimit", k.OffPolicyLimit, 0, most}, l.OffPolicyMask},
+	} {
+		if !x.used {
+			x.lo, x.hi = 0, 0
+		}
+		if err := checkKnobs(x.knob); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -178,8 +210,8 @@ func (p *Programs) gradient(batches []MicroBatch, k Settings, supervised bool) (
 	if err := p.checkRole(false); err != nil {
 		return nil, err
 	}
-	if supervised && p.sh.Loss.DualClip && k.DualClip == 0 {
-		k.DualClip = math.MaxFloat32 // it is not read
+	if supervised {
+		k = k.forSupervised(p.sh.Loss)
 	}
 	if err := k.check(p.sh.Loss); err != nil {
 		return nil, err
@@ -189,14 +221,33 @@ func (p *Programs) gradient(batches []MicroBatch, k Settings, supervised bool) (
 		return nil, err
 	}
 	return &Gradient[UpdateMetrics]{
-		p: p, batches: all, how: pass{temperature: k.Temperature, knobs: lossKnobs(k, supervised)}, o: k.Optimizer,
+		p: p, batches: all, how: pass{temperature: k.Temperature, knobs: p.sh.Loss.knobs(k, supervised)}, o: k.Optimizer,
 		tell: func(r report) UpdateMetrics {
-			return UpdateMetrics{
+			m := UpdateMetrics{
 				Loss: r.metrics[metricLoss], PolicyLoss: r.metrics[metricPolicy], Entropy: r.metrics[metricEntropy], KL: r.metrics[metricKL],
 				ClipFraction: r.metrics[metricClip], DualClipFraction: r.metrics[metricDualClip], RatioMax: r.metrics[metricRatio],
 				BehaviourKL: r.metrics[metricBehaviourKL], ApproxKL: r.metrics[metricApproxKL],
 				GradNorm: r.norm, Skipped: r.skipped, Tokens: tokens,
 			}
+			if p.sh.Loss.OffPolicyMask {
+				m.DroppedFraction = r.metrics[metricDropped]
+			}
+			return m
 		},
 	}, nil
+}
+
+// forSupervised gives the knobs of the surrogate, which is not computed, values that are in
+// their ranges.
+func (k Settings) forSupervised(l LossOptions) Settings {
+	if l.DualClip && k.DualClip == 0 {
+		k.DualClip = math.MaxFloat32
+	}
+	if l.Surrogate == loss.SAPO {
+		k.TauPositive, k.TauNegative = 1, 1
+	}
+	if l.Surrogate == loss.DPPOTV {
+		k.RatioCap = 1
+	}
+	return k
 }

@@ -186,6 +186,7 @@ func (w *work) selfTestRows(s model.Shapes, draws *rand.Rand) []model.MicroBatch
 			b.IDs = append(b.IDs, w.legalIDs(s.Sequence, draws))
 			b.Lengths = append(b.Lengths, int32(s.Sequence))
 			b.Mask = append(b.Mask, mask)
+			b.Turns = append(b.Turns, slices.Repeat([]int32{1}, s.Sequence))
 		}
 		out = append(out, b)
 	}

@@ -213,14 +213,20 @@ func divisor(rc *run.Context, u spec.Update) float64 {
 // modelSettings are the knobs as the update's program takes them.
 func modelSettings(s spec.Settings, rate float64) model.Settings {
 	u := s.Update
-	return model.Settings{
+	out := model.Settings{
 		Optimizer: model.Optimizer{
 			LearningRate: float32(rate), Beta1: float32(u.Beta1), Beta2: float32(u.Beta2),
 			AdamEpsilon: float32(u.AdamEpsilon), WeightDecay: float32(u.WeightDecay), MaxGradNorm: float32(u.MaxGradNorm),
 		},
-		ClipLow: float32(u.ClipLow), ClipHigh: float32(u.ClipHigh), DualClip: float32(u.DualClip),
+		ClipLow: float32(u.ClipLow), ClipHigh: float32(u.ClipHigh), RatioCap: float32(u.Cap()), OffPolicyLimit: float32(u.OffPolicyLimit),
 		EntropyCoefficient: float32(u.EntropyCoefficient), KLCoefficient: klCoefficient(u), Temperature: float32(s.Rollout.Temperature),
 	}
+	if u.SurrogateLoss().Clips() {
+		out.DualClip = float32(u.DualClip)
+	}
+	positive, negative := u.Taus()
+	out.TauPositive, out.TauNegative = float32(positive), float32(negative)
+	return out
 }
 
 // klCoefficient is the loss's: in the rewards the distance has been counted.
@@ -295,6 +301,9 @@ func (u *update) metrics(t spec.Train, made stepped) activities.Metrics {
 	out["actor/lr"] = canon.Float(u.settings.LearningRate)
 	if t.Update.KLIn == spec.KLLoss {
 		out["actor/kl_loss"], out["actor/kl_coef"] = made.mean(func(m model.UpdateMetrics) float64 { return m.KL }), canon.Float(u.knobs.KLCoefficient)
+	}
+	if t.Update.OffPolicyLimit > 0 {
+		out["actor/off_policy_masked_fraction"] = made.mean(func(m model.UpdateMetrics) float64 { return m.DroppedFraction })
 	}
 	if u.critic != nil {
 		out["critic/lr"] = canon.Float(u.value.LearningRate)

@@ -254,6 +254,9 @@ func Minibatch(rows []BatchRow, b int, u spec.Update, divisor float64) ([]model.
 				m.ClipLow, m.ClipHigh = append(m.ClipLow, make([]float32, width)), append(m.ClipHigh, make([]float32, width))
 			}
 		}
+		if loss.Ratio(u.Ratio) == loss.TurnRatio {
+			m.Turns = make([][]int32, b)
+		}
 		if rows[0].Returns != nil {
 			m.Returns, m.OldValues = make([][]float32, b), make([][]float32, b)
 		}
@@ -267,6 +270,9 @@ func Minibatch(rows []BatchRow, b int, u spec.Update, divisor float64) ([]model.
 			}
 			if m.RefLogProbs != nil {
 				m.RefLogProbs[i] = r.Reference
+			}
+			if m.Turns != nil {
+				m.Turns[i] = r.Turns
 			}
 			m.Mask[i], m.OldLogProbs[i], m.Advantages[i] = r.Mask, r.Old, r.Advantages
 			for t, turn := range r.Turns {

@@ -121,10 +121,6 @@ func (rc *Context) Task(r activities.Rollout) (*Task, error) {
 func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 	width := rc.Training.Widths[len(rc.Training.Widths)-1] + rc.Training.MaxNewTokens
 	u := rc.Train.Update
-	l := model.LossOptions{Ratio: loss.Ratio(u.Ratio), DualClip: u.DualClip > 0}
-	if u.KLIn == spec.KLLoss {
-		l.KL = loss.KLEstimator(u.KLEstimator)
-	}
 	return model.Shapes{
 		GenerateRows: min(rc.Train.Rollout.Pass(), s.Rows()),
 		MicroBatch:   u.MicroBatch,
@@ -134,8 +130,25 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 		Sequence:     (width + scoreMargin - 1) / scoreMargin * scoreMargin,
 		ComputeDtype: rc.Train.Policy.ComputeDtype,
 		Keep:         u.Keeps(),
-		Loss:         l,
+		Loss:         lossOptions(u, rc.Training.Turns),
 	}
+}
+
+// lossOptions are the parts of the loss of runs of at most so many turns.
+func lossOptions(u spec.Update, turns int) model.LossOptions {
+	l := model.LossOptions{Ratio: loss.Ratio(u.Ratio), OffPolicyMask: u.OffPolicyLimit > 0}
+	if s := u.SurrogateLoss(); s.Clips() {
+		l.DualClip = u.DualClip > 0
+	} else {
+		l.Surrogate = s
+	}
+	if l.Ratio == loss.TurnRatio {
+		l.Turns = turns
+	}
+	if u.KLIn == spec.KLLoss {
+		l.KL = loss.KLEstimator(u.KLEstimator)
+	}
+	return l
 }
 
 // scoreMargin rounds the widths of scored rows up, so that few programs serve.

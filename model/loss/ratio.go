@@ -10,4 +10,8 @@ const (
 	// ratio exp(mean over its sampled tokens of log π_new − log π_old) (GSPO, arXiv
 	// 2507.18071, equation 7). Bounds are much tighter then (paper: 3e-4 and 4e-4).
 	SequenceRatio Ratio = "sequence"
+	// TurnRatio compares turns: every token of a turn has the ratio exp(mean over the
+	// turn's sampled tokens of log π_new − log π_old), which is GSPO's for a turn (the
+	// ratio of Turn-PPO, arXiv 2512.17008, and of SeeUPO, arXiv 2602.06554).
+	TurnRatio Ratio = "turn"
 )

@@ -20,19 +20,24 @@ const (
 	// GRPO, arXiv 2503.20783; verl: seq-mean-token-sum-norm). The divisor is the most
 	// tokens a trajectory can have: turns × new tokens a turn.
 	Constant Aggregation = "constant"
+	// SumConstant is the sum over rows of the sums over their tokens, over a constant (verl
+	// until 0.5: seq-mean-token-sum-norm, whose constant is the width of the responses). It
+	// is Constant times the number of rows. Since then verl's is Constant.
+	SumConstant Aggregation = "sum_constant"
 )
 
 // Weights returns the weight of each token in the loss, [rows][tokens], so that the
 // loss is Σ weight·token loss for every aggregation. Tokens that were not sampled have
 // weight 0. mask is the mask of the whole minibatch, [rows][tokens]. rowWeights, [rows]
 // and at least 0, multiply a row in the sums and in their divisors; nil means 1 for each
-// row. Only Constant reads divisor, which must be above 0. With ω_r a row's weight and
+// row. Only Constant and SumConstant read divisor, which must be above 0. With ω_r a row's weight and
 // n_r the number of its sampled tokens, a token's weight is
 //
 //	token_mean           ω_r / Σ ω·n
 //	seq_mean_token_sum   ω_r / Σ ω
 //	seq_mean_token_mean  ω_r / (n_r · Σ ω)
 //	constant             ω_r / (divisor · Σ ω)
+//	sum_constant         ω_r / divisor
 //
 // where rows without a sampled token do not count. If no row counts, all weights are 0.
 // Errors are of kind ErrInput.
@@ -40,7 +45,7 @@ func Weights(mask [][]bool, rowWeights []float64, a Aggregation, divisor float64
 	switch a {
 	case TokenMean, SeqMeanTokenSum, SeqMeanTokenMean:
 		divisor = 1
-	case Constant:
+	case Constant, SumConstant:
 		if !(divisor > 0) || !finite(divisor) {
 			return nil, fmt.Errorf("%w: the divisor is %v, must be above 0", ErrInput, divisor)
 		}
@@ -83,6 +88,8 @@ func Weights(mask [][]bool, rowWeights []float64, a Aggregation, divisor float64
 			w = weight(row) / tokens
 		case SeqMeanTokenMean:
 			w = weight(row) / (counts[row] * rows)
+		case SumConstant:
+			w = weight(row) / divisor
 		}
 		for t, yes := range sampled {
 			if yes {

@@ -49,7 +49,7 @@ func (r *rule) describeDefault() string {
 		return "given by the environment"
 	case r.inherits != "":
 		return "`" + r.inherits + "`"
-	case r.typ == typeObjects || r.fallback(FromStarter) == nil && (r.typ == typeString || r.typ == typeInteger):
+	case r.typ == typeObjects || r.fallback(FromStarter) == nil && (r.typ == typeString || r.typ == typeInteger || r.typ == typeNumber || r.typ == typeBool):
 		return "–"
 	case r.typ == typeCollapse:
 		return "every detector warns"

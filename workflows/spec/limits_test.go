@@ -104,6 +104,40 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"update":{"minibatch":6,"micro_batch":3}`, `"update":{"minibatch":3,"micro_batch":3}`, `"update":{"minibatch":0,"micro_batch":3}`},
 		[]string{`"update":{"minibatch":7,"micro_batch":3}`, `"update":{"minibatch":2,"micro_batch":3}`},
 	},
+	"update.ratio update.surrogate": {
+		[]string{`"update":{"ratio":"turn"}`, `"update":{"ratio":"sequence","surrogate":"clip"}`, `"update":{"surrogate":"cispo"}`},
+		[]string{`"update":{"ratio":"turn","surrogate":"cispo"}`, `"update":{"ratio":"sequence","surrogate":"dppo_tv"}`},
+	},
+	"update.clip_turns update.surrogate": {
+		[]string{`"update":{"surrogate":"dppo_tv","clip_turns":[{"low":0.2,"high":0.2}]}`},
+		[]string{`"update":{"surrogate":"sapo","clip_turns":[{"low":0.2,"high":0.2}]}`},
+	},
+	"update.tau_positive update.surrogate": {
+		[]string{`"update":{"surrogate":"sapo","tau_positive":2}`},
+		[]string{`"update":{"tau_positive":1}`, `"update":{"surrogate":"cispo","tau_positive":1}`},
+	},
+	"update.tau_negative update.surrogate": {
+		[]string{`"update":{"surrogate":"sapo","tau_negative":2}`},
+		[]string{`"update":{"tau_negative":1}`},
+	},
+	"update.ratio_cap update.surrogate": {
+		[]string{`"update":{"surrogate":"dppo_tv","ratio_cap":2}`},
+		[]string{`"update":{"ratio_cap":2}`, `"update":{"surrogate":"sapo","ratio_cap":2}`},
+	},
+	"update.mismatch.regime update.mismatch.weight update.mismatch.mask update.mismatch.veto": {
+		[]string{`"update":{"mismatch":{"regime":"decoupled"}}`, `"update":{"mismatch":{"regime":"bypass"}}`,
+			`"update":{"mismatch":{"regime":"decoupled","weight":"turn","cap":3,"normalize":true,"veto":1e-4}}`},
+		[]string{`"update":{"mismatch":{"weight":"token"}}`, `"update":{"mismatch":{"regime":"bypass","weight":"token"}}`,
+			`"update":{"mismatch":{"regime":"bypass","mask":"token","mask_high":5}}`, `"update":{"mismatch":{"veto":1e-4}}`},
+	},
+	"update.mismatch.mask_high update.mismatch.mask update.mismatch.mask_low": {
+		[]string{`"update":{"mismatch":{"regime":"decoupled","mask":"token","mask_low":0.5,"mask_high":5}}`, `"update":{"mismatch":{"regime":"decoupled","mask":"geometric","mask_high":1.001}}`},
+		[]string{`"update":{"mismatch":{"regime":"decoupled","mask":"token"}}`, `"update":{"mismatch":{"regime":"decoupled","mask_low":0.5}}`, `"update":{"mismatch":{"regime":"decoupled","mask_high":5}}`},
+	},
+	"update.mismatch.weight update.mismatch.cap update.mismatch.normalize": {
+		[]string{`"update":{"mismatch":{"regime":"decoupled","weight":"none","mask":"sequence","mask_high":3}}`},
+		[]string{`"update":{"mismatch":{"regime":"decoupled","weight":"none","cap":2}}`, `"update":{"mismatch":{"regime":"decoupled","weight":"none","normalize":true}}`},
+	},
 	"evaluation.suites evaluation.instances evaluation.samples": {
 		[]string{`"evaluation":{"instances":65536}`, `"evaluation":{"instances":256,"samples":256}`, `"evaluation":{"suites":[{"suite":"in-distribution","instances":64,"samples":1024}]}`},
 		[]string{`"evaluation":{"instances":331,"samples":198}`, `"evaluation":{"suites":["in-distribution",{"name":"b","suite":"in-distribution","instances":331,"samples":198}]}`},

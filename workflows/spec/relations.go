@@ -36,7 +36,9 @@ var (
 )
 
 // relations are checked if none of their fields has a problem of its own.
-var relations = []relation{
+var relations = slices.Concat(generalRelations, surrogateRelations)
+
+var generalRelations = []relation{
 	{
 		paths: []string{"from.run", "from.iteration", "from.branch"},
 		doc:   "from must name a run.",
