@@ -13,9 +13,11 @@ import (
 // version from the first of them to the end of the update.
 type begunUpdate struct {
 	key      updateKey
-	done, of int  // micro-batches, as activities.BegunUpdate counts them
-	step     int  // the optimizer step that is on the way
-	valued   bool // the critic, which is the first, has made that step
+	done, of int // micro-batches, as activities.BegunUpdate counts them
+	// scored are the log-probs of the stale rows that were scored again, before the first step.
+	scored [][]float32
+	step   int  // the optimizer step that is on the way
+	valued bool // the critic, which is the first, has made that step
 	// policy and critic are the sums of the step's micro-batches, nil while there are none.
 	policy *model.Gradient[model.UpdateMetrics]
 	critic *model.Gradient[model.CriticMetrics]

@@ -3,6 +3,7 @@ package device
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"time"
 
@@ -95,6 +96,7 @@ type update struct {
 	settings   model.Settings
 	critic     *model.Programs // nil without
 	value      model.CriticSettings
+	mismatch   *mismatch // nil without weights
 }
 
 // readUpdate reads an update's batch and prepares its programs.
@@ -114,6 +116,9 @@ func (w *work) readUpdate(ctx context.Context, s store.Store, in activities.Upda
 		if u.critic, err = w.engine.criticFor(w.Context, in.Policy.Run); err != nil {
 			return nil, err
 		}
+	}
+	if u.mismatch, err = mismatchOf(u.knobs.Mismatch, u.rows, in.Policy.Version); err != nil {
+		return nil, err
 	}
 	size := len(u.rows)
 	if u.knobs.Minibatch > 0 {
@@ -136,6 +141,9 @@ func (u *update) microBatches() int {
 	if u.critic != nil {
 		n *= 2
 	}
+	if u.mismatch != nil {
+		n += (len(u.mismatch.stale) + u.microBatch - 1) / u.microBatch
+	}
 	return n
 }
 
@@ -149,8 +157,16 @@ func (u *update) minibatch(step int) ([]model.MicroBatch, error) {
 }
 
 // next does the next micro-batch of an update, and the optimizer step if it is the last of
-// its minibatch.
+// its minibatch. The first ones score stale rows again, if the run has mismatch weights.
 func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
+	if m := u.mismatch; m != nil {
+		if len(b.scored) < len(m.stale) {
+			return u.scoreAgain(ctx, w, b)
+		}
+		if err := m.correct(u.rows, b.scored); err != nil {
+			return err
+		}
+	}
 	if b.policy == nil && b.critic == nil {
 		batches, err := u.minibatch(b.step)
 		if err != nil {
@@ -301,6 +317,9 @@ func (u *update) metrics(t spec.Train, made stepped) activities.Metrics {
 	out["actor/lr"] = canon.Float(u.settings.LearningRate)
 	if t.Update.KLIn == spec.KLLoss {
 		out["actor/kl_loss"], out["actor/kl_coef"] = made.mean(func(m model.UpdateMetrics) float64 { return m.KL }), canon.Float(u.knobs.KLCoefficient)
+	}
+	if u.mismatch != nil {
+		maps.Copy(out, u.mismatch.metrics())
 	}
 	if t.Update.OffPolicyLimit > 0 {
 		out["actor/off_policy_masked_fraction"] = made.mean(func(m model.UpdateMetrics) float64 { return m.DroppedFraction })

@@ -104,7 +104,7 @@ func sharedPart(rc *run.Context, r *store.RolloutRef, rows []run.TrajectoryRow, 
 // batchRows lays the training signal of trajectories out in the batch's rows, one a
 // stretch.
 func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, scores []run.ScoreRow, origin int) []run.BatchRow {
-	width := rc.Shapes(rc.Training, 1).Sequence
+	width, regime := rc.Shapes(rc.Training, 1).Sequence, rc.Train.Update.Mismatch.Regime
 	wide := func() []float32 { return make([]float32, width) }
 	var out []run.BatchRow
 	for _, p := range run.Stretches(rows) {
@@ -121,6 +121,9 @@ func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, 
 		if rc.Train.Update.KLIn == spec.KLLoss {
 			r.Reference = wide()
 		}
+		if regime == spec.Decoupled {
+			r.Rollout = wide()
+		}
 		s, n := scores[p.Of], p.First
 		for t, sampled := range p.Sampled {
 			if !sampled {
@@ -132,6 +135,12 @@ func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, 
 			}
 			if r.Reference != nil {
 				r.Reference[t] = s.RefLogProbs[n]
+			}
+			if r.Rollout != nil {
+				r.Rollout[t] = rows[p.Of].RolloutLogProbs[n]
+			}
+			if regime == spec.Bypass {
+				r.Old[t] = rows[p.Of].RolloutLogProbs[n]
 			}
 			n++
 		}
@@ -170,7 +179,12 @@ func (h *Host) replayed(ctx context.Context, rc *run.Context, in activities.Cred
 	slices.Sort(drawn) // in the order of the buffer
 	var out []run.BatchRow
 	for _, at := range drawn {
-		out = append(out, pool[at])
+		row := pool[at]
+		if row.Rollout == nil && rc.Train.Update.Mismatch.Regime == spec.Decoupled {
+			// Of a run that this one continues, which kept only what Score gave when it rolled out.
+			row.Rollout = row.Old
+		}
+		out = append(out, row)
 	}
 	return out, nil
 }

@@ -83,6 +83,9 @@ const (
 	tensorReturns     = "returns"       // float32 [rows, width]
 	tensorOldValues   = "old_values"    // float32 [rows, width]
 	tensorRefLogProbs = "ref_log_probs" // float32 [rows, width]
+
+	// With mismatch weights, which the update computes: the sampler's.
+	tensorRolloutLogProbs = "rollout_log_probs" // float32 [rows, width]
 )
 
 // EncodeBatch is all that an update reads, as safetensors: rows of one width, and
@@ -141,6 +144,9 @@ func EncodeBatch(rows []BatchRow, b int) ([]byte, error) {
 	if rows[0].Reference != nil {
 		tensors = append(tensors, safetensors.F32(tensorRefLogProbs, wide, floats(func(r BatchRow) []float32 { return r.Reference })))
 	}
+	if rows[0].Rollout != nil {
+		tensors = append(tensors, safetensors.F32(tensorRolloutLogProbs, wide, floats(func(r BatchRow) []float32 { return r.Rollout })))
+	}
 	return safetensors.Encode(tensors, nil)
 }
 
@@ -154,6 +160,8 @@ type BatchRow struct {
 	Turns           []int32
 	// nil without a critic, and without a reference in the loss.
 	Returns, OldValues, Reference []float32
+	// Rollout are the sampler's log-probs; nil unless the run has mismatch weights.
+	Rollout []float32
 }
 
 // ReadBatch reads the rows of a run's batch.
@@ -171,8 +179,8 @@ func (rc *Context) ReadBatch(ctx context.Context, s store.Store, ref store.Ref) 
 }
 
 // DecodeBatch reads the rows of a batch of micro-batches of b rows and the given
-// width, with what a critic learns, and with the reference's log-probs. Anything else is
-// a store.ErrInvalid.
+// width, with what a critic learns, with the reference's log-probs, and with the sampler's if
+// they are there. Anything else is a store.ErrInvalid.
 func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, error) {
 	f, err := safetensors.Decode(raw)
 	if err != nil {
@@ -202,6 +210,10 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 	if reference {
 		wanted = append(wanted, tensorRefLogProbs)
 	}
+	_, rollout := f.Get(tensorRolloutLogProbs)
+	if rollout {
+		wanted = append(wanted, tensorRolloutLogProbs)
+	}
 	for _, name := range wanted {
 		want := rows * width
 		if name == tensorRowWeights {
@@ -227,6 +239,9 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 		}
 		if reference {
 			row.Reference = wide(tensorRefLogProbs)
+		}
+		if rollout {
+			row.Rollout = wide(tensorRolloutLogProbs)
 		}
 		for t, v := range wide(tensorLossMask) {
 			if v != 0 && v != 1 {

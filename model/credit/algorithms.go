@@ -14,6 +14,7 @@ var Algorithms = []Algorithm{
 	leaveOneOut,
 	reinforcePlusPlus,
 	reinforcePlusPlusBaseline,
+	reinforcePlusPlusVerl,
 	gigpo,
 	gae,
 	turnGAE,

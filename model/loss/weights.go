@@ -20,9 +20,9 @@ const (
 	// GRPO, arXiv 2503.20783; verl: seq-mean-token-sum-norm). The divisor is the most
 	// tokens a trajectory can have: turns × new tokens a turn.
 	Constant Aggregation = "constant"
-	// SumConstant is the sum over rows of the sums over their tokens, over a constant (verl
-	// until 0.5: seq-mean-token-sum-norm, whose constant is the width of the responses). It
-	// is Constant times the number of rows. Since then verl's is Constant.
+	// SumConstant is the sum over rows of the sums over their tokens, over a constant: the
+	// earlier form of verl's seq-mean-token-sum-norm, whose constant is the width of the
+	// responses. It is Constant times the number of rows. Today verl's is Constant.
 	SumConstant Aggregation = "sum_constant"
 )
 

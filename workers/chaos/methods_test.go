@@ -52,6 +52,8 @@ type family struct {
 	name    string
 	scale   map[string]any
 	methods []method
+	// full: only with -full, because tests of activities make the same runs directly.
+	full bool
 
 	sync.Mutex
 	bytes  map[string]Bytes // by preset
@@ -187,6 +189,26 @@ var families = []*family{
 		{preset: "turn-gae", kills: withModel},
 		{preset: "gigpo", kills: withModel},
 	}},
+	{name: "surrogates", scale: onBandit, full: true, methods: []method{
+		{preset: "cispo", change: halves, kills: inUpdate, steps: 2},
+		{preset: "sapo", change: halves, kills: inScore, steps: 2},
+		{preset: "dppo", change: halves, kills: inUpdate, steps: 2},
+	}},
+	// Stale rows are scored again, so the first ratio is 1.
+	{name: "weights", scale: onBandit, full: true, methods: []method{
+		{preset: "tis", kills: inUpdate},
+		{preset: "tis-sequence", kills: inScore},
+		{preset: "icepop", kills: inUpdate},
+		{preset: "mis", kills: inScore},
+		{preset: "mis-geometric", kills: inUpdate},
+		{preset: "opsm", change: halves, kills: inScore, steps: 2},
+		{preset: "bypass", change: halves, kills: inUpdate, steps: 2},
+	}},
+	{name: "small lakes", scale: onLake, full: true, methods: []method{
+		{preset: "gspo-turn", change: map[string]any{"update.minibatch": 8}, kills: inUpdate, steps: 2},
+		{preset: "reinforce-pp-verl", kills: inScore},
+		{preset: "tis-turn", kills: inUpdate},
+	}},
 }
 
 func (f *family) spec(t *testing.T, m method) []byte {
@@ -270,6 +292,9 @@ func TestChaosMethodsAll(t *testing.T) {
 func TestChaosMethods(t *testing.T) {
 	t.Parallel()
 	for _, f := range families {
+		if f.full && !*full {
+			continue
+		}
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			f.disturb(t)

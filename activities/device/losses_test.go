@@ -1,0 +1,142 @@
+package device
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
+
+// exact makes three iterations of a run, and makes them again: in another run, from the
+// batches alone, and from the first version on. All have the same bits.
+func exact(t *testing.T, edits ...string) *testRun {
+	t.Helper()
+	edits = append([]string{"update.minibatch=4", "update.learning_rate=0.03"}, edits...)
+	again := fresh(t, edits...)
+	for range 3 {
+		require.False(t, again.iterate(t).Update.Skipped)
+	}
+	r := fresh(t, edits...)
+	r.iterate(t)
+	first := *r
+	last := r.iterate(t)
+	r.iterate(t)
+	require.Equal(t, again.head, r.head)
+	r.rebuilt(t)
+
+	r.forget(t)
+	first.restore(t, activities.RestoreInput{})
+	repeated, err := first.Iterate(t.Context(), first.iteration())
+	require.NoError(t, err)
+	last.Timings, repeated.Timings = nil, nil
+	require.Equal(t, last, repeated)
+	return r
+}
+
+// Each surrogate, and each ratio, trains exactly; the first ratio of fresh rows is 1.
+func TestSurrogates(t *testing.T) {
+	for name, edits := range map[string][]string{
+		"cispo":           {`update.surrogate="cispo"`},
+		"sapo":            {`update.surrogate="sapo"`, `update.aggregation="seq_mean_token_mean"`},
+		"dppo_tv":         {`update.surrogate="dppo_tv"`, "update.clip_low=0.001", "update.clip_high=0.001"},
+		"turn":            {`update.ratio="turn"`, "update.clip_low=0.001", "update.clip_high=0.001"},
+		"off-policy mask": {"update.off_policy_limit=1e-6", "update.epochs=3"},
+		"sum":             {`update.aggregation="sum_constant"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := exact(t, edits...)
+			m := r.commits[0].Metrics
+			require.Positive(t, m["actor/ratio_max"], "the second step is off policy")
+			if name == "dppo_tv" || name == "turn" {
+				require.Positive(t, m["actor/pg_clipfrac"])
+			}
+			if name == "off-policy mask" {
+				require.Positive(t, m["actor/off_policy_masked_fraction"])
+				require.Less(t, float64(m["actor/off_policy_masked_fraction"]), 1.0)
+			} else {
+				require.NotContains(t, m, "actor/off_policy_masked_fraction")
+			}
+		})
+	}
+}
+
+// In the decoupled regime stale rows are scored again when the update begins, and all rows
+// have weights; of fresh rows they are 1 but for rounding.
+func TestDecoupled(t *testing.T) {
+	for name, edits := range map[string][]string{
+		"replay, token":          {"freshness.replay_iterations=2", `update.mismatch.weight="token"`},
+		"replay, turn":           {"freshness.replay_iterations=2", `update.mismatch.weight="turn"`, "update.mismatch.normalize=true"},
+		"reuse, sequence":        {"freshness.reuse=3", `update.mismatch.weight="sequence"`, "update.mismatch.cap=1.5"},
+		"online, icepop":         {"freshness.online=3", "update.mismatch.cap=1.01", `update.mismatch.mask="token"`, "update.mismatch.mask_low=0.99", "update.mismatch.mask_high=1.01"},
+		"online, geometric, gae": {"freshness.online=3", `update.mismatch.weight="none"`, `update.mismatch.mask="geometric"`, "update.mismatch.mask_low=0.99999", "update.mismatch.mask_high=1", `credit.algorithm="gae"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := exact(t, append(edits, `update.mismatch.regime="decoupled"`)...)
+			fresh, stale := r.commits[0].Metrics, r.commits[2].Metrics
+			require.InDelta(t, 0, float64(fresh["rollout_corr/k3_kl"]), 1e-9)
+			require.Greater(t, float64(stale["rollout_corr/k3_kl"]), 1e-6, "the policy has moved on")
+			require.LessOrEqual(t, float64(stale["rollout_corr/rollout_is_eff_sample_size"]), 1.0)
+			if name == "online, icepop" || name == "online, geometric, gae" {
+				require.Positive(t, stale["rollout_corr/rollout_rs_masked_fraction"])
+				require.LessOrEqual(t, float64(stale["rollout_corr/rollout_is_max"]), 1.01)
+			} else {
+				require.InDelta(t, 1, float64(fresh["rollout_corr/rollout_is_mean"]), 1e-4)
+				require.Zero(t, stale["rollout_corr/rollout_rs_masked_fraction"])
+			}
+			for _, row := range r.batch(t, r.commits[2]) {
+				require.NotNil(t, row.Rollout)
+			}
+		})
+	}
+}
+
+// The ratio compares with the version that the update begins with, so the first step on stale
+// rows is not clipped; without a regime it is.
+func TestDecoupledRatio(t *testing.T) {
+	ratios := func(edits ...string) canon.Float {
+		r := fresh(t, append(edits, "freshness.reuse=2", "update.learning_rate=0.03")...)
+		r.iterate(t)
+		return r.iterate(t).Metrics["actor/ratio_max"]
+	}
+	require.Zero(t, ratios(`update.mismatch.regime="decoupled"`))
+	require.Positive(t, ratios())
+}
+
+// An update in pieces, each of one micro-batch, scores and weighs as one in a single piece.
+func TestDecoupledInPieces(t *testing.T) {
+	var heads []string
+	for _, edit := range []string{"limits.update_rows=4", "limits.update_rows=1024"} {
+		r := fresh(t, edit, "freshness.reuse=2", `update.mismatch.regime="decoupled"`, "update.minibatch=4")
+		r.iterate(t)
+		heads = append(heads, r.iterate(t).StateAfter)
+	}
+	require.Equal(t, heads[0], heads[1])
+}
+
+// In the bypass regime the old log-probs of a batch are the sampler's.
+func TestBypass(t *testing.T) {
+	r := exact(t, `update.mismatch.regime="bypass"`, "freshness.replay_iterations=1")
+	decoupled := fresh(t, `update.mismatch.regime="decoupled"`)
+	in := decoupled.iterate(t)
+	for i, row := range decoupled.batch(t, in) {
+		got := r.batch(t, r.commits[0])[i]
+		require.Equal(t, row.Rollout, got.Old)
+		require.Nil(t, got.Rollout)
+	}
+	require.NotContains(t, r.commits[2].Metrics, "rollout_corr/k3_kl")
+}
+
+// A batch without the sampler's log-probs has no weights.
+func TestDecoupledNeedsTheSampler(t *testing.T) {
+	r := fresh(t, `update.mismatch.regime="decoupled"`)
+	in := r.iterate(t)
+	rows := r.batch(t, in)
+	rows[0].Rollout = nil
+	_, err := mismatchOf(r.Settings.Update.Mismatch, rows, 0)
+	require.ErrorContains(t, err, "no log-probs of the sampler")
+	m, err := mismatchOf(r.Settings.Update.Mismatch, rows[1:], 1)
+	require.NoError(t, err)
+	require.Len(t, m.stale, len(rows)-1, "of another version")
+}

@@ -1,0 +1,40 @@
+package credit
+
+var reinforcePlusPlusVerl = Algorithm{
+	Name: "reinforce_pp_verl", By: "the batch's mean and standard deviation, of returns that end with a turn (REINFORCE++ as verl computes it)",
+	Formula: "A_t = w(Σ_{k≥t, same turn} γ^{k−t} r_k)", Paper: "verl, compute_reinforce_plus_plus_outcome_advantage", File: "reinforce_verl.go",
+	Reads: []string{"gamma", "reward_at"},
+	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+		return byToken(ReinforcePlusPlusVerl(in.Tokens, in.Mask, o.Gamma))
+	},
+}
+
+// ReinforcePlusPlusVerl is ReinforcePlusPlus as verl computes it
+// (compute_reinforce_plus_plus_outcome_advantage): the running return is set to 0 at every
+// token that was not sampled, so a token sees the rewards of its own turn alone. With all
+// rewards at the end of a trajectory, only the last turn has a return other than 0. It is
+// for comparisons with runs of verl and RAGEN.
+//
+// Arguments, result and errors are those of ReinforcePlusPlus.
+func ReinforcePlusPlusVerl(rewards [][]float64, mask [][]bool, gamma float64) ([][]float64, error) {
+	if err := checkUnit("Gamma", gamma); err != nil {
+		return nil, err
+	}
+	if err := checkTokenRewards(rewards, mask); err != nil {
+		return nil, err
+	}
+	returns := zeros(mask)
+	for row, sampled := range mask {
+		sum := 0.0
+		for t := len(sampled) - 1; t >= 0; t-- {
+			if !sampled[t] {
+				sum = 0
+				continue
+			}
+			sum = rewards[row][t] + float64(gamma*sum)
+			returns[row][t] = sum
+		}
+	}
+	whiten(returns, mask)
+	return returns, nil
+}
