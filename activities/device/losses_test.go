@@ -13,7 +13,7 @@ import (
 // batches alone, and from the first version on. All have the same bits.
 func exact(t *testing.T, edits ...string) *testRun {
 	t.Helper()
-	edits = append([]string{"update.minibatch=4", "update.learning_rate=0.03"}, edits...)
+	edits = append([]string{`credit.algorithm="reinforce_pp"`, "update.minibatch=4", "update.learning_rate=0.03"}, edits...)
 	again := fresh(t, edits...)
 	for range 3 {
 		require.False(t, again.iterate(t).Update.Skipped)
@@ -42,7 +42,7 @@ func TestSurrogates(t *testing.T) {
 		"sapo":            {`update.surrogate="sapo"`, `update.aggregation="seq_mean_token_mean"`},
 		"dppo_tv":         {`update.surrogate="dppo_tv"`, "update.clip_low=0.001", "update.clip_high=0.001"},
 		"turn":            {`update.ratio="turn"`, "update.clip_low=0.001", "update.clip_high=0.001"},
-		"off-policy mask": {"update.off_policy_limit=1e-6", "update.epochs=3"},
+		"off-policy mask": {"update.off_policy_limit=1e-6", "update.epochs=2"},
 		"sum":             {`update.aggregation="sum_constant"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -46,6 +46,7 @@ func Methods() []Method {
 		}},
 		{"reinforce_pp", "", algorithm("reinforce_pp", credit.Options{Gamma: 1})},
 		{"reinforce_pp_baseline", "", algorithm("reinforce_pp_baseline", credit.Options{})},
+		{"reinforce_pp_verl", "", algorithm("reinforce_pp_verl", credit.Options{Gamma: 1})},
 		{"state_baseline", "true values", algorithm("state_baseline", credit.Options{})},
 		{"gigpo", "γ 0.95", algorithm("gigpo", with(grpo, func(o *credit.Options) { o.Gamma, o.StepWeight = 0.95, 1 }))},
 		{"gigpo", "γ 0.95, F = 1", algorithm("gigpo", credit.Options{Gamma: 0.95, StepWeight: 1})},
