@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
@@ -139,4 +140,28 @@ func TestDecoupledNeedsTheSampler(t *testing.T) {
 	m, err := mismatchOf(r.Settings.Update.Mismatch, rows[1:], 1)
 	require.NoError(t, err)
 	require.Len(t, m.stale, len(rows)-1, "of another version")
+}
+
+// Replayed rows of a run without weights, which a run with weights continues, count as
+// sampled by the policy that Score used.
+func TestDecoupledAfterARunWithout(t *testing.T) {
+	before := fresh(t, "freshness.replay_iterations=1")
+	batch := before.iterate(t).Batch
+	body, err := store.GetArtifact(t.Context(), before.store, *batch)
+	require.NoError(t, err)
+	r := fresh(t, "freshness.replay_iterations=1", `update.mismatch.regime="decoupled"`)
+	r.iterate(t)
+	require.NoError(t, r.store.Put(t.Context(), batch.Key, body, store.PutOptions{}))
+	it := r.iteration()
+	it.Replay = []store.Ref{*batch}
+	in, err := r.Iterate(t.Context(), it)
+	require.NoError(t, err)
+	replayed := 0
+	for _, row := range r.batch(t, in) {
+		if row.Origin == 0 {
+			replayed++
+			require.Equal(t, row.Old, row.Rollout)
+		}
+	}
+	require.Positive(t, replayed)
 }
