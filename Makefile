@@ -117,7 +117,7 @@ chaos: build servers bin/gotestsum plugin ## every kill of the matrix, and rando
 # SIZEDIR=/path: where the model of 2 GB is written, once. REPRISE_PYTHON=/path: a Python with torch
 # and transformers, for the comparison with them.
 SIZEDIR ?= .reprise/size-0.5b
-size: build servers bin/gotestsum plugin ## Qwen2.5-0.5B's shape to its end, killed and not: under 40 minutes, 25 GB of disk
+size: build servers bin/gotestsum plugin ## Qwen2.5-0.5B's shape to its end, killed and not, all weights and adapters: under an hour, 25 GB of disk
 	@test -s $(SIZEDIR)/model.safetensors || bin/reprise policy random --shape qwen2.5-0.5b $(SIZEDIR)
 	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 30m -run TestEqualAtSize ./model -size $(abspath $(SIZEDIR))
 	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 30m -run TestMemoryIsWhatXLASays ./workers/validate -args -large

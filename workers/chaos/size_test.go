@@ -23,18 +23,27 @@ var size = flag.String("size", "", "the folder of the model that TestSize trains
 
 const (
 	sizeParameters = 494_032_768
+	// sizeAdapters are those of rank 16 on all linear maps.
+	sizeAdapters = 8_798_208
 	// sizeDisk is the free space that the test needs: a stack with the model, two snapshots
 	// and a worker's copy of one.
 	sizeDisk = 25e9
-	// sizePeak is the most that a worker may have resident, and sizeRest what it may have
-	// when it is idle, over the bytes of the state it holds.
-	sizePeak = 10e9
+	// sizeRest is what a worker may have resident when it is idle, over the bytes that it holds.
 	sizeRest = 1.2
 )
 
+// sized is a preset of that size: the most that a worker may have resident, the bytes of what
+// it holds, and where workers die.
+type sized struct {
+	preset     string
+	peak, held int64
+	kills      []string
+}
+
 // TestSize trains a policy of Qwen2.5-0.5B's shape to its end, with a worker's default
 // settings: undisturbed, with the memory of its worker measured; and with its worker killed
-// in Update, in the Restore after it, and in Snapshot, to the same bytes.
+// in Update, in the Restore after it, and in Snapshot, to the same bytes. One run trains all
+// weights, and one adapters.
 func TestSize(t *testing.T) {
 	if *size == "" {
 		t.Skip("it takes half an hour and 25 GB of disk: `make size` runs it")
@@ -44,8 +53,15 @@ func TestSize(t *testing.T) {
 	require.DirExists(t, folder)
 	enoughDisk(t, os.TempDir())
 	patience = 30 * time.Minute
-	spec := preset(t, "size-0.5b", map[string]any{"policy.from": "folder:" + folder})
+	for _, s := range []sized{
+		{"size-0.5b", 10e9, 12 * sizeParameters, []string{"Update#1/inside/1", "Restore/inside/1", "Snapshot/inside/1"}},
+		{"size-0.5b-lora", 4e9, 4*sizeParameters + 12*sizeAdapters, []string{"Update#1/inside/1", "Snapshot/inside/1"}},
+	} {
+		t.Run(s.preset, func(t *testing.T) { s.test(t, preset(t, s.preset, map[string]any{"policy.from": "folder:" + folder})) })
+	}
+}
 
+func (s sized) test(t *testing.T, spec []byte) {
 	var want map[string]string
 	t.Run("undisturbed", func(t *testing.T) {
 		l := newLane(t, ownStack(t, dev.Options{Ephemeral: true}))
@@ -53,17 +69,17 @@ func TestSize(t *testing.T) {
 		l.start(chaosRun, spec)
 		l.completes(chaosRun)
 		peak, rest := resident(t, worker)
-		t.Logf("the worker had %s resident at most, and has %s at rest; its state has %s", human.Bytes(peak), human.Bytes(rest), human.Bytes(12*sizeParameters))
+		t.Logf("the worker had %s resident at most, and has %s at rest; it holds %s", human.Bytes(peak), human.Bytes(rest), human.Bytes(s.held))
 		l.verifies(chaosRun)
 		want = l.named(chaosRun)
 		l.logSteps(chaosRun)
 		l.logRestores(l.workers)
-		require.LessOrEqual(t, peak, int64(sizePeak))
-		require.LessOrEqual(t, float64(rest), sizeRest*12*sizeParameters)
+		require.LessOrEqual(t, peak, s.peak)
+		require.LessOrEqual(t, float64(rest), sizeRest*float64(s.held))
 	})
 	t.Run("killed", func(t *testing.T) {
 		l := newLane(t, ownStack(t, dev.Options{Ephemeral: true}))
-		stop := l.keepWith(workerOptions{heartbeat: sizeHeartbeat}, "Update#1/inside/1", "Restore/inside/1", "Snapshot/inside/1")
+		stop := l.keepWith(workerOptions{heartbeat: sizeHeartbeat}, s.kills...)
 		l.start(chaosRun, spec)
 		l.completes(chaosRun)
 		stop()
