@@ -17,7 +17,8 @@ func learnCommand() *cobra.Command {
 		Use:   "learn",
 		Short: "check that policies learn the right thing: bandit, FrozenLake, Sokoban, three seeds each",
 		Long: `Trains in several settings with three seeds each, as Train workflows on its own dev
-stack, and measures the success on fixed instances before and after. It ends with
+stack, and measures the success on fixed instances before and after. A second table
+has the success of the episodes sampled while the bandits are trained. It ends with
 status 1 if a promise is broken. The bandit's high arm pays 1 with probability p,
 the low arm 0.15 for certain, and success is the share of the high arm:
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/stack"
@@ -28,9 +29,11 @@ type Outcome struct {
 	Before Figure `json:"before"`
 	After  Figure `json:"after"`
 	// Rise is the difference of success in standard errors of the difference.
-	Rise       float64 `json:"rise"`
-	Iterations int     `json:"iterations"`
-	Seconds    float64 `json:"seconds"`
+	Rise float64 `json:"rise"`
+	// Curve is the success of the sampled episodes of each iteration, a share.
+	Curve      []float64 `json:"curve,omitempty"`
+	Iterations int       `json:"iterations"`
+	Seconds    float64   `json:"seconds"`
 	// Broken is the promise that the run broke, in words.
 	Broken string `json:"broken,omitempty"`
 }
@@ -105,7 +108,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) ([]Result, error) {
 		for _, s := range chosen {
 			t := Result{Setting: s}
 			for seed := 1; seed <= o.Seeds; seed++ {
-				r, err := train(ctx, on.Client, s, seed, progress)
+				r, err := train(ctx, on.Servers, s, seed, progress)
 				if err != nil {
 					return err
 				}
@@ -126,20 +129,20 @@ func specOf(s Setting, seed int) ([]byte, error) {
 }
 
 // train makes one run and checks its setting's promise.
-func train(ctx context.Context, c client.Client, s Setting, seed int, progress io.Writer) (Outcome, error) {
+func train(ctx context.Context, on stack.Servers, s Setting, seed int, progress io.Writer) (Outcome, error) {
 	out := Outcome{Run: fmt.Sprintf("learn-%s-s%d", s.Name, seed), Seed: seed}
 	text, err := specOf(s, seed)
 	if err != nil {
 		return out, err
 	}
 	begin := time.Now()
-	w, err := stack.StartTrain(ctx, c, out.Run, text)
+	w, err := stack.StartTrain(ctx, on.Client, out.Run, text)
 	if err != nil {
 		return out, err
 	}
 	following, stop := context.WithCancel(ctx)
 	defer stop()
-	go printProgress(following, c, out.Run, progress)
+	go printProgress(following, on.Client, out.Run, progress)
 	var r workflows.TrainResult
 	if err := w.Get(ctx, &r); err != nil {
 		return out, fmt.Errorf("run %s: %w", out.Run, err)
@@ -152,8 +155,28 @@ func train(ctx context.Context, c client.Client, s Setting, seed int, progress i
 	out.Before, out.After = figureOf(r.First), figureOf(r.Last)
 	out.Rise = rise(out.Before, out.After)
 	out.Broken = s.broken(out)
+	if out.Curve, err = curve(ctx, on.Bucket, out.Run); err != nil {
+		return out, err
+	}
 	fmt.Fprintf(progress, "%-22s done in %.0f s: success %.1f %% to %.1f %%, mean reward %.3f to %.3f\n",
 		out.Run, out.Seconds, 100*out.Before.Success, 100*out.After.Success, out.Before.Reward, out.After.Reward)
+	return out, nil
+}
+
+// curve is the success of each iteration's episodes, as the manifests of a run say.
+func curve(ctx context.Context, s store.Store, run string) ([]float64, error) {
+	head, err := store.Head(ctx, s, run)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", run, err)
+	}
+	chain, err := store.LoadChain(ctx, s, head.Ref)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", run, err)
+	}
+	out := make([]float64, len(chain))
+	for i, link := range chain {
+		out[i] = float64(link.Manifest.Metrics["success/mean"])
+	}
 	return out, nil
 }
 

@@ -3,6 +3,7 @@ package learn
 import (
 	"bytes"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -74,6 +75,20 @@ func TestLearnTable(t *testing.T) {
 	}))
 	require.Contains(t, b.String(), "p25-keep25  1     47.0 ± 0.0 % → 96.1 ± 0.0 %  0.0 SE  50.0 %  100.0 %  0.169 → 0.222  30          31       35–65 % to at least 90 %: kept")
 	require.Contains(t, b.String(), "BROKEN, ended at 30.0 %")
+}
+
+// The curves of the bandits stand beside each other, those of long runs are left out.
+func TestLearnCurves(t *testing.T) {
+	var b bytes.Buffer
+	rising := []float64{0.48, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95}
+	require.NoError(t, Print(&b, []Result{
+		{Setting{Name: "full"}, []Outcome{{Seed: 1, Curve: rising}}},
+		{Setting{Name: "adapters"}, []Outcome{{Seed: 1, Curve: rising[:3]}}},
+		{Setting{Name: "lake", Rises: 3}, []Outcome{{Seed: 1, Curve: make([]float64, 60)}}},
+	}))
+	_, curves, ok := strings.Cut(b.String(), "the first being 1.\n\n")
+	require.True(t, ok)
+	require.Equal(t, "setting   seed  1     5     \nfull      1     48 %  80 %  \nadapters  1     48 %  \n", curves)
 }
 
 func TestLearnRefusesUnknownSetting(t *testing.T) {

@@ -33,8 +33,51 @@ func Print(out io.Writer, results []Result) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	if err := printCurves(&b, results); err != nil {
+		return err
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// curveEvery is how many iterations lie between two columns of a curve.
+const curveEvery = 5
+
+// printCurves writes the success of sampled episodes while the bandits were trained: settings
+// beside each other, at every curveEvery-th iteration. The turn-based settings need many more.
+func printCurves(b *strings.Builder, results []Result) error {
+	longest := 0
+	of := func(t Result) bool { return t.Setting.Rises == 0 }
+	for _, t := range results {
+		for _, r := range t.Runs {
+			if of(t) {
+				longest = max(longest, len(r.Curve))
+			}
+		}
+	}
+	if longest < curveEvery {
+		return nil
+	}
+	b.WriteString("\nSuccess of the episodes sampled in an iteration, the first being 1.\n\n")
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, "setting\tseed\t1\t")
+	for n := curveEvery; n <= longest; n += curveEvery {
+		fmt.Fprintf(w, "%d\t", n)
+	}
+	fmt.Fprintln(w)
+	for _, t := range results {
+		for _, r := range t.Runs {
+			if !of(t) || len(r.Curve) == 0 {
+				continue
+			}
+			fmt.Fprintf(w, "%s\t%d\t%.0f %%\t", t.Setting.Name, r.Seed, 100*r.Curve[0])
+			for n := curveEvery; n <= len(r.Curve); n += curveEvery {
+				fmt.Fprintf(w, "%.0f %%\t", 100*r.Curve[n-1])
+			}
+			fmt.Fprintln(w)
+		}
+	}
+	return w.Flush()
 }
 
 // String is the success with its standard error.
