@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -190,6 +191,8 @@ func TestSweepTable(t *testing.T) {
 	b, _, err = store.ReadFixed(t.Context(), a.Store, "sweeps/s/telemetry.json", 1<<20)
 	require.NoError(t, err)
 	require.Contains(t, string(b), `"lost_devices": 7`)
+	require.Regexp(t, `"memory_bytes": [1-9]`, string(b), "as validate estimates it")
+	require.Equal(t, 1, strings.Count(string(b), "memory_bytes"), "of a trial that committed nothing it is not known")
 	_, err = a.WriteTable(t.Context(), activities.WriteTableInput{ID: "s", Sweep: got.Sweep, Records: records[:1]})
 	require.Equal(t, activities.KindInvalid, run.KindOf(err))
 

@@ -12,6 +12,8 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workflows/spec"
 	"github.com/reprise-rl/reprise/workflows/sweep"
 )
 
@@ -111,6 +113,9 @@ type trialTelemetry struct {
 	LostDevices int    `json:"lost_devices"`
 	Recomputed  int    `json:"recomputed_updates"`
 	Reason      string `json:"reason,omitempty"`
+	// Memory is what the run needs of a device, in bytes, as validate estimates it; 0 if
+	// nothing is committed.
+	Memory int64 `json:"memory_bytes,omitempty"`
 }
 
 // WriteTable writes a sweep's table as an artifact. Beside it it writes whatever differs
@@ -144,6 +149,9 @@ func (s *Sweeps) WriteTable(ctx context.Context, in activities.WriteTableInput) 
 		}
 		rows[i].Iterations, rows[i].Manifest, rows[i].Policy = r.Iterations, ref.Digest, m.StateAfter
 		rows[i].Metrics = w.Definition.Named(r.Values)
+		if telemetry[i].Memory, err = s.memory(ctx, m); err != nil {
+			return activities.WriteTableResult{}, fmt.Errorf("trial %s: %w", t.Label, err)
+		}
 	}
 	d := w.Definition
 	decisions := d.Stopping.Decide(progress, d.Stopping.Rungs(d.MaxIterations), d.Goal)
@@ -162,6 +170,23 @@ func (s *Sweeps) WriteTable(ctx context.Context, in activities.WriteTableInput) 
 		return activities.WriteTableResult{}, err
 	}
 	return activities.WriteTableResult{Table: ref}, nil
+}
+
+// memory is the estimate of what the run of a manifest needs of a device, in bytes.
+func (s *Sweeps) memory(ctx context.Context, m *store.Manifest) (int64, error) {
+	t, err := run.ReadSpec(ctx, s.Store, m.Spec)
+	if err != nil {
+		return 0, err
+	}
+	b, err := store.GetArtifact(ctx, s.Store, m.Base.Files[model.ConfigFile])
+	if err != nil {
+		return 0, fmt.Errorf("model file %s: %w", model.ConfigFile, err)
+	}
+	c, err := model.ParseConfig(b)
+	if err != nil {
+		return 0, fmt.Errorf("model file %s: %w", model.ConfigFile, err)
+	}
+	return spec.Derive(t, run.ShapeOf(c)).Memory.Peak, nil
 }
 
 func moment(unix int64) *time.Time {

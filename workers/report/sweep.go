@@ -46,6 +46,8 @@ type Trial struct {
 	Of int
 	// Note says what a rule decided about it.
 	Note string
+	// Memory is an estimate of what it needs of a device, in bytes; 0 if it is not known.
+	Memory int64
 	// Run is the trial's stored run; nil if nothing is stored.
 	Run *Run
 	// Page is the path of the trial's own page from the sweep's page: '/'-separated, its

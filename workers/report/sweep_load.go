@@ -69,9 +69,40 @@ func (s *Sweep) load(ctx context.Context, from store.Store) error {
 	if len(tables) == 0 {
 		return nil
 	}
+	if err := s.readMemory(ctx, from); err != nil {
+		return err
+	}
 	best := slices.IndexFunc(tables, func(t written[sweep.Table]) bool { return len(s.beyond(t.value)) == 0 })
 	s.Final = best >= 0
 	s.take(tables[max(best, 0)].value)
+	return nil
+}
+
+// readMemory reads what the trials need of a device from the telemetry beside the table.
+// What older releases wrote does not say it.
+func (s *Sweep) readMemory(ctx context.Context, from store.Store) error {
+	b, _, err := store.ReadFixed(ctx, from, store.SweepDir(s.ID)+"/telemetry.json", maxSweep)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var rows []struct {
+		Trial  string `json:"trial"`
+		Memory int64  `json:"memory_bytes"`
+	}
+	if err := json.Unmarshal(b, &rows); err != nil {
+		s.Missing = append(s.Missing, Missing{What: "telemetry of the sweep", Why: err.Error()})
+		return nil
+	}
+	needs := make(map[string]int64, len(rows))
+	for _, row := range rows {
+		needs[row.Trial] = row.Memory
+	}
+	for i := range s.Trials {
+		s.Trials[i].Memory = needs[s.Trials[i].Label]
+	}
 	return nil
 }
 

@@ -38,6 +38,10 @@ type settingPage struct {
 	Name   string         `json:"name"`
 	Trials []int          `json:"trials"`
 	Values []estimatePage `json:"values"` // one a metric
+	// Seconds is the mean work of the trials that tell it, Memory the most that one needs
+	// of a device, in bytes, by estimate.
+	Seconds point `json:"seconds"`
+	Memory  point `json:"memory"`
 }
 
 type estimatePage struct {
@@ -123,7 +127,19 @@ func sweepPageOf(s Sweep) *sweepPage {
 		p.State += " No table says how it ended: it is under way, or was stopped."
 	}
 	for k, name := range names {
-		row := settingPage{Name: name, Trials: of[k]}
+		row := settingPage{Name: name, Trials: of[k], Memory: point(absent)}
+		var seconds []float64
+		memory := int64(0)
+		for _, i := range of[k] {
+			if v := float64(p.Trials[i].Seconds); v == v {
+				seconds = append(seconds, v)
+			}
+			memory = max(memory, s.Trials[i].Memory)
+		}
+		if memory > 0 {
+			row.Memory = point(memory)
+		}
+		row.Seconds = point(statistics.Mean(seconds, 0.95).Mean)
 		for _, metric := range s.Metrics {
 			row.Values = append(row.Values, s.estimate(of[k], metric))
 		}

@@ -33,6 +33,7 @@ func TestSweepPage(t *testing.T) {
 			require.Equal(t, int64(3), eval[int64](b, `document.querySelectorAll('#settings tbody tr').length`))
 			require.Equal(t, int64(6), eval[int64](b, `document.querySelectorAll('#trials tbody tr').length`))
 			require.Contains(t, b.text("#trials"), "stopped: <b>median</b> rule")
+			require.Contains(t, b.text("#settings"), "1.5 GB", "what a device needs, by telemetry")
 			require.Contains(t, b.text("#costs"), "0.08", "what a trial cost") // 8 iterations
 			require.Equal(t, int64(3), eval[int64](b, `document.querySelectorAll('#multiples .chart').length`))
 			b.until("the charts in sight are drawn", `document.querySelectorAll('canvas').length > 0`)

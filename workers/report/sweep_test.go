@@ -63,6 +63,8 @@ func putSweep(t testing.TB, s *store.Memory, final bool) {
 	table.Decisions = []sweep.DecisionRow{{Trial: table.Rows[5].Trial, Text: "stopped: <b>median</b> rule"}}
 	if final {
 		put("table", table)
+		telemetry := fmt.Sprintf(`[{"trial": %q, "memory_bytes": 1500000000}]`, d.Trials[0].Label)
+		require.NoError(t, s.Put(ctx, store.SweepDir(figure)+"/telemetry.json", []byte(telemetry), store.PutOptions{}))
 	}
 }
 
@@ -84,6 +86,8 @@ func TestLoadSweep(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, got.Final)
 	require.Equal(t, "stopped", got.Trials[5].State)
+	require.EqualValues(t, 1_500_000_000, got.Trials[0].Memory)
+	require.Zero(t, got.Trials[1].Memory, "its telemetry does not say")
 	require.Equal(t, "stopped: <b>median</b> rule", got.Trials[5].Note)
 
 	_, err = report.LoadSweep(t.Context(), s, "another")

@@ -41,6 +41,13 @@ function duration(s) {
   return (s / 3600).toFixed(1) + ' h'
 }
 
+// memory writes a number of bytes in units of 1000.
+function memory(n) {
+  if (n === null || n === undefined) return '—'
+  for (const [unit, size] of [['GB', 1e9], ['MB', 1e6], ['kB', 1e3]]) if (n >= size) return number(n / size, 3) + ' ' + unit
+  return n + ' B'
+}
+
 const plural = (n, noun) => n + ' ' + noun + (n === 1 ? '' : 's')
 
 // section is a part of the page with a heading that the head of the page links to.

@@ -103,9 +103,10 @@ function intervalOf(name, e) {
 }
 
 function settingsTable(sweep) {
-  return [h('p', { class: 'note' }, 'The newest value of each trial, averaged over the setting\u2019s seeds, with the 95 % interval of the mean (Student).'),
-    table(['Setting', 'Seeds', ...sweep.metrics.map(breakable)], sweep.settings.map(s => [s.name || 'the base', s.trials.length,
-      ...s.values.map((e, i) => estimate(sweep.metrics[i], e))]), i => i > 0)]
+  const needs = sweep.settings.some(s => s.memory !== null)
+  return [h('p', { class: 'note' }, 'The newest value of each trial, averaged over the setting\u2019s seeds, with the 95 % interval of the mean (Student). Work is the mean time of the steps' + (needs ? ', memory an estimate of what a device needs.' : '.')),
+    table(['Setting', 'Seeds', ...sweep.metrics.map(breakable), 'Work', ...(needs ? ['Memory'] : [])], sweep.settings.map(s => [s.name || 'the base', s.trials.length,
+      ...s.values.map((e, i) => estimate(sweep.metrics[i], e)), duration(s.seconds), ...(needs ? [memory(s.memory)] : [])]), i => i > 0)]
 }
 
 // breakable is a metric's name, which may break after a slash.
