@@ -2,7 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -52,6 +56,7 @@ func TestExportAdapters(t *testing.T) {
 		return lp
 	}
 	var states [][][]float32
+	var exported [][2]string
 	for version, origin := range []string{"the base model", "rebuilt", "its snapshot"} {
 		peft, hf := "peft-"+origin, "hf-"+origin
 		out, err := export(exportOptions{version: version, dir: peft, peft: true})
@@ -80,10 +85,20 @@ func TestExportAdapters(t *testing.T) {
 			require.Equal(t, scored(base.First()), with, "new adapters add nothing")
 		}
 		states = append(states, with)
+		exported = append(exported, [2]string{filepath.Join(root, peft), filepath.Join(root, hf)})
 	}
 	require.NotEqual(t, states[0], states[1])
 	require.NotEqual(t, states[1], states[2])
 	require.Equal(t, before, keys(t, s), "nothing is written to the store")
+	t.Run("in Python", func(t *testing.T) {
+		for version, theirs := range inPEFT(t, exported, ids) {
+			for what, rows := range theirs {
+				for i, row := range rows {
+					require.InDeltaSlice(t, states[version][i], row, 2e-5, "version %d, %s", version, what)
+				}
+			}
+		}
+	})
 
 	_, err = export(exportOptions{version: 2, dir: "peft-its snapshot", peft: true})
 	require.NoError(t, err, "the same again is fine")
@@ -97,6 +112,52 @@ func TestExportAdapters(t *testing.T) {
 	half, err := model.OpenFolder(interrupted)
 	require.NoError(t, err)
 	require.NoError(t, half.Close())
+}
+
+// peftLogProbs gives log p of each next token for pairs of folders: adapters, by PEFT over the
+// first pair's whole model, and whole models, by transformers. It ends with status 3 if one of
+// the libraries is missing.
+const peftLogProbs = `
+import json, sys
+try:
+    import torch
+    from transformers import AutoModelForCausalLM
+    from peft import PeftModel
+except ImportError as e:
+    print(e, file=sys.stderr)
+    sys.exit(3)
+given = json.load(sys.stdin)
+ids = torch.tensor(given["ids"])
+def load(dir):
+    return AutoModelForCausalLM.from_pretrained(dir, dtype=torch.float32)
+def log_probs(m):
+    with torch.no_grad():
+        lp = torch.log_softmax(m.eval()(ids).logits.float(), -1)
+    return lp[:, :-1].gather(-1, ids[:, 1:, None])[..., 0].tolist()
+base = given["folders"][0][1]
+json.dump([{"adapters": log_probs(PeftModel.from_pretrained(load(base), adapters)), "merged": log_probs(load(merged))}
+           for adapters, merged in given["folders"]], sys.stdout)
+`
+
+// inPEFT loads exported folders, of adapters and of the merged model, as they are, in a Python
+// that has PEFT. Without one the test is skipped.
+func inPEFT(t *testing.T, folders [][2]string, ids [][]int32) []map[string][][]float32 {
+	t.Helper()
+	const env = "REPRISE_PYTHON"
+	python := cmp.Or(os.Getenv(env), "python3")
+	input, err := json.Marshal(map[string]any{"folders": folders, "ids": ids})
+	require.NoError(t, err)
+	cmd := exec.Command(python, "-c", peftLogProbs)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), t.Output()
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.Is(err, exec.ErrNotFound) || errors.As(err, &exit) && exit.ExitCode() == 3 {
+		t.Skipf("%s has no peft, torch and transformers: name another with %s", python, env)
+	}
+	require.NoError(t, err)
+	var theirs []map[string][][]float32
+	require.NoError(t, json.Unmarshal(out, &theirs))
+	require.Len(t, theirs, len(folders))
+	return theirs
 }
 
 // A run that trains all weights has no adapters to write.
