@@ -43,6 +43,8 @@ func TestProgramsOfNumerics(t *testing.T) {
 		{"tied", tiny(), tinyShapes}, {"untied", untied, tinyShapes}, {"bfloat16", tiny(), half}, {"critic", tiny().Critic(), learning},
 		{"qwen3", qwen3, tinyShapes}, {"llama", llama, tinyShapes},
 		{"kept", tiny(), kept}, {"kept-critic", tiny().Critic(), keptLearning},
+		{"lora", tinyLoRA(), tinyShapes}, {"lora-bfloat16", tinyLoRA(), half}, {"lora-critic", tinyLoRA().Critic(), learning},
+		{"kept-lora", tinyLoRA(), kept},
 	} {
 		p, err := testDevice(t).Programs(of.config, nil, of.shapes)
 		require.NoError(t, err)
