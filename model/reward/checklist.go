@@ -1,0 +1,92 @@
+package reward
+
+import "fmt"
+
+// CM2's checklists (arXiv 2602.12268). A turn of the user has items with weights that add
+// up to 1; at each of its steps every item holds or does not. An item that once held counts
+// as held for the turn.
+
+// Checklist is the score of a turn: Σ of the weights of the items that held at one step at
+// least. steps are [steps][items]. The error is of kind ErrShape.
+func Checklist(weights []float64, steps [][]bool) (float64, error) {
+	held := make([]bool, len(weights))
+	for at, step := range steps {
+		if len(step) != len(weights) {
+			return 0, fmt.Errorf("%w: step %d has %d items, the checklist %d", ErrShape, at+1, len(step), len(weights))
+		}
+		for item, holds := range step {
+			held[item] = held[item] || holds
+		}
+	}
+	sum := 0.0
+	for item, weight := range weights {
+		if held[item] {
+			sum += weight
+		}
+	}
+	return sum, nil
+}
+
+// ChecklistSteps pays each item at the first step at which it holds: [steps]. The error is
+// of kind ErrShape.
+func ChecklistSteps(weights []float64, steps [][]bool) ([]float64, error) {
+	out := make([]float64, len(steps))
+	paid := make([]bool, len(weights))
+	for at, step := range steps {
+		if len(step) != len(weights) {
+			return nil, fmt.Errorf("%w: step %d has %d items, the checklist %d", ErrShape, at+1, len(step), len(weights))
+		}
+		for item, holds := range step {
+			if holds && !paid[item] {
+				paid[item] = true
+				out[at] += weights[item]
+			}
+		}
+	}
+	return out, nil
+}
+
+// ChecklistReward is the reward of a row: the sum of its turns' scores, divided by the
+// number of turns that have a checklist, played or not.
+func ChecklistReward(scores []float64, turns int) float64 {
+	sum := 0.0
+	for _, s := range scores {
+		sum += s
+	}
+	return sum / float64(turns)
+}
+
+// ChecklistAdvantages are the advantages of a group's rows by turn, [rows][turns]: a
+// turn's score less the mean over the rows that have the turn. A turn that fewer than
+// leastHolders rows have gets 0 (the authors' code: 5).
+func ChecklistAdvantages(scores [][]float64, leastHolders int) [][]float64 {
+	out := make([][]float64, len(scores))
+	for row := range scores {
+		out[row] = make([]float64, len(scores[row]))
+		for turn := range scores[row] {
+			sum, holders := 0.0, 0
+			for _, other := range scores {
+				if turn < len(other) {
+					sum, holders = sum+other[turn], holders+1
+				}
+			}
+			if holders >= leastHolders {
+				out[row][turn] = scores[row][turn] - sum/float64(holders)
+			}
+		}
+	}
+	return out
+}
+
+// Centred are rewards less their mean: the advantages of a group by trajectory.
+func Centred(rewards []float64) []float64 {
+	sum := 0.0
+	for _, r := range rewards {
+		sum += r
+	}
+	out := make([]float64, len(rewards))
+	for i, r := range rewards {
+		out[i] = r - sum/float64(len(rewards))
+	}
+	return out
+}
