@@ -27,6 +27,9 @@ type CommitInput struct {
 	Scores       *store.Ref        `json:"scores,omitempty"`
 	Batch        *store.Ref        `json:"batch,omitempty"`
 	States       *store.Ref        `json:"states,omitempty"`
+	// Components and Texts are side tables of the rollout, as [SelectResult] has them.
+	Components *store.Ref `json:"components,omitempty"`
+	Texts      *store.Ref `json:"texts,omitempty"`
 	// Update counts this iteration's update alone, totals too; the manifest adds the
 	// totals of the branch so far.
 	Update      store.UpdateCounts    `json:"update"`
@@ -54,19 +57,35 @@ type CommitResult struct {
 // Next is what the iteration after a commit learns from, where it shares the
 // rollout; nil if it rolls out itself.
 func (c CommitInput) Next() *Rolled {
-	return RolledOf(&store.Manifest{Rollout: c.Rollout, Trajectories: &c.Trajectories, Scores: c.Scores})
+	return rolledOf(c.Rollout, Rolled{Trajectories: c.Trajectories, Scores: c.Scores, Components: c.Components})
 }
 
 // RolledOf is the rollout that the iteration after m learns from too, nil if it
 // rolls out itself.
 func RolledOf(m *store.Manifest) *Rolled {
-	if m.Rollout == nil || !m.Rollout.Left() {
+	if m.Trajectories == nil {
 		return nil
 	}
-	next := *m.Rollout
-	next.Update++
-	return &Rolled{RolloutRef: next, Trajectories: *m.Trajectories, Scores: m.Scores}
+	now := Rolled{Trajectories: *m.Trajectories, Scores: m.Scores}
+	if ref, ok := m.Artifacts[ComponentsArtifact]; ok {
+		now.Components = &ref
+	}
+	return rolledOf(m.Rollout, now)
 }
+
+// rolledOf is now, as the next iteration that learns from the rollout finds it; nil if none
+// does.
+func rolledOf(rollout *store.RolloutRef, now Rolled) *Rolled {
+	if rollout == nil || !rollout.Left() {
+		return nil
+	}
+	now.RolloutRef = *rollout
+	now.Update++
+	return &now
+}
+
+// ComponentsArtifact is the table of rewards in parts among a manifest's further artifacts.
+const ComponentsArtifact = "components"
 
 // Rolled is a rollout that several iterations learn from, as the next of them finds
 // it.
@@ -75,6 +94,8 @@ type Rolled struct {
 	Trajectories store.Ref `json:"trajectories"`
 	// Scores are absent if no row was selected.
 	Scores *store.Ref `json:"scores,omitempty"`
+	// Components are absent in a run without rewards in parts.
+	Components *store.Ref `json:"components,omitempty"`
 }
 
 // Shared names the rollout if several iterations learn from it, as in the iteration that

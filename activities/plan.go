@@ -123,6 +123,8 @@ type Head struct {
 	Snapshot int `json:"snapshot"`
 	// States is the table of initial states' values, if the run keeps one.
 	States *store.Ref `json:"states,omitempty"`
+	// Texts are those that were frequent in the newest rollout, if a reward reads them.
+	Texts *store.Ref `json:"texts,omitempty"`
 	// Rolled is the rollout that the next iteration also learns from. Batches are the
 	// batches of the newest iterations, newest first, that a replay buffer draws from.
 	Rolled  *Rolled     `json:"rolled,omitempty"`

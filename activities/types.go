@@ -228,6 +228,8 @@ type SelectInput struct {
 	Rollout  Rollout          `json:"rollout"`
 	Settings spec.Settings    `json:"settings"`
 	Turns    []store.TurnRefs `json:"turns"` // of all rounds
+	// Texts are those that were frequent in the iteration before, if a reward reads them.
+	Texts *store.Ref `json:"texts,omitempty"`
 }
 
 // SelectResult names the trajectories and counts what was kept.
@@ -236,7 +238,11 @@ type SelectResult struct {
 	// stored then.
 	More         bool      `json:"more,omitempty"`
 	Trajectories store.Ref `json:"trajectories"`
-	Rows         int       `json:"rows"` // rows selected; 0: the update is skipped
+	// Components is the table of the rewards in parts, Texts that of the frequent texts; nil
+	// in a run without.
+	Components *store.Ref `json:"components,omitempty"`
+	Texts      *store.Ref `json:"texts,omitempty"`
+	Rows       int        `json:"rows"` // rows selected; 0: the update is skipped
 	// Parts are the rows for each of the iterations that learn from the rollout;
 	// absent if there is one.
 	Parts     []int     `json:"parts,omitempty"`
@@ -310,6 +316,8 @@ type CreditInput struct {
 	Iteration    int           `json:"iteration"`
 	Settings     spec.Settings `json:"settings"`
 	Trajectories store.Ref     `json:"trajectories"`
+	// Components belong to the trajectories, in a run with rewards in parts.
+	Components *store.Ref `json:"components,omitempty"`
 	// Scores is nil if nothing was selected.
 	Scores *store.Ref `json:"scores"`
 	// Rollout says which part of the trajectories this iteration learns from; nil for

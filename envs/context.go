@@ -3,6 +3,8 @@ package envs
 import (
 	"fmt"
 	"slices"
+	"sort"
+	"strings"
 
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
@@ -114,6 +116,22 @@ func (p Protocol) ReadReply(tok Tokenizer, env Environment, sampled []int32) (re
 		sampled = sampled[:n-1]
 	}
 	return p.Parse(tok.Decode(sampled), env.MaxActionsPerTurn()), truncated
+}
+
+// ThoughtTokens is how many of the sampled ids of a turn begin in its thought; 0 for a
+// protocol without thoughts. A thought that never closes reaches to the end.
+func (p Protocol) ThoughtTokens(tok Tokenizer, sampled []int32) int {
+	if n := len(sampled); n > 0 && slices.Contains(tok.EndOfTurn(), sampled[n-1]) {
+		sampled = sampled[:n-1]
+	}
+	end := strings.Index(tok.Decode(sampled), "</think>")
+	switch {
+	case !p.Think:
+		return 0
+	case end < 0:
+		return len(sampled)
+	}
+	return sort.Search(len(sampled), func(n int) bool { return len(tok.Decode(sampled[:n])) >= end })
 }
 
 // widestReward replaces the reward of a turn when widths are computed; ten actions of the

@@ -12,6 +12,25 @@ import (
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
+// A token belongs to the thought if it begins in it.
+func TestThoughtTokens(t *testing.T) {
+	tok, err := starter.Tokenizer()
+	require.NoError(t, err)
+	for text, said := range map[string]string{
+		" the box is </think><answer> Right </answer>": " the box is ",
+		" the box":                          " the box",
+		"</think><answer> Right </answer>":  "",
+		"":                                  "",
+		" a </think> b </think><answer> Up": " a ",
+	} {
+		ids := tok.EncodePlain(text)
+		want := len(tok.EncodePlain(said))
+		require.Equal(t, want, think.ThoughtTokens(tok, ids), "%q", text)
+		require.Equal(t, want, think.ThoughtTokens(tok, append(ids, starter.EndID)), "%q, closed", text)
+		require.Zero(t, noThink.ThoughtTokens(tok, ids))
+	}
+}
+
 // An episode's ids: nothing encoded again, the opening tag given, one closing
 // token a turn, and the text what the whole conversation would read.
 func TestContext(t *testing.T) {

@@ -73,6 +73,18 @@ func parseOptions(text json.RawMessage) *Options {
 	return o
 }
 
+// ReadOptions reads options that are not an environment's: declare declares them. It gives
+// their descriptions and what is wrong with them, with the option as its path.
+func ReadOptions(text json.RawMessage, declare func(*Options)) ([]Option, strict.Problems) {
+	o := parseOptions(text)
+	declare(o)
+	described := make([]Option, len(o.rows))
+	for i, r := range o.rows {
+		described[i] = r.Option
+	}
+	return described, o.all()
+}
+
 // Int declares an integer from least to most. In doc, {range} is replaced by these.
 func (o *Options) Int(name string, into *int, fallback, least, most int, doc string) {
 	doc = strings.ReplaceAll(doc, "{range}", fmt.Sprintf("%d to %d", least, most))

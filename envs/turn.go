@@ -77,7 +77,14 @@ func (t *Turn) take(episode Episode, action string) {
 // recorded them: [turns][actions]. Invalid and Penalty of the turns are 0, since
 // they depend on what was written. Errors are of kind ErrReplay.
 func Replay(env Environment, instance, chance draw.Address, turns [][]string) (Episode, []Turn, error) {
+	return ReplayEach(env, instance, chance, turns, func(Episode) {})
+}
+
+// ReplayEach is Replay, which shows the episode at its beginning and after each turn. see
+// must not keep or change it.
+func ReplayEach(env Environment, instance, chance draw.Address, turns [][]string, see func(Episode)) (Episode, []Turn, error) {
 	episode := env.Reset(instance, chance)
+	see(episode)
 	played := make([]Turn, len(turns))
 	left := env.MaxActions()
 	for i, actions := range turns {
@@ -94,6 +101,7 @@ func Replay(env Environment, instance, chance draw.Address, turns [][]string) (E
 		t.Done, t.Success = episode.Done(), episode.Success()
 		left = t.ActionsLeft
 		played[i] = t
+		see(episode)
 	}
 	return episode, played, nil
 }

@@ -105,7 +105,9 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 	}
 	var shared *activities.Rolled
 	if m.Rollout != nil && m.Rollout.Update > 0 {
-		shared = &activities.Rolled{RolloutRef: *m.Rollout, Trajectories: *m.Trajectories, Scores: m.Scores}
+		shared = &activities.Rolled{
+			RolloutRef: *m.Rollout, Trajectories: *m.Trajectories, Scores: m.Scores, Components: run.ArtifactOf(m, activities.ComponentsArtifact),
+		}
 	}
 	it := iteration.New(start, iteration.Begin(settings, shared))
 	commit, err := r.ToCommit(ctx, it, func(step string, seconds float64) { say(fmt.Sprintf("%s: %.2f s", step, seconds)) })
@@ -149,7 +151,7 @@ func before(ctx context.Context, s store.Store, m *store.Manifest, it *iteration
 		}
 		own := parent.Run == m.Run // else it began after another run's iteration, with its policy alone
 		if own {
-			it.Previous, it.Head.States = parent.Metrics, run.StatesOf(parent)
+			it.Previous, it.Head.States, it.Head.Texts = parent.Metrics, run.ArtifactOf(parent, run.StatesArtifact), run.ArtifactOf(parent, run.TextsArtifact)
 		}
 		if own && parent.Detected != nil {
 			if err := json.Unmarshal(parent.Detected, &it.Before); err != nil {

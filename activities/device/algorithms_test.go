@@ -174,7 +174,7 @@ func TestStateBaselineKeepsValues(t *testing.T) {
 	require.EqualValues(t, 12, count(values(second.States)))
 	m, err := store.ReadManifest(t.Context(), r.store, *r.head)
 	require.NoError(t, err)
-	require.Equal(t, second.States, run.StatesOf(m))
+	require.Equal(t, second.States, run.ArtifactOf(m, run.StatesArtifact))
 	head, err := run.FindHead(t.Context(), r.Host.Store, r.Run.ID, nil)
 	require.NoError(t, err)
 	require.Equal(t, second.States, head.States)

@@ -56,8 +56,16 @@ func (h *Host) Manifest(ctx context.Context, in activities.CommitInput) (*store.
 		Turns: in.Turns, Rollout: in.Rollout, Trajectories: &in.Trajectories, Scores: in.Scores, Batch: in.Batch,
 		Snapshot: in.Snapshot, Evaluations: in.Evaluations, Metrics: in.Metrics,
 	}
-	if in.States != nil {
-		m.Artifacts = map[string]store.Ref{run.StatesArtifact: *in.States}
+	for name, ref := range map[string]*store.Ref{
+		run.StatesArtifact: in.States, activities.ComponentsArtifact: in.Components, run.TextsArtifact: in.Texts,
+	} {
+		if ref == nil {
+			continue
+		}
+		if m.Artifacts == nil {
+			m.Artifacts = map[string]store.Ref{}
+		}
+		m.Artifacts[name] = *ref
 	}
 	if in.Detected != nil {
 		if m.Detected, err = run.Canonical(in.Detected); err != nil {

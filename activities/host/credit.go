@@ -25,9 +25,9 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
-	all, err := tables.Get[run.TrajectoryRow](ctx, h.Store, in.Trajectories)
+	all, err := run.ReadTrajectories(ctx, h.Store, in.Trajectories, in.Components)
 	if err != nil {
-		return activities.CreditResult{}, fmt.Errorf("trajectories: %w", err)
+		return activities.CreditResult{}, err
 	}
 	var scores []run.ScoreRow
 	if in.Scores != nil {

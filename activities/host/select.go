@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -30,6 +31,14 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
+	past, err := run.ReadTexts(ctx, h.Store, in.Texts)
+	if err != nil {
+		return activities.SelectResult{}, err
+	}
+	rewarded, err := run.Reward(rc, task, in.Branch, in.Rollout, rows, past)
+	if err != nil {
+		return activities.SelectResult{}, err
+	}
 	rolled := *task
 	rolled.Groups = len(rows) / task.Members
 	choice, err := run.Choose(rc, in.Settings.Selection, rows, task)
@@ -43,18 +52,37 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 			count++
 		}
 	}
-	ref, err := tables.Put(ctx, h.Store, run.Dir(in.Run, in.Branch, in.Rollout), "trajectories", rows)
+	dir := run.Dir(in.Run, in.Branch, in.Rollout)
+	ref, err := tables.Put(ctx, h.Store, dir, "trajectories", rows)
+	if err != nil {
+		return activities.SelectResult{}, err
+	}
+	components, err := putUnlessNil(ctx, h.Store, dir, activities.ComponentsArtifact, rewarded.Components)
+	if err != nil {
+		return activities.SelectResult{}, err
+	}
+	texts, err := putUnlessNil(ctx, h.Store, dir, run.TextsArtifact, rewarded.Texts)
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
 	metrics := run.RolloutMetrics(&rolled, rows)
+	maps.Copy(metrics, rewarded.Metrics)
 	if n := rolled.Groups / task.Groups; rc.Train.Selection.Resample > 1 || n > 1 {
 		metrics["rollout/rounds"] = canon.Float(float64(n))
 	}
 	return activities.SelectResult{
-		Trajectories: ref, Rows: count, Parts: run.PartSizes(rc, rows, count, task), Metrics: metrics,
+		Trajectories: ref, Components: components, Texts: texts, Rows: count, Parts: run.PartSizes(rc, rows, count, task), Metrics: metrics,
 		Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil
+}
+
+// putUnlessNil stores a side table, if there is one.
+func putUnlessNil[T any](ctx context.Context, s store.Store, dir, name string, rows []T) (*store.Ref, error) {
+	if rows == nil {
+		return nil, nil
+	}
+	ref, err := tables.Put(ctx, s, dir, name, rows)
+	return &ref, err
 }
 
 // rounds reads the rounds of a rollout as trajectories: groups and rows of a later

@@ -15,10 +15,9 @@ import (
 // artifacts.
 const StatesArtifact = "states"
 
-// StatesOf is the table of initial states' values that a manifest names, nil
-// without one.
-func StatesOf(m *store.Manifest) *store.Ref {
-	if ref, ok := m.Artifacts[StatesArtifact]; ok {
+// ArtifactOf is one of a manifest's further artifacts, nil without it.
+func ArtifactOf(m *store.Manifest, name string) *store.Ref {
+	if ref, ok := m.Artifacts[name]; ok {
 		return &ref
 	}
 	return nil
@@ -114,7 +113,7 @@ func FindHeadOf(ctx context.Context, s store.Store, run string, version *int, en
 	if err := json.Unmarshal(m.Settings, &settings); err != nil {
 		return nil, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
 	}
-	out.States, out.Rolled = StatesOf(m), activities.RolledOf(m)
+	out.States, out.Texts, out.Rolled = ArtifactOf(m, StatesArtifact), ArtifactOf(m, TextsArtifact), activities.RolledOf(m)
 	out.Manifest, out.Branch, out.Iteration, out.State = found.Ref, m.Branch, m.Iteration, m.StateAfter
 	if m.Detected != nil {
 		out.Detected = &activities.Detected{}

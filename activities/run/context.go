@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	_ "github.com/reprise-rl/reprise/envs/all"
+	"github.com/reprise-rl/reprise/envs/rewards"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/tokenizer"
@@ -30,6 +31,8 @@ type Context struct {
 	Train    spec.Train
 	Training *Task
 	Suites   []*Task
+	// Modules are those of the spec's rewards, in its order.
+	Modules []rewards.Module
 	*BaseModel
 }
 
@@ -157,6 +160,9 @@ func NewContext(t spec.Train, w *BaseModel) (*Context, error) {
 		own.Tokenizer, own.Config.LoRA, rc.BaseModel = tok, lora, &own
 	}
 	if rc.Training, err = trainingTask(t); err != nil {
+		return nil, err
+	}
+	if rc.Modules, err = newModules(t); err != nil {
 		return nil, err
 	}
 	for _, suite := range t.Evaluation.Suites {

@@ -29,7 +29,7 @@ func NewCreditInput(rows []TrajectoryRow) CreditInput {
 		var turns []credit.Span
 		at := 0
 		for k := range r.PromptLengths {
-			rewards = append(rewards, r.Rewards[k]+r.Penalties[k])
+			rewards = append(rewards, r.TurnReward(k))
 			from := at + int(r.PromptLengths[k])
 			at = from + int(r.SampledLengths[k])
 			turns = append(turns, credit.Span{From: from, To: at})

@@ -3,9 +3,12 @@ package run
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/rewards"
 	"github.com/reprise-rl/reprise/envs/suites"
+	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -19,6 +22,7 @@ func Known() spec.Known {
 			return spec.Environment{Name: s.Environment, Options: s.Options}, ok
 		},
 		Demonstrates: demonstrates, HeldOut: heldOut,
+		Rewards: rewards.Names(), Reward: rewardProblems,
 	}
 }
 
@@ -48,6 +52,34 @@ func optionProblems(name string, options json.RawMessage) []spec.Problem {
 	default:
 		return []spec.Problem{{Found: string(options), Allowed: err.Error()}}
 	}
+}
+
+// rewardProblems is what is wrong with a reward module's options, and what an environment
+// lacks that it reads.
+func rewardProblems(r spec.Reward, e spec.Environment, think bool) []spec.Problem {
+	m, problems, err := rewards.New(r.Name, r.Options)
+	if err != nil {
+		return []spec.Problem{{Path: "name", Found: strict.Quote(r.Name), Allowed: err.Error()}}
+	}
+	for i := range problems {
+		problems[i].Path = strict.Within("options", problems[i].Path)
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	for _, p := range e.Parts() {
+		env, err := envs.New(p.Name, p.Options)
+		if err != nil {
+			continue // reported at the environment
+		}
+		if lacks := m.Lacks(env, think); lacks != "" {
+			return []spec.Problem{{
+				Path: "name", Found: fmt.Sprintf("%s with the environment %s", strict.Quote(r.Name), strict.Quote(p.Name)),
+				Allowed: "a module that does without " + lacks, Hint: "choose another module or another environment",
+			}}
+		}
+	}
+	return nil
 }
 
 // heldOut are the options with which an environment is evaluated in distribution:

@@ -73,7 +73,7 @@ func (t *tally) add(r TrajectoryRow, firstOfGroup bool) {
 	t.effective += Total(r.Effective)
 	t.invalid += Total(r.Invalid)
 	t.rewards = append(t.rewards, r.Reward())
-	t.returns = append(t.returns, r.Return())
+	t.returns = append(t.returns, r.Penalised())
 	t.lengths = append(t.lengths, float64(Total(r.SampledLengths)))
 }
 

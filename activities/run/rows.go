@@ -102,15 +102,34 @@ type TrajectoryRow struct {
 	// advantages are multiplied by.
 	Selected bool    `parquet:"selected"`
 	Weight   float64 `parquet:"weight"`
+	// Added are the weighted sums of the components of each turn, which have a table of
+	// their own; nil without any. See AddComponents.
+	Added []float64 `parquet:"-"`
 }
 
-// Return is the undiscounted sum of rewards and penalties.
+// TurnReward is what selection and credit read of a turn, from 0: the environment's reward,
+// the penalty and the components.
+func (r TrajectoryRow) TurnReward(k int) float64 {
+	reward := r.Rewards[k] + r.Penalties[k]
+	if r.Added != nil {
+		reward += r.Added[k]
+	}
+	return reward
+}
+
+// Return is the undiscounted sum of what selection and credit read.
 func (r TrajectoryRow) Return() float64 {
 	var sum float64
-	for i := range r.Rewards {
-		sum += r.Rewards[i] + r.Penalties[i]
+	for k := range r.Rewards {
+		sum += r.TurnReward(k)
 	}
 	return sum
+}
+
+// Penalised is the undiscounted sum of rewards and penalties, without components.
+func (r TrajectoryRow) Penalised() float64 {
+	r.Added = nil
+	return r.Return()
 }
 
 // Reward is the undiscounted sum of the environment's rewards alone.

@@ -23,8 +23,11 @@ func (it *Iteration) commitInput() activities.CommitInput {
 		Fingerprint: it.Fingerprint, Device: it.Device, Programs: it.Programs, Frozen: it.Frozen,
 		StateBefore: it.Policy, StateAfter: updated.State,
 		Turns: it.turns(), Rollout: it.Shared, Trajectories: it.Selected.Trajectories, Scores: it.scores(),
-		States: it.states(), Update: updated.Counts, Snapshot: it.State.Snapshot, Evaluations: it.Evaluations,
+		States: it.states(), Components: it.Selected.Components, Texts: it.texts(), Update: updated.Counts, Snapshot: it.State.Snapshot, Evaluations: it.Evaluations,
 		Metrics: it.Metrics, Detected: it.Detected, Opened: it.Opened, Timings: it.Timings, Lost: it.Lost,
+	}
+	if it.Selected.Texts != nil {
+		in.Texts = it.Selected.Texts
 	}
 	if it.Credited != nil {
 		in.Batch, in.States = it.Credited.Batch, it.Credited.States
@@ -57,7 +60,7 @@ func (it *Iteration) Committed(newest int) *activities.Head {
 	}
 	return &activities.Head{
 		Manifest: it.committed.Manifest, Branch: it.Branch, Iteration: it.Number, State: in.StateAfter,
-		Fingerprint: it.Fingerprint, Base: it.Run.Base, Settings: it.Settings, Snapshot: newest, States: in.States,
+		Fingerprint: it.Fingerprint, Base: it.Run.Base, Settings: it.Settings, Snapshot: newest, States: in.States, Texts: in.Texts,
 		Rolled: in.Next(), Batches: batches[:min(len(batches), it.Plan.Freshness.ReplayIterations)],
 	}
 }

@@ -47,7 +47,7 @@ func (it *Iteration) diagnose() []Call {
 func (it *Iteration) credit() []Call {
 	return []Call{call(steps.Credit, "", activities.CreditInput{
 		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Settings: it.Settings,
-		Trajectories: it.Selected.Trajectories, Scores: it.scores(), Rollout: it.Shared,
+		Trajectories: it.Selected.Trajectories, Components: it.Selected.Components, Scores: it.scores(), Rollout: it.Shared,
 		Replay: it.replayed(), States: it.states(),
 	}, func(out activities.CreditResult) {
 		it.Record("credit", out.Telemetry)
@@ -63,6 +63,14 @@ func (it *Iteration) states() *store.Ref {
 		return nil
 	}
 	return it.Head.States
+}
+
+// texts are those that were frequent before the iteration, if a reward reads them.
+func (it *Iteration) texts() *store.Ref {
+	if it.Head == nil {
+		return nil
+	}
+	return it.Head.Texts
 }
 
 // replayed are the batches that a replay buffer draws from.

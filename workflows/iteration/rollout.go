@@ -93,6 +93,7 @@ func (it *Iteration) nextRound() {
 func (it *Iteration) selection() []Call {
 	return []Call{call(steps.Select, fmt.Sprintf("round %d", it.Round+1), activities.SelectInput{
 		Run: it.Run, Branch: it.Branch, Rollout: activities.Rollout{Iteration: it.Number}, Settings: it.Settings, Turns: it.turns(),
+		Texts: it.texts(),
 	}, func(out activities.SelectResult) {
 		it.Record("select", out.Telemetry)
 		if out.More {

@@ -167,6 +167,7 @@ var bounds = map[string]string{
 
 	"update.clip_turns[].low":  "(0, 1)",
 	"update.clip_turns[].high": "(0, 10]",
+	"rewards[].weight":         "[-1000000, 1000000]",
 
 	"evaluation.suites[].instances":      "[1, 65536]",
 	"evaluation.suites[].samples":        "[1, 1024]",
@@ -181,7 +182,7 @@ var bounds = map[string]string{
 
 // elementStart is what an element of a list needs besides the field at hand.
 var elementStart = map[string]string{
-	"environment.mixture": `"name":"bandit"`, "update.clip_turns": `"low":0.2,"high":0.2`, "evaluation.suites": `"suite":"in-distribution"`,
+	"environment.mixture": `"name":"bandit"`, "update.clip_turns": `"low":0.2,"high":0.2`, "rewards": `"name":"length"`, "evaluation.suites": `"suite":"in-distribution"`,
 }
 
 // numericField is a field that holds numbers.

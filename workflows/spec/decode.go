@@ -30,6 +30,11 @@ type Known struct {
 	// HeldOut gives the options with which an environment is evaluated in distribution;
 	// nil if it uses the options of training.
 	HeldOut func(name string, options json.RawMessage) (json.RawMessage, error)
+	// Rewards are the names of the reward modules; nil accepts every name.
+	Rewards []string
+	// Reward answers what is wrong with a module's options ("options.NAME"), and what the
+	// environment or the protocol lacks that it needs ("name"). Nil accepts all.
+	Reward func(r Reward, e Environment, think bool) []Problem
 }
 
 // Decode reads a spec strictly and fills in the defaults. The result is resolved, except
@@ -49,6 +54,7 @@ func Decode(b []byte, known Known) (Train, error) {
 	t := d.assemble()
 	d.from(t)
 	d.environment(t)
+	d.rewards(t)
 	if !d.isBad("evaluation.suites") {
 		var problems Problems
 		t.Evaluation.Suites, problems = d.assembleSuites(t)
@@ -247,6 +253,7 @@ func (d *decoder) assemble() Train {
 	}
 	t.Environment = assembleEnvironment(d.values, "environment.")
 	t.Update.ClipTurns = assembleClips(d.values)
+	t.Rewards = assembleRewards(d.values)
 	assembleFrom(&t, d.values)
 	return t
 }

@@ -174,6 +174,9 @@ var rules = []*rule{
 	{path: "rollout.chunk_tokens", typ: typeInteger, span: between(1, 32768), source: fromOurs,
 		doc: fmt.Sprintf("Tokens of a row that a device samples without a break. Nothing can interrupt a device meanwhile; between two chunks a step that was cancelled, or whose worker must stop, ends. It changes no result, but the programs. Leave it out: the start of a run writes %d down for a pretrained model that samples more in a turn; a starter samples a turn without a break.", loadedChunk)},
 
+	{path: "rewards", typ: typeObjects, elements: rewardRules, most: maxRewards, source: fromOurs + ", none",
+		doc: "Parts of the reward beside the environment's own. Selection and credit read the weighted sum of all; `reward/mean`, success and the detectors of collapse stay on the environment's own. docs/rewards.md lists the modules."},
+
 	{path: "selection.method", typ: typeString, value: "top_fraction", enum: methods(anyMethod), knob: true, source: fromPaper,
 		doc: "Which groups an update learns from: " + waysOfSelection() + ". G is the number of groups; s is a group's score by `selection.metric`."},
 	{path: "selection.metric", typ: typeString, value: "reward_std", enum: metrics(anyMetric), knob: true, source: fromPaper,
@@ -343,6 +346,9 @@ var rules = []*rule{
 		doc: "Iterations between estimates of the mutual information of prompts and reasonings (RAGEN-2, arXiv 2604.06268). High entropy without mutual information is a template that ignores its input. 0 turns the estimates off."},
 	{path: "diagnostics.samples", typ: typeInteger, value: 16, span: between(2, 256), source: fromOurs + ": RAGEN-2 has 64",
 		doc: "The number of reasonings in an estimate. Each is scored under the prompts of all groups and under the contexts of the other reasonings: samples × (groups + samples) rows of Score."},
+	{path: "diagnostics.thoughts", typ: typeBool, value: false, source: fromOurs + ", off",
+		doc: "Measures thoughts in every rollout: their length, and claims about the state that a fixed grammar finds, against the true state (docs/rewards.md)."},
+
 	{path: "report.at_end", typ: typeBool, value: false, source: fromOurs,
 		doc: "Writes the run's report (`reprise report`) to the store when the run has ended. The update `report` writes it at any time."},
 	{path: "common_random", typ: typeBool, value: false, source: fromOurs,

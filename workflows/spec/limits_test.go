@@ -194,7 +194,7 @@ func problemsOf(t *testing.T, document string) Problems {
 }
 
 // listLimits are the most elements of each list.
-var listLimits = map[string]int{"environment.mixture": 16, "update.clip_turns": 100, "evaluation.suites": 32, "rollout.prompt_tokens": 100}
+var listLimits = map[string]int{"environment.mixture": 16, "update.clip_turns": 100, "rewards": 16, "evaluation.suites": 32, "rollout.prompt_tokens": 100}
 
 // Every list, just not too long and just too long, and empty.
 func TestEveryListLimit(t *testing.T) {
@@ -214,6 +214,8 @@ func TestEveryListLimit(t *testing.T) {
 					elements[i] = fmt.Sprintf(`{"name":"bandit","label":"b%d"}`, i)
 				case "evaluation.suites":
 					elements[i] = fmt.Sprintf(`{"name":"s%d","suite":"in-distribution"}`, i)
+				case "rewards":
+					elements[i] = fmt.Sprintf(`{"name":"r%d"}`, i)
 				case "rollout.prompt_tokens":
 					elements[i] = "16"
 				default:

@@ -25,10 +25,12 @@ type Train struct {
 	Seed        uint64 `json:"seed"`
 	Iterations  int    `json:"iterations"`
 	// From is nil in a run that is not forked.
-	From         *From           `json:"from,omitempty"`
-	Policy       Policy          `json:"policy"`
-	Environment  Environment     `json:"environment"`
-	Rollout      Rollout         `json:"rollout"`
+	From        *From       `json:"from,omitempty"`
+	Policy      Policy      `json:"policy"`
+	Environment Environment `json:"environment"`
+	Rollout     Rollout     `json:"rollout"`
+	// Rewards are parts of the reward beside the environment's own; nil for none.
+	Rewards      []Reward        `json:"rewards,omitempty"`
 	Selection    Selection       `json:"selection"`
 	Credit       Credit          `json:"credit"`
 	Update       Update          `json:"update"`
@@ -258,6 +260,9 @@ type Evaluation struct {
 type Diagnostics struct {
 	Every   int `json:"every"`
 	Samples int `json:"samples"`
+	// Thoughts is left out where it is false, so that such a spec has the bytes it had
+	// before the field.
+	Thoughts bool `json:"thoughts,omitempty"`
 }
 
 // Report says when a run's page is written to the store, beside its artifacts.

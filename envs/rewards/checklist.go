@@ -1,0 +1,104 @@
+package rewards
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/model/reward"
+)
+
+// predicate is what an item of a checklist asks of the last turn of an episode so far.
+type predicate struct {
+	name  string
+	grids bool
+	holds func(Episode) bool
+}
+
+func last(e Episode) Turn { return e.Turns[len(e.Turns)-1] }
+
+// predicates are the items that a checklist may have.
+var predicates = []predicate{
+	{"formatted", false, func(e Episode) bool { return last(e).Reply.Formatted }},
+	{"acted", false, func(e Episode) bool { return last(e).Executed > 0 }},
+	{"one_action", false, func(e Episode) bool { return last(e).Executed == 1 }},
+	{"valid", false, func(e Episode) bool { return last(e).Executed > 0 && last(e).Invalid == 0 }},
+	{"effective", false, func(e Episode) bool { return last(e).Executed > 0 && last(e).Effective == last(e).Executed }},
+	{"nearer", true, func(e Episode) bool {
+		l := layouts[e.Environment]
+		return distance(l, last(e).After.Grid) < distance(l, last(e).Before.Grid)
+	}},
+	{"success", false, func(e Episode) bool { return e.Success }},
+}
+
+func predicateNames() []string {
+	names := make([]string, len(predicates))
+	for i, p := range predicates {
+		names[i] = p.name
+	}
+	return names
+}
+
+// checklist is CM2 with predicates in the place of a judge's verdicts: an episode is the turn
+// of a user, its turns are the steps.
+func checklist(o *envs.Options) Module {
+	var written, level string
+	o.Text("items", &written, "valid 0.25, effective 0.25, success 0.5",
+		"the items and their weights, which add up to 1: "+strings.Join(predicateNames(), ", "))
+	o.Choice("level", &level, "episode", []string{"episode", "turn"},
+		"when an item that holds is paid: at the end of the episode, or in the first turn in which it holds")
+	items, weights, found := parseItems(written)
+	if found != "" {
+		o.WrongFound("items", found, "an item and its weight, separated by commas, each item once, weights above 0 that add up to 1: \"valid 0.4, success 0.6\"; items are "+strings.Join(predicateNames(), ", "))
+	}
+	m := Module{Stage: OfEpisode, grids: slices.ContainsFunc(items, func(p predicate) bool { return p.grids })}
+	m.score = byEpisode(func(e Episode, _ Past) []float64 {
+		steps := make([][]bool, len(e.Turns))
+		for k := range steps {
+			soFar := Episode{Environment: e.Environment, Turns: e.Turns[:k+1], Success: e.Turns[k].After.Success}
+			for _, p := range items {
+				steps[k] = append(steps[k], p.holds(soFar))
+			}
+		}
+		paid, err := reward.ChecklistSteps(weights, steps)
+		if err != nil {
+			panic(fmt.Sprintf("rewards: %v", err)) // every step has all items
+		}
+		if level == "turn" {
+			return paid
+		}
+		score, err := reward.Checklist(weights, steps)
+		if err != nil {
+			panic(fmt.Sprintf("rewards: %v", err)) // as above
+		}
+		return atEnd(e, score)
+	})
+	if level == "turn" {
+		m.Stage = OfTurn
+	}
+	return m
+}
+
+// parseItems reads "NAME WEIGHT, …"; found is what is wrong.
+func parseItems(written string) (items []predicate, weights []float64, found string) {
+	sum := 0.0
+	for _, item := range strings.Split(written, ",") {
+		words := strings.Fields(item)
+		if len(words) != 2 {
+			return nil, nil, fmt.Sprintf("%q", strings.TrimSpace(item))
+		}
+		i := slices.IndexFunc(predicates, func(p predicate) bool { return p.name == words[0] })
+		weight, err := strconv.ParseFloat(words[1], 64)
+		if i < 0 || err != nil || !(weight > 0 && weight <= 1) ||
+			slices.ContainsFunc(items, func(p predicate) bool { return p.name == words[0] }) {
+			return nil, nil, fmt.Sprintf("%q", strings.TrimSpace(item))
+		}
+		items, weights, sum = append(items, predicates[i]), append(weights, weight), sum+weight
+	}
+	if sum < 1-1e-9 || sum > 1+1e-9 {
+		return nil, nil, fmt.Sprintf("weights that add up to %v", sum)
+	}
+	return items, weights, ""
+}

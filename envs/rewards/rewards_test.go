@@ -1,0 +1,177 @@
+package rewards
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/envs"
+	_ "github.com/reprise-rl/reprise/envs/all"
+	"github.com/reprise-rl/reprise/model/reward"
+)
+
+// lake is a lake with the player in the middle, a hole above left and the goal below.
+var (
+	lake  = State{Grid: []string{"O__", "_P_", "_G_"}}
+	home  = State{Grid: []string{"O__", "___", "_√_"}, Success: true}
+	right = State{Grid: []string{"O__", "__P", "_G_"}}
+	room  = State{Grid: []string{"#####", "#PX_#", "#__O#", "#####"}}
+)
+
+func newModule(t *testing.T, name, options string) Module {
+	t.Helper()
+	m, problems, err := New(name, json.RawMessage(options))
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	return m
+}
+
+func thought(text string, before, after State) Turn {
+	return Turn{
+		Reply:    envs.Reply{Formatted: true, Thought: text},
+		Executed: 1, Effective: 1, Tokens: 10, Thought: 4, Before: before, After: after,
+	}
+}
+
+func TestTruth(t *testing.T) {
+	require.Equal(t, []reward.Relation{{Object: "goal", Vertical: "below", Horizontal: "same"}, {Object: "hole", Vertical: "above", Horizontal: "left"}},
+		truth(layouts["frozenlake"], lake.Grid))
+	require.Equal(t, []reward.Relation{{Object: "goal", Vertical: "same", Horizontal: "same"}, {Object: "hole", Vertical: "above", Horizontal: "left"}},
+		truth(layouts["frozenlake"], home.Grid))
+	require.Equal(t, []reward.Relation{{Object: "box", Vertical: "same", Horizontal: "right"}, {Object: "target", Vertical: "below", Horizontal: "right"}},
+		truth(layouts["sokoban"], room.Grid))
+	require.Equal(t, 1., distance(layouts["frozenlake"], lake.Grid))
+	require.Zero(t, distance(layouts["frozenlake"], home.Grid))
+	require.Equal(t, 2., distance(layouts["sokoban"], room.Grid))
+}
+
+func TestRelations(t *testing.T) {
+	require.Equal(t, []reward.Relation{{Object: "box", Vertical: "above", Horizontal: "left"}, {Object: "goal", Vertical: "below", Horizontal: "same"}},
+		Relations("Box above left ; the goal is at below, same"))
+	require.Empty(t, Relations("the box, it is above"))
+	require.Equal(t, []Said{{observation, "goal below same"}, {prediction, "x"}},
+		Tagged("<observation> goal  below same </observation><prediction>x</prediction>"))
+	require.Nil(t, Tagged("<observation> goal below same <prediction>x</prediction>"))
+}
+
+func TestState(t *testing.T) {
+	m := newModule(t, "state", "")
+	require.Equal(t, 3, m.Frequent)
+	good := "<observation>goal below same; hole above left</observation><prediction>goal same same; hole above left</prediction>"
+	half := "<observation>goal below same</observation><prediction>hole above left</prediction>"
+	bad := "<observation>goal above same</observation><prediction>nothing</prediction>"
+	e := Episode{Environment: "frozenlake", Turns: []Turn{
+		thought(good, lake, home), thought(half, lake, home), thought(bad, lake, home), thought("none", lake, home),
+	}}
+	require.Equal(t, [][]float64{{1.5, 1, .5, 0}}, m.Score([]Episode{e}, nil))
+	// A frequent text that says nothing true costs; one that is true does not.
+	past := Past{{observation, "goal above same"}: true, {prediction, "nothing"}: true, {observation, "goal below same"}: true}
+	require.InDeltaSlice(t, []float64{1.5, 1, .4, 0}, m.Score([]Episode{e}, past)[0], 1e-12)
+	require.Zero(t, newModule(t, "state", `{"anti_template":false}`).Frequent)
+}
+
+func TestChecklist(t *testing.T) {
+	e := Episode{Environment: "frozenlake", Success: true, Turns: []Turn{thought("", lake, right), thought("", right, lake), thought("", lake, home)}}
+	e.Turns[0].Invalid = 1
+	items := `"items":"valid 0.25, nearer 0.25, success 0.5"`
+	require.Equal(t, [][]float64{{0, 0, 1}}, newModule(t, "checklist", "{"+items+"}").Score([]Episode{e}, nil))
+	require.Equal(t, [][]float64{{0, .5, .5}}, newModule(t, "checklist", "{"+items+`,"level":"turn"}`).Score([]Episode{e}, nil))
+	for _, items := range []string{"", "valid", "valid 1, valid 1", "valid 0.5", "clean 1", "valid x", "valid -1, acted 2", "valid NaN"} {
+		b, err := json.Marshal(map[string]string{"items": items})
+		require.NoError(t, err)
+		_, problems, err := New("checklist", b)
+		require.NoError(t, err)
+		require.Len(t, problems, 1, items)
+		require.Equal(t, "items", problems[0].Path)
+	}
+}
+
+func TestShaping(t *testing.T) {
+	short, long := thought("", lake, home), thought("", lake, right)
+	long.Tokens, long.Thought = 20, 2
+	group := []Episode{
+		{Environment: "frozenlake", Turns: []Turn{short}, Success: true},
+		{Environment: "frozenlake", Turns: []Turn{long, short}, Success: true},
+		{Environment: "frozenlake", Turns: []Turn{short}},
+	}
+	require.Equal(t, [][]float64{{.5}, {0, -.5}, {0}}, newModule(t, "length", "").Score(group, nil))
+	require.Equal(t, [][]float64{{.5}, {0, -.5}, {0}}, newModule(t, "length", `{"of":"thought"}`).Score(group, nil))
+
+	round := Episode{Environment: "frozenlake", Turns: []Turn{thought("", lake, right), thought("", right, lake), thought("", lake, right), thought("", right, lake)}}
+	require.Equal(t, [][]float64{{-1, 1, -1, 1}}, newModule(t, "progress", "").Score([]Episode{round}, nil))
+	require.Equal(t, [][]float64{{0, 1, 0, 1}}, newModule(t, "progress", `{"form":"gains"}`).Score([]Episode{round}, nil), "back and forth pays")
+}
+
+// A turn module gives a turn the same, whatever follows: a search may score with it.
+func TestTurnModulesSeeNoFuture(t *testing.T) {
+	e := Episode{Environment: "frozenlake", Turns: []Turn{thought("", lake, right), thought("", right, lake), thought("", lake, home)}, Success: true}
+	for _, options := range []struct{ name, options string }{
+		{"progress", ""}, {"state", ""}, {"checklist", `{"level":"turn","items":"nearer 0.5, success 0.5"}`},
+	} {
+		m := newModule(t, options.name, options.options)
+		require.Equal(t, OfTurn, m.Stage)
+		whole := m.Score([]Episode{e}, nil)[0]
+		for n := 1; n < len(e.Turns); n++ {
+			part := e
+			part.Turns, part.Success = e.Turns[:n], e.Turns[n-1].After.Success
+			require.Equal(t, whole[:n], m.Score([]Episode{part}, nil)[0])
+		}
+	}
+}
+
+func TestMeasure(t *testing.T) {
+	planted := func(texts ...string) []Episode {
+		e := Episode{Environment: "frozenlake"}
+		for _, text := range texts {
+			e.Turns = append(e.Turns, thought(text, lake, home))
+		}
+		return []Episode{e}
+	}
+	require.Equal(t, map[string]float64{"thought/length_mean": 4, "thought/claims": 2, "thought/wrong_share": 0},
+		Measure(planted("the goal is below same and player (1,1)")))
+	require.Equal(t, map[string]float64{"thought/length_mean": 4, "thought/claims": 4, "thought/wrong_share": .75},
+		Measure(planted("goal above same; hole at (2, 2); player (1,1); hole (0,1)")))
+	require.Equal(t, map[string]float64{"thought/length_mean": 4, "thought/claims": 0}, Measure(planted("", "")))
+	require.Equal(t, map[string]float64{"thought/length_mean": 4, "thought/claims": 2, "thought/wrong_share": .5},
+		Measure(planted("<prediction>goal same same; goal below same</prediction>")), "a prediction is about the state after")
+	few := make([]string, 6)
+	few[0] = "goal above same"
+	require.NotContains(t, Measure(planted(few...)), "thought/wrong_share", "too few claims")
+	require.Equal(t, map[string]float64{"thought/length_mean": 4}, Measure([]Episode{{Environment: "bandit", Turns: []Turn{thought("goal above same", State{}, State{})}}}))
+	require.Empty(t, Measure(nil))
+}
+
+func TestLacks(t *testing.T) {
+	lake, err := envs.New("frozenlake", nil)
+	require.NoError(t, err)
+	bandit, err := envs.New("bandit", nil)
+	require.NoError(t, err)
+	require.Empty(t, newModule(t, "state", "").Lacks(lake, true))
+	require.Contains(t, newModule(t, "state", "").Lacks(lake, false), "rollout.think")
+	require.Contains(t, newModule(t, "state", "").Lacks(bandit, true), "frozenlake, sokoban")
+	require.Contains(t, newModule(t, "progress", "").Lacks(bandit, true), "grid")
+	require.Contains(t, newModule(t, "checklist", `{"items":"nearer 1"}`).Lacks(bandit, true), "grid")
+	require.Empty(t, newModule(t, "checklist", "").Lacks(bandit, false))
+	require.Empty(t, newModule(t, "length", "").Lacks(bandit, false))
+	require.Contains(t, newModule(t, "length", `{"of":"thought"}`).Lacks(bandit, false), "thoughts")
+}
+
+func TestRegistry(t *testing.T) {
+	require.Equal(t, []string{"checklist", "length", "progress", "state"}, Names())
+	for _, name := range Names() {
+		d, err := Describe(name)
+		require.NoError(t, err)
+		require.NotEmpty(t, d.Summary)
+		require.NotEmpty(t, d.Options)
+		require.Equal(t, name, newModule(t, name, "").Name)
+	}
+	_, _, err := New("progres", nil)
+	require.ErrorIs(t, err, ErrUnknown)
+	require.ErrorContains(t, err, "progress")
+	_, err = Describe("")
+	require.ErrorIs(t, err, ErrUnknown)
+	_, problems, err := New("length", json.RawMessage(`{"off":1}`))
+	require.NoError(t, err)
+	require.Len(t, problems, 1)
+}
