@@ -1,0 +1,60 @@
+package iteration
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// The tables of rewards in parts go from Select to Credit and the commit, also in an
+// iteration that shares the rollout; the frequent texts go on to the next Select.
+func TestRewardsInParts(t *testing.T) {
+	sc := everything()
+	sc.start.Due, sc.start.Plan.Suites, sc.rows = Due{}, nil, []int{2, 2}
+	sc.start.Plan.Freshness = spec.Freshness{Online: 2, Reuse: 1}
+	components, texts, before := ref("components"), ref("texts"), ref("texts before")
+	sc.start.Number, sc.start.Head = 1, &activities.Head{Manifest: ref("manifest"), Texts: &before}
+	seen := map[string]int{}
+	run := func(start Start) *Iteration {
+		var shared *activities.Rolled
+		if start.Head != nil {
+			shared = start.Head.Rolled
+		}
+		it := New(start, Begin(sc.settings, shared))
+		for !it.Done() {
+			calls, err := it.Ready()
+			require.NoError(t, err)
+			c := calls[0]
+			result := sc.result(c)
+			seen[c.Name]++
+			switch in := c.Input.(type) {
+			case activities.SelectInput:
+				require.Equal(t, &before, in.Texts)
+				out := result.(*activities.SelectResult)
+				if !out.More {
+					out.Components, out.Texts = &components, &texts
+				}
+			case activities.CreditInput:
+				require.Equal(t, &components, in.Components)
+			case activities.CommitInput:
+				require.Equal(t, &components, in.Components)
+				require.Equal(t, &texts, in.Texts)
+			}
+			it.Apply(c, result)
+		}
+		return it
+	}
+	start := sc.start
+	start.Head = run(start).Committed(0)
+	require.Equal(t, &texts, start.Head.Texts)
+	require.Equal(t, &components, start.Head.Rolled.Components)
+	start.Number = 2
+	next := run(start).Committed(0)
+	require.Equal(t, &texts, next.Texts, "an iteration without a rollout passes them on")
+	require.Nil(t, next.Rolled)
+	require.Equal(t, 1, seen["Select"])
+	require.Equal(t, 2, seen["Credit"])
+}
