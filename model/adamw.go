@@ -79,6 +79,7 @@ func (p *Programs) apply(s *State, acc *accumulated, o Optimizer) (*State, repor
 	}
 	defer free([]compute.Buffer{numbers})
 	next := s.pass(step)
+	next.dropCopies()
 	complete := false
 	defer func() { // also of a panic
 		if !complete {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/gomlx/core/graph"
 )
 
@@ -63,7 +64,7 @@ func (p *Programs) pullLayers(grads gradientNodes, saved saved, dx *graph.Node, 
 		dx = graph.Where(padded, scalar(dx, 0), dx)
 	}
 	// The gradient of an embedding's row is the sum over the positions of its token.
-	grads.add(table, graph.ScatterSum(graph.Zeros(dx.Graph(), table.Shape()), graph.Reshape(b.flat, n, 1), p.net.widen(dx), false, false))
+	grads.add(table, graph.ScatterSum(graph.Zeros(dx.Graph(), shapes.Make(p.net.wide, table.Shape().Dimensions...)), graph.Reshape(b.flat, n, 1), p.net.widen(dx), false, false))
 }
 
 // addUp adds gradients and metrics to the sums so far, in the memory of the sums. It declares

@@ -214,12 +214,3 @@ func (p *Programs) probeBase() (*Base, error) {
 	}
 	return b, nil
 }
-
-// weights are the tensors that the programs read: the base model's, then the state's own.
-func (s *State) weights() []compute.Buffer {
-	var out []compute.Buffer
-	if s.base != nil {
-		out = append(out, s.base.buffers[:len(s.c.Frozen())]...)
-	}
-	return append(out, s.params...)
-}

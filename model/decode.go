@@ -197,9 +197,6 @@ func (p *Programs) decodeInputs(in *inputs, s *loopState) {
 // returns the loop's final values by name.
 func (p *Programs) decodeLoop(g *graph.Graph, s *loopState, params []*graph.Node, end func(*graph.Graph, map[string]*graph.Node) *graph.Node) map[string]*graph.Node {
 	for i, w := range params {
-		if w.Rank() == 2 && !p.c.Adapted() { // cast once, not at every token; a base is cast already
-			w = p.net.cast(w)
-		}
 		s.add("weight"+strconv.Itoa(i), w)
 	}
 	cond := graph.NewClosure(g, func(g *graph.Graph) []*graph.Node {

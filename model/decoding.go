@@ -64,7 +64,11 @@ func (p *Programs) decodeWhole(s *State, d *decoding, cache []compute.Buffer) er
 	if err != nil {
 		return err
 	}
-	args := append(s.weights(), cache...)
+	args, err := p.weights(s)
+	if err != nil {
+		return err
+	}
+	args = append(args, cache...)
 	out, err := prog.call(append(append(args, d.token), d.inputs(p)...)...)
 	if err != nil {
 		return err
@@ -121,7 +125,11 @@ func (p *Programs) decodeChunk(s *State, d *decoding, cache *[]compute.Buffer, f
 	); err != nil {
 		return 0, err
 	}
-	args := append(s.weights(), *cache...)
+	args, err := p.weights(s)
+	if err != nil {
+		return 0, err
+	}
+	args = append(args, *cache...)
 	args = append(append(args, step, end, d.token), d.inputs(p)...)
 	out, err := prog.call(append(args, d.tokens, d.logProbs, d.count)...)
 	if err != nil {

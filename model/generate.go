@@ -236,6 +236,9 @@ func (p *Programs) prefill(s *State, ids []int32) ([]compute.Buffer, error) {
 		return nil, err
 	}
 	defer free([]compute.Buffer{buf})
-	args := s.weights()
+	args, err := p.weights(s)
+	if err != nil {
+		return nil, err
+	}
 	return prog.call(append(args, buf, p.decodeTab[0], p.decodeTab[1])...)
 }

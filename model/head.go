@@ -24,14 +24,14 @@ func (t network) chunks(n int) [][2]int {
 // head scores hidden states against the vocabulary.
 type head struct {
 	t       network
-	weight  *graph.Node // [V, d] wide
+	weight  *graph.Node // [V, d]
 	legal   *graph.Node // [V] wide: 0, or −Inf for ids the tokenizer lacks
 	inverse *graph.Node // scalar, 1 / temperature
 }
 
 // products computes the logits of h [n, d] before temperature, wide [n, V].
 func (hd head) products(h *graph.Node) *graph.Node {
-	return graph.Dot(h, hd.t.cast(hd.weight)).WithOutputDType(hd.t.wide).General([]int{1}, nil, []int{1}, nil)
+	return graph.Dot(h, hd.weight).WithOutputDType(hd.t.wide).General([]int{1}, nil, []int{1}, nil)
 }
 
 // tempered are the logits of products at the temperature, with −Inf for illegal ids.
@@ -116,7 +116,7 @@ func (hd head) pull(grads gradientNodes, norm *graph.Node, saved saved, target, 
 			graph.Mul(column(byLogProb), graph.Sub(hot, p)),
 			graph.Mul(column(byEntropy), graph.Mul(p, graph.Add(logP, column(entropy)))))
 		dl = t.cast(graph.Mul(dl, hd.inverse))
-		dh := graph.Dot(dl, t.cast(hd.weight)).General([]int{1}, nil, []int{0}, nil)
+		dh := graph.Dot(dl, hd.weight).General([]int{1}, nil, []int{0}, nil)
 		dhs = append(dhs, dh)
 		if !grads.has(hd.weight) {
 			continue

@@ -81,15 +81,6 @@ func (in *inputs) donated(output int, dtype dtypes.DType, dims ...int) *graph.No
 	return in.next(dtype, dims...)
 }
 
-// tensors declares a parameter for each of the configuration's tensors.
-func (in *inputs) tensors(dtype dtypes.DType, ts []TensorShape) []*graph.Node {
-	out := make([]*graph.Node, len(ts))
-	for i, t := range ts {
-		out[i] = in.next(dtype, t.Shape...)
-	}
-	return out
-}
-
 // capture is a backend that records the builder it returned for a graph.
 type capture struct {
 	*xla.Backend

@@ -37,8 +37,10 @@ type Shapes struct {
 	MicroBatch int
 	// Sequence is the width of the rows of Score, Values and the updates, at least 2.
 	Sequence int
-	// ComputeDtype is the dtype of activations, "float32" or "bfloat16"; empty is
-	// float32. Weights, moments, norms, softmax and logits are always float32.
+	// ComputeDtype is the dtype of activations and of the matrices that they are multiplied
+	// with, "float32" or "bfloat16"; empty is float32. In bfloat16 a state has a copy of its
+	// matrices for that. What is trained, moments, gradients, norms, biases, softmax and logits
+	// are always float32.
 	ComputeDtype string
 	// Keep keeps the activations of Score's and Values' program for the backward pass of the
 	// updates, which otherwise computes each layer again from its input. In float32 it changes
@@ -62,6 +64,7 @@ const (
 	kindApply       kind = "apply"
 	kindFill        kind = "fill"
 	kindFingerprint kind = "fingerprint"
+	kindCopy        kind = "copy" // in the compute dtype
 	// Of the tensors of a base model.
 	kindBaseFingerprint kind = "base-fingerprint"
 	kindBaseFill        kind = "base-fill"
@@ -148,6 +151,11 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 	}
 	each(kindFingerprint, func(t TensorShape) builder { return buildFingerprint(t, dtypes.Float32) })
 	each(kindFill, func(t TensorShape) builder { return buildFill(t, dtypes.Float32) })
+	if of := p.net.copiedTensors(); len(of) > 0 {
+		p.progs[p.named(kindCopy)] = d.perTensor(kindCopy, of, programKey{dtype: p.net.dtype}, func(t TensorShape) builder {
+			return buildCopy(t, p.net.dtype)
+		}).hold()
+	}
 	if c.Adapted() {
 		ofBase := func(k kind, build func(TensorShape, dtypes.DType) builder) {
 			p.progs[p.named(k)] = d.perTensor(k, c.Frozen(), programKey{dtype: p.net.dtype}, func(t TensorShape) builder {

@@ -38,7 +38,7 @@ func (t network) pullSwiGLU(grads gradientNodes, w layer, a activations, dy *gra
 // pullLinear is the backward pass of linear: from dy [n, out] it computes the derivative by
 // x [n, in].
 func (t network) pullLinear(grads gradientNodes, w linear, x, dy *graph.Node) *graph.Node {
-	dx := graph.Dot(dy, t.cast(w.weight)).General([]int{1}, nil, []int{0}, nil)
+	dx := graph.Dot(dy, w.weight).General([]int{1}, nil, []int{0}, nil)
 	if grads.has(w.weight) {
 		grads.add(w.weight, graph.Dot(dy, x).WithOutputDType(t.wide).General([]int{0}, nil, []int{0}, nil))
 	}

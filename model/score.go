@@ -94,6 +94,10 @@ func (p *Programs) forward(s *State, ids []int32, temperature float32) (f *score
 	if err != nil {
 		return nil, err
 	}
+	args, err := p.weights(s)
+	if err != nil {
+		return nil, err
+	}
 	f = &scored{}
 	if f.ids, err = upload(p.device, ids, p.sh.MicroBatch, p.sh.Sequence); err != nil {
 		return nil, err
@@ -104,7 +108,7 @@ func (p *Programs) forward(s *State, ids []int32, temperature float32) (f *score
 			return nil, err
 		}
 	}
-	out, err := prog.call(append(s.weights(), f.inputs(p)...)...)
+	out, err := prog.call(append(args, f.inputs(p)...)...)
 	if err != nil {
 		f.free()
 		return nil, err

@@ -26,12 +26,15 @@ type State struct {
 	// params, m and v are in Config.Tensors order; all guarded by the device's run.
 	// A state of UploadParams has neither m nor v.
 	params, m, v []compute.Buffer
-	base         *Base // below adapters; nil: none
-	step         int64
-	fingerprint  group
-	sum          *[lanes]uint32 // of the fingerprint, where it was computed with the load
-	freed        bool
-	consumer     string // what has consumed it; empty: nothing
+	// copies are what programs in bfloat16 read in place of params, nil where they read
+	// those; nil until one has run since the load or the last update. Guarded by run.
+	copies      []compute.Buffer
+	base        *Base // below adapters; nil: none
+	step        int64
+	fingerprint group
+	sum         *[lanes]uint32 // of the fingerprint, where it was computed with the load
+	freed       bool
+	consumer    string // what has consumed it; empty: nothing
 }
 
 // NewState uploads parameters, before the first update. The zero moments are made on the
@@ -223,6 +226,7 @@ func (s *State) release() {
 		free(s.params)
 		free(s.m)
 		free(s.v)
+		s.dropCopies()
 		s.fingerprint.release()
 		s.base.release()
 	}

@@ -197,7 +197,11 @@ func (p *Programs) backward(s *State, b packed, how pass, acc *accumulated) erro
 		}
 		metrics = in.noMetrics
 	}
-	args := append(s.weights(), f.inputs(p)...)
+	args, err := p.weights(s)
+	if err != nil {
+		return err
+	}
+	args = append(args, f.inputs(p)...)
 	args = append(append(args, f.scores...), f.saved...)
 	args = append(args, in.columns, in.knobs, in.first)
 	args = append(append(args, acc.grads...), metrics)

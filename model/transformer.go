@@ -10,7 +10,7 @@ import (
 )
 
 // network builds the pieces of a transformer of any family. Activations are [rows·tokens,
-// width] in dtype; weights, norms, softmax, logits and losses are in wide.
+// width] and matrices in dtype; norms, biases, softmax, logits and losses are in wide.
 type network struct {
 	c     Config
 	dtype dtypes.DType
@@ -96,7 +96,7 @@ func (t network) meanSquare(x *graph.Node) *graph.Node {
 
 // linear is x·Wᵀ + b, and with adapters s·(x·Aᵀ)·Bᵀ more, which is computed in wide as in PEFT.
 func (t network) linear(x *graph.Node, w linear) *graph.Node {
-	y := graph.Dot(x, t.cast(w.weight)).General([]int{1}, nil, []int{1}, nil)
+	y := graph.Dot(x, w.weight).General([]int{1}, nil, []int{1}, nil)
 	if w.bias != nil {
 		y = graph.Add(y, graph.Reshape(t.cast(w.bias), 1, w.bias.Shape().Size()))
 	}

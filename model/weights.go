@@ -133,14 +133,17 @@ func (c Config) weights(all []*graph.Node) weights {
 	return w
 }
 
-// weights declares the model's tensors as inputs: those of its base model, and those that are
-// trained.
+// weights declares the model's tensors as inputs, in the dtypes in which the programs read
+// them: those of its base model, and those that are trained.
 func (t network) weights(in *inputs) weights {
 	var all []*graph.Node
 	for _, s := range t.c.Frozen() {
 		all = append(all, in.next(frozenDType(s, t.dtype), s.Shape...))
 	}
-	return t.c.weights(append(all, in.tensors(t.wide, t.c.Tensors())...))
+	for i, s := range t.c.Tensors() {
+		all = append(all, in.next(t.readDType(i, s), s.Shape...))
+	}
+	return t.c.weights(all)
 }
 
 // gradientNodes are the gradients by a model's trained tensors, in the order of Config.Tensors.

@@ -1,0 +1,92 @@
+package model
+
+import (
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// readDType is the dtype in which the programs read tensor i of Config.Tensors: that of its
+// copy, or wide if they read the tensor itself. Matrices that are trained whole have copies in
+// bfloat16. Adapters and a critic's head are computed with in wide.
+func (t network) readDType(i int, s TensorShape) dtypes.DType {
+	if t.dtype != dtypes.BFloat16 || t.c.Adapted() || t.c.ValueHead && i >= t.c.valueHead() || frozenDType(s, t.dtype) != t.dtype {
+		return t.wide
+	}
+	return t.dtype
+}
+
+// weights are the tensors that the programs read: the base model's, then the state's own, or
+// their copies in the compute dtype. The first program after a load or an update makes the
+// copies. The caller holds run.
+func (p *Programs) weights(s *State) ([]compute.Buffer, error) {
+	if err := p.copy(s); err != nil {
+		return nil, err
+	}
+	var out []compute.Buffer
+	if s.base != nil {
+		out = append(out, s.base.buffers[:len(s.c.Frozen())]...)
+	}
+	for i, x := range s.params {
+		if p.copied() && s.copies[i] != nil {
+			x = s.copies[i]
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// copied reports whether the programs read copies.
+func (p *Programs) copied() bool { return p.progs[p.named(kindCopy)] != nil }
+
+// copy makes the state's copies unless they are there. After an error there are none.
+func (p *Programs) copy(s *State) error {
+	if !p.copied() || s.copies != nil {
+		return nil
+	}
+	copies, err := p.group(kindCopy)
+	if err != nil {
+		return err
+	}
+	out, complete := make([]compute.Buffer, len(s.params)), false
+	defer func() { // also of a panic
+		if !complete {
+			free(out)
+		}
+	}()
+	for i, t := range p.c.Tensors() {
+		if p.net.readDType(i, t) == p.net.wide {
+			continue
+		}
+		made, err := copies[0].call(s.params[i])
+		if err != nil {
+			return err
+		}
+		out[i], copies = made[0], copies[1:]
+	}
+	s.copies, complete = out, true
+	return nil
+}
+
+// dropCopies frees the copies. The caller holds run.
+func (s *State) dropCopies() {
+	free(s.copies)
+	s.copies = nil
+}
+
+// copiedTensors are the tensors that the programs read as copies.
+func (t network) copiedTensors() (out []TensorShape) {
+	for i, s := range t.c.Tensors() {
+		if t.readDType(i, s) != t.wide {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// buildCopy is the program that makes a tensor's copy in the compute dtype.
+func buildCopy(t TensorShape, dtype dtypes.DType) builder {
+	return func(in *inputs) []*graph.Node {
+		return []*graph.Node{graph.ConvertDType(in.next(dtypes.Float32, t.Shape...), dtype)}
+	}
+}
