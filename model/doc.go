@@ -64,9 +64,11 @@
 // computes Values, and backward.
 //
 // The others are called tensor by tensor, and there is one for each shape of a tensor. square
-// gives the norm of the gradient, apply is AdamW, fingerprint hashes the state, and fill makes
-// tensors of zeros. An update is made in the memory of its state: it reads the gradient and
-// decides whether it is finite, and then writes.
+// gives the norm of the gradient, apply is AdamW, fingerprint hashes the state, fill makes
+// tensors of zeros, and copy makes the bfloat16 matrices that all programs read where that is the
+// compute dtype: once after a load and once after an update, which frees the old ones first. An
+// update is made in the memory of its state: it reads the gradient and decides whether it is
+// finite, and then writes.
 //
 // Programs that do not depend on a width are shared between Programs of different widths,
 // so a turn with a wider context compiles only its own prefill and decode.

@@ -41,7 +41,7 @@ func (d Derived) String() string {
 	}
 	row("device: weights and moments", size(m.Weights+m.Moments), "float32")
 	if m.ComputeCopy > 0 {
-		row("device: copies to compute with", size(m.ComputeCopy), BFloat16+", while sampling")
+		row("device: copies to compute with", size(m.ComputeCopy), BFloat16+", of the matrices")
 	}
 	if m.Critic > 0 {
 		row("device: critic", size(m.Critic), "weights and moments")

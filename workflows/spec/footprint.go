@@ -18,8 +18,9 @@ const (
 // to compute with it.
 type footprint struct {
 	m ModelShape
-	// weights are the bytes of the weights that the programs read, and trained those of them
-	// that are trained, in float32.
+	// weights are the bytes of the weights that the programs read: matrices in the compute dtype,
+	// but adapters and a critic's head in float32, as norms and biases. trained are those of
+	// what is trained, in float32.
 	weights, trained int64
 	width            int64 // bytes of a number in the compute dtype
 	cpu              bool
@@ -44,8 +45,25 @@ func footprintOf(t Train, m ModelShape, cpu bool) footprint {
 	if f.lora != nil {
 		f.trained = float32Bytes * m.adapterParameters(f.lora)
 	}
+	return f.reading()
+}
+
+// reading sets weights.
+func (f footprint) reading() footprint {
 	f.weights = f.frozen() + f.trained
+	if f.lora == nil {
+		f.weights -= (float32Bytes - f.width) * f.whole()
+	}
 	return f
+}
+
+// whole is the number of weights of a whole model's matrices. A critic's lacks the head.
+func (f footprint) whole() int64 {
+	n := f.matrices() + f.vocabulary*f.hidden
+	if !f.m.Tied && !f.value {
+		n += f.vocabulary * f.hidden
+	}
+	return n
 }
 
 // frozen is the bytes of the base model below adapters: matrices in the compute dtype, norms
@@ -56,11 +74,16 @@ func (f footprint) frozen() int64 {
 	}
 	m := f.m
 	m.Tied = m.Tied || f.value
-	matrices := f.matrices() + f.vocabulary*f.hidden
-	if !m.Tied {
-		matrices += f.vocabulary * f.hidden
+	return f.width*f.whole() + float32Bytes*(m.Parameters()-f.whole())
+}
+
+// copies is the bytes of the copies in the compute dtype, if that is not float32, of matrices
+// that are trained whole. They are held from the first program after an update to the next.
+func (f footprint) copies() int64 {
+	if f.lora != nil || f.width == float32Bytes {
+		return 0
 	}
-	return f.width*matrices + float32Bytes*(m.Parameters()-matrices)
+	return f.width * f.whole()
 }
 
 // lossColumns are about the numbers of a token that the loss reads.
@@ -72,8 +95,7 @@ func (f footprint) critic() footprint {
 	if f.lora != nil {
 		f.trained = float32Bytes * (f.m.adapterParameters(f.lora) + f.hidden)
 	}
-	f.weights = f.frozen() + f.trained
-	return f
+	return f.reading()
 }
 
 // criticParameters is the number of a critic's weights: its head is a vector.
@@ -89,9 +111,8 @@ func (f footprint) name(kind string) string {
 	return kind
 }
 
-// half reports whether the compute dtype is not float32, so that programs make copies of
-// float32 weights in it. Frozen weights have it already, but a CPU widens them.
-func (f footprint) half() bool { return f.width < float32Bytes && (f.lora == nil || f.cpu) }
+// widens reports whether the compute dtype is not float32 and the programs widen it: a CPU's.
+func (f footprint) widens() bool { return f.width < float32Bytes && f.cpu }
 
 // active is the bytes of a number that is computed with.
 func (f footprint) active() int64 {
@@ -99,34 +120,6 @@ func (f footprint) active() int64 {
 		return float32Bytes
 	}
 	return f.width
-}
-
-// headCopy is the bytes of the head in the compute dtype, if that is not float32.
-func (f footprint) headCopy() int64 {
-	if !f.half() {
-		return 0
-	}
-	return f.width * f.vocabulary * f.hidden
-}
-
-// layerCopies is the bytes of the copies of the layers' matrices that the backward pass holds
-// at once if the compute dtype is not float32: a layer's, or on a CPU one of the SwiGLU's
-// matrices of each layer, all three where layers are computed again. Of frozen matrices, which
-// have the compute dtype, a CPU has the widened ones.
-func (f footprint) layerCopies() int64 {
-	switch {
-	case !f.half():
-		return 0
-	case f.cpu && f.lora != nil:
-		return float32Bytes * f.matrices()
-	case f.cpu:
-		n := f.width * f.layers * f.hidden * f.inner
-		if f.keep {
-			return n
-		}
-		return 3 * n
-	}
-	return f.width * f.matrices() / max(f.layers, 1)
 }
 
 // matrices is the number of weights of the layers' matrices.
@@ -211,27 +204,14 @@ func (f footprint) prefill(rows, prompt, positions int64) Program {
 // pass is the sizes of a pass of generation.
 type pass struct{ rows, prompt, fresh int64 }
 
-// step is what a step of decoding needs: three tensors of logits, two of scores, the copies of
-// the weights, and on a CPU one layer's keys or values widened.
+// step is what a step of decoding needs: three tensors of logits, two of scores, and on a CPU
+// that widens them the matrices and one layer's keys or values.
 func (f footprint) step(s pass) int64 {
-	n := 3*float32Bytes*s.rows*f.vocabulary + 2*float32Bytes*s.rows*int64(f.m.Heads)*(s.prompt+s.fresh) + f.copies()
-	if f.half() && f.cpu {
-		n += float32Bytes * s.rows * (s.prompt + s.fresh) * f.keys
+	n := 3*float32Bytes*s.rows*f.vocabulary + 2*float32Bytes*s.rows*int64(f.m.Heads)*(s.prompt+s.fresh)
+	if f.widens() {
+		n += float32Bytes*f.matrices() + f.table() + float32Bytes*s.rows*(s.prompt+s.fresh)*f.keys
 	}
 	return n
-}
-
-// copies is what decoding makes of the weights if the compute dtype is not float32: the
-// matrices in that dtype. A CPU holds them twice, as the loop's state and before, and the head
-// also widened.
-func (f footprint) copies() int64 {
-	switch {
-	case !f.half():
-		return 0
-	case f.cpu:
-		return 2*f.width*f.matrices() + 2*f.headCopy() + f.table()
-	}
-	return f.width*f.matrices() + f.headCopy()
 }
 
 // sampledBytes are those of a number for each token that is sampled.
@@ -261,7 +241,7 @@ func (f footprint) decodeChunk(s pass) Program {
 }
 
 // forward scores a micro-batch. It needs what a layer needs, or the head: three tensors of
-// logits, four where the positions are in several chunks, and then its copy too.
+// logits, four where the positions are in several chunks.
 func (f footprint) forward(rows, width int64) Program {
 	n := rows * width
 	p := Program{
@@ -274,9 +254,9 @@ func (f footprint) forward(rows, width int64) Program {
 	logits, several := f.logits(n)
 	head := 3 * logits
 	if several {
-		head = 4*logits + f.headCopy()
+		head = 4 * logits
 	}
-	p.Temporary = max(p.Temporary, head, logits+f.headCopy())
+	p.Temporary = max(p.Temporary, head)
 	return p
 }
 
@@ -286,8 +266,8 @@ func (f footprint) forward(rows, width int64) Program {
 // tensors of scores, of one block of queries, in place of the inner tensors, and the derivatives by
 // keys and values of each block; and two inner tensors more where it computes the layer again.
 // Besides there is the gradient of the embedding where it is trained. Or it needs the head's: its
-// gradient and two tensors of logits, where the positions are in several chunks two of both; and
-// the copy of the head and its gradient.
+// gradient and two tensors of logits, where the positions are in several chunks two of both. A
+// CPU that widens what it computes with has the head widened where the logits were kept.
 func (f footprint) backward(rows, width int64) Program {
 	n := rows * width
 	scores, blocks := f.scores(rows, width)
@@ -312,9 +292,11 @@ func (f footprint) backward(rows, width int64) Program {
 		if several {
 			head = 2 * (table + logits)
 		}
-		p.Temporary = max(p.Temporary, head+2*f.headCopy())
+		if f.widens() && f.keep {
+			head += f.table()
+		}
+		p.Temporary = max(p.Temporary, head)
 	}
-	p.Temporary += f.layerCopies()
 	return p
 }
 

@@ -14,8 +14,9 @@ type Memory struct {
 	Weights   int64 `json:"weights"`
 	Moments   int64 `json:"moments"`
 	Gradients int64 `json:"gradients"`
-	// ComputeCopy is what sampling makes of the weights in the compute dtype, if that is not
-	// float32.
+	// ComputeCopy is the copy of the weights in the compute dtype, if that is not float32, of
+	// matrices that are trained whole: the policy's, its critic's and the reference's. Each
+	// update makes a new one.
 	ComputeCopy int64 `json:"compute_copy"`
 	// Critic is its weights and moments, Reference the reference's weights; 0 in a run
 	// without.
@@ -63,7 +64,7 @@ func memory(t Train, m ModelShape, d Derived) Memory {
 	if t.Update.Reference() {
 		u.Reference = u.Weights
 	}
-	u.ComputeCopy = f.copies()
+	u.ComputeCopy = copies(t, f)
 	if !d.ContextsKnown {
 		return u
 	}
@@ -83,6 +84,18 @@ func memory(t Train, m ModelShape, d Derived) Memory {
 	return u
 }
 
+// copies is the bytes of all copies of weights that a run holds.
+func copies(t Train, policy footprint) int64 {
+	n := policy.copies()
+	if t.Update.Reference() {
+		n *= 2
+	}
+	if t.Credit.Critic() {
+		n += policy.critic().copies()
+	}
+	return n
+}
+
 // Programs are the estimates of a run's programs on a GPU or a CPU, in the order in which an
 // iteration runs them. The widths of its contexts are known.
 func Programs(t Train, m ModelShape, cpu bool) []Program {
@@ -94,7 +107,7 @@ func Programs(t Train, m ModelShape, cpu bool) []Program {
 	if t.Update.Reference() {
 		reference = trained
 	}
-	held := f.frozen() + 3*trained + 3*critic + reference // between two steps
+	held := f.frozen() + 3*trained + 3*critic + reference + copies(t, f) // between two steps
 	var out []Program
 	add := func(p Program, beside int64) {
 		p.Beside = beside
@@ -118,7 +131,7 @@ func Programs(t Train, m ModelShape, cpu bool) []Program {
 		add(f.backward(rows, width), held-f.weights)
 		square, apply := f.square(), f.apply()
 		add(square, held+gradients-square.Inputs)
-		add(apply, held+gradients-apply.Inputs)
+		add(apply, held-f.copies()+gradients-apply.Inputs)
 	}
 	update(f)
 	if critic > 0 {

@@ -82,11 +82,11 @@ func TestSizesFitTheDevice(t *testing.T) {
 		pass, micro int // of the spec; 0 is the default
 	}{
 		"an 80 GB card":             {``, 0, 4},
-		"a micro-batch has no room": {`,"limits":{"device_gb":10},"rollout":{"turns":1,"groups":4,"group_size":2,"prompt_tokens":[4096]}`, 0, 2},
+		"a micro-batch has no room": {`,"limits":{"device_gb":11},"rollout":{"turns":1,"groups":4,"group_size":2,"prompt_tokens":[4096]}`, 0, 2},
 		"a pass has none":           {`,"limits":{"device_gb":12},"update":{"micro_batch":1}`, 32, 1},
-		"both have none":            {`,"limits":{"device_gb":10}`, 8, 2},
-		"a written micro-batch":     {`,"limits":{"device_gb":10},"rollout":{"turns":1,"groups":4,"group_size":2,"prompt_tokens":[4096]},"update":{"micro_batch":4}`, 0, 4},
-		"a written pass":            {`,"limits":{"device_gb":10},"rollout":{"turns":1,"groups":4,"group_size":2,"prompt_tokens":[4096],"pass_rows":8}`, 8, 2},
+		"both have none":            {`,"limits":{"device_gb":11}`, 8, 2},
+		"a written micro-batch":     {`,"limits":{"device_gb":11},"rollout":{"turns":1,"groups":4,"group_size":2,"prompt_tokens":[4096]},"update":{"micro_batch":4}`, 0, 4},
+		"a written pass":            {`,"limits":{"device_gb":11},"rollout":{"turns":1,"groups":4,"group_size":2,"prompt_tokens":[4096],"pass_rows":8}`, 8, 2},
 		"a card that is too small":  {`,"limits":{"device_gb":4}`, 0, 4},
 		"a card of the same memory": {`,"limits":{"device_gb":80}`, 0, 4},
 	} {
@@ -114,7 +114,7 @@ func TestRecomputeFitsTheDevice(t *testing.T) {
 		"auto, written":            {``, `"recompute":"auto"`, "never", 4},
 		"a card of 20 GB":          {`"device_gb":20`, ``, "always", 4},
 		"a smaller micro-batch":    {`"device_gb":20`, `"micro_batch":1`, "never", 1},
-		"no room for either":       {`"device_gb":10`, ``, "always", 2},
+		"no room for either":       {`"device_gb":11`, ``, "always", 2},
 		"never, written":           {`"device_gb":20`, `"recompute":"never","micro_batch":4`, "never", 4},
 		"always, written":          {``, `"recompute":"always"`, "always", 4},
 		"a card that is too small": {`"device_gb":4`, ``, "always", 4},
