@@ -101,7 +101,7 @@ func TestFailuresEndTheWorker(t *testing.T) {
 	require.Equal(t, activities.KindOutOfMemory, run.KindOf(err))
 	require.ErrorContains(t, err, "Out of memory allocating 281474976710656 bytes")
 	require.ErrorContains(t, err, "the spec is estimated to need ")
-	require.ErrorContains(t, err, "; lower update.micro_batch (4)")
+	require.ErrorContains(t, err, `; set update.recompute to "always"`)
 	require.Less(t, len(err.Error()), 1500)
 	require.Nil(t, e.state)
 	require.Empty(t, e.programs)

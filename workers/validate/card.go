@@ -61,9 +61,10 @@ func usable(card int64) int64 {
 	return max(0, min(int64(usableShare*float64(card)), card-leastReserve))
 }
 
-// cardOf compares what a spec needs, whose context widths are known, with a device. sized is
-// the spec as the start of a run completes it for another limits.device_gb.
-func cardOf(t spec.Train, shape spec.ModelShape, card int64, sized func(deviceGB int) spec.Train) *Card {
+// cardOf compares what a spec needs, whose context widths are known, with a device. written is
+// the update.recompute that a person wrote, and sized the spec as the start of a run completes it
+// for another limits.device_gb.
+func cardOf(t spec.Train, shape spec.ModelShape, card int64, written string, sized func(deviceGB int) spec.Train) *Card {
 	d := spec.Derive(t, shape)
 	c := &Card{
 		Bytes: card, Usable: usable(card), Needs: d.Memory.Peak, Host: d.HostBytes() + hostBuffers,
@@ -74,20 +75,23 @@ func cardOf(t spec.Train, shape spec.ModelShape, card int64, sized func(deviceGB
 		if gb := int(c.Usable >> 30); gb > 0 && spec.Derive(sized(gb), shape).Memory.Peak <= c.Usable {
 			c.Changes = []string{fmt.Sprintf("limits.device_gb: %d, which sets rollout.pass_rows, update.micro_batch and update.recompute", gb)}
 		}
-		c.Changes = append(c.Changes, changes(t, shape, c.Usable)...)
+		c.Changes = append(c.Changes, changes(t, shape, c.Usable, written)...)
 	}
 	return c
 }
 
 // changes lists changes of a spec that make it fit, the mildest first. What changes nothing
-// about the algorithm comes before what does.
-func changes(t spec.Train, shape spec.ModelShape, usable int64) []string {
+// about the algorithm comes before what does. The start of a run decides update.recompute of the
+// changed spec anew, unless a person has written it.
+func changes(t spec.Train, shape spec.ModelShape, usable int64, written string) []string {
 	var out []string
-	fits := func(edit func(*spec.Train)) bool {
+	fitsAs := func(shape spec.ModelShape, edit func(*spec.Train)) bool {
 		u := t
+		u.Update.Recompute = written
 		edit(&u)
-		return spec.Derive(u, shape).Memory.Peak <= usable
+		return spec.Derive(u.WithRecompute(shape), shape).Memory.Peak <= usable
 	}
+	fits := func(edit func(*spec.Train)) bool { return fitsAs(shape, edit) }
 	again := func(u *spec.Train) { u.Update.Recompute = spec.RecomputeAlways }
 	if t.Update.Keeps() && fits(again) {
 		out = append(out, fmt.Sprintf("update.recompute: %q", spec.RecomputeAlways))
@@ -120,7 +124,7 @@ func changes(t spec.Train, shape spec.ModelShape, usable int64) []string {
 	peak := spec.Derive(t, shape).Memory.Peak
 	for _, name := range slices.Backward(families.Names()) {
 		smaller, err := families.ByName(name)
-		if s := run.ShapeOf(smaller.Config); err == nil && s.Unbiased == shape.Unbiased && s.HeadNorms == shape.HeadNorms && s.Parameters() < shape.Parameters() && spec.Derive(t, s).Memory.Peak <= usable {
+		if s := run.ShapeOf(smaller.Config); err == nil && s.Unbiased == shape.Unbiased && s.HeadNorms == shape.HeadNorms && s.Parameters() < shape.Parameters() && fitsAs(s, func(*spec.Train) {}) {
 			out = append(out, fmt.Sprintf("a smaller model, such as %s", name))
 			break
 		}

@@ -57,7 +57,7 @@ func CheckTrain(b []byte, card int64) (Train, error) {
 	if err != nil {
 		return Train{}, err
 	}
-	measured, sized := t, func(int) spec.Train { return t }
+	measured, written, sized := t, t.Update.Recompute, func(int) spec.Train { return t }
 	if m.unknown == "" {
 		if measured, err = run.WithWidths(t, m.files); err != nil {
 			return Train{}, err
@@ -93,7 +93,7 @@ func CheckTrain(b []byte, card int64) (Train, error) {
 		if m.unknown != "" {
 			return Train{}, fmt.Errorf("--card: the size of the model is not known: %s", m.unknown)
 		}
-		out.Card = cardOf(measured, m.shape, card, sized)
+		out.Card = cardOf(measured, m.shape, card, written, sized)
 	}
 	return out, nil
 }

@@ -20,7 +20,7 @@ func (t Train) WithSizes(m ModelShape, document []byte) Train {
 	if t.Rollout.ChunkTokens == 0 && t.Policy.Starter == nil && t.freshTokens() > loadedChunk {
 		t.Rollout.ChunkTokens = loadedChunk
 	}
-	t = t.fitting(m, !Writes(document, MicroBatch)).recomputing(m)
+	t = t.fitting(m, !Writes(document, MicroBatch)).WithRecompute(m)
 	budget := workSecond * int64(t.Limits.ActivitySeconds) / max(m.Parameters(), 1)
 	if t.Limits.GenerateRows == 0 {
 		rows, tokens := t.generated()
@@ -120,9 +120,9 @@ func (t Train) fitting(m ModelShape, changeable bool) Train {
 	return t
 }
 
-// recomputing decides update.recompute, if a person has not: activations are kept where the
+// WithRecompute decides update.recompute, if a person has not: activations are kept where the
 // run's peak is then within keepShare of the device's memory.
-func (t Train) recomputing(m ModelShape) Train {
+func (t Train) WithRecompute(m ModelShape) Train {
 	if t.Update.Sized() {
 		return t
 	}
