@@ -16,7 +16,7 @@ func TestErrors(t *testing.T) {
 			PolicyOptions{Clips: []Clip{{0.2, 0.28}}, Aggregation: loss.TokenMean}
 	}
 	for text, change := range map[string]func(*PolicyBatch, *PolicyOptions){
-		`ratio "turn"`: func(_ *PolicyBatch, o *PolicyOptions) { o.Ratio = "turn" },
+		`ratio "word"`: func(_ *PolicyBatch, o *PolicyOptions) { o.Ratio = "word" },
 		"no clip":      func(_ *PolicyBatch, o *PolicyOptions) { o.Clips = nil },
 		"the clip of turn 0 is 1.5 below and 0 above 1": func(_ *PolicyBatch, o *PolicyOptions) { o.Clips = []Clip{{1.5, 0}} },
 		"the clip of turn 0 is 0 below and +Inf above":  func(_ *PolicyBatch, o *PolicyOptions) { o.Clips = []Clip{{0, math.Inf(1)}} },
@@ -33,12 +33,12 @@ func TestErrors(t *testing.T) {
 		"0 rows of reference": func(b *PolicyBatch, o *PolicyOptions) {
 			b.RefLogProbs, o.KLCoefficient, o.KLEstimator = nil, 1, loss.K3
 		},
-		"bounds by turn, but no turns":    func(_ *PolicyBatch, o *PolicyOptions) { o.Clips = append(o.Clips, Clip{}) },
-		"turns of 2 rows":                 func(b *PolicyBatch, _ *PolicyOptions) { b.Turns = [][]int{{0}, {0}} },
-		"row 0 has 1 turns for 2 tokens":  func(b *PolicyBatch, _ *PolicyOptions) { b.Turns = [][]int{{0}} },
-		"row 0, token 1 is of turn -1":    func(b *PolicyBatch, _ *PolicyOptions) { b.Turns = [][]int{{0, -1}} },
-		"2 row weights for 1 rows":        func(b *PolicyBatch, _ *PolicyOptions) { b.RowWeights = []float64{1, 1} },
-		"the weight of row 0 is -1, must": func(b *PolicyBatch, _ *PolicyOptions) { b.RowWeights = []float64{-1} },
+		"bounds or ratios by turn, but no turns": func(_ *PolicyBatch, o *PolicyOptions) { o.Clips = append(o.Clips, Clip{}) },
+		"turns of 2 rows":                        func(b *PolicyBatch, _ *PolicyOptions) { b.Turns = [][]int{{0}, {0}} },
+		"row 0 has 1 turns for 2 tokens":         func(b *PolicyBatch, _ *PolicyOptions) { b.Turns = [][]int{{0}} },
+		"row 0, token 1 is of turn -1":           func(b *PolicyBatch, _ *PolicyOptions) { b.Turns = [][]int{{0, -1}} },
+		"2 row weights for 1 rows":               func(b *PolicyBatch, _ *PolicyOptions) { b.RowWeights = []float64{1, 1} },
+		"the weight of row 0 is -1, must":        func(b *PolicyBatch, _ *PolicyOptions) { b.RowWeights = []float64{-1} },
 	} {
 		t.Run(text, func(t *testing.T) {
 			b, o := good()
