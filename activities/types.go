@@ -238,8 +238,8 @@ type SelectResult struct {
 	// stored then.
 	More         bool      `json:"more,omitempty"`
 	Trajectories store.Ref `json:"trajectories"`
-	// Components is the table of the rewards in parts, Texts that of the frequent texts; nil
-	// in a run without.
+	// Components is the table of the rewards in parts, and Texts the table of the frequent
+	// texts. Each is nil if the spec asks for no such rewards.
 	Components *store.Ref `json:"components,omitempty"`
 	Texts      *store.Ref `json:"texts,omitempty"`
 	Rows       int        `json:"rows"` // rows selected; 0: the update is skipped

@@ -44,9 +44,10 @@ func baseOf(p spec.Policy, l model.LoRA) (string, error) {
 	return "", fmt.Errorf("these are adapters whose base model is %q, which is no name of the hub: name it in policy.base: %w", l.Base, activities.ErrModelInvalid)
 }
 
-// LocalAdapters are the adapters in a folder of this machine that a policy starts with: the
-// policy as the start of a run resolves it, and that of the base model. Of a folder that holds
-// none both are the policy itself. document is what a person wrote; see spec.Policy.Starting.
+// LocalAdapters looks for adapters in a folder of this machine that a policy starts with. It
+// returns the policy as the start of a run resolves it, and a policy that starts with the base
+// model. If the folder has no adapters, both are p. document is what a person wrote; see
+// spec.Policy.Starting.
 func LocalAdapters(path string, p spec.Policy, document []byte) (resolved, base spec.Policy, err error) {
 	root, err := os.OpenRoot(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -144,7 +144,7 @@ func AddComponents(rows []TrajectoryRow, components []ComponentRow) error {
 			if c.Turn < 0 || int(c.Turn) >= len(r.Added) {
 				return fmt.Errorf("component %s of row %d is of turn %d, and the row has %d: %w", c.Component, c.Row, c.Turn+1, len(r.Added), store.ErrInvalid)
 			}
-			r.Added[c.Turn] += c.Weight * c.Value
+			r.Added[c.Turn] += float64(c.Weight * c.Value) // rounded, so that no machine fuses it
 			at++
 		}
 	}

@@ -6,9 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"regexp"
 
 	"github.com/reprise-rl/reprise/envs"
@@ -94,7 +92,7 @@ func (m *MathQA) load(table *envs.Options) {
 	if o.File != "" {
 		var err error
 		if content, err = Open(o.File); err != nil {
-			fileProblem(table, o.File, err)
+			table.WrongFile("file", o.File, err, "a file of questions")
 			return
 		}
 	}
@@ -106,7 +104,7 @@ func (m *MathQA) load(table *envs.Options) {
 	}
 	questions, err := Read(content, Fields{Question: o.QuestionField, Answer: o.AnswerField, Marker: o.AnswerMarker})
 	if err != nil {
-		fileProblem(table, o.File, err)
+		table.WrongFile("file", o.File, err, "a file of questions")
 		return
 	}
 	for _, q := range questions {
@@ -128,20 +126,6 @@ func (m *MathQA) load(table *envs.Options) {
 		}
 		m.questions = kept
 	}
-}
-
-// fileProblem adds what is wrong with a file.
-func fileProblem(table *envs.Options, path string, err error) {
-	var system *fs.PathError
-	if errors.As(err, &system) {
-		err = system.Err // without the path, which the problem names already
-	}
-	found, want := fmt.Sprintf("%q (%v)", path, err), "a file of questions"
-	var wrong *FileError
-	if errors.As(err, &wrong) {
-		found, want = fmt.Sprintf("%q: %s", path, wrong.Place()), wrong.Want
-	}
-	table.WrongFound("file", found, want)
 }
 
 // split says what a question is for, by the question alone.

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -68,35 +66,18 @@ func (e *FileError) Place() string {
 	return fmt.Sprintf("line %d, column %d", e.Line, e.Column)
 }
 
+// Allowed is what the file may have there.
+func (e *FileError) Allowed() string { return e.Want }
+
 func (e *FileError) Error() string { return e.Place() + ": want " + e.Want }
 
 // Open reads a file's bytes. Only a regular file of at most MaxFile bytes is read.
 func Open(path string) ([]byte, error) {
-	// Looked at before it is opened, since opening a pipe waits for its writer.
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
+	content, want, err := envs.ReadFile(path, MaxFile)
+	if want != "" {
+		return nil, &FileError{Want: want}
 	}
-	if !info.Mode().IsRegular() {
-		return nil, &FileError{Want: "a regular file"}
-	}
-	tooLarge := &FileError{Want: fmt.Sprintf("at most %d bytes", MaxFile)}
-	if info.Size() > MaxFile {
-		return nil, tooLarge
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read questions: %w", err)
-	}
-	if len(content) > MaxFile {
-		return nil, tooLarge // it has grown
-	}
-	return content, nil
+	return content, err
 }
 
 // Read gives the questions of a file's content: Parquet if it begins like Parquet, JSON

@@ -62,18 +62,19 @@ func checklist(o *envs.Options) Module {
 				steps[k] = append(steps[k], p.holds(soFar))
 			}
 		}
-		paid, err := reward.ChecklistSteps(weights, steps)
+		var paid []float64
+		var err error
+		if level == "turn" {
+			paid, err = reward.ChecklistSteps(weights, steps)
+		} else {
+			var score float64
+			score, err = reward.Checklist(weights, steps)
+			paid = atEnd(e, score)
+		}
 		if err != nil {
 			panic(fmt.Sprintf("rewards: %v", err)) // every step has all items
 		}
-		if level == "turn" {
-			return paid
-		}
-		score, err := reward.Checklist(weights, steps)
-		if err != nil {
-			panic(fmt.Sprintf("rewards: %v", err)) // as above
-		}
-		return atEnd(e, score)
+		return paid
 	})
 	if level == "turn" {
 		m.Stage = OfTurn

@@ -102,7 +102,7 @@ func (e *episode) plan() []string {
 	return best
 }
 
-// copy is the episode, to go on by itself.
+// copy is an episode in the same state. What is done to it does not change the original.
 func (e *episode) copy() *episode {
 	c := *e
 	c.session = e.session.clone()

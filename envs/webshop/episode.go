@@ -213,5 +213,5 @@ func (s *session) key() string {
 // Done implements envs.Episode.
 func (e *episode) Done() bool { return e.session.page == donePage }
 
-// Success implements envs.Episode: the purchase pays all that there is.
+// Success implements envs.Episode: the purchase has the full reward.
 func (e *episode) Success() bool { return e.Done() && e.reward() >= 1 }

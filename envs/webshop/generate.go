@@ -75,7 +75,7 @@ func newFamily(r *rand.Rand) []Product {
 		axes[i] = Axis{Name: a.Name, Values: values[:2+r.IntN(len(values)-2)]}
 	}
 	price := float64(500+r.IntN(45000)) / 100
-	make := func(attributes []string) Product {
+	product := func(attributes []string) Product {
 		p := Product{
 			Title:       strings.Join(slices.DeleteFunc([]string{brand, titled(adjective), titled(attributes[0]), titled(k.noun), pack}, func(s string) bool { return s == "" }), " "),
 			Description: fmt.Sprintf("%s from %s, for every day. %s and %s.", titled(k.noun), brand, titled(attributes[0]), attributes[1]),
@@ -87,20 +87,20 @@ func newFamily(r *rand.Rand) []Product {
 		p.Nouns = strings.Fields(k.noun)
 		return p
 	}
-	target := make(pool[:3])
+	target := product(pool[:3])
 	target.Instructions = []Instruction{{Text: fmt.Sprintf("Find me %s %s that are %s", adjective, k.noun, strings.Join(pool[:asked], " and ")), Attributes: slices.Clone(pool[:asked])}}
 	other := slices.Clone(pool[:3])
 	other[r.IntN(asked)] = pool[3]
-	twins := []Product{make(other)}
-	lacking := make(pool[:3])
+	twins := []Product{product(other)}
+	lacking := product(pool[:3])
 	axis := r.IntN(len(axes))
 	lacking.Axes = slices.Clone(axes)
 	lacking.Axes[axis].Values = slices.Delete(slices.Clone(axes[axis].Values), 0, 1)
 	twins = append(twins, lacking)
 	if r.IntN(2) == 0 {
-		dear := make(pool[:3])
-		dear.Prices = []float64{price + 50}
-		twins = append(twins, dear)
+		expensive := product(pool[:3])
+		expensive.Prices = []float64{price + 50}
+		twins = append(twins, expensive)
 	}
 	return append([]Product{target}, twins...)
 }

@@ -4,9 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"sync"
 
 	"github.com/reprise-rl/reprise/envs"
@@ -40,6 +38,9 @@ type loadedCatalogue struct {
 // keptCatalogues is how many stay in memory.
 const keptCatalogues = 4
 
+// anyFile is what the options of files name.
+const anyFile = "one of WebShop's files"
+
 // load reads the files, or generates a catalogue, and lists the goals of the split.
 func (w *WebShop) load(table *envs.Options) {
 	s := &w.options
@@ -51,7 +52,7 @@ func (w *WebShop) load(table *envs.Options) {
 		}
 		content, err := Open(f.path)
 		if err != nil {
-			fileProblem(table, name, f.path, err)
+			table.WrongFile(name, f.path, err, anyFile)
 			return
 		}
 		sum := sha256.Sum256(content)
@@ -72,7 +73,7 @@ func (w *WebShop) load(table *envs.Options) {
 	var name string
 	var err error
 	if w.shop, name, err = load(from, contents); err != nil {
-		fileProblem(table, name, s.files()[name].path, err)
+		table.WrongFile(name, s.files()[name].path, err, anyFile)
 		return
 	}
 	w.list(table)
@@ -151,18 +152,4 @@ func (p *Product) split() string {
 		return Test
 	}
 	return Train
-}
-
-// fileProblem adds what is wrong with a file.
-func fileProblem(table *envs.Options, option, path string, err error) {
-	var system *fs.PathError
-	if errors.As(err, &system) {
-		err = system.Err // without the path, which the problem names already
-	}
-	found, want := fmt.Sprintf("%q (%v)", path, err), "one of WebShop's files"
-	var wrong *FileError
-	if errors.As(err, &wrong) {
-		found, want = fmt.Sprintf("%q: %s", path, wrong.Place()), wrong.Want
-	}
-	table.WrongFound(option, found, want)
 }

@@ -36,6 +36,12 @@ var reinforcePlusPlusBaseline = Algorithm{
 //
 // Errors are of kind ErrRewards or ErrInput.
 func ReinforcePlusPlus(rewards [][]float64, mask [][]bool, gamma float64) ([][]float64, error) {
+	return whitenedReturns(rewards, mask, gamma, false)
+}
+
+// whitenedReturns are the discounted returns of the sampled tokens, whitened. With byTurn a
+// token sees the rewards of its own turn alone.
+func whitenedReturns(rewards [][]float64, mask [][]bool, gamma float64, byTurn bool) ([][]float64, error) {
 	if err := checkUnit("Gamma", gamma); err != nil {
 		return nil, err
 	}
@@ -49,6 +55,8 @@ func ReinforcePlusPlus(rewards [][]float64, mask [][]bool, gamma float64) ([][]f
 			if sampled[t] {
 				sum = rewards[row][t] + float64(gamma*sum)
 				returns[row][t] = sum
+			} else if byTurn {
+				sum = 0
 			}
 		}
 	}

@@ -17,24 +17,5 @@ var reinforcePlusPlusVerl = Algorithm{
 //
 // Arguments, result and errors are those of ReinforcePlusPlus.
 func ReinforcePlusPlusVerl(rewards [][]float64, mask [][]bool, gamma float64) ([][]float64, error) {
-	if err := checkUnit("Gamma", gamma); err != nil {
-		return nil, err
-	}
-	if err := checkTokenRewards(rewards, mask); err != nil {
-		return nil, err
-	}
-	returns := zeros(mask)
-	for row, sampled := range mask {
-		sum := 0.0
-		for t := len(sampled) - 1; t >= 0; t-- {
-			if !sampled[t] {
-				sum = 0
-				continue
-			}
-			sum = rewards[row][t] + float64(gamma*sum)
-			returns[row][t] = sum
-		}
-	}
-	whiten(returns, mask)
-	return returns, nil
+	return whitenedReturns(rewards, mask, gamma, true)
 }

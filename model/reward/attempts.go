@@ -33,7 +33,7 @@ func (a Attempts) Stage1(o AttemptOptions) ([]float64, error) {
 	}
 	out := make([]float64, len(a.Reward1))
 	for i := range out {
-		out[i] = a.Reward2[i] - o.Beta1*(a.KL1[i]+a.KL2[i]) - o.Beta2*a.KL1[i]
+		out[i] = a.Reward2[i] - float64(o.Beta1*(a.KL1[i]+a.KL2[i])) - float64(o.Beta2*a.KL1[i])
 	}
 	return out, nil
 }
@@ -48,8 +48,8 @@ func (a Attempts) Stage2(o AttemptOptions) (first, second, bonus []float64, err 
 	for i := range a.Reward1 {
 		b := o.Alpha * (a.Reward2[i] - a.Reward1[i])
 		bonus = append(bonus, b)
-		first = append(first, a.Reward1[i]-o.Beta1*a.KL1[i])
-		second = append(second, a.Reward2[i]+b-o.Beta1*a.KL2[i])
+		first = append(first, a.Reward1[i]-float64(o.Beta1*a.KL1[i]))
+		second = append(second, a.Reward2[i]+b-float64(o.Beta1*a.KL2[i]))
 	}
 	return first, second, bonus, nil
 }

@@ -69,7 +69,7 @@ func StateTurn(formatted bool, formatReward, weight float64, scores ...float64) 
 	}
 	sum := formatReward
 	for _, s := range scores {
-		sum += weight * s
+		sum += float64(weight * s)
 	}
 	return sum
 }

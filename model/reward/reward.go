@@ -52,7 +52,7 @@ func Length(tokens []int, correct []bool) ([]float64, error) {
 // changes no best play (Ng, Harada and Russell 1999). With gains only, a step that loses
 // potential costs nothing: a policy that steps back and forth is paid each time.
 func Progress(before, after, gamma float64, gainsOnly bool) float64 {
-	change := gamma*after - before
+	change := float64(gamma*after) - before
 	if gainsOnly {
 		return max(0, change)
 	}

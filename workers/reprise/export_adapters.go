@@ -77,7 +77,9 @@ func drawnAdapters(ctx context.Context, s store.Store, rc *run.Context, files ma
 // unfinished is the folder, in the folder that is written, of a model that is not whole.
 const unfinished = ".unfinished"
 
-// writeWhole writes a whole model with its other files into a folder that is new, empty, or has what an interrupted export left. Files are named as they are to be once all are written.
+// writeWhole writes a whole model with its other files into a folder that is new, empty, or
+// has what an interrupted export left. All files are written below unfinished first, and moved
+// to their places when they are complete.
 func writeWhole(dir string, policy model.Source, dtype string, other map[string][]byte) (size int64, count int, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return 0, 0, err
