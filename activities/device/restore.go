@@ -240,9 +240,9 @@ func (w *work) startingPoint(ctx context.Context, s store.Store, in activities.R
 	if err := w.load(ctx, s, in.Version.Run, log.snapshot); err != nil {
 		return 0, fmt.Errorf("version %d: %w", log.from, err)
 	}
-	if print := w.engine.frozenFingerprint(); log.frozen != "" && print != log.frozen {
+	if held := w.engine.frozenFingerprint(); log.frozen != "" && held != log.frozen {
 		w.engine.forget()
-		return 0, fmt.Errorf("the base model below the adapters is %s, recorded is %s: %w", print, log.frozen, activities.ErrStateDiffers)
+		return 0, fmt.Errorf("the base model below the adapters is %s, recorded is %s: %w", held, log.frozen, activities.ErrStateDiffers)
 	}
 	want := goal
 	if len(log.updates) > 0 {

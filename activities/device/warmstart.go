@@ -166,9 +166,9 @@ func StarterConfig(s spec.Starter) model.Config {
 	}
 }
 
-// unbegun is a run before its version 0: its base model is what a warm start teaches, none of
-// a starter.
-func unbegun(in activities.WarmStartInput) activities.Run {
+// warmStartRun is the run of a warm start, which has no version 0 yet. Its base model is the
+// model that is taught; a starter has none.
+func warmStartRun(in activities.WarmStartInput) activities.Run {
 	out := activities.Run{ID: in.Run, Spec: in.Spec}
 	if in.Base != nil {
 		out.Base = *in.Base
@@ -178,7 +178,7 @@ func unbegun(in activities.WarmStartInput) activities.Run {
 
 // teach applies the chunk's supervised updates, or as many as are left.
 func (w *work) teach(ctx context.Context, s store.Store, in activities.WarmStartInput) (activities.WarmStartResult, error) {
-	run := unbegun(in)
+	run := warmStartRun(in)
 	if in.Base == nil {
 		// Starters have no index yet: programs are kept under their architecture.
 		run.Base.Digest = "starter " + string(w.Config.JSON())
@@ -276,13 +276,13 @@ func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, 
 func (w *work) chunkSource(ctx context.Context, s store.Store, in activities.WarmStartInput) (model.Source, error) {
 	switch {
 	case in.From != nil:
-		state, err := w.openState(ctx, s, unbegun(in), in.From.Files)
+		state, err := w.openState(ctx, s, warmStartRun(in), in.From.Files)
 		if err != nil {
 			return model.Source{}, fmt.Errorf("warm start after %d steps: %w", in.From.Version, err)
 		}
 		return state.policy()
 	case in.Base != nil:
-		return w.version0(ctx, s, unbegun(in))
+		return w.version0(ctx, s, warmStartRun(in))
 	}
 	seed := w.Train.Policy.Starter.Seed
 	return model.Drawn(w.Config, draw.Address{Seed: seed, Purpose: draw.Weights}), nil

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -30,7 +31,7 @@ func (u Update) Taus() (positive, negative float64) {
 	if u.SurrogateLoss() != loss.SAPO {
 		return 0, 0
 	}
-	return orDefault(u.TauPositive, DefaultTauPositive), orDefault(u.TauNegative, DefaultTauNegative)
+	return cmp.Or(u.TauPositive, DefaultTauPositive), cmp.Or(u.TauNegative, DefaultTauNegative)
 }
 
 // Cap is the largest weight of a token in the surrogate dppo_tv; 0 without it.
@@ -38,14 +39,7 @@ func (u Update) Cap() float64 {
 	if u.SurrogateLoss() != loss.DPPOTV {
 		return 0
 	}
-	return orDefault(u.RatioCap, DefaultRatioCap)
-}
-
-func orDefault(v, otherwise float64) float64 {
-	if v == 0 {
-		return otherwise
-	}
-	return v
+	return cmp.Or(u.RatioCap, DefaultRatioCap)
 }
 
 // Mismatch is how an update treats rows that another policy or program sampled than the one
@@ -80,7 +74,7 @@ func (m Mismatch) Correction() loss.Mismatch {
 		weight = loss.Unit(m.Weight)
 	}
 	return loss.Mismatch{
-		Weight: weight, Cap: orDefault(m.Cap, DefaultMismatchCap),
+		Weight: weight, Cap: cmp.Or(m.Cap, DefaultMismatchCap),
 		Mask: loss.Unit(m.Mask), Low: m.MaskLow, High: m.MaskHigh,
 		Veto: m.Veto, Normalize: m.Normalize,
 	}
