@@ -83,7 +83,7 @@ func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) 
 	}
 	var means [][][]float32
 	if given == 0 {
-		if means, err = weigh(batches, loss.TokenMean, 0); err != nil {
+		if means, err = weigh(batches, aggregated(loss.TokenMean, 0)); err != nil {
 			return nil, 0, err
 		}
 	}

@@ -47,7 +47,34 @@ type MicroBatch struct {
 // masks and row weights. They are loss.Weights over all rows together, rounded to
 // float32. Only loss.Constant reads divisor.
 func Weigh(batches []MicroBatch, a loss.Aggregation, divisor float64) error {
-	weights, err := weigh(batches, a, divisor)
+	return setWeights(batches, aggregated(a, divisor))
+}
+
+// WeighByTurn is Weigh with loss.BlockWeights (loss.TurnMean). turns are those of the tokens of all
+// rows that are not padding at the minibatch's end, [rows][tokens], from 1.
+func WeighByTurn(batches []MicroBatch, turns [][]int32) error {
+	return setWeights(batches, func(mask [][]bool, rows []float64) ([][]float64, error) {
+		all := make([][]int32, len(mask))
+		for r := range mask {
+			if all[r] = make([]int32, len(mask[r])); r < len(turns) {
+				copy(all[r], turns[r])
+			}
+		}
+		return loss.BlockWeights(mask, all, rows)
+	})
+}
+
+// weighing gives the weights of a minibatch's tokens, [rows][tokens], for the masks and the
+// weights of its rows.
+type weighing func(mask [][]bool, rows []float64) ([][]float64, error)
+
+// aggregated is the weighing of an aggregation.
+func aggregated(a loss.Aggregation, divisor float64) weighing {
+	return func(mask [][]bool, rows []float64) ([][]float64, error) { return loss.Weights(mask, rows, a, divisor) }
+}
+
+func setWeights(batches []MicroBatch, of weighing) error {
+	weights, err := weigh(batches, of)
 	if err != nil {
 		return fmt.Errorf("weigh minibatch: %w", err)
 	}
@@ -58,7 +85,7 @@ func Weigh(batches []MicroBatch, a loss.Aggregation, divisor float64) error {
 }
 
 // weigh returns the weights of each micro-batch.
-func weigh(batches []MicroBatch, a loss.Aggregation, divisor float64) ([][][]float32, error) {
+func weigh(batches []MicroBatch, of weighing) ([][][]float32, error) {
 	var masks [][]bool
 	var rows []float64
 	for i, b := range batches {
@@ -74,7 +101,7 @@ func weigh(batches []MicroBatch, a loss.Aggregation, divisor float64) ([][][]flo
 			rows = append(rows, float64(b.rowWeight(r)))
 		}
 	}
-	all, err := loss.Weights(masks, rows, a, divisor)
+	all, err := of(masks, rows)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInput, err)
 	}

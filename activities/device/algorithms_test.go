@@ -22,7 +22,14 @@ func TestAlgorithmsIterate(t *testing.T) {
 	for _, a := range credit.Algorithms {
 		algorithm := a.Name
 		t.Run(algorithm, func(t *testing.T) {
-			document := tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0", `credit.algorithm="`+algorithm+`"`)
+			edits := []string{`environment.name="` + walkName + `"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0", `credit.algorithm="` + algorithm + `"`}
+			if a.ReadsParts {
+				edits = append(edits, `rewards=[{"name":"length"}]`)
+			}
+			if a.Alone != nil {
+				edits = append(edits, `update.aggregation="turn_mean"`)
+			}
+			document := tinySpec(t, edits...)
 			r := begun(t, algorithm, document)
 			in := r.iterate(t)
 			require.Zero(t, in.Metrics["actor/ratio_max"])
@@ -30,8 +37,29 @@ func TestAlgorithmsIterate(t *testing.T) {
 			again := begun(t, algorithm, document)
 			again.iterate(t)
 			require.Equal(t, r.head, again.head)
+			if a.Alone != nil {
+				require.Contains(t, in.Metrics, "critic/advantages/alone")
+			}
+			if a.Learns != nil {
+				for _, row := range r.batch(t, in) {
+					turns := row.Turns[row.Length-1]
+					require.EqualValues(t, turns, count(row.Learns), "one token a turn")
+				}
+				state := r.state
+				r.forget(t)
+				require.Equal(t, state, r.restore(t, activities.RestoreInput{}).State)
+			}
 		})
 	}
+}
+
+func count(flags []bool) (n int) {
+	for _, yes := range flags {
+		if yes {
+			n++
+		}
+	}
+	return n
 }
 
 // handPlayed is a group of two whose members part in the second turn, and a group

@@ -147,11 +147,14 @@ func (u *update) microBatches() int {
 	return n
 }
 
-// minibatch lays the rows of an optimizer step out.
-func (u *update) minibatch(step int) ([]model.MicroBatch, error) {
+// minibatch lays the rows of an optimizer step out, for the critic or for the policy.
+func (u *update) minibatch(step int, critic bool) ([]model.MicroBatch, error) {
 	rows := make([]run.BatchRow, len(u.steps[step]))
 	for i, at := range u.steps[step] {
 		rows[i] = u.rows[at]
+	}
+	if critic {
+		rows = run.CriticRows(rows)
 	}
 	return run.Minibatch(rows, u.microBatch, u.knobs, u.divisor)
 }
@@ -168,11 +171,12 @@ func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
 		}
 	}
 	if b.policy == nil && b.critic == nil {
-		batches, err := u.minibatch(b.step)
+		critic := u.critic != nil && !b.valued
+		batches, err := u.minibatch(b.step, critic)
 		if err != nil {
 			return err
 		}
-		if u.critic != nil && !b.valued {
+		if critic {
 			b.critic, err = u.critic.CriticGradient(batches, u.value)
 		} else {
 			b.policy, err = u.policy.Gradient(batches, u.settings)

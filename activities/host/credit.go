@@ -118,6 +118,9 @@ func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, 
 		if l.Returns != nil {
 			r.Returns, r.OldValues = wide(), wide()
 		}
+		if l.Learns != nil {
+			r.Learns = make([]bool, width)
+		}
 		if rc.Train.Update.KLIn == spec.KLLoss {
 			r.Reference = wide()
 		}
@@ -132,6 +135,9 @@ func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, 
 			r.Old[t], r.Advantages[t] = s.LogProbs[n], float32(l.Advantages[p.Of][n])
 			if r.Returns != nil {
 				r.Returns[t], r.OldValues[t] = float32(l.Returns[p.Of][n]), s.Values[n]
+			}
+			if r.Learns != nil {
+				r.Learns[t] = l.Learns[p.Of][n]
 			}
 			if r.Reference != nil {
 				r.Reference[t] = s.RefLogProbs[n]

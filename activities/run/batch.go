@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -83,6 +84,8 @@ const (
 	tensorReturns     = "returns"       // float32 [rows, width]
 	tensorOldValues   = "old_values"    // float32 [rows, width]
 	tensorRefLogProbs = "ref_log_probs" // float32 [rows, width]
+	// With a critic that does not learn at every sampled token: 1 where it does.
+	tensorReturnsMask = "returns_mask" // float32 [rows, width]
 
 	// With mismatch weights, which the update computes: the sampler's.
 	tensorRolloutLogProbs = "rollout_log_probs" // float32 [rows, width]
@@ -110,7 +113,18 @@ func EncodeBatch(rows []BatchRow, b int) ([]byte, error) {
 		return out
 	}
 	lengths, row, origin := make([]int32, count), make([]int32, count), make([]int32, count)
-	weights, mask := make([]float32, count), make([]float32, count*width)
+	weights := make([]float32, count)
+	flags := func(of func(BatchRow) []bool) []float32 {
+		out := make([]float32, count*width)
+		for i, r := range rows {
+			for t, yes := range of(r) {
+				if yes {
+					out[i*width+t] = 1
+				}
+			}
+		}
+		return out
+	}
 	for i := range count {
 		if i >= len(rows) {
 			row[i], origin[i] = -1, -1
@@ -118,17 +132,12 @@ func EncodeBatch(rows []BatchRow, b int) ([]byte, error) {
 		}
 		r := rows[i]
 		lengths[i], row[i], origin[i], weights[i] = r.Length, r.Row, r.Origin, 1
-		for t, sampled := range r.Mask {
-			if sampled {
-				mask[i*width+t] = 1
-			}
-		}
 	}
 	wide, flat := []int{count, width}, []int{count}
 	tensors := []safetensors.Tensor{
 		safetensors.I32(tensorIDs, wide, ints(func(r BatchRow) []int32 { return r.Ids })),
 		safetensors.I32(tensorLengths, flat, lengths),
-		safetensors.F32(tensorLossMask, wide, mask),
+		safetensors.F32(tensorLossMask, wide, flags(func(r BatchRow) []bool { return r.Mask })),
 		safetensors.F32(tensorOldLogProbs, wide, floats(func(r BatchRow) []float32 { return r.Old })),
 		safetensors.F32(tensorAdvantages, wide, floats(func(r BatchRow) []float32 { return r.Advantages })),
 		safetensors.F32(tensorRowWeights, flat, weights),
@@ -140,6 +149,9 @@ func EncodeBatch(rows []BatchRow, b int) ([]byte, error) {
 		tensors = append(tensors,
 			safetensors.F32(tensorReturns, wide, floats(func(r BatchRow) []float32 { return r.Returns })),
 			safetensors.F32(tensorOldValues, wide, floats(func(r BatchRow) []float32 { return r.OldValues })))
+	}
+	if rows[0].Learns != nil {
+		tensors = append(tensors, safetensors.F32(tensorReturnsMask, wide, flags(func(r BatchRow) []bool { return r.Learns })))
 	}
 	if rows[0].Reference != nil {
 		tensors = append(tensors, safetensors.F32(tensorRefLogProbs, wide, floats(func(r BatchRow) []float32 { return r.Reference })))
@@ -162,6 +174,8 @@ type BatchRow struct {
 	Returns, OldValues, Reference []float32
 	// Rollout are the sampler's log-probs; nil unless the run has mismatch weights.
 	Rollout []float32
+	// Learns is where the critic learns Returns; nil if it does wherever Mask is true.
+	Learns []bool
 }
 
 // ReadBatch reads the rows of a run's batch.
@@ -214,6 +228,10 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 	if rollout {
 		wanted = append(wanted, tensorRolloutLogProbs)
 	}
+	_, learns := f.Get(tensorReturnsMask)
+	if learns {
+		wanted = append(wanted, tensorReturnsMask)
+	}
 	for _, name := range wanted {
 		want := rows * width
 		if name == tensorRowWeights {
@@ -232,7 +250,7 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 		row := BatchRow{
 			Row: ints[tensorRow][r], Origin: ints[tensorOrigin][r],
 			Ids: ints[tensorIDs][r*width : (r+1)*width], Turns: ints[tensorTurns][r*width : (r+1)*width],
-			Length: lengths[r], Mask: make([]bool, width), Old: wide(tensorOldLogProbs), Advantages: wide(tensorAdvantages),
+			Length: lengths[r], Old: wide(tensorOldLogProbs), Advantages: wide(tensorAdvantages),
 		}
 		if critic {
 			row.Returns, row.OldValues = wide(tensorReturns), wide(tensorOldValues)
@@ -243,11 +261,13 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 		if rollout {
 			row.Rollout = wide(tensorRolloutLogProbs)
 		}
-		for t, v := range wide(tensorLossMask) {
-			if v != 0 && v != 1 {
-				return nil, fmt.Errorf("tensor %q is %v at row %d, token %d: %w", tensorLossMask, v, r, t, store.ErrInvalid)
+		if row.Mask, err = flagsOf(tensorLossMask, wide(tensorLossMask), r); err != nil {
+			return nil, err
+		}
+		if learns {
+			if row.Learns, err = flagsOf(tensorReturnsMask, wide(tensorReturnsMask), r); err != nil {
+				return nil, err
 			}
-			row.Mask[t] = v == 1
 		}
 		out = append(out, row)
 	}
@@ -255,6 +275,31 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 		return nil, fmt.Errorf("no row has a weight: %w", store.ErrInvalid)
 	}
 	return out, nil
+}
+
+// flagsOf reads a row of a tensor of zeros and ones.
+func flagsOf(name string, values []float32, row int) ([]bool, error) {
+	out := make([]bool, len(values))
+	for t, v := range values {
+		if v != 0 && v != 1 {
+			return nil, fmt.Errorf("tensor %q is %v at row %d, token %d: %w", name, v, row, t, store.ErrInvalid)
+		}
+		out[t] = v == 1
+	}
+	return out, nil
+}
+
+// CriticRows are rows as a critic's update takes them: its tokens are those whose returns it
+// learns. The rows are not written to.
+func CriticRows(rows []BatchRow) []BatchRow {
+	if rows[0].Learns == nil {
+		return rows
+	}
+	out := slices.Clone(rows)
+	for i, r := range rows {
+		out[i].Mask = r.Learns
+	}
+	return out
 }
 
 // Minibatch lays rows out in micro-batches of b, with the weights and bounds of an
@@ -299,10 +344,23 @@ func Minibatch(rows []BatchRow, b int, u spec.Update, divisor float64) ([]model.
 		}
 		out = append(out, m)
 	}
-	if err := model.Weigh(out, loss.Aggregation(u.Aggregation), divisor); err != nil {
+	weigh := func() error { return model.Weigh(out, loss.Aggregation(u.Aggregation), divisor) }
+	if loss.Aggregation(u.Aggregation) == loss.TurnMean {
+		weigh = func() error { return model.WeighByTurn(out, turnsOf(rows)) }
+	}
+	if err := weigh(); err != nil {
 		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
 	return out, nil
+}
+
+// turnsOf are the turns of the rows' tokens.
+func turnsOf(rows []BatchRow) [][]int32 {
+	var out [][]int32
+	for _, r := range rows {
+		out = append(out, r.Turns)
+	}
+	return out
 }
 
 // TensorValues are the values of a tensor, as decode gives them. A tensor that is missing

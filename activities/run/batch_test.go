@@ -49,6 +49,24 @@ func TestBatchRoundTrip(t *testing.T) {
 	require.Error(t, err)
 }
 
+// Where the critic does not learn at every token, the batch says where it does.
+func TestBatchOfWhatTheCriticLearns(t *testing.T) {
+	rows := someBatch()
+	require.Equal(t, rows, CriticRows(rows), "at every sampled token")
+	for i := range rows {
+		rows[i].Returns, rows[i].OldValues, rows[i].Learns = make([]float32, 3), make([]float32, 3), make([]bool, 3)
+	}
+	rows[2].Learns[1] = true
+	raw, err := EncodeBatch(rows, 2)
+	require.NoError(t, err)
+	got, err := DecodeBatch(raw, 2, 3, true, false)
+	require.NoError(t, err)
+	require.Equal(t, rows, got)
+	critic := CriticRows(got)
+	require.Equal(t, rows[2].Learns, critic[2].Mask)
+	require.Equal(t, someBatch()[2].Mask, got[2].Mask, "the policy's stay")
+}
+
 func TestBatchErrors(t *testing.T) {
 	raw, err := EncodeBatch(someBatch(), 2)
 	require.NoError(t, err)
@@ -176,6 +194,12 @@ func TestMinibatch(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float32{0, 1, 1}, got[0].Weights[0])
 	require.Nil(t, got[0].ClipLow)
+	// By turn: of two rows, the first has a token in each of two turns.
+	rows[0].Turns, rows[1].Turns = []int32{0, 1, 2}, []int32{0, 1, 1}
+	rows[1].Mask = []bool{false, true, true}
+	got, err = Minibatch(rows[:2], 2, spec.Update{Aggregation: "turn_mean"}, 0)
+	require.NoError(t, err)
+	require.Equal(t, [][]float32{{0, 0.5, 0.5}, {0, 0.25, 0.25}}, got[0].Weights)
 	_, err = Minibatch(rows, 2, spec.Update{Aggregation: "none"}, 0)
 	require.ErrorIs(t, err, store.ErrInvalid)
 }

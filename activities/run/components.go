@@ -133,18 +133,25 @@ func sumOf(xs []float64) float64 {
 	return sum
 }
 
-// AddComponents puts the weighted sums of components into the rows they belong to.
+// AddComponents puts the weighted sums of components, and each one's sum over the turns, into the
+// rows they belong to.
 func AddComponents(rows []TrajectoryRow, components []ComponentRow) error {
 	at := 0
 	for i := range rows {
 		r := &rows[i]
-		r.Added = make([]float64, r.Turns())
+		r.Added, r.Parts = make([]float64, r.Turns()), nil
 		for at < len(components) && components[at].Row == r.Row {
 			c := components[at]
 			if c.Turn < 0 || int(c.Turn) >= len(r.Added) {
 				return fmt.Errorf("component %s of row %d is of turn %d, and the row has %d: %w", c.Component, c.Row, c.Turn+1, len(r.Added), store.ErrInvalid)
 			}
 			r.Added[c.Turn] += float64(c.Weight * c.Value) // rounded, so that no machine fuses it
+			part := slices.IndexFunc(r.Parts, func(p Part) bool { return p.Name == c.Component })
+			if part < 0 {
+				part = len(r.Parts)
+				r.Parts = append(r.Parts, Part{Name: c.Component, Weight: c.Weight})
+			}
+			r.Parts[part].Sum += c.Value
 			at++
 		}
 	}

@@ -41,6 +41,12 @@ func NewCreditInput(rows []TrajectoryRow) CreditInput {
 		l.Turns = append(l.Turns, turns)
 		l.Lengths = append(l.Lengths, len(r.IDs))
 		l.Starts = append(l.Starts, r.StateKeys[0])
+		// The environment's reward and the penalty for the format are parts as the modules' are.
+		parts, weights := []float64{r.Reward(), r.Penalised() - r.Reward()}, []float64{1, 1}
+		for _, p := range r.Parts {
+			parts, weights = append(parts, p.Sum), append(weights, p.Weight)
+		}
+		l.Parts, l.PartWeights = append(l.Parts, parts), weights
 	}
 	return l
 }
@@ -56,10 +62,11 @@ func (l *CreditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference,
 	}
 	for i, s := range scores {
 		n := Total(rows[i].SampledLengths)
-		if s.Row != rows[i].Row || len(s.LogProbs) != n || reference && len(s.RefLogProbs) != n || critic && len(s.Values) != n {
+		if s.Row != rows[i].Row || len(s.LogProbs) != n || len(s.Entropies) != n || reference && len(s.RefLogProbs) != n || critic && len(s.Values) != n {
 			return fmt.Errorf("scores of row %d do not fit its trajectory: %w", rows[i].Row, store.ErrInvalid)
 		}
 		l.logProbs = append(l.logProbs, l.spread(i, s.LogProbs))
+		l.Entropies = append(l.Entropies, turnMeans(s.Entropies, l.Turns[i]))
 		if reference {
 			l.reference = append(l.reference, l.spread(i, s.RefLogProbs))
 		}
@@ -68,6 +75,20 @@ func (l *CreditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference,
 		}
 	}
 	return nil
+}
+
+// turnMeans are the means over each turn's tokens of what a row's sampled tokens have, in order.
+func turnMeans(sampled []float32, turns []credit.Span) []float64 {
+	out := make([]float64, len(turns))
+	for k, s := range turns {
+		n := s.To - s.From
+		for _, v := range sampled[:n] {
+			out[k] += float64(v)
+		}
+		out[k] /= float64(max(n, 1))
+		sampled = sampled[n:]
+	}
+	return out
 }
 
 // spread puts what a row's sampled tokens have, in order, at their places among all
@@ -82,10 +103,10 @@ func (l *CreditInput) spread(row int, sampled []float32) []float64 {
 	return out
 }
 
-// gather is spread the other way round.
-func (l *CreditInput) gather(row int, tokens []float64) []float64 {
-	var out []float64
-	for _, s := range l.Turns[row] {
+// gather is spread the other way round: of all tokens of a row, those of its turns.
+func gather[T any](turns []credit.Span, tokens []T) []T {
+	var out []T
+	for _, s := range turns {
 		out = append(out, tokens[s.From:s.To]...)
 	}
 	return out
@@ -97,7 +118,10 @@ type TrainingSignal struct {
 	// Advantages have the weights of the selection in them; returns are what the
 	// critic learns, nil without one.
 	Advantages, Returns [][]float64
-	Metrics             activities.Metrics
+	// Learns is true at the tokens whose returns the critic learns; nil if it learns those of
+	// all.
+	Learns  [][]bool
+	Metrics activities.Metrics
 }
 
 // TrainingSignal computes advantages with the effective settings. past are the values of
@@ -117,21 +141,32 @@ func (l *CreditInput) TrainingSignal(settings spec.Settings, rows []TrajectoryRo
 	} else if err != nil {
 		return out, fmt.Errorf("%s: %w: %w", c.Algorithm, err, store.ErrInvalid)
 	}
+	algorithm, _ := credit.Find(c.Algorithm)
+	learns := l.Mask
+	if algorithm.Learns != nil {
+		learns = algorithm.Learns(l.Input, credit.Options(c))
+	}
+	if algorithm.Alone != nil {
+		out.Metrics["critic/advantages/alone"] = canon.Float(algorithm.Alone(l.Input))
+	}
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for i, r := range rows {
-		row := l.gather(i, advantages[i])
+		row := gather(l.Turns[i], advantages[i])
 		for t := range row {
 			row[t] *= r.Weight
 			lo, hi = min(lo, row[t]), max(hi, row[t])
 		}
 		out.Advantages = append(out.Advantages, row)
 		if returns != nil {
-			out.Returns = append(out.Returns, l.gather(i, returns[i]))
+			out.Returns = append(out.Returns, gather(l.Turns[i], returns[i]))
+			if algorithm.Learns != nil {
+				out.Learns = append(out.Learns, gather(l.Turns[i], learns[i]))
+			}
 		}
 	}
 	out.Metrics["critic/advantages/max"], out.Metrics["critic/advantages/min"] = canon.Float(hi), canon.Float(lo)
 	if returns != nil {
-		explained, err := loss.ExplainedVariance(l.Values, returns, l.Mask)
+		explained, err := loss.ExplainedVariance(l.Values, returns, learns)
 		if err != nil {
 			return out, err
 		}

@@ -105,6 +105,16 @@ type TrajectoryRow struct {
 	// Added are the weighted sums of the components of each turn, which have a table of
 	// their own; nil without any. See AddComponents.
 	Added []float64 `parquet:"-"`
+	// Parts are the components over the whole row, in the order of the spec's rewards; nil
+	// without any.
+	Parts []Part `parquet:"-"`
+}
+
+// Part is what a module of the spec's rewards gave to a whole trajectory.
+type Part struct {
+	Name   string
+	Weight float64 // the spec's
+	Sum    float64 // over the turns, without the weight
 }
 
 // TurnReward is what selection and credit read of a turn, from 0: the environment's reward,

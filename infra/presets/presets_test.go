@@ -20,9 +20,10 @@ var (
 		"replay", "reuse", "reweight", "starpo-grpo", "starpo-ppo", "starpo-s", "state-baseline", "top-p", "turn-gae",
 		"cispo", "sapo", "dppo", "gspo-turn", "reinforce-pp-verl",
 		"tis", "tis-turn", "tis-sequence", "icepop", "mis", "mis-geometric", "opsm", "bypass",
+		"gdpo", "empg", "blockwise", "turn-returns",
 	}
 	// smallLakes are methods on lakes of 2 × 2 instead of 4 × 4.
-	smallLakes = []string{"gspo-turn", "reinforce-pp-verl", "tis-turn"}
+	smallLakes = []string{"gspo-turn", "reinforce-pp-verl", "tis-turn", "empg", "blockwise", "turn-returns"}
 )
 
 // trains are the presets that start a run.
@@ -61,7 +62,7 @@ func TestPresetsDecode(t *testing.T) {
 // The presets of methods are one run each of the same length on the same task, so
 // that their curves can be laid side by side.
 func TestMethodsAreAlikeButForTheMethod(t *testing.T) {
-	same := []string{"description", "policy.lora.", "rollout.", "selection.", "credit.", "update.", "critic.", "freshness."}
+	same := []string{"description", "policy.lora.", "rollout.", "rewards", "selection.", "credit.", "update.", "critic.", "freshness."}
 	for _, name := range methods {
 		t.Run(name, func(t *testing.T) {
 			train, base := decode(t, name), "starpo-grpo"
@@ -93,7 +94,7 @@ func TestControlDiffersInOddsSelectionAndBiasAlone(t *testing.T) {
 func TestReadUnknown(t *testing.T) {
 	_, err := presets.Read("bandit-p20")
 	require.EqualError(t, err, `read preset "bandit-p20": known are `+strings.Join(presets.Names(), ", ")+`; the nearest is "bandit-p10"`)
-	require.ErrorContains(t, err, "known are bandit-demo, bandit-p10, bypass, ")
+	require.ErrorContains(t, err, "known are bandit-demo, bandit-p10, blockwise, bypass, ")
 	_, err = presets.Read("../presets/smoke")
 	require.Error(t, err)
 }

@@ -19,6 +19,10 @@ var Algorithms = []Algorithm{
 	gae,
 	turnGAE,
 	stateBaseline,
+	gdpo,
+	empg,
+	blockwise,
+	turnReturns,
 }
 
 // Algorithm is a way to turn rewards into advantages.
@@ -38,6 +42,15 @@ type Algorithm struct {
 	// ObservesStates says that it reads Input.Past: every trajectory of a rollout,
 	// selected or not, updates the values of initial states (Observe).
 	ObservesStates bool
+	// ReadsParts says that it reads Input.Parts, and ReadsEntropies that it reads
+	// Input.Entropies.
+	ReadsParts, ReadsEntropies bool
+	// Learns returns the tokens whose returns the critic learns, [rows][tokens]; nil if it
+	// learns those of all sampled tokens.
+	Learns func(Input, Options) [][]bool
+	// Alone counts the turns that were compared with no other, so that they teach nothing; nil
+	// if the algorithm does not compare turns by what came before.
+	Alone func(Input) int
 	// Reads are the fields of a spec's credit section that have an effect, without
 	// algorithm.
 	Reads []string
@@ -59,6 +72,10 @@ type Input struct {
 	Lengths []int        // [rows], in tokens
 	Mask    [][]bool     // [rows][tokens], true at the sampled ones
 	Past    []StateValue // the values of initial states before this rollout
+
+	Parts       [][]float64 // [rows][parts], the returns of the reward's parts, without their weights
+	PartWeights []float64   // [parts]
+	Entropies   [][]float64 // [rows][turns], the mean over the turn's sampled tokens, in nats
 }
 
 // Options are the knobs of all algorithms, as the section credit of a spec has them. An
@@ -105,6 +122,8 @@ type Options struct {
 	// its trajectory's return, as verl-agent does by default. Without it they are over
 	// trajectories, as in the paper.
 	OverTurns bool
+	// EntropyGain, FutureGain and Clarity are EMPG's; see Modulation. 0 means the defaults.
+	EntropyGain, FutureGain, Clarity float64
 }
 
 // Find returns the algorithm of a name; false if there is none.

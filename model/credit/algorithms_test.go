@@ -16,10 +16,12 @@ var (
 	someOptions = Options{
 		NormalizeByStd: true, Epsilon: 0.1, Floor: 2, Gamma: 0.9, Lambda: 0.8, TurnGamma: 0.95, TurnLambda: 0.7,
 		ValueAt: LastPromptToken, RewardAt: AtTurns, Whiten: true, BaselineRate: 0.5, StepWeight: 0.6, OverTurns: true,
+		EntropyGain: 0.5, FutureGain: 2, Clarity: 0.3,
 	}
 	otherOptions = Options{
 		NormalizeByStd: false, Epsilon: 0.2, Floor: 3, Gamma: 0.8, Lambda: 0.7, TurnGamma: 0.9, TurnLambda: 0.6,
 		ValueAt: FinalToken, RewardAt: AtEnd, Whiten: false, BaselineRate: 1, StepWeight: 0.5, OverTurns: false,
+		EntropyGain: 0.7, FutureGain: 3, Clarity: 0.2,
 	}
 )
 
@@ -31,7 +33,15 @@ func inputOf(t *testing.T, o Options) Input {
 	require.NoError(t, err)
 	past, err := Observe(nil, before.returns, before.initialStates, o.BaselineRate)
 	require.NoError(t, err)
+	parts, entropies := make([][]float64, len(e.returns)), make([][]float64, len(e.returns))
+	for row, r := range e.returns {
+		parts[row] = []float64{r, e.rewards[row][0]}
+		for k, s := range e.turns[row] {
+			entropies[row] = append(entropies[row], float64(s.To-s.From)/float64(k+2))
+		}
+	}
 	return Input{
+		Parts: parts, PartWeights: []float64{1, 0.3}, Entropies: entropies,
 		Returns: e.returns, Rewards: e.rewards, Tokens: tokens, Values: e.values, Groups: e.groups, Keys: e.keys,
 		Starts: e.initialStates, Turns: e.turns, Lengths: e.lengths, Mask: e.mask, Past: past,
 	}
@@ -80,8 +90,27 @@ func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
 			if !a.Critic {
 				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Values = nil }))
 			}
+			if !a.ReadsParts {
+				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Parts, in.PartWeights = nil, nil }))
+			}
+			if !a.ReadsEntropies {
+				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Entropies = nil }))
+			}
 		})
 	}
+}
+
+// The critic of turn_returns learns where TurnReturns says, and blockwise counts the turns that
+// have no other to be compared with.
+func TestWhatTurnsTeach(t *testing.T) {
+	in := inputOf(t, someOptions)
+	_, _, want, err := TurnReturns(in.Rewards, in.Values, in.Turns, someOptions)
+	require.NoError(t, err)
+	require.Equal(t, want, turnReturns.Learns(in, someOptions))
+
+	one := Input{Groups: []int{0, 0, 0}, Rewards: [][]float64{{1, 5}, {-1, 2}, {2, -1}}}
+	require.Equal(t, [][]int{{0, 1}, {0, 0}, {0, 1}}, Achieved(one.Rewards))
+	require.Equal(t, 1, blockwise.Alone(one), "the second turn after a first one that earned nothing")
 }
 
 func TestAlgorithmsAreDescribed(t *testing.T) {

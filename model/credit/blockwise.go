@@ -2,6 +2,37 @@ package credit
 
 import "fmt"
 
+var blockwise = Algorithm{
+	Name: "blockwise", By: "the group, each turn with those whose turns before achieved as much (blockwise advantages)",
+	Formula: "A_k = r_k − mean(r_k of G with as many turns before that paid)", Paper: "arXiv 2602.10231", File: "blockwise.go",
+	Compares: true,
+	Alone: func(in Input) int {
+		_, alone, _ := Blockwise(in.Rewards, in.Groups, Achieved(in.Rewards))
+		return alone
+	},
+	Compute: func(in Input, _ Options) ([][]float64, [][]float64, error) {
+		turns, _, err := Blockwise(in.Rewards, in.Groups, Achieved(in.Rewards))
+		return in.byTurn(turns, err)
+	},
+}
+
+// Achieved are outcomes for Blockwise where nothing else says what the turns before achieved:
+// the number of turns before with a reward above 0, [rows][turns]. With one turn that can
+// earn a reward it is the outcome of the paper: whether the first answer was right.
+func Achieved(rewards [][]float64) [][]int {
+	out := make([][]int, len(rewards))
+	for row, turns := range rewards {
+		out[row] = make([]int, len(turns))
+		for k := 1; k < len(turns); k++ {
+			out[row][k] = out[row][k-1]
+			if turns[k-1] > 0 {
+				out[row][k]++
+			}
+		}
+	}
+	return out
+}
+
 // Blockwise gives each turn, as a block with a reward of its own, an advantage of its own
 // (blockwise advantage estimation, arXiv 2602.10231, section 4.3 and algorithm 1):
 //

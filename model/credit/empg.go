@@ -1,9 +1,26 @@
 package credit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
+
+var empg = Algorithm{
+	Name: "empg", By: "the group, turn by turn scaled by how certain the policy was (EMPG)",
+	Formula: "A_k = A·g(h_k) + ζ·e^{−k′·h_{k+1}} − mean, A = GRPO's", Paper: "EMPG, arXiv 2509.09265", File: "empg.go",
+	Compares: true, ReadsEntropies: true,
+	Reads: []string{"normalize_by_std", "epsilon", "floor", "entropy_gain", "future_gain", "clarity"},
+	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+		rows, err := GRPO(in.Returns, in.Groups, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		return in.byTurn(EMPG(rows, in.Entropies, Modulation{
+			Gain: cmp.Or(o.EntropyGain, 1), FutureGain: cmp.Or(o.FutureGain, 1), Clarity: cmp.Or(o.Clarity, 0.1),
+		}))
+	},
+}
 
 // Modulation are the knobs of EMPG.
 type Modulation struct {

@@ -2,6 +2,15 @@ package credit
 
 import "fmt"
 
+var gdpo = Algorithm{
+	Name: "gdpo", By: "the group, each part of the reward apart (GDPO)",
+	Formula: "whiten(Σ_c w_c · z_c), z_c = (R_c − mean_G) / (max(std_G, floor) + ε)", Paper: "GDPO, arXiv 2601.05242", File: "gdpo.go",
+	Compares: true, ReadsParts: true, Reads: []string{"normalize_by_std", "epsilon", "floor"},
+	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+		return byToken(GDPO(in.Parts, in.PartWeights, in.Groups, in.Mask, o))
+	},
+}
+
 // GDPO normalises each component of the reward within its group before it adds them up, and
 // whitens the sums over the batch's tokens (arXiv 2601.05242; verl's
 // compute_gdpo_outcome_advantage):

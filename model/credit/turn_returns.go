@@ -2,6 +2,27 @@ package credit
 
 import "fmt"
 
+var turnReturns = Algorithm{
+	Name: "turn_returns", By: "a critic over turns that learns at one token of each (VAGEN's returns)",
+	Formula: "δ_k = r_k + γ·V_{k+1} − V_k over turns, the same for all tokens of a turn; the critic learns A_k + V_k at one",
+	Paper:   "VAGEN, arXiv 2510.16907: `no_concat_gae`", File: "turn_returns.go",
+	Critic: true, Reads: []string{"turn_gamma", "turn_lambda", "value_at", "whiten"},
+	Learns: func(in Input, o Options) [][]bool {
+		learns := make([][]bool, len(in.Turns))
+		for row, spans := range in.Turns {
+			learns[row] = make([]bool, in.Lengths[row])
+			for _, s := range spans {
+				learns[row][o.valueToken(s)] = true
+			}
+		}
+		return learns
+	},
+	Compute: func(in Input, o Options) (advantages, returns [][]float64, err error) {
+		advantages, returns, _, err = TurnReturns(in.Rewards, in.Values, in.Turns, o)
+		return advantages, returns, err
+	},
+}
+
 // TurnReturns is GAE over turns whose critic learns at one token a turn (VAGEN's
 // no_concat_gae, arXiv 2510.16907):
 //

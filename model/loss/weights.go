@@ -24,6 +24,10 @@ const (
 	// earlier form of verl's seq-mean-token-sum-norm, whose constant is the width of the
 	// responses. It is Constant times the number of rows. Today verl's is Constant.
 	SumConstant Aggregation = "sum_constant"
+	// TurnMean is the mean over rows of the sum over their turns of the mean over the turn's
+	// tokens (blockwise advantages, arXiv 2602.10231). It has weights of its own, BlockWeights,
+	// which read turns.
+	TurnMean Aggregation = "turn_mean"
 )
 
 // Weights returns the weight of each token in the loss, [rows][tokens], so that the

@@ -194,6 +194,9 @@ var families = []*family{
 		{preset: "sapo", change: halves, kills: inScore, steps: 2},
 		{preset: "dppo", change: halves, kills: inUpdate, steps: 2},
 	}},
+	{name: "parts", scale: onBandit, full: true, methods: []method{
+		{preset: "gdpo", kills: inUpdate},
+	}},
 	// Stale rows are scored again, so the first ratio is 1.
 	{name: "weights", scale: onBandit, full: true, methods: []method{
 		{preset: "tis", kills: inUpdate},
@@ -208,6 +211,9 @@ var families = []*family{
 		{preset: "gspo-turn", change: map[string]any{"update.minibatch": 8}, kills: inUpdate, steps: 2},
 		{preset: "reinforce-pp-verl", kills: inScore},
 		{preset: "tis-turn", kills: inUpdate},
+		{preset: "empg", kills: inScore},
+		{preset: "blockwise", kills: inUpdate},
+		{preset: "turn-returns", kills: withModel},
 	}},
 }
 

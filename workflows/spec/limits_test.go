@@ -112,6 +112,10 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"update":{"surrogate":"dppo_tv","clip_turns":[{"low":0.2,"high":0.2}]}`},
 		[]string{`"update":{"surrogate":"sapo","clip_turns":[{"low":0.2,"high":0.2}]}`},
 	},
+	"update.kl_in credit.algorithm": {
+		[]string{`"update":{"kl_in":"loss"},"credit":{"algorithm":"gdpo"}`, `"update":{"kl_in":"reward"},"credit":{"algorithm":"empg"}`},
+		[]string{`"update":{"kl_in":"reward"},"credit":{"algorithm":"gdpo"}`},
+	},
 	"update.tau_positive update.surrogate": {
 		[]string{`"update":{"surrogate":"sapo","tau_positive":2}`},
 		[]string{`"update":{"tau_positive":1}`, `"update":{"surrogate":"cispo","tau_positive":1}`},

@@ -141,6 +141,14 @@ var generalRelations = []relation{
 		},
 	},
 	{
+		paths: []string{"update.kl_in", "credit.algorithm"},
+		doc:   "update.kl_in is none or loss if credit.algorithm is gdpo: it normalises parts of the reward, and the distance is none of them.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Update.KLIn == KLReward && t.Credit.algorithm().ReadsParts, strict.Quote(t.Update.KLIn),
+				fmt.Sprintf("none or loss with credit.algorithm %s, which normalises parts of the reward", t.Credit.Algorithm)
+		},
+	},
+	{
 		paths: []string{"selection.metric", "selection.method", "rollout.group_size"},
 		doc: "If groups have one member, selection.metric is not " + listed(deviations, "or") +
 			" (one member has no standard deviation), or selection.method is " + oneOf(unranked) + ".",

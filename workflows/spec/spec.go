@@ -171,6 +171,10 @@ type Credit struct {
 	BaselineRate   float64 `json:"baseline_rate"`
 	StepWeight     float64 `json:"step_weight"`
 	OverTurns      bool    `json:"over_turns,omitzero"`
+	// EMPG's; 0 where they are left out, see credit.Modulation.
+	EntropyGain float64 `json:"entropy_gain,omitzero"`
+	FutureGain  float64 `json:"future_gain,omitzero"`
+	Clarity     float64 `json:"clarity,omitzero"`
 }
 
 // Update is the loss and the optimizer, AdamW.
