@@ -46,7 +46,7 @@ type packed struct {
 // packAll checks the micro-batches of a minibatch and packs them with the columns that
 // its loss reads. It also returns the number of tokens that are trained on.
 func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) (out []packed, tokens int, err error) {
-	var sum float64 // of the tokens' row weights
+	var sum, shown float64 // of the tokens' row weights; of supervised tokens
 	given, empty := 0, 0
 	for i, b := range batches {
 		x := packed{}
@@ -68,7 +68,11 @@ func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) 
 			for t := range b.Mask[r] {
 				if b.learns(r, t) {
 					x.tokens++
-					sum += float64(b.rowWeight(r))
+					if b.shows(r, t) {
+						shown += float64(b.rowWeight(r))
+					} else {
+						sum += float64(b.rowWeight(r))
+					}
 				}
 			}
 		}
@@ -77,6 +81,9 @@ func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) 
 	}
 	if tokens == 0 {
 		return nil, 0, fmt.Errorf("%w: no token has a weight", ErrInput)
+	}
+	if sum == 0 {
+		sum = shown // no mean is of these tokens, but the numbers must be finite
 	}
 	if given != 0 && given != len(batches)-empty {
 		return nil, 0, fmt.Errorf("%w: %d of %d micro-batches have weights", ErrInput, given, len(batches)-empty)

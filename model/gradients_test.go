@@ -133,6 +133,7 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 			{name: "cispo", o: LossOptions{Surrogate: loss.CISPO}, aggregation: loss.TokenMean},
 			{name: "dppo", o: LossOptions{Surrogate: loss.DPPOTV}, aggregation: loss.TokenMean},
 			{name: "off-policy mask", o: LossOptions{OffPolicyMask: true}, aggregation: loss.TokenMean},
+			{name: "rows to imitate, turn, k3", o: LossOptions{Ratio: loss.TurnRatio, Turns: 3, KL: loss.K3, Supervised: true}, aggregation: loss.TokenMean, rounded: true},
 		}},
 		{"untied, chunked", false, limits{queries: 5, logits: 37 * 10, prefill: 6}, []setting{
 			{name: "dual clip", o: LossOptions{DualClip: true}, aggregation: loss.Constant, rounded: true},
@@ -170,6 +171,9 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 					}
 					batches := d.awayFromKinks(t, base, c.o)
 					require.NoError(t, Weigh(batches, c.aggregation, 40))
+					if c.o.Supervised {
+						markRow(&batches[0], 1)
+					}
 					all, _, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, c.supervised) })
 					require.NoError(t, err)
 					m := d.minibatch(t, lossOnly(widened(p)), all, p.sh.Loss.knobs(k, c.supervised))
@@ -177,7 +181,7 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 					defer m.free()
 					said, want := d.agree(t, base, m, c.o)
 					require.Equal(t, !c.supervised && c.o.Surrogate != loss.SAPO, said[metricClip] > 0)
-					require.Equal(t, c.o.OffPolicyMask, len(said) > metricCount && said[metricDropped] > 0)
+					require.Equal(t, c.o.OffPolicyMask || c.o.Supervised, len(said) > metricCount && said[metricCount] > 0)
 					require.Equal(t, c.o.DualClip, said[metricDualClip] > 0)
 					require.Equal(t, c.o.KL != "", said[metricKL] != 0)
 					if c.rounded {

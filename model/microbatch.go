@@ -38,6 +38,9 @@ type MicroBatch struct {
 	RefLogProbs [][]float32
 	// Turns are the turns of the tokens, from 1; nil unless LossOptions.Ratio is by turn.
 	Turns [][]int32
+	// Supervised marks the tokens of Mask that are learned from by their log-likelihood; nil is
+	// none. Their Weights are theirs alone. Only LossOptions.Supervised reads it.
+	Supervised [][]bool
 	// Returns are the critic's targets. OldValues are the values that the advantages
 	// were computed with. Only CriticUpdate reads them, and OldValues only with a clip.
 	Returns, OldValues [][]float32
@@ -139,6 +142,28 @@ func (b MicroBatch) turns() [][]float32 {
 		}
 	}
 	return out
+}
+
+// supervised are Supervised as a column.
+func (b MicroBatch) supervised() [][]float32 {
+	if b.Supervised == nil {
+		return nil
+	}
+	out := make([][]float32, len(b.Supervised))
+	for r, marks := range b.Supervised {
+		out[r] = make([]float32, len(b.IDs[r]))
+		for t, yes := range marks {
+			if yes {
+				out[r][t] = 1
+			}
+		}
+	}
+	return out
+}
+
+// shows reports whether the token at t of row r is learned from by its log-likelihood.
+func (b MicroBatch) shows(r, t int) bool {
+	return b.Supervised != nil && b.Supervised[r] != nil && b.Supervised[r][t]
 }
 
 // learns reports whether the token at t of row r is trained on.

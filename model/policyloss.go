@@ -26,6 +26,9 @@ type LossOptions struct {
 	// OffPolicyMask drops the tokens with a negative advantage of rows that the policy has
 	// moved away from (OPSM); see Settings.OffPolicyLimit.
 	OffPolicyMask bool
+	// Supervised adds the negative log-likelihood of the tokens that MicroBatch.Supervised
+	// marks, which have no part in the other terms.
+	Supervised bool
 }
 
 func (o LossOptions) check() error {
@@ -50,7 +53,7 @@ const (
 	columnAdvantage
 	columnLow
 	columnHigh
-	columnReference // if the loss has a KL, and after it the turns if its ratio is by turn
+	columnReference // if the loss has a KL, after it the turns if its ratio is by turn, then the marks of supervised tokens
 )
 
 // columnTurn is the place of the turns.
@@ -61,12 +64,20 @@ func (o LossOptions) columnTurn() int {
 	return columnReference + 1
 }
 
+// columnSupervised is the place of the marks of supervised tokens.
+func (o LossOptions) columnSupervised() int {
+	if o.Ratio == loss.TurnRatio {
+		return o.columnTurn() + 1
+	}
+	return o.columnTurn()
+}
+
 // columnCount is how many columns the policy's loss has.
 func (p *Programs) columnCount() int {
-	if p.sh.Loss.Ratio == loss.TurnRatio {
-		return p.sh.Loss.columnTurn() + 1
+	if p.sh.Loss.Supervised {
+		return p.sh.Loss.columnSupervised() + 1
 	}
-	return p.sh.Loss.columnTurn()
+	return p.sh.Loss.columnSupervised()
 }
 
 // policyColumns are the columns of a micro-batch that the policy's loss reads in addition
@@ -83,6 +94,9 @@ func (p *Programs) policyColumns(b MicroBatch, k Settings, supervised bool) []co
 	}
 	if p.sh.Loss.Ratio == loss.TurnRatio {
 		cs = append(cs, column{name: "Turns", values: b.turns(), required: true, valid: upTo(p.sh.Loss.Turns)})
+	}
+	if p.sh.Loss.Supervised {
+		cs = append(cs, column{name: "Supervised", values: b.supervised()})
 	}
 	if supervised {
 		cs = make([]column, len(cs))
@@ -105,6 +119,14 @@ const (
 	metricCount
 	metricDropped = metricCount // if the loss has an off-policy mask
 )
+
+// metricSupervised is the place of the supervised part of the loss, which is the last.
+func (o LossOptions) metricSupervised() int {
+	if o.OffPolicyMask {
+		return metricDropped + 1
+	}
+	return metricCount
+}
 
 // Places in the policy loss's knobs vector.
 const (
@@ -178,6 +200,12 @@ func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, kn
 	unlessSupervised := func(x *graph.Node) *graph.Node {
 		return graph.Where(graph.BroadcastToShape(supervised, x.Shape()), zero, x)
 	}
+	var marked *graph.Node // supervised tokens
+	if o.Supervised {
+		marked = graph.GreaterThan(columns[o.columnSupervised()], zero)
+		all := graph.LogicalOr(marked, graph.BroadcastToShape(supervised, marked.Shape()))
+		unlessSupervised = func(x *graph.Node) *graph.Node { return graph.Where(all, zero, x) }
+	}
 	whereUsed := func(x *graph.Node) *graph.Node { return graph.Where(used, x, zero) }
 	sum := func(x, weights *graph.Node) *graph.Node {
 		return graph.Reshape(graph.ReduceAllSum(graph.Mul(whereUsed(x), weights)), 1)
@@ -215,11 +243,23 @@ func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, kn
 	pick := func(ifSupervised, otherwise *graph.Node) *graph.Node {
 		return graph.Where(graph.BroadcastToShape(supervised, otherwise.Shape()), ifSupervised, otherwise)
 	}
-	surrogate := sum(pick(graph.Neg(lp), value), weight)
+	value = pick(graph.Neg(lp), value)
+	var likelihood *graph.Node // the loss of supervised tokens
+	if o.Supervised {
+		likelihood = sum(graph.Where(marked, graph.Neg(lp), zero), weight)
+		value, entropy = graph.Where(marked, zero, value), graph.Where(marked, zero, entropy)
+	}
+	surrogate := sum(value, weight)
 	slope = pick(graph.Neg(one), slope)
+	if o.Supervised {
+		slope = graph.Where(marked, graph.Neg(one), slope)
+	}
 
 	uncertainty := sum(entropy, weight)
 	total := graph.Sub(surrogate, graph.Mul(element(knobs, knobEntropy), uncertainty))
+	if o.Supervised {
+		total = graph.Add(total, likelihood)
+	}
 	distance := graph.Reshape(zero, 1)
 	if o.KL != "" {
 		kl, by := estimateKL(o.KL, whereUsed(graph.Sub(lp, columns[columnReference])))
@@ -228,12 +268,18 @@ func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, kn
 		slope = graph.Add(slope, graph.Mul(element(knobs, knobKL), unlessSupervised(by)))
 	}
 	byLogProb, byEntropy := graph.Mul(whereUsed(slope), weight), graph.Neg(graph.Mul(weight, element(knobs, knobEntropy)))
+	if o.Supervised {
+		byEntropy = graph.Where(marked, zero, byEntropy)
+	}
 	metrics := []*graph.Node{
 		total, surrogate, uncertainty, distance, sum(flag(clipped), share), dual,
 		sum(behaviour, share), sum(approximate, share), graph.Reshape(most, 1),
 	}
 	if o.OffPolicyMask {
 		metrics = append(metrics, dropped)
+	}
+	if o.Supervised {
+		metrics = append(metrics, likelihood)
 	}
 	return tokenLoss{byLogProb: byLogProb, byEntropy: byEntropy, metrics: graph.Concatenate(metrics, 0)}
 }

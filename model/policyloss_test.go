@@ -57,6 +57,14 @@ func randomMinibatch(seed uint64, spread float64) (batches []MicroBatch, scores 
 	return batches, scores
 }
 
+// markRow makes a row supervised.
+func markRow(b *MicroBatch, row int) {
+	if b.Supervised == nil {
+		b.Supervised = make([][]bool, len(b.IDs))
+	}
+	b.Supervised[row] = b.Mask[row]
+}
+
 func doubles(rows [][]float32) [][]float64 {
 	out := make([][]float64, len(rows))
 	for r := range rows {
@@ -409,4 +417,58 @@ func TestPolicyGradientIsTheReference(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A supervised row adds its weighted negative log-likelihood to the loss, and changes nothing
+// else: no other row's derivative, no other part of the loss, no mean.
+func TestSupervisedRowsBesideOthers(t *testing.T) {
+	const weight, row = 0.03125, 1
+	o := LossOptions{KL: loss.K3, OffPolicyMask: true}
+	k := testSettings().with(o)
+	k.EntropyCoefficient, k.KLCoefficient = 0.25, 0.5
+	batches, scores := randomMinibatch(3, 0.6)
+	batches[0].RowWeights[row] = 0
+	require.NoError(t, Weigh(batches, loss.TokenMean, 0))
+	run := func(o LossOptions) (byLogProb, byEntropy, metrics []float32) {
+		p, err := testDevice(t).Programs(tiny(), nil, Shapes{MicroBatch: 3, Sequence: 8, Loss: o})
+		require.NoError(t, err)
+		defer p.Free()
+		prog := lossOnly(p)
+		defer prog.finalize()
+		all, _, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, false) })
+		require.NoError(t, err)
+		return runLoss(t, p, prog, all[0], scores[0].logProbs, scores[0].entropies, k, false)
+	}
+	byLogProb, byEntropy, metrics := run(o)
+	require.Len(t, metrics, metricDropped+1)
+
+	batches[0].RowWeights[row] = 1
+	var added float64
+	for at, yes := range batches[0].Mask[row] {
+		if yes {
+			batches[0].Weights[row][at] = weight
+			byLogProb[row*8+at-1] = -weight
+			added -= weight * float64(scores[0].logProbs[row][at])
+		}
+	}
+	require.Positive(t, added)
+	markRow(&batches[0], row)
+	o.Supervised = true
+	gotLogProb, gotEntropy, got := run(o)
+	require.Equal(t, byLogProb, gotLogProb)
+	require.Equal(t, byEntropy, gotEntropy)
+	require.InDelta(t, float64(metrics[metricLoss])+added, float64(got[metricLoss]), 1e-6)
+	require.InDelta(t, added, float64(got[o.metricSupervised()]), 1e-6)
+	require.Equal(t, metrics[metricPolicy:], got[metricPolicy:o.metricSupervised()])
+
+	// Supervised rows alone have a finite loss.
+	for i := range batches {
+		for r := range batches[i].IDs {
+			batches[i].RowWeights[r] = float32(1 - min(i+max(r-row, row-r), 1))
+		}
+	}
+	require.NoError(t, Weigh(batches, loss.TokenMean, 0))
+	_, _, got = run(o)
+	require.Equal(t, got[o.metricSupervised()], got[metricLoss])
+	require.Zero(t, got[metricPolicy])
 }

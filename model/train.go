@@ -219,8 +219,8 @@ func (p *Programs) metricCount() int {
 	if p.c.ValueHead {
 		return criticMetricCount
 	}
-	if p.sh.Loss.OffPolicyMask {
-		return metricDropped + 1
+	if p.sh.Loss.Supervised {
+		return p.sh.Loss.metricSupervised() + 1
 	}
-	return metricCount
+	return p.sh.Loss.metricSupervised()
 }

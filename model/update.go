@@ -54,7 +54,7 @@ type Settings struct {
 // last two KLs are means over its tokens, weighted by row. The fields of
 // reference.PolicyLoss have the same names.
 type UpdateMetrics struct {
-	// Loss is PolicyLoss − EntropyCoefficient · Entropy + KLCoefficient · KL.
+	// Loss is PolicyLoss − EntropyCoefficient · Entropy + KLCoefficient · KL + SupervisedLoss.
 	Loss float64
 	// PolicyLoss is the clipped surrogate or, in SupervisedUpdate, the mean negative
 	// log-likelihood in nats.
@@ -73,6 +73,9 @@ type UpdateMetrics struct {
 	ClipFraction, DualClipFraction float64
 	// DroppedFraction is the fraction of tokens that LossOptions.OffPolicyMask dropped.
 	DroppedFraction float64
+	// SupervisedLoss is the sum over the tokens of MicroBatch.Supervised of weight times
+	// negative log-likelihood in nats, a part of Loss; 0 without LossOptions.Supervised.
+	SupervisedLoss float64
 	// RatioMax is the largest |ratio − 1| of a token; exactly 0 at the parameters
 	// that scored the batch.
 	RatioMax float64
@@ -95,6 +98,9 @@ type UpdateMetrics struct {
 // where w is the token's weight (MicroBatch.Weights) and ρ, by default, exp(log-prob
 // − old log-prob) with the difference clamped to ±20. LossOptions select the parts of the
 // loss. Each minibatch of each epoch is one call.
+//
+// With LossOptions.Supervised the tokens that MicroBatch.Supervised marks have the term
+// −w·log-prob instead, and no other.
 //
 // The update consumes the state: the new one is made in its memory. If the loss or the
 // gradient's norm is not finite, the new state equals the old one bit for bit and Skipped is
@@ -231,6 +237,9 @@ func (p *Programs) gradient(batches []MicroBatch, k Settings, supervised bool) (
 			}
 			if p.sh.Loss.OffPolicyMask {
 				m.DroppedFraction = r.metrics[metricDropped]
+			}
+			if p.sh.Loss.Supervised {
+				m.SupervisedLoss = r.metrics[p.sh.Loss.metricSupervised()]
 			}
 			return m
 		},

@@ -32,7 +32,7 @@ func mismatchOf(m spec.Mismatch, rows []run.BatchRow, version int) (*mismatch, e
 		if r.Rollout == nil {
 			return nil, fmt.Errorf("the batch has no log-probs of the sampler, which mismatch weights need: %w", store.ErrInvalid)
 		}
-		if int(r.Origin) != version {
+		if int(r.Origin) != version && !r.Supervised {
 			out.stale = append(out.stale, i)
 		}
 	}

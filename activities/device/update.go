@@ -147,7 +147,8 @@ func (u *update) microBatches() int {
 	return n
 }
 
-// minibatch lays the rows of an optimizer step out, for the critic or for the policy.
+// minibatch lays the rows of an optimizer step out, for the critic or for the policy. Supervised
+// rows are the policy's alone.
 func (u *update) minibatch(step int, critic bool) ([]model.MicroBatch, error) {
 	rows := make([]run.BatchRow, len(u.steps[step]))
 	for i, at := range u.steps[step] {
@@ -156,7 +157,11 @@ func (u *update) minibatch(step int, critic bool) ([]model.MicroBatch, error) {
 	if critic {
 		rows = run.CriticRows(rows)
 	}
-	return run.Minibatch(rows, u.microBatch, u.knobs, u.divisor)
+	batches, err := run.Minibatch(rows, u.microBatch, u.knobs, u.divisor)
+	if err == nil && !critic {
+		run.Imitate(batches, rows, u.microBatch, u.knobs.Supervised.Weight())
+	}
+	return batches, err
 }
 
 // next does the next micro-batch of an update, and the optimizer step if it is the last of
@@ -307,6 +312,17 @@ func (t *stepped) criticSkipped() int {
 // mean is a figure's mean over the policy's steps.
 func (t *stepped) mean(of func(model.UpdateMetrics) float64) canon.Float { return meanOf(t.policy, of) }
 
+// likelihood is the mean supervised part of the loss over the policy's steps that had one.
+func (t *stepped) likelihood() float64 {
+	sum, n := 0.0, 0.0
+	for _, m := range t.policy {
+		if m.SupervisedLoss != 0 {
+			sum, n = sum+m.SupervisedLoss, n+1
+		}
+	}
+	return sum / max(n, 1)
+}
+
 func meanOf[M any](made []M, of func(M) float64) canon.Float {
 	sum := 0.0
 	for _, m := range made {
@@ -327,6 +343,9 @@ func (u *update) metrics(t spec.Train, made stepped) activities.Metrics {
 	}
 	if t.Update.OffPolicyLimit > 0 {
 		out["actor/off_policy_masked_fraction"] = made.mean(func(m model.UpdateMetrics) float64 { return m.DroppedFraction })
+	}
+	if t.Update.Supervised.On() {
+		out["supervised/loss"] = canon.Float(made.likelihood() / u.knobs.Supervised.Weight())
 	}
 	if u.critic != nil {
 		out["critic/lr"] = canon.Float(u.value.LearningRate)

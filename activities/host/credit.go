@@ -60,11 +60,21 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 		origin = in.Rollout.Iteration
 	}
 	batch := batchRows(rc, rows, signal, scores, origin)
-	replayed, err := h.replayed(ctx, rc, in, len(batch))
+	earlier, err := h.earlier(ctx, rc, in)
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
-	batch = append(batch, replayed...)
+	if !in.Settings.Update.Supervised.Alone() {
+		batch = append(batch, replayed(rc, in, earlier, len(batch))...)
+	}
+	if in.Settings.Update.Supervised.On() {
+		if batch, err = supervise(rc, in, batch, all, earlier, signal.Metrics); err != nil {
+			return activities.CreditResult{}, err
+		}
+		if len(batch) == 0 {
+			return activities.CreditResult{States: states, Metrics: signal.Metrics, Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, nil
+		}
+	}
 	if f := rc.Train.Freshness; f.Updates() > 1 || f.ReplayIterations > 0 {
 		staleness(batch, in.Iteration, signal.Metrics)
 	}
@@ -155,14 +165,12 @@ func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, 
 	return out
 }
 
-// replayed draws rows from the replay buffer: of the batches of recent iterations
-// those that were fresh there, with the log-probs and the advantages that they had.
-func (h *Host) replayed(ctx context.Context, rc *run.Context, in activities.CreditInput, fresh int) ([]run.BatchRow, error) {
-	wanted := rc.Train.Freshness.Replayed(fresh)
-	if wanted == 0 || len(in.Replay) == 0 {
+// earlier are the rows of recent batches that were fresh there: what a replay buffer holds.
+func (h *Host) earlier(ctx context.Context, rc *run.Context, in activities.CreditInput) ([]run.BatchRow, error) {
+	if rc.Train.Freshness.ReplayIterations == 0 {
 		return nil, nil
 	}
-	var pool []run.BatchRow
+	var buffer []run.BatchRow
 	for _, ref := range in.Replay {
 		rows, err := rc.ReadBatch(ctx, h.Store, ref)
 		if err != nil {
@@ -174,17 +182,28 @@ func (h *Host) replayed(ctx context.Context, rc *run.Context, in activities.Cred
 		}
 		for _, r := range rows {
 			if r.Origin == newest {
-				pool = append(pool, r)
+				buffer = append(buffer, r)
 			}
 		}
 	}
-	if wanted = min(wanted, len(pool)); wanted == 0 {
-		return nil, nil
+	return buffer, nil
+}
+
+// replayed draws rows from the replay buffer, with the log-probs and the advantages that they
+// had.
+func replayed(rc *run.Context, in activities.CreditInput, buffer []run.BatchRow, fresh int) []run.BatchRow {
+	var pool []run.BatchRow
+	for _, r := range buffer {
+		if !r.Supervised {
+			pool = append(pool, r)
+		}
 	}
-	drawn := rc.Drawn(draw.Replay, in.Branch, in.Iteration).Permutation(len(pool))[:wanted]
-	slices.Sort(drawn) // in the order of the buffer
+	wanted := min(rc.Train.Freshness.Replayed(fresh), len(pool))
+	if wanted == 0 {
+		return nil
+	}
 	var out []run.BatchRow
-	for _, at := range drawn {
+	for _, at := range some(rc.Drawn(draw.Replay, in.Branch, in.Iteration), wanted, len(pool)) {
 		row := pool[at]
 		if row.Rollout == nil && rc.Train.Update.Mismatch.Regime == spec.Decoupled {
 			// Of a run that this one continues, which kept only what Score gave when it rolled out.
@@ -192,7 +211,14 @@ func (h *Host) replayed(ctx context.Context, rc *run.Context, in activities.Cred
 		}
 		out = append(out, row)
 	}
-	return out, nil
+	return out
+}
+
+// some draws so many of the numbers below n, in ascending order.
+func some(at draw.Address, wanted, n int) []int {
+	drawn := at.Permutation(n)[:wanted]
+	slices.Sort(drawn)
+	return drawn
 }
 
 // staleness says how many iterations ago the rows of a batch were rolled out.

@@ -89,6 +89,9 @@ const (
 
 	// With mismatch weights, which the update computes: the sampler's.
 	tensorRolloutLogProbs = "rollout_log_probs" // float32 [rows, width]
+
+	// With supervised rows: 1 where a row is learned from by its log-likelihood.
+	tensorSupervised = "supervised" // int32 [rows]
 )
 
 // EncodeBatch is all that an update reads, as safetensors: rows of one width, and
@@ -159,12 +162,21 @@ func EncodeBatch(rows []BatchRow, b int) ([]byte, error) {
 	if rows[0].Rollout != nil {
 		tensors = append(tensors, safetensors.F32(tensorRolloutLogProbs, wide, floats(func(r BatchRow) []float32 { return r.Rollout })))
 	}
+	if slices.ContainsFunc(rows, func(r BatchRow) bool { return r.Supervised }) {
+		marks := make([]int32, count)
+		for i, r := range rows {
+			if r.Supervised {
+				marks[i] = 1
+			}
+		}
+		tensors = append(tensors, safetensors.I32(tensorSupervised, flat, marks))
+	}
 	return safetensors.Encode(tensors, nil)
 }
 
 // BatchRow is a row of a batch, without padding: [width], or [tokens] of it.
 type BatchRow struct {
-	Row, Origin     int32 // the trajectory's, and the iteration that rolled it out
+	Row, Origin     int32 // the trajectory's, −1 for a demonstration; and the iteration that rolled it out
 	Ids             []int32
 	Length          int32
 	Mask            []bool
@@ -176,6 +188,9 @@ type BatchRow struct {
 	Rollout []float32
 	// Learns is where the critic learns Returns; nil if it does wherever Mask is true.
 	Learns []bool
+	// Supervised rows are learned from by the log-likelihood of their Mask. Their other numbers
+	// are 0.
+	Supervised bool
 }
 
 // ReadBatch reads the rows of a run's batch.
@@ -212,7 +227,10 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 	for _, t := range []struct {
 		name string
 		want int
-	}{{tensorRow, rows}, {tensorOrigin, rows}, {tensorIDs, rows * width}, {tensorTurns, rows * width}} {
+	}{{tensorRow, rows}, {tensorOrigin, rows}, {tensorIDs, rows * width}, {tensorTurns, rows * width}, {tensorSupervised, rows}} {
+		if _, there := f.Get(t.name); t.name == tensorSupervised && !there {
+			continue
+		}
 		if ints[t.name], err = sizedValues(f, t.name, t.want, safetensors.Tensor.Int32s); err != nil {
 			return nil, err
 		}
@@ -258,6 +276,7 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 		if reference {
 			row.Reference = wide(tensorRefLogProbs)
 		}
+		row.Supervised = ints[tensorSupervised] != nil && ints[tensorSupervised][r] == 1
 		if rollout {
 			row.Rollout = wide(tensorRolloutLogProbs)
 		}
@@ -303,7 +322,7 @@ func CriticRows(rows []BatchRow) []BatchRow {
 }
 
 // Minibatch lays rows out in micro-batches of b, with the weights and bounds of an
-// optimizer step.
+// optimizer step. Supervised rows have the weight 0 in it; see Imitate.
 func Minibatch(rows []BatchRow, b int, u spec.Update, divisor float64) ([]model.MicroBatch, error) {
 	width := len(rows[0].Ids)
 	var out []model.MicroBatch
@@ -325,6 +344,9 @@ func Minibatch(rows []BatchRow, b int, u spec.Update, divisor float64) ([]model.
 		}
 		for i, r := range rows[at:min(at+b, len(rows))] {
 			m.IDs[i], m.Lengths[i], m.RowWeights[i] = r.Ids, r.Length, 1
+			if r.Supervised {
+				m.RowWeights[i] = 0
+			}
 			if m.Returns != nil {
 				m.Returns[i], m.OldValues[i] = r.Returns, r.OldValues
 			}

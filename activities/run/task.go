@@ -136,7 +136,7 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 
 // lossOptions are the parts of the loss of runs of at most so many turns.
 func lossOptions(u spec.Update, turns int) model.LossOptions {
-	l := model.LossOptions{Ratio: loss.Ratio(u.Ratio), OffPolicyMask: u.OffPolicyLimit > 0}
+	l := model.LossOptions{Ratio: loss.Ratio(u.Ratio), OffPolicyMask: u.OffPolicyLimit > 0, Supervised: u.Supervised.On()}
 	if s := u.SurrogateLoss(); s.Clips() {
 		l.DualClip = u.DualClip > 0
 	} else {

@@ -21,6 +21,7 @@ var (
 		"cispo", "sapo", "dppo", "gspo-turn", "reinforce-pp-verl",
 		"tis", "tis-turn", "tis-sequence", "icepop", "mis", "mis-geometric", "opsm", "bypass",
 		"gdpo", "empg", "blockwise", "turn-returns",
+		"star", "successes", "demonstrations",
 	}
 	// smallLakes are methods on lakes of 2 × 2 instead of 4 × 4.
 	smallLakes = []string{"gspo-turn", "reinforce-pp-verl", "tis-turn", "empg", "blockwise", "turn-returns"}

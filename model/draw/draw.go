@@ -32,6 +32,8 @@ const (
 	Shuffle Purpose = "minibatch"
 	// Replay draws the rows that are added to a batch from the replay buffer.
 	Replay Purpose = "replay"
+	// Supervised draws the rows of an update that are learned from by their log-likelihood.
+	Supervised Purpose = "supervised"
 	// Diagnose draws the reasonings that are diagnosed; Group distinguishes the
 	// figures.
 	Diagnose Purpose = "diagnose"

@@ -207,6 +207,11 @@ var families = []*family{
 		{preset: "opsm", change: halves, kills: inScore, steps: 2},
 		{preset: "bypass", change: halves, kills: inUpdate, steps: 2},
 	}},
+	{name: "supervised", scale: onBandit, full: true, methods: []method{
+		{preset: "star", kills: inUpdate},
+		{preset: "successes", change: halves, kills: inScore, steps: 2, stale: []int{1, 2}},
+		{preset: "demonstrations", kills: inUpdate},
+	}},
 	{name: "small lakes", scale: onLake, full: true, methods: []method{
 		{preset: "gspo-turn", change: map[string]any{"update.minibatch": 8}, kills: inUpdate, steps: 2},
 		{preset: "reinforce-pp-verl", kills: inScore},

@@ -241,7 +241,10 @@ func dueCredit(it *Iteration) bool {
 func hasCredit(it *Iteration) bool { return it.Credited != nil }
 
 // Without a selected row the version before stays.
-func dueUpdate(it *Iteration) bool { return it.rows() > 0 }
+// A batch is missing also if all its rows were to be successes and there was none.
+func dueUpdate(it *Iteration) bool {
+	return it.rows() > 0 && (it.Credited == nil || it.Credited.Batch != nil)
+}
 func hasUpdate(it *Iteration) bool { return it.Updated != nil }
 
 func dueSnapshot(it *Iteration) bool { return it.Due.Snapshot || it.stops() }

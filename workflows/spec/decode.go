@@ -274,14 +274,21 @@ func (d *decoder) environment(t Train) {
 	for _, p := range problems {
 		d.add(p.Path, p)
 	}
-	w := t.Policy.WarmStart
-	if len(problems) > 0 || w.Steps == 0 || w.Demonstrations == 0 || d.known.Demonstrates == nil {
+	if len(problems) > 0 || d.known.Demonstrates == nil {
 		return
 	}
+	w, hint := t.Policy.WarmStart, "it has no solver"
 	for _, p := range t.Environment.Parts() {
-		if !d.known.Demonstrates(p.Name, p.Options) {
+		if d.known.Demonstrates(p.Name, p.Options) {
+			continue
+		}
+		if w.Steps > 0 && w.Demonstrations > 0 {
 			const path = "policy.warm_start.demonstrations"
-			d.add(path, Problem{Path: path, Found: formatNumber(w.Demonstrations), Allowed: "0 with the environment " + strict.Quote(p.Name), Hint: "it has no solver"})
+			d.add(path, Problem{Path: path, Found: formatNumber(w.Demonstrations), Allowed: "0 with the environment " + strict.Quote(p.Name), Hint: hint})
+		}
+		if t.Update.Supervised.From == Demonstrations {
+			const path = "update.supervised.from"
+			d.add(path, Problem{Path: path, Found: strict.Quote(Demonstrations), Allowed: strict.Quote(OwnSuccesses) + " with the environment " + strict.Quote(p.Name), Hint: hint})
 		}
 	}
 }

@@ -149,7 +149,10 @@ func Derive(t Train, m ModelShape) Derived {
 	if t.Evaluation.Every > 0 {
 		d.EvaluationRows = t.Evaluation.Rows()
 	}
-	d.RowsKept += t.Freshness.Replayed(d.RowsKept)
+	if s := t.Update.Supervised; !s.Alone() {
+		d.RowsKept += t.Freshness.Replayed(d.RowsKept)
+		d.RowsKept += s.Rows(d.RowsKept)
+	}
 	d.RowsKept *= t.Rollout.stretches()
 	d.MicroBatches = (d.RowsKept + t.Update.MicroBatch - 1) / max(t.Update.MicroBatch, 1)
 	if d.ContextsKnown {

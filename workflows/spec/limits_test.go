@@ -142,6 +142,14 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"update":{"mismatch":{"regime":"decoupled","weight":"none","mask":"sequence","mask_high":3}}`},
 		[]string{`"update":{"mismatch":{"regime":"decoupled","weight":"none","cap":2}}`, `"update":{"mismatch":{"regime":"decoupled","weight":"none","normalize":true}}`},
 	},
+	"update.supervised.from update.supervised.share update.supervised.coefficient": {
+		[]string{`"update":{"supervised":{"from":"own_successes"}}`, `"update":{"supervised":{"from":"demonstrations","share":1,"coefficient":2}}`},
+		[]string{`"update":{"supervised":{"share":0.5}}`, `"update":{"supervised":{"coefficient":1}}`},
+	},
+	"update.supervised.share credit.algorithm update.minibatch": {
+		[]string{`"update":{"supervised":{"from":"own_successes"}},"credit":{"algorithm":"gae"}`, `"update":{"supervised":{"from":"own_successes","share":1},"minibatch":16},"credit":{"algorithm":"grpo"}`},
+		[]string{`"update":{"supervised":{"from":"own_successes","share":1}},"credit":{"algorithm":"gae"}`, `"update":{"supervised":{"from":"own_successes"},"minibatch":16},"credit":{"algorithm":"gae"}`},
+	},
 	"evaluation.suites evaluation.instances evaluation.samples": {
 		[]string{`"evaluation":{"instances":65536}`, `"evaluation":{"instances":256,"samples":256}`, `"evaluation":{"suites":[{"suite":"in-distribution","instances":64,"samples":1024}]}`},
 		[]string{`"evaluation":{"instances":331,"samples":198}`, `"evaluation":{"suites":["in-distribution",{"name":"b","suite":"in-distribution","instances":331,"samples":198}]}`},

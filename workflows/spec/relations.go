@@ -36,7 +36,7 @@ var (
 )
 
 // relations are checked if none of their fields has a problem of its own.
-var relations = slices.Concat(generalRelations, surrogateRelations)
+var relations = slices.Concat(generalRelations, surrogateRelations, supervisedRelations)
 
 var generalRelations = []relation{
 	{
@@ -305,7 +305,7 @@ func brokenWidths(widths []int, turns int) (broken bool, found, allowed string) 
 func (s Settings) unmet() Problems {
 	t := Train{
 		Rollout:   Rollout{Groups: s.Rollout.Groups, GroupSize: s.Rollout.GroupSize},
-		Selection: s.Selection, Update: s.Update,
+		Selection: s.Selection, Credit: s.Credit, Update: s.Update,
 	}
 	return unmet(t, func(r relation) bool { return r.knobs })
 }

@@ -193,14 +193,16 @@ type Update struct {
 	// ClipTurns, if there are any, replace ClipLow and ClipHigh; see Clip.
 	ClipTurns []Clip  `json:"clip_turns,omitempty"`
 	DualClip  float64 `json:"dual_clip"`
-	// The fields from here to Mismatch are 0 or empty where they are left out; see
-	// SurrogateLoss, Taus, Cap and Mismatch.
+	// The fields from here to Supervised are 0 or empty where they are left out; see
+	// SurrogateLoss, Taus, Cap, Mismatch and Supervised.
 	Surrogate      string   `json:"surrogate,omitempty"`
 	TauPositive    float64  `json:"tau_positive,omitempty"`
 	TauNegative    float64  `json:"tau_negative,omitempty"`
 	RatioCap       float64  `json:"ratio_cap,omitempty"`
 	OffPolicyLimit float64  `json:"off_policy_limit,omitempty"`
 	Mismatch       Mismatch `json:"mismatch,omitzero"`
+	// Supervised is zero in a run without supervised rows.
+	Supervised Supervised `json:"supervised,omitzero"`
 
 	Aggregation        string  `json:"aggregation"`
 	Divisor            float64 `json:"divisor"`

@@ -1,0 +1,116 @@
+package run
+
+import (
+	"github.com/reprise-rl/reprise/envs/starter"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/draw"
+)
+
+// Imitate gives the supervised rows of a minibatch, laid out by Minibatch in micro-batches of
+// b, their part of the policy's loss: coefficient times the mean negative log-likelihood over
+// their tokens.
+func Imitate(batches []model.MicroBatch, rows []BatchRow, b int, coefficient float64) {
+	tokens := 0
+	for _, r := range rows {
+		if r.Supervised {
+			for _, yes := range r.Mask {
+				if yes {
+					tokens++
+				}
+			}
+		}
+	}
+	if tokens == 0 {
+		return
+	}
+	weight := float32(coefficient / float64(tokens))
+	for at, r := range rows {
+		if !r.Supervised {
+			continue
+		}
+		m, i := &batches[at/b], at%b
+		if m.Supervised == nil {
+			m.Supervised = make([][]bool, len(m.IDs))
+		}
+		m.RowWeights[i], m.Supervised[i] = 1, r.Mask
+		for t, yes := range r.Mask {
+			if yes {
+				m.Weights[i][t] = weight
+			}
+		}
+	}
+}
+
+// SupervisedRows lays stretches out as supervised rows of an iteration's batch, whose other
+// rows have the fields that like has.
+func SupervisedRows(of []Stretch, iteration int, like BatchRow) []BatchRow {
+	width := len(like.Ids)
+	zeros := func(wanted bool) []float32 {
+		if !wanted {
+			return nil
+		}
+		return make([]float32, width)
+	}
+	var out []BatchRow
+	for _, p := range of {
+		r := BatchRow{
+			Row: p.Row, Origin: int32(iteration), Length: int32(len(p.Ids)), Supervised: true,
+			Ids: make([]int32, width), Turns: make([]int32, width), Mask: make([]bool, width), Old: zeros(true), Advantages: zeros(true),
+			Returns: zeros(like.Returns != nil), OldValues: zeros(like.OldValues != nil),
+			Reference: zeros(like.Reference != nil), Rollout: zeros(like.Rollout != nil),
+		}
+		if like.Learns != nil {
+			r.Learns = make([]bool, width)
+		}
+		copy(r.Ids, p.Ids)
+		copy(r.Turns, p.Turns)
+		copy(r.Mask, p.Sampled)
+		out = append(out, r)
+	}
+	return out
+}
+
+// Demonstrations are n episodes of the environments' solvers, drawn from an address: each
+// environment of a mixture has its share of them.
+func (rc *Context) Demonstrations(n int, at draw.Address) ([]Stretch, error) {
+	s, first := rc.Training, int(at.Iteration)%mixtureRound*n
+	turns := s.Turns
+	if shown := s.Protocol.ContextTurns; shown > 0 {
+		turns = min(turns, shown) // so that an episode is one row
+	}
+	before, after := s.Parts.Counts(first), s.Parts.Counts(first+n)
+	var out []Stretch
+	for i, part := range s.Parts {
+		if after[i] == before[i] {
+			continue
+		}
+		own := at
+		own.Purpose = at.Purpose.With(draw.Purpose(part.Label))
+		episodes, err := starter.Transcripts(rc.Tokenizer, part.Environment, s.Protocol, starter.Options{Turns: turns, Demonstrations: 1}, after[i]-before[i], own)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range episodes {
+			out = append(out, Stretch{Row: -1, Ids: e.IDs, Sampled: e.Loss, Turns: turnNumbers(e.Loss)})
+		}
+	}
+	return out, nil
+}
+
+// mixtureRound is the number of iterations after which the turns of a mixture's environments
+// repeat, so that small shares are shown in some of them.
+const mixtureRound = 256
+
+// turnNumbers numbers the turns of an episode's sampled ids, from 1.
+func turnNumbers(sampled []bool) []int32 {
+	out, turn := make([]int32, len(sampled)), int32(0)
+	for t, yes := range sampled {
+		if yes && (t == 0 || !sampled[t-1]) {
+			turn++
+		}
+		if yes {
+			out[t] = turn
+		}
+	}
+	return out
+}

@@ -1,0 +1,85 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// Supervised are rows of an update that are learned from by their log-likelihood, beside the
+// rows of the policy gradient or instead of them. The zero value is none.
+type Supervised struct {
+	// From is "demonstrations", "own_successes" or empty.
+	From string `json:"from,omitempty"`
+	// Share and Coefficient are 0 where they are left out; see Fraction and Weight.
+	Share       float64 `json:"share,omitempty"`
+	Coefficient float64 `json:"coefficient,omitempty"`
+}
+
+// Values of Supervised.From.
+const (
+	// Demonstrations are episodes of the environments' solvers, in fresh instances.
+	Demonstrations = "demonstrations"
+	// OwnSuccesses are the successful episodes of the iteration's rollout, and with a replay
+	// buffer those that recent iterations have learned from.
+	OwnSuccesses = "own_successes"
+)
+
+// Defaults of the fields of Supervised.
+const (
+	DefaultSupervisedShare       = 0.25
+	DefaultSupervisedCoefficient = 1.0
+)
+
+// On reports whether an update has supervised rows.
+func (s Supervised) On() bool { return s.From != "" }
+
+// Fraction is the share of an update's rows that are supervised; 0 without them.
+func (s Supervised) Fraction() float64 {
+	if !s.On() {
+		return 0
+	}
+	return cmp.Or(s.Share, DefaultSupervisedShare)
+}
+
+// Alone reports whether all rows of an update are supervised.
+func (s Supervised) Alone() bool { return s.Fraction() == 1 }
+
+// Weight multiplies the mean negative log-likelihood of a minibatch's supervised tokens.
+func (s Supervised) Weight() float64 { return cmp.Or(s.Coefficient, DefaultSupervisedCoefficient) }
+
+// Rows is how many supervised rows an update has beside so many others; if it has no others,
+// as many as those it would have.
+func (s Supervised) Rows(others int) int {
+	if !s.On() {
+		return 0
+	}
+	if s.Alone() {
+		return others
+	}
+	f := s.Fraction()
+	rows := f / (1 - f) * float64(others)
+	return int(float64(rows) + 1e-9) // as Freshness.Replayed
+}
+
+// supervisedRelations are the rules between update.supervised and other fields.
+var supervisedRelations = []relation{
+	{
+		paths: []string{"update.supervised.from", "update.supervised.share", "update.supervised.coefficient"},
+		doc:   "update.supervised.share and coefficient are given only with update.supervised.from.",
+		broken: func(t Train) (bool, string, string) {
+			s := t.Update.Supervised
+			return !s.On() && s != Supervised{}, nothing, fmt.Sprintf("%q or %q; or leave update.supervised out", Demonstrations, OwnSuccesses)
+		},
+	},
+	{
+		paths: []string{"update.supervised.share", "credit.algorithm", "update.minibatch"},
+		doc:   "update.supervised.share is less than 1 and update.minibatch is 0 if credit.algorithm needs a critic: it learns from the other rows of each step.",
+		knobs: true,
+		broken: func(t Train) (bool, string, string) {
+			s := t.Update.Supervised
+			return s.On() && t.Credit.Critic() && (s.Alone() || t.Update.Minibatch > 0),
+				fmt.Sprintf("%s with update.minibatch %d and credit.algorithm %s", formatNumber(s.Fraction()), t.Update.Minibatch, t.Credit.Algorithm),
+				"less than 1, with update.minibatch 0; or an algorithm without a critic"
+		},
+	},
+}
