@@ -230,6 +230,10 @@ type SelectInput struct {
 	Turns    []store.TurnRefs `json:"turns"` // of all rounds
 	// Texts are those that were frequent in the iteration before, if a reward reads them.
 	Texts *store.Ref `json:"texts,omitempty"`
+	// Everything asks for the trajectories of all groups as if they were selected, for Score:
+	// the selection ranks by exact entropies. Scores are then its table, for the selection itself.
+	Everything bool       `json:"everything,omitempty"`
+	Scores     *store.Ref `json:"scores,omitempty"`
 }
 
 // SelectResult names the trajectories and counts what was kept.

@@ -254,6 +254,7 @@ func TestSelections(t *testing.T) {
 		{[]string{`selection={"method":"all","drop_flat":true,"floor":100}`}, nil, 0},
 		{[]string{`selection={"method":"top_count","count":1,"loss_scale":"linear"}`}, []int32{0, 1}, 0.5},
 		{[]string{`selection={"method":"all","reweight":true}`}, []int32{0, 1, 2, 3}, 1},
+		{[]string{`selection={"method":"all","members":1,"member_metric":"reward_per_token"}`, `credit.algorithm="reinforce_pp"`}, []int32{0, 2}, 1},
 	} {
 		_, rows := handPlayed(t, c.edits...)
 		var got []int32

@@ -1,13 +1,16 @@
 package device
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/store/tables"
 )
 
 // exact makes three iterations of a run, and makes them again: in another run, from the
@@ -164,4 +167,54 @@ func TestDecoupledAfterARunWithout(t *testing.T) {
 		}
 	}
 	require.Positive(t, replayed)
+}
+
+// Rows whose advantages are all small are left out, and an update ends after a step that went too
+// far; both are as exact as the rest.
+func TestLoopsRules(t *testing.T) {
+	r := exact(t, "selection.least_advantage=0.01", "update.stop_kl=1e-9", "update.epochs=8")
+	m := r.commits[0].Metrics
+	require.Positive(t, m["actor/steps_left_out"])
+	require.Contains(t, m, "rollout/small_advantages")
+	whole := fresh(t, "update.minibatch=4", "selection.least_advantage=0.01", "update.stop_kl=20")
+	require.Zero(t, whole.iterate(t).Metrics["actor/steps_left_out"])
+
+	none := fresh(t, `credit.algorithm="leave_one_out"`, "selection.least_advantage=1000")
+	in := none.iterate(t)
+	require.True(t, in.Update.Skipped)
+	require.Nil(t, in.Batch)
+	require.EqualValues(t, in.Metrics["rollout/selected_rows"], in.Metrics["rollout/small_advantages"])
+}
+
+// A selection by exact entropies scores every row first, and learns from the groups with the
+// highest; the scores of their rows are used again.
+func TestExactEntropies(t *testing.T) {
+	r := exact(t, `selection={"method":"top_count","count":1,"metric":"exact_entropy"}`, "rollout.groups=3", "update.minibatch=0")
+	in := r.commits[0]
+	scores, err := tables.Get[run.ScoreRow](t.Context(), r.store, *in.Scores)
+	require.NoError(t, err)
+	rows, err := tables.Get[run.TrajectoryRow](t.Context(), r.store, in.Trajectories)
+	require.NoError(t, err)
+	require.Len(t, scores, len(rows), "all of them")
+	require.NoError(t, run.AddEntropies(rows, scores))
+	sums := map[int32]float64{}
+	var kept []int32
+	for _, row := range rows {
+		sums[row.Group] += row.Entropy
+		if row.Selected && !slices.Contains(kept, row.Group) {
+			kept = append(kept, row.Group)
+		}
+	}
+	require.Len(t, kept, 1)
+	for _, sum := range sums {
+		require.GreaterOrEqual(t, sums[kept[0]], sum)
+	}
+	batch := r.batch(t, in)
+	require.Len(t, batch, len(rows)/3)
+	of := run.ScoresOf(run.SelectedOf(rows), scores)
+	for i, row := range batch {
+		require.Equal(t, of[i].Row, row.Row)
+		at := slices.Index(row.Mask, true)
+		require.Equal(t, of[i].LogProbs[0], row.Old[at])
+	}
 }

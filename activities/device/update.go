@@ -212,6 +212,10 @@ func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
 			b.made.micro += int64((len(u.steps[b.step]) + u.microBatch - 1) / u.microBatch)
 			b.step++
 			w.measured.Tokens += m.Tokens
+			if stop := u.knobs.StopKL; stop > 0 && m.BehaviourKL > stop {
+				b.done, b.of = b.done+1, b.done+1 // the steps that are left are not made
+				return nil
+			}
 		}
 	}
 	b.done++
@@ -340,6 +344,9 @@ func (u *update) metrics(t spec.Train, made stepped) activities.Metrics {
 	}
 	if u.mismatch != nil {
 		maps.Copy(out, u.mismatch.metrics())
+	}
+	if u.knobs.StopKL > 0 {
+		out["actor/steps_left_out"] = canon.Float(len(u.steps) - len(made.policy))
 	}
 	if t.Update.OffPolicyLimit > 0 {
 		out["actor/off_policy_masked_fraction"] = made.mean(func(m model.UpdateMetrics) float64 { return m.DroppedFraction })

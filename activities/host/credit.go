@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -35,7 +36,8 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 			return activities.CreditResult{}, err
 		}
 	}
-	rows, scores, err := sharedPart(rc, in.Rollout, run.SelectedOf(all), scores)
+	selected := run.SelectedOf(all)
+	rows, scores, err := sharedPart(rc, in.Rollout, selected, run.ScoresOf(selected, scores))
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
@@ -58,6 +60,12 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 	origin := in.Iteration
 	if in.Rollout != nil {
 		origin = in.Rollout.Iteration
+	}
+	if rows, scores, err = worthAStep(in.Settings.Selection, rows, scores, &signal); err != nil {
+		return activities.CreditResult{}, err
+	}
+	if len(rows) == 0 {
+		return activities.CreditResult{States: states, Metrics: signal.Metrics, Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, nil
 	}
 	batch := batchRows(rc, rows, signal, scores, origin)
 	earlier, err := h.earlier(ctx, rc, in)
@@ -92,7 +100,23 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 	}, nil
 }
 
-// part takes the rows that an iteration learns from, and their scores, if it shares the
+// worthAStep leaves out the rows whose advantages are all too small, if the selection asks for that.
+func worthAStep(s spec.Selection, rows []run.TrajectoryRow, scores []run.ScoreRow, signal *run.TrainingSignal) ([]run.TrajectoryRow, []run.ScoreRow, error) {
+	if s.LeastAdvantage == 0 {
+		return rows, scores, nil
+	}
+	worth, err := credit.WorthAStep(signal.Advantages, s.LeastAdvantage)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	signal.Keep(worth)
+	n := len(rows)
+	rows, scores = run.Kept(rows, worth), run.Kept(scores, worth)
+	signal.Metrics["rollout/small_advantages"] = canon.Float(n - len(rows))
+	return rows, scores, nil
+}
+
+// sharedPart takes the rows that an iteration learns from, and their scores, if it shares the
 // rollout: all of them, or its own groups.
 func sharedPart(rc *run.Context, r *store.RolloutRef, rows []run.TrajectoryRow, scores []run.ScoreRow) ([]run.TrajectoryRow, []run.ScoreRow, error) {
 	if len(scores) != len(rows) {

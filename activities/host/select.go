@@ -39,20 +39,43 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
+	dir := run.Dir(in.Run, in.Branch, in.Rollout)
+	if in.Everything {
+		for i := range rows {
+			rows[i].Selected, rows[i].Weight = true, 1
+		}
+		ref, err := tables.Put(ctx, h.Store, dir, "everything", rows)
+		return activities.SelectResult{Trajectories: ref, Rows: len(rows), Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, err
+	}
+	if in.Scores != nil {
+		scores, err := tables.Get[run.ScoreRow](ctx, h.Store, *in.Scores)
+		if err != nil {
+			return activities.SelectResult{}, fmt.Errorf("scores: %w", err)
+		}
+		if err := run.AddEntropies(rows, scores); err != nil {
+			return activities.SelectResult{}, err
+		}
+	}
 	rolled := *task
 	rolled.Groups = len(rows) / task.Members
 	choice, err := run.Choose(rc, in.Settings.Selection, rows, task)
 	if err != nil || choice.More {
 		return activities.SelectResult{More: choice.More, Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, err
 	}
+	members, err := run.KeptMembers(in.Settings.Selection, rows, task.Members)
+	if err != nil {
+		return activities.SelectResult{}, err
+	}
 	count := 0
 	for i := range rows {
 		rows[i].Selected, rows[i].Weight = choice.Kept[rows[i].Group], choice.Weights[rows[i].Group]
+		if members != nil && !members[i] {
+			rows[i].Selected = false
+		}
 		if rows[i].Selected {
 			count++
 		}
 	}
-	dir := run.Dir(in.Run, in.Branch, in.Rollout)
 	ref, err := tables.Put(ctx, h.Store, dir, "trajectories", rows)
 	if err != nil {
 		return activities.SelectResult{}, err

@@ -71,7 +71,34 @@ func resampled(s spec.Selection, rows []TrajectoryRow, task *Task) (Choice, erro
 	return out, nil
 }
 
-// parts counts the selected rows for each iteration that learns from the rollout;
+// KeptMembers marks the rows of the members of each group that the update learns from, [rows]; nil
+// is all of them.
+func KeptMembers(s spec.Selection, rows []TrajectoryRow, members int) ([]bool, error) {
+	if s.Members == 0 {
+		return nil, nil
+	}
+	var g selection.Groups
+	for from := 0; from < len(rows); from += members {
+		var returns, lengths []float64
+		for _, r := range rows[from : from+members] {
+			returns, lengths = append(returns, r.Return()), append(lengths, float64(Total(r.SampledLengths)))
+		}
+		g.Rewards, g.Lengths = append(g.Rewards, returns), append(g.Lengths, lengths)
+	}
+	groups, err := selection.Members(g, s.MembersBy(), s.Members)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	kept := make([]bool, len(rows))
+	for group, of := range groups {
+		for _, member := range of {
+			kept[group*members+member] = true
+		}
+	}
+	return kept, nil
+}
+
+// PartSizes counts the selected rows for each iteration that learns from the rollout;
 // nil if there is one.
 func PartSizes(rc *Context, rows []TrajectoryRow, count int, task *Task) []int {
 	f := rc.Train.Freshness
@@ -97,8 +124,10 @@ func PartSizes(rc *Context, rows []TrajectoryRow, count int, task *Task) []int {
 func SelectedGroups(s spec.Selection, rows []TrajectoryRow, groups, members int) (kept []bool, weights []float64, err error) {
 	g := selection.Groups{}
 	for at := range groups {
-		var returns, entropies, lengths []float64
+		var returns, entropies, exact, lengths []float64
+		var broken []bool
 		for _, r := range rows[at*members : (at+1)*members] {
+			broken = append(broken, r.Truncated)
 			returns = append(returns, r.Return())
 			surprise := 0.0
 			for _, l := range r.RolloutLogProbs {
@@ -106,12 +135,15 @@ func SelectedGroups(s spec.Selection, rows []TrajectoryRow, groups, members int)
 			}
 			entropies = append(entropies, surprise/float64(max(len(r.RolloutLogProbs), 1)))
 			lengths = append(lengths, float64(Total(r.SampledLengths)))
+			exact = append(exact, r.Entropy)
 		}
 		g.Rewards, g.Entropies, g.Lengths = append(g.Rewards, returns), append(g.Entropies, entropies), append(g.Lengths, lengths)
+		g.Exact = append(g.Exact, exact)
+		g.Broken = append(g.Broken, broken)
 	}
 	o := selection.Options{
 		Method: s.Method, Metric: s.Metric, Order: selection.Order(s.Order),
-		Value: s.Value(), Slack: s.Slack, DropFlat: s.DropFlat, Floor: s.Floor,
+		Value: s.Value(), Slack: s.Slack, DropFlat: s.DropFlat, DropBroken: s.DropTruncated, Floor: s.Floor,
 	}
 	result, err := selection.Select(g, o)
 	if err != nil {
@@ -133,4 +165,40 @@ func SelectedGroups(s spec.Selection, rows []TrajectoryRow, groups, members int)
 		weights[i] *= scale
 	}
 	return kept, weights, nil
+}
+
+// AddEntropies puts the exact entropies of scores into the rows, which are all scored.
+func AddEntropies(rows []TrajectoryRow, scores []ScoreRow) error {
+	if len(scores) != len(rows) {
+		return fmt.Errorf("%d scores for %d rows: %w", len(scores), len(rows), store.ErrInvalid)
+	}
+	for i, s := range scores {
+		if s.Row != rows[i].Row || len(s.Entropies) != Total(rows[i].SampledLengths) {
+			return fmt.Errorf("scores of row %d do not fit its trajectory: %w", rows[i].Row, store.ErrInvalid)
+		}
+		sum := 0.0
+		for _, e := range s.Entropies {
+			sum += float64(e)
+		}
+		rows[i].Entropy = sum / float64(max(len(s.Entropies), 1))
+	}
+	return nil
+}
+
+// ScoresOf are the scores of the rows, of a table that may have more.
+func ScoresOf(rows []TrajectoryRow, scores []ScoreRow) []ScoreRow {
+	if len(scores) <= len(rows) {
+		return scores
+	}
+	at := map[int32]int{}
+	for i, s := range scores {
+		at[s.Row] = i
+	}
+	var out []ScoreRow
+	for _, r := range rows {
+		if i, ok := at[r.Row]; ok {
+			out = append(out, scores[i])
+		}
+	}
+	return out
 }

@@ -124,6 +124,25 @@ type TrainingSignal struct {
 	Metrics activities.Metrics
 }
 
+// Keep leaves out the rows that are not marked, [rows].
+func (s *TrainingSignal) Keep(marked []bool) {
+	s.Advantages, s.Returns, s.Learns = Kept(s.Advantages, marked), Kept(s.Returns, marked), Kept(s.Learns, marked)
+}
+
+// Kept are the rows that are marked; nil for nil.
+func Kept[T any](rows []T, marked []bool) []T {
+	if rows == nil {
+		return nil
+	}
+	out := []T{}
+	for i, r := range rows {
+		if marked[i] {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 // TrainingSignal computes advantages with the effective settings. past are the values of
 // initial states before the iteration.
 //

@@ -108,6 +108,9 @@ type TrajectoryRow struct {
 	// Parts are the components over the whole row, in the order of the spec's rewards; nil
 	// without any.
 	Parts []Part `parquet:"-"`
+	// Entropy is the mean over the sampled tokens, in nats, where Score was before the
+	// selection.
+	Entropy float64 `parquet:"-"`
 }
 
 // Part is what a module of the spec's rewards gave to a whole trajectory.

@@ -20,7 +20,7 @@ var (
 		"replay", "reuse", "reweight", "starpo-grpo", "starpo-ppo", "starpo-s", "state-baseline", "top-p", "turn-gae",
 		"cispo", "sapo", "dppo", "gspo-turn", "reinforce-pp-verl",
 		"tis", "tis-turn", "tis-sequence", "icepop", "mis", "mis-geometric", "opsm", "bypass",
-		"gdpo", "empg", "blockwise", "turn-returns",
+		"gdpo", "empg", "blockwise", "turn-returns", "gfpo", "pyvision",
 		"star", "successes", "demonstrations",
 	}
 	// smallLakes are methods on lakes of 2 × 2 instead of 4 × 4.

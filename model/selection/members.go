@@ -20,7 +20,7 @@ var MemberMetrics = []MemberMetric{
 		score: func(reward, length, _ float64) float64 { return reward / length },
 	},
 	{
-		Name: "deviation", Is: "\\|R − mean_G\\|, the distance of the member's return from the group's mean", Source: "ours: a filter of trajectories",
+		Name: "deviation", Is: "the distance of the member's return from the group's mean", Source: "ours: a filter of trajectories",
 		score: func(reward, _, mean float64) float64 { return math.Abs(reward - mean) },
 	},
 }

@@ -41,7 +41,7 @@ func TestTheTablesSayHowTheyRank(t *testing.T) {
 		up, down := o.choose([]float64{1, 2, 3, 4, 9}, 5), o.choose([]float64{9, 4, 3, 2, 1}, 5)
 		require.Equal(t, m.Ranks, up[0] != down[0], m.Name)
 	}
-	one := Groups{Rewards: [][]float64{{3}}, Entropies: [][]float64{{3}}, Lengths: [][]float64{{3}}}
+	one := Groups{Rewards: [][]float64{{3}}, Entropies: [][]float64{{3}}, Exact: [][]float64{{3}}, Lengths: [][]float64{{3}}}
 	for _, m := range Metrics {
 		scores, err := Score(one, m.Name)
 		require.NoError(t, err)

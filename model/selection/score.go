@@ -17,6 +17,10 @@ var Metrics = []Metric{
 	},
 	{Name: "entropy", Is: "the mean of the members' entropies", Source: "RAGEN v2: entropy", values: entropiesOf},
 	{Name: "entropy_std", Is: "the sample standard deviation of the members' entropies", Source: "RAGEN v2: entropy_variance", Deviation: true, values: entropiesOf},
+	{
+		Name: "exact_entropy", Is: "the mean of the members' entropies, by a pass of the policy over all rows before the selection", Source: "RAGEN-2, arXiv 2604.06268",
+		Exact: true, values: exactOf,
+	},
 	{Name: "length", Is: "the mean number of the members' sampled tokens", Source: "RAGEN v2: length", values: lengthsOf},
 }
 
@@ -34,12 +38,15 @@ type Metric struct {
 	// Deviation says that it is the members' sample standard deviation and not their
 	// mean: a group of one has none.
 	Deviation bool
+	// Exact says that it reads Groups.Exact: every row is scored before the selection.
+	Exact bool
 	// values gives the members' numbers, and their name in errors.
 	values func(Groups) (values [][]float64, of string)
 }
 
 func rewardsOf(g Groups) ([][]float64, string)   { return g.Rewards, "" }
 func entropiesOf(g Groups) ([][]float64, string) { return g.Entropies, "entropy " }
+func exactOf(g Groups) ([][]float64, string)     { return g.Exact, "exact entropy " }
 func lengthsOf(g Groups) ([][]float64, string)   { return g.Lengths, "length " }
 
 // FindMetric returns the metric of a name; false if there is none.
@@ -57,8 +64,10 @@ type Groups struct {
 	// Rewards are the raw returns plus penalties, never normalised.
 	Rewards [][]float64
 	// Entropies are each trajectory's mean entropy over its sampled tokens, in nats.
-	// Only the entropy metrics read them.
+	// Only the entropy metrics read them. They are estimates, by the sampled tokens' log-probs.
 	Entropies [][]float64
+	// Exact are the same, by the whole distribution of each token. Only the exact metric reads them.
+	Exact [][]float64
 	// Lengths are each trajectory's numbers of sampled tokens. Only the metric length and
 	// Members read them.
 	Lengths [][]float64

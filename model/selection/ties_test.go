@@ -45,7 +45,7 @@ func TestTiesKeepTheLowerIndex(t *testing.T) {
 					through := 0
 					for seed := range uint64(4) {
 						rewards := tiedRewards(groups, seed)
-						input := Groups{Rewards: rewards, Entropies: rewards, Lengths: rewards}
+						input := Groups{Rewards: rewards, Entropies: rewards, Exact: rewards, Lengths: rewards}
 						for _, metric := range Metrics {
 							for _, value := range cuts[method] {
 								got, err := Select(input, Options{Method: method, Metric: metric.Name, Order: order, Value: value, DropFlat: seed%2 == 1})

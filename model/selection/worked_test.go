@@ -56,7 +56,7 @@ func TestSelectWorked(t *testing.T) {
 	}
 	worked(t, &e)
 	require.NotEmpty(t, e.Select.Cases)
-	g := Groups{Rewards: e.Select.Rewards, Entropies: e.Select.Entropies, Lengths: e.Select.Lengths}
+	g := Groups{Rewards: e.Select.Rewards, Entropies: e.Select.Entropies, Exact: e.Select.Entropies, Lengths: e.Select.Lengths}
 	spreads, err := RewardStd(g.Rewards)
 	require.NoError(t, err)
 	for _, c := range e.Select.Cases {

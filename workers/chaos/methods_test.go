@@ -197,6 +197,10 @@ var families = []*family{
 	{name: "parts", scale: onBandit, full: true, methods: []method{
 		{preset: "gdpo", kills: inUpdate},
 	}},
+	{name: "choices", scale: onBandit, full: true, methods: []method{
+		{preset: "gfpo", change: map[string]any{"selection.members": 2}, kills: inUpdate},
+		{preset: "pyvision", kills: inScore},
+	}},
 	// Stale rows are scored again, so the first ratio is 1.
 	{name: "weights", scale: onBandit, full: true, methods: []method{
 		{preset: "tis", kills: inUpdate},

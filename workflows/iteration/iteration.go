@@ -90,7 +90,9 @@ type part struct {
 var (
 	baseline   = &part{"baseline", nil, dueBaseline, hasBaseline, (*Iteration).baseline}
 	rollout    = &part{"rollout", nil, always, hasRollout, (*Iteration).rollout}
-	selection  = &part{"select", []*part{rollout}, always, hasSelected, (*Iteration).selection}
+	gathered   = &part{"everything", []*part{rollout}, dueEverything, hasEverything, (*Iteration).everything}
+	allScores  = &part{"score everything", []*part{gathered}, dueEverything, hasScores, (*Iteration).score}
+	selection  = &part{"select", []*part{rollout, allScores}, always, hasSelected, (*Iteration).selection}
 	scores     = &part{"score", []*part{selection}, dueScores, hasScores, (*Iteration).score}
 	diagnosis  = &part{"diagnose", []*part{selection}, dueDiagnosis, hasDiagnosis, (*Iteration).diagnose}
 	credit     = &part{"credit", []*part{scores}, dueCredit, hasCredit, (*Iteration).credit}
@@ -103,7 +105,7 @@ var (
 
 // order is the order in which calls of several parts are given. A detector that ends
 // the run makes a snapshot due after the detection.
-var order = []*part{baseline, rollout, selection, scores, diagnosis, credit, update, snapshot, evaluation, detection, manifest}
+var order = []*part{baseline, rollout, gathered, allScores, selection, scores, diagnosis, credit, update, snapshot, evaluation, detection, manifest}
 
 // New is an iteration with the state it has reached; [Begin] gives the state of a new
 // one.
@@ -225,6 +227,11 @@ func hasBaseline(it *Iteration) bool { return it.State.Baseline.covers(it.Plan.S
 func hasRollout(it *Iteration) bool  { return it.Selected != nil || it.Rollout.Done }
 func hasSelected(it *Iteration) bool { return it.Selected != nil }
 
+// A selection by exact entropies comes after Score, which scores every row. Once rows are
+// selected nothing of it is left to do.
+func dueEverything(it *Iteration) bool { return it.Selected == nil && it.Settings.Selection.Exact() }
+func hasEverything(it *Iteration) bool { return it.Everything != nil }
+
 // All rows of a shared rollout are scored at once, by the policy that rolled out.
 func dueScores(it *Iteration) bool { return it.Selected.Rows > 0 }
 func hasScores(it *Iteration) bool { return it.Scored != nil }
@@ -240,8 +247,8 @@ func dueCredit(it *Iteration) bool {
 }
 func hasCredit(it *Iteration) bool { return it.Credited != nil }
 
-// Without a selected row the version before stays.
-// A batch is missing also if all its rows were to be successes and there was none.
+// Without a selected row the version before stays. A batch is missing also if no row was worth
+// a step, or if all its rows were to be successes and there was none.
 func dueUpdate(it *Iteration) bool {
 	return it.rows() > 0 && (it.Credited == nil || it.Credited.Batch != nil)
 }

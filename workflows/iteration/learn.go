@@ -15,8 +15,12 @@ func (it *Iteration) label(step string) string {
 
 func (it *Iteration) score() []Call {
 	piece := pieceAfter(it.Scoring)
+	scored := it.Selected
+	if scored == nil {
+		scored = it.Everything // before the selection
+	}
 	return []Call{call(steps.Score, piece, activities.ScoreInput{
-		Policy: it.before(), Iteration: it.Number, Settings: it.Settings, Trajectories: it.Selected.Trajectories, Pieces: it.Scoring,
+		Policy: it.before(), Iteration: it.Number, Settings: it.Settings, Trajectories: scored.Trajectories, Pieces: it.Scoring,
 	}, func(out activities.ScoreResult) {
 		it.Record("score", out.Telemetry)
 		if out.More {
@@ -25,7 +29,7 @@ func (it *Iteration) score() []Call {
 		}
 		it.add(&out.Metrics)
 		it.Scored, it.Scoring = &out, nil // the table has the rows of all pieces
-	}).shown(it.label("score"), it.label(fmt.Sprintf("old log-probs of %d rows%s", it.Selected.Rows, piece)))}
+	}).shown(it.label("score"), it.label(fmt.Sprintf("old log-probs of %d rows%s", scored.Rows, piece)))}
 }
 
 func (it *Iteration) diagnose() []Call {

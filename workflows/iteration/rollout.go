@@ -86,6 +86,25 @@ func (it *Iteration) rollout() []Call {
 func (it *Iteration) nextRound() {
 	it.Turns = append(it.Turns, it.Rollout.Turns...)
 	it.Round, it.Rollout = it.Round+1, Rolled{}
+	it.Everything, it.Scored = nil, nil
+}
+
+// everything puts the trajectories of all groups together, to be scored before the selection.
+func (it *Iteration) everything() []Call {
+	return []Call{call(steps.Select, fmt.Sprintf("round %d · everything", it.Round+1), activities.SelectInput{
+		Run: it.Run, Branch: it.Branch, Rollout: activities.Rollout{Iteration: it.Number}, Settings: it.Settings, Turns: it.turns(), Everything: true,
+	}, func(out activities.SelectResult) {
+		it.Record("select", out.Telemetry)
+		it.Everything = &out
+	}).shown(it.label("select everything"), it.label("trajectories of all groups, to be scored")).completing()}
+}
+
+// entropies is the table that a selection by exact entropies reads.
+func (it *Iteration) entropies() *store.Ref {
+	if it.Everything == nil || it.Scored == nil {
+		return nil
+	}
+	return &it.Scored.Scores
 }
 
 // selection puts the rollout together and selects groups. If too few groups vary, it
@@ -93,7 +112,7 @@ func (it *Iteration) nextRound() {
 func (it *Iteration) selection() []Call {
 	return []Call{call(steps.Select, fmt.Sprintf("round %d", it.Round+1), activities.SelectInput{
 		Run: it.Run, Branch: it.Branch, Rollout: activities.Rollout{Iteration: it.Number}, Settings: it.Settings, Turns: it.turns(),
-		Texts: it.texts(),
+		Texts: it.texts(), Scores: it.entropies(),
 	}, func(out activities.SelectResult) {
 		it.Record("select", out.Telemetry)
 		if out.More {

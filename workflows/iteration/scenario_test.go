@@ -23,6 +23,7 @@ type scenario struct {
 	rows     []int              // rows selected, for each iteration that learns from the rollout
 	pieces   int                // of each step that can be in pieces; 0 is one
 	gradNorm float64
+	small    bool // no row is worth a step
 }
 
 // state is a new iteration's.
@@ -66,7 +67,7 @@ func random(r *rand.Rand) *scenario {
 	if one(3) {
 		sc.settings = settings("state_baseline")
 	}
-	if one(3) {
+	if one(2) {
 		sc.gradNorm = math.Inf(1)
 	}
 	sc.pieces = r.IntN(4)
@@ -110,6 +111,10 @@ func random(r *rand.Rand) *scenario {
 			}
 		}
 	}
+	if one(3) {
+		sc.settings.Selection.Metric = "exact_entropy"
+	}
+	sc.small = one(8)
 	return sc
 }
 
@@ -135,6 +140,9 @@ func (sc *scenario) result(c Call) any {
 	case activities.StepInput:
 		return &activities.StepResult{Table: of, Alive: int(of.Digest[0] % 4), Telemetry: took} // sometimes no episode is left
 	case activities.SelectInput:
+		if in.Everything {
+			return &activities.SelectResult{Trajectories: of, Rows: 16, Telemetry: took}
+		}
 		if in.Turns[len(in.Turns)-1].Round+1 < sc.rounds {
 			return &activities.SelectResult{More: true, Telemetry: took}
 		}
@@ -158,7 +166,7 @@ func (sc *scenario) result(c Call) any {
 		return &activities.DiagnoseResult{Metrics: activities.Metrics{"diagnosed": figure}, Telemetry: took}
 	case activities.CreditInput:
 		out := &activities.CreditResult{Metrics: activities.Metrics{"credit/mean": figure}, Telemetry: took}
-		if in.Scores != nil && (in.Rollout == nil || in.Rollout.Rows[in.Rollout.Update] > 0) {
+		if in.Scores != nil && !sc.small && (in.Rollout == nil || in.Rollout.Rows[in.Rollout.Update] > 0) {
 			out.Batch = &of
 		}
 		if in.Settings.Credit.Algorithm == "state_baseline" {

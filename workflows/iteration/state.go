@@ -17,7 +17,8 @@ type State struct {
 	Turns       []store.TurnRefs                `json:"turns,omitempty"` // of the rollout's rounds that are done
 	Round       int                             `json:"round,omitempty"` // the running one
 	Rollout     Rolled                          `json:"rollout"`
-	Shared      *store.RolloutRef               `json:"shared,omitempty"` // if several iterations learn from the rollout
+	Shared      *store.RolloutRef               `json:"shared,omitempty"`     // if several iterations learn from the rollout
+	Everything  *activities.SelectResult        `json:"everything,omitempty"` // all groups, if they are scored before the selection
 	Selected    *activities.SelectResult        `json:"selected,omitempty"`
 	Scoring     []store.Ref                     `json:"scoring,omitempty"` // pieces of Score, until it is done
 	Scored      *activities.ScoreResult         `json:"scored,omitempty"`

@@ -8,11 +8,14 @@ import (
 // used are the parts of the iterations that [New] makes: all, but in a test.
 var used = order
 
-// Parts are the names of an iteration's parts, in their order.
+// Parts are the names of an iteration's parts, in their order, without those that only a
+// selection by exact entropies has.
 func Parts() []string {
 	var names []string
 	for _, p := range order {
-		names = append(names, p.name)
+		if p != gathered && p != allScores {
+			names = append(names, p.name)
+		}
 	}
 	return names
 }
@@ -20,10 +23,10 @@ func Parts() []string {
 // Without leaves a part out of every iteration that [New] makes until restore is called.
 // It is for tests alone: a driver that does each step because the order has it cannot
 // complete an iteration whose order lacks one. No other test may run meanwhile.
-func Without(part string) (restore func()) {
-	i := slices.Index(Parts(), part)
+func Without(name string) (restore func()) {
+	i := slices.IndexFunc(order, func(p *part) bool { return p.name == name })
 	if i < 0 {
-		panic(fmt.Sprintf("iteration: there is no part %q", part))
+		panic(fmt.Sprintf("iteration: there is no part %q", name))
 	}
 	used = slices.Delete(slices.Clone(order), i, i+1)
 	return func() { used = order }

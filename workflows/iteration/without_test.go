@@ -1,6 +1,7 @@
 package iteration
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,10 +13,13 @@ func TestLeftOut(t *testing.T) {
 	require.Equal(t, []string{
 		"baseline", "rollout", "select", "score", "diagnose", "credit", "update", "snapshot", "evaluate", "detect", "commit",
 	}, Parts())
-	for _, part := range Parts() {
+	for _, part := range append(Parts(), "everything", "score everything") {
 		t.Run(part, func(t *testing.T) {
 			t.Cleanup(Without(part))
 			sc := everything()
+			if !slices.Contains(Parts(), part) {
+				sc.settings.Selection.Metric = "exact_entropy"
+			}
 			it := New(sc.start, sc.state())
 			calls, err := it.Ready()
 			for err == nil {
@@ -28,6 +32,6 @@ func TestLeftOut(t *testing.T) {
 			require.Nil(t, it.Committed(0))
 		})
 	}
-	require.Len(t, New(Start{}, &State{}).order, len(Parts()), "the next iteration is whole")
+	require.Len(t, New(Start{}, &State{}).order, len(order), "the next iteration is whole")
 	require.Panics(t, func() { Without("advantage") })
 }

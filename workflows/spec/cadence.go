@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"strings"
 
@@ -51,6 +53,25 @@ func (s Selection) Value() float64 {
 	return s.P
 }
 
+// MembersBy is the metric that ranks the members of a group.
+func (s Selection) MembersBy() string { return cmp.Or(s.MemberMetric, selection.MemberMetrics[0].Name) }
+
+// KeptRows is the number of rows of a rollout that the update learns from, if the method keeps a
+// number of groups that is known before.
+func (s Selection) KeptRows(r Rollout) int {
+	members := r.GroupSize
+	if s.Members > 0 {
+		members = min(members, s.Members)
+	}
+	return s.Kept(r.Groups) * members
+}
+
+// Exact reports whether the metric needs scores of all rows, before the selection.
+func (s Selection) Exact() bool {
+	m, _ := selection.FindMetric(s.Metric)
+	return m.Exact
+}
+
 // method is the entry of the table; empty for a name that it does not have.
 func (s Selection) method() selection.Method {
 	m, _ := selection.Find(s.Method)
@@ -63,6 +84,19 @@ func anyMetric(selection.Metric) bool { return true }
 // methods are the names of the methods that fit, in the table's order.
 func methods(fits func(selection.Method) bool) []string {
 	return namesOf(selection.Methods, func(m selection.Method) (string, bool) { return m.Name, fits(m) })
+}
+
+// memberMetrics are the names of the metrics of members.
+func memberMetrics() []string {
+	return namesOf(selection.MemberMetrics, func(m selection.MemberMetric) (string, bool) { return m.Name, true })
+}
+
+// waysOfMembers says what each metric of members is.
+func waysOfMembers() string {
+	ways := namesOf(selection.MemberMetrics, func(m selection.MemberMetric) (string, bool) {
+		return fmt.Sprintf("%s is %s", m.Name, m.Is), true
+	})
+	return listed(ways, "and")
 }
 
 // waysOfSelection says which groups each method keeps.

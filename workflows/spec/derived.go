@@ -144,7 +144,7 @@ func Derive(t Train, m ModelShape) Derived {
 		Adapters:      m.adapterParameters(t.Policy.LoRA),
 		LargestTensor: m.largestTensor(),
 	}
-	d.RowsKept = d.KeptGroups * t.Rollout.GroupSize
+	d.RowsKept = t.Selection.KeptRows(t.Rollout)
 	d.SampledTokens = int64(d.Trajectories) * int64(t.Rollout.Turns) * int64(t.Rollout.MaxNewTokens)
 	if t.Evaluation.Every > 0 {
 		d.EvaluationRows = t.Evaluation.Rows()

@@ -63,9 +63,17 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"rollout":{"group_size":2},"selection":{"drop_flat":true}`},
 		[]string{`"rollout":{"group_size":1,"groups":16},"selection":{"drop_flat":true,"method":"all"},"credit":{"algorithm":"gae"}`},
 	},
-	"update.minibatch selection.method selection.keep selection.count rollout.groups rollout.group_size": {
-		[]string{`"update":{"minibatch":32,"micro_batch":1}`, `"selection":{"method":"top_count","count":3},"update":{"minibatch":48,"micro_batch":1}`},
-		[]string{`"update":{"minibatch":33,"micro_batch":1}`, `"selection":{"method":"top_count","count":3},"update":{"minibatch":49,"micro_batch":1}`},
+	"selection.members rollout.group_size credit.algorithm": {
+		[]string{`"selection":{"members":2}`, `"rollout":{"group_size":4},"selection":{"members":3}`, `"selection":{"members":1},"credit":{"algorithm":"gae"}`},
+		[]string{`"selection":{"members":1}`, `"rollout":{"group_size":4},"selection":{"members":4}`},
+	},
+	"selection.member_metric selection.members": {
+		[]string{`"selection":{"member_metric":"deviation","members":2}`},
+		[]string{`"selection":{"member_metric":"deviation"}`},
+	},
+	"update.minibatch selection.method selection.keep selection.count selection.members rollout.groups rollout.group_size": {
+		[]string{`"selection":{"members":4},"update":{"minibatch":8,"micro_batch":1}`, `"update":{"minibatch":32,"micro_batch":1}`, `"selection":{"method":"top_count","count":3},"update":{"minibatch":48,"micro_batch":1}`},
+		[]string{`"selection":{"members":4},"update":{"minibatch":9,"micro_batch":1}`, `"update":{"minibatch":33,"micro_batch":1}`, `"selection":{"method":"top_count","count":3},"update":{"minibatch":49,"micro_batch":1}`},
 	},
 	"freshness.online freshness.reuse freshness.replay_iterations selection.resample": {
 		[]string{`"freshness":{"online":2}`, `"freshness":{"reuse":2}`, `"freshness":{"replay_iterations":1}`, `"selection":{"resample":2}`},

@@ -159,6 +159,26 @@ var generalRelations = []relation{
 		},
 	},
 	{
+		paths: []string{"selection.members", "rollout.group_size", "credit.algorithm"},
+		doc:   "selection.members is less than rollout.group_size, and at least 2 if credit.algorithm compares the members of a group.",
+		broken: func(t Train) (bool, string, string) {
+			m, least := t.Selection.Members, 1
+			if t.Credit.Compares() {
+				least = 2
+			}
+			return m != 0 && (m < least || m >= t.Rollout.GroupSize), fmt.Sprint(m),
+				fmt.Sprintf("from %d to %d (rollout.group_size − 1); or leave it out to learn from every member", least, t.Rollout.GroupSize-1)
+		},
+	},
+	{
+		paths: []string{"selection.member_metric", "selection.members"},
+		doc:   "selection.member_metric is given only if selection.members is.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Selection.MemberMetric != "" && t.Selection.Members == 0, strict.Quote(t.Selection.MemberMetric),
+				"selection.members beside it, the number of members that are kept; or leave it out"
+		},
+	},
+	{
 		paths: []string{"selection.drop_flat", "rollout.group_size"},
 		doc:   "selection.drop_flat is false if groups have one member: no group would be left.",
 		broken: func(t Train) (bool, string, string) {
@@ -166,16 +186,15 @@ var generalRelations = []relation{
 		},
 	},
 	{
-		paths: []string{"update.minibatch", "selection.method", "selection.keep", "selection.count", "rollout.groups", "rollout.group_size"},
-		doc:   "update.minibatch is at most the rows that selection.keep or selection.count leaves.",
+		paths: []string{"update.minibatch", "selection.method", "selection.keep", "selection.count", "selection.members", "rollout.groups", "rollout.group_size"},
+		doc:   "update.minibatch is at most the rows that selection.keep, selection.count and selection.members leave.",
 		knobs: true,
 		broken: func(t Train) (bool, string, string) {
-			groups, size := t.Rollout.Groups, t.Rollout.GroupSize
-			kept := t.Selection.Kept(groups)
-			rows := kept * size
+			groups := t.Rollout.Groups
+			kept, rows := t.Selection.Kept(groups), t.Selection.KeptRows(t.Rollout)
 			return rows > 0 && t.Update.Minibatch > rows, fmt.Sprint(t.Update.Minibatch),
 				fmt.Sprintf("at most %d, the rows that the selection leaves (%d of %d groups of %d); or keep more",
-					rows, kept, groups, size)
+					rows, kept, groups, rows/max(kept, 1))
 		},
 	},
 	{

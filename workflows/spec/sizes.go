@@ -241,7 +241,10 @@ func (p Pieces) Generate(rows int) int { return piecesOf(rows, p.GenerateRows) }
 
 // Pieces are those of the spec's steps; d is what follows from the spec and its model.
 func (t Train) Pieces(d Derived) Pieces {
-	kept := t.Selection.Kept(t.Rollout.Groups) * t.Rollout.GroupSize * t.Freshness.Rounds()
+	kept := t.Selection.KeptRows(t.Rollout) * t.Freshness.Rounds()
+	if t.Selection.Exact() {
+		kept = t.Rollout.Trajectories() * t.Freshness.Rounds()
+	}
 	p := Pieces{
 		GenerateRows: t.Limits.GenerateRows,
 		Score:        piecesOf(kept*t.Rollout.stretches(), t.Limits.ScoreRows), Diagnose: piecesOf(t.diagnosed(), t.Limits.ScoreRows),

@@ -151,6 +151,16 @@ type Selection struct {
 	Resample  int     `json:"resample"`
 	Reweight  bool    `json:"reweight"`
 	LossScale string  `json:"loss_scale"`
+	// The fields below are left out where they are 0.
+
+	// Members is how many members of a kept group the update learns from; 0 is all.
+	Members int `json:"members,omitzero"`
+	// MemberMetric is a name of selection.MemberMetrics; see MembersBy.
+	MemberMetric string `json:"member_metric,omitzero"`
+	// DropTruncated leaves out the groups with a trajectory that a limit cut.
+	DropTruncated bool `json:"drop_truncated,omitzero"`
+	// LeastAdvantage leaves rows out of the update whose advantages are all smaller.
+	LeastAdvantage float64 `json:"least_advantage,omitzero"`
 }
 
 // Credit turns rewards into advantages. It has the fields of credit.Options, so that one
@@ -203,6 +213,9 @@ type Update struct {
 	Mismatch       Mismatch `json:"mismatch,omitzero"`
 	// Supervised is zero in a run without supervised rows.
 	Supervised Supervised `json:"supervised,omitzero"`
+	// StopKL ends an update after the first step whose distance from the old log-probs is above
+	// it; 0 is never.
+	StopKL float64 `json:"stop_kl,omitempty"`
 
 	Aggregation        string  `json:"aggregation"`
 	Divisor            float64 `json:"divisor"`
