@@ -24,10 +24,12 @@ type Tokenizer interface {
 // PromptIDs gives the ids of turn 1's context: the chat template around the
 // first messages, whose contents never become special tokens, and the opening tag.
 func (p Protocol) PromptIDs(tok Tokenizer, env Environment, episode Episode) ([]int32, error) {
-	return p.beginIDs(tok, env, episode, 1, env.MaxActions())
+	return p.BeginIDs(tok, env, episode, 1, env.MaxActions())
 }
 
-func (p Protocol) beginIDs(tok Tokenizer, env Environment, episode Episode, turn, left int) ([]int32, error) {
+// BeginIDs gives the ids of a context that begins with a turn, counted from 1, and shows none
+// before it; left are the actions left.
+func (p Protocol) BeginIDs(tok Tokenizer, env Environment, episode Episode, turn, left int) ([]int32, error) {
 	ids, err := tok.EncodeChat(p.begin(env, episode, turn, left), true)
 	if err != nil {
 		return nil, fmt.Errorf("encode the prompt of turn %d of environment %q: %w", turn, env.Name(), err)
@@ -66,7 +68,7 @@ func (p Protocol) WindowIDs(tok Tokenizer, env Environment, instance, chance dra
 	if shown > 0 {
 		left = played[shown-1].ActionsLeft
 	}
-	ids, err := p.beginIDs(tok, env, episode, shown+1, left)
+	ids, err := p.BeginIDs(tok, env, episode, shown+1, left)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +188,7 @@ func contextWidths(env Environment, tok Tokenizer, p Protocol, turns, maxNewToke
 		return most, nil
 	}
 	begin := func(turn int) (int, error) {
-		return widest(func(episode Episode) ([]int32, error) { return p.beginIDs(tok, env, episode, turn, env.MaxActions()) })
+		return widest(func(episode Episode) ([]int32, error) { return p.BeginIDs(tok, env, episode, turn, env.MaxActions()) })
 	}
 	width, err := begin(1)
 	if err != nil {

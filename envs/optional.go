@@ -97,6 +97,17 @@ type Counting interface {
 	Count(actions, states []string) []int
 }
 
+// Teamed is implemented by environments in which several roles of one policy take turns, as
+// one that reads and one that walks. A turn is one role's alone, so MaxActionsPerTurn is 1 if
+// an action may pass the turn to another role.
+type Teamed interface {
+	// Roles are the roles' names, in the order in which metrics list them: lower case, with
+	// underscores.
+	Roles() []string
+	// Role is the role that acts in a state, by the state's key.
+	Role(state string) string
+}
+
 // Pinned is implemented by environments that read a file beside their options.
 type Pinned interface {
 	// Pin gives the options with the digest of the file filled in: with them the

@@ -6,6 +6,7 @@ import (
 	_ "github.com/reprise-rl/reprise/envs/bandit"
 	_ "github.com/reprise-rl/reprise/envs/countdown"
 	_ "github.com/reprise-rl/reprise/envs/frozenlake"
+	_ "github.com/reprise-rl/reprise/envs/lakefortwo"
 	_ "github.com/reprise-rl/reprise/envs/mathqa"
 	_ "github.com/reprise-rl/reprise/envs/sokoban"
 	_ "github.com/reprise-rl/reprise/envs/webshop"

@@ -24,15 +24,17 @@ func (w *writer) demonstrate(row draw.Address) error {
 	chance.Purpose = row.Purpose.With(draw.Chance)
 	for try := range int64(maxTries) {
 		instance.Turn, chance.Turn = try, try
-		episode := w.env.Reset(instance, chance)
-		advised, ok := episode.(envs.Advised)
+		begin := func() envs.Episode { return w.env.Reset(instance, chance) }
+		advised, ok := begin().(envs.Advised)
 		if !ok {
 			return fmt.Errorf("%w: it does not know best play", ErrNoAdvice)
 		}
 		if len(w.advice(advised, 1, w.env.MaxActions())) == 0 {
 			continue
 		}
-		return w.write(episode, func(turn, left int) []string { return w.advice(advised, turn, left) })
+		return w.write(begin, func(episode envs.Episode, turn, left int) []string {
+			return w.advice(episode.(envs.Advised), turn, left)
+		})
 	}
 	return fmt.Errorf("%w: none of %d instances can be solved in %d turns", ErrNoAdvice, maxTries, w.turns)
 }

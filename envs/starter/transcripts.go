@@ -36,6 +36,9 @@ type Options struct {
 	// 1 is supervised fine-tuning on solutions, a baseline of the paper (arXiv
 	// 2504.20073); 0 teaches the format and nothing of the task.
 	Demonstrations float64
+	// Window shows that many turns of each episode and none before them, from a turn that is
+	// drawn, as contexts of that many turns do; 0 shows all turns from the first on.
+	Window int
 }
 
 // Transcript is one warm-start example: a whole episode as ids.
@@ -84,7 +87,7 @@ func Transcripts(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol
 	}
 	out := make([]Transcript, n)
 	for row := range out {
-		w := writer{tok: tok, env: env, p: p, turns: o.Turns, closing: closing}
+		w := writer{tok: tok, env: env, p: p, turns: o.Turns, window: o.Window, closing: closing}
 		rowAddr := addr
 		rowAddr.Group = int64(row)
 		w.r = rowAddr.Rand()
@@ -134,6 +137,7 @@ type writer struct {
 	env     envs.Environment
 	p       envs.Protocol
 	turns   int
+	window  int
 	closing int32
 	r       *rand.Rand // what the row draws, except for instance and chance
 	out     Transcript
@@ -141,8 +145,12 @@ type writer struct {
 
 // improvise writes random play of a combination.
 func (w *writer) improvise(index int) error {
-	episode, first := combination(w.env, index)
-	return w.write(episode, func(turn, left int) []string {
+	begin := func() envs.Episode {
+		episode, _ := combination(w.env, index)
+		return episode
+	}
+	_, first := combination(w.env, index)
+	return w.write(begin, func(episode envs.Episode, turn, left int) []string {
 		choices := episode.Choices()
 		action := first
 		if turn > 1 {
@@ -156,13 +164,31 @@ func (w *writer) improvise(index int) error {
 	})
 }
 
-// write plays an episode and writes it down. play gives the actions of a turn that
-// begins with that many actions left; none end the transcript there.
-func (w *writer) write(episode envs.Episode, play func(turn, left int) []string) error {
-	left := w.env.MaxActions()
-	actions := play(1, left)
-	prompt, err := w.p.PromptIDs(w.tok, w.env, episode)
-	for turn := 1; ; turn++ {
+// player gives the actions of a turn that begins with that many actions left; none end the
+// transcript there.
+type player func(episode envs.Episode, turn, left int) []string
+
+// write plays an episode and writes it down, or a window of its turns. begin gives the episode
+// at its beginning.
+func (w *writer) write(begin func() envs.Episode, play player) error {
+	episode, first, last, left := begin(), 1, w.turns, w.env.MaxActions()
+	if w.window > 0 && w.window < w.turns {
+		played := w.rehearse(begin(), play)
+		first += w.r.IntN(max(1, len(played)-w.window+1))
+		last = first + w.window - 1
+		play = func(_ envs.Episode, turn, _ int) []string {
+			if turn > len(played) {
+				return nil
+			}
+			return played[turn-1]
+		}
+		for turn := 1; turn < first; turn++ {
+			left = w.p.Play(episode, envs.Reply{Actions: played[turn-1]}, left).ActionsLeft
+		}
+	}
+	actions := play(episode, first, left)
+	prompt, err := w.p.BeginIDs(w.tok, w.env, episode, first, left)
+	for turn := first; ; turn++ {
 		if err != nil {
 			return err
 		}
@@ -171,15 +197,33 @@ func (w *writer) write(episode envs.Episode, play func(turn, left int) []string)
 		w.add(sampled, true)
 		played := w.p.Play(episode, envs.Reply{Actions: actions}, left)
 		left = played.ActionsLeft
-		if turn == w.turns || played.Ended() {
+		if turn == last || played.Ended() {
 			return nil
 		}
 		next := envs.NextTurn{Number: turn + 1, Reward: played.Reward, ActionsLeft: left}
-		if actions = play(turn+1, left); len(actions) == 0 {
+		if actions = play(episode, turn+1, left); len(actions) == 0 {
 			return nil
 		}
 		prompt, err = w.p.ContinueIDs(w.tok, w.env, episode, next, sampled)
 	}
+}
+
+// rehearse plays an episode and gives the actions of its turns: [turns][actions].
+func (w *writer) rehearse(episode envs.Episode, play player) [][]string {
+	var played [][]string
+	left := w.env.MaxActions()
+	for turn := 1; turn <= w.turns; turn++ {
+		actions := play(episode, turn, left)
+		if len(actions) == 0 {
+			break
+		}
+		played = append(played, actions)
+		t := w.p.Play(episode, envs.Reply{Actions: actions}, left)
+		if left = t.ActionsLeft; t.Ended() {
+			break
+		}
+	}
+	return played
 }
 
 func (w *writer) add(ids []int32, trained bool) {
