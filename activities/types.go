@@ -339,7 +339,9 @@ type CreditResult struct {
 	// Batch is nil if the iteration has no row to learn from.
 	Batch *store.Ref `json:"batch"`
 	// States is the table after the iteration.
-	States    *store.Ref `json:"states,omitempty"`
+	States *store.Ref `json:"states,omitempty"`
+	// Agents is the table of who acted in each turn, if the algorithm reads it.
+	Agents    *store.Ref `json:"agents,omitempty"`
 	Metrics   Metrics    `json:"metrics"`
 	Telemetry Telemetry  `json:"telemetry"`
 }

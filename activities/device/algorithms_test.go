@@ -40,6 +40,9 @@ func TestAlgorithmsIterate(t *testing.T) {
 			if a.Alone != nil {
 				require.Contains(t, in.Metrics, "critic/advantages/alone")
 			}
+			if a.ByRole {
+				r.hasRoles(t, in)
+			}
 			if a.Learns != nil {
 				for _, row := range r.batch(t, in) {
 					turns := row.Turns[row.Length-1]
@@ -50,6 +53,33 @@ func TestAlgorithmsIterate(t *testing.T) {
 				require.Equal(t, state, r.restore(t, activities.RestoreInput{}).State)
 			}
 		})
+	}
+}
+
+// hasRoles checks the table of who acted, and that advantages are normalised by role.
+func (r *testRun) hasRoles(t *testing.T, in activities.CommitInput) {
+	t.Helper()
+	rows, err := run.ReadTrajectories(t.Context(), r.store, in.Trajectories, nil)
+	require.NoError(t, err)
+	agents, err := tables.Get[run.AgentRow](t.Context(), r.store, *in.Agents)
+	require.NoError(t, err)
+	m, err := store.ReadManifest(t.Context(), r.store, *r.head)
+	require.NoError(t, err)
+	require.Equal(t, in.Agents, run.ArtifactOf(m, run.AgentsArtifact))
+	at, turns := 0, map[string]int{}
+	for _, row := range rows {
+		for k := range row.Turns() {
+			role := walk{}.Role(row.StateKeys[k])
+			require.Equal(t, run.AgentRow{Row: row.Row, Turn: int32(k), Agent: role}, agents[at])
+			turns[role]++
+			at++
+		}
+	}
+	require.Len(t, agents, at)
+	for role, n := range turns {
+		require.InDelta(t, float64(n)/float64(len(rows)), float64(in.Metrics["agents/"+role+"/turns"]), 1e-12)
+		require.Contains(t, in.Metrics, "agents/"+role+"/advantage_mean")
+		require.Contains(t, in.Metrics, "agents/"+role+"/advantage_std")
 	}
 }
 
@@ -213,6 +243,42 @@ func TestStateBaselineKeepsValues(t *testing.T) {
 	require.True(t, skipped.Update.Skipped)
 	require.Nil(t, skipped.Batch)
 	require.EqualValues(t, 18, count(values(skipped.States)), "what is not learnt from was seen all the same")
+}
+
+// Turns are compared with the group's turns of the same role: the second role has one turn, which
+// keeps its return.
+func TestAdvantagesByRole(t *testing.T) {
+	w, rows := handPlayed(t)
+	rows = rows[:2]
+	rows[1].StateKeys[1] = "at 0" // as if the step had failed
+	c := spec.Credit{Algorithm: "dr_mas"}
+	agents, err := run.AgentsOf(w.kit, c, rows)
+	require.NoError(t, err)
+	require.Equal(t, []run.AgentRow{
+		{Row: 0, Turn: 0, Agent: "first"}, {Row: 0, Turn: 1, Agent: "second"},
+		{Row: 1, Turn: 0, Agent: "first"}, {Row: 1, Turn: 1, Agent: "first"},
+	}, agents)
+	l := run.NewCreditInput(rows)
+	l.ByAgents(rows, agents)
+	require.NoError(t, l.Scored(rows, quiet(rows, 0), false, false))
+	out, err := l.TrainingSignal(spec.Settings{Credit: c}, rows, nil)
+	require.NoError(t, err)
+	first := (3.0 + 1 + 1) / 3
+	require.InDeltaSlice(t, []float64{3 - first, 3}, turnValues(t, rows[0], out.Advantages[0]), 1e-12)
+	require.InDeltaSlice(t, []float64{1 - first, 1 - first}, turnValues(t, rows[1], out.Advantages[1]), 1e-12)
+	require.InDelta(t, 1.5, float64(out.Metrics["agents/first/turns"]), 0)
+	require.InDelta(t, 0.5, float64(out.Metrics["agents/second/turns"]), 0)
+	require.InDelta(t, 3, float64(out.Metrics["agents/second/advantage_mean"]), 0)
+	// The group's mean is 2 and its variance 1; the first role's are 5/3 and 8/9, the second's 3 and 0.
+	require.InDelta(t, 8.0/9+1.0/9, float64(out.Metrics["agents/first/amplification"]), 1e-12)
+	require.InDelta(t, 1, float64(out.Metrics["agents/second/amplification"]), 1e-12)
+
+	none, err := run.AgentsOf(w.kit, spec.Credit{Algorithm: "grpo"}, rows)
+	require.NoError(t, err)
+	require.Nil(t, none)
+	rows[0].Environment = "bandit"
+	_, err = run.AgentsOf(w.kit, c, rows)
+	require.ErrorIs(t, err, store.ErrInvalid)
 }
 
 func TestAdvantagesOfTurns(t *testing.T) {

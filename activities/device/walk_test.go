@@ -8,7 +8,7 @@ import (
 )
 
 // walk is an environment of several turns for the tests: a way from 0 to 2, an
-// action a turn. It has no chance in it.
+// action a turn. It has no chance in it. Two roles walk: one from 0, the other from 1.
 type walk struct{}
 
 const walkName = "test-walk"
@@ -30,6 +30,14 @@ func (w *walker) Choices() []string                  { return walk{}.Actions() }
 func (w *walker) StateKey() string                   { return w.Observation() }
 func (w *walker) Done() bool                         { return w.at == 2 }
 func (w *walker) Success() bool                      { return w.at == 2 }
+
+func (walk) Roles() []string { return []string{"first", "second"} }
+func (walk) Role(state string) string {
+	if state == "at 0" {
+		return "first"
+	}
+	return "second"
+}
 
 type walker struct{ at int }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
-	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -238,7 +237,7 @@ func (w *work) transcripts(step int) ([]starter.Transcript, error) {
 			continue
 		}
 		at := draw.Address{Seed: ws.Seed, Purpose: draw.WarmStart, Iteration: int64(step), Branch: int64(i)}
-		shown := shownTurns(s, s.Parts[i].Environment)
+		shown := s.Shown(s.Parts[i].Environment)
 		shown.Demonstrations = ws.Demonstrations
 		more, err := starter.Transcripts(w.Tokenizer, s.Parts[i].Environment, s.Protocol, shown, n, at)
 		if err != nil {
@@ -247,20 +246,6 @@ func (w *work) transcripts(step int) ([]starter.Transcript, error) {
 		out = append(out, more...)
 	}
 	return out, nil
-}
-
-// shownTurns says which turns of an episode transcripts show. With a window, the first turns
-// stand for all, because later windows look like these. Of an environment of several roles
-// each turn is shown, since the first is one role's.
-func shownTurns(s *run.Task, env envs.Environment) starter.Options {
-	n := s.Protocol.ContextTurns
-	if n == 0 {
-		return starter.Options{Turns: s.Turns}
-	}
-	if _, ok := env.(envs.Teamed); ok {
-		return starter.Options{Turns: s.Turns, Window: n}
-	}
-	return starter.Options{Turns: min(s.Turns, n)}
 }
 
 // mixtureRound is the number of warm-start steps after which the turns of a mixture's

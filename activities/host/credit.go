@@ -46,10 +46,19 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
+	agents, err := run.AgentsOf(rc, in.Settings.Credit, all)
+	if err != nil {
+		return activities.CreditResult{}, err
+	}
+	acted, err := putUnlessNil(ctx, h.Store, dir, run.AgentsArtifact, agents)
+	if err != nil {
+		return activities.CreditResult{}, err
+	}
 	if len(rows) == 0 {
-		return activities.CreditResult{States: states, Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, nil
+		return activities.CreditResult{States: states, Agents: acted, Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, nil
 	}
 	l := run.NewCreditInput(rows)
+	l.ByAgents(rows, agents)
 	if err := l.Scored(rows, scores, rc.Train.Update.Reference(), rc.Train.Credit.Critic()); err != nil {
 		return activities.CreditResult{}, err
 	}
@@ -95,7 +104,7 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 		return activities.CreditResult{}, err
 	}
 	return activities.CreditResult{
-		Batch: &ref, States: states, Metrics: signal.Metrics,
+		Batch: &ref, States: states, Agents: acted, Metrics: signal.Metrics,
 		Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil
 }

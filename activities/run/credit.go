@@ -168,6 +168,9 @@ func (l *CreditInput) TrainingSignal(settings spec.Settings, rows []TrajectoryRo
 	if algorithm.Alone != nil {
 		out.Metrics["critic/advantages/alone"] = canon.Float(algorithm.Alone(l.Input))
 	}
+	if err := l.agentMetrics(advantages, out.Metrics); err != nil {
+		return out, fmt.Errorf("%s: %w: %w", c.Algorithm, err, store.ErrInvalid)
+	}
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for i, r := range rows {
 		row := gather(l.Turns[i], advantages[i])

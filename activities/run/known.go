@@ -21,7 +21,7 @@ func Known() spec.Known {
 			s, ok := suites.Named(name)
 			return spec.Environment{Name: s.Environment, Options: s.Options}, ok
 		},
-		Demonstrates: demonstrates, HeldOut: heldOut,
+		Demonstrates: demonstrates, Roles: hasRoles, HeldOut: heldOut,
 		Rewards: rewards.Names(), Reward: rewardProblems,
 	}
 }
@@ -38,6 +38,16 @@ func demonstrates(name string, options json.RawMessage) bool {
 		}
 	}
 	return true
+}
+
+// hasRoles reports whether several roles take turns in an environment.
+func hasRoles(name string, options json.RawMessage) bool {
+	env, err := envs.New(name, options)
+	if err != nil {
+		return false
+	}
+	_, ok := env.(envs.Teamed)
+	return ok
 }
 
 // optionProblems is what is wrong with an environment's options.

@@ -74,10 +74,6 @@ func SupervisedRows(of []Stretch, iteration int, like BatchRow) []BatchRow {
 // environment of a mixture has its share of them.
 func (rc *Context) Demonstrations(n int, at draw.Address) ([]Stretch, error) {
 	s, first := rc.Training, int(at.Iteration)%mixtureRound*n
-	turns := s.Turns
-	if shown := s.Protocol.ContextTurns; shown > 0 {
-		turns = min(turns, shown) // so that an episode is one row
-	}
 	before, after := s.Parts.Counts(first), s.Parts.Counts(first+n)
 	var out []Stretch
 	for i, part := range s.Parts {
@@ -86,7 +82,9 @@ func (rc *Context) Demonstrations(n int, at draw.Address) ([]Stretch, error) {
 		}
 		own := at
 		own.Purpose = at.Purpose.With(draw.Purpose(part.Label))
-		episodes, err := starter.Transcripts(rc.Tokenizer, part.Environment, s.Protocol, starter.Options{Turns: turns, Demonstrations: 1}, after[i]-before[i], own)
+		shown := s.Shown(part.Environment) // at most a window, so that an episode is one row
+		shown.Demonstrations = 1
+		episodes, err := starter.Transcripts(rc.Tokenizer, part.Environment, s.Protocol, shown, after[i]-before[i], own)
 		if err != nil {
 			return nil, err
 		}

@@ -63,6 +63,20 @@ func (s *Task) play(e spec.Environment) error {
 // whose share is less than one group plays in only some iterations.
 const orderRounds = 64
 
+// Shown says which turns of an episode transcripts of an environment show. With a window, the
+// first turns stand for all, because later windows look like these. Of an environment of several
+// roles each turn is shown, since the first is one role's.
+func (s *Task) Shown(env envs.Environment) starter.Options {
+	n := s.Protocol.ContextTurns
+	if n == 0 {
+		return starter.Options{Turns: s.Turns}
+	}
+	if _, ok := env.(envs.Teamed); ok {
+		return starter.Options{Turns: s.Turns, Window: n}
+	}
+	return starter.Options{Turns: min(s.Turns, n)}
+}
+
 // rounds is how many iterations the order is made for; a suite has one, and the
 // order of a single environment is the same in all.
 func (s *Task) rounds() int {

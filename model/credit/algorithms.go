@@ -16,6 +16,7 @@ var Algorithms = []Algorithm{
 	reinforcePlusPlusBaseline,
 	reinforcePlusPlusVerl,
 	gigpo,
+	drMAS,
 	gae,
 	turnGAE,
 	stateBaseline,
@@ -51,6 +52,8 @@ type Algorithm struct {
 	// Alone counts the turns that were compared with no other, so that they teach nothing; nil
 	// if the algorithm does not compare turns by what came before.
 	Alone func(Input) int
+	// ByRole says that it reads Input.Agents: it needs an environment of several roles.
+	ByRole bool
 	// Reads are the fields of a spec's credit section that have an effect, without
 	// algorithm.
 	Reads []string
@@ -67,6 +70,7 @@ type Input struct {
 	Values  [][]float64  // [rows][tokens], the critic's; nil without one
 	Groups  []int        // [rows], the group of each
 	Keys    [][]string   // [rows][turns], the state when each turn began
+	Agents  [][]string   // [rows][turns], the role whose turn it was; nil unless ByRole
 	Starts  []string     // [rows], the initial state
 	Turns   [][]Span     // [rows][turns], the sampled tokens
 	Lengths []int        // [rows], in tokens

@@ -4,6 +4,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ func inputOf(t *testing.T, o Options) Input {
 	return Input{
 		Parts: parts, PartWeights: []float64{1, 0.3}, Entropies: entropies,
 		Returns: e.returns, Rewards: e.rewards, Tokens: tokens, Values: e.values, Groups: e.groups, Keys: e.keys,
-		Starts: e.initialStates, Turns: e.turns, Lengths: e.lengths, Mask: e.mask, Past: past,
+		Agents: slices.Clone(e.keys), Starts: e.initialStates, Turns: e.turns, Lengths: e.lengths, Mask: e.mask, Past: past,
 	}
 }
 
@@ -87,6 +88,12 @@ func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
 			require.Equal(t, a.Compares, !reflect.DeepEqual(want, apart), "groups of one")
 			unseen := advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Past = nil })
 			require.Equal(t, a.ObservesStates, !reflect.DeepEqual(want, unseen), "without what states have returned")
+			alone := advantagesOf(t, a.Name, someOptions, func(in *Input) {
+				for row, turns := range in.Agents {
+					in.Agents[row] = slices.Repeat([]string{"one"}, len(turns))
+				}
+			})
+			require.Equal(t, a.ByRole, !reflect.DeepEqual(want, alone), "if all turns are one role's")
 			if !a.Critic {
 				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Values = nil }))
 			}

@@ -1,6 +1,27 @@
 package credit
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
+
+var drMAS = Algorithm{
+	Name: "dr_mas", By: "each role's turns in the group (Dr. MAS)",
+	Formula: "A_k = (R − mean(R of its role's turns in G)) / (std + ε)", Paper: "Dr. MAS, arXiv 2602.08847", File: "dr_mas.go",
+	Compares: true, ByRole: true, Reads: []string{"normalize_by_std", "epsilon", "floor"},
+	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+		return in.byTurn(DrMAS(in.ReturnsOfTurns(), in.Agents, in.Groups, o))
+	},
+}
+
+// ReturnsOfTurns gives every turn its trajectory's return: [rows][turns].
+func (in Input) ReturnsOfTurns() [][]float64 {
+	out := make([][]float64, len(in.Rewards))
+	for row, turns := range in.Rewards {
+		out[row] = slices.Repeat([]float64{in.Returns[row]}, len(turns))
+	}
+	return out
+}
 
 // DrMAS normalises the turns of each agent of a team apart (arXiv 2602.08847; the
 // authors' compute_grpo_outcome_advantage with group_by_agent_id):

@@ -30,7 +30,7 @@ func (it *Iteration) commitInput() activities.CommitInput {
 		in.Texts = it.Selected.Texts
 	}
 	if it.Credited != nil {
-		in.Batch, in.States = it.Credited.Batch, it.Credited.States
+		in.Batch, in.States, in.Agents = it.Credited.Batch, it.Credited.States, it.Credited.Agents
 	}
 	return in
 }

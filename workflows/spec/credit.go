@@ -29,6 +29,10 @@ func (c Credit) Critic() bool { return c.algorithm().Critic }
 // Compares reports whether the algorithm compares the members of a group.
 func (c Credit) Compares() bool { return c.algorithm().Compares }
 
+// ByRole reports whether the algorithm needs the roles of turns, which only some environments
+// have.
+func (c Credit) ByRole() bool { return c.algorithm().ByRole }
+
 // ObservesStates reports whether every trajectory of a rollout, selected or not, updates
 // the values of initial states.
 func (c Credit) ObservesStates() bool { return c.algorithm().ObservesStates }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/infra/strict"
+	"github.com/reprise-rl/reprise/model/credit"
 )
 
 // Known is what the spec cannot know by itself, so that this package depends
@@ -27,6 +28,9 @@ type Known struct {
 	// Demonstrates reports whether an environment has a solver that can play it; nil
 	// takes it for granted.
 	Demonstrates func(name string, options json.RawMessage) bool
+	// Roles reports whether an environment has several roles that take turns; nil takes it
+	// for granted.
+	Roles func(name string, options json.RawMessage) bool
 	// HeldOut gives the options with which an environment is evaluated in distribution;
 	// nil if it uses the options of training.
 	HeldOut func(name string, options json.RawMessage) (json.RawMessage, error)
@@ -54,6 +58,7 @@ func Decode(b []byte, known Known) (Train, error) {
 	t := d.assemble()
 	d.from(t)
 	d.environment(t)
+	d.roles(t)
 	d.rewards(t)
 	if !d.isBad("evaluation.suites") {
 		var problems Problems
@@ -290,6 +295,26 @@ func (d *decoder) environment(t Train) {
 			const path = "update.supervised.from"
 			d.add(path, Problem{Path: path, Found: strict.Quote(Demonstrations), Allowed: strict.Quote(OwnSuccesses) + " with the environment " + strict.Quote(p.Name), Hint: hint})
 		}
+	}
+}
+
+// roles reports an environment without roles for an algorithm that needs them. Environments
+// with other problems are reported elsewhere.
+func (d *decoder) roles(t Train) {
+	const path = "credit.algorithm"
+	if d.known.Roles == nil || d.isBad(path) || !t.Credit.ByRole() || t.Environment.Name == "" && len(t.Environment.Mixture) == 0 {
+		return
+	}
+	for _, p := range t.Environment.Parts() {
+		if d.known.Options != nil && len(d.known.Options(p.Name, p.Options)) > 0 || d.known.Roles(p.Name, p.Options) {
+			continue
+		}
+		without := strings.Join(algorithms(func(a credit.Algorithm) bool { return a.Compares && !a.ByRole }), ", ")
+		d.add(path, Problem{
+			Path: path, Found: strict.Quote(t.Credit.Algorithm) + " with the environment " + strict.Quote(p.Name), Allowed: "an algorithm that needs no roles: " + without,
+			Hint: "an environment of several roles is lake_for_two",
+		})
+		return
 	}
 }
 

@@ -15,9 +15,10 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// known is a world of two environments, one of which checks its options.
+// known is a world of two environments, one of which checks its options. None has roles.
 var known = spec.Known{
 	Environments: []string{"frozen-lake", "bandit"},
+	Roles:        func(string, json.RawMessage) bool { return false },
 	Options: func(name string, options json.RawMessage) []spec.Problem {
 		if name != "frozen-lake" {
 			return nil

@@ -51,13 +51,7 @@ func Methods() []Method {
 		{"gigpo", "γ 0.95", algorithm("gigpo", with(grpo, func(o *credit.Options) { o.Gamma, o.StepWeight = 0.95, 1 }))},
 		{"gigpo", "γ 0.95, F = 1", algorithm("gigpo", credit.Options{Gamma: 0.95, StepWeight: 1})},
 		{"gigpo", "γ 0.95, over_turns: verl-agent", algorithm("gigpo", with(grpo, func(o *credit.Options) { o.Gamma, o.StepWeight, o.OverTurns = 0.95, 1, true }))},
-		{"dr_mas", "an agent a turn", func(b Batch) ([][]float64, error) {
-			returns := make([][]float64, len(b.Rewards))
-			for row, turns := range b.Rewards {
-				returns[row] = slices.Repeat([]float64{b.Returns[row]}, len(turns))
-			}
-			return b.byTurn(credit.DrMAS(returns, b.Agents, b.Groups, grpo))
-		}},
+		{"dr_mas", "an agent a turn", algorithm("dr_mas", grpo)},
 		{"blockwise", "outcome: steps left", func(b Batch) ([][]float64, error) {
 			turns, _, err := credit.Blockwise(b.Rewards, b.Groups, b.Outcomes)
 			return b.byTurn(turns, err)

@@ -25,8 +25,7 @@ type Batch struct {
 	Entropies [][]float64
 	// Components are each row's return and its penalties, [rows][2].
 	Components [][]float64
-	// Agents and Outcomes are what Dr.MAS and Blockwise read, [rows][turns].
-	Agents   [][]string
+	// Outcomes are what Blockwise reads, [rows][turns].
 	Outcomes [][]int
 	// Decisions are the answers, [rows][turns].
 	Decisions [][]Decision
