@@ -74,6 +74,13 @@ type Plan struct {
 	// starter, or there is a warm start of WarmStartSteps steps.
 	Prepare        bool `json:"prepare,omitempty"`
 	WarmStartSteps int  `json:"warm_start_steps,omitempty"`
+	// Schedule gives settings to iterations; see SettingsAt.
+	Schedule []spec.Scheduled `json:"schedule,omitempty"`
+}
+
+// SettingsAt are the settings of an iteration, which are now those of the one before.
+func (p Plan) SettingsAt(now spec.Settings, iteration int) spec.Settings {
+	return spec.SettingsAt(p.Schedule, p.Settings, now, iteration)
 }
 
 // PlanSuite is what the workflow needs to know of a suite.

@@ -212,6 +212,8 @@ type StepInput struct {
 	Turn     int              `json:"turn"`
 	Turns    []store.TurnRefs `json:"turns,omitempty"` // the turns before it
 	Generate store.Ref        `json:"generate"`
+	// TurnLimit ends episodes after a turn before the last one of their task; 0 is no such.
+	TurnLimit int `json:"turn_limit,omitempty"`
 }
 
 // StepResult names the turn's step table.

@@ -133,7 +133,7 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 			{name: "cispo", o: LossOptions{Surrogate: loss.CISPO}, aggregation: loss.TokenMean},
 			{name: "dppo", o: LossOptions{Surrogate: loss.DPPOTV}, aggregation: loss.TokenMean},
 			{name: "off-policy mask", o: LossOptions{OffPolicyMask: true}, aggregation: loss.TokenMean},
-			{name: "rows to imitate, turn, k3", o: LossOptions{Ratio: loss.TurnRatio, Turns: 3, KL: loss.K3, Supervised: true}, aggregation: loss.TokenMean, rounded: true},
+			{name: "rows to imitate, turn, k3", o: LossOptions{Ratio: loss.TurnRatio, Turns: 3, KL: loss.K3, KLByToken: true, Supervised: true}, aggregation: loss.TokenMean, rounded: true},
 		}},
 		{"untied, chunked", false, limits{queries: 5, logits: 37 * 10, prefill: 6}, []setting{
 			{name: "dual clip", o: LossOptions{DualClip: true}, aggregation: loss.Constant, rounded: true},
@@ -173,6 +173,11 @@ func TestPolicyGradientsAgreeWithDifferences(t *testing.T) {
 					require.NoError(t, Weigh(batches, c.aggregation, 40))
 					if c.o.Supervised {
 						markRow(&batches[0], 1)
+					}
+					if c.o.KLByToken {
+						for i := range batches {
+							batches[i].KLCoefficients = batches[i].ClipHigh // any numbers
+						}
 					}
 					all, _, err := p.packAll(batches, func(b MicroBatch) []column { return p.policyColumns(b, k, c.supervised) })
 					require.NoError(t, err)

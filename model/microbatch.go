@@ -41,6 +41,8 @@ type MicroBatch struct {
 	// Supervised marks the tokens of Mask that are learned from by their log-likelihood; nil is
 	// none. Their Weights are theirs alone. Only LossOptions.Supervised reads it.
 	Supervised [][]bool
+	// KLCoefficients are those of the tokens; nil unless LossOptions.KLByToken is set.
+	KLCoefficients [][]float32
 	// Returns are the critic's targets. OldValues are the values that the advantages
 	// were computed with. Only CriticUpdate reads them, and OldValues only with a clip.
 	Returns, OldValues [][]float32

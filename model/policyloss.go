@@ -21,6 +21,9 @@ type LossOptions struct {
 	Turns int
 	// KL estimates the distance from the reference policy; empty means no KL term.
 	KL loss.KLEstimator
+	// KLByToken gives each token a coefficient of its own, MicroBatch.KLCoefficients, instead of
+	// Settings.KLCoefficient.
+	KLByToken bool
 	// DualClip bounds the loss of tokens with a negative advantage; only for loss.Clip.
 	DualClip bool
 	// OffPolicyMask drops the tokens with a negative advantage of rows that the policy has
@@ -41,6 +44,8 @@ func (o LossOptions) check() error {
 		return fmt.Errorf("%w: a dual clip or a ratio of more than a token with surrogate %q", ErrInput, o.Surrogate)
 	case (o.Ratio == loss.TurnRatio) != (o.Turns > 0):
 		return fmt.Errorf("%w: %d turns with ratio %q", ErrInput, o.Turns, o.Ratio)
+	case o.KLByToken && o.KL == "":
+		return fmt.Errorf("%w: a coefficient for each token without a KL estimator", ErrInput)
 	case o.KL != "" && !o.KL.Valid():
 		return fmt.Errorf("%w: KL estimator %q", ErrInput, o.KL)
 	}
@@ -53,7 +58,7 @@ const (
 	columnAdvantage
 	columnLow
 	columnHigh
-	columnReference // if the loss has a KL, after it the turns if its ratio is by turn, then the marks of supervised tokens
+	columnReference // if the loss has a KL, after it the turns if its ratio is by turn, then the marks of supervised tokens, then the tokens' KL coefficients
 )
 
 // columnTurn is the place of the turns.
@@ -72,12 +77,20 @@ func (o LossOptions) columnSupervised() int {
 	return o.columnTurn()
 }
 
+// columnKL is the place of the tokens' KL coefficients.
+func (o LossOptions) columnKL() int {
+	if o.Supervised {
+		return o.columnSupervised() + 1
+	}
+	return o.columnSupervised()
+}
+
 // columnCount is how many columns the policy's loss has.
 func (p *Programs) columnCount() int {
-	if p.sh.Loss.Supervised {
-		return p.sh.Loss.columnSupervised() + 1
+	if p.sh.Loss.KLByToken {
+		return p.sh.Loss.columnKL() + 1
 	}
-	return p.sh.Loss.columnSupervised()
+	return p.sh.Loss.columnKL()
 }
 
 // policyColumns are the columns of a micro-batch that the policy's loss reads in addition
@@ -97,6 +110,9 @@ func (p *Programs) policyColumns(b MicroBatch, k Settings, supervised bool) []co
 	}
 	if p.sh.Loss.Supervised {
 		cs = append(cs, column{name: "Supervised", values: b.supervised()})
+	}
+	if p.sh.Loss.KLByToken {
+		cs = append(cs, column{name: "KLCoefficients", values: b.KLCoefficients, required: true, valid: atLeastZero})
 	}
 	if supervised {
 		cs = make([]column, len(cs))
@@ -264,8 +280,14 @@ func (p *Programs) policyLoss(lp, entropy *graph.Node, columns []*graph.Node, kn
 	if o.KL != "" {
 		kl, by := estimateKL(o.KL, whereUsed(graph.Sub(lp, columns[columnReference])))
 		distance = sum(unlessSupervised(kl), weight)
-		total = graph.Add(total, graph.Mul(element(knobs, knobKL), distance))
-		slope = graph.Add(slope, graph.Mul(element(knobs, knobKL), unlessSupervised(by)))
+		if o.KLByToken {
+			own := columns[o.columnKL()]
+			total = graph.Add(total, sum(graph.Mul(own, unlessSupervised(kl)), weight))
+			slope = graph.Add(slope, graph.Mul(own, unlessSupervised(by)))
+		} else {
+			total = graph.Add(total, graph.Mul(element(knobs, knobKL), distance))
+			slope = graph.Add(slope, graph.Mul(element(knobs, knobKL), unlessSupervised(by)))
+		}
 	}
 	byLogProb, byEntropy := graph.Mul(whereUsed(slope), weight), graph.Neg(graph.Mul(weight, element(knobs, knobEntropy)))
 	if o.Supervised {

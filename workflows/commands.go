@@ -152,6 +152,9 @@ func (t *train) handle(ctx workflow.Context) error {
 			if !t.ready {
 				return errNotReady
 			}
+			if spec.SetBySchedule(t.plan.Schedule, c.Path) {
+				return fmt.Errorf("%s: the run's schedule sets it; roll back and fork the run to go on with another schedule", c.Path)
+			}
 			_, err := t.Settings.Apply(c)
 			return err
 		}, "change a knob from the next iteration on: {\"path\": \"update.learning_rate\", \"value\": 1e-4}"},

@@ -34,6 +34,7 @@ func (t *train) iterate(ctx workflow.Context, s *session) error {
 // begin is the state of the next iteration: it rolls out, or it continues learning from
 // the previous rollout with that rollout's settings.
 func (t *train) begin() *iteration.State {
+	t.Settings = t.plan.SettingsAt(t.Settings, t.Next)
 	if t.Head == nil || t.Head.Rolled == nil {
 		return iteration.Begin(t.Settings, nil)
 	}

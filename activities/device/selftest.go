@@ -180,6 +180,7 @@ func (w *work) selfTestRows(s model.Shapes, draws *rand.Rand) []model.MicroBatch
 		b := model.MicroBatch{
 			OldLogProbs: fill(near(-2)), RefLogProbs: fill(near(-2)), Advantages: fill(near(-0.5)),
 			Returns: fill(near(0)), OldValues: fill(near(0)),
+			KLCoefficients: fill(func() float32 { return 1 }),
 		}
 		mask := slices.Concat(make([]bool, s.Sequence/2), slices.Repeat([]bool{true}, s.Sequence-s.Sequence/2))
 		for range s.MicroBatch {

@@ -195,7 +195,7 @@ func (r *testRun) iteration() Iteration {
 		panic(err) // the store is memory
 	}
 	return Iteration{
-		Run: r.Run, Plan: r.Plan, Number: n, Parent: r.head, State: r.state, Settings: r.Plan.Settings, Programs: r.programs, Frozen: r.frozen,
+		Run: r.Run, Plan: r.Plan, Number: n, Parent: r.head, State: r.state, Settings: r.Plan.SettingsAt(r.Plan.Settings, n), Programs: r.programs, Frozen: r.frozen,
 		Before: r.known(), Previous: r.metrics(), States: r.states(), Texts: r.texts(), Rolled: r.rolled(), Replay: replay, Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
 	}
 }

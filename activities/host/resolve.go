@@ -212,7 +212,7 @@ func PlanOf(t spec.Train) activities.Plan {
 	p := activities.Plan{
 		Iterations: t.Iterations, Turns: t.Rollout.Turns, Rows: t.Rollout.Trajectories(), Environment: t.Environment.String(),
 		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds, StepFailures: t.Limits.Failures(),
-		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Report: t.Report.AtEnd, Collapse: t.Collapse, Settings: spec.SettingsOf(t), WarmStartSteps: t.Policy.WarmStart.Steps,
+		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Report: t.Report.AtEnd, Collapse: t.Collapse, Settings: spec.SettingsOf(t), Schedule: t.Schedule, WarmStartSteps: t.Policy.WarmStart.Steps,
 		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0,
 	}
 	if t.From != nil {

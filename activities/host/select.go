@@ -35,7 +35,7 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
-	rewarded, err := run.Reward(rc, task, in.Branch, in.Rollout, rows, past)
+	rewarded, err := run.Reward(rc, in.Settings, task, in.Branch, in.Rollout, rows, past)
 	if err != nil {
 		return activities.SelectResult{}, err
 	}

@@ -102,7 +102,7 @@ func play(rc *run.Context, s *run.Task, in activities.StepInput, row *run.StepRo
 	row.Valid = len(t.Actions) > 0 && t.Invalid == 0 && !(truncated && !reply.Formatted)
 	row.Effective, row.Invalid, row.Success = int32(t.Effective), int32(t.Invalid), t.Success
 	row.StateKey, row.Observation = episode.StateKey(), episode.Observation()
-	row.Done = t.Ended() || in.Turn >= s.Turns
+	row.Done = t.Ended() || in.Turn >= s.Turns || in.TurnLimit > 0 && in.Turn >= in.TurnLimit
 	if row.Done {
 		return nil
 	}

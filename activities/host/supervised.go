@@ -20,7 +20,7 @@ func supervise(rc *run.Context, in activities.CreditInput, batch []run.BatchRow,
 	var added []run.BatchRow
 	switch s.From {
 	case spec.Demonstrations:
-		shown, err := rc.Demonstrations(wanted, at)
+		shown, err := rc.Demonstrations(wanted, in.Settings.Rollout, at)
 		if err != nil {
 			return nil, fmt.Errorf("supervised rows: %w", err)
 		}

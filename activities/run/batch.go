@@ -342,6 +342,11 @@ func Minibatch(rows []BatchRow, b int, u spec.Update, divisor float64) ([]model.
 		if rows[0].Reference != nil {
 			m.RefLogProbs = make([][]float32, b)
 		}
+		if u.KLFirstTurn > 0 {
+			for range b {
+				m.KLCoefficients = append(m.KLCoefficients, make([]float32, width))
+			}
+		}
 		for i, r := range rows[at:min(at+b, len(rows))] {
 			m.IDs[i], m.Lengths[i], m.RowWeights[i] = r.Ids, r.Length, 1
 			if r.Supervised {
@@ -361,6 +366,9 @@ func Minibatch(rows []BatchRow, b int, u spec.Update, divisor float64) ([]model.
 				if m.ClipLow != nil && r.Mask[t] {
 					c := u.Clip(int(turn))
 					m.ClipLow[i][t], m.ClipHigh[i][t] = float32(c.Low), float32(c.High)
+				}
+				if m.KLCoefficients != nil && r.Mask[t] {
+					m.KLCoefficients[i][t] = float32(u.KL(int(turn)))
 				}
 			}
 		}

@@ -66,7 +66,7 @@ func newModules(t spec.Train) ([]rewards.Module, error) {
 // Reward scores a rollout with the modules of the spec, puts the weighted sums into the
 // rows, and measures thoughts if the spec asks for that. past are the texts of the iteration
 // before. It returns nothing for a spec that asks for neither.
-func Reward(rc *Context, task *Task, branch int, rollout activities.Rollout, rows []TrajectoryRow, past []TextRow) (Rewarded, error) {
+func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout activities.Rollout, rows []TrajectoryRow, past []TextRow) (Rewarded, error) {
 	out := Rewarded{Metrics: activities.Metrics{}}
 	if len(rc.Modules) == 0 && !rc.Train.Diagnostics.Thoughts {
 		return out, nil
@@ -102,7 +102,7 @@ func Reward(rc *Context, task *Task, branch int, rollout activities.Rollout, row
 		for k := range r.Turns() {
 			for m, module := range rc.Modules {
 				out.Components = append(out.Components, ComponentRow{
-					Row: r.Row, Turn: int32(k), Component: module.Name, Weight: rc.Train.Rewards[m].Weight, Value: values[m][i][k],
+					Row: r.Row, Turn: int32(k), Component: module.Name, Weight: settings.Weight(rc.Train.Rewards[m]), Value: values[m][i][k],
 				})
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Imitate gives the supervised rows of a minibatch, laid out by Minibatch in micro-batches of
@@ -72,7 +73,7 @@ func SupervisedRows(of []Stretch, iteration int, like BatchRow) []BatchRow {
 
 // Demonstrations are n episodes of the environments' solvers, drawn from an address: each
 // environment of a mixture has its share of them.
-func (rc *Context) Demonstrations(n int, at draw.Address) ([]Stretch, error) {
+func (rc *Context) Demonstrations(n int, settings spec.RolloutSettings, at draw.Address) ([]Stretch, error) {
 	s, first := rc.Training, int(at.Iteration)%mixtureRound*n
 	before, after := s.Parts.Counts(first), s.Parts.Counts(first+n)
 	var out []Stretch
@@ -83,7 +84,7 @@ func (rc *Context) Demonstrations(n int, at draw.Address) ([]Stretch, error) {
 		own := at
 		own.Purpose = at.Purpose.With(draw.Purpose(part.Label))
 		shown := s.Shown(part.Environment) // at most a window, so that an episode is one row
-		shown.Demonstrations = 1
+		shown.Turns, shown.Demonstrations = settings.Limit(shown.Turns), 1
 		episodes, err := starter.Transcripts(rc.Tokenizer, part.Environment, s.Protocol, shown, after[i]-before[i], own)
 		if err != nil {
 			return nil, err

@@ -160,7 +160,7 @@ func lossOptions(u spec.Update, turns int) model.LossOptions {
 		l.Turns = turns
 	}
 	if u.KLIn == spec.KLLoss {
-		l.KL = loss.KLEstimator(u.KLEstimator)
+		l.KL, l.KLByToken = loss.KLEstimator(u.KLEstimator), u.KLFirstTurn > 0
 	}
 	return l
 }

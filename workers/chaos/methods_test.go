@@ -220,6 +220,9 @@ var families = []*family{
 		{preset: "gspo-turn", change: map[string]any{"update.minibatch": 8}, kills: inUpdate, steps: 2},
 		{preset: "reinforce-pp-verl", kills: inScore},
 		{preset: "tis-turn", kills: inUpdate},
+		{preset: "growing-turns", change: map[string]any{"schedule": []any{
+			map[string]any{"field": "rollout.turn_limit", "from": 1, "value": 3}, map[string]any{"field": "rollout.turn_limit", "from": 2, "value": 4},
+		}}, kills: inScore},
 		{preset: "empg", kills: inScore},
 		{preset: "blockwise", kills: inUpdate},
 		{preset: "turn-returns", kills: withModel},

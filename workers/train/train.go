@@ -86,7 +86,7 @@ func (r *Runner) Train(ctx context.Context, runID string, text []byte) (Trained,
 		if start.Head != nil {
 			shared = start.Head.Rolled
 		}
-		it := iteration.New(start, iteration.Begin(start.Plan.Settings, shared))
+		it := iteration.New(start, iteration.Begin(start.Plan.SettingsAt(start.Plan.Settings, n), shared))
 		if err := r.iterate(ctx, it); err != nil {
 			return out, fmt.Errorf("iteration %d: %w", n, err)
 		}

@@ -21,6 +21,15 @@ type rolling struct {
 	begun, ended func()
 }
 
+// limit is the turn after which the environment ends an episode before the turns of its task; 0
+// if there is no such.
+func (r rolling) limit() int {
+	if r.what.Evaluation != nil {
+		return 0
+	}
+	return r.Settings.Rollout.TurnLimit
+}
+
 // pieceAfter names the piece of a step that follows those that are done, to people and in
 // keys. A step that is whole has the name it had before there were pieces.
 func pieceAfter(done []store.Ref) string {
@@ -52,6 +61,7 @@ func (r rolling) ready() []Call {
 	}
 	return []Call{call(steps.Step, key, activities.StepInput{
 		Run: r.Run, Branch: r.Branch, Rollout: r.what, Turn: turn, Turns: r.progress.Turns, Generate: *r.progress.Generate,
+		TurnLimit: r.limit(),
 	}, func(out activities.StepResult) {
 		r.Record(r.timing+"step", out.Telemetry)
 		p := r.progress
@@ -73,7 +83,7 @@ func (it *Iteration) rollout() []Call {
 	}
 	return rolling{
 		Iteration: it, progress: &it.Rollout, what: activities.Rollout{Iteration: it.Number, Round: it.Round},
-		policy: it.before(), rows: it.Plan.Rows, turns: it.Plan.Turns, label: label,
+		policy: it.before(), rows: it.Plan.Rows, turns: it.Settings.Rollout.Limit(it.Plan.Turns), label: label,
 		ended: func() {
 			if it.Round+1 < it.Plan.Freshness.Rounds() {
 				it.nextRound()

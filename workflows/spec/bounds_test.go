@@ -87,6 +87,11 @@ var bounds = map[string]string{
 	"update.tau_negative":           "(0, 100]",
 	"update.ratio_cap":              "(0, 1e6]",
 	"update.off_policy_limit":       "(0, 1000]",
+	"update.kl_first_turn":          "(0, 1000]",
+	"rollout.turn_limit":            "[1, 100]",
+	"schedule[].from":               "[0, 1000000]",
+	"schedule[].value":              "[-1e9, 1e9]",
+	"schedule[].over":               "[0, 1000000]",
 	"update.supervised.share":       "(0, 1]",
 	"update.supervised.coefficient": "(0, 1000]",
 	"update.mismatch.cap":           "(0, 1e9]",
@@ -191,6 +196,7 @@ var bounds = map[string]string{
 // elementStart is what an element of a list needs besides the field at hand.
 var elementStart = map[string]string{
 	"environment.mixture": `"name":"bandit"`, "update.clip_turns": `"low":0.2,"high":0.2`, "rewards": `"name":"length"`, "evaluation.suites": `"suite":"in-distribution"`,
+	"schedule": `"field":"update.learning_rate","from":0,"value":1`,
 }
 
 // numericField is a field that holds numbers.
@@ -394,10 +400,10 @@ func TestEveryBoundOfAKnob(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
-		"rollout.temperature",
+		"rollout.temperature", "rollout.turn_limit",
 		"selection.keep", "selection.count", "selection.p",
 		"credit.floor",
-		"update.learning_rate", "update.weight_decay", "update.max_grad_norm", "update.clip_low", "update.clip_high", "update.supervised.share", "update.supervised.coefficient", "update.kl_coefficient", "update.entropy_coefficient",
+		"update.learning_rate", "update.weight_decay", "update.max_grad_norm", "update.clip_low", "update.clip_high", "update.supervised.share", "update.supervised.coefficient", "update.kl_coefficient", "update.kl_first_turn", "update.entropy_coefficient",
 		"critic.learning_rate", "critic.weight_decay", "critic.max_grad_norm", "critic.clip",
 	}, paths, "the numbers that can be changed while a run goes on")
 }

@@ -60,6 +60,7 @@ func Decode(b []byte, known Known) (Train, error) {
 	d.environment(t)
 	d.roles(t)
 	d.rewards(t)
+	d.schedule(t)
 	if !d.isBad("evaluation.suites") {
 		var problems Problems
 		t.Evaluation.Suites, problems = d.assembleSuites(t)
@@ -259,6 +260,7 @@ func (d *decoder) assemble() Train {
 	t.Environment = assembleEnvironment(d.values, "environment.")
 	t.Update.ClipTurns = assembleClips(d.values)
 	t.Rewards = assembleRewards(d.values)
+	t.Schedule = assembleSchedule(d.values)
 	assembleFrom(&t, d.values)
 	return t
 }

@@ -174,6 +174,9 @@ var rules = []*rule{
 	{path: "rollout.chunk_tokens", typ: typeInteger, span: between(1, 32768), source: fromOurs,
 		doc: fmt.Sprintf("Tokens of a row that a device samples without a break. Nothing can interrupt a device meanwhile; between two chunks a step that was cancelled, or whose worker must stop, ends. It changes no result, but the programs. Leave it out: the start of a run writes %d down for a pretrained model that samples more in a turn; a starter samples a turn without a break.", loadedChunk)},
 
+	{path: "rollout.turn_limit", typ: typeInteger, span: between(1, maxTurns), knob: true, source: fromOurs + "; KLong (arXiv 2602.17547): growing limits",
+		doc: "Ends a trajectory after fewer turns than `rollout.turns`, with the rewards that it has until then. Shapes stay those of `rollout.turns`, so a schedule can let it grow; evaluations have turns of their own. Left out: `rollout.turns`."},
+
 	{path: "rewards", typ: typeObjects, elements: rewardRules, most: maxRewards, source: fromOurs + ", none",
 		doc: "Parts of the reward beside the environment's own. Selection and credit read the weighted sum of all; `reward/mean`, success and the detectors of collapse stay on the environment's own. docs/rewards.md lists the modules."},
 
@@ -320,6 +323,8 @@ var rules = []*rule{
 		doc: "How the distance is estimated at a token, with d = log π − log π_ref: k1 is d, k2 is ½d², k3 is exp(−d) + d − 1, and abs is the absolute value of d. In the loss the gradient of k1 has expectation 0; in the reward k1 is unbiased."},
 	{path: "update.kl_coefficient", typ: typeNumber, value: 0.001, span: between(0, 1000), knob: true, source: fromPaper,
 		doc: "Weight of the distance; it has an effect if `update.kl_in` is not none."},
+	{path: "update.kl_first_turn", typ: typeNumber, span: span{low: 0, high: 1000, openLow: true}, knob: true, source: "SCoRe (arXiv 2409.12917)",
+		doc: "The weight of the distance for the tokens of the first turn, instead of `update.kl_coefficient`, which is then that of later turns. A run can change it only if its spec has it. Left out: all turns have one weight."},
 	{path: "update.entropy_coefficient", typ: typeNumber, value: 0.001, span: between(0, 1), knob: true, source: fromRagen,
 		doc: "Weight of the entropy bonus in the loss."},
 	{path: "update.micro_batch", typ: typeInteger, starter: 16, loaded: 4, span: between(1, 1024), source: fromOurs + " for the starter; " + fromPaper + ": 4 a GPU",
@@ -391,4 +396,7 @@ var rules = []*rule{
 		doc: "Rows of a piece of an update, a multiple of `update.micro_batch`. The rows of all epochs count, and those of a critic's update by themselves. A piece also ends after half of `limits.activity_seconds`; leave the rows out for pieces that end by time alone. A piece leaves its sums in the worker's memory, so a kill costs the update so far; where it is cut changes no result."},
 	{path: "limits.snapshot_mib", typ: typeInteger, span: between(1, 1_000_000), source: fromOurs,
 		doc: "MiB of a piece of a snapshot: it sends so many, and at least one file; a piece before them hashes all files. Leave it out, as `limits.generate_rows`."},
+
+	{path: "schedule", typ: typeObjects, elements: scheduleRules, most: maxScheduled, source: fromOurs + ", none",
+		doc: "Settings as functions of the iteration, in addition to warm-up and decay of the learning rate. The entries of a field follow each other. What an iteration used is in its manifest's settings. change-knob refuses a field of the schedule."},
 }

@@ -150,6 +150,14 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"update":{"mismatch":{"regime":"decoupled","weight":"none","mask":"sequence","mask_high":3}}`},
 		[]string{`"update":{"mismatch":{"regime":"decoupled","weight":"none","cap":2}}`, `"update":{"mismatch":{"regime":"decoupled","weight":"none","normalize":true}}`},
 	},
+	"update.kl_first_turn update.kl_in": {
+		[]string{`"update":{"kl_first_turn":0.1,"kl_in":"loss"}`},
+		[]string{`"update":{"kl_first_turn":0.1}`, `"update":{"kl_first_turn":0.1,"kl_in":"reward"}`},
+	},
+	"rollout.turn_limit rollout.turns": {
+		[]string{`"rollout":{"turn_limit":3,"turns":3}`, `"rollout":{"turn_limit":2}`},
+		[]string{`"rollout":{"turn_limit":4,"turns":3}`},
+	},
 	"update.supervised.from update.supervised.share update.supervised.coefficient": {
 		[]string{`"update":{"supervised":{"from":"own_successes"}}`, `"update":{"supervised":{"from":"demonstrations","share":1,"coefficient":2}}`},
 		[]string{`"update":{"supervised":{"share":0.5}}`, `"update":{"supervised":{"coefficient":1}}`},
@@ -214,7 +222,7 @@ func problemsOf(t *testing.T, document string) Problems {
 }
 
 // listLimits are the most elements of each list.
-var listLimits = map[string]int{"environment.mixture": 16, "update.clip_turns": 100, "rewards": 16, "evaluation.suites": 32, "rollout.prompt_tokens": 100}
+var listLimits = map[string]int{"environment.mixture": 16, "update.clip_turns": 100, "rewards": 16, "evaluation.suites": 32, "rollout.prompt_tokens": 100, "schedule": 64}
 
 // Every list, just not too long and just too long, and empty.
 func TestEveryListLimit(t *testing.T) {
@@ -234,6 +242,8 @@ func TestEveryListLimit(t *testing.T) {
 					elements[i] = fmt.Sprintf(`{"name":"bandit","label":"b%d"}`, i)
 				case "evaluation.suites":
 					elements[i] = fmt.Sprintf(`{"name":"s%d","suite":"in-distribution"}`, i)
+				case "schedule":
+					elements[i] = fmt.Sprintf(`{"field":"update.learning_rate","from":%d,"value":1e-4}`, i)
 				case "rewards":
 					elements[i] = fmt.Sprintf(`{"name":"r%d"}`, i)
 				case "rollout.prompt_tokens":

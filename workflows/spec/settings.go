@@ -18,6 +18,9 @@ type Settings struct {
 	Credit    Credit          `json:"credit"`
 	Update    Update          `json:"update"`
 	Critic    Critic          `json:"critic"`
+	// Weights are the weights of the parts of the reward that the schedule changes, by their
+	// names; nil for none.
+	Weights map[string]float64 `json:"weights,omitempty"`
 }
 
 // RolloutSettings is the part of Rollout that select and update read.
@@ -27,12 +30,25 @@ type RolloutSettings struct {
 	GroupSize int `json:"group_size"`
 	// Temperature is the temperature of sampling and of log-probs.
 	Temperature float64 `json:"temperature"`
+	// TurnLimit is as in Rollout.
+	TurnLimit int `json:"turn_limit,omitempty"`
+}
+
+// Limit is the most turns of a trajectory of a run that may have so many.
+func (r RolloutSettings) Limit(turns int) int {
+	if r.TurnLimit == 0 {
+		return turns
+	}
+	return min(r.TurnLimit, turns)
 }
 
 // SettingsOf is what a run with the spec t begins with.
 func SettingsOf(t Train) Settings {
 	return Settings{
-		Rollout:   RolloutSettings{Groups: t.Rollout.Groups, GroupSize: t.Rollout.GroupSize, Temperature: t.Rollout.Temperature},
+		Rollout: RolloutSettings{
+			Groups: t.Rollout.Groups, GroupSize: t.Rollout.GroupSize, Temperature: t.Rollout.Temperature, TurnLimit: t.Rollout.TurnLimit,
+		},
+		Weights:   t.scheduledWeights(),
 		Selection: t.Selection,
 		Credit:    t.Credit,
 		Update:    t.Update,

@@ -41,7 +41,7 @@ func TestSettingsApply(t *testing.T) {
 	require.Equal(t, 0.7, after.Rollout.Temperature)
 	require.Equal(t, 16, after.Update.MicroBatch)
 	require.Len(t, before.Diff(after), 10)
-	require.Len(t, spec.Knobs(), 25)
+	require.Len(t, spec.Knobs(), 27)
 	require.Equal(t, "rollout.temperature: 1, and 0.7", before.Diff(after)[:1].String())
 }
 
@@ -56,8 +56,8 @@ func TestSettingsApplyInOrder(t *testing.T) {
 }
 
 func TestSettingsApplyRefuses(t *testing.T) {
-	knobs := "rollout.temperature, selection.method, selection.metric, selection.order, selection.keep, selection.count, selection.p, selection.drop_flat, selection.reweight, selection.loss_scale, credit.normalize_by_std, credit.floor, update.learning_rate, " +
-		"update.weight_decay, update.max_grad_norm, update.clip_low, update.clip_high, update.supervised.share, update.supervised.coefficient, update.kl_coefficient, update.entropy_coefficient, " +
+	knobs := "rollout.temperature, rollout.turn_limit, selection.method, selection.metric, selection.order, selection.keep, selection.count, selection.p, selection.drop_flat, selection.reweight, selection.loss_scale, credit.normalize_by_std, credit.floor, update.learning_rate, " +
+		"update.weight_decay, update.max_grad_norm, update.clip_low, update.clip_high, update.supervised.share, update.supervised.coefficient, update.kl_coefficient, update.kl_first_turn, update.entropy_coefficient, " +
 		"critic.learning_rate, critic.weight_decay, critic.max_grad_norm, critic.clip"
 	for _, c := range []struct {
 		change spec.Change

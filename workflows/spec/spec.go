@@ -43,6 +43,8 @@ type Train struct {
 	Report       Report          `json:"report"`
 	CommonRandom bool            `json:"common_random"`
 	Limits       Limits          `json:"limits"`
+	// Schedule are settings as functions of the iteration; nil for none.
+	Schedule []Scheduled `json:"schedule,omitempty"`
 }
 
 // From names a committed iteration of another run: the run begins with the policy
@@ -122,6 +124,8 @@ type Rollout struct {
 	// ChunkTokens is how many tokens of a row one execution samples at most; 0 is a whole
 	// turn. It changes no bit, but the programs.
 	ChunkTokens int `json:"chunk_tokens,omitempty"`
+	// TurnLimit is 0 where it is left out; see [RolloutSettings.Limit].
+	TurnLimit int `json:"turn_limit,omitempty"`
 }
 
 // DefaultPassRows is how many rows a device generates for at once.
@@ -217,13 +221,15 @@ type Update struct {
 	// it; 0 is never.
 	StopKL float64 `json:"stop_kl,omitempty"`
 
-	Aggregation        string  `json:"aggregation"`
-	Divisor            float64 `json:"divisor"`
-	Epochs             int     `json:"epochs"`
-	Minibatch          int     `json:"minibatch"`
-	KLIn               string  `json:"kl_in"`
-	KLEstimator        string  `json:"kl_estimator"`
-	KLCoefficient      float64 `json:"kl_coefficient"`
+	Aggregation   string  `json:"aggregation"`
+	Divisor       float64 `json:"divisor"`
+	Epochs        int     `json:"epochs"`
+	Minibatch     int     `json:"minibatch"`
+	KLIn          string  `json:"kl_in"`
+	KLEstimator   string  `json:"kl_estimator"`
+	KLCoefficient float64 `json:"kl_coefficient"`
+	// KLFirstTurn is 0 where it is left out: then KLCoefficient is that of all turns.
+	KLFirstTurn        float64 `json:"kl_first_turn,omitempty"`
 	EntropyCoefficient float64 `json:"entropy_coefficient"`
 	MicroBatch         int     `json:"micro_batch"`
 	// Recompute is empty where it is left out; see [Train.WithSizes].

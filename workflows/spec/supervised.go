@@ -82,4 +82,18 @@ var supervisedRelations = []relation{
 				"less than 1, with update.minibatch 0; or an algorithm without a critic"
 		},
 	},
+	{
+		paths: []string{"update.kl_first_turn", "update.kl_in"},
+		doc:   "update.kl_first_turn is given only if update.kl_in is loss.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Update.KLFirstTurn != 0 && t.Update.KLIn != KLLoss, formatNumber(t.Update.KLFirstTurn), "nothing, unless update.kl_in is loss"
+		},
+	},
+	{
+		paths: []string{"rollout.turn_limit", "rollout.turns"},
+		doc:   "rollout.turn_limit is at most rollout.turns.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Rollout.TurnLimit > t.Rollout.Turns, fmt.Sprint(t.Rollout.TurnLimit), fmt.Sprintf("at most %d (rollout.turns)", t.Rollout.Turns)
+		},
+	},
 }

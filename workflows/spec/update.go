@@ -66,3 +66,11 @@ func (u Update) Clip(turn int) Clip {
 	}
 	return Clip{Low: u.ClipLow, High: u.ClipHigh}
 }
+
+// KL is the weight of the distance from the reference in a turn, counted from 1.
+func (u Update) KL(turn int) float64 {
+	if turn == 1 && u.KLFirstTurn > 0 {
+		return u.KLFirstTurn
+	}
+	return u.KLCoefficient
+}
