@@ -97,6 +97,12 @@ type Counting interface {
 	Count(actions, states []string) []int
 }
 
+// Reticent is implemented by environments that may keep the rewards of turns to themselves.
+type Reticent interface {
+	// HidesRewards says that a turn does not see the reward of the one before.
+	HidesRewards() bool
+}
+
 // Teamed is implemented by environments in which several roles of one policy take turns, as
 // one that reads and one that walks. A turn is one role's alone, so MaxActionsPerTurn is 1 if
 // an action may pass the turn to another role.

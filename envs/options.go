@@ -196,12 +196,15 @@ func (o *Options) all() strict.Problems {
 // other values for some of them.
 func (o *Options) JSON(changes map[string]any) json.RawMessage {
 	b := []byte{'{'}
-	for i, r := range o.rows {
+	for _, r := range o.rows {
 		value, changed := changes[r.Name]
 		if !changed {
 			value = r.value
 		}
-		if i > 0 {
+		if value == nil {
+			continue
+		}
+		if len(b) > 1 {
 			b = append(b, ',')
 		}
 		b = append(append(append(b, encode(r.Name)...), ':'), encode(value)...)

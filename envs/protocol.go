@@ -76,9 +76,12 @@ func (p Protocol) begin(env Environment, episode Episode, turn, left int) []chat
 	return []chat.Message{{Role: "system", Content: SystemMessage}, {Role: "user", Content: s.String()}}
 }
 
-// Next gives the user's message of a later turn: the reward of the turn before
-// and this turn's block.
+// Next gives the user's message of a later turn: the reward of the turn before, unless the
+// environment is Reticent, and this turn's block.
 func (p Protocol) Next(env Environment, episode Episode, next NextTurn) string {
+	if r, ok := env.(Reticent); ok && r.HidesRewards() {
+		return p.block(env, episode, next.Number, next.ActionsLeft)
+	}
 	return "Reward: " + FormatReward(next.Reward) + "\n" + p.block(env, episode, next.Number, next.ActionsLeft)
 }
 

@@ -41,3 +41,33 @@ func TestSchedule(t *testing.T) {
 		require.Equal(t, want.turns, longest)
 	}
 }
+
+// SCoRe's two stages on a countdown with a second attempt: the weights of the parts of the reward
+// are those of the stage, and so is the distance of the first turn.
+func TestSecondAttempt(t *testing.T) {
+	r := exact(t, `environment={"name":"countdown","options":{"min_numbers":2,"max_numbers":2,"max_number":9,"max_target":18,"attempts":2}}`,
+		`policy.warm_start={"steps":60,"rows":8,"learning_rate":0.005,"demonstrations":1}`, "rollout.max_new_tokens=10", "update.learning_rate=0.001",
+		`credit.algorithm="blockwise"`, `update.aggregation="turn_mean"`, `update.kl_in="loss"`, "update.kl_coefficient=0.01", "update.kl_first_turn=0.11",
+		`rewards=[{"name":"first_attempt","weight":-1},{"name":"improvement","weight":0}]`,
+		`schedule=[{"field":"update.kl_first_turn","from":1,"value":0.01},{"field":"rewards.first_attempt.weight","from":1,"value":0},{"field":"rewards.improvement.weight","from":1,"value":10}]`)
+	for i, in := range r.commits {
+		rows, err := run.ReadTrajectories(t.Context(), r.store, in.Trajectories, in.Components)
+		require.NoError(t, err)
+		two := 0
+		for _, row := range rows {
+			require.Len(t, row.Rewards, row.Turns())
+			if row.Turns() < 2 {
+				continue
+			}
+			two++
+			if first, second := row.Rewards[0], row.Rewards[1]; i == 0 {
+				require.Equal(t, []float64{-first, 0}, row.Added, "the first attempt earns nothing")
+			} else {
+				require.InDeltaSlice(t, []float64{0, 10 * (second - first)}, row.Added, 1e-12)
+			}
+		}
+		require.Positive(t, two)
+		require.Equal(t, []float64{0.11, 0.01, 0.01}[i], in.Settings.Update.KL(1))
+		require.Contains(t, in.Metrics, "attempts/gain")
+	}
+}

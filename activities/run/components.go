@@ -92,6 +92,11 @@ func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout
 		if module.Frequent > 0 {
 			out.Texts = append(append([]TextRow{}, out.Texts...), frequentTexts(module, episodes)...)
 		}
+		if module.Figures != nil {
+			for name, v := range module.Figures(episodes) {
+				out.Metrics[name] = canon.Float(v)
+			}
+		}
 		var sums []float64
 		for _, row := range values[m] {
 			sums = append(sums, sumOf(row))
@@ -199,7 +204,7 @@ func episodeOf(rc *Context, task *Task, branch int, rollout activities.Rollout, 
 		reply, _ := task.Protocol.ReadReply(rc.Tokenizer, env, sampled)
 		out.Turns = append(out.Turns, rewards.Turn{
 			Reply: reply, Executed: int(r.Executed[k]), Effective: int(r.Effective[k]), Invalid: int(r.Invalid[k]),
-			Tokens: len(sampled), Thought: task.Protocol.ThoughtTokens(rc.Tokenizer, sampled),
+			Reward: r.Rewards[k], Tokens: len(sampled), Thought: task.Protocol.ThoughtTokens(rc.Tokenizer, sampled),
 			Before: states[k], After: states[k+1],
 		})
 	}

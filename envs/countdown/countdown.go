@@ -1,6 +1,7 @@
 // Package countdown is the numbers game as RAGEN has it: reach a target with an
 // expression that uses each of a few numbers once. One turn, one action, which is
-// the expression.
+// the expression; or two turns, the second of which may correct the first (SCoRe, arXiv
+// 2409.12917).
 //
 // RAGEN reads instances from a table of which it keeps those that + and - alone
 // solve, and gives the answer to Python to compute. Here instances are drawn,
@@ -60,15 +61,23 @@ func (c *Countdown) Actions() []string { return nil }
 func (c *Countdown) ActionForm() string { return "an expression, such as (1 + 2) * 3" }
 
 // MaxActions implements envs.Environment.
-func (c *Countdown) MaxActions() int { return 1 }
+func (c *Countdown) MaxActions() int { return c.options.Attempts }
 
 // MaxActionsPerTurn implements envs.Environment.
 func (c *Countdown) MaxActionsPerTurn() int { return 1 }
 
+// HidesRewards implements envs.Reticent: a second attempt does not know whether the first was
+// right, unless the options say so.
+func (c *Countdown) HidesRewards() bool { return c.options.Attempts > 1 && !c.options.Verdict }
+
 // Reset implements envs.Environment. The instance draws numbers and target; the
 // chance is not looked at.
 func (c *Countdown) Reset(address, _ draw.Address) envs.Episode {
-	return &episode{instance: c.instance(board.Instance(address, c.options.Instances, c.options.Pool)), operators: c.options.Operators}
+	return c.begin(c.instance(board.Instance(address, c.options.Instances, c.options.Pool)))
+}
+
+func (c *Countdown) begin(in instance) *episode {
+	return &episode{instance: in, operators: c.options.Operators, attempts: c.options.Attempts, verdict: c.options.Verdict}
 }
 
 func (c *Countdown) instance(addr draw.Address) instance {
@@ -87,7 +96,7 @@ func (c *Countdown) Cases() []envs.Episode {
 	})
 	episodes := make([]envs.Episode, len(c.cases))
 	for i, in := range c.cases {
-		episodes[i] = &episode{instance: in, operators: c.options.Operators}
+		episodes[i] = c.begin(in)
 	}
 	return episodes
 }
@@ -105,20 +114,37 @@ func (c *Countdown) Widest() []envs.Episode {
 		numbers: slices.Repeat([]int64{widest(c.options.MaxNumber)}, c.options.MaxNumbers),
 		target:  widest(c.options.MaxTarget),
 	}
-	return []envs.Episode{&episode{instance: in, operators: c.options.Operators}}
+	out := []envs.Episode{c.begin(in)}
+	if c.options.Attempts > 1 { // the longest state is after an answer
+		for _, success := range []bool{false, true} {
+			answered := c.begin(in)
+			answered.answers, answered.success = []string{""}, success
+			out = append(out, answered)
+		}
+	}
+	return out
 }
 
 // episode is the state of a member's episode.
 type episode struct {
 	instance  instance
 	operators string
-	answer    string // "" before it was given
-	success   bool
+	attempts  int
+	verdict   bool
+	answers   []string
+	success   bool // of the newest answer
 }
 
 // Observation implements envs.Episode.
 func (e *episode) Observation() string {
-	return fmt.Sprintf("Numbers: %s\nTarget: %d", e.instance.list(), e.instance.target)
+	text := fmt.Sprintf("Numbers: %s\nTarget: %d", e.instance.list(), e.instance.target)
+	if len(e.answers) == 0 || e.attempts == 1 {
+		return text
+	}
+	if e.verdict {
+		text += "\nThe answer is " + map[bool]string{true: "right", false: "wrong"}[e.success]
+	}
+	return text + "\nSecond attempt: correct the answer, or give it again"
 }
 
 // Legal implements envs.Episode: whatever parses, in its canonical form, also
@@ -160,20 +186,21 @@ func (e *episode) Choices() []string {
 // Step implements envs.Episode.
 func (e *episode) Step(action string) envs.Outcome {
 	expression, err := Parse(action)
-	if err != nil || e.answer != "" {
-		panic(fmt.Sprintf("countdown: step %q is not legal (answered: %q)", action, e.answer))
+	if err != nil || e.Done() {
+		panic(fmt.Sprintf("countdown: step %q is not legal (answered: %q)", action, e.answers))
 	}
-	e.answer = expression.String()
-	o := envs.Outcome{Done: true, Effective: true}
+	answer := expression.String()
+	e.answers, e.success = append(e.answers, answer), false
+	o := envs.Outcome{Done: e.Done(), Effective: true}
 	value, err := expression.Value()
 	right := err == nil && value.Cmp(new(big.Rat).SetInt64(e.instance.target)) == 0
 	switch {
 	case !sameNumbers(expression.Numbers(), e.instance.numbers):
-		o.Text = e.answer + " does not use each number once"
+		o.Text = answer + " does not use each number once"
 	case !right:
-		o.Reward, o.Text = RightNumbers, fmt.Sprintf("%s is not %d", e.answer, e.instance.target)
+		o.Reward, o.Text = RightNumbers, fmt.Sprintf("%s is not %d", answer, e.instance.target)
 	default:
-		o.Reward, o.Text = Right, fmt.Sprintf("%s is %d", e.answer, e.instance.target)
+		o.Reward, o.Text = Right, fmt.Sprintf("%s is %d", answer, e.instance.target)
 		e.success = true
 	}
 	o.Success = e.success
@@ -186,13 +213,13 @@ func sameNumbers(a, b []int64) bool {
 
 // StateKey implements envs.Episode.
 func (e *episode) StateKey() string {
-	return fmt.Sprintf("numbers=%s target=%d answer=%s", e.instance.list(), e.instance.target, e.answer)
+	return fmt.Sprintf("numbers=%s target=%d answer=%s", e.instance.list(), e.instance.target, strings.Join(e.answers, "; "))
 }
 
 // Done implements envs.Episode.
-func (e *episode) Done() bool { return e.answer != "" }
+func (e *episode) Done() bool { return len(e.answers) == e.attempts }
 
-// Success implements envs.Episode.
+// Success implements envs.Episode: of the newest answer.
 func (e *episode) Success() bool { return e.success }
 
 // Advice implements envs.Advised: the expression that the instance was made from.
@@ -211,10 +238,7 @@ func (e *episode) BestSuccess(n int) float64 {
 	return 0
 }
 
-// BestReward implements envs.Valued.
+// BestReward implements envs.Valued: each attempt that is left can be right.
 func (e *episode) BestReward(n int) float64 {
-	if len(e.Advice(n)) > 0 {
-		return Right
-	}
-	return 0
+	return Right * float64(max(min(n, e.attempts-len(e.answers)), 0))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,7 +45,7 @@ func TestRewards(t *testing.T) {
 		"3*7":           {0, false},
 		"1/0":           {0, false},
 	} {
-		e := &episode{instance: instance{numbers: []int64{25, 7, 3}, target: 21}, operators: "+-"}
+		e := &episode{instance: instance{numbers: []int64{25, 7, 3}, target: 21}, operators: "+-", attempts: 1}
 		require.Equal(t, "Numbers: 25, 7, 3\nTarget: 21", e.Observation())
 		canonical, ok := e.Legal(action)
 		require.True(t, ok, action)
@@ -60,7 +61,7 @@ func TestRewards(t *testing.T) {
 		require.Panics(t, func() { e.Step(canonical) })
 		require.Empty(t, e.Advice(1))
 	}
-	e := &episode{instance: instance{numbers: []int64{2, 2, 4}, target: 4}, operators: "+-"}
+	e := &episode{instance: instance{numbers: []int64{2, 2, 4}, target: 4}, operators: "+-", attempts: 1}
 	o := e.Step("4/(2-2)")
 	require.Equal(t, RightNumbers, o.Reward, "a division by zero has no value, but the right numbers")
 	for _, action := range []string{"", "x", "2+2=4", "two"} {
@@ -73,7 +74,7 @@ func TestRewards(t *testing.T) {
 // A duplicate counts as often as it is given.
 func TestMultiset(t *testing.T) {
 	for action, reward := range map[string]float64{"5+5-3": 1, "5-3+3": 0, "5-3": 0, "5+3-5": 0.1} {
-		e := &episode{instance: instance{numbers: []int64{5, 3, 5}, target: 7}}
+		e := &episode{instance: instance{numbers: []int64{5, 3, 5}, target: 7}, attempts: 1}
 		require.Equal(t, reward, e.Step(action).Reward, action)
 	}
 }
@@ -112,7 +113,7 @@ func TestInstances(t *testing.T) {
 			if !solvable(in.numbers, in.target) {
 				t.Fatalf("not solvable: %+v", in)
 			}
-			e := &episode{instance: in}
+			e := &episode{instance: in, attempts: 1}
 			canonical, ok := e.Legal(in.solution)
 			if !ok || e.Step(canonical).Reward != Right {
 				t.Fatalf("the solution is wrong: %+v", in)
@@ -142,7 +143,7 @@ func TestOperators(t *testing.T) {
 		used := map[rune]bool{}
 		for g := range int64(1500) {
 			in := env.Reset(at(g), draw.Address{}).(*episode).instance
-			e := &episode{instance: in}
+			e := &episode{instance: in, attempts: 1}
 			if e.Step(in.solution).Reward != Right {
 				t.Fatalf("the solution is wrong: %+v", in)
 			}
@@ -368,4 +369,47 @@ func TestTranscripts(t *testing.T) {
 		given[expression.String()] = true
 	}
 	require.Greater(t, len(given), n*9/10, "but for a number given twice, all differ")
+}
+
+// Of two attempts each has its own reward, and success is the second's. The second sees neither
+// the reward nor the verdict, unless it is asked for. With one attempt nothing is different.
+func TestSecondAttempt(t *testing.T) {
+	in := instance{numbers: []int64{25, 7, 3}, target: 21}
+	p := envs.Protocol{}
+	for name, c := range map[string]struct {
+		options, answers string
+		rewards          []float64
+		success          bool
+		seen             string
+	}{
+		"corrected": {`{"attempts":2}`, "25 + 7 + 3|25 - 7 + 3", []float64{RightNumbers, Right}, true, "Target: 21\nSecond attempt: correct the answer, or give it again"},
+		"spoiled":   {`{"attempts":2}`, "25 - 7 + 3|25", []float64{Right, 0}, false, "Target: 21\nSecond attempt: correct the answer, or give it again"},
+		"told":      {`{"attempts":2,"verdict":true}`, "25|25 - 7 + 3", []float64{0, Right}, true, "Target: 21\nThe answer is wrong\nSecond attempt: correct the answer, or give it again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := mustNew(t, c.options)
+			e := env.begin(in)
+			require.Equal(t, 2*Right, e.BestReward(5))
+			for k, answer := range strings.Split(c.answers, "|") {
+				require.False(t, e.Done())
+				require.NotEmpty(t, e.Advice(1))
+				turn := p.Play(e, envs.Reply{Actions: []string{answer}}, env.MaxActions()-k)
+				require.Equal(t, c.rewards[k], turn.Reward)
+				require.Equal(t, k == 1, turn.Ended())
+				if k == 0 {
+					said := p.Next(env, e, envs.NextTurn{Number: 2, Reward: turn.Reward, ActionsLeft: 1})
+					require.Contains(t, said, c.seen)
+					require.Equal(t, name == "told", strings.Contains(said, "Reward: "))
+				}
+			}
+			require.Equal(t, c.success, e.Success())
+			require.Zero(t, e.BestReward(5))
+			require.Panics(t, func() { e.Step("25") })
+			require.Contains(t, string(env.HeldOut()), `"attempts":2`)
+		})
+	}
+	one := mustNew(t, "")
+	require.Equal(t, 1, one.MaxActions())
+	require.NotContains(t, string(one.HeldOut()), "attempts")
+	require.False(t, one.HidesRewards())
 }

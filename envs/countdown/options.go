@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/board"
 )
 
-const summary = "Reach the target with an expression that uses each number once. One turn, one action: 1 for the right value, 0.1 for the right numbers, 0 otherwise. Every instance can be solved."
+const summary = "Reach the target with an expression that uses each number once. One turn, one action: 1 for the right value, 0.1 for the right numbers, 0 otherwise; with attempts: 2 a second turn may correct the answer. Every instance can be solved."
 
 var (
 	operatorNames = []string{"+-", "+-*", "+-*/"}
@@ -29,6 +29,8 @@ type Options struct {
 	MinNumbers, MaxNumbers, MaxNumber, MaxTarget int
 	Operators, Split                             string
 	Instances, Pool                              int
+	Attempts                                     int
+	Verdict                                      bool
 }
 
 func (s *Options) declare(o *envs.Options) {
@@ -40,6 +42,8 @@ func (s *Options) declare(o *envs.Options) {
 	o.Choice("split", &s.Split, Train, splitNames, "train, test (one of eight instances, by a hash of numbers and target) or all. RAGEN draws both from one table")
 	o.Int("instances", &s.Instances, 0, 0, board.MaxInstances, "how many different instances there are, whatever the seed; 0 for no limit")
 	o.Int("pool", &s.Pool, 0, 0, board.MaxInstances, "which instances these are: another pool has others")
+	o.Int("attempts", &s.Attempts, 1, 1, 2, "answers an episode, each in a turn of its own with its own reward: {range}. Success is the last one's")
+	o.Bool("verdict", &s.Verdict, false, "the second attempt is told whether the first was right; otherwise it sees neither that nor the reward")
 }
 
 // New makes a countdown from its options.
@@ -64,8 +68,12 @@ func New(o *envs.Options) envs.Environment {
 // HeldOut implements envs.Held: for a training split, all of the test split, whose
 // instances are others whatever the pool; otherwise nothing is held back.
 func (c *Countdown) HeldOut() json.RawMessage {
-	if c.options.Split != Train {
-		return c.table.JSON(nil)
+	changes := map[string]any{}
+	if c.options.Attempts == 1 { // as before there were two
+		changes["attempts"], changes["verdict"] = nil, nil
 	}
-	return c.table.JSON(map[string]any{"split": Test, "instances": 0, "pool": 0})
+	if c.options.Split == Train {
+		changes["split"], changes["instances"], changes["pool"] = Test, 0, 0
+	}
+	return c.table.JSON(changes)
 }

@@ -55,6 +55,8 @@ type Turn struct {
 	// Tokens is the number of sampled ids, and Thought how many of them begin in the
 	// thought.
 	Tokens, Thought int
+	// Reward is the environment's, without penalties.
+	Reward float64
 	// Before and After are the states around the turn.
 	Before, After State
 }
@@ -79,6 +81,10 @@ type Module struct {
 	// Frequent is how many of the most frequent texts of an iteration the next one reads;
 	// 0 for a module that reads none.
 	Frequent int
+
+	// Figures are means over the episodes of a rollout, by the names of their metrics; nil for
+	// a module without.
+	Figures func([]Episode) map[string]float64
 
 	thinks bool // it reads thoughts
 	grids  bool // it reads the grids of environments in places
@@ -111,6 +117,8 @@ type entry struct {
 // modules are all modules, in alphabetical order.
 var modules = []entry{
 	{"checklist", "items that hold or fail, each with a weight (CM2, arXiv 2602.12268); predicates instead of a judge", checklist},
+	{"first_attempt", "the reward of the first turn, at the first turn: a weight of −1 takes it away (SCoRe's first stage, arXiv 2409.12917)", firstAttempt},
+	{"improvement", "what the second turn earned more than the first, at the second turn (SCoRe's bonus, arXiv 2409.12917)", improvement},
 	{"length", "short correct rows of a group above long ones (Kimi k1.5, arXiv 2501.12599)", length},
 	{"progress", "the change of the distance that is left, in cells", progress},
 	{"state", "what a thought says of the state before and after, against the truth (VAGEN, arXiv 2510.16907)", state},

@@ -158,12 +158,12 @@ func TestLacks(t *testing.T) {
 }
 
 func TestRegistry(t *testing.T) {
-	require.Equal(t, []string{"checklist", "length", "progress", "state"}, Names())
+	require.Equal(t, []string{"checklist", "first_attempt", "improvement", "length", "progress", "state"}, Names())
 	for _, name := range Names() {
 		d, err := Describe(name)
 		require.NoError(t, err)
 		require.NotEmpty(t, d.Summary)
-		require.NotEmpty(t, d.Options)
+		require.Equal(t, name == "first_attempt" || name == "improvement", len(d.Options) == 0)
 		require.Equal(t, name, newModule(t, name, "").Name)
 	}
 	_, _, err := New("progres", nil)
@@ -174,4 +174,25 @@ func TestRegistry(t *testing.T) {
 	_, problems, err := New("length", json.RawMessage(`{"off":1}`))
 	require.NoError(t, err)
 	require.Len(t, problems, 1)
+}
+
+// SCoRe's first stage takes the first attempt's reward away; its bonus pays the change.
+func TestAttempts(t *testing.T) {
+	rows := func(rewards ...[]float64) (out []Episode) {
+		for _, turns := range rewards {
+			var e Episode
+			for _, r := range turns {
+				e.Turns = append(e.Turns, Turn{Reward: r})
+			}
+			out = append(out, e)
+		}
+		return out
+	}
+	group := rows([]float64{0, 1}, []float64{1, 0}, []float64{1, 1}, []float64{0.1, 0}, []float64{1})
+	require.Equal(t, [][]float64{{0, 0}, {1, 0}, {1, 0}, {0.1, 0}, {1}}, newModule(t, "first_attempt", "").Score(group, nil))
+	bonus := newModule(t, "improvement", "")
+	require.Equal(t, [][]float64{{0, 1}, {0, -1}, {0, 0}, {0, -0.1}, {0}}, bonus.Score(group, nil))
+	require.Equal(t, map[string]float64{
+		"attempts/first": 0.5, "attempts/second": 0.5, "attempts/gain": 0, "attempts/corrected": 0.25, "attempts/spoiled": 0.25,
+	}, bonus.Figures(group[:4]))
 }

@@ -216,6 +216,11 @@ var families = []*family{
 		{preset: "successes", change: halves, kills: inScore, steps: 2, stale: []int{1, 2}},
 		{preset: "demonstrations", kills: inUpdate},
 	}},
+	{name: "attempts", scale: small(map[string]any{"rollout.max_new_tokens": 16}), full: true, methods: []method{
+		{preset: "score", change: map[string]any{"schedule": []any{
+			map[string]any{"field": "update.kl_first_turn", "from": 1, "value": 0.01}, map[string]any{"field": "rewards.improvement.weight", "from": 1, "value": 10},
+		}}, kills: withModel},
+	}},
 	{name: "small lakes", scale: onLake, full: true, methods: []method{
 		{preset: "gspo-turn", change: map[string]any{"update.minibatch": 8}, kills: inUpdate, steps: 2},
 		{preset: "reinforce-pp-verl", kills: inScore},
