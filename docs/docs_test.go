@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/plugin"
 )
 
-var update = flag.Bool("update", false, "write the files that contributing.md shows whole anew")
+var update = flag.Bool("update", false, "write the files that the pages show whole anew")
 
 // whole finds a sentence that ends with a file's name and the file shown after it.
 var whole = regexp.MustCompile("(?s)A whole one,\\s`([^`]+)`:\n\n```go\n(.*?)```\n")
@@ -52,6 +52,20 @@ func TestContributingShowsTheStep(t *testing.T) {
 	for i, file := range excerpts {
 		require.Contains(t, read(t, filepath.Join("..", file)), blocks[i][1], file)
 	}
+}
+
+// The page about environments of one's own shows the file under test.
+func TestOwnEnvironmentsShowsTheFile(t *testing.T) {
+	const page = "own-environments.md"
+	block := regexp.MustCompile("(?s)```python\n(.*?)```\n")
+	text := read(t, page)
+	if *update {
+		text = block.ReplaceAllLiteralString(text, "```python\n"+read(t, "own/guess.py")+"```\n")
+		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
+	}
+	shown := block.FindAllStringSubmatch(text, -1)
+	require.Len(t, shown, 1)
+	require.Equal(t, read(t, "own/guess.py"), shown[0][1], "go test ./docs -update writes it anew")
 }
 
 // link finds links and pictures of Markdown and HTML.

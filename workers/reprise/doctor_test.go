@@ -7,12 +7,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/envs/foreign/standin"
 	"github.com/reprise-rl/reprise/infra/connect"
 	"github.com/reprise-rl/reprise/infra/programcache"
 )
 
 // The tests of this package leave the user's own cache of programs alone.
+// It is also the program of a stand-in environment, if its arguments say so.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "serve-standin" {
+		if err := standin.Serve(os.Stdin, os.Stdout, os.Args[2], ""); err != nil {
+			panic(err)
+		}
+		return
+	}
 	if err := os.Setenv(programcache.Env, programcache.None); err != nil {
 		panic(err)
 	}

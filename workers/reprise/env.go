@@ -20,11 +20,11 @@ import (
 func envCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "env",
-		Short: "list, play and look into environments and suites",
+		Short: "list, play, check and look into environments and suites",
 		Args:  none,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(envListCommand(), envSuitesCommand(), envPlayCommand(), envTransitionsCommand())
+	cmd.AddCommand(envListCommand(), envSuitesCommand(), envPlayCommand(), envTransitionsCommand(), envCheckCommand())
 	return cmd
 }
 

@@ -1,0 +1,30 @@
+package foreign
+
+import "errors"
+
+// The kinds of refusals and failures. Errors of this package and of the transports wrap
+// exactly one of them.
+var (
+	// ErrAnswer is an answer that is not of the protocol's form or breaks its bounds.
+	ErrAnswer = errors.New("the environment's answer is not valid")
+	// ErrOther is an answer to another request, or one about another episode.
+	ErrOther = errors.New("the environment answered another request")
+	// ErrChain is an answer whose chain does not follow from its steps.
+	ErrChain = errors.New("the environment's chain does not follow from its answer")
+	// ErrVersion is a server whose version is not the one it was described with.
+	ErrVersion = errors.New("the environment's version changed")
+	// ErrDrift is a server that did not arrive at the recorded chain when it replayed the
+	// actions: the environment is not deterministic, or it is another one.
+	ErrDrift = errors.New("the environment's replay differs from what was recorded")
+	// ErrBroken is an environment that raised an error of its own. Asking again does not
+	// help. It is never a reward.
+	ErrBroken = errors.New("the environment is broken")
+	// ErrBusy is a server that asks to be called again later.
+	ErrBusy = errors.New("the environment is busy")
+	// ErrTimeout is a server that did not answer in time.
+	ErrTimeout = errors.New("the environment did not answer in time")
+	// ErrFlood is an answer that is longer than the bound.
+	ErrFlood = errors.New("the environment's answer is too long")
+	// ErrExited is a server that ended before it answered, or that did not start.
+	ErrExited = errors.New("the environment's process ended")
+)

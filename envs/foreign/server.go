@@ -1,0 +1,53 @@
+package foreign
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// Call sends the input of a call to a server and returns its output. Transports implement
+// it. Errors wrap one of this package's kinds.
+type Call func(ctx context.Context, name string, input []byte) ([]byte, error)
+
+// Server is an environment with its options, behind a transport. Several goroutines may use it.
+type Server struct {
+	// Description is what the server said when it was connected.
+	Description Description
+	name        string
+	options     json.RawMessage
+	call        Call
+}
+
+// Connect describes the environment called name with its options.
+func Connect(ctx context.Context, name string, options json.RawMessage, call Call) (*Server, error) {
+	if len(options) > 0 && !json.Valid(options) {
+		return nil, fmt.Errorf("describe environment %q: its options are not JSON", name)
+	}
+	out, err := call(ctx, CallDescribe, describeInput(options))
+	if err != nil {
+		return nil, fmt.Errorf("describe environment %q: %w", name, err)
+	}
+	d, err := ReadDescription(out)
+	if err != nil {
+		return nil, fmt.Errorf("describe environment %q: %w", name, err)
+	}
+	return &Server{Description: d, name: name, options: options, call: call}, nil
+}
+
+// Play asks about episodes, at most MaxEpisodes. The answers are checked; see ReadAnswers.
+func (s *Server) Play(ctx context.Context, episodes []Asked) ([]Answer, error) {
+	input, err := playInput(s.options, episodes)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.call(ctx, CallPlay, input)
+	if err != nil {
+		return nil, fmt.Errorf("play environment %q: %w", s.name, err)
+	}
+	answers, err := ReadAnswers(out, s.Description, episodes)
+	if err != nil {
+		return nil, fmt.Errorf("play environment %q: %w", s.name, err)
+	}
+	return answers, nil
+}

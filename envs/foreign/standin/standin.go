@@ -1,0 +1,241 @@
+// Package standin is a server of package foreign's protocol for tests: the game of
+// docs/own/guess.py in Go, and servers with one fault each.
+package standin
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reprise-rl/reprise/envs/foreign"
+)
+
+// The faults of a server. None is a correct one.
+const (
+	None       = "none"
+	Hang       = "hang"       // never answers EnvPlay
+	Flood      = "flood"      // answers with a line that does not end
+	Noise      = "noise"      // writes a line that is not a reply
+	Exit       = "exit"       // ends in the middle of its first request, if its marker file is absent
+	Quit       = "quit"       // ends in the middle of every EnvPlay
+	Reply      = "reply"      // replies to another request
+	Episode    = "episode"    // answers about another episode
+	Lie        = "lie"        // raises a reward after it computed the chain
+	Upgrade    = "upgrade"    // plays with another version than it describes
+	Broken     = "broken"     // raises an error where the number is 5
+	Busy       = "busy"       // is busy at every second request
+	Random     = "random"     // slips by its process's own chance
+	Deaf       = "deaf"       // ignores instance and chance
+	Wide       = "wide"       // shows more than the widest text
+	Permissive = "permissive" // takes an illegal action for 1
+	Secrets    = "secrets"    // describes itself with the variables it was started with
+	Order      = "order"      // its answers depend on the requests before
+)
+
+// actions are the names of the game's actions.
+var actions = []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}
+
+// asked is an episode as it travels.
+type asked struct {
+	Instance string   `json:"instance"`
+	Chance   string   `json:"chance"`
+	Played   []string `json:"played"`
+	Chain    string   `json:"chain"`
+	Next     []string `json:"next"`
+}
+
+// step is a step as it travels.
+type step struct {
+	Action      string  `json:"action"`
+	Reward      float64 `json:"reward"`
+	Text        string  `json:"text"`
+	Effective   bool    `json:"effective"`
+	Observation string  `json:"observation"`
+}
+
+type server struct {
+	fault    string
+	requests int
+}
+
+// Serve answers requests from in on out until in ends. marker is a file that says that Exit
+// has happened.
+func Serve(in io.Reader, out io.Writer, fault, marker string) error {
+	s := &server{fault: fault}
+	r := bufio.NewReader(in)
+	for {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s.requests++
+		if s.sabotage(out, string(line), marker) {
+			return nil
+		}
+		reply, err := s.reply(line)
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(append(reply, '\n')); err != nil {
+			return err
+		}
+	}
+}
+
+// sabotage is what a fault does instead of a reply; it reports whether the server ends.
+func (s *server) sabotage(out io.Writer, line, marker string) bool {
+	plays := strings.Contains(line, foreign.CallPlay)
+	switch {
+	case s.fault == Exit:
+		if _, err := os.Stat(marker); err == nil {
+			return false
+		}
+		_ = os.WriteFile(marker, nil, 0o600) // if it cannot be written, every process ends: tests see it
+		fmt.Fprintln(os.Stderr, "out of memory")
+		return true
+	case s.fault == Quit && plays:
+		return true
+	case s.fault == Hang && plays:
+		time.Sleep(time.Hour)
+	case s.fault == Flood && plays:
+		blanks := strings.Repeat(" ", 1<<16)
+		for {
+			if _, err := io.WriteString(out, blanks); err != nil {
+				return true
+			}
+		}
+	case s.fault == Noise && plays:
+		fmt.Fprintln(out, "step done")
+	}
+	return false
+}
+
+func (s *server) reply(line []byte) ([]byte, error) {
+	var request struct {
+		ID    int64  `json:"id"`
+		Call  string `json:"call"`
+		Input struct {
+			Episodes []asked `json:"episodes"`
+		} `json:"input"`
+	}
+	if err := json.Unmarshal(line, &request); err != nil {
+		return nil, err
+	}
+	if s.fault == Reply && request.Call == foreign.CallPlay {
+		request.ID--
+	}
+	reply := map[string]any{"id": request.ID}
+	switch {
+	case s.fault == Busy && s.requests%2 == 1:
+		reply["error"] = map[string]string{"kind": "busy", "message": "loading"}
+	case request.Call == foreign.CallDescribe:
+		reply["output"] = s.describe()
+	default:
+		reply["output"] = s.play(request.Input.Episodes)
+	}
+	return json.Marshal(reply)
+}
+
+func (s *server) describe() map[string]any {
+	instructions := "Find a number from 1 to 9."
+	if s.fault == Secrets {
+		instructions = strings.Join(os.Environ(), "\n")
+	}
+	return map[string]any{
+		"protocol": 1, "version": "guess-1", "instructions": instructions, "actions": actions, "max_actions": 5,
+		"max_actions_per_turn": 1, "instances": 9, "widest": []string{"Higher."}, "replayable": true,
+	}
+}
+
+func (s *server) play(episodes []asked) map[string]any {
+	version := "guess-1"
+	if s.fault == Upgrade {
+		version = "guess-2"
+	}
+	answers := make([]map[string]any, len(episodes))
+	for i, e := range episodes {
+		answers[i] = s.answer(e)
+		answers[i]["instance"], answers[i]["chance"] = e.Instance, e.Chance
+		if s.fault == Episode {
+			answers[i]["instance"] = "1"
+		}
+	}
+	return map[string]any{"version": version, "episodes": answers}
+}
+
+// answer plays one episode.
+func (s *server) answer(e asked) map[string]any {
+	instance, _ := strconv.ParseUint(e.Instance, 10, 64) // the caller's numbers are numbers
+	number := int(instance%9) + 1
+	switch s.fault {
+	case Deaf:
+		number = 4
+	case Broken:
+		if number == 5 {
+			return map[string]any{"error": map[string]string{"kind": "broken", "message": "division by zero"}}
+		}
+	case Random:
+		number = 1 + rand.IntN(9)
+	case Order:
+		number = 1 + (number+s.requests)%9
+	}
+	observation, done := "Guess.", false
+	chain := foreign.Begin(observation)
+	take := func(action string) step {
+		before := observation
+		guessed, _ := strconv.Atoi(action) // of actions
+		reward := -0.1
+		switch {
+		case guessed < number:
+			observation = "Higher."
+		case guessed > number:
+			observation = "Lower."
+		default:
+			observation, done, reward = "Found.", true, 1
+		}
+		if s.fault == Wide && !done {
+			observation += " Try another number."
+		}
+		written, _ := json.Marshal(reward) // a finite number
+		t := step{Action: action, Reward: reward, Effective: observation != before, Observation: observation}
+		chain = foreign.Extend(chain, foreign.Step{Action: action, RewardText: string(written), Observation: observation}, done, done)
+		return t
+	}
+	for _, action := range e.Played {
+		take(action)
+	}
+	if e.Chain != "" && e.Chain != chain {
+		return map[string]any{"drift": map[string]string{"chain": chain}}
+	}
+	steps, invalid := []step{}, 0
+	for _, text := range e.Next {
+		if done {
+			break
+		}
+		if !slices.Contains(actions, text) {
+			if s.fault != Permissive {
+				invalid++
+				continue
+			}
+			text = "1"
+		}
+		steps = append(steps, take(text))
+	}
+	if s.fault == Lie && len(steps) > 0 {
+		steps[0].Reward += 10
+	}
+	return map[string]any{
+		"observation": observation, "choices": nil, "steps": steps, "invalid": invalid,
+		"done": done, "success": done, "chain": chain,
+	}
+}

@@ -1,0 +1,189 @@
+package stdio
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/reprise-rl/reprise/envs/foreign"
+	"github.com/reprise-rl/reprise/infra/strict"
+)
+
+// process is a running server.
+type process struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	log     *tail
+	last    int64 // id of the last request
+
+	ending sync.Mutex
+	ended  bool // the process has been waited for: its number may be another's
+}
+
+// start starts a server in a process group of its own, so that its children end with it.
+func start(c Config) (*process, error) {
+	p := &process{command: exec.Command(c.Command[0], c.Command[1:]...), log: &tail{}}
+	p.command.Env = c.environment()
+	p.command.Stderr = p.log
+	p.command.WaitDelay = time.Second // a child that left the group may keep standard error open
+	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := p.command.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", foreign.ErrExited, err)
+	}
+	out, err := p.command.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", foreign.ErrExited, err)
+	}
+	if err := p.command.Start(); err != nil {
+		return nil, fmt.Errorf("%w: it did not start: %w", foreign.ErrExited, err)
+	}
+	p.in, p.out = in, bufio.NewReaderSize(out, 1<<16)
+	return p, nil
+}
+
+// kill ends the server and waits for it.
+func (p *process) kill() {
+	p.signal()
+	_ = p.command.Wait() // says that it was killed
+	p.ending.Lock()
+	p.ended = true
+	p.ending.Unlock()
+}
+
+// signal kills the process group, unless the process has been waited for.
+func (p *process) signal() {
+	p.ending.Lock()
+	defer p.ending.Unlock()
+	if !p.ended {
+		_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) // it may have ended
+	}
+}
+
+// ask sends one request and reads its reply. After an error other than ErrBusy and
+// ErrBroken, the process is of no use.
+func (p *process) ask(ctx context.Context, name string, input []byte) ([]byte, error) {
+	p.last++
+	line, err := json.Marshal(struct {
+		ID    int64           `json:"id"`
+		Call  string          `json:"call"`
+		Input json.RawMessage `json:"input"`
+	}{p.last, name, input})
+	if err != nil {
+		return nil, fmt.Errorf("encode a request: %w", err)
+	}
+	// Reads and writes of pipes have no deadline here: killing the process ends both.
+	late := context.AfterFunc(ctx, p.signal)
+	defer late()
+	reply, err := p.exchange(append(line, '\n'))
+	switch {
+	case err == nil:
+		return p.read(reply)
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%w: %s: %w", foreign.ErrTimeout, name, ctx.Err())
+	}
+	return nil, err
+}
+
+// exchange writes a line and reads one.
+func (p *process) exchange(line []byte) ([]byte, error) {
+	written := make(chan error, 1)
+	go func() {
+		_, err := p.in.Write(line)
+		written <- err
+	}()
+	reply, err := readLine(p.out)
+	if err != nil {
+		if !errors.Is(err, foreign.ErrFlood) {
+			err = fmt.Errorf("%w: %w", foreign.ErrExited, err)
+		}
+		return nil, err
+	}
+	if err := <-written; err != nil {
+		return nil, fmt.Errorf("%w: %w", foreign.ErrExited, err)
+	}
+	return reply, nil
+}
+
+// readLine reads a line of at most foreign.MaxAnswer bytes.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > foreign.MaxAnswer:
+			return nil, fmt.Errorf("%w: more than %d bytes", foreign.ErrFlood, foreign.MaxAnswer)
+		case err == nil:
+			return line, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
+
+// read is a reply's output.
+func (p *process) read(line []byte) ([]byte, error) {
+	n, err := strict.Parse(bytes.TrimSpace(line), strict.Limits{})
+	if err != nil || n.Kind() != strict.Object {
+		return nil, fmt.Errorf("%w: it wrote the line %s, want a reply; other output belongs on standard error", foreign.ErrAnswer, strict.Quote(strings.TrimSpace(string(line))))
+	}
+	var id, output, failure strict.Node
+	for _, m := range n.Written() {
+		switch {
+		case m.Key == "id" && !m.Again:
+			id = m.Value
+		case m.Key == "output" && !m.Again:
+			output = m.Value
+		case m.Key == "error" && !m.Again:
+			failure = m.Value
+		default:
+			return nil, fmt.Errorf("%w: a reply with %s, want id, and output or error, each once", foreign.ErrAnswer, strict.Quote(m.Key))
+		}
+	}
+	if got, ok := id.Integer(); !ok || got != p.last {
+		return nil, fmt.Errorf("%w: it replied to request %s, asked was %d", foreign.ErrOther, id.Found(), p.last)
+	}
+	switch output, failed := output.Kind() == strict.Object, failure.Kind() == strict.Object; {
+	case output == failed:
+		return nil, fmt.Errorf("%w: a reply has output or error, and each is an object", foreign.ErrAnswer)
+	case failed:
+		return nil, foreign.ReadFailure([]byte(failure.Raw()))
+	}
+	return []byte(output.Raw()), nil
+}
+
+// logBytes is how much of standard error is kept.
+const logBytes = 2048
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	sync.Mutex
+	kept []byte
+}
+
+// Write keeps the last bytes.
+func (t *tail) Write(b []byte) (int, error) {
+	t.Lock()
+	defer t.Unlock()
+	t.kept = append(t.kept, b[max(0, len(b)-logBytes):]...)
+	t.kept = t.kept[max(0, len(t.kept)-logBytes):]
+	return len(b), nil
+}
+
+// text is what was kept, as valid text.
+func (t *tail) text() string {
+	t.Lock()
+	defer t.Unlock()
+	return strings.ToValidUTF8(strings.TrimSpace(string(t.kept)), "?")
+}

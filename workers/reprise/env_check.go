@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-rl/reprise/envs/foreign"
+	"github.com/reprise-rl/reprise/envs/foreign/stdio"
+)
+
+// checkFlags are the flags of env check.
+type checkFlags struct {
+	processes []string
+	options   string
+	instances int
+	timeout   time.Duration
+	asJSON    bool
+}
+
+func envCheckCommand() *cobra.Command {
+	var f checkFlags
+	cmd := &cobra.Command{
+		Use:   "check NAME",
+		Short: "check an environment of your own, in any language",
+		Long: `Starts two processes of an environment and plays in them. The check compares their
+answers: asked twice, in the other process, in reverse order, one by one, and replayed
+from the actions before each turn. It also checks bounds, illegal actions, that
+instances differ, and that no observation is wider than the widest one described.
+
+The processes get PATH, HOME and a few more of this program's environment variables, and
+PYTHONHASHSEED, which differs between the two. docs/own-environments.md has the protocol.`,
+		Example: `  reprise env check guess --env-process guess=./docs/own/guess.py
+  reprise env check guess --env-process guess=./guess.py --options '{"most":20}'`,
+		Args: one("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.check(cmd.Context(), cmd.OutOrStdout(), args[0])
+		},
+	}
+	cmd.Flags().StringArrayVar(&f.processes, "env-process", nil, "`NAME=COMMAND` that starts an environment's process; may be repeated")
+	cmd.Flags().StringVar(&f.options, "options", "", "its options, a JSON object")
+	cmd.Flags().IntVar(&f.instances, "instances", 16, fmt.Sprintf("how many instances are played, 1 to %d", foreign.MaxEpisodes))
+	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long an answer may take")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON lines, one a part of the check")
+	return cmd
+}
+
+// check checks the environment called name and prints its findings.
+func (f *checkFlags) check(ctx context.Context, out io.Writer, name string) error {
+	command, err := f.command(name)
+	if err != nil {
+		return err
+	}
+	var servers [2]*foreign.Server
+	for i, seed := range []string{"1", "2"} {
+		pool, err := stdio.Open(stdio.Config{Command: command, Timeout: f.timeout, HashSeed: seed})
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		if servers[i], err = foreign.Connect(ctx, name, json.RawMessage(f.options), pool.Call); err != nil {
+			return err
+		}
+	}
+	findings, err := foreign.Check(ctx, servers[0], servers[1], f.instances)
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for _, finding := range findings {
+		if finding.Problem != "" {
+			failed++
+		}
+		if err := f.print(out, finding); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("environment %q: %d of %d parts of the check failed", name, failed, len(findings))
+	}
+	return nil
+}
+
+// command is the command of --env-process for name.
+func (f *checkFlags) command(name string) ([]string, error) {
+	for _, value := range f.processes {
+		named, command, err := stdio.Named(value)
+		if err != nil {
+			return nil, fmt.Errorf("--env-process: %w", err)
+		}
+		if named == name {
+			return command, nil
+		}
+	}
+	return nil, fmt.Errorf("no --env-process names environment %q: add --env-process %[1]s=COMMAND", name)
+}
+
+// print prints one finding.
+func (f *checkFlags) print(out io.Writer, finding foreign.Finding) error {
+	if f.asJSON {
+		return printJSON(out, finding)
+	}
+	line := "ok      " + finding.Part
+	if finding.Problem != "" {
+		line = "FAILED  " + finding.Part
+	}
+	if finding.Note != "" {
+		line += " (" + finding.Note + ")"
+	}
+	if finding.Problem != "" {
+		line += "\n        " + finding.Problem
+	}
+	_, err := fmt.Fprintln(out, line)
+	return err
+}
