@@ -30,7 +30,8 @@ the end, and are the same for the same records.
 
 With --planted it plants a collapse instead: Train workflows on their own dev stack,
 whose learning rate is raised by knob after iteration 20. It ends with status 1 if a
-run does not roll back, or ends worse than it was before.
+run does not roll back, or ends worse than it was before. With --planted-supervised the
+runs go on without a rollback, and a quarter of an update's rows are imitated.
 
 With --mechanism it trains nothing: it sets every advantage beside the true one on lakes
 of 2 x 2, which it enumerates, and prints bias, noise and wrong signs over 1,000 groups.
@@ -38,6 +39,7 @@ That takes a second, and no device.`,
 		Example: `  reprise study
   reprise study --seeds 3 --only 'starpo-s-*'
   reprise study --planted --seeds 3
+  reprise study --planted --planted-rate 0.01 --planted-supervised demonstrations
   reprise study --mechanism`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,6 +70,7 @@ That takes a second, and no device.`,
 	f.BoolVar(&planted, "planted", false, "plant a collapse and let the runs roll back")
 	f.Float64Var(&o.Rate, "planted-rate", 0.1, "the learning rate that is set: about a hundred times too high for a starter")
 	stack.AddWorkerFlags(f, &o.Worker, 20*time.Second)
+	f.StringVar(&o.Supervised, "planted-supervised", "", "go on through the collapse without a rollback, with supervised rows: none, demonstrations or own_successes")
 	cmd.MarkFlagsMutuallyExclusive("mechanism", "planted")
 	return cmd
 }

@@ -25,16 +25,33 @@ const (
 	// plantedEvery is how often the policy is measured, plantedIterations how long it runs.
 	plantedEvery      = 10
 	plantedIterations = 50
+	// plantedShare is the share of supervised rows.
+	plantedShare = 0.25
 )
 
-// plantedFields are the fields replaced in the preset: detectors roll back, and
-// evaluation has 256 fixed samples at the rollout's temperature.
-func plantedFields(size Size, seed uint64) map[string]any {
+// NoRows is the arm without supervised rows that the others are compared with.
+const NoRows = "none"
+
+// plantedFields are the fields replaced in the preset: detectors roll back, or warn and the
+// update has supervised rows; and evaluation has 256 fixed samples at the rollout's temperature.
+func plantedFields(size Size, seed uint64, supervised string) map[string]any {
 	fields := size.fields(seed)
 	fields["description"] = fmt.Sprintf(
 		"reprise study --planted: a learning rate too high after iteration %d, by knob; seed %d", plantedAfter, seed)
 	fields["iterations"] = plantedIterations
-	fields["collapse"] = map[string]any{"on_detection": "rollback", "rollback": map[string]any{"max": 3, "learning_rate_factor": 0.5}}
+	if supervised == "" {
+		fields["collapse"] = map[string]any{"on_detection": "rollback", "rollback": map[string]any{"max": 3, "learning_rate_factor": 0.5}}
+	} else {
+		fields["collapse"] = map[string]any{"on_detection": "warn"}
+	}
+	if supervised != "" && supervised != NoRows {
+		update, _ := fields["update"].(map[string]any)
+		if update == nil {
+			update = map[string]any{}
+			fields["update"] = update
+		}
+		update["supervised"] = map[string]any{"from": supervised, "share": plantedShare}
+	}
 	fields["snapshot"] = map[string]any{"every": plantedEvery}
 	fields["evaluation"] = map[string]any{
 		"every": plantedEvery, "instances": learn.Instances, "samples": learn.Samples, "temperature": learn.Temperature,
@@ -52,14 +69,19 @@ func Plant(ctx context.Context, o Options, out, progress io.Writer) (recovered b
 	if !(o.Rate > 0 && o.Rate <= 1) {
 		return false, fmt.Errorf("study: --planted-rate %g: above 0, at most 1", o.Rate)
 	}
+	switch o.Supervised {
+	case "", NoRows, spec.Demonstrations, spec.OwnSuccesses:
+	default:
+		return false, fmt.Errorf("study: --planted-supervised %q: one of %s, %s, %s", o.Supervised, NoRows, spec.Demonstrations, spec.OwnSuccesses)
+	}
 	var stories []*Planted
 	err = stack.With(ctx, dev.Options{Ephemeral: true, Stdout: progress}, o.Worker, func(ctx context.Context, on stack.Served) error {
 		for seed := 1; seed <= o.Seeds; seed++ {
-			text, err := presets.With("bandit-demo", plantedFields(o.Size, uint64(seed)))
+			text, err := presets.With("bandit-demo", plantedFields(o.Size, uint64(seed), o.Supervised))
 			if err != nil {
 				return err
 			}
-			story, err := plant(ctx, on.Client, on.Bucket, fmt.Sprintf("planted-s%d", seed), text, o.Rate, progress)
+			story, err := plant(ctx, on.Client, on.Bucket, o.plantedRun(seed), text, o.Rate, progress)
 			if err != nil {
 				return err
 			}
@@ -75,16 +97,31 @@ func Plant(ctx context.Context, o Options, out, progress io.Writer) (recovered b
 	if err != nil {
 		return false, err
 	}
-	if err := Folder(o.Out).Write(fmt.Sprintf("planted-%g.json", o.Rate), body); err != nil {
+	name := fmt.Sprintf("planted-%g.json", o.Rate)
+	if o.Supervised != "" {
+		name = fmt.Sprintf("planted-%g-%s.json", o.Rate, o.Supervised)
+	}
+	if err := Folder(o.Out).Write(name, body); err != nil {
 		return false, err
 	}
 	fmt.Fprint(out, PlantedTable(stories))
+	if o.Supervised != "" {
+		return true, nil // how it ends is what is measured
+	}
 	for _, story := range stories {
 		if !story.Recovered() {
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// plantedRun names the run of a seed.
+func (o Options) plantedRun(seed int) string {
+	if o.Supervised == "" {
+		return fmt.Sprintf("planted-s%d", seed)
+	}
+	return fmt.Sprintf("planted-%s-s%d", o.Supervised, seed)
 }
 
 // plant starts a run, changes its learning rate, waits for its end and reads the result.

@@ -34,12 +34,21 @@ func TestStudySpecs(t *testing.T) {
 			require.Equal(t, s.Shared, bytes.Contains(got.Environment.Options, []byte(`"shared_chance":true`)))
 		})
 	}
-	text, err := presets.With("bandit-demo", plantedFields(smallStudy, 2))
+	text, err := presets.With("bandit-demo", plantedFields(smallStudy, 2, ""))
 	require.NoError(t, err)
 	got, err := spec.Decode(text, run.Known())
 	require.NoError(t, err)
 	require.Equal(t, collapse.RollBack, got.Collapse.OnDetection)
 	require.Zero(t, plantedAfter%got.Evaluation.Every, "the policy is measured where the knob is turned")
+	for _, from := range []string{NoRows, spec.Demonstrations, spec.OwnSuccesses} {
+		text, err := presets.With("bandit-demo", plantedFields(smallStudy, 2, from))
+		require.NoError(t, err)
+		arm, err := spec.Decode(text, run.Known())
+		require.NoError(t, err)
+		require.Equal(t, collapse.Warn, arm.Collapse.OnDetection)
+		require.Equal(t, from != NoRows, arm.Update.Supervised.On())
+		require.Equal(t, got.Update.LearningRate, arm.Update.LearningRate)
+	}
 }
 
 func TestStudyChoosesSeedBySeed(t *testing.T) {
