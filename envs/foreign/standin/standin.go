@@ -24,6 +24,7 @@ const (
 	Flood      = "flood"      // answers with a line that does not end
 	Noise      = "noise"      // writes a line that is not a reply
 	Exit       = "exit"       // ends in the middle of its first request, if its marker file is absent
+	Stuck      = "stuck"      // writes its process number to its marker file and waits, if the file is absent
 	Quit       = "quit"       // ends in the middle of every EnvPlay
 	Reply      = "reply"      // replies to another request
 	Episode    = "episode"    // answers about another episode
@@ -103,6 +104,12 @@ func (s *server) sabotage(out io.Writer, line, marker string) bool {
 		_ = os.WriteFile(marker, nil, 0o600) // if it cannot be written, every process ends: tests see it
 		fmt.Fprintln(os.Stderr, "out of memory")
 		return true
+	case s.fault == Stuck && plays:
+		if _, err := os.Stat(marker); err == nil {
+			return false
+		}
+		_ = os.WriteFile(marker, []byte(strconv.Itoa(os.Getpid())), 0o600) // as above
+		time.Sleep(time.Hour)
 	case s.fault == Quit && plays:
 		return true
 	case s.fault == Hang && plays:

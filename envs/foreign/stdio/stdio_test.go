@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -137,6 +138,34 @@ func TestKilledServer(t *testing.T) {
 	close(stop)
 	killer.Wait()
 	require.Positive(t, kills)
+}
+
+// A server that is killed in the middle of a request is started again, and the request gets
+// the answer that an undisturbed server gives.
+func TestKilledInARequest(t *testing.T) {
+	undisturbed, err := foreign.Connect(context.Background(), "guess", nil, open(t, standin.None, Config{}).Call)
+	require.NoError(t, err)
+	want, err := undisturbed.Play(context.Background(), begin(2))
+	require.NoError(t, err)
+
+	p := open(t, standin.Stuck, Config{})
+	s, err := foreign.Connect(context.Background(), "guess", nil, p.Call)
+	require.NoError(t, err)
+	killed := make(chan error, 1)
+	go func() {
+		for {
+			pid, err := os.ReadFile(p.config.Command[3])
+			if number, bad := strconv.Atoi(string(pid)); err == nil && bad == nil {
+				killed <- syscall.Kill(number, syscall.SIGKILL)
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	got, err := s.Play(context.Background(), begin(2))
+	require.NoError(t, err)
+	require.NoError(t, <-killed)
+	require.Equal(t, want, got)
 }
 
 // Credentials of this process do not reach the environment's.
