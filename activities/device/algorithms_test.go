@@ -48,6 +48,8 @@ func TestAlgorithmsIterate(t *testing.T) {
 					turns := row.Turns[row.Length-1]
 					require.EqualValues(t, turns, count(row.Learns), "one token a turn")
 				}
+			}
+			if a.Learns != nil || a.ByRole {
 				state := r.state
 				r.forget(t)
 				require.Equal(t, state, r.restore(t, activities.RestoreInput{}).State)

@@ -14,7 +14,7 @@ import (
 // runs are the presets that start a run, and methods those among them that show one
 // method each: docs/algorithms.md says where their values come from.
 var (
-	runs    = []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "frozenlake-learn", "llama-grpo", "qwen3-grpo", "size-0.5b", "size-0.5b-lora", "smoke", "sokoban-learn", "webshop-starpo-s-0.5b", "webshop-starpo-s-3b"}
+	runs    = []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "dr-mas", "frozenlake-learn", "llama-grpo", "qwen3-grpo", "size-0.5b", "size-0.5b-lora", "smoke", "sokoban-learn", "webshop-starpo-s-0.5b", "webshop-starpo-s-3b"}
 	methods = []string{
 		"clip-turns", "dapo", "dr-grpo", "dual-clip", "gigpo", "gspo", "loop", "lora-grpo", "lora-ppo", "min-p", "online-k", "reinforce-pp", "reinforce-pp-baseline",
 		"replay", "reuse", "reweight", "starpo-grpo", "starpo-ppo", "starpo-s", "state-baseline", "top-p", "turn-gae",
@@ -38,7 +38,7 @@ func decode(t *testing.T, name string) spec.Train {
 	t.Helper()
 	b, err := presets.Read(name)
 	require.NoError(t, err)
-	train, err := spec.Decode(b, spec.Known{Environments: []string{"bandit", "countdown", "frozenlake", "sokoban", "webshop"}})
+	train, err := spec.Decode(b, spec.Known{Environments: []string{"bandit", "countdown", "frozenlake", "lake_for_two", "sokoban", "webshop"}})
 	require.NoError(t, err)
 	return train
 }

@@ -117,6 +117,9 @@ var (
 	onLake   = small(map[string]any{"environment": map[string]any{"name": "frozenlake", "options": map[string]any{
 		"size": 2, "slippery": false, "random_ends": false, "instances": 8, "max_actions": 4, "max_actions_per_turn": 2,
 	}}})
+	onTwo = small(map[string]any{"environment": map[string]any{"name": "lake_for_two", "options": map[string]any{
+		"size": 2, "instances": 8, "max_actions": 8,
+	}}})
 	ones   = map[string]any{"rollout.groups": 16, "rollout.group_size": 1}
 	halves = map[string]any{"update.minibatch": 8}
 	// If two iterations share a rollout, only the first has an entropy.
@@ -231,6 +234,9 @@ var families = []*family{
 		{preset: "empg", kills: inScore},
 		{preset: "blockwise", kills: inUpdate},
 		{preset: "turn-returns", kills: withModel},
+	}},
+	{name: "roles", scale: onTwo, full: true, methods: []method{
+		{preset: "dr-mas", change: map[string]any{"update.minibatch": 0}, kills: inScore},
 	}},
 }
 

@@ -15,7 +15,7 @@ func learnCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "learn",
-		Short: "check that policies learn the right thing: bandit, FrozenLake, Sokoban, three seeds each",
+		Short: "check that policies learn the right thing: bandit, FrozenLake, Sokoban, roles, three seeds each",
 		Long: `Trains in several settings with three seeds each, as Train workflows on its own dev
 stack, and measures the success on fixed instances before and after. A second table
 has the success of the episodes sampled while the bandits are trained. It ends with
@@ -31,6 +31,8 @@ the low arm 0.15 for certain, and success is the share of the high arm:
   divided by the group's std               as much as a group with wins
   p = 0.25, a quarter kept, adapters       from 35–65 % to at least 90 % by iteration 20
   FrozenLake, Sokoban (several turns)      success rises by 3 standard errors
+  a lake for two, by Dr. MAS               the same
+  a lake for two, by GRPO                  no promise: to compare
 
 With --dir the stack's data is kept, and interrupted runs resume.`,
 		Example: `  reprise learn

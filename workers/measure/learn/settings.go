@@ -35,6 +35,8 @@ var settings = []Setting{
 	{Name: "p25-lora", Preset: "bandit-demo", Fields: adapters(bandit(0.25, 0.25, true, 20)), From: even, To: &[2]float64{0.90, 1}, What: "35–65 % to at least 90 % by iteration 20, with adapters"},
 	{Name: "frozenlake", Preset: "frozenlake-learn", Rises: 3, What: "rises by 3 standard errors"},
 	{Name: "sokoban", Preset: "sokoban-learn", Rises: 3, What: "rises by 3 standard errors"},
+	{Name: "roles", Preset: "dr-mas", Rises: 3, What: "rises by 3 standard errors"},
+	{Name: "roles-grpo", Preset: "dr-mas", Fields: map[string]any{"credit": map[string]any{"algorithm": "grpo"}}, What: "nothing: the same with GRPO, to compare"},
 }
 
 // even is the success of a policy that has not learned which arm is better.
