@@ -32,6 +32,9 @@ type Protocol struct {
 	// LengthHint is a number of tokens or words that the prompt requests; 0 for none. It
 	// enforces nothing.
 	LengthHint int
+	// Wording is a name of Wordings, how messages are written; "" is Ours. Replies are read
+	// the same in all.
+	Wording string
 }
 
 // Penalty is a rule that says which turns cost the format penalty.
@@ -63,6 +66,9 @@ func (p Protocol) First(env Environment, episode Episode) []chat.Message {
 // begin gives the messages with which a context begins that shows a turn and
 // none before it.
 func (p Protocol) begin(env Environment, episode Episode, turn, left int) []chat.Message {
+	if p.Wording == Ragen {
+		return p.ragenBegin(env, episode, turn, left)
+	}
 	var s strings.Builder
 	s.WriteString(env.Instructions())
 	s.WriteByte('\n')
@@ -79,7 +85,14 @@ func (p Protocol) begin(env Environment, episode Episode, turn, left int) []chat
 // Next gives the user's message of a later turn: the reward of the turn before, unless the
 // environment is Reticent, and this turn's block.
 func (p Protocol) Next(env Environment, episode Episode, next NextTurn) string {
-	if r, ok := env.(Reticent); ok && r.HidesRewards() {
+	reticent, ok := env.(Reticent)
+	hidden := ok && reticent.HidesRewards()
+	switch {
+	case p.Wording == Ragen && hidden:
+		return p.ragenBlock(episode, next.Number, next.ActionsLeft)
+	case p.Wording == Ragen:
+		return "Reward:\n" + FormatReward(next.Reward) + "\n" + p.ragenBlock(episode, next.Number, next.ActionsLeft)
+	case hidden:
 		return p.block(env, episode, next.Number, next.ActionsLeft)
 	}
 	return "Reward: " + FormatReward(next.Reward) + "\n" + p.block(env, episode, next.Number, next.ActionsLeft)

@@ -31,6 +31,7 @@ type starterIdentity struct {
 	PromptTokens []int            `json:"prompt_tokens"`
 	MicroBatch   int              `json:"micro_batch"`
 	ComputeDtype string           `json:"compute_dtype"`
+	Protocol     string           `json:"protocol,omitempty"`
 	Recompute    string           `json:"recompute,omitempty"`
 	Fingerprint  string           `json:"fingerprint"`
 }
@@ -61,7 +62,7 @@ func (d *Device) WarmStart(ctx context.Context, in activities.WarmStartInput) (_
 	}
 	identity := starterIdentity{
 		Starter: t.Policy.Starter, WarmStart: t.Policy.WarmStart, Environment: t.Environment, Think: t.Rollout.Think,
-		ContextTurns: t.Rollout.ContextTurns, MaxNewTokens: t.Rollout.MaxNewTokens, PromptTokens: t.Rollout.PromptTokens,
+		ContextTurns: t.Rollout.ContextTurns, MaxNewTokens: t.Rollout.MaxNewTokens, PromptTokens: t.Rollout.PromptTokens, Protocol: t.Rollout.Protocol,
 		MicroBatch: t.Update.MicroBatch, ComputeDtype: t.Policy.ComputeDtype, Recompute: t.Update.Recompute, Fingerprint: d.Engine.Info().Fingerprint,
 	}
 	if in.Base != nil {

@@ -94,11 +94,21 @@ func (s *Task) at(iteration int) *Task {
 	return &now
 }
 
+// protocolOf is p in a wording. RAGEN's prompts always have a hint of the length; it is the
+// limit here, so that the prompt asks for no more than can be sampled.
+func protocolOf(wording string, maxNewTokens int, p envs.Protocol) envs.Protocol {
+	p.Wording = wording
+	if wording == envs.Ragen {
+		p.LengthHint = maxNewTokens
+	}
+	return p
+}
+
 // trainingTask is what a run learns from.
 func trainingTask(t spec.Train) (*Task, error) {
 	r := t.Rollout
 	s := &Task{
-		Protocol: envs.Protocol{Think: r.Think, FormatPenalty: r.FormatPenalty, Penalty: envs.Penalty(r.Penalty), ContextTurns: r.ContextTurns},
+		Protocol: protocolOf(r.Protocol, r.MaxNewTokens, envs.Protocol{Think: r.Think, FormatPenalty: r.FormatPenalty, Penalty: envs.Penalty(r.Penalty), ContextTurns: r.ContextTurns}),
 		Groups:   r.Groups, Members: r.GroupSize, Turns: r.Turns, MaxNewTokens: r.MaxNewTokens, OverlongCache: r.OverlongCache, Widths: r.PromptTokens,
 	}
 	return s, s.play(t.Environment)
@@ -107,7 +117,7 @@ func trainingTask(t spec.Train) (*Task, error) {
 // suiteTask is what an evaluation plays.
 func suiteTask(suite spec.Suite) (*Task, error) {
 	s := &Task{
-		Protocol: envs.Protocol{Think: suite.Think, FormatPenalty: suite.FormatPenalty, Penalty: envs.Penalty(suite.Penalty), ContextTurns: suite.ContextTurns},
+		Protocol: protocolOf(suite.Protocol, suite.MaxNewTokens, envs.Protocol{Think: suite.Think, FormatPenalty: suite.FormatPenalty, Penalty: envs.Penalty(suite.Penalty), ContextTurns: suite.ContextTurns}),
 		Groups:   suite.Instances, Members: suite.Samples, Turns: suite.Turns, MaxNewTokens: suite.MaxNewTokens, Widths: suite.PromptTokens,
 		Suite: &suite,
 	}

@@ -38,7 +38,7 @@ var evaluateRules = append([]*rule{
 	{path: "policy.chat_template_kwargs", inherits: "policy.chat_template_kwargs"},
 	{path: "suites", inherits: "evaluation.suites"},
 }, inheritedRules("evaluation.instances", "evaluation.samples", "evaluation.seed", "evaluation.temperature",
-	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.context_turns", "rollout.penalty", "rollout.format_penalty")...)
+	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.context_turns", "rollout.penalty", "rollout.format_penalty", "rollout.protocol")...)
 
 var evaluateTree = buildTree(evaluateRules)
 
@@ -159,6 +159,9 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 					suites[i].PromptTokens = nil // they may need other widths
 				}
 			}
+			if suites[i].Protocol == ourProtocol {
+				suites[i].Protocol = ""
+			}
 		}
 	}
 	t.Evaluation.Suites = suites
@@ -166,6 +169,7 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 		s := suites[0]
 		t.Environment = s.Environment
 		t.Rollout.Turns, t.Rollout.MaxNewTokens, t.Rollout.Think, t.Rollout.ContextTurns = s.Turns, s.MaxNewTokens, s.Think, s.ContextTurns
+		t.Rollout.Protocol = s.Protocol
 		t.Policy.From, t.Policy.WarmStart.Steps, t.Iterations = e.From, 0, 1
 	}
 	if problems := unmet(t, func(relation) bool { return true }); len(problems) > 0 {

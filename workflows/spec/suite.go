@@ -30,6 +30,7 @@ type Suite struct {
 	Penalty       string  `json:"penalty"`
 	ContextTurns  int     `json:"context_turns"`
 	PromptTokens  []int   `json:"prompt_tokens,omitempty"`
+	Protocol      string  `json:"protocol,omitempty"`
 }
 
 // Rows is how many trajectories the suite has.
@@ -55,7 +56,7 @@ var suiteRules = append([]*rule{
 	{path: "environment.mixture", typ: typeObjects, elements: partRules, most: maxParts, source: fromOurs, doc: "Several environments, as for a run."},
 }, inheritedRules("evaluation.instances", "evaluation.samples", "evaluation.seed", "evaluation.temperature",
 	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.format_penalty", "rollout.penalty",
-	"rollout.context_turns", "rollout.prompt_tokens")...)
+	"rollout.context_turns", "rollout.prompt_tokens", "rollout.protocol")...)
 
 // inheritedFields are the keys of a suite by the paths that give their defaults.
 var inheritedFields = map[string]string{}
@@ -99,12 +100,15 @@ func (d *decoder) assembleSuite(t Train, v map[string]any, path string) (Suite, 
 	s := Suite{
 		Instances: t.Evaluation.Instances, Samples: t.Evaluation.Samples, Seed: t.Evaluation.Seed, Temperature: t.Evaluation.Temperature,
 		Turns: t.Rollout.Turns, MaxNewTokens: t.Rollout.MaxNewTokens, Think: t.Rollout.Think,
-		FormatPenalty: t.Rollout.FormatPenalty, Penalty: t.Rollout.Penalty, ContextTurns: t.Rollout.ContextTurns,
+		FormatPenalty: t.Rollout.FormatPenalty, Penalty: t.Rollout.Penalty, ContextTurns: t.Rollout.ContextTurns, Protocol: t.Rollout.Protocol,
 	}
 	for key := range inheritedFields {
 		if value, ok := v[key]; ok {
 			set(&s, key, value)
 		}
+	}
+	if s.Protocol == ourProtocol {
+		s.Protocol = ""
 	}
 	named, isNamed := v["suite"].(string)
 	_, own := v["environment"]

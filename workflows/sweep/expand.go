@@ -156,9 +156,13 @@ func sharedOf(t spec.Train) string {
 	if t.Policy.Starter != nil {
 		t.Policy.LoRA = nil // the starter is taught whole, and is the base model
 	}
-	b, err := canon.Marshal([]any{
+	shared := []any{
 		t.Policy, t.Environment, t.Rollout.Turns, t.Rollout.Think, t.Rollout.ContextTurns, t.Rollout.MaxNewTokens, t.Rollout.PromptTokens, t.Update.MicroBatch, t.Update.Recompute,
-	})
+	}
+	if t.Rollout.Protocol != "" {
+		shared = append(shared, t.Rollout.Protocol)
+	}
+	b, err := canon.Marshal(shared)
 	if err != nil {
 		return ""
 	}

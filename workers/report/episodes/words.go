@@ -120,7 +120,7 @@ func (v *vocabulary) join(tokens []Token, i int, alone string) (last int, text s
 }
 
 // A turn's block in a prompt, as envs.Protocol writes it.
-var boardPattern = regexp.MustCompile(`(?s)Turn 1:\n(.*?)\n(?:Actions left: |Reply: )`)
+var boardPattern = regexp.MustCompile(`(?s)Turn 1:\n(?:State:\n)?(.*?)\n(?:Actions left: |Reply: |You have \d+ actions left\. )`)
 
 // firstBoard is the initial state's text in the first prompt, which no step table
 // holds; empty if the prompt has another form.

@@ -1,0 +1,49 @@
+package envs
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reprise-rl/reprise/model/tokenizer/chat"
+)
+
+const (
+	// Ours is the wording of this project: the fewest words that say the same.
+	Ours = "reprise"
+	// Ragen is the wording of RAGEN's code (ctx_manager of 2025-09).
+	Ragen = "ragen"
+)
+
+// Wordings are the known wordings, in alphabetical order.
+func Wordings() []string { return []string{Ragen, Ours} }
+
+// ragenSystem is RAGEN's first message, with its blank at the end.
+const ragenSystem = "You're a helpful assistant. "
+
+// ragenBegin is begin in RAGEN's words. The legend of an environment's symbols is part of
+// its instructions here, and stands where RAGEN has its own.
+func (p Protocol) ragenBegin(env Environment, episode Episode, turn, left int) []chat.Message {
+	var s strings.Builder
+	s.WriteString(env.Instructions())
+	if actions := env.Actions(); len(actions) > 0 {
+		fmt.Fprintf(&s, "\nYour available actions are:\n%s", strings.Join(actions, ", "))
+	}
+	fmt.Fprintf(&s, "\nYou can make up to %d actions, separated by the action separator \" %s \"\n", env.MaxActions(), Separator)
+	s.WriteString(p.ragenBlock(episode, turn, left))
+	return []chat.Message{{Role: "system", Content: ragenSystem}, {Role: "user", Content: s.String()}}
+}
+
+// ragenBlock is block in RAGEN's words.
+func (p Protocol) ragenBlock(episode Episode, turn, left int) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "\nTurn %d:\nState:\n%s\nYou have %d actions left. Always output: ", turn, episode.Observation(), left)
+	if p.Think {
+		s.WriteString("<think> [Your thoughts] </think> ")
+	}
+	s.WriteString("<answer> [your answer] </answer> with no extra text. Strictly follow this format.")
+	if p.LengthHint > 0 {
+		fmt.Fprintf(&s, " Max response length: %d words (tokens).", p.LengthHint)
+	}
+	s.WriteByte('\n')
+	return s.String()
+}
