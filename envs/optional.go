@@ -103,6 +103,16 @@ type Reticent interface {
 	HidesRewards() bool
 }
 
+// Tooled is implemented by environments in which actions may call tools. Metrics show the
+// calls of each tool an episode, and which share of the calls was valid.
+type Tooled interface {
+	// Tools are the tools' names: lower case, with underscores. Empty if the options give none.
+	Tools() []string
+	// Call reads an action that was executed, by its canonical name: the tool that it calls,
+	// "" if it calls none, and whether the tool could do what it was asked.
+	Call(action string) (tool string, valid bool)
+}
+
 // Teamed is implemented by environments in which several roles of one policy take turns, as
 // one that reads and one that walks. A turn is one role's alone, so MaxActionsPerTurn is 1 if
 // an action may pass the turn to another role.

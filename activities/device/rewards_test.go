@@ -85,6 +85,10 @@ func TestRewardsIterate(t *testing.T) {
 			`environment={"name":"frozenlake","options":{"size":2,"slippery":false,"max_actions":4}}`, "rollout.think=true", "diagnostics.thoughts=true",
 			`rewards=[{"name":"state"},{"name":"progress","weight":0.5,"options":{"form":"gains"}},{"name":"length","weight":0.1,"options":{"of":"thought"}}]`,
 		},
+		"tools": {
+			`environment={"name":"countdown","options":{"min_numbers":2,"max_numbers":2,"max_number":9,"calculator":1}}`,
+			`rewards=[{"name":"tools"},{"name":"checklist","options":{"items":"called 0.4, call_valid 0.6","level":"turn"}}]`,
+		},
 		"shared": {`rewards=[{"name":"length"},{"name":"checklist","options":{"level":"turn"}}]`, "freshness.online=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,13 +103,17 @@ func TestRewardsIterate(t *testing.T) {
 			m, err := store.ReadManifest(t.Context(), r.store, *r.head)
 			require.NoError(t, err)
 			require.Equal(t, *second.Components, m.Artifacts[activities.ComponentsArtifact])
-			if name == "shared" {
+			switch name {
+			case "shared":
 				require.Equal(t, first.Components, second.Components, "the rollout is the same")
 				require.NotEmpty(t, first.Rollout)
 				require.Equal(t, *second.Components, *activities.RolledOf(&store.Manifest{
 					Rollout: first.Rollout, Trajectories: &first.Trajectories, Artifacts: m.Artifacts,
 				}).Components)
-			} else {
+			case "tools":
+				require.Contains(t, first.Metrics, "reward/tools/mean")
+				require.Contains(t, first.Metrics, "train/countdown/calculate_calls")
+			default:
 				require.Contains(t, first.Metrics, "thought/length_mean")
 				require.Contains(t, first.Metrics, "thought/claims")
 				require.Equal(t, *second.Texts, m.Artifacts[run.TextsArtifact])

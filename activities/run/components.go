@@ -207,6 +207,17 @@ func episodeOf(rc *Context, task *Task, branch int, rollout activities.Rollout, 
 			Reward: r.Rewards[k], Tokens: len(sampled), Thought: task.Protocol.ThoughtTokens(rc.Tokenizer, sampled),
 			Before: states[k], After: states[k+1],
 		})
+		if tooled, ok := env.(envs.Tooled); ok {
+			t := &out.Turns[k]
+			for _, action := range actions[k] {
+				if tool, valid := tooled.Call(action); tool != "" {
+					t.Calls++
+					if valid {
+						t.ValidCalls++
+					}
+				}
+			}
+		}
 	}
 	return out, nil
 }

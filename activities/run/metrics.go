@@ -46,6 +46,9 @@ type tally struct {
 	solved                          []int // successes of each group, in order
 	counters                        []string
 	counts                          []int // of the environment's own counters
+	tools                           []string
+	calls                           []int // of each tool
+	validCalls                      int
 }
 
 func (t *tally) add(r TrajectoryRow, firstOfGroup bool) {
@@ -77,8 +80,17 @@ func (t *tally) add(r TrajectoryRow, firstOfGroup bool) {
 	t.lengths = append(t.lengths, float64(Total(r.SampledLengths)))
 }
 
-// count adds an episode's own figures, if its environment has any.
+// count adds an episode's own figures and its calls of tools, if its environment has any.
 func (t *tally) count(env envs.Environment, r TrajectoryRow) {
+	var actions []string
+	for _, turn := range r.Actions {
+		if turn != "" {
+			actions = append(actions, strings.Split(turn, " "+envs.Separator+" ")...)
+		}
+	}
+	if tooled, ok := env.(envs.Tooled); ok {
+		t.countCalls(tooled, actions)
+	}
 	c, ok := env.(envs.Counting)
 	if !ok {
 		return
@@ -87,14 +99,24 @@ func (t *tally) count(env envs.Environment, r TrajectoryRow) {
 		t.counters = c.Counters()
 		t.counts = make([]int, len(t.counters))
 	}
-	var actions []string
-	for _, turn := range r.Actions {
-		if turn != "" {
-			actions = append(actions, strings.Split(turn, " "+envs.Separator+" ")...)
-		}
-	}
 	for i, n := range c.Count(actions, r.StateKeys[:r.Turns()]) {
 		t.counts[i] += n
+	}
+}
+
+func (t *tally) countCalls(env envs.Tooled, actions []string) {
+	if t.tools == nil {
+		t.tools = env.Tools()
+		t.calls = make([]int, len(t.tools))
+	}
+	for _, action := range actions {
+		tool, valid := env.Call(action)
+		if i := slices.Index(t.tools, tool); i >= 0 {
+			t.calls[i]++
+			if valid {
+				t.validCalls++
+			}
+		}
 	}
 }
 
@@ -131,13 +153,22 @@ func (t *tally) of(m activities.Metrics) {
 
 // actions adds RAGEN's figures of one environment: actions an episode, the share of
 // executed actions that changed the state, and the share of written actions that were
-// legal. The environment's own figures follow, as means an episode.
+// legal. The environment's own figures and the calls of its tools follow, as means an episode,
+// and the share of the calls that were valid, if there were any.
 func (t *tally) actions(m activities.Metrics, prefix string) {
 	m[prefix+"num_actions"] = canon.Float(share(t.executed, t.rows))
 	m[prefix+"action_is_effective"] = canon.Float(share(t.effective, t.executed))
 	m[prefix+"action_is_valid"] = canon.Float(share(t.executed, t.executed+t.invalid))
 	for i, name := range t.counters {
 		m[prefix+name] = canon.Float(share(t.counts[i], t.rows))
+	}
+	calls := 0
+	for i, name := range t.tools {
+		calls += t.calls[i]
+		m[prefix+name+"_calls"] = canon.Float(share(t.calls[i], t.rows))
+	}
+	if calls > 0 {
+		m[prefix+"call_is_valid"] = canon.Float(share(t.validCalls, calls))
 	}
 }
 
@@ -160,6 +191,7 @@ func tallies(s *Task, rows []TrajectoryRow) (all tally, byLabel map[string]*tall
 	if len(s.Parts) == 1 && len(rows) > 0 {
 		only := byLabel[rows[0].Environment]
 		all.counters, all.counts = only.counters, only.counts
+		all.tools, all.calls, all.validCalls = only.tools, only.calls, only.validCalls
 	}
 	return all, byLabel
 }

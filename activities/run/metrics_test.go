@@ -39,3 +39,24 @@ func TestCountedMetrics(t *testing.T) {
 	require.NotContains(t, metrics, "frozenlake/purchases")
 	require.Contains(t, metrics, "frozenlake/num_actions")
 }
+
+// Calls of tools are means an episode, and the valid ones a share of the calls.
+func TestToolMetrics(t *testing.T) {
+	env, err := envs.New("countdown", []byte(`{"calculator":3}`))
+	require.NoError(t, err)
+	task := &Task{Groups: 1, Members: 2, Parts: envs.Mixture{{Label: "countdown", Environment: env, Share: 1}}}
+	row := func(actions ...string) TrajectoryRow {
+		return TrajectoryRow{
+			Environment: "countdown", Actions: actions, StateKeys: make([]string, 4),
+			SampledLengths: []int32{1, 1, 1}, PromptLengths: []int32{1, 1, 1}, IDs: make([]int32, 6), Rewards: make([]float64, 3), Penalties: make([]float64, 3), Executed: []int32{1, 1, 1},
+		}
+	}
+	rows := []TrajectoryRow{row("calculate 1+2", "calculate ?", "1+2"), row("calculate 1/0", "calculate 3", "3")}
+	for name, want := range map[string]float64{"calculate_calls": 2, "call_is_valid": 0.5} {
+		require.EqualValues(t, want, RolloutMetrics(task, rows)["train/countdown/"+name], name)
+		require.EqualValues(t, want, EvaluationMetrics(task, rows)[name], name)
+	}
+	metrics := EvaluationMetrics(task, []TrajectoryRow{row("1+2", "", ""), row("3", "", "")})
+	require.EqualValues(t, 0, metrics["calculate_calls"])
+	require.NotContains(t, metrics, "call_is_valid")
+}

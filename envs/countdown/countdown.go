@@ -1,7 +1,7 @@
 // Package countdown is the numbers game as RAGEN has it: reach a target with an
 // expression that uses each of a few numbers once. One turn, one action, which is
 // the expression; or two turns, the second of which may correct the first (SCoRe, arXiv
-// 2409.12917).
+// 2409.12917); or, with a calculator, turns before it in which the calculator is called.
 //
 // RAGEN reads instances from a table of which it keeps those that + and - alone
 // solve, and gives the answer to Python to compute. Here instances are drawn,
@@ -51,17 +51,26 @@ func (c *Countdown) Name() string { return Name }
 
 // Instructions implements envs.Environment.
 func (c *Countdown) Instructions() string {
-	return "Reach the target with an expression that uses each number exactly once. You may use + - * / and parentheses, as in (1 + 2) * 3."
+	const rules = "Reach the target with an expression that uses each number exactly once. You may use + - * / and parentheses, as in (1 + 2) * 3."
+	if c.options.Calls == 0 {
+		return rules
+	}
+	return rules + " An action " + Calculator + " (1 + 2) * 3 gives the value first. An expression alone is the answer."
 }
 
 // Actions implements envs.Environment: nil, since an action is any expression.
 func (c *Countdown) Actions() []string { return nil }
 
 // ActionForm implements envs.FreeForm.
-func (c *Countdown) ActionForm() string { return "an expression, such as (1 + 2) * 3" }
+func (c *Countdown) ActionForm() string {
+	if c.options.Calls == 0 {
+		return "an expression, such as (1 + 2) * 3"
+	}
+	return "an expression, such as (1 + 2) * 3, or " + Calculator + " and an expression"
+}
 
-// MaxActions implements envs.Environment.
-func (c *Countdown) MaxActions() int { return c.options.Attempts }
+// MaxActions implements envs.Environment: the answers, and the calls before them.
+func (c *Countdown) MaxActions() int { return c.options.Attempts + c.options.Calls }
 
 // MaxActionsPerTurn implements envs.Environment.
 func (c *Countdown) MaxActionsPerTurn() int { return 1 }
@@ -77,7 +86,10 @@ func (c *Countdown) Reset(address, _ draw.Address) envs.Episode {
 }
 
 func (c *Countdown) begin(in instance) *episode {
-	return &episode{instance: in, operators: c.options.Operators, attempts: c.options.Attempts, verdict: c.options.Verdict}
+	return &episode{
+		instance: in, operators: c.options.Operators,
+		attempts: c.options.Attempts, verdict: c.options.Verdict, calls: c.options.Calls,
+	}
 }
 
 func (c *Countdown) instance(addr draw.Address) instance {
@@ -101,7 +113,8 @@ func (c *Countdown) Cases() []envs.Episode {
 	return episodes
 }
 
-// Widest implements envs.Bounded: as many numbers of as many digits as there can be.
+// Widest implements envs.Bounded: as many numbers of as many digits as there can be, and
+// with a calculator each of its widest results.
 func (c *Countdown) Widest() []envs.Episode {
 	widest := func(most int) int64 {
 		nines := int64(9)
@@ -122,6 +135,13 @@ func (c *Countdown) Widest() []envs.Episode {
 			out = append(out, answered)
 		}
 	}
+	if c.options.Calls > 0 {
+		for _, result := range widestResults() {
+			called := c.begin(in)
+			called.result = result
+			out = append(out, called)
+		}
+	}
 	return out
 }
 
@@ -131,6 +151,8 @@ type episode struct {
 	operators string
 	attempts  int
 	verdict   bool
+	calls     int    // of the calculator that are left
+	result    string // of the last call; "" before the first
 	answers   []string
 	success   bool // of the newest answer
 }
@@ -138,6 +160,9 @@ type episode struct {
 // Observation implements envs.Episode.
 func (e *episode) Observation() string {
 	text := fmt.Sprintf("Numbers: %s\nTarget: %d", e.instance.list(), e.instance.target)
+	if e.result != "" {
+		text += "\nResult: " + e.result
+	}
 	if len(e.answers) == 0 || e.attempts == 1 {
 		return text
 	}
@@ -148,8 +173,12 @@ func (e *episode) Observation() string {
 }
 
 // Legal implements envs.Episode: whatever parses, in its canonical form, also
-// with other numbers.
+// with other numbers. While calls are left, a call is legal whatever it asks for: the
+// calculator says what is wrong.
 func (e *episode) Legal(action string) (string, bool) {
+	if text, called := callText(action); called {
+		return canonicalCall(text), e.calls > 0
+	}
 	expression, err := Parse(action)
 	if err != nil {
 		return "", false
@@ -162,9 +191,10 @@ func (e *episode) Legal(action string) (string, bool) {
 const choices = 12
 
 // Choices implements envs.Episode: the numbers in several orders, with the
-// operators of the options in turn between them.
+// operators of the options in turn between them; while calls are left, a call of each of
+// them too.
 func (e *episode) Choices() []string {
-	out := make([]string, choices)
+	out := make([]string, choices, 2*choices)
 	n := len(e.instance.numbers)
 	for k := range out {
 		var s strings.Builder
@@ -180,11 +210,19 @@ func (e *episode) Choices() []string {
 		}
 		out[k] = s.String()
 	}
+	if e.calls > 0 {
+		for _, expression := range out[:choices] {
+			out = append(out, Calculator+" "+expression)
+		}
+	}
 	return out
 }
 
 // Step implements envs.Episode.
 func (e *episode) Step(action string) envs.Outcome {
+	if text, called := callText(action); called && e.calls > 0 && !e.Done() {
+		return e.call(text)
+	}
 	expression, err := Parse(action)
 	if err != nil || e.Done() {
 		panic(fmt.Sprintf("countdown: step %q is not legal (answered: %q)", action, e.answers))
@@ -213,7 +251,11 @@ func sameNumbers(a, b []int64) bool {
 
 // StateKey implements envs.Episode.
 func (e *episode) StateKey() string {
-	return fmt.Sprintf("numbers=%s target=%d answer=%s", e.instance.list(), e.instance.target, strings.Join(e.answers, "; "))
+	key := fmt.Sprintf("numbers=%s target=%d answer=%s", e.instance.list(), e.instance.target, strings.Join(e.answers, "; "))
+	if e.calls > 0 || e.result != "" {
+		key += fmt.Sprintf(" calls=%d result=%s", e.calls, e.result)
+	}
+	return key
 }
 
 // Done implements envs.Episode.
@@ -222,10 +264,14 @@ func (e *episode) Done() bool { return len(e.answers) == e.attempts }
 // Success implements envs.Episode: of the newest answer.
 func (e *episode) Success() bool { return e.success }
 
-// Advice implements envs.Advised: the expression that the instance was made from.
+// Advice implements envs.Advised: the expression that the instance was made from. If there
+// is time, the calculator checks it first, once.
 func (e *episode) Advice(n int) []string {
 	if n < 1 || e.Done() {
 		return nil
+	}
+	if n > 1 && e.calls > 0 && e.result == "" {
+		return []string{Calculator + " " + e.instance.solution, e.instance.solution}
 	}
 	return []string{e.instance.solution}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/board"
 )
 
-const summary = "Reach the target with an expression that uses each number once. One turn, one action: 1 for the right value, 0.1 for the right numbers, 0 otherwise; with attempts: 2 a second turn may correct the answer. Every instance can be solved."
+const summary = "Reach the target with an expression that uses each number once. One turn, one action: 1 for the right value, 0.1 for the right numbers, 0 otherwise; with attempts: 2 a second turn may correct the answer, and a calculator may be called in turns before it. Every instance can be solved."
 
 var (
 	operatorNames = []string{"+-", "+-*", "+-*/"}
@@ -20,6 +20,7 @@ const (
 	maxNumbers = 6
 	maxNumber  = 999
 	maxTarget  = 9999
+	maxCalls   = 20
 )
 
 // Options of countdown; declare says what each is. The defaults are instances like
@@ -31,6 +32,8 @@ type Options struct {
 	Instances, Pool                              int
 	Attempts                                     int
 	Verdict                                      bool
+	// Calls of the calculator an episode; 0 for no calculator.
+	Calls int
 }
 
 func (s *Options) declare(o *envs.Options) {
@@ -44,6 +47,10 @@ func (s *Options) declare(o *envs.Options) {
 	o.Int("pool", &s.Pool, 0, 0, board.MaxInstances, "which instances these are: another pool has others")
 	o.Int("attempts", &s.Attempts, 1, 1, 2, "answers an episode, each in a turn of its own with its own reward: {range}. Success is the last one's")
 	o.Bool("verdict", &s.Verdict, false, "the second attempt is told whether the first was right; otherwise it sees neither that nor the reward")
+	o.Int("calculator", &s.Calls, 0, 0, maxCalls, "how many calls of a calculator an episode may have before its answer, each an action and a turn of its own; 0 for no calculator")
+	if s.Calls > 0 && s.Attempts > 1 {
+		o.Wrong("calculator", "0 with two attempts: the second turn is the second attempt")
+	}
 }
 
 // New makes a countdown from its options.
@@ -71,6 +78,9 @@ func (c *Countdown) HeldOut() json.RawMessage {
 	changes := map[string]any{}
 	if c.options.Attempts == 1 { // as before there were two
 		changes["attempts"], changes["verdict"] = nil, nil
+	}
+	if c.options.Calls == 0 { // as before there was a calculator
+		changes["calculator"] = nil
 	}
 	if c.options.Split == Train {
 		changes["split"], changes["instances"], changes["pool"] = Test, 0, 0

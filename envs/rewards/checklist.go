@@ -13,24 +13,35 @@ import (
 // predicate is what an item of a checklist asks of the last turn of an episode so far.
 type predicate struct {
 	name  string
-	grids bool
+	needs needs
 	holds func(Episode) bool
 }
 
 func last(e Episode) Turn { return e.Turns[len(e.Turns)-1] }
 
+// needs says what an item reads that not every environment has.
+type needs int
+
+const (
+	nothing needs = iota
+	grids
+	calls
+)
+
 // predicates are the items that a checklist may have.
 var predicates = []predicate{
-	{"formatted", false, func(e Episode) bool { return last(e).Reply.Formatted }},
-	{"acted", false, func(e Episode) bool { return last(e).Executed > 0 }},
-	{"one_action", false, func(e Episode) bool { return last(e).Executed == 1 }},
-	{"valid", false, func(e Episode) bool { return last(e).Executed > 0 && last(e).Invalid == 0 }},
-	{"effective", false, func(e Episode) bool { return last(e).Executed > 0 && last(e).Effective == last(e).Executed }},
-	{"nearer", true, func(e Episode) bool {
+	{"formatted", nothing, func(e Episode) bool { return last(e).Reply.Formatted }},
+	{"acted", nothing, func(e Episode) bool { return last(e).Executed > 0 }},
+	{"one_action", nothing, func(e Episode) bool { return last(e).Executed == 1 }},
+	{"valid", nothing, func(e Episode) bool { return last(e).Executed > 0 && last(e).Invalid == 0 }},
+	{"effective", nothing, func(e Episode) bool { return last(e).Executed > 0 && last(e).Effective == last(e).Executed }},
+	{"nearer", grids, func(e Episode) bool {
 		l := layouts[e.Environment]
 		return distance(l, last(e).After.Grid) < distance(l, last(e).Before.Grid)
 	}},
-	{"success", false, func(e Episode) bool { return e.Success }},
+	{"called", calls, func(e Episode) bool { return last(e).Calls > 0 }},
+	{"call_valid", calls, func(e Episode) bool { return last(e).Calls > 0 && last(e).ValidCalls == last(e).Calls }},
+	{"success", nothing, func(e Episode) bool { return e.Success }},
 }
 
 func predicateNames() []string {
@@ -53,7 +64,8 @@ func checklist(o *envs.Options) Module {
 	if found != "" {
 		o.WrongFound("items", found, "an item and its weight, separated by commas, each item once, weights above 0 that add up to 1: \"valid 0.4, success 0.6\"; items are "+strings.Join(predicateNames(), ", "))
 	}
-	m := Module{Stage: OfEpisode, grids: slices.ContainsFunc(items, func(p predicate) bool { return p.grids })}
+	reads := func(n needs) bool { return slices.ContainsFunc(items, func(p predicate) bool { return p.needs == n }) }
+	m := Module{Stage: OfEpisode, grids: reads(grids), tools: reads(calls)}
 	m.score = byEpisode(func(e Episode, _ Past) []float64 {
 		steps := make([][]bool, len(e.Turns))
 		for k := range steps {

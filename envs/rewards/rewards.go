@@ -57,6 +57,9 @@ type Turn struct {
 	Tokens, Thought int
 	// Reward is the environment's, without penalties.
 	Reward float64
+	// Calls are the executed actions that called a tool, and ValidCalls those of them that
+	// the tool could answer.
+	Calls, ValidCalls int
 	// Before and After are the states around the turn.
 	Before, After State
 }
@@ -88,6 +91,7 @@ type Module struct {
 
 	thinks bool // it reads thoughts
 	grids  bool // it reads the grids of environments in places
+	tools  bool // it reads calls of tools
 	score  func(group []Episode, past Past) [][]float64
 }
 
@@ -103,6 +107,8 @@ func (m Module) Lacks(env envs.Environment, think bool) string {
 		return "thoughts (rollout.think)"
 	case m.grids && !placed(env):
 		return "a grid whose objects the module knows (" + strings.Join(gridded(), ", ") + ")"
+	case m.tools && !tooled(env):
+		return "tools, such as the calculator of countdown (option calculator)"
 	}
 	return ""
 }
@@ -122,6 +128,7 @@ var modules = []entry{
 	{"length", "short correct rows of a group above long ones (Kimi k1.5, arXiv 2501.12599)", length},
 	{"progress", "the change of the distance that is left, in cells", progress},
 	{"state", "what a thought says of the state before and after, against the truth (VAGEN, arXiv 2510.16907)", state},
+	{"tools", "a bonus for each call of a tool, in episodes that succeed (PyVision-RL, arXiv 2602.20739)", tools},
 }
 
 // Names are the modules' names in alphabetical order.

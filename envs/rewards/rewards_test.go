@@ -87,6 +87,22 @@ func TestChecklist(t *testing.T) {
 	}
 }
 
+func TestTools(t *testing.T) {
+	e := Episode{Environment: "countdown", Success: true, Turns: []Turn{
+		{Executed: 1, Calls: 1, ValidCalls: 1, After: State{}}, {Executed: 1, Calls: 1}, {Executed: 1, After: State{Success: true}},
+	}}
+	failed := e
+	failed.Success = false
+	group := []Episode{e, failed, {Success: true, Turns: e.Turns[2:]}}
+	require.Equal(t, [][]float64{{0, 0, .2}, {0, 0, 0}, {0}}, newModule(t, "tools", "").Score(group, nil))
+	require.Equal(t, [][]float64{{0, 0, .5}, {0, 0, 0}, {0}}, newModule(t, "tools", `{"coefficient":0.5,"valid_only":true}`).Score(group, nil))
+	require.Equal(t, OfEpisode, newModule(t, "tools", "").Stage)
+	items := `{"items":"called 0.25, call_valid 0.25, success 0.5","level":"turn"}`
+	require.Equal(t, [][]float64{{.5, 0, .5}, {.5, 0, .5}}, newModule(t, "checklist", items).Score([]Episode{e, failed}, nil))
+	e.Turns = e.Turns[1:]
+	require.Equal(t, [][]float64{{.25, .5}}, newModule(t, "checklist", items).Score([]Episode{e}, nil), "the call was not valid")
+}
+
 func TestShaping(t *testing.T) {
 	short, long := thought("", lake, home), thought("", lake, right)
 	long.Tokens, long.Thought = 20, 2
@@ -154,11 +170,20 @@ func TestLacks(t *testing.T) {
 	require.Contains(t, newModule(t, "checklist", `{"items":"nearer 1"}`).Lacks(bandit, true), "grid")
 	require.Empty(t, newModule(t, "checklist", "").Lacks(bandit, false))
 	require.Empty(t, newModule(t, "length", "").Lacks(bandit, false))
+	plain, err := envs.New("countdown", nil)
+	require.NoError(t, err)
+	calculator, err := envs.New("countdown", []byte(`{"calculator":1}`))
+	require.NoError(t, err)
+	for _, m := range []Module{newModule(t, "tools", ""), newModule(t, "checklist", `{"items":"called 1"}`), newModule(t, "checklist", `{"items":"call_valid 1"}`)} {
+		require.Contains(t, m.Lacks(bandit, false), "tools")
+		require.Contains(t, m.Lacks(plain, false), "calculator")
+		require.Empty(t, m.Lacks(calculator, false))
+	}
 	require.Contains(t, newModule(t, "length", `{"of":"thought"}`).Lacks(bandit, false), "thoughts")
 }
 
 func TestRegistry(t *testing.T) {
-	require.Equal(t, []string{"checklist", "first_attempt", "improvement", "length", "progress", "state"}, Names())
+	require.Equal(t, []string{"checklist", "first_attempt", "improvement", "length", "progress", "state", "tools"}, Names())
 	for _, name := range Names() {
 		d, err := Describe(name)
 		require.NoError(t, err)
