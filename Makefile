@@ -119,7 +119,7 @@ chaos: build servers bin/gotestsum plugin ## every kill of the matrix, and rando
 SIZEDIR ?= .reprise/size-0.5b
 size: build servers bin/gotestsum plugin ## Qwen2.5-0.5B's shape to its end, killed and not, all weights and adapters: under an hour, 25 GB of disk
 	@test -s $(SIZEDIR)/model.safetensors || bin/reprise policy random --shape qwen2.5-0.5b $(SIZEDIR)
-	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 30m -run TestEqualAtSize ./model -size $(abspath $(SIZEDIR))
+	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 30m -run 'TestEqualAtSize|TestKeptActivations' ./model -size $(abspath $(SIZEDIR))
 	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 30m -run TestMemoryIsWhatXLASays ./workers/validate -args -large
 	@bin/gotestsum --format standard-verbose -- -count=1 -timeout 60m -run TestSize ./workers/chaos -size $(abspath $(SIZEDIR))
 

@@ -91,17 +91,21 @@ func TestKeptActivationsChangeNoBit(t *testing.T) {
 		config Config
 		shapes Shapes
 		limits limits
+		long   bool
 	}{
-		{"tied", tiny(), small, defaultLimits},
-		{"untied, a key for each query, in chunks", untied, options, chunked},
-		{"llama", llama, small, defaultLimits},
-		{"adapters", tinyLoRA(), small, defaultLimits},
-		{"critic with adapters, in chunks", tinyLoRA().Critic(), small, chunked},
-		{"the starter's width", wide, large, defaultLimits},
-		{"the starter's width, qwen3, in blocks of queries", qwen3, large, blocks},
-		{"the starter's width, critic", wide.Critic(), large, defaultLimits},
+		{"tied", tiny(), small, defaultLimits, false},
+		{"untied, a key for each query, in chunks", untied, options, chunked, false},
+		{"llama", llama, small, defaultLimits, true},
+		{"adapters", tinyLoRA(), small, defaultLimits, false},
+		{"critic with adapters, in chunks", tinyLoRA().Critic(), small, chunked, false},
+		{"the starter's width", wide, large, defaultLimits, true},
+		{"the starter's width, qwen3, in blocks of queries", qwen3, large, blocks, false},
+		{"the starter's width, critic", wide.Critic(), large, defaultLimits, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			if test.long && *size == "" {
+				t.Skip("`make size` runs it: other cases have its parts")
+			}
 			again := learnedOf(t, test.config, test.shapes, test.limits)
 			test.shapes.Keep = true
 			kept := learnedOf(t, test.config, test.shapes, test.limits)

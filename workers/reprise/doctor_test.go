@@ -12,8 +12,9 @@ import (
 	"github.com/reprise-rl/reprise/infra/programcache"
 )
 
-// The tests of this package leave the user's own cache of programs alone.
-// It is also the program of a stand-in environment, if its arguments say so.
+// The tests of this package leave the user's own cache of programs alone: they have one of their
+// own, because most of their time would be compiling what another test has compiled. It is also
+// the program of a stand-in environment, if its arguments say so.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "serve-standin" {
 		if err := standin.Serve(os.Stdin, os.Stdout, os.Args[2], ""); err != nil {
@@ -21,13 +22,20 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if err := os.Setenv(programcache.Env, programcache.None); err != nil {
+	dir, err := os.MkdirTemp("", "reprise-programs-")
+	if err == nil {
+		err = os.Setenv(programcache.Env, dir)
+	}
+	if err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 func TestProgramCacheCheck(t *testing.T) {
+	t.Setenv(programcache.Env, programcache.None)
 	c := programCacheCheck(programcache.Default)
 	require.Equal(t, connect.Check{Name: "program cache", Status: connect.OK, Detail: "none: every start compiles anew"}, c)
 
