@@ -50,6 +50,8 @@ type turnPage struct {
 	Reward     point   `json:"R"`
 	Penalty    point   `json:"P"`
 	Counts     [3]int  `json:"e"` // executed, effective, invalid
+	// Parts are the rewards in parts: [string of the name, weight, value] of each, in turn.
+	Parts []point `json:"c,omitempty"`
 }
 
 // point is a number that JSON can carry: null if it is not finite.
@@ -159,6 +161,10 @@ func (p *packer) add(e *episodes.Episode) {
 		turn := turnPage{
 			Text: p.text(t.Text), After: p.text(t.After), Actions: p.text(t.Actions), Lengths: packLengths(t.Tokens), LogProbs: packLogProbs(t.Tokens),
 			Advantages: runs(t.Tokens), Reward: point(t.Reward), Penalty: point(t.Penalty), Counts: [3]int{t.Executed, t.Effective, t.Invalid},
+		}
+		for _, c := range t.Parts {
+			turn.Parts = append(turn.Parts, point(p.text(c.Name)), point(c.Weight), point(c.Value))
+			p.bytes += 24
 		}
 		out.Turns[k] = turn
 		p.bytes += len(turn.Lengths) + len(turn.LogProbs) + 12*len(turn.Advantages) + 80

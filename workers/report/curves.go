@@ -33,6 +33,25 @@ func Curves() []Curve {
 	}
 }
 
+// curves are the curves of the page's head: with rewards in parts, what each paid stands
+// behind the environment's reward and success, so that a part that a policy games is seen: it
+// rises, and success falls.
+func (r *Run) curves() []Curve {
+	all := Curves()
+	if len(r.Spec.Rewards) == 0 {
+		return all
+	}
+	parts := []Curve{{Name: "reward/weighted_mean", Title: "Reward with parts", Help: "What selection and credit read: the environment's reward, penalties, and weight × value of each part."}}
+	for _, part := range r.Spec.Rewards {
+		parts = append(parts, Curve{
+			Name: "reward/" + part.Name + "/mean", Title: "Part: " + part.Name,
+			Help: "Mean of what an episode gets, times " + short(part.Weight) + " in the reward with parts. If it rises and success falls, the part is gamed.",
+		})
+	}
+	at := 1 + slices.IndexFunc(all, func(c Curve) bool { return c.Name == collapse.MetricSuccess })
+	return slices.Insert(all, at, parts...)
+}
+
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // metricNames are the names in any of the metrics, without the smoothed ones.

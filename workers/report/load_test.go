@@ -284,3 +284,21 @@ func TestWriteSinkFails(t *testing.T) {
 	})
 	require.ErrorIs(t, err, store.ErrUnavailable)
 }
+
+// Rewards in parts have curves behind success, and stand in the turns of episodes.
+func TestWriteRewardsInParts(t *testing.T) {
+	s := shape()
+	s.Rewards = []string{"progress"}
+	files := written(t, stored(t, s))
+	page := files["index.html"]
+	order := []string{`"title":"Success"`, `"title":"Reward with parts"`, `"title":"Part: progress"`, `"title":"In-group reward deviation"`}
+	for i, title := range order {
+		require.Contains(t, page, title)
+		if i > 0 {
+			require.Less(t, strings.Index(page, order[i-1]), strings.Index(page, title))
+		}
+	}
+	require.Contains(t, page, `times 2 in the reward with parts`)
+	require.Contains(t, files["data/b0-000000.0.js"], `,2,0.5]}`, "weight and value")
+	require.NotContains(t, written(t, stored(t, shape()))["index.html"], "Reward with parts")
+}

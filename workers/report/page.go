@@ -110,7 +110,7 @@ func runPageOf(r *Run) *runPage {
 		p.Events = append(p.Events, r.Branches[i].events()...)
 	}
 	known := map[string]bool{}
-	for _, c := range Curves() {
+	for _, c := range r.curves() {
 		known[c.Name] = true
 		if curve := r.curve(c); curve != nil {
 			curve.Head = true

@@ -60,6 +60,19 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// What each part of the reward gave to a turn is shown beside the environment's reward.
+func TestPageRewardsInParts(t *testing.T) {
+	s := shape()
+	s.Rewards = []string{"progress"}
+	b := open(t, folder(t, stored(t, s)), desktop, "")
+	eval[any](b, openIt+`, null`)
+	b.until("an episode is shown", episodes)
+	require.Contains(t, b.text(".outcome"), "progress 0.5 × 2")
+	require.Contains(t, b.text(".detail .facts"), "With penalties and parts")
+	require.Contains(t, b.text("#curves"), "Part: progress")
+	b.quiet()
+}
+
 // Everything can be done with the keyboard, and what has the focus can be seen.
 func TestPageKeyboard(t *testing.T) {
 	b := open(t, folder(t, stored(t, shape())), desktop, "")

@@ -25,7 +25,8 @@ type Episode struct {
 	// Environment is the label of what was played; StateKey names the initial
 	// state: equal keys are equal states, whatever the iteration.
 	Environment, StateKey string
-	// Reward is the sum of the environment's rewards, Return with the penalties.
+	// Reward is the sum of the environment's rewards, Return with the penalties and the
+	// rewards in parts.
 	Reward, Return float64
 	// Success: the task was solved. Valid: every turn had an executable action.
 	// Truncated: a limit cut a turn or the episode. Selected: the update learned
@@ -52,11 +53,20 @@ type Turn struct {
 	Actions string
 	// Reward is the environment's, Penalty the protocol's.
 	Reward, Penalty float64
+	// Parts are what the spec's rewards gave beside them, in the spec's order.
+	Parts []Part
 	// Executed, Effective and Invalid count actions: executed, of these effective,
 	// and written but not legal.
 	Executed, Effective, Invalid int
 	// StateKey names the state after the turn.
 	StateKey string
+}
+
+// Part is what a module of the spec's rewards gave to a turn. Its weight × value is in the
+// episode's return.
+type Part struct {
+	Name          string
+	Weight, Value float64
 }
 
 // Token is one sampled token.

@@ -55,6 +55,10 @@ func (r *Reader) Read(ctx context.Context, src Source) (Rollout, error) {
 	if err != nil {
 		return out, lacks(*src.Trajectories, "trajectories, and so these episodes", err)
 	}
+	components, err := r.components(ctx, src.Components, rows, lacks)
+	if err != nil {
+		return out, err
+	}
 	steps, err := r.steps(ctx, src.Turns, len(rows), lacks)
 	if err != nil {
 		return out, err
@@ -77,7 +81,29 @@ func (r *Reader) Read(ctx context.Context, src Source) (Rollout, error) {
 	for i, row := range rows {
 		out.Episodes[i] = episode(row, steps.of(i), words, advantages[row.Row])
 	}
+	for _, c := range components {
+		turn := &out.Episodes[c.Row].Turns[c.Turn]
+		turn.Parts = append(turn.Parts, Part{Name: c.Component, Weight: c.Weight, Value: c.Value})
+	}
 	return out, nil
+}
+
+// components reads the rewards in parts and adds them to the rows' returns.
+func (r *Reader) components(ctx context.Context, ref *store.Ref, rows []run.TrajectoryRow, lacks func(store.Ref, string, error) error) ([]run.ComponentRow, error) {
+	if ref == nil {
+		return nil, nil
+	}
+	components, err := tables.Get[run.ComponentRow](ctx, r.store, *ref)
+	if err == nil {
+		err = run.AddComponents(rows, components)
+	}
+	if err != nil {
+		for i := range rows {
+			rows[i].Added = nil
+		}
+		return nil, lacks(*ref, "rewards in parts, and so the returns with them", err)
+	}
+	return components, nil
 }
 
 // check finds rows whose parts do not fit each other.

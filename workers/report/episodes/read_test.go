@@ -75,6 +75,40 @@ func TestRead(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
+// Rewards in parts are in the turns they were given to, and in the returns; an evaluation has
+// none. Without their table the rest is read.
+func TestReadRewardsInParts(t *testing.T) {
+	shape := small
+	shape.Rewards = []string{"progress", "length"}
+	s, m := stored(t, shape)
+	got, err := episodes.NewReader(s).Read(t.Context(), episodes.OfIteration(m))
+	require.NoError(t, err)
+	require.Empty(t, got.Missing)
+	rows, err := tables.Get[run.TrajectoryRow](t.Context(), s, *m.Trajectories)
+	require.NoError(t, err)
+	for i, e := range got.Episodes {
+		for _, turn := range e.Turns {
+			require.Equal(t, []episodes.Part{{Name: "progress", Weight: 2, Value: 0.5}, {Name: "length", Weight: 2, Value: 0.5}}, turn.Parts)
+		}
+		require.Equal(t, rows[i].Reward(), e.Reward)
+		require.InDelta(t, rows[i].Return()+2*float64(len(e.Turns)), e.Return, 1e-12)
+	}
+	source, err := episodes.OfEvaluation(m, 0)
+	require.NoError(t, err)
+	played, err := episodes.NewReader(s).Read(t.Context(), source)
+	require.NoError(t, err)
+	require.Empty(t, played.Episodes[0].Turns[0].Parts)
+
+	require.NoError(t, s.Delete(t.Context(), m.Artifacts["components"].Key))
+	left, err := episodes.NewReader(s).Read(t.Context(), episodes.OfIteration(m))
+	require.NoError(t, err)
+	require.Len(t, left.Missing, 1)
+	require.Equal(t, m.Artifacts["components"].Key, left.Missing[0].Key)
+	require.ErrorIs(t, left.Missing[0].Err, store.ErrNotFound)
+	require.Empty(t, left.Episodes[0].Turns[0].Parts)
+	require.Equal(t, rows[0].Return(), left.Episodes[0].Return)
+}
+
 // Missing and damaged objects are reported, and the rest is read.
 func TestReadWhatIsLeft(t *testing.T) {
 	remove := func(t *testing.T, s store.Store, key string) { require.NoError(t, s.Delete(t.Context(), key)) }

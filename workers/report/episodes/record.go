@@ -20,7 +20,7 @@ type Record struct {
 	// Environment is the label of what was played, StateKey the initial state's.
 	Environment string `json:"environment" parquet:"environment"`
 	StateKey    string `json:"state_key" parquet:"state_key"`
-	// Reward is the environment's, Return with penalties.
+	// Reward is the environment's, Return with penalties and rewards in parts.
 	Reward    canon.Float `json:"reward" parquet:"reward"`
 	Return    canon.Float `json:"return" parquet:"return"`
 	Success   bool        `json:"success" parquet:"success"`

@@ -3,6 +3,8 @@ package episodes
 import (
 	"fmt"
 
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
@@ -10,6 +12,9 @@ import (
 type Source struct {
 	// Trajectories is the table of whole episodes; nothing is read without it.
 	Trajectories *store.Ref
+	// Components is the table of the rewards in parts; nil if there are none, as in an
+	// evaluation.
+	Components *store.Ref
 	// Turns are the tables of each turn, round by round, for texts and boards.
 	Turns []store.TurnRefs
 	// Batches are the batches of the updates that learned from it; they have the
@@ -26,6 +31,7 @@ type Source struct {
 // the first one's, and the caller must add the others' batches.
 func OfIteration(m *store.Manifest) Source {
 	s := Source{Trajectories: m.Trajectories, Turns: m.Turns, Base: m.Base, Iteration: m.Iteration}
+	s.Components = run.ArtifactOf(m, activities.ComponentsArtifact)
 	if m.Rollout != nil {
 		s.Iteration = m.Rollout.Iteration
 	}

@@ -35,6 +35,8 @@ type Shape struct {
 	// Rollback goes back to iteration Rollback.To after iteration Rollback.From of
 	// branch 0; none if From is 0.
 	Rollback struct{ From, To int }
+	// Rewards are the names of rewards in parts: each gives 0.5 for a turn, with the weight 2.
+	Rewards []string
 	// Seed draws what happens; Level moves its success up or down.
 	Seed  uint64
 	Level float64
@@ -90,6 +92,9 @@ func (w *writer) prepare() {
 	t := spec.Train{Description: cmp.Or(text.Description, "A run that nobody trained."), Seed: w.shape.Seed, Iterations: w.shape.Iterations, Collapse: collapse.Defaults()}
 	t.Rollout = spec.Rollout{Groups: w.shape.Groups, GroupSize: w.shape.Members, Turns: w.shape.Turns, Think: true, MaxNewTokens: 4 * w.shape.Words, Temperature: 1}
 	t.Environment.Name = "synthetic"
+	for _, name := range w.shape.Rewards {
+		t.Rewards = append(t.Rewards, spec.Reward{Name: name, Weight: 2})
+	}
 	body, err := canon.Marshal(t)
 	w.note(err)
 	w.spec, err = store.Commit(w.ctx, w.s, store.SpecKey(w.run), body)
@@ -149,6 +154,7 @@ func (w *writer) iteration(branch, n int, parent *store.Link, opened *activities
 	ref, err := store.PutArtifact(w.ctx, w.s, dir, "batch", "safetensors", batch)
 	w.note(err)
 	m.Batch, m.Metrics = &ref, w.figures(rows)
+	w.components(dir, m, rows)
 	if every := w.shape.EvaluateEvery; every > 0 && (n+1)%every == 0 {
 		m.Evaluations = []store.EvaluationRef{w.evaluation(branch, n)}
 	}
@@ -169,6 +175,28 @@ func (w *writer) iteration(branch, n int, parent *store.Link, opened *activities
 	w.metrics = m.Metrics
 	w.telemetry(branch, n)
 	return &store.Link{Ref: committed, Manifest: m}
+}
+
+// components writes the rewards in parts, if the shape has them.
+func (w *writer) components(dir string, m *store.Manifest, rows []run.TrajectoryRow) {
+	var parts []run.ComponentRow
+	for _, r := range rows {
+		for k := range r.Turns() {
+			for _, name := range w.shape.Rewards {
+				parts = append(parts, run.ComponentRow{Row: r.Row, Turn: int32(k), Component: name, Weight: 2, Value: 0.5})
+			}
+		}
+	}
+	if parts == nil {
+		return
+	}
+	ref, err := tables.Put(w.ctx, w.s, dir, activities.ComponentsArtifact, parts)
+	w.note(err)
+	m.Artifacts = map[string]store.Ref{activities.ComponentsArtifact: ref}
+	for _, name := range w.shape.Rewards {
+		m.Metrics["reward/"+name+"/mean"] = canon.Float(0.5 * float64(w.shape.Turns))
+	}
+	m.Metrics["reward/weighted_mean"] = m.Metrics["reward/mean"] + canon.Float(float64(len(w.shape.Rewards)*w.shape.Turns))
 }
 
 // skill is the share of episodes that succeed: it grows, and falls towards a rollback.

@@ -50,9 +50,16 @@ async function episode(rollout, row) {
     turns: e.turns.map(t => {
       const before = board
       board = text(t.o)
-      return { before, after: board, text: text(t.x), actions: text(t.u), tokens: tokens(text(t.x), t), reward: t.R, penalty: t.P, executed: t.e[0], effective: t.e[1], invalid: t.e[2] }
+      return { before, after: board, text: text(t.x), actions: text(t.u), tokens: tokens(text(t.x), t), reward: t.R, penalty: t.P, parts: rewardParts(t.c || [], text), executed: t.e[0], effective: t.e[1], invalid: t.e[2] }
     }),
   }
+}
+
+// rewardParts reads the rewards in parts of a turn: [{name, weight, value}].
+function rewardParts(list, text) {
+  const out = []
+  for (let i = 0; i < list.length; i += 3) out.push({ name: text(list[i]), weight: list[i + 1], value: list[i + 2] })
+  return out
 }
 
 const flags = f => ({ success: !!(f & 1), selected: !!(f & 2), valid: !!(f & 4), truncated: !!(f & 8) })

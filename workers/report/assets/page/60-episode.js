@@ -3,7 +3,8 @@
 function episodeView(e) {
   const r = e.rollout
   const facts = [['Reward', number(e.reward)]]
-  if (e.returned !== e.reward) facts.push(['With penalties', number(e.returned)])
+  const inParts = e.turns.some(t => t.parts.length > 0)
+  if (inParts || e.returned !== e.reward) facts.push([inParts ? 'With penalties and parts' : 'With penalties', number(e.returned)])
   facts.push(['Advantage', e.advantage === null ? 'not learned from' : number(e.advantage, 3)], ['Outcome', (e.flags.success ? 'solved' : 'not solved') + (e.flags.truncated ? ', truncated' : '') + (e.flags.valid ? '' : ', an invalid turn')])
   const body = h('div', { class: 'turns' })
   const paint = () => clear(body, e.turns.map((t, i) => turnView(e, t, i, chosen.color)))
@@ -30,6 +31,7 @@ function episodeView(e) {
 
 function turnView(e, t, i, color) {
   const outcome = [t.actions ? ['did ', h('strong', {}, t.actions)] : 'did nothing', ` · reward ${number(t.reward)}`, t.penalty !== 0 && ` · penalty ${number(t.penalty)}`,
+    t.parts.map(p => ` · ${p.name} ${number(p.value)}` + (p.weight === 1 ? '' : ` × ${number(p.weight)}`)),
     t.invalid > 0 && ` · ${plural(t.invalid, 'action')} not legal`, t.executed > t.effective && ` · ${t.executed - t.effective} without effect`]
   const [before, after] = boards(t.before, t.after)
   return h('article', { class: 'turn', 'aria-label': 'turn ' + (i + 1) },
