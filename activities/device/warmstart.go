@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/envs/rewards"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
@@ -240,6 +241,9 @@ func (w *work) transcripts(step int) ([]starter.Transcript, error) {
 		at := draw.Address{Seed: ws.Seed, Purpose: draw.WarmStart, Iteration: int64(step), Branch: int64(i)}
 		shown := s.Shown(s.Parts[i].Environment)
 		shown.Demonstrations = ws.Demonstrations
+		if ws.Claims {
+			shown.Objects = rewards.Objects(s.Parts[i].Environment.Name())
+		}
 		more, err := starter.Transcripts(w.Tokenizer, s.Parts[i].Environment, s.Protocol, shown, n, at)
 		if err != nil {
 			return nil, err

@@ -29,6 +29,16 @@ var layouts = map[string]layout{
 // gridded are the names of the environments whose grids modules read.
 func gridded() []string { return slices.Sorted(maps.Keys(layouts)) }
 
+// Objects are the kinds of objects that claims about an environment's grid can name; nil if
+// modules do not read its grid.
+func Objects(environment string) []string {
+	var names []string
+	for _, k := range layouts[environment].kinds {
+		names = append(names, k.name)
+	}
+	return names
+}
+
 // placed reports whether modules know the objects of an environment's grid.
 func placed(env envs.Environment) bool {
 	_, known := layouts[env.Name()]

@@ -39,6 +39,9 @@ type Options struct {
 	// Window shows that many turns of each episode and none before them, from a turn that is
 	// drawn, as contexts of that many turns do; 0 shows all turns from the first on.
 	Window int
+	// Objects are what random claims of a thought are about; with none, a thought is random
+	// words.
+	Objects []string
 }
 
 // Transcript is one warm-start example: a whole episode as ids.
@@ -65,7 +68,7 @@ type Transcript struct {
 // environment has a pool of instances. If chance decides what follows, a turn has one
 // action; otherwise as many as it may have.
 //
-// Thoughts are random words in both. The tokenizer may be any policy's. Errors are of
+// Thoughts are random words in both, or random claims of Objects. The tokenizer may be any policy's. Errors are of
 // kind ErrNoAdvice if demonstrations are requested and the environment has none.
 func Transcripts(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol, o Options, n int, addr draw.Address) ([]Transcript, error) {
 	fail := func(err error) ([]Transcript, error) {
@@ -87,7 +90,7 @@ func Transcripts(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol
 	}
 	out := make([]Transcript, n)
 	for row := range out {
-		w := writer{tok: tok, env: env, p: p, turns: o.Turns, window: o.Window, closing: closing}
+		w := writer{tok: tok, env: env, p: p, turns: o.Turns, window: o.Window, objects: o.Objects, closing: closing}
 		rowAddr := addr
 		rowAddr.Group = int64(row)
 		w.r = rowAddr.Rand()
@@ -138,6 +141,7 @@ type writer struct {
 	p       envs.Protocol
 	turns   int
 	window  int
+	objects []string // of claims
 	closing int32
 	r       *rand.Rand // what the row draws, except for instance and chance
 	out     Transcript
@@ -238,7 +242,10 @@ func (w *writer) add(ids []int32, trained bool) {
 // name is the same token as in a prompt.
 func (w *writer) reply(actions []string) string {
 	var s strings.Builder
-	if w.p.Think {
+	switch {
+	case w.p.Think && len(w.objects) > 0:
+		s.WriteString(" <observation> " + w.claim() + " </observation> <prediction> " + w.claim() + " </prediction> </think><answer>")
+	case w.p.Think:
 		for range minThought + w.r.IntN(maxThought-minThought+1) {
 			s.WriteByte(' ')
 			s.WriteString(thoughtWords[w.r.IntN(len(thoughtWords))])
@@ -249,4 +256,11 @@ func (w *writer) reply(actions []string) string {
 	s.WriteString(strings.Join(actions, " "+envs.Separator+" "))
 	s.WriteString(" </answer>")
 	return s.String()
+}
+
+// claim is a claim of the state, at random: an object and its sides, as the reward module
+// `state` reads them. It is as likely to be true as chance has it.
+func (w *writer) claim() string {
+	of := func(words ...string) string { return words[w.r.IntN(len(words))] }
+	return of(w.objects...) + " " + of("above", "below", "same") + " " + of("left", "right", "same")
 }

@@ -135,6 +135,8 @@ var rules = []*rule{
 		doc: "Learning rate of these updates."},
 	{path: "policy.warm_start.demonstrations", typ: typeNumber, starter: 0.0, loaded: 1.0, span: between(0, 1), source: fromOurs,
 		doc: "The share of transcripts in which the environment's solver plays. The others are random play in the right format: they teach the format and nothing about the task. With 1 the warm start is the paper's SFT baseline."},
+	{path: "policy.warm_start.claims", typ: typeBool, source: fromOurs,
+		doc: "Thoughts of the transcripts are an observation and a prediction of random claims, instead of random words: the format that the reward `state` reads, and nothing about the task. `rewards` must have `state`. Tokenizer 2 has a token for each of their words."},
 	{path: "policy.warm_start.seed", typ: typeSeed, value: uint64(1), span: between(0, maxSeed), source: fromOurs,
 		doc: "Draws the transcripts. It is not the run's seed, so that runs with different seeds can share one warm start."},
 

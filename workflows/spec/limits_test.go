@@ -112,6 +112,10 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"update":{"minibatch":6,"micro_batch":3}`, `"update":{"minibatch":3,"micro_batch":3}`, `"update":{"minibatch":0,"micro_batch":3}`},
 		[]string{`"update":{"minibatch":7,"micro_batch":3}`, `"update":{"minibatch":2,"micro_batch":3}`},
 	},
+	"policy.warm_start.claims rewards": {
+		[]string{`"policy":{"warm_start":{"claims":true}},"rewards":[{"name":"state"}]`, `"rewards":[{"name":"state"}]`},
+		[]string{`"policy":{"warm_start":{"claims":true}}`, `"policy":{"warm_start":{"claims":true}},"rewards":[{"name":"length"}]`},
+	},
 	"update.ratio update.surrogate": {
 		[]string{`"update":{"ratio":"turn"}`, `"update":{"ratio":"sequence","surrogate":"clip"}`, `"update":{"surrogate":"cispo"}`},
 		[]string{`"update":{"ratio":"turn","surrogate":"cispo"}`, `"update":{"ratio":"sequence","surrogate":"dppo_tv"}`},

@@ -97,6 +97,14 @@ var generalRelations = []relation{
 		},
 	},
 	{
+		paths: []string{"policy.warm_start.claims", "rewards"},
+		doc:   "policy.warm_start.claims is given only if rewards has the module state, which reads claims.",
+		broken: func(t Train) (bool, string, string) {
+			reads := slices.ContainsFunc(t.Rewards, func(r Reward) bool { return r.Name == "state" })
+			return t.Policy.WarmStart.Claims && !reads, "true", `false, unless rewards has {"name": "state"}`
+		},
+	},
+	{
 		paths: []string{"rollout.groups", "rollout.group_size"},
 		doc:   fmt.Sprintf("rollout.groups × rollout.group_size is at most %d.", maxTrajectories),
 		broken: func(t Train) (bool, string, string) {

@@ -86,7 +86,11 @@ type WarmStart struct {
 	Rows           int     `json:"rows"`
 	LearningRate   float64 `json:"learning_rate"`
 	Demonstrations float64 `json:"demonstrations"`
-	Seed           uint64  `json:"seed"`
+	// Claims has thoughts say something of the state, at random, in the tags that the reward
+	// `state` reads. It is left out where it is false, so that such a spec has the bytes it had
+	// before the field.
+	Claims bool   `json:"claims,omitempty"`
+	Seed   uint64 `json:"seed"`
 }
 
 // Starter is the shape of a policy made from nothing.
