@@ -32,7 +32,7 @@ type Protocol struct {
 	// LengthHint is a number of tokens or words that the prompt requests; 0 for none. It
 	// enforces nothing.
 	LengthHint int
-	// Wording is a name of Wordings, how messages are written; "" is Ours. Replies are read
+	// Wording is Ours or Ragen, how messages are written; "" is Ours. Replies are read
 	// the same in all.
 	Wording string
 }

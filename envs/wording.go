@@ -10,12 +10,9 @@ import (
 const (
 	// Ours is the wording of this project: the fewest words that say the same.
 	Ours = "reprise"
-	// Ragen is the wording of RAGEN's code (ctx_manager of 2025-09).
+	// Ragen is the wording of RAGEN's context manager, version 1.
 	Ragen = "ragen"
 )
-
-// Wordings are the known wordings, in alphabetical order.
-func Wordings() []string { return []string{Ragen, Ours} }
 
 // ragenSystem is RAGEN's first message, with its blank at the end.
 const ragenSystem = "You're a helpful assistant. "

@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "write the texts of the prompts anew")
 
 // Every environment's first and second prompt in RAGEN's words, between which a reply is
-// read; no later context is wider than its width.
+// read; the first is no wider than its width.
 func TestRagenPrompts(t *testing.T) {
 	tok, err := starter.Tokenizer()
 	require.NoError(t, err)

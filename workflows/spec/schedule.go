@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -100,12 +101,11 @@ func (s Settings) number(path string) float64 {
 
 func (s *Settings) setNumber(path string, value float64) {
 	if module, ok := weighted(path); ok {
-		weights := map[string]float64{module: value}
-		for name, w := range s.Weights {
-			if name != module {
-				weights[name] = w
-			}
+		weights := maps.Clone(s.Weights) // other settings share the map
+		if weights == nil {
+			weights = map[string]float64{}
 		}
+		weights[module] = value
 		s.Weights = weights
 		return
 	}

@@ -130,7 +130,7 @@ type Rollout struct {
 	ChunkTokens int `json:"chunk_tokens,omitempty"`
 	// TurnLimit is 0 where it is left out; see [RolloutSettings.Limit].
 	TurnLimit int `json:"turn_limit,omitempty"`
-	// Protocol is the wording of prompts, a name of envs.Wordings; "" is reprise.
+	// Protocol is the wording of prompts, "reprise" or "ragen"; "" is reprise.
 	Protocol string `json:"protocol,omitempty"`
 }
 
