@@ -86,6 +86,7 @@ func newRollout() *rollout {
 		r.Rewards = append(r.Rewards, normal(numbers, creditTurns))
 		r.Values, r.logProbs = append(r.Values, normal(numbers, length)), append(r.logProbs, normal(numbers, length))
 	}
+	r.addRead()
 	r.Returns = credit.Returns(r.Rewards)
 	for row, group := range r.Groups {
 		r.members.Rewards[group] = append(r.members.Rewards[group], r.Returns[row])
@@ -95,6 +96,22 @@ func newRollout() *rollout {
 	}
 	slices.SortFunc(r.Past, func(a, b credit.StateValue) int { return cmp.Compare(a.Key, b.Key) })
 	return r
+}
+
+// addRead adds what only some algorithms read: two parts of the reward, the entropies of turns, and
+// two roles that take turns.
+func (r *rollout) addRead() {
+	numbers := draw.Address{Seed: 2, Purpose: draw.Sample}.Rand()
+	r.PartWeights = []float64{1, 0.5}
+	for range r.Rewards {
+		r.Parts = append(r.Parts, normal(numbers, len(r.PartWeights)))
+		var entropies []float64
+		var agents []string
+		for turn := range creditTurns {
+			entropies, agents = append(entropies, numbers.Float64()), append(agents, []string{"reader", "walker"}[turn%2])
+		}
+		r.Entropies, r.Agents = append(r.Entropies, entropies), append(r.Agents, agents)
+	}
 }
 
 func normal(r *rand.Rand, n int) []float64 {
