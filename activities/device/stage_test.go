@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -54,24 +53,9 @@ func tinySpec(t *testing.T, edits ...string) json.RawMessage {
 	return b
 }
 
-// programs is a folder of compiled programs for these tests alone.
-var programs string
-
-func TestMain(m *testing.M) {
-	var err error
-	if programs, err = os.MkdirTemp("", "reprise-programs-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(programs)
-	os.Exit(code)
-}
-
-// device is the one device of all tests: a program is compiled once, also if the engine frees it
-// and needs it again.
+// device is the one device of all tests: a program is compiled once.
 var device = sync.OnceValues(func() (*Engine, error) {
-	d, err := model.OpenDevice(model.DeviceOptions{ProgramCache: programs})
+	d, err := model.OpenDevice(model.DeviceOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("these tests compute: run `make plugin`, or set REPRISE_PJRT_PLUGIN: %w", err)
 	}
