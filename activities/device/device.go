@@ -56,13 +56,13 @@ type work struct {
 // begin takes the lease and reads the run's context. The caller ends it with done, which
 // settles the activity's error.
 func (d *Device) begin(ctx context.Context, of activities.Run) (w *work, done func(*error), err error) {
-	return d.beginWith(ctx, of.ID, func() (*run.Context, error) { return d.contexts.Read(ctx, d.Store, of) })
+	return d.beginWith(ctx, of, func() (*run.Context, error) { return d.contexts.Read(ctx, d.Store, of) })
 }
 
 // beginWith takes the lease for a run, whose context read gives.
-func (d *Device) beginWith(ctx context.Context, runID string, read func() (*run.Context, error)) (w *work, done func(*error), err error) {
+func (d *Device) beginWith(ctx context.Context, of activities.Run, read func() (*run.Context, error)) (w *work, done func(*error), err error) {
 	stop := run.Heartbeat(ctx)
-	release, waited, err := d.Engine.acquire(ctx, runID)
+	release, waited, err := d.Engine.acquire(ctx, of)
 	if err != nil {
 		stop()
 		return nil, nil, err

@@ -286,11 +286,11 @@ func TestStarterIsShared(t *testing.T) {
 func TestDraining(t *testing.T) {
 	e, err := NewEngine(engine(t).device)
 	require.NoError(t, err)
-	release, _, err := e.acquire(t.Context(), "a")
+	release, _, err := e.acquire(t.Context(), activities.Run{ID: "a"})
 	require.NoError(t, err)
 	waiting := make(chan error, 1)
 	go func() {
-		_, _, err := e.acquire(context.Background(), "a")
+		_, _, err := e.acquire(context.Background(), activities.Run{ID: "a"})
 		waiting <- err
 	}()
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -299,7 +299,7 @@ func TestDraining(t *testing.T) {
 	release()
 	require.ErrorIs(t, <-waiting, activities.ErrDraining, "what waited for the device is refused")
 	require.NoError(t, e.Drain(t.Context()))
-	_, _, err = e.acquire(t.Context(), "a")
+	_, _, err = e.acquire(t.Context(), activities.Run{ID: "a"})
 	require.ErrorIs(t, err, activities.ErrDraining)
 	d := &Device{Store: store.NewMemory(), Engine: e}
 	_, err = d.Generate(t.Context(), activities.GenerateInput{})
@@ -313,18 +313,18 @@ func TestLease(t *testing.T) {
 	e := r.Device.Engine
 	state := e.state
 	require.NotNil(t, state)
-	release, _, err := e.acquire(t.Context(), "holder")
+	release, _, err := e.acquire(t.Context(), activities.Run{ID: "holder"})
 	require.NoError(t, err)
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, waited, err := e.acquire(soon, "next")
+	_, waited, err := e.acquire(soon, activities.Run{ID: "next"})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.GreaterOrEqual(t, waited, 20*time.Millisecond)
 	require.Same(t, state, e.state, "nobody took it away meanwhile")
 
 	got := make(chan func())
 	go func() {
-		release, _, _ := e.acquire(context.Background(), "next")
+		release, _, _ := e.acquire(context.Background(), activities.Run{ID: "next"})
 		got <- release
 	}()
 	select {
@@ -334,7 +334,7 @@ func TestLease(t *testing.T) {
 	}
 	release()
 	again := <-got
-	require.Equal(t, "next", e.owner)
+	require.Equal(t, "next", e.owner.ID)
 	require.Nil(t, e.state, "the earlier policy is freed")
 	again()
 	_, err = r.Device.Snapshot(t.Context(), activities.SnapshotInput{Policy: r.version()})

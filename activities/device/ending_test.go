@@ -176,7 +176,7 @@ func TestWatchdog(t *testing.T) {
 	require.Equal(t, Stuck, end.Cause)
 	require.Equal(t, "Update of run chaos: the device has ended nothing for 30ms; the step's bound is 20ms", end.Reason)
 	require.Empty(t, endings)
-	_, _, err := e.acquire(t.Context(), "another")
+	_, _, err := e.acquire(t.Context(), activities.Run{ID: "another"})
 	require.ErrorIs(t, err, activities.ErrDraining)
 }
 
@@ -207,7 +207,7 @@ func TestPanicsEndTheWorker(t *testing.T) {
 	require.Contains(t, ending.Reason, "Update")
 	e.draining.Store(false)
 	require.Panics(t, func() { _ = step(t.Context()) })
-	release, _, err := e.acquire(t.Context(), "r")
+	release, _, err := e.acquire(t.Context(), activities.Run{ID: "r"})
 	require.NoError(t, err, "the device is given back")
 	release()
 }

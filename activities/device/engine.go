@@ -41,7 +41,7 @@ type Engine struct {
 	scan     atomic.Int64 // counts the scans of what others compute
 
 	// The following fields belong to the holder of the lease.
-	owner       string // run whose policy is in memory
+	owner       activities.Run // whose policy is in memory; two of one id may differ in spec and base
 	state       *model.State
 	critic      *model.State // nil without
 	fingerprint string       // fingerprint of both
@@ -121,7 +121,7 @@ func (e *Engine) Drain(ctx context.Context) error {
 }
 
 // acquire takes the device for a run. Another run's policy is freed first.
-func (e *Engine) acquire(ctx context.Context, run string) (release func(), waited time.Duration, err error) {
+func (e *Engine) acquire(ctx context.Context, run activities.Run) (release func(), waited time.Duration, err error) {
 	if e.draining.Load() {
 		return nil, 0, activities.ErrDraining
 	}
@@ -162,7 +162,7 @@ func (e *Engine) forget() {
 		}
 	}
 	e.dropFrozen()
-	e.state, e.critic, e.reference, e.fingerprint, e.owner = nil, nil, nil, "", ""
+	e.state, e.critic, e.reference, e.fingerprint, e.owner = nil, nil, nil, "", activities.Run{}
 	clear(e.updates)
 	clear(e.own)
 	e.trim(maxPrograms)
@@ -269,7 +269,7 @@ func criticKey(rc *run.Context, run activities.Run) programsKey {
 }
 
 func (e *Engine) prepared(key programsKey, rc *run.Context, run activities.Run) (*model.Programs, error) {
-	if e.owner == run.ID {
+	if e.owner.ID == run.ID {
 		e.own[key] = true
 	}
 	if e.use(key) {

@@ -75,7 +75,7 @@ func TestLookingAheadLeavesTheOwner(t *testing.T) {
 		return programsKey{base: "another", shapes: model.Shapes{MicroBatch: 1, Sequence: 2 + i}}
 	}
 	t.Cleanup(func() { e.forget(); e.trim(0) })
-	e.owner = "computes"
+	e.owner = activities.Run{ID: "computes"}
 	for i := range maxPrograms {
 		_, err := e.prepared(set(i), rc, activities.Run{ID: map[bool]string{true: "computes", false: "before"}[i < 3]})
 		require.NoError(t, err)

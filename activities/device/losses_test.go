@@ -218,3 +218,11 @@ func TestExactEntropies(t *testing.T) {
 		require.Equal(t, of[i].LogProbs[0], row.Old[at])
 	}
 }
+
+// A run that is started again with the same id and another model has its own reference.
+func TestReferenceOfARunStartedAgain(t *testing.T) {
+	for _, steps := range []string{"2", "3"} {
+		r := fresh(t, `update.kl_in="loss"`, "policy.warm_start.steps="+steps)
+		require.Zero(t, r.iterate(t).Metrics["actor/kl_loss"], "version 0 is the reference")
+	}
+}

@@ -256,7 +256,7 @@ func (r *testRun) commit(t *testing.T, in activities.CommitInput) {
 // forget makes the device lose what it holds, as a new worker's.
 func (r *testRun) forget(t *testing.T) {
 	t.Helper()
-	release, _, err := r.Device.Engine.acquire(t.Context(), "somebody else")
+	release, _, err := r.Device.Engine.acquire(t.Context(), activities.Run{ID: "somebody else"})
 	require.NoError(t, err)
 	release()
 }

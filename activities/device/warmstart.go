@@ -124,7 +124,7 @@ func (d *Device) beginStarter(ctx context.Context, in activities.WarmStartInput,
 	if in.Base == nil {
 		t.Policy.LoRA = nil // the starter is the base model: all its weights are taught
 	}
-	w, done, err = d.beginWith(ctx, in.Run, func() (*run.Context, error) {
+	w, done, err = d.beginWith(ctx, warmStartRun(in), func() (*run.Context, error) {
 		var err error
 		if files, err = d.warmStartFiles(ctx, in, t); err != nil {
 			return nil, err
