@@ -229,12 +229,8 @@ func (w *work) teach(ctx context.Context, s store.Store, in activities.WarmStart
 // rows.
 func (w *work) transcripts(step int) ([]starter.Transcript, error) {
 	ws, s := w.Train.Policy.WarmStart, w.Training
-	// Small shares are shown in some steps of a round, if not in each.
-	at := step % mixtureRound * ws.Rows
-	before, after := s.Parts.Counts(at), s.Parts.Counts(at+ws.Rows)
 	var out []starter.Transcript
-	for i := range s.Parts {
-		n := after[i] - before[i]
+	for i, n := range s.Shares(step, ws.Rows) {
 		if n == 0 {
 			continue
 		}
@@ -252,10 +248,6 @@ func (w *work) transcripts(step int) ([]starter.Transcript, error) {
 	}
 	return out, nil
 }
-
-// mixtureRound is the number of warm-start steps after which the turns of a mixture's
-// environments repeat.
-const mixtureRound = 256
 
 // loadChunk makes the engine hold the state that the chunk continues from.
 func (w *work) loadChunk(ctx context.Context, s store.Store, p *model.Programs, in activities.WarmStartInput) error {

@@ -10,14 +10,13 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
-	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/model/credit"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Credit gives every selected row its advantages and stores the batch: all that
-// Update reads. Without a selected row there is no batch.
+// Update reads. Without a row to learn from there is no batch.
 func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activities.CreditResult, err error) {
 	defer run.Edge(ctx, &err, "credit of iteration %d of run %s", in.Iteration, in.Run.ID)
 	defer run.Heartbeat(ctx)()
@@ -27,17 +26,6 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 		return activities.CreditResult{}, err
 	}
 	all, err := run.ReadTrajectories(ctx, h.Store, in.Trajectories, in.Components)
-	if err != nil {
-		return activities.CreditResult{}, err
-	}
-	var scores []run.ScoreRow
-	if in.Scores != nil {
-		if scores, err = tables.Get[run.ScoreRow](ctx, h.Store, *in.Scores); err != nil {
-			return activities.CreditResult{}, err
-		}
-	}
-	selected := run.SelectedOf(all)
-	rows, scores, err := sharedPart(rc, in.Rollout, selected, run.ScoresOf(selected, scores))
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
@@ -54,75 +42,89 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
-	if len(rows) == 0 {
-		return activities.CreditResult{States: states, Agents: acted, Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, nil
+	batch, metrics, err := h.batch(ctx, rc, in, all, past, agents)
+	if err != nil {
+		return activities.CreditResult{}, err
+	}
+	out := activities.CreditResult{States: states, Agents: acted, Metrics: metrics}
+	if len(batch) > 0 {
+		body, err := run.EncodeBatch(batch, rc.Train.Update.MicroBatch)
+		if err != nil {
+			return activities.CreditResult{}, fmt.Errorf("encode the batch: %w", err)
+		}
+		ref, err := store.PutArtifact(ctx, h.Store, dir, "batch", "safetensors", body)
+		if err != nil {
+			return activities.CreditResult{}, err
+		}
+		out.Batch = &ref
+	}
+	out.Telemetry.Seconds = time.Since(start).Seconds()
+	return out, nil
+}
+
+// batch is what an iteration learns from: the selected rows of its part of the rollout that are
+// worth a step, replayed rows and supervised ones. It is empty if there is none of the first, or
+// if all rows are to be successes and there is none.
+func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditInput, all []run.TrajectoryRow, past []credit.StateValue, agents []run.AgentRow) ([]run.BatchRow, activities.Metrics, error) {
+	scores, err := run.SideTable[run.ScoreRow](ctx, h.Store, in.Scores, "scores")
+	if err != nil {
+		return nil, nil, err
+	}
+	selected := run.SelectedOf(all)
+	rows, scores, err := sharedPart(rc, in.Rollout, selected, run.ScoresOf(selected, scores))
+	if err != nil || len(rows) == 0 {
+		return nil, nil, err
 	}
 	l := run.NewCreditInput(rows)
 	l.ByAgents(rows, agents)
 	if err := l.Scored(rows, scores, rc.Train.Update.Reference(), rc.Train.Credit.Critic()); err != nil {
-		return activities.CreditResult{}, err
+		return nil, nil, err
 	}
 	signal, err := l.TrainingSignal(in.Settings, rows, past)
 	if err != nil {
-		return activities.CreditResult{}, err
+		return nil, nil, err
 	}
-	origin := in.Iteration
-	if in.Rollout != nil {
-		origin = in.Rollout.Iteration
-	}
-	if rows, scores, err = worthAStep(in.Settings.Selection, rows, scores, &signal); err != nil {
-		return activities.CreditResult{}, err
-	}
+	rows, scores = worthAStep(rows, scores, &signal)
 	if len(rows) == 0 {
-		return activities.CreditResult{States: states, Metrics: signal.Metrics, Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, nil
+		return nil, signal.Metrics, nil
 	}
-	batch := batchRows(rc, rows, signal, scores, origin)
+	batch := batchRows(rc, rows, signal, scores, origin(in))
 	earlier, err := h.earlier(ctx, rc, in)
 	if err != nil {
-		return activities.CreditResult{}, err
+		return nil, nil, err
 	}
 	if !in.Settings.Update.Supervised.Alone() {
 		batch = append(batch, replayed(rc, in, earlier, len(batch))...)
 	}
 	if in.Settings.Update.Supervised.On() {
 		if batch, err = supervise(rc, in, batch, all, earlier, signal.Metrics); err != nil {
-			return activities.CreditResult{}, err
-		}
-		if len(batch) == 0 {
-			return activities.CreditResult{States: states, Metrics: signal.Metrics, Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, nil
+			return nil, nil, err
 		}
 	}
-	if f := rc.Train.Freshness; f.Updates() > 1 || f.ReplayIterations > 0 {
+	if f := rc.Train.Freshness; len(batch) > 0 && (f.Updates() > 1 || f.ReplayIterations > 0) {
 		staleness(batch, in.Iteration, signal.Metrics)
 	}
-	body, err := run.EncodeBatch(batch, rc.Train.Update.MicroBatch)
-	if err != nil {
-		return activities.CreditResult{}, fmt.Errorf("encode the batch: %w", err)
-	}
-	ref, err := store.PutArtifact(ctx, h.Store, dir, "batch", "safetensors", body)
-	if err != nil {
-		return activities.CreditResult{}, err
-	}
-	return activities.CreditResult{
-		Batch: &ref, States: states, Agents: acted, Metrics: signal.Metrics,
-		Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()},
-	}, nil
+	return batch, signal.Metrics, nil
 }
 
-// worthAStep leaves out the rows whose advantages are all too small, if the selection asks for that.
-func worthAStep(s spec.Selection, rows []run.TrajectoryRow, scores []run.ScoreRow, signal *run.TrainingSignal) ([]run.TrajectoryRow, []run.ScoreRow, error) {
-	if s.LeastAdvantage == 0 {
-		return rows, scores, nil
+// origin is the iteration that rolled out what this one learns from.
+func origin(in activities.CreditInput) int {
+	if in.Rollout != nil {
+		return in.Rollout.Iteration
 	}
-	worth, err := credit.WorthAStep(signal.Advantages, s.LeastAdvantage)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	return in.Iteration
+}
+
+// worthAStep leaves out the rows that the signal calls not worth a step, and counts them.
+func worthAStep(rows []run.TrajectoryRow, scores []run.ScoreRow, signal *run.TrainingSignal) ([]run.TrajectoryRow, []run.ScoreRow) {
+	if signal.Worth == nil {
+		return rows, scores
 	}
+	worth, n := signal.Worth, len(rows)
 	signal.Keep(worth)
-	n := len(rows)
 	rows, scores = run.Kept(rows, worth), run.Kept(scores, worth)
 	signal.Metrics["rollout/small_advantages"] = canon.Float(n - len(rows))
-	return rows, scores, nil
+	return rows, scores
 }
 
 // sharedPart takes the rows that an iteration learns from, and their scores, if it shares the
@@ -198,28 +200,40 @@ func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, 
 	return out
 }
 
-// earlier are the rows of recent batches that were fresh there: what a replay buffer holds.
+// earlier are the rows of recent batches that were fresh there: what a replay buffer holds. A batch
+// whose newest rows are those of the batch before it had none.
 func (h *Host) earlier(ctx context.Context, rc *run.Context, in activities.CreditInput) ([]run.BatchRow, error) {
 	if rc.Train.Freshness.ReplayIterations == 0 {
 		return nil, nil
 	}
-	var buffer []run.BatchRow
-	for _, ref := range in.Replay {
+	var buffer, newest []run.BatchRow
+	for _, ref := range in.Replay { // newest first
 		rows, err := rc.ReadBatch(ctx, h.Store, ref)
 		if err != nil {
 			return nil, fmt.Errorf("replay buffer: %w", err)
 		}
-		newest := int32(0)
-		for _, r := range rows {
-			newest = max(newest, r.Origin)
+		rows = newestOf(rows)
+		if len(newest) > 0 && newest[0].Origin != rows[0].Origin {
+			buffer = append(buffer, newest...)
 		}
-		for _, r := range rows {
-			if r.Origin == newest {
-				buffer = append(buffer, r)
-			}
+		newest = rows
+	}
+	return append(buffer, newest...), nil
+}
+
+// newestOf are the rows of a batch that were rolled out last.
+func newestOf(rows []run.BatchRow) []run.BatchRow {
+	newest := int32(0)
+	for _, r := range rows {
+		newest = max(newest, r.Origin)
+	}
+	var out []run.BatchRow
+	for _, r := range rows {
+		if r.Origin == newest {
+			out = append(out, r)
 		}
 	}
-	return buffer, nil
+	return out
 }
 
 // replayed draws rows from the replay buffer, with the log-probs and the advantages that they

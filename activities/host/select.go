@@ -31,14 +31,6 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
-	past, err := run.ReadTexts(ctx, h.Store, in.Texts)
-	if err != nil {
-		return activities.SelectResult{}, err
-	}
-	rewarded, err := run.Reward(rc, in.Settings, task, in.Branch, in.Rollout, rows, past)
-	if err != nil {
-		return activities.SelectResult{}, err
-	}
 	dir := run.Dir(in.Run, in.Branch, in.Rollout)
 	if in.Everything {
 		for i := range rows {
@@ -47,10 +39,18 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 		ref, err := tables.Put(ctx, h.Store, dir, "everything", rows)
 		return activities.SelectResult{Trajectories: ref, Rows: len(rows), Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, err
 	}
+	past, err := run.SideTable[run.TextRow](ctx, h.Store, in.Texts, "frequent texts")
+	if err != nil {
+		return activities.SelectResult{}, err
+	}
+	rewarded, err := run.Reward(rc, in.Settings, task, in.Branch, in.Rollout, rows, past)
+	if err != nil {
+		return activities.SelectResult{}, err
+	}
 	if in.Scores != nil {
-		scores, err := tables.Get[run.ScoreRow](ctx, h.Store, *in.Scores)
+		scores, err := run.SideTable[run.ScoreRow](ctx, h.Store, in.Scores, "scores")
 		if err != nil {
-			return activities.SelectResult{}, fmt.Errorf("scores: %w", err)
+			return activities.SelectResult{}, err
 		}
 		if err := run.AddEntropies(rows, scores); err != nil {
 			return activities.SelectResult{}, err

@@ -26,7 +26,7 @@ func supervise(rc *run.Context, in activities.CreditInput, batch []run.BatchRow,
 		}
 		added = run.SupervisedRows(shown, in.Iteration, like)
 	case spec.OwnSuccesses:
-		pool := run.SupervisedRows(run.Stretches(successes(rc, in, all)), in.Iteration, like)
+		pool := run.SupervisedRows(run.Stretches(successes(rc, in, all)), origin(in), like)
 		metrics["supervised/successes"] = canon.Float(len(pool))
 		for _, r := range buffer {
 			if r.Supervised {

@@ -49,6 +49,17 @@ func TestBatchRoundTrip(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A demonstration may be longer than what the policy can say: it is cut at the rows' width, as in a
+// warm start.
+func TestSupervisedRowsAreCut(t *testing.T) {
+	long := Stretch{Row: -1, Ids: []int32{7, 8, 9, 10}, Sampled: []bool{false, true, true, true}, Turns: []int32{0, 1, 1, 1}}
+	rows := SupervisedRows([]Stretch{long}, 3, someBatch()[0])
+	require.Len(t, rows, 1)
+	require.EqualValues(t, 3, rows[0].Length)
+	require.Equal(t, []int32{7, 8, 9}, rows[0].Ids)
+	require.Equal(t, []bool{false, true, true}, rows[0].Mask)
+}
+
 // Where the critic does not learn at every token, the batch says where it does.
 func TestBatchOfWhatTheCriticLearns(t *testing.T) {
 	rows := someBatch()

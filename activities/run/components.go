@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/envs"
@@ -175,9 +174,9 @@ func ReadTrajectories(ctx context.Context, s store.Store, trajectories store.Ref
 	if components == nil {
 		return rows, nil
 	}
-	parts, err := tables.Get[ComponentRow](ctx, s, *components)
+	parts, err := SideTable[ComponentRow](ctx, s, components, "components")
 	if err != nil {
-		return nil, fmt.Errorf("components: %w", err)
+		return nil, err
 	}
 	return rows, AddComponents(rows, parts)
 }
@@ -190,9 +189,7 @@ func episodeOf(rc *Context, task *Task, branch int, rollout activities.Rollout, 
 	out := rewards.Episode{Environment: env.Name(), Success: r.Success}
 	actions := make([][]string, r.Turns())
 	for k := range actions {
-		if r.Executed[k] > 0 {
-			actions[k] = strings.Split(r.Actions[k], " "+envs.Separator+" ")
-		}
+		actions[k] = r.Executes(k)
 	}
 	var states []rewards.State
 	_, _, err := envs.ReplayEach(env, a.Instance, a.Chance, actions, func(e envs.Episode) { states = append(states, rewards.StateOf(e)) })
@@ -250,14 +247,14 @@ func frequentTexts(m rewards.Module, episodes []rewards.Episode) []TextRow {
 	return out
 }
 
-// ReadTexts reads the texts that were frequent in the iteration before; nil is none.
-func ReadTexts(ctx context.Context, s store.Store, ref *store.Ref) ([]TextRow, error) {
+// SideTable reads a table that not every run has, called what in errors; nil for no reference.
+func SideTable[T any](ctx context.Context, s store.Store, ref *store.Ref, what string) ([]T, error) {
 	if ref == nil {
 		return nil, nil
 	}
-	rows, err := tables.Get[TextRow](ctx, s, *ref)
+	rows, err := tables.Get[T](ctx, s, *ref)
 	if err != nil {
-		return nil, fmt.Errorf("frequent texts: %w", err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	return rows, nil
 }

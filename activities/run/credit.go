@@ -120,13 +120,15 @@ type TrainingSignal struct {
 	Advantages, Returns [][]float64
 	// Learns is true at the tokens whose returns the critic learns; nil if it learns those of
 	// all.
-	Learns  [][]bool
+	Learns [][]bool
+	// Worth marks the rows that are worth a step, [rows]; nil unless the selection asks for it.
+	Worth   []bool
 	Metrics activities.Metrics
 }
 
 // Keep leaves out the rows that are not marked, [rows].
 func (s *TrainingSignal) Keep(marked []bool) {
-	s.Advantages, s.Returns, s.Learns = Kept(s.Advantages, marked), Kept(s.Returns, marked), Kept(s.Learns, marked)
+	s.Advantages, s.Returns, s.Learns, s.Worth = Kept(s.Advantages, marked), Kept(s.Returns, marked), Kept(s.Learns, marked), Kept(s.Worth, marked)
 }
 
 // Kept are the rows that are marked; nil for nil.
@@ -171,9 +173,18 @@ func (l *CreditInput) TrainingSignal(settings spec.Settings, rows []TrajectoryRo
 	if err := l.agentMetrics(advantages, out.Metrics); err != nil {
 		return out, fmt.Errorf("%s: %w: %w", c.Algorithm, err, store.ErrInvalid)
 	}
+	sampled := make([][]float64, len(rows))
+	for i := range rows {
+		sampled[i] = gather(l.Turns[i], advantages[i])
+	}
+	if least := settings.Selection.LeastAdvantage; least > 0 {
+		if out.Worth, err = credit.WorthAStep(sampled, least); err != nil {
+			return out, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+		}
+	}
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for i, r := range rows {
-		row := gather(l.Turns[i], advantages[i])
+		row := sampled[i]
 		for t := range row {
 			row[t] *= r.Weight
 			lo, hi = min(lo, row[t]), max(hi, row[t])

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/envs"
@@ -83,10 +82,8 @@ func (t *tally) add(r TrajectoryRow, firstOfGroup bool) {
 // count adds an episode's own figures and its calls of tools, if its environment has any.
 func (t *tally) count(env envs.Environment, r TrajectoryRow) {
 	var actions []string
-	for _, turn := range r.Actions {
-		if turn != "" {
-			actions = append(actions, strings.Split(turn, " "+envs.Separator+" ")...)
-		}
+	for k := range r.Actions {
+		actions = append(actions, r.Executes(k)...)
 	}
 	if tooled, ok := env.(envs.Tooled); ok {
 		t.countCalls(tooled, actions)

@@ -1,5 +1,11 @@
 package run
 
+import (
+	"strings"
+
+	"github.com/reprise-rl/reprise/envs"
+)
+
 // The rows of a run's tables. A table is Parquet (DuckDB and pandas read it);
 // rows are in the order of their index, which a trajectory keeps for its whole
 // life: row = group × group size + member.
@@ -87,7 +93,7 @@ type TrajectoryRow struct {
 	// Rewards and Penalties are one a turn.
 	Rewards   []float64 `parquet:"rewards,list"`
 	Penalties []float64 `parquet:"penalties,list"`
-	// Actions are the executed actions, one entry a turn, joined by " || ".
+	// Actions are the executed actions, one entry a turn, joined by " || "; see Executes.
 	Actions []string `parquet:"actions,list"`
 	// Executed, Effective and Invalid count the actions of each turn: executed,
 	// of these effective, and written but not legal.
@@ -98,8 +104,8 @@ type TrajectoryRow struct {
 	Valid     bool    `parquet:"valid"` // every turn was
 	// Truncated: a turn was cut by the length limit, or the episode by its context's.
 	Truncated bool `parquet:"truncated"`
-	// Selected says whether the update learns from this row's group. Weight is what its
-	// advantages are multiplied by.
+	// Selected says whether the update learns from this row. Weight is what its advantages
+	// are multiplied by.
 	Selected bool    `parquet:"selected"`
 	Weight   float64 `parquet:"weight"`
 	// Added are the weighted sums of the components of each turn, which have a table of
@@ -116,9 +122,20 @@ type TrajectoryRow struct {
 // Part is what a module of the spec's rewards gave to a whole trajectory.
 type Part struct {
 	Name   string
-	Weight float64 // the spec's
+	Weight float64 // in the iteration
 	Sum    float64 // over the turns, without the weight
 }
+
+// Executes are the actions that were executed in a turn, from 0.
+func (r TrajectoryRow) Executes(k int) []string {
+	if r.Actions[k] == "" {
+		return nil
+	}
+	return strings.Split(r.Actions[k], separator)
+}
+
+// separator stands between the actions of a turn.
+const separator = " " + envs.Separator + " "
 
 // TurnReward is what selection and credit read of a turn, from 0: the environment's reward,
 // the penalty and the components.

@@ -26,14 +26,12 @@ func ObserveStates(ctx context.Context, s store.Store, in activities.CreditInput
 	if !c.ObservesStates() {
 		return nil, nil, nil
 	}
-	if in.States != nil {
-		rows, err := tables.Get[StateValueRow](ctx, s, *in.States)
-		if err != nil {
-			return nil, nil, fmt.Errorf("values of states: %w", err)
-		}
-		for _, r := range rows {
-			past = append(past, credit.StateValue{Key: r.StateKey, Count: int(r.Count), Value: r.Value})
-		}
+	before, err := SideTable[StateValueRow](ctx, s, in.States, "values of states")
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range before {
+		past = append(past, credit.StateValue{Key: r.StateKey, Count: int(r.Count), Value: r.Value})
 	}
 	if in.Rollout != nil && in.Rollout.Update > 0 {
 		return past, in.States, nil // the rollout has been seen

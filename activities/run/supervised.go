@@ -43,7 +43,7 @@ func Imitate(batches []model.MicroBatch, rows []BatchRow, b int, coefficient flo
 }
 
 // SupervisedRows lays stretches out as supervised rows of an iteration's batch, whose other
-// rows have the fields that like has.
+// rows have the fields that like has. A stretch that is wider than these is cut.
 func SupervisedRows(of []Stretch, iteration int, like BatchRow) []BatchRow {
 	width := len(like.Ids)
 	zeros := func(wanted bool) []float32 {
@@ -55,7 +55,7 @@ func SupervisedRows(of []Stretch, iteration int, like BatchRow) []BatchRow {
 	var out []BatchRow
 	for _, p := range of {
 		r := BatchRow{
-			Row: p.Row, Origin: int32(iteration), Length: int32(len(p.Ids)), Supervised: true,
+			Row: p.Row, Origin: int32(iteration), Supervised: true,
 			Ids: make([]int32, width), Turns: make([]int32, width), Mask: make([]bool, width), Old: zeros(true), Advantages: zeros(true),
 			Returns: zeros(like.Returns != nil), OldValues: zeros(like.OldValues != nil),
 			Reference: zeros(like.Reference != nil), Rollout: zeros(like.Rollout != nil),
@@ -63,7 +63,7 @@ func SupervisedRows(of []Stretch, iteration int, like BatchRow) []BatchRow {
 		if like.Learns != nil {
 			r.Learns = make([]bool, width)
 		}
-		copy(r.Ids, p.Ids)
+		r.Length = int32(copy(r.Ids, p.Ids))
 		copy(r.Turns, p.Turns)
 		copy(r.Mask, p.Sampled)
 		out = append(out, r)
@@ -74,18 +74,18 @@ func SupervisedRows(of []Stretch, iteration int, like BatchRow) []BatchRow {
 // Demonstrations are n episodes of the environments' solvers, drawn from an address: each
 // environment of a mixture has its share of them.
 func (rc *Context) Demonstrations(n int, settings spec.RolloutSettings, at draw.Address) ([]Stretch, error) {
-	s, first := rc.Training, int(at.Iteration)%mixtureRound*n
-	before, after := s.Parts.Counts(first), s.Parts.Counts(first+n)
+	s := rc.Training
 	var out []Stretch
-	for i, part := range s.Parts {
-		if after[i] == before[i] {
+	for i, rows := range s.Shares(int(at.Iteration), n) {
+		if rows == 0 {
 			continue
 		}
+		part := s.Parts[i]
 		own := at
 		own.Purpose = at.Purpose.With(draw.Purpose(part.Label))
 		shown := s.Shown(part.Environment) // at most a window, so that an episode is one row
 		shown.Turns, shown.Demonstrations = settings.Limit(shown.Turns), 1
-		episodes, err := starter.Transcripts(rc.Tokenizer, part.Environment, s.Protocol, shown, after[i]-before[i], own)
+		episodes, err := starter.Transcripts(rc.Tokenizer, part.Environment, s.Protocol, shown, rows, own)
 		if err != nil {
 			return nil, err
 		}
@@ -95,10 +95,6 @@ func (rc *Context) Demonstrations(n int, settings spec.RolloutSettings, at draw.
 	}
 	return out, nil
 }
-
-// mixtureRound is the number of iterations after which the turns of a mixture's environments
-// repeat, so that small shares are shown in some of them.
-const mixtureRound = 256
 
 // turnNumbers numbers the turns of an episode's sampled ids, from 1.
 func turnNumbers(sampled []bool) []int32 {

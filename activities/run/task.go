@@ -63,6 +63,20 @@ func (s *Task) play(e spec.Environment) error {
 // whose share is less than one group plays in only some iterations.
 const orderRounds = 64
 
+// shareRounds is the number of steps after which the shares of the environments in n rows repeat.
+const shareRounds = 256
+
+// Shares is how many of n transcripts of a step each environment has, [parts]. A share that is less
+// than one of them has one in some steps.
+func (s *Task) Shares(step, n int) []int {
+	first := step % shareRounds * n
+	shares, before := s.Parts.Counts(first+n), s.Parts.Counts(first)
+	for i := range shares {
+		shares[i] -= before[i]
+	}
+	return shares
+}
+
 // Shown says which turns of an episode transcripts of an environment show. With a window, the
 // first turns stand for all, because later windows look like these. Of an environment of several
 // roles each turn is shown, since the first is one role's.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 )
@@ -59,7 +58,7 @@ func Trajectories(s *Task, turns []Turn) []TrajectoryRow {
 			r.RolloutLogProbs = append(r.RolloutLogProbs, g.RolloutLogProbs...)
 			r.Rewards = append(r.Rewards, st.Reward)
 			r.Penalties = append(r.Penalties, st.Penalty)
-			r.Actions = append(r.Actions, strings.Join(st.Actions, " "+envs.Separator+" "))
+			r.Actions = append(r.Actions, strings.Join(st.Actions, separator))
 			r.Executed = append(r.Executed, int32(len(st.Actions)))
 			r.Effective = append(r.Effective, st.Effective)
 			r.Invalid = append(r.Invalid, st.Invalid)

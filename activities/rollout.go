@@ -1,0 +1,117 @@
+package activities
+
+import (
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Rollout names a set of episodes: an iteration's, or an evaluation's.
+type Rollout struct {
+	// Evaluation is nil for training.
+	Evaluation *EvaluationOf `json:"evaluation,omitempty"`
+	Iteration  int           `json:"iteration"`
+	// Round counts the rounds of the iteration's rollout, from 0; each has other
+	// groups.
+	Round int `json:"round,omitempty"`
+}
+
+// EvaluationOf says which suite is rolled out and where its artifacts go.
+type EvaluationOf struct {
+	// Suite is the name of one of the spec's suites.
+	Suite string `json:"suite"`
+	// Apart is the id of the Evaluate workflow that evaluates; empty for an evaluation
+	// that is part of the run and named by its manifest. The artifacts of an Evaluate
+	// workflow are outside the runs, where gc does not look.
+	Apart string `json:"apart,omitempty"`
+}
+
+// GenerateInput asks for one turn's samples.
+type GenerateInput struct {
+	Policy   Version          `json:"policy"`
+	Rollout  Rollout          `json:"rollout"`
+	Settings spec.Settings    `json:"settings"`
+	Turn     int              `json:"turn"`            // from 1
+	Turns    []store.TurnRefs `json:"turns,omitempty"` // the turns before it
+	// Pieces are the tables of the pieces of this turn that are done, in their order; see
+	// spec.Limits.
+	Pieces []store.Ref `json:"pieces,omitempty"`
+}
+
+// GenerateResult names the turn's generate table.
+type GenerateResult struct {
+	// Table has all rows of the turn, or those of a piece if More.
+	Table store.Ref `json:"table"`
+	// More says that another piece follows.
+	More      bool      `json:"more,omitempty"`
+	Telemetry Telemetry `json:"telemetry"`
+}
+
+// StepInput asks for the environment's answer to a turn.
+type StepInput struct {
+	Run      Run              `json:"run"`
+	Branch   int              `json:"branch"`
+	Rollout  Rollout          `json:"rollout"`
+	Turn     int              `json:"turn"`
+	Turns    []store.TurnRefs `json:"turns,omitempty"` // the turns before it
+	Generate store.Ref        `json:"generate"`
+	// TurnLimit ends episodes after a turn before the last one of their task; 0 is no such.
+	TurnLimit int `json:"turn_limit,omitempty"`
+}
+
+// StepResult names the turn's step table.
+type StepResult struct {
+	Table     store.Ref `json:"table"`
+	Alive     int       `json:"alive"` // episodes that continue
+	Telemetry Telemetry `json:"telemetry"`
+}
+
+// SelectInput asks for the trajectories of a rollout and the groups to keep.
+type SelectInput struct {
+	Run      Run              `json:"run"`
+	Branch   int              `json:"branch"`
+	Rollout  Rollout          `json:"rollout"`
+	Settings spec.Settings    `json:"settings"`
+	Turns    []store.TurnRefs `json:"turns"` // of all rounds
+	// Texts are those that were frequent in the iteration before, if a reward reads them.
+	Texts *store.Ref `json:"texts,omitempty"`
+	// Everything asks for the trajectories of all groups as if they were selected, for Score:
+	// the selection ranks by exact entropies. Scores are then its table, for the selection itself.
+	Everything bool       `json:"everything,omitempty"`
+	Scores     *store.Ref `json:"scores,omitempty"`
+}
+
+// SelectResult names the trajectories and counts what was kept.
+type SelectResult struct {
+	// More asks for another round of the rollout: too few groups vary. Nothing is
+	// stored then.
+	More         bool      `json:"more,omitempty"`
+	Trajectories store.Ref `json:"trajectories"`
+	// Components is the table of the rewards in parts, and Texts the table of the frequent
+	// texts. Each is nil if the spec asks for no such rewards.
+	Components *store.Ref `json:"components,omitempty"`
+	Texts      *store.Ref `json:"texts,omitempty"`
+	Rows       int        `json:"rows"` // rows selected; 0: the update is skipped
+	// Parts are the rows for each of the iterations that learn from the rollout;
+	// absent if there is one.
+	Parts     []int     `json:"parts,omitempty"`
+	Metrics   Metrics   `json:"metrics"`
+	Telemetry Telemetry `json:"telemetry"`
+}
+
+// MeasureInput asks for an evaluation's figures.
+type MeasureInput struct {
+	Run     Run     `json:"run"`
+	Branch  int     `json:"branch"`
+	Rollout Rollout `json:"rollout"`
+	Version int     `json:"version"`
+	State   string  `json:"state"` // the version's state fingerprint
+	// Fingerprint is the fingerprint of the device: the bits belong to it.
+	Fingerprint string           `json:"fingerprint"`
+	Turns       []store.TurnRefs `json:"turns"`
+}
+
+// MeasureResult is an evaluation as a manifest names it.
+type MeasureResult struct {
+	Evaluation store.EvaluationRef `json:"evaluation"`
+	Telemetry  Telemetry           `json:"telemetry"`
+}
