@@ -153,7 +153,7 @@ func (t *train) handle(ctx workflow.Context) error {
 				return errNotReady
 			}
 			if spec.SetBySchedule(t.plan.Schedule, c.Path) {
-				return fmt.Errorf("%s: the run's schedule sets it; roll back and fork the run to go on with another schedule", c.Path)
+				return fmt.Errorf("%s: the run's schedule sets it; a fork of the run (from) can have another schedule", c.Path)
 			}
 			_, err := t.Settings.Apply(c)
 			return err

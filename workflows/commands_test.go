@@ -137,6 +137,30 @@ func TestChangeKnobBeforeFirstIteration(t *testing.T) {
 	require.Equal(t, 0.5, s.commits[0].Settings.Rollout.Temperature)
 }
 
+// The schedule has the last word on its fields: a change of one of them is refused by name. A change
+// of another field holds beside it.
+func TestChangeKnobBesideASchedule(t *testing.T) {
+	s := &stage{plan: testPlan(), base: true}
+	s.plan.EvaluateEvery = 0
+	s.plan.Schedule = []spec.Scheduled{{Field: "update.learning_rate", From: 1, Value: 1e-4}}
+	p := newPlay(t, s)
+	var refused, accepted *answer
+	p.when("Generate", 1, func() {
+		refused = p.send("change-knob", knob("update.learning_rate", "0.01"))
+		accepted = p.send("change-knob", knob("update.entropy_coefficient", "0.5"))
+	})
+	p.train(nil)
+	p.result()
+	require.False(t, refused.accepted)
+	require.EqualError(t, refused.err, "update.learning_rate: the run's schedule sets it; a fork of the run (from) can have another schedule")
+	require.Equal(t, "update.entropy_coefficient holds from iteration 1 on", accepted.text)
+	want := s.plan.Settings
+	require.Equal(t, want, s.commits[0].Settings)
+	want.Update.LearningRate, want.Update.EntropyCoefficient = 1e-4, 0.5
+	require.Equal(t, want, s.commits[1].Settings)
+	require.Equal(t, want, s.commits[2].Settings)
+}
+
 func TestRefusedCommands(t *testing.T) {
 	for _, c := range []struct {
 		change spec.Change
