@@ -23,7 +23,7 @@ func Extend(chain string, s Step, done, success bool) string {
 	return digest(b.String())
 }
 
-// chainOf is the chain after an answer's steps. An episode goes on between two steps: it is
+// chainOf is the chain after an answer's steps. An episode continues between two steps: it is
 // neither done nor solved there.
 func (a Answer) chainOf(chain string) string {
 	for i, s := range a.Steps {

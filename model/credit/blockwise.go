@@ -16,9 +16,9 @@ var blockwise = Algorithm{
 	},
 }
 
-// Achieved are outcomes for Blockwise where nothing else says what the turns before achieved:
-// the number of turns before with a reward above 0, [rows][turns]. With one turn that can
-// earn a reward it is the outcome of the paper: whether the first answer was right.
+// Achieved gives the outcomes that Blockwise compares by: for each turn, the number of turns
+// before it with a reward above 0, [rows][turns]. With two answers the second turn's is the
+// outcome of the paper: whether the first answer was right.
 func Achieved(rewards [][]float64) [][]int {
 	out := make([][]int, len(rewards))
 	for row, turns := range rewards {

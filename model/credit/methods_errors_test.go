@@ -65,7 +65,7 @@ func TestWorthAStep(t *testing.T) {
 	rows := [][]float64{{0, .005}, {0, -.01}, {}, {math.NaN()}}
 	got, err := WorthAStep(rows, .01)
 	require.NoError(t, err)
-	require.Equal(t, []bool{false, true, false, true}, got, "what is not a number goes on to the update, which skips its step")
+	require.Equal(t, []bool{false, true, false, true}, got, "what is not a number reaches the update, which skips its step")
 	got, err = WorthAStep(rows, 0)
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, true, true, true}, got)

@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/collapse"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Curve is how a metric is shown.
@@ -33,9 +34,8 @@ func Curves() []Curve {
 	}
 }
 
-// curves are the curves of the page's head: with rewards in parts, what each paid stands
-// behind the environment's reward and success, so that a part that a policy games is seen: it
-// rises, and success falls.
+// curves are the curves at the head of the page. With rewards in parts, one of each part follows
+// success, so that a part that the policy games is visible: it rises while success falls.
 func (r *Run) curves() []Curve {
 	all := Curves()
 	if len(r.Spec.Rewards) == 0 {
@@ -43,9 +43,13 @@ func (r *Run) curves() []Curve {
 	}
 	parts := []Curve{{Name: "reward/weighted_mean", Title: "Reward with parts", Help: "What selection and credit read: the environment's reward, penalties, and weight × value of each part."}}
 	for _, part := range r.Spec.Rewards {
+		weight := short(part.Weight)
+		if spec.SetBySchedule(r.Spec.Schedule, "rewards."+part.Name+".weight") {
+			weight = "the weight that the schedule gives it"
+		}
 		parts = append(parts, Curve{
 			Name: "reward/" + part.Name + "/mean", Title: "Part: " + part.Name,
-			Help: "Mean of what an episode gets, times " + short(part.Weight) + " in the reward with parts. If it rises and success falls, the part is gamed.",
+			Help: "Mean of what an episode gets, times " + weight + " in the reward with parts. If it rises and success falls, the part is gamed.",
 		})
 	}
 	at := 1 + slices.IndexFunc(all, func(c Curve) bool { return c.Name == collapse.MetricSuccess })

@@ -285,7 +285,7 @@ func TestWriteSinkFails(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrUnavailable)
 }
 
-// Rewards in parts have curves behind success, and stand in the turns of episodes.
+// Rewards in parts have curves after success, and episodes show them by turn.
 func TestWriteRewardsInParts(t *testing.T) {
 	s := shape()
 	s.Rewards = []string{"progress"}

@@ -23,7 +23,7 @@ Chance is drawn for each member or, as in RAGEN's code, for a whole group. Every
 setting has several seeds. Detectors warn and change nothing.
 
 Each run's record is a line of FOLDER/records.jsonl and not computed again, so that a
-study that was interrupted goes on, and more seeds can be added: of the same size and
+study that was interrupted continues, and more seeds can be added: of the same size and
 on a device of the same fingerprint, or another --out is asked for at once. Seed 1 of
 all settings comes first, then seed 2. Tables and plots are drawn from the records at
 the end, and are the same for the same records.
@@ -31,7 +31,7 @@ the end, and are the same for the same records.
 With --planted it plants a collapse instead: Train workflows on their own dev stack,
 whose learning rate is raised by knob after iteration 20. It ends with status 1 if a
 run does not roll back, or ends worse than it was before. With --planted-supervised the
-runs go on without a rollback, and a quarter of an update's rows are imitated.
+runs continue without a rollback, and a quarter of an update's rows are imitated.
 
 With --mechanism it trains nothing: it sets every advantage beside the true one on lakes
 of 2 x 2, which it enumerates, and prints bias, noise and wrong signs over 1,000 groups.
@@ -70,7 +70,7 @@ That takes a second, and no device.`,
 	f.BoolVar(&planted, "planted", false, "plant a collapse and let the runs roll back")
 	f.Float64Var(&o.Rate, "planted-rate", 0.1, "the learning rate that is set: about a hundred times too high for a starter")
 	stack.AddWorkerFlags(f, &o.Worker, 20*time.Second)
-	f.StringVar(&o.Supervised, "planted-supervised", "", "go on through the collapse without a rollback, with supervised rows: none, demonstrations or own_successes")
+	f.StringVar(&o.Supervised, "planted-supervised", "", "continue through the collapse without a rollback, with supervised rows: none, demonstrations or own_successes")
 	cmd.MarkFlagsMutuallyExclusive("mechanism", "planted")
 	return cmd
 }

@@ -85,7 +85,7 @@ func TestFaultsAreRefusedByKind(t *testing.T) {
 		_, err = playOne(s)
 		require.ErrorIs(t, err, kind, fault)
 		_, err = foreign.Connect(context.Background(), "guess", nil, p.Call)
-		require.NoError(t, err, "%s: the pool goes on", fault)
+		require.NoError(t, err, "%s: the pool continues", fault)
 	}
 }
 

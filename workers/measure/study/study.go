@@ -27,7 +27,7 @@ type Options struct {
 	Size Size
 	// Rate is the learning rate that [Plant] sets.
 	Rate float64
-	// Supervised makes the runs of [Plant] go on through the collapse, without a rollback: with
+	// Supervised makes the runs of [Plant] continue through the collapse, without a rollback: with
 	// supervised rows of this origin, or with [NoRows]. Empty leaves both as they are.
 	Supervised string
 }
