@@ -30,8 +30,9 @@ func TestRollbackAbandonsTheRunningIteration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, p := collapsing(t, -1, 0, collapse.Warn)
 			s.plan.EvaluateEvery = 1
-			lost := func() {}
+			lost, gone := func() {}, ""
 			if c.disturb == nil {
+				gone = "session-1"
 				p.loseAt(c.at, 4)
 				lost = p.hooks[c.at+" 4"]
 				c.disturb = func(*play) { lost() }
@@ -60,6 +61,9 @@ func TestRollbackAbandonsTheRunningIteration(t *testing.T) {
 			at := slices.IndexFunc(calls, func(c call) bool { return c.name == "Find" })
 			var names []string
 			for _, call := range calls[at:] {
+				if call.queue == gone {
+					continue // the activity of a lost session may begin late
+				}
 				names = append(names, call.name)
 				if in, ok := call.input.(activities.RestoreInput); ok {
 					require.Nil(t, in.Pending, "no update of the iteration that was left")

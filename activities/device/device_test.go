@@ -313,7 +313,7 @@ func TestLease(t *testing.T) {
 	e := r.Device.Engine
 	state := e.state
 	require.NotNil(t, state)
-	release, _, err := e.acquire(t.Context(), activities.Run{ID: "holder"})
+	release, _, err := e.acquire(t.Context(), r.Run)
 	require.NoError(t, err)
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
