@@ -108,8 +108,11 @@ func (t *Tokenizer) learnTail() error {
 	t.closing, t.tail, t.trims = -1, [2]string{}, false
 	masked, marks := mask([]Message{{Role: "user"}, {Role: "assistant"}, {Role: "user"}})
 	text, err := t.template.render(masked, true)
-	if errors.Is(err, ErrRenderer) {
+	switch {
+	case errors.Is(err, ErrRenderer):
 		return err
+	case err != nil: // it fails on the next probe too, perhaps after all its time
+		return nil
 	}
 	masked[2].Content = " \n" + marks[2] + "\n "
 	spaced, err := t.template.render(masked, true)
