@@ -82,7 +82,7 @@ func forked(t *testing.T, opened *model.Device, s store.Store) {
 
 // Any iteration computed again gives the same bits, and nothing is written.
 func TestReplayIteration(t *testing.T) {
-	device, err := model.OpenDevice(model.DeviceOptions{})
+	device, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
 	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
 	defer device.Close()
 	s := store.NewMemory()
@@ -137,7 +137,7 @@ func TestReplayIteration(t *testing.T) {
 
 	// Of a build with other programs nothing is compared, also where no iteration before it
 	// says which programs it needs.
-	other, err := model.OpenDevice(model.DeviceOptions{Other: model.OtherBuild{Program: "forward"}})
+	other, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile, Other: model.OtherBuild{Program: "forward"}})
 	require.NoError(t, err)
 	defer other.Close()
 	r, err = ReplayIteration(t.Context(), s, other, "again", 0, func(string) {})

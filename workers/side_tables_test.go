@@ -29,7 +29,7 @@ const partsSpec = `{
 // Side tables are as safe as the trajectories beside them: verify names one that is gone or
 // altered, gc keeps them, and replay computes them again and compares.
 func TestSideTables(t *testing.T) {
-	opened, err := model.OpenDevice(model.DeviceOptions{})
+	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
 	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)

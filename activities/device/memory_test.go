@@ -40,7 +40,7 @@ func TestHostMemoryIsOneTensor(t *testing.T) {
 	}
 	const largest = 4 * 20_000 * 512
 	state := 12 * c.Parameters()
-	d, err := model.OpenDevice(model.DeviceOptions{})
+	d, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
 	require.NoError(t, err)
 	defer d.Close()
 	p, err := d.Programs(c, nil, model.Shapes{})

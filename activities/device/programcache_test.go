@@ -23,7 +23,7 @@ type cachedWorker struct {
 // cached starts a worker of a process of its own on a folder of programs.
 func cached(t *testing.T, r *testRun, dir string) *cachedWorker {
 	t.Helper()
-	d, err := model.OpenDevice(model.DeviceOptions{ProgramCache: dir, Warn: func(problem string) { t.Log(problem) }})
+	d, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile, ProgramCache: dir, Warn: func(problem string) { t.Log(problem) }})
 	require.NoError(t, err)
 	t.Cleanup(d.Close)
 	w := &cachedWorker{testRun: r}

@@ -55,7 +55,7 @@ func tinySpec(t *testing.T, edits ...string) json.RawMessage {
 
 // device is the one device of all tests: a program is compiled once.
 var device = sync.OnceValues(func() (*Engine, error) {
-	d, err := model.OpenDevice(model.DeviceOptions{})
+	d, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
 	if err != nil {
 		return nil, fmt.Errorf("these tests compute: run `make plugin`, or set REPRISE_PJRT_PLUGIN: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 // acts. The clip does only where an iteration's first steps went far, so they are made
 // to: the learning rate is raised.
 func TestTwinRuns(t *testing.T) {
-	opened, err := model.OpenDevice(model.DeviceOptions{})
+	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
 	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)

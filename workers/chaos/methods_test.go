@@ -73,15 +73,13 @@ func nervous(warmUp int) map[string]any {
 	}
 }
 
-// unoptimized halves what a new worker compiles before it works, which is most of
-// what these tests cost. With -full the programs are the same as in every other run.
-const unoptimized = "--xla_backend_optimization_level=0"
-
+// xlaFlags shorten what a new worker compiles before it works, which is most of what these
+// tests cost. With -full the programs are the same as in every other run.
 func xlaFlags() string {
 	if *full {
 		return ""
 	}
-	return unoptimized
+	return model.QuickCompile
 }
 
 // ofMethods is a lane whose workers compile so. They may be silent for longer than

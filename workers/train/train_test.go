@@ -31,7 +31,7 @@ const (
 
 // engine is the one device of all tests.
 var engine = sync.OnceValues(func() (*device.Engine, error) {
-	opened, err := model.OpenDevice(model.DeviceOptions{})
+	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
 	if err != nil {
 		return nil, fmt.Errorf("these tests compute: run `make plugin`, or set REPRISE_PJRT_PLUGIN: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func TestRunsAreRecorded(t *testing.T) {
-	opened, err := model.OpenDevice(model.DeviceOptions{})
+	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
 	require.NoError(t, err)
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)
