@@ -23,13 +23,18 @@ var (
 		"gdpo", "empg", "blockwise", "turn-returns", "gfpo", "pyvision",
 		"star", "successes", "demonstrations", "growing-turns", "score",
 	}
+	// rewards are presets in which a part of the reward changes what is learned: docs/rewards.md
+	// has what each learned.
+	rewards = []string{
+		"reward-checklist", "reward-checklist-tools", "reward-gamed", "reward-length", "reward-progress", "reward-state", "reward-tools",
+	}
 	// smallLakes are methods on lakes of 2 × 2 or 3 × 3 instead of 4 × 4.
 	smallLakes = []string{"gspo-turn", "reinforce-pp-verl", "tis-turn", "empg", "blockwise", "turn-returns", "growing-turns"}
 )
 
 // trains are the presets that start a run.
 func trains() []string {
-	all := append(append([]string(nil), runs...), methods...)
+	all := slices.Concat(runs, methods, rewards)
 	slices.Sort(all)
 	return all
 }
@@ -84,6 +89,19 @@ func TestMethodsAreAlikeButForTheMethod(t *testing.T) {
 			}
 			require.InDelta(t, 128, train.Rollout.Trajectories(), 8, "as many trajectories as RAGEN has")
 		})
+	}
+}
+
+// The presets of rewards have one part each beside the environment's reward, and are small enough for
+// three seeds in minutes.
+func TestRewardsHaveOnePart(t *testing.T) {
+	for _, name := range rewards {
+		train := decode(t, name)
+		require.Len(t, train.Rewards, 1, name)
+		require.NotZero(t, train.Rewards[0].Weight, name)
+		require.LessOrEqual(t, train.Iterations*train.Rollout.Trajectories(), 30*128, name)
+		require.Equal(t, train.Iterations, train.Evaluation.Every, "%s is measured before and after", name)
+		require.True(t, strings.HasSuffix(train.Description, "."), "a sentence")
 	}
 }
 

@@ -132,6 +132,19 @@ func adapters(rank int) map[string]any {
 	return map[string]any{"policy": policy, "update.learning_rate": 3e-3}
 }
 
+// second is the small policy with the words of the second tokenizer, and with claims of the
+// state in its transcripts or without.
+func second(claims bool) map[string]any {
+	policy := maps.Clone(onBandit["policy"].(map[string]any))
+	policy["starter"] = maps.Clone(policy["starter"].(map[string]any))
+	policy["starter"].(map[string]any)["tokenizer"] = 2
+	if claims {
+		policy["warm_start"] = maps.Clone(policy["warm_start"].(map[string]any))
+		policy["warm_start"].(map[string]any)["claims"] = true
+	}
+	return policy
+}
+
 // starting is a policy that starts from a tiny model of another family, and is taught the
 // format.
 func starting(model string) map[string]any {
@@ -189,6 +202,10 @@ var families = []*family{
 		{preset: "clip-turns", change: map[string]any{"update.minibatch": 4}, kills: inUpdate, steps: 2},
 		{preset: "turn-gae", kills: withModel},
 		{preset: "gigpo", kills: withModel},
+		// What Select wrote of the parts is there when the next worker selects, and the texts of an
+		// iteration are read in the next one by another worker than wrote them.
+		{preset: "reward-state", change: map[string]any{"policy": second(true), "rollout.think": true, "rollout.max_new_tokens": 24},
+			kills: []string{"Select#1/written/1", "Step#2/inside/1"}},
 	}},
 	{name: "surrogates", scale: onBandit, full: true, methods: []method{
 		{preset: "cispo", change: halves, kills: inUpdate, steps: 2},
@@ -197,6 +214,16 @@ var families = []*family{
 	}},
 	{name: "parts", scale: onBandit, full: true, methods: []method{
 		{preset: "gdpo", kills: inUpdate},
+		{preset: "reward-length", kills: []string{"Select#1/written/1", "Find/begin/1"}},
+	}},
+	{name: "rewards", scale: onLake, full: true, methods: []method{
+		{preset: "reward-progress", kills: inUpdate},
+		{preset: "reward-checklist", kills: []string{"Select#1/written/1", "Find/begin/1"}},
+		{preset: "reward-gamed", kills: inScore},
+	}},
+	{name: "tools", scale: small(map[string]any{"policy": second(false), "rollout.max_new_tokens": 16}), full: true, methods: []method{
+		{preset: "reward-tools", kills: []string{"Select#1/written/1", "Step#2/inside/1"}},
+		{preset: "reward-checklist-tools", kills: inScore},
 	}},
 	{name: "choices", scale: onBandit, full: true, methods: []method{
 		{preset: "gfpo", change: map[string]any{"selection.members": 2}, kills: inUpdate},

@@ -15,11 +15,11 @@ func learnCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "learn",
-		Short: "check that policies learn the right thing: bandit, FrozenLake, Sokoban, roles, three seeds each",
+		Short: "check that policies learn the right thing: bandit, FrozenLake, Sokoban, roles, rewards, three seeds each",
 		Long: `Trains in several settings with three seeds each, as Train workflows on its own dev
 stack, and measures the success on fixed instances before and after. A second table
-has the success of the episodes sampled while the bandits are trained. It ends with
-status 1 if a promise is broken. The bandit's high arm pays 1 with probability p,
+has the success of the episodes sampled during the short runs, and a third the metrics
+that parts of a reward are about. It ends with status 1 if a promise is broken. The bandit's high arm pays 1 with probability p,
 the low arm 0.15 for certain, and success is the share of the high arm:
 
   p = 0.25, a quarter of the groups kept   from 35–65 % to at least 90 %
@@ -33,11 +33,15 @@ the low arm 0.15 for certain, and success is the share of the high arm:
   FrozenLake, Sokoban (several turns)      success rises by 3 standard errors
   a lake for two, by Dr. MAS               the same
   a lake for two, by GRPO                  no promise: to compare
+  rewards in parts (reward-NAME)           the part's metric ends in a range that it has not
+                                           without the part; reward-NAME-unpaid measures the
+                                           part and does not pay it, to compare
 
 With --dir the stack's data is kept, and interrupted runs resume.`,
 		Example: `  reprise learn
   reprise learn --seeds 1 --only p25-keep25
   reprise learn --only sokoban
+  reprise learn --only reward-gamed
   reprise learn --dir .reprise/learn --json`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {

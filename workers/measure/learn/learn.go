@@ -31,11 +31,22 @@ type Outcome struct {
 	// Rise is the difference of success in standard errors of the difference.
 	Rise float64 `json:"rise"`
 	// Curve is the success of the sampled episodes of each iteration, a share.
-	Curve      []float64 `json:"curve,omitempty"`
-	Iterations int       `json:"iterations"`
-	Seconds    float64   `json:"seconds"`
+	Curve []float64 `json:"curve,omitempty"`
+	// Measured has the setting's metrics, and then success.
+	Measured   []Measured `json:"measured,omitempty"`
+	Iterations int        `json:"iterations"`
+	Seconds    float64    `json:"seconds"`
 	// Broken is the promise that the run broke, in words.
 	Broken string `json:"broken,omitempty"`
+}
+
+// Measured is a metric of the sampled episodes at the beginning of a run and at its end.
+type Measured struct {
+	Metric string `json:"metric"`
+	// First and Last are the means over the few first and the few last iterations, of those
+	// that have the metric; nil if none has.
+	First *float64 `json:"first,omitempty"`
+	Last  *float64 `json:"last,omitempty"`
 }
 
 // Figure is what one evaluation measured.
@@ -154,17 +165,29 @@ func train(ctx context.Context, on stack.Servers, s Setting, seed int, progress 
 	}
 	out.Before, out.After = figureOf(r.First), figureOf(r.Last)
 	out.Rise = rise(out.Before, out.After)
-	out.Broken = s.broken(out)
-	if out.Curve, err = curve(ctx, on.Bucket, out.Run); err != nil {
+	chain, err := chainOf(ctx, on.Bucket, out.Run)
+	if err != nil {
 		return out, err
 	}
+	for _, link := range chain {
+		out.Curve = append(out.Curve, float64(link.Manifest.Metrics[success]))
+	}
+	if len(s.Metrics) > 0 {
+		for _, name := range append(slices.Clone(s.Metrics), success) {
+			out.Measured = append(out.Measured, measured(chain, name))
+		}
+	}
+	out.Broken = s.broken(out)
 	fmt.Fprintf(progress, "%-22s done in %.0f s: success %.1f %% to %.1f %%, mean reward %.3f to %.3f\n",
 		out.Run, out.Seconds, 100*out.Before.Success, 100*out.After.Success, out.Before.Reward, out.After.Reward)
 	return out, nil
 }
 
-// curve is the success of each iteration's episodes, as the manifests of a run say.
-func curve(ctx context.Context, s store.Store, run string) ([]float64, error) {
+// success is the metric that every setting is about.
+const success = "success/mean"
+
+// chainOf reads the manifests of a run that has ended.
+func chainOf(ctx context.Context, s store.Store, run string) (store.Chain, error) {
 	head, err := store.Head(ctx, s, run)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", run, err)
@@ -173,11 +196,29 @@ func curve(ctx context.Context, s store.Store, run string) ([]float64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", run, err)
 	}
-	out := make([]float64, len(chain))
-	for i, link := range chain {
-		out[i] = float64(link.Manifest.Metrics["success/mean"])
+	return chain, nil
+}
+
+// few is how many iterations the beginning and the end of a run are in a table of metrics.
+const few = 5
+
+// measured is a metric of a run's beginning and end.
+func measured(chain store.Chain, metric string) Measured {
+	mean := func(links store.Chain) *float64 {
+		var values []float64
+		for _, link := range links {
+			if v, ok := link.Manifest.Metrics[metric]; ok {
+				values = append(values, float64(v))
+			}
+		}
+		if len(values) == 0 {
+			return nil
+		}
+		m := statistics.Mean(values, 0.95).Mean
+		return &m
 	}
-	return out, nil
+	n := min(few, len(chain))
+	return Measured{Metric: metric, First: mean(chain[:n]), Last: mean(chain[len(chain)-n:])}
 }
 
 // broken is the promise that a run broke, or "".
@@ -190,6 +231,10 @@ func (s Setting) broken(r Outcome) string {
 		return fmt.Sprintf("ended at %.1f %%", 100*r.After.Success)
 	case s.Rises > 0 && !(r.Rise >= s.Rises):
 		return fmt.Sprintf("rose by %.1f", r.Rise)
+	case s.Ends != nil && r.Measured[0].Last == nil:
+		return fmt.Sprintf("%s is absent", r.Measured[0].Metric)
+	case s.Ends != nil && outside(*r.Measured[0].Last, s.Ends):
+		return fmt.Sprintf("%s ended at %.2f", r.Measured[0].Metric, *r.Measured[0].Last)
 	}
 	return ""
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -23,6 +25,13 @@ func TestLessonSpecs(t *testing.T) {
 			require.EqualValues(t, 3, s.Seed)
 			require.Equal(t, 256, s.Evaluation.Suites[0].Rows())
 			require.Positive(t, s.Evaluation.Every)
+			if len(l.Metrics) > 0 {
+				require.Len(t, s.Rewards, 1)
+				require.NotZero(t, s.Rewards[0].Weight)
+				require.Equal(t, strings.HasSuffix(l.Name, "-unpaid"), len(s.Schedule) > 0)
+				require.Equal(t, len(s.Schedule) == 0, l.Ends != nil)
+				return
+			}
 			if l.Preset != "bandit-demo" {
 				require.Greater(t, s.Rollout.Turns, 1)
 				require.Equal(t, 0.5, s.Evaluation.Temperature)
@@ -65,6 +74,38 @@ func TestLessonPromises(t *testing.T) {
 	require.Equal(t, "rose by 2.8", rises.broken(Outcome{Rise: 2.83}))
 	require.Equal(t, "rose by NaN", rises.broken(Outcome{Rise: math.NaN()}))
 	require.Empty(t, rises.broken(Outcome{Rise: 3}))
+
+	ended := 0.79
+	promise := Setting{Ends: &[2]float64{0.8, 1}}
+	require.Equal(t, "reward/state/mean ended at 0.79", promise.broken(Outcome{Measured: []Measured{{Metric: "reward/state/mean", Last: &ended}}}))
+	require.Equal(t, "reward/state/mean is absent", promise.broken(Outcome{Measured: []Measured{{Metric: "reward/state/mean"}}}))
+	ended = 0.8
+	require.Empty(t, promise.broken(Outcome{Measured: []Measured{{Metric: "reward/state/mean", Last: &ended}}}))
+}
+
+// What a run measured is the mean over the iterations that have it.
+func TestLearnMeasured(t *testing.T) {
+	var chain store.Chain
+	for i := range 12 {
+		metrics := map[string]canon.Float{}
+		if i != 1 {
+			metrics["thought/wrong_share"] = canon.Float(i)
+		}
+		chain = append(chain, store.Link{Manifest: &store.Manifest{Metrics: metrics}})
+	}
+	m := measured(chain, "thought/wrong_share")
+	require.InDelta(t, 9./4, *m.First, 1e-12)
+	require.InDelta(t, 9., *m.Last, 1e-12)
+	absent := measured(chain, "reward/state/mean")
+	require.Nil(t, absent.First)
+
+	var b bytes.Buffer
+	require.NoError(t, Print(&b, []Result{{Setting{Name: "reward-state"}, []Outcome{{Seed: 2, Measured: []Measured{m, absent}}}}}))
+	_, table, ok := strings.Cut(b.String(), "of the last.\n\n")
+	require.True(t, ok)
+	require.Equal(t, "setting       seed  metric               first  last  \n"+
+		"reward-state  2     thought/wrong_share  2.25   9.00  \n"+
+		"reward-state  2     reward/state/mean    –      –     \n", table)
 }
 
 func TestLearnTable(t *testing.T) {
@@ -91,9 +132,18 @@ func TestLearnCurves(t *testing.T) {
 	require.Equal(t, "setting   seed  1     5     \nfull      1     48 %  80 %  \nadapters  1     48 %  \n", curves)
 }
 
+// rewardNames are the names of rewards' settings, as a message lists them.
+func rewardNames() string {
+	var names []string
+	for _, s := range rewards() {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
 func TestLearnRefusesUnknownSetting(t *testing.T) {
 	_, err := Run(t.Context(), Options{Only: "p30", Seeds: 1}, &bytes.Buffer{})
-	require.EqualError(t, err, `learn: --only "p30" is none of p25-keep25, p25-all, p10-all, p10-keep25, p25-all-std, p25-lora, frozenlake, sokoban, roles, roles-grpo`)
+	require.EqualError(t, err, `learn: --only "p30" is none of p25-keep25, p25-all, p10-all, p10-keep25, p25-all-std, p25-lora, frozenlake, sokoban, roles, roles-grpo, `+rewardNames())
 	_, err = Run(t.Context(), Options{}, &bytes.Buffer{})
 	require.ErrorContains(t, err, "--seeds 0")
 }

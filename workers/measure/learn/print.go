@@ -19,7 +19,7 @@ func Print(out io.Writer, results []Result) error {
 			switch {
 			case r.Broken != "":
 				verdict += ": BROKEN, " + r.Broken
-			case t.Setting.To != nil || t.Setting.Rises > 0:
+			case t.Setting.To != nil || t.Setting.Rises > 0 || t.Setting.Ends != nil:
 				verdict += ": kept"
 			}
 			best := "?"
@@ -36,15 +36,45 @@ func Print(out io.Writer, results []Result) error {
 	if err := printCurves(&b, results); err != nil {
 		return err
 	}
+	if err := printMeasured(&b, results); err != nil {
+		return err
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// printMeasured writes the metrics of the settings that are about more than success.
+func printMeasured(b *strings.Builder, results []Result) error {
+	var rows strings.Builder
+	w := tabwriter.NewWriter(&rows, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "setting\tseed\tmetric\tfirst\tlast\t")
+	value := func(v *float64) string {
+		if v == nil {
+			return "–"
+		}
+		return fmt.Sprintf("%.2f", *v)
+	}
+	any := false
+	for _, t := range results {
+		for _, r := range t.Runs {
+			for _, m := range r.Measured {
+				fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t\n", t.Setting.Name, r.Seed, m.Metric, value(m.First), value(m.Last))
+				any = true
+			}
+		}
+	}
+	if err := w.Flush(); err != nil || !any {
+		return err
+	}
+	fmt.Fprintf(b, "\nMetrics of the sampled episodes, the means of the first %d iterations and of the last.\n\n%s", few, rows.String())
+	return nil
 }
 
 // curveEvery is how many iterations lie between two columns of a curve.
 const curveEvery = 5
 
-// printCurves writes the success of sampled episodes while the bandits were trained: settings
-// beside each other, at every curveEvery-th iteration. The turn-based settings need many more.
+// printCurves writes the success of sampled episodes of the short runs: settings beside each
+// other, at every curveEvery-th iteration. The settings that must rise need many more.
 func printCurves(b *strings.Builder, results []Result) error {
 	longest := 0
 	of := func(t Result) bool { return t.Setting.Rises == 0 }

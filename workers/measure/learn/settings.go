@@ -1,6 +1,9 @@
 package learn
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Setting is what is trained, and what training promises.
 type Setting struct {
@@ -13,11 +16,18 @@ type Setting struct {
 	From  *[2]float64 `json:"from,omitempty"`
 	To    *[2]float64 `json:"to,omitempty"`
 	Rises float64     `json:"rises,omitempty"`
+	// Metrics are those of an iteration that the setting is about, beside success; Ends bounds
+	// the mean of the first of them over the last iterations of a run.
+	Metrics []string    `json:"metrics,omitempty"`
+	Ends    *[2]float64 `json:"ends,omitempty"`
 	// What says the promise in words.
 	What string `json:"what"`
 }
 
 // settings lists what is trained.
+var settings = slices.Concat(tasks, rewards())
+
+// tasks are the settings that are about success alone.
 //
 // On the bandit two parts of the algorithm bias the policy away from the higher mean
 // reward, in opposite directions. Selection by the standard deviation of rewards prefers
@@ -26,7 +36,7 @@ type Setting struct {
 // the weight of a group with wins, and so prefers the safe arm. The promises without
 // selection therefore use advantages that are not divided, whose mean is the policy
 // gradient. The two settings that are biased are reported without a promise.
-var settings = []Setting{
+var tasks = []Setting{
 	{Name: "p25-keep25", Preset: "bandit-demo", Fields: bandit(0.25, 0.25, true, 30), From: even, To: &[2]float64{0.90, 1}, What: "35–65 % to at least 90 %"},
 	{Name: "p25-all", Preset: "bandit-demo", Fields: bandit(0.25, 1, false, 25), From: even, To: &[2]float64{0.90, 1}, What: "35–65 % to at least 90 %"},
 	{Name: "p10-all", Preset: "bandit-demo", Fields: bandit(0.10, 1, false, 25), From: even, To: &[2]float64{0, 0.20}, What: "35–65 % to at most 20 %"},

@@ -1,0 +1,31 @@
+package learn
+
+// rewarded are the settings whose preset pays a part of a reward, each with the module's name.
+var rewarded = []struct {
+	module string
+	Setting
+}{
+	{"length", Setting{Name: "reward-length", Metrics: []string{"response_length/mean"}, Ends: &[2]float64{0, 11.5}, What: "ends at 11.5 tokens or less"}},
+	{"progress", Setting{Name: "reward-progress", Metrics: []string{"reward/progress/mean"}, Ends: &[2]float64{2, 4}, What: "ends 2 cells nearer or more"}},
+	{"state", Setting{Name: "reward-state", Metrics: []string{"reward/state/mean", "thought/wrong_share"}, Ends: &[2]float64{0.6, 1}, What: "ends at 0.6 or more"}},
+	{"checklist", Setting{Name: "reward-checklist", Metrics: []string{"reward/checklist/mean"}, Ends: &[2]float64{0.8, 1}, What: "ends at 0.8 or more"}},
+	{"checklist", Setting{Name: "reward-gamed", Metrics: []string{"reward/checklist/mean"}, Ends: &[2]float64{0.8, 1}, What: "ends at 0.8 or more, and no success"}},
+	{"tools", Setting{Name: "reward-tools", Metrics: []string{"train/countdown/calculate_calls", "reward/tools/mean"}, Ends: &[2]float64{0.8, 1}, What: "ends at 0.8 calls or more"}},
+	{"checklist", Setting{Name: "reward-checklist-tools", Metrics: []string{"reward/checklist/mean", "train/countdown/calculate_calls"}, Ends: &[2]float64{0.7, 1}, What: "ends at 0.7 or more"}},
+}
+
+// rewards are the settings of rewarded, and each a second time with its part measured and not
+// paid: what the same run learns without it.
+func rewards() []Setting {
+	var out []Setting
+	for _, r := range rewarded {
+		paid := r.Setting
+		paid.Preset = paid.Name
+		unpaid := Setting{
+			Name: paid.Name + "-unpaid", Preset: paid.Preset, Metrics: paid.Metrics, What: "nothing: the same without the part, to compare",
+			Fields: map[string]any{"schedule": []any{map[string]any{"field": "rewards." + r.module + ".weight", "from": 0, "value": 0}}},
+		}
+		out = append(out, paid, unpaid)
+	}
+	return out
+}
