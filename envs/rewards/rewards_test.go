@@ -77,7 +77,14 @@ func TestChecklist(t *testing.T) {
 	items := `"items":"valid 0.25, nearer 0.25, success 0.5"`
 	require.Equal(t, [][]float64{{0, 0, 1}}, newModule(t, "checklist", "{"+items+"}").Score([]Episode{e}, nil))
 	require.Equal(t, [][]float64{{0, .5, .5}}, newModule(t, "checklist", "{"+items+`,"level":"turn"}`).Score([]Episode{e}, nil))
-	for _, items := range []string{"", "valid", "valid 1, valid 1", "valid 0.5", "clean 1", "valid x", "valid -1, acted 2", "valid NaN"} {
+	// Turn 1 is not valid, so what depends on that waits for turn 2.
+	chain := `"items":"acted 0.25, valid 0.25 if acted, success 0.5 if valid"`
+	require.Equal(t, [][]float64{{.25, .25, .5}}, newModule(t, "checklist", "{"+chain+`,"level":"turn"}`).Score([]Episode{e}, nil))
+	never := e
+	never.Turns = []Turn{e.Turns[0]}
+	never.Turns[0].After.Success = true
+	require.Equal(t, [][]float64{{.25}}, newModule(t, "checklist", "{"+chain+"}").Score([]Episode{never}, nil), "success without a valid turn")
+	for _, items := range []string{"valid 0.5 if acted, acted 0.5", "valid 0.5, success 0.5 if", "valid 0.5, success 0.5 if success", "valid 0.5, success 0.5 of valid", "", "valid", "valid 1, valid 1", "valid 0.5", "clean 1", "valid x", "valid -1, acted 2", "valid NaN"} {
 		b, err := json.Marshal(map[string]string{"items": items})
 		require.NoError(t, err)
 		_, problems, err := New("checklist", b)

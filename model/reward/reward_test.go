@@ -83,3 +83,18 @@ func TestAttemptShapes(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, f)
 }
+
+// An item that depends on another counts from the step on at which the other counts.
+func TestDependent(t *testing.T) {
+	steps := [][]bool{{false, true, true}, {true, false, true}, {false, true, false}}
+	got, err := Dependent([]int{-1, 0, 1}, steps)
+	require.NoError(t, err)
+	require.Equal(t, [][]bool{{false, false, false}, {true, false, false}, {false, true, false}}, got)
+	free, err := Dependent([]int{-1, -1, -1}, steps)
+	require.NoError(t, err)
+	require.Equal(t, steps, free)
+	_, err = Dependent([]int{-1}, steps)
+	require.ErrorIs(t, err, ErrShape)
+	_, err = Dependent([]int{1, -1, -1}, steps)
+	require.ErrorIs(t, err, ErrShape)
+}

@@ -106,6 +106,20 @@ func TestValidateProblems(t *testing.T) {
 	require.NotErrorIs(t, err, errSilent)
 }
 
+// Modules of rewards are refused with the remedy, all at once: one that reads calls of a tool that
+// is not there, and one whose items depend on what does not stand before them.
+func TestValidateRewards(t *testing.T) {
+	out, _, err := execute(validateCommand(), `{"environment":{"name":"countdown"},"rewards":[
+		{"name":"tools"},{"name":"checklist","options":{"items":"success 0.5 if called, called 0.5"}},{"name":"state"}]}`, "-")
+	require.ErrorIs(t, err, errSilent)
+	for _, want := range []string{
+		"3 problems", `rewards[0].name: found "tools" with the environment "countdown"`, "the calculator of countdown (option calculator)",
+		`rewards[1].options.items: found "success 0.5 if called"`, "an item before it for one that depends on that", "rewards[2].name", "frozenlake, sokoban",
+	} {
+		require.Contains(t, out, want)
+	}
+}
+
 func TestValidateStarter(t *testing.T) {
 	r, err := validateJSON(t, `{`+bandit+`}`)
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ var rewarded = []struct {
 	{"progress", Setting{Name: "reward-progress", Metrics: []string{"reward/progress/mean"}, Ends: &[2]float64{2, 4}, What: "ends 2 cells nearer or more"}},
 	{"state", Setting{Name: "reward-state", Metrics: []string{"reward/state/mean", "thought/wrong_share"}, Ends: &[2]float64{0.6, 1}, What: "ends at 0.6 or more"}},
 	{"checklist", Setting{Name: "reward-checklist", Metrics: []string{"reward/checklist/mean"}, Ends: &[2]float64{0.8, 1}, What: "ends at 0.8 or more"}},
-	{"checklist", Setting{Name: "reward-gamed", Metrics: []string{"reward/checklist/mean"}, Ends: &[2]float64{0.8, 1}, What: "ends at 0.8 or more, and no success"}},
+	{"checklist", Setting{Name: "reward-gamed", Metrics: []string{"reward/checklist/mean"}, Ends: &[2]float64{0.8, 1}, To: &[2]float64{0, 0.05}, What: "ends at 0.8 or more, and success at 5 % or less"}},
 	{"tools", Setting{Name: "reward-tools", Metrics: []string{"train/countdown/calculate_calls", "reward/tools/mean"}, Ends: &[2]float64{0.8, 1}, What: "ends at 0.8 calls or more"}},
 	{"checklist", Setting{Name: "reward-checklist-tools", Metrics: []string{"reward/checklist/mean", "train/countdown/calculate_calls"}, Ends: &[2]float64{0.7, 1}, What: "ends at 0.7 or more"}},
 }
