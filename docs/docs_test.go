@@ -127,3 +127,8 @@ func TestGPUsAreNotPromised(t *testing.T) {
 	require.Contains(t, page, "its XLA is jaxlib "+pin.Version)
 	require.Contains(t, page, `with-cuda]==`+pin.Version)
 }
+
+// The page shows the file of templates that is under test.
+func TestTemplatesAreThePage(t *testing.T) {
+	require.Contains(t, read(t, "environments.md"), "```\n"+read(t, "own/words.txt")+"```\n")
+}

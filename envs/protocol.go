@@ -32,9 +32,11 @@ type Protocol struct {
 	// LengthHint is a number of tokens or words that the prompt requests; 0 for none. It
 	// enforces nothing.
 	LengthHint int
-	// Wording is Ours or Ragen, how messages are written; "" is Ours. Replies are read
-	// the same in all.
+	// Wording is Ours or Ragen, how messages are written, or the text that Templates are read
+	// from; "" is Ours. Replies are read the same in all.
 	Wording string
+	// Templates are a user's own wording; nil without. WithWording sets both.
+	Templates *Templates
 }
 
 // Penalty is a rule that says which turns cost the format penalty.
@@ -66,7 +68,10 @@ func (p Protocol) First(env Environment, episode Episode) []chat.Message {
 // begin gives the messages with which a context begins that shows a turn and
 // none before it.
 func (p Protocol) begin(env Environment, episode Episode, turn, left int) []chat.Message {
-	if p.Wording == Ragen {
+	switch {
+	case p.Templates != nil:
+		return p.templatesBegin(env, episode, turn, left)
+	case p.Wording == Ragen:
 		return p.ragenBegin(env, episode, turn, left)
 	}
 	var s strings.Builder
@@ -88,6 +93,8 @@ func (p Protocol) Next(env Environment, episode Episode, next NextTurn) string {
 	reticent, ok := env.(Reticent)
 	hidden := ok && reticent.HidesRewards()
 	switch {
+	case p.Templates != nil:
+		return p.templatesNext(episode, next, hidden)
 	case p.Wording == Ragen && hidden:
 		return p.ragenBlock(episode, next.Number, next.ActionsLeft)
 	case p.Wording == Ragen:
@@ -117,15 +124,19 @@ func (p Protocol) block(env Environment, episode Episode, turn, left int) string
 	if env.MaxActions() > 1 {
 		fmt.Fprintf(&s, "Actions left: %d\n", left)
 	}
-	s.WriteString("Reply: ")
-	if p.Think {
-		s.WriteString("<think> your thoughts </think>")
-	}
-	s.WriteString("<answer> your action </answer>")
+	s.WriteString("Reply: " + p.format())
 	if p.LengthHint > 0 {
 		fmt.Fprintf(&s, "\nMax response length: %d words (tokens).", p.LengthHint)
 	}
 	return s.String()
+}
+
+// format is the form of a reply.
+func (p Protocol) format() string {
+	if p.Think {
+		return "<think> your thoughts </think><answer> your action </answer>"
+	}
+	return "<answer> your action </answer>"
 }
 
 // FormatReward writes a reward for a prompt: at most four decimals.

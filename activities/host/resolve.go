@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -106,19 +107,34 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 }
 
 // withPins is a spec whose environments have the digests of the files they read:
-// a file that changes is another environment.
+// a file that changes is another environment. Templates of prompts are taken in whole.
 func withPins(t spec.Train) (spec.Train, error) {
 	var err error
+	if t.Rollout.Protocol, err = wording(t.Rollout.Protocol); err != nil {
+		return t, err
+	}
 	if t.Environment, err = t.Environment.WithOptions(pinned); err != nil {
 		return t, err
 	}
 	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
 	for i, s := range t.Evaluation.Suites {
+		if t.Evaluation.Suites[i].Protocol, err = wording(s.Protocol); err != nil {
+			return t, fmt.Errorf("suite %s: %w", s.Name, err)
+		}
 		if t.Evaluation.Suites[i].Environment, err = s.Environment.WithOptions(pinned); err != nil {
 			return t, fmt.Errorf("suite %s: %w", s.Name, err)
 		}
 	}
 	return t, nil
+}
+
+// wording is a wording of prompts that needs no file.
+func wording(name string) (string, error) {
+	text, problems := envs.ReadWording(name)
+	if err := strict.Problems(problems).Err(); err != nil {
+		return "", fmt.Errorf("templates of prompts: %w", err)
+	}
+	return text, nil
 }
 
 // pinned are an environment's options with the digests of its files.

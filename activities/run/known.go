@@ -22,7 +22,7 @@ func Known() spec.Known {
 			return spec.Environment{Name: s.Environment, Options: s.Options}, ok
 		},
 		Demonstrates: demonstrates, Roles: hasRoles, HeldOut: heldOut,
-		Rewards: rewards.Names(), Reward: rewardProblems,
+		Rewards: rewards.Names(), Reward: rewardProblems, Protocol: wordingProblems,
 	}
 }
 
@@ -90,6 +90,12 @@ func rewardProblems(r spec.Reward, e spec.Environment, think bool) []spec.Proble
 		}
 	}
 	return nil
+}
+
+// wordingProblems is what is wrong with a wording of prompts.
+func wordingProblems(name string) []spec.Problem {
+	_, problems := envs.Protocol{}.WithWording(name, 0)
+	return problems
 }
 
 // heldOut are the options with which an environment is evaluated in distribution:

@@ -8,6 +8,7 @@ import (
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/strict"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
 	"github.com/reprise-rl/reprise/model/loss"
@@ -108,21 +109,25 @@ func (s *Task) at(iteration int) *Task {
 	return &now
 }
 
-// protocolOf is p in a wording. RAGEN's prompts always have a hint of the length; it is the
-// limit here, so that the prompt asks for no more than can be sampled.
-func protocolOf(wording string, maxNewTokens int, p envs.Protocol) envs.Protocol {
-	p.Wording = wording
-	if wording == envs.Ragen {
-		p.LengthHint = maxNewTokens
+// inWording is a protocol in a wording that a spec names. RAGEN's prompts always have a hint of
+// the length; it is the limit here, so that the prompt asks for no more than can be sampled.
+func inWording(p envs.Protocol, wording string, maxNewTokens int) (envs.Protocol, error) {
+	p, problems := p.WithWording(wording, maxNewTokens)
+	if err := strict.Problems(problems).Err(); err != nil {
+		return p, fmt.Errorf("templates of prompts: %w", err)
 	}
-	return p
+	return p, nil
 }
 
 // trainingTask is what a run learns from.
 func trainingTask(t spec.Train) (*Task, error) {
 	r := t.Rollout
+	p, err := inWording(envs.Protocol{Think: r.Think, FormatPenalty: r.FormatPenalty, Penalty: envs.Penalty(r.Penalty), ContextTurns: r.ContextTurns}, r.Protocol, r.MaxNewTokens)
+	if err != nil {
+		return nil, err
+	}
 	s := &Task{
-		Protocol: protocolOf(r.Protocol, r.MaxNewTokens, envs.Protocol{Think: r.Think, FormatPenalty: r.FormatPenalty, Penalty: envs.Penalty(r.Penalty), ContextTurns: r.ContextTurns}),
+		Protocol: p,
 		Groups:   r.Groups, Members: r.GroupSize, Turns: r.Turns, MaxNewTokens: r.MaxNewTokens, OverlongCache: r.OverlongCache, Widths: r.PromptTokens,
 	}
 	return s, s.play(t.Environment)
@@ -130,8 +135,12 @@ func trainingTask(t spec.Train) (*Task, error) {
 
 // suiteTask is what an evaluation plays.
 func suiteTask(suite spec.Suite) (*Task, error) {
+	p, err := inWording(envs.Protocol{Think: suite.Think, FormatPenalty: suite.FormatPenalty, Penalty: envs.Penalty(suite.Penalty), ContextTurns: suite.ContextTurns}, suite.Protocol, suite.MaxNewTokens)
+	if err != nil {
+		return nil, fmt.Errorf("suite %s: %w", suite.Name, err)
+	}
 	s := &Task{
-		Protocol: protocolOf(suite.Protocol, suite.MaxNewTokens, envs.Protocol{Think: suite.Think, FormatPenalty: suite.FormatPenalty, Penalty: envs.Penalty(suite.Penalty), ContextTurns: suite.ContextTurns}),
+		Protocol: p,
 		Groups:   suite.Instances, Members: suite.Samples, Turns: suite.Turns, MaxNewTokens: suite.MaxNewTokens, Widths: suite.PromptTokens,
 		Suite: &suite,
 	}

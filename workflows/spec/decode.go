@@ -39,6 +39,9 @@ type Known struct {
 	// Reward answers what is wrong with a module's options ("options.NAME"), and what the
 	// environment or the protocol lacks that it needs ("name"). Nil accepts all.
 	Reward func(r Reward, e Environment, think bool) []Problem
+	// Protocol answers what is wrong with a wording of prompts: its file, or its templates. Nil
+	// accepts all.
+	Protocol func(wording string) []Problem
 }
 
 // Decode reads a spec strictly and fills in the defaults. The result is resolved, except
@@ -58,6 +61,7 @@ func Decode(b []byte, known Known) (Train, error) {
 	t := d.assemble()
 	d.from(t)
 	d.environment(t)
+	d.protocol(t)
 	d.roles(t)
 	d.rewards(t)
 	d.schedule(t)

@@ -129,6 +129,11 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 	}
 	t.Evaluation.Every = 0
 	d := decoder{known: known, values: map[string]any{}, bad: map[string]bool{}}
+	if wording, ok := e.values["protocol"].(string); ok {
+		if problems := d.checkWording(wording, "protocol"); len(problems) > 0 {
+			return Train{}, problems.Err()
+		}
+	}
 	// The suites of a run are complete: the keys beside the policy change each of them.
 	suites := t.Evaluation.Suites
 	asked, named := e.values["suites"].([]map[string]any)

@@ -130,12 +130,10 @@ type Rollout struct {
 	ChunkTokens int `json:"chunk_tokens,omitempty"`
 	// TurnLimit is 0 where it is left out; see [RolloutSettings.Limit].
 	TurnLimit int `json:"turn_limit,omitempty"`
-	// Protocol is the wording of prompts, "reprise" or "ragen"; "" is reprise.
+	// Protocol is the wording of prompts: "reprise" ("" too), "ragen", "file:" and the path of a
+	// file with templates or, in a resolved spec, "text:" and the file's text.
 	Protocol string `json:"protocol,omitempty"`
 }
-
-// ourProtocol is the wording that a spec leaves out.
-const ourProtocol = "reprise"
 
 // DefaultPassRows is how many rows a device generates for at once.
 const DefaultPassRows = 64

@@ -110,6 +110,11 @@ func (d *decoder) assembleSuite(t Train, v map[string]any, path string) (Suite, 
 	if s.Protocol == ourProtocol {
 		s.Protocol = ""
 	}
+	if _, own := v["protocol"]; own {
+		if problems := d.checkWording(s.Protocol, strict.Join(path, "protocol")); len(problems) > 0 {
+			return s, problems
+		}
+	}
 	named, isNamed := v["suite"].(string)
 	_, own := v["environment"]
 	s.Name, _ = v["name"].(string)
