@@ -35,12 +35,7 @@ func (t *train) iterate(ctx workflow.Context, s *session) error {
 // the previous rollout with that rollout's settings.
 func (t *train) begin() *iteration.State {
 	t.Settings = t.plan.SettingsAt(t.Settings, t.Next)
-	if t.Head == nil || t.Head.Rolled == nil {
-		return iteration.Begin(t.Settings, nil)
-	}
-	settings := t.Settings
-	settings.Rollout, settings.Selection = t.Head.Settings.Rollout, t.Head.Settings.Selection
-	return iteration.Begin(settings, t.Head.Rolled)
+	return iteration.BeginAfter(t.Head, t.Settings)
 }
 
 // start is what iteration Next begins with.

@@ -58,3 +58,21 @@ func TestRewardsInParts(t *testing.T) {
 	require.Equal(t, 1, seen["Select"])
 	require.Equal(t, 2, seen["Credit"])
 }
+
+// An iteration that learns from the rollout of the one before it has the settings by which that was
+// rolled out, rewarded and selected, whatever a schedule or a knob has changed since.
+func TestBeginAfter(t *testing.T) {
+	old := spec.Settings{Weights: map[string]float64{"progress": 1}}
+	old.Rollout.Temperature, old.Selection.Keep, old.Update.LearningRate = 1, 0.5, 0.1
+	now := spec.Settings{Weights: map[string]float64{"progress": 2}}
+	now.Rollout.Temperature, now.Selection.Keep, now.Update.LearningRate = 0.7, 0.25, 0.2
+	require.Equal(t, now, BeginAfter(nil, now).Settings)
+	head := &activities.Head{Settings: old}
+	require.Equal(t, now, BeginAfter(head, now).Settings)
+	head.Rolled = &activities.Rolled{}
+	want := old
+	want.Update = now.Update
+	s := BeginAfter(head, now)
+	require.Equal(t, want, s.Settings)
+	require.True(t, s.Rollout.Done)
+}

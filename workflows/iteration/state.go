@@ -73,6 +73,17 @@ func Begin(settings spec.Settings, shared *activities.Rolled) *State {
 	return s
 }
 
+// BeginAfter is the state of an iteration after head, nil for none, with the settings of now: it
+// rolls out, or it continues learning from head's rollout. Then it has the settings by which that
+// was rolled out, rewarded and selected.
+func BeginAfter(head *activities.Head, now spec.Settings) *State {
+	if head == nil || head.Rolled == nil {
+		return Begin(now, nil)
+	}
+	now.Rollout, now.Selection, now.Weights = head.Settings.Rollout, head.Settings.Selection, head.Settings.Weights
+	return Begin(now, head.Rolled)
+}
+
 // Record adds what an attempt of a step measured; steps of several turns add up.
 func (s *State) Record(step string, t activities.Telemetry) {
 	s.Timings[step] = s.Timings[step].Plus(t)
