@@ -247,6 +247,7 @@ func (r *testRun) iterate(t *testing.T) activities.CommitInput {
 
 func (r *testRun) commit(t *testing.T, in activities.CommitInput) {
 	t.Helper()
+	documented(t, in.Metrics)
 	got, err := r.Host.Commit(t.Context(), in)
 	require.NoError(t, err)
 	r.head, r.state = &got.Manifest, in.StateAfter

@@ -213,7 +213,7 @@ func sampledLengths(s *Task, rows []TrajectoryRow) [][][]int32 {
 // Those of each environment are RAGEN's train/TAG figures.
 func RolloutMetrics(s *Task, rows []TrajectoryRow) activities.Metrics {
 	var spreads, chosen []float64
-	selected := 0
+	selected, before := 0, 0 // rows; before the group
 	all, byLabel := tallies(s, rows)
 	for i, r := range rows {
 		if r.Selected {
@@ -222,9 +222,10 @@ func RolloutMetrics(s *Task, rows []TrajectoryRow) activities.Metrics {
 		if (i+1)%s.Members == 0 {
 			_, spread := credit.MeanStd(all.returns[i+1-s.Members : i+1])
 			spreads = append(spreads, spread)
-			if r.Selected {
+			if selected > before {
 				chosen = append(chosen, spread)
 			}
+			before = selected
 		}
 	}
 	m := activities.Metrics{

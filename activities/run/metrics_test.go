@@ -1,6 +1,7 @@
 package run
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,4 +60,21 @@ func TestToolMetrics(t *testing.T) {
 	metrics := EvaluationMetrics(task, []TrajectoryRow{row("1+2", "", ""), row("3", "", "")})
 	require.EqualValues(t, 0, metrics["calculate_calls"])
 	require.NotContains(t, metrics, "call_is_valid")
+}
+
+// A group is chosen if any of its members is, wherever it stands.
+func TestChosenGroups(t *testing.T) {
+	env, err := envs.New("bandit", nil)
+	require.NoError(t, err)
+	task := &Task{Groups: 2, Members: 2, Parts: envs.Mixture{{Label: "bandit", Environment: env, Share: 1}}}
+	row := func(group int32, reward float64, selected bool) TrajectoryRow {
+		return TrajectoryRow{
+			Environment: "bandit", Group: group, Selected: selected, Actions: []string{"A"}, StateKeys: make([]string, 2),
+			SampledLengths: []int32{1}, PromptLengths: []int32{1}, IDs: make([]int32, 2), Rewards: []float64{reward}, Penalties: make([]float64, 1), Executed: []int32{1},
+		}
+	}
+	rows := []TrajectoryRow{row(0, 2, true), row(0, 0, false), row(1, 8, false), row(1, 0, false)}
+	require.InDelta(t, math.Sqrt2, float64(RolloutMetrics(task, rows)["rollout/chosen_in_group_reward_std"]), 1e-12)
+	rows[2].Selected, rows[3].Selected = true, true
+	require.InDelta(t, 5/math.Sqrt2, float64(RolloutMetrics(task, rows)["rollout/chosen_in_group_reward_std"]), 1e-12)
 }

@@ -33,13 +33,15 @@ func improvement(*envs.Options) Module {
 	})}
 }
 
-// attempts are the rewards of the first two turns; a turn that was not played has 0.
+// attempts are the rewards of the first two turns. The first stands for a second that was not
+// played; without any turn both are 0.
 func attempts(episodes []Episode) reward.Attempts {
 	n := len(episodes)
 	a := reward.Attempts{Reward1: make([]float64, n), Reward2: make([]float64, n), KL1: make([]float64, n), KL2: make([]float64, n)}
 	for i, e := range episodes {
 		if len(e.Turns) > 0 {
 			a.Reward1[i] = e.Turns[0].Reward
+			a.Reward2[i] = a.Reward1[i]
 		}
 		if len(e.Turns) > 1 {
 			a.Reward2[i] = e.Turns[1].Reward

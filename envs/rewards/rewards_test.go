@@ -227,4 +227,7 @@ func TestAttempts(t *testing.T) {
 	require.Equal(t, map[string]float64{
 		"attempts/first": 0.5, "attempts/second": 0.5, "attempts/gain": 0, "attempts/corrected": 0.25, "attempts/spoiled": 0.25,
 	}, bonus.Figures(group[:4]))
+	require.Equal(t, map[string]float64{
+		"attempts/first": 0.6, "attempts/second": 0.6, "attempts/gain": 0, "attempts/corrected": 0.2, "attempts/spoiled": 0.2,
+	}, bonus.Figures(group), "an episode that ended with its first turn has spoiled nothing")
 }
