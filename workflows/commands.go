@@ -155,8 +155,11 @@ func (t *train) handle(ctx workflow.Context) error {
 			if spec.SetBySchedule(t.plan.Schedule, c.Path) {
 				return fmt.Errorf("%s: the run's schedule sets it; a fork of the run (from) can have another schedule", c.Path)
 			}
-			_, err := t.Settings.Apply(c)
-			return err
+			s, err := t.Settings.Apply(c)
+			if err != nil {
+				return err
+			}
+			return spec.Ahead(t.plan.Schedule, t.plan.Settings, s, t.Next)
 		}, "change a knob from the next iteration on: {\"path\": \"update.learning_rate\", \"value\": 1e-4}"},
 	})
 }

@@ -161,6 +161,23 @@ func TestChangeKnobBesideASchedule(t *testing.T) {
 	require.Equal(t, want, s.commits[2].Settings)
 }
 
+// A change that will not fit what the schedule gives to another field later is refused now, and not
+// by a step of that iteration.
+func TestChangeKnobAgainstTheSchedule(t *testing.T) {
+	s := &stage{plan: testPlan(), base: true}
+	s.plan.EvaluateEvery = 0
+	s.plan.Settings.Selection.Method = "all"
+	s.plan.Schedule = []spec.Scheduled{{Field: "selection.keep", From: 2, Value: 0.1}}
+	p := newPlay(t, s)
+	var refused *answer
+	p.when("Generate", 1, func() { refused = p.send("change-knob", knob("selection.method", `"top_fraction"`)) })
+	p.train(nil)
+	p.result()
+	require.False(t, refused.accepted)
+	require.EqualError(t, refused.err, "1 problem:\n  selection.keep: found 0.1 in iteration 2; allowed: a number of which 4 groups make at least one (from 0.25)")
+	require.Equal(t, "all", s.commits[2].Settings.Selection.Method)
+}
+
 func TestRefusedCommands(t *testing.T) {
 	for _, c := range []struct {
 		change spec.Change

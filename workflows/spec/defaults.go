@@ -309,7 +309,7 @@ var rules = []*rule{
 	{path: "update.supervised.from", typ: typeString, enum: []string{Demonstrations, OwnSuccesses}, source: fromOurs + ", none",
 		doc: "Adds rows to an update that are learned from by their log-likelihood. demonstrations: episodes of the environment's solver in fresh instances, as `policy.warm_start.demonstrations` writes them. own_successes: the successful episodes of the rollout, selected or not, and with `freshness.replay_iterations` those that recent updates learned from; fewer if there are fewer. Which ones is drawn for each iteration."},
 	{path: "update.supervised.share", typ: typeNumber, span: span{low: 0, high: 1, openLow: true}, knob: true, source: fromOurs,
-		doc: "The share of an update's rows that are supervised. 1 leaves the policy gradient out: own_successes are then rejection sampling (STaR, RAFT). Default: 0.25."},
+		doc: "The share of an update's rows that are supervised. 1 leaves the policy gradient out: own_successes are then rejection sampling (STaR, RAFT). A share below 1 is at most 0.9. Default: 0.25."},
 	{path: "update.supervised.coefficient", typ: typeNumber, span: span{low: 0, high: 1000, openLow: true}, knob: true, source: fromOurs,
 		doc: "What the mean negative log-likelihood of the supervised tokens is multiplied by, before it is added to the loss. Default: 1."},
 	{path: "update.stop_kl", typ: typeNumber, span: span{low: 0, high: 1000, openLow: true}, source: "LOOP (arXiv 2502.01600): 20",

@@ -126,7 +126,7 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 	},
 	"update.kl_in credit.algorithm": {
 		[]string{`"update":{"kl_in":"loss"},"credit":{"algorithm":"gdpo"}`, `"update":{"kl_in":"reward"},"credit":{"algorithm":"empg"}`},
-		[]string{`"update":{"kl_in":"reward"},"credit":{"algorithm":"gdpo"}`},
+		[]string{`"update":{"kl_in":"reward"},"credit":{"algorithm":"gdpo"}`, `"update":{"kl_in":"reward"},"credit":{"algorithm":"blockwise"}`},
 	},
 	"update.tau_positive update.surrogate": {
 		[]string{`"update":{"surrogate":"sapo","tau_positive":2}`},
@@ -165,6 +165,10 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 	"update.supervised.from update.supervised.share update.supervised.coefficient": {
 		[]string{`"update":{"supervised":{"from":"own_successes"}}`, `"update":{"supervised":{"from":"demonstrations","share":1,"coefficient":2}}`},
 		[]string{`"update":{"supervised":{"share":0.5}}`, `"update":{"supervised":{"coefficient":1}}`},
+	},
+	"update.supervised.share": {
+		[]string{`"update":{"supervised":{"from":"own_successes","share":0.9}}`, `"update":{"supervised":{"from":"own_successes","share":1}}`},
+		[]string{`"update":{"supervised":{"from":"own_successes","share":0.91}}`, `"update":{"supervised":{"from":"demonstrations","share":0.999}}`},
 	},
 	"update.supervised.share credit.algorithm update.minibatch": {
 		[]string{`"update":{"supervised":{"from":"own_successes"}},"credit":{"algorithm":"gae"}`, `"update":{"supervised":{"from":"own_successes","share":1},"minibatch":16},"credit":{"algorithm":"grpo"}`},

@@ -150,10 +150,16 @@ var generalRelations = []relation{
 	},
 	{
 		paths: []string{"update.kl_in", "credit.algorithm"},
-		doc:   "update.kl_in is none or loss if credit.algorithm is gdpo: it normalises parts of the reward, and the distance is none of them.",
+		doc: "update.kl_in is none or loss if credit.algorithm is gdpo or blockwise: one normalises the parts of the reward, " +
+			"the other counts the turns that earned a reward, and the distance is neither.",
 		broken: func(t Train) (bool, string, string) {
-			return t.Update.KLIn == KLReward && t.Credit.algorithm().ReadsParts, strict.Quote(t.Update.KLIn),
-				fmt.Sprintf("none or loss with credit.algorithm %s, which normalises parts of the reward", t.Credit.Algorithm)
+			a := t.Credit.algorithm()
+			reads := "normalises parts of the reward"
+			if !a.ReadsParts {
+				reads = "counts the turns that earned a reward"
+			}
+			return t.Update.KLIn == KLReward && (a.ReadsParts || a.Alone != nil), strict.Quote(t.Update.KLIn),
+				fmt.Sprintf("none or loss with credit.algorithm %s, which %s", t.Credit.Algorithm, reads)
 		},
 	},
 	{

@@ -155,9 +155,36 @@ func (t Train) schedulable() []string {
 	return out
 }
 
+const supervisedShare = "update.supervised.share"
+
+// leftOut reports whether the spec has no value of a field that has no default, so that a way from
+// it has no beginning.
+func (t Train) leftOut(path string) bool {
+	switch path {
+	case "rollout.turn_limit":
+		return t.Rollout.TurnLimit == 0
+	case supervisedShare:
+		return t.Update.Supervised.Share == 0
+	case "update.supervised.coefficient":
+		return t.Update.Supervised.Coefficient == 0
+	}
+	return false
+}
+
+// scheduledBefore is what an entry's field has before it.
+func (t Train) scheduledBefore(entry int) float64 {
+	e := t.Schedule[entry]
+	for _, before := range slices.Backward(t.Schedule[:entry]) {
+		if before.Field == e.Field {
+			return before.Value
+		}
+	}
+	return SettingsOf(t).number(e.Field)
+}
+
 // schedule checks the schedule: that each entry begins, that it follows the one before of its
-// field, that its value is in the field's range, and that the settings of each iteration fit
-// together.
+// field, that its value is in the field's range, and that the settings fit together when it has
+// reached the value.
 func (d *decoder) schedule(t Train) {
 	if d.isBad("schedule") || d.isBad("iterations") || d.isBad("rewards") {
 		return
@@ -188,8 +215,10 @@ func (d *decoder) schedule(t Train) {
 		switch {
 		case e.Field == "rollout.turn_limit" && e.Value > float64(t.Rollout.Turns):
 			wrong("value", formatNumber(e.Value), fmt.Sprintf("at most %d (rollout.turns)", t.Rollout.Turns), "")
-		case e.Field == "rollout.turn_limit" && t.Rollout.TurnLimit == 0 && e.Over > 0:
-			wrong("over", fmt.Sprint(e.Over), "a step, unless rollout.turn_limit says where the way begins", "give rollout.turn_limit")
+		case t.leftOut(e.Field) && last[e.Field].Field == "" && e.Over > 0:
+			wrong("over", fmt.Sprint(e.Over), fmt.Sprintf("a step, unless %s says where the way begins", e.Field), "give "+e.Field)
+		case e.Field == supervisedShare && e.Over > 0 && (e.Value == 1 || t.scheduledBefore(i) == 1):
+			wrong("over", fmt.Sprint(e.Over), fmt.Sprintf("a step to 1 or from 1: no share is between %s and 1", formatNumber(mostSupervised)), "")
 		case e.Field == "update.kl_first_turn" && t.Update.KLFirstTurn == 0:
 			wrong("field", strict.Quote(e.Field), "a field that the spec gives", "give update.kl_first_turn, which is compiled into the programs")
 		case strings.HasPrefix(e.Field, "update.supervised.") && !t.Update.Supervised.On():
@@ -217,10 +246,36 @@ func (d *decoder) schedule(t Train) {
 	}
 	base := SettingsOf(t)
 	for i, e := range t.Schedule {
-		s := SettingsAt(t.Schedule, base, base, e.From+max(e.Over-1, 0))
-		for _, p := range s.unmet() {
+		for _, p := range unmetAt(t.Schedule, base, base, e.end()) {
 			at := strict.Index("schedule", i)
-			d.add(at, Problem{Path: at, Found: fmt.Sprintf("%s %s in iteration %d", p.Path, p.Found, e.From), Allowed: p.Allowed})
+			d.add(at, Problem{Path: at, Found: p.Path + " " + p.Found, Allowed: p.Allowed})
 		}
 	}
+}
+
+// end is the iteration in which a field has reached the value.
+func (e Scheduled) end() int { return e.From + max(e.Over-1, 0) }
+
+// unmetAt is what does not fit together in an iteration.
+func unmetAt(schedule []Scheduled, base, now Settings, iteration int) Problems {
+	problems := SettingsAt(schedule, base, now, iteration).unmet()
+	for i := range problems {
+		problems[i].Found += fmt.Sprintf(" in iteration %d", iteration)
+	}
+	return problems
+}
+
+// Ahead reports what will not fit together, if the settings from an iteration on are those of now
+// and what the schedule gives to its fields. base are those that the run began with. The error is
+// of type Problems.
+func Ahead(schedule []Scheduled, base, now Settings, from int) error {
+	for _, e := range schedule {
+		if e.end() < from {
+			continue
+		}
+		if problems := unmetAt(schedule, base, now, e.end()); len(problems) > 0 {
+			return problems.Err()
+		}
+	}
+	return nil
 }

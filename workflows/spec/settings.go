@@ -140,9 +140,15 @@ func (s *Settings) apply(c Change) Problems {
 		}
 		return problems
 	}
+	if r.path == firstTurn && s.Update.KLFirstTurn == 0 {
+		return Problems{{Path: r.path, Found: "a field that the spec does not give", Allowed: "a change of a weight that the spec gives", Hint: "it is compiled into the programs"}}
+	}
 	set(s, r.path, value)
 	return nil
 }
+
+// firstTurn is a knob only where the spec gives it.
+const firstTurn = "update.kl_first_turn"
 
 // Diff lists the knobs in which two settings differ, in the spec's order.
 func (s Settings) Diff(other Settings) Differences {

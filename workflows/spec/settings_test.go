@@ -101,6 +101,21 @@ func TestSettingsApplyKeepsRelations(t *testing.T) {
 	require.EqualError(t, err, "1 problem:\n  selection.count: found 9; allowed: at most 8 (rollout.groups)")
 }
 
+// What is compiled into the programs, or has no rows to act on, is no knob of such a run.
+func TestSettingsApplyOfWhatARunLacks(t *testing.T) {
+	_, err := settings(t).Apply(change("update.kl_first_turn", "0.1"))
+	require.EqualError(t, err, "1 problem:\n  update.kl_first_turn: found a field that the spec does not give; allowed: a change of a weight that the spec gives (it is compiled into the programs)")
+	_, err = settings(t).Apply(change("update.supervised.share", "0.5"))
+	require.EqualError(t, err, `1 problem:
+  update.supervised.from: found nothing; allowed: "demonstrations" or "own_successes"; or leave update.supervised out`)
+	has := spec.SettingsOf(decode(t, `{"environment":{"name":"bandit"},"update":{"kl_in":"loss","kl_first_turn":0.2,"supervised":{"from":"own_successes"}}}`))
+	changed, err := has.Apply(change("update.kl_first_turn", "0.1"), change("update.supervised.share", "0.5"))
+	require.NoError(t, err)
+	require.Equal(t, []float64{0.1, 0.5}, []float64{changed.Update.KLFirstTurn, changed.Update.Supervised.Share})
+	_, err = has.Apply(change("update.supervised.share", "0.95"))
+	require.ErrorContains(t, err, "at most 0.9, or 1")
+}
+
 func TestSettingsJSON(t *testing.T) {
 	b, err := settings(t).JSON()
 	require.NoError(t, err)

@@ -30,6 +30,9 @@ const (
 	DefaultSupervisedCoefficient = 1.0
 )
 
+// mostSupervised is the largest share beside other rows: nine times as many as these.
+const mostSupervised = 0.9
+
 // On reports whether an update has supervised rows.
 func (s Supervised) On() bool { return s.From != "" }
 
@@ -47,8 +50,8 @@ func (s Supervised) Alone() bool { return s.Fraction() == 1 }
 // Weight multiplies the mean negative log-likelihood of a minibatch's supervised tokens.
 func (s Supervised) Weight() float64 { return cmp.Or(s.Coefficient, DefaultSupervisedCoefficient) }
 
-// Rows is how many supervised rows an update has beside so many others; if it has no others,
-// as many as those it would have.
+// Rows is how many supervised rows an update has beside so many others. If it has supervised
+// rows alone, they are as many as the others would be.
 func (s Supervised) Rows(others int) int {
 	if !s.On() {
 		return 0
@@ -57,8 +60,7 @@ func (s Supervised) Rows(others int) int {
 		return others
 	}
 	f := s.Fraction()
-	rows := f / (1 - f) * float64(others)
-	return int(float64(rows) + 1e-9) // as Freshness.Replayed
+	return int(float64(f/(1-f)*float64(others)) + 1e-9) // as Freshness.Replayed
 }
 
 // supervisedRelations are the rules between update.supervised and other fields.
@@ -66,9 +68,19 @@ var supervisedRelations = []relation{
 	{
 		paths: []string{"update.supervised.from", "update.supervised.share", "update.supervised.coefficient"},
 		doc:   "update.supervised.share and coefficient are given only with update.supervised.from.",
+		knobs: true,
 		broken: func(t Train) (bool, string, string) {
 			s := t.Update.Supervised
 			return !s.On() && s != Supervised{}, nothing, fmt.Sprintf("%q or %q; or leave update.supervised out", Demonstrations, OwnSuccesses)
+		},
+	},
+	{
+		paths: []string{"update.supervised.share"},
+		doc:   fmt.Sprintf("update.supervised.share is at most %s, or 1.", formatNumber(mostSupervised)),
+		knobs: true,
+		broken: func(t Train) (bool, string, string) {
+			f := t.Update.Supervised.Fraction()
+			return f > mostSupervised && f < 1, formatNumber(f), fmt.Sprintf("at most %s, or 1 for supervised rows alone", formatNumber(mostSupervised))
 		},
 	},
 	{
