@@ -54,18 +54,27 @@ func TestContributingShowsTheStep(t *testing.T) {
 	}
 }
 
-// The page about environments of one's own shows the file under test.
-func TestOwnEnvironmentsShowsTheFile(t *testing.T) {
+// ownFiles are the Python files that the page about environments of one's own shows, in its
+// order.
+var ownFiles = []string{"own/guess.py", "own/serve_temporal.py"}
+
+// The page about environments of one's own shows the files under test.
+func TestOwnEnvironmentsShowsTheFiles(t *testing.T) {
 	const page = "own-environments.md"
 	block := regexp.MustCompile("(?s)```python\n(.*?)```\n")
 	text := read(t, page)
+	shown := block.FindAllStringSubmatch(text, -1)
+	require.Len(t, shown, len(ownFiles))
+	for i, file := range ownFiles {
+		if *update {
+			text = strings.Replace(text, shown[i][0], "```python\n"+read(t, file)+"```\n", 1)
+			continue
+		}
+		require.Equal(t, read(t, file), shown[i][1], "go test ./docs -update writes it anew")
+	}
 	if *update {
-		text = block.ReplaceAllLiteralString(text, "```python\n"+read(t, "own/guess.py")+"```\n")
 		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
 	}
-	shown := block.FindAllStringSubmatch(text, -1)
-	require.Len(t, shown, 1)
-	require.Equal(t, read(t, "own/guess.py"), shown[0][1], "go test ./docs -update writes it anew")
 }
 
 // link finds links and pictures of Markdown and HTML.

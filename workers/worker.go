@@ -348,6 +348,7 @@ func RegisterWorkflows(r interface {
 	r.RegisterWorkflowWithOptions(w.Train, workflow.RegisterOptions{Name: "Train"})
 	r.RegisterWorkflowWithOptions(w.Evaluate, workflow.RegisterOptions{Name: "Evaluate"})
 	r.RegisterWorkflowWithOptions(w.Sweep, workflow.RegisterOptions{Name: "Sweep"})
+	r.RegisterWorkflowWithOptions(w.EnvTurn, workflow.RegisterOptions{Name: workflows.EnvTurnName})
 }
 
 // attributesRegistered asks the server whether it has all of our search

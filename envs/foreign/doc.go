@@ -32,6 +32,7 @@
 // A server is not trusted: answers are bounded and read strictly, and everything that can
 // be checked is. Each refusal has a kind; see the errors of this package.
 //
-// Package stdio reaches a server that is a process. The protocol follows the common form of
+// Package stdio reaches a server that is a process, workers/envturn one that is a worker of
+// Temporal's. The protocol follows the common form of
 // such interfaces (Gymnasium's reset and step) except that no call depends on an earlier one.
 package foreign

@@ -23,8 +23,9 @@ var (
 	ErrBusy = errors.New("the environment is busy")
 	// ErrTimeout is a server that did not answer in time.
 	ErrTimeout = errors.New("the environment did not answer in time")
-	// ErrFlood is an answer that is longer than the bound.
-	ErrFlood = errors.New("the environment's answer is too long")
-	// ErrExited is a server that ended before it answered, or that did not start.
-	ErrExited = errors.New("the environment's process ended")
+	// ErrFlood is a request or an answer that is longer than the transport's bound.
+	ErrFlood = errors.New("the environment's request or answer is too long")
+	// ErrExited is a server that ended before it answered, that did not start or that is not
+	// there.
+	ErrExited = errors.New("the environment's server ended or is not there")
 )

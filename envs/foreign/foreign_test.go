@@ -1,12 +1,16 @@
 package foreign_test
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/envs/foreign"
+	"github.com/reprise-rl/reprise/envs/foreign/standin"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
@@ -112,6 +116,38 @@ func TestChainIsPythons(t *testing.T) {
 	require.Equal(t, "b72739cceeacc9bccd9a1ccbfed61ad33819a6b4d3c9a358103d444044887134", begin)
 	step := foreign.Step{Action: `say "é"`, RewardText: "-0.1", Observation: "a\\b\n\t\x1f\u2028<&>\x7f"}
 	require.Equal(t, "730ffac78ba87fc836ecddd0f88732d87a22865584b3224252048956ca64666f", foreign.Extend(begin, step, true, false))
+}
+
+// Episodes that do not fit into one call are asked about in several: same answers.
+func TestLargeCallsAreHalved(t *testing.T) {
+	server := standin.New(standin.None, "")
+	calls, most := 0, 1<<20
+	call := func(_ context.Context, name string, input []byte) ([]byte, error) {
+		if len(input) > most {
+			return nil, fmt.Errorf("%w: %d bytes", foreign.ErrFlood, len(input))
+		}
+		calls++
+		out, err := server.Answer(name, input)
+		require.NoError(t, err)
+		return json.Marshal(out)
+	}
+	s, err := foreign.Connect(t.Context(), "guess", nil, call)
+	require.NoError(t, err)
+	asked := make([]foreign.Asked, 9)
+	for i := range asked {
+		asked[i].Instance = uint64(i)
+	}
+	want, err := s.Play(t.Context(), asked)
+	require.NoError(t, err)
+	require.Equal(t, 2, calls)
+	most = 200 // two episodes
+	got, err := s.Play(t.Context(), asked)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, 2+5, calls)
+	most = 20
+	_, err = s.Play(t.Context(), asked)
+	require.ErrorIs(t, err, foreign.ErrFlood)
 }
 
 func TestNumbersFitEveryLanguage(t *testing.T) {

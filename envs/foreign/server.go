@@ -3,6 +3,7 @@ package foreign
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -36,7 +37,21 @@ func Connect(ctx context.Context, name string, options json.RawMessage, call Cal
 }
 
 // Play asks about episodes, at most MaxEpisodes. The answers are checked; see ReadAnswers.
+// Where they are too many for the transport, it asks about each half of them.
 func (s *Server) Play(ctx context.Context, episodes []Asked) ([]Answer, error) {
+	answers, err := s.play(ctx, episodes)
+	if half := len(episodes) / 2; half > 0 && errors.Is(err, ErrFlood) {
+		if answers, err = s.Play(ctx, episodes[:half]); err != nil {
+			return nil, err
+		}
+		rest, err := s.Play(ctx, episodes[half:])
+		return append(answers, rest...), err
+	}
+	return answers, err
+}
+
+// play asks about episodes in one call.
+func (s *Server) play(ctx context.Context, episodes []Asked) ([]Answer, error) {
 	input, err := playInput(s.options, episodes)
 	if err != nil {
 		return nil, err

@@ -2,20 +2,26 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/foreign/stdio"
+	"github.com/reprise-rl/reprise/workers/envturn"
+	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 // checkFlags are the flags of env check.
 type checkFlags struct {
 	processes []string
+	temporal  []string
+	conn      stack.Connection
 	options   string
 	instances int
 	timeout   time.Duration
@@ -27,7 +33,8 @@ func envCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check NAME",
 		Short: "check an environment of your own, in any language",
-		Long: `Starts two processes of an environment and plays in them. The check compares their
+		Long: `Starts two processes of an environment and plays in them, or plays in the workers that
+serve it over Temporal (start two of them). The check compares their
 answers: asked twice, in the other process, in reverse order, one by one, and replayed
 from the actions before each turn. It also checks bounds, illegal actions, that
 instances differ, and that no observation is wider than the widest one described.
@@ -35,13 +42,16 @@ instances differ, and that no observation is wider than the widest one described
 The processes get PATH, HOME and a few more of this program's environment variables, and
 PYTHONHASHSEED, which differs between the two. docs/own-environments.md has the protocol.`,
 		Example: `  reprise env check guess --env-process guess=./docs/own/guess.py
-  reprise env check guess --env-process guess=./guess.py --options '{"most":20}'`,
+  reprise env check guess --env-process guess=./guess.py --options '{"most":20}'
+  reprise env check guess --env-temporal guess --address 127.0.0.1:7233`,
 		Args: one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.check(cmd.Context(), cmd.OutOrStdout(), args[0])
 		},
 	}
 	cmd.Flags().StringArrayVar(&f.processes, "env-process", nil, "`NAME=COMMAND` that starts an environment's process; may be repeated")
+	cmd.Flags().StringArrayVar(&f.temporal, "env-temporal", nil, "`NAME` of an environment whose workers poll Temporal's queue reprise-env.NAME; may be repeated")
+	f.conn.AddTemporalFlags(cmd.Flags())
 	cmd.Flags().StringVar(&f.options, "options", "", "its options, a JSON object")
 	cmd.Flags().IntVar(&f.instances, "instances", 16, fmt.Sprintf("how many instances are played, 1 to %d", foreign.MaxEpisodes))
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long an answer may take")
@@ -51,21 +61,11 @@ PYTHONHASHSEED, which differs between the two. docs/own-environments.md has the 
 
 // check checks the environment called name and prints its findings.
 func (f *checkFlags) check(ctx context.Context, out io.Writer, name string) error {
-	command, err := f.command(name)
+	servers, end, err := f.servers(ctx, name)
 	if err != nil {
 		return err
 	}
-	var servers [2]*foreign.Server
-	for i, seed := range []string{"1", "2"} {
-		pool, err := stdio.Open(stdio.Config{Command: command, Timeout: f.timeout, HashSeed: seed})
-		if err != nil {
-			return err
-		}
-		defer pool.Close()
-		if servers[i], err = foreign.Connect(ctx, name, json.RawMessage(f.options), pool.Call); err != nil {
-			return err
-		}
-	}
+	defer end()
 	findings, err := foreign.Check(ctx, servers[0], servers[1], f.instances)
 	if err != nil {
 		return err
@@ -85,6 +85,59 @@ func (f *checkFlags) check(ctx context.Context, out io.Writer, name string) erro
 	return nil
 }
 
+// servers are two of the environment called name, and what ends them.
+func (f *checkFlags) servers(ctx context.Context, name string) (servers [2]*foreign.Server, end func(), err error) {
+	var calls [2]foreign.Call
+	if slices.Contains(f.temporal, name) {
+		calls, end, err = f.workers(ctx, name)
+	} else {
+		calls, end, err = f.started(name)
+	}
+	if err != nil {
+		return servers, nil, err
+	}
+	for i, call := range calls {
+		if servers[i], err = foreign.Connect(ctx, name, json.RawMessage(f.options), call); err != nil {
+			end()
+			return servers, nil, err
+		}
+	}
+	return servers, end, nil
+}
+
+// started starts two processes that order Python's sets differently.
+func (f *checkFlags) started(name string) (calls [2]foreign.Call, end func(), err error) {
+	command, err := f.command(name)
+	if err != nil {
+		return calls, nil, err
+	}
+	var pools [2]*stdio.Pool
+	for i, seed := range []string{"1", "2"} {
+		if pools[i], err = stdio.Open(stdio.Config{Command: command, Timeout: f.timeout, HashSeed: seed}); err != nil {
+			return calls, nil, err // it starts nothing yet
+		}
+		calls[i] = pools[i].Call
+	}
+	return calls, func() { pools[0].Close(); pools[1].Close() }, nil
+}
+
+// workers reaches an environment's workers over Temporal. The workflows run in this program,
+// on a queue of their own, so that no other worker has to run.
+func (f *checkFlags) workers(ctx context.Context, name string) (calls [2]foreign.Call, end func(), err error) {
+	c, err := f.conn.Temporal(ctx)
+	if err != nil {
+		return calls, nil, err
+	}
+	t := envturn.Transport{Client: c, Queue: "reprise-env-check." + rand.Text(), Timeout: f.timeout}
+	stop, err := t.Serve()
+	if err != nil {
+		c.Close()
+		return calls, nil, err
+	}
+	end = func() { stop(); c.Close() }
+	return [2]foreign.Call{t.Fresh(name), t.Fresh(name)}, end, nil
+}
+
 // command is the command of --env-process for name.
 func (f *checkFlags) command(name string) ([]string, error) {
 	for _, value := range f.processes {
@@ -96,7 +149,7 @@ func (f *checkFlags) command(name string) ([]string, error) {
 			return command, nil
 		}
 	}
-	return nil, fmt.Errorf("no --env-process names environment %q: add --env-process %[1]s=COMMAND", name)
+	return nil, fmt.Errorf("neither --env-process nor --env-temporal names environment %q: add --env-process %[1]s=COMMAND, or --env-temporal %[1]s if its workers serve it over Temporal", name)
 }
 
 // print prints one finding.

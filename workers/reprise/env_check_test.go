@@ -6,8 +6,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/envs/foreign/standin"
+	"github.com/reprise-rl/reprise/infra/dev"
+	"github.com/reprise-rl/reprise/workers/envturn/envserver"
 )
 
 // standinScript is a program that serves the stand-in with a fault: this test's own program.
@@ -36,7 +39,8 @@ func TestEnvCheck(t *testing.T) {
 		want string
 	}{
 		{[]string{"check"}, "NAME is missing"},
-		{[]string{"check", "guess"}, `add --env-process guess=COMMAND`},
+		{[]string{"check", "guess"}, `add --env-process guess=COMMAND, or --env-temporal guess`},
+		{[]string{"check", "guess", "--env-temporal", "guess", "--address", "nowhere"}, "not host:port"},
 		{[]string{"check", "guess", "--env-process", "guess"}, "want NAME=COMMAND"},
 		{[]string{"check", "guess", "--env-process", "guess=./nothing.py"}, "chmod +x"},
 		{[]string{"check", "guess", "--options", "{", "--env-process", "guess=" + standinScript(t, standin.None)}, "options are not JSON"},
@@ -45,4 +49,24 @@ func TestEnvCheck(t *testing.T) {
 		_, _, err := runEnv(t, "", c.args...)
 		require.ErrorContains(t, err, c.want, "%q", c.args)
 	}
+}
+
+// Workers of Temporal's are checked without any other worker of this program.
+func TestEnvCheckOverTemporal(t *testing.T) {
+	s, err := dev.Start(t.Context(), dev.Options{Ephemeral: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Stop()) })
+	c, err := client.Dial(client.Options{HostPort: s.TemporalAddress(), Namespace: s.Namespace()})
+	require.NoError(t, err)
+	defer c.Close()
+	w, err := envserver.Start(c, "guess", standin.Wide, "")
+	require.NoError(t, err)
+	defer w.Stop()
+	out, _, err := runEnv(t, "", "check", "guess", "--env-temporal", "guess", "--address", s.TemporalAddress(), "--instances", "2")
+	require.EqualError(t, err, `environment "guess": 1 of 11 parts of the check failed`)
+	require.Contains(t, out, `ok      describe (version "guess-1")`)
+	require.Contains(t, out, "FAILED  no observation is wider than widest")
+
+	_, _, err = runEnv(t, "", "check", "other", "--env-temporal", "other", "--address", s.TemporalAddress(), "--timeout", "1s")
+	require.ErrorContains(t, err, "no worker of queue reprise-env.other took EnvDescribe within 1s")
 }

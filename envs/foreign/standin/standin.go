@@ -5,6 +5,7 @@ package standin
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/reprise-rl/reprise/envs/foreign"
@@ -30,6 +32,7 @@ const (
 	Episode    = "episode"    // answers about another episode
 	Lie        = "lie"        // raises a reward after it computed the chain
 	Upgrade    = "upgrade"    // plays with another version than it describes
+	Raise      = "raise"      // raises an error at every EnvPlay
 	Broken     = "broken"     // raises an error where the number is 5
 	Busy       = "busy"       // is busy at every second request
 	Random     = "random"     // slips by its process's own chance
@@ -61,15 +64,18 @@ type step struct {
 	Observation string  `json:"observation"`
 }
 
-type server struct {
-	fault    string
-	requests int
+// Server is a stand-in without a transport.
+type Server struct {
+	fault, marker string
+	requests      atomic.Int64
 }
 
-// Serve answers requests from in on out until in ends. marker is a file that says that Exit
-// has happened.
+// New is a server with a fault. marker is the path of the file that Exit and Stuck write.
+func New(fault, marker string) *Server { return &Server{fault: fault, marker: marker} }
+
+// Serve answers requests from in on out, as package stdio's process, until in ends.
 func Serve(in io.Reader, out io.Writer, fault, marker string) error {
-	s := &server{fault: fault}
+	s := New(fault, marker)
 	r := bufio.NewReader(in)
 	for {
 		line, err := r.ReadBytes('\n')
@@ -79,8 +85,7 @@ func Serve(in io.Reader, out io.Writer, fault, marker string) error {
 		if err != nil {
 			return err
 		}
-		s.requests++
-		if s.sabotage(out, string(line), marker) {
+		if s.sabotage(out, string(line)) {
 			return nil
 		}
 		reply, err := s.reply(line)
@@ -93,27 +98,10 @@ func Serve(in io.Reader, out io.Writer, fault, marker string) error {
 	}
 }
 
-// sabotage is what a fault does instead of a reply; it reports whether the server ends.
-func (s *server) sabotage(out io.Writer, line, marker string) bool {
+// sabotage is what a fault does to the stream; it reports whether the server ends.
+func (s *Server) sabotage(out io.Writer, line string) bool {
 	plays := strings.Contains(line, foreign.CallPlay)
 	switch {
-	case s.fault == Exit:
-		if _, err := os.Stat(marker); err == nil {
-			return false
-		}
-		_ = os.WriteFile(marker, nil, 0o600) // if it cannot be written, every process ends: tests see it
-		fmt.Fprintln(os.Stderr, "out of memory")
-		return true
-	case s.fault == Stuck && plays:
-		if _, err := os.Stat(marker); err == nil {
-			return false
-		}
-		_ = os.WriteFile(marker, []byte(strconv.Itoa(os.Getpid())), 0o600) // as above
-		time.Sleep(time.Hour)
-	case s.fault == Quit && plays:
-		return true
-	case s.fault == Hang && plays:
-		time.Sleep(time.Hour)
 	case s.fault == Flood && plays:
 		blanks := strings.Repeat(" ", 1<<16)
 		for {
@@ -127,13 +115,11 @@ func (s *server) sabotage(out io.Writer, line, marker string) bool {
 	return false
 }
 
-func (s *server) reply(line []byte) ([]byte, error) {
+func (s *Server) reply(line []byte) ([]byte, error) {
 	var request struct {
-		ID    int64  `json:"id"`
-		Call  string `json:"call"`
-		Input struct {
-			Episodes []asked `json:"episodes"`
-		} `json:"input"`
+		ID    int64           `json:"id"`
+		Call  string          `json:"call"`
+		Input json.RawMessage `json:"input"`
 	}
 	if err := json.Unmarshal(line, &request); err != nil {
 		return nil, err
@@ -142,18 +128,58 @@ func (s *server) reply(line []byte) ([]byte, error) {
 		request.ID--
 	}
 	reply := map[string]any{"id": request.ID}
+	output, err := s.Answer(request.Call, request.Input)
 	switch {
-	case s.fault == Busy && s.requests%2 == 1:
+	case errors.Is(err, foreign.ErrBusy):
 		reply["error"] = map[string]string{"kind": "busy", "message": "loading"}
-	case request.Call == foreign.CallDescribe:
-		reply["output"] = s.describe()
+	case err != nil:
+		reply["error"] = map[string]string{"kind": "broken", "message": err.Error()}
 	default:
-		reply["output"] = s.play(request.Input.Episodes)
+		reply["output"] = output
 	}
 	return json.Marshal(reply)
 }
 
-func (s *server) describe() map[string]any {
+// Answer is the output of a call. An error is ErrBusy, or one that the environment raises.
+// Some faults end the program here, or never return.
+func (s *Server) Answer(call string, input []byte) (any, error) {
+	requests := s.requests.Add(1)
+	plays := call == foreign.CallPlay
+	switch {
+	case s.fault == Exit && s.first(nil):
+		fmt.Fprintln(os.Stderr, "out of memory")
+		os.Exit(1)
+	case s.fault == Stuck && plays && s.first([]byte(strconv.Itoa(os.Getpid()))), s.fault == Hang && plays:
+		time.Sleep(time.Hour)
+	case s.fault == Quit && plays:
+		os.Exit(1)
+	case s.fault == Raise && plays:
+		return nil, errors.New("no such file")
+	case s.fault == Busy && requests%2 == 1:
+		return nil, foreign.ErrBusy
+	}
+	if !plays {
+		return s.describe(), nil
+	}
+	var asked struct {
+		Episodes []asked `json:"episodes"`
+	}
+	if err := json.Unmarshal(input, &asked); err != nil {
+		return nil, err
+	}
+	return s.play(asked.Episodes), nil
+}
+
+// first reports whether the marker file is absent, and writes it.
+func (s *Server) first(content []byte) bool {
+	if _, err := os.Stat(s.marker); err == nil {
+		return false
+	}
+	_ = os.WriteFile(s.marker, content, 0o600) // if it cannot be written, every process ends: tests see it
+	return true
+}
+
+func (s *Server) describe() map[string]any {
 	instructions := "Find a number from 1 to 9."
 	if s.fault == Secrets {
 		instructions = strings.Join(os.Environ(), "\n")
@@ -164,7 +190,7 @@ func (s *server) describe() map[string]any {
 	}
 }
 
-func (s *server) play(episodes []asked) map[string]any {
+func (s *Server) play(episodes []asked) map[string]any {
 	version := "guess-1"
 	if s.fault == Upgrade {
 		version = "guess-2"
@@ -181,7 +207,7 @@ func (s *server) play(episodes []asked) map[string]any {
 }
 
 // answer plays one episode.
-func (s *server) answer(e asked) map[string]any {
+func (s *Server) answer(e asked) map[string]any {
 	instance, _ := strconv.ParseUint(e.Instance, 10, 64) // the caller's numbers are numbers
 	number := int(instance%9) + 1
 	switch s.fault {
@@ -194,7 +220,7 @@ func (s *server) answer(e asked) map[string]any {
 	case Random:
 		number = 1 + rand.IntN(9)
 	case Order:
-		number = 1 + (number+s.requests)%9
+		number = 1 + (number+int(s.requests.Load()))%9
 	}
 	observation, done := "Guess.", false
 	chain := foreign.Begin(observation)

@@ -73,7 +73,7 @@ func TestFaultsAreRefusedByKind(t *testing.T) {
 	for fault, kind := range map[string]error{
 		standin.Hang: foreign.ErrTimeout, standin.Flood: foreign.ErrFlood, standin.Noise: foreign.ErrAnswer,
 		standin.Quit: foreign.ErrExited, standin.Reply: foreign.ErrOther, standin.Episode: foreign.ErrOther,
-		standin.Lie: foreign.ErrChain, standin.Upgrade: foreign.ErrVersion,
+		standin.Lie: foreign.ErrChain, standin.Upgrade: foreign.ErrVersion, standin.Raise: foreign.ErrBroken,
 	} {
 		timeout := 20 * time.Second
 		if fault == standin.Hang {
