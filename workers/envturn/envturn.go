@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
@@ -86,9 +87,10 @@ func await(ctx context.Context, run client.WorkflowRun) (out []byte, err error) 
 	for {
 		asking, stop := context.WithTimeout(ctx, askAgain)
 		err := run.Get(asking, &out)
-		again := asking.Err() != nil && ctx.Err() == nil
+		var late *serviceerror.DeadlineExceeded // the server's clock may end the wait a moment earlier
+		again := asking.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &late)
 		stop()
-		if err == nil || !again {
+		if err == nil || !again || ctx.Err() != nil {
 			return out, err
 		}
 	}
