@@ -29,9 +29,10 @@ const (
 	allOfLedger  = "smoke,chaos,chaos-turns,starpo-ppo,bandit-demo,starpo-s/1,starpo-ppo/1,gigpo/1,turn-gae/1,online-k/2,replay/2,dapo/1"
 )
 
-// engine is the one device of all tests.
+// engine is the one device of all tests. It has the flags that runs have, since the ledger is of their
+// bits, and a process has one set of flags.
 var engine = sync.OnceValues(func() (*device.Engine, error) {
-	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
+	opened, err := model.OpenDevice(model.DeviceOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("these tests compute: run `make plugin`, or set REPRISE_PJRT_PLUGIN: %w", err)
 	}
