@@ -27,9 +27,9 @@ const illegalAction = "no such action 7f3a91"
 
 // Check asks first and second, two processes of one environment, about as many instances
 // and compares their answers: twice, in the other process, in reverse order, one by one,
-// and from every prefix of their actions. An error is a server that could not be asked at
+// and from every prefix of their actions. It measures so many turns; 0 is none. An error is a server that could not be asked at
 // all; what it does wrong are findings.
-func Check(ctx context.Context, first, second *Server, instances int) ([]Finding, error) {
+func Check(ctx context.Context, first, second *Server, instances, turns int) ([]Finding, error) {
 	c := checker{ctx: ctx, first: first, second: second}
 	if instances < 1 || instances > MaxEpisodes {
 		return nil, fmt.Errorf("check an environment: %d instances, want 1 to %d", instances, MaxEpisodes)
@@ -54,6 +54,9 @@ func Check(ctx context.Context, first, second *Server, instances int) ([]Finding
 	c.illegal(paths)
 	c.seeds(paths)
 	c.widths(paths)
+	if turns > 0 {
+		c.turns(paths, turns)
+	}
 	return c.findings, ctx.Err()
 }
 
@@ -319,4 +322,39 @@ func (c *checker) widths(paths []path) {
 		}
 	}
 	c.add("no observation is wider than widest", problem, fmt.Sprintf("%d bytes", most))
+}
+
+// A measured turn has so many episodes, and no turn begins after the time.
+const (
+	measuredEpisodes = 2 * MaxEpisodes
+	measuredTime     = 5 * time.Second
+)
+
+// turns measures the third turn of episodes, or their last if they are shorter, with the
+// replay of the turns before it. Each process has half of the episodes.
+func (c *checker) turns(paths []path, turns int) {
+	asked := make([]Asked, measuredEpisodes)
+	for i := range asked {
+		p := paths[i%len(paths)]
+		asked[i] = p.asked[min(2, len(p.asked)-1)]
+	}
+	var took []time.Duration
+	for begin := time.Now(); len(took) < turns && (len(took) == 0 || time.Since(begin) < measuredTime); {
+		turn := time.Now()
+		failed := make(chan error, 2)
+		for i, s := range []*Server{c.first, c.second} {
+			go func() {
+				_, err := s.Play(c.ctx, asked[i*MaxEpisodes:(i+1)*MaxEpisodes])
+				failed <- err
+			}()
+		}
+		if err := errors.Join(<-failed, <-failed); err != nil {
+			c.add("two requests at the same time", err.Error(), "")
+			return
+		}
+		took = append(took, time.Since(turn))
+	}
+	slices.Sort(took)
+	median := took[len(took)/2]
+	c.add("two requests at the same time", "", fmt.Sprintf("a turn of %d episodes takes %.1f ms, the median of %d", measuredEpisodes, float64(median.Microseconds())/1000, len(took)))
 }

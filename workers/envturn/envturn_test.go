@@ -366,7 +366,7 @@ func playAll(t testing.TB, s *foreign.Server, asked []foreign.Asked) []foreign.A
 // problems are the parts of a check that fail.
 func problems(t *testing.T, s *foreign.Server) []string {
 	t.Helper()
-	findings, err := foreign.Check(t.Context(), s, s, 3)
+	findings, err := foreign.Check(t.Context(), s, s, 3, 0)
 	require.NoError(t, err)
 	var parts []string
 	for _, f := range findings {

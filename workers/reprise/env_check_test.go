@@ -27,10 +27,11 @@ func TestEnvCheck(t *testing.T) {
 	require.NoError(t, err, out)
 	require.Contains(t, out, `ok      describe (version "guess-1")`)
 	require.Contains(t, out, "ok      instances differ")
+	require.Regexp(t, `ok      two requests at the same time \(a turn of 128 episodes takes [0-9.]+ ms, the median of [0-9]+\)`, out)
 	require.NotContains(t, out, "FAILED")
 
 	out, _, err = runEnv(t, "", "check", "guess", "--json", "--env-process", "other=x", "--env-process", "guess="+standinScript(t, standin.Wide))
-	require.EqualError(t, err, `environment "guess": 1 of 11 parts of the check failed`)
+	require.EqualError(t, err, `environment "guess": 1 of 12 parts of the check failed`)
 	require.Contains(t, out, `{"part":"no observation is wider than widest","problem":"the observation \"`)
 	require.Contains(t, out, `{"part":"instances differ"}`)
 
@@ -63,7 +64,7 @@ func TestEnvCheckOverTemporal(t *testing.T) {
 	require.NoError(t, err)
 	defer w.Stop()
 	out, _, err := runEnv(t, "", "check", "guess", "--env-temporal", "guess", "--address", s.TemporalAddress(), "--instances", "2")
-	require.EqualError(t, err, `environment "guess": 1 of 11 parts of the check failed`)
+	require.EqualError(t, err, `environment "guess": 1 of 12 parts of the check failed`)
 	require.Contains(t, out, `ok      describe (version "guess-1")`)
 	require.Contains(t, out, "FAILED  no observation is wider than widest")
 

@@ -206,7 +206,7 @@ func check(t *testing.T, first, second *Pool) map[string]string {
 		require.NoError(t, err)
 		servers = append(servers, s)
 	}
-	findings, err := foreign.Check(context.Background(), servers[0], servers[1], 16)
+	findings, err := foreign.Check(context.Background(), servers[0], servers[1], 16, 0)
 	require.NoError(t, err)
 	problems := map[string]string{}
 	for _, f := range findings {
