@@ -159,6 +159,9 @@ func (t *train) handle(ctx workflow.Context) error {
 			if err != nil {
 				return err
 			}
+			if limit := s.Rollout.TurnLimit; limit > t.plan.Turns {
+				return fmt.Errorf("rollout.turn_limit: found %d; allowed: at most %d (rollout.turns)", limit, t.plan.Turns)
+			}
 			return spec.Ahead(t.plan.Schedule, t.plan.Settings, s, t.Next)
 		}, "change a knob from the next iteration on: {\"path\": \"update.learning_rate\", \"value\": 1e-4}"},
 	})

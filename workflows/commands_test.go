@@ -188,6 +188,7 @@ func TestRefusedCommands(t *testing.T) {
 		{knob("update.learning_rate", `"1"`), "a number stands without quotes"},
 		{knob("update.micro_batch", "8"), "fixed for the run"},
 		{knob("seed", "8"), "fixed for the run"},
+		{knob("rollout.turn_limit", "2"), "rollout.turn_limit: found 2; allowed: at most 1 (rollout.turns)"},
 	} {
 		s := &stage{plan: testPlan(), base: true}
 		p := newPlay(t, s)
