@@ -33,9 +33,9 @@ the low arm 0.15 for certain, and success is the share of the high arm:
   FrozenLake, Sokoban (several turns)      success rises by 3 standard errors
   a lake for two, by Dr. MAS               the same
   a lake for two, by GRPO                  no promise: to compare
-  rewards in parts (reward-NAME)           the part's metric ends in a range that it has not
-                                           without the part; reward-NAME-unpaid measures the
-                                           part and does not pay it, to compare
+  rewards in parts (reward-NAME)           the part's metric ends in a range that it does not
+                                           reach unpaid; reward-NAME-unpaid measures the part
+                                           and does not pay it, to compare
 
 With --dir the stack's data is kept, and interrupted runs resume.`,
 		Example: `  reprise learn
