@@ -38,6 +38,10 @@ const slack = 8
 // costs as much. They take milliseconds.
 const taskTimeout = 3 * time.Second
 
+// stickyTime is how long a workflow task waits for a worker that had the workflow and may be
+// dead.
+const stickyTime = time.Second
+
 // askAgain is how long one request for an answer waits.
 const askAgain = time.Second
 
@@ -151,7 +155,9 @@ func failure(ctx context.Context, name string, err error) error {
 // Serve runs a worker for EnvTurn alone, on the transport's queue, for programs that have no
 // workflow worker.
 func (t Transport) Serve() (stop func(), err error) {
-	w := worker.New(t.Client, t.queue(), worker.Options{DisableRegistrationAliasing: true, LocalActivityWorkerOnly: true})
+	w := worker.New(t.Client, t.queue(), worker.Options{
+		DisableRegistrationAliasing: true, LocalActivityWorkerOnly: true, StickyScheduleToStartTimeout: stickyTime,
+	})
 	w.RegisterWorkflowWithOptions((&workflows.Workflows{}).EnvTurn, workflow.RegisterOptions{Name: workflows.EnvTurnName})
 	if err := w.Start(); err != nil {
 		return nil, fmt.Errorf("start a worker for %s: %w", workflows.EnvTurnName, err)
