@@ -20,6 +20,7 @@ const (
 	KindInvalid         = "Invalid"         // right bytes that cannot be used: a broken chain, a batch that does not fit
 	KindNotFound        = "NotFound"        // no such run or iteration
 	KindOutOfMemory     = "OutOfMemory"     // the device has too little memory for the step
+	KindEnvironment     = "Environment"     // a foreign environment cannot be used; the message says which, and why
 	KindCasesTooNarrow  = "CasesTooNarrow"  // an environment shows wider observations than its Cases
 	KindDeviceFailed    = "DeviceFailed"    // the device is gone, poisoned or stuck: its worker ends
 	KindDeviceTooSmall  = "DeviceTooSmall"  // the device has less memory than the run is made for
@@ -29,7 +30,7 @@ const (
 var NonRetryable = []string{
 	KindSpecInvalid, KindSpecDiffers, KindModelInvalid, KindDivergence, KindArtifactAltered,
 	KindArtifactMissing, KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining, KindInvalid, KindNotFound,
-	KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow,
+	KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow, KindEnvironment,
 }
 
 // Sentinel errors of this package; see the kinds of the same names.
@@ -44,4 +45,7 @@ var (
 	ErrOutOfMemory    = errors.New("device is out of memory")
 	ErrDeviceFailed   = errors.New("device has failed")
 	ErrDeviceTooSmall = errors.New("device has too little memory for the run")
+	ErrEnvironment    = errors.New("the environment cannot be used")
+	// ErrNotServed is a foreign environment that this worker does not serve; another one may.
+	ErrNotServed = errors.New("no environment of this name is served by this worker")
 )

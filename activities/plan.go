@@ -59,6 +59,9 @@ type Plan struct {
 	// StepFailures is how often in a row a step of a session may fail; 0 in plans of
 	// releases before it.
 	StepFailures int `json:"step_failures,omitempty"`
+	// Foreign says that the rollout plays foreign environments, which are asked before the first
+	// turn and after each sample.
+	Foreign bool `json:"foreign,omitempty"`
 	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.
 	EvaluateEvery int         `json:"evaluate_every,omitempty"`
 	Suites        []PlanSuite `json:"suites,omitempty"`
@@ -88,6 +91,8 @@ type PlanSuite struct {
 	Name  string `json:"name"`
 	Turns int    `json:"turns"`
 	Rows  int    `json:"rows"`
+	// Foreign is as in Plan.
+	Foreign bool `json:"foreign,omitempty"`
 }
 
 // EvaluationDue reports whether policy version v is evaluated.

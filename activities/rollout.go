@@ -35,6 +35,8 @@ type GenerateInput struct {
 	// Pieces are the tables of the pieces of this turn that are done, in their order; see
 	// spec.Limits.
 	Pieces []store.Ref `json:"pieces,omitempty"`
+	// Opening is what foreign environments answered about the episodes' beginning; for turn 1.
+	Opening *store.Ref `json:"opening,omitempty"`
 }
 
 // GenerateResult names the turn's generate table.
@@ -43,6 +45,25 @@ type GenerateResult struct {
 	Table store.Ref `json:"table"`
 	// More says that another piece follows.
 	More      bool      `json:"more,omitempty"`
+	Telemetry Telemetry `json:"telemetry"`
+}
+
+// AskInput asks foreign environments about the episodes of a rollout: about their beginning, or
+// for the answers to a turn's samples.
+type AskInput struct {
+	Run     Run              `json:"run"`
+	Branch  int              `json:"branch"`
+	Rollout Rollout          `json:"rollout"`
+	Turn    int              `json:"turn"`            // from 1; 0 is the beginning
+	Turns   []store.TurnRefs `json:"turns,omitempty"` // the turns before it
+	// Opening and Generate are nil for the beginning.
+	Opening  *store.Ref `json:"opening,omitempty"`
+	Generate *store.Ref `json:"generate,omitempty"`
+}
+
+// AskResult names the answers.
+type AskResult struct {
+	Table     store.Ref `json:"table"`
 	Telemetry Telemetry `json:"telemetry"`
 }
 
@@ -56,6 +77,10 @@ type StepInput struct {
 	Generate store.Ref        `json:"generate"`
 	// TurnLimit ends episodes after a turn before the last one of their task; 0 is no such.
 	TurnLimit int `json:"turn_limit,omitempty"`
+	// Opening and Answers are what foreign environments answered about the episodes' beginning
+	// and to this turn's samples; nil without foreign environments.
+	Opening *store.Ref `json:"opening,omitempty"`
+	Answers *store.Ref `json:"answers,omitempty"`
 }
 
 // StepResult names the turn's step table.
@@ -90,7 +115,10 @@ type SelectResult struct {
 	// texts. Each is nil if the spec asks for no such rewards.
 	Components *store.Ref `json:"components,omitempty"`
 	Texts      *store.Ref `json:"texts,omitempty"`
-	Rows       int        `json:"rows"` // rows selected; 0: the update is skipped
+	// Broken is the table of the episodes that are left out, because a foreign environment broke;
+	// nil if none is.
+	Broken *store.Ref `json:"broken,omitempty"`
+	Rows   int        `json:"rows"` // rows selected; 0: the update is skipped
 	// Parts are the rows for each of the iterations that learn from the rollout;
 	// absent if there is one.
 	Parts     []int     `json:"parts,omitempty"`

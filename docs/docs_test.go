@@ -75,6 +75,7 @@ func TestOwnEnvironmentsShowsTheFiles(t *testing.T) {
 	if *update {
 		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
 	}
+	require.Contains(t, text, "```json\n"+read(t, "own/guess.json")+"```\n")
 }
 
 // link finds links and pictures of Markdown and HTML.

@@ -95,7 +95,7 @@ type Description struct {
 // Option describes one option of an environment.
 type Option struct {
 	Name string `json:"name"`
-	// Type is "string", "number", "integer" or "boolean".
+	// Type is "string", "number", "integer", "boolean" or "object".
 	Type string `json:"type"`
 	// Default is the value if the option is absent.
 	Default any    `json:"default"`

@@ -132,6 +132,14 @@ type Pinned interface {
 	Pin() (json.RawMessage, error)
 }
 
+// Answered is implemented by episodes that are recordings of an environment elsewhere, which
+// says itself what of a reply it executed.
+type Answered interface {
+	// Answer gives the next turn: the executed actions by their canonical names, and how many
+	// of those that the policy wrote were not legal.
+	Answer() (actions []string, invalid int)
+}
+
 // Tabular is implemented by episodes whose dynamics are a finite table.
 type Tabular interface {
 	// Transitions gives what may follow: [states][actions][outcomes], states and

@@ -36,7 +36,7 @@ func inLine(problems strict.Problems) string {
 }
 
 // Options is the table of an environment's options, and the options a person gave.
-// An environment declares each option by one call of Int, Number, Bool, Text or Choice.
+// An environment declares each option by one call of Int, Number, Bool, Text, Choice or Object.
 // The call reads the option's value, or its default, into a variable at once, so later
 // declarations may depend on it. The table is also the option's description and the order
 // in which JSON writes them.
@@ -129,6 +129,13 @@ func orNearest(text, word string, known []string) string {
 		return text + " (" + hint + ")"
 	}
 	return text
+}
+
+// Object declares a JSON object, whose form is the environment's to check; an absent one is {}.
+func (o *Options) Object(name string, into *json.RawMessage, doc string) {
+	declare(o, Option{Name: name, Type: "object", Doc: doc}, "an object", into, json.RawMessage(`{}`), func(n strict.Node) (json.RawMessage, bool) {
+		return json.RawMessage(n.Raw()), n.Kind() == strict.Object
+	})
 }
 
 // declare adds a row and reads its value.

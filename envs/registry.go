@@ -19,6 +19,7 @@ var ErrUnknown = errors.New("unknown environment")
 type entry struct {
 	summary string
 	make    func(*Options) Environment
+	outside bool // see RegisterOutside
 }
 
 var registry = struct {
@@ -30,19 +31,30 @@ var registry = struct {
 // it to people. make declares the options and makes the environment from their values.
 // Its result is ignored if the options have a problem. A name registered twice panics.
 func Register(name, summary string, make func(*Options) Environment) {
+	register(name, entry{summary: summary, make: make})
+}
+
+// RegisterOutside is Register for an environment whose episodes are played outside this
+// program. Names leaves it out, since its episodes exist only in recordings.
+func RegisterOutside(name, summary string, make func(*Options) Environment) {
+	register(name, entry{summary: summary, make: make, outside: true})
+}
+
+func register(name string, e entry) {
 	registry.Lock()
 	defer registry.Unlock()
 	if _, ok := registry.entries[name]; ok {
 		panic(fmt.Sprintf("environment %q is registered twice", name))
 	}
-	registry.entries[name] = entry{summary, make}
+	registry.entries[name] = e
 }
 
-// Names are the registered environments in alphabetical order.
+// Names are the registered environments in alphabetical order, without those outside.
 func Names() []string {
 	registry.RLock()
 	defer registry.RUnlock()
-	return slices.Sorted(maps.Keys(registry.entries))
+	names := slices.Sorted(maps.Keys(registry.entries))
+	return slices.DeleteFunc(names, func(name string) bool { return registry.entries[name].outside })
 }
 
 // New makes the environment registered under name from its options, which may be

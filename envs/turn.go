@@ -40,6 +40,9 @@ func (t Turn) Ended() bool { return t.Done || t.ActionsLeft == 0 }
 // format penalty, once.
 func (p Protocol) Play(episode Episode, reply Reply, actionsLeft int) Turn {
 	t := Turn{ActionsLeft: actionsLeft}
+	if a, ok := episode.(Answered); ok {
+		reply.Actions, t.Invalid = a.Answer()
+	}
 	charged := false
 	for i, action := range reply.Actions {
 		if t.ActionsLeft == 0 || episode.Done() {

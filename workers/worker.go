@@ -66,6 +66,8 @@ type Options struct {
 	HostSlots int
 	// HostRate bounds the host activities that begin in a second; 0 means no bound.
 	HostRate float64
+	// EnvProcesses are the foreign environments that the host role serves, each NAME=COMMAND.
+	EnvProcesses []string
 	// MetricsListen, if set, is the host:port at which Prometheus reads this
 	// process's metrics: see telemetry.Listen.
 	MetricsListen string
@@ -112,6 +114,9 @@ func (o Options) Check() error {
 	if o.HostSlots < 0 || o.HostRate < 0 {
 		return fmt.Errorf("--host-slots is %d and --host-rate %g: neither can be negative", o.HostSlots, o.HostRate)
 	}
+	if _, err := o.environments(); err != nil {
+		return err
+	}
 	if o.MetricsRuns < 0 {
 		return fmt.Errorf("--metrics-runs is %d: it cannot be negative", o.MetricsRuns)
 	}
@@ -138,6 +143,11 @@ func Run(ctx context.Context, o Options) error {
 	}
 	o.Store = store.NewCache(o.Store, cacheBytes)
 	p := &process{Options: o, fatal: make(chan error, 8), endings: make(chan *device.Ending, 8)}
+	defer func() { // after the workers have stopped, so that no answer is cut off
+		if p.closeEnvironments != nil {
+			p.closeEnvironments()
+		}
+	}()
 	if o.MetricsListen != "" {
 		stop, err := p.serveMetrics(ctx)
 		if err != nil {
@@ -207,6 +217,8 @@ type process struct {
 	opened    *model.Device  // what device computes on
 	deviceCtx context.Context
 	endDevice context.CancelFunc
+	// closeEnvironments ends the processes of foreign environments; nil without the host role.
+	closeEnvironments func()
 }
 
 // base are the options all of the process's workers share.
@@ -290,7 +302,16 @@ func (p *process) startHost() error {
 	o.MaxConcurrentActivityExecutionSize, o.WorkerActivitiesPerSecond = p.HostSlots, p.HostRate
 	w := worker.New(p.Client, activities.HostQueue, o)
 	attributes := func(ctx context.Context) bool { return attributesRegistered(ctx, p.Client, p.Namespace) }
-	h := host.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport,
+	served, err := p.environments()
+	if err != nil {
+		return err
+	}
+	environments, closePools, err := openEnvironments(served)
+	if err != nil {
+		return err
+	}
+	p.closeEnvironments = closePools
+	h := host.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport, Environments: environments,
 		Flags: activities.Flags{ContinueAfter: p.ContinueAfter, SessionHeartbeat: p.SessionHeartbeat}}
 	register(w, h.Steps())
 	trials := sweeps.Sweeps{Store: p.Store, Attributes: attributes, Look: func(ctx context.Context, id string) (activities.Found, error) {

@@ -65,13 +65,13 @@ func TestContextThatJustFits(t *testing.T) {
 // which setting to raise.
 func TestFirstPromptThatJustFits(t *testing.T) {
 	w := newWalked(t)
-	rows, _, err := firstPrompts(w.kit, w.kit.Training, 0, activities.Rollout{})
+	rows, _, err := firstPrompts(w.kit, w.kit.Training, 0, activities.Rollout{}, run.Answers{})
 	require.NoError(t, err)
 	w.kit.Training.Widths[0] = len(rows[0].PromptIDs)
-	_, _, err = firstPrompts(w.kit, w.kit.Training, 0, activities.Rollout{})
+	_, _, err = firstPrompts(w.kit, w.kit.Training, 0, activities.Rollout{}, run.Answers{})
 	require.NoError(t, err)
 	w.kit.Training.Widths[0]--
-	_, _, err = firstPrompts(w.kit, w.kit.Training, 0, activities.Rollout{})
+	_, _, err = firstPrompts(w.kit, w.kit.Training, 0, activities.Rollout{}, run.Answers{})
 	require.ErrorIs(t, err, store.ErrInvalid)
 	require.ErrorContains(t, err, "prompt_tokens allows")
 }

@@ -35,6 +35,7 @@ func (d *Device) Diagnose(ctx context.Context, in activities.DiagnoseInput) (_ a
 	if err != nil {
 		return activities.DiagnoseResult{}, fmt.Errorf("trajectories: %w", err)
 	}
+	rows = slices.DeleteFunc(rows, func(r run.TrajectoryRow) bool { return r.Turns() == 0 }) // dropped
 	p, err := d.Engine.programsFor(w.Context, of, w.Shapes(w.Training, 1))
 	if err != nil {
 		return activities.DiagnoseResult{}, err

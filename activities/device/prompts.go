@@ -12,7 +12,14 @@ import (
 // contexts puts together each row's recorded ids up to this turn's sample.
 func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Task, in activities.GenerateInput) ([]run.GenerateRow, [][]int32, error) {
 	if in.Turn == 1 {
-		return firstPrompts(rc, task, in.Policy.Branch, in.Rollout)
+		answers, err := run.ReadAnswers(ctx, s, in.Opening, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		if task, err = task.Recorded(answers); err != nil {
+			return nil, nil, err
+		}
+		return firstPrompts(rc, task, in.Policy.Branch, in.Rollout, answers)
 	}
 	turns, err := run.ReadTurns(ctx, s, in.Turns)
 	if err != nil {
@@ -42,12 +49,21 @@ func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Tas
 
 // firstPrompts are the initial states of a rollout: its rows, and each row's
 // context. The prompt comes from the group's address, so it is the same for all
-// members.
-func firstPrompts(rc *run.Context, s *run.Task, branch int, r activities.Rollout) ([]run.GenerateRow, [][]int32, error) {
+// members. A row whose foreign environment broke at the beginning is padding, with the prompt of a
+// member whose environment did not.
+func firstPrompts(rc *run.Context, s *run.Task, branch int, r activities.Rollout, answers run.Answers) ([]run.GenerateRow, [][]int32, error) {
 	var rows []run.GenerateRow
 	var contexts [][]int32
+	broken := map[int32]bool{}
+	for _, b := range answers.Broken() {
+		broken[b.Row] = true
+	}
 	for g := range s.Groups {
-		a := rc.Address(s, branch, r, g, 0)
+		begun := 0
+		for begun < s.Members-1 && broken[int32(g*s.Members+begun)] {
+			begun++
+		}
+		a := rc.Address(s, branch, r, g, begun)
 		env := s.Env(g)
 		ids, err := s.Protocol.PromptIDs(rc.Tokenizer, env, env.Reset(a.Instance, a.Chance))
 		if err != nil {
@@ -57,7 +73,8 @@ func firstPrompts(rc *run.Context, s *run.Task, branch int, r activities.Rollout
 			return nil, nil, fmt.Errorf("prompt of group %d has %d tokens, prompt_tokens allows %d: %w", g, len(ids), width, store.ErrInvalid)
 		}
 		for m := range s.Members {
-			rows = append(rows, run.GenerateRow{Row: int32(g*s.Members + m), Group: int32(g), Member: int32(m), Alive: true, PromptIDs: ids, Restart: true})
+			row := int32(g*s.Members + m)
+			rows = append(rows, run.GenerateRow{Row: row, Group: int32(g), Member: int32(m), Alive: !broken[row], PromptIDs: ids, Restart: true})
 			contexts = append(contexts, ids)
 		}
 	}

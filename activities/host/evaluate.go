@@ -47,7 +47,7 @@ func (h *Host) ResolveEvaluation(ctx context.Context, in activities.ResolveEvalu
 		// The workflow's id takes the place of a run's id: it holds the device.
 		out = activities.LoadResult{Run: activities.Run{ID: in.ID, Base: base}}
 	}
-	if t, err = withPins(t); err != nil {
+	if t, err = h.withPins(ctx, t); err != nil {
 		return activities.LoadResult{}, err
 	}
 	if t, err = h.completed(ctx, t, nil, out.Run.Base, true); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
@@ -21,6 +22,8 @@ type Host struct {
 	// WriteReport writes a run's page for people, file by file; nil if the
 	// worker has none.
 	WriteReport run.ReportWriter
+	// Environments are the foreign environments that this worker serves, by their names.
+	Environments map[string]foreign.Call
 	// Flags are those of this worker; a run keeps the flags of the worker that resolves
 	// it. Without a session heartbeat it gets none.
 	Flags activities.Flags
@@ -33,7 +36,7 @@ type Host struct {
 func (h *Host) Steps() []steps.Binding {
 	return []steps.Binding{
 		steps.Resolve.By(h.Resolve), steps.Load.By(h.Load), steps.Find.By(h.Find), steps.ResolveEvaluation.By(h.ResolveEvaluation),
-		steps.Step.By(h.Step), steps.Select.By(h.Select), steps.Credit.By(h.Credit), steps.Measure.By(h.Measure), steps.Commit.By(h.Commit),
+		steps.Ask.By(h.Ask), steps.Step.By(h.Step), steps.Select.By(h.Select), steps.Credit.By(h.Credit), steps.Measure.By(h.Measure), steps.Commit.By(h.Commit),
 		steps.Report.By(h.Report),
 	}
 }

@@ -63,12 +63,25 @@ func (h *Host) Measure(ctx context.Context, in activities.MeasureInput) (_ activ
 	if len(rows) != task.Rows() {
 		return activities.MeasureResult{}, fmt.Errorf("%d trajectories, suite %s has %d: %w", len(rows), task.Suite.Name, task.Rows(), store.ErrInvalid)
 	}
-	metrics := run.EvaluationMetrics(task, rows)
-	lines, err := h.references.Of(rc, task)
+	answers, err := run.ReadRound(ctx, h.Store, in.Turns)
 	if err != nil {
 		return activities.MeasureResult{}, err
 	}
-	lines.Add(metrics)
+	broken := answers.Broken()
+	if err := run.CheckBroken(broken, len(rows), task.Members, task.Suite.Environment.BrokenShare); err != nil {
+		return activities.MeasureResult{}, err
+	}
+	dropped := run.Drop(rows, broken, 1) // each by itself: an instance's samples are not compared
+	metrics := run.EvaluationMetrics(task, rows)
+	if task.Foreign() {
+		run.BrokenMetrics(metrics, broken, dropped, len(rows))
+	} else {
+		lines, err := h.references.Of(rc, task)
+		if err != nil {
+			return activities.MeasureResult{}, err
+		}
+		lines.Add(metrics)
+	}
 	place := run.Dir(in.Run, in.Branch, in.Rollout)
 	table, err := tables.Put(ctx, h.Store, place, "trajectories", rows)
 	if err != nil {

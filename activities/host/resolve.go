@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/strict"
@@ -28,7 +29,7 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 	if err != nil {
 		return activities.ResolveResult{}, err
 	}
-	if t, err = withPins(t); err != nil {
+	if t, err = h.withPins(ctx, t); err != nil {
 		return activities.ResolveResult{}, err
 	}
 	written, ref, err := run.WrittenSpec(ctx, h.Store, in.Run)
@@ -106,14 +107,31 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 	return out, nil
 }
 
-// withPins is a spec whose environments have the digests of the files they read:
-// a file that changes is another environment. Templates of prompts are taken in whole.
-func withPins(t spec.Train) (spec.Train, error) {
+// withPins is a spec whose environments have the digests of the files they read, and whose foreign
+// environments have their descriptions: a file or a version that changes is another environment.
+// Templates of prompts are taken in whole.
+func (h *Host) withPins(ctx context.Context, t spec.Train) (spec.Train, error) {
+	pin := func(name string, options json.RawMessage) (json.RawMessage, error) {
+		env, err := envs.New(name, options)
+		if err != nil {
+			return nil, fmt.Errorf("environment %s: %w", name, err)
+		}
+		switch e := env.(type) {
+		case envs.Pinned:
+			options, err = e.Pin()
+		case *foreign.Environment:
+			options, err = h.described(ctx, t, e, options)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("environment %s: %w", name, err)
+		}
+		return options, nil
+	}
 	var err error
 	if t.Rollout.Protocol, err = wording(t.Rollout.Protocol); err != nil {
 		return t, err
 	}
-	if t.Environment, err = t.Environment.WithOptions(pinned); err != nil {
+	if t.Environment, err = t.Environment.WithOptions(pin); err != nil {
 		return t, err
 	}
 	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
@@ -121,7 +139,7 @@ func withPins(t spec.Train) (spec.Train, error) {
 		if t.Evaluation.Suites[i].Protocol, err = wording(s.Protocol); err != nil {
 			return t, fmt.Errorf("suite %s: %w", s.Name, err)
 		}
-		if t.Evaluation.Suites[i].Environment, err = s.Environment.WithOptions(pinned); err != nil {
+		if t.Evaluation.Suites[i].Environment, err = s.Environment.WithOptions(pin); err != nil {
 			return t, fmt.Errorf("suite %s: %w", s.Name, err)
 		}
 	}
@@ -135,22 +153,6 @@ func wording(name string) (string, error) {
 		return "", fmt.Errorf("templates of prompts: %w", err)
 	}
 	return text, nil
-}
-
-// pinned are an environment's options with the digests of its files.
-func pinned(name string, options json.RawMessage) (json.RawMessage, error) {
-	env, err := envs.New(name, options)
-	if err != nil {
-		return nil, fmt.Errorf("environment %s: %w", name, err)
-	}
-	p, ok := env.(envs.Pinned)
-	if !ok {
-		return options, nil
-	}
-	if options, err = p.Pin(); err != nil {
-		return nil, fmt.Errorf("environment %s: %w", name, err)
-	}
-	return options, nil
 }
 
 // completedFrom takes over what completed gave to a written spec, which a person need not
@@ -229,13 +231,13 @@ func PlanOf(t spec.Train) activities.Plan {
 		Iterations: t.Iterations, Turns: t.Rollout.Turns, Rows: t.Rollout.Trajectories(), Environment: t.Environment.String(),
 		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds, StepFailures: t.Limits.Failures(),
 		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Report: t.Report.AtEnd, Collapse: t.Collapse, Settings: spec.SettingsOf(t), Schedule: t.Schedule, WarmStartSteps: t.Policy.WarmStart.Steps,
-		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0,
+		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0, Foreign: t.Environment.Foreign(),
 	}
 	if t.From != nil {
 		p.First, p.Prepare = t.From.Iteration+1, false // version 0 was made by the other run
 	}
 	for _, s := range t.Evaluation.Suites {
-		p.Suites = append(p.Suites, activities.PlanSuite{Name: s.Name, Turns: s.Turns, Rows: s.Rows()})
+		p.Suites = append(p.Suites, activities.PlanSuite{Name: s.Name, Turns: s.Turns, Rows: s.Rows(), Foreign: s.Environment.Foreign()})
 	}
 	return p
 }

@@ -27,17 +27,33 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
-	rows, err := h.rounds(ctx, task, in.Turns)
+	rows, answers, err := h.rounds(ctx, task, in.Turns)
 	if err != nil {
+		return activities.SelectResult{}, err
+	}
+	var broken []run.BrokenRow
+	for round, a := range answers {
+		broken = append(broken, a.BrokenOf(round*task.Rows())...)
+	}
+	if err := run.CheckBroken(broken, len(rows), task.Members, rc.Train.Environment.BrokenShare); err != nil {
+		return activities.SelectResult{}, err
+	}
+	dropped := run.Drop(rows, broken, task.Members)
+	if len(run.Live(rows)) == 0 {
+		return activities.SelectResult{}, fmt.Errorf("no group has enough episodes whose environment did not break: %s: %w", broken[0].Message, activities.ErrEnvironment)
+	}
+	if task, err = task.Recorded(answers...); err != nil {
 		return activities.SelectResult{}, err
 	}
 	dir := run.Dir(in.Run, in.Branch, in.Rollout)
 	if in.Everything {
 		for i := range rows {
-			rows[i].Selected, rows[i].Weight = true, 1
+			if !rows[i].Dropped {
+				rows[i].Selected, rows[i].Weight = true, 1
+			}
 		}
 		ref, err := tables.Put(ctx, h.Store, dir, "everything", rows)
-		return activities.SelectResult{Trajectories: ref, Rows: len(rows), Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, err
+		return activities.SelectResult{Trajectories: ref, Rows: len(run.Live(rows)), Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, err
 	}
 	past, err := run.SideTable[run.TextRow](ctx, h.Store, in.Texts, "frequent texts")
 	if err != nil {
@@ -69,7 +85,7 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	count := 0
 	for i := range rows {
 		rows[i].Selected, rows[i].Weight = choice.Kept[rows[i].Group], choice.Weights[rows[i].Group]
-		if members != nil && !members[i] {
+		if members != nil && !members[i] || rows[i].Dropped {
 			rows[i].Selected = false
 		}
 		if rows[i].Selected {
@@ -88,13 +104,20 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
+	left, err := putUnlessNil(ctx, h.Store, dir, run.BrokenArtifact, dropped)
+	if err != nil {
+		return activities.SelectResult{}, err
+	}
 	metrics := run.RolloutMetrics(&rolled, rows)
+	if task.Foreign() {
+		run.BrokenMetrics(metrics, broken, dropped, len(rows))
+	}
 	maps.Copy(metrics, rewarded.Metrics)
 	if n := rolled.Groups / task.Groups; rc.Train.Selection.Resample > 1 || n > 1 {
 		metrics["rollout/rounds"] = canon.Float(float64(n))
 	}
 	return activities.SelectResult{
-		Trajectories: ref, Components: components, Texts: texts, Rows: count, Parts: run.PartSizes(rc, rows, count, task), Metrics: metrics,
+		Trajectories: ref, Components: components, Texts: texts, Broken: left, Rows: count, Parts: run.PartSizes(rc, rows, count, task), Metrics: metrics,
 		Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil
 }
@@ -109,9 +132,10 @@ func putUnlessNil[T any](ctx context.Context, s store.Store, dir, name string, r
 }
 
 // rounds reads the rounds of a rollout as trajectories: groups and rows of a later
-// one continue the index.
-func (h *Host) rounds(ctx context.Context, task *run.Task, refs []store.TurnRefs) ([]run.TrajectoryRow, error) {
+// one continue the index. The answers of foreign environments come with them, a round each.
+func (h *Host) rounds(ctx context.Context, task *run.Task, refs []store.TurnRefs) ([]run.TrajectoryRow, []run.Answers, error) {
 	var all []run.TrajectoryRow
+	var answers []run.Answers
 	for round := 0; len(refs) > 0; round++ {
 		n := 0
 		for n < len(refs) && refs[n].Round == round {
@@ -119,10 +143,15 @@ func (h *Host) rounds(ctx context.Context, task *run.Task, refs []store.TurnRefs
 		}
 		rows, err := h.episodes(ctx, task, refs[:n])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		answered, err := run.ReadRound(ctx, h.Store, refs[:n])
+		if err != nil {
+			return nil, nil, err
+		}
+		answers = append(answers, answered)
 		if len(rows) != task.Rows() {
-			return nil, fmt.Errorf("%d trajectories, want %d groups of %d: %w", len(rows), task.Groups, task.Members, store.ErrInvalid)
+			return nil, nil, fmt.Errorf("%d trajectories, want %d groups of %d: %w", len(rows), task.Groups, task.Members, store.ErrInvalid)
 		}
 		for i := range rows {
 			rows[i].Row += int32(round * task.Rows())
@@ -131,9 +160,9 @@ func (h *Host) rounds(ctx context.Context, task *run.Task, refs []store.TurnRefs
 		all, refs = append(all, rows...), refs[n:]
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("a rollout has at least a turn: %w", store.ErrInvalid)
+		return nil, nil, fmt.Errorf("a rollout has at least a turn: %w", store.ErrInvalid)
 	}
-	return all, nil
+	return all, answers, nil
 }
 
 // episodes reads the turns of a round as trajectories.

@@ -35,6 +35,10 @@ func (h *Host) Step(ctx context.Context, in activities.StepInput) (_ activities.
 	if err != nil {
 		return activities.StepResult{}, err
 	}
+	task, broken, err := h.answered(ctx, task, in)
+	if err != nil {
+		return activities.StepResult{}, err
+	}
 	rows := make([]run.StepRow, len(generated))
 	alive := 0
 	for i, g := range generated {
@@ -42,7 +46,12 @@ func (h *Host) Step(ctx context.Context, in activities.StepInput) (_ activities.
 		if !g.Alive {
 			continue
 		}
-		if err := play(rc, task, in, &rows[i], g, history); err != nil {
+		if broken[g.Row] {
+			// Never a reward: Select leaves the episode out.
+			rows[i].Text, rows[i].Done = rc.Tokenizer.Decode(g.SampledIDs), true
+			continue
+		}
+		if err := playRow(rc, task, in, &rows[i], g, history); err != nil {
 			return activities.StepResult{}, fmt.Errorf("row %d: %w", g.Row, err)
 		}
 		if !rows[i].Done {
@@ -56,8 +65,30 @@ func (h *Host) Step(ctx context.Context, in activities.StepInput) (_ activities.
 	return activities.StepResult{Table: ref, Alive: alive, Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, nil
 }
 
-// play answers one row's sample.
-func play(rc *run.Context, s *run.Task, in activities.StepInput, row *run.StepRow, g run.GenerateRow, history []run.Turn) error {
+// answered is a task with the recorded answers to a turn, and the rows whose foreign environment
+// broke in it.
+func (h *Host) answered(ctx context.Context, task *run.Task, in activities.StepInput) (*run.Task, map[int32]bool, error) {
+	if !task.Foreign() {
+		return task, nil, nil
+	}
+	refs := make([]*store.Ref, 0, len(in.Turns)+1)
+	for _, t := range in.Turns {
+		refs = append(refs, t.Answers)
+	}
+	answers, err := run.ReadAnswers(ctx, h.Store, in.Opening, append(refs, in.Answers))
+	if err != nil {
+		return nil, nil, err
+	}
+	broken := map[int32]bool{}
+	for _, b := range answers.Broken() {
+		broken[b.Row] = true
+	}
+	task, err = task.Recorded(answers)
+	return task, broken, err
+}
+
+// playRow answers one row's sample.
+func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *run.StepRow, g run.GenerateRow, history []run.Turn) error {
 	a := rc.Address(s, in.Branch, in.Rollout, int(g.Group), int(g.Member))
 	env := s.Env(int(g.Group))
 	actions := make([][]string, len(history))

@@ -40,15 +40,26 @@ func Choose(rc *Context, s spec.Selection, rows []TrajectoryRow, task *Task) (Ch
 // neither 0 nor 1).
 func resampled(s spec.Selection, rows []TrajectoryRow, task *Task) (Choice, error) {
 	groups, members := len(rows)/task.Members, task.Members
-	returns := make([][]float64, groups)
-	for _, r := range rows {
-		returns[r.Group] = append(returns[r.Group], r.Return())
+	var returns [][]float64
+	var of []int // the groups that have rows
+	for g, group := range groupsOf(rows, members) {
+		if len(group) == 0 {
+			continue
+		}
+		var own []float64
+		for _, r := range group {
+			own = append(own, r.Return())
+		}
+		of, returns = append(of, g), append(returns, own)
 	}
 	spreads, err := selection.RewardStd(returns)
 	if err != nil {
 		return Choice{}, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
 	varied := selection.Varied(spreads, s.Floor)
+	for i, at := range varied {
+		varied[i] = of[at]
+	}
 	if len(varied) < task.Groups && groups/task.Groups < s.Resample {
 		return Choice{More: true}, nil
 	}
@@ -78,21 +89,28 @@ func KeptMembers(s spec.Selection, rows []TrajectoryRow, members int) ([]bool, e
 		return nil, nil
 	}
 	var g selection.Groups
-	for from := 0; from < len(rows); from += members {
+	all := groupsOf(rows, members)
+	for _, group := range all {
 		var returns, lengths []float64
-		for _, r := range rows[from : from+members] {
+		for _, r := range group {
 			returns, lengths = append(returns, r.Return()), append(lengths, float64(Total(r.SampledLengths)))
 		}
 		g.Rewards, g.Lengths = append(g.Rewards, returns), append(g.Lengths, lengths)
 	}
-	groups, err := selection.Members(g, s.MembersBy(), s.Members)
+	picked, err := selection.Members(g, s.MembersBy(), s.Members)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
 	kept := make([]bool, len(rows))
-	for group, of := range groups {
+	for group, of := range picked {
+		at := make([]int, 0, members) // the places of the group's rows
+		for i := range members {
+			if !rows[group*members+i].Dropped {
+				at = append(at, group*members+i)
+			}
+		}
 		for _, member := range of {
-			kept[group*members+member] = true
+			kept[at[member]] = true
 		}
 	}
 	return kept, nil
@@ -120,13 +138,19 @@ func PartSizes(rc *Context, rows []TrajectoryRow, count int, task *Task) []int {
 }
 
 // SelectedGroups applies the selection to the penalised, never normalised,
-// returns: which groups are kept, and the factor of each one's advantages.
+// returns: which groups are kept, and the factor of each one's advantages. Groups without a row
+// are as if they had never been.
 func SelectedGroups(s spec.Selection, rows []TrajectoryRow, groups, members int) (kept []bool, weights []float64, err error) {
 	g := selection.Groups{}
-	for at := range groups {
+	var of []int // the groups that have rows
+	for at, group := range groupsOf(rows[:groups*members], members) {
+		if len(group) == 0 {
+			continue
+		}
+		of = append(of, at)
 		var returns, entropies, exact, lengths []float64
 		var broken []bool
-		for _, r := range rows[at*members : (at+1)*members] {
+		for _, r := range group {
 			broken = append(broken, r.Truncated)
 			returns = append(returns, r.Return())
 			surprise := 0.0
@@ -151,18 +175,19 @@ func SelectedGroups(s spec.Selection, rows []TrajectoryRow, groups, members int)
 	}
 	kept = make([]bool, groups)
 	for _, at := range result.Kept {
-		kept[at] = true
+		kept[of[at]] = true
 	}
-	weights = slices.Repeat([]float64{1}, groups)
+	factors := slices.Repeat([]float64{1}, len(of))
 	if s.Reweight {
-		weights = selection.Reweight(result.Spreads)
+		factors = selection.Reweight(result.Spreads)
 	}
-	scale, err := selection.LossScale(selection.Scaling(s.LossScale), len(result.Kept), groups)
+	scale, err := selection.LossScale(selection.Scaling(s.LossScale), len(result.Kept), len(of))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
-	for i := range weights {
-		weights[i] *= scale
+	weights = make([]float64, groups)
+	for i, factor := range factors {
+		weights[of[i]] = factor * scale
 	}
 	return kept, weights, nil
 }

@@ -70,14 +70,18 @@ func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout
 	if len(rc.Modules) == 0 && !rc.Train.Diagnostics.Thoughts {
 		return out, nil
 	}
-	episodes := make([]rewards.Episode, len(rows))
-	for i, r := range rows {
-		var err error
-		if episodes[i], err = episodeOf(rc, task, branch, rollout, r); err != nil {
-			return out, fmt.Errorf("row %d: %w", r.Row, err)
+	groups := played(task, rows)
+	var episodes []rewards.Episode // of the rows that are not dropped
+	for _, group := range groups {
+		for _, r := range group {
+			e, err := episodeOf(rc, task, branch, rollout, r)
+			if err != nil {
+				return out, fmt.Errorf("row %d: %w", r.Row, err)
+			}
+			episodes = append(episodes, e)
 		}
 	}
-	values := make([][][]float64, len(rc.Modules)) // [modules][rows][turns]
+	values := make([][][]float64, len(rc.Modules)) // [modules][episodes][turns]
 	for m, module := range rc.Modules {
 		frequent := rewards.Past{}
 		for _, t := range past {
@@ -85,8 +89,10 @@ func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout
 				frequent[rewards.Said{Tag: t.Tag, Text: t.Text}] = true
 			}
 		}
-		for from := 0; from < len(rows); from += task.Members {
-			values[m] = append(values[m], module.Score(episodes[from:from+task.Members], frequent)...)
+		from := 0
+		for _, group := range groups {
+			values[m] = append(values[m], module.Score(episodes[from:from+len(group)], frequent)...)
+			from += len(group)
 		}
 		if module.Frequent > 0 {
 			out.Texts = append(append([]TextRow{}, out.Texts...), frequentTexts(module, episodes)...)
@@ -102,7 +108,7 @@ func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout
 		}
 		out.Metrics["reward/"+module.Name+"/mean"] = canon.Float(Mean(sums))
 	}
-	for i, r := range rows {
+	for i, r := range slices.Concat(groups...) {
 		for k := range r.Turns() {
 			for m, module := range rc.Modules {
 				out.Components = append(out.Components, ComponentRow{
@@ -116,7 +122,7 @@ func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout
 	}
 	if len(rc.Modules) > 0 {
 		var returns []float64
-		for _, r := range rows {
+		for _, r := range Live(rows) {
 			returns = append(returns, r.Return())
 		}
 		out.Metrics["reward/weighted_mean"] = canon.Float(Mean(returns))

@@ -51,6 +51,8 @@ func KindOf(err error) string {
 		return activities.KindDeviceTooSmall
 	case errors.Is(err, envs.ErrCases):
 		return activities.KindCasesTooNarrow
+	case errors.Is(err, activities.ErrEnvironment):
+		return activities.KindEnvironment
 	case errors.Is(err, activities.ErrNotFound):
 		return activities.KindNotFound
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrBroken), errors.Is(err, store.ErrTooLarge),
@@ -93,6 +95,8 @@ func details(err error) []any {
 // retryKindOf names what a retry waits for, as the Web UI shows it.
 func retryKindOf(err error) string {
 	switch {
+	case errors.Is(err, activities.ErrNotServed):
+		return "EnvironmentNotServed"
 	case errors.Is(err, store.ErrDenied):
 		return "StoreAccessDenied"
 	case errors.Is(err, store.ErrNoBucket):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/rewards"
 	"github.com/reprise-rl/reprise/envs/suites"
 	"github.com/reprise-rl/reprise/infra/strict"
@@ -16,7 +17,7 @@ import (
 // options, and the named suites.
 func Known() spec.Known {
 	return spec.Known{
-		Environments: envs.Names(), Options: optionProblems, Suites: suites.Names(),
+		Environments: append(envs.Names(), foreign.Name), Options: optionProblems, Suites: suites.Names(),
 		Suite: func(name string) (spec.Environment, bool) {
 			s, ok := suites.Named(name)
 			return spec.Environment{Name: s.Environment, Options: s.Options}, ok
@@ -24,6 +25,28 @@ func Known() spec.Known {
 		Demonstrates: demonstrates, Roles: hasRoles, HeldOut: heldOut,
 		Rewards: rewards.Names(), Reward: rewardProblems, Protocol: wordingProblems,
 	}
+}
+
+// Undescribed names a foreign environment of a spec that has not described itself: the start of the
+// run asks it. Until then the widths of the prompts are not known. It is "" if there is none.
+func Undescribed(t spec.Train) string {
+	parts := t.Environment.Parts()
+	for _, s := range t.Evaluation.Suites {
+		parts = append(parts, s.Environment.Parts()...)
+	}
+	for _, p := range parts {
+		env, err := envs.New(p.Name, p.Options)
+		if err != nil {
+			continue
+		}
+		if e, ok := env.(*foreign.Environment); ok {
+			if _, described := e.Description(); !described {
+				name, _ := e.Server()
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // demonstrates reports whether an environment's best play is known.

@@ -42,7 +42,7 @@ type tally struct {
 	turns, acted                    int
 	executed, effective, invalid    int
 	rewards, returns, lengths       []float64
-	solved                          []int // successes of each group, in order
+	solved, sizes                   []int // successes and rows of each group, in order
 	counters                        []string
 	counts                          []int // of the environment's own counters
 	tools                           []string
@@ -52,9 +52,10 @@ type tally struct {
 
 func (t *tally) add(r TrajectoryRow, firstOfGroup bool) {
 	t.rows++
-	if firstOfGroup {
-		t.solved = append(t.solved, 0)
+	if firstOfGroup || t.solved == nil {
+		t.solved, t.sizes = append(t.solved, 0), append(t.sizes, 0)
 	}
+	t.sizes[len(t.sizes)-1]++
 	if r.Success {
 		t.success++
 		t.solved[len(t.solved)-1]++
@@ -169,24 +170,25 @@ func (t *tally) actions(m activities.Metrics, prefix string) {
 	}
 }
 
-// tallies adds rows up, all of them and by the label of their environment.
-func tallies(s *Task, rows []TrajectoryRow) (all tally, byLabel map[string]*tally) {
+// tallies adds the rows of groups up, all of them and by the label of their environment.
+func tallies(s *Task, groups [][]TrajectoryRow) (all tally, byLabel map[string]*tally) {
 	byLabel = map[string]*tally{}
-	for i, r := range rows {
-		first := i%s.Members == 0
-		all.add(r, first)
-		if byLabel[r.Environment] == nil {
-			byLabel[r.Environment] = &tally{}
-		}
-		byLabel[r.Environment].add(r, first)
-		for _, part := range s.Parts {
-			if part.Label == r.Environment {
-				byLabel[r.Environment].count(part.Environment, r)
+	for _, group := range groups {
+		for i, r := range group {
+			all.add(r, i == 0)
+			if byLabel[r.Environment] == nil {
+				byLabel[r.Environment] = &tally{}
+			}
+			byLabel[r.Environment].add(r, i == 0)
+			for _, part := range s.Parts {
+				if part.Label == r.Environment {
+					byLabel[r.Environment].count(part.Environment, r)
+				}
 			}
 		}
 	}
-	if len(s.Parts) == 1 && len(rows) > 0 {
-		only := byLabel[rows[0].Environment]
+	if len(s.Parts) == 1 && len(byLabel) == 1 {
+		only := byLabel[s.Parts[0].Label]
 		all.counters, all.counts = only.counters, only.counts
 		all.tools, all.calls, all.validCalls = only.tools, only.calls, only.validCalls
 	}
@@ -194,49 +196,58 @@ func tallies(s *Task, rows []TrajectoryRow) (all tally, byLabel map[string]*tall
 }
 
 // sampled are the sampled ids of each member of each group.
-func sampledLengths(s *Task, rows []TrajectoryRow) [][][]int32 {
-	groups := make([][][]int32, s.Groups)
-	for _, r := range rows {
-		var ids []int32
-		at := 0
-		for k := range r.PromptLengths {
-			at += int(r.PromptLengths[k])
-			ids = append(ids, r.IDs[at:at+int(r.SampledLengths[k])]...)
-			at += int(r.SampledLengths[k])
+func sampledLengths(of [][]TrajectoryRow) [][][]int32 {
+	groups := make([][][]int32, len(of))
+	for g, rows := range of {
+		for _, r := range rows {
+			var ids []int32
+			at := 0
+			for k := range r.PromptLengths {
+				at += int(r.PromptLengths[k])
+				ids = append(ids, r.IDs[at:at+int(r.SampledLengths[k])]...)
+				at += int(r.SampledLengths[k])
+			}
+			groups[g] = append(groups[g], ids)
 		}
-		groups[r.Group] = append(groups[r.Group], ids)
 	}
 	return groups
+}
+
+// played are the groups of rows of which a row is left.
+func played(s *Task, rows []TrajectoryRow) [][]TrajectoryRow {
+	return slices.DeleteFunc(groupsOf(rows, s.Members), func(group []TrajectoryRow) bool { return len(group) == 0 })
 }
 
 // RolloutMetrics describe all trajectories of a rollout, and the selected ones.
 // Those of each environment are RAGEN's train/TAG figures.
 func RolloutMetrics(s *Task, rows []TrajectoryRow) activities.Metrics {
 	var spreads, chosen []float64
-	selected, before := 0, 0 // rows; before the group
-	all, byLabel := tallies(s, rows)
-	for i, r := range rows {
-		if r.Selected {
-			selected++
-		}
-		if (i+1)%s.Members == 0 {
-			_, spread := credit.MeanStd(all.returns[i+1-s.Members : i+1])
-			spreads = append(spreads, spread)
-			if selected > before {
-				chosen = append(chosen, spread)
+	selected, at := 0, 0
+	groups := played(s, rows)
+	all, byLabel := tallies(s, groups)
+	for _, group := range groups {
+		before := selected
+		for _, r := range group {
+			if r.Selected {
+				selected++
 			}
-			before = selected
+		}
+		_, spread := credit.MeanStd(all.returns[at : at+len(group)])
+		at += len(group)
+		spreads = append(spreads, spread)
+		if selected > before {
+			chosen = append(chosen, spread)
 		}
 	}
 	m := activities.Metrics{
 		"rollout/in_group_reward_std":        canon.Float(Mean(spreads)),
 		"rollout/chosen_in_group_reward_std": canon.Float(Mean(chosen)),
 		"rollout/selected_rows":              canon.Float(float64(selected)),
-		"rollout/trajectories":               canon.Float(float64(len(rows))),
+		"rollout/trajectories":               canon.Float(float64(all.rows)),
 		"rollout/executable_turns":           canon.Float(share(all.acted, all.turns)),
 	}
 	all.of(m)
-	said := diversity.Measure(sampledLengths(s, rows))
+	said := diversity.Measure(sampledLengths(groups))
 	for n, distinct := range said.Distinct {
 		m[fmt.Sprintf("rollout/distinct_%d", n+1)] = canon.Float(distinct)
 	}
@@ -276,18 +287,17 @@ func ScoreMetrics(rows []TrajectoryRow, scores []ScoreRow) activities.Metrics {
 // episodes. The entropy of the sampling distribution is estimated by the mean of −log p
 // over the sampled tokens.
 func EvaluationMetrics(s *Task, rows []TrajectoryRow) activities.Metrics {
-	m := activities.Metrics{"trajectories": canon.Float(float64(len(rows)))}
-	all, byLabel := tallies(s, rows)
+	all, byLabel := tallies(s, played(s, rows))
+	m := activities.Metrics{"trajectories": canon.Float(float64(all.rows))}
 	all.of(m)
 	all.actions(m, "")
-	samples := slices.Repeat([]int{s.Members}, len(all.solved))
-	low, high := statistics.WilsonClustered(all.solved, samples, statistics.Z95)
+	low, high := statistics.WilsonClustered(all.solved, all.sizes, statistics.Z95)
 	m["success/low"], m["success/high"] = canon.Float(low), canon.Float(high)
 	for n := 1; n <= s.Members && s.Members > 1; n *= 2 {
-		m[fmt.Sprintf("pass@%d", n)] = canon.Float(all.passAt(n, s.Members))
+		m[fmt.Sprintf("pass@%d", n)] = canon.Float(all.passAt(n))
 	}
 	if s.Members > 1 {
-		m[fmt.Sprintf("pass@%d", s.Members)] = canon.Float(all.passAt(s.Members, s.Members))
+		m[fmt.Sprintf("pass@%d", s.Members)] = canon.Float(all.passAt(s.Members))
 	}
 	var surprise []float64
 	for _, r := range rows {
@@ -306,11 +316,14 @@ func EvaluationMetrics(s *Task, rows []TrajectoryRow) activities.Metrics {
 	return m
 }
 
-// passAt is the mean over the instances of the unbiased estimate of pass@n.
-func (t *tally) passAt(n, members int) float64 {
-	values := make([]float64, len(t.solved))
+// passAt is the mean over the instances of the unbiased estimate of pass@n. Instances with fewer
+// samples are left out.
+func (t *tally) passAt(n int) float64 {
+	var values []float64
 	for i, solved := range t.solved {
-		values[i] = statistics.PassAtK(members, solved, n)
+		if t.sizes[i] >= n {
+			values = append(values, statistics.PassAtK(t.sizes[i], solved, n))
+		}
 	}
 	return Mean(values)
 }

@@ -117,6 +117,8 @@ type TrajectoryRow struct {
 	// Entropy is the mean over the sampled tokens, in nats, where Score was before the
 	// selection.
 	Entropy float64 `parquet:"-"`
+	// Dropped says that the row is padding, because its foreign environment broke; see Drop.
+	Dropped bool `parquet:"-"`
 }
 
 // Part is what a module of the spec's rewards gave to a whole trajectory.

@@ -18,7 +18,7 @@ type StateValueRow struct {
 }
 
 // ObserveStates returns the values of initial states before the iteration and stores the
-// values after it. It uses the returns of all trajectories, selected or not, without the
+// values after it. It uses the returns of all trajectories that were played, selected or not, without the
 // penalty for the distance from the reference, which only selected ones have. It does
 // nothing for an algorithm that does not read them.
 func ObserveStates(ctx context.Context, s store.Store, in activities.CreditInput, dir string, all []TrajectoryRow) (past []credit.StateValue, ref *store.Ref, err error) {
@@ -39,6 +39,9 @@ func ObserveStates(ctx context.Context, s store.Store, in activities.CreditInput
 	var returns []float64
 	var keys []string
 	for _, r := range all {
+		if r.Turns() == 0 {
+			continue // dropped
+		}
 		returns, keys = append(returns, r.Return()), append(keys, r.StateKeys[0])
 	}
 	now, err := credit.Observe(past, returns, keys, c.BaselineRate)

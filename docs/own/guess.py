@@ -23,7 +23,7 @@ def describe(options):
     most = options.get("most", 9)
     return {"protocol": 1, "version": "guess-1", "instructions": f"Find a number from 1 to {most}.",
             "actions": [str(n) for n in range(1, most + 1)], "max_actions": 5, "max_actions_per_turn": 1,
-            "instances": most, "widest": ["Higher."], "replayable": True}
+            "instances": most, "widest": ["Guess.", "Higher.", "Lower."], "replayable": True}
 
 
 # What follows is the same for every environment.

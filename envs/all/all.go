@@ -5,6 +5,7 @@ package all
 import (
 	_ "github.com/reprise-rl/reprise/envs/bandit"
 	_ "github.com/reprise-rl/reprise/envs/countdown"
+	_ "github.com/reprise-rl/reprise/envs/foreign"
 	_ "github.com/reprise-rl/reprise/envs/frozenlake"
 	_ "github.com/reprise-rl/reprise/envs/lakefortwo"
 	_ "github.com/reprise-rl/reprise/envs/mathqa"

@@ -66,3 +66,9 @@ func (s *Server) play(ctx context.Context, episodes []Asked) ([]Answer, error) {
 	}
 	return answers, nil
 }
+
+// Described is an environment that was described before: its answers are compared with that
+// description.
+func Described(name string, options json.RawMessage, d Description, call Call) *Server {
+	return &Server{Description: d, name: name, options: options, call: call}
+}

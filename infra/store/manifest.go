@@ -115,6 +115,11 @@ type TurnRefs struct {
 	// Generate has the policy's samples, Step the environment's answers.
 	Generate Ref `json:"generate"`
 	Step     Ref `json:"step"`
+	// Opening has what foreign environments answered about the beginning of the round's
+	// episodes, in its first turn, and Answers what they answered to the samples; nil without
+	// foreign environments.
+	Opening *Ref `json:"opening,omitempty"`
+	Answers *Ref `json:"answers,omitempty"`
 }
 
 // RolloutRef names the rollout that an iteration learned from, if a rollout serves
@@ -355,6 +360,8 @@ func (m *Manifest) refs() []NamedRef {
 		for i, turn := range turns {
 			add(fmt.Sprintf("%sturns[%d].generate", role, i), turn.Generate)
 			add(fmt.Sprintf("%sturns[%d].step", role, i), turn.Step)
+			maybe(fmt.Sprintf("%sturns[%d].opening", role, i), turn.Opening)
+			maybe(fmt.Sprintf("%sturns[%d].answers", role, i), turn.Answers)
 		}
 	}
 	maybe("parent", m.Parent)

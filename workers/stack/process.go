@@ -84,7 +84,14 @@ func workerArguments(given *pflag.FlagSet) []string {
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	AddWorkerFlags(all, &workers.Options{}, 0)
 	all.VisitAll(func(f *pflag.Flag) {
-		out = append(out, fmt.Sprintf("--%s=%s", f.Name, given.Lookup(f.Name).Value))
+		value := given.Lookup(f.Name).Value
+		if list, ok := value.(pflag.SliceValue); ok {
+			for _, one := range list.GetSlice() {
+				out = append(out, fmt.Sprintf("--%s=%s", f.Name, one))
+			}
+			return
+		}
+		out = append(out, fmt.Sprintf("--%s=%s", f.Name, value))
 	})
 	if f := given.Lookup("codec-key-file"); f != nil && f.Changed {
 		out = append(out, "--codec-key-file="+f.Value.String())

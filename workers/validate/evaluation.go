@@ -112,6 +112,9 @@ func (v Evaluation) withModel(t spec.Train) (Evaluation, error) {
 	if m.estimated {
 		m.unknown = fmt.Sprintf("%s is fetched at the start", t.Policy.From)
 	}
+	if name := run.Undescribed(t); name != "" && m.unknown == "" {
+		m.unknown = undescribed(name)
+	}
 	if err != nil || m.unknown != "" {
 		v.Unknown = m.unknown
 		return v, err

@@ -57,6 +57,9 @@ func CheckTrain(b []byte, card int64) (Train, error) {
 	if err != nil {
 		return Train{}, err
 	}
+	if name := run.Undescribed(t); name != "" && m.unknown == "" {
+		m.unknown = undescribed(name)
+	}
 	measured, written, sized := t, t.Update.Recompute, func(int) spec.Train { return t }
 	if m.unknown == "" {
 		if measured, err = run.WithWidths(t, m.files); err != nil {
@@ -96,6 +99,11 @@ func CheckTrain(b []byte, card int64) (Train, error) {
 		out.Card = cardOf(measured, m.shape, card, written, sized)
 	}
 	return out, nil
+}
+
+// undescribed says why nothing that depends on the prompts is known.
+func undescribed(name string) string {
+	return fmt.Sprintf("the environment %s describes itself when the run starts", name)
 }
 
 func (v Train) text(string) (string, error) {

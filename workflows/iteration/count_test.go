@@ -20,6 +20,8 @@ func TestCount(t *testing.T) {
 		"one turn": {func(*activities.Plan) {}, Counts{Iteration: 7, Snapshot: 1, Diagnosis: 1}},
 		// Two more for each turn; an evaluation has its turns and Measure, a suite.
 		"three turns": {func(p *activities.Plan) { p.Turns, p.Suites = 3, two }, Counts{Iteration: 11, Snapshot: 1, Evaluation: 5 + 3, Diagnosis: 1}},
+		// The rollout's beginning and each turn are asked about.
+		"foreign, three turns": {func(p *activities.Plan) { p.Turns, p.Foreign = 3, true }, Counts{Iteration: 15, Snapshot: 1, Diagnosis: 1}},
 		// 16 rows in four pieces of 5, Score in 3, Update in 6, Diagnose in 4; two suites of 8
 		// rows.
 		"pieces": {func(p *activities.Plan) {

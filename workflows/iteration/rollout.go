@@ -17,6 +17,8 @@ type rolling struct {
 	rows, turns int // turns is the most an episode has
 	// label names the rollout to people, timing prefixes its steps' names in telemetry.
 	label, timing string
+	// foreign says that foreign environments are asked.
+	foreign bool
 	// begun is called with the first result, ended with the last; nil is nothing.
 	begun, ended func()
 }
@@ -39,14 +41,45 @@ func pieceAfter(done []store.Ref) string {
 	return fmt.Sprintf(" · piece %d", len(done)+1)
 }
 
+// ask asks foreign environments about a turn's samples, or about the episodes' beginning: turn 0.
+// take takes the answers into the progress.
+func (r rolling) ask(turn int, take func(table *store.Ref)) []Call {
+	key := fmt.Sprintf("%s · turn %d", r.label, turn)
+	asked := call(steps.Ask, key, activities.AskInput{
+		Run: r.Run, Branch: r.Branch, Rollout: r.what, Turn: turn, Turns: r.progress.Turns, Opening: r.opening(), Generate: r.progress.Generate,
+	}, func(out activities.AskResult) {
+		if r.begun != nil {
+			r.begun()
+		}
+		r.Record(r.timing+"ask", out.Telemetry)
+		take(&out.Table)
+	}).shown(key+" · ask", key+" · foreign environment").timed(r.timing + "ask")
+	if turn > 0 {
+		asked = asked.completing()
+	}
+	return []Call{asked}
+}
+
+// opening is what foreign environments answered about the episodes' beginning; nil without them.
+func (r rolling) opening() *store.Ref {
+	if len(r.progress.Turns) > 0 {
+		return r.progress.Turns[0].Opening
+	}
+	return r.progress.Opening
+}
+
 // ready is the turn's generate, or a piece of it, or the environment's answer to it.
 func (r rolling) ready() []Call {
 	turn := len(r.progress.Turns) + 1
 	key := fmt.Sprintf("%s · turn %d", r.label, turn)
+	if r.foreign && r.opening() == nil {
+		return r.ask(0, func(table *store.Ref) { r.progress.Opening = table })
+	}
 	if r.progress.Generate == nil {
 		piece := pieceAfter(r.progress.Pieces)
 		return []Call{call(steps.Generate, key+piece, activities.GenerateInput{
 			Policy: r.policy, Rollout: r.what, Settings: r.Settings, Turn: turn, Turns: r.progress.Turns, Pieces: r.progress.Pieces,
+			Opening: r.progress.Opening,
 		}, func(out activities.GenerateResult) {
 			if r.begun != nil {
 				r.begun()
@@ -59,14 +92,17 @@ func (r rolling) ready() []Call {
 			r.progress.Generate, r.progress.Pieces = &out.Table, nil // the table has the rows of all pieces
 		}).shown(key+" · generate", fmt.Sprintf("%s · %d rows%s", key, r.rows, piece)).timed(r.timing + "generate")}
 	}
+	if r.foreign && r.progress.Answers == nil {
+		return r.ask(turn, func(table *store.Ref) { r.progress.Answers = table })
+	}
 	return []Call{call(steps.Step, key, activities.StepInput{
 		Run: r.Run, Branch: r.Branch, Rollout: r.what, Turn: turn, Turns: r.progress.Turns, Generate: *r.progress.Generate,
-		TurnLimit: r.limit(),
+		TurnLimit: r.limit(), Opening: r.opening(), Answers: r.progress.Answers,
 	}, func(out activities.StepResult) {
 		r.Record(r.timing+"step", out.Telemetry)
 		p := r.progress
-		p.Turns = append(p.Turns, store.TurnRefs{Round: r.what.Round, Generate: *p.Generate, Step: out.Table})
-		p.Generate, p.Alive = nil, out.Alive
+		p.Turns = append(p.Turns, store.TurnRefs{Round: r.what.Round, Generate: *p.Generate, Step: out.Table, Opening: p.Opening, Answers: p.Answers})
+		p.Generate, p.Opening, p.Answers, p.Alive = nil, nil, nil, out.Alive
 		p.Done = turn >= r.turns || out.Alive == 0
 		if p.Done && r.ended != nil {
 			r.ended()
@@ -83,7 +119,7 @@ func (it *Iteration) rollout() []Call {
 	}
 	return rolling{
 		Iteration: it, progress: &it.Rollout, what: activities.Rollout{Iteration: it.Number, Round: it.Round},
-		policy: it.before(), rows: it.Plan.Rows, turns: it.Settings.Rollout.Limit(it.Plan.Turns), label: label,
+		policy: it.before(), rows: it.Plan.Rows, turns: it.Settings.Rollout.Limit(it.Plan.Turns), label: label, foreign: it.Plan.Foreign,
 		ended: func() {
 			if it.Round+1 < it.Plan.Freshness.Rounds() {
 				it.nextRound()
@@ -157,7 +193,7 @@ func (it *Iteration) evaluating(progress **Measured, v activities.Version) []Cal
 	if !m.Rolled.Done {
 		return rolling{
 			Iteration: it, progress: &m.Rolled, what: what, policy: v, rows: suite.Rows, turns: suite.Turns,
-			label: label, timing: "evaluation.", begun: func() { *progress = m },
+			label: label, timing: "evaluation.", foreign: suite.Foreign, begun: func() { *progress = m },
 		}.ready()
 	}
 	return []Call{call(steps.Measure, label, activities.MeasureInput{

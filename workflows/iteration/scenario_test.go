@@ -115,6 +115,10 @@ func random(r *rand.Rand) *scenario {
 		sc.settings.Selection.Metric = "exact_entropy"
 	}
 	sc.small = one(8)
+	s.Plan.Foreign = one(3)
+	for i := range s.Plan.Suites {
+		s.Plan.Suites[i].Foreign = one(3)
+	}
 	return sc
 }
 
@@ -137,6 +141,8 @@ func (sc *scenario) result(c Call) any {
 	switch in := c.Input.(type) {
 	case activities.GenerateInput:
 		return &activities.GenerateResult{Table: of, More: len(in.Pieces)+1 < sc.pieces, Telemetry: took}
+	case activities.AskInput:
+		return &activities.AskResult{Table: of, Telemetry: took}
 	case activities.StepInput:
 		return &activities.StepResult{Table: of, Alive: int(of.Digest[0] % 4), Telemetry: took} // sometimes no episode is left
 	case activities.SelectInput:

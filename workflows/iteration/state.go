@@ -38,12 +38,14 @@ type State struct {
 }
 
 // Rolled is a rollout's progress: the turns that are done, and the generate table of the
-// running turn, or the pieces of it so far.
+// running turn, or the pieces of it so far, with the answers of foreign environments.
 type Rolled struct {
 	Turns    []store.TurnRefs `json:"turns,omitempty"`
 	Pieces   []store.Ref      `json:"pieces,omitempty"`
 	Generate *store.Ref       `json:"generate,omitempty"`
-	Alive    int              `json:"alive"` // episodes that continue
+	Opening  *store.Ref       `json:"opening,omitempty"` // of foreign environments, until the first turn is done
+	Answers  *store.Ref       `json:"answers,omitempty"` // of foreign environments, in the running turn
+	Alive    int              `json:"alive"`             // episodes that continue
 	Done     bool             `json:"done"`
 }
 

@@ -176,6 +176,8 @@ var bounds = map[string]string{
 	"collapse.rollback.entropy_coefficient":  "{-1} [0, 1]",
 	"collapse.rollback.kl_coefficient":       "{-1} [0, 10]",
 
+	"environment.broken_share":    "(0, 1]",
+	"environment.timeout_seconds": "[1, 3600]",
 	"environment.mixture[].share": "(0, 1e6]",
 
 	"update.clip_turns[].low":  "(0, 1)",
@@ -191,6 +193,9 @@ var bounds = map[string]string{
 	"evaluation.suites[].format_penalty": "[-1000, 0]",
 	"evaluation.suites[].context_turns":  "[0, 100]",
 	"evaluation.suites[].prompt_tokens":  "[1, 131072]",
+
+	"evaluation.suites[].environment.broken_share":    "(0, 1]",
+	"evaluation.suites[].environment.timeout_seconds": "[1, 3600]",
 }
 
 // elementStart is what an element of a list needs besides the field at hand.
@@ -327,7 +332,11 @@ func documentWith(path, value string) string {
 			}
 			start = strings.Join(members, ",")
 		}
-		path, value = list, "[{"+start+`,"`+key+`":`+value+"}]"
+		keys := strings.Split(key, ".")
+		for i := len(keys) - 1; i > 0; i-- {
+			value = `{"` + keys[i] + `":` + value + "}"
+		}
+		path, value = list, "[{"+start+`,"`+keys[0]+`":`+value+"}]"
 	}
 	keys := strings.Split(path, ".")
 	for i := len(keys) - 1; i >= 0; i-- {

@@ -265,6 +265,7 @@ func (d *decoder) assemble() Train {
 		s.Tokenizer = 0 // as if it were not written, so that the two share a starter
 	}
 	t.Environment = assembleEnvironment(d.values, "environment.")
+	t.Environment = t.Environment.withForeignDefaults(t.Limits.ActivitySeconds)
 	t.Update.ClipTurns = assembleClips(d.values)
 	t.Rewards = assembleRewards(d.values)
 	t.Schedule = assembleSchedule(d.values)
@@ -331,12 +332,12 @@ func (d *decoder) roles(t Train) {
 // environment's.
 func (d *decoder) checkEnvironment(e Environment, path string) Problems {
 	if len(e.Mixture) == 0 {
-		return d.checkPart(e.Parts()[0], path)
+		return append(d.checkPart(e.Parts()[0], path), e.checkForeign(path)...)
 	}
 	if e.Name != "" || len(e.Options) > 0 {
 		return Problems{{Path: strict.Join(path, "mixture"), Found: "a mixture beside a name or options", Allowed: "one of the two", Hint: "names and options stand in the mixture's parts"}}
 	}
-	var problems Problems
+	problems := e.checkForeign(path)
 	labels, shares := map[string]int{}, 0.0
 	for _, p := range e.Mixture {
 		shares += p.Share

@@ -17,7 +17,7 @@ import (
 
 // known is a world of two environments, one of which checks its options. None has roles.
 var known = spec.Known{
-	Environments: []string{"frozen-lake", "bandit"},
+	Environments: []string{"frozen-lake", "bandit", "foreign"},
 	Roles:        func(string, json.RawMessage) bool { return false },
 	Options: func(name string, options json.RawMessage) []spec.Problem {
 		if name != "frozen-lake" {

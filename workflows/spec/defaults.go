@@ -147,6 +147,10 @@ var rules = []*rule{
 		doc: "The environment's own options; `reprise env list` lists them. They are kept in canonical form: sorted keys, shortest numbers."},
 	{path: "environment.mixture", typ: typeObjects, elements: partRules, most: maxParts, source: fromOurs + " (RAGEN: es_manager's tags)",
 		doc: "Several environments in one run, instead of a name. Each group plays one of them, in proportion to the shares."},
+	{path: "environment.broken_share", typ: typeNumber, span: span{low: 0, high: 1, openLow: true}, source: fromOurs,
+		doc: "The largest share of a rollout's or an evaluation's episodes in which a foreign environment may break (raise an error, or show more than its `widest`). Beyond it the run ends, and says which episodes broke. Broken episodes are never a reward: they are left out of all figures and of the update, a group of which fewer than half of the members, or fewer than two, are left is left out whole. Default with the environment `foreign`: 0.05."},
+	{path: "environment.timeout_seconds", typ: typeInteger, span: between(1, 3600), source: fromOurs,
+		doc: "How long a foreign environment may take to answer one call about up to 64 episodes, three times in a row. At most `limits.activity_seconds`. Default with the environment `foreign`: 60, or `limits.activity_seconds` if that is less."},
 
 	{path: "rollout.groups", typ: typeInteger, value: 8, span: between(1, 4096), source: fromPaper,
 		doc: "Initial states an iteration. The trajectories of one initial state are a group."},

@@ -1,8 +1,13 @@
 package spec
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
+
+	"github.com/reprise-rl/reprise/infra/strict"
 )
 
 // Environment is what a run acts in: one registered environment with its
@@ -15,6 +20,57 @@ type Environment struct {
 	Options json.RawMessage `json:"options,omitempty"`
 	// Mixture are the environments of a run with several.
 	Mixture []Part `json:"mixture,omitempty"`
+	// BrokenShare and TimeoutSeconds are about foreign environments, whose episodes may break
+	// and whose answers may be late; 0 in specs without one.
+	BrokenShare    float64 `json:"broken_share,omitempty"`
+	TimeoutSeconds int     `json:"timeout_seconds,omitempty"`
+}
+
+// Foreign is the name of all environments outside this program: the option "name" says which.
+const Foreign = "foreign"
+
+// The defaults of the fields about foreign environments.
+const (
+	defaultBrokenShare    = 0.05
+	defaultTimeoutSeconds = 60
+)
+
+// Foreign reports whether a part is an environment outside this program.
+func (e Environment) Foreign() bool {
+	return slices.ContainsFunc(e.Parts(), func(p Part) bool { return p.Name == Foreign })
+}
+
+// Foreign reports whether the run or one of its suites plays an environment outside this program.
+func (t Train) Foreign() bool {
+	return t.Environment.Foreign() || slices.ContainsFunc(t.Evaluation.Suites, func(s Suite) bool { return s.Environment.Foreign() })
+}
+
+// Timeout is how long a foreign environment may take for one answer.
+func (e Environment) Timeout() time.Duration { return time.Duration(e.TimeoutSeconds) * time.Second }
+
+// withForeignDefaults fills in the fields about foreign environments if this is one. seconds is
+// limits.activity_seconds.
+func (e Environment) withForeignDefaults(seconds int) Environment {
+	if e.Foreign() {
+		e.BrokenShare = cmp.Or(e.BrokenShare, defaultBrokenShare)
+		e.TimeoutSeconds = cmp.Or(e.TimeoutSeconds, min(defaultTimeoutSeconds, seconds))
+	}
+	return e
+}
+
+// checkForeign reports the fields about foreign environments where there is none.
+func (e Environment) checkForeign(path string) Problems {
+	if e.Foreign() {
+		return nil
+	}
+	var problems Problems
+	for key, value := range map[string]float64{"broken_share": e.BrokenShare, "timeout_seconds": float64(e.TimeoutSeconds)} {
+		if value != 0 {
+			problems = append(problems, Problem{Path: strict.Join(path, key), Found: formatNumber(value), Allowed: "this field only with the environment " + strict.Quote(Foreign), Hint: "leave it out"})
+		}
+	}
+	slices.SortFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Path, b.Path) })
+	return problems
 }
 
 // Part is one environment of a mixture.
@@ -129,5 +185,7 @@ func assembleEnvironment(values map[string]any, prefix string) Environment {
 	if !mixed && len(e.Options) == 0 {
 		e.Options = json.RawMessage(`{}`)
 	}
+	e.BrokenShare, _ = values[prefix+"broken_share"].(float64)
+	e.TimeoutSeconds, _ = values[prefix+"timeout_seconds"].(int)
 	return e
 }

@@ -11,6 +11,10 @@ import (
 // relationCases are, for each relation between fields, documents that just keep it and
 // documents that just break it. The key is the relation's paths.
 var relationCases = map[string]struct{ fits, breaks []string }{
+	"environment.timeout_seconds limits.activity_seconds": {
+		[]string{`"evaluation":{"suites":[{"environment":{"name":"foreign","timeout_seconds":120}}]}`},
+		[]string{`"evaluation":{"suites":[{"environment":{"name":"foreign","timeout_seconds":121}}]}`},
+	},
 	"from.run from.iteration from.branch": {
 		[]string{`"from":{"run":"a","iteration":0}`, `"from":{"run":"a","iteration":3,"branch":1}`},
 		[]string{`"from":{"iteration":3}`},

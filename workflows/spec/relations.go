@@ -47,6 +47,17 @@ var generalRelations = []relation{
 		},
 	},
 	{
+		paths: []string{"environment.timeout_seconds", "limits.activity_seconds"},
+		doc:   "environment.timeout_seconds is at most limits.activity_seconds, also in suites.",
+		broken: func(t Train) (bool, string, string) {
+			most := t.Environment.TimeoutSeconds
+			for _, s := range t.Evaluation.Suites {
+				most = max(most, s.Environment.TimeoutSeconds)
+			}
+			return most > t.Limits.ActivitySeconds, fmt.Sprint(most), fmt.Sprintf("at most %d (limits.activity_seconds)", t.Limits.ActivitySeconds)
+		},
+	},
+	{
 		paths: []string{"from.iteration", "iterations"},
 		doc:   "iterations is more than from.iteration + 1: it counts the other run's iterations too.",
 		broken: func(t Train) (bool, string, string) {

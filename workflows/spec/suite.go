@@ -54,6 +54,8 @@ var suiteRules = append([]*rule{
 		doc: "The environment, instead of a named suite."},
 	{path: "environment.options", typ: typeOptions, source: fromOurs, doc: "Its options."},
 	{path: "environment.mixture", typ: typeObjects, elements: partRules, most: maxParts, source: fromOurs, doc: "Several environments, as for a run."},
+	{path: "environment.broken_share", typ: typeNumber, span: span{low: 0, high: 1, openLow: true}, source: fromOurs, doc: "As for a run, of the suite's episodes."},
+	{path: "environment.timeout_seconds", typ: typeInteger, span: between(1, 3600), source: fromOurs, doc: "As for a run."},
 }, inheritedRules("evaluation.instances", "evaluation.samples", "evaluation.seed", "evaluation.temperature",
 	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.format_penalty", "rollout.penalty",
 	"rollout.context_turns", "rollout.prompt_tokens", "rollout.protocol")...)
@@ -122,7 +124,7 @@ func (d *decoder) assembleSuite(t Train, v map[string]any, path string) (Suite, 
 	case isNamed && own:
 		return s, Problems{{Path: strict.Join(path, "environment"), Found: "an environment beside the suite " + strict.Quote(named), Allowed: "one of the two"}}
 	case own:
-		s.Environment = assembleEnvironment(v, "environment.")
+		s.Environment = assembleEnvironment(v, "environment.").withForeignDefaults(t.Limits.ActivitySeconds)
 		if s.Name == "" {
 			s.Name = s.Environment.Parts()[0].Label
 		}

@@ -4,6 +4,7 @@ package standin
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -186,7 +187,7 @@ func (s *Server) describe() map[string]any {
 	}
 	return map[string]any{
 		"protocol": 1, "version": "guess-1", "instructions": instructions, "actions": actions, "max_actions": 5,
-		"max_actions_per_turn": 1, "instances": 9, "widest": []string{"Higher."}, "replayable": true,
+		"max_actions_per_turn": 1, "instances": 9, "widest": []string{"Guess.", "Higher.", "Lower."}, "replayable": true,
 	}
 }
 
@@ -270,5 +271,18 @@ func (s *Server) answer(e asked) map[string]any {
 	return map[string]any{
 		"observation": observation, "choices": nil, "steps": steps, "invalid": invalid,
 		"done": done, "success": done, "chain": chain,
+	}
+}
+
+// Call is a server in this process, as a foreign.Call. Faults that end or hold up a process are not
+// for it.
+func Call(fault string) foreign.Call {
+	s := New(fault, "")
+	return func(_ context.Context, name string, input []byte) ([]byte, error) {
+		output, err := s.Answer(name, input)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(output)
 	}
 }

@@ -128,6 +128,31 @@ func Put[T any](ctx context.Context, s store.Store, dir, name string, rows []T) 
 	return ref, nil
 }
 
+// First gives the table dir/name.QUESTION.parquet, and writes it with the rows of produce if there is
+// none; see [store.First]. question is the digest of what the rows answer.
+func First[T any](ctx context.Context, s store.Store, dir, name, question string, produce func() ([]T, error)) (store.Ref, error) {
+	key := dir + "/" + name + "." + store.ShortDigest(question) + ".parquet"
+	file, ref, err := store.First(ctx, s, key, func() ([]byte, error) {
+		rows, err := produce()
+		if err != nil {
+			return nil, err
+		}
+		file, _, err := Encode(rows)
+		return file, err
+	})
+	if err != nil {
+		return store.Ref{}, err
+	}
+	rows, err := Decode[T](file)
+	if err == nil {
+		_, ref.Content, err = Encode(rows)
+	}
+	if err != nil {
+		return store.Ref{}, fmt.Errorf("read %s: %w", s.Location(key), err)
+	}
+	return ref, nil
+}
+
 // Get reads and verifies an artifact and decodes its rows.
 func Get[T any](ctx context.Context, s store.Store, ref store.Ref) ([]T, error) {
 	file, err := store.GetArtifact(ctx, s, ref)

@@ -1,0 +1,77 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/envs/foreign"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// describeAttempts is how often Resolve is tried on workers that do not serve an environment. If
+// none of them does, the run ends with that: nothing is lost yet, and a person is waiting.
+const describeAttempts = 8
+
+// described are the options of a foreign environment, which a spec has, with what it says of itself. A spec that has
+// a description already is compared with it, on a worker that serves the environment.
+func (h *Host) described(ctx context.Context, t spec.Train, env *foreign.Environment, options json.RawMessage) (json.RawMessage, error) {
+	name, own := env.Server()
+	before, already := env.Description()
+	call, ok := h.Environments[name]
+	if !ok && already {
+		return options, nil // the first question compares the version
+	}
+	if !ok {
+		err := notServed(name)
+		if !activity.IsActivity(ctx) || activity.GetInfo(ctx).Attempt >= describeAttempts {
+			err = fmt.Errorf("%w: %w", err, activities.ErrEnvironment)
+		}
+		return nil, err
+	}
+	server, err := connect(ctx, t, name, own, call)
+	if err != nil {
+		return nil, err
+	}
+	d := server.Description
+	if d.Actions == nil && t.Policy.WarmStart.Steps > 0 {
+		return nil, fmt.Errorf("%q names no actions for all states, and policy.warm_start.steps is %d: the warm start writes transcripts with them; start from a policy that can speak, with 0 steps: %w",
+			name, t.Policy.WarmStart.Steps, activities.ErrEnvironment)
+	}
+	got, err := env.Described(d)
+	if err != nil {
+		return nil, err
+	}
+	if already {
+		if want, err := env.Described(before); err != nil || string(want) != string(got) {
+			return nil, fmt.Errorf("%q describes itself otherwise than the spec does: version %q, the spec's is %q; leave out the option description to take the server's: %w",
+				name, d.Version, before.Version, activities.ErrEnvironment)
+		}
+	}
+	return got, nil
+}
+
+// connect describes an environment, which gets as many tries as a question.
+func connect(ctx context.Context, t spec.Train, name string, options json.RawMessage, call foreign.Call) (*foreign.Server, error) {
+	var last error
+	for range askTries {
+		limited, stop := context.WithTimeout(ctx, t.Environment.Timeout())
+		server, err := foreign.Connect(limited, name, options, call)
+		stop()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err == nil:
+			return server, nil
+		}
+		last = err
+		if !errors.Is(err, foreign.ErrTimeout) && !errors.Is(err, foreign.ErrExited) && !errors.Is(err, foreign.ErrBusy) {
+			break
+		}
+	}
+	return nil, fmt.Errorf("%w: %w", last, activities.ErrEnvironment)
+}

@@ -1,0 +1,92 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
+
+// Drop empties the rows whose environment broke, and those of groups in which too few members are
+// left to be compared: fewer than half of them, or fewer than two. The rows have no turns then and
+// are padding: no figure, no selection and no update has them. It returns the dropped rows in their
+// order. rows are whole groups of so many members.
+func Drop(rows []TrajectoryRow, broken []BrokenRow, members int) []BrokenRow {
+	if len(broken) == 0 {
+		return nil
+	}
+	at := map[int32]BrokenRow{}
+	left := map[int32]int{}
+	for _, b := range broken {
+		at[b.Row] = b
+	}
+	for _, r := range rows {
+		if _, ok := at[r.Row]; !ok {
+			left[r.Group]++
+		}
+	}
+	var out []BrokenRow
+	for i, r := range rows {
+		b, is := at[r.Row]
+		if n := left[r.Group]; !is && n >= min(members, max(2, (members+1)/2)) {
+			continue
+		} else if !is {
+			b = BrokenRow{Row: r.Row, Turn: -1, Message: fmt.Sprintf("left out with its group: %d of %d members are left", n, members)}
+		}
+		out = append(out, b)
+		rows[i] = TrajectoryRow{Row: r.Row, Group: r.Group, Member: r.Member, Environment: r.Environment, StateKeys: r.StateKeys[:1], Dropped: true}
+	}
+	return out
+}
+
+// shownBroken is how many broken episodes an error names.
+const shownBroken = 5
+
+// CheckBroken is an error if more than a share of so many episodes broke. It names some of them.
+func CheckBroken(broken []BrokenRow, episodes, members int, share float64) error {
+	if float64(len(broken)) <= share*float64(episodes) {
+		return nil
+	}
+	var named []string
+	for _, b := range broken[:min(len(broken), shownBroken)] {
+		named = append(named, fmt.Sprintf("group %d, member %d, turn %d: %s", int(b.Row)/members, int(b.Row)%members, b.Turn, b.Message))
+	}
+	return fmt.Errorf("the environment broke in %d of %d episodes, and environment.broken_share is %v: %s: %w",
+		len(broken), episodes, share, strings.Join(named, "; "), activities.ErrEnvironment)
+}
+
+// BrokenMetrics are the share of episodes whose environment broke, and the share that is left out,
+// which may have more of the same groups.
+func BrokenMetrics(m activities.Metrics, broken, dropped []BrokenRow, episodes int) {
+	m["broken/mean"] = canon.Float(share(len(broken), episodes))
+	m["broken/left_out"] = canon.Float(share(len(dropped), episodes))
+}
+
+// groupsOf are whole groups of so many members without their dropped rows. A group may be empty.
+func groupsOf(rows []TrajectoryRow, members int) [][]TrajectoryRow {
+	var out [][]TrajectoryRow
+	for from := 0; from < len(rows); from += members {
+		to := min(from+members, len(rows))
+		group := rows[from:to:to]
+		for i := range group {
+			if group[i].Dropped {
+				group = Live(group)
+				break
+			}
+		}
+		out = append(out, group)
+	}
+	return out
+}
+
+// Live are the rows that are not dropped.
+func Live(rows []TrajectoryRow) []TrajectoryRow {
+	var out []TrajectoryRow
+	for _, r := range rows {
+		if !r.Dropped {
+			out = append(out, r)
+		}
+	}
+	return out
+}

@@ -1,0 +1,143 @@
+package run
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/model/selection"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// rollout are groups of four with random rewards, in which each member has two turns of two
+// sampled tokens.
+func rollout(seed uint64, groups int) []TrajectoryRow {
+	r := rand.New(rand.NewPCG(seed, 1))
+	var rows []TrajectoryRow
+	for i := range groups * 4 {
+		key := func() string { return fmt.Sprint(r.IntN(3)) }
+		rows = append(rows, TrajectoryRow{
+			Row: int32(i), Group: int32(i / 4), Member: int32(i % 4), Environment: "foreign", Weight: 1, Success: r.IntN(2) == 0,
+			IDs: make([]int32, 6), PromptLengths: []int32{1, 1}, SampledLengths: []int32{2, 2}, Restarts: []bool{true, false},
+			StateKeys: []string{"start", key(), key()}, RolloutLogProbs: make([]float32, 4),
+			Rewards: []float64{r.NormFloat64(), r.NormFloat64()}, Penalties: []float64{0, -0.1},
+			Actions: []string{"a", "b"}, Executed: []int32{1, 1}, Effective: []int32{1, 1}, Invalid: []int32{0, 0},
+		})
+	}
+	return rows
+}
+
+func broke(rows ...int32) []BrokenRow {
+	var out []BrokenRow
+	for _, row := range rows {
+		out = append(out, BrokenRow{Row: row, Turn: 1, Message: "division by zero"})
+	}
+	return out
+}
+
+func TestDrop(t *testing.T) {
+	rows := rollout(1, 4)
+	require.Nil(t, Drop(rows, nil, 4))
+	require.Equal(t, rollout(1, 4), rows, "nothing broke")
+	// Of the second group one of four broke, of the third three: one cannot be compared.
+	dropped := Drop(rows, broke(5, 8, 9, 11), 4)
+	require.Len(t, dropped, 5)
+	require.Equal(t, BrokenRow{Row: 10, Turn: -1, Message: "left out with its group: 1 of 4 members are left"}, dropped[3])
+	for i, r := range rows {
+		out := i == 5 || i >= 8 && i < 12
+		require.Equal(t, out, r.Dropped, i)
+		require.Equal(t, out, r.Turns() == 0, i)
+		require.Equal(t, []int32{int32(i), int32(i / 4), int32(i % 4)}, []int32{r.Row, r.Group, r.Member})
+	}
+	require.Len(t, Live(rows), 11)
+	// Half is enough if it is two; samples of an evaluation stand alone.
+	require.Len(t, Drop(rollout(1, 1), broke(0, 1), 4), 2)
+	require.Len(t, Drop(rollout(1, 1), broke(0, 1, 2), 1), 3)
+}
+
+func TestCheckBroken(t *testing.T) {
+	require.NoError(t, CheckBroken(broke(1), 20, 4, 0.05))
+	err := CheckBroken(broke(1, 6), 20, 4, 0.05)
+	require.ErrorIs(t, err, activities.ErrEnvironment)
+	require.EqualError(t, err, "the environment broke in 2 of 20 episodes, and environment.broken_share is 0.05: "+
+		"group 0, member 1, turn 1: division by zero; group 1, member 2, turn 1: division by zero: the environment cannot be used")
+}
+
+// Selection, figures and credit of a rollout with dropped rows are those of the same rows without
+// them, to the bit.
+func TestDroppedRowsAreAsIfTheyHadNeverBeen(t *testing.T) {
+	for seed := range uint64(20) {
+		rows := rollout(seed, 6)
+		Drop(rows, broke(1, 6, 7, 8, 9, 10, 20), 4) // group 2 is left out whole
+		live := Live(rows)
+		var ragged selection.Groups
+		var of []int
+		for g := range 6 {
+			var returns []float64
+			for _, r := range live {
+				if int(r.Group) == g {
+					returns = append(returns, r.Return())
+				}
+			}
+			if returns != nil {
+				of, ragged.Rewards = append(of, g), append(ragged.Rewards, returns)
+			}
+		}
+		require.Equal(t, []int{0, 1, 3, 4, 5}, of)
+		want, err := selection.Select(ragged, selection.Options{Method: "top_fraction", Metric: "reward_std", Order: "largest", Value: 0.5})
+		require.NoError(t, err)
+		s := spec.Selection{Method: "top_fraction", Metric: "reward_std", Order: "largest", Keep: 0.5, LossScale: "none", Reweight: true}
+		kept, weights, err := SelectedGroups(s, rows, 6, 4)
+		require.NoError(t, err)
+		factors := selection.Reweight(want.Spreads)
+		for i, g := range of {
+			require.Equal(t, factors[i], weights[g])
+		}
+		chosen := make([]bool, 6)
+		for _, at := range want.Kept {
+			chosen[of[at]] = true
+		}
+		require.Equal(t, chosen, kept)
+		members, err := KeptMembers(spec.Selection{Members: 1}, rows, 4)
+		require.NoError(t, err)
+		for i, r := range rows {
+			require.False(t, r.Dropped && members[i])
+		}
+
+		task := &Task{Groups: 6, Members: 4}
+		m := RolloutMetrics(task, rows)
+		require.EqualValues(t, len(live), m["rollout/trajectories"])
+		var rewards []float64
+		for _, r := range live {
+			rewards = append(rewards, r.Reward())
+		}
+		require.EqualValues(t, Mean(rewards), m["reward/mean"])
+
+		for _, algorithm := range []string{"grpo", "leave_one_out", "gigpo"} {
+			for i := range rows {
+				rows[i].Selected = !rows[i].Dropped
+			}
+			o := credit.Options{Algorithm: algorithm, NormalizeByStd: true, Epsilon: 1e-6, Gamma: 0.9, StepWeight: 1}
+			advantages := func(rows []TrajectoryRow) [][]float64 {
+				in := NewCreditInput(rows).Input
+				in.Mask, err = credit.Mask(in.Turns, in.Lengths)
+				require.NoError(t, err)
+				got, _, err := credit.Compute(in, o)
+				require.NoError(t, err)
+				return got
+			}
+			// Groups keep their numbers, which name them and nothing else.
+			renumbered := append([]TrajectoryRow(nil), live...)
+			for i := range renumbered {
+				if renumbered[i].Group > 2 {
+					renumbered[i].Group--
+				}
+			}
+			require.Equal(t, advantages(renumbered), advantages(SelectedOf(rows)), algorithm)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/activities/host"
+	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/envs/foreign"
+	"github.com/reprise-rl/reprise/envs/foreign/standin"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/train"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// guessSpec plays the stand-in's game; share is environment.broken_share.
+func guessSpec(share float64) []byte {
+	return fmt.Appendf(nil, `{
+	"seed": 1, "iterations": 2,
+	"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
+		"warm_start": {"steps": 60, "rows": 27, "learning_rate": 0.005}},
+	"environment": {"name": "foreign", "options": {"name": "guess"}, "broken_share": %v},
+	"rollout": {"groups": 4, "group_size": 4, "turns": 2, "max_new_tokens": 8, "think": false},
+	"selection": {"method": "all"}, "update": {"micro_batch": 4}, "snapshot": {"every": 1}, "evaluation": {"every": 2, "instances": 16}
+}`, share)
+}
+
+// A run in a foreign environment is as exact as another: what the environment answered is recorded
+// once, and everything later reads the recording. Episodes in which it breaks are never learned
+// from.
+func TestForeignEnvironment(t *testing.T) {
+	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
+	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
+	defer opened.Close()
+	engine, err := device.NewEngine(opened)
+	require.NoError(t, err)
+	ctx := t.Context()
+	trained := func(fault string, share float64) (*train.Runner, *store.Memory, store.Chain) {
+		s := store.NewMemory()
+		r := train.New(engine, s)
+		r.Host.Environments = map[string]foreign.Call{"guess": standin.Call(fault)}
+		_, err := r.Train(ctx, "guess", guessSpec(share))
+		require.NoError(t, err)
+		head, err := store.Head(ctx, s, "guess")
+		require.NoError(t, err)
+		chain, err := store.LoadChain(ctx, s, head.Ref)
+		require.NoError(t, err)
+		return r, s, chain
+	}
+	r, s, chain := trained(standin.Busy, 0.05)
+	m := chain[0].Manifest
+	require.Zero(t, m.Metrics["broken/mean"])
+	require.Positive(t, float64(m.Metrics["train/foreign/num_actions"]), "the policy can speak")
+	require.NotContains(t, m.Artifacts, run.BrokenArtifact)
+	require.NotContains(t, chain[1].Manifest.Evaluations[0].Metrics, "reference/random_success", "nobody plays at random in it")
+
+	t.Run("replay without a server", func(t *testing.T) {
+		got, err := ReplayIteration(ctx, s, opened, "guess", 1, func(string) {})
+		require.NoError(t, err)
+		require.True(t, got.Same(), "%v", got.Differences)
+	})
+	t.Run("ask again", func(t *testing.T) { askAgain(t, r, s, chain[1].Manifest) })
+	t.Run("verify and gc", func(t *testing.T) {
+		garbage, err := store.FindGarbage(ctx, s, "guess", store.GarbageOptions{Grace: -1, Ended: true})
+		require.NoError(t, err)
+		for _, o := range garbage.Objects {
+			require.NotContains(t, o.Key, ".answers.")
+		}
+		report, err := store.Verify(ctx, s, "guess", nil)
+		require.NoError(t, err)
+		require.Empty(t, report.Problems)
+		for role, ref := range map[string]*store.Ref{"opening": m.Turns[0].Opening, "answers": m.Turns[0].Answers} {
+			body, _, err := store.ReadFixed(ctx, s, ref.Key, store.MaxBody)
+			require.NoError(t, err)
+			require.NoError(t, s.Delete(ctx, ref.Key))
+			report, err = store.Verify(ctx, s, "guess", nil)
+			require.NoError(t, err)
+			require.Len(t, report.Problems, 1)
+			require.Equal(t, "turns[0]."+role, report.Problems[0].Role)
+			require.NoError(t, s.Put(ctx, ref.Key, body, store.PutOptions{}))
+		}
+	})
+	t.Run("broken", func(t *testing.T) {
+		_, s, chain := trained(standin.Broken, 1)
+		all := 0
+		for _, link := range chain {
+			m := link.Manifest
+			rows, err := tables.Get[run.TrajectoryRow](ctx, s, *m.Trajectories)
+			require.NoError(t, err)
+			require.Len(t, rows, 16, "the row stays, as padding")
+			var dropped []run.BrokenRow
+			if ref, ok := m.Artifacts[run.BrokenArtifact]; ok {
+				dropped, err = tables.Get[run.BrokenRow](ctx, s, ref)
+				require.NoError(t, err)
+			}
+			all += len(dropped)
+			for _, b := range dropped {
+				require.Zero(t, rows[b.Row].Turns())
+				require.False(t, rows[b.Row].Selected)
+				require.Contains(t, b.Message, "division by zero")
+			}
+			require.EqualValues(t, 16-len(dropped), m.Metrics["rollout/trajectories"])
+			require.InDelta(t, float64(len(dropped))/16, float64(m.Metrics["broken/left_out"]), 1e-12)
+		}
+		require.Positive(t, all, "some group has the number that breaks")
+	})
+}
+
+// askAgain asks about a recorded turn, whose answers are there or not.
+func askAgain(t *testing.T, r *train.Runner, s store.Store, m *store.Manifest) {
+	ctx := t.Context()
+	found, err := r.Host.Find(ctx, activities.FindInput{Run: "guess"})
+	require.NoError(t, err)
+	turn, second := m.Turns[0], m.Turns[1]
+	in := activities.AskInput{
+		Run: found.Run, Rollout: activities.Rollout{Iteration: m.Iteration}, Turn: 2, Turns: m.Turns[:1], Opening: turn.Opening, Generate: &second.Generate,
+	}
+	asked := 0
+	count := func(call foreign.Call) map[string]foreign.Call {
+		return map[string]foreign.Call{"guess": func(ctx context.Context, name string, input []byte) ([]byte, error) {
+			asked++
+			return call(ctx, name, input)
+		}}
+	}
+	// The first answers count: a step that is lost and runs again gives them, and does not ask.
+	r.Host.Environments = count(standin.Call(standin.Deaf))
+	got, err := r.Host.Ask(ctx, in)
+	require.NoError(t, err)
+	require.Equal(t, *second.Answers, got.Table)
+	require.Zero(t, asked)
+	// Where they are gone the environment answers the same, or is refused.
+	over := store.NewOverlay(s)
+	require.NoError(t, over.Delete(ctx, second.Answers.Key))
+	h := &host.Host{Store: over}
+	for fault, want := range map[string]error{
+		standin.Lie: foreign.ErrChain, standin.Episode: foreign.ErrOther, standin.Upgrade: foreign.ErrVersion, standin.Deaf: foreign.ErrDrift,
+	} {
+		h.Environments = count(standin.Call(fault))
+		_, err := h.Ask(ctx, in)
+		require.ErrorIs(t, err, want, fault)
+		require.ErrorIs(t, err, activities.ErrEnvironment, fault)
+	}
+	late := 0
+	h.Environments = map[string]foreign.Call{"guess": func(context.Context, string, []byte) ([]byte, error) {
+		late++
+		return nil, foreign.ErrTimeout
+	}}
+	_, err = h.Ask(ctx, in)
+	require.ErrorIs(t, err, activities.ErrEnvironment)
+	require.ErrorContains(t, err, "asked 3 times: ")
+	require.Equal(t, 3, late)
+	h.Environments = nil
+	_, err = h.Ask(ctx, in)
+	require.ErrorIs(t, err, activities.ErrNotServed)
+	require.NotErrorIs(t, err, activities.ErrEnvironment, "another worker may serve it")
+	h.Environments = count(standin.Call(standin.None))
+	got, err = h.Ask(ctx, in)
+	require.NoError(t, err)
+	require.Equal(t, *second.Answers, got.Table, "bit for bit")
+	require.Positive(t, asked)
+	// An observation that is wider than the widest of the description is broken.
+	opening := activities.AskInput{Run: found.Run, Rollout: activities.Rollout{Iteration: 7}}
+	h.Environments = map[string]foreign.Call{"guess": func(ctx context.Context, name string, input []byte) ([]byte, error) {
+		out, err := standin.Call(standin.None)(ctx, name, input)
+		wide := "Guess a number that is from one to nine, please."
+		return []byte(strings.NewReplacer("Guess.", wide, foreign.Begin("Guess."), foreign.Begin(wide)).Replace(string(out))), err
+	}}
+	got, err = h.Ask(ctx, opening)
+	require.NoError(t, err)
+	rows, err := tables.Get[run.AnswerRow](ctx, over, got.Table)
+	require.NoError(t, err)
+	require.Contains(t, rows[0].Broken, "add it to widest")
+}
+
+// The spec of a run has the environment's description, and says nothing of commands.
+func TestForeignSpec(t *testing.T) {
+	shown, err := os.ReadFile("../docs/own/guess.json")
+	require.NoError(t, err)
+	_, err = spec.Decode(shown, run.Known())
+	require.NoError(t, err)
+	ctx, s := t.Context(), store.NewMemory()
+	h := &host.Host{Store: s}
+	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5)})
+	require.ErrorIs(t, err, activities.ErrNotServed)
+	require.ErrorIs(t, err, activities.ErrEnvironment)
+	require.ErrorContains(t, err, "--env-process guess=COMMAND")
+	h.Environments = map[string]foreign.Call{"guess": standin.Call(standin.None)}
+	out, err := h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5)})
+	require.NoError(t, err)
+	require.True(t, out.Plan.Foreign)
+	require.True(t, out.Plan.Suites[0].Foreign)
+	b, err := store.GetArtifact(ctx, s, out.Spec)
+	require.NoError(t, err)
+	var resolved spec.Train
+	require.NoError(t, json.Unmarshal(b, &resolved))
+	var options map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(resolved.Environment.Options, &options))
+	require.Equal(t, []string{"description", "name", "options"}, slices.Sorted(maps.Keys(options)))
+	require.Contains(t, string(options["description"]), `"version":"guess-1"`)
+	require.Equal(t, resolved.Environment.Options, resolved.Evaluation.Suites[0].Environment.Options)
+	require.Equal(t, 60, resolved.Environment.TimeoutSeconds)
+	again, err := spec.Decode(b, run.Known())
+	require.NoError(t, err)
+	require.Equal(t, resolved, again)
+	// Started again, also with the resolved spec, it is the same run; with another version of the
+	// environment it is not.
+	for _, text := range [][]byte{guessSpec(0.5), b} {
+		same, err := h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: text})
+		require.NoError(t, err)
+		require.Equal(t, out.Spec, same.Spec)
+	}
+	h.Environments = map[string]foreign.Call{"guess": func(ctx context.Context, name string, input []byte) ([]byte, error) {
+		out, err := standin.Call(standin.None)(ctx, name, input)
+		return []byte(strings.ReplaceAll(string(out), "guess-1", "guess-2")), err
+	}}
+	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5)})
+	require.ErrorIs(t, err, activities.ErrSpecDiffers)
+	require.ErrorContains(t, err, "guess-2")
+	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: b})
+	require.ErrorIs(t, err, activities.ErrEnvironment)
+	require.ErrorContains(t, err, "the spec's is \"guess-1\"")
+}

@@ -1,0 +1,56 @@
+package iteration
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store"
+)
+
+// Foreign environments are asked about the beginning before the first turn, and after each sample.
+// Every later step of the rollout has the recorded answers, and so does the manifest.
+func TestForeignEnvironmentsAreAsked(t *testing.T) {
+	sc := everything()
+	sc.start.Due, sc.start.Plan.Suites, sc.start.Plan.Foreign = Due{}, nil, true
+	it := New(sc.start, sc.state())
+	var names []string
+	var opening store.Ref
+	answers := map[int]store.Ref{}
+	in, err := it.ToCommit(func(c Call) (any, error) {
+		result := sc.result(c)
+		names = append(names, c.Name)
+		switch in := c.Input.(type) {
+		case activities.AskInput:
+			if in.Turn == 0 {
+				opening = result.(*activities.AskResult).Table
+				require.Nil(t, in.Generate)
+				break
+			}
+			require.Equal(t, &opening, in.Opening)
+			require.NotNil(t, in.Generate)
+			answers[in.Turn] = result.(*activities.AskResult).Table
+		case activities.GenerateInput:
+			if in.Turn == 1 {
+				require.Equal(t, &opening, in.Opening)
+			}
+		case activities.StepInput:
+			require.Equal(t, opening, *in.Opening)
+			require.Equal(t, answers[in.Turn], *in.Answers)
+			result = &activities.StepResult{Table: ref("step", in), Alive: 1}
+		case activities.SelectInput:
+			broken := ref("broken")
+			result.(*activities.SelectResult).Broken = &broken
+		}
+		return result, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{"Ask", "Generate", "Ask", "Step", "Generate", "Ask", "Step", "Select"}, names[:8])
+	require.Equal(t, &opening, in.Turns[0].Opening)
+	require.Nil(t, in.Turns[1].Opening)
+	for turn, table := range answers {
+		require.Equal(t, &table, in.Turns[turn-1].Answers)
+	}
+	require.Equal(t, ref("broken"), *in.Broken)
+}
