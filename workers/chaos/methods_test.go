@@ -20,6 +20,7 @@ import (
 // method is a preset that shows a method, made small.
 type method struct {
 	preset string
+	run    string         // the name of the run if the preset is in the list already; by default the preset
 	change map[string]any // beside the scale
 	// kills are where workers die, one after the other, each in the preset's own run.
 	kills []string
@@ -56,8 +57,16 @@ type family struct {
 	full bool
 
 	sync.Mutex
-	bytes  map[string]Bytes // by preset
+	bytes  map[string]Bytes // by run
 	models map[string][]byte
+}
+
+// name is the name of the method's run.
+func (m method) name() string {
+	if m.run != "" {
+		return m.run
+	}
+	return m.preset
 }
 
 const methodIterations = 3
@@ -144,6 +153,15 @@ func second(claims bool) map[string]any {
 	}
 	return policy
 }
+
+// words is a file of templates.
+var words = func() string {
+	path, err := filepath.Abs("../../docs/own/words.txt")
+	if err != nil {
+		panic(err)
+	}
+	return path
+}()
 
 // starting is a policy that starts from a tiny model of another family, and is taught the
 // format.
@@ -260,6 +278,11 @@ var families = []*family{
 		{preset: "blockwise", kills: inUpdate},
 		{preset: "turn-returns", kills: withModel},
 	}},
+	// Prompts in other words than ours, and in a user's own.
+	{name: "wordings", scale: onLake, full: true, methods: []method{
+		{preset: "gigpo", run: "gigpo-ragen", change: map[string]any{"rollout.protocol": "ragen"}, kills: inUpdate},
+		{preset: "gigpo", run: "gigpo-file", change: map[string]any{"rollout.protocol": "file:" + words}, kills: []string{"Resolve/begin/1", "Generate#2/inside/1"}},
+	}},
 	{name: "roles", scale: onTwo, full: true, methods: []method{
 		{preset: "dr-mas", change: map[string]any{"update.minibatch": 0}, kills: inScore},
 	}},
@@ -284,9 +307,9 @@ func (f *family) reference(t *testing.T) {
 	p := l.worker(workerOptions{})
 	bytes := map[string]Bytes{}
 	for _, m := range f.methods {
-		l.start(m.preset, f.spec(t, m))
-		l.completes(m.preset)
-		bytes[m.preset] = reach(t, l.store, m.preset)
+		l.start(m.name(), f.spec(t, m))
+		l.completes(m.name())
+		bytes[m.name()] = reach(t, l.store, m.name())
 	}
 	p.kill()
 	f.models = map[string][]byte{}
@@ -326,7 +349,9 @@ func TestChaosMethodsAll(t *testing.T) {
 	var have, want []string
 	for _, f := range families {
 		for _, m := range f.methods {
-			have = append(have, m.preset)
+			if m.run == "" {
+				have = append(have, m.preset)
+			}
 		}
 	}
 	for _, name := range presets.Names() {
@@ -356,7 +381,7 @@ func TestChaosMethods(t *testing.T) {
 				return
 			}
 			for _, m := range f.methods {
-				t.Run(m.preset, func(t *testing.T) {
+				t.Run(m.name(), func(t *testing.T) {
 					t.Parallel()
 					f.everywhere(t, m)
 				})
@@ -372,22 +397,22 @@ func (f *family) disturb(t *testing.T) {
 	for _, m := range f.methods {
 		f.learns(t, m)
 		for _, kill := range m.kills {
-			kills = append(kills, m.preset+"!"+kill)
+			kills = append(kills, m.name()+"!"+kill)
 		}
 	}
 	stop := l.keep(kills...)
 	for _, m := range f.methods {
-		l.start(m.preset, f.spec(t, m))
-		l.completes(m.preset)
+		l.start(m.name(), f.spec(t, m))
+		l.completes(m.name())
 	}
 	stop()
 	for _, m := range f.methods {
-		l.verifies(m.preset)
-		same(t, f.bytes[m.preset], reach(t, l.store, m.preset))
-		recompute(t, l.store, m.preset, 1)
+		l.verifies(m.name())
+		same(t, f.bytes[m.name()], reach(t, l.store, m.name()))
+		recompute(t, l.store, m.name(), 1)
 		if *full {
-			recompute(t, l.store, m.preset, 0)
-			recompute(t, l.store, m.preset, 2)
+			recompute(t, l.store, m.name(), 0)
+			recompute(t, l.store, m.name(), 2)
 		}
 	}
 }
@@ -396,11 +421,11 @@ func (f *family) disturb(t *testing.T) {
 func (f *family) everywhere(t *testing.T, m method) {
 	l := f.disturbed(t)
 	stop := l.keep(everywhere...)
-	l.start(m.preset, f.spec(t, m))
-	l.completes(m.preset)
+	l.start(m.name(), f.spec(t, m))
+	l.completes(m.name())
 	stop()
-	l.verifies(m.preset)
-	same(t, f.bytes[m.preset], reach(t, l.store, m.preset))
+	l.verifies(m.name())
+	same(t, f.bytes[m.name()], reach(t, l.store, m.name()))
 }
 
 // learns checks that an undisturbed run is worth disturbing: it goes back once, its
@@ -408,14 +433,14 @@ func (f *family) everywhere(t *testing.T, m method) {
 func (f *family) learns(t *testing.T, m method) {
 	t.Helper()
 	l, moved := f.undisturbed(t), 0
-	branches, err := store.Branches(t.Context(), l.store, m.preset)
+	branches, err := store.Branches(t.Context(), l.store, m.name())
 	require.NoError(t, err)
-	require.Equal(t, []int{0, 1}, branches, "%s goes back once", m.preset)
-	again, err := store.Iterations(t.Context(), l.store, m.preset, 1)
+	require.Equal(t, []int{0, 1}, branches, "%s goes back once", m.name())
+	again, err := store.Iterations(t.Context(), l.store, m.name(), 1)
 	require.NoError(t, err)
-	require.Equal(t, []int{1, 2}, again, "%s goes back to iteration 0", m.preset)
+	require.Equal(t, []int{1, 2}, again, "%s goes back to iteration 0", m.name())
 	for n := range methodIterations {
-		manifest := l.manifest(m.preset, n)
+		manifest := l.manifest(m.name(), n)
 		if manifest.StateBefore != manifest.StateAfter {
 			moved++
 		}
@@ -424,13 +449,13 @@ func (f *family) learns(t *testing.T, m method) {
 		}
 		ratio := float64(manifest.Metrics["actor/ratio_max"])
 		if m.steps > 1 || slices.Contains(m.stale, n) {
-			require.Positive(t, ratio, "%s, iteration %d", m.preset, n)
+			require.Positive(t, ratio, "%s, iteration %d", m.name(), n)
 		} else {
-			require.Zero(t, ratio, "%s, iteration %d: the programs agree on what was sampled", m.preset, n)
+			require.Zero(t, ratio, "%s, iteration %d: the programs agree on what was sampled", m.name(), n)
 		}
-		require.Equal(t, len(manifest.Turns) == 0, m.shares() && slices.Contains(m.stale, n), "%s, iteration %d rolls out", m.preset, n)
+		require.Equal(t, len(manifest.Turns) == 0, m.shares() && slices.Contains(m.stale, n), "%s, iteration %d rolls out", m.name(), n)
 	}
-	require.GreaterOrEqual(t, moved, 2, m.preset)
+	require.GreaterOrEqual(t, moved, 2, m.name())
 }
 
 // shares reports whether a stale iteration rolls nothing out itself.
