@@ -25,16 +25,17 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// guessSpec plays the stand-in's game; share is environment.broken_share.
-func guessSpec(share float64) []byte {
+// guessSpec plays the stand-in's game; share is environment.broken_share, steps are those of the
+// warm start.
+func guessSpec(share float64, steps int) []byte {
 	return fmt.Appendf(nil, `{
 	"seed": 1, "iterations": 2,
 	"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
-		"warm_start": {"steps": 60, "rows": 27, "learning_rate": 0.005}},
+		"warm_start": {"steps": %d, "rows": 9, "learning_rate": 0.01}},
 	"environment": {"name": "foreign", "options": {"name": "guess"}, "broken_share": %v},
 	"rollout": {"groups": 4, "group_size": 4, "turns": 2, "max_new_tokens": 8, "think": false},
 	"selection": {"method": "all"}, "update": {"micro_batch": 4}, "snapshot": {"every": 1}, "evaluation": {"every": 2, "instances": 16}
-}`, share)
+}`, steps, share)
 }
 
 // A run in a foreign environment is as exact as another: what the environment answered is recorded
@@ -47,11 +48,11 @@ func TestForeignEnvironment(t *testing.T) {
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
 	ctx := t.Context()
-	trained := func(fault string, share float64) (*train.Runner, *store.Memory, store.Chain) {
+	trained := func(fault string, share float64, steps int) (*train.Runner, *store.Memory, store.Chain) {
 		s := store.NewMemory()
 		r := train.New(engine, s)
 		r.Host.Environments = map[string]foreign.Call{"guess": standin.Call(fault)}
-		_, err := r.Train(ctx, "guess", guessSpec(share))
+		_, err := r.Train(ctx, "guess", guessSpec(share, steps))
 		require.NoError(t, err)
 		head, err := store.Head(ctx, s, "guess")
 		require.NoError(t, err)
@@ -59,7 +60,7 @@ func TestForeignEnvironment(t *testing.T) {
 		require.NoError(t, err)
 		return r, s, chain
 	}
-	r, s, chain := trained(standin.Busy, 0.05)
+	r, s, chain := trained(standin.Busy, 0.05, 40)
 	m := chain[0].Manifest
 	require.Zero(t, m.Metrics["broken/mean"])
 	require.Positive(t, float64(m.Metrics["train/foreign/num_actions"]), "the policy can speak")
@@ -93,7 +94,7 @@ func TestForeignEnvironment(t *testing.T) {
 		}
 	})
 	t.Run("broken", func(t *testing.T) {
-		_, s, chain := trained(standin.Broken, 1)
+		_, s, chain := trained(standin.Broken, 1, 1)
 		all := 0
 		for _, link := range chain {
 			m := link.Manifest
@@ -192,12 +193,12 @@ func TestForeignSpec(t *testing.T) {
 	require.NoError(t, err)
 	ctx, s := t.Context(), store.NewMemory()
 	h := &host.Host{Store: s}
-	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5)})
+	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5, 1)})
 	require.ErrorIs(t, err, activities.ErrNotServed)
 	require.ErrorIs(t, err, activities.ErrEnvironment)
 	require.ErrorContains(t, err, "--env-process guess=COMMAND")
 	h.Environments = map[string]foreign.Call{"guess": standin.Call(standin.None)}
-	out, err := h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5)})
+	out, err := h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5, 1)})
 	require.NoError(t, err)
 	require.True(t, out.Plan.Foreign)
 	require.True(t, out.Plan.Suites[0].Foreign)
@@ -216,7 +217,7 @@ func TestForeignSpec(t *testing.T) {
 	require.Equal(t, resolved, again)
 	// Started again, also with the resolved spec, it is the same run; with another version of the
 	// environment it is not.
-	for _, text := range [][]byte{guessSpec(0.5), b} {
+	for _, text := range [][]byte{guessSpec(0.5, 1), b} {
 		same, err := h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: text})
 		require.NoError(t, err)
 		require.Equal(t, out.Spec, same.Spec)
@@ -225,7 +226,7 @@ func TestForeignSpec(t *testing.T) {
 		out, err := standin.Call(standin.None)(ctx, name, input)
 		return []byte(strings.ReplaceAll(string(out), "guess-1", "guess-2")), err
 	}}
-	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5)})
+	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5, 1)})
 	require.ErrorIs(t, err, activities.ErrSpecDiffers)
 	require.ErrorContains(t, err, "guess-2")
 	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: b})
