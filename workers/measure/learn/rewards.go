@@ -9,11 +9,11 @@ var rewarded = []struct {
 	Setting
 }{
 	{"length", Setting{Name: "reward-length", Metrics: []string{"response_length/mean"}, Ends: &[2]float64{0, 11.5}, What: "ends at 11.5 tokens or less"}},
-	{"progress", Setting{Name: "reward-progress", Metrics: []string{"reward/progress/mean"}, Ends: &[2]float64{2, 4}, What: "ends 2 cells nearer or more"}},
+	{"progress", Setting{Name: "reward-progress", Metrics: []string{"reward/progress/mean"}, What: unmeasured}},
 	{"state", Setting{Name: "reward-state", Metrics: []string{"reward/state/mean", "thought/wrong_share"}, Ends: &[2]float64{0.6, 1}, What: "ends at 0.6 or more"}},
 	{"checklist", Setting{Name: "reward-checklist", Metrics: []string{"reward/checklist/mean"}, What: unmeasured}},
 	{"checklist", Setting{Name: "reward-gamed", Metrics: []string{"reward/checklist/mean"}, Ends: &[2]float64{0.85, 1}, To: &[2]float64{0, 0.05}, What: "ends at 0.85 or more, and success at 5 % or less"}},
-	{"tools", Setting{Name: "reward-tools", Metrics: []string{"train/countdown/calculate_calls", "reward/tools/mean"}, What: unmeasured}},
+	{"tools", Setting{Name: "reward-tools", Metrics: []string{"train/countdown/calculate_calls", "reward/tools/mean"}, Ends: &[2]float64{1.5, 2}, What: "ends at 1.5 calls or more of 2"}},
 	{"checklist", Setting{Name: "reward-checklist-tools", Metrics: []string{"reward/checklist/mean", "train/countdown/calculate_calls"}, What: unmeasured}},
 }
 
