@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/foreign/stdio"
+	"github.com/reprise-rl/reprise/workers/envturn"
 )
 
 // maxEnvProcesses is the most processes of one foreign environment.
@@ -36,19 +37,25 @@ func (o Options) environments() ([]envProcess, error) {
 		seen[name] = true
 		out = append(out, envProcess{name, command})
 	}
+	for _, name := range o.EnvTemporal {
+		if name == "" || seen[name] {
+			return nil, fmt.Errorf("--env-temporal names the environment %q, which has a way already or no name: each name is served in one way", name)
+		}
+		seen[name] = true
+	}
 	return out, nil
 }
 
-// openEnvironments makes the pools of environments' processes, which start when they are asked.
-// stop ends them.
-func openEnvironments(served []envProcess) (calls map[string]foreign.Call, stop func(), err error) {
+// openEnvironments makes the pools of environments' processes, which start when they are asked,
+// and the ways over Temporal. stop ends the processes.
+func (p *process) openEnvironments(served []envProcess) (ways map[string]foreign.Way, stop func(), err error) {
 	var pools []*stdio.Pool
 	stop = func() {
-		for _, p := range pools {
-			p.Close()
+		for _, pool := range pools {
+			pool.Close()
 		}
 	}
-	calls = map[string]foreign.Call{}
+	ways = map[string]foreign.Way{}
 	for _, e := range served {
 		// Callers bound each request by the spec's time; the pool's own is beyond any of those.
 		pool, err := stdio.Open(stdio.Config{Command: e.command, Processes: min(runtime.NumCPU(), maxEnvProcesses), Timeout: maxAnswer})
@@ -56,7 +63,12 @@ func openEnvironments(served []envProcess) (calls map[string]foreign.Call, stop 
 			stop()
 			return nil, nil, fmt.Errorf("--env-process %s: %w", e.name, err)
 		}
-		pools, calls[e.name] = append(pools, pool), pool.Call
+		pools, ways[e.name] = append(pools, pool), foreign.Always(pool.Call)
 	}
-	return calls, stop, nil
+	for _, name := range p.EnvTemporal {
+		ways[name] = func(turn string, timeout time.Duration) foreign.Call {
+			return envturn.Transport{Client: p.Client, Timeout: timeout}.Way(name, turn)
+		}
+	}
+	return ways, stop, nil
 }

@@ -51,7 +51,7 @@ func TestForeignEnvironment(t *testing.T) {
 	trained := func(fault string, share float64, steps int) (*train.Runner, *store.Memory, store.Chain) {
 		s := store.NewMemory()
 		r := train.New(engine, s)
-		r.Host.Environments = map[string]foreign.Call{"guess": standin.Call(fault)}
+		r.Host.Environments = map[string]foreign.Way{"guess": foreign.Always(standin.Call(fault))}
 		_, err := r.Train(ctx, "guess", guessSpec(share, steps))
 		require.NoError(t, err)
 		head, err := store.Head(ctx, s, "guess")
@@ -129,11 +129,14 @@ func askAgain(t *testing.T, r *train.Runner, s store.Store, m *store.Manifest) {
 		Run: found.Run, Rollout: activities.Rollout{Iteration: m.Iteration}, Turn: 2, Turns: m.Turns[:1], Opening: turn.Opening, Generate: &second.Generate,
 	}
 	asked := 0
-	count := func(call foreign.Call) map[string]foreign.Call {
-		return map[string]foreign.Call{"guess": func(ctx context.Context, name string, input []byte) ([]byte, error) {
+	only := func(call foreign.Call) map[string]foreign.Way {
+		return map[string]foreign.Way{"guess": foreign.Always(call)}
+	}
+	count := func(call foreign.Call) map[string]foreign.Way {
+		return only(func(ctx context.Context, name string, input []byte) ([]byte, error) {
 			asked++
 			return call(ctx, name, input)
-		}}
+		})
 	}
 	// The first answers count: a step that is lost and runs again gives them, and does not ask.
 	r.Host.Environments = count(standin.Call(standin.Deaf))
@@ -154,10 +157,10 @@ func askAgain(t *testing.T, r *train.Runner, s store.Store, m *store.Manifest) {
 		require.ErrorIs(t, err, activities.ErrEnvironment, fault)
 	}
 	late := 0
-	h.Environments = map[string]foreign.Call{"guess": func(context.Context, string, []byte) ([]byte, error) {
+	h.Environments = only(func(context.Context, string, []byte) ([]byte, error) {
 		late++
 		return nil, foreign.ErrTimeout
-	}}
+	})
 	_, err = h.Ask(ctx, in)
 	require.ErrorIs(t, err, activities.ErrEnvironment)
 	require.ErrorContains(t, err, "asked 3 times: ")
@@ -173,11 +176,11 @@ func askAgain(t *testing.T, r *train.Runner, s store.Store, m *store.Manifest) {
 	require.Positive(t, asked)
 	// An observation that is wider than the widest of the description is broken.
 	opening := activities.AskInput{Run: found.Run, Rollout: activities.Rollout{Iteration: 7}}
-	h.Environments = map[string]foreign.Call{"guess": func(ctx context.Context, name string, input []byte) ([]byte, error) {
+	h.Environments = only(func(ctx context.Context, name string, input []byte) ([]byte, error) {
 		out, err := standin.Call(standin.None)(ctx, name, input)
 		wide := "Guess a number that is from one to nine, please."
 		return []byte(strings.NewReplacer("Guess.", wide, foreign.Begin("Guess."), foreign.Begin(wide)).Replace(string(out))), err
-	}}
+	})
 	got, err = h.Ask(ctx, opening)
 	require.NoError(t, err)
 	rows, err := tables.Get[run.AnswerRow](ctx, over, got.Table)
@@ -197,7 +200,7 @@ func TestForeignSpec(t *testing.T) {
 	require.ErrorIs(t, err, activities.ErrNotServed)
 	require.ErrorIs(t, err, activities.ErrEnvironment)
 	require.ErrorContains(t, err, "--env-process guess=COMMAND")
-	h.Environments = map[string]foreign.Call{"guess": standin.Call(standin.None)}
+	h.Environments = map[string]foreign.Way{"guess": foreign.Always(standin.Call(standin.None))}
 	out, err := h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5, 1)})
 	require.NoError(t, err)
 	require.True(t, out.Plan.Foreign)
@@ -222,10 +225,10 @@ func TestForeignSpec(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, out.Spec, same.Spec)
 	}
-	h.Environments = map[string]foreign.Call{"guess": func(ctx context.Context, name string, input []byte) ([]byte, error) {
+	h.Environments = map[string]foreign.Way{"guess": foreign.Always(func(ctx context.Context, name string, input []byte) ([]byte, error) {
 		out, err := standin.Call(standin.None)(ctx, name, input)
 		return []byte(strings.ReplaceAll(string(out), "guess-1", "guess-2")), err
-	}}
+	})}
 	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5, 1)})
 	require.ErrorIs(t, err, activities.ErrSpecDiffers)
 	require.ErrorContains(t, err, "guess-2")

@@ -68,6 +68,9 @@ type Options struct {
 	HostRate float64
 	// EnvProcesses are the foreign environments that the host role serves, each NAME=COMMAND.
 	EnvProcesses []string
+	// EnvTemporal are the names of the foreign environments that the host role serves through
+	// their own workers, which poll Temporal's queues reprise-env.NAME.
+	EnvTemporal []string
 	// MetricsListen, if set, is the host:port at which Prometheus reads this
 	// process's metrics: see telemetry.Listen.
 	MetricsListen string
@@ -306,7 +309,7 @@ func (p *process) startHost() error {
 	if err != nil {
 		return err
 	}
-	environments, closePools, err := openEnvironments(served)
+	environments, closePools, err := p.openEnvironments(served)
 	if err != nil {
 		return err
 	}

@@ -64,6 +64,8 @@ type questions struct {
 	// asked are the questions, a question a row.
 	asked []foreign.Asked
 	turn  int
+	// place names the turn to the environment's transport: RUN/b0/iterations/000012/turn-3.ask.
+	place string
 }
 
 // digest names the questions.
@@ -95,7 +97,8 @@ func (q questions) digest() (string, error) {
 
 // questions puts the questions of a turn together, from the recorded turns alone.
 func (h *Host) questions(ctx context.Context, rc *run.Context, task *run.Task, in activities.AskInput) (questions, error) {
-	q := questions{rows: make([]run.AnswerRow, task.Rows()), of: make([]*foreign.Environment, task.Rows()), asked: make([]foreign.Asked, task.Rows()), turn: in.Turn}
+	q := questions{rows: make([]run.AnswerRow, task.Rows()), of: make([]*foreign.Environment, task.Rows()), asked: make([]foreign.Asked, task.Rows()), turn: in.Turn,
+		place: strings.TrimPrefix(run.Dir(in.Run, in.Branch, in.Rollout), store.RunsDir+"/") + "/" + run.TurnName(in.Rollout, in.Turn, "ask")}
 	var generated []run.GenerateRow
 	var answers run.Answers
 	if in.Turn > 0 {
@@ -167,7 +170,7 @@ func (h *Host) ask(ctx context.Context, rc *run.Context, task *run.Task, q quest
 	group, within := errgroup.WithContext(ctx)
 	for _, env := range envs {
 		name, options := env.Server()
-		call, ok := h.Environments[name]
+		way, ok := h.Environments[name]
 		if !ok {
 			return notServed(name)
 		}
@@ -176,7 +179,7 @@ func (h *Host) ask(ctx context.Context, rc *run.Context, task *run.Task, q quest
 			timeout = task.Suite.Environment.Timeout()
 		}
 		d, _ := env.Description()
-		server := foreign.Described(name, options, d, call)
+		server := foreign.Described(name, options, d, way(q.place, timeout))
 		wide, err := widest(rc, d)
 		if err != nil {
 			return err
@@ -212,7 +215,7 @@ func (q questions) sameBeginnings() error {
 
 // notServed is the error of a worker that lacks an environment.
 func notServed(name string) error {
-	return fmt.Errorf("environment %q: %w: start it with --env-process %[1]s=COMMAND", name, activities.ErrNotServed)
+	return fmt.Errorf("environment %q: %w: start it with --env-process %[1]s=COMMAND, or --env-temporal %[1]s if its workers serve it over Temporal", name, activities.ErrNotServed)
 }
 
 // askTries is how often an environment is asked that did not answer.

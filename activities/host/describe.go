@@ -22,7 +22,7 @@ const describeAttempts = 8
 func (h *Host) described(ctx context.Context, t spec.Train, env *foreign.Environment, options json.RawMessage) (json.RawMessage, error) {
 	name, own := env.Server()
 	before, already := env.Description()
-	call, ok := h.Environments[name]
+	way, ok := h.Environments[name]
 	if !ok && already {
 		return options, nil // the first question compares the version
 	}
@@ -33,7 +33,7 @@ func (h *Host) described(ctx context.Context, t spec.Train, env *foreign.Environ
 		}
 		return nil, err
 	}
-	server, err := connect(ctx, t, name, own, call)
+	server, err := connect(ctx, t, name, own, way("", t.Environment.Timeout()))
 	if err != nil {
 		return nil, err
 	}

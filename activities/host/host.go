@@ -22,8 +22,9 @@ type Host struct {
 	// WriteReport writes a run's page for people, file by file; nil if the
 	// worker has none.
 	WriteReport run.ReportWriter
-	// Environments are the foreign environments that this worker serves, by their names.
-	Environments map[string]foreign.Call
+	// Environments are the ways to the foreign environments that this worker serves, by their
+	// names.
+	Environments map[string]foreign.Way
 	// Flags are those of this worker; a run keeps the flags of the worker that resolves
 	// it. Without a session heartbeat it gets none.
 	Flags activities.Flags

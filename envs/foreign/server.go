@@ -5,11 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Call sends the input of a call to a server and returns its output. Transports implement
 // it. Errors wrap one of this package's kinds.
 type Call func(ctx context.Context, name string, input []byte) ([]byte, error)
+
+// Way gives the calls to a server that are made for one turn, which has a name, or for a
+// description, whose turn is "". timeout is how long an answer may take.
+type Way func(turn string, timeout time.Duration) Call
+
+// Always is the way of a transport to which all turns are the same, and whose callers bound the time.
+func Always(call Call) Way { return func(string, time.Duration) Call { return call } }
 
 // Server is an environment with its options, behind a transport. Several goroutines may use it.
 type Server struct {

@@ -28,6 +28,9 @@ var (
 var program, programs string
 
 func TestMain(m *testing.M) {
+	if servesEnvironment() {
+		return
+	}
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		// The tests wait for time-outs as much as they compute.

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -97,6 +98,34 @@ func await(ctx context.Context, run client.WorkflowRun) (out []byte, err error) 
 		if err == nil || !again || ctx.Err() != nil {
 			return out, err
 		}
+	}
+}
+
+// Way is a foreign.Way to the environment: for a turn it is Call, except that a call that has been
+// answered is asked anew, for the episodes of which the environment said that it is busy. Without a
+// turn it is Fresh.
+func (t Transport) Way(environment, turn string) foreign.Call {
+	if turn == "" {
+		return t.Fresh(environment)
+	}
+	var mu sync.Mutex
+	answered := map[string]int{}
+	return func(ctx context.Context, name string, input []byte) ([]byte, error) {
+		call := name + " " + string(input)
+		mu.Lock()
+		n := answered[call]
+		mu.Unlock()
+		of := turn
+		if n > 0 {
+			of = fmt.Sprintf("%s/%d", turn, n+1)
+		}
+		out, err := t.Call(environment, of)(ctx, name, input)
+		if err == nil {
+			mu.Lock()
+			answered[call]++
+			mu.Unlock()
+		}
+		return out, err
 	}
 }
 

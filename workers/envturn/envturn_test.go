@@ -276,6 +276,26 @@ func TestCallsAreFoundAgain(t *testing.T) {
 	require.Equal(t, map[string]int{"EnvTurn": 1, foreign.CallPlay: 1}, histories(t, turn))
 }
 
+// The way of a turn asks anew what was answered, for episodes that were busy; a caller that was
+// killed finds both answers again.
+func TestWay(t *testing.T) {
+	t.Parallel()
+	name, _, _ := serve(t, standin.Order) // its answers depend on the requests before
+	turn := "run/b0/4/1/" + name
+	input := []byte(`{"options":{},"episodes":[{"instance":"2","chance":"0","played":["1"],"chain":"","next":[]}]}`)
+	var answers [2][]string
+	for i := range answers {
+		call := Transport{Client: connected}.Way(name, turn)
+		for range 2 {
+			out, err := call(t.Context(), foreign.CallPlay, input)
+			require.NoError(t, err)
+			answers[i] = append(answers[i], string(out))
+		}
+	}
+	require.Equal(t, answers[0], answers[1])
+	require.Equal(t, map[string]int{"EnvTurn": 2, foreign.CallPlay: 2}, histories(t, turn))
+}
+
 // With a codec, the environment's worker still gets plain payloads: it has no key.
 func TestEnvironmentNeedsNoKey(t *testing.T) {
 	t.Parallel()
