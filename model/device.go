@@ -287,10 +287,10 @@ func threadNiceness() (int, error) {
 // kernels and switch off autotuning, which chooses kernels by measured time.
 const pinnedFlags = "--xla_cpu_max_isa=AVX2 --xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0"
 
-// QuickCompile are XLA flags with which the CPU's compiler needs a third of the time, and what it
+// QuickCompile are XLA flags with which the CPU's compiler needs half of the time, and what it
 // compiles is slower: for tests, which run a program a few times. The bits may differ from those
 // of the flags that runs have, so the fingerprint names another device.
-const QuickCompile = "--xla_backend_optimization_level=0 --xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters"
+const QuickCompile = "--xla_backend_optimization_level=1 --xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters"
 
 // mergeFlags merges lists of XLA flags into one. If a flag is given twice, the last one
 // wins. Flags are sorted, so that equal settings give equal strings.
