@@ -124,6 +124,13 @@ type Teamed interface {
 	Role(state string) string
 }
 
+// Staged is implemented by environments in which the turns of an episode ask for different
+// things, so that its first turns do not show what later ones are like.
+type Staged interface {
+	// Staged marks the environment; it does nothing.
+	Staged()
+}
+
 // Pinned is implemented by environments that read a file beside their options.
 type Pinned interface {
 	// Pin gives the options with the digest of the file filled in: with them the

@@ -79,14 +79,16 @@ func (s *Task) Shares(step, n int) []int {
 }
 
 // Shown says which turns of an episode transcripts of an environment show. With a window, the
-// first turns stand for all, because later windows look like these. Of an environment of several
-// roles each turn is shown, since the first is one role's.
+// first turns stand for all, because later windows look like these. Each turn is shown of an
+// environment of several roles, since the first is one role's, and of one whose episodes have stages.
 func (s *Task) Shown(env envs.Environment) starter.Options {
 	n := s.Protocol.ContextTurns
 	if n == 0 {
 		return starter.Options{Turns: s.Turns}
 	}
-	if _, ok := env.(envs.Teamed); ok {
+	_, roles := env.(envs.Teamed)
+	_, stages := env.(envs.Staged)
+	if roles || stages {
 		return starter.Options{Turns: s.Turns, Window: n}
 	}
 	return starter.Options{Turns: min(s.Turns, n)}

@@ -130,6 +130,9 @@ func searchable(text string) bool {
 	return ok && name == "search" && argument == text && envs.Writable(action)
 }
 
+// Staged implements envs.Staged: an episode searches, opens a product, chooses options and buys.
+func (w *WebShop) Staged() {}
+
 // Counters implements envs.Counting.
 func (w *WebShop) Counters() []string {
 	return []string{"searches", "clicks", "purchases", "cut_pages"}

@@ -267,3 +267,32 @@ func TestCount(t *testing.T) {
 	require.Equal(t, len(plan)-1, cut, "all but the search page")
 	require.Equal(t, []int{1, len(plan) - 1, 1, cut}, w.Count(plan, states))
 }
+
+// Demonstrations in a window of one turn show each stage of a purchase about equally often, and no
+// context is wider than a run's.
+func TestWindowsShowEveryStage(t *testing.T) {
+	tok, err := starter.Second.Tokenizer()
+	require.NoError(t, err)
+	w, p := mustNew(t, `{"catalogue":"starter","results":3,"wrapper":"bare","max_actions":4}`), envs.Protocol{ContextTurns: 1}
+	widths, err := envs.MaxPromptTokens(w, tok, p, 4, 24)
+	require.NoError(t, err)
+	rows, err := starter.Transcripts(tok, w, p, starter.Options{Turns: 4, Window: 1, Demonstrations: 1}, 200, draw.Address{Purpose: draw.WarmStart, Seed: 4})
+	require.NoError(t, err)
+	stages := map[string]int{}
+	for _, row := range rows {
+		require.LessOrEqual(t, len(row.IDs), widths[3]+24)
+		text := tok.Decode(row.IDs)
+		require.Equal(t, 1, strings.Count(text, "Turn "), text)
+		_, said, _ := strings.Cut(text[strings.LastIndex(text, "<answer>"):], "<answer> ")
+		for _, stage := range []string{"search[", "click[p", "click[small]", "click[large]", "click[buy now]"} {
+			if strings.HasPrefix(said, stage) {
+				stages[strings.Trim(stage, "[]")]++
+			}
+		}
+	}
+	require.Equal(t, 200, stages["search"]+stages["click[p"]+stages["click[small"]+stages["click[large"]+stages["click[buy now"])
+	for _, stage := range []string{"search", "click[p", "click[buy now"} {
+		require.Greater(t, stages[stage], 25, stages)
+	}
+	require.Greater(t, stages["click[small"]+stages["click[large"], 25, stages)
+}
