@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,6 +14,22 @@ import (
 	"github.com/reprise-rl/reprise/model/draw"
 	refs "github.com/reprise-rl/reprise/model/golden"
 )
+
+// programs is the folder in which the devices of these tests keep what they compile: many tests
+// compute with the same programs, and each frees its own.
+var programs string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if programs, err = os.MkdirTemp("", "reprise-model-"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(programs)
+		return m.Run()
+	}())
+}
 
 var shared struct {
 	sync.Once
@@ -28,7 +45,7 @@ var tinyShapes = Shapes{GenerateRows: 4, PromptTokens: 6, MaxNewTokens: 8, Micro
 func testDevice(t testing.TB) *Device {
 	t.Helper()
 	shared.Do(func() {
-		if shared.device, shared.err = OpenDevice(DeviceOptions{}); shared.err == nil {
+		if shared.device, shared.err = OpenDevice(DeviceOptions{ProgramCache: programs}); shared.err == nil {
 			_, shared.err = shared.device.Programs(tiny(), nil, tinyShapes)
 		}
 	})

@@ -72,6 +72,7 @@ type scene struct {
 	lane   string // where the undisturbed run is
 	preset string
 	change map[string]any // of the preset
+	quick  bool           // its workers compile as xlaFlags says
 
 	sync.Mutex
 	bytes  Bytes
@@ -88,6 +89,14 @@ func (s *scene) spec(t *testing.T) []byte {
 	return preset(t, s.preset, s.change)
 }
 
+// flags are those of all of its workers, and of replay.
+func (s *scene) flags() []string {
+	if flags := xlaFlags(); s.quick && flags != "" {
+		return []string{"--xla-flags", flags}
+	}
+	return nil
+}
+
 // reference gives the bytes of the undisturbed run, which is made once.
 func (s *scene) reference(t *testing.T) Bytes {
 	t.Helper()
@@ -98,6 +107,7 @@ func (s *scene) reference(t *testing.T) Bytes {
 	}
 	// It belongs to whichever test comes first, in a lane of its own.
 	l := newNamedLane(t, sharedStack(t), s.lane, true)
+	l.flags = s.flags()
 	p := l.worker(workerOptions{})
 	l.start(chaosRun, s.spec(t))
 	l.completes(chaosRun)
@@ -132,6 +142,7 @@ func (l *lane) withStarter() *lane {
 func (l *lane) withStarterOf(s *scene) *lane {
 	l.t.Helper()
 	s.reference(l.t)
+	l.flags = s.flags()
 	for _, key := range slices.Sorted(maps.Keys(s.models)) {
 		require.NoError(l.t, l.store.Put(l.t.Context(), key, s.models[key], store.PutOptions{}))
 	}

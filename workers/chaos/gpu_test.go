@@ -19,7 +19,7 @@ func TestGPU(t *testing.T) {
 	run := func(arguments ...string) (report gpu.Report, err error) {
 		t.Helper()
 		out := t.TempDir()
-		cmd := exec.CommandContext(t.Context(), program, append([]string{"gpu", "--tiny", "--out", out}, arguments...)...)
+		cmd := exec.CommandContext(t.Context(), program, append([]string{"gpu", "--tiny", "--out", out, "--xla-flags", xlaFlags()}, arguments...)...)
 		cmd.Dir, cmd.Env = "../..", environment
 		text, err := cmd.CombinedOutput()
 		content, readErr := os.ReadFile(filepath.Join(out, gpu.ReportFile))

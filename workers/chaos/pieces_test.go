@@ -11,7 +11,7 @@ import (
 
 // pieces is a run of several turns in which each Generate, Score, Diagnose, Update and Snapshot
 // is made in pieces: an update in four, with two minibatches in each of two epochs.
-var pieces = scene{lane: "undisturbed-pieces", preset: "chaos-turns", change: map[string]any{
+var pieces = scene{lane: "undisturbed-pieces", preset: "chaos-turns", quick: true, change: map[string]any{
 	"rollout.pass_rows": 4, "limits.generate_rows": 8, "limits.score_rows": 4, "limits.update_rows": 4, "limits.snapshot_mib": 1,
 	"update.minibatch": 4, "update.epochs": 2, "diagnostics.every": 3, "diagnostics.samples": 4,
 }}

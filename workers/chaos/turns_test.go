@@ -18,8 +18,8 @@ import (
 // Runs of several turns: with the whole context, and with -full, whose contexts
 // show the last turn alone.
 var (
-	turns    = scene{lane: "undisturbed-turns", preset: "chaos-turns"}
-	windowed = scene{lane: "undisturbed-windowed", preset: "chaos-turns", change: map[string]any{"rollout.context_turns": 1, "rollout.prompt_tokens": []int{128, 128, 128}}}
+	turns    = scene{lane: "undisturbed-turns", preset: "chaos-turns", quick: true}
+	windowed = scene{lane: "undisturbed-windowed", preset: "chaos-turns", quick: true, change: map[string]any{"rollout.context_turns": 1, "rollout.prompt_tokens": []int{128, 128, 128}}}
 )
 
 // The preset's rollout, and its suites.
@@ -181,7 +181,7 @@ func each(place string, in deed) []blow {
 // replays has `reprise replay` find an iteration the same.
 func (l *lane) replays(iteration int) {
 	l.t.Helper()
-	out, err := l.reprise("replay", chaosRun, "--iteration", fmt.Sprint(iteration))
+	out, err := l.reprise(append([]string{"replay", chaosRun, "--iteration", fmt.Sprint(iteration)}, l.flags...)...)
 	require.NoError(l.t, err, out)
 	require.Contains(l.t, out, fmt.Sprintf("iteration %d of %s is the same, bit for bit", iteration, chaosRun))
 }
@@ -192,6 +192,7 @@ func TestChaosTurnsEvaluate(t *testing.T) {
 	t.Parallel()
 	turns.reference(t)
 	l := newLane(t, sharedStack(t))
+	l.flags = turns.flags()
 	l.prefix = turns.lane // the run that is evaluated is the undisturbed one
 	l.store = l.open(l.prefix)
 	evaluate := func(id string) (found string, objects Bytes) {
