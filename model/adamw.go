@@ -73,7 +73,7 @@ func (p *Programs) apply(s *State, acc *accumulated, o Optimizer) (*State, repor
 	if err := steps.compile(); err != nil {
 		return nil, report{}, err
 	}
-	numbers, err := upload(p.device, adamNumbers(o, s.step+1, clipScale(float32(r.norm), o.MaxGradNorm)), adamCount)
+	numbers, err := upload(p.device, 0, adamNumbers(o, s.step+1, clipScale(float32(r.norm), o.MaxGradNorm)), adamCount)
 	if err != nil {
 		return nil, report{}, err
 	}

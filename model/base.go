@@ -19,6 +19,7 @@ type Base struct {
 	tensors []TensorShape
 	buffers []compute.Buffer
 	prints  group
+	mirrors mirrors
 	users   int  // it itself until it is freed, and its states; guarded by the device's run
 	freed   bool // by Free
 }
@@ -80,9 +81,9 @@ func (b *Base) put(i int, v []float32) error {
 	t := b.tensors[i]
 	return try("upload tensor "+t.Name, func() (err error) {
 		if frozenDType(t, b.dtype) == dtypes.BFloat16 {
-			b.buffers[i], err = upload(b.device, bfloat16.FromFloat32s(v...), t.Shape...)
+			b.buffers[i], err = upload(b.device, 0, bfloat16.FromFloat32s(v...), t.Shape...)
 		} else {
-			b.buffers[i], err = upload(b.device, v, t.Shape...)
+			b.buffers[i], err = upload(b.device, 0, v, t.Shape...)
 		}
 		return err
 	})
@@ -157,6 +158,7 @@ func (b *Base) release() {
 	}
 	if b.users--; b.users == 0 {
 		free(b.buffers)
+		b.mirrors.free()
 		b.prints.release()
 	}
 }

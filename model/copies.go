@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/gomlx/core/graph"
@@ -18,14 +20,27 @@ func (t network) readDType(i int, s TensorShape) dtypes.DType {
 
 // weights are the tensors that the programs read: the base model's, then the state's own, or
 // their copies in the compute dtype. The first program after a load or an update makes the
-// copies. The caller holds run.
+// copies. On another device than the first they are what spread has copied. The caller holds run.
 func (p *Programs) weights(s *State) ([]compute.Buffer, error) {
+	var frozen []compute.Buffer
+	if s.base != nil {
+		frozen = s.base.buffers
+		if p.k > 0 {
+			frozen = s.base.mirrors[p.k]
+		}
+		frozen = frozen[:len(s.c.Frozen())]
+	}
+	if p.k > 0 {
+		return slices.Concat(frozen, (*p.mirrorsOf(s))[p.k]), nil
+	}
+	own, err := p.own(s)
+	return slices.Concat(frozen, own), err
+}
+
+// own are the state's own tensors that the programs read, on the first device.
+func (p *Programs) own(s *State) (out []compute.Buffer, err error) {
 	if err := p.copy(s); err != nil {
 		return nil, err
-	}
-	var out []compute.Buffer
-	if s.base != nil {
-		out = append(out, s.base.buffers[:len(s.c.Frozen())]...)
 	}
 	for i, x := range s.params {
 		if p.copied() && s.copies[i] != nil {
@@ -68,10 +83,12 @@ func (p *Programs) copy(s *State) error {
 	return nil
 }
 
-// dropCopies frees the copies. The caller holds run.
+// dropCopies frees the copies, and those on other devices. The caller holds run.
 func (s *State) dropCopies() {
 	free(s.copies)
 	s.copies = nil
+	s.mirrors[0].free()
+	s.mirrors[1].free()
 }
 
 // copiedTensors are the tensors that the programs read as copies.

@@ -74,11 +74,25 @@ type CriticMetrics struct {
 // CriticUpdate computes its values with the same program, so with the parameters that
 // Values ran with, its values equal the old ones exactly.
 func (p *Programs) Values(ctx context.Context, s *State, b MicroBatch) ([][]float32, error) {
-	out, err := p.scores(ctx, s, b, true, 0, 1)
+	out, err := p.ValuesAll(ctx, s, []MicroBatch{b})
+	if err != nil {
+		return nil, err
+	}
+	return out[0], nil
+}
+
+// ValuesAll is Values for several micro-batches, which are dealt to the devices. The context is
+// checked before each.
+func (p *Programs) ValuesAll(ctx context.Context, s *State, batches []MicroBatch) ([][][]float32, error) {
+	got, err := p.scores(ctx, s, batches, true, 0, 1)
 	if err != nil {
 		return nil, fmt.Errorf("values: %w", err)
 	}
-	return out[0], nil
+	out := make([][][]float32, len(got))
+	for i, of := range got {
+		out[i] = of[0]
+	}
+	return out, nil
 }
 
 // CriticUpdate applies one AdamW step to a critic on a minibatch, given as

@@ -37,20 +37,20 @@ func (p *Programs) newDecoding(in GenerateInput, b passRows) (*decoding, error) 
 	}
 	rows, d := p.sh.GenerateRows, &decoding{}
 	return d, firstOf(
-		put(p.device, &d.token, b.last, rows),
-		put(p.device, &d.length, b.length, rows),
-		put(p.device, &d.uniforms, b.uniforms, rows, p.sh.MaxNewTokens),
-		put(p.device, &d.alive, b.alive, rows),
-		put(p.device, &d.inverse, []float32{inverse}),
-		put(p.device, &d.greedy, []bool{in.Greedy}),
-		put(p.device, &d.stop, stops, MaxStops),
-		put(p.device, &d.any, []int32{b.living}),
+		put(p.device, p.k, &d.token, b.last, rows),
+		put(p.device, p.k, &d.length, b.length, rows),
+		put(p.device, p.k, &d.uniforms, b.uniforms, rows, p.sh.MaxNewTokens),
+		put(p.device, p.k, &d.alive, b.alive, rows),
+		put(p.device, p.k, &d.inverse, []float32{inverse}),
+		put(p.device, p.k, &d.greedy, []bool{in.Greedy}),
+		put(p.device, p.k, &d.stop, stops, MaxStops),
+		put(p.device, p.k, &d.any, []int32{b.living}),
 	)
 }
 
 // put uploads values into a buffer, and frees the one that was there.
-func put[T float32 | int32 | uint32 | bool](d *Device, to *compute.Buffer, values []T, dims ...int) error {
-	b, err := upload(d, values, dims...)
+func put[T float32 | int32 | uint32 | bool](d *Device, k int, to *compute.Buffer, values []T, dims ...int) error {
+	b, err := upload(d, k, values, dims...)
 	if err == nil {
 		free([]compute.Buffer{*to})
 		*to = b
@@ -69,7 +69,7 @@ func (p *Programs) decodeWhole(s *State, d *decoding, cache []compute.Buffer) er
 		return err
 	}
 	args = append(args, cache...)
-	out, err := prog.call(append(append(args, d.token), d.inputs(p)...)...)
+	out, err := prog.on(p.k, append(append(args, d.token), d.inputs(p)...)...)
 	if err != nil {
 		return err
 	}
@@ -86,16 +86,16 @@ func (p *Programs) decodeChunks(ctx context.Context, s *State, d *decoding, cach
 	if err != nil {
 		return err
 	}
-	room, err := prog.call(*cache...)
+	room, err := prog.on(p.k, *cache...)
 	if err != nil {
 		return err
 	}
 	free(*cache)
 	*cache = room
 	if err := firstOf(
-		put(p.device, &d.tokens, make([]int32, rows*fresh), rows, fresh),
-		put(p.device, &d.logProbs, make([]float32, rows*fresh), rows, fresh),
-		put(p.device, &d.count, make([]int32, rows), rows),
+		put(p.device, p.k, &d.tokens, make([]int32, rows*fresh), rows, fresh),
+		put(p.device, p.k, &d.logProbs, make([]float32, rows*fresh), rows, fresh),
+		put(p.device, p.k, &d.count, make([]int32, rows), rows),
 	); err != nil {
 		return err
 	}
@@ -120,8 +120,8 @@ func (p *Programs) decodeChunk(s *State, d *decoding, cache *[]compute.Buffer, f
 	var step, end compute.Buffer
 	defer func() { free([]compute.Buffer{step, end}) }()
 	if err := firstOf(
-		put(p.device, &step, []int32{int32(from)}),
-		put(p.device, &end, []int32{int32(min(from+p.sh.ChunkTokens, p.sh.MaxNewTokens))}),
+		put(p.device, p.k, &step, []int32{int32(from)}),
+		put(p.device, p.k, &end, []int32{int32(min(from+p.sh.ChunkTokens, p.sh.MaxNewTokens))}),
 	); err != nil {
 		return 0, err
 	}
@@ -131,7 +131,7 @@ func (p *Programs) decodeChunk(s *State, d *decoding, cache *[]compute.Buffer, f
 	}
 	args = append(args, *cache...)
 	args = append(append(args, step, end, d.token), d.inputs(p)...)
-	out, err := prog.call(append(args, d.tokens, d.logProbs, d.count)...)
+	out, err := prog.on(p.k, append(args, d.tokens, d.logProbs, d.count)...)
 	if err != nil {
 		return 0, err
 	}

@@ -35,6 +35,14 @@ type DeviceOptions struct {
 	// $REPRISE_PJRT_PLUGIN or else .reprise/plugin/pjrt_c_api_cpu_plugin.so of the
 	// working directory, of the program's folder, or of a parent of either.
 	Plugin string
+	// Devices are the numbers of the plugin's devices that are opened, in the order in which
+	// they are named afterwards: 0, 1, … They are of one kind. Nil is device 0, or all virtual
+	// devices. What they compute together does not depend on how many there are.
+	Devices []int
+	// VirtualDevices makes the CPU so many devices, of which each has all cores; 0 leaves it to
+	// the plugin. They show on one machine what several devices do. There are at most as many
+	// as the plugin has threads (see Fingerprint.Threads).
+	VirtualDevices int
 	// Memory is how a CUDA plugin takes the memory of its device.
 	Memory MemorySettings
 	// XLAFlags are further XLA flags, separated by spaces. They override the
@@ -61,17 +69,21 @@ type OtherBuild struct {
 	Program string
 }
 
-// Device is an open accelerator or CPU. It runs one program at a time; its methods may
-// be called concurrently.
+// Device is what a worker computes on: an open accelerator or CPU, or several of one kind. It
+// does one thing at a time, on each of its devices one program at a time; its methods may be
+// called concurrently. A state is on the first device; the others have copies of what
+// programs read.
 type Device struct {
 	// Before, where set, is called before each execution of a program: its error becomes
 	// that of the execution. It is for tests, and set before the device is used.
 	Before func(program string) error
 
-	run         sync.Mutex   // held while a program runs
+	run         exclusive    // held while programs run
 	ended       atomic.Int64 // see Progress
 	compiling   atomic.Int64 // programs that are being lowered or compiled
 	backend     *xla.Backend
+	numbers     []compute.DeviceNum // the plugin's, of each device
+	worked      []atomic.Int64      // nanoseconds; of the first, run counts them
 	fingerprint Fingerprint
 	memory      MemorySettings // complete; zero for a CPU's plugin
 	other       OtherBuild
@@ -88,7 +100,7 @@ var opened struct {
 	plugins map[string]string // path → SHA-256
 }
 
-// OpenDevice loads the plugin and opens its first device. Before that it pins the flags
+// OpenDevice loads the plugin and opens its devices that are named, or its first. Before that it pins the flags
 // that the bits depend on (see Fingerprint): it sets XLA_FLAGS for the process. A second
 // OpenDevice with other flags is an error, because XLA would ignore them. A plugin that
 // is missing or cannot be loaded is an ErrPlugin with its path.
@@ -123,6 +135,15 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open device: %w", err)
 	}
+	threads := 0
+	if !cuda {
+		if threads, err = pinThreads(); err != nil {
+			return nil, fmt.Errorf("open device: %w", err)
+		}
+	}
+	if err := o.checkDevices(threads); err != nil {
+		return nil, fmt.Errorf("open device: %w", err)
+	}
 	load, err := plugin.LoadPath(path)
 	if err != nil {
 		return nil, fmt.Errorf("open device: %w: %w", ErrPlugin, err)
@@ -142,7 +163,7 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 	behind(func() {
 		err = try("load PJRT plugin "+path, func() (err error) {
 			// Without tf32=false, CUDA may round float32 products to tf32.
-			d.backend, err = xla.NewWithOptions(load+",tf32=false"+memory.config(), nil)
+			d.backend, err = xla.NewWithOptions(load+",tf32=false"+memory.config(), o.clientOptions(cuda))
 			return err
 		})
 	})
@@ -150,7 +171,11 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 		made.close()
 		return nil, fmt.Errorf("open device: %w: %w", ErrPlugin, err)
 	}
-	if d.fingerprint, err = readFingerprint(d.backend, digest, flags); err == nil && cuda {
+	if d.numbers, err = o.numbers(d.backend, cuda); err == nil {
+		d.worked = make([]atomic.Int64, len(d.numbers))
+		d.fingerprint, err = readFingerprint(d.backend, d.numbers[0], digest, flags, threads)
+	}
+	if err == nil && cuda {
 		d.fingerprint.Libraries, err = librariesOf(path, flags)
 	}
 	if err != nil {
@@ -208,8 +233,8 @@ func try(op string, f func() error) (err error) {
 	return nil
 }
 
-// upload copies values to the device with the given shape. The caller holds run.
-func upload[T float32 | bfloat16.BFloat16 | int32 | uint32 | bool](d *Device, v []T, dims ...int) (compute.Buffer, error) {
+// upload copies values to device k with the given shape. The caller holds run.
+func upload[T float32 | bfloat16.BFloat16 | int32 | uint32 | bool](d *Device, k int, v []T, dims ...int) (compute.Buffer, error) {
 	n := 1
 	for _, x := range dims {
 		n *= x
@@ -217,7 +242,7 @@ func upload[T float32 | bfloat16.BFloat16 | int32 | uint32 | bool](d *Device, v 
 	if n != len(v) {
 		return nil, fmt.Errorf("upload %d values as %v", len(v), dims)
 	}
-	b, err := d.backend.BufferFromFlatData(0, v, shapes.Make(dtypes.FromGenericsType[T](), dims...))
+	b, err := d.backend.BufferFromFlatData(d.numbers[k], v, shapes.Make(dtypes.FromGenericsType[T](), dims...))
 	runtime.KeepAlive(v)
 	d.ended.Add(1)
 	return b, err

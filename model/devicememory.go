@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-rl/reprise/model/executable"
 )
 
-// Memory is the device's memory in bytes; 0 if it is not known. A CPU has its machine's, or
-// that of its container.
+// Memory is the memory in bytes of the device that has least; 0 if it is not known. A CPU has its
+// machine's, or that of its container; virtual devices share it equally.
 func (d *Device) Memory() int64 {
 	d.run.Lock()
 	defer d.run.Unlock()
@@ -21,7 +21,7 @@ func (d *Device) Memory() int64 {
 		return 0
 	}
 	if d.fingerprint.Platform == "cpu" {
-		return hostMemory(os.ReadFile)
+		return hostMemory(os.ReadFile) / int64(d.Count())
 	}
 	limit, _, err := d.memoryStatistics()
 	if err != nil {
@@ -33,8 +33,8 @@ func (d *Device) Memory() int64 {
 	return int64(math.Round(float64(limit) / d.memory.Fraction))
 }
 
-// PeakMemory is the most bytes of the device's memory that programs and buffers have had since
-// the device was opened; 0 if it is not known, as on a CPU.
+// PeakMemory is the most bytes of a device's memory that programs and buffers have had since
+// it was opened; 0 if it is not known, as on a CPU.
 func (d *Device) PeakMemory() int64 {
 	d.run.Lock()
 	defer d.run.Unlock()
@@ -48,14 +48,25 @@ func (d *Device) PeakMemory() int64 {
 	return peak
 }
 
-// memoryStatistics asks the plugin. The caller holds run.
+// memoryStatistics asks the plugin for the least limit and the highest peak of the devices. The
+// caller holds run.
 func (d *Device) memoryStatistics() (limit, peak int64, err error) {
 	err = try("memory of the device", func() error {
 		client, err := executable.Field[*pjrt.Client](d.backend, "client")
-		if err == nil {
-			limit, peak, err = executable.DeviceMemory(client.AddressableDevices()[0])
+		if err != nil {
+			return err
 		}
-		return err
+		for k, number := range d.numbers {
+			least, most, err := executable.DeviceMemory(client.AddressableDevices()[number])
+			if err != nil {
+				return err
+			}
+			if k == 0 || least < limit {
+				limit = least
+			}
+			peak = max(peak, most)
+		}
+		return nil
 	})
 	return limit, peak, err
 }

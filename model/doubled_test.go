@@ -130,7 +130,7 @@ func (d *doubled) minibatch(t *testing.T, prog *program, all []packed, knobs []f
 	n := d.p.sh.MicroBatch * d.p.sh.Sequence
 	m := &minibatch{loss: prog, knobs: d.put(t, float64s(knobs), len(knobs)), metrics: d.p.metricCount()}
 	for _, b := range all {
-		ids, err := upload(d.p.device, b.ids, d.p.sh.MicroBatch, d.p.sh.Sequence)
+		ids, err := upload(d.p.device, 0, b.ids, d.p.sh.MicroBatch, d.p.sh.Sequence)
 		require.NoError(t, err)
 		m.ids = append(m.ids, ids)
 		m.columns = append(m.columns, d.put(t, float64s(b.columns), len(b.columns)/n, n))

@@ -85,7 +85,7 @@ func (p *Programs) zeros() ([]compute.Buffer, error) {
 
 // fill runs a program of buildFill.
 func (p *program) fill(base, spread float32, seed uint32) (compute.Buffer, error) {
-	numbers, err := upload(p.device, []uint32{math.Float32bits(base), math.Float32bits(spread), seed}, 3)
+	numbers, err := upload(p.device, 0, []uint32{math.Float32bits(base), math.Float32bits(spread), seed}, 3)
 	if err != nil {
 		return nil, err
 	}

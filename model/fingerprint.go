@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gomlx/compute"
 	"github.com/gomlx/go-xla/compute/xla"
 	"github.com/gomlx/go-xla/pjrt"
 	"github.com/klauspost/cpuid/v2"
@@ -57,6 +58,10 @@ type Fingerprint struct {
 	// Processor is the vendor, family and model of a CPU, for which XLA generates its code;
 	// empty on other platforms.
 	Processor string `json:"processor,omitempty"`
+	// Threads is the number of threads that a CPU's plugin computes with, where it is not 4: the
+	// number of cores, or PJRT_NPROC where that is set, and at least 4. Sums over large tensors
+	// are split by it. 0 on other platforms.
+	Threads int `json:"threads,omitempty"`
 }
 
 // JSON is the fingerprint's canonical form.
@@ -77,21 +82,17 @@ func (f Fingerprint) ID() string {
 	return hex.EncodeToString(sum[:])[:12]
 }
 
-func readFingerprint(b *xla.Backend, digest, flags string) (Fingerprint, error) {
+func readFingerprint(b *xla.Backend, number compute.DeviceNum, digest, flags string, threads int) (Fingerprint, error) {
 	client, err := executable.Field[*pjrt.Client](b, "client")
 	if err != nil {
 		return Fingerprint{}, err
-	}
-	devices := client.AddressableDevices()
-	if len(devices) == 0 {
-		return Fingerprint{}, fmt.Errorf("%w: the plugin has no device", ErrPlugin)
 	}
 	portable, err := portableFlags(flags)
 	if err != nil {
 		return Fingerprint{}, err
 	}
 	f := Fingerprint{
-		DeviceKind:      deviceKind(b.DeviceDescription(0)),
+		DeviceKind:      deviceKind(b.DeviceDescription(number)),
 		Flags:           portable,
 		GOARCH:          runtime.GOARCH,
 		Numerics:        Numerics,
@@ -101,6 +102,9 @@ func readFingerprint(b *xla.Backend, digest, flags string) (Fingerprint, error) 
 	}
 	if b.IsCPU() || strings.EqualFold(f.Platform, "cpu") {
 		f.ISA = flagValue(flags, "--xla_cpu_max_isa")
+		if threads != usualThreads {
+			f.Threads = threads
+		}
 		f.Processor = fmt.Sprintf("%s %d %d", cpuid.CPU.VendorString, cpuid.CPU.Family, cpuid.CPU.Model)
 	} else {
 		f.Driver = driverVersion()

@@ -9,7 +9,7 @@ import (
 )
 
 // GenerateInput is the input of Generate. If there are more rows than
-// Shapes.GenerateRows, they are processed in passes of that many, in order.
+// Shapes.GenerateRows, they are processed in passes of that many.
 type GenerateInput struct {
 	// Prompts are the rows' token ids, not padded, each 1 to PromptTokens long.
 	Prompts [][]int32
@@ -41,8 +41,9 @@ type GenerateOutput struct {
 	Truncated []bool
 }
 
-// Generate continues the prompts. A row's bits depend on its own prompt, its
-// uniforms, the shapes, the state and its place in its pass, not on other rows. The
+// Generate continues the prompts. Passes are dealt to the devices. A row's bits depend on its own
+// prompt, its uniforms, the shapes, the state and its place in its pass, not on other rows or on
+// how many devices there are. The
 // context is checked between programs, so at most Shapes.ChunkTokens steps apart; a running
 // program is not interrupted.
 func (p *Programs) Generate(ctx context.Context, s *State, in GenerateInput) (GenerateOutput, error) {
@@ -56,12 +57,16 @@ func (p *Programs) Generate(ctx context.Context, s *State, in GenerateInput) (Ge
 	}
 	n := len(in.Prompts)
 	out := GenerateOutput{Tokens: make([][]int32, n), LogProbs: make([][]float32, n), Truncated: make([]bool, n)}
-	for from := 0; from < n; from += p.sh.GenerateRows {
+	passes := (n + p.sh.GenerateRows - 1) / p.sh.GenerateRows
+	if err := p.spread(s, passes); err != nil {
+		return GenerateOutput{}, fmt.Errorf("generate: %w", err)
+	}
+	if err := p.device.deal(passes, func(k, i int) error {
+		from := i * p.sh.GenerateRows
 		to := min(from+p.sh.GenerateRows, n)
-		err := try("generate", func() error { return p.pass(ctx, s, in, from, to, out) })
-		if err != nil {
-			return GenerateOutput{}, err
-		}
+		return try("generate", func() error { return p.at(k).pass(ctx, s, in, from, to, out) })
+	}); err != nil {
+		return GenerateOutput{}, err
 	}
 	return out, nil
 }
@@ -231,7 +236,7 @@ func (p *Programs) prefill(s *State, ids []int32) ([]compute.Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
-	buf, err := upload(p.device, ids, p.prefillRows(), p.sh.PromptTokens)
+	buf, err := upload(p.device, p.k, ids, p.prefillRows(), p.sh.PromptTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -240,5 +245,5 @@ func (p *Programs) prefill(s *State, ids []int32) ([]compute.Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return prog.call(append(args, buf, p.decodeTab[0], p.decodeTab[1])...)
+	return prog.on(p.k, append(args, buf, p.decodeTab[0], p.decodeTab[1])...)
 }

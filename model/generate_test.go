@@ -178,9 +178,9 @@ func drawFrom(t *testing.T, logits [][]float32, u []float32, greedy bool) ([]int
 	}
 	var args []compute.Buffer
 	for _, up := range []func() (compute.Buffer, error){
-		func() (compute.Buffer, error) { return upload(d, flat, rows, vocab) },
-		func() (compute.Buffer, error) { return upload(d, u, rows) },
-		func() (compute.Buffer, error) { return upload(d, []bool{greedy}) },
+		func() (compute.Buffer, error) { return upload(d, 0, flat, rows, vocab) },
+		func() (compute.Buffer, error) { return upload(d, 0, u, rows) },
+		func() (compute.Buffer, error) { return upload(d, 0, []bool{greedy}) },
 	} {
 		b, err := up()
 		require.NoError(t, err)

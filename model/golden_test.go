@@ -56,9 +56,9 @@ func lastLogits(t *testing.T, p *Programs, s *State, ids [][]int32) [][]float32 
 	}
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
-	idBuf, err := upload(p.device, flat, rows, width)
+	idBuf, err := upload(p.device, 0, flat, rows, width)
 	require.NoError(t, err)
-	one, err := upload(p.device, []float32{1})
+	one, err := upload(p.device, 0, []float32{1})
 	require.NoError(t, err)
 	out, err := prog.call(append(append([]compute.Buffer{}, s.params...), idBuf, p.tables[0], p.tables[1], p.legal, one)...)
 	require.NoError(t, err)

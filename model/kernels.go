@@ -104,14 +104,14 @@ func (d *Device) timeKernel(name string, build builder, tf32 bool, dims [2]int, 
 	for i := range values {
 		values[i] = float32(i%251)/251 - 0.5
 	}
-	matrix, err := upload(d, values, dims[0], dims[1])
+	matrix, err := upload(d, 0, values, dims[0], dims[1])
 	if err != nil {
 		return 0, err
 	}
 	given := []compute.Buffer{matrix}
 	defer func() { free(given) }()
 	if ids != nil {
-		b, err := upload(d, ids, len(ids), 1)
+		b, err := upload(d, 0, ids, len(ids), 1)
 		if err != nil {
 			return 0, err
 		}

@@ -135,7 +135,7 @@ func runLoss(t *testing.T, p *Programs, prog *program, b packed, lp, entropy [][
 		dims []int
 	}{{shifted(lp), []int{rows * width}}, {shifted(entropy), []int{rows * width}},
 		{b.columns, []int{p.columnCount(), rows * width}}, {p.sh.Loss.knobs(k, supervised), []int{p.sh.Loss.knobCount()}}} {
-		buf, err := upload(p.device, x.v, x.dims...)
+		buf, err := upload(p.device, 0, x.v, x.dims...)
 		require.NoError(t, err)
 		args = append(args, buf)
 	}

@@ -200,9 +200,15 @@ func (p *program) compile() error {
 	return err
 }
 
-// call runs the program. The caller frees the outputs and holds the device's run lock. It
-// must not use the buffers of donated inputs afterwards; after an error it frees them.
+// call runs the program on the first device: see on.
 func (p *program) call(args ...compute.Buffer) (out []compute.Buffer, err error) {
+	return p.on(0, args...)
+}
+
+// on runs the program on device k, where its inputs are. The program is compiled for all. The
+// caller frees the outputs and holds the device's run lock. It
+// must not use the buffers of donated inputs afterwards; after an error it frees them.
+func (p *program) on(k int, args ...compute.Buffer) (out []compute.Buffer, err error) {
 	if p.device.closed {
 		return nil, fmt.Errorf("run program %s: %w", p.name, ErrClosed)
 	}
@@ -217,7 +223,7 @@ func (p *program) call(args ...compute.Buffer) (out []compute.Buffer, err error)
 			}
 		}
 		var err error
-		out, err = p.exec.Execute(args, p.gives, 0)
+		out, err = p.exec.Execute(args, p.gives, p.device.numbers[k])
 		return err
 	})
 	return out, err

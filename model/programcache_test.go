@@ -186,7 +186,7 @@ func TestLoadedProgramsKeepDonations(t *testing.T) {
 		for _, donated := range []bool{false, true} {
 			in := make([]float32, 1024)
 			in[7] = 3
-			x, err := upload(d, in, 1024)
+			x, err := upload(d, 0, in, 1024)
 			require.NoError(t, err)
 			out, err := e.Execute([]compute.Buffer{x}, []bool{donated}, 0)
 			require.NoError(t, err)

@@ -103,10 +103,20 @@ type Programs struct {
 	net    network
 	progs  map[kind]group
 
-	legal     compute.Buffer // [V] float32, 0 or −Inf
-	tables    [2]compute.Buffer
+	k         int // the device that they run on
 	positions int // rows of the decoding's tables
-	decodeTab [2]compute.Buffer
+	tableBuffers
+	mirrors mirrors // of the tables
+}
+
+// tableBuffers are what the programs read besides weights and rows.
+type tableBuffers struct {
+	legal             compute.Buffer // [V] float32, 0 or −Inf
+	tables, decodeTab [2]compute.Buffer
+}
+
+func (t tableBuffers) list() []compute.Buffer {
+	return []compute.Buffer{t.legal, t.tables[0], t.tables[1], t.decodeTab[0], t.decodeTab[1]}
 }
 
 // Programs prepares the programs for policies of a configuration, or for critics
@@ -265,15 +275,15 @@ func (p *Programs) uploadTables(legal []bool) error {
 	}
 	var err error
 	if !p.c.ValueHead {
-		if p.legal, err = upload(p.device, bias, len(bias)); err != nil {
+		if p.legal, err = upload(p.device, 0, bias, len(bias)); err != nil {
 			return err
 		}
 	}
 	half := p.c.HeadDim / 2
 	put := func(positions int) (out [2]compute.Buffer, err error) {
 		cos, sin := ropeTables(p.c, positions)
-		if out[0], err = upload(p.device, cos, positions, half); err == nil {
-			out[1], err = upload(p.device, sin, positions, half)
+		if out[0], err = upload(p.device, 0, cos, positions, half); err == nil {
+			out[1], err = upload(p.device, 0, sin, positions, half)
 		}
 		return out, err
 	}
@@ -353,8 +363,9 @@ func (p *Programs) Free() {
 }
 
 func (p *Programs) free() {
-	free([]compute.Buffer{p.legal, p.tables[0], p.tables[1], p.decodeTab[0], p.decodeTab[1]})
-	p.legal, p.tables, p.decodeTab = nil, [2]compute.Buffer{}, [2]compute.Buffer{}
+	free(p.list())
+	p.tableBuffers = tableBuffers{}
+	p.mirrors.free()
 }
 
 // program returns a single program, or an error if the shapes do not provide for it.

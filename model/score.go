@@ -18,51 +18,78 @@ import (
 // Update computes its log-probs with the same program, so with the parameters that
 // scored a batch, every ratio is exactly 1.
 func (p *Programs) Score(ctx context.Context, s *State, b MicroBatch, temperature float32) (logProbs, entropy [][]float32, err error) {
-	if !(temperature > 0) || math.IsInf(float64(temperature), 0) {
-		return nil, nil, fmt.Errorf("score: %w: temperature %v", ErrInput, temperature)
-	}
-	out, err := p.scores(ctx, s, b, false, temperature, 2)
+	out, err := p.ScoreAll(ctx, s, []MicroBatch{b}, temperature)
 	if err != nil {
-		return nil, nil, fmt.Errorf("score: %w", err)
+		return nil, nil, err
 	}
-	return out[0], out[1], nil
+	return out[0].LogProbs, out[0].Entropies, nil
 }
 
-// scores runs the forward program on a micro-batch and returns its first count outputs,
-// count × [row][token]. critic reports whether the programs must be a critic's or a
+// Scores are what Score returns for a micro-batch.
+type Scores struct {
+	LogProbs, Entropies [][]float32 // [rows][Sequence]
+}
+
+// ScoreAll is Score for several micro-batches, which are dealt to the devices. The context is
+// checked before each.
+func (p *Programs) ScoreAll(ctx context.Context, s *State, batches []MicroBatch, temperature float32) ([]Scores, error) {
+	if !(temperature > 0) || math.IsInf(float64(temperature), 0) {
+		return nil, fmt.Errorf("score: %w: temperature %v", ErrInput, temperature)
+	}
+	got, err := p.scores(ctx, s, batches, false, temperature, 2)
+	if err != nil {
+		return nil, fmt.Errorf("score: %w", err)
+	}
+	out := make([]Scores, len(got))
+	for i, of := range got {
+		out[i] = Scores{LogProbs: of[0], Entropies: of[1]}
+	}
+	return out, nil
+}
+
+// scores runs the forward program on micro-batches and returns its first count outputs,
+// [micro-batch][output][row][token]. critic reports whether the programs must be a critic's or a
 // policy's.
-func (p *Programs) scores(ctx context.Context, s *State, b MicroBatch, critic bool, temperature float32, count int) (out [][][]float32, err error) {
+func (p *Programs) scores(ctx context.Context, s *State, batches []MicroBatch, critic bool, temperature float32, count int) ([][][][]float32, error) {
 	if err := p.checkRole(critic); err != nil {
 		return nil, err
 	}
-	ids, err := p.pack(b)
-	if err != nil {
-		return nil, err
+	ids := make([][]int32, len(batches))
+	for i, b := range batches {
+		var err error
+		if ids[i], err = p.pack(b); err != nil {
+			return nil, err
+		}
 	}
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
 	if err := p.check(s); err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := p.spread(s, len(batches)); err != nil {
 		return nil, err
 	}
-	err = try("forward", func() error {
-		f, err := p.forward(s, ids, temperature)
-		if err != nil {
+	out := make([][][][]float32, len(batches))
+	return out, p.device.deal(len(batches), func(k, i int) error {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		defer f.free()
-		for _, buffer := range f.scores[:count] {
-			v, err := download[float32](buffer, p.sh.MicroBatch*p.sh.Sequence)
+		return try("forward", func() error {
+			f, err := p.at(k).forward(s, ids[i], temperature)
 			if err != nil {
 				return err
 			}
-			out = append(out, p.unshift(v, b))
-		}
-		return nil
+			defer f.free()
+			for _, buffer := range f.scores[:count] {
+				v, err := download[float32](buffer, p.sh.MicroBatch*p.sh.Sequence)
+				if err != nil {
+					return err
+				}
+				out[i] = append(out[i], p.unshift(v, batches[i]))
+			}
+			return nil
+		})
 	})
-	return out, err
 }
 
 // scored holds the inputs and outputs of a forward pass on the device.
@@ -99,16 +126,16 @@ func (p *Programs) forward(s *State, ids []int32, temperature float32) (f *score
 		return nil, err
 	}
 	f = &scored{}
-	if f.ids, err = upload(p.device, ids, p.sh.MicroBatch, p.sh.Sequence); err != nil {
+	if f.ids, err = upload(p.device, p.k, ids, p.sh.MicroBatch, p.sh.Sequence); err != nil {
 		return nil, err
 	}
 	if !p.c.ValueHead {
-		if f.inverse, err = upload(p.device, []float32{1 / temperature}); err != nil {
+		if f.inverse, err = upload(p.device, p.k, []float32{1 / temperature}); err != nil {
 			f.free()
 			return nil, err
 		}
 	}
-	out, err := prog.call(append(args, f.inputs(p)...)...)
+	out, err := prog.on(p.k, append(args, f.inputs(p)...)...)
 	if err != nil {
 		f.free()
 		return nil, err

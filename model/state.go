@@ -28,7 +28,10 @@ type State struct {
 	params, m, v []compute.Buffer
 	// copies are what programs in bfloat16 read in place of params, nil where they read
 	// those; nil until one has run since the load or the last update. Guarded by run.
-	copies      []compute.Buffer
+	copies []compute.Buffer
+	// mirrors are what programs read on the other devices: of params, and of those with copies.
+	// nil until they have run there since the load or the last update. Guarded by run.
+	mirrors     [2]mirrors
 	base        *Base // below adapters; nil: none
 	step        int64
 	fingerprint group
@@ -136,7 +139,7 @@ func (s *State) buffers(p part) []compute.Buffer { return [...][]compute.Buffer{
 func (s *State) put(p part, i int, v []float32) error {
 	t := s.c.Tensors()[i]
 	return try("upload tensor "+t.Name, func() (err error) {
-		s.buffers(p)[i], err = upload(s.device, v, t.Shape...)
+		s.buffers(p)[i], err = upload(s.device, 0, v, t.Shape...)
 		return err
 	})
 }

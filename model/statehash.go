@@ -118,11 +118,11 @@ func (t *tally) add(s *State, p part, i int) error {
 func (t *tally) addTensor(p *program, x compute.Buffer, i int, seed uint32) error {
 	return try("add up", func() (err error) {
 		if t.sums == nil {
-			if t.sums, err = upload(p.device, make([]uint32, lanes), lanes); err != nil {
+			if t.sums, err = upload(p.device, 0, make([]uint32, lanes), lanes); err != nil {
 				return err
 			}
 		}
-		numbers, err := upload(p.device, append(salts(i, mixWord(seed)), 0), 2*lanes+1)
+		numbers, err := upload(p.device, 0, append(salts(i, mixWord(seed)), 0), 2*lanes+1)
 		if err != nil {
 			return err
 		}

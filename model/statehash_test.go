@@ -90,9 +90,9 @@ func TestLanesOfATensor(t *testing.T) {
 			require.Equal(t, [lanes]uint32{2 * want[0], 2 * want[1], 2 * want[2], 2 * want[3]}, got, "%s %v", dtype, shape)
 			require.LessOrEqual(t, memoryOf(t, p.exec).Temporary, int64(len(words)/32+5*lanes*block), "%s %v", dtype, shape)
 		}
-		x, err := upload(d, values, shape...)
+		x, err := upload(d, 0, values, shape...)
 		check(dtypes.Float32, x, err, words)
-		x, err = upload(d, half, shape...)
+		x, err = upload(d, 0, half, shape...)
 		check(dtypes.BFloat16, x, err, halves)
 	}
 }

@@ -177,14 +177,14 @@ func (p *Programs) backward(s *State, b packed, how pass, acc *accumulated) erro
 	var in backwardInputs
 	defer func() { in.free() }()
 	n := p.sh.MicroBatch * p.sh.Sequence
-	if in.columns, err = upload(p.device, b.columns, len(b.columns)/n, n); err != nil {
+	if in.columns, err = upload(p.device, p.k, b.columns, len(b.columns)/n, n); err != nil {
 		return err
 	}
-	if in.knobs, err = upload(p.device, how.knobs, len(how.knobs)); err != nil {
+	if in.knobs, err = upload(p.device, p.k, how.knobs, len(how.knobs)); err != nil {
 		return err
 	}
 	first := acc.grads == nil
-	if in.first, err = upload(p.device, []bool{first}); err != nil {
+	if in.first, err = upload(p.device, p.k, []bool{first}); err != nil {
 		return err
 	}
 	metrics := acc.metrics
@@ -192,7 +192,7 @@ func (p *Programs) backward(s *State, b packed, how pass, acc *accumulated) erro
 		if acc.grads, err = p.zeros(); err != nil {
 			return err
 		}
-		if in.noMetrics, err = upload(p.device, make([]float32, p.metricCount()), p.metricCount()); err != nil {
+		if in.noMetrics, err = upload(p.device, p.k, make([]float32, p.metricCount()), p.metricCount()); err != nil {
 			return err
 		}
 		metrics = in.noMetrics
@@ -205,7 +205,7 @@ func (p *Programs) backward(s *State, b packed, how pass, acc *accumulated) erro
 	args = append(append(args, f.scores...), f.saved...)
 	args = append(args, in.columns, in.knobs, in.first)
 	args = append(append(args, acc.grads...), metrics)
-	out, err := prog.call(args...)
+	out, err := prog.on(p.k, args...)
 	if err != nil {
 		return err
 	}

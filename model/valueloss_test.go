@@ -89,7 +89,7 @@ func runValueLoss(t *testing.T, p *Programs, prog *program, b packed, values [][
 		v    []float32
 		dims []int
 	}{{flat, []int{n}}, {b.columns, []int{criticColumnCount, n}}, {k.knobs(), []int{1}}} {
-		buf, err := upload(p.device, x.v, x.dims...)
+		buf, err := upload(p.device, 0, x.v, x.dims...)
 		require.NoError(t, err)
 		args = append(args, buf)
 	}

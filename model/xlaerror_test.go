@@ -91,7 +91,7 @@ func TestPluginIsOutOfMemory(t *testing.T) {
 	}}
 	d.run.Lock()
 	defer d.run.Unlock()
-	b, err := upload(d, []float32{1})
+	b, err := upload(d, 0, []float32{1})
 	require.NoError(t, err)
 	out, err := p.call(b)
 	if err == nil {
@@ -113,7 +113,7 @@ func TestProgress(t *testing.T) {
 	}}
 	d.run.Lock()
 	defer d.run.Unlock()
-	b, err := upload(d, []float32{1})
+	b, err := upload(d, 0, []float32{1})
 	require.NoError(t, err)
 	require.Equal(t, before+1, d.Progress())
 	out, err := p.call(b)

@@ -178,7 +178,7 @@ func Run(ctx context.Context, o Options) error {
 	if p.device != nil {
 		info = p.device.Engine.Info()
 		if p.metrics != nil {
-			p.metrics.Device(info.Fingerprint, p.opened.Built)
+			p.metrics.Device(info.Fingerprint, p.opened.Built, p.opened.Busy)
 		}
 		idle, stop := context.WithCancel(ctx)
 		defer stop()
@@ -187,7 +187,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Ready != nil {
 		o.Ready(info)
 	}
-	o.Logger.Info("worker serves", zap.Any("roles", o.Roles), zap.String("fingerprint", info.Fingerprint))
+	o.Logger.Info("worker serves", zap.Any("roles", o.Roles), zap.String("fingerprint", info.Fingerprint), zap.Int("devices", p.devices()))
 	var failed error
 	grace := o.Grace
 	select {
@@ -206,6 +206,14 @@ func Run(ctx context.Context, o Options) error {
 	p.stopWorkers()
 	o.Logger.Info("stopped")
 	return failed
+}
+
+// devices is the number of devices that the process has.
+func (p *process) devices() int {
+	if p.opened == nil {
+		return 0
+	}
+	return p.opened.Count()
 }
 
 // process is a worker process while it runs.

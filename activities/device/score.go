@@ -119,12 +119,15 @@ func (w *work) scorer(ctx context.Context, s store.Store, of activities.Run, tem
 
 // score scores rows in micro-batches.
 func (w *work) score(ctx context.Context, s scorer, rows []run.Stretch, table []run.ScoreRow) error {
-	for i, batch := range w.MicroBatches(rows) {
+	batches := w.MicroBatches(rows)
+	scored, err := s.score(ctx, batches)
+	if err != nil {
+		return err
+	}
+	for i, batch := range batches {
 		first := i * len(batch.IDs)
 		of := rows[first:min(first+len(batch.IDs), len(rows))]
-		if err := s.score(ctx, of, batch, table); err != nil {
-			return err
-		}
+		scored[i].appendTo(of, table)
 		for _, p := range of {
 			w.measured.Tokens += len(p.Ids)
 		}
@@ -132,39 +135,60 @@ func (w *work) score(ctx context.Context, s scorer, rows []run.Stretch, table []
 	return nil
 }
 
-// score scores a micro-batch of stretches and appends the figures of their sampled tokens to
-// the rows of their trajectories.
-func (s scorer) score(ctx context.Context, of []run.Stretch, batch model.MicroBatch, table []run.ScoreRow) error {
-	logProbs, entropies, err := s.policy.Score(ctx, s.state, batch, s.temperature)
+// figures are those of a micro-batch, [row][token]; nil where the run has none.
+type figures struct {
+	model.Scores
+	reference, values [][]float32
+}
+
+// score scores micro-batches by the policy, then by the reference, then by the critic.
+func (s scorer) score(ctx context.Context, batches []model.MicroBatch) ([]figures, error) {
+	out := make([]figures, len(batches))
+	scores, err := s.policy.ScoreAll(ctx, s.state, batches, s.temperature)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var reference, values [][]float32
+	for i, of := range scores {
+		out[i].Scores = of
+	}
 	if s.reference != nil {
-		if reference, _, err = s.policy.Score(ctx, s.reference, batch, s.temperature); err != nil {
-			return err
+		scores, err := s.policy.ScoreAll(ctx, s.reference, batches, s.temperature)
+		if err != nil {
+			return nil, err
+		}
+		for i, of := range scores {
+			out[i].reference = of.LogProbs
 		}
 	}
 	if s.value != nil {
-		if values, err = s.critic.Values(ctx, s.value, batch); err != nil {
-			return err
+		values, err := s.critic.ValuesAll(ctx, s.value, batches)
+		if err != nil {
+			return nil, err
+		}
+		for i, of := range values {
+			out[i].values = of
 		}
 	}
+	return out, nil
+}
+
+// appendTo appends the figures of the sampled tokens of a micro-batch's stretches to the rows of
+// their trajectories.
+func (f figures) appendTo(of []run.Stretch, table []run.ScoreRow) {
 	for i, p := range of {
 		to := &table[p.Of]
 		for t, sampled := range p.Sampled {
 			if !sampled {
 				continue
 			}
-			to.LogProbs = append(to.LogProbs, logProbs[i][t])
-			to.Entropies = append(to.Entropies, entropies[i][t])
-			if reference != nil {
-				to.RefLogProbs = append(to.RefLogProbs, reference[i][t])
+			to.LogProbs = append(to.LogProbs, f.LogProbs[i][t])
+			to.Entropies = append(to.Entropies, f.Entropies[i][t])
+			if f.reference != nil {
+				to.RefLogProbs = append(to.RefLogProbs, f.reference[i][t])
 			}
-			if values != nil {
-				to.Values = append(to.Values, values[i][t])
+			if f.values != nil {
+				to.Values = append(to.Values, f.values[i][t])
 			}
 		}
 	}
-	return nil
 }

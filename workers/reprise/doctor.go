@@ -26,6 +26,7 @@ func doctorCommand() *cobra.Command {
 		Short: "check server, bucket, plugin and device, and say what to do",
 		Example: `  reprise doctor
   reprise doctor --register      # also registers the search attributes
+  reprise doctor --devices 0,1   # checks the devices that a worker with the same flag computes on
   reprise doctor --plugin /opt/pjrt_cuda.so --xla-flags=--xla_gpu_autotune_level=0`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -95,13 +96,18 @@ func deviceCheck(o model.DeviceOptions) connect.Check {
 	d, err := model.OpenDevice(o)
 	if err != nil {
 		c.Status, c.Detail, c.Advice = connect.Fail, err.Error(), "make plugin, or name another plugin with --plugin or REPRISE_PJRT_PLUGIN"
-		if path, _, found := plugin.Find(o.Plugin, ""); found == nil && plugin.IsCUDA(path) {
+		if errors.Is(err, model.ErrInput) {
+			c.Advice = "correct the flag that the message names"
+		} else if path, _, found := plugin.Find(o.Plugin, ""); found == nil && plugin.IsCUDA(path) {
 			c.Advice = "nvidia-smi must list a GPU and a driver of the plugin's CUDA version (580 or newer for cuda13); CUDA_VISIBLE_DEVICES must not hide it"
 		}
 		return c
 	}
 	defer d.Close()
 	c.Detail = "fingerprint " + d.Fingerprint().ID()
+	if d.Count() > 1 {
+		c.Detail += fmt.Sprintf("; %d devices: %s", d.Count(), d.Numbers())
+	}
 	if memory := d.MemorySettings().String(); memory != "" {
 		c.Detail += fmt.Sprintf("; %s, driver %s; %s", d.Fingerprint().DeviceKind, d.Fingerprint().Driver, memory)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/envs/foreign/standin"
 	"github.com/reprise-rl/reprise/infra/connect"
 	"github.com/reprise-rl/reprise/infra/programcache"
+	"github.com/reprise-rl/reprise/model"
 )
 
 // The tests of this package leave the user's own cache of programs alone: they have one of their
@@ -32,6 +33,18 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// The check of the device says how many there are, and what is wrong with those that are named.
+func TestDeviceCheck(t *testing.T) {
+	one := deviceCheck(model.DeviceOptions{})
+	require.Equal(t, connect.OK, one.Status, one.Detail)
+	several := deviceCheck(model.DeviceOptions{VirtualDevices: 3, Devices: []int{2, 0}})
+	require.Equal(t, connect.Check{Name: "device", Status: connect.OK, Detail: one.Detail + "; 2 devices: 2, 0"}, several)
+	wrong := deviceCheck(model.DeviceOptions{VirtualDevices: 2, Devices: []int{2}})
+	require.Equal(t, connect.Fail, wrong.Status)
+	require.Contains(t, wrong.Detail, "device 2 is named, and the plugin has 2")
+	require.Equal(t, "correct the flag that the message names", wrong.Advice)
 }
 
 func TestProgramCacheCheck(t *testing.T) {

@@ -38,6 +38,8 @@ func AddFingerprintFlags(f *pflag.FlagSet, o *model.DeviceOptions) {
 // AddDeviceFlags adds the flags that open a device; note ends the usage of --xla-flags.
 func AddDeviceFlags(f *pflag.FlagSet, o *model.DeviceOptions, note string) {
 	f.StringVar(&o.Plugin, "plugin", "", "PJRT plugin (.so), or cuda13 or cuda12: the one that make plugin has put there, or that a Python has [REPRISE_PJRT_PLUGIN]")
+	f.IntSliceVar(&o.Devices, "devices", nil, "numbers of the plugin's `devices` to compute on, as 0,1: results do not depend on how many there are (default 0)")
+	f.IntVar(&o.VirtualDevices, "virtual-devices", 0, "CPU: make it `N` devices, of which each has all cores, and use them all unless --devices names some")
 	f.StringVar(&o.ProgramCache, "program-cache", programcache.Default, "folder that keeps compiled programs for the next start, none for no folder [REPRISE_PROGRAM_CACHE]; default is reprise/programs in your cache folder")
 	f.Float64Var(&o.Memory.Fraction, "memory-fraction", 0, "CUDA: the share of the device's memory that may be taken [REPRISE_MEMORY_FRACTION] (default 0.95)")
 	f.StringVar(&o.Memory.Preallocate, "preallocate", "", "CUDA: true takes that share at once, so that no other process gets it [REPRISE_PREALLOCATE] (default false)")

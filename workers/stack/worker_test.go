@@ -35,6 +35,8 @@ func TestWorkerFlags(t *testing.T) {
 	require.ErrorContains(t, workers.Options{}.Check(), "needs a role")
 	require.Equal(t, model.MemorySettings{Fraction: 0.5, Preallocate: "true", Allocator: "bfc"},
 		parse("--memory-fraction=0.5", "--preallocate=true", "--allocator=bfc").Device.Memory)
+	require.Equal(t, []int{2, 0}, parse("--devices=2,0").Device.Devices)
+	require.Equal(t, 3, parse("--virtual-devices=3").Device.VirtualDevices)
 	require.InDelta(t, 2.5, parse("--host-rate=2.5").HostRate, 0)
 	require.ErrorContains(t, workers.Options{Roles: workers.Roles, HostRate: -1}.Check(), "--host-rate -1")
 }

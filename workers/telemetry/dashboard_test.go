@@ -23,7 +23,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/model"
 )
 
 // oneTask is a Temporal server that has one activity to give away.
@@ -139,7 +138,7 @@ const dashboard = "../../infra/grafana/reprise.json"
 // figure that a worker exports of a run.
 func TestDashboard(t *testing.T) {
 	m := New(Options{Runs: 1})
-	m.Device("cpu-1", func() model.Built { return model.Built{Compiled: 2, Loaded: 6, CacheFaults: 1} })
+	tellDevice(m)
 	do(t, m, iterationOf("r")...)
 	metrics := iterationOf("r")[13].in.(activities.CommitInput)
 	for _, f := range figures {

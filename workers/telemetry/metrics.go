@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -119,9 +121,15 @@ func (m *Metrics) Handler() http.Handler {
 // Temporal takes the SDK's own metrics: give it to the client that the workers use.
 func (m *Metrics) Temporal() client.MetricsHandler { return &sdkHandler{sdk: m.sdk} }
 
-// Device says which device this process has, and where the programs come from that it has
-// built.
-func (m *Metrics) Device(fingerprint string, built func() model.Built) {
+// Device says which device this process has, where the programs come from that it has
+// built, and for how long each of its devices has worked.
+func (m *Metrics) Device(fingerprint string, built func() model.Built, busy func() []time.Duration) {
+	for k := range busy() {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Namespace: "reprise", Name: "device_busy_seconds_total", Help: "Time for which each of the worker's devices has worked.",
+			ConstLabels: prometheus.Labels{"device": strconv.Itoa(k)},
+		}, func() float64 { return busy()[k].Seconds() }))
+	}
 	m.device.WithLabelValues(fingerprint).Set(1)
 	const programs = "Programs that the device has made ready, by where they came from."
 	for _, c := range []struct {

@@ -154,9 +154,15 @@ func as[R any](answer any) (R, error) {
 	return answer.(R), nil
 }
 
+// tellDevice tells of a worker with two devices.
+func tellDevice(m *Metrics) {
+	m.Device("cpu-1", func() model.Built { return model.Built{Compiled: 2, Loaded: 6, CacheFaults: 1} },
+		func() []time.Duration { return []time.Duration{2 * time.Second, 1500 * time.Millisecond} })
+}
+
 func TestIteration(t *testing.T) {
 	m := New(Options{Runs: 1})
-	m.Device("cpu-1", func() model.Built { return model.Built{Compiled: 2, Loaded: 6, CacheFaults: 1} })
+	tellDevice(m)
 	do(t, m, append(iterationOf("r"), call{"internalSessionCreationActivity", nil, nil})...)
 	got := scrape(t, m)
 	for series, want := range map[string]float64{
@@ -188,6 +194,8 @@ func TestIteration(t *testing.T) {
 		`reprise_programs_total{from="compiler"}`:                        2,
 		`reprise_programs_total{from="cache"}`:                           6,
 		`reprise_program_cache_faults_total`:                             1,
+		`reprise_device_busy_seconds_total{device="0"}`:                  2,
+		`reprise_device_busy_seconds_total{device="1"}`:                  1.5,
 		`reprise_tokens_total{kind="generated"}`:                         100,
 		`reprise_tokens_total{kind="evaluated"}`:                         50,
 		`reprise_tokens_total{kind="scored"}`:                            60,

@@ -1,0 +1,76 @@
+package device
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/model"
+)
+
+// enginesOf are workers with numbers of devices. Compiled programs are in one folder.
+func enginesOf(t *testing.T, counts ...int) map[int]*Engine {
+	t.Helper()
+	engine(t) // the plugin is there
+	programs := filepath.Join(t.TempDir(), "programs")
+	out := map[int]*Engine{}
+	for _, n := range counts {
+		d, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile, ProgramCache: programs, VirtualDevices: n})
+		require.NoError(t, err)
+		require.Equal(t, n, d.Count())
+		t.Cleanup(d.Close)
+		out[n], err = NewEngine(d)
+		require.NoError(t, err)
+	}
+	return out
+}
+
+// moveTo has another worker continue the run.
+func (r *testRun) moveTo(t *testing.T, e *Engine) {
+	t.Helper()
+	r.Device = &Device{Store: r.store, Engine: e}
+	restored := r.restore(t, activities.RestoreInput{})
+	r.state, r.programs, r.frozen = restored.State, restored.Programs, restored.Frozen
+}
+
+// A run has the same bytes on one, two and four devices, and where their number changes between
+// iterations: all weights trained and adapters, with a critic and a reference.
+func TestDevices(t *testing.T) {
+	engines := enginesOf(t, 1, 2, 4)
+	for _, e := range engines {
+		require.Equal(t, engines[1].Info(), e.Info(), "the fingerprint does not name the devices")
+	}
+	edits := []string{
+		`environment.name="` + walkName + `"`, "rollout.turns=2", "rollout.group_size=4", "rollout.pass_rows=2", "evaluation.every=0",
+	}
+	for name, document := range map[string]json.RawMessage{
+		"full":    tinySpec(t, append(edits, `credit.algorithm="gae"`, `update.kl_in="loss"`, "update.kl_coefficient=0.1", "update.micro_batch=2")...),
+		"adapted": adapted(t, append(edits, "update.micro_batch=3")...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs := func(counts ...int) *testRun {
+				r := resolved(t, name, document)
+				for _, n := range counts {
+					r.moveTo(t, engines[n])
+					r.iterate(t)
+				}
+				return r
+			}
+			want := runs(1, 1, 1)
+			for _, counts := range [][]int{{2, 2, 2}, {4, 1, 2}} {
+				got := runs(counts...)
+				require.Equal(t, want.commits[2].StateAfter, got.commits[2].StateAfter, "%v devices", counts)
+				require.Equal(t, want.head, got.head, "%v devices", counts)
+				require.Equal(t, want.objects(t), got.objects(t), "%v devices", counts)
+			}
+			for n, e := range engines {
+				for k, worked := range e.device.Busy() {
+					require.Positive(t, worked, "device %d of %d", k, n)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package model
+
+import "github.com/gomlx/compute"
+
+// mirrors are copies of buffers of the first device on the others, by device: nil for the
+// first, and where there is none yet.
+type mirrors [][]compute.Buffer
+
+// make makes the copies on device k, unless they are there. The caller holds run.
+func (m *mirrors) make(d *Device, k int, of []compute.Buffer) error {
+	if k >= len(*m) {
+		*m = append(*m, make([][]compute.Buffer, k+1-len(*m))...)
+	}
+	if (*m)[k] != nil {
+		return nil
+	}
+	return try("copy to another device", func() (err error) {
+		out := make([]compute.Buffer, len(of))
+		defer func() {
+			if (*m)[k] == nil { // also after a panic
+				free(out)
+			}
+		}()
+		for i, b := range of {
+			if b == nil {
+				continue
+			}
+			if out[i], err = b.CopyToDevice(d.numbers[k]); err != nil {
+				return err
+			}
+			d.ended.Add(1)
+		}
+		(*m)[k] = out
+		return nil
+	})
+}
+
+// free frees the copies on all devices. The caller holds run.
+func (m *mirrors) free() {
+	for _, on := range *m {
+		free(on)
+	}
+	*m = nil
+}
+
+// spread copies what the programs read of a state to the first n devices, where it is not there
+// since the load or the last update. The caller holds run.
+func (p *Programs) spread(s *State, n int) error {
+	n = min(n, p.device.Count())
+	if n <= 1 {
+		return nil
+	}
+	own, err := p.own(s)
+	if err != nil {
+		return err
+	}
+	for k := 1; k < n; k++ {
+		if s.base != nil {
+			if err := s.base.mirrors.make(p.device, k, s.base.buffers); err != nil {
+				return err
+			}
+		}
+		if err := p.mirrors.make(p.device, k, p.list()); err != nil {
+			return err
+		}
+		if err := p.mirrorsOf(s).make(p.device, k, own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mirrorsOf are the mirrors of what the programs read of a state: its parameters, or their
+// copies in the compute dtype.
+func (p *Programs) mirrorsOf(s *State) *mirrors {
+	if p.copied() {
+		return &s.mirrors[1]
+	}
+	return &s.mirrors[0]
+}
+
+// at are the programs as they run on device k, on which spread has been.
+func (p *Programs) at(k int) *Programs {
+	if k == 0 {
+		return p
+	}
+	q := *p
+	q.k = k
+	on := p.mirrors[k]
+	q.tableBuffers = tableBuffers{legal: on[0], tables: [2]compute.Buffer{on[1], on[2]}, decodeTab: [2]compute.Buffer{on[3], on[4]}}
+	return &q
+}
