@@ -27,15 +27,15 @@ import (
 
 // guessSpec plays the stand-in's game; share is environment.broken_share, steps are those of the
 // warm start.
-func guessSpec(share float64, steps int) []byte {
+func guessSpec(share float64, onBroken string, steps int) []byte {
 	return fmt.Appendf(nil, `{
 	"seed": 1, "iterations": 2,
 	"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
 		"warm_start": {"steps": %d, "rows": 9, "learning_rate": 0.01}},
-	"environment": {"name": "foreign", "options": {"name": "guess"}, "broken_share": %v},
+	"environment": {"name": "foreign", "options": {"name": "guess"}, "broken_share": %v, "on_broken": %q},
 	"rollout": {"groups": 4, "group_size": 4, "turns": 2, "max_new_tokens": 8, "think": false},
 	"selection": {"method": "all"}, "update": {"micro_batch": 4}, "snapshot": {"every": 1}, "evaluation": {"every": 2, "instances": 16}
-}`, steps, share)
+}`, steps, share, onBroken)
 }
 
 // A run in a foreign environment is as exact as another: what the environment answered is recorded
@@ -48,11 +48,11 @@ func TestForeignEnvironment(t *testing.T) {
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
 	ctx := t.Context()
-	trained := func(fault string, share float64, steps int) (*train.Runner, *store.Memory, store.Chain) {
+	trained := func(fault string, share float64, onBroken string, steps int) (*train.Runner, *store.Memory, store.Chain) {
 		s := store.NewMemory()
 		r := train.New(engine, s)
 		r.Host.Environments = map[string]foreign.Way{"guess": foreign.Always(standin.Call(fault))}
-		_, err := r.Train(ctx, "guess", guessSpec(share, steps))
+		_, err := r.Train(ctx, "guess", guessSpec(share, onBroken, steps))
 		require.NoError(t, err)
 		head, err := store.Head(ctx, s, "guess")
 		require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestForeignEnvironment(t *testing.T) {
 		require.NoError(t, err)
 		return r, s, chain
 	}
-	r, s, chain := trained(standin.Busy, 0.05, 40)
+	r, s, chain := trained(standin.Busy, 0.05, spec.Drop, 40)
 	m := chain[0].Manifest
 	require.Zero(t, m.Metrics["broken/mean"])
 	require.Positive(t, float64(m.Metrics["train/foreign/num_actions"]), "the policy can speak")
@@ -93,8 +93,15 @@ func TestForeignEnvironment(t *testing.T) {
 			require.NoError(t, s.Put(ctx, ref.Key, body, store.PutOptions{}))
 		}
 	})
+	t.Run("redraw", func(t *testing.T) {
+		_, others, flaky := trained(standin.Flaky, 1, spec.Redraw, 40)
+		redrawnIs(t, s, others, chain[0].Manifest, flaky[0].Manifest)
+		got, err := ReplayIteration(ctx, others, opened, "guess", 1, func(string) {})
+		require.NoError(t, err)
+		require.True(t, got.Same(), "%v", got.Differences)
+	})
 	t.Run("broken", func(t *testing.T) {
-		_, s, chain := trained(standin.Broken, 1, 1)
+		_, s, chain := trained(standin.Broken, 1, spec.Drop, 1)
 		all := 0
 		for _, link := range chain {
 			m := link.Manifest
@@ -117,6 +124,45 @@ func TestForeignEnvironment(t *testing.T) {
 		}
 		require.Positive(t, all, "some group has the number that breaks")
 	})
+}
+
+// redrawnIs compares a rollout in an environment that broke for some chances with one in which it
+// never breaks: the game does not depend on chance, so the episodes that were drawn again are the
+// same.
+func redrawnIs(t *testing.T, whole, broken store.Store, want, m *store.Manifest) {
+	ctx := t.Context()
+	rows, err := tables.Get[run.TrajectoryRow](ctx, whole, *want.Trajectories)
+	require.NoError(t, err)
+	got, err := tables.Get[run.TrajectoryRow](ctx, broken, *m.Trajectories)
+	require.NoError(t, err)
+	require.Len(t, got, len(rows))
+	dropped := 0
+	for i, r := range got {
+		if r.Dropped {
+			dropped++
+			continue
+		}
+		require.Equal(t, rows[i].IDs, r.IDs)
+		require.Equal(t, rows[i].Rewards, r.Rewards)
+	}
+	require.Less(t, dropped, 3, "few break three times")
+	for name, ref := range map[string]*store.Ref{"at the beginning": m.Turns[0].Opening, "after an action": m.Turns[0].Answers} {
+		answers, err := tables.Get[run.AnswerRow](ctx, broken, *ref)
+		require.NoError(t, err)
+		again := 0
+		for _, a := range answers {
+			times, err := a.Redraws()
+			require.NoError(t, err)
+			require.LessOrEqual(t, times, 2)
+			if times > 0 {
+				again++
+			}
+			require.True(t, a.Broken == "" || times == 2)
+		}
+		require.Positive(t, again, name)
+	}
+	require.Positive(t, float64(m.Metrics["broken/redrawn"]))
+	require.NotContains(t, want.Metrics, "broken/redrawn")
 }
 
 // askAgain asks about a recorded turn, whose answers are there or not.
@@ -196,12 +242,12 @@ func TestForeignSpec(t *testing.T) {
 	require.NoError(t, err)
 	ctx, s := t.Context(), store.NewMemory()
 	h := &host.Host{Store: s}
-	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5, 1)})
+	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5, spec.Drop, 1)})
 	require.ErrorIs(t, err, activities.ErrNotServed)
 	require.ErrorIs(t, err, activities.ErrEnvironment)
 	require.ErrorContains(t, err, "--env-process guess=COMMAND")
 	h.Environments = map[string]foreign.Way{"guess": foreign.Always(standin.Call(standin.None))}
-	out, err := h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5, 1)})
+	out, err := h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5, spec.Drop, 1)})
 	require.NoError(t, err)
 	require.True(t, out.Plan.Foreign)
 	require.True(t, out.Plan.Suites[0].Foreign)
@@ -220,7 +266,7 @@ func TestForeignSpec(t *testing.T) {
 	require.Equal(t, resolved, again)
 	// Started again, also with the resolved spec, it is the same run; with another version of the
 	// environment it is not.
-	for _, text := range [][]byte{guessSpec(0.5, 1), b} {
+	for _, text := range [][]byte{guessSpec(0.5, spec.Drop, 1), b} {
 		same, err := h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: text})
 		require.NoError(t, err)
 		require.Equal(t, out.Spec, same.Spec)
@@ -229,7 +275,7 @@ func TestForeignSpec(t *testing.T) {
 		out, err := standin.Call(standin.None)(ctx, name, input)
 		return []byte(strings.ReplaceAll(string(out), "guess-1", "guess-2")), err
 	})}
-	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5, 1)})
+	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: guessSpec(0.5, spec.Drop, 1)})
 	require.ErrorIs(t, err, activities.ErrSpecDiffers)
 	require.ErrorContains(t, err, "guess-2")
 	_, err = h.Resolve(ctx, activities.ResolveInput{Run: "guess", Spec: b})

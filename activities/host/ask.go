@@ -18,6 +18,8 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 	"github.com/reprise-rl/reprise/infra/strict"
+	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Ask asks the foreign environments of a rollout about its episodes and stores what they answer.
@@ -61,9 +63,14 @@ type questions struct {
 	rows []run.AnswerRow
 	// of are the environments, an environment a row; nil for a row about which none is asked.
 	of []*foreign.Environment
-	// asked are the questions, a question a row.
-	asked []foreign.Asked
-	turn  int
+	// asked are the questions, a question a row, with the address of the episode's first chance and
+	// how often it was drawn again.
+	asked   []foreign.Asked
+	chances []draw.Address
+	redrawn []int
+	// redraws is how often an episode that breaks is drawn again.
+	redraws int
+	turn    int
 	// place names the turn to the environment's transport: RUN/b0/iterations/000012/turn-3.ask.
 	place string
 }
@@ -97,8 +104,13 @@ func (q questions) digest() (string, error) {
 
 // questions puts the questions of a turn together, from the recorded turns alone.
 func (h *Host) questions(ctx context.Context, rc *run.Context, task *run.Task, in activities.AskInput) (questions, error) {
-	q := questions{rows: make([]run.AnswerRow, task.Rows()), of: make([]*foreign.Environment, task.Rows()), asked: make([]foreign.Asked, task.Rows()), turn: in.Turn,
+	n := task.Rows()
+	q := questions{rows: make([]run.AnswerRow, n), of: make([]*foreign.Environment, n), asked: make([]foreign.Asked, n),
+		chances: make([]draw.Address, n), redrawn: make([]int, n), turn: in.Turn,
 		place: strings.TrimPrefix(run.Dir(in.Run, in.Branch, in.Rollout), store.RunsDir+"/") + "/" + run.TurnName(in.Rollout, in.Turn, "ask")}
+	if task.Suite == nil && rc.Train.Environment.OnBroken == spec.Redraw {
+		q.redraws = maxRedraws
+	}
 	var generated []run.GenerateRow
 	var answers run.Answers
 	if in.Turn > 0 {
@@ -129,7 +141,7 @@ func (h *Host) questions(ctx context.Context, rc *run.Context, task *run.Task, i
 			continue
 		}
 		a := rc.Address(task, in.Branch, in.Rollout, group, member)
-		asked := foreign.Asked{Instance: foreign.Number(a.Instance), Chance: foreign.Number(a.Chance)}
+		asked := foreign.Asked{Instance: foreign.Number(a.Instance)}
 		if in.Turn > 0 {
 			for _, turn := range answers.Turns {
 				asked.Played = append(asked.Played, turn[i].Actions...)
@@ -137,6 +149,10 @@ func (h *Host) questions(ctx context.Context, rc *run.Context, task *run.Task, i
 			last, _ := answers.Last(i)
 			if last == nil || last.Broken != "" {
 				return q, fmt.Errorf("row %d goes on after no answer: %w", i, store.ErrInvalid)
+			}
+			var err error
+			if q.redrawn[i], err = last.Redraws(); err != nil {
+				return q, fmt.Errorf("row %d: %w", i, err)
 			}
 			reply, _ := task.Protocol.ReadReply(rc.Tokenizer, env, generated[i].SampledIDs)
 			for _, action := range reply.Actions[:min(len(reply.Actions), env.MaxActions()-len(asked.Played))] {
@@ -148,10 +164,20 @@ func (h *Host) questions(ctx context.Context, rc *run.Context, task *run.Task, i
 			}
 		}
 		r.Asked, r.Next = true, asked.Next
-		r.Instance, r.Chance = strconv.FormatUint(asked.Instance, 10), strconv.FormatUint(asked.Chance, 10)
-		q.of[i], q.asked[i] = env, asked
+		r.Instance = strconv.FormatUint(asked.Instance, 10)
+		q.of[i], q.asked[i], q.chances[i] = env, asked, a.Chance
+		q.draw(i)
 	}
 	return q, nil
+}
+
+// maxRedraws is how often an episode that breaks is drawn again, where a spec asks for it.
+const maxRedraws = 2
+
+// draw gives a row the chance of the episode that it is about now.
+func (q questions) draw(i int) {
+	q.asked[i].Chance = foreign.Number(run.Redrawn(q.chances[i], q.redrawn[i]))
+	q.rows[i].Chance = run.ChanceName(q.chances[i], q.redrawn[i])
 }
 
 // ask asks the environments and fills in the rows.
@@ -221,36 +247,57 @@ func notServed(name string) error {
 // askTries is how often an environment is asked that did not answer.
 const askTries = 3
 
-// chunk asks one environment about some of the rows. wide are the tokens of its widest
-// observation.
+// chunk asks one environment about some of the rows, and again about those that are drawn again.
+// wide are the tokens of its widest observation.
 func (q questions) chunk(ctx context.Context, rc *run.Context, server *foreign.Server, timeout time.Duration, at []int, wide int) error {
-	asked := make([]foreign.Asked, len(at))
-	for k, i := range at {
-		asked[k] = q.asked[i]
-	}
-	answers, err := play(ctx, server, timeout, asked)
-	if err != nil {
-		return err
-	}
-	for k, i := range at {
-		r, a := &q.rows[i], answers[k]
-		if a.Err != nil && !errors.Is(a.Err, foreign.ErrBroken) {
-			return fmt.Errorf("group %d, member %d, turn %d, after the actions %q: %w: %w", r.Group, r.Member, q.turn, asked[k].Played, a.Err, activities.ErrEnvironment)
+	for again := false; len(at) > 0; again = true {
+		asked := make([]foreign.Asked, len(at))
+		for k, i := range at {
+			asked[k] = q.asked[i]
 		}
-		r.Record(a)
-		if a.Err != nil {
-			continue
-		}
-		if q.turn == 0 && a.Done {
-			r.Broken = "the episode had ended before its first turn"
-		}
-		n, err := rc.Tokenizer.Continuation(a.Observation)
+		answers, err := play(ctx, server, timeout, asked)
 		if err != nil {
 			return err
 		}
-		if len(n) > wide {
-			r.Broken = fmt.Sprintf("the observation has %d tokens, the widest of its description %d: add it to widest", len(n), wide)
+		var left []int
+		for k, i := range at {
+			if err := q.take(rc, i, answers[k], wide, again); err != nil {
+				return err
+			}
+			if q.rows[i].Broken != "" && q.redrawn[i] < q.redraws {
+				q.redrawn[i]++
+				q.draw(i)
+				left = append(left, i)
+			}
 		}
+		at = left
+	}
+	return nil
+}
+
+// take takes an answer into a row. An episode that is drawn again in its middle may have gone
+// otherwise under the new chance: then it is as broken as before.
+func (q questions) take(rc *run.Context, i int, a foreign.Answer, wide int, again bool) error {
+	r := &q.rows[i]
+	switch {
+	case again && errors.Is(a.Err, foreign.ErrDrift):
+		return nil
+	case a.Err != nil && !errors.Is(a.Err, foreign.ErrBroken):
+		return fmt.Errorf("group %d, member %d, turn %d, after the actions %q: %w: %w", r.Group, r.Member, q.turn, q.asked[i].Played, a.Err, activities.ErrEnvironment)
+	}
+	r.Record(a)
+	if a.Err != nil {
+		return nil
+	}
+	if q.turn == 0 && a.Done {
+		r.Broken = "the episode had ended before its first turn"
+	}
+	n, err := rc.Tokenizer.Continuation(a.Observation)
+	if err != nil {
+		return err
+	}
+	if len(n) > wide {
+		r.Broken = fmt.Sprintf("the observation has %d tokens, the widest of its description %d: add it to widest", len(n), wide)
 	}
 	return nil
 }

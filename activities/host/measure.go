@@ -68,7 +68,7 @@ func (h *Host) Measure(ctx context.Context, in activities.MeasureInput) (_ activ
 		return activities.MeasureResult{}, err
 	}
 	broken := answers.Broken()
-	if err := run.CheckBroken(broken, len(rows), task.Members, task.Suite.Environment.BrokenShare); err != nil {
+	if err := run.CheckBroken(broken, 0, len(rows), task.Members, task.Suite.Environment.BrokenShare); err != nil {
 		return activities.MeasureResult{}, err
 	}
 	dropped := run.Drop(rows, broken, 1) // each by itself: an instance's samples are not compared

@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Select puts the trajectories of a rollout together and marks the groups that
@@ -32,10 +33,12 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 		return activities.SelectResult{}, err
 	}
 	var broken []run.BrokenRow
+	redrawn := 0
 	for round, a := range answers {
+		redrawn += a.Redrawn()
 		broken = append(broken, a.BrokenOf(round*task.Rows())...)
 	}
-	if err := run.CheckBroken(broken, len(rows), task.Members, rc.Train.Environment.BrokenShare); err != nil {
+	if err := run.CheckBroken(broken, redrawn, len(rows), task.Members, rc.Train.Environment.BrokenShare); err != nil {
 		return activities.SelectResult{}, err
 	}
 	dropped := run.Drop(rows, broken, task.Members)
@@ -111,6 +114,9 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	metrics := run.RolloutMetrics(&rolled, rows)
 	if task.Foreign() {
 		run.BrokenMetrics(metrics, broken, dropped, len(rows))
+		if rc.Train.Environment.OnBroken == spec.Redraw {
+			metrics["broken/redrawn"] = canon.Float(float64(redrawn) / float64(len(rows)))
+		}
 	}
 	maps.Copy(metrics, rewarded.Metrics)
 	if n := rolled.Groups / task.Groups; rc.Train.Selection.Resample > 1 || n > 1 {

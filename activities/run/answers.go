@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/model/draw"
 )
 
 // AnswerRow is what a foreign environment answered about an episode, in the table of a turn or of
@@ -21,7 +23,8 @@ type AnswerRow struct {
 	// Asked is false for a row whose episode had ended or that plays an environment of this
 	// program: the row is padding.
 	Asked bool `parquet:"asked"`
-	// Instance and Chance name the episode, as decimal numbers; see foreign.Number.
+	// Instance and Chance name the episode, as decimal numbers; see foreign.Number. The chance of
+	// one that was drawn again is the number of its first chance and how often: 17/redraw/1.
 	Instance string `parquet:"instance"`
 	Chance   string `parquet:"chance"`
 	// Next are the actions as the policy wrote them.
@@ -65,6 +68,7 @@ func (r *AnswerRow) Record(a foreign.Answer) {
 		r.Broken = a.Err.Error()
 		return
 	}
+	r.Broken, r.Actions, r.Rewards, r.Texts, r.Effective, r.Observations = "", nil, nil, nil, nil, nil
 	r.Observation, r.Choices, r.Chain = a.Observation, a.Choices, a.Chain
 	r.Invalid, r.Done, r.Success = int32(a.Invalid), a.Done, a.Success
 	for _, s := range a.Steps {
@@ -187,7 +191,7 @@ func (a Answers) record(into *foreign.Recording) error {
 				return err
 			}
 			instance, err := strconv.ParseUint(r.Instance, 10, 63)
-			chance, other := strconv.ParseUint(r.Chance, 10, 63)
+			chance, _, other := readChance(r.Chance)
 			if err = errors.Join(err, other); err != nil {
 				return fmt.Errorf("answer of row %d: %w: %w", r.Row, err, store.ErrInvalid)
 			}
@@ -195,6 +199,56 @@ func (a Answers) record(into *foreign.Recording) error {
 		}
 	}
 	return nil
+}
+
+// redrawMark stands between the number of an episode's first chance and how often it was drawn again.
+const redrawMark = "/redraw/"
+
+// Redrawn is the chance of an episode that was drawn again so often.
+func Redrawn(chance draw.Address, times int) draw.Address {
+	if times > 0 {
+		chance.Purpose += draw.Purpose(redrawMark + strconv.Itoa(times))
+	}
+	return chance
+}
+
+// ChanceName is the chance of an answer's row: of an episode with this first chance, drawn again so
+// often.
+func ChanceName(chance draw.Address, times int) string {
+	name := strconv.FormatUint(foreign.Number(chance), 10)
+	if times > 0 {
+		name += redrawMark + strconv.Itoa(times)
+	}
+	return name
+}
+
+// readChance reads what ChanceName wrote.
+func readChance(name string) (chance uint64, times int, err error) {
+	number, drawn, again := strings.Cut(name, redrawMark)
+	if chance, err = strconv.ParseUint(number, 10, 63); err == nil && again {
+		times, err = strconv.Atoi(drawn)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("chance %q: %w: %w", name, err, store.ErrInvalid)
+	}
+	return chance, times, nil
+}
+
+// Redraws is how often the row's episode had been drawn again when it was asked about.
+func (r AnswerRow) Redraws() (int, error) {
+	_, times, err := readChance(r.Chance)
+	return times, err
+}
+
+// Redrawn counts the episodes that were drawn again and did not break in the end.
+func (a Answers) Redrawn() int {
+	n := 0
+	for row := range a.Opening {
+		if last, _ := a.Last(row); last != nil && last.Broken == "" && strings.Contains(last.Chance, redrawMark) {
+			n++
+		}
+	}
+	return n
 }
 
 // Recorded is the task with the answers of its rounds: its foreign environments are these

@@ -43,17 +43,21 @@ func Drop(rows []TrajectoryRow, broken []BrokenRow, members int) []BrokenRow {
 // shownBroken is how many broken episodes an error names.
 const shownBroken = 5
 
-// CheckBroken is an error if more than a share of so many episodes broke. It names some of them.
-func CheckBroken(broken []BrokenRow, episodes, members int, share float64) error {
-	if float64(len(broken)) <= share*float64(episodes) {
+// CheckBroken is an error if more than a share of so many episodes broke, those included that were
+// drawn again since. It names some of the others.
+func CheckBroken(broken []BrokenRow, redrawn, episodes, members int, share float64) error {
+	if float64(len(broken)+redrawn) <= share*float64(episodes) {
 		return nil
 	}
 	var named []string
 	for _, b := range broken[:min(len(broken), shownBroken)] {
 		named = append(named, fmt.Sprintf("group %d, member %d, turn %d: %s", int(b.Row)/members, int(b.Row)%members, b.Turn, b.Message))
 	}
+	if redrawn > 0 {
+		named = append(named, fmt.Sprintf("%d drawn again", redrawn))
+	}
 	return fmt.Errorf("the environment broke in %d of %d episodes, and environment.broken_share is %v: %s: %w",
-		len(broken), episodes, share, strings.Join(named, "; "), activities.ErrEnvironment)
+		len(broken)+redrawn, episodes, share, strings.Join(named, "; "), activities.ErrEnvironment)
 }
 
 // BrokenMetrics are the share of episodes whose environment broke, and the share that is left out,

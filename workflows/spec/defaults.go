@@ -149,6 +149,8 @@ var rules = []*rule{
 		doc: "Several environments in one run, instead of a name. Each group plays one of them, in proportion to the shares."},
 	{path: "environment.broken_share", typ: typeNumber, span: span{low: 0, high: 1, openLow: true}, source: fromOurs,
 		doc: "The largest share of a rollout's or an evaluation's episodes in which a foreign environment may break (raise an error, or show more than its `widest`). Beyond it the run ends, and says which episodes broke. Broken episodes are never a reward: they are left out of all figures and of the update, a group of which fewer than half of the members, or fewer than two, are left is left out whole. Default with the environment `foreign`: 0.05."},
+	{path: "environment.on_broken", typ: typeString, enum: []string{Drop, Redraw}, source: fromOurs,
+		doc: "What happens to a training episode in which a foreign environment breaks. `drop` leaves it out. `redraw` asks about it again with other chance, at most twice: at its beginning the episode is another one of the same instance; later it continues if the actions it has had lead to the same under the new chance, and is left out if they do not. Episodes that are drawn again count for `environment.broken_share`. Evaluations never draw again. Left out: drop."},
 	{path: "environment.timeout_seconds", typ: typeInteger, span: between(1, 3600), source: fromOurs,
 		doc: "How long a foreign environment may take to answer one call about up to 64 episodes, three times in a row. At most `limits.activity_seconds`. Default with the environment `foreign`: 60, or `limits.activity_seconds` if that is less."},
 

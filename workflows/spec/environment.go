@@ -22,12 +22,20 @@ type Environment struct {
 	Mixture []Part `json:"mixture,omitempty"`
 	// BrokenShare and TimeoutSeconds are about foreign environments, whose episodes may break
 	// and whose answers may be late; 0 in specs without one.
-	BrokenShare    float64 `json:"broken_share,omitempty"`
-	TimeoutSeconds int     `json:"timeout_seconds,omitempty"`
+	BrokenShare float64 `json:"broken_share,omitempty"`
+	// OnBroken is Drop, Redraw, or "" for Drop.
+	OnBroken       string `json:"on_broken,omitempty"`
+	TimeoutSeconds int    `json:"timeout_seconds,omitempty"`
 }
 
 // Foreign is the name of all environments outside this program: the option "name" says which.
 const Foreign = "foreign"
+
+// What happens to a training episode in which a foreign environment breaks.
+const (
+	Drop   = "drop"   // it is left out
+	Redraw = "redraw" // it is played again with other chance, at most twice, and left out if it breaks still
+)
 
 // The defaults of the fields about foreign environments.
 const (
@@ -68,6 +76,9 @@ func (e Environment) checkForeign(path string) Problems {
 		if value != 0 {
 			problems = append(problems, Problem{Path: strict.Join(path, key), Found: formatNumber(value), Allowed: "this field only with the environment " + strict.Quote(Foreign), Hint: "leave it out"})
 		}
+	}
+	if e.OnBroken != "" {
+		problems = append(problems, Problem{Path: strict.Join(path, "on_broken"), Found: strict.Quote(e.OnBroken), Allowed: "this field only with the environment " + strict.Quote(Foreign), Hint: "leave it out"})
 	}
 	slices.SortFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Path, b.Path) })
 	return problems
@@ -186,6 +197,7 @@ func assembleEnvironment(values map[string]any, prefix string) Environment {
 		e.Options = json.RawMessage(`{}`)
 	}
 	e.BrokenShare, _ = values[prefix+"broken_share"].(float64)
+	e.OnBroken, _ = values[prefix+"on_broken"].(string)
 	e.TimeoutSeconds, _ = values[prefix+"timeout_seconds"].(int)
 	return e
 }

@@ -55,6 +55,7 @@ var suiteRules = append([]*rule{
 	{path: "environment.options", typ: typeOptions, source: fromOurs, doc: "Its options."},
 	{path: "environment.mixture", typ: typeObjects, elements: partRules, most: maxParts, source: fromOurs, doc: "Several environments, as for a run."},
 	{path: "environment.broken_share", typ: typeNumber, span: span{low: 0, high: 1, openLow: true}, source: fromOurs, doc: "As for a run, of the suite's episodes."},
+	{path: "environment.on_broken", typ: typeString, enum: []string{Drop}, source: fromOurs, doc: "Evaluations never draw again."},
 	{path: "environment.timeout_seconds", typ: typeInteger, span: between(1, 3600), source: fromOurs, doc: "As for a run."},
 }, inheritedRules("evaluation.instances", "evaluation.samples", "evaluation.seed", "evaluation.temperature",
 	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.format_penalty", "rollout.penalty",

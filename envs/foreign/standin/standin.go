@@ -35,6 +35,7 @@ const (
 	Upgrade    = "upgrade"    // plays with another version than it describes
 	Raise      = "raise"      // raises an error at every EnvPlay
 	Broken     = "broken"     // raises an error where the number is 5
+	Flaky      = "flaky"      // raises an error for a quarter of the chances, at the beginning or after an action
 	Busy       = "busy"       // is busy at every second request
 	Random     = "random"     // slips by its process's own chance
 	Deaf       = "deaf"       // ignores instance and chance
@@ -217,6 +218,11 @@ func (s *Server) answer(e asked) map[string]any {
 	case Broken:
 		if number == 5 {
 			return map[string]any{"error": map[string]string{"kind": "broken", "message": "division by zero"}}
+		}
+	case Flaky:
+		chance, _ := strconv.ParseUint(e.Chance, 10, 64)
+		if chance%8 == 0 || chance%8 == 1 && len(e.Next) > 0 {
+			return map[string]any{"error": map[string]string{"kind": "broken", "message": "connection lost"}}
 		}
 	case Random:
 		number = 1 + rand.IntN(9)
