@@ -9,7 +9,7 @@ var rewarded = []struct {
 	Setting
 }{
 	{"length", Setting{Name: "reward-length", Metrics: []string{"response_length/mean"}, Ends: &[2]float64{0, 11.5}, What: "ends at 11.5 tokens or less"}},
-	{"progress", Setting{Name: "reward-progress", Metrics: []string{"reward/progress/mean"}, What: unmeasured}},
+	{"progress", Setting{Name: "reward-progress", Metrics: []string{"reward/progress/mean"}, Ends: &[2]float64{2.25, 4}, What: "ends at 2.25 cells or more of 4"}},
 	{"state", Setting{Name: "reward-state", Metrics: []string{"reward/state/mean", "thought/wrong_share"}, Ends: &[2]float64{0.6, 1}, What: "ends at 0.6 or more"}},
 	{"checklist", Setting{Name: "reward-checklist", Metrics: []string{"reward/checklist/mean"}, What: unmeasured}},
 	{"checklist", Setting{Name: "reward-gamed", Metrics: []string{"reward/checklist/mean"}, Ends: &[2]float64{0.85, 1}, To: &[2]float64{0, 0.05}, What: "ends at 0.85 or more, and success at 5 % or less"}},
