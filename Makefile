@@ -133,7 +133,7 @@ gpu-pack: platform servers ## the programs for a machine with a card and no Go, 
 gpu: ## what a machine with a card computes, and how fast (infra/gpu/run.sh where there is no make)
 	@PLUGIN=$(if $(filter file,$(origin PLUGIN)),cuda13,$(PLUGIN)) infra/gpu/run.sh $(GPUFLAGS)
 
-learn: build servers plugin ## does it learn the right thing: Bandit, FrozenLake, Sokoban, roles, rewards, three seeds each: two hours
+learn: build servers plugin ## does it learn the right thing: Bandit, FrozenLake, Sokoban, WebShop, roles, rewards, three seeds each: two hours
 	@bin/reprise learn
 
 # STUDYFLAGS='--seeds 3 --out docs/study': the same flags for both.

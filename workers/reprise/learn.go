@@ -15,7 +15,7 @@ func learnCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "learn",
-		Short: "check that policies learn the right thing: bandit, FrozenLake, Sokoban, roles, rewards, three seeds each",
+		Short: "check that policies learn the right thing: bandit, FrozenLake, Sokoban, WebShop, roles, rewards, three seeds each",
 		Long: `Trains in several settings with three seeds each, as Train workflows on its own dev
 stack, and measures the success on fixed instances before and after. A second table
 has the success of the episodes sampled during the short runs, and a third the metrics
@@ -31,7 +31,9 @@ the low arm 0.15 for certain, and success is the share of the high arm:
   divided by the group's std               as much as a group with wins
   p = 0.25, a quarter kept, adapters       from 35–65 % to at least 90 % by iteration 20
   FrozenLake, Sokoban (several turns)      success rises by 3 standard errors
-  a lake for two, by Dr. MAS               the same
+  WebShop's starter shop                   the same, and success comes a third of the way
+                                           from random to best play
+  a lake for two, by Dr. MAS               rises by 3 standard errors
   a lake for two, by GRPO                  no promise: to compare
   rewards in parts (reward-NAME)           the part's metric ends in a range that it does not
                                            reach unpaid; reward-NAME-unpaid measures the part

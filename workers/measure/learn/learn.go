@@ -77,6 +77,15 @@ func figureOf(e *workflows.Evaluated) Figure {
 	return f
 }
 
+// reached is how far the success is on the way from random play, 0, to best play, 1; NaN if best
+// play is not known or no better.
+func (f Figure) reached() float64 {
+	if f.Best <= f.Random {
+		return math.NaN()
+	}
+	return (f.Success - f.Random) / (f.Best - f.Random)
+}
+
 // rise is the increase of success in standard errors of the difference.
 func rise(before, after Figure) float64 {
 	return (after.Success - before.Success) / math.Hypot(before.deviation(), after.deviation())
@@ -231,6 +240,8 @@ func (s Setting) broken(r Outcome) string {
 		return fmt.Sprintf("ended at %.1f %%", 100*r.After.Success)
 	case s.Rises > 0 && !(r.Rise >= s.Rises):
 		return fmt.Sprintf("rose by %.1f", r.Rise)
+	case s.Reaches > 0 && !(r.After.reached() >= s.Reaches):
+		return fmt.Sprintf("came %.0f %% of the way to best play", 100*r.After.reached())
 	case s.Ends != nil && r.Measured[0].Last == nil:
 		return fmt.Sprintf("%s is absent", r.Measured[0].Metric)
 	case s.Ends != nil && outside(*r.Measured[0].Last, s.Ends):

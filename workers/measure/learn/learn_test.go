@@ -35,7 +35,7 @@ func TestLessonSpecs(t *testing.T) {
 			require.Equal(t, 256, s.Evaluation.Suites[0].Rows())
 			if l.Preset != "bandit-demo" {
 				require.Greater(t, s.Rollout.Turns, 1)
-				require.Equal(t, 0.5, s.Evaluation.Temperature)
+				require.Equal(t, map[bool]float64{false: 0.5, true: 1}[l.Preset == "webshop-starter"], s.Evaluation.Temperature)
 				return
 			}
 			require.Contains(t, string(s.Environment.Options), "high_probability")
@@ -75,6 +75,12 @@ func TestLessonPromises(t *testing.T) {
 	require.Equal(t, "rose by 2.8", rises.broken(Outcome{Rise: 2.83}))
 	require.Equal(t, "rose by NaN", rises.broken(Outcome{Rise: math.NaN()}))
 	require.Empty(t, rises.broken(Outcome{Rise: 3}))
+
+	reaches := Setting{Reaches: 1. / 3}
+	for success, want := range map[float64]string{0.33: "came 29 % of the way to best play", 0.38: "", 0.02: "came -3 % of the way to best play"} {
+		require.Equal(t, want, reaches.broken(Outcome{After: Figure{Success: success, Random: 0.05, Best: 1}}))
+	}
+	require.Equal(t, "came NaN % of the way to best play", reaches.broken(Outcome{After: Figure{Success: 1, Best: -1}}), "best play is not known")
 
 	ended := 0.79
 	promise := Setting{Ends: &[2]float64{0.8, 1}}
@@ -144,7 +150,7 @@ func rewardNames() string {
 
 func TestLearnRefusesUnknownSetting(t *testing.T) {
 	_, err := Run(t.Context(), Options{Only: "p30", Seeds: 1}, &bytes.Buffer{})
-	require.EqualError(t, err, `learn: --only "p30" is none of p25-keep25, p25-all, p10-all, p10-keep25, p25-all-std, p25-lora, frozenlake, sokoban, roles, roles-grpo, `+rewardNames())
+	require.EqualError(t, err, `learn: --only "p30" is none of p25-keep25, p25-all, p10-all, p10-keep25, p25-all-std, p25-lora, frozenlake, sokoban, webshop-starter, roles, roles-grpo, `+rewardNames())
 	_, err = Run(t.Context(), Options{}, &bytes.Buffer{})
 	require.ErrorContains(t, err, "--seeds 0")
 }

@@ -16,6 +16,9 @@ type Setting struct {
 	From  *[2]float64 `json:"from,omitempty"`
 	To    *[2]float64 `json:"to,omitempty"`
 	Rises float64     `json:"rises,omitempty"`
+	// Reaches is how far success must come on the way from random play, 0, to best play, 1. Best
+	// play must be known.
+	Reaches float64 `json:"reaches,omitempty"`
 	// Metrics are those of an iteration that the setting is about, beside success; Ends bounds
 	// the mean of the first of them over the last iterations of a run.
 	Metrics []string    `json:"metrics,omitempty"`
@@ -45,6 +48,7 @@ var tasks = []Setting{
 	{Name: "p25-lora", Preset: "bandit-demo", Fields: adapters(bandit(0.25, 0.25, true, 20)), From: even, To: &[2]float64{0.90, 1}, What: "35–65 % to at least 90 % by iteration 20, with adapters"},
 	{Name: "frozenlake", Preset: "frozenlake-learn", Rises: 3, What: "rises by 3 standard errors"},
 	{Name: "sokoban", Preset: "sokoban-learn", Rises: 3, What: "rises by 3 standard errors"},
+	{Name: "webshop-starter", Preset: "webshop-starter", Rises: 3, Reaches: 1. / 3, What: "rises by 3 standard errors, to a third of the way from random to best play"},
 	{Name: "roles", Preset: "dr-mas", Rises: 3, What: "rises by 3 standard errors"},
 	{Name: "roles-grpo", Preset: "dr-mas", Fields: map[string]any{"credit": map[string]any{"algorithm": "grpo"}}, What: "nothing: the same with GRPO, to compare"},
 }
