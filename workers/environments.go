@@ -1,12 +1,17 @@
 package workers
 
 import (
+	"context"
+	"crypto/rand"
 	"fmt"
 	"runtime"
 	"time"
 
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/envs/foreign/stdio"
+	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/envturn"
 )
 
@@ -48,7 +53,7 @@ func (o Options) environments() ([]envProcess, error) {
 
 // openEnvironments makes the pools of environments' processes, which start when they are asked,
 // and the ways over Temporal. stop ends the processes.
-func (p *process) openEnvironments(served []envProcess) (ways map[string]foreign.Way, stop func(), err error) {
+func (o Options) openEnvironments(served []envProcess, overTemporal func(name string) foreign.Way) (ways map[string]foreign.Way, stop func(), err error) {
 	var pools []*stdio.Pool
 	stop = func() {
 		for _, pool := range pools {
@@ -65,10 +70,50 @@ func (p *process) openEnvironments(served []envProcess) (ways map[string]foreign
 		}
 		pools, ways[e.name] = append(pools, pool), foreign.Always(pool.Call)
 	}
-	for _, name := range p.EnvTemporal {
-		ways[name] = func(turn string, timeout time.Duration) foreign.Call {
-			return envturn.Transport{Client: p.Client, Timeout: timeout}.Way(name, turn)
-		}
+	for _, name := range o.EnvTemporal {
+		ways[name] = overTemporal(name)
 	}
 	return ways, stop, nil
+}
+
+// AskAgain asks the foreign environments of a committed iteration again about everything that they
+// answered, and gives what they answer otherwise now, and how many answers were compared: of its
+// rollout and its evaluations. The environments are those of EnvProcesses and EnvTemporal, the
+// latter over Client. Nothing is written.
+func AskAgain(ctx context.Context, s store.Store, o Options, runID string, number int) (drifts []host.Drift, compared int, err error) {
+	served, err := o.environments()
+	if err != nil {
+		return nil, 0, err
+	}
+	version := number + 1
+	h := &host.Host{Store: s}
+	loaded, err := h.Find(ctx, activities.FindInput{Run: runID, Version: &version})
+	if err != nil {
+		return nil, 0, err
+	}
+	m, err := store.ReadManifest(ctx, s, loaded.Head.Manifest)
+	if err != nil {
+		return nil, 0, err
+	}
+	over := envturn.Transport{Client: o.Client, Queue: "reprise-env-again." + rand.Text()}
+	if len(o.EnvTemporal) > 0 { // the workflows run here, so that no other worker has to
+		stop, err := over.Serve()
+		if err != nil {
+			return nil, 0, err
+		}
+		defer stop()
+	}
+	ways, stop, err := o.openEnvironments(served, func(name string) foreign.Way {
+		return func(_ string, timeout time.Duration) foreign.Call {
+			t := over
+			t.Timeout = timeout
+			return t.Fresh(name)
+		}
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	defer stop()
+	h.Environments = ways
+	return h.Drifts(ctx, loaded.Run, m)
 }

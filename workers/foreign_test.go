@@ -93,12 +93,19 @@ func TestForeignEnvironment(t *testing.T) {
 			require.NoError(t, s.Put(ctx, ref.Key, body, store.PutOptions{}))
 		}
 	})
+	t.Run("drift", func(t *testing.T) { drifts(t, r, s, chain[1].Manifest) })
 	t.Run("redraw", func(t *testing.T) {
-		_, others, flaky := trained(standin.Flaky, 1, spec.Redraw, 40)
+		again, others, flaky := trained(standin.Flaky, 1, spec.Redraw, 40)
 		redrawnIs(t, s, others, chain[0].Manifest, flaky[0].Manifest)
 		got, err := ReplayIteration(ctx, others, opened, "guess", 1, func(string) {})
 		require.NoError(t, err)
 		require.True(t, got.Same(), "%v", got.Differences)
+		found, err := again.Host.Find(ctx, activities.FindInput{Run: "guess"})
+		require.NoError(t, err)
+		h := &host.Host{Store: others, Environments: map[string]foreign.Way{"guess": foreign.Always(standin.Call(standin.Flaky))}}
+		drifts, _, err := h.Drifts(ctx, found.Run, flaky[1].Manifest)
+		require.NoError(t, err)
+		require.Empty(t, drifts, "each is asked about under the chance that it was drawn with")
 	})
 	t.Run("broken", func(t *testing.T) {
 		_, s, chain := trained(standin.Broken, 1, spec.Drop, 1)
@@ -163,6 +170,39 @@ func redrawnIs(t *testing.T, whole, broken store.Store, want, m *store.Manifest)
 	}
 	require.Positive(t, float64(m.Metrics["broken/redrawn"]))
 	require.NotContains(t, want.Metrics, "broken/redrawn")
+}
+
+// drifts asks about a whole iteration again: what is answered otherwise is named with its turn and
+// episode.
+func drifts(t *testing.T, r *train.Runner, s store.Store, m *store.Manifest) {
+	ctx := t.Context()
+	found, err := r.Host.Find(ctx, activities.FindInput{Run: "guess"})
+	require.NoError(t, err)
+	h := &host.Host{Store: s, Environments: map[string]foreign.Way{"guess": foreign.Always(standin.Call(standin.None))}}
+	same, compared, err := h.Drifts(ctx, found.Run, m)
+	require.NoError(t, err)
+	require.Empty(t, same)
+	require.Greater(t, compared, 2*16, "the beginnings of the rollout and of the evaluation, and turns")
+
+	h.Environments["guess"] = foreign.Always(standin.Call(standin.Random))
+	found2, again, err := h.Drifts(ctx, found.Run, m)
+	require.NoError(t, err)
+	require.NotEmpty(t, found2)
+	require.LessOrEqual(t, again, compared, "what follows a drift is not asked about")
+	for _, d := range found2 {
+		require.Positive(t, d.Turn, "all episodes begin the same")
+		require.NotEqual(t, d.Recorded, d.Now)
+		require.Contains(t, d.String(), fmt.Sprintf("turn %d, group %d, member %d: %s: recorded ", d.Turn, d.Group, d.Member, d.What))
+	}
+	h.Environments["guess"] = foreign.Always(standin.Call(standin.Broken))
+	found2, _, err = h.Drifts(ctx, found.Run, m)
+	require.NoError(t, err)
+	require.Equal(t, "broken", found2[0].What)
+	require.Zero(t, found2[0].Turn)
+	require.Contains(t, found2[0].Now, "division by zero")
+	h.Environments = nil
+	_, _, err = h.Drifts(ctx, found.Run, m)
+	require.ErrorIs(t, err, activities.ErrNotServed)
 }
 
 // askAgain asks about a recorded turn, whose answers are there or not.

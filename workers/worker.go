@@ -21,10 +21,12 @@ import (
 	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/activities/sweeps"
+	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/infra/codec"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/envturn"
 	"github.com/reprise-rl/reprise/workers/faults"
 	"github.com/reprise-rl/reprise/workers/report"
 	"github.com/reprise-rl/reprise/workers/telemetry"
@@ -317,7 +319,11 @@ func (p *process) startHost() error {
 	if err != nil {
 		return err
 	}
-	environments, closePools, err := p.openEnvironments(served)
+	environments, closePools, err := p.openEnvironments(served, func(name string) foreign.Way {
+		return func(turn string, timeout time.Duration) foreign.Call {
+			return envturn.Transport{Client: p.Client, Timeout: timeout}.Way(name, turn)
+		}
+	})
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,9 @@ type questions struct {
 	redrawn []int
 	// redraws is how often an episode that breaks is drawn again.
 	redraws int
-	turn    int
+	// compared are the recorded answers, if the new ones are only compared with them; else nil.
+	compared []run.AnswerRow
+	turn     int
 	// place names the turn to the environment's transport: RUN/b0/iterations/000012/turn-3.ask.
 	place string
 }
@@ -225,7 +227,7 @@ func (h *Host) ask(ctx context.Context, rc *run.Context, task *run.Task, q quest
 func (q questions) sameBeginnings() error {
 	first := map[int32]run.AnswerRow{}
 	for _, r := range q.rows {
-		if q.turn > 0 || !r.Asked || r.Broken != "" {
+		if q.turn > 0 || q.compared != nil || !r.Asked || r.Broken != "" {
 			continue
 		}
 		f, ok := first[r.Group]
@@ -281,6 +283,9 @@ func (q questions) take(rc *run.Context, i int, a foreign.Answer, wide int, agai
 	r := &q.rows[i]
 	switch {
 	case again && errors.Is(a.Err, foreign.ErrDrift):
+		return nil
+	case q.compared != nil && errors.Is(a.Err, foreign.ErrDrift):
+		r.Broken = "the actions before lead elsewhere now"
 		return nil
 	case a.Err != nil && !errors.Is(a.Err, foreign.ErrBroken):
 		return fmt.Errorf("group %d, member %d, turn %d, after the actions %q: %w: %w", r.Group, r.Member, q.turn, q.asked[i].Played, a.Err, activities.ErrEnvironment)
