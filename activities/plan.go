@@ -62,6 +62,8 @@ type Plan struct {
 	// Foreign says that the rollout plays foreign environments, which are asked before the first
 	// turn and after each sample.
 	Foreign bool `json:"foreign,omitempty"`
+	// Judged says that a judge outside this program is asked about the episodes of a rollout.
+	Judged bool `json:"judged,omitempty"`
 	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.
 	EvaluateEvery int         `json:"evaluate_every,omitempty"`
 	Suites        []PlanSuite `json:"suites,omitempty"`

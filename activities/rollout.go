@@ -90,6 +90,20 @@ type StepResult struct {
 	Telemetry Telemetry `json:"telemetry"`
 }
 
+// JudgeInput asks a judge outside this program about the episodes of a round.
+type JudgeInput struct {
+	Run     Run              `json:"run"`
+	Branch  int              `json:"branch"`
+	Rollout Rollout          `json:"rollout"` // with its round
+	Turns   []store.TurnRefs `json:"turns"`   // of the round
+}
+
+// JudgeResult names the verdicts.
+type JudgeResult struct {
+	Table     store.Ref `json:"table"`
+	Telemetry Telemetry `json:"telemetry"`
+}
+
 // SelectInput asks for the trajectories of a rollout and the groups to keep.
 type SelectInput struct {
 	Run      Run              `json:"run"`

@@ -25,7 +25,7 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// guessSpec plays the stand-in's game; share is environment.broken_share, steps are those of the
+// guessSpec plays the stand-in's game, which also judges the episodes; share is environment.broken_share, steps are those of the
 // warm start.
 func guessSpec(share float64, onBroken string, steps int) []byte {
 	return fmt.Appendf(nil, `{
@@ -33,6 +33,7 @@ func guessSpec(share float64, onBroken string, steps int) []byte {
 	"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
 		"warm_start": {"steps": %d, "rows": 9, "learning_rate": 0.01}},
 	"environment": {"name": "foreign", "options": {"name": "guess"}, "broken_share": %v, "on_broken": %q},
+	"rewards": [{"name": "foreign", "weight": 0.5, "options": {"name": "guess", "episodes": 1}}],
 	"rollout": {"groups": 4, "group_size": 4, "turns": 2, "max_new_tokens": 8, "think": false},
 	"selection": {"method": "all"}, "update": {"micro_batch": 4}, "snapshot": {"every": 1}, "evaluation": {"every": 2, "instances": 16}
 }`, steps, share, onBroken)
@@ -64,6 +65,7 @@ func TestForeignEnvironment(t *testing.T) {
 	m := chain[0].Manifest
 	require.Zero(t, m.Metrics["broken/mean"])
 	require.Positive(t, float64(m.Metrics["train/foreign/num_actions"]), "the policy can speak")
+	require.Equal(t, m.Metrics["reward/mean"], m.Metrics["reward/foreign/mean"], "the judge pays the reward once more")
 	require.NotContains(t, m.Artifacts, run.BrokenArtifact)
 	require.NotContains(t, chain[1].Manifest.Evaluations[0].Metrics, "reference/random_success", "nobody plays at random in it")
 
@@ -82,14 +84,15 @@ func TestForeignEnvironment(t *testing.T) {
 		report, err := store.Verify(ctx, s, "guess", nil)
 		require.NoError(t, err)
 		require.Empty(t, report.Problems)
-		for role, ref := range map[string]*store.Ref{"opening": m.Turns[0].Opening, "answers": m.Turns[0].Answers} {
+		last := len(m.Turns) - 1
+		for role, ref := range map[string]*store.Ref{"[0].opening": m.Turns[0].Opening, "[0].answers": m.Turns[0].Answers, fmt.Sprintf("[%d].verdicts", last): m.Turns[last].Verdicts} {
 			body, _, err := store.ReadFixed(ctx, s, ref.Key, store.MaxBody)
 			require.NoError(t, err)
 			require.NoError(t, s.Delete(ctx, ref.Key))
 			report, err = store.Verify(ctx, s, "guess", nil)
 			require.NoError(t, err)
 			require.Len(t, report.Problems, 1)
-			require.Equal(t, "turns[0]."+role, report.Problems[0].Role)
+			require.Equal(t, "turns"+role, report.Problems[0].Role)
 			require.NoError(t, s.Put(ctx, ref.Key, body, store.PutOptions{}))
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/envs/foreign"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -27,11 +28,7 @@ func (h *Host) described(ctx context.Context, t spec.Train, env *foreign.Environ
 		return options, nil // the first question compares the version
 	}
 	if !ok {
-		err := notServed(name)
-		if !activity.IsActivity(ctx) || activity.GetInfo(ctx).Attempt >= describeAttempts {
-			err = fmt.Errorf("%w: %w", err, activities.ErrEnvironment)
-		}
-		return nil, err
+		return nil, absent(ctx, name)
 	}
 	server, err := connect(ctx, t, name, own, way("", t.Environment.Timeout()))
 	if err != nil {
@@ -53,6 +50,27 @@ func (h *Host) described(ctx context.Context, t spec.Train, env *foreign.Environ
 		}
 	}
 	return got, nil
+}
+
+// absent is the error of a worker that lacks an environment or a judge at the start of a run.
+func absent(ctx context.Context, name string) error {
+	err := notServed(name)
+	if !activity.IsActivity(ctx) || activity.GetInfo(ctx).Attempt >= describeAttempts {
+		err = fmt.Errorf("%w: %w", err, activities.ErrEnvironment)
+	}
+	return err
+}
+
+// judgeServed is an error if a spec's rewards ask a judge that this worker does not serve.
+func (h *Host) judgeServed(ctx context.Context, t spec.Train) error {
+	judge, err := run.JudgeOf(t)
+	if err != nil || judge == nil {
+		return err
+	}
+	if _, ok := h.Environments[judge.Name]; !ok {
+		return fmt.Errorf("reward %s: %w", spec.Foreign, absent(ctx, judge.Name))
+	}
+	return nil
 }
 
 // connect describes an environment, which gets as many tries as a question.

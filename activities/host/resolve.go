@@ -32,6 +32,9 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 	if t, err = h.withPins(ctx, t); err != nil {
 		return activities.ResolveResult{}, err
 	}
+	if err := h.judgeServed(ctx, t); err != nil {
+		return activities.ResolveResult{}, err
+	}
 	written, ref, err := run.WrittenSpec(ctx, h.Store, in.Run)
 	if err != nil {
 		return activities.ResolveResult{}, err
@@ -231,7 +234,7 @@ func PlanOf(t spec.Train) activities.Plan {
 		Iterations: t.Iterations, Turns: t.Rollout.Turns, Rows: t.Rollout.Trajectories(), Environment: t.Environment.String(),
 		Snapshot: t.Snapshot, EvaluateEvery: t.Evaluation.Every, ActivitySeconds: t.Limits.ActivitySeconds, StepFailures: t.Limits.Failures(),
 		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Report: t.Report.AtEnd, Collapse: t.Collapse, Settings: spec.SettingsOf(t), Schedule: t.Schedule, WarmStartSteps: t.Policy.WarmStart.Steps,
-		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0, Foreign: t.Environment.Foreign(),
+		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0, Foreign: t.Environment.Foreign(), Judged: t.Judged(),
 	}
 	if t.From != nil {
 		p.First, p.Prepare = t.From.Iteration+1, false // version 0 was made by the other run

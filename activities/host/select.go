@@ -41,9 +41,14 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	if err := run.CheckBroken(broken, redrawn, len(rows), task.Members, rc.Train.Environment.BrokenShare); err != nil {
 		return activities.SelectResult{}, err
 	}
-	dropped := run.Drop(rows, broken, task.Members)
+	verdicts, err := run.ReadVerdicts(ctx, h.Store, in.Turns, task.Rows())
+	if err != nil {
+		return activities.SelectResult{}, err
+	}
+	left := append(broken[:len(broken):len(broken)], verdicts.Failed()...)
+	dropped := run.Drop(rows, left, task.Members)
 	if len(run.Live(rows)) == 0 {
-		return activities.SelectResult{}, fmt.Errorf("no group has enough episodes whose environment did not break: %s: %w", broken[0].Message, activities.ErrEnvironment)
+		return activities.SelectResult{}, fmt.Errorf("no group has enough episodes that are not left out: %s: %w", left[0].Message, activities.ErrEnvironment)
 	}
 	if task, err = task.Recorded(answers...); err != nil {
 		return activities.SelectResult{}, err
@@ -62,7 +67,7 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
-	rewarded, err := run.Reward(rc, in.Settings, task, in.Branch, in.Rollout, rows, past)
+	rewarded, err := run.Reward(rc, in.Settings, task, in.Branch, in.Rollout, rows, past, verdicts)
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
@@ -107,7 +112,7 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
-	left, err := putUnlessNil(ctx, h.Store, dir, run.BrokenArtifact, dropped)
+	brokenTable, err := putUnlessNil(ctx, h.Store, dir, run.BrokenArtifact, dropped)
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
@@ -118,12 +123,13 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 			metrics["broken/redrawn"] = canon.Float(float64(redrawn) / float64(len(rows)))
 		}
 	}
+	verdicts.Metrics(metrics, dropped)
 	maps.Copy(metrics, rewarded.Metrics)
 	if n := rolled.Groups / task.Groups; rc.Train.Selection.Resample > 1 || n > 1 {
 		metrics["rollout/rounds"] = canon.Float(float64(n))
 	}
 	return activities.SelectResult{
-		Trajectories: ref, Components: components, Texts: texts, Broken: left, Rows: count, Parts: run.PartSizes(rc, rows, count, task), Metrics: metrics,
+		Trajectories: ref, Components: components, Texts: texts, Broken: brokenTable, Rows: count, Parts: run.PartSizes(rc, rows, count, task), Metrics: metrics,
 		Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil
 }

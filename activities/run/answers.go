@@ -54,7 +54,8 @@ type AnswerRow struct {
 type BrokenRow struct {
 	Row int32 `parquet:"row"`
 	// Turn is the turn in which the environment broke, from 1; 0 is the beginning. It is −1 for
-	// an episode that is left out with its group, in which too few others are left.
+	// an episode that is left out with its group, in which too few others are left, and
+	// TurnOfVerdict for one without a verdict.
 	Turn    int32  `parquet:"turn"`
 	Message string `parquet:"message"`
 }

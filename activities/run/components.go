@@ -64,8 +64,9 @@ func newModules(t spec.Train) ([]rewards.Module, error) {
 
 // Reward scores a rollout with the modules of the spec, puts the weighted sums into the
 // rows, and measures thoughts if the spec asks for that. past are the texts of the iteration
-// before. It returns nothing for a spec that asks for neither.
-func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout activities.Rollout, rows []TrajectoryRow, past []TextRow) (Rewarded, error) {
+// before, verdicts those of the judge that a module reads. It returns nothing for a spec that asks
+// for neither.
+func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout activities.Rollout, rows []TrajectoryRow, past []TextRow, verdicts Verdicts) (Rewarded, error) {
 	out := Rewarded{Metrics: activities.Metrics{}}
 	if len(rc.Modules) == 0 && !rc.Train.Diagnostics.Thoughts {
 		return out, nil
@@ -77,6 +78,11 @@ func Reward(rc *Context, settings spec.Settings, task *Task, branch int, rollout
 			e, err := episodeOf(rc, task, branch, rollout, r)
 			if err != nil {
 				return out, fmt.Errorf("row %d: %w", r.Row, err)
+			}
+			if judge := rc.Judge(); judge != nil {
+				if e.Judged, err = verdicts.of(r.Row, judge.Components); err != nil {
+					return out, err
+				}
 			}
 			episodes = append(episodes, e)
 		}

@@ -87,7 +87,9 @@ var (
 var (
 	Generate = on[activities.GenerateInput, activities.GenerateResult]("Generate", "generate", OnSession, 2)
 	// Ask asks foreign environments and stores what they answer. It has room for three calls.
-	Ask      = on[activities.AskInput, activities.AskResult]("Ask", "ask", OnHost, 4)
+	Ask = on[activities.AskInput, activities.AskResult]("Ask", "ask", OnHost, 4)
+	// Judge asks a judge outside this program about a round's episodes and stores its verdicts.
+	Judge    = on[activities.JudgeInput, activities.JudgeResult]("Judge", "judge", OnHost, 4)
 	Step     = on[activities.StepInput, activities.StepResult]("Step", "step", OnHost, 1)
 	Select   = on[activities.SelectInput, activities.SelectResult]("Select", "select", OnHost, 1)
 	Score    = on[activities.ScoreInput, activities.ScoreResult]("Score", "score", OnSession, 2)

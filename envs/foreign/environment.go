@@ -37,7 +37,7 @@ func newEnvironment(o *envs.Options) envs.Environment {
 	o.Text("name", &e.server, "", "which environment: the NAME of the worker's --env-process NAME=COMMAND")
 	o.Object("options", &e.options, "the options that the environment itself gets")
 	o.Object("description", &description, "what the environment said of itself; leave it out: the start of the run writes it down")
-	if problem := badName(e.server); problem != "" {
+	if problem := BadName(e.server); problem != "" {
 		o.Wrong("name", problem)
 	}
 	if string(description) == `{}` {
@@ -51,8 +51,8 @@ func newEnvironment(o *envs.Options) envs.Environment {
 	return &e
 }
 
-// badName says what a name must be if it is not that; "" if it is.
-func badName(name string) string {
+// BadName says what a name must be if it is not that; "" if it is.
+func BadName(name string) string {
 	const want = "the name of an environment that a worker serves: 1 to 64 lower-case letters, digits, dots, dashes and underscores"
 	if name == "" || len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
 		return want

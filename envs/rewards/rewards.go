@@ -69,6 +69,9 @@ type Episode struct {
 	Environment string
 	Turns       []Turn
 	Success     bool
+	// Judged are the components of a judge's verdict, in the order of the module that asked for
+	// it; nil without a judge.
+	Judged []float64
 }
 
 // Said is the text of a tag in a reply.
@@ -88,6 +91,9 @@ type Module struct {
 	// Figures are means over the episodes of a rollout, by the names of their metrics; nil for
 	// a module without.
 	Figures func([]Episode) map[string]float64
+
+	// Judge is the judge whose verdicts the module reads in Episode.Judged; nil for one without.
+	Judge *Judge
 
 	thinks bool // it reads thoughts
 	grids  bool // it reads the grids of environments in places
@@ -124,6 +130,7 @@ type entry struct {
 var modules = []entry{
 	{"checklist", "items that hold or fail, each with a weight (CM2, arXiv 2602.12268); predicates instead of a judge", checklist},
 	{"first_attempt", "the reward of the first turn, at the first turn: a weight of −1 takes it away (SCoRe's first stage, arXiv 2409.12917)", firstAttempt},
+	{"foreign", "what a judge of your own says of an episode: see docs/own-environments.md", foreignJudge},
 	{"improvement", "what the second turn earned more than the first, at the second turn (SCoRe's bonus, arXiv 2409.12917)", improvement},
 	{"length", "short correct rows of a group above long ones (Kimi k1.5, arXiv 2501.12599)", length},
 	{"progress", "the change of the distance that is left, in cells", progress},

@@ -190,13 +190,14 @@ func TestLacks(t *testing.T) {
 }
 
 func TestRegistry(t *testing.T) {
-	require.Equal(t, []string{"checklist", "first_attempt", "improvement", "length", "progress", "state", "tools"}, Names())
+	require.Equal(t, []string{"checklist", "first_attempt", "foreign", "improvement", "length", "progress", "state", "tools"}, Names())
 	for _, name := range Names() {
 		d, err := Describe(name)
 		require.NoError(t, err)
 		require.NotEmpty(t, d.Summary)
 		require.Equal(t, name == "first_attempt" || name == "improvement", len(d.Options) == 0)
-		require.Equal(t, name, newModule(t, name, "").Name)
+		options := map[string]string{"foreign": `{"name":"judge"}`}[name]
+		require.Equal(t, name, newModule(t, name, options).Name)
 	}
 	_, _, err := New("progres", nil)
 	require.ErrorIs(t, err, ErrUnknown)

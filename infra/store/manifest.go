@@ -120,6 +120,9 @@ type TurnRefs struct {
 	// foreign environments.
 	Opening *Ref `json:"opening,omitempty"`
 	Answers *Ref `json:"answers,omitempty"`
+	// Verdicts has what a judge outside this program said of the round's episodes, in its last
+	// turn; nil without one.
+	Verdicts *Ref `json:"verdicts,omitempty"`
 }
 
 // RolloutRef names the rollout that an iteration learned from, if a rollout serves
@@ -362,6 +365,7 @@ func (m *Manifest) refs() []NamedRef {
 			add(fmt.Sprintf("%sturns[%d].step", role, i), turn.Step)
 			maybe(fmt.Sprintf("%sturns[%d].opening", role, i), turn.Opening)
 			maybe(fmt.Sprintf("%sturns[%d].answers", role, i), turn.Answers)
+			maybe(fmt.Sprintf("%sturns[%d].verdicts", role, i), turn.Verdicts)
 		}
 	}
 	maybe("parent", m.Parent)

@@ -36,17 +36,18 @@ func servesEnvironment() bool {
 
 const foreignRun = "guess"
 
-// foreignSpec plays the stand-in's game.
+// foreignSpec plays the stand-in's game, which also judges the episodes.
 var foreignSpec = []byte(`{
 	"seed": 1, "iterations": 2,
 	"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 96, "heads": 2, "kv_heads": 1},
 		"warm_start": {"steps": 40, "rows": 9, "learning_rate": 0.01}},
 	"environment": {"name": "foreign", "options": {"name": "guess"}, "timeout_seconds": 20},
+	"rewards": [{"name": "foreign", "weight": 0.5, "options": {"name": "guess"}}],
 	"rollout": {"groups": 4, "group_size": 4, "turns": 2, "max_new_tokens": 8, "think": false},
 	"selection": {"method": "all"}, "update": {"micro_batch": 4}, "snapshot": {"every": 2}, "evaluation": {"every": 0}
 }`)
 
-// TestChaosForeign kills the workers of a run in a foreign environment in each phase of Ask, and the
+// TestChaosForeign kills the workers of a run in a foreign environment in each phase of Ask and Judge, and the
 // environment in the middle of a call: over standard input and output, and over Temporal, the bytes
 // are the same.
 func TestChaosForeign(t *testing.T) {
@@ -87,7 +88,7 @@ func TestChaosForeign(t *testing.T) {
 		same(t, want, reach(t, l.store, foreignRun))
 	}
 	marker := filepath.Join(t.TempDir(), "process")
-	disturbed(with("--env-process", process(standin.Stuck, marker)), []string{"Ask/begin/1", "Ask/written/1", "Ask/written/2", "Step/begin/1"}, marker, func() {})
+	disturbed(with("--env-process", process(standin.Stuck, marker)), []string{"Ask/begin/1", "Ask/written/1", "Ask/written/2", "Step/begin/1", "Judge/begin/1", "Judge/written/1"}, marker, func() {})
 
 	marker = filepath.Join(t.TempDir(), "temporal")
 	l := with("--env-temporal", "guess")
@@ -102,5 +103,5 @@ func TestChaosForeign(t *testing.T) {
 		})
 	}
 	serve()
-	disturbed(l, []string{"Ask/written/1", "Ask/begin/2"}, marker, serve)
+	disturbed(l, []string{"Ask/written/1", "Ask/begin/2", "Judge/written/1"}, marker, serve)
 }

@@ -54,3 +54,38 @@ func TestForeignEnvironmentsAreAsked(t *testing.T) {
 	}
 	require.Equal(t, ref("broken"), *in.Broken)
 }
+
+// A judge is asked once about each round, before anything is selected. The selection has its
+// verdicts, and so does the manifest.
+func TestJudgeIsAskedAboutEachRound(t *testing.T) {
+	sc := everything()
+	sc.start.Due, sc.start.Plan.Suites, sc.start.Plan.Judged, sc.rounds = Due{}, nil, true, 2
+	it := New(sc.start, sc.state())
+	var verdicts []store.Ref
+	in, err := it.ToCommit(func(c Call) (any, error) {
+		result := sc.result(c)
+		switch in := c.Input.(type) {
+		case activities.JudgeInput:
+			require.Equal(t, len(verdicts), in.Rollout.Round)
+			for _, turn := range in.Turns {
+				require.Equal(t, in.Rollout.Round, turn.Round)
+				require.Nil(t, turn.Verdicts)
+			}
+			verdicts = append(verdicts, result.(*activities.JudgeResult).Table)
+		case activities.SelectInput:
+			last := in.Turns[len(in.Turns)-1]
+			require.Len(t, verdicts, last.Round+1)
+			require.Equal(t, verdicts[last.Round], *last.Verdicts)
+		}
+		return result, nil
+	})
+	require.NoError(t, err)
+	require.Len(t, verdicts, 2)
+	var named []store.Ref
+	for _, turn := range in.Turns {
+		if turn.Verdicts != nil {
+			named = append(named, *turn.Verdicts)
+		}
+	}
+	require.Equal(t, verdicts, named)
+}

@@ -90,9 +90,10 @@ type part struct {
 var (
 	baseline   = &part{"baseline", nil, dueBaseline, hasBaseline, (*Iteration).baseline}
 	rollout    = &part{"rollout", nil, always, hasRollout, (*Iteration).rollout}
-	gathered   = &part{"everything", []*part{rollout}, dueEverything, hasEverything, (*Iteration).everything}
+	judging    = &part{"judge", []*part{rollout}, dueJudge, hasVerdicts, (*Iteration).judge}
+	gathered   = &part{"everything", []*part{rollout, judging}, dueEverything, hasEverything, (*Iteration).everything}
 	allScores  = &part{"score everything", []*part{gathered}, dueEverything, hasScores, (*Iteration).score}
-	selection  = &part{"select", []*part{rollout, allScores}, always, hasSelected, (*Iteration).selection}
+	selection  = &part{"select", []*part{judging, allScores}, always, hasSelected, (*Iteration).selection}
 	scores     = &part{"score", []*part{selection}, dueScores, hasScores, (*Iteration).score}
 	diagnosis  = &part{"diagnose", []*part{selection}, dueDiagnosis, hasDiagnosis, (*Iteration).diagnose}
 	credit     = &part{"credit", []*part{scores}, dueCredit, hasCredit, (*Iteration).credit}
@@ -105,7 +106,7 @@ var (
 
 // order is the order in which calls of several parts are given. A detector that ends
 // the run makes a snapshot due after the detection.
-var order = []*part{baseline, rollout, gathered, allScores, selection, scores, diagnosis, credit, update, snapshot, evaluation, detection, manifest}
+var order = []*part{baseline, rollout, judging, gathered, allScores, selection, scores, diagnosis, credit, update, snapshot, evaluation, detection, manifest}
 
 // New is an iteration with the state it has reached; [Begin] gives the state of a new
 // one.
@@ -226,6 +227,10 @@ func hasBaseline(it *Iteration) bool { return it.State.Baseline.covers(it.Plan.S
 // An iteration that shares the rollout of one before it begins with that.
 func hasRollout(it *Iteration) bool  { return it.Selected != nil || it.Rollout.Done }
 func hasSelected(it *Iteration) bool { return it.Selected != nil }
+
+// A judge is asked about each round of a rollout, before the selection.
+func dueJudge(it *Iteration) bool    { return it.Plan.Judged && it.Selected == nil }
+func hasVerdicts(it *Iteration) bool { return len(it.unjudged()) == 0 }
 
 // A selection by exact entropies comes after Score, which scores every row. Once rows are
 // selected nothing of it is left to do.

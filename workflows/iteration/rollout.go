@@ -135,6 +135,44 @@ func (it *Iteration) nextRound() {
 	it.Everything, it.Scored = nil, nil
 }
 
+// unjudged are the last turns of the rounds that no judge was asked about, in their order. The rounds
+// are done.
+func (it *Iteration) unjudged() []*store.TurnRefs {
+	var out []*store.TurnRefs
+	for _, turns := range [][]store.TurnRefs{it.Turns, it.Rollout.Turns} {
+		for i := range turns {
+			last := i == len(turns)-1 || turns[i+1].Round != turns[i].Round
+			if last && turns[i].Verdicts == nil {
+				out = append(out, &turns[i])
+			}
+		}
+	}
+	return out
+}
+
+// judge asks a judge outside this program about the episodes of each round.
+func (it *Iteration) judge() []Call {
+	var calls []Call
+	for _, last := range it.unjudged() {
+		round := last.Round
+		in := activities.JudgeInput{Run: it.Run, Branch: it.Branch, Rollout: activities.Rollout{Iteration: it.Number, Round: round}}
+		for _, t := range it.turns() {
+			if t.Round == round {
+				in.Turns = append(in.Turns, t)
+			}
+		}
+		calls = append(calls, call(steps.Judge, fmt.Sprintf("round %d", round+1), in, func(out activities.JudgeResult) {
+			it.Record("judge", out.Telemetry)
+			for _, last := range it.unjudged() {
+				if last.Round == round {
+					last.Verdicts = &out.Table
+				}
+			}
+		}).shown(it.label("judge"), it.label("verdicts of a judge")).completing())
+	}
+	return calls
+}
+
 // everything puts the trajectories of all groups together, to be scored before the selection.
 func (it *Iteration) everything() []Call {
 	return []Call{call(steps.Select, fmt.Sprintf("round %d · everything", it.Round+1), activities.SelectInput{

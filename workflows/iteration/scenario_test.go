@@ -119,6 +119,7 @@ func random(r *rand.Rand) *scenario {
 	for i := range s.Plan.Suites {
 		s.Plan.Suites[i].Foreign = one(3)
 	}
+	s.Plan.Judged = one(3)
 	return sc
 }
 
@@ -143,6 +144,8 @@ func (sc *scenario) result(c Call) any {
 		return &activities.GenerateResult{Table: of, More: len(in.Pieces)+1 < sc.pieces, Telemetry: took}
 	case activities.AskInput:
 		return &activities.AskResult{Table: of, Telemetry: took}
+	case activities.JudgeInput:
+		return &activities.JudgeResult{Table: of, Telemetry: took}
 	case activities.StepInput:
 		return &activities.StepResult{Table: of, Alive: int(of.Digest[0] % 4), Telemetry: took} // sometimes no episode is left
 	case activities.SelectInput:

@@ -15,6 +15,10 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"evaluation":{"suites":[{"environment":{"name":"foreign","timeout_seconds":120}}]}`},
 		[]string{`"evaluation":{"suites":[{"environment":{"name":"foreign","timeout_seconds":121}}]}`},
 	},
+	"rewards limits.activity_seconds": {
+		[]string{`"rewards":[{"name":"foreign","options":{"name":"judge","timeout_seconds":120}}]`},
+		[]string{`"rewards":[{"name":"foreign","options":{"name":"judge","timeout_seconds":121}}]`},
+	},
 	"from.run from.iteration from.branch": {
 		[]string{`"from":{"run":"a","iteration":0}`, `"from":{"run":"a","iteration":3,"branch":1}`},
 		[]string{`"from":{"iteration":3}`},

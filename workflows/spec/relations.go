@@ -58,6 +58,14 @@ var generalRelations = []relation{
 		},
 	},
 	{
+		paths: []string{"rewards", "limits.activity_seconds"},
+		doc:   "timeout_seconds of the reward `foreign` is at most limits.activity_seconds.",
+		broken: func(t Train) (bool, string, string) {
+			return t.judgeSeconds() > t.Limits.ActivitySeconds, fmt.Sprintf("timeout_seconds %d of the reward %q", t.judgeSeconds(), Foreign),
+				fmt.Sprintf("at most %d (limits.activity_seconds)", t.Limits.ActivitySeconds)
+		},
+	},
+	{
 		paths: []string{"from.iteration", "iterations"},
 		doc:   "iterations is more than from.iteration + 1: it counts the other run's iterations too.",
 		broken: func(t Train) (bool, string, string) {

@@ -67,3 +67,22 @@ func (d *decoder) rewards(t Train) {
 		}
 	}
 }
+
+// Judged reports whether a judge outside this program is asked about the episodes of a rollout.
+func (t Train) Judged() bool {
+	return slices.ContainsFunc(t.Rewards, func(r Reward) bool { return r.Name == Foreign })
+}
+
+// judgeSeconds is how long the spec lets a judge take for one call; 0 without a judge, or where the
+// spec leaves it open.
+func (t Train) judgeSeconds() int {
+	for _, r := range t.Rewards {
+		var options struct {
+			Seconds int `json:"timeout_seconds"`
+		}
+		if r.Name == Foreign && json.Unmarshal(r.Options, &options) == nil {
+			return options.Seconds
+		}
+	}
+	return 0
+}

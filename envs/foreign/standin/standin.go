@@ -160,6 +160,9 @@ func (s *Server) Answer(call string, input []byte) (any, error) {
 	case s.fault == Busy && requests%2 == 1:
 		return nil, foreign.ErrBusy
 	}
+	if call == foreign.CallScore {
+		return s.score(input)
+	}
 	if !plays {
 		return s.describe(), nil
 	}

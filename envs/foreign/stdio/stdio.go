@@ -42,6 +42,10 @@ type Config struct {
 // others stay away from it, since some hold credentials.
 var inherited = []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "VIRTUAL_ENV", "PYTHONPATH"}
 
+// judgePrefix begins the names of the variables that are meant for such processes: a judge's address
+// and key.
+const judgePrefix = "JUDGE_"
+
 // environment is the process's environment variables.
 func (c Config) environment() []string {
 	seed := c.HashSeed
@@ -52,6 +56,11 @@ func (c Config) environment() []string {
 	for _, name := range inherited {
 		if value, ok := os.LookupEnv(name); ok {
 			variables = append(variables, name+"="+value)
+		}
+	}
+	for _, variable := range os.Environ() {
+		if strings.HasPrefix(variable, judgePrefix) {
+			variables = append(variables, variable)
 		}
 	}
 	return variables

@@ -1,0 +1,90 @@
+package rewards
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/envs/foreign"
+)
+
+// Judge is how a module asks a judge of one's own.
+type Judge struct {
+	// Name is that of the worker's --env-process NAME=COMMAND or --env-temporal NAME, Options are
+	// the judge's own.
+	Name    string
+	Options json.RawMessage
+	// Components are what a verdict has.
+	Components []string
+	// Episodes is the most episodes of one call.
+	Episodes int
+	// TimeoutSeconds is how long one call may take; 0 is the run's default.
+	TimeoutSeconds int
+	// FailedShare is the largest share of a rollout's episodes that may stay without a verdict.
+	FailedShare float64
+}
+
+// foreignJudge pays what a judge outside this program says of an episode, at its last turn.
+func foreignJudge(o *envs.Options) Module {
+	var j Judge
+	var written string
+	o.Text("name", &j.Name, "", "which judge: the NAME of the worker's --env-process NAME=COMMAND or --env-temporal NAME")
+	o.Object("options", &j.Options, "the options that the judge itself gets")
+	o.Text("components", &written, "score 1", "the components of a verdict and their weights: \"correct 0.7, polite 0.3\"")
+	o.Int("episodes", &j.Episodes, 8, 1, foreign.MaxEpisodes, "the most episodes of one call")
+	o.Int("timeout_seconds", &j.TimeoutSeconds, 0, 0, 3600,
+		"how long one call may take, three times in a row; 0 is 60, or limits.activity_seconds if that is less")
+	o.Number("failed_share", &j.FailedShare, 0.05, 0, 1, "the largest share of a rollout's episodes that may stay without a verdict; beyond it the run ends")
+	if problem := foreign.BadName(j.Name); problem != "" {
+		o.Wrong("name", problem)
+	}
+	names, weights, found := parseComponents(written)
+	if found != "" {
+		o.WrongFound("components", found, fmt.Sprintf("1 to %d components, each once, a name of lower-case letters, digits and underscores with its weight, separated by commas: \"correct 0.7, polite 0.3\"", foreign.MaxComponents))
+	}
+	j.Components = names
+	return Module{Stage: OfEpisode, Judge: &j, score: byEpisode(func(e Episode, _ Past) []float64 {
+		sum := 0.0
+		for i, value := range e.Judged {
+			sum += float64(weights[i] * value) // rounded, so that no machine fuses it
+		}
+		return atEnd(e, sum)
+	}), Figures: func(episodes []Episode) map[string]float64 {
+		means := map[string]float64{}
+		for i, name := range names {
+			sum := 0.0
+			for _, e := range episodes {
+				sum += e.Judged[i]
+			}
+			means["verdicts/"+name+"/mean"] = sum / float64(len(episodes))
+		}
+		return means
+	}}
+}
+
+// parseComponents reads "NAME WEIGHT, NAME WEIGHT"; found is what is wrong.
+func parseComponents(written string) (names []string, weights []float64, found string) {
+	for part := range strings.SplitSeq(written, ",") {
+		fields := strings.Fields(part)
+		if len(fields) != 2 {
+			return nil, nil, strconv.Quote(strings.TrimSpace(part))
+		}
+		weight, err := strconv.ParseFloat(fields[1], 64)
+		if err != nil || math.Abs(weight) > foreign.MaxReward || math.IsNaN(weight) ||
+			len(fields[0]) > 64 || strings.Trim(fields[0], "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+			return nil, nil, strconv.Quote(strings.TrimSpace(part))
+		}
+		if slices.Contains(names, fields[0]) {
+			return nil, nil, strconv.Quote(fields[0]) + " twice"
+		}
+		names, weights = append(names, fields[0]), append(weights, weight)
+	}
+	if len(names) > foreign.MaxComponents {
+		return nil, nil, strconv.Itoa(len(names)) + " components"
+	}
+	return names, weights, ""
+}
