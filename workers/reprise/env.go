@@ -24,7 +24,7 @@ func envCommand() *cobra.Command {
 		Args:  none,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(envListCommand(), envSuitesCommand(), envPlayCommand(), envTransitionsCommand(), envCheckCommand())
+	cmd.AddCommand(envListCommand(), envSuitesCommand(), envPlayCommand(), envPromptsCommand(), envTransitionsCommand(), envCheckCommand())
 	return cmd
 }
 

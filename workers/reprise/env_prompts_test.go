@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/strict"
+)
+
+func TestEnvPrompts(t *testing.T) {
+	shown := func(arguments ...string) (string, error) {
+		var out bytes.Buffer
+		cmd := envPromptsCommand()
+		cmd.SetArgs(arguments)
+		cmd.SetOut(&out)
+		cmd.SilenceUsage, cmd.SilenceErrors = true, true
+		err := cmd.Execute()
+		return out.String(), err
+	}
+	got, err := shown("--env", "frozenlake", "--options", `{"size":3,"success_rate":1}`)
+	require.NoError(t, err)
+	require.Contains(t, got, "[system]\nYou are a helpful assistant.\n\n[user]\n")
+	require.Contains(t, got, "Turn 1:\n")
+	require.Contains(t, got, "[assistant]\n<think>…</think><answer>")
+	require.Contains(t, got, "[user]\nReward: ")
+	require.Contains(t, got, "Turn 2:\n")
+	require.Contains(t, got, "[assistant begins after <think>]\n")
+
+	got, err = shown("--env", "bandit", "--think=false")
+	require.NoError(t, err)
+	require.NotContains(t, got, "Turn 2", "one action is the whole episode")
+	require.Contains(t, got, "[assistant begins after <answer>]\n")
+
+	// Other wordings, and an episode that ends.
+	words := filepath.Join("..", "..", "docs", "own", "words.txt")
+	ours, err := shown("--env", "frozenlake", "--options", `{"size":3,"success_rate":1}`)
+	require.NoError(t, err)
+	own, err := shown("--env", "frozenlake", "--options", `{"size":3,"success_rate":1}`, "--protocol", "file:"+words)
+	require.NoError(t, err)
+	require.Equal(t, ours, own, "the example has our words")
+	ragen, err := shown("--env", "frozenlake", "--protocol", "ragen", "--max-new-tokens", "77")
+	require.NoError(t, err)
+	require.Contains(t, ragen, "77")
+	ended, err := shown("--env", "bandit", "Phoenix || Dragon")
+	require.NoError(t, err)
+	require.Contains(t, ended, "[assistant]\n<think>…</think><answer>Phoenix</answer>", "at most the actions of a turn")
+	require.Contains(t, ended, "[the episode has ended: reward ")
+
+	_, err = shown("--env", "bandit", "--protocol", "french")
+	require.ErrorContains(t, err, "want reprise, ragen or file:PATH")
+	_, err = shown("--env", "bandit", "--protocol", "file:env.go")
+	var problems strict.Problems
+	require.ErrorAs(t, err, &problems)
+}
