@@ -130,15 +130,12 @@ func (p *Programs) criticGradient(batches []MicroBatch, k CriticSettings) (*Grad
 	if err != nil {
 		return nil, err
 	}
-	return &Gradient[CriticMetrics]{
-		p: p, batches: all, how: pass{knobs: k.knobs()}, o: k.Optimizer,
-		tell: func(r report) CriticMetrics {
-			return CriticMetrics{
-				Loss: r.metrics[metricLoss], ClipFraction: r.metrics[criticMetricClip], ValueMean: r.metrics[criticMetricMean],
-				GradNorm: r.norm, Skipped: r.skipped, Tokens: tokens,
-			}
-		},
-	}, nil
+	return newGradient(p, all, pass{knobs: k.knobs()}, k.Optimizer, func(r report) CriticMetrics {
+		return CriticMetrics{
+			Loss: r.metrics[metricLoss], ClipFraction: r.metrics[criticMetricClip], ValueMean: r.metrics[criticMetricMean],
+			GradNorm: r.norm, Skipped: r.skipped, Tokens: tokens,
+		}
+	}), nil
 }
 
 func (k CriticSettings) check() error {

@@ -69,7 +69,7 @@ func (p *Programs) fill(k kind, tensors []TensorShape, of func(TensorShape) (bas
 	}()
 	for i, t := range tensors {
 		base, spread := of(t)
-		b, err := fills[i].fill(base, spread, mixWord(uint32(i)))
+		b, err := fills[i].fill(p.k, base, spread, mixWord(uint32(i)))
 		if err != nil {
 			return out, err
 		}
@@ -83,14 +83,14 @@ func (p *Programs) zeros() ([]compute.Buffer, error) {
 	return p.fill(kindFill, p.c.Tensors(), func(TensorShape) (base, spread float32) { return 0, 0 })
 }
 
-// fill runs a program of buildFill.
-func (p *program) fill(base, spread float32, seed uint32) (compute.Buffer, error) {
-	numbers, err := upload(p.device, 0, []uint32{math.Float32bits(base), math.Float32bits(spread), seed}, 3)
+// fill runs a program of buildFill on device k.
+func (p *program) fill(k int, base, spread float32, seed uint32) (compute.Buffer, error) {
+	numbers, err := upload(p.device, k, []uint32{math.Float32bits(base), math.Float32bits(spread), seed}, 3)
 	if err != nil {
 		return nil, err
 	}
 	defer free([]compute.Buffer{numbers})
-	out, err := p.call(numbers)
+	out, err := p.on(k, numbers)
 	if err != nil {
 		return nil, err
 	}

@@ -46,6 +46,8 @@ type Shapes struct {
 	// updates, which otherwise computes each layer again from its input. In float32 it changes
 	// no bit. In bfloat16 it does: kept activations are rounded, others need not be.
 	Keep bool
+	// Sharded prepares what adds up the gradients of shards (Gradient.Shard).
+	Sharded bool
 	// Loss selects the parts of Update's loss; zero is the plain clipped surrogate.
 	Loss LossOptions
 }
@@ -62,6 +64,7 @@ const (
 	kindBackward    kind = "backward"
 	kindSquare      kind = "square"
 	kindApply       kind = "apply"
+	kindAdd         kind = "add" // of shards
 	kindFill        kind = "fill"
 	kindFingerprint kind = "fingerprint"
 	kindCopy        kind = "copy" // in the compute dtype
@@ -178,6 +181,9 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 	if sh.MicroBatch > 0 {
 		each(kindSquare, buildSquare)
 		each(kindApply, buildApply)
+		if sh.Sharded {
+			each(kindAdd, buildAdd)
+		}
 	}
 	if sh.GenerateRows > 0 && sh.MaxNewTokens > 0 {
 		key := programKey{dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: l}

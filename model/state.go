@@ -167,7 +167,7 @@ func (p *Programs) fillMoment(s *State, moment part, i int) error {
 		return err
 	}
 	return try("make moments", func() (err error) {
-		of[i], err = fills[i].fill(0, 0, 0)
+		of[i], err = fills[i].fill(0, 0, 0, 0)
 		return err
 	})
 }

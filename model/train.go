@@ -21,23 +21,34 @@ type report struct {
 }
 
 // Gradient is an optimizer step on the way: the sums of the gradients and metrics of the
-// micro-batches that were added so far, in the device's memory, 4 bytes a parameter. M is
-// what the step tells: UpdateMetrics or CriticMetrics.
+// micro-batches that were added so far, in the device's memory, 4 bytes a parameter, and in
+// shards 8. M is what the step tells: UpdateMetrics or CriticMetrics.
 //
-// [Programs.Gradient] and [Programs.CriticGradient] begin one. Add is called once for each
-// micro-batch, then Apply. However long it lies between two calls, the bits are those of
-// [Programs.Update]: a sum is a left fold over the micro-batches in their order. It is not
-// safe for concurrent use.
+// [Programs.Gradient] and [Programs.CriticGradient] begin one. Add is called until none is Left,
+// then Apply. However long it lies between two calls, the bits are those of
+// [Programs.Update]: a sum is a left fold over the micro-batches in their order, or with Shard
+// over those of a shard. It is not safe for concurrent use.
 type Gradient[M any] struct {
 	p       *Programs
 	state   *State // of the micro-batches added so far; nil before the first
 	batches []packed
-	next    int // of batches
+	added   int // of batches
+	order   shards
 	how     pass
 	o       Optimizer
 	tell    func(report) M
-	sums    accumulated
+	sums    []accumulated // by device, of the round's shards
+	total   accumulated   // of the rounds before
 	ended   bool
+}
+
+// newGradient begins a step.
+func newGradient[M any](p *Programs, batches []packed, how pass, o Optimizer, tell func(report) M) *Gradient[M] {
+	devices := p.device.Count()
+	return &Gradient[M]{
+		p: p, batches: batches, how: how, o: o, tell: tell,
+		order: shards{of: 1, devices: devices, batches: len(batches)}, sums: make([]accumulated, devices),
+	}
 }
 
 // accumulated is the gradient of a minibatch on the device.
@@ -53,10 +64,10 @@ func (a *accumulated) free() {
 }
 
 // Left is the number of micro-batches that are still to be added.
-func (g *Gradient[M]) Left() int { return len(g.batches) - g.next }
+func (g *Gradient[M]) Left() int { return len(g.batches) - g.added }
 
-// Add adds the next micro-batch's gradient at the state. One without a token that is trained
-// on adds nothing. If the context has ended, the sums stay as they were; any other error frees
+// Add adds the next micro-batch's gradient at the state; in shards, one micro-batch on each device
+// at a time. One without a token that is trained on adds nothing. If the context has ended, the sums stay as they were; any other error frees
 // them, and the step has to begin anew.
 func (g *Gradient[M]) Add(ctx context.Context, s *State) error {
 	if err := ctx.Err(); err != nil {
@@ -68,16 +79,41 @@ func (g *Gradient[M]) Add(ctx context.Context, s *State) error {
 	if err == nil && g.Left() == 0 {
 		err = fmt.Errorf("%w: all micro-batches were added", ErrInput)
 	}
-	if err == nil && g.batches[g.next].tokens > 0 { // else adding zeros changes nothing
-		err = try("train", func() error { return g.p.backward(s, g.batches[g.next], g.how, &g.sums) })
+	next := g.order.next()
+	if err == nil {
+		err = g.p.spread(s, g.order.width())
+	}
+	if err == nil {
+		err = g.p.device.deal(len(next), func(k, at int) error {
+			b := g.batches[next[at]]
+			if b.tokens == 0 {
+				return nil // adding zeros changes nothing
+			}
+			return try("train", func() error { return g.p.at(k).backward(s, b, g.how, &g.sums[k]) })
+		})
+	}
+	if err == nil && g.order.advance() {
+		err = g.endRound()
 	}
 	if err != nil {
 		g.end()
-		return fmt.Errorf("micro-batch %d: %w", g.next, err)
+		return fmt.Errorf("micro-batch %d: %w", g.added, err)
 	}
-	g.batches[g.next] = packed{} // it is not read again
+	for _, i := range next {
+		g.batches[i] = packed{} // it is not read again
+	}
 	g.state = s
-	g.next++
+	g.added += len(next)
+	return nil
+}
+
+// endRound adds the sums of a round's shards to the total.
+func (g *Gradient[M]) endRound() error {
+	for k := range g.sums {
+		if err := try("add up shards", func() error { return g.p.addShard(&g.total, &g.sums[k], k) }); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -96,7 +132,7 @@ func (g *Gradient[M]) Apply(s *State) (next *State, m M, err error) {
 	}
 	var r report
 	if err = try("train", func() error {
-		next, r, err = g.p.apply(s, &g.sums, g.o)
+		next, r, err = g.p.apply(s, &g.total, g.o)
 		return err
 	}); err != nil {
 		return nil, m, err
@@ -115,7 +151,10 @@ func (g *Gradient[M]) Free() {
 func (g *Gradient[M]) end() {
 	if !g.ended {
 		g.ended = true
-		g.sums.free()
+		g.total.free()
+		for k := range g.sums {
+			g.sums[k].free()
+		}
 	}
 }
 

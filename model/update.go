@@ -226,9 +226,8 @@ func (p *Programs) gradient(batches []MicroBatch, k Settings, supervised bool) (
 	if err != nil {
 		return nil, err
 	}
-	return &Gradient[UpdateMetrics]{
-		p: p, batches: all, how: pass{temperature: k.Temperature, knobs: p.sh.Loss.knobs(k, supervised)}, o: k.Optimizer,
-		tell: func(r report) UpdateMetrics {
+	return newGradient(p, all, pass{temperature: k.Temperature, knobs: p.sh.Loss.knobs(k, supervised)}, k.Optimizer,
+		func(r report) UpdateMetrics {
 			m := UpdateMetrics{
 				Loss: r.metrics[metricLoss], PolicyLoss: r.metrics[metricPolicy], Entropy: r.metrics[metricEntropy], KL: r.metrics[metricKL],
 				ClipFraction: r.metrics[metricClip], DualClipFraction: r.metrics[metricDualClip], RatioMax: r.metrics[metricRatio],
@@ -242,8 +241,7 @@ func (p *Programs) gradient(batches []MicroBatch, k Settings, supervised bool) (
 				m.SupervisedLoss = r.metrics[p.sh.Loss.metricSupervised()]
 			}
 			return m
-		},
-	}, nil
+		}), nil
 }
 
 // forSupervised gives the knobs of the surrogate, which is not computed, values that are in

@@ -90,6 +90,7 @@ type update struct {
 	rows       []run.BatchRow
 	steps      [][]int // the rows of each optimizer step, in the order that the address of the iteration draws
 	microBatch int     // rows
+	shards     int     // of an optimizer step
 	knobs      spec.Update
 	divisor    float64
 	policy     *model.Programs
@@ -102,7 +103,7 @@ type update struct {
 // readUpdate reads an update's batch and prepares its programs.
 func (w *work) readUpdate(ctx context.Context, s store.Store, in activities.UpdateInput) (*update, error) {
 	u := &update{
-		microBatch: w.Train.Update.MicroBatch, knobs: in.Settings.Update, divisor: divisor(w.Context, in.Settings.Update),
+		microBatch: w.Train.Update.MicroBatch, shards: max(w.Train.Update.Shards, 1), knobs: in.Settings.Update, divisor: divisor(w.Context, in.Settings.Update),
 		settings: modelSettings(in.Settings, in.Settings.Update.Rate(in.Policy.Version, w.Train.Iterations)), value: criticSettings(in.Settings),
 	}
 	var err error
@@ -164,8 +165,8 @@ func (u *update) minibatch(step int, critic bool) ([]model.MicroBatch, error) {
 	return batches, err
 }
 
-// next does the next micro-batch of an update, and the optimizer step if it is the last of
-// its minibatch. The first ones score stale rows again, if the run has mismatch weights.
+// next does the next micro-batch of an update, in shards one on each device, and the optimizer
+// step if it was the last of its minibatch. The first ones score stale rows again, if the run has mismatch weights.
 func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
 	if m := u.mismatch; m != nil {
 		if len(b.scored) < len(m.stale) {
@@ -182,9 +183,11 @@ func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
 			return err
 		}
 		if critic {
-			b.critic, err = u.critic.CriticGradient(batches, u.value)
-		} else {
-			b.policy, err = u.policy.Gradient(batches, u.settings)
+			if b.critic, err = u.critic.CriticGradient(batches, u.value); err == nil {
+				err = b.critic.Shard(u.shards)
+			}
+		} else if b.policy, err = u.policy.Gradient(batches, u.settings); err == nil {
+			err = b.policy.Shard(u.shards)
 		}
 		if err != nil {
 			return err
@@ -192,19 +195,21 @@ func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
 	}
 	e := w.engine
 	if b.critic != nil {
-		critic, m, err := add(ctx, b.critic, e.critic)
+		critic, m, added, err := add(ctx, b.critic, e.critic)
 		if err != nil {
 			return err
 		}
+		b.done += added
 		if critic != nil {
 			e.hold(e.state, critic)
 			b.critic, b.valued, b.made.critic = nil, true, append(b.made.critic, m)
 		}
 	} else {
-		policy, m, err := add(ctx, b.policy, e.state)
+		policy, m, added, err := add(ctx, b.policy, e.state)
 		if err != nil {
 			return err
 		}
+		b.done += added
 		if policy != nil {
 			e.hold(policy, e.critic)
 			b.policy, b.valued, b.made.policy = nil, false, append(b.made.policy, m)
@@ -213,21 +218,22 @@ func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
 			b.step++
 			w.measured.Tokens += m.Tokens
 			if stop := u.knobs.StopKL; stop > 0 && m.BehaviourKL > stop {
-				b.done, b.of = b.done+1, b.done+1 // the steps that are left are not made
-				return nil
+				b.of = b.done // the steps that are left are not made
 			}
 		}
 	}
-	b.done++
 	return nil
 }
 
-// add adds a micro-batch, and makes the step of the last one; next is nil before.
-func add[M any](ctx context.Context, g *model.Gradient[M], s *model.State) (next *model.State, m M, err error) {
-	if err := g.Add(ctx, s); err != nil || g.Left() > 0 {
-		return nil, m, err
+// add adds a micro-batch, or one on each device, and makes the step of the last one; next is nil
+// before.
+func add[M any](ctx context.Context, g *model.Gradient[M], s *model.State) (next *model.State, m M, added int, err error) {
+	before := g.Left()
+	err = g.Add(ctx, s)
+	if added = before - g.Left(); err == nil && g.Left() == 0 {
+		next, m, err = g.Apply(s)
 	}
-	return g.Apply(s)
+	return next, m, added, err
 }
 
 // divisor is the constant of the aggregation: Dr. GRPO's is the most a trajectory

@@ -179,6 +179,7 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 		Sequence:     (width + scoreMargin - 1) / scoreMargin * scoreMargin,
 		ComputeDtype: rc.Train.Policy.ComputeDtype,
 		Keep:         u.Keeps(),
+		Sharded:      u.Shards > 1,
 		Loss:         lossOptions(u, rc.Training.Turns),
 	}
 }

@@ -104,6 +104,7 @@ var bounds = map[string]string{
 	"update.kl_coefficient":         "[0, 1000]",
 	"update.entropy_coefficient":    "[0, 1]",
 	"update.micro_batch":            "[1, 1024]",
+	"update.shards":                 "[1, 64]",
 	"selection.members":             "[1, 4096]",
 	"selection.least_advantage":     "(0, 1000]",
 	"update.stop_kl":                "(0, 1000]",

@@ -340,6 +340,8 @@ var rules = []*rule{
 		doc: "Weight of the entropy bonus in the loss."},
 	{path: "update.micro_batch", typ: typeInteger, starter: 16, loaded: 4, span: between(1, 1024), source: fromOurs + " for the starter; " + fromPaper + ": 4 a GPU",
 		doc: "Rows of a micro-batch. It is the unit of memory and of bits: another number gives another run. If it is left out and `limits.device_gb` has no room for the default, the start of the run writes the half, or the quarter and so on, down."},
+	{path: "update.shards", typ: typeInteger, span: between(1, 64), source: fromOurs,
+		doc: "Shards of an optimizer step: micro-batch i belongs to shard i mod the number. Shards are computed on as many devices as a worker has, and their gradients are added in the order of shards, so that devices change no bit; the number of shards does. More than one needs memory for a second gradient on the first device. Left out: one, which a single device computes."},
 	{path: "update.recompute", typ: typeString, enum: []string{RecomputeAuto, RecomputeAlways, RecomputeNever}, source: fromOurs,
 		doc: "Whether the backward pass computes each layer again from its input (always), which takes less memory, or reads the activations that the forward pass keeps (never), which takes a fourth less work. Auto keeps them where the run is then estimated to fit into `limits.device_gb`; the start of the run writes down what it means, so that it follows from the spec and the model alone. In float32 it changes no bit. In bfloat16 it does, because what is kept is rounded. Default: auto."},
 

@@ -311,6 +311,11 @@ func (f footprint) largest() int64 {
 // square gives the sum of the squares of a gradient.
 func (f footprint) square() Program { return Program{Name: f.name("square"), Inputs: f.largest()} }
 
+// sum adds a tensor of a shard's gradient to the total, in the total's memory.
+func (f footprint) sum() Program {
+	return Program{Name: f.name("add"), Inputs: 2 * f.largest(), Outputs: f.largest(), Aliases: f.largest()}
+}
+
 // apply takes AdamW's step of a tensor, in the memory of the weights and the moments.
 func (f footprint) apply() Program {
 	return Program{Name: f.name("apply"), Inputs: 4 * f.largest(), Outputs: 3 * f.largest(), Aliases: 3 * f.largest()}

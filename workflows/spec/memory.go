@@ -9,7 +9,7 @@ type Memory struct {
 	// Frozen is the base model below adapters: matrices in the compute dtype; 0 in a run that
 	// trains all weights.
 	Frozen int64 `json:"frozen,omitempty"`
-	// Weights, Moments and Gradients are of what is trained, in float32: 4, 8 and 4 bytes a
+	// Weights, Moments and Gradients are of what is trained, in float32: 4, 8 and 4 (in shards 8) bytes a
 	// parameter.
 	Weights   int64 `json:"weights"`
 	Moments   int64 `json:"moments"`
@@ -57,7 +57,7 @@ func (p Program) Peak() int64 { return p.Bytes() + p.Beside }
 
 func memory(t Train, m ModelShape, d Derived) Memory {
 	f := footprintOf(t, m, false)
-	u := Memory{Frozen: f.frozen(), Weights: f.trained, Moments: 2 * f.trained, Gradients: f.trained, Kept: f.keep}
+	u := Memory{Frozen: f.frozen(), Weights: f.trained, Moments: 2 * f.trained, Gradients: f.trained + t.Update.total(f), Kept: f.keep}
 	if t.Credit.Critic() {
 		u.Critic = 3 * f.critic().trained
 	}
@@ -82,6 +82,14 @@ func memory(t Train, m ModelShape, d Derived) Memory {
 		}
 	}
 	return u
+}
+
+// total is the bytes of the sum of the shards' gradients, which is there beside a shard's own.
+func (u Update) total(f footprint) int64 {
+	if u.Shards > 1 {
+		return f.trained
+	}
+	return 0
 }
 
 // copies is the bytes of all copies of weights that a run holds.
@@ -126,9 +134,13 @@ func Programs(t Train, m ModelShape, cpu bool) []Program {
 	}
 	rows, width := int64(t.Update.MicroBatch), t.width()
 	update := func(f footprint) {
-		gradients := f.trained
-		add(f.forward(rows, width), held-f.weights+gradients)
-		add(f.backward(rows, width), held-f.weights)
+		gradients, total := f.trained, t.Update.total(f)
+		add(f.forward(rows, width), held-f.weights+gradients+total)
+		add(f.backward(rows, width), held-f.weights+total)
+		if total > 0 {
+			sum := f.sum()
+			add(sum, held+gradients+total-sum.Inputs)
+		}
 		square, apply := f.square(), f.apply()
 		add(square, held+gradients-square.Inputs)
 		add(apply, held-f.copies()+gradients-apply.Inputs)

@@ -239,6 +239,8 @@ type Update struct {
 	KLFirstTurn        float64 `json:"kl_first_turn,omitempty"`
 	EntropyCoefficient float64 `json:"entropy_coefficient"`
 	MicroBatch         int     `json:"micro_batch"`
+	// Shards is 0 where it is left out: then an optimizer step is one shard.
+	Shards int `json:"shards,omitempty"`
 	// Recompute is empty where it is left out; see [Train.WithSizes].
 	Recompute string `json:"recompute,omitempty"`
 }

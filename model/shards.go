@@ -1,0 +1,137 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// shards deals the micro-batches of an optimizer step to W shards: micro-batch i belongs to shard
+// i mod W. Shard s is computed by device s mod N in round ⌊s/N⌋, micro-batch by micro-batch in
+// their order. After a round the shards' sums are added to the total in the order of s. So a
+// total is the same left fold over shards, each a left fold over its micro-batches, whatever
+// N is. A shard without a token that is trained on is left out, never added as zeros.
+type shards struct {
+	of            int // W
+	devices       int // N
+	batches       int
+	round, column int // what comes next: micro-batch number column of each of the round's shards
+}
+
+// next are the micro-batches that come next, that of device k at k; empty after the last.
+func (c *shards) next() []int {
+	var out []int
+	for s := c.round * c.devices; s < min((c.round+1)*c.devices, c.of); s++ {
+		if i := c.column*c.of + s; i < c.batches {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// advance goes on to what follows; ended tells that a round has ended.
+func (c *shards) advance() (ended bool) {
+	if c.column++; len(c.next()) > 0 {
+		return false
+	}
+	c.round, c.column = c.round+1, 0
+	return true
+}
+
+// width is the number of devices that compute.
+func (c *shards) width() int { return min(c.devices, c.of, c.batches) }
+
+// addShard adds what device k has summed up to the total on the first device, tensor by tensor,
+// and frees it there. The caller holds run.
+func (p *Programs) addShard(total, shard *accumulated, k int) error {
+	if shard.grads == nil {
+		return nil
+	}
+	defer shard.free()
+	metrics, err := download[float32](shard.metrics, p.metricCount())
+	if err != nil {
+		return err
+	}
+	first := total.grads == nil
+	if first {
+		total.grads = make([]compute.Buffer, len(shard.grads))
+	}
+	for i := range shard.grads {
+		if err := p.addTensor(total, shard, k, i); err != nil {
+			return err
+		}
+	}
+	if !first {
+		before, err := download[float32](total.metrics, p.metricCount())
+		if err != nil {
+			return err
+		}
+		metrics = p.addMetrics(before, metrics)
+	}
+	return put(p.device, 0, &total.metrics, metrics, p.metricCount())
+}
+
+// addTensor adds tensor i of a shard's gradient to the total.
+func (p *Programs) addTensor(total, shard *accumulated, k, i int) error {
+	if k > 0 {
+		here, err := shard.grads[i].CopyToDevice(p.device.numbers[0])
+		if err != nil {
+			return err
+		}
+		free(shard.grads[i : i+1])
+		shard.grads[i] = here
+		p.device.ended.Add(1)
+	}
+	if total.grads[i] == nil {
+		total.grads[i], shard.grads[i] = shard.grads[i], nil
+		return nil
+	}
+	adds, err := p.group(kindAdd)
+	if err != nil {
+		return err
+	}
+	out, err := adds[i].call(total.grads[i], shard.grads[i])
+	if err != nil {
+		return err
+	}
+	total.grads[i] = out[0]
+	free(shard.grads[i : i+1])
+	return nil
+}
+
+// addMetrics adds the metrics of a shard to those of the shards before it, in float32.
+func (p *Programs) addMetrics(before, shard []float32) []float32 {
+	out := make([]float32, len(shard))
+	for i := range out {
+		if out[i] = before[i] + shard[i]; i == metricRatio && !p.c.ValueHead {
+			out[i] = max(before[i], shard[i])
+		}
+	}
+	return out
+}
+
+// buildAdd is the program that adds a tensor of a shard's gradient to the total, in the total's
+// memory.
+func buildAdd(t TensorShape) builder {
+	return func(in *inputs) []*graph.Node {
+		total := in.donated(0, dtypes.Float32, t.Shape...)
+		return []*graph.Node{graph.Add(total, in.next(dtypes.Float32, t.Shape...))}
+	}
+}
+
+// Shard cuts the step into so many shards, before its first micro-batch. One shard, as without a
+// call, is a left fold over the micro-batches. More need programs with Shapes.Sharded.
+func (g *Gradient[M]) Shard(shards int) error {
+	switch {
+	case shards < 1:
+		return fmt.Errorf("%w: %d shards", ErrInput, shards)
+	case g.added > 0:
+		return fmt.Errorf("%w: %d micro-batches were added before the step was cut into shards", ErrInput, g.added)
+	case shards > 1 && !g.p.sh.Sharded:
+		return fmt.Errorf("%w: %d shards, but the programs were prepared without Sharded", ErrInput, shards)
+	}
+	g.order.of = shards
+	return nil
+}
