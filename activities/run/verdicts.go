@@ -2,9 +2,9 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/envs"
@@ -170,10 +170,10 @@ func CheckFailed(v Verdicts, members int, share float64) error {
 	if float64(len(failed)) <= share*float64(asked) {
 		return nil
 	}
-	var named []error
+	var named []string
 	for _, f := range failed[:min(len(failed), shownBroken)] {
-		named = append(named, fmt.Errorf("group %d, member %d: %s", int(f.Row)/members, int(f.Row)%members, f.Message))
+		named = append(named, fmt.Sprintf("group %d, member %d: %s", int(f.Row)/members, int(f.Row)%members, f.Message))
 	}
-	return fmt.Errorf("the judge gave no verdict about %d of %d episodes, and its option failed_share is %v: %w: %w",
-		len(failed), asked, share, errors.Join(named...), activities.ErrEnvironment)
+	return fmt.Errorf("the judge gave no verdict about %d of %d episodes, and its option failed_share is %v: %s: %w",
+		len(failed), asked, share, strings.Join(named, "; "), activities.ErrEnvironment)
 }

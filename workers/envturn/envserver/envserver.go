@@ -1,5 +1,5 @@
 // Package envserver is a server of a foreign environment over Temporal for tests: the
-// activities of package standin's game, with its faults.
+// activities of package standin's game and of its judge, with its faults.
 package envserver
 
 import (
@@ -27,7 +27,7 @@ const floodBytes = 3 << 20
 func Start(c client.Client, environment, fault, marker string) (worker.Worker, error) {
 	s := standin.New(fault, marker)
 	w := worker.New(c, workflows.EnvQueue(environment), worker.Options{DisableWorkflowWorker: true})
-	for _, name := range []string{foreign.CallDescribe, foreign.CallPlay} {
+	for _, name := range []string{foreign.CallDescribe, foreign.CallPlay, foreign.CallScore} {
 		w.RegisterActivityWithOptions(func(_ context.Context, input json.RawMessage) (any, error) {
 			switch plays := name == foreign.CallPlay; {
 			case plays && fault == standin.Flood:
