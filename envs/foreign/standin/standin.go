@@ -1,4 +1,4 @@
-// Package standin is a server of package foreign's protocol for tests: the game of
+// Package standin is a server of package foreign's protocol for tests and measurements: the game of
 // docs/own/guess.py in Go, and servers with one fault each.
 package standin
 

@@ -1,5 +1,5 @@
-// Package envserver is a server of a foreign environment over Temporal for tests: the
-// activities of package standin's game and of its judge, with its faults.
+// Package envserver is a server of a foreign environment over Temporal for tests and measurements:
+// the activities of package standin's game and of its judge, with its faults.
 package envserver
 
 import (

@@ -24,6 +24,9 @@ func (r Report) Print(out io.Writer) error {
 	if r.Environments != nil {
 		printEnvironments(&b, *r.Environments)
 	}
+	if r.Foreign != nil {
+		printForeign(&b, r.Foreign)
+	}
 	if r.Algorithms != nil {
 		printAlgorithms(&b, *r.Algorithms)
 	}

@@ -34,6 +34,7 @@ type Report struct {
 	// figures.
 	Load         [2]string            `json:"load_average"`
 	Environments *environments.Speeds `json:"environments,omitempty"`
+	Foreign      []ForeignTurn        `json:"foreign_turns,omitempty"`
 	Algorithms   *Algorithms          `json:"algorithms,omitempty"`
 	Report       *ReportSpeed         `json:"report,omitempty"`
 	Speed        *speed.Speeds        `json:"speed,omitempty"`
@@ -203,10 +204,11 @@ func (s *benchmark) environments(ctx context.Context) error {
 	got, err := environments.Measure(ctx, environments.Options{
 		Models: models, Rounds: s.Rounds, Least: leastHere, LeastPython: leastPython, Python: python(),
 	}, s.say)
-	if err == nil {
-		s.r.Environments = &got
+	if err != nil {
+		return err
 	}
-	return err
+	s.r.Environments = &got
+	return s.foreign(ctx)
 }
 
 // leastAlgorithm is how long each host algorithm is measured at a time: one selection

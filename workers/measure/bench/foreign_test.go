@@ -1,0 +1,29 @@
+package bench
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/dev"
+)
+
+// A turn of a foreign environment is measured over both transports; how long it takes is not
+// tested.
+func TestForeignTurns(t *testing.T) {
+	s := &benchmark{servers: dev.Options{Ephemeral: true}, say: func(string) {}}
+	require.NoError(t, s.foreign(t.Context()))
+	require.Len(t, s.r.Foreign, 2)
+	var b strings.Builder
+	printForeign(&b, s.r.Foreign)
+	require.Contains(t, b.String(), "Temporal, in Go")
+	require.Positive(t, s.r.Foreign[1].Milliseconds)
+	if _, err := exec.LookPath(python()); err != nil {
+		require.Contains(t, b.String(), "not measured: no Python")
+		return
+	}
+	require.Positive(t, s.r.Foreign[0].Milliseconds)
+	t.Log(b.String())
+}
