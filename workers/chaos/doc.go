@@ -7,7 +7,8 @@
 // test that kills a server has its own stack. Package workers/faults says where a worker
 // dies. It disturbs the preset chaos, with turns of one action; chaos-turns, several
 // turns in two environments, of which no finished turn may be repeated; each method's
-// preset, made small, in a run that rolls back once; and a sweep.
+// preset, made small, in a run that rolls back once, on four virtual devices, one and two in
+// turns where the undisturbed run has one; and a sweep.
 //
 // The tests fail for wrong bytes on any machine. The tests also check how often work was
 // done, except if a living worker was taken for dead, as happens on a busy machine.

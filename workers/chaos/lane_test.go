@@ -45,6 +45,7 @@ type lane struct {
 	workers   int
 	processes []*process
 	flags     []string // of every worker
+	devices   []int    // how many virtual devices the workers have, in turns; nil leaves it to the program
 }
 
 type quiet struct{}

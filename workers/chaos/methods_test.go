@@ -112,7 +112,8 @@ func small(more map[string]any) map[string]any {
 			"warm_start": map[string]any{"steps": 60, "rows": 16, "learning_rate": 3e-3},
 		},
 		"rollout.groups": 4, "rollout.group_size": 4, "rollout.think": false, "update.micro_batch": 4,
-		"snapshot": map[string]any{"every": 2}, "evaluation": map[string]any{"every": 0},
+		"rollout.pass_rows": 4, // several passes, so that several devices share them
+		"snapshot":          map[string]any{"every": 2}, "evaluation": map[string]any{"every": 0},
 		"collapse": nervous(2),
 	}
 	maps.Copy(all, more)
@@ -205,6 +206,7 @@ var families = []*family{
 	}},
 	{name: "models", scale: onBandit, methods: []method{
 		{preset: "starpo-ppo", kills: withModel},
+		{preset: "chaos-devices", change: map[string]any{"update.minibatch": 12}, kills: []string{"Update#0/inside/1", "Update#2/inside/2"}, steps: 2},
 		{preset: "starpo-s", kills: withModel},
 		{preset: "starpo-grpo", kills: withModel},
 	}},
@@ -364,8 +366,8 @@ func TestChaosMethodsAll(t *testing.T) {
 }
 
 // TestChaosMethods runs every method's preset, small, undisturbed and with workers
-// being killed in and between its steps and while it goes back: the objects of both
-// branches are the same, byte for byte, and the first iteration of the new one,
+// being killed in and between its steps and while it goes back, which have four devices, one and
+// two in turns: the objects of both branches are the same, byte for byte, and the first iteration of the new one,
 // computed again, is too. With -full each method has another run that loses a worker
 // in each kind of step.
 func TestChaosMethods(t *testing.T) {
@@ -393,6 +395,7 @@ func TestChaosMethods(t *testing.T) {
 // disturb has each method's run lose workers, one run after the other.
 func (f *family) disturb(t *testing.T) {
 	l := f.disturbed(t)
+	l.devices = []int{4, 1, 2} // the undisturbed runs have one
 	var kills []string
 	for _, m := range f.methods {
 		f.learns(t, m)
@@ -420,6 +423,7 @@ func (f *family) disturb(t *testing.T) {
 // everywhere kills a worker in each kind of step of a method's run.
 func (f *family) everywhere(t *testing.T, m method) {
 	l := f.disturbed(t)
+	l.devices = []int{2, 4, 1}
 	stop := l.keep(everywhere...)
 	l.start(m.name(), f.spec(t, m))
 	l.completes(m.name())

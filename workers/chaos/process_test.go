@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,6 +61,9 @@ func (l *lane) worker(o workerOptions) *process {
 	}
 	arguments := append([]string{"worker", "--dev-dir", l.stack.Dir(), "--namespace", l.namespace,
 		"--s3-prefix", l.prefix, "--session-heartbeat", o.heartbeat}, slices.Concat(l.flags, o.flags)...)
+	if n := len(l.devices); n > 0 {
+		arguments = append(arguments, "--virtual-devices", strconv.Itoa(l.devices[(l.workers-1)%n]))
+	}
 	cmd := exec.Command(program, arguments...)
 	cmd.Env = append(slices.Clone(environment), faults.Env+"="+o.fault, faults.EnvDiverge+"="+o.diverge, faults.EnvBuild+"="+o.build)
 	if o.trace {

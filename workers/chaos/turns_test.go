@@ -122,6 +122,7 @@ func TestChaosTurnsKills(t *testing.T) {
 			t.Parallel()
 			want := r.scene.reference(t)
 			l := newLane(t, sharedStack(t)).withStarterOf(r.scene)
+			l.devices = []int{2}
 			var list []string
 			var struck []deed
 			for _, b := range r.blows {
