@@ -29,6 +29,7 @@ With --protocol file:PATH the file's templates are checked as at the start of a 
 		Example: `  reprise env prompts --env frozenlake
   reprise env prompts --env frozenlake --protocol ragen Down "Right || Right"
   reprise env prompts --env sokoban --protocol file:words.txt --seed 3 --max-new-tokens 100`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, replies []string) error {
 			worded, err := inWording(p, wording, maxNewTokens)
 			if err != nil {

@@ -20,7 +20,7 @@ import (
 
 // A run of adapters is exported as adapters, or as a whole model to whose weights they are added.
 func TestExportAdapters(t *testing.T) {
-	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
+	opened, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)
@@ -40,9 +40,7 @@ func TestExportAdapters(t *testing.T) {
 	export := func(o exportOptions) (string, error) {
 		var out, progress bytes.Buffer
 		o.run, o.dir = "run", filepath.Join(root, o.dir)
-		err := exportPolicy(t.Context(), s, o, func() (*model.Device, error) {
-			return model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
-		}, &out, &progress)
+		err := exportPolicy(t.Context(), s, o, func() (*model.Device, error) { return model.OpenDevice(model.DeviceOptions{}) }, &out, &progress)
 		return out.String(), err
 	}
 

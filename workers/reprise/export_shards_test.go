@@ -54,7 +54,7 @@ func TestExportOfASnapshotInShards(t *testing.T) {
 // twice puts a policy into a store, with its weights in one file and in four.
 func twice(t *testing.T, s store.Store) (whole, sharded map[string]store.Ref) {
 	t.Helper()
-	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
+	opened, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
 	defer opened.Close()
 	c := model.Config{
