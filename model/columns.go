@@ -36,8 +36,9 @@ func upTo(most int) func(float32) bool {
 
 // packed is a micro-batch in the layout that an update's programs read.
 type packed struct {
+	on  *Programs // of its width
 	ids []int32
-	// columns are [columns · MicroBatch · Sequence]. The numbers of the token at t+1 are
+	// columns are [columns · MicroBatch · width]. The numbers of the token at t+1 are
 	// stored at t, the position that predicts it.
 	columns []float32
 	tokens  int // that are trained on
@@ -50,7 +51,10 @@ func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) 
 	given, empty := 0, 0
 	for i, b := range batches {
 		x := packed{}
-		if x.ids, err = p.pack(b); err != nil {
+		if x.on, err = p.of(b); err == nil {
+			x.ids, err = x.on.pack(b)
+		}
+		if err != nil {
 			return nil, 0, fmt.Errorf("micro-batch %d: %w", i, err)
 		}
 		if err := b.checkRows(); err != nil {
@@ -100,10 +104,11 @@ func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) 
 		if given == 0 {
 			weights = means[i]
 		}
-		if out[i].columns, err = p.lay(b, weights, sum, own(b)); err != nil {
+		q := out[i].on
+		if out[i].columns, err = q.lay(b, weights, sum, own(b)); err != nil {
 			return nil, 0, fmt.Errorf("micro-batch %d: %w", i, err)
 		}
-		for _, w := range out[i].columns[:p.sh.MicroBatch*p.sh.Sequence] {
+		for _, w := range out[i].columns[:q.sh.MicroBatch*q.sh.Sequence] {
 			weighs = weighs || w != 0
 		}
 	}

@@ -8,9 +8,12 @@ import (
 )
 
 // MicroBatch holds rows for Score, Values and the updates. Slices are indexed
-// [row][token]. A row may be shorter than Shapes.Sequence, and a batch may have fewer
+// [row][token]. A row may be shorter than the width, and a batch may have fewer
 // rows than Shapes.MicroBatch: both are padded, which changes no row's bits.
 type MicroBatch struct {
+	// Width is that of the rows: Shapes.Sequence, which 0 stands for, or one of
+	// Shapes.Narrower. It decides the rows' bits.
+	Width int
 	// IDs are token ids, padded on the right with any id of the vocabulary.
 	IDs [][]int32
 	// Lengths are the numbers of tokens without padding; a row of length 0 is padding.

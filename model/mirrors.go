@@ -60,8 +60,10 @@ func (p *Programs) spread(s *State, n int) error {
 				return err
 			}
 		}
-		if err := p.mirrors.make(p.device, k, p.list()); err != nil {
-			return err
+		for _, q := range append([]*Programs{p}, p.narrower...) {
+			if err := q.mirrors.make(p.device, k, q.list()); err != nil {
+				return err
+			}
 		}
 		if err := p.mirrorsOf(s).make(p.device, k, own); err != nil {
 			return err

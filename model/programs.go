@@ -37,6 +37,9 @@ type Shapes struct {
 	MicroBatch int
 	// Sequence is the width of the rows of Score, Values and the updates, at least 2.
 	Sequence int
+	// Narrower are further widths that a micro-batch may have (MicroBatch.Width), at least 2, below
+	// Sequence and falling; 0 is none. Each has its own forward and backward program.
+	Narrower [2]int
 	// ComputeDtype is the dtype of activations and of the matrices that they are multiplied
 	// with, "float32" or "bfloat16"; empty is float32. In bfloat16 a state has a copy of its
 	// matrices for that. What is trained, moments, gradients, norms, biases, softmax and logits
@@ -106,8 +109,9 @@ type Programs struct {
 	net    network
 	progs  map[kind]group
 
-	k         int // the device that they run on
-	positions int // rows of the decoding's tables
+	narrower  []*Programs // with the programs of Shapes.Narrower alone
+	k         int         // the device that they run on
+	positions int         // rows of the decoding's tables
 	tableBuffers
 	mirrors mirrors // of the tables
 }
@@ -130,7 +134,22 @@ func (d *Device) Programs(c Config, legal []bool, sh Shapes) (*Programs, error) 
 	if err := checkShapes(c, legal, sh); err != nil {
 		return nil, err
 	}
-	return d.programsWith(c, legal, sh, defaultLimits)
+	p, err := d.programsWith(c, legal, sh, defaultLimits)
+	if err != nil {
+		return nil, err
+	}
+	for _, width := range sh.Narrower {
+		if width == 0 {
+			continue
+		}
+		q, err := d.programsWith(c, legal, sh.narrowed(width), defaultLimits)
+		if err != nil {
+			p.Free()
+			return nil, err
+		}
+		p.narrower = append(p.narrower, q)
+	}
+	return p, nil
 }
 
 func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Programs, error) {
@@ -254,7 +273,7 @@ func checkShapes(c Config, legal []bool, sh Shapes) error {
 	if sh.MicroBatch > 0 && sh.Sequence < 2 {
 		return bad("Sequence is %d, must be at least 2", sh.Sequence)
 	}
-	return nil
+	return sh.checkWidths(bad)
 }
 
 // shared returns the device's program for a key and creates it if needed. The caller
@@ -327,6 +346,15 @@ func (p *Programs) Compile(ctx context.Context, progress func(name string)) erro
 			return err
 		}
 	}
+	for _, q := range p.narrower {
+		if err := q.Compile(ctx, func(name string) {
+			if progress != nil {
+				progress(q.narrow(kind(name)))
+			}
+		}); err != nil {
+			return err
+		}
+	}
 	if p.onCPU() {
 		malloc.Trim() // the compiler's memory is hundreds of megabytes
 	}
@@ -345,7 +373,7 @@ func (p *Programs) Hashes() (map[string]string, error) {
 		}
 		out[string(k)] = h
 	}
-	return out, nil
+	return out, p.addNarrower(out)
 }
 
 // current returns a copy of the map of programs.
@@ -359,6 +387,9 @@ func (p *Programs) current() map[kind]group {
 // of the device uses. It waits for the running program. The programs cannot be called
 // afterwards; calling Free twice is fine.
 func (p *Programs) Free() {
+	for _, q := range p.narrower {
+		q.Free()
+	}
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
 	p.free()

@@ -13,7 +13,7 @@ import (
 // Score returns, at index t of each row, log p(ids[t] | ids[<t]) over the legal
 // vocabulary at the temperature, and the entropy in nats of the distribution that
 // ids[t] was drawn from. Both are 0 at t = 0 and from the row's length on. Rows are
-// Sequence long, in the batch's order.
+// as long as the micro-batch is wide, in the batch's order.
 //
 // Update computes its log-probs with the same program, so with the parameters that
 // scored a batch, every ratio is exactly 1.
@@ -27,7 +27,7 @@ func (p *Programs) Score(ctx context.Context, s *State, b MicroBatch, temperatur
 
 // Scores are what Score returns for a micro-batch.
 type Scores struct {
-	LogProbs, Entropies [][]float32 // [rows][Sequence]
+	LogProbs, Entropies [][]float32 // [rows][width]
 }
 
 // ScoreAll is Score for several micro-batches, which are dealt to the devices. The context is
@@ -54,10 +54,13 @@ func (p *Programs) scores(ctx context.Context, s *State, batches []MicroBatch, c
 	if err := p.checkRole(critic); err != nil {
 		return nil, err
 	}
-	ids := make([][]int32, len(batches))
+	on, ids := make([]*Programs, len(batches)), make([][]int32, len(batches))
 	for i, b := range batches {
 		var err error
-		if ids[i], err = p.pack(b); err != nil {
+		if on[i], err = p.of(b); err != nil {
+			return nil, err
+		}
+		if ids[i], err = on[i].pack(b); err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +78,8 @@ func (p *Programs) scores(ctx context.Context, s *State, batches []MicroBatch, c
 			return err
 		}
 		return try("forward", func() error {
-			f, err := p.at(k).forward(s, ids[i], temperature)
+			p := on[i].at(k)
+			f, err := p.forward(s, ids[i], temperature)
 			if err != nil {
 				return err
 			}

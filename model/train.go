@@ -89,7 +89,7 @@ func (g *Gradient[M]) Add(ctx context.Context, s *State) error {
 			if b.tokens == 0 {
 				return nil // adding zeros changes nothing
 			}
-			return try("train", func() error { return g.p.at(k).backward(s, b, g.how, &g.sums[k]) })
+			return try("train", func() error { return b.on.at(k).backward(s, b, g.how, &g.sums[k]) })
 		})
 	}
 	if err == nil && g.order.advance() {

@@ -265,7 +265,7 @@ func (e *Engine) criticFor(rc *run.Context, run activities.Run) (*model.Programs
 
 func criticKey(rc *run.Context, run activities.Run) programsKey {
 	s := rc.Shapes(rc.Training, 1)
-	return programsKey{base: run.Base.Digest, lora: rc.Config.LoRA, critic: true, shapes: model.Shapes{MicroBatch: s.MicroBatch, Sequence: s.Sequence, ComputeDtype: s.ComputeDtype, Keep: s.Keep, Sharded: s.Sharded}}
+	return programsKey{base: run.Base.Digest, lora: rc.Config.LoRA, critic: true, shapes: model.Shapes{MicroBatch: s.MicroBatch, Sequence: s.Sequence, Narrower: s.Narrower, ComputeDtype: s.ComputeDtype, Keep: s.Keep, Sharded: s.Sharded}}
 }
 
 func (e *Engine) prepared(key programsKey, rc *run.Context, run activities.Run) (*model.Programs, error) {

@@ -17,7 +17,7 @@ import (
 // function of the version, the batch and the settings, as the update is.
 type mismatch struct {
 	of      loss.Mismatch
-	stale   []int // rows
+	stale   []int // rows, as run.Context.Arrange gives them
 	done    bool  // the rows are corrected
 	weighed loss.Weighed
 }
@@ -44,11 +44,8 @@ func mismatchOf(m spec.Mismatch, rows []run.BatchRow, version int) (*mismatch, e
 func (u *update) scoreAgain(ctx context.Context, w *work, b *begunUpdate) error {
 	at := u.mismatch.stale[len(b.scored):]
 	at = at[:min(len(at), u.microBatch)]
-	rows := make([]run.BatchRow, len(at))
-	for i, of := range at {
-		rows[i] = u.rows[of]
-	}
-	batches, err := run.Minibatch(rows, u.microBatch, u.knobs, u.divisor)
+	rows := run.Picked(u.rows, at)
+	batches, err := run.Minibatch(rows, u.policy.Shapes(), u.knobs, u.divisor)
 	if err != nil {
 		return err
 	}
@@ -67,7 +64,9 @@ func (m *mismatch) correct(rows []run.BatchRow, scored [][]float32) error {
 		return nil
 	}
 	for i, at := range m.stale {
-		rows[at].Old = scored[i]
+		if at >= 0 {
+			rows[at].Old = scored[i]
+		}
 	}
 	var err error
 	if m.weighed, err = run.WeighRows(rows, m.of); err != nil {

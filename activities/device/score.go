@@ -119,18 +119,21 @@ func (w *work) scorer(ctx context.Context, s store.Store, of activities.Run, tem
 
 // score scores rows in micro-batches.
 func (w *work) score(ctx context.Context, s scorer, rows []run.Stretch, table []run.ScoreRow) error {
-	batches := w.MicroBatches(rows)
+	batches, places := w.ScoreBatches(rows)
 	scored, err := s.score(ctx, batches)
 	if err != nil {
 		return err
 	}
-	for i, batch := range batches {
-		first := i * len(batch.IDs)
-		of := rows[first:min(first+len(batch.IDs), len(rows))]
-		scored[i].appendTo(of, table)
-		for _, p := range of {
-			w.measured.Tokens += len(p.Ids)
+	laid := make([]int, len(rows)) // where a row was laid out
+	for at, place := range places {
+		if place >= 0 {
+			laid[place] = at
 		}
+	}
+	for i, p := range rows { // in their order, which the stretches of a trajectory need
+		b := len(batches[0].IDs)
+		scored[laid[i]/b].appendTo(&table[p.Of], p, laid[i]%b)
+		w.measured.Tokens += len(p.Ids)
 	}
 	return nil
 }
@@ -172,23 +175,20 @@ func (s scorer) score(ctx context.Context, batches []model.MicroBatch) ([]figure
 	return out, nil
 }
 
-// appendTo appends the figures of the sampled tokens of a micro-batch's stretches to the rows of
-// their trajectories.
-func (f figures) appendTo(of []run.Stretch, table []run.ScoreRow) {
-	for i, p := range of {
-		to := &table[p.Of]
-		for t, sampled := range p.Sampled {
-			if !sampled {
-				continue
-			}
-			to.LogProbs = append(to.LogProbs, f.LogProbs[i][t])
-			to.Entropies = append(to.Entropies, f.Entropies[i][t])
-			if f.reference != nil {
-				to.RefLogProbs = append(to.RefLogProbs, f.reference[i][t])
-			}
-			if f.values != nil {
-				to.Values = append(to.Values, f.values[i][t])
-			}
+// appendTo appends the figures of a stretch's sampled tokens, which are those of row i of the
+// micro-batch, to the row of its trajectory.
+func (f figures) appendTo(to *run.ScoreRow, p run.Stretch, i int) {
+	for t, sampled := range p.Sampled {
+		if !sampled {
+			continue
+		}
+		to.LogProbs = append(to.LogProbs, f.LogProbs[i][t])
+		to.Entropies = append(to.Entropies, f.Entropies[i][t])
+		if f.reference != nil {
+			to.RefLogProbs = append(to.RefLogProbs, f.reference[i][t])
+		}
+		if f.values != nil {
+			to.Values = append(to.Values, f.values[i][t])
 		}
 	}
 }

@@ -88,7 +88,7 @@ func (w *work) apply(ctx context.Context, s store.Store, in activities.UpdateInp
 // update is what an update is made of.
 type update struct {
 	rows       []run.BatchRow
-	steps      [][]int // the rows of each optimizer step, in the order that the address of the iteration draws
+	steps      [][]int // the rows of each optimizer step, which the address of the iteration draws, as run.Context.Arrange gives them
 	microBatch int     // rows
 	shards     int     // of an optimizer step
 	knobs      spec.Update
@@ -129,6 +129,12 @@ func (w *work) readUpdate(ctx context.Context, s store.Store, in activities.Upda
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
+	for i, of := range u.steps {
+		u.steps[i] = w.Arrange(u.rows, of)
+	}
+	if u.mismatch != nil {
+		u.mismatch.stale = w.Arrange(u.rows, u.mismatch.stale)
+	}
 	return u, nil
 }
 
@@ -151,14 +157,11 @@ func (u *update) microBatches() int {
 // minibatch lays the rows of an optimizer step out, for the critic or for the policy. Supervised
 // rows are the policy's alone.
 func (u *update) minibatch(step int, critic bool) ([]model.MicroBatch, error) {
-	rows := make([]run.BatchRow, len(u.steps[step]))
-	for i, at := range u.steps[step] {
-		rows[i] = u.rows[at]
-	}
+	rows := run.Picked(u.rows, u.steps[step])
 	if critic {
 		rows = run.CriticRows(rows)
 	}
-	batches, err := run.Minibatch(rows, u.microBatch, u.knobs, u.divisor)
+	batches, err := run.Minibatch(rows, u.policy.Shapes(), u.knobs, u.divisor)
 	if err == nil && !critic {
 		run.Imitate(batches, rows, u.microBatch, u.knobs.Supervised.Weight())
 	}

@@ -32,8 +32,7 @@ func SelectedOf(all []TrajectoryRow) []TrajectoryRow {
 	return rows
 }
 
-// MicroBatches lays stretches out as Score takes them: on the width of the run's longest
-// row.
+// MicroBatches lays stretches out on the width of the run's longest row; see ScoreBatches.
 func (rc *Context) MicroBatches(rows []Stretch) []model.MicroBatch {
 	return layOut(rows, rc.Train.Update.MicroBatch, rc.Shapes(rc.Training, 1).Sequence)
 }
@@ -97,13 +96,15 @@ func CriticRows(rows []BatchRow) []BatchRow {
 	return out
 }
 
-// Minibatch lays rows out in micro-batches of b, with the weights and bounds of an
-// optimizer step. Supervised rows have the weight 0 in it; see Imitate.
-func Minibatch(rows []BatchRow, b int, u spec.Update, divisor float64) ([]model.MicroBatch, error) {
-	width := len(rows[0].Ids)
+// Minibatch lays rows out in micro-batches, in their order (Arrange), with the weights and bounds
+// of an optimizer step. Supervised rows have the weight 0 in it; see Imitate.
+func Minibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor float64) ([]model.MicroBatch, error) {
+	b := sh.MicroBatch
 	var out []model.MicroBatch
 	for at := 0; at < len(rows); at += b {
+		width := widthOf(sh, int(rows[at].Length))
 		m := emptyMicroBatch(b, width)
+		m.Width = width
 		if len(u.ClipTurns) > 0 {
 			for range b {
 				m.ClipLow, m.ClipHigh = append(m.ClipLow, make([]float32, width)), append(m.ClipHigh, make([]float32, width))
@@ -124,7 +125,10 @@ func Minibatch(rows []BatchRow, b int, u spec.Update, divisor float64) ([]model.
 			}
 		}
 		for i, r := range rows[at:min(at+b, len(rows))] {
-			m.IDs[i], m.Lengths[i], m.RowWeights[i] = r.Ids, r.Length, 1
+			if r.Ids == nil {
+				continue
+			}
+			m.IDs[i], m.Lengths[i], m.RowWeights[i] = r.Ids[:width], r.Length, 1
 			if r.Supervised {
 				m.RowWeights[i] = 0
 			}
@@ -137,8 +141,8 @@ func Minibatch(rows []BatchRow, b int, u spec.Update, divisor float64) ([]model.
 			if m.Turns != nil {
 				m.Turns[i] = r.Turns
 			}
-			m.Mask[i], m.OldLogProbs[i], m.Advantages[i] = r.Mask, r.Old, r.Advantages
-			for t, turn := range r.Turns {
+			m.Mask[i], m.OldLogProbs[i], m.Advantages[i] = r.Mask[:width], r.Old, r.Advantages
+			for t, turn := range r.Turns[:width] {
 				if m.ClipLow != nil && r.Mask[t] {
 					c := u.Clip(int(turn))
 					m.ClipLow[i][t], m.ClipHigh[i][t] = float32(c.Low), float32(c.High)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/safetensors"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -141,7 +142,7 @@ func TestBatchOfACritic(t *testing.T) {
 	for i := range got {
 		got[i].Length = 3
 	}
-	laid, err := Minibatch(got, 2, spec.Update{Aggregation: "token_mean"}, 1)
+	laid, err := Minibatch(got, model.Shapes{MicroBatch: 2, Sequence: 3}, spec.Update{Aggregation: "token_mean"}, 1)
 	require.NoError(t, err)
 	require.Equal(t, got[2].Returns, laid[1].Returns[0])
 	require.Nil(t, laid[1].RefLogProbs[1], "padding")
@@ -192,7 +193,7 @@ func TestMinibatch(t *testing.T) {
 	}
 	rows[0].Mask, rows[1].Mask, rows[2].Mask = []bool{false, true, true}, []bool{false, false, true}, []bool{false, true, false}
 	u := spec.Update{Aggregation: "token_mean", ClipTurns: []spec.Clip{{Low: 0.1, High: 0.2}, {Low: 0.3, High: 0.4}}}
-	got, err := Minibatch(rows, 2, u, 0)
+	got, err := Minibatch(rows, model.Shapes{MicroBatch: 2, Sequence: 3}, u, 0)
 	require.NoError(t, err)
 	require.Len(t, got, 2)
 	require.Equal(t, []float32{1, 0}, got[1].RowWeights)
@@ -201,16 +202,16 @@ func TestMinibatch(t *testing.T) {
 	require.Equal(t, []float32{0, 0.1, 0.3}, got[0].ClipLow[0])
 	require.Equal(t, []float32{0, 0, 0.4}, got[0].ClipHigh[1], "turn 3 has the last bounds")
 	u = spec.Update{Aggregation: "seq_mean_token_sum"}
-	got, err = Minibatch(rows[:1], 2, u, 0)
+	got, err = Minibatch(rows[:1], model.Shapes{MicroBatch: 2, Sequence: 3}, u, 0)
 	require.NoError(t, err)
 	require.Equal(t, []float32{0, 1, 1}, got[0].Weights[0])
 	require.Nil(t, got[0].ClipLow)
 	// By turn: of two rows, the first has a token in each of two turns.
 	rows[0].Turns, rows[1].Turns = []int32{0, 1, 2}, []int32{0, 1, 1}
 	rows[1].Mask = []bool{false, true, true}
-	got, err = Minibatch(rows[:2], 2, spec.Update{Aggregation: "turn_mean"}, 0)
+	got, err = Minibatch(rows[:2], model.Shapes{MicroBatch: 2, Sequence: 3}, spec.Update{Aggregation: "turn_mean"}, 0)
 	require.NoError(t, err)
 	require.Equal(t, [][]float32{{0, 0.5, 0.5}, {0, 0.25, 0.25}}, got[0].Weights)
-	_, err = Minibatch(rows, 2, spec.Update{Aggregation: "none"}, 0)
+	_, err = Minibatch(rows, model.Shapes{MicroBatch: 2, Sequence: 3}, spec.Update{Aggregation: "none"}, 0)
 	require.ErrorIs(t, err, store.ErrInvalid)
 }

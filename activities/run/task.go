@@ -169,6 +169,7 @@ func (rc *Context) Task(r activities.Rollout) (*Task, error) {
 // the task alone; Score and Update run on the width of the run's longest row.
 func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 	width := rc.Training.Widths[len(rc.Training.Widths)-1] + rc.Training.MaxNewTokens
+	width = (width + scoreMargin - 1) / scoreMargin * scoreMargin
 	u := rc.Train.Update
 	return model.Shapes{
 		GenerateRows: min(rc.Train.Rollout.Pass(), s.Rows()),
@@ -176,7 +177,8 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 		PromptTokens: s.Widths[turn-1],
 		MaxNewTokens: s.MaxNewTokens,
 		ChunkTokens:  rc.Train.Rollout.ChunkTokens,
-		Sequence:     (width + scoreMargin - 1) / scoreMargin * scoreMargin,
+		Sequence:     width,
+		Narrower:     narrower(width, u.Widths),
 		ComputeDtype: rc.Train.Policy.ComputeDtype,
 		Keep:         u.Keeps(),
 		Sharded:      u.Shards > 1,

@@ -105,6 +105,7 @@ var bounds = map[string]string{
 	"update.entropy_coefficient":    "[0, 1]",
 	"update.micro_batch":            "[1, 1024]",
 	"update.shards":                 "[1, 64]",
+	"update.widths":                 "[1, 3]",
 	"selection.members":             "[1, 4096]",
 	"selection.least_advantage":     "(0, 1000]",
 	"update.stop_kl":                "(0, 1000]",

@@ -241,6 +241,8 @@ type Update struct {
 	MicroBatch         int     `json:"micro_batch"`
 	// Shards is 0 where it is left out: then an optimizer step is one shard.
 	Shards int `json:"shards,omitempty"`
+	// Widths is 0 where it is left out: then all micro-batches are as wide as the longest row.
+	Widths int `json:"widths,omitempty"`
 	// Recompute is empty where it is left out; see [Train.WithSizes].
 	Recompute string `json:"recompute,omitempty"`
 }
