@@ -38,6 +38,8 @@ type DeviceAlgorithms struct {
 	Tokens int `json:"tokens_a_row"`
 	// Selection compares an update on the kept rows with one on all rows.
 	Selection []Cost `json:"selection"`
+	// Widths compares Score and Update of rows of unequal lengths in several widths with those in one.
+	Widths []Cost `json:"widths"`
 	// Critic compares the critic's work with the policy's on the same rows.
 	Critic []Cost `json:"critic"`
 	// Losses compares an update with one option each with the plain clipped surrogate.
@@ -63,7 +65,7 @@ func MeasureDeviceAlgorithms(ctx context.Context, opened *model.Device, starter 
 		workloads func() ([]workload, error)
 		into      *[]Cost
 	}{
-		{"selection", u.selection, &out.Selection}, {"critic", u.criticBeside, &out.Critic}, {"losses", u.losses, &out.Losses},
+		{"selection", u.selection, &out.Selection}, {"widths", u.widths, &out.Widths}, {"critic", u.criticBeside, &out.Critic}, {"losses", u.losses, &out.Losses},
 	} {
 		say("measuring updates: " + part.what)
 		workloads, err := part.workloads()

@@ -114,6 +114,7 @@ func TestPrintAlgorithms(t *testing.T) {
 		Device: DeviceAlgorithms{
 			Parameters: 492_672, Layers: 2, Rows: 128, Kept: 32, Tokens: 128,
 			Selection: []Cost{{Name: "all", Seconds: 1.6}, {Name: "a quarter", Seconds: 0.4, Ratio: 0.2449, ProcessorRatio: 0.25}},
+			Widths:    []Cost{{Name: "one width", Seconds: 0.5}, {Name: "three widths", Seconds: 0.4, Ratio: 0.8, ProcessorRatio: 0.79}},
 			Critic:    []Cost{{Name: "policy", Seconds: 0.5}, {Name: "critic", Seconds: 0.45, Ratio: 0.9, ProcessorRatio: 0.88}},
 			Losses:    []Cost{{Name: "plain", Seconds: 0.4}, {Name: "k3", Seconds: 0.41, Ratio: 1.025, ProcessorRatio: 1.03}},
 		},

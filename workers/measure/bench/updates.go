@@ -127,6 +127,60 @@ func (u *updates) selection() ([]workload, error) {
 	}, nil
 }
 
+// widths scores rows of unequal lengths, even from an eighth of the width to all of it, and trains
+// on them: all in the width of the longest, and each in the least of two or three that it fits in.
+func (u *updates) widths() ([]workload, error) {
+	width := starterShape.Tokens
+	p, err := u.device.Programs(u.config, nil, model.Shapes{
+		MicroBatch: starterShape.MicroBatch, Sequence: width, Narrower: [2]int{width / 2, width / 4}, Keep: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	u.others = append(u.others, p)
+	laid := func(widths int) []model.MicroBatch {
+		var out []model.MicroBatch
+		open := map[int]int{} // micro-batches that are not full, by width
+		rows := algorithmGroups * starterShape.MicroBatch
+		for i := range rows {
+			length := width/8 + i*(width-width/8)/(rows-1)
+			own := width
+			for n := 1; n < widths && length <= width>>n; n++ {
+				own = width >> n
+			}
+			at, there := open[own]
+			if !there || len(out[at].IDs) == starterShape.MicroBatch {
+				at = len(out)
+				out, open[own] = append(out, model.MicroBatch{Width: own}), at
+			}
+			addRow(&out[at], u.all[i/starterShape.MicroBatch].IDs[i%starterShape.MicroBatch][:length])
+		}
+		return out
+	}
+	work := func(widths int) func(context.Context) error {
+		batches := laid(widths)
+		return both(func(ctx context.Context) error {
+			_, err := p.ScoreAll(ctx, u.policy, batches, 1)
+			return err
+		}, u.update(p, batches, nil))
+	}
+	return []workload{
+		{"Score and Update, unequal rows in one width", -1, work(1)},
+		{"in two widths", 0, work(2)},
+		{"in three widths", 0, work(3)},
+	}, nil
+}
+
+// addRow adds a row of ids to a micro-batch, with a loss on its second half.
+func addRow(to *model.MicroBatch, ids []int32) {
+	mask, old, advantages := make([]bool, len(ids)), make([]float32, len(ids)), make([]float32, len(ids))
+	for t := len(ids) / 2; t < len(ids); t++ {
+		mask[t], old[t], advantages[t] = true, -6, 1
+	}
+	to.IDs, to.Lengths, to.Mask = append(to.IDs, ids), append(to.Lengths, int32(len(ids))), append(to.Mask, mask)
+	to.OldLogProbs, to.Advantages = append(to.OldLogProbs, old), append(to.Advantages, advantages)
+}
+
 func (u *updates) criticBeside() ([]workload, error) {
 	return []workload{
 		{"policy: Score and Update", -1, both(u.score(u.kept), u.update(u.plain, u.kept, nil))},
