@@ -2,7 +2,8 @@
 // policy is compared with the old one (Ratio), how the distance from the reference is
 // estimated (KLEstimator), how much each token weighs (Weights, which turns every way
 // of averaging into one weighted sum) and which rows form a minibatch (Minibatches).
-// ExplainedVariance measures the critic. All of it gives the same bits on machines that
+// ExplainedVariance measures the critic. Preference and SoftCrossEntropy are the losses of reward
+// models, and BranchWeights those of trajectories that branch: nothing trains with them yet. All of it gives the same bits on machines that
 // fuse products with sums.
 //
 // The losses that train are computed on the device: policyLoss and valueLoss in package

@@ -1,0 +1,193 @@
+package credit
+
+import (
+	"fmt"
+	"math"
+)
+
+// HiPEROptions are the knobs of HiPER. Each is from 0 to 1.
+type HiPEROptions struct {
+	// Gamma discounts a turn (authors: 1), and a segment by its number of turns.
+	Gamma float64
+	// TurnLambda is λ of the turns inside a segment (1), SegmentLambda that of segments (0.95).
+	TurnLambda, SegmentLambda float64
+	// Bootstrap says that a trajectory that was cut continues with its last own value. Otherwise,
+	// and if it ended, nothing follows.
+	Bootstrap bool
+}
+
+// HiPERTurns are the turns of one trajectory: all slices are [turns].
+type HiPERTurns struct {
+	// Rewards are the turns', after shaping.
+	Rewards []float64
+	// Switch is true where the policy gave itself another subgoal. Turn 0 begins a segment
+	// in any case.
+	Switch []bool
+	// Low is the critic's value after the subgoal was written, Choice before the turn began,
+	// and High what the critic expects of a segment: it is read at first turns of segments.
+	Low, High, Choice []float64
+	// Ended is false if the trajectory was cut.
+	Ended bool
+}
+
+// HiPERAdvantages are the advantages of one trajectory. The targets of the critic are these plus
+// the values, each at its own place.
+type HiPERAdvantages struct {
+	// Segments are the first and the last turn of each.
+	Segments [][2]int
+	// Low, [turns], is for the tokens of actions; High, [segments], for those of the
+	// subgoal at a segment's first turn; Choice, [turns], for those that keep or switch.
+	Low, High, Choice []float64
+}
+
+// HiPER gives the parts of a turn advantages of their own: the choice to switch, the subgoal, and
+// the action (hierarchical advantage estimation, arXiv 2602.16165; JonP07/HiPER-agent,
+// core_hae.py). A segment is the turns from s to e under one subgoal, d of them, and x what follows
+// it: V^h of the next segment's first turn, or at the trajectory's end see Bootstrap. From the
+// last to the first,
+//
+//	δ_k = r_k + γ·V^l_{k+1} − V^l_k, with x for V^l_{e+1}
+//	A^l_k = δ_k + γ·λ_turn·A^l_{k+1}, with 0 for A^l_{e+1}
+//	A^h_s = Σ_k γ^{k−s}·r_k + γ^d·x − V^h_s + γ^d·λ_segment·A^h of the next segment
+//	A^c_k = G_k − V^c_k, G_k = r_k + γ·G_{k+1}, with x for G_{e+1}
+//
+// where a cut trajectory that bootstraps has V^l of its last turn as x for A^l, and V^h of its last
+// segment for the two others.
+//
+// The paper's advantage of a switch is (q − β)(V^h − V^l), β the probability of switching: the code
+// reads a third head of the critic, as here.
+//
+// Errors are of kind ErrRewards, ErrNotFinite (a value) or ErrInput.
+func HiPER(in HiPERTurns, o HiPEROptions) (HiPERAdvantages, error) {
+	if err := in.check(o); err != nil {
+		return HiPERAdvantages{}, err
+	}
+	turns := len(in.Rewards)
+	out := HiPERAdvantages{Low: make([]float64, turns), Choice: make([]float64, turns)}
+	for k := range turns {
+		if k == 0 || in.Switch[k] {
+			out.Segments = append(out.Segments, [2]int{k, k})
+		}
+		out.Segments[len(out.Segments)-1][1] = k
+	}
+	out.High = make([]float64, len(out.Segments))
+	after := 0.0 // the advantage of the next segment
+	for j := len(out.Segments) - 1; j >= 0; j-- {
+		s, e := out.Segments[j][0], out.Segments[j][1]
+		var low, high float64 // what follows the segment
+		switch {
+		case e+1 < turns:
+			low, high = in.High[e+1], in.High[e+1]
+		case !in.Ended && o.Bootstrap:
+			low, high = in.Low[e], in.High[s]
+		}
+		advantage, g, next := 0.0, high, low
+		for k := e; k >= s; k-- {
+			advantage = in.Rewards[k] + float64(o.Gamma*next) - in.Low[k] + float64(float64(o.Gamma*o.TurnLambda)*advantage)
+			out.Low[k], next = advantage, in.Low[k]
+			g = in.Rewards[k] + float64(o.Gamma*g)
+			out.Choice[k] = g - in.Choice[k]
+		}
+		// g is the segment's discounted rewards and what follows them.
+		after = g - in.High[s] + float64(float64(power(o.Gamma, e-s+1)*o.SegmentLambda)*after)
+		out.High[j] = after
+	}
+	return out, nil
+}
+
+func (in HiPERTurns) check(o HiPEROptions) error {
+	for _, k := range []struct {
+		name string
+		v    float64
+	}{{"Gamma", o.Gamma}, {"TurnLambda", o.TurnLambda}, {"SegmentLambda", o.SegmentLambda}} {
+		if err := checkUnit(k.name, k.v); err != nil {
+			return err
+		}
+	}
+	turns := len(in.Rewards)
+	if len(in.Switch) != turns || len(in.Low) != turns || len(in.High) != turns || len(in.Choice) != turns {
+		return fmt.Errorf("%w: %d rewards, %d switches, %d low, %d high and %d choice values", ErrInput, turns, len(in.Switch), len(in.Low), len(in.High), len(in.Choice))
+	}
+	if err := checkTurns([][]float64{in.Rewards}); err != nil {
+		return err
+	}
+	for k := range turns {
+		boundary := k == 0 || in.Switch[k]
+		if !finite(in.Low[k]) || !finite(in.Choice[k]) || boundary && !finite(in.High[k]) {
+			return fmt.Errorf("%w: the values of turn %d are %v (low), %v (high) and %v (choice)", ErrNotFinite, k, in.Low[k], in.High[k], in.Choice[k])
+		}
+	}
+	return nil
+}
+
+// hiperEpsilon is added to the deviation.
+const hiperEpsilon = 1e-8
+
+// HiPERScale gives one kind of HiPER's advantages mean 0 and deviation 1, over all turns of a batch
+// that carry it: (A − mean) / (std + 1e-8), with the deviation of a population. Advantages that are
+// equal become 0. The result has the order of advantages. Errors are of kind ErrNotFinite.
+func HiPERScale(advantages []float64) ([]float64, error) {
+	for i, a := range advantages {
+		if !finite(a) {
+			return nil, fmt.Errorf("%w: advantage %d is %v", ErrNotFinite, i, a)
+		}
+	}
+	n := float64(len(advantages))
+	mean, std := MeanStd(advantages)
+	std *= math.Sqrt((n - 1) / max(n, 1))
+	out := make([]float64, len(advantages))
+	for i, a := range advantages {
+		if a != mean {
+			out[i] = (a - mean) / (std + hiperEpsilon)
+		}
+	}
+	return out, nil
+}
+
+// HiPERShaping are what HiPER adds to rewards.
+type HiPERShaping struct {
+	// Keep is added to every turn that keeps its subgoal (authors, ALFWorld: −0.3).
+	Keep float64
+	// Shared says that Keep is instead multiplied by the trajectory's share of such turns, and
+	// divided among them (WebShop: −3.5).
+	Shared bool
+	// Changed is added where a turn keeps its subgoal and writes another (−0.3).
+	Changed float64
+	// Invalid is subtracted from a turn whose action is not valid (0.1).
+	Invalid float64
+}
+
+// HiPERShape shapes the rewards of one trajectory before HiPER reads them. All slices are
+// [turns]; keeps is true where the policy kept its subgoal, changed where what it wrote as subgoal
+// differs from the turn before, and invalid where the action was not valid. The first turn
+// keeps nothing. Errors are of kind ErrInput.
+func HiPERShape(rewards []float64, keeps, changed, invalid []bool, s HiPERShaping) ([]float64, error) {
+	turns := len(rewards)
+	if len(keeps) != turns || len(changed) != turns || len(invalid) != turns {
+		return nil, fmt.Errorf("%w: %d rewards, %d keeps, %d changes and %d invalid actions", ErrInput, turns, len(keeps), len(changed), len(invalid))
+	}
+	kept := 0
+	for k, keep := range keeps {
+		if keep && k > 0 {
+			kept++
+		}
+	}
+	each := s.Keep
+	if s.Shared && kept > 0 {
+		// Keep · (kept/turns) / kept
+		each = s.Keep / float64(turns)
+	}
+	out := append([]float64(nil), rewards...)
+	for k := range out {
+		if keeps[k] && k > 0 {
+			out[k] += each
+			if changed[k] {
+				out[k] += s.Changed
+			}
+		}
+		if invalid[k] {
+			out[k] -= s.Invalid
+		}
+	}
+	return out, nil
+}

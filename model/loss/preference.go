@@ -1,0 +1,70 @@
+package loss
+
+import (
+	"fmt"
+	"math"
+)
+
+// Pairs are the pairs of a success and a failure of one group, [winner, loser], in the order of
+// the winners, then of the losers (iStar, arXiv 2509.19199: all pairs; a comment in the
+// authors' code speaks of one to one).
+func Pairs(success []bool) [][2]int {
+	pairs := [][2]int{}
+	for winner, won := range success {
+		for loser, alsoWon := range success {
+			if won && !alsoWon {
+				pairs = append(pairs, [2]int{winner, loser})
+			}
+		}
+	}
+	return pairs
+}
+
+// Preference is the loss of a reward model over pairs, −log σ(q_winner − q_loser), as a mean
+// (DPO, arXiv 2305.18290, equation 7; iStar, arXiv 2509.19199). scores, [rows], are q: in iStar
+// the sum of a trajectory's step rewards (credit.StepRewards), and in its code their mean. Without
+// pairs it is 0. Errors are of kind ErrInput.
+func Preference(scores []float64, pairs [][2]int) (float64, error) {
+	var sum float64
+	for i, p := range pairs {
+		if min(p[0], p[1]) < 0 || max(p[0], p[1]) >= len(scores) {
+			return 0, fmt.Errorf("%w: pair %d is of rows %d and %d of %d", ErrInput, i, p[0], p[1], len(scores))
+		}
+		x := scores[p[1]] - scores[p[0]]
+		if !finite(x) {
+			return 0, fmt.Errorf("%w: the scores of pair %d are %v and %v", ErrInput, i, scores[p[0]], scores[p[1]])
+		}
+		sum += max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) // log(1 + e^x), without overflow
+	}
+	if len(pairs) == 0 {
+		return 0, nil
+	}
+	return sum / float64(len(pairs)), nil
+}
+
+// SoftCrossEntropy is the loss of a model of probabilities whose targets are probabilities too, as a
+// mean (AgentPRM, arXiv 2502.10325):
+//
+//	−[q·log p + (1 − q)·log(1 − p)]
+//
+// targets are q, predictions p: from 0 to 1, of equal lengths. It is infinite where p excludes what
+// q allows, and 0 without targets. Errors are of kind ErrInput.
+func SoftCrossEntropy(targets, predictions []float64) (float64, error) {
+	if len(targets) != len(predictions) {
+		return 0, fmt.Errorf("%w: %d targets, %d predictions", ErrInput, len(targets), len(predictions))
+	}
+	var sum float64
+	for i, q := range targets {
+		p := predictions[i]
+		if !(q >= 0 && q <= 1 && p >= 0 && p <= 1) {
+			return 0, fmt.Errorf("%w: target %d is %v and its prediction %v, must be from 0 to 1", ErrInput, i, q, p)
+		}
+		if q > 0 {
+			sum -= float64(q * math.Log(p))
+		}
+		if q < 1 {
+			sum -= float64((1 - q) * math.Log1p(-p))
+		}
+	}
+	return sum / float64(max(len(targets), 1)), nil
+}
