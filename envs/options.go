@@ -131,6 +131,21 @@ func orNearest(text, word string, known []string) string {
 	return text
 }
 
+// Texts declares a list of texts; an absent one is empty.
+func (o *Options) Texts(name string, into *[]string, doc string) {
+	declare(o, Option{Name: name, Type: "array", Doc: doc}, "an array of strings", into, nil, func(n strict.Node) ([]string, bool) {
+		texts := []string{}
+		for _, item := range n.Items() {
+			text, ok := item.Text()
+			if !ok {
+				return nil, false
+			}
+			texts = append(texts, text)
+		}
+		return texts, n.Kind() == strict.Array
+	})
+}
+
 // Object declares a JSON object, whose form is the environment's to check; an absent one is {}.
 func (o *Options) Object(name string, into *json.RawMessage, doc string) {
 	declare(o, Option{Name: name, Type: "object", Doc: doc}, "an object", into, json.RawMessage(`{}`), func(n strict.Node) (json.RawMessage, bool) {

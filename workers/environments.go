@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/host"
 	"github.com/reprise-rl/reprise/envs/foreign"
+	"github.com/reprise-rl/reprise/envs/foreign/openenv"
 	"github.com/reprise-rl/reprise/envs/foreign/stdio"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workers/envturn"
@@ -21,15 +22,16 @@ const maxEnvProcesses = 8
 // maxAnswer is longer than any time that a spec gives an environment.
 const maxAnswer = 2 * time.Hour
 
-// envProcess is a foreign environment that is a process.
-type envProcess struct {
+// served is a foreign environment that is a process, or one of OpenEnv's.
+type served struct {
 	name    string
-	command []string
+	command []string        // of a process
+	client  *openenv.Client // of OpenEnv's
 }
 
-// environments reads the foreign environments that the worker serves.
-func (o Options) environments() ([]envProcess, error) {
-	var out []envProcess
+// environments reads the foreign environments that the worker serves, besides those over Temporal.
+func (o Options) environments() ([]served, error) {
+	var out []served
 	seen := map[string]bool{}
 	for _, value := range o.EnvProcesses {
 		name, command, err := stdio.Named(value)
@@ -40,7 +42,23 @@ func (o Options) environments() ([]envProcess, error) {
 			return nil, fmt.Errorf("--env-process names the environment %q twice: each name has one command", name)
 		}
 		seen[name] = true
-		out = append(out, envProcess{name, command})
+		out = append(out, served{name: name, command: command})
+	}
+	for _, value := range o.EnvOpenEnv {
+		name, address, err := openenv.Named(value)
+		if err != nil {
+			return nil, fmt.Errorf("--env-openenv: %w", err)
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("--env-openenv names the environment %q, which has a way already: each name is served in one way", name)
+		}
+		seen[name] = true
+		// Callers bound each request by the spec's time; the client's own is beyond any of those.
+		client, err := openenv.New(openenv.Config{URL: address, Timeout: maxAnswer})
+		if err != nil {
+			return nil, fmt.Errorf("--env-openenv %s: %w", name, err)
+		}
+		out = append(out, served{name: name, client: client})
 	}
 	for _, name := range o.EnvTemporal {
 		if name == "" || seen[name] {
@@ -52,16 +70,25 @@ func (o Options) environments() ([]envProcess, error) {
 }
 
 // openEnvironments makes the pools of environments' processes, which start when they are asked,
-// and the ways over Temporal. stop ends the processes.
-func (o Options) openEnvironments(served []envProcess, overTemporal func(name string) foreign.Way) (ways map[string]foreign.Way, stop func(), err error) {
+// and the ways over Temporal and to OpenEnv. stop ends the processes.
+func (o Options) openEnvironments(all []served, overTemporal func(name string) foreign.Way) (ways map[string]foreign.Way, stop func(), err error) {
 	var pools []*stdio.Pool
 	stop = func() {
 		for _, pool := range pools {
 			pool.Close()
 		}
+		for _, e := range all {
+			if e.client != nil {
+				e.client.Close()
+			}
+		}
 	}
 	ways = map[string]foreign.Way{}
-	for _, e := range served {
+	for _, e := range all {
+		if e.client != nil {
+			ways[e.name] = foreign.Always(e.client.Call)
+			continue
+		}
 		// Callers bound each request by the spec's time; the pool's own is beyond any of those.
 		pool, err := stdio.Open(stdio.Config{Command: e.command, Processes: min(runtime.NumCPU(), maxEnvProcesses), Timeout: maxAnswer})
 		if err != nil {
@@ -78,8 +105,8 @@ func (o Options) openEnvironments(served []envProcess, overTemporal func(name st
 
 // AskAgain asks the foreign environments of a committed iteration again about everything that they
 // answered, and gives what they answer otherwise now, and how many answers were compared: of its
-// rollout and its evaluations. The environments are those of EnvProcesses and EnvTemporal, the
-// latter over Client. Nothing is written.
+// rollout and its evaluations. The environments are those of EnvProcesses, EnvOpenEnv and
+// EnvTemporal, the last over Client. Nothing is written.
 func AskAgain(ctx context.Context, s store.Store, o Options, runID string, number int) (drifts []host.Drift, compared int, err error) {
 	served, err := o.environments()
 	if err != nil {

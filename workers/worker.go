@@ -73,6 +73,8 @@ type Options struct {
 	// EnvTemporal are the names of the foreign environments that the host role serves through
 	// their own workers, which poll Temporal's queues reprise-env.NAME.
 	EnvTemporal []string
+	// EnvOpenEnv are the environments of OpenEnv's that the host role serves, each NAME=URL.
+	EnvOpenEnv []string
 	// MetricsListen, if set, is the host:port at which Prometheus reads this
 	// process's metrics: see telemetry.Listen.
 	MetricsListen string

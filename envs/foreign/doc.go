@@ -33,6 +33,6 @@
 // be checked is. Each refusal has a kind; see the errors of this package.
 //
 // Package stdio reaches a server that is a process, workers/envturn one that is a worker of
-// Temporal's. The protocol follows the common form of
+// Temporal's, and package openenv an environment of OpenEnv's, which it gives this form. The protocol follows the common form of
 // such interfaces (Gymnasium's reset and step) except that no call depends on an earlier one.
 package foreign

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/envs/foreign"
+	"github.com/reprise-rl/reprise/envs/foreign/openenv"
 	"github.com/reprise-rl/reprise/envs/foreign/stdio"
 	"github.com/reprise-rl/reprise/workers/envturn"
 	"github.com/reprise-rl/reprise/workers/stack"
@@ -24,6 +25,7 @@ const measuredTurns = 20
 type checkFlags struct {
 	processes []string
 	temporal  []string
+	openenv   []string
 	conn      stack.Connection
 	options   string
 	instances int
@@ -37,8 +39,8 @@ func envCheckCommand() *cobra.Command {
 		Use:   "check NAME",
 		Short: "check an environment of your own, in any language",
 		Long: `Starts two processes of an environment and plays in them, or plays in the workers that
-serve it over Temporal (start two of them). The check compares their
-answers: asked twice, in the other process, in reverse order, one by one, and replayed
+serve it over Temporal (start two of them), or in two sessions of OpenEnv's server. The check
+compares their answers: asked twice, in the other process, in reverse order, one by one, and replayed
 from the actions before each turn. It also checks bounds, illegal actions, that
 instances differ, and that no observation is wider than the widest one described. Last it
 measures a turn of 128 episodes, half of them in each process.
@@ -47,7 +49,8 @@ The processes get PATH, HOME and a few more of this program's environment variab
 PYTHONHASHSEED, which differs between the two. docs/own-environments.md has the protocol.`,
 		Example: `  reprise env check guess --env-process guess=./docs/own/guess.py
   reprise env check guess --env-process guess=./guess.py --options '{"most":20}'
-  reprise env check guess --env-temporal guess --address 127.0.0.1:7233`,
+  reprise env check guess --env-temporal guess --address 127.0.0.1:7233
+  reprise env check echo --env-openenv echo=ws://127.0.0.1:8000/ws --options '{"examples":["hello"],"widest":["hello"]}'`,
 		Args: one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.check(cmd.Context(), cmd.OutOrStdout(), args[0])
@@ -55,6 +58,7 @@ PYTHONHASHSEED, which differs between the two. docs/own-environments.md has the 
 	}
 	cmd.Flags().StringArrayVar(&f.processes, "env-process", nil, "`NAME=COMMAND` that starts an environment's process; may be repeated")
 	cmd.Flags().StringArrayVar(&f.temporal, "env-temporal", nil, "`NAME` of an environment whose workers poll Temporal's queue reprise-env.NAME; may be repeated")
+	cmd.Flags().StringArrayVar(&f.openenv, "env-openenv", nil, "`NAME=URL` of an environment of OpenEnv's; may be repeated")
 	f.conn.AddTemporalFlags(cmd.Flags())
 	cmd.Flags().StringVar(&f.options, "options", "", "its options, a JSON object")
 	cmd.Flags().IntVar(&f.instances, "instances", 16, fmt.Sprintf("how many instances are played, 1 to %d", foreign.MaxEpisodes))
@@ -92,9 +96,14 @@ func (f *checkFlags) check(ctx context.Context, out io.Writer, name string) erro
 // servers are two of the environment called name, and what ends them.
 func (f *checkFlags) servers(ctx context.Context, name string) (servers [2]*foreign.Server, end func(), err error) {
 	var calls [2]foreign.Call
-	if slices.Contains(f.temporal, name) {
+	address, err := f.address(name)
+	switch {
+	case err != nil:
+	case address != "":
+		calls, end, err = f.sessions(address)
+	case slices.Contains(f.temporal, name):
 		calls, end, err = f.workers(ctx, name)
-	} else {
+	default:
 		calls, end, err = f.started(name)
 	}
 	if err != nil {
@@ -142,6 +151,32 @@ func (f *checkFlags) workers(ctx context.Context, name string) (calls [2]foreign
 	return [2]foreign.Call{t.Fresh(name), t.Fresh(name)}, end, nil
 }
 
+// address is that of --env-openenv for name; "" if there is none.
+func (f *checkFlags) address(name string) (string, error) {
+	for _, value := range f.openenv {
+		named, address, err := openenv.Named(value)
+		if err != nil {
+			return "", fmt.Errorf("--env-openenv: %w", err)
+		}
+		if named == name {
+			return address, nil
+		}
+	}
+	return "", nil
+}
+
+// sessions are two clients of one server of OpenEnv's.
+func (f *checkFlags) sessions(address string) (calls [2]foreign.Call, end func(), err error) {
+	var clients [2]*openenv.Client
+	for i := range clients {
+		if clients[i], err = openenv.New(openenv.Config{URL: address, Timeout: f.timeout}); err != nil {
+			return calls, nil, fmt.Errorf("--env-openenv: %w", err)
+		}
+		calls[i] = clients[i].Call
+	}
+	return calls, func() { clients[0].Close(); clients[1].Close() }, nil
+}
+
 // command is the command of --env-process for name.
 func (f *checkFlags) command(name string) ([]string, error) {
 	for _, value := range f.processes {
@@ -153,7 +188,7 @@ func (f *checkFlags) command(name string) ([]string, error) {
 			return command, nil
 		}
 	}
-	return nil, fmt.Errorf("neither --env-process nor --env-temporal names environment %q: add --env-process %[1]s=COMMAND, or --env-temporal %[1]s if its workers serve it over Temporal", name)
+	return nil, fmt.Errorf("no flag names environment %q: add --env-process %[1]s=COMMAND, or --env-temporal %[1]s if its workers serve it over Temporal, or --env-openenv %[1]s=URL", name)
 }
 
 // print prints one finding.

@@ -46,6 +46,8 @@ func TestEnvCheck(t *testing.T) {
 		{[]string{"check", "guess", "--env-process", "guess=./nothing.py"}, "chmod +x"},
 		{[]string{"check", "guess", "--options", "{", "--env-process", "guess=" + standinScript(t, standin.None)}, "options are not JSON"},
 		{[]string{"check", "guess", "--instances", "0", "--env-process", "guess=" + standinScript(t, standin.None)}, "want 1 to 64"},
+		{[]string{"check", "guess", "--env-openenv", "guess"}, "want NAME=URL"},
+		{[]string{"check", "guess", "--env-openenv", "guess=http://host"}, "ws://127.0.0.1:8000/ws"},
 	} {
 		_, _, err := runEnv(t, "", c.args...)
 		require.ErrorContains(t, err, c.want, "%q", c.args)

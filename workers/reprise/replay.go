@@ -75,8 +75,8 @@ inputs, and compares every artifact and state with the recorded ones. Nothing is
 written. The policy is rebuilt from the newest snapshot before it and the recorded
 updates since.
 
-The answers of foreign environments are taken from the record. With --env-process or
---env-temporal the environments are also asked again, and every answer that they give
+The answers of foreign environments are taken from the record. With --env-process,
+--env-temporal or --env-openenv the environments are also asked again, and every answer that they give
 otherwise now is shown with its turn and episode.
 
 The exit status is 1 if anything differs, and 3 if this build lowers other programs
@@ -108,7 +108,7 @@ than the iteration was computed with: then it says which, and compares nothing.`
 			}
 			var drifts []host.Drift
 			compared := 0
-			if len(again.EnvProcesses)+len(again.EnvTemporal) > 0 {
+			if len(again.EnvProcesses)+len(again.EnvTemporal)+len(again.EnvOpenEnv) > 0 {
 				fmt.Fprintln(cmd.ErrOrStderr(), "asking the environments again")
 				if drifts, compared, err = askAgain(cmd.Context(), s, conn, again, args[0], iteration); err != nil {
 					return err
@@ -143,6 +143,7 @@ than the iteration was computed with: then it says which, and compares nothing.`
 	}
 	cmd.Flags().StringArrayVar(&again.EnvProcesses, "env-process", nil, "`NAME=COMMAND` of a foreign environment that is asked again; may be repeated")
 	cmd.Flags().StringArrayVar(&again.EnvTemporal, "env-temporal", nil, "`NAME` of a foreign environment that is asked again over Temporal's queue reprise-env.NAME; may be repeated")
+	cmd.Flags().StringArrayVar(&again.EnvOpenEnv, "env-openenv", nil, "`NAME=URL` of an environment of OpenEnv's that is asked again; may be repeated")
 	cmd.Flags().IntVar(&iteration, "iteration", -1, "the iteration, counted from 0")
 	stack.AddDeviceFlags(cmd.Flags(), &options, ", as the run's worker had them")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

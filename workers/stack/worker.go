@@ -21,6 +21,7 @@ func AddWorkerFlags(f *pflag.FlagSet, o *workers.Options, heartbeat time.Duratio
 	f.Float64Var(&o.HostRate, "host-rate", 0, "host activities that begin in a second (0: no limit)")
 	f.StringArrayVar(&o.EnvProcesses, "env-process", nil, "`NAME=COMMAND` that starts a process of a foreign environment, for the host role; may be repeated")
 	f.StringArrayVar(&o.EnvTemporal, "env-temporal", nil, "`NAME` of a foreign environment whose workers poll Temporal's queue reprise-env.NAME, for the host role; may be repeated")
+	f.StringArrayVar(&o.EnvOpenEnv, "env-openenv", nil, "`NAME=URL` of an environment of OpenEnv's, as echo=ws://127.0.0.1:8000/ws, for the host role; may be repeated")
 	f.IntVar(&o.ContinueAfter, "continue-as-new-after", 0, "iterations before a run continues as new (0: when the server suggests it)")
 	f.Float64Var(&o.PriceHour, "price-hour", 0, "price of an hour of the device, in your currency: runs sum it by device kind (0: not known)")
 	f.StringVar(&o.ModelCache, "model-cache", "", "folder for copies of base models above 8 MiB, of 64 GiB at most (default: reprise/models in the user's cache folder; none: no copies)")
