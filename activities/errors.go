@@ -21,16 +21,18 @@ const (
 	KindNotFound        = "NotFound"        // no such run or iteration
 	KindOutOfMemory     = "OutOfMemory"     // the device has too little memory for the step
 	KindEnvironment     = "Environment"     // a foreign environment cannot be used; the message says which, and why
-	KindCasesTooNarrow  = "CasesTooNarrow"  // an environment shows wider observations than its Cases
-	KindDeviceFailed    = "DeviceFailed"    // the device is gone, poisoned or stuck: its worker ends
-	KindDeviceTooSmall  = "DeviceTooSmall"  // the device has less memory than the run is made for
+	// KindEnvironmentBroke is a foreign environment that broke in more episodes than the spec allows.
+	KindEnvironmentBroke = "EnvironmentBroke"
+	KindCasesTooNarrow   = "CasesTooNarrow" // an environment shows wider observations than its Cases
+	KindDeviceFailed     = "DeviceFailed"   // the device is gone, poisoned or stuck: its worker ends
+	KindDeviceTooSmall   = "DeviceTooSmall" // the device has less memory than the run is made for
 )
 
 // NonRetryable are the kinds that no retry can fix.
 var NonRetryable = []string{
 	KindSpecInvalid, KindSpecDiffers, KindModelInvalid, KindDivergence, KindArtifactAltered,
 	KindArtifactMissing, KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining, KindInvalid, KindNotFound,
-	KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow, KindEnvironment,
+	KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow, KindEnvironment, KindEnvironmentBroke,
 }
 
 // Sentinel errors of this package; see the kinds of the same names.
@@ -46,6 +48,9 @@ var (
 	ErrDeviceFailed   = errors.New("device has failed")
 	ErrDeviceTooSmall = errors.New("device has too little memory for the run")
 	ErrEnvironment    = errors.New("the environment cannot be used")
+	// ErrEnvironmentBroke is a foreign environment that broke in too many episodes. Nothing of the turn is
+	// stored, so that a mended one is asked anew.
+	ErrEnvironmentBroke = errors.New("the environment has to be mended")
 	// ErrNotServed is a foreign environment that this worker does not serve; another one may.
 	ErrNotServed = errors.New("no environment of this name is served by this worker")
 )

@@ -110,6 +110,20 @@ func TestForeignEnvironment(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, drifts, "each is asked about under the chance that it was drawn with")
 	})
+	t.Run("mended", func(t *testing.T) {
+		s := store.NewMemory()
+		r := train.New(engine, s)
+		r.Host.Environments = map[string]foreign.Way{"guess": foreign.Always(standin.Call(standin.Broken))}
+		_, err := r.Train(ctx, "guess", guessSpec(0.05, spec.Drop, 40))
+		require.ErrorIs(t, err, activities.ErrEnvironmentBroke)
+		require.ErrorContains(t, err, "environment.broken_share is 0.05")
+		r.Host.Environments = map[string]foreign.Way{"guess": foreign.Always(standin.Call(standin.None))}
+		_, err = r.Train(ctx, "guess", guessSpec(0.05, spec.Drop, 40))
+		require.NoError(t, err)
+		head, err := store.Head(ctx, s, "guess")
+		require.NoError(t, err)
+		require.Equal(t, chain[1].Ref.Digest, head.Ref.Digest, "nothing of the broken turn was stored")
+	})
 	t.Run("broken", func(t *testing.T) {
 		_, s, chain := trained(standin.Broken, 1, spec.Drop, 1)
 		all := 0
@@ -270,11 +284,9 @@ func askAgain(t *testing.T, r *train.Runner, s store.Store, m *store.Manifest) {
 		wide := "Guess a number that is from one to nine, please."
 		return []byte(strings.NewReplacer("Guess.", wide, foreign.Begin("Guess."), foreign.Begin(wide)).Replace(string(out))), err
 	})
-	got, err = h.Ask(ctx, opening)
-	require.NoError(t, err)
-	rows, err := tables.Get[run.AnswerRow](ctx, over, got.Table)
-	require.NoError(t, err)
-	require.Contains(t, rows[0].Broken, "add it to widest")
+	_, err = h.Ask(ctx, opening)
+	require.ErrorIs(t, err, activities.ErrEnvironmentBroke)
+	require.ErrorContains(t, err, "add it to widest")
 }
 
 // The spec of a run has the environment's description, and says nothing of commands.

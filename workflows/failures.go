@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -90,11 +91,24 @@ func (t *train) failedTooOften(ctx workflow.Context, err error) *Failing {
 	return &of
 }
 
+// brokenEnvironment is the failure of a foreign environment that broke too often, if err is one; nil
+// otherwise.
+func brokenEnvironment(err error) *Failing {
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) || app.Type() != activities.KindEnvironmentBroke {
+		return nil
+	}
+	return &Failing{Step: "the environment broke too often", Count: 1, Kind: app.Type(), Error: shortenTo(app.Error(), maxFailure)}
+}
+
 // Text says how often the step has failed, and why the last time.
 func (of Failing) Text() string { return fmt.Sprintf("%s; the last error: %s", of.phase(), of.Error) }
 
 // phase says how often the step has failed.
 func (of Failing) phase() string {
+	if of.Kind == activities.KindEnvironmentBroke {
+		return of.Step
+	}
 	if of.OutOfMemory >= mostOutOfMemory {
 		return fmt.Sprintf("%s was out of memory %d times", of.Step, of.OutOfMemory)
 	}
@@ -108,6 +122,8 @@ func (of Failing) advice() string {
 		return "Free memory on the device, or serve its fingerprint by one that has more; `reprise validate` counts what the spec needs."
 	case activities.KindDeviceTooSmall:
 		return "Serve its fingerprint by a device with more memory, or fork the run (`from`) with a smaller limits.device_gb."
+	case activities.KindEnvironmentBroke:
+		return "Mend the environment or its server, without a change of its rules: nothing of the turn was stored, and it is asked again."
 	case kindTimedOut:
 		return "Use a faster device, or fork the run (`from`) with a larger limits.activity_seconds."
 	}

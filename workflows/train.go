@@ -181,6 +181,8 @@ func (t *train) run(ctx workflow.Context, input json.RawMessage, again bool) err
 			if err := t.awaitPrograms(ctx); err != nil {
 				return err
 			}
+		} else if of := brokenEnvironment(err); of != nil {
+			t.pauseBy(ctx, of)
 		} else if err != nil && !errors.Is(err, errLongHistory) && !errors.Is(err, errAdopts) {
 			return err
 		}

@@ -239,10 +239,10 @@ func TestErrors(t *testing.T) {
 }
 
 // NonRetryable ends an activity by its kind, whatever the error says of itself: all kinds
-// except the kind that a retry repairs.
+// except those that a retry repairs, and the one that pauses the run.
 func TestKindsEndRun(t *testing.T) {
 	for _, k := range activities.NonRetryable {
-		if k == activities.KindNotResident || k == activities.KindDraining {
+		if k == activities.KindNotResident || k == activities.KindDraining || k == activities.KindEnvironmentBroke {
 			continue
 		}
 		s := &stage{plan: testPlan(), base: true, errors: map[string][]error{"Step": {temporal.NewApplicationError("no", k)}}}

@@ -49,7 +49,8 @@ func (h *Host) Ask(ctx context.Context, in activities.AskInput) (_ activities.As
 		if err := h.ask(ctx, rc, task, asking); err != nil {
 			return nil, err
 		}
-		return asking.rows, nil
+		// What is stored counts for good: answers of an environment that has to be mended are not.
+		return asking.rows, asking.check(rc, task)
 	})
 	if err != nil {
 		return activities.AskResult{}, err
@@ -73,6 +74,8 @@ type questions struct {
 	// compared are the recorded answers, if the new ones are only compared with them; else nil.
 	compared []run.AnswerRow
 	turn     int
+	// before are the answers of the turns before.
+	before run.Answers
 	// place names the turn to the environment's transport: RUN/b0/iterations/000012/turn-3.ask.
 	place string
 }
@@ -130,6 +133,7 @@ func (h *Host) questions(ctx context.Context, rc *run.Context, task *run.Task, i
 		if answers, err = run.ReadAnswers(ctx, h.Store, in.Opening, before); err != nil {
 			return q, err
 		}
+		q.before = answers
 		if len(generated) != len(q.rows) || len(answers.Opening) != len(q.rows) {
 			return q, fmt.Errorf("%d samples and answers about %d episodes, want %d: %w", len(generated), len(answers.Opening), len(q.rows), store.ErrInvalid)
 		}
@@ -241,9 +245,24 @@ func (q questions) sameBeginnings() error {
 	return nil
 }
 
+// check is an error if more episodes broke than the spec allows, those of the turns before included.
+func (q questions) check(rc *run.Context, task *run.Task) error {
+	answers := q.before
+	if q.turn == 0 {
+		answers.Opening = q.rows
+	} else {
+		answers.Turns = append(answers.Turns[:len(answers.Turns):len(answers.Turns)], q.rows)
+	}
+	share, redrawn := rc.Train.Environment.BrokenShare, answers.Redrawn()
+	if task.Suite != nil {
+		share, redrawn = task.Suite.Environment.BrokenShare, 0
+	}
+	return run.CheckBroken(answers.Broken(), redrawn, len(q.rows), task.Members, share)
+}
+
 // notServed is the error of a worker that lacks an environment.
 func notServed(name string) error {
-	return fmt.Errorf("environment %q: %w: start it with --env-process %[1]s=COMMAND, or --env-temporal %[1]s if its workers serve it over Temporal", name, activities.ErrNotServed)
+	return fmt.Errorf("environment %q: %w: start it with --env-process %[1]s=COMMAND, or --env-temporal %[1]s if its workers serve it over Temporal, or --env-openenv %[1]s=URL", name, activities.ErrNotServed)
 }
 
 // askTries is how often an environment is asked that did not answer.

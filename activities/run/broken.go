@@ -57,7 +57,7 @@ func CheckBroken(broken []BrokenRow, redrawn, episodes, members int, share float
 		named = append(named, fmt.Sprintf("%d drawn again", redrawn))
 	}
 	return fmt.Errorf("the environment broke in %d of %d episodes, and environment.broken_share is %v: %s: %w",
-		len(broken)+redrawn, episodes, share, strings.Join(named, "; "), activities.ErrEnvironment)
+		len(broken)+redrawn, episodes, share, strings.Join(named, "; "), activities.ErrEnvironmentBroke)
 }
 
 // BrokenMetrics are the share of episodes whose environment broke, and the share that is left out,

@@ -53,6 +53,8 @@ func KindOf(err error) string {
 		return activities.KindCasesTooNarrow
 	case errors.Is(err, activities.ErrEnvironment):
 		return activities.KindEnvironment
+	case errors.Is(err, activities.ErrEnvironmentBroke):
+		return activities.KindEnvironmentBroke
 	case errors.Is(err, activities.ErrNotFound):
 		return activities.KindNotFound
 	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrBroken), errors.Is(err, store.ErrTooLarge),
