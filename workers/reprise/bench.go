@@ -29,9 +29,10 @@ it away:
               an update of all), a critic over the policy, each option of the loss
   report      the page of a synthetic run of 220 iterations with 28,160 trajectories
   speed       forward, training and decoding tokens a second of the starter policy and
-              of one of 42 M parameters; in turns with torch and transformers, if
-              $REPRISE_PYTHON or python3 has them (goals: 1.1 times and once their speed
-              forward and in training, where torch is held to AVX2)
+              of one of 42 M parameters, decoding with rows of equal and of unequal
+              lengths; in turns with torch and transformers, if $REPRISE_PYTHON or
+              python3 has them (goals beside torch held to AVX2: 1.1 times its speed
+              forward, once in training, and those of docs/benchmarks.md for decoding)
   tax         an iteration through Temporal and S3, over the same activities called
               directly in one process, in turns, split by step; goal: at most 1.10
   sweep       a sweep's trials, one after the other, over their own times and over the

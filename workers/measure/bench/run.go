@@ -240,8 +240,8 @@ func (s *benchmark) report(ctx context.Context) error {
 
 // The shapes that speeds are measured at. An optimizer step of the wide policy takes seconds.
 var (
-	starterShape = speed.Shape{Tokens: 128, MicroBatch: 16, MicroBatches: 4, Rows: 64, NewTokens: 64}
-	wideShape    = speed.Shape{Tokens: 128, MicroBatch: 4, MicroBatches: 2, Rows: 16, NewTokens: 32}
+	starterShape = speed.Shape{Tokens: 128, MicroBatch: 16, MicroBatches: 4, Rows: 64, NewTokens: 64, BlockRows: 256}
+	wideShape    = speed.Shape{Tokens: 128, MicroBatch: 4, MicroBatches: 2, Rows: 16, NewTokens: 32, BlockRows: 64}
 )
 
 // leastWork is how long each kind of work is repeated in a turn.
@@ -250,8 +250,8 @@ const leastWork = 300 * time.Millisecond
 func (s *benchmark) speed(ctx context.Context) error {
 	return s.onDevice(func(d *model.Device) error {
 		got, err := speed.Measure(ctx, d, []speed.Subject{
-			{Name: "starter", Config: device.StarterConfig(s.starter), Shape: starterShape, Turns: s.Repeats, Least: leastWork},
-			{Name: "wide", Config: speed.Wide(), Shape: wideShape, Turns: s.Rounds, Least: leastWork},
+			{Name: "starter", Config: device.StarterConfig(s.starter), Shape: starterShape, Turns: s.Repeats, Least: leastWork, DecodingGoal: 2},
+			{Name: "wide", Config: speed.Wide(), Shape: wideShape, Turns: s.Rounds, Least: leastWork, DecodingGoal: 1.2},
 		}, python(), s.say)
 		if err == nil {
 			s.r.Speed = &got

@@ -56,6 +56,11 @@ type Model struct {
 	Training Figure `json:"training"`
 	// Decoding is sampling, the prefill included; new tokens are counted alone.
 	Decoding Figure `json:"decoding"`
+	// Unequal is the same for rows of unequal lengths. Spread is the longest over the mean.
+	Unequal Figure  `json:"unequal"`
+	Spread  float64 `json:"spread"`
+	// DecodingGoal is the subject's.
+	DecodingGoal float64 `json:"decoding_goal"`
 	// Fingerprint is the seconds of a state's fingerprint, Compile of compiling all programs.
 	Fingerprint float64 `json:"fingerprint_seconds"`
 	Compile     float64 `json:"compile_seconds"`
@@ -91,6 +96,9 @@ type Subject struct {
 	// turn; 0 is once.
 	Turns int
 	Least time.Duration
+	// DecodingGoal is the least speed of sampling relative to transformers at the same
+	// instruction set, where all rows are equally long.
+	DecodingGoal float64
 }
 
 // Wide is the architecture of 42 M parameters that is measured beside the starter.
@@ -122,7 +130,7 @@ func Measure(ctx context.Context, d *model.Device, subjects []Subject, python st
 }
 
 func measure(ctx context.Context, d *model.Device, c *clock, of Subject, python *Python, say func(string)) (Model, error) {
-	out := Model{Name: of.Name, Parameters: of.Config.Parameters(), Shape: of.Shape}
+	out := Model{Name: of.Name, Parameters: of.Config.Parameters(), Shape: of.Shape, DecodingGoal: of.DecodingGoal}
 	say(fmt.Sprintf("%s, %.2f M parameters: compiling", of.Name, float64(out.Parameters)/1e6))
 	s, err := newSubject(ctx, d, c, of)
 	if err != nil {
@@ -159,6 +167,8 @@ func measure(ctx context.Context, d *model.Device, c *clock, of Subject, python 
 	out.Forward = figure(times, forward, tokens)
 	out.Training = figure(times, training, tokens*float64(of.Shape.MicroBatches))
 	out.Decoding = figure(times, decoding, float64(of.Shape.Rows*of.Shape.NewTokens))
+	out.Unequal = figure(times, unequal, float64(sum(s.lengths)))
+	out.Spread = spread(s.lengths)
 	out.Fingerprint = statistics.MedianOf(times, func(t turn) float64 { return t.fingerprint })
 	out.Apply = statistics.MedianOf(times, func(t turn) float64 { return t.apply })
 	return out, nil
@@ -169,10 +179,11 @@ const (
 	forward = iota
 	training
 	decoding
+	unequal // decoding, with rows of unequal lengths
 	kinds
 )
 
-var kindNames = [kinds]string{"forward", "training", "decoding"}
+var kindNames = [kinds]string{"forward", "training", "decoding", "unequal"}
 
 // timing is the mean of the repetitions of a work in a turn, in seconds.
 type timing struct{ seconds, processor float64 }

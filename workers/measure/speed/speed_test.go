@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,7 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/model"
 )
 
-var tinyShape = Shape{Tokens: 8, MicroBatch: 2, MicroBatches: 3, Rows: 5, NewTokens: 3}
+var tinyShape = Shape{Tokens: 8, MicroBatch: 2, MicroBatches: 3, Rows: 5, NewTokens: 3, BlockRows: 12}
 
 func tiny(name string) Subject {
 	return Subject{Name: name, Turns: 2, Shape: tinyShape, Config: model.Config{
@@ -39,9 +40,10 @@ func measured(t *testing.T, python string, subjects ...Subject) Speeds {
 	require.Len(t, got.Models, len(subjects))
 	for _, m := range got.Models {
 		require.Equal(t, m.Parameters, tiny("").Config.Parameters())
-		for _, figure := range []Figure{m.Forward, m.Training, m.Decoding} {
+		for _, figure := range []Figure{m.Forward, m.Training, m.Decoding, m.Unequal} {
 			require.Positive(t, figure.PerSecond)
 		}
+		require.Greater(t, m.Spread, 1.0)
 		require.Positive(t, m.Fingerprint)
 		require.Positive(t, m.Compile)
 		require.Positive(t, m.Apply)
@@ -94,7 +96,9 @@ func TestMeasureBesideTorch(t *testing.T) {
 	if python == "" {
 		python = "python3"
 	}
-	if out, err := exec.Command(python, "-c", "import torch, transformers").CombinedOutput(); err != nil {
+	look := exec.Command(python, "-c", "import torch, transformers")
+	look.Env = append(os.Environ(), safePath)
+	if out, err := look.CombinedOutput(); err != nil {
 		t.Skipf("%s has no torch and transformers (name another with REPRISE_PYTHON): %v\n%s", python, err, out)
 	}
 	got := measured(t, python, tiny("alone"))
@@ -102,7 +106,7 @@ func TestMeasureBesideTorch(t *testing.T) {
 	require.NotEmpty(t, got.Python.Torch)
 	require.NotEmpty(t, got.Python.Capability)
 	for _, m := range got.Models {
-		for _, figure := range []Figure{m.Forward, m.Training, m.Decoding} {
+		for _, figure := range []Figure{m.Forward, m.Training, m.Decoding, m.Unequal} {
 			for _, beside := range []Beside{figure.Torch, figure.TorchAVX2} {
 				require.Positive(t, beside.PerSecond)
 				require.Positive(t, beside.Ratio)
@@ -122,6 +126,20 @@ func TestFigure(t *testing.T) {
 	}
 	turns := []turn{at(1, 2, 0), at(2, 8, 0), at(4, 4, 0)}
 	require.Equal(t, Figure{PerSecond: 50, Torch: Beside{PerSecond: 25, Ratio: 2, ProcessorRatio: 1}}, figure(turns, training, 100))
+}
+
+// The lengths of a block are spread evenly, and sampling reports a row of another length.
+func TestUnequalLengths(t *testing.T) {
+	shape := Shape{NewTokens: 64, BlockRows: 4096}
+	lengths := shape.lengths()
+	require.Equal(t, 8, slices.Min(lengths))
+	require.Equal(t, 64, slices.Max(lengths))
+	require.InDelta(t, 64.0/36, spread(lengths), 0.03)
+	require.Equal(t, lengths, shape.lengths())
+	require.Equal(t, 1.5, spread([]int{1, 2, 3}))
+
+	require.NoError(t, checkLengths([][]int32{{7}, {7, 0}}, []int{1, 2}))
+	require.EqualError(t, checkLengths([][]int32{{7}, {7, 0}}, []int{1, 3}), "row 1 has 2 tokens, 3 were to be sampled")
 }
 
 func TestRowsAhead(t *testing.T) {

@@ -22,6 +22,8 @@ type Shape struct {
 	// Rows are sampled at once, NewTokens of each.
 	Rows      int `json:"rows"`
 	NewTokens int `json:"new_tokens"`
+	// BlockRows are sampled, Rows at once, up to NewTokens of each.
+	BlockRows int `json:"block_rows"`
 }
 
 // Optimizer is AdamW as presets have it.
@@ -38,6 +40,8 @@ type subject struct {
 	clock    *clock
 	batches  []model.MicroBatch
 	generate model.GenerateInput
+	block    model.GenerateInput // rows of unequal lengths
+	lengths  []int               // of the rows of block
 	settings model.Settings
 	compiled float64 // seconds
 	loss     float64 // of the first optimizer step
@@ -63,8 +67,10 @@ func newSubject(ctx context.Context, d *model.Device, c *clock, of Subject) (_ *
 		u := make([]float32, shape.NewTokens)
 		draw.Address{Purpose: draw.Sample, Member: int64(row)}.Uniforms(u)
 		s.generate.Uniforms = append(s.generate.Uniforms, u)
-		s.generate.Prompts = append(s.generate.Prompts, s.batches[row/shape.MicroBatch%shape.MicroBatches].IDs[row%shape.MicroBatch])
+		s.generate.Prompts = append(s.generate.Prompts, s.prompt(row))
 	}
+	s.lengths = shape.lengths()
+	s.block = s.unequal(s.lengths)
 	s.programs, err = d.Programs(config, nil, model.Shapes{
 		GenerateRows: shape.Rows, PromptTokens: shape.Tokens, MaxNewTokens: shape.NewTokens, MicroBatch: shape.MicroBatch, Sequence: shape.Tokens,
 		Keep: true, // as runs of these sizes do: see spec.Train.WithSizes
@@ -90,6 +96,12 @@ func (s *subject) free() {
 	}
 }
 
+// prompt is the prompt of a row that is sampled: a row of the micro-batches.
+func (s *subject) prompt(row int) []int32 {
+	rows := s.Shape.MicroBatch
+	return s.batches[row/rows%s.Shape.MicroBatches].IDs[row%rows]
+}
+
 // Rows is a micro-batch of drawn ids, with the loss on each row's second half.
 func Rows(c model.Config, shape Shape, number int) model.MicroBatch {
 	var b model.MicroBatch
@@ -113,7 +125,7 @@ func Rows(c model.Config, shape Shape, number int) model.MicroBatch {
 
 // here repeats a kind of work of the programs.
 func (s *subject) here(ctx context.Context, kind int) (timing, error) {
-	run := [kinds]func(context.Context) error{s.score, s.update, s.sample}[kind]
+	run := [kinds]func(context.Context) error{s.score, s.update, s.sample, s.sampleUnequal}[kind]
 	processor, err := processorTime()
 	if err != nil {
 		return timing{}, err
@@ -155,6 +167,14 @@ func (s *subject) update(ctx context.Context) error {
 func (s *subject) sample(ctx context.Context) error {
 	_, err := s.programs.Generate(ctx, s.state, s.generate)
 	return err
+}
+
+func (s *subject) sampleUnequal(ctx context.Context) error {
+	out, err := s.programs.Generate(ctx, s.state, s.block)
+	if err != nil {
+		return err
+	}
+	return checkLengths(out.Tokens, s.lengths)
 }
 
 // processorTime is the processor time of this process so far. Linux only.

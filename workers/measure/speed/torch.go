@@ -28,12 +28,17 @@ const torchPatience = 3 * time.Minute
 // avx2 holds torch to the instruction set of the code that XLA generates on a CPU.
 var avx2 = []string{"ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2", "MKL_ENABLE_INSTRUCTIONS=AVX2"}
 
+// safePath keeps Python from importing files of the working directory, such as torch.py here.
+const safePath = "PYTHONSAFEPATH=1"
+
 // torchWork is work.json.
 type torchWork struct {
 	Threads   int            `json:"threads"`
 	Batches   []torchBatch   `json:"batches"`
 	Prompts   [][]int32      `json:"prompts"`
 	NewTokens int            `json:"new_tokens"`
+	Block     [][]int32      `json:"block"` // prompts of rows of unequal lengths
+	Lengths   []int          `json:"lengths"`
 	Optimizer torchOptimizer `json:"optimizer"`
 }
 
@@ -69,6 +74,7 @@ func writeTorch(dir string, s *subject) error {
 	}
 	w := torchWork{
 		Threads: runtime.NumCPU(), Prompts: s.generate.Prompts, NewTokens: s.Shape.NewTokens,
+		Block: s.block.Prompts, Lengths: s.lengths,
 		Optimizer: torchOptimizer{
 			Rate: s.settings.LearningRate, Beta1: s.settings.Beta1, Beta2: s.settings.Beta2, Epsilon: s.settings.AdamEpsilon,
 			MaxNorm: s.settings.MaxGradNorm, ClipLow: s.settings.ClipLow, ClipHigh: s.settings.ClipHigh,
@@ -136,7 +142,7 @@ type torchAnswer struct {
 func startTorch(ctx context.Context, path, dir string, environment []string) (*torch, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &torch{cmd: exec.CommandContext(ctx, path, "-c", torchScript, dir), cancel: cancel}
-	t.cmd.Env = append(os.Environ(), environment...)
+	t.cmd.Env = append(append(os.Environ(), safePath), environment...)
 	t.cmd.Stderr = &t.stderr
 	t.cmd.WaitDelay = time.Second
 	in, err := t.cmd.StdinPipe()

@@ -26,6 +26,7 @@ for b in batches:
     b["next"] = b["ids"].roll(-1, 1)  # the last position has no target: its mask is 0
 tokens = sum(float(b["mask"].sum()) for b in batches)
 prompts = torch.tensor(work["prompts"])
+block, lengths = torch.tensor(work["block"]), torch.tensor(work["lengths"])
 o = work["optimizer"]
 optimizer = torch.optim.AdamW(model.parameters(), lr=o["rate"], betas=(o["beta1"], o["beta2"]), eps=o["epsilon"],
                               weight_decay=0.0, fused=True)
@@ -63,13 +64,37 @@ def training():
     return total
 
 
-def decoding():
-    """Sampling."""
+def sample(prompts, longest, **more):
     n = work["new_tokens"]
     with torch.inference_mode():
         out = model.generate(prompts, attention_mask=torch.ones_like(prompts), do_sample=True, temperature=1.0, top_k=0,
-                             top_p=1.0, min_new_tokens=n, max_new_tokens=n, pad_token_id=0)
-    assert out.shape[1] == prompts.shape[1] + n, out.shape
+                             top_p=1.0, min_new_tokens=n, max_new_tokens=n, pad_token_id=0, **more)
+    assert out.shape[1] == prompts.shape[1] + longest, out.shape
+
+
+def decoding():
+    """Sampling."""
+    sample(prompts, work["new_tokens"])
+    return 0.0
+
+
+class Ends(transformers.StoppingCriteria):
+    """Each row ends at its length. A batch ends with its last row."""
+
+    def __init__(self, prompt, lengths):
+        self.ends = prompt + lengths
+
+    def __call__(self, input_ids, scores, **kwargs):
+        return input_ids.shape[1] >= self.ends
+
+
+def unequal():
+    """Sampling rows of unequal lengths, as many at once as decoding samples."""
+    rows = len(prompts)
+    for i in range(0, len(block), rows):
+        ends = lengths[i:i + rows]
+        criteria = transformers.StoppingCriteriaList([Ends(block.shape[1], ends)])
+        sample(block[i:i + rows], int(ends.max()), stopping_criteria=criteria)
     return 0.0
 
 
@@ -80,7 +105,7 @@ def answer(value):
 answer({"python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__,
         "capability": torch.backends.cpu.get_cpu_capability()})
 for line in sys.stdin:
-    run = {"forward": forward, "training": training, "decoding": decoding}[line.strip()]
+    run = {"forward": forward, "training": training, "decoding": decoding, "unequal": unequal}[line.strip()]
     begin, processor = time.perf_counter(), time.process_time()
     result = run()
     answer({"seconds": time.perf_counter() - begin, "processor": time.process_time() - processor, "result": result})
