@@ -12,10 +12,14 @@ import (
 const MaxStops = 8
 
 // prefillRows is the number of rows of one prefill, a divisor of GenerateRows: a wide
-// batch is prefilled in chunks of rows.
+// batch is prefilled in chunks of rows, and a block as its slots become free.
 func (p *Programs) prefillRows() int {
 	rows := p.sh.GenerateRows
-	for n := rows; n > 1; n-- {
+	most := rows
+	if p.sh.BlockRows > 0 {
+		most = rows / blockSeats
+	}
+	for n := most; n > 1; n-- {
 		if rows%n == 0 && n*p.sh.PromptTokens <= p.net.limits.prefill {
 			return n
 		}
@@ -233,10 +237,9 @@ func (p *Programs) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
 		params[i] = v["weight"+strconv.Itoa(i)]
 	}
 	weights := c.weights(params)
-	step := v["step"]
-	slot := graph.Add(step, whole(int32(width)))
-	before := graph.Sub(v["length"], whole(1)) // prompt tokens already in the cache
-	position := graph.Reshape(graph.Add(before, step), rows, 1)
+	at := p.stepPlaces(g, v)
+	slot, before := at.slot, graph.Sub(v["length"], whole(1)) // prompt tokens already in the cache
+	position := graph.Reshape(graph.Add(before, at.step), rows, 1)
 	cos := graph.Reshape(graph.Gather(v["cos"], position), rows, 1, c.HeadDim/2)
 	sin := graph.Reshape(graph.Gather(v["sin"], position), rows, 1, c.HeadDim/2)
 
@@ -245,9 +248,7 @@ func (p *Programs) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
 	place := graph.Iota(g, span, 1)
 	seen := graph.LogicalOr(
 		graph.LessThan(place, graph.BroadcastToShape(graph.Reshape(before, rows, 1), span)),
-		graph.LogicalAnd(
-			graph.GreaterOrEqual(place, whole(int32(width))),
-			graph.LessOrEqual(place, slot)))
+		graph.LogicalAnd(graph.GreaterOrEqual(place, whole(int32(width))), at.own(place)))
 	seen = graph.Reshape(seen, rows, 1, 1, p.positions)
 
 	x := p.net.embed(weights.embedding, v["token"])
@@ -267,23 +268,57 @@ func (p *Programs) decodeStep(g *graph.Graph, v map[string]*graph.Node) {
 	}
 	hd := head{t: p.net, weight: weights.head, legal: v["legal"], inverse: v["inverse"]}
 	logits := hd.logits(p.net.norm(x, weights.norm))
-	u := graph.Reshape(graph.DynamicSlice(v["uniforms"], []*graph.Node{whole(0), step}, []int{rows, 1}), rows)
-	token, logProb := sample(logits, u, v["greedy"])
+	token, logProb := sample(logits, at.take(v["uniforms"]), v["greedy"])
 
 	alive := graph.GreaterThan(v["alive"], whole(0))
 	token = graph.Where(alive, token, whole(0))
 	logProb = graph.Where(alive, logProb, graph.Const(g, float32(0)))
-	at := []*graph.Node{whole(0), step}
-	v["tokens"] = graph.DynamicUpdateSlice(v["tokens"], graph.Reshape(token, rows, 1), at)
-	v["logprobs"] = graph.DynamicUpdateSlice(v["logprobs"], graph.Reshape(logProb, rows, 1), at)
+	v["tokens"], v["logprobs"] = at.put(v["tokens"], token), at.put(v["logprobs"], logProb)
 	v["count"] = graph.Add(v["count"], v["alive"])
 	stops := shapes.Make(dtypes.Int32, rows, MaxStops)
 	isStop := graph.Equal(
 		graph.BroadcastToShape(graph.Reshape(token, rows, 1), stops),
 		graph.BroadcastToShape(graph.Reshape(v["stop"], 1, MaxStops), stops))
 	ended := graph.ReduceMax(graph.ConvertDType(isStop, dtypes.Int32), -1)
-	v["alive"] = graph.Mul(v["alive"], graph.Sub(whole(1), ended))
+	v["alive"] = at.living(graph.Mul(v["alive"], graph.Sub(whole(1), ended)))
 	v["any"] = graph.ReduceSum(v["alive"])
 	v["token"] = token
-	v["step"] = graph.Add(step, whole(1))
+	v["step"] = graph.Add(v["step"], whole(1))
+}
+
+// places is where a step of decoding reads and writes.
+type places struct {
+	slot *graph.Node // of the caches, scalar
+	step *graph.Node // of the rows: scalar, or [R]
+	// own marks the places of the caches, [R, positions], at which a row's new tokens are.
+	own func(place *graph.Node) *graph.Node
+	// take and put read and write the column of the step, [R], of [R, N].
+	take func(of *graph.Node) *graph.Node
+	put  func(of, values *graph.Node) *graph.Node
+	// living are the rows that the next step has, of those that no stop has ended.
+	living func(alive *graph.Node) *graph.Node
+}
+
+// stepPlaces are the places of a step: in a pass, all rows are at the same step.
+func (p *Programs) stepPlaces(g *graph.Graph, v map[string]*graph.Node) places {
+	if p.sh.BlockRows > 0 {
+		return p.blockPlaces(g, v)
+	}
+	rows, step := p.sh.GenerateRows, v["step"]
+	slot := graph.Add(step, graph.Const(g, int32(p.sh.PromptTokens)))
+	var column []*graph.Node // that both results are put in
+	return places{
+		slot: slot, step: step,
+		own: func(place *graph.Node) *graph.Node { return graph.LessOrEqual(place, slot) },
+		take: func(of *graph.Node) *graph.Node {
+			return graph.Reshape(graph.DynamicSlice(of, []*graph.Node{graph.Const(g, int32(0)), step}, []int{rows, 1}), rows)
+		},
+		put: func(of, values *graph.Node) *graph.Node {
+			if column == nil {
+				column = []*graph.Node{graph.Const(g, int32(0)), step}
+			}
+			return graph.DynamicUpdateSlice(of, graph.Reshape(values, rows, 1), column)
+		},
+		living: func(alive *graph.Node) *graph.Node { return alive },
+	}
 }

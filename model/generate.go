@@ -9,7 +9,8 @@ import (
 )
 
 // GenerateInput is the input of Generate. If there are more rows than
-// Shapes.GenerateRows, they are processed in passes of that many.
+// Shapes.GenerateRows, they are processed in passes of that many, or in blocks of
+// Shapes.BlockRows.
 type GenerateInput struct {
 	// Prompts are the rows' token ids, not padded, each 1 to PromptTokens long.
 	Prompts [][]int32
@@ -41,9 +42,10 @@ type GenerateOutput struct {
 	Truncated []bool
 }
 
-// Generate continues the prompts. Passes are dealt to the devices. A row's bits depend on its own
-// prompt, its uniforms, the shapes, the state and its place in its pass, not on other rows or on
-// how many devices there are. The
+// Generate continues the prompts. Passes, or blocks, are dealt to the devices. A row's bits depend on
+// its own prompt, its uniforms, the shapes, the state and its place in its pass, not on other rows or on
+// how many devices there are. In a block they depend on the step at which it got its slot, too, and so
+// on the rows of its block, but on no other. The
 // context is checked between programs, so at most Shapes.ChunkTokens steps apart; a running
 // program is not interrupted.
 func (p *Programs) Generate(ctx context.Context, s *State, in GenerateInput) (GenerateOutput, error) {
@@ -57,14 +59,16 @@ func (p *Programs) Generate(ctx context.Context, s *State, in GenerateInput) (Ge
 	}
 	n := len(in.Prompts)
 	out := GenerateOutput{Tokens: make([][]int32, n), LogProbs: make([][]float32, n), Truncated: make([]bool, n)}
-	passes := (n + p.sh.GenerateRows - 1) / p.sh.GenerateRows
+	rows, do := p.sh.GenerateRows, (*Programs).pass
+	if p.sh.BlockRows > 0 {
+		rows, do = p.sh.BlockRows, (*Programs).block
+	}
+	passes := (n + rows - 1) / rows
 	if err := p.spread(s, passes); err != nil {
 		return GenerateOutput{}, fmt.Errorf("generate: %w", err)
 	}
 	if err := p.device.deal(passes, func(k, i int) error {
-		from := i * p.sh.GenerateRows
-		to := min(from+p.sh.GenerateRows, n)
-		return try("generate", func() error { return p.at(k).pass(ctx, s, in, from, to, out) })
+		return try("generate", func() error { return do(p.at(k), ctx, s, in, i*rows, min((i+1)*rows, n), out) })
 	}); err != nil {
 		return GenerateOutput{}, err
 	}
@@ -76,7 +80,10 @@ func (p *Programs) checkGenerate(in *GenerateInput) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
 	}
 	decode := kindDecode
-	if p.sh.ChunkTokens > 0 {
+	switch {
+	case p.sh.BlockRows > 0:
+		decode = kindDecodeBlock
+	case p.sh.ChunkTokens > 0:
 		decode = kindDecodeChunk
 	}
 	if _, err := p.program(decode); err != nil {

@@ -23,15 +23,19 @@ var ErrInput = errors.New("bad input")
 // the row, never on the other rows. If a field is 0, the programs that need it are not
 // prepared, and calling them is an ErrInput.
 type Shapes struct {
-	// GenerateRows is the rows of a generation pass.
+	// GenerateRows is the rows of a generation pass, or the slots in which the rows of a block
+	// are generated.
 	GenerateRows int
+	// BlockRows is the rows of a block: a slot whose row has ended is given to the next row of
+	// the block. 0 is passes of GenerateRows, whose slots stay empty when their rows have ended.
+	BlockRows int
 	// PromptTokens is the maximum number of tokens of a prompt.
 	PromptTokens int
 	// MaxNewTokens is the maximum number of tokens sampled for a prompt.
 	MaxNewTokens int
 	// ChunkTokens is how many tokens of a row one execution samples at most; 0 is all
 	// MaxNewTokens. It bounds the time in which a device cannot be interrupted, and changes
-	// no bit.
+	// no bit of a pass.
 	ChunkTokens int
 	// MicroBatch is the rows of Score, Values and the updates.
 	MicroBatch int
@@ -63,6 +67,9 @@ const (
 	kindDecode      kind = "decode"
 	kindDecodeRoom  kind = "decode-room"
 	kindDecodeChunk kind = "decode-chunk"
+	kindBlockRoom   kind = "block-room"
+	kindBlockSeat   kind = "block-seat"
+	kindDecodeBlock kind = "decode-block"
 	kindForward     kind = "forward"
 	kindBackward    kind = "backward"
 	kindSquare      kind = "square"
@@ -94,7 +101,7 @@ type programKey struct {
 	dtype               dtypes.DType
 	rows, tokens, fresh int
 	limits              limits
-	keep                bool
+	keep, block         bool
 	loss                LossOptions
 }
 
@@ -206,8 +213,13 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 	}
 	if sh.GenerateRows > 0 && sh.MaxNewTokens > 0 {
 		key := programKey{dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: l}
+		key.block = sh.BlockRows > 0
 		add(kindPrefill, key, p.buildPrefill)
-		if sh.ChunkTokens > 0 {
+		if sh.BlockRows > 0 {
+			add(kindBlockRoom, key, p.buildBlockRoom)
+			add(kindBlockSeat, key, p.buildBlockSeat)
+			add(kindDecodeBlock, key, p.buildDecodeBlock)
+		} else if sh.ChunkTokens > 0 {
 			add(kindDecodeRoom, key, p.buildDecodeRoom)
 			add(kindDecodeChunk, key, p.buildDecodeChunk)
 		} else {
@@ -261,7 +273,7 @@ func checkShapes(c Config, legal []bool, sh Shapes) error {
 	for _, x := range []struct {
 		name string
 		n    int
-	}{{"GenerateRows", sh.GenerateRows}, {"PromptTokens", sh.PromptTokens}, {"MaxNewTokens", sh.MaxNewTokens}, {"ChunkTokens", sh.ChunkTokens},
+	}{{"GenerateRows", sh.GenerateRows}, {"BlockRows", sh.BlockRows}, {"PromptTokens", sh.PromptTokens}, {"MaxNewTokens", sh.MaxNewTokens}, {"ChunkTokens", sh.ChunkTokens},
 		{"MicroBatch", sh.MicroBatch}, {"Sequence", sh.Sequence}} {
 		if x.n < 0 || x.n > most {
 			return bad("%s is %d, must be from 0 to %d", x.name, x.n, most)

@@ -37,7 +37,7 @@ func (r *testRun) moveTo(t *testing.T, e *Engine) {
 }
 
 // A run has the same bytes on one, two and four devices, and where their number changes between
-// iterations: all weights trained, and adapters in shards and widths, with a critic and a reference. A worker with another
+// iterations: all weights trained, sampled in blocks, and adapters in shards and widths, with a critic and a reference. A worker with another
 // number of devices applies the updates before again.
 func TestDevices(t *testing.T) {
 	engines := enginesOf(t, 1, 2, 4)
@@ -48,7 +48,7 @@ func TestDevices(t *testing.T) {
 		`environment.name="` + walkName + `"`, "rollout.turns=2", "rollout.group_size=4", "rollout.pass_rows=2", "evaluation.every=0",
 	}
 	for name, document := range map[string]json.RawMessage{
-		"full":   tinySpec(t, append(edits, `credit.algorithm="gae"`, `update.kl_in="loss"`, "update.kl_coefficient=0.1", "update.micro_batch=2")...),
+		"full":   tinySpec(t, append(edits, `credit.algorithm="gae"`, `update.kl_in="loss"`, "update.kl_coefficient=0.1", "update.micro_batch=2", "rollout.block_rows=4")...),
 		"shards": adapted(t, append(edits, "update.micro_batch=1", "update.shards=3", "update.widths=3", "update.minibatch=5", "limits.update_rows=3")...),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -173,6 +173,7 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 	u := rc.Train.Update
 	return model.Shapes{
 		GenerateRows: min(rc.Train.Rollout.Pass(), s.Rows()),
+		BlockRows:    rc.Train.Rollout.BlockRows,
 		MicroBatch:   u.MicroBatch,
 		PromptTokens: s.Widths[turn-1],
 		MaxNewTokens: s.MaxNewTokens,

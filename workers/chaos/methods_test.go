@@ -280,6 +280,11 @@ var families = []*family{
 		{preset: "blockwise", kills: inUpdate},
 		{preset: "turn-returns", kills: withModel},
 	}},
+	// Rows that get slots as others end, and rows of several widths.
+	{name: "blocks", scale: onLake, full: true, methods: []method{
+		{preset: "gigpo", run: "gigpo-blocks", change: map[string]any{"rollout.pass_rows": 2, "rollout.block_rows": 4, "update.widths": 3}, kills: []string{"Generate#2/inside/1", "Update#0/inside/1"}},
+		{preset: "turn-gae", run: "turn-gae-blocks", change: map[string]any{"rollout.pass_rows": 2, "rollout.block_rows": 8, "update.widths": 2}, kills: withModel},
+	}},
 	// Prompts in other words than ours, and in a user's own.
 	{name: "wordings", scale: onLake, full: true, methods: []method{
 		{preset: "gigpo", run: "gigpo-ragen", change: map[string]any{"rollout.protocol": "ragen"}, kills: inUpdate},

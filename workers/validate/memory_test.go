@@ -3,6 +3,7 @@ package validate
 import (
 	"flag"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -46,7 +47,7 @@ func TestMemoryIsWhatXLASays(t *testing.T) {
 		{"42 M, bfloat16", small, 128, 64, 0, 4, "bfloat16", "grpo", "always", true, 0},
 		{"42 M, bfloat16, kept", small, 128, 64, 0, 4, "bfloat16", "grpo", "never", false, 0},
 		{"42 M, adapters", small, 128, 64, 16, 4, "float32", "gae", "always", true, 16},
-		{"42 M, adapters, kept", small, 128, 64, 16, 4, "float32", "gae", "never", false, 16},
+		{"42 M, adapters, kept, in blocks and shards", small, 128, 64, 16, 4, "float32", "gae", "never", false, 16},
 		{"42 M, adapters of rank 64, long rows", small, 512, 512, 0, 2, "float32", "grpo", "always", true, 64},
 		{"42 M, adapters of rank 64, long rows, kept", small, 512, 512, 0, 2, "float32", "grpo", "never", true, 64},
 		{"42 M, adapters, bfloat16", small, 128, 64, 0, 4, "bfloat16", "grpo", "always", true, 16},
@@ -62,22 +63,24 @@ func TestMemoryIsWhatXLASays(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
+			blocks := strings.HasSuffix(c.name, "in blocks and shards")
 			document := fmt.Sprintf(`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab","compute_dtype":%q%s},
-				"rollout":{"groups":4,"group_size":4,"turns":1,"prompt_tokens":[%d],"max_new_tokens":%d%s},"update":{"micro_batch":%d,"recompute":%q},
+				"rollout":{"groups":4,"group_size":4,"turns":1,"prompt_tokens":[%d],"max_new_tokens":%d%s%s},"update":{"micro_batch":%d,"recompute":%q%s},
 				"credit":{"algorithm":%q},"evaluation":{"every":0}}`,
-				c.dtype, map[bool]string{true: fmt.Sprintf(`,"lora":{"rank":%d}`, c.rank)}[c.rank > 0], c.prompt, c.fresh, map[bool]string{true: fmt.Sprintf(`,"chunk_tokens":%d`, c.chunk)}[c.chunk > 0], c.micro, c.recompute, c.credit)
+				c.dtype, map[bool]string{true: fmt.Sprintf(`,"lora":{"rank":%d}`, c.rank)}[c.rank > 0], c.prompt, c.fresh, map[bool]string{true: fmt.Sprintf(`,"chunk_tokens":%d`, c.chunk)}[c.chunk > 0],
+				map[bool]string{true: `,"pass_rows":16,"block_rows":32`}[blocks], c.micro, c.recompute, map[bool]string{true: `,"shards":2`}[blocks], c.credit)
 			train, err := spec.Decode([]byte(document), run.Known())
 			require.NoError(t, err)
 			if c.rank > 0 {
 				c.config.LoRA = model.LoRA{Rank: c.rank, Alpha: 64, Targets: model.AllLinear}
 			}
 			shapes := model.Shapes{
-				GenerateRows: 16, PromptTokens: c.prompt, MaxNewTokens: c.fresh, ChunkTokens: c.chunk,
-				MicroBatch: c.micro, Sequence: c.prompt + c.fresh, ComputeDtype: c.dtype, Keep: train.Update.Keeps(),
+				GenerateRows: 16, BlockRows: train.Rollout.BlockRows, PromptTokens: c.prompt, MaxNewTokens: c.fresh, ChunkTokens: c.chunk,
+				MicroBatch: c.micro, Sequence: c.prompt + c.fresh, ComputeDtype: c.dtype, Keep: train.Update.Keeps(), Sharded: blocks,
 			}
 			said := statistics(t, device, c.config, shapes)
 			if train.Credit.Critic() {
-				critic := model.Shapes{MicroBatch: shapes.MicroBatch, Sequence: shapes.Sequence, ComputeDtype: c.dtype, Keep: shapes.Keep}
+				critic := model.Shapes{MicroBatch: shapes.MicroBatch, Sequence: shapes.Sequence, ComputeDtype: c.dtype, Keep: shapes.Keep, Sharded: blocks}
 				for name, m := range statistics(t, device, c.config.Critic(), critic) {
 					said[name] = m
 				}

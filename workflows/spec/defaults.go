@@ -179,6 +179,8 @@ var rules = []*rule{
 
 	{path: "rollout.pass_rows", typ: typeInteger, span: between(1, 4096), source: fromOurs,
 		doc: "Rows that a device generates for at once, in a rollout and in an evaluation. It is the unit of memory and of bits: another number gives another run. Default: 64, or the half, the quarter and so on that `limits.device_gb` has room for, which the start of the run writes down."},
+	{path: "rollout.block_rows", typ: typeInteger, span: between(2, 65536), source: fromOurs,
+		doc: "Rows of a block, which are generated in the slots of a pass (`rollout.pass_rows`): a slot whose row has ended, or is not played any more, is given to the next row of the block. So a turn takes about as long as its mean length asks, not its longest. Blocks are what is dealt to devices. It decides bits. Left out: passes, whose slots stay empty when their rows have ended."},
 	{path: "rollout.chunk_tokens", typ: typeInteger, span: between(1, 32768), source: fromOurs,
 		doc: fmt.Sprintf("Tokens of a row that a device samples without a break. Nothing can interrupt a device meanwhile; between two chunks a step that was cancelled, or whose worker must stop, ends. It changes no result, but the programs. Leave it out: the start of a run writes %d down for a pretrained model that samples more in a turn; a starter samples a turn without a break.", loadedChunk)},
 

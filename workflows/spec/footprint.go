@@ -183,9 +183,16 @@ func (f footprint) logits(tokens int64) (bytes int64, several bool) {
 	return float32Bytes * at * f.vocabulary, at < tokens
 }
 
+// blockSeats is how many prefills fill all slots of a block, at most.
+const blockSeats = 8
+
 // prefillRows is the number of rows of one prefill, a divisor of the rows of a pass.
-func prefillRows(rows, width int64) int64 {
-	for n := rows; n > 1; n-- {
+func (r Rollout) prefillRows(rows, width int64) int64 {
+	most := rows
+	if r.BlockRows > 0 {
+		most = rows / blockSeats
+	}
+	for n := most; n > 1; n-- {
 		if rows%n == 0 && n*width <= prefillTokens {
 			return n
 		}
@@ -238,6 +245,19 @@ func (f footprint) decodeChunk(s pass) Program {
 		Name: "decode-chunk", Inputs: f.weights + cache + f.tables(s.prompt+s.fresh) + 3*s.sampledBytes(),
 		Outputs: cache + 2*s.sampledBytes(), Aliases: cache, Temporary: f.step(s),
 	}
+}
+
+// seat puts a prefill's keys and values in the slots of its rows, in place.
+func (f footprint) seat(s pass, rows int64) Program {
+	cache := f.cache(s.rows, s.prompt+s.fresh)
+	return Program{Name: "block-seat", Inputs: cache + f.cache(rows, s.prompt), Outputs: cache, Aliases: cache}
+}
+
+// decodeBlock is decodeChunk for the slots of a block.
+func (f footprint) decodeBlock(s pass) Program {
+	out := f.decodeChunk(s)
+	out.Name = "decode-block"
+	return out
 }
 
 // forward scores a micro-batch. It needs what a layer needs, or the head: three tensors of

@@ -108,6 +108,14 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"limits":{"generate_rows":128}`, `"rollout":{"pass_rows":3},"limits":{"generate_rows":6}`},
 		[]string{`"limits":{"generate_rows":32}`, `"rollout":{"pass_rows":3},"limits":{"generate_rows":64}`},
 	},
+	"rollout.block_rows rollout.pass_rows": {
+		[]string{`"rollout":{"block_rows":128}`, `"rollout":{"pass_rows":3,"block_rows":9}`},
+		[]string{`"rollout":{"block_rows":64}`, `"rollout":{"pass_rows":3,"block_rows":10}`},
+	},
+	"limits.generate_rows rollout.block_rows": {
+		[]string{`"rollout":{"pass_rows":2,"block_rows":4},"limits":{"generate_rows":8}`},
+		[]string{`"rollout":{"pass_rows":2,"block_rows":4},"limits":{"generate_rows":6}`},
+	},
 	"limits.score_rows update.micro_batch": {
 		[]string{`"update":{"micro_batch":3},"limits":{"score_rows":9}`},
 		[]string{`"update":{"micro_batch":3},"limits":{"score_rows":8}`},

@@ -123,13 +123,19 @@ func Programs(t Train, m ModelShape, cpu bool) []Program {
 	}
 
 	s := t.sampled()
-	chunk := prefillRows(s.rows, s.prompt)
+	chunk := t.Rollout.prefillRows(s.rows, s.prompt)
 	prefill := f.prefill(chunk, s.prompt, s.prompt+s.fresh)
-	add(prefill, held-f.weights+(s.rows/chunk-1)*prefill.Outputs)
-	if t.Rollout.ChunkTokens > 0 {
+	switch {
+	case t.Rollout.BlockRows > 0:
+		add(prefill, held-f.weights+f.cache(s.rows, s.prompt+s.fresh))
+		add(f.seat(s, chunk), held)
+		add(f.decodeBlock(s), held-f.weights)
+	case t.Rollout.ChunkTokens > 0:
+		add(prefill, held-f.weights+(s.rows/chunk-1)*prefill.Outputs)
 		add(f.room(s), held)
 		add(f.decodeChunk(s), held-f.weights)
-	} else {
+	default:
+		add(prefill, held-f.weights+(s.rows/chunk-1)*prefill.Outputs)
 		add(f.decode(s), held-f.weights)
 	}
 	rows, width := int64(t.Update.MicroBatch), t.width()

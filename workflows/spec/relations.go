@@ -290,6 +290,23 @@ var generalRelations = []relation{
 		},
 	},
 	{
+		paths: []string{"rollout.block_rows", "rollout.pass_rows"},
+		doc:   fmt.Sprintf("rollout.block_rows is a multiple of rollout.pass_rows (%d if left out), twice that at least: with one there is nothing to seat.", DefaultPassRows),
+		broken: func(t Train) (bool, string, string) {
+			b, pass := t.Rollout.BlockRows, t.Rollout.Pass()
+			return b != 0 && (b%pass != 0 || b == pass), fmt.Sprint(b),
+				fmt.Sprintf("a multiple of %d (rollout.pass_rows), at least %d: fewer rows a pass are fewer slots", pass, 2*pass)
+		},
+	},
+	{
+		paths: []string{"limits.generate_rows", "rollout.block_rows"},
+		doc:   "limits.generate_rows is a multiple of rollout.block_rows: a piece ends where a block does.",
+		broken: func(t Train) (bool, string, string) {
+			b := t.Rollout.BlockRows
+			return b != 0 && b%t.Rollout.Pass() == 0 && t.Limits.GenerateRows%b != 0, fmt.Sprint(t.Limits.GenerateRows), fmt.Sprintf("a multiple of %d (rollout.block_rows)", b)
+		},
+	},
+	{
 		paths: []string{"limits.score_rows", "update.micro_batch"},
 		doc:   "limits.score_rows is a multiple of update.micro_batch: a piece ends where a micro-batch does.",
 		broken: func(t Train) (bool, string, string) {

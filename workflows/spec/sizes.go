@@ -24,7 +24,7 @@ func (t Train) WithSizes(m ModelShape, document []byte) Train {
 	budget := workSecond * int64(t.Limits.ActivitySeconds) / max(m.Parameters(), 1)
 	if t.Limits.GenerateRows == 0 {
 		rows, tokens := t.generated()
-		t.Limits.GenerateRows = pieceOf(rows, tokens, budget, t.Rollout.Pass())
+		t.Limits.GenerateRows = pieceOf(rows, tokens, budget, t.Rollout.Block())
 	}
 	if t.Limits.ScoreRows == 0 {
 		rows, tokens := t.scored()

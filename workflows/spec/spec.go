@@ -13,6 +13,7 @@
 package spec
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/reprise-rl/reprise/workflows/collapse"
@@ -125,6 +126,8 @@ type Rollout struct {
 	// PassRows is 0 where it is left out, so that such a spec has the bytes it had before
 	// the field; see [Rollout.Pass].
 	PassRows int `json:"pass_rows,omitempty"`
+	// BlockRows is 0 where it is left out; see [Rollout.Block].
+	BlockRows int `json:"block_rows,omitempty"`
 	// ChunkTokens is how many tokens of a row one execution samples at most; 0 is a whole
 	// turn. It changes no bit, but the programs.
 	ChunkTokens int `json:"chunk_tokens,omitempty"`
@@ -145,6 +148,9 @@ func (r Rollout) Pass() int {
 	}
 	return r.PassRows
 }
+
+// Block is the unit of a rollout: the rows that share slots, or those of a pass.
+func (r Rollout) Block() int { return cmp.Or(r.BlockRows, r.Pass()) }
 
 // Selection is which groups an update learns from.
 type Selection struct {

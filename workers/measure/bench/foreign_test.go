@@ -10,18 +10,6 @@ import (
 	"github.com/reprise-rl/reprise/infra/dev"
 )
 
-// Where no server starts, the line says why, and the other figures stay.
-func TestForeignTurnWithoutServer(t *testing.T) {
-	s := &benchmark{servers: dev.Options{Ephemeral: true, TemporalBin: "/nowhere/temporal"}}
-	over := ForeignTurn{Way: "Temporal, in Go", Goal: temporalGoal}
-	require.NoError(t, s.overTemporal(t.Context(), &over))
-	require.Zero(t, over.Milliseconds)
-	require.Contains(t, over.Missing, "/nowhere/temporal")
-	var b strings.Builder
-	printForeign(&b, []ForeignTurn{over})
-	require.Contains(t, b.String(), "not measured: no Temporal server")
-}
-
 // A turn of a foreign environment is measured over both transports; how long it takes is not
 // tested.
 func TestForeignTurns(t *testing.T) {

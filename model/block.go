@@ -1,0 +1,327 @@
+package model
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// A block's rows are decoded in GenerateRows slots. Between two executions the host collects the
+// rows that have ended, and seats the next rows of the block in their slots, in the order of
+// both. So the slot of a row, and the step at which it gets it, follow from the block's rows and
+// what was sampled for them.
+//
+// All slots are at the same step of the block, g, and write their new token at the same place of the
+// caches, PromptTokens + g mod N. A row lives for N steps at most, so it never writes over its own
+// tokens; those of the row before are older than its own step, and it does not see them.
+
+// blockSeats is how many prefills fill all slots, at most: rows are seated that many times as often as
+// if all were seated together.
+const blockSeats = 8
+
+// blockSteps is the number of steps between two times at which rows are seated. It decides bits, so
+// it does not depend on how many steps an execution does.
+func (p *Programs) blockSteps() int { return max(1, p.sh.MaxNewTokens/blockSeats) }
+
+// blockPlaces are the places of a step of a block: each row has its own step, which is the
+// block's less that at which it was seated.
+func (p *Programs) blockPlaces(g *graph.Graph, v map[string]*graph.Node) places {
+	rows, fresh, width := p.sh.GenerateRows, p.sh.MaxNewTokens, p.sh.PromptTokens
+	whole := func(n int) *graph.Node { return graph.Const(g, int32(n)) }
+	own := graph.Sub(v["step"], v["start"]) // [R]
+	turn := graph.Mod(v["step"], whole(fresh))
+	columns := shapes.Make(dtypes.Int32, rows, fresh)
+	now := graph.Equal(graph.Iota(g, columns, 1), graph.BroadcastToShape(graph.Reshape(own, rows, 1), columns))
+	return places{
+		slot: graph.Add(turn, whole(width)), step: own,
+		own: func(place *graph.Node) *graph.Node {
+			// How many steps ago a place from PromptTokens on was written, if it was: 0 is now.
+			age := graph.Mod(graph.Sub(graph.Add(turn, whole(width+fresh)), place), whole(fresh))
+			return graph.LessOrEqual(age, graph.BroadcastToShape(graph.Reshape(own, rows, 1), place.Shape()))
+		},
+		take: func(of *graph.Node) *graph.Node {
+			return graph.ReduceSum(graph.Where(now, of, zeros(g, of.DType(), rows, fresh)), -1)
+		},
+		put: func(of, values *graph.Node) *graph.Node {
+			return graph.Where(now, graph.BroadcastToShape(graph.Reshape(values, rows, 1), of.Shape()), of)
+		},
+		living: func(alive *graph.Node) *graph.Node {
+			more := graph.LessThan(own, graph.BroadcastToShape(whole(fresh-1), own.Shape()))
+			return graph.Mul(alive, graph.ConvertDType(more, dtypes.Int32))
+		},
+	}
+}
+
+// cacheShape is that of a layer's keys or values of all slots.
+func (p *Programs) cacheShape() []int {
+	return []int{p.sh.GenerateRows, p.c.KVHeads, p.positions, p.c.HeadDim}
+}
+
+// buildBlockRoom is the program that makes room for the keys and values of all slots. Its input
+// is not read.
+func (p *Programs) buildBlockRoom(in *inputs) []*graph.Node {
+	zero := graph.MulScalar(graph.ConvertDType(in.next(dtypes.Int32), p.net.dtype), 0)
+	var out []*graph.Node
+	for range 2 * p.c.Layers {
+		out = append(out, graph.BroadcastToShape(zero, shapes.Make(p.net.dtype, p.cacheShape()...)))
+	}
+	return out
+}
+
+// buildBlockSeat is the program that puts a prefill's keys and values in the slots of its rows, in
+// the memory of the old ones. Its inputs are the layers' keys and values, those of the prefill,
+// and the rows' slots [c] int32.
+func (p *Programs) buildBlockSeat(in *inputs) []*graph.Node {
+	var caches, fresh []*graph.Node
+	for i := range 2 * p.c.Layers {
+		caches = append(caches, in.donated(i, p.net.dtype, p.cacheShape()...))
+	}
+	for range caches {
+		fresh = append(fresh, in.next(p.net.dtype, p.prefillRows(), p.c.KVHeads, p.sh.PromptTokens, p.c.HeadDim))
+	}
+	slots := in.next(dtypes.Int32, p.prefillRows())
+	zero := graph.Const(in.g, int32(0))
+	for row := range p.prefillRows() {
+		slot := graph.Reshape(graph.Slice(slots, graph.AxisRange(row, row+1)))
+		for i := range caches {
+			of := graph.Slice(fresh[i], graph.AxisRange(row, row+1))
+			caches[i] = graph.DynamicUpdateSlice(caches[i], of, []*graph.Node{slot, zero, zero, zero})
+		}
+	}
+	return caches
+}
+
+// blockCaches is the place of the keys and values among the outputs of a block's steps.
+const blockCaches = 5
+
+// buildDecodeBlock is the program that does some steps of a block. Its inputs are those of
+// buildDecodeChunk, where the steps are the block's, and the steps at which the slots' rows were seated
+// [R] int32. Its outputs are the latest tokens, which rows are alive, tokens, log-probs and counts, and
+// the keys and values, in the memory of the old ones. A row ends at a stop id or with its last token.
+func (p *Programs) buildDecodeBlock(in *inputs) []*graph.Node {
+	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
+	s := &loopState{}
+	params := p.net.weights(in).all
+	var caches []*graph.Node
+	for i := range 2 * p.c.Layers {
+		caches = append(caches, in.donated(blockCaches+i, p.net.dtype, p.cacheShape()...))
+	}
+	s.add("step", in.next(dtypes.Int32))
+	s.add("end", in.next(dtypes.Int32))
+	s.add("token", in.next(dtypes.Int32, rows))
+	p.decodeInputs(in, s)
+	s.add("tokens", in.next(dtypes.Int32, rows, fresh))
+	s.add("logprobs", in.next(dtypes.Float32, rows, fresh))
+	s.add("count", in.next(dtypes.Int32, rows))
+	s.add("start", in.next(dtypes.Int32, rows))
+	for i, cache := range caches {
+		s.add("cache"+strconv.Itoa(i), cache)
+	}
+	final := p.decodeLoop(in.g, s, params, func(_ *graph.Graph, v map[string]*graph.Node) *graph.Node { return v["end"] })
+	out := []*graph.Node{final["token"], final["alive"], final["tokens"], final["logprobs"], final["count"]}
+	for i := range caches { // from blockCaches on
+		out = append(out, final["cache"+strconv.Itoa(i)])
+	}
+	return out
+}
+
+// seats is a block while it is decoded, on the host.
+type seats struct {
+	passRows           // of the slots; ids is not used
+	queue    []int     // rows of the input that have no slot yet
+	of       []int     // the slots' rows of the input; −1 is a free slot
+	start    []int32   // the steps at which they were seated
+	tokens   []int32   // [R, N]
+	logProbs []float32 // [R, N]
+	count    []int32   // [R]
+	step     int       // of the block
+	cache    []compute.Buffer
+}
+
+// free are the free slots.
+func (b *seats) free() (slots []int) {
+	for slot, of := range b.of {
+		if of < 0 {
+			slots = append(slots, slot)
+		}
+	}
+	return slots
+}
+
+// block generates for the rows [from, to) of the input, which are a block. The caller holds run.
+func (p *Programs) block(ctx context.Context, s *State, in GenerateInput, from, to int, out GenerateOutput) error {
+	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
+	b := &seats{
+		passRows: p.passRows(in, 0, 0), of: slices.Repeat([]int{-1}, rows), start: make([]int32, rows),
+		tokens: make([]int32, rows*fresh), logProbs: make([]float32, rows*fresh), count: make([]int32, rows),
+	}
+	for i := from; i < to; i++ {
+		if in.Alive == nil || in.Alive[i] {
+			b.queue = append(b.queue, i)
+		}
+	}
+	if len(b.queue) == 0 {
+		return nil
+	}
+	room, err := p.program(kindBlockRoom)
+	if err != nil {
+		return err
+	}
+	none, err := upload(p.device, p.k, []int32{0})
+	if err != nil {
+		return err
+	}
+	defer free([]compute.Buffer{none})
+	if b.cache, err = room.on(p.k, none); err != nil {
+		return err
+	}
+	defer func() { free(b.cache) }()
+	for {
+		for slots := b.free(); len(b.queue) > 0 && len(slots) >= min(p.prefillRows(), len(b.queue)); slots = b.free() {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := p.seat(s, in, b, slots); err != nil {
+				return err
+			}
+		}
+		if b.living == 0 {
+			return nil
+		}
+		end := b.step + p.blockSteps()
+		for b.living > 0 && b.step < end {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			to := end
+			if p.sh.ChunkTokens > 0 {
+				to = min(to, b.step+p.sh.ChunkTokens)
+			}
+			if err := p.decodeBlock(s, in, b, to); err != nil {
+				return err
+			}
+			b.step = to
+			p.collect(in, b, out)
+		}
+		b.step = end
+	}
+}
+
+// seat prefills the next rows of a block and puts them in free slots.
+func (p *Programs) seat(s *State, in GenerateInput, b *seats, slots []int) error {
+	width, fresh := p.sh.PromptTokens, p.sh.MaxNewTokens
+	taken := b.queue[:min(p.prefillRows(), len(b.queue))]
+	b.queue = b.queue[len(taken):]
+	ids, places := make([]int32, p.prefillRows()*width), make([]int32, p.prefillRows())
+	for i := range places {
+		at := min(i, len(taken)-1) // what is left of a prefill repeats its last row
+		copy(ids[i*width:], in.Prompts[taken[at]])
+		places[i] = int32(slots[at])
+	}
+	made, err := p.prefill(s, ids)
+	if err != nil {
+		return err
+	}
+	defer free(made)
+	prog, err := p.program(kindBlockSeat)
+	if err != nil {
+		return err
+	}
+	to, err := upload(p.device, p.k, places, len(places))
+	if err != nil {
+		return err
+	}
+	defer free([]compute.Buffer{to})
+	args := append(slices.Clone(b.cache), made...)
+	b.cache = nil // donated
+	if b.cache, err = prog.on(p.k, append(args, to)...); err != nil {
+		return err
+	}
+	for i, row := range taken {
+		slot, prompt := slots[i], in.Prompts[row]
+		b.of[slot], b.start[slot] = row, int32(b.step)
+		b.last[slot], b.length[slot], b.alive[slot], b.count[slot] = prompt[len(prompt)-1], int32(len(prompt)), 1, 0
+		b.living++
+		if !in.Greedy {
+			copy(b.uniforms[slot*fresh:], in.Uniforms[row])
+		}
+	}
+	return nil
+}
+
+// decodeBlock does the block's steps before a step.
+func (p *Programs) decodeBlock(s *State, in GenerateInput, b *seats, to int) error {
+	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
+	prog, err := p.program(kindDecodeBlock)
+	if err != nil {
+		return err
+	}
+	d, err := p.newDecoding(in, b.passRows)
+	defer func() { d.free() }()
+	if err != nil {
+		return err
+	}
+	var step, end, start compute.Buffer
+	defer func() { free([]compute.Buffer{step, end, start}) }()
+	if err := firstOf(
+		put(p.device, p.k, &step, []int32{int32(b.step)}),
+		put(p.device, p.k, &end, []int32{int32(to)}),
+		put(p.device, p.k, &start, b.start, rows),
+		put(p.device, p.k, &d.tokens, b.tokens, rows, fresh),
+		put(p.device, p.k, &d.logProbs, b.logProbs, rows, fresh),
+		put(p.device, p.k, &d.count, b.count, rows),
+	); err != nil {
+		return err
+	}
+	args, err := p.weights(s)
+	if err != nil {
+		return err
+	}
+	args = append(args, b.cache...)
+	args = append(append(args, step, end, d.token), d.inputs(p)...)
+	b.cache = nil // donated
+	out, err := prog.on(p.k, append(args, d.tokens, d.logProbs, d.count, start)...)
+	if err != nil {
+		return err
+	}
+	defer free(out[:blockCaches])
+	b.cache = out[blockCaches:]
+	if b.last, err = download[int32](out[0], rows); err != nil {
+		return err
+	}
+	if b.alive, err = download[int32](out[1], rows); err != nil {
+		return err
+	}
+	if b.tokens, err = download[int32](out[2], rows*fresh); err != nil {
+		return err
+	}
+	if b.logProbs, err = download[float32](out[3], rows*fresh); err != nil {
+		return err
+	}
+	b.count, err = download[int32](out[4], rows)
+	return err
+}
+
+// collect takes the rows that have ended from their slots.
+func (p *Programs) collect(in GenerateInput, b *seats, out GenerateOutput) {
+	fresh := p.sh.MaxNewTokens
+	b.living = 0
+	for slot, row := range b.of {
+		switch {
+		case row < 0:
+		case b.alive[slot] != 0:
+			b.living++
+		default:
+			n := int(b.count[slot])
+			out.Tokens[row] = slices.Clone(b.tokens[slot*fresh : slot*fresh+n])
+			out.LogProbs[row] = slices.Clone(b.logProbs[slot*fresh : slot*fresh+n])
+			out.Truncated[row] = in.IgnoreStop || !slices.Contains(in.Stop, out.Tokens[row][n-1])
+			b.of[slot] = -1
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package model
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/gomlx/go-xla/pjrt"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model/draw"
+)
+
+// blockInput is rows with prompts of several lengths, of which one is dead.
+func blockInput(c Config, rows, prompt, fresh int) GenerateInput {
+	in := GenerateInput{Temperature: 1, Stop: []int32{1, 2, 3}}
+	for i := range rows {
+		u := make([]float32, fresh)
+		draw.Address{Purpose: draw.Sample, Member: int64(i), Turn: 1}.Uniforms(u)
+		in.Prompts = append(in.Prompts, randomRows(uint64(i), c, 1, 1+i%prompt)[0])
+		in.Uniforms, in.Alive = append(in.Uniforms, u), append(in.Alive, i != 4)
+	}
+	return in
+}
+
+// The rows of a block, which get slots as others end, sample what they sample in passes: sampled,
+// greedy, and without an end. Nothing is left on the device.
+func TestBlocksSampleWhatPassesDo(t *testing.T) {
+	const rows, prompt, fresh = 23, 5, 9
+	d := testDevice(t)
+	for _, dtype := range []string{"float32", "bfloat16"} {
+		before := pjrt.BuffersAlive()
+		sh := Shapes{GenerateRows: 4, PromptTokens: prompt, MaxNewTokens: fresh, ComputeDtype: dtype}
+		passes, err := d.Programs(tiny(), nil, sh)
+		require.NoError(t, err)
+		sh.BlockRows = 12
+		blocks, err := d.Programs(tiny(), nil, sh)
+		require.NoError(t, err)
+		s, err := passes.NewState(tinyParams(tiny()))
+		require.NoError(t, err)
+		in := blockInput(tiny(), rows, prompt, fresh)
+		lengths := map[int]bool{}
+		for _, how := range []string{"sampled", "greedy", "no stop"} {
+			of := in
+			of.Greedy, of.IgnoreStop = how == "greedy", how == "no stop"
+			want, err := passes.Generate(t.Context(), s, of)
+			require.NoError(t, err)
+			got, err := blocks.Generate(t.Context(), s, of)
+			require.NoError(t, err)
+			require.Equal(t, want.Truncated, got.Truncated, how)
+			for i := range want.Tokens {
+				lengths[len(got.Tokens[i])] = true
+				if dtype == "bfloat16" && how != "greedy" {
+					continue // rounding can choose another token
+				}
+				require.Equal(t, len(want.Tokens[i]), len(got.Tokens[i]), "%s, row %d", how, i)
+				require.Equal(t, want.Tokens[i], got.Tokens[i], "%s, row %d", how, i)
+				if dtype == "float32" {
+					require.InDeltaSlice(t, want.LogProbs[i], got.LogProbs[i], 1e-5, "%s, row %d", how, i)
+				}
+			}
+			require.Empty(t, got.Tokens[4], "a dead row")
+		}
+		require.Greater(t, len(lengths), 3, "the lengths are unequal")
+		s.Free()
+		passes.Free()
+		blocks.Free()
+		require.Equal(t, before, pjrt.BuffersAlive())
+	}
+}
+
+// A block has the same bits on any number of devices and with any other blocks beside it.
+func TestBlocksOnDevices(t *testing.T) {
+	const rows, prompt, fresh = 23, 5, 9
+	programs := filepath.Join(t.TempDir(), "programs")
+	sh := Shapes{GenerateRows: 4, BlockRows: 8, PromptTokens: prompt, MaxNewTokens: fresh}
+	var want GenerateOutput
+	for _, n := range []int{1, 2, 4} {
+		d := openDevices(t, programs, DeviceOptions{VirtualDevices: n})
+		p, err := d.Programs(tiny(), nil, sh)
+		require.NoError(t, err)
+		s, err := p.NewState(tinyParams(tiny()))
+		require.NoError(t, err)
+		in := blockInput(tiny(), rows, prompt, fresh)
+		got, err := p.Generate(t.Context(), s, in)
+		require.NoError(t, err)
+		if n == 1 {
+			want = got
+			in.Prompts, in.Uniforms, in.Alive = in.Prompts[8:16], in.Uniforms[8:16], in.Alive[8:16]
+			alone, err := p.Generate(t.Context(), s, in)
+			require.NoError(t, err)
+			require.Equal(t, want.Tokens[8:16], alone.Tokens)
+			require.Equal(t, want.LogProbs[8:16], alone.LogProbs)
+		}
+		require.Equal(t, want, got, "%d devices", n)
+		s.Free()
+		p.Free()
+	}
+}
+
+// A slot is given to the next row only where the one before has ended: the steps of a block of rows
+// of unequal lengths are nearer to the mean length than to the longest.
+func TestBlocksWasteLittle(t *testing.T) {
+	d := testDevice(t)
+	const rows, fresh = 24, 32
+	steps := func(block int) (n int) {
+		p, err := d.Programs(tiny(), nil, Shapes{GenerateRows: 4, BlockRows: block, PromptTokens: 2, MaxNewTokens: fresh, ChunkTokens: 4})
+		require.NoError(t, err)
+		defer p.Free()
+		s, err := p.NewState(tinyParams(tiny()))
+		require.NoError(t, err)
+		defer s.Free()
+		ran := d.Before
+		defer func() { d.Before = ran }()
+		d.Before = func(program string) error {
+			if program == string(kindDecodeBlock) || program == string(kindDecodeChunk) {
+				n++
+			}
+			return nil
+		}
+		in := blockInput(tiny(), rows, 2, fresh)
+		_, err = p.Generate(t.Context(), s, in)
+		require.NoError(t, err)
+		return n
+	}
+	passes, blocks := steps(0), steps(rows)
+	require.Less(t, blocks, passes, fmt.Sprintf("executions of 4 steps: %d in blocks, %d in passes", blocks, passes))
+}
