@@ -17,7 +17,7 @@ type Recovery struct {
 const (
 	// leastLabels is how many labels a fit needs.
 	leastLabels = 11
-	// newtonSteps bounds the fit. It converges in fewer than ten.
+	// newtonSteps bounds the fit, which takes about ten.
 	newtonSteps = 100
 )
 
@@ -54,16 +54,19 @@ func FitRecovery(positions []float64, saved []bool) (Recovery, error) {
 	cost := fit.cost(positions, saved)
 	for range newtonSteps {
 		w, b := fit.step(positions, saved)
-		size := 1.0
-		next := Recovery{Weight: fit.Weight - w, Bias: fit.Bias - b, Fitted: true}
-		for next.cost(positions, saved) > cost && size > 1e-9 { // a full step can overshoot
-			size /= 2
+		next, better := fit, cost
+		for size := 1.0; size > 1e-3; size /= 2 { // a full step can overshoot
 			next.Weight, next.Bias = fit.Weight-float64(size*w), fit.Bias-float64(size*b)
+			if better = next.cost(positions, saved); better < cost {
+				break
+			}
 		}
-		fit, cost = next, next.cost(positions, saved)
-		if math.Abs(w)+math.Abs(b) < 1e-12 {
+		if !(better < cost) {
+			// The cost cannot tell the two apart any more. The step still gains digits.
+			fit.Weight, fit.Bias = fit.Weight-w, fit.Bias-b
 			break
 		}
+		fit, cost = next, better
 	}
 	return fit, nil
 }

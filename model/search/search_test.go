@@ -111,8 +111,8 @@ func TestFitRecovery(t *testing.T) {
 		other := Recovery{Weight: fit.Weight + off.Weight, Bias: fit.Bias + off.Bias, Fitted: true}
 		require.Greater(t, other.cost(x, saved), fit.cost(x, saved))
 	}
-	// Few successes among very many failures at one place.
-	for range 2000 {
+	// Few successes among a whole window of failures at one place, in a few steps.
+	for range 10_000 {
 		x, saved = append(x, 1), append(saved, false)
 	}
 	fit, err = FitRecovery(x, saved)

@@ -28,6 +28,9 @@ type Figures struct {
 	// Direction is the mean cosine between a batch's gradient and the true one, in the policy's
 	// logits.
 	Direction float64
+	// Tokens is how many tokens were sampled for each that a plain rollout of as many groups
+	// samples.
+	Tokens float64
 }
 
 // place is the index of a decision among all.
@@ -45,6 +48,7 @@ type judge struct {
 	truth           []float64
 	cosines         float64
 	batches         int
+	tokens          int
 }
 
 func newJudge(lakes []*Lake) *judge {
@@ -63,6 +67,9 @@ func (j *judge) add(b Batch, advantages [][]float64) error {
 	gradient := make([]float64, len(j.truth))
 	for row, turns := range b.Decisions {
 		for k, d := range turns {
+			if b.TrainFrom != nil && k < b.TrainFrom[row] {
+				continue
+			}
 			l := j.lakes[d.Lake]
 			estimate, truth := advantages[row][b.Turns[row][k].From], l.Advantage(d.Turn, d.Cell, d.Action)
 			if math.IsNaN(estimate) || math.IsInf(estimate, 0) {
@@ -89,6 +96,7 @@ func (j *judge) add(b Batch, advantages [][]float64) error {
 	}
 	j.cosines += cosine(gradient, j.truth)
 	j.batches++
+	j.tokens += b.sampled()
 	return nil
 }
 

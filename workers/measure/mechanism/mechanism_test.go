@@ -1,10 +1,12 @@
 package mechanism
 
 import (
+	"context"
 	"flag"
 	"math"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,25 +15,45 @@ import (
 var update = flag.Bool("update", false, "write the table of docs/algorithms.md anew")
 
 const (
-	page        = "../../../docs/algorithms.md"
-	begin, over = "<!-- mechanism: written by go test ./workers/measure/mechanism -update -->\n", "<!-- end -->"
+	page     = "../../../docs/algorithms.md"
+	begin    = "<!-- mechanism: written by go test ./workers/measure/mechanism -update -->\n"
+	searches = "<!-- searches: written by go test ./workers/measure/mechanism -update -->\n"
+	over     = "<!-- end -->"
 )
 
-// The page has the table that the program prints.
-func TestDocsHaveTheTable(t *testing.T) {
-	var table strings.Builder
-	require.NoError(t, Run(t.Context(), &table))
+// measured is everything that Run prints, which several tests read.
+var measured = sync.OnceValues(func() (m struct {
+	methods []Method
+	figures []Figures
+	gains   []Gain
+}, err error) {
+	if m.methods, m.figures, err = Measure(context.Background()); err == nil {
+		m.gains, err = MeasureSearches(context.Background())
+	}
+	return m, err
+})
+
+// The page has the tables that the program prints.
+func TestDocsHaveTheTables(t *testing.T) {
+	m, err := measured()
+	require.NoError(t, err)
+	tables := []string{Markdown(m.methods, m.figures), SearchMarkdown(m.gains)}
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
-	before, rest, found := strings.Cut(string(text), begin)
-	require.True(t, found)
-	shown, after, found := strings.Cut(rest, over)
-	require.True(t, found)
-	if *update {
-		require.NoError(t, os.WriteFile(page, []byte(before+begin+table.String()+over+after), 0o644))
-		return
+	for i, mark := range []string{begin, searches} {
+		before, rest, found := strings.Cut(string(text), mark)
+		require.True(t, found, mark)
+		shown, after, found := strings.Cut(rest, over)
+		require.True(t, found)
+		if *update {
+			text = []byte(before + mark + tables[i] + over + after)
+			continue
+		}
+		require.Equal(t, tables[i], shown, "go test ./workers/measure/mechanism -update writes it anew")
 	}
-	require.Equal(t, table.String(), shown, "go test ./workers/measure/mechanism -update writes it anew")
+	if *update {
+		require.NoError(t, os.WriteFile(page, text, 0o644))
+	}
 }
 
 // The true advantages are those of the gradient: a small change of a logit changes the
@@ -66,12 +88,8 @@ func TestTruthIsTheGradient(t *testing.T) {
 
 // What is played has the probabilities that were enumerated.
 func TestPlayedAsEnumerated(t *testing.T) {
-	lakes := make([]*Lake, len(layouts))
-	for i, layout := range layouts {
-		l, err := NewLake(layout)
-		require.NoError(t, err)
-		lakes[i] = l
-	}
+	lakes, err := newLakes()
+	require.NoError(t, err)
 	var sum, n [4]float64
 	for batch := range 40 {
 		b, err := Play(lakes, batch)
@@ -90,12 +108,12 @@ func TestPlayedAsEnumerated(t *testing.T) {
 // What the table must show: without a division by the group's deviation the expected
 // gradient is right, and a critic that is right leaves no error at λ = 0.
 func TestFiguresOfKnownEstimates(t *testing.T) {
-	methods, figures, err := Measure(t.Context())
+	all, err := measured()
 	require.NoError(t, err)
 	of := func(name, setting string) Figures {
-		for i, m := range methods {
+		for i, m := range all.methods {
 			if m.Name == name && m.Setting == setting {
-				return figures[i]
+				return all.figures[i]
 			}
 		}
 		require.Fail(t, "no such method", "%s, %s", name, setting)
@@ -114,4 +132,12 @@ func TestFiguresOfKnownEstimates(t *testing.T) {
 	require.Greater(t, of("dr_grpo", "").Bias, 0.3, "a later turn is compared with the whole episode")
 	require.Less(t, of("turn_returns", "true values at final_token").Scale, 0.05, "the value knows the answer already")
 	require.Greater(t, of("dr_grpo", "StarPO-S: top_fraction 0.25").Tilt, of("dr_grpo", "").Tilt+0.3, "lucky groups")
+	require.InDelta(t, of("gae", "true values, λ 1").Noise, of("hiper", "true values, one subgoal").Noise, 1e-9, "one segment is GAE")
+	require.Less(t, of("hiper", "true values, a subgoal a turn").Noise, of("hiper", "true values, one subgoal").Noise-0.3, "nothing later than the segment")
+	require.Less(t, of("seeupo", "before its corrections").Tilt, 0.05)
+	require.Less(t, of("agent_prm", "targets of the batch, γ 0.95").WrongSign, 0.1)
+	require.Less(t, of("deep_grpo", "the branches alone").Tilt, 0.05, "siblings begin in one state")
+	shared := of("tree_grpo", "4 trees of 4 leaves")
+	require.Less(t, shared.Tokens, 0.8)
+	require.Greater(t, of("tree_grpo", "its code").Bias, shared.Bias+0.2, "which tree is better is lost")
 }

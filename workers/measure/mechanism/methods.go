@@ -17,6 +17,8 @@ type Method struct {
 	// estimate returns the advantages, [rows][tokens]; rows that the update does not learn
 	// from have zeros.
 	estimate func(Batch) ([][]float64, error)
+	// play rolls a batch out; nil stands for Play.
+	play func(lakes []*Lake, batch int) (Batch, error)
 }
 
 // Methods are all ways to give credit, in the order of the table.
@@ -28,10 +30,10 @@ func Methods() []Method {
 		return o
 	}
 	methods := []Method{
-		{"grpo", "", algorithm("grpo", grpo)},
-		{"dr_grpo", "", algorithm("dr_grpo", credit.Options{})},
-		{"leave_one_out", "", algorithm("leave_one_out", credit.Options{})},
-		{"leave_one_out", "LOOP: \\|A\\| < 0.01 left out", func(b Batch) ([][]float64, error) {
+		{Name: "grpo", Setting: "", estimate: algorithm("grpo", grpo)},
+		{Name: "dr_grpo", Setting: "", estimate: algorithm("dr_grpo", credit.Options{})},
+		{Name: "leave_one_out", Setting: "", estimate: algorithm("leave_one_out", credit.Options{})},
+		{Name: "leave_one_out", Setting: "LOOP: \\|A\\| < 0.01 left out", estimate: func(b Batch) ([][]float64, error) {
 			advantages, _, err := credit.Compute(b.Input, credit.Options{Algorithm: "leave_one_out"})
 			if err != nil {
 				return nil, err
@@ -44,45 +46,61 @@ func Methods() []Method {
 			}
 			return advantages, err
 		}},
-		{"reinforce_pp", "", algorithm("reinforce_pp", credit.Options{Gamma: 1})},
-		{"reinforce_pp_baseline", "", algorithm("reinforce_pp_baseline", credit.Options{})},
-		{"reinforce_pp_verl", "", algorithm("reinforce_pp_verl", credit.Options{Gamma: 1})},
-		{"state_baseline", "true values", algorithm("state_baseline", credit.Options{})},
-		{"gigpo", "γ 0.95", algorithm("gigpo", with(grpo, func(o *credit.Options) { o.Gamma, o.StepWeight = 0.95, 1 }))},
-		{"gigpo", "γ 0.95, F = 1", algorithm("gigpo", credit.Options{Gamma: 0.95, StepWeight: 1})},
-		{"gigpo", "γ 0.95, over_turns: verl-agent", algorithm("gigpo", with(grpo, func(o *credit.Options) { o.Gamma, o.StepWeight, o.OverTurns = 0.95, 1, true }))},
-		{"dr_mas", "an agent a turn", algorithm("dr_mas", grpo)},
-		{"blockwise", "outcome: steps left", func(b Batch) ([][]float64, error) {
+		{Name: "reinforce_pp", Setting: "", estimate: algorithm("reinforce_pp", credit.Options{Gamma: 1})},
+		{Name: "reinforce_pp_baseline", Setting: "", estimate: algorithm("reinforce_pp_baseline", credit.Options{})},
+		{Name: "reinforce_pp_verl", Setting: "", estimate: algorithm("reinforce_pp_verl", credit.Options{Gamma: 1})},
+		{Name: "state_baseline", Setting: "true values", estimate: algorithm("state_baseline", credit.Options{})},
+		{Name: "gigpo", Setting: "γ 0.95", estimate: algorithm("gigpo", with(grpo, func(o *credit.Options) { o.Gamma, o.StepWeight = 0.95, 1 }))},
+		{Name: "gigpo", Setting: "γ 0.95, F = 1", estimate: algorithm("gigpo", credit.Options{Gamma: 0.95, StepWeight: 1})},
+		{Name: "gigpo", Setting: "γ 0.95, over_turns: verl-agent", estimate: algorithm("gigpo", with(grpo, func(o *credit.Options) { o.Gamma, o.StepWeight, o.OverTurns = 0.95, 1, true }))},
+		{Name: "dr_mas", Setting: "an agent a turn", estimate: algorithm("dr_mas", grpo)},
+		{Name: "blockwise", Setting: "outcome: steps left", estimate: func(b Batch) ([][]float64, error) {
 			turns, _, err := credit.Blockwise(b.Rewards, b.Groups, b.Outcomes)
 			return b.byTurn(turns, err)
 		}},
-		{"gdpo", "task, penalty", func(b Batch) ([][]float64, error) {
+		{Name: "gdpo", Setting: "task, penalty", estimate: func(b Batch) ([][]float64, error) {
 			return credit.GDPO(b.Components, []float64{1, 1}, b.Groups, b.Mask, grpo)
 		}},
-		{"empg", "", func(b Batch) ([][]float64, error) {
+		{Name: "empg", Setting: "", estimate: func(b Batch) ([][]float64, error) {
 			rows, err := credit.GRPO(b.Returns, b.Groups, grpo)
 			if err != nil {
 				return nil, err
 			}
 			return b.byTurn(credit.EMPG(rows, b.Entropies, credit.Modulation{Gain: 1, FutureGain: 1, Clarity: 0.1}))
 		}},
-		{"gae", "values of 0: the first iteration", func(b Batch) ([][]float64, error) {
+		{Name: "gae", Setting: "values of 0: the first iteration", estimate: func(b Batch) ([][]float64, error) {
 			advantages, _, err := credit.GAE(b.Tokens, b.zeros(), b.Mask, discounted)
 			return advantages, err
 		}},
-		{"gae", "true values, λ 1", algorithm("gae", discounted)},
-		{"gae", "true values, λ 0", algorithm("gae", with(discounted, func(o *credit.Options) { o.Lambda = 0 }))},
-		{"turn_gae", "true values", algorithm("turn_gae", discounted)},
-		{"turn_returns", "true values", turnReturns(discounted)},
-		{"turn_returns", "true values at final_token", turnReturns(with(discounted, func(o *credit.Options) { o.ValueAt = credit.FinalToken }))},
+		{Name: "gae", Setting: "true values, λ 1", estimate: algorithm("gae", discounted)},
+		{Name: "gae", Setting: "true values, λ 0", estimate: algorithm("gae", with(discounted, func(o *credit.Options) { o.Lambda = 0 }))},
+		{Name: "turn_gae", Setting: "true values", estimate: algorithm("turn_gae", discounted)},
+		{Name: "turn_returns", Setting: "true values", estimate: turnReturns(discounted)},
+		{Name: "turn_returns", Setting: "true values at final_token", estimate: turnReturns(with(discounted, func(o *credit.Options) { o.ValueAt = credit.FinalToken }))},
 	}
 	dr := methods[1].estimate
 	return append(methods,
-		Method{"dr_grpo", "StarPO-S: top_fraction 0.25", selected(dr, selection.Options{Method: "top_fraction", Value: 0.25})},
-		Method{"dr_grpo", "PyVision: top_count 4, flat groups dropped", selected(dr, selection.Options{Method: "top_count", Value: 4, DropFlat: true})},
-		Method{"grpo", "GFPO: the 8 shortest of 16", members(methods[0].estimate, "shortest", 8)},
-		Method{"grpo", "GFPO: 8 of 16 by reward_per_token", members(methods[0].estimate, "reward_per_token", 8)},
-		Method{"dr_grpo", "8 of 16 by deviation", members(dr, "deviation", 8)},
+		Method{Name: "dr_grpo", Setting: "StarPO-S: top_fraction 0.25", estimate: selected(dr, selection.Options{Method: "top_fraction", Value: 0.25})},
+		Method{Name: "dr_grpo", Setting: "PyVision: top_count 4, flat groups dropped", estimate: selected(dr, selection.Options{Method: "top_count", Value: 4, DropFlat: true})},
+		Method{Name: "grpo", Setting: "GFPO: the 8 shortest of 16", estimate: members(methods[0].estimate, "shortest", 8)},
+		Method{Name: "grpo", Setting: "GFPO: 8 of 16 by reward_per_token", estimate: members(methods[0].estimate, "reward_per_token", 8)},
+		Method{Name: "dr_grpo", Setting: "8 of 16 by deviation", estimate: members(dr, "deviation", 8)},
+		Method{Name: "seeupo", Setting: "before its corrections", estimate: func(b Batch) ([][]float64, error) {
+			rows, err := credit.SeeUPO(b.Returns, b.Groups)
+			if err != nil {
+				return nil, err
+			}
+			return credit.OverRows(rows, b.Mask)
+		}},
+		Method{Name: "hiper", Setting: "true values, one subgoal", estimate: hiper(false)},
+		Method{Name: "hiper", Setting: "true values, a subgoal a turn", estimate: hiper(true)},
+		Method{Name: "agent_prm", Setting: "targets of the batch, γ 0.95", estimate: promises(credit.Promises, 0.95)},
+		Method{Name: "agent_prm", Setting: "its code's targets", estimate: promises(credit.PromisesCode, 0.95)},
+		Method{Name: "tree_grpo", Setting: "4 trees of 4 leaves", estimate: treeGRPO(credit.TreeGRPO, grpo), play: PlayTrees},
+		Method{Name: "tree_grpo", Setting: "the same, shared turns learned once a leaf", estimate: treeGRPO(credit.TreeGRPO, grpo), play: everyLeaf},
+		Method{Name: "tree_grpo", Setting: "its code", estimate: treeGRPO(credit.TreeGRPOCode, grpo), play: everyLeaf},
+		Method{Name: "deep_grpo", Setting: "8 and 8 a failure, λ 1", estimate: deepGRPO(grpo, 1), play: new(pivots).Play},
+		Method{Name: "deep_grpo", Setting: "the branches alone", estimate: deepGRPO(grpo, 1), play: new(pivots).branches},
 	)
 }
 

@@ -1,6 +1,8 @@
 package mechanism
 
 import (
+	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"github.com/reprise-rl/reprise/model/credit"
@@ -29,6 +31,15 @@ type Batch struct {
 	Outcomes [][]int
 	// Decisions are the answers, [rows][turns].
 	Decisions [][]Decision
+	// TrainFrom is the first turn of each row that is trained on; nil stands for all. The turns
+	// before are another row's.
+	TrainFrom []int
+	// Copied are the turns of each row that another row has sampled; nil stands for none.
+	Copied []int
+	// Trees are the trees of the rows, told apart within a group; nil if none share turns.
+	Trees []int
+	// Branches says which rows are branches, of which stream DEEP-GRPO's loss is.
+	Branches []bool
 }
 
 // Decision is an answer of the policy.
@@ -40,70 +51,134 @@ type Decision struct {
 func Play(lakes []*Lake, batch int) (Batch, error) {
 	var b Batch
 	for group := range GroupsABatch {
-		of := (batch*GroupsABatch + group) % len(lakes)
+		of := lakeOf(lakes, batch, group)
 		for member := range Members {
-			b.play(lakes, of, draw.Address{Seed: seed, Purpose: draw.Sample, Iteration: int64(batch), Group: int64(group), Member: int64(member)})
-			b.Groups = append(b.Groups, group)
+			e := episode{of: of, at: lakes[of].start}
+			e.finish(lakes[of], rowAddress(batch, group, member).Rand())
+			b.add(e, group)
 		}
 	}
+	return b, b.complete(lakes)
+}
+
+// sampled is the number of tokens that the policy has sampled.
+func (b Batch) sampled() int {
+	n := 0
+	for row, spans := range b.Turns {
+		for k, span := range spans {
+			if b.Copied == nil || k >= b.Copied[row] {
+				n += span.To - span.From
+			}
+		}
+	}
+	return n
+}
+
+// lakeOf is the lake of a batch's group.
+func lakeOf(lakes []*Lake, batch, group int) int { return (batch*GroupsABatch + group) % len(lakes) }
+
+// rowAddress is where the draws of a row come from.
+func rowAddress(batch, group, member int) draw.Address {
+	return draw.Address{Seed: seed, Purpose: draw.Sample, Iteration: int64(batch), Group: int64(group), Member: int64(member)}
+}
+
+// complete fills in what depends on all rows.
+func (b *Batch) complete(lakes []*Lake) error {
 	for lake, l := range lakes {
 		// What the states of many earlier iterations have returned: the truth.
 		b.Past = append(b.Past, credit.StateValue{Key: strconv.Itoa(lake), Count: Groups, Value: l.values[0][l.start]})
 	}
 	var err error
 	if b.Mask, err = credit.Mask(b.Turns, b.Lengths); err != nil {
-		return b, err
+		return err
 	}
 	b.Tokens, err = credit.TokenRewards(b.Rewards, b.Turns, b.Lengths, credit.AtTurns)
 	b.Returns = credit.Returns(b.Rewards)
-	return b, err
+	return err
 }
 
-// play adds an episode. Its draws are the address's: of each turn first the answer, then
-// where it leads.
-func (b *Batch) play(lakes []*Lake, of int, address draw.Address) {
-	l, r := lakes[of], address.Rand()
-	row := struct {
-		rewards, values, entropies []float64
-		keys, agents               []string
-		spans                      []credit.Span
-		outcomes                   []int
-		decisions                  []Decision
-	}{}
-	components := []float64{0, 0}
-	at := l.start
-	for k, done := 0, false; k < Turns && !done; k++ {
-		action := pick(l.policy[at][:], r.Float64())
-		var probabilities []float64
-		for _, o := range l.answer(at, action) {
-			probabilities = append(probabilities, o.Probability)
-		}
-		o := l.answer(at, action)[pick(probabilities, r.Float64())]
-		tokens := moveTokens
-		if action == Mumble {
-			tokens = mumbleTokens
-			components[1] += o.Reward
-		} else {
-			components[0] += o.Reward
-		}
-		// A token of the environment, which is not sampled; then the answer, of which the
-		// first token decides all.
-		row.values = append(row.values, 0, l.values[k][at])
-		for range tokens - 1 {
-			row.values = append(row.values, l.answered[k][at][action])
-		}
-		row.spans = append(row.spans, credit.Span{From: len(row.values) - tokens, To: len(row.values)})
-		row.rewards, row.entropies = append(row.rewards, o.Reward), append(row.entropies, l.entropy(at))
-		row.keys, row.agents = append(row.keys, strconv.Itoa(at)), append(row.agents, "turn "+strconv.Itoa(k))
-		row.outcomes = append(row.outcomes, l.outcomes[at])
-		row.decisions = append(row.decisions, Decision{of, k, at, action})
-		at, done = o.Next, o.Done
+// episode is what has been played of a trajectory.
+type episode struct {
+	of, at int // the lake, and the cell it is in
+	done   bool
+
+	rewards, values, entropies []float64
+	keys, agents               []string
+	spans                      []credit.Span
+	outcomes                   []int
+	decisions                  []Decision
+}
+
+// over reports whether there is no further turn.
+func (e *episode) over() bool { return e.done || len(e.rewards) == Turns }
+
+// turn plays a turn. It draws first the answer, then where it leads.
+func (e *episode) turn(l *Lake, r *rand.Rand) {
+	k, at := len(e.rewards), e.at
+	action := pick(l.policy[at][:], r.Float64())
+	var probabilities []float64
+	for _, o := range l.answer(at, action) {
+		probabilities = append(probabilities, o.Probability)
 	}
-	b.Rewards, b.Values, b.Entropies = append(b.Rewards, row.rewards), append(b.Values, row.values), append(b.Entropies, row.entropies)
-	b.Keys, b.Agents, b.Outcomes = append(b.Keys, row.keys), append(b.Agents, row.agents), append(b.Outcomes, row.outcomes)
-	b.Starts, b.Components = append(b.Starts, strconv.Itoa(of)), append(b.Components, components)
-	b.Turns, b.Lengths = append(b.Turns, row.spans), append(b.Lengths, len(row.values))
-	b.Decisions = append(b.Decisions, row.decisions)
+	o := l.answer(at, action)[pick(probabilities, r.Float64())]
+	tokens := moveTokens
+	if action == Mumble {
+		tokens = mumbleTokens
+	}
+	// A token of the environment, which is not sampled; then the answer, of which the
+	// first token decides all.
+	e.values = append(e.values, 0, l.values[k][at])
+	for range tokens - 1 {
+		e.values = append(e.values, l.answered[k][at][action])
+	}
+	e.spans = append(e.spans, credit.Span{From: len(e.values) - tokens, To: len(e.values)})
+	e.rewards, e.entropies = append(e.rewards, o.Reward), append(e.entropies, l.entropy(at))
+	e.keys, e.agents = append(e.keys, strconv.Itoa(at)), append(e.agents, "turn "+strconv.Itoa(k))
+	e.outcomes = append(e.outcomes, l.outcomes[at])
+	e.decisions = append(e.decisions, Decision{e.of, k, at, action})
+	e.at, e.done = o.Next, o.Done
+}
+
+// finish plays to the end.
+func (e *episode) finish(l *Lake, r *rand.Rand) {
+	for !e.over() {
+		e.turn(l, r)
+	}
+}
+
+// first are the first k turns as an episode of its own, from which another can go on.
+func (e *episode) first(k int) episode {
+	out := episode{of: e.of, at: e.at, done: e.done}
+	if k < len(e.rewards) {
+		out.at, out.done = e.decisions[k].Cell, false
+	}
+	tokens := 0
+	if k > 0 {
+		tokens = e.spans[k-1].To
+	}
+	out.values = slices.Clone(e.values[:tokens])
+	out.rewards, out.entropies = slices.Clone(e.rewards[:k]), slices.Clone(e.entropies[:k])
+	out.keys, out.agents = slices.Clone(e.keys[:k]), slices.Clone(e.agents[:k])
+	out.spans, out.outcomes, out.decisions = slices.Clone(e.spans[:k]), slices.Clone(e.outcomes[:k]), slices.Clone(e.decisions[:k])
+	return out
+}
+
+// add adds an episode as a row of a group.
+func (b *Batch) add(e episode, group int) {
+	components := []float64{0, 0}
+	for k, d := range e.decisions {
+		if d.Action == Mumble {
+			components[1] += e.rewards[k]
+		} else {
+			components[0] += e.rewards[k]
+		}
+	}
+	b.Groups = append(b.Groups, group)
+	b.Rewards, b.Values, b.Entropies = append(b.Rewards, e.rewards), append(b.Values, e.values), append(b.Entropies, e.entropies)
+	b.Keys, b.Agents, b.Outcomes = append(b.Keys, e.keys), append(b.Agents, e.agents), append(b.Outcomes, e.outcomes)
+	b.Starts, b.Components = append(b.Starts, strconv.Itoa(e.of)), append(b.Components, components)
+	b.Turns, b.Lengths = append(b.Turns, e.spans), append(b.Lengths, len(e.values))
+	b.Decisions = append(b.Decisions, e.decisions)
 }
 
 // pick returns the first index whose probability and those before exceed u.
