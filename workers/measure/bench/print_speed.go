@@ -12,25 +12,25 @@ func printSpeeds(b *strings.Builder, s speed.Speeds) {
 	fmt.Fprintf(b, "\nThe policy's programs, tokens a second; %s\n", torchText(s.Python))
 	for _, m := range s.Models {
 		h := m.Shape
-		fmt.Fprintf(b, "\n%s, %.2f M parameters (compiled in %.1f s); rows of %d tokens: %d scored, %d × %d trained on, %d sampled by %d more,\nand %d by %d or fewer\n\n",
+		fmt.Fprintf(b, "\n%s, %.2f M parameters (compiled in %.1f s); rows of %d tokens: %d scored, %d × %d trained on, %d sampled by %d more,\nand %d by %d or fewer, in passes and in a block\n\n",
 			m.Name, float64(m.Parameters)/1e6, m.Compile, h.Tokens, h.MicroBatch, h.MicroBatches, h.MicroBatch, h.Rows, h.NewTokens, h.BlockRows, h.NewTokens)
 		table(b, "\tReprise\ttorch, AVX2\tratio\tprocessor's\ttorch\tratio\tprocessor's\t", func(w io.Writer) {
 			for _, row := range []struct {
 				name   string
 				figure speed.Figure
-			}{{"forward", m.Forward}, {"training", m.Training}, {"decoding", m.Decoding}, {"unequal lengths", m.Unequal}} {
+			}{{"forward", m.Forward}, {"training", m.Training}, {"decoding", m.Decoding}, {"unequal lengths", m.Unequal}, {"in a block", m.Block}} {
 				f := row.figure
 				fmt.Fprintf(w, "%s\t%.0f\t%s\t%s\t\n", row.name, f.PerSecond, besideText(f.TorchAVX2), besideText(f.Torch))
 			}
 		})
-		fmt.Fprintf(b, "\n  goals beside torch at AVX2: forward %.1f, training %.1f, decoding %.1f, unequal lengths %s.\n",
+		fmt.Fprintf(b, "\n  goals beside torch at AVX2: forward %.1f, training %.1f, decoding %.1f, in a block %s.\n",
 			speed.ForwardGoal, speed.TrainingGoal, m.DecodingGoal, unequalGoal(m))
 		fmt.Fprintf(b, "  The state's fingerprint takes %.3f s more;\n", m.Fingerprint)
 		fmt.Fprintf(b, "  AdamW with the gradient's norm takes %.2f of the backward programs' time\n", m.Apply)
 	}
 }
 
-// unequalGoal is the goal of decoding rows of unequal lengths, which follows from the ratio at equal ones.
+// unequalGoal is the goal of decoding a block of rows of unequal lengths, which follows from the ratio at equal ones.
 func unequalGoal(m speed.Model) string {
 	times := fmt.Sprintf("%.1f × %.2f (longest over mean) × decoding's", speed.UnequalGoal, m.Spread)
 	if r := m.Decoding.TorchAVX2.Ratio; r > 0 {

@@ -56,8 +56,10 @@ type Model struct {
 	Training Figure `json:"training"`
 	// Decoding is sampling, the prefill included; new tokens are counted alone.
 	Decoding Figure `json:"decoding"`
-	// Unequal is the same for rows of unequal lengths. Spread is the longest over the mean.
+	// Unequal is the same for rows of unequal lengths, in passes of Rows, and Block in a block of them,
+	// beside the same work of torch. Spread is the longest over the mean.
 	Unequal Figure  `json:"unequal"`
+	Block   Figure  `json:"block"`
 	Spread  float64 `json:"spread"`
 	// DecodingGoal is the subject's.
 	DecodingGoal float64 `json:"decoding_goal"`
@@ -168,6 +170,7 @@ func measure(ctx context.Context, d *model.Device, c *clock, of Subject, python 
 	out.Training = figure(times, training, tokens*float64(of.Shape.MicroBatches))
 	out.Decoding = figure(times, decoding, float64(of.Shape.Rows*of.Shape.NewTokens))
 	out.Unequal = figure(times, unequal, float64(sum(s.lengths)))
+	out.Block = figure(times, block, float64(sum(s.lengths)))
 	out.Spread = spread(s.lengths)
 	out.Fingerprint = statistics.MedianOf(times, func(t turn) float64 { return t.fingerprint })
 	out.Apply = statistics.MedianOf(times, func(t turn) float64 { return t.apply })
@@ -180,10 +183,11 @@ const (
 	training
 	decoding
 	unequal // decoding, with rows of unequal lengths
+	block   // unequal, in a block; torch has no such thing
 	kinds
 )
 
-var kindNames = [kinds]string{"forward", "training", "decoding", "unequal"}
+var kindNames = [kinds]string{"forward", "training", "decoding", "unequal", "block"}
 
 // timing is the mean of the repetitions of a work in a turn, in seconds.
 type timing struct{ seconds, processor float64 }
@@ -279,6 +283,10 @@ func (s *subject) turn(ctx context.Context, beside sides, number int) (turn, err
 			return err
 		}}
 		for side, python := range beside {
+			if kind == block {
+				t.beside[side][block] = t.beside[side][unequal]
+				continue
+			}
 			works = append(works, func() (err error) {
 				t.beside[side][kind], err = s.torch(python, kind)
 				return err

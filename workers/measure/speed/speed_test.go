@@ -40,7 +40,7 @@ func measured(t *testing.T, python string, subjects ...Subject) Speeds {
 	require.Len(t, got.Models, len(subjects))
 	for _, m := range got.Models {
 		require.Equal(t, m.Parameters, tiny("").Config.Parameters())
-		for _, figure := range []Figure{m.Forward, m.Training, m.Decoding, m.Unequal} {
+		for _, figure := range []Figure{m.Forward, m.Training, m.Decoding, m.Unequal, m.Block} {
 			require.Positive(t, figure.PerSecond)
 		}
 		require.Greater(t, m.Spread, 1.0)
@@ -106,7 +106,7 @@ func TestMeasureBesideTorch(t *testing.T) {
 	require.NotEmpty(t, got.Python.Torch)
 	require.NotEmpty(t, got.Python.Capability)
 	for _, m := range got.Models {
-		for _, figure := range []Figure{m.Forward, m.Training, m.Decoding, m.Unequal} {
+		for _, figure := range []Figure{m.Forward, m.Training, m.Decoding, m.Unequal, m.Block} {
 			for _, beside := range []Beside{figure.Torch, figure.TorchAVX2} {
 				require.Positive(t, beside.PerSecond)
 				require.Positive(t, beside.Ratio)

@@ -22,7 +22,8 @@ type Shape struct {
 	// Rows are sampled at once, NewTokens of each.
 	Rows      int `json:"rows"`
 	NewTokens int `json:"new_tokens"`
-	// BlockRows are sampled, Rows at once, up to NewTokens of each.
+	// BlockRows are sampled, up to NewTokens of each: in passes of Rows, and in a block that has
+	// Rows slots.
 	BlockRows int `json:"block_rows"`
 }
 
@@ -36,6 +37,7 @@ var weights = draw.Address{Purpose: draw.Weights}
 type subject struct {
 	Subject
 	programs *model.Programs
+	blocks   *model.Programs // that sample in blocks
 	state    *model.State
 	clock    *clock
 	batches  []model.MicroBatch
@@ -78,9 +80,17 @@ func newSubject(ctx context.Context, d *model.Device, c *clock, of Subject) (_ *
 	if err != nil {
 		return nil, err
 	}
+	s.blocks, err = d.Programs(config, nil, model.Shapes{
+		GenerateRows: shape.Rows, BlockRows: shape.BlockRows, PromptTokens: shape.Tokens, MaxNewTokens: shape.NewTokens,
+	})
+	if err != nil {
+		return nil, err
+	}
 	begin := time.Now()
-	if err := s.programs.Compile(ctx, nil); err != nil {
-		return nil, fmt.Errorf("compile: %w", err)
+	for _, programs := range []*model.Programs{s.programs, s.blocks} {
+		if err := programs.Compile(ctx, nil); err != nil {
+			return nil, fmt.Errorf("compile: %w", err)
+		}
 	}
 	s.compiled = time.Since(begin).Seconds()
 	s.state, err = s.programs.NewState(model.NewParams(config, weights))
@@ -91,8 +101,10 @@ func (s *subject) free() {
 	if s.state != nil {
 		s.state.Free()
 	}
-	if s.programs != nil {
-		s.programs.Free()
+	for _, programs := range []*model.Programs{s.programs, s.blocks} {
+		if programs != nil {
+			programs.Free()
+		}
 	}
 }
 
@@ -125,7 +137,7 @@ func Rows(c model.Config, shape Shape, number int) model.MicroBatch {
 
 // here repeats a kind of work of the programs.
 func (s *subject) here(ctx context.Context, kind int) (timing, error) {
-	run := [kinds]func(context.Context) error{s.score, s.update, s.sample, s.sampleUnequal}[kind]
+	run := [kinds]func(context.Context) error{s.score, s.update, s.sample, s.sampleUnequal, s.sampleBlock}[kind]
 	processor, err := processorTime()
 	if err != nil {
 		return timing{}, err
@@ -169,8 +181,12 @@ func (s *subject) sample(ctx context.Context) error {
 	return err
 }
 
-func (s *subject) sampleUnequal(ctx context.Context) error {
-	out, err := s.programs.Generate(ctx, s.state, s.block)
+func (s *subject) sampleUnequal(ctx context.Context) error { return s.sampleLengths(ctx, s.programs) }
+
+func (s *subject) sampleBlock(ctx context.Context) error { return s.sampleLengths(ctx, s.blocks) }
+
+func (s *subject) sampleLengths(ctx context.Context, by *model.Programs) error {
+	out, err := by.Generate(ctx, s.state, s.block)
 	if err != nil {
 		return err
 	}
