@@ -65,7 +65,7 @@ func TestPresetsDecode(t *testing.T) {
 	}
 }
 
-// The presets of methods are one run each of the same length on the same task, so
+// The presets of methods are one run each of the same length on the same task, but for two, so
 // that their curves can be laid side by side.
 func TestMethodsAreAlikeButForTheMethod(t *testing.T) {
 	same := []string{"description", "policy.lora.", "rollout.", "rewards", "selection.", "credit.", "update.", "critic.", "freshness.", "schedule"}
@@ -84,10 +84,17 @@ func TestMethodsAreAlikeButForTheMethod(t *testing.T) {
 			if train.Environment.Name == "countdown" { // it alone has a second attempt
 				base, same = "frozenlake-learn", append([]string{"environment.", "evaluation.suites[0].environment.", "evaluation.suites[0].max_new_tokens"}, same...)
 			}
+			// These have more turns, so they are made smaller to be over in three minutes.
+			small := name == "growing-turns" || name == "score"
+			if small {
+				same = append([]string{"iterations", "policy.starter.", "policy.warm_start.", "snapshot.every", "evaluation."}, same...)
+			}
 			for _, d := range spec.Diff(decode(t, base), train) {
 				require.True(t, slices.ContainsFunc(same, func(p string) bool { return strings.HasPrefix(d.Path, p) }), "%s differs from %s in %s", name, base, d.Path)
 			}
-			require.InDelta(t, 128, train.Rollout.Trajectories(), 8, "as many trajectories as RAGEN has")
+			if !small {
+				require.InDelta(t, 128, train.Rollout.Trajectories(), 8, "as many trajectories as RAGEN has")
+			}
 		})
 	}
 }
