@@ -14,13 +14,13 @@ const MaxStops = 8
 // prefillRows is the number of rows of one prefill, a divisor of GenerateRows: a wide
 // batch is prefilled in chunks of rows, and a block as its slots become free.
 func (p *Programs) prefillRows() int {
-	rows := p.sh.GenerateRows
+	rows, width := p.sh.GenerateRows, max(p.sh.PromptTokens, p.sh.Append.Widest)
 	most := rows
 	if p.sh.BlockRows > 0 {
 		most = rows / blockSeats
 	}
 	for n := most; n > 1; n-- {
-		if rows%n == 0 && n*p.sh.PromptTokens <= p.net.limits.prefill {
+		if rows%n == 0 && n*width <= p.net.limits.prefill {
 			return n
 		}
 	}

@@ -79,14 +79,15 @@ func (p *Programs) decodeWhole(s *State, d *decoding, cache []compute.Buffer) er
 }
 
 // decodeChunks decodes Shapes.ChunkTokens steps in an execution, until no row is alive.
-// The context is checked between two. It replaces the prefills' keys and values in cache.
-func (p *Programs) decodeChunks(ctx context.Context, s *State, d *decoding, cache *[]compute.Buffer) error {
+// The context is checked between two. It replaces the prefills' keys and values in cache by a copy
+// of prompts with room.
+func (p *Programs) decodeChunks(ctx context.Context, s *State, d *decoding, prompts []compute.Buffer, cache *[]compute.Buffer) error {
 	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
 	prog, err := p.program(kindDecodeRoom)
 	if err != nil {
 		return err
 	}
-	room, err := prog.on(p.k, *cache...)
+	room, err := prog.on(p.k, prompts...)
 	if err != nil {
 		return err
 	}

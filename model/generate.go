@@ -26,6 +26,9 @@ type GenerateInput struct {
 	Stop []int32
 	// Greedy selects the likeliest id, the lowest if several are equally likely.
 	Greedy bool
+	// Kept are the keys and values of Prompts, from Append; nil to compute them here. They stay
+	// as they are.
+	Kept *Kept
 	// IgnoreStop samples MaxNewTokens tokens in every row, also after a stop id.
 	IgnoreStop bool
 }
@@ -95,28 +98,20 @@ func (p *Programs) checkGenerate(in *GenerateInput) error {
 	if !(in.Temperature >= 0) || math.IsInf(float64(in.Temperature), 0) {
 		return bad("temperature %v", in.Temperature)
 	}
-	if in.Alive != nil && len(in.Alive) != len(in.Prompts) {
-		return bad("%d alive flags for %d prompts", len(in.Alive), len(in.Prompts))
-	}
 	if len(in.Stop) > MaxStops {
 		return bad("%d stop ids, at most %d", len(in.Stop), MaxStops)
 	}
 	if !in.Greedy && len(in.Uniforms) != len(in.Prompts) {
 		return bad("uniforms for %d rows, %d prompts", len(in.Uniforms), len(in.Prompts))
 	}
-	for i, prompt := range in.Prompts {
-		if in.Alive != nil && !in.Alive[i] {
-			continue
-		}
-		if len(prompt) == 0 || len(prompt) > p.sh.PromptTokens {
-			return bad("prompt %d has %d tokens, must be from 1 to %d", i, len(prompt), p.sh.PromptTokens)
-		}
-		for _, id := range prompt {
-			if id < 0 || int(id) >= p.c.VocabSize {
-				return bad("prompt %d has id %d, the vocabulary has %d", i, id, p.c.VocabSize)
-			}
-		}
-		if in.Greedy {
+	if err := p.checkPrompts(in.Prompts, in.Alive); err != nil {
+		return err
+	}
+	if err := p.checkKept(in.Kept, in.Prompts, in.Alive); err != nil {
+		return err
+	}
+	for i := range in.Prompts {
+		if in.Greedy || in.Alive != nil && !in.Alive[i] {
 			continue
 		}
 		if len(in.Uniforms[i]) != p.sh.MaxNewTokens {
@@ -131,6 +126,30 @@ func (p *Programs) checkGenerate(in *GenerateInput) error {
 	return nil
 }
 
+// checkPrompts checks the ids of rows that are alive.
+func (p *Programs) checkPrompts(prompts [][]int32, alive []bool) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
+	}
+	if alive != nil && len(alive) != len(prompts) {
+		return bad("%d alive flags for %d prompts", len(alive), len(prompts))
+	}
+	for i, prompt := range prompts {
+		if alive != nil && !alive[i] {
+			continue
+		}
+		if len(prompt) == 0 || len(prompt) > p.sh.PromptTokens {
+			return bad("prompt %d has %d tokens, must be from 1 to %d", i, len(prompt), p.sh.PromptTokens)
+		}
+		for _, id := range prompt {
+			if id < 0 || int(id) >= p.c.VocabSize {
+				return bad("prompt %d has id %d, the vocabulary has %d", i, id, p.c.VocabSize)
+			}
+		}
+	}
+	return nil
+}
+
 // pass generates for the rows [from, to) of the input. The caller holds run.
 func (p *Programs) pass(ctx context.Context, s *State, in GenerateInput, from, to int, out GenerateOutput) error {
 	rows, fresh := p.sh.GenerateRows, p.sh.MaxNewTokens
@@ -138,10 +157,18 @@ func (p *Programs) pass(ctx context.Context, s *State, in GenerateInput, from, t
 	if b.living == 0 {
 		return nil
 	}
-	cache, err := p.prefillAll(ctx, s, b.ids)
+	var cache []compute.Buffer // of this pass alone
 	defer func() { free(cache) }()
-	if err != nil {
-		return err
+	var prompts []compute.Buffer
+	if in.Kept != nil {
+		prompts = in.Kept.pass(from / rows)
+	} else {
+		var err error
+		cache, err = p.prefillAll(ctx, s, b.ids)
+		if err != nil {
+			return err
+		}
+		prompts = cache
 	}
 	d, err := p.newDecoding(in, b)
 	defer func() { d.free() }()
@@ -152,9 +179,9 @@ func (p *Programs) pass(ctx context.Context, s *State, in GenerateInput, from, t
 		return err
 	}
 	if p.sh.ChunkTokens > 0 {
-		err = p.decodeChunks(ctx, s, d, &cache)
+		err = p.decodeChunks(ctx, s, d, prompts, &cache)
 	} else {
-		err = p.decodeWhole(s, d, cache)
+		err = p.decodeWhole(s, d, prompts)
 	}
 	if err != nil {
 		return err

@@ -37,6 +37,8 @@ type Shapes struct {
 	// MaxNewTokens. It bounds the time in which a device cannot be interrupted, and changes
 	// no bit of a pass.
 	ChunkTokens int
+	// Append is zero unless the keys and values of a turn's prompts are kept for the next turn.
+	Append AppendShapes
 	// MicroBatch is the rows of Score, Values and the updates.
 	MicroBatch int
 	// Sequence is the width of the rows of Score, Values and the updates, at least 2.
@@ -70,6 +72,8 @@ const (
 	kindBlockRoom   kind = "block-room"
 	kindBlockSeat   kind = "block-seat"
 	kindDecodeBlock kind = "decode-block"
+	kindAppend      kind = "append"
+	kindAppendRoom  kind = "append-room"
 	kindForward     kind = "forward"
 	kindBackward    kind = "backward"
 	kindSquare      kind = "square"
@@ -103,6 +107,7 @@ type programKey struct {
 	limits              limits
 	keep, block         bool
 	loss                LossOptions
+	append              AppendShapes
 }
 
 // Programs are the programs for policies or critics of one shape on a device. They are
@@ -214,7 +219,13 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 	if sh.GenerateRows > 0 && sh.MaxNewTokens > 0 {
 		key := programKey{dtype: p.net.dtype, rows: sh.GenerateRows, tokens: sh.PromptTokens, fresh: sh.MaxNewTokens, limits: l}
 		key.block = sh.BlockRows > 0
-		add(kindPrefill, key, p.buildPrefill)
+		key.append = sh.Append
+		if sh.Append.Before > 0 {
+			add(kindAppendRoom, key, p.buildAppendRoom)
+			add(kindAppend, key, p.buildAppend)
+		} else {
+			add(kindPrefill, key, p.buildPrefill)
+		}
 		if sh.BlockRows > 0 {
 			add(kindBlockRoom, key, p.buildBlockRoom)
 			add(kindBlockSeat, key, p.buildBlockSeat)
@@ -284,6 +295,9 @@ func checkShapes(c Config, legal []bool, sh Shapes) error {
 	}
 	if sh.MicroBatch > 0 && sh.Sequence < 2 {
 		return bad("Sequence is %d, must be at least 2", sh.Sequence)
+	}
+	if err := sh.Append.check(sh, bad); err != nil {
+		return err
 	}
 	return sh.checkWidths(bad)
 }

@@ -8,6 +8,7 @@ import (
 func (sh Shapes) narrowed(width int) Shapes {
 	sh.Sequence, sh.Narrower = width, [2]int{}
 	sh.GenerateRows, sh.BlockRows, sh.PromptTokens, sh.MaxNewTokens, sh.ChunkTokens = 0, 0, 0, 0, 0
+	sh.Append = AppendShapes{}
 	return sh
 }
 

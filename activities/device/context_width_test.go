@@ -25,7 +25,7 @@ func TestContextThatJustFits(t *testing.T) {
 			for range 3 {
 				refs, _, _, _ := w.turn(turns, all...)
 				turns = append(turns, refs)
-				_, contexts, err := contexts(t.Context(), w.kit, w.store, w.kit.Training, activities.GenerateInput{Policy: activities.Version{Run: w.Run}, Turn: len(turns) + 1, Turns: turns})
+				_, contexts, _, err := contexts(t.Context(), w.kit, w.store, w.kit.Training, activities.GenerateInput{Policy: activities.Version{Run: w.Run}, Turn: len(turns) + 1, Turns: turns})
 				require.NoError(t, err)
 				needed = append(needed, len(contexts[0]))
 			}

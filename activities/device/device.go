@@ -54,8 +54,17 @@ type work struct {
 }
 
 // begin takes the lease and reads the run's context. The caller ends it with done, which
-// settles the activity's error.
+// settles the activity's error. What is kept between the turns of a rollout is freed: the rollout
+// is over.
 func (d *Device) begin(ctx context.Context, of activities.Run) (w *work, done func(*error), err error) {
+	if w, done, err = d.beginTurn(ctx, of); err == nil {
+		d.Engine.dropKept()
+	}
+	return w, done, err
+}
+
+// beginTurn is begin for a turn of a rollout.
+func (d *Device) beginTurn(ctx context.Context, of activities.Run) (w *work, done func(*error), err error) {
 	return d.beginWith(ctx, of, func() (*run.Context, error) { return d.contexts.Read(ctx, d.Store, of) })
 }
 

@@ -130,7 +130,7 @@ func (w *walked) same(d drawnRollout, text string) []run.Turn {
 	require.NoError(w.t, err)
 	var refs []store.TurnRefs
 	for n := 1; n <= scene.Turns; n++ {
-		rows, _, err := contexts(ctx, w.kit, w.store, scene, activities.GenerateInput{Policy: activities.Version{Run: w.Run, Branch: d.branch}, Rollout: d.of, Turn: n, Turns: refs})
+		rows, _, _, err := contexts(ctx, w.kit, w.store, scene, activities.GenerateInput{Policy: activities.Version{Run: w.Run, Branch: d.branch}, Rollout: d.of, Turn: n, Turns: refs})
 		require.NoError(w.t, err)
 		for i := range rows {
 			rows[i].SampledIDs, rows[i].Truncated = w.says(text)
@@ -198,7 +198,7 @@ func TestGenerateDrawsByTurn(t *testing.T) {
 		said := map[string]bool{}
 		for n := 1; n <= scene.Turns; n++ {
 			in := activities.GenerateInput{Policy: policy, Rollout: d.of, Settings: r.Settings, Turn: n, Turns: refs}
-			rows, contexts, err := contexts(ctx, k, r.store, scene, in)
+			rows, contexts, _, err := contexts(ctx, k, r.store, scene, in)
 			require.NoError(t, err)
 			want := model.GenerateInput{Prompts: contexts, Temperature: float32(temperature), Stop: k.Tokenizer.EndOfTurn()}
 			for _, row := range rows {

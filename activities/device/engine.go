@@ -52,6 +52,7 @@ type Engine struct {
 	uses        int                  // counts the uses of programs
 	updates     map[updateKey]activities.UpdateResult
 	begun       *begunUpdate // of the state in memory; nil without
+	kept        *keptRollout // between the turns of a rollout; nil without
 	unclear     unclear
 }
 
@@ -156,6 +157,7 @@ func (e *Engine) acquire(ctx context.Context, run activities.Run) (release func(
 // forget frees the policy in memory.
 func (e *Engine) forget() {
 	e.dropBegun()
+	e.dropKept()
 	for _, s := range []*model.State{e.state, e.critic, e.reference} {
 		if s != nil {
 			s.Free()
@@ -216,6 +218,7 @@ func (e *Engine) abandon(err error) bool {
 // fingerprint is called they are not a version.
 func (e *Engine) hold(policy, critic *model.State) {
 	e.dropBegun()
+	e.dropKept()
 	if e.state != nil && e.state != policy {
 		e.state.Free()
 	}

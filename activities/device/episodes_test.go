@@ -46,7 +46,7 @@ func (w *walked) says(text string) (ids []int32, truncated bool) {
 func (w *walked) turn(turns []store.TurnRefs, texts ...string) (store.TurnRefs, []run.GenerateRow, []run.StepRow, activities.StepResult) {
 	w.t.Helper()
 	ctx, n := w.t.Context(), len(turns)+1
-	rows, contexts, err := contexts(ctx, w.kit, w.store, w.kit.Training, activities.GenerateInput{Policy: activities.Version{Run: w.Run}, Turn: n, Turns: turns})
+	rows, contexts, _, err := contexts(ctx, w.kit, w.store, w.kit.Training, activities.GenerateInput{Policy: activities.Version{Run: w.Run}, Turn: n, Turns: turns})
 	require.NoError(w.t, err)
 	require.Len(w.t, rows, len(texts))
 	recorded, err := run.ReadTurns(ctx, w.store, turns)
@@ -263,7 +263,7 @@ func TestTablesThatDoNotFit(t *testing.T) {
 			return err
 		},
 		"context of other rows": func() error {
-			_, _, err := contexts(ctx, w.kit, w.store, w.kit.Training, activities.GenerateInput{Turn: 2, Turns: []store.TurnRefs{{Generate: short, Step: first.Step}}})
+			_, _, _, err := contexts(ctx, w.kit, w.store, w.kit.Training, activities.GenerateInput{Turn: 2, Turns: []store.TurnRefs{{Generate: short, Step: first.Step}}})
 			return err
 		},
 	}

@@ -19,7 +19,7 @@ import (
 func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ activities.GenerateResult, err error) {
 	defer run.Edge(ctx, &err, "generate turn %d of run %s", in.Turn, in.Policy.Run.ID)
 	of := in.Policy.Run
-	w, done, err := d.begin(ctx, of)
+	w, done, err := d.beginTurn(ctx, of)
 	if err != nil {
 		return activities.GenerateResult{}, err
 	}
@@ -31,7 +31,7 @@ func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ a
 	if err != nil {
 		return activities.GenerateResult{}, err
 	}
-	rows, contexts, err := contexts(ctx, w.Context, d.Store, task, in)
+	rows, contexts, lengths, err := contexts(ctx, w.Context, d.Store, task, in)
 	if err != nil {
 		return activities.GenerateResult{}, err
 	}
@@ -39,8 +39,19 @@ func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ a
 	if err != nil {
 		return activities.GenerateResult{}, err
 	}
-	if err := w.sample(ctx, task, in, rows[piece.from:piece.to], contexts[piece.from:piece.to]); err != nil {
+	var kept *model.Kept
+	if w.Keeps(task) {
+		if kept, err = w.keep(ctx, task, in, piece.from, rows[piece.from:piece.to], contexts[piece.from:piece.to], lengths); err != nil {
+			return activities.GenerateResult{}, fmt.Errorf("generate: %w", err)
+		}
+	} else {
+		w.engine.dropKept()
+	}
+	if err := w.sample(ctx, task, in, rows[piece.from:piece.to], contexts[piece.from:piece.to], kept); err != nil {
 		return activities.GenerateResult{}, fmt.Errorf("generate: %w", err)
+	}
+	if in.Turn >= in.Settings.Rollout.Limit(task.Turns) {
+		w.engine.dropKeptPiece(piece.from)
 	}
 	name := "generate"
 	if piece.more {
@@ -55,8 +66,9 @@ func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ a
 	return activities.GenerateResult{Table: ref, More: piece.more, Telemetry: w.telemetry()}, nil
 }
 
-// sample samples a turn of some of a rollout's rows, whose contexts are given.
-func (w *work) sample(ctx context.Context, task *run.Task, in activities.GenerateInput, rows []run.GenerateRow, contexts [][]int32) error {
+// sample samples a turn of some of a rollout's rows, whose contexts are given, and the contexts'
+// keys and values where they are kept.
+func (w *work) sample(ctx context.Context, task *run.Task, in activities.GenerateInput, rows []run.GenerateRow, contexts [][]int32, kept *model.Kept) error {
 	p, err := w.engine.programsFor(w.Context, in.Policy.Run, w.Shapes(task, in.Turn))
 	if err != nil {
 		return err
@@ -67,7 +79,7 @@ func (w *work) sample(ctx context.Context, task *run.Task, in activities.Generat
 	}
 	gen := model.GenerateInput{
 		Prompts: contexts, Temperature: float32(temperature), Stop: w.Tokenizer.EndOfTurn(),
-		Greedy: temperature == 0,
+		Greedy: temperature == 0, Kept: kept,
 	}
 	for i := range rows {
 		a := w.Address(task, in.Policy.Branch, in.Rollout, int(rows[i].Group), int(rows[i].Member)).Sample

@@ -9,31 +9,35 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// contexts puts together each row's recorded ids up to this turn's sample.
-func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Task, in activities.GenerateInput) ([]run.GenerateRow, [][]int32, error) {
+// contexts puts together each row's recorded ids up to this turn's sample. lengths are how many
+// they were at the start of each turn, this one included.
+func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Task, in activities.GenerateInput) (rows []run.GenerateRow, contexts [][]int32, lengths [][]int, err error) {
 	if in.Turn == 1 {
 		answers, err := run.ReadAnswers(ctx, s, in.Opening, nil)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		if task, err = task.Recorded(answers); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
-		return firstPrompts(rc, task, in.Policy.Branch, in.Rollout, answers)
+		rows, contexts, err = firstPrompts(rc, task, in.Policy.Branch, in.Rollout, answers)
+		return rows, contexts, [][]int{lengthsOf(contexts)}, err
 	}
 	turns, err := run.ReadTurns(ctx, s, in.Turns)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	contexts := make([][]int32, len(turns[0].Generate))
-	rows := make([]run.GenerateRow, len(contexts))
+	contexts = make([][]int32, len(turns[0].Generate))
+	rows = make([]run.GenerateRow, len(contexts))
 	for i, turn := range turns {
+		before := make([]int, len(rows))
 		for r := range rows {
 			g, st := turn.Generate[r], turn.Step[r]
 			if g.Restart {
 				contexts[r] = nil
 			}
 			contexts[r] = append(contexts[r], g.PromptIDs...)
+			before[r] = len(contexts[r])
 			contexts[r] = append(contexts[r], g.SampledIDs...)
 			rows[r] = run.GenerateRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive && !st.Done, PromptIDs: st.NextIDs, Restart: st.NextRestart}
 			if i == len(turns)-1 { // an earlier turn's are the next one's prompt ids
@@ -43,8 +47,17 @@ func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Tas
 				contexts[r] = append(contexts[r], st.NextIDs...)
 			}
 		}
+		lengths = append(lengths, before)
 	}
-	return rows, contexts, nil
+	return rows, contexts, append(lengths, lengthsOf(contexts)), nil
+}
+
+func lengthsOf(rows [][]int32) []int {
+	out := make([]int, len(rows))
+	for i, ids := range rows {
+		out[i] = len(ids)
+	}
+	return out
 }
 
 // firstPrompts are the initial states of a rollout: its rows, and each row's

@@ -171,7 +171,7 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 	width := rc.Training.Widths[len(rc.Training.Widths)-1] + rc.Training.MaxNewTokens
 	width = (width + scoreMargin - 1) / scoreMargin * scoreMargin
 	u := rc.Train.Update
-	return model.Shapes{
+	sh := model.Shapes{
 		GenerateRows: min(rc.Train.Rollout.Pass(), s.Rows()),
 		BlockRows:    rc.Train.Rollout.BlockRows,
 		MicroBatch:   u.MicroBatch,
@@ -185,6 +185,19 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 		Sharded:      u.Shards > 1,
 		Loss:         lossOptions(u, rc.Training.Turns),
 	}
+	if rc.Keeps(s) {
+		sh.Append.Widest = s.Widths[len(s.Widths)-1]
+		if turn > 1 {
+			sh.Append.Before, sh.Append.Tokens = s.Widths[turn-2], rc.Train.Rollout.AppendTokens(turn)
+		}
+	}
+	return sh
+}
+
+// Keeps reports whether the keys and values of a task's contexts are kept from turn to turn. It
+// follows from the spec alone.
+func (rc *Context) Keeps(s *Task) bool {
+	return rc.Train.Rollout.KeepValues && s.Suite == nil && s.Turns > 1
 }
 
 // lossOptions are the parts of the loss of runs of at most so many turns.

@@ -109,6 +109,57 @@ func TestMemoryIsWhatXLASays(t *testing.T) {
 	}
 }
 
+// The programs that continue kept keys and values are estimated as well, and what a rollout keeps
+// is held while they and decoding run.
+func TestMemoryOfKeptValues(t *testing.T) {
+	device, err := model.OpenDevice(model.DeviceOptions{})
+	require.NoError(t, err)
+	defer device.Close()
+	c := model.Config{
+		VocabSize: 8192, HiddenSize: 512, IntermediateSize: 1536, Layers: 4, Heads: 8, KVHeads: 4, HeadDim: 64,
+		MaxPositions: 2048, RMSNormEps: 1e-6, RopeTheta: 10000, TieEmbeddings: true, InitializerRange: 0.05,
+	}
+	of := func(keep string) spec.Train {
+		train, err := spec.Decode([]byte(`{"environment":{"name":"bandit"},"policy":{"from":"model:0123456789ab","compute_dtype":"float32"},
+			"rollout":{"groups":8,"group_size":4,"pass_rows":16,"turns":2,"prompt_tokens":[96,256],"max_new_tokens":64`+keep+`},
+			"update":{"micro_batch":4,"recompute":"never"},"evaluation":{"every":0}}`), run.Known())
+		require.NoError(t, err)
+		return train
+	}
+	train, shape := of(`,"keep_values":true`), run.ShapeOf(c)
+	said := statistics(t, device, c, model.Shapes{
+		GenerateRows: 16, PromptTokens: 256, MaxNewTokens: 64,
+		Append: model.AppendShapes{Widest: 256, Before: 96, Tokens: train.Rollout.AppendTokens(2)},
+	})
+	kept := int64(2 * 4 * 4 * 32 * 256 * 4 * 64) // keys and values in float32: layers, rows, places, heads
+	found := 0
+	for _, p := range spec.Programs(train, shape, true) {
+		m, ok := said[p.Name]
+		if p.Name != "append" && p.Name != "append-room" {
+			continue
+		}
+		found++
+		require.True(t, ok, p.Name)
+		t.Logf("%-12s estimated %7.1f MB, %7.1f temporary; XLA says %7.1f, %7.1f temporary", p.Name,
+			float64(p.Bytes())/1e6, float64(p.Temporary)/1e6, float64(m.Bytes())/1e6, float64(m.Temporary)/1e6)
+		within(t, p.Name, p.Bytes(), m.Bytes())
+		within(t, p.Name+"'s inputs", p.Inputs, m.Inputs)
+		within(t, p.Name+"'s outputs", p.Outputs, m.Outputs)
+		within(t, p.Name+"'s aliases", p.Aliases, m.Aliases)
+	}
+	require.Equal(t, 2, found)
+	beside := func(t spec.Train) int64 {
+		for _, p := range spec.Programs(t, shape, true) {
+			if p.Name == "decode" {
+				return p.Beside
+			}
+		}
+		return 0
+	}
+	require.Equal(t, kept, spec.Derive(train, shape).Memory.KeptValues)
+	require.Equal(t, beside(of(""))+kept/2, beside(train), "half of the rows are in the pass")
+}
+
 // statistics compiles the programs of a configuration.
 func statistics(t *testing.T, d *model.Device, c model.Config, shapes model.Shapes) map[string]executable.Memory {
 	t.Helper()

@@ -184,6 +184,8 @@ var rules = []*rule{
 	{path: "rollout.chunk_tokens", typ: typeInteger, span: between(1, 32768), source: fromOurs,
 		doc: fmt.Sprintf("Tokens of a row that a device samples without a break. Nothing can interrupt a device meanwhile; between two chunks a step that was cancelled, or whose worker must stop, ends. It changes no result, but the programs. Leave it out: the start of a run writes %d down for a pretrained model that samples more in a turn; a starter samples a turn without a break.", loadedChunk)},
 
+	{path: "rollout.keep_values", typ: typeBool, source: fromOurs,
+		doc: "Keeps the keys and values of contexts between the turns of a rollout, in the device's memory. A turn then computes only the ids recorded since the turn before, not its whole context. What is kept follows from the recorded ids alone: a worker without it makes the same appends from the first turn on, and has the same bits. They differ from those of whole contexts by rounding, so it gives another run. Evaluations compute whole contexts. Left out: false."},
 	{path: "rollout.turn_limit", typ: typeInteger, span: between(1, maxTurns), knob: true, source: fromOurs + "; KLong (arXiv 2602.17547): growing limits",
 		doc: "Ends a trajectory after fewer turns than `rollout.turns`, with the rewards that it has until then. Shapes stay those of `rollout.turns`, so a schedule can let it grow; evaluations have turns of their own. Left out: `rollout.turns`."},
 

@@ -56,6 +56,9 @@ func (d Derived) String() string {
 	}
 	ifKnown("device: activations", size(m.Activations), kept)
 	ifKnown("device: KV cache", size(m.KVCache), "")
+	if m.KeptValues > 0 {
+		row("device: kept values", size(m.KeptValues), "between the turns of a rollout")
+	}
 	ifKnown("device: peak", size(m.Peak), "estimate, in "+m.PeakAt)
 	s := d.Storage
 	row("S3: a snapshot", size(s.Snapshot), fmt.Sprintf("%d snapshots", s.Snapshots))
@@ -95,7 +98,10 @@ func (d Derived) MemoryAdvice(t Train) string {
 	text := fmt.Sprintf("the spec is estimated to need %s at its peak: weights and moments %s, gradients %s, activations %s, KV cache %s",
 		size(m.Peak), size(model), size(m.Gradients), size(m.Activations), size(m.KVCache))
 	switch m.PeakAt {
-	case "prefill", "decode", "decode-room", "decode-chunk":
+	case "prefill", "decode", "decode-room", "decode-chunk", "append", "append-room":
+		if m.KeptValues > (m.Peak-model)/2 {
+			return text + fmt.Sprintf(", kept values %s; leave rollout.keep_values out", size(m.KeptValues))
+		}
 		if m.Peak-model > model {
 			return text + fmt.Sprintf("; lower rollout.pass_rows (%d)", t.Rollout.Pass())
 		}

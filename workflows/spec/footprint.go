@@ -260,6 +260,46 @@ func (f footprint) decodeBlock(s pass) Program {
 	return out
 }
 
+// appending is the sizes of the last turn's append: the rows of a pass, the places before and
+// after, and the tokens of an execution.
+type appending struct{ rows, before, width, tokens int64 }
+
+// appended is the last turn's append of a run that keeps values.
+func (t Train) appended() appending {
+	widths := t.Rollout.PromptTokens
+	n := len(widths)
+	return appending{
+		int64(min(t.Rollout.Trajectories(), t.Rollout.Pass())), int64(widths[n-2]), int64(widths[n-1]), int64(t.Rollout.AppendTokens(n)),
+	}
+}
+
+// kept is the bytes that rollout.keep_values keeps of all rows at the last turn.
+func (t Train) kept(f footprint) int64 {
+	if !t.Rollout.KeepValues || len(t.Rollout.PromptTokens) < 2 {
+		return 0
+	}
+	a := t.appended()
+	passes := (int64(t.Rollout.Trajectories()) + a.rows - 1) / a.rows
+	return f.cache(passes*a.rows, a.width)
+}
+
+// appendRoom widens the keys and values of a chunk of rows.
+func (f footprint) appendRoom(rows int64, a appending) Program {
+	return Program{Name: "append-room", Inputs: f.cache(rows, a.before), Outputs: f.cache(rows, a.width)}
+}
+
+// append continues the keys and values of a chunk of rows in place. It needs what a layer needs,
+// with scores over all places, and a layer's keys and values once more.
+func (f footprint) append(rows int64, a appending) Program {
+	cache, n := f.cache(rows, a.width), f.active()*rows*a.tokens
+	scores := float32Bytes * rows * int64(f.m.Heads) * min(a.tokens, queryBlock) * a.width
+	attention := 2*scores + n*(f.hidden+f.queries+2*f.keys) + 2*f.active()*rows*a.width*f.keys
+	return Program{
+		Name: "append", Inputs: f.weights + cache + f.tables(a.width) - float32Bytes*f.vocabulary + float32Bytes*rows*(a.tokens+2),
+		Outputs: cache, Aliases: cache, Temporary: max(attention, n*(2*f.inner+2*f.hidden)),
+	}
+}
+
 // forward scores a micro-batch. It needs what a layer needs, or the head: three tensors of
 // logits, four where the positions are in several chunks.
 func (f footprint) forward(rows, width int64) Program {

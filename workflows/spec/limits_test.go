@@ -116,6 +116,14 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"rollout":{"pass_rows":2,"block_rows":4},"limits":{"generate_rows":8}`},
 		[]string{`"rollout":{"pass_rows":2,"block_rows":4},"limits":{"generate_rows":6}`},
 	},
+	"rollout.keep_values rollout.block_rows": {
+		[]string{`"rollout":{"keep_values":true}`, `"rollout":{"block_rows":128}`},
+		[]string{`"rollout":{"keep_values":true,"block_rows":128}`},
+	},
+	"rollout.keep_values rollout.context_turns rollout.turns": {
+		[]string{`"rollout":{"keep_values":true}`, `"rollout":{"keep_values":true,"turns":3,"context_turns":3}`, `"rollout":{"context_turns":2}`},
+		[]string{`"rollout":{"keep_values":true,"turns":3,"context_turns":2}`},
+	},
 	"limits.score_rows update.micro_batch": {
 		[]string{`"update":{"micro_batch":3},"limits":{"score_rows":9}`},
 		[]string{`"update":{"micro_batch":3},"limits":{"score_rows":8}`},

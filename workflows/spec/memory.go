@@ -29,6 +29,8 @@ type Memory struct {
 	Kept        bool  `json:"activations_kept,omitempty"`
 	// KVCache is the cache of the rows of a pass, at the largest width.
 	KVCache int64 `json:"kv_cache"`
+	// KeptValues is what rollout.keep_values keeps of all rows between the turns of a rollout.
+	KeptValues int64 `json:"kept_values,omitempty"`
 	// Peak is the most held at once, while the program PeakAt runs.
 	Peak   int64  `json:"peak"`
 	PeakAt string `json:"peak_at,omitempty"`
@@ -68,6 +70,7 @@ func memory(t Train, m ModelShape, d Derived) Memory {
 	if !d.ContextsKnown {
 		return u
 	}
+	u.KeptValues = t.kept(f)
 	micro := int64(t.Update.MicroBatch) * int64(d.Sequence)
 	for _, p := range Programs(t, m, false) {
 		switch p.Name {
@@ -125,6 +128,14 @@ func Programs(t Train, m ModelShape, cpu bool) []Program {
 	s := t.sampled()
 	chunk := t.Rollout.prefillRows(s.rows, s.prompt)
 	prefill := f.prefill(chunk, s.prompt, s.prompt+s.fresh)
+	kept, prompts := t.kept(f), int64(0) // prompts are those of the pass itself
+	if kept > 0 {
+		prompts = f.cache(s.rows, s.prompt)
+		a := t.appended()
+		rows := t.Rollout.prefillRows(a.rows, a.width)
+		add(f.appendRoom(rows, a), held+max(kept-f.cache(rows, a.before), 0))
+		add(f.append(rows, a), held-f.weights+max(kept-f.cache(rows, a.width), 0))
+	}
 	switch {
 	case t.Rollout.BlockRows > 0:
 		add(prefill, held-f.weights+f.cache(s.rows, s.prompt+s.fresh))
@@ -132,11 +143,11 @@ func Programs(t Train, m ModelShape, cpu bool) []Program {
 		add(f.decodeBlock(s), held-f.weights)
 	case t.Rollout.ChunkTokens > 0:
 		add(prefill, held-f.weights+(s.rows/chunk-1)*prefill.Outputs)
-		add(f.room(s), held)
-		add(f.decodeChunk(s), held-f.weights)
+		add(f.room(s), held+max(kept-prompts, 0))
+		add(f.decodeChunk(s), held-f.weights+kept)
 	default:
 		add(prefill, held-f.weights+(s.rows/chunk-1)*prefill.Outputs)
-		add(f.decode(s), held-f.weights)
+		add(f.decode(s), held-f.weights+max(kept-prompts, 0))
 	}
 	rows, width := int64(t.Update.MicroBatch), t.width()
 	update := func(f footprint) {

@@ -307,6 +307,23 @@ var generalRelations = []relation{
 		},
 	},
 	{
+		paths: []string{"rollout.keep_values", "rollout.context_turns", "rollout.turns"},
+		doc:   "rollout.keep_values needs contexts that only grow: rollout.context_turns is 0 or at least rollout.turns.",
+		broken: func(t Train) (bool, string, string) {
+			n := t.Rollout.ContextTurns
+			return t.Rollout.KeepValues && n > 0 && n < t.Rollout.Turns, fmt.Sprintf("true with rollout.context_turns %d", n),
+				"false, or contexts that show all turns (rollout.context_turns 0): a window begins another context, of which nothing is kept"
+		},
+	},
+	{
+		paths: []string{"rollout.keep_values", "rollout.block_rows"},
+		doc:   "rollout.keep_values and rollout.block_rows exclude each other: what is kept belongs to a row's place in its pass, and a block has none.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Rollout.KeepValues && t.Rollout.BlockRows != 0, fmt.Sprintf("true with rollout.block_rows %d", t.Rollout.BlockRows),
+				"one of the two: leave rollout.block_rows out, whose rows have no place of their own in a pass, or rollout.keep_values"
+		},
+	},
+	{
 		paths: []string{"limits.score_rows", "update.micro_batch"},
 		doc:   "limits.score_rows is a multiple of update.micro_batch: a piece ends where a micro-batch does.",
 		broken: func(t Train) (bool, string, string) {

@@ -131,6 +131,9 @@ type Rollout struct {
 	// ChunkTokens is how many tokens of a row one execution samples at most; 0 is a whole
 	// turn. It changes no bit, but the programs.
 	ChunkTokens int `json:"chunk_tokens,omitempty"`
+	// KeepValues is left out where it is false, so that such a spec has the bytes it had before
+	// the field.
+	KeepValues bool `json:"keep_values,omitempty"`
 	// TurnLimit is 0 where it is left out; see [RolloutSettings.Limit].
 	TurnLimit int `json:"turn_limit,omitempty"`
 	// Protocol is the wording of prompts: "reprise" ("" too), "ragen", "file:" and the path of a
@@ -151,6 +154,13 @@ func (r Rollout) Pass() int {
 
 // Block is the unit of a rollout: the rows that share slots, or those of a pass.
 func (r Rollout) Block() int { return cmp.Or(r.BlockRows, r.Pass()) }
+
+// AppendTokens is how many tokens of a row one execution appends in a turn after the first, where
+// rollout.keep_values: what a turn adds to the context at its widest, or a reply if that is more.
+func (r Rollout) AppendTokens(turn int) int {
+	width, before := r.PromptTokens[turn-1], r.PromptTokens[turn-2]
+	return min(width, max(width-before, r.MaxNewTokens))
+}
 
 // Selection is which groups an update learns from.
 type Selection struct {

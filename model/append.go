@@ -1,0 +1,400 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/gomlx/core/graph"
+)
+
+// AppendShapes are the sizes with which a turn continues the keys and values of the turn
+// before. They are zero where each turn prefills its prompts whole.
+type AppendShapes struct {
+	// Widest is PromptTokens of the last turn. All turns prefill and append in chunks of the
+	// rows that fit at it.
+	Widest int
+	// Before is PromptTokens of the turn before; 0 in the first turn, which prefills.
+	Before int
+	// Tokens is how many tokens of a row one execution appends. A row with more needs several.
+	Tokens int
+}
+
+func (a AppendShapes) check(sh Shapes, bad func(string, ...any) error) error {
+	switch {
+	case a == AppendShapes{}:
+		return nil
+	case sh.BlockRows > 0:
+		return bad("Append and BlockRows exclude each other")
+	case a.Widest < sh.PromptTokens:
+		return bad("Append.Widest is %d, must be at least PromptTokens, %d", a.Widest, sh.PromptTokens)
+	case a.Before < 0 || a.Before > sh.PromptTokens:
+		return bad("Append.Before is %d, must be from 0 to PromptTokens, %d", a.Before, sh.PromptTokens)
+	case a.Before > 0 && (a.Tokens < 1 || a.Tokens > sh.PromptTokens):
+		return bad("Append.Tokens is %d, must be from 1 to PromptTokens, %d", a.Tokens, sh.PromptTokens)
+	}
+	return nil
+}
+
+// Kept are the keys and values of rows' contexts, kept from turn to turn. They depend on the ids
+// that were appended in each turn and on the shapes, and on nothing that was decoded: who appends
+// the same ids in the same turns has the same bits.
+type Kept struct {
+	device *Device
+	width  int // places of a row
+	passes []keptPass
+}
+
+// keptPass are those of a pass, on the device that computes the pass.
+type keptPass struct {
+	buffers []compute.Buffer // as prefills give them; nil where no row of the pass is alive
+	lengths []int32          // tokens of each row
+}
+
+// Bytes is the device memory that the keys and values take.
+func (k *Kept) Bytes() int64 {
+	k.device.run.Lock()
+	defer k.device.run.Unlock()
+	n := int64(0)
+	for _, pass := range k.passes {
+		for _, b := range pass.buffers {
+			if shape, err := b.Shape(); err == nil {
+				n += int64(shape.ByteSize())
+			}
+		}
+	}
+	return n
+}
+
+// Free releases the keys and values. It waits for the running program; calling it twice is fine.
+func (k *Kept) Free() {
+	k.device.run.Lock()
+	defer k.device.run.Unlock()
+	k.free()
+}
+
+func (k *Kept) free() {
+	for _, pass := range k.passes {
+		free(pass.buffers)
+	}
+	k.passes = nil
+}
+
+// pass are the keys and values of a pass, which stay the owner's.
+func (k *Kept) pass(i int) []compute.Buffer { return k.passes[i].buffers }
+
+// checkKept checks that keys and values are those of prompts of these lengths.
+func (p *Programs) checkKept(k *Kept, prompts [][]int32, alive []bool) error {
+	if k == nil {
+		if p.sh.Append.Before > 0 {
+			return fmt.Errorf("%w: the keys and values of the prompts are missing", ErrInput)
+		}
+		return nil
+	}
+	rows := p.sh.GenerateRows
+	fits := p.sh.Append != AppendShapes{} && k.width == p.sh.PromptTokens && len(k.passes) == (len(prompts)+rows-1)/rows
+	for i := 0; fits && i < len(prompts); i++ {
+		pass := k.passes[i/rows]
+		fits = alive != nil && !alive[i] || pass.buffers != nil && len(prompts[i]) == int(pass.lengths[i%rows])
+	}
+	if !fits {
+		return fmt.Errorf("%w: the keys and values are not those of the prompts", ErrInput)
+	}
+	return nil
+}
+
+// Append gives the keys and values of the rows' contexts at the beginning of a turn. before are
+// those of the turn before, whose contexts these continue; nil in the first turn. Append consumes
+// before, also if it fails. A row that is not alive keeps what it had. The context is checked
+// between programs.
+func (p *Programs) Append(ctx context.Context, s *State, before *Kept, contexts [][]int32, alive []bool) (*Kept, error) {
+	p.device.run.Lock()
+	defer p.device.run.Unlock()
+	rows := p.sh.GenerateRows
+	out := &Kept{device: p.device, width: p.sh.PromptTokens}
+	err := p.checkAppend(s, before, contexts, alive)
+	if err == nil {
+		out.passes = make([]keptPass, (len(contexts)+rows-1)/rows)
+		if before != nil {
+			copy(out.passes, before.passes)
+			before.passes = nil
+		}
+		err = p.spread(s, len(out.passes))
+	}
+	if err == nil {
+		err = p.device.deal(len(out.passes), func(k, i int) error {
+			from, to := i*rows, min((i+1)*rows, len(contexts))
+			in := GenerateInput{Prompts: contexts, Alive: alive, Greedy: true}
+			return try("append", func() error { return p.at(k).appendPass(ctx, s, &out.passes[i], p.passRows(in, from, to)) })
+		})
+	}
+	if err != nil {
+		out.free()
+		if before != nil {
+			before.free()
+		}
+		return nil, fmt.Errorf("append: %w", err)
+	}
+	return out, nil
+}
+
+func (p *Programs) checkAppend(s *State, before *Kept, contexts [][]int32, alive []bool) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{ErrInput}, args...)...)
+	}
+	if err := p.check(s); err != nil {
+		return err
+	}
+	if p.sh.Append == (AppendShapes{}) {
+		return bad("the programs were prepared without the shapes that appending needs")
+	}
+	if err := p.checkPrompts(contexts, alive); err != nil {
+		return err
+	}
+	rows := p.sh.GenerateRows
+	if before == nil {
+		if p.sh.Append.Before > 0 {
+			return bad("the keys and values of the turn before are missing")
+		}
+		return nil
+	}
+	if before.width != p.sh.Append.Before || len(before.passes) != (len(contexts)+rows-1)/rows {
+		return bad("the keys and values are of %d passes of %d places, must be of %d of %d",
+			len(before.passes), before.width, (len(contexts)+rows-1)/rows, p.sh.Append.Before)
+	}
+	for i, c := range contexts {
+		pass := before.passes[i/rows]
+		if alive != nil && !alive[i] {
+			continue
+		}
+		if pass.buffers == nil || len(c) < int(pass.lengths[i%rows]) {
+			return bad("the context of row %d does not continue that of the turn before", i)
+		}
+	}
+	return nil
+}
+
+// appendPass continues the keys and values of a pass, or begins them.
+func (p *Programs) appendPass(ctx context.Context, s *State, pass *keptPass, b passRows) error {
+	if b.living == 0 {
+		free(pass.buffers)
+		*pass = keptPass{}
+		return nil
+	}
+	if p.sh.Append.Before == 0 {
+		pass.lengths = b.lengths()
+		var err error
+		pass.buffers, err = p.prefillAll(ctx, s, b.ids)
+		return err
+	}
+	chunk, of := p.prefillRows(), 2*p.c.Layers
+	for c := range p.sh.GenerateRows / chunk {
+		if err := p.appendChunk(ctx, s, pass.buffers[c*of:(c+1)*of], pass.lengths[c*chunk:(c+1)*chunk], b, c*chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lengths are the tokens of the rows that are alive, 0 of others.
+func (b passRows) lengths() []int32 {
+	out := make([]int32, len(b.length))
+	for r := range out {
+		out[r] = b.length[r] * b.alive[r]
+	}
+	return out
+}
+
+// appendChunk appends to a chunk of rows, of which the first is at place first of the pass. It
+// replaces the buffers, and counts what the rows have in lengths.
+func (p *Programs) appendChunk(ctx context.Context, s *State, buffers []compute.Buffer, lengths []int32, b passRows, first int) error {
+	if p.sh.Append.Before < p.sh.PromptTokens {
+		prog, err := p.program(kindAppendRoom)
+		if err != nil {
+			return err
+		}
+		out, err := prog.on(p.k, buffers...)
+		if err != nil {
+			return err
+		}
+		free(buffers)
+		copy(buffers, out)
+	}
+	prog, err := p.program(kindAppend)
+	if err != nil {
+		return err
+	}
+	most, width := int32(p.sh.Append.Tokens), p.sh.PromptTokens
+	for {
+		ids, count := make([]int32, len(lengths)*int(most)), make([]int32, len(lengths))
+		any := false
+		for r := range lengths {
+			at := first + r
+			if b.alive[at] == 0 || lengths[r] == b.length[at] {
+				continue
+			}
+			count[r], any = min(most, b.length[at]-lengths[r]), true
+			from := at*width + int(lengths[r])
+			copy(ids[r*int(most):], b.ids[from:from+int(count[r])])
+		}
+		if !any {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := p.appendOnce(s, prog, buffers, ids, lengths, count); err != nil {
+			return err
+		}
+		for r := range lengths {
+			lengths[r] += count[r]
+		}
+	}
+}
+
+// appendOnce runs the append program, and replaces the buffers.
+func (p *Programs) appendOnce(s *State, prog *program, buffers []compute.Buffer, ids, start, count []int32) error {
+	var given [3]compute.Buffer
+	defer func() { free(given[:]) }()
+	rows := len(start)
+	if err := firstOf(
+		put(p.device, p.k, &given[0], ids, rows, p.sh.Append.Tokens),
+		put(p.device, p.k, &given[1], start, rows),
+		put(p.device, p.k, &given[2], count, rows),
+	); err != nil {
+		return err
+	}
+	args, err := p.weights(s)
+	if err != nil {
+		return err
+	}
+	args = append(append(args, buffers...), given[0], given[1], given[2], p.decodeTab[0], p.decodeTab[1])
+	out, err := prog.on(p.k, args...)
+	free(buffers) // they were donated
+	if err != nil {
+		return err
+	}
+	copy(buffers, out)
+	return nil
+}
+
+// buildAppendRoom is the program that widens the keys and values of a chunk of rows from
+// Append.Before to PromptTokens places. The new ones are zero.
+func (p *Programs) buildAppendRoom(in *inputs) []*graph.Node {
+	c, rows := p.c, p.prefillRows()
+	var out []*graph.Node
+	for range 2 * c.Layers {
+		kept := in.next(p.net.dtype, rows, c.KVHeads, p.sh.Append.Before, c.HeadDim)
+		room := zeros(in.g, p.net.dtype, rows, c.KVHeads, p.sh.PromptTokens-p.sh.Append.Before, c.HeadDim)
+		out = append(out, graph.Concatenate([]*graph.Node{kept, room}, 2))
+	}
+	return out
+}
+
+// buildAppend is the append program. Its inputs are the parameters, each layer's keys and values
+// so far, [c, KVHeads, PromptTokens, HeadDim], the ids to append [c, Append.Tokens] padded on the
+// right, each row's tokens so far [c] int32 and how many are appended [c] int32, and rotary
+// tables. Its outputs are the keys and values with the new ones behind each row's own, in the
+// memory of the old ones. A token attends to what its row has so far and to the new tokens up to
+// itself.
+func (p *Programs) buildAppend(in *inputs) []*graph.Node {
+	c, rows, tokens, width := p.c, p.prefillRows(), p.sh.Append.Tokens, p.sh.PromptTokens
+	weights := p.net.weights(in)
+	kept := make([]*graph.Node, 2*c.Layers)
+	for i := range kept {
+		kept[i] = in.donated(i, p.net.dtype, rows, c.KVHeads, width, c.HeadDim)
+	}
+	ids, start, count := in.next(dtypes.Int32, rows, tokens), in.next(dtypes.Int32, rows), in.next(dtypes.Int32, rows)
+	last := graph.Const(in.g, int32(p.positions-1))
+	position := graph.Add(byRow(start, rows, tokens), graph.Iota(in.g, shapes.Make(dtypes.Int32, rows, tokens), 1))
+	position = graph.Reshape(graph.Min(position, last), rows*tokens, 1) // padding may be beyond the tables
+	table := func() *graph.Node {
+		return graph.Reshape(graph.Gather(in.next(dtypes.Float32, p.positions, c.HeadDim/2), position), rows, tokens, c.HeadDim/2)
+	}
+	sequence := sequences{rows, tokens, table(), table()}
+	places := behindKept(start, count, tokens, width)
+
+	x := p.net.embed(weights.embedding, graph.Reshape(ids, rows*tokens))
+	var out []*graph.Node
+	for i, w := range weights.layers {
+		a := activations{x: x}
+		q, k, v := p.net.project(w, &a, sequence)
+		k, v = places.put(k, kept[2*i]), places.put(v, kept[2*i+1])
+		out = append(out, k, v)
+		if i < c.Layers-1 { // the last layer's output is not needed
+			a.attended = p.net.onKept(q, k, v, start, sequence)
+			x = p.net.finish(w, &a)
+		}
+	}
+	return out
+}
+
+// byRow repeats a number of each row [rows] along n columns: [rows, n].
+func byRow(x *graph.Node, rows, n int) *graph.Node {
+	return graph.BroadcastToShape(graph.Reshape(x, rows, 1), shapes.Make(x.DType(), rows, n))
+}
+
+// newPlaces say which of the rows' places get new tokens, and which tokens.
+type newPlaces struct {
+	rows, width int
+	fresh       *graph.Node // bool [rows, 1, width, 1]
+	from        *graph.Node // int32 [rows·width, 2]: row and token
+}
+
+// behindKept puts count new tokens of each row, of so many, behind its first start places.
+func behindKept(start, count *graph.Node, tokens, width int) newPlaces {
+	g, rows := start.Graph(), start.Shape().Dimensions[0]
+	at := shapes.Make(dtypes.Int32, rows, width)
+	zero, most := graph.Const(g, int32(0)), graph.Const(g, int32(tokens-1))
+	token := graph.Sub(graph.Iota(g, at, 1), byRow(start, rows, width))
+	fresh := graph.LogicalAnd(
+		graph.GreaterOrEqual(token, graph.BroadcastToShape(zero, at)),
+		graph.LessThan(token, byRow(count, rows, width)))
+	from := graph.Concatenate([]*graph.Node{
+		graph.Reshape(graph.Iota(g, at, 0), rows*width, 1),
+		graph.Reshape(graph.Min(graph.Max(token, zero), most), rows*width, 1),
+	}, 1)
+	return newPlaces{rows, width, graph.Reshape(fresh, rows, 1, width, 1), from}
+}
+
+// put replaces keys or values, kept [rows, KVHeads, width, HeadDim], by those of new tokens,
+// x [rows, KVHeads, tokens, HeadDim], at their places.
+func (n newPlaces) put(x, kept *graph.Node) *graph.Node {
+	heads, dim := x.Shape().Dimensions[1], x.Shape().Dimensions[3]
+	x = graph.Gather(graph.TransposeAllAxes(x, 0, 2, 1, 3), n.from)
+	x = graph.TransposeAllAxes(graph.Reshape(x, n.rows, n.width, heads, dim), 0, 2, 1, 3)
+	fresh := n.fresh
+	return graph.Where(graph.BroadcastToDims(fresh, kept.Shape().Dimensions...), x, kept)
+}
+
+// onKept attends each new token to its row's places up to its own, in blocks of queries. q is
+// [rows, KVHeads, Heads/KVHeads, tokens, HeadDim], k and v are [rows, KVHeads, width, HeadDim] and
+// start is the place of each row's first new token. It returns [rows·tokens, Heads·HeadDim].
+func (t network) onKept(q, k, v, start *graph.Node, s sequences) *graph.Node {
+	kv, group, hd, width := t.c.KVHeads, t.c.Heads/t.c.KVHeads, t.c.HeadDim, k.Shape().Dimensions[2]
+	g := q.Graph()
+	var blocks []*graph.Node
+	for _, b := range t.queryBlocks(s.tokens) {
+		n := b.to - b.from
+		qb := graph.Reshape(graph.SliceAxis(q, 3, graph.AxisRange(b.from, b.to)), s.rows, kv, group*n, hd)
+		if b.from > 0 {
+			qb = t.after(qb, blocks[len(blocks)-1])
+		}
+		w := graph.Reshape(t.scores(qb, k), s.rows, kv, group, n, width)
+		at := shapes.Make(dtypes.Int32, s.rows, 1, 1, n, width)
+		first := graph.BroadcastToShape(graph.Reshape(start, s.rows, 1, 1, 1, 1), at)
+		query := graph.Add(graph.Add(graph.Iota(g, at, 3), graph.Const(g, int32(b.from))), first)
+		seen := graph.GreaterOrEqual(query, graph.Iota(g, at, 4))
+		w = t.softmax(graph.Where(graph.BroadcastToShape(seen, w.Shape()), w, scalar(w, masked)))
+		p := graph.Reshape(t.cast(w), s.rows, kv, group*n, width)
+		o := graph.Dot(p, v).General([]int{3}, []int{0, 1}, []int{2}, []int{0, 1})
+		blocks = append(blocks, graph.Reshape(o, s.rows, kv, group, n, hd))
+	}
+	o := blocks[0]
+	if len(blocks) > 1 {
+		o = graph.Concatenate(blocks, 3)
+	}
+	return graph.Reshape(graph.TransposeAllAxes(o, 0, 3, 1, 2, 4), s.rows*s.tokens, kv*group*hd)
+}
