@@ -62,9 +62,9 @@ func TestDrop(t *testing.T) {
 func TestCheckBroken(t *testing.T) {
 	require.NoError(t, CheckBroken(broke(1), 0, 20, 4, 0.05))
 	err := CheckBroken(broke(1, 6), 0, 20, 4, 0.05)
-	require.ErrorIs(t, err, activities.ErrEnvironment)
+	require.ErrorIs(t, err, activities.ErrEnvironmentBroke)
 	require.EqualError(t, err, "the environment broke in 2 of 20 episodes, and environment.broken_share is 0.05: "+
-		"group 0, member 1, turn 1: division by zero; group 1, member 2, turn 1: division by zero: the environment cannot be used")
+		"group 0, member 1, turn 1: division by zero; group 1, member 2, turn 1: division by zero: the environment has to be mended")
 }
 
 // Selection, figures and credit of a rollout with dropped rows are those of the same rows without
