@@ -139,7 +139,7 @@ func (t *train) leaveBranch(ctx workflow.Context) (bool, error) {
 
 // askSnapshot has the next commit include a snapshot.
 func (t *train) askSnapshot(workflow.Context) (string, error) {
-	if t.Head != nil && t.Snapshot == t.Next {
+	if t.Head != nil && t.Snapshot == t.Next && !t.committing {
 		return fmt.Sprintf("version %d, the newest, has a snapshot already", t.Next), nil
 	}
 	t.SnapshotNow = true

@@ -47,3 +47,6 @@ var pausedTrials = changed("paused-trials", "v0.2.0",
 
 var coalescedReports = changed("coalesced-reports", "v0.2.0",
 	"a trial's reports to its sweep are 5 s apart, but a rung, an awaited version 0 and the end are reported at once; before, each change was reported by itself")
+
+var commitsBeside = changed("commit-beside", "v0.2.0",
+	"an iteration is committed beside the first samples of the next one, and a cancelled run waits for its commit; before, the device waited for the commit, and a cancelled run did not")

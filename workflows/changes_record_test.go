@@ -69,6 +69,11 @@ var beforeScripts = map[string]func(f *fleet){
 		f.s.plan.Iterations = 2
 		f.train(client.StartWorkflowOptions{Memo: map[string]any{trialMemo: TrialOf{Sweep: "swept", Trial: "a"}}}, false)
 	},
+	// A run commits two iterations and ends.
+	"commit-beside": func(f *fleet) {
+		f.s.plan.Iterations = 2
+		f.train(client.StartWorkflowOptions{}, false)
+	},
 }
 
 // A change is recorded by the code before it:

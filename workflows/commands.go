@@ -94,7 +94,7 @@ func (t *train) status() (Status, error) {
 		Metrics: t.Metrics, First: evaluated(t.First), Last: evaluated(t.Last), LostDevices: t.LostDevices, Recomputed: t.Recomputed,
 		PausedBy: t.pausedBy(), Failing: t.Failures, AtRisk: t.atRisk(), RebuildSeconds: t.rebuildSeconds(), Warnings: t.Warnings, Events: t.Events,
 	}
-	s.Waiting, s.Costs = t.waiting(), t.Costs.sum()
+	s.Waiting, s.Costs = t.waiting(), t.costsNow()
 	return s, nil
 }
 
@@ -143,6 +143,9 @@ func (t *train) handle(ctx workflow.Context) error {
 			from := t.Next
 			if t.Current != nil {
 				from++
+			}
+			if t.ahead != nil {
+				from++ // the next one has begun beside the commit
 			}
 			if t.plan.Freshness.Updates() > 1 && (strings.HasPrefix(c.Path, "rollout.") || strings.HasPrefix(c.Path, "selection.")) {
 				return c.Path + " holds from the next rollout on", nil

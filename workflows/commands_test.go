@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -112,15 +113,19 @@ func TestChangeKnob(t *testing.T) {
 			p.train(nil)
 			p.result()
 			require.NoError(t, a.err)
-			require.Equal(t, "update.learning_rate holds from iteration 1 on", a.text)
+			from := 1
+			if place == "Commit" {
+				from = 2 // iteration 1 has begun beside it
+			}
+			require.Equal(t, fmt.Sprintf("update.learning_rate holds from iteration %d on", from), a.text)
 			changed := s.plan.Settings
 			changed.Update.LearningRate = 1e-4
-			require.Equal(t, s.plan.Settings, s.commits[0].Settings)
-			require.Equal(t, changed, s.commits[1].Settings)
+			require.Equal(t, s.plan.Settings, s.commits[from-1].Settings)
+			require.Equal(t, changed, s.commits[from].Settings)
 			require.Equal(t, changed, s.commits[2].Settings)
 			want := undisturbed(t, s)
 			require.Equal(t, manifests(want)[0], manifests(s.commits)[0])
-			require.NotEqual(t, want[1].StateAfter, s.commits[1].StateAfter)
+			require.NotEqual(t, want[from].StateAfter, s.commits[from].StateAfter)
 			require.Equal(t, 1e-4, p.status().Settings.Update.LearningRate)
 		})
 	}

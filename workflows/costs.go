@@ -26,16 +26,18 @@ type costs struct {
 // maxLostSessions bounds the lost sessions of one commit, because they are carried.
 const maxLostSessions = 32
 
-// sum is all that the run has cost so far.
-func (c *costs) sum() []activities.Cost { return activities.AddCosts(c.Committed, c.Due...) }
-
 // add adds to what goes with the next commit.
 func (c *costs) add(more activities.Cost) { c.Due = activities.AddCosts(c.Due, more) }
 
-// commit moves what has gone with a commit, and returns it.
-func (c *costs) commit() []activities.Cost {
-	row := c.Due
-	c.Committed, c.Due, c.Lost = c.sum(), nil, nil
+// costsNow is all that the run has cost so far, with what is in the commit that is under way.
+func (t *train) costsNow() []activities.Cost {
+	return activities.AddCosts(activities.AddCosts(t.Costs.Committed, t.sent...), t.Costs.Due...)
+}
+
+// costsCommitted moves what has gone with a commit, and returns it.
+func (t *train) costsCommitted() []activities.Cost {
+	row := t.sent
+	t.Costs.Committed, t.sent = activities.AddCosts(t.Costs.Committed, row...), nil
 	return row
 }
 
@@ -120,6 +122,7 @@ func (t *train) withCosts(ctx workflow.Context, s *session, input any) any {
 	}
 	t.holds(ctx, s)
 	in.Costs, in.LostSessions = t.Costs.Due, t.Costs.Lost
+	t.sent, t.Costs.Due, t.Costs.Lost = in.Costs, nil, nil
 	return in
 }
 

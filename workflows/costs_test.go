@@ -199,7 +199,7 @@ func TestCostsByKindAndPrice(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, env.GetWorkflowError())
-	c := tr.Costs.sum()
+	c := tr.costsNow()
 	require.Len(t, c, 2)
 	for i, want := range []activities.Cost{
 		{Kind: "H100", Held: 14400, Useful: 6000, Money: 10},

@@ -145,6 +145,8 @@ func (d *dialogue) command(words []string) {
 	case "continue-as-new":
 		d.after = d.number(words[1])
 		d.p.w.ContinueAfter = d.after
+	case "slow-commit":
+		d.p.slow[d.number(words[1])] = true
 	case "absent":
 		d.p.absent = d.number(words[1])
 	case "silent":
@@ -229,7 +231,11 @@ func (d *dialogue) loses() (session string, lose func()) {
 	d.kills++
 	lost := make(chan struct{})
 	d.p.lost[d.kills] = lost
-	return "session " + strconv.Itoa(d.kills), func() { d.forgets(); close(lost) }
+	return "session " + strconv.Itoa(d.kills), func() {
+		d.forgets()
+		close(lost)
+		d.p.RegisterDelayedCallback(func() { d.p.gone++; d.p.next() }, 0)
+	}
 }
 
 // forgets has the device forget the pieces of an update.
@@ -260,7 +266,9 @@ func (d *dialogue) person(words []string) {
 	switch words[0] {
 	case "cancel":
 		d.say("person", "cancel")
-		d.stalls()
+		if d.name != "Commit" { // the run waits for that one
+			d.stalls()
+		}
 		d.p.CancelWorkflow()
 	case "long-history":
 		d.say("server", "the history is long")

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -44,6 +43,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the dialogues give into te
 //	out-of-memory STEP N, fail-device STEP N, late STEP N   too little memory; the device is gone; the step takes too long
 //	other-programs restore N                                the worker's build lowers other programs
 //	                                                        the first of these commands ends session 1, the next session 2
+//	slow-commit N                                           the Nth commit begins when the samples beside it have ended
 //	fail STEP N [KIND]                                      an error, which a retry corrects or which has a kind
 //	absent N                                                the first N tries to open a session find no device
 //	silent N                                                the first N questions what devices there are find none
@@ -149,12 +149,12 @@ func (d *dialogue) begin(how string, options []string) {
 	d.p.w.ContinueAfter = d.after
 	d.trace = trace{d: d}
 	d.p.tell = d.began
-	d.p.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, err error) {
+	d.p.told = func(info *activity.Info, err error) {
 		if err != nil && info.ActivityType.Name == "internalSessionCreationActivity" && d.noticed != nil {
 			close(d.noticed)
 			d.noticed = nil
 		}
-	})
+	}
 	s.instead = map[string]func() error{}
 	d.run = func() { d.p.train(carry) }
 	if how == "evaluate" {

@@ -19,7 +19,7 @@ type trace struct {
 	d        *dialogue
 	lines    []string
 	phase    string
-	id       string   // the activity that begins
+	id, name string   // the activity that begins
 	pending  []string // executions that commands wait for
 	rests    int      // commands that wait for a rest
 	measures bool     // an Evaluate workflow
@@ -64,7 +64,7 @@ func (tr *trace) began(info *activity.Info, args converter.EncodedValues) {
 	require.Less(tr.d.t, len(tr.lines), 1000, "the run does not end: %v", tr.lines[max(0, len(tr.lines)-8):])
 	p := tr.d.p
 	name := info.ActivityType.Name
-	tr.id = info.ActivityID
+	tr.id, tr.name = info.ActivityID, name
 	queue := info.TaskQueue
 	switch name {
 	case "internalSessionCreationActivity":
@@ -104,6 +104,8 @@ func usual(name string, input any, p activities.Plan) string {
 		return fmt.Sprintf("warm start, step %d of %d", done, p.WarmStartSteps)
 	case activities.FindInput:
 		return fmt.Sprintf("rolling back to iteration %d", *in.Version-1)
+	case activities.CommitInput: // the first samples of the next one run beside it
+		return fmt.Sprintf("iteration %d · turn 1 · generate", in.Iteration+1)
 	}
 	return map[string]string{
 		"Resolve": "resolving", "ResolveEvaluation": "resolving", "Load": "resolving",

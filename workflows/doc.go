@@ -68,6 +68,9 @@ const (
 	sessionWaitMax = 5 * time.Minute
 	// drainWait bounds the wait for a worker that has announced its end.
 	drainWait = 5 * time.Second
+	// commitWait bounds the wait of a cancelled run for the commit that is under way: a store that
+	// does not answer must not keep it.
+	commitWait = 5 * time.Second
 	// sessionLife bounds a session nobody ends.
 	sessionLife = 10 * 365 * 24 * time.Hour
 )

@@ -24,11 +24,7 @@ func (t *train) iterate(ctx workflow.Context, s *session) error {
 		}
 	}
 	it := iteration.New(t.start(), t.Current)
-	if err := t.drive(ctx, s, it); err != nil || !it.Done() {
-		return err
-	}
-	t.committed(ctx, it)
-	return nil
+	return t.drive(ctx, s, it)
 }
 
 // begin is the state of the next iteration: it rolls out, or it continues learning from
@@ -48,7 +44,7 @@ func (t *train) start() iteration.Start {
 }
 
 // drive runs an iteration's calls one after the other, until it is done or the run is
-// paused.
+// paused. The first call of the next iteration may run beside the commit.
 func (t *train) drive(ctx workflow.Context, s *session, it *iteration.Iteration) error {
 	for !it.Done() {
 		if !t.measuring {
@@ -60,6 +56,9 @@ func (t *train) drive(ctx workflow.Context, s *session, it *iteration.Iteration)
 		}
 		if (t.Paused || t.adopts()) && !calls[0].Completes {
 			return nil // the rest follows after resume, or is given up
+		}
+		if calls[0].Name == steps.Commit.Name {
+			return t.commit(ctx, s, it, calls[0])
 		}
 		if err := t.do(ctx, s, it, calls[0]); err != nil {
 			return err
@@ -89,9 +88,7 @@ func (t *train) do(ctx workflow.Context, s *session, it *iteration.Iteration, c 
 			t.pieceEnded(c, result)
 		}
 	case steps.OnHost:
-		t.committing = c.Name == steps.Commit.Name // too late to make this the last iteration
 		err = t.onHost(ctx, t.plan.ActivitySeconds)(c.Routing, c.Summary, t.withCosts(ctx, s, c.Input), result)
-		t.committing = false
 	}
 	if err == nil {
 		it.Apply(c, result)
@@ -135,12 +132,12 @@ func (t *train) committed(ctx workflow.Context, it *iteration.Iteration) {
 	t.Head = it.Committed(t.Snapshot)
 	t.Snapshot, t.State, t.Metrics = t.Head.Snapshot, t.Head.State, it.Metrics
 	t.Rebuilding.updated(it.Timings["update"])
-	t.Current, t.Opened = nil, nil
+	t.Current, t.ahead, t.Opened = t.ahead, nil, nil
 	t.SnapshotNow = t.SnapshotNow && it.State.Snapshot == nil
 	t.Next, t.here = n+1, t.here+1
 	t.act(n, it.Detected)
 	t.attributes(ctx)
-	t.sweep.spends(t.Costs.commit())
+	t.sweep.spends(t.costsCommitted())
 	t.sweep.committed(ctx, t, it.Evaluations)
 	t.show(ctx, fmt.Sprintf("iteration %d committed", n))
 }

@@ -27,7 +27,10 @@ func everything() *stage {
 // that are over are selected from or measured, on the host. Everything else waits.
 func followsPaused(order []string, at int) int {
 	n := at + 1
-	if order[at] == "Generate" {
+	if order[at] == "Commit" && n < len(order) && order[n] == "Generate" {
+		n++ // it runs beside the commit
+	}
+	if order[n-1] == "Generate" {
 		n++ // its Step
 	}
 	if step := order[n-1]; step == "Step" && (order[n] == "Select" || order[n] == "Measure") {

@@ -43,13 +43,22 @@ type play struct {
 	hooks map[string]func()
 	// tell is called for each activity that begins, before its hook.
 	tell func(info *activity.Info, args converter.EncodedValues)
+	// told is called for each that has ended.
+	told func(info *activity.Info, err error)
 
 	mu      sync.Mutex
 	opened  int // sessions
 	tried   []string
 	closed  int
 	started map[string]int
-	order   []string // activities as they were started, but the session's own
+	ended   map[string]int
+	slow    map[int]bool   // commits, from 1, that begin after the samples beside them have ended
+	gone    int            // sessions that are lost
+	samples map[string]int // the iteration of a Generate, by the activity's id
+	sampled map[int]bool   // iterations with a Generate that has ended
+	waiting []*held
+	gates   map[string]chan struct{} // of activities that were held, by their id
+	order   []string                 // activities as they were started, but the session's own
 }
 
 func newPlay(t *testing.T, s *stage) *play {
@@ -58,8 +67,9 @@ func newPlay(t *testing.T, s *stage) *play {
 	p := &play{
 		TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, s: s, w: Workflows{SessionHeartbeat: 5 * time.Second},
 		lost: map[int]chan struct{}{}, hooks: map[string]func(){}, started: map[string]int{},
+		ended: map[string]int{}, slow: map[int]bool{}, samples: map[string]int{}, sampled: map[int]bool{}, gates: map[string]chan struct{}{},
 	}
-	s.counts, s.over = map[string]int{}, make(chan struct{})
+	s.counts, s.over, s.gate = map[string]int{}, make(chan struct{}), p.gate
 	t.Cleanup(func() { close(s.over) })
 	p.SetWorkerOptions(worker.Options{EnableSessionWorker: true})
 	p.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: testRun, TaskQueue: activities.WorkflowQueue})
@@ -74,19 +84,42 @@ func newPlay(t *testing.T, s *stage) *play {
 		return nil
 	})
 	p.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
-		name := info.ActivityType.Name
-		p.started[name]++
-		if !strings.HasPrefix(name, "internal") {
-			p.order = append(p.order, name)
+		begin := func() { p.begins(info, args) }
+		if turn := p.turn(info, args); turn != nil && !turn() {
+			p.holds(info, turn, begin)
+			return
 		}
-		if p.tell != nil {
-			p.tell(info, args)
+		begin()
+	})
+	p.SetOnActivityCanceledListener(p.drops)
+	p.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, err error) {
+		if err == nil {
+			p.ended[info.ActivityType.Name]++
+			if iteration, ok := p.samples[info.ActivityID]; ok {
+				p.sampled[iteration] = true
+			}
 		}
-		if hook := p.hooks[fmt.Sprintf("%s %d", name, p.started[name])]; hook != nil {
-			hook()
+		if p.told != nil {
+			p.told(info, err)
 		}
+		p.RegisterDelayedCallback(p.next, 0) // the workflow takes the end first
 	})
 	return p
+}
+
+// begins notes that an activity begins.
+func (p *play) begins(info *activity.Info, args converter.EncodedValues) {
+	name := info.ActivityType.Name
+	p.started[name]++
+	if !strings.HasPrefix(name, "internal") {
+		p.order = append(p.order, name)
+	}
+	if p.tell != nil {
+		p.tell(info, args)
+	}
+	if hook := p.hooks[fmt.Sprintf("%s %d", name, p.started[name])]; hook != nil {
+		hook()
+	}
 }
 
 // create is a device worker that accepts a session, or its absence.

@@ -155,7 +155,7 @@ func (s *session) run(ctx workflow.Context, r steps.Routing, summary string, inp
 	o := options(r, summary, s.bound, s.heartbeat)
 	o.RetryPolicy.NonRetryableErrorTypes = append(slices.Clone(activities.NonRetryable), tooLong)
 	actx := workflow.WithActivityOptions(s.work, o)
-	err := workflow.ExecuteActivity(actx, r.Name, input).Get(actx, result)
+	err := workflow.ExecuteActivity(actx, r.Name, input).Get(ctx, result)
 	switch {
 	case err == nil:
 		return nil

@@ -88,7 +88,7 @@ func (t *train) details() string {
 	if t.Head != nil {
 		row("last manifest", "`"+t.Head.Manifest.Key+"`")
 	}
-	showCosts(&b, t.Costs.sum())
+	showCosts(&b, t.costsNow())
 	for _, e := range t.Events {
 		fmt.Fprintf(&b, "\nCollapse (%s, %s): iteration %d: %s\n", e.Detector, e.Severity, e.Iteration, e.Text)
 	}

@@ -80,6 +80,8 @@ type stage struct {
 	resident string
 	begun    int // pieces of the update in memory
 	over     chan struct{}
+	// gate is closed when an activity that was held may begin; nil for others. See play.
+	gate func(id string) <-chan struct{}
 }
 
 func testPlan() activities.Plan {
@@ -107,6 +109,15 @@ func ref(kind string, inputs ...any) store.Ref {
 
 // begin notes a call, and answers as the test wants it.
 func (s *stage) begin(ctx context.Context, name string, input any) error {
+	if s.gate != nil {
+		if begun := s.gate(activity.GetInfo(ctx).ActivityID); begun != nil {
+			select {
+			case <-begun:
+			case <-s.over:
+				return errors.New("nobody hears this")
+			}
+		}
+	}
 	s.mu.Lock()
 	s.counts[name]++
 	n := s.counts[name]

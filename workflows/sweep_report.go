@@ -159,7 +159,7 @@ func (r *reporter) ended(ctx workflow.Context, t *train, err error) {
 	if r == nil {
 		return
 	}
-	r.spends(t.Costs.Due)
+	r.spends(activities.AddCosts(t.sent, t.Costs.Due...))
 	end := &TrialEnd{State: sweep.Done}
 	if err != nil {
 		end = &TrialEnd{State: endOf(ctx, err), Reason: shortReason(err)}

@@ -102,6 +102,11 @@ type train struct {
 	restored *activities.Telemetry
 	// committing: the iteration's snapshot and evaluation are decided.
 	committing bool
+	// sent are the costs in the commit that is under way: what comes meanwhile goes with the next
+	// one. A run never continues as new before the commit has ended.
+	sent []activities.Cost
+	// ahead is the next iteration, if it has begun beside the commit of the running one.
+	ahead *iteration.State
 	// measuring: this is an Evaluate workflow, nothing is learned.
 	measuring bool
 	// sweep reports the run's progress to its sweep; nil if the run is not a trial.
@@ -202,8 +207,11 @@ func (t *train) continueAsNew(ctx workflow.Context, input json.RawMessage) error
 }
 
 // dueToContinue says whether the history is long enough to begin a new one.
-func (t *train) dueToContinue(ctx workflow.Context) bool {
-	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() || t.ContinueAfter > 0 && t.here >= t.ContinueAfter
+func (t *train) dueToContinue(ctx workflow.Context) bool { return t.dueToContinueAfter(ctx, 0) }
+
+// dueToContinueAfter says whether it is so when more iterations are committed.
+func (t *train) dueToContinueAfter(ctx workflow.Context, more int) bool {
+	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() || t.ContinueAfter > 0 && t.here+more >= t.ContinueAfter
 }
 
 // end is the number of iterations after which the run is done.

@@ -6,6 +6,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // commit makes the iteration count: one conditional PUT of its manifest.
@@ -50,6 +51,25 @@ func (it *Iteration) Committed(newest int) *activities.Head {
 	if it.committed == nil {
 		return nil
 	}
+	head := it.toCommit(newest)
+	head.Manifest = it.committed.Manifest
+	return head
+}
+
+// Ahead is the next iteration with the settings of now, as far as it can run beside the commit: its
+// first samples need the policy that the update has made, and nothing of the manifest. It is nil
+// where the next iteration begins otherwise, or where the detectors have decided that it does not
+// follow.
+func (it *Iteration) Ahead(now spec.Settings) *Iteration {
+	head := it.toCommit(0)
+	if head.Rolled != nil || it.Plan.Foreign || it.Apart != "" || it.leaves() {
+		return nil
+	}
+	return New(Start{Run: it.Run, Plan: it.Plan, Branch: it.Branch, Number: it.Number + 1, Policy: head.State}, Begin(now, nil))
+}
+
+// toCommit is what the next iteration continues from, but the manifest.
+func (it *Iteration) toCommit(newest int) *activities.Head {
 	if it.State.Snapshot != nil {
 		newest = it.State.Snapshot.Version
 	}
@@ -59,7 +79,7 @@ func (it *Iteration) Committed(newest int) *activities.Head {
 		batches = append([]store.Ref{*in.Batch}, batches...)
 	}
 	return &activities.Head{
-		Manifest: it.committed.Manifest, Branch: it.Branch, Iteration: it.Number, State: in.StateAfter,
+		Branch: it.Branch, Iteration: it.Number, State: in.StateAfter,
 		Fingerprint: it.Fingerprint, Base: it.Run.Base, Settings: it.Settings, Snapshot: newest, States: in.States, Texts: in.Texts,
 		Rolled: in.Next(), Batches: batches[:min(len(batches), it.Plan.Freshness.ReplayIterations)],
 	}

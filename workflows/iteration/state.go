@@ -126,6 +126,11 @@ func (s *State) stops() bool {
 	return s.Detected != nil && s.Detected.Decision.Action == collapse.Stop
 }
 
+// leaves reports whether the detectors end the run after the iteration, or go back.
+func (s *State) leaves() bool {
+	return s.stops() || s.Detected != nil && s.Detected.Decision.Action == collapse.RollBack
+}
+
 // evaluation is the evaluation of a version on a suite; nil while it is not measured.
 func (s *State) evaluation(version int, suite string) *store.EvaluationRef {
 	for i := range s.Evaluations {

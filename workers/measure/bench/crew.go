@@ -20,7 +20,7 @@ import (
 
 // recoveries measures recoveries from kills of real worker processes on a dev stack.
 func (s *benchmark) recoveries(ctx context.Context) error {
-	text, _, err := specOf(s.Preset, s.KillAt+3)
+	text, _, err := specOf(s.Preset, s.KillAt+3, nil)
 	if err != nil {
 		return err
 	}

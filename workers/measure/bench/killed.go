@@ -28,7 +28,7 @@ type Killed struct {
 // stack in this process.
 func MeasureKilled(ctx context.Context, worker workers.Options, preset string, iterations, at int, progress io.Writer) (Killed, error) {
 	var out Killed
-	text, _, err := specOf(preset, iterations)
+	text, _, err := specOf(preset, iterations, nil)
 	if err != nil {
 		return out, err
 	}

@@ -38,6 +38,7 @@ func (r Report) Print(out io.Writer) error {
 	}
 	if r.Tax.Iterations > 0 {
 		printTax(&b, r.Preset, r.Tax)
+		printTax(&b, r.Preset+" with twice as many groups", r.LongTax)
 	}
 	if r.Sweep != nil {
 		printSweep(&b, *r.Sweep)
@@ -74,7 +75,26 @@ func printTax(b *strings.Builder, preset string, t Tax) {
 			fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%.4f\t\n", s.Name, s.Durable, s.Bucket, s.Direct)
 		}
 	})
-	fmt.Fprintf(b, "\n  durability tax %.3f (goal: at most 1.10); Temporal's part alone %.3f;\n  over the lower quartiles, which a busy machine disturbs less: %.3f\n", t.Ratio, t.BucketRatio, t.QuietRatio)
+	fmt.Fprintf(b, "\n  durability tax %.3f (goal: at most %.2f); Temporal's part alone %.3f;\n  over the lower quartiles, which a busy machine disturbs less: %.3f\n", t.Ratio, t.Goal, t.BucketRatio, t.QuietRatio)
+	printDispatches(b, t)
+}
+
+// printDispatches says what is left of the tax, by activity.
+func printDispatches(b *strings.Builder, t Tax) {
+	fmt.Fprintf(b, "\n  what is left, by activity, in milliseconds\n\n")
+	own := map[string]float64{}
+	for _, s := range t.Steps {
+		own[s.Name] = s.Durable - s.Direct
+	}
+	table(b, "\tits own work with S3\tuntil a worker begins\tuntil the next is scheduled\t", func(w io.Writer) {
+		for _, d := range t.Dispatches {
+			if d.Beside {
+				fmt.Fprintf(w, "%s\tbeside the next generate\t\t\t\n", d.Name)
+				continue
+			}
+			fmt.Fprintf(w, "%s\t%+.1f\t%.1f\t%.1f\t\n", d.Name, own[d.Name]*1e3, d.Begin*1e3, d.Next*1e3)
+		}
+	})
 }
 
 func printRecoveries(b *strings.Builder, all []Recovery) {

@@ -39,11 +39,13 @@ type Report struct {
 	Report       *ReportSpeed         `json:"report,omitempty"`
 	Speed        *speed.Speeds        `json:"speed,omitempty"`
 	Tax          Tax                  `json:"tax"`
-	Sweep        *Sweep               `json:"sweep,omitempty"`
-	Stubs        *Stubs               `json:"stubs,omitempty"`
-	SlowBucket   *SlowBucket          `json:"slow_bucket,omitempty"`
-	Size         *Size                `json:"size,omitempty"`
-	Recoveries   []Recovery           `json:"recoveries"`
+	// LongTax is that of the preset with twice as many groups: iterations of about a second.
+	LongTax    Tax         `json:"long_tax"`
+	Sweep      *Sweep      `json:"sweep,omitempty"`
+	Stubs      *Stubs      `json:"stubs,omitempty"`
+	SlowBucket *SlowBucket `json:"slow_bucket,omitempty"`
+	Size       *Size       `json:"size,omitempty"`
+	Recoveries []Recovery  `json:"recoveries"`
 	// WorkerPeak is the peak resident memory of a worker process in bytes.
 	WorkerPeak int64 `json:"worker_peak_bytes"`
 }
@@ -107,12 +109,16 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 	if err := o.check(); err != nil {
 		return Report{}, err
 	}
-	text, t, err := specOf(o.Preset, o.Iterations)
+	text, t, err := specOf(o.Preset, o.Iterations, nil)
+	if err != nil {
+		return Report{}, err
+	}
+	long, _, err := specOf(o.Preset, o.Iterations, map[string]any{"groups": 2 * t.Rollout.Groups})
 	if err != nil {
 		return Report{}, err
 	}
 	s := &benchmark{
-		Options: o, text: text, servers: dev.Options{Ephemeral: true, Stdout: progress},
+		Options: o, text: text, long: long, servers: dev.Options{Ephemeral: true, Stdout: progress},
 		say: func(line string) { fmt.Fprintln(progress, line) },
 	}
 	s.r.Cores, s.r.Preset = runtime.GOMAXPROCS(0), o.Preset
@@ -148,6 +154,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 type benchmark struct {
 	Options
 	text    []byte       // the preset's spec
+	long    []byte       // the same with twice as many groups
 	starter spec.Starter // the preset's
 	servers dev.Options
 	say     func(line string)
@@ -155,10 +162,11 @@ type benchmark struct {
 }
 
 // specOf is a preset with the given number of iterations, one snapshot at the end and no
-// evaluation, so that all iterations do the same work.
-func specOf(preset string, iterations int) ([]byte, spec.Train, error) {
+// evaluation, so that all iterations do the same work, and with fields of its rollout.
+func specOf(preset string, iterations int, rollout map[string]any) ([]byte, spec.Train, error) {
 	text, err := presets.With(preset, map[string]any{
 		"iterations": iterations, "snapshot": map[string]any{"every": iterations}, "evaluation": map[string]any{"every": 0},
+		"rollout": rollout,
 	})
 	if err != nil {
 		return nil, spec.Train{}, err
@@ -260,6 +268,12 @@ func (s *benchmark) speed(ctx context.Context) error {
 	})
 }
 
+// The goals of the durability tax: of the demo's iterations, and of those of about a second.
+const (
+	taxGoal     = 1.12
+	longTaxGoal = 1.07
+)
+
 func (s *benchmark) tax(ctx context.Context) error {
 	return stack.With(ctx, s.servers, s.Worker, func(ctx context.Context, on stack.Served) error {
 		return s.onDevice(func(d *model.Device) error {
@@ -268,10 +282,15 @@ func (s *benchmark) tax(ctx context.Context) error {
 				return err
 			}
 			s.say("making the starter, in memory and in the bucket; then the turns")
-			s.r.Tax, err = MeasureTax(ctx, Durable{Client: on.Client, Store: on.Bucket}, engine, s.text, s.Rounds, s.say)
-			if err != nil {
+			durable := Durable{Client: on.Client, Store: on.Bucket}
+			if s.r.Tax, err = MeasureTax(ctx, durable, engine, "bench", s.text, s.Rounds, s.say); err != nil {
 				return fmt.Errorf("durability tax: %w", err)
 			}
+			s.say("the same with twice as many groups")
+			if s.r.LongTax, err = MeasureTax(ctx, durable, engine, "bench-long", s.long, (s.Rounds+1)/2, s.say); err != nil {
+				return fmt.Errorf("durability tax of longer iterations: %w", err)
+			}
+			s.r.Tax.Goal, s.r.LongTax.Goal = taxGoal, longTaxGoal
 			return nil
 		})
 	})

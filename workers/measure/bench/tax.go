@@ -29,8 +29,13 @@ type Tax struct {
 	BucketRatio float64 `json:"ratio_to_direct_s3"`
 	// QuietRatio is Ratio of the lower quartiles, which other load disturbs less.
 	QuietRatio float64 `json:"quiet_ratio"`
+	// Goal is the most that Ratio should be.
+	Goal float64 `json:"goal"`
 	// Steps split an iteration.
 	Steps []Step `json:"steps"`
+	// Dispatches are what Temporal takes around each activity: what is left of the tax besides the
+	// bucket's part.
+	Dispatches []Dispatch `json:"dispatches"`
 	// State is the state fingerprint that all ways ended with.
 	State string `json:"state"`
 }
@@ -52,8 +57,9 @@ var ErrBitsDiffer = errors.New("the same spec gave other bits")
 // MeasureTax trains the same spec in turns through Temporal, directly with the
 // bucket, and directly in memory, rounds times each. The first iteration, which
 // loads the policy, and the last, which stores it, are not counted. say receives
-// progress.
-func MeasureTax(ctx context.Context, durable Durable, engine *device.Engine, text []byte, rounds int, say func(string)) (Tax, error) {
+// progress. The runs are called name-0, name-1 and so on.
+func MeasureTax(ctx context.Context, durable Durable, engine *device.Engine, name string, text []byte, rounds int, say func(string)) (Tax, error) {
+	runName := func(round int) string { return fmt.Sprintf("%s-%d", name, round) }
 	memory := train.New(engine, store.NewMemory())
 	bucket := train.New(engine, store.NewCache(durable.Store, cacheBytes)) // as a worker has it
 	ways := []struct {
@@ -64,13 +70,15 @@ func MeasureTax(ctx context.Context, durable Durable, engine *device.Engine, tex
 		{"through Temporal and S3", func(run string) (train.Trained, error) { return durable.Train(ctx, run, text) }},
 		{"directly, with S3", func(run string) (train.Trained, error) { return bucket.Train(ctx, run+"-direct", text) }},
 	}
+	const throughTemporal = 1
 	seconds := make([][]float64, len(ways))
 	steps := make([]map[string][]float64, len(ways))
+	around := dispatches{}
 	var out Tax
 	// The round before the first warms everything up: programs, the starter, pages.
 	for round := range rounds + 1 {
 		for w, way := range ways {
-			got, err := way.train(fmt.Sprintf("bench-%d", round))
+			got, err := way.train(runName(round))
 			if err != nil {
 				return out, fmt.Errorf("%s: %w", way.name, err)
 			}
@@ -82,6 +90,11 @@ func MeasureTax(ctx context.Context, durable Durable, engine *device.Engine, tex
 			}
 			if round == 0 {
 				continue
+			}
+			if w == throughTemporal {
+				if err := around.read(ctx, durable.Client, runName(round)); err != nil {
+					return out, err
+				}
 			}
 			if steps[w] == nil {
 				steps[w] = map[string][]float64{}
@@ -101,6 +114,7 @@ func MeasureTax(ctx context.Context, durable Durable, engine *device.Engine, tex
 			say(fmt.Sprintf("round %d of %d, %-24s median %.3f s an iteration", round, rounds, way.name+":", statistics.Median(own)))
 		}
 	}
+	out.Dispatches = around.medians()
 	out.Iterations = len(seconds[0])
 	out.Direct, out.Durable, out.Bucket = statistics.Median(seconds[0]), statistics.Median(seconds[1]), statistics.Median(seconds[2])
 	out.Ratio, out.BucketRatio = out.Durable/out.Direct, out.Durable/out.Bucket

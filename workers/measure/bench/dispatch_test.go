@@ -1,0 +1,66 @@
+package bench
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// made is a history in milliseconds: an activity is scheduled, begins and ends.
+type made struct {
+	events []*history.HistoryEvent
+}
+
+func (m *made) activity(name string, scheduled, started, done int) {
+	at := func(ms int) *timestamppb.Timestamp { return timestamppb.New(time.UnixMilli(int64(ms))) }
+	id := int64(len(m.events) + 1)
+	m.events = append(m.events,
+		&history.HistoryEvent{EventId: id, EventTime: at(scheduled), EventType: enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
+			Attributes: &history.HistoryEvent_ActivityTaskScheduledEventAttributes{
+				ActivityTaskScheduledEventAttributes: &history.ActivityTaskScheduledEventAttributes{ActivityType: &common.ActivityType{Name: name}}}},
+		&history.HistoryEvent{EventId: id + 1, EventTime: at(started), EventType: enums.EVENT_TYPE_ACTIVITY_TASK_STARTED,
+			Attributes: &history.HistoryEvent_ActivityTaskStartedEventAttributes{
+				ActivityTaskStartedEventAttributes: &history.ActivityTaskStartedEventAttributes{ScheduledEventId: id}}},
+		&history.HistoryEvent{EventId: id + 2, EventTime: at(done), EventType: enums.EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
+			Attributes: &history.HistoryEvent_ActivityTaskCompletedEventAttributes{
+				ActivityTaskCompletedEventAttributes: &history.ActivityTaskCompletedEventAttributes{ScheduledEventId: id}}},
+	)
+}
+
+func TestDispatches(t *testing.T) {
+	var m made
+	m.activity("Resolve", 0, 1, 2)
+	m.activity("internalSessionCreationActivity", 3, 4, 900)
+	m.activity("Generate", 10, 12, 100)
+	m.activity("Step", 107, 110, 120)
+	m.activity("Update", 125, 126, 200)
+	m.activity("Commit", 210, 211, 230) // the samples of the next iteration run beside it
+	m.activity("Generate", 210, 214, 300)
+	m.activity("Step", 305, 306, 310)
+	m.activity("Report", 320, 321, 330)
+	d := dispatches{}
+	d.add(m.events)
+	got := d.medians()
+	require.Equal(t, []Dispatch{
+		{Name: "generate", Begin: 0.003, Next: 0.006}, {Name: "step", Begin: 0.002, Next: 0.0075}, {Name: "update", Begin: 0.001, Next: 0.010}, {Name: "commit", Beside: true},
+	}, rounded(got))
+
+	var b strings.Builder
+	printDispatches(&b, Tax{Dispatches: got, Steps: []Step{{Name: "update", Durable: 0.2, Direct: 0.19}}})
+	require.Regexp(t, `update +\+10\.0 +1\.0 +10\.0`, b.String())
+	require.Regexp(t, `commit +beside the next generate`, b.String())
+}
+
+// rounded are dispatches to a tenth of a millisecond.
+func rounded(all []Dispatch) []Dispatch {
+	for i, d := range all {
+		all[i].Begin, all[i].Next = float64(int(d.Begin*1e4+0.5))/1e4, float64(int(d.Next*1e4+0.5))/1e4
+	}
+	return all
+}
