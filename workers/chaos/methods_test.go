@@ -133,6 +133,8 @@ var (
 	// If two iterations share a rollout, only the first has an entropy.
 	reused = map[string]any{"collapse": nervous(1)}
 	twice  = map[string]any{"collapse": nervous(1), "freshness.online": 2}
+	// Keys and values stay on the device between turns.
+	keeping = map[string]any{"rollout.keep_values": true}
 )
 
 // adapters is the small policy with adapters of a rank.
@@ -221,7 +223,9 @@ var families = []*family{
 	{name: "turns", scale: onLake, methods: []method{
 		{preset: "clip-turns", change: map[string]any{"update.minibatch": 4}, kills: inUpdate, steps: 2},
 		{preset: "turn-gae", kills: withModel},
-		{preset: "gigpo", kills: withModel},
+		// The values that it keeps between turns are lost with a worker: the next one makes the appends
+		// of all turns so far. The last dies in the new branch.
+		{preset: "gigpo", change: keeping, kills: []string{"Step@1/written/1", "Score#0/inside/1", "Generate@2/inside/3"}},
 		// What Select wrote of the parts is there when the next worker selects, and the texts of an
 		// iteration are read in the next one by another worker than wrote them.
 		{preset: "reward-state", change: map[string]any{"policy": second(true), "rollout.think": true, "rollout.max_new_tokens": 24},
@@ -282,7 +286,7 @@ var families = []*family{
 	}},
 	// Rows that get slots as others end, and rows of several widths.
 	{name: "blocks", scale: onLake, full: true, methods: []method{
-		{preset: "gigpo", run: "gigpo-blocks", change: map[string]any{"rollout.pass_rows": 2, "rollout.block_rows": 4, "update.widths": 3}, kills: []string{"Generate#2/inside/1", "Update#0/inside/1"}},
+		{preset: "gigpo", run: "gigpo-blocks", change: map[string]any{"rollout.pass_rows": 2, "rollout.block_rows": 4, "update.widths": 3}, kills: []string{"Generate#2/inside/1", "Update#1/inside/1"}},
 		{preset: "turn-gae", run: "turn-gae-blocks", change: map[string]any{"rollout.pass_rows": 2, "rollout.block_rows": 8, "update.widths": 2}, kills: withModel},
 	}},
 	// Prompts in other words than ours, and in a user's own.

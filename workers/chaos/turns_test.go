@@ -16,9 +16,10 @@ import (
 )
 
 // Runs of several turns: with the whole context, and with -full, whose contexts
-// show the last turn alone.
+// show the last turn alone, and that keeps its values between turns.
 var (
 	turns    = scene{lane: "undisturbed-turns", preset: "chaos-turns", quick: true}
+	kept     = scene{lane: "undisturbed-kept", preset: "chaos-turns", quick: true, change: keeping}
 	windowed = scene{lane: "undisturbed-windowed", preset: "chaos-turns", quick: true, change: map[string]any{"rollout.context_turns": 1, "rollout.prompt_tokens": []int{128, 128, 128}}}
 )
 
@@ -35,7 +36,7 @@ func TestChaosTurnsReference(t *testing.T) {
 	t.Parallel()
 	scenes := []*scene{&turns}
 	if *full {
-		scenes = append(scenes, &windowed)
+		scenes = append(scenes, &windowed, &kept)
 	}
 	for _, s := range scenes {
 		s.reference(t)
@@ -143,8 +144,9 @@ func TestChaosTurnsKills(t *testing.T) {
 }
 
 // turnsMatrix is what -full adds: each phase of Generate and Step after the first turn,
-// of a rollout and of the second suite, and the steps after the turns. Faults at turn 1
-// are as in a run of one turn.
+// of a rollout and of the second suite, and the steps after the turns; and each phase between
+// two turns whose values are kept, which the next worker does not have. Faults at turn 1 are
+// otherwise as in a run of one turn.
 func turnsMatrix() []turnsRun {
 	var runs []turnsRun
 	for _, kind := range []string{"Generate", "Step"} {
@@ -154,6 +156,12 @@ func turnsMatrix() []turnsRun {
 		}
 		place := fmt.Sprintf("%s@%s:2", kind, secondSuite)
 		runs = append(runs, turnsRun{kind + "-" + secondSuite, &turns, each(place, deed{kind, secondSuite, 0, 2, 0}), -1})
+	}
+	for turn := 1; turn < turnsTurns; turn++ {
+		for _, in := range []deed{{"Step", "", 0, turn, 0}, {"Generate", "", 0, turn + 1, 0}} {
+			place := fmt.Sprintf("%s@%d", in.kind, in.turn)
+			runs = append(runs, turnsRun{"kept-" + place, &kept, each(place, in), -1})
+		}
 	}
 	var rest []blow
 	for _, fault := range []string{"Measure@" + secondSuite + "/inside/1", "Select/written/1", "Score/inside/1", "Credit/written/1",

@@ -40,6 +40,9 @@ type DeviceAlgorithms struct {
 	Selection []Cost `json:"selection"`
 	// Widths compares Score and Update of rows of unequal lengths in several widths with those in one.
 	Widths []Cost `json:"widths"`
+	// Turns compares a rollout of several turns that keeps keys and values between them with one that
+	// prefills each context whole.
+	Turns []Cost `json:"turns"`
 	// Critic compares the critic's work with the policy's on the same rows.
 	Critic []Cost `json:"critic"`
 	// Losses compares an update with one option each with the plain clipped surrogate.
@@ -65,9 +68,10 @@ func MeasureDeviceAlgorithms(ctx context.Context, opened *model.Device, starter 
 		workloads func() ([]workload, error)
 		into      *[]Cost
 	}{
-		{"selection", u.selection, &out.Selection}, {"widths", u.widths, &out.Widths}, {"critic", u.criticBeside, &out.Critic}, {"losses", u.losses, &out.Losses},
+		{"selection", u.selection, &out.Selection}, {"widths", u.widths, &out.Widths},
+		{"turns", u.keptValues, &out.Turns}, {"critic", u.criticBeside, &out.Critic}, {"losses", u.losses, &out.Losses},
 	} {
-		say("measuring updates: " + part.what)
+		say("measuring on the device: " + part.what)
 		workloads, err := part.workloads()
 		if err != nil {
 			return out, err

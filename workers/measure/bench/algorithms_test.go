@@ -104,6 +104,7 @@ func TestUpdates(t *testing.T) {
 		made      []int
 	}{
 		{u.selection, []string{"update, all groups", "update, 25 % of them"}, []int{0, 1}},
+		{u.keptValues, []string{"a rollout of 5 turns, contexts prefilled whole", "with kept values"}, nil},
 		{u.criticBeside, []string{"policy: Score and Update", "critic: Values and CriticUpdate"}, []int{0, 1}},
 		{u.losses, []string{"clipped surrogate, token ratio", "entropy bonus", "sequence ratio", "dual clip",
 			"KL k1", "KL k2", "KL k3", "KL abs", "the reference's Score, for a KL"}, []int{1, 3, 6, 8}},
