@@ -15,6 +15,7 @@ import (
 func validateCommand() *cobra.Command {
 	var asJSON, evaluate, sweeps, summary bool
 	var card string
+	var devices int
 	var conn stack.Connection
 	cmd := &cobra.Command{
 		Use:   "validate FILE",
@@ -29,6 +30,10 @@ the starter, for a folder on this machine, and for names of Qwen2.5, Qwen3 and L
 the seconds to load, and says which changes make it fit if it does not (status 1). With a
 sweep it does so for each trial. 1 GB is 10^9 bytes, 1 GiB is 2^30.
 
+--devices 8 says what a spec's run has of so many devices of one process: the memory of the
+first and of the others, the rounds in which blocks, micro-batches and shards are dealt,
+what that gains at most, and which devices have nothing to do (docs/operations.md).
+
 A sweep is expanded: each trial's spec is checked, and the trials are listed. A
 document with base, grid, list, random or seeds is a sweep; --sweep makes any other
 document one.
@@ -41,6 +46,7 @@ answers. Nothing is written.`,
   jq '.iterations = 5' infra/presets/bandit-demo.json | reprise validate -
   reprise validate infra/presets/fig7-filter.json
   reprise validate infra/presets/fig7-filter.json --card 80GB
+  reprise validate infra/presets/chaos-devices.json --summary --devices 4
   reprise validate --evaluate evaluation.json
   echo '{"policy": "bandit-1", "suites": ["bandit-test"]}' | reprise validate --evaluate -`,
 		Args: one("FILE"),
@@ -58,6 +64,13 @@ answers. Nothing is written.`,
 					return fmt.Errorf("--card is for specs and sweeps, not with --evaluate")
 				}
 			}
+			several := cmd.Flags().Changed("devices")
+			if several && (devices < 1 || devices > validate.MaxDevices) {
+				return fmt.Errorf("--devices is %d: give a number from 1 to %d", devices, validate.MaxDevices)
+			}
+			if several && (evaluate || sweeps || validate.IsSweep(b)) {
+				return fmt.Errorf("--devices is for specs: give it with a trial's spec, not with a sweep or --evaluate")
+			}
 			var v validate.Result
 			switch {
 			case evaluate:
@@ -65,7 +78,7 @@ answers. Nothing is written.`,
 			case sweeps || validate.IsSweep(b):
 				v, err = validate.CheckSweep(b, bytes)
 			default:
-				v, err = validate.CheckTrain(b, bytes)
+				v, err = validate.CheckTrain(b, validate.Machine{Card: bytes, Devices: devices})
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
@@ -87,6 +100,7 @@ answers. Nothing is written.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&summary, "summary", false, "print the numbers alone, without the resolved spec")
 	cmd.Flags().StringVar(&card, "card", "", "memory of the device that the run must fit, such as 80GB or 24GiB")
+	cmd.Flags().IntVar(&devices, "devices", 0, "say what the run has of `N` devices of one process")
 	cmd.Flags().BoolVar(&sweeps, "sweep", false, "FILE is a sweep")
 	cmd.Flags().BoolVar(&evaluate, "evaluate", false, "FILE is the input of an Evaluate workflow")
 	conn.AddStoreFlags(cmd.Flags())

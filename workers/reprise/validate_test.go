@@ -273,6 +273,33 @@ func TestValidateCard(t *testing.T) {
 	require.ErrorContains(t, err, "--card is for specs and sweeps")
 }
 
+func TestValidateDevices(t *testing.T) {
+	text, err := presets.Read("chaos-devices")
+	require.NoError(t, err)
+	out, _, err := execute(validateCommand(), string(text), "-", "--summary", "--devices", "4")
+	require.NoError(t, err)
+	require.Contains(t, out, "On 4 devices of one process the first needs ")
+	require.Regexp(t, `update, shards +4 +1 +4 +4.00`, out)
+	require.NotContains(t, out, "warning: ")
+	out, _, err = execute(validateCommand(), string(text), "-", "--summary", "--devices", "8")
+	require.NoError(t, err)
+	require.Contains(t, out, "warning: an update keeps 4 of 8 devices busy: update.shards is 4; 8 keeps as many busy")
+	out, _, err = execute(validateCommand(), string(text), "-", "--json", "--devices", "2")
+	require.NoError(t, err)
+	var r struct{ Devices spec.Devices }
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.Equal(t, 2, r.Devices.Update.Rounds)
+
+	for _, wrong := range []string{"0", "-1", "1025"} {
+		_, _, err = execute(validateCommand(), string(text), "-", "--devices", wrong)
+		require.ErrorContains(t, err, "give a number from 1 to 1024", wrong)
+	}
+	_, _, err = execute(validateCommand(), `{"base": {`+bandit+`}, "seeds": [1]}`, "-", "--devices", "2")
+	require.ErrorContains(t, err, "--devices is for specs")
+	_, _, err = execute(validateCommand(), `{`+bandit+`,"policy":{"from":"hf:somebody/something"}}`, "-", "--devices", "2")
+	require.ErrorContains(t, err, "--devices: the size of the model is not known: hf:somebody/something is fetched at the start")
+}
+
 func TestValidateSweepCard(t *testing.T) {
 	document := `{"base": {` + bandit + `,"policy":{"from":"hf:Qwen/Qwen2.5-1.5B"},"rollout":{"turns":1,"prompt_tokens":[1024]}}, "grid": {"update.micro_batch": [1, 128]}, "seeds": [1, 2]}`
 	out, _, err := execute(validateCommand(), document, "-", "--card", "40GB")

@@ -53,7 +53,7 @@ func CheckSweep(b []byte, card int64) (Sweep, error) {
 	}
 	out.Card = &SweepCard{}
 	for _, t := range trials {
-		trial, err := CheckTrain(t.Spec, card)
+		trial, err := CheckTrain(t.Spec, Machine{Card: card})
 		if err == nil && !trial.Sound() {
 			err = trial.Problems
 		}

@@ -32,17 +32,26 @@ type Train struct {
 	// Notes are what a person should know of the model beside its numbers.
 	Notes []string `json:"notes,omitempty"`
 	// Card is whether the run fits the device that was named, nil without one.
-	Card    *Card `json:"card,omitempty"`
+	Card *Card `json:"card,omitempty"`
+	// Devices is what the run has of the devices that were asked about, nil without.
+	Devices *spec.Devices `json:"devices,omitempty"`
 	numbers string
 }
 
 // Fits reports whether the run fits the device that was named.
 func (v Train) Fits() bool { return v.Card == nil || v.Card.Fits }
 
-// CheckTrain checks a spec, and whether its run fits a device with card bytes of memory; 0
-// is none. An error is about the model that the spec names, about prompts that do not fit,
-// or about a model whose size is not known though a card is named.
-func CheckTrain(b []byte, card int64) (Train, error) {
+// Machine is what a run is compared with: a device's memory in bytes, and the number of devices of
+// one process; each 0 for no comparison.
+type Machine struct {
+	Card    int64
+	Devices int
+}
+
+// CheckTrain checks a spec, and compares its run with a machine. An error is about the model that
+// the spec names, about prompts that do not fit, or about a model whose size is not known though
+// there is something to compare.
+func CheckTrain(b []byte, machine Machine) (Train, error) {
 	t, err := spec.Decode(b, run.Known())
 	if problems := (spec.Problems)(nil); errors.As(err, &problems) {
 		return Train{Verdict: verdictOf(problems)}, nil
@@ -92,11 +101,19 @@ func CheckTrain(b []byte, card int64) (Train, error) {
 		Verdict: verdictOf(nil), Notes: notes, Spec: resolved, Derived: newDerivedJSON(derived, m.unknown == ""), Unknown: m.unknown,
 		Estimated: m.estimated && t.Rollout.PromptTokens == nil, numbers: derived.String(),
 	}
-	if card > 0 {
-		if m.unknown != "" {
-			return Train{}, fmt.Errorf("--card: the size of the model is not known: %s", m.unknown)
+	if m.unknown != "" && machine != (Machine{}) {
+		asked := "--card"
+		if machine.Card == 0 {
+			asked = "--devices"
 		}
-		out.Card = cardOf(measured, m.shape, card, written, sized)
+		return Train{}, fmt.Errorf("%s: the size of the model is not known: %s", asked, m.unknown)
+	}
+	if machine.Card > 0 {
+		out.Card = cardOf(measured, m.shape, machine.Card, written, sized)
+	}
+	if machine.Devices > 0 {
+		d := spec.DevicesOf(measured, m.shape, machine.Devices)
+		out.Devices = &d
 	}
 	return out, nil
 }
@@ -131,6 +148,9 @@ func (v Train) summary() string {
 	}
 	if v.Card != nil {
 		numbers += v.Card.text()
+	}
+	if v.Devices != nil {
+		numbers += devicesText(*v.Devices)
 	}
 	return numbers
 }

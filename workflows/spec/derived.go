@@ -144,17 +144,12 @@ func Derive(t Train, m ModelShape) Derived {
 		Adapters:      m.adapterParameters(t.Policy.LoRA),
 		LargestTensor: m.largestTensor(),
 	}
-	d.RowsKept = t.Selection.KeptRows(t.Rollout)
+	d.RowsKept = t.keptRows()
 	d.SampledTokens = int64(d.Trajectories) * int64(t.Rollout.Turns) * int64(t.Rollout.MaxNewTokens)
 	if t.Evaluation.Every > 0 {
 		d.EvaluationRows = t.Evaluation.Rows()
 	}
-	if s := t.Update.Supervised; !s.Alone() {
-		d.RowsKept += t.Freshness.Replayed(d.RowsKept)
-		d.RowsKept += s.Rows(d.RowsKept)
-	}
-	d.RowsKept *= t.Rollout.stretches()
-	d.MicroBatches = (d.RowsKept + t.Update.MicroBatch - 1) / max(t.Update.MicroBatch, 1)
+	d.MicroBatches = ceil(d.RowsKept, t.Update.MicroBatch)
 	if d.ContextsKnown {
 		widths := t.Rollout.PromptTokens
 		d.Sequence = widths[len(widths)-1] + t.Rollout.MaxNewTokens
@@ -166,6 +161,16 @@ func Derive(t Train, m ModelShape) Derived {
 	d.Memory = memory(t, m, d)
 	d.Storage = storage(t, d)
 	return d
+}
+
+// keptRows is the number of rows that an iteration learns from.
+func (t Train) keptRows() int {
+	rows := t.Selection.KeptRows(t.Rollout)
+	if s := t.Update.Supervised; !s.Alone() {
+		rows += t.Freshness.Replayed(rows)
+		rows += s.Rows(rows)
+	}
+	return rows * t.Rollout.stretches()
 }
 
 // HostBytes is an estimate of what the steps of a run hold in the memory of a host at once,

@@ -273,14 +273,15 @@ func (t Train) appended() appending {
 	}
 }
 
-// kept is the bytes that rollout.keep_values keeps of all rows at the last turn.
-func (t Train) kept(f footprint) int64 {
+// kept is the bytes that rollout.keep_values keeps at the last turn, of the rows whose passes a
+// device has.
+func (t Train) kept(f footprint, on seat) int64 {
 	if !t.Rollout.KeepValues || len(t.Rollout.PromptTokens) < 2 {
 		return 0
 	}
 	a := t.appended()
-	passes := (int64(t.Rollout.Trajectories()) + a.rows - 1) / a.rows
-	return f.cache(passes*a.rows, a.width)
+	all, each := t.blocks()
+	return f.cache(int64(partsOn(on.number, all, each, on.devices))*a.rows, a.width)
 }
 
 // appendRoom widens the keys and values of a chunk of rows.

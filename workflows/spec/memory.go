@@ -70,7 +70,7 @@ func memory(t Train, m ModelShape, d Derived) Memory {
 	if !d.ContextsKnown {
 		return u
 	}
-	u.KeptValues = t.kept(f)
+	u.KeptValues = t.kept(f, alone)
 	micro := int64(t.Update.MicroBatch) * int64(d.Sequence)
 	for _, p := range Programs(t, m, false) {
 		switch p.Name {
@@ -109,26 +109,15 @@ func copies(t Train, policy footprint) int64 {
 
 // Programs are the estimates of a run's programs on a GPU or a CPU, in the order in which an
 // iteration runs them. The widths of its contexts are known.
-func Programs(t Train, m ModelShape, cpu bool) []Program {
-	f := footprintOf(t, m, cpu)
-	trained, critic, reference := f.trained, int64(0), int64(0)
-	if t.Credit.Critic() {
-		critic = f.critic().trained
-	}
-	if t.Update.Reference() {
-		reference = trained
-	}
-	held := f.frozen() + 3*trained + 3*critic + reference + copies(t, f) // between two steps
-	var out []Program
-	add := func(p Program, beside int64) {
-		p.Beside = beside
-		out = append(out, p)
-	}
+func Programs(t Train, m ModelShape, cpu bool) []Program { return programsOn(t, m, cpu, alone) }
 
+// sampling are the programs of a rollout. The device holds so many bytes besides, and keeps values
+// of its own passes.
+func (t Train) sampling(f footprint, held int64, on seat, add func(p Program, beside int64)) {
 	s := t.sampled()
 	chunk := t.Rollout.prefillRows(s.rows, s.prompt)
 	prefill := f.prefill(chunk, s.prompt, s.prompt+s.fresh)
-	kept, prompts := t.kept(f), int64(0) // prompts are those of the pass itself
+	kept, prompts := t.kept(f, on), int64(0) // prompts are those of the pass itself
 	if kept > 0 {
 		prompts = f.cache(s.rows, s.prompt)
 		a := t.appended()
@@ -149,11 +138,38 @@ func Programs(t Train, m ModelShape, cpu bool) []Program {
 		add(prefill, held-f.weights+(s.rows/chunk-1)*prefill.Outputs)
 		add(f.decode(s), held-f.weights+max(kept-prompts, 0))
 	}
+}
+
+// programsOn are the programs that a device runs.
+func programsOn(t Train, m ModelShape, cpu bool, on seat) []Program {
+	f := footprintOf(t, m, cpu)
+	held, others := on.held(t, f), t.others(on.devices)
+	var out []Program
+	add := func(p Program, beside int64) {
+		p.Beside = beside
+		out = append(out, p)
+	}
+	if on.first() || others.samples {
+		t.sampling(f, held, on, add)
+	}
 	rows, width := int64(t.Update.MicroBatch), t.width()
 	update := func(f footprint) {
 		gradients, total := f.trained, t.Update.total(f)
-		add(f.forward(rows, width), held-f.weights+gradients+total)
-		add(f.backward(rows, width), held-f.weights+total)
+		if !on.first() {
+			total = 0 // the first device's
+			if !others.updates {
+				gradients = 0
+			}
+		}
+		if on.first() || others.scores || others.updates {
+			add(f.forward(rows, width), held-f.weights+gradients+total)
+		}
+		if on.first() || others.updates {
+			add(f.backward(rows, width), held-f.weights+total)
+		}
+		if !on.first() {
+			return
+		}
 		if total > 0 {
 			sum := f.sum()
 			add(sum, held+gradients+total-sum.Inputs)
@@ -163,11 +179,13 @@ func Programs(t Train, m ModelShape, cpu bool) []Program {
 		add(apply, held-f.copies()+gradients-apply.Inputs)
 	}
 	update(f)
-	if critic > 0 {
+	if t.Credit.Critic() {
 		update(f.critic())
 	}
-	fingerprint := f.fingerprint()
-	add(fingerprint, held-fingerprint.Inputs)
+	if on.first() {
+		fingerprint := f.fingerprint()
+		add(fingerprint, held-fingerprint.Inputs)
+	}
 	return out
 }
 
