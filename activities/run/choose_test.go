@@ -31,6 +31,7 @@ func TestTruncatedGroupsAreLeftOut(t *testing.T) {
 func TestKeptMembers(t *testing.T) {
 	for metric, want := range map[string][]bool{
 		"": {false, true, false, true}, "shortest": {false, true, false, true}, "reward_per_token": {false, true, true, false},
+		"return":    {false, true, true, false},
 		"deviation": {true, false, true, false}, // equal members rank by index
 	} {
 		kept, err := KeptMembers(spec.Selection{Members: 1, MemberMetric: metric}, pairs(), 2)

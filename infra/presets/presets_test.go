@@ -20,7 +20,7 @@ var (
 		"replay", "reuse", "reweight", "starpo-grpo", "starpo-ppo", "starpo-s", "state-baseline", "top-p", "turn-gae",
 		"cispo", "sapo", "dppo", "gspo-turn", "reinforce-pp-verl",
 		"tis", "tis-turn", "tis-sequence", "icepop", "mis", "mis-geometric", "opsm", "bypass",
-		"gdpo", "empg", "blockwise", "turn-returns", "gfpo", "pyvision",
+		"gdpo", "empg", "blockwise", "turn-returns", "gfpo", "pyvision", "tsr-best-of-n",
 		"star", "successes", "demonstrations", "growing-turns", "score",
 	}
 	// rewards are presets in which a part of the reward changes what is learned: docs/rewards.md

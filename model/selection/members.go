@@ -20,8 +20,12 @@ var MemberMetrics = []MemberMetric{
 		score: func(reward, length, _ float64) float64 { return reward / length },
 	},
 	{
-		Name: "deviation", Is: "the distance of the member's return from the group's mean", Source: "ours: a filter of trajectories",
+		Name: "deviation", Is: "the distance of the member's return from the group's mean", Source: "TSR's public code: its lookahead",
 		score: func(reward, _, mean float64) float64 { return math.Abs(reward - mean) },
+	},
+	{
+		Name: "return", Is: "the member's return", Source: "best of n: TSR, arXiv 2602.11767",
+		score: func(reward, _, _ float64) float64 { return reward },
 	},
 }
 

@@ -99,6 +99,9 @@ func TestMembersByDeviation(t *testing.T) {
 	kept, err = Members(g, "deviation", 9)
 	require.NoError(t, err)
 	require.Equal(t, [][]int{{0, 1, 2, 3}, {0, 1, 2, 3}}, kept)
+	kept, err = Members(g, "return", 2)
+	require.NoError(t, err)
+	require.Equal(t, [][]int{{0, 3}, {2, 3}}, kept, "the best of n, equal ones by index")
 
 	for text, c := range map[string]struct {
 		g      Groups

@@ -251,6 +251,7 @@ var families = []*family{
 	}},
 	{name: "choices", scale: onBandit, full: true, methods: []method{
 		{preset: "gfpo", change: map[string]any{"selection.members": 2}, kills: inUpdate},
+		{preset: "tsr-best-of-n", change: map[string]any{"selection.members": 2}, kills: inScore},
 		{preset: "pyvision", change: map[string]any{"selection.count": 2}, kills: inScore},
 	}},
 	// Stale rows are scored again, so the first ratio is 1.

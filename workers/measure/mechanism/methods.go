@@ -85,6 +85,7 @@ func Methods() []Method {
 		Method{Name: "grpo", Setting: "GFPO: the 8 shortest of 16", estimate: members(methods[0].estimate, "shortest", 8)},
 		Method{Name: "grpo", Setting: "GFPO: 8 of 16 by reward_per_token", estimate: members(methods[0].estimate, "reward_per_token", 8)},
 		Method{Name: "dr_grpo", Setting: "8 of 16 by deviation", estimate: members(dr, "deviation", 8)},
+		Method{Name: "dr_grpo", Setting: "TSR: the best 8 of 16", estimate: members(dr, "return", 8)},
 		Method{Name: "seeupo", Setting: "before its corrections", estimate: func(b Batch) ([][]float64, error) {
 			rows, err := credit.SeeUPO(b.Returns, b.Groups)
 			if err != nil {
