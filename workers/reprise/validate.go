@@ -34,6 +34,10 @@ sweep it does so for each trial. 1 GB is 10^9 bytes, 1 GiB is 2^30.
 first and of the others, the rounds in which blocks, micro-batches and shards are dealt,
 what that gains at most, and which devices have nothing to do (docs/operations.md).
 
+--card h100 computes the seconds of an iteration of a spec and what a preemption costs as
+well, from data sheets and public measurements; --card FILE.json does so with figures of
+your own (docs/many-devices.md).
+
 A sweep is expanded: each trial's spec is checked, and the trials are listed. A
 document with base, grid, list, random or seeds is a sweep; --sweep makes any other
 document one.
@@ -47,6 +51,7 @@ answers. Nothing is written.`,
   reprise validate infra/presets/fig7-filter.json
   reprise validate infra/presets/fig7-filter.json --card 80GB
   reprise validate infra/presets/chaos-devices.json --summary --devices 4
+  reprise validate docs/devices/qwen2.5-0.5b.json --summary --devices 8 --card h100
   reprise validate --evaluate evaluation.json
   echo '{"policy": "bandit-1", "suites": ["bandit-test"]}' | reprise validate --evaluate -`,
 		Args: one("FILE"),
@@ -56,8 +61,9 @@ answers. Nothing is written.`,
 				return err
 			}
 			var bytes int64
+			var figures *validate.Figures
 			if card != "" {
-				if bytes, err = validate.ParseCard(card); err != nil {
+				if bytes, figures, err = validate.ReadCard(card); err != nil {
 					return err
 				}
 				if evaluate {
@@ -78,7 +84,7 @@ answers. Nothing is written.`,
 			case sweeps || validate.IsSweep(b):
 				v, err = validate.CheckSweep(b, bytes)
 			default:
-				v, err = validate.CheckTrain(b, validate.Machine{Card: bytes, Devices: devices})
+				v, err = validate.CheckTrain(b, validate.Machine{Card: bytes, Devices: devices, Figures: figures})
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
@@ -99,7 +105,7 @@ answers. Nothing is written.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&summary, "summary", false, "print the numbers alone, without the resolved spec")
-	cmd.Flags().StringVar(&card, "card", "", "memory of the device that the run must fit, such as 80GB or 24GiB")
+	cmd.Flags().StringVar(&card, "card", "", "the device that the run must fit: its memory, such as 80GB or 24GiB; h100; or a file of figures, FILE.json")
 	cmd.Flags().IntVar(&devices, "devices", 0, "say what the run has of `N` devices of one process")
 	cmd.Flags().BoolVar(&sweeps, "sweep", false, "FILE is a sweep")
 	cmd.Flags().BoolVar(&evaluate, "evaluate", false, "FILE is the input of an Evaluate workflow")

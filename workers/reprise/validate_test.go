@@ -300,6 +300,18 @@ func TestValidateDevices(t *testing.T) {
 	require.ErrorContains(t, err, "--devices: the size of the model is not known: hf:somebody/something is fetched at the start")
 }
 
+func TestValidateSeconds(t *testing.T) {
+	out, _, err := execute(validateCommand(), "", "../../docs/devices/qwen2.5-0.5b.json", "--summary", "--devices", "8", "--card", "h100")
+	require.NoError(t, err)
+	require.Contains(t, out, "It fits a device of 80 GB")
+	require.Contains(t, out, "An iteration on 8 × H100 SXM takes ")
+	require.Contains(t, out, "\nA preemption costs ")
+	text, err := presets.Read("smoke")
+	require.NoError(t, err)
+	_, _, err = execute(validateCommand(), string(text), "-", "--card", "h100")
+	require.ErrorContains(t, err, "--card H100 SXM: its figures are of bfloat16, and policy.compute_dtype is float32: give its memory alone, such as 80GB")
+}
+
 func TestValidateSweepCard(t *testing.T) {
 	document := `{"base": {` + bandit + `,"policy":{"from":"hf:Qwen/Qwen2.5-1.5B"},"rollout":{"turns":1,"prompt_tokens":[1024]}}, "grid": {"update.micro_batch": [1, 128]}, "seeds": [1, 2]}`
 	out, _, err := execute(validateCommand(), document, "-", "--card", "40GB")

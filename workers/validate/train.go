@@ -35,6 +35,8 @@ type Train struct {
 	Card *Card `json:"card,omitempty"`
 	// Devices is what the run has of the devices that were asked about, nil without.
 	Devices *spec.Devices `json:"devices,omitempty"`
+	// Seconds is what an iteration takes on a device with known figures, nil without.
+	Seconds *Seconds `json:"seconds,omitempty"`
 	numbers string
 }
 
@@ -42,10 +44,12 @@ type Train struct {
 func (v Train) Fits() bool { return v.Card == nil || v.Card.Fits }
 
 // Machine is what a run is compared with: a device's memory in bytes, and the number of devices of
-// one process; each 0 for no comparison.
+// one process; each 0 for no comparison. With Figures of the device, the seconds of an iteration
+// are computed.
 type Machine struct {
 	Card    int64
 	Devices int
+	Figures *Figures
 }
 
 // CheckTrain checks a spec, and compares its run with a machine. An error is about the model that
@@ -115,6 +119,13 @@ func CheckTrain(b []byte, machine Machine) (Train, error) {
 		d := spec.DevicesOf(measured, m.shape, machine.Devices)
 		out.Devices = &d
 	}
+	if machine.Figures != nil {
+		if measured.Policy.ComputeDtype != spec.BFloat16 {
+			return Train{}, fmt.Errorf("--card %s: its figures are of bfloat16, and policy.compute_dtype is %s: give its memory alone, such as 80GB", machine.Figures.Name, measured.Policy.ComputeDtype)
+		}
+		s := SecondsOf(measured, m.shape, max(machine.Devices, 1), *machine.Figures)
+		out.Seconds = &s
+	}
 	return out, nil
 }
 
@@ -151,6 +162,9 @@ func (v Train) summary() string {
 	}
 	if v.Devices != nil {
 		numbers += devicesText(*v.Devices)
+	}
+	if v.Seconds != nil {
+		numbers += v.Seconds.text()
 	}
 	return numbers
 }

@@ -1,0 +1,115 @@
+package spec
+
+// Work is what a part of an iteration asks of the device that has the most of it, at most: every
+// episode has all turns, and every reply all its tokens.
+type Work struct {
+	Part string `json:"part"`
+	// Operations are those of matrix products: a multiplication and an addition are two.
+	Operations float64 `json:"operations"`
+	// Bytes are read and written in the device's memory: the weights and caches of decoding, and what
+	// AdamW needs. Those of products of many tokens are left out: their operations take longer.
+	Bytes float64 `json:"bytes"`
+	// Steps are those of decoding, one after the other: one token of each row of a pass.
+	Steps float64 `json:"steps,omitempty"`
+	// Copied is bytes that come from and go to other devices.
+	Copied float64 `json:"copied_bytes,omitempty"`
+	// Activities is the number of activities that the part is made in, one after the other; 0 where
+	// those of another part make it too: those of decoding prefill, and an update's make the step and
+	// the copies. A worker that is lost loses the running one; an update's pieces count as one.
+	Activities int `json:"activities,omitempty"`
+}
+
+// The parts of an iteration that a device computes, in their order.
+const (
+	WorkPrefill = "prefill"
+	WorkDecode  = "decode"
+	WorkScore   = "score"
+	WorkUpdate  = "update"
+	WorkStep    = "optimizer step"
+	WorkCopies  = "copies between devices"
+)
+
+// WorkOf is the work of an iteration on n devices. The widths of the contexts are known.
+//
+// A weight of a matrix takes two operations a token, and attention 4 · width · heads · head width
+// a token and layer: products with what the causal mask hides are made. An update takes three times
+// the operations of a forward pass, four where layers are computed again; with adapters, whose frozen
+// matrices have no gradient, two and three.
+func WorkOf(t Train, m ModelShape, n int) []Work {
+	d := Derive(t, m)
+	of := DevicesOf(t, m, n)
+	f := footprintOf(t, m, false)
+	pieces := t.Pieces(d)
+	generates := t.Rollout.Turns * pieces.Generate(d.Trajectories)
+	models := []footprint{f} // what is scored and trained
+	if t.Credit.Critic() {
+		models = append(models, f.critic())
+	}
+	prefill, decode := t.rolloutWork(f, of.Rollout)
+	score := Work{Part: WorkScore, Activities: pieces.Score}
+	update := Work{Part: WorkUpdate, Activities: 1}
+	step := Work{Part: WorkStep}
+	epochs := float64(max(t.Update.Epochs, 1))
+	steps := epochs * float64(ceil(d.MicroBatches, t.stepBatches()))
+	tokens := float64(d.UpdateTokens)
+	for _, model := range models {
+		forward := model.operations(float64(d.Sequence), true) * tokens
+		score.Operations += forward / of.Score.Gain
+		update.Operations += epochs * forward * model.passes() / of.Update.Gain
+		// The norm reads the gradient; AdamW reads it with weights and moments, and writes those; the
+		// next step reads weights and writes copies. Once an iteration the fingerprint reads the state.
+		trained := float64(model.trained)
+		copies := float64(model.copies())
+		step.Bytes += steps*(trained+trained*7+3*copies) + 3*trained
+	}
+	if t.Update.Reference() {
+		score.Operations += f.operations(float64(d.Sequence), true) * tokens / of.Score.Gain
+	}
+	decode.Activities = generates
+	return []Work{prefill, decode, score, update, step, {Part: WorkCopies, Copied: steps * float64(of.Copied)}}
+}
+
+// rolloutWork is the work of prefills or appends, and of decoding.
+func (t Train) rolloutWork(f footprint, dealt Dealt) (prefill, decode Work) {
+	prefill, decode = Work{Part: WorkPrefill}, Work{Part: WorkDecode}
+	rows, fresh := float64(t.Rollout.Trajectories()), float64(t.Rollout.MaxNewTokens)
+	slots := int64(min(t.Rollout.Trajectories(), t.Rollout.Pass()))
+	passes := float64(dealt.Rounds * ceil(t.Rollout.Block(), t.Rollout.Pass())) // of the first device
+	for turn, width := range t.Rollout.PromptTokens {
+		read := float64(width)
+		if t.Rollout.KeepValues && turn > 0 {
+			read = float64(t.Rollout.AppendTokens(turn + 1))
+		}
+		all := float64(width) + fresh
+		prefill.Operations += rows * read * f.operations(float64(width), false) / dealt.Gain
+		decode.Operations += rows * fresh * f.operations(all, true) / dealt.Gain
+		decode.Steps += passes * fresh
+		decode.Bytes += passes * fresh * float64(f.weights+f.cache(slots, int64(all)))
+	}
+	return prefill, decode
+}
+
+// operations are those of a token of a forward pass that attends to so many places, with the head
+// or without.
+func (f footprint) operations(places float64, head bool) float64 {
+	weights := float64(f.matrices())
+	if f.lora != nil {
+		weights += float64(f.trained) / float32Bytes
+	}
+	if head && !f.value {
+		weights += float64(f.vocabulary * f.hidden)
+	}
+	return 2*weights + 4*float64(f.layers*f.queries)*places
+}
+
+// passes is how many forward passes an update is worth.
+func (f footprint) passes() float64 {
+	n := 3.0
+	if f.lora != nil {
+		n = 2
+	}
+	if !f.keep {
+		n++
+	}
+	return n
+}
