@@ -55,10 +55,10 @@ func clipScale(norm, maxNorm float32) float32 {
 
 // apply makes the next state from a minibatch's gradient. It first decides whether the step
 // is finite, and reads only the gradient for that; then it writes, tensor by tensor, in the
-// memory of the old state, which it consumes. If there is an error after the first tensor was
+// memory of the old state, which it consumes, each on its owner. If there is an error after the first tensor was
 // written, there is neither the old state nor the next. The caller holds run.
 func (p *Programs) apply(s *State, acc *accumulated, o Optimizer) (*State, report, error) {
-	r, err := p.decide(acc)
+	r, err := p.decide(s, acc)
 	if err != nil {
 		return nil, report{}, err
 	}
@@ -73,11 +73,14 @@ func (p *Programs) apply(s *State, acc *accumulated, o Optimizer) (*State, repor
 	if err := steps.compile(); err != nil {
 		return nil, report{}, err
 	}
-	numbers, err := upload(p.device, 0, adamNumbers(o, s.step+1, clipScale(float32(r.norm), o.MaxGradNorm)), adamCount)
-	if err != nil {
-		return nil, report{}, err
+	numbers := make([]compute.Buffer, p.device.Count()) // by device
+	defer free(numbers)
+	for k := range numbers {
+		of := adamNumbers(o, s.step+1, clipScale(float32(r.norm), o.MaxGradNorm))
+		if numbers[k], err = upload(p.device, k, of, adamCount); err != nil {
+			return nil, report{}, err
+		}
 	}
-	defer free([]compute.Buffer{numbers})
 	next := s.pass(step)
 	next.dropCopies()
 	complete := false
@@ -86,38 +89,44 @@ func (p *Programs) apply(s *State, acc *accumulated, o Optimizer) (*State, repor
 			next.release()
 		}
 	}()
-	for i, prog := range steps {
-		out, err := prog.call(next.params[i], next.m[i], next.v[i], acc.grads[i], numbers)
+	if err := p.device.eachOwned(next.owner, "step", func(k, i int) error {
+		out, err := steps[i].on(k, next.params[i], next.m[i], next.v[i], acc.grads[i], numbers[k])
 		if err != nil {
-			return nil, report{}, fmt.Errorf("%w: tensor %d of %d: %w", ErrConsumed, i, len(steps), err)
+			return fmt.Errorf("tensor %d of %d: %w", i, len(steps), err)
 		}
 		next.params[i], next.m[i], next.v[i] = out[0], out[1], out[2]
 		free(acc.grads[i : i+1])
+		return nil
+	}); err != nil {
+		return nil, report{}, fmt.Errorf("%w: %w", ErrConsumed, err)
 	}
 	next.step++
 	complete = true
 	return next, r, nil
 }
 
-// decide reads a minibatch's metrics and the norm of its gradient. A step is skipped unless
-// both the loss and the norm are finite.
-func (p *Programs) decide(acc *accumulated) (report, error) {
+// decide reads a minibatch's metrics and the norm of its gradient. Owners sum up the squares of
+// their tensors; the host adds these in the order of tensors, so that the sum does not depend on who
+// owns which. A step is skipped unless both the loss and the norm are finite.
+func (p *Programs) decide(s *State, acc *accumulated) (report, error) {
 	squares, err := p.group(kindSquare)
 	if err != nil {
 		return report{}, err
 	}
+	of := make([]float32, len(squares))
+	if err := p.device.eachOwned(s.owner, "norm", func(k, i int) error {
+		out, err := squares[i].on(k, acc.grads[i])
+		if err != nil {
+			return err
+		}
+		defer free(out)
+		return fetch(out[0], of[i:i+1])
+	}); err != nil {
+		return report{}, err
+	}
 	var sum float32
-	for i, prog := range squares {
-		out, err := prog.call(acc.grads[i])
-		if err != nil {
-			return report{}, err
-		}
-		square, err := download[float32](out[0], 1)
-		free(out)
-		if err != nil {
-			return report{}, err
-		}
-		sum += square[0]
+	for _, square := range of {
+		sum += square
 	}
 	metrics, err := download[float32](acc.metrics, p.metricCount())
 	if err != nil {

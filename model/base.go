@@ -119,10 +119,10 @@ func (b *Base) Fingerprint() (string, error) {
 	if err := b.usable(); err != nil {
 		return "", err
 	}
-	var t tally
+	t := newTally(b.device)
 	defer t.free()
 	for i, x := range b.buffers {
-		if err := t.addTensor(b.prints[i], x, i, baseParts); err != nil {
+		if err := t.addTensor(b.prints[i], 0, x, i, baseParts); err != nil {
 			return "", fmt.Errorf("fingerprint base model: %w", err)
 		}
 	}
@@ -206,7 +206,7 @@ func (p *Programs) probeBase() (*Base, error) {
 	}
 	p.device.run.Lock()
 	err = try("make weights", func() (err error) {
-		b.buffers, err = p.fill(kindBaseFill, b.tensors, probeTensor)
+		b.buffers, err = p.fill(kindBaseFill, b.tensors, nil, probeTensor)
 		return err
 	})
 	p.device.run.Unlock()

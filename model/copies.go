@@ -20,7 +20,8 @@ func (t network) readDType(i int, s TensorShape) dtypes.DType {
 
 // weights are the tensors that the programs read: the base model's, then the state's own, or
 // their copies in the compute dtype. The first program after a load or an update makes the
-// copies. On another device than the first they are what spread has copied. The caller holds run.
+// copies. What another device owns is read from what spread has copied, on the first device also
+// without spread. The caller holds run.
 func (p *Programs) weights(s *State) ([]compute.Buffer, error) {
 	var frozen []compute.Buffer
 	if s.base != nil {
@@ -30,14 +31,24 @@ func (p *Programs) weights(s *State) ([]compute.Buffer, error) {
 		}
 		frozen = frozen[:len(s.c.Frozen())]
 	}
-	if p.k > 0 {
-		return slices.Concat(frozen, (*p.mirrorsOf(s))[p.k]), nil
+	if p.k == 0 {
+		if err := p.gather(s, 0); err != nil {
+			return nil, err
+		}
 	}
 	own, err := p.own(s)
-	return slices.Concat(frozen, own), err
+	if err != nil {
+		return nil, err
+	}
+	for i, here := range (*p.mirrorsOf(s))[p.k] {
+		if here != nil {
+			own[i] = here
+		}
+	}
+	return slices.Concat(frozen, own), nil
 }
 
-// own are the state's own tensors that the programs read, on the first device.
+// own are the state's own tensors that the programs read, each on its owner.
 func (p *Programs) own(s *State) (out []compute.Buffer, err error) {
 	if err := p.copy(s); err != nil {
 		return nil, err
@@ -73,7 +84,7 @@ func (p *Programs) copy(s *State) error {
 		if p.net.readDType(i, t) == p.net.wide {
 			continue
 		}
-		made, err := copies[0].call(s.params[i])
+		made, err := copies[0].on(s.owner[i], s.params[i])
 		if err != nil {
 			return err
 		}

@@ -71,8 +71,8 @@ type OtherBuild struct {
 
 // Device is what a worker computes on: an open accelerator or CPU, or several of one kind. It
 // does one thing at a time, on each of its devices one program at a time; its methods may be
-// called concurrently. A state is on the first device; the others have copies of what
-// programs read.
+// called concurrently. Each tensor of a training state is on its owner; the others have copies of
+// what programs read.
 type Device struct {
 	// Before, where set, is called before each execution of a program: its error becomes
 	// that of the execution. It is for tests, and set before the device is used.

@@ -109,6 +109,9 @@ func (o DeviceOptions) numbers(b *xla.Backend, cuda bool) ([]compute.DeviceNum, 
 // Count is the number of devices.
 func (d *Device) Count() int { return len(d.numbers) }
 
+// Number is the plugin's number of device k, for people.
+func (d *Device) Number(k int) int { return int(d.numbers[k]) }
+
 // Numbers names the devices as the plugin does, for people: "0, 1".
 func (d *Device) Numbers() string {
 	names := make([]string, len(d.numbers))

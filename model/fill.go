@@ -39,7 +39,7 @@ func (p *Programs) fillProbe(s *State) error {
 	p.device.run.Lock()
 	defer p.device.run.Unlock()
 	return try("make weights", func() (err error) {
-		s.params, err = p.fill(kindFill, p.c.Tensors(), probeTensor)
+		s.params, err = p.fill(kindFill, p.c.Tensors(), s.owner, probeTensor)
 		return err
 	})
 }
@@ -55,9 +55,10 @@ func probeTensor(t TensorShape) (base, spread float32) {
 // probeNoise bounds the noise of a probe's weights: a standard deviation of 0.02, as Qwen2's.
 const probeNoise = 0.0346
 
-// fill makes tensors on the device by the programs of a kind. of gives a tensor's least number
+// fill makes tensors by the programs of a kind, each on its owner; without owners all are made where
+// p runs. of gives a tensor's least number
 // and the width of the range of its noise. The caller holds run.
-func (p *Programs) fill(k kind, tensors []TensorShape, of func(TensorShape) (base, spread float32)) (out []compute.Buffer, err error) {
+func (p *Programs) fill(k kind, tensors []TensorShape, owner []int, of func(TensorShape) (base, spread float32)) (out []compute.Buffer, err error) {
 	fills, err := p.group(k)
 	if err != nil {
 		return nil, err
@@ -69,7 +70,11 @@ func (p *Programs) fill(k kind, tensors []TensorShape, of func(TensorShape) (bas
 	}()
 	for i, t := range tensors {
 		base, spread := of(t)
-		b, err := fills[i].fill(p.k, base, spread, mixWord(uint32(i)))
+		k := p.k
+		if owner != nil {
+			k = owner[i]
+		}
+		b, err := fills[i].fill(k, base, spread, mixWord(uint32(i)))
 		if err != nil {
 			return out, err
 		}
@@ -80,7 +85,7 @@ func (p *Programs) fill(k kind, tensors []TensorShape, of func(TensorShape) (bas
 
 // zeros are tensors of zeros made on the device. The caller holds run.
 func (p *Programs) zeros() ([]compute.Buffer, error) {
-	return p.fill(kindFill, p.c.Tensors(), func(TensorShape) (base, spread float32) { return 0, 0 })
+	return p.fill(kindFill, p.c.Tensors(), nil, func(TensorShape) (base, spread float32) { return 0, 0 })
 }
 
 // fill runs a program of buildFill on device k.

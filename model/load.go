@@ -21,7 +21,7 @@ func (p *Programs) LoadVersion(src Source) (*State, Loading, error) {
 	if err != nil {
 		return nil, Loading{}, fmt.Errorf("upload state: %w", err)
 	}
-	l := loader{p: p, s: s}
+	l := loader{p: p, s: s, tally: newTally(p.device)}
 	err = l.load(src)
 	l.free()
 	if err != nil {

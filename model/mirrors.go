@@ -2,12 +2,13 @@ package model
 
 import "github.com/gomlx/compute"
 
-// mirrors are copies of buffers of the first device on the others, by device: nil for the
-// first, and where there is none yet.
+// mirrors are copies of buffers on devices that do not own them, by device: nil where there is none
+// yet. A buffer that the device owns has none there.
 type mirrors [][]compute.Buffer
 
-// make makes the copies on device k, unless they are there. The caller holds run.
-func (m *mirrors) make(d *Device, k int, of []compute.Buffer) error {
+// make makes the copies on device k, unless they are there. Without owners all belong to the first
+// device. The caller holds run.
+func (m *mirrors) make(d *Device, k int, of []compute.Buffer, owner []int) error {
 	if k >= len(*m) {
 		*m = append(*m, make([][]compute.Buffer, k+1-len(*m))...)
 	}
@@ -22,7 +23,7 @@ func (m *mirrors) make(d *Device, k int, of []compute.Buffer) error {
 			}
 		}()
 		for i, b := range of {
-			if b == nil {
+			if b == nil || owner != nil && owner[i] == k {
 				continue
 			}
 			if out[i], err = b.CopyToDevice(d.numbers[k]); err != nil {
@@ -50,26 +51,35 @@ func (p *Programs) spread(s *State, n int) error {
 	if n <= 1 {
 		return nil
 	}
-	own, err := p.own(s)
-	if err != nil {
+	if err := p.gather(s, 0); err != nil {
 		return err
 	}
 	for k := 1; k < n; k++ {
 		if s.base != nil {
-			if err := s.base.mirrors.make(p.device, k, s.base.buffers); err != nil {
+			if err := s.base.mirrors.make(p.device, k, s.base.buffers, nil); err != nil {
 				return err
 			}
 		}
 		for _, q := range append([]*Programs{p}, p.narrower...) {
-			if err := q.mirrors.make(p.device, k, q.list()); err != nil {
+			if err := q.mirrors.make(p.device, k, q.list(), nil); err != nil {
 				return err
 			}
 		}
-		if err := p.mirrorsOf(s).make(p.device, k, own); err != nil {
+		if err := p.gather(s, k); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// gather copies to device k what the programs read of a state and other devices own. The caller
+// holds run.
+func (p *Programs) gather(s *State, k int) error {
+	own, err := p.own(s)
+	if err != nil {
+		return err
+	}
+	return p.mirrorsOf(s).make(p.device, k, own, s.owner)
 }
 
 // mirrorsOf are the mirrors of what the programs read of a state: its parameters, or their

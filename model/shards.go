@@ -43,61 +43,85 @@ func (c *shards) advance() (ended bool) {
 // width is the number of devices that compute.
 func (c *shards) width() int { return min(c.devices, c.of, c.batches) }
 
-// addShard adds what device k has summed up to the total on the first device, tensor by tensor,
-// and frees it there. The caller holds run.
-func (p *Programs) addShard(total, shard *accumulated, k int) error {
-	if shard.grads == nil {
-		return nil
-	}
-	defer shard.free()
-	metrics, err := download[float32](shard.metrics, p.metricCount())
-	if err != nil {
+// addShards adds what the devices have summed up to the total, in the order of the devices, and frees
+// it there. The total of a tensor is on its owner. The caller holds run.
+func (p *Programs) addShards(total *accumulated, sums []accumulated, owner []int) error {
+	metrics, err := p.metricsOf(total, sums)
+	if err != nil || metrics == nil {
 		return err
 	}
-	first := total.grads == nil
-	if first {
-		total.grads = make([]compute.Buffer, len(shard.grads))
+	if total.grads == nil {
+		total.grads = make([]compute.Buffer, len(owner))
 	}
-	for i := range shard.grads {
-		if err := p.addTensor(total, shard, k, i); err != nil {
-			return err
+	if err := p.device.eachOwned(owner, "add up shards", func(to, i int) error {
+		for k := range sums {
+			if sums[k].grads == nil {
+				continue
+			}
+			if err := p.addTensor(total.grads, sums[k].grads, k, to, i); err != nil {
+				return err
+			}
 		}
+		return nil
+	}); err != nil {
+		return err
 	}
-	if !first {
-		before, err := download[float32](total.metrics, p.metricCount())
-		if err != nil {
-			return err
-		}
-		metrics = p.addMetrics(before, metrics)
+	for k := range sums {
+		sums[k].free()
 	}
 	return put(p.device, 0, &total.metrics, metrics, p.metricCount())
 }
 
-// addTensor adds tensor i of a shard's gradient to the total.
-func (p *Programs) addTensor(total, shard *accumulated, k, i int) error {
-	if k > 0 {
-		here, err := shard.grads[i].CopyToDevice(p.device.numbers[0])
+// metricsOf adds the metrics of shards to those of the total; nil if no shard has any.
+func (p *Programs) metricsOf(total *accumulated, sums []accumulated) (out []float32, err error) {
+	n := p.metricCount()
+	for k := range sums {
+		if sums[k].grads == nil {
+			continue
+		}
+		if out == nil && total.grads != nil {
+			if out, err = download[float32](total.metrics, n); err != nil {
+				return nil, err
+			}
+		}
+		more, err := download[float32](sums[k].metrics, n)
+		if err != nil {
+			return nil, err
+		}
+		if out == nil {
+			out = more
+			continue
+		}
+		out = p.addMetrics(out, more)
+	}
+	return out, nil
+}
+
+// addTensor adds tensor i of device k's sum to the total on its owner.
+func (p *Programs) addTensor(total, shard []compute.Buffer, k, owner, i int) error {
+	if k != owner {
+		here, err := shard[i].CopyToDevice(p.device.numbers[owner])
 		if err != nil {
 			return err
 		}
-		free(shard.grads[i : i+1])
-		shard.grads[i] = here
+		free(shard[i : i+1])
+		shard[i] = here
 		p.device.ended.Add(1)
 	}
-	if total.grads[i] == nil {
-		total.grads[i], shard.grads[i] = shard.grads[i], nil
+	if total[i] == nil {
+		total[i], shard[i] = shard[i], nil
 		return nil
 	}
 	adds, err := p.group(kindAdd)
 	if err != nil {
 		return err
 	}
-	out, err := adds[i].call(total.grads[i], shard.grads[i])
+	out, err := adds[i].on(owner, total[i], shard[i])
 	if err != nil {
 		return err
 	}
-	total.grads[i] = out[0]
-	free(shard.grads[i : i+1])
+	total[i] = out[0]
+	free(shard[i : i+1])
 	return nil
 }
 

@@ -2,6 +2,7 @@ package model
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/gomlx/go-xla/pjrt"
@@ -45,6 +46,7 @@ func TestShardsGiveTheSameBits(t *testing.T) {
 		metrics any
 	}
 	var want []end
+	var trained Snapshot
 	for n := 1; n <= 4; n++ {
 		d := openDevices(t, programs, DeviceOptions{VirtualDevices: n})
 		before := pjrt.BuffersAlive()
@@ -79,6 +81,27 @@ func TestShardsGiveTheSameBits(t *testing.T) {
 			got = append(got, end{mark(t, v), of})
 			v.Free()
 		}
+		got = append(got, end{shardedAdapters(t, d, sh, batches), nil})
+		s, err := p.NewState(tinyParams(tiny()))
+		require.NoError(t, err)
+		for range 2 {
+			g, err := p.Gradient(batches, testSettings())
+			require.NoError(t, err)
+			s, _ = sharded(t, g, of, s)
+			requireOwned(t, s)
+		}
+		read, err := s.Download()
+		require.NoError(t, err)
+		if n == 1 {
+			trained = read
+		}
+		require.Equal(t, trained, read, "%d devices", n)
+		loaded, _, err := p.LoadVersion(trained.source())
+		require.NoError(t, err)
+		requireOwned(t, loaded)
+		require.Equal(t, mark(t, s), mark(t, loaded), "%d devices", n)
+		loaded.Free()
+		s.Free()
 		p.Free()
 		q.Free()
 		require.LessOrEqual(t, pjrt.BuffersAlive(), before)
@@ -87,6 +110,57 @@ func TestShardsGiveTheSameBits(t *testing.T) {
 		}
 		require.Equal(t, want, got, "%d devices", n)
 	}
+}
+
+// shardedAdapters trains adapters in shards and gives their fingerprint.
+func shardedAdapters(t *testing.T, d *Device, sh Shapes, batches []MicroBatch) string {
+	t.Helper()
+	c := tinyLoRA()
+	p, err := d.Programs(c, nil, sh)
+	require.NoError(t, err)
+	defer p.Free()
+	base, err := p.LoadBase(tinyParams(c.Base()).source())
+	require.NoError(t, err)
+	defer base.Free()
+	s, err := p.Load(tinyAdapters(c).source().Over(base))
+	require.NoError(t, err)
+	defer func() { s.Free() }()
+	for range 2 {
+		g, err := p.Gradient(batches, testSettings())
+		require.NoError(t, err)
+		s, _ = sharded(t, g, 4, s)
+		requireOwned(t, s)
+	}
+	return mark(t, s)
+}
+
+// requireOwned requires that the weights and moments of each tensor are on its owner, and that the
+// owners have about equally many numbers.
+func requireOwned(t *testing.T, s *State) {
+	t.Helper()
+	has, largest := make([]int, s.device.Count()), 0
+	for i, ts := range s.c.Tensors() {
+		has[s.owner[i]] += ts.Elements()
+		largest = max(largest, ts.Elements())
+		for p := range s.parts() {
+			on, err := s.buffers(p)[i].DeviceNum()
+			require.NoError(t, err)
+			require.Equal(t, s.device.numbers[s.owner[i]], on, "part %d of %s", p, ts.Name)
+		}
+	}
+	require.LessOrEqual(t, slices.Max(has)-slices.Min(has), largest)
+}
+
+// Tensors are dealt by size, and their order decides among equals.
+func TestOwners(t *testing.T) {
+	var tensors []TensorShape
+	for _, n := range []int{4, 10, 4, 6, 1} {
+		tensors = append(tensors, TensorShape{Shape: []int{n}})
+	}
+	require.Equal(t, []int{0, 0, 0, 0, 0}, owners(tensors, 1))
+	require.Equal(t, []int{1, 0, 0, 1, 1}, owners(tensors, 2))
+	require.Equal(t, []int{2, 0, 2, 1, 1}, owners(tensors, 3))
+	require.Equal(t, []int{2, 0, 3, 1, 4}, owners(tensors, 6), "the sixth has none")
 }
 
 // sharded makes a step in shards.

@@ -26,11 +26,14 @@ type State struct {
 	// params, m and v are in Config.Tensors order; all guarded by the device's run.
 	// A state of UploadParams has neither m nor v.
 	params, m, v []compute.Buffer
+	// owner is the device that has a tensor, its moments and its copy. Of a state without
+	// moments it is the first.
+	owner []int
 	// copies are what programs in bfloat16 read in place of params, nil where they read
 	// those; nil until one has run since the load or the last update. Guarded by run.
 	copies []compute.Buffer
-	// mirrors are what programs read on the other devices: of params, and of those with copies.
-	// nil until they have run there since the load or the last update. Guarded by run.
+	// mirrors are what programs read on devices that do not own it: of params, and of those with
+	// copies. nil until they have run there since the load or the last update. Guarded by run.
 	mirrors     [2]mirrors
 	base        *Base // below adapters; nil: none
 	step        int64
@@ -126,8 +129,10 @@ func (p *Programs) empty(c Config, base *Base, moments bool) (*State, error) {
 	st := &State{device: p.device, c: c, fingerprint: prints.hold(), base: base.hold()}
 	n := len(c.Tensors())
 	st.params = make([]compute.Buffer, n)
+	st.owner = make([]int, n)
 	if moments {
 		st.m, st.v = make([]compute.Buffer, n), make([]compute.Buffer, n)
+		st.owner = owners(c.Tensors(), p.device.Count())
 	}
 	return st, nil
 }
@@ -139,7 +144,7 @@ func (s *State) buffers(p part) []compute.Buffer { return [...][]compute.Buffer{
 func (s *State) put(p part, i int, v []float32) error {
 	t := s.c.Tensors()[i]
 	return try("upload tensor "+t.Name, func() (err error) {
-		s.buffers(p)[i], err = upload(s.device, 0, v, t.Shape...)
+		s.buffers(p)[i], err = upload(s.device, s.owner[i], v, t.Shape...)
 		return err
 	})
 }
@@ -167,7 +172,7 @@ func (p *Programs) fillMoment(s *State, moment part, i int) error {
 		return err
 	}
 	return try("make moments", func() (err error) {
-		of[i], err = fills[i].fill(0, 0, 0, 0)
+		of[i], err = fills[i].fill(s.owner[i], 0, 0, 0)
 		return err
 	})
 }

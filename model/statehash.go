@@ -72,13 +72,11 @@ func (s *State) lanes() (sum [lanes]uint32, err error) {
 	if s.sum != nil {
 		return *s.sum, nil
 	}
-	var t tally
+	t := newTally(s.device)
 	defer t.free()
 	for part := range s.parts() {
-		for i := range s.params {
-			if err := t.add(s, part, i); err != nil {
-				return sum, err
-			}
+		if err := s.device.eachOwned(s.owner, "add up", func(_, i int) error { return t.add(s, part, i) }); err != nil {
+			return sum, err
 		}
 	}
 	return t.end(s)
@@ -103,36 +101,38 @@ func (s *State) firstSeed() uint32 {
 	return policyParts
 }
 
-// tally is a fingerprint while the device adds it up, tensor by tensor in any order. The
-// caller of its methods holds the device's run.
+// tally is a fingerprint while the devices add it up, each the tensors that it owns, in any
+// order. The caller of its methods holds the device's run.
 type tally struct {
-	sums compute.Buffer // nil before the first tensor
+	sums []compute.Buffer // by device; nil before its first tensor
 }
+
+func newTally(d *Device) tally { return tally{sums: make([]compute.Buffer, d.Count())} }
 
 // add adds tensor i of a part of a state.
 func (t *tally) add(s *State, p part, i int) error {
-	return t.addTensor(s.fingerprint[i], s.buffers(p)[i], i, s.firstSeed()+uint32(p)) // each part has its own seed
+	return t.addTensor(s.fingerprint[i], s.owner[i], s.buffers(p)[i], i, s.firstSeed()+uint32(p)) // each part has its own seed
 }
 
-// addTensor adds tensor i by its program of buildFingerprint.
-func (t *tally) addTensor(p *program, x compute.Buffer, i int, seed uint32) error {
+// addTensor adds tensor i, which is on device k, by its program of buildFingerprint.
+func (t *tally) addTensor(p *program, k int, x compute.Buffer, i int, seed uint32) error {
 	return try("add up", func() (err error) {
-		if t.sums == nil {
-			if t.sums, err = upload(p.device, 0, make([]uint32, lanes), lanes); err != nil {
+		if t.sums[k] == nil {
+			if t.sums[k], err = upload(p.device, k, make([]uint32, lanes), lanes); err != nil {
 				return err
 			}
 		}
-		numbers, err := upload(p.device, 0, append(salts(i, mixWord(seed)), 0), 2*lanes+1)
+		numbers, err := upload(p.device, k, append(salts(i, mixWord(seed)), 0), 2*lanes+1)
 		if err != nil {
 			return err
 		}
 		defer free([]compute.Buffer{numbers})
-		out, err := p.call(x, numbers, t.sums)
+		out, err := p.on(k, x, numbers, t.sums[k])
 		if err != nil {
 			return err
 		}
-		t.free()
-		t.sums = out[0]
+		free(t.sums[k : k+1])
+		t.sums[k] = out[0]
 		return nil
 	})
 }
@@ -146,17 +146,27 @@ func (t *tally) end(s *State) ([lanes]uint32, error) {
 	return sum, err
 }
 
-// read reads the sums.
+// read adds the sums of the devices: integers, so their order does not matter.
 func (t *tally) read() (sum [lanes]uint32, err error) {
 	err = try("add up", func() error {
-		words, err := download[uint32](t.sums, lanes)
-		copy(sum[:], words)
-		return err
+		for _, of := range t.sums {
+			if of == nil {
+				continue
+			}
+			words, err := download[uint32](of, lanes)
+			if err != nil {
+				return err
+			}
+			for i, w := range words {
+				sum[i] += w
+			}
+		}
+		return nil
 	})
 	return sum, err
 }
 
-func (t *tally) free() { free([]compute.Buffer{t.sums}) }
+func (t *tally) free() { free(t.sums) }
 
 // salts are the multipliers of the place, one for each lane, and what is added to the
 // product. The seed is that of the part of the state.

@@ -80,10 +80,10 @@ func TestLanesOfATensor(t *testing.T) {
 			defer p.finalize()
 			const tensor, part = 3, 2
 			want := plainSums(words, tensor, mixWord(part))
-			var sums tally
+			sums := newTally(d)
 			defer sums.free()
 			for range 2 { // added to those so far
-				require.NoError(t, sums.addTensor(p, x, tensor, part))
+				require.NoError(t, sums.addTensor(p, 0, x, tensor, part))
 			}
 			got, err := sums.read()
 			require.NoError(t, err)

@@ -38,7 +38,7 @@ type Gradient[M any] struct {
 	o       Optimizer
 	tell    func(report) M
 	sums    []accumulated // by device, of the round's shards
-	total   accumulated   // of the rounds before
+	total   accumulated   // of the rounds before; a tensor's is on its owner
 	ended   bool
 }
 
@@ -54,7 +54,7 @@ func newGradient[M any](p *Programs, batches []packed, how pass, o Optimizer, te
 // accumulated is the gradient of a minibatch on the device.
 type accumulated struct {
 	grads   []compute.Buffer // in Config.Tensors order; nil before the first micro-batch
-	metrics compute.Buffer   // the loss's
+	metrics compute.Buffer   // the loss's; of a total on the first device
 }
 
 func (a *accumulated) free() {
@@ -93,7 +93,7 @@ func (g *Gradient[M]) Add(ctx context.Context, s *State) error {
 		})
 	}
 	if err == nil && g.order.advance() {
-		err = g.endRound()
+		err = g.p.addShards(&g.total, g.sums, s.owner)
 	}
 	if err != nil {
 		g.end()
@@ -104,16 +104,6 @@ func (g *Gradient[M]) Add(ctx context.Context, s *State) error {
 	}
 	g.state = s
 	g.added += len(next)
-	return nil
-}
-
-// endRound adds the sums of a round's shards to the total.
-func (g *Gradient[M]) endRound() error {
-	for k := range g.sums {
-		if err := try("add up shards", func() error { return g.p.addShard(&g.total, &g.sums[k], k) }); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

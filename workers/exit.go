@@ -12,7 +12,7 @@ var Exits = []Exit{
 	{81, device.OutOfMemory, "the device had too little memory for a step"},
 	{82, device.Failed, "the device is gone, its state cannot be trusted, or a step panicked (the log has where)"},
 	{83, device.Stuck, "an execution did not end in one and a half times its step's bound"},
-	{84, device.Refused, "the device did not repeat its bits in the self-test"},
+	{84, device.Refused, "the device did not repeat its bits in the self-test, or several did not agree"},
 }
 
 // Exit is an exit code of a worker's process.

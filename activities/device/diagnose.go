@@ -237,9 +237,10 @@ func pairsOf(estimates []estimate, b int) (pairs []pair, places int) {
 	return pairs, places
 }
 
-// scorePairs gives the pairs the log-probs of their reasonings.
+// scorePairs gives the pairs the log-probs of their reasonings. Micro-batches are dealt to the devices.
 func (w *work) scorePairs(ctx context.Context, p *model.Programs, pairs []pair, temperature float32) ([]run.PairRow, error) {
-	var out []run.PairRow
+	var batches []model.MicroBatch
+	var dealt [][]pair // by micro-batch
 	b := w.Train.Update.MicroBatch
 	for len(pairs) > 0 {
 		n := 1
@@ -250,18 +251,22 @@ func (w *work) scorePairs(ctx context.Context, p *model.Programs, pairs []pair, 
 		for _, r := range pairs[:n] {
 			rows = append(rows, run.Stretch{Ids: r.ids})
 		}
-		logProbs, _, err := p.Score(ctx, w.engine.state, w.MicroBatches(rows)[0], temperature)
-		if err != nil {
-			return nil, fmt.Errorf("score reasonings: %w", err)
-		}
-		for i, r := range pairs[:n] {
-			for _, v := range logProbs[i][r.first:len(r.ids)] {
+		batches, dealt = append(batches, w.MicroBatches(rows)[0]), append(dealt, pairs[:n])
+		pairs = pairs[n:]
+	}
+	scores, err := p.ScoreAll(ctx, w.engine.state, batches, temperature)
+	if err != nil {
+		return nil, fmt.Errorf("score reasonings: %w", err)
+	}
+	var out []run.PairRow
+	for i, of := range dealt {
+		for row, r := range of {
+			for _, v := range scores[i].LogProbs[row][r.first:len(r.ids)] {
 				r.LogProb += float64(v)
 			}
 			out = append(out, r.PairRow)
 			w.measured.Tokens += len(r.ids)
 		}
-		pairs = pairs[n:]
 	}
 	return out, nil
 }

@@ -95,7 +95,7 @@ func (e *Engine) settle(ctx context.Context, rc *run.Context, err error) error {
 		// Nothing is freed: the device may not answer.
 		err = &deviceError{activities.ErrDeviceFailed, cut(err.Error())}
 		e.end(Failed, stepOf(ctx)+": "+err.Error())
-	case errors.Is(err, errUnrepeatable):
+	case errors.Is(err, errUnrepeatable), errors.Is(err, errDisagree):
 		err = &deviceError{activities.ErrDeviceFailed, cut(err.Error())}
 		e.end(Refused, stepOf(ctx)+": "+err.Error())
 	case errors.Is(err, model.ErrDeviceUnclear):

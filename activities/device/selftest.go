@@ -31,7 +31,7 @@ const selfTestName = "self-test 1: an update of two micro-batches and a generati
 // selfTest has the device repeat itself with the programs that train a run: an update of two
 // micro-batches and a generation, twice each, on probes. Programs are tested once before they
 // train in a process, unless the cache of programs has the record that this device has
-// passed. The test needs the memory of a version, so it drops the version in memory.
+// passed. Where the process has several devices, each computes the same once, and they must agree. The test needs the memory of a version, so it drops the version in memory.
 func (w *work) selfTest(ctx context.Context, run activities.Run, critic bool) error {
 	begin := time.Now()
 	defer func() {
@@ -55,9 +55,20 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, critic bool) er
 			return err
 		}
 		batches, knobs := w.selfTestRows(shapes, draws), modelSettings(settings, settings.Update.LearningRate)
-		return w.repeats(ctx, "an update", p, func(probe *model.State) (string, *model.State, error) {
+		if err := w.repeats(ctx, "an update", p, func(probe *model.State) (string, *model.State, error) {
 			next, m, err := p.Update(ctx, probe, batches, knobs)
 			return fmt.Sprint(m), next, err
+		}); err != nil {
+			return err
+		}
+		if err := w.generationsAgree(ctx, p, generate); err != nil {
+			return err
+		}
+		if err := w.scoresAgree(ctx, p, batches[0]); err != nil {
+			return err
+		}
+		return updatesAgree(ctx, w, "an update", p, batches, func(b []model.MicroBatch) (*model.Gradient[model.UpdateMetrics], error) {
+			return p.Gradient(b, knobs)
 		})
 	}); err != nil || !critic {
 		return err
@@ -68,9 +79,17 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, critic bool) er
 	}
 	return w.testOnce(criticKey(w.Context, run), c, func() error {
 		batches, knobs := w.selfTestRows(shapes, draws), criticSettings(settings)
-		return w.repeats(ctx, "an update of the critic", c, func(probe *model.State) (string, *model.State, error) {
+		if err := w.repeats(ctx, "an update of the critic", c, func(probe *model.State) (string, *model.State, error) {
 			next, m, err := c.CriticUpdate(ctx, probe, batches, knobs)
 			return fmt.Sprint(m), next, err
+		}); err != nil {
+			return err
+		}
+		if err := w.scoresAgree(ctx, c, batches[0]); err != nil {
+			return err
+		}
+		return updatesAgree(ctx, w, "an update of the critic", c, batches, func(b []model.MicroBatch) (*model.Gradient[model.CriticMetrics], error) {
+			return c.CriticGradient(b, knobs)
 		})
 	})
 }
@@ -86,12 +105,12 @@ func (w *work) testOnce(key programsKey, p *model.Programs, test func() error) e
 	if err != nil {
 		return fmt.Errorf("self-test: %w", err)
 	}
-	if device := w.engine.device; !device.HasPassed(selfTestName, hashes) {
+	if device, record := w.engine.device, w.engine.selfTestRecord(); !device.HasPassed(record, hashes) {
 		w.engine.dropAll() // the probes have a base model of their own
 		if err := test(); err != nil {
 			return err
 		}
-		device.RecordPass(selfTestName, hashes)
+		device.RecordPass(record, hashes)
 	}
 	tested.tested = true
 	return nil
@@ -113,10 +132,7 @@ func (w *work) repeats(ctx context.Context, what string, p *model.Programs, comp
 	if got[0] == got[1] {
 		return nil
 	}
-	at := 0
-	for at < min(len(got[0]), len(got[1])) && got[0][at] == got[1][at] {
-		at++
-	}
+	at := differAt(got[0], got[1])
 	return fmt.Errorf("%w: %s gave %q, and when repeated %q", errUnrepeatable, what, excerpt(got[0], at), excerpt(got[1], at))
 }
 

@@ -43,6 +43,9 @@ type DeviceAlgorithms struct {
 	// Turns compares a rollout of several turns that keeps keys and values between them with one that
 	// prefills each context whole.
 	Turns []Cost `json:"turns"`
+	// Devices compares a rollout and an update on several virtual devices with the same on one;
+	// only on a CPU.
+	Devices []Cost `json:"devices"`
 	// Critic compares the critic's work with the policy's on the same rows.
 	Critic []Cost `json:"critic"`
 	// Losses compares an update with one option each with the plain clipped surrogate.
@@ -50,15 +53,15 @@ type DeviceAlgorithms struct {
 }
 
 // MeasureDeviceAlgorithms times updates of a starter of two layers, repeats times
-// each, in turns. say receives progress.
-func MeasureDeviceAlgorithms(ctx context.Context, opened *model.Device, starter spec.Starter, repeats int, say func(string)) (DeviceAlgorithms, error) {
+// each, in turns. options are those with which the device was opened. say receives progress.
+func MeasureDeviceAlgorithms(ctx context.Context, opened *model.Device, options model.DeviceOptions, starter spec.Starter, repeats int, say func(string)) (DeviceAlgorithms, error) {
 	starter.Layers = algorithmLayers
 	c := device.StarterConfig(starter)
 	out := DeviceAlgorithms{
 		Parameters: c.Parameters(), Layers: algorithmLayers,
 		Rows: algorithmGroups * starterShape.MicroBatch, Kept: algorithmKept * starterShape.MicroBatch, Tokens: starterShape.Tokens,
 	}
-	u, err := newUpdates(opened, c)
+	u, err := newUpdates(opened, options, c)
 	if err != nil {
 		return out, err
 	}
@@ -69,7 +72,7 @@ func MeasureDeviceAlgorithms(ctx context.Context, opened *model.Device, starter 
 		into      *[]Cost
 	}{
 		{"selection", u.selection, &out.Selection}, {"widths", u.widths, &out.Widths},
-		{"turns", u.keptValues, &out.Turns}, {"critic", u.criticBeside, &out.Critic}, {"losses", u.losses, &out.Losses},
+		{"turns", u.keptValues, &out.Turns}, {"devices", u.dealtOut, &out.Devices}, {"critic", u.criticBeside, &out.Critic}, {"losses", u.losses, &out.Losses},
 	} {
 		say("measuring on the device: " + part.what)
 		workloads, err := part.workloads()

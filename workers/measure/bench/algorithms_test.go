@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,7 +96,7 @@ func TestUpdates(t *testing.T) {
 	opened, err := model.OpenDevice(model.DeviceOptions{})
 	require.NoError(t, err)
 	defer opened.Close()
-	u, err := newUpdates(opened, device.StarterConfig(spec.Starter{Layers: 1, HiddenSize: 16, IntermediateSize: 32, Heads: 2, KVHeads: 1}))
+	u, err := newUpdates(opened, model.DeviceOptions{}, device.StarterConfig(spec.Starter{Layers: 1, HiddenSize: 16, IntermediateSize: 32, Heads: 2, KVHeads: 1}))
 	require.NoError(t, err)
 	defer u.free()
 	for _, c := range []struct {
@@ -105,6 +106,8 @@ func TestUpdates(t *testing.T) {
 	}{
 		{u.selection, []string{"update, all groups", "update, 25 % of them"}, []int{0, 1}},
 		{u.keptValues, []string{"a rollout of 5 turns, contexts prefilled whole", "with kept values"}, nil},
+		{u.dealtOut, []string{"a rollout of 4 passes, on one device", "the same on 4 virtual devices",
+			"an update in 4 shards, on one device", "the same update on 4 virtual devices"}, []int{1, 3}},
 		{u.criticBeside, []string{"policy: Score and Update", "critic: Values and CriticUpdate"}, []int{0, 1}},
 		{u.losses, []string{"clipped surrogate, token ratio", "entropy bonus", "sequence ratio", "dual clip",
 			"KL k1", "KL k2", "KL k3", "KL abs", "the reference's Score, for a KL"}, []int{1, 3, 6, 8}},
@@ -114,7 +117,7 @@ func TestUpdates(t *testing.T) {
 		require.Len(t, workloads, len(c.names))
 		for i, d := range workloads {
 			require.Equal(t, c.names[i], d.name)
-			require.Equal(t, i == 0, d.base < 0, d.name)
+			require.Equal(t, i == 0 || strings.Contains(d.name, "on one device"), d.base < 0, d.name)
 			require.Less(t, d.base, i, d.name)
 		}
 		for _, i := range c.made {

@@ -140,7 +140,7 @@ func printAlgorithms(b *strings.Builder, a Algorithms) {
 	fmt.Fprintf(b, "\nA starter of %d layers, %.2f M parameters, rows of %d tokens: %d rows are all groups, %d are 25 %% of them\n\n",
 		d.Layers, float64(d.Parameters)/1e6, d.Tokens, d.Rows, d.Kept)
 	table(b, "\ttime\tratio\tof the processor's\t", func(w io.Writer) {
-		for _, c := range slices.Concat(d.Selection, d.Widths, d.Turns, d.Critic, d.Losses) {
+		for _, c := range slices.Concat(d.Selection, d.Widths, d.Turns, d.Devices, d.Critic, d.Losses) {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", c.Name, secondsText(c.Seconds), costRatioText(c.Ratio), costRatioText(c.ProcessorRatio))
 		}
 	})

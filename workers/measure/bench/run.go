@@ -231,7 +231,7 @@ func (s *benchmark) algorithms(ctx context.Context) error {
 	}
 	return s.onDevice(func(d *model.Device) error {
 		// Updates are slow and each is compared with its neighbour, so half the repeats suffice.
-		device, err := MeasureDeviceAlgorithms(ctx, d, s.starter, (s.Repeats+1)/2, s.say)
+		device, err := MeasureDeviceAlgorithms(ctx, d, s.Worker.Device, s.starter, (s.Repeats+1)/2, s.say)
 		if err == nil {
 			s.r.Algorithms = &Algorithms{Host: host, Device: device}
 		}

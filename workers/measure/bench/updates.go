@@ -12,15 +12,18 @@ import (
 // updates holds a policy, a critic and the batch that both are trained on.
 type updates struct {
 	device         *model.Device
+	options        model.DeviceOptions // with which it was opened
 	config         model.Config
 	plain, critics *model.Programs
 	others         []*model.Programs // of other losses
 	policy, critic *model.State
 	all, kept      []model.MicroBatch
+	dealts         []*dealt
+	several        *model.Device // nil until it is opened
 }
 
-func newUpdates(device *model.Device, c model.Config) (_ *updates, err error) {
-	u := &updates{device: device, config: c}
+func newUpdates(device *model.Device, options model.DeviceOptions, c model.Config) (_ *updates, err error) {
+	u := &updates{device: device, options: options, config: c}
 	defer func() {
 		if err != nil {
 			u.free()
@@ -51,6 +54,9 @@ func (u *updates) programs(c model.Config, o model.LossOptions) (*model.Programs
 }
 
 func (u *updates) free() {
+	for _, d := range u.dealts {
+		d.policy.Free()
+	}
 	for _, s := range []*model.State{u.policy, u.critic} {
 		if s != nil {
 			s.Free()
@@ -60,6 +66,9 @@ func (u *updates) free() {
 		if p != nil {
 			p.Free()
 		}
+	}
+	if u.several != nil {
+		u.several.Close()
 	}
 }
 

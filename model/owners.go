@@ -1,0 +1,49 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+)
+
+// owners deals tensors to n devices, and gives each tensor's device: the largest first, of equals
+// the first, each to the device that has the fewest numbers so far, of equals the first. A tensor's
+// owner has its weights, its moments and the total of its gradient, makes AdamW's step and
+// fingerprints the tensor. The other devices have its weights while they need them: see spread.
+func owners(tensors []TensorShape, n int) []int {
+	order := make([]int, len(tensors))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(tensors[b].Elements(), tensors[a].Elements()) })
+	out, has := make([]int, len(tensors)), make([]int, n)
+	for _, i := range order {
+		least := 0
+		for k := range has {
+			if has[k] < has[least] {
+				least = k
+			}
+		}
+		out[i] = least
+		has[least] += tensors[i].Elements()
+	}
+	return out
+}
+
+// eachOwned calls f for the tensors of owners, with their devices: those of a device one after the
+// other, and the devices at the same time. After an error a device goes on with no further
+// tensor. The caller holds run.
+func (d *Device) eachOwned(owner []int, op string, f func(k, i int) error) error {
+	return d.deal(d.Count(), func(k, _ int) error {
+		return try(op, func() error {
+			for i, of := range owner {
+				if of != k {
+					continue
+				}
+				if err := f(k, i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
