@@ -6,8 +6,8 @@ import "fmt"
 // How many there are changes no byte of a run: see model/devices.go.
 type Devices struct {
 	Count int `json:"devices"`
-	// First is the most that the first device holds, Others what the busiest of the others does:
-	// 0 where it gets nothing to do. The first has all moments and the shards' total.
+	// First is the most that the first device holds, Others what the fullest of the others does. Each
+	// has the moments of the tensors that it owns, and the first the largest tensor.
 	First  Held `json:"first"`
 	Others Held `json:"others"`
 	// Rollout deals blocks or passes, Score micro-batches: those of the activities of an iteration.
@@ -15,8 +15,8 @@ type Devices struct {
 	Score   Dealt `json:"score"`
 	// Update deals the shards of the largest optimizer step. With one shard it is the first device's.
 	Update Dealt `json:"update"`
-	// Copied is the bytes that go from device to device in that step: a gradient for each shard that
-	// another device computes, and to each of these what the next step's programs read.
+	// Copied is the bytes that go from device to device in that step: gradients to the owners of
+	// their tensors, and weights from there to the devices that compute the next step.
 	Copied int64 `json:"copied_bytes_a_step"`
 	// Warnings say where devices have nothing to do, and what would give them something.
 	Warnings []string `json:"warnings,omitempty"`
@@ -110,7 +110,10 @@ func DevicesOf(t Train, m ModelShape, n int) Devices {
 	out.Score = deal(ceil(t.keptRows(), t.Update.MicroBatch), t.Limits.ScoreRows/t.Update.MicroBatch, n)
 	batches := t.stepBatches()
 	out.Update = dealShards(batches, t.Update.shards(), n)
-	out.Copied = t.copiedAStep(m, out.Update, n)
+	for _, model := range t.models(footprintOf(t, m, false)) {
+		copied, _ := model.copiedAStep(out.Update, n)
+		out.Copied += copied
+	}
 	out.Warnings = t.idle(out, batches)
 	return out
 }
@@ -124,22 +127,32 @@ var alone = seat{0, 1}
 
 func (s seat) first() bool { return s.number == 0 }
 
-// held is the bytes that a device holds between two steps of an iteration. The first has the base
-// model, weights, moments and copies, the others what programs read.
+// held is the bytes that a device holds between two steps of an iteration: what programs read, and
+// weights and moments in float32 of the tensors that it owns. A reference is the first device's, and
+// a device alone has everything.
 func (s seat) held(t Train, policy footprint) int64 {
-	n := policy.weights
-	if s.first() {
-		n = policy.frozen() + 3*policy.trained + copies(t, policy)
+	if s.devices == 1 {
+		n := policy.frozen() + 3*policy.trained + copies(t, policy)
+		if t.Update.Reference() {
+			n += policy.trained
+		}
+		if t.Credit.Critic() {
+			n += 3 * policy.critic().trained
+		}
+		return n
 	}
-	if t.Update.Reference() && s.first() {
-		n += policy.trained
-	} else if t.Update.Reference() {
+	n := policy.frozen()
+	for _, f := range t.models(policy) {
+		n += f.copied() + 2*s.owned(f)
+		if f.copies() > 0 {
+			n += s.owned(f) // beside the copies
+		}
+	}
+	if t.Update.Reference() {
 		n += policy.copied()
-	}
-	if t.Credit.Critic() && s.first() {
-		n += 3 * policy.critic().trained
-	} else if t.Credit.Critic() {
-		n += policy.critic().copied()
+		if s.first() && policy.copies() > 0 {
+			n += policy.trained
+		}
 	}
 	return n
 }
@@ -167,17 +180,12 @@ func most(programs []Program) (h Held) {
 	return h
 }
 
-// copiedAStep is Devices.Copied.
-func (t Train) copiedAStep(m ModelShape, update Dealt, n int) int64 {
-	f := footprintOf(t, m, false)
-	elsewhere := int64(update.Parts - update.Rounds) // shards that the first device does not compute
-	readers := int64(max(min(n, update.Parts)-1, 0))
-	bytes := elsewhere*f.trained + readers*f.copied()
+// models are those that are scored and trained: the policy, and its critic if there is one.
+func (t Train) models(policy footprint) []footprint {
 	if t.Credit.Critic() {
-		c := f.critic()
-		bytes += elsewhere*c.trained + readers*c.copied()
+		return []footprint{policy, policy.critic()}
 	}
-	return bytes
+	return []footprint{policy}
 }
 
 // copied is the bytes that another device gets after each update: what programs read, without the

@@ -29,8 +29,7 @@ func manyDevices(t *testing.T) map[string]spec.Train {
 	return out
 }
 
-// One device has today's figures; more never need more of a device, and none of the others more
-// than the first.
+// One device has today's figures; more never need more of a device.
 func TestDevicesHoldNoMoreThanOne(t *testing.T) {
 	for name, train := range manyDevices(t) {
 		d := spec.Derive(train, qwen)
@@ -46,7 +45,7 @@ func TestDevicesHoldNoMoreThanOne(t *testing.T) {
 		for _, n := range []int{2, 3, 4, 8, 64} {
 			many := spec.DevicesOf(train, qwen, n)
 			require.LessOrEqual(t, many.First.Peak, one.First.Peak, "%s on %d", name, n)
-			require.Less(t, many.Others.Peak, many.First.Peak, "%s on %d", name, n)
+			require.LessOrEqual(t, many.Others.Peak, one.First.Peak, "%s on %d", name, n)
 			require.Positive(t, many.Others.Peak, "%s on %d", name, n)
 			for _, dealt := range []spec.Dealt{many.Rollout, many.Score, many.Update} {
 				require.LessOrEqual(t, dealt.Gain, float64(n), "%s on %d", name, n)
@@ -56,26 +55,27 @@ func TestDevicesHoldNoMoreThanOne(t *testing.T) {
 	}
 }
 
-// In shards the others hold what programs read and one gradient, and the first a gradient more than
-// without shards; without, the others only sample and score.
+// A device of several holds what programs read, a gradient, and float32 weights and moments of the
+// tensors that it owns: of Qwen2.5-0.5B on eight devices the first has the embedding, and the
+// others share the layers.
 func TestDevicesMemory(t *testing.T) {
 	of := func(update string, n int) spec.Devices {
 		return spec.DevicesOf(decode(t, `{"environment":{"name":"bandit"},"policy":{"from":"hf:Qwen/Qwen2.5-0.5B"},
 			"rollout":{"groups":16,"group_size":8,"turns":1,"prompt_tokens":[256],"max_new_tokens":64,"pass_rows":8},"update":{"micro_batch":4`+update+`}}`), qwen, n)
 	}
-	whole, shards := of("", 8), of(`,"shards":8`, 8)
-	p := qwen.Parameters()
-	require.Equal(t, whole.First.Peak+4*p, shards.First.Peak)
+	one, whole, shards := of(`,"shards":8`, 1), of("", 8), of(`,"shards":8`, 8)
+	require.Equal(t, "backward", one.First.At)
 	require.Equal(t, "backward", shards.First.At)
 	require.Equal(t, "backward", shards.Others.At)
 	require.NotEqual(t, "backward", whole.Others.At)
-	// The first has weights, moments and the total beside what the others have. Norms and biases have
-	// no copy to compute with: there its programs read the weights themselves.
-	small := smallParameters(qwen)
-	require.Equal(t, shards.First.Peak-16*p+4*small, shards.Others.Peak)
+	p, small := qwen.Parameters(), smallParameters(qwen)
+	embedding := int64(qwen.VocabSize * qwen.HiddenSize)
 	read := 2*(p-small) + 4*small
-	require.Equal(t, 7*(4*p+read), shards.Copied, "a gradient from each of 7, and to each the weights in bfloat16")
-	require.Zero(t, whole.Copied)
+	alone := 12*p + 2*(p-small) + 4*p + 4*p // with a gradient and the total of the shards
+	const mib = 1 << 20
+	require.InDelta(t, alone-(read+3*4*embedding+4*p), one.First.Peak-shards.First.Peak, mib)
+	require.InDelta(t, 3*4*float64(embedding-(p-embedding)/7), shards.First.Peak-shards.Others.Peak, 200*mib, "whole tensors, so not quite even")
+	require.InDelta(t, 8*4*p-4*p+7*read, shards.Copied, mib, "a gradient from each to the owners of the rest, and the weights the other way")
 }
 
 // smallParameters is the number of weights of norms and biases.

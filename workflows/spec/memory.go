@@ -142,6 +142,9 @@ func (t Train) sampling(f footprint, held int64, on seat, add func(p Program, be
 
 // programsOn are the programs that a device runs.
 func programsOn(t Train, m ModelShape, cpu bool, on seat) []Program {
+	if on.number >= on.devices {
+		return nil
+	}
 	f := footprintOf(t, m, cpu)
 	held, others := on.held(t, f), t.others(on.devices)
 	var out []Program
@@ -154,12 +157,12 @@ func programsOn(t Train, m ModelShape, cpu bool, on seat) []Program {
 	}
 	rows, width := int64(t.Update.MicroBatch), t.width()
 	update := func(f footprint) {
-		gradients, total := f.trained, t.Update.total(f)
-		if !on.first() {
-			total = 0 // the first device's
-			if !others.updates {
-				gradients = 0
-			}
+		gradients, owned, total := f.trained, on.owned(f), int64(0) // the total is the owners'
+		if !on.first() && !others.updates {
+			gradients = 0
+		}
+		if t.Update.shards() > on.devices {
+			total = owned // of the rounds before
 		}
 		if on.first() || others.scores || others.updates {
 			add(f.forward(rows, width), held-f.weights+gradients+total)
@@ -167,25 +170,24 @@ func programsOn(t Train, m ModelShape, cpu bool, on seat) []Program {
 		if on.first() || others.updates {
 			add(f.backward(rows, width), held-f.weights+total)
 		}
-		if !on.first() {
-			return
-		}
-		if total > 0 {
+		if t.Update.shards() > 1 {
 			sum := f.sum()
-			add(sum, held+gradients+total-sum.Inputs)
+			add(sum, held+gradients+owned-sum.Inputs)
 		}
 		square, apply := f.square(), f.apply()
-		add(square, held+gradients-square.Inputs)
-		add(apply, held-f.copies()+gradients-apply.Inputs)
+		add(square, held+owned-square.Inputs)
+		copies := int64(0)
+		if on.devices == 1 {
+			copies = f.copies()
+		}
+		add(apply, held-copies+owned-apply.Inputs)
 	}
 	update(f)
 	if t.Credit.Critic() {
 		update(f.critic())
 	}
-	if on.first() {
-		fingerprint := f.fingerprint()
-		add(fingerprint, held-fingerprint.Inputs)
-	}
+	fingerprint := f.fingerprint()
+	add(fingerprint, held-fingerprint.Inputs)
 	return out
 }
 

@@ -11,7 +11,8 @@ type Work struct {
 	Bytes float64 `json:"bytes"`
 	// Steps are those of decoding, one after the other: one token of each row of a pass.
 	Steps float64 `json:"steps,omitempty"`
-	// Copied is bytes that come from and go to other devices.
+	// Copied is the bytes that come from other devices or go there, whichever are more: links work
+	// both ways at once.
 	Copied float64 `json:"copied_bytes,omitempty"`
 	// Activities is the number of activities that the part is made in, one after the other; 0 where
 	// those of another part make it too: those of decoding prefill, and an update's make the step and
@@ -41,32 +42,31 @@ func WorkOf(t Train, m ModelShape, n int) []Work {
 	f := footprintOf(t, m, false)
 	pieces := t.Pieces(d)
 	generates := t.Rollout.Turns * pieces.Generate(d.Trajectories)
-	models := []footprint{f} // what is scored and trained
-	if t.Credit.Critic() {
-		models = append(models, f.critic())
-	}
 	prefill, decode := t.rolloutWork(f, of.Rollout)
 	score := Work{Part: WorkScore, Activities: pieces.Score}
 	update := Work{Part: WorkUpdate, Activities: 1}
-	step := Work{Part: WorkStep}
+	step, copies := Work{Part: WorkStep}, Work{Part: WorkCopies}
 	epochs := float64(max(t.Update.Epochs, 1))
 	steps := epochs * float64(ceil(d.MicroBatches, t.stepBatches()))
 	tokens := float64(d.UpdateTokens)
-	for _, model := range models {
+	for _, model := range t.models(f) {
 		forward := model.operations(float64(d.Sequence), true) * tokens
 		score.Operations += forward / of.Score.Gain
 		update.Operations += epochs * forward * model.passes() / of.Update.Gain
 		// The norm reads the gradient; AdamW reads it with weights and moments, and writes those; the
 		// next step reads weights and writes copies. Once an iteration the fingerprint reads the state.
-		trained := float64(model.trained)
-		copies := float64(model.copies())
-		step.Bytes += steps*(trained+trained*7+3*copies) + 3*trained
+		// Each owner does so for its tensors.
+		owned := float64(seat{0, n}.owned(model))
+		copied := float64(model.copies()) * owned / float64(max(model.trained, 1))
+		step.Bytes += steps*(owned+owned*7+3*copied) + 3*owned
+		_, most := model.copiedAStep(of.Update, n)
+		copies.Copied += steps * float64(most)
 	}
 	if t.Update.Reference() {
 		score.Operations += f.operations(float64(d.Sequence), true) * tokens / of.Score.Gain
 	}
 	decode.Activities = generates
-	return []Work{prefill, decode, score, update, step, {Part: WorkCopies, Copied: steps * float64(of.Copied)}}
+	return []Work{prefill, decode, score, update, step, copies}
 }
 
 // rolloutWork is the work of prefills or appends, and of decoding.
