@@ -45,6 +45,7 @@ var scripts = []script{
 	{"swept", swept},
 	{"returned", returned},
 	{"shared", shared},
+	{"beside", beside},
 }
 
 func (r *recorder) train(ctx context.Context, id string) (client.WorkflowRun, error) {
@@ -107,14 +108,24 @@ func whole(ctx context.Context, r *recorder) ([]execution, error) {
 // killed loses its device when the snapshot of iteration 1 is written and
 // nobody knows: the update before it is applied again elsewhere.
 func killed(ctx context.Context, r *recorder) ([]execution, error) {
+	return r.loses(ctx, "killed", "Snapshot/written/1")
+}
+
+// beside loses its device in the first samples of iteration 1, beside the commit of iteration 0.
+func beside(ctx context.Context, r *recorder) ([]execution, error) {
+	return r.loses(ctx, "beside", "Generate/begin/1")
+}
+
+// loses is a run whose device worker is killed at a place, and that another one continues.
+func (r *recorder) loses(ctx context.Context, name, place string) ([]execution, error) {
 	if _, err := r.startWorker(nil, "--roles", "workflow,host"); err != nil {
 		return nil, err
 	}
-	victim, err := r.startWorker([]string{faults.Env + "=Snapshot/written/1"}, "--roles", "device")
+	victim, err := r.startWorker([]string{faults.Env + "=" + place}, "--roles", "device")
 	if err != nil {
 		return nil, err
 	}
-	run, err := r.train(ctx, "killed")
+	run, err := r.train(ctx, name)
 	if err != nil {
 		return nil, err
 	}
