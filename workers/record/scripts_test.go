@@ -113,7 +113,7 @@ func killed(ctx context.Context, r *recorder) ([]execution, error) {
 
 // beside loses its device in the first samples of iteration 1, beside the commit of iteration 0.
 func beside(ctx context.Context, r *recorder) ([]execution, error) {
-	return r.loses(ctx, "beside", "Generate/begin/1")
+	return r.loses(ctx, "beside", "Generate/begin/3")
 }
 
 // loses is a run whose device worker is killed at a place, and that another one continues.
