@@ -28,3 +28,7 @@ const (
 
 // DeviceQueue is the queue of the sessions on devices with one fingerprint.
 func DeviceQueue(fingerprint string) string { return AnyDeviceQueue + "." + fingerprint }
+
+// HelperQueue is the queue of single blocks of rollouts. The device workers with a fingerprint
+// serve it while no run has a session on them.
+func HelperQueue(fingerprint string) string { return DeviceQueue(fingerprint) + ".blocks" }

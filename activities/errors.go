@@ -26,13 +26,14 @@ const (
 	KindCasesTooNarrow   = "CasesTooNarrow" // an environment shows wider observations than its Cases
 	KindDeviceFailed     = "DeviceFailed"   // the device is gone, poisoned or stuck: its worker ends
 	KindDeviceTooSmall   = "DeviceTooSmall" // the device has less memory than the run is made for
+	KindNotFree          = "NotFree"        // a worker that was asked to help has work of its own
 )
 
 // NonRetryable are the kinds that no retry can fix.
 var NonRetryable = []string{
 	KindSpecInvalid, KindSpecDiffers, KindModelInvalid, KindDivergence, KindArtifactAltered,
 	KindArtifactMissing, KindStateDiffers, KindProgramsDiffer, KindNotResident, KindDraining, KindInvalid, KindNotFound,
-	KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow, KindEnvironment, KindEnvironmentBroke,
+	KindOutOfMemory, KindDeviceFailed, KindDeviceTooSmall, KindCasesTooNarrow, KindEnvironment, KindEnvironmentBroke, KindNotFree,
 }
 
 // Sentinel errors of this package; see the kinds of the same names.
@@ -48,6 +49,8 @@ var (
 	ErrDeviceFailed   = errors.New("device has failed")
 	ErrDeviceTooSmall = errors.New("device has too little memory for the run")
 	ErrEnvironment    = errors.New("the environment cannot be used")
+	// ErrNotFree is a worker that was asked for a block while it has work of its own: the block goes elsewhere.
+	ErrNotFree = errors.New("worker is not free")
 	// ErrEnvironmentBroke is a foreign environment that broke in too many episodes. Nothing of the turn is
 	// stored, so that a mended one is asked anew.
 	ErrEnvironmentBroke = errors.New("the environment has to be mended")

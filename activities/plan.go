@@ -62,6 +62,10 @@ type Plan struct {
 	// Foreign says that the rollout plays foreign environments, which are asked before the first
 	// turn and after each sample.
 	Foreign bool `json:"foreign,omitempty"`
+	// Workers is how many device workers may sample a turn's blocks of BlockRows rows at once, the
+	// one of the session among them; both are 0 where Generate samples all rows.
+	Workers   int `json:"workers,omitempty"`
+	BlockRows int `json:"block_rows,omitempty"`
 	// Judged says that a judge outside this program is asked about the episodes of a rollout.
 	Judged bool `json:"judged,omitempty"`
 	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.
@@ -86,6 +90,15 @@ type Plan struct {
 // SettingsAt are the settings of an iteration, which are now those of the one before.
 func (p Plan) SettingsAt(now spec.Settings, iteration int) spec.Settings {
 	return spec.SettingsAt(p.Schedule, p.Settings, now, iteration)
+}
+
+// Blocks is the number of blocks that a turn of a rollout is dealt in; 0 where Generate samples
+// all rows.
+func (p Plan) Blocks() int {
+	if p.Workers < 2 || p.BlockRows <= 0 || p.Rows <= p.BlockRows {
+		return 0
+	}
+	return (p.Rows + p.BlockRows - 1) / p.BlockRows
 }
 
 // PlanSuite is what the workflow needs to know of a suite.

@@ -37,6 +37,9 @@ type GenerateInput struct {
 	Pieces []store.Ref `json:"pieces,omitempty"`
 	// Opening is what foreign environments answered about the episodes' beginning; for turn 1.
 	Opening *store.Ref `json:"opening,omitempty"`
+	// Blocks are the tables of all blocks of the turn, in their order, where they were sampled each
+	// by itself: nothing is left to sample.
+	Blocks []store.Ref `json:"blocks,omitempty"`
 }
 
 // GenerateResult names the turn's generate table.

@@ -249,13 +249,13 @@ func upload[T float32 | bfloat16.BFloat16 | int32 | uint32 | bool](d *Device, k 
 }
 
 // download copies a buffer's n values to the host. The caller holds run.
-func download[T float32 | int32 | uint32](b compute.Buffer, n int) ([]T, error) {
+func download[T float32 | int32 | uint32 | bfloat16.BFloat16](b compute.Buffer, n int) ([]T, error) {
 	v := make([]T, n)
 	return v, fetch(b, v)
 }
 
 // fetch copies a buffer's values to a slice of their number. The caller holds run.
-func fetch[T float32 | int32 | uint32](b compute.Buffer, v []T) error {
+func fetch[T float32 | int32 | uint32 | bfloat16.BFloat16](b compute.Buffer, v []T) error {
 	if len(v) == 0 {
 		return nil
 	}

@@ -126,6 +126,7 @@ type Programs struct {
 	positions int         // rows of the decoding's tables
 	tableBuffers
 	mirrors mirrors // of the tables
+	halves  group   // of SamplerFingerprint; nil before its first use
 }
 
 // tableBuffers are what the programs read besides weights and rows.
@@ -422,7 +423,8 @@ func (p *Programs) Free() {
 	for _, prog := range p.progs {
 		prog.release()
 	}
-	p.progs = nil
+	p.halves.release()
+	p.progs, p.halves = nil, nil
 }
 
 func (p *Programs) free() {

@@ -294,11 +294,19 @@ func (p *process) startDevice() error {
 	if err := p.start(asked); err != nil {
 		return err
 	}
-	o.EnableSessionWorker = true
-	o.MaxConcurrentSessionExecutionSize = 1
 	// Heartbeats must reach the server well before their time-out.
 	o.MaxHeartbeatThrottleInterval = 2 * time.Second
 	o.DefaultHeartbeatThrottleInterval = 2 * time.Second
+	free := newSpare()
+	if err := p.startHelper(o, free, engine.Info().Fingerprint); err != nil {
+		return err
+	}
+	o.EnableSessionWorker = true
+	o.MaxConcurrentSessionExecutionSize = 1
+	o.Interceptors = append(slices.Clone(o.Interceptors), &sessionInterceptor{opened: func() (closed func()) {
+		closed, back := engine.SessionOpened(), free.take()
+		return func() { back(); closed() }
+	}})
 	sessions := worker.New(p.Client, activities.DeviceQueue(engine.Info().Fingerprint), o)
 	register(sessions, p.device.Steps())
 	return p.start(sessions)

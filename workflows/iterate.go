@@ -43,8 +43,8 @@ func (t *train) start() iteration.Start {
 	}
 }
 
-// drive runs an iteration's calls one after the other, until it is done or the run is
-// paused. The first call of the next iteration may run beside the commit.
+// drive runs an iteration's calls one after the other, but the blocks of a turn at once, until it is
+// done or the run is paused. The first call of the next iteration may run beside the commit.
 func (t *train) drive(ctx workflow.Context, s *session, it *iteration.Iteration) error {
 	for !it.Done() {
 		if !t.measuring {
@@ -60,7 +60,12 @@ func (t *train) drive(ctx workflow.Context, s *session, it *iteration.Iteration)
 		if calls[0].Name == steps.Commit.Name {
 			return t.commit(ctx, s, it, calls[0])
 		}
-		if err := t.do(ctx, s, it, calls[0]); err != nil {
+		if calls[0].Name == steps.Block.Name {
+			err = t.deal(ctx, s, it, calls)
+		} else {
+			err = t.do(ctx, s, it, calls[0])
+		}
+		if err != nil {
 			return err
 		}
 		t.evaluated(it)

@@ -107,6 +107,8 @@ type train struct {
 	sent []activities.Cost
 	// ahead is the next iteration, if it has begun beside the commit of the running one.
 	ahead *iteration.State
+	// helpers are the other workers that sample blocks of the running rollout.
+	helpers helpers
 	// measuring: this is an Evaluate workflow, nothing is learned.
 	measuring bool
 	// sweep reports the run's progress to its sweep; nil if the run is not a trial.

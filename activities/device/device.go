@@ -38,10 +38,14 @@ type Device struct {
 func (d *Device) Steps() []steps.Binding {
 	return []steps.Binding{
 		{Routing: steps.Describe.Routing, Func: d.Describe},
-		steps.WarmStart.By(d.WarmStart), steps.Restore.By(d.Restore), steps.Generate.By(d.Generate), steps.Score.By(d.Score),
+		steps.WarmStart.By(d.WarmStart), steps.Restore.By(d.Restore), steps.Generate.By(d.Generate),
+		steps.Publish.By(d.Publish), steps.Block.By(d.Block), steps.Score.By(d.Score),
 		steps.Diagnose.By(d.Diagnose), steps.Update.By(d.Update), steps.Snapshot.By(d.Snapshot),
 	}
 }
+
+// HelperSteps are the activities that a device worker does for a run whose session is elsewhere.
+func (d *Device) HelperSteps() []steps.Binding { return []steps.Binding{steps.Block.By(d.help)} }
 
 // work is what an activity that computes needs.
 type work struct {
@@ -70,8 +74,16 @@ func (d *Device) beginTurn(ctx context.Context, of activities.Run) (w *work, don
 
 // beginWith takes the lease for a run, whose context read gives.
 func (d *Device) beginWith(ctx context.Context, of activities.Run, read func() (*run.Context, error)) (w *work, done func(*error), err error) {
+	return d.beginBy(ctx, of, d.Engine.acquire, read)
+}
+
+// beginBy is beginWith where acquire takes the lease.
+func (d *Device) beginBy(
+	ctx context.Context, of activities.Run,
+	acquire func(context.Context, activities.Run) (release func(), waited time.Duration, err error), read func() (*run.Context, error),
+) (w *work, done func(*error), err error) {
 	stop := run.Heartbeat(ctx)
-	release, waited, err := d.Engine.acquire(ctx, of)
+	release, waited, err := acquire(ctx, of)
 	if err != nil {
 		stop()
 		return nil, nil, err

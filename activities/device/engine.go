@@ -38,6 +38,7 @@ type Engine struct {
 
 	lease    chan struct{} // holds one token while the device is free
 	draining atomic.Bool
+	sessions atomic.Int32 // that are open on this worker
 	scan     atomic.Int64 // counts the scans of what others compute
 
 	// The following fields belong to the holder of the lease.
@@ -53,6 +54,7 @@ type Engine struct {
 	updates     map[updateKey]activities.UpdateResult
 	begun       *begunUpdate // of the state in memory; nil without
 	kept        *keptRollout // between the turns of a rollout; nil without
+	sampler     *sampler     // of another worker's version; nil without
 	unclear     unclear
 }
 
@@ -71,12 +73,13 @@ type updateKey struct {
 }
 
 // cachedPrograms is a set of programs, when it was used last by the engine's count, and
-// in which scan. tested tells that it has passed the self-test.
+// in which scan. tested tells that it has passed the self-test, sampled that it has passed the part of
+// it that samples.
 type cachedPrograms struct {
 	*model.Programs
-	used   int
-	scan   int64
-	tested bool
+	used            int
+	scan            int64
+	tested, sampled bool
 }
 
 // maxPrograms bounds the compiled sets of programs kept across runs: what is freed
@@ -132,14 +135,21 @@ func (e *Engine) acquire(ctx context.Context, run activities.Run) (release func(
 	case <-ctx.Done():
 		return nil, time.Since(start), fmt.Errorf("wait for the device: %w", ctx.Err())
 	}
+	release, err = e.leased(ctx, run)
+	return release, time.Since(start), err
+}
+
+// leased is acquire for a caller that has just taken the lease. After an error it has given it
+// back.
+func (e *Engine) leased(ctx context.Context, run activities.Run) (release func(), err error) {
 	release = func() { e.lease <- struct{}{} }
 	if e.draining.Load() {
 		release()
-		return nil, time.Since(start), activities.ErrDraining
+		return nil, activities.ErrDraining
 	}
 	if err := ctx.Err(); err != nil {
 		release()
-		return nil, time.Since(start), err
+		return nil, err
 	}
 	if e.owner != run {
 		e.forget()
@@ -151,11 +161,12 @@ func (e *Engine) acquire(ctx context.Context, run activities.Run) (release func(
 		released, free := e.Watch(ctx), release
 		release = func() { released(); free() }
 	}
-	return release, time.Since(start), nil
+	return release, nil
 }
 
 // forget frees the policy in memory.
 func (e *Engine) forget() {
+	e.dropSampler()
 	e.dropBegun()
 	e.dropKept()
 	for _, s := range []*model.State{e.state, e.critic, e.reference} {
@@ -217,6 +228,7 @@ func (e *Engine) abandon(err error) bool {
 // hold replaces the policy and critic in memory; critic is nil if there is none. Until
 // fingerprint is called they are not a version.
 func (e *Engine) hold(policy, critic *model.State) {
+	e.dropSampler()
 	e.dropBegun()
 	e.dropKept()
 	if e.state != nil && e.state != policy {

@@ -35,6 +35,13 @@ func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ a
 	if err != nil {
 		return activities.GenerateResult{}, err
 	}
+	if len(in.Blocks) > 0 {
+		if err := sampledBefore(ctx, d.Store, in.Blocks, rows); err != nil {
+			return activities.GenerateResult{}, err
+		}
+		ref, err := tables.Put(ctx, d.Store, run.Dir(of, in.Policy.Branch, in.Rollout), run.TurnName(in.Rollout, in.Turn, "generate"), rows)
+		return activities.GenerateResult{Table: ref, Telemetry: w.telemetry()}, err
+	}
 	piece, err := pieceOf(len(rows), w.Train.Limits.GenerateRows, len(in.Pieces))
 	if err != nil {
 		return activities.GenerateResult{}, err
@@ -47,7 +54,7 @@ func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ a
 	} else {
 		w.engine.dropKept()
 	}
-	if err := w.sample(ctx, task, in, rows[piece.from:piece.to], contexts[piece.from:piece.to], kept); err != nil {
+	if err := w.sample(ctx, w.engine.state, task, in, rows[piece.from:piece.to], contexts[piece.from:piece.to], kept); err != nil {
 		return activities.GenerateResult{}, fmt.Errorf("generate: %w", err)
 	}
 	if in.Turn >= in.Settings.Rollout.Limit(task.Turns) {
@@ -66,9 +73,9 @@ func (d *Device) Generate(ctx context.Context, in activities.GenerateInput) (_ a
 	return activities.GenerateResult{Table: ref, More: piece.more, Telemetry: w.telemetry()}, nil
 }
 
-// sample samples a turn of some of a rollout's rows, whose contexts are given, and the contexts'
-// keys and values where they are kept.
-func (w *work) sample(ctx context.Context, task *run.Task, in activities.GenerateInput, rows []run.GenerateRow, contexts [][]int32, kept *model.Kept) error {
+// sample samples a turn of some of a rollout's rows by a policy. Their contexts are given, and the
+// contexts' keys and values where they are kept.
+func (w *work) sample(ctx context.Context, policy *model.State, task *run.Task, in activities.GenerateInput, rows []run.GenerateRow, contexts [][]int32, kept *model.Kept) error {
 	p, err := w.engine.programsFor(w.Context, in.Policy.Run, w.Shapes(task, in.Turn))
 	if err != nil {
 		return err
@@ -89,7 +96,7 @@ func (w *work) sample(ctx context.Context, task *run.Task, in activities.Generat
 		gen.Uniforms = append(gen.Uniforms, u)
 		gen.Alive = append(gen.Alive, rows[i].Alive)
 	}
-	got, err := p.Generate(ctx, w.engine.state, gen)
+	got, err := p.Generate(ctx, policy, gen)
 	if err != nil {
 		return err
 	}

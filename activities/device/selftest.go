@@ -48,10 +48,7 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, critic bool) er
 	}
 	if err := w.testOnce(policyKey(w.Context, run, shapes), p, func() error {
 		generate := w.selfTestPrompts(shapes, draws)
-		if err := w.repeats(ctx, "a generation", p, func(probe *model.State) (string, *model.State, error) {
-			got, err := p.Generate(ctx, probe, generate)
-			return fmt.Sprint(got.Tokens, got.LogProbs), probe, err
-		}); err != nil {
+		if err := w.repeatsGeneration(ctx, p, generate); err != nil {
 			return err
 		}
 		batches, knobs := w.selfTestRows(shapes, draws), modelSettings(settings, settings.Update.LearningRate)
@@ -114,6 +111,14 @@ func (w *work) testOnce(key programsKey, p *model.Programs, test func() error) e
 	}
 	tested.tested = true
 	return nil
+}
+
+// repeatsGeneration samples from prompts on two probes, and compares.
+func (w *work) repeatsGeneration(ctx context.Context, p *model.Programs, in model.GenerateInput) error {
+	return w.repeats(ctx, "a generation", p, func(probe *model.State) (string, *model.State, error) {
+		got, err := p.Generate(ctx, probe, in)
+		return fmt.Sprint(got.Tokens, got.LogProbs), probe, err
+	})
 }
 
 // repeats computes something on two probes, which are alike, and compares what it tells and

@@ -236,6 +236,9 @@ func PlanOf(t spec.Train) activities.Plan {
 		Freshness: t.Freshness, Diagnostics: t.Diagnostics, Report: t.Report.AtEnd, Collapse: t.Collapse, Settings: spec.SettingsOf(t), Schedule: t.Schedule, WarmStartSteps: t.Policy.WarmStart.Steps,
 		Prepare: t.Policy.Starter != nil || t.Policy.WarmStart.Steps > 0, Foreign: t.Environment.Foreign(), Judged: t.Judged(),
 	}
+	if t.Rollout.Workers > 1 {
+		p.Workers, p.BlockRows = t.Rollout.Workers, t.Rollout.BlockRows
+	}
 	if t.From != nil {
 		p.First, p.Prepare = t.From.Iteration+1, false // version 0 was made by the other run
 	}

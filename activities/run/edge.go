@@ -49,6 +49,8 @@ func KindOf(err error) string {
 		return activities.KindDeviceFailed
 	case errors.Is(err, activities.ErrDeviceTooSmall):
 		return activities.KindDeviceTooSmall
+	case errors.Is(err, activities.ErrNotFree):
+		return activities.KindNotFree
 	case errors.Is(err, envs.ErrCases):
 		return activities.KindCasesTooNarrow
 	case errors.Is(err, activities.ErrEnvironment):

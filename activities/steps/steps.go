@@ -21,6 +21,9 @@ const (
 	OnSession
 	// OnDevice is any device worker; it serves questions about the device alone.
 	OnDevice
+	// OnHelper is a device worker of the run's fingerprint on which no run has a session. No
+	// activity is bound to it alone; see Routing.Helping.
+	OnHelper
 	// Local is not an activity: the workflow computes the step itself.
 	Local
 )
@@ -42,6 +45,12 @@ type Routing struct {
 	Import time.Duration
 	// Attempts limits the tries; 0 means until it works, with backoff.
 	Attempts int32
+}
+
+// Helping is a step of a session on a worker that is free: it is tried there once.
+func (r Routing) Helping() Routing {
+	r.Place, r.Attempts = OnHelper, 1
+	return r
 }
 
 // Activity is an activity that takes an In and gives an Out.
@@ -86,6 +95,10 @@ var (
 // The steps of an iteration and of an evaluation.
 var (
 	Generate = on[activities.GenerateInput, activities.GenerateResult]("Generate", "generate", OnSession, 2)
+	// Publish stores what other workers need to sample Blocks. A block runs in the session or, by
+	// Helping, on a worker that is free.
+	Publish = on[activities.PublishInput, activities.PublishResult]("Publish", "publish", OnSession, 2)
+	Block   = on[activities.BlockInput, activities.BlockResult]("Block", "generate", OnSession, 2)
 	// Ask asks foreign environments and stores what they answer. It has room for three calls.
 	Ask = on[activities.AskInput, activities.AskResult]("Ask", "ask", OnHost, 4)
 	// Judge asks a judge outside this program about a round's episodes and stores its verdicts.

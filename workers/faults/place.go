@@ -32,6 +32,10 @@ func namesOf(kind string, input any) []string {
 	switch in := input.(type) {
 	case activities.GenerateInput:
 		return append(names, places(kind, in.Rollout, in.Turn)...)
+	case activities.BlockInput:
+		return append(names, places(kind, in.Rollout, in.Turn)...)
+	case activities.PublishInput:
+		return of(in.Policy.Version)
 	case activities.StepInput:
 		return append(names, places(kind, in.Rollout, in.Turn)...)
 	case activities.MeasureInput:

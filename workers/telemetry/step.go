@@ -69,6 +69,10 @@ func holder(arguments []any) string {
 		return in.Version.Run.ID
 	case activities.GenerateInput:
 		return in.Policy.Run.ID
+	case activities.PublishInput:
+		return in.Policy.Run.ID
+	case activities.BlockInput:
+		return in.Policy.Run.ID
 	case activities.ScoreInput:
 		return in.Policy.Run.ID
 	case activities.DiagnoseInput:

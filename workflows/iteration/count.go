@@ -79,7 +79,9 @@ func invented(c Call, plan activities.Plan, pieces spec.Pieces) any {
 	switch out := result.(type) {
 	case *activities.GenerateResult:
 		in := c.Input.(activities.GenerateInput)
-		out.More = len(in.Pieces)+1 < pieces.Generate(rowsOf(plan, in.Rollout))
+		out.More = len(in.Blocks) == 0 && len(in.Pieces)+1 < pieces.Generate(rowsOf(plan, in.Rollout))
+	case *activities.BlockResult:
+		out.Table.Key = c.Key
 	case *activities.StepResult:
 		out.Alive = 1
 	case *activities.SelectResult:

@@ -15,6 +15,7 @@ type rolling struct {
 	what        activities.Rollout
 	policy      activities.Version
 	rows, turns int // turns is the most an episode has
+	blocks      int // that a turn is dealt in; 0 is none
 	// label names the rollout to people, timing prefixes its steps' names in telemetry.
 	label, timing string
 	// foreign says that foreign environments are asked.
@@ -75,6 +76,12 @@ func (r rolling) ready() []Call {
 	if r.foreign && r.opening() == nil {
 		return r.ask(0, func(table *store.Ref) { r.progress.Opening = table })
 	}
+	if r.blocks > 0 && r.State.Published == nil {
+		return r.publish()
+	}
+	if r.progress.Generate == nil && r.blocks > 0 {
+		return r.sampling(turn, key)
+	}
 	if r.progress.Generate == nil {
 		piece := pieceAfter(r.progress.Pieces)
 		return []Call{call(steps.Generate, key+piece, activities.GenerateInput{
@@ -120,6 +127,7 @@ func (it *Iteration) rollout() []Call {
 	return rolling{
 		Iteration: it, progress: &it.Rollout, what: activities.Rollout{Iteration: it.Number, Round: it.Round},
 		policy: it.before(), rows: it.Plan.Rows, turns: it.Settings.Rollout.Limit(it.Plan.Turns), label: label, foreign: it.Plan.Foreign,
+		blocks: it.Plan.Blocks(),
 		ended: func() {
 			if it.Round+1 < it.Plan.Freshness.Rounds() {
 				it.nextRound()

@@ -120,6 +120,9 @@ func random(r *rand.Rand) *scenario {
 		s.Plan.Suites[i].Foreign = one(3)
 	}
 	s.Plan.Judged = one(3)
+	if one(3) {
+		s.Plan.Workers, s.Plan.BlockRows = 2, 4+r.IntN(16)
+	}
 	return sc
 }
 
@@ -141,7 +144,11 @@ func (sc *scenario) result(c Call) any {
 	figure := canon.Float(of.Digest[3] % 8)
 	switch in := c.Input.(type) {
 	case activities.GenerateInput:
-		return &activities.GenerateResult{Table: of, More: len(in.Pieces)+1 < sc.pieces, Telemetry: took}
+		return &activities.GenerateResult{Table: of, More: len(in.Pieces)+1 < sc.pieces && in.Blocks == nil, Telemetry: took}
+	case activities.PublishInput:
+		return &activities.PublishResult{Published: activities.Published{Files: map[string]store.Ref{"a": of}, Sampler: of.Digest}, Telemetry: took}
+	case activities.BlockInput:
+		return &activities.BlockResult{Table: of, Telemetry: took}
 	case activities.AskInput:
 		return &activities.AskResult{Table: of, Telemetry: took}
 	case activities.JudgeInput:

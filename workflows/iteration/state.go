@@ -14,8 +14,9 @@ import (
 type State struct {
 	Settings    spec.Settings                   `json:"settings"` // fixed when the iteration begins
 	Baseline    *Measured                       `json:"baseline,omitempty"`
-	Turns       []store.TurnRefs                `json:"turns,omitempty"` // of the rollout's rounds that are done
-	Round       int                             `json:"round,omitempty"` // the running one
+	Published   *activities.Published           `json:"published,omitempty"` // if blocks of the rollout go to other workers, too
+	Turns       []store.TurnRefs                `json:"turns,omitempty"`     // of the rollout's rounds that are done
+	Round       int                             `json:"round,omitempty"`     // the running one
 	Rollout     Rolled                          `json:"rollout"`
 	Shared      *store.RolloutRef               `json:"shared,omitempty"`     // if several iterations learn from the rollout
 	Everything  *activities.SelectResult        `json:"everything,omitempty"` // all groups, if they are scored before the selection
@@ -38,10 +39,11 @@ type State struct {
 }
 
 // Rolled is a rollout's progress: the turns that are done, and the generate table of the
-// running turn, or the pieces of it so far, with the answers of foreign environments.
+// running turn, or the pieces of it so far, or its blocks, with the answers of foreign environments.
 type Rolled struct {
 	Turns    []store.TurnRefs `json:"turns,omitempty"`
 	Pieces   []store.Ref      `json:"pieces,omitempty"`
+	Blocks   []store.Ref      `json:"blocks,omitempty"` // of the running turn; one that is not done has no key
 	Generate *store.Ref       `json:"generate,omitempty"`
 	Opening  *store.Ref       `json:"opening,omitempty"` // of foreign environments, until the first turn is done
 	Answers  *store.Ref       `json:"answers,omitempty"` // of foreign environments, in the running turn

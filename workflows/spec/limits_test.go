@@ -116,6 +116,10 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"rollout":{"pass_rows":2,"block_rows":4},"limits":{"generate_rows":8}`},
 		[]string{`"rollout":{"pass_rows":2,"block_rows":4},"limits":{"generate_rows":6}`},
 	},
+	"rollout.workers rollout.block_rows rollout.groups rollout.group_size": {
+		[]string{`"rollout":{"workers":1}`, `"rollout":{"workers":2,"groups":4,"group_size":5,"pass_rows":8,"block_rows":16}`},
+		[]string{`"rollout":{"workers":2}`, `"rollout":{"workers":2,"groups":4,"group_size":4,"pass_rows":8,"block_rows":16}`},
+	},
 	"rollout.keep_values rollout.block_rows": {
 		[]string{`"rollout":{"keep_values":true}`, `"rollout":{"block_rows":128}`},
 		[]string{`"rollout":{"keep_values":true,"block_rows":128}`},

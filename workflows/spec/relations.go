@@ -299,6 +299,16 @@ var generalRelations = []relation{
 		},
 	},
 	{
+		paths: []string{"rollout.workers", "rollout.block_rows", "rollout.groups", "rollout.group_size"},
+		doc:   "rollout.workers above 1 needs rollout.block_rows, of which a rollout has at least two blocks: blocks are what workers are given.",
+		broken: func(t Train) (bool, string, string) {
+			b := t.Rollout.BlockRows
+			return t.Rollout.Workers > 1 && (b == 0 || t.Rollout.Trajectories() <= b),
+				fmt.Sprintf("%d with rollout.block_rows %d and %d rows", t.Rollout.Workers, b, t.Rollout.Trajectories()),
+				"1, or rollout.block_rows below the rows of a rollout (rollout.groups × rollout.group_size)"
+		},
+	},
+	{
 		paths: []string{"limits.generate_rows", "rollout.block_rows"},
 		doc:   "limits.generate_rows is a multiple of rollout.block_rows: a piece ends where a block does.",
 		broken: func(t Train) (bool, string, string) {

@@ -128,6 +128,9 @@ type Rollout struct {
 	PassRows int `json:"pass_rows,omitempty"`
 	// BlockRows is 0 where it is left out; see [Rollout.Block].
 	BlockRows int `json:"block_rows,omitempty"`
+	// Workers is how many device workers sample blocks at once, the session's among them; 0 where it
+	// is left out, as 1.
+	Workers int `json:"workers,omitempty"`
 	// ChunkTokens is how many tokens of a row one execution samples at most; 0 is a whole
 	// turn. It changes no bit, but the programs.
 	ChunkTokens int `json:"chunk_tokens,omitempty"`

@@ -1,0 +1,172 @@
+package model
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/dtypes/bfloat16"
+
+	"github.com/reprise-rl/reprise/model/safetensors"
+)
+
+// SamplerFiles are the files of exactly what the sampler's programs read of a state: matrices in
+// bfloat16 beside norms and biases in float32 where they compute in bfloat16, else all in float32;
+// of a model with adapters the adapters alone. They are a model folder, or adapters', that OpenFS or
+// OpenAdapterFS opens; see LoadSampler. A file has at most so many bytes of tensors, or one tensor.
+// A file is read as State.Files' are, with the same errors.
+func (p *Programs) SamplerFiles(s *State, most int64) ([]File, error) {
+	if err := p.checkRole(false); err != nil {
+		return nil, fmt.Errorf("files of the sampler: %w", err)
+	}
+	name, out := WeightsFile, []File{}
+	if p.c.Adapted() {
+		name, out = AdapterFile, append(out, fileOf(AdapterConfigFile, p.c.LoRA.JSON()))
+	} else {
+		out = append(out, fileOf(ConfigFile, p.c.JSON()))
+	}
+	var infos []safetensors.Info
+	numbers := map[string]int{}
+	for i, t := range p.c.Tensors() {
+		in := safetensors.Info{Name: t.Name, DType: safetensors.Float32, Shape: t.Shape}
+		if p.net.readDType(i, t) == dtypes.BFloat16 {
+			in.DType = safetensors.BFloat16
+		}
+		infos, numbers[t.Name] = append(infos, in), i
+	}
+	laid, index, err := layOut(name, infos, map[string]string{"format": "pt"}, most)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range laid {
+		out = append(out, File{Name: l.file, Size: l.Size(), open: func() io.Reader {
+			return l.Reader(func(name string) (io.Reader, error) { return p.sampled(s, numbers[name]) })
+		}})
+	}
+	if index != nil {
+		out = append(out, fileOf(name+indexEnding, index))
+	}
+	return out, nil
+}
+
+// sampled downloads tensor i as the sampler's programs read it.
+func (p *Programs) sampled(s *State, i int) (io.Reader, error) {
+	p.device.run.Lock()
+	defer p.device.run.Unlock()
+	if err := p.check(s); err != nil {
+		return nil, fmt.Errorf("download sampler: %w", err)
+	}
+	own, err := p.own(s)
+	if err != nil {
+		return nil, fmt.Errorf("download sampler: %w", err)
+	}
+	t := p.c.Tensors()[i]
+	var out io.Reader
+	err = try("download sampler", func() error {
+		if p.net.readDType(i, t) != dtypes.BFloat16 {
+			v, err := download[float32](own[i], t.Elements())
+			out = safetensors.Floats(v)
+			return err
+		}
+		v, err := download[bfloat16.BFloat16](own[i], t.Elements())
+		out = &halfReader{v: v}
+		return err
+	})
+	p.device.ended.Add(1)
+	return out, err
+}
+
+// halfReader reads numbers in bfloat16 as their bytes, little end first.
+type halfReader struct {
+	v    []bfloat16.BFloat16
+	odd  byte // the second byte of a number whose first was read
+	half bool // odd is next
+}
+
+// Read implements io.Reader.
+func (r *halfReader) Read(p []byte) (n int, err error) {
+	if r.half && len(p) > 0 {
+		p[0], n, r.half = r.odd, 1, false
+	}
+	for ; len(p)-n >= 2 && len(r.v) > 0; n += 2 {
+		binary.LittleEndian.PutUint16(p[n:], uint16(r.v[0]))
+		r.v = r.v[1:]
+	}
+	if n < len(p) && len(r.v) > 0 {
+		bits := uint16(r.v[0])
+		p[n], r.odd, r.half, r.v = byte(bits), byte(bits>>8), true, r.v[1:]
+		n++
+	}
+	if n == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// LoadSampler copies what SamplerFiles wrote to the device, for Generate: parameters without
+// moments. What the programs read of it has the bits that they read where it was written, since a
+// number of bfloat16 is the same in float32 and back.
+func (p *Programs) LoadSampler(src Source) (*State, error) { return p.LoadParams(src) }
+
+// samplerParts is the seed of the fingerprint of what the sampler reads.
+const samplerParts = baseParts + 1
+
+// SamplerFingerprint is a hash of what the sampler's programs read of a state, computed on the
+// device as State.Fingerprint's. It is the same for a training state and for what LoadSampler made
+// of its SamplerFiles.
+func (p *Programs) SamplerFingerprint(s *State) (string, error) {
+	p.device.run.Lock()
+	defer p.device.run.Unlock()
+	sum, err := p.samplerLanes(s)
+	if err != nil {
+		return "", fmt.Errorf("fingerprint sampler: %w", err)
+	}
+	return digits(sum), nil
+}
+
+func (p *Programs) samplerLanes(s *State) (sum [lanes]uint32, err error) {
+	if err := p.check(s); err != nil {
+		return sum, err
+	}
+	own, err := p.own(s)
+	if err != nil {
+		return sum, err
+	}
+	prints, err := p.samplerPrints()
+	if err != nil {
+		return sum, err
+	}
+	t := newTally(p.device)
+	defer t.free()
+	for i, x := range own {
+		if err := t.addTensor(prints[i], s.owner[i], x, i, samplerParts); err != nil {
+			return sum, err
+		}
+	}
+	return t.read()
+}
+
+// samplerPrints are the programs of SamplerFingerprint: those of a state's fingerprint for tensors
+// in float32, those of a frozen base's for tensors in bfloat16. The latter are not among the
+// programs of Hashes, and there only from the first use on. The caller holds run.
+func (p *Programs) samplerPrints() (group, error) {
+	wide, err := p.group(kindFingerprint)
+	if err != nil {
+		return nil, err
+	}
+	if p.halves == nil {
+		p.halves = p.device.perTensor(kindBaseFingerprint, p.net.copiedTensors(), programKey{dtype: dtypes.BFloat16}, func(t TensorShape) builder {
+			return buildFingerprint(t, dtypes.BFloat16)
+		}).hold()
+	}
+	out, halves := group{}, p.halves
+	for i, t := range p.c.Tensors() {
+		if p.net.readDType(i, t) != dtypes.BFloat16 {
+			out = append(out, wide[i])
+			continue
+		}
+		out, halves = append(out, halves[0]), halves[1:]
+	}
+	return out, nil
+}
