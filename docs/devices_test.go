@@ -33,7 +33,7 @@ func secondsTable(t *testing.T) string {
 	t.Helper()
 	var all []validate.Seconds
 	for _, card := range []string{"h100", "devices/h100-goals.json"} {
-		for _, name := range []string{"qwen2.5-0.5b", "qwen2.5-3b", "qwen2.5-7b-lora"} {
+		for _, name := range []string{"qwen2.5-0.5b", "qwen2.5-3b", "qwen2.5-7b", "qwen2.5-7b-lora"} {
 			memory, figures, err := validate.ReadCard(card)
 			require.NoError(t, err)
 			v, err := validate.CheckTrain([]byte(read(t, "devices/"+name+".json")), validate.Machine{Card: memory, Devices: 8, Figures: figures})
@@ -45,7 +45,8 @@ func secondsTable(t *testing.T) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("| seconds on 8 devices | 0.5B | 3B | 7B, adapters | 0.5B, at the goals | 3B, at the goals | 7B, adapters, at the goals |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| seconds on 8 devices | 0.5B | 3B | 7B | 7B, adapters | 0.5B, at the goals | 3B, at the goals | 7B, at the goals | 7B, adapters, at the goals |\n" +
+		"|---|---|---|---|---|---|---|---|---|\n")
 	row := func(name, format string, of func(validate.Seconds) float64) {
 		fmt.Fprintf(&b, "| %s |", name)
 		for _, s := range all {
@@ -53,6 +54,7 @@ func secondsTable(t *testing.T) string {
 		}
 		b.WriteByte('\n')
 	}
+	row("GB on the fullest device", "%.0f", func(s validate.Seconds) float64 { return float64(s.Needs) / 1e9 })
 	for i, p := range all[0].Parts {
 		row(p.Part, "%.2f", func(s validate.Seconds) float64 { return s.Parts[i].Seconds })
 	}

@@ -113,9 +113,8 @@ func (d *Device) beginBy(
 
 // enough refuses a run that is made for a device with more memory.
 func (w *work) enough() error {
-	d := derived(w.Context)
-	if why := d.TooSmall(w.Train, w.engine.memory); why != "" {
-		return fmt.Errorf("%w: %s; %s", activities.ErrDeviceTooSmall, why, d.MemoryAdvice(w.Train))
+	if why := spec.TooSmall(w.Train, run.ShapeOf(w.Config), w.engine.device.Count(), w.engine.memory); why != "" {
+		return fmt.Errorf("%w: %s; %s", activities.ErrDeviceTooSmall, why, derived(w.Context).MemoryAdvice(w.Train))
 	}
 	return nil
 }

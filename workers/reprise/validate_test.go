@@ -294,6 +294,12 @@ func TestValidateDevices(t *testing.T) {
 		_, _, err = execute(validateCommand(), string(text), "-", "--devices", wrong)
 		require.ErrorContains(t, err, "give a number from 1 to 1024", wrong)
 	}
+	// All weights of 7B fit eight cards, and none alone.
+	seven := `{` + bandit + `,"policy":{"from":"hf:Qwen/Qwen2.5-7B"},"rollout":{"turns":1,"prompt_tokens":[512],"pass_rows":16},"update":{"micro_batch":1,"shards":8}}`
+	_, _, err = execute(validateCommand(), seven, "-", "--card", "80GB")
+	require.ErrorIs(t, err, errSilent)
+	out, _, err = execute(validateCommand(), seven, "-", "--summary", "--card", "80GB", "--devices", "8")
+	require.NoError(t, err, out)
 	_, _, err = execute(validateCommand(), `{"base": {`+bandit+`}, "seeds": [1]}`, "-", "--devices", "2")
 	require.ErrorContains(t, err, "--devices is for specs")
 	_, _, err = execute(validateCommand(), `{`+bandit+`,"policy":{"from":"hf:somebody/something"}}`, "-", "--devices", "2")

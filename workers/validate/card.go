@@ -19,10 +19,10 @@ type Card struct {
 	// the driver, the programs and what the allocator cannot use.
 	Bytes  int64 `json:"bytes"`
 	Usable int64 `json:"usable_bytes"`
-	// Needs is the run's peak.
+	// Needs is the run's peak: of several devices, that of the fullest.
 	Needs int64 `json:"needs_bytes"`
 	Fits  bool  `json:"fits"`
-	// Programs are what the run's programs need.
+	// Programs are what the run's programs need, on the first device.
 	Programs []spec.Program `json:"programs"`
 	// Host is the memory of the host that the steps take besides.
 	Host int64 `json:"host_bytes"`
@@ -61,21 +61,21 @@ func usable(card int64) int64 {
 	return max(0, min(int64(usableShare*float64(card)), card-leastReserve))
 }
 
-// cardOf compares what a spec needs, whose context widths are known, with a device. written is
+// cardOf compares what a spec needs, whose context widths are known, of n devices with a device. written is
 // the update.recompute that a person wrote, and sized the spec as the start of a run completes it
 // for another limits.device_gb.
-func cardOf(t spec.Train, shape spec.ModelShape, card int64, written string, sized func(deviceGB int) spec.Train) *Card {
+func cardOf(t spec.Train, shape spec.ModelShape, n int, card int64, written string, sized func(deviceGB int) spec.Train) *Card {
 	d := spec.Derive(t, shape)
 	c := &Card{
-		Bytes: card, Usable: usable(card), Needs: d.Memory.Peak, Host: d.HostBytes() + hostBuffers,
-		Programs: spec.Programs(t, shape, false),
+		Bytes: card, Usable: usable(card), Needs: spec.PeakOn(t, shape, n), Host: d.HostBytes() + hostBuffers,
+		Programs: spec.FirstPrograms(t, shape, n),
 		Base:     float64(d.Memory.Frozen+d.Memory.Weights) / LoadRate, Snapshot: float64(d.Storage.Snapshot) / LoadRate,
 	}
 	if c.Fits = c.Needs <= c.Usable; !c.Fits {
-		if gb := int(c.Usable >> 30); gb > 0 && spec.Derive(sized(gb), shape).Memory.Peak <= c.Usable {
+		if gb := int(c.Usable >> 30); gb > 0 && spec.PeakOn(sized(gb), shape, n) <= c.Usable {
 			c.Changes = []string{fmt.Sprintf("limits.device_gb: %d, which sets rollout.pass_rows, update.micro_batch and update.recompute", gb)}
 		}
-		c.Changes = append(c.Changes, changes(t, shape, c.Usable, written)...)
+		c.Changes = append(c.Changes, changes(t, shape, n, c.Usable, written)...)
 	}
 	return c
 }
@@ -83,13 +83,13 @@ func cardOf(t spec.Train, shape spec.ModelShape, card int64, written string, siz
 // changes lists changes of a spec that make it fit, the mildest first. What changes nothing
 // about the algorithm comes before what does. The start of a run decides update.recompute of the
 // changed spec anew, unless a person has written it.
-func changes(t spec.Train, shape spec.ModelShape, usable int64, written string) []string {
+func changes(t spec.Train, shape spec.ModelShape, n int, usable int64, written string) []string {
 	var out []string
 	fitsAs := func(shape spec.ModelShape, edit func(*spec.Train)) bool {
 		u := t
 		u.Update.Recompute = written
 		edit(&u)
-		return spec.Derive(u.WithRecompute(shape), shape).Memory.Peak <= usable
+		return spec.PeakOn(u.WithRecompute(shape), shape, n) <= usable
 	}
 	fits := func(edit func(*spec.Train)) bool { return fitsAs(shape, edit) }
 	again := func(u *spec.Train) { u.Update.Recompute = spec.RecomputeAlways }
@@ -121,7 +121,7 @@ func changes(t spec.Train, shape spec.ModelShape, usable int64, written string) 
 	if t.Policy.LoRA == nil && fits(func(u *spec.Train) { u.Policy.LoRA = spec.DefaultLoRA(t.Policy.From) }) {
 		out = append(out, "policy.lora: {}, which trains adapters and no other weights")
 	}
-	peak := spec.Derive(t, shape).Memory.Peak
+	peak := spec.PeakOn(t, shape, n)
 	for _, name := range slices.Backward(families.Names()) {
 		smaller, err := families.ByName(name)
 		if s := run.ShapeOf(smaller.Config); err == nil && s.Unbiased == shape.Unbiased && s.HeadNorms == shape.HeadNorms && s.Parameters() < shape.Parameters() && fitsAs(s, func(*spec.Train) {}) {

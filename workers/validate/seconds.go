@@ -17,6 +17,8 @@ const CheckpointEvery = 100
 type Seconds struct {
 	Figures Figures `json:"figures"`
 	Devices int     `json:"devices"`
+	// Needs is the bytes that the fullest device holds.
+	Needs int64 `json:"needs_bytes"`
 	// Parts are those of an iteration, one after the other. Iteration is their sum.
 	Parts     []PartSeconds `json:"parts"`
 	Iteration float64       `json:"iteration_seconds"`
@@ -56,7 +58,7 @@ func (p Preemption) All() float64 { return p.Detection + p.Load + p.Rebuild + p.
 // SecondsOf computes what an iteration takes on n devices of a kind. The widths of the contexts are
 // known, and the compute dtype is bfloat16.
 func SecondsOf(t spec.Train, shape spec.ModelShape, n int, f Figures) Seconds {
-	out := Seconds{Figures: f, Devices: n}
+	out := Seconds{Figures: f, Devices: n, Needs: spec.PeakOn(t, shape, n)}
 	d := spec.Derive(t, shape)
 	add := func(part string, seconds float64, bound string) {
 		out.Parts = append(out.Parts, PartSeconds{part, seconds, bound})

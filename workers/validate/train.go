@@ -113,7 +113,7 @@ func CheckTrain(b []byte, machine Machine) (Train, error) {
 		return Train{}, fmt.Errorf("%s: the size of the model is not known: %s", asked, m.unknown)
 	}
 	if machine.Card > 0 {
-		out.Card = cardOf(measured, m.shape, machine.Card, written, sized)
+		out.Card = cardOf(measured, m.shape, max(machine.Devices, 1), machine.Card, written, sized)
 	}
 	if machine.Devices > 0 {
 		d := spec.DevicesOf(measured, m.shape, machine.Devices)

@@ -129,8 +129,12 @@ func TestTooSmall(t *testing.T) {
 		"made for that one":   {`"device_gb":8`, 8_000_000_000, ""},
 	} {
 		train := decode(t, `{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[64]},"limits":{`+test.limits+`}}`)
-		require.Equal(t, test.want, spec.Derive(train, qwen).TooSmall(train, test.memory), name)
+		require.Equal(t, test.want, spec.TooSmall(train, qwen, 1, test.memory), name)
 	}
+	// Of two devices each has less.
+	train := decode(t, `{"environment":{"name":"bandit"},"rollout":{"turns":1,"prompt_tokens":[64]},"limits":{}}`)
+	require.Empty(t, spec.TooSmall(train, qwen, 2, 8_000_000_000))
+	require.Equal(t, "the run needs 7.7 GB, this device has 4.0 GB", spec.TooSmall(train, qwen, 2, 4_000_000_000))
 }
 
 // The advice names what takes the memory at its peak.

@@ -22,6 +22,9 @@ type Devices struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
+// Peak is the most that one of the devices holds.
+func (d Devices) Peak() int64 { return max(d.First.Peak, d.Others.Peak) }
+
 // Held is the most that a device holds at once, by estimate, while the program At runs.
 type Held struct {
 	Peak int64  `json:"peak_bytes"`

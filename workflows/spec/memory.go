@@ -111,6 +111,11 @@ func copies(t Train, policy footprint) int64 {
 // iteration runs them. The widths of its contexts are known.
 func Programs(t Train, m ModelShape, cpu bool) []Program { return programsOn(t, m, cpu, alone) }
 
+// FirstPrograms are those of the first of n GPUs that share the run.
+func FirstPrograms(t Train, m ModelShape, n int) []Program {
+	return programsOn(t, m, false, seat{0, n})
+}
+
 // sampling are the programs of a rollout. The device holds so many bytes besides, and keeps values
 // of its own passes.
 func (t Train) sampling(f footprint, held int64, on seat, add func(p Program, beside int64)) {
@@ -191,13 +196,13 @@ func programsOn(t Train, m ModelShape, cpu bool, on seat) []Program {
 	return out
 }
 
-// TooSmall says why a device of so many bytes of memory cannot take the run; "" if it can, or
-// if its memory is 0, not known. It has to be the device that limits.device_gb says, where a
-// person has written it, and otherwise have what the run is estimated to need. Devices are
-// sold by gigabytes of 10⁹ bytes, and a part of their memory is not there for programs.
-func (d Derived) TooSmall(t Train, memory int64) string {
+// TooSmall says why n devices with so many bytes of memory each cannot take the run; "" if they can,
+// or if the memory is 0, not known. It has to be the device that limits.device_gb says, where a
+// person has written it, and otherwise have what the run is estimated to need of one of them.
+// Devices are sold by gigabytes of 10⁹ bytes, and a part of their memory is not there for programs.
+func TooSmall(t Train, m ModelShape, n int, memory int64) string {
 	const gb = 1e9
-	made, needs := int64(t.Limits.DeviceGB)*gb, d.Memory.Peak
+	made, needs := int64(t.Limits.DeviceGB)*gb, PeakOn(t, m, n)
 	switch {
 	case memory == 0:
 		return ""
@@ -207,4 +212,12 @@ func (d Derived) TooSmall(t Train, memory int64) string {
 		return fmt.Sprintf("the run needs %s, this device has %s", decimal(needs), decimal(memory))
 	}
 	return ""
+}
+
+// PeakOn is the most that one of n devices holds; 0 if the widths of the contexts are not known.
+func PeakOn(t Train, m ModelShape, n int) int64 {
+	if n > 1 && len(t.Rollout.PromptTokens) > 0 {
+		return DevicesOf(t, m, n).Peak()
+	}
+	return Derive(t, m).Memory.Peak
 }
