@@ -55,6 +55,9 @@ type CreditInput struct {
 	Trajectories store.Ref     `json:"trajectories"`
 	// Components belong to the trajectories, in a run with rewards in parts.
 	Components *store.Ref `json:"components,omitempty"`
+	// Branches belong to the trajectories of a search: the update learns from a turn that
+	// several of them share once.
+	Branches *store.Ref `json:"branches,omitempty"`
 	// Scores is nil if nothing was selected.
 	Scores *store.Ref `json:"scores"`
 	// Rollout says which part of the trajectories this iteration learns from; nil for

@@ -30,8 +30,9 @@ type CommitInput struct {
 	// Components and Texts are side tables of the rollout, as [SelectResult] has them.
 	Components *store.Ref `json:"components,omitempty"`
 	Texts      *store.Ref `json:"texts,omitempty"`
-	// Broken is the table of [SelectResult].
-	Broken *store.Ref `json:"broken,omitempty"`
+	// Broken and Branches are tables of [SelectResult].
+	Broken   *store.Ref `json:"broken,omitempty"`
+	Branches *store.Ref `json:"branches,omitempty"`
 	// Agents is the table of [CreditResult].
 	Agents *store.Ref `json:"agents,omitempty"`
 	// Update counts this iteration's update alone, totals too; the manifest adds the

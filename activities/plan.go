@@ -68,6 +68,8 @@ type Plan struct {
 	BlockRows int `json:"block_rows,omitempty"`
 	// Judged says that a judge outside this program is asked about the episodes of a rollout.
 	Judged bool `json:"judged,omitempty"`
+	// Search is how the rollout searches, as spec.Rollout has it; "" is not at all.
+	Search string `json:"search,omitempty"`
 	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.
 	EvaluateEvery int         `json:"evaluate_every,omitempty"`
 	Suites        []PlanSuite `json:"suites,omitempty"`

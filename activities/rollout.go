@@ -93,6 +93,24 @@ type StepResult struct {
 	Telemetry Telemetry `json:"telemetry"`
 }
 
+// ChooseInput asks which rows of a search are kept after a turn.
+type ChooseInput struct {
+	Run     Run              `json:"run"`
+	Branch  int              `json:"branch"`
+	Rollout Rollout          `json:"rollout"`
+	Turns   []store.TurnRefs `json:"turns"` // up to the turn after which is chosen
+	// Last says that no turn follows: the rows that are kept are the trajectories of the round.
+	Last bool `json:"last,omitempty"`
+}
+
+// ChooseResult names the choices.
+type ChooseResult struct {
+	Table store.Ref `json:"table"`
+	// Over says that every row that is kept has ended, so that no turn follows.
+	Over      bool      `json:"over,omitempty"`
+	Telemetry Telemetry `json:"telemetry"`
+}
+
 // JudgeInput asks a judge outside this program about the episodes of a round.
 type JudgeInput struct {
 	Run     Run              `json:"run"`
@@ -135,7 +153,9 @@ type SelectResult struct {
 	// Broken is the table of the episodes that are left out, because a foreign environment broke;
 	// nil if none is.
 	Broken *store.Ref `json:"broken,omitempty"`
-	Rows   int        `json:"rows"` // rows selected; 0: the update is skipped
+	// Branches is the table of the turns of trajectories that a search made; nil without one.
+	Branches *store.Ref `json:"branches,omitempty"`
+	Rows     int        `json:"rows"` // rows selected; 0: the update is skipped
 	// Parts are the rows for each of the iterations that learn from the rollout;
 	// absent if there is one.
 	Parts     []int     `json:"parts,omitempty"`

@@ -124,6 +124,14 @@ type Teamed interface {
 	Role(state string) string
 }
 
+// Certain is implemented by environments that may leave nothing to chance: after the draw of the
+// instance, the actions alone decide what happens. A search may then compare what actions lead to,
+// because no luck is in it.
+type Certain interface {
+	// Certain reports whether they do, with these options.
+	Certain() bool
+}
+
 // Staged is implemented by environments in which the turns of an episode ask for different
 // things, so that its first turns do not show what later ones are like.
 type Staged interface {

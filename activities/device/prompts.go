@@ -73,7 +73,7 @@ func firstPrompts(rc *run.Context, s *run.Task, branch int, r activities.Rollout
 	}
 	for g := range s.Groups {
 		begun := 0
-		for begun < s.Members-1 && broken[int32(g*s.Members+begun)] {
+		for begun < s.Slots-1 && broken[int32(g*s.Slots+begun)] {
 			begun++
 		}
 		a := rc.Address(s, branch, r, g, begun)
@@ -85,8 +85,8 @@ func firstPrompts(rc *run.Context, s *run.Task, branch int, r activities.Rollout
 		if width := s.Widths[0]; len(ids) > width {
 			return nil, nil, fmt.Errorf("prompt of group %d has %d tokens, prompt_tokens allows %d: %w", g, len(ids), width, store.ErrInvalid)
 		}
-		for m := range s.Members {
-			row := int32(g*s.Members + m)
+		for m := range s.Slots {
+			row := int32(g*s.Slots + m)
 			rows = append(rows, run.GenerateRow{Row: row, Group: int32(g), Member: int32(m), Alive: !broken[row], PromptIDs: ids, Restart: true})
 			contexts = append(contexts, ids)
 		}

@@ -23,6 +23,7 @@ func (walk) Actions() []string                       { return []string{"Left", "
 func (walk) MaxActions() int                         { return 3 }
 func (walk) MaxActionsPerTurn() int                  { return 1 }
 func (walk) Reset(_, _ draw.Address) envs.Episode    { return &walker{} }
+func (walk) Certain() bool                           { return true }
 func (walk) Cases() []envs.Episode                   { return []envs.Episode{&walker{}} }
 func (w *walker) Observation() string                { return fmt.Sprintf("at %d", w.at) }
 func (w *walker) Legal(action string) (string, bool) { return envs.Lookup(w.Choices(), action) }

@@ -42,7 +42,11 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
-	batch, metrics, err := h.batch(ctx, rc, in, all, past, agents)
+	branches, err := run.SideTable[run.BranchRow](ctx, h.Store, in.Branches, "branches of a search")
+	if err != nil {
+		return activities.CreditResult{}, err
+	}
+	batch, metrics, err := h.batch(ctx, rc, in, all, past, agents, branches)
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
@@ -65,7 +69,7 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 // batch is what an iteration learns from: the selected rows of its part of the rollout that are
 // worth a step, replayed rows and supervised ones. It is empty if there is none of the first, or
 // if all rows are to be successes and there is none.
-func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditInput, all []run.TrajectoryRow, past []credit.StateValue, agents []run.AgentRow) ([]run.BatchRow, activities.Metrics, error) {
+func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditInput, all []run.TrajectoryRow, past []credit.StateValue, agents []run.AgentRow, branches []run.BranchRow) ([]run.BatchRow, activities.Metrics, error) {
 	scores, err := run.SideTable[run.ScoreRow](ctx, h.Store, in.Scores, "scores")
 	if err != nil {
 		return nil, nil, err
@@ -88,7 +92,11 @@ func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditI
 	if len(rows) == 0 {
 		return nil, signal.Metrics, nil
 	}
-	batch := batchRows(rc, rows, signal, scores, origin(in))
+	trained, err := run.Trained(rows, branches)
+	if err != nil {
+		return nil, nil, err
+	}
+	batch := batchRows(rc, rows, signal, scores, trained, origin(in))
 	earlier, err := h.earlier(ctx, rc, in)
 	if err != nil {
 		return nil, nil, err
@@ -147,8 +155,8 @@ func sharedPart(rc *run.Context, r *store.RolloutRef, rows []run.TrajectoryRow, 
 }
 
 // batchRows lays the training signal of trajectories out in the batch's rows, one a
-// stretch.
-func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, scores []run.ScoreRow, origin int) []run.BatchRow {
+// stretch. trained says which turns the update learns from, [rows][turns]; nil is all.
+func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, scores []run.ScoreRow, trained [][]bool, origin int) []run.BatchRow {
 	width, regime := rc.Shapes(rc.Training, 1).Sequence, rc.Train.Update.Mismatch.Regime
 	wide := func() []float32 { return make([]float32, width) }
 	var out []run.BatchRow
@@ -192,6 +200,12 @@ func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, 
 			}
 			if regime == spec.Bypass {
 				r.Old[t] = rows[p.Of].RolloutLogProbs[n]
+			}
+			if trained != nil && !trained[p.Of][p.Turns[t]-1] {
+				r.Mask[t] = false
+				if r.Learns != nil {
+					r.Learns[t] = false
+				}
 			}
 			n++
 		}

@@ -28,7 +28,7 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
-	rows, answers, err := h.rounds(ctx, task, in.Turns)
+	rows, branches, answers, err := h.rounds(ctx, task, in.Turns)
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
@@ -116,7 +116,18 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
+	branchTable, err := putUnlessNil(ctx, h.Store, dir, run.BranchesArtifact, branches)
+	if err != nil {
+		return activities.SelectResult{}, err
+	}
 	metrics := run.RolloutMetrics(&rolled, rows)
+	if branches != nil {
+		searched, err := h.searched(ctx, in.Turns, branches, task.Rows())
+		if err != nil {
+			return activities.SelectResult{}, err
+		}
+		searched.Metrics(metrics)
+	}
 	if task.Foreign() {
 		run.BrokenMetrics(metrics, broken, dropped, len(rows))
 		if rc.Train.Environment.OnBroken == spec.Redraw {
@@ -129,7 +140,7 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 		metrics["rollout/rounds"] = canon.Float(float64(n))
 	}
 	return activities.SelectResult{
-		Trajectories: ref, Components: components, Texts: texts, Broken: brokenTable, Rows: count, Parts: run.PartSizes(rc, rows, count, task), Metrics: metrics,
+		Trajectories: ref, Components: components, Texts: texts, Broken: brokenTable, Branches: branchTable, Rows: count, Parts: run.PartSizes(rc, rows, count, task), Metrics: metrics,
 		Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil
 }
@@ -144,37 +155,65 @@ func putUnlessNil[T any](ctx context.Context, s store.Store, dir, name string, r
 }
 
 // rounds reads the rounds of a rollout as trajectories: groups and rows of a later
-// one continue the index. The answers of foreign environments come with them, a round each.
-func (h *Host) rounds(ctx context.Context, task *run.Task, refs []store.TurnRefs) ([]run.TrajectoryRow, []run.Answers, error) {
+// one continue the index. The branches of a search come with them, nil without one, and the answers
+// of foreign environments, a round each.
+func (h *Host) rounds(ctx context.Context, task *run.Task, refs []store.TurnRefs) ([]run.TrajectoryRow, []run.BranchRow, []run.Answers, error) {
 	var all []run.TrajectoryRow
+	var branches []run.BranchRow
 	var answers []run.Answers
-	for round := 0; len(refs) > 0; round++ {
-		n := 0
-		for n < len(refs) && refs[n].Round == round {
-			n++
-		}
-		rows, err := h.episodes(ctx, task, refs[:n])
+	for round, of := range run.Rounds(refs) {
+		turns, err := run.ReadTurns(ctx, h.Store, of)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
-		answered, err := run.ReadRound(ctx, h.Store, refs[:n])
+		rows, err := trajectories(task, turns)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
+		}
+		answered, err := run.ReadRound(ctx, h.Store, of)
+		if err != nil {
+			return nil, nil, nil, err
 		}
 		answers = append(answers, answered)
 		if len(rows) != task.Rows() {
-			return nil, nil, fmt.Errorf("%d trajectories, want %d groups of %d: %w", len(rows), task.Groups, task.Members, store.ErrInvalid)
+			return nil, nil, nil, fmt.Errorf("%d trajectories, want %d groups of %d: %w", len(rows), task.Groups, task.Members, store.ErrInvalid)
 		}
+		branches = append(branches, run.Branches(turns, int32(len(all)))...)
 		for i := range rows {
 			rows[i].Row += int32(round * task.Rows())
 			rows[i].Group += int32(round * task.Groups)
 		}
-		all, refs = append(all, rows...), refs[n:]
+		all = append(all, rows...)
 	}
 	if len(all) == 0 {
-		return nil, nil, fmt.Errorf("a rollout has at least a turn: %w", store.ErrInvalid)
+		return nil, nil, nil, fmt.Errorf("a rollout has at least a turn: %w", store.ErrInvalid)
 	}
-	return all, answers, nil
+	return all, branches, answers, nil
+}
+
+// searched counts what the rounds of a search generated and did not keep. A round has so many
+// trajectories.
+func (h *Host) searched(ctx context.Context, refs []store.TurnRefs, branches []run.BranchRow, rows int) (out run.Searched, err error) {
+	for round, of := range run.Rounds(refs) {
+		var played []run.Turn
+		for _, t := range of {
+			t.Choices = nil
+			turn, err := run.ReadTurns(ctx, h.Store, []store.TurnRefs{t})
+			if err != nil {
+				return out, err
+			}
+			played = append(played, turn...)
+		}
+		var own []run.BranchRow
+		for _, b := range branches {
+			if int(b.Row)/rows == round {
+				own = append(own, b)
+			}
+		}
+		s := run.SearchedOf(played, own)
+		out.Turns, out.Tokens = out.Turns+s.Turns, out.Tokens+s.Tokens
+	}
+	return out, nil
 }
 
 // episodes reads the turns of a round as trajectories.
@@ -183,6 +222,11 @@ func (h *Host) episodes(ctx context.Context, task *run.Task, refs []store.TurnRe
 	if err != nil {
 		return nil, err
 	}
+	return trajectories(task, turns)
+}
+
+// trajectories puts the turns of a round together.
+func trajectories(task *run.Task, turns []run.Turn) ([]run.TrajectoryRow, error) {
 	if len(turns) == 0 || len(turns[0].Generate) == 0 {
 		return nil, fmt.Errorf("a rollout has at least a turn and a row: %w", store.ErrInvalid)
 	}

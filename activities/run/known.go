@@ -22,7 +22,7 @@ func Known() spec.Known {
 			s, ok := suites.Named(name)
 			return spec.Environment{Name: s.Environment, Options: s.Options}, ok
 		},
-		Demonstrates: demonstrates, Roles: hasRoles, HeldOut: heldOut,
+		Demonstrates: demonstrates, Roles: hasRoles, Certain: certain, HeldOut: heldOut,
 		Rewards: rewards.Names(), Reward: rewardProblems, Protocol: wordingProblems,
 	}
 }
@@ -71,6 +71,16 @@ func hasRoles(name string, options json.RawMessage) bool {
 	}
 	_, ok := env.(envs.Teamed)
 	return ok
+}
+
+// certain reports whether an environment leaves nothing to chance.
+func certain(name string, options json.RawMessage) bool {
+	env, err := envs.New(name, options)
+	if err != nil {
+		return false
+	}
+	e, ok := env.(envs.Certain)
+	return ok && e.Certain()
 }
 
 // optionProblems is what is wrong with an environment's options.

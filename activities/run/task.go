@@ -24,6 +24,9 @@ type Task struct {
 	Protocol envs.Protocol
 	// Groups × members episodes of at most turns turns of maxNewTokens tokens.
 	Groups, Members, Turns, MaxNewTokens int
+	// Slots are the rows that a group generates in a turn: more than members where a search
+	// chooses among them.
+	Slots int
 	// OverlongCache is where the punishment of long turns begins, below
 	// maxNewTokens; 0 is none. Evaluations have none.
 	OverlongCache int
@@ -130,7 +133,7 @@ func trainingTask(t spec.Train) (*Task, error) {
 	}
 	s := &Task{
 		Protocol: p,
-		Groups:   r.Groups, Members: r.GroupSize, Turns: r.Turns, MaxNewTokens: r.MaxNewTokens, OverlongCache: r.OverlongCache, Widths: r.PromptTokens,
+		Groups:   r.Groups, Members: r.GroupSize, Slots: r.GroupSlots(), Turns: r.Turns, MaxNewTokens: r.MaxNewTokens, OverlongCache: r.OverlongCache, Widths: r.PromptTokens,
 	}
 	return s, s.play(t.Environment)
 }
@@ -143,7 +146,7 @@ func suiteTask(suite spec.Suite) (*Task, error) {
 	}
 	s := &Task{
 		Protocol: p,
-		Groups:   suite.Instances, Members: suite.Samples, Turns: suite.Turns, MaxNewTokens: suite.MaxNewTokens, Widths: suite.PromptTokens,
+		Groups:   suite.Instances, Members: suite.Samples, Slots: suite.Samples, Turns: suite.Turns, MaxNewTokens: suite.MaxNewTokens, Widths: suite.PromptTokens,
 		Suite: &suite,
 	}
 	if err := s.play(suite.Environment); err != nil {
@@ -172,7 +175,7 @@ func (rc *Context) Shapes(s *Task, turn int) model.Shapes {
 	width = (width + scoreMargin - 1) / scoreMargin * scoreMargin
 	u := rc.Train.Update
 	sh := model.Shapes{
-		GenerateRows: min(rc.Train.Rollout.Pass(), s.Rows()),
+		GenerateRows: min(rc.Train.Rollout.Pass(), s.Groups*s.Slots),
 		BlockRows:    rc.Train.Rollout.BlockRows,
 		MicroBatch:   u.MicroBatch,
 		PromptTokens: s.Widths[turn-1],

@@ -13,9 +13,22 @@ import (
 type Turn struct {
 	Generate []GenerateRow
 	Step     []StepRow
+	// Slots are the rows of the turn's tables in which the rows were sampled, where a search chose
+	// after the turn or a later one; nil if they are the same.
+	Slots []int32
 }
 
-// ReadTurns reads the tables of recorded turns and checks that they fit.
+// slot is the row of the turn's tables in which a row was sampled.
+func (t Turn) slot(row int) int32 {
+	if t.Slots == nil {
+		return int32(row)
+	}
+	return t.Slots[row]
+}
+
+// ReadTurns reads the tables of recorded turns of a round and checks that they fit. Where a search
+// chose after a turn, each row has the past of the row that it continues: after the last choice the
+// rows are those of the turn that follows, or the round's trajectories.
 func ReadTurns(ctx context.Context, s store.Store, refs []store.TurnRefs) ([]Turn, error) {
 	var out []Turn
 	for i, r := range refs {
@@ -31,8 +44,34 @@ func ReadTurns(ctx context.Context, s store.Store, refs []store.TurnRefs) ([]Tur
 			return nil, fmt.Errorf("turn %d has %d sampled and %d stepped rows: %w", i+1, len(g), len(st), store.ErrInvalid)
 		}
 		out = append(out, Turn{Generate: g, Step: st})
+		if r.Choices == nil {
+			continue
+		}
+		choices, err := readChoices(ctx, s, *r.Choices)
+		if err == nil {
+			err = follow(out, choices)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("turn %d: %w", i+1, err)
+		}
 	}
 	return out, nil
+}
+
+// Rounds are the turns of a rollout by its rounds. Turns after one of a round that is missing are left
+// out.
+func Rounds(refs []store.TurnRefs) (out [][]store.TurnRefs) {
+	for len(refs) > 0 {
+		n := 0
+		for n < len(refs) && refs[n].Round == len(out) {
+			n++
+		}
+		if n == 0 {
+			return out
+		}
+		out, refs = append(out, refs[:n]), refs[n:]
+	}
+	return out
 }
 
 // Trajectories puts the turns of a rollout together, a row a member.

@@ -79,6 +79,9 @@ func (c *Countdown) MaxActionsPerTurn() int { return 1 }
 // right, unless the options say so.
 func (c *Countdown) HidesRewards() bool { return c.options.Attempts > 1 && !c.options.Verdict }
 
+// Certain implements envs.Certain.
+func (*Countdown) Certain() bool { return true }
+
 // Reset implements envs.Environment. The instance draws numbers and target; the
 // chance is not looked at.
 func (c *Countdown) Reset(address, _ draw.Address) envs.Episode {

@@ -55,6 +55,9 @@ func (f *FrozenLake) MaxActions() int { return f.options.MaxActions }
 // MaxActionsPerTurn implements envs.Environment.
 func (f *FrozenLake) MaxActionsPerTurn() int { return f.options.MaxActionsPerTurn }
 
+// Certain implements envs.Certain.
+func (f *FrozenLake) Certain() bool { return f.slip.sure() }
+
 // Reset implements envs.Environment. The instance draws the lake; the chance, one stream
 // for each action, draws the slips. It is the group's chance and not the member's if
 // shared_chance selects RAGEN's behaviour.

@@ -39,6 +39,9 @@ func (g *guess) numbers() []string {
 	return names
 }
 
+// Certain implements envs.Certain.
+func (*guess) Certain() bool { return true }
+
 // Reset draws the number from the instance: it is the group's. Nothing here is drawn
 // from the chance, which is the member's.
 func (g *guess) Reset(instance, _ draw.Address) envs.Episode {

@@ -119,6 +119,9 @@ func (l *LakeForTwo) Role(state string) string {
 	return role
 }
 
+// Certain implements envs.Certain.
+func (*LakeForTwo) Certain() bool { return true }
+
 // Reset implements envs.Environment. The instance draws the lake; the chance has no effect.
 func (l *LakeForTwo) Reset(instance, _ draw.Address) envs.Episode {
 	return l.begin(board.Instance(instance, l.options.Instances, l.options.Pool))

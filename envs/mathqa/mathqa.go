@@ -52,6 +52,9 @@ func (m *MathQA) MaxActions() int { return m.options.Attempts }
 // MaxActionsPerTurn implements envs.Environment.
 func (m *MathQA) MaxActionsPerTurn() int { return 1 }
 
+// Certain implements envs.Certain.
+func (*MathQA) Certain() bool { return true }
+
 // Reset implements envs.Environment. The instance draws the question; the chance
 // is not looked at.
 func (m *MathQA) Reset(instance, _ draw.Address) envs.Episode {

@@ -70,6 +70,9 @@ func (s *Sokoban) MaxActions() int { return s.options.MaxActions }
 // MaxActionsPerTurn implements envs.Environment.
 func (s *Sokoban) MaxActionsPerTurn() int { return s.options.MaxActionsPerTurn }
 
+// Certain implements envs.Certain.
+func (*Sokoban) Certain() bool { return true }
+
 // Reset implements envs.Environment. The instance draws the room; the chance is
 // not looked at.
 func (s *Sokoban) Reset(instance, _ draw.Address) envs.Episode {

@@ -54,6 +54,9 @@ func (w *WebShop) MaxActions() int { return w.options.MaxActions }
 // MaxActionsPerTurn implements envs.Environment: the next page decides what can be clicked.
 func (w *WebShop) MaxActionsPerTurn() int { return 1 }
 
+// Certain implements envs.Certain.
+func (*WebShop) Certain() bool { return true }
+
 // Reset implements envs.Environment. The instance draws the goal; the chance is not looked
 // at.
 func (w *WebShop) Reset(instance, _ draw.Address) envs.Episode {

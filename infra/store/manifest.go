@@ -123,6 +123,9 @@ type TurnRefs struct {
 	// Verdicts has what a judge outside this program said of the round's episodes, in its last
 	// turn; nil without one.
 	Verdicts *Ref `json:"verdicts,omitempty"`
+	// Choices has which rows a search kept after the turn, and which rows continue them; nil
+	// where nothing was chosen.
+	Choices *Ref `json:"choices,omitempty"`
 }
 
 // RolloutRef names the rollout that an iteration learned from, if a rollout serves
@@ -366,6 +369,7 @@ func (m *Manifest) refs() []NamedRef {
 			maybe(fmt.Sprintf("%sturns[%d].opening", role, i), turn.Opening)
 			maybe(fmt.Sprintf("%sturns[%d].answers", role, i), turn.Answers)
 			maybe(fmt.Sprintf("%sturns[%d].verdicts", role, i), turn.Verdicts)
+			maybe(fmt.Sprintf("%sturns[%d].choices", role, i), turn.Choices)
 		}
 	}
 	maybe("parent", m.Parent)

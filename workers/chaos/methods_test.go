@@ -226,6 +226,8 @@ var families = []*family{
 		// The values that it keeps between turns are lost with a worker: the next one makes the appends
 		// of all turns so far. The last dies in the new branch.
 		{preset: "gigpo", change: keeping, kills: []string{"Step@1/written/1", "Score#0/inside/1", "Generate@2/inside/3"}},
+		// Killed while candidates are sampled, and while they are chosen from.
+		{preset: "tsr", change: map[string]any{"rollout.turns": 2, "rollout.candidates": 2, "selection.keep": 1}, kills: []string{"Generate#1/inside/2", "Choose#1/inside/1"}},
 		// What Select wrote of the parts is there when the next worker selects, and the texts of an
 		// iteration are read in the next one by another worker than wrote them.
 		{preset: "reward-state", change: map[string]any{"policy": second(true), "rollout.think": true, "rollout.max_new_tokens": 24},

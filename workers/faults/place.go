@@ -38,6 +38,8 @@ func namesOf(kind string, input any) []string {
 		return of(in.Policy.Version)
 	case activities.StepInput:
 		return append(names, places(kind, in.Rollout, in.Turn)...)
+	case activities.ChooseInput:
+		return append(names, places(kind, in.Rollout, len(in.Turns))...)
 	case activities.MeasureInput:
 		if e := in.Rollout.Evaluation; e != nil {
 			return append(names, kind+"@"+e.Suite)

@@ -79,7 +79,7 @@ func SecondsOf(t spec.Train, shape spec.ModelShape, n int, f Figures) Seconds {
 		of.seconds += seconds
 		of.activities += w.Activities
 	}
-	environment = stage{f.Step * float64(t.Rollout.Trajectories()*t.Rollout.Turns), t.Rollout.Turns}
+	environment = stage{f.Step * float64(t.Rollout.Slots()*t.Rollout.Turns), t.Rollout.Turns}
 	add("environment", environment.seconds, "host")
 	calls, longest, lost := 3, 0.0, 0.0 // Select, Credit and Commit
 	for _, s := range []stage{generate, score, update, environment} {

@@ -24,7 +24,7 @@ func (it *Iteration) commitInput() activities.CommitInput {
 		Fingerprint: it.Fingerprint, Device: it.Device, Programs: it.Programs, Frozen: it.Frozen,
 		StateBefore: it.Policy, StateAfter: updated.State,
 		Turns: it.turns(), Rollout: it.Shared, Trajectories: it.Selected.Trajectories, Scores: it.scores(),
-		States: it.states(), Components: it.Selected.Components, Broken: it.Selected.Broken, Texts: it.texts(), Update: updated.Counts, Snapshot: it.State.Snapshot, Evaluations: it.Evaluations,
+		States: it.states(), Components: it.Selected.Components, Broken: it.Selected.Broken, Branches: it.Selected.Branches, Texts: it.texts(), Update: updated.Counts, Snapshot: it.State.Snapshot, Evaluations: it.Evaluations,
 		Metrics: it.Metrics, Detected: it.Detected, Opened: it.Opened, Timings: it.Timings, Lost: it.Lost,
 	}
 	if it.Selected.Texts != nil {

@@ -51,7 +51,7 @@ func (it *Iteration) diagnose() []Call {
 func (it *Iteration) credit() []Call {
 	return []Call{call(steps.Credit, "", activities.CreditInput{
 		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Settings: it.Settings,
-		Trajectories: it.Selected.Trajectories, Components: it.Selected.Components, Scores: it.scores(), Rollout: it.Shared,
+		Trajectories: it.Selected.Trajectories, Components: it.Selected.Components, Branches: it.Selected.Branches, Scores: it.scores(), Rollout: it.Shared,
 		Replay: it.replayed(), States: it.states(),
 	}, func(out activities.CreditResult) {
 		it.Record("credit", out.Telemetry)

@@ -6,6 +6,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // rolling makes the episodes of a rollout, turn by turn.
@@ -20,6 +21,8 @@ type rolling struct {
 	label, timing string
 	// foreign says that foreign environments are asked.
 	foreign bool
+	// search is how the rollout searches; "" is not at all.
+	search string
 	// begun is called with the first result, ended with the last; nil is nothing.
 	begun, ended func()
 }
@@ -73,6 +76,9 @@ func (r rolling) opening() *store.Ref {
 func (r rolling) ready() []Call {
 	turn := len(r.progress.Turns) + 1
 	key := fmt.Sprintf("%s · turn %d", r.label, turn)
+	if r.chooses() {
+		return r.choose()
+	}
 	if r.foreign && r.opening() == nil {
 		return r.ask(0, func(table *store.Ref) { r.progress.Opening = table })
 	}
@@ -110,11 +116,43 @@ func (r rolling) ready() []Call {
 		p := r.progress
 		p.Turns = append(p.Turns, store.TurnRefs{Round: r.what.Round, Generate: *p.Generate, Step: out.Table, Opening: p.Opening, Answers: p.Answers})
 		p.Generate, p.Opening, p.Answers, p.Alive = nil, nil, nil, out.Alive
-		p.Done = turn >= r.turns || out.Alive == 0
-		if p.Done && r.ended != nil {
-			r.ended()
-		}
+		r.end(turn >= r.turns || out.Alive == 0)
 	}).shown(key+" · step", key+" · environment").timed(r.timing + "step").completing()}
+}
+
+// end ends the rollout if no turn follows and, where it searches, the last choice is made.
+func (r rolling) end(over bool) {
+	p := r.progress
+	if p.Over = over; r.search != "" && p.Turns[len(p.Turns)-1].Choices == nil {
+		return
+	}
+	if p.Done, p.Over = over, false; over && r.ended != nil {
+		r.ended()
+	}
+}
+
+// chooses reports whether a search chooses now: after the turns are over or, unless it compares whole
+// trajectories, after each turn.
+func (r rolling) chooses() bool {
+	done := r.progress.Turns
+	if r.search == "" || len(done) == 0 || r.progress.Generate != nil || len(r.progress.Pieces) > 0 {
+		return false
+	}
+	return done[len(done)-1].Choices == nil && (r.progress.Over || r.search != spec.BestOfN)
+}
+
+// choose says which rows are kept after the turn that is done.
+func (r rolling) choose() []Call {
+	key := fmt.Sprintf("%s · turn %d", r.label, len(r.progress.Turns))
+	over := r.progress.Over
+	return []Call{call(steps.Choose, key, activities.ChooseInput{
+		Run: r.Run, Branch: r.Branch, Rollout: r.what, Turns: r.progress.Turns, Last: over,
+	}, func(out activities.ChooseResult) {
+		r.Record(r.timing+"choose", out.Telemetry)
+		last := &r.progress.Turns[len(r.progress.Turns)-1]
+		last.Choices = &out.Table
+		r.end(over || out.Over)
+	}).shown(key+" · choose", key+" · choices of the search").completing()}
 }
 
 // rollout makes the iteration's trajectories. A rollout that serves several iterations
@@ -127,7 +165,7 @@ func (it *Iteration) rollout() []Call {
 	return rolling{
 		Iteration: it, progress: &it.Rollout, what: activities.Rollout{Iteration: it.Number, Round: it.Round},
 		policy: it.before(), rows: it.Plan.Rows, turns: it.Settings.Rollout.Limit(it.Plan.Turns), label: label, foreign: it.Plan.Foreign,
-		blocks: it.Plan.Blocks(),
+		blocks: it.Plan.Blocks(), search: it.Plan.Search,
 		ended: func() {
 			if it.Round+1 < it.Plan.Freshness.Rounds() {
 				it.nextRound()

@@ -123,6 +123,7 @@ func random(r *rand.Rand) *scenario {
 	if one(3) {
 		s.Plan.Workers, s.Plan.BlockRows = 2, 4+r.IntN(16)
 	}
+	s.Plan.Search = []string{"", "", spec.BeamSearch, spec.BestOfN}[r.IntN(4)]
 	return sc
 }
 
@@ -155,6 +156,8 @@ func (sc *scenario) result(c Call) any {
 		return &activities.JudgeResult{Table: of, Telemetry: took}
 	case activities.StepInput:
 		return &activities.StepResult{Table: of, Alive: int(of.Digest[0] % 4), Telemetry: took} // sometimes no episode is left
+	case activities.ChooseInput:
+		return &activities.ChooseResult{Table: of, Over: of.Digest[0]%4 == 0, Telemetry: took}
 	case activities.SelectInput:
 		if in.Everything {
 			return &activities.SelectResult{Trajectories: of, Rows: 16, Telemetry: took}

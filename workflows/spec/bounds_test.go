@@ -52,8 +52,10 @@ var bounds = map[string]string{
 	"rollout.context_turns":  "[0, 100]",
 	"rollout.prompt_tokens":  "[1, 131072]",
 	"rollout.pass_rows":      "[1, 4096]",
+	"rollout.beam":           "[1, 1024]",
 	"rollout.block_rows":     "[2, 65536]",
 	"rollout.workers":        "[1, 64]",
+	"rollout.candidates":     "[1, 64]",
 	"rollout.chunk_tokens":   "[1, 32768]",
 
 	"selection.keep":     "(0, 1]",

@@ -31,6 +31,8 @@ type Known struct {
 	// Roles reports whether an environment has several roles that take turns; nil takes it
 	// for granted.
 	Roles func(name string, options json.RawMessage) bool
+	// Certain reports whether an environment leaves nothing to chance; nil takes it for granted.
+	Certain func(name string, options json.RawMessage) bool
 	// HeldOut gives the options with which an environment is evaluated in distribution;
 	// nil if it uses the options of training.
 	HeldOut func(name string, options json.RawMessage) (json.RawMessage, error)
@@ -63,6 +65,7 @@ func Decode(b []byte, known Known) (Train, error) {
 	d.environment(t)
 	d.protocol(t)
 	d.roles(t)
+	d.certain(t)
 	d.rewards(t)
 	d.schedule(t)
 	if !d.isBad("evaluation.suites") {
@@ -323,6 +326,25 @@ func (d *decoder) roles(t Train) {
 		d.add(path, Problem{
 			Path: path, Found: strict.Quote(t.Credit.Algorithm) + " with the environment " + strict.Quote(p.Name), Allowed: "an algorithm that needs no roles: " + without,
 			Hint: "an environment of several roles is lake_for_two",
+		})
+		return
+	}
+}
+
+// certain reports an environment that draws what an action leads to for a rollout that searches.
+// Environments with other problems are reported elsewhere.
+func (d *decoder) certain(t Train) {
+	const path = "rollout.search"
+	if d.known.Certain == nil || d.isBad(path) || t.Rollout.Search == "" || t.Environment.Name == "" && len(t.Environment.Mixture) == 0 {
+		return
+	}
+	for _, p := range t.Environment.Parts() {
+		if d.known.Options != nil && len(d.known.Options(p.Name, p.Options)) > 0 || d.known.Certain(p.Name, p.Options) {
+			continue
+		}
+		d.add(path, Problem{
+			Path: path, Found: strict.Quote(t.Rollout.Search) + " with the environment " + strict.Quote(p.Name), Allowed: "no search where chance decides what an action leads to: the best of several would be the luckiest",
+			Hint: "frozenlake leaves nothing to chance with the option slippery false; sokoban, countdown and webshop always",
 		})
 		return
 	}

@@ -15,10 +15,11 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// known is a world of two environments, one of which checks its options. None has roles.
+// known is a world of two environments, one of which checks its options. None has roles, and only the bandit has chance.
 var known = spec.Known{
 	Environments: []string{"frozen-lake", "bandit", "foreign"},
 	Roles:        func(string, json.RawMessage) bool { return false },
+	Certain:      func(name string, _ json.RawMessage) bool { return name != "bandit" },
 	Options: func(name string, options json.RawMessage) []spec.Problem {
 		if name != "frozen-lake" {
 			return nil

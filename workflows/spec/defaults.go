@@ -188,6 +188,12 @@ var rules = []*rule{
 
 	{path: "rollout.keep_values", typ: typeBool, source: fromOurs,
 		doc: "Keeps the keys and values of contexts between the turns of a rollout, in the device's memory. A turn then computes only the ids recorded since the turn before, not its whole context. What is kept follows from the recorded ids alone: a worker without it makes the same appends from the first turn on, and has the same bits. They differ from those of whole contexts by rounding, so it gives another run. Evaluations compute whole contexts. Left out: false."},
+	{path: "rollout.search", typ: typeString, enum: []string{BeamSearch, GreedySearch, BestOfN}, source: "TSR (arXiv 2602.11767)",
+		doc: "Searches while rolling out, so that the trajectories of a group are the best of more. Each has `rollout.candidates` slots. `beam` continues `rollout.beam` prefixes by as many candidates each and keeps the best by the sum of their rewards and penalties, turn by turn. `greedy` keeps one (the \"beam search\" of the method's public code). `best_of_n` plays all to their end and keeps the best. The environment must leave nothing to chance. Evaluations never search. Left out: no search."},
+	{path: "rollout.beam", typ: typeInteger, span: between(1, 1024), source: "TSR",
+		doc: "How many prefixes a search with `rollout.search` beam keeps after a turn. A group has `rollout.group_size` / `rollout.beam` searches. Left out: 2."},
+	{path: "rollout.candidates", typ: typeInteger, span: between(1, 64), source: "TSR",
+		doc: "How many candidates continue a prefix in a turn, or how many trajectories the best is taken from. A rollout generates so many times as much. With 1 it is a plain rollout. Left out: 4."},
 	{path: "rollout.turn_limit", typ: typeInteger, span: between(1, maxTurns), knob: true, source: fromOurs + "; KLong (arXiv 2602.17547): growing limits",
 		doc: "Ends a trajectory after fewer turns than `rollout.turns`, with the rewards that it has until then. Shapes stay those of `rollout.turns`, so a schedule can let it grow; evaluations have turns of their own. Left out: `rollout.turns`."},
 

@@ -145,7 +145,7 @@ func Derive(t Train, m ModelShape) Derived {
 		LargestTensor: m.largestTensor(),
 	}
 	d.RowsKept = t.keptRows()
-	d.SampledTokens = int64(d.Trajectories) * int64(t.Rollout.Turns) * int64(t.Rollout.MaxNewTokens)
+	d.SampledTokens = int64(t.Rollout.Slots()) * int64(t.Rollout.Turns) * int64(t.Rollout.MaxNewTokens)
 	if t.Evaluation.Every > 0 {
 		d.EvaluationRows = t.Evaluation.Rows()
 	}
@@ -154,7 +154,7 @@ func Derive(t Train, m ModelShape) Derived {
 		widths := t.Rollout.PromptTokens
 		d.Sequence = widths[len(widths)-1] + t.Rollout.MaxNewTokens
 		for _, width := range widths {
-			d.ContextTokens += int64(d.Trajectories) * int64(width)
+			d.ContextTokens += int64(t.Rollout.Slots()) * int64(width)
 		}
 		d.UpdateTokens = int64(d.MicroBatches) * int64(t.Update.MicroBatch) * int64(d.Sequence)
 	}
@@ -209,10 +209,10 @@ func storage(t Train, d Derived) Storage {
 	s.Batch = tokenBytes * d.UpdateTokens
 	rows := func(trajectories int64) int64 {
 		turns := int64(t.Rollout.Turns)
-		context, sampled := d.ContextTokens/max(int64(d.Trajectories), 1), turns*int64(t.Rollout.MaxNewTokens)
+		context, sampled := d.ContextTokens/max(int64(t.Rollout.Slots()), 1), turns*int64(t.Rollout.MaxNewTokens)
 		return trajectories * (contextTokenBytes*context + sampledTokenBytes*2*sampled + rowBytes*(turns+1))
 	}
-	s.Iteration = rows(int64(d.Trajectories)) + s.Batch
+	s.Iteration = rows(int64(t.Rollout.Slots())) + s.Batch
 	// In float64, so that an absurd spec does not overflow.
 	run := float64(t.Iterations)*float64(s.Iteration) + float64(s.Snapshots)*float64(s.Snapshot) +
 		float64(s.Evaluations)*float64(rows(int64(d.EvaluationRows))) + float64(float32Bytes*d.Parameters)

@@ -93,7 +93,7 @@ func ceil(n, by int) int { return (n + by - 1) / max(by, 1) }
 // many one activity of it has; 0 is all.
 func (t Train) blocks() (all, each int) {
 	block := t.Rollout.Block()
-	return ceil(t.Rollout.Trajectories(), block), t.Limits.GenerateRows / block
+	return ceil(t.Rollout.Slots(), block), t.Limits.GenerateRows / block
 }
 
 // stepBatches is the number of micro-batches of the largest optimizer step.

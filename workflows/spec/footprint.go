@@ -269,7 +269,7 @@ func (t Train) appended() appending {
 	widths := t.Rollout.PromptTokens
 	n := len(widths)
 	return appending{
-		int64(min(t.Rollout.Trajectories(), t.Rollout.Pass())), int64(widths[n-2]), int64(widths[n-1]), int64(t.Rollout.AppendTokens(n)),
+		int64(min(t.Rollout.Slots(), t.Rollout.Pass())), int64(widths[n-2]), int64(widths[n-1]), int64(t.Rollout.AppendTokens(n)),
 	}
 }
 
@@ -400,7 +400,7 @@ func (t Train) sampled() pass {
 	of := func(rows int, widths []int, fresh int) pass {
 		return pass{int64(min(rows, t.Rollout.Pass())), int64(widths[len(widths)-1]), int64(fresh)}
 	}
-	most := of(t.Rollout.Trajectories(), t.Rollout.PromptTokens, t.Rollout.MaxNewTokens)
+	most := of(t.Rollout.Slots(), t.Rollout.PromptTokens, t.Rollout.MaxNewTokens)
 	if t.Evaluation.Every > 0 {
 		for _, s := range t.Evaluation.Suites {
 			if len(s.PromptTokens) == 0 {

@@ -128,6 +128,35 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"rollout":{"keep_values":true}`, `"rollout":{"keep_values":true,"turns":3,"context_turns":3}`, `"rollout":{"context_turns":2}`},
 		[]string{`"rollout":{"keep_values":true,"turns":3,"context_turns":2}`},
 	},
+	"rollout.search rollout.groups rollout.group_size rollout.candidates": {
+		[]string{`"rollout":{"groups":64,"group_size":1024}`, `"rollout":{"groups":16,"group_size":1024,"search":"greedy"}`},
+		[]string{`"rollout":{"groups":64,"group_size":1024,"search":"greedy"}`, `"rollout":{"groups":16,"group_size":1024,"search":"best_of_n","candidates":5}`},
+	},
+	"rollout.beam rollout.search rollout.group_size": {
+		[]string{`"rollout":{"search":"beam","group_size":6,"beam":3}`, `"rollout":{"search":"greedy","group_size":7}`},
+		[]string{`"rollout":{"search":"beam","group_size":7}`, `"rollout":{"search":"beam","group_size":6,"beam":4}`},
+	},
+	"rollout.beam rollout.search": {
+		[]string{`"rollout":{"search":"beam","beam":2}`},
+		[]string{`"rollout":{"search":"greedy","beam":2}`, `"rollout":{"beam":2}`},
+	},
+	"rollout.candidates rollout.search": {
+		[]string{`"rollout":{"search":"best_of_n","candidates":2}`},
+		[]string{`"rollout":{"candidates":2}`},
+	},
+	"rollout.search rollout.keep_values rollout.block_rows rollout.context_turns rollout.turns": {
+		[]string{`"rollout":{"search":"beam","turns":3,"context_turns":3}`, `"rollout":{"keep_values":true}`, `"rollout":{"block_rows":128}`, `"rollout":{"context_turns":2}`},
+		[]string{`"rollout":{"search":"beam","turns":3,"context_turns":2}`, `"rollout":{"search":"greedy","keep_values":true}`, `"rollout":{"search":"best_of_n","block_rows":128}`},
+	},
+	"rollout.search freshness.online freshness.reuse update.supervised": {
+		[]string{`"rollout":{"search":"beam"},"freshness":{"replay_iterations":1}`, `"freshness":{"online":2}`},
+		[]string{`"rollout":{"search":"beam"},"freshness":{"online":2}`, `"rollout":{"search":"greedy"},"freshness":{"reuse":2}`,
+			`"rollout":{"search":"beam"},"update":{"supervised":{"from":"own_successes"}}`},
+	},
+	"rollout.search rewards": {
+		[]string{`"rollout":{"search":"beam"}`, `"rewards":[{"name":"length"}]`},
+		[]string{`"rollout":{"search":"beam"},"rewards":[{"name":"length"}]`},
+	},
 	"limits.score_rows update.micro_batch": {
 		[]string{`"update":{"micro_batch":3},"limits":{"score_rows":9}`},
 		[]string{`"update":{"micro_batch":3},"limits":{"score_rows":8}`},

@@ -133,6 +133,83 @@ var generalRelations = []relation{
 		},
 	},
 	{
+		paths: []string{"rollout.search", "rollout.groups", "rollout.group_size", "rollout.candidates"},
+		doc:   fmt.Sprintf("rollout.groups × rollout.group_size × rollout.candidates is at most %d if rollout.search is given.", maxTrajectories),
+		broken: func(t Train) (bool, string, string) {
+			r := t.Rollout
+			return r.Search != "" && r.Slots() > maxTrajectories && r.Trajectories() <= maxTrajectories,
+				fmt.Sprintf("%d × %d × %d = %d rows", r.Groups, r.GroupSize, r.SearchOf().Candidates, r.Slots()),
+				fmt.Sprintf("at most %d an iteration: fewer candidates, or smaller groups", maxTrajectories)
+		},
+	},
+	{
+		paths: []string{"rollout.beam", "rollout.search", "rollout.group_size"},
+		doc:   "rollout.beam divides rollout.group_size if rollout.search is beam: each search gives as many trajectories as it keeps prefixes.",
+		broken: func(t Train) (bool, string, string) {
+			s := t.Rollout.SearchOf()
+			return t.Rollout.Search == BeamSearch && t.Rollout.GroupSize%s.Width != 0, fmt.Sprint(s.Width),
+				fmt.Sprintf("a divisor of %d (rollout.group_size)", t.Rollout.GroupSize)
+		},
+	},
+	{
+		paths: []string{"rollout.beam", "rollout.search"},
+		doc:   "rollout.beam is given only if rollout.search is beam.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Rollout.Beam != 0 && t.Rollout.Search != BeamSearch, fmt.Sprint(t.Rollout.Beam), `nothing, or rollout.search "beam" beside it`
+		},
+	},
+	{
+		paths: []string{"rollout.candidates", "rollout.search"},
+		doc:   "rollout.candidates is given only if rollout.search is.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Rollout.Candidates != 0 && t.Rollout.Search == "", fmt.Sprint(t.Rollout.Candidates), "nothing, or rollout.search beside it"
+		},
+	},
+	{
+		paths: []string{"rollout.search", "rollout.keep_values", "rollout.block_rows", "rollout.context_turns", "rollout.turns"},
+		doc: "rollout.search excludes rollout.keep_values and rollout.block_rows, because what a slot continues changes from turn to turn, " +
+			"and a window of rollout.context_turns that is smaller than rollout.turns, because trajectories of a search share turns.",
+		broken: func(t Train) (bool, string, string) {
+			r := t.Rollout
+			var with string
+			switch {
+			case r.KeepValues:
+				with = "rollout.keep_values"
+			case r.BlockRows != 0:
+				with = "rollout.block_rows"
+			case r.ContextTurns > 0 && r.ContextTurns < r.Turns:
+				with = "rollout.context_turns"
+			}
+			return r.Search != "" && with != "", fmt.Sprintf("%s with %s", strict.Quote(r.Search), with),
+				"one of the two: leave rollout.search out, or " + with
+		},
+	},
+	{
+		paths: []string{"rollout.search", "freshness.online", "freshness.reuse", "update.supervised"},
+		doc:   "rollout.search excludes freshness.online, freshness.reuse and update.supervised, which do not know the turns that several trajectories share.",
+		broken: func(t Train) (bool, string, string) {
+			var with string
+			switch f := t.Freshness; {
+			case f.Online > 1:
+				with = "freshness.online"
+			case f.Reuse > 1:
+				with = "freshness.reuse"
+			case t.Update.Supervised.On():
+				with = "update.supervised"
+			}
+			return t.Rollout.Search != "" && with != "", fmt.Sprintf("%s with %s", strict.Quote(t.Rollout.Search), with),
+				"one of the two: leave rollout.search out, or " + with
+		},
+	},
+	{
+		paths: []string{"rollout.search", "rewards"},
+		doc:   "rollout.search excludes rewards: a search scores turns by the environment's rewards and the penalties alone.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Rollout.Search != "" && len(t.Rewards) > 0, strict.Quote(t.Rollout.Search) + " with rewards",
+				"one of the two: leave rollout.search out, or rewards"
+		},
+	},
+	{
 		paths: []string{"rollout.prompt_tokens", "rollout.turns"},
 		doc:   "rollout.prompt_tokens has one width a turn, and the widths never decrease: a context only grows.",
 		broken: func(t Train) (bool, string, string) {

@@ -162,7 +162,7 @@ func (t Train) generated() (rows, tokens int64) {
 			tokens = max(tokens, int64(widths[len(widths)-1])+sampledWork*int64(fresh))
 		}
 	}
-	add(t.Rollout.Trajectories(), t.Rollout.PromptTokens, t.Rollout.MaxNewTokens)
+	add(t.Rollout.Slots(), t.Rollout.PromptTokens, t.Rollout.MaxNewTokens)
 	for _, s := range t.Evaluation.Suites {
 		add(s.Rows(), s.PromptTokens, s.MaxNewTokens)
 	}

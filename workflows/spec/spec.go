@@ -137,6 +137,10 @@ type Rollout struct {
 	// KeepValues is left out where it is false, so that such a spec has the bytes it had before
 	// the field.
 	KeepValues bool `json:"keep_values,omitempty"`
+	// Search is "" where it is left out, Beam and Candidates are 0; see [Rollout.SearchOf].
+	Search     string `json:"search,omitempty"`
+	Beam       int    `json:"beam,omitempty"`
+	Candidates int    `json:"candidates,omitempty"`
 	// TurnLimit is 0 where it is left out; see [RolloutSettings.Limit].
 	TurnLimit int `json:"turn_limit,omitempty"`
 	// Protocol is the wording of prompts: "reprise" ("" too), "ragen", "file:" and the path of a

@@ -72,8 +72,8 @@ func WorkOf(t Train, m ModelShape, n int) []Work {
 // rolloutWork is the work of prefills or appends, and of decoding.
 func (t Train) rolloutWork(f footprint, dealt Dealt) (prefill, decode Work) {
 	prefill, decode = Work{Part: WorkPrefill}, Work{Part: WorkDecode}
-	rows, fresh := float64(t.Rollout.Trajectories()), float64(t.Rollout.MaxNewTokens)
-	slots := int64(min(t.Rollout.Trajectories(), t.Rollout.Pass()))
+	rows, fresh := float64(t.Rollout.Slots()), float64(t.Rollout.MaxNewTokens)
+	slots := int64(min(t.Rollout.Slots(), t.Rollout.Pass()))
 	passes := float64(dealt.Rounds * ceil(t.Rollout.Block(), t.Rollout.Pass())) // of the first device
 	for turn, width := range t.Rollout.PromptTokens {
 		read := float64(width)

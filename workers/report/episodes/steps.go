@@ -3,6 +3,7 @@ package episodes
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -28,8 +29,25 @@ func (r *Reader) steps(ctx context.Context, turns []store.TurnRefs, rows int, la
 		count = 1 // not written by us: each table says what does not fit
 	}
 	out.rounds, out.rows = make([][][]run.StepRow, count), rows/count
+	for _, of := range run.Rounds(turns) {
+		if of[0].Round >= count || !searched(of, of[0].Round) {
+			continue
+		}
+		followed, err := run.ReadTurns(ctx, r.store, of)
+		if err != nil {
+			followed = make([]run.Turn, len(of))
+		} else if n := len(followed[0].Step); n != out.rows {
+			followed, err = make([]run.Turn, len(of)), fmt.Errorf("%d rows are kept, %d trajectories: %w", n, out.rows, store.ErrInvalid)
+		}
+		if err := lacks(of[0].Step, "what the turns of a search led to, and so their boards", err); err != nil {
+			return out, err
+		}
+		for _, turn := range followed {
+			out.rounds[of[0].Round] = append(out.rounds[of[0].Round], turn.Step)
+		}
+	}
 	for _, t := range turns {
-		if t.Round >= count || t.Round < 0 {
+		if t.Round >= count || t.Round < 0 || searched(turns, t.Round) {
 			continue
 		}
 		n := len(out.rounds[t.Round]) + 1
@@ -43,6 +61,11 @@ func (r *Reader) steps(ctx context.Context, turns []store.TurnRefs, rows int, la
 		out.rounds[t.Round] = append(out.rounds[t.Round], table)
 	}
 	return out, nil
+}
+
+// searched reports whether a search chose in a round.
+func searched(turns []store.TurnRefs, round int) bool {
+	return slices.ContainsFunc(turns, func(t store.TurnRefs) bool { return t.Round == round && t.Choices != nil })
 }
 
 // of are a row's, a turn each; nil if a table could not be read.
