@@ -67,6 +67,9 @@ type Storage struct {
 	Batch int64 `json:"batch"`
 	// Snapshot is one snapshot: weights and moments in float32.
 	Snapshot int64 `json:"snapshot"`
+	// Published is what the sampler's programs read of a version, stored in each iteration that rolls
+	// out with rollout.workers above 1: see model.Programs.SamplerFiles. 0 without.
+	Published int64 `json:"published,omitempty"`
 	// Snapshots and Evaluations are how many a run has.
 	Snapshots   int `json:"snapshots"`
 	Evaluations int `json:"evaluations"`
@@ -159,7 +162,7 @@ func Derive(t Train, m ModelShape) Derived {
 		d.UpdateTokens = int64(d.MicroBatches) * int64(t.Update.MicroBatch) * int64(d.Sequence)
 	}
 	d.Memory = memory(t, m, d)
-	d.Storage = storage(t, d)
+	d.Storage = storage(t, m, d)
 	return d
 }
 
@@ -181,7 +184,7 @@ func (d Derived) HostBytes() int64 {
 	return max(float32Bytes*d.LargestTensor, 4*d.Storage.Iteration)
 }
 
-func storage(t Train, d Derived) Storage {
+func storage(t Train, m ModelShape, d Derived) Storage {
 	trained := d.Parameters
 	if t.Policy.LoRA != nil {
 		trained = d.Adapters
@@ -194,6 +197,10 @@ func storage(t Train, d Derived) Storage {
 	}
 	if t.Update.KLIn == KLLoss {
 		tokenBytes += float32Bytes
+	}
+	if t.Rollout.Workers > 1 {
+		f := footprintOf(t, m, true)
+		s.Published = f.weights - f.frozen()
 	}
 	for version := range t.Iterations + 1 {
 		if t.Snapshot.Due(version, t.Iterations) {
@@ -214,7 +221,7 @@ func storage(t Train, d Derived) Storage {
 	}
 	s.Iteration = rows(int64(t.Rollout.Slots())) + s.Batch
 	// In float64, so that an absurd spec does not overflow.
-	run := float64(t.Iterations)*float64(s.Iteration) + float64(s.Snapshots)*float64(s.Snapshot) +
+	run := float64(t.Iterations)*(float64(s.Iteration)+float64(s.Published)) + float64(s.Snapshots)*float64(s.Snapshot) +
 		float64(s.Evaluations)*float64(rows(int64(d.EvaluationRows))) + float64(float32Bytes*d.Parameters)
 	s.Run = int64(min(run, 1<<62))
 	return s

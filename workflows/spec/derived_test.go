@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -73,6 +74,24 @@ func TestDeriveWithACritic(t *testing.T) {
 	require.Equal(t, 2*plain.Storage.Snapshot, with.Storage.Snapshot)
 	require.Contains(t, with.String(), "device: critic")
 	require.NotContains(t, plain.String(), "device: reference")
+}
+
+// What is published of a version has the bytes that the sampler reads of it: float32, matrices in
+// bfloat16, or adapters alone.
+func TestDerivePublished(t *testing.T) {
+	of := func(workers int, policy string) spec.Derived {
+		return spec.Derive(decode(t, fmt.Sprintf(`{"environment":{"name":"bandit"},"policy":{"from":"hf:Qwen/Qwen2.5-0.5B"%s},
+			"rollout":{"turns":1,"prompt_tokens":[64],"pass_rows":8,"block_rows":16,"workers":%d}}`, policy, workers)), qwen)
+	}
+	whole, half, adapters := of(2, `,"compute_dtype":"float32"`), of(2, `,"compute_dtype":"bfloat16"`), of(2, `,"lora":{"rank":8}`)
+	require.Equal(t, 4*whole.Parameters, whole.Storage.Published)
+	require.Equal(t, 4*half.Parameters-half.Memory.ComputeCopy, half.Storage.Published)
+	require.Equal(t, 4*adapters.Adapters, adapters.Storage.Published)
+	require.Contains(t, whole.String(), "S3: a published version")
+	alone := of(1, `,"compute_dtype":"float32"`)
+	require.Zero(t, alone.Storage.Published)
+	require.NotContains(t, alone.String(), "published")
+	require.Less(t, alone.Storage.Run, whole.Storage.Run)
 }
 
 func firstLines(s string, n int) string {

@@ -62,6 +62,9 @@ func (d Derived) String() string {
 	ifKnown("device: peak", size(m.Peak), "estimate, in "+m.PeakAt)
 	s := d.Storage
 	row("S3: a snapshot", size(s.Snapshot), fmt.Sprintf("%d snapshots", s.Snapshots))
+	if s.Published > 0 {
+		row("S3: a published version", size(s.Published), "in each iteration that rolls out, for other workers (rollout.workers)")
+	}
 	ifKnown("S3: an iteration", size(s.Iteration), fmt.Sprintf("before compression; its batch %s", size(s.Batch)))
 	ifKnown("S3: the run", size(s.Run), "before compression")
 	// A strings.Builder never fails.
