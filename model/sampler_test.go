@@ -93,7 +93,7 @@ func TestSamplerIsWhatProgramsRead(t *testing.T) {
 			_, err = p.SamplerFingerprint(s)
 			require.ErrorIs(t, err, ErrFreed)
 			p.Free()
-			require.Equal(t, before, pjrt.BuffersAlive())
+			require.LessOrEqual(t, pjrt.BuffersAlive(), before) // buffers of tests before may be freed meanwhile
 		})
 	}
 }
