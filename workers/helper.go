@@ -86,6 +86,19 @@ func (s *spare) ReleaseSlot(worker.SlotReleaseInfo) { s.change(func() { s.used =
 // MaxSlots implements worker.SlotSupplier.
 func (s *spare) MaxSlots() int { return 1 }
 
+// bothUntil calls first and then second, and the function that it returns calls what second returned
+// and then what first returned.
+func bothUntil(first, second func() (end func())) func() (end func()) {
+	return func() func() {
+		endFirst := first()
+		endSecond := second()
+		return func() {
+			endSecond()
+			endFirst()
+		}
+	}
+}
+
 // sessionInterceptor tells when a run's session is opened on a worker, and when it has ended.
 type sessionInterceptor struct {
 	interceptor.WorkerInterceptorBase

@@ -303,10 +303,7 @@ func (p *process) startDevice() error {
 	}
 	o.EnableSessionWorker = true
 	o.MaxConcurrentSessionExecutionSize = 1
-	o.Interceptors = append(slices.Clone(o.Interceptors), &sessionInterceptor{opened: func() (closed func()) {
-		closed, back := engine.SessionOpened(), free.take()
-		return func() { back(); closed() }
-	}})
+	o.Interceptors = append(slices.Clone(o.Interceptors), &sessionInterceptor{opened: bothUntil(engine.SessionOpened, free.take)})
 	sessions := worker.New(p.Client, activities.DeviceQueue(engine.Info().Fingerprint), o)
 	register(sessions, p.device.Steps())
 	return p.start(sessions)
