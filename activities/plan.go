@@ -70,6 +70,8 @@ type Plan struct {
 	Judged bool `json:"judged,omitempty"`
 	// Search is how the rollout searches, as spec.Rollout has it; "" is not at all.
 	Search string `json:"search,omitempty"`
+	// Expansions is how many waves of a rollout begin as branches of its rows.
+	Expansions int `json:"expansions,omitempty"`
 	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.
 	EvaluateEvery int         `json:"evaluate_every,omitempty"`
 	Suites        []PlanSuite `json:"suites,omitempty"`

@@ -13,6 +13,9 @@ type Rollout struct {
 	// Round counts the rounds of the iteration's rollout, from 0; each has other
 	// groups.
 	Round int `json:"round,omitempty"`
+	// Wave counts the waves of a round, from 0; the rows of a later one begin as branches of the rows
+	// before.
+	Wave int `json:"wave,omitempty"`
 }
 
 // EvaluationOf says which suite is rolled out and where its artifacts go.
@@ -93,7 +96,8 @@ type StepResult struct {
 	Telemetry Telemetry `json:"telemetry"`
 }
 
-// ChooseInput asks which rows of a search are kept after a turn.
+// ChooseInput asks which rows of a search are kept after a turn or, after a wave of trees, where the rows of
+// the next one begin.
 type ChooseInput struct {
 	Run     Run              `json:"run"`
 	Branch  int              `json:"branch"`
@@ -107,7 +111,10 @@ type ChooseInput struct {
 type ChooseResult struct {
 	Table store.Ref `json:"table"`
 	// Over says that every row that is kept has ended, so that no turn follows.
-	Over      bool      `json:"over,omitempty"`
+	Over bool `json:"over,omitempty"`
+	// Turn is the first turn of the next wave, from 1; 0 where the table has choices and not the
+	// branches of a wave.
+	Turn      int       `json:"turn,omitempty"`
 	Telemetry Telemetry `json:"telemetry"`
 }
 

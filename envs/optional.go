@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/reprise-rl/reprise/model/draw"
 )
 
 // Gridded is implemented by episodes on a grid.
@@ -130,6 +132,13 @@ type Teamed interface {
 type Certain interface {
 	// Certain reports whether they do, with these options.
 	Certain() bool
+}
+
+// Forked is implemented by episodes with chance that may go on with other luck: branches of a
+// rollout begin where another row was, and what happens to them from there on is drawn anew.
+type Forked interface {
+	// Fork makes the next actions draw from an address.
+	Fork(chance draw.Address)
 }
 
 // Staged is implemented by environments in which the turns of an episode ask for different

@@ -83,8 +83,24 @@ func Replay(env Environment, instance, chance draw.Address, turns [][]string) (E
 	return ReplayEach(env, instance, chance, turns, func(Episode) {})
 }
 
+// ReplayForked is Replay of an episode that began as a branch of others: chances[k] is where turn k
+// draws what happens by chance, [turns+1], and the last one where the next turn does. A chance that
+// changes needs an episode that is Forked.
+func ReplayForked(env Environment, instance draw.Address, chances []draw.Address, turns [][]string) (Episode, []Turn, error) {
+	if len(chances) != len(turns)+1 {
+		return nil, nil, fmt.Errorf("%w: %d chances for %d turns and the next", ErrReplay, len(chances), len(turns))
+	}
+	at := 0
+	return ReplayEach(env, instance, chances[0], turns, func(e Episode) {
+		if f, ok := e.(Forked); ok && at > 0 && chances[at] != chances[at-1] {
+			f.Fork(chances[at])
+		}
+		at++
+	})
+}
+
 // ReplayEach is Replay, which shows the episode at its beginning and after each turn. see
-// must not keep or change it.
+// must not keep it.
 func ReplayEach(env Environment, instance, chance draw.Address, turns [][]string, see func(Episode)) (Episode, []Turn, error) {
 	episode := env.Reset(instance, chance)
 	see(episode)

@@ -12,6 +12,10 @@ import (
 // contexts puts together each row's recorded ids up to this turn's sample. lengths are how many
 // they were at the start of each turn, this one included.
 func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Task, in activities.GenerateInput) (rows []run.GenerateRow, contexts [][]int32, lengths [][]int, err error) {
+	wave, err := run.ReadWave(ctx, s, in.Rollout.Wave, in.Turn, in.Turns)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	if in.Turn == 1 {
 		answers, err := run.ReadAnswers(ctx, s, in.Opening, nil)
 		if err != nil {
@@ -21,11 +25,14 @@ func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Tas
 			return nil, nil, nil, err
 		}
 		rows, contexts, err = firstPrompts(rc, task, in.Policy.Branch, in.Rollout, answers)
+		for i := range rows { // others begin in a later wave or, as branches, in a later turn
+			rows[i].Alive = rows[i].Alive && task.Trees.Wave(int(rows[i].Member)) == in.Rollout.Wave && (wave.Playing == nil || wave.Playing[i])
+		}
 		return rows, contexts, [][]int{lengthsOf(contexts)}, err
 	}
-	turns, err := run.ReadTurns(ctx, s, in.Turns)
-	if err != nil {
-		return nil, nil, nil, err
+	turns := wave.Turns
+	if len(turns) == 0 {
+		return nil, nil, nil, fmt.Errorf("turn %d has no turn before it: %w", in.Turn, store.ErrInvalid)
 	}
 	contexts = make([][]int32, len(turns[0].Generate))
 	rows = make([]run.GenerateRow, len(contexts))

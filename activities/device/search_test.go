@@ -67,6 +67,86 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// The chains of trees are a plain rollout's trajectories. A branch has its parent's turns and samples the
+// rest, from where its parent was, and every sampled token is learned from once. A rollout that is done twice
+// stores the same objects.
+func TestTrees(t *testing.T) {
+	edits := func(more ...string) []string {
+		return append([]string{"rollout.turns=3", "rollout.pass_rows=4", "evaluation.every=0", "selection.method=\"all\""}, more...)
+	}
+	runs := func(more ...string) *testRun {
+		r := begun(t, "trees", tinySpec(t, edits(more...)...))
+		r.iterate(t)
+		return r
+	}
+	trajectories := func(r *testRun) []run.TrajectoryRow {
+		rows, err := tables.Get[run.TrajectoryRow](t.Context(), r.store, r.commits[0].Trajectories)
+		require.NoError(t, err)
+		return rows
+	}
+	slippery := []string{`environment.name="frozenlake"`, `environment.options={"size": 2, "slippery": true, "max_actions_per_turn": 1}`}
+	walks := []string{`environment.name="` + walkName + `"`}
+	for _, c := range []struct {
+		name           string
+		task           []string
+		tree           []string
+		chains, leaves int
+	}{
+		{"walk", walks, []string{"rollout.group_size=6", `credit.algorithm="tree_grpo"`}, 2, 6},
+		{"fresh outcomes", slippery, []string{"rollout.group_size=5", "rollout.trees=1", "rollout.expansions=2", `credit.algorithm="tree_grpo"`, "credit.trees_alone=true"}, 1, 5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tree := append(append([]string{`rollout.search="tree"`}, c.task...), c.tree...)
+			r := runs(tree...)
+			if c.chains == 2 {
+				again := runs(tree...)
+				require.Equal(t, r.head, again.head)
+				require.Equal(t, r.objects(t), again.objects(t))
+			}
+			plain, rows := trajectories(runs(append(c.task, c.tree[0], `credit.algorithm="grpo"`)...)), trajectories(r)
+			require.Len(t, rows, 2*c.leaves)
+			require.NotEqual(t, plain, rows)
+			for i, want := range plain {
+				if i%c.leaves < c.chains {
+					require.Equal(t, want, rows[i])
+				}
+			}
+			last := r.commits[0]
+			turns, err := run.ReadTurns(t.Context(), r.store, last.Turns)
+			require.NoError(t, err)
+			branches, err := tables.Get[run.BranchRow](t.Context(), r.store, *last.Branches)
+			require.NoError(t, err)
+			inherited, sampled := 0, 0
+			for _, b := range branches {
+				if b.Inherited {
+					inherited++
+					continue
+				}
+				require.Equal(t, b.Row, b.Slot)
+				sampled += int(turnOf(rows, b))
+			}
+			require.Positive(t, inherited)
+			require.EqualValues(t, inherited, last.Metrics["rollout/inherited_turns"])
+			for row := range rows {
+				for n := 1; n < len(turns) && turns[n].Generate[row].Alive; n++ {
+					require.Equal(t, turns[n-1].Step[row].StateKey, turns[n].Step[row].StateBefore, "row %d goes on in turn %d from where it was", row, n+1)
+				}
+			}
+			batch, err := r.context(t).ReadBatch(t.Context(), r.store, *last.Batch)
+			require.NoError(t, err)
+			learned := 0
+			for _, row := range batch {
+				for _, in := range row.Mask {
+					if in {
+						learned++
+					}
+				}
+			}
+			require.Equal(t, sampled, learned, "each sampled token is learned from once")
+		})
+	}
+}
+
 // turnOf is how many tokens were sampled in a turn.
 func turnOf(rows []run.TrajectoryRow, b run.BranchRow) int32 {
 	return rows[b.Row].SampledLengths[b.Turn]

@@ -9,10 +9,12 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/model/draw"
 )
 
 // Choose says which rows of a search are kept after a turn, and stores the choices with their
-// scores. It follows from the recorded turns alone.
+// scores; or, after a wave of trees, where the rows of the next one begin. It follows from the recorded
+// turns alone.
 func (h *Host) Choose(ctx context.Context, in activities.ChooseInput) (_ activities.ChooseResult, err error) {
 	turn := len(in.Turns)
 	defer run.Edge(ctx, &err, "choose after turn %d of run %s", turn, in.Run.ID)
@@ -30,6 +32,9 @@ func (h *Host) Choose(ctx context.Context, in activities.ChooseInput) (_ activit
 	if err != nil {
 		return activities.ChooseResult{}, err
 	}
+	if turn > 0 && task.Trees.Branches > 0 {
+		return h.fork(ctx, rc, task, in, turns, start)
+	}
 	if turn == 0 || len(turns[turn-1].Generate) != task.Groups*task.Slots || in.Turns[turn-1].Choices != nil {
 		return activities.ChooseResult{}, fmt.Errorf("a choice is made once after a turn of %d groups of %d: %w", task.Groups, task.Slots, store.ErrInvalid)
 	}
@@ -39,4 +44,23 @@ func (h *Host) Choose(ctx context.Context, in activities.ChooseInput) (_ activit
 	}
 	ref, err := tables.Put(ctx, h.Store, run.Dir(in.Run, in.Branch, in.Rollout), run.TurnName(in.Rollout, turn, "choices"), rows)
 	return activities.ChooseResult{Table: ref, Over: over, Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, err
+}
+
+// fork stores where the rows of the wave after this one begin.
+func (h *Host) fork(ctx context.Context, rc *run.Context, task *run.Task, in activities.ChooseInput, turns []run.Turn, start time.Time) (out activities.ChooseResult, err error) {
+	if in.Turns[len(in.Turns)-1].Forks != nil || len(turns[0].Generate) != task.Rows() {
+		return out, fmt.Errorf("branches are drawn once after a wave of %d groups of %d: %w", task.Groups, task.Members, store.ErrInvalid)
+	}
+	rows, err := run.Forks(task.Trees, in.Rollout.Wave+1, turns, func(group int) draw.Address {
+		a := rc.Drawn(draw.Fork, in.Branch, in.Rollout.Iteration)
+		a.Group = int64(group + in.Rollout.Round*task.Groups)
+		return a
+	})
+	if err != nil {
+		return out, err
+	}
+	out.Turn = run.FirstTurn(rows)
+	out.Table, err = tables.Put(ctx, h.Store, run.Dir(in.Run, in.Branch, in.Rollout), run.ForksName(in.Rollout), rows)
+	out.Telemetry.Seconds = time.Since(start).Seconds()
+	return out, err
 }

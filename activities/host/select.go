@@ -121,7 +121,10 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 		return activities.SelectResult{}, err
 	}
 	metrics := run.RolloutMetrics(&rolled, rows)
-	if branches != nil {
+	switch {
+	case branches != nil && task.Trees.Branches > 0:
+		run.InheritedMetrics(metrics, rows, branches)
+	case branches != nil:
 		searched, err := h.searched(ctx, in.Turns, branches, task.Rows())
 		if err != nil {
 			return activities.SelectResult{}, err

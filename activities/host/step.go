@@ -31,7 +31,7 @@ func (h *Host) Step(ctx context.Context, in activities.StepInput) (_ activities.
 	if err != nil {
 		return activities.StepResult{}, err
 	}
-	history, err := run.ReadTurns(ctx, h.Store, in.Turns)
+	wave, err := run.ReadWave(ctx, h.Store, in.Rollout.Wave, in.Turn, in.Turns)
 	if err != nil {
 		return activities.StepResult{}, err
 	}
@@ -40,7 +40,7 @@ func (h *Host) Step(ctx context.Context, in activities.StepInput) (_ activities.
 		return activities.StepResult{}, err
 	}
 	rows := make([]run.StepRow, len(generated))
-	alive := 0
+	alive := wave.Asleep
 	for i, g := range generated {
 		rows[i] = run.StepRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive, Done: !g.Alive}
 		if !g.Alive {
@@ -51,7 +51,7 @@ func (h *Host) Step(ctx context.Context, in activities.StepInput) (_ activities.
 			rows[i].Text, rows[i].Done = rc.Tokenizer.Decode(g.SampledIDs), true
 			continue
 		}
-		if err := playRow(rc, task, in, &rows[i], g, history); err != nil {
+		if err := playRow(rc, task, in, &rows[i], g, wave.Turns); err != nil {
 			return activities.StepResult{}, fmt.Errorf("row %d: %w", g.Row, err)
 		}
 		if !rows[i].Done {
@@ -110,7 +110,7 @@ func playRow(rc *run.Context, s *run.Task, in activities.StepInput, row *run.Ste
 		context = 0
 	}
 	context += len(g.PromptIDs) + len(g.SampledIDs)
-	episode, played, err := envs.Replay(env, a.Instance, a.Chance, actions)
+	episode, played, err := envs.ReplayForked(env, a.Instance, rc.Chances(s, in.Branch, in.Rollout, g, history), actions)
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}

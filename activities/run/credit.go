@@ -51,6 +51,13 @@ func NewCreditInput(rows []TrajectoryRow) CreditInput {
 	return l
 }
 
+// ByTrees adds the trees of the rows.
+func (l *CreditInput) ByTrees(rows []TrajectoryRow, t spec.Trees) {
+	for _, r := range rows {
+		l.Trees = append(l.Trees, t.Tree(int(r.Member)))
+	}
+}
+
 // Scored adds what the scores say.
 func (l *CreditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference, critic bool) error {
 	var err error

@@ -22,7 +22,7 @@ func Known() spec.Known {
 			s, ok := suites.Named(name)
 			return spec.Environment{Name: s.Environment, Options: s.Options}, ok
 		},
-		Demonstrates: demonstrates, Roles: hasRoles, Certain: certain, HeldOut: heldOut,
+		Demonstrates: demonstrates, Roles: hasRoles, Certain: certain, Forked: forked, HeldOut: heldOut,
 		Rewards: rewards.Names(), Reward: rewardProblems, Protocol: wordingProblems,
 	}
 }
@@ -81,6 +81,20 @@ func certain(name string, options json.RawMessage) bool {
 	}
 	e, ok := env.(envs.Certain)
 	return ok && e.Certain()
+}
+
+// forked reports whether the luck of an environment's episodes can be drawn anew in the middle.
+func forked(name string, options json.RawMessage) bool {
+	env, err := envs.New(name, options)
+	if err != nil {
+		return false
+	}
+	for _, episode := range env.Cases() {
+		if _, ok := episode.(envs.Forked); !ok {
+			return false
+		}
+	}
+	return len(env.Cases()) > 0
 }
 
 // optionProblems is what is wrong with an environment's options.

@@ -24,6 +24,18 @@ func Dir(run activities.Run, branch int, r activities.Rollout) string {
 // TurnName is the name of a turn's table.
 func TurnName(r activities.Rollout, turn int, what string) string {
 	name := fmt.Sprintf("turn-%d.%s", turn, what)
+	if r.Wave > 0 {
+		name = fmt.Sprintf("wave-%d.%s", r.Wave+1, name)
+	}
+	if r.Round > 0 {
+		name = fmt.Sprintf("round-%d.%s", r.Round+1, name)
+	}
+	return name
+}
+
+// ForksName is the name of the table of where the rows of the next wave begin.
+func ForksName(r activities.Rollout) string {
+	name := fmt.Sprintf("wave-%d.forks", r.Wave+2)
 	if r.Round > 0 {
 		name = fmt.Sprintf("round-%d.%s", r.Round+1, name)
 	}

@@ -27,6 +27,8 @@ type Task struct {
 	// Slots are the rows that a group generates in a turn: more than members where a search
 	// chooses among them.
 	Slots int
+	// Trees is how the trajectories of a group branch.
+	Trees spec.Trees
 	// OverlongCache is where the punishment of long turns begins, below
 	// maxNewTokens; 0 is none. Evaluations have none.
 	OverlongCache int
@@ -133,7 +135,7 @@ func trainingTask(t spec.Train) (*Task, error) {
 	}
 	s := &Task{
 		Protocol: p,
-		Groups:   r.Groups, Members: r.GroupSize, Slots: r.GroupSlots(), Turns: r.Turns, MaxNewTokens: r.MaxNewTokens, OverlongCache: r.OverlongCache, Widths: r.PromptTokens,
+		Groups:   r.Groups, Members: r.GroupSize, Slots: r.GroupSlots(), Trees: r.TreesOf(), Turns: r.Turns, MaxNewTokens: r.MaxNewTokens, OverlongCache: r.OverlongCache, Widths: r.PromptTokens,
 	}
 	return s, s.play(t.Environment)
 }
@@ -146,7 +148,7 @@ func suiteTask(suite spec.Suite) (*Task, error) {
 	}
 	s := &Task{
 		Protocol: p,
-		Groups:   suite.Instances, Members: suite.Samples, Slots: suite.Samples, Turns: suite.Turns, MaxNewTokens: suite.MaxNewTokens, Widths: suite.PromptTokens,
+		Groups:   suite.Instances, Members: suite.Samples, Slots: suite.Samples, Trees: spec.Trees{Trees: suite.Samples}, Turns: suite.Turns, MaxNewTokens: suite.MaxNewTokens, Widths: suite.PromptTokens,
 		Suite: &suite,
 	}
 	if err := s.play(suite.Environment); err != nil {

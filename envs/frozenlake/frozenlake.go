@@ -134,6 +134,14 @@ type episode struct {
 	steps  int
 }
 
+// Fork implements envs.Forked.
+func (e *episode) Fork(chance draw.Address) {
+	if e.env.options.SharedChance {
+		chance.Member = 0
+	}
+	e.chance = chance
+}
+
 // Observation implements envs.Episode.
 func (e *episode) Observation() string {
 	return e.env.observe(e.Grid(), e.lake.Width, e.at, e.lake.places('G'), e.lake.places('H'))

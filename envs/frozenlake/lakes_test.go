@@ -138,6 +138,45 @@ func TestSlipsGoByAction(t *testing.T) {
 	require.Equal(t, one.StateKey(), other.StateKey())
 }
 
+// A branch meets what its parent met, and luck of its own from there on, unless the group shares one luck.
+func TestBranchesHaveLuckOfTheirOwn(t *testing.T) {
+	actions := [][]string{{"Left", "Up"}, {"Right", "Down"}, {"Left", "Down", "Up"}}
+	play := func(options string, members ...int64) []string {
+		var chances []draw.Address
+		for _, m := range members {
+			chances = append(chances, chance(1, m))
+		}
+		env := mustNew(t, options)
+		var seen []string
+		for n := range members {
+			e, _, err := envs.ReplayForked(env, instance(1), chances[:n+1], actions[:n])
+			require.NoError(t, err)
+			seen = append(seen, e.StateKey())
+		}
+		return seen
+	}
+	const lake = `{"frozen_probability":1,"size":9,"max_actions_per_turn":3}`
+	same, differ := 0, 0
+	for m := range int64(8) {
+		parent, branch := play(lake, 20, 20, 20, 20), play(lake, 20, 20, m, m)
+		require.Equal(t, parent[:2], branch[:2])
+		alone := play(lake, m, m, m, m)
+		if parent[3] != branch[3] {
+			differ++
+		}
+		if alone[3] == branch[3] {
+			same++
+		}
+	}
+	require.Positive(t, differ)
+	require.Less(t, same, 8, "not the luck of an episode of its own either")
+	const shared = `{"frozen_probability":1,"size":9,"max_actions_per_turn":3,"shared_chance":true}`
+	require.Equal(t, play(shared, 1, 1, 1, 1), play(shared, 2, 2, 3, 4))
+
+	_, _, err := envs.ReplayForked(mustNew(t, lake), instance(1), nil, nil)
+	require.ErrorIs(t, err, envs.ErrReplay)
+}
+
 // The best success agrees with what playing by advice reaches.
 func TestBestSuccess(t *testing.T) {
 	for options, sure := range map[string]bool{`{"slippery":false}`: true, ``: false, `{"success_rate":0.8}`: false} {

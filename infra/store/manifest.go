@@ -126,6 +126,9 @@ type TurnRefs struct {
 	// Choices has which rows a search kept after the turn, and which rows continue them; nil
 	// where nothing was chosen.
 	Choices *Ref `json:"choices,omitempty"`
+	// Forks has where the rows of the next wave begin, after the last turn of the wave before; nil
+	// where no wave follows.
+	Forks *Ref `json:"forks,omitempty"`
 }
 
 // RolloutRef names the rollout that an iteration learned from, if a rollout serves
@@ -370,6 +373,7 @@ func (m *Manifest) refs() []NamedRef {
 			maybe(fmt.Sprintf("%sturns[%d].answers", role, i), turn.Answers)
 			maybe(fmt.Sprintf("%sturns[%d].verdicts", role, i), turn.Verdicts)
 			maybe(fmt.Sprintf("%sturns[%d].choices", role, i), turn.Choices)
+			maybe(fmt.Sprintf("%sturns[%d].forks", role, i), turn.Forks)
 		}
 	}
 	maybe("parent", m.Parent)

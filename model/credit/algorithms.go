@@ -24,6 +24,7 @@ var Algorithms = []Algorithm{
 	empg,
 	blockwise,
 	turnReturns,
+	treeGRPO,
 }
 
 // Algorithm is a way to turn rewards into advantages.
@@ -54,6 +55,8 @@ type Algorithm struct {
 	Alone func(Input) int
 	// ByRole says that it reads Input.Agents: it needs an environment of several roles.
 	ByRole bool
+	// ByTree says that it reads Input.Trees: it needs a rollout whose trajectories branch.
+	ByTree bool
 	// Reads are the fields of a spec's credit section that have an effect, without
 	// algorithm.
 	Reads []string
@@ -71,6 +74,7 @@ type Input struct {
 	Groups  []int        // [rows], the group of each
 	Keys    [][]string   // [rows][turns], the state when each turn began
 	Agents  [][]string   // [rows][turns], the role whose turn it was; nil unless ByRole
+	Trees   []int        // [rows], the tree of each, told apart within a group only
 	Starts  []string     // [rows], the initial state
 	Turns   [][]Span     // [rows][turns], the sampled tokens
 	Lengths []int        // [rows], in tokens
@@ -126,6 +130,9 @@ type Options struct {
 	// its trajectory's return, as verl-agent does by default. Without it they are over
 	// trajectories, as in the paper.
 	OverTurns bool
+	// TreesAlone normalises the group's z again in the tree and uses that alone, as Tree-GRPO's code
+	// does. Without it the z of the tree and of the group are added, as in the paper.
+	TreesAlone bool
 	// EntropyGain, FutureGain and Clarity are EMPG's; see Modulation. 0 means the defaults.
 	EntropyGain, FutureGain, Clarity float64
 }

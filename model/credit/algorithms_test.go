@@ -16,12 +16,12 @@ import (
 var (
 	someOptions = Options{
 		NormalizeByStd: true, Epsilon: 0.1, Floor: 2, Gamma: 0.9, Lambda: 0.8, TurnGamma: 0.95, TurnLambda: 0.7,
-		ValueAt: LastPromptToken, RewardAt: AtTurns, Whiten: true, BaselineRate: 0.5, StepWeight: 0.6, OverTurns: true,
+		ValueAt: LastPromptToken, RewardAt: AtTurns, Whiten: true, BaselineRate: 0.5, StepWeight: 0.6, OverTurns: true, TreesAlone: false,
 		EntropyGain: 0.5, FutureGain: 2, Clarity: 0.3,
 	}
 	otherOptions = Options{
 		NormalizeByStd: false, Epsilon: 0.2, Floor: 3, Gamma: 0.8, Lambda: 0.7, TurnGamma: 0.9, TurnLambda: 0.6,
-		ValueAt: FinalToken, RewardAt: AtEnd, Whiten: false, BaselineRate: 1, StepWeight: 0.5, OverTurns: false,
+		ValueAt: FinalToken, RewardAt: AtEnd, Whiten: false, BaselineRate: 1, StepWeight: 0.5, OverTurns: false, TreesAlone: true,
 		EntropyGain: 0.7, FutureGain: 3, Clarity: 0.2,
 	}
 )
@@ -41,8 +41,12 @@ func inputOf(t *testing.T, o Options) Input {
 			entropies[row] = append(entropies[row], float64(s.To-s.From)/float64(k+2))
 		}
 	}
+	trees := make([]int, len(e.returns))
+	for row := range trees {
+		trees[row] = row / 2 % 2
+	}
 	return Input{
-		Parts: parts, PartWeights: []float64{1, 0.3}, Entropies: entropies,
+		Trees: trees, Parts: parts, PartWeights: []float64{1, 0.3}, Entropies: entropies,
 		Returns: e.returns, Rewards: e.rewards, Tokens: tokens, Values: e.values, Groups: e.groups, Keys: e.keys,
 		Agents: slices.Clone(e.keys), Starts: e.initialStates, Turns: e.turns, Lengths: e.lengths, Mask: e.mask, Past: past,
 	}
@@ -94,6 +98,9 @@ func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
 				}
 			})
 			require.Equal(t, a.ByRole, !reflect.DeepEqual(want, alone), "if all turns are one role's")
+			if !a.ByTree {
+				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Trees = nil }))
+			}
 			if !a.Critic {
 				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Values = nil }))
 			}

@@ -20,7 +20,7 @@
 // # The table
 //
 // Algorithms lists all algorithms that a spec can name. A new one is a file with its function
-// and its entry, a test of its numbers, and a line in that list. TreeGRPO, SeeUPO, HiPER, IStar
+// and its entry, a test of its numbers, and a line in that list. SeeUPO, HiPER, IStar
 // and Promises are not in it, because no rollout and no update gives them what they read.
 //
 // # From one shape to another

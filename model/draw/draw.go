@@ -30,6 +30,8 @@ const (
 	WarmStart Purpose = "warm-start"
 	// Shuffle draws the order of minibatches.
 	Shuffle Purpose = "minibatch"
+	// Fork draws where a branch of a rollout begins.
+	Fork Purpose = "fork"
 	// Replay draws the rows that are added to a batch from the replay buffer.
 	Replay Purpose = "replay"
 	// Supervised draws the rows of an update that are learned from by their log-likelihood.

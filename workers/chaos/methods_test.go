@@ -286,6 +286,8 @@ var families = []*family{
 		{preset: "empg", kills: inScore},
 		{preset: "blockwise", kills: inUpdate},
 		{preset: "turn-returns", kills: withModel},
+		// Killed while branches are drawn, and while they are sampled in the middle of others' turns.
+		{preset: "tree-grpo", change: map[string]any{"rollout.turns": 2, "rollout.trees": 2, "rollout.branches": 1}, kills: []string{"Choose#1/inside/1", "Generate#1/inside/3"}},
 	}},
 	// Rows that get slots as others end, and rows of several widths.
 	{name: "blocks", scale: onLake, full: true, methods: []method{

@@ -23,6 +23,8 @@ type rolling struct {
 	foreign bool
 	// search is how the rollout searches; "" is not at all.
 	search string
+	// expansions is how many waves follow the first; their rows begin as branches.
+	expansions int
 	// begun is called with the first result, ended with the last; nil is nothing.
 	begun, ended func()
 }
@@ -74,7 +76,11 @@ func (r rolling) opening() *store.Ref {
 
 // ready is the turn's generate, or a piece of it, or the environment's answer to it.
 func (r rolling) ready() []Call {
-	turn := len(r.progress.Turns) + 1
+	if wave := r.progress.Wave; wave > 0 {
+		r.what.Wave = wave
+		r.label += fmt.Sprintf(" · wave %d", wave+1)
+	}
+	turn := r.progress.turn()
 	key := fmt.Sprintf("%s · turn %d", r.label, turn)
 	if r.chooses() {
 		return r.choose()
@@ -123,7 +129,11 @@ func (r rolling) ready() []Call {
 // end ends the rollout if no turn follows and, where it searches, the last choice is made.
 func (r rolling) end(over bool) {
 	p := r.progress
-	if p.Over = over; r.search != "" && p.Turns[len(p.Turns)-1].Choices == nil {
+	if r.search == spec.TreeSearch {
+		if p.Over = over && p.Wave < r.expansions; p.Over {
+			return
+		}
+	} else if p.Over = over; r.search != "" && p.Turns[len(p.Turns)-1].Choices == nil {
 		return
 	}
 	if p.Done, p.Over = over, false; over && r.ended != nil {
@@ -132,9 +142,12 @@ func (r rolling) end(over bool) {
 }
 
 // chooses reports whether a search chooses now: after the turns are over or, unless it compares whole
-// trajectories, after each turn.
+// trajectories, after each turn. Trees branch after the turns of a wave, while another follows.
 func (r rolling) chooses() bool {
 	done := r.progress.Turns
+	if r.search == spec.TreeSearch {
+		return r.progress.Over
+	}
 	if r.search == "" || len(done) == 0 || r.progress.Generate != nil || len(r.progress.Pieces) > 0 {
 		return false
 	}
@@ -143,6 +156,9 @@ func (r rolling) chooses() bool {
 
 // choose says which rows are kept after the turn that is done.
 func (r rolling) choose() []Call {
+	if r.search == spec.TreeSearch {
+		return r.fork()
+	}
 	key := fmt.Sprintf("%s · turn %d", r.label, len(r.progress.Turns))
 	over := r.progress.Over
 	return []Call{call(steps.Choose, key, activities.ChooseInput{
@@ -155,6 +171,19 @@ func (r rolling) choose() []Call {
 	}).shown(key+" · choose", key+" · choices of the search").completing()}
 }
 
+// fork says where the rows of the next wave begin.
+func (r rolling) fork() []Call {
+	key := fmt.Sprintf("%s · branches of wave %d", r.label, r.progress.Wave+2)
+	return []Call{call(steps.Choose, key, activities.ChooseInput{
+		Run: r.Run, Branch: r.Branch, Rollout: r.what, Turns: r.progress.Turns, Last: true,
+	}, func(out activities.ChooseResult) {
+		r.Record(r.timing+"choose", out.Telemetry)
+		p := r.progress
+		p.Turns[len(p.Turns)-1].Forks = &out.Table
+		p.Wave, p.Before, p.Over = p.Wave+1, len(p.Turns)-out.Turn+1, false
+	}).shown(key+" · choose", key).completing()}
+}
+
 // rollout makes the iteration's trajectories. A rollout that serves several iterations
 // has a round for each.
 func (it *Iteration) rollout() []Call {
@@ -165,7 +194,7 @@ func (it *Iteration) rollout() []Call {
 	return rolling{
 		Iteration: it, progress: &it.Rollout, what: activities.Rollout{Iteration: it.Number, Round: it.Round},
 		policy: it.before(), rows: it.Plan.Rows, turns: it.Settings.Rollout.Limit(it.Plan.Turns), label: label, foreign: it.Plan.Foreign,
-		blocks: it.Plan.Blocks(), search: it.Plan.Search,
+		blocks: it.Plan.Blocks(), search: it.Plan.Search, expansions: it.Plan.Expansions,
 		ended: func() {
 			if it.Round+1 < it.Plan.Freshness.Rounds() {
 				it.nextRound()

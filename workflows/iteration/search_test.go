@@ -1,6 +1,7 @@
 package iteration
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -56,4 +57,47 @@ func TestSearchChooses(t *testing.T) {
 		}
 		require.Equal(t, slices.Contains(c.want, "Choose last") || c.over, it.Rollout.Done)
 	}
+}
+
+// A wave of branches follows the turns of the one before, from the first turn on that one of them plays. The
+// rows of the waves are put together by Select.
+func TestTreesBranch(t *testing.T) {
+	sc := everything()
+	sc.start.Due, sc.start.Plan.Suites, sc.start.Plan.Search, sc.start.Plan.Expansions = Due{}, nil, spec.TreeSearch, 2
+	sc.start.Plan.Turns = 3
+	it := New(sc.start, sc.state())
+	var played []string
+	in, err := it.ToCommit(func(call Call) (any, error) {
+		result := sc.result(call)
+		switch in := call.Input.(type) {
+		case activities.GenerateInput:
+			played = append(played, fmt.Sprintf("wave %d turn %d after %d", in.Rollout.Wave, in.Turn, len(in.Turns)))
+		case activities.StepInput:
+			result = &activities.StepResult{Table: ref("step", in), Alive: 1}
+			if in.Rollout.Wave == 1 {
+				result.(*activities.StepResult).Alive = 0
+			}
+		case activities.ChooseInput:
+			require.True(t, in.Last)
+			played = append(played, fmt.Sprintf("branches of wave %d", in.Rollout.Wave+1))
+			result.(*activities.ChooseResult).Turn = 3 - in.Rollout.Wave
+		case activities.SelectInput:
+			require.Len(t, in.Turns, 3+1+2)
+		}
+		return result, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"wave 0 turn 1 after 0", "wave 0 turn 2 after 1", "wave 0 turn 3 after 2", "branches of wave 1",
+		"wave 1 turn 3 after 3", "branches of wave 2", "wave 2 turn 2 after 4", "wave 2 turn 3 after 5",
+	}, played)
+	var forks []int
+	for i, turn := range in.Turns {
+		if turn.Forks != nil {
+			forks = append(forks, i)
+		}
+	}
+	require.Equal(t, []int{2, 3}, forks)
+	require.True(t, it.Rollout.Done)
+	require.False(t, it.Rollout.Over)
 }

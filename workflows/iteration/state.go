@@ -50,7 +50,14 @@ type Rolled struct {
 	Alive    int              `json:"alive"`             // episodes that continue
 	Over     bool             `json:"over,omitempty"`    // no turn follows, and the last choice of a search does
 	Done     bool             `json:"done"`
+	// Wave is the running one, from 0. It has Before turns less than are recorded: those of the waves
+	// before, from the turn on with which it began.
+	Wave   int `json:"wave,omitempty"`
+	Before int `json:"before,omitempty"`
 }
+
+// turn is the running turn of the episodes, from 1.
+func (r *Rolled) turn() int { return len(r.Turns) - r.Before + 1 }
 
 // Measured is an evaluation's progress: how many suites are done, and the running one.
 type Measured struct {

@@ -33,6 +33,9 @@ type Known struct {
 	Roles func(name string, options json.RawMessage) bool
 	// Certain reports whether an environment leaves nothing to chance; nil takes it for granted.
 	Certain func(name string, options json.RawMessage) bool
+	// Forked reports whether the luck of an environment's episodes can be drawn anew in the middle; nil
+	// takes it for granted.
+	Forked func(name string, options json.RawMessage) bool
 	// HeldOut gives the options with which an environment is evaluated in distribution;
 	// nil if it uses the options of training.
 	HeldOut func(name string, options json.RawMessage) (json.RawMessage, error)
@@ -322,7 +325,7 @@ func (d *decoder) roles(t Train) {
 		if d.known.Options != nil && len(d.known.Options(p.Name, p.Options)) > 0 || d.known.Roles(p.Name, p.Options) {
 			continue
 		}
-		without := strings.Join(algorithms(func(a credit.Algorithm) bool { return a.Compares && !a.ByRole }), ", ")
+		without := strings.Join(algorithms(func(a credit.Algorithm) bool { return a.Compares && !a.ByRole && !a.ByTree }), ", ")
 		d.add(path, Problem{
 			Path: path, Found: strict.Quote(t.Credit.Algorithm) + " with the environment " + strict.Quote(p.Name), Allowed: "an algorithm that needs no roles: " + without,
 			Hint: "an environment of several roles is lake_for_two",
@@ -331,7 +334,8 @@ func (d *decoder) roles(t Train) {
 	}
 }
 
-// certain reports an environment that draws what an action leads to for a rollout that searches.
+// certain reports an environment that draws what an action leads to for a rollout that searches, unless
+// trajectories only branch and have luck of their own from there on.
 // Environments with other problems are reported elsewhere.
 func (d *decoder) certain(t Train) {
 	const path = "rollout.search"
@@ -341,6 +345,16 @@ func (d *decoder) certain(t Train) {
 	for _, p := range t.Environment.Parts() {
 		if d.known.Options != nil && len(d.known.Options(p.Name, p.Options)) > 0 || d.known.Certain(p.Name, p.Options) {
 			continue
+		}
+		if t.Rollout.branches() {
+			if d.known.Forked == nil || d.known.Forked(p.Name, p.Options) {
+				continue
+			}
+			d.add(path, Problem{
+				Path: path, Found: strict.Quote(t.Rollout.Search) + " with the environment " + strict.Quote(p.Name), Allowed: "an environment whose episodes can branch",
+				Hint: "frozenlake, sokoban, countdown and webshop can",
+			})
+			return
 		}
 		d.add(path, Problem{
 			Path: path, Found: strict.Quote(t.Rollout.Search) + " with the environment " + strict.Quote(p.Name), Allowed: "no search where chance decides what an action leads to: the best of several would be the luckiest",

@@ -20,6 +20,7 @@ var known = spec.Known{
 	Environments: []string{"frozen-lake", "bandit", "foreign"},
 	Roles:        func(string, json.RawMessage) bool { return false },
 	Certain:      func(name string, _ json.RawMessage) bool { return name != "bandit" },
+	Forked:       func(name string, _ json.RawMessage) bool { return name != "bandit" },
 	Options: func(name string, options json.RawMessage) []spec.Problem {
 		if name != "frozen-lake" {
 			return nil

@@ -144,6 +144,18 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"rollout":{"search":"best_of_n","candidates":2}`},
 		[]string{`"rollout":{"candidates":2}`},
 	},
+	"rollout.group_size rollout.search rollout.trees rollout.branches rollout.expansions": {
+		[]string{`"rollout":{"search":"tree","group_size":6}`, `"rollout":{"search":"tree","group_size":15,"trees":3,"branches":1,"expansions":4}`, `"rollout":{"group_size":7}`},
+		[]string{`"rollout":{"search":"tree","group_size":7}`, `"rollout":{"search":"tree","group_size":6,"expansions":2}`},
+	},
+	"rollout.trees rollout.branches rollout.expansions rollout.outcomes rollout.search": {
+		[]string{`"rollout":{"search":"tree","group_size":6,"trees":2,"branches":2,"expansions":1,"outcomes":"shared"}`},
+		[]string{`"rollout":{"trees":2}`, `"rollout":{"branches":2}`, `"rollout":{"expansions":1}`, `"rollout":{"search":"greedy","outcomes":"fresh"}`},
+	},
+	"credit.algorithm rollout.search": {
+		[]string{`"rollout":{"search":"tree","group_size":6},"credit":{"algorithm":"tree_grpo"}`, `"rollout":{"search":"tree","group_size":6},"credit":{"algorithm":"grpo"}`},
+		[]string{`"credit":{"algorithm":"tree_grpo"}`, `"rollout":{"search":"greedy"},"credit":{"algorithm":"tree_grpo"}`},
+	},
 	"rollout.search rollout.keep_values rollout.block_rows rollout.context_turns rollout.turns": {
 		[]string{`"rollout":{"search":"beam","turns":3,"context_turns":3}`, `"rollout":{"keep_values":true}`, `"rollout":{"block_rows":128}`, `"rollout":{"context_turns":2}`},
 		[]string{`"rollout":{"search":"beam","turns":3,"context_turns":2}`, `"rollout":{"search":"greedy","keep_values":true}`, `"rollout":{"search":"best_of_n","block_rows":128}`},

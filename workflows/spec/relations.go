@@ -166,6 +166,32 @@ var generalRelations = []relation{
 		},
 	},
 	{
+		paths: []string{"rollout.group_size", "rollout.search", "rollout.trees", "rollout.branches", "rollout.expansions"},
+		doc:   "rollout.group_size is rollout.trees × (1 + rollout.branches × rollout.expansions) if rollout.search is tree.",
+		broken: func(t Train) (bool, string, string) {
+			s := t.Rollout.TreesOf()
+			return t.Rollout.branches() && t.Rollout.GroupSize != s.Leaves(), fmt.Sprint(t.Rollout.GroupSize),
+				fmt.Sprintf("%d, for %d × (1 + %d × %d) trajectories", s.Leaves(), s.Trees, s.Branches, s.Expansions)
+		},
+	},
+	{
+		paths: []string{"rollout.trees", "rollout.branches", "rollout.expansions", "rollout.outcomes", "rollout.search"},
+		doc:   "rollout.trees, rollout.branches, rollout.expansions and rollout.outcomes are given only if rollout.search is tree.",
+		broken: func(t Train) (bool, string, string) {
+			r := t.Rollout
+			return !r.branches() && (r.Trees != 0 || r.Branches != 0 || r.Expansions != 0 || r.Outcomes != ""),
+				"trees that rollout.search does not grow", `nothing, or rollout.search "tree" beside it`
+		},
+	},
+	{
+		paths: []string{"credit.algorithm", "rollout.search"},
+		doc:   "rollout.search is tree if credit.algorithm is " + listed(algorithms(func(a credit.Algorithm) bool { return a.ByTree }), "or") + ", which compares the leaves of trees.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Credit.algorithm().ByTree && !t.Rollout.branches(), strict.Quote(t.Credit.Algorithm) + " without trees",
+				`rollout.search "tree" beside it, or an algorithm that needs no trees: ` + strings.Join(algorithms(func(a credit.Algorithm) bool { return a.Compares && !a.ByTree && !a.ByRole }), ", ")
+		},
+	},
+	{
 		paths: []string{"rollout.search", "rollout.keep_values", "rollout.block_rows", "rollout.context_turns", "rollout.turns"},
 		doc: "rollout.search excludes rollout.keep_values and rollout.block_rows, because what a slot continues changes from turn to turn, " +
 			"and a window of rollout.context_turns that is smaller than rollout.turns, because trajectories of a search share turns.",
@@ -329,9 +355,9 @@ var generalRelations = []relation{
 	},
 	{
 		paths: []string{"rollout.turns", "freshness.online", "selection.resample"},
-		doc:   fmt.Sprintf("rollout.turns × the rounds of a rollout (freshness.online, selection.resample) is at most %d.", maxTurns),
+		doc:   fmt.Sprintf("rollout.turns × the rounds of a rollout (freshness.online, selection.resample; each counts 1 + rollout.expansions times with trees) is at most %d.", maxTurns),
 		broken: func(t Train) (bool, string, string) {
-			rounds := max(t.Freshness.Online, t.Selection.Resample)
+			rounds := max(t.Freshness.Online, t.Selection.Resample) * t.Rollout.waves()
 			return t.Rollout.Turns*rounds > maxTurns, fmt.Sprintf("%d × %d rounds", t.Rollout.Turns, rounds), fmt.Sprintf("at most %d in all", maxTurns)
 		},
 	},

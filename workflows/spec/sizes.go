@@ -61,7 +61,7 @@ func (t Train) iterationSeconds(m ModelShape, d Derived) float64 {
 	if t.Policy.ComputeDtype == BFloat16 {
 		width /= 2
 	}
-	passes := float64(piecesOf(d.Trajectories, t.Rollout.Pass()))
+	passes := float64(t.Rollout.waves() * piecesOf(d.Trajectories, t.Rollout.Pass()))
 	steps := passes * float64(t.Rollout.Turns) * float64(t.Rollout.MaxNewTokens)
 	rollouts := float64(t.Freshness.Rounds()) / float64(t.Freshness.Updates())
 	sampling := steps*max(leastStep, width*parameters/readSecond) + float64(d.ContextTokens)*parameters/forwardSecond

@@ -141,6 +141,11 @@ type Rollout struct {
 	Search     string `json:"search,omitempty"`
 	Beam       int    `json:"beam,omitempty"`
 	Candidates int    `json:"candidates,omitempty"`
+	// Trees, Branches and Expansions are 0 and Outcomes "" where they are left out; see [Rollout.TreesOf].
+	Trees      int    `json:"trees,omitempty"`
+	Branches   int    `json:"branches,omitempty"`
+	Expansions int    `json:"expansions,omitempty"`
+	Outcomes   string `json:"outcomes,omitempty"`
 	// TurnLimit is 0 where it is left out; see [RolloutSettings.Limit].
 	TurnLimit int `json:"turn_limit,omitempty"`
 	// Protocol is the wording of prompts: "reprise" ("" too), "ragen", "file:" and the path of a
@@ -215,6 +220,7 @@ type Credit struct {
 	BaselineRate   float64 `json:"baseline_rate"`
 	StepWeight     float64 `json:"step_weight"`
 	OverTurns      bool    `json:"over_turns,omitzero"`
+	TreesAlone     bool    `json:"trees_alone,omitzero"`
 	// EMPG's; 0 where they are left out, see credit.Modulation.
 	EntropyGain float64 `json:"entropy_gain,omitzero"`
 	FutureGain  float64 `json:"future_gain,omitzero"`

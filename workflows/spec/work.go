@@ -41,7 +41,7 @@ func WorkOf(t Train, m ModelShape, n int) []Work {
 	of := DevicesOf(t, m, n)
 	f := footprintOf(t, m, false)
 	pieces := t.Pieces(d)
-	generates := t.Rollout.Turns * pieces.Generate(d.Trajectories)
+	generates := t.Rollout.waves() * t.Rollout.Turns * pieces.Generate(d.Trajectories)
 	prefill, decode := t.rolloutWork(f, of.Rollout)
 	score := Work{Part: WorkScore, Activities: pieces.Score}
 	update := Work{Part: WorkUpdate, Activities: 1}
@@ -75,6 +75,7 @@ func (t Train) rolloutWork(f footprint, dealt Dealt) (prefill, decode Work) {
 	rows, fresh := float64(t.Rollout.Slots()), float64(t.Rollout.MaxNewTokens)
 	slots := int64(min(t.Rollout.Slots(), t.Rollout.Pass()))
 	passes := float64(dealt.Rounds * ceil(t.Rollout.Block(), t.Rollout.Pass())) // of the first device
+	rows, passes = rows*float64(t.Rollout.waves()), passes*float64(t.Rollout.waves())
 	for turn, width := range t.Rollout.PromptTokens {
 		read := float64(width)
 		if t.Rollout.KeepValues && turn > 0 {

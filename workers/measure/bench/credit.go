@@ -98,12 +98,13 @@ func newRollout() *rollout {
 	return r
 }
 
-// addRead adds what only some algorithms read: two parts of the reward, the entropies of turns, and
-// two roles that take turns.
+// addRead adds what only some algorithms read: two parts of the reward, the entropies of turns,
+// two roles that take turns, and trees of three.
 func (r *rollout) addRead() {
 	numbers := draw.Address{Seed: 2, Purpose: draw.Sample}.Rand()
 	r.PartWeights = []float64{1, 0.5}
-	for range r.Rewards {
+	for row := range r.Rewards {
+		r.Trees = append(r.Trees, row/3)
 		r.Parts = append(r.Parts, normal(numbers, len(r.PartWeights)))
 		var entropies []float64
 		var agents []string

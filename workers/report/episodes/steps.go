@@ -65,7 +65,7 @@ func (r *Reader) steps(ctx context.Context, turns []store.TurnRefs, rows int, la
 
 // searched reports whether a search chose in a round.
 func searched(turns []store.TurnRefs, round int) bool {
-	return slices.ContainsFunc(turns, func(t store.TurnRefs) bool { return t.Round == round && t.Choices != nil })
+	return slices.ContainsFunc(turns, func(t store.TurnRefs) bool { return t.Round == round && (t.Choices != nil || t.Forks != nil) })
 }
 
 // of are a row's, a turn each; nil if a table could not be read.

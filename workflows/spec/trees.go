@@ -1,0 +1,67 @@
+package spec
+
+import "cmp"
+
+// TreeSearch grows trees: trajectories that begin as branches of others (Tree-GRPO, arXiv
+// 2509.21240).
+const TreeSearch = "tree"
+
+// The ways in which a branch meets chance.
+const (
+	// FreshOutcomes gives a branch luck of its own from its first turn on.
+	FreshOutcomes = "fresh"
+	// SharedOutcomes gives all leaves of a tree the luck of its first: the k-th action of
+	// each meets the same.
+	SharedOutcomes = "shared"
+)
+
+// The defaults of trees: the authors' script.
+const (
+	defaultTrees      = 2
+	defaultBranches   = 2
+	defaultExpansions = 1
+)
+
+// Trees is how the trajectories of a group branch: Trees chains, and in each of Expansions waves
+// Branches more from each tree. Without branches every trajectory is a tree.
+type Trees struct {
+	Trees, Branches, Expansions int
+	// Shared says that outcomes are SharedOutcomes.
+	Shared bool
+}
+
+// TreesOf is how the trajectories of a rollout branch.
+func (r Rollout) TreesOf() Trees {
+	if r.Search != TreeSearch {
+		return Trees{Trees: r.GroupSlots()}
+	}
+	return Trees{
+		Trees: cmp.Or(r.Trees, defaultTrees), Branches: cmp.Or(r.Branches, defaultBranches), Expansions: cmp.Or(r.Expansions, defaultExpansions),
+		Shared: r.Outcomes == SharedOutcomes,
+	}
+}
+
+// Leaves are the trajectories of a group.
+func (t Trees) Leaves() int { return t.Trees * (1 + t.Branches*t.Expansions) }
+
+// Tree is the tree of a member: the chains come first, then the branches of each wave, tree by tree.
+func (t Trees) Tree(member int) int {
+	if member < t.Trees {
+		return member
+	}
+	return (member - t.Trees) / t.Branches % t.Trees
+}
+
+// Wave is the wave in which a member is sampled: 0 for a chain.
+func (t Trees) Wave(member int) int {
+	if member < t.Trees {
+		return 0
+	}
+	return 1 + (member-t.Trees)/(t.Trees*t.Branches)
+}
+
+// branches reports whether a rollout's trajectories begin as branches of others.
+func (r Rollout) branches() bool { return r.Search == TreeSearch }
+
+// waves is how often a rollout passes over its turns.
+func (r Rollout) waves() int { return 1 + r.TreesOf().Expansions }

@@ -1,0 +1,28 @@
+package spec_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// The chains of a group come first, then the branches of each wave, tree by tree. A rollout without branches
+// has a tree for each of its slots.
+func TestTreesOfMembers(t *testing.T) {
+	trees := spec.Rollout{Search: spec.TreeSearch, GroupSize: 10, Trees: 2, Branches: 2, Expansions: 2}.TreesOf()
+	require.Equal(t, 10, trees.Leaves())
+	var tree, wave []int
+	for member := range trees.Leaves() {
+		tree, wave = append(tree, trees.Tree(member)), append(wave, trees.Wave(member))
+	}
+	require.Equal(t, []int{0, 1, 0, 0, 1, 1, 0, 0, 1, 1}, tree)
+	require.Equal(t, []int{0, 0, 1, 1, 1, 1, 2, 2, 2, 2}, wave)
+
+	require.Equal(t, spec.Trees{Trees: 2, Branches: 2, Expansions: 1}, spec.Rollout{Search: spec.TreeSearch}.TreesOf())
+	plain := spec.Rollout{GroupSize: 4, Search: spec.GreedySearch, Candidates: 3}.TreesOf()
+	require.Equal(t, spec.Trees{Trees: 12}, plain)
+	require.Equal(t, 11, plain.Tree(11))
+	require.Zero(t, plain.Wave(11))
+}
