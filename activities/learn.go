@@ -68,6 +68,21 @@ type CreditInput struct {
 	// States is the table of initial states' values before the iteration, if the
 	// algorithm keeps one.
 	States *store.Ref `json:"states,omitempty"`
+	// Pass asks for the batch of a pass after the first; nil for that of the first, or of the one
+	// update.
+	Pass *CreditPass `json:"pass,omitempty"`
+}
+
+// CreditPass says which pass of an update a batch is for, and what the pass before it changed.
+type CreditPass struct {
+	// Turn is the turn that the pass updates, Updated that of the pass before, from 1.
+	Turn    int `json:"turn"`
+	Updated int `json:"updated"`
+	// Before and After are the scores of the selected rows before the pass before, and after it.
+	Before store.Ref `json:"before"`
+	After  store.Ref `json:"after"`
+	// Corrections are those of the pass before; nil if it was the first.
+	Corrections *store.Ref `json:"corrections,omitempty"`
 }
 
 // CreditResult names the batch: all that Update reads.
@@ -77,9 +92,14 @@ type CreditResult struct {
 	// States is the table after the iteration.
 	States *store.Ref `json:"states,omitempty"`
 	// Agents is the table of who acted in each turn, if the algorithm reads it.
-	Agents    *store.Ref `json:"agents,omitempty"`
-	Metrics   Metrics    `json:"metrics"`
-	Telemetry Telemetry  `json:"telemetry"`
+	Agents *store.Ref `json:"agents,omitempty"`
+	// Turns are the turns that the iteration updates in passes, in their order: Batch is that of
+	// the first. It is nil if the iteration has one update.
+	Turns []int `json:"turns,omitempty"`
+	// Corrections are those of a pass after the first.
+	Corrections *store.Ref `json:"corrections,omitempty"`
+	Metrics     Metrics    `json:"metrics"`
+	Telemetry   Telemetry  `json:"telemetry"`
 }
 
 // UpdateInput asks for policy n+1.

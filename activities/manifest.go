@@ -26,7 +26,9 @@ type CommitInput struct {
 	Trajectories store.Ref         `json:"trajectories"`
 	Scores       *store.Ref        `json:"scores,omitempty"`
 	Batch        *store.Ref        `json:"batch,omitempty"`
-	States       *store.Ref        `json:"states,omitempty"`
+	// Passes are as in a manifest: Batch is nil with them.
+	Passes []store.Pass `json:"passes,omitempty"`
+	States *store.Ref   `json:"states,omitempty"`
 	// Components and Texts are side tables of the rollout, as [SelectResult] has them.
 	Components *store.Ref `json:"components,omitempty"`
 	Texts      *store.Ref `json:"texts,omitempty"`

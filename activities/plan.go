@@ -152,6 +152,9 @@ type Head struct {
 	Metrics     Metrics       `json:"metrics,omitempty"`
 	// Snapshot is the version of the newest snapshot at or before Iteration+1; 0 is the base model.
 	Snapshot int `json:"snapshot"`
+	// Passes is how many more updates than iterations have followed on that snapshot, because
+	// iterations have several passes.
+	Passes int `json:"passes,omitempty"`
 	// States is the table of initial states' values, if the run keeps one.
 	States *store.Ref `json:"states,omitempty"`
 	// Texts are those that were frequent in the newest rollout, if a reward reads them.

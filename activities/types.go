@@ -30,6 +30,9 @@ type RestoreInput struct {
 	Version Version `json:"version"`
 	// Head is the manifest of iteration Version-1; nil for version 0.
 	Head *store.Ref `json:"head,omitempty"`
+	// Passed are the passes of the uncommitted iteration that were made before Pending and
+	// Updating, to be applied first.
+	Passed []PendingUpdate `json:"passed,omitempty"`
 	// Pending is the update of the uncommitted iteration, to be applied on top.
 	Pending *PendingUpdate `json:"pending,omitempty"`
 	// Updating is the update of the uncommitted iteration if only pieces of it were made;

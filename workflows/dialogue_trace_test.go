@@ -191,6 +191,9 @@ func (tr *trace) describe(input any) (place, more string) {
 	case activities.RestoreInput:
 		place = fmt.Sprintf("version %d", in.Version.Version)
 		policy(in.Version)
+		for _, p := range in.Passed {
+			l.add(true, "and the pass to %s", tr.state(in.Version.Version, p.State))
+		}
 		if in.Pending != nil {
 			l.add(true, "and the update to %s", tr.state(in.Version.Version+1, in.Pending.State))
 		}
@@ -226,6 +229,10 @@ func (tr *trace) describe(input any) (place, more string) {
 		l.add(in.Scores == nil, "nothing is selected")
 		if in.Rollout != nil {
 			l.add(true, "part %d of %d of the rollout of iteration %d", in.Rollout.Update+1, in.Rollout.Updates, in.Rollout.Iteration)
+		}
+		if p := in.Pass; p != nil {
+			l.add(true, "turn %d after turn %d", p.Turn, p.Updated)
+			l.add(p.Corrections != nil, "corrected before")
 		}
 		l.add(len(in.Replay) > 0, "%d batches to replay", len(in.Replay))
 		l.add(in.Branch > 0, "branch %d", in.Branch)
@@ -276,6 +283,9 @@ func (tr *trace) commit(l *list, in activities.CommitInput) {
 		if a := o.Adopted; a != nil {
 			l.add(true, "adopts %v on %s after %v on %s", in.Programs, in.Fingerprint, a.Programs, a.Fingerprint)
 		}
+	}
+	for _, p := range in.Passes {
+		l.add(true, "turn %d to %s", p.Turn, tr.state(in.Iteration, p.State))
 	}
 	l.add(in.Lost > 0, "devices lost: %d", in.Lost)
 }

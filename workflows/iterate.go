@@ -136,7 +136,7 @@ func (t *train) committed(ctx workflow.Context, it *iteration.Iteration) {
 	n := it.Number
 	t.Head = it.Committed(t.Snapshot)
 	t.Snapshot, t.State, t.Metrics = t.Head.Snapshot, t.Head.State, it.Metrics
-	t.Rebuilding.updated(it.Timings["update"])
+	t.Rebuilding.updated(it.Timings["update"], len(it.Passes))
 	t.Current, t.ahead, t.Opened = t.ahead, nil, nil
 	t.SnapshotNow = t.SnapshotNow && it.State.Snapshot == nil
 	t.Next, t.here = n+1, t.here+1

@@ -25,15 +25,21 @@ func (r *rebuilding) restored(took activities.Telemetry) {
 	}
 }
 
-// updated notes what an iteration's update took, if there was one.
-func (r *rebuilding) updated(took activities.Telemetry) {
+// updated notes what an iteration's update took, if there was one: each of its passes so much.
+func (r *rebuilding) updated(took activities.Telemetry, passes int) {
 	if seconds := took.Seconds - took.CompileSeconds; seconds > 0 {
-		r.Update = seconds
+		r.Update = seconds / float64(max(passes, 1))
 	}
 }
 
 // atRisk is how many updates would be applied again if the device died now.
-func (t *train) atRisk() int { return t.Next - t.Snapshot }
+func (t *train) atRisk() int {
+	updates := t.Next - t.Snapshot
+	if t.Head != nil {
+		updates += t.Head.Passes
+	}
+	return updates
+}
 
 // rebuildSeconds estimates how long rebuilding the policy would take then, once its programs
 // are there; 0 while the device has not loaded a version.

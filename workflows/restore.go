@@ -65,12 +65,11 @@ func (t *train) restore(ctx workflow.Context, s *session) error {
 		MaxSeconds: t.plan.ActivitySeconds / 2, Evaluate: t.measuring,
 		Adopt: t.Opened != nil && t.Opened.Adopted != nil,
 	}
-	if it := t.Current; it != nil && it.Updated != nil && it.Credited != nil && it.Credited.Batch != nil {
-		in.Pending = &activities.PendingUpdate{Batch: *it.Credited.Batch, Settings: it.Settings, State: it.Updated.State}
-	}
-	if it := t.Current; it != nil && it.Updating != nil {
-		in.Updating = &activities.PendingUpdate{Batch: *it.Credited.Batch, Settings: it.Settings}
-		it.Updating = it.Updating.Again()
+	if it := t.Current; it != nil {
+		in.Passed, in.Pending, in.Updating = it.Made()
+		if it.Updating != nil {
+			it.Updating = it.Updating.Again()
+		}
 	}
 	summary := fmt.Sprintf("restore version %d", t.Next)
 	phase := "restoring"

@@ -53,6 +53,8 @@ type stage struct {
 	more  func(rounds int) bool
 	// pieces of each Generate, Score, Diagnose, Update and Snapshot; 0 is one.
 	pieces int
+	// passes are the turns of each update's passes; nil for one update.
+	passes []int
 	// gradNorm is an update's, by branch and iteration; nil gives none.
 	gradNorm func(branch, iteration int) float64
 	// alive is the episodes left after a turn; nil: all until the last.
@@ -243,6 +245,9 @@ func (s *stage) Restore(ctx context.Context, in activities.RestoreInput) (activi
 		}
 		break
 	}
+	for _, p := range in.Passed {
+		out.State = p.State
+	}
 	if in.Pending != nil {
 		out.State = in.Pending.State
 	}
@@ -335,6 +340,12 @@ func (s *stage) Credit(ctx context.Context, in activities.CreditInput) (activiti
 	if in.Scores != nil {
 		batch := ref("batch", in)
 		out.Batch = &batch
+		if in.Pass == nil {
+			out.Turns = s.passes
+		} else {
+			corrections := ref("corrections", in)
+			out.Corrections = &corrections
+		}
 	}
 	if in.Settings.Credit.ObservesStates() {
 		states := ref("states", in)

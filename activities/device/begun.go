@@ -120,7 +120,11 @@ func (e *Engine) begunOf(in activities.RestoreInput, log updateLog) (int, error)
 		wanted = append(wanted, u.input())
 	}
 	if u := in.Updating; u != nil {
-		wanted = append(wanted, activities.UpdateInput{Policy: in.Version, Batch: u.Batch, Settings: u.Settings})
+		of := in.Version
+		if n := len(in.Passed); n > 0 {
+			of.State = in.Passed[n-1].State
+		}
+		wanted = append(wanted, activities.UpdateInput{Policy: of, Batch: u.Batch, Settings: u.Settings})
 	}
 	for at, u := range wanted {
 		key, err := keyOf(u)

@@ -147,14 +147,14 @@ type logEntry struct {
 	branch        int
 	iteration     int
 	before, after string
-	batch         *store.Ref // nil: the update was skipped, the state stayed
+	batch         store.Ref
 	settings      spec.Settings
 }
 
 // input is that of the update, from its beginning.
 func (u logEntry) input() activities.UpdateInput {
 	return activities.UpdateInput{
-		Policy: activities.Version{Run: u.run, Branch: u.branch, Version: u.iteration, State: u.before}, Batch: *u.batch, Settings: u.settings,
+		Policy: activities.Version{Run: u.run, Branch: u.branch, Version: u.iteration, State: u.before}, Batch: u.batch, Settings: u.settings,
 	}
 }
 
@@ -162,7 +162,7 @@ func (u logEntry) input() activities.UpdateInput {
 type updateLog struct {
 	from     int                // version of the stored state
 	snapshot *store.SnapshotRef // nil: the base model with zero moments
-	updates  []logEntry         // of iterations from, from+1, …
+	updates  []logEntry         // of iterations from, from+1, …; an iteration has one, several or none
 	programs map[string]string  // hashes recorded last; nil if nothing is committed
 	frozen   string             // fingerprint of the base model below adapters, if one is recorded
 }
@@ -186,31 +186,26 @@ func (d *Device) log(ctx context.Context, in activities.RestoreInput) (goal stri
 			m := link.Manifest
 			e := logEntry{
 				run: activities.Run{ID: m.Run, Spec: m.Spec, Base: in.Version.Run.Base}, programs: m.Programs,
-				branch: m.Branch, iteration: m.Iteration, before: m.StateBefore, after: m.StateAfter, batch: m.Batch,
+				branch: m.Branch, iteration: m.Iteration, after: m.StateBefore,
 			}
 			if err := json.Unmarshal(m.Settings, &e.settings); err != nil {
 				return "", log, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
 			}
-			log.updates = append(log.updates, e)
+			for _, u := range m.Updates() { // none if no row was selected: the state stayed
+				e.before, e.after, e.batch = e.after, u.State, u.Batch
+				log.updates = append(log.updates, e)
+			}
 		}
 	}
-	if p := in.Pending; p != nil {
-		log.updates = append(log.updates, logEntry{run: in.Version.Run, branch: in.Version.Branch, iteration: in.Version.Version, before: goal, after: p.State, batch: &p.Batch, settings: p.Settings})
+	made := in.Passed
+	if in.Pending != nil {
+		made = append(made[:len(made):len(made)], *in.Pending)
+	}
+	for _, p := range made {
+		log.updates = append(log.updates, logEntry{run: in.Version.Run, branch: in.Version.Branch, iteration: in.Version.Version, before: goal, after: p.State, batch: p.Batch, settings: p.Settings})
 		goal = p.State
 	}
-	return goal, log.withoutSkipped(), nil
-}
-
-// withoutSkipped leaves out the iterations that had no batch: their state stayed.
-func (l updateLog) withoutSkipped() updateLog {
-	kept := l.updates[:0:0]
-	for _, u := range l.updates {
-		if u.batch != nil {
-			kept = append(kept, u)
-		}
-	}
-	l.updates = kept
-	return l
+	return goal, log, nil
 }
 
 // startingPoint makes the engine hold the latest state it can without

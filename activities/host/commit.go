@@ -53,7 +53,7 @@ func (h *Host) Manifest(ctx context.Context, in activities.CommitInput) (*store.
 		Settings: settings, SettingsDigest: digest,
 		Fingerprint: in.Fingerprint, Device: in.Device, Programs: in.Programs,
 		StateBefore: in.StateBefore, StateAfter: in.StateAfter,
-		Turns: in.Turns, Rollout: in.Rollout, Trajectories: &in.Trajectories, Scores: in.Scores, Batch: in.Batch,
+		Turns: in.Turns, Rollout: in.Rollout, Trajectories: &in.Trajectories, Scores: in.Scores, Batch: in.Batch, Passes: in.Passes,
 		Snapshot: in.Snapshot, Evaluations: in.Evaluations, Metrics: in.Metrics,
 	}
 	for name, ref := range map[string]*store.Ref{

@@ -46,11 +46,14 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
-	batch, metrics, err := h.batch(ctx, rc, in, all, past, agents, branches)
+	batch, passes, metrics, err := h.batch(ctx, rc, in, all, past, agents, branches)
 	if err != nil {
 		return activities.CreditResult{}, err
 	}
-	out := activities.CreditResult{States: states, Agents: acted, Metrics: metrics}
+	out := activities.CreditResult{States: states, Agents: acted, Metrics: metrics, Turns: passes.turns}
+	if out.Corrections, err = putUnlessNil(ctx, h.Store, dir, run.CorrectionsArtifact, passes.corrections); err != nil {
+		return activities.CreditResult{}, err
+	}
 	if len(batch) > 0 {
 		body, err := run.EncodeBatch(batch, rc.Train.Update.MicroBatch)
 		if err != nil {
@@ -68,52 +71,66 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 
 // batch is what an iteration learns from: the selected rows of its part of the rollout that are
 // worth a step, replayed rows and supervised ones. It is empty if there is none of the first, or
-// if all rows are to be successes and there is none.
-func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditInput, all []run.TrajectoryRow, past []credit.StateValue, agents []run.AgentRow, branches []run.BranchRow) ([]run.BatchRow, activities.Metrics, error) {
+// if all rows are to be successes and there is none. Of an update in passes it is one pass's.
+func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditInput, all []run.TrajectoryRow, past []credit.StateValue, agents []run.AgentRow, branches []run.BranchRow) ([]run.BatchRow, passes, activities.Metrics, error) {
+	var none passes
 	scores, err := run.SideTable[run.ScoreRow](ctx, h.Store, in.Scores, "scores")
 	if err != nil {
-		return nil, nil, err
+		return nil, none, nil, err
 	}
 	selected := run.SelectedOf(all)
 	rows, scores, err := sharedPart(rc, in.Rollout, selected, run.ScoresOf(selected, scores))
 	if err != nil || len(rows) == 0 {
-		return nil, nil, err
+		return nil, none, nil, err
 	}
 	l := run.NewCreditInput(rows)
 	l.ByAgents(rows, agents)
 	l.ByTrees(rows, rc.Training.Trees)
 	if err := l.Scored(rows, scores, rc.Train.Update.Reference(), rc.Train.Credit.Critic()); err != nil {
-		return nil, nil, err
+		return nil, none, nil, err
 	}
 	signal, err := l.TrainingSignal(in.Settings, rows, past)
 	if err != nil {
-		return nil, nil, err
+		return nil, none, nil, err
 	}
 	rows, scores = worthAStep(rows, scores, &signal)
 	if len(rows) == 0 {
-		return nil, signal.Metrics, nil
+		return nil, none, signal.Metrics, nil
+	}
+	var of passes
+	if in.Pass != nil {
+		if scores, err = h.nextPass(ctx, in, rows, &signal, &of); err != nil {
+			return nil, none, nil, err
+		}
 	}
 	trained, err := run.Trained(rows, branches)
 	if err != nil {
-		return nil, nil, err
+		return nil, none, nil, err
 	}
 	batch := batchRows(rc, rows, signal, scores, trained, origin(in))
 	earlier, err := h.earlier(ctx, rc, in)
 	if err != nil {
-		return nil, nil, err
+		return nil, none, nil, err
 	}
 	if !in.Settings.Update.Supervised.Alone() {
 		batch = append(batch, replayed(rc, in, earlier, len(batch))...)
 	}
 	if in.Settings.Update.Supervised.On() {
 		if batch, err = supervise(rc, in, batch, all, earlier, signal.Metrics); err != nil {
-			return nil, nil, err
+			return nil, none, nil, err
 		}
 	}
 	if f := rc.Train.Freshness; len(batch) > 0 && (f.Updates() > 1 || f.ReplayIterations > 0) {
 		staleness(batch, in.Iteration, signal.Metrics)
 	}
-	return batch, signal.Metrics, nil
+	switch {
+	case in.Pass != nil:
+		batch = run.OfTurn(batch, in.Pass.Turn)
+	case in.Settings.Update.Passes.On():
+		of.turns = run.TurnsBackwards(batch)
+		batch = run.OfTurn(batch, of.turns[0])
+	}
+	return batch, of, signal.Metrics, nil
 }
 
 // origin is the iteration that rolled out what this one learns from.

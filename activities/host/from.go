@@ -57,6 +57,9 @@ func (h *Host) from(ctx context.Context, t spec.Train, document []byte) (_ *acti
 	if found.Snapshot != nil {
 		out.Snapshot = found.Snapshot.Version
 	}
+	for _, link := range found.Again {
+		out.Passes += max(len(link.Manifest.Passes)-1, 0)
+	}
 	return out, policy, nil
 }
 

@@ -39,7 +39,7 @@ func RecentBatches(ctx context.Context, s store.Store, run string, head *store.R
 		if m.Run != run {
 			break
 		}
-		if m.Batch != nil {
+		if m.Batch != nil { // a run with passes draws from none
 			out = append(out, *m.Batch)
 		}
 		if len(out) == most {
@@ -90,6 +90,9 @@ func FindHeadOf(ctx context.Context, s store.Store, run string, version *int, en
 		}
 		if out.Snapshot == 0 && m.Snapshot != nil {
 			out.Snapshot = m.Snapshot.Version
+		}
+		if out.Snapshot == 0 {
+			out.Passes += max(len(m.Passes)-1, 0)
 		}
 		for i := range m.Evaluations {
 			// Backwards; a version's first suite represents all its suites.

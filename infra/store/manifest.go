@@ -64,6 +64,9 @@ type Manifest struct {
 	Trajectories *Ref `json:"trajectories,omitempty"`
 	Scores       *Ref `json:"scores,omitempty"`
 	Batch        *Ref `json:"batch,omitempty"`
+	// Passes are the updates of the iteration in their order, if it makes several; then Batch is
+	// nil. See [Manifest.Updates].
+	Passes []Pass `json:"passes,omitempty"`
 	// Update counts what the update did.
 	Update UpdateCounts `json:"update"`
 	// Snapshot is the full training state of version n+1, if one was taken.
@@ -129,6 +132,23 @@ type TurnRefs struct {
 	// Forks has where the rows of the next wave begin, after the last turn of the wave before; nil
 	// where no wave follows.
 	Forks *Ref `json:"forks,omitempty"`
+}
+
+// Pass is one of several updates of an iteration: it begins with the state that the pass before
+// left, and has a batch of its own. All passes have the iteration's settings.
+type Pass struct {
+	// Turn is the turn that it updates, from 1; 0 if a pass is not of a turn.
+	Turn int `json:"turn,omitempty"`
+	// Batch has everything that the pass read.
+	Batch Ref `json:"batch"`
+	// Scores has the device's figures of the selected rows in the state before the pass; nil in the
+	// first, whose are the iteration's.
+	Scores *Ref `json:"scores,omitempty"`
+	// Corrections is the table of what the passes before have left of each row's advantages: M of
+	// SeeUPO, which Batch contains already; nil in the first, where every row has 1.
+	Corrections *Ref `json:"corrections,omitempty"`
+	// State is the state fingerprint after the pass.
+	State string `json:"state"`
 }
 
 // RolloutRef names the rollout that an iteration learned from, if a rollout serves
@@ -214,6 +234,15 @@ func (m *Manifest) Key() string { return ManifestKey(m.Run, m.Branch, m.Iteratio
 
 // Version is the policy version that the iteration made: its number plus one.
 func (m *Manifest) Version() int { return m.Iteration + 1 }
+
+// Updates are the updates that the iteration made, in their order: its passes, or the one that read
+// Batch, or none.
+func (m *Manifest) Updates() []Pass {
+	if m.Batch != nil {
+		return []Pass{{Batch: *m.Batch, State: m.StateAfter}}
+	}
+	return m.Passes
+}
 
 // Encode checks the manifest, seals it and returns its canonical JSON.
 func (m *Manifest) Encode() ([]byte, error) {
@@ -317,6 +346,19 @@ func (m *Manifest) check() error {
 	if m.Update.Skipped && m.StateBefore != m.StateAfter {
 		bad("the update was skipped, and yet the state changed")
 	}
+	if n := len(m.Passes); n > 0 {
+		if m.Batch != nil {
+			bad("there are a batch and %d passes, which have batches of their own", n)
+		}
+		for i, p := range m.Passes {
+			if p.State == "" {
+				bad("passes[%d] has no state fingerprint", i)
+			}
+		}
+		if last := m.Passes[n-1].State; last != m.StateAfter {
+			bad("the last pass left the state %q, want %q", Clip(last), Clip(m.StateAfter))
+		}
+	}
 	if r := m.Rollout; r != nil {
 		switch {
 		case r.Update < 0 || r.Update >= r.Updates || len(r.Rows) != r.Updates:
@@ -383,6 +425,12 @@ func (m *Manifest) refs() []NamedRef {
 	maybe("trajectories", m.Trajectories)
 	maybe("scores", m.Scores)
 	maybe("batch", m.Batch)
+	for i, p := range m.Passes {
+		role := fmt.Sprintf("passes[%d].", i)
+		add(role+"batch", p.Batch)
+		maybe(role+"scores", p.Scores)
+		maybe(role+"corrections", p.Corrections)
+	}
 	if m.Snapshot != nil {
 		files("snapshot.files", m.Snapshot.Files)
 	}

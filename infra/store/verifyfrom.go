@@ -52,8 +52,11 @@ func (w *walk) findRebuild(ctx context.Context, head Ref, by string) error {
 			}
 			return nil
 		}
-		if m.Batch != nil { // else there is nothing to apply again
-			w.rebuild = append(w.rebuild, artifactUse{NamedRef{Role: "rebuild.spec", Ref: m.Spec}, by}, artifactUse{NamedRef{Role: "rebuild.batch", Ref: *m.Batch}, by})
+		for i, u := range m.Updates() { // what is applied again
+			if i == 0 {
+				w.rebuild = append(w.rebuild, artifactUse{NamedRef{Role: "rebuild.spec", Ref: m.Spec}, by})
+			}
+			w.rebuild = append(w.rebuild, artifactUse{NamedRef{Role: "rebuild.batch", Ref: u.Batch}, by})
 		}
 		if m.Parent != nil {
 			next = *m.Parent

@@ -25,6 +25,7 @@ var Algorithms = []Algorithm{
 	blockwise,
 	turnReturns,
 	treeGRPO,
+	seeUPO,
 }
 
 // Algorithm is a way to turn rewards into advantages.

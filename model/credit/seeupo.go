@@ -12,6 +12,15 @@ const (
 	seeupoBound = 3
 )
 
+var seeUPO = Algorithm{
+	Name: "seeupo", By: "the group's mean, scaled over the batch (SeeUPO)",
+	Formula: "A = clip((a − mean) / std, ±3) over the batch, a = R − mean_G", Paper: "SeeUPO, arXiv 2602.06554", File: "seeupo.go",
+	Compares: true,
+	Compute: func(in Input, _ Options) ([][]float64, [][]float64, error) {
+		return in.byRow(SeeUPO(in.Returns, in.Groups))
+	},
+}
+
 // SeeUPO computes the advantages from which SeeUPO's updates begin (arXiv 2602.06554; SeeUPPO-GRAE
 // of modelscope/AgentEvolver, compute_grpo_outcome_advantage_local):
 //

@@ -289,6 +289,10 @@ var families = []*family{
 		// Killed while branches are drawn, and while they are sampled in the middle of others' turns.
 		{preset: "tree-grpo", change: map[string]any{"rollout.turns": 2, "rollout.trees": 2, "rollout.branches": 1}, kills: []string{"Choose#1/inside/1", "Generate#1/inside/3"}},
 	}},
+	// Workers die between two passes of an update, in the old branch and in the new one.
+	{name: "passes", scale: onLake, methods: []method{
+		{preset: "seeupo", kills: []string{"Score#1/inside/2", "Update#1/inside/4"}},
+	}},
 	// Rows that get slots as others end, and rows of several widths.
 	{name: "blocks", scale: onLake, full: true, methods: []method{
 		{preset: "gigpo", run: "gigpo-blocks", change: map[string]any{"rollout.pass_rows": 2, "rollout.block_rows": 4, "update.widths": 3}, kills: []string{"Generate#2/inside/1", "Update#1/inside/1"}},

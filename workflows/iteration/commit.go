@@ -32,6 +32,9 @@ func (it *Iteration) commitInput() activities.CommitInput {
 	}
 	if it.Credited != nil {
 		in.Batch, in.States, in.Agents = it.Credited.Batch, it.Credited.States, it.Credited.Agents
+		if len(it.Passes) > 0 {
+			in.Batch, in.Passes = nil, it.recorded()
+		}
 	}
 	return in
 }
@@ -70,8 +73,12 @@ func (it *Iteration) Ahead(now spec.Settings) *Iteration {
 
 // toCommit is what the next iteration continues from, but the manifest.
 func (it *Iteration) toCommit(newest int) *activities.Head {
+	passes := max(len(it.Passes)-1, 0)
+	if it.Head != nil {
+		passes += it.Head.Passes
+	}
 	if it.State.Snapshot != nil {
-		newest = it.State.Snapshot.Version
+		newest, passes = it.State.Snapshot.Version, 0
 	}
 	in := it.commitInput()
 	batches := it.replayed()
@@ -80,7 +87,7 @@ func (it *Iteration) toCommit(newest int) *activities.Head {
 	}
 	return &activities.Head{
 		Branch: it.Branch, Iteration: it.Number, State: in.StateAfter,
-		Fingerprint: it.Fingerprint, Base: it.Run.Base, Settings: it.Settings, Snapshot: newest, States: in.States, Texts: in.Texts,
+		Fingerprint: it.Fingerprint, Base: it.Run.Base, Settings: it.Settings, Snapshot: newest, Passes: passes, States: in.States, Texts: in.Texts,
 		Rolled: in.Next(), Batches: batches[:min(len(batches), it.Plan.Freshness.ReplayIterations)],
 	}
 }

@@ -115,6 +115,11 @@ func invented(c Call, plan activities.Plan, pieces spec.Pieces) any {
 		}
 	case *activities.CreditResult:
 		out.Batch = &store.Ref{}
+		if plan.Settings.Update.Passes.On() && c.Input.(activities.CreditInput).Pass == nil {
+			for turn := plan.Turns; turn > 0; turn-- {
+				out.Turns = append(out.Turns, turn)
+			}
+		}
 	}
 	return result
 }

@@ -49,15 +49,20 @@ func (it *Iteration) diagnose() []Call {
 }
 
 func (it *Iteration) credit() []Call {
-	return []Call{call(steps.Credit, "", activities.CreditInput{
-		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Settings: it.Settings,
-		Trajectories: it.Selected.Trajectories, Components: it.Selected.Components, Branches: it.Selected.Branches, Scores: it.scores(), Rollout: it.Shared,
-		Replay: it.replayed(), States: it.states(),
-	}, func(out activities.CreditResult) {
+	return []Call{call(steps.Credit, "", it.creditInput(), func(out activities.CreditResult) {
 		it.Record("credit", out.Telemetry)
 		it.add(&out.Metrics)
 		it.Credited = &out
 	}).shown(it.label("credit"), it.label("advantages"))}
+}
+
+// creditInput asks for the batch of the update, or of its first pass.
+func (it *Iteration) creditInput() activities.CreditInput {
+	return activities.CreditInput{
+		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Settings: it.Settings,
+		Trajectories: it.Selected.Trajectories, Components: it.Selected.Components, Branches: it.Selected.Branches, Scores: it.scores(), Rollout: it.Shared,
+		Replay: it.replayed(), States: it.states(),
+	}
 }
 
 // states is the table of initial states' values before the iteration, if the run keeps
@@ -86,22 +91,29 @@ func (it *Iteration) replayed() []store.Ref {
 }
 
 func (it *Iteration) update() []Call {
+	if calls := it.beforePass(); calls != nil {
+		return calls
+	}
 	piece := ""
 	if u := it.Updating; u != nil && u.Done > 0 {
 		piece = fmt.Sprintf(" · from micro-batch %d of %d", u.Done+1, u.Of)
 	}
+	of := it.ofPass(it.passOn())
 	// Its summary is that of all pieces: what fails in one piece after another is one step,
 	// because a lost worker has to make all of them again.
-	return []Call{call(steps.Update, piece, activities.UpdateInput{
-		Policy: it.before(), Batch: *it.Credited.Batch, Settings: it.Settings, Begun: it.Updating, MaxSeconds: it.Plan.ActivitySeconds / 2,
+	return []Call{call(steps.Update, of+piece, activities.UpdateInput{
+		Policy: it.passed(), Batch: *it.batch(), Settings: it.Settings, Begun: it.Updating, MaxSeconds: it.Plan.ActivitySeconds / 2,
 	}, func(out activities.UpdateResult) {
 		it.Record("update", out.Telemetry)
 		if it.Updating = out.Begun; it.Updating != nil {
 			return
 		}
+		if len(it.Credited.Turns) > 0 && !it.lastPass(&out) {
+			return
+		}
 		it.add(&out.Metrics)
 		it.Updated = &out
-	}).shown(it.label("update")+piece, it.label(fmt.Sprintf("update on %d rows", it.rows())))}
+	}).shown(it.label("update")+piece, it.label(fmt.Sprintf("update on %d rows%s", it.rows(), of)))}
 }
 
 // updated is what the update made; without a selected row the version before stays.

@@ -23,7 +23,8 @@ type scenario struct {
 	rows     []int              // rows selected, for each iteration that learns from the rollout
 	pieces   int                // of each step that can be in pieces; 0 is one
 	gradNorm float64
-	small    bool // no row is worth a step
+	small    bool  // no row is worth a step
+	turns    []int // of the passes of an update; nil if it has one
 }
 
 // state is a new iteration's.
@@ -123,6 +124,9 @@ func random(r *rand.Rand) *scenario {
 	if one(3) {
 		s.Plan.Workers, s.Plan.BlockRows = 2, 4+r.IntN(16)
 	}
+	if len(sc.rows) == 1 && s.Plan.Freshness.ReplayIterations == 0 {
+		sc.turns = [][]int{nil, {3, 2, 1}, {4, 1}, {1}}[r.IntN(4)]
+	}
 	s.Plan.Search = []string{"", "", spec.BeamSearch, spec.BestOfN}[r.IntN(4)]
 	return sc
 }
@@ -187,6 +191,12 @@ func (sc *scenario) result(c Call) any {
 		out := &activities.CreditResult{Metrics: activities.Metrics{"credit/mean": figure}, Telemetry: took}
 		if in.Scores != nil && !sc.small && (in.Rollout == nil || in.Rollout.Rows[in.Rollout.Update] > 0) {
 			out.Batch = &of
+			if in.Pass == nil {
+				out.Turns = sc.turns
+			} else {
+				corrections := ref("corrections", in)
+				out.Corrections = &corrections
+			}
 		}
 		if in.Settings.Credit.Algorithm == "state_baseline" {
 			states := ref("states", c.Input)

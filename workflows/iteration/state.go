@@ -26,6 +26,8 @@ type State struct {
 	Diagnosing  []store.Ref                     `json:"diagnosing,omitempty"` // pieces of Diagnose, until it is done
 	Diagnosed   bool                            `json:"diagnosed,omitempty"`
 	Credited    *activities.CreditResult        `json:"credited,omitempty"`
+	Passes      []Pass                          `json:"passes,omitempty"`   // those that are done, until the last one is
+	Passing     *Passing                        `json:"passing,omitempty"`  // the running one, after the first
 	Updating    *activities.BegunUpdate         `json:"updating,omitempty"` // until it is updated
 	Updated     *activities.UpdateResult        `json:"updated,omitempty"`
 	Storing     *activities.BegunSnapshot       `json:"storing,omitempty"` // until the snapshot is stored

@@ -94,6 +94,8 @@ var bounds = map[string]string{
 	"update.tau_negative":           "(0, 100]",
 	"update.ratio_cap":              "(0, 1e6]",
 	"update.off_policy_limit":       "(0, 1000]",
+	"update.passes.clip_low":        "(0, 1)",
+	"update.passes.clip_high":       "(0, 10]",
 	"update.kl_first_turn":          "(0, 1000]",
 	"rollout.turn_limit":            "[1, 100]",
 	"schedule[].from":               "[0, 1000000]",

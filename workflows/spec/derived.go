@@ -214,6 +214,9 @@ func storage(t Train, m ModelShape, d Derived) Storage {
 		return s
 	}
 	s.Batch = tokenBytes * d.UpdateTokens
+	if t.Update.Passes.On() { // each pass has a batch, of all rows if none ends before its last turn
+		s.Batch *= int64(t.Rollout.Turns)
+	}
 	rows := func(trajectories int64) int64 {
 		turns := int64(t.Rollout.Turns)
 		context, sampled := d.ContextTokens/max(int64(t.Rollout.Slots()), 1), turns*int64(t.Rollout.MaxNewTokens)

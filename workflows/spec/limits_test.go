@@ -243,6 +243,29 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"update":{"supervised":{"from":"own_successes"}},"credit":{"algorithm":"gae"}`, `"update":{"supervised":{"from":"own_successes","share":1},"minibatch":16},"credit":{"algorithm":"grpo"}`},
 		[]string{`"update":{"supervised":{"from":"own_successes","share":1}},"credit":{"algorithm":"gae"}`, `"update":{"supervised":{"from":"own_successes"},"minibatch":16},"credit":{"algorithm":"gae"}`},
 	},
+	"update.passes.order update.passes.clip_low update.passes.clip_high": {
+		[]string{`"rollout":{"turns":2},"update":{"passes":{"order":"turns_reversed","clip_low":0.1,"clip_high":0.3}},"credit":{"algorithm":"seeupo"}`},
+		[]string{`"update":{"passes":{"clip_low":0.1}}`, `"update":{"passes":{"clip_high":0.1}}`},
+	},
+	"update.passes.order rollout.turns": {
+		[]string{`"rollout":{"turns":2},"update":{"passes":{"order":"turns_reversed"}},"credit":{"algorithm":"grpo"}`},
+		[]string{`"rollout":{"turns":1},"update":{"passes":{"order":"turns_reversed"}},"credit":{"algorithm":"grpo"}`},
+	},
+	"update.passes.order credit.algorithm": {
+		[]string{`"rollout":{"turns":2},"update":{"passes":{"order":"turns_reversed"}},"credit":{"algorithm":"blockwise"}`},
+		[]string{`"rollout":{"turns":2},"update":{"passes":{"order":"turns_reversed"}},"credit":{"algorithm":"gae"}`},
+	},
+	"update.passes.order freshness update.mismatch update.supervised rollout.search": {
+		[]string{`"rollout":{"turns":2},"update":{"passes":{"order":"turns_reversed"}},"credit":{"algorithm":"seeupo"}`, `"freshness":{"online":2}`},
+		[]string{
+			`"rollout":{"turns":2},"update":{"passes":{"order":"turns_reversed"}},"credit":{"algorithm":"grpo"},"freshness":{"online":2}`,
+			`"rollout":{"turns":2},"update":{"passes":{"order":"turns_reversed"}},"credit":{"algorithm":"grpo"},"freshness":{"reuse":2}`,
+			`"rollout":{"turns":2},"update":{"passes":{"order":"turns_reversed"}},"credit":{"algorithm":"grpo"},"freshness":{"replay_iterations":1}`,
+			`"rollout":{"turns":2},"update":{"passes":{"order":"turns_reversed"},"mismatch":{"regime":"decoupled"}},"credit":{"algorithm":"grpo"}`,
+			`"rollout":{"turns":2},"update":{"passes":{"order":"turns_reversed"},"supervised":{"from":"own_successes"}},"credit":{"algorithm":"grpo"}`,
+			`"rollout":{"turns":2,"search":"greedy"},"update":{"passes":{"order":"turns_reversed"}},"credit":{"algorithm":"grpo"}`,
+		},
+	},
 	"evaluation.suites evaluation.instances evaluation.samples": {
 		[]string{`"evaluation":{"instances":65536}`, `"evaluation":{"instances":256,"samples":256}`, `"evaluation":{"suites":[{"suite":"in-distribution","instances":64,"samples":1024}]}`},
 		[]string{`"evaluation":{"instances":331,"samples":198}`, `"evaluation":{"suites":["in-distribution",{"name":"b","suite":"in-distribution","instances":331,"samples":198}]}`},

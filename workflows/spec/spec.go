@@ -253,6 +253,8 @@ type Update struct {
 	Mismatch       Mismatch `json:"mismatch,omitzero"`
 	// Supervised is zero in a run without supervised rows.
 	Supervised Supervised `json:"supervised,omitzero"`
+	// Passes is zero in a run whose updates have one pass.
+	Passes Passes `json:"passes,omitzero"`
 	// StopKL ends an update after the first step whose distance from the old log-probs is above
 	// it; 0 is never.
 	StopKL float64 `json:"stop_kl,omitempty"`

@@ -22,24 +22,39 @@ const (
 // trajectory's row, of those that an iteration rolled out: a trajectory may have
 // several rows of a batch. The values of an earlier batch stay.
 func readAdvantages(ctx context.Context, s store.Store, ref store.Ref, iteration int, out map[int32][]float32) error {
-	body, err := store.GetArtifact(ctx, s, ref)
-	if err != nil {
-		return err
-	}
-	f, err := safetensors.Decode(body)
-	if err != nil {
-		return fmt.Errorf("read %s: %w: %w", s.Location(ref.Key), store.ErrInvalid, err)
-	}
-	found, err := advantagesOf(f, iteration)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", s.Location(ref.Key), err)
-	}
+	found, err := batchAdvantages(ctx, s, ref, iteration)
 	for row, values := range found {
 		if _, known := out[row]; !known {
 			out[row] = values
 		}
 	}
-	return nil
+	return err
+}
+
+// readPass appends those of a pass, whose turn follows on the turns that were read before.
+func readPass(ctx context.Context, s store.Store, ref store.Ref, iteration int, out map[int32][]float32) error {
+	found, err := batchAdvantages(ctx, s, ref, iteration)
+	for row, values := range found {
+		out[row] = append(out[row], values...)
+	}
+	return err
+}
+
+// batchAdvantages are the advantages in a batch, by the trajectory's row.
+func batchAdvantages(ctx context.Context, s store.Store, ref store.Ref, iteration int) (map[int32][]float32, error) {
+	body, err := store.GetArtifact(ctx, s, ref)
+	if err != nil {
+		return nil, err
+	}
+	f, err := safetensors.Decode(body)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w: %w", s.Location(ref.Key), store.ErrInvalid, err)
+	}
+	found, err := advantagesOf(f, iteration)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.Location(ref.Key), err)
+	}
+	return found, nil
 }
 
 func advantagesOf(f *safetensors.File, iteration int) (map[int32][]float32, error) {

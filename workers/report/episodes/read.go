@@ -77,6 +77,12 @@ func (r *Reader) Read(ctx context.Context, src Source) (Rollout, error) {
 			return out, err
 		}
 	}
+	for _, ref := range src.Passes {
+		err := readPass(ctx, r.store, ref, src.Iteration, advantages)
+		if err := lacks(ref, "batch of a pass, and so the advantages", err); err != nil {
+			return out, err
+		}
+	}
 	out.Episodes = make([]Episode, len(rows))
 	for i, row := range rows {
 		out.Episodes[i] = episode(row, steps.of(i), words, advantages[row.Row])

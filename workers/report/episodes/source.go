@@ -2,6 +2,7 @@ package episodes
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
@@ -20,7 +21,10 @@ type Source struct {
 	// Batches are the batches of the updates that learned from it; they have the
 	// advantages. An evaluation has none. Of their rows those count that Iteration rolled
 	// out.
-	Batches   []store.Ref
+	Batches []store.Ref
+	// Passes are the batches of an update in passes instead, by turn: each has the advantages of
+	// its turn's tokens.
+	Passes    []store.Ref
 	Iteration int
 	// Base is the model whose tokenizer decodes.
 	Base store.ModelRef
@@ -37,6 +41,9 @@ func OfIteration(m *store.Manifest) Source {
 	}
 	if m.Batch != nil {
 		s.Batches = []store.Ref{*m.Batch}
+	}
+	for _, p := range slices.SortedFunc(slices.Values(m.Passes), func(a, b store.Pass) int { return a.Turn - b.Turn }) {
+		s.Passes = append(s.Passes, p.Batch)
 	}
 	return s
 }
