@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -71,8 +73,10 @@ type workerCrew struct {
 	roles  []workers.Role // of each; none: all
 	// programs is the folder of compiled programs; "": the default one.
 	programs string
-	started  int
-	running  map[int]*child
+	// pinned gives each worker one core of this machine, in turn.
+	pinned  bool
+	started int
+	running map[int]*child
 }
 
 // child is a process that ends with this one.
@@ -112,6 +116,10 @@ func (w *workerCrew) start(ctx context.Context) error {
 		arguments = append(arguments, "--program-cache", w.programs)
 	}
 	cmd := exec.Command(self, arguments...)
+	if w.pinned {
+		core := strconv.Itoa((w.started - 1) % runtime.NumCPU())
+		cmd = exec.Command("taskset", append([]string{"--cpu-list", core, self}, arguments...)...)
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	worker, err := begin(cmd)
 	if err != nil {

@@ -38,16 +38,23 @@ type samples struct {
 
 // read adds those of a run's last history.
 func (d dispatches) read(ctx context.Context, c client.Client, runID string) error {
-	var events []*history.HistoryEvent
+	events, err := readHistory(ctx, c, runID)
+	if err == nil {
+		d.add(events)
+	}
+	return err
+}
+
+// readHistory reads a run's last history.
+func readHistory(ctx context.Context, c client.Client, runID string) (events []*history.HistoryEvent, err error) {
 	for at := c.GetWorkflowHistory(ctx, runID, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); at.HasNext(); {
 		e, err := at.Next()
 		if err != nil {
-			return fmt.Errorf("history of run %s: %w", runID, err)
+			return nil, fmt.Errorf("history of run %s: %w", runID, err)
 		}
 		events = append(events, e)
 	}
-	d.add(events)
-	return nil
+	return events, nil
 }
 
 // taken is an activity's: from its scheduling over its beginning to its end.

@@ -64,3 +64,25 @@ func rounded(all []Dispatch) []Dispatch {
 	}
 	return all
 }
+
+func TestRollouts(t *testing.T) {
+	var m made
+	m.activity("Publish", 0, 1, 10)
+	m.activity("Block", 11, 12, 100)
+	m.activity("Block", 11, 13, 90)
+	m.events[len(m.events)-3].GetActivityTaskScheduledEventAttributes().RetryPolicy = &common.RetryPolicy{MaximumAttempts: 1}
+	m.activity("Generate", 110, 111, 115)
+	m.activity("Step", 116, 117, 118)
+	m.activity("Select", 120, 121, 122)
+	m.activity("Generate", 200, 201, 250)
+	m.activity("Select", 300, 301, 302)
+	seconds, blocks, elsewhere := rollouts(m.events)
+	require.Equal(t, []float64{0.12, 0.1}, seconds)
+	require.Equal(t, 2, blocks)
+	require.Equal(t, 1, elsewhere)
+
+	var b strings.Builder
+	printHelped(&b, Helped{Rows: 256, Turns: 5, Rollouts: 9, One: 2, Two: 1.25, Ratio: 0.625, ProcessorRatio: 1.05, Blocks: 40, Elsewhere: 18})
+	require.Contains(t, b.String(), "two workers  1.250, 18 of 40 blocks on the second")
+	require.Contains(t, b.String(), "ratio 0.62 (goal: at most 0.7); processor time of both over one's, with the updates: 1.05 (goal: at most 1.1)")
+}

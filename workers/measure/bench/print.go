@@ -49,6 +49,9 @@ func (r Report) Print(out io.Writer) error {
 	if r.SlowBucket != nil {
 		printSlowBucket(&b, r.Preset, *r.SlowBucket)
 	}
+	if r.Helped != nil {
+		printHelped(&b, *r.Helped)
+	}
 	if r.Size != nil {
 		printSize(&b, *r.Size)
 	}
@@ -77,6 +80,12 @@ func printTax(b *strings.Builder, preset string, t Tax) {
 	})
 	fmt.Fprintf(b, "\n  durability tax %.3f (goal: at most %.2f); Temporal's part alone %.3f;\n  over the lower quartiles, which a busy machine disturbs less: %.3f\n", t.Ratio, t.Goal, t.BucketRatio, t.QuietRatio)
 	printDispatches(b, t)
+}
+
+func printHelped(b *strings.Builder, h Helped) {
+	fmt.Fprintf(b, "\nA rollout of %d rows and %d turns in blocks, by workers of one core each, seconds, medians of %d; all end with the same state\n\n", h.Rows, h.Turns, h.Rollouts)
+	fmt.Fprintf(b, "  one worker   %.3f\n  two workers  %.3f, %d of %d blocks on the second\n  ratio %.2f (goal: at most %.1f); processor time of both over one's, with the updates: %.2f (goal: at most %.1f)\n",
+		h.One, h.Two, h.Elsewhere, h.Blocks, h.Ratio, helpedGoal, h.ProcessorRatio, helpedProcessorGoal)
 }
 
 // printDispatches says what is left of the tax, by activity.

@@ -44,6 +44,7 @@ type Report struct {
 	Sweep      *Sweep      `json:"sweep,omitempty"`
 	Stubs      *Stubs      `json:"stubs,omitempty"`
 	SlowBucket *SlowBucket `json:"slow_bucket,omitempty"`
+	Helped     *Helped     `json:"helped,omitempty"`
 	Size       *Size       `json:"size,omitempty"`
 	Recoveries []Recovery  `json:"recoveries"`
 	// WorkerPeak is the peak resident memory of a worker process in bytes.
@@ -78,12 +79,13 @@ const (
 	partTax        = "tax"
 	partSweep      = "sweep"
 	partBucket     = "bucket"
+	partWorkers    = "workers"
 	partSize       = "size"
 	partRecovery   = "recovery"
 )
 
 // Parts lists all parts in that order.
-var Parts = []string{partEnv, partAlgorithms, partReport, partSpeed, partTax, partSweep, partBucket, partSize, partRecovery}
+var Parts = []string{partEnv, partAlgorithms, partReport, partSpeed, partTax, partSweep, partBucket, partWorkers, partSize, partRecovery}
 
 // has reports whether a part is to be measured.
 func (o Options) has(part string) bool { return slices.Contains(o.Parts, part) }
@@ -136,6 +138,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 		{partTax, "", s.tax},
 		{partSweep, "", s.sweep},
 		{partBucket, "slow bucket: ", s.slowBuckets},
+		{partWorkers, "workers: ", s.helpers},
 		{partSize, "size: ", s.sizes},
 		{partRecovery, "", s.recoveries},
 	} {

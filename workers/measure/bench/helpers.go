@@ -1,0 +1,197 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
+	"go.uber.org/zap"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/infra/presets"
+	"github.com/reprise-rl/reprise/model/statistics"
+	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/stack"
+)
+
+// Helped compares rollouts that two workers sample with the same rollouts by one. Each worker has
+// one core.
+type Helped struct {
+	Rows  int `json:"rows"`
+	Turns int `json:"turns"`
+	// Rollouts is the number of rollouts that each median is over.
+	Rollouts int `json:"rollouts"`
+	// One and Two are the median seconds of a rollout, from its first sample to its selection.
+	One float64 `json:"one_seconds"`
+	Two float64 `json:"two_seconds"`
+	// Ratio is Two over One, ProcessorRatio the same of the processor time of both workers, which
+	// includes the updates.
+	Ratio          float64 `json:"ratio"`
+	ProcessorRatio float64 `json:"processor_ratio"`
+	// Blocks is how many blocks were sampled with two workers, Elsewhere how many of them on the
+	// other worker.
+	Blocks    int `json:"blocks"`
+	Elsewhere int `json:"blocks_elsewhere"`
+}
+
+// The goals of a second worker: its share of the time, and of the processor time.
+const (
+	helpedGoal          = 0.7
+	helpedProcessorGoal = 1.1
+)
+
+// The rollout that two workers share: five turns of a small policy on lakes, in four blocks.
+const (
+	helpedPreset = "frozenlake-learn"
+	helpedTurns  = 5
+	helpedGroups = 16
+	helpedBlock  = 64 // rows of a block
+)
+
+// helpedSpec is the spec of a side; workers is 1 or 2.
+func helpedSpec(iterations, workers int) ([]byte, error) {
+	rollout := map[string]any{"groups": helpedGroups, "group_size": 16, "turns": helpedTurns, "pass_rows": helpedBlock / 4, "block_rows": helpedBlock}
+	if workers > 1 {
+		rollout["workers"] = workers
+	}
+	return presets.With(helpedPreset, map[string]any{
+		"iterations": iterations, "snapshot": map[string]any{"every": iterations}, "evaluation": map[string]any{"every": 0},
+		"selection": map[string]any{"keep": 0.125}, "rollout": rollout,
+		"policy": map[string]any{
+			"warm_start": map[string]any{"steps": 20},
+		},
+	})
+}
+
+// helpers measures, on a dev stack with one host worker in this process and two device workers of
+// one core each, what the second one saves a rollout.
+func (s *benchmark) helpers(ctx context.Context) error {
+	return stack.WithServers(ctx, s.servers, func(on stack.Servers) error {
+		crew := &workerCrew{dir: on.Dir(), worker: s.Worker, roles: []workers.Role{workers.RoleDevice}, running: map[int]*child{}, pinned: true}
+		defer crew.end()
+		for range 2 {
+			if err := crew.start(ctx); err != nil {
+				return err
+			}
+		}
+		host := workers.Options{
+			Client: on.Client, Namespace: on.Namespace(), Codec: on.Codec, Store: on.Bucket, Logger: zap.NewNop(),
+			Roles: []workers.Role{workers.RoleWorkflow, workers.RoleHost}, SessionHeartbeat: s.Worker.SessionHeartbeat, HostSlots: s.Worker.HostSlots,
+		}
+		return beside(ctx, func(ctx context.Context, ready func()) error {
+			host.Ready = func(activities.DeviceInfo) { ready() }
+			return workers.Run(ctx, host)
+		}, func(ctx context.Context) error {
+			got, err := measureHelped(ctx, Durable{Client: on.Client, Store: on.Bucket}, crew, s.Rounds, s.say)
+			s.r.Helped = &got
+			return err
+		})
+	})
+}
+
+// helpedIterations are those of a run, of which the first is not counted.
+const helpedIterations = 3
+
+func measureHelped(ctx context.Context, durable Durable, crew *workerCrew, rounds int, say func(string)) (Helped, error) {
+	out := Helped{Rows: helpedGroups * 16, Turns: helpedTurns}
+	var seconds, processor [2][]float64
+	state := ""
+	// The round before the first warms both workers up.
+	for round := range rounds + 1 {
+		for side := range seconds {
+			text, err := helpedSpec(helpedIterations, side+1)
+			if err != nil {
+				return out, err
+			}
+			before, err := crew.processor()
+			if err != nil {
+				return out, err
+			}
+			id := fmt.Sprintf("bench-helped-%d-%d", round, side+1)
+			got, err := durable.Train(ctx, id, text)
+			if err != nil {
+				return out, err
+			}
+			after, err := crew.processor()
+			if err != nil {
+				return out, err
+			}
+			if state == "" {
+				state = got.State
+			}
+			if got.State != state {
+				return out, fmt.Errorf("run %s: state %s, before it was %s: %w", id, got.State, state, ErrBitsDiffer)
+			}
+			events, err := readHistory(ctx, durable.Client, id)
+			if err != nil {
+				return out, err
+			}
+			if round == 0 {
+				continue
+			}
+			took, blocks, elsewhere := rollouts(events)
+			seconds[side] = append(seconds[side], took[1:]...)
+			processor[side] = append(processor[side], after-before)
+			out.Blocks, out.Elsewhere = out.Blocks+blocks, out.Elsewhere+elsewhere
+			say(fmt.Sprintf("round %d of %d, workers %d: median %.2f s a rollout", round, rounds, side+1, statistics.Median(took[1:])))
+		}
+	}
+	out.Rollouts = len(seconds[0])
+	out.One, out.Two = statistics.Median(seconds[0]), statistics.Median(seconds[1])
+	out.Ratio, out.ProcessorRatio = out.Two/out.One, statistics.Median(processor[1])/statistics.Median(processor[0])
+	return out, nil
+}
+
+// rollouts are the seconds of a history's rollouts, from the first activity that samples, or that
+// publishes what samples, to the selection. It counts the blocks, and those on other workers, whose
+// activities have one try.
+func rollouts(events []*history.HistoryEvent) (seconds []float64, blocks, elsewhere int) {
+	var begun time.Time
+	helping := map[int64]bool{} // by scheduling, the blocks: whether another worker has it
+	for _, e := range events {
+		if a := e.GetActivityTaskCompletedEventAttributes(); a != nil {
+			if helps, ok := helping[a.GetScheduledEventId()]; ok {
+				if blocks++; helps {
+					elsewhere++
+				}
+			}
+		}
+		a := e.GetActivityTaskScheduledEventAttributes()
+		if e.GetEventType() != enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED {
+			continue
+		}
+		switch a.GetActivityType().GetName() {
+		case steps.Publish.Name, steps.Generate.Name:
+			if begun.IsZero() {
+				begun = e.GetEventTime().AsTime()
+			}
+		case steps.Block.Name:
+			helping[e.GetEventId()] = a.GetRetryPolicy().GetMaximumAttempts() == 1
+		case steps.Select.Name:
+			seconds = append(seconds, e.GetEventTime().AsTime().Sub(begun).Seconds())
+			begun = time.Time{}
+		}
+	}
+	return seconds, blocks, elsewhere
+}
+
+// processor is the processor time of the workers so far, in seconds. Linux only.
+func (w *workerCrew) processor() (float64, error) {
+	total := 0.0
+	for pid := range w.running { // a sum of two, in any order
+		p, err := procfs.NewProc(pid)
+		if err != nil {
+			return 0, fmt.Errorf("processor time of process %d: %w", pid, err)
+		}
+		stat, err := p.Stat()
+		if err != nil {
+			return 0, fmt.Errorf("processor time of process %d: %w", pid, err)
+		}
+		total += stat.CPUTime()
+	}
+	return total, nil
+}
