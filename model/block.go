@@ -14,19 +14,30 @@ import (
 // A block's rows are decoded in GenerateRows slots. Between two executions the host collects the
 // rows that have ended, and seats the next rows of the block in their slots, in the order of
 // both. So the slot of a row, and the step at which it gets it, follow from the block's rows and
-// what was sampled for them.
+// what was sampled for them. Rows are prefilled as many at once as those of a pass, before they
+// get their slots: a prefill of few rows costs more for each.
 //
 // All slots are at the same step of the block, g, and write their new token at the same place of the
 // caches, PromptTokens + g mod N. A row lives for N steps at most, so it never writes over its own
 // tokens; those of the row before are older than its own step, and it does not see them.
 
-// blockSeats is how many prefills fill all slots, at most: rows are seated that many times as often as
-// if all were seated together.
-const blockSeats = 8
+// blockTimes is how many times rows are seated while a row samples all its tokens.
+const blockTimes = 16
 
 // blockSteps is the number of steps between two times at which rows are seated. It decides bits, so
 // it does not depend on how many steps an execution does.
-func (p *Programs) blockSteps() int { return max(1, p.sh.MaxNewTokens/blockSeats) }
+func (p *Programs) blockSteps() int { return max(1, p.sh.MaxNewTokens/blockTimes) }
+
+// seatRows is how many rows an execution seats, at most: a divisor of GenerateRows, an eighth of it
+// or less.
+func (p *Programs) seatRows() int {
+	for n := p.sh.GenerateRows / 8; n > 1; n-- {
+		if p.sh.GenerateRows%n == 0 {
+			return n
+		}
+	}
+	return 1
+}
 
 // blockPlaces are the places of a step of a block: each row has its own step, which is the
 // block's less that at which it was seated.
@@ -73,9 +84,9 @@ func (p *Programs) buildBlockRoom(in *inputs) []*graph.Node {
 	return out
 }
 
-// buildBlockSeat is the program that puts a prefill's keys and values in the slots of its rows, in
-// the memory of the old ones. Its inputs are the layers' keys and values, those of the prefill,
-// and the rows' slots [c] int32.
+// buildBlockSeat is the program that puts keys and values of a prefill in slots, in the memory of
+// the old ones. Its inputs are the layers' keys and values, those of the prefill, and which rows
+// of the prefill go to which slots, two times [c] int32.
 func (p *Programs) buildBlockSeat(in *inputs) []*graph.Node {
 	var caches, fresh []*graph.Node
 	for i := range 2 * p.c.Layers {
@@ -84,13 +95,13 @@ func (p *Programs) buildBlockSeat(in *inputs) []*graph.Node {
 	for range caches {
 		fresh = append(fresh, in.next(p.net.dtype, p.prefillRows(), p.c.KVHeads, p.sh.PromptTokens, p.c.HeadDim))
 	}
-	slots := in.next(dtypes.Int32, p.prefillRows())
+	rows, slots := in.next(dtypes.Int32, p.seatRows()), in.next(dtypes.Int32, p.seatRows())
 	zero := graph.Const(in.g, int32(0))
-	for row := range p.prefillRows() {
-		slot := graph.Reshape(graph.Slice(slots, graph.AxisRange(row, row+1)))
-		for i := range caches {
-			of := graph.Slice(fresh[i], graph.AxisRange(row, row+1))
-			caches[i] = graph.DynamicUpdateSlice(caches[i], of, []*graph.Node{slot, zero, zero, zero})
+	for i := range p.seatRows() {
+		row, slot := element(rows, i), element(slots, i)
+		for k := range caches {
+			of := graph.DynamicSlice(fresh[k], []*graph.Node{row, zero, zero, zero}, []int{1, p.c.KVHeads, p.sh.PromptTokens, p.c.HeadDim})
+			caches[k] = graph.DynamicUpdateSlice(caches[k], of, []*graph.Node{slot, zero, zero, zero})
 		}
 	}
 	return caches
@@ -132,14 +143,17 @@ func (p *Programs) buildDecodeBlock(in *inputs) []*graph.Node {
 
 // seats is a block while it is decoded, on the host.
 type seats struct {
-	passRows           // of the slots; ids is not used
-	queue    []int     // rows of the input that have no slot yet
-	of       []int     // the slots' rows of the input; −1 is a free slot
-	start    []int32   // the steps at which they were seated
-	tokens   []int32   // [R, N]
-	logProbs []float32 // [R, N]
-	count    []int32   // [R]
-	step     int       // of the block
+	passRows                  // of the slots; ids is not used
+	queue    []int            // rows of the input that are not prefilled yet
+	ready    []int            // rows that are prefilled, and have no slot yet
+	first    int              // the first of them in their prefill
+	prompts  []compute.Buffer // keys and values of the prefill whose last rows are ready
+	of       []int            // the slots' rows of the input; −1 is a free slot
+	start    []int32          // the steps at which they were seated
+	tokens   []int32          // [R, N]
+	logProbs []float32        // [R, N]
+	count    []int32          // [R]
+	step     int              // of the block
 	cache    []compute.Buffer
 }
 
@@ -180,13 +194,18 @@ func (p *Programs) block(ctx context.Context, s *State, in GenerateInput, from, 
 	if b.cache, err = room.on(p.k, none); err != nil {
 		return err
 	}
-	defer func() { free(b.cache) }()
+	defer func() { free(b.cache); free(b.prompts) }()
 	for {
-		for slots := b.free(); len(b.queue) > 0 && len(slots) >= min(p.prefillRows(), len(b.queue)); slots = b.free() {
+		for slots := b.free(); len(slots) > 0 && len(b.ready)+len(b.queue) > 0; slots = b.free() {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := p.seat(s, in, b, slots); err != nil {
+			if len(b.ready) == 0 {
+				if err := p.prefillNext(s, in, b); err != nil {
+					return err
+				}
+			}
+			if err := p.seat(in, b, slots); err != nil {
 				return err
 			}
 		}
@@ -212,34 +231,43 @@ func (p *Programs) block(ctx context.Context, s *State, in GenerateInput, from, 
 	}
 }
 
-// seat prefills the next rows of a block and puts them in free slots.
-func (p *Programs) seat(s *State, in GenerateInput, b *seats, slots []int) error {
-	width, fresh := p.sh.PromptTokens, p.sh.MaxNewTokens
-	taken := b.queue[:min(p.prefillRows(), len(b.queue))]
-	b.queue = b.queue[len(taken):]
-	ids, places := make([]int32, p.prefillRows()*width), make([]int32, p.prefillRows())
+// prefillNext prefills the next rows of a block.
+func (p *Programs) prefillNext(s *State, in GenerateInput, b *seats) (err error) {
+	width := p.sh.PromptTokens
+	b.ready = b.queue[:min(p.prefillRows(), len(b.queue))]
+	b.queue = b.queue[len(b.ready):]
+	ids := make([]int32, p.prefillRows()*width) // rows that are left over have the id 0
+	for i, row := range b.ready {
+		copy(ids[i*width:], in.Prompts[row])
+	}
+	free(b.prompts)
+	b.prompts, err = p.prefill(s, ids)
+	b.first = 0
+	return err
+}
+
+// seat puts the next rows that are ready in free slots, as many as an execution seats.
+func (p *Programs) seat(in GenerateInput, b *seats, slots []int) error {
+	fresh := p.sh.MaxNewTokens
+	taken := b.ready[:min(p.seatRows(), len(b.ready), len(slots))]
+	from, places := make([]int32, p.seatRows()), make([]int32, p.seatRows())
 	for i := range places {
-		at := min(i, len(taken)-1) // what is left of a prefill repeats its last row
-		copy(ids[i*width:], in.Prompts[taken[at]])
-		places[i] = int32(slots[at])
+		at := min(i, len(taken)-1) // what is left of an execution repeats its last row
+		from[i], places[i] = int32(b.first+at), int32(slots[at])
 	}
-	made, err := p.prefill(s, ids)
-	if err != nil {
-		return err
-	}
-	defer free(made)
+	b.ready, b.first = b.ready[len(taken):], b.first+len(taken)
 	prog, err := p.program(kindBlockSeat)
 	if err != nil {
 		return err
 	}
-	to, err := upload(p.device, p.k, places, len(places))
-	if err != nil {
+	var rows, to compute.Buffer
+	defer func() { free([]compute.Buffer{rows, to}) }()
+	if err := firstOf(put(p.device, p.k, &rows, from, len(from)), put(p.device, p.k, &to, places, len(places))); err != nil {
 		return err
 	}
-	defer free([]compute.Buffer{to})
-	args := append(slices.Clone(b.cache), made...)
+	args := append(slices.Clone(b.cache), b.prompts...)
 	b.cache = nil // donated
-	if b.cache, err = prog.on(p.k, append(args, to)...); err != nil {
+	if b.cache, err = prog.on(p.k, append(args, rows, to)...); err != nil {
 		return err
 	}
 	for i, row := range taken {

@@ -102,7 +102,7 @@ func TestBlocksOnDevices(t *testing.T) {
 // of unequal lengths are nearer to the mean length than to the longest.
 func TestBlocksWasteLittle(t *testing.T) {
 	d := testDevice(t)
-	const rows, fresh = 24, 32
+	const rows, fresh = 24, 64
 	steps := func(block int) (n int) {
 		p, err := d.Programs(tiny(), nil, Shapes{GenerateRows: 4, BlockRows: block, PromptTokens: 2, MaxNewTokens: fresh, ChunkTokens: 4})
 		require.NoError(t, err)

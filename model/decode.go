@@ -12,14 +12,10 @@ import (
 const MaxStops = 8
 
 // prefillRows is the number of rows of one prefill, a divisor of GenerateRows: a wide
-// batch is prefilled in chunks of rows, and a block as its slots become free.
+// batch is prefilled in chunks of rows, and a block as its rows are about to get slots.
 func (p *Programs) prefillRows() int {
 	rows, width := p.sh.GenerateRows, max(p.sh.PromptTokens, p.sh.Append.Widest)
-	most := rows
-	if p.sh.BlockRows > 0 {
-		most = rows / blockSeats
-	}
-	for n := most; n > 1; n-- {
+	for n := rows; n > 1; n-- {
 		if rows%n == 0 && n*width <= p.net.limits.prefill {
 			return n
 		}

@@ -33,6 +33,8 @@ func TestProgramsOfNumerics(t *testing.T) {
 	learning := Shapes{MicroBatch: 3, Sequence: 7}
 	kept, keptLearning := tinyShapes, learning
 	kept.Keep, keptLearning.Keep = true, true
+	blocks := Shapes{GenerateRows: 4, BlockRows: 8, PromptTokens: 5, MaxNewTokens: 9}
+	appends := Shapes{GenerateRows: 4, PromptTokens: 9, MaxNewTokens: 3, Append: AppendShapes{Widest: 9, Before: 5, Tokens: 4}}
 	var got strings.Builder
 	fmt.Fprintf(&got, "numerics %d\n", Numerics)
 	for _, of := range []struct {
@@ -44,7 +46,7 @@ func TestProgramsOfNumerics(t *testing.T) {
 		{"qwen3", qwen3, tinyShapes}, {"llama", llama, tinyShapes},
 		{"kept", tiny(), kept}, {"kept-critic", tiny().Critic(), keptLearning},
 		{"lora", tinyLoRA(), tinyShapes}, {"lora-bfloat16", tinyLoRA(), half}, {"lora-critic", tinyLoRA().Critic(), learning},
-		{"kept-lora", tinyLoRA(), kept},
+		{"kept-lora", tinyLoRA(), kept}, {"blocks", tiny(), blocks}, {"appends", tiny(), appends},
 	} {
 		p, err := testDevice(t).Programs(of.config, nil, of.shapes)
 		require.NoError(t, err)

@@ -66,6 +66,11 @@ const (
 	// loadedChunk is the chunk of a pretrained model, in tokens: half a minute for 64 rows
 	// of 494 M parameters on two cores, a second on a GPU.
 	loadedChunk = 32
+	// loadedWidths and loadedShards divide the optimizer steps of a pretrained model, the former
+	// from rows of wideRow tokens on: below that, compiling costs more than the widths save.
+	loadedWidths = 3
+	wideRow      = 512
+	loadedShards = 8
 	// minTemperature keeps logits divided by the temperature within float32.
 	minTemperature = 0.01
 )
@@ -369,9 +374,11 @@ var rules = []*rule{
 	{path: "update.micro_batch", typ: typeInteger, starter: 16, loaded: 4, span: between(1, 1024), source: fromOurs + " for the starter; " + fromPaper + ": 4 a GPU",
 		doc: "Rows of a micro-batch. It is the unit of memory and of bits: another number gives another run. If it is left out and `limits.device_gb` has no room for the default, the start of the run writes the half, or the quarter and so on, down."},
 	{path: "update.shards", typ: typeInteger, span: between(1, 64), source: fromOurs,
-		doc: "Shards of an optimizer step: micro-batch i belongs to shard i mod the number. Shards are computed on as many devices as a worker has, and their gradients are added in the order of shards, so that devices change no bit; the number of shards does. More than one needs memory for a second gradient on a device alone. Left out: one, which a single device computes."},
+		doc: "Shards of an optimizer step: micro-batch i belongs to shard i mod the number. Shards are computed on as many devices as a worker has, and their gradients are added in the order of shards, so that devices change no bit; the number of shards does. More than one needs memory for a second gradient on a device alone. Left out: one, which a single device computes; " +
+			fmt.Sprintf("the start of a run writes %d down for adapters of a pretrained model whose steps have several micro-batches.", loadedShards)},
 	{path: "update.widths", typ: typeInteger, span: between(1, 3), source: fromOurs,
-		doc: "Widths of the micro-batches of Score and Update: that of the longest row, with 2 its half besides, with 3 its quarter too, rounded up to 16. A row is computed at the least width that it fits in, and an optimizer step takes its rows by width. It saves work where rows differ in length. It decides bits, as `update.micro_batch` does. Left out: one width."},
+		doc: "Widths of the micro-batches of Score and Update: that of the longest row, with 2 its half besides, with 3 its quarter too, rounded up to 16. A row is computed at the least width that it fits in, and an optimizer step takes its rows by width. It saves work where rows differ in length. It decides bits, as `update.micro_batch` does. Left out: one width; " +
+			fmt.Sprintf("the start of a run writes %d down for a pretrained model whose longest row has %d tokens or more.", loadedWidths, wideRow)},
 	{path: "update.recompute", typ: typeString, enum: []string{RecomputeAuto, RecomputeAlways, RecomputeNever}, source: fromOurs,
 		doc: "Whether the backward pass computes each layer again from its input (always), which takes less memory, or reads the activations that the forward pass keeps (never), which takes a fourth less work. Auto keeps them where the run is then estimated to fit into `limits.device_gb`; the start of the run writes down what it means, so that it follows from the spec and the model alone. In float32 it changes no bit. In bfloat16 it does, because what is kept is rounded. Default: auto."},
 

@@ -183,16 +183,9 @@ func (f footprint) logits(tokens int64) (bytes int64, several bool) {
 	return float32Bytes * at * f.vocabulary, at < tokens
 }
 
-// blockSeats is how many prefills fill all slots of a block, at most.
-const blockSeats = 8
-
 // prefillRows is the number of rows of one prefill, a divisor of the rows of a pass.
-func (r Rollout) prefillRows(rows, width int64) int64 {
-	most := rows
-	if r.BlockRows > 0 {
-		most = rows / blockSeats
-	}
-	for n := most; n > 1; n-- {
+func prefillRows(rows, width int64) int64 {
+	for n := rows; n > 1; n-- {
 		if rows%n == 0 && n*width <= prefillTokens {
 			return n
 		}
@@ -247,7 +240,7 @@ func (f footprint) decodeChunk(s pass) Program {
 	}
 }
 
-// seat puts a prefill's keys and values in the slots of its rows, in place.
+// seat puts keys and values of a prefill in slots, in place.
 func (f footprint) seat(s pass, rows int64) Program {
 	cache := f.cache(s.rows, s.prompt+s.fresh)
 	return Program{Name: "block-seat", Inputs: cache + f.cache(rows, s.prompt), Outputs: cache, Aliases: cache}

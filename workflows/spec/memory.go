@@ -120,21 +120,22 @@ func FirstPrograms(t Train, m ModelShape, n int) []Program {
 // of its own passes.
 func (t Train) sampling(f footprint, held int64, on seat, add func(p Program, beside int64)) {
 	s := t.sampled()
-	chunk := t.Rollout.prefillRows(s.rows, s.prompt)
+	chunk := prefillRows(s.rows, s.prompt)
 	prefill := f.prefill(chunk, s.prompt, s.prompt+s.fresh)
 	kept, prompts := t.kept(f, on), int64(0) // prompts are those of the pass itself
 	if kept > 0 {
 		prompts = f.cache(s.rows, s.prompt)
 		a := t.appended()
-		rows := t.Rollout.prefillRows(a.rows, a.width)
+		rows := prefillRows(a.rows, a.width)
 		add(f.appendRoom(rows, a), held+max(kept-f.cache(rows, a.before), 0))
 		add(f.append(rows, a), held-f.weights+max(kept-f.cache(rows, a.width), 0))
 	}
 	switch {
 	case t.Rollout.BlockRows > 0:
+		// The rows that are prefilled and have no slot yet stay beside those that have one.
 		add(prefill, held-f.weights+f.cache(s.rows, s.prompt+s.fresh))
 		add(f.seat(s, chunk), held)
-		add(f.decodeBlock(s), held-f.weights)
+		add(f.decodeBlock(s), held-f.weights+f.cache(chunk, s.prompt))
 	case t.Rollout.ChunkTokens > 0:
 		add(prefill, held-f.weights+(s.rows/chunk-1)*prefill.Outputs)
 		add(f.room(s), held+max(kept-prompts, 0))

@@ -6,8 +6,8 @@ import (
 )
 
 // WithSizes fills in what a spec leaves to the size of the model: rows of a pass and of a
-// micro-batch that fit into limits.device_gb, whether activations that also fit are kept, the tokens of a chunk of sampling and the
-// iterations between snapshots of a pretrained model, and the pieces of Generate, Score, Diagnose and Snapshot where a step is
+// micro-batch that fit into limits.device_gb, whether activations that also fit are kept, the tokens of a chunk of sampling, the widths
+// of micro-batches, the shards and the iterations between snapshots of a pretrained model, and the pieces of Generate, Score, Diagnose and Snapshot where a step is
 // estimated to take longer than limits.activity_seconds. It leaves out what is as ever,
 // so that such a spec has the bytes it had. Everything follows from the spec and the model
 // alone, never from a device, so that a run is the same wherever it is computed. document
@@ -20,6 +20,7 @@ func (t Train) WithSizes(m ModelShape, document []byte) Train {
 	if t.Rollout.ChunkTokens == 0 && t.Policy.Starter == nil && t.freshTokens() > loadedChunk {
 		t.Rollout.ChunkTokens = loadedChunk
 	}
+	t = t.divided(m, document)
 	t = t.fitting(m, !Writes(document, MicroBatch)).WithRecompute(m)
 	budget := workSecond * int64(t.Limits.ActivitySeconds) / max(m.Parameters(), 1)
 	if t.Limits.GenerateRows == 0 {
@@ -43,7 +44,27 @@ func (t Train) WithSizes(m ModelShape, document []byte) Train {
 const (
 	MicroBatch    = "update.micro_batch"
 	SnapshotEvery = "snapshot.every"
+	Widths        = "update.widths"
+	Shards        = "update.shards"
 )
+
+// divided divides the optimizer steps of a pretrained model, unless a person has written how: into
+// micro-batches of loadedWidths widths where its rows are long, since each width has programs of
+// its own to compile; and with adapters into loadedShards shards, so that several devices can
+// compute them. Gradients of adapters are small; those of all weights would need memory for a
+// second one.
+func (t Train) divided(m ModelShape, document []byte) Train {
+	if t.Policy.Starter != nil {
+		return t
+	}
+	if !Writes(document, Widths) && Derive(t, m).Sequence >= wideRow {
+		t.Update.Widths = loadedWidths
+	}
+	if !Writes(document, Shards) && t.Policy.LoRA != nil && t.stepBatches() > 1 {
+		t.Update.Shards = loadedShards
+	}
+	return t
+}
 
 // snapshotEvery is the least number of iterations between two snapshots with which they
 // take at most snapshotShare of the time.

@@ -42,8 +42,39 @@ func TestWithSizes(t *testing.T) {
 			require.Equal(t, got, got.WithSizes(test.model, []byte(test.document)))
 			require.Equal(t, train.Policy.Starter == nil && len(train.Rollout.PromptTokens) > 0, got.Rollout.ChunkTokens > 0)
 			require.Equal(t, len(train.Rollout.PromptTokens) > 0, got.Update.Sized())
-			got.Limits, got.Rollout.ChunkTokens, got.Snapshot.Every, got.Update.Recompute = train.Limits, 0, train.Snapshot.Every, ""
+			got.Limits, got.Rollout.ChunkTokens, got.Snapshot.Every, got.Update.Recompute, got.Update.Widths = train.Limits, 0, train.Snapshot.Every, "", 0
 			require.Equal(t, train, got, "nothing else changes")
+		})
+	}
+}
+
+// The optimizer steps of a pretrained model have micro-batches of several widths where rows are long,
+// and with adapters several shards, unless a person has written otherwise. A starter's never do.
+func TestStepsAreDivided(t *testing.T) {
+	starter := spec.Default(spec.FromStarter).Policy.Starter.Shape(512)
+	for name, test := range map[string]struct {
+		policy, rollout, update string
+		widths, shards          int
+	}{
+		"long rows":                   {`{"from":"model:0123456789ab"}`, `"max_new_tokens":256,"prompt_tokens":[256]`, ``, 3, 0},
+		"short rows":                  {`{"from":"model:0123456789ab"}`, `"max_new_tokens":255,"prompt_tokens":[256]`, ``, 0, 0},
+		"one width, written":          {`{"from":"model:0123456789ab"}`, `"prompt_tokens":[2048]`, `"widths":1`, 1, 0},
+		"adapters":                    {`{"from":"model:0123456789ab","lora":{}}`, `"prompt_tokens":[2048]`, ``, 3, 8},
+		"adapters, shards written":    {`{"from":"model:0123456789ab","lora":{}}`, `"prompt_tokens":[2048]`, `"shards":1`, 3, 1},
+		"adapters, one micro-batch":   {`{"from":"model:0123456789ab","lora":{}}`, `"prompt_tokens":[2048]`, `"minibatch":4,"micro_batch":4`, 3, 0},
+		"a starter":                   {`{}`, `"prompt_tokens":[2048]`, ``, 0, 0},
+		"a starter with adapters":     {`{"lora":{}}`, `"prompt_tokens":[2048]`, ``, 0, 0},
+		"contexts that are not known": {`{"from":"model:0123456789ab","lora":{}}`, `"max_new_tokens":256`, ``, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			document := `{"environment":{"name":"bandit"},"policy":` + test.policy + `,"rollout":{"turns":1,` + test.rollout + `},"update":{` + test.update + `}}`
+			m := qwen
+			if strings.HasPrefix(name, "a starter") {
+				m = starter
+			}
+			got := decode(t, document).WithSizes(m, []byte(document))
+			require.Equal(t, []int{test.widths, test.shards}, []int{got.Update.Widths, got.Update.Shards})
+			require.Equal(t, got, got.WithSizes(m, []byte(document)))
 		})
 	}
 }

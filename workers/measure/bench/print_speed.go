@@ -12,8 +12,8 @@ func printSpeeds(b *strings.Builder, s speed.Speeds) {
 	fmt.Fprintf(b, "\nThe policy's programs, tokens a second; %s\n", torchText(s.Python))
 	for _, m := range s.Models {
 		h := m.Shape
-		fmt.Fprintf(b, "\n%s, %.2f M parameters (compiled in %.1f s); rows of %d tokens: %d scored, %d × %d trained on, %d sampled by %d more,\nand %d by %d or fewer, in passes and in a block\n\n",
-			m.Name, float64(m.Parameters)/1e6, m.Compile, h.Tokens, h.MicroBatch, h.MicroBatches, h.MicroBatch, h.Rows, h.NewTokens, h.BlockRows, h.NewTokens)
+		fmt.Fprintf(b, "\n%s, %.2f M parameters (compiled in %.1f s); rows of %d tokens: %d scored, %d × %d trained on;\nprompts of %d tokens: %d with %d more, and %d with %d or fewer, in passes and in a block\n\n",
+			m.Name, float64(m.Parameters)/1e6, m.Compile, h.Tokens, h.MicroBatch, h.MicroBatches, h.MicroBatch, h.PromptTokens, h.Rows, h.NewTokens, h.BlockRows, h.NewTokens)
 		table(b, "\tReprise\ttorch, AVX2\tratio\tprocessor's\ttorch\tratio\tprocessor's\t", func(w io.Writer) {
 			for _, row := range []struct {
 				name   string

@@ -251,8 +251,8 @@ func (s *benchmark) report(ctx context.Context) error {
 
 // The shapes that speeds are measured at. An optimizer step of the wide policy takes seconds.
 var (
-	starterShape = speed.Shape{Tokens: 128, MicroBatch: 16, MicroBatches: 4, Rows: 64, NewTokens: 64, BlockRows: 256}
-	wideShape    = speed.Shape{Tokens: 128, MicroBatch: 4, MicroBatches: 2, Rows: 16, NewTokens: 32, BlockRows: 64}
+	starterShape = speed.Shape{Tokens: 128, MicroBatch: 16, MicroBatches: 4, Rows: 64, PromptTokens: 64, NewTokens: 64, BlockRows: 512}
+	wideShape    = speed.Shape{Tokens: 128, MicroBatch: 4, MicroBatches: 2, Rows: 16, PromptTokens: 32, NewTokens: 32, BlockRows: 128}
 )
 
 // leastWork is how long each kind of work is repeated in a turn.

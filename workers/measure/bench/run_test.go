@@ -184,7 +184,7 @@ func TestBenchReport(t *testing.T) {
 		Speed: &speed.Speeds{
 			Models: []speed.Model{{
 				Name: "starter", Parameters: 854144, Compile: 5, Fingerprint: 0.0124, Apply: 0.123,
-				Shape:    speed.Shape{Tokens: 128, MicroBatch: 16, MicroBatches: 4, Rows: 64, NewTokens: 32, BlockRows: 256},
+				Shape:    speed.Shape{Tokens: 128, MicroBatch: 16, MicroBatches: 4, Rows: 64, PromptTokens: 128, NewTokens: 32, BlockRows: 256},
 				Forward:  speed.Figure{PerSecond: 61234, TorchAVX2: speed.Beside{PerSecond: 50000, Ratio: 1.2247, ProcessorRatio: 1.3}},
 				Training: speed.Figure{PerSecond: 11000}, Decoding: speed.Figure{PerSecond: 12000, TorchAVX2: speed.Beside{PerSecond: 6000, Ratio: 2, ProcessorRatio: 2}},
 				Unequal: speed.Figure{PerSecond: 7000}, Block: speed.Figure{PerSecond: 10500}, Spread: 1.778, DecodingGoal: 2,
@@ -207,7 +207,7 @@ func TestBenchReport(t *testing.T) {
 	require.NoError(t, r.Print(&b))
 	for _, want := range []string{
 		"tokens a second; in turns with torch 2.9.0 (held to AVX2, and as it comes: AVX512) and transformers 5.0.0\n",
-		"starter, 0.85 M parameters (compiled in 5.0 s); rows of 128 tokens: 16 scored, 4 × 16 trained on, 64 sampled by 32 more,\nand 256 by 32 or fewer, in passes and in a block\n",
+		"starter, 0.85 M parameters (compiled in 5.0 s); rows of 128 tokens: 16 scored, 4 × 16 trained on;\nprompts of 128 tokens: 64 with 32 more, and 256 with 32 or fewer, in passes and in a block\n",
 		"forward    61234        50000   1.22         1.30      -      -            -\n", "training    11000            -      -",
 		"unequal lengths     7000            -      -", "in a block    10500            -      -",
 		"forward 1.1, training 1.0, decoding 2.0, in a block 0.8 × 1.78 (longest over mean) × decoding's = 2.84.\n",

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/model"
 )
 
-var tinyShape = Shape{Tokens: 8, MicroBatch: 2, MicroBatches: 3, Rows: 5, NewTokens: 3, BlockRows: 12}
+var tinyShape = Shape{Tokens: 8, MicroBatch: 2, MicroBatches: 3, Rows: 5, PromptTokens: 8, NewTokens: 3, BlockRows: 12}
 
 func tiny(name string) Subject {
 	return Subject{Name: name, Turns: 2, Shape: tinyShape, Config: model.Config{

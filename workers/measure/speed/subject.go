@@ -14,14 +14,15 @@ import (
 
 // Shape is the sizes of the work.
 type Shape struct {
-	// Tokens is the tokens of a prompt, and of a row that is scored or trained on.
+	// Tokens is the tokens of a row that is scored or trained on.
 	Tokens int `json:"tokens"`
 	// MicroBatch is the rows of a micro-batch, MicroBatches how many an optimizer step has.
 	MicroBatch   int `json:"micro_batch"`
 	MicroBatches int `json:"micro_batches"`
-	// Rows are sampled at once, NewTokens of each.
-	Rows      int `json:"rows"`
-	NewTokens int `json:"new_tokens"`
+	// Rows are sampled at once, NewTokens of each after a prompt of PromptTokens, at most Tokens.
+	Rows         int `json:"rows"`
+	PromptTokens int `json:"prompt_tokens"`
+	NewTokens    int `json:"new_tokens"`
 	// BlockRows are sampled, up to NewTokens of each: in passes of Rows, and in a block that has
 	// Rows slots.
 	BlockRows int `json:"block_rows"`
@@ -74,14 +75,14 @@ func newSubject(ctx context.Context, d *model.Device, c *clock, of Subject) (_ *
 	s.lengths = shape.lengths()
 	s.block = s.unequal(s.lengths)
 	s.programs, err = d.Programs(config, nil, model.Shapes{
-		GenerateRows: shape.Rows, PromptTokens: shape.Tokens, MaxNewTokens: shape.NewTokens, MicroBatch: shape.MicroBatch, Sequence: shape.Tokens,
+		GenerateRows: shape.Rows, PromptTokens: shape.PromptTokens, MaxNewTokens: shape.NewTokens, MicroBatch: shape.MicroBatch, Sequence: shape.Tokens,
 		Keep: true, // as runs of these sizes do: see spec.Train.WithSizes
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.blocks, err = d.Programs(config, nil, model.Shapes{
-		GenerateRows: shape.Rows, BlockRows: shape.BlockRows, PromptTokens: shape.Tokens, MaxNewTokens: shape.NewTokens,
+		GenerateRows: shape.Rows, BlockRows: shape.BlockRows, PromptTokens: shape.PromptTokens, MaxNewTokens: shape.NewTokens,
 	})
 	if err != nil {
 		return nil, err
@@ -108,10 +109,10 @@ func (s *subject) free() {
 	}
 }
 
-// prompt is the prompt of a row that is sampled: a row of the micro-batches.
+// prompt is the prompt of a row that is sampled: the beginning of a row of the micro-batches.
 func (s *subject) prompt(row int) []int32 {
 	rows := s.Shape.MicroBatch
-	return s.batches[row/rows%s.Shape.MicroBatches].IDs[row%rows]
+	return s.batches[row/rows%s.Shape.MicroBatches].IDs[row%rows][:s.Shape.PromptTokens]
 }
 
 // Rows is a micro-batch of drawn ids, with the loss on each row's second half.
