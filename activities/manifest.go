@@ -35,6 +35,8 @@ type CommitInput struct {
 	// Broken and Branches are tables of [SelectResult].
 	Broken   *store.Ref `json:"broken,omitempty"`
 	Branches *store.Ref `json:"branches,omitempty"`
+	// Pivots are the newest ones of the branch.
+	Pivots *store.Ref `json:"pivots,omitempty"`
 	// Agents is the table of [CreditResult].
 	Agents *store.Ref `json:"agents,omitempty"`
 	// Update counts this iteration's update alone, totals too; the manifest adds the

@@ -157,6 +157,8 @@ type Head struct {
 	Passes int `json:"passes,omitempty"`
 	// States is the table of initial states' values, if the run keeps one.
 	States *store.Ref `json:"states,omitempty"`
+	// Pivots are the newest ones, if pivots are drawn.
+	Pivots *store.Ref `json:"pivots,omitempty"`
 	// Texts are those that were frequent in the newest rollout, if a reward reads them.
 	Texts *store.Ref `json:"texts,omitempty"`
 	// Rolled is the rollout that the next iteration also learns from. Batches are the

@@ -105,6 +105,8 @@ type ChooseInput struct {
 	Turns   []store.TurnRefs `json:"turns"` // up to the turn after which is chosen
 	// Last says that no turn follows: the rows that are kept are the trajectories of the round.
 	Last bool `json:"last,omitempty"`
+	// Pivots are the newest ones before the iteration, if pivots are drawn.
+	Pivots *store.Ref `json:"pivots,omitempty"`
 }
 
 // ChooseResult names the choices.
@@ -141,6 +143,8 @@ type SelectInput struct {
 	Turns    []store.TurnRefs `json:"turns"` // of all rounds
 	// Texts are those that were frequent in the iteration before, if a reward reads them.
 	Texts *store.Ref `json:"texts,omitempty"`
+	// Pivots are the newest ones before the iteration, if pivots are drawn.
+	Pivots *store.Ref `json:"pivots,omitempty"`
 	// Everything asks for the trajectories of all groups as if they were selected, for Score:
 	// the selection ranks by exact entropies. Scores are then its table, for the selection itself.
 	Everything bool       `json:"everything,omitempty"`
@@ -162,7 +166,9 @@ type SelectResult struct {
 	Broken *store.Ref `json:"broken,omitempty"`
 	// Branches is the table of the turns of trajectories that a search made; nil without one.
 	Branches *store.Ref `json:"branches,omitempty"`
-	Rows     int        `json:"rows"` // rows selected; 0: the update is skipped
+	// Pivots is the table of the newest pivots, those of this rollout among them; nil if none are drawn.
+	Pivots *store.Ref `json:"pivots,omitempty"`
+	Rows   int        `json:"rows"` // rows selected; 0: the update is skipped
 	// Parts are the rows for each of the iterations that learn from the rollout;
 	// absent if there is one.
 	Parts     []int     `json:"parts,omitempty"`

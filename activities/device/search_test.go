@@ -147,6 +147,52 @@ func TestTrees(t *testing.T) {
 	}
 }
 
+// Trajectories that fail are sampled again from a pivot, and those that succeed are not. The next
+// iteration fits what the pivots have achieved. A run that is done twice stores the same objects.
+func TestPivots(t *testing.T) {
+	document := tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=3", "rollout.pass_rows=4", "evaluation.every=0", "selection.method=\"all\"",
+		`rollout.search="pivots"`, "rollout.trees=2", "rollout.branches=2", "rollout.group_size=6", `credit.algorithm="deep_grpo"`, "update.branch_weight=0.5")
+	runs := func() *testRun {
+		r := begun(t, "pivots", document)
+		r.iterate(t)
+		r.iterate(t)
+		return r
+	}
+	r := runs()
+	again := runs()
+	require.Equal(t, r.head, again.head)
+	require.Equal(t, r.objects(t), again.objects(t))
+	labels := 0
+	for _, commit := range r.commits {
+		rows, err := tables.Get[run.TrajectoryRow](t.Context(), r.store, commit.Trajectories)
+		require.NoError(t, err)
+		failed := 0
+		for i, row := range rows {
+			if i%6 >= 2 {
+				continue
+			}
+			branched := row.Reward() <= 0 && row.Turns() > 1
+			if branched {
+				failed++
+			}
+			for _, branch := range rows[i-i%6+2+2*(i%6):][:2] {
+				require.Equal(t, branched, branch.Turns() > 0)
+				require.Equal(t, branched, branch.Selected)
+				if branched {
+					require.Equal(t, row.StateKeys[:2], branch.StateKeys[:2], "the pivot is after the first turn, or later")
+				}
+			}
+		}
+		pivots, err := tables.Get[run.PivotRow](t.Context(), r.store, *commit.Pivots)
+		require.NoError(t, err)
+		labels += failed
+		require.Len(t, pivots, labels)
+		require.EqualValues(t, failed, commit.Metrics["pivots/number"])
+		require.EqualValues(t, 4, commit.Metrics["rollout/trajectories"], "figures are of trajectories from the root")
+	}
+	require.Positive(t, labels)
+}
+
 // turnOf is how many tokens were sampled in a turn.
 func turnOf(rows []run.TrajectoryRow, b run.BranchRow) int32 {
 	return rows[b.Row].SampledLengths[b.Turn]

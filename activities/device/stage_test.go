@@ -149,7 +149,7 @@ type Iteration struct {
 	Programs                     map[string]string
 	Frozen                       string
 	Baseline, Evaluate, Snapshot bool
-	States, Texts                *store.Ref
+	States, Texts, Pivots        *store.Ref
 	Rolled                       *activities.Rolled
 	Replay                       []store.Ref
 	Previous                     activities.Metrics
@@ -164,7 +164,7 @@ func (it Iteration) start(info activities.DeviceInfo) iteration.Start {
 		Previous: it.Previous, Before: it.Before, Fingerprint: info.Fingerprint, Device: info.Fields,
 	}
 	if it.Parent != nil {
-		out.Head = &activities.Head{Manifest: *it.Parent, States: it.States, Texts: it.Texts, Batches: it.Replay}
+		out.Head = &activities.Head{Manifest: *it.Parent, States: it.States, Texts: it.Texts, Pivots: it.Pivots, Batches: it.Replay}
 	}
 	return out
 }
@@ -196,7 +196,7 @@ func (r *testRun) iteration() Iteration {
 	}
 	return Iteration{
 		Run: r.Run, Plan: r.Plan, Number: n, Parent: r.head, State: r.state, Settings: r.Plan.SettingsAt(r.Plan.Settings, n), Programs: r.programs, Frozen: r.frozen,
-		Before: r.known(), Previous: r.metrics(), States: r.states(), Texts: r.texts(), Rolled: r.rolled(), Replay: replay, Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
+		Before: r.known(), Previous: r.metrics(), States: r.states(), Texts: r.texts(), Pivots: r.pivots(), Rolled: r.rolled(), Replay: replay, Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
 	}
 }
 
@@ -206,6 +206,13 @@ func (r *testRun) known() activities.Detected {
 		return *r.commits[n-1].Detected
 	}
 	return activities.Detected{}
+}
+
+func (r *testRun) pivots() *store.Ref {
+	if n := len(r.commits); n > 0 {
+		return r.commits[n-1].Pivots
+	}
+	return nil
 }
 
 func (r *testRun) states() *store.Ref {

@@ -51,15 +51,27 @@ func (h *Host) fork(ctx context.Context, rc *run.Context, task *run.Task, in act
 	if in.Turns[len(in.Turns)-1].Forks != nil || len(turns[0].Generate) != task.Rows() {
 		return out, fmt.Errorf("branches are drawn once after a wave of %d groups of %d: %w", task.Groups, task.Members, store.ErrInvalid)
 	}
-	rows, err := run.Forks(task.Trees, in.Rollout.Wave+1, turns, func(group int) draw.Address {
+	address := func(group int) draw.Address {
 		a := rc.Drawn(draw.Fork, in.Branch, in.Rollout.Iteration)
 		a.Group = int64(group + in.Rollout.Round*task.Groups)
 		return a
-	})
-	if err != nil {
+	}
+	var rows []run.ForkRow
+	if task.Trees.Pivots {
+		before, err := run.SideTable[run.PivotRow](ctx, h.Store, in.Pivots, "pivots")
+		if err != nil {
+			return out, err
+		}
+		rows, err = run.PivotForks(task.Trees, turns, before, address)
+		if err != nil {
+			return out, err
+		}
+	} else if rows, err = run.Forks(task.Trees, in.Rollout.Wave+1, turns, address); err != nil {
 		return out, err
 	}
-	out.Turn = run.FirstTurn(rows)
+	if out.Over = len(rows) == 0; !out.Over {
+		out.Turn = run.FirstTurn(rows)
+	}
 	out.Table, err = tables.Put(ctx, h.Store, run.Dir(in.Run, in.Branch, in.Rollout), run.ForksName(in.Rollout), rows)
 	out.Telemetry.Seconds = time.Since(start).Seconds()
 	return out, err

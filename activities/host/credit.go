@@ -108,6 +108,11 @@ func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditI
 		return nil, none, nil, err
 	}
 	batch := batchRows(rc, rows, signal, scores, trained, origin(in))
+	if rc.Training.Trees.Pivots {
+		if err := run.WeighBranches(rc.Training.Trees, batch, rc.Train.Update.WeightOfBranches()); err != nil {
+			return nil, none, nil, err
+		}
+	}
 	earlier, err := h.earlier(ctx, rc, in)
 	if err != nil {
 		return nil, none, nil, err

@@ -33,6 +33,9 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 		return activities.SelectResult{}, err
 	}
 	var broken []run.BrokenRow
+	if task.Trees.Pivots {
+		run.Unplayed(rows)
+	}
 	redrawn := 0
 	for round, a := range answers {
 		redrawn += a.Redrawn()
@@ -82,7 +85,13 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	}
 	rolled := *task
 	rolled.Groups = len(rows) / task.Members
-	choice, err := run.Choose(rc, in.Settings.Selection, rows, task)
+	// Branches of failed trajectories would make every figure worse than the policy is.
+	ranked, counted := *task, func() []run.TrajectoryRow { return rows }
+	if task.Trees.Pivots {
+		ranked.Members, rolled.Members = task.Trees.Trees, task.Trees.Trees
+		counted = func() []run.TrajectoryRow { return run.Roots(task.Trees, rows) }
+	}
+	choice, err := run.Choose(rc, in.Settings.Selection, counted(), &ranked)
 	if err != nil || choice.More {
 		return activities.SelectResult{More: choice.More, Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()}}, err
 	}
@@ -120,7 +129,19 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	if err != nil {
 		return activities.SelectResult{}, err
 	}
-	metrics := run.RolloutMetrics(&rolled, rows)
+	var pivots *store.Ref
+	var pivotMetrics activities.Metrics
+	if task.Trees.Pivots {
+		before, err := run.SideTable[run.PivotRow](ctx, h.Store, in.Pivots, "pivots")
+		if err != nil {
+			return activities.SelectResult{}, err
+		}
+		before, pivotMetrics = run.Pivots(task.Trees, before, rows, branches)
+		if pivots, err = putUnlessNil(ctx, h.Store, dir, run.PivotsArtifact, before); err != nil {
+			return activities.SelectResult{}, err
+		}
+	}
+	metrics := run.RolloutMetrics(&rolled, counted())
 	switch {
 	case branches != nil && task.Trees.Branches > 0:
 		run.InheritedMetrics(metrics, rows, branches)
@@ -139,11 +160,12 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 	}
 	verdicts.Metrics(metrics, dropped)
 	maps.Copy(metrics, rewarded.Metrics)
+	maps.Copy(metrics, pivotMetrics)
 	if n := rolled.Groups / task.Groups; rc.Train.Selection.Resample > 1 || n > 1 {
 		metrics["rollout/rounds"] = canon.Float(float64(n))
 	}
 	return activities.SelectResult{
-		Trajectories: ref, Components: components, Texts: texts, Broken: brokenTable, Branches: branchTable, Rows: count, Parts: run.PartSizes(rc, rows, count, task), Metrics: metrics,
+		Trajectories: ref, Components: components, Texts: texts, Broken: brokenTable, Branches: branchTable, Pivots: pivots, Rows: count, Parts: run.PartSizes(rc, rows, count, task), Metrics: metrics,
 		Telemetry: activities.Telemetry{Seconds: time.Since(start).Seconds()},
 	}, nil
 }

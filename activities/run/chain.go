@@ -117,6 +117,7 @@ func FindHeadOf(ctx context.Context, s store.Store, run string, version *int, en
 		return nil, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
 	}
 	out.States, out.Texts, out.Rolled = ArtifactOf(m, StatesArtifact), ArtifactOf(m, TextsArtifact), activities.RolledOf(m)
+	out.Pivots = ArtifactOf(m, PivotsArtifact)
 	out.Manifest, out.Branch, out.Iteration, out.State = found.Ref, m.Branch, m.Iteration, m.StateAfter
 	if m.Detected != nil {
 		out.Detected = &activities.Detected{}

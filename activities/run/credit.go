@@ -51,10 +51,10 @@ func NewCreditInput(rows []TrajectoryRow) CreditInput {
 	return l
 }
 
-// ByTrees adds the trees of the rows.
+// ByTrees adds the trees of the rows, and which rows are branches.
 func (l *CreditInput) ByTrees(rows []TrajectoryRow, t spec.Trees) {
 	for _, r := range rows {
-		l.Trees = append(l.Trees, t.Tree(int(r.Member)))
+		l.Trees, l.Branches = append(l.Trees, t.Tree(int(r.Member))), append(l.Branches, t.Wave(int(r.Member)) > 0)
 	}
 }
 

@@ -99,9 +99,6 @@ func fork(turns []Turn, forks []ForkRow) error {
 			}
 		}
 	}
-	if len(forks) == 0 {
-		return fmt.Errorf("a wave without rows: %w", store.ErrInvalid)
-	}
 	for _, f := range forks {
 		if f.Row < 0 || int(f.Row) >= rows || f.Parent < 0 || f.Parent >= f.Row || f.Turn < 0 || int(f.Turn) >= len(turns) {
 			return fmt.Errorf("row %d has %d turns of row %d, of %d rows and %d turns: %w", f.Row, f.Turn, f.Parent, rows, len(turns), store.ErrInvalid)

@@ -59,7 +59,9 @@ func ReadTurns(ctx context.Context, s store.Store, refs []store.TurnRefs) ([]Tur
 			if err != nil {
 				return nil, fmt.Errorf("turn %d: %w", i+1, err)
 			}
-			at = FirstTurn(forks) - 1
+			if len(forks) > 0 {
+				at = FirstTurn(forks) - 1
+			}
 		}
 		if r.Choices == nil {
 			continue

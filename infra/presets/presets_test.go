@@ -20,7 +20,7 @@ var (
 		"replay", "reuse", "reweight", "starpo-grpo", "starpo-ppo", "starpo-s", "state-baseline", "top-p", "turn-gae",
 		"cispo", "sapo", "dppo", "gspo-turn", "reinforce-pp-verl",
 		"tis", "tis-turn", "tis-sequence", "icepop", "mis", "mis-geometric", "opsm", "bypass",
-		"gdpo", "empg", "blockwise", "turn-returns", "gfpo", "pyvision", "tsr", "tsr-best-of-n", "tree-grpo",
+		"gdpo", "empg", "blockwise", "turn-returns", "gfpo", "pyvision", "tsr", "tsr-best-of-n", "tree-grpo", "deep-grpo",
 		"star", "successes", "demonstrations", "growing-turns", "score", "seeupo",
 	}
 	// rewards are presets in which a part of the reward changes what is learned: docs/rewards.md
@@ -29,7 +29,7 @@ var (
 		"reward-checklist", "reward-checklist-tools", "reward-gamed", "reward-length", "reward-progress", "reward-state", "reward-tools",
 	}
 	// smallLakes are methods on lakes of 2 × 2 or 3 × 3 instead of 4 × 4.
-	smallLakes = []string{"gspo-turn", "reinforce-pp-verl", "tis-turn", "empg", "blockwise", "turn-returns", "growing-turns", "tsr", "tree-grpo", "seeupo"}
+	smallLakes = []string{"gspo-turn", "reinforce-pp-verl", "tis-turn", "empg", "blockwise", "turn-returns", "growing-turns", "tsr", "tree-grpo", "deep-grpo", "seeupo"}
 )
 
 // trains are the presets that start a run.

@@ -25,6 +25,7 @@ var Algorithms = []Algorithm{
 	blockwise,
 	turnReturns,
 	treeGRPO,
+	deepGRPO,
 	seeUPO,
 }
 
@@ -56,8 +57,9 @@ type Algorithm struct {
 	Alone func(Input) int
 	// ByRole says that it reads Input.Agents: it needs an environment of several roles.
 	ByRole bool
-	// ByTree says that it reads Input.Trees: it needs a rollout whose trajectories branch.
-	ByTree bool
+	// Search is the value of rollout.search that it needs: it reads Input.Trees and Input.Branches,
+	// of a rollout whose trajectories branch so. It is "" if it needs none.
+	Search string
 	// Reads are the fields of a spec's credit section that have an effect, without
 	// algorithm.
 	Reads []string
@@ -68,15 +70,18 @@ type Algorithm struct {
 
 // Input is what algorithms read of the rows of an update.
 type Input struct {
-	Returns []float64    // [rows], penalties included
-	Rewards [][]float64  // [rows][turns], the same by turns
-	Tokens  [][]float64  // [rows][tokens], the same at sampled tokens
-	Values  [][]float64  // [rows][tokens], the critic's; nil without one
-	Groups  []int        // [rows], the group of each
-	Keys    [][]string   // [rows][turns], the state when each turn began
-	Agents  [][]string   // [rows][turns], the role whose turn it was; nil unless ByRole
-	Trees   []int        // [rows], the tree of each, told apart within a group only
-	Starts  []string     // [rows], the initial state
+	Returns []float64   // [rows], penalties included
+	Rewards [][]float64 // [rows][turns], the same by turns
+	Tokens  [][]float64 // [rows][tokens], the same at sampled tokens
+	Values  [][]float64 // [rows][tokens], the critic's; nil without one
+	Groups  []int       // [rows], the group of each
+	Keys    [][]string  // [rows][turns], the state when each turn began
+	Agents  [][]string  // [rows][turns], the role whose turn it was; nil unless ByRole
+	Trees   []int       // [rows], the tree of each, told apart within a group only
+	Starts  []string    // [rows], the initial state
+
+	Branches []bool // [rows], which begin in the middle of another row of their tree
+
 	Turns   [][]Span     // [rows][turns], the sampled tokens
 	Lengths []int        // [rows], in tokens
 	Mask    [][]bool     // [rows][tokens], true at the sampled ones

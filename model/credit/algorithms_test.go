@@ -41,12 +41,12 @@ func inputOf(t *testing.T, o Options) Input {
 			entropies[row] = append(entropies[row], float64(s.To-s.From)/float64(k+2))
 		}
 	}
-	trees := make([]int, len(e.returns))
+	trees, branches := make([]int, len(e.returns)), make([]bool, len(e.returns))
 	for row := range trees {
-		trees[row] = row / 2 % 2
+		trees[row], branches[row] = row/2%2, row%3 == 2
 	}
 	return Input{
-		Trees: trees, Parts: parts, PartWeights: []float64{1, 0.3}, Entropies: entropies,
+		Trees: trees, Branches: branches, Parts: parts, PartWeights: []float64{1, 0.3}, Entropies: entropies,
 		Returns: e.returns, Rewards: e.rewards, Tokens: tokens, Values: e.values, Groups: e.groups, Keys: e.keys,
 		Agents: slices.Clone(e.keys), Starts: e.initialStates, Turns: e.turns, Lengths: e.lengths, Mask: e.mask, Past: past,
 	}
@@ -98,8 +98,8 @@ func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
 				}
 			})
 			require.Equal(t, a.ByRole, !reflect.DeepEqual(want, alone), "if all turns are one role's")
-			if !a.ByTree {
-				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Trees = nil }))
+			if a.Search == "" {
+				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Trees, in.Branches = nil, nil }))
 			}
 			if !a.Critic {
 				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Values = nil }))

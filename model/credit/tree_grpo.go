@@ -5,7 +5,7 @@ import "fmt"
 var treeGRPO = Algorithm{
 	Name: "tree_grpo", By: "the leaves of the tree and those of the group (Tree-GRPO)",
 	Formula: "A = z(R in its tree) + z(R in G), z = (R − mean) / (std + ε); trees_alone: z(z(R in G) in its tree)", Paper: "Tree-GRPO, arXiv 2509.21240", File: "tree_grpo.go",
-	Compares: true, ByTree: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "trees_alone"},
+	Compares: true, Search: "tree", Reads: []string{"normalize_by_std", "epsilon", "floor", "trees_alone"},
 	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
 		if o.TreesAlone {
 			return in.byRow(TreeGRPOCode(in.Returns, in.Groups, in.Trees, o))

@@ -141,12 +141,15 @@ func TestDeepGRPOGolden(t *testing.T) {
 		require.Equal(t, c.Out.Pivot, pivot)
 		require.Equal(t, c.Out.Label == 1, Saved(c.In.BranchRewards, 0))
 
-		main, err := credit.GRPO(c.In.MainRewards, make([]int, len(c.In.MainRewards)), credit.Options{NormalizeByStd: true, Epsilon: 1e-6})
+		n := len(c.In.MainRewards)
+		rewards := slices.Concat(c.In.MainRewards, c.In.BranchRewards)
+		of := make([]bool, len(rewards))
+		for row := range of {
+			of[row] = row >= n
+		}
+		advantages, err := credit.DeepGRPO(rewards, make([]int, len(rewards)), make([]int, len(rewards)), of, credit.Options{NormalizeByStd: true, Epsilon: 1e-6})
 		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.MainAdvantages, main, g.Tolerance)
-		branches, err := credit.DrGRPO(c.In.BranchRewards, make([]int, len(c.In.BranchRewards)))
-		require.NoError(t, err)
-		require.InDeltaSlice(t, c.Out.BranchAdvantages, branches, g.Tolerance)
+		require.InDeltaSlice(t, slices.Concat(c.Out.MainAdvantages, c.Out.BranchAdvantages), advantages, g.Tolerance)
 
 		var mask [][]bool
 		var branch []bool

@@ -288,6 +288,8 @@ var families = []*family{
 		{preset: "turn-returns", kills: withModel},
 		// Killed while branches are drawn, and while they are sampled in the middle of others' turns.
 		{preset: "tree-grpo", change: map[string]any{"rollout.turns": 2, "rollout.trees": 2, "rollout.branches": 1}, kills: []string{"Choose#1/inside/1", "Generate#1/inside/3"}},
+		// The fit reads what another worker wrote of the pivots before.
+		{preset: "deep-grpo", change: map[string]any{"rollout.trees": 2, "rollout.branches": 1}, kills: []string{"Select#0/written/1", "Choose#1/inside/1"}},
 	}},
 	// Workers die between two passes of an update, in the old branch and in the new one.
 	{name: "passes", scale: onLake, methods: []method{

@@ -27,6 +27,9 @@ func (it *Iteration) commitInput() activities.CommitInput {
 		States: it.states(), Components: it.Selected.Components, Broken: it.Selected.Broken, Branches: it.Selected.Branches, Texts: it.texts(), Update: updated.Counts, Snapshot: it.State.Snapshot, Evaluations: it.Evaluations,
 		Metrics: it.Metrics, Detected: it.Detected, Opened: it.Opened, Timings: it.Timings, Lost: it.Lost,
 	}
+	if in.Pivots = it.pivots(); it.Selected.Pivots != nil {
+		in.Pivots = it.Selected.Pivots
+	}
 	if it.Selected.Texts != nil {
 		in.Texts = it.Selected.Texts
 	}
@@ -87,7 +90,7 @@ func (it *Iteration) toCommit(newest int) *activities.Head {
 	}
 	return &activities.Head{
 		Branch: it.Branch, Iteration: it.Number, State: in.StateAfter,
-		Fingerprint: it.Fingerprint, Base: it.Run.Base, Settings: it.Settings, Snapshot: newest, Passes: passes, States: in.States, Texts: in.Texts,
+		Fingerprint: it.Fingerprint, Base: it.Run.Base, Settings: it.Settings, Snapshot: newest, Passes: passes, States: in.States, Texts: in.Texts, Pivots: in.Pivots,
 		Rolled: in.Next(), Batches: batches[:min(len(batches), it.Plan.Freshness.ReplayIterations)],
 	}
 }

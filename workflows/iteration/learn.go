@@ -82,6 +82,14 @@ func (it *Iteration) texts() *store.Ref {
 	return it.Head.Texts
 }
 
+// pivots are the newest ones before the iteration, if pivots are drawn.
+func (it *Iteration) pivots() *store.Ref {
+	if it.Head == nil {
+		return nil
+	}
+	return it.Head.Pivots
+}
+
 // replayed are the batches that a replay buffer draws from.
 func (it *Iteration) replayed() []store.Ref {
 	if it.Head == nil {

@@ -129,7 +129,7 @@ func (r rolling) ready() []Call {
 // end ends the rollout if no turn follows and, where it searches, the last choice is made.
 func (r rolling) end(over bool) {
 	p := r.progress
-	if r.search == spec.TreeSearch {
+	if r.expansions > 0 {
 		if p.Over = over && p.Wave < r.expansions; p.Over {
 			return
 		}
@@ -145,7 +145,7 @@ func (r rolling) end(over bool) {
 // trajectories, after each turn. Trees branch after the turns of a wave, while another follows.
 func (r rolling) chooses() bool {
 	done := r.progress.Turns
-	if r.search == spec.TreeSearch {
+	if r.expansions > 0 {
 		return r.progress.Over
 	}
 	if r.search == "" || len(done) == 0 || r.progress.Generate != nil || len(r.progress.Pieces) > 0 {
@@ -156,7 +156,7 @@ func (r rolling) chooses() bool {
 
 // choose says which rows are kept after the turn that is done.
 func (r rolling) choose() []Call {
-	if r.search == spec.TreeSearch {
+	if r.expansions > 0 {
 		return r.fork()
 	}
 	key := fmt.Sprintf("%s · turn %d", r.label, len(r.progress.Turns))
@@ -175,11 +175,16 @@ func (r rolling) choose() []Call {
 func (r rolling) fork() []Call {
 	key := fmt.Sprintf("%s · branches of wave %d", r.label, r.progress.Wave+2)
 	return []Call{call(steps.Choose, key, activities.ChooseInput{
-		Run: r.Run, Branch: r.Branch, Rollout: r.what, Turns: r.progress.Turns, Last: true,
+		Run: r.Run, Branch: r.Branch, Rollout: r.what, Turns: r.progress.Turns, Last: true, Pivots: r.pivots(),
 	}, func(out activities.ChooseResult) {
 		r.Record(r.timing+"choose", out.Telemetry)
 		p := r.progress
 		p.Turns[len(p.Turns)-1].Forks = &out.Table
+		if out.Over { // no row branches
+			p.Wave = r.expansions
+			r.end(true)
+			return
+		}
 		p.Wave, p.Before, p.Over = p.Wave+1, len(p.Turns)-out.Turn+1, false
 	}).shown(key+" · choose", key).completing()}
 }
@@ -271,7 +276,7 @@ func (it *Iteration) entropies() *store.Ref {
 func (it *Iteration) selection() []Call {
 	return []Call{call(steps.Select, fmt.Sprintf("round %d", it.Round+1), activities.SelectInput{
 		Run: it.Run, Branch: it.Branch, Rollout: activities.Rollout{Iteration: it.Number}, Settings: it.Settings, Turns: it.turns(),
-		Texts: it.texts(), Scores: it.entropies(),
+		Texts: it.texts(), Pivots: it.pivots(), Scores: it.entropies(),
 	}, func(out activities.SelectResult) {
 		it.Record("select", out.Telemetry)
 		if out.More {

@@ -60,11 +60,19 @@ func TestSearchChooses(t *testing.T) {
 }
 
 // A wave of branches follows the turns of the one before, from the first turn on that one of them plays. The
-// rows of the waves are put together by Select.
+// rows of the waves are put together by Select. Where no row branches, no wave follows.
 func TestTreesBranch(t *testing.T) {
+	for _, none := range []bool{false, true} {
+		testTreesBranch(t, none)
+	}
+}
+
+func testTreesBranch(t *testing.T, none bool) {
 	sc := everything()
 	sc.start.Due, sc.start.Plan.Suites, sc.start.Plan.Search, sc.start.Plan.Expansions = Due{}, nil, spec.TreeSearch, 2
 	sc.start.Plan.Turns = 3
+	pivots := ref("pivots")
+	sc.start.Head = &activities.Head{Pivots: &pivots}
 	it := New(sc.start, sc.state())
 	var played []string
 	in, err := it.ToCommit(func(call Call) (any, error) {
@@ -80,13 +88,28 @@ func TestTreesBranch(t *testing.T) {
 		case activities.ChooseInput:
 			require.True(t, in.Last)
 			played = append(played, fmt.Sprintf("branches of wave %d", in.Rollout.Wave+1))
-			result.(*activities.ChooseResult).Turn = 3 - in.Rollout.Wave
+			require.Equal(t, ref("pivots"), *in.Pivots)
+			out := result.(*activities.ChooseResult)
+			if out.Over = none; !none {
+				out.Turn = 3 - in.Rollout.Wave
+			}
 		case activities.SelectInput:
-			require.Len(t, in.Turns, 3+1+2)
+			require.Equal(t, ref("pivots"), *in.Pivots)
+			pivots := ref("pivots", 2)
+			result.(*activities.SelectResult).Pivots = &pivots
 		}
 		return result, nil
 	})
 	require.NoError(t, err)
+	require.Equal(t, ref("pivots", 2), *in.Pivots)
+	require.True(t, it.Rollout.Done)
+	require.False(t, it.Rollout.Over)
+	if none {
+		require.Len(t, played, 4)
+		require.Len(t, in.Turns, 3)
+		require.NotNil(t, in.Turns[2].Forks)
+		return
+	}
 	require.Equal(t, []string{
 		"wave 0 turn 1 after 0", "wave 0 turn 2 after 1", "wave 0 turn 3 after 2", "branches of wave 1",
 		"wave 1 turn 3 after 3", "branches of wave 2", "wave 2 turn 2 after 4", "wave 2 turn 3 after 5",
@@ -98,6 +121,4 @@ func TestTreesBranch(t *testing.T) {
 		}
 	}
 	require.Equal(t, []int{2, 3}, forks)
-	require.True(t, it.Rollout.Done)
-	require.False(t, it.Rollout.Over)
 }

@@ -56,6 +56,8 @@ var bounds = map[string]string{
 	"rollout.branches":       "[1, 1024]",
 	"rollout.expansions":     "[1, 16]",
 	"rollout.trees":          "[1, 1024]",
+	"rollout.pivot_gamma":    "(0, 100]",
+	"update.branch_weight":   "(0, 100]",
 	"rollout.block_rows":     "[2, 65536]",
 	"rollout.workers":        "[1, 64]",
 	"rollout.candidates":     "[1, 64]",

@@ -325,7 +325,7 @@ func (d *decoder) roles(t Train) {
 		if d.known.Options != nil && len(d.known.Options(p.Name, p.Options)) > 0 || d.known.Roles(p.Name, p.Options) {
 			continue
 		}
-		without := strings.Join(algorithms(func(a credit.Algorithm) bool { return a.Compares && !a.ByRole && !a.ByTree }), ", ")
+		without := strings.Join(algorithms(func(a credit.Algorithm) bool { return a.Compares && !a.ByRole && a.Search == "" }), ", ")
 		d.add(path, Problem{
 			Path: path, Found: strict.Quote(t.Credit.Algorithm) + " with the environment " + strict.Quote(p.Name), Allowed: "an algorithm that needs no roles: " + without,
 			Hint: "an environment of several roles is lake_for_two",

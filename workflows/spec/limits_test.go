@@ -150,11 +150,23 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 	},
 	"rollout.trees rollout.branches rollout.expansions rollout.outcomes rollout.search": {
 		[]string{`"rollout":{"search":"tree","group_size":6,"trees":2,"branches":2,"expansions":1,"outcomes":"shared"}`},
-		[]string{`"rollout":{"trees":2}`, `"rollout":{"branches":2}`, `"rollout":{"expansions":1}`, `"rollout":{"search":"greedy","outcomes":"fresh"}`},
+		[]string{`"rollout":{"trees":2}`, `"rollout":{"branches":2}`, `"rollout":{"expansions":1}`, `"rollout":{"search":"greedy","outcomes":"fresh"}`,
+			`"rollout":{"search":"pivots","group_size":72,"expansions":1},"credit":{"algorithm":"deep_grpo"}`},
 	},
 	"credit.algorithm rollout.search": {
 		[]string{`"rollout":{"search":"tree","group_size":6},"credit":{"algorithm":"tree_grpo"}`, `"rollout":{"search":"tree","group_size":6},"credit":{"algorithm":"grpo"}`},
-		[]string{`"credit":{"algorithm":"tree_grpo"}`, `"rollout":{"search":"greedy"},"credit":{"algorithm":"tree_grpo"}`},
+		[]string{`"credit":{"algorithm":"tree_grpo"}`, `"rollout":{"search":"greedy"},"credit":{"algorithm":"tree_grpo"}`, `"credit":{"algorithm":"deep_grpo"}`,
+			`"rollout":{"search":"tree","group_size":6},"credit":{"algorithm":"deep_grpo"}`, `"rollout":{"search":"pivots","group_size":72},"credit":{"algorithm":"grpo"}`},
+	},
+	"rollout.search update.aggregation update.minibatch freshness.replay_iterations": {
+		[]string{`"rollout":{"search":"pivots","group_size":72},"credit":{"algorithm":"deep_grpo"}`},
+		[]string{`"rollout":{"search":"pivots","group_size":72},"credit":{"algorithm":"deep_grpo"},"update":{"minibatch":4,"micro_batch":4}`,
+			`"rollout":{"search":"pivots","group_size":72},"credit":{"algorithm":"deep_grpo"},"update":{"aggregation":"seq_mean_token_mean"}`,
+			`"rollout":{"search":"pivots","group_size":72},"credit":{"algorithm":"deep_grpo"},"freshness":{"replay_iterations":1}`},
+	},
+	"rollout.pivot_gamma update.branch_weight rollout.search": {
+		[]string{`"rollout":{"search":"pivots","group_size":72,"pivot_gamma":1},"credit":{"algorithm":"deep_grpo"},"update":{"branch_weight":0.5}`},
+		[]string{`"rollout":{"pivot_gamma":1}`, `"update":{"branch_weight":1}`},
 	},
 	"rollout.search rollout.keep_values rollout.block_rows rollout.context_turns rollout.turns": {
 		[]string{`"rollout":{"search":"beam","turns":3,"context_turns":3}`, `"rollout":{"keep_values":true}`, `"rollout":{"block_rows":128}`, `"rollout":{"context_turns":2}`},

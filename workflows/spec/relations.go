@@ -167,7 +167,7 @@ var generalRelations = []relation{
 	},
 	{
 		paths: []string{"rollout.group_size", "rollout.search", "rollout.trees", "rollout.branches", "rollout.expansions"},
-		doc:   "rollout.group_size is rollout.trees × (1 + rollout.branches × rollout.expansions) if rollout.search is tree.",
+		doc:   "rollout.group_size is rollout.trees × (1 + rollout.branches × rollout.expansions) if rollout.search is tree or pivots.",
 		broken: func(t Train) (bool, string, string) {
 			s := t.Rollout.TreesOf()
 			return t.Rollout.branches() && t.Rollout.GroupSize != s.Leaves(), fmt.Sprint(t.Rollout.GroupSize),
@@ -176,19 +176,44 @@ var generalRelations = []relation{
 	},
 	{
 		paths: []string{"rollout.trees", "rollout.branches", "rollout.expansions", "rollout.outcomes", "rollout.search"},
-		doc:   "rollout.trees, rollout.branches, rollout.expansions and rollout.outcomes are given only if rollout.search is tree.",
+		doc:   "rollout.trees, rollout.branches, rollout.expansions and rollout.outcomes are given only if rollout.search is tree or, but for rollout.expansions, pivots.",
 		broken: func(t Train) (bool, string, string) {
 			r := t.Rollout
-			return !r.branches() && (r.Trees != 0 || r.Branches != 0 || r.Expansions != 0 || r.Outcomes != ""),
+			return !r.branches() && (r.Trees != 0 || r.Branches != 0 || r.Outcomes != "") || r.Search != TreeSearch && r.Expansions != 0,
 				"trees that rollout.search does not grow", `nothing, or rollout.search "tree" beside it`
 		},
 	},
 	{
 		paths: []string{"credit.algorithm", "rollout.search"},
-		doc:   "rollout.search is tree if credit.algorithm is " + listed(algorithms(func(a credit.Algorithm) bool { return a.ByTree }), "or") + ", which compares the leaves of trees.",
+		doc:   "rollout.search is tree if credit.algorithm is tree_grpo, and pivots if and only if it is deep_grpo: they compare the leaves of such trees.",
 		broken: func(t Train) (bool, string, string) {
-			return t.Credit.algorithm().ByTree && !t.Rollout.branches(), strict.Quote(t.Credit.Algorithm) + " without trees",
-				`rollout.search "tree" beside it, or an algorithm that needs no trees: ` + strings.Join(algorithms(func(a credit.Algorithm) bool { return a.Compares && !a.ByTree && !a.ByRole }), ", ")
+			r, a := t.Rollout, t.Credit.algorithm()
+			found := strict.Quote(t.Credit.Algorithm) + " without rollout.search"
+			if r.Search != "" {
+				found = strict.Quote(t.Credit.Algorithm) + " with rollout.search " + strict.Quote(r.Search)
+			}
+			if r.Search == PivotSearch {
+				return a.Search != PivotSearch, found, `"deep_grpo" beside pivots`
+			}
+			return a.Search != "" && a.Search != r.Search, found, "rollout.search " + strict.Quote(a.Search) + " beside it, or an algorithm that needs no trees: " +
+				strings.Join(algorithms(func(a credit.Algorithm) bool { return a.Compares && a.Search == "" && !a.ByRole }), ", ")
+		},
+	},
+	{
+		paths: []string{"rollout.search", "update.aggregation", "update.minibatch", "freshness.replay_iterations"},
+		doc:   "update.aggregation is token_mean, update.minibatch 0 and freshness.replay_iterations 0 if rollout.search is pivots: the loss has a mean over the tokens of trajectories and one over those of branches.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Rollout.Search == PivotSearch && (t.Update.Aggregation != "token_mean" || t.Update.Minibatch != 0 || t.Freshness.ReplayIterations != 0),
+				fmt.Sprintf("%s with %s, minibatches of %d and %d replayed iterations", strict.Quote(PivotSearch), strict.Quote(t.Update.Aggregation), t.Update.Minibatch, t.Freshness.ReplayIterations),
+				`update.aggregation "token_mean", update.minibatch 0 and freshness.replay_iterations 0`
+		},
+	},
+	{
+		paths: []string{"rollout.pivot_gamma", "update.branch_weight", "rollout.search"},
+		doc:   "rollout.pivot_gamma and update.branch_weight are given only if rollout.search is pivots.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Rollout.Search != PivotSearch && (t.Rollout.PivotGamma != 0 || t.Update.BranchWeight != 0),
+				"pivots that rollout.search does not draw", `nothing, or rollout.search "pivots" beside it`
 		},
 	},
 	{

@@ -146,6 +146,8 @@ type Rollout struct {
 	Branches   int    `json:"branches,omitempty"`
 	Expansions int    `json:"expansions,omitempty"`
 	Outcomes   string `json:"outcomes,omitempty"`
+	// PivotGamma is 0 where it is left out.
+	PivotGamma float64 `json:"pivot_gamma,omitempty"`
 	// TurnLimit is 0 where it is left out; see [RolloutSettings.Limit].
 	TurnLimit int `json:"turn_limit,omitempty"`
 	// Protocol is the wording of prompts: "reprise" ("" too), "ragen", "file:" and the path of a
@@ -259,9 +261,11 @@ type Update struct {
 	// it; 0 is never.
 	StopKL float64 `json:"stop_kl,omitempty"`
 
-	Aggregation   string  `json:"aggregation"`
-	Divisor       float64 `json:"divisor"`
-	Epochs        int     `json:"epochs"`
+	Aggregation string  `json:"aggregation"`
+	Divisor     float64 `json:"divisor"`
+	Epochs      int     `json:"epochs"`
+	// BranchWeight is 0 where it is left out; see [Update.WeightOfBranches].
+	BranchWeight  float64 `json:"branch_weight,omitempty"`
 	Minibatch     int     `json:"minibatch"`
 	KLIn          string  `json:"kl_in"`
 	KLEstimator   string  `json:"kl_estimator"`

@@ -6,6 +6,9 @@ import "cmp"
 // 2509.21240).
 const TreeSearch = "tree"
 
+// PivotSearch samples failed trajectories again from a pivot (DEEP-GRPO, arXiv 2602.14169).
+const PivotSearch = "pivots"
+
 // The ways in which a branch meets chance.
 const (
 	// FreshOutcomes gives a branch luck of its own from its first turn on.
@@ -22,16 +25,34 @@ const (
 	defaultExpansions = 1
 )
 
+// The defaults of pivots, and of the weight of their branches: the authors' scripts.
+const (
+	defaultRoots         = 8
+	defaultPivotBranches = 8
+	defaultPivotGamma    = 2
+	defaultBranchWeight  = 1
+)
+
 // Trees is how the trajectories of a group branch: Trees chains, and in each of Expansions waves
 // Branches more from each tree. Without branches every trajectory is a tree.
 type Trees struct {
 	Trees, Branches, Expansions int
+	// Pivots says that the branches of a tree begin at one place, and only where its chain has failed.
+	// Gamma prefers late places.
+	Pivots bool
+	Gamma  float64
 	// Shared says that outcomes are SharedOutcomes.
 	Shared bool
 }
 
 // TreesOf is how the trajectories of a rollout branch.
 func (r Rollout) TreesOf() Trees {
+	if r.Search == PivotSearch {
+		return Trees{
+			Trees: cmp.Or(r.Trees, defaultRoots), Branches: cmp.Or(r.Branches, defaultPivotBranches), Expansions: 1,
+			Pivots: true, Gamma: cmp.Or(r.PivotGamma, defaultPivotGamma), Shared: r.Outcomes == SharedOutcomes,
+		}
+	}
 	if r.Search != TreeSearch {
 		return Trees{Trees: r.GroupSlots()}
 	}
@@ -61,7 +82,11 @@ func (t Trees) Wave(member int) int {
 }
 
 // branches reports whether a rollout's trajectories begin as branches of others.
-func (r Rollout) branches() bool { return r.Search == TreeSearch }
+func (r Rollout) branches() bool { return r.Search == TreeSearch || r.Search == PivotSearch }
+
+// WeightOfBranches is the weight of the mean loss over the tokens of branches, beside that over the
+// other trajectories' with rollout.search pivots.
+func (u Update) WeightOfBranches() float64 { return cmp.Or(u.BranchWeight, defaultBranchWeight) }
 
 // waves is how often a rollout passes over its turns.
 func (r Rollout) waves() int { return 1 + r.TreesOf().Expansions }

@@ -21,6 +21,8 @@ func TestTreesOfMembers(t *testing.T) {
 	require.Equal(t, []int{0, 0, 1, 1, 1, 1, 2, 2, 2, 2}, wave)
 
 	require.Equal(t, spec.Trees{Trees: 2, Branches: 2, Expansions: 1}, spec.Rollout{Search: spec.TreeSearch}.TreesOf())
+	require.Equal(t, spec.Trees{Trees: 8, Branches: 8, Expansions: 1, Pivots: true, Gamma: 2}, spec.Rollout{Search: spec.PivotSearch}.TreesOf())
+	require.EqualValues(t, 1, spec.Update{}.WeightOfBranches())
 	plain := spec.Rollout{GroupSize: 4, Search: spec.GreedySearch, Candidates: 3}.TreesOf()
 	require.Equal(t, spec.Trees{Trees: 12}, plain)
 	require.Equal(t, 11, plain.Tree(11))

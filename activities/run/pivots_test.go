@@ -1,0 +1,114 @@
+package run
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// Branches of a trajectory that failed begin at one turn of it, not the last. One that succeeded, or has a
+// single turn, has none.
+func TestPivotsOfFailedTrajectories(t *testing.T) {
+	trees := spec.Trees{Trees: 2, Branches: 2, Expansions: 1, Pivots: true, Gamma: 2}
+	roots := func(more ...bool) []bool { // of two groups of six
+		out := make([]bool, 12)
+		for i, yes := range more {
+			out[i/2*6+i%2] = yes
+		}
+		return out
+	}
+	// The first group's trajectories have three turns without a reward, and one turn. The second's have a reward
+	// in the second of three turns, and fail after two.
+	rewarded := make([]float64, 12)
+	rewarded[6] = 1
+	turns := []Turn{
+		searchTurn(1, 6, make([]float64, 12), roots(true, true, true, true), roots(false, true, false, false)),
+		searchTurn(2, 6, rewarded, roots(true, false, true, true), roots(false, false, false, true)),
+		searchTurn(3, 6, make([]float64, 12), roots(true, false, true, false), roots(true, false, true, false)),
+	}
+	address := func(group int) draw.Address { return draw.Address{Purpose: draw.Fork, Group: int64(group)} }
+	forks, err := PivotForks(trees, turns, nil, address)
+	require.NoError(t, err)
+	require.Len(t, forks, 4)
+	for i, want := range []ForkRow{{Row: 2, Member: 2}, {Row: 3, Member: 3}, {Row: 10, Group: 1, Member: 4, Parent: 7, Turn: 1, Places: 1}, {Row: 11, Group: 1, Member: 5, Parent: 7, Turn: 1, Places: 1}} {
+		got := forks[i]
+		a := address(int(want.Group))
+		a.Member, a.Turn = int64(want.Parent%6), 1
+		require.Equal(t, a.Rand().Float64(), got.Draw, "siblings share one draw")
+		if want.Parent == 0 {
+			want.Places, want.Turn = 2, 2
+			if got.Draw < 1.0/5 { // the places weigh (1/3)² and (2/3)²
+				want.Turn = 1
+			}
+		}
+		want.Draw = got.Draw
+		require.Equal(t, want, got)
+	}
+	// Branches that were saved early alone make early pivots likelier: with a fit, other draws take the first place.
+	var before []PivotRow
+	for range 200 {
+		before = append(before, PivotRow{1.0 / 3, true}, PivotRow{2.0 / 3, false})
+	}
+	fitted, err := PivotForks(trees, turns, before, address)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, fitted[0].Turn)
+	require.Less(t, fitted[0].Draw, .9)
+
+	_, err = PivotForks(trees, turns, []PivotRow{{Position: 2}}, address)
+	require.ErrorIs(t, err, store.ErrInvalid)
+}
+
+// A pivot was worth it if one of its branches succeeds. The oldest are forgotten.
+func TestPivotsAreLabelled(t *testing.T) {
+	trees := spec.Trees{Trees: 2, Branches: 2, Expansions: 1, Pivots: true}
+	row := func(member int32, rewards ...float64) TrajectoryRow {
+		return TrajectoryRow{Row: member, Member: member, Rewards: rewards, PromptLengths: make([]int32, len(rewards))}
+	}
+	rows := []TrajectoryRow{row(0, 0, 0, 0, 0), row(1, 0, 1), row(2, 0, 0), row(3, 0, 0, 1), row(4), row(5)}
+	Unplayed(rows)
+	require.True(t, rows[4].Dropped && rows[5].Dropped)
+	require.Len(t, Roots(trees, rows), 2)
+	before := make([]PivotRow, newestPivots)
+	before[0].Saved = true
+	after, metrics := Pivots(trees, before, rows, []BranchRow{{0, 0, 0, false}, {2, 0, 0, true}, {2, 1, 2, false}, {3, 0, 0, true}})
+	require.Len(t, after, newestPivots)
+	require.False(t, after[0].Saved)
+	require.Equal(t, PivotRow{.25, true}, after[newestPivots-1])
+	require.Equal(t, []canon.Float{1, 1}, []canon.Float{metrics["pivots/number"], metrics["pivots/saved"]})
+	after, metrics = Pivots(trees, nil, []TrajectoryRow{row(0, 0), row(1, 1), {Dropped: true}, {Dropped: true}, {Dropped: true}, {Dropped: true}}, nil)
+	require.NotNil(t, after)
+	require.Empty(t, after)
+	require.Zero(t, metrics["pivots/saved"])
+}
+
+// The mean over all tokens is then the mean over those of trajectories from the root and λ times that over
+// those of branches.
+func TestBranchesAreWeighed(t *testing.T) {
+	trees := spec.Trees{Trees: 1, Branches: 2, Expansions: 1, Pivots: true}
+	batch := []BatchRow{
+		{Row: 0, Mask: []bool{true, true, true}, Advantages: []float32{1, 2, 3}},
+		{Row: 1, Mask: []bool{false, true, true}, Advantages: []float32{7, 4, 6}},
+		{Row: 3, Mask: []bool{true, false, false}, Advantages: []float32{2, 7, 7}},
+	}
+	require.NoError(t, WeighBranches(trees, batch, .5))
+	sum := 0.0
+	for _, r := range batch {
+		for n, in := range r.Mask {
+			if in {
+				sum += float64(r.Advantages[n]) / 6
+			}
+		}
+	}
+	require.InDelta(t, (1+2+3+2)/4.0+.5*(4+6)/2, sum, 1e-6)
+	require.EqualValues(t, 7, batch[1].Advantages[0], "not in the loss")
+
+	alone := []BatchRow{{Row: 0, Mask: []bool{true}, Advantages: []float32{.3}}}
+	require.NoError(t, WeighBranches(trees, alone, 1))
+	require.EqualValues(t, float32(.3), alone[0].Advantages[0], "nothing changes without branches")
+	require.ErrorIs(t, WeighBranches(trees, batch, -1), store.ErrInvalid)
+}
