@@ -85,7 +85,7 @@ func TestMethodsAreAlikeButForTheMethod(t *testing.T) {
 				base, same = "frozenlake-learn", append([]string{"environment.", "evaluation.suites[0].environment.", "evaluation.suites[0].max_new_tokens"}, same...)
 			}
 			// These have more turns, so they are made smaller to be over in three minutes.
-			small := name == "growing-turns" || name == "score"
+			small := name == "growing-turns" || name == "score" || name == "seeupo"
 			if small {
 				same = append([]string{"iterations", "policy.starter.", "policy.warm_start.", "snapshot.every", "evaluation."}, same...)
 			}

@@ -46,6 +46,7 @@ var scripts = []script{
 	{"returned", returned},
 	{"shared", shared},
 	{"beside", beside},
+	{"passes", passes},
 }
 
 func (r *recorder) train(ctx context.Context, id string) (client.WorkflowRun, error) {
@@ -108,16 +109,28 @@ func whole(ctx context.Context, r *recorder) ([]execution, error) {
 // killed loses its device when the snapshot of iteration 1 is written and
 // nobody knows: the update before it is applied again elsewhere.
 func killed(ctx context.Context, r *recorder) ([]execution, error) {
-	return r.loses(ctx, "killed", "Snapshot/written/1")
+	return r.loses(ctx, "killed", "Snapshot/written/1", nil)
 }
 
 // beside loses its device in the first samples of iteration 1, beside the commit of iteration 0.
 func beside(ctx context.Context, r *recorder) ([]execution, error) {
-	return r.loses(ctx, "beside", "Generate/begin/3")
+	return r.loses(ctx, "beside", "Generate/begin/3", nil)
 }
 
-// loses is a run whose device worker is killed at a place, and that another one continues.
-func (r *recorder) loses(ctx context.Context, name, place string) ([]execution, error) {
+// passes loses its device between two passes of the second update.
+func passes(ctx context.Context, r *recorder) ([]execution, error) {
+	return r.loses(ctx, "passes", "Score#1/begin/2", map[string]any{
+		"environment": map[string]any{"name": "frozenlake", "options": map[string]any{"size": 2, "instances": 8, "max_actions": 4, "max_actions_per_turn": 1}},
+		"rollout":     map[string]any{"turns": 3},
+		"credit":      map[string]any{"algorithm": "seeupo"},
+		"update":      map[string]any{"passes": map[string]any{"order": spec.TurnsReversed}},
+		"evaluation":  map[string]any{"every": 0},
+	})
+}
+
+// loses is a run whose device worker is killed at a place, and that another one continues: the
+// smallest preset with changed fields.
+func (r *recorder) loses(ctx context.Context, name, place string, change map[string]any) ([]execution, error) {
 	if _, err := r.startWorker(nil, "--roles", "workflow,host"); err != nil {
 		return nil, err
 	}
@@ -125,7 +138,11 @@ func (r *recorder) loses(ctx context.Context, name, place string) ([]execution, 
 	if err != nil {
 		return nil, err
 	}
-	run, err := r.train(ctx, name)
+	body, err := presets.With("smoke", change)
+	if err != nil {
+		return nil, err
+	}
+	run, err := r.start(ctx, name, "Train", json.RawMessage(body))
 	if err != nil {
 		return nil, err
 	}

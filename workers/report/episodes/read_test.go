@@ -3,6 +3,7 @@ package episodes_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -249,4 +250,53 @@ func TestReadRounds(t *testing.T) {
 	require.True(t, learned, "its row is in the batch, as of the iteration that rolled it out")
 	_, learned = got.Episodes[6].Advantage()
 	require.False(t, learned)
+}
+
+// The advantages of an update in passes are in the batches of its turns, the last turn's first.
+func TestReadPasses(t *testing.T) {
+	s, m := stored(t, small)
+	rows, err := tables.Get[run.TrajectoryRow](t.Context(), s, *m.Trajectories)
+	require.NoError(t, err)
+	width := 0
+	for _, r := range rows {
+		width = max(width, len(r.IDs))
+	}
+	m.Batch, m.Passes = nil, nil
+	for turn := 2; turn > 0; turn-- {
+		var batch []run.BatchRow
+		for _, p := range run.Stretches(run.SelectedOf(rows)) {
+			b := run.BatchRow{
+				Row: p.Row, Origin: int32(m.Iteration), Ids: make([]int32, width), Length: int32(len(p.Ids)), Turns: make([]int32, width),
+				Mask: make([]bool, width), Old: make([]float32, width), Advantages: slices.Repeat([]float32{float32(10 * turn)}, width),
+			}
+			copy(b.Turns, p.Turns)
+			copy(b.Mask, p.Sampled)
+			batch = append(batch, b)
+		}
+		batch = run.OfTurn(batch, turn)
+		require.NotEmpty(t, batch)
+		body, err := run.EncodeBatch(batch, 1)
+		require.NoError(t, err)
+		ref, err := store.PutArtifact(t.Context(), s, "passes", "batch", "safetensors", body)
+		require.NoError(t, err)
+		m.Passes = append(m.Passes, store.Pass{Turn: turn, Batch: ref, State: "s"})
+	}
+	got, err := episodes.NewReader(s).Read(t.Context(), episodes.OfIteration(m))
+	require.NoError(t, err)
+	require.Empty(t, got.Missing)
+	for i, e := range got.Episodes {
+		for k, turn := range e.Turns {
+			for _, token := range turn.Tokens {
+				require.Equal(t, rows[i].Selected, token.HasAdvantage)
+				if rows[i].Selected {
+					require.InDelta(t, 10*(k+1), token.Advantage, 0)
+				}
+			}
+		}
+	}
+	require.NoError(t, s.Delete(t.Context(), m.Passes[1].Batch.Key))
+	got, err = episodes.NewReader(s).Read(t.Context(), episodes.OfIteration(m))
+	require.NoError(t, err)
+	require.Len(t, got.Missing, 1)
+	require.False(t, got.Episodes[0].Turns[0].Tokens[0].HasAdvantage, "advantages of a part of the turns belong to no token")
 }
