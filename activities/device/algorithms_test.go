@@ -26,6 +26,9 @@ func TestAlgorithmsIterate(t *testing.T) {
 			if a.ReadsParts {
 				edits = append(edits, `rewards=[{"name":"length"}]`)
 			}
+			if a.Search != "" {
+				edits = append(edits, `rollout.search="`+a.Search+`"`, "rollout.trees=2", "rollout.branches=2", "rollout.group_size=6")
+			}
 			if a.Alone != nil {
 				edits = append(edits, `update.aggregation="turn_mean"`)
 			}

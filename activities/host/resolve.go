@@ -170,8 +170,16 @@ func completedFrom(t, written spec.Train, document []byte) spec.Train {
 	if !t.Update.Sized() {
 		t.Update.Recompute = written.Update.Recompute
 	}
-	if t.Policy.Starter == nil && !spec.Writes(document, spec.SnapshotEvery) {
-		t.Snapshot.Every = written.Snapshot.Every
+	if t.Policy.Starter == nil {
+		if !spec.Writes(document, spec.SnapshotEvery) {
+			t.Snapshot.Every = written.Snapshot.Every
+		}
+		if !spec.Writes(document, spec.Widths) {
+			t.Update.Widths = written.Update.Widths
+		}
+		if !spec.Writes(document, spec.Shards) {
+			t.Update.Shards = written.Update.Shards
+		}
 	}
 	t.Rollout.PassRows = cmp.Or(t.Rollout.PassRows, written.Rollout.PassRows)
 	t.Rollout.ChunkTokens = cmp.Or(t.Rollout.ChunkTokens, written.Rollout.ChunkTokens)

@@ -99,12 +99,12 @@ func newRollout() *rollout {
 }
 
 // addRead adds what only some algorithms read: two parts of the reward, the entropies of turns,
-// two roles that take turns, and trees of three.
+// two roles that take turns, and trees of three whose second and third row are branches.
 func (r *rollout) addRead() {
 	numbers := draw.Address{Seed: 2, Purpose: draw.Sample}.Rand()
 	r.PartWeights = []float64{1, 0.5}
 	for row := range r.Rewards {
-		r.Trees = append(r.Trees, row/3)
+		r.Trees, r.Branches = append(r.Trees, row/3), append(r.Branches, row%3 > 0)
 		r.Parts = append(r.Parts, normal(numbers, len(r.PartWeights)))
 		var entropies []float64
 		var agents []string
