@@ -93,6 +93,7 @@ func TestTrees(t *testing.T) {
 		chains, leaves int
 	}{
 		{"walk", walks, []string{"rollout.group_size=6", `credit.algorithm="tree_grpo"`}, 2, 6},
+		{"uncertain", walks, []string{"rollout.group_size=6", `credit.algorithm="grpo"`, `rollout.search="entropy"`, "rollout.trees=2"}, 2, 6},
 		{"fresh outcomes", slippery, []string{"rollout.group_size=5", "rollout.trees=1", "rollout.expansions=2", `credit.algorithm="tree_grpo"`, "credit.trees_alone=true"}, 1, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -66,6 +66,11 @@ func (h *Host) fork(ctx context.Context, rc *run.Context, task *run.Task, in act
 		if err != nil {
 			return out, err
 		}
+	} else if task.Trees.Uncertain {
+		rows, err = run.UncertainForks(task.Trees, rc.Config.VocabSize, turns, address)
+		if err != nil {
+			return out, err
+		}
 	} else if rows, err = run.Forks(task.Trees, in.Rollout.Wave+1, turns, address); err != nil {
 		return out, err
 	}

@@ -3,8 +3,8 @@
 // estimated (KLEstimator), how much each token weighs (Weights, which turns every way
 // of averaging into one weighted sum) and which rows form a minibatch (Minibatches).
 // ExplainedVariance measures the critic. Preference and SoftCrossEntropy are losses of reward
-// models, and BranchWeights are weights where trajectories branch: nothing trains with them yet. All of
-// it gives the same bits on machines that fuse products with sums.
+// models: nothing trains with them yet. BranchWeights are weights where trajectories branch. All of it
+// gives the same bits on machines that fuse products with sums.
 //
 // The losses that train are computed on the device: policyLoss and valueLoss in package
 // model, whose tests compute the same losses in float64.

@@ -153,6 +153,14 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"rollout":{"trees":2}`, `"rollout":{"branches":2}`, `"rollout":{"expansions":1}`, `"rollout":{"search":"greedy","outcomes":"fresh"}`,
 			`"rollout":{"search":"pivots","group_size":72,"expansions":1},"credit":{"algorithm":"deep_grpo"}`},
 	},
+	"rollout.trees rollout.group_size rollout.search": {
+		[]string{`"rollout":{"search":"entropy","group_size":16}`, `"rollout":{"search":"entropy","group_size":4,"trees":3}`},
+		[]string{`"rollout":{"search":"entropy","group_size":8}`, `"rollout":{"search":"entropy","group_size":4,"trees":4}`},
+	},
+	"rollout.outcomes rollout.entropy_weight rollout.branch_probability rollout.search": {
+		[]string{`"rollout":{"search":"entropy","group_size":16,"entropy_weight":1,"branch_probability":1,"outcomes":"fresh"}`},
+		[]string{`"rollout":{"entropy_weight":1}`, `"rollout":{"branch_probability":0.1}`, `"rollout":{"search":"entropy","group_size":16,"outcomes":"shared"}`},
+	},
 	"credit.algorithm rollout.search": {
 		[]string{`"rollout":{"search":"tree","group_size":6},"credit":{"algorithm":"tree_grpo"}`, `"rollout":{"search":"tree","group_size":6},"credit":{"algorithm":"grpo"}`},
 		[]string{`"credit":{"algorithm":"tree_grpo"}`, `"rollout":{"search":"greedy"},"credit":{"algorithm":"tree_grpo"}`, `"credit":{"algorithm":"deep_grpo"}`,

@@ -170,13 +170,35 @@ var generalRelations = []relation{
 		doc:   "rollout.group_size is rollout.trees × (1 + rollout.branches × rollout.expansions) if rollout.search is tree or pivots.",
 		broken: func(t Train) (bool, string, string) {
 			s := t.Rollout.TreesOf()
-			return t.Rollout.branches() && t.Rollout.GroupSize != s.Leaves(), fmt.Sprint(t.Rollout.GroupSize),
+			return t.Rollout.branches() && !s.Uncertain && t.Rollout.GroupSize != s.Leaves(), fmt.Sprint(t.Rollout.GroupSize),
 				fmt.Sprintf("%d, for %d × (1 + %d × %d) trajectories", s.Leaves(), s.Trees, s.Branches, s.Expansions)
 		},
 	},
 	{
+		paths: []string{"rollout.trees", "rollout.group_size", "rollout.search"},
+		doc:   "rollout.trees is less than rollout.group_size if rollout.search is entropy.",
+		broken: func(t Train) (bool, string, string) {
+			s := t.Rollout.TreesOf()
+			return s.Uncertain && s.Rows < 1, fmt.Sprintf("%d of %d", s.Trees, t.Rollout.GroupSize),
+				"fewer trajectories from the root than a group has, so that some can branch"
+		},
+	},
+	{
+		paths: []string{"rollout.outcomes", "rollout.entropy_weight", "rollout.branch_probability", "rollout.search"},
+		doc:   "rollout.entropy_weight and rollout.branch_probability are given only if rollout.search is entropy; then rollout.outcomes is not shared.",
+		broken: func(t Train) (bool, string, string) {
+			r := t.Rollout
+			if r.Search == EntropySearch {
+				return r.Outcomes == SharedOutcomes,
+					`"shared" with rollout.search "entropy"`, `"fresh": a branch has luck of its own`
+			}
+			return r.EntropyWeight != 0 || r.BranchProbability != 0,
+				"branches that rollout.search does not draw", `nothing, or rollout.search "entropy" beside it`
+		},
+	},
+	{
 		paths: []string{"rollout.trees", "rollout.branches", "rollout.expansions", "rollout.outcomes", "rollout.search"},
-		doc:   "rollout.trees, rollout.branches, rollout.expansions and rollout.outcomes are given only if rollout.search is tree or, but for rollout.expansions, pivots.",
+		doc:   "rollout.trees, rollout.branches, rollout.expansions and rollout.outcomes are given only if rollout.search is tree or, but for rollout.expansions, pivots or entropy.",
 		broken: func(t Train) (bool, string, string) {
 			r := t.Rollout
 			return !r.branches() && (r.Trees != 0 || r.Branches != 0 || r.Outcomes != "") || r.Search != TreeSearch && r.Expansions != 0,

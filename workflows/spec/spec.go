@@ -148,6 +148,9 @@ type Rollout struct {
 	Outcomes   string `json:"outcomes,omitempty"`
 	// PivotGamma is 0 where it is left out.
 	PivotGamma float64 `json:"pivot_gamma,omitempty"`
+	// EntropyWeight and BranchProbability are 0 where they are left out; see [Rollout.TreesOf].
+	EntropyWeight     float64 `json:"entropy_weight,omitempty"`
+	BranchProbability float64 `json:"branch_probability,omitempty"`
 	// TurnLimit is 0 where it is left out; see [RolloutSettings.Limit].
 	TurnLimit int `json:"turn_limit,omitempty"`
 	// Protocol is the wording of prompts: "reprise" ("" too), "ragen", "file:" and the path of a

@@ -9,6 +9,9 @@ const TreeSearch = "tree"
 // PivotSearch samples failed trajectories again from a pivot (DEEP-GRPO, arXiv 2602.14169).
 const PivotSearch = "pivots"
 
+// EntropySearch branches where the policy has become less certain (ARPO, arXiv 2507.19849).
+const EntropySearch = "entropy"
+
 // The ways in which a branch meets chance.
 const (
 	// FreshOutcomes gives a branch luck of its own from its first turn on.
@@ -33,6 +36,15 @@ const (
 	defaultBranchWeight  = 1
 )
 
+// The defaults of branches where the policy has become less certain: the authors' script, whose
+// beam_size is one more than the branches.
+const (
+	defaultStarted       = 8
+	defaultBeamBranches  = 1
+	defaultEntropyWeight = 0.2
+	defaultProbability   = 0.5
+)
+
 // Trees is how the trajectories of a group branch: Trees chains, and in each of Expansions waves
 // Branches more from each tree. Without branches every trajectory is a tree.
 type Trees struct {
@@ -41,6 +53,12 @@ type Trees struct {
 	// Gamma prefers late places.
 	Pivots bool
 	Gamma  float64
+	// Uncertain says that branches begin at turns that are asked Branches times each, and begin with
+	// Probability, more or less by EntropyWeight times what the entropy of the turn is above the first's.
+	// There are Rows branches in a group, those that begin anew among them.
+	Uncertain                  bool
+	Rows                       int
+	EntropyWeight, Probability float64
 	// Shared says that outcomes are SharedOutcomes.
 	Shared bool
 }
@@ -53,6 +71,14 @@ func (r Rollout) TreesOf() Trees {
 			Pivots: true, Gamma: cmp.Or(r.PivotGamma, defaultPivotGamma), Shared: r.Outcomes == SharedOutcomes,
 		}
 	}
+	if r.Search == EntropySearch {
+		trees := cmp.Or(r.Trees, defaultStarted)
+		return Trees{
+			Trees: trees, Branches: cmp.Or(r.Branches, defaultBeamBranches), Expansions: 1,
+			Uncertain: true, Rows: r.GroupSize - trees,
+			EntropyWeight: cmp.Or(r.EntropyWeight, defaultEntropyWeight), Probability: cmp.Or(r.BranchProbability, defaultProbability),
+		}
+	}
 	if r.Search != TreeSearch {
 		return Trees{Trees: r.GroupSlots()}
 	}
@@ -63,9 +89,15 @@ func (r Rollout) TreesOf() Trees {
 }
 
 // Leaves are the trajectories of a group.
-func (t Trees) Leaves() int { return t.Trees * (1 + t.Branches*t.Expansions) }
+func (t Trees) Leaves() int {
+	if t.Uncertain {
+		return t.Trees + t.Rows
+	}
+	return t.Trees * (1 + t.Branches*t.Expansions)
+}
 
-// Tree is the tree of a member: the chains come first, then the branches of each wave, tree by tree.
+// Tree is the tree of a member: the chains come first, then the branches of each wave, tree by tree. It is
+// not known of the branches of an uncertain policy, which no tree owns.
 func (t Trees) Tree(member int) int {
 	if member < t.Trees {
 		return member
@@ -78,11 +110,16 @@ func (t Trees) Wave(member int) int {
 	if member < t.Trees {
 		return 0
 	}
+	if t.Uncertain {
+		return 1
+	}
 	return 1 + (member-t.Trees)/(t.Trees*t.Branches)
 }
 
 // branches reports whether a rollout's trajectories begin as branches of others.
-func (r Rollout) branches() bool { return r.Search == TreeSearch || r.Search == PivotSearch }
+func (r Rollout) branches() bool {
+	return r.Search == TreeSearch || r.Search == PivotSearch || r.Search == EntropySearch
+}
 
 // WeightOfBranches is the weight of the mean loss over the tokens of branches, beside that over the
 // other trajectories' with rollout.search pivots.

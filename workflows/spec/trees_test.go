@@ -22,6 +22,9 @@ func TestTreesOfMembers(t *testing.T) {
 
 	require.Equal(t, spec.Trees{Trees: 2, Branches: 2, Expansions: 1}, spec.Rollout{Search: spec.TreeSearch}.TreesOf())
 	require.Equal(t, spec.Trees{Trees: 8, Branches: 8, Expansions: 1, Pivots: true, Gamma: 2}, spec.Rollout{Search: spec.PivotSearch}.TreesOf())
+	uncertain := spec.Rollout{Search: spec.EntropySearch, GroupSize: 11}.TreesOf()
+	require.Equal(t, spec.Trees{Trees: 8, Branches: 1, Expansions: 1, Uncertain: true, Rows: 3, EntropyWeight: 0.2, Probability: 0.5}, uncertain)
+	require.Equal(t, []int{11, 0, 1, 1}, []int{uncertain.Leaves(), uncertain.Wave(7), uncertain.Wave(8), uncertain.Wave(10)})
 	require.EqualValues(t, 1, spec.Update{}.WeightOfBranches())
 	plain := spec.Rollout{GroupSize: 4, Search: spec.GreedySearch, Candidates: 3}.TreesOf()
 	require.Equal(t, spec.Trees{Trees: 12}, plain)
