@@ -26,7 +26,7 @@ func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Tas
 		}
 		rows, contexts, err = firstPrompts(rc, task, in.Policy.Branch, in.Rollout, answers)
 		for i := range rows { // others begin in a later wave or, as branches, in a later turn
-			rows[i].Alive = rows[i].Alive && task.Trees.Wave(int(rows[i].Member)) == in.Rollout.Wave && (wave.Playing == nil || wave.Playing[i])
+			rows[i].Alive = rows[i].Alive && task.Samples(int(rows[i].Member), in.Turn) && task.Trees.Wave(int(rows[i].Member)) == in.Rollout.Wave && (wave.Playing == nil || wave.Playing[i])
 		}
 		return rows, contexts, [][]int{lengthsOf(contexts)}, err
 	}
@@ -47,6 +47,9 @@ func contexts(ctx context.Context, rc *run.Context, s store.Store, task *run.Tas
 			before[r] = len(contexts[r])
 			contexts[r] = append(contexts[r], g.SampledIDs...)
 			rows[r] = run.GenerateRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive && !st.Done, PromptIDs: st.NextIDs, Restart: st.NextRestart}
+			if !task.Samples(int(g.Member), in.Turn) {
+				rows[r].Alive, rows[r].PromptIDs = false, nil
+			}
 			if i == len(turns)-1 { // an earlier turn's are the next one's prompt ids
 				if st.NextRestart {
 					contexts[r] = nil

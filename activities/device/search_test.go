@@ -28,6 +28,7 @@ func TestSearch(t *testing.T) {
 	require.Equal(t, plain.commits[0].StateAfter, one.commits[0].StateAfter)
 	for _, search := range [][]string{
 		{`rollout.search="beam"`, "rollout.candidates=3"}, {`rollout.search="greedy"`, "rollout.candidates=2"}, {`rollout.search="best_of_n"`},
+		{`rollout.search="lookahead"`, "rollout.candidates=2"},
 	} {
 		t.Run(search[0], func(t *testing.T) {
 			r := runs(search...)

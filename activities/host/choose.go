@@ -38,7 +38,7 @@ func (h *Host) Choose(ctx context.Context, in activities.ChooseInput) (_ activit
 	if turn == 0 || len(turns[turn-1].Generate) != task.Groups*task.Slots || in.Turns[turn-1].Choices != nil {
 		return activities.ChooseResult{}, fmt.Errorf("a choice is made once after a turn of %d groups of %d: %w", task.Groups, task.Slots, store.ErrInvalid)
 	}
-	rows, over, err := run.ChooseRows(rc.Train.Rollout.SearchOf(), task.Slots, turns, in.Last)
+	rows, over, err := run.ChooseRows(task.Search, task.Slots, turns, in.Last)
 	if err != nil {
 		return activities.ChooseResult{}, err
 	}

@@ -34,13 +34,17 @@ type ChoiceRow struct {
 // over reports whether all that are kept have ended.
 func ChooseRows(s spec.Search, slots int, turns []Turn, last bool) (rows []ChoiceRow, over bool, err error) {
 	at := turns[len(turns)-1]
-	size := s.Width * s.Candidates
+	size := s.Slots()
 	if slots%size != 0 || len(at.Generate)%slots != 0 {
 		return nil, false, fmt.Errorf("%d rows in groups of %d, a search has %d: %w", len(at.Generate), slots, size, store.ErrInvalid)
 	}
 	over = true
 	for i, g := range at.Generate {
 		rows = append(rows, ChoiceRow{Row: g.Row, Group: g.Group, Member: g.Member, Alive: g.Alive, Score: scoreOf(turns, i)})
+	}
+	if s.Depth > 0 {
+		over, err = lookAhead(s, turns, rows, last)
+		return rows, over, err
 	}
 	for from := 0; from < len(rows); from += size {
 		beam, rewards := make([]search.Prefix, s.Width), make([][]float64, s.Width)

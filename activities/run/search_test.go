@@ -101,6 +101,7 @@ func TestBestOfWhole(t *testing.T) {
 func TestSearchWithOneCandidateMovesNothing(t *testing.T) {
 	for _, r := range []spec.Rollout{
 		{Search: spec.BeamSearch, Beam: 2, Candidates: 1}, {Search: spec.BeamSearch, Beam: 4, Candidates: 1}, {Search: spec.GreedySearch, Candidates: 1}, {Search: spec.BestOfN, Candidates: 1},
+		{Search: spec.LookaheadSearch, Candidates: 1, Depth: 3},
 	} {
 		turns := []Turn{searchTurn(1, 4, []float64{0, 3, 1, 2, 7, 5, 6, 4}, nil, nil)}
 		want := []Turn{searchTurn(1, 4, []float64{0, 3, 1, 2, 7, 5, 6, 4}, nil, nil)}

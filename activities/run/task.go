@@ -29,6 +29,8 @@ type Task struct {
 	Slots int
 	// Trees is how the trajectories of a group branch.
 	Trees spec.Trees
+	// Search is how a rollout searches; an evaluation's is empty.
+	Search spec.Search
 	// OverlongCache is where the punishment of long turns begins, below
 	// maxNewTokens; 0 is none. Evaluations have none.
 	OverlongCache int
@@ -99,6 +101,10 @@ func (s *Task) Shown(env envs.Environment) starter.Options {
 	return starter.Options{Turns: min(s.Turns, n)}
 }
 
+// Samples reports whether a slot of a group samples in a turn, from 1: where a search looks ahead, the first
+// turns have fewer different beginnings than slots, and the other slots are padding.
+func (s *Task) Samples(slot, turn int) bool { return slot%s.Search.Apart(turn) == 0 }
+
 // rounds is how many iterations the order is made for; a suite has one, and the
 // order of a single environment is the same in all.
 func (s *Task) rounds() int {
@@ -135,7 +141,7 @@ func trainingTask(t spec.Train) (*Task, error) {
 	}
 	s := &Task{
 		Protocol: p,
-		Groups:   r.Groups, Members: r.GroupSize, Slots: r.GroupSlots(), Trees: r.TreesOf(), Turns: r.Turns, MaxNewTokens: r.MaxNewTokens, OverlongCache: r.OverlongCache, Widths: r.PromptTokens,
+		Groups:   r.Groups, Members: r.GroupSize, Slots: r.GroupSlots(), Trees: r.TreesOf(), Search: r.SearchOf(), Turns: r.Turns, MaxNewTokens: r.MaxNewTokens, OverlongCache: r.OverlongCache, Widths: r.PromptTokens,
 	}
 	return s, s.play(t.Environment)
 }

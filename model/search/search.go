@@ -1,7 +1,8 @@
 // Package search has the arithmetic of rollouts that search: which continuations of a prefix
 // to keep (TSR), from which turn to branch (DEEP-GRPO), and whether to branch at all (ARPO).
 // All of it is pure, on plain numbers: rewards, entropies and draws come from the caller.
-// No rollout uses Lookahead, BestOfN and Extremes yet. The advantages of such rollouts are in package credit.
+// Rollouts choose by recorded scores, and those that look ahead are tested against Lookahead; BestOfN and Extremes are
+// for comparison alone. The advantages of such rollouts are in package credit.
 package search
 
 import "errors"

@@ -53,6 +53,7 @@ var bounds = map[string]string{
 	"rollout.prompt_tokens":  "[1, 131072]",
 	"rollout.pass_rows":      "[1, 4096]",
 	"rollout.beam":           "[1, 1024]",
+	"rollout.depth":          "[1, 8]",
 	"rollout.branches":       "[1, 1024]",
 	"rollout.expansions":     "[1, 16]",
 	"rollout.trees":          "[1, 1024]",

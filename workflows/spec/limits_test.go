@@ -130,7 +130,8 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 	},
 	"rollout.search rollout.groups rollout.group_size rollout.candidates": {
 		[]string{`"rollout":{"groups":64,"group_size":1024}`, `"rollout":{"groups":16,"group_size":1024,"search":"greedy"}`},
-		[]string{`"rollout":{"groups":64,"group_size":1024,"search":"greedy"}`, `"rollout":{"groups":16,"group_size":1024,"search":"best_of_n","candidates":5}`},
+		[]string{`"rollout":{"groups":64,"group_size":1024,"search":"greedy"}`, `"rollout":{"groups":16,"group_size":1024,"search":"best_of_n","candidates":5}`,
+			`"rollout":{"groups":16,"group_size":1024,"turns":3,"search":"lookahead","candidates":2,"depth":3}`, `"rollout":{"turns":9,"search":"lookahead","candidates":64,"depth":8}`},
 	},
 	"rollout.beam rollout.search rollout.group_size": {
 		[]string{`"rollout":{"search":"beam","group_size":6,"beam":3}`, `"rollout":{"search":"greedy","group_size":7}`},
@@ -139,6 +140,10 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 	"rollout.beam rollout.search": {
 		[]string{`"rollout":{"search":"beam","beam":2}`},
 		[]string{`"rollout":{"search":"greedy","beam":2}`, `"rollout":{"beam":2}`},
+	},
+	"rollout.depth rollout.search rollout.turns": {
+		[]string{`"rollout":{"search":"lookahead","turns":3}`, `"rollout":{"search":"lookahead","turns":3,"candidates":2,"depth":3}`},
+		[]string{`"rollout":{"depth":2}`, `"rollout":{"search":"greedy","depth":1}`, `"rollout":{"search":"lookahead","turns":3,"candidates":2,"depth":4}`},
 	},
 	"rollout.candidates rollout.search": {
 		[]string{`"rollout":{"search":"best_of_n","candidates":2}`},

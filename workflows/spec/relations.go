@@ -134,12 +134,12 @@ var generalRelations = []relation{
 	},
 	{
 		paths: []string{"rollout.search", "rollout.groups", "rollout.group_size", "rollout.candidates"},
-		doc:   fmt.Sprintf("rollout.groups × rollout.group_size × rollout.candidates is at most %d if rollout.search is given.", maxTrajectories),
+		doc:   fmt.Sprintf("rollout.groups × rollout.group_size × rollout.candidates is at most %d if rollout.search is given; with lookahead × rollout.candidates for each turn of rollout.depth.", maxTrajectories),
 		broken: func(t Train) (bool, string, string) {
 			r := t.Rollout
 			return r.Search != "" && r.Slots() > maxTrajectories && r.Trajectories() <= maxTrajectories,
-				fmt.Sprintf("%d × %d × %d = %d rows", r.Groups, r.GroupSize, r.SearchOf().Candidates, r.Slots()),
-				fmt.Sprintf("at most %d an iteration: fewer candidates, or smaller groups", maxTrajectories)
+				fmt.Sprintf("%d × %d × %d = %d rows", r.Groups, r.GroupSize, r.GroupSlots()/r.GroupSize, r.Slots()),
+				fmt.Sprintf("at most %d an iteration: fewer candidates, smaller groups, or turns to look ahead", maxTrajectories)
 		},
 	},
 	{
@@ -156,6 +156,16 @@ var generalRelations = []relation{
 		doc:   "rollout.beam is given only if rollout.search is beam.",
 		broken: func(t Train) (bool, string, string) {
 			return t.Rollout.Beam != 0 && t.Rollout.Search != BeamSearch, fmt.Sprint(t.Rollout.Beam), `nothing, or rollout.search "beam" beside it`
+		},
+	},
+	{
+		paths: []string{"rollout.depth", "rollout.search", "rollout.turns"},
+		doc:   "rollout.depth is given only if rollout.search is lookahead. It is at most rollout.turns.",
+		broken: func(t Train) (bool, string, string) {
+			if s := t.Rollout.SearchOf(); s.Depth > t.Rollout.Turns {
+				return true, fmt.Sprint(s.Depth), fmt.Sprintf("at most %d (rollout.turns)", t.Rollout.Turns)
+			}
+			return t.Rollout.Depth != 0 && t.Rollout.Search != LookaheadSearch, fmt.Sprint(t.Rollout.Depth), `nothing, or rollout.search "lookahead" beside it`
 		},
 	},
 	{

@@ -8,6 +8,8 @@ const (
 	BeamSearch = "beam"
 	// GreedySearch is BeamSearch with one prefix, as in the method's public code.
 	GreedySearch = "greedy"
+	// LookaheadSearch takes the turn from which the best can be reached in the next turns.
+	LookaheadSearch = "lookahead"
 	// BestOfN keeps the best of whole trajectories.
 	BestOfN = "best_of_n"
 )
@@ -16,6 +18,7 @@ const (
 const (
 	defaultBeam       = 2
 	defaultCandidates = 4
+	defaultDepth      = 2
 )
 
 // Search is how a rollout searches.
@@ -24,6 +27,37 @@ type Search struct {
 	Width, Candidates int
 	// Whole says that nothing is chosen before the trajectories are whole.
 	Whole bool
+	// Depth is how many turns a search looks ahead; 0 if it does not.
+	Depth int
+}
+
+// manySlots is more slots than any rollout may have.
+const manySlots = 1 << 30
+
+// Slots are the rows in which a search generates: the candidates of each prefix or, where it looks
+// ahead, the sequences of candidates of so many turns.
+func (s Search) Slots() int {
+	if s.Depth == 0 {
+		return s.Width * s.Candidates
+	}
+	slots := 1
+	for range s.Depth {
+		slots = min(slots*s.Candidates, manySlots)
+	}
+	return slots
+}
+
+// Apart is how many slots lie between two that sample in a turn, from 1. Where a search looks ahead,
+// its first turns have fewer different beginnings than slots.
+func (s Search) Apart(turn int) int {
+	slots := s.Slots()
+	for range min(turn, s.Depth) {
+		slots /= s.Candidates
+	}
+	if s.Depth == 0 {
+		return 1
+	}
+	return slots
 }
 
 // SearchOf is how a rollout searches. Without a search each prefix has the one candidate that
@@ -34,6 +68,8 @@ func (r Rollout) SearchOf() Search {
 		return Search{Width: cmp.Or(r.Beam, defaultBeam), Candidates: cmp.Or(r.Candidates, defaultCandidates)}
 	case GreedySearch:
 		return Search{Width: 1, Candidates: cmp.Or(r.Candidates, defaultCandidates)}
+	case LookaheadSearch:
+		return Search{Width: 1, Candidates: cmp.Or(r.Candidates, defaultCandidates), Depth: cmp.Or(r.Depth, defaultDepth)}
 	case BestOfN:
 		return Search{Width: 1, Candidates: cmp.Or(r.Candidates, defaultCandidates), Whole: true}
 	}
@@ -41,7 +77,10 @@ func (r Rollout) SearchOf() Search {
 }
 
 // GroupSlots are the rows that a group generates in a turn: its members' candidates.
-func (r Rollout) GroupSlots() int { return r.GroupSize * r.SearchOf().Candidates }
+func (r Rollout) GroupSlots() int {
+	s := r.SearchOf()
+	return r.GroupSize * (s.Slots() / s.Width)
+}
 
 // Slots are the rows that a rollout generates in a turn. Every row that can exist has its number
 // before the rollout begins.

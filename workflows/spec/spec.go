@@ -137,10 +137,11 @@ type Rollout struct {
 	// KeepValues is left out where it is false, so that such a spec has the bytes it had before
 	// the field.
 	KeepValues bool `json:"keep_values,omitempty"`
-	// Search is "" where it is left out, Beam and Candidates are 0; see [Rollout.SearchOf].
+	// Search is "" where it is left out, Beam, Candidates and Depth are 0; see [Rollout.SearchOf].
 	Search     string `json:"search,omitempty"`
 	Beam       int    `json:"beam,omitempty"`
 	Candidates int    `json:"candidates,omitempty"`
+	Depth      int    `json:"depth,omitempty"`
 	// Trees, Branches and Expansions are 0 and Outcomes "" where they are left out; see [Rollout.TreesOf].
 	Trees      int    `json:"trees,omitempty"`
 	Branches   int    `json:"branches,omitempty"`
