@@ -72,6 +72,8 @@ type Plan struct {
 	Search string `json:"search,omitempty"`
 	// Expansions is how many waves of a rollout begin as branches of its rows.
 	Expansions int `json:"expansions,omitempty"`
+	// StopTokens is after how many sampled tokens the run ends; 0 is never.
+	StopTokens int `json:"stop_tokens,omitempty"`
 	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.
 	EvaluateEvery int         `json:"evaluate_every,omitempty"`
 	Suites        []PlanSuite `json:"suites,omitempty"`

@@ -69,6 +69,8 @@ func (d *dialogue) option(s *stage, option string) {
 	case "rounds": // so many until enough groups vary
 		rounds := d.number(value)
 		s.more = func(n int) bool { return n < rounds }
+	case "tokens": // after so many the run ends; each rollout samples 100
+		p.StopTokens = d.number(value)
 	case "passes": // the turns of each update's
 		s.passes = d.numbers(value)
 	case "pieces": // of each Generate, Score, Diagnose, Update and Snapshot

@@ -297,9 +297,12 @@ func (s *stage) Select(ctx context.Context, in activities.SelectInput) (activiti
 	for _, n := range s.parts {
 		rows += n
 	}
+	metrics := activities.Metrics{"reward/mean": 0.5, "success/mean": 0.25}
+	if s.plan.StopTokens > 0 {
+		metrics[activities.SampledTokens] = 100
+	}
 	return activities.SelectResult{
-		Trajectories: ref("trajectories", in), Rows: rows, Parts: s.parts,
-		Metrics: activities.Metrics{"reward/mean": 0.5, "success/mean": 0.25},
+		Trajectories: ref("trajectories", in), Rows: rows, Parts: s.parts, Metrics: metrics,
 	}, s.begin(ctx, "Select", in)
 }
 

@@ -218,10 +218,14 @@ func (t *train) dueToContinueAfter(ctx workflow.Context, more int) bool {
 
 // end is the number of iterations after which the run is done.
 func (t *train) end() int {
+	end := t.plan.Iterations
 	if t.StopAfter != nil {
-		return min(t.plan.Iterations, *t.StopAfter+1)
+		end = min(end, *t.StopAfter+1)
 	}
-	return t.plan.Iterations
+	if t.plan.Spent(t.Metrics) {
+		end = min(end, t.Next)
+	}
+	return end
 }
 
 // resolve checks and writes the spec, or reads it again after continue-as-new.

@@ -1,10 +1,12 @@
 package device
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store/tables"
 )
@@ -206,4 +208,38 @@ func (r *testRun) context(t *testing.T) *run.Context {
 	rc, err := r.Host.Contexts.Read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)
 	return rc
+}
+
+// A run that ends after so many tokens counts what was sampled: dropped by a search, or inherited by a
+// branch, once.
+func TestSampledTokens(t *testing.T) {
+	for _, search := range [][]string{
+		nil, {`rollout.search="beam"`, "rollout.candidates=2"}, {`rollout.search="tree"`, "rollout.group_size=6"}, {`selection.resample=2`},
+	} {
+		t.Run(fmt.Sprint(search), func(t *testing.T) {
+			r := begun(t, "tokens", tinySpec(t, append([]string{
+				`environment.name="` + walkName + `"`, "rollout.turns=3", "rollout.group_size=4", "evaluation.every=0", `credit.algorithm="grpo"`, "stop.sampled_tokens=100000",
+			}, search...)...))
+			total := 0
+			for range 2 {
+				r.iterate(t)
+				last := r.commits[len(r.commits)-1]
+				sampled := 0
+				for _, turn := range last.Turns {
+					rows, err := tables.Get[run.GenerateRow](t.Context(), r.store, turn.Generate)
+					require.NoError(t, err)
+					for _, row := range rows {
+						if row.Alive {
+							sampled += len(row.SampledIDs)
+						}
+					}
+				}
+				total += sampled
+				require.Positive(t, sampled)
+				require.EqualValues(t, sampled, last.Metrics[activities.SampledTokens])
+				require.EqualValues(t, total, last.Metrics[activities.TotalSampledTokens])
+				require.False(t, r.Plan.Spent(last.Metrics))
+			}
+		})
+	}
 }

@@ -142,6 +142,7 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 		}
 	}
 	metrics := run.RolloutMetrics(&rolled, counted())
+	unkept := 0 // tokens
 	switch {
 	case branches != nil && task.Trees.Branches > 0:
 		run.InheritedMetrics(metrics, rows, branches)
@@ -151,6 +152,10 @@ func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activit
 			return activities.SelectResult{}, err
 		}
 		searched.Metrics(metrics)
+		unkept = searched.Tokens
+	}
+	if rc.Train.Stop.SampledTokens > 0 {
+		metrics[activities.SampledTokens] = canon.Float(run.SampledTokens(rows, branches) + unkept)
 	}
 	if task.Foreign() {
 		run.BrokenMetrics(metrics, broken, dropped, len(rows))

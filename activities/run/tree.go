@@ -231,3 +231,16 @@ func InheritedMetrics(m activities.Metrics, rows []TrajectoryRow, branches []Bra
 	}
 	m["rollout/inherited_turns"], m["rollout/inherited_tokens"] = canon.Float(turns), canon.Float(tokens)
 }
+
+// SampledTokens counts the sampled tokens of trajectories, those that several share once.
+func SampledTokens(rows []TrajectoryRow, branches []BranchRow) (tokens int) {
+	for _, r := range rows {
+		tokens += Total(r.SampledLengths)
+	}
+	for _, b := range branches {
+		if b.Inherited {
+			tokens -= int(rows[b.Row].SampledLengths[b.Turn])
+		}
+	}
+	return tokens
+}

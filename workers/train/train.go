@@ -97,6 +97,9 @@ func (r *Runner) Train(ctx context.Context, runID string, text []byte) (Trained,
 		if it.Detected != nil {
 			start.Before = *it.Detected
 		}
+		if start.Plan.Spent(it.Metrics) {
+			break
+		}
 	}
 	out.State = start.Policy
 	return out, nil

@@ -284,6 +284,7 @@ func (it *Iteration) selection() []Call {
 			return
 		}
 		it.add(&out.Metrics)
+		it.Plan.CountTokens(it.Previous, it.Metrics)
 		it.Selected, it.Shared = &out, out.Shared(it.Branch, it.Number)
 	}).shown(fmt.Sprintf("iteration %d · select", it.Number), fmt.Sprintf("iteration %d · select groups", it.Number)).completing()}
 }

@@ -54,6 +54,7 @@ var bounds = map[string]string{
 	"rollout.pass_rows":      "[1, 4096]",
 	"rollout.beam":           "[1, 1024]",
 	"rollout.depth":          "[1, 8]",
+	"stop.sampled_tokens":    "[1, 1000000000000]",
 	"rollout.branches":       "[1, 1024]",
 	"rollout.expansions":     "[1, 16]",
 	"rollout.trees":          "[1, 1024]",

@@ -457,6 +457,8 @@ var rules = []*rule{
 	{path: "limits.snapshot_mib", typ: typeInteger, span: between(1, 1_000_000), source: fromOurs,
 		doc: "MiB of a piece of a snapshot: it sends so many, and at least one file; a piece before them hashes all files. Leave it out, as `limits.generate_rows`."},
 
+	{path: "stop.sampled_tokens", typ: typeInteger, span: between(1, 1_000_000_000_000), source: fromOurs,
+		doc: "Ends the run after the iteration in which its rollouts have sampled this many tokens, if that is before `iterations`: then the last version has a snapshot and an evaluation, as at the end. Tokens that a search dropped count, those that branches inherit count once, and those of evaluations and abandoned branches do not. Left out: never."},
 	{path: "schedule", typ: typeObjects, elements: scheduleRules, most: maxScheduled, source: fromOurs + ", none",
 		doc: "Settings as functions of the iteration, in addition to warm-up and decay of the learning rate. The entries of a field follow each other. What an iteration used is in its manifest's settings. change-knob refuses a field of the schedule."},
 }

@@ -44,6 +44,8 @@ type Train struct {
 	Report       Report          `json:"report"`
 	CommonRandom bool            `json:"common_random"`
 	Limits       Limits          `json:"limits"`
+	// Stop is left out where a run ends after its iterations alone.
+	Stop Stop `json:"stop,omitzero"`
 	// Schedule are settings as functions of the iteration; nil for none.
 	Schedule []Scheduled `json:"schedule,omitempty"`
 }
