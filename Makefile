@@ -138,8 +138,12 @@ learn: build servers plugin ## does it learn the right thing: Bandit, FrozenLake
 
 # STUDYFLAGS='--seeds 3 --out docs/study': the same flags for both.
 study: build servers plugin ## the echo trap on the bandit, and a collapse that is planted: hours
+ifeq ($(STUDY),methods)
+	@bin/reprise study --methods $(STUDYFLAGS)
+else
 	@bin/reprise study $(STUDYFLAGS)
 	@bin/reprise study --planted $(STUDYFLAGS)
+endif
 
 bench: build servers plugin ## speeds, environments, algorithms, the durability tax, a recovery: some minutes
 	@bin/reprise bench

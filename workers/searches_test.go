@@ -59,6 +59,12 @@ func TestReplaySearches(t *testing.T) {
 			"a choice": change(choices, func(r *run.ChoiceRow) { r.Kept = !r.Kept }),
 			"a way on": change(choices, func(r *run.ChoiceRow) { r.Next = append(r.Next, 7) }),
 		}},
+		"lookahead": {`"search": "lookahead", "candidates": 2}, "stop": {"sampled_tokens": 1}}`, "choices", map[string]func(*testing.T, store.Store, []store.TurnRefs){
+			"a choice": change(choices, func(r *run.ChoiceRow) { r.Kept = !r.Kept }),
+		}},
+		"uncertain": {`"search": "entropy", "trees": 2}, "credit": {"algorithm": "grpo"}}`, "forks", map[string]func(*testing.T, store.Store, []store.TurnRefs){
+			"a draw": change(forks, func(r *run.ForkRow) { r.Draw += 0.25 }),
+		}},
 		"trees": {`"search": "tree", "trees": 2, "branches": 1, "expansions": 1}, "credit": {"algorithm": "tree_grpo"}}`, "forks",
 			map[string]func(*testing.T, store.Store, []store.TurnRefs){
 				"a parent": change(forks, func(r *run.ForkRow) { r.Parent++ }),

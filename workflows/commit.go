@@ -68,7 +68,7 @@ type ahead struct {
 
 // sampleAhead begins the next iteration, if it can run beside the commit; nil if not.
 func (t *train) sampleAhead(ctx workflow.Context, s *session, it *iteration.Iteration) *ahead {
-	if t.Paused || t.Adopt != nil || t.RollTo != nil || it.Number+1 >= t.end() || t.plan.Spent(it.Metrics) || t.dueToContinueAfter(ctx, 1) {
+	if t.Paused || t.Adopt != nil || t.RollTo != nil || it.Number+1 >= t.end() || t.dueToContinueAfter(ctx, 1) {
 		return nil
 	}
 	settings := t.plan.SettingsAt(t.Settings, it.Number+1)

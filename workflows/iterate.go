@@ -73,14 +73,9 @@ func (t *train) drive(ctx workflow.Context, s *session, it *iteration.Iteration)
 	return nil
 }
 
-// due is what is due in an iteration now: commands and the tokens that are sampled move the end, and commands
-// ask for a snapshot.
+// due is what is due in an iteration now: commands move the end, and ask for a snapshot.
 func (t *train) due(number int) iteration.Due {
-	end := t.end()
-	if c := t.Current; c != nil && number == t.Next && t.plan.Spent(c.Metrics) {
-		end = min(end, number+1)
-	}
-	due := iteration.DueAt(t.plan, t.Branch, number, end)
+	due := iteration.DueAt(t.plan, t.Branch, number, t.end())
 	due.Snapshot = due.Snapshot || t.SnapshotNow
 	return due
 }

@@ -7,13 +7,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-rl/reprise/workers/measure/mechanism"
+	"github.com/reprise-rl/reprise/workers/measure/methods"
 	"github.com/reprise-rl/reprise/workers/measure/study"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
 
 func studyCommand() *cobra.Command {
 	var o study.Options
-	var planted, mechanisms bool
+	var planted, mechanisms, compared bool
+	var tokens int
 	cmd := &cobra.Command{
 		Use:   "study",
 		Short: "the echo trap on the bandit: what collapses, and what the detectors see",
@@ -35,16 +37,32 @@ runs continue without a rollback, and a quarter of an update's rows are imitated
 
 With --mechanism it trains nothing: it sets every advantage beside the true one on lakes
 of 2 x 2, which it enumerates, and prints bias, noise and wrong signs over 1,000 groups.
-That takes a second, and no device.`,
+That takes a second, and no device.
+
+With --methods it compares methods at equal numbers of sampled tokens on frozenlake-learn,
+all from one warm start: ` + strings.Join(methods.Names(), ", ") + `.
+Each run ends after --tokens, those that a search drops with them. Records, a table with
+t intervals and a plot are written to --out; a run with a record is not made again.`,
 		Example: `  reprise study
   reprise study --seeds 3 --only 'starpo-s-*'
   reprise study --planted --seeds 3
   reprise study --planted --planted-rate 0.01 --planted-supervised demonstrations
-  reprise study --mechanism`,
+  reprise study --mechanism
+  reprise study --methods --tokens 20000 --only starpo,tsr`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if mechanisms {
 				return mechanism.Run(cmd.Context(), cmd.OutOrStdout())
+			}
+			if compared {
+				of := methods.Options{Worker: o.Worker, Seeds: o.Seeds, Tokens: tokens, Out: o.Out, Only: o.Only}
+				if !cmd.Flags().Changed("seeds") {
+					of.Seeds = 3
+				}
+				if !cmd.Flags().Changed("out") {
+					of.Out = ".reprise/methods"
+				}
+				return methods.Run(cmd.Context(), of, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			if planted {
 				recovered, err := study.Plant(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -57,20 +75,22 @@ That takes a second, and no device.`,
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.Seeds, "seeds", 5, "runs of each setting, with the seeds 1, 2, …")
-	f.StringVar(&o.Out, "out", ".reprise/study", "where records are kept and tables and plots are written")
-	f.StringSliceVar(&o.Only, "only", nil, "settings or patterns of them: "+strings.Join(study.Names(), ", "))
+	f.IntVar(&o.Seeds, "seeds", 5, "runs of each setting, with the seeds 1, 2, …; with --methods 3 unless given")
+	f.StringVar(&o.Out, "out", ".reprise/study", "where records are kept and tables and plots are written; with --methods .reprise/methods unless given")
+	f.StringSliceVar(&o.Only, "only", nil, "settings or patterns of them: "+strings.Join(study.Names(), ", ")+"; with --methods: methods")
 	f.IntVar(&o.Size.Iterations, "iterations", 80, "iterations of a run")
 	f.IntVar(&o.Size.Layers, "layers", 2, "layers of the starter")
 	f.IntVar(&o.Size.Width, "width", 64, "width of the starter")
 	f.IntVar(&o.Size.Groups, "groups", 8, "groups of an iteration")
 	f.IntVar(&o.Size.GroupSize, "group-size", 16, "members of a group")
 	f.Float64Var(&o.Size.LearningRate, "learning-rate", 1e-3, "the policy's learning rate; 0 is that of the presets")
+	f.BoolVar(&compared, "methods", false, "compare methods at equal numbers of sampled tokens")
+	f.IntVar(&tokens, "tokens", 100_000, "with --methods, after how many sampled tokens a run ends")
 	f.BoolVar(&mechanisms, "mechanism", false, "compare advantages with the true ones, without training")
 	f.BoolVar(&planted, "planted", false, "plant a collapse and let the runs roll back")
 	f.Float64Var(&o.Rate, "planted-rate", 0.1, "the learning rate that is set: about a hundred times too high for a starter")
 	stack.AddWorkerFlags(f, &o.Worker, 20*time.Second)
 	f.StringVar(&o.Supervised, "planted-supervised", "", "continue through the collapse without a rollback, with supervised rows: none, demonstrations or own_successes")
-	cmd.MarkFlagsMutuallyExclusive("mechanism", "planted")
+	cmd.MarkFlagsMutuallyExclusive("mechanism", "planted", "methods")
 	return cmd
 }

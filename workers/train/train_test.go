@@ -68,6 +68,29 @@ func TestTrainNeedsEveryPart(t *testing.T) {
 	}
 }
 
+// A run that ends by its tokens ends as others do: its last version is evaluated.
+func TestTrainEndsByTokens(t *testing.T) {
+	e, err := engine()
+	require.NoError(t, err)
+	s := store.NewMemory()
+	text := strings.Replace(everything, `"iterations": 1,`, `"iterations": 9, "stop": {"sampled_tokens": 17},`, 1)
+	for _, every := range []string{`"snapshot": {"every": 1}`, `"evaluation": {"every": 1,`} {
+		text = strings.Replace(text, every, strings.Replace(every, "1", "9", 1), 1)
+	}
+	trained, err := train.New(e, s).Train(t.Context(), "tokens", []byte(text))
+	require.NoError(t, err)
+	n := len(trained.Iterations)
+	require.Greater(t, 9, n)
+	for i := range n {
+		m, _, err := store.ReadManifestAt(t.Context(), s, "tokens", 0, i)
+		require.NoError(t, err)
+		require.Equal(t, i == n-1, m.Metrics["rollout/sampled_tokens_total"] >= 17)
+		require.Equal(t, i == n-1, m.Snapshot != nil)
+		last := m.Evaluations[max(0, len(m.Evaluations)-1):]
+		require.Equal(t, i == n-1, len(last) == 1 && last[0].Version == n)
+	}
+}
+
 const ledgerFile = "testdata/ledger.txt"
 
 // The ends of presets are what they were: the state fingerprint and the manifest's digest

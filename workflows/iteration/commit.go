@@ -68,7 +68,7 @@ func (it *Iteration) Committed(newest int) *activities.Head {
 // follow.
 func (it *Iteration) Ahead(now spec.Settings) *Iteration {
 	head := it.toCommit(0)
-	if head.Rolled != nil || it.Plan.Foreign || it.Apart != "" || it.leaves() {
+	if head.Rolled != nil || it.Plan.Foreign || it.Apart != "" || it.leaves() || it.spent() {
 		return nil
 	}
 	return New(Start{Run: it.Run, Plan: it.Plan, Branch: it.Branch, Number: it.Number + 1, Policy: head.State}, Begin(now, nil))

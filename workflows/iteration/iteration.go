@@ -259,12 +259,17 @@ func dueUpdate(it *Iteration) bool {
 }
 func hasUpdate(it *Iteration) bool { return it.Updated != nil }
 
-func dueSnapshot(it *Iteration) bool { return it.Due.Snapshot || it.stops() }
+func dueSnapshot(it *Iteration) bool { return it.Due.Snapshot || it.stops() || it.spent() }
 func hasSnapshot(it *Iteration) bool { return it.Snapshot != nil }
 
 // Once the detectors have looked, no evaluation is due any longer.
-func dueEvaluation(it *Iteration) bool { return it.Due.Evaluate && !hasDetected(it) }
+func dueEvaluation(it *Iteration) bool {
+	return (it.Due.Evaluate || it.spent() && it.Plan.EvaluationDue(it.Number+1, it.Number+1)) && !hasDetected(it)
+}
 func hasEvaluation(it *Iteration) bool { return it.Final.covers(it.Plan.Suites) }
+
+// spent reports whether the iteration is the last one because its run has sampled its tokens.
+func (it *Iteration) spent() bool { return it.Plan.Spent(it.Metrics) }
 
 func hasDetected(it *Iteration) bool  { return it.detected || it.Detected != nil }
 func hasCommitted(it *Iteration) bool { return it.committed != nil }

@@ -46,23 +46,24 @@ func (r *Runner) Run(ctx context.Context, s Setting, size Size, seed uint64, tex
 			return out, fmt.Errorf("run %s: %w", out.Name(), err)
 		}
 	}
-	if err := r.saveModels(ctx, memory); err != nil {
+	if err := KeepModels(ctx, r.models, memory); err != nil {
 		return out, fmt.Errorf("run %s: %w", out.Name(), err)
 	}
 	return out, nil
 }
 
-// saveModels makes a run's starters available to later runs.
-func (r *Runner) saveModels(ctx context.Context, memory *store.Memory) error {
-	for _, o := range memory.Own() {
+// KeepModels makes a run's starters available to later runs: it puts the models of a run's own objects
+// into the memory that runs share.
+func KeepModels(ctx context.Context, shared, own *store.Memory) error {
+	for _, o := range own.Own() {
 		if !strings.HasPrefix(o.Key, store.ModelPrefix) {
 			continue
 		}
-		b, _, err := store.ReadFixed(ctx, memory, o.Key, o.Size)
+		b, _, err := store.ReadFixed(ctx, own, o.Key, o.Size)
 		if err != nil {
 			return fmt.Errorf("keep the starter: %w", err)
 		}
-		if err := r.models.Put(ctx, o.Key, b, store.PutOptions{IfAbsent: true}); err != nil && !errors.Is(err, store.ErrExists) {
+		if err := shared.Put(ctx, o.Key, b, store.PutOptions{IfAbsent: true}); err != nil && !errors.Is(err, store.ErrExists) {
 			return fmt.Errorf("keep the starter: %w", err)
 		}
 	}

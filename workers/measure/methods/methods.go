@@ -1,0 +1,104 @@
+// Package methods compares methods at equal numbers of sampled tokens: each trains on the same task from
+// the same warm start until its rollouts have sampled so many tokens, those that a search drops with them.
+package methods
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/reprise-rl/reprise/infra/presets"
+)
+
+// Task is the preset that gives the task, the model, its warm start and the size of a rollout.
+const Task = "frozenlake-learn"
+
+// Method is a method that is compared.
+type Method struct {
+	// Name is its name in records, Preset where its selection, credit, update, critic and search are from.
+	Name, Preset string
+	// Title is its name in plots.
+	Title string
+}
+
+// Methods are those that are compared, the plain one first.
+var Methods = []Method{
+	{"starpo", "starpo-ppo", "StarPO"},
+	{"starpo-s", "starpo-s", "StarPO-S"},
+	{"gigpo", "gigpo", "GiGPO"},
+	{"loop", "loop", "LOOP"},
+	{"turn-gae", "turn-gae", "turn GAE"},
+	{"tsr", "tsr", "TSR, beam"},
+	{"tree-grpo", "tree-grpo", "Tree-GRPO"},
+	{"deep-grpo", "deep-grpo", "DEEP-GRPO"},
+	{"seeupo", "seeupo", "SeeUPO"},
+}
+
+// searching are the fields of rollout that belong to a search.
+var searching = []string{"search", "beam", "candidates", "depth", "trees", "branches", "expansions", "outcomes", "pivot_gamma", "entropy_weight", "branch_probability"}
+
+// mostIterations is more than any method needs to sample the tokens.
+const mostIterations = 2000
+
+// evaluateEvery is in iterations.
+const evaluateEvery = 10
+
+// Spec is the JSON of a run: the method's selection, credit, update, critic and search on the task, with
+// the task's learning rate and entropy bonus, until its rollouts have sampled tokens. All runs have one warm start; the
+// seed is that of what follows. Detectors only warn, so that no run ends or goes back before.
+func (m Method) Spec(seed uint64, tokens int) ([]byte, error) {
+	var task, of map[string]any
+	for name, doc := range map[string]*map[string]any{Task: &task, m.Preset: &of} {
+		text, err := presets.Read(name)
+		if err != nil {
+			return nil, fmt.Errorf("method %s: %w", m.Name, err)
+		}
+		if err := json.Unmarshal(text, doc); err != nil {
+			return nil, fmt.Errorf("method %s: preset %s: %w", m.Name, name, err)
+		}
+	}
+	update := map[string]any{}
+	for name, value := range section(of, "update") {
+		update[name] = value
+	}
+	for name, value := range section(task, "update") {
+		update[name] = value
+	}
+	task["update"] = update
+	for _, name := range []string{"selection", "credit", "critic"} {
+		delete(task, name)
+		if value, ok := of[name]; ok {
+			task[name] = value
+		}
+	}
+	for _, name := range searching {
+		if value, ok := section(of, "rollout")[name]; ok {
+			section(task, "rollout")[name] = value
+		}
+	}
+	presets.Replace(task, map[string]any{
+		"description": fmt.Sprintf("reprise study --methods: %s, seed %d", m.Name, seed),
+		"seed":        seed,
+		"iterations":  mostIterations,
+		"stop":        map[string]any{"sampled_tokens": tokens},
+		"collapse":    map[string]any{"on_detection": "warn"},
+		"snapshot":    map[string]any{"every": mostIterations},
+		"evaluation":  map[string]any{"every": evaluateEvery},
+	})
+	return json.Marshal(task)
+}
+
+// section is an object of a document; empty if there is none.
+func section(doc map[string]any, name string) map[string]any {
+	of, _ := doc[name].(map[string]any)
+	return of
+}
+
+// find returns a method by its name; false if there is none.
+func find(name string) (Method, bool) {
+	for _, m := range Methods {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return Method{}, false
+}

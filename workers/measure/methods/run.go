@@ -1,0 +1,182 @@
+package methods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/measure/study"
+	"github.com/reprise-rl/reprise/workers/train"
+)
+
+// Options select what is run and where its records are.
+type Options struct {
+	// Worker configures the device.
+	Worker workers.Options
+	// Seeds is how many runs each method has, with the seeds 1, 2, ….
+	Seeds int
+	// Tokens is after how many sampled tokens a run ends.
+	Tokens int
+	// Out is the folder of the records, the table and the plot.
+	Out string
+	// Only restricts the methods to these names or patterns; empty is all.
+	Only []string
+}
+
+// Names lists the names of all methods.
+func Names() []string {
+	var names []string
+	for _, m := range Methods {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// wanted is a run of the study.
+type wanted struct {
+	method Method
+	seed   uint64
+	text   []byte
+	spec   string // its digest
+}
+
+// chosen lists the runs, seed by seed, so that an interrupted study has nearly as many seeds of each method.
+func (o Options) chosen() ([]wanted, error) {
+	if o.Seeds < 1 || o.Tokens < 1 {
+		return nil, fmt.Errorf("study: %d seeds and %d tokens: at least 1 of both", o.Seeds, o.Tokens)
+	}
+	var runs []wanted
+	for seed := 1; seed <= o.Seeds; seed++ {
+		for _, m := range Methods {
+			asked := len(o.Only) == 0
+			for _, pattern := range o.Only {
+				ok, err := path.Match(pattern, m.Name)
+				if err != nil {
+					return nil, fmt.Errorf("study: --only %q: %w", pattern, err)
+				}
+				asked = asked || ok
+			}
+			if !asked {
+				continue
+			}
+			w := wanted{method: m, seed: uint64(seed)}
+			var err error
+			if w.text, err = m.Spec(w.seed, o.Tokens); err != nil {
+				return nil, err
+			}
+			if w.spec, err = study.SpecDigest(w.text); err != nil {
+				return nil, err
+			}
+			runs = append(runs, w)
+		}
+	}
+	if len(runs) == 0 {
+		return nil, fmt.Errorf("study: --only %q is none of %s", strings.Join(o.Only, ","), strings.Join(Names(), ", "))
+	}
+	return runs, nil
+}
+
+// missing lists the runs without a record. A record of another spec is an error.
+func missing(runs []wanted, records []Record) (todo []wanted, err error) {
+	for _, w := range runs {
+		known := false
+		for _, r := range records {
+			if r.Method != w.method.Name || r.Seed != w.seed {
+				continue
+			}
+			if known = true; r.Spec != w.spec {
+				return nil, fmt.Errorf("study: the record of %s is of %d tokens or of other settings: use another --out", r.Name(), r.Until)
+			}
+		}
+		if !known {
+			todo = append(todo, w)
+		}
+	}
+	return todo, nil
+}
+
+// Run makes the runs without a record, one after the other in this process and in memory: what Train
+// workflows compute, bit for bit. Then it writes the table and the plot of all records, and prints the table.
+func Run(ctx context.Context, o Options, out, progress io.Writer) error {
+	runs, err := o.chosen()
+	if err != nil {
+		return err
+	}
+	records, err := Read(o.Out)
+	if err != nil {
+		return err
+	}
+	todo, err := missing(runs, records)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(progress, "%d runs until %d sampled tokens each, %d of them done already\n", len(runs), o.Tokens, len(runs)-len(todo))
+	if len(todo) > 0 {
+		if records, err = o.make(ctx, todo, records, progress); err != nil {
+			return err
+		}
+	}
+	table := Table(records)
+	plotted, err := Plot(records)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(o.Out, "table.md", []byte(table)), write(o.Out, "success.svg", plotted)); err != nil {
+		return err
+	}
+	fmt.Fprint(out, table)
+	return nil
+}
+
+// make makes the given runs and saves each record.
+func (o Options) make(ctx context.Context, todo []wanted, records []Record, progress io.Writer) ([]Record, error) {
+	opened, err := model.OpenDevice(o.Worker.Device)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	engine, err := device.NewEngine(opened)
+	if err != nil {
+		return nil, err
+	}
+	here := engine.Info().Fingerprint
+	if len(records) > 0 && records[0].Fingerprint != here {
+		return nil, fmt.Errorf("study: the records in %s are of a device with fingerprint %s, this one's is %s: use another --out", o.Out, records[0].Fingerprint, here)
+	}
+	base := store.NewMemory() // the warm start, which all runs share
+	begin := time.Now()
+	for n, w := range todo {
+		r := Record{Method: w.method.Name, Seed: w.seed, Until: o.Tokens, Spec: w.spec, Fingerprint: here}
+		memory := store.NewOverlay(base)
+		trained, err := train.New(engine, memory).Train(ctx, r.Name(), w.text)
+		if err != nil {
+			return nil, fmt.Errorf("run %s: %w", r.Name(), err)
+		}
+		for i := range trained.Iterations {
+			m, _, err := store.ReadManifestAt(ctx, memory, r.Name(), 0, i)
+			if err != nil {
+				return nil, fmt.Errorf("run %s: %w", r.Name(), err)
+			}
+			r.add(m)
+		}
+		if err := study.KeepModels(ctx, base, memory); err != nil {
+			return nil, fmt.Errorf("run %s: %w", r.Name(), err)
+		}
+		records = append(records, r)
+		if err := save(o.Out, records); err != nil {
+			return nil, err
+		}
+		each := time.Since(begin) / time.Duration(n+1)
+		left := each * time.Duration(len(todo)-n-1)
+		fmt.Fprintf(progress, "%-14s %3d iterations, success %4.1f %%; %d of %d, %.0f s a run, about %s left\n", r.Name(), len(r.Tokens), 100*r.last(), n+1, len(todo), each.Seconds(), left.Round(time.Minute))
+	}
+	return records, nil
+}

@@ -1,0 +1,132 @@
+package methods
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/reprise-rl/reprise/model/statistics"
+)
+
+// confidence is that of all intervals of means over seeds, by Student's distribution.
+const confidence = 0.95
+
+// result is what the seeds of a method gave.
+type result struct {
+	method Method
+	runs   []Record
+	// success is that of the last version.
+	success statistics.Estimate
+}
+
+// results are those of the methods that have records, in the order of Methods.
+func results(records []Record) []result {
+	var out []result
+	for _, m := range Methods {
+		r := result{method: m}
+		var last []float64
+		for _, record := range records {
+			if record.Method == m.Name {
+				r.runs, last = append(r.runs, record), append(last, record.last())
+			}
+		}
+		if len(r.runs) > 0 {
+			r.success = statistics.Mean(last, confidence)
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// above reports whether a's interval lies above b's. An interval of one seed is not known, so it lies
+// above nothing.
+func above(a, b statistics.Estimate) bool { return a.Low > b.High }
+
+// Table renders records as Markdown: what each method reached, which differ, and what a search of the
+// first version gives beside the plain rollouts of the same version, seed by seed.
+func Table(records []Record) string {
+	if len(records) == 0 {
+		return ""
+	}
+	all := results(records)
+	var b strings.Builder
+	fmt.Fprintf(&b, "Success of the last version on fixed instances, without a search, after %d sampled tokens: the mean over seeds with\nits %g %% interval by Student's distribution. Methods whose intervals overlap are called equal.\n\n", records[0].Until, 100*confidence)
+	b.WriteString("| method | seeds | iterations | success | above | below |\n|---|---|---|---|---|---|\n")
+	for _, r := range all {
+		var over, under []string
+		for _, other := range all {
+			if above(r.success, other.success) {
+				over = append(over, other.method.Title)
+			}
+			if above(other.success, r.success) {
+				under = append(under, other.method.Title)
+			}
+		}
+		iterations := statistics.Mean(of(r.runs, func(r Record) float64 { return float64(len(r.Tokens)) }), confidence)
+		fmt.Fprintf(&b, "| %s | %d | %.0f | %s | %s | %s |\n", r.method.Title, len(r.runs), iterations.Mean, interval(r.success, 100, 1, " %"), words(over), words(under))
+	}
+	searches := searchesOf(all)
+	if len(searches) == 0 {
+		return b.String()
+	}
+	b.WriteString("\nThe first rollout, of the warm start: the mean reward of what is kept less that of the plain rollout of the same seed.\nA plain rollout has the same mean at any number of tokens. Tokens are those sampled for a trajectory that is kept.\n\n")
+	b.WriteString("| method | reward above plain | tokens a trajectory | plain |\n|---|---|---|---|\n")
+	for _, s := range searches {
+		fmt.Fprintf(&b, "| %s | %s | %.1f | %.1f |\n", s.method.Title, interval(s.reward, 1, 3, ""), s.tokens.Mean, s.plain.Mean)
+	}
+	return b.String()
+}
+
+// searched is what a method's first rollouts gave beside those of the plain method with the same seeds.
+type searched struct {
+	method        Method
+	reward        statistics.Estimate
+	tokens, plain statistics.Estimate
+}
+
+// searchesOf are those of the methods whose first rollouts differ from the plain method's in tokens.
+func searchesOf(all []result) []searched {
+	if all[0].method != Methods[0] {
+		return nil
+	}
+	var out []searched
+	for _, r := range all[1:] {
+		var reward, tokens, plain []float64
+		for _, run := range r.runs {
+			for _, p := range all[0].runs {
+				if p.Seed == run.Seed && p.Tokens[0] != run.Tokens[0] {
+					reward = append(reward, float64(run.Rewards[0]-p.Rewards[0]))
+					tokens = append(tokens, float64(run.Tokens[0])/float64(run.Trajectories[0]))
+					plain = append(plain, float64(p.Tokens[0])/float64(p.Trajectories[0]))
+				}
+			}
+		}
+		if len(reward) > 0 {
+			out = append(out, searched{r.method, statistics.Mean(reward, confidence), statistics.Mean(tokens, confidence), statistics.Mean(plain, confidence)})
+		}
+	}
+	return out
+}
+
+func of(runs []Record, figure func(Record) float64) []float64 {
+	out := make([]float64, len(runs))
+	for i, r := range runs {
+		out[i] = figure(r)
+	}
+	return out
+}
+
+// interval writes an estimate, scaled.
+func interval(e statistics.Estimate, scale float64, digits int, unit string) string {
+	if math.IsNaN(e.Low) {
+		return fmt.Sprintf("%.*f%s", digits, scale*e.Mean, unit)
+	}
+	return fmt.Sprintf("%.*f ± %.*f%s", digits, scale*e.Mean, digits, scale*(e.High-e.Mean), unit)
+}
+
+func words(names []string) string {
+	if len(names) == 0 {
+		return "–"
+	}
+	return strings.Join(names, ", ")
+}
