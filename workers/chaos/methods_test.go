@@ -294,6 +294,12 @@ var families = []*family{
 		// The fit reads what another worker wrote of the pivots before.
 		{preset: "deep-grpo", change: map[string]any{"rollout.trees": 2, "rollout.branches": 1}, kills: []string{"Select#0/written/1", "Choose#1/inside/1"}},
 	}},
+	// Killed while candidates are sampled for a second turn ahead, while a turn is chosen, while turns are asked for
+	// branches, and in the wave of those.
+	{name: "searches", scale: onLake, full: true, methods: []method{
+		{preset: "gigpo", run: "gigpo-lookahead", change: map[string]any{"rollout.search": "lookahead", "rollout.candidates": 2, "rollout.turns": 3}, kills: []string{"Generate#1/inside/2", "Choose#1/inside/2"}},
+		{preset: "gigpo", run: "gigpo-entropy", change: map[string]any{"rollout.search": "entropy", "rollout.trees": 2, "rollout.turns": 3}, kills: []string{"Choose#1/inside/1", "Generate#1/inside/4"}},
+	}},
 	// Rows that get slots as others end, and rows of several widths.
 	{name: "blocks", scale: onLake, full: true, methods: []method{
 		{preset: "gigpo", run: "gigpo-blocks", change: map[string]any{"rollout.pass_rows": 2, "rollout.block_rows": 4, "update.widths": 3}, kills: []string{"Generate#2/inside/1", "Update#1/inside/1"}},
