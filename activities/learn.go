@@ -13,6 +13,8 @@ type ScoreInput struct {
 	Trajectories store.Ref     `json:"trajectories"`
 	// Pieces are the tables of the pieces that are done, in their order; see spec.Limits.
 	Pieces []store.Ref `json:"pieces,omitempty"`
+	// Reference is the manifest whose snapshot is the reference; nil is version 0.
+	Reference *store.Ref `json:"reference,omitempty"`
 }
 
 // ScoreResult names the scores table.

@@ -37,6 +37,8 @@ type CommitInput struct {
 	Branches *store.Ref `json:"branches,omitempty"`
 	// Pivots are the newest ones of the branch.
 	Pivots *store.Ref `json:"pivots,omitempty"`
+	// Reference is the manifest whose snapshot the scores are relative to, as [ScoreInput] has it.
+	Reference *store.Ref `json:"reference,omitempty"`
 	// Agents is the table of [CreditResult].
 	Agents *store.Ref `json:"agents,omitempty"`
 	// Update counts this iteration's update alone, totals too; the manifest adds the

@@ -163,6 +163,8 @@ type Head struct {
 	Pivots *store.Ref `json:"pivots,omitempty"`
 	// Texts are those that were frequent in the newest rollout, if a reward reads them.
 	Texts *store.Ref `json:"texts,omitempty"`
+	// Reference is the manifest whose snapshot is the reference of the next iteration; nil is version 0.
+	Reference *store.Ref `json:"reference,omitempty"`
 	// Rolled is the rollout that the next iteration also learns from. Batches are the
 	// batches of the newest iterations, newest first, that a replay buffer draws from.
 	Rolled  *Rolled     `json:"rolled,omitempty"`
@@ -176,6 +178,16 @@ type Head struct {
 	Detected *Detected `json:"detected,omitempty"`
 	// Programs are the hashes of the programs that computed it.
 	Programs map[string]string `json:"programs,omitempty"`
+}
+
+// ReferenceAfter is the manifest whose snapshot is the reference of the iteration after another: that
+// one's, if a stage of spec.Update.ReferenceEvery iterations begins with the version that it has made,
+// else the one that it used. settings, snapshot and m are its settings, its snapshot and its manifest.
+func ReferenceAfter(settings spec.Settings, snapshot *store.SnapshotRef, m store.Ref, used *store.Ref) *store.Ref {
+	if every := settings.Update.ReferenceEvery; every > 0 && snapshot != nil && snapshot.Version%every == 0 {
+		return &m
+	}
+	return used
 }
 
 // FindInput asks for a committed policy version of a run; nil is the newest.

@@ -38,6 +38,9 @@ type Config struct {
 	// ValueHead makes the model a critic: its head computes one number for each token.
 	// No file sets it; see Critic.
 	ValueHead bool
+	// RewardModel makes the model a process reward model beside a policy. It has the policy's
+	// programs and tensors, and files of its own. No file sets it; see PRM.
+	RewardModel bool
 	// LoRA makes the model the adapters over a frozen base model of this shape. No config.json
 	// sets it; see OpenAdapter.
 	LoRA LoRA
@@ -327,8 +330,13 @@ func (c Config) shape() Config {
 	c.MaxPositions = 0
 	c.InitializerRange = 0
 	c.LoRA.Base = ""
+	c.RewardModel = false
 	return c
 }
+
+// second reports whether the model is the second network of a run: a critic or a process reward
+// model.
+func (c Config) second() bool { return c.ValueHead || c.RewardModel }
 
 // body is the shape of what a policy, its critic and their base model have in common.
 func (c Config) body() Config {

@@ -100,7 +100,8 @@ func (p *Programs) ValuesAll(ctx context.Context, s *State, batches []MicroBatch
 //
 //	L = ½·Σ w·max((V − G)², (clip(V, V_old − ε, V_old + ε) − G)²)
 //
-// of Returns G and OldValues V_old. Otherwise it behaves like Update.
+// of Returns G and OldValues V_old. With LossOptions.Promises the loss is the cross-entropy
+// (promiseLoss), and Clip must be 0. Otherwise it behaves like Update.
 func (p *Programs) CriticUpdate(ctx context.Context, s *State, batches []MicroBatch, k CriticSettings) (*State, CriticMetrics, error) {
 	g, err := p.criticGradient(batches, k)
 	st, m, err := train(ctx, s, g, err)
@@ -125,6 +126,9 @@ func (p *Programs) criticGradient(batches []MicroBatch, k CriticSettings) (*Grad
 	}
 	if err := k.check(); err != nil {
 		return nil, err
+	}
+	if p.sh.Loss.Promises && k.Clip != 0 {
+		return nil, fmt.Errorf("%w: a Clip of values that are logits", ErrInput)
 	}
 	all, tokens, err := p.packAll(batches, func(b MicroBatch) []column { return criticColumns(b, k) })
 	if err != nil {
@@ -170,7 +174,12 @@ func (p *Programs) buildCriticBackward(in *inputs) []*graph.Node {
 	b := p.batchInputs(in)
 	values, saved := in.next(p.net.wide, n), p.savedInputs(in)
 	columns := in.columns(p.net.wide, criticColumnCount, n)
-	byValue, metrics := valueLoss(values, columns, element(in.next(p.net.wide, 1), 0))
+	clip := element(in.next(p.net.wide, 1), 0)
+	lossOf := valueLoss
+	if p.sh.Loss.Promises {
+		lossOf = promiseLoss
+	}
+	byValue, metrics := lossOf(values, columns, clip)
 	const none = -1 // no metric is a maximum
 	return p.addUp(in, p.pullValues(w, saved, b, byValue), metrics, none)
 }
@@ -235,4 +244,28 @@ func valueLoss(values *graph.Node, columns []*graph.Node, clip *graph.Node) (byV
 		sum(square, weight), sum(graph.ConvertDType(clipped, values.DType()), share), sum(values, share),
 	}, 0)
 	return graph.Mul(whereUsed(graph.Where(clipped, zero, plainError)), weight), metrics
+}
+
+// promiseLoss is the loss of a critic whose values f are logits of chances, with its derivative by
+// the values, [n] (AgentPRM, arXiv 2502.10325, soft cross-entropy):
+//
+//	−[G·log σ(f) + (1 − G)·log(1 − σ(f))] = max(f, 0) − G·f + log(1 + e^−|f|)
+//
+// of Returns G, from 0 to 1. Its reference on plain numbers is loss.SoftCrossEntropy. Arguments and
+// metrics are valueLoss's; nothing is clipped, and the mean value is that of σ(f).
+func promiseLoss(values *graph.Node, columns []*graph.Node, _ *graph.Node) (byValue, metrics *graph.Node) {
+	zero := scalar(values, 0)
+	weight, share := columns[columnWeight], columns[columnMean]
+	used := graph.GreaterThan(share, zero)
+	whereUsed := func(x *graph.Node) *graph.Node { return graph.Where(used, x, zero) }
+	sum := func(x, weights *graph.Node) *graph.Node {
+		return graph.Reshape(graph.ReduceAllSum(graph.Mul(whereUsed(x), weights)), 1)
+	}
+	target := columns[columnReturn]
+	chance := graph.Sigmoid(values)
+	entropy := graph.Add(graph.Sub(graph.Max(values, zero), graph.Mul(target, values)), graph.Log1P(graph.Exp(graph.Neg(graph.Abs(values)))))
+	metrics = graph.Concatenate([]*graph.Node{
+		sum(entropy, weight), sum(graph.ZerosLike(values), share), sum(chance, share),
+	}, 0)
+	return graph.Mul(whereUsed(graph.Sub(chance, target)), weight), metrics
 }

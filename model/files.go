@@ -23,6 +23,9 @@ const (
 	// The files of a critic, in the folder of its policy.
 	CriticFile          = "critic.safetensors"
 	CriticOptimizerFile = "critic_optimizer.safetensors"
+	// The files of a process reward model, there too.
+	PRMFile          = "prm.safetensors"
+	PRMOptimizerFile = "prm_optimizer.safetensors"
 
 	tensorsEnding = ".safetensors"
 	indexEnding   = ".index.json"
@@ -38,9 +41,9 @@ const (
 )
 
 // OfPolicy reports whether a file of a snapshot's folder belongs to the policy that
-// transformers loads, and not to the optimizer or the critic.
+// transformers loads, and not to the optimizer or a second network.
 func OfPolicy(file string) bool {
-	for _, own := range []string{OptimizerFile, CriticFile, CriticOptimizerFile} {
+	for _, own := range []string{OptimizerFile, CriticFile, CriticOptimizerFile, PRMFile, PRMOptimizerFile} {
 		stem := strings.TrimSuffix(own, tensorsEnding)
 		if rest, ok := strings.CutPrefix(file, stem); ok && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "-")) {
 			return false
@@ -49,7 +52,7 @@ func OfPolicy(file string) bool {
 	return true
 }
 
-// File is one file of a stored policy or critic. Its bytes are made while they are read.
+// File is one file of a stored policy, critic or process reward model. Its bytes are made while they are read.
 type File struct {
 	Name string
 	Size int64 // bytes
@@ -68,8 +71,8 @@ func fileOf(name string, body []byte) File {
 // config.json and model.safetensors, and PEFT the files of adapters, adapter_config.json and
 // adapter_model.safetensors; optimizer.safetensors holds the moments ("m." and "v."
 // before each tensor's name) and the step. The caller adds the tokenizer's files. A critic's
-// files are critic.safetensors and critic_optimizer.safetensors, for the folder of its
-// policy. Parameters without moments have no optimizer's file. A file has at most so many bytes
+// files are critic.safetensors and critic_optimizer.safetensors, and a process reward model's
+// prm.safetensors and prm_optimizer.safetensors, for the folder of the policy. Parameters without moments have no optimizer's file. A file has at most so many bytes
 // of tensors, or one tensor; SnapshotFile in a run. The same state gives the same bytes. While a file is read, its tensors are copied from the device one after the other;
 // the error is ErrFreed or ErrConsumed if the state is freed, or an update consumes
 // it, meanwhile.
@@ -94,6 +97,8 @@ func stateFiles(c Config, parts part, step int64, read tensorReader, most int64)
 	switch {
 	case c.ValueHead:
 		weights, optimizer = CriticFile, CriticOptimizerFile
+	case c.RewardModel:
+		weights, optimizer = PRMFile, PRMOptimizerFile
 	case c.Adapted():
 		weights, out = AdapterFile, append(out, fileOf(AdapterConfigFile, c.LoRA.JSON()))
 	default:

@@ -97,6 +97,20 @@ func (f *Folder) Critic() (Source, error) {
 	return f.state(c, weights, CriticOptimizerFile)
 }
 
+// PRM gives the training state of the process reward model. Without prm.safetensors it returns an
+// fs.ErrNotExist, and without prm_optimizer.safetensors the state before the first update.
+func (f *Folder) PRM() (Source, error) {
+	c := f.Config.PRM()
+	weights, err := openTensors(f.fsys, PRMFile)
+	if err == nil {
+		err = weights.misfits(weights.check(c, ""))
+	}
+	if err != nil {
+		return Source{}, fmt.Errorf("read the process reward model: %w", err)
+	}
+	return f.state(c, weights, PRMOptimizerFile)
+}
+
 // state is the state of weights and of the optimizer's file.
 func (f *Folder) state(c Config, weights *tensorSet, optimizer string) (Source, error) {
 	moments, err := openTensors(f.fsys, optimizer)

@@ -11,7 +11,7 @@ import (
 func Merge(base, adapters Source) (Source, error) {
 	c := adapters.Config
 	switch {
-	case !c.Adapted() || c.ValueHead:
+	case !c.Adapted() || c.second():
 		return Source{}, fmt.Errorf("merge adapters: %w: not the adapters of a policy", ErrInput)
 	case base.Config.shape() != c.Base().shape():
 		return Source{}, fmt.Errorf("merge adapters: %w: the base model has another configuration", ErrInput)

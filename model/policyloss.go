@@ -32,6 +32,9 @@ type LossOptions struct {
 	// Supervised adds the negative log-likelihood of the tokens that MicroBatch.Supervised
 	// marks, which have no part in the other terms.
 	Supervised bool
+	// Promises is a critic's: its values are logits of a chance, and its loss is the cross-entropy
+	// with Returns from 0 to 1 (promiseLoss).
+	Promises bool
 }
 
 func (o LossOptions) check() error {

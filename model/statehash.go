@@ -26,22 +26,23 @@ func (s *State) Fingerprint() (string, error) {
 	return digits(sum), nil
 }
 
-// PairFingerprint is one fingerprint of a policy and its critic: the sum of the lanes of
-// both. If critic is nil, it is the policy's fingerprint.
-func PairFingerprint(policy, critic *State) (string, error) {
-	if critic == nil {
+// PairFingerprint is one fingerprint of a policy and the second network of its run, a critic or
+// a process reward model: the sum of the lanes of both. If second is nil, it is the policy's
+// fingerprint.
+func PairFingerprint(policy, second *State) (string, error) {
+	if second == nil {
 		return policy.Fingerprint()
 	}
-	if policy.c.ValueHead || !critic.c.ValueHead {
-		return "", fmt.Errorf("fingerprint states: %w: not a policy and a critic", ErrInput)
+	if policy.c.second() || !second.c.second() {
+		return "", fmt.Errorf("fingerprint states: %w: not a policy and a second network", ErrInput)
 	}
 	sum, err := policy.lanes()
 	if err != nil {
 		return "", fmt.Errorf("fingerprint policy: %w", err)
 	}
-	more, err := critic.lanes()
+	more, err := second.lanes()
 	if err != nil {
-		return "", fmt.Errorf("fingerprint critic: %w", err)
+		return "", fmt.Errorf("fingerprint the second network: %w", err)
 	}
 	for i, w := range more {
 		sum[i] += w
@@ -54,10 +55,10 @@ func digits(sum [lanes]uint32) string {
 }
 
 // First seeds of the parts of a state: of a policy's parameters and moments, of a
-// critic's parameters and moments, of parameters without moments, and of a base model.
+// second network's parameters and moments, of parameters without moments, and of a base model.
 const (
 	policyParts = 1
-	criticParts = 4
+	secondParts = 4
 	loneParts   = 7
 	baseParts   = 8
 )
@@ -95,8 +96,8 @@ func (s *State) firstSeed() uint32 {
 	switch {
 	case s.m == nil:
 		return loneParts
-	case s.c.ValueHead:
-		return criticParts
+	case s.c.second():
+		return secondParts
 	}
 	return policyParts
 }

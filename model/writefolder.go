@@ -17,7 +17,7 @@ import (
 // memory. After an error the folder is not complete.
 func (s Source) WriteFolder(dir *os.Root, dtype string) error {
 	c := s.Config
-	if c.Adapted() || c.ValueHead {
+	if c.Adapted() || c.second() {
 		return fmt.Errorf("write model folder: %w: not a whole policy", ErrInput)
 	}
 	kind, ok := map[string]safetensors.DType{"float32": safetensors.Float32, "bfloat16": safetensors.BFloat16}[dtype]

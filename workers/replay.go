@@ -152,6 +152,7 @@ func before(ctx context.Context, s store.Store, m *store.Manifest, it *iteration
 		own := parent.Run == m.Run // else it began after another run's iteration, with its policy alone
 		if own {
 			it.Head.Pivots = run.ArtifactOf(parent, run.PivotsArtifact)
+			it.Head.Reference = run.ArtifactOf(m, run.ReferenceArtifact)
 			it.Previous, it.Head.States, it.Head.Texts = parent.Metrics, run.ArtifactOf(parent, run.StatesArtifact), run.ArtifactOf(parent, run.TextsArtifact)
 		}
 		if own && parent.Detected != nil {

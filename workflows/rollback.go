@@ -71,7 +71,7 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	if found.Run.Spec.Digest != "" && found.Run.Spec.Digest != t.Run.Spec.Digest {
 		// Another run's iteration, after which this one began: only its policy counts.
 		head.Settings, head.Metrics, head.Last = t.plan.Settings, nil, nil
-		head.Detected, head.States, head.Texts, head.Pivots, head.Batches = nil, nil, nil, nil, nil
+		head.Detected, head.States, head.Texts, head.Pivots, head.Reference, head.Batches = nil, nil, nil, nil, nil, nil
 	}
 	opened := &activities.Opened{Branch: t.Branch, Iteration: t.Next - 1, Events: to.Events, Detected: t.Detected}
 	if to.Adopt {

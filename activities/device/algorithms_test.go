@@ -2,6 +2,7 @@ package device
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -141,7 +142,7 @@ func quiet(rows []run.TrajectoryRow, value float32) []run.ScoreRow {
 
 func lessonOf(s spec.Settings, rows []run.TrajectoryRow, scores []run.ScoreRow, past ...credit.StateValue) (run.TrainingSignal, error) {
 	l := run.NewCreditInput(rows)
-	if err := l.Scored(rows, scores, true, true); err != nil {
+	if err := l.Scored(rows, scores, true, s.Credit); err != nil {
 		return run.TrainingSignal{}, err
 	}
 	return l.TrainingSignal(s, rows, past)
@@ -265,7 +266,7 @@ func TestAdvantagesByRole(t *testing.T) {
 	}, agents)
 	l := run.NewCreditInput(rows)
 	l.ByAgents(rows, agents)
-	require.NoError(t, l.Scored(rows, quiet(rows, 0), false, false))
+	require.NoError(t, l.Scored(rows, quiet(rows, 0), false, spec.Credit{}))
 	out, err := l.TrainingSignal(spec.Settings{Credit: c}, rows, nil)
 	require.NoError(t, err)
 	first := (3.0 + 1 + 1) / 3
@@ -353,6 +354,39 @@ func TestOverlongTurns(t *testing.T) {
 	require.Equal(t, canon.Float(0), canon.Float(s1[3].Reward))
 }
 
+// Each stage's first version is its reference, on whatever worker the stage goes on.
+func TestStagesHaveReferences(t *testing.T) {
+	r := begun(t, "stages", tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0",
+		`update.kl_in="loss"`, "update.kl_coefficient=0.1", "snapshot.every=1", "update.reference_every=2"))
+	var manifests []store.Ref
+	for n := range 5 {
+		in := r.iterate(t)
+		m, err := store.ReadManifest(t.Context(), r.store, *r.head)
+		require.NoError(t, err)
+		used := run.ArtifactOf(m, run.ReferenceArtifact)
+		switch n {
+		case 0, 1:
+			require.Nil(t, used, "version 0")
+		case 2, 3:
+			require.Equal(t, manifests[1], *used, "version 2")
+		case 4:
+			require.Equal(t, manifests[3], *used, "version 4")
+		}
+		require.Equal(t, n%2 == 0, in.Metrics["actor/kl_loss"] == 0, "iteration %d", n)
+		manifests = append(manifests, *r.head)
+		found, err := run.FindHead(t.Context(), r.store, r.Run.ID, nil)
+		require.NoError(t, err)
+		switch n {
+		case 0:
+			require.Nil(t, found.Reference)
+		case 1, 2:
+			require.Equal(t, manifests[1], *found.Reference)
+		}
+		r.forget(t) // the next iteration reads its reference from the store
+		require.Equal(t, in.StateAfter, r.restore(t, activities.RestoreInput{}).State)
+	}
+}
+
 // Every form of the loss and of the steps learns exactly, too.
 func TestUpdatesIterate(t *testing.T) {
 	for name, edits := range map[string][]string{
@@ -363,21 +397,43 @@ func TestUpdatesIterate(t *testing.T) {
 		"kl in the loss":   {`update.kl_in="loss"`, "update.kl_coefficient=0.1"},
 		"kl in the reward": {`update.kl_in="reward"`, `update.kl_estimator="k1"`, `credit={"algorithm":"gae"}`},
 		"critic":           {`credit={"algorithm":"turn_gae"}`, "update.epochs=2", "update.minibatch=4", "rollout.context_turns=1"},
+		"prm":              {`credit={"algorithm":"istar"}`, "update.epochs=2", "update.minibatch=4", "rollout.context_turns=1", "limits.update_rows=4"},
+		"prm of adapters":  {`credit={"algorithm":"istar","code_form":true}`, "policy.lora={}"},
+		"promises":         {`credit={"algorithm":"agent_prm","gamma":0.9}`, `update.kl_in="loss"`},
 		"minibatches":      {"update.epochs=2", "update.minibatch=4", `update.decay="cosine"`, "update.warmup_iterations=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			document := tinySpec(t, append([]string{`environment.name="` + walkName + `"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0", "snapshot.every=3"}, edits...)...)
+			environment := walkName
+			if strings.HasPrefix(name, "pr") {
+				environment = luckName
+			}
+			document := tinySpec(t, append([]string{`environment.name="` + environment + `"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0", "snapshot.every=3"}, edits...)...)
 			r := begun(t, "form", document)
 			first := r.iterate(t)
 			second := r.iterate(t)
-			if name == "critic" {
+			switch name {
+			case "prm", "prm of adapters":
+				require.Zero(t, first.Metrics["prm/reward_size"], "it begins as the policy")
+				require.Positive(t, second.Metrics["prm/reward_size"])
+				require.Positive(t, first.Metrics["prm/pairs"])
+				require.InDelta(t, math.Ln2, float64(first.Metrics["prm/loss"]), 1e-9)
+				require.Positive(t, first.Metrics["prm/grad_norm"])
+				require.Zero(t, first.Metrics["prm/skipped"])
+			case "promises":
+				require.InDelta(t, 0.5, float64(first.Metrics["critic/vpred_mean"]), 1e-6, "its head is 0 at first")
+				require.InDelta(t, math.Ln2, float64(first.Metrics["critic/vf_loss"]), 1e-6)
+				require.NotEqual(t, first.Metrics["critic/vpred_mean"], second.Metrics["critic/vpred_mean"])
+			}
+			if name == "critic" || name == "prm" {
 				require.EqualValues(t, 16, first.Update.Rows, "each turn is a row behind the window")
 				require.EqualValues(t, 8, first.Update.Steps)
+			}
+			if name == "critic" {
 				require.NotEqual(t, first.Metrics["critic/vf_loss"], second.Metrics["critic/vf_loss"])
 				require.NotZero(t, second.Metrics["critic/vpred_mean"])
 				require.Positive(t, first.Metrics["critic/grad_norm"])
 				require.Zero(t, first.Metrics["critic/skipped"])
-			} else {
+			} else if name != "prm" {
 				require.EqualValues(t, 8, first.Update.Rows)
 			}
 			switch name {
@@ -395,7 +451,7 @@ func TestUpdatesIterate(t *testing.T) {
 				m, err := store.ReadManifest(t.Context(), r.store, *r.head)
 				require.NoError(t, err)
 				require.EqualValues(t, 8, m.Update.Steps)
-			} else if name != "critic" {
+			} else if name != "critic" && name != "prm" {
 				require.Zero(t, first.Metrics["actor/ratio_max"])
 			}
 			// Rebuilt from the batches it is the same, and so it is from a snapshot.
@@ -411,6 +467,10 @@ func TestUpdatesIterate(t *testing.T) {
 			if name == "critic" {
 				require.Contains(t, third.Snapshot.Files, model.CriticFile)
 				require.Contains(t, third.Snapshot.Files, model.CriticOptimizerFile)
+			}
+			if strings.HasPrefix(name, "prm") {
+				require.Contains(t, third.Snapshot.Files, model.PRMFile)
+				require.Contains(t, third.Snapshot.Files, model.PRMOptimizerFile)
 			}
 		})
 	}

@@ -18,10 +18,10 @@ type begunUpdate struct {
 	scored [][]float32
 	step   int  // the optimizer step that is on the way
 	valued bool // the critic, which is the first, has made that step
-	// policy and critic are the sums of the step's micro-batches, nil while there are none.
-	policy *model.Gradient[model.UpdateMetrics]
-	critic *model.Gradient[model.CriticMetrics]
-	made   stepped // the steps before
+	// policy, critic and prm are the sums of the step's micro-batches, nil while there are none.
+	policy, prm *model.Gradient[model.UpdateMetrics]
+	critic      *model.Gradient[model.CriticMetrics]
+	made        stepped // the steps before
 	// broken: a micro-batch has failed, so that no piece can follow.
 	broken bool
 }
@@ -29,6 +29,9 @@ type begunUpdate struct {
 func (b *begunUpdate) free() {
 	if b.policy != nil {
 		b.policy.Free()
+	}
+	if b.prm != nil {
+		b.prm.Free()
 	}
 	if b.critic != nil {
 		b.critic.Free()

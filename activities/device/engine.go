@@ -11,9 +11,10 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// Engine is a device worker's memory: one device, one lease, one policy, with its critic
+// Engine is a device worker's memory: one device, one lease, one policy, with its second network
 // and its reference if the run has them.
 //
 // A PJRT execution cannot be interrupted, and a freed session slot is not yet a free
@@ -44,9 +45,10 @@ type Engine struct {
 	// The following fields belong to the holder of the lease.
 	owner       activities.Run // whose policy is in memory; two of one id may differ in spec and base
 	state       *model.State
-	critic      *model.State // nil without
+	second      *model.State // the critic or the process reward model; nil without
 	fingerprint string       // fingerprint of both
 	reference   *model.State // parameters alone; nil until it is needed
+	referenceOf string       // digest of the manifest whose snapshot it is; empty: version 0
 	frozen      *frozenBase  // below adapters; nil until it is needed
 	programs    map[programsKey]*cachedPrograms
 	own         map[programsKey]bool // the programs of the run whose policy is in memory
@@ -61,8 +63,28 @@ type Engine struct {
 type programsKey struct {
 	base   string // digest of the base model: architecture and legal ids
 	lora   model.LoRA
-	critic bool
+	second network
 	shapes model.Shapes
+}
+
+// network is the second network of a run, as manifests call its programs.
+type network string
+
+const (
+	noNetwork     network = "" // the programs are the policy's
+	criticNetwork network = "critic"
+	prmNetwork    network = "prm" // a process reward model
+)
+
+// secondOf is the second network that a run trains.
+func secondOf(c spec.Credit) network {
+	switch {
+	case c.Critic():
+		return criticNetwork
+	case c.PRM():
+		return prmNetwork
+	}
+	return noNetwork
 }
 
 // updateKey addresses an update: the same parent, batch and settings give the
@@ -83,7 +105,7 @@ type cachedPrograms struct {
 }
 
 // maxPrograms bounds the compiled sets of programs kept across runs: what is freed
-// is compiled again when it is used. A run takes one a turn and one for its critic.
+// is compiled again when it is used. A run takes one a turn and one for its second network.
 const maxPrograms = 16
 
 // maxRecords bounds the memory of updates: a retry asks for the last one only.
@@ -169,13 +191,13 @@ func (e *Engine) forget() {
 	e.dropSampler()
 	e.dropBegun()
 	e.dropKept()
-	for _, s := range []*model.State{e.state, e.critic, e.reference} {
+	for _, s := range []*model.State{e.state, e.second, e.reference} {
 		if s != nil {
 			s.Free()
 		}
 	}
 	e.dropFrozen()
-	e.state, e.critic, e.reference, e.fingerprint, e.owner = nil, nil, nil, "", activities.Run{}
+	e.state, e.second, e.reference, e.fingerprint, e.owner = nil, nil, nil, "", activities.Run{}
 	clear(e.updates)
 	clear(e.own)
 	e.trim(maxPrograms)
@@ -197,21 +219,28 @@ func (e *Engine) trim(most int) {
 	}
 }
 
-// drop frees the policy and critic in memory. The programs, the reference and a frozen base
+// drop frees the policy and the second network in memory. The programs, the reference and a frozen base
 // model stay.
 func (e *Engine) drop() { e.hold(nil, nil) }
 
 // dropAll also frees the reference and a frozen base model.
 func (e *Engine) dropAll() {
 	e.drop()
-	if e.reference != nil && e.frozen != nil {
-		e.reference.Free()
-		e.reference = nil
+	if e.frozen != nil {
+		e.dropReference()
 	}
 	e.dropFrozen()
 }
 
-// abandon drops the policy and critic after an error if they are no version any more: an
+// dropReference gives up the reference.
+func (e *Engine) dropReference() {
+	if e.reference != nil {
+		e.reference.Free()
+		e.reference, e.referenceOf = nil, ""
+	}
+}
+
+// abandon drops the policy and the second network after an error if they are no version any more: an
 // update was under way, of which an optimizer step was made or failed while it wrote. It
 // tells whether that is so.
 func (e *Engine) abandon(err error) bool {
@@ -225,24 +254,24 @@ func (e *Engine) abandon(err error) bool {
 	return true
 }
 
-// hold replaces the policy and critic in memory; critic is nil if there is none. Until
+// hold replaces the policy and the second network in memory, which is nil if there is none. Until
 // fingerprint is called they are not a version.
-func (e *Engine) hold(policy, critic *model.State) {
+func (e *Engine) hold(policy, second *model.State) {
 	e.dropSampler()
 	e.dropBegun()
 	e.dropKept()
 	if e.state != nil && e.state != policy {
 		e.state.Free()
 	}
-	if e.critic != nil && e.critic != critic {
-		e.critic.Free()
+	if e.second != nil && e.second != second {
+		e.second.Free()
 	}
-	e.state, e.critic, e.fingerprint = policy, critic, ""
+	e.state, e.second, e.fingerprint = policy, second, ""
 }
 
 // computeFingerprint computes the fingerprint of the state in memory and stores it.
 func (e *Engine) computeFingerprint() error {
-	fingerprint, err := model.PairFingerprint(e.state, e.critic)
+	fingerprint, err := model.PairFingerprint(e.state, e.second)
 	if err != nil {
 		return fmt.Errorf("state fingerprint: %w", err)
 	}
@@ -273,14 +302,17 @@ func policyKey(rc *run.Context, run activities.Run, shapes model.Shapes) program
 	return programsKey{base: run.Base.Digest, lora: rc.Config.LoRA, shapes: shapes}
 }
 
-// criticFor gives the programs of a run's critic, on the rows of its updates.
-func (e *Engine) criticFor(rc *run.Context, run activities.Run) (*model.Programs, error) {
-	return e.prepared(criticKey(rc, run), rc, run)
+// secondFor gives the programs of a run's second network, on the rows of its updates.
+func (e *Engine) secondFor(rc *run.Context, run activities.Run) (*model.Programs, error) {
+	return e.prepared(secondKey(rc, run), rc, run)
 }
 
-func criticKey(rc *run.Context, run activities.Run) programsKey {
-	s := rc.Shapes(rc.Training, 1)
-	return programsKey{base: run.Base.Digest, lora: rc.Config.LoRA, critic: true, shapes: model.Shapes{MicroBatch: s.MicroBatch, Sequence: s.Sequence, Narrower: s.Narrower, ComputeDtype: s.ComputeDtype, Keep: s.Keep, Sharded: s.Sharded}}
+func secondKey(rc *run.Context, run activities.Run) programsKey {
+	s, c := rc.Shapes(rc.Training, 1), rc.Train.Credit
+	return programsKey{base: run.Base.Digest, lora: rc.Config.LoRA, second: secondOf(c), shapes: model.Shapes{
+		MicroBatch: s.MicroBatch, Sequence: s.Sequence, Narrower: s.Narrower, ComputeDtype: s.ComputeDtype, Keep: s.Keep, Sharded: s.Sharded,
+		Loss: model.LossOptions{Promises: c.Promises()},
+	}}
 }
 
 func (e *Engine) prepared(key programsKey, rc *run.Context, run activities.Run) (*model.Programs, error) {
@@ -291,7 +323,7 @@ func (e *Engine) prepared(key programsKey, rc *run.Context, run activities.Run) 
 		return e.programs[key].Programs, nil
 	}
 	c, legal := rc.Config, rc.Legal
-	if key.critic {
+	if key.second == criticNetwork {
 		c, legal = rc.Config.Critic(), nil
 	}
 	p, err := e.device.Programs(c, legal, key.shapes)
@@ -325,14 +357,14 @@ func programKeys(rc *run.Context, run activities.Run) []programsKey {
 	for turn := 1; turn <= rc.Train.Rollout.Turns; turn++ {
 		keys = append(keys, policyKey(rc, run, rc.Shapes(rc.Training, turn)))
 	}
-	if rc.Train.Credit.Critic() {
-		keys = append(keys, criticKey(rc, run))
+	if rc.Train.Credit.Second() {
+		keys = append(keys, secondKey(rc, run))
 	}
 	return keys
 }
 
 // all are the programs of a run's iterations: the programs of each turn, of which the
-// first also update, and the critic's.
+// first also update, and the second network's.
 func (e *Engine) all(rc *run.Context, run activities.Run) ([]named, error) {
 	var out []named
 	for i, key := range programKeys(rc, run) {
@@ -341,8 +373,8 @@ func (e *Engine) all(rc *run.Context, run activities.Run) ([]named, error) {
 			return nil, err
 		}
 		name := fmt.Sprintf("turn-%d", i+1)
-		if key.critic {
-			name = "critic"
+		if key.second != noNetwork {
+			name = string(key.second)
 		}
 		out = append(out, named{name, p})
 	}

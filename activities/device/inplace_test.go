@@ -43,7 +43,7 @@ func TestUpdateFailsWhileItWrites(t *testing.T) {
 		return r
 	}
 	plain := start()
-	critic, policy := len(e.critic.Config().Tensors()), len(e.state.Config().Tensors())
+	critic, policy := len(e.second.Config().Tensors()), len(e.state.Config().Tensors())
 	for range 3 {
 		plain.iterate(t)
 	}
@@ -57,7 +57,7 @@ func TestUpdateFailsWhileItWrites(t *testing.T) {
 		require.ErrorIs(t, err, injected, "tensor %d", n)
 		require.Equal(t, activities.KindNotResident, run.KindOf(err))
 		require.Nil(t, e.state)
-		require.Nil(t, e.critic)
+		require.Nil(t, e.second)
 		_, err = r.Device.Snapshot(t.Context(), activities.SnapshotInput{Policy: r.version()})
 		require.ErrorContains(t, err, "in memory is nothing")
 

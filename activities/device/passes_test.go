@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // inPasses is a run whose updates go turn by turn. Walks end after different numbers of turns.
@@ -99,7 +100,7 @@ func (r *testRun) checkBatch(t *testing.T, in activities.CommitInput, p store.Pa
 	batch, err := rc.ReadBatch(t.Context(), r.store, p.Batch)
 	require.NoError(t, err)
 	l := run.NewCreditInput(rows)
-	require.NoError(t, l.Scored(rows, scores, false, false))
+	require.NoError(t, l.Scored(rows, scores, false, spec.Credit{}))
 	signal, err := l.TrainingSignal(in.Settings, rows, nil)
 	require.NoError(t, err)
 	at := 0

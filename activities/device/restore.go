@@ -46,7 +46,7 @@ func (d *Device) Restore(ctx context.Context, in activities.RestoreInput) (_ act
 		if err := w.compile(ctx, run); err != nil {
 			return activities.RestoreResult{}, err
 		}
-		if err := w.selfTest(ctx, run, w.Train.Credit.Critic()); err != nil {
+		if err := w.selfTest(ctx, run, w.Train.Credit.Second()); err != nil {
 			return activities.RestoreResult{}, err
 		}
 	}
@@ -255,7 +255,7 @@ func (w *work) startingPoint(ctx context.Context, s store.Store, in activities.R
 }
 
 // load makes the engine hold a stored state: a snapshot, or version 0 with zero moments.
-// A critic begins as a copy of version 0 but for the head. Tensors are read and uploaded one
+// A critic begins as a copy of version 0 but for the head, a process reward model as a copy. Tensors are read and uploaded one
 // at a time.
 func (w *work) load(ctx context.Context, s store.Store, run activities.Run, ref *store.SnapshotRef) error {
 	p, err := w.engine.programsFor(w.Context, run, w.Shapes(w.Training, 1))
@@ -279,12 +279,12 @@ func (w *work) load(ctx context.Context, s store.Store, run activities.Run, ref 
 		return fmt.Errorf("load the snapshot: %w", err)
 	}
 	w.engine.hold(state, nil)
-	if w.Train.Credit.Critic() {
-		critic, err := folder.critic()
+	if w.Train.Credit.Second() {
+		second, err := folder.second(w.Train.Credit)
 		if err != nil {
 			return fmt.Errorf("read the snapshot: %w", err)
 		}
-		if err := w.loadCritic(run, critic); err != nil {
+		if err := w.loadSecond(run, second); err != nil {
 			return err
 		}
 	}
@@ -310,36 +310,45 @@ func (w *work) loadFirst(ctx context.Context, s store.Store, run activities.Run,
 		return fmt.Errorf("load version 0: %w", err)
 	}
 	w.engine.hold(state, nil)
-	if w.Train.Credit.Critic() {
-		if err := w.loadCritic(run, state.NewCritic()); err != nil {
-			return err
-		}
+	switch secondOf(w.Train.Credit) {
+	case criticNetwork:
+		err = w.loadSecond(run, state.NewCritic())
+	case prmNetwork:
+		err = w.loadSecond(run, state.NewPRM())
+	}
+	if err != nil {
+		return err
 	}
 	return w.engine.computeFingerprint()
 }
 
-// loadCritic puts a critic beside the policy in memory.
-func (w *work) loadCritic(run activities.Run, critic model.Source) error {
-	c, err := w.engine.criticFor(w.Context, run)
+// loadSecond puts a second network beside the policy in memory.
+func (w *work) loadSecond(run activities.Run, src model.Source) error {
+	p, err := w.engine.secondFor(w.Context, run)
 	if err != nil {
 		return err
 	}
-	value, err := w.loadVersion(c, critic)
+	second, err := w.loadVersion(p, src)
 	if err != nil {
-		return fmt.Errorf("load the critic: %w", err)
+		return fmt.Errorf("load the second network: %w", err)
 	}
-	w.engine.hold(w.engine.state, value)
+	w.engine.hold(w.engine.state, second)
 	return nil
 }
 
-// reference makes the engine hold the run's reference, version 0, which never
-// changes: it has no moments, and branches share it.
-func (w *work) reference(ctx context.Context, s store.Store, run activities.Run) (*model.State, error) {
-	if w.engine.reference != nil {
+// reference makes the engine hold the run's reference: version 0, which branches share, or the version
+// in a manifest's snapshot. It has no moments.
+func (w *work) reference(ctx context.Context, s store.Store, run activities.Run, at *store.Ref) (*model.State, error) {
+	of := ""
+	if at != nil {
+		of = at.Digest
+	}
+	if w.engine.reference != nil && w.engine.referenceOf == of {
 		return w.engine.reference, nil
 	}
 	begin := time.Now()
-	first, err := w.version0(ctx, s, run)
+	w.engine.dropReference()
+	src, err := w.referenceAt(ctx, s, run, at)
 	if err != nil {
 		return nil, err
 	}
@@ -347,11 +356,31 @@ func (w *work) reference(ctx context.Context, s store.Store, run activities.Run)
 	if err != nil {
 		return nil, err
 	}
-	if w.engine.reference, err = p.LoadParams(first); err != nil {
+	if w.engine.reference, err = p.LoadParams(src); err != nil {
 		return nil, fmt.Errorf("load the reference: %w", err)
 	}
+	w.engine.referenceOf = of
 	w.measured.LoadSeconds += time.Since(begin).Seconds()
 	return w.engine.reference, nil
+}
+
+// referenceAt gives version 0 or, of a manifest, the policy of its snapshot.
+func (w *work) referenceAt(ctx context.Context, s store.Store, run activities.Run, at *store.Ref) (model.Source, error) {
+	if at == nil {
+		return w.version0(ctx, s, run)
+	}
+	m, err := store.ReadManifest(ctx, s, *at)
+	if err != nil {
+		return model.Source{}, fmt.Errorf("reference: %w", err)
+	}
+	if m.Snapshot == nil {
+		return model.Source{}, fmt.Errorf("reference: iteration %d of run %s has no snapshot: %w", m.Iteration, m.Run, store.ErrInvalid)
+	}
+	folder, err := w.openState(ctx, s, run, m.Snapshot.Files)
+	if err != nil {
+		return model.Source{}, fmt.Errorf("reference: version %d: %w", m.Snapshot.Version, err)
+	}
+	return folder.policy()
 }
 
 // lower lowers all programs of the run, and gives their hashes.

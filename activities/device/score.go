@@ -13,7 +13,7 @@ import (
 
 // Score computes the old log-probs and entropies of the selected rows with Update's own
 // graph, micro-batch by micro-batch. If the run has a reference or a critic, it computes
-// the reference's log-probs and the critic's values too. It stores the scores table; of a
+// the reference's log-probs and the critic's values too, or the log-probs of a process reward model. It stores the scores table; of a
 // piece, a table with what the piece scored.
 func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activities.ScoreResult, err error) {
 	defer run.Edge(ctx, &err, "score iteration %d of run %s", in.Iteration, in.Policy.Run.ID)
@@ -45,7 +45,7 @@ func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activit
 	} else if err := scoredBefore(ctx, d.Store, in.Pieces, table); err != nil {
 		return activities.ScoreResult{}, err
 	}
-	s, err := w.scorer(ctx, d.Store, of, in.Settings.Rollout.Temperature)
+	s, err := w.scorer(ctx, d.Store, of, in.Settings.Rollout.Temperature, in.Reference)
 	if err != nil {
 		return activities.ScoreResult{}, err
 	}
@@ -91,26 +91,26 @@ type scorer struct {
 	policy      *model.Programs
 	state       *model.State
 	temperature float32
-	reference   *model.State // nil without
-	critic      *model.Programs
-	value       *model.State // nil without
+	reference   *model.State    // nil without
+	beside      *model.Programs // of the second network
+	second      *model.State    // nil without
 }
 
 // scorer makes the scorer of the resident version.
-func (w *work) scorer(ctx context.Context, s store.Store, of activities.Run, temperature float64) (scorer, error) {
+func (w *work) scorer(ctx context.Context, s store.Store, of activities.Run, temperature float64, reference *store.Ref) (scorer, error) {
 	p, err := w.engine.programsFor(w.Context, of, w.Shapes(w.Training, 1))
 	if err != nil {
 		return scorer{}, err
 	}
 	out := scorer{policy: p, state: w.engine.state, temperature: float32(temperature)}
 	if w.Train.Update.Reference() {
-		if out.reference, err = w.reference(ctx, s, of); err != nil {
+		if out.reference, err = w.reference(ctx, s, of, reference); err != nil {
 			return scorer{}, err
 		}
 	}
-	if w.Train.Credit.Critic() {
-		out.value = w.engine.critic
-		if out.critic, err = w.engine.criticFor(w.Context, of); err != nil {
+	if w.Train.Credit.Second() {
+		out.second = w.engine.second
+		if out.beside, err = w.engine.secondFor(w.Context, of); err != nil {
 			return scorer{}, err
 		}
 	}
@@ -144,7 +144,7 @@ type figures struct {
 	reference, values [][]float32
 }
 
-// score scores micro-batches by the policy, then by the reference, then by the critic.
+// score scores micro-batches by the policy, then by the reference, then by the second network.
 func (s scorer) score(ctx context.Context, batches []model.MicroBatch) ([]figures, error) {
 	out := make([]figures, len(batches))
 	scores, err := s.policy.ScoreAll(ctx, s.state, batches, s.temperature)
@@ -163,14 +163,31 @@ func (s scorer) score(ctx context.Context, batches []model.MicroBatch) ([]figure
 			out[i].reference = of.LogProbs
 		}
 	}
-	if s.value != nil {
-		values, err := s.critic.ValuesAll(ctx, s.value, batches)
-		if err != nil {
-			return nil, err
-		}
-		for i, of := range values {
-			out[i].values = of
-		}
+	if s.second == nil {
+		return out, nil
+	}
+	values, err := s.bySecond(ctx, batches)
+	if err != nil {
+		return nil, err
+	}
+	for i, of := range values {
+		out[i].values = of
+	}
+	return out, nil
+}
+
+// bySecond gives a critic's values, or the log-probs of a process reward model: [batch][row][token].
+func (s scorer) bySecond(ctx context.Context, batches []model.MicroBatch) ([][][]float32, error) {
+	if s.second.Config().ValueHead {
+		return s.beside.ValuesAll(ctx, s.second, batches)
+	}
+	scores, err := s.beside.ScoreAll(ctx, s.second, batches, s.temperature)
+	if err != nil {
+		return nil, err
+	}
+	var out [][][]float32
+	for _, of := range scores {
+		out = append(out, of.LogProbs)
 	}
 	return out, nil
 }

@@ -32,7 +32,7 @@ const selfTestName = "self-test 1: an update of two micro-batches and a generati
 // micro-batches and a generation, twice each, on probes. Programs are tested once before they
 // train in a process, unless the cache of programs has the record that this device has
 // passed. Where the process has several devices, each computes the same once, and they must agree. The test needs the memory of a version, so it drops the version in memory.
-func (w *work) selfTest(ctx context.Context, run activities.Run, critic bool) error {
+func (w *work) selfTest(ctx context.Context, run activities.Run, second bool) error {
 	begin := time.Now()
 	defer func() {
 		took := time.Since(begin).Seconds()
@@ -67,15 +67,21 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, critic bool) er
 		return updatesAgree(ctx, w, "an update", p, batches, func(b []model.MicroBatch) (*model.Gradient[model.UpdateMetrics], error) {
 			return p.Gradient(b, knobs)
 		})
-	}); err != nil || !critic {
+	}); err != nil || !second {
 		return err
 	}
-	c, err := w.engine.criticFor(w.Context, run)
+	c, err := w.engine.secondFor(w.Context, run)
 	if err != nil {
 		return err
 	}
-	return w.testOnce(criticKey(w.Context, run), c, func() error {
-		batches, knobs := w.selfTestRows(shapes, draws), criticSettings(settings)
+	return w.testOnce(secondKey(w.Context, run), c, func() error {
+		batches := w.selfTestRows(shapes, draws)
+		if w.Train.Credit.PRM() {
+			return updatesAgree(ctx, w, "an update of the process reward model", c, batches, func(b []model.MicroBatch) (*model.Gradient[model.UpdateMetrics], error) {
+				return c.Gradient(b, prmSettings(settings))
+			})
+		}
+		knobs := criticSettings(settings)
 		if err := w.repeats(ctx, "an update of the critic", c, func(probe *model.State) (string, *model.State, error) {
 			next, m, err := c.CriticUpdate(ctx, probe, batches, knobs)
 			return fmt.Sprint(m), next, err

@@ -35,7 +35,7 @@ func TestSelfTest(t *testing.T) {
 	first, err := restore()
 	require.NoError(t, err)
 	require.Equal(t, 3, asked, "a generation, an update and one of the critic")
-	tensors := len(e.state.Config().Tensors()) + len(e.critic.Config().Tensors())
+	tensors := len(e.state.Config().Tensors()) + len(e.second.Config().Tensors())
 	for program, times := range map[string]int{"decode": 2, "backward": 4, "critic-backward": 4, "square": 2 * tensors, "apply": 2 * tensors} {
 		require.Equal(t, times, executed[program], program)
 	}

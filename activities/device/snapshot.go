@@ -90,10 +90,10 @@ func (w *work) stateFiles(ctx context.Context, s store.Store, v activities.Versi
 	if err != nil {
 		return nil, fmt.Errorf("files of version %d: %w", v.Version, err)
 	}
-	if w.engine.critic != nil {
-		beside, err := w.engine.critic.Files(most)
+	if w.engine.second != nil {
+		beside, err := w.engine.second.Files(most)
 		if err != nil {
-			return nil, fmt.Errorf("files of the critic of version %d: %w", v.Version, err)
+			return nil, fmt.Errorf("files of the second network of version %d: %w", v.Version, err)
 		}
 		files = append(files, beside...)
 	}

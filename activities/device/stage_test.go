@@ -150,6 +150,7 @@ type Iteration struct {
 	Frozen                       string
 	Baseline, Evaluate, Snapshot bool
 	States, Texts, Pivots        *store.Ref
+	Reference                    *store.Ref
 	Rolled                       *activities.Rolled
 	Replay                       []store.Ref
 	Previous                     activities.Metrics
@@ -164,7 +165,7 @@ func (it Iteration) start(info activities.DeviceInfo) iteration.Start {
 		Previous: it.Previous, Before: it.Before, Fingerprint: info.Fingerprint, Device: info.Fields,
 	}
 	if it.Parent != nil {
-		out.Head = &activities.Head{Manifest: *it.Parent, States: it.States, Texts: it.Texts, Pivots: it.Pivots, Batches: it.Replay}
+		out.Head = &activities.Head{Manifest: *it.Parent, States: it.States, Texts: it.Texts, Pivots: it.Pivots, Reference: it.Reference, Batches: it.Replay}
 	}
 	return out
 }
@@ -196,7 +197,7 @@ func (r *testRun) iteration() Iteration {
 	}
 	return Iteration{
 		Run: r.Run, Plan: r.Plan, Number: n, Parent: r.head, State: r.state, Settings: r.Plan.SettingsAt(r.Plan.Settings, n), Programs: r.programs, Frozen: r.frozen,
-		Before: r.known(), Previous: r.metrics(), States: r.states(), Texts: r.texts(), Pivots: r.pivots(), Rolled: r.rolled(), Replay: replay, Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
+		Before: r.known(), Previous: r.metrics(), States: r.states(), Texts: r.texts(), Pivots: r.pivots(), Reference: r.reference(), Rolled: r.rolled(), Replay: replay, Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
 	}
 }
 
@@ -211,6 +212,14 @@ func (r *testRun) known() activities.Detected {
 func (r *testRun) pivots() *store.Ref {
 	if n := len(r.commits); n > 0 {
 		return r.commits[n-1].Pivots
+	}
+	return nil
+}
+
+func (r *testRun) reference() *store.Ref {
+	if n := len(r.commits); n > 0 {
+		last := r.commits[n-1]
+		return activities.ReferenceAfter(last.Settings, last.Snapshot, *r.head, last.Reference)
 	}
 	return nil
 }

@@ -97,7 +97,10 @@ type update struct {
 	settings   model.Settings
 	critic     *model.Programs // nil without
 	value      model.CriticSettings
-	mismatch   *mismatch // nil without weights
+	prm        *model.Programs // nil without
+	prefer     model.Settings  // of the process reward model
+	preferred  []int           // the rows of its step, as run.Context.Arrange gives them
+	mismatch   *mismatch       // nil without weights
 }
 
 // readUpdate reads an update's batch and prepares its programs.
@@ -105,6 +108,7 @@ func (w *work) readUpdate(ctx context.Context, s store.Store, in activities.Upda
 	u := &update{
 		microBatch: w.Train.Update.MicroBatch, shards: max(w.Train.Update.Shards, 1), knobs: in.Settings.Update, divisor: divisor(w.Context, in.Settings.Update),
 		settings: modelSettings(in.Settings, in.Settings.Update.Rate(in.Policy.Version, w.Train.Iterations)), value: criticSettings(in.Settings),
+		prefer: prmSettings(in.Settings),
 	}
 	var err error
 	if u.rows, err = w.ReadBatch(ctx, s, in.Batch); err != nil {
@@ -113,10 +117,18 @@ func (w *work) readUpdate(ctx context.Context, s store.Store, in activities.Upda
 	if u.policy, err = w.engine.programsFor(w.Context, in.Policy.Run, w.Shapes(w.Training, 1)); err != nil {
 		return nil, err
 	}
-	if w.engine.critic != nil {
-		if u.critic, err = w.engine.criticFor(w.Context, in.Policy.Run); err != nil {
-			return nil, err
+	switch secondOf(w.Train.Credit) {
+	case criticNetwork:
+		u.critic, err = w.engine.secondFor(w.Context, in.Policy.Run)
+	case prmNetwork:
+		u.prm, err = w.engine.secondFor(w.Context, in.Policy.Run)
+		for i := range u.rows {
+			u.preferred = append(u.preferred, i)
 		}
+		u.preferred = w.Arrange(u.rows, u.preferred)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if u.mismatch, err = mismatchOf(u.knobs.Mismatch, u.rows, in.Policy.Version); err != nil {
 		return nil, err
@@ -147,6 +159,9 @@ func (u *update) microBatches() int {
 	}
 	if u.critic != nil {
 		n *= 2
+	}
+	if u.prm != nil {
+		n += (len(u.preferred) + u.microBatch - 1) / u.microBatch
 	}
 	if u.mismatch != nil {
 		n += (len(u.mismatch.stale) + u.microBatch - 1) / u.microBatch
@@ -179,6 +194,9 @@ func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
 			return err
 		}
 	}
+	if u.prm != nil && b.made.prm == nil {
+		return u.learnPreferences(ctx, w.engine, b)
+	}
 	if b.policy == nil && b.critic == nil {
 		critic := u.critic != nil && !b.valued
 		batches, err := u.minibatch(b.step, critic)
@@ -198,7 +216,7 @@ func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
 	}
 	e := w.engine
 	if b.critic != nil {
-		critic, m, added, err := add(ctx, b.critic, e.critic)
+		critic, m, added, err := add(ctx, b.critic, e.second)
 		if err != nil {
 			return err
 		}
@@ -214,7 +232,7 @@ func (u *update) next(ctx context.Context, w *work, b *begunUpdate) error {
 		}
 		b.done += added
 		if policy != nil {
-			e.hold(policy, e.critic)
+			e.hold(policy, e.second)
 			b.policy, b.valued, b.made.policy = nil, false, append(b.made.policy, m)
 			b.made.rows = len(u.rows)
 			b.made.micro += int64((len(u.steps[b.step]) + u.microBatch - 1) / u.microBatch)
@@ -275,16 +293,22 @@ func klCoefficient(u spec.Update) float32 {
 	return float32(u.KLCoefficient)
 }
 
-// criticSettings are the critic's knobs; what it shares is the policy's.
-func criticSettings(s spec.Settings) model.CriticSettings {
+// secondOptimizer are the optimizer's knobs of a second network; what it shares is the policy's.
+func secondOptimizer(s spec.Settings) model.Optimizer {
 	u, c := s.Update, s.Critic
-	return model.CriticSettings{
-		Optimizer: model.Optimizer{
-			LearningRate: float32(c.LearningRate), Beta1: float32(u.Beta1), Beta2: float32(u.Beta2),
-			AdamEpsilon: float32(u.AdamEpsilon), WeightDecay: float32(c.WeightDecay), MaxGradNorm: float32(c.MaxGradNorm),
-		},
-		Clip: float32(c.Clip),
+	return model.Optimizer{
+		LearningRate: float32(c.LearningRate), Beta1: float32(u.Beta1), Beta2: float32(u.Beta2),
+		AdamEpsilon: float32(u.AdamEpsilon), WeightDecay: float32(c.WeightDecay), MaxGradNorm: float32(c.MaxGradNorm),
 	}
+}
+
+// criticSettings are the critic's knobs. Logits of chances have no clip.
+func criticSettings(s spec.Settings) model.CriticSettings {
+	out := model.CriticSettings{Optimizer: secondOptimizer(s), Clip: float32(s.Critic.Clip)}
+	if s.Credit.Promises() {
+		out.Clip = 0
+	}
+	return out
 }
 
 // stepped are the optimizer steps of an update that were made so far.
@@ -294,6 +318,8 @@ type stepped struct {
 	policy []model.UpdateMetrics
 	// critic has the metrics of the critic's steps; empty without a critic.
 	critic []model.CriticMetrics
+	// prm has the metrics of the process reward model's step; nil before it, and without one.
+	prm *model.UpdateMetrics
 }
 
 func (t *stepped) counts() store.UpdateCounts {
@@ -306,8 +332,8 @@ func (t *stepped) counts() store.UpdateCounts {
 			c.Steps++
 		}
 	}
-	// With a critic that made its steps the state is another, whatever the policy did.
-	c.Skipped = c.Steps == 0 && t.criticSkipped() == len(t.critic)
+	// With a second network that made its steps the state is another, whatever the policy did.
+	c.Skipped = c.Steps == 0 && t.criticSkipped() == len(t.critic) && (t.prm == nil || t.prm.Skipped)
 	return c
 }
 
@@ -366,6 +392,9 @@ func (u *update) metrics(t spec.Train, made stepped) activities.Metrics {
 	if u.critic != nil {
 		out["critic/lr"] = canon.Float(u.value.LearningRate)
 	}
+	if u.prm != nil {
+		out["prm/lr"] = canon.Float(u.prefer.LearningRate)
+	}
 	return out
 }
 
@@ -385,6 +414,12 @@ func (t *stepped) metrics() activities.Metrics {
 		"actor/approx_kl":         t.mean(func(m model.UpdateMetrics) float64 { return m.ApproxKL }),
 		"actor/ratio_max":         canon.Float(ratio),
 		"actor/skipped":           canon.Float(float64(t.counts().SkippedTotal)),
+	}
+	if t.prm != nil {
+		out["prm/grad_norm"], out["prm/skipped"] = canon.Float(t.prm.GradNorm), 0
+		if t.prm.Skipped {
+			out["prm/skipped"] = 1
+		}
 	}
 	if len(t.critic) == 0 {
 		return out

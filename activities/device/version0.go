@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // frozenBase is the weights of a run's base model, which its adapters are over.
@@ -121,7 +122,7 @@ func (w *work) openState(ctx context.Context, s store.Store, of activities.Run, 
 	return stored{folder, base}, err
 }
 
-// stored is a stored training state: of a policy, and of its critic if it has one.
+// stored is a stored training state: of a policy, and of its second network if it has one.
 type stored struct {
 	folder *model.Folder
 	base   *model.Base // below adapters; nil without
@@ -132,7 +133,11 @@ func (s stored) policy() (model.Source, error) {
 	return src.Over(s.base), err
 }
 
-func (s stored) critic() (model.Source, error) {
-	src, err := s.folder.Critic()
+func (s stored) second(c spec.Credit) (model.Source, error) {
+	read := s.folder.Critic
+	if c.PRM() {
+		read = s.folder.PRM
+	}
+	src, err := read()
 	return src.Over(s.base), err
 }

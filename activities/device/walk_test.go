@@ -50,3 +50,27 @@ func (w *walker) Step(action string) envs.Outcome {
 	}
 	return envs.Outcome{Reward: float64(w.at), Done: w.Done(), Effective: true, Success: w.Success()}
 }
+
+// luck is a walk whose success is drawn when it begins, so that groups have successes and failures
+// whatever a policy writes.
+type luck struct{ walk }
+
+const luckName = "test-luck"
+
+func init() {
+	envs.Register(luckName, "", func(*envs.Options) envs.Environment { return luck{} })
+}
+
+func (luck) Name() string  { return luckName }
+func (luck) Certain() bool { return false }
+
+func (luck) Reset(_, chance draw.Address) envs.Episode {
+	return &lucky{won: chance.Rand().IntN(2) == 0}
+}
+
+type lucky struct {
+	walker
+	won bool
+}
+
+func (l *lucky) Success() bool { return l.won }

@@ -58,7 +58,7 @@ func (h *Host) Manifest(ctx context.Context, in activities.CommitInput) (*store.
 	}
 	for name, ref := range map[string]*store.Ref{
 		run.StatesArtifact: in.States, activities.ComponentsArtifact: in.Components, run.TextsArtifact: in.Texts,
-		run.AgentsArtifact: in.Agents, run.BrokenArtifact: in.Broken, run.BranchesArtifact: in.Branches, run.PivotsArtifact: in.Pivots,
+		run.AgentsArtifact: in.Agents, run.BrokenArtifact: in.Broken, run.BranchesArtifact: in.Branches, run.PivotsArtifact: in.Pivots, run.ReferenceArtifact: in.Reference,
 	} {
 		if ref == nil {
 			continue

@@ -86,7 +86,7 @@ func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditI
 	l := run.NewCreditInput(rows)
 	l.ByAgents(rows, agents)
 	l.ByTrees(rows, rc.Training.Trees)
-	if err := l.Scored(rows, scores, rc.Train.Update.Reference(), rc.Train.Credit.Critic()); err != nil {
+	if err := l.Scored(rows, scores, rc.Train.Update.Reference(), rc.Train.Credit); err != nil {
 		return nil, none, nil, err
 	}
 	signal, err := l.TrainingSignal(in.Settings, rows, past)

@@ -33,10 +33,10 @@ func (h *Host) from(ctx context.Context, t spec.Train, document []byte) (_ *acti
 	for _, d := range spec.Diff(spec.Train{Policy: theirs.Policy}, spec.Train{Policy: policy}) {
 		problems = append(problems, spec.Problem{Path: d.Path, Found: d.Other, Allowed: d.One, Hint: fmt.Sprintf("run %s has it, and this one goes on with its policy", f.Run)})
 	}
-	if theirs.Credit.Critic() != t.Credit.Critic() {
+	if a, b := theirs.Credit, t.Credit; a.Critic() != b.Critic() || a.PRM() != b.PRM() || a.Promises() != b.Promises() {
 		problems = append(problems, spec.Problem{
-			Path: "credit.algorithm", Found: t.Credit.Algorithm, Allowed: "an algorithm that needs a critic where " + theirs.Credit.Algorithm + " does, and none where it does not",
-			Hint: fmt.Sprintf("the critic of run %s goes on too", f.Run),
+			Path: "credit.algorithm", Found: t.Credit.Algorithm, Allowed: "an algorithm that needs a critic or a process reward model where " + theirs.Credit.Algorithm + " does, and none where it does not",
+			Hint: fmt.Sprintf("the second network of run %s goes on too", f.Run),
 		})
 	}
 	if len(problems) > 0 {

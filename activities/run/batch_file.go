@@ -24,7 +24,8 @@ const (
 	tensorRow         = "row"           // int32 [rows]: the trajectory's row, −1 for padding
 	tensorOrigin      = "origin"        // int32 [rows]: the iteration that rolled it out, −1 for padding
 
-	// With a critic, and with a reference in the loss.
+	// With a second network, and with a reference in the loss. Of a process reward model the first
+	// are the weights that preferences give its log-probs, and the second these.
 	tensorReturns     = "returns"       // float32 [rows, width]
 	tensorOldValues   = "old_values"    // float32 [rows, width]
 	tensorRefLogProbs = "ref_log_probs" // float32 [rows, width]
@@ -125,7 +126,7 @@ func (rc *Context) ReadBatch(ctx context.Context, s store.Store, ref store.Ref) 
 		return nil, fmt.Errorf("batch: %w", err)
 	}
 	t := rc.Train
-	rows, err := DecodeBatch(raw, t.Update.MicroBatch, rc.Shapes(rc.Training, 1).Sequence, t.Credit.Critic(), t.Update.KLIn == spec.KLLoss)
+	rows, err := DecodeBatch(raw, t.Update.MicroBatch, rc.Shapes(rc.Training, 1).Sequence, t.Credit.Second(), t.Update.KLIn == spec.KLLoss)
 	if err != nil {
 		return nil, fmt.Errorf("batch %s: %w", ref.Key, err)
 	}

@@ -49,6 +49,10 @@ func RecentBatches(ctx context.Context, s store.Store, run string, head *store.R
 	return out, nil
 }
 
+// ReferenceArtifact is the manifest whose snapshot is the reference, among a manifest's further
+// artifacts; version 0 is the reference without it.
+const ReferenceArtifact = "reference"
+
 // FindHead finds a committed policy version of a run: the newest, or the given one
 // on the newest branch's chain. It returns nil if nothing is committed.
 func FindHead(ctx context.Context, s store.Store, run string, version *int) (*activities.Head, error) {
@@ -118,6 +122,7 @@ func FindHeadOf(ctx context.Context, s store.Store, run string, version *int, en
 	}
 	out.States, out.Texts, out.Rolled = ArtifactOf(m, StatesArtifact), ArtifactOf(m, TextsArtifact), activities.RolledOf(m)
 	out.Pivots = ArtifactOf(m, PivotsArtifact)
+	out.Reference = activities.ReferenceAfter(settings, m.Snapshot, found.Ref, ArtifactOf(m, ReferenceArtifact))
 	out.Manifest, out.Branch, out.Iteration, out.State = found.Ref, m.Branch, m.Iteration, m.StateAfter
 	if m.Detected != nil {
 		out.Detected = &activities.Detected{}

@@ -37,6 +37,8 @@ func NewCreditInput(rows []TrajectoryRow) CreditInput {
 		l.Returns = append(l.Returns, r.Return())
 		l.Rewards = append(l.Rewards, rewards)
 		l.Keys = append(l.Keys, r.StateKeys[:r.Turns()])
+		l.Actions = append(l.Actions, r.Actions)
+		l.Successes = append(l.Successes, r.Success)
 		l.Groups = append(l.Groups, int(r.Group))
 		l.Turns = append(l.Turns, turns)
 		l.Lengths = append(l.Lengths, len(r.IDs))
@@ -58,8 +60,8 @@ func (l *CreditInput) ByTrees(rows []TrajectoryRow, t spec.Trees) {
 	}
 }
 
-// Scored adds what the scores say.
-func (l *CreditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference, critic bool) error {
+// Scored adds what the scores say of a run that may have a reference, and trains what credit needs.
+func (l *CreditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference bool, c spec.Credit) error {
 	var err error
 	if l.Mask, err = credit.Mask(l.Turns, l.Lengths); err != nil {
 		return fmt.Errorf("%w: %w", err, store.ErrInvalid)
@@ -69,7 +71,7 @@ func (l *CreditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference,
 	}
 	for i, s := range scores {
 		n := Total(rows[i].SampledLengths)
-		if s.Row != rows[i].Row || len(s.LogProbs) != n || len(s.Entropies) != n || reference && len(s.RefLogProbs) != n || critic && len(s.Values) != n {
+		if s.Row != rows[i].Row || len(s.LogProbs) != n || len(s.Entropies) != n || reference && len(s.RefLogProbs) != n || c.Second() && len(s.Values) != n {
 			return fmt.Errorf("scores of row %d do not fit its trajectory: %w", rows[i].Row, store.ErrInvalid)
 		}
 		l.logProbs = append(l.logProbs, l.spread(i, s.LogProbs))
@@ -77,8 +79,11 @@ func (l *CreditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference,
 		if reference {
 			l.reference = append(l.reference, l.spread(i, s.RefLogProbs))
 		}
-		if critic {
+		switch {
+		case c.Critic():
 			l.Values = append(l.Values, l.spread(i, s.Values))
+		case c.PRM():
+			l.PRM, l.Old = append(l.PRM, l.spread(i, s.Values)), l.logProbs
 		}
 	}
 	return nil
@@ -122,8 +127,8 @@ func gather[T any](turns []credit.Span, tokens []T) []T {
 // TrainingSignal is what an update learns from the sampled tokens, in order:
 // [rows][sampled tokens].
 type TrainingSignal struct {
-	// Advantages have the weights of the selection in them; returns are what the
-	// critic learns, nil without one.
+	// Advantages have the weights of the selection in them; returns are what the second
+	// network learns (credit.Algorithm.Compute), nil without one.
 	Advantages, Returns [][]float64
 	// Learns is true at the tokens whose returns the critic learns; nil if it learns those of
 	// all.
@@ -163,7 +168,7 @@ func (l *CreditInput) TrainingSignal(settings spec.Settings, rows []TrajectoryRo
 	advantages, returns, err := l.credit(c, u, past, out.Metrics)
 	if errors.Is(err, credit.ErrNotFinite) {
 		advantages = filled(l.Lengths, math.NaN())
-		if c.Critic() {
+		if c.Second() {
 			returns = advantages
 		}
 	} else if err != nil {
@@ -205,14 +210,53 @@ func (l *CreditInput) TrainingSignal(settings spec.Settings, rows []TrajectoryRo
 		}
 	}
 	out.Metrics["critic/advantages/max"], out.Metrics["critic/advantages/min"] = canon.Float(hi), canon.Float(lo)
-	if returns != nil {
-		explained, err := loss.ExplainedVariance(l.Values, returns, learns)
+	if c.PRM() {
+		return out, l.preferenceMetrics(algorithm, credit.Options(c), out.Metrics)
+	}
+	if c.Critic() {
+		values := l.Values
+		if c.Promises() {
+			values = chances(values)
+		}
+		explained, err := loss.ExplainedVariance(values, returns, learns)
 		if err != nil {
 			return out, err
 		}
 		out.Metrics["critic/vf_explained_var"] = canon.Float(explained)
 	}
 	return out, nil
+}
+
+// chances are what logits stand for.
+func chances(logits [][]float64) [][]float64 {
+	out := make([][]float64, len(logits))
+	for i, row := range logits {
+		out[i] = make([]float64, len(row))
+		for t, f := range row {
+			out[i][t] = credit.Chance(f)
+		}
+	}
+	return out
+}
+
+// preferenceMetrics are the figures of a process reward model.
+func (l *CreditInput) preferenceMetrics(a credit.Algorithm, o credit.Options, metrics activities.Metrics) error {
+	p, err := a.Preferences(l.Input, o)
+	if errors.Is(err, credit.ErrNotFinite) {
+		return nil // and the step is skipped
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w: %w", a.Name, err, store.ErrInvalid)
+	}
+	metrics["prm/loss"], metrics["prm/pairs"], metrics["prm/right"] = canon.Float(p.Loss), canon.Float(len(p.Pairs)), canon.Float(p.Right)
+	mean, n := 0.0, 0
+	for _, turns := range p.Rewards {
+		for _, r := range turns {
+			mean, n = mean+math.Abs(r), n+1
+		}
+	}
+	metrics["prm/reward_size"] = canon.Float(mean / float64(max(n, 1)))
+	return nil
 }
 
 // filled are numbers of the given lengths, all the same.

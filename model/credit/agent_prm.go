@@ -1,6 +1,119 @@
 package credit
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
+
+var agentPRM = Algorithm{
+	Name: "agent_prm", By: "what a process reward model promises of each turn, among the group's promises of that turn (AgentPRM)",
+	Formula: "A_k = z(Q_φ(s_k, a_k) among those of G at turn k), z = (Q − mean) / (std + ε); φ learns mean γ^(K−1−k)·success over the visits of (s, a)",
+	Paper:   "AgentPRM, arXiv 2502.10325", File: "agent_prm.go",
+	Compares: true, Critic: true, Promises: true, Reads: []string{"normalize_by_std", "epsilon", "floor", "gamma", "code_form"},
+	Learns: func(in Input, _ Options) [][]bool {
+		learns := make([][]bool, len(in.Turns))
+		for row, spans := range in.Turns {
+			learns[row] = make([]bool, in.Lengths[row])
+			for _, s := range spans {
+				learns[row][s.To-1] = true
+			}
+		}
+		return learns
+	},
+	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+		turns, returns, err := AgentPRM(in, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		advantages, _, err := in.byTurn(turns, nil)
+		return advantages, returns, err
+	},
+}
+
+// AgentPRM gives each turn the advantage of what a process reward model promises (AgentPRM, arXiv
+// 2502.10325, stages 2 and 3):
+//
+//	A_k = z(Q_φ(s_k, a_k) among the group's rows at turn k),  Q_φ = σ(f)
+//
+// with z of GRPO. f is the critic's value at the turn's last sampled token, which has seen all of the
+// turn but that token. A turn that no other row of the group has, has 0. advantages: [rows][turns]. targets,
+// [rows][tokens], are at those tokens what the model learns: Promises of the state and action of
+// the turn, or PromisesCode with CodeForm. A state is told by all states and actions before it.
+//
+// It reads Successes, Keys, Actions, Turns, Values and Groups. Difference from the paper: there the
+// policy learns by DPO from pairs of answers at a state, the one that the model prefers against the
+// other, whatever the size of the difference. Here it learns by the policy gradient of the same Q_φ,
+// for which the paper's objective is written, max E[Q_φ(s, a)] − β·KL(π ‖ π of the stage before),
+// and the division by the deviation makes the size as unimportant.
+//
+// Errors are of kind ErrNotFinite (a value), ErrRewards or ErrInput.
+func AgentPRM(in Input, o Options) (advantages, targets [][]float64, err error) {
+	if len(in.Values) != len(in.Turns) || len(in.Keys) != len(in.Turns) || len(in.Actions) != len(in.Turns) || len(in.Successes) != len(in.Turns) || len(in.Groups) != len(in.Turns) {
+		return nil, nil, fmt.Errorf("%w: turns of %d rows, values of %d, states of %d, actions of %d, successes of %d, groups of %d",
+			ErrInput, len(in.Turns), len(in.Values), len(in.Keys), len(in.Actions), len(in.Successes), len(in.Groups))
+	}
+	visited, outcomes := make([][]string, len(in.Turns)), make([]float64, len(in.Turns))
+	for row, spans := range in.Turns {
+		if len(in.Keys[row]) != len(spans) || len(in.Actions[row]) != len(spans) {
+			return nil, nil, fmt.Errorf("%w: row %d has %d turns, states of %d and actions of %d", ErrInput, row, len(spans), len(in.Keys[row]), len(in.Actions[row]))
+		}
+		before := ""
+		for k := range spans {
+			before += fmt.Sprintf("%q %q ", in.Keys[row][k], in.Actions[row][k])
+			visited[row] = append(visited[row], before)
+		}
+		if in.Successes[row] {
+			outcomes[row] = 1
+		}
+	}
+	estimate := Promises
+	if o.CodeForm {
+		estimate = PromisesCode
+	}
+	promised, err := estimate(visited, outcomes, o.Gamma)
+	if err != nil {
+		return nil, nil, err
+	}
+	of := map[string]float64{}
+	for _, p := range promised {
+		of[p.Key] = p.Value
+	}
+	expected := make([][]float64, len(in.Turns)) // Q_φ
+	for row, spans := range in.Turns {
+		learns := make([]float64, in.Lengths[row])
+		for k, s := range spans {
+			f := in.Values[row][s.To-1]
+			if !finite(f) {
+				return nil, nil, fmt.Errorf("%w: the value of row %d, turn %d is %v", ErrNotFinite, row, k, f)
+			}
+			learns[s.To-1] = of[visited[row][k]]
+			expected[row] = append(expected[row], Chance(f))
+		}
+		targets, advantages = append(targets, learns), append(advantages, make([]float64, len(spans)))
+	}
+	for _, rows := range rowsOf(in.Groups) {
+		for k := 0; ; k++ {
+			var at []int
+			var q []float64
+			for _, row := range rows {
+				if k < len(expected[row]) {
+					at, q = append(at, row), append(q, expected[row][k])
+				}
+			}
+			if len(at) == 0 {
+				break
+			}
+			o.scale(q)
+			for i, row := range at {
+				advantages[row][k] = q[i]
+			}
+		}
+	}
+	return advantages, targets, nil
+}
+
+// Chance is σ(f), the chance of which f is the logit.
+func Chance(f float64) float64 { return 1 / (1 + math.Exp(-f)) }
 
 // Promise is what trajectories through an action at a state have achieved.
 type Promise struct {

@@ -27,6 +27,8 @@ var Algorithms = []Algorithm{
 	treeGRPO,
 	deepGRPO,
 	seeUPO,
+	iStar,
+	agentPRM,
 }
 
 // Algorithm is a way to turn rewards into advantages.
@@ -40,6 +42,12 @@ type Algorithm struct {
 	Formula, Paper, File string
 	// Critic says that it reads Input.Values: the run trains a critic.
 	Critic bool
+	// Promises says that the critic is a process reward model: its values are logits of the chance of
+	// success, and it learns targets from 0 to 1 with their cross-entropy (loss.SoftCrossEntropy).
+	Promises bool
+	// Preferences gives what it learns from preferences, and says that it reads Input.PRM: the run
+	// trains a process reward model. nil if it reads none.
+	Preferences func(Input, Options) (Preferences, error)
 	// Compares says that it compares the members of a group, so that a group needs
 	// two at least.
 	Compares bool
@@ -63,8 +71,8 @@ type Algorithm struct {
 	// Reads are the fields of a spec's credit section that have an effect, without
 	// algorithm.
 	Reads []string
-	// Compute returns the advantages and, with a critic, the returns that the critic
-	// learns: [rows][tokens]. Errors are of kind ErrRewards, ErrNotFinite or ErrInput.
+	// Compute returns the advantages and what the second network learns: with a critic the returns,
+	// with a process reward model the weights of the log-probs; nil without one. [rows][tokens]. Errors are of kind ErrRewards, ErrNotFinite or ErrInput.
 	Compute func(Input, Options) (advantages, returns [][]float64, err error)
 }
 
@@ -74,11 +82,16 @@ type Input struct {
 	Rewards [][]float64 // [rows][turns], the same by turns
 	Tokens  [][]float64 // [rows][tokens], the same at sampled tokens
 	Values  [][]float64 // [rows][tokens], the critic's; nil without one
+	PRM     [][]float64 // [rows][tokens], the log-probs of the process reward model; nil without one
+	Old     [][]float64 // [rows][tokens], the log-probs of the policy that Score saw
 	Groups  []int       // [rows], the group of each
 	Keys    [][]string  // [rows][turns], the state when each turn began
+	Actions [][]string  // [rows][turns], what each turn did, without its reasoning
 	Agents  [][]string  // [rows][turns], the role whose turn it was; nil unless ByRole
 	Trees   []int       // [rows], the tree of each, told apart within a group only
 	Starts  []string    // [rows], the initial state
+
+	Successes []bool // [rows], which succeeded
 
 	Branches []bool // [rows], which begin in the middle of another row of their tree
 
@@ -130,7 +143,7 @@ type Options struct {
 	Whiten bool
 	// BaselineRate is Observe's rate; the caller of StateBaseline observes.
 	BaselineRate float64
-	// StepWeight is GiGPO's ω, the weight of the step advantage (paper: 1).
+	// StepWeight is GiGPO's ω and iStar's α, the weight of the step advantage (papers: 1).
 	StepWeight float64
 	// OverTurns takes GiGPO's mean and standard deviation of a group over its turns, each with
 	// its trajectory's return, as verl-agent does by default. Without it they are over
@@ -139,6 +152,11 @@ type Options struct {
 	// TreesAlone normalises the group's z again in the tree and uses that alone, as Tree-GRPO's code
 	// does. Without it the z of the tree and of the group are added, as in the paper.
 	TreesAlone bool
+	// Beta is iStar's β, the reward for each nat by which its process reward model prefers a token; 0
+	// means the authors' 0.05.
+	Beta float64
+	// CodeForm takes the forms of the authors' code where it differs from the paper (iStar, AgentPRM).
+	CodeForm bool
 	// EntropyGain, FutureGain and Clarity are EMPG's; see Modulation. 0 means the defaults.
 	EntropyGain, FutureGain, Clarity float64
 }

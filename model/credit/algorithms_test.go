@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,12 +17,12 @@ import (
 var (
 	someOptions = Options{
 		NormalizeByStd: true, Epsilon: 0.1, Floor: 2, Gamma: 0.9, Lambda: 0.8, TurnGamma: 0.95, TurnLambda: 0.7,
-		ValueAt: LastPromptToken, RewardAt: AtTurns, Whiten: true, BaselineRate: 0.5, StepWeight: 0.6, OverTurns: true, TreesAlone: false,
+		ValueAt: LastPromptToken, RewardAt: AtTurns, Whiten: true, BaselineRate: 0.5, StepWeight: 0.6, OverTurns: true, TreesAlone: false, Beta: 0.5, CodeForm: false,
 		EntropyGain: 0.5, FutureGain: 2, Clarity: 0.3,
 	}
 	otherOptions = Options{
 		NormalizeByStd: false, Epsilon: 0.2, Floor: 3, Gamma: 0.8, Lambda: 0.7, TurnGamma: 0.9, TurnLambda: 0.6,
-		ValueAt: FinalToken, RewardAt: AtEnd, Whiten: false, BaselineRate: 1, StepWeight: 0.5, OverTurns: false, TreesAlone: true,
+		ValueAt: FinalToken, RewardAt: AtEnd, Whiten: false, BaselineRate: 1, StepWeight: 0.5, OverTurns: false, TreesAlone: true, Beta: 0.7, CodeForm: true,
 		EntropyGain: 0.7, FutureGain: 3, Clarity: 0.2,
 	}
 )
@@ -45,14 +46,26 @@ func inputOf(t *testing.T, o Options) Input {
 	for row := range trees {
 		trees[row], branches[row] = row/2%2, row%3 == 2
 	}
+	successes, actions, prm, old := make([]bool, len(e.returns)), make([][]string, len(e.returns)), make([][]float64, len(e.returns)), make([][]float64, len(e.returns))
+	for row := range successes {
+		successes[row] = row%2 == 0
+		for k := range e.turns[row] {
+			actions[row] = append(actions[row], strconv.Itoa((row+k)%2))
+		}
+		for t := range e.lengths[row] {
+			prm[row], old[row] = append(prm[row], -float64(1+(row+t)%3)), append(old[row], -float64(1+(row*t)%4))
+		}
+	}
 	return Input{
+		Successes: successes, Actions: actions, PRM: prm, Old: old,
 		Trees: trees, Branches: branches, Parts: parts, PartWeights: []float64{1, 0.3}, Entropies: entropies,
 		Returns: e.returns, Rewards: e.rewards, Tokens: tokens, Values: e.values, Groups: e.groups, Keys: e.keys,
 		Agents: slices.Clone(e.keys), Starts: e.initialStates, Turns: e.turns, Lengths: e.lengths, Mask: e.mask, Past: past,
 	}
 }
 
-// advantagesOf applies an algorithm to a rollout that may be changed before.
+// advantagesOf applies an algorithm to a rollout that may be changed before: its advantages, and
+// what a second network learns.
 func advantagesOf(t *testing.T, name string, o Options, change func(*Input)) [][]float64 {
 	t.Helper()
 	in := inputOf(t, o)
@@ -62,8 +75,8 @@ func advantagesOf(t *testing.T, name string, o Options, change func(*Input)) [][
 	require.NoError(t, err)
 	a, ok := Find(name)
 	require.True(t, ok)
-	require.Equal(t, a.Critic, returns != nil, "returns are what a critic learns")
-	return advantages
+	require.Equal(t, a.Critic || a.Preferences != nil, returns != nil, "returns are what a second network learns")
+	return append(advantages, returns...)
 }
 
 // An algorithm reads exactly the fields that the table names: a change of any other field
@@ -103,6 +116,12 @@ func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
 			}
 			if !a.Critic {
 				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Values = nil }))
+			}
+			if a.Preferences == nil {
+				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.PRM, in.Old = nil, nil }))
+			}
+			if a.Preferences == nil && !a.Promises {
+				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Successes, in.Actions = nil, nil }))
 			}
 			if !a.ReadsParts {
 				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Parts, in.PartWeights = nil, nil }))

@@ -1,6 +1,144 @@
 package credit
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+
+	"github.com/reprise-rl/reprise/model/loss"
+)
+
+var iStar = Algorithm{
+	Name: "istar", By: "the other members' mean, and each turn by what a process reward model prefers (iStar)",
+	Formula: "A_k = R − mean of the others + α·z(r_k among the turns of G), r_k = β Σ (log π_φ − log π_old)", Paper: "iStar, arXiv 2509.19199", File: "istar.go",
+	Compares: true, Preferences: Prefer, Reads: []string{"normalize_by_std", "epsilon", "floor", "step_weight", "beta", "code_form"},
+	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
+		p, err := Prefer(in, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		turns, err := IStar(in.Returns, p.Rewards, in.Groups, o.StepWeight, o)
+		if o.CodeForm {
+			turns, err = IStarCode(in.Returns, overLargest(p.Rewards), in.Groups, o.StepWeight)
+		}
+		advantages, _, err := in.byTurn(turns, err)
+		return advantages, p.Weights, err
+	},
+}
+
+// Preferences are what trajectories say of a process reward model, and what it learns from them.
+type Preferences struct {
+	// Rewards are the step rewards, [rows][turns].
+	Rewards [][]float64
+	// Pairs are the pairs of a success and a failure of one group, and Loss is their mean loss
+	// (loss.Preference). Right is the share of pairs in which the model prefers the success; 0
+	// without pairs.
+	Pairs [][2]int
+	Loss  float64
+	Right float64
+	// Weights, [rows][tokens], are −∂Loss/∂log π_φ at each sampled token: a step of gradient ascent on
+	// Σ weight·log π_φ is one of gradient descent on the loss.
+	Weights [][]float64
+}
+
+// Prefer compares the trajectories of each group by a process reward model (iStar, arXiv
+// 2509.19199). With q the sum of a trajectory's step rewards, the loss over the pairs of a success
+// and a failure of one group is
+//
+//	−log σ(q_success − q_failure), as a mean over the pairs
+//
+// It reads Returns' rows by Groups and Successes, Turns, PRM and Old. With CodeForm q is the mean of
+// the step rewards, as in the authors' code. Errors are of kind ErrNotFinite or ErrInput.
+func Prefer(in Input, o Options) (Preferences, error) {
+	if len(in.PRM) != len(in.Turns) || len(in.Old) != len(in.Turns) || len(in.Successes) != len(in.Turns) || len(in.Groups) != len(in.Turns) {
+		return Preferences{}, fmt.Errorf("%w: turns of %d rows, groups of %d, successes of %d, log-probs of %d by the reward model and of %d by the policy",
+			ErrInput, len(in.Turns), len(in.Groups), len(in.Successes), len(in.PRM), len(in.Old))
+	}
+	var out Preferences
+	var err error
+	if out.Rewards, err = StepRewards(byTurns(in.PRM, in.Turns), byTurns(in.Old, in.Turns), o.beta()); err != nil {
+		return Preferences{}, err
+	}
+	scores := make([]float64, len(out.Rewards))
+	for row, turns := range out.Rewards {
+		for _, r := range turns {
+			scores[row] += r
+		}
+		if o.CodeForm && len(turns) > 0 {
+			scores[row] /= float64(len(turns))
+		}
+	}
+	for _, rows := range rowsOf(in.Groups) {
+		won := make([]bool, len(rows))
+		for i, row := range rows {
+			won[i] = in.Successes[row]
+		}
+		for _, p := range loss.Pairs(won) {
+			out.Pairs = append(out.Pairs, [2]int{rows[p[0]], rows[p[1]]})
+		}
+	}
+	if out.Loss, err = loss.Preference(scores, out.Pairs); err != nil {
+		return Preferences{}, fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	for _, p := range out.Pairs {
+		if scores[p[0]] > scores[p[1]] {
+			out.Right += 1 / float64(len(out.Pairs))
+		}
+	}
+	for row, g := range loss.PreferenceGradient(scores, out.Pairs) {
+		weights := make([]float64, in.Lengths[row])
+		w := -float64(g * o.beta())
+		if o.CodeForm && len(in.Turns[row]) > 0 {
+			w /= float64(len(in.Turns[row]))
+		}
+		for _, s := range in.Turns[row] {
+			for t := s.From; t < s.To; t++ {
+				weights[t] = w
+			}
+		}
+		out.Weights = append(out.Weights, weights)
+	}
+	return out, nil
+}
+
+// beta is β of iStar.
+func (o Options) beta() float64 {
+	if o.Beta == 0 {
+		return 0.05
+	}
+	return o.Beta
+}
+
+// byTurns cuts the tokens of rows into turns, [rows][turns][tokens].
+func byTurns(tokens [][]float64, turns [][]Span) [][][]float64 {
+	out := make([][][]float64, len(tokens))
+	for row, of := range tokens {
+		for _, s := range turns[row] {
+			out[row] = append(out[row], of[s.From:s.To])
+		}
+	}
+	return out
+}
+
+// overLargest divides rewards by the largest |r| of the batch, as the authors' code does; rewards
+// that are all 0 stay.
+func overLargest(rewards [][]float64) [][]float64 {
+	largest := 0.0
+	for _, turns := range rewards {
+		for _, r := range turns {
+			largest = max(largest, math.Abs(r))
+		}
+	}
+	if largest == 0 {
+		return rewards
+	}
+	out := make([][]float64, len(rewards))
+	for row, turns := range rewards {
+		for _, r := range turns {
+			out[row] = append(out[row], r/largest)
+		}
+	}
+	return out
+}
 
 // StepRewards gives each turn the reward that a model of preferences implies (iStar, arXiv
 // 2509.19199):

@@ -191,6 +191,61 @@ func TestIStarGolden(t *testing.T) {
 		l, err = loss.Preference(means, pairs)
 		require.NoError(t, err)
 		require.InDelta(t, c.Out.LossMeanSteps, l, g.Tolerance)
+
+		in := preferenceInput(c.In.Model, c.In.Old, c.In.Success)
+		for _, form := range []struct {
+			o    Options
+			loss float64
+		}{{Options{Beta: c.In.Beta}, c.Out.LossSum}, {Options{Beta: c.In.Beta, CodeForm: true}, c.Out.LossMeanSteps}} {
+			p, err := Prefer(in, form.o)
+			require.NoError(t, err)
+			within(t, g.Tolerance, r, p.Rewards)
+			require.InDelta(t, form.loss, p.Loss, g.Tolerance)
+			require.ElementsMatch(t, c.Out.Pairs, p.Pairs)
+			hasGradient(t, in, form.o, p)
+		}
+	}
+}
+
+// preferenceInput lays the log-probs of one group out, by turns, in tokens.
+func preferenceInput(model, old [][][]float64, success []bool) Input {
+	in := Input{Successes: success, Groups: make([]int, len(success))}
+	for row, turns := range model {
+		var spans []Span
+		flat, before := []float64{0}, []float64{0} // a prompt of one token
+		for k, tokens := range turns {
+			spans = append(spans, Span{From: len(flat), To: len(flat) + len(tokens)})
+			flat, before = append(append(flat, tokens...), 0), append(append(before, old[row][k]...), 0)
+		}
+		in.PRM, in.Old = append(in.PRM, flat), append(in.Old, before)
+		in.Turns, in.Lengths = append(in.Turns, spans), append(in.Lengths, len(flat))
+	}
+	return in
+}
+
+// hasGradient compares the weights of the tokens with differences of the loss.
+func hasGradient(t *testing.T, in Input, o Options, p Preferences) {
+	t.Helper()
+	const step = 1e-4
+	for row, of := range in.PRM {
+		sampled := make([]bool, len(of))
+		for _, s := range in.Turns[row] {
+			for at := s.From; at < s.To; at++ {
+				sampled[at] = true
+			}
+		}
+		for at, was := range of {
+			var losses []float64
+			for _, by := range []float64{step, -step} {
+				of[at] = was + by
+				moved, err := Prefer(in, o)
+				require.NoError(t, err)
+				losses = append(losses, moved.Loss)
+			}
+			of[at] = was
+			require.InDelta(t, -(losses[0]-losses[1])/(2*step), p.Weights[row][at], 1e-7, "row %d, token %d", row, at)
+			require.Equal(t, sampled[at] && len(p.Pairs) > 0, p.Weights[row][at] != 0)
+		}
 	}
 }
 

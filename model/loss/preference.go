@@ -42,6 +42,21 @@ func Preference(scores []float64, pairs [][2]int) (float64, error) {
 	return sum / float64(len(pairs)), nil
 }
 
+// PreferenceGradient is the derivative of Preference by the scores, [rows]:
+//
+//	∂/∂q_winner = −σ(q_loser − q_winner) / pairs, and the negative of it for the loser
+//
+// summed over the pairs in their order. The pairs are of rows that there are, and the scores finite.
+func PreferenceGradient(scores []float64, pairs [][2]int) []float64 {
+	out := make([]float64, len(scores))
+	for _, p := range pairs {
+		by := 1 / (1 + math.Exp(scores[p[0]]-scores[p[1]])) / float64(len(pairs))
+		out[p[0]] -= by
+		out[p[1]] += by
+	}
+	return out
+}
+
 // SoftCrossEntropy is the loss of a model of probabilities whose targets are probabilities too, as a
 // mean (AgentPRM, arXiv 2502.10325):
 //

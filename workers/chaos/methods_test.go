@@ -231,6 +231,8 @@ var families = []*family{
 		// Killed between two passes of an update, and in the second pass in the new branch.
 		{preset: "seeupo", change: map[string]any{"rollout.turns": 2, "rollout.max_new_tokens": 12},
 			kills: []string{"Score#1/inside/2", "Update#1/inside/3"}},
+		// Killed in the step of the process reward model, which is the update's first, and in the policy's.
+		{preset: "istar", change: map[string]any{"rollout.turns": 2, "rollout.max_new_tokens": 12}, kills: []string{"Update#1/inside/1", "Update#2/inside/2"}},
 		// What Select wrote of the parts is there when the next worker selects, and the texts of an
 		// iteration are read in the next one by another worker than wrote them.
 		{preset: "reward-state", change: map[string]any{"policy": second(true), "rollout.think": true, "rollout.max_new_tokens": 24},
@@ -299,6 +301,11 @@ var families = []*family{
 	{name: "searches", scale: onLake, full: true, methods: []method{
 		{preset: "gigpo", run: "gigpo-lookahead", change: map[string]any{"rollout.search": "lookahead", "rollout.candidates": 2, "rollout.turns": 3}, kills: []string{"Generate#1/inside/2", "Choose#1/inside/2"}},
 		{preset: "gigpo", run: "gigpo-entropy", change: map[string]any{"rollout.search": "entropy", "rollout.trees": 2, "rollout.turns": 3}, kills: []string{"Choose#1/inside/1", "Generate#1/inside/4"}},
+	}},
+	// A critic that learns chances, beside a reference.
+	{name: "promises", scale: onLake, full: true, methods: []method{
+		{preset: "agent-prm", change: map[string]any{"rollout.turns": 2, "rollout.max_new_tokens": 12, "update.reference_every": 2, "snapshot.every": 2, "schedule": []any{map[string]any{"field": "update.clip_low", "from": 1, "value": 0.1}}, "update.learning_rate": 3e-4, "update.minibatch": 0, "update.epochs": 1},
+			kills: withModel},
 	}},
 	// Rows that get slots as others end, and rows of several widths.
 	{name: "blocks", scale: onLake, full: true, methods: []method{
@@ -372,7 +379,7 @@ func (f *family) disturbed(t *testing.T) *lane {
 // TestChaosMethodsAll keeps the list: each preset of a method is disturbed.
 func TestChaosMethodsAll(t *testing.T) {
 	// These show no method of their own, and the paper's figures and tables are sweeps.
-	others := []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "frozenlake-learn", "full-or-lora", "methods-deep-grpo", "methods-seeupo", "methods-tree-grpo", "methods-tsr", "size-0.5b", "size-0.5b-lora", "smoke", "sokoban-learn", "webshop-starpo-s-0.5b", "webshop-starpo-s-3b", "webshop-starter"}
+	others := []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "frozenlake-learn", "full-or-lora", "methods-agent-prm", "methods-deep-grpo", "methods-istar", "methods-seeupo", "methods-tree-grpo", "methods-tsr", "size-0.5b", "size-0.5b-lora", "smoke", "sokoban-learn", "webshop-starpo-s-0.5b", "webshop-starpo-s-3b", "webshop-starter"}
 	var have, want []string
 	for _, f := range families {
 		for _, m := range f.methods {

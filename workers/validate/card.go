@@ -115,8 +115,8 @@ func changes(t spec.Train, shape spec.ModelShape, n int, usable int64, written s
 	if t.Update.Reference() && fits(func(u *spec.Train) { u.Update.KLIn = spec.KLNone }) {
 		out = append(out, `update.kl_in: "none", so that there is no reference`)
 	}
-	if t.Credit.Critic() && fits(func(u *spec.Train) { u.Credit.Algorithm = spec.Default(t.Policy.From).Credit.Algorithm }) {
-		out = append(out, fmt.Sprintf("credit.algorithm: %q, which has no critic", spec.Default(t.Policy.From).Credit.Algorithm))
+	if t.Credit.Second() && fits(func(u *spec.Train) { u.Credit.Algorithm = spec.Default(t.Policy.From).Credit.Algorithm }) {
+		out = append(out, fmt.Sprintf("credit.algorithm: %q, which has no second network", spec.Default(t.Policy.From).Credit.Algorithm))
 	}
 	if t.Policy.LoRA == nil && fits(func(u *spec.Train) { u.Policy.LoRA = spec.DefaultLoRA(t.Policy.From) }) {
 		out = append(out, "policy.lora: {}, which trains adapters and no other weights")

@@ -27,6 +27,7 @@ func (it *Iteration) commitInput() activities.CommitInput {
 		States: it.states(), Components: it.Selected.Components, Broken: it.Selected.Broken, Branches: it.Selected.Branches, Texts: it.texts(), Update: updated.Counts, Snapshot: it.State.Snapshot, Evaluations: it.Evaluations,
 		Metrics: it.Metrics, Detected: it.Detected, Opened: it.Opened, Timings: it.Timings, Lost: it.Lost,
 	}
+	in.Reference = it.reference()
 	if in.Pivots = it.pivots(); it.Selected.Pivots != nil {
 		in.Pivots = it.Selected.Pivots
 	}
@@ -59,6 +60,7 @@ func (it *Iteration) Committed(newest int) *activities.Head {
 	}
 	head := it.toCommit(newest)
 	head.Manifest = it.committed.Manifest
+	head.Reference = activities.ReferenceAfter(it.Settings, it.State.Snapshot, head.Manifest, it.reference())
 	return head
 }
 

@@ -20,7 +20,7 @@ func (it *Iteration) score() []Call {
 		scored = it.Everything // before the selection
 	}
 	return []Call{call(steps.Score, piece, activities.ScoreInput{
-		Policy: it.before(), Iteration: it.Number, Settings: it.Settings, Trajectories: scored.Trajectories, Pieces: it.Scoring,
+		Policy: it.before(), Iteration: it.Number, Settings: it.Settings, Trajectories: scored.Trajectories, Pieces: it.Scoring, Reference: it.reference(),
 	}, func(out activities.ScoreResult) {
 		it.Record("score", out.Telemetry)
 		if out.More {
@@ -72,6 +72,14 @@ func (it *Iteration) states() *store.Ref {
 		return nil
 	}
 	return it.Head.States
+}
+
+// reference is the manifest whose snapshot is the iteration's reference; nil is version 0.
+func (it *Iteration) reference() *store.Ref {
+	if it.Head == nil {
+		return nil
+	}
+	return it.Head.Reference
 }
 
 // texts are those that were frequent before the iteration, if a reward reads them.

@@ -26,6 +26,17 @@ func (c Credit) algorithm() credit.Algorithm {
 // Critic reports whether the algorithm needs a critic: then the run trains one.
 func (c Credit) Critic() bool { return c.algorithm().Critic }
 
+// PRM reports whether the algorithm needs a process reward model that is a policy: then the run
+// trains one, in the critic's place.
+func (c Credit) PRM() bool { return c.algorithm().Preferences != nil }
+
+// Second reports whether the run trains a second network beside the policy, a critic or a process
+// reward model.
+func (c Credit) Second() bool { return c.Critic() || c.PRM() }
+
+// Promises reports whether the critic learns chances of success.
+func (c Credit) Promises() bool { return c.algorithm().Promises }
+
 // Compares reports whether the algorithm compares the members of a group.
 func (c Credit) Compares() bool { return c.algorithm().Compares }
 
@@ -42,6 +53,12 @@ func (u Update) Reference() bool { return u.KLIn == KLLoss || u.KLIn == KLReward
 
 // withCritic are the algorithms for which a run trains a critic.
 var withCritic = algorithms(func(a credit.Algorithm) bool { return a.Critic })
+
+// withProcess are the algorithms with a process reward model, in either form.
+var withProcess = algorithms(func(a credit.Algorithm) bool { return a.Preferences != nil || a.Promises })
+
+// withPRM are those for which it trains a process reward model in the critic's place.
+var withPRM = algorithms(func(a credit.Algorithm) bool { return a.Preferences != nil })
 
 func anyAlgorithm(credit.Algorithm) bool { return true }
 

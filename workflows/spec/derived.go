@@ -191,7 +191,7 @@ func storage(t Train, m ModelShape, d Derived) Storage {
 	}
 	s := Storage{Snapshot: 3 * float32Bytes * trained}
 	tokenBytes := int64(batchTokenBytes)
-	if t.Credit.Critic() {
+	if t.Credit.Second() {
 		s.Snapshot *= 2
 		tokenBytes += 2 * float32Bytes // return and old value
 	}

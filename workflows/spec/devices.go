@@ -139,8 +139,8 @@ func (s seat) held(t Train, policy footprint) int64 {
 		if t.Update.Reference() {
 			n += policy.trained
 		}
-		if t.Credit.Critic() {
-			n += 3 * policy.critic().trained
+		if second, is := policy.second(t); is {
+			n += 3 * second.trained
 		}
 		return n
 	}
@@ -183,10 +183,10 @@ func most(programs []Program) (h Held) {
 	return h
 }
 
-// models are those that are scored and trained: the policy, and its critic if there is one.
+// models are those that are scored and trained: the policy, and the second network if there is one.
 func (t Train) models(policy footprint) []footprint {
-	if t.Credit.Critic() {
-		return []footprint{policy, policy.critic()}
+	if second, is := policy.second(t); is {
+		return []footprint{policy, second}
 	}
 	return []footprint{policy}
 }

@@ -89,6 +89,15 @@ func (f footprint) copies() int64 {
 // lossColumns are about the numbers of a token that the loss reads.
 const lossColumns = 6
 
+// second is the footprint of the second network that the run trains beside the policy, if it
+// trains one: a process reward model is as large as the policy.
+func (f footprint) second(t Train) (footprint, bool) {
+	if t.Credit.Critic() {
+		return f.critic(), true
+	}
+	return f, t.Credit.PRM()
+}
+
 // critic is the footprint of the policy's critic.
 func (f footprint) critic() footprint {
 	f.value, f.trained = true, float32Bytes*f.m.criticParameters()

@@ -272,6 +272,23 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"rollout":{"turns":2},"update":{"passes":{"order":"turns_reversed","clip_low":0.1,"clip_high":0.3}},"credit":{"algorithm":"seeupo"}`},
 		[]string{`"update":{"passes":{"clip_low":0.1}}`, `"update":{"passes":{"clip_high":0.1}}`},
 	},
+	"credit.algorithm freshness.online freshness.reuse freshness.replay_iterations update.supervised rollout.search": {
+		[]string{`"credit":{"algorithm":"istar"}`, `"credit":{"algorithm":"agent_prm","gamma":0.95}`, `"freshness":{"online":2}`},
+		[]string{
+			`"credit":{"algorithm":"istar"},"freshness":{"online":2}`,
+			`"credit":{"algorithm":"istar"},"freshness":{"reuse":2}`,
+			`"credit":{"algorithm":"agent_prm"},"freshness":{"replay_iterations":1}`,
+			`"credit":{"algorithm":"istar"},"update":{"supervised":{"from":"own_successes"}}`,
+			`"credit":{"algorithm":"istar"},"rollout":{"search":"best_of_n","candidates":2}`,
+		},
+	},
+	"update.reference_every update.kl_in snapshot.every snapshot.retain": {
+		[]string{`"update":{"kl_in":"loss","reference_every":6},"snapshot":{"every":3}`},
+		[]string{
+			`"update":{"kl_in":"none","reference_every":6},"snapshot":{"every":3}`, `"update":{"kl_in":"loss","reference_every":4},"snapshot":{"every":3}`,
+			`"update":{"kl_in":"loss","reference_every":6},"snapshot":{"every":3,"retain":2}`,
+		},
+	},
 	"update.passes.order rollout.turns": {
 		[]string{`"rollout":{"turns":2},"update":{"passes":{"order":"turns_reversed"}},"credit":{"algorithm":"grpo"}`},
 		[]string{`"rollout":{"turns":1},"update":{"passes":{"order":"turns_reversed"}},"credit":{"algorithm":"grpo"}`},

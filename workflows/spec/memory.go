@@ -18,8 +18,8 @@ type Memory struct {
 	// matrices that are trained whole: the policy's, its critic's and the reference's. Each
 	// update makes a new one.
 	ComputeCopy int64 `json:"compute_copy"`
-	// Critic is its weights and moments, Reference the reference's weights; 0 in a run
-	// without.
+	// Critic is the weights and moments of the critic, or of a process reward model in its place,
+	// Reference the reference's weights; 0 in a run without.
 	Critic    int64 `json:"critic,omitempty"`
 	Reference int64 `json:"reference,omitempty"`
 	// Activations are those of one micro-batch in Update: what the forward pass keeps, and what
@@ -60,8 +60,8 @@ func (p Program) Peak() int64 { return p.Bytes() + p.Beside }
 func memory(t Train, m ModelShape, d Derived) Memory {
 	f := footprintOf(t, m, false)
 	u := Memory{Frozen: f.frozen(), Weights: f.trained, Moments: 2 * f.trained, Gradients: f.trained + t.Update.total(f), Kept: f.keep}
-	if t.Credit.Critic() {
-		u.Critic = 3 * f.critic().trained
+	if second, is := f.second(t); is {
+		u.Critic = 3 * second.trained
 	}
 	if t.Update.Reference() {
 		u.Reference = u.Weights
@@ -101,8 +101,8 @@ func copies(t Train, policy footprint) int64 {
 	if t.Update.Reference() {
 		n *= 2
 	}
-	if t.Credit.Critic() {
-		n += policy.critic().copies()
+	if second, is := policy.second(t); is {
+		n += second.copies()
 	}
 	return n
 }
@@ -189,8 +189,8 @@ func programsOn(t Train, m ModelShape, cpu bool, on seat) []Program {
 		add(apply, held-copies+owned-apply.Inputs)
 	}
 	update(f)
-	if t.Credit.Critic() {
-		update(f.critic())
+	if second, is := f.second(t); is {
+		update(second)
 	}
 	fingerprint := f.fingerprint()
 	add(fingerprint, held-fingerprint.Inputs)

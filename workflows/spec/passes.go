@@ -52,10 +52,10 @@ var passesRelations = []relation{
 	},
 	{
 		paths: []string{"update.passes.order", "credit.algorithm"},
-		doc:   "update.passes.order excludes algorithms with a critic: the corrections are for advantages that no update of a critic changes.",
+		doc:   "update.passes.order excludes algorithms with a critic or a process reward model: the corrections are for advantages that no update of either changes.",
 		broken: func(t Train) (bool, string, string) {
-			return t.Update.Passes.On() && t.Credit.Critic(), strict.Quote(t.Update.Passes.Order) + " with credit.algorithm " + t.Credit.Algorithm,
-				"an algorithm without a critic, as seeupo"
+			return t.Update.Passes.On() && t.Credit.Second(), strict.Quote(t.Update.Passes.Order) + " with credit.algorithm " + t.Credit.Algorithm,
+				"an algorithm without a second network, as seeupo"
 		},
 	},
 	{

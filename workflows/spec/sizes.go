@@ -203,17 +203,17 @@ func (t Train) scored() (rows, tokens int64) {
 	if t.Update.Reference() {
 		models++
 	}
-	if t.Credit.Critic() {
+	if t.Credit.Second() {
 		models++
 	}
 	return rows, models * tokens
 }
 
-// updateRows is the rows of an update: those of all its epochs, and of the critic's update by
+// updateRows is the rows of an update: those of all its epochs, and of the second network's update by
 // themselves.
 func (t Train) updateRows(d Derived) int {
 	rows := d.MicroBatches * t.Update.MicroBatch * max(t.Update.Epochs, 1)
-	if t.Credit.Critic() {
+	if t.Credit.Second() {
 		rows *= 2
 	}
 	return rows

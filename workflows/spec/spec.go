@@ -229,6 +229,9 @@ type Credit struct {
 	StepWeight     float64 `json:"step_weight"`
 	OverTurns      bool    `json:"over_turns,omitzero"`
 	TreesAlone     bool    `json:"trees_alone,omitzero"`
+	// Beta is iStar's; 0 where it is left out, see credit.Prefer.
+	Beta     float64 `json:"beta,omitzero"`
+	CodeForm bool    `json:"code_form,omitzero"`
 	// EMPG's; 0 where they are left out, see credit.Modulation.
 	EntropyGain float64 `json:"entropy_gain,omitzero"`
 	FutureGain  float64 `json:"future_gain,omitzero"`
@@ -277,7 +280,10 @@ type Update struct {
 	KLEstimator   string  `json:"kl_estimator"`
 	KLCoefficient float64 `json:"kl_coefficient"`
 	// KLFirstTurn is 0 where it is left out: then KLCoefficient is that of all turns.
-	KLFirstTurn        float64 `json:"kl_first_turn,omitempty"`
+	KLFirstTurn float64 `json:"kl_first_turn,omitempty"`
+	// ReferenceEvery is the iterations of a stage, whose first version is its reference; 0: version 0
+	// is that of the whole run.
+	ReferenceEvery     int     `json:"reference_every,omitempty"`
 	EntropyCoefficient float64 `json:"entropy_coefficient"`
 	MicroBatch         int     `json:"micro_batch"`
 	// Shards is 0 where it is left out: then an optimizer step is one shard.

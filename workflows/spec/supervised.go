@@ -89,7 +89,7 @@ var supervisedRelations = []relation{
 		knobs: true,
 		broken: func(t Train) (bool, string, string) {
 			s := t.Update.Supervised
-			return s.On() && t.Credit.Critic() && (s.Alone() || t.Update.Minibatch > 0),
+			return s.On() && t.Credit.Second() && (s.Alone() || t.Update.Minibatch > 0),
 				fmt.Sprintf("%s with update.minibatch %d and credit.algorithm %s", formatNumber(s.Fraction()), t.Update.Minibatch, t.Credit.Algorithm),
 				"less than 1, with update.minibatch 0; or an algorithm without a critic"
 		},

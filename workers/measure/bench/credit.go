@@ -99,10 +99,16 @@ func newRollout() *rollout {
 }
 
 // addRead adds what only some algorithms read: two parts of the reward, the entropies of turns,
-// two roles that take turns, and trees of three whose second and third row are branches.
+// two roles that take turns, trees of three whose second and third row are branches, and successes,
+// actions and a process reward model's log-probs.
 func (r *rollout) addRead() {
 	numbers := draw.Address{Seed: 2, Purpose: draw.Sample}.Rand()
 	r.PartWeights = []float64{1, 0.5}
+	r.Old = r.logProbs
+	for row, length := range r.Lengths {
+		r.PRM, r.Successes = append(r.PRM, normal(numbers, length)), append(r.Successes, row%2 == 0)
+		r.Actions = append(r.Actions, r.Keys[(row+1)%len(r.Keys)])
+	}
 	for row := range r.Rewards {
 		r.Trees, r.Branches = append(r.Trees, row/3), append(r.Branches, row%3 > 0)
 		r.Parts = append(r.Parts, normal(numbers, len(r.PartWeights)))
