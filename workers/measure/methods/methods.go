@@ -31,6 +31,8 @@ var Methods = []Method{
 	{"tree-grpo", "tree-grpo", "Tree-GRPO"},
 	{"deep-grpo", "deep-grpo", "DEEP-GRPO"},
 	{"seeupo", "seeupo", "SeeUPO"},
+	{"istar", "istar", "iStar"},
+	{"agent-prm", "agent-prm", "AgentPRM"},
 }
 
 // searching are the fields of rollout that belong to a search.
@@ -42,7 +44,7 @@ const mostIterations = 2000
 // evaluateEvery is in iterations.
 const evaluateEvery = 10
 
-// Spec is the JSON of a run: the method's selection, credit, update, critic and search on the task, with
+// Spec is the JSON of a run: the method's selection, credit, update, critic, search and schedule on the task, with
 // the task's learning rate and entropy bonus, until its rollouts have sampled tokens. All runs have one warm start; the
 // seed is that of what follows. Detectors only warn, so that no run ends or goes back before.
 func (m Method) Spec(seed uint64, tokens int) ([]byte, error) {
@@ -64,6 +66,19 @@ func (m Method) Spec(seed uint64, tokens int) ([]byte, error) {
 		update[name] = value
 	}
 	task["update"] = update
+	every := any(mostIterations)
+	if stage, ok := update["reference_every"]; ok {
+		every = stage // its first version is the reference, and so a snapshot
+	}
+	if rules, ok := of["schedule"]; ok {
+		task["schedule"] = rules
+		for _, rule := range rules.([]any) {
+			rule := rule.(map[string]any)
+			if rule["field"] == "update.learning_rate" { // the task's, as soon as the policy learns
+				rule["value"], update["learning_rate"] = update["learning_rate"], section(of, "update")["learning_rate"]
+			}
+		}
+	}
 	for _, name := range []string{"selection", "credit", "critic"} {
 		delete(task, name)
 		if value, ok := of[name]; ok {
@@ -81,7 +96,7 @@ func (m Method) Spec(seed uint64, tokens int) ([]byte, error) {
 		"iterations":  mostIterations,
 		"stop":        map[string]any{"sampled_tokens": tokens},
 		"collapse":    map[string]any{"on_detection": "warn"},
-		"snapshot":    map[string]any{"every": mostIterations},
+		"snapshot":    map[string]any{"every": every},
 		"evaluation":  map[string]any{"every": evaluateEvery},
 	})
 	return json.Marshal(task)

@@ -35,7 +35,12 @@ func TestSpecs(t *testing.T) {
 		require.Equal(t, first.Policy, s.Policy)
 		require.Equal(t, first.Environment, s.Environment)
 		require.Equal(t, first.Evaluation, s.Evaluation)
-		require.Equal(t, first.Update.LearningRate, s.Update.LearningRate)
+		at := 0
+		if len(s.Schedule) > 0 { // a model learns before the policy does
+			require.Zero(t, s.Update.LearningRate)
+			at = s.Schedule[0].From
+		}
+		require.Equal(t, first.Update.LearningRate, spec.SettingsAt(s.Schedule, spec.SettingsOf(s), spec.SettingsOf(s), at).Update.LearningRate)
 		require.Equal(t, []int{first.Rollout.Groups, first.Rollout.GroupSize, first.Rollout.Turns}, []int{s.Rollout.Groups, s.Rollout.GroupSize, s.Rollout.Turns})
 		require.Equal(t, 1000, s.Stop.SampledTokens)
 		require.EqualValues(t, 3, s.Seed)
