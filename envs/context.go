@@ -19,6 +19,7 @@ type Tokenizer interface {
 	Closing() (int32, error)
 	EndOfTurn() []int32
 	Decode(ids []int32) string
+	Bytes(id int32) string
 }
 
 // PromptIDs gives the ids of turn 1's context: the chat template around the

@@ -22,6 +22,8 @@ const Separator = "||"
 type Protocol struct {
 	// Think requires <think>…</think> before <answer>…</answer>.
 	Think bool
+	// Subgoals asks for a switch and a subgoal in the thought (HiPER); see ReadSubgoal.
+	Subgoals bool
 	// FormatPenalty is added once to a turn that Penalty charges (default −0.1).
 	FormatPenalty float64
 	// Penalty says which turns are charged; "" is NoAction.
@@ -133,6 +135,9 @@ func (p Protocol) block(env Environment, episode Episode, turn, left int) string
 
 // format is the form of a reply.
 func (p Protocol) format() string {
+	if p.Subgoals {
+		return "<think> <switch> KEEP or SWITCH </switch> <subgoal> your subgoal </subgoal> </think><answer> your action </answer>"
+	}
 	if p.Think {
 		return "<think> your thoughts </think><answer> your action </answer>"
 	}

@@ -38,7 +38,7 @@ func upTo(most int) func(float32) bool {
 type packed struct {
 	on  *Programs // of its width
 	ids []int32
-	// columns are [columns · MicroBatch · width]. The numbers of the token at t+1 are
+	// columns are [columns · MicroBatch · width · values]. The numbers of the token at t+1 are
 	// stored at t, the position that predicts it.
 	columns []float32
 	tokens  int // that are trained on
@@ -59,6 +59,9 @@ func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) 
 		}
 		if err := b.checkRows(); err != nil {
 			return nil, 0, fmt.Errorf("micro-batch %d: %w", i, err)
+		}
+		if max(b.Values, 1) != p.perToken() && len(b.IDs) > 0 {
+			return nil, 0, fmt.Errorf("micro-batch %d: %w: %d values a token, the head has %d", i, ErrInput, max(b.Values, 1), p.perToken())
 		}
 		if b.Mask == nil && len(b.IDs) > 0 {
 			return nil, 0, fmt.Errorf("micro-batch %d: %w: no mask", i, ErrInput)
@@ -108,7 +111,7 @@ func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) 
 		if out[i].columns, err = q.lay(b, weights, sum, own(b)); err != nil {
 			return nil, 0, fmt.Errorf("micro-batch %d: %w", i, err)
 		}
-		for _, w := range out[i].columns[:q.sh.MicroBatch*q.sh.Sequence] {
+		for _, w := range out[i].columns[:q.sh.MicroBatch*q.sh.Sequence*q.perToken()] {
 			weighs = weighs || w != 0
 		}
 	}
@@ -121,7 +124,8 @@ func (p *Programs) packAll(batches []MicroBatch, own func(MicroBatch) []column) 
 // lay returns the columns of a micro-batch in the layout of packed. sum is the sum of the
 // row weights over the tokens of the minibatch.
 func (p *Programs) lay(b MicroBatch, weights [][]float32, sum float64, own []column) ([]float32, error) {
-	rows, width := p.sh.MicroBatch, p.sh.Sequence
+	rows, each := p.sh.MicroBatch, p.perToken()
+	width := p.sh.Sequence * each
 	if err := b.checkWeights(weights); err != nil {
 		return nil, err
 	}
@@ -152,7 +156,7 @@ func (p *Programs) lay(b MicroBatch, weights [][]float32, sum float64, own []col
 				if c.valid != nil && !c.valid(v) {
 					return nil, fmt.Errorf("%w: %s is %v at row %d, token %d", ErrInput, c.name, v, r, t)
 				}
-				to[r*width+t-1] = v
+				to[r*width+t-each] = v
 			}
 		}
 	}

@@ -38,6 +38,8 @@ type Config struct {
 	// ValueHead makes the model a critic: its head computes one number for each token.
 	// No file sets it; see Critic.
 	ValueHead bool
+	// Values is how many numbers a critic's head computes for each token; 0 is one. See CriticOf.
+	Values int
 	// RewardModel makes the model a process reward model beside a policy. It has the policy's
 	// programs and tensors, and files of its own. No file sets it; see PRM.
 	RewardModel bool
@@ -334,6 +336,9 @@ func (c Config) shape() Config {
 	return c
 }
 
+// values is how many numbers a critic's head computes for each token.
+func (c Config) values() int { return max(c.Values, 1) }
+
 // second reports whether the model is the second network of a run: a critic or a process reward
 // model.
 func (c Config) second() bool { return c.ValueHead || c.RewardModel }
@@ -341,6 +346,6 @@ func (c Config) second() bool { return c.ValueHead || c.RewardModel }
 // body is the shape of what a policy, its critic and their base model have in common.
 func (c Config) body() Config {
 	c = c.shape()
-	c.LoRA, c.ValueHead, c.TieEmbeddings = LoRA{}, false, false
+	c.LoRA, c.ValueHead, c.Values, c.TieEmbeddings = LoRA{}, false, 0, false
 	return c
 }

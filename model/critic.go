@@ -17,6 +17,15 @@ func (c Config) Critic() Config {
 	return c
 }
 
+// CriticOf is Critic with a head of so many numbers for each token.
+func (c Config) CriticOf(values int) Config {
+	c = c.Critic()
+	if values > 1 {
+		c.Values = values
+	}
+	return c
+}
+
 // NewCritic makes a critic from a policy: the policy's backbone and a value head of zeros,
 // so that every value is 0 at first. It shares the slices of the backbone with the policy.
 func NewCritic(policy Params) Params {
@@ -30,8 +39,11 @@ func NewCritic(policy Params) Params {
 
 // NewCritic gives the critic that NewCritic makes of the state's parameters. They are copied
 // while the source is read.
-func (s *State) NewCritic() Source {
-	c, policy := s.c.Critic(), s.reader()
+func (s *State) NewCritic() Source { return s.NewCriticOf(1) }
+
+// NewCriticOf is NewCritic with a head of so many numbers for each token.
+func (s *State) NewCriticOf(values int) Source {
+	c, policy := s.c.CriticOf(values), s.reader()
 	shapes := c.Tensors()
 	return sourceOf(c, 1, 0, func(p part, i int, into []float32) ([]float32, error) {
 		if i < c.valueHead() {
@@ -69,7 +81,8 @@ type CriticMetrics struct {
 
 // Values returns, at index t of each row, the critic's value V(ids[<t]): the return it
 // expects before token t is chosen. It is 0 at t = 0 and from the row's length on. Rows
-// are Sequence long, in the batch's order.
+// are Sequence long, in the batch's order. Of a head of several numbers they are
+// Sequence × Config.Values long, with the numbers of a token one after the other.
 //
 // CriticUpdate computes its values with the same program, so with the parameters that
 // Values ran with, its values equal the old ones exactly.
@@ -149,13 +162,26 @@ func (k CriticSettings) check() error {
 	return checkKnobs(knob{"Clip", k.Clip, 0, math.MaxFloat32})
 }
 
-// values computes the values, wide [n], of the final hidden states x [n, d] before their
-// norm.
+// values computes the values, wide [n · values], of the final hidden states x [n, d] before their
+// norm: the numbers of a token one after the other.
 func (t network) values(x, norm *graph.Node, head linear) *graph.Node {
-	n, d := x.Shape().Dimensions[0], x.Shape().Dimensions[1]
-	v := graph.ReduceSum(graph.Mul(t.widen(t.norm(x, norm)), graph.Reshape(head.weight, 1, d)), -1)
-	return graph.Add(v, graph.BroadcastToDims(head.bias, n))
+	n, d, heads := x.Shape().Dimensions[0], x.Shape().Dimensions[1], t.c.values()
+	h := t.widen(t.norm(x, norm))
+	if heads == 1 {
+		v := graph.ReduceSum(graph.Mul(h, graph.Reshape(head.weight, 1, d)), -1)
+		return graph.Add(v, graph.BroadcastToDims(head.bias, n))
+	}
+	var all []*graph.Node
+	for k := range heads {
+		v := graph.ReduceSum(graph.Mul(h, head.row(k)), -1)
+		all = append(all, graph.Reshape(graph.Add(v, graph.BroadcastToDims(head.number(k), n)), n, 1))
+	}
+	return graph.Reshape(graph.Concatenate(all, 1), n*heads)
 }
+
+// row is row k of the weight, [1, in], and number is number k of the bias, [1].
+func (l linear) row(k int) *graph.Node    { return graph.Slice(l.weight, graph.AxisRange(k, k+1)) }
+func (l linear) number(k int) *graph.Node { return graph.Slice(l.bias, graph.AxisRange(k, k+1)) }
 
 // buildValues is the critic's forward program. Its inputs are the parameters, ids [b, T]
 // and rotary tables; its outputs are the values of the tokens that follow, [b·T], and what is
@@ -169,7 +195,7 @@ func (p *Programs) buildValues(in *inputs) []*graph.Node {
 
 // buildCriticBackward is buildBackward for the critic.
 func (p *Programs) buildCriticBackward(in *inputs) []*graph.Node {
-	n := p.sh.MicroBatch * p.sh.Sequence
+	n := p.sh.MicroBatch * p.sh.Sequence * p.c.values()
 	w := p.net.weights(in)
 	b := p.batchInputs(in)
 	values, saved := in.next(p.net.wide, n), p.savedInputs(in)

@@ -116,7 +116,7 @@ func (c Config) Tensors() []TensorShape {
 		ts = c.backbone(!c.ValueHead)
 	}
 	if c.ValueHead {
-		ts = append(ts, TensorShape{valueHeadName, []int{1, c.HiddenSize}}, TensorShape{"score.bias", []int{1}})
+		ts = append(ts, TensorShape{valueHeadName, []int{c.values(), c.HiddenSize}}, TensorShape{"score.bias", []int{c.values()}})
 	}
 	return ts
 }

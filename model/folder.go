@@ -85,8 +85,11 @@ func (f *Folder) Policy() (Source, error) { return f.state(f.Config, f.weights, 
 
 // Critic gives the critic's training state. Without critic.safetensors it returns an
 // fs.ErrNotExist, and without critic_optimizer.safetensors the state before the first update.
-func (f *Folder) Critic() (Source, error) {
-	c := f.Config.Critic()
+func (f *Folder) Critic() (Source, error) { return f.CriticOf(1) }
+
+// CriticOf is Critic of a head of so many numbers for each token.
+func (f *Folder) CriticOf(values int) (Source, error) {
+	c := f.Config.CriticOf(values)
 	weights, err := openTensors(f.fsys, CriticFile)
 	if err == nil {
 		err = weights.misfits(weights.check(c, ""))

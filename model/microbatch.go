@@ -21,6 +21,9 @@ type MicroBatch struct {
 	// Mask is true at the tokens that were sampled and are trained on. It must be false
 	// at index 0 and from the row's length on. Score and Values ignore it.
 	Mask [][]bool
+	// Values is how many numbers each token has in Mask, Weights, Returns and OldValues, one after the
+	// other: those of the critic's head (Config.Values). 0 is one.
+	Values int
 	// RowWeights, at least 0, multiply the rows in Weigh's sums and in the means of
 	// the metrics. Rows of weight 0 are not read. Nil means 1 for every row.
 	RowWeights []float32
@@ -193,8 +196,8 @@ func (b MicroBatch) checkRows() error {
 	}
 	for r := range b.Mask {
 		for t, yes := range b.Mask[r] {
-			if yes && (t == 0 || t >= int(b.Lengths[r])) {
-				return fmt.Errorf("%w: row %d of length %d has a mask at %d", ErrInput, r, b.Lengths[r], t)
+			if at := t / max(b.Values, 1); yes && (at == 0 || at >= int(b.Lengths[r])) {
+				return fmt.Errorf("%w: row %d of length %d has a mask at %d", ErrInput, r, b.Lengths[r], at)
 			}
 		}
 	}
@@ -235,13 +238,22 @@ func (p *Programs) pack(b MicroBatch) ([]int32, error) {
 // unshift returns v by row, with the number of position t moved to token t+1, which
 // position t predicts.
 func (p *Programs) unshift(v []float32, b MicroBatch) [][]float32 {
-	width := p.sh.Sequence
+	each := p.perToken()
+	width := p.sh.Sequence * each
 	out := make([][]float32, len(b.IDs))
 	for r := range out {
 		out[r] = make([]float32, width)
-		for t := 1; t < int(b.Lengths[r]); t++ {
-			out[r][t] = v[r*width+t-1]
+		for t := each; t < int(b.Lengths[r])*each; t++ {
+			out[r][t] = v[r*width+t-each]
 		}
 	}
 	return out
+}
+
+// perToken is how many numbers the loss has for each token: those of a critic's head.
+func (p *Programs) perToken() int {
+	if p.c.ValueHead {
+		return p.c.values()
+	}
+	return 1
 }

@@ -155,10 +155,29 @@ func addAhead(sum, x *graph.Node, tokens int) *graph.Node {
 	return graph.Add(sum, x)
 }
 
-// pullValues is the backward pass of values: from the derivative by the values, [n], it
+// pullValues is the backward pass of values: from the derivative by the values, [n · values], it
 // computes that by x.
 func (t network) pullValues(grads gradientNodes, norm *graph.Node, head linear, x, byValue *graph.Node) *graph.Node {
 	n, d := x.Shape().Dimensions[0], x.Shape().Dimensions[1]
+	if heads := t.c.values(); heads > 1 {
+		byValue = graph.Reshape(byValue, n, heads)
+		h := t.widen(t.norm(x, norm))
+		var byX *graph.Node
+		var weights, biases []*graph.Node
+		for k := range heads {
+			by := graph.Slice(byValue, graph.AxisRange(), graph.AxisRange(k, k+1)) // [n, 1]
+			weights = append(weights, graph.Reshape(graph.ReduceSum(graph.Mul(by, h), 0), 1, d))
+			biases = append(biases, graph.Reshape(graph.ReduceSum(by, 0), 1))
+			if dx := graph.Mul(by, head.row(k)); byX == nil {
+				byX = dx
+			} else {
+				byX = graph.Add(byX, dx)
+			}
+		}
+		grads.add(head.weight, graph.Concatenate(weights, 0))
+		grads.add(head.bias, graph.Concatenate(biases, 0))
+		return t.cast(t.pullNorm(grads, norm, x, byX))
+	}
 	byValue = graph.Reshape(byValue, n, 1)
 	byWeight := graph.ReduceSum(graph.Mul(byValue, t.widen(t.norm(x, norm))), 0)
 	grads.add(head.weight, graph.Reshape(byWeight, head.weight.Shape().Dimensions...))

@@ -85,7 +85,7 @@ func (p *Programs) scores(ctx context.Context, s *State, batches []MicroBatch, c
 			}
 			defer f.free()
 			for _, buffer := range f.scores[:count] {
-				v, err := download[float32](buffer, p.sh.MicroBatch*p.sh.Sequence)
+				v, err := download[float32](buffer, p.sh.MicroBatch*p.sh.Sequence*p.perToken())
 				if err != nil {
 					return err
 				}

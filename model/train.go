@@ -205,7 +205,7 @@ func (p *Programs) backward(s *State, b packed, how pass, acc *accumulated) erro
 	defer f.free()
 	var in backwardInputs
 	defer func() { in.free() }()
-	n := p.sh.MicroBatch * p.sh.Sequence
+	n := p.sh.MicroBatch * p.sh.Sequence * p.perToken()
 	if in.columns, err = upload(p.device, p.k, b.columns, len(b.columns)/n, n); err != nil {
 		return err
 	}

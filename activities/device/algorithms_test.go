@@ -30,6 +30,9 @@ func TestAlgorithmsIterate(t *testing.T) {
 			if a.Search != "" {
 				edits = append(edits, `rollout.search="`+a.Search+`"`, "rollout.trees=2", "rollout.branches=2", "rollout.group_size=6")
 			}
+			if a.BySubgoals {
+				edits = append(edits, "rollout.think=true", "rollout.subgoals=true", "policy.starter.tokenizer=2")
+			}
 			if a.Alone != nil {
 				edits = append(edits, `update.aggregation="turn_mean"`)
 			}
@@ -47,7 +50,14 @@ func TestAlgorithmsIterate(t *testing.T) {
 			if a.ByRole {
 				r.hasRoles(t, in)
 			}
-			if a.Learns != nil {
+			if a.BySubgoals {
+				for _, row := range r.batch(t, in) {
+					turns := int(row.Turns[row.Length-1])
+					require.Len(t, row.Learns, 3*len(row.Ids))
+					require.GreaterOrEqual(t, count(row.Learns), 2*turns+1, "two values a turn, and a third where a segment begins")
+					require.LessOrEqual(t, count(row.Learns), 3*turns)
+				}
+			} else if a.Learns != nil {
 				for _, row := range r.batch(t, in) {
 					turns := row.Turns[row.Length-1]
 					require.EqualValues(t, turns, count(row.Learns), "one token a turn")
@@ -399,6 +409,7 @@ func TestUpdatesIterate(t *testing.T) {
 		"critic":           {`credit={"algorithm":"turn_gae"}`, "update.epochs=2", "update.minibatch=4", "rollout.context_turns=1"},
 		"prm":              {`credit={"algorithm":"istar"}`, "update.epochs=2", "update.minibatch=4", "rollout.context_turns=1", "limits.update_rows=4"},
 		"prm of adapters":  {`credit={"algorithm":"istar","code_form":true}`, "policy.lora={}"},
+		"hiper":            {`credit={"algorithm":"hiper"}`, "rollout.think=true", "rollout.subgoals=true", "policy.starter.tokenizer=2", "update.minibatch=4", "rollout.context_turns=1", "update.widths=2", "update.shards=2"},
 		"promises":         {`credit={"algorithm":"agent_prm","gamma":0.9}`, `update.kl_in="loss"`},
 		"minibatches":      {"update.epochs=2", "update.minibatch=4", `update.decay="cosine"`, "update.warmup_iterations=2"},
 	} {
@@ -424,11 +435,11 @@ func TestUpdatesIterate(t *testing.T) {
 				require.InDelta(t, math.Ln2, float64(first.Metrics["critic/vf_loss"]), 1e-6)
 				require.NotEqual(t, first.Metrics["critic/vpred_mean"], second.Metrics["critic/vpred_mean"])
 			}
-			if name == "critic" || name == "prm" {
+			if name == "critic" || name == "prm" || name == "hiper" {
 				require.EqualValues(t, 16, first.Update.Rows, "each turn is a row behind the window")
-				require.EqualValues(t, 8, first.Update.Steps)
+				require.EqualValues(t, map[bool]int{true: 4, false: 8}[name == "hiper"], first.Update.Steps)
 			}
-			if name == "critic" {
+			if name == "critic" || name == "hiper" {
 				require.NotEqual(t, first.Metrics["critic/vf_loss"], second.Metrics["critic/vf_loss"])
 				require.NotZero(t, second.Metrics["critic/vpred_mean"])
 				require.Positive(t, first.Metrics["critic/grad_norm"])
@@ -451,7 +462,7 @@ func TestUpdatesIterate(t *testing.T) {
 				m, err := store.ReadManifest(t.Context(), r.store, *r.head)
 				require.NoError(t, err)
 				require.EqualValues(t, 8, m.Update.Steps)
-			} else if name != "critic" && name != "prm" {
+			} else if name != "critic" && name != "prm" && name != "hiper" {
 				require.Zero(t, first.Metrics["actor/ratio_max"])
 			}
 			// Rebuilt from the batches it is the same, and so it is from a snapshot.
@@ -464,7 +475,7 @@ func TestUpdatesIterate(t *testing.T) {
 			require.Equal(t, third.StateAfter, got.State)
 			require.Equal(t, 3, got.From)
 			require.Zero(t, got.Telemetry.Recomputed)
-			if name == "critic" {
+			if name == "critic" || name == "hiper" {
 				require.Contains(t, third.Snapshot.Files, model.CriticFile)
 				require.Contains(t, third.Snapshot.Files, model.CriticOptimizerFile)
 			}

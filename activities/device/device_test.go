@@ -203,7 +203,7 @@ func TestNonFiniteUpdate(t *testing.T) {
 	require.NoError(t, err)
 	rc, err := r.Device.contexts.Read(t.Context(), r.store, r.Run)
 	require.NoError(t, err)
-	rows, err := run.DecodeBatch(raw, r.Settings.Update.MicroBatch, rc.Shapes(rc.Training, 1).Sequence, false, false)
+	rows, err := run.DecodeBatch(raw, r.Settings.Update.MicroBatch, rc.Shapes(rc.Training, 1).Sequence, 0, false)
 	require.NoError(t, err)
 	for _, row := range rows {
 		for at := range row.Advantages {

@@ -64,6 +64,7 @@ type programsKey struct {
 	base   string // digest of the base model: architecture and legal ids
 	lora   model.LoRA
 	second network
+	values int // of the critic for each token
 	shapes model.Shapes
 }
 
@@ -309,7 +310,7 @@ func (e *Engine) secondFor(rc *run.Context, run activities.Run) (*model.Programs
 
 func secondKey(rc *run.Context, run activities.Run) programsKey {
 	s, c := rc.Shapes(rc.Training, 1), rc.Train.Credit
-	return programsKey{base: run.Base.Digest, lora: rc.Config.LoRA, second: secondOf(c), shapes: model.Shapes{
+	return programsKey{base: run.Base.Digest, lora: rc.Config.LoRA, second: secondOf(c), values: c.Values(), shapes: model.Shapes{
 		MicroBatch: s.MicroBatch, Sequence: s.Sequence, Narrower: s.Narrower, ComputeDtype: s.ComputeDtype, Keep: s.Keep, Sharded: s.Sharded,
 		Loss: model.LossOptions{Promises: c.Promises()},
 	}}
@@ -324,7 +325,7 @@ func (e *Engine) prepared(key programsKey, rc *run.Context, run activities.Run) 
 	}
 	c, legal := rc.Config, rc.Legal
 	if key.second == criticNetwork {
-		c, legal = rc.Config.Critic(), nil
+		c, legal = rc.Config.CriticOf(key.values), nil
 	}
 	p, err := e.device.Programs(c, legal, key.shapes)
 	if err != nil {

@@ -312,7 +312,7 @@ func (w *work) loadFirst(ctx context.Context, s store.Store, run activities.Run,
 	w.engine.hold(state, nil)
 	switch secondOf(w.Train.Credit) {
 	case criticNetwork:
-		err = w.loadSecond(run, state.NewCritic())
+		err = w.loadSecond(run, state.NewCriticOf(w.Train.Credit.Values()))
 	case prmNetwork:
 		err = w.loadSecond(run, state.NewPRM())
 	}

@@ -205,7 +205,8 @@ func (f figures) appendTo(to *run.ScoreRow, p run.Stretch, i int) {
 			to.RefLogProbs = append(to.RefLogProbs, f.reference[i][t])
 		}
 		if f.values != nil {
-			to.Values = append(to.Values, f.values[i][t])
+			each := len(f.values[i]) / len(f.LogProbs[i])
+			to.Values = append(to.Values, f.values[i][each*t:each*(t+1)]...)
 		}
 	}
 }

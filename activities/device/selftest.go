@@ -76,6 +76,9 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, second bool) er
 	}
 	return w.testOnce(secondKey(w.Context, run), c, func() error {
 		batches := w.selfTestRows(shapes, draws)
+		if values := w.Train.Credit.Values(); values > 1 {
+			valuedRows(batches, values)
+		}
 		if w.Train.Credit.PRM() {
 			return updatesAgree(ctx, w, "an update of the process reward model", c, batches, func(b []model.MicroBatch) (*model.Gradient[model.UpdateMetrics], error) {
 				return c.Gradient(b, prmSettings(settings))
@@ -219,6 +222,24 @@ func (w *work) selfTestRows(s model.Shapes, draws *rand.Rand) []model.MicroBatch
 		out = append(out, b)
 	}
 	return out
+}
+
+// valuedRows gives each token of rows so many values to learn in place of one.
+func valuedRows(batches []model.MicroBatch, values int) {
+	for i := range batches {
+		b := &batches[i]
+		b.Values = values
+		for r, mask := range b.Mask {
+			var wide []bool
+			var returns, old []float32
+			for t, yes := range mask {
+				for range values {
+					wide, returns, old = append(wide, yes), append(returns, b.Returns[r][t]), append(old, b.OldValues[r][t])
+				}
+			}
+			b.Mask[r], b.Returns[r], b.OldValues[r] = wide, returns, old
+		}
+	}
 }
 
 // legalIDs draws ids that the tokenizer has.

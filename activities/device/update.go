@@ -96,6 +96,7 @@ type update struct {
 	policy     *model.Programs
 	settings   model.Settings
 	critic     *model.Programs // nil without
+	values     int             // of the critic for each token
 	value      model.CriticSettings
 	prm        *model.Programs // nil without
 	prefer     model.Settings  // of the process reward model
@@ -107,7 +108,7 @@ type update struct {
 func (w *work) readUpdate(ctx context.Context, s store.Store, in activities.UpdateInput) (*update, error) {
 	u := &update{
 		microBatch: w.Train.Update.MicroBatch, shards: max(w.Train.Update.Shards, 1), knobs: in.Settings.Update, divisor: divisor(w.Context, in.Settings.Update),
-		settings: modelSettings(in.Settings, in.Settings.Update.Rate(in.Policy.Version, w.Train.Iterations)), value: criticSettings(in.Settings),
+		settings: modelSettings(in.Settings, in.Settings.Update.Rate(in.Policy.Version, w.Train.Iterations)), value: criticSettings(in.Settings), values: w.Train.Credit.Values(),
 		prefer: prmSettings(in.Settings),
 	}
 	var err error
@@ -174,10 +175,10 @@ func (u *update) microBatches() int {
 func (u *update) minibatch(step int, critic bool) ([]model.MicroBatch, error) {
 	rows := run.Picked(u.rows, u.steps[step])
 	if critic {
-		rows = run.CriticRows(rows)
+		return run.CriticMinibatch(rows, u.policy.Shapes(), u.knobs, u.divisor, u.values)
 	}
 	batches, err := run.Minibatch(rows, u.policy.Shapes(), u.knobs, u.divisor)
-	if err == nil && !critic {
+	if err == nil {
 		run.Imitate(batches, rows, u.microBatch, u.knobs.Supervised.Weight())
 	}
 	return batches, err

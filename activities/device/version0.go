@@ -134,7 +134,7 @@ func (s stored) policy() (model.Source, error) {
 }
 
 func (s stored) second(c spec.Credit) (model.Source, error) {
-	read := s.folder.Critic
+	read := func() (model.Source, error) { return s.folder.CriticOf(c.Values()) }
 	if c.PRM() {
 		read = s.folder.PRM
 	}

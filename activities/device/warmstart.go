@@ -27,6 +27,7 @@ type starterIdentity struct {
 	WarmStart    spec.WarmStart   `json:"warm_start"`
 	Environment  spec.Environment `json:"environment"`
 	Think        bool             `json:"think"`
+	Subgoals     bool             `json:"subgoals,omitempty"`
 	ContextTurns int              `json:"context_turns"`
 	MaxNewTokens int              `json:"max_new_tokens"`
 	PromptTokens []int            `json:"prompt_tokens"`
@@ -62,7 +63,7 @@ func (d *Device) WarmStart(ctx context.Context, in activities.WarmStartInput) (_
 		return activities.WarmStartResult{}, fmt.Errorf("the spec names no starter and no model: %w", activities.ErrModelInvalid)
 	}
 	identity := starterIdentity{
-		Starter: t.Policy.Starter, WarmStart: t.Policy.WarmStart, Environment: t.Environment, Think: t.Rollout.Think,
+		Starter: t.Policy.Starter, WarmStart: t.Policy.WarmStart, Environment: t.Environment, Think: t.Rollout.Think, Subgoals: t.Rollout.Subgoals,
 		ContextTurns: t.Rollout.ContextTurns, MaxNewTokens: t.Rollout.MaxNewTokens, PromptTokens: t.Rollout.PromptTokens, Protocol: t.Rollout.Protocol,
 		MicroBatch: t.Update.MicroBatch, ComputeDtype: t.Policy.ComputeDtype, Recompute: t.Update.Recompute, Fingerprint: d.Engine.Info().Fingerprint,
 	}

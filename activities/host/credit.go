@@ -86,6 +86,9 @@ func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditI
 	l := run.NewCreditInput(rows)
 	l.ByAgents(rows, agents)
 	l.ByTrees(rows, rc.Training.Trees)
+	if rc.Train.Credit.BySubgoals() {
+		l.BySubgoals(rows, rc.Training.Protocol, rc.Tokenizer)
+	}
 	if err := l.Scored(rows, scores, rc.Train.Update.Reference(), rc.Train.Credit); err != nil {
 		return nil, none, nil, err
 	}
@@ -182,6 +185,7 @@ func sharedPart(rc *run.Context, r *store.RolloutRef, rows []run.TrajectoryRow, 
 func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, scores []run.ScoreRow, trained [][]bool, origin int) []run.BatchRow {
 	width, regime := rc.Shapes(rc.Training, 1).Sequence, rc.Train.Update.Mismatch.Regime
 	wide := func() []float32 { return make([]float32, width) }
+	each := rc.Train.Credit.Values()
 	var out []run.BatchRow
 	for _, p := range run.Stretches(rows) {
 		r := run.BatchRow{
@@ -192,10 +196,10 @@ func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, 
 		copy(r.Turns, p.Turns)
 		copy(r.Mask, p.Sampled)
 		if l.Returns != nil {
-			r.Returns, r.OldValues = wide(), wide()
+			r.Returns, r.OldValues = make([]float32, each*width), make([]float32, each*width)
 		}
 		if l.Learns != nil {
-			r.Learns = make([]bool, width)
+			r.Learns = make([]bool, each*width)
 		}
 		if rc.Train.Update.KLIn == spec.KLLoss {
 			r.Reference = wide()
@@ -210,10 +214,12 @@ func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, 
 			}
 			r.Old[t], r.Advantages[t] = s.LogProbs[n], float32(l.Advantages[p.Of][n])
 			if r.Returns != nil {
-				r.Returns[t], r.OldValues[t] = float32(l.Returns[p.Of][n]), s.Values[n]
+				for v := range each {
+					r.Returns[each*t+v], r.OldValues[each*t+v] = float32(l.Returns[p.Of][each*n+v]), s.Values[each*n+v]
+				}
 			}
 			if r.Learns != nil {
-				r.Learns[t] = l.Learns[p.Of][n]
+				copy(r.Learns[each*t:each*(t+1)], l.Learns[p.Of][each*n:])
 			}
 			if r.Reference != nil {
 				r.Reference[t] = s.RefLogProbs[n]
@@ -227,7 +233,7 @@ func batchRows(rc *run.Context, rows []run.TrajectoryRow, l run.TrainingSignal, 
 			if trained != nil && !trained[p.Of][p.Turns[t]-1] {
 				r.Mask[t] = false
 				if r.Learns != nil {
-					r.Learns[t] = false
+					clear(r.Learns[each*t : each*(t+1)])
 				}
 			}
 			n++

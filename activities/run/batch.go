@@ -72,7 +72,8 @@ type BatchRow struct {
 	Mask            []bool
 	Old, Advantages []float32
 	Turns           []int32
-	// nil without a critic, and without a reference in the loss.
+	// nil without a second network, and without a reference in the loss. Returns and OldValues have
+	// spec.Credit.Values numbers for each token, one after the other, and so has Learns.
 	Returns, OldValues, Reference []float32
 	// Rollout are the sampler's log-probs; nil unless the run has mismatch weights.
 	Rollout []float32
@@ -94,6 +95,37 @@ func CriticRows(rows []BatchRow) []BatchRow {
 		out[i].Mask = r.Learns
 	}
 	return out
+}
+
+// CriticMinibatch is Minibatch for a critic with so many values for each token. With several, the
+// loss is their mean over all that are learned: the aggregation is that of the policy's tokens.
+func CriticMinibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor float64, values int) ([]model.MicroBatch, error) {
+	rows = CriticRows(rows)
+	if values == 1 {
+		return Minibatch(rows, sh, u, divisor)
+	}
+	var out []model.MicroBatch
+	for at := 0; at < len(rows); at += sh.MicroBatch {
+		width := widthOf(sh, int(rows[at].Length))
+		m := emptyMicroBatch(sh.MicroBatch, width)
+		m.Width, m.Values = width, values
+		m.Returns, m.OldValues = make([][]float32, sh.MicroBatch), make([][]float32, sh.MicroBatch)
+		for i := range m.Mask {
+			m.Mask[i] = make([]bool, values*width)
+		}
+		for i, r := range rows[at:min(at+sh.MicroBatch, len(rows))] {
+			if r.Ids == nil {
+				continue
+			}
+			m.IDs[i], m.Lengths[i], m.RowWeights[i] = r.Ids[:width], r.Length, 1
+			m.Mask[i], m.Returns[i], m.OldValues[i] = r.Mask[:values*width], r.Returns, r.OldValues
+		}
+		out = append(out, m)
+	}
+	if err := model.Weigh(out, loss.TokenMean, 0); err != nil {
+		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	return out, nil
 }
 
 // Minibatch lays rows out in micro-batches, in their order (Arrange), with the weights and bounds

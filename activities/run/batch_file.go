@@ -26,11 +26,11 @@ const (
 
 	// With a second network, and with a reference in the loss. Of a process reward model the first
 	// are the weights that preferences give its log-probs, and the second these.
-	tensorReturns     = "returns"       // float32 [rows, width]
-	tensorOldValues   = "old_values"    // float32 [rows, width]
+	tensorReturns     = "returns"       // float32 [rows, width], or [rows, width, values]
+	tensorOldValues   = "old_values"    // float32 [rows, width], or [rows, width, values]
 	tensorRefLogProbs = "ref_log_probs" // float32 [rows, width]
 	// With a critic that does not learn at every sampled token: 1 where it does.
-	tensorReturnsMask = "returns_mask" // float32 [rows, width]
+	tensorReturnsMask = "returns_mask" // float32 [rows, width], or [rows, width, values]
 
 	// With mismatch weights, which the update computes: the sampler's.
 	tensorRolloutLogProbs = "rollout_log_probs" // float32 [rows, width]
@@ -53,26 +53,28 @@ func EncodeBatch(rows []BatchRow, b int) ([]byte, error) {
 		}
 		return out
 	}
-	floats := func(of func(BatchRow) []float32) []float32 {
-		out := make([]float32, count*width)
+	floatsOf := func(each int, of func(BatchRow) []float32) []float32 {
+		out := make([]float32, each*count*width)
 		for i, r := range rows {
-			copy(out[i*width:], of(r))
+			copy(out[each*i*width:], of(r))
 		}
 		return out
 	}
+	floats := func(of func(BatchRow) []float32) []float32 { return floatsOf(1, of) }
 	lengths, row, origin := make([]int32, count), make([]int32, count), make([]int32, count)
 	weights := make([]float32, count)
-	flags := func(of func(BatchRow) []bool) []float32 {
-		out := make([]float32, count*width)
+	flagsOf := func(each int, of func(BatchRow) []bool) []float32 {
+		out := make([]float32, each*count*width)
 		for i, r := range rows {
 			for t, yes := range of(r) {
 				if yes {
-					out[i*width+t] = 1
+					out[each*i*width+t] = 1
 				}
 			}
 		}
 		return out
 	}
+	flags := func(of func(BatchRow) []bool) []float32 { return flagsOf(1, of) }
 	for i := range count {
 		if i >= len(rows) {
 			row[i], origin[i] = -1, -1
@@ -94,12 +96,16 @@ func EncodeBatch(rows []BatchRow, b int) ([]byte, error) {
 		safetensors.I32(tensorOrigin, flat, origin),
 	}
 	if rows[0].Returns != nil {
+		each, shape := len(rows[0].Returns)/width, wide
+		if each > 1 {
+			shape = []int{count, width, each}
+		}
 		tensors = append(tensors,
-			safetensors.F32(tensorReturns, wide, floats(func(r BatchRow) []float32 { return r.Returns })),
-			safetensors.F32(tensorOldValues, wide, floats(func(r BatchRow) []float32 { return r.OldValues })))
-	}
-	if rows[0].Learns != nil {
-		tensors = append(tensors, safetensors.F32(tensorReturnsMask, wide, flags(func(r BatchRow) []bool { return r.Learns })))
+			safetensors.F32(tensorReturns, shape, floatsOf(each, func(r BatchRow) []float32 { return r.Returns })),
+			safetensors.F32(tensorOldValues, shape, floatsOf(each, func(r BatchRow) []float32 { return r.OldValues })))
+		if rows[0].Learns != nil {
+			tensors = append(tensors, safetensors.F32(tensorReturnsMask, shape, flagsOf(each, func(r BatchRow) []bool { return r.Learns })))
+		}
 	}
 	if rows[0].Reference != nil {
 		tensors = append(tensors, safetensors.F32(tensorRefLogProbs, wide, floats(func(r BatchRow) []float32 { return r.Reference })))
@@ -126,7 +132,11 @@ func (rc *Context) ReadBatch(ctx context.Context, s store.Store, ref store.Ref) 
 		return nil, fmt.Errorf("batch: %w", err)
 	}
 	t := rc.Train
-	rows, err := DecodeBatch(raw, t.Update.MicroBatch, rc.Shapes(rc.Training, 1).Sequence, t.Credit.Second(), t.Update.KLIn == spec.KLLoss)
+	values := 0
+	if t.Credit.Second() {
+		values = t.Credit.Values()
+	}
+	rows, err := DecodeBatch(raw, t.Update.MicroBatch, rc.Shapes(rc.Training, 1).Sequence, values, t.Update.KLIn == spec.KLLoss)
 	if err != nil {
 		return nil, fmt.Errorf("batch %s: %w", ref.Key, err)
 	}
@@ -134,9 +144,9 @@ func (rc *Context) ReadBatch(ctx context.Context, s store.Store, ref store.Ref) 
 }
 
 // DecodeBatch reads the rows of a batch of micro-batches of b rows and the given
-// width, with what a critic learns, with the reference's log-probs, and with the sampler's if
+// width, with so many values a token that a second network learns, with the reference's log-probs, and with the sampler's if
 // they are there. Anything else is a store.ErrInvalid.
-func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, error) {
+func DecodeBatch(raw []byte, b, width, values int, reference bool) ([]BatchRow, error) {
 	f, err := safetensors.Decode(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
@@ -162,7 +172,7 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 		}
 	}
 	wanted := []string{tensorLossMask, tensorOldLogProbs, tensorAdvantages, tensorRowWeights}
-	if critic {
+	if values > 0 {
 		wanted = append(wanted, tensorReturns, tensorOldValues)
 	}
 	if reference {
@@ -178,8 +188,11 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 	}
 	for _, name := range wanted {
 		want := rows * width
-		if name == tensorRowWeights {
+		switch name {
+		case tensorRowWeights:
 			want = rows
+		case tensorReturns, tensorOldValues, tensorReturnsMask:
+			want *= max(values, 1)
 		}
 		if floats[name], err = sizedValues(f, name, want, safetensors.Tensor.Float32s); err != nil {
 			return nil, err
@@ -191,13 +204,14 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 			continue
 		}
 		wide := func(name string) []float32 { return floats[name][r*width : (r+1)*width] }
+		valued := func(name string) []float32 { return floats[name][r*width*values : (r+1)*width*values] }
 		row := BatchRow{
 			Row: ints[tensorRow][r], Origin: ints[tensorOrigin][r],
 			Ids: ints[tensorIDs][r*width : (r+1)*width], Turns: ints[tensorTurns][r*width : (r+1)*width],
 			Length: lengths[r], Old: wide(tensorOldLogProbs), Advantages: wide(tensorAdvantages),
 		}
-		if critic {
-			row.Returns, row.OldValues = wide(tensorReturns), wide(tensorOldValues)
+		if values > 0 {
+			row.Returns, row.OldValues = valued(tensorReturns), valued(tensorOldValues)
 		}
 		if reference {
 			row.Reference = wide(tensorRefLogProbs)
@@ -210,7 +224,7 @@ func DecodeBatch(raw []byte, b, width int, critic, reference bool) ([]BatchRow, 
 			return nil, err
 		}
 		if learns {
-			if row.Learns, err = flagsOf(tensorReturnsMask, wide(tensorReturnsMask), r); err != nil {
+			if row.Learns, err = flagsOf(tensorReturnsMask, valued(tensorReturnsMask), r); err != nil {
 				return nil, err
 			}
 		}

@@ -36,7 +36,7 @@ func TestBatchRoundTrip(t *testing.T) {
 	again, err := EncodeBatch(someBatch(), 2)
 	require.NoError(t, err)
 	require.Equal(t, raw, again)
-	got, err := DecodeBatch(raw, 2, 3, false, false)
+	got, err := DecodeBatch(raw, 2, 3, 0, false)
 	require.NoError(t, err)
 	require.Equal(t, someBatch(), got, "padding is no row")
 	f, err := safetensors.Decode(raw)
@@ -71,7 +71,7 @@ func TestBatchOfWhatTheCriticLearns(t *testing.T) {
 	rows[2].Learns[1] = true
 	raw, err := EncodeBatch(rows, 2)
 	require.NoError(t, err)
-	got, err := DecodeBatch(raw, 2, 3, true, false)
+	got, err := DecodeBatch(raw, 2, 3, 1, false)
 	require.NoError(t, err)
 	require.Equal(t, rows, got)
 	critic := CriticRows(got)
@@ -121,7 +121,7 @@ func TestBatchErrors(t *testing.T) {
 		"half a mask":          {without(tensorLossMask, safetensors.F32(tensorLossMask, []int{4, 3}, append(append(make([]float32, 5), 0.5), make([]float32, 6)...))), 2, 3, "is 0.5 at row 1, token 2"},
 		"too many weights":     {without(tensorRowWeights, safetensors.F32(tensorRowWeights, []int{5}, make([]float32, 5))), 2, 3, "has 5 values, want 4"},
 	} {
-		_, err := DecodeBatch(c.raw, c.b, c.width, false, false)
+		_, err := DecodeBatch(c.raw, c.b, c.width, 0, false)
 		require.ErrorIs(t, err, store.ErrInvalid, name)
 		require.ErrorContains(t, err, c.says, name)
 	}
@@ -136,7 +136,7 @@ func TestBatchOfACritic(t *testing.T) {
 	}
 	raw, err := EncodeBatch(rows, 2)
 	require.NoError(t, err)
-	got, err := DecodeBatch(raw, 2, 3, true, true)
+	got, err := DecodeBatch(raw, 2, 3, 1, true)
 	require.NoError(t, err)
 	require.Equal(t, rows, got)
 	for i := range got {
@@ -146,14 +146,14 @@ func TestBatchOfACritic(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, got[2].Returns, laid[1].Returns[0])
 	require.Nil(t, laid[1].RefLogProbs[1], "padding")
-	got, err = DecodeBatch(raw, 2, 3, false, false)
+	got, err = DecodeBatch(raw, 2, 3, 0, false)
 	require.NoError(t, err)
 	require.Nil(t, got[0].Returns)
 	raw, err = EncodeBatch(someBatch(), 2)
 	require.NoError(t, err)
-	_, err = DecodeBatch(raw, 2, 3, true, false)
+	_, err = DecodeBatch(raw, 2, 3, 1, false)
 	require.ErrorContains(t, err, `tensor "returns" is missing`)
-	_, err = DecodeBatch(raw, 2, 3, false, true)
+	_, err = DecodeBatch(raw, 2, 3, 0, true)
 	require.ErrorContains(t, err, `tensor "ref_log_probs" is missing`)
 }
 
@@ -168,7 +168,7 @@ func FuzzDecodeBatch(f *testing.F) {
 		if b < 1 || width < 1 || b > 1<<20 || width > 1<<20 {
 			return // the spec's, never the file's
 		}
-		got, err := DecodeBatch(raw, b, width, false, false)
+		got, err := DecodeBatch(raw, b, width, 0, false)
 		if err != nil {
 			require.ErrorIs(t, err, store.ErrInvalid)
 			return
@@ -186,7 +186,7 @@ func FuzzDecodeBatch(f *testing.F) {
 func TestMinibatch(t *testing.T) {
 	raw, err := EncodeBatch(someBatch(), 2)
 	require.NoError(t, err)
-	rows, err := DecodeBatch(raw, 2, 3, false, false)
+	rows, err := DecodeBatch(raw, 2, 3, 0, false)
 	require.NoError(t, err)
 	for i := range rows {
 		rows[i].Length = 3

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/model/credit"
@@ -53,6 +54,22 @@ func NewCreditInput(rows []TrajectoryRow) CreditInput {
 	return l
 }
 
+// BySubgoals adds what the turns say of their subgoals, by their sampled ids, which turns executed no
+// action, and which rows a limit cut.
+func (l *CreditInput) BySubgoals(rows []TrajectoryRow, p envs.Protocol, tok envs.Tokenizer) {
+	for i, r := range rows {
+		var goals []credit.Subgoal
+		var invalid []bool
+		for k, turn := range l.Turns[i] {
+			invalid = append(invalid, r.Executed[k] == 0)
+			g := p.ReadSubgoal(tok, r.IDs[turn.From:turn.To])
+			in := func(s envs.Span) credit.Span { return credit.Span{From: turn.From + s.From, To: turn.From + s.To} }
+			goals = append(goals, credit.Subgoal{Choice: in(g.Switch), Goal: in(g.Goal), Action: in(g.Action), Switches: g.Switches, Text: g.Text})
+		}
+		l.Subgoals, l.Invalid, l.Cut = append(l.Subgoals, goals), append(l.Invalid, invalid), append(l.Cut, r.Truncated)
+	}
+}
+
 // ByTrees adds the trees of the rows, and which rows are branches.
 func (l *CreditInput) ByTrees(rows []TrajectoryRow, t spec.Trees) {
 	for _, r := range rows {
@@ -71,7 +88,7 @@ func (l *CreditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference 
 	}
 	for i, s := range scores {
 		n := Total(rows[i].SampledLengths)
-		if s.Row != rows[i].Row || len(s.LogProbs) != n || len(s.Entropies) != n || reference && len(s.RefLogProbs) != n || c.Second() && len(s.Values) != n {
+		if s.Row != rows[i].Row || len(s.LogProbs) != n || len(s.Entropies) != n || reference && len(s.RefLogProbs) != n || c.Second() && len(s.Values) != n*c.Values() {
 			return fmt.Errorf("scores of row %d do not fit its trajectory: %w", rows[i].Row, store.ErrInvalid)
 		}
 		l.logProbs = append(l.logProbs, l.spread(i, s.LogProbs))
@@ -81,7 +98,7 @@ func (l *CreditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference 
 		}
 		switch {
 		case c.Critic():
-			l.Values = append(l.Values, l.spread(i, s.Values))
+			l.Values = append(l.Values, l.spreadOf(i, s.Values, c.Values()))
 		case c.PRM():
 			l.PRM, l.Old = append(l.PRM, l.spread(i, s.Values)), l.logProbs
 		}
@@ -106,9 +123,14 @@ func turnMeans(sampled []float32, turns []credit.Span) []float64 {
 // spread puts what a row's sampled tokens have, in order, at their places among all
 // its tokens.
 func (l *CreditInput) spread(row int, sampled []float32) []float64 {
-	out := make([]float64, l.Lengths[row])
+	return l.spreadOf(row, sampled, 1)
+}
+
+// spreadOf is spread of so many numbers for each token.
+func (l *CreditInput) spreadOf(row int, sampled []float32, each int) []float64 {
+	out := make([]float64, each*l.Lengths[row])
 	for _, s := range l.Turns[row] {
-		for t := s.From; t < s.To; t++ {
+		for t := each * s.From; t < each*s.To; t++ {
 			out[t], sampled = float64(sampled[0]), sampled[1:]
 		}
 	}
@@ -116,10 +138,13 @@ func (l *CreditInput) spread(row int, sampled []float32) []float64 {
 }
 
 // gather is spread the other way round: of all tokens of a row, those of its turns.
-func gather[T any](turns []credit.Span, tokens []T) []T {
+func gather[T any](turns []credit.Span, tokens []T) []T { return gatherOf(turns, tokens, 1) }
+
+// gatherOf is gather of so many numbers for each token.
+func gatherOf[T any](turns []credit.Span, tokens []T, each int) []T {
 	var out []T
 	for _, s := range turns {
-		out = append(out, tokens[s.From:s.To]...)
+		out = append(out, tokens[each*s.From:each*s.To]...)
 	}
 	return out
 }
@@ -128,7 +153,8 @@ func gather[T any](turns []credit.Span, tokens []T) []T {
 // [rows][sampled tokens].
 type TrainingSignal struct {
 	// Advantages have the weights of the selection in them; returns are what the second
-	// network learns (credit.Algorithm.Compute), nil without one.
+	// network learns (credit.Algorithm.Compute), nil without one: spec.Credit.Values numbers for each
+	// sampled token, and so Learns.
 	Advantages, Returns [][]float64
 	// Learns is true at the tokens whose returns the critic learns; nil if it learns those of
 	// all.
@@ -169,7 +195,7 @@ func (l *CreditInput) TrainingSignal(settings spec.Settings, rows []TrajectoryRo
 	if errors.Is(err, credit.ErrNotFinite) {
 		advantages = filled(l.Lengths, math.NaN())
 		if c.Second() {
-			returns = advantages
+			returns = filled(lengthsOf(l.Lengths, c.Values()), math.NaN())
 		}
 	} else if err != nil {
 		return out, fmt.Errorf("%s: %w: %w", c.Algorithm, err, store.ErrInvalid)
@@ -203,9 +229,9 @@ func (l *CreditInput) TrainingSignal(settings spec.Settings, rows []TrajectoryRo
 		}
 		out.Advantages = append(out.Advantages, row)
 		if returns != nil {
-			out.Returns = append(out.Returns, gather(l.Turns[i], returns[i]))
+			out.Returns = append(out.Returns, gatherOf(l.Turns[i], returns[i], c.Values()))
 			if algorithm.Learns != nil {
-				out.Learns = append(out.Learns, gather(l.Turns[i], learns[i]))
+				out.Learns = append(out.Learns, gatherOf(l.Turns[i], learns[i], c.Values()))
 			}
 		}
 	}
@@ -257,6 +283,15 @@ func (l *CreditInput) preferenceMetrics(a credit.Algorithm, o credit.Options, me
 	}
 	metrics["prm/reward_size"] = canon.Float(mean / float64(max(n, 1)))
 	return nil
+}
+
+// lengthsOf are lengths times so many.
+func lengthsOf(lengths []int, each int) []int {
+	out := make([]int, len(lengths))
+	for i, n := range lengths {
+		out[i] = each * n
+	}
+	return out
 }
 
 // filled are numbers of the given lengths, all the same.

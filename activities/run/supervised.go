@@ -57,11 +57,13 @@ func SupervisedRows(of []Stretch, iteration int, like BatchRow) []BatchRow {
 		r := BatchRow{
 			Row: p.Row, Origin: int32(iteration), Supervised: true,
 			Ids: make([]int32, width), Turns: make([]int32, width), Mask: make([]bool, width), Old: zeros(true), Advantages: zeros(true),
-			Returns: zeros(like.Returns != nil), OldValues: zeros(like.OldValues != nil),
 			Reference: zeros(like.Reference != nil), Rollout: zeros(like.Rollout != nil),
 		}
+		if like.Returns != nil {
+			r.Returns, r.OldValues = make([]float32, len(like.Returns)), make([]float32, len(like.OldValues))
+		}
 		if like.Learns != nil {
-			r.Learns = make([]bool, width)
+			r.Learns = make([]bool, len(like.Learns))
 		}
 		r.Length = int32(copy(r.Ids, p.Ids))
 		copy(r.Turns, p.Turns)

@@ -135,7 +135,7 @@ func inWording(p envs.Protocol, wording string, maxNewTokens int) (envs.Protocol
 // trainingTask is what a run learns from.
 func trainingTask(t spec.Train) (*Task, error) {
 	r := t.Rollout
-	p, err := inWording(envs.Protocol{Think: r.Think, FormatPenalty: r.FormatPenalty, Penalty: envs.Penalty(r.Penalty), ContextTurns: r.ContextTurns}, r.Protocol, r.MaxNewTokens)
+	p, err := inWording(envs.Protocol{Think: r.Think, Subgoals: r.Subgoals, FormatPenalty: r.FormatPenalty, Penalty: envs.Penalty(r.Penalty), ContextTurns: r.ContextTurns}, r.Protocol, r.MaxNewTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func trainingTask(t spec.Train) (*Task, error) {
 
 // suiteTask is what an evaluation plays.
 func suiteTask(suite spec.Suite) (*Task, error) {
-	p, err := inWording(envs.Protocol{Think: suite.Think, FormatPenalty: suite.FormatPenalty, Penalty: envs.Penalty(suite.Penalty), ContextTurns: suite.ContextTurns}, suite.Protocol, suite.MaxNewTokens)
+	p, err := inWording(envs.Protocol{Think: suite.Think, Subgoals: suite.Subgoals, FormatPenalty: suite.FormatPenalty, Penalty: envs.Penalty(suite.Penalty), ContextTurns: suite.ContextTurns}, suite.Protocol, suite.MaxNewTokens)
 	if err != nil {
 		return nil, fmt.Errorf("suite %s: %w", suite.Name, err)
 	}

@@ -40,7 +40,7 @@ func TestBatchWithRollout(t *testing.T) {
 	}
 	raw, err := EncodeBatch(rows, 2)
 	require.NoError(t, err)
-	got, err := DecodeBatch(raw, 2, 3, false, false)
+	got, err := DecodeBatch(raw, 2, 3, 0, false)
 	require.NoError(t, err)
 	for i := range got {
 		require.Equal(t, rows[i].Rollout, got[i].Rollout)

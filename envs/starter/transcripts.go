@@ -68,7 +68,7 @@ type Transcript struct {
 // environment has a pool of instances. If chance decides what follows, a turn has one
 // action; otherwise as many as it may have.
 //
-// Thoughts are random words in both, or random claims of Objects. The tokenizer may be any policy's. Errors are of
+// Thoughts are random words in both, or random claims of Objects, or random subgoals. The tokenizer may be any policy's. Errors are of
 // kind ErrNoAdvice if demonstrations are requested and the environment has none.
 func Transcripts(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol, o Options, n int, addr draw.Address) ([]Transcript, error) {
 	fail := func(err error) ([]Transcript, error) {
@@ -243,6 +243,9 @@ func (w *writer) add(ids []int32, trained bool) {
 func (w *writer) reply(actions []string) string {
 	var s strings.Builder
 	switch {
+	case w.p.Subgoals:
+		s.WriteString(" <switch>" + w.of(" SWITCH", " KEEP") + " </switch> <subgoal>" + w.of(" reach", " avoid", " find", " keep") + w.of(" goal", " box", " hole", " edge", " wall") +
+			" </subgoal> </think><answer>")
 	case w.p.Think && len(w.objects) > 0:
 		s.WriteString(" <observation> " + w.claim() + " </observation> <prediction> " + w.claim() + " </prediction> </think><answer>")
 	case w.p.Think:
@@ -261,6 +264,8 @@ func (w *writer) reply(actions []string) string {
 // claim is a claim of the state, at random: an object and its sides, as the reward module
 // `state` reads them. It is as likely to be true as chance has it.
 func (w *writer) claim() string {
-	of := func(words ...string) string { return words[w.r.IntN(len(words))] }
-	return of(w.objects...) + " " + of("above", "below", "same") + " " + of("left", "right", "same")
+	return w.of(w.objects...) + " " + w.of("above", "below", "same") + " " + w.of("left", "right", "same")
 }
+
+// of is one of some words, at random.
+func (w *writer) of(words ...string) string { return words[w.r.IntN(len(words))] }

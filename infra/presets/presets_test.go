@@ -14,14 +14,14 @@ import (
 // runs are the presets that start a run, and methods those among them that show one
 // method each: docs/algorithms.md says where their values come from.
 var (
-	runs    = []string{"bandit-demo", "bandit-p10", "chaos", "chaos-devices", "chaos-turns", "dr-mas", "frozenlake-learn", "llama-grpo", "methods-agent-prm", "methods-deep-grpo", "methods-istar", "methods-seeupo", "methods-tree-grpo", "methods-tsr", "qwen3-grpo", "size-0.5b", "size-0.5b-lora", "smoke", "sokoban-learn", "webshop-starpo-s-0.5b", "webshop-starpo-s-3b", "webshop-starter"}
+	runs    = []string{"bandit-demo", "bandit-p10", "chaos", "chaos-devices", "chaos-turns", "dr-mas", "frozenlake-learn", "llama-grpo", "methods-agent-prm", "methods-deep-grpo", "methods-hiper", "methods-istar", "methods-seeupo", "methods-tree-grpo", "methods-tsr", "qwen3-grpo", "size-0.5b", "size-0.5b-lora", "smoke", "sokoban-learn", "webshop-starpo-s-0.5b", "webshop-starpo-s-3b", "webshop-starter"}
 	methods = []string{
 		"clip-turns", "dapo", "dr-grpo", "dual-clip", "gigpo", "gspo", "loop", "lora-grpo", "lora-ppo", "min-p", "online-k", "reinforce-pp", "reinforce-pp-baseline",
 		"replay", "reuse", "reweight", "starpo-grpo", "starpo-ppo", "starpo-s", "state-baseline", "top-p", "turn-gae",
 		"cispo", "sapo", "dppo", "gspo-turn", "reinforce-pp-verl",
 		"tis", "tis-turn", "tis-sequence", "icepop", "mis", "mis-geometric", "opsm", "bypass",
 		"gdpo", "empg", "blockwise", "turn-returns", "gfpo", "pyvision", "tsr", "tsr-best-of-n", "tree-grpo", "deep-grpo",
-		"star", "successes", "demonstrations", "growing-turns", "score", "seeupo", "istar", "agent-prm",
+		"star", "successes", "demonstrations", "growing-turns", "score", "seeupo", "istar", "agent-prm", "hiper",
 	}
 	// rewards are presets in which a part of the reward changes what is learned: docs/rewards.md
 	// has what each learned.
@@ -29,7 +29,7 @@ var (
 		"reward-checklist", "reward-checklist-tools", "reward-gamed", "reward-length", "reward-progress", "reward-state", "reward-tools",
 	}
 	// smallLakes are methods on lakes of 2 × 2 or 3 × 3 instead of 4 × 4.
-	smallLakes = []string{"gspo-turn", "reinforce-pp-verl", "tis-turn", "empg", "blockwise", "turn-returns", "growing-turns", "tsr", "tree-grpo", "deep-grpo", "seeupo", "istar", "agent-prm"}
+	smallLakes = []string{"gspo-turn", "reinforce-pp-verl", "tis-turn", "empg", "blockwise", "turn-returns", "growing-turns", "tsr", "tree-grpo", "deep-grpo", "seeupo", "istar", "agent-prm", "hiper"}
 )
 
 // trains are the presets that start a run.
@@ -85,7 +85,7 @@ func TestMethodsAreAlikeButForTheMethod(t *testing.T) {
 				base, same = "frozenlake-learn", append([]string{"environment.", "evaluation.suites[0].environment.", "evaluation.suites[0].max_new_tokens"}, same...)
 			}
 			// These have more turns, so they are made smaller to be over in three minutes.
-			small := slices.Contains([]string{"growing-turns", "score", "seeupo", "istar", "agent-prm"}, name)
+			small := slices.Contains([]string{"growing-turns", "score", "seeupo", "istar", "agent-prm", "hiper"}, name)
 			if small {
 				same = append([]string{"iterations", "policy.starter.", "policy.warm_start.", "snapshot.every", "evaluation."}, same...)
 			}

@@ -29,6 +29,7 @@ var Algorithms = []Algorithm{
 	seeUPO,
 	iStar,
 	agentPRM,
+	hiPER,
 }
 
 // Algorithm is a way to turn rewards into advantages.
@@ -42,6 +43,11 @@ type Algorithm struct {
 	Formula, Paper, File string
 	// Critic says that it reads Input.Values: the run trains a critic.
 	Critic bool
+	// Values is how many numbers its critic has for each token, which Input.Values has one after the
+	// other; 0 is one. Learns and the returns of Compute are then as long.
+	Values int
+	// BySubgoals says that it reads Input.Subgoals: the policy writes them.
+	BySubgoals bool
 	// Promises says that the critic is a process reward model: its values are logits of the chance of
 	// success, and it learns targets from 0 to 1 with their cross-entropy (loss.SoftCrossEntropy).
 	Promises bool
@@ -92,6 +98,10 @@ type Input struct {
 	Starts  []string    // [rows], the initial state
 
 	Successes []bool // [rows], which succeeded
+
+	Subgoals [][]Subgoal // [rows][turns], what the turns say of their subgoals; nil unless BySubgoals
+	Invalid  [][]bool    // [rows][turns], the turns without a legal action
+	Cut      []bool      // [rows], which a limit of tokens ended
 
 	Branches []bool // [rows], which begin in the middle of another row of their tree
 
@@ -157,6 +167,15 @@ type Options struct {
 	Beta float64
 	// CodeForm takes the forms of the authors' code where it differs from the paper (iStar, AgentPRM).
 	CodeForm bool
+	// SegmentLambda is HiPER's λ over segments; 0 means the authors' 0.95.
+	SegmentLambda float64
+	// KeepReward, KeepShared, ChangedReward and InvalidPenalty are HiPER's shaping; see
+	// HiPERShaping. Bootstrap is HiPEROptions'.
+	KeepReward     float64
+	KeepShared     bool
+	ChangedReward  float64
+	InvalidPenalty float64
+	Bootstrap      bool
 	// EntropyGain, FutureGain and Clarity are EMPG's; see Modulation. 0 means the defaults.
 	EntropyGain, FutureGain, Clarity float64
 }

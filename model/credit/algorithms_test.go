@@ -18,11 +18,13 @@ var (
 	someOptions = Options{
 		NormalizeByStd: true, Epsilon: 0.1, Floor: 2, Gamma: 0.9, Lambda: 0.8, TurnGamma: 0.95, TurnLambda: 0.7,
 		ValueAt: LastPromptToken, RewardAt: AtTurns, Whiten: true, BaselineRate: 0.5, StepWeight: 0.6, OverTurns: true, TreesAlone: false, Beta: 0.5, CodeForm: false,
+		SegmentLambda: 0.9, KeepReward: -0.3, KeepShared: false, ChangedReward: -0.2, InvalidPenalty: 0.1, Bootstrap: true,
 		EntropyGain: 0.5, FutureGain: 2, Clarity: 0.3,
 	}
 	otherOptions = Options{
 		NormalizeByStd: false, Epsilon: 0.2, Floor: 3, Gamma: 0.8, Lambda: 0.7, TurnGamma: 0.9, TurnLambda: 0.6,
 		ValueAt: FinalToken, RewardAt: AtEnd, Whiten: false, BaselineRate: 1, StepWeight: 0.5, OverTurns: false, TreesAlone: true, Beta: 0.7, CodeForm: true,
+		SegmentLambda: 0.5, KeepReward: -0.6, KeepShared: true, ChangedReward: -0.5, InvalidPenalty: 0.4, Bootstrap: false,
 		EntropyGain: 0.7, FutureGain: 3, Clarity: 0.2,
 	}
 )
@@ -56,8 +58,20 @@ func inputOf(t *testing.T, o Options) Input {
 			prm[row], old[row] = append(prm[row], -float64(1+(row+t)%3)), append(old[row], -float64(1+(row*t)%4))
 		}
 	}
+	subgoals, invalid, cut := make([][]Subgoal, len(e.returns)), make([][]bool, len(e.returns)), make([]bool, len(e.returns))
+	for row, turns := range e.turns {
+		cut[row] = row%3 == 1
+		for k, s := range turns {
+			middle := (s.From + s.To) / 2
+			subgoals[row] = append(subgoals[row], Subgoal{
+				Choice: Span{From: s.From, To: min(s.From+1, middle)}, Goal: Span{From: min(s.From+1, middle), To: middle}, Action: Span{From: middle, To: s.To},
+				Switches: (row+k)%3 == 0, Text: strconv.Itoa((row + k) % 2),
+			})
+			invalid[row] = append(invalid[row], (row+k)%4 == 0)
+		}
+	}
 	return Input{
-		Successes: successes, Actions: actions, PRM: prm, Old: old,
+		Subgoals: subgoals, Invalid: invalid, Cut: cut, Successes: successes, Actions: actions, PRM: prm, Old: old,
 		Trees: trees, Branches: branches, Parts: parts, PartWeights: []float64{1, 0.3}, Entropies: entropies,
 		Returns: e.returns, Rewards: e.rewards, Tokens: tokens, Values: e.values, Groups: e.groups, Keys: e.keys,
 		Agents: slices.Clone(e.keys), Starts: e.initialStates, Turns: e.turns, Lengths: e.lengths, Mask: e.mask, Past: past,
@@ -69,12 +83,15 @@ func inputOf(t *testing.T, o Options) Input {
 func advantagesOf(t *testing.T, name string, o Options, change func(*Input)) [][]float64 {
 	t.Helper()
 	in := inputOf(t, o)
+	a, ok := Find(name)
+	require.True(t, ok)
+	for row, values := range in.Values {
+		in.Values[row] = slices.Repeat(values, max(a.Values, 1))
+	}
 	change(&in)
 	o.Algorithm = name
 	advantages, returns, err := Compute(in, o)
 	require.NoError(t, err)
-	a, ok := Find(name)
-	require.True(t, ok)
 	require.Equal(t, a.Critic || a.Preferences != nil, returns != nil, "returns are what a second network learns")
 	return append(advantages, returns...)
 }
@@ -119,6 +136,9 @@ func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
 			}
 			if a.Preferences == nil {
 				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.PRM, in.Old = nil, nil }))
+			}
+			if !a.BySubgoals {
+				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Subgoals, in.Invalid, in.Cut = nil, nil, nil }))
 			}
 			if a.Preferences == nil && !a.Promises {
 				require.Equal(t, want, advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Successes, in.Actions = nil, nil }))

@@ -20,8 +20,7 @@
 // # The table
 //
 // Algorithms lists all algorithms that a spec can name. A new one is a file with its function
-// and its entry, a test of its numbers, and a line in that list. HiPER is not in it, because no
-// rollout and no update gives it what it reads.
+// and its entry, a test of its numbers, and a line in that list.
 //
 // # From one shape to another
 //

@@ -5,6 +5,131 @@ import (
 	"math"
 )
 
+var hiPER = Algorithm{
+	Name: "hiper", By: "the choice of a subgoal, the subgoal and the action apart (HiPER)",
+	Formula: "A^h of segments under one subgoal, A^l of turns inside of one, A^c of the choice to switch; each standardised over the batch", Paper: "HiPER, arXiv 2602.16165", File: "hiper.go",
+	Critic: true, Values: hiperValues, BySubgoals: true,
+	Reads:  []string{"turn_gamma", "turn_lambda", "whiten", "segment_lambda", "keep_reward", "keep_shared", "changed_reward", "invalid_penalty", "bootstrap"},
+	Learns: learnsSubgoals, Compute: bySubgoals,
+}
+
+// The numbers that HiPER's critic has for a token, in their order: what it expects of a segment, of
+// the turn once the subgoal is written, and before the turn.
+const (
+	hiperHigh = iota
+	hiperLow
+	hiperChoice
+	hiperValues
+)
+
+// Subgoal is what a turn says of its subgoal. Spans are of the row's tokens; one that is not there
+// is empty.
+type Subgoal struct {
+	// Choice are the tokens that keep or switch, Goal those of the subgoal, Action those of the action.
+	Choice, Goal, Action Span
+	// Switches is true if the turn takes another subgoal, and Text is the one that it writes.
+	Switches bool
+	Text     string
+}
+
+// places are the tokens at which a turn's three values are read. V^l is read after the subgoal.
+func (g Subgoal) places(turn Span) [hiperValues]int {
+	low := turn.From
+	if g.Goal.To > g.Goal.From {
+		low = min(g.Goal.To, turn.To-1)
+	}
+	return [hiperValues]int{hiperHigh: turn.From, hiperLow: low, hiperChoice: turn.From}
+}
+
+// begins says whether turn k of a row begins a segment.
+func begins(goals []Subgoal, k int) bool { return k == 0 || goals[k].Switches }
+
+// learnsSubgoals marks the values that are learned: V^l and V^c of every turn, V^h where a segment begins.
+func learnsSubgoals(in Input, _ Options) [][]bool {
+	out := make([][]bool, len(in.Turns))
+	for row, turns := range in.Turns {
+		out[row] = make([]bool, hiperValues*in.Lengths[row])
+		for k, turn := range turns {
+			for value, at := range in.Subgoals[row][k].places(turn) {
+				if value != hiperHigh || begins(in.Subgoals[row], k) {
+					out[row][hiperValues*at+value] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// bySubgoals is HiPER on the rows of an update: rewards are shaped, A^h is at the tokens of subgoals
+// with which segments begin, A^l at those of actions and A^c at those that keep or switch. With
+// Whiten each of the three has mean 0 and deviation 1 over the turns of the batch that have it.
+// Targets are the advantages before that plus the values, each at its place.
+func bySubgoals(in Input, o Options) (advantages, returns [][]float64, err error) {
+	if len(in.Subgoals) != len(in.Turns) || len(in.Values) != len(in.Turns) || len(in.Rewards) != len(in.Turns) || len(in.Invalid) != len(in.Turns) || len(in.Cut) != len(in.Turns) {
+		return nil, nil, fmt.Errorf("%w: turns of %d rows, subgoals of %d, values of %d, rewards of %d, invalid turns of %d, cuts of %d",
+			ErrInput, len(in.Turns), len(in.Subgoals), len(in.Values), len(in.Rewards), len(in.Invalid), len(in.Cut))
+	}
+	segment := o.SegmentLambda
+	if segment == 0 {
+		segment = 0.95
+	}
+	type spot struct {
+		row int
+		at  Span
+	}
+	var spots [hiperValues][]spot
+	var kinds [hiperValues][]float64
+	for row, turns := range in.Turns {
+		goals, values := in.Subgoals[row], in.Values[row]
+		if len(goals) != len(turns) || len(values) != hiperValues*in.Lengths[row] {
+			return nil, nil, fmt.Errorf("%w: row %d has %d turns with %d subgoals, %d tokens with %d values", ErrInput, row, len(turns), len(goals), in.Lengths[row], len(values))
+		}
+		t := HiPERTurns{Ended: !in.Cut[row]}
+		var keeps, changed []bool
+		for k, turn := range turns {
+			at := goals[k].places(turn)
+			t.Switch = append(t.Switch, goals[k].Switches)
+			t.High = append(t.High, values[hiperValues*at[hiperHigh]+hiperHigh])
+			t.Low = append(t.Low, values[hiperValues*at[hiperLow]+hiperLow])
+			t.Choice = append(t.Choice, values[hiperValues*at[hiperChoice]+hiperChoice])
+			keeps, changed = append(keeps, !begins(goals, k)), append(changed, k > 0 && goals[k].Text != goals[k-1].Text)
+		}
+		if t.Rewards, err = HiPERShape(in.Rewards[row], keeps, changed, in.Invalid[row], HiPERShaping{Keep: o.KeepReward, Shared: o.KeepShared, Changed: o.ChangedReward, Invalid: o.InvalidPenalty}); err != nil {
+			return nil, nil, err
+		}
+		a, err := HiPER(t, HiPEROptions{Gamma: o.TurnGamma, TurnLambda: o.TurnLambda, SegmentLambda: segment, Bootstrap: o.Bootstrap})
+		if err != nil {
+			return nil, nil, fmt.Errorf("row %d: %w", row, err)
+		}
+		targets := make([]float64, hiperValues*in.Lengths[row])
+		add := func(kind, k int, advantage, value float64, at Span) {
+			targets[hiperValues*goals[k].places(turns[k])[kind]+kind] = advantage + value
+			spots[kind], kinds[kind] = append(spots[kind], spot{row, at}), append(kinds[kind], advantage)
+		}
+		for j, s := range a.Segments {
+			add(hiperHigh, s[0], a.High[j], t.High[s[0]], goals[s[0]].Goal)
+		}
+		for k := range turns {
+			add(hiperLow, k, a.Low[k], t.Low[k], goals[k].Action)
+			add(hiperChoice, k, a.Choice[k], t.Choice[k], goals[k].Choice)
+		}
+		returns, advantages = append(returns, targets), append(advantages, make([]float64, in.Lengths[row]))
+	}
+	for kind, of := range kinds {
+		if o.Whiten {
+			if of, err = HiPERScale(of); err != nil {
+				return nil, nil, err
+			}
+		}
+		for i, a := range of {
+			for at := spots[kind][i].at.From; at < spots[kind][i].at.To; at++ {
+				advantages[spots[kind][i].row][at] += a
+			}
+		}
+	}
+	return advantages, returns, nil
+}
+
 // HiPEROptions are the knobs of HiPER. Each is from 0 to 1.
 type HiPEROptions struct {
 	// Gamma discounts a turn (authors: 1), and a segment by its number of turns.

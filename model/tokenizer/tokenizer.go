@@ -316,6 +316,15 @@ func (t *Tokenizer) Decode(ids []int32) string {
 	return lossyUTF8(out.String())
 }
 
+// Bytes returns the bytes that an id stands for, which need not be UTF-8; none for an id without a
+// token.
+func (t *Tokenizer) Bytes(id int32) string {
+	if id < 0 || int(id) >= len(t.text) {
+		return ""
+	}
+	return t.text[id]
+}
+
 // VocabSize is the smallest vocabulary that a model needs for this tokenizer: its highest
 // id plus one.
 func (t *Tokenizer) VocabSize() int { return len(t.known) }

@@ -307,6 +307,10 @@ var families = []*family{
 		{preset: "agent-prm", change: map[string]any{"rollout.turns": 2, "rollout.max_new_tokens": 12, "update.reference_every": 2, "snapshot.every": 2, "schedule": []any{map[string]any{"field": "update.clip_low", "from": 1, "value": 0.1}}, "update.learning_rate": 3e-4, "update.minibatch": 0, "update.epochs": 1},
 			kills: withModel},
 	}},
+	// A critic of three values for each token, and the spans of what a policy says of its subgoals.
+	{name: "subgoals", scale: small(map[string]any{"policy": second(false), "rollout.max_new_tokens": 24}), full: true, methods: []method{
+		{preset: "hiper", change: map[string]any{"rollout.turns": 2, "rollout.think": true}, kills: withModel},
+	}},
 	// Rows that get slots as others end, and rows of several widths.
 	{name: "blocks", scale: onLake, full: true, methods: []method{
 		{preset: "gigpo", run: "gigpo-blocks", change: map[string]any{"rollout.pass_rows": 2, "rollout.block_rows": 4, "update.widths": 3}, kills: []string{"Generate#2/inside/1", "Update#1/inside/1"}},
@@ -379,7 +383,7 @@ func (f *family) disturbed(t *testing.T) *lane {
 // TestChaosMethodsAll keeps the list: each preset of a method is disturbed.
 func TestChaosMethodsAll(t *testing.T) {
 	// These show no method of their own, and the paper's figures and tables are sweeps.
-	others := []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "frozenlake-learn", "full-or-lora", "methods-agent-prm", "methods-deep-grpo", "methods-istar", "methods-seeupo", "methods-tree-grpo", "methods-tsr", "size-0.5b", "size-0.5b-lora", "smoke", "sokoban-learn", "webshop-starpo-s-0.5b", "webshop-starpo-s-3b", "webshop-starter"}
+	others := []string{"bandit-demo", "bandit-p10", "chaos", "chaos-turns", "frozenlake-learn", "full-or-lora", "methods-agent-prm", "methods-deep-grpo", "methods-hiper", "methods-istar", "methods-seeupo", "methods-tree-grpo", "methods-tsr", "size-0.5b", "size-0.5b-lora", "smoke", "sokoban-learn", "webshop-starpo-s-0.5b", "webshop-starpo-s-3b", "webshop-starter"}
 	var have, want []string
 	for _, f := range families {
 		for _, m := range f.methods {

@@ -34,6 +34,12 @@ func (c Credit) PRM() bool { return c.algorithm().Preferences != nil }
 // reward model.
 func (c Credit) Second() bool { return c.Critic() || c.PRM() }
 
+// Values is how many numbers the critic has for each token; one without a critic too.
+func (c Credit) Values() int { return max(c.algorithm().Values, 1) }
+
+// BySubgoals reports whether the algorithm reads what the policy says of its subgoals.
+func (c Credit) BySubgoals() bool { return c.algorithm().BySubgoals }
+
 // Promises reports whether the critic learns chances of success.
 func (c Credit) Promises() bool { return c.algorithm().Promises }
 
@@ -59,6 +65,9 @@ var withProcess = algorithms(func(a credit.Algorithm) bool { return a.Preference
 
 // withPRM are those for which it trains a process reward model in the critic's place.
 var withPRM = algorithms(func(a credit.Algorithm) bool { return a.Preferences != nil })
+
+// bySubgoals are those that read what the policy says of its subgoals.
+var bySubgoals = algorithms(func(a credit.Algorithm) bool { return a.BySubgoals })
 
 func anyAlgorithm(credit.Algorithm) bool { return true }
 

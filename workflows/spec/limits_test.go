@@ -282,6 +282,17 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 			`"credit":{"algorithm":"istar"},"rollout":{"search":"best_of_n","candidates":2}`,
 		},
 	},
+	"rollout.subgoals rollout.think rollout.protocol policy.starter.tokenizer": {
+		[]string{`"policy":{"from":"starter","starter":{"tokenizer":2}},"rollout":{"subgoals":true}`},
+		[]string{
+			`"policy":{"from":"starter","starter":{"tokenizer":2}},"rollout":{"subgoals":true,"think":false}`, `"rollout":{"subgoals":true}`,
+			`"policy":{"from":"starter","starter":{"tokenizer":2}},"rollout":{"subgoals":true,"protocol":"ragen"}`,
+		},
+	},
+	"credit.algorithm rollout.subgoals": {
+		[]string{`"policy":{"from":"starter","starter":{"tokenizer":2}},"rollout":{"subgoals":true},"credit":{"algorithm":"hiper"}`},
+		[]string{`"credit":{"algorithm":"hiper"}`},
+	},
 	"update.reference_every update.kl_in snapshot.every snapshot.retain": {
 		[]string{`"update":{"kl_in":"loss","reference_every":6},"snapshot":{"every":3}`},
 		[]string{

@@ -365,6 +365,22 @@ var generalRelations = []relation{
 		},
 	},
 	{
+		paths: []string{"rollout.subgoals", "rollout.think", "rollout.protocol", "policy.starter.tokenizer"},
+		doc:   "rollout.subgoals needs rollout.think, our own wording (rollout.protocol left out) and, of a starter, policy.starter.tokenizer 2, which has words for subgoals.",
+		broken: func(t Train) (bool, string, string) {
+			r, s := t.Rollout, t.Policy.Starter
+			bad := !r.Think || r.Protocol != "" || s != nil && s.Tokenizer < 2
+			return r.Subgoals && bad, "true", "rollout.think true, no rollout.protocol, and policy.starter.tokenizer 2 beside it; or leave it out"
+		},
+	},
+	{
+		paths: []string{"credit.algorithm", "rollout.subgoals"},
+		doc:   "rollout.subgoals is true if credit.algorithm is " + listed(bySubgoals, "or") + ", which reads them.",
+		broken: func(t Train) (bool, string, string) {
+			return t.Credit.BySubgoals() && !t.Rollout.Subgoals, strict.Quote(t.Credit.Algorithm), "rollout.subgoals true beside it, or an algorithm that reads no subgoals"
+		},
+	},
+	{
 		paths: []string{"update.reference_every", "update.kl_in", "snapshot.every", "snapshot.retain"},
 		doc:   "update.reference_every is given only if update.kl_in is loss or reward. It is a multiple of snapshot.every, and snapshot.retain is 0: a reference is a snapshot that stays.",
 		broken: func(t Train) (bool, string, string) {

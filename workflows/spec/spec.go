@@ -117,6 +117,7 @@ type Rollout struct {
 	MaxNewTokens  int     `json:"max_new_tokens"`
 	Temperature   float64 `json:"temperature"`
 	Think         bool    `json:"think"`
+	Subgoals      bool    `json:"subgoals,omitempty"` // asked for in the thought
 	FormatPenalty float64 `json:"format_penalty"`
 	Penalty       string  `json:"penalty"`
 	OverlongCache int     `json:"overlong_cache"`
@@ -232,6 +233,13 @@ type Credit struct {
 	// Beta is iStar's; 0 where it is left out, see credit.Prefer.
 	Beta     float64 `json:"beta,omitzero"`
 	CodeForm bool    `json:"code_form,omitzero"`
+	// HiPER's; 0 where they are left out, see credit.HiPEROptions and credit.HiPERShaping.
+	SegmentLambda  float64 `json:"segment_lambda,omitzero"`
+	KeepReward     float64 `json:"keep_reward,omitzero"`
+	KeepShared     bool    `json:"keep_shared,omitzero"`
+	ChangedReward  float64 `json:"changed_reward,omitzero"`
+	InvalidPenalty float64 `json:"invalid_penalty,omitzero"`
+	Bootstrap      bool    `json:"bootstrap,omitzero"`
 	// EMPG's; 0 where they are left out, see credit.Modulation.
 	EntropyGain float64 `json:"entropy_gain,omitzero"`
 	FutureGain  float64 `json:"future_gain,omitzero"`

@@ -26,6 +26,7 @@ type Suite struct {
 	Turns         int     `json:"turns"`
 	MaxNewTokens  int     `json:"max_new_tokens"`
 	Think         bool    `json:"think"`
+	Subgoals      bool    `json:"subgoals,omitempty"`
 	FormatPenalty float64 `json:"format_penalty"`
 	Penalty       string  `json:"penalty"`
 	ContextTurns  int     `json:"context_turns"`
@@ -58,7 +59,7 @@ var suiteRules = append([]*rule{
 	{path: "environment.on_broken", typ: typeString, enum: []string{Drop}, source: fromOurs, doc: "Evaluations never draw again."},
 	{path: "environment.timeout_seconds", typ: typeInteger, span: between(1, 3600), source: fromOurs, doc: "As for a run."},
 }, inheritedRules("evaluation.instances", "evaluation.samples", "evaluation.seed", "evaluation.temperature",
-	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.format_penalty", "rollout.penalty",
+	"rollout.turns", "rollout.max_new_tokens", "rollout.think", "rollout.subgoals", "rollout.format_penalty", "rollout.penalty",
 	"rollout.context_turns", "rollout.prompt_tokens", "rollout.protocol")...)
 
 // inheritedFields are the keys of a suite by the paths that give their defaults.
@@ -102,7 +103,7 @@ func (d *decoder) assembleSuites(t Train) ([]Suite, Problems) {
 func (d *decoder) assembleSuite(t Train, v map[string]any, path string) (Suite, Problems) {
 	s := Suite{
 		Instances: t.Evaluation.Instances, Samples: t.Evaluation.Samples, Seed: t.Evaluation.Seed, Temperature: t.Evaluation.Temperature,
-		Turns: t.Rollout.Turns, MaxNewTokens: t.Rollout.MaxNewTokens, Think: t.Rollout.Think,
+		Turns: t.Rollout.Turns, MaxNewTokens: t.Rollout.MaxNewTokens, Think: t.Rollout.Think, Subgoals: t.Rollout.Subgoals,
 		FormatPenalty: t.Rollout.FormatPenalty, Penalty: t.Rollout.Penalty, ContextTurns: t.Rollout.ContextTurns, Protocol: t.Rollout.Protocol,
 	}
 	for key := range inheritedFields {

@@ -162,6 +162,9 @@ func sharedOf(t spec.Train) string {
 	if t.Rollout.Protocol != "" {
 		shared = append(shared, t.Rollout.Protocol)
 	}
+	if t.Rollout.Subgoals {
+		shared = append(shared, "subgoals")
+	}
 	b, err := canon.Marshal(shared)
 	if err != nil {
 		return ""

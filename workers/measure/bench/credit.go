@@ -66,6 +66,7 @@ func slowest(costs []Cost) Cost {
 type rollout struct {
 	credit.Input
 	logProbs [][]float64
+	three    [][]float64 // values of a critic that has three for each token
 	members  selection.Groups
 }
 
@@ -100,14 +101,22 @@ func newRollout() *rollout {
 
 // addRead adds what only some algorithms read: two parts of the reward, the entropies of turns,
 // two roles that take turns, trees of three whose second and third row are branches, and successes,
-// actions and a process reward model's log-probs.
+// actions, a process reward model's log-probs and subgoals.
 func (r *rollout) addRead() {
 	numbers := draw.Address{Seed: 2, Purpose: draw.Sample}.Rand()
 	r.PartWeights = []float64{1, 0.5}
 	r.Old = r.logProbs
 	for row, length := range r.Lengths {
+		r.three = append(r.three, normal(numbers, 3*length))
 		r.PRM, r.Successes = append(r.PRM, normal(numbers, length)), append(r.Successes, row%2 == 0)
 		r.Actions = append(r.Actions, r.Keys[(row+1)%len(r.Keys)])
+		var goals []credit.Subgoal
+		for k, s := range r.Turns[row] {
+			goals = append(goals, credit.Subgoal{
+				Choice: credit.Span{From: s.From, To: s.From + 3}, Goal: credit.Span{From: s.From + 3, To: s.From + 9}, Action: credit.Span{From: s.From + 9, To: s.To}, Switches: (row+k)%2 == 0,
+			})
+		}
+		r.Subgoals, r.Invalid, r.Cut = append(r.Subgoals, goals), append(r.Invalid, make([]bool, len(goals))), append(r.Cut, false)
 	}
 	for row := range r.Rewards {
 		r.Trees, r.Branches = append(r.Trees, row/3), append(r.Branches, row%3 > 0)
@@ -136,6 +145,9 @@ func (r *rollout) credits() []workload {
 	work := func(name string, a credit.Algorithm, penalise bool) workload {
 		return workload{name, -1, func(context.Context) (err error) {
 			in := r.Input
+			if a.Values == 3 {
+				in.Values = r.three
+			}
 			if in.Mask, err = credit.Mask(in.Turns, in.Lengths); err != nil {
 				return err
 			}
