@@ -135,7 +135,7 @@ func (p Protocol) block(env Environment, episode Episode, turn, left int) string
 
 // format is the form of a reply.
 func (p Protocol) format() string {
-	if p.Subgoals {
+	if p.Think && p.Subgoals {
 		return "<think> <switch> KEEP or SWITCH </switch> <subgoal> your subgoal </subgoal> </think><answer> your action </answer>"
 	}
 	if p.Think {

@@ -30,7 +30,7 @@ const (
 
 // ReadSubgoal finds a turn's subgoal in its sampled ids, by the bytes of the ids alone: text is never
 // encoded again. The first of each tag counts, and a tag inside of another is text of that other.
-func (p Protocol) ReadSubgoal(tok Tokenizer, sampled []int32) Subgoal {
+func ReadSubgoal(tok Tokenizer, sampled []int32) Subgoal {
 	whole := Span{0, len(sampled)}
 	if n := len(sampled); n > 0 && slices.Contains(tok.EndOfTurn(), sampled[n-1]) {
 		sampled = sampled[:n-1]

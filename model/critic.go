@@ -9,9 +9,9 @@ import (
 	"github.com/gomlx/gomlx/core/graph"
 )
 
-// Critic returns the configuration of the policy's critic: the same backbone with a value
-// head instead of the output head. With LoRA it has adapters of its own over the same base. Programs of this configuration support Values and
-// CriticUpdate, and its States and Snapshots are critics.
+// Critic returns the configuration of the policy's critic: the same backbone with a value head
+// instead of the output head. With LoRA it has adapters of its own over the same base. Programs of
+// this configuration support Values and CriticUpdate, and its States and Snapshots are critics.
 func (c Config) Critic() Config {
 	c.ValueHead, c.TieEmbeddings = true, false
 	return c
@@ -37,12 +37,9 @@ func NewCritic(policy Params) Params {
 	return p
 }
 
-// NewCritic gives the critic that NewCritic makes of the state's parameters. They are copied
-// while the source is read.
-func (s *State) NewCritic() Source { return s.NewCriticOf(1) }
-
-// NewCriticOf is NewCritic with a head of so many numbers for each token.
-func (s *State) NewCriticOf(values int) Source {
+// NewCritic gives the critic that NewCritic makes of the state's parameters, with so many values for
+// each token. They are copied while the source is read.
+func (s *State) NewCritic(values int) Source {
 	c, policy := s.c.CriticOf(values), s.reader()
 	shapes := c.Tensors()
 	return sourceOf(c, 1, 0, func(p part, i int, into []float32) ([]float32, error) {
@@ -247,29 +244,39 @@ const (
 	criticMetricCount
 )
 
+// trained are the tokens that a critic's loss is of, with their weights by MicroBatch.Weights and
+// their shares in the means, [n] each.
+type trained struct{ used, zero, weight, share *graph.Node }
+
+func trainedOf(values *graph.Node, columns []*graph.Node) trained {
+	zero, share := scalar(values, 0), columns[columnMean]
+	return trained{used: graph.GreaterThan(share, zero), zero: zero, weight: columns[columnWeight], share: share}
+}
+
+// only is x with zeros at the other tokens, even where x is not finite there.
+func (t trained) only(x *graph.Node) *graph.Node { return graph.Where(t.used, x, t.zero) }
+
+// sum adds a number of each token up, by weights.
+func (t trained) sum(x, weights *graph.Node) *graph.Node {
+	return graph.Reshape(graph.ReduceAllSum(graph.Mul(t.only(x), weights)), 1)
+}
+
 // valueLoss is the loss that trains the critic, with its derivative by the values, [n].
 // Its reference on plain numbers is referenceValue in the tests. Values and columns
 // are [n] each. Tokens that are not trained on have no effect on the results, even if
 // their numbers are not finite.
 func valueLoss(values *graph.Node, columns []*graph.Node, clip *graph.Node) (byValue, metrics *graph.Node) {
-	zero := scalar(values, 0)
-	weight, share := columns[columnWeight], columns[columnMean]
-	used := graph.GreaterThan(share, zero)
-	whereUsed := func(x *graph.Node) *graph.Node { return graph.Where(used, x, zero) }
-	sum := func(x, weights *graph.Node) *graph.Node {
-		return graph.Reshape(graph.ReduceAllSum(graph.Mul(whereUsed(x), weights)), 1)
-	}
-	old := columns[columnOldValue]
+	t, target, old := trainedOf(values, columns), columns[columnReturn], columns[columnOldValue]
 	clamped := graph.Min(graph.Max(values, graph.Sub(old, clip)), graph.Add(old, clip))
-	plainError, clampedError := graph.Sub(values, columns[columnReturn]), graph.Sub(clamped, columns[columnReturn])
+	plainError, clampedError := graph.Sub(values, target), graph.Sub(clamped, target)
 	plain, bounded := graph.Mul(plainError, plainError), graph.Mul(clampedError, clampedError)
 	// bounded is greater only if the value is outside the bounds. There clamped is constant.
 	clipped := graph.GreaterThan(bounded, plain)
 	square := graph.Mul(graph.Where(clipped, bounded, plain), scalar(values, 0.5))
 	metrics = graph.Concatenate([]*graph.Node{
-		sum(square, weight), sum(graph.ConvertDType(clipped, values.DType()), share), sum(values, share),
+		t.sum(square, t.weight), t.sum(graph.ConvertDType(clipped, values.DType()), t.share), t.sum(values, t.share),
 	}, 0)
-	return graph.Mul(whereUsed(graph.Where(clipped, zero, plainError)), weight), metrics
+	return graph.Mul(t.only(graph.Where(clipped, t.zero, plainError)), t.weight), metrics
 }
 
 // promiseLoss is the loss of a critic whose values f are logits of chances, with its derivative by
@@ -280,18 +287,10 @@ func valueLoss(values *graph.Node, columns []*graph.Node, clip *graph.Node) (byV
 // of Returns G, from 0 to 1. Its reference on plain numbers is loss.SoftCrossEntropy. Arguments and
 // metrics are valueLoss's; nothing is clipped, and the mean value is that of σ(f).
 func promiseLoss(values *graph.Node, columns []*graph.Node, _ *graph.Node) (byValue, metrics *graph.Node) {
-	zero := scalar(values, 0)
-	weight, share := columns[columnWeight], columns[columnMean]
-	used := graph.GreaterThan(share, zero)
-	whereUsed := func(x *graph.Node) *graph.Node { return graph.Where(used, x, zero) }
-	sum := func(x, weights *graph.Node) *graph.Node {
-		return graph.Reshape(graph.ReduceAllSum(graph.Mul(whereUsed(x), weights)), 1)
-	}
-	target := columns[columnReturn]
-	chance := graph.Sigmoid(values)
-	entropy := graph.Add(graph.Sub(graph.Max(values, zero), graph.Mul(target, values)), graph.Log1P(graph.Exp(graph.Neg(graph.Abs(values)))))
+	t, target, chance := trainedOf(values, columns), columns[columnReturn], graph.Sigmoid(values)
+	entropy := graph.Add(graph.Sub(graph.Max(values, t.zero), graph.Mul(target, values)), graph.Log1P(graph.Exp(graph.Neg(graph.Abs(values)))))
 	metrics = graph.Concatenate([]*graph.Node{
-		sum(entropy, weight), sum(graph.ZerosLike(values), share), sum(chance, share),
+		t.sum(entropy, t.weight), t.sum(graph.ZerosLike(values), t.share), t.sum(chance, t.share),
 	}, 0)
-	return graph.Mul(whereUsed(graph.Sub(chance, target)), weight), metrics
+	return graph.Mul(t.only(graph.Sub(chance, target)), t.weight), metrics
 }

@@ -15,7 +15,7 @@
 // own programs and states.
 //
 //	q, err := d.Programs(f.Config.Critic(), nil, model.Shapes{MicroBatch: 8, Sequence: 192})
-//	c, err := q.Load(s.NewCritic())
+//	c, err := q.Load(s.NewCritic(1))
 //	values, err := q.Values(ctx, c, batch)                     // old values
 //	c, metrics, err = q.CriticUpdate(ctx, c, batches, settings)
 //

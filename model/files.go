@@ -72,10 +72,11 @@ func fileOf(name string, body []byte) File {
 // adapter_model.safetensors; optimizer.safetensors holds the moments ("m." and "v."
 // before each tensor's name) and the step. The caller adds the tokenizer's files. A critic's
 // files are critic.safetensors and critic_optimizer.safetensors, and a process reward model's
-// prm.safetensors and prm_optimizer.safetensors, for the folder of the policy. Parameters without moments have no optimizer's file. A file has at most so many bytes
-// of tensors, or one tensor; SnapshotFile in a run. The same state gives the same bytes. While a file is read, its tensors are copied from the device one after the other;
-// the error is ErrFreed or ErrConsumed if the state is freed, or an update consumes
-// it, meanwhile.
+// prm.safetensors and prm_optimizer.safetensors, for the folder of the policy. Parameters without
+// moments have no optimizer's file. A file has at most so many bytes of tensors, or one tensor;
+// SnapshotFile in a run. The same state gives the same bytes. While a file is read, its tensors are
+// copied from the device one after the other; the error is ErrFreed or ErrConsumed if the state is
+// freed, or an update consumes it, meanwhile.
 func (s *State) Files(most int64) ([]File, error) {
 	parts := partCount
 	if s.m == nil {
@@ -92,16 +93,12 @@ func DrawnFiles(c Config, at draw.Address) ([]File, error) {
 // stateFiles are the files of a state, which has only parameters or all parts. most is the
 // largest number of bytes of tensors in a file.
 func stateFiles(c Config, parts part, step int64, read tensorReader, most int64) ([]File, error) {
-	weights, optimizer := WeightsFile, OptimizerFile
+	weights, optimizer := c.files()
 	var out []File
-	switch {
-	case c.ValueHead:
-		weights, optimizer = CriticFile, CriticOptimizerFile
-	case c.RewardModel:
-		weights, optimizer = PRMFile, PRMOptimizerFile
-	case c.Adapted():
-		weights, out = AdapterFile, append(out, fileOf(AdapterConfigFile, c.LoRA.JSON()))
-	default:
+	switch weights {
+	case AdapterFile:
+		out = append(out, fileOf(AdapterConfigFile, c.LoRA.JSON()))
+	case WeightsFile:
 		out = append(out, fileOf(ConfigFile, c.JSON()))
 	}
 	more, err := tensorFiles(c, weights, namedTensors(c, partParams, ""), map[string]string{"format": "pt"}, read, most)
@@ -119,6 +116,19 @@ func stateFiles(c Config, parts part, step int64, read tensorReader, most int64)
 	})
 	more, err = tensorFiles(c, optimizer, moments, nil, read, most)
 	return append(out, more...), err
+}
+
+// files are the names of the files of a configuration's weights and moments.
+func (c Config) files() (weights, optimizer string) {
+	switch {
+	case c.ValueHead:
+		return CriticFile, CriticOptimizerFile
+	case c.RewardModel:
+		return PRMFile, PRMOptimizerFile
+	case c.Adapted():
+		return AdapterFile, OptimizerFile
+	}
+	return WeightsFile, OptimizerFile
 }
 
 // Prefixes of the names of the moments' tensors.

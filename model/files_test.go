@@ -99,7 +99,7 @@ func readCritic(files map[string][]byte) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	s, err := (&Folder{Config: c, fsys: held(files)}).Critic()
+	s, err := (&Folder{Config: c, fsys: held(files)}).Second(c.Critic())
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -171,7 +171,7 @@ func TestStateFiles(t *testing.T) {
 	require.ErrorIs(t, err, ErrFreed)
 
 	q, _, _ := tinyCritic(t)
-	critic, err := q.Load(next.NewCritic())
+	critic, err := q.Load(next.NewCritic(1))
 	require.NoError(t, err)
 	defer critic.Free()
 	want, err := q.NewState(NewCritic(snap.Params))
@@ -179,7 +179,7 @@ func TestStateFiles(t *testing.T) {
 	defer want.Free()
 	require.Equal(t, mark(t, want), mark(t, critic))
 	next.Free()
-	_, err = q.Load(next.NewCritic())
+	_, err = q.Load(next.NewCritic(1))
 	require.ErrorIs(t, err, ErrFreed)
 }
 

@@ -83,35 +83,19 @@ func (f *Folder) First() Source { return sourceOfFiles(f.Config, f.weights, nil)
 // Policy gives the policy's training state. Without optimizer.safetensors it is First.
 func (f *Folder) Policy() (Source, error) { return f.state(f.Config, f.weights, OptimizerFile) }
 
-// Critic gives the critic's training state. Without critic.safetensors it returns an
-// fs.ErrNotExist, and without critic_optimizer.safetensors the state before the first update.
-func (f *Folder) Critic() (Source, error) { return f.CriticOf(1) }
-
-// CriticOf is Critic of a head of so many numbers for each token.
-func (f *Folder) CriticOf(values int) (Source, error) {
-	c := f.Config.CriticOf(values)
-	weights, err := openTensors(f.fsys, CriticFile)
+// Second gives the training state of the second network in the folder: c is the policy's Critic,
+// CriticOf or PRM. Without the network's weights it returns an fs.ErrNotExist, and without its
+// optimizer's file the state before the first update.
+func (f *Folder) Second(c Config) (Source, error) {
+	file, optimizer := c.files()
+	weights, err := openTensors(f.fsys, file)
 	if err == nil {
 		err = weights.misfits(weights.check(c, ""))
 	}
 	if err != nil {
-		return Source{}, fmt.Errorf("read critic: %w", err)
+		return Source{}, fmt.Errorf("read %s: %w", file, err)
 	}
-	return f.state(c, weights, CriticOptimizerFile)
-}
-
-// PRM gives the training state of the process reward model. Without prm.safetensors it returns an
-// fs.ErrNotExist, and without prm_optimizer.safetensors the state before the first update.
-func (f *Folder) PRM() (Source, error) {
-	c := f.Config.PRM()
-	weights, err := openTensors(f.fsys, PRMFile)
-	if err == nil {
-		err = weights.misfits(weights.check(c, ""))
-	}
-	if err != nil {
-		return Source{}, fmt.Errorf("read the process reward model: %w", err)
-	}
-	return f.state(c, weights, PRMOptimizerFile)
+	return f.state(c, weights, optimizer)
 }
 
 // state is the state of weights and of the optimizer's file.

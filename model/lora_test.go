@@ -280,7 +280,7 @@ func TestStatesShareTheirBase(t *testing.T) {
 	require.NoError(t, err)
 	reference, err := p.LoadParams(tinyAdapters(c).source().Over(base))
 	require.NoError(t, err)
-	critic, err := q.Load(s.NewCritic())
+	critic, err := q.Load(s.NewCritic(1))
 	require.NoError(t, err)
 	adapters := len(c.Tensors())
 	require.EqualValues(t, weights+3*adapters+adapters+3*(adapters+2), pjrt.BuffersAlive()-before)

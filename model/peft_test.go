@@ -122,7 +122,7 @@ func TestAdapterFiles(t *testing.T) {
 	q, err := testDevice(t).Programs(c.Critic(), nil, Shapes{MicroBatch: 3, Sequence: 7})
 	require.NoError(t, err)
 	defer q.Free()
-	critic, err := q.Load(next.NewCritic())
+	critic, err := q.Load(next.NewCritic(1))
 	require.NoError(t, err)
 	defer critic.Free()
 	for name, b := range stored(t, critic) {
@@ -131,7 +131,7 @@ func TestAdapterFiles(t *testing.T) {
 	}
 	folder, err = OpenAdapterFS(held(files), c.Base())
 	require.NoError(t, err)
-	src, err = folder.Critic()
+	src, err = folder.Second(c.Critic())
 	require.NoError(t, err)
 	same, err := q.Load(src.Over(base))
 	require.NoError(t, err)

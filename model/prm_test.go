@@ -44,7 +44,7 @@ func TestPRM(t *testing.T) {
 	require.False(t, OfPolicy(PRMOptimizerFile))
 	folder, err := OpenFS(held(files))
 	require.NoError(t, err)
-	src, err := folder.PRM()
+	src, err := folder.Second(tiny().PRM())
 	require.NoError(t, err)
 	back, err := p.Load(src)
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestPRM(t *testing.T) {
 	delete(files, PRMFile)
 	folder, err = OpenFS(held(files))
 	require.NoError(t, err)
-	_, err = folder.PRM()
+	_, err = folder.Second(tiny().PRM())
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 

@@ -84,6 +84,6 @@ func TestCriticOfThreeValues(t *testing.T) {
 
 	_, err = three.CriticGradient([]MicroBatch{b}, k)
 	require.ErrorIs(t, err, ErrInput, "one number a token, for a head of three")
-	_, err = three.Load(s.NewCriticOf(1))
+	_, err = three.Load(s.NewCritic(1))
 	require.ErrorIs(t, err, ErrInput)
 }

@@ -364,7 +364,7 @@ func TestOverlongTurns(t *testing.T) {
 	require.Equal(t, canon.Float(0), canon.Float(s1[3].Reward))
 }
 
-// Each stage's first version is its reference, on whatever worker the stage goes on.
+// The first version of each stage is its reference, whichever worker continues the stage.
 func TestStagesHaveReferences(t *testing.T) {
 	r := begun(t, "stages", tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0",
 		`update.kl_in="loss"`, "update.kl_coefficient=0.1", "snapshot.every=1", "update.reference_every=2"))

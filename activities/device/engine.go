@@ -11,7 +11,6 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Engine is a device worker's memory: one device, one lease, one policy, with its second network
@@ -66,26 +65,6 @@ type programsKey struct {
 	second network
 	values int // of the critic for each token
 	shapes model.Shapes
-}
-
-// network is the second network of a run, as manifests call its programs.
-type network string
-
-const (
-	noNetwork     network = "" // the programs are the policy's
-	criticNetwork network = "critic"
-	prmNetwork    network = "prm" // a process reward model
-)
-
-// secondOf is the second network that a run trains.
-func secondOf(c spec.Credit) network {
-	switch {
-	case c.Critic():
-		return criticNetwork
-	case c.PRM():
-		return prmNetwork
-	}
-	return noNetwork
 }
 
 // updateKey addresses an update: the same parent, batch and settings give the
@@ -303,19 +282,6 @@ func policyKey(rc *run.Context, run activities.Run, shapes model.Shapes) program
 	return programsKey{base: run.Base.Digest, lora: rc.Config.LoRA, shapes: shapes}
 }
 
-// secondFor gives the programs of a run's second network, on the rows of its updates.
-func (e *Engine) secondFor(rc *run.Context, run activities.Run) (*model.Programs, error) {
-	return e.prepared(secondKey(rc, run), rc, run)
-}
-
-func secondKey(rc *run.Context, run activities.Run) programsKey {
-	s, c := rc.Shapes(rc.Training, 1), rc.Train.Credit
-	return programsKey{base: run.Base.Digest, lora: rc.Config.LoRA, second: secondOf(c), values: c.Values(), shapes: model.Shapes{
-		MicroBatch: s.MicroBatch, Sequence: s.Sequence, Narrower: s.Narrower, ComputeDtype: s.ComputeDtype, Keep: s.Keep, Sharded: s.Sharded,
-		Loss: model.LossOptions{Promises: c.Promises()},
-	}}
-}
-
 func (e *Engine) prepared(key programsKey, rc *run.Context, run activities.Run) (*model.Programs, error) {
 	if e.owner.ID == run.ID {
 		e.own[key] = true
@@ -324,8 +290,8 @@ func (e *Engine) prepared(key programsKey, rc *run.Context, run activities.Run) 
 		return e.programs[key].Programs, nil
 	}
 	c, legal := rc.Config, rc.Legal
-	if key.second == criticNetwork {
-		c, legal = rc.Config.CriticOf(key.values), nil
+	if key.second == criticNetwork { // a process reward model has the policy's programs
+		c, legal = secondConfig(rc), nil
 	}
 	p, err := e.device.Programs(c, legal, key.shapes)
 	if err != nil {

@@ -280,7 +280,7 @@ func (w *work) load(ctx context.Context, s store.Store, run activities.Run, ref 
 	}
 	w.engine.hold(state, nil)
 	if w.Train.Credit.Second() {
-		second, err := folder.second(w.Train.Credit)
+		second, err := folder.second(secondConfig(w.Context))
 		if err != nil {
 			return fmt.Errorf("read the snapshot: %w", err)
 		}
@@ -312,7 +312,7 @@ func (w *work) loadFirst(ctx context.Context, s store.Store, run activities.Run,
 	w.engine.hold(state, nil)
 	switch secondOf(w.Train.Credit) {
 	case criticNetwork:
-		err = w.loadSecond(run, state.NewCriticOf(w.Train.Credit.Values()))
+		err = w.loadSecond(run, state.NewCritic(w.Train.Credit.Values()))
 	case prmNetwork:
 		err = w.loadSecond(run, state.NewPRM())
 	}

@@ -12,9 +12,9 @@ import (
 )
 
 // Score computes the old log-probs and entropies of the selected rows with Update's own
-// graph, micro-batch by micro-batch. If the run has a reference or a critic, it computes
-// the reference's log-probs and the critic's values too, or the log-probs of a process reward model. It stores the scores table; of a
-// piece, a table with what the piece scored.
+// graph, micro-batch by micro-batch. If the run has a reference, a critic or a process reward model,
+// it computes the reference's log-probs, the critic's values or the process reward model's log-probs
+// too. It stores the scores table; of a piece, a table with what the piece scored.
 func (d *Device) Score(ctx context.Context, in activities.ScoreInput) (_ activities.ScoreResult, err error) {
 	defer run.Edge(ctx, &err, "score iteration %d of run %s", in.Iteration, in.Policy.Run.ID)
 	of := in.Policy.Run

@@ -31,7 +31,8 @@ const selfTestName = "self-test 1: an update of two micro-batches and a generati
 // selfTest has the device repeat itself with the programs that train a run: an update of two
 // micro-batches and a generation, twice each, on probes. Programs are tested once before they
 // train in a process, unless the cache of programs has the record that this device has
-// passed. Where the process has several devices, each computes the same once, and they must agree. The test needs the memory of a version, so it drops the version in memory.
+// passed. Where the process has several devices, each computes the same once, and they must agree.
+// The test needs the memory of a version, so it drops the version in memory.
 func (w *work) selfTest(ctx context.Context, run activities.Run, second bool) error {
 	begin := time.Now()
 	defer func() {

@@ -294,24 +294,6 @@ func klCoefficient(u spec.Update) float32 {
 	return float32(u.KLCoefficient)
 }
 
-// secondOptimizer are the optimizer's knobs of a second network; what it shares is the policy's.
-func secondOptimizer(s spec.Settings) model.Optimizer {
-	u, c := s.Update, s.Critic
-	return model.Optimizer{
-		LearningRate: float32(c.LearningRate), Beta1: float32(u.Beta1), Beta2: float32(u.Beta2),
-		AdamEpsilon: float32(u.AdamEpsilon), WeightDecay: float32(c.WeightDecay), MaxGradNorm: float32(c.MaxGradNorm),
-	}
-}
-
-// criticSettings are the critic's knobs. Logits of chances have no clip.
-func criticSettings(s spec.Settings) model.CriticSettings {
-	out := model.CriticSettings{Optimizer: secondOptimizer(s), Clip: float32(s.Critic.Clip)}
-	if s.Credit.Promises() {
-		out.Clip = 0
-	}
-	return out
-}
-
 // stepped are the optimizer steps of an update that were made so far.
 type stepped struct {
 	rows   int

@@ -9,7 +9,6 @@ import (
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // frozenBase is the weights of a run's base model, which its adapters are over.
@@ -133,11 +132,8 @@ func (s stored) policy() (model.Source, error) {
 	return src.Over(s.base), err
 }
 
-func (s stored) second(c spec.Credit) (model.Source, error) {
-	read := func() (model.Source, error) { return s.folder.CriticOf(c.Values()) }
-	if c.PRM() {
-		read = s.folder.PRM
-	}
-	src, err := read()
+// second is the state of a second network with a configuration.
+func (s stored) second(c model.Config) (model.Source, error) {
+	src, err := s.folder.Second(c)
 	return src.Over(s.base), err
 }

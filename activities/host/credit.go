@@ -87,7 +87,7 @@ func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditI
 	l.ByAgents(rows, agents)
 	l.ByTrees(rows, rc.Training.Trees)
 	if rc.Train.Credit.BySubgoals() {
-		l.BySubgoals(rows, rc.Training.Protocol, rc.Tokenizer)
+		l.BySubgoals(rows, rc.Tokenizer)
 	}
 	if err := l.Scored(rows, scores, rc.Train.Update.Reference(), rc.Train.Credit); err != nil {
 		return nil, none, nil, err

@@ -36,7 +36,7 @@ func (h *Host) from(ctx context.Context, t spec.Train, document []byte) (_ *acti
 	if a, b := theirs.Credit, t.Credit; a.Critic() != b.Critic() || a.PRM() != b.PRM() || a.Promises() != b.Promises() {
 		problems = append(problems, spec.Problem{
 			Path: "credit.algorithm", Found: t.Credit.Algorithm, Allowed: "an algorithm that needs a critic or a process reward model where " + theirs.Credit.Algorithm + " does, and none where it does not",
-			Hint: fmt.Sprintf("the second network of run %s goes on too", f.Run),
+			Hint: fmt.Sprintf("this run continues the critic or the process reward model of run %s too", f.Run),
 		})
 	}
 	if len(problems) > 0 {

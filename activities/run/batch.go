@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/tables"
@@ -84,116 +83,115 @@ type BatchRow struct {
 	Supervised bool
 }
 
-// CriticRows are rows as a critic's update takes them: its tokens are those whose returns it
-// learns. The rows are not written to.
-func CriticRows(rows []BatchRow) []BatchRow {
-	if rows[0].Learns == nil {
-		return rows
-	}
-	out := slices.Clone(rows)
-	for i, r := range rows {
-		out[i].Mask = r.Learns
-	}
-	return out
-}
-
-// CriticMinibatch is Minibatch for a critic with so many values for each token. With several, the
-// loss is their mean over all that are learned: the aggregation is that of the policy's tokens.
-func CriticMinibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor float64, values int) ([]model.MicroBatch, error) {
-	rows = CriticRows(rows)
-	if values == 1 {
-		return Minibatch(rows, sh, u, divisor)
-	}
-	var out []model.MicroBatch
-	for at := 0; at < len(rows); at += sh.MicroBatch {
-		width := widthOf(sh, int(rows[at].Length))
-		m := emptyMicroBatch(sh.MicroBatch, width)
-		m.Width, m.Values = width, values
-		m.Returns, m.OldValues = make([][]float32, sh.MicroBatch), make([][]float32, sh.MicroBatch)
-		for i := range m.Mask {
-			m.Mask[i] = make([]bool, values*width)
-		}
-		for i, r := range rows[at:min(at+sh.MicroBatch, len(rows))] {
-			if r.Ids == nil {
-				continue
-			}
-			m.IDs[i], m.Lengths[i], m.RowWeights[i] = r.Ids[:width], r.Length, 1
-			m.Mask[i], m.Returns[i], m.OldValues[i] = r.Mask[:values*width], r.Returns, r.OldValues
-		}
-		out = append(out, m)
-	}
-	if err := model.Weigh(out, loss.TokenMean, 0); err != nil {
-		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
-	}
-	return out, nil
-}
-
 // Minibatch lays rows out in micro-batches, in their order (Arrange), with the weights and bounds
-// of an optimizer step. Supervised rows have the weight 0 in it; see Imitate.
+// of the policy's optimizer step. Supervised rows have the weight 0 in it; see Imitate.
 func Minibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor float64) ([]model.MicroBatch, error) {
-	b := sh.MicroBatch
-	var out []model.MicroBatch
-	for at := 0; at < len(rows); at += b {
-		width := widthOf(sh, int(rows[at].Length))
-		m := emptyMicroBatch(b, width)
-		m.Width = width
+	out := laidOut(rows, sh, func(m *model.MicroBatch) {
+		b := sh.MicroBatch
 		if len(u.ClipTurns) > 0 {
-			for range b {
-				m.ClipLow, m.ClipHigh = append(m.ClipLow, make([]float32, width)), append(m.ClipHigh, make([]float32, width))
-			}
+			m.ClipLow, m.ClipHigh = zeros(b, m.Width), zeros(b, m.Width)
 		}
 		if loss.Ratio(u.Ratio) == loss.TurnRatio {
 			m.Turns = make([][]int32, b)
-		}
-		if rows[0].Returns != nil {
-			m.Returns, m.OldValues = make([][]float32, b), make([][]float32, b)
 		}
 		if rows[0].Reference != nil {
 			m.RefLogProbs = make([][]float32, b)
 		}
 		if u.KLFirstTurn > 0 {
-			for range b {
-				m.KLCoefficients = append(m.KLCoefficients, make([]float32, width))
+			m.KLCoefficients = zeros(b, m.Width)
+		}
+	}, func(m *model.MicroBatch, i int, r BatchRow) {
+		m.Mask[i], m.OldLogProbs[i], m.Advantages[i] = r.Mask[:m.Width], r.Old, r.Advantages
+		if m.RefLogProbs != nil {
+			m.RefLogProbs[i] = r.Reference
+		}
+		if m.Turns != nil {
+			m.Turns[i] = r.Turns
+		}
+		for t, turn := range r.Turns[:m.Width] {
+			if m.ClipLow != nil && r.Mask[t] {
+				c := u.Clip(int(turn))
+				m.ClipLow[i][t], m.ClipHigh[i][t] = float32(c.Low), float32(c.High)
+			}
+			if m.KLCoefficients != nil && r.Mask[t] {
+				m.KLCoefficients[i][t] = float32(u.KL(int(turn)))
 			}
 		}
-		for i, r := range rows[at:min(at+b, len(rows))] {
+	})
+	return weighed(out, rows, u.Aggregation, divisor)
+}
+
+// CriticMinibatch is Minibatch for a critic with so many values for each token. It learns the
+// returns where the row's Learns is true, or else where its Mask is. With several values, the loss
+// is the mean over all numbers that are learned (loss.TokenMean), whatever the policy's aggregation.
+func CriticMinibatch(rows []BatchRow, sh model.Shapes, u spec.Update, divisor float64, values int) ([]model.MicroBatch, error) {
+	out := laidOut(rows, sh, func(m *model.MicroBatch) {
+		m.Returns, m.OldValues = make([][]float32, sh.MicroBatch), make([][]float32, sh.MicroBatch)
+		if values > 1 {
+			m.Values = values
+			for i := range m.Mask {
+				m.Mask[i] = make([]bool, values*m.Width)
+			}
+		}
+	}, func(m *model.MicroBatch, i int, r BatchRow) {
+		learns := r.Mask
+		if r.Learns != nil {
+			learns = r.Learns
+		}
+		m.Mask[i], m.Returns[i], m.OldValues[i] = learns[:values*m.Width], r.Returns, r.OldValues
+	})
+	if values > 1 {
+		return weighed(out, rows, string(loss.TokenMean), 0)
+	}
+	return weighed(out, rows, u.Aggregation, divisor)
+}
+
+// laidOut lays the ids of rows out in micro-batches, in their order, with the weight 1, or 0 for
+// supervised rows. begin adds what the loss needs
+// to a micro-batch of padding, and fill writes a row that is not padding.
+func laidOut(rows []BatchRow, sh model.Shapes, begin func(*model.MicroBatch), fill func(m *model.MicroBatch, i int, r BatchRow)) []model.MicroBatch {
+	var out []model.MicroBatch
+	for at := 0; at < len(rows); at += sh.MicroBatch {
+		width := widthOf(sh, int(rows[at].Length))
+		m := emptyMicroBatch(sh.MicroBatch, width)
+		m.Width = width
+		begin(&m)
+		for i, r := range rows[at:min(at+sh.MicroBatch, len(rows))] {
 			if r.Ids == nil {
 				continue
 			}
-			m.IDs[i], m.Lengths[i], m.RowWeights[i] = r.Ids[:width], r.Length, 1
-			if r.Supervised {
-				m.RowWeights[i] = 0
+			m.IDs[i], m.Lengths[i] = r.Ids[:width], r.Length
+			if !r.Supervised {
+				m.RowWeights[i] = 1
 			}
-			if m.Returns != nil {
-				m.Returns[i], m.OldValues[i] = r.Returns, r.OldValues
-			}
-			if m.RefLogProbs != nil {
-				m.RefLogProbs[i] = r.Reference
-			}
-			if m.Turns != nil {
-				m.Turns[i] = r.Turns
-			}
-			m.Mask[i], m.OldLogProbs[i], m.Advantages[i] = r.Mask[:width], r.Old, r.Advantages
-			for t, turn := range r.Turns[:width] {
-				if m.ClipLow != nil && r.Mask[t] {
-					c := u.Clip(int(turn))
-					m.ClipLow[i][t], m.ClipHigh[i][t] = float32(c.Low), float32(c.High)
-				}
-				if m.KLCoefficients != nil && r.Mask[t] {
-					m.KLCoefficients[i][t] = float32(u.KL(int(turn)))
-				}
-			}
+			fill(&m, i, r)
 		}
 		out = append(out, m)
 	}
-	weigh := func() error { return model.Weigh(out, loss.Aggregation(u.Aggregation), divisor) }
-	if loss.Aggregation(u.Aggregation) == loss.TurnMean {
-		weigh = func() error { return model.WeighByTurn(out, turnsOf(rows)) }
+	return out
+}
+
+// weighed gives the tokens of a step's micro-batches their weights.
+func weighed(out []model.MicroBatch, rows []BatchRow, aggregation string, divisor float64) ([]model.MicroBatch, error) {
+	var err error
+	if a := loss.Aggregation(aggregation); a == loss.TurnMean {
+		err = model.WeighByTurn(out, turnsOf(rows))
+	} else {
+		err = model.Weigh(out, a, divisor)
 	}
-	if err := weigh(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
 	return out, nil
+}
+
+// zeros are rows of width zeros each.
+func zeros(rows, width int) [][]float32 {
+	out := make([][]float32, rows)
+	for i := range out {
+		out[i] = make([]float32, width)
+	}
+	return out
 }
 
 // turnsOf are the turns of the rows' tokens.

@@ -64,7 +64,6 @@ func TestSupervisedRowsAreCut(t *testing.T) {
 // Where the critic does not learn at every token, the batch says where it does.
 func TestBatchOfWhatTheCriticLearns(t *testing.T) {
 	rows := someBatch()
-	require.Equal(t, rows, CriticRows(rows), "at every sampled token")
 	for i := range rows {
 		rows[i].Returns, rows[i].OldValues, rows[i].Learns = make([]float32, 3), make([]float32, 3), make([]bool, 3)
 	}
@@ -74,9 +73,43 @@ func TestBatchOfWhatTheCriticLearns(t *testing.T) {
 	got, err := DecodeBatch(raw, 2, 3, 1, false)
 	require.NoError(t, err)
 	require.Equal(t, rows, got)
-	critic := CriticRows(got)
-	require.Equal(t, rows[2].Learns, critic[2].Mask)
-	require.Equal(t, someBatch()[2].Mask, got[2].Mask, "the policy's stay")
+	for i := range got {
+		got[i].Length = 3
+	}
+	sh := model.Shapes{MicroBatch: 2, Sequence: 3}
+	laid, err := CriticMinibatch(got, sh, spec.Update{Aggregation: "token_mean"}, 1, 1)
+	require.NoError(t, err)
+	require.Equal(t, rows[2].Learns, laid[1].Mask[0])
+	require.Equal(t, []float32{0, 1, 0}, laid[1].Weights[0], "the only token that is learned")
+	laid, err = Minibatch(got, sh, spec.Update{Aggregation: "token_mean"}, 1)
+	require.NoError(t, err)
+	require.Equal(t, someBatch()[2].Mask, laid[1].Mask[0], "the policy learns where it did")
+}
+
+// A critic of several values has several returns for a token, and learns those that the batch says.
+// Its loss is their mean, whatever the policy's aggregation is.
+func TestBatchOfSeveralValues(t *testing.T) {
+	rows := someBatch()
+	for i := range rows {
+		rows[i].Length = 3
+		rows[i].Returns, rows[i].OldValues, rows[i].Learns = make([]float32, 6), make([]float32, 6), make([]bool, 6)
+		rows[i].Returns[1], rows[i].OldValues[5] = float32(i), float32(-i)
+	}
+	rows[0].Learns[2], rows[0].Learns[3], rows[2].Learns[5] = true, true, true
+	raw, err := EncodeBatch(rows, 2)
+	require.NoError(t, err)
+	got, err := DecodeBatch(raw, 2, 3, 2, false)
+	require.NoError(t, err)
+	require.Equal(t, rows, got)
+	laid, err := CriticMinibatch(got, model.Shapes{MicroBatch: 2, Sequence: 3}, spec.Update{Aggregation: "turn_mean"}, 1, 2)
+	require.NoError(t, err)
+	require.Len(t, laid, 2)
+	require.Equal(t, 2, laid[0].Values)
+	third := float32(1) / 3
+	require.Equal(t, []float32{0, 0, third, third, 0, 0}, laid[0].Weights[0])
+	require.Equal(t, []float32{0, 0, 0, 0, 0, third}, laid[1].Weights[0])
+	require.Equal(t, rows[2].OldValues, laid[1].OldValues[0])
+	require.Equal(t, make([]bool, 6), laid[1].Mask[1], "padding")
 }
 
 func TestBatchErrors(t *testing.T) {
@@ -144,8 +177,13 @@ func TestBatchOfACritic(t *testing.T) {
 	}
 	laid, err := Minibatch(got, model.Shapes{MicroBatch: 2, Sequence: 3}, spec.Update{Aggregation: "token_mean"}, 1)
 	require.NoError(t, err)
-	require.Equal(t, got[2].Returns, laid[1].Returns[0])
+	require.Equal(t, got[2].Reference, laid[1].RefLogProbs[0])
 	require.Nil(t, laid[1].RefLogProbs[1], "padding")
+	require.Nil(t, laid[1].Returns, "the policy does not learn them")
+	laid, err = CriticMinibatch(got, model.Shapes{MicroBatch: 2, Sequence: 3}, spec.Update{Aggregation: "token_mean"}, 1, 1)
+	require.NoError(t, err)
+	require.Equal(t, got[2].Returns, laid[1].Returns[0])
+	require.Nil(t, laid[1].Returns[1], "padding")
 	got, err = DecodeBatch(raw, 2, 3, 0, false)
 	require.NoError(t, err)
 	require.Nil(t, got[0].Returns)

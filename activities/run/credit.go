@@ -18,8 +18,8 @@ import (
 // its index in the trajectory's ids.
 type CreditInput struct {
 	credit.Input
-	// The device's figures of the sampled tokens, [rows][tokens]; nil without them.
-	logProbs, reference [][]float64
+	// The reference's log-probs of the sampled tokens, [rows][tokens]; nil without them.
+	reference [][]float64
 }
 
 // NewCreditInput lays trajectories out by rows, turns and tokens.
@@ -56,13 +56,13 @@ func NewCreditInput(rows []TrajectoryRow) CreditInput {
 
 // BySubgoals adds what the turns say of their subgoals, by their sampled ids, which turns executed no
 // action, and which rows a limit cut.
-func (l *CreditInput) BySubgoals(rows []TrajectoryRow, p envs.Protocol, tok envs.Tokenizer) {
+func (l *CreditInput) BySubgoals(rows []TrajectoryRow, tok envs.Tokenizer) {
 	for i, r := range rows {
 		var goals []credit.Subgoal
 		var invalid []bool
 		for k, turn := range l.Turns[i] {
 			invalid = append(invalid, r.Executed[k] == 0)
-			g := p.ReadSubgoal(tok, r.IDs[turn.From:turn.To])
+			g := envs.ReadSubgoal(tok, r.IDs[turn.From:turn.To])
 			in := func(s envs.Span) credit.Span { return credit.Span{From: turn.From + s.From, To: turn.From + s.To} }
 			goals = append(goals, credit.Subgoal{Choice: in(g.Switch), Goal: in(g.Goal), Action: in(g.Action), Switches: g.Switches, Text: g.Text})
 		}
@@ -91,7 +91,7 @@ func (l *CreditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference 
 		if s.Row != rows[i].Row || len(s.LogProbs) != n || len(s.Entropies) != n || reference && len(s.RefLogProbs) != n || c.Second() && len(s.Values) != n*c.Values() {
 			return fmt.Errorf("scores of row %d do not fit its trajectory: %w", rows[i].Row, store.ErrInvalid)
 		}
-		l.logProbs = append(l.logProbs, l.spread(i, s.LogProbs))
+		l.Old = append(l.Old, l.spread(i, s.LogProbs))
 		l.Entropies = append(l.Entropies, turnMeans(s.Entropies, l.Turns[i]))
 		if reference {
 			l.reference = append(l.reference, l.spread(i, s.RefLogProbs))
@@ -100,7 +100,7 @@ func (l *CreditInput) Scored(rows []TrajectoryRow, scores []ScoreRow, reference 
 		case c.Critic():
 			l.Values = append(l.Values, l.spreadOf(i, s.Values, c.Values()))
 		case c.PRM():
-			l.PRM, l.Old = append(l.PRM, l.spread(i, s.Values)), l.logProbs
+			l.PRM = append(l.PRM, l.spread(i, s.Values))
 		}
 	}
 	return nil
@@ -152,9 +152,9 @@ func gatherOf[T any](turns []credit.Span, tokens []T, each int) []T {
 // TrainingSignal is what an update learns from the sampled tokens, in order:
 // [rows][sampled tokens].
 type TrainingSignal struct {
-	// Advantages have the weights of the selection in them; returns are what the second
-	// network learns (credit.Algorithm.Compute), nil without one: spec.Credit.Values numbers for each
-	// sampled token, and so Learns.
+	// Advantages have the weights of the selection in them. Returns are what the second network learns
+	// (credit.Algorithm.Compute), nil without one. Returns and Learns have spec.Credit.Values numbers for
+	// each sampled token.
 	Advantages, Returns [][]float64
 	// Learns is true at the tokens whose returns the critic learns; nil if it learns those of
 	// all.
@@ -329,7 +329,7 @@ func (l *CreditInput) rewarded(c spec.Credit, u spec.Update, metrics activities.
 		return tokens, err
 	}
 	penalised := func(at [][]float64) ([][]float64, float64, error) {
-		return credit.KLInReward(at, l.logProbs, l.reference, l.Mask, u.KLCoefficient, loss.KLEstimator(u.KLEstimator))
+		return credit.KLInReward(at, l.Old, l.reference, l.Mask, u.KLCoefficient, loss.KLEstimator(u.KLEstimator))
 	}
 	tokens, mean, err := penalised(tokens)
 	if err != nil {

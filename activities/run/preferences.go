@@ -17,7 +17,7 @@ func Preferences(rows []BatchRow, sh model.Shapes) ([]model.MicroBatch, error) {
 	out := slices.Clone(rows)
 	for i, r := range rows {
 		out[i].Old, out[i].Advantages = r.OldValues, r.Returns
-		out[i].OldValues, out[i].Returns, out[i].Reference = nil, nil, nil
+		out[i].Reference = nil
 	}
 	return Minibatch(out, sh, spec.Update{Aggregation: string(loss.SumConstant)}, 1)
 }

@@ -16,7 +16,6 @@ func TestReadSubgoal(t *testing.T) {
 	require.NoError(t, err)
 	closing, err := tok.Closing()
 	require.NoError(t, err)
-	p := envs.Protocol{Think: true, Subgoals: true}
 	for _, c := range []struct {
 		text, choice, goal, action, said string
 		switches                         bool
@@ -30,7 +29,7 @@ func TestReadSubgoal(t *testing.T) {
 		{"<answer>Up", "", "", "<answer>Up", "", false},
 	} {
 		ids := append(tok.EncodePlain(c.text), closing)
-		g := p.ReadSubgoal(tok, ids)
+		g := envs.ReadSubgoal(tok, ids)
 		require.Equal(t, c.switches, g.Switches, c.text)
 		require.Equal(t, c.said, g.Text, c.text)
 		whole := envs.Span{To: len(ids)}
@@ -50,7 +49,6 @@ func TestReadSubgoal(t *testing.T) {
 // Whatever ids there are, spans are in their order inside of the sample and share no token, unless
 // the action is all of it.
 func TestSpansOfAnything(t *testing.T) {
-	p := envs.Protocol{Think: true, Subgoals: true}
 	tags := []string{"<switch>", "</switch>", "<subgoal>", "</subgoal>", "<answer>", "</answer>", " SWITCH", "KEEP", "x", ">"}
 	for _, v := range []Vocabulary{First, Second} {
 		tok, err := v.Tokenizer()
@@ -66,7 +64,7 @@ func TestSpansOfAnything(t *testing.T) {
 					ids = append(ids, tok.EncodePlain(tags[r.IntN(len(tags))])...)
 				}
 			}
-			g := p.ReadSubgoal(tok, ids)
+			g := envs.ReadSubgoal(tok, ids)
 			owner := make([]int, len(ids))
 			for i, s := range []envs.Span{g.Switch, g.Goal, g.Action} {
 				require.True(t, 0 <= s.From && s.From <= s.To && s.To <= len(ids), "%v of %d ids", s, len(ids))

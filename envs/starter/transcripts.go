@@ -68,8 +68,9 @@ type Transcript struct {
 // environment has a pool of instances. If chance decides what follows, a turn has one
 // action; otherwise as many as it may have.
 //
-// Thoughts are random words in both, or random claims of Objects, or random subgoals. The tokenizer may be any policy's. Errors are of
-// kind ErrNoAdvice if demonstrations are requested and the environment has none.
+// Thoughts are random words in both, or random claims of Objects, or random subgoals. The tokenizer
+// may be any policy's. Errors are of kind ErrNoAdvice if demonstrations are requested and the
+// environment has none.
 func Transcripts(tok *tokenizer.Tokenizer, env envs.Environment, p envs.Protocol, o Options, n int, addr draw.Address) ([]Transcript, error) {
 	fail := func(err error) ([]Transcript, error) {
 		return nil, fmt.Errorf("transcripts of environment %q: %w", env.Name(), err)
@@ -243,7 +244,7 @@ func (w *writer) add(ids []int32, trained bool) {
 func (w *writer) reply(actions []string) string {
 	var s strings.Builder
 	switch {
-	case w.p.Subgoals:
+	case w.p.Think && w.p.Subgoals:
 		s.WriteString(" <switch>" + w.of(" SWITCH", " KEEP") + " </switch> <subgoal>" + w.of(" reach", " avoid", " find", " keep") + w.of(" goal", " box", " hole", " edge", " wall") +
 			" </subgoal> </think><answer>")
 	case w.p.Think && len(w.objects) > 0:

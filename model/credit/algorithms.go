@@ -78,7 +78,8 @@ type Algorithm struct {
 	// algorithm.
 	Reads []string
 	// Compute returns the advantages and what the second network learns: with a critic the returns,
-	// with a process reward model the weights of the log-probs; nil without one. [rows][tokens]. Errors are of kind ErrRewards, ErrNotFinite or ErrInput.
+	// with a process reward model the weights of the log-probs; nil without one. [rows][tokens].
+	// Errors are of kind ErrRewards, ErrNotFinite or ErrInput.
 	Compute func(Input, Options) (advantages, returns [][]float64, err error)
 }
 

@@ -193,7 +193,10 @@ func storage(t Train, m ModelShape, d Derived) Storage {
 	tokenBytes := int64(batchTokenBytes)
 	if t.Credit.Second() {
 		s.Snapshot *= 2
-		tokenBytes += 2 * float32Bytes // return and old value
+		tokenBytes += 2 * float32Bytes * int64(t.Credit.Values()) // returns and old values
+		if t.Credit.BySubgoals() {
+			tokenBytes += float32Bytes * int64(t.Credit.Values()) // which of them are learned
+		}
 	}
 	if t.Update.KLIn == KLLoss {
 		tokenBytes += float32Bytes

@@ -27,6 +27,7 @@ type footprint struct {
 	keep             bool  // activations for the backward pass
 	value            bool  // the critic's
 	lora             *LoRA // nil: all weights are trained
+	values           int64 // of a token: a critic's, or 1
 	hidden, inner, queries, keys,
 	layers, vocabulary int64
 }
@@ -36,7 +37,7 @@ func footprintOf(t Train, m ModelShape, cpu bool) footprint {
 		m: m, width: float32Bytes, cpu: cpu, keep: t.Update.Keeps(), lora: t.Policy.LoRA,
 		hidden: int64(m.HiddenSize), inner: int64(m.IntermediateSize),
 		queries: int64(m.Heads) * m.headDim(), keys: int64(m.KVHeads) * m.headDim(),
-		layers: int64(m.Layers), vocabulary: int64(m.VocabSize),
+		layers: int64(m.Layers), vocabulary: int64(m.VocabSize), values: 1,
 	}
 	if t.Policy.ComputeDtype == BFloat16 {
 		f.width = 2
@@ -93,24 +94,22 @@ const lossColumns = 6
 // trains one: a process reward model is as large as the policy.
 func (f footprint) second(t Train) (footprint, bool) {
 	if t.Credit.Critic() {
-		return f.critic(), true
+		return f.critic(t.Credit.Values()), true
 	}
 	return f, t.Credit.PRM()
 }
 
-// critic is the footprint of the policy's critic.
-func (f footprint) critic() footprint {
-	f.value, f.trained = true, float32Bytes*f.m.criticParameters()
+// critic is the footprint of the policy's critic, whose head is a vector for each value of a token.
+func (f footprint) critic(values int) footprint {
+	f.value, f.values = true, int64(values)
+	m := f.m
+	m.Tied = true // it has no head for tokens
+	weights := m.Parameters()
 	if f.lora != nil {
-		f.trained = float32Bytes * (f.m.adapterParameters(f.lora) + f.hidden)
+		weights = f.m.adapterParameters(f.lora)
 	}
+	f.trained = float32Bytes * (weights + f.values*f.hidden)
 	return f.reading()
-}
-
-// criticParameters is the number of a critic's weights: its head is a vector.
-func (m ModelShape) criticParameters() int64 {
-	m.Tied = true
-	return m.Parameters() + int64(m.HiddenSize)
 }
 
 func (f footprint) name(kind string) string {
@@ -309,7 +308,7 @@ func (f footprint) forward(rows, width int64) Program {
 	n := rows * width
 	p := Program{
 		Name: f.name("forward"), Inputs: f.weights + f.tables(width) + float32Bytes*n,
-		Outputs: f.saved(n) + 3*float32Bytes*n, Temporary: f.layer(rows, width),
+		Outputs: f.saved(n) + 3*float32Bytes*n*f.values, Temporary: f.layer(rows, width),
 	}
 	if f.value {
 		return p
@@ -336,7 +335,7 @@ func (f footprint) backward(rows, width int64) Program {
 	scores, blocks := f.scores(rows, width)
 	p := Program{
 		Name:    f.name("backward"),
-		Inputs:  f.weights + f.trained + f.tables(width) + f.saved(n) + float32Bytes*n*(4+lossColumns),
+		Inputs:  f.weights + f.trained + f.tables(width) + f.saved(n) + float32Bytes*n*(3+(1+lossColumns)*f.values),
 		Outputs: f.trained, Aliases: f.trained,
 	}
 	table, gradients := f.table(), 3*float32Bytes*f.hidden*f.inner

@@ -63,18 +63,8 @@ var passesRelations = []relation{
 		doc: "update.passes.order excludes freshness.online, reuse and replay_iterations (each pass learns from log-probs of the policy with which it begins, not from stored ones), " +
 			"update.mismatch (as before), update.supervised (its rows are of no turn) and rollout.search (a turn that several rows share has no one correction).",
 		broken: func(t Train) (bool, string, string) {
-			var with []string
-			for _, w := range []struct {
-				path string
-				on   bool
-			}{
-				{"freshness.online", t.Freshness.Online > 1}, {"freshness.reuse", t.Freshness.Reuse > 1}, {"freshness.replay_iterations", t.Freshness.ReplayIterations > 0},
-				{"update.mismatch", t.Update.Mismatch.Regime != ""}, {"update.supervised", t.Update.Supervised.On()}, {"rollout.search", t.Rollout.Search != ""},
-			} {
-				if w.on {
-					with = append(with, w.path)
-				}
-			}
+			with := inUse(append(t.stored(), use{"update.mismatch", t.Update.Mismatch.Regime != ""}, use{"update.supervised", t.Update.Supervised.On()},
+				use{"rollout.search", t.Rollout.Search != ""}))
 			names := strings.Join(with, " and ")
 			return t.Update.Passes.On() && len(with) > 0, fmt.Sprintf("%s with %s", strict.Quote(t.Update.Passes.Order), names), "one of the two: leave update.passes out, or " + names
 		},

@@ -36,7 +36,7 @@ var (
 )
 
 // relations are checked if none of their fields has a problem of its own.
-var relations = slices.Concat(generalRelations, surrogateRelations, supervisedRelations, passesRelations)
+var relations = slices.Concat(generalRelations, surrogateRelations, supervisedRelations, passesRelations, secondRelations)
 
 var generalRelations = []relation{
 	{
@@ -328,29 +328,6 @@ var generalRelations = []relation{
 		},
 	},
 	{
-		paths: []string{"credit.algorithm", "freshness.online", "freshness.reuse", "freshness.replay_iterations", "update.supervised", "rollout.search"},
-		doc: "credit.algorithm " + listed(withProcess, "or") + " excludes freshness.online, reuse and replay_iterations (the process reward model learns once from each trajectory, " +
-			"at the parameters that scored it), update.supervised (its rows have no step rewards) and rollout.search (a turn that several rows share would be compared with itself).",
-		broken: func(t Train) (bool, string, string) {
-			if !slices.Contains(withProcess, t.Credit.Algorithm) {
-				return false, "", ""
-			}
-			var with []string
-			for _, w := range []struct {
-				path string
-				on   bool
-			}{
-				{"freshness.online", t.Freshness.Online > 1}, {"freshness.reuse", t.Freshness.Reuse > 1}, {"freshness.replay_iterations", t.Freshness.ReplayIterations > 0},
-				{"update.supervised", t.Update.Supervised.On()}, {"rollout.search", t.Rollout.Search != ""},
-			} {
-				if w.on {
-					with = append(with, w.path)
-				}
-			}
-			return len(with) > 0, strict.Quote(t.Credit.Algorithm) + " with " + listed(with, "and"), "an algorithm without a process reward model, or a rollout for each iteration, without search"
-		},
-	},
-	{
 		paths: []string{"update.kl_in", "credit.algorithm"},
 		doc: "update.kl_in is none or loss if credit.algorithm is gdpo or blockwise: one normalises the parts of the reward, " +
 			"the other counts the turns that earned a reward, and the distance is neither.",
@@ -362,33 +339,6 @@ var generalRelations = []relation{
 			}
 			return t.Update.KLIn == KLReward && (a.ReadsParts || a.Alone != nil), strict.Quote(t.Update.KLIn),
 				fmt.Sprintf("none or loss with credit.algorithm %s, which %s", t.Credit.Algorithm, reads)
-		},
-	},
-	{
-		paths: []string{"rollout.subgoals", "rollout.think", "rollout.protocol", "policy.starter.tokenizer"},
-		doc:   "rollout.subgoals needs rollout.think, our own wording (rollout.protocol left out) and, of a starter, policy.starter.tokenizer 2, which has words for subgoals.",
-		broken: func(t Train) (bool, string, string) {
-			r, s := t.Rollout, t.Policy.Starter
-			bad := !r.Think || r.Protocol != "" || s != nil && s.Tokenizer < 2
-			return r.Subgoals && bad, "true", "rollout.think true, no rollout.protocol, and policy.starter.tokenizer 2 beside it; or leave it out"
-		},
-	},
-	{
-		paths: []string{"credit.algorithm", "rollout.subgoals"},
-		doc:   "rollout.subgoals is true if credit.algorithm is " + listed(bySubgoals, "or") + ", which reads them.",
-		broken: func(t Train) (bool, string, string) {
-			return t.Credit.BySubgoals() && !t.Rollout.Subgoals, strict.Quote(t.Credit.Algorithm), "rollout.subgoals true beside it, or an algorithm that reads no subgoals"
-		},
-	},
-	{
-		paths: []string{"update.reference_every", "update.kl_in", "snapshot.every", "snapshot.retain"},
-		doc:   "update.reference_every is given only if update.kl_in is loss or reward. It is a multiple of snapshot.every, and snapshot.retain is 0: a reference is a snapshot that stays.",
-		broken: func(t Train) (bool, string, string) {
-			every := t.Update.ReferenceEvery
-			bad := !t.Update.Reference() || every%t.Snapshot.Every != 0 || t.Snapshot.Retain != 0
-			return every > 0 && bad,
-				fmt.Sprintf("%d with update.kl_in %s, snapshot.every %d and snapshot.retain %d", every, t.Update.KLIn, t.Snapshot.Every, t.Snapshot.Retain),
-				"a multiple of snapshot.every, with update.kl_in loss or reward and snapshot.retain 0; or leave it out, so that version 0 is the reference"
 		},
 	},
 	{

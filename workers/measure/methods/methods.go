@@ -5,6 +5,7 @@ package methods
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/reprise-rl/reprise/infra/presets"
 )
@@ -59,12 +60,8 @@ func (m Method) Spec(seed uint64, tokens int) ([]byte, error) {
 		}
 	}
 	update := map[string]any{}
-	for name, value := range section(of, "update") {
-		update[name] = value
-	}
-	for name, value := range section(task, "update") {
-		update[name] = value
-	}
+	maps.Copy(update, section(of, "update"))
+	maps.Copy(update, section(task, "update"))
 	task["update"] = update
 	every := any(mostIterations)
 	if stage, ok := update["reference_every"]; ok {
@@ -106,14 +103,4 @@ func (m Method) Spec(seed uint64, tokens int) ([]byte, error) {
 func section(doc map[string]any, name string) map[string]any {
 	of, _ := doc[name].(map[string]any)
 	return of
-}
-
-// find returns a method by its name; false if there is none.
-func find(name string) (Method, bool) {
-	for _, m := range Methods {
-		if m.Name == name {
-			return m, true
-		}
-	}
-	return Method{}, false
 }

@@ -89,7 +89,7 @@ func decode(line []byte) (Record, error) {
 	if err := d.Decode(&r); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrRecord, err)
 	}
-	if _, ok := find(r.Method); !ok {
+	if order(r.Method) < 0 {
 		return r, fmt.Errorf("unknown method %q: %w", r.Method, ErrRecord)
 	}
 	n := len(r.Tokens)
@@ -137,6 +137,7 @@ func save(folder string, records []Record) error {
 	return write(folder, RecordsFile, lines.Bytes())
 }
 
+// order is the place of a method in Methods; −1 if it is not there.
 func order(method string) int {
 	return slices.IndexFunc(Methods, func(m Method) bool { return m.Name == method })
 }
