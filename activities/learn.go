@@ -65,6 +65,8 @@ type CreditInput struct {
 	// Rollout says which part of the trajectories this iteration learns from; nil for
 	// all.
 	Rollout *store.RolloutRef `json:"rollout,omitempty"`
+	// RolledOutBy is the version that sampled the trajectories; nil is the one that learns.
+	RolledOutBy *store.VersionRef `json:"rolled_out_by,omitempty"`
 	// Replay are the batches that the replay buffer draws from.
 	Replay []store.Ref `json:"replay,omitempty"`
 	// States is the table of initial states' values before the iteration, if the

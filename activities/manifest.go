@@ -2,6 +2,7 @@ package activities
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/workflows/spec"
@@ -18,11 +19,14 @@ type CommitInput struct {
 	Device      json.RawMessage   `json:"device"`
 	Programs    map[string]string `json:"programs"`
 	// Frozen is the fingerprint of the base model below adapters; empty without.
-	Frozen       string            `json:"frozen,omitempty"`
-	StateBefore  string            `json:"state_before"`
-	StateAfter   string            `json:"state_after"`
-	Turns        []store.TurnRefs  `json:"turns"`
-	Rollout      *store.RolloutRef `json:"rollout,omitempty"`
+	Frozen      string            `json:"frozen,omitempty"`
+	StateBefore string            `json:"state_before"`
+	StateAfter  string            `json:"state_after"`
+	Turns       []store.TurnRefs  `json:"turns"`
+	Rollout     *store.RolloutRef `json:"rollout,omitempty"`
+	// RolledOutBy and NextRollout are as in a manifest.
+	RolledOutBy  *store.VersionRef `json:"rolled_out_by,omitempty"`
+	NextRollout  *NextRollout      `json:"next_rollout,omitempty"`
 	Trajectories store.Ref         `json:"trajectories"`
 	Scores       *store.Ref        `json:"scores,omitempty"`
 	Batch        *store.Ref        `json:"batch,omitempty"`
@@ -93,6 +97,26 @@ func rolledOf(rollout *store.RolloutRef, now Rolled) *Rolled {
 	now.RolloutRef = *rollout
 	now.Update++
 	return &now
+}
+
+// NextRollout is the rollout of the next iteration, which a version has made before its update.
+type NextRollout struct {
+	// Settings are those of the next iteration: they are fixed when its rollout begins.
+	Settings spec.Settings    `json:"settings"`
+	Turns    []store.TurnRefs `json:"turns"`
+	By       store.VersionRef `json:"by"`
+}
+
+// NextRolloutOf is the rollout that m's version made for the next iteration; nil without one.
+func NextRolloutOf(m *store.Manifest) (*NextRollout, error) {
+	if m.NextRollout == nil {
+		return nil, nil
+	}
+	out := &NextRollout{Turns: m.NextRollout.Turns, By: store.VersionRef{Version: m.Iteration, State: m.StateBefore}}
+	if err := json.Unmarshal(m.NextRollout.Settings, &out.Settings); err != nil {
+		return nil, fmt.Errorf("settings of the rollout that iteration %d made for the next: %w: %w", m.Iteration, err, store.ErrInvalid)
+	}
+	return out, nil
 }
 
 // ComponentsArtifact is the table of rewards in parts among a manifest's further artifacts.

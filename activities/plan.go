@@ -74,6 +74,8 @@ type Plan struct {
 	Expansions int `json:"expansions,omitempty"`
 	// StopTokens is after how many sampled tokens the run ends; 0 is never.
 	StopTokens int `json:"stop_tokens,omitempty"`
+	// Lag is 1 if a version makes the rollout of the next iteration before its update, and 0 if not.
+	Lag int `json:"lag,omitempty"`
 	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.
 	EvaluateEvery int         `json:"evaluate_every,omitempty"`
 	Suites        []PlanSuite `json:"suites,omitempty"`
@@ -96,6 +98,17 @@ type Plan struct {
 // SettingsAt are the settings of an iteration, which are now those of the one before.
 func (p Plan) SettingsAt(now spec.Settings, iteration int) spec.Settings {
 	return spec.SettingsAt(p.Schedule, p.Settings, now, iteration)
+}
+
+// Following are the settings of the iteration after another, which now has those, if its rollout is
+// made by the version that the other one updates; nil if it makes its own, or none follows. Whether a
+// command ends the run before does not count: a run that goes on later has the same rollout.
+func (p Plan) Following(now spec.Settings, iteration int) *spec.Settings {
+	if p.Lag == 0 || iteration+1 >= p.Iterations {
+		return nil
+	}
+	next := p.SettingsAt(now, iteration+1)
+	return &next
 }
 
 // Blocks is the number of blocks that a turn of a rollout is dealt in; 0 where Generate samples
@@ -169,6 +182,8 @@ type Head struct {
 	// batches of the newest iterations, newest first, that a replay buffer draws from.
 	Rolled  *Rolled     `json:"rolled,omitempty"`
 	Batches []store.Ref `json:"batches,omitempty"`
+	// NextRollout is the next iteration's, if it was made before the update.
+	NextRollout *NextRollout `json:"next_rollout,omitempty"`
 	// First and Last are the branch's first and newest evaluation.
 	First *store.EvaluationRef `json:"first,omitempty"`
 	Last  *store.EvaluationRef `json:"last,omitempty"`

@@ -103,13 +103,23 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 	if err := before(ctx, s, m, &start); err != nil {
 		return out, err
 	}
+	if next, err := activities.NextRolloutOf(m); err != nil {
+		return out, err
+	} else if next != nil {
+		start.Following = &next.Settings
+	}
 	var shared *activities.Rolled
 	if m.Rollout != nil && m.Rollout.Update > 0 {
 		shared = &activities.Rolled{
 			RolloutRef: *m.Rollout, Trajectories: *m.Trajectories, Scores: m.Scores, Components: run.ArtifactOf(m, activities.ComponentsArtifact),
 		}
 	}
-	it := iteration.New(start, iteration.Begin(settings, shared))
+	state := iteration.Begin(settings, shared)
+	if m.RolledOutBy != nil { // the iteration before has made the rollout, and replays it
+		say(fmt.Sprintf("version %d has rolled out: iteration %[1]d computes that rollout again", m.RolledOutBy.Version))
+		state = iteration.BeginAfter(start.Head, settings)
+	}
+	it := iteration.New(start, state)
 	commit, err := r.ToCommit(ctx, it, func(step string, seconds float64) { say(fmt.Sprintf("%s: %.2f s", step, seconds)) })
 	if err != nil {
 		return out, err
@@ -153,6 +163,9 @@ func before(ctx context.Context, s store.Store, m *store.Manifest, it *iteration
 		if own {
 			it.Head.Pivots = run.ArtifactOf(parent, run.PivotsArtifact)
 			it.Head.Reference = run.ArtifactOf(m, run.ReferenceArtifact)
+			if it.Head.NextRollout, err = activities.NextRolloutOf(parent); err != nil {
+				return err
+			}
 			it.Previous, it.Head.States, it.Head.Texts = parent.Metrics, run.ArtifactOf(parent, run.StatesArtifact), run.ArtifactOf(parent, run.TextsArtifact)
 		}
 		if own && parent.Detected != nil {

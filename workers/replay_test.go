@@ -172,3 +172,28 @@ func TestParseRole(t *testing.T) {
 	require.EqualError(t, err, `"gpu" is no role: workflow, host or device`)
 	require.False(t, Options{Roles: []Role{RoleHost}}.Has(RoleDevice))
 }
+
+// With a lag each iteration is replayed by itself: it computes the rollout that it made for the next
+// one again, and reads the one that was made for it.
+func TestReplayLag(t *testing.T) {
+	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
+	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
+	defer opened.Close()
+	engine, err := device.NewEngine(opened)
+	require.NoError(t, err)
+	s := store.NewMemory()
+	_, err = train.New(engine, s).Train(t.Context(), "late", []byte(`{
+		"seed": 1, "iterations": 3,
+		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
+			"warm_start": {"steps": 1, "rows": 4}},
+		"environment": {"name": "bandit"},
+		"rollout": {"groups": 2, "group_size": 2, "turns": 1, "max_new_tokens": 8, "think": false, "lag": 1},
+		"selection": {"method": "all"}, "update": {"micro_batch": 4, "mismatch": {"regime": "decoupled"}}, "evaluation": {"every": 0}
+	}`))
+	require.NoError(t, err)
+	for n := range 3 {
+		r, err := ReplayIteration(t.Context(), s, opened, "late", n, func(string) {})
+		require.NoError(t, err)
+		require.True(t, r.Same(), "iteration %d: %v", n, r.Differences)
+	}
+}

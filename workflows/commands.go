@@ -144,8 +144,8 @@ func (t *train) handle(ctx workflow.Context) error {
 			if t.Current != nil {
 				from++
 			}
-			if t.ahead != nil {
-				from++ // the next one has begun beside the commit
+			if t.ahead != nil || t.Current != nil && t.Current.Next != nil || t.Current == nil && t.Head != nil && t.Head.NextRollout != nil {
+				from++ // the next one has begun beside the commit, or with its rollout
 			}
 			if t.plan.Freshness.Updates() > 1 && (strings.HasPrefix(c.Path, "rollout.") || strings.HasPrefix(c.Path, "selection.")) {
 				return c.Path + " holds from the next rollout on", nil

@@ -96,6 +96,9 @@ func (t *train) do(ctx workflow.Context, s *session, it *iteration.Iteration, c 
 		err = t.onHost(ctx, t.plan.ActivitySeconds)(c.Routing, c.Summary, t.withCosts(ctx, s, c.Input), result)
 	}
 	if err == nil {
+		if !t.measuring {
+			it.Following = t.plan.Following(t.Settings, it.Number)
+		}
 		it.Apply(c, result)
 	}
 	return err

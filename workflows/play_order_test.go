@@ -42,7 +42,7 @@ func (p *play) turn(info *activity.Info, args converter.EncodedValues) func() bo
 		if in.Rollout.Evaluation == nil {
 			p.samples[info.ActivityID] = in.Rollout.Iteration
 		}
-		if in.Rollout.Evaluation == nil && in.Rollout.Iteration > p.status().Iteration && !p.slow[commit] {
+		if in.Rollout.Evaluation == nil && in.Rollout.Iteration > p.status().Iteration && !p.slow[commit] && p.s.plan.Lag == 0 {
 			return func() bool { return p.status().Iteration >= in.Rollout.Iteration }
 		}
 	}

@@ -93,7 +93,7 @@ func (t *train) rollBack(ctx workflow.Context) error {
 	t.Last = head.Last // else what the old branch has measured would count as the new one's
 	head.Metrics, head.First, head.Last, head.Device, head.Detected = nil, nil, nil, nil, nil
 	head.Programs = nil
-	head.Rolled = nil // a branch begins with a rollout of its own
+	head.Rolled, head.NextRollout = nil, nil // a branch begins with a rollout of its own
 	t.Head, t.Current, t.Opened, t.RollTo = &head, nil, opened, nil
 	t.Failures = nil // of steps that are left behind
 	t.show(ctx, fmt.Sprintf("rolled back to iteration %d", to.Iteration))

@@ -271,6 +271,9 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 		// the run was cancelled and is started again. It continues after them.
 		t.Branch, t.Next, t.State = h.Branch, h.Iteration+1, h.State
 		t.Run.Base, t.Fingerprint, t.Settings = h.Base, h.Fingerprint, h.Settings
+		if h.NextRollout != nil { // a command may have changed them since
+			t.Settings = h.NextRollout.Settings
+		}
 		t.Metrics, t.Snapshot, t.First, t.Last, t.Device = h.Metrics, h.Snapshot, h.First, h.Last, h.Device
 		if h.Detected != nil {
 			// A requested branch does not exist yet; a run that was stopped and is

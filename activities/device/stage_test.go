@@ -152,6 +152,7 @@ type Iteration struct {
 	States, Texts, Pivots        *store.Ref
 	Reference                    *store.Ref
 	Rolled                       *activities.Rolled
+	NextRollout                  *activities.NextRollout
 	Replay                       []store.Ref
 	Previous                     activities.Metrics
 	Before                       activities.Detected
@@ -165,14 +166,26 @@ func (it Iteration) start(info activities.DeviceInfo) iteration.Start {
 		Previous: it.Previous, Before: it.Before, Fingerprint: info.Fingerprint, Device: info.Fields,
 	}
 	if it.Parent != nil {
-		out.Head = &activities.Head{Manifest: *it.Parent, States: it.States, Texts: it.Texts, Pivots: it.Pivots, Reference: it.Reference, Batches: it.Replay}
+		out.Head = &activities.Head{
+			Manifest: *it.Parent, States: it.States, Texts: it.Texts, Pivots: it.Pivots, Reference: it.Reference, Batches: it.Replay, NextRollout: it.NextRollout,
+		}
 	}
+	out.Following = it.Plan.Following(it.Settings, it.Number)
 	return out
+}
+
+// state is the iteration's before its first step.
+func (it Iteration) state(head *activities.Head) *iteration.State {
+	if it.NextRollout != nil {
+		return iteration.BeginAfter(head, it.Settings)
+	}
+	return iteration.Begin(it.Settings, it.Rolled)
 }
 
 // Iterate does an iteration up to its commit, whose input it gives.
 func (r *testRun) Iterate(ctx context.Context, it Iteration) (activities.CommitInput, error) {
-	return r.run(ctx, iteration.New(it.start(r.Device.Engine.Info()), iteration.Begin(it.Settings, it.Rolled)))
+	start := it.start(r.Device.Engine.Info())
+	return r.run(ctx, iteration.New(start, it.state(start.Head)))
 }
 
 // run calls an iteration's steps directly.
@@ -197,7 +210,7 @@ func (r *testRun) iteration() Iteration {
 	}
 	return Iteration{
 		Run: r.Run, Plan: r.Plan, Number: n, Parent: r.head, State: r.state, Settings: r.Plan.SettingsAt(r.Plan.Settings, n), Programs: r.programs, Frozen: r.frozen,
-		Before: r.known(), Previous: r.metrics(), States: r.states(), Texts: r.texts(), Pivots: r.pivots(), Reference: r.reference(), Rolled: r.rolled(), Replay: replay, Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
+		Before: r.known(), Previous: r.metrics(), States: r.states(), Texts: r.texts(), Pivots: r.pivots(), Reference: r.reference(), Rolled: r.rolled(), NextRollout: r.nextRollout(), Replay: replay, Baseline: n == 0, Snapshot: r.Plan.Snapshot.Due(n+1, r.Iterations), Evaluate: r.Plan.EvaluationDue(n+1, r.Iterations),
 	}
 }
 
@@ -236,6 +249,13 @@ func (r *testRun) texts() *store.Ref {
 		return r.commits[n-1].Texts
 	}
 	return nil
+}
+
+func (r *testRun) nextRollout() *activities.NextRollout {
+	if len(r.commits) == 0 {
+		return nil
+	}
+	return r.commits[len(r.commits)-1].NextRollout
 }
 
 func (r *testRun) rolled() *activities.Rolled {

@@ -56,6 +56,13 @@ func (h *Host) Manifest(ctx context.Context, in activities.CommitInput) (*store.
 		Turns: in.Turns, Rollout: in.Rollout, Trajectories: &in.Trajectories, Scores: in.Scores, Batch: in.Batch, Passes: in.Passes,
 		Snapshot: in.Snapshot, Evaluations: in.Evaluations, Metrics: in.Metrics,
 	}
+	m.RolledOutBy = in.RolledOutBy
+	if next := in.NextRollout; next != nil {
+		m.NextRollout = &store.NextRollout{Turns: next.Turns}
+		if m.NextRollout.Settings, _, err = store.NewSettings(next.Settings); err != nil {
+			return nil, err
+		}
+	}
 	for name, ref := range map[string]*store.Ref{
 		run.StatesArtifact: in.States, activities.ComponentsArtifact: in.Components, run.TextsArtifact: in.Texts,
 		run.AgentsArtifact: in.Agents, run.BrokenArtifact: in.Broken, run.BranchesArtifact: in.Branches, run.PivotsArtifact: in.Pivots, run.ReferenceArtifact: in.Reference,

@@ -128,8 +128,8 @@ func (h *Host) batch(ctx context.Context, rc *run.Context, in activities.CreditI
 			return nil, none, nil, err
 		}
 	}
-	if f := rc.Train.Freshness; len(batch) > 0 && (f.Updates() > 1 || f.ReplayIterations > 0) {
-		staleness(batch, in.Iteration, signal.Metrics)
+	if f := rc.Train.Freshness; len(batch) > 0 && (f.Updates() > 1 || f.ReplayIterations > 0 || rc.Train.Rollout.Lag > 0) {
+		staleness(batch, in, signal.Metrics)
 	}
 	switch {
 	case in.Pass != nil:
@@ -311,12 +311,15 @@ func some(at draw.Address, wanted, n int) []int {
 	return drawn
 }
 
-// staleness says how many iterations ago the rows of a batch were rolled out.
-func staleness(rows []run.BatchRow, iteration int, metrics activities.Metrics) {
+// staleness says how many updates ago the version was made that sampled the rows of a batch.
+func staleness(rows []run.BatchRow, in activities.CreditInput, metrics activities.Metrics) {
 	var ages []float64
 	most := 0.0
 	for _, r := range rows {
-		age := float64(iteration - int(r.Origin))
+		age := float64(in.Iteration - int(r.Origin))
+		if by := in.RolledOutBy; by != nil {
+			age += float64(in.Iteration - by.Version)
+		}
 		ages, most = append(ages, age), max(most, age)
 	}
 	metrics["training/staleness_mean"], metrics["training/staleness_max"] = canon.Float(run.Mean(ages)), canon.Float(most)

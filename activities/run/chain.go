@@ -121,6 +121,9 @@ func FindHeadOf(ctx context.Context, s store.Store, run string, version *int, en
 		return nil, fmt.Errorf("settings of iteration %d: %w", m.Iteration, err)
 	}
 	out.States, out.Texts, out.Rolled = ArtifactOf(m, StatesArtifact), ArtifactOf(m, TextsArtifact), activities.RolledOf(m)
+	if out.NextRollout, err = activities.NextRolloutOf(m); err != nil {
+		return nil, err
+	}
 	out.Pivots = ArtifactOf(m, PivotsArtifact)
 	out.Reference = activities.ReferenceAfter(settings, m.Snapshot, found.Ref, ArtifactOf(m, ReferenceArtifact))
 	out.Manifest, out.Branch, out.Iteration, out.State = found.Ref, m.Branch, m.Iteration, m.StateAfter

@@ -19,7 +19,7 @@ var (
 		"clip-turns", "dapo", "dr-grpo", "dual-clip", "gigpo", "gspo", "loop", "lora-grpo", "lora-ppo", "min-p", "online-k", "reinforce-pp", "reinforce-pp-baseline",
 		"replay", "reuse", "reweight", "starpo-grpo", "starpo-ppo", "starpo-s", "state-baseline", "top-p", "turn-gae",
 		"cispo", "sapo", "dppo", "gspo-turn", "reinforce-pp-verl",
-		"tis", "tis-turn", "tis-sequence", "icepop", "mis", "mis-geometric", "opsm", "bypass",
+		"tis", "tis-turn", "tis-sequence", "icepop", "mis", "mis-geometric", "opsm", "bypass", "lag",
 		"gdpo", "empg", "blockwise", "turn-returns", "gfpo", "pyvision", "tsr", "tsr-best-of-n", "tree-grpo", "deep-grpo",
 		"star", "successes", "demonstrations", "growing-turns", "score", "seeupo", "istar", "agent-prm", "hiper",
 	}

@@ -112,8 +112,8 @@ func Walk(ctx context.Context, s Store, head Ref) iter.Seq2[Link, error] {
 }
 
 // Follows checks that child may name parent as the manifest before it: the iteration
-// before, the state it left, the same spec and base, and within a run no later
-// branch. [ErrBroken] says what does not fit.
+// before, the state it left, the same spec and base, within a run no later branch, and within a
+// branch the rollout that the parent made for it. [ErrBroken] says what does not fit.
 func Follows(child, parent *Manifest) error {
 	var problems []error
 	bad := func(format string, args ...any) {
@@ -133,10 +133,26 @@ func Follows(child, parent *Manifest) error {
 			bad("its spec is %s, its parent's %s", child.Spec.Digest, parent.Spec.Digest)
 		}
 	}
+	made := parent.NextRollout != nil && child.Run == parent.Run && child.Branch == parent.Branch
+	switch by := child.RolledOutBy; {
+	case made && by == nil:
+		bad("it does not learn from the rollout that its parent made for it")
+	case !made && by != nil:
+		bad("version %d has rolled out, and its parent has no rollout for it", by.Version)
+	case made && by.State != parent.StateBefore:
+		bad("state %s has rolled out; its parent made the rollout with %s", Clip(by.State), Clip(parent.StateBefore))
+	case made && !sameTables(child.Turns, parent.NextRollout.Turns):
+		bad("its turns are not those of the rollout that its parent made for it")
+	}
 	if child.Base.Digest != parent.Base.Digest {
 		bad("its base model is %s, its parent's %s", child.Base.Digest, parent.Base.Digest)
 	}
 	return errors.Join(problems...)
+}
+
+// sameTables reports whether turns have the same samples and answers.
+func sameTables(a, b []TurnRefs) bool {
+	return slices.EqualFunc(a, b, func(a, b TurnRefs) bool { return a.Generate == b.Generate && a.Step == b.Step })
 }
 
 // LoadChain walks from head to the run's beginning.

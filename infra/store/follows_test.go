@@ -21,27 +21,39 @@ func TestFollows(t *testing.T) {
 		Base: store.ModelRef{Name: "starter", Dir: "models/1", Digest: strings.Repeat("3", 64), State: "0"}}
 	child := parent
 	child.Iteration, child.StateBefore, child.StateAfter = 7, "7", "8"
+	turns := []store.TurnRefs{{Generate: digest, Step: size}}
+	made := func(m *store.Manifest) { m.NextRollout = &store.NextRollout{Turns: turns} }
+	learns := func(m *store.Manifest) {
+		m.Turns, m.RolledOutBy = []store.TurnRefs{{Generate: digest, Step: size, Verdicts: &key}}, &store.VersionRef{Version: 6, State: "6"}
+	}
 	for name, c := range map[string]struct {
 		child, parent func(*store.Manifest)
 		fails         string
 	}{
-		"the iteration before":           {},
-		"a later branch":                 {child: func(m *store.Manifest) { m.Branch = 3 }},
-		"another run, with its own spec": {child: func(m *store.Manifest) { m.Run, m.Branch, m.Spec = "b", 0, digest }},
-		"the base model by another name": {child: func(m *store.Manifest) { m.Base.Name, m.Base.Dir = "hf:a/b", "models/2" }},
-		"the same iteration":             {parent: func(m *store.Manifest) { m.Iteration = 7 }, fails: "its parent is iteration 7"},
-		"two iterations before":          {parent: func(m *store.Manifest) { m.Iteration = 5 }, fails: "its parent is iteration 5"},
-		"the iteration after":            {parent: func(m *store.Manifest) { m.Iteration = 8 }, fails: "its parent is iteration 8"},
-		"another state":                  {child: func(m *store.Manifest) { m.StateBefore = "6" }, fails: "it began with state 6, its parent left 7"},
-		"an earlier branch":              {child: func(m *store.Manifest) { m.Branch = 1 }, fails: "its parent is of the later branch 2"},
-		"another spec":                   {child: func(m *store.Manifest) { m.Spec = digest }, fails: "its spec is " + digest.Digest + ", its parent's " + spec.Digest},
-		"a spec of another size":         {child: func(m *store.Manifest) { m.Spec = size }, fails: "its spec is "},
-		"a spec in another place":        {child: func(m *store.Manifest) { m.Spec = key }, fails: "its spec is "},
-		"another spec in a later branch": {child: func(m *store.Manifest) { m.Branch, m.Spec = 3, digest }, fails: "its spec is "},
-		"another base model":             {child: func(m *store.Manifest) { m.Base.Digest = digest.Digest }, fails: "its base model is " + digest.Digest},
-		"another run's base model":       {child: func(m *store.Manifest) { m.Run, m.Base.Digest = "b", digest.Digest }, fails: "its base model is "},
-		"another run's state":            {child: func(m *store.Manifest) { m.Run, m.StateBefore = "b", "6" }, fails: "it began with state 6"},
-		"another run's iteration":        {child: func(m *store.Manifest) { m.Run, m.Iteration = "b", 8 }, fails: "its parent is iteration 6"},
+		"the iteration before":            {},
+		"a later branch":                  {child: func(m *store.Manifest) { m.Branch = 3 }},
+		"another run, with its own spec":  {child: func(m *store.Manifest) { m.Run, m.Branch, m.Spec = "b", 0, digest }},
+		"the base model by another name":  {child: func(m *store.Manifest) { m.Base.Name, m.Base.Dir = "hf:a/b", "models/2" }},
+		"the same iteration":              {parent: func(m *store.Manifest) { m.Iteration = 7 }, fails: "its parent is iteration 7"},
+		"two iterations before":           {parent: func(m *store.Manifest) { m.Iteration = 5 }, fails: "its parent is iteration 5"},
+		"the iteration after":             {parent: func(m *store.Manifest) { m.Iteration = 8 }, fails: "its parent is iteration 8"},
+		"another state":                   {child: func(m *store.Manifest) { m.StateBefore = "6" }, fails: "it began with state 6, its parent left 7"},
+		"an earlier branch":               {child: func(m *store.Manifest) { m.Branch = 1 }, fails: "its parent is of the later branch 2"},
+		"another spec":                    {child: func(m *store.Manifest) { m.Spec = digest }, fails: "its spec is " + digest.Digest + ", its parent's " + spec.Digest},
+		"a spec of another size":          {child: func(m *store.Manifest) { m.Spec = size }, fails: "its spec is "},
+		"a spec in another place":         {child: func(m *store.Manifest) { m.Spec = key }, fails: "its spec is "},
+		"another spec in a later branch":  {child: func(m *store.Manifest) { m.Branch, m.Spec = 3, digest }, fails: "its spec is "},
+		"another base model":              {child: func(m *store.Manifest) { m.Base.Digest = digest.Digest }, fails: "its base model is " + digest.Digest},
+		"another run's base model":        {child: func(m *store.Manifest) { m.Run, m.Base.Digest = "b", digest.Digest }, fails: "its base model is "},
+		"another run's state":             {child: func(m *store.Manifest) { m.Run, m.StateBefore = "b", "6" }, fails: "it began with state 6"},
+		"the parent's rollout":            {child: learns, parent: made},
+		"a branch with its own rollout":   {child: func(m *store.Manifest) { m.Branch = 3 }, parent: made},
+		"not the parent's rollout":        {parent: made, fails: "it does not learn from the rollout that its parent made for it"},
+		"no rollout of the parent":        {child: learns, fails: "version 6 has rolled out, and its parent has no rollout for it"},
+		"a branch with another's rollout": {child: func(m *store.Manifest) { learns(m); m.Branch = 3 }, parent: made, fails: "its parent has no rollout for it"},
+		"a rollout of another state":      {child: func(m *store.Manifest) { learns(m); m.RolledOutBy.State = "7" }, parent: made, fails: "state 7 has rolled out"},
+		"other turns":                     {child: func(m *store.Manifest) { learns(m); m.Turns[0].Step = spec }, parent: made, fails: "its turns are not those"},
+		"another run's iteration":         {child: func(m *store.Manifest) { m.Run, m.Iteration = "b", 8 }, fails: "its parent is iteration 6"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			child, parent := child, parent

@@ -59,6 +59,10 @@ type Manifest struct {
 	// Rollout is the rollout that this iteration shares with others; nil if every
 	// iteration has its own.
 	Rollout *RolloutRef `json:"rollout,omitempty"`
+	// RolledOutBy is the version that sampled the turns; nil if it is version n.
+	RolledOutBy *VersionRef `json:"rolled_out_by,omitempty"`
+	// NextRollout is the next iteration's, if version n has sampled it too.
+	NextRollout *NextRollout `json:"next_rollout,omitempty"`
 	// Trajectories is the table of whole episodes, one row a member; Scores has the
 	// device's figures of the selected rows; Batch has everything that Update read.
 	Trajectories *Ref `json:"trajectories,omitempty"`
@@ -132,6 +136,20 @@ type TurnRefs struct {
 	// Forks has where the rows of the next wave begin, after the last turn of the wave before; nil
 	// where no wave follows.
 	Forks *Ref `json:"forks,omitempty"`
+}
+
+// VersionRef names a policy version.
+type VersionRef struct {
+	Version int    `json:"version"`
+	State   string `json:"state"` // its state fingerprint
+}
+
+// NextRollout is a rollout that an iteration makes for the next one, before its update.
+type NextRollout struct {
+	// Settings are the effective knobs of the next iteration, as in a manifest.
+	Settings json.RawMessage `json:"settings"`
+	// Turns are the tables of each turn, in order.
+	Turns []TurnRefs `json:"turns"`
 }
 
 // Pass is one of several updates of an iteration: it begins with the state that the pass before
@@ -367,6 +385,12 @@ func (m *Manifest) check() error {
 			bad("the rollout's first update is iteration %d of branch %d", r.Iteration, r.Branch)
 		}
 	}
+	if by := m.RolledOutBy; by != nil && (by.State == "" || by.Version != m.Iteration-1 || m.Parent == nil) {
+		bad("version %d, state %q, has rolled out; that can only be version %d", by.Version, Clip(by.State), m.Iteration-1)
+	}
+	if next := m.NextRollout; next != nil && len(next.Turns) == 0 {
+		bad("the next iteration's rollout has no turn")
+	}
 	if s := m.Snapshot; s != nil {
 		if s.Version != m.Version() {
 			bad("the snapshot holds version %d, want %d", s.Version, m.Version())
@@ -422,6 +446,9 @@ func (m *Manifest) refs() []NamedRef {
 	add("spec", m.Spec)
 	files("base.files", m.Base.Files)
 	turns("", m.Turns)
+	if m.NextRollout != nil {
+		turns("next_rollout.", m.NextRollout.Turns)
+	}
 	maybe("trajectories", m.Trajectories)
 	maybe("scores", m.Scores)
 	maybe("batch", m.Batch)

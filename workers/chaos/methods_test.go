@@ -205,6 +205,9 @@ var families = []*family{
 		{preset: "online-k", change: twice, kills: inUpdate, stale: []int{1}},
 		{preset: "reuse", change: reused, kills: inUpdate, stale: []int{1}},
 		{preset: "replay", kills: inUpdate, stale: []int{1, 2}},
+		// Killed while the next iteration's rollout is made, before the update, and in the update of a
+		// version that another one has rolled out for.
+		{preset: "lag", kills: []string{"Generate#2/inside/1", "Update#2/inside/1"}},
 	}},
 	{name: "models", scale: onBandit, methods: []method{
 		{preset: "starpo-ppo", kills: withModel},

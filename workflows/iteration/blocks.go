@@ -26,7 +26,7 @@ func (r rolling) sampling(turn int, key string) []Call {
 		}
 		name := fmt.Sprintf("%s · block %d", key, i+1)
 		calls = append(calls, call(steps.Block, name, activities.BlockInput{
-			Policy: r.policy, Published: *r.State.Published, Programs: activities.DigestOfPrograms(r.Programs), Rollout: r.what, Settings: r.Settings,
+			Policy: r.policy, Published: *r.State.Published, Programs: activities.DigestOfPrograms(r.Programs), Rollout: r.what, Settings: r.settings,
 			Turn: turn, Block: i, Turns: r.progress.Turns, Opening: r.progress.Opening,
 		}, func(out activities.BlockResult) {
 			r.Record(r.timing+"generate", out.Telemetry)
@@ -40,7 +40,7 @@ func (r rolling) sampling(turn int, key string) []Call {
 		return calls
 	}
 	return []Call{call(steps.Generate, key, activities.GenerateInput{
-		Policy: r.policy, Rollout: r.what, Settings: r.Settings, Turn: turn, Turns: r.progress.Turns, Opening: r.progress.Opening, Blocks: r.progress.Blocks,
+		Policy: r.policy, Rollout: r.what, Settings: r.settings, Turn: turn, Turns: r.progress.Turns, Opening: r.progress.Opening, Blocks: r.progress.Blocks,
 	}, func(out activities.GenerateResult) {
 		r.Record(r.timing+"generate", out.Telemetry)
 		r.progress.Generate, r.progress.Blocks = &out.Table, nil // the table has the rows of all blocks

@@ -23,9 +23,12 @@ func (it *Iteration) commitInput() activities.CommitInput {
 		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Parent: it.headRef(), Settings: it.Settings,
 		Fingerprint: it.Fingerprint, Device: it.Device, Programs: it.Programs, Frozen: it.Frozen,
 		StateBefore: it.Policy, StateAfter: updated.State,
-		Turns: it.turns(), Rollout: it.Shared, Trajectories: it.Selected.Trajectories, Scores: it.scores(),
+		Turns: it.turns(), Rollout: it.Shared, RolledOutBy: it.RolledOutBy, Trajectories: it.Selected.Trajectories, Scores: it.scores(),
 		States: it.states(), Components: it.Selected.Components, Broken: it.Selected.Broken, Branches: it.Selected.Branches, Texts: it.texts(), Update: updated.Counts, Snapshot: it.State.Snapshot, Evaluations: it.Evaluations,
 		Metrics: it.Metrics, Detected: it.Detected, Opened: it.Opened, Timings: it.Timings, Lost: it.Lost,
+	}
+	if next := it.Next; next != nil {
+		in.NextRollout = &activities.NextRollout{Settings: next.Settings, Turns: next.Rollout.Turns, By: store.VersionRef{Version: it.Number, State: it.Policy}}
 	}
 	in.Reference = it.reference()
 	if in.Pivots = it.pivots(); it.Selected.Pivots != nil {
@@ -70,7 +73,7 @@ func (it *Iteration) Committed(newest int) *activities.Head {
 // follow.
 func (it *Iteration) Ahead(now spec.Settings) *Iteration {
 	head := it.toCommit(0)
-	if head.Rolled != nil || it.Plan.Foreign || it.Apart != "" || it.leaves() || it.spent() {
+	if head.Rolled != nil || it.Plan.Lag > 0 || it.Plan.Foreign || it.Apart != "" || it.leaves() || it.spent() {
 		return nil
 	}
 	return New(Start{Run: it.Run, Plan: it.Plan, Branch: it.Branch, Number: it.Number + 1, Policy: head.State}, Begin(now, nil))
@@ -93,6 +96,6 @@ func (it *Iteration) toCommit(newest int) *activities.Head {
 	return &activities.Head{
 		Branch: it.Branch, Iteration: it.Number, State: in.StateAfter,
 		Fingerprint: it.Fingerprint, Base: it.Run.Base, Settings: it.Settings, Snapshot: newest, Passes: passes, States: in.States, Texts: in.Texts, Pivots: in.Pivots,
-		Rolled: in.Next(), Batches: batches[:min(len(batches), it.Plan.Freshness.ReplayIterations)],
+		Rolled: in.Next(), NextRollout: in.NextRollout, Batches: batches[:min(len(batches), it.Plan.Freshness.ReplayIterations)],
 	}
 }

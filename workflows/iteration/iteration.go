@@ -21,6 +21,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Iteration is one iteration of a run: what it begins with, and how far it is.
@@ -44,6 +45,9 @@ type Start struct {
 	Policy         string
 	// Due is what the iteration does in addition to training.
 	Due Due
+	// Following are the settings that the next iteration would begin with now, if its rollout is made
+	// before the update; nil if it makes its own.
+	Following *spec.Settings
 	// Head is the iteration before; nil for the first.
 	Head *activities.Head
 	// Previous are the metrics of the iteration before, Before what the detectors of
@@ -97,7 +101,8 @@ var (
 	scores     = &part{"score", []*part{selection}, dueScores, hasScores, (*Iteration).score}
 	diagnosis  = &part{"diagnose", []*part{selection}, dueDiagnosis, hasDiagnosis, (*Iteration).diagnose}
 	credit     = &part{"credit", []*part{scores}, dueCredit, hasCredit, (*Iteration).credit}
-	update     = &part{"update", []*part{baseline, diagnosis, credit}, dueUpdate, hasUpdate, (*Iteration).update}
+	following  = &part{"next rollout", []*part{selection}, dueFollowing, hasFollowing, (*Iteration).rollOutNext}
+	update     = &part{"update", []*part{baseline, diagnosis, credit, following}, dueUpdate, hasUpdate, (*Iteration).update}
 	snapshot   = &part{"snapshot", []*part{update}, dueSnapshot, hasSnapshot, (*Iteration).snapshot}
 	evaluation = &part{"evaluate", []*part{update}, dueEvaluation, hasEvaluation, (*Iteration).evaluate}
 	detection  = &part{"detect", []*part{evaluation}, always, hasDetected, (*Iteration).detect}
@@ -106,7 +111,7 @@ var (
 
 // order is the order in which calls of several parts are given. A detector that ends
 // the run makes a snapshot due after the detection.
-var order = []*part{baseline, rollout, judging, gathered, allScores, selection, scores, diagnosis, credit, update, snapshot, evaluation, detection, manifest}
+var order = []*part{baseline, rollout, judging, gathered, allScores, selection, following, scores, diagnosis, credit, update, snapshot, evaluation, detection, manifest}
 
 // New is an iteration with the state it has reached; [Begin] gives the state of a new
 // one.
@@ -212,7 +217,7 @@ func (it *Iteration) version(number int, state string) activities.Version {
 	return activities.Version{Run: it.Run, Branch: it.Branch, Version: number, State: state}
 }
 
-// before is the version that rolls out; after is the version that the update made.
+// before is the version that is updated, and rolls out unless RolledOutBy has; after is the version that the update made.
 func (it *Iteration) before() activities.Version { return it.version(it.Number, it.Policy) }
 func (it *Iteration) after() activities.Version {
 	return it.version(it.Number+1, it.updated().State)
@@ -231,6 +236,10 @@ func hasSelected(it *Iteration) bool { return it.Selected != nil }
 // A judge is asked about each round of a rollout, before the selection.
 func dueJudge(it *Iteration) bool    { return it.Plan.Judged && it.Selected == nil }
 func hasVerdicts(it *Iteration) bool { return len(it.unjudged()) == 0 }
+
+// The next iteration's settings are fixed when this one's rows are selected.
+func dueFollowing(it *Iteration) bool { return it.Next != nil }
+func hasFollowing(it *Iteration) bool { return it.Next.Rollout.Done }
 
 // A selection by exact entropies comes after Score, which scores every row. Once rows are
 // selected nothing of it is left to do.

@@ -60,7 +60,7 @@ func (it *Iteration) credit() []Call {
 func (it *Iteration) creditInput() activities.CreditInput {
 	return activities.CreditInput{
 		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Settings: it.Settings,
-		Trajectories: it.Selected.Trajectories, Components: it.Selected.Components, Branches: it.Selected.Branches, Scores: it.scores(), Rollout: it.Shared,
+		Trajectories: it.Selected.Trajectories, Components: it.Selected.Components, Branches: it.Selected.Branches, Scores: it.scores(), Rollout: it.Shared, RolledOutBy: it.RolledOutBy,
 		Replay: it.replayed(), States: it.states(),
 	}
 }

@@ -15,6 +15,7 @@ type rolling struct {
 	progress    *Rolled
 	what        activities.Rollout
 	policy      activities.Version
+	settings    spec.Settings
 	rows, turns int // turns is the most an episode has
 	blocks      int // that a turn is dealt in; 0 is none
 	// label names the rollout to people, timing prefixes its steps' names in telemetry.
@@ -35,7 +36,7 @@ func (r rolling) limit() int {
 	if r.what.Evaluation != nil {
 		return 0
 	}
-	return r.Settings.Rollout.TurnLimit
+	return r.settings.Rollout.TurnLimit
 }
 
 // pieceAfter names the piece of a step that follows those that are done, to people and in
@@ -97,7 +98,7 @@ func (r rolling) ready() []Call {
 	if r.progress.Generate == nil {
 		piece := pieceAfter(r.progress.Pieces)
 		return []Call{call(steps.Generate, key+piece, activities.GenerateInput{
-			Policy: r.policy, Rollout: r.what, Settings: r.Settings, Turn: turn, Turns: r.progress.Turns, Pieces: r.progress.Pieces,
+			Policy: r.policy, Rollout: r.what, Settings: r.settings, Turn: turn, Turns: r.progress.Turns, Pieces: r.progress.Pieces,
 			Opening: r.progress.Opening,
 		}, func(out activities.GenerateResult) {
 			if r.begun != nil {
@@ -198,13 +199,23 @@ func (it *Iteration) rollout() []Call {
 	}
 	return rolling{
 		Iteration: it, progress: &it.Rollout, what: activities.Rollout{Iteration: it.Number, Round: it.Round},
-		policy: it.before(), rows: it.Plan.Rows, turns: it.Settings.Rollout.Limit(it.Plan.Turns), label: label, foreign: it.Plan.Foreign,
+		policy: it.before(), settings: it.Settings, rows: it.Plan.Rows, turns: it.Settings.Rollout.Limit(it.Plan.Turns), label: label, foreign: it.Plan.Foreign,
 		blocks: it.Plan.Blocks(), search: it.Plan.Search, expansions: it.Plan.Expansions,
 		ended: func() {
 			if it.Round+1 < it.Plan.Freshness.Rounds() {
 				it.nextRound()
 			}
 		},
+	}.ready()
+}
+
+// rollOutNext makes the next iteration's trajectories, by the version that this one updates.
+func (it *Iteration) rollOutNext() []Call {
+	n := it.Number + 1
+	return rolling{
+		Iteration: it, progress: &it.Next.Rollout, what: activities.Rollout{Iteration: n}, policy: it.before(), settings: it.Next.Settings,
+		rows: it.Plan.Rows, turns: it.Next.Settings.Rollout.Limit(it.Plan.Turns), label: fmt.Sprintf("iteration %d", n),
+		foreign: it.Plan.Foreign, blocks: it.Plan.Blocks(),
 	}.ready()
 }
 
@@ -286,6 +297,9 @@ func (it *Iteration) selection() []Call {
 		it.add(&out.Metrics)
 		it.Plan.CountTokens(it.Previous, it.Metrics)
 		it.Selected, it.Shared = &out, out.Shared(it.Branch, it.Number)
+		if it.Following != nil && !it.spent() {
+			it.Next = &Next{Settings: *it.Following}
+		}
 	}).shown(fmt.Sprintf("iteration %d · select", it.Number), fmt.Sprintf("iteration %d · select groups", it.Number)).completing()}
 }
 
@@ -311,7 +325,7 @@ func (it *Iteration) evaluating(progress **Measured, v activities.Version) []Cal
 	label := fmt.Sprintf("version %d · %s", v.Version, suite.Name)
 	if !m.Rolled.Done {
 		return rolling{
-			Iteration: it, progress: &m.Rolled, what: what, policy: v, rows: suite.Rows, turns: suite.Turns,
+			Iteration: it, progress: &m.Rolled, what: what, policy: v, settings: it.Settings, rows: suite.Rows, turns: suite.Turns,
 			label: label, timing: "evaluation.", foreign: suite.Foreign, begun: func() { *progress = m },
 		}.ready()
 	}

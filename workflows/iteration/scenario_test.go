@@ -28,7 +28,12 @@ type scenario struct {
 }
 
 // state is a new iteration's.
-func (sc *scenario) state() *State { return Begin(sc.settings, sc.shared) }
+func (sc *scenario) state() *State {
+	if sc.start.Head != nil && sc.start.Head.NextRollout != nil {
+		return BeginAfter(sc.start.Head, sc.settings)
+	}
+	return Begin(sc.settings, sc.shared)
+}
 
 // settings are a small run's, with an algorithm that gives advantages.
 func settings(algorithm string) spec.Settings {
@@ -128,7 +133,29 @@ func random(r *rand.Rand) *scenario {
 		sc.turns = [][]int{nil, {3, 2, 1}, {4, 1}, {1}}[r.IntN(4)]
 	}
 	s.Plan.Search = []string{"", "", spec.BeamSearch, spec.BestOfN}[r.IntN(4)]
+	if len(sc.rows) == 1 && s.Plan.Freshness.Rounds() < 2 && sc.rounds == 1 && sc.turns == nil && s.Plan.Search == "" && one(2) {
+		sc.lags(r)
+	}
 	return sc
+}
+
+// lags has the iteration make the next one's rollout, and learn from the rollout that the one before has
+// made for it.
+func (sc *scenario) lags(r *rand.Rand) {
+	s := &sc.start
+	s.Plan.Lag = 1
+	if r.IntN(4) > 0 {
+		next := sc.settings
+		next.Rollout.Temperature /= 2
+		s.Following = &next
+	}
+	if s.Head != nil && r.IntN(4) > 0 {
+		before := sc.settings
+		before.Rollout.Temperature *= 2
+		s.Head.NextRollout = &activities.NextRollout{
+			Settings: before, Turns: []store.TurnRefs{{Generate: ref("generate"), Step: ref("step")}}, By: store.VersionRef{Version: s.Number - 1, State: "before"},
+		}
+	}
 }
 
 // ref is an artifact that says what it was made from.

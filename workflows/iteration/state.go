@@ -2,6 +2,7 @@ package iteration
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
@@ -18,8 +19,10 @@ type State struct {
 	Turns       []store.TurnRefs                `json:"turns,omitempty"`     // of the rollout's rounds that are done
 	Round       int                             `json:"round,omitempty"`     // the running one
 	Rollout     Rolled                          `json:"rollout"`
-	Shared      *store.RolloutRef               `json:"shared,omitempty"`     // if several iterations learn from the rollout
-	Everything  *activities.SelectResult        `json:"everything,omitempty"` // all groups, if they are scored before the selection
+	RolledOutBy *store.VersionRef               `json:"rolled_out_by,omitempty"` // the version that sampled Rollout; nil is the iteration's
+	Next        *Next                           `json:"next,omitempty"`          // the next iteration's rollout, if it is made before the update
+	Shared      *store.RolloutRef               `json:"shared,omitempty"`        // if several iterations learn from the rollout
+	Everything  *activities.SelectResult        `json:"everything,omitempty"`    // all groups, if they are scored before the selection
 	Selected    *activities.SelectResult        `json:"selected,omitempty"`
 	Scoring     []store.Ref                     `json:"scoring,omitempty"` // pieces of Score, until it is done
 	Scored      *activities.ScoreResult         `json:"scored,omitempty"`
@@ -58,6 +61,12 @@ type Rolled struct {
 	Before int `json:"before,omitempty"`
 }
 
+// Next is the progress of the next iteration's rollout, with that iteration's settings.
+type Next struct {
+	Settings spec.Settings `json:"settings"`
+	Rollout  Rolled        `json:"rollout"`
+}
+
 // turn is the running turn of the episodes, from 1.
 func (r *Rolled) turn() int { return len(r.Turns) - r.Before + 1 }
 
@@ -89,8 +98,13 @@ func Begin(settings spec.Settings, shared *activities.Rolled) *State {
 
 // BeginAfter is the state of an iteration after head, nil for none, with the settings of now: it
 // rolls out, or it continues learning from head's rollout. Then it has the settings by which that
-// was rolled out, rewarded and selected.
+// was rolled out, rewarded and selected. If head has made its rollout, it has the settings of then.
 func BeginAfter(head *activities.Head, now spec.Settings) *State {
+	if head != nil && head.NextRollout != nil {
+		s := Begin(head.NextRollout.Settings, nil)
+		s.Rollout, s.RolledOutBy = Rolled{Turns: slices.Clone(head.NextRollout.Turns), Done: true}, &head.NextRollout.By
+		return s
+	}
 	if head == nil || head.Rolled == nil {
 		return Begin(now, nil)
 	}

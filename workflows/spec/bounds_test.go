@@ -65,6 +65,7 @@ var bounds = map[string]string{
 	"update.branch_weight":       "(0, 100]",
 	"rollout.block_rows":         "[2, 65536]",
 	"rollout.workers":            "[1, 64]",
+	"rollout.lag":                "[0, 1]",
 	"rollout.candidates":         "[1, 64]",
 	"rollout.chunk_tokens":       "[1, 32768]",
 

@@ -120,6 +120,18 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"rollout":{"workers":1}`, `"rollout":{"workers":2,"groups":4,"group_size":5,"pass_rows":8,"block_rows":16}`},
 		[]string{`"rollout":{"workers":2}`, `"rollout":{"workers":2,"groups":4,"group_size":4,"pass_rows":8,"block_rows":16}`},
 	},
+	"rollout.lag update.mismatch.regime": {
+		[]string{`"rollout":{"lag":1},"update":{"mismatch":{"regime":"decoupled"}}`, `"rollout":{"lag":1},"update":{"mismatch":{"regime":"bypass"}}`, `"rollout":{"lag":0}`},
+		[]string{`"rollout":{"lag":1}`},
+	},
+	"rollout.lag credit.algorithm freshness selection.resample update.passes.order rollout.search": {
+		[]string{`"rollout":{"lag":1},"update":{"mismatch":{"regime":"decoupled"}},"credit":{"algorithm":"gae"}`, `"rollout":{"lag":0},"freshness":{"online":2}`},
+		[]string{`"rollout":{"lag":1},"update":{"mismatch":{"regime":"decoupled"}},"freshness":{"online":2}`, `"rollout":{"lag":1},"update":{"mismatch":{"regime":"decoupled"}},"freshness":{"reuse":2}`,
+			`"rollout":{"lag":1},"update":{"mismatch":{"regime":"decoupled"}},"freshness":{"replay_iterations":2,"replay_share":0.5}`,
+			`"rollout":{"lag":1},"update":{"mismatch":{"regime":"decoupled"}},"selection":{"resample":2}`,
+			`"rollout":{"lag":1},"update":{"mismatch":{"regime":"decoupled"}},"credit":{"algorithm":"state_baseline"}`,
+			`"rollout":{"lag":1,"search":"greedy"},"update":{"mismatch":{"regime":"decoupled"}}`},
+	},
 	"rollout.keep_values rollout.block_rows": {
 		[]string{`"rollout":{"keep_values":true}`, `"rollout":{"block_rows":128}`},
 		[]string{`"rollout":{"keep_values":true,"block_rows":128}`},

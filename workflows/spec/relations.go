@@ -36,7 +36,7 @@ var (
 )
 
 // relations are checked if none of their fields has a problem of its own.
-var relations = slices.Concat(generalRelations, surrogateRelations, supervisedRelations, passesRelations, secondRelations)
+var relations = slices.Concat(generalRelations, surrogateRelations, supervisedRelations, passesRelations, secondRelations, lagRelations)
 
 var generalRelations = []relation{
 	{

@@ -134,6 +134,9 @@ type Rollout struct {
 	// Workers is how many device workers sample blocks at once, the session's among them; 0 where it
 	// is left out, as 1.
 	Workers int `json:"workers,omitempty"`
+	// Lag is 1 if a rollout is sampled by the version before the one that is updated on it, and 0 if
+	// not.
+	Lag int `json:"lag,omitempty"`
 	// ChunkTokens is how many tokens of a row one execution samples at most; 0 is a whole
 	// turn. It changes no bit, but the programs.
 	ChunkTokens int `json:"chunk_tokens,omitempty"`
