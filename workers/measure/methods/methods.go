@@ -1,5 +1,7 @@
 // Package methods compares methods at equal numbers of sampled tokens: each trains on the same task from
 // the same warm start until its rollouts have sampled so many tokens, those that a search drops with them.
+// A method that reads subgoals needs another warm start, whose thoughts have some; it is compared with the
+// plain method from there.
 package methods
 
 import (
@@ -19,25 +21,35 @@ type Method struct {
 	Name, Preset string
 	// Title is its name in plots.
 	Title string
+	// Subgoals says that thoughts have subgoals: the warm start teaches their format.
+	Subgoals bool
 }
 
-// Methods are those that are compared, the plain one first.
+// Methods are those that are compared, of each warm start the plain one first.
 var Methods = []Method{
-	{"starpo", "starpo-ppo", "StarPO"},
-	{"starpo-s", "starpo-s", "StarPO-S"},
-	{"gigpo", "gigpo", "GiGPO"},
-	{"loop", "loop", "LOOP"},
-	{"turn-gae", "turn-gae", "turn GAE"},
-	{"tsr", "tsr", "TSR, beam"},
-	{"tree-grpo", "tree-grpo", "Tree-GRPO"},
-	{"deep-grpo", "deep-grpo", "DEEP-GRPO"},
-	{"seeupo", "seeupo", "SeeUPO"},
-	{"istar", "istar", "iStar"},
-	{"agent-prm", "agent-prm", "AgentPRM"},
+	{Name: "starpo", Preset: "starpo-ppo", Title: "StarPO"},
+	{Name: "starpo-s", Preset: "starpo-s", Title: "StarPO-S"},
+	{Name: "gigpo", Preset: "gigpo", Title: "GiGPO"},
+	{Name: "loop", Preset: "loop", Title: "LOOP"},
+	{Name: "turn-gae", Preset: "turn-gae", Title: "turn GAE"},
+	{Name: "tsr", Preset: "tsr", Title: "TSR, beam"},
+	{Name: "tree-grpo", Preset: "tree-grpo", Title: "Tree-GRPO"},
+	{Name: "deep-grpo", Preset: "deep-grpo", Title: "DEEP-GRPO"},
+	{Name: "seeupo", Preset: "seeupo", Title: "SeeUPO"},
+	{Name: "istar", Preset: "istar", Title: "iStar"},
+	{Name: "agent-prm", Preset: "agent-prm", Title: "AgentPRM"},
+	{Name: "starpo-subgoals", Preset: "starpo-ppo", Title: "StarPO with subgoals", Subgoals: true},
+	{Name: "hiper", Preset: "hiper", Title: "HiPER", Subgoals: true},
 }
 
 // searching are the fields of rollout that belong to a search.
 var searching = []string{"search", "beam", "candidates", "depth", "trees", "branches", "expansions", "outcomes", "pivot_gamma", "entropy_weight", "branch_probability"}
+
+// spoken are the fields of rollout with which a reply has room for a subgoal.
+var spoken = map[string]any{"think": true, "subgoals": true, "max_new_tokens": 32}
+
+// subgoalWords is the starter's tokenizer that has words for subgoals.
+const subgoalWords = 2
 
 // mostIterations is more than any method needs to sample the tokens.
 const mostIterations = 2000
@@ -46,8 +58,8 @@ const mostIterations = 2000
 const evaluateEvery = 10
 
 // Spec is the JSON of a run: the method's selection, credit, update, critic, search and schedule on the task, with
-// the task's learning rate and entropy bonus, until its rollouts have sampled tokens. All runs have one warm start; the
-// seed is that of what follows. Detectors only warn, so that no run ends or goes back before.
+// the task's learning rate and entropy bonus, until its rollouts have sampled tokens. All runs have one warm start, or the
+// one with subgoals; the seed is that of what follows. Detectors only warn, so that no run ends or goes back before.
 func (m Method) Spec(seed uint64, tokens int) ([]byte, error) {
 	var task, of map[string]any
 	for name, doc := range map[string]*map[string]any{Task: &task, m.Preset: &of} {
@@ -86,6 +98,10 @@ func (m Method) Spec(seed uint64, tokens int) ([]byte, error) {
 		if value, ok := section(of, "rollout")[name]; ok {
 			section(task, "rollout")[name] = value
 		}
+	}
+	if m.Subgoals {
+		maps.Copy(section(task, "rollout"), spoken)
+		section(task, "policy")["starter"] = map[string]any{"tokenizer": subgoalWords}
 	}
 	presets.Replace(task, map[string]any{
 		"description": fmt.Sprintf("reprise study --methods: %s, seed %d", m.Name, seed),

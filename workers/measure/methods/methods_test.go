@@ -32,9 +32,14 @@ func TestSpecs(t *testing.T) {
 		if i == 0 {
 			first = s
 		}
-		require.Equal(t, first.Policy, s.Policy)
+		if m.Subgoals {
+			require.True(t, s.Rollout.Subgoals)
+			require.Equal(t, first.Policy.WarmStart, s.Policy.WarmStart)
+		} else {
+			require.Equal(t, first.Policy, s.Policy)
+			require.Equal(t, first.Evaluation, s.Evaluation)
+		}
 		require.Equal(t, first.Environment, s.Environment)
-		require.Equal(t, first.Evaluation, s.Evaluation)
 		at := 0
 		if len(s.Schedule) > 0 { // a model learns before the policy does
 			require.Zero(t, s.Update.LearningRate)
@@ -105,17 +110,21 @@ func TestTable(t *testing.T) {
 		record("starpo", 1, 40, 0.25, 0.5), record("starpo", 2, 48, 0.5, 0.52),
 		record("gigpo", 1, 40, 0.25, 0.51), record("gigpo", 2, 48, 0.5, 0.53),
 		record("tsr", 1, 80, 0.75, 0.9), record("tsr", 2, 96, 0.75, 0.92),
+		record("starpo-subgoals", 1, 90, 0.25, 0.5), record("starpo-subgoals", 2, 90, 0.5, 0.52),
+		record("hiper", 1, 90, 0.25, 0.9), record("hiper", 2, 90, 0.5, 0.92),
 	}
 	table := Table(records)
 	for _, line := range []string{
-		"| StarPO | 2 | 2 | 51.0 ± 12.7 % | – | TSR, beam |\n", "| GiGPO | 2 | 2 | 52.0 ± 12.7 % | – | TSR, beam |\n",
-		"| TSR, beam | 2 | 2 | 91.0 ± 12.7 % | StarPO, GiGPO | – |\n", "| TSR, beam | 0.375 ± 1.588 | 11.0 | 5.5 |\n",
+		"| StarPO | 2 | 2 | 10.0 % | 51.0 ± 12.7 % | – | TSR, beam |\n", "| GiGPO | 2 | 2 | 10.0 % | 52.0 ± 12.7 % | – | TSR, beam |\n",
+		"| HiPER | 2 | 2 | 10.0 % | 91.0 ± 12.7 % | StarPO with subgoals | – |\n", "| StarPO with subgoals | 2 | 2 | 10.0 % | 51.0 ± 12.7 % | – | HiPER |\n",
+		"| TSR, beam | 2 | 2 | 10.0 % | 91.0 ± 12.7 % | StarPO, GiGPO | – |\n", "| TSR, beam | 0.375 ± 1.588 | 11.0 | 5.5 |\n",
 	} {
 		require.Contains(t, table, line)
 	}
 	require.NotContains(t, table, "| GiGPO | 0.0", "it searches nothing")
+	require.NotContains(t, table, "| HiPER | 0.", "it searches nothing either: its thoughts are longer")
 	alone := Table(records[:1])
-	require.Contains(t, alone, "| StarPO | 1 | 2 | 50.0 % | – | – |")
+	require.Contains(t, alone, "| StarPO | 1 | 2 | 10.0 % | 50.0 % | – | – |")
 	require.NotContains(t, alone, "first rollout")
 	require.NotContains(t, Table(records[2:]), "first rollout", "nothing plain to compare with")
 	require.Empty(t, Table(nil))

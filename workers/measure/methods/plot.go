@@ -25,8 +25,8 @@ const (
 	panelHeight = 5 * vg.Centimeter
 )
 
-// Plot draws success by sampled tokens as SVG: a panel a method, a line a seed, the plain method's lines in
-// grey. The same records give the same bytes.
+// Plot draws success by sampled tokens as SVG: a panel a method, a line a seed, in grey the lines of
+// the plain method from the same warm start. The same records give the same bytes.
 func Plot(records []Record) ([]byte, error) {
 	all := results(records)
 	rows := (len(all) + columns - 1) / columns
@@ -41,7 +41,7 @@ func Plot(records []Record) ([]byte, error) {
 			for _, group := range []struct {
 				runs   []Record
 				colour color.NRGBA
-			}{{all[0].runs, plainColour}, {all[i].runs, methodColour}} {
+			}{{plainOf(all, all[i].method).runs, plainColour}, {all[i].runs, methodColour}} {
 				for _, r := range group.runs {
 					if err := add(p, r, group.colour); err != nil {
 						return nil, fmt.Errorf("plot %s: %w", r.Name(), err)

@@ -53,6 +53,14 @@ type Evaluation struct {
 // Name is the name of the record's run.
 func (r Record) Name() string { return fmt.Sprintf("%s-s%d", r.Method, r.Seed) }
 
+// first is the success of the first version that was evaluated, the warm start's; NaN if none was.
+func (r Record) first() float64 {
+	if len(r.Evaluations) == 0 {
+		return math.NaN()
+	}
+	return float64(r.Evaluations[0].Success)
+}
+
 // last is the success of the last version; NaN if it was not evaluated.
 func (r Record) last() float64 {
 	if len(r.Evaluations) == 0 {

@@ -3,6 +3,7 @@ package methods
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/reprise-rl/reprise/model/statistics"
@@ -15,8 +16,8 @@ const confidence = 0.95
 type result struct {
 	method Method
 	runs   []Record
-	// success is that of the last version.
-	success statistics.Estimate
+	// before is the success of the warm start, success that of the last version.
+	before, success statistics.Estimate
 }
 
 // results are those of the methods that have records, in the order of Methods.
@@ -24,23 +25,30 @@ func results(records []Record) []result {
 	var out []result
 	for _, m := range Methods {
 		r := result{method: m}
-		var last []float64
+		var first, last []float64
 		for _, record := range records {
 			if record.Method == m.Name {
-				r.runs, last = append(r.runs, record), append(last, record.last())
+				r.runs, first, last = append(r.runs, record), append(first, record.first()), append(last, record.last())
 			}
 		}
 		if len(r.runs) > 0 {
-			r.success = statistics.Mean(last, confidence)
+			r.before, r.success = statistics.Mean(first, confidence), statistics.Mean(last, confidence)
 			out = append(out, r)
 		}
 	}
 	return out
 }
 
+// plainOf is the result of the plain method from a method's warm start, or of the first that has records.
+func plainOf(all []result, m Method) result {
+	return all[slices.IndexFunc(all, func(r result) bool { return r.method.Subgoals == m.Subgoals })]
+}
+
 // above reports whether a's interval lies above b's. An interval of one seed is not known, so it lies
-// above nothing.
-func above(a, b statistics.Estimate) bool { return a.Low > b.High }
+// above nothing; nor does that of a method from another warm start.
+func above(a, b result) bool {
+	return a.method.Subgoals == b.method.Subgoals && a.success.Low > b.success.High
+}
 
 // Table renders records as Markdown: what each method reached, which differ, and what a search of the
 // first version gives beside the plain rollouts of the same version, seed by seed.
@@ -50,20 +58,20 @@ func Table(records []Record) string {
 	}
 	all := results(records)
 	var b strings.Builder
-	fmt.Fprintf(&b, "Success of the last version on fixed instances, without a search, after %d sampled tokens: the mean over seeds with\nits %g %% interval by Student's distribution. Methods whose intervals overlap are called equal.\n\n", records[0].Until, 100*confidence)
-	b.WriteString("| method | seeds | iterations | success | above | below |\n|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "Success of the last version on fixed instances, without a search, after %d sampled tokens: the mean over seeds with\nits %g %% interval by Student's distribution. Methods whose intervals overlap are called equal.\nMethods from different warm starts are not compared.\n\n", records[0].Until, 100*confidence)
+	b.WriteString("| method | seeds | iterations | warm start | success | above | below |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range all {
 		var over, under []string
 		for _, other := range all {
-			if above(r.success, other.success) {
+			if above(r, other) {
 				over = append(over, other.method.Title)
 			}
-			if above(other.success, r.success) {
+			if above(other, r) {
 				under = append(under, other.method.Title)
 			}
 		}
 		iterations := statistics.Mean(of(r.runs, func(r Record) float64 { return float64(len(r.Tokens)) }), confidence)
-		fmt.Fprintf(&b, "| %s | %d | %.0f | %s | %s | %s |\n", r.method.Title, len(r.runs), iterations.Mean, interval(r.success, 100, 1, " %"), words(over), words(under))
+		fmt.Fprintf(&b, "| %s | %d | %.0f | %.1f %% | %s | %s | %s |\n", r.method.Title, len(r.runs), iterations.Mean, 100*r.before.Mean, interval(r.success, 100, 1, " %"), words(over), words(under))
 	}
 	searches := searchesOf(all)
 	if len(searches) == 0 {
@@ -94,7 +102,7 @@ func searchesOf(all []result) []searched {
 		var reward, tokens, plain []float64
 		for _, run := range r.runs {
 			for _, p := range all[0].runs {
-				if p.Seed == run.Seed && p.Tokens[0] != run.Tokens[0] {
+				if p.Seed == run.Seed && p.Tokens[0] != run.Tokens[0] && !r.method.Subgoals {
 					reward = append(reward, float64(run.Rewards[0]-p.Rewards[0]))
 					tokens = append(tokens, float64(run.Tokens[0])/float64(run.Trajectories[0]))
 					plain = append(plain, float64(p.Tokens[0])/float64(p.Trajectories[0]))
