@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/model/tokenizer"
 )
 
 // What a sample says of its subgoal is read by its ids alone. In the first case a token joins the blank
@@ -50,9 +51,18 @@ func TestReadSubgoal(t *testing.T) {
 // the action is all of it.
 func TestSpansOfAnything(t *testing.T) {
 	tags := []string{"<switch>", "</switch>", "<subgoal>", "</subgoal>", "<answer>", "</answer>", " SWITCH", "KEEP", "x", ">"}
+	var all []*tokenizer.Tokenizer
 	for _, v := range []Vocabulary{First, Second} {
 		tok, err := v.Tokenizer()
 		require.NoError(t, err)
+		all = append(all, tok)
+	}
+	for _, name := range []string{"qwen2-tiny", "qwen3-tiny", "llama-tiny"} { // pieces of words, and bytes
+		tok, err := tokenizer.LoadFolder("../../model/testdata/" + name)
+		require.NoError(t, err)
+		all = append(all, tok)
+	}
+	for _, tok := range all {
 		r := draw.Address{Seed: 1, Purpose: "test"}.Rand()
 		spoke := 0
 		for range 500 {

@@ -28,9 +28,13 @@ so that the message of a later turn is shown too.
 With --protocol file:PATH the file's templates are checked as at the start of a run.`,
 		Example: `  reprise env prompts --env frozenlake
   reprise env prompts --env frozenlake --protocol ragen Down "Right || Right"
+  reprise env prompts --env frozenlake --subgoals
   reprise env prompts --env sokoban --protocol file:words.txt --seed 3 --max-new-tokens 100`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, replies []string) error {
+			if p.Subgoals && (!p.Think || wording != envs.Ours) {
+				return fmt.Errorf("--subgoals: a subgoal stands in a thought in our own wording: leave --think=false and --protocol out")
+			}
 			worded, err := inWording(p, wording, maxNewTokens)
 			if err != nil {
 				return err
@@ -41,6 +45,7 @@ With --protocol file:PATH the file's templates are checked as at the start of a 
 	f.add(cmd)
 	cmd.Flags().StringVar(&wording, "protocol", envs.Ours, "the wording, as in rollout.protocol: "+envs.Ours+", "+envs.Ragen+" or file:PATH")
 	cmd.Flags().BoolVar(&p.Think, "think", true, "ask for a thought before the answer, as rollout.think does")
+	cmd.Flags().BoolVar(&p.Subgoals, "subgoals", false, "ask for a subgoal in the thought, as rollout.subgoals does")
 	cmd.Flags().IntVar(&maxNewTokens, "max-new-tokens", 400, "the length that a wording may ask for, as rollout.max_new_tokens")
 	return cmd
 }
@@ -84,7 +89,9 @@ func (f *envFlags) prompts(out io.Writer, p envs.Protocol, replies []string) err
 		}
 		reply.Actions = reply.Actions[:min(len(reply.Actions), env.MaxActionsPerTurn())]
 		answer := "<answer>" + strings.Join(reply.Actions, " "+envs.Separator+" ") + "</answer>"
-		if p.Think {
+		if p.Think && p.Subgoals {
+			answer = "<think> <switch> SWITCH </switch> <subgoal> … </subgoal> </think>" + answer
+		} else if p.Think {
 			answer = "<think>…</think>" + answer
 		}
 		printMessage(out, "assistant", answer)

@@ -49,6 +49,15 @@ func TestEnvPrompts(t *testing.T) {
 	require.Contains(t, ended, "[assistant]\n<think>…</think><answer>Phoenix</answer>", "at most the actions of a turn")
 	require.Contains(t, ended, "[the episode has ended: reward ")
 
+	goals, err := shown("--env", "frozenlake", "--subgoals")
+	require.NoError(t, err)
+	require.Contains(t, goals, "Reply: <think> <switch> KEEP or SWITCH </switch> <subgoal> your subgoal </subgoal> </think><answer> your action </answer>")
+	require.Contains(t, goals, "[assistant]\n<think> <switch> SWITCH </switch>")
+	for _, other := range []string{"--think=false", "--protocol=ragen"} {
+		_, err = shown("--env", "bandit", "--subgoals", other)
+		require.ErrorContains(t, err, "in our own wording", other)
+	}
+
 	_, err = shown("--env", "bandit", "--protocol", "french")
 	require.ErrorContains(t, err, "want reprise, ragen or file:PATH")
 	_, err = shown("--env", "bandit", "--protocol", "file:env.go")

@@ -1,8 +1,6 @@
 package spec
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // lagRelations are the rules between rollout.lag and other fields.
 var lagRelations = []relation{

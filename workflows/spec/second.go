@@ -6,7 +6,8 @@ import (
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
-// secondRelations are the rules between a second network, what it reads, and other fields.
+// secondRelations are the rules between other fields and a second network, the subgoals that one
+// reads, and a reference that is replaced.
 var secondRelations = []relation{
 	{
 		paths: []string{"credit.algorithm", "freshness.online", "freshness.reuse", "freshness.replay_iterations", "update.supervised", "rollout.search"},
