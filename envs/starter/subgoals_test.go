@@ -57,8 +57,8 @@ func TestSpansOfAnything(t *testing.T) {
 		require.NoError(t, err)
 		all = append(all, tok)
 	}
-	for _, name := range []string{"qwen2-tiny", "qwen3-tiny", "llama-tiny"} { // pieces of words, and bytes
-		tok, err := tokenizer.LoadFolder("../../model/testdata/" + name)
+	for _, folder := range []string{"tokenizer/testdata/qwen2-tiny", "testdata/qwen3-tiny", "testdata/llama-tiny"} { // pieces of words, and bytes
+		tok, err := tokenizer.LoadFolder("../../model/" + folder)
 		require.NoError(t, err)
 		all = append(all, tok)
 	}
