@@ -100,10 +100,10 @@ func (p Plan) SettingsAt(now spec.Settings, iteration int) spec.Settings {
 	return spec.SettingsAt(p.Schedule, p.Settings, now, iteration)
 }
 
-// Following are the settings of the iteration after another, which now has those, if its rollout is
-// made by the version that the other one updates; nil if it makes its own, or none follows. Whether a
-// command ends the run before does not count: a run that goes on later has the same rollout.
-func (p Plan) Following(now spec.Settings, iteration int) *spec.Settings {
+// NextSettings are the settings of the iteration after another, whose settings are now: if the other
+// one makes its rollout; nil if it makes its own, or if the spec has no more iterations. A command that
+// ends the run earlier changes nothing, so that a run that resumes afterwards has the same rollout.
+func (p Plan) NextSettings(now spec.Settings, iteration int) *spec.Settings {
 	if p.Lag == 0 || iteration+1 >= p.Iterations {
 		return nil
 	}

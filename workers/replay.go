@@ -106,7 +106,7 @@ func ReplayIteration(ctx context.Context, s store.Store, opened *model.Device, r
 	if next, err := activities.NextRolloutOf(m); err != nil {
 		return out, err
 	} else if next != nil {
-		start.Following = &next.Settings
+		start.NextSettings = &next.Settings
 	}
 	var shared *activities.Rolled
 	if m.Rollout != nil && m.Rollout.Update > 0 {

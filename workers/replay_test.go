@@ -15,6 +15,11 @@ import (
 	"github.com/reprise-rl/reprise/workflows/iteration"
 )
 
+// tinyTask is the policy and the environment of the runs here.
+const tinyTask = `"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
+		"warm_start": {"steps": 1, "rows": 4}},
+	"environment": {"name": "bandit"},`
+
 // recorded is a run of two iterations, made without Temporal.
 func recorded(t *testing.T, opened *model.Device, s store.Store) []activities.CommitInput {
 	t.Helper()
@@ -24,9 +29,7 @@ func recorded(t *testing.T, opened *model.Device, s store.Store) []activities.Co
 	d := train.New(engine, s)
 	document := json.RawMessage(`{
 		"seed": 1, "iterations": 2,
-		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
-			"warm_start": {"steps": 1, "rows": 4}},
-		"environment": {"name": "bandit"},
+		` + tinyTask + `
 		"rollout": {"groups": 2, "group_size": 2, "turns": 1, "max_new_tokens": 8, "think": false},
 		"selection": {"method": "all"}, "update": {"micro_batch": 4}, "snapshot": {"every": 1}, "evaluation": {"every": 2, "instances": 2}
 	}`)
@@ -61,9 +64,7 @@ func forked(t *testing.T, opened *model.Device, s store.Store) {
 	d := train.New(engine, s)
 	resolved, err := d.Host.Resolve(ctx, activities.ResolveInput{Run: "fork", Spec: json.RawMessage(`{
 		"seed": 2, "iterations": 2, "from": {"run": "again", "iteration": 0},
-		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
-			"warm_start": {"steps": 1, "rows": 4}},
-		"environment": {"name": "bandit"},
+		` + tinyTask + `
 		"rollout": {"groups": 2, "group_size": 2, "turns": 1, "max_new_tokens": 8, "think": false},
 		"selection": {"method": "all"}, "update": {"micro_batch": 2, "learning_rate": 0.001}, "evaluation": {"every": 0}
 	}`)})
@@ -184,9 +185,7 @@ func TestReplayLag(t *testing.T) {
 	s := store.NewMemory()
 	_, err = train.New(engine, s).Train(t.Context(), "late", []byte(`{
 		"seed": 1, "iterations": 3,
-		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
-			"warm_start": {"steps": 1, "rows": 4}},
-		"environment": {"name": "bandit"},
+		`+tinyTask+`
 		"rollout": {"groups": 2, "group_size": 2, "turns": 1, "max_new_tokens": 8, "think": false, "lag": 1},
 		"selection": {"method": "all"}, "update": {"micro_batch": 4, "mismatch": {"regime": "decoupled"}}, "evaluation": {"every": 0}
 	}`))

@@ -144,8 +144,8 @@ func (t *train) handle(ctx workflow.Context) error {
 			if t.Current != nil {
 				from++
 			}
-			if t.ahead != nil || t.Current != nil && t.Current.Next != nil || t.Current == nil && t.Head != nil && t.Head.NextRollout != nil {
-				from++ // the next one has begun beside the commit, or with its rollout
+			if t.nextBegun() {
+				from++
 			}
 			if t.plan.Freshness.Updates() > 1 && (strings.HasPrefix(c.Path, "rollout.") || strings.HasPrefix(c.Path, "selection.")) {
 				return c.Path + " holds from the next rollout on", nil
@@ -168,6 +168,15 @@ func (t *train) handle(ctx workflow.Context) error {
 			return spec.Ahead(t.plan.Schedule, t.plan.Settings, s, t.Next)
 		}, "change a knob from the next iteration on: {\"path\": \"update.learning_rate\", \"value\": 1e-4}"},
 	})
+}
+
+// nextBegun reports whether the iteration that would begin next has its settings already: it has begun
+// beside the commit, or the one before makes its rollout.
+func (t *train) nextBegun() bool {
+	if t.Current == nil {
+		return t.Head != nil && t.Head.NextRollout != nil
+	}
+	return t.ahead != nil || t.Current.Next != nil
 }
 
 // command is a query or an update of a workflow. A query has no validator.

@@ -97,7 +97,7 @@ func (t *train) do(ctx workflow.Context, s *session, it *iteration.Iteration, c 
 	}
 	if err == nil {
 		if !t.measuring {
-			it.Following = t.plan.Following(t.Settings, it.Number)
+			it.NextSettings = t.plan.NextSettings(t.Settings, it.Number)
 		}
 		it.Apply(c, result)
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 )
 
-// With a lag, an iteration learns from what the version before its own has sampled, with weights. It
-// is the same twice, rebuilt, and where a run goes on from the store alone.
+// With a lag, an iteration learns, with weights, from what the version before its own has sampled. Two
+// runs end with the same bytes, the state can be rebuilt, and a run that resumes from the store has the
+// rollout that was made for it.
 func TestLag(t *testing.T) {
 	edits := []string{"rollout.lag=1", `update.mismatch={"regime":"decoupled"}`, "update.learning_rate=0.03", "iterations=4"}
 	again := fresh(t, edits...)
@@ -33,7 +34,7 @@ func TestLag(t *testing.T) {
 		}
 		found, err := run.FindHead(t.Context(), r.store, r.Run.ID, nil)
 		require.NoError(t, err)
-		require.Equal(t, in.NextRollout, found.NextRollout, "a run that goes on from the store has the rollout")
+		require.Equal(t, in.NextRollout, found.NextRollout, "a run that resumes from the store has the rollout")
 	}
 	require.Equal(t, again.head, r.head)
 	r.rebuilt(t)

@@ -170,7 +170,7 @@ func (it Iteration) start(info activities.DeviceInfo) iteration.Start {
 			Manifest: *it.Parent, States: it.States, Texts: it.Texts, Pivots: it.Pivots, Reference: it.Reference, Batches: it.Replay, NextRollout: it.NextRollout,
 		}
 	}
-	out.Following = it.Plan.Following(it.Settings, it.Number)
+	out.NextSettings = it.Plan.NextSettings(it.Settings, it.Number)
 	return out
 }
 

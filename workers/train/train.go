@@ -82,7 +82,7 @@ func (r *Runner) Train(ctx context.Context, runID string, text []byte) (Trained,
 	newest, last := 0, time.Now()
 	for n := range start.Plan.Iterations {
 		start.Number, start.Due = n, iteration.DueAt(start.Plan, 0, n, start.Plan.Iterations)
-		start.Following = start.Plan.Following(start.Plan.Settings, n)
+		start.NextSettings = start.Plan.NextSettings(start.Plan.Settings, n)
 		it := iteration.New(start, iteration.BeginAfter(start.Head, start.Plan.SettingsAt(start.Plan.Settings, n)))
 		if err := r.iterate(ctx, it); err != nil {
 			return out, fmt.Errorf("iteration %d: %w", n, err)

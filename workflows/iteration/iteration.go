@@ -45,9 +45,9 @@ type Start struct {
 	Policy         string
 	// Due is what the iteration does in addition to training.
 	Due Due
-	// Following are the settings that the next iteration would begin with now, if its rollout is made
+	// NextSettings are those that the next iteration would begin with now, if its rollout is made
 	// before the update; nil if it makes its own.
-	Following *spec.Settings
+	NextSettings *spec.Settings
 	// Head is the iteration before; nil for the first.
 	Head *activities.Head
 	// Previous are the metrics of the iteration before, Before what the detectors of
@@ -92,26 +92,26 @@ type part struct {
 
 // The parts of an iteration, and what each waits for.
 var (
-	baseline   = &part{"baseline", nil, dueBaseline, hasBaseline, (*Iteration).baseline}
-	rollout    = &part{"rollout", nil, always, hasRollout, (*Iteration).rollout}
-	judging    = &part{"judge", []*part{rollout}, dueJudge, hasVerdicts, (*Iteration).judge}
-	gathered   = &part{"everything", []*part{rollout, judging}, dueEverything, hasEverything, (*Iteration).everything}
-	allScores  = &part{"score everything", []*part{gathered}, dueEverything, hasScores, (*Iteration).score}
-	selection  = &part{"select", []*part{judging, allScores}, always, hasSelected, (*Iteration).selection}
-	scores     = &part{"score", []*part{selection}, dueScores, hasScores, (*Iteration).score}
-	diagnosis  = &part{"diagnose", []*part{selection}, dueDiagnosis, hasDiagnosis, (*Iteration).diagnose}
-	credit     = &part{"credit", []*part{scores}, dueCredit, hasCredit, (*Iteration).credit}
-	following  = &part{"next rollout", []*part{selection}, dueFollowing, hasFollowing, (*Iteration).rollOutNext}
-	update     = &part{"update", []*part{baseline, diagnosis, credit, following}, dueUpdate, hasUpdate, (*Iteration).update}
-	snapshot   = &part{"snapshot", []*part{update}, dueSnapshot, hasSnapshot, (*Iteration).snapshot}
-	evaluation = &part{"evaluate", []*part{update}, dueEvaluation, hasEvaluation, (*Iteration).evaluate}
-	detection  = &part{"detect", []*part{evaluation}, always, hasDetected, (*Iteration).detect}
-	manifest   = &part{"commit", []*part{snapshot, detection}, always, hasCommitted, (*Iteration).commit}
+	baseline    = &part{"baseline", nil, dueBaseline, hasBaseline, (*Iteration).baseline}
+	rollout     = &part{"rollout", nil, always, hasRollout, (*Iteration).rollout}
+	judging     = &part{"judge", []*part{rollout}, dueJudge, hasVerdicts, (*Iteration).judge}
+	gathered    = &part{"everything", []*part{rollout, judging}, dueEverything, hasEverything, (*Iteration).everything}
+	allScores   = &part{"score everything", []*part{gathered}, dueEverything, hasScores, (*Iteration).score}
+	selection   = &part{"select", []*part{judging, allScores}, always, hasSelected, (*Iteration).selection}
+	scores      = &part{"score", []*part{selection}, dueScores, hasScores, (*Iteration).score}
+	diagnosis   = &part{"diagnose", []*part{selection}, dueDiagnosis, hasDiagnosis, (*Iteration).diagnose}
+	credit      = &part{"credit", []*part{scores}, dueCredit, hasCredit, (*Iteration).credit}
+	nextRollout = &part{"next rollout", []*part{selection}, dueNextRollout, hasNextRollout, (*Iteration).rollOutNext}
+	update      = &part{"update", []*part{baseline, diagnosis, credit, nextRollout}, dueUpdate, hasUpdate, (*Iteration).update}
+	snapshot    = &part{"snapshot", []*part{update}, dueSnapshot, hasSnapshot, (*Iteration).snapshot}
+	evaluation  = &part{"evaluate", []*part{update}, dueEvaluation, hasEvaluation, (*Iteration).evaluate}
+	detection   = &part{"detect", []*part{evaluation}, always, hasDetected, (*Iteration).detect}
+	manifest    = &part{"commit", []*part{snapshot, detection}, always, hasCommitted, (*Iteration).commit}
 )
 
 // order is the order in which calls of several parts are given. A detector that ends
 // the run makes a snapshot due after the detection.
-var order = []*part{baseline, rollout, judging, gathered, allScores, selection, following, scores, diagnosis, credit, update, snapshot, evaluation, detection, manifest}
+var order = []*part{baseline, rollout, judging, gathered, allScores, selection, nextRollout, scores, diagnosis, credit, update, snapshot, evaluation, detection, manifest}
 
 // New is an iteration with the state it has reached; [Begin] gives the state of a new
 // one.
@@ -238,8 +238,8 @@ func dueJudge(it *Iteration) bool    { return it.Plan.Judged && it.Selected == n
 func hasVerdicts(it *Iteration) bool { return len(it.unjudged()) == 0 }
 
 // The next iteration's settings are fixed when this one's rows are selected.
-func dueFollowing(it *Iteration) bool { return it.Next != nil }
-func hasFollowing(it *Iteration) bool { return it.Next.Rollout.Done }
+func dueNextRollout(it *Iteration) bool { return it.Next != nil }
+func hasNextRollout(it *Iteration) bool { return it.Next.Rollout.Done }
 
 // A selection by exact entropies comes after Score, which scores every row. Once rows are
 // selected nothing of it is left to do.

@@ -16,7 +16,7 @@ func TestLag(t *testing.T) {
 	sc.start.Plan.Lag, sc.start.Plan.Iterations, sc.start.Due = 1, 3, Due{}
 	start := sc.start
 	for n := range 3 {
-		start.Number, start.Following = n, start.Plan.Following(sc.settings, n)
+		start.Number, start.NextSettings = n, start.Plan.NextSettings(sc.settings, n)
 		it := New(start, BeginAfter(start.Head, sc.settings))
 		var sampled, updated []activities.Version
 		var of []int
@@ -65,7 +65,7 @@ func TestNoLagAfterTheLast(t *testing.T) {
 	for stop, next := range map[int]bool{1: false, 2: true} {
 		sc := everything()
 		sc.start.Plan.Lag, sc.start.Plan.Iterations, sc.start.Plan.StopTokens = 1, 3, stop
-		sc.start.Following = sc.start.Plan.Following(sc.settings, 0)
+		sc.start.NextSettings = sc.start.Plan.NextSettings(sc.settings, 0)
 		sc.start.Previous = activities.Metrics{activities.TotalSampledTokens: 1}
 		in, err := New(sc.start, Begin(sc.settings, nil)).ToCommit(func(c Call) (any, error) { return sc.result(c), nil })
 		require.NoError(t, err)

@@ -297,8 +297,8 @@ func (it *Iteration) selection() []Call {
 		it.add(&out.Metrics)
 		it.Plan.CountTokens(it.Previous, it.Metrics)
 		it.Selected, it.Shared = &out, out.Shared(it.Branch, it.Number)
-		if it.Following != nil && !it.spent() {
-			it.Next = &Next{Settings: *it.Following}
+		if it.NextSettings != nil && !it.spent() {
+			it.Next = &Next{Settings: *it.NextSettings}
 		}
 	}).shown(fmt.Sprintf("iteration %d · select", it.Number), fmt.Sprintf("iteration %d · select groups", it.Number)).completing()}
 }

@@ -147,7 +147,7 @@ func (sc *scenario) lags(r *rand.Rand) {
 	if r.IntN(4) > 0 {
 		next := sc.settings
 		next.Rollout.Temperature /= 2
-		s.Following = &next
+		s.NextSettings = &next
 	}
 	if s.Head != nil && r.IntN(4) > 0 {
 		before := sc.settings

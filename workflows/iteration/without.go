@@ -13,7 +13,7 @@ var used = order
 func Parts() []string {
 	var names []string
 	for _, p := range order {
-		if p != gathered && p != allScores && p != judging && p != following {
+		if p != gathered && p != allScores && p != judging && p != nextRollout {
 			names = append(names, p.name)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The colours are of Okabe and Ito's palette, which colour-blind readers tell apart. The plain method's
-// runs are in every panel, behind the others.
+// The colours are of Okabe and Ito's palette, which colour-blind readers tell apart. Every panel
+// also has the runs of the plain method, drawn first.
 var (
 	plainColour  = color.NRGBA{R: 0x99, G: 0x99, B: 0x99, A: 0xff}
 	methodColour = color.NRGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}

@@ -16,7 +16,7 @@ const confidence = 0.95
 type result struct {
 	method Method
 	runs   []Record
-	// before is the success of the warm start, success that of the last version.
+	// before is the warm start's success, and success is the last version's.
 	before, success statistics.Estimate
 }
 
@@ -77,7 +77,7 @@ func Table(records []Record) string {
 	if len(searches) == 0 {
 		return b.String()
 	}
-	b.WriteString("\nThe first rollout, by the warm start: the mean reward of the kept trajectories minus that of the plain rollout with the\nsame seed. A plain rollout has the same mean at any number of tokens. Tokens are those sampled for a trajectory that is kept.\n\n")
+	b.WriteString("\nThe first rollout, by the warm start: the mean reward of the kept trajectories minus the mean reward of the plain rollout\nwith the same seed. A plain rollout has the same mean at any number of tokens. Tokens are those sampled for a trajectory that is kept.\n\n")
 	b.WriteString("| method | reward above plain | tokens a trajectory | plain |\n|---|---|---|---|\n")
 	for _, s := range searches {
 		fmt.Fprintf(&b, "| %s | %s | %.1f | %.1f |\n", s.method.Title, interval(s.reward, 1, 3, ""), s.tokens.Mean, s.plain.Mean)
