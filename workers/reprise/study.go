@@ -41,8 +41,9 @@ That takes a second, and no device.
 
 With --methods it compares methods at equal numbers of sampled tokens on frozenlake-learn,
 all from one warm start: ` + strings.Join(methods.Names(), ", ") + `.
-Each run ends after --tokens, those that a search drops with them. Records, a table with
-t intervals and a plot are written to --out; a run with a record is not made again.`,
+Each run ends after --tokens, those that a search drops with them. The runs are the trials
+of one Sweep on a dev stack in FOLDER/dev, where an interrupted study continues. Records, a
+table with t intervals and a plot are written to --out; a run with a record is not made again.`,
 		Example: `  reprise study
   reprise study --seeds 3 --only 'starpo-s-*'
   reprise study --planted --seeds 3

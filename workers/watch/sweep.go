@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/sdk/client"
+
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/sweep"
@@ -27,7 +29,7 @@ const progressEvery = time.Minute
 const pageOfWatch = 500
 
 func (w *Watcher) refreshSweep(ctx context.Context) error {
-	page, err := w.askTable(ctx)
+	page, err := Table(ctx, w.client, w.run)
 	if err != nil {
 		return err
 	}
@@ -42,12 +44,12 @@ func (w *Watcher) refreshSweep(ctx context.Context) error {
 	return nil
 }
 
-// askTable reads the whole live table.
-func (w *Watcher) askTable(ctx context.Context) (workflows.TablePage, error) {
+// Table queries the whole live table of a sweep.
+func Table(ctx context.Context, c client.Client, id string) (workflows.TablePage, error) {
 	var all workflows.TablePage
 	for {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		v, err := w.client.QueryWorkflow(ctx, w.run, "", "table", workflows.PageOf{Offset: len(all.Rows), Limit: pageOfWatch})
+		v, err := c.QueryWorkflow(ctx, id, "", "table", workflows.PageOf{Offset: len(all.Rows), Limit: pageOfWatch})
 		cancel()
 		if err != nil {
 			return all, err

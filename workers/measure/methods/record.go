@@ -108,7 +108,7 @@ func decode(line []byte) (Record, error) {
 }
 
 // Read reads the records of a folder; none if it has no file of them. They must be of one number of
-// tokens and of one device.
+// tokens, and those of a seed of one device: devices may differ in bits, as seeds do, but methods are not compared across them.
 func Read(folder string) ([]Record, error) {
 	place := filepath.Join(folder, RecordsFile)
 	text, err := os.ReadFile(place)
@@ -121,8 +121,10 @@ func Read(folder string) ([]Record, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s, line %d: %w", place, len(all)+1, err)
 		}
-		if len(all) > 0 && (r.Until != all[0].Until || r.Fingerprint != all[0].Fingerprint) {
-			return nil, fmt.Errorf("%s: %s is of other tokens or of another device than %s: use another --out: %w", place, r.Name(), all[0].Name(), ErrRecord)
+		for _, other := range all {
+			if r.Until != other.Until || r.Seed == other.Seed && r.Fingerprint != other.Fingerprint {
+				return nil, fmt.Errorf("%s: %s is of other tokens or of another device than %s: use another --out: %w", place, r.Name(), other.Name(), ErrRecord)
+			}
 		}
 		all = append(all, r)
 	}

@@ -2,19 +2,16 @@ package methods
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"path"
 	"strings"
-	"time"
 
-	"github.com/reprise-rl/reprise/activities/device"
-	"github.com/reprise-rl/reprise/infra/store"
-	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/measure/study"
-	"github.com/reprise-rl/reprise/workers/train"
 )
 
 // Options select what is run and where its records are.
@@ -29,6 +26,22 @@ type Options struct {
 	Out string
 	// Only restricts the methods to these names or patterns; empty is all.
 	Only []string
+	// small are fields of every spec that tests replace.
+	small map[string]any
+}
+
+// spec is the JSON of a method's run.
+func (o Options) spec(m Method, seed uint64) ([]byte, error) {
+	text, err := m.Spec(seed, o.Tokens)
+	if err != nil || o.small == nil {
+		return text, err
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return nil, fmt.Errorf("method %s: %w", m.Name, err)
+	}
+	presets.Replace(doc, o.small)
+	return json.Marshal(doc)
 }
 
 // Names lists the names of all methods.
@@ -69,7 +82,7 @@ func (o Options) chosen() ([]wanted, error) {
 			}
 			w := wanted{method: m, seed: uint64(seed)}
 			var err error
-			if w.text, err = m.Spec(w.seed, o.Tokens); err != nil {
+			if w.text, err = o.spec(m, w.seed); err != nil {
 				return nil, err
 			}
 			if w.spec, err = study.SpecDigest(w.text); err != nil {
@@ -103,8 +116,8 @@ func missing(runs []wanted, records []Record) (todo []wanted, err error) {
 	return todo, nil
 }
 
-// Run makes the runs without a record, one after the other in this process and in memory: what Train
-// workflows compute, bit for bit. Then it writes the table and the plot of all records, and prints the table.
+// Run makes the runs without a record, as one Sweep on a dev stack of the study's own. Then it writes the table and
+// the plot of all records, and prints the table.
 func Run(ctx context.Context, o Options, out, progress io.Writer) error {
 	runs, err := o.chosen()
 	if err != nil {
@@ -134,49 +147,4 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) error {
 	}
 	fmt.Fprint(out, table)
 	return nil
-}
-
-// make makes the given runs and saves each record.
-func (o Options) make(ctx context.Context, todo []wanted, records []Record, progress io.Writer) ([]Record, error) {
-	opened, err := model.OpenDevice(o.Worker.Device)
-	if err != nil {
-		return nil, err
-	}
-	defer opened.Close()
-	engine, err := device.NewEngine(opened)
-	if err != nil {
-		return nil, err
-	}
-	here := engine.Info().Fingerprint
-	if len(records) > 0 && records[0].Fingerprint != here {
-		return nil, fmt.Errorf("study: the records in %s are of a device with fingerprint %s, this one's is %s: use another --out", o.Out, records[0].Fingerprint, here)
-	}
-	base := store.NewMemory() // the warm start, which all runs share
-	begin := time.Now()
-	for n, w := range todo {
-		r := Record{Method: w.method.Name, Seed: w.seed, Until: o.Tokens, Spec: w.spec, Fingerprint: here}
-		memory := store.NewOverlay(base)
-		trained, err := train.New(engine, memory).Train(ctx, r.Name(), w.text)
-		if err != nil {
-			return nil, fmt.Errorf("run %s: %w", r.Name(), err)
-		}
-		for i := range trained.Iterations {
-			m, _, err := store.ReadManifestAt(ctx, memory, r.Name(), 0, i)
-			if err != nil {
-				return nil, fmt.Errorf("run %s: %w", r.Name(), err)
-			}
-			r.add(m)
-		}
-		if err := study.KeepModels(ctx, base, memory); err != nil {
-			return nil, fmt.Errorf("run %s: %w", r.Name(), err)
-		}
-		records = append(records, r)
-		if err := save(o.Out, records); err != nil {
-			return nil, err
-		}
-		each := time.Since(begin) / time.Duration(n+1)
-		left := each * time.Duration(len(todo)-n-1)
-		fmt.Fprintf(progress, "%-14s %3d iterations, success %4.1f %%; %d of %d, %.0f s a run, about %s left\n", r.Name(), len(r.Tokens), 100*r.last(), n+1, len(todo), each.Seconds(), left.Round(time.Minute))
-	}
-	return records, nil
 }

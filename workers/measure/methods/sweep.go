@@ -1,0 +1,143 @@
+package methods
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
+
+// parallel is how many runs are open at once: while one trains, the next is resolved.
+const parallel = 2
+
+// document is the study as a Sweep: the fields that all runs have are its base, and those of each method
+// a setting of its list.
+type document struct {
+	Description string           `json:"description"`
+	Base        map[string]any   `json:"base"`
+	List        []map[string]any `json:"list"`
+	Seeds       []uint64         `json:"seeds"`
+	Parallel    int              `json:"parallel"`
+	Metrics     []string         `json:"metrics"`
+}
+
+// more is the argument of the update add-trials.
+type more struct {
+	List  []map[string]any `json:"list"`
+	Seeds []uint64         `json:"seeds"`
+}
+
+// sweepOf is a study until so many tokens: its base, and each method's setting, by name. id is the
+// workflow id of its Sweep: the same for the same study on the same device, whichever of its runs are asked for, so that
+// its runs are found again.
+type sweepOf struct {
+	id       string
+	base     map[string]any
+	settings map[string]map[string]any
+}
+
+// newSweep is the study on a device.
+func (o Options) newSweep(fingerprint string) (sweepOf, error) {
+	s := sweepOf{settings: map[string]map[string]any{}}
+	var docs []map[string]any
+	for _, m := range Methods {
+		text, err := o.spec(m, 1)
+		if err != nil {
+			return s, err
+		}
+		var doc map[string]any
+		if err := json.Unmarshal(text, &doc); err != nil {
+			return s, fmt.Errorf("method %s: %w", m.Name, err)
+		}
+		delete(doc, "description")
+		delete(doc, "seed")
+		docs = append(docs, doc)
+	}
+	var err error
+	if s.base, err = common(docs); err != nil {
+		return s, err
+	}
+	for i, m := range Methods {
+		setting := map[string]any{"label": m.Name}
+		for field, value := range docs[i] {
+			if _, ok := s.base[field]; !ok {
+				setting[field] = value
+			}
+		}
+		s.settings[m.Name] = setting
+	}
+	whole, err := canon.Marshal(map[string]any{"base": s.base, "settings": s.settings, "device": fingerprint})
+	if err != nil {
+		return s, fmt.Errorf("the study as a sweep: %w", err)
+	}
+	s.id = "methods-" + canon.Digest(whole)[:8]
+	return s, nil
+}
+
+// common are the fields that all documents have with the same value.
+func common(docs []map[string]any) (map[string]any, error) {
+	out := map[string]any{}
+	for field, value := range docs[0] {
+		first, err := canon.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("field %s: %w", field, err)
+		}
+		same := true
+		for _, doc := range docs[1:] {
+			other, err := canon.Marshal(doc[field])
+			same = same && err == nil && slices.Equal(first, other)
+		}
+		if same {
+			out[field] = value
+		}
+	}
+	return out, nil
+}
+
+// start is the Sweep of a group of runs, which others are added to.
+func (s sweepOf) start(g group) ([]byte, error) {
+	m := s.more(g)
+	return json.Marshal(document{
+		Description: "reprise study --methods", Base: s.base, List: m.List, Seeds: m.Seeds, Parallel: parallel,
+		Metrics: []string{"success/mean", "reward/mean", activities.TotalSampledTokens},
+	})
+}
+
+// more adds a group of runs.
+func (s sweepOf) more(g group) more {
+	out := more{Seeds: g.seeds}
+	for _, method := range g.methods {
+		out.List = append(out.List, s.settings[method])
+	}
+	return out
+}
+
+// group is each of the methods with each of the seeds.
+type group struct {
+	methods []string
+	seeds   []uint64
+}
+
+// groups are runs as products of methods and seeds, in their order. Runs are by seed.
+func groups(runs []wanted) []group {
+	var out []group
+	for len(runs) > 0 {
+		n := slices.IndexFunc(runs, func(w wanted) bool { return w.seed != runs[0].seed })
+		if n < 0 {
+			n = len(runs)
+		}
+		var methods []string
+		for _, w := range runs[:n] {
+			methods = append(methods, w.method.Name)
+		}
+		if last := len(out) - 1; last >= 0 && slices.Equal(out[last].methods, methods) {
+			out[last].seeds = append(out[last].seeds, runs[0].seed)
+		} else {
+			out = append(out, group{methods: methods, seeds: []uint64{runs[0].seed}})
+		}
+		runs = runs[n:]
+	}
+	return out
+}
