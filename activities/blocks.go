@@ -60,6 +60,16 @@ type BlockResult struct {
 	Telemetry Telemetry `json:"telemetry"`
 }
 
+// JoinInput asks for the table of a turn whose blocks are sampled.
+type JoinInput struct {
+	Run     Run         `json:"run"`
+	Branch  int         `json:"branch"`
+	Rollout Rollout     `json:"rollout"`
+	Turn    int         `json:"turn"` // from 1
+	Rows    int         `json:"rows"`
+	Blocks  []store.Ref `json:"blocks"` // in their order
+}
+
 // DigestOfPrograms is a digest of the hashes of a run's programs; "" of none.
 func DigestOfPrograms(hashes map[string]string) string {
 	if len(hashes) == 0 {

@@ -66,6 +66,9 @@ type Plan struct {
 	// one of the session among them; both are 0 where Generate samples all rows.
 	Workers   int `json:"workers,omitempty"`
 	BlockRows int `json:"block_rows,omitempty"`
+	// Beside says that the next iteration's rollout, where a version makes it, is made beside the update:
+	// by other workers.
+	Beside bool `json:"beside,omitempty"`
 	// Judged says that a judge outside this program is asked about the episodes of a rollout.
 	Judged bool `json:"judged,omitempty"`
 	// Search is how the rollout searches, as spec.Rollout has it; "" is not at all.

@@ -34,11 +34,14 @@ type blocks struct {
 	left    []iteration.Call
 	running int // on other workers
 	failed  int // on other workers
+	// closed: nobody takes one any more. done, where not nil, is called when another worker has done one.
+	closed bool
+	done   func()
 }
 
 // take gives the next block; false where none is left.
 func (b *blocks) take() (c iteration.Call, ok bool) {
-	if len(b.left) == 0 {
+	if len(b.left) == 0 || b.closed {
 		return c, false
 	}
 	c, b.left = b.left[0], b.left[1:]
@@ -55,16 +58,12 @@ func (t *train) deal(ctx workflow.Context, s *session, it *iteration.Iteration, 
 			b.left = append(b.left, c)
 		}
 	}
-	if t.helpers.of != it.State || t.helpers.round != it.Round {
-		t.helpers = helpers{it.State, it.Round, t.plan.Workers - 1}
+	round := it.Round
+	if calls[0].Beside {
+		round = nextRound
 	}
-	for range min(t.helpers.left, len(b.left)-1) {
-		b.running++
-		workflow.Go(ctx, func(ctx workflow.Context) {
-			t.help(ctx, it, b)
-			b.running--
-		})
-	}
+	t.budget(it, round)
+	t.offer(ctx, it, b, len(b.left)-1) // the session takes one itself
 	var err error
 	for err == nil && !t.Paused && !t.adopts() {
 		if c, ok := b.take(); ok {
@@ -84,6 +83,24 @@ func (t *train) deal(ctx workflow.Context, s *session, it *iteration.Iteration, 
 	return err
 }
 
+// budget begins a rollout's helpers, unless they are those of this one.
+func (t *train) budget(it *iteration.Iteration, round int) {
+	if t.helpers.of != it.State || t.helpers.round != round {
+		t.helpers = helpers{it.State, round, t.plan.Workers - 1}
+	}
+}
+
+// offer offers blocks to other workers, at most so many at once.
+func (t *train) offer(ctx workflow.Context, it *iteration.Iteration, b *blocks, most int) {
+	for range min(t.helpers.left, most) {
+		b.running++
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			t.help(ctx, it, b)
+			b.running--
+		})
+	}
+}
+
 // help has another worker do blocks until none is left, or none is free.
 func (t *train) help(ctx workflow.Context, it *iteration.Iteration, b *blocks) {
 	for b.failed < helperTries {
@@ -98,6 +115,9 @@ func (t *train) help(ctx workflow.Context, it *iteration.Iteration, b *blocks) {
 		if err == nil {
 			it.Apply(c, result)
 			t.helped(result)
+			if b.done != nil {
+				b.done()
+			}
 			continue
 		}
 		b.left = append([]iteration.Call{c}, b.left...)

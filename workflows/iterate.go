@@ -44,14 +44,24 @@ func (t *train) start() iteration.Start {
 }
 
 // drive runs an iteration's calls one after the other, but the blocks of a turn at once, until it is
-// done or the run is paused. The first call of the next iteration may run beside the commit.
-func (t *train) drive(ctx workflow.Context, s *session, it *iteration.Iteration) error {
+// done or the run is paused. The first call of the next iteration may run beside the commit, and its rollout beside
+// all that follows the selection.
+func (t *train) drive(ctx workflow.Context, s *session, it *iteration.Iteration) (err error) {
+	o := &beside{}
+	defer func() {
+		if ended := o.end(ctx); err == nil {
+			err = ended
+		}
+	}()
 	for !it.Done() {
 		if !t.measuring {
 			it.Due = t.due(it.Number)
 		}
 		calls, err := it.Ready()
 		if err != nil {
+			return err
+		}
+		if calls, err = t.choose(ctx, s, it, o, calls); err != nil {
 			return err
 		}
 		if (t.Paused || t.adopts()) && !calls[0].Completes {

@@ -71,7 +71,7 @@ func TestReplayHistories(t *testing.T) {
 			require.NoError(t, replayer(t, w).ReplayWorkflowHistoryWithOptions(silent, readHistory(t, e.Name()), options))
 		})
 	}
-	for _, scene := range fields("whole killed preempted commanded continued cancelled refused evaluate returned shared swept beside passes") {
+	for _, scene := range fields("whole killed preempted commanded continued cancelled refused evaluate returned shared swept beside passes lagging") {
 		require.True(t, scenes[scene], "the scene %s was recorded", scene)
 	}
 }

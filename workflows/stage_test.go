@@ -75,6 +75,11 @@ type stage struct {
 	// restores are how many calls of Restore say that another is needed.
 	restores int
 
+	// helps is what the nth offer of a block to another worker comes to. helped are those that were
+	// taken, late are blocks of the session by a version that is in memory no more.
+	helps                func(n int, in activities.BlockInput) error
+	offers, helped, late int
+
 	mu       sync.Mutex
 	calls    []call
 	commits  []activities.CommitInput

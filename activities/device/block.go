@@ -13,7 +13,8 @@ import (
 )
 
 // Block samples one block of a turn's rows by the version in memory, and stores their table: the
-// bytes are those that any other worker stores.
+// bytes are those that any other worker stores. If the run has another version in memory, which an update
+// made since the rollout began, it reads what was published beside it.
 func (d *Device) Block(ctx context.Context, in activities.BlockInput) (_ activities.BlockResult, err error) {
 	defer run.Edge(ctx, &err, "block %d of turn %d of run %s", in.Block+1, in.Turn, in.Policy.Run.ID)
 	w, done, err := d.beginTurn(ctx, in.Policy.Run)
@@ -21,11 +22,17 @@ func (d *Device) Block(ctx context.Context, in activities.BlockInput) (_ activit
 		return activities.BlockResult{}, err
 	}
 	defer done(&err)
-	if err := d.Engine.resident(in.Policy); err != nil {
+	e := w.engine
+	policy := e.state
+	if e.state == nil || e.fingerprint == "" || e.fingerprint == in.Policy.State {
+		if err := e.resident(in.Policy); err != nil {
+			return activities.BlockResult{}, err
+		}
+	} else if policy, err = w.beside(ctx, d.Store, in); err != nil {
 		return activities.BlockResult{}, err
 	}
-	w.engine.dropKept()
-	return w.block(ctx, d.Store, w.engine.state, in)
+	e.dropKept()
+	return w.block(ctx, d.Store, policy, in)
 }
 
 // help is Block for a run whose session is on another worker: it loads what that one published,

@@ -1,7 +1,9 @@
 package device
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,4 +133,104 @@ func TestHelpIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, own.sampler, "the version itself is there")
 	require.Equal(t, r.state, own.fingerprint)
+}
+
+// rolledBeside does an iteration whose next rollout is made before the update, or by the session after
+// everything else.
+func (r *testRun) rolledBeside(t *testing.T, late bool) {
+	t.Helper()
+	steps := map[string]func(any) (any, error){}
+	for _, b := range append(r.Host.Steps(), r.Device.Steps()...) {
+		steps[b.Name] = func(in any) (any, error) { return b.Call(t.Context(), in) }
+	}
+	of := r.iteration()
+	start := of.start(r.Device.Engine.Info())
+	it := iteration.New(start, of.state(start.Head))
+	var updated, sampled bool // by what was published
+	for !it.Done() {
+		calls, err := it.Ready()
+		require.NoError(t, err)
+		if own := slices.DeleteFunc(slices.Clone(calls), func(c iteration.Call) bool { return c.Beside }); late && len(own) > 0 {
+			calls = own
+		}
+		c := calls[0]
+		if in, ok := c.Input.(activities.CommitInput); ok {
+			require.Equal(t, late && of.NextRollout != nil && in.NextRollout != nil, sampled && of.NextRollout != nil)
+			r.commit(t, in)
+			return
+		}
+		result := c.NewResult()
+		if do, ok := steps[c.Name]; ok {
+			result, err = do(c.Input)
+			require.NoError(t, err, c.Key)
+		}
+		updated = updated || c.Name == "Update"
+		if c.Name == "Block" && updated {
+			require.NotNil(t, r.Device.Engine.sampler)
+			sampled = true
+		}
+		it.Apply(c, result)
+	}
+}
+
+// The next iteration's rollout has the same bytes whether it is made before the update or after it, by
+// what was published of the version before. That is freed when the session does something else.
+func TestBlocksAfterTheUpdate(t *testing.T) {
+	for name, document := range map[string]func(*testing.T, ...string) json.RawMessage{"whole": tinySpec, "adapted": adapted} {
+		t.Run(name, func(t *testing.T) {
+			runs := func(late bool, more ...string) *testRun {
+				r := resolved(t, "beside", document(t, append([]string{
+					`environment.name="` + walkName + `"`, "rollout.turns=2", "rollout.group_size=4", "rollout.pass_rows=2", "rollout.block_rows=4", "evaluation.every=0",
+					"rollout.lag=1", `update.mismatch={"regime":"decoupled"}`, "iterations=3", "update.learning_rate=0.03",
+				}, more...)...))
+				r.moveTo(t, enginesOf(t, 1)[1])
+				for range 3 {
+					r.rolledBeside(t, late)
+				}
+				require.Nil(t, r.Device.Engine.sampler)
+				return r
+			}
+			want := runs(false, "rollout.workers=2")
+			got := runs(true, "rollout.workers=2")
+			require.Equal(t, want.head, got.head)
+			require.Equal(t, want.objects(t), got.objects(t))
+			alone := runs(false)
+			require.Equal(t, alone.commits[2].StateAfter, got.commits[2].StateAfter)
+			require.Equal(t, alone.commits[2].Turns, got.commits[2].Turns)
+		})
+	}
+}
+
+// A turn's table is that of all its blocks, in their order.
+func TestJoinIsRefused(t *testing.T) {
+	r := resolved(t, "joined", tinySpec(t, "rollout.group_size=4", "rollout.pass_rows=2", "rollout.block_rows=4", "rollout.workers=2", "evaluation.every=0"))
+	r.moveTo(t, enginesOf(t, 1)[1])
+	published, err := r.Device.Publish(t.Context(), activities.PublishInput{Policy: r.version()})
+	require.NoError(t, err)
+	in := activities.BlockInput{
+		Policy: r.version(), Published: published.Published, Programs: activities.DigestOfPrograms(r.programs), Settings: r.Settings, Turn: 1,
+	}
+	generate := in.Generate()
+	for in.Block = range 2 {
+		out, err := r.Device.Block(t.Context(), in)
+		require.NoError(t, err)
+		generate.Blocks = append(generate.Blocks, out.Table)
+	}
+	want, err := r.Device.Generate(t.Context(), generate)
+	require.NoError(t, err)
+	blocks := generate.Blocks
+	whole := activities.JoinInput{Run: r.Run, Turn: 1, Rows: 8, Blocks: blocks}
+	got, err := r.Host.Join(t.Context(), whole)
+	require.NoError(t, err)
+	require.Equal(t, want.Table, got.Table)
+	for _, change := range []func(*activities.JoinInput){
+		func(in *activities.JoinInput) { in.Blocks = blocks[:1] },
+		func(in *activities.JoinInput) { in.Blocks = []store.Ref{blocks[1], blocks[0]} },
+		func(in *activities.JoinInput) { in.Rows = 7 },
+	} {
+		in := whole
+		change(&in)
+		_, err := r.Host.Join(t.Context(), in)
+		require.ErrorIs(t, err, store.ErrInvalid)
+	}
 }

@@ -260,7 +260,7 @@ func (e *Engine) computeFingerprint() error {
 }
 
 // resident checks that the policy version is the one in memory, for work on it. That needs
-// the memory of an update that was begun on it.
+// the memory of an update that was begun on it, and of what was published of the version before.
 func (e *Engine) resident(v activities.Version) error {
 	if e.state == nil || e.fingerprint != v.State {
 		held := "nothing"
@@ -270,6 +270,7 @@ func (e *Engine) resident(v activities.Version) error {
 		return fmt.Errorf("version %d of run %s has state %s, in memory is %s: %w", v.Version, v.Run.ID, v.State, held, activities.ErrNotResident)
 	}
 	e.dropBegun()
+	e.dropSampler()
 	return nil
 }
 

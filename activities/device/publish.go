@@ -71,7 +71,6 @@ func (w *work) sampler(ctx context.Context, s store.Store, in activities.BlockIn
 	if e.sampler != nil && e.sampler.fingerprint == in.Published.Sampler {
 		return e.sampler.policy, nil
 	}
-	begin := time.Now()
 	known := e.sampler != nil // its programs were checked before it was loaded
 	e.hold(nil, nil)
 	if !known {
@@ -79,6 +78,22 @@ func (w *work) sampler(ctx context.Context, s store.Store, in activities.BlockIn
 			return nil, err
 		}
 	}
+	return w.loadSampler(ctx, s, in)
+}
+
+// beside gives the policy of a block by a version that an update has replaced in memory.
+func (w *work) beside(ctx context.Context, s store.Store, in activities.BlockInput) (*model.State, error) {
+	e := w.engine
+	if e.sampler != nil && e.sampler.fingerprint == in.Published.Sampler {
+		return e.sampler.policy, nil
+	}
+	e.dropSampler()
+	return w.loadSampler(ctx, s, in)
+}
+
+// loadSampler loads what was published.
+func (w *work) loadSampler(ctx context.Context, s store.Store, in activities.BlockInput) (*model.State, error) {
+	e, of, begin := w.engine, in.Policy.Run, time.Now()
 	p, err := e.programsFor(w.Context, of, w.Shapes(w.Training, 1))
 	if err != nil {
 		return nil, err

@@ -246,7 +246,7 @@ func PlanOf(t spec.Train) activities.Plan {
 		StopTokens: t.Stop.SampledTokens, Lag: t.Rollout.Lag,
 	}
 	if t.Rollout.Workers > 1 {
-		p.Workers, p.BlockRows = t.Rollout.Workers, t.Rollout.BlockRows
+		p.Workers, p.BlockRows, p.Beside = t.Rollout.Workers, t.Rollout.BlockRows, t.Rollout.Lag > 0
 	}
 	if t.From != nil {
 		p.First, p.Prepare = t.From.Iteration+1, false // version 0 was made by the other run

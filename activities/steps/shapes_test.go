@@ -64,7 +64,7 @@ func TestShapesOnlyGrow(t *testing.T) {
 
 // every are all activities.
 var every = []any{
-	Resolve, Load, Find, ResolveEvaluation, Generate, Publish, Block, Ask, Judge, Step, Choose, Select, Score, Diagnose, Credit, Update, Snapshot, Measure, Commit,
+	Resolve, Load, Find, ResolveEvaluation, Generate, Publish, Block, Join, Ask, Judge, Step, Choose, Select, Score, Diagnose, Credit, Update, Snapshot, Measure, Commit,
 	Detect, Describe, WarmStart, Restore, ResolveSweep, ExtendSweep, SweepTrials, LookUp, Summarize, WriteTable, Report, ReportSweep,
 }
 

@@ -99,6 +99,8 @@ var (
 	// Helping, on a worker that is free.
 	Publish = on[activities.PublishInput, activities.PublishResult]("Publish", "publish", OnSession, 2)
 	Block   = on[activities.BlockInput, activities.BlockResult]("Block", "generate", OnSession, 2)
+	// Join puts the blocks of a turn together where the session does something else meanwhile.
+	Join = on[activities.JoinInput, activities.GenerateResult]("Join", "generate", OnHost, 1)
 	// Ask asks foreign environments and stores what they answer. It has room for three calls.
 	Ask = on[activities.AskInput, activities.AskResult]("Ask", "ask", OnHost, 4)
 	// Judge asks a judge outside this program about a round's episodes and stores its verdicts.

@@ -98,6 +98,36 @@ func TestChaosWorkers(t *testing.T) {
 	same(t, want, reach(t, l.store, chaosRun))
 }
 
+// dealtLag is dealt with a lag: other workers make the next rollout while the session learns.
+var dealtLag = scene{lane: "undisturbed-dealt-lag", preset: "chaos-turns", quick: true, change: map[string]any{
+	"rollout.pass_rows": 2, "rollout.block_rows": 4, "rollout.workers": 3, "rollout.lag": 1, "update.mismatch": map[string]any{"regime": "decoupled"},
+}}
+
+// TestChaosRolloutBesideUpdates has other workers sample the next rollout while the session scores and
+// updates, and kills one of them inside a block, and the session's worker in an update: the run has the
+// bytes of one worker's, which samples before its updates.
+func TestChaosRolloutBesideUpdates(t *testing.T) {
+	t.Parallel()
+	want := dealtLag.reference(t)
+	l := newLane(t, sharedStack(t)).withStarterOf(&dealtLag)
+	own := l.worker(workerOptions{fault: "Update/inside/2"})
+	l.start(chaosRun, dealtLag.spec(t))
+	stop := l.keep("Block/inside/2")
+	l.worker(workerOptions{})
+	own.dies(t)
+	l.completes(chaosRun)
+	stop()
+	got := l.dealt(chaosRun)
+	require.Len(t, got.done, turnsIterations*turnsTurns*4)
+	for name, times := range got.done {
+		require.Equal(t, 1, times, "block %s", name)
+	}
+	t.Logf("%d of %d blocks on other workers; %d of %d offers were lost with a worker", got.helped, len(got.done), got.lost, got.offered)
+	require.Positive(t, got.helped)
+	l.verifies(chaosRun)
+	same(t, want, reach(t, l.store, chaosRun))
+}
+
 // TestChaosWorkersOfTwoRuns has two runs on two workers: each has a session on one, so neither helps
 // the other, and both end as one that is alone. Then one run has both workers.
 func TestChaosWorkersOfTwoRuns(t *testing.T) {

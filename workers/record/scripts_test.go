@@ -47,6 +47,7 @@ var scripts = []script{
 	{"shared", shared},
 	{"beside", beside},
 	{"passes", passes},
+	{"lagging", lagging},
 }
 
 func (r *recorder) train(ctx context.Context, id string) (client.WorkflowRun, error) {
@@ -165,6 +166,39 @@ func lost(ctx context.Context, run client.WorkflowRun) error {
 		return errors.New("no device was lost")
 	}
 	return nil
+}
+
+// lagging has another worker make the next rollout beside the update, in which the run's own worker is
+// killed.
+func lagging(ctx context.Context, r *recorder) ([]execution, error) {
+	if _, err := r.startWorker(nil, "--roles", "workflow,host"); err != nil {
+		return nil, err
+	}
+	victim, err := r.startWorker([]string{faults.Env + "=Publish/stall:3000/1,Update/inside/2"}, "--roles", "device")
+	if err != nil {
+		return nil, err
+	}
+	body, err := presets.With("smoke", map[string]any{
+		"iterations": 4, "evaluation": map[string]any{"every": 0},
+		"rollout": map[string]any{"pass_rows": 2, "block_rows": 4, "workers": 2, "lag": 1}, "update": map[string]any{"mismatch": map[string]any{"regime": spec.Decoupled}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	run, err := r.start(ctx, "lagging", "Train", json.RawMessage(body))
+	if err != nil {
+		return nil, err
+	}
+	if err := r.until(ctx, "lagging", func(st workflows.Status) bool { return strings.HasPrefix(st.Phase, "iteration") }); err != nil {
+		return nil, err
+	}
+	if _, err := r.startWorker(nil, "--roles", "device"); err != nil {
+		return nil, err
+	}
+	if err := victim.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		return nil, fmt.Errorf("the device worker was to be killed: %w", err)
+	}
+	return just(run), lost(ctx, run)
 }
 
 // preempted has its device worker terminated during iteration 1.

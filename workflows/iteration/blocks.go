@@ -39,10 +39,17 @@ func (r rolling) sampling(turn int, key string) []Call {
 	if len(calls) > 0 {
 		return calls
 	}
-	return []Call{call(steps.Generate, key, activities.GenerateInput{
-		Policy: r.policy, Rollout: r.what, Settings: r.settings, Turn: turn, Turns: r.progress.Turns, Opening: r.progress.Opening, Blocks: r.progress.Blocks,
-	}, func(out activities.GenerateResult) {
+	joined := func(out activities.GenerateResult) {
 		r.Record(r.timing+"generate", out.Telemetry)
 		r.progress.Generate, r.progress.Blocks = &out.Table, nil // the table has the rows of all blocks
-	}).shown(key+" · generate", fmt.Sprintf("%s · %d rows of %d blocks", key, r.rows, r.blocks)).timed(r.timing + "generate")}
+	}
+	phase, summary := key+" · generate", fmt.Sprintf("%s · %d rows of %d blocks", key, r.rows, r.blocks)
+	if r.beside {
+		return []Call{call(steps.Join, key, activities.JoinInput{
+			Run: r.Run, Branch: r.Branch, Rollout: r.what, Turn: turn, Rows: r.rows, Blocks: r.progress.Blocks,
+		}, joined).shown(phase, summary).timed(r.timing + "generate")}
+	}
+	return []Call{call(steps.Generate, key, activities.GenerateInput{
+		Policy: r.policy, Rollout: r.what, Settings: r.settings, Turn: turn, Turns: r.progress.Turns, Opening: r.progress.Opening, Blocks: r.progress.Blocks,
+	}, joined).shown(phase, summary).timed(r.timing + "generate")}
 }

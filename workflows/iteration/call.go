@@ -21,6 +21,9 @@ type Call struct {
 	// Completes says that the step completes what the one before it began: a run does
 	// not pause between the two.
 	Completes bool
+	// Beside says that the call needs no version in memory: another worker, or a host, does it while the
+	// session does something else.
+	Beside bool
 	// Timing is the step's name in telemetry, as in State.Timings.
 	Timing string
 	// NewResult makes a pointer to the step's result, to be decoded into.

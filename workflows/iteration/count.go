@@ -78,8 +78,9 @@ func invented(c Call, plan activities.Plan, pieces spec.Pieces) any {
 	result, updates := c.NewResult(), plan.Freshness.Updates()
 	switch out := result.(type) {
 	case *activities.GenerateResult:
-		in := c.Input.(activities.GenerateInput)
-		out.More = len(in.Blocks) == 0 && len(in.Pieces)+1 < pieces.Generate(rowsOf(plan, in.Rollout))
+		if in, ok := c.Input.(activities.GenerateInput); ok {
+			out.More = len(in.Blocks) == 0 && len(in.Pieces)+1 < pieces.Generate(rowsOf(plan, in.Rollout))
+		}
 	case *activities.BlockResult:
 		out.Table.Key = c.Key
 	case *activities.StepResult:

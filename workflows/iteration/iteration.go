@@ -102,16 +102,19 @@ var (
 	diagnosis   = &part{"diagnose", []*part{selection}, dueDiagnosis, hasDiagnosis, (*Iteration).diagnose}
 	credit      = &part{"credit", []*part{scores}, dueCredit, hasCredit, (*Iteration).credit}
 	nextRollout = &part{"next rollout", []*part{selection}, dueNextRollout, hasNextRollout, (*Iteration).rollOutNext}
-	update      = &part{"update", []*part{baseline, diagnosis, credit, nextRollout}, dueUpdate, hasUpdate, (*Iteration).update}
+	published   = &part{"publish", []*part{selection}, dueBeside, hasPublished, (*Iteration).publishNext}
+	beside      = &part{"rollout beside", []*part{published}, dueBeside, hasNextRollout, (*Iteration).rollOutBeside}
+	update      = &part{"update", []*part{baseline, diagnosis, credit, nextRollout, published}, dueUpdate, hasUpdate, (*Iteration).update}
 	snapshot    = &part{"snapshot", []*part{update}, dueSnapshot, hasSnapshot, (*Iteration).snapshot}
 	evaluation  = &part{"evaluate", []*part{update}, dueEvaluation, hasEvaluation, (*Iteration).evaluate}
 	detection   = &part{"detect", []*part{evaluation}, always, hasDetected, (*Iteration).detect}
-	manifest    = &part{"commit", []*part{snapshot, detection}, always, hasCommitted, (*Iteration).commit}
+	manifest    = &part{"commit", []*part{snapshot, detection, beside}, always, hasCommitted, (*Iteration).commit}
 )
 
-// order is the order in which calls of several parts are given. A detector that ends
+// order is the order in which calls of several parts are given: a rollout beside the update comes before it, so that
+// one who runs one call after the other has the version in memory. A detector that ends
 // the run makes a snapshot due after the detection.
-var order = []*part{baseline, rollout, judging, gathered, allScores, selection, nextRollout, scores, diagnosis, credit, update, snapshot, evaluation, detection, manifest}
+var order = []*part{baseline, rollout, judging, gathered, allScores, selection, nextRollout, published, beside, scores, diagnosis, credit, update, snapshot, evaluation, detection, manifest}
 
 // New is an iteration with the state it has reached; [Begin] gives the state of a new
 // one.
@@ -238,7 +241,10 @@ func dueJudge(it *Iteration) bool    { return it.Plan.Judged && it.Selected == n
 func hasVerdicts(it *Iteration) bool { return len(it.unjudged()) == 0 }
 
 // The next iteration's settings are fixed when this one's rows are selected.
-func dueNextRollout(it *Iteration) bool { return it.Next != nil }
+// Other workers may make its rollout beside all that follows: only the commit waits for them.
+func dueNextRollout(it *Iteration) bool { return it.Next != nil && !dueBeside(it) }
+func dueBeside(it *Iteration) bool      { return it.Next != nil && it.Plan.Beside && it.Plan.Blocks() > 0 }
+func hasPublished(it *Iteration) bool   { return it.State.Published != nil }
 func hasNextRollout(it *Iteration) bool { return it.Next.Rollout.Done }
 
 // A selection by exact entropies comes after Score, which scores every row. Once rows are

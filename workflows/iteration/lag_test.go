@@ -1,6 +1,7 @@
 package iteration
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,6 +58,62 @@ func TestLag(t *testing.T) {
 		require.Nil(t, it.Ahead(sc.settings), "the next iteration has its samples")
 		start.Head, start.Policy = it.Committed(0), in.StateAfter
 		require.Equal(t, in.NextRollout, start.Head.NextRollout)
+	}
+}
+
+// Where other workers sample, the next rollout waits for nothing but what they sample by, which is stored
+// before the update. Only the commit waits for it, and its tables are those of a rollout before the update.
+func TestLagBesideTheUpdate(t *testing.T) {
+	run := func(beside bool, late func(c Call) bool) (activities.CommitInput, []string) {
+		sc := everything()
+		sc.start.Plan.Lag, sc.start.Plan.Iterations, sc.start.Due = 1, 3, Due{}
+		sc.start.Plan.Rows, sc.start.Plan.Workers, sc.start.Plan.BlockRows, sc.start.Plan.Beside = 16, 2, 8, beside
+		sc.start.NextSettings = sc.start.Plan.NextSettings(sc.settings, 0)
+		it := New(sc.start, Begin(sc.settings, nil))
+		var names []string
+		for !it.Done() {
+			calls, err := it.Ready()
+			require.NoError(t, err)
+			c := calls[0]
+			for _, other := range calls {
+				if late(c) && !late(other) {
+					c = other
+				}
+			}
+			if in, ok := c.Input.(activities.CommitInput); ok {
+				return in, names
+			}
+			if c.Beside {
+				require.Contains(t, []string{"Block", "Join", "Step"}, c.Name)
+			}
+			names = append(names, c.Name)
+			it.Apply(c, sc.result(c))
+		}
+		return activities.CommitInput{}, nil
+	}
+	early, first := run(true, func(Call) bool { return false })
+	last, second := run(true, func(c Call) bool { return c.Beside })
+	require.Equal(t, early, last)
+	require.Less(t, slices.Index(first, "Join"), slices.Index(first, "Update"))
+	require.Less(t, slices.Index(second, "Update"), slices.Index(second, "Join"))
+	require.Equal(t, 1, slices.Index(second, "Block")-slices.Index(second, "Publish"), "the iteration's own rollout")
+	before, _ := run(false, func(Call) bool { return false })
+	require.Len(t, before.NextRollout.Turns, len(early.NextRollout.Turns))
+
+	// Later iterations have their rollout, and publish for the next one alone.
+	sc := everything()
+	sc.start.Plan.Lag, sc.start.Plan.Iterations, sc.start.Due, sc.start.Number = 1, 3, Due{}, 1
+	sc.start.Plan.Rows, sc.start.Plan.Workers, sc.start.Plan.BlockRows, sc.start.Plan.Beside = 16, 2, 8, true
+	sc.start.NextSettings = sc.start.Plan.NextSettings(sc.settings, 1)
+	sc.start.Head = &activities.Head{NextRollout: early.NextRollout}
+	it := New(sc.start, BeginAfter(sc.start.Head, sc.settings))
+	for it.State.Published == nil {
+		calls, err := it.Ready()
+		require.NoError(t, err)
+		for _, c := range calls {
+			require.NotEqual(t, "Update", c.Name)
+		}
+		it.Apply(calls[0], sc.result(calls[0]))
 	}
 }
 

@@ -176,7 +176,7 @@ func TestAnyOrder(t *testing.T) {
 			}
 		})
 	}
-	for _, kind := range []string{"Gen", "Ask", "Ste", "Jud", "Sel", "Sco", "Dia", "Cre", "Upd", "Sna", "Mea", "Com", "stop", "rollback", "warn"} {
+	for _, kind := range []string{"Gen", "Joi", "Ask", "Ste", "Jud", "Sel", "Sco", "Dia", "Cre", "Upd", "Sna", "Mea", "Com", "stop", "rollback", "warn"} {
 		require.Greater(t, seen[kind], 2, "scenarios have enough of %s", kind)
 	}
 }

@@ -26,6 +26,8 @@ type rolling struct {
 	search string
 	// expansions is how many waves follow the first; their rows begin as branches.
 	expansions int
+	// beside says that the session does something else meanwhile.
+	beside bool
 	// begun is called with the first result, ended with the last; nil is nothing.
 	begun, ended func()
 }
@@ -210,13 +212,27 @@ func (it *Iteration) rollout() []Call {
 }
 
 // rollOutNext makes the next iteration's trajectories, by the version that this one updates.
-func (it *Iteration) rollOutNext() []Call {
+func (it *Iteration) rollOutNext() []Call { return it.nextRollout(false).ready() }
+
+// publishNext stores what other workers make them by.
+func (it *Iteration) publishNext() []Call { return it.nextRollout(true).publish() }
+
+// rollOutBeside makes them while the session does something else.
+func (it *Iteration) rollOutBeside() []Call {
+	calls := it.nextRollout(true).ready()
+	for i := range calls {
+		calls[i].Beside = true
+	}
+	return calls
+}
+
+func (it *Iteration) nextRollout(beside bool) rolling {
 	n := it.Number + 1
 	return rolling{
 		Iteration: it, progress: &it.Next.Rollout, what: activities.Rollout{Iteration: n}, policy: it.before(), settings: it.Next.Settings,
 		rows: it.Plan.Rows, turns: it.Next.Settings.Rollout.Limit(it.Plan.Turns), label: fmt.Sprintf("iteration %d", n),
-		foreign: it.Plan.Foreign, blocks: it.Plan.Blocks(),
-	}.ready()
+		foreign: it.Plan.Foreign, blocks: it.Plan.Blocks(), beside: beside,
+	}
 }
 
 // nextRound begins another round of the rollout.

@@ -133,7 +133,7 @@ func random(r *rand.Rand) *scenario {
 		sc.turns = [][]int{nil, {3, 2, 1}, {4, 1}, {1}}[r.IntN(4)]
 	}
 	s.Plan.Search = []string{"", "", spec.BeamSearch, spec.BestOfN}[r.IntN(4)]
-	if len(sc.rows) == 1 && s.Plan.Freshness.Rounds() < 2 && sc.rounds == 1 && sc.turns == nil && s.Plan.Search == "" && one(2) {
+	if len(sc.rows) == 1 && s.Plan.Freshness.Rounds() < 2 && sc.rounds == 1 && sc.turns == nil && s.Plan.Search == "" {
 		sc.lags(r)
 	}
 	return sc
@@ -143,7 +143,9 @@ func random(r *rand.Rand) *scenario {
 // made for it.
 func (sc *scenario) lags(r *rand.Rand) {
 	s := &sc.start
-	s.Plan.Lag = 1
+	if s.Plan.Lag = 1; r.IntN(2) == 0 {
+		s.Plan.Workers, s.Plan.BlockRows, s.Plan.Beside = 2, 4+r.IntN(8), r.IntN(4) > 0
+	}
 	if r.IntN(4) > 0 {
 		next := sc.settings
 		next.Rollout.Temperature /= 2
@@ -181,6 +183,8 @@ func (sc *scenario) result(c Call) any {
 		return &activities.PublishResult{Published: activities.Published{Files: map[string]store.Ref{"a": of}, Sampler: of.Digest}, Telemetry: took}
 	case activities.BlockInput:
 		return &activities.BlockResult{Table: of, Telemetry: took}
+	case activities.JoinInput:
+		return &activities.GenerateResult{Table: of, Telemetry: took}
 	case activities.AskInput:
 		return &activities.AskResult{Table: of, Telemetry: took}
 	case activities.JudgeInput:

@@ -9,11 +9,11 @@ import (
 var used = order
 
 // Parts are the names of an iteration's parts, in their order, without those that only a
-// selection by exact entropies has, and without the judge and the next rollout, which few runs have.
+// selection by exact entropies has, and without the judge and the next rollout with its parts, which few runs have.
 func Parts() []string {
 	var names []string
 	for _, p := range order {
-		if p != gathered && p != allScores && p != judging && p != nextRollout {
+		if p != gathered && p != allScores && p != judging && p != nextRollout && p != published && p != beside {
 			names = append(names, p.name)
 		}
 	}

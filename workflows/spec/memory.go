@@ -159,7 +159,11 @@ func programsOn(t Train, m ModelShape, cpu bool, on seat) []Program {
 		out = append(out, p)
 	}
 	if on.first() || others.samples {
-		t.sampling(f, held, on, add)
+		sampling := held
+		if t.Rollout.Lag > 0 && t.Rollout.Workers > 1 { // what was published, beside the version that an update made since
+			sampling += f.weights - f.frozen()
+		}
+		t.sampling(f, sampling, on, add)
 	}
 	rows, width := int64(t.Update.MicroBatch), t.width()
 	update := func(f footprint) {

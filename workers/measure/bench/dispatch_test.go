@@ -81,8 +81,19 @@ func TestRollouts(t *testing.T) {
 	require.Equal(t, 2, blocks)
 	require.Equal(t, 1, elsewhere)
 
+	m = made{}
+	for n, at := range []int{100, 400, 900} {
+		m.activity("Update", at-90, at-80, at-50)
+		m.activity("Commit", at-20-n, at-10, at)
+	}
+	require.Equal(t, []float64{0.3, 0.5}, commits(m.events))
+	require.Empty(t, commits(nil))
+
 	var b strings.Builder
-	printHelped(&b, Helped{Rows: 256, Turns: 5, Rollouts: 9, One: 2, Two: 1.25, Ratio: 0.625, ProcessorRatio: 1.05, Blocks: 40, Elsewhere: 18})
+	printHelped(&b, Helped{
+		Rows: 256, Turns: 5, Rollouts: 9, One: 2, Two: 1.25, Ratio: 0.625, ProcessorRatio: 1.05, Blocks: 40, Elsewhere: 18, Iteration: 2, Lagging: 1.5, LagRatio: 0.75,
+	})
+	require.Contains(t, b.String(), "an iteration by two workers 2.000, with a lag, whose rollouts are made beside updates, 1.500: ratio 0.75")
 	require.Contains(t, b.String(), "two workers  1.250, 18 of 40 blocks on the second")
 	require.Contains(t, b.String(), "ratio 0.62 (goal: at most 0.7); processor time of both over one's, with the updates: 1.05 (goal: at most 1.1)")
 }

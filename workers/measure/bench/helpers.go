@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/stack"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // Helped compares rollouts that two workers sample with the same rollouts by one. Each worker has
@@ -36,6 +37,12 @@ type Helped struct {
 	// other worker.
 	Blocks    int `json:"blocks"`
 	Elsewhere int `json:"blocks_elsewhere"`
+	// Iteration and Lagging are the median seconds of an iteration by two workers, from one commit to the
+	// next: without a lag, and with one, where the next rollout is made beside the update. LagRatio is
+	// Lagging over Iteration.
+	Iteration float64 `json:"iteration_seconds"`
+	Lagging   float64 `json:"lagging_iteration_seconds"`
+	LagRatio  float64 `json:"lag_ratio"`
 }
 
 // The goals of a second worker: its share of the time, and of the processor time.
@@ -52,13 +59,33 @@ const (
 	helpedBlock  = 64 // rows of a block
 )
 
-// helpedSpec is the spec of a side; workers is 1 or 2.
-func helpedSpec(iterations, workers int) ([]byte, error) {
+// helpedSide is a way to sample: by one worker or two, with a lag or without.
+type helpedSide struct {
+	workers int
+	lag     bool
+}
+
+var helpedSides = []helpedSide{{1, false}, {2, false}, {2, true}}
+
+func (s helpedSide) String() string {
+	if s.lag {
+		return fmt.Sprintf("workers %d, lag", s.workers)
+	}
+	return fmt.Sprintf("workers %d", s.workers)
+}
+
+// helpedSpec is the spec of a side.
+func helpedSpec(iterations int, side helpedSide) ([]byte, error) {
 	rollout := map[string]any{"groups": helpedGroups, "group_size": 16, "turns": helpedTurns, "pass_rows": helpedBlock / 4, "block_rows": helpedBlock}
-	if workers > 1 {
-		rollout["workers"] = workers
+	if side.workers > 1 {
+		rollout["workers"] = side.workers
+	}
+	update := map[string]any{}
+	if side.lag {
+		rollout["lag"], update["mismatch"] = 1, map[string]any{"regime": spec.Decoupled}
 	}
 	return presets.With(helpedPreset, map[string]any{
+		"update":     update,
 		"iterations": iterations, "snapshot": map[string]any{"every": iterations}, "evaluation": map[string]any{"every": 0},
 		"selection": map[string]any{"keep": 0.125}, "rollout": rollout,
 		"policy": map[string]any{
@@ -93,17 +120,18 @@ func (s *benchmark) helpers(ctx context.Context) error {
 	})
 }
 
-// helpedIterations are those of a run, of which the first is not counted.
-const helpedIterations = 3
+// helpedIterations are those of a run, of which the first is not counted, nor the last one's end: with a lag it
+// makes no rollout.
+const helpedIterations = 4
 
 func measureHelped(ctx context.Context, durable Durable, crew *workerCrew, rounds int, say func(string)) (Helped, error) {
 	out := Helped{Rows: helpedGroups * 16, Turns: helpedTurns}
-	var seconds, processor [2][]float64
-	state := ""
+	seconds, processor, iterations := make([][]float64, len(helpedSides)), make([][]float64, len(helpedSides)), make([][]float64, len(helpedSides))
+	states := map[bool]string{} // with a lag and without
 	// The round before the first warms both workers up.
 	for round := range rounds + 1 {
-		for side := range seconds {
-			text, err := helpedSpec(helpedIterations, side+1)
+		for side, of := range helpedSides {
+			text, err := helpedSpec(helpedIterations, of)
 			if err != nil {
 				return out, err
 			}
@@ -120,12 +148,10 @@ func measureHelped(ctx context.Context, durable Durable, crew *workerCrew, round
 			if err != nil {
 				return out, err
 			}
-			if state == "" {
-				state = got.State
+			if before, ok := states[of.lag]; ok && got.State != before {
+				return out, fmt.Errorf("run %s: state %s, before it was %s: %w", id, got.State, before, ErrBitsDiffer)
 			}
-			if got.State != state {
-				return out, fmt.Errorf("run %s: state %s, before it was %s: %w", id, got.State, state, ErrBitsDiffer)
-			}
+			states[of.lag] = got.State
 			events, err := readHistory(ctx, durable.Client, id)
 			if err != nil {
 				return out, err
@@ -133,17 +159,46 @@ func measureHelped(ctx context.Context, durable Durable, crew *workerCrew, round
 			if round == 0 {
 				continue
 			}
-			took, blocks, elsewhere := rollouts(events)
-			seconds[side] = append(seconds[side], took[1:]...)
-			processor[side] = append(processor[side], after-before)
-			out.Blocks, out.Elsewhere = out.Blocks+blocks, out.Elsewhere+elsewhere
-			say(fmt.Sprintf("round %d of %d, workers %d: median %.2f s a rollout", round, rounds, side+1, statistics.Median(took[1:])))
+			each := commits(events)
+			each = each[:len(each)-1]
+			iterations[side] = append(iterations[side], each...)
+			said := fmt.Sprintf("round %d of %d, %s: median %.2f s an iteration", round, rounds, of, statistics.Median(each))
+			if !of.lag { // its rollouts have other work beside them
+				took, blocks, elsewhere := rollouts(events)
+				seconds[side] = append(seconds[side], took[1:]...)
+				processor[side] = append(processor[side], after-before)
+				out.Blocks, out.Elsewhere = out.Blocks+blocks, out.Elsewhere+elsewhere
+				said += fmt.Sprintf(", %.2f s a rollout", statistics.Median(took[1:]))
+			}
+			say(said)
 		}
 	}
 	out.Rollouts = len(seconds[0])
 	out.One, out.Two = statistics.Median(seconds[0]), statistics.Median(seconds[1])
 	out.Ratio, out.ProcessorRatio = out.Two/out.One, statistics.Median(processor[1])/statistics.Median(processor[0])
+	out.Iteration, out.Lagging = statistics.Median(iterations[1]), statistics.Median(iterations[2])
+	out.LagRatio = out.Lagging / out.Iteration
 	return out, nil
+}
+
+// commits are the seconds from the end of each commit of a history to that of the next.
+func commits(events []*history.HistoryEvent) []float64 {
+	var seconds []float64
+	var last time.Time
+	commit := map[int64]bool{} // by scheduling
+	for _, e := range events {
+		if a := e.GetActivityTaskScheduledEventAttributes(); a.GetActivityType().GetName() == steps.Commit.Name {
+			commit[e.GetEventId()] = true
+		}
+		if a := e.GetActivityTaskCompletedEventAttributes(); a != nil && commit[a.GetScheduledEventId()] {
+			at := e.GetEventTime().AsTime()
+			if !last.IsZero() {
+				seconds = append(seconds, at.Sub(last).Seconds())
+			}
+			last = at
+		}
+	}
+	return seconds
 }
 
 // rollouts are the seconds of a history's rollouts, from the first activity that samples, or that

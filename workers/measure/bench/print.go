@@ -86,6 +86,7 @@ func printHelped(b *strings.Builder, h Helped) {
 	fmt.Fprintf(b, "\nA rollout of %d rows and %d turns in blocks, by workers of one core each, seconds, medians of %d; all end with the same state\n\n", h.Rows, h.Turns, h.Rollouts)
 	fmt.Fprintf(b, "  one worker   %.3f\n  two workers  %.3f, %d of %d blocks on the second\n  ratio %.2f (goal: at most %.1f); processor time of both over one's, with the updates: %.2f (goal: at most %.1f)\n",
 		h.One, h.Two, h.Elsewhere, h.Blocks, h.Ratio, helpedGoal, h.ProcessorRatio, helpedProcessorGoal)
+	fmt.Fprintf(b, "  an iteration by two workers %.3f, with a lag, whose rollouts are made beside updates, %.3f: ratio %.2f\n", h.Iteration, h.Lagging, h.LagRatio)
 }
 
 // printDispatches says what is left of the tax, by activity.
