@@ -21,10 +21,10 @@ type beside struct {
 // nextRound stands for the next iteration's rollout, as the rounds of this one's have numbers.
 const nextRound = -1
 
-// choose gives those of the calls that may run now with which the session goes on. Calls that need no version in memory are
+// callsNow gives those of the calls that may run now with which the session goes on. Calls that need no version in memory are
 // for others as long as any are free and the session has something else to do. If nobody has begun when only the update is
 // left, the session does them itself before it: then it has the version in memory, and reads nothing that was published.
-func (t *train) choose(ctx workflow.Context, s *session, it *iteration.Iteration, o *beside, calls []iteration.Call) ([]iteration.Call, error) {
+func (t *train) callsNow(ctx workflow.Context, s *session, it *iteration.Iteration, o *beside, calls []iteration.Call) ([]iteration.Call, error) {
 	own, others := apart(calls)
 	if len(others) == 0 {
 		return own, nil

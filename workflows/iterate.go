@@ -61,7 +61,7 @@ func (t *train) drive(ctx workflow.Context, s *session, it *iteration.Iteration)
 		if err != nil {
 			return err
 		}
-		if calls, err = t.choose(ctx, s, it, o, calls); err != nil {
+		if calls, err = t.callsNow(ctx, s, it, o, calls); err != nil {
 			return err
 		}
 		if (t.Paused || t.adopts()) && !calls[0].Completes {

@@ -54,8 +54,11 @@ const subgoalWords = 2
 // mostIterations is more than any method needs to sample the tokens.
 const mostIterations = 2000
 
-// evaluateEvery is in iterations.
-const evaluateEvery = 10
+// evaluateEvery and snapshotEvery are in iterations.
+const (
+	evaluateEvery = 10
+	snapshotEvery = 10
+)
 
 // Spec is the JSON of a run: the method's selection, credit, update, critic, search and schedule on the task, with
 // the task's learning rate and entropy bonus, until its rollouts have sampled tokens. All runs have one warm start, or the
@@ -75,7 +78,7 @@ func (m Method) Spec(seed uint64, tokens int) ([]byte, error) {
 	maps.Copy(update, section(of, "update"))
 	maps.Copy(update, section(task, "update"))
 	task["update"] = update
-	every := any(mostIterations)
+	every := any(snapshotEvery)
 	if stage, ok := update["reference_every"]; ok {
 		every = stage // its first version is the reference, and so a snapshot
 	}

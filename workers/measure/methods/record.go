@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
+	"github.com/reprise-rl/reprise/workers/measure/study"
 )
 
 // RecordsFile is the file of the runs' records, one a line, in the order of Methods and of seeds.
@@ -30,7 +31,8 @@ type Record struct {
 	Seed   uint64 `json:"seed"`
 	// Until is after how many sampled tokens the run ended.
 	Until int `json:"until"`
-	// Spec is the SHA-256 of what was run, as canonical JSON without its description.
+	// Spec is the SHA-256 of what was run, as canonical JSON without its description, and without how often
+	// it stores snapshots, which changes nothing that is computed.
 	Spec        string `json:"spec"`
 	Fingerprint string `json:"fingerprint"`
 	// Tokens are those sampled up to the end of each iteration, [iterations]; Rewards and Successes
@@ -48,6 +50,20 @@ type Evaluation struct {
 	Version int         `json:"version"`
 	Tokens  int         `json:"tokens"`
 	Success canon.Float `json:"success"`
+}
+
+// digest is the Spec of a run's record.
+func digest(text []byte) (string, error) {
+	var doc map[string]json.RawMessage
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return "", fmt.Errorf("digest of a spec: %w", err)
+	}
+	delete(doc, "snapshot")
+	rest, err := json.Marshal(doc)
+	if err != nil {
+		return "", fmt.Errorf("digest of a spec: %w", err)
+	}
+	return study.SpecDigest(rest)
 }
 
 // Name is the name of the record's run.

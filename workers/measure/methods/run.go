@@ -11,7 +11,6 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/workers"
-	"github.com/reprise-rl/reprise/workers/measure/study"
 )
 
 // Options select what is run and where its records are.
@@ -85,7 +84,7 @@ func (o Options) chosen() ([]wanted, error) {
 			if w.text, err = o.spec(m, w.seed); err != nil {
 				return nil, err
 			}
-			if w.spec, err = study.SpecDigest(w.text); err != nil {
+			if w.spec, err = digest(w.text); err != nil {
 				return nil, err
 			}
 			runs = append(runs, w)

@@ -17,7 +17,6 @@ import (
 	"github.com/reprise-rl/reprise/activities/sweeps"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/workers/measure/study"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/train"
 	"github.com/reprise-rl/reprise/workflows"
@@ -49,9 +48,9 @@ func TestSweepIsTheStudy(t *testing.T) {
 	all = append(trials, all...)
 	require.Len(t, all, len(todo))
 	for i, w := range todo {
-		digest, err := study.SpecDigest(all[i].Spec)
+		got, err := digest(all[i].Spec)
 		require.NoError(t, err)
-		require.Equal(t, w.spec, digest, all[i].Label)
+		require.Equal(t, w.spec, got, all[i].Label)
 		require.True(t, w.is(workflows.TrialLine{Row: sweep.Row{Setting: all[i].Setting, Seed: all[i].Seed}}))
 		require.False(t, w.is(workflows.TrialLine{Row: sweep.Row{Setting: all[i].Setting, Seed: all[i].Seed + 1}}))
 	}
