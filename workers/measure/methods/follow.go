@@ -46,6 +46,9 @@ func (o Options) make(ctx context.Context, todo []wanted, records []Record, prog
 		fmt.Fprintf(progress, "%s: %s/namespaces/%s/workflows/%s\n", f.id, on.UIURL(), on.Namespace(), f.id)
 		return f.run(ctx)
 	})
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("study: stopped; %d of %d records are in %s, and the same command continues: %w", len(f.records), len(records)+len(todo), o.Out, ctx.Err())
+	}
 	return f.records, err
 }
 

@@ -9,8 +9,9 @@ import (
 	"github.com/reprise-rl/reprise/infra/store/canon"
 )
 
-// parallel is how many runs are open at once: while one trains, the next is resolved.
-const parallel = 2
+// parallel is how many runs are open at once: as many as the study has devices. Two on one device would give it
+// to each other whenever one continues as new, and restore their policies.
+const parallel = 1
 
 // document is the study as a Sweep: the fields that all runs have are its base, and those of each method
 // a setting of its list.

@@ -128,7 +128,7 @@ func TestStudyRunsAsASweep(t *testing.T) {
 	stack.AddWorkerFlags(pflag.NewFlagSet("", pflag.ContinueOnError), &o.Worker, 5*time.Second)
 	ctx, cancel := context.WithCancel(t.Context())
 	progress := &stopped{text: "iterations, success", after: 1, stop: cancel}
-	require.Error(t, Run(ctx, o, io.Discard, progress))
+	require.ErrorContains(t, Run(ctx, o, io.Discard, progress), "the same command continues")
 	some, err := Read(o.Out)
 	require.NoError(t, err, progress.String())
 	require.NotEmpty(t, some)
