@@ -175,7 +175,7 @@ func TestParseRole(t *testing.T) {
 }
 
 // With a lag each iteration is replayed by itself: it computes the rollout that it made for the next
-// one again, and reads the one that was made for it.
+// one again, and reads the one that was made for it. One worker replays also what others have helped with.
 func TestReplayLag(t *testing.T) {
 	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
 	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
@@ -183,16 +183,18 @@ func TestReplayLag(t *testing.T) {
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
 	s := store.NewMemory()
-	_, err = train.New(engine, s).Train(t.Context(), "late", []byte(`{
+	for run, dealt := range map[string]string{"late": "", "dealt": `, "pass_rows": 2, "block_rows": 4, "workers": 2`} {
+		_, err = train.New(engine, s).Train(t.Context(), run, []byte(`{
 		"seed": 1, "iterations": 3,
 		`+tinyTask+`
-		"rollout": {"groups": 2, "group_size": 2, "turns": 1, "max_new_tokens": 8, "think": false, "lag": 1},
+		"rollout": {"groups": 2, "group_size": 4, "turns": 1, "max_new_tokens": 8, "think": false, "lag": 1`+dealt+`},
 		"selection": {"method": "all"}, "update": {"micro_batch": 4, "mismatch": {"regime": "decoupled"}}, "evaluation": {"every": 0}
 	}`))
-	require.NoError(t, err)
-	for n := range 3 {
-		r, err := ReplayIteration(t.Context(), s, opened, "late", n, func(string) {})
 		require.NoError(t, err)
-		require.True(t, r.Same(), "iteration %d: %v", n, r.Differences)
+		for n := range 3 {
+			r, err := ReplayIteration(t.Context(), s, opened, run, n, func(string) {})
+			require.NoError(t, err)
+			require.True(t, r.Same(), "%s, iteration %d: %v", run, n, r.Differences)
+		}
 	}
 }
