@@ -58,6 +58,19 @@ func (l *lane) dealt(id string) dealtBlocks {
 	return out
 }
 
+// dealtOnce checks that each block of the run was sampled once, and some on other workers.
+func (l *lane) dealtOnce(iterations int) dealtBlocks {
+	l.t.Helper()
+	got := l.dealt(chaosRun)
+	require.Len(l.t, got.done, iterations*turnsTurns*4)
+	for name, times := range got.done {
+		require.Equal(l.t, 1, times, "block %s", name)
+	}
+	l.t.Logf("%d of %d blocks on other workers; %d of %d offers were lost with a worker", got.helped, len(got.done), got.lost, got.offered)
+	require.Positive(l.t, got.helped)
+	return got
+}
+
 // dealtLong is dealt with more iterations, in which more workers can die.
 var dealtLong = scene{lane: "undisturbed-dealt-long", preset: "chaos-turns", quick: true, change: map[string]any{
 	"rollout.pass_rows": 2, "rollout.block_rows": 4, "rollout.workers": 3, "iterations": 8,
@@ -83,13 +96,7 @@ func TestChaosWorkers(t *testing.T) {
 	}
 	l.completes(chaosRun)
 	stop()
-	got := l.dealt(chaosRun)
-	require.Len(t, got.done, iterations*turnsTurns*4)
-	for name, times := range got.done {
-		require.Equal(t, 1, times, "block %s", name)
-	}
-	t.Logf("%d of %d blocks on other workers; %d of %d offers were lost with a worker", got.helped, len(got.done), got.lost, got.offered)
-	require.Positive(t, got.helped)
+	got := l.dealtOnce(iterations)
 	if !l.hindered() {
 		require.LessOrEqual(t, got.lost, len(faults))
 		require.Positive(t, got.lost)
@@ -110,20 +117,17 @@ func TestChaosRolloutBesideUpdates(t *testing.T) {
 	t.Parallel()
 	want := dealtLag.reference(t)
 	l := newLane(t, sharedStack(t)).withStarterOf(&dealtLag)
-	own := l.worker(workerOptions{fault: "Update/inside/2"})
+	own := l.worker(workerOptions{fault: "Generate/stall:3000/1,Update/inside/2"})
 	l.start(chaosRun, dealtLag.spec(t))
+	own.says(t, "stalls", patience) // it has the session, so the others help
 	stop := l.keep("Block/inside/2")
 	l.worker(workerOptions{})
-	own.dies(t)
 	l.completes(chaosRun)
 	stop()
-	got := l.dealt(chaosRun)
-	require.Len(t, got.done, turnsIterations*turnsTurns*4)
-	for name, times := range got.done {
-		require.Equal(t, 1, times, "block %s", name)
+	if !l.hindered() {
+		require.False(t, own.alive(), "the session's worker was to be killed in its second update")
 	}
-	t.Logf("%d of %d blocks on other workers; %d of %d offers were lost with a worker", got.helped, len(got.done), got.lost, got.offered)
-	require.Positive(t, got.helped)
+	l.dealtOnce(turnsIterations)
 	l.verifies(chaosRun)
 	same(t, want, reach(t, l.store, chaosRun))
 }
