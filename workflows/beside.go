@@ -21,9 +21,9 @@ type beside struct {
 // nextRound stands for the next iteration's rollout, as the rounds of this one's have numbers.
 const nextRound = -1
 
-// callsNow gives those of the calls that may run now with which the session goes on. Calls that need no version in memory are
-// for others as long as any are free and the session has something else to do. If nobody has begun when only the update is
-// left, the session does them itself before it: then it has the version in memory, and reads nothing that was published.
+// callsNow chooses what the session does next. Other workers and hosts do the calls that need no version in memory, while
+// any of them are free and the session has other calls. If nobody else is at work when the update is due, the session
+// does those calls before it: then the version is still in memory, and nothing that was published has to be read.
 func (t *train) callsNow(ctx workflow.Context, s *session, it *iteration.Iteration, o *beside, calls []iteration.Call) ([]iteration.Call, error) {
 	own, others := apart(calls)
 	if len(others) == 0 {

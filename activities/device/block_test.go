@@ -155,7 +155,7 @@ func (r *testRun) rolledBeside(t *testing.T, late bool) {
 		}
 		c := calls[0]
 		if in, ok := c.Input.(activities.CommitInput); ok {
-			require.Equal(t, late && of.NextRollout != nil && in.NextRollout != nil, sampled && of.NextRollout != nil)
+			require.Equal(t, late && in.NextRollout != nil, sampled)
 			r.commit(t, in)
 			return
 		}

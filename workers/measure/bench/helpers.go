@@ -181,7 +181,7 @@ func measureHelped(ctx context.Context, durable Durable, crew *workerCrew, round
 	return out, nil
 }
 
-// commits are the seconds from the end of each commit of a history to that of the next.
+// commits are the seconds between the commits of a history, measured when each has ended.
 func commits(events []*history.HistoryEvent) []float64 {
 	var seconds []float64
 	var last time.Time

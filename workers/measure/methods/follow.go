@@ -160,7 +160,7 @@ func (f *follower) add(ctx context.Context, page workflows.TablePage) error {
 	})
 	for _, g := range groups(absent) {
 		h, err := f.on.Client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-			WorkflowID: f.id, UpdateName: "add-trials", WaitForStage: client.WorkflowUpdateStageCompleted, Args: []any{f.more(g)},
+			WorkflowID: f.id, UpdateName: "add-trials", WaitForStage: client.WorkflowUpdateStageCompleted, Args: []any{f.trials(g)},
 		})
 		if err == nil {
 			err = h.Get(ctx, nil)

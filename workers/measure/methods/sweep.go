@@ -3,6 +3,8 @@ package methods
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/reprise-rl/reprise/activities"
@@ -16,16 +18,15 @@ const parallel = 1
 // document is the study as a Sweep: the fields that all runs have are its base, and those of each method
 // a setting of its list.
 type document struct {
-	Description string           `json:"description"`
-	Base        map[string]any   `json:"base"`
-	List        []map[string]any `json:"list"`
-	Seeds       []uint64         `json:"seeds"`
-	Parallel    int              `json:"parallel"`
-	Metrics     []string         `json:"metrics"`
+	Description string         `json:"description"`
+	Base        map[string]any `json:"base"`
+	trials
+	Parallel int      `json:"parallel"`
+	Metrics  []string `json:"metrics"`
 }
 
-// more is the argument of the update add-trials.
-type more struct {
+// trials are each setting of a list with each of the seeds: a part of a Sweep, or the argument of its update add-trials.
+type trials struct {
 	List  []map[string]any `json:"list"`
 	Seeds []uint64         `json:"seeds"`
 }
@@ -56,10 +57,7 @@ func (o Options) newSweep(fingerprint string) (sweepOf, error) {
 		delete(doc, "seed")
 		docs = append(docs, doc)
 	}
-	var err error
-	if s.base, err = common(docs); err != nil {
-		return s, err
-	}
+	s.base = common(docs)
 	for i, m := range Methods {
 		setting := map[string]any{"label": m.Name}
 		for field, value := range docs[i] {
@@ -78,37 +76,25 @@ func (o Options) newSweep(fingerprint string) (sweepOf, error) {
 }
 
 // common are the fields that all documents have with the same value.
-func common(docs []map[string]any) (map[string]any, error) {
-	out := map[string]any{}
-	for field, value := range docs[0] {
-		first, err := canon.Marshal(value)
-		if err != nil {
-			return nil, fmt.Errorf("field %s: %w", field, err)
-		}
-		same := true
-		for _, doc := range docs[1:] {
-			other, err := canon.Marshal(doc[field])
-			same = same && err == nil && slices.Equal(first, other)
-		}
-		if same {
-			out[field] = value
-		}
-	}
-	return out, nil
+func common(docs []map[string]any) map[string]any {
+	out := maps.Clone(docs[0])
+	maps.DeleteFunc(out, func(field string, value any) bool {
+		return slices.ContainsFunc(docs, func(doc map[string]any) bool { return !reflect.DeepEqual(doc[field], value) })
+	})
+	return out
 }
 
 // start is the Sweep of a group of runs, which others are added to.
 func (s sweepOf) start(g group) ([]byte, error) {
-	m := s.more(g)
 	return json.Marshal(document{
-		Description: "reprise study --methods", Base: s.base, List: m.List, Seeds: m.Seeds, Parallel: parallel,
+		Description: "reprise study --methods", Base: s.base, trials: s.trials(g), Parallel: parallel,
 		Metrics: []string{"success/mean", "reward/mean", activities.TotalSampledTokens},
 	})
 }
 
-// more adds a group of runs.
-func (s sweepOf) more(g group) more {
-	out := more{Seeds: g.seeds}
+// trials are those of a group of runs.
+func (s sweepOf) trials(g group) trials {
+	out := trials{Seeds: g.seeds}
 	for _, method := range g.methods {
 		out.List = append(out.List, s.settings[method])
 	}

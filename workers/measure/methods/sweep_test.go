@@ -41,7 +41,7 @@ func TestSweepIsTheStudy(t *testing.T) {
 	require.NoError(t, err)
 	d, trials, err := sweep.Decode(first, sweeps.KnownSweep())
 	require.NoError(t, err)
-	added, err := json.Marshal(s.more(parts[1]))
+	added, err := json.Marshal(s.trials(parts[1]))
 	require.NoError(t, err)
 	all, err := sweep.More(d, trials, added, run.Known())
 	require.NoError(t, err)
