@@ -14,8 +14,10 @@ import (
 // A block's rows are decoded in GenerateRows slots. Between two executions the host collects the
 // rows that have ended, and seats the next rows of the block in their slots, in the order of
 // both. So the slot of a row, and the step at which it gets it, follow from the block's rows and
-// what was sampled for them. Rows are prefilled as many at once as those of a pass, before they
-// get their slots: a prefill of few rows costs more for each.
+// what was sampled for them. Prompts are prefilled as many at once as those of a pass, before their rows
+// get slots: a prefill of few prompts costs more for each. Neighbours with the same prompt, as
+// the members of a group have in their first turn, share its keys and values. A row's keys and
+// values do not depend on its place in a prefill, so sharing changes no bit.
 //
 // All slots are at the same step of the block, g, and write their new token at the same place of the
 // caches, PromptTokens + g mod N. A row lives for N steps at most, so it never writes over its own
@@ -145,8 +147,7 @@ func (p *Programs) buildDecodeBlock(in *inputs) []*graph.Node {
 type seats struct {
 	passRows                  // of the slots; ids is not used
 	queue    []int            // rows of the input that are not prefilled yet
-	ready    []int            // rows that are prefilled, and have no slot yet
-	first    int              // the first of them in their prefill
+	ready    []prefilled      // rows that are prefilled, and have no slot yet
 	prompts  []compute.Buffer // keys and values of the prefill whose last rows are ready
 	of       []int            // the slots' rows of the input; −1 is a free slot
 	start    []int32          // the steps at which they were seated
@@ -155,6 +156,12 @@ type seats struct {
 	count    []int32          // [R]
 	step     int              // of the block
 	cache    []compute.Buffer
+}
+
+// prefilled is a row of the input whose prompt has been prefilled.
+type prefilled struct {
+	row   int
+	place int // of its prompt in the prefill
 }
 
 // free are the free slots.
@@ -231,18 +238,25 @@ func (p *Programs) block(ctx context.Context, s *State, in GenerateInput, from, 
 	}
 }
 
-// prefillNext prefills the next rows of a block.
+// prefillNext prefills the prompts of the next rows of a block, as many different ones as a prefill has
+// rows.
 func (p *Programs) prefillNext(s *State, in GenerateInput, b *seats) (err error) {
 	width := p.sh.PromptTokens
-	b.ready = b.queue[:min(p.prefillRows(), len(b.queue))]
-	b.queue = b.queue[len(b.ready):]
-	ids := make([]int32, p.prefillRows()*width) // rows that are left over have the id 0
-	for i, row := range b.ready {
-		copy(ids[i*width:], in.Prompts[row])
+	ids := make([]int32, p.prefillRows()*width) // places that are left over have the id 0
+	b.ready = nil
+	place := -1
+	for i, row := range b.queue {
+		if i == 0 || !slices.Equal(in.Prompts[row], in.Prompts[b.queue[i-1]]) {
+			if place++; place == p.prefillRows() {
+				break
+			}
+			copy(ids[place*width:], in.Prompts[row])
+		}
+		b.ready = append(b.ready, prefilled{row, place})
 	}
+	b.queue = b.queue[len(b.ready):]
 	free(b.prompts)
 	b.prompts, err = p.prefill(s, ids)
-	b.first = 0
 	return err
 }
 
@@ -253,9 +267,9 @@ func (p *Programs) seat(in GenerateInput, b *seats, slots []int) error {
 	from, places := make([]int32, p.seatRows()), make([]int32, p.seatRows())
 	for i := range places {
 		at := min(i, len(taken)-1) // what is left of an execution repeats its last row
-		from[i], places[i] = int32(b.first+at), int32(slots[at])
+		from[i], places[i] = int32(taken[at].place), int32(slots[at])
 	}
-	b.ready, b.first = b.ready[len(taken):], b.first+len(taken)
+	b.ready = b.ready[len(taken):]
 	prog, err := p.program(kindBlockSeat)
 	if err != nil {
 		return err
@@ -270,8 +284,8 @@ func (p *Programs) seat(in GenerateInput, b *seats, slots []int) error {
 	if b.cache, err = prog.on(p.k, append(args, rows, to)...); err != nil {
 		return err
 	}
-	for i, row := range taken {
-		slot, prompt := slots[i], in.Prompts[row]
+	for i, next := range taken {
+		slot, row, prompt := slots[i], next.row, in.Prompts[next.row]
 		b.of[slot], b.start[slot] = row, int32(b.step)
 		b.last[slot], b.length[slot], b.alive[slot], b.count[slot] = prompt[len(prompt)-1], int32(len(prompt)), 1, 0
 		b.living++

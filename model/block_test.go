@@ -126,3 +126,81 @@ func TestBlocksWasteLittle(t *testing.T) {
 	passes, blocks := steps(0), steps(rows)
 	require.Less(t, blocks, passes, fmt.Sprintf("executions of 4 steps: %d in blocks, %d in passes", blocks, passes))
 }
+
+// Neighbours with the same prompt, as the members of a group have in their first turn, share one
+// prefill, and sample what they sample in passes.
+func TestBlocksShareAPrompt(t *testing.T) {
+	const rows, group, prompt, fresh = 24, 6, 5, 9
+	d := testDevice(t)
+	in := blockInput(tiny(), rows, prompt, fresh)
+	for i := range in.Prompts {
+		in.Prompts[i] = in.Prompts[i/group*group]
+	}
+	generate := func(block int) (out GenerateOutput, prefills int) {
+		p, err := d.Programs(tiny(), nil, Shapes{GenerateRows: 4, BlockRows: block, PromptTokens: prompt, MaxNewTokens: fresh})
+		require.NoError(t, err)
+		defer p.Free()
+		s, err := p.NewState(tinyParams(tiny()))
+		require.NoError(t, err)
+		defer s.Free()
+		ran := d.Before
+		defer func() { d.Before = ran }()
+		d.Before = func(program string) error {
+			if program == string(kindPrefill) {
+				prefills++
+			}
+			return nil
+		}
+		out, err = p.Generate(t.Context(), s, in)
+		require.NoError(t, err)
+		return out, prefills
+	}
+	want, passes := generate(0)
+	got, blocks := generate(rows)
+	require.Equal(t, rows/4, passes)
+	require.Equal(t, 1, blocks, "four groups of the block are one prefill of four prompts")
+	require.Equal(t, want.Tokens, got.Tokens)
+	for i := range want.LogProbs {
+		require.InDeltaSlice(t, want.LogProbs[i], got.LogProbs[i], 1e-5, "row %d", i)
+	}
+	_, blocks = generate(group) // a block ends where a group does
+	require.Equal(t, rows/group, blocks)
+}
+
+// A prompt's keys and values have the same bits at any place of a prefill and beside any other
+// prompts: so rows may share them.
+func TestPrefillIgnoresPlaces(t *testing.T) {
+	const rows, prompt = 8, 24
+	c := benchConfig()
+	p, err := testDevice(t).Programs(c, nil, Shapes{GenerateRows: rows, BlockRows: 2 * rows, PromptTokens: prompt, MaxNewTokens: 4})
+	require.NoError(t, err)
+	defer p.Free()
+	s, err := p.NewState(NewParams(c, draw.Address{Purpose: draw.Weights}))
+	require.NoError(t, err)
+	defer s.Free()
+	prompts := randomRows(1, c, rows, prompt)
+	keys := func(order ...int) [][]float32 { // of each place, all layers'
+		var ids []int32
+		for _, of := range order {
+			ids = append(ids, prompts[of]...)
+		}
+		buffers, err := p.prefill(s, ids)
+		require.NoError(t, err)
+		defer free(buffers)
+		out := make([][]float32, rows)
+		for _, b := range buffers {
+			each := c.KVHeads * prompt * c.HeadDim
+			values, err := download[float32](b, rows*each)
+			require.NoError(t, err)
+			for place := range rows {
+				out[place] = append(out[place], values[place*each:(place+1)*each]...)
+			}
+		}
+		return out
+	}
+	all := keys(0, 1, 2, 3, 4, 5, 6, 7)
+	for place, got := range keys(3, 3, 0, 7, 3, 3, 3, 1) {
+		of := []int{3, 3, 0, 7, 3, 3, 3, 1}[place]
+		require.Equal(t, all[of], got, "prompt %d at place %d", of, place)
+	}
+}

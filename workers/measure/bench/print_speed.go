@@ -18,12 +18,12 @@ func printSpeeds(b *strings.Builder, s speed.Speeds) {
 			for _, row := range []struct {
 				name   string
 				figure speed.Figure
-			}{{"forward", m.Forward}, {"training", m.Training}, {"decoding", m.Decoding}, {"unequal lengths", m.Unequal}, {"in a block", m.Block}} {
+			}{{"forward", m.Forward}, {"training", m.Training}, {"decoding", m.Decoding}, {"unequal lengths", m.Unequal}, {"in a block", m.Block}, {fmt.Sprintf("groups of %d", speed.GroupRows), m.Groups}} {
 				f := row.figure
 				fmt.Fprintf(w, "%s\t%.0f\t%s\t%s\t\n", row.name, f.PerSecond, besideText(f.TorchAVX2), besideText(f.Torch))
 			}
 		})
-		fmt.Fprintf(b, "\n  goals beside torch at AVX2: forward %.1f, training %.1f, decoding %.1f, in a block %s.\n",
+		fmt.Fprintf(b, "\n  goals beside torch at AVX2: forward %.1f, training %.1f, decoding %.1f, in groups %s.\n",
 			speed.ForwardGoal, speed.TrainingGoal, m.DecodingGoal, unequalGoal(m))
 		fmt.Fprintf(b, "  The state's fingerprint takes %.3f s more;\n", m.Fingerprint)
 		fmt.Fprintf(b, "  AdamW with the gradient's norm takes %.2f of the backward programs' time\n", m.Apply)

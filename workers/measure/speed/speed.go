@@ -56,10 +56,12 @@ type Model struct {
 	Training Figure `json:"training"`
 	// Decoding is sampling, the prefill included; new tokens are counted alone.
 	Decoding Figure `json:"decoding"`
-	// Unequal is the same for rows of unequal lengths, in passes of Rows, and Block in a block of them,
-	// beside the same work of torch. Spread is the longest over the mean.
+	// Unequal is the same for rows of unequal lengths, in passes of Rows, Block in a block of them, and Groups
+	// in a block where GroupRows neighbours have the same prompt, as the members of a group in their first
+	// turn: beside the same work of torch, which prefills each row. Spread is the longest over the mean.
 	Unequal Figure  `json:"unequal"`
 	Block   Figure  `json:"block"`
+	Groups  Figure  `json:"groups"`
 	Spread  float64 `json:"spread"`
 	// DecodingGoal is the subject's.
 	DecodingGoal float64 `json:"decoding_goal"`
@@ -171,6 +173,7 @@ func measure(ctx context.Context, d *model.Device, c *clock, of Subject, python 
 	out.Decoding = figure(times, decoding, float64(of.Shape.Rows*of.Shape.NewTokens))
 	out.Unequal = figure(times, unequal, float64(sum(s.lengths)))
 	out.Block = figure(times, block, float64(sum(s.lengths)))
+	out.Groups = figure(times, groups, float64(sum(s.lengths)))
 	out.Spread = spread(s.lengths)
 	out.Fingerprint = statistics.MedianOf(times, func(t turn) float64 { return t.fingerprint })
 	out.Apply = statistics.MedianOf(times, func(t turn) float64 { return t.apply })
@@ -184,10 +187,11 @@ const (
 	decoding
 	unequal // decoding, with rows of unequal lengths
 	block   // unequal, in a block; torch has no such thing
+	groups  // block, where the rows of a group have one prompt; torch prefills each
 	kinds
 )
 
-var kindNames = [kinds]string{"forward", "training", "decoding", "unequal", "block"}
+var kindNames = [kinds]string{"forward", "training", "decoding", "unequal", "block", "groups"}
 
 // timing is the mean of the repetitions of a work in a turn, in seconds.
 type timing struct{ seconds, processor float64 }
@@ -283,8 +287,8 @@ func (s *subject) turn(ctx context.Context, beside sides, number int) (turn, err
 			return err
 		}}
 		for side, python := range beside {
-			if kind == block {
-				t.beside[side][block] = t.beside[side][unequal]
+			if kind > unequal {
+				t.beside[side][kind] = t.beside[side][unequal]
 				continue
 			}
 			works = append(works, func() (err error) {

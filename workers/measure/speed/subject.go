@@ -44,6 +44,7 @@ type subject struct {
 	batches  []model.MicroBatch
 	generate model.GenerateInput
 	block    model.GenerateInput // rows of unequal lengths
+	groups   model.GenerateInput // the same in groups
 	lengths  []int               // of the rows of block
 	settings model.Settings
 	compiled float64 // seconds
@@ -73,7 +74,8 @@ func newSubject(ctx context.Context, d *model.Device, c *clock, of Subject) (_ *
 		s.generate.Prompts = append(s.generate.Prompts, s.prompt(row))
 	}
 	s.lengths = shape.lengths()
-	s.block = s.unequal(s.lengths)
+	s.block = s.unequal(s.lengths, 1)
+	s.groups = s.unequal(s.lengths, GroupRows)
 	s.programs, err = d.Programs(config, nil, model.Shapes{
 		GenerateRows: shape.Rows, PromptTokens: shape.PromptTokens, MaxNewTokens: shape.NewTokens, MicroBatch: shape.MicroBatch, Sequence: shape.Tokens,
 		Keep: true, // as runs of these sizes do: see spec.Train.WithSizes
@@ -138,7 +140,7 @@ func Rows(c model.Config, shape Shape, number int) model.MicroBatch {
 
 // here repeats a kind of work of the programs.
 func (s *subject) here(ctx context.Context, kind int) (timing, error) {
-	run := [kinds]func(context.Context) error{s.score, s.update, s.sample, s.sampleUnequal, s.sampleBlock}[kind]
+	run := [kinds]func(context.Context) error{s.score, s.update, s.sample, s.sampleUnequal, s.sampleBlock, s.sampleGroups}[kind]
 	processor, err := processorTime()
 	if err != nil {
 		return timing{}, err
@@ -182,12 +184,20 @@ func (s *subject) sample(ctx context.Context) error {
 	return err
 }
 
-func (s *subject) sampleUnequal(ctx context.Context) error { return s.sampleLengths(ctx, s.programs) }
+func (s *subject) sampleUnequal(ctx context.Context) error {
+	return s.sampleLengths(ctx, s.programs, s.block)
+}
 
-func (s *subject) sampleBlock(ctx context.Context) error { return s.sampleLengths(ctx, s.blocks) }
+func (s *subject) sampleBlock(ctx context.Context) error {
+	return s.sampleLengths(ctx, s.blocks, s.block)
+}
 
-func (s *subject) sampleLengths(ctx context.Context, by *model.Programs) error {
-	out, err := by.Generate(ctx, s.state, s.block)
+func (s *subject) sampleGroups(ctx context.Context) error {
+	return s.sampleLengths(ctx, s.blocks, s.groups)
+}
+
+func (s *subject) sampleLengths(ctx context.Context, by *model.Programs, in model.GenerateInput) error {
+	out, err := by.Generate(ctx, s.state, in)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,9 @@ import (
 // lengths has to gain on transformers, whose batches last as long as their longest rows.
 const UnequalGoal = 0.8
 
+// GroupRows is how many rows of a group have one prompt.
+const GroupRows = 16
+
 // stop is the id that ends a row. Drawing a uniform of 0 gives the lowest id.
 const stop = 0
 
@@ -41,8 +44,9 @@ func sum(lengths []int) (total int) {
 
 // unequal is the input that samples rows of those lengths. A row's uniforms force its length: that
 // of its last token is 0, which draws the stop id, and the others are from ½ to ¾, which
-// draws another id unless the policy gives the stop id half of the probability.
-func (s *subject) unequal(lengths []int) model.GenerateInput {
+// draws another id unless the policy gives the stop id half of the probability. So many neighbours as
+// group have one prompt.
+func (s *subject) unequal(lengths []int, group int) model.GenerateInput {
 	in := model.GenerateInput{Temperature: 1, Stop: []int32{stop}}
 	for row, length := range lengths {
 		u := make([]float32, s.Shape.NewTokens)
@@ -52,7 +56,7 @@ func (s *subject) unequal(lengths []int) model.GenerateInput {
 		}
 		u[length-1] = 0
 		in.Uniforms = append(in.Uniforms, u)
-		in.Prompts = append(in.Prompts, s.prompt(row))
+		in.Prompts = append(in.Prompts, s.prompt(row/group))
 	}
 	return in
 }
