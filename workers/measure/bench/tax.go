@@ -27,6 +27,9 @@ type Tax struct {
 	// over Bucket: Temporal's part of it alone.
 	Ratio       float64 `json:"ratio"`
 	BucketRatio float64 `json:"ratio_to_direct_s3"`
+	// OwnRatio is Temporal's part by its own runs alone: Durable over what is left of it without the
+	// time between the steps. The machine's speed, which drifts from run to run, disturbs it least.
+	OwnRatio float64 `json:"ratio_of_own_runs"`
 	// QuietRatio is Ratio of the lower quartiles, which other load disturbs less.
 	QuietRatio float64 `json:"quiet_ratio"`
 	// Goal is the most that Ratio should be.
@@ -118,6 +121,7 @@ func MeasureTax(ctx context.Context, durable Durable, engine *device.Engine, nam
 	out.Iterations = len(seconds[0])
 	out.Direct, out.Durable, out.Bucket = statistics.Median(seconds[0]), statistics.Median(seconds[1]), statistics.Median(seconds[2])
 	out.Ratio, out.BucketRatio = out.Durable/out.Direct, out.Durable/out.Bucket
+	out.OwnRatio = out.Durable / (out.Durable - statistics.Median(steps[1][Rest]))
 	out.QuietRatio = lowQuarter(seconds[1]) / lowQuarter(seconds[0])
 	for _, name := range stepOrder {
 		if len(steps[1][name]) > 0 {
