@@ -114,16 +114,16 @@ func TestTable(t *testing.T) {
 	}
 	table := Table(records)
 	for _, line := range []string{
-		"| StarPO | 2 | 2 | 10.0 % | 51.0 ± 12.7 % | – | TSR, beam |\n", "| GiGPO | 2 | 2 | 10.0 % | 52.0 ± 12.7 % | – | TSR, beam |\n",
-		"| HiPER | 2 | 2 | 10.0 % | 91.0 ± 12.7 % | StarPO with subgoals | – |\n", "| StarPO with subgoals | 2 | 2 | 10.0 % | 51.0 ± 12.7 % | – | HiPER |\n",
-		"| TSR, beam | 2 | 2 | 10.0 % | 91.0 ± 12.7 % | StarPO, GiGPO | – |\n", "| TSR, beam | 0.375 ± 1.588 | 11.0 | 5.5 |\n",
+		"| StarPO | 2 | 2 | 10.0 % | 51.0 ± 12.7 % | – | TSR, beam | 1: 50.0, 2: 52.0 |\n", "| GiGPO | 2 | 2 | 10.0 % | 52.0 ± 12.7 % | – | TSR, beam | 1: 51.0, 2: 53.0 |\n",
+		"| HiPER | 2 | 2 | 10.0 % | 91.0 ± 12.7 % | StarPO with subgoals | – | 1: 90.0, 2: 92.0 |\n", "| StarPO with subgoals | 2 | 2 | 10.0 % | 51.0 ± 12.7 % | – | HiPER | 1: 50.0, 2: 52.0 |\n",
+		"| TSR, beam | 2 | 2 | 10.0 % | 91.0 ± 12.7 % | StarPO, GiGPO | – | 1: 90.0, 2: 92.0 |\n", "| TSR, beam | 0.375 ± 1.588 | 11.0 | 5.5 |\n",
 	} {
 		require.Contains(t, table, line)
 	}
 	require.NotContains(t, table, "| GiGPO | 0.0", "it searches nothing")
 	require.NotContains(t, table, "| HiPER | 0.", "it searches nothing either: its thoughts are longer")
 	alone := Table(records[:1])
-	require.Contains(t, alone, "| StarPO | 1 | 2 | 10.0 % | 50.0 % | – | – |")
+	require.Contains(t, alone, "| StarPO | 1 | 2 | 10.0 % | 50.0 % | – | – | 1: 50.0 |")
 	require.NotContains(t, alone, "first rollout")
 	require.NotContains(t, Table(records[2:]), "first rollout", "nothing plain to compare with")
 	require.Empty(t, Table(nil))
@@ -134,6 +134,18 @@ func TestTable(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, drawn, again)
 	require.True(t, bytes.Contains(drawn, []byte("TSR, beam")))
+}
+
+// Seeds that only one of two methods has do not enter their comparison: another device may have made them.
+func TestTableComparesCommonSeeds(t *testing.T) {
+	records := []Record{
+		record("starpo", 1, 40, 0, 0.5), record("starpo", 2, 40, 0, 0.51), record("starpo", 3, 40, 0, 0.9), record("starpo", 4, 40, 0, 0.1),
+		record("gigpo", 1, 40, 0, 0.8), record("gigpo", 2, 40, 0, 0.81),
+	}
+	table := Table(records)
+	require.Contains(t, table, "| StarPO | 4 | 2 | 10.0 % | 50.3 ± 52.0 % | – | GiGPO | 1: 50.0, 2: 51.0, 3: 90.0, 4: 10.0 |\n")
+	require.Contains(t, table, "| GiGPO | 2 | 2 | 10.0 % | 80.5 ± 6.4 % | StarPO | – | 1: 80.0, 2: 81.0 |\n")
+	require.NotContains(t, Table(append(records[2:4:4], records[4:]...)), "| GiGPO | 2 | 2 | 10.0 % | 80.5 ± 6.4 % | StarPO ", "no seed that both have")
 }
 
 // What has a record is not run again, and a record of something else is refused.

@@ -35,7 +35,7 @@ func Plot(records []Record) ([]byte, error) {
 		p := plot.New()
 		if i < len(all) {
 			p.Title.Text = all[i].method.Title
-			p.X.Label.Text, p.Y.Label.Text = "thousand sampled tokens", "success"
+			p.X.Label.Text, p.Y.Label.Text = "thousand tokens", "success"
 			p.Y.Min, p.Y.Max = 0, 1
 			p.Add(plotter.NewGrid())
 			for _, group := range []struct {

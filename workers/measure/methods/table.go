@@ -44,10 +44,22 @@ func plainOf(all []result, m Method) result {
 	return all[slices.IndexFunc(all, func(r result) bool { return r.method.Subgoals == m.Subgoals })]
 }
 
-// above reports whether a's interval lies above b's. An interval of one seed is not known, so it lies
-// above nothing; nor does that of a method from another warm start.
+// above reports whether a's interval lies above b's, both over the seeds that both methods have: the others may be of
+// another device, whose warm start has other bits. An interval of one seed is not known, so it lies above nothing; nor
+// does that of a method from another kind of warm start.
 func above(a, b result) bool {
-	return a.method.Subgoals == b.method.Subgoals && a.success.Low > b.success.High
+	return a.method.Subgoals == b.method.Subgoals && a.over(b).Low > b.over(a).High
+}
+
+// over is the success of the last version over the seeds that another method has too.
+func (r result) over(other result) statistics.Estimate {
+	var last []float64
+	for _, run := range r.runs {
+		if slices.ContainsFunc(other.runs, func(o Record) bool { return o.Seed == run.Seed }) {
+			last = append(last, run.last())
+		}
+	}
+	return statistics.Mean(last, confidence)
 }
 
 // Table renders records as Markdown: what each method reached, which differ, and what a search of the
@@ -58,8 +70,8 @@ func Table(records []Record) string {
 	}
 	all := results(records)
 	var b strings.Builder
-	fmt.Fprintf(&b, "Success of the last version on fixed instances, without a search, after %d sampled tokens: the mean over seeds with\nits %g %% interval by Student's distribution. Methods whose intervals overlap are called equal.\nMethods from different warm starts are not compared.\n\n", records[0].Until, 100*confidence)
-	b.WriteString("| method | seeds | iterations | warm start | success | above | below |\n|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "Success of the last version on fixed instances, without a search, after %d sampled tokens: the mean over seeds with\nits %g %% interval by Student's distribution. Methods whose intervals overlap, over the seeds that both have, are called\nequal. Methods with subgoals have another warm start and are compared with each other only.\n\n", records[0].Until, 100*confidence)
+	b.WriteString("| method | seeds | iterations | warm start | success | above | below | seed by seed, % |\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range all {
 		var over, under []string
 		for _, other := range all {
@@ -71,7 +83,7 @@ func Table(records []Record) string {
 			}
 		}
 		iterations := statistics.Mean(of(r.runs, func(r Record) float64 { return float64(len(r.Tokens)) }), confidence)
-		fmt.Fprintf(&b, "| %s | %d | %.0f | %.1f %% | %s | %s | %s |\n", r.method.Title, len(r.runs), iterations.Mean, 100*r.before.Mean, interval(r.success, 100, 1, " %"), words(over), words(under))
+		fmt.Fprintf(&b, "| %s | %d | %.0f | %.1f %% | %s | %s | %s | %s |\n", r.method.Title, len(r.runs), iterations.Mean, 100*r.before.Mean, interval(r.success, 100, 1, " %"), words(over), words(under), bySeed(r.runs))
 	}
 	searches := searchesOf(all)
 	if len(searches) == 0 {
@@ -114,6 +126,15 @@ func searchesOf(all []result) []searched {
 		}
 	}
 	return out
+}
+
+// bySeed are the runs' seeds, each with the success of the last version.
+func bySeed(runs []Record) string {
+	var each []string
+	for _, run := range runs {
+		each = append(each, fmt.Sprintf("%d: %.1f", run.Seed, 100*run.last()))
+	}
+	return strings.Join(each, ", ")
 }
 
 func of(runs []Record, figure func(Record) float64) []float64 {
