@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/gomlx/go-xla/pjrt"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/infra/plugin"
+	"github.com/reprise-rl/reprise/model/executable"
 )
 
 func TestMergeFlags(t *testing.T) {
@@ -80,9 +82,26 @@ func TestDeviceKind(t *testing.T) {
 	for in, want := range map[string]string{
 		"TFRT_CPU_0 [processId=0]": "TFRT_CPU",
 		"cpu:0 [processId=0]":      "cpu",
-		"StreamExecutorGpuDevice(device_kind=NVIDIA H100 80GB HBM3, id=3, process_index=0, slice_index=0)) [processId=0]": "NVIDIA H100 80GB HBM3",
 	} {
-		require.Equal(t, want, deviceKind(in))
+		require.Equal(t, want, described(in))
+	}
+	// The vendor's name, by which another plugin's devices are told apart.
+	client, err := executable.Field[*pjrt.Client](testDevice(t).backend, "client")
+	require.NoError(t, err)
+	kind, err := executable.DeviceKind(client.AddressableDevices()[0])
+	require.NoError(t, err)
+	require.Equal(t, "cpu", kind)
+}
+
+// The kernel's words are those of a machine with NVIDIA's open module, and of an older one.
+func TestDriverVersion(t *testing.T) {
+	for said, want := range map[string]string{
+		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (nixbld@)  \nGCC version:  gcc version 15.3.0 (GCC) \n": "580.159.04",
+		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6 22:20:39 UTC 2023\nGCC version:  gcc version 11.4.0\n":                "535.54.03",
+		"NVRM version: NVIDIA UNIX aarch64 Kernel Module  470.57  Thu":                                                                               "470.57",
+		"nothing": "",
+	} {
+		require.Equal(t, want, kernelModule([]byte(said)))
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/go-xla/compute/xla"
 	"github.com/gomlx/go-xla/pjrt"
+
+	"github.com/reprise-rl/reprise/model/executable"
 )
 
 // usualThreads is the least number of threads that the CPU plugin computes with, as it has
@@ -97,9 +99,20 @@ func (o DeviceOptions) numbers(b *xla.Backend, cuda bool) ([]compute.DeviceNum, 
 		}
 		out = append(out, compute.DeviceNum(number))
 	}
-	kind := deviceKind(b.DeviceDescription(out[0]))
+	client, err := executable.Field[*pjrt.Client](b, "client")
+	if err != nil {
+		return nil, err
+	}
+	kind, err := deviceKind(b, client, out[0])
+	if err != nil {
+		return nil, err
+	}
 	for _, number := range out[1:] {
-		if other := deviceKind(b.DeviceDescription(number)); other != kind {
+		other, err := deviceKind(b, client, number)
+		if err != nil {
+			return nil, err
+		}
+		if other != kind {
 			return nil, fmt.Errorf("%w: the devices are a %s and a %s: name devices of one kind, or their bits differ", ErrInput, kind, other)
 		}
 	}

@@ -33,7 +33,7 @@ const Numerics = 4
 // (see Programs.Hashes). All work of a run goes to devices of one fingerprint. The JSON
 // tags are in alphabetical order: encoding it gives canonical JSON.
 type Fingerprint struct {
-	// DeviceKind is the plugin's description of the device, without its number.
+	// DeviceKind is what the plugin calls the device's kind, such as "NVIDIA H100 80GB HBM3".
 	DeviceKind string `json:"device_kind"`
 	// Driver is the NVIDIA driver's version; empty on other platforms.
 	Driver string `json:"driver,omitempty"`
@@ -91,8 +91,12 @@ func readFingerprint(b *xla.Backend, number compute.DeviceNum, digest, flags str
 	if err != nil {
 		return Fingerprint{}, err
 	}
+	kind, err := deviceKind(b, client, number)
+	if err != nil {
+		return Fingerprint{}, err
+	}
 	f := Fingerprint{
-		DeviceKind:      deviceKind(b.DeviceDescription(number)),
+		DeviceKind:      kind,
 		Flags:           portable,
 		GOARCH:          runtime.GOARCH,
 		Numerics:        Numerics,
@@ -100,7 +104,7 @@ func readFingerprint(b *xla.Backend, number compute.DeviceNum, digest, flags str
 		PlatformVersion: client.PlatformVersion(),
 		Plugin:          digest,
 	}
-	if b.IsCPU() || strings.EqualFold(f.Platform, "cpu") {
+	if isCPU(b, client) {
 		f.ISA = flagValue(flags, "--xla_cpu_max_isa")
 		if threads != usualThreads {
 			f.Threads = threads
@@ -112,20 +116,29 @@ func readFingerprint(b *xla.Backend, number compute.DeviceNum, digest, flags str
 	return f, nil
 }
 
-// numbers matches the parts of a device's description that differ between devices of one
-// kind, such as its index.
-var numbers = regexp.MustCompile(`(?i),?\s*(\[process[^\]]*\]` +
-	`|\b(id|process_?index|slice_?index|partition_index|local_hardware_id|coords|core_on_chip)=\S*?(,|\)|$|\s)` +
-	`|[_:]\d+\b)`)
-
-func deviceKind(description string) string {
-	if _, kind, ok := strings.Cut(description, "device_kind="); ok {
-		if end := strings.IndexAny(kind, ",)"); end >= 0 {
-			return strings.TrimSpace(kind[:end])
-		}
-		return strings.TrimSpace(kind)
+// deviceKind is what the plugin calls a device's kind. For a CPU that is its description without
+// what differs between devices, such as an index; it is in fingerprints that runs have recorded.
+func deviceKind(b *xla.Backend, client *pjrt.Client, number compute.DeviceNum) (string, error) {
+	if isCPU(b, client) {
+		return described(b.DeviceDescription(number)), nil
 	}
-	return strings.TrimSpace(numbers.ReplaceAllString(description, ""))
+	kind, err := executable.DeviceKind(client.AddressableDevices()[number])
+	if err != nil {
+		return "", fmt.Errorf("kind of device %d: %w", number, err)
+	}
+	return kind, nil
+}
+
+func isCPU(b *xla.Backend, client *pjrt.Client) bool {
+	return b.IsCPU() || strings.EqualFold(client.Platform(), "cpu")
+}
+
+// index matches the parts of a CPU device's description that differ between devices of one kind.
+var index = regexp.MustCompile(`(?i),?\s*(\[process[^\]]*\]|\b(id|process_?index)=\S*?(,|\)|$|\s)|[_:]\d+\b)`)
+
+// described is a description without the device's index.
+func described(description string) string {
+	return strings.TrimSpace(index.ReplaceAllString(description, ""))
 }
 
 // librariesOf lists the files of NVIDIA's beside a CUDA plugin, as a fingerprint has them.
@@ -169,7 +182,9 @@ func portableFlags(flags string) (string, error) {
 	return strings.Join(out, " "), nil
 }
 
-var nvidiaVersion = regexp.MustCompile(`Kernel Module\D*([0-9][0-9.]*)`)
+// nvidiaVersion finds the version in what the kernel says: "… Kernel Module  535.54.03  …", or of the
+// open one "… Open Kernel Module for x86_64  580.159.04  …".
+var nvidiaVersion = regexp.MustCompile(`Kernel Module\s.*?\s([0-9]+(?:\.[0-9]+)+)\s`)
 
 // driverFiles are where the version of the NVIDIA driver stands in the name of its library, for
 // systems whose kernel does not report it.
@@ -179,8 +194,8 @@ var driverFiles = []string{"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/loca
 // of the driver's library.
 func driverVersion() string {
 	if b, err := os.ReadFile("/proc/driver/nvidia/version"); err == nil {
-		if m := nvidiaVersion.FindSubmatch(b); m != nil {
-			return string(m[1])
+		if version := kernelModule(b); version != "" {
+			return version
 		}
 	}
 	for _, folder := range driverFiles {
@@ -188,6 +203,14 @@ func driverVersion() string {
 		for _, path := range named {
 			return strings.TrimPrefix(filepath.Base(path), "libcuda.so.")
 		}
+	}
+	return ""
+}
+
+// kernelModule is the version of the NVIDIA kernel module in what the kernel says of it, or "".
+func kernelModule(said []byte) string {
+	if m := nvidiaVersion.FindSubmatch(said); m != nil {
+		return string(m[1])
 	}
 	return ""
 }

@@ -67,6 +67,14 @@ typedef struct {
 	} peak_in_use, allocations, largest_allocation, limit, reserved, peak_reserved, reservable, largest_free, pool, peak_pool;
 } memory_args;
 
+typedef struct {
+	size_t struct_size;
+	void *extension_start;
+	void *description;
+	const char *kind;
+	size_t kind_size;
+} kind_args;
+
 // go-xla counts the size up to the last member's end.
 enum { memory_args_size = offsetof(memory_args, peak_pool.is_set) + sizeof(bool) };
 
@@ -75,12 +83,14 @@ extern serialize_args *new_PJRT_Executable_Serialize_Args();
 extern load_args *new_PJRT_Executable_DeserializeAndLoad_Args();
 extern describe_args *new_PJRT_LoadedExecutable_GetExecutable_Args();
 extern memory_args *new_PJRT_Device_MemoryStats_Args();
+extern kind_args *new_PJRT_DeviceDescription_Kind_Args();
 extern message_args *new_PJRT_Error_Message_Args();
 extern destroy_args *new_PJRT_Error_Destroy_Args();
 extern void *call_PJRT_Executable_Serialize(const void *api, serialize_args *);
 extern void *call_PJRT_Executable_DeserializeAndLoad(const void *api, load_args *);
 extern void *call_PJRT_LoadedExecutable_GetExecutable(const void *api, describe_args *);
 extern void *call_PJRT_Device_MemoryStats(const void *api, memory_args *);
+extern void *call_PJRT_DeviceDescription_Kind(const void *api, kind_args *);
 extern void call_PJRT_Error_Message(const void *api, message_args *);
 extern void call_PJRT_Error_Destroy(const void *api, destroy_args *);
 
@@ -163,6 +173,20 @@ func memoryStatistics(api, device unsafe.Pointer) (limit, peak int64, err error)
 		peak = int64(args.peak_in_use.value)
 	}
 	return int64(args.limit.value), peak, nil
+}
+
+// kindOf gives the kind of a PJRT_DeviceDescription.
+func kindOf(api, description unsafe.Pointer) (string, error) {
+	args := C.new_PJRT_DeviceDescription_Kind_Args()
+	defer C.free(unsafe.Pointer(args))
+	if err := sameLayout("DeviceDescription_Kind", args.struct_size, C.sizeof_kind_args); err != nil {
+		return "", err
+	}
+	args.description = description
+	if err := asError(api, C.call_PJRT_DeviceDescription_Kind(api, args)); err != nil {
+		return "", err
+	}
+	return string(unsafe.Slice((*byte)(unsafe.Pointer(args.kind)), args.kind_size)), nil
 }
 
 // sameLayout compares the size of a call's arguments with go-xla's.

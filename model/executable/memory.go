@@ -36,11 +36,7 @@ func MemoryOf(e compute.Executable) (Memory, error) {
 // have had so far; 0 if the platform does not say that. A CPU says neither.
 func DeviceMemory(d *pjrt.Device) (limit, peak int64, err error) {
 	defer runtime.KeepAlive(d)
-	plugin, err := Field[*pjrt.Plugin](d, "plugin")
-	if err != nil {
-		return 0, 0, err
-	}
-	api, err := target(reflect.ValueOf(plugin), "api", "PJRT_Api")
+	api, err := apiOf(d)
 	if err != nil {
 		return 0, 0, err
 	}
