@@ -80,15 +80,21 @@ func (p *Programs) copy(s *State) error {
 			free(out)
 		}
 	}()
+	var of []int // the tensors that have one
 	for i, t := range p.c.Tensors() {
-		if p.net.readDType(i, t) == p.net.wide {
-			continue
+		if p.net.readDType(i, t) != p.net.wide {
+			of = append(of, i)
 		}
-		made, err := copies[0].on(s.owner[i], s.params[i])
-		if err != nil {
-			return err
+	}
+	if err := p.device.abreast("copy weights", len(of), func(at int) error {
+		i := of[at]
+		made, err := copies[at].on(s.owner[i], s.params[i])
+		if err == nil {
+			out[i] = made[0]
 		}
-		out[i], copies = made[0], copies[1:]
+		return err
+	}); err != nil {
+		return err
 	}
 	s.copies, complete = out, true
 	return nil

@@ -84,6 +84,7 @@ type Device struct {
 	backend     *xla.Backend
 	numbers     []compute.DeviceNum // the plugin's, of each device
 	worked      []atomic.Int64      // nanoseconds; of the first, run counts them
+	atOnce      int                 // see abreast
 	fingerprint Fingerprint
 	memory      MemorySettings // complete; zero for a CPU's plugin
 	other       OtherBuild
@@ -159,7 +160,10 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open device: %w", err)
 	}
-	d := &Device{other: o.Other, builds: made, memory: memory}
+	d := &Device{other: o.Other, builds: made, memory: memory, atOnce: 1}
+	if cuda {
+		d.atOnce = startedAtOnce
+	}
 	behind(func() {
 		err = try("load PJRT plugin "+path, func() (err error) {
 			// Without tf32=false, CUDA may round float32 products to tf32.

@@ -180,6 +180,43 @@ func (d *Device) deal(n int, f func(k, i int) error) error {
 	return firstOf(errs...)
 }
 
+// startedAtOnce is how many programs of tensors are on a device of CUDA at once. A program's call
+// returns when it has ended, which the host notices some 100 µs after it could have started the
+// next one; a model has hundreds of tensors, whose programs take a few µs each. A CPU's programs use all
+// its cores.
+const startedAtOnce = 8
+
+// abreast calls f for the items 0 to n−1, whose programs do not depend on each other: on CUDA
+// several at once, elsewhere one after the other. After an error no further item begins. The
+// caller holds run.
+func (d *Device) abreast(op string, n int, f func(i int) error) error {
+	if d.atOnce <= 1 {
+		return try(op, func() error {
+			for i := range n {
+				if err := f(i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	errs := make([]error, n)
+	var next atomic.Int64
+	var failed atomic.Bool
+	var all sync.WaitGroup
+	for range min(n, d.atOnce) {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && !failed.Load(); i = int(next.Add(1)) - 1 {
+				if errs[i] = try(op, func() error { return f(i) }); errs[i] != nil {
+					failed.Store(true)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return firstOf(errs...)
+}
+
 // exclusive is the lock of all devices. It counts for how long the first of them worked: while
 // the lock is held, except for the time that it waited for others.
 type exclusive struct {

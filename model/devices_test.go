@@ -158,3 +158,59 @@ func TestDevicesThatAreNotThere(t *testing.T) {
 	require.ErrorContains(t, DeviceOptions{VirtualDevices: 2}.checkDevices(0), "name GPUs by their numbers with --devices")
 	require.Equal(t, pjrt.NamedValuesMap{"visible_devices": []int64{3, 1}}, DeviceOptions{Devices: []int{3, 1}}.clientOptions(true))
 }
+
+// Programs of tensors that run at once, as on CUDA, give the bits of those that run one after the
+// other: zeros, copies, norms, steps and fingerprints.
+func TestAbreast(t *testing.T) {
+	testDevice(t)
+	d, err := OpenDevice(DeviceOptions{})
+	require.NoError(t, err)
+	defer d.Close()
+	p, err := d.Programs(tiny(), nil, Shapes{MicroBatch: 2, Sequence: 6, ComputeDtype: "bfloat16"})
+	require.NoError(t, err)
+	defer p.Free()
+	ends := func(atOnce int) (of []string) {
+		d.atOnce = atOnce
+		s, err := p.Probe()
+		require.NoError(t, err)
+		for range 2 {
+			b := scoredBatch(t, p, s, 1, 1)
+			next, m, err := p.Update(bg, s, []MicroBatch{b, b}, testSettings())
+			require.NoError(t, err)
+			s = next
+			require.Positive(t, m.GradNorm)
+			print, err := s.Fingerprint()
+			require.NoError(t, err)
+			sampler, err := p.SamplerFingerprint(s)
+			require.NoError(t, err)
+			of = append(of, print, sampler)
+		}
+		s.Free()
+		return of
+	}
+	want := ends(1)
+	require.NotEqual(t, want[0], want[2])
+	require.Equal(t, want, ends(4))
+}
+
+// After an error nothing further begins, and the error of the first item that failed is told.
+func TestAbreastStops(t *testing.T) {
+	broken := errors.New("broken")
+	for _, atOnce := range []int{1, 4} {
+		var began atomic.Int64
+		d := &Device{atOnce: atOnce}
+		err := d.abreast("test", 1000, func(i int) error {
+			began.Add(1)
+			switch i {
+			case 3:
+				panic(broken)
+			case 4, 5:
+				return errors.New("later")
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, broken)
+		require.Less(t, began.Load(), int64(1000))
+		require.NoError(t, d.abreast("test", 0, nil))
+	}
+}

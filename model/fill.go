@@ -63,29 +63,45 @@ func (p *Programs) fill(k kind, tensors []TensorShape, owner []int, of func(Tens
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			free(out)
-		}
-	}()
-	for i, t := range tensors {
-		base, spread := of(t)
+	out = make([]compute.Buffer, len(tensors))
+	if err := p.device.abreast("make tensors", len(tensors), func(i int) (err error) {
+		base, spread := of(tensors[i])
 		k := p.k
 		if owner != nil {
 			k = owner[i]
 		}
-		b, err := fills[i].fill(k, base, spread, mixWord(uint32(i)))
-		if err != nil {
-			return out, err
-		}
-		out = append(out, b)
+		out[i], err = fills[i].fill(k, base, spread, mixWord(uint32(i)))
+		return err
+	}); err != nil {
+		free(out)
+		return nil, err
 	}
 	return out, nil
 }
 
 // zeros are tensors of zeros made on the device. The caller holds run.
 func (p *Programs) zeros() ([]compute.Buffer, error) {
-	return p.fill(kindFill, p.c.Tensors(), nil, func(TensorShape) (base, spread float32) { return 0, 0 })
+	fills, err := p.group(kindFill)
+	if err != nil {
+		return nil, err
+	}
+	numbers, err := upload(p.device, p.k, make([]uint32, 3), 3) // of all: without spread no seed matters
+	if err != nil {
+		return nil, err
+	}
+	defer free([]compute.Buffer{numbers})
+	out := make([]compute.Buffer, len(fills))
+	if err := p.device.abreast("make zeros", len(fills), func(i int) error {
+		made, err := fills[i].on(p.k, numbers)
+		if err == nil {
+			out[i] = made[0]
+		}
+		return err
+	}); err != nil {
+		free(out)
+		return nil, err
+	}
+	return out, nil
 }
 
 // fill runs a program of buildFill on device k.

@@ -35,7 +35,7 @@ func (p *Programs) LoadVersion(src Source) (*State, Loading, error) {
 type loader struct {
 	p     *Programs
 	s     *State
-	tally tally
+	tally *tally
 	took  Loading
 }
 

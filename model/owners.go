@@ -29,21 +29,17 @@ func owners(tensors []TensorShape, n int) []int {
 	return out
 }
 
-// eachOwned calls f for the tensors of owners, with their devices: those of a device one after the
-// other, and the devices at the same time. After an error a device goes on with no further
-// tensor. The caller holds run.
+// eachOwned calls f for the tensors of owners, with their devices: those of a device abreast, and
+// the devices at the same time. After an error a device goes on with no further tensor. The caller
+// holds run.
 func (d *Device) eachOwned(owner []int, op string, f func(k, i int) error) error {
 	return d.deal(d.Count(), func(k, _ int) error {
-		return try(op, func() error {
-			for i, of := range owner {
-				if of != k {
-					continue
-				}
-				if err := f(k, i); err != nil {
-					return err
-				}
+		var own []int
+		for i, of := range owner {
+			if of == k {
+				own = append(own, i)
 			}
-			return nil
-		})
+		}
+		return d.abreast(op, len(own), func(at int) error { return f(k, own[at]) })
 	})
 }

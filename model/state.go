@@ -151,14 +151,12 @@ func (s *State) put(p part, i int, v []float32) error {
 
 // fillMoments makes the moments that have not been uploaded zeros, on the device.
 func (p *Programs) fillMoments(s *State) error {
-	for i := range s.params {
-		for _, moment := range []part{partFirst, partSecond} {
-			if err := s.use(nil, func() error { return p.fillMoment(s, moment, i) }); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	moments := []part{partFirst, partSecond}
+	return s.use(nil, func() error {
+		return p.device.abreast("make moments", len(moments)*len(s.params), func(i int) error {
+			return p.fillMoment(s, moments[i%len(moments)], i/len(moments))
+		})
+	})
 }
 
 // fillMoment makes tensor i of a moment zeros, unless it is there. The caller holds run.

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -105,10 +106,30 @@ func (s *State) firstSeed() uint32 {
 // tally is a fingerprint while the devices add it up, each the tensors that it owns, in any
 // order. The caller of its methods holds the device's run.
 type tally struct {
-	sums []compute.Buffer // by device; nil before its first tensor
+	mu sync.Mutex
+	// sums are the sums of each device to which no tensor is being added: as many as tensors were
+	// added at once.
+	sums [][]compute.Buffer
 }
 
-func newTally(d *Device) tally { return tally{sums: make([]compute.Buffer, d.Count())} }
+func newTally(d *Device) *tally { return &tally{sums: make([][]compute.Buffer, d.Count())} }
+
+// take takes a sum of device k, or nil if there is none.
+func (t *tally) take(k int) (sum compute.Buffer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if last := len(t.sums[k]) - 1; last >= 0 {
+		sum, t.sums[k] = t.sums[k][last], t.sums[k][:last]
+	}
+	return sum
+}
+
+// put gives a sum of device k back.
+func (t *tally) put(k int, sum compute.Buffer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sums[k] = append(t.sums[k], sum)
+}
 
 // add adds tensor i of a part of a state.
 func (t *tally) add(s *State, p part, i int) error {
@@ -118,22 +139,23 @@ func (t *tally) add(s *State, p part, i int) error {
 // addTensor adds tensor i, which is on device k, by its program of buildFingerprint.
 func (t *tally) addTensor(p *program, k int, x compute.Buffer, i int, seed uint32) error {
 	return try("add up", func() (err error) {
-		if t.sums[k] == nil {
-			if t.sums[k], err = upload(p.device, k, make([]uint32, lanes), lanes); err != nil {
+		before := t.take(k)
+		if before == nil {
+			if before, err = upload(p.device, k, make([]uint32, lanes), lanes); err != nil {
 				return err
 			}
 		}
+		defer free([]compute.Buffer{before})
 		numbers, err := upload(p.device, k, append(salts(i, mixWord(seed)), 0), 2*lanes+1)
 		if err != nil {
 			return err
 		}
 		defer free([]compute.Buffer{numbers})
-		out, err := p.on(k, x, numbers, t.sums[k])
+		out, err := p.on(k, x, numbers, before)
 		if err != nil {
 			return err
 		}
-		free(t.sums[k : k+1])
-		t.sums[k] = out[0]
+		t.put(k, out[0])
 		return nil
 	})
 }
@@ -150,10 +172,7 @@ func (t *tally) end(s *State) ([lanes]uint32, error) {
 // read adds the sums of the devices: integers, so their order does not matter.
 func (t *tally) read() (sum [lanes]uint32, err error) {
 	err = try("add up", func() error {
-		for _, of := range t.sums {
-			if of == nil {
-				continue
-			}
+		for _, of := range slices.Concat(t.sums...) {
 			words, err := download[uint32](of, lanes)
 			if err != nil {
 				return err
@@ -167,7 +186,11 @@ func (t *tally) read() (sum [lanes]uint32, err error) {
 	return sum, err
 }
 
-func (t *tally) free() { free(t.sums) }
+func (t *tally) free() {
+	for _, of := range t.sums {
+		free(of)
+	}
+}
 
 // salts are the multipliers of the place, one for each lane, and what is added to the
 // product. The seed is that of the part of the state.
