@@ -112,8 +112,11 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 	}
 	opened.Lock()
 	defer opened.Unlock()
-	base := os.Getenv("XLA_FLAGS")
-	flags, err := mergeFlags(pinnedFlags, base, o.XLAFlags)
+	cuda, pinned := plugin.IsCUDA(path), pinnedFlags
+	if cuda {
+		pinned += " " + cudaFlags
+	}
+	flags, err := mergeFlags(pinned, os.Getenv("XLA_FLAGS"), o.XLAFlags)
 	if err != nil {
 		return nil, fmt.Errorf("open device: %w", err)
 	}
@@ -131,7 +134,6 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 		return nil, fmt.Errorf("open device: %w: %s was changed since this process loaded it", ErrPlugin, path)
 	}
 	opened.plugins[path] = digest
-	cuda := plugin.IsCUDA(path)
 	memory, err := o.Memory.complete(cuda)
 	if err != nil {
 		return nil, fmt.Errorf("open device: %w", err)
@@ -315,6 +317,10 @@ func threadNiceness() (int, error) {
 // bits, and the processor is part of the fingerprint. On CUDA they allow only deterministic
 // kernels and switch off autotuning, which chooses kernels by measured time.
 const pinnedFlags = "--xla_cpu_max_isa=AVX2 --xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0"
+
+// cudaFlags are pinned besides for CUDA. Without autotuning, kernels of Triton for products are no faster
+// than cuBLAS's, and an update of Qwen2.5-0.5B's shape took 4.8 GB more with them (docs/gpu.md).
+const cudaFlags = "--xla_gpu_enable_triton_gemm=false"
 
 // QuickCompile are XLA flags with which the CPU's compiler needs half of the time, and what it
 // compiles is slower: for tests, which run a program a few times. The bits may differ from those
