@@ -23,8 +23,8 @@ func gpuCommand() *cobra.Command {
 a process of its own with a limit of time: what the device is and which libraries it
 loaded; an update and a generation twice; log-probs beside goldens; a run trained twice;
 the speed of single operations; the shapes of Qwen2.5-0.5B and 1.5B with random weights
-(tokens a second, MFU, memory beside what validate computes, compile times); a durable run
-whose worker is killed; kernels chosen by time, recorded, and loaded again.
+(tokens a second, MFU, memory beside what validate computes, compile times); durable runs
+whose worker is killed, one of 0.5B among them; kernels chosen by their time.
 
 Whatever fails is a line of the summary. After each part the folder --out has all that is
 known, in ` + gpu.ReportFile + ` and ` + gpu.SummaryFile + `. The exit status is 1 if a part failed.

@@ -28,7 +28,7 @@ func (o Options) run(ctx context.Context, p part, limit time.Duration, scratch s
 	arguments = append(arguments, "--child", p.name, "--scratch", scratch)
 	flags := o.Worker.Device.XLAFlags
 	if p.flags != "" && !o.Tiny {
-		flags = strings.TrimSpace(flags + " " + strings.ReplaceAll(p.flags, "%s", scratch))
+		flags = strings.TrimSpace(flags + " " + p.flags)
 	}
 	for name, value := range map[string]string{
 		"--plugin": o.Worker.Device.Plugin, "--xla-flags": flags, "--preallocate": o.Worker.Device.Memory.Preallocate,

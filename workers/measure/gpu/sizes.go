@@ -109,12 +109,24 @@ func (w *work) free() {
 	w.programs.Free()
 }
 
-func (w *work) update(ctx context.Context) (model.UpdateMetrics, error) {
-	next, metrics, err := w.programs.Update(ctx, w.state, w.batches, model.Settings{
+func (w *work) update(ctx context.Context, batches []model.MicroBatch) (model.UpdateMetrics, error) {
+	next, metrics, err := w.programs.Update(ctx, w.state, batches, model.Settings{
 		Optimizer: speed.Optimizer, ClipLow: 0.2, ClipHigh: 0.28, Temperature: 1,
 	})
 	w.state = next // nil after an error: an update consumes its state
 	return metrics, err
+}
+
+// firstTokens is a generation whose rows end with their first token: the draw 0 selects the first
+// id, which ends a row.
+func (w *work) firstTokens() model.GenerateInput {
+	of := w.generate
+	of.IgnoreStop, of.Stop = false, []int32{0}
+	of.Uniforms = nil
+	for _, u := range w.generate.Uniforms {
+		of.Uniforms = append(of.Uniforms, make([]float32, len(u)))
+	}
+	return of
 }
 
 // told is what a generation and an update give: the state's fingerprint first.
@@ -123,7 +135,7 @@ func (w *work) told(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("generate: %w", err)
 	}
-	metrics, err := w.update(ctx)
+	metrics, err := w.update(ctx, w.batches)
 	if err != nil {
 		return "", err
 	}
@@ -135,9 +147,6 @@ func (w *work) told(ctx context.Context) (string, error) {
 func sized(name, dtype string) func(ctx context.Context, m *machine) error {
 	return func(ctx context.Context, m *machine) error { return m.measure(ctx, name, dtype) }
 }
-
-// tuned measures the shape of 0.5B, with the flags of its part.
-func tuned(ctx context.Context, m *machine) error { return m.measure(ctx, "qwen2.5-0.5b", "bfloat16") }
 
 // Goals for an H100 or H200 at 0.5B in bfloat16.
 const (
@@ -194,6 +203,14 @@ func (m *machine) measure(ctx context.Context, name, dtype string) error {
 	if err := m.found(f); err != nil {
 		return err
 	}
+	prefill, err := fastest(repeats, func() error { _, err := w.programs.Generate(ctx, w.state, w.firstTokens()); return err })
+	if err != nil {
+		return fmt.Errorf("prefill: %w", err)
+	}
+	if err := m.text("of it", fmt.Sprintf("%d tokens of prompts and one step %.0f ms, each further step %.2f ms",
+		shape.Rows*shape.Tokens, 1e3*prefill, 1e3*(generate-prefill)/float64(shape.NewTokens-1))); err != nil {
+		return err
+	}
 	score, err := fastest(repeats, func() error { _, _, err := w.programs.Score(ctx, w.state, w.batches[0], 1); return err })
 	if err != nil {
 		return fmt.Errorf("score: %w", err)
@@ -201,12 +218,20 @@ func (m *machine) measure(ctx context.Context, name, dtype string) error {
 	if err := m.number("scoring", float64(shape.MicroBatch*shape.Tokens)/score, "tokens/s"); err != nil {
 		return err
 	}
-	update, err := fastest(repeats, func() error { _, err := w.update(ctx); return err })
+	update, err := fastest(repeats, func() error { _, err := w.update(ctx, w.batches); return err })
+	if err != nil {
+		return err
+	}
+	one, err := fastest(repeats, func() error { _, err := w.update(ctx, w.batches[:1]); return err })
 	if err != nil {
 		return err
 	}
 	trained := float64(shape.MicroBatches*shape.MicroBatch*shape.Tokens) / update
 	if err := m.number(fmt.Sprintf("update, %d × %d × %d", shape.MicroBatches, shape.MicroBatch, shape.Tokens), trained, "tokens/s"); err != nil {
+		return err
+	}
+	batch := (update - one) / float64(shape.MicroBatches-1)
+	if err := m.text("of it", fmt.Sprintf("a micro-batch %.1f ms, the optimizer's step %.1f ms", 1e3*batch, 1e3*(one-batch))); err != nil {
 		return err
 	}
 	if peak := peakOf(d.Fingerprint().DeviceKind, dtype); peak > 0 {
