@@ -123,15 +123,15 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// The README says before its quick start what runs on a GPU, and the page about GPUs names
+// The README says before its quick start what has run on a GPU, and the page about GPUs names
 // the XLA of the pinned plugin.
 func TestGPUsAreNotPromised(t *testing.T) {
 	before, _, found := strings.Cut(read(t, "../README.md"), "## Quick start")
 	require.True(t, found)
-	require.Contains(t, before, "**CPU only today:**")
-	require.Contains(t, before, "(docs/gpu.md)")
+	require.Contains(t, before, "**On a CPU today:**")
+	require.Contains(t, before, "(docs/gpu.md#what-one-h100-gave)")
 	page := read(t, "gpu.md")
-	require.Contains(t, page, "Nobody has trained on a GPU")
+	require.Contains(t, page, "Nobody has trained a pretrained model on a GPU")
 	pin, err := plugin.PinOf(plugin.Default)
 	require.NoError(t, err)
 	require.Contains(t, page, "its XLA is jaxlib "+pin.Version)

@@ -9,8 +9,8 @@ import (
 )
 
 // Figures are what the seconds of an iteration are computed with: a device's data sheet, the
-// shares of it that programs reach, and what was measured around it. None is of a run of ours on a
-// card: docs/many-devices.md names the source of each.
+// shares of it that programs reach, and what was measured around it. docs/many-devices.md names the
+// source of each.
 type Figures struct {
 	Name string `json:"name"`
 	// Memory is in bytes. Operations a second are those of dense matrix products in bfloat16.
@@ -39,7 +39,8 @@ type Figures struct {
 	Programs  float64 `json:"programs_seconds"`
 }
 
-// H100 are figures of an H100 SXM with 80 GB.
+// H100 are figures of an H100 SXM with 80 GB, by its data sheet and by what programs of others reach.
+// What ours reached on one is in docs/devices.
 var H100 = Figures{
 	Name: "H100 SXM", Memory: 80e9, Operations: 989.4e12, Bandwidth: 3.35e12, Link: 450e9,
 	OperationsShare: 0.33, BandwidthShare: 0.69, LinkShare: 0.9,
