@@ -33,8 +33,8 @@ type Figures struct {
 	// Call is the seconds around each activity, Step those of a member's turn in the environment.
 	Call float64 `json:"call_seconds"`
 	Step float64 `json:"step_seconds"`
-	// Detection is the seconds until a lost worker's work is handed to another, Programs those to
-	// load compiled programs.
+	// Detection is the seconds until a lost worker's work is handed to another, of a small model with
+	// the heartbeat of development; Programs are those to load compiled programs.
 	Detection float64 `json:"detection_seconds"`
 	Programs  float64 `json:"programs_seconds"`
 }

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+	"time"
 
+	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -92,16 +94,24 @@ func SecondsOf(t spec.Train, shape spec.ModelShape, n int, f Figures) Seconds {
 	snapshot := float64(d.Storage.Snapshot) / f.BucketWrite
 	add("snapshot, a share of it", snapshot/float64(t.Snapshot.Every), "bucket")
 
+	found := f.Detection + moreSilence(shape).Seconds()
 	load := float64(d.Storage.Snapshot+d.Memory.Frozen)/f.BucketRead + f.Programs
 	rebuilt := float64(t.Snapshot.Every-1) * update.seconds
 	out.Preempted = Preemption{
-		Detection: f.Detection, Load: load, Rebuild: rebuilt / 2, Lost: lost / out.Iteration, AtMost: rebuilt + longest,
+		Detection: found, Load: load, Rebuild: rebuilt / 2, Lost: lost / out.Iteration, AtMost: rebuilt + longest,
 	}
 	apart := out.Iteration - snapshot/float64(t.Snapshot.Every) + snapshot/CheckpointEvery
 	out.Checkpointed = Preemption{
-		Detection: f.Detection, Load: load, Lost: CheckpointEvery * apart / 2, AtMost: CheckpointEvery * apart,
+		Detection: found, Load: load, Lost: CheckpointEvery * apart / 2, AtMost: CheckpointEvery * apart,
 	}
 	return out
+}
+
+// moreSilence is how much longer than that of a small model a worker may be silent before it is taken
+// for lost.
+func moreSilence(shape spec.ModelShape) time.Duration {
+	small := activities.Flags{SessionHeartbeat: 5 * time.Second}
+	return small.ForModel(shape.Parameters()).SessionHeartbeat - small.SessionHeartbeat
 }
 
 // stage is what a number of activities do, one after the other.

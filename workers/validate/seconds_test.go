@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/model/families"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -127,6 +128,15 @@ func TestSecondsOfUpdates(t *testing.T) {
 	train.Update.KLIn = spec.KLLoss
 	reference, _ := of(train)
 	require.InEpsilon(t, 2*score, reference, 1e-9)
+}
+
+// An H100's worker with a model of 0.5B was found lost after 11.3 s (docs/gpu.md).
+func TestLargeModelsAreFoundLater(t *testing.T) {
+	known, err := families.ByName("qwen2.5-0.5b")
+	require.NoError(t, err)
+	got := SecondsOf(trainOf(t, ""), run.ShapeOf(known.Config), 1, H100).Preempted.Detection
+	require.InDelta(t, 4.7+7, got, 1e-9)
+	require.InDelta(t, 4.7, SecondsOf(trainOf(t, ""), small, 1, H100).Preempted.Detection, 0)
 }
 
 func TestReadCard(t *testing.T) {
