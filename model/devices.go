@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -14,6 +15,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/go-xla/compute/xla"
 	"github.com/gomlx/go-xla/pjrt"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/reprise-rl/reprise/model/executable"
 )
@@ -186,35 +188,21 @@ func (d *Device) deal(n int, f func(k, i int) error) error {
 // its cores.
 const startedAtOnce = 8
 
-// abreast calls f for the items 0 to n−1, whose programs do not depend on each other: on CUDA
-// several at once, elsewhere one after the other. After an error no further item begins. The
-// caller holds run.
+// abreast calls f with the numbers 0 to n−1, for programs that do not depend on each other: on CUDA
+// several at once, on a CPU one after the other. Once one has failed, no other begins. The caller
+// holds run.
 func (d *Device) abreast(op string, n int, f func(i int) error) error {
-	if d.atOnce <= 1 {
-		return try(op, func() error {
-			for i := range n {
-				if err := f(i); err != nil {
-					return err
-				}
+	running, failed := errgroup.WithContext(context.Background())
+	running.SetLimit(d.atOnce)
+	for i := range n {
+		running.Go(func() error {
+			if failed.Err() != nil {
+				return nil
 			}
-			return nil
+			return try(op, func() error { return f(i) })
 		})
 	}
-	errs := make([]error, n)
-	var next atomic.Int64
-	var failed atomic.Bool
-	var all sync.WaitGroup
-	for range min(n, d.atOnce) {
-		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && !failed.Load(); i = int(next.Add(1)) - 1 {
-				if errs[i] = try(op, func() error { return f(i) }); errs[i] != nil {
-					failed.Store(true)
-				}
-			}
-		})
-	}
-	all.Wait()
-	return firstOf(errs...)
+	return running.Wait()
 }
 
 // exclusive is the lock of all devices. It counts for how long the first of them worked: while

@@ -29,9 +29,9 @@ func owners(tensors []TensorShape, n int) []int {
 	return out
 }
 
-// eachOwned calls f for the tensors of owners, with their devices: those of a device abreast, and
-// the devices at the same time. After an error a device goes on with no further tensor. The caller
-// holds run.
+// eachOwned calls f with each tensor and the device that owns it: all devices work at the same time, each
+// on its tensors as abreast has it. Once a tensor has failed, no other of its device begins. The
+// caller holds run.
 func (d *Device) eachOwned(owner []int, op string, f func(k, i int) error) error {
 	return d.deal(d.Count(), func(k, _ int) error {
 		var own []int

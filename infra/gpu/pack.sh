@@ -10,6 +10,7 @@ mkdir -p "$folder/unpacked"
 trap 'rm -rf "$folder/unpacked"' EXIT
 cp -L "$1" "$folder/unpacked/reprise"
 cp -L bin/temporal bin/versitygw "$folder/unpacked/"
+echo "packing the programs, some minutes"
 XZ_OPT="--x86 --lzma2=preset=6,dict=192MiB" tar -C "$folder/unpacked" -cJf "$folder/.pack" reprise temporal versitygw
 size=$(wc -c < "$folder/.pack")
 if [ "$size" -gt "$limit" ]; then

@@ -107,8 +107,8 @@ func SecondsOf(t spec.Train, shape spec.ModelShape, n int, f Figures) Seconds {
 	return out
 }
 
-// moreSilence is how much longer than that of a small model a worker may be silent before it is taken
-// for lost.
+// moreSilence is how much longer a worker of this model may be silent than one of a small model, with
+// the heartbeat of development, with which [Figures.Detection] is measured.
 func moreSilence(shape spec.ModelShape) time.Duration {
 	small := activities.Flags{SessionHeartbeat: 5 * time.Second}
 	return small.ForModel(shape.Parameters()).SessionHeartbeat - small.SessionHeartbeat

@@ -63,8 +63,9 @@ type taken struct {
 	scheduled, started, done time.Time
 }
 
-// add adds those of a history. The first activity and what follows the last one are not counted.
-func (d dispatches) add(events []*history.HistoryEvent) {
+// takenIn are the activities of a history that ended, in the order of their scheduling, without the
+// session's own, which runs beside all of its steps.
+func takenIn(events []*history.HistoryEvent) []*taken {
 	byID := map[int64]*taken{}
 	var spans []*taken
 	for _, e := range events {
@@ -79,8 +80,12 @@ func (d dispatches) add(events []*history.HistoryEvent) {
 			byID[e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()].done = at
 		}
 	}
-	// The session's own activity runs beside all of its steps.
-	spans = slices.DeleteFunc(spans, func(s *taken) bool { return s.done.IsZero() || strings.HasPrefix(s.name, "internal") })
+	return slices.DeleteFunc(spans, func(s *taken) bool { return s.done.IsZero() || strings.HasPrefix(s.name, "internal") })
+}
+
+// add adds those of a history. The first activity and what follows the last one are not counted.
+func (d dispatches) add(events []*history.HistoryEvent) {
+	spans := takenIn(events)
 	for i, s := range spans {
 		if i == 0 || i == len(spans)-1 {
 			continue

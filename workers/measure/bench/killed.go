@@ -4,10 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
-
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/client"
 
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/dev"
@@ -25,8 +21,8 @@ type Killed struct {
 	// State and Uninterrupted are the state fingerprints at the ends: equal, or something is
 	// wrong.
 	State, Uninterrupted string
-	// Activities are the activities of the durable run, each name with the seconds of those that
-	// ended, in their order.
+	// Activities are the seconds of the durable run's activities that ended, in their order, by their
+	// names.
 	Activities map[string][]float64
 }
 
@@ -50,8 +46,11 @@ func MeasureKilled(ctx context.Context, worker workers.Options, text []byte, at 
 		if err := on.Client.GetWorkflow(ctx, run, "").Get(ctx, &result); err != nil {
 			return fmt.Errorf("run %s after the kill: %w", run, err)
 		}
-		out.State = result.State
-		out.Activities, err = activitySeconds(ctx, on.Client, run)
+		out.State, out.Activities = result.State, map[string][]float64{}
+		events, err := readHistory(ctx, on.Client, run)
+		for _, a := range takenIn(events) {
+			out.Activities[a.name] = append(out.Activities[a.name], a.done.Sub(a.started).Seconds())
+		}
 		return err
 	}); err != nil {
 		return out, err
@@ -68,27 +67,4 @@ func MeasureKilled(ctx context.Context, worker workers.Options, text []byte, at 
 	trained, err := train.New(engine, store.NewMemory()).Train(ctx, run, text)
 	out.Uninterrupted = trained.State
 	return out, err
-}
-
-// activitySeconds are the seconds from the beginning to the end of a run's activities that ended.
-func activitySeconds(ctx context.Context, c client.Client, run string) (map[string][]float64, error) {
-	events, err := readHistory(ctx, c, run)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string][]float64{}
-	names, began := map[int64]string{}, map[int64]time.Time{}
-	for _, e := range events {
-		at := e.GetEventTime().AsTime()
-		switch e.GetEventType() {
-		case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-			names[e.GetEventId()] = e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
-		case enums.EVENT_TYPE_ACTIVITY_TASK_STARTED:
-			began[e.GetActivityTaskStartedEventAttributes().GetScheduledEventId()] = at
-		case enums.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
-			id := e.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()
-			out[names[id]] = append(out[names[id]], at.Sub(began[id]).Seconds())
-		}
-	}
-	return out, nil
 }

@@ -64,7 +64,7 @@ func MeasureRecovery(ctx context.Context, c client.Client, run string, text []by
 		return out, fmt.Errorf("kill worker %d: %w", pid, err)
 	}
 	for {
-		events, err := historyOf(ctx, c, run)
+		events, err := readHistory(ctx, c, run)
 		if err != nil {
 			return out, err
 		}
@@ -114,18 +114,6 @@ func victim(ctx context.Context, c client.Client, run string, iteration int, ste
 }
 
 var errNoSession = errors.New("the session was not lost: the killed process did not hold it")
-
-func historyOf(ctx context.Context, c client.Client, run string) (all []*historypb.HistoryEvent, err error) {
-	events := c.GetWorkflowHistory(ctx, run, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for events.HasNext() {
-		e, err := events.Next()
-		if err != nil {
-			return nil, fmt.Errorf("read the history of %s: %w", run, err)
-		}
-		all = append(all, e)
-	}
-	return all, nil
-}
 
 // recoveryIn reads the recovery from a kill from a history. done is false until a step has
 // run again.

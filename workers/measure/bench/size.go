@@ -101,7 +101,7 @@ func (s *benchmark) size(ctx context.Context, on stack.Servers, crew *workerCrew
 			return err
 		}
 	}
-	events, err := historyOf(ctx, on.Client, run)
+	events, err := readHistory(ctx, on.Client, run)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model/families"
@@ -34,7 +33,7 @@ func killed(ctx context.Context, m *machine) error {
 	if err != nil {
 		return err
 	}
-	return m.killed(ctx, preset, text)
+	return m.killIn(ctx, preset, text)
 }
 
 // killedAtSize does the same with a policy of Qwen2.5-0.5B's shape and random weights: snapshots
@@ -64,11 +63,11 @@ func killedAtSize(ctx context.Context, m *machine) error {
 	if err != nil {
 		return err
 	}
-	return m.killed(ctx, "the run", text)
+	return m.killIn(ctx, "size-0.5b", text)
 }
 
-// killed kills a worker in the second update of a spec.
-func (m *machine) killed(ctx context.Context, name string, text []byte) error {
+// killIn kills a worker in the second update of a run.
+func (m *machine) killIn(ctx context.Context, name string, text []byte) error {
 	d, err := m.open()
 	if err != nil {
 		return err
@@ -81,14 +80,11 @@ func (m *machine) killed(ctx context.Context, name string, text []byte) error {
 	if err := m.number("from the kill until the step ran again", got.Total, "s"); err != nil {
 		return err
 	}
-	if err := m.text("of it", fmt.Sprintf("found %.1f s, compiled or loaded programs %.1f s, loaded weights %.1f s, rebuilt %.1f s",
+	if err := m.text("of these", fmt.Sprintf("found %.1f s, compiled or loaded programs %.1f s, loaded weights %.1f s, rebuilt %.1f s",
 		got.Detection, got.Compile, got.Load, got.Rebuild)); err != nil {
 		return err
 	}
 	for _, activity := range slices.Sorted(maps.Keys(got.Activities)) {
-		if strings.HasPrefix(activity, "internal") { // the session's own
-			continue
-		}
 		seconds := got.Activities[activity]
 		if err := m.text(activity, fmt.Sprintf("%d, median %.2f s, longest %.2f s", len(seconds), statistics.Median(seconds), slices.Max(seconds))); err != nil {
 			return err

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -180,15 +181,13 @@ func (m *machine) measure(ctx context.Context, name, dtype string) error {
 	}
 	defer w.free()
 	built := d.Built()
-	for _, err := range []error{
+	if err := errors.Join(
 		m.number("parameters", float64(c.Parameters())/1e6, "M"),
 		m.text("activations are kept", fmt.Sprint(keep)),
 		m.number("programs, compiled or loaded", w.compile, "s"),
 		m.text("compiled, loaded, not kept", fmt.Sprintf("%d in %.1f s, %d in %.1f s, %d", built.Compiled, built.CompileSeconds, built.Loaded, built.LoadSeconds, built.CacheFaults)),
-	} {
-		if err != nil {
-			return err
-		}
+	); err != nil {
+		return err
 	}
 	generate, err := fastest(repeats, func() error { _, err := w.programs.Generate(ctx, w.state, w.generate); return err })
 	if err != nil {
@@ -207,8 +206,10 @@ func (m *machine) measure(ctx context.Context, name, dtype string) error {
 	if err != nil {
 		return fmt.Errorf("prefill: %w", err)
 	}
-	if err := m.text("of it", fmt.Sprintf("%d tokens of prompts and one step %.0f ms, each further step %.2f ms",
-		shape.Rows*shape.Tokens, 1e3*prefill, 1e3*(generate-prefill)/float64(shape.NewTokens-1))); err != nil {
+	if err := errors.Join(
+		m.number(fmt.Sprintf("of it the prefill of %d tokens and a step", shape.Rows*shape.Tokens), 1e3*prefill, "ms"),
+		m.number("of it each further step of decoding", 1e3*(generate-prefill)/float64(shape.NewTokens-1), "ms"),
+	); err != nil {
 		return err
 	}
 	score, err := fastest(repeats, func() error { _, _, err := w.programs.Score(ctx, w.state, w.batches[0], 1); return err })
@@ -231,7 +232,7 @@ func (m *machine) measure(ctx context.Context, name, dtype string) error {
 		return err
 	}
 	batch := (update - one) / float64(shape.MicroBatches-1)
-	if err := m.text("of it", fmt.Sprintf("a micro-batch %.1f ms, the optimizer's step %.1f ms", 1e3*batch, 1e3*(one-batch))); err != nil {
+	if err := errors.Join(m.number("of it each micro-batch", 1e3*batch, "ms"), m.number("of it the optimizer's step", 1e3*(one-batch), "ms")); err != nil {
 		return err
 	}
 	if peak := peakOf(d.Fingerprint().DeviceKind, dtype); peak > 0 {
