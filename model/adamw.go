@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -89,13 +90,20 @@ func (p *Programs) apply(s *State, acc *accumulated, o Optimizer) (*State, repor
 			next.release()
 		}
 	}()
-	if err := p.device.eachOwned(next.owner, "step", func(k, i int) error {
-		out, err := steps[i].on(k, next.params[i], next.m[i], next.v[i], acc.grads[i], numbers[k])
+	if err := p.device.eachOwned(p.ownersOf(next), "step", func(k, b int) error {
+		of := p.bundles[b]
+		args := slices.Concat(of.take(next.params), of.take(next.m), of.take(next.v), of.take(acc.grads))
+		out, err := steps[b].on(k, append(args, numbers[k])...)
 		if err != nil {
-			return fmt.Errorf("tensor %d of %d: %w", i, len(steps), err)
+			return fmt.Errorf("tensor %d of %d: %w", of[0], len(next.params), err)
 		}
-		next.params[i], next.m[i], next.v[i] = out[0], out[1], out[2]
-		free(acc.grads[i : i+1])
+		n := len(of)
+		of.put(next.params, out[:n])
+		of.put(next.m, out[n:2*n])
+		of.put(next.v, out[2*n:])
+		for _, i := range of {
+			free(acc.grads[i : i+1])
+		}
 		return nil
 	}); err != nil {
 		return nil, report{}, fmt.Errorf("%w: %w", ErrConsumed, err)
@@ -113,14 +121,19 @@ func (p *Programs) decide(s *State, acc *accumulated) (report, error) {
 	if err != nil {
 		return report{}, err
 	}
-	of := make([]float32, len(squares))
-	if err := p.device.eachOwned(s.owner, "norm", func(k, i int) error {
-		out, err := squares[i].on(k, acc.grads[i])
+	of := make([]float32, len(acc.grads))
+	if err := p.device.eachOwned(p.ownersOf(s), "norm", func(k, b int) error {
+		bundle := p.bundles[b]
+		out, err := squares[b].on(k, bundle.take(acc.grads)...)
 		if err != nil {
 			return err
 		}
 		defer free(out)
-		return fetch(out[0], of[i:i+1])
+		sums, err := download[float32](out[0], len(bundle))
+		for at, sum := range sums {
+			of[bundle[at]] = sum
+		}
+		return err
 	}); err != nil {
 		return report{}, err
 	}
@@ -144,24 +157,38 @@ func (p *Programs) decide(s *State, acc *accumulated) (report, error) {
 // finite reports whether x is neither NaN nor infinite.
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// buildSquare is the program of a tensor's gradient that gives the sum of its squares.
-func buildSquare(t TensorShape) builder {
+// buildSquare is the program of the gradients of n tensors that gives the sum of the squares of each, [n], of
+// one a scalar.
+func buildSquare(t TensorShape, n int) builder {
 	return func(in *inputs) []*graph.Node {
-		g := in.next(dtypes.Float32, t.Shape...)
-		return []*graph.Node{graph.ReduceAllSum(graph.Mul(g, g))}
+		sums := make([]*graph.Node, n)
+		for i := range sums {
+			g := in.next(dtypes.Float32, t.Shape...)
+			sums[i] = graph.ReduceAllSum(graph.Mul(g, g))
+		}
+		if n == 1 {
+			return sums
+		}
+		return []*graph.Node{graph.Stack(sums, 0)}
 	}
 }
 
-// buildApply is the AdamW program of a tensor. Its inputs are the parameters, m, v, the
-// gradient and the numbers; its outputs are the next parameters, m and v, in the memory of
+// buildApply is the AdamW program of n tensors of one shape. Its inputs are their parameters, their m, their v,
+// their gradients and the numbers; its outputs are the next parameters, m and v, in the memory of
 // the old ones. As in torch, a parameter decays first and then takes the step with
 // bias-corrected moments (Loshchilov and Hutter, arXiv 1711.05101).
-func buildApply(t TensorShape) builder {
+func buildApply(t TensorShape, n int) builder {
 	return func(in *inputs) []*graph.Node {
-		x := in.donated(0, dtypes.Float32, t.Shape...)
-		m := in.donated(1, dtypes.Float32, t.Shape...)
-		v := in.donated(2, dtypes.Float32, t.Shape...)
-		g := in.next(dtypes.Float32, t.Shape...)
+		var states [3][]*graph.Node // parameters, m, v
+		for part := range states {
+			for i := range n {
+				states[part] = append(states[part], in.donated(part*n+i, dtypes.Float32, t.Shape...))
+			}
+		}
+		grads := make([]*graph.Node, n)
+		for i := range grads {
+			grads[i] = in.next(dtypes.Float32, t.Shape...)
+		}
 		numbers := in.next(dtypes.Float32, adamCount)
 		number := func(i int) *graph.Node { return element(numbers, i) }
 		one := scalar(numbers, 1)
@@ -169,14 +196,18 @@ func buildApply(t TensorShape) builder {
 		decay := graph.Sub(one, graph.Mul(number(adamRate), number(adamDecay)))
 		rate := graph.Div(number(adamRate), number(adamBias1))
 		b1, b2 := number(adamBeta1), number(adamBeta2)
-		g = graph.Mul(g, number(adamScale))
-		m = graph.Add(graph.Mul(m, b1), graph.Mul(g, graph.Sub(one, b1)))
-		v = graph.Add(graph.Mul(v, b2), graph.Mul(graph.Mul(g, g), graph.Sub(one, b2)))
-		if len(t.Shape) == 2 {
-			x = graph.Mul(x, decay)
+		for i := range n {
+			x, m, v := states[0][i], states[1][i], states[2][i]
+			g := graph.Mul(grads[i], number(adamScale))
+			m = graph.Add(graph.Mul(m, b1), graph.Mul(g, graph.Sub(one, b1)))
+			v = graph.Add(graph.Mul(v, b2), graph.Mul(graph.Mul(g, g), graph.Sub(one, b2)))
+			if len(t.Shape) == 2 {
+				x = graph.Mul(x, decay)
+			}
+			root := graph.Add(graph.Div(graph.Sqrt(v), number(adamRootBias2)), number(adamEpsilon))
+			x = graph.Sub(x, graph.Mul(rate, graph.Div(m, root)))
+			states[0][i], states[1][i], states[2][i] = x, m, v
 		}
-		root := graph.Add(graph.Div(graph.Sqrt(v), number(adamRootBias2)), number(adamEpsilon))
-		x = graph.Sub(x, graph.Mul(rate, graph.Div(m, root)))
-		return []*graph.Node{x, m, v}
+		return slices.Concat(states[:]...)
 	}
 }

@@ -80,17 +80,11 @@ func (p *Programs) copy(s *State) error {
 			free(out)
 		}
 	}()
-	var of []int // the tensors that have one
-	for i, t := range p.c.Tensors() {
-		if p.net.readDType(i, t) != p.net.wide {
-			of = append(of, i)
-		}
-	}
-	if err := p.device.abreast("copy weights", len(of), func(at int) error {
-		i := of[at]
-		made, err := copies[at].on(s.owner[i], s.params[i])
+	of := p.copiedBundles()
+	if err := p.device.abreast("copy weights", len(of), func(b int) error {
+		made, err := copies[b].on(s.owner[of[b][0]], of[b].take(s.params)...)
 		if err == nil {
-			out[i] = made[0]
+			of[b].put(out, made)
 		}
 		return err
 	}); err != nil {
@@ -118,9 +112,30 @@ func (t network) copiedTensors() (out []TensorShape) {
 	return out
 }
 
-// buildCopy is the program that makes a tensor's copy in the compute dtype.
-func buildCopy(t TensorShape, dtype dtypes.DType) builder {
+// copiedBundles are the bundles, of the tensors alone that the programs read as copies.
+func (p *Programs) copiedBundles() (out []bundle) {
+	tensors := p.c.Tensors()
+	for _, b := range p.bundles {
+		var of bundle
+		for _, i := range b {
+			if p.net.readDType(i, tensors[i]) != p.net.wide {
+				of = append(of, i)
+			}
+		}
+		if of != nil {
+			out = append(out, of)
+		}
+	}
+	return out
+}
+
+// buildCopy is the program that makes the copies of n tensors in the compute dtype.
+func buildCopy(t TensorShape, n int, dtype dtypes.DType) builder {
 	return func(in *inputs) []*graph.Node {
-		return []*graph.Node{graph.ConvertDType(in.next(dtypes.Float32, t.Shape...), dtype)}
+		out := make([]*graph.Node, n)
+		for i := range out {
+			out[i] = graph.ConvertDType(in.next(dtypes.Float32, t.Shape...), dtype)
+		}
+		return out
 	}
 }

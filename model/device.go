@@ -85,6 +85,7 @@ type Device struct {
 	numbers     []compute.DeviceNum // the plugin's, of each device
 	worked      []atomic.Int64      // nanoseconds; of the first, run counts them
 	atOnce      int                 // see abreast
+	bundled     int                 // tensors of a bundle, at most
 	fingerprint Fingerprint
 	memory      MemorySettings // complete; zero for a CPU's plugin
 	other       OtherBuild
@@ -162,9 +163,9 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open device: %w", err)
 	}
-	d := &Device{other: o.Other, builds: made, memory: memory, atOnce: 1}
+	d := &Device{other: o.Other, builds: made, memory: memory, atOnce: 1, bundled: 1}
 	if cuda {
-		d.atOnce = startedAtOnce
+		d.atOnce, d.bundled = startedAtOnce, bundledTensors
 	}
 	behind(func() {
 		err = try("load PJRT plugin "+path, func() (err error) {

@@ -159,15 +159,16 @@ func TestDevicesThatAreNotThere(t *testing.T) {
 	require.Equal(t, pjrt.NamedValuesMap{"visible_devices": []int64{3, 1}}, DeviceOptions{Devices: []int{3, 1}}.clientOptions(true))
 }
 
-// Programs of tensors that run at once, as on CUDA, give the bits of those that run one after the
-// other: zeros, copies, norms, steps and fingerprints.
+// Tensors that are made in bundles, by programs that run at once, as on CUDA, have the bits of those
+// that are made one after the other: zeros, copies, norms, steps and fingerprints. That holds on
+// several devices too.
 func TestAbreast(t *testing.T) {
-	d := openDevices(t, programs, DeviceOptions{})
-	p, err := d.Programs(tiny(), nil, Shapes{MicroBatch: 2, Sequence: 6, ComputeDtype: "bfloat16"})
-	require.NoError(t, err)
-	defer p.Free()
-	ends := func(atOnce int) (of []string) {
-		d.atOnce = atOnce
+	ends := func(devices, atOnce, bundled int) (of []string) {
+		d := openDevices(t, programs, DeviceOptions{VirtualDevices: devices})
+		d.atOnce, d.bundled = atOnce, bundled
+		p, err := d.Programs(tiny(), nil, Shapes{MicroBatch: 2, Sequence: 6, ComputeDtype: "bfloat16"})
+		require.NoError(t, err)
+		defer p.Free()
 		s, err := p.Probe()
 		require.NoError(t, err)
 		for range 2 {
@@ -185,9 +186,21 @@ func TestAbreast(t *testing.T) {
 		s.Free()
 		return of
 	}
-	want := ends(1)
+	want := ends(1, 1, 1)
 	require.NotEqual(t, want[0], want[2])
-	require.Equal(t, want, ends(4))
+	require.Equal(t, want, ends(1, 4, 3))
+	require.Equal(t, want, ends(2, 4, 3))
+}
+
+// Tensors of one shape are bundled, each once.
+func TestBundles(t *testing.T) {
+	var tensors []TensorShape
+	for _, n := range []int{4, 10, 4, 6, 4, 4, 10} {
+		tensors = append(tensors, TensorShape{Shape: []int{n}})
+	}
+	require.Equal(t, []bundle{{0}, {1}, {2}, {3}, {4}, {5}, {6}}, bundles(tensors, 1))
+	require.Equal(t, []bundle{{0, 2, 4}, {1, 6}, {3}, {5}}, bundles(tensors, 3))
+	require.Equal(t, []int{1, 0, 1, 1, 1, 1, 0}, owners(tensors, bundles(tensors, 3), 2))
 }
 
 // Once one has failed, also by a panic, no other begins.

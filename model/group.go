@@ -9,20 +9,29 @@ import (
 )
 
 // group is the programs of one kind: a single one, or one for each tensor of a
-// configuration, in the order of Config.Tensors. The latter are called tensor by tensor, so
-// that they need memory for one tensor at a time and are compiled once for a shape, however
-// many layers there are. Tensors of one shape share their program, also those of other
+// configuration, in the order of Config.Tensors, or for each bundle of them. The latter are called
+// one by one, so that they need memory for one tensor or bundle at a time and are compiled once for a
+// shape, however many layers there are. Tensors of one shape share their program, also those of other
 // models on the device.
 type group []*program
 
 // perTensor returns the device's programs of a kind for tensors. The
 // caller holds run, and holds the group if it keeps it.
 func (d *Device) perTensor(k kind, tensors []TensorShape, key programKey, build func(TensorShape) builder) group {
+	return d.perBundle(k, tensors, bundles(tensors, 1), key, func(t TensorShape, _ int) builder { return build(t) })
+}
+
+// perBundle is perTensor for bundles of the tensors: build has their shape and their number.
+func (d *Device) perBundle(k kind, tensors []TensorShape, of []bundle, key programKey, build func(TensorShape, int) builder) group {
 	var out group
 	key.kind = k
-	for _, t := range tensors {
+	for _, b := range of {
+		t := tensors[b[0]]
 		key.tensor = strings.Trim(strings.ReplaceAll(fmt.Sprint(t.Shape), " ", "x"), "[]")
-		out = append(out, d.shared(key, build(t)))
+		if len(b) > 1 {
+			key.tensor = fmt.Sprintf("%d of %s", len(b), key.tensor)
+		}
+		out = append(out, d.shared(key, build(t, len(b))))
 	}
 	return out
 }

@@ -80,6 +80,7 @@ const (
 	kindApply       kind = "apply"
 	kindAdd         kind = "add" // of shards
 	kindFill        kind = "fill"
+	kindZeros       kind = "zeros" // of bundles; without them fill's
 	kindFingerprint kind = "fingerprint"
 	kindCopy        kind = "copy" // in the compute dtype
 	// Of the tensors of a base model.
@@ -121,6 +122,7 @@ type Programs struct {
 	net    network
 	progs  map[kind]group
 
+	bundles   []bundle    // of the tensors of c
 	narrower  []*Programs // with the programs of Shapes.Narrower alone
 	k         int         // the device that they run on
 	positions int         // rows of the decoding's tables
@@ -167,6 +169,7 @@ func (d *Device) Programs(c Config, legal []bool, sh Shapes) (*Programs, error) 
 
 func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Programs, error) {
 	p := &Programs{device: d, c: c, sh: sh, net: network{c: c, dtype: dtypes.Float32, wide: dtypes.Float32, limits: l}}
+	p.bundles = bundles(c.Tensors(), d.bundled)
 	if sh.ComputeDtype == "bfloat16" {
 		p.net.dtype = dtypes.BFloat16
 	}
@@ -196,10 +199,13 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 	}
 	each(kindFingerprint, func(t TensorShape) builder { return buildFingerprint(t, dtypes.Float32) })
 	each(kindFill, func(t TensorShape) builder { return buildFill(t, dtypes.Float32) })
-	if of := p.net.copiedTensors(); len(of) > 0 {
-		p.progs[p.named(kindCopy)] = d.perTensor(kindCopy, of, programKey{dtype: p.net.dtype}, func(t TensorShape) builder {
-			return buildCopy(t, p.net.dtype)
-		}).hold()
+	bundled := func(k kind, of []bundle, key programKey, build func(TensorShape, int) builder) group {
+		return d.perBundle(k, c.Tensors(), of, key, build).hold()
+	}
+	if of := p.copiedBundles(); len(of) > 0 {
+		p.progs[p.named(kindCopy)] = bundled(kindCopy, of, programKey{dtype: p.net.dtype}, func(t TensorShape, n int) builder {
+			return buildCopy(t, n, p.net.dtype)
+		})
 	}
 	if c.Adapted() {
 		ofBase := func(k kind, build func(TensorShape, dtypes.DType) builder) {
@@ -211,8 +217,11 @@ func (d *Device) programsWith(c Config, legal []bool, sh Shapes, l limits) (*Pro
 		ofBase(kindBaseFill, buildFill)
 	}
 	if sh.MicroBatch > 0 {
-		each(kindSquare, buildSquare)
-		each(kindApply, buildApply)
+		p.progs[p.named(kindSquare)] = bundled(kindSquare, p.bundles, programKey{}, buildSquare)
+		p.progs[p.named(kindApply)] = bundled(kindApply, p.bundles, programKey{}, buildApply)
+		if d.bundled > 1 {
+			p.progs[p.named(kindZeros)] = bundled(kindZeros, p.bundles, programKey{}, buildZeros)
+		}
 		if sh.Sharded {
 			each(kindAdd, buildAdd)
 		}

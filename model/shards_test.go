@@ -157,10 +157,10 @@ func TestOwners(t *testing.T) {
 	for _, n := range []int{4, 10, 4, 6, 1} {
 		tensors = append(tensors, TensorShape{Shape: []int{n}})
 	}
-	require.Equal(t, []int{0, 0, 0, 0, 0}, owners(tensors, 1))
-	require.Equal(t, []int{1, 0, 0, 1, 1}, owners(tensors, 2))
-	require.Equal(t, []int{2, 0, 2, 1, 1}, owners(tensors, 3))
-	require.Equal(t, []int{2, 0, 3, 1, 4}, owners(tensors, 6), "the sixth has none")
+	require.Equal(t, []int{0, 0, 0, 0, 0}, owners(tensors, bundles(tensors, 1), 1))
+	require.Equal(t, []int{1, 0, 0, 1, 1}, owners(tensors, bundles(tensors, 1), 2))
+	require.Equal(t, []int{2, 0, 2, 1, 1}, owners(tensors, bundles(tensors, 1), 3))
+	require.Equal(t, []int{2, 0, 3, 1, 4}, owners(tensors, bundles(tensors, 1), 6), "the sixth has none")
 }
 
 // sharded makes a step in shards.

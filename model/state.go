@@ -132,7 +132,7 @@ func (p *Programs) empty(c Config, base *Base, moments bool) (*State, error) {
 	st.owner = make([]int, n)
 	if moments {
 		st.m, st.v = make([]compute.Buffer, n), make([]compute.Buffer, n)
-		st.owner = owners(c.Tensors(), p.device.Count())
+		st.owner = owners(c.Tensors(), p.bundles, p.device.Count())
 	}
 	return st, nil
 }
