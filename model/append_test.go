@@ -87,7 +87,7 @@ func TestKeptValues(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "programs")
 	var want []GenerateOutput
 	for _, devices := range []int{1, 2} {
-		d, err := OpenDevice(DeviceOptions{XLAFlags: QuickCompile, ProgramCache: folder, VirtualDevices: devices})
+		d, err := OpenDevice(DeviceOptions{ProgramCache: folder, VirtualDevices: devices})
 		require.NoError(t, err)
 		t.Cleanup(d.Close)
 		prepared := func(shapes []Shapes) (out []*Programs) {

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,8 +20,17 @@ import (
 // compute with the same programs, and each frees its own.
 var programs string
 
+// The tests compile quickly, as those of other packages do, whichever of them opens a device first.
+// Benchmarks, and what make size measures, are of the flags that runs have.
 func TestMain(m *testing.M) {
+	flag.Parse()
 	os.Exit(func() int {
+		if *size == "" && flag.Lookup("test.bench").Value.String() == "" {
+			if err := os.Setenv("XLA_FLAGS", QuickCompile); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+		}
 		var err error
 		if programs, err = os.MkdirTemp("", "reprise-model-"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
