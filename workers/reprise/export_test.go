@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/device"
+	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/train"
@@ -17,7 +18,7 @@ import (
 // smallRun is a run of two iterations with a snapshot of the last version alone.
 func smallRun(t *testing.T) store.Store {
 	t.Helper()
-	opened, err := model.OpenDevice(model.DeviceOptions{})
+	opened, err := model.OpenDevice(model.DeviceOptions{ProgramCache: programcache.Default})
 	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)
@@ -56,7 +57,9 @@ func TestExportPolicy(t *testing.T) {
 	require.Contains(t, out, "version 2 of run (its snapshot): ")
 	_, _, err = export(1, between, noDevice)
 	require.ErrorIs(t, err, os.ErrNotExist, "which no snapshot holds")
-	out, progress, err := export(1, between, func() (*model.Device, error) { return model.OpenDevice(model.DeviceOptions{}) })
+	out, progress, err := export(1, between, func() (*model.Device, error) {
+		return model.OpenDevice(model.DeviceOptions{ProgramCache: programcache.Default})
+	})
 	require.NoError(t, err)
 	require.Contains(t, out, "version 1 of run (rebuilt): ")
 	require.Contains(t, progress, "rebuilt from version 0 by 1 recorded update")

@@ -17,11 +17,15 @@ import (
 
 var large = flag.Bool("large", false, "compare the estimates with XLA's statistics at 100 M parameters and for long rows too")
 
+// quickCode are XLA flags with which LLVM does not improve the code. Unlike model.QuickCompile they leave
+// the program before that as it is, and with it what memory it needs.
+const quickCode = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
+
 // What is estimated of the device's memory is what XLA's statistics of the compiled programs
 // say, within 10 %: of each program, and of the most that is held at once. Nothing is computed,
 // so it takes processor time and little memory.
 func TestMemoryIsWhatXLASays(t *testing.T) {
-	device, err := model.OpenDevice(model.DeviceOptions{})
+	device, err := model.OpenDevice(model.DeviceOptions{XLAFlags: quickCode})
 	require.NoError(t, err)
 	defer device.Close()
 	of := func(hidden, inner, layers, heads, keys int) model.Config {
@@ -112,7 +116,7 @@ func TestMemoryIsWhatXLASays(t *testing.T) {
 // The programs that continue kept keys and values are estimated as well, and what a rollout keeps
 // is held while they and decoding run.
 func TestMemoryOfKeptValues(t *testing.T) {
-	device, err := model.OpenDevice(model.DeviceOptions{})
+	device, err := model.OpenDevice(model.DeviceOptions{XLAFlags: quickCode})
 	require.NoError(t, err)
 	defer device.Close()
 	c := model.Config{

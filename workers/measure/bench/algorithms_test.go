@@ -93,10 +93,11 @@ func TestHostAlgorithms(t *testing.T) {
 // All that is compared can be made; of the losses, whose programs take long to
 // compile, two are.
 func TestUpdates(t *testing.T) {
-	opened, err := model.OpenDevice(model.DeviceOptions{})
+	o := model.DeviceOptions{XLAFlags: model.QuickCompile}
+	opened, err := model.OpenDevice(o)
 	require.NoError(t, err)
 	defer opened.Close()
-	u, err := newUpdates(opened, model.DeviceOptions{}, device.StarterConfig(spec.Starter{Layers: 1, HiddenSize: 16, IntermediateSize: 32, Heads: 2, KVHeads: 1}))
+	u, err := newUpdates(opened, o, device.StarterConfig(spec.Starter{Layers: 1, HiddenSize: 16, IntermediateSize: 32, Heads: 2, KVHeads: 1}))
 	require.NoError(t, err)
 	defer u.free()
 	for _, c := range []struct {

@@ -139,7 +139,7 @@ func TestLoadsInHistory(t *testing.T) {
 }
 
 func TestLocalTrainsTheSameBits(t *testing.T) {
-	opened, err := model.OpenDevice(model.DeviceOptions{})
+	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
 	require.NoError(t, err)
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)

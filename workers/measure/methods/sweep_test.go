@@ -126,6 +126,7 @@ func (s *stopped) Write(b []byte) (int, error) {
 func TestStudyRunsAsASweep(t *testing.T) {
 	o := Options{Seeds: 3, Tokens: 150, Only: []string{"gigpo"}, Out: t.TempDir(), small: smallStudy}
 	stack.AddWorkerFlags(pflag.NewFlagSet("", pflag.ContinueOnError), &o.Worker, 5*time.Second)
+	o.Worker.Device.XLAFlags = model.QuickCompile
 	ctx, cancel := context.WithCancel(t.Context())
 	progress := &stopped{text: "iterations, success", after: 1, stop: cancel}
 	require.ErrorContains(t, Run(ctx, o, io.Discard, progress), "the same command continues")

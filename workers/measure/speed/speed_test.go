@@ -32,7 +32,7 @@ func quiet(string) {}
 
 // measured are the speeds of tiny policies, beside a Python.
 func measured(t *testing.T, python string, subjects ...Subject) Speeds {
-	d, err := model.OpenDevice(model.DeviceOptions{})
+	d, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
 	require.NoError(t, err)
 	defer d.Close()
 	got, err := Measure(t.Context(), d, subjects, python, quiet)
