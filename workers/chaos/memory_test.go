@@ -29,8 +29,8 @@ func TestWorkerMemory(t *testing.T) {
 		t.Logf("%s: %.1f M parameters, %s resident at most", name, float64(parameters)/1e6, human.Bytes(bytes))
 		return bytes, parameters
 	}
-	small, few := peak("small", spec.Starter{Layers: 8, HiddenSize: 96, IntermediateSize: 288, Heads: 6, KVHeads: 2})
-	large, many := peak("large", spec.Starter{Layers: 8, HiddenSize: 576, IntermediateSize: 1728, Heads: 9, KVHeads: 3})
+	small, few := peak("small", spec.Starter{Layers: 4, HiddenSize: 128, IntermediateSize: 384, Heads: 8, KVHeads: 4})
+	large, many := peak("large", spec.Starter{Layers: 4, HiddenSize: 768, IntermediateSize: 2304, Heads: 12, KVHeads: 4})
 	require.InDelta(t, 1e6, few, 0.3e6)
 	require.InDelta(t, 30e6, many, 3e6)
 	require.LessOrEqual(t, float64(large-small), 16*1.15*float64(many)+128<<20)
