@@ -83,7 +83,7 @@ func nervous(warmUp int) map[string]any {
 
 // quickStarter are XLA flags with which the CPU's compiler needs half of the time. model.QuickCompile
 // would need less, and what it compiles would take longer to train a starter's policy.
-const quickStarter = "--xla_backend_optimization_level=1 --xla_cpu_parallel_codegen_split_count=1 --xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters"
+const quickStarter = "--xla_backend_optimization_level=1 --xla_cpu_parallel_codegen_split_count=1 --xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters,xla_cpu_disable_loop_unrolling,xla_cpu_disable_slp_vectorizer"
 
 // xlaFlags shorten what a new worker compiles before it works, which is most of what these
 // tests cost. With -full the programs are the same as in every other run.
