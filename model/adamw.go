@@ -157,8 +157,8 @@ func (p *Programs) decide(s *State, acc *accumulated) (report, error) {
 // finite reports whether x is neither NaN nor infinite.
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// buildSquare is the program of the gradients of n tensors that gives the sum of the squares of each, [n], of
-// one a scalar.
+// buildSquare is the program that gives the sum of squares of each of n gradients: [n], or a scalar if
+// n is 1.
 func buildSquare(t TensorShape, n int) builder {
 	return func(in *inputs) []*graph.Node {
 		sums := make([]*graph.Node, n)

@@ -7,9 +7,9 @@ import (
 )
 
 // bundle is tensors of one shape, by their places, that one call of a program makes. On a CPU each
-// tensor is one. A device of CUDA works for a few µs on most tensors, and the host needs some 60 µs
-// for a call: the optimizer's step of Qwen2.5-0.5B's 290 tensors took 40 ms so, and its memory alone
-// would take 5.
+// tensor is a bundle of its own. A device of CUDA works for a few µs on most tensors, and the host needs some 60 µs
+// for a call. Without bundles the optimizer's step of Qwen2.5-0.5B's 290 tensors took 40 ms on an H100; reading
+// and writing its memory takes about 5.
 type bundle []int
 
 // bundledTensors is how many tensors a bundle has at most on CUDA.

@@ -112,7 +112,7 @@ func (t network) copiedTensors() (out []TensorShape) {
 	return out
 }
 
-// copiedBundles are the bundles, of the tensors alone that the programs read as copies.
+// copiedBundles are the bundles without the tensors that the programs do not read as copies.
 func (p *Programs) copiedBundles() (out []bundle) {
 	tensors := p.c.Tensors()
 	for _, b := range p.bundles {

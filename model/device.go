@@ -323,8 +323,8 @@ const pinnedFlags = "--xla_cpu_max_isa=AVX2 --xla_gpu_deterministic_ops=true --x
 // 4.8 GB more on an H100, and was 2 % faster (docs/gpu.md).
 const cudaFlags = "--xla_gpu_enable_triton_gemm=false"
 
-// QuickCompile are XLA flags with which the CPU's compiler needs a tenth of the time, and what it
-// compiles is slower by half: for tests, which run a program a few times. The bits may differ from those
+// QuickCompile are XLA flags with which the CPU's compiler needs a fifth of the time or less. What it
+// compiles runs up to half as long again, so they are for tests, which run a program a few times. The bits may differ from those
 // of the flags that runs have, so the fingerprint names another device.
 const QuickCompile = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1 --xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters"
 

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/device"
-	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers/train"
@@ -21,7 +20,7 @@ import (
 
 // A run of adapters is exported as adapters, or as a whole model to whose weights they are added.
 func TestExportAdapters(t *testing.T) {
-	opened, err := model.OpenDevice(model.DeviceOptions{ProgramCache: programcache.Default})
+	opened, err := cachedDevice()
 	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)
@@ -41,9 +40,7 @@ func TestExportAdapters(t *testing.T) {
 	export := func(o exportOptions) (string, error) {
 		var out, progress bytes.Buffer
 		o.run, o.dir = "run", filepath.Join(root, o.dir)
-		err := exportPolicy(t.Context(), s, o, func() (*model.Device, error) {
-			return model.OpenDevice(model.DeviceOptions{ProgramCache: programcache.Default})
-		}, &out, &progress)
+		err := exportPolicy(t.Context(), s, o, cachedDevice, &out, &progress)
 		return out.String(), err
 	}
 

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities/run"
-	"github.com/reprise-rl/reprise/infra/programcache"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
@@ -55,7 +54,7 @@ func TestExportOfASnapshotInShards(t *testing.T) {
 // twice puts a policy into a store, with its weights in one file and in four.
 func twice(t *testing.T, s store.Store) (whole, sharded map[string]store.Ref) {
 	t.Helper()
-	opened, err := model.OpenDevice(model.DeviceOptions{ProgramCache: programcache.Default})
+	opened, err := cachedDevice()
 	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
 	defer opened.Close()
 	c := model.Config{

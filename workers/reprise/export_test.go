@@ -15,10 +15,15 @@ import (
 	"github.com/reprise-rl/reprise/workers/train"
 )
 
+// cachedDevice opens a device that shares the package's cache of programs.
+func cachedDevice() (*model.Device, error) {
+	return model.OpenDevice(model.DeviceOptions{ProgramCache: programcache.Default})
+}
+
 // smallRun is a run of two iterations with a snapshot of the last version alone.
 func smallRun(t *testing.T) store.Store {
 	t.Helper()
-	opened, err := model.OpenDevice(model.DeviceOptions{ProgramCache: programcache.Default})
+	opened, err := cachedDevice()
 	require.NoError(t, err, "this test computes: run `make plugin`, or set REPRISE_PJRT_PLUGIN")
 	defer opened.Close()
 	engine, err := device.NewEngine(opened)
@@ -57,9 +62,7 @@ func TestExportPolicy(t *testing.T) {
 	require.Contains(t, out, "version 2 of run (its snapshot): ")
 	_, _, err = export(1, between, noDevice)
 	require.ErrorIs(t, err, os.ErrNotExist, "which no snapshot holds")
-	out, progress, err := export(1, between, func() (*model.Device, error) {
-		return model.OpenDevice(model.DeviceOptions{ProgramCache: programcache.Default})
-	})
+	out, progress, err := export(1, between, cachedDevice)
 	require.NoError(t, err)
 	require.Contains(t, out, "version 1 of run (rebuilt): ")
 	require.Contains(t, progress, "rebuilt from version 0 by 1 recorded update")
