@@ -13,6 +13,7 @@ import (
 // A run that was computed by a build with one other program: its versions are refused, but
 // the snapshot that a branch adopts; no update of the other build is applied again.
 func TestRestoreAdoptsSnapshotOnly(t *testing.T) {
+	t.Parallel()
 	r := begun(t, "adopted", tinySpec(t, "iterations=3", "snapshot.every=2", "evaluation.every=0"))
 	present := r.programs
 	var one string

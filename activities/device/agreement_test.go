@@ -16,14 +16,9 @@ import (
 // that computes other bits by its number: in a generation, in scoring and in an update in shards, of
 // the policy and of the critic.
 func TestDevicesAgree(t *testing.T) {
-	engine(t) // the plugin is there
-	d, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile, VirtualDevices: 2})
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
-	e, err := NewEngine(d)
-	require.NoError(t, err)
-	endings := make(chan *Ending, 8)
-	e.Ends = func(end *Ending) { endings <- end }
+	t.Parallel()
+	e, endings := ownEngine(t, model.DeviceOptions{VirtualDevices: 2})
+	e.trusted = false
 	r := resolved(t, "agree", tinySpec(t, `credit.algorithm="gae"`, "update.micro_batch=2", "update.shards=2", "rollout.max_new_tokens=8"))
 	r.Device = &Device{Store: r.store, Engine: e}
 	backward := 0

@@ -20,9 +20,11 @@ import (
 // Every algorithm of credit learns from several turns, exactly: the first ratio is
 // 1, and the same run twice has the same bits.
 func TestAlgorithmsIterate(t *testing.T) {
+	t.Parallel()
 	for _, a := range credit.Algorithms {
 		algorithm := a.Name
 		t.Run(algorithm, func(t *testing.T) {
+			t.Parallel()
 			edits := []string{`environment.name="` + walkName + `"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0", `credit.algorithm="` + algorithm + `"`}
 			if a.ReadsParts {
 				edits = append(edits, `rewards=[{"name":"length"}]`)
@@ -228,6 +230,7 @@ func TestDistanceInTheRewards(t *testing.T) {
 // The returns of initial states are kept from iteration to iteration, on the chain: of
 // all trajectories, even if the update is skipped.
 func TestStateBaselineKeepsValues(t *testing.T) {
+	t.Parallel()
 	r := begun(t, "baseline", tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=2", "evaluation.every=0", "iterations=3",
 		`credit={"algorithm":"state_baseline","baseline_rate":0}`, `selection={"method":"top_count","count":1}`))
 	first := r.iterate(t)
@@ -366,6 +369,7 @@ func TestOverlongTurns(t *testing.T) {
 
 // The first version of each stage is its reference, whichever worker continues the stage.
 func TestStagesHaveReferences(t *testing.T) {
+	t.Parallel()
 	r := begun(t, "stages", tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0",
 		`update.kl_in="loss"`, "update.kl_coefficient=0.1", "snapshot.every=1", "update.reference_every=2"))
 	var manifests []store.Ref
@@ -399,6 +403,7 @@ func TestStagesHaveReferences(t *testing.T) {
 
 // Every form of the loss and of the steps learns exactly, too.
 func TestUpdatesIterate(t *testing.T) {
+	t.Parallel()
 	for name, edits := range map[string][]string{
 		"gspo":              {`update.ratio="sequence"`, `update.aggregation="seq_mean_token_mean"`},
 		"dual clip":         {"update.dual_clip=3"},
@@ -415,6 +420,7 @@ func TestUpdatesIterate(t *testing.T) {
 		"minibatches":       {"update.epochs=2", "update.minibatch=4", `update.decay="cosine"`, "update.warmup_iterations=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			environment := walkName
 			if strings.HasPrefix(name, "pr") {
 				environment = luckName

@@ -50,6 +50,7 @@ func (r *testRun) piece(t *testing.T, in activities.UpdateInput, end bound) acti
 // What an update makes does not depend on where it was cut: not a bit of the policy and the
 // critic, and no figure. A piece has at least one micro-batch, whatever the time.
 func TestUpdateCutEverywhere(t *testing.T) {
+	t.Parallel()
 	r := piecewise(t, engine(t), "cut")
 	in := r.updateOf(r.iterate(t))
 	begin := func() {
@@ -80,7 +81,8 @@ func TestUpdateCutEverywhere(t *testing.T) {
 // A piece that is done answers at once, and one that does not follow on what is in memory is
 // refused: no micro-batch is added twice, and none is left out.
 func TestPiecesOfAnUpdate(t *testing.T) {
-	e, _ := ownEngine(t)
+	t.Parallel()
+	e, _ := ownEngine(t, compiling)
 	r := piecewise(t, e, "update-pieces", "limits.update_rows=10")
 	c := r.iterate(t)
 	in := r.updateOf(c)
@@ -167,7 +169,7 @@ func TestPiecesOfAnUpdate(t *testing.T) {
 // takes the memory back; after an optimizer step there is no version that others could use.
 // Nothing stays on the device.
 func TestBetweenPieces(t *testing.T) {
-	e, _ := ownEngine(t)
+	e, _ := ownEngine(t, compiling)
 	r := piecewise(t, e, "between", "limits.update_rows=2")
 	c := r.iterate(t)
 	in := r.updateOf(c)
@@ -261,7 +263,8 @@ func TestBetweenPieces(t *testing.T) {
 // the one before left in memory. If that is lost between two, the stored version is loaded
 // again.
 func TestRestoreInPieces(t *testing.T) {
-	e, _ := ownEngine(t)
+	t.Parallel()
+	e, _ := ownEngine(t, compiling)
 	r := piecewise(t, e, "rebuilt", "limits.update_rows=10", "snapshot.every=3")
 	r.iterate(t)
 	r.iterate(t)

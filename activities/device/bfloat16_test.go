@@ -12,6 +12,7 @@ import (
 // In bfloat16 too the difference of the sampler's log-probs from Score's is measured, and a run
 // with a bound below it is warned. From its batches the run gets the same state.
 func TestSamplerBesideScoreInBfloat16(t *testing.T) {
+	t.Parallel()
 	r := begun(t, "half", tinySpec(t, `policy.compute_dtype="bfloat16"`, `collapse={"training_rollout_diff":{"above":1e-9}}`,
 		"iterations=2", "evaluation.every=0", "snapshot.every=2"))
 	in := r.iterate(t)

@@ -48,6 +48,7 @@ func (r *testRun) dealt(t *testing.T, workers ...*Engine) (activities.CommitInpu
 // A run whose blocks several workers sample has the bytes of one that samples all rows by itself. The
 // helper loads the base model below the adapters by itself.
 func TestBlocksOnWorkers(t *testing.T) {
+	t.Parallel()
 	engines := enginesOf(t, 1, 2)
 	runs := func(workers int, more ...string) *testRun {
 		r := resolved(t, "dealt", adapted(t, append([]string{
@@ -89,6 +90,7 @@ func TestBlocksOnWorkers(t *testing.T) {
 // A worker helps only while it is free, and only with what was published for the run's programs.
 // What it holds of the version itself it samples by.
 func TestHelpIsRefused(t *testing.T) {
+	t.Parallel()
 	engines := enginesOf(t, 1, 2)
 	r := resolved(t, "refused", tinySpec(t, "rollout.group_size=4", "rollout.pass_rows=2", "rollout.block_rows=4", "rollout.workers=2", "evaluation.every=0"))
 	r.moveTo(t, engines[1])
@@ -176,8 +178,10 @@ func (r *testRun) rolledBeside(t *testing.T, late bool) {
 // The next iteration's rollout has the same bytes whether it is made before the update or after it, by
 // what was published of the version before. That is freed when the session does something else.
 func TestBlocksAfterTheUpdate(t *testing.T) {
+	t.Parallel()
 	for name, document := range map[string]func(*testing.T, ...string) json.RawMessage{"whole": tinySpec, "adapted": adapted} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			runs := func(late bool, more ...string) *testRun {
 				r := resolved(t, "beside", document(t, append([]string{
 					`environment.name="` + walkName + `"`, "rollout.turns=2", "rollout.group_size=4", "rollout.pass_rows=2", "rollout.block_rows=4", "evaluation.every=0",
@@ -203,6 +207,7 @@ func TestBlocksAfterTheUpdate(t *testing.T) {
 
 // A turn's table is that of all its blocks, in their order.
 func TestJoinIsRefused(t *testing.T) {
+	t.Parallel()
 	r := resolved(t, "joined", tinySpec(t, "rollout.group_size=4", "rollout.pass_rows=2", "rollout.block_rows=4", "rollout.workers=2", "evaluation.every=0"))
 	r.moveTo(t, enginesOf(t, 1)[1])
 	published, err := r.Device.Publish(t.Context(), activities.PublishInput{Policy: r.version()})

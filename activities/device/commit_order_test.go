@@ -90,6 +90,7 @@ func there(t *testing.T, s store.Store, ref *store.SnapshotRef) (out []string) {
 // A snapshot is gone only after the manifest that says so is committed: whatever ends
 // a commit before, nothing is removed, and afterwards the same commit succeeds.
 func TestRetentionDeletesAfterTheCommit(t *testing.T) {
+	t.Parallel()
 	both := []string{"model.safetensors", "optimizer.safetensors"}
 	key := store.ManifestKey("ordered", 0, 1)
 	for name, c := range map[string]struct {

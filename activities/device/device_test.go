@@ -20,6 +20,7 @@ import (
 // Law 1: from nothing, twice, in stores that know nothing of each other, the
 // same bytes.
 func TestTwiceFromScratch(t *testing.T) {
+	t.Parallel()
 	first := begun(t, "twice", tinySpec(t))
 	first.iterate(t)
 	first.iterate(t)

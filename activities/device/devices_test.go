@@ -2,28 +2,22 @@ package device
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/model"
 )
 
-// enginesOf are workers with numbers of devices. Compiled programs are in one folder.
+// enginesOf are workers with numbers of devices.
 func enginesOf(t *testing.T, counts ...int) map[int]*Engine {
 	t.Helper()
-	engine(t) // the plugin is there
-	programs := filepath.Join(t.TempDir(), "programs")
 	out := map[int]*Engine{}
 	for _, n := range counts {
-		d, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile, ProgramCache: programs, VirtualDevices: n})
-		require.NoError(t, err)
-		require.Equal(t, n, d.Count())
-		t.Cleanup(d.Close)
-		out[n], err = NewEngine(d)
-		require.NoError(t, err)
+		options := compiling
+		options.VirtualDevices = n
+		out[n] = opened(t, options)
+		require.Equal(t, n, out[n].device.Count())
 	}
 	return out
 }
@@ -40,6 +34,7 @@ func (r *testRun) moveTo(t *testing.T, e *Engine) {
 // iterations: all weights trained, sampled in blocks, and adapters in shards and widths, with a critic and a reference. A worker with another
 // number of devices applies the updates before again.
 func TestDevices(t *testing.T) {
+	t.Parallel()
 	engines := enginesOf(t, 1, 2, 4)
 	for _, e := range engines {
 		require.Equal(t, engines[1].Info(), e.Info(), "the fingerprint does not name the devices")

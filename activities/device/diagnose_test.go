@@ -16,6 +16,7 @@ import (
 // The figures are of the iterations that are due; the moving averages continue in
 // between, and the update is the same with them and without.
 func TestDiagnose(t *testing.T) {
+	t.Parallel()
 	r := fresh(t, "diagnostics.every=2", "diagnostics.samples=5")
 	mi := mutual.FirstTurn + "mi_estimate"
 	ema := mutual.Trajectory + mutual.DeviationName

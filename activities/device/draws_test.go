@@ -181,6 +181,7 @@ func TestStepPlaysEachMembersChance(t *testing.T) {
 
 // Generate samples each turn of each row by the uniforms of its own address.
 func TestGenerateDrawsByTurn(t *testing.T) {
+	t.Parallel()
 	r := begun(t, "drawn", tinySpec(t, drifting(append([]string{"rollout.turns=2", "rollout.group_size=2", "rollout.max_new_tokens=6", "iterations=1"}, windowed...)...)...))
 	ctx := t.Context()
 	k, err := r.Device.contexts.Read(ctx, r.store, r.Run)

@@ -18,19 +18,13 @@ import (
 	"github.com/reprise-rl/reprise/model"
 )
 
-// ownEngine is an engine of a test's own on the device of all tests, with the endings that
+// ownEngine is an engine of a test's own on a device of its own, with the endings that
 // it reports.
-func ownEngine(t *testing.T) (*Engine, chan *Ending) {
+func ownEngine(t *testing.T, o model.DeviceOptions) (*Engine, chan *Ending) {
 	t.Helper()
-	e, err := NewEngine(engine(t).device)
-	require.NoError(t, err)
+	e := opened(t, o)
 	endings := make(chan *Ending, 8)
 	e.Ends = func(end *Ending) { endings <- end }
-	t.Cleanup(func() {
-		e.device.Before = nil
-		e.forget()
-		e.trim(0)
-	})
 	return e, endings
 }
 
@@ -52,7 +46,7 @@ const (
 
 // The errors of a device end its worker by their kinds: one run, one failure after the other.
 func TestFailuresEndTheWorker(t *testing.T) {
-	e, endings := ownEngine(t)
+	e, endings := ownEngine(t, compiling)
 	r := resolved(t, "failures", tinySpec(t))
 	r.Device = &Device{Store: r.store, Engine: e}
 	restored := r.restore(t, activities.RestoreInput{Version: activities.Version{Run: r.Run}})
@@ -114,7 +108,7 @@ func TestFailuresEndTheWorker(t *testing.T) {
 // An update that failed while it wrote is scheduled anew after a restore, which does not
 // begin the count of its unclear errors anew.
 func TestUnclearErrorsOfAnUpdateAreCountedAcrossRestores(t *testing.T) {
-	e, endings := ownEngine(t)
+	e, endings := ownEngine(t, compiling)
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	settle := func(ctx context.Context, text string) error {
 		if text == "" {
@@ -142,7 +136,7 @@ func TestUnclearErrorsOfAnUpdateAreCountedAcrossRestores(t *testing.T) {
 
 // Errors that say nothing about the device leave the worker as it is.
 func TestOtherErrorsLeaveTheWorker(t *testing.T) {
-	e, endings := ownEngine(t)
+	e, endings := ownEngine(t, compiling)
 	for _, err := range []error{nil, activities.ErrNotResident, errors.New("PJRT error (code=3): INVALID_ARGUMENT"), fmt.Errorf("x: %w", model.ErrInput)} {
 		require.Equal(t, err, e.settle(t.Context(), nil, err))
 	}
@@ -167,7 +161,7 @@ func TestStillness(t *testing.T) {
 
 // What the watchdog says names the step and the run; it is silent where the step ends.
 func TestWatchdog(t *testing.T) {
-	e, endings := ownEngine(t)
+	e, endings := ownEngine(t, compiling)
 	e.watchdog("Update of run never", 0)
 	e.watchdog("Update of run ended", time.Hour)()
 	stop := e.watchdog("Update of run chaos", 20*time.Millisecond)
@@ -183,7 +177,7 @@ func TestWatchdog(t *testing.T) {
 // A step that panics ends its worker, as a device that has failed does: the run counts it, and
 // another process tries again. Without Temporal the caller gets the panic.
 func TestPanicsEndTheWorker(t *testing.T) {
-	e, endings := ownEngine(t)
+	e, endings := ownEngine(t, compiling)
 	r := resolved(t, "panics", tinySpec(t))
 	d := &Device{Store: r.store, Engine: e}
 	step := func(ctx context.Context) (err error) {

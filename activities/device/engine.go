@@ -32,9 +32,10 @@ type Engine struct {
 	// Ends, where set, is told that the process has to end, and why: see Ending.
 	Ends func(*Ending)
 
-	device *model.Device
-	info   activities.DeviceInfo
-	memory int64 // of the device, in bytes; 0: not known
+	device  *model.Device
+	trusted bool // programs are taken for tested; for tests of anything but the self-test
+	info    activities.DeviceInfo
+	memory  int64 // of the device, in bytes; 0: not known
 
 	lease    chan struct{} // holds one token while the device is free
 	draining atomic.Bool

@@ -283,6 +283,7 @@ func TestTablesThatDoNotFit(t *testing.T) {
 // Two turns with a real policy, which knows nothing: what it says is whatever it
 // says, and the same twice.
 func TestTwoTurns(t *testing.T) {
+	t.Parallel()
 	document := tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=2", "rollout.group_size=2", "evaluation.every=0")
 	r := begun(t, "turns", document)
 	in := r.iterate(t)

@@ -18,7 +18,12 @@ import (
 // fresh is a run of several turns and iterations with the edits.
 func fresh(t *testing.T, edits ...string) *testRun {
 	t.Helper()
-	return begun(t, "fresh", tinySpec(t, append([]string{
+	return freshIn(t, store.NewMemory(), edits...)
+}
+
+func freshIn(t *testing.T, s *store.Memory, edits ...string) *testRun {
+	t.Helper()
+	return begunIn(t, s, "fresh", tinySpec(t, append([]string{
 		`environment.name="` + walkName + `"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0", "iterations=5", "snapshot.every=5",
 	}, edits...)...))
 }
@@ -43,6 +48,7 @@ func (r *testRun) batch(t *testing.T, in activities.CommitInput) []run.BatchRow 
 // A rollout of twice as many groups serves two iterations: each learns from its own
 // half, with the log-probs of the policy that rolled out.
 func TestOnline(t *testing.T) {
+	t.Parallel()
 	r := fresh(t, "freshness.online=2")
 	first, second, third := r.iterate(t), r.iterate(t), r.iterate(t)
 	require.Len(t, first.Turns, 4)
@@ -99,6 +105,7 @@ func TestRoundsContinueTheIndex(t *testing.T) {
 }
 
 func TestReuse(t *testing.T) {
+	t.Parallel()
 	r := fresh(t, "freshness.reuse=2", `credit.algorithm="gae"`)
 	first, second := r.iterate(t), r.iterate(t)
 	require.Equal(t, first.Batch.Digest, second.Batch.Digest, "the same batch")
@@ -111,6 +118,7 @@ func TestReuse(t *testing.T) {
 }
 
 func TestReplayBuffer(t *testing.T) {
+	t.Parallel()
 	r := fresh(t, "freshness.replay_iterations=2", "freshness.replay_share=0.5")
 	require.Equal(t, 3, spec.Freshness{ReplayIterations: 1, ReplayShare: 0.25}.Replayed(9))
 	var commits []activities.CommitInput
@@ -137,6 +145,7 @@ func TestReplayBuffer(t *testing.T) {
 // An iteration whose update is skipped has no batch: the buffer is the same for a run
 // that continues and for a run that is resumed.
 func TestReplayBufferPassesSkippedUpdates(t *testing.T) {
+	t.Parallel()
 	r := fresh(t, "freshness.replay_iterations=2", "freshness.replay_share=0.5")
 	first, second := r.iterate(t), r.iterate(t)
 	before := r.Settings.Selection

@@ -41,6 +41,7 @@ func (r *testRun) forkRestore(t *testing.T, of *testRun) activities.RestoreResul
 // A run is forked from another's iteration with other settings and other shapes; the
 // other's updates are computed again with the other's spec.
 func TestFrom(t *testing.T) {
+	t.Parallel()
 	source := begun(t, "source", tinySpec(t, "iterations=3", "snapshot.every=5", "evaluation.every=0", `credit.algorithm="gae"`))
 	for range 3 {
 		source.iterate(t)
@@ -95,7 +96,7 @@ func TestFrom(t *testing.T) {
 		"no run":         {[]string{`from={"run":"nobody","iteration":1}`}, `iteration 1 of run "nobody" is not committed`},
 		"no iteration":   {[]string{`from={"run":"source","iteration":3}`}, "version 4 of run source is not committed"},
 		"no branch":      {[]string{`from={"run":"source","iteration":1,"branch":2}`}, `iteration 1 of run "source" is not committed`},
-		"another policy": {[]string{"policy.starter.layers=1"}, "policy.starter.layers: found 1; allowed: 2 (run source has it"},
+		"another policy": {[]string{"policy.starter.layers=2"}, "policy.starter.layers: found 2; allowed: 1 (run source has it"},
 		"no critic":      {[]string{`credit.algorithm="grpo"`}, "credit.algorithm: found grpo"},
 	} {
 		_, err := source.Host.Resolve(t.Context(), activities.ResolveInput{Run: "bad", Spec: tinySpec(t, append(edits[:len(edits):len(edits)], c.edits...)...)})

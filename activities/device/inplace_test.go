@@ -32,7 +32,8 @@ func (e *Engine) write(n int, f func() error) {
 // failed. So do an update that is cancelled between two optimizer steps, which stays as far as
 // it is, and one that fails when it is applied again.
 func TestUpdateFailsWhileItWrites(t *testing.T) {
-	e, _ := ownEngine(t)
+	t.Parallel()
+	e, _ := ownEngine(t, compiling)
 	document := tinySpec(t, `credit.algorithm="gae"`, `update.kl_in="loss"`, "update.kl_coefficient=0.1", "update.epochs=2", "evaluation.every=0")
 	start := func() *testRun {
 		r := resolved(t, "in-place", document)
@@ -85,7 +86,7 @@ func TestUpdateFailsWhileItWrites(t *testing.T) {
 
 // A warm start that fails while it writes begins its chunk again.
 func TestWarmStartFailsWhileItWrites(t *testing.T) {
-	e, _ := ownEngine(t)
+	e, _ := ownEngine(t, compiling)
 	injected := errors.New("injected")
 	var bases []string
 	for _, n := range []int{-1, 0, 1} {

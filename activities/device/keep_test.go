@@ -12,6 +12,7 @@ import (
 // turns, as by another worker, on two devices: all weights trained with a critic, and adapters
 // in bfloat16, sampled in pieces and in chunks. The memory is freed when a rollout is over.
 func TestKeepValues(t *testing.T) {
+	t.Parallel()
 	engines := enginesOf(t, 1, 2)
 	edits := []string{
 		`environment.name="` + walkName + `"`, "rollout.turns=3", "rollout.group_size=4", "rollout.pass_rows=2", "evaluation.every=0", "rollout.keep_values=true",

@@ -13,6 +13,7 @@ import (
 // runs end with the same bytes, the state can be rebuilt, and a run that resumes from the store has the
 // rollout that was made for it.
 func TestLag(t *testing.T) {
+	t.Parallel()
 	edits := []string{"rollout.lag=1", `update.mismatch={"regime":"decoupled"}`, "update.learning_rate=0.03", "iterations=4"}
 	again := fresh(t, edits...)
 	for range 4 {

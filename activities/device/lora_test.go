@@ -28,6 +28,7 @@ func adapted(t *testing.T, edits ...string) json.RawMessage {
 // A run with adapters has the same bytes twice, over the same base model that a run of the
 // starter begins with; its snapshots are adapters alone, as PEFT reads them.
 func TestAdaptersTwiceFromScratch(t *testing.T) {
+	t.Parallel()
 	first := begun(t, "adapted", adapted(t))
 	first.iterate(t)
 	first.iterate(t)
@@ -76,6 +77,7 @@ func evaluated(t *testing.T, r *testRun) (out host.EvaluationResult) {
 
 // Versions with adapters are rebuilt from snapshots and batches, and from version 0.
 func TestAdaptersAreRebuilt(t *testing.T) {
+	t.Parallel()
 	r := begun(t, "adapted-ways", adapted(t, "iterations=4", "snapshot.every=2", "evaluation.every=0"))
 	states, heads := []string{r.state}, []*store.Ref{nil}
 	for range 4 {
@@ -138,6 +140,7 @@ func TestAdaptersAreRebuilt(t *testing.T) {
 // A loaded model's warm start teaches the adapters: they are version 0, beside the files of
 // the base model, which stay as they are.
 func TestWarmStartTeachesAdapters(t *testing.T) {
+	t.Parallel()
 	document := tinySpec(t, `policy={"from":"folder:`+golden+`","compute_dtype":"float32","lora":{"rank":2,"alpha":4},
 		"warm_start":{"steps":3,"rows":4,"learning_rate":1e-2}}`, "rollout.max_new_tokens=8", `update.kl_in="loss"`, "evaluation.every=0")
 	r := begun(t, "taught-adapters", document)
@@ -185,6 +188,7 @@ const adaptersFolder = "../../model/testdata/lora-qwen2-tiny"
 
 // A run starts with the adapters of a folder, which say how they are made.
 func TestImportAdapters(t *testing.T) {
+	t.Parallel()
 	document := func(edits ...string) json.RawMessage {
 		return tinySpec(t, append([]string{
 			`policy={"from":"folder:` + adaptersFolder + `","base":"folder:` + golden + `","compute_dtype":"float32"}`, "rollout.max_new_tokens=8",

@@ -22,7 +22,7 @@ func exact(t *testing.T, edits ...string) *testRun {
 	for range 3 {
 		require.False(t, again.iterate(t).Update.Skipped)
 	}
-	r := fresh(t, edits...)
+	r := freshIn(t, taught(t, again.store), edits...)
 	r.iterate(t)
 	first := *r
 	last := r.iterate(t)
@@ -41,6 +41,7 @@ func exact(t *testing.T, edits ...string) *testRun {
 
 // Each surrogate, and each ratio, trains exactly; the first ratio of fresh rows is 1.
 func TestSurrogates(t *testing.T) {
+	t.Parallel()
 	for name, edits := range map[string][]string{
 		"cispo":           {`update.surrogate="cispo"`},
 		"sapo":            {`update.surrogate="sapo"`, `update.aggregation="seq_mean_token_mean"`},
@@ -50,6 +51,7 @@ func TestSurrogates(t *testing.T) {
 		"sum":             {`update.aggregation="sum_constant"`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := exact(t, edits...)
 			m := r.commits[0].Metrics
 			require.Positive(t, m["actor/ratio_max"], "the second step is off policy")
@@ -69,6 +71,7 @@ func TestSurrogates(t *testing.T) {
 // In the decoupled regime stale rows are scored again when the update begins, and all rows
 // have weights; of fresh rows they are 1 but for rounding.
 func TestDecoupled(t *testing.T) {
+	t.Parallel()
 	for name, edits := range map[string][]string{
 		"replay, token":          {"freshness.replay_iterations=2", `update.mismatch.weight="token"`},
 		"replay, turn":           {"freshness.replay_iterations=2", `update.mismatch.weight="turn"`, "update.mismatch.normalize=true"},
@@ -77,6 +80,7 @@ func TestDecoupled(t *testing.T) {
 		"online, geometric, gae": {"freshness.online=3", `update.mismatch.weight="none"`, `update.mismatch.mask="geometric"`, "update.mismatch.mask_low=0.99999", "update.mismatch.mask_high=1", `credit.algorithm="gae"`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := exact(t, append(edits, `update.mismatch.regime="decoupled"`)...)
 			fresh, stale := r.commits[0].Metrics, r.commits[2].Metrics
 			require.InDelta(t, 0, float64(fresh["rollout_corr/k3_kl"]), 1e-9)
@@ -99,6 +103,7 @@ func TestDecoupled(t *testing.T) {
 // The ratio compares with the version that the update begins with, so the first step on stale
 // rows is not clipped; without a regime it is.
 func TestDecoupledRatio(t *testing.T) {
+	t.Parallel()
 	ratios := func(edits ...string) canon.Float {
 		r := fresh(t, append(edits, "freshness.reuse=2", "update.learning_rate=0.03")...)
 		r.iterate(t)
@@ -110,6 +115,7 @@ func TestDecoupledRatio(t *testing.T) {
 
 // An update in pieces, each of one micro-batch, scores and weighs as one in a single piece.
 func TestDecoupledInPieces(t *testing.T) {
+	t.Parallel()
 	var heads []string
 	for _, edit := range []string{"limits.update_rows=4", "limits.update_rows=1024"} {
 		r := fresh(t, edit, "freshness.reuse=2", `update.mismatch.regime="decoupled"`, "update.minibatch=4")
@@ -121,6 +127,7 @@ func TestDecoupledInPieces(t *testing.T) {
 
 // In the bypass regime the old log-probs of a batch are the sampler's.
 func TestBypass(t *testing.T) {
+	t.Parallel()
 	r := exact(t, `update.mismatch.regime="bypass"`, "freshness.replay_iterations=1")
 	decoupled := fresh(t, `update.mismatch.regime="decoupled"`)
 	in := decoupled.iterate(t)
@@ -148,6 +155,7 @@ func TestDecoupledNeedsTheSampler(t *testing.T) {
 // Replayed rows of a run without weights, which a run with weights continues, count as
 // sampled by the policy that Score used.
 func TestDecoupledAfterARunWithout(t *testing.T) {
+	t.Parallel()
 	before := fresh(t, "freshness.replay_iterations=1")
 	batch := before.iterate(t).Batch
 	body, err := store.GetArtifact(t.Context(), before.store, *batch)
@@ -172,6 +180,7 @@ func TestDecoupledAfterARunWithout(t *testing.T) {
 // Rows whose advantages are all small are left out, and an update ends after a step that went too
 // far; both are as exact as the rest.
 func TestLoopsRules(t *testing.T) {
+	t.Parallel()
 	r := exact(t, "selection.least_advantage=0.01", "update.stop_kl=1e-9", "update.epochs=8")
 	m := r.commits[0].Metrics
 	require.Positive(t, m["actor/steps_left_out"])
@@ -189,6 +198,7 @@ func TestLoopsRules(t *testing.T) {
 // A selection by exact entropies scores every row first, and learns from the groups with the
 // highest; the scores of their rows are used again.
 func TestExactEntropies(t *testing.T) {
+	t.Parallel()
 	r := exact(t, `selection={"method":"top_count","count":1,"metric":"exact_entropy"}`, "rollout.groups=3", "update.minibatch=0")
 	in := r.commits[0]
 	scores, err := tables.Get[run.ScoreRow](t.Context(), r.store, *in.Scores)
@@ -221,6 +231,7 @@ func TestExactEntropies(t *testing.T) {
 
 // A run that is started again with the same id and another model has its own reference.
 func TestReferenceOfARunStartedAgain(t *testing.T) {
+	t.Parallel()
 	for _, steps := range []string{"2", "3"} {
 		r := fresh(t, `update.kl_in="loss"`, "policy.warm_start.steps="+steps)
 		require.Zero(t, r.iterate(t).Metrics["actor/kl_loss"], "version 0 is the reference")

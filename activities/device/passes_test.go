@@ -25,6 +25,7 @@ func inPasses(t *testing.T, edits ...string) *testRun {
 // is rebuilt. Each pass learns from one turn with log-probs of the policy that it begins with, and
 // its corrections are those of SeeUPO, which this test computes anew from the stored scores.
 func TestPasses(t *testing.T) {
+	t.Parallel()
 	again := inPasses(t)
 	for range 2 {
 		require.False(t, again.iterate(t).Update.Skipped)
@@ -131,6 +132,7 @@ func (r *testRun) checkBatch(t *testing.T, in activities.CommitInput, p store.Pa
 // A worker that is lost between two passes rebuilds the state from the version before and the passes
 // that are done; one that holds a pass goes on from there.
 func TestRestoreBetweenPasses(t *testing.T) {
+	t.Parallel()
 	r := inPasses(t)
 	before := r.version()
 	in := r.iterate(t)

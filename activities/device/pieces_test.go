@@ -19,6 +19,7 @@ import (
 // not the batch, not the state, not a figure. With a window of contexts the rows of a
 // trajectory are in several pieces of Score.
 func TestPieces(t *testing.T) {
+	t.Parallel()
 	edits := []string{
 		"rollout.pass_rows=2", "rollout.context_turns=1", `credit.algorithm="gae"`, `update.kl_in="loss"`,
 		"update.epochs=2", "diagnostics.every=1", "diagnostics.samples=3", "evaluation.every=1", "evaluation.instances=5",

@@ -23,18 +23,14 @@ type cachedWorker struct {
 // cached starts a worker of a process of its own on a folder of programs.
 func cached(t *testing.T, r *testRun, dir string) *cachedWorker {
 	t.Helper()
-	d, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile, ProgramCache: dir, Warn: func(problem string) { t.Log(problem) }})
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
-	w := &cachedWorker{testRun: r}
-	d.Before = func(program string) error {
+	w := &cachedWorker{testRun: r, e: opened(t, model.DeviceOptions{ProgramCache: dir, Warn: func(problem string) { t.Log(problem) }})}
+	w.e.trusted = false
+	w.e.device.Before = func(program string) error {
 		if program == "decode" {
 			w.sampled++
 		}
 		return nil
 	}
-	w.e, err = NewEngine(d)
-	require.NoError(t, err)
 	return w
 }
 
@@ -48,7 +44,7 @@ func (w *cachedWorker) restore(t *testing.T) (activities.RestoreResult, error) {
 // programs, does not test itself where the record says that it has passed, and reports where
 // the programs came from.
 func TestRestoreWithCachedPrograms(t *testing.T) {
-	engine(t) // the plugin is there
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "programs")
 	r := resolved(t, "cached", tinySpec(t, "rollout.max_new_tokens=10"))
 	var results [2]activities.RestoreResult
@@ -84,7 +80,7 @@ func TestRestoreWithCachedPrograms(t *testing.T) {
 // Without a record, or with a damaged one, the device is tested. A device that differs is
 // refused and leaves no record.
 func TestSelfTestRecords(t *testing.T) {
-	engine(t) // the plugin is there
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "programs")
 	r := resolved(t, "recorded", tinySpec(t, `credit.algorithm="gae"`, "rollout.max_new_tokens=10"))
 	records := func() []string {

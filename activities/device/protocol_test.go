@@ -14,6 +14,7 @@ import (
 // A run whose prompts have RAGEN's words is repeated and rebuilt as all others, and its
 // recorded contexts have these words.
 func TestRagenProtocol(t *testing.T) {
+	t.Parallel()
 	r := exact(t, `rollout.protocol="ragen"`)
 	tok, err := starter.Tokenizer()
 	require.NoError(t, err)
@@ -25,6 +26,7 @@ func TestRagenProtocol(t *testing.T) {
 // The start of a run takes a user's templates in: the prompts have their words, and the run is
 // rebuilt without the file.
 func TestTemplatesOfAUser(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "words.txt")
 	require.NoError(t, os.WriteFile(path, []byte("[first]\n{instructions}\n{turn}\n[turn]\n{state}\nYour move, {number}: {format}\n"), 0o644))
 	r := begun(t, "templates", tinySpec(t, `rollout.protocol="file:`+path+`"`, "evaluation.every=0", "snapshot.every=5"))

@@ -83,6 +83,7 @@ func TestKnown(t *testing.T) {
 }
 
 func TestLoad(t *testing.T) {
+	t.Parallel()
 	r := resolved(t, "load", tinySpec(t))
 	got, err := r.Host.Load(t.Context(), activities.LoadInput{Run: "load", Spec: r.Run.Spec})
 	require.NoError(t, err)
@@ -193,6 +194,7 @@ func TestImportFolder(t *testing.T) {
 // The base of a run that has committed is in the store: the run resumes even if the
 // folder is gone.
 func TestGoesOnWithoutFolder(t *testing.T) {
+	t.Parallel()
 	dir := copied(t)
 	r := begun(t, "folder", folderSpec(t, dir))
 	r.iterate(t)

@@ -14,9 +14,11 @@ import (
 // missing, each once: from what it holds where that is on the way, else from the newest
 // stored state at or before the goal.
 func TestRestoreFromEveryVersion(t *testing.T) {
+	t.Parallel()
 	const iterations = 4
 	for every, stored := range map[int][]int{iterations: {0, iterations}, 2: {0, 2, iterations}} {
 		t.Run(fmt.Sprintf("a snapshot every %d", every), func(t *testing.T) {
+			t.Parallel()
 			r := begun(t, "ways", tinySpec(t, "iterations=4", fmt.Sprintf("snapshot.every=%d", every), "evaluation.every=0"))
 			states, heads := []string{r.state}, []*store.Ref{nil}
 			for range iterations {

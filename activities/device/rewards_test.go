@@ -80,6 +80,7 @@ func TestSelectionReadsComponents(t *testing.T) {
 // Runs with rewards in parts are as exact as others: twice the same, rebuilt from the
 // batches, and with the texts of the iteration before in the next one.
 func TestRewardsIterate(t *testing.T) {
+	t.Parallel()
 	for name, edits := range map[string][]string{
 		"state": {
 			`environment={"name":"frozenlake","options":{"size":2,"slippery":false,"max_actions":4}}`, "rollout.think=true", "diagnostics.thoughts=true",
@@ -92,6 +93,7 @@ func TestRewardsIterate(t *testing.T) {
 		"shared": {`rewards=[{"name":"length"},{"name":"checklist","options":{"level":"turn"}}]`, "freshness.online=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			document := tinySpec(t, append([]string{`environment.name="` + walkName + `"`, "rollout.turns=2", "rollout.group_size=4", "evaluation.every=0"}, edits...)...)
 			again := begun(t, "rewards", document)
 			again.iterate(t)

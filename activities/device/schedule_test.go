@@ -13,6 +13,7 @@ import (
 // repeated and rebuilt as all others: a limit of turns that grows, a distance from the reference
 // by turn, and the weight of a part of the reward.
 func TestSchedule(t *testing.T) {
+	t.Parallel()
 	r := exact(t, "rollout.turn_limit=1", `update.kl_in="loss"`, "update.kl_first_turn=0.5", "update.kl_coefficient=0.25",
 		`rewards=[{"name":"length","weight":0}]`,
 		`schedule=[
@@ -45,6 +46,7 @@ func TestSchedule(t *testing.T) {
 // SCoRe's two stages on a countdown with a second attempt: the weights of the parts of the reward
 // are those of the stage, and so is the distance of the first turn.
 func TestSecondAttempt(t *testing.T) {
+	t.Parallel()
 	r := exact(t, `environment={"name":"countdown","options":{"min_numbers":2,"max_numbers":2,"max_number":9,"max_target":18,"attempts":2}}`,
 		`policy.warm_start={"steps":60,"rows":8,"learning_rate":0.005,"demonstrations":1}`, "rollout.max_new_tokens=10", "update.learning_rate=0.001",
 		`credit.algorithm="blockwise"`, `update.aggregation="turn_mean"`, `update.kl_in="loss"`, "update.kl_coefficient=0.01", "update.kl_first_turn=0.11",

@@ -15,6 +15,7 @@ import (
 // rollout's, byte for byte. A search that is done twice stores the same objects, and each turn that trajectories
 // share is in the loss once.
 func TestSearch(t *testing.T) {
+	t.Parallel()
 	edits := func(more ...string) []string {
 		return append([]string{
 			`environment.name="` + walkName + `"`, "rollout.turns=3", "rollout.group_size=4", "rollout.pass_rows=8", "evaluation.every=0", `credit.algorithm="grpo"`,
@@ -74,6 +75,7 @@ func TestSearch(t *testing.T) {
 // rest, from where its parent was, and every sampled token is learned from once. A rollout that is done twice
 // stores the same objects.
 func TestTrees(t *testing.T) {
+	t.Parallel()
 	edits := func(more ...string) []string {
 		return append([]string{"rollout.turns=3", "rollout.pass_rows=4", "evaluation.every=0", "selection.method=\"all\""}, more...)
 	}
@@ -154,6 +156,7 @@ func TestTrees(t *testing.T) {
 // Trajectories that fail are sampled again from a pivot, and those that succeed are not. The next
 // iteration fits what the pivots have achieved. A run that is done twice stores the same objects.
 func TestPivots(t *testing.T) {
+	t.Parallel()
 	document := tinySpec(t, `environment.name="`+walkName+`"`, "rollout.turns=3", "rollout.pass_rows=4", "evaluation.every=0", "selection.method=\"all\"",
 		`rollout.search="pivots"`, "rollout.trees=2", "rollout.branches=2", "rollout.group_size=6", `credit.algorithm="deep_grpo"`, "update.branch_weight=0.5")
 	runs := func() *testRun {
@@ -213,10 +216,12 @@ func (r *testRun) context(t *testing.T) *run.Context {
 // A run that ends after so many tokens counts what was sampled: dropped by a search, or inherited by a
 // branch, once.
 func TestSampledTokens(t *testing.T) {
+	t.Parallel()
 	for _, search := range [][]string{
 		nil, {`rollout.search="beam"`, "rollout.candidates=2"}, {`rollout.search="tree"`, "rollout.group_size=6"}, {`selection.resample=2`},
 	} {
 		t.Run(fmt.Sprint(search), func(t *testing.T) {
+			t.Parallel()
 			r := begun(t, "tokens", tinySpec(t, append([]string{
 				`environment.name="` + walkName + `"`, "rollout.turns=3", "rollout.group_size=4", "evaluation.every=0", `credit.algorithm="grpo"`, "stop.sampled_tokens=100000",
 			}, search...)...))

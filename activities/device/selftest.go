@@ -105,7 +105,7 @@ func (w *work) selfTest(ctx context.Context, run activities.Run, second bool) er
 // passed.
 func (w *work) testOnce(key programsKey, p *model.Programs, test func() error) error {
 	tested := w.engine.programs[key]
-	if tested.tested {
+	if tested.tested || w.engine.trusted {
 		return nil
 	}
 	hashes, err := p.Hashes()

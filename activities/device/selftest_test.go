@@ -10,13 +10,16 @@ import (
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
+	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
 )
 
 // The self-test is done once for a set of programs, and needs the memory of a version. Where
 // the device does not repeat its bits, it is refused: every part of the test can do so.
 func TestSelfTest(t *testing.T) {
-	e, endings := ownEngine(t)
+	t.Parallel()
+	e, endings := ownEngine(t, model.DeviceOptions{})
+	e.trusted = false
 	r := resolved(t, "self-test", tinySpec(t, `credit.algorithm="gae"`, `update.kl_in="loss"`, "update.kl_coefficient=0.1", "rollout.max_new_tokens=12"))
 	r.Device = &Device{Store: r.store, Engine: e}
 	executed := map[string]int{}

@@ -17,12 +17,14 @@ import (
 // A snapshot in pieces is the one that a single activity stores. Its first piece stores
 // nothing; a worker that lost the state continues with the first missing file.
 func TestSnapshotInPieces(t *testing.T) {
-	whole := fresh(t, `credit.algorithm="gae"`)
+	t.Parallel()
+	const deeper = "policy.starter.layers=4" // its state has more than a MiB
+	whole := fresh(t, `credit.algorithm="gae"`, deeper)
 	want, err := whole.Device.Snapshot(t.Context(), activities.SnapshotInput{Policy: whole.version()})
 	require.NoError(t, err)
 	require.Nil(t, want.Begun)
 
-	r := fresh(t, `credit.algorithm="gae"`, "limits.snapshot_mib=1")
+	r := fresh(t, `credit.algorithm="gae"`, "limits.snapshot_mib=1", deeper)
 	before := r.objects(t)
 	in := activities.SnapshotInput{Policy: r.version()}
 	in.Policy.State = whole.state

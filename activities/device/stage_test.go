@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,14 +20,14 @@ import (
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
-// tinySpec is a run of seconds: two layers of width 32 and a warm start that
+// tinySpec is a run of seconds: one layer of width 32 and a warm start that
 // teaches nothing. The edits are dotted paths with JSON values.
 func tinySpec(t *testing.T, edits ...string) json.RawMessage {
 	t.Helper()
 	doc := map[string]any{}
 	require.NoError(t, json.Unmarshal([]byte(`{
 		"seed": 1, "iterations": 3,
-		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
+		"policy": {"from": "starter", "starter": {"layers": 1, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
 			"warm_start": {"steps": 2, "rows": 4}},
 		"environment": {"name": "bandit"},
 		"rollout": {"groups": 2, "group_size": 3, "turns": 1, "max_new_tokens": 8, "think": false},
@@ -51,22 +50,6 @@ func tinySpec(t *testing.T, edits ...string) json.RawMessage {
 	b, err := json.Marshal(doc)
 	require.NoError(t, err)
 	return b
-}
-
-// device is the one device of all tests: a program is compiled once.
-var device = sync.OnceValues(func() (*Engine, error) {
-	d, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
-	if err != nil {
-		return nil, fmt.Errorf("these tests compute: run `make plugin`, or set REPRISE_PJRT_PLUGIN: %w", err)
-	}
-	return NewEngine(d)
-})
-
-func engine(t *testing.T) *Engine {
-	t.Helper()
-	e, err := device()
-	require.NoError(t, err)
-	return e
 }
 
 // testRun is a resolved run in a store, ready for its steps.
@@ -102,7 +85,24 @@ func resolved(t *testing.T, id string, document json.RawMessage) *testRun {
 // begun is a run whose first version is on the device.
 func begun(t *testing.T, id string, document json.RawMessage) *testRun {
 	t.Helper()
+	return begunIn(t, store.NewMemory(), id, document)
+}
+
+// taught is a store that has the models of another one: the same warm start is not done again.
+func taught(t *testing.T, from *store.Memory) *store.Memory {
+	t.Helper()
 	s := store.NewMemory()
+	for o, err := range from.List(t.Context(), store.ModelPrefix) {
+		require.NoError(t, err)
+		b, _, err := store.ReadFixed(t.Context(), from, o.Key, store.MaxBody)
+		require.NoError(t, err)
+		require.NoError(t, s.Put(t.Context(), o.Key, b, store.PutOptions{}))
+	}
+	return s
+}
+
+func begunIn(t *testing.T, s *store.Memory, id string, document json.RawMessage) *testRun {
+	t.Helper()
 	r := &testRun{store: s, Host: &host.Host{Store: s}, Device: &Device{Store: s, Engine: engine(t)}}
 	got, err := r.Host.Resolve(t.Context(), activities.ResolveInput{Run: id, Spec: document})
 	require.NoError(t, err)

@@ -28,6 +28,7 @@ func evaluations(in activities.CommitInput, version int) map[string]store.Evalua
 // The same policy on the same suite gives the same bytes, whichever run asks: the
 // run itself, another with the same starter and other settings, or an Evaluate.
 func TestSuitesAreTheSameForAll(t *testing.T) {
+	t.Parallel()
 	suites := `evaluation.suites=["in-distribution",{"suite":"bandit-test","samples":2},{"suite":"bandit","name":"thinking","think":true,"max_new_tokens":12}]`
 	one := begun(t, "one", tinySpec(t, suites))
 	in := one.iterate(t)
@@ -185,6 +186,7 @@ func runes(ids []int32) []rune { return append([]rune(nil), ids...) }
 
 // A windowed run and a mixture with a real policy: exact, and the same twice.
 func TestWindowAndMixtureIterate(t *testing.T) {
+	t.Parallel()
 	document := tinySpec(t, `environment={"mixture":[{"name":"`+walkName+`","share":3},{"name":"bandit"}]}`, "rollout.turns=3",
 		"rollout.context_turns=1", "rollout.groups=4", "rollout.group_size=2", "evaluation.every=1", "evaluation.instances=4")
 	r := begun(t, "mixed", document)

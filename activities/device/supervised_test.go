@@ -23,6 +23,7 @@ func marked(rows []run.BatchRow) (supervised, others []run.BatchRow) {
 // Supervised rows train exactly, beside the rows of the policy gradient, a critic, mismatch
 // weights and a replay buffer, and alone.
 func TestSupervisedRows(t *testing.T) {
+	t.Parallel()
 	onBandit := []string{`environment.name="bandit"`, "rollout.turns=1", "update.learning_rate=0.001"}
 	taught := `policy.warm_start={"steps":60,"rows":8,"learning_rate":0.005}`
 	for name, edits := range map[string][]string{
@@ -31,6 +32,7 @@ func TestSupervisedRows(t *testing.T) {
 		"demonstrations": {`update.supervised={"from":"demonstrations","coefficient":0.5}`, `update.kl_in="loss"`, `credit.algorithm="gae"`, "update.minibatch=0"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := exact(t, append(onBandit, edits...)...)
 			for i, in := range r.commits {
 				supervised, others := marked(r.batch(t, in))

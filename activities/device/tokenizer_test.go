@@ -17,12 +17,13 @@ import (
 // policy.starter does: the programs of one do not serve another. One of the second tokenizer
 // has its vocabulary and keeps its files with the model.
 func TestStartersOfSeveralShapes(t *testing.T) {
+	t.Parallel()
 	s := store.NewMemory()
 	h, d := &host.Host{Store: s}, &Device{Store: s, Engine: engine(t)}
 	var made []activities.WarmStartResult
 	for _, tokenizer := range []string{"1", "2"} {
 		id := "tokenizer-" + tokenizer
-		got, err := h.Resolve(t.Context(), activities.ResolveInput{Run: id, Spec: tinySpec(t, "policy.starter.layers=1", "rollout.prompt_tokens=[80]", "policy.starter.tokenizer="+tokenizer)})
+		got, err := h.Resolve(t.Context(), activities.ResolveInput{Run: id, Spec: tinySpec(t, "rollout.prompt_tokens=[80]", "policy.starter.tokenizer="+tokenizer)})
 		require.NoError(t, err)
 		w, err := d.WarmStart(t.Context(), activities.WarmStartInput{Run: id, Spec: got.Spec, Steps: 2})
 		require.NoError(t, err)

@@ -1,0 +1,86 @@
+package device
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/model"
+)
+
+// compiling has the devices of these tests find in one folder what others have compiled.
+var compiling model.DeviceOptions
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "reprise-programs-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	compiling.ProgramCache = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// opened is an engine on a device that is opened for a test. It takes its programs for tested.
+func opened(t *testing.T, o model.DeviceOptions) *Engine {
+	t.Helper()
+	e, err := openEngine(o)
+	require.NoError(t, err)
+	t.Cleanup(e.device.Close)
+	return e
+}
+
+func openEngine(o model.DeviceOptions) (*Engine, error) {
+	o.XLAFlags = model.QuickCompile
+	d, err := model.OpenDevice(o)
+	if err != nil {
+		return nil, fmt.Errorf("these tests compute: run `make plugin`, or set REPRISE_PJRT_PLUGIN: %w", err)
+	}
+	e, err := NewEngine(d)
+	if err != nil {
+		return nil, err
+	}
+	e.trusted = true
+	return e, nil
+}
+
+// engines are those that tests share, one after the other: as many as tests run side by side.
+var engines = struct {
+	sync.Mutex
+	idle []*Engine
+	of   map[string]*Engine // by the name of the test that has it
+}{of: map[string]*Engine{}}
+
+// engine is an engine for as long as the test runs, and its subtests, which have the same one.
+func engine(t *testing.T) *Engine {
+	t.Helper()
+	engines.Lock()
+	defer engines.Unlock()
+	for name := t.Name(); name != ""; name = name[:max(strings.LastIndex(name, "/"), 0)] {
+		if e := engines.of[name]; e != nil {
+			return e
+		}
+	}
+	var e *Engine
+	if last := len(engines.idle) - 1; last >= 0 {
+		e, engines.idle = engines.idle[last], engines.idle[:last]
+	} else {
+		var err error
+		e, err = openEngine(compiling)
+		require.NoError(t, err)
+	}
+	engines.of[t.Name()] = e
+	t.Cleanup(func() {
+		engines.Lock()
+		defer engines.Unlock()
+		delete(engines.of, t.Name())
+		engines.idle = append(engines.idle, e)
+	})
+	return e
+}
