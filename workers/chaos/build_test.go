@@ -51,7 +51,7 @@ func underOtherPrograms(t *testing.T) (*lane, *process) {
 // the run's queue, so the run tries it again and again, and does not end. The build that
 // began the run continues it.
 func TestBuildOtherPrograms(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := reference(t)
 	l, other := underOtherPrograms(t)
 	eventually(t, patience, "a second try", func() error { return saysTimes(other, "Restore took", 2) })
@@ -73,7 +73,7 @@ func TestBuildOtherPrograms(t *testing.T) {
 // newest snapshot and ends in a branch that names both sets of programs. What was
 // committed stays.
 func TestBuildAdopts(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := reference(t)
 	l, _ := underOtherPrograms(t)
 	out, err := l.update(chaosRun, "adopt-programs", `{}`)
@@ -119,7 +119,7 @@ func TestBuildAdopts(t *testing.T) {
 // another queue: the run waits for a device, and says which fingerprint is wanted and which
 // is there.
 func TestBuildOtherNumerics(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
 	first := l.worker(workerOptions{fault: "Update#2/begin/1"})

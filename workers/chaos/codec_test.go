@@ -102,7 +102,7 @@ func (l *lane) seen() []string {
 
 // Without a codec the database holds every marker: the test below can fail.
 func TestPlainDatabase(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	l := newNamedLane(t, ownStack(t, dev.Options{Ephemeral: true}), dev.Namespace, true)
 	l.worker(workerOptions{flags: []string{"--roles", "workflow,host"}})
 	l.begin("Train", "waits", markedSpec(t, 3))
@@ -115,7 +115,7 @@ func TestPlainDatabase(t *testing.T) {
 // Under a codec everything works as without it, and the server's database holds nothing
 // of what runs are about.
 func TestCodec(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	keys := filepath.Join(t.TempDir(), "codec.keys")
 	require.NoError(t, os.WriteFile(keys, []byte("k1 "+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32))+"\n"), 0o600))
 	stack := ownStack(t, dev.Options{Ephemeral: true})

@@ -22,7 +22,7 @@ var collapsed = scene{lane: "undisturbed-collapse", preset: "chaos", change: map
 // TestChaosRollback kills workers while a run goes back: the branch that it opens is
 // the same, byte for byte, and the iterations that it left verify.
 func TestChaosRollback(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := collapsed.reference(t)
 	l := &lane{t: t, stack: sharedStack(t), prefix: collapsed.lane}
 	l.store = l.open(l.prefix)

@@ -51,7 +51,7 @@ func (s *scene) disturbed(t *testing.T, fault string, ended func(*lane, *process
 
 // TestDeviceOutOfMemoryOnce lets the device run out of memory once: the next process continues.
 func TestDeviceOutOfMemoryOnce(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	single.disturbed(t, "Update#1/oom/1", func(_ *lane, p *process) {
 		p.exits(t, device.OutOfMemory, "Out of memory allocating 281474976710656 bytes")
 		require.Contains(t, p.text(), "the spec is estimated to need")
@@ -61,7 +61,7 @@ func TestDeviceOutOfMemoryOnce(t *testing.T) {
 // TestDeviceOutOfMemoryAlways lets the next process run out of memory too: the run pauses with
 // what was asked for, and continues when it is resumed on a device that has the memory.
 func TestDeviceOutOfMemoryAlways(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := single.reference(t)
 	l := newLane(t, sharedStack(t)).withStarterOf(&single)
 	first := l.worker(workerOptions{fault: "Update#1/oom/1", trace: true})
@@ -84,7 +84,7 @@ func TestDeviceOutOfMemoryAlways(t *testing.T) {
 // TestStepFailsAlways has a step fail on each device that the run finds: after as many
 // failures as its spec allows the run pauses with the reason, and continues when it is resumed.
 func TestStepFailsAlways(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := single.reference(t)
 	l := newLane(t, sharedStack(t)).withStarterOf(&single)
 	l.start(chaosRun, single.spec(t))
@@ -109,7 +109,7 @@ func TestStepFailsAlways(t *testing.T) {
 
 // TestDeviceLost loses the device while it generates.
 func TestDeviceLost(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	single.disturbed(t, "Generate#1/lost/1", func(_ *lane, p *process) {
 		p.exits(t, device.Failed, "UNAVAILABLE: the device is gone")
 	})
@@ -117,7 +117,7 @@ func TestDeviceLost(t *testing.T) {
 
 // TestDevicePoisoned has an execution after which no other succeeds in that process.
 func TestDevicePoisoned(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	single.disturbed(t, "Score#2/poisoned/1", func(_ *lane, p *process) {
 		p.exits(t, device.Failed, "CUDA_ERROR_ILLEGAL_ADDRESS")
 	})
@@ -126,7 +126,7 @@ func TestDevicePoisoned(t *testing.T) {
 // TestDeviceUnclear has errors that do not say what failed: two are tried again, the third
 // is a failure of the device.
 func TestDeviceUnclear(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	single.disturbed(t, "Update#0/unclear/1,Update#1/unclear/1,Update#1/unclear/2,Update#1/unclear/3", func(_ *lane, p *process) {
 		p.exits(t, device.Failed, "3 times in a row: ")
 	})
@@ -134,7 +134,7 @@ func TestDeviceUnclear(t *testing.T) {
 
 // TestDeviceStuck has an execution that never ends: the process ends, with what was stuck.
 func TestDeviceStuck(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	short.disturbed(t, "Update#1/stuck/1", func(_ *lane, p *process) {
 		p.exits(t, device.Stuck, "the device has ended nothing for 15s; the step's bound is 10s")
 		require.Contains(t, p.text(), "Update (activity ")
@@ -145,7 +145,7 @@ func TestDeviceStuck(t *testing.T) {
 // TestDeviceStuckAndBack has an execution that outlasts its step's bound and ends before the
 // device counts as stuck: the worker stays, and the next attempt waits for the device.
 func TestDeviceStuckAndBack(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := short.reference(t)
 	l := newLane(t, sharedStack(t)).withStarterOf(&short)
 	p := l.worker(workerOptions{fault: "Update#1/stall:12000/1", trace: true})
@@ -162,7 +162,7 @@ func TestDeviceStuckAndBack(t *testing.T) {
 // trains. Its programs are not those that the other workers share, with which this machine
 // has passed.
 func TestSelfTestDiffers(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	single.disturbed(t, "Restore/differs/1", func(l *lane, p *process) {
 		p.exits(t, device.Refused, "self-test: device does not repeat its bits: a generation gave ")
 		require.NotContains(t, p.text(), "Generate took")

@@ -135,6 +135,8 @@ var families = []*family{
 		{preset: "gigpo", change: keeping, kills: []string{"Step@1/written/1", "Score#0/inside/1", "Generate@2/inside/3"}},
 		// Killed while candidates are sampled, and while they are chosen from.
 		{preset: "tsr", change: map[string]any{"rollout.turns": 2, "rollout.candidates": 2, "selection.keep": 1}, kills: []string{"Generate#1/inside/2", "Choose#1/inside/1"}},
+	}},
+	{name: "passes", scale: onLake, methods: []method{
 		// Killed between two passes of an update, and in the second pass in the new branch.
 		{preset: "seeupo", change: map[string]any{"rollout.turns": 2, "rollout.max_new_tokens": 12},
 			kills: []string{"Score#1/inside/2", "Update#1/inside/3"}},

@@ -51,7 +51,7 @@ const foreignRun = "guess"
 // foreignSpec plays the stand-in's game, which also judges the episodes.
 var foreignSpec = []byte(`{
 	"seed": 1, "iterations": 2,
-	"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 96, "heads": 2, "kv_heads": 1},
+	"policy": {"from": "starter", "starter": {"layers": 1, "hidden_size": 32, "intermediate_size": 96, "heads": 2, "kv_heads": 1},
 		"warm_start": {"steps": 40, "rows": 9, "learning_rate": 0.01}},
 	"environment": {"name": "foreign", "options": {"name": "guess"}, "timeout_seconds": 20},
 	"rewards": [{"name": "foreign", "weight": 0.5, "options": {"name": "guess"}}],
@@ -63,7 +63,7 @@ var foreignSpec = []byte(`{
 // environment in the middle of a call: over standard input and output, and over Temporal, the bytes
 // are the same.
 func TestChaosForeign(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	with := func(flags ...string) *lane {
 		l := newLane(t, sharedStack(t)).ofMethods()
 		l.flags = append(l.flags, flags...)
@@ -99,7 +99,7 @@ func TestChaosForeign(t *testing.T) {
 // openEnvSpec plays the stand-in's game over OpenEnv's WebSocket.
 var openEnvSpec = fmt.Appendf(nil, `{
 	"seed": 1, "iterations": 2,
-	"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 96, "heads": 2, "kv_heads": 1},
+	"policy": {"from": "starter", "starter": {"layers": 1, "hidden_size": 32, "intermediate_size": 96, "heads": 2, "kv_heads": 1},
 		"warm_start": {"steps": 40, "rows": 9, "learning_rate": 0.01}},
 	"environment": {"name": "foreign", "options": {"name": "guess", "options": %s}, "timeout_seconds": 20},
 	"rollout": {"groups": 4, "group_size": 4, "turns": 2, "max_new_tokens": 8, "think": false},
@@ -109,7 +109,7 @@ var openEnvSpec = fmt.Appendf(nil, `{
 // TestChaosOpenEnv kills a server of OpenEnv's in the middle of an episode, and the workers in each phase of Ask:
 // the bytes are the same.
 func TestChaosOpenEnv(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := free.Addr().String()

@@ -15,7 +15,7 @@ import (
 // TestGPU runs what is run on a machine with a card, on this one at a tiny size: every part ends
 // and writes what it found, also one whose time is up.
 func TestGPU(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	run := func(arguments ...string) (report gpu.Report, err error) {
 		t.Helper()
 		out := t.TempDir()

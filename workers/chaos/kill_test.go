@@ -43,7 +43,7 @@ func TestChaosKills(t *testing.T) {
 	}
 	for _, r := range runs {
 		t.Run(r.name, func(t *testing.T) {
-			t.Parallel()
+			beside(t)
 			l := newLane(t, sharedStack(t))
 			if !r.anew {
 				l.withStarter()
@@ -69,7 +69,7 @@ func TestChaosRandom(t *testing.T) {
 	t.Logf("seed %d, %d kills", *seed, left)
 	for i, s := range scenes {
 		t.Run(s.preset, func(t *testing.T) {
-			t.Parallel()
+			beside(t)
 			s.killedAtRandom(t, left, rand.New(rand.NewPCG(*seed, uint64(i))))
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -32,10 +33,11 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		// The tests wait for time-outs as much as they compute.
-		_ = flag.Set("test.parallel", "8")
+	f := flag.Lookup("test.parallel")
+	if n, err := strconv.Atoi(f.Value.String()); err == nil && f.Value.String() != f.DefValue {
+		places.free = n
 	}
+	_ = f.Value.Set("1000") // beside gives the places
 	if *full {
 		patience = 20 * time.Minute
 	}

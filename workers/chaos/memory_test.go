@@ -13,13 +13,13 @@ import (
 // the larger one's worker has resident at most beyond the smaller one's is an update's 16
 // bytes a parameter, and some for the rest. Kept activations would be besides.
 func TestWorkerMemory(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	peak := func(name string, s spec.Starter) (bytes, parameters int64) {
 		l := newNamedLane(t, sharedStack(t), "memory-"+name, true)
 		worker := l.worker(workerOptions{})
 		l.start("memory", preset(t, "smoke", map[string]any{
-			"policy.starter":   map[string]any{"layers": s.Layers, "hidden_size": s.HiddenSize, "intermediate_size": s.IntermediateSize, "heads": s.Heads, "kv_heads": s.KVHeads},
-			"update.recompute": "always", "policy.warm_start": map[string]any{"steps": 0}, "evaluation": map[string]any{"every": 0}, "snapshot": map[string]any{"every": 1},
+			"policy.starter": map[string]any{"layers": s.Layers, "hidden_size": s.HiddenSize, "intermediate_size": s.IntermediateSize, "heads": s.Heads, "kv_heads": s.KVHeads},
+			"iterations":     2, "rollout.groups": 2, "update.recompute": "always", "policy.warm_start": map[string]any{"steps": 0}, "evaluation": map[string]any{"every": 0}, "snapshot": map[string]any{"every": 1},
 		}))
 		l.completes("memory")
 		bytes, _ = resident(t, worker)

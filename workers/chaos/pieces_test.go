@@ -20,7 +20,7 @@ var pieces = scene{lane: "undisturbed-pieces", preset: "chaos-turns", quick: tru
 // the piece that was lost anew, and no other. An update, whose pieces are in the worker's
 // memory, it begins anew as a whole; so it does the rebuild of version 1, which has no snapshot.
 func TestChaosPieces(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := pieces.reference(t)
 	last := 0
 	for d := range pieces.deeds.completed {

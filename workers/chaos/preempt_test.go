@@ -13,7 +13,7 @@ import (
 // TestChaosTerminate sends SIGTERM, a preemption notice, in an Update: the worker ends
 // the update, gives the session back, and the run continues elsewhere at once.
 func TestChaosTerminate(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
 	const stall = "Update#1/stall:15000/1"
@@ -42,7 +42,7 @@ func TestChaosTerminate(t *testing.T) {
 
 // TestChaosServers kills the Temporal server and the S3 server in updates.
 func TestChaosServers(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := reference(t)
 	stack := ownStack(t, dev.Options{Ephemeral: true})
 	l := newLane(t, stack).withStarter()
@@ -67,7 +67,7 @@ func TestChaosServers(t *testing.T) {
 // TestChaosWriteAhead kills a worker at iteration 19, the newest snapshot being
 // version 10: the next worker rebuilds version 19 from the recorded batches.
 func TestChaosWriteAhead(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
 	spec := preset(t, "chaos", map[string]any{"iterations": 21, "snapshot.every": 10, "evaluation.every": 0})

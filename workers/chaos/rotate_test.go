@@ -180,7 +180,7 @@ func (p *proxy) from(serial int64) int {
 // TestCertificatesRotate replaces the certificate, the key and the authority of both ends
 // in the middle of a run and cuts the connections: the run continues with the new ones.
 func TestCertificatesRotate(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	l := newLane(t, sharedStack(t))
 	dir := t.TempDir()
 	files := credentials{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem")}

@@ -11,7 +11,7 @@ import (
 // TestSmoke is a three-iteration run on a fresh stack, started by the temporal
 // CLI and checked by `reprise verify`: make smoke.
 func TestSmoke(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	l := newNamedLane(t, ownStack(t, dev.Options{Ephemeral: true}), dev.Namespace, true)
 	l.worker(workerOptions{})
 	l.start("smoke", preset(t, "smoke", nil))

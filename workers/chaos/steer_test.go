@@ -21,7 +21,7 @@ import (
 // programs wait for the update to end, and the cancelled run, started again, ends
 // with the same bytes.
 func TestChaosCancel(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
 	p := l.worker(workerOptions{fault: "Update#2/stall:15000/1", trace: true, heartbeat: "20s"})
@@ -46,7 +46,7 @@ func TestChaosCancel(t *testing.T) {
 
 // TestChaosOneDevice has two runs and an Evaluate share a worker of one slot.
 func TestChaosOneDevice(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
 	p := l.worker(workerOptions{fault: "Update#1/stall:1000/1", trace: true, heartbeat: "20s"})
@@ -77,7 +77,7 @@ func TestChaosOneDevice(t *testing.T) {
 // TestChaosContinueAsNew has a run continue as new every two iterations, on a server
 // without our search attributes: it continues without them, and says so.
 func TestChaosContinueAsNew(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := reference(t)
 	l := newNamedLane(t, sharedStack(t), "no-attributes", false).withStarter()
 	l.worker(workerOptions{flags: []string{"--continue-as-new-after", "2"}})
@@ -102,7 +102,7 @@ func TestChaosContinueAsNew(t *testing.T) {
 
 // TestChaosCommands steers a run through the CLI.
 func TestChaosCommands(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
 	// The stall outlasts the commands even on a busy machine; nothing is killed, so

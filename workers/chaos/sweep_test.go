@@ -163,7 +163,7 @@ func (l *lane) warmStarts() int {
 // byte for byte. With -full the same holds for 200 trials that lose a worker every ten
 // seconds and the server every minute.
 func TestChaosSweep(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := undisturbedSweep(t)
 	stack := ownStack(t, dev.Options{Ephemeral: true})
 	l := newLane(t, stack)
@@ -209,7 +209,7 @@ func TestChaosSweep(t *testing.T) {
 // committed iterations, and the table is written. Started again, the sweep resumes and
 // ends with the undisturbed sweep's table.
 func TestChaosSweepCancel(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := undisturbedSweep(t)
 	l := newLane(t, sharedStack(t))
 	// The stall keeps trials open even on a busy machine; nothing is killed, so

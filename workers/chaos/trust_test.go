@@ -22,7 +22,7 @@ import (
 // repeats it commits the same. The commit stops a worker that samples other log-probs,
 // and nothing that was committed changes.
 func TestChaosDivergence(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
 	p := l.worker(workerOptions{})
@@ -91,7 +91,7 @@ func (l *lane) decisionBefore(id, kind, artifact string) int64 {
 // TestChaosFingerprint has only a worker of another fingerprint up: the run waits for its
 // own kind, says so, and continues when that is back.
 func TestChaosFingerprint(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
 	first := l.worker(workerOptions{fault: "Update#2/begin/1"})
@@ -116,7 +116,7 @@ func TestChaosFingerprint(t *testing.T) {
 // TestChaosDatabase loses Temporal's database in the middle of a run. The same start
 // again resumes after the last commit; another spec is refused.
 func TestChaosDatabase(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := reference(t)
 	dir := t.TempDir()
 	stack, err := dev.Start(t.Context(), dev.Options{Dir: dir})
@@ -158,7 +158,7 @@ func TestChaosDatabase(t *testing.T) {
 // credentials: both are seen in `temporal workflow describe` and retried, and the run
 // continues when they are repaired.
 func TestChaosBucket(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := reference(t)
 	l := newLane(t, sharedStack(t)).withStarter()
 	s3 := l.stack.S3()
@@ -184,7 +184,7 @@ func TestChaosBucket(t *testing.T) {
 
 // TestChaosReplay computes iterations of the undisturbed run again.
 func TestChaosReplay(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	reference(t)
 	iterations := []int{0, 3}
 	if *full {
@@ -201,7 +201,7 @@ func TestChaosReplay(t *testing.T) {
 // TestChaosDamage flips a byte in one stored artifact and removes another:
 // verify names both.
 func TestChaosDamage(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := reference(t)
 	ctx := context.Background()
 	l := &lane{t: t, stack: sharedStack(t), prefix: "damage"}

@@ -33,7 +33,7 @@ const (
 // TestChaosTurnsReference is about what is disturbed: episodes of one turn and of
 // three, several actions a turn, turns that the length limit cut.
 func TestChaosTurnsReference(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	scenes := []*scene{&turns}
 	if *full {
 		scenes = append(scenes, &windowed, &kept)
@@ -120,7 +120,7 @@ func TestChaosTurnsKills(t *testing.T) {
 	}
 	for _, r := range runs {
 		t.Run(r.name, func(t *testing.T) {
-			t.Parallel()
+			beside(t)
 			want := r.scene.reference(t)
 			l := newLane(t, sharedStack(t)).withStarterOf(r.scene)
 			l.devices = []int{2}
@@ -198,7 +198,7 @@ func (l *lane) replays(iteration int) {
 // TestChaosTurnsEvaluate kills the workers of an Evaluate in the middle of its
 // second suite: the next one continues there, and finds the same.
 func TestChaosTurnsEvaluate(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	turns.reference(t)
 	l := newLane(t, sharedStack(t))
 	l.flags = turns.flags()

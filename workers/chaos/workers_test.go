@@ -80,7 +80,7 @@ var dealtLong = scene{lane: "undisturbed-dealt-long", preset: "chaos-turns", qui
 // sampled again, and the run has the bytes of one worker's. With -full two others help, one of which
 // dies again and again.
 func TestChaosWorkers(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	s, iterations, faults := &dealt, turnsIterations, []string{"Block/inside/1"}
 	if *full {
 		s, iterations, faults = &dealtLong, 8, []string{"Block/inside/1", "Block/written/2", "Block/begin/2", "Block/delay:15/1", "Block/inside/2"}
@@ -114,7 +114,7 @@ var dealtLag = scene{lane: "undisturbed-dealt-lag", preset: "chaos-turns", quick
 // updates, and kills one of them inside a block, and the session's worker in an update: the run has the
 // bytes of one worker's, which samples before its updates.
 func TestChaosRolloutBesideUpdates(t *testing.T) {
-	t.Parallel()
+	beside(t)
 	want := dealtLag.reference(t)
 	l := newLane(t, sharedStack(t)).withStarterOf(&dealtLag)
 	own := l.worker(workerOptions{fault: "Generate/stall:3000/1,Update/inside/2"})
@@ -138,7 +138,7 @@ func TestChaosWorkersOfTwoRuns(t *testing.T) {
 	if !*full {
 		t.Skip("with -full")
 	}
-	t.Parallel()
+	beside(t)
 	want := dealt.reference(t)
 	l := newLane(t, sharedStack(t)).withStarterOf(&dealt)
 	for range 2 {
