@@ -30,7 +30,7 @@ import (
 func guessSpec(share float64, onBroken string, steps int) []byte {
 	return fmt.Appendf(nil, `{
 	"seed": 1, "iterations": 2,
-	"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
+	"policy": {"from": "starter", "starter": {"layers": 1, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
 		"warm_start": {"steps": %d, "rows": 9, "learning_rate": 0.01}},
 	"environment": {"name": "foreign", "options": {"name": "guess"}, "broken_share": %v, "on_broken": %q},
 	"rewards": [{"name": "foreign", "weight": 0.5, "options": {"name": "guess", "episodes": 1}}],
@@ -49,8 +49,16 @@ func TestForeignEnvironment(t *testing.T) {
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
 	ctx := t.Context()
-	trained := func(fault string, share float64, onBroken string, steps int) (*train.Runner, *store.Memory, store.Chain) {
+	taught := map[string][]byte{} // what the first run's warm start left, so that others need none
+	stored := func() *store.Memory {
 		s := store.NewMemory()
+		for key, b := range taught {
+			require.NoError(t, s.Put(ctx, key, b, store.PutOptions{}))
+		}
+		return s
+	}
+	trained := func(fault string, share float64, onBroken string, steps int) (*train.Runner, *store.Memory, store.Chain) {
+		s := stored()
 		r := train.New(engine, s)
 		r.Host.Environments = map[string]foreign.Way{"guess": foreign.Always(standin.Call(fault))}
 		_, err := r.Train(ctx, "guess", guessSpec(share, onBroken, steps))
@@ -62,6 +70,11 @@ func TestForeignEnvironment(t *testing.T) {
 		return r, s, chain
 	}
 	r, s, chain := trained(standin.Busy, 0.05, spec.Drop, 40)
+	for o, err := range s.List(ctx, store.ModelPrefix) {
+		require.NoError(t, err)
+		taught[o.Key], _, err = store.ReadFixed(ctx, s, o.Key, store.MaxBody)
+		require.NoError(t, err)
+	}
 	m := chain[0].Manifest
 	require.Zero(t, m.Metrics["broken/mean"])
 	require.Positive(t, float64(m.Metrics["train/foreign/num_actions"]), "the policy can speak")
@@ -111,7 +124,7 @@ func TestForeignEnvironment(t *testing.T) {
 		require.Empty(t, drifts, "each is asked about under the chance that it was drawn with")
 	})
 	t.Run("mended", func(t *testing.T) {
-		s := store.NewMemory()
+		s := stored()
 		r := train.New(engine, s)
 		r.Host.Environments = map[string]foreign.Way{"guess": foreign.Always(standin.Call(standin.Broken))}
 		_, err := r.Train(ctx, "guess", guessSpec(0.05, spec.Drop, 40))

@@ -16,7 +16,7 @@ import (
 )
 
 // tinyTask is the policy and the environment of the runs here.
-const tinyTask = `"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
+const tinyTask = `"policy": {"from": "starter", "starter": {"layers": 1, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
 		"warm_start": {"steps": 1, "rows": 4}},
 	"environment": {"name": "bandit"},`
 

@@ -18,7 +18,7 @@ import (
 // searchSpec searches in a lake that leaves nothing to chance; its rest is the search.
 const searchSpec = `{
 	"seed": 1, "iterations": 1,
-	"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
+	"policy": {"from": "starter", "starter": {"layers": 1, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
 		"warm_start": {"steps": 1, "rows": 8}},
 	"environment": {"name": "frozenlake", "options": {"size": 2, "slippery": false, "max_actions": 3, "max_actions_per_turn": 1}},
 	"selection": {"method": "all"}, "update": {"micro_batch": 4}, "snapshot": {"every": 1}, "evaluation": {"every": 0},

@@ -18,7 +18,7 @@ import (
 // before.
 const partsSpec = `{
 	"seed": 1, "iterations": 2,
-	"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
+	"policy": {"from": "starter", "starter": {"layers": 1, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
 		"warm_start": {"steps": 1, "rows": 8}},
 	"environment": {"name": "frozenlake", "options": {"size": 2, "slippery": false, "max_actions": 2}},
 	"rollout": {"groups": 2, "group_size": 2, "turns": 2, "max_new_tokens": 8, "think": true},

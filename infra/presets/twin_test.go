@@ -32,7 +32,7 @@ func TestTwinRuns(t *testing.T) {
 		for path, value := range map[string]any{
 			"iterations": 2, "snapshot.every": 2, "evaluation.every": 2, "evaluation.instances": 8,
 			"policy.warm_start.steps": 4, "update.learning_rate": 0.02,
-			"policy.starter": map[string]any{"layers": 2, "hidden_size": 32, "intermediate_size": 96, "heads": 2, "kv_heads": 1},
+			"policy.starter": map[string]any{"layers": 1, "hidden_size": 32, "intermediate_size": 96, "heads": 2, "kv_heads": 1},
 		} {
 			trial, err = trial.With(path, value)
 			require.NoError(t, err)

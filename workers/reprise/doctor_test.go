@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if err == nil {
 		err = os.Setenv(programcache.Env, dir)
 	}
+	if err == nil {
+		err = os.Setenv("XLA_FLAGS", model.QuickCompile+" "+os.Getenv("XLA_FLAGS"))
+	}
 	if err != nil {
 		panic(err)
 	}

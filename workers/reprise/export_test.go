@@ -31,7 +31,7 @@ func smallRun(t *testing.T) store.Store {
 	s := store.NewMemory()
 	_, err = train.New(engine, s).Train(t.Context(), "run", []byte(`{
 		"seed": 1, "iterations": 2,
-		"policy": {"from": "starter", "starter": {"layers": 2, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
+		"policy": {"from": "starter", "starter": {"layers": 1, "hidden_size": 32, "intermediate_size": 64, "heads": 2, "kv_heads": 1},
 			"warm_start": {"steps": 1, "rows": 4}},
 		"environment": {"name": "bandit"},
 		"rollout": {"groups": 2, "group_size": 2, "turns": 1, "max_new_tokens": 8, "think": false},
