@@ -80,7 +80,7 @@ func starting(model string) map[string]any {
 	return map[string]any{
 		"policy": map[string]any{
 			"from": "folder:" + folder, "compute_dtype": "float32",
-			"warm_start": map[string]any{"steps": 40, "rows": 8, "learning_rate": 3e-3, "demonstrations": 0},
+			"warm_start": map[string]any{"steps": 16, "rows": 8, "learning_rate": 6e-3, "demonstrations": 0},
 		},
 		"rollout.turns": 2, "rollout.max_new_tokens": 24, "update.learning_rate": 1e-3,
 	}
