@@ -95,7 +95,7 @@ demo: platform ## a run that learns, from nothing to its report
 ifeq ($(TESTFLAGS),)
 test: lint
 endif
-test: build tools plugin ## the checks of lint and every test: half an hour on 2 cores, less where they are fast
+test: build tools plugin ## the checks of lint and every test: under half an hour on 2 cores
 # One package more at once than there are processors, because some wait for servers. lint
 # has run all of go vet. The tests that kill processes have the machine to themselves: beside
 # others they would wait for processors, not for what they test.

@@ -10,7 +10,7 @@ import (
 // besides is how many tests run beside each other. They wait for time-outs as much as they compute.
 const besides = 8
 
-// longest are the tests that take longest, which begin first: whoever begins last runs alone in the end.
+// longest are the tests that take longest, and they begin first. A long test that begins last runs alone in the end.
 var longest = []string{
 	"TestChaosMethods/turns", "TestChaosMethods/architectures", "TestChaosMethods/passes", "TestChaosForeign", "TestWorkerMemory", "TestChaosPieces", "TestGPU",
 	"TestChaosMethods/models", "TestChaosMethods/adapters", "TestChaosMethods/steps", "TestChaosMethods/groups", "TestChaosMethods/freshness",
@@ -27,12 +27,13 @@ var places = struct {
 
 // waiting is a test that waits for its place.
 type waiting struct {
-	rank  int // in longest
-	begin chan struct{}
+	rank  int           // in longest; lower ones begin first
+	begin chan struct{} // closed when the test may begin
 }
 
 // beside has a test run beside others: it returns when the test may begin. The place is given up by end,
-// or when the test ends. testing alone would have the subtests of a test begin after all others.
+// or when the test ends. testing alone would have the subtests of a test begin after all others. The time
+// that it tells of a test has the wait for a place in it.
 func beside(t *testing.T) (end func()) {
 	t.Helper()
 	t.Parallel()
