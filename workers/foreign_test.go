@@ -49,10 +49,10 @@ func TestForeignEnvironment(t *testing.T) {
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
 	ctx := t.Context()
-	taught := map[string][]byte{} // what the first run's warm start left, so that others need none
+	models := map[string][]byte{} // what the first run's warm start left, so that others need none
 	stored := func() *store.Memory {
 		s := store.NewMemory()
-		for key, b := range taught {
+		for key, b := range models {
 			require.NoError(t, s.Put(ctx, key, b, store.PutOptions{}))
 		}
 		return s
@@ -72,7 +72,7 @@ func TestForeignEnvironment(t *testing.T) {
 	r, s, chain := trained(standin.Busy, 0.05, spec.Drop, 40)
 	for o, err := range s.List(ctx, store.ModelPrefix) {
 		require.NoError(t, err)
-		taught[o.Key], _, err = store.ReadFixed(ctx, s, o.Key, store.MaxBody)
+		models[o.Key], _, err = store.ReadFixed(ctx, s, o.Key, store.MaxBody)
 		require.NoError(t, err)
 	}
 	m := chain[0].Manifest

@@ -22,7 +22,7 @@ func exact(t *testing.T, edits ...string) *testRun {
 	for range 3 {
 		require.False(t, again.iterate(t).Update.Skipped)
 	}
-	r := freshIn(t, taught(t, again.store), edits...)
+	r := freshIn(t, modelsOf(t, again.store), edits...)
 	r.iterate(t)
 	first := *r
 	last := r.iterate(t)

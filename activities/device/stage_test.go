@@ -88,8 +88,8 @@ func begun(t *testing.T, id string, document json.RawMessage) *testRun {
 	return begunIn(t, store.NewMemory(), id, document)
 }
 
-// taught is a store that has the models of another one: the same warm start is not done again.
-func taught(t *testing.T, from *store.Memory) *store.Memory {
+// modelsOf is a store that has the models of another one: the same warm start is not done again.
+func modelsOf(t *testing.T, from *store.Memory) *store.Memory {
 	t.Helper()
 	s := store.NewMemory()
 	for o, err := range from.List(t.Context(), store.ModelPrefix) {
@@ -101,6 +101,7 @@ func taught(t *testing.T, from *store.Memory) *store.Memory {
 	return s
 }
 
+// begunIn is begun in a store.
 func begunIn(t *testing.T, s *store.Memory, id string, document json.RawMessage) *testRun {
 	t.Helper()
 	r := &testRun{store: s, Host: &host.Host{Store: s}, Device: &Device{Store: s, Engine: engine(t)}}
