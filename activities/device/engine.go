@@ -33,7 +33,7 @@ type Engine struct {
 	Ends func(*Ending)
 
 	device  *model.Device
-	trusted bool // programs are taken for tested; for tests of anything but the self-test
+	trusted bool // no self-test is made; for tests of anything else
 	info    activities.DeviceInfo
 	memory  int64 // of the device, in bytes; 0: not known
 

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/model"
 )
 
-// compiling has the devices of these tests find in one folder what others have compiled.
+// compiling are options of a device that finds what other devices of these tests have compiled.
 var compiling model.DeviceOptions
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// opened is an engine on a device that is opened for a test. It takes its programs for tested.
+// opened is an engine on a device that is opened for one test. It makes no self-test.
 func opened(t *testing.T, o model.DeviceOptions) *Engine {
 	t.Helper()
 	e, err := openEngine(o)
@@ -36,6 +36,7 @@ func opened(t *testing.T, o model.DeviceOptions) *Engine {
 	return e
 }
 
+// openEngine opens a device and makes an engine on it that makes no self-test.
 func openEngine(o model.DeviceOptions) (*Engine, error) {
 	o.XLAFlags = model.QuickCompile
 	d, err := model.OpenDevice(o)
@@ -50,14 +51,14 @@ func openEngine(o model.DeviceOptions) (*Engine, error) {
 	return e, nil
 }
 
-// engines are those that tests share, one after the other: as many as tests run side by side.
+// engines are shared by tests, one test at a time. There are as many as tests run side by side.
 var engines = struct {
 	sync.Mutex
 	idle []*Engine
 	of   map[string]*Engine // by the name of the test that has it
 }{of: map[string]*Engine{}}
 
-// engine is an engine for as long as the test runs, and its subtests, which have the same one.
+// engine gives a test an engine until the test ends. Subtests get the engine of the test that they belong to.
 func engine(t *testing.T) *Engine {
 	t.Helper()
 	engines.Lock()

@@ -88,7 +88,7 @@ func begun(t *testing.T, id string, document json.RawMessage) *testRun {
 	return begunIn(t, store.NewMemory(), id, document)
 }
 
-// modelsOf is a store that has the models of another one: the same warm start is not done again.
+// modelsOf makes a store with the models of another one, so that a run in it needs no warm start.
 func modelsOf(t *testing.T, from *store.Memory) *store.Memory {
 	t.Helper()
 	s := store.NewMemory()
@@ -101,7 +101,7 @@ func modelsOf(t *testing.T, from *store.Memory) *store.Memory {
 	return s
 }
 
-// begunIn is begun in a store.
+// begunIn is begun for a run whose store may have its models already.
 func begunIn(t *testing.T, s *store.Memory, id string, document json.RawMessage) *testRun {
 	t.Helper()
 	r := &testRun{store: s, Host: &host.Host{Store: s}, Device: &Device{Store: s, Engine: engine(t)}}
