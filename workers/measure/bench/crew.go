@@ -16,6 +16,7 @@ import (
 
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/faults"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
 )
@@ -42,7 +43,10 @@ func (s *benchmark) kill(ctx context.Context, c client.Client, crew *workerCrew,
 		}
 		run := fmt.Sprintf("bench-kill-%d", n)
 		s.say(fmt.Sprintf("killing worker %d of %d, in the update of iteration %d of %s", n+1, s.Kills, s.KillAt, run))
-		got, err := MeasureRecovery(ctx, c, run, text, s.KillAt, "Update", func(pid int) error {
+		if _, err := stack.StartTrain(ctx, c, run, text); err != nil {
+			return err
+		}
+		got, err := MeasureRecovery(ctx, c, run, s.KillAt, "Update", func(pid int) error {
 			peak, err := PeakMemory(pid)
 			if err != nil {
 				return err
@@ -74,7 +78,9 @@ type workerCrew struct {
 	// programs is the folder of compiled programs; "": the default one.
 	programs string
 	// pinned gives each worker one core of this machine, in turn.
-	pinned  bool
+	pinned bool
+	// fault is what the workers started from now on fail at: see package faults.
+	fault   string
 	started int
 	running map[int]*child
 }
@@ -120,6 +126,7 @@ func (w *workerCrew) start(ctx context.Context) error {
 		core := strconv.Itoa((w.started - 1) % runtime.NumCPU())
 		cmd = exec.Command("taskset", append([]string{"--cpu-list", core, self}, arguments...)...)
 	}
+	cmd.Env = append(cmd.Environ(), faults.Env+"="+w.fault)
 	cmd.Stdout, cmd.Stderr = log, log
 	worker, err := begin(cmd)
 	if err != nil {

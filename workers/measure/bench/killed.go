@@ -4,14 +4,17 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/dev"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/faults"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/train"
+	"github.com/reprise-rl/reprise/workers/watch"
 	"github.com/reprise-rl/reprise/workflows"
 )
 
@@ -27,19 +30,31 @@ type Killed struct {
 }
 
 // MeasureKilled runs a spec on a dev stack of its own with two workers, kills the one at work in
-// the update of iteration at by SIGKILL, and trains the same without a stack in this process.
+// the update of iteration at, from 0, by SIGKILL, and trains the same without a stack in this
+// process.
 func MeasureKilled(ctx context.Context, worker workers.Options, text []byte, at int, progress io.Writer) (Killed, error) {
 	var out Killed
 	const run = "killed"
 	if err := stack.WithServers(ctx, dev.Options{Ephemeral: true, Stdout: progress}, func(on stack.Servers) (err error) {
 		crew := &workerCrew{dir: on.Dir(), worker: worker, running: map[int]*child{}}
 		defer crew.end()
-		for range 2 {
-			if err := crew.start(ctx); err != nil {
-				return err
-			}
+		// The first worker has the run's session. It waits in the update until it is killed, so that
+		// an update of a tiny policy is not over before it is seen.
+		crew.fault = faults.Fault{Kind: fmt.Sprintf("Update#%d", at), Phase: "stall", After: patience, Nth: 1}.String()
+		if err := crew.start(ctx); err != nil {
+			return err
 		}
-		if out.Recovery, err = MeasureRecovery(ctx, on.Client, run, text, at, "Update", crew.kill); err != nil {
+		if _, err := stack.StartTrain(ctx, on.Client, run, text); err != nil {
+			return err
+		}
+		if err := watch.Until(ctx, on.Client, run, 20*time.Millisecond, func(s workflows.Status) bool { return s.Iteration >= at }); err != nil {
+			return fmt.Errorf("wait for iteration %d of run %s: %w", at, run, err)
+		}
+		crew.fault = ""
+		if err := crew.start(ctx); err != nil {
+			return err
+		}
+		if out.Recovery, err = MeasureRecovery(ctx, on.Client, run, at, "Update", crew.kill); err != nil {
 			return err
 		}
 		var result workflows.TrainResult

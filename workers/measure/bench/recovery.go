@@ -14,7 +14,6 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/reprise-rl/reprise/activities"
-	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
 	"github.com/reprise-rl/reprise/workflows"
 )
@@ -45,16 +44,13 @@ const sessionActivity = "internalSessionCreationActivity"
 // patience bounds one measured recovery.
 const patience = 5 * time.Minute
 
-// MeasureRecovery starts a run, kills the worker process that holds its session while the
+// MeasureRecovery kills the worker process that holds the session of a started run while the
 // activity named step of the iteration runs, and reads the recovery from the run's
 // history. The workers are processes of this machine; kill ends one by SIGKILL.
-func MeasureRecovery(ctx context.Context, c client.Client, run string, text []byte, iteration int, step string, kill func(pid int) error) (Recovery, error) {
+func MeasureRecovery(ctx context.Context, c client.Client, run string, iteration int, step string, kill func(pid int) error) (Recovery, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	out := Recovery{Iteration: iteration, Step: step}
-	if _, err := stack.StartTrain(ctx, c, run, text); err != nil {
-		return out, err
-	}
 	pid, err := victim(ctx, c, run, iteration, step)
 	if err != nil {
 		return out, fmt.Errorf("wait for %s of iteration %d: %w", step, iteration, err)

@@ -15,10 +15,6 @@ import (
 	"github.com/reprise-rl/reprise/workers/policy"
 )
 
-// chances are how many updates more than the small run has can be killed: one may be over before it
-// is seen.
-const chances = 10
-
 // killed kills a worker in the middle of a durable run, and compares the run's end with that of
 // the same training without one.
 func killed(ctx context.Context, m *machine) error {
@@ -26,7 +22,6 @@ func killed(ctx context.Context, m *machine) error {
 	if err != nil {
 		return err
 	}
-	iterations += chances
 	text, err := presets.With(preset, map[string]any{
 		"iterations": iterations, "snapshot": map[string]any{"every": iterations}, "evaluation": map[string]any{"every": 0},
 	})
@@ -48,7 +43,6 @@ func killedAtSize(ctx context.Context, m *machine) error {
 	if m.Tiny {
 		c, _ = m.starterShape()
 		dtype, groups, size, tokens, batch = "float32", 2, 2, 4, 2
-		iterations += chances // an update may be over before it is seen
 	}
 	weights := filepath.Join(m.scratch, "weights")
 	if err := policy.RandomOf(ctx, weights, c, 1, nil); err != nil {
