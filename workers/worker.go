@@ -348,6 +348,7 @@ func (p *process) startHost() error {
 func (p *process) startWorkflow() error {
 	o := p.base()
 	o.DisableRegistrationAliasing = true
+	o.LocalActivityWorkerOnly = true // it would take activities that it does not have
 	o.StickyScheduleToStartTimeout = stickyTime
 	w := worker.New(p.Client, activities.WorkflowQueue, o)
 	RegisterWorkflows(w, &workflows.Workflows{

@@ -185,7 +185,7 @@ func TestChildrenDieWithParent(t *testing.T) {
 	require.NoError(t, parent.Process.Kill())
 	_ = parent.Wait()
 	for _, pid := range []int{temporal, s3} {
-		require.Eventually(t, func() bool { return !running(pid) }, 5*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return !running(pid) }, time.Minute, 10*time.Millisecond)
 	}
 	// The folder is free again, and its data whole.
 	start(t, Options{Dir: dir})

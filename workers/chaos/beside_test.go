@@ -22,14 +22,20 @@ var places = struct {
 	sync.Mutex
 	free    int
 	waiting []waiting // in the order in which they begin
+	came    map[string]bool
 	opening sync.Once
 	open    bool // all tests had the time to come
-}{free: 8}
+}{free: 8, came: map[string]bool{}}
 
 // waiting is a test that waits for a place.
 type waiting struct {
 	rank  int           // in longest
 	begin chan struct{} // closed when the test may begin
+}
+
+// missingTests are those of longest that did not come.
+func missingTests() []string {
+	return slices.DeleteFunc(slices.Clone(longest), func(name string) bool { return places.came[name] })
 }
 
 // beside has a test run beside others: it returns when the test may begin. The test gives its place back
@@ -52,6 +58,7 @@ func beside(t *testing.T) (end func()) {
 		time.AfterFunc(time.Second, func() { change(func() { places.open = true }) })
 	})
 	change(func() {
+		places.came[t.Name()] = true
 		places.waiting = append(places.waiting, w)
 		slices.SortStableFunc(places.waiting, func(a, b waiting) int { return cmp.Compare(a.rank, b.rank) })
 	})

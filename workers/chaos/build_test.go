@@ -134,7 +134,7 @@ func TestBuildOtherNumerics(t *testing.T) {
 	require.Len(t, s.Waiting.Present, 1)
 	require.NotContains(t, s.Waiting.Present, s.Waiting.Wanted)
 	require.Empty(t, s.Waiting.Programs)
-	other.says(t, fmt.Sprintf("%q: %q", "fingerprint", s.Waiting.Present[0]), time.Second)
+	other.says(t, fmt.Sprintf("%q: %q", "fingerprint", s.Waiting.Present[0]), time.Minute)
 	require.Equal(t, 1, l.committed(chaosRun))
 	l.worker(workerOptions{})
 	l.completes(chaosRun)

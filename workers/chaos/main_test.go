@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -63,7 +64,13 @@ func runTests(m *testing.M) int {
 			_ = shared.stack.Stop()
 		}
 	}()
-	return m.Run()
+	code := m.Run()
+	some := slices.ContainsFunc([]string{"run", "skip", "list"}, func(name string) bool { return flag.Lookup("test."+name).Value.String() != "" })
+	if missing := missingTests(); code == 0 && !some && len(missing) > 0 {
+		fmt.Fprintf(os.Stderr, "longest names tests that did not run: %q\n", missing)
+		return 1
+	}
+	return code
 }
 
 // shared is the stack of the tests that kill no server.

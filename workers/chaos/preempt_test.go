@@ -74,7 +74,8 @@ func TestChaosWriteAhead(t *testing.T) {
 	first := l.worker(workerOptions{fault: "Generate#19/begin/1", heartbeat: "4s"})
 	l.start("write-ahead", spec)
 	first.dies(t)
-	second := l.worker(workerOptions{fault: "Generate/stall:2000/1", trace: true})
+	// The stall outlasts the look at the run also on a busy machine.
+	second := l.worker(workerOptions{fault: "Generate/stall:8000/1", trace: true})
 	second.says(t, "Generate took", patience)
 	s := l.reaches("write-ahead", "nine recomputed updates", func(s workflows.Status) bool { return s.Recomputed > 0 })
 	require.Equal(t, 19, s.Iteration)

@@ -104,7 +104,7 @@ func TestChaosFingerprint(t *testing.T) {
 	require.Equal(t, l.manifest(chaosRun, 0).Fingerprint, s.Waiting.Wanted)
 	require.Len(t, s.Waiting.Present, 1)
 	require.NotContains(t, s.Waiting.Present, s.Waiting.Wanted)
-	other.says(t, fmt.Sprintf("%q: %q", "fingerprint", s.Waiting.Present[0]), time.Second)
+	other.says(t, fmt.Sprintf("%q: %q", "fingerprint", s.Waiting.Present[0]), time.Minute)
 	require.Equal(t, 1, l.committed(chaosRun))
 	l.worker(workerOptions{})
 	l.completes(chaosRun)

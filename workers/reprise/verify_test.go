@@ -202,7 +202,7 @@ func TestVerifyAndGCCommands(t *testing.T) {
 	require.Eventually(t, func() bool {
 		out, _, err = execute(gcCommand(), "", "bandit-1", "--grace", "0")
 		return err == nil && strings.Contains(out, orphan.Key)
-	}, 5*time.Second, 100*time.Millisecond)
+	}, time.Minute, 100*time.Millisecond)
 	require.Contains(t, out, "nothing was deleted")
 	out, _, err = execute(gcCommand(), "", "--grace", "0", "--delete")
 	require.NoError(t, err)

@@ -50,7 +50,7 @@ func TestWorkersDieWithTheBench(t *testing.T) {
 		}
 		stat, err := p.Stat()
 		return err != nil || stat.State == "Z"
-	}, 3*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 // A killed child is gone when kill returns, even if it ended by itself.
