@@ -18,10 +18,12 @@ package activities
 
 // Task queues. Device workers also serve DeviceQueue(fingerprint).
 const (
-	// WorkflowQueue carries workflow tasks: the queue a person starts a run on.
+	// WorkflowQueue carries workflow tasks, and the steps that need no device: the queue a person
+	// starts a run on. A worker of both is handed a step with the answer to its decision, which
+	// Temporal does for activities on the workflow's own queue alone (eager execution).
 	WorkflowQueue = "reprise"
-	// HostQueue carries the steps that need no device.
-	HostQueue = "reprise-host"
+	// EarlierHostQueue carries such steps if a workflow worker of an earlier build has scheduled them.
+	EarlierHostQueue = "reprise-host"
 	// AnyDeviceQueue serves the question which fingerprints exist.
 	AnyDeviceQueue = "reprise-device"
 )

@@ -110,6 +110,10 @@ const cacheBytes = 64 << 20
 // ended already.
 const deviceStop = 2 * time.Second
 
+// deciderStop is how long a session that is given back waits until this process decides nothing
+// more: longer than a decision takes, but not for a step of a host.
+const deciderStop = 2 * time.Second
+
 // answerTime is the time that an activity's result needs to reach the server.
 const answerTime = 300 * time.Millisecond
 
@@ -166,17 +170,9 @@ func Run(ctx context.Context, o Options) error {
 	// which fails the session in a reply instead of a time-out.
 	p.deviceCtx, p.endDevice = context.WithCancel(context.Background())
 	defer p.endDevice()
-	for _, role := range []struct {
-		Role
-		start func() error
-	}{{RoleDevice, p.startDevice}, {RoleHost, p.startHost}, {RoleWorkflow, p.startWorkflow}} {
-		if !o.Has(role.Role) {
-			continue
-		}
-		if err := role.start(); err != nil {
-			p.stopWorkers()
-			return fmt.Errorf("start the %s worker: %w", role.Role, err)
-		}
+	if err := p.startRoles(); err != nil {
+		p.stopWorkers()
+		return err
 	}
 	info := activities.DeviceInfo{}
 	if p.device != nil {
@@ -256,6 +252,21 @@ func (p *process) start(w worker.Worker) error {
 	return nil
 }
 
+// startRoles starts the workers of the process's roles.
+func (p *process) startRoles() error {
+	if p.Has(RoleDevice) {
+		if err := p.startDevice(); err != nil {
+			return fmt.Errorf("start the device worker: %w", err)
+		}
+	}
+	if p.Has(RoleHost) || p.Has(RoleWorkflow) {
+		if err := p.startRuns(); err != nil {
+			return fmt.Errorf("start the worker of runs: %w", err)
+		}
+	}
+	return nil
+}
+
 // startDevice opens the device, answers what it is, and takes one session.
 func (p *process) startDevice() error {
 	options := p.Device
@@ -316,15 +327,15 @@ func register(w worker.Worker, of []steps.Binding) {
 	}
 }
 
-func (p *process) startHost() error {
-	o := p.base()
-	o.DisableWorkflowWorker = true
-	o.MaxConcurrentActivityExecutionSize, o.WorkerActivitiesPerSecond = p.HostSlots, p.HostRate
-	w := worker.New(p.Client, activities.HostQueue, o)
+// hostSteps are the steps that need no device; none without the role.
+func (p *process) hostSteps() ([]steps.Binding, error) {
+	if !p.Has(RoleHost) {
+		return nil, nil
+	}
 	attributes := func(ctx context.Context) bool { return attributesRegistered(ctx, p.Client, p.Namespace) }
 	served, err := p.environments()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	environments, closePools, err := p.openEnvironments(served, func(name string) foreign.Way {
 		return func(turn string, timeout time.Duration) foreign.Call {
@@ -332,29 +343,48 @@ func (p *process) startHost() error {
 		}
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.closeEnvironments = closePools
 	h := host.Host{Store: p.Store, Attributes: attributes, WriteReport: writeReport, Environments: environments,
 		Flags: activities.Flags{ContinueAfter: p.ContinueAfter, SessionHeartbeat: p.SessionHeartbeat}}
-	register(w, h.Steps())
 	trials := sweeps.Sweeps{Store: p.Store, Attributes: attributes, Look: func(ctx context.Context, id string) (activities.Found, error) {
 		return look(ctx, p.Client, id)
 	}, WriteReport: writeSweepReport}
-	register(w, trials.Steps())
-	return p.start(w)
+	return slices.Concat(h.Steps(), trials.Steps()), nil
 }
 
-func (p *process) startWorkflow() error {
+// startRuns serves the queue of runs: workflow tasks, the steps of a host, or both.
+func (p *process) startRuns() error {
+	decides := p.Has(RoleWorkflow)
+	of, err := p.hostSteps()
+	if err != nil {
+		return err
+	}
 	o := p.base()
+	o.MaxConcurrentActivityExecutionSize, o.WorkerActivitiesPerSecond = p.HostSlots, p.HostRate
+	if len(of) > 0 {
+		earlier := o
+		earlier.DisableWorkflowWorker = true
+		w := worker.New(p.Client, activities.EarlierHostQueue, earlier)
+		register(w, of)
+		if err := p.start(w); err != nil {
+			return err
+		}
+	}
+	o.DisableWorkflowWorker = !decides
 	o.DisableRegistrationAliasing = true
-	o.LocalActivityWorkerOnly = true // it would take activities that it does not have
 	o.StickyScheduleToStartTimeout = stickyTime
+	o.LocalActivityWorkerOnly = len(of) == 0  // else it takes activities that it does not have
+	o.DisableEagerActivities = p.HostRate > 0 // the rate does not bound them
 	w := worker.New(p.Client, activities.WorkflowQueue, o)
-	RegisterWorkflows(w, &workflows.Workflows{
-		SessionHeartbeat: p.SessionHeartbeat, ContinueAfter: p.ContinueAfter, Converter: p.Codec.DataConverter(),
-	})
-	p.decider = w
+	register(w, of)
+	if decides {
+		RegisterWorkflows(w, &workflows.Workflows{
+			SessionHeartbeat: p.SessionHeartbeat, ContinueAfter: p.ContinueAfter, Converter: p.Codec.DataConverter(),
+		})
+		p.decider = w
+	}
 	return p.start(w)
 }
 
@@ -376,7 +406,15 @@ func (p *process) drain(grace time.Duration) {
 	// worker that stops may take a task and drop it, and then the run would wait
 	// for a time-out of 10 s.
 	if p.decider != nil {
-		p.decider.Stop()
+		stopped := make(chan struct{})
+		go func() {
+			p.decider.Stop() // of workflow tasks first, then of the steps of a host
+			close(stopped)
+		}()
+		select {
+		case <-stopped:
+		case <-time.After(deciderStop):
+		}
 	}
 	p.endDevice()
 }

@@ -118,7 +118,6 @@ func newFleet(t *testing.T) *fleet {
 	s.plan.Iterations, s.plan.EvaluateEvery = 1, 0
 	f := &fleet{t: t, s: s, Client: server.Client(), done: map[string]int{}, hooks: map[string]func(int) error{}, lost: make(chan struct{}, 1)}
 	f.work(activities.WorkflowQueue, worker.Options{})
-	f.work(activities.HostQueue, worker.Options{})
 	f.work(activities.AnyDeviceQueue, worker.Options{})
 	go f.devices()
 	return f

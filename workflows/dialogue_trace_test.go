@@ -83,7 +83,7 @@ func (tr *trace) began(info *activity.Info, args converter.EncodedValues) {
 	in := tr.input(name, args)
 	place, more := tr.describe(in)
 	tr.phaseNow(place+" · "+strings.ToLower(name), usual(name, in, p.s.plan))
-	where := map[string]string{activities.HostQueue: "host", activities.AnyDeviceQueue: "any device"}[queue]
+	where := map[string]string{activities.WorkflowQueue: "host", activities.AnyDeviceQueue: "any device"}[queue]
 	if where == "" {
 		where = strings.Replace(queue, "-", " ", 1)
 	}

@@ -72,7 +72,7 @@ func (h *eventLog) task(suggest bool) {
 func (h *eventLog) schedule(name string) int64 {
 	e := h.next(enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED)
 	e.Attributes = &history.HistoryEvent_ActivityTaskScheduledEventAttributes{ActivityTaskScheduledEventAttributes: &history.ActivityTaskScheduledEventAttributes{
-		ActivityId: fmt.Sprint(e.EventId), ActivityType: &common.ActivityType{Name: name}, TaskQueue: &taskqueue.TaskQueue{Name: activities.HostQueue},
+		ActivityId: fmt.Sprint(e.EventId), ActivityType: &common.ActivityType{Name: name}, TaskQueue: &taskqueue.TaskQueue{Name: activities.WorkflowQueue},
 	}}
 	return e.EventId
 }

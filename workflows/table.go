@@ -32,7 +32,7 @@ func options(r steps.Routing, summary string, seconds int, heartbeat time.Durati
 		heartbeat = heartbeatTimeout
 	}
 	o := workflow.ActivityOptions{
-		TaskQueue:           activities.HostQueue,
+		TaskQueue:           activities.WorkflowQueue,
 		StartToCloseTimeout: time.Duration(r.Bound*seconds)*time.Second + r.Import,
 		HeartbeatTimeout:    heartbeat,
 		Summary:             summary,

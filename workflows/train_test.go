@@ -35,7 +35,7 @@ func TestRunFromStarter(t *testing.T) {
 		want := map[string]string{"Describe": activities.AnyDeviceQueue}[c.name]
 		switch c.name {
 		case "Resolve", "Step", "Select", "Credit", "Measure", "Commit":
-			want = activities.HostQueue
+			want = activities.WorkflowQueue
 		case "WarmStart", "Restore", "Generate", "Score", "Update", "Snapshot":
 			want = "session-1"
 		}
