@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	}
 	_ = f.Value.Set("1000") // beside gives the places
 	if *full {
-		patience = 20 * time.Minute
+		patience = 40 * time.Minute
 	}
 	os.Exit(runTests(m))
 }
