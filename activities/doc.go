@@ -19,8 +19,8 @@ package activities
 // Task queues. Device workers also serve DeviceQueue(fingerprint).
 const (
 	// WorkflowQueue carries workflow tasks, and the steps that need no device: the queue a person
-	// starts a run on. A worker of both is handed a step with the answer to its decision, which
-	// Temporal does for activities on the workflow's own queue alone (eager execution).
+	// starts a run on. A worker of both begins a step as soon as it has decided on it (eager
+	// execution), which Temporal's SDK has only for activities on the workflow's own queue.
 	WorkflowQueue = "reprise"
 	// EarlierHostQueue carries such steps if a workflow worker of an earlier build has scheduled them.
 	EarlierHostQueue = "reprise-host"

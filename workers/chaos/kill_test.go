@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -104,14 +105,15 @@ func (s *scene) killedAtRandom(t *testing.T, left int, moments *rand.Rand) {
 			l.resumes(chaosRun)
 			moment := time.Duration(moments.IntN(6000)) * time.Millisecond
 			if left == 0 {
-				eventually(t, patience, chaosRun+" completes", func() error {
+				eventually(t, patience, chaosRun+" ends", func() error {
 					l.resumes(chaosRun)
 					is, err := l.state(chaosRun)
-					if err == nil && is != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
-						err = fmt.Errorf("it is %s", is)
+					if err == nil && is == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+						err = errors.New("it is running")
 					}
 					return err
 				})
+				l.completes(chaosRun)
 				p.kill()
 				break
 			}

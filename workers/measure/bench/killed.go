@@ -47,7 +47,9 @@ func MeasureKilled(ctx context.Context, worker workers.Options, text []byte, at 
 		if _, err := stack.StartTrain(ctx, on.Client, run, text); err != nil {
 			return err
 		}
-		if err := watch.Until(ctx, on.Client, run, 20*time.Millisecond, func(s workflows.Status) bool { return s.Iteration >= at }); err != nil {
+		waiting, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if err := watch.Until(waiting, on.Client, run, 20*time.Millisecond, func(s workflows.Status) bool { return s.Iteration >= at }); err != nil {
 			return fmt.Errorf("wait for iteration %d of run %s: %w", at, run, err)
 		}
 		crew.fault = ""

@@ -41,7 +41,7 @@ type Recovery struct {
 // sessionActivity is the SDK's activity that holds a session.
 const sessionActivity = "internalSessionCreationActivity"
 
-// patience bounds one measured recovery.
+// patience bounds one measured recovery, and the wait for its iteration.
 const patience = 5 * time.Minute
 
 // MeasureRecovery kills the worker process that holds the session of a started run while the
