@@ -317,6 +317,19 @@ func TestS3Config(t *testing.T) {
 	}
 }
 
+func TestCompression(t *testing.T) {
+	for address, none := range map[string]bool{
+		"127.0.0.1:7233": true, "127.1.2.3:7233": true, "[::1]:7233": true, "localhost:7233": true,
+		"10.0.0.1:7233": false, "temporal:7233": false, "localhost.example.com:7233": false, "dns:///temporal:7233": false,
+	} {
+		var want client.GrpcCompression = &client.GrpcCompressionGzip{}
+		if none {
+			want = &client.GrpcCompressionNone{}
+		}
+		require.IsType(t, want, Target{Address: address}.compression(), address)
+	}
+}
+
 func TestDialTemporal(t *testing.T) {
 	var text bytes.Buffer
 	logger := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(&text), zap.DebugLevel))
