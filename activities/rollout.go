@@ -149,6 +149,9 @@ type SelectInput struct {
 	// the selection ranks by exact entropies. Scores are then its table, for the selection itself.
 	Everything bool       `json:"everything,omitempty"`
 	Scores     *store.Ref `json:"scores,omitempty"`
+	// Credit asks for the credit too, when the selected rows are scored already. Of names what it
+	// has to know of the selection.
+	Credit *CreditInput `json:"credit,omitempty"`
 }
 
 // SelectResult names the trajectories and counts what was kept.
@@ -171,9 +174,12 @@ type SelectResult struct {
 	Rows   int        `json:"rows"` // rows selected; 0: the update is skipped
 	// Parts are the rows for each of the iterations that learn from the rollout;
 	// absent if there is one.
-	Parts     []int     `json:"parts,omitempty"`
-	Metrics   Metrics   `json:"metrics"`
-	Telemetry Telemetry `json:"telemetry"`
+	Parts []int `json:"parts,omitempty"`
+	// Credited is the credit, if it was asked for and there are rows for it. A host worker of an
+	// earlier release leaves it out, and then a step of its own follows.
+	Credited  *CreditResult `json:"credited,omitempty"`
+	Metrics   Metrics       `json:"metrics"`
+	Telemetry Telemetry     `json:"telemetry"`
 }
 
 // MeasureInput asks for an evaluation's figures.

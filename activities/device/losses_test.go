@@ -206,6 +206,9 @@ func TestExactEntropies(t *testing.T) {
 	rows, err := tables.Get[run.TrajectoryRow](t.Context(), r.store, in.Trajectories)
 	require.NoError(t, err)
 	require.Len(t, scores, len(rows), "all of them")
+	alone, err := r.Host.Credit(t.Context(), activities.CreditInput{Run: r.Run, Settings: in.Settings, Trajectories: in.Trajectories, Scores: in.Scores})
+	require.NoError(t, err)
+	require.Equal(t, in.Batch, alone.Batch, "as if the credit were a step of its own")
 	require.NoError(t, run.AddEntropies(rows, scores))
 	sums := map[int32]float64{}
 	var kept []int32

@@ -20,6 +20,11 @@ import (
 func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activities.CreditResult, err error) {
 	defer run.Edge(ctx, &err, "credit of iteration %d of run %s", in.Iteration, in.Run.ID)
 	defer run.Heartbeat(ctx)()
+	return h.credit(ctx, in)
+}
+
+// credit is Credit, inside of an activity.
+func (h *Host) credit(ctx context.Context, in activities.CreditInput) (activities.CreditResult, error) {
 	start := time.Now()
 	rc, err := h.Contexts.Read(ctx, h.Store, in.Run)
 	if err != nil {

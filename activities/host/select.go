@@ -15,10 +15,30 @@ import (
 )
 
 // Select puts the trajectories of a rollout together and marks the groups that
-// the update learns from.
-func (h *Host) Select(ctx context.Context, in activities.SelectInput) (_ activities.SelectResult, err error) {
+// the update learns from. It gives their rows advantages too, if it is asked to.
+func (h *Host) Select(ctx context.Context, in activities.SelectInput) (out activities.SelectResult, err error) {
 	defer run.Edge(ctx, &err, "select of iteration %d of run %s", in.Rollout.Iteration, in.Run.ID)
 	defer run.Heartbeat(ctx)()
+	if out, err = h.selected(ctx, in); err != nil || out.More || in.Credit == nil {
+		return out, err
+	}
+	part, rows := out.Shared(in.Branch, in.Rollout.Iteration), out.Rows
+	if part != nil {
+		rows = part.Rows[part.Update]
+	}
+	if !in.Credit.Due(rows) {
+		return out, nil
+	}
+	credited, err := h.credit(ctx, in.Credit.Of(out, part))
+	if err != nil {
+		return activities.SelectResult{}, fmt.Errorf("credit: %w", err)
+	}
+	out.Credited = &credited
+	return out, nil
+}
+
+// selected is the selection alone.
+func (h *Host) selected(ctx context.Context, in activities.SelectInput) (activities.SelectResult, error) {
 	start := time.Now()
 	rc, err := h.Contexts.Read(ctx, h.Store, in.Run)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
+	table "github.com/reprise-rl/reprise/activities/steps"
 )
 
 // Causes of lost time.
@@ -83,6 +84,9 @@ func (m *Metrics) did(step string, arguments []any, out any, took time.Duration)
 		if part.seconds > 0 {
 			m.parts.WithLabelValues(step, part.name).Add(part.seconds)
 		}
+	}
+	if selected, ok := out.(activities.SelectResult); ok && selected.Credited != nil {
+		m.seconds.WithLabelValues(table.Credit.Step).Observe(selected.Credited.Telemetry.Seconds)
 	}
 	if kind, ok := tokenKinds[step]; ok && t.Tokens > 0 {
 		m.tokens.WithLabelValues(kind).Add(float64(t.Tokens))

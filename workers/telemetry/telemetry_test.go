@@ -62,6 +62,15 @@ func iterationOf(id string) []call {
 	}
 }
 
+// A credit that was part of a selection is a step of its own in the figures.
+func TestCreditOfASelection(t *testing.T) {
+	m := New(Options{Runs: 1})
+	credited := activities.CreditResult{Telemetry: seconds(0.3)}
+	do(t, m, call{"Select", activities.SelectInput{Run: run("r")}, activities.SelectResult{Credited: &credited, Telemetry: seconds(0.2)}})
+	got := scrape(t, m)
+	require.Equal(t, []float64{0.2, 0.3}, []float64{got[`reprise_step_seconds_sum{step="select"}`], got[`reprise_step_seconds_sum{step="credit"}`]})
+}
+
 // A device's work is exported: the step, its seconds, and the run.
 func TestEveryStepOfADevice(t *testing.T) {
 	device := reflect.TypeFor[*device.Device]()

@@ -261,9 +261,10 @@ func dueDiagnosis(it *Iteration) bool {
 }
 func hasDiagnosis(it *Iteration) bool { return it.Diagnosed }
 
-// A baseline by state sees all trajectories of a rollout, even if none was selected.
+// The first of the iterations that share a rollout observes its states.
 func dueCredit(it *Iteration) bool {
-	return it.rows() > 0 || it.Settings.Credit.ObservesStates() && (it.Shared == nil || it.Shared.Update == 0)
+	first := it.Shared == nil || it.Shared.Update == 0
+	return it.rows() > 0 || first && it.creditInput().Due(0)
 }
 func hasCredit(it *Iteration) bool { return it.Credited != nil }
 

@@ -49,18 +49,21 @@ func (it *Iteration) diagnose() []Call {
 }
 
 func (it *Iteration) credit() []Call {
-	return []Call{call(steps.Credit, "", it.creditInput(), func(out activities.CreditResult) {
-		it.Record("credit", out.Telemetry)
-		it.add(&out.Metrics)
-		it.Credited = &out
-	}).shown(it.label("credit"), it.label("advantages"))}
+	return []Call{call(steps.Credit, "", it.creditInput().Of(*it.Selected, it.Shared), it.credited).shown(it.label("credit"), it.label("advantages"))}
 }
 
-// creditInput asks for the batch of the update, or of its first pass.
+// credited takes the batch of the update, or of its first pass.
+func (it *Iteration) credited(out activities.CreditResult) {
+	it.Record("credit", out.Telemetry)
+	it.add(&out.Metrics)
+	it.Credited = &out
+}
+
+// creditInput asks for the batch of the update, or of its first pass. What was selected is
+// still to be named.
 func (it *Iteration) creditInput() activities.CreditInput {
 	return activities.CreditInput{
-		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Settings: it.Settings,
-		Trajectories: it.Selected.Trajectories, Components: it.Selected.Components, Branches: it.Selected.Branches, Scores: it.scores(), Rollout: it.Shared, RolledOutBy: it.RolledOutBy,
+		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Settings: it.Settings, Scores: it.scores(), RolledOutBy: it.RolledOutBy,
 		Replay: it.replayed(), States: it.states(),
 	}
 }

@@ -102,7 +102,7 @@ func (it *Iteration) correct() []Call {
 	if last.Scores != nil {
 		before = last.Scores
 	}
-	in := it.creditInput()
+	in := it.creditInput().Of(*it.Selected, it.Shared)
 	in.Pass = &activities.CreditPass{
 		Turn: it.passOn(), Updated: last.Turn, Before: *before, After: *it.Passing.Scores, Corrections: last.Corrections,
 	}

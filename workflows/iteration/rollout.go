@@ -299,12 +299,18 @@ func (it *Iteration) entropies() *store.Ref {
 }
 
 // selection puts the rollout together and selects groups. If too few groups vary, it
-// requests another round.
+// requests another round. If the rows are scored, the credit is part of it: the device has
+// nothing to do between the two.
 func (it *Iteration) selection() []Call {
-	return []Call{call(steps.Select, fmt.Sprintf("round %d", it.Round+1), activities.SelectInput{
+	in, what := activities.SelectInput{
 		Run: it.Run, Branch: it.Branch, Rollout: activities.Rollout{Iteration: it.Number}, Settings: it.Settings, Turns: it.turns(),
 		Texts: it.texts(), Pivots: it.pivots(), Scores: it.entropies(),
-	}, func(out activities.SelectResult) {
+	}, "select groups"
+	if in.Scores != nil {
+		credit := it.creditInput()
+		in.Credit, what = &credit, "select groups, and their advantages"
+	}
+	return []Call{call(steps.Select, fmt.Sprintf("round %d", it.Round+1), in, func(out activities.SelectResult) {
 		it.Record("select", out.Telemetry)
 		if out.More {
 			it.nextRound()
@@ -312,11 +318,15 @@ func (it *Iteration) selection() []Call {
 		}
 		it.add(&out.Metrics)
 		it.Plan.CountTokens(it.Previous, it.Metrics)
+		if out.Credited != nil {
+			it.credited(*out.Credited)
+			out.Credited = nil
+		}
 		it.Selected, it.Shared = &out, out.Shared(it.Branch, it.Number)
 		if it.NextSettings != nil && !it.spent() {
 			it.Next = &Next{Settings: *it.NextSettings}
 		}
-	}).shown(fmt.Sprintf("iteration %d · select", it.Number), fmt.Sprintf("iteration %d · select groups", it.Number)).completing()}
+	}).shown(fmt.Sprintf("iteration %d · select", it.Number), it.label(what)).completing()}
 }
 
 // baseline evaluates the version that rolls out.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/infra/store/canon"
 	"github.com/reprise-rl/reprise/workflows/collapse"
@@ -25,6 +26,7 @@ type scenario struct {
 	gradNorm float64
 	small    bool  // no row is worth a step
 	turns    []int // of the passes of an update; nil if it has one
+	earlier  bool  // the host worker is of an earlier release
 }
 
 // state is a new iteration's.
@@ -136,6 +138,7 @@ func random(r *rand.Rand) *scenario {
 	if len(sc.rows) == 1 && s.Plan.Freshness.Rounds() < 2 && sc.rounds == 1 && sc.turns == nil && s.Plan.Search == "" {
 		sc.lags(r)
 	}
+	sc.earlier = one(3)
 	return sc
 }
 
@@ -206,6 +209,10 @@ func (sc *scenario) result(c Call) any {
 		}
 		if len(sc.rows) > 1 {
 			out.Parts = sc.rows
+		}
+		if in.Credit != nil && !sc.earlier && in.Credit.Due(sc.rows[0]) {
+			credit := Call{Routing: steps.Credit.Routing, Input: in.Credit.Of(*out, out.Shared(in.Branch, in.Rollout.Iteration))}
+			out.Credited = sc.result(credit).(*activities.CreditResult)
 		}
 		return out
 	case activities.ScoreInput:
