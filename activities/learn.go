@@ -77,15 +77,15 @@ type CreditInput struct {
 	Pass *CreditPass `json:"pass,omitempty"`
 }
 
-// Of completes the input with what was selected, and with the part of the rollout that the
-// iteration learns from: nil is all of it.
+// Of is the input with what was selected, and with the part of the rollout that the iteration
+// learns from; nil is all of it.
 func (in CreditInput) Of(selected SelectResult, part *store.RolloutRef) CreditInput {
 	in.Trajectories, in.Components, in.Branches, in.Rollout = selected.Trajectories, selected.Components, selected.Branches, part
 	return in
 }
 
-// Due reports whether an iteration with so many selected rows has a credit. A baseline by state
-// sees all trajectories of a rollout, even if none was selected.
+// Due reports whether advantages are computed for an iteration that learns from so many rows. A
+// baseline by state sees all trajectories of a rollout, even if no row is selected.
 func (in CreditInput) Due(rows int) bool { return rows > 0 || in.Settings.Credit.ObservesStates() }
 
 // CreditPass says which pass of an update a batch is for, and what the pass before it changed.

@@ -149,8 +149,8 @@ type SelectInput struct {
 	// the selection ranks by exact entropies. Scores are then its table, for the selection itself.
 	Everything bool       `json:"everything,omitempty"`
 	Scores     *store.Ref `json:"scores,omitempty"`
-	// Credit asks for the credit too, when the selected rows are scored already. Of names what it
-	// has to know of the selection.
+	// Credit asks Select to compute the advantages too; it is set if the rows are scored already.
+	// Select adds what it has selected (CreditInput.Of).
 	Credit *CreditInput `json:"credit,omitempty"`
 }
 
@@ -175,8 +175,8 @@ type SelectResult struct {
 	// Parts are the rows for each of the iterations that learn from the rollout;
 	// absent if there is one.
 	Parts []int `json:"parts,omitempty"`
-	// Credited is the credit, if it was asked for and there are rows for it. A host worker of an
-	// earlier release leaves it out, and then a step of its own follows.
+	// Credited is the answer to SelectInput.Credit; nil if nothing is due (CreditInput.Due), or if
+	// the host worker is of an earlier release, and then Credit follows as a step of its own.
 	Credited  *CreditResult `json:"credited,omitempty"`
 	Metrics   Metrics       `json:"metrics"`
 	Telemetry Telemetry     `json:"telemetry"`

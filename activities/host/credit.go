@@ -23,7 +23,7 @@ func (h *Host) Credit(ctx context.Context, in activities.CreditInput) (_ activit
 	return h.credit(ctx, in)
 }
 
-// credit is Credit, inside of an activity.
+// credit computes the advantages, for Credit or as part of Select.
 func (h *Host) credit(ctx context.Context, in activities.CreditInput) (activities.CreditResult, error) {
 	start := time.Now()
 	rc, err := h.Contexts.Read(ctx, h.Store, in.Run)

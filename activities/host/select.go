@@ -15,7 +15,7 @@ import (
 )
 
 // Select puts the trajectories of a rollout together and marks the groups that
-// the update learns from. It gives their rows advantages too, if it is asked to.
+// the update learns from. If the input asks for it, Select also computes the advantages.
 func (h *Host) Select(ctx context.Context, in activities.SelectInput) (out activities.SelectResult, err error) {
 	defer run.Edge(ctx, &err, "select of iteration %d of run %s", in.Rollout.Iteration, in.Run.ID)
 	defer run.Heartbeat(ctx)()

@@ -230,8 +230,8 @@ func (s *Settings) dial(ctx context.Context, t Target, logger *zap.Logger) (clie
 	return c, nil
 }
 
-// compression is none for a server on this machine: there, compressing calls and answers takes
-// a millisecond of an activity's ten, and saves nothing.
+// compression is off for a server on this machine. It would save nothing there, and cost about
+// a tenth of an activity's time.
 func (t Target) compression() client.GrpcCompression {
 	host, _, _ := net.SplitHostPort(t.Address)
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {

@@ -169,7 +169,7 @@ var families = []*family{
 		{preset: "gfpo", change: map[string]any{"selection.members": 2}, kills: inUpdate},
 		{preset: "tsr-best-of-n", change: map[string]any{"selection.members": 2}, kills: inScore},
 		{preset: "pyvision", change: map[string]any{"selection.count": 2}, kills: inScore},
-		// Killed when the batch is written, which its Select does, and before its second Select writes anything.
+		// Killed when Select has written the batch, and before Select writes anything.
 		{preset: "starpo-s", run: "exact-entropy", change: map[string]any{"selection.metric": exactEntropy}, kills: []string{"Select#1/written/2", "Select#2/inside/2"}},
 	}},
 	// Stale rows are scored again, so the first ratio is 1.

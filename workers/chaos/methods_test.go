@@ -47,7 +47,7 @@ var everywhere = []string{
 	"Update/written/1", "Credit/written/1", "Snapshot/inside/1", "Commit/written/1",
 }
 
-// exactEntropy is a selection whose rows are scored before: their credit is part of Select.
+// exactEntropy is the metric with which Select also computes the advantages: no Credit follows.
 const exactEntropy = "exact_entropy"
 
 // everywhere are the kinds of step that the method's run has.

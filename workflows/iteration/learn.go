@@ -59,8 +59,8 @@ func (it *Iteration) credited(out activities.CreditResult) {
 	it.Credited = &out
 }
 
-// creditInput asks for the batch of the update, or of its first pass. What was selected is
-// still to be named.
+// creditInput asks for the batch of the update, or of its first pass. The caller adds what was
+// selected, with Of.
 func (it *Iteration) creditInput() activities.CreditInput {
 	return activities.CreditInput{
 		Run: it.Run, Branch: it.Branch, Iteration: it.Number, Settings: it.Settings, Scores: it.scores(), RolledOutBy: it.RolledOutBy,

@@ -299,8 +299,7 @@ func (it *Iteration) entropies() *store.Ref {
 }
 
 // selection puts the rollout together and selects groups. If too few groups vary, it
-// requests another round. If the rows are scored, the credit is part of it: the device has
-// nothing to do between the two.
+// requests another round. If the rows are scored already, it computes the advantages too.
 func (it *Iteration) selection() []Call {
 	in, what := activities.SelectInput{
 		Run: it.Run, Branch: it.Branch, Rollout: activities.Rollout{Iteration: it.Number}, Settings: it.Settings, Turns: it.turns(),
