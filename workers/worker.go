@@ -12,6 +12,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"go.uber.org/zap"
@@ -86,6 +87,8 @@ type Options struct {
 	// PriceHour is the price of an hour of the device, in the user's own currency; 0: not
 	// known.
 	PriceHour float64
+	// Around are called around every activity and workflow; for the bench.
+	Around []interceptor.WorkerInterceptor
 	// Faults, if set, makes this process fail on purpose; for tests.
 	Faults *faults.Plan
 	// Ready, if set, is called when all workers poll.
@@ -234,7 +237,7 @@ type process struct {
 
 // base are the options all of the process's workers share.
 func (p *process) base() worker.Options {
-	o := worker.Options{WorkerStopTimeout: p.Grace, OnFatalError: func(err error) { p.fatal <- err }}
+	o := worker.Options{WorkerStopTimeout: p.Grace, OnFatalError: func(err error) { p.fatal <- err }, Interceptors: slices.Clone(p.Around)}
 	if p.metrics != nil {
 		o.Interceptors = append(o.Interceptors, p.metrics.Interceptor())
 	}

@@ -1,6 +1,7 @@
 package statistics
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,4 +28,32 @@ func TestMedianOf(t *testing.T) {
 	length := func(s string) float64 { return float64(len(s)) }
 	require.Equal(t, 2.0, MedianOf([]string{"abcd", "a", "ab"}, length))
 	require.Zero(t, MedianOf(nil, length))
+}
+
+func TestMedianInterval(t *testing.T) {
+	upTo := func(n int) []float64 {
+		out := make([]float64, n)
+		for i := range out {
+			out[i] = float64(n - i)
+		}
+		return out
+	}
+	// The ranks are those of published tables of the sign test, at 95 %.
+	for n, want := range map[int][2]float64{6: {1, 6}, 8: {1, 8}, 9: {2, 8}, 10: {2, 9}, 20: {6, 15}, 30: {10, 21}, 50: {18, 33}, 100: {40, 61}} {
+		low, high, ok := MedianInterval(upTo(n), 0.95)
+		require.True(t, ok, "%d values", n)
+		require.Equal(t, want, [2]float64{low, high}, "%d values", n)
+	}
+	low, high, ok := MedianInterval(upTo(10000), 0.95)
+	require.True(t, ok)
+	require.InDelta(t, 5000.5-98, low, 2)
+	require.InDelta(t, 5000.5+98, high, 2)
+	for _, n := range []int{0, 1, 5} {
+		_, _, ok := MedianInterval(upTo(n), 0.95)
+		require.False(t, ok, "%d values", n)
+	}
+	for _, confidence := range []float64{1, 2, math.NaN()} {
+		_, _, ok := MedianInterval(upTo(30), confidence)
+		require.False(t, ok, "confidence %v", confidence)
+	}
 }

@@ -58,7 +58,7 @@ func (r *Runner) ToCommit(ctx context.Context, it *iteration.Iteration, observe 
 
 // Iteration is one iteration as it was measured.
 type Iteration struct {
-	// Seconds is from the commit before to its own, or from the loaded policy on.
+	// Seconds is from the commit before to its own.
 	Seconds float64
 	// Steps are the seconds of its steps' own work, by name.
 	Steps map[string]float64
@@ -75,35 +75,67 @@ type Trained struct {
 // JSON.
 func (r *Runner) Train(ctx context.Context, runID string, text []byte) (Trained, error) {
 	var out Trained
-	start, err := r.begin(ctx, runID, text)
+	t, err := r.Begin(ctx, runID, text)
 	if err != nil {
 		return out, err
 	}
-	newest, last := 0, time.Now()
-	for n := range start.Plan.Iterations {
-		start.Number, start.Due = n, iteration.DueAt(start.Plan, 0, n, start.Plan.Iterations)
-		start.NextSettings = start.Plan.NextSettings(start.Plan.Settings, n)
-		it := iteration.New(start, iteration.BeginAfter(start.Head, start.Plan.SettingsAt(start.Plan.Settings, n)))
-		if err := r.iterate(ctx, it); err != nil {
-			return out, fmt.Errorf("iteration %d: %w", n, err)
-		}
-		measured := Iteration{Seconds: time.Since(last).Seconds(), Steps: map[string]float64{}}
-		last = time.Now()
-		for step, t := range it.Timings {
-			measured.Steps[step] = t.Seconds
+	for !t.Ended() {
+		measured, err := t.Next(ctx)
+		if err != nil {
+			return out, err
 		}
 		out.Iterations = append(out.Iterations, measured)
-		start.Head = it.Committed(newest)
-		newest, start.Policy, start.Previous = start.Head.Snapshot, start.Head.State, it.Metrics
-		if it.Detected != nil {
-			start.Before = *it.Detected
-		}
-		if start.Plan.Spent(it.Metrics) {
-			break
-		}
 	}
-	out.State = start.Policy
+	out.State = t.State()
 	return out, nil
+}
+
+// Training is a run between two iterations.
+type Training struct {
+	runner *Runner
+	start  iteration.Start
+	next   int // number of the next iteration
+	newest int // version of the newest snapshot
+	spent  bool
+}
+
+// Begin resolves a spec, warms a starter up and loads version 0. text is the spec's JSON.
+func (r *Runner) Begin(ctx context.Context, runID string, text []byte) (*Training, error) {
+	start, err := r.begin(ctx, runID, text)
+	if err != nil {
+		return nil, err
+	}
+	return &Training{runner: r, start: start}, nil
+}
+
+// Ended reports whether no iteration is left.
+func (t *Training) Ended() bool { return t.spent || t.next >= t.start.Plan.Iterations }
+
+// State is the state fingerprint of the newest version.
+func (t *Training) State() string { return t.start.Policy }
+
+// Next runs and commits the next iteration.
+func (t *Training) Next(ctx context.Context) (Iteration, error) {
+	began := time.Now()
+	s, n := &t.start, t.next
+	s.Number, s.Due = n, iteration.DueAt(s.Plan, 0, n, s.Plan.Iterations)
+	s.NextSettings = s.Plan.NextSettings(s.Plan.Settings, n)
+	it := iteration.New(*s, iteration.BeginAfter(s.Head, s.Plan.SettingsAt(s.Plan.Settings, n)))
+	if err := t.runner.iterate(ctx, it); err != nil {
+		return Iteration{}, fmt.Errorf("iteration %d: %w", n, err)
+	}
+	measured := Iteration{Seconds: time.Since(began).Seconds(), Steps: map[string]float64{}}
+	for step, timing := range it.Timings {
+		measured.Steps[step] = timing.Seconds
+	}
+	s.Head = it.Committed(t.newest)
+	t.newest, s.Policy, s.Previous = s.Head.Snapshot, s.Head.State, it.Metrics
+	if it.Detected != nil {
+		s.Before = *it.Detected
+	}
+	t.spent = s.Plan.Spent(it.Metrics)
+	t.next++
+	return measured, nil
 }
 
 // begin resolves a spec, makes version 0 and loads it.

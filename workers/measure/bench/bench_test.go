@@ -21,12 +21,6 @@ import (
 	"github.com/reprise-rl/reprise/workers/train"
 )
 
-func TestLowQuarter(t *testing.T) {
-	require.Zero(t, lowQuarter(nil))
-	require.Equal(t, 1.0, lowQuarter([]float64{1}))
-	require.Equal(t, 2.0, lowQuarter([]float64{5, 3, 1, 2, 4}))
-}
-
 func TestPeakMemory(t *testing.T) {
 	peak, err := PeakMemory(os.Getpid())
 	require.NoError(t, err)

@@ -52,7 +52,7 @@ func TestDispatches(t *testing.T) {
 	}, rounded(got))
 
 	var b strings.Builder
-	printDispatches(&b, Tax{Dispatches: got, Steps: []Step{{Name: "update", Durable: 0.2, Direct: 0.19}}})
+	printDispatches(&b, Tax{Dispatches: got, Steps: []Step{{Name: "update", Durable: 0.2, Direct: 0.19, More: 0.01}}})
 	require.Regexp(t, `update +\+10\.0 +1\.0 +10\.0`, b.String())
 	require.Regexp(t, `commit +beside the next generate`, b.String())
 }

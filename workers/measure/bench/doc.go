@@ -7,14 +7,3 @@
 // All figures of a comparison are medians, measured in turns by one process, so that
 // other load on the machine slows both sides.
 package bench
-
-import "slices"
-
-// lowQuarter is the lower quartile of xs, 0 if it is empty. On a shared machine it
-// reflects the iterations that were disturbed least.
-func lowQuarter(xs []float64) float64 {
-	if len(xs) == 0 {
-		return 0
-	}
-	return slices.Sorted(slices.Values(xs))[(len(xs)-1)/4]
-}

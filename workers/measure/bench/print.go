@@ -78,8 +78,11 @@ func printTax(b *strings.Builder, preset string, t Tax) {
 			fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%.4f\t\n", s.Name, s.Durable, s.Bucket, s.Direct)
 		}
 	})
-	fmt.Fprintf(b, "\n  durability tax %.3f (goal: at most %.2f); Temporal's part alone %.3f,\n  and by the time between the steps of its own runs %.3f; over the lower quartiles, which a busy machine disturbs less: %.3f\n",
-		t.Ratio, t.Goal, t.BucketRatio, t.OwnRatio, t.QuietRatio)
+	fmt.Fprintf(b, "\n  durability tax %.3f (goal: at most %.2f), the median of %s", t.Ratio, t.Goal, human.Plural(t.Pairs, "pair"))
+	if t.High > 0 {
+		fmt.Fprintf(b, "; its 95 %% interval: %.3f to %.3f", t.Low, t.High)
+	}
+	fmt.Fprintf(b, "\n  Temporal's part alone %.3f, and by the time between the steps of its own runs %.3f\n", t.BucketRatio, t.OwnRatio)
 	printDispatches(b, t)
 }
 
@@ -95,7 +98,7 @@ func printDispatches(b *strings.Builder, t Tax) {
 	fmt.Fprintf(b, "\n  what is left, by activity, in milliseconds\n\n")
 	own := map[string]float64{}
 	for _, s := range t.Steps {
-		own[s.Name] = s.Durable - s.Direct
+		own[s.Name] = s.More
 	}
 	table(b, "\tits own work with S3\tuntil a worker begins\tuntil the next is scheduled\t", func(w io.Writer) {
 		for _, d := range t.Dispatches {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/sdk/interceptor"
+
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/dev"
@@ -115,12 +117,8 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	long, _, err := specOf(o.Preset, o.Iterations, map[string]any{"groups": 2 * t.Rollout.Groups})
-	if err != nil {
-		return Report{}, err
-	}
 	s := &benchmark{
-		Options: o, text: text, long: long, servers: dev.Options{Ephemeral: true, Stdout: progress},
+		Options: o, text: text, groups: t.Rollout.Groups, servers: dev.Options{Ephemeral: true, Stdout: progress},
 		say: func(line string) { fmt.Fprintln(progress, line) },
 	}
 	s.r.Cores, s.r.Preset = runtime.GOMAXPROCS(0), o.Preset
@@ -157,7 +155,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (Report, error) {
 type benchmark struct {
 	Options
 	text    []byte       // the preset's spec
-	long    []byte       // the same with twice as many groups
+	groups  int          // the preset's
 	starter spec.Starter // the preset's
 	servers dev.Options
 	say     func(line string)
@@ -277,8 +275,21 @@ const (
 	longTaxGoal = 1.07
 )
 
+// The turns of the tax in a round.
+const (
+	taxTurns     = 3
+	longTaxTurns = 2
+)
+
 func (s *benchmark) tax(ctx context.Context) error {
-	return stack.With(ctx, s.servers, s.Worker, func(ctx context.Context, on stack.Served) error {
+	long, _, err := specOf(s.Preset, s.Iterations, map[string]any{"groups": 2 * s.groups})
+	if err != nil {
+		return err
+	}
+	beside := &Beside{}
+	options := s.Worker
+	options.Around = []interceptor.WorkerInterceptor{beside}
+	return stack.With(ctx, s.servers, options, func(ctx context.Context, on stack.Served) error {
 		return s.onDevice(func(d *model.Device) error {
 			engine, err := device.NewEngine(d)
 			if err != nil {
@@ -286,11 +297,11 @@ func (s *benchmark) tax(ctx context.Context) error {
 			}
 			s.say("making the starter, in memory and in the bucket; then the turns")
 			durable := Durable{Client: on.Client, Store: on.Bucket}
-			if s.r.Tax, err = MeasureTax(ctx, durable, engine, "bench", s.text, s.Rounds, s.say); err != nil {
+			if s.r.Tax, err = MeasureTax(ctx, durable, engine, beside, "bench", s.text, taxTurns*s.Rounds, s.say); err != nil {
 				return fmt.Errorf("durability tax: %w", err)
 			}
 			s.say("the same with twice as many groups")
-			if s.r.LongTax, err = MeasureTax(ctx, durable, engine, "bench-long", s.long, (s.Rounds+1)/2, s.say); err != nil {
+			if s.r.LongTax, err = MeasureTax(ctx, durable, engine, beside, "bench-long", long, longTaxTurns*s.Rounds, s.say); err != nil {
 				return fmt.Errorf("durability tax of longer iterations: %w", err)
 			}
 			s.r.Tax.Goal, s.r.LongTax.Goal = taxGoal, longTaxGoal

@@ -192,7 +192,7 @@ func TestBenchReport(t *testing.T) {
 			Python: speed.Python{Torch: "2.9.0", Transformers: "5.0.0", Capability: "AVX512"},
 		},
 		Tax: Tax{
-			Iterations: 30, Durable: 0.55, Bucket: 0.52, Direct: 0.51, Ratio: 1.078, BucketRatio: 1.058, OwnRatio: 1.0577, Goal: 1.12, State: "aa",
+			Iterations: 30, Durable: 0.55, Bucket: 0.52, Direct: 0.51, Ratio: 1.078, Pairs: 60, Low: 1.06, High: 1.11, BucketRatio: 1.058, OwnRatio: 1.0577, Goal: 1.12, State: "aa",
 			Steps: []Step{{Name: "generate", Durable: 0.2, Bucket: 0.2, Direct: 0.2}, {Name: Rest, Durable: 0.03}},
 		},
 		Recoveries: []Recovery{{Detection: 3, Dispatch: 1, Updates: 6, Total: 12}, {Detection: 5, Dispatch: 2, Updates: 6, Total: 14}, {Detection: 4, Dispatch: 3, Updates: 6, Total: 10}},
@@ -212,7 +212,7 @@ func TestBenchReport(t *testing.T) {
 		"unequal lengths     7000            -      -", "in a block    10500            -      -", "groups of 16    12500            -      -",
 		"forward 1.1, training 1.0, decoding 2.0, in groups 0.8 × 1.78 (longest over mean) × decoding's = 2.84.\n",
 		"fingerprint takes 0.012 s more", "takes 0.12 of the backward programs' time",
-		"medians of 30", "durability tax 1.078 (goal: at most 1.12)", "between the steps of its own runs 1.058",
+		"medians of 30", "durability tax 1.078 (goal: at most 1.12), the median of 60 pairs; its 95 % interval: 1.060 to 1.110", "between the steps of its own runs 1.058",
 		"detection and dispatch 6.0 s together", "at most 700.0 MiB resident", "between the steps",
 		"beside a run whose reads of the bucket take 2 s longer", "beside  0.520 s, while 17 reads were slow", "ratio 1.040 (goal: at most 1.1)",
 		"A restart at 104 million parameters", "first start      30.0 s: programs 25.0 s (lowered in 0.0, 30 compiled", "from version 0   4.0 s: ",

@@ -1,0 +1,89 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+
+	"github.com/reprise-rl/reprise/activities/steps"
+	"github.com/reprise-rl/reprise/workers/train"
+)
+
+// Beside is a worker's interceptor that makes an iteration directly before each update of a run
+// through Temporal. The update is the step before which nothing of the run is in flight: the commit of
+// the iteration before, which goes on beside Generate, has ended.
+type Beside struct {
+	interceptor.WorkerInterceptorBase
+
+	mu     sync.Mutex
+	ctx    context.Context // of the direct iterations: they send no heartbeats
+	direct *train.Training // nil: updates begin at once
+	made   []train.Iteration
+	held   []float64 // seconds that each update waited
+	failed error
+}
+
+// InterceptActivity implements interceptor.WorkerInterceptor.
+func (b *Beside) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	a := &besideActivity{beside: b}
+	a.Next = next
+	return a
+}
+
+type besideActivity struct {
+	interceptor.ActivityInboundInterceptorBase
+	beside *Beside
+}
+
+func (a *besideActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	if activity.GetInfo(ctx).ActivityType.Name == steps.Update.Name {
+		a.beside.iterate()
+	}
+	return a.Next.ExecuteActivity(ctx, in)
+}
+
+// iterate makes the next direct iteration, if there is one.
+func (b *Beside) iterate() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.direct == nil || b.failed != nil || b.direct.Ended() {
+		return
+	}
+	began := time.Now()
+	i, err := b.direct.Next(b.ctx)
+	b.made, b.held, b.failed = append(b.made, i), append(b.held, time.Since(began).Seconds()), err
+}
+
+// pair is the same iteration made twice, right beside each other.
+type pair struct{ durable, direct train.Iteration }
+
+// errPairs is the kind of error if the two runs have not the same iterations.
+var errPairs = errors.New("the iterations do not pair")
+
+// train makes a run through Temporal and a direct one beside it.
+func (b *Beside) train(ctx context.Context, durable Durable, direct *train.Training, runID string, text []byte) (train.Trained, []pair, error) {
+	b.mu.Lock()
+	b.ctx, b.direct, b.made, b.held, b.failed = ctx, direct, nil, nil, nil
+	b.mu.Unlock()
+	got, err := durable.Train(ctx, runID, text)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.direct = nil
+	if err = errors.Join(b.failed, err); err != nil {
+		return got, nil, err
+	}
+	if len(b.made) != len(got.Iterations) {
+		return got, nil, fmt.Errorf("%w: %d directly, %d through Temporal", errPairs, len(b.made), len(got.Iterations))
+	}
+	pairs := make([]pair, len(b.made))
+	for n, i := range got.Iterations {
+		i.Seconds -= b.held[n]
+		pairs[n] = pair{durable: i, direct: b.made[n]}
+	}
+	return got, pairs, nil
+}
