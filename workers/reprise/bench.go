@@ -34,8 +34,8 @@ it away:
               python3 has them (goals beside torch held to AVX2: 1.1 times its speed
               forward, once in training, and those of docs/benchmarks.md for decoding)
   tax         an iteration through Temporal and S3, over the same activities called
-              directly in one process, in turns, split by step; goals: at most 1.12 for
-              the demo's iteration, 1.07 for one of twice the groups
+              directly in one process right before its update, split by step; goals: at
+              most 1.12 for the demo's iteration, 1.07 for one of twice the groups
   sweep       a sweep's trials, one after the other, over their own times and over the
               same runs started by hand; goal: at most 5 % more. Then a sweep of
               thousands of stub trials: its time, its longest workflow task

@@ -77,13 +77,20 @@ func (b *Beside) train(ctx context.Context, durable Durable, direct *train.Train
 	if err = errors.Join(b.failed, err); err != nil {
 		return got, nil, err
 	}
-	if len(b.made) != len(got.Iterations) {
-		return got, nil, fmt.Errorf("%w: %d directly, %d through Temporal", errPairs, len(b.made), len(got.Iterations))
+	pairs, err := pairsOf(got.Iterations, b.made, b.held)
+	return got, pairs, err
+}
+
+// pairsOf pairs the iterations of a run through Temporal with the direct ones, without the seconds that
+// its updates waited for them.
+func pairsOf(durable, direct []train.Iteration, held []float64) ([]pair, error) {
+	if len(durable) != len(direct) {
+		return nil, fmt.Errorf("%w: %d directly, %d through Temporal", errPairs, len(direct), len(durable))
 	}
-	pairs := make([]pair, len(b.made))
-	for n, i := range got.Iterations {
-		i.Seconds -= b.held[n]
-		pairs[n] = pair{durable: i, direct: b.made[n]}
+	pairs := make([]pair, len(durable))
+	for n, i := range durable {
+		i.Seconds -= held[n]
+		pairs[n] = pair{durable: i, direct: direct[n]}
 	}
-	return got, pairs, nil
+	return pairs, nil
 }
