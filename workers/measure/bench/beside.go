@@ -15,8 +15,8 @@ import (
 )
 
 // Beside is a worker's interceptor that makes an iteration directly before each update of a run
-// through Temporal. The update is the step before which nothing of the run is in flight: the commit of
-// the iteration before, which goes on beside Generate, has ended.
+// through Temporal. Nothing else of the run is under way at that time: the commit of the iteration
+// before goes on beside Generate, and has ended when Step begins.
 type Beside struct {
 	interceptor.WorkerInterceptorBase
 

@@ -63,11 +63,11 @@ const Rest = "between the steps"
 // ErrBitsDiffer is the kind of error if two ways did not compute the same policy.
 var ErrBitsDiffer = errors.New("the same spec gave other bits")
 
-// MeasureTax trains the same spec through Temporal, in turns, and directly: beside stands before the
-// updates of the worker that serves the runs, and makes each iteration directly right before the update
-// of the same one through Temporal. So a machine whose speed changes from second to second is as
-// fast for both. In every third turn the direct iterations have the bucket, in the others a store in
-// memory. say receives progress. The runs are called name-0, name-1 and so on.
+// MeasureTax trains a spec through Temporal, once in each turn. Before each update of such a run, beside,
+// an interceptor of the worker that serves it, makes the same iteration directly. So both are made within
+// a second or two, and a machine whose speed changes is as fast for one as for the other. In every third
+// turn the direct iterations use the bucket, in the others a store in memory. say receives progress.
+// The runs are called name-0, name-1 and so on.
 func MeasureTax(ctx context.Context, durable Durable, engine *device.Engine, beside *Beside, name string, text []byte, turns int, say func(string)) (Tax, error) {
 	memory := newWay("directly, in memory", train.New(engine, store.NewMemory()))
 	bucket := newWay("directly, with S3", train.New(engine, store.NewCache(durable.Store, cacheBytes))) // as a worker has it
