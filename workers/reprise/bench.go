@@ -70,7 +70,7 @@ less certain; the machine's load is printed.`,
 	f.StringVar(&o.Preset, "preset", "bandit-demo", "the preset whose iterations are measured")
 	f.StringVar(&o.Tokenizer, "tokenizer", "", "a Hugging Face model folder whose tokenizer is measured, as the starter's is (default: a tiny Qwen's, in the repository)")
 	f.IntVar(&o.Repeats, "repeats", 9, "how often each program and algorithm is timed; compared updates half as often")
-	f.IntVar(&o.Rounds, "rounds", 3, "turns of each comparison: with Python, of the policy of 42 M parameters, of the three ways to make an iteration, of a sweep with the same runs by hand")
+	f.IntVar(&o.Rounds, "rounds", 3, "turns of each comparison: with Python, of the policy of 42 M parameters, of a sweep with the same runs by hand; tax has three times as many, and twice as many of twice the groups")
 	f.IntVar(&o.Iterations, "iterations", 12, "iterations a turn; the first and the last are not counted")
 	f.IntVar(&o.Trials, "trials", 8, "trials of the measured sweep")
 	f.IntVar(&o.StubTrials, "stub-trials", 5000, "trials of the sweep of stubs, of a second each, 500 at once; 0 leaves it out")

@@ -132,12 +132,18 @@ func TestLoadsInHistory(t *testing.T) {
 	require.Equal(t, []activities.Telemetry{first, second}, got)
 }
 
-func TestLocalTrainsTheSameBits(t *testing.T) {
+// quickEngine is an engine on a device that compiles quickly.
+func quickEngine(t *testing.T) *device.Engine {
 	opened, err := model.OpenDevice(model.DeviceOptions{XLAFlags: model.QuickCompile})
 	require.NoError(t, err)
-	defer opened.Close()
+	t.Cleanup(func() { opened.Close() })
 	engine, err := device.NewEngine(opened)
 	require.NoError(t, err)
+	return engine
+}
+
+func TestLocalTrainsTheSameBits(t *testing.T) {
+	engine := quickEngine(t)
 	text, err := presets.Read("smoke")
 	require.NoError(t, err)
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,8 +17,8 @@ import (
 )
 
 // Beside is a worker's interceptor that makes an iteration directly before each update of a run
-// through Temporal. Nothing else of the run is under way at that time: the commit of the iteration
-// before goes on beside Generate, and has ended when Step begins.
+// through Temporal. Nothing else of the run is under way at that time: an iteration is committed beside
+// the next Generate, and the step after that waits for the commit.
 type Beside struct {
 	interceptor.WorkerInterceptorBase
 
@@ -59,8 +61,11 @@ func (b *Beside) iterate() {
 	b.made, b.held, b.failed = append(b.made, i), append(b.held, time.Since(began).Seconds()), err
 }
 
-// pair is the same iteration made twice, right beside each other.
+// pair is the same iteration made twice, right beside each other. The Rest of each is among its steps.
 type pair struct{ durable, direct train.Iteration }
+
+// ratio is what the iteration took through Temporal, over what it took directly.
+func (p pair) ratio() float64 { return p.durable.Seconds / p.direct.Seconds }
 
 // errPairs is the kind of error if the two runs have not the same iterations.
 var errPairs = errors.New("the iterations do not pair")
@@ -81,8 +86,8 @@ func (b *Beside) train(ctx context.Context, durable Durable, direct *train.Train
 	return got, pairs, err
 }
 
-// pairsOf pairs the iterations of a run through Temporal with the direct ones, without the seconds that
-// its updates waited for them.
+// pairsOf pairs the iterations of a run through Temporal, without the seconds that its updates waited,
+// with the direct ones.
 func pairsOf(durable, direct []train.Iteration, held []float64) ([]pair, error) {
 	if len(durable) != len(direct) {
 		return nil, fmt.Errorf("%w: %d directly, %d through Temporal", errPairs, len(direct), len(durable))
@@ -90,7 +95,22 @@ func pairsOf(durable, direct []train.Iteration, held []float64) ([]pair, error) 
 	pairs := make([]pair, len(durable))
 	for n, i := range durable {
 		i.Seconds -= held[n]
-		pairs[n] = pair{durable: i, direct: direct[n]}
+		// Through Temporal the commit takes no time of its own: it runs beside the next Generate.
+		pairs[n] = pair{durable: withRest(i, "commit"), direct: withRest(direct[n], "")}
 	}
 	return pairs, nil
+}
+
+// withRest adds an iteration's Rest to its steps. The step named beside runs beside another one.
+func withRest(i train.Iteration, beside string) train.Iteration {
+	rest := i.Seconds
+	for _, name := range slices.Sorted(maps.Keys(i.Steps)) {
+		if name != beside {
+			rest -= i.Steps[name]
+		}
+	}
+	of := map[string]float64{Rest: rest}
+	maps.Copy(of, i.Steps)
+	i.Steps = of
+	return i
 }

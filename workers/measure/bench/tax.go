@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/reprise-rl/reprise/activities/device"
@@ -57,7 +56,7 @@ type Step struct {
 	More float64 `json:"more_seconds"`
 }
 
-// Rest names the time of an iteration outside its steps: queues, the server, heartbeats.
+// Rest names the time of an iteration in which none of its steps ran: queues, the server, heartbeats.
 const Rest = "between the steps"
 
 // ErrBitsDiffer is the kind of error if two ways did not compute the same policy.
@@ -69,16 +68,15 @@ var ErrBitsDiffer = errors.New("the same spec gave other bits")
 // turn the direct iterations use the bucket, in the others a store in memory. say receives progress.
 // The runs are called name-0, name-1 and so on.
 func MeasureTax(ctx context.Context, durable Durable, engine *device.Engine, beside *Beside, name string, text []byte, turns int, say func(string)) (Tax, error) {
-	memory := newWay("directly, in memory", train.New(engine, store.NewMemory()))
-	bucket := newWay("directly, with S3", train.New(engine, store.NewCache(durable.Store, cacheBytes))) // as a worker has it
-	temporal := samplesOf{steps: map[string][]float64{}}
+	inMemory := &way{"directly, in memory", train.New(engine, store.NewMemory()), nil}
+	inBucket := &way{"directly, with S3", train.New(engine, store.NewCache(durable.Store, cacheBytes)), nil} // as a worker has it
 	around := dispatches{}
 	var out Tax
 	// Turn 0 warms everything up: programs, the starter, pages.
 	for turn := range turns + 1 {
-		direct := memory
+		direct := inMemory
 		if turn%3 == 2 {
-			direct = bucket
+			direct = inBucket
 		}
 		runID := fmt.Sprintf("%s-%d", name, turn)
 		training, err := direct.runner.Begin(ctx, runID+"-direct", text)
@@ -100,72 +98,54 @@ func MeasureTax(ctx context.Context, durable Durable, engine *device.Engine, bes
 		if turn == 0 {
 			continue
 		}
-		// The first iteration loads the policy, the last stores it.
-		pairs = pairs[1 : len(pairs)-1]
-		var ratios []float64
-		for _, p := range pairs {
-			of, over := temporal.add(p.durable), direct.add(p.direct)
-			for name := range of {
-				direct.more[name] = append(direct.more[name], of[name]-over[name])
-			}
-			ratios = append(ratios, p.durable.Seconds/p.direct.Seconds)
-		}
-		direct.ratios = append(direct.ratios, ratios...)
+		pairs = pairs[1 : len(pairs)-1] // the first iteration loads the policy, the last stores it
+		direct.pairs = append(direct.pairs, pairs...)
 		if err := around.read(ctx, durable.Client, runID); err != nil {
 			return out, err
 		}
-		say(fmt.Sprintf("turn %d of %d: through Temporal and S3 %.3f times an iteration %s", turn, turns, statistics.Median(ratios), direct.name))
+		say(fmt.Sprintf("turn %d of %d: through Temporal and S3 %.3f times an iteration %s", turn, turns, statistics.MedianOf(pairs, pair.ratio), direct.name))
 	}
+	out.summarize(inMemory.pairs, inBucket.pairs)
 	out.Dispatches = around.medians()
-	out.Iterations, out.Pairs = len(temporal.seconds), len(memory.ratios)
-	out.Direct, out.Durable, out.Bucket = statistics.Median(memory.seconds), statistics.Median(temporal.seconds), statistics.Median(bucket.seconds)
-	out.Ratio, out.BucketRatio = statistics.Median(memory.ratios), statistics.Median(bucket.ratios)
-	out.Low, out.High, _ = statistics.MedianInterval(memory.ratios, 0.95)
-	out.OwnRatio = out.Durable / (out.Durable - statistics.Median(temporal.steps[Rest]))
-	for _, name := range stepOrder {
-		if of := temporal.steps[name]; len(of) > 0 {
-			out.Steps = append(out.Steps, Step{
-				Name: name, Durable: statistics.Median(of),
-				Bucket: statistics.Median(bucket.steps[name]), Direct: statistics.Median(memory.steps[name]),
-				More: statistics.Median(memory.more[name]),
-			})
-		}
-	}
 	return out, nil
 }
 
-// way is a way to make iterations directly, with what was measured of it. Of each pair it has the ratio
-// of the iteration through Temporal, and how many seconds more that one's steps took.
+// way is a way to make iterations directly, with the pairs that were made with it.
 type way struct {
-	samplesOf
 	name   string
 	runner *train.Runner
-	ratios []float64
-	more   map[string][]float64
+	pairs  []pair
 }
 
-func newWay(name string, runner *train.Runner) *way {
-	return &way{name: name, runner: runner, samplesOf: samplesOf{steps: map[string][]float64{}}, more: map[string][]float64{}}
-}
-
-// samplesOf are the seconds of iterations, and those of each step's own work.
-type samplesOf struct {
-	seconds []float64
-	steps   map[string][]float64
-}
-
-// add adds an iteration. It gives the seconds of its steps and of its rest.
-func (s *samplesOf) add(i train.Iteration) map[string]float64 {
-	of := maps.Clone(i.Steps)
-	of[Rest] = i.Seconds
-	for _, name := range slices.Sorted(maps.Keys(i.Steps)) {
-		of[Rest] -= i.Steps[name]
+// summarize fills in the medians, of the pairs whose direct iterations had a store in memory, and of
+// those with the bucket.
+func (t *Tax) summarize(memory, bucket []pair) {
+	all := slices.Concat(memory, bucket)
+	direct := func(p pair) float64 { return p.direct.Seconds }
+	t.Iterations, t.Pairs = len(all), len(memory)
+	t.Durable = statistics.MedianOf(all, func(p pair) float64 { return p.durable.Seconds })
+	t.Direct, t.Bucket = statistics.MedianOf(memory, direct), statistics.MedianOf(bucket, direct)
+	t.Ratio, t.BucketRatio = statistics.MedianOf(memory, pair.ratio), statistics.MedianOf(bucket, pair.ratio)
+	ratios := make([]float64, len(memory))
+	for n, p := range memory {
+		ratios[n] = p.ratio()
 	}
-	for name, seconds := range of {
-		s.steps[name] = append(s.steps[name], seconds)
+	t.Low, t.High, _ = statistics.MedianInterval(ratios, 0.95)
+	for _, name := range stepOrder {
+		durable := func(p pair) float64 { return p.durable.Steps[name] }
+		direct := func(p pair) float64 { return p.direct.Steps[name] }
+		step := Step{
+			Name: name, Durable: statistics.MedianOf(all, durable),
+			Bucket: statistics.MedianOf(bucket, direct), Direct: statistics.MedianOf(memory, direct),
+			More: statistics.MedianOf(memory, func(p pair) float64 { return durable(p) - direct(p) }),
+		}
+		if step.Durable > 0 {
+			t.Steps = append(t.Steps, step)
+		}
+		if name == Rest {
+			t.OwnRatio = t.Durable / (t.Durable - step.Durable)
+		}
 	}
-	s.seconds = append(s.seconds, i.Seconds)
-	return of
 }
 
 // cacheBytes is the size of a worker's cache.
