@@ -41,6 +41,8 @@ func serve(options devserver.StartOptions) error {
 		return err
 	}
 	defer server.Stop()
+	fmt.Printf("CLI %s\n\nServer: %s:%d\nUI:     http://%s:%d\n", temporalcli.VersionString(),
+		options.FrontendIP, options.FrontendPort, options.UIIP, options.UIPort)
 	<-ctx.Done()
 	return nil
 }
