@@ -14,10 +14,10 @@ export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS 2>/de
 TESTFLAGS ?=
 
 # The tools' versions stand here for people; what is built is what the go.mod
-# and go.sum files pin. A tool's file name carries the hash of its module's files, so it
+# and go.sum files pin. A tool's file name carries the hash of its pins, so it
 # is rebuilt when they change and only then, whatever the files' dates.
 TOOLS := infra/tools
-pins   = $(firstword $(shell cat $(TOOLS)/$(1)/go.mod $(TOOLS)/$(1)/go.sum $(sort $(wildcard $(TOOLS)/$(1)/*.go)) | sha256sum | cut -c1-12))
+pins   = $(firstword $(shell cat $(TOOLS)/$(1)/go.mod $(TOOLS)/$(1)/go.sum | sha256sum | cut -c1-12))
 TEMPORAL      := bin/.tools/temporal-$(call pins,temporal)
 VERSITYGW     := bin/.tools/versitygw-$(call pins,versitygw)
 CHECKS_PINS   := $(call pins,checks)
@@ -61,7 +61,7 @@ plugin: platform ## the PJRT plugin, into .reprise/plugin (once); PLUGIN=cuda13 
 	@$(GO) run ./infra/plugin/install -which $(PLUGIN)
 
 $(TEMPORAL): | platform
-	@$(TOOLS)/build.sh temporal github.com/reprise-rl/reprise/infra/tools/temporal $@ 'CLI, server and Web UI; once, 3 to 4 minutes on 2 cores' \
+	@$(TOOLS)/build.sh temporal github.com/temporalio/cli/cmd/temporal $@ 'CLI, server and Web UI; once, 3 to 4 minutes on 2 cores' \
 		-X github.com/temporalio/cli/temporalcli.Version=$$(awk '$$1 == "github.com/temporalio/cli" { print substr($$2, 2) }' $(TOOLS)/temporal/go.mod)
 $(VERSITYGW): | platform
 	@$(TOOLS)/build.sh versitygw github.com/versity/versitygw/cmd/versitygw $@ 'the S3 server of the dev stack; once, about a minute' \

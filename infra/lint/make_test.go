@@ -20,7 +20,7 @@ func TestDemoBuildsOnlyWhatItNeeds(t *testing.T) {
 		return string(text)
 	}
 	demo := recipes("demo")
-	for _, needed := range []string{"infra/tools/temporal ", "cmd/versitygw", "./workers/reprise", "./infra/plugin/install", "bin/reprise demo"} {
+	for _, needed := range []string{"cmd/temporal", "cmd/versitygw", "./workers/reprise", "./infra/plugin/install", "bin/reprise demo"} {
 		require.Contains(t, demo, needed)
 	}
 	for _, checker := range []string{"gotestsum", "staticcheck", "workflowcheck"} {
