@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Cache is a store that keeps the bodies of artifacts and manifests that this process has
-// written, or has read and verified. So the steps of an iteration do not fetch from the bucket
-// what the previous step has just sent. Both are immutable, so what is kept stays true;
+// Cache is a store that keeps the bodies of artifacts that this process has written, or
+// has read and verified. So the steps of an iteration do not fetch from the bucket what
+// the previous step has just sent. Artifacts are immutable, so what is kept stays true;
 // it is looked up by key and digest, and [GetArtifact] alone looks it up. Functions that
 // must know what the bucket holds now ([Verify], [VerifyArtifact], [Commit], a PUT whose
 // key is taken) read the bucket.

@@ -52,22 +52,6 @@ func TestCacheKeepsWhatWasWrittenOrRead(t *testing.T) {
 	require.Equal(t, 1, below.opened)
 }
 
-// The commit of an iteration reads the manifest before its own, which the same process has most
-// often written.
-func TestCacheKeepsManifests(t *testing.T) {
-	below := &countedStore{Store: store.NewMemory()}
-	c := store.NewCache(below, 1<<20)
-	m := *makeRun(t, below, "a", 1)[0].Manifest
-	m.Run = "b"
-	ref, err := store.CommitManifest(t.Context(), c, &m)
-	require.NoError(t, err)
-	below.opened = 0
-	got, err := store.ReadManifest(t.Context(), c, ref)
-	require.NoError(t, err)
-	require.Equal(t, "b", got.Run)
-	require.Zero(t, below.opened)
-}
-
 func TestCacheNeverAnswersForTheBucket(t *testing.T) {
 	ctx := context.Background()
 	below := store.NewMemory()

@@ -332,18 +332,13 @@ func (m *Manifest) refs() []NamedRef {
 	return out
 }
 
-// CommitManifest seals a manifest and commits it under its key: see [Commit]. A [Cache] keeps
-// it for the next iteration's commit.
+// CommitManifest seals a manifest and commits it under its key: see [Commit].
 func CommitManifest(ctx context.Context, s Store, m *Manifest) (Ref, error) {
 	b, err := m.Encode()
 	if err != nil {
 		return Ref{}, err
 	}
-	ref, err := Commit(ctx, s, m.Key(), b)
-	if err == nil {
-		keep(s, ref, b)
-	}
-	return ref, err
+	return Commit(ctx, s, m.Key(), b)
 }
 
 // ReadManifest reads and verifies the manifest that ref names: [ErrNotFound],
