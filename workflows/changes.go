@@ -50,6 +50,3 @@ var coalescedReports = changed("coalesced-reports", "v0.2.0",
 
 var commitsBeside = changed("commit-beside", "v0.2.0",
 	"an iteration is committed beside the first samples of the next one, and a cancelled run waits for its commit; before, the device waited for the commit, and a cancelled run did not")
-
-var coalescedAttributes = changed("coalesced-attributes", "v0.2.0",
-	"a run's search attributes are set at most every 5 s, and when it waits or ends; before, after each commit")

@@ -74,11 +74,6 @@ var beforeScripts = map[string]func(f *fleet){
 		f.s.plan.Iterations = 2
 		f.train(client.StartWorkflowOptions{}, false)
 	},
-	// A run commits three iterations within seconds, on a server that knows the search attributes.
-	"coalesced-attributes": func(f *fleet) {
-		f.s.plan.Iterations, f.s.attributes = 3, true
-		f.train(client.StartWorkflowOptions{}, false)
-	},
 }
 
 // A change is recorded by the code before it:
@@ -116,10 +111,6 @@ func newFleet(t *testing.T) *fleet {
 	require.NoError(t, err)
 	server, err := testsuite.StartDevServer(t.Context(), testsuite.DevServerOptions{
 		ExistingPath: program, LogLevel: "error", ClientOptions: &client.Options{Identity: "0@host", Logger: silent},
-		SearchAttributes: temporal.NewSearchAttributes(
-			attributePhase.ValueSet(""), attributeEnvironment.ValueSet(""), attributeFingerprint.ValueSet(""),
-			attributeIteration.ValueSet(0), attributeBranch.ValueSet(0), attributeReward.ValueSet(0), attributeSuccess.ValueSet(0),
-		),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Stop() })

@@ -30,7 +30,7 @@ func TestPausedByItselfIsFound(t *testing.T) {
 	}, time.Hour)
 	p.train(nil)
 	p.result()
-	require.Equal(t, []string{"paused", "training", "training", "done"}, phases)
+	require.Equal(t, []string{"paused", "training", "training", "training", "done"}, phases)
 }
 
 func outOfMemory(text string) error {

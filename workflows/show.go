@@ -2,12 +2,25 @@ package workflows
 
 import (
 	"fmt"
-	"slices"
+	"math"
 	"strings"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/reprise-rl/reprise/activities"
+	"github.com/reprise-rl/reprise/infra/store/canon"
+)
+
+// The search attributes of a run. They help to find runs; a run continues without them.
+var (
+	attributePhase       = temporal.NewSearchAttributeKeyKeyword("ReprisePhase")
+	attributeEnvironment = temporal.NewSearchAttributeKeyKeyword("RepriseEnvironment")
+	attributeFingerprint = temporal.NewSearchAttributeKeyKeyword("RepriseFingerprint")
+	attributeIteration   = temporal.NewSearchAttributeKeyInt64("RepriseIteration")
+	attributeBranch      = temporal.NewSearchAttributeKeyInt64("RepriseBranch")
+	attributeReward      = temporal.NewSearchAttributeKeyFloat64("RepriseReward")
+	attributeSuccess     = temporal.NewSearchAttributeKeyFloat64("RepriseSuccess")
 )
 
 const (
@@ -17,18 +30,14 @@ const (
 	anyDevice = "any"
 )
 
-// waits are the phases in which a run waits for people or machines, for as long as it takes.
-var waits = []string{waitingForDevice, waitingForMemory, waitingForPrograms}
-
-// show sets what a person sees of the run: the phase in the status, the Current Details in the Web
-// UI, and the search attributes if they are due.
+// show sets what a person sees of the run: the phase in the status, and the
+// Current Details in the Web UI.
 func (t *train) show(ctx workflow.Context, phase string) {
 	t.phase = phase
 	if phase != waitingForDevice && t.programs == nil {
 		t.wanted, t.present = "", nil
 	}
 	workflow.SetCurrentDetails(ctx, t.details())
-	t.listIfDue(ctx, t.resting || slices.Contains(waits, phase))
 	t.sweep.waits(ctx, t)
 }
 
@@ -111,3 +120,43 @@ func (t *train) showSuites(b *strings.Builder) {
 			metric(e.Metrics, "reference/random_success"), metric(e.Metrics, "reference/best_success"))
 	}
 }
+
+// attributes upserts the search attributes, if the server knows them: an unregistered one
+// would block the workflow task for ever.
+func (t *train) attributes(ctx workflow.Context) {
+	if !t.Attributes {
+		return
+	}
+	updates := []temporal.SearchAttributeUpdate{
+		attributePhase.ValueSet("training"),
+		attributeEnvironment.ValueSet(t.plan.Environment),
+		attributeFingerprint.ValueSet(t.Fingerprint),
+		attributeIteration.ValueSet(int64(t.Next)),
+		attributeBranch.ValueSet(int64(t.Branch)),
+	}
+	if t.Next >= t.end() {
+		updates[0] = attributePhase.ValueSet("done")
+	}
+	if v, ok := t.Metrics["reward/mean"]; ok && finite(v) {
+		updates = append(updates, attributeReward.ValueSet(float64(v)))
+	}
+	if v, ok := t.Metrics["success/mean"]; ok && finite(v) {
+		updates = append(updates, attributeSuccess.ValueSet(float64(v)))
+	}
+	upsert(ctx, updates...)
+}
+
+// phaseAttribute sets the search attribute of the phase alone.
+func (t *train) phaseAttribute(ctx workflow.Context, phase string) {
+	if t.Attributes {
+		upsert(ctx, attributePhase.ValueSet(phase))
+	}
+}
+
+func upsert(ctx workflow.Context, updates ...temporal.SearchAttributeUpdate) {
+	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
+		workflow.GetLogger(ctx).Warn("search attributes were not set", "error", err)
+	}
+}
+
+func finite(v canon.Float) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }

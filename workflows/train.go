@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -112,9 +111,6 @@ type train struct {
 	helpers helpers
 	// measuring: this is an Evaluate workflow, nothing is learned.
 	measuring bool
-	// unlisted: the search attributes lack a commit. listed is when they were last set.
-	unlisted bool
-	listed   time.Time
 	// sweep reports the run's progress to its sweep; nil if the run is not a trial.
 	sweep *reporter
 }
@@ -132,7 +128,6 @@ func (w *Workflows) Train(ctx workflow.Context, input json.RawMessage, carry *Ca
 	}
 	t.sweep = w.newReporter(ctx, carry != nil)
 	err := t.run(ctx, input, carry != nil)
-	t.listIfDue(ctx, true)
 	if err != nil && !workflow.IsContinueAsNewError(err) {
 		t.show(ctx, "ended: "+reason(ctx, err))
 		t.sweep.ended(ctx, t, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
@@ -278,6 +279,29 @@ func TestCancelWhileWaiting(t *testing.T) {
 	require.True(t, temporal.IsCanceledError(p.GetWorkflowError()), "%v", p.GetWorkflowError())
 	require.Equal(t, 5, p.started["internalSessionCreationActivity"], "no sixth try")
 	require.Zero(t, p.closed)
+}
+
+func TestSearchAttributes(t *testing.T) {
+	s := &stage{plan: testPlan(), base: true, attributes: true}
+	p := newPlay(t, s)
+	var phases []string
+	p.OnUpsertTypedSearchAttributes(mock.Anything).Run(func(args mock.Arguments) {
+		a := args.Get(0).(temporal.SearchAttributes)
+		phase, _ := a.GetKeyword(attributePhase)
+		phases = append(phases, phase)
+		environment, _ := a.GetKeyword(attributeEnvironment)
+		require.Equal(t, "bandit", environment)
+		print, _ := a.GetKeyword(attributeFingerprint)
+		require.Equal(t, testPrint, print)
+		iteration, _ := a.GetInt64(attributeIteration)
+		require.Equal(t, int64(len(phases)), iteration)
+		reward, _ := a.GetFloat64(attributeReward)
+		require.Equal(t, 0.5, reward)
+	}).Return(nil)
+	p.train(nil)
+	p.result()
+	require.Equal(t, []string{"training", "training", "done"}, phases)
+	require.Empty(t, p.status().Warnings)
 }
 
 // The decisions are a function of the answers: the same calls with the same
