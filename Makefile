@@ -111,7 +111,7 @@ smoke: build servers bin/gotestsum plugin ## a three-iteration run on a fresh st
 	@bin/gotestsum --format testname -- -count=1 -timeout 5m -run TestSmoke ./workers/chaos
 
 # CHAOSFLAGS='-kills 100 -seed 7': how many kills at random moments, and which.
-chaos: build servers bin/gotestsum plugin ## every kill of the matrix, and random ones: over an hour
+chaos: build servers bin/gotestsum plugin ## every kill of the matrix, and random ones: 40 minutes to over an hour
 	@bin/gotestsum --format testname -- -count=1 -timeout 120m -run TestChaos ./workers/chaos -full $(CHAOSFLAGS)
 
 # SIZEDIR=/path: where the model of 2 GB is written, once. REPRISE_PYTHON=/path: a Python with torch
