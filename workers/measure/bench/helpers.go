@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
 	"go.uber.org/zap"
@@ -15,6 +14,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/measure/crew"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -98,10 +98,10 @@ func helpedSpec(iterations int, side helpedSide) ([]byte, error) {
 // one core each, what the second one saves a rollout.
 func (s *benchmark) helpers(ctx context.Context) error {
 	return stack.WithServers(ctx, s.servers, func(on stack.Servers) error {
-		crew := &workerCrew{dir: on.Dir(), worker: s.Worker, roles: []workers.Role{workers.RoleDevice}, running: map[int]*child{}, pinned: true}
-		defer crew.end()
+		processes := &crew.Crew{Dir: on.Dir(), Worker: s.Worker, Roles: []workers.Role{workers.RoleDevice}, Pinned: true}
+		defer processes.End()
 		for range 2 {
-			if err := crew.start(ctx); err != nil {
+			if err := processes.Start(ctx); err != nil {
 				return err
 			}
 		}
@@ -113,7 +113,7 @@ func (s *benchmark) helpers(ctx context.Context) error {
 			host.Ready = func(activities.DeviceInfo) { ready() }
 			return workers.Run(ctx, host)
 		}, func(ctx context.Context) error {
-			got, err := measureHelped(ctx, Durable{Client: on.Client, Store: on.Bucket}, crew, s.Rounds, s.say)
+			got, err := measureHelped(ctx, Durable{Client: on.Client, Store: on.Bucket}, processes, s.Rounds, s.say)
 			s.r.Helped = &got
 			return err
 		})
@@ -124,7 +124,7 @@ func (s *benchmark) helpers(ctx context.Context) error {
 // makes no rollout.
 const helpedIterations = 4
 
-func measureHelped(ctx context.Context, durable Durable, crew *workerCrew, rounds int, say func(string)) (Helped, error) {
+func measureHelped(ctx context.Context, durable Durable, processes *crew.Crew, rounds int, say func(string)) (Helped, error) {
 	out := Helped{Rows: helpedGroups * 16, Turns: helpedTurns}
 	seconds, processor, iterations := make([][]float64, len(helpedSides)), make([][]float64, len(helpedSides)), make([][]float64, len(helpedSides))
 	states := map[bool]string{} // with a lag and without
@@ -135,7 +135,7 @@ func measureHelped(ctx context.Context, durable Durable, crew *workerCrew, round
 			if err != nil {
 				return out, err
 			}
-			before, err := crew.processor()
+			before, err := processes.Processor()
 			if err != nil {
 				return out, err
 			}
@@ -144,7 +144,7 @@ func measureHelped(ctx context.Context, durable Durable, crew *workerCrew, round
 			if err != nil {
 				return out, err
 			}
-			after, err := crew.processor()
+			after, err := processes.Processor()
 			if err != nil {
 				return out, err
 			}
@@ -232,21 +232,4 @@ func rollouts(events []*history.HistoryEvent) (seconds []float64, blocks, elsewh
 		}
 	}
 	return seconds, blocks, elsewhere
-}
-
-// processor is the processor time of the workers so far, in seconds. Linux only.
-func (w *workerCrew) processor() (float64, error) {
-	total := 0.0
-	for pid := range w.running { // a sum of two, in any order
-		p, err := procfs.NewProc(pid)
-		if err != nil {
-			return 0, fmt.Errorf("processor time of process %d: %w", pid, err)
-		}
-		stat, err := p.Stat()
-		if err != nil {
-			return 0, fmt.Errorf("processor time of process %d: %w", pid, err)
-		}
-		total += stat.CPUTime()
-	}
-	return total, nil
 }

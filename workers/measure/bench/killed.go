@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/workers"
 	"github.com/reprise-rl/reprise/workers/faults"
+	"github.com/reprise-rl/reprise/workers/measure/crew"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/train"
 	"github.com/reprise-rl/reprise/workers/watch"
@@ -36,12 +37,12 @@ func MeasureKilled(ctx context.Context, worker workers.Options, text []byte, at 
 	var out Killed
 	const run = "killed"
 	if err := stack.WithServers(ctx, dev.Options{Ephemeral: true, Stdout: progress}, func(on stack.Servers) (err error) {
-		crew := &workerCrew{dir: on.Dir(), worker: worker, running: map[int]*child{}}
-		defer crew.end()
+		processes := &crew.Crew{Dir: on.Dir(), Worker: worker}
+		defer processes.End()
 		// The first worker has the run's session. It waits in the update until it is killed, so that
 		// an update of a tiny policy is not over before it is seen.
-		crew.fault = faults.Fault{Kind: fmt.Sprintf("Update#%d", at), Phase: "stall", After: patience, Nth: 1}.String()
-		if err := crew.start(ctx); err != nil {
+		processes.Fault = faults.Fault{Kind: fmt.Sprintf("Update#%d", at), Phase: "stall", After: patience, Nth: 1}.String()
+		if err := processes.Start(ctx); err != nil {
 			return err
 		}
 		if _, err := stack.StartTrain(ctx, on.Client, run, text); err != nil {
@@ -52,11 +53,11 @@ func MeasureKilled(ctx context.Context, worker workers.Options, text []byte, at 
 		if err := watch.Until(waiting, on.Client, run, 20*time.Millisecond, func(s workflows.Status) bool { return s.Iteration >= at }); err != nil {
 			return fmt.Errorf("wait for iteration %d of run %s: %w", at, run, err)
 		}
-		crew.fault = ""
-		if err := crew.start(ctx); err != nil {
+		processes.Fault = ""
+		if err := processes.Start(ctx); err != nil {
 			return err
 		}
-		if out.Recovery, err = MeasureRecovery(ctx, on.Client, run, at, "Update", crew.kill); err != nil {
+		if out.Recovery, err = MeasureRecovery(ctx, on.Client, run, at, "Update", processes.Kill); err != nil {
 			return err
 		}
 		var result workflows.TrainResult

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/infra/presets"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/measure/crew"
 	"github.com/reprise-rl/reprise/workers/policy"
 	"github.com/reprise-rl/reprise/workers/stack"
 )
@@ -57,16 +58,16 @@ func (s *benchmark) sizes(ctx context.Context) error {
 		return err
 	}
 	return stack.WithServers(ctx, s.servers, func(on stack.Servers) error {
-		crew := &workerCrew{dir: on.Dir(), worker: s.Worker, programs: filepath.Join(dir, "programs"), running: map[int]*child{}}
-		defer crew.end()
-		return s.size(ctx, on, crew, text)
+		processes := &crew.Crew{Dir: on.Dir(), Worker: s.Worker, Programs: filepath.Join(dir, "programs")}
+		defer processes.End()
+		return s.size(ctx, on, processes, text)
 	})
 }
 
-func (s *benchmark) size(ctx context.Context, on stack.Servers, crew *workerCrew, text []byte) error {
+func (s *benchmark) size(ctx context.Context, on stack.Servers, processes *crew.Crew, text []byte) error {
 	const run = "bench-size"
 	out := Size{Parameters: sizeShape.Parameters()}
-	if err := crew.start(ctx); err != nil {
+	if err := processes.Start(ctx); err != nil {
 		return err
 	}
 	if _, err := stack.StartTrain(ctx, on.Client, run, text); err != nil {
@@ -83,20 +84,20 @@ func (s *benchmark) size(ctx context.Context, on stack.Servers, crew *workerCrew
 			err = peak(pid)
 		}
 		if err == nil {
-			err = crew.kill(pid)
+			err = processes.Kill(pid)
 		}
 		if err != nil {
 			return fmt.Errorf("kill the worker in iteration %d: %w", iteration, err)
 		}
 		s.say(fmt.Sprintf("killed the worker in iteration %d", iteration))
-		if err := crew.start(ctx); err != nil {
+		if err := processes.Start(ctx); err != nil {
 			return err
 		}
 	}
 	if err := on.Client.GetWorkflow(ctx, run, "").Get(ctx, nil); err != nil {
 		return fmt.Errorf("run %s after the kills: %w", run, err)
 	}
-	for pid := range crew.running {
+	for _, pid := range processes.PIDs() {
 		if err := peak(pid); err != nil {
 			return err
 		}

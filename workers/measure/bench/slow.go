@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/statistics"
 	"github.com/reprise-rl/reprise/workers"
+	"github.com/reprise-rl/reprise/workers/measure/crew"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workers/watch"
 	"github.com/reprise-rl/reprise/workflows"
@@ -75,10 +76,10 @@ func (s *benchmark) slowBuckets(ctx context.Context) error {
 		return err
 	}
 	return stack.WithServers(ctx, s.servers, func(on stack.Servers) error {
-		crew := &workerCrew{dir: on.Dir(), worker: s.Worker, roles: []workers.Role{workers.RoleDevice}, running: map[int]*child{}}
-		defer crew.end()
+		processes := &crew.Crew{Dir: on.Dir(), Worker: s.Worker, Roles: []workers.Role{workers.RoleDevice}}
+		defer processes.End()
 		for range 2 {
-			if err := crew.start(ctx); err != nil {
+			if err := processes.Start(ctx); err != nil {
 				return err
 			}
 		}

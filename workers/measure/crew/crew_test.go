@@ -1,4 +1,4 @@
-package bench
+package crew
 
 import (
 	"bufio"
@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// benchHelper makes the test binary begin a child, say its process id, and wait to be
+// crewHelper makes the test binary begin a child, say its process id, and wait to be
 // killed.
-const benchHelper = "REPRISE_BENCH_TEST_HELPER"
+const crewHelper = "REPRISE_CREW_TEST_HELPER"
 
-// A bench that is killed leaves no worker running.
-func TestWorkersDieWithTheBench(t *testing.T) {
-	if os.Getenv(benchHelper) != "" {
+// A program that is killed leaves no worker running.
+func TestWorkersDieWithTheirParent(t *testing.T) {
+	if os.Getenv(crewHelper) != "" {
 		c, err := begin(exec.Command("sleep", "60"))
 		require.NoError(t, err)
 		fmt.Println(c.Process.Pid)
@@ -26,12 +26,12 @@ func TestWorkersDieWithTheBench(t *testing.T) {
 	}
 	program, err := os.Executable()
 	require.NoError(t, err)
-	bench := exec.Command(program, "-test.run=^TestWorkersDieWithTheBench$")
-	bench.Env = append(os.Environ(), benchHelper+"=1")
-	output, err := bench.StdoutPipe()
+	parent := exec.Command(program, "-test.run=^TestWorkersDieWithTheirParent$")
+	parent.Env = append(os.Environ(), crewHelper+"=1")
+	output, err := parent.StdoutPipe()
 	require.NoError(t, err)
-	require.NoError(t, bench.Start())
-	defer func() { _ = bench.Process.Kill() }()
+	require.NoError(t, parent.Start())
+	defer func() { _ = parent.Process.Kill() }()
 	line, err := bufio.NewReader(output).ReadString('\n')
 	require.NoError(t, err)
 	var pid int
@@ -41,8 +41,8 @@ func TestWorkersDieWithTheBench(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = worker.Kill() }()
 
-	require.NoError(t, bench.Process.Kill())
-	_ = bench.Wait()
+	require.NoError(t, parent.Process.Kill())
+	_ = parent.Wait()
 	require.Eventually(t, func() bool {
 		p, err := procfs.NewProc(pid)
 		if err != nil {
@@ -53,9 +53,9 @@ func TestWorkersDieWithTheBench(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// A killed child is gone when kill returns, even if it ended by itself.
+// A killed child is gone when Kill returns, even if it ended by itself.
 func TestCrewKills(t *testing.T) {
-	w := &workerCrew{running: map[int]*child{}}
+	w := &Crew{running: map[int]*child{}}
 	for _, seconds := range []string{"60", "0"} {
 		c, err := begin(exec.Command("sleep", seconds))
 		require.NoError(t, err)
@@ -63,9 +63,9 @@ func TestCrewKills(t *testing.T) {
 		if seconds == "0" {
 			<-c.ended
 		}
-		require.NoError(t, w.kill(c.Process.Pid))
+		require.NoError(t, w.Kill(c.Process.Pid))
 		require.Empty(t, w.running)
-		require.ErrorContains(t, w.kill(c.Process.Pid), "no worker of ours")
+		require.ErrorContains(t, w.Kill(c.Process.Pid), "no worker of ours")
 	}
 	_, err := begin(exec.Command("/nowhere/program"))
 	require.ErrorIs(t, err, os.ErrNotExist)
