@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,7 +13,7 @@ import (
 )
 
 func learnCommand() *cobra.Command {
-	var o learn.Options
+	var o learn.KilledOptions
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "learn",
@@ -39,15 +41,26 @@ the low arm 0.15 for certain, and success is the share of the high arm:
                                            reach unpaid; reward-NAME-unpaid measures the part
                                            and does not pay it, to compare
 
-With --dir the stack's data is kept, and interrupted runs resume.`,
+With --dir the stack's data and a record of each run that has ended are kept: what was
+interrupted resumes, and what has ended is not trained again.
+
+With --killed N the setting of --only is trained twice, with the seed 1: undisturbed, and with
+its worker killed N times by SIGKILL, in Generate, Update, Snapshot, Commit and Restore in turn.
+Each kill must have left its mark in the run's history. Both curves go to killed.json, and a
+picture of them to killed.svg, in the folder of --out. It ends with status 1 if a state
+fingerprint differs.`,
 		Example: `  reprise learn
   reprise learn --seeds 1 --only p25-keep25
   reprise learn --only sokoban
   reprise learn --only reward-gamed
-  reprise learn --dir .reprise/learn --json`,
+  reprise learn --dir .reprise/learn --json
+  reprise learn --only smol-bandit --killed 9`,
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			results, err := learn.Run(cmd.Context(), o, cmd.ErrOrStderr())
+			if cmd.Flags().Changed("killed") {
+				return learnKilled(cmd, o, asJSON)
+			}
+			results, err := learn.Run(cmd.Context(), o.Options, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -74,7 +87,27 @@ With --dir the stack's data is kept, and interrupted runs resume.`,
 	f.IntVar(&o.Seeds, "seeds", 3, "runs of each setting, with the seeds 1, 2, …")
 	f.StringVar(&o.Only, "only", "", "only this setting: "+learn.Names())
 	f.BoolVar(&asJSON, "json", false, "print JSON")
-	// Nothing is killed here: a busy machine should not look like a lost one.
+	f.IntVar(&o.Kills, "killed", 0, "train the setting of --only undisturbed and with so many kills of its worker")
+	f.StringVar(&o.Out, "out", filepath.Join("docs", "learning"), "with --killed: the folder of killed.json and killed.svg")
+	// A busy machine should not look like a lost one.
 	stack.AddWorkerFlags(f, &o.Worker, 20*time.Second)
 	return cmd
+}
+
+// learnKilled trains undisturbed and killed, and fails if the two differ.
+func learnKilled(cmd *cobra.Command, o learn.KilledOptions, asJSON bool) error {
+	killed, err := learn.RunKilled(cmd.Context(), o, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = json.NewEncoder(cmd.OutOrStdout()).Encode(killed)
+	} else {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\nwritten: %s, %s\n", killed,
+			filepath.Join(o.Out, learn.KilledFile), filepath.Join(o.Out, learn.PictureFile))
+	}
+	if err == nil && !killed.Equal {
+		err = errSilent
+	}
+	return err
 }

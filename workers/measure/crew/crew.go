@@ -147,3 +147,12 @@ func (w *Crew) Processor() (float64, error) {
 	}
 	return total, nil
 }
+
+// Ended returns a channel that is closed when a worker has ended.
+func (w *Crew) Ended(pid int) (<-chan struct{}, error) {
+	worker, ok := w.running[pid]
+	if !ok {
+		return nil, fmt.Errorf("process %d is no worker of ours", pid)
+	}
+	return worker.ended, nil
+}

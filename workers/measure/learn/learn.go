@@ -38,6 +38,8 @@ type Outcome struct {
 	Seconds    float64    `json:"seconds"`
 	// Broken is the promise that the run broke, in words.
 	Broken string `json:"broken,omitempty"`
+	// State is the state fingerprint at the run's end.
+	State string `json:"state,omitempty"`
 }
 
 // Measured is a metric of the sampled episodes at the beginning of a run and at its end.
@@ -101,7 +103,8 @@ type Result struct {
 type Options struct {
 	// Worker configures the worker that trains.
 	Worker workers.Options
-	// Dir is the folder of the stack's data; if empty, the data is deleted at the end.
+	// Dir is the folder of the stack's data and of a record of each run that has ended, which is
+	// read in place of the run the next time; if empty, the data is deleted at the end.
 	Dir string
 	// Seeds is how many runs each setting has.
 	Seeds int
@@ -128,7 +131,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) ([]Result, error) {
 		for _, s := range chosen {
 			t := Result{Setting: s}
 			for seed := 1; seed <= o.Seeds; seed++ {
-				r, err := train(ctx, on.Servers, s, seed, progress)
+				r, err := recorded(ctx, o.Dir, on.Servers, s, seed, progress)
 				if err != nil {
 					return err
 				}
@@ -148,9 +151,12 @@ func specOf(s Setting, seed int) ([]byte, error) {
 	return presets.With(s.Preset, fields)
 }
 
+// runOf is the id of a run.
+func runOf(s Setting, seed int) string { return fmt.Sprintf("learn-%s-s%d", s.Name, seed) }
+
 // train makes one run and checks its setting's promise.
 func train(ctx context.Context, on stack.Servers, s Setting, seed int, progress io.Writer) (Outcome, error) {
-	out := Outcome{Run: fmt.Sprintf("learn-%s-s%d", s.Name, seed), Seed: seed}
+	out := Outcome{Run: runOf(s, seed), Seed: seed}
 	text, err := specOf(s, seed)
 	if err != nil {
 		return out, err
@@ -172,7 +178,7 @@ func train(ctx context.Context, on stack.Servers, s Setting, seed int, progress 
 	if r.First == nil || r.Last == nil || r.Last.Version != r.Iterations {
 		return out, fmt.Errorf("run %s ended without its evaluations", out.Run)
 	}
-	out.Before, out.After = figureOf(r.First), figureOf(r.Last)
+	out.Before, out.After, out.State = figureOf(r.First), figureOf(r.Last), r.State
 	out.Rise = rise(out.Before, out.After)
 	chain, err := chainOf(ctx, on.Bucket, out.Run)
 	if err != nil {
