@@ -8,11 +8,15 @@ type merge struct{ rank, id int32 }
 
 // bpe is byte-pair encoding over bytes.
 type bpe struct {
-	bytes  [256]int32 // the token of each single byte
+	bytes  [256]int32 // the token of each single byte, or -1
 	merges map[pair]merge
 	// whole maps the bytes of a token to its id if words that are tokens skip the
 	// merges (ignore_merges); otherwise it is nil.
 	whole map[string]int32
+	// unk is the token of a byte without one, or -1: then the byte vanishes before merging.
+	// With fuse, neighbours without a token become one unk.
+	unk  int32
+	fuse bool
 }
 
 // symbol is an element of the linked list in which a word is merged. A symbol that was
@@ -34,13 +38,10 @@ func (m *bpe) encode(ids []int32, word string) []int32 {
 			return append(ids, id)
 		}
 	}
-	n := int32(len(word))
-	if n == 1 {
-		return append(ids, m.bytes[word[0]])
-	}
-	symbols := make([]symbol, n)
-	for i := range n {
-		symbols[i] = symbol{id: m.bytes[word[i]], prev: i - 1, next: i + 1}
+	symbols := m.symbols(word)
+	n := int32(len(symbols))
+	if n == 0 {
+		return ids
 	}
 	var queue candidates
 	offer := func(at int32) {
@@ -74,6 +75,26 @@ func (m *bpe) encode(ids []int32, word string) []int32 {
 		ids = append(ids, symbols[i].id)
 	}
 	return ids
+}
+
+// symbols are what a word consists of before merging: the tokens of its bytes, in order.
+func (m *bpe) symbols(word string) []symbol {
+	symbols := make([]symbol, 0, len(word))
+	fused := false
+	for i := range len(word) {
+		id := m.bytes[word[i]]
+		if id < 0 {
+			if id = m.unk; id < 0 || fused {
+				continue
+			}
+			fused = m.fuse
+		} else {
+			fused = false
+		}
+		at := int32(len(symbols))
+		symbols = append(symbols, symbol{id: id, prev: at - 1, next: at + 1})
+	}
+	return symbols
 }
 
 // candidates is a binary heap, ordered by rank and then by position.

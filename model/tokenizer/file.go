@@ -35,6 +35,8 @@ type file struct {
 		Dropout      *float64       `json:"dropout"`
 		Prefix       *string        `json:"continuing_subword_prefix"`
 		Suffix       *string        `json:"end_of_word_suffix"`
+		UnkToken     *string        `json:"unk_token"`
+		FuseUnk      bool           `json:"fuse_unk"`
 		ByteFallback bool           `json:"byte_fallback"`
 		IgnoreMerges bool           `json:"ignore_merges"`
 		Vocab        map[string]int `json:"vocab"`
@@ -54,6 +56,7 @@ type preTokenizerJSON struct {
 	UseRegex       *bool              `json:"use_regex"`
 	Behavior       string             `json:"behavior"`
 	Invert         bool               `json:"invert"`
+	Individual     bool               `json:"individual_digits"`
 	Pattern        struct {
 		Regex  string
 		String string
@@ -107,35 +110,77 @@ func (t *Tokenizer) parse(content []byte) error {
 	if err := json.Unmarshal(content, &f); err != nil {
 		return err
 	}
+	var problems []error
+	refuse := func(err error) {
+		if err != nil {
+			problems = append(problems, err)
+		}
+	}
+	refuse(t.parseModel(&f))
+	refuse(t.parseNormalizer(f.Normalizer))
+	byteLevel := false
+	refuse(t.parsePreTokenizer(f.PreTokenizer, &byteLevel))
+	if !byteLevel && !names(f.PreTokenizer, "ByteLevel") {
+		refuse(errors.New("pre-tokenizer is not ByteLevel"))
+	}
+	refuse(t.parsePostProcessor(f.PostProcessor))
+	if f.Decoder == nil || f.Decoder.Type != "ByteLevel" {
+		refuse(errors.New("decoder is not ByteLevel"))
+	}
+	return together(problems)
+}
+
+// together is one error that lists all problems of a file, so that a person meets them once.
+func together(problems []error) error {
+	switch len(problems) {
+	case 0:
+		return nil
+	case 1:
+		return problems[0]
+	}
+	var list strings.Builder
+	for i, p := range problems {
+		if i > 0 {
+			list.WriteString("; ")
+		}
+		list.WriteString(p.Error())
+	}
+	return fmt.Errorf("%d problems: %s", len(problems), list.String())
+}
+
+// names reports whether a pre-tokenizer or a part of it has the type.
+func names(p *preTokenizerJSON, typ string) bool {
+	if p == nil {
+		return false
+	}
+	if p.Type == typ {
+		return true
+	}
+	for i := range p.PreTokenizers {
+		if names(&p.PreTokenizers[i], typ) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Tokenizer) parseModel(f *file) error {
 	if f.Model.Type != "BPE" {
 		return fmt.Errorf("model type %q is not supported: only byte-level BPE", f.Model.Type)
 	}
+	var problems []error
 	if f.Model.Dropout != nil && *f.Model.Dropout != 0 {
-		return errors.New("BPE dropout is not deterministic")
+		problems = append(problems, errors.New("BPE dropout is not deterministic"))
 	}
 	if f.Model.ByteFallback || f.Model.Prefix != nil && *f.Model.Prefix != "" || f.Model.Suffix != nil && *f.Model.Suffix != "" {
-		return errors.New("byte_fallback, continuing_subword_prefix and end_of_word_suffix are not supported")
+		problems = append(problems, errors.New("byte_fallback, continuing_subword_prefix and end_of_word_suffix are not supported"))
 	}
-	if f.Decoder == nil || f.Decoder.Type != "ByteLevel" {
-		return errors.New("decoder is not ByteLevel")
+	if err := t.parseVocab(f); err != nil {
+		problems = append(problems, err)
+	} else if err := t.parseMerges(f); err != nil {
+		problems = append(problems, err)
 	}
-	if err := t.parseVocab(&f); err != nil {
-		return err
-	}
-	if err := t.parseMerges(&f); err != nil {
-		return err
-	}
-	if err := t.parseNormalizer(f.Normalizer); err != nil {
-		return err
-	}
-	byteLevel := false
-	if err := t.parsePreTokenizer(f.PreTokenizer, &byteLevel); err != nil {
-		return err
-	}
-	if !byteLevel {
-		return errors.New("pre-tokenizer is not ByteLevel")
-	}
-	return t.parsePostProcessor(f.PostProcessor)
+	return together(problems)
 }
 
 func (t *Tokenizer) parseVocab(f *file) error {
@@ -193,12 +238,27 @@ func (t *Tokenizer) parseVocab(f *file) error {
 }
 
 func (t *Tokenizer) parseMerges(f *file) error {
+	t.bpe.unk, t.bpe.fuse = -1, f.Model.FuseUnk
+	if f.Model.UnkToken != nil {
+		id, ok := f.Model.Vocab[*f.Model.UnkToken]
+		if !ok {
+			return fmt.Errorf("unk_token %q is not in the vocabulary", *f.Model.UnkToken)
+		}
+		t.bpe.unk = int32(id)
+	}
+	var lacking []byte
 	for b := range 256 {
 		id, ok := f.Model.Vocab[string(byteRunes[b])]
 		if !ok {
-			return fmt.Errorf("vocabulary lacks a token for the byte 0x%02x: some text would vanish", b)
+			id = -1
+			if inUTF8(byte(b)) {
+				lacking = append(lacking, byte(b))
+			}
 		}
 		t.bpe.bytes[b] = int32(id)
+	}
+	if len(lacking) > 0 {
+		t.warnings = append(t.warnings, lackingBytes(lacking, f.Model.UnkToken))
 	}
 	t.bpe.merges = make(map[pair]merge, len(f.Model.Merges))
 	for rank, m := range f.Model.Merges {
@@ -217,6 +277,29 @@ func (t *Tokenizer) parseMerges(f *file) error {
 		}
 	}
 	return nil
+}
+
+// inUTF8 reports whether a byte occurs in UTF-8.
+func inUTF8(b byte) bool { return b < 0xc0 || b > 0xc1 && b < 0xf5 }
+
+// lackingBytes says what becomes of bytes that have no token.
+func lackingBytes(lacking []byte, unk *string) string {
+	becomes := "they vanish from a text"
+	if unk != nil {
+		becomes = fmt.Sprintf("%q stands for them", *unk)
+	}
+	var list strings.Builder
+	for i := 0; i < len(lacking); i++ {
+		first := lacking[i]
+		for i+1 < len(lacking) && lacking[i+1] == lacking[i]+1 {
+			i++
+		}
+		fmt.Fprintf(&list, " 0x%02x", first)
+		if lacking[i] != first {
+			fmt.Fprintf(&list, "-0x%02x", lacking[i])
+		}
+	}
+	return fmt.Sprintf("the vocabulary has no token for some bytes, and %s, as in Hugging Face's tokenizers:%s", becomes, list.String())
 }
 
 func (t *Tokenizer) parseNormalizer(n *normalizerJSON) error {
@@ -265,6 +348,10 @@ func (t *Tokenizer) parsePreTokenizer(p *preTokenizerJSON, byteLevel *bool) erro
 			return errors.New("a Split pre-tokenizer other than by regex, Isolated and not inverted is not supported")
 		}
 		split = p.Pattern.Regex
+	case "Digits": // char::is_numeric is the general category N
+		if split = `\p{N}+`; p.Individual {
+			split = `\p{N}`
+		}
 	case "ByteLevel":
 		if p.AddPrefixSpace {
 			return errors.New("add_prefix_space is not supported")

@@ -69,6 +69,7 @@ type Tokenizer struct {
 	normalForms     []norm.Form
 	patterns        []*pattern
 	before, after   []int32 // added around a text by the post-processor
+	warnings        []string
 
 	template *template // nil without a chat template
 	eos      []int32
@@ -324,6 +325,10 @@ func (t *Tokenizer) Bytes(id int32) string {
 	}
 	return t.text[id]
 }
+
+// Warnings says what a person should know of the tokenizer's files although they are followed
+// exactly, such as bytes that no token stands for. None is usual.
+func (t *Tokenizer) Warnings() []string { return slices.Clone(t.warnings) }
 
 // VocabSize is the smallest vocabulary that a model needs for this tokenizer: its highest
 // id plus one.

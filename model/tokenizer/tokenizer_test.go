@@ -87,14 +87,14 @@ func TestUnusableFiles(t *testing.T) {
 		content []byte
 		says    string
 	}{
-		"truncated":    {"tokenizer.json", base["tokenizer.json"][:9999], "unexpected end of JSON"},
-		"wordpiece":    {"tokenizer.json", edit(`"BPE"`, `"WordPiece"`), "WordPiece"},
-		"huge id":      {"tokenizer.json", edit(`"!": 0`, `"!": 99999999999`), "not in [0"},
-		"negative id":  {"tokenizer.json", edit(`"!": 0`, `"!": -1`), "not in [0"},
-		"shared id":    {"tokenizer.json", edit(`"!": 0`, `"!": 1`), "same id"},
-		"missing byte": {"tokenizer.json", edit(`"!": 0`, `"@@@@": 0`), "byte 0x21"},
-		"normalizer":   {"tokenizer.json", edit(`"NFC"`, `"Lowercase"`), "Lowercase"},
-		"lookahead":    {"tokenizer.json", edit(`\\s+(?!\\S)|\\s+"`, `\\s+(?!\\S)"`), "lookaround"},
+		"truncated":   {"tokenizer.json", base["tokenizer.json"][:9999], "unexpected end of JSON"},
+		"wordpiece":   {"tokenizer.json", edit(`"BPE"`, `"WordPiece"`), "WordPiece"},
+		"huge id":     {"tokenizer.json", edit(`"!": 0`, `"!": 99999999999`), "not in [0"},
+		"negative id": {"tokenizer.json", edit(`"!": 0`, `"!": -1`), "not in [0"},
+		"shared id":   {"tokenizer.json", edit(`"!": 0`, `"!": 1`), "same id"},
+		"unk":         {"tokenizer.json", edit(`"unk_token": null`, `"unk_token": "[UNK]"`), `unk_token "[UNK]"`},
+		"normalizer":  {"tokenizer.json", edit(`"NFC"`, `"Lowercase"`), "Lowercase"},
+		"lookahead":   {"tokenizer.json", edit(`\\s+(?!\\S)|\\s+"`, `\\s+(?!\\S)"`), "lookaround"},
 		"decoder": {"tokenizer.json", edit(`"ByteLevel",
     "add_prefix_space": true`, `"WordPiece",
     "add_prefix_space": true`), "decoder"},

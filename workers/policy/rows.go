@@ -210,5 +210,5 @@ func Generate(ctx context.Context, in io.Reader, m Model, s Sampling, options mo
 		MaxNewTokens: s.MaxNewTokens, Temperature: s.Temperature, Stop: stop, IgnoreStop: s.IgnoreEOS, Legal: legal,
 		At: draw.Address{Seed: s.Seed, Purpose: draw.Sample},
 	})
-	return IDs{append([][]int32{}, ids...)}, err
+	return IDs{IDs: append([][]int32{}, ids...)}, err
 }

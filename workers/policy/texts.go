@@ -22,6 +22,8 @@ const (
 // IDs is {"ids":[[…]]}.
 type IDs struct {
 	IDs [][]int32 `json:"ids"`
+	// Warnings are the tokenizer's. They are no part of the output.
+	Warnings []string `json:"-"`
 }
 
 // Texts is {"texts":["…"]}.
@@ -45,7 +47,7 @@ func Encode(in io.Reader, folder string) (IDs, error) {
 	if err != nil {
 		return IDs{}, err
 	}
-	out := IDs{make([][]int32, len(texts))}
+	out := IDs{IDs: make([][]int32, len(texts)), Warnings: t.Warnings()}
 	for i, text := range texts {
 		out.IDs[i] = append([]int32{}, t.Encode(text)...)
 	}

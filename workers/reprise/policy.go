@@ -59,7 +59,11 @@ func encodeCommand() *cobra.Command {
 transformers' tokenizer(text) gives it: special tokens in the text are recognised.`,
 		Example: `  echo '` + policy.TextsExample + `' | reprise policy encode --model qwen`,
 	}, func(cmd *cobra.Command, folder string) (any, error) {
-		return policy.Encode(cmd.InOrStdin(), folder)
+		out, err := policy.Encode(cmd.InOrStdin(), folder)
+		for _, w := range out.Warnings {
+			cmd.PrintErrln("warning: " + w)
+		}
+		return out, err
 	})
 }
 

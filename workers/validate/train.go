@@ -101,6 +101,9 @@ func CheckTrain(b []byte, machine Machine) (Train, error) {
 	if err != nil {
 		return Train{}, err
 	}
+	for _, w := range m.warnings {
+		notes = append(notes, "The model's tokenizer: "+w+".")
+	}
 	out := Train{
 		Verdict: verdictOf(nil), Notes: notes, Spec: resolved, Derived: newDerivedJSON(derived, m.unknown == ""), Unknown: m.unknown,
 		Estimated: m.estimated && t.Rollout.PromptTokens == nil, numbers: derived.String(),
@@ -177,7 +180,8 @@ type origin struct {
 	// estimated says that the shape is known by the model's name alone, so that contexts
 	// are measured with another tokenizer.
 	estimated bool
-	unknown   string // why the model is not known here
+	warnings  []string // of its tokenizer
+	unknown   string   // why the model is not known here
 }
 
 // modelOf finds the model of a policy, and gives the policy the adapters that its folder holds.
@@ -203,7 +207,7 @@ func modelOf(p *spec.Policy, document []byte) (origin, error) {
 		}
 		out := origin{files: files}
 		if err == nil {
-			out.shape, err = shapeOf(files)
+			out.shape, out.warnings, err = shapeOf(files)
 		}
 		if err != nil {
 			return origin{}, fmt.Errorf("policy.from: %s: %w", p.From, err)
@@ -234,22 +238,23 @@ func notesOf(t spec.Train, m origin) ([]string, error) {
 		r.Kept, r.Rendered)}, nil
 }
 
-// shapeOf reads a model folder's config.json, and checks the tokenizer against it.
-func shapeOf(files map[string][]byte) (spec.ModelShape, error) {
+// shapeOf reads a model folder's config.json, and checks the tokenizer against it. It
+// returns the tokenizer's warnings too.
+func shapeOf(files map[string][]byte) (spec.ModelShape, []string, error) {
 	b, ok := files[model.ConfigFile]
 	if !ok {
-		return spec.ModelShape{}, fmt.Errorf("%s is missing", model.ConfigFile)
+		return spec.ModelShape{}, nil, fmt.Errorf("%s is missing", model.ConfigFile)
 	}
 	c, err := model.ParseConfig(b)
 	if err != nil {
-		return spec.ModelShape{}, err
+		return spec.ModelShape{}, nil, err
 	}
 	t, err := tokenizer.Load(files)
 	if err != nil {
-		return spec.ModelShape{}, err
+		return spec.ModelShape{}, nil, err
 	}
 	if _, err := t.Legal(c.VocabSize); err != nil {
-		return spec.ModelShape{}, err
+		return spec.ModelShape{}, nil, err
 	}
-	return run.ShapeOf(c), nil
+	return run.ShapeOf(c), t.Warnings(), nil
 }
