@@ -105,7 +105,7 @@ func decodeFloats(out []float32, b []byte, dtype DType) error {
 		}
 	case Float16:
 		for i := range len(b) / 2 {
-			out[i] = half(binary.LittleEndian.Uint16(b[2*i:]))
+			out[i] = Half(binary.LittleEndian.Uint16(b[2*i:]))
 		}
 	default:
 		return fmt.Errorf("%w: %s is not a float type", ErrDType, dtype)
@@ -113,8 +113,8 @@ func decodeFloats(out []float32, b []byte, dtype DType) error {
 	return nil
 }
 
-// half converts an IEEE 754 binary16 value.
-func half(h uint16) float32 {
+// Half converts an IEEE 754 binary16 value, exactly.
+func Half(h uint16) float32 {
 	sign := uint32(h>>15) << 31
 	exp := uint32(h>>10) & 0x1f
 	frac := uint32(h) & 0x3ff
