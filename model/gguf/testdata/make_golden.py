@@ -102,5 +102,14 @@ files = {
     "tokenizer_config.json": dump({"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 512, "clean_up_tokenization_spaces": False,
         "add_prefix_space": False, "bos_token": tokens[1], "eos_token": tokens[2], "pad_token": tokens[2], "unk_token": tokens[0],
         "chat_template": template, "added_tokens_decoder": {str(a["id"]): {k: v for k, v in a.items() if k != "id"} for a in added}})}
+# llama.cpp's factors of rotary positions for Llama 3.2 1B (convert_hf_to_gguf.py, in its order of operations).
+freqs = (np.float32(1) / (np.float32(500000) ** (np.arange(0, 64, 2, dtype=np.float32) / np.float32(64)))).astype(np.float32)
+factors = []
+for freq in freqs:
+    wavelen = 2 * np.pi / float(freq)
+    smooth = (8192 / wavelen - 1) / (4 - 1)
+    factors.append(1.0 if wavelen < 8192 / 4 else 32.0 if wavelen > 8192 / 1 else 1 / ((1 - smooth) / 32 + smooth))
+factors = np.array(factors, dtype=np.float32).tolist()
+
 with open(f"{here}/tiny.json", "w", encoding="utf-8") as f:
-    json.dump({"files": files, "tensors": tensors}, f, ensure_ascii=False, indent=1)
+    json.dump({"files": files, "tensors": tensors, "rope_factors": factors}, f, ensure_ascii=False, indent=1)
