@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/human"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/policy"
 	"github.com/reprise-rl/reprise/workers/stack"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -158,11 +159,11 @@ func exportState(ctx context.Context, from store.Store, files map[string]store.R
 	if _, sharded := files[model.WeightsIndex]; !sharded {
 		return copyFolder(ctx, from, files, dir)
 	}
-	policy, err := model.OpenFS(store.FS(ctx, from, files, nil))
+	sharded, err := model.OpenFS(store.FS(ctx, from, files, nil))
 	if err != nil {
 		return 0, 0, err
 	}
-	defer policy.Close()
+	defer sharded.Close()
 	files = maps.Clone(files)
 	maps.DeleteFunc(files, func(name string, _ store.Ref) bool {
 		return strings.HasSuffix(name, ".safetensors") || name == model.WeightsIndex || name == model.ConfigFile
@@ -171,7 +172,7 @@ func exportState(ctx context.Context, from store.Store, files map[string]store.R
 	if err != nil {
 		return 0, 0, err
 	}
-	return writeWhole(dir, policy.First(), "float32", other)
+	return policy.WriteWhole(dir, sharded.First(), "float32", other)
 }
 
 // copyFolder copies files from the store into a folder, and counts them.

@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/policy"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -55,7 +53,7 @@ func exportAdapters(ctx context.Context, s, from store.Store, t spec.Train, base
 		return 0, 0, err
 	}
 	delete(about, model.ConfigFile)
-	return writeWhole(o.dir, merged, o.dtype, about)
+	return policy.WriteWhole(o.dir, merged, o.dtype, about)
 }
 
 // drawnAdapters puts new adapters beside a base model's files, into an overlay of the store.
@@ -72,60 +70,4 @@ func drawnAdapters(ctx context.Context, s store.Store, rc *run.Context, files ma
 	files = maps.Clone(files)
 	maps.Copy(files, folder.Files)
 	return over, files, nil
-}
-
-// unfinished is the folder, in the folder that is written, of a model that is not whole.
-const unfinished = ".unfinished"
-
-// writeWhole writes a whole model with its other files into a folder that is new, empty, or
-// has what an interrupted export left. All files are written below unfinished first, and moved
-// to their places when they are complete.
-func writeWhole(dir string, policy model.Source, dtype string, other map[string][]byte) (size int64, count int, err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return 0, 0, err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer root.Close()
-	entries, err := fs.ReadDir(root.FS(), ".")
-	if err != nil {
-		return 0, 0, err
-	}
-	for _, e := range entries {
-		if e.Name() != unfinished {
-			return 0, 0, fmt.Errorf("%s holds something else (%s): give a new or empty folder", dir, e.Name())
-		}
-	}
-	if err := errors.Join(root.RemoveAll(unfinished), root.Mkdir(unfinished, 0o755)); err != nil {
-		return 0, 0, err
-	}
-	part, err := root.OpenRoot(unfinished)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer part.Close()
-	for name, body := range other {
-		if err := part.WriteFile(name, body, 0o666); err != nil {
-			return 0, 0, err
-		}
-	}
-	if err := policy.WriteFolder(part, dtype); err != nil {
-		return 0, 0, err
-	}
-	if entries, err = fs.ReadDir(part.FS(), "."); err != nil {
-		return 0, 0, err
-	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil {
-			return 0, 0, err
-		}
-		size += info.Size()
-		if err := root.Rename(unfinished+"/"+e.Name(), e.Name()); err != nil {
-			return 0, 0, err
-		}
-	}
-	return size, len(entries), root.Remove(unfinished)
 }

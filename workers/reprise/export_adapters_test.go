@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-rl/reprise/activities/device"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/workers/policy"
 	"github.com/reprise-rl/reprise/workers/train"
 )
 
@@ -105,8 +106,8 @@ func TestExportAdapters(t *testing.T) {
 	_, err = export(exportOptions{version: 2, dir: "hf-its snapshot", merge: true, dtype: "float32"})
 	require.ErrorContains(t, err, "holds something else")
 	interrupted := filepath.Join(root, "interrupted")
-	require.NoError(t, os.MkdirAll(filepath.Join(interrupted, unfinished), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(interrupted, unfinished, model.WeightsFile), []byte("half"), 0o644))
+	require.NoError(t, os.MkdirAll(filepath.Join(interrupted, policy.Unfinished), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(interrupted, policy.Unfinished, model.WeightsFile), []byte("half"), 0o644))
 	_, err = export(exportOptions{version: 2, dir: "interrupted", merge: true, dtype: "bfloat16"})
 	require.NoError(t, err)
 	half, err := model.OpenFolder(interrupted)

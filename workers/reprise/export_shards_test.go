@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/draw"
+	"github.com/reprise-rl/reprise/workers/policy"
 )
 
 // A snapshot whose weights are in several files is exported as transformers would write it, with
@@ -26,7 +27,7 @@ func TestExportOfASnapshotInShards(t *testing.T) {
 	want, got := filepath.Join(root, "want"), filepath.Join(root, "got")
 	size, count, err := exportState(ctx, s, whole, want)
 	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(filepath.Join(got, unfinished, "left"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(got, policy.Unfinished, "left"), 0o755))
 	again, files, err := exportState(ctx, s, sharded, got)
 	require.NoError(t, err)
 	require.Equal(t, []int64{size, int64(count)}, []int64{again, int64(files)})
