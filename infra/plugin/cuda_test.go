@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/wheels"
 )
 
 // A CUDA plugin is laid down as Python's packages lie, with what it loads beside it, and is
@@ -25,7 +27,7 @@ func TestInstallCUDA(t *testing.T) {
 	pin := Pin{
 		Name: "cuda99", Project: "a-plugin", Version: "1", Wheel: digest(archive), Member: "jax_plugins/xla_cuda99/xla_cuda_plugin.so",
 		Digest: sum([]byte("the library")), Size: 11, Licences: []string{"x.dist-info/METADATA"},
-		Path: "jax_plugins/xla_cuda99/xla_cuda_plugin.so", Libraries: []Wheel{{"nvidia-x", "2", digest(libraries)}},
+		Path: "jax_plugins/xla_cuda99/xla_cuda_plugin.so", Libraries: []wheels.Wheel{{Project: "nvidia-x", Version: "2", Digest: digest(libraries)}},
 	}
 	withPin(t, pin)
 	asked := filepath.Join(t.TempDir(), "asked")
@@ -79,8 +81,8 @@ if grep -q nvidia-x "$last/requirements.txt"; then cp '`+libraries+`' "$last/a.w
 	require.NoError(t, err)
 	require.Equal(t, 4, times(), "a library was not unpacked to its end")
 
-	require.ErrorIs(t, unpackLibrary(wheel(t, "nvidia/../../libx.so.1", "out"), Wheel{}, t.TempDir()), ErrWheel)
-	require.ErrorIs(t, unpackLibrary(wheel(t, "x/libx.so.1", "out"), Wheel{}, t.TempDir()), ErrWheel)
+	require.ErrorIs(t, unpackLibrary(wheel(t, "nvidia/../../libx.so.1", "out"), wheels.Wheel{}, t.TempDir()), wheels.ErrWheel)
+	require.ErrorIs(t, unpackLibrary(wheel(t, "x/libx.so.1", "out"), wheels.Wheel{}, t.TempDir()), wheels.ErrWheel)
 }
 
 // Where nothing was installed, a CUDA plugin is that of a Python.

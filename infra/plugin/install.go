@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,15 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"github.com/gomlx/go-xla/installer"
-)
 
-// ErrNoPip: this machine has no pip that runs.
-var ErrNoPip = errors.New("no pip")
+	"github.com/reprise-rl/reprise/infra/wheels"
+)
 
 // Install puts a pinned plugin under dir and returns its path: the default at
 // dir/pjrt_c_api_cpu_plugin.so, any other at dir/NAME/pjrt_c_api_cpu_plugin.so, a CUDA plugin at
@@ -60,7 +56,7 @@ func Install(ctx context.Context, dir, which string, progress io.Writer) (string
 	}
 	fmt.Fprintf(progress, "==> PJRT plugin: %s %s by pip; once, %s\n", pin.Project, pin.Version, size)
 	err = installByPip(ctx, dir, pin, progress)
-	if errors.Is(err, ErrNoPip) && pin.Name == Default {
+	if errors.Is(err, wheels.ErrNoPip) && pin.Name == Default {
 		fmt.Fprintf(progress, "    %v\n==> PJRT plugin: by go-xla's installer, from GitHub\n", err)
 		if second := installByGoXLA(ctx, dir); second != nil {
 			return "", fmt.Errorf("install the PJRT plugin: %w; and by go-xla's installer: %w; "+
@@ -83,7 +79,7 @@ func (p Pin) in(dir string) string {
 // installByPip downloads the wheels, one after the other, and unpacks them. The plugin comes
 // last: where it is, its libraries are.
 func installByPip(ctx context.Context, dir string, pin Pin, progress io.Writer) error {
-	pip, err := findPip(ctx)
+	pip, err := wheels.FindPip(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,13 +88,13 @@ func installByPip(ctx context.Context, dir string, pin Pin, progress io.Writer) 
 			continue
 		}
 		fmt.Fprintf(progress, "    %s %s\n", library.Project, library.Version)
-		if err := fetch(ctx, pip, dir, library, pin.cuda(), func(wheel string) error {
+		if err := wheels.Fetch(ctx, pip, dir, library, pin.cuda(), func(wheel string) error {
 			return unpackLibrary(wheel, library, dir)
 		}); err != nil {
 			return err
 		}
 	}
-	if err := fetch(ctx, pip, dir, pin.wheel(), pin.cuda(), func(wheel string) error { return unpack(wheel, pin, dir) }); err != nil {
+	if err := wheels.Fetch(ctx, pip, dir, pin.wheel(), pin.cuda(), func(wheel string) error { return unpack(wheel, pin, dir) }); err != nil {
 		return err
 	}
 	// A record of an earlier, unpinned library would speak of a file that is gone.
@@ -106,55 +102,6 @@ func installByPip(ctx context.Context, dir string, pin Pin, progress io.Writer) 
 		return fmt.Errorf("remove the record of the plugin before: %w", err)
 	}
 	return nil
-}
-
-// fetch downloads a wheel into a folder of its own below dir, and gives it to unpack if it is
-// the pinned one. anywhere takes the wheel for this kind of machine whatever this Python and
-// this pip are for: nothing of it is run by Python.
-func fetch(ctx context.Context, pip []string, dir string, w Wheel, anywhere bool, unpack func(wheel string) error) error {
-	scratch, err := os.MkdirTemp(dir, ".wheel-*")
-	if err != nil {
-		return fmt.Errorf("make a folder for the wheel: %w", err)
-	}
-	defer os.RemoveAll(scratch)
-	requirements := filepath.Join(scratch, "requirements.txt")
-	if err := os.WriteFile(requirements, []byte(w.requirement()), 0o644); err != nil {
-		return fmt.Errorf("write the requirements file: %w", err)
-	}
-	arguments := append(pip[1:len(pip):len(pip)], "download", "--quiet", "--no-input", "--disable-pip-version-check",
-		"--no-deps", "--only-binary", ":all:", "--require-hashes")
-	if anywhere {
-		arguments = append(arguments, "--ignore-requires-python")
-	}
-	arguments = append(arguments, "--requirement", requirements, "--dest", scratch)
-	if output, err := run(ctx, pip[0], arguments...); err != nil {
-		return fmt.Errorf("%s download %s==%s: %w: %s", strings.Join(pip, " "), w.Project, w.Version, err, tail(output))
-	}
-	wheels, err := filepath.Glob(filepath.Join(scratch, "*.whl"))
-	if err != nil || len(wheels) != 1 {
-		return fmt.Errorf("%w: pip left %d wheels where one was asked for", ErrWheel, len(wheels))
-	}
-	if digest, err := Hash(wheels[0]); err != nil {
-		return err
-	} else if digest != w.Digest {
-		return fmt.Errorf("%w: %s has SHA-256 %s, pinned is %s", ErrWheel, filepath.Base(wheels[0]), digest, w.Digest)
-	}
-	return unpack(wheels[0])
-}
-
-// findPip returns the command words of a pip that runs.
-func findPip(ctx context.Context) ([]string, error) {
-	var tried []string
-	for _, pip := range [][]string{{"python3", "-m", "pip"}, {"pip3"}, {"pip"}, {"python", "-m", "pip"}} {
-		if _, err := run(ctx, pip[0], append(pip[1:len(pip):len(pip)], "--version")...); err == nil {
-			return pip, nil
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		tried = append(tried, strings.Join(pip, " "))
-	}
-	return nil, fmt.Errorf("%w: none of these runs: %s", ErrNoPip, strings.Join(tried, ", "))
 }
 
 // installByGoXLA fetches the plugin that go-xla itself was released with, and
@@ -196,25 +143,4 @@ func installByGoXLA(ctx context.Context, dir string) error {
 		return fmt.Errorf("put the plugin in its place: %w", err)
 	}
 	return nil
-}
-
-// run returns what a command printed, on both streams.
-func run(ctx context.Context, name string, arguments ...string) ([]byte, error) {
-	var output bytes.Buffer
-	command := exec.CommandContext(ctx, name, arguments...)
-	command.Stdout, command.Stderr = &output, &output
-	err := command.Run()
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	return output.Bytes(), err
-}
-
-// tail is the end of a command's output, as one line of an error.
-func tail(output []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
-	if len(lines) > 5 {
-		lines = lines[len(lines)-5:]
-	}
-	return strings.Join(lines, " | ")
 }

@@ -3,6 +3,8 @@ package plugin
 import (
 	"fmt"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/wheels"
 )
 
 // FileName is what a PJRT CPU plugin is called once it is unpacked.
@@ -27,13 +29,10 @@ type Pin struct {
 	Licences []string
 	// Path is where the library is put, below the pin's folder; "" is FileName.
 	Path string
-	// Libraries are the wheels of what the library loads; a CPU's plugin has none.
-	Libraries []Wheel
+	// Libraries are the wheels of what the library loads, with their own layout below nvidia/; a CPU's
+	// plugin has none.
+	Libraries []wheels.Wheel
 }
-
-// Wheel is a wheel of the Python package index, pinned by its SHA-256 (lower-case hex). It comes
-// with its own layout below nvidia/.
-type Wheel struct{ Project, Version, Digest string }
 
 // Default names the plugin that the project uses by default.
 const Default = "lammps-jax"
@@ -109,12 +108,9 @@ func PinOfDigest(digest string) (Pin, bool) {
 }
 
 // wheel is the one that the library comes in.
-func (p Pin) wheel() Wheel { return Wheel{p.Project, p.Version, p.Wheel} }
+func (p Pin) wheel() wheels.Wheel {
+	return wheels.Wheel{Project: p.Project, Version: p.Version, Digest: p.Wheel}
+}
 
 // cuda tells whether the plugin is for NVIDIA's devices.
 func (p Pin) cuda() bool { return len(p.Libraries) > 0 }
-
-// requirement is the wheel as pip's requirements file says it.
-func (w Wheel) requirement() string {
-	return fmt.Sprintf("%s==%s --hash=sha256:%s\n", w.Project, w.Version, w.Digest)
-}

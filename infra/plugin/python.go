@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/reprise-rl/reprise/infra/wheels"
 )
 
 // PythonEnv is the environment variable that names the Python in which [FromPython] looks.
@@ -50,7 +52,7 @@ func FromPython(name string) (string, error) {
 	command := exec.CommandContext(ctx, python, "-c", "import importlib.util as u; s = u.find_spec('"+module+"'); print(s.submodule_search_locations[0] if s else '')")
 	command.Stdout, command.Stderr = &said, &said
 	if err := command.Run(); err != nil {
-		return "", fmt.Errorf("%s: %w: %s", python, err, tail(said.Bytes()))
+		return "", fmt.Errorf("%s: %w: %s", python, err, wheels.Tail(said.Bytes()))
 	}
 	folder := strings.TrimSpace(said.String())
 	if folder == "" {

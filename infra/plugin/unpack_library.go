@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/wheels"
 )
 
 // maxLibrary bounds a file of NVIDIA's, in bytes.
@@ -18,10 +20,10 @@ const maxLibrary = 2 << 30
 // unpackLibrary lays the libraries, programs and licences of one of NVIDIA's wheels down below
 // dir, as the wheel has them. Headers and what only builds programs stay behind. The bytes are
 // the pinned wheel's; still a name that leads out of dir is refused.
-func unpackLibrary(wheel string, w Wheel, dir string) error {
+func unpackLibrary(wheel string, w wheels.Wheel, dir string) error {
 	archive, err := zip.OpenReader(wheel)
 	if err != nil {
-		return fmt.Errorf("%w: open %s: %w", ErrWheel, wheel, err)
+		return fmt.Errorf("%w: open %s: %w", wheels.ErrWheel, wheel, err)
 	}
 	defer archive.Close()
 	unpacked := 0
@@ -31,14 +33,14 @@ func unpackLibrary(wheel string, w Wheel, dir string) error {
 			continue
 		}
 		if !filepath.IsLocal(member.Name) {
-			return fmt.Errorf("%w: %s holds %q", ErrWheel, wheel, member.Name)
+			return fmt.Errorf("%w: %s holds %q", wheels.ErrWheel, wheel, member.Name)
 		}
 		target := filepath.Join(dir, filepath.FromSlash(member.Name))
 		limit := int64(maxLibrary)
 		if isLicence(member.Name) {
 			target, limit = filepath.Join(dir, "licences", w.Project, path.Base(member.Name)), maxLicence
 		}
-		if err := extract(member, member.Name, target, limit, ""); err != nil {
+		if err := wheels.Extract(member, member.Name, target, limit, ""); err != nil {
 			return err
 		}
 		if program {
@@ -49,7 +51,7 @@ func unpackLibrary(wheel string, w Wheel, dir string) error {
 		unpacked++
 	}
 	if unpacked == 0 {
-		return fmt.Errorf("%w: %s holds nothing below nvidia/", ErrWheel, wheel)
+		return fmt.Errorf("%w: %s holds nothing below nvidia/", wheels.ErrWheel, wheel)
 	}
 	if err := os.MkdirAll(filepath.Dir(marker(dir, w)), 0o755); err != nil {
 		return fmt.Errorf("make the plugin's folder: %w", err)
@@ -83,10 +85,12 @@ func isLicence(name string) bool {
 }
 
 // marker is the file that says which wheel of a project was unpacked to its end.
-func marker(dir string, w Wheel) string { return filepath.Join(dir, "nvidia", ".wheels", w.Project) }
+func marker(dir string, w wheels.Wheel) string {
+	return filepath.Join(dir, "nvidia", ".wheels", w.Project)
+}
 
 // hasLibrary says whether a wheel was unpacked below dir to its end.
-func hasLibrary(dir string, w Wheel) bool {
+func hasLibrary(dir string, w wheels.Wheel) bool {
 	content, err := os.ReadFile(marker(dir, w))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -96,5 +100,5 @@ func hasLibrary(dir string, w Wheel) bool {
 
 // hasLibraries says it of all of a plugin's.
 func hasLibraries(dir string, pin Pin) bool {
-	return !slices.ContainsFunc(pin.Libraries, func(w Wheel) bool { return !hasLibrary(dir, w) })
+	return !slices.ContainsFunc(pin.Libraries, func(w wheels.Wheel) bool { return !hasLibrary(dir, w) })
 }
