@@ -71,6 +71,20 @@ func llama(name string, hidden, intermediate, layers, heads int, factor float64,
 	return k
 }
 
+// smollm2 is a model of SmolLM2 (arXiv 2502.02737): a Llama with a vocabulary of its own. Its heads
+// are 64 wide.
+func smollm2(size string, hidden, intermediate, layers, kvHeads int, theta, deviation float64) Known {
+	name := "SmolLM2-" + size
+	return Known{
+		Name: strings.ToLower(name), Hub: []string{"HuggingFaceTB/" + name, "HuggingFaceTB/" + name + "-Instruct"},
+		Config: model.Config{
+			Family: model.Llama, VocabSize: 49_152, HiddenSize: hidden, IntermediateSize: intermediate, Layers: layers,
+			Heads: hidden / 64, KVHeads: kvHeads, HeadDim: 64, MaxPositions: 8192, RMSNormEps: 1e-5, RopeTheta: theta,
+			TieEmbeddings: true, InitializerRange: deviation,
+		},
+	}
+}
+
 var known = []Known{
 	qwen25("0.5B", 896, 4864, 24, 14, 2, false),
 	qwen25("1.5B", 1536, 8960, 28, 12, 2, false),
@@ -86,6 +100,10 @@ var known = []Known{
 	qwen3("8B", 4096, 12_288, 36, 32, false, "", "-Base"),
 	qwen3("14B", 5120, 17_408, 40, 40, false, "", "-Base"),
 	qwen3("32B", 5120, 25_600, 64, 64, false, ""),
+
+	smollm2("135M", 576, 1536, 30, 3, 1e5, 1.0/24),
+	smollm2("360M", 960, 2560, 32, 5, 1e5, 0.02),
+	smollm2("1.7B", 2048, 8192, 24, 32, 1.3e5, 0.02),
 
 	llama("llama3-8b", 4096, 14_336, 32, 32, 0, "Meta-Llama-3-8B", "Meta-Llama-3-8B-Instruct"),
 	llama("llama3-70b", 8192, 28_672, 80, 64, 0, "Meta-Llama-3-70B", "Meta-Llama-3-70B-Instruct"),
