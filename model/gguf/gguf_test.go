@@ -218,8 +218,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(b.bytes())
 	tiny, err := os.ReadFile("testdata/tiny.gguf")
 	require.NoError(f, err)
-	f.Add(tiny)
-	f.Add(tiny[:1000])
+	f.Add(tiny[:1000]) // the whole one would make each step of the search slow
 	f.Add([]byte("GGUF\x03\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		file, err := parse(content)

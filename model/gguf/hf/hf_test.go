@@ -1,7 +1,9 @@
 package hf
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"io"
@@ -92,6 +94,7 @@ func TestRefused(t *testing.T) {
 		"tokenizer key":   {set("tokenizer.ggml.remove_extra_whitespaces", true), "tokenizer.ggml.remove_extra_whitespaces is not carried over"},
 		"template":        {set("tokenizer.chat_template.rag", "x"), "tokenizer.chat_template.rag is not carried over"},
 		"add eos":         {set("tokenizer.ggml.add_eos_token", true), "tokenizer.ggml.add_eos_token is true"},
+		"add sep":         {set("tokenizer.ggml.add_sep_token", true), "tokenizer.ggml.add_sep_token is true"},
 		"space":           {set("tokenizer.ggml.add_space_prefix", true), "tokenizer.ggml.add_space_prefix is true"},
 		"no eos":          {drop("tokenizer.ggml.eos_token_id"), `the metadata lack "tokenizer.ggml.eos_token_id"`},
 		"eos":             {set("tokenizer.ggml.eos_token_id", uint64(9999)), "tokenizer.ggml.eos_token_id is 9999, which is no token of the 264"},
@@ -198,6 +201,29 @@ func TestRopeFactors(t *testing.T) {
 	for i, v := range s.factors(500000, 64) {
 		require.InEpsilon(t, v, g.RopeFactors[i], 1e-6)
 	}
+}
+
+// A number that is not finite is refused when it is read, with its tensor's name.
+func TestNotFinite(t *testing.T) {
+	f, _ := tiny(t)
+	norm, ok := f.Tensor("output_norm.weight")
+	require.True(t, ok)
+	v := make([]float32, norm.Columns())
+	require.NoError(t, f.ReadRows(norm, 0, v))
+	content, err := os.ReadFile("../testdata/tiny.gguf")
+	require.NoError(t, err)
+	number := binary.LittleEndian.AppendUint32(nil, math.Float32bits(v[5]))
+	require.Equal(t, 1, bytes.Count(content, number))
+	content = bytes.Replace(content, number, []byte{0, 0, 0x80, 0x7f}, 1) // +Inf
+	altered, err := gguf.Read(bytes.NewReader(content), int64(len(content)))
+	require.NoError(t, err)
+	m, err := New(altered)
+	require.NoError(t, err)
+	fsys, err := m.FS(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = fs.ReadFile(fsys, WeightsFile)
+	require.ErrorIs(t, err, ErrModel)
+	require.ErrorContains(t, err, `tensor "output_norm.weight": number 5 is +Inf`)
 }
 
 func TestUnpermuted(t *testing.T) {

@@ -32,7 +32,7 @@ type vocabulary struct {
 // tokenizerKeys are the keys, after "tokenizer.ggml.", that are read.
 var tokenizerKeys = []string{
 	"model", "pre", "tokens", "token_type", "merges", "bos_token_id", "eos_token_id", "padding_token_id", "unknown_token_id",
-	"eot_token_id", "eom_token_id", "add_bos_token", "add_eos_token", "add_space_prefix",
+	"eot_token_id", "eom_token_id", "add_bos_token", "add_eos_token", "add_sep_token", "add_space_prefix",
 }
 
 // unusedKeys are the keys, after "tokenizer.ggml.", that concern neither the encoding of texts nor
@@ -87,7 +87,7 @@ func (p *problems) vocabulary() *vocabulary {
 	if v.addBOS && v.bos < 0 {
 		p.add("tokenizer.ggml.add_bos_token without bos_token_id")
 	}
-	for _, key := range []string{of("add_eos_token"), of("add_space_prefix")} {
+	for _, key := range []string{of("add_eos_token"), of("add_sep_token"), of("add_space_prefix")} {
 		if p.flag(key, false) {
 			p.add("%s is true: it is not carried over", key)
 		}
