@@ -66,7 +66,8 @@ func Read(src io.ReaderAt, size int64) (*File, error) {
 }
 
 func read(src io.ReaderAt, size int64) (*File, error) {
-	r := &reader{src: bufio.NewReaderSize(io.NewSectionReader(src, 0, min(size, maxHeader)), 1<<16), size: min(size, maxHeader), whole: size <= maxHeader}
+	r := &reader{size: min(size, maxHeader), whole: size <= maxHeader}
+	r.src = bufio.NewReaderSize(io.NewSectionReader(src, 0, r.size), 1<<16)
 	f := &File{src: src, Metadata: Metadata{}}
 	tensors, keys, err := f.readCounts(r)
 	if err != nil {

@@ -44,7 +44,7 @@ The same file gives the same bytes.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&dtype, "dtype", "float32", "of the weights: float32, which holds the numbers exactly, or bfloat16, rounded to the nearest even")
+	cmd.Flags().StringVar(&dtype, "dtype", "float32", "of the weights: float32, exact, or bfloat16, rounded to the nearest even")
 	return cmd
 }
 

@@ -36,8 +36,8 @@ func (m *Model) readRopeFactors(p *problems, t gguf.Tensor) {
 	}
 	for i, want := range s.factors(float64(m.shape.theta), m.shape.headDim) {
 		if !(math.Abs(float64(stored[i])-want) <= 1e-5*want) {
-			p.add("tensor %q is not Llama 3.1's scaling of rotary positions (factor %v, low_freq_factor 1, high_freq_factor 4, %d positions): number %d is %v, not %v",
-				ropeFactors, s.factor, s.original, i, stored[i], want)
+			p.add("tensor %q is not Llama 3.1's scaling of rotary positions (factor %v, low_freq_factor %v, high_freq_factor %v, "+
+				"%d positions): number %d is %v, not %v", ropeFactors, s.factor, s.low, s.high, s.original, i, stored[i], want)
 			return
 		}
 	}

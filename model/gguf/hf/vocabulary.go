@@ -154,7 +154,8 @@ func (p *problems) checkTokens(v *vocabulary) {
 		case tokenUnused:
 			continue
 		default:
-			p.add("token %d, %.40q, has type %d: only normal (1), control (3), user-defined (4) and unused (5) tokens are supported", id, token, v.types[id])
+			p.add("token %d, %.40q, has type %d: only normal (1), control (3), user-defined (4) and unused (5) tokens are supported",
+				id, token, v.types[id])
 			return
 		}
 		if other, twice := ids[token]; twice || token == "" {
