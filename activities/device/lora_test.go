@@ -154,7 +154,7 @@ func TestWarmStartTeachesAdapters(t *testing.T) {
 		require.False(t, strings.Contains(key, "/steps/"), key)
 	}
 
-	untaught := begun(t, "untaught", tinySpec(t, `policy={"from":"folder:`+golden+`","compute_dtype":"float32","lora":{"rank":2,"alpha":4}}`, "rollout.max_new_tokens=8"))
+	untaught := begun(t, "untaught", tinySpec(t, `policy={"from":"folder:`+golden+`","compute_dtype":"float32","lora":{"rank":2,"alpha":4},"warm_start":{"steps":0}}`, "rollout.max_new_tokens=8"))
 	require.NotEqual(t, untaught.state, r.state)
 	require.Equal(t, untaught.frozen, r.frozen)
 
@@ -191,7 +191,7 @@ func TestImportAdapters(t *testing.T) {
 	t.Parallel()
 	document := func(edits ...string) json.RawMessage {
 		return tinySpec(t, append([]string{
-			`policy={"from":"folder:` + adaptersFolder + `","base":"folder:` + golden + `","compute_dtype":"float32"}`, "rollout.max_new_tokens=8",
+			`policy={"from":"folder:` + adaptersFolder + `","base":"folder:` + golden + `","compute_dtype":"float32","warm_start":{"steps":0}}`, "rollout.max_new_tokens=8",
 		}, edits...)...)
 	}
 	r := begun(t, "adapters", document())

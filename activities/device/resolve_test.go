@@ -161,7 +161,23 @@ func tensors(t *testing.T, dir string, change func([]safetensors.Tensor) []safet
 }
 
 func folderSpec(t *testing.T, dir string) json.RawMessage {
-	return tinySpec(t, `policy={"from": "folder:`+dir+`"}`, "rollout.max_new_tokens=8")
+	return tinySpec(t, `policy={"from": "folder:`+dir+`", "warm_start": {"steps": 0}}`, "rollout.max_new_tokens=8")
+}
+
+// A run that was started under earlier defaults is started again with the same document.
+func TestResumesUnderEarlierDefaults(t *testing.T) {
+	h := &host.Host{Store: store.NewMemory()}
+	document := func(policy string, more ...string) json.RawMessage {
+		return tinySpec(t, append([]string{`policy={"from": "folder:` + golden + `"` + policy + `}`, "rollout.max_new_tokens=8"}, more...)...)
+	}
+	before, err := h.Resolve(t.Context(), activities.ResolveInput{Run: "early", Spec: document(`, "warm_start": {"steps": 0}`, "update.entropy_coefficient=0.001", "selection.drop_flat=false")})
+	require.NoError(t, err)
+	now, err := h.Resolve(t.Context(), activities.ResolveInput{Run: "early", Spec: document("")})
+	require.NoError(t, err)
+	require.Equal(t, before.Spec, now.Spec)
+	require.Zero(t, now.Plan.WarmStartSteps)
+	_, err = h.Resolve(t.Context(), activities.ResolveInput{Run: "early", Spec: document("", "update.entropy_coefficient=0")})
+	require.ErrorContains(t, err, "update.entropy_coefficient: 0.001, and 0")
 }
 
 func TestImportFolder(t *testing.T) {
@@ -206,7 +222,7 @@ func TestGoesOnWithoutFolder(t *testing.T) {
 
 	// A lost spec.json does not make it begin again either; another one is not taken.
 	require.NoError(t, r.store.Delete(t.Context(), r.Run.Spec.Key))
-	_, err = r.Host.Resolve(t.Context(), activities.ResolveInput{Run: "folder", Spec: tinySpec(t, `policy={"from": "folder:`+dir+`"}`, "rollout.max_new_tokens=8", "seed=77")})
+	_, err = r.Host.Resolve(t.Context(), activities.ResolveInput{Run: "folder", Spec: tinySpec(t, `policy={"from": "folder:`+dir+`", "warm_start": {"steps": 0}}`, "rollout.max_new_tokens=8", "seed=77")})
 	require.ErrorIs(t, err, activities.ErrSpecDiffers)
 	again, err = r.Host.Resolve(t.Context(), activities.ResolveInput{Run: "folder", Spec: folderSpec(t, dir)})
 	require.NoError(t, err)

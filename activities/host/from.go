@@ -29,7 +29,7 @@ func (h *Host) from(ctx context.Context, t spec.Train, document []byte) (_ *acti
 		return nil, policy, fmt.Errorf("from: %w", err)
 	}
 	var problems spec.Problems
-	policy = startingAs(policy, theirs.Policy, document)
+	policy = startingAs(policy, theirs.Policy, document).WithDefaultsOf(theirs.Policy, document)
 	for _, d := range spec.Diff(spec.Train{Policy: theirs.Policy}, spec.Train{Policy: policy}) {
 		problems = append(problems, spec.Problem{Path: d.Path, Found: d.Other, Allowed: d.One, Hint: fmt.Sprintf("run %s has it, and this one goes on with its policy", f.Run)})
 	}

@@ -32,6 +32,7 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 	if t, err = h.withPins(ctx, t); err != nil {
 		return activities.ResolveResult{}, err
 	}
+	t = t.Described(in.Spec, run.Known())
 	if err := h.judgeServed(ctx, t); err != nil {
 		return activities.ResolveResult{}, err
 	}
@@ -187,6 +188,7 @@ func completedFrom(t, written spec.Train, document []byte) spec.Train {
 	t.Limits.ScoreRows = cmp.Or(t.Limits.ScoreRows, written.Limits.ScoreRows)
 	t.Limits.SnapshotMiB = cmp.Or(t.Limits.SnapshotMiB, written.Limits.SnapshotMiB)
 	t.Policy = startingAs(t.Policy, written.Policy, document)
+	t = t.WithDefaultsOf(written, document)
 	t.Evaluation.Suites = slices.Clone(t.Evaluation.Suites)
 	for i := range t.Evaluation.Suites {
 		s := &t.Evaluation.Suites[i]

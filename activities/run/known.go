@@ -22,7 +22,7 @@ func Known() spec.Known {
 			s, ok := suites.Named(name)
 			return spec.Environment{Name: s.Environment, Options: s.Options}, ok
 		},
-		Demonstrates: demonstrates, Roles: hasRoles, Certain: certain, Forked: forked, HeldOut: heldOut,
+		Demonstrates: demonstrates, Plays: plays, Roles: hasRoles, Certain: certain, Forked: forked, HeldOut: heldOut,
 		Rewards: rewards.Names(), Reward: rewardProblems, Protocol: wordingProblems,
 	}
 }
@@ -61,6 +61,24 @@ func demonstrates(name string, options json.RawMessage) bool {
 		}
 	}
 	return true
+}
+
+// plays reports whether an environment's actions are known: not those of a foreign one that has not
+// described itself, or names them in observations alone.
+func plays(name string, options json.RawMessage) bool {
+	env, err := envs.New(name, options)
+	if err != nil {
+		return false
+	}
+	if e, ok := env.(*foreign.Environment); ok {
+		return len(e.Actions()) > 0
+	}
+	for _, episode := range env.Cases() {
+		if len(episode.Choices()) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // hasRoles reports whether several roles take turns in an environment.

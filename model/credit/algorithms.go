@@ -57,6 +57,9 @@ type Algorithm struct {
 	// Compares says that it compares the members of a group, so that a group needs
 	// two at least.
 	Compares bool
+	// DropsFlat says that a group of equal returns teaches nothing of the task: its advantages are 0, or
+	// of entropies alone (empg). By default a run leaves such groups out.
+	DropsFlat bool
 	// ObservesStates says that it reads Input.Past: every trajectory of a rollout,
 	// selected or not, updates the values of initial states (Observe).
 	ObservesStates bool

@@ -153,6 +153,26 @@ func TestAlgorithmsReadWhatTheTableSays(t *testing.T) {
 	}
 }
 
+// Where DropsFlat, groups of equal returns have advantages that do not depend on the return: 0, or
+// of entropies alone.
+func TestFlatGroupsTeachNothing(t *testing.T) {
+	var names []string
+	for _, a := range Algorithms {
+		if !a.DropsFlat {
+			continue
+		}
+		names = append(names, a.Name)
+		flat := func(r float64) [][]float64 {
+			return advantagesOf(t, a.Name, someOptions, func(in *Input) { in.Returns = slices.Repeat([]float64{r}, len(in.Returns)) })
+		}
+		require.Equal(t, flat(1), flat(-3), a.Name)
+		for _, row := range flat(1) {
+			require.True(t, a.ReadsEntropies || !slices.ContainsFunc(row, func(v float64) bool { return v != 0 }), a.Name)
+		}
+	}
+	require.Equal(t, []string{"grpo", "dr_grpo", "leave_one_out", "empg"}, names)
+}
+
 // The critic of turn_returns learns where TurnReturns says, and blockwise counts the turns that
 // have no other to be compared with.
 func TestWhatTurnsTeach(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 var empg = Algorithm{
 	Name: "empg", By: "the group, turn by turn scaled by how certain the policy was (EMPG)",
 	Formula: "A_k = A·g(h_k) + ζ·e^{−k′·h_{k+1}} − mean, A = GRPO's", Paper: "EMPG, arXiv 2509.09265", File: "empg.go",
-	Compares: true, ReadsEntropies: true,
+	Compares: true, DropsFlat: true, ReadsEntropies: true,
 	Reads: []string{"normalize_by_std", "epsilon", "floor", "entropy_gain", "future_gain", "clarity"},
 	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
 		rows, err := GRPO(in.Returns, in.Groups, o)

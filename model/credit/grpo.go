@@ -3,7 +3,7 @@ package credit
 var grpo = Algorithm{
 	Name: "grpo", By: "the group's mean and standard deviation (GRPO)",
 	Formula: "A = (R − mean_G) / (std_G + ε)", Paper: "GRPO, arXiv 2402.03300, §4.1.2", File: "grpo.go",
-	Compares: true, Reads: []string{"normalize_by_std", "epsilon", "floor"},
+	Compares: true, DropsFlat: true, Reads: []string{"normalize_by_std", "epsilon", "floor"},
 	Compute: func(in Input, o Options) ([][]float64, [][]float64, error) {
 		return in.byRow(GRPO(in.Returns, in.Groups, o))
 	},

@@ -3,7 +3,7 @@ package credit
 var leaveOneOut = Algorithm{
 	Name: "leave_one_out", By: "the mean of the group's others (LOOP, RLOO)",
 	Formula: "A = R − mean of the others of G", Paper: "RLOO, arXiv 2402.14740; LOOP, arXiv 2502.01600", File: "leave_one_out.go",
-	Compares: true,
+	Compares: true, DropsFlat: true,
 	Compute: func(in Input, _ Options) ([][]float64, [][]float64, error) {
 		return in.byRow(LeaveOneOut(in.Returns, in.Groups))
 	},

@@ -215,6 +215,20 @@ func TestValidateKnownHub(t *testing.T) {
 	require.NotContains(t, out, "starter's tokenizer")
 }
 
+// validate says that a published model has a warm start which its spec does not ask for.
+func TestValidateNotesWarmStart(t *testing.T) {
+	check := func(policy string) string {
+		out, _, err := execute(validateCommand(), `{`+bandit+policy+`}`, "-", "--summary")
+		require.NoError(t, err)
+		return out
+	}
+	const note = "A warm start is on by default: before the first iteration 10 supervised updates of 16 transcripts of random play"
+	require.Contains(t, check(`,"policy":{"from":"hf:Qwen/Qwen2.5-0.5B"}`), note)
+	require.Contains(t, check(`,"policy":{"from":"hf:Qwen/Qwen2.5-0.5B","lora":{}}`), "at a learning rate of 0.001.")
+	require.NotContains(t, check(`,"policy":{"from":"hf:Qwen/Qwen2.5-0.5B","warm_start":{"steps":10}}`), "on by default")
+	require.NotContains(t, check(""), "on by default")
+}
+
 // validate says where a chat template would render earlier turns in another way.
 func TestValidateNotesEarlierTurns(t *testing.T) {
 	folder := goldenFolderOf(t, "qwen3-tiny")

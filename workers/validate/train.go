@@ -104,6 +104,9 @@ func CheckTrain(b []byte, machine Machine) (Train, error) {
 	for _, w := range m.warnings {
 		notes = append(notes, "The model's tokenizer: "+w+".")
 	}
+	if t.WarmStartByDefault(b) {
+		notes = append(notes, warmStartNote(t.Policy.WarmStart))
+	}
 	out := Train{
 		Verdict: verdictOf(nil), Notes: notes, Spec: resolved, Derived: newDerivedJSON(derived, m.unknown == ""), Unknown: m.unknown,
 		Estimated: m.estimated && t.Rollout.PromptTokens == nil, numbers: derived.String(),
@@ -236,6 +239,15 @@ func notesOf(t spec.Train, m origin) ([]string, error) {
 	}
 	return []string{fmt.Sprintf("The chat template renders an earlier turn in another way than it was sampled.\nWhat was sampled stays in the context, token by token:\n  %q\nThe template would write:\n  %q",
 		r.Kept, r.Rendered)}, nil
+}
+
+// warmStartNote says that a run has a warm start that its spec does not ask for.
+func warmStartNote(w spec.WarmStart) string {
+	rows := fmt.Sprintf("%d transcripts of random play in the right format", w.Rows)
+	if w.Demonstrations > 0 {
+		rows = fmt.Sprintf("%d transcripts, of which %g are demonstrations", w.Rows, w.Demonstrations)
+	}
+	return fmt.Sprintf("A warm start is on by default: before the first iteration %d supervised updates of %s,\nat a learning rate of %g. Random play teaches the format of replies and nothing about the task.\nSet policy.warm_start.steps to 0 to leave the policy as it is.", w.Steps, rows, w.LearningRate)
 }
 
 // shapeOf reads a model folder's config.json, and checks the tokenizer against it. It

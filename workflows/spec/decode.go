@@ -28,6 +28,9 @@ type Known struct {
 	// Demonstrates reports whether an environment has a solver that can play it; nil
 	// takes it for granted.
 	Demonstrates func(name string, options json.RawMessage) bool
+	// Plays reports whether the actions of an environment are known before a run, so that random play
+	// can be written down; nil takes it for granted.
+	Plays func(name string, options json.RawMessage) bool
 	// Roles reports whether an environment has several roles that take turns; nil takes it
 	// for granted.
 	Roles func(name string, options json.RawMessage) bool
@@ -276,6 +279,7 @@ func (d *decoder) assemble() Train {
 	t.Rewards = assembleRewards(d.values)
 	t.Schedule = assembleSchedule(d.values)
 	assembleFrom(&t, d.values)
+	d.loaded(&t)
 	return t
 }
 

@@ -121,7 +121,7 @@ func TestDecodeDefaultsOfLoadedPolicies(t *testing.T) {
 	require.Equal(t, 400, train.Rollout.MaxNewTokens)
 	require.Equal(t, 1e-6, train.Update.LearningRate)
 	require.Equal(t, 4, train.Update.MicroBatch)
-	require.Equal(t, spec.WarmStart{Rows: 128, LearningRate: 1e-5, Demonstrations: 1, Seed: 1}, train.Policy.WarmStart)
+	require.Equal(t, spec.WarmStart{Steps: 10, Rows: 16, LearningRate: 3e-5, Seed: 1}, train.Policy.WarmStart)
 }
 
 func TestDecodeCollapse(t *testing.T) {

@@ -57,6 +57,8 @@ func (r *rule) describeDefault() string {
 		return "–"
 	case r.typ == typeOptions:
 		return "{}"
+	case r.decided != "":
+		return fmt.Sprintf("%s; for other policies than the starter %s", literal(r.fallback(FromStarter)), r.decided)
 	case r.loaded != nil:
 		return fmt.Sprintf("%s; %s for other policies than the starter", literal(r.starter), literal(r.loaded))
 	}

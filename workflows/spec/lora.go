@@ -47,6 +47,9 @@ func (p Policy) Starting(theirs LoRA, base string, document []byte) (Policy, err
 			problems = append(problems, Problem{Path: path, Found: f.found, Allowed: f.want, Hint: "policy.from names adapters that have it; leave it out"})
 		}
 	}
+	if p.LoRA == nil && p.WarmStart.LearningRate == formatRate && !Writes(document, warmStartRate) {
+		p.WarmStart.LearningRate = formatAdapterRate // it was not known that there are adapters
+	}
 	p.LoRA = &theirs
 	if p.Base == "" {
 		p.Base = base

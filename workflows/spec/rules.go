@@ -21,6 +21,9 @@ type rule struct {
 	// starter differs from the default for any other policy, starter and loaded replace
 	// it.
 	value, starter, loaded any
+	// decided is the default of another policy than the starter in words, if other fields decide it;
+	// loaded is then where they leave it.
+	decided string
 	// required fields have no default and must be written.
 	required bool
 	span     span

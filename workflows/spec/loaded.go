@@ -1,0 +1,139 @@
+package spec
+
+import (
+	"reflect"
+
+	"github.com/reprise-rl/reprise/model/credit"
+)
+
+// The warm start of other policies than the starter, unless a spec says otherwise: random play in the
+// right format. A published model that has not seen the format earns no reward at first; these
+// updates teach it what a reply looks like and nothing about the task.
+const (
+	formatSteps       = 10
+	formatRows        = 16
+	formatRate        = 3e-5
+	formatAdapterRate = 1e-3
+)
+
+// Paths of the fields of a warm start.
+const (
+	WarmStartSteps          = "policy.warm_start.steps"
+	warmStartRows           = "policy.warm_start.rows"
+	warmStartRate           = "policy.warm_start.learning_rate"
+	warmStartDemonstrations = "policy.warm_start.demonstrations"
+)
+
+const dropFlat = "selection.drop_flat"
+
+// flatDropped are the algorithms with which selection.drop_flat is the default.
+var flatDropped = algorithms(func(a credit.Algorithm) bool { return a.DropsFlat })
+
+// loaded fills in the defaults of other policies than the starter that depend on other fields.
+func (d *decoder) loaded(t *Train) {
+	if t.Policy.From == FromStarter {
+		return
+	}
+	if !d.written(dropFlat) {
+		t.Selection.DropFlat = t.Credit.algorithm().DropsFlat && t.Rollout.GroupSize > 1 && !t.Update.Supervised.On()
+	}
+	d.warmStart(t)
+}
+
+// warmStart fills in what a document leaves out of the warm start of another policy than the
+// starter. A document that writes 0 steps, or demonstrations, has RAGEN's numbers of supervised
+// fine-tuning for the rest, as the rules give them.
+func (d *decoder) warmStart(t *Train) {
+	w := &t.Policy.WarmStart
+	if !d.plays(t.Environment) {
+		return
+	}
+	if !d.written(WarmStartSteps) {
+		w.Steps = formatSteps
+	}
+	if w.Steps == 0 || d.written(warmStartDemonstrations) && w.Demonstrations > 0 {
+		return
+	}
+	w.Demonstrations = 0
+	if !d.written(warmStartRows) {
+		w.Rows = formatRows
+	}
+	if !d.written(warmStartRate) {
+		w.LearningRate = formatRate
+		if t.Policy.LoRA != nil {
+			w.LearningRate = formatAdapterRate
+		}
+	}
+}
+
+// written reports whether the document has a field, whatever is wrong with it.
+func (d *decoder) written(path string) bool {
+	_, ok := d.values[path]
+	return ok || d.isBad(path)
+}
+
+// plays reports whether the actions of all parts of an environment are known, so that random play
+// can be written down.
+func (d *decoder) plays(e Environment) bool {
+	for _, p := range e.Parts() {
+		if p.Name == "" || d.known.Plays != nil && !d.known.Plays(p.Name, p.Options) {
+			return false
+		}
+	}
+	return true
+}
+
+// Described is a spec whose foreign environments have described themselves since it was decoded from
+// a document: only then is it known whether there is a warm start where the document leaves it out.
+func (t Train) Described(document []byte, known Known) Train {
+	root, _, ok := parse(document)
+	if !ok || t.Policy.From == FromStarter || !t.Environment.Foreign() {
+		return t
+	}
+	d := decoder{known: known, values: make(map[string]any), bad: make(map[string]bool)}
+	d.object(root, tree)
+	d.warmStart(&t)
+	return t
+}
+
+// WarmStartByDefault reports whether a run has a warm start that its document does not ask for.
+func (t Train) WarmStartByDefault(document []byte) bool {
+	return t.Policy.Starter == nil && t.From == nil && t.Policy.WarmStart.Steps > 0 && !Writes(document, WarmStartSteps)
+}
+
+// policyDefaults and changedDefaults are the fields whose defaults have changed for other policies
+// than the starter.
+var (
+	policyDefaults  = []string{WarmStartSteps, warmStartRows, warmStartRate, warmStartDemonstrations}
+	changedDefaults = append([]string{dropFlat, "update.entropy_coefficient"}, policyDefaults...)
+)
+
+// WithDefaultsOf takes over from an earlier spec what the document leaves to defaults that have
+// changed since, so that a run that is started again goes on as it began.
+func (t Train) WithDefaultsOf(earlier Train, document []byte) Train {
+	takeOver(&t, &earlier, document, changedDefaults)
+	return t
+}
+
+// WithDefaultsOf is [Train.WithDefaultsOf] for the policy of a run that goes on with another run's.
+func (p Policy) WithDefaultsOf(earlier Policy, document []byte) Policy {
+	t := Train{Policy: p}
+	takeOver(&t, &Train{Policy: earlier}, document, policyDefaults)
+	return t.Policy
+}
+
+func takeOver(t, earlier *Train, document []byte, paths []string) {
+	if earlier.Policy.Starter != nil {
+		return
+	}
+	for _, path := range paths {
+		if Writes(document, path) {
+			continue
+		}
+		into, ok := field(reflect.ValueOf(t).Elem(), path, false)
+		from, there := field(reflect.ValueOf(earlier).Elem(), path, false)
+		if ok && there {
+			into.Set(from)
+		}
+	}
+}

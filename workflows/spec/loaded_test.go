@@ -1,0 +1,112 @@
+package spec_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-rl/reprise/workflows/spec"
+)
+
+// ofPolicy is the warm start of a published model on an environment whose actions are known, or are not.
+func ofPolicy(t *testing.T, policy string, played bool) spec.WarmStart {
+	t.Helper()
+	world := known
+	world.Plays = func(string, json.RawMessage) bool { return played }
+	train, err := spec.Decode([]byte(`{"environment":{"name":"bandit"},"policy":{"from":"hf:a/b"`+policy+`}}`), world)
+	require.NoError(t, err)
+	return train.Policy.WarmStart
+}
+
+func TestWarmStartOfPublishedModels(t *testing.T) {
+	for policy, want := range map[string]spec.WarmStart{
+		``:                                     {Steps: 10, Rows: 16, LearningRate: 3e-5},
+		`,"lora":{}`:                           {Steps: 10, Rows: 16, LearningRate: 1e-3},
+		`,"warm_start":{}`:                     {Steps: 10, Rows: 16, LearningRate: 3e-5},
+		`,"warm_start":{"steps":20}`:           {Steps: 20, Rows: 16, LearningRate: 3e-5},
+		`,"warm_start":{"rows":8}`:             {Steps: 10, Rows: 8, LearningRate: 3e-5},
+		`,"warm_start":{"demonstrations":0}`:   {Steps: 10, Rows: 16, LearningRate: 3e-5},
+		`,"warm_start":{"demonstrations":0.5}`: {Steps: 10, Rows: 128, LearningRate: 1e-5, Demonstrations: 0.5},
+		`,"lora":{},"warm_start":{"steps":3,"demonstrations":1}`:     {Steps: 3, Rows: 128, LearningRate: 1e-5, Demonstrations: 1},
+		`,"lora":{},"warm_start":{"learning_rate":2e-4,"steps":100}`: {Steps: 100, Rows: 16, LearningRate: 2e-4},
+		`,"warm_start":{"steps":0}`:                                  {Rows: 128, LearningRate: 1e-5, Demonstrations: 1},
+	} {
+		want.Seed = 1
+		require.Equal(t, want, ofPolicy(t, policy, true), policy)
+	}
+	require.Equal(t, spec.WarmStart{Rows: 128, LearningRate: 1e-5, Demonstrations: 1, Seed: 1}, ofPolicy(t, ``, false), "no known actions")
+	require.Equal(t, 150, decode(t, `{"environment":{"name":"bandit"}}`).Policy.WarmStart.Steps, "a starter's stays")
+	require.Zero(t, spec.Default("hf:a/b").Policy.WarmStart.Steps, "no environment, no actions")
+}
+
+func TestWarmStartByDefault(t *testing.T) {
+	for document, want := range map[string]bool{
+		`{"environment":{"name":"bandit"},"policy":{"from":"hf:a/b"}}`:                                             true,
+		`{"environment":{"name":"bandit"},"policy":{"from":"hf:a/b","warm_start":{"rows":3}}}`:                     true,
+		`{"environment":{"name":"bandit"},"policy":{"from":"hf:a/b","warm_start":{"steps":3}}}`:                    false,
+		`{"environment":{"name":"bandit"},"policy":{"from":"hf:a/b","warm_start":{"steps":0}}}`:                    false,
+		`{"environment":{"name":"bandit"},"policy":{"from":"hf:a/b"},"from":{"run":"a","iteration":3}}`:            false,
+		`{"environment":{"name":"bandit"},"policy":{"from":"starter","starter":{}}}`:                               false,
+		`{"environment":{"name":"foreign","options":{"name":"elsewhere"}},"policy":{"from":"hf:a/b"}}`:             true,
+		`{"environment":{"mixture":[{"name":"bandit"},{"name":"bandit","label":"b"}]},"policy":{"from":"hf:a/b"}}`: true,
+		`{"environment":{"name":"bandit"}}`:                                                                        false,
+	} {
+		require.Equal(t, want, decode(t, document).WarmStartByDefault([]byte(document)), document)
+	}
+}
+
+// A foreign environment's actions are known only once it has described itself.
+func TestWarmStartOfDescribedEnvironments(t *testing.T) {
+	document := []byte(`{"environment":{"name":"foreign"},"policy":{"from":"hf:a/b","warm_start":{"rows":4}}}`)
+	world, described := known, false
+	world.Plays = func(string, json.RawMessage) bool { return described }
+	train, err := spec.Decode(document, world)
+	require.NoError(t, err)
+	require.Zero(t, train.Policy.WarmStart.Steps)
+	described = true
+	require.Equal(t, spec.WarmStart{Steps: 10, Rows: 4, LearningRate: 3e-5, Seed: 1}, train.Described(document, world).Policy.WarmStart)
+}
+
+func TestAdaptersOfAFolderHaveTheirRate(t *testing.T) {
+	p := spec.Policy{WarmStart: ofPolicy(t, ``, true)}
+	got, err := p.Starting(spec.LoRA{Rank: 4}, "hf:a/b", []byte(`{}`))
+	require.NoError(t, err)
+	require.Equal(t, 1e-3, got.WarmStart.LearningRate)
+	got, err = p.Starting(spec.LoRA{Rank: 4}, "hf:a/b", []byte(`{"policy":{"warm_start":{"learning_rate":3e-5}}}`))
+	require.NoError(t, err)
+	require.Equal(t, 3e-5, got.WarmStart.LearningRate)
+}
+
+func TestFlatGroupsAndEntropyOfPublishedModels(t *testing.T) {
+	const bandit, published = `{"environment":{"name":"bandit"}`, `,"policy":{"from":"hf:a/b"}`
+	require.Equal(t, 0.001, decode(t, bandit+`}`).Update.EntropyCoefficient)
+	require.False(t, decode(t, bandit+`}`).Selection.DropFlat)
+	require.Zero(t, decode(t, bandit+published+`}`).Update.EntropyCoefficient)
+	for fields, want := range map[string]bool{
+		``:                                  true,
+		`,"credit":{"algorithm":"dr_grpo"}`: true,
+		`,"credit":{"algorithm":"empg"}`:    true,
+		`,"credit":{"algorithm":"leave_one_out"}`:                                               true,
+		`,"credit":{"algorithm":"gae"}`:                                                         false,
+		`,"credit":{"algorithm":"gae"},"rollout":{"group_size":1},"selection":{"method":"all"}`: false,
+		`,"credit":{"algorithm":"gigpo"}`:                                                       false,
+		`,"selection":{"drop_flat":false}`:                                                      false,
+		`,"update":{"supervised":{"from":"own_successes"}}`:                                     false,
+	} {
+		require.Equal(t, want, decode(t, bandit+published+fields+`}`).Selection.DropFlat, fields)
+	}
+}
+
+// A run that began under earlier defaults goes on with them, and with what its document writes.
+func TestDefaultsOfAnEarlierSpec(t *testing.T) {
+	const document = `{"environment":{"name":"bandit"},"policy":{"from":"hf:a/b","warm_start":{"rows":4}},"update":{"entropy_coefficient":0.5}}`
+	now, before := decode(t, document), decode(t, document)
+	before.Policy.WarmStart = spec.WarmStart{Steps: 0, Rows: 128, LearningRate: 1e-5, Demonstrations: 1, Seed: 1}
+	before.Update.EntropyCoefficient, before.Selection.DropFlat = 0.001, false
+	got := now.WithDefaultsOf(before, []byte(document))
+	require.Equal(t, "policy.warm_start.rows: 128, and 4\nupdate.entropy_coefficient: 0.001, and 0.5", strings.TrimSpace(spec.Diff(before, got).String()))
+	require.Equal(t, now.Policy.WarmStart.Rows, now.Policy.WithDefaultsOf(before.Policy, []byte(document)).WarmStart.Rows)
+	require.Zero(t, now.Policy.WithDefaultsOf(before.Policy, []byte(document)).WarmStart.Steps)
+}
