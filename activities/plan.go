@@ -77,6 +77,8 @@ type Plan struct {
 	Expansions int `json:"expansions,omitempty"`
 	// StopTokens is after how many sampled tokens the run ends; 0 is never.
 	StopTokens int `json:"stop_tokens,omitempty"`
+	// StopSuccess is the success after which the run ends; its zero value is never.
+	StopSuccess spec.StopSuccess `json:"stop_success,omitzero"`
 	// Lag is 1 if a version makes the rollout of the next iteration before its update, and 0 if not.
 	Lag int `json:"lag,omitempty"`
 	// EvaluateEvery is in iterations; 0 is never. Suites are what is measured.

@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/steps"
 	"github.com/reprise-rl/reprise/workflows/collapse"
+	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
 // option sets what a run is, name=value.
@@ -71,6 +72,11 @@ func (d *dialogue) option(s *stage, option string) {
 		s.more = func(n int) bool { return n < rounds }
 	case "tokens": // after so many the run ends; each rollout samples 100
 		p.StopTokens = d.number(value)
+	case "success": // so many iterations in a row with the success of each rollout, after which the run ends
+		in, rates, ok := strings.Cut(value, ":")
+		require.True(d.t, ok, "success=FOR:RATE,RATE…, in percent")
+		p.StopSuccess = spec.StopSuccess{AtLeast: 0.5, For: d.number(in)}
+		s.success = d.numbers(rates)
 	case "passes": // the turns of each update's
 		s.passes = d.numbers(value)
 	case "pieces": // of each Generate, Score, Diagnose, Update and Snapshot

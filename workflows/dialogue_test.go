@@ -127,6 +127,7 @@ func (d *dialogue) begin(how string, options []string) {
 	s := &stage{plan: testPlan()}
 	if d.stage != nil { // the store and the environment are as they were
 		s.plan, s.base, s.commits, s.build = d.stage.plan, d.stage.base, d.stage.commits, d.stage.build
+		s.success = d.stage.success
 		s.selected, s.parts, s.more, s.pieces, s.gradNorm, s.alive = d.stage.selected, d.stage.parts, d.stage.more, d.stage.pieces, d.stage.gradNorm, d.stage.alive
 	}
 	for _, o := range options {

@@ -50,7 +50,9 @@ type stage struct {
 	// parts are the rows of the iterations that share a rollout; more says after how many
 	// rounds another is wanted.
 	parts []int
-	more  func(rounds int) bool
+	// success is that of each iteration's rollout in percent, where it is not 25.
+	success []int
+	more    func(rounds int) bool
 	// pieces of each Generate, Score, Diagnose, Update and Snapshot; 0 is one.
 	pieces int
 	// passes are the turns of each update's passes; nil for one update.
@@ -303,6 +305,9 @@ func (s *stage) Select(ctx context.Context, in activities.SelectInput) (activiti
 		rows += n
 	}
 	metrics := activities.Metrics{"reward/mean": 0.5, "success/mean": 0.25}
+	if n := in.Rollout.Iteration; n < len(s.success) {
+		metrics["success/mean"] = canon.Float(float64(s.success[n]) / 100)
+	}
 	if s.plan.StopTokens > 0 {
 		metrics[activities.SampledTokens] = 100
 	}

@@ -222,7 +222,7 @@ func (t *train) end() int {
 	if t.StopAfter != nil {
 		end = min(end, *t.StopAfter+1)
 	}
-	if t.plan.Spent(t.Metrics) {
+	if t.plan.Reached(t.Metrics) {
 		end = min(end, t.Next)
 	}
 	return end

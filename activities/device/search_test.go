@@ -243,7 +243,7 @@ func TestSampledTokens(t *testing.T) {
 				require.Positive(t, sampled)
 				require.EqualValues(t, sampled, last.Metrics[activities.SampledTokens])
 				require.EqualValues(t, total, last.Metrics[activities.TotalSampledTokens])
-				require.False(t, r.Plan.Spent(last.Metrics))
+				require.False(t, r.Plan.Reached(last.Metrics))
 			}
 		})
 	}

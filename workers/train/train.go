@@ -133,7 +133,7 @@ func (t *Training) Next(ctx context.Context) (Iteration, error) {
 	if it.Detected != nil {
 		s.Before = *it.Detected
 	}
-	t.spent = s.Plan.Spent(it.Metrics)
+	t.spent = s.Plan.Reached(it.Metrics)
 	t.next++
 	return measured, nil
 }

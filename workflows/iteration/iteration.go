@@ -284,8 +284,8 @@ func dueEvaluation(it *Iteration) bool {
 }
 func hasEvaluation(it *Iteration) bool { return it.Final.covers(it.Plan.Suites) }
 
-// spent reports whether the iteration is the last one because its run has sampled its tokens.
-func (it *Iteration) spent() bool { return it.Plan.Spent(it.Metrics) }
+// spent reports whether the iteration is the last one because of the run's tokens or success.
+func (it *Iteration) spent() bool { return it.Plan.Reached(it.Metrics) }
 
 func hasDetected(it *Iteration) bool  { return it.detected || it.Detected != nil }
 func hasCommitted(it *Iteration) bool { return it.committed != nil }

@@ -161,7 +161,7 @@ func (it *Iteration) snapshot() []Call {
 func (it *Iteration) detect() []Call {
 	return []Call{call(steps.Detect, "", struct{}{}, func(activities.Detected) {
 		it.Plan.Smooth(it.Previous, it.Metrics)
-		it.Plan.CountTokens(it.Previous, it.Metrics)
+		it.Plan.CountStops(it.Previous, it.Metrics)
 		it.Detected = it.Plan.Detect(it.Before, it.Number, it.Metrics, it.Evaluations)
 		it.detected = true
 	})}

@@ -316,7 +316,7 @@ func (it *Iteration) selection() []Call {
 			return
 		}
 		it.add(&out.Metrics)
-		it.Plan.CountTokens(it.Previous, it.Metrics)
+		it.Plan.CountStops(it.Previous, it.Metrics)
 		if out.Credited != nil {
 			it.credited(*out.Credited)
 			out.Credited = nil

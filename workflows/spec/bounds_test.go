@@ -55,6 +55,8 @@ var bounds = map[string]string{
 	"rollout.beam":           "[1, 1024]",
 	"rollout.depth":          "[1, 8]",
 	"stop.sampled_tokens":    "[1, 1000000000000]",
+	"stop.success.at_least":  "(0, 1]",
+	"stop.success.for":       "[1, 1000000]",
 	"rollout.branches":       "[1, 1024]",
 	"rollout.expansions":     "[1, 16]",
 	"rollout.trees":          "[1, 1024]",

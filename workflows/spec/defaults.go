@@ -481,6 +481,10 @@ var rules = []*rule{
 
 	{path: "stop.sampled_tokens", typ: typeInteger, span: between(1, 1_000_000_000_000), source: fromOurs,
 		doc: "Ends the run after the iteration in which its rollouts have sampled this many tokens, if that is before `iterations`: then the last version has a snapshot and an evaluation, as at the end. Tokens that a search dropped count, those that branches inherit count once, and those of evaluations and abandoned branches do not. Left out: never."},
+	{path: "stop.success.at_least", typ: typeNumber, span: span{low: 0, high: 1, openLow: true}, source: fromOurs,
+		doc: "Ends the run after `stop.success.for` iterations in a row in which `success/mean` of the rollout was at least this, if that is before `iterations`: then the last version has a snapshot and an evaluation, as at the end. Iterations that learn from an earlier rollout do not count. A rollback counts as its branch has it. Left out: never."},
+	{path: "stop.success.for", typ: typeInteger, span: between(1, 1_000_000), source: fromOurs,
+		doc: "The iterations in a row of `stop.success.at_least`, beside which it is given."},
 	{path: "schedule", typ: typeObjects, elements: scheduleRules, most: maxScheduled, source: fromOurs + ", none",
 		doc: "Settings as functions of the iteration, in addition to warm-up and decay of the learning rate. The entries of a field follow each other. What an iteration used is in its manifest's settings. change-knob refuses a field of the schedule."},
 }

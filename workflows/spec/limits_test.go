@@ -264,6 +264,10 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{`"update":{"kl_first_turn":0.1,"kl_in":"loss"}`},
 		[]string{`"update":{"kl_first_turn":0.1}`, `"update":{"kl_first_turn":0.1,"kl_in":"reward"}`},
 	},
+	"stop.success.at_least stop.success.for": {
+		[]string{`"stop":{"success":{"at_least":1,"for":1}}`, `"stop":{"sampled_tokens":9}`},
+		[]string{`"stop":{"success":{"at_least":0.5}}`, `"stop":{"success":{"for":2}}`},
+	},
 	"rollout.turn_limit rollout.turns": {
 		[]string{`"rollout":{"turn_limit":3,"turns":3}`, `"rollout":{"turn_limit":2}`},
 		[]string{`"rollout":{"turn_limit":4,"turns":3}`},

@@ -36,7 +36,7 @@ var (
 )
 
 // relations are checked if none of their fields has a problem of its own.
-var relations = slices.Concat(generalRelations, searchRelations, surrogateRelations, supervisedRelations, passesRelations, secondRelations, lagRelations)
+var relations = slices.Concat(generalRelations, searchRelations, surrogateRelations, supervisedRelations, passesRelations, secondRelations, lagRelations, stopRelations)
 
 var generalRelations = []relation{
 	{
