@@ -2,6 +2,8 @@ package workflows
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"go.temporal.io/sdk/workflow"
@@ -172,7 +174,12 @@ func metric(m activities.Metrics, name string) string {
 	return number(v)
 }
 
+// number is a metric's value: four digits after the point, or four that count where it is small, since
+// a gradient norm of 5e-07 is not 0.
 func number(v canon.Float) string {
+	if x := math.Abs(float64(v)); x > 0 && x < 0.1 {
+		return strconv.FormatFloat(float64(v), 'g', 4, 64)
+	}
 	s := fmt.Sprintf("%.4f", float64(v))
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }

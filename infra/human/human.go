@@ -4,9 +4,11 @@ package human
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -61,4 +63,15 @@ func Terminal(stream any) *os.File {
 		return f
 	}
 	return nil
+}
+
+// Number formats a value by a format of fmt for float64. A value that the format would leave with less
+// than two digits that count has two, in the format's width: 5e-07 is not 0.00.
+func Number(format string, v float64) string {
+	text := fmt.Sprintf(format, v)
+	_, after, _ := strings.Cut(text, ".")
+	if x := math.Abs(v); x == 0 || math.IsInf(x, 0) || math.IsNaN(x) || x >= math.Pow10(1-len(after)) {
+		return text
+	}
+	return fmt.Sprintf("%*s", utf8.RuneCountInString(text), fmt.Sprintf("%.2g", v))
 }

@@ -138,12 +138,12 @@ func Count(n *int64) string {
 	return fmt.Sprint(*n)
 }
 
-// Number is a value in three digits after the point, or a dash.
+// Number is a value in three digits after the point, or two that count where it is small, or a dash.
 func Number(v *float64) string {
 	if v == nil {
 		return unknown
 	}
-	return fmt.Sprintf("%.3f", *v)
+	return human.Number("%.3f", *v)
 }
 
 // Percent is a share as a percentage, or a dash.

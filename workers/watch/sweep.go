@@ -104,7 +104,7 @@ func trialLine(row workflows.TrialLine, metrics []string) string {
 	line := fmt.Sprintf("%-10s  %s  %d/%d", state, row.Trial, row.Iterations, row.Of)
 	for i, name := range metrics {
 		if v, ok := row.Metrics[name]; ok && i < shownMetrics {
-			line += fmt.Sprintf("  %s %.3f", name, float64(v.Last))
+			line += fmt.Sprintf("  %s %s", name, human.Number("%.3f", float64(v.Last)))
 		}
 	}
 	if row.LostDevices > 0 {
@@ -192,9 +192,9 @@ func settingLines(settings []sweep.SettingRow, metrics []string) []string {
 		}
 		text := "–"
 		if st, ok := s.Metrics[metric]; ok {
-			text = fmt.Sprintf("%.3f", float64(st.Mean))
+			text = human.Number("%.3f", float64(st.Mean))
 			if st.N > 2 { // of two seeds it is as wide as 12.7 of their deviations
-				text += fmt.Sprintf(" (%.3f to %.3f)", float64(st.Low), float64(st.High))
+				text += fmt.Sprintf(" (%s to %s)", human.Number("%.3f", float64(st.Low)), human.Number("%.3f", float64(st.High)))
 			}
 		}
 		lines = append(lines, fmt.Sprintf("%-*s  %d of %d  %s", width, s.Setting, s.Done, s.Trials, text))

@@ -228,7 +228,7 @@ func Value(m activities.Metrics, name, format string) string {
 	if !ok {
 		return "–"
 	}
-	return fmt.Sprintf(format, float64(v))
+	return human.Number(format, float64(v))
 }
 
 // Percent formats a share as a percentage, or gives a dash if it was not recorded.
