@@ -34,7 +34,7 @@ type Protocol struct {
 	// LengthHint is a number of tokens or words that the prompt requests; 0 for none. It
 	// enforces nothing.
 	LengthHint int
-	// Wording is Ours or Ragen, how messages are written, or the text that Templates are read
+	// Wording is one of Wordings, how messages are written, or the text that Templates are read
 	// from; "" is Ours. Replies are read the same in all.
 	Wording string
 	// Templates are a user's own wording; nil without. WithWording sets both.
@@ -75,6 +75,10 @@ func (p Protocol) begin(env Environment, episode Episode, turn, left int) []chat
 		return p.templatesBegin(env, episode, turn, left)
 	case p.Wording == Ragen:
 		return p.ragenBegin(env, episode, turn, left)
+	case p.Wording == Hiper:
+		return p.hiperBegin(env, episode, turn)
+	case p.Wording == Vagen:
+		return p.vagenBegin(env, episode, turn)
 	}
 	var s strings.Builder
 	s.WriteString(env.Instructions())
@@ -90,13 +94,17 @@ func (p Protocol) begin(env Environment, episode Episode, turn, left int) []chat
 }
 
 // Next gives the user's message of a later turn: the reward of the turn before, unless the
-// environment is Reticent, and this turn's block.
+// environment is Reticent or the wording has no rewards (Hiper, Vagen), and this turn's block.
 func (p Protocol) Next(env Environment, episode Episode, next NextTurn) string {
 	reticent, ok := env.(Reticent)
 	hidden := ok && reticent.HidesRewards()
 	switch {
 	case p.Templates != nil:
 		return p.templatesNext(episode, next, hidden)
+	case p.Wording == Hiper:
+		return p.hiperNext(env, episode, next.Number)
+	case p.Wording == Vagen:
+		return p.vagenNext(env, episode)
 	case p.Wording == Ragen && hidden:
 		return p.ragenBlock(episode, next.Number, next.ActionsLeft)
 	case p.Wording == Ragen:
@@ -126,7 +134,11 @@ func (p Protocol) block(env Environment, episode Episode, turn, left int) string
 	if env.MaxActions() > 1 {
 		fmt.Fprintf(&s, "Actions left: %d\n", left)
 	}
-	s.WriteString("Reply: " + p.format())
+	if p.Wording == Examples {
+		s.WriteString(p.exampleForm(env, episode, turn, left))
+	} else {
+		s.WriteString("Reply: " + p.format())
+	}
 	if p.LengthHint > 0 {
 		fmt.Fprintf(&s, "\nMax response length: %d words (tokens).", p.LengthHint)
 	}

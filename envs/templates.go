@@ -26,6 +26,8 @@ import (
 // }} are braces. What a placeholder stands for is never read as a template.
 type Templates struct {
 	parts map[string][]piece
+	// copied are the placeholders of the text itself; see Placeholder.
+	copied map[string]bool
 }
 
 // piece is text, or the name of a placeholder.
@@ -56,7 +58,7 @@ var placeholders = map[string][]string{
 // templateParts are the parts in the order of a file.
 var templateParts = []string{systemPart, firstPart, rewardPart, turnPart}
 
-// ReadWording gives the wording that a spec names: Ours ("" too), Ragen, or "text:" and the text of
+// ReadWording gives the wording that a spec names: one of Wordings ("" is Ours), or "text:" and the text of
 // templates. "file:PATH" becomes "text:", so that nobody needs the file again.
 func ReadWording(name string) (string, []strict.Problem) {
 	path, ok := strings.CutPrefix(name, templateFile)
@@ -139,6 +141,7 @@ func ParseTemplates(text string) (Templates, []strict.Problem) {
 		}
 		t.parts[part] = pieces
 	}
+	t.copied = copiedFrom(t.parts)
 	return t, problems
 }
 
@@ -212,6 +215,21 @@ func missing(part string, pieces []piece) (problems []strict.Problem) {
 		need(has("format") || tags, "{format}", "the form of a reply, or its tags in your own words, <answer> among them")
 	}
 	return problems
+}
+
+// has reports whether a part has a placeholder.
+func (t *Templates) has(part, placeholder string) bool {
+	return slices.Contains(t.parts[part], piece{placeholder, true})
+}
+
+// writes reports whether a text stands in a part.
+func (t *Templates) writes(text string) bool {
+	for _, pieces := range t.parts {
+		if slices.ContainsFunc(pieces, func(p piece) bool { return !p.placeholder && strings.Contains(p.text, text) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // write writes a part with its placeholders filled in.

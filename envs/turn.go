@@ -36,21 +36,25 @@ type Turn struct {
 func (t Turn) Ended() bool { return t.Done || t.ActionsLeft == 0 }
 
 // Play executes a reply: its legal actions in order, until the episode is done
-// or its actions are used up. A turn that the protocol's rule charges costs the
+// or its actions are used up. A placeholder of the prompt is no legal action. A turn that the protocol's rule charges costs the
 // format penalty, once.
 func (p Protocol) Play(episode Episode, reply Reply, actionsLeft int) Turn {
 	t := Turn{ActionsLeft: actionsLeft}
+	legal := func(action string) (string, bool) { return p.legal(episode, action) }
 	if a, ok := episode.(Answered); ok {
+		copied := len(reply.Actions) - len(p.WithoutPlaceholders(reply.Actions)) // it was not asked about these
 		reply.Actions, t.Invalid = a.Answer()
+		t.Invalid += copied
+		legal = episode.Legal
 	}
 	charged := false
 	for i, action := range reply.Actions {
 		if t.ActionsLeft == 0 || episode.Done() {
 			// RAGEN looks at all actions before it executes any.
-			charged = slices.ContainsFunc(reply.Actions[i:], func(a string) bool { _, ok := episode.Legal(a); return !ok })
+			charged = slices.ContainsFunc(reply.Actions[i:], func(a string) bool { _, ok := legal(a); return !ok })
 			break
 		}
-		canonical, ok := episode.Legal(action)
+		canonical, ok := legal(action)
 		if !ok {
 			t.Invalid++
 			continue

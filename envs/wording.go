@@ -14,6 +14,27 @@ const (
 	Ragen = "ragen"
 )
 
+// Wordings are the names of the wordings that are not files, in the alphabetical order of their names.
+func Wordings() []string { return []string{Examples, Hiper, Ragen, Ours, Vagen} }
+
+// Asks reports whether prompts ask for a tag in replies, by its name: "answer", "think", "switch",
+// "subgoal", "observation" or "prediction". Templates ask for the tags that they write themselves, and
+// with {format} for those of Ours.
+func (p Protocol) Asks(tag string) bool {
+	written := func(form string) bool { return strings.Contains(form, "<"+tag+">") }
+	switch {
+	case p.Templates != nil:
+		return p.Templates.writes("<"+tag+">") || p.Templates.has(turnPart, "format") && written(p.format())
+	case p.Wording == Hiper:
+		return written(hiperForm)
+	case p.Wording == Vagen:
+		return written(vagenForm)
+	case p.Wording == Ragen:
+		return written("<answer>") || p.Think && written("<think>")
+	}
+	return written(p.format())
+}
+
 // ragenSystem is RAGEN's first message, with its blank at the end.
 const ragenSystem = "You're a helpful assistant. "
 

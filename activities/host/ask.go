@@ -161,7 +161,8 @@ func (h *Host) questions(ctx context.Context, rc *run.Context, task *run.Task, i
 				return q, fmt.Errorf("row %d: %w", i, err)
 			}
 			reply, _ := task.Protocol.ReadReply(rc.Tokenizer, env, generated[i].SampledIDs)
-			for _, action := range reply.Actions[:min(len(reply.Actions), env.MaxActions()-len(asked.Played))] {
+			actions := task.Protocol.WithoutPlaceholders(reply.Actions)
+			for _, action := range actions[:min(len(actions), env.MaxActions()-len(asked.Played))] {
 				asked.Next = append(asked.Next, strings.ToValidUTF8(action, "\uFFFD"))
 			}
 			asked.Chain = last.Chain

@@ -3,11 +3,13 @@ package run
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -21,19 +23,31 @@ func TestProtocolNames(t *testing.T) {
 	var problems spec.Problems
 	require.True(t, errors.As(err, &problems))
 	require.Len(t, problems, 1)
-	require.Contains(t, problems[0].Allowed, fmt.Sprintf("%q, %q", envs.Ragen, envs.Ours))
-	ours := Task{}
-	for _, name := range []string{envs.Ours, envs.Ragen} {
-		train, err := decode(name)
+	for _, name := range envs.Wordings() {
+		require.Contains(t, problems[0].Allowed, fmt.Sprintf("%q, ", name))
+	}
+	train, err := decode(envs.Ours)
+	require.NoError(t, err)
+	ours, err := trainingTask(train)
+	require.NoError(t, err)
+	for _, name := range envs.Wordings() {
+		subgoals := ""
+		if name == envs.Hiper {
+			subgoals = `"subgoals": true, `
+		}
+		train, err := spec.Decode(fmt.Appendf(nil, `{"policy": {"from": "folder:/m"}, "environment": {"name": "bandit"}, "rollout": {%s"protocol": %q}}`, subgoals, name), Known())
 		require.NoError(t, err)
 		task, err := trainingTask(train)
 		require.NoError(t, err)
-		if name == envs.Ours {
-			ours = *task
-		}
-		require.Equal(t, name == envs.Ours, task.Protocol == ours.Protocol, name)
-		require.Contains(t, []string{name, ""}, task.Protocol.Wording)
+		require.Equal(t, name, task.Protocol.Wording)
+		require.Equal(t, name == envs.Ours, slices.Equal(prompt(ours), prompt(task)), name)
 	}
+}
+
+// prompt is the first prompt of a task.
+func prompt(task *Task) []chat.Message {
+	env := task.Env(0)
+	return task.Protocol.First(env, env.Cases()[0])
 }
 
 // Templates are checked where they are written: for the run, a suite and an evaluation.

@@ -69,6 +69,13 @@ func (c *Countdown) ActionForm() string {
 	return "an expression, such as (1 + 2) * 3, or " + Calculator + " and an expression"
 }
 
+// Examples implements envs.Exemplary: an expression of a greater number than any instance has, so that it
+// solves none; before it, where the calculator may be called, a call.
+func (c *Countdown) Examples(episode envs.Episode) []string {
+	expression := fmt.Sprintf("%d - 2 + 3", c.options.MaxNumber+1)
+	return envs.LegalOf(episode, Calculator+" "+expression, expression)
+}
+
 // MaxActions implements envs.Environment: the answers, and the calls before them.
 func (c *Countdown) MaxActions() int { return c.options.Attempts + c.options.Calls }
 

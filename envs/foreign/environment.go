@@ -111,6 +111,10 @@ func (e *Environment) Instructions() string { return e.description.Instructions 
 // Actions implements envs.Environment.
 func (e *Environment) Actions() []string { return e.description.Actions }
 
+// Examples implements envs.Exemplary: the actions, if every state has the same. Others are not known
+// where prompts are measured.
+func (e *Environment) Examples(envs.Episode) []string { return e.description.Actions }
+
 // MaxActions implements envs.Environment.
 func (e *Environment) MaxActions() int { return e.description.MaxActions }
 

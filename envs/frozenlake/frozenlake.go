@@ -49,6 +49,9 @@ func (f *FrozenLake) Instructions() string {
 // Actions implements envs.Environment.
 func (f *FrozenLake) Actions() []string { return slices.Clone(moves) }
 
+// Examples implements envs.Exemplary: two moves that do not undo each other, and then the other two.
+func (f *FrozenLake) Examples(envs.Episode) []string { return []string{"Right", "Down", "Left", "Up"} }
+
 // MaxActions implements envs.Environment.
 func (f *FrozenLake) MaxActions() int { return f.options.MaxActions }
 

@@ -104,6 +104,12 @@ func (l *LakeForTwo) Instructions() string {
 // Actions implements envs.Environment: nil, because the roles have their own.
 func (l *LakeForTwo) Actions() []string { return nil }
 
+// Examples implements envs.Exemplary: a message of two words, where it is the reader's turn and may have
+// them, and the moves.
+func (l *LakeForTwo) Examples(episode envs.Episode) []string {
+	return envs.LegalOf(episode, "Right Down", "Right", "Down", "Left", "Up")
+}
+
 // MaxActions implements envs.Environment: those of both roles.
 func (l *LakeForTwo) MaxActions() int { return l.options.MaxActions }
 

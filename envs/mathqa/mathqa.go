@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"sync"
 
 	"github.com/reprise-rl/reprise/envs"
 	"github.com/reprise-rl/reprise/envs/board"
@@ -30,6 +32,9 @@ type MathQA struct {
 	digest    string // of the file or the sample
 	questions []Question
 	held      bool // the file has questions that are for tests
+
+	exampleOnce sync.Once
+	example     string
 }
 
 // Name implements envs.Environment.
@@ -45,6 +50,22 @@ func (m *MathQA) Actions() []string { return nil }
 
 // ActionForm implements envs.FreeForm.
 func (m *MathQA) ActionForm() string { return "an answer, such as 42" }
+
+// Examples implements envs.Exemplary: the least number from 42 on that answers no question of the file.
+func (m *MathQA) Examples(envs.Episode) []string {
+	m.exampleOnce.Do(func() {
+		answers := make(map[string]bool, len(m.questions))
+		for _, q := range m.questions {
+			answers[q.Answer] = true
+		}
+		n := 42
+		for answers[strconv.Itoa(n)] {
+			n++
+		}
+		m.example = strconv.Itoa(n)
+	})
+	return []string{m.example}
+}
 
 // MaxActions implements envs.Environment: one an attempt.
 func (m *MathQA) MaxActions() int { return m.options.Attempts }

@@ -64,6 +64,9 @@ func (s *Sokoban) boxes() int {
 // Actions implements envs.Environment.
 func (s *Sokoban) Actions() []string { return slices.Clone(moves) }
 
+// Examples implements envs.Exemplary: two moves that do not undo each other, and then the other two.
+func (s *Sokoban) Examples(envs.Episode) []string { return []string{"Right", "Down", "Left", "Up"} }
+
 // MaxActions implements envs.Environment.
 func (s *Sokoban) MaxActions() int { return s.options.MaxActions }
 

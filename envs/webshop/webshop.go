@@ -48,6 +48,12 @@ func (w *WebShop) ActionForm() string {
 	return "a search or a click, such as search[red shoes] or click[buy now]"
 }
 
+// Examples implements envs.Exemplary: a search where it is legal, and a click that undoes one. They are
+// the same in every shop.
+func (w *WebShop) Examples(episode envs.Episode) []string {
+	return envs.LegalOf(episode, "search[red shoes]", "click[back to search]")
+}
+
 // MaxActions implements envs.Environment.
 func (w *WebShop) MaxActions() int { return w.options.MaxActions }
 

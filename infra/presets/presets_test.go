@@ -65,6 +65,20 @@ func TestPresetsDecode(t *testing.T) {
 	}
 }
 
+// A preset of a pretrained model says which wording its prompts have: a default for such models may
+// become another, what a preset measures may not.
+func TestPresetsOfModelsNameTheirWording(t *testing.T) {
+	for _, name := range presets.Names() {
+		b, err := presets.Read(name)
+		require.NoError(t, err)
+		if models := strings.Contains(string(b), `"from": "hf:`); models {
+			require.Contains(t, string(b), `"protocol": "`, name)
+		} else {
+			require.NotContains(t, string(b), `"protocol": "`, "%s: a starter's is left out", name)
+		}
+	}
+}
+
 // The presets of methods are one run each of the same length on the same task, but for two, so
 // that their curves can be laid side by side.
 func TestMethodsAreAlikeButForTheMethod(t *testing.T) {

@@ -111,6 +111,7 @@ func TestSweepsAsPublished(t *testing.T) {
 				require.Equal(t, 1e-6, train.Update.LearningRate, label)
 				require.Equal(t, 0.001, train.Update.EntropyCoefficient, label)
 				require.Equal(t, -0.1, train.Rollout.FormatPenalty, label)
+				require.Equal(t, "ragen", train.Rollout.Protocol, label)
 				require.Equal(t, 256, train.Evaluation.Instances, label)
 				require.Equal(t, 0.5, train.Evaluation.Temperature, label)
 				if train.Environment.Name == "bandit" {

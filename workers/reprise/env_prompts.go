@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,12 +29,18 @@ so that the message of a later turn is shown too.
 With --protocol file:PATH the file's templates are checked as at the start of a run.`,
 		Example: `  reprise env prompts --env frozenlake
   reprise env prompts --env frozenlake --protocol ragen Down "Right || Right"
-  reprise env prompts --env frozenlake --subgoals
+  reprise env prompts --env frozenlake --protocol examples
+  reprise env prompts --env frozenlake --protocol hiper --subgoals
   reprise env prompts --env sokoban --protocol file:words.txt --seed 3 --max-new-tokens 100`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, replies []string) error {
-			if p.Subgoals && (!p.Think || wording != envs.Ours) {
-				return fmt.Errorf("--subgoals: a subgoal stands in a thought in our own wording: leave --think=false and --protocol out")
+			switch {
+			case p.Subgoals && (!p.Think || wording == envs.Ragen || wording == envs.Vagen):
+				return fmt.Errorf("--subgoals: a subgoal stands in a thought, and %s and %s do not ask for one: leave --think=false out and choose another --protocol", envs.Ragen, envs.Vagen)
+			case wording == envs.Hiper && !p.Subgoals:
+				return fmt.Errorf("--protocol %s asks for subgoals: add --subgoals", wording)
+			case wording == envs.Vagen && !p.Think:
+				return fmt.Errorf("--protocol %s asks for a thought: leave --think=false out", wording)
 			}
 			worded, err := inWording(p, wording, maxNewTokens)
 			if err != nil {
@@ -43,7 +50,7 @@ With --protocol file:PATH the file's templates are checked as at the start of a 
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&wording, "protocol", envs.Ours, "the wording, as in rollout.protocol: "+envs.Ours+", "+envs.Ragen+" or file:PATH")
+	cmd.Flags().StringVar(&wording, "protocol", envs.Ours, "the wording, as in rollout.protocol: "+strings.Join(envs.Wordings(), ", ")+" or file:PATH")
 	cmd.Flags().BoolVar(&p.Think, "think", true, "ask for a thought before the answer, as rollout.think does")
 	cmd.Flags().BoolVar(&p.Subgoals, "subgoals", false, "ask for a subgoal in the thought, as rollout.subgoals does")
 	cmd.Flags().IntVar(&maxNewTokens, "max-new-tokens", 400, "the length that a wording may ask for, as rollout.max_new_tokens")
@@ -52,8 +59,8 @@ With --protocol file:PATH the file's templates are checked as at the start of a 
 
 // inWording is a protocol in a wording that a flag names.
 func inWording(p envs.Protocol, wording string, maxNewTokens int) (envs.Protocol, error) {
-	if wording != envs.Ours && wording != envs.Ragen && !strings.HasPrefix(wording, "file:") {
-		return p, fmt.Errorf("--protocol %s: want %s, %s or file:PATH", wording, envs.Ours, envs.Ragen)
+	if !slices.Contains(envs.Wordings(), wording) && !strings.HasPrefix(wording, "file:") {
+		return p, fmt.Errorf("--protocol %s: want %s or file:PATH", wording, strings.Join(envs.Wordings(), ", "))
 	}
 	p, problems := p.WithWording(wording, maxNewTokens)
 	if err := strict.Problems(problems).Err(); err != nil {

@@ -53,13 +53,22 @@ func TestEnvPrompts(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, goals, "Reply: <think> <switch> KEEP or SWITCH </switch> <subgoal> your subgoal </subgoal> </think><answer> your action </answer>")
 	require.Contains(t, goals, "[assistant]\n<think> <switch> SWITCH </switch>")
-	for _, other := range []string{"--think=false", "--protocol=ragen"} {
+	for _, other := range []string{"--think=false", "--protocol=ragen", "--protocol=vagen"} {
 		_, err = shown("--env", "bandit", "--subgoals", other)
-		require.ErrorContains(t, err, "in our own wording", other)
+		require.ErrorContains(t, err, "--subgoals: a subgoal stands in a thought", other)
 	}
+	examples, err := shown("--env", "frozenlake", "--protocol", "examples")
+	require.NoError(t, err)
+	require.Contains(t, examples, "Reply like this:\n<think> I look at the state and choose. </think><answer> Right || Down </answer>\n")
+	_, err = shown("--env", "frozenlake", "--protocol", "hiper", "--subgoals")
+	require.NoError(t, err)
+	_, err = shown("--env", "frozenlake", "--protocol", "hiper")
+	require.ErrorContains(t, err, "add --subgoals")
+	_, err = shown("--env", "frozenlake", "--protocol", "vagen", "--think=false")
+	require.ErrorContains(t, err, "asks for a thought")
 
 	_, err = shown("--env", "bandit", "--protocol", "french")
-	require.ErrorContains(t, err, "want reprise, ragen or file:PATH")
+	require.ErrorContains(t, err, "want examples, hiper, ragen, reprise, vagen or file:PATH")
 	_, err = shown("--env", "bandit", "--protocol", "file:env.go")
 	var problems strict.Problems
 	require.ErrorAs(t, err, &problems)

@@ -267,9 +267,7 @@ func (d *decoder) assemble() Train {
 			set(&t, r.path, value)
 		}
 	}
-	if t.Rollout.Protocol == ourProtocol {
-		t.Rollout.Protocol = ""
-	}
+	t.Rollout.Protocol = leftOut(t.Rollout.Protocol, inheritedProtocol(from))
 	if s := t.Policy.Starter; s != nil && s.Tokenizer == 1 {
 		s.Tokenizer = 0 // as if it were not written, so that the two share a starter
 	}

@@ -222,8 +222,8 @@ var rules = []*rule{
 	{path: "rollout.turn_limit", typ: typeInteger, span: between(1, maxTurns), knob: true, source: fromOurs + "; KLong (arXiv 2602.17547): growing limits",
 		doc: "Ends a trajectory after fewer turns than `rollout.turns`, with the rewards that it has until then. Shapes stay those of `rollout.turns`, so a schedule can let it grow; evaluations have turns of their own. Left out: `rollout.turns`."},
 
-	{path: "rollout.protocol", typ: typeString, text: checkProtocol, textAllowed: protocolAllowed, source: fromOurs,
-		doc: "The wording of prompts: ours (reprise), that of RAGEN's code (ragen), whose hint of a length is `rollout.max_new_tokens`, or a file with templates on the host worker (file:PATH, see docs/environments.md), whose text the start of the run writes down in its place (text:…). Replies are read the same. Left out: reprise. docs/paper.md lists how RAGEN's still differs."},
+	{path: "rollout.protocol", typ: typeString, loaded: examplesProtocol, text: checkProtocol, textAllowed: protocolAllowed, source: fromOurs,
+		doc: "The wording of prompts. `reprise` is ours; `examples` is ours with replies made of the environment's own actions in the place of placeholders, which a small instruct model copies; `ragen` is that of RAGEN's code, whose hint of a length is `rollout.max_new_tokens`; `hiper` (subgoals) and `vagen` (an observation and a prediction) are those of their authors; file:PATH is a file with templates on the host worker (see docs/environments.md), whose text the start of the run writes down in its place (text:…). Replies are read the same. Left out: reprise for the starter. docs/paper.md lists how RAGEN's still differs."},
 
 	{path: "rewards", typ: typeObjects, elements: rewardRules, most: maxRewards, source: fromOurs + ", none",
 		doc: "Parts of the reward beside the environment's own. Selection and credit read the weighted sum of all; `reward/mean`, success and the detectors of collapse stay on the environment's own. docs/rewards.md lists the modules."},

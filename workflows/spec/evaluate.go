@@ -144,6 +144,7 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 				set(&t, path, value)
 			}
 		}
+		t.Rollout.Protocol = leftOut(t.Rollout.Protocol, training.Protocol)
 		d.values["evaluation.suites"] = asked
 		var problems Problems
 		if suites, problems = d.assembleSuites(t); len(problems) > 0 {
@@ -164,9 +165,7 @@ func (e Evaluate) WithSuites(run *Train, known Known) (Train, error) {
 					suites[i].PromptTokens = nil // they may need other widths
 				}
 			}
-			if suites[i].Protocol == ourProtocol {
-				suites[i].Protocol = ""
-			}
+			suites[i].Protocol = leftOut(suites[i].Protocol, t.Rollout.Protocol)
 		}
 	}
 	t.Evaluation.Suites = suites

@@ -49,6 +49,8 @@ func (r *rule) describeDefault() string {
 		return "given by the environment"
 	case r.inherits != "":
 		return "`" + r.inherits + "`"
+	case r.loaded != nil && r.starter == nil:
+		return fmt.Sprintf("–; %s for other policies than the starter", literal(r.loaded))
 	case r.typ == typeObjects || r.fallback(FromStarter) == nil && (r.typ == typeString || r.typ == typeInteger || r.typ == typeNumber || r.typ == typeBool):
 		return "–"
 	case r.typ == typeCollapse:

@@ -303,7 +303,16 @@ var relationCases = map[string]struct{ fits, breaks []string }{
 		[]string{
 			`"policy":{"from":"starter","starter":{"tokenizer":2}},"rollout":{"subgoals":true,"think":false}`, `"rollout":{"subgoals":true}`,
 			`"policy":{"from":"starter","starter":{"tokenizer":2}},"rollout":{"subgoals":true,"protocol":"ragen"}`,
+			`"policy":{"from":"starter","starter":{"tokenizer":2}},"rollout":{"subgoals":true,"protocol":"vagen"}`,
 		},
+	},
+	"rollout.protocol rollout.think rollout.subgoals rollout.context_turns": {
+		[]string{`"policy":{"from":"folder:/m"},"rollout":{"subgoals":true,"protocol":"hiper"}`, `"policy":{"from":"folder:/m"},"rollout":{"subgoals":true,"protocol":"hiper","context_turns":2}`},
+		[]string{`"rollout":{"protocol":"hiper"}`, `"rollout":{"protocol":"hiper","think":false}`, `"policy":{"from":"folder:/m"},"rollout":{"subgoals":true,"protocol":"hiper","context_turns":1}`},
+	},
+	"rollout.protocol rollout.think": {
+		[]string{`"rollout":{"protocol":"vagen"}`, `"rollout":{"think":false}`},
+		[]string{`"rollout":{"protocol":"vagen","think":false}`},
 	},
 	"credit.algorithm rollout.subgoals": {
 		[]string{`"policy":{"from":"starter","starter":{"tokenizer":2}},"rollout":{"subgoals":true},"credit":{"algorithm":"hiper"}`},

@@ -36,7 +36,9 @@ var (
 )
 
 // relations are checked if none of their fields has a problem of its own.
-var relations = slices.Concat(generalRelations, searchRelations, surrogateRelations, supervisedRelations, passesRelations, secondRelations, lagRelations, stopRelations)
+var relations = slices.Concat(
+	generalRelations, searchRelations, surrogateRelations, supervisedRelations, passesRelations, protocolRelations, secondRelations, lagRelations, stopRelations,
+)
 
 var generalRelations = []relation{
 	{

@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
-// secondRelations are the rules between other fields and a second network, the subgoals that one
+// secondRelations are the rules between other fields and a second network, and the subgoals that one
 // reads, and a reference that is replaced.
 var secondRelations = []relation{
 	{
@@ -16,15 +16,6 @@ var secondRelations = []relation{
 		broken: func(t Train) (bool, string, string) {
 			with := inUse(append(t.stored(), use{"update.supervised", t.Update.Supervised.On()}, use{"rollout.search", t.Rollout.Search != ""}))
 			return (t.Credit.PRM() || t.Credit.Promises()) && len(with) > 0, strict.Quote(t.Credit.Algorithm) + " with " + listed(with, "and"), "an algorithm without a process reward model, or a rollout for each iteration, without search"
-		},
-	},
-	{
-		paths: []string{"rollout.subgoals", "rollout.think", "rollout.protocol", "policy.starter.tokenizer"},
-		doc:   "rollout.subgoals needs rollout.think, our own wording (rollout.protocol left out) and, of a starter, policy.starter.tokenizer 2, which has words for subgoals.",
-		broken: func(t Train) (bool, string, string) {
-			r, s := t.Rollout, t.Policy.Starter
-			bad := !r.Think || r.Protocol != "" || s != nil && s.Tokenizer < 2
-			return r.Subgoals && bad, "true", "rollout.think true, no rollout.protocol, and policy.starter.tokenizer 2 beside it; or leave it out"
 		},
 	},
 	{

@@ -155,6 +155,7 @@ environment.options.x.z: nothing, and true
 rollout.max_new_tokens: 24, and 400
 rollout.think: true, and false
 rollout.prompt_tokens: nothing, and [64]
+rollout.protocol: "", and "examples"
 selection.drop_flat: false, and true
 update.learning_rate: 0.0003, and 0.000001
 update.dual_clip: 0, and 3
@@ -167,6 +168,7 @@ evaluation.suites[0].environment.options.names: ["a","b"], and ["b","a"]
 evaluation.suites[0].environment.options.x.z: nothing, and true
 evaluation.suites[0].instances: 64, and 256
 evaluation.suites[0].max_new_tokens: 24, and 400
+evaluation.suites[0].protocol: nothing, and "examples"
 evaluation.suites[0].think: true, and false`, spec.Diff(one, other).String())
 
 	broken := one

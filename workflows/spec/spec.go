@@ -160,7 +160,7 @@ type Rollout struct {
 	BranchProbability float64 `json:"branch_probability,omitempty"`
 	// TurnLimit is 0 where it is left out; see [RolloutSettings.Limit].
 	TurnLimit int `json:"turn_limit,omitempty"`
-	// Protocol is the wording of prompts: "reprise" ("" too), "ragen", "file:" and the path of a
+	// Protocol is the wording of prompts: a name ("" is "reprise"), "file:" and the path of a
 	// file with templates or, in a resolved spec, "text:" and the file's text.
 	Protocol string `json:"protocol,omitempty"`
 }

@@ -111,9 +111,7 @@ func (d *decoder) assembleSuite(t Train, v map[string]any, path string) (Suite, 
 			set(&s, key, value)
 		}
 	}
-	if s.Protocol == ourProtocol {
-		s.Protocol = ""
-	}
+	s.Protocol = leftOut(s.Protocol, t.Rollout.Protocol)
 	if _, own := v["protocol"]; own {
 		if problems := d.checkWording(s.Protocol, strict.Join(path, "protocol")); len(problems) > 0 {
 			return s, problems
