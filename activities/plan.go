@@ -43,6 +43,8 @@ type ResolveResult struct {
 	// Flags hold for the whole run; nil in results of releases before it, and then those
 	// of the worker that decides hold.
 	Flags *Flags `json:"flags,omitempty"`
+	// Warnings are for people: what is in the spec that will probably not do what it is for.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Plan is what the workflow needs of the resolved spec to decide.

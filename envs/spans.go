@@ -28,6 +28,9 @@ const (
 	answerTag  = "answer"
 )
 
+// SubgoalTags are the names of the tags that say which subgoal a turn has.
+func SubgoalTags() []string { return []string{switchTag, subgoalTag} }
+
 // ReadSubgoal finds a turn's subgoal in its sampled ids, by the bytes of the ids alone: text is never
 // encoded again. The first of each tag counts, and a tag inside of another is text of that other.
 func ReadSubgoal(tok Tokenizer, sampled []int32) Subgoal {

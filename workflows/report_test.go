@@ -160,3 +160,12 @@ func TestSweepEndsWhenNoTrialsCouldBeAdded(t *testing.T) {
 	f.succeeded()
 	require.Zero(t, f.orders)
 }
+
+// What Resolve warns of is in the status.
+func TestStatusHasTheWarningsOfTheSpec(t *testing.T) {
+	s := &stage{plan: testPlan(), base: true, attributes: true, warnings: []string{"nobody asks for a tag"}}
+	p := newPlay(t, s)
+	p.train(nil)
+	require.NoError(t, p.GetWorkflowError())
+	require.Equal(t, s.warnings, p.status().Warnings)
+}

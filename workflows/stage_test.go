@@ -44,6 +44,7 @@ type stage struct {
 	teach      bool             // an imported model has a warm start
 	model      bool             // an Evaluate measures a model, no run
 	attributes bool
+	warnings   []string          // of Resolve
 	flags      *activities.Flags // of the worker that resolves
 	// selected is the rows an iteration keeps; nil keeps 4.
 	selected func(iteration int) int
@@ -155,7 +156,7 @@ func (s *stage) begin(ctx context.Context, name string, input any) error {
 }
 
 func (s *stage) Resolve(ctx context.Context, in activities.ResolveInput) (activities.ResolveResult, error) {
-	out := activities.ResolveResult{Spec: ref("spec"), Plan: s.plan, Head: s.head, From: s.from, SearchAttributes: s.attributes, Flags: s.flags}
+	out := activities.ResolveResult{Spec: ref("spec"), Plan: s.plan, Head: s.head, From: s.from, SearchAttributes: s.attributes, Flags: s.flags, Warnings: s.warnings}
 	if s.base {
 		base := ref("base")
 		out.Base, out.Plan.Prepare = &base, s.teach

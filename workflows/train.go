@@ -255,6 +255,7 @@ func (t *train) resolve(ctx workflow.Context, input json.RawMessage, again bool)
 	if !r.SearchAttributes {
 		t.Warnings = append(t.Warnings, "the Reprise* search attributes are not registered: run `reprise doctor --register`")
 	}
+	t.Warnings = append(t.Warnings, r.Warnings...)
 	if r.Base != nil && r.Plan.Prepare {
 		t.WarmStartBase = r.Base
 	} else if r.Base != nil {

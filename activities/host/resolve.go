@@ -96,6 +96,9 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 		}
 	}
 	out := activities.ResolveResult{Spec: ref, Plan: PlanOf(t), Location: h.Store.Location(store.RunDir(in.Run)), SearchAttributes: h.Attributes != nil && h.Attributes(ctx)}
+	if out.Warnings, err = run.Unasked(t); err != nil {
+		return activities.ResolveResult{}, err
+	}
 	if imported && head == nil {
 		out.Base = &base
 	}

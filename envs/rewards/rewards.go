@@ -92,6 +92,9 @@ type Module struct {
 	// a module without.
 	Figures func([]Episode) map[string]float64
 
+	// Tags are the names of the tags that the module reads in thoughts; nil for one that reads none.
+	Tags []string
+
 	// Judge is the judge whose verdicts the module reads in Episode.Judged; nil for one without.
 	Judge *Judge
 

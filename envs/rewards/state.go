@@ -21,7 +21,7 @@ const (
 func state(o *envs.Options) Module {
 	var format, weight float64
 	var antiTemplate bool
-	m := Module{Stage: OfTurn, thinks: true, grids: true}
+	m := Module{Stage: OfTurn, Tags: []string{observation, prediction}, thinks: true, grids: true}
 	o.Number("format_reward", &format, 0.5, 0, 100, "reward of a turn that has both tags")
 	o.Number("weight", &weight, 0.5, 0, 100, "what the score of each tag is multiplied by")
 	o.Bool("anti_template", &antiTemplate, true, "a text that was frequent in the iteration before and says little that is true scores −0.1")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -367,4 +368,15 @@ func TestValidateSummary(t *testing.T) {
 	bad, _, err := execute(validateCommand(), `{"environment": 1}`, "-", "--summary")
 	require.Error(t, err)
 	require.Contains(t, bad, "problem")
+}
+
+// A reward that reads what no prompt asks for is no problem, but it is said.
+func TestValidateSaysWhatNoPromptAsksFor(t *testing.T) {
+	const document = `{"policy":{"from":"hf:Qwen/Qwen2.5-0.5B-Instruct"},"environment":{"name":"sokoban"},"rewards":[{"name":"state"}]%s}`
+	out, _, err := execute(validateCommand(), fmt.Sprintf(document, ""), "-")
+	require.NoError(t, err)
+	require.Contains(t, out, "Warning: rewards[0] (state) reads <observation> and <prediction> in replies")
+	out, _, err = execute(validateCommand(), fmt.Sprintf(document, `,"rollout":{"protocol":"vagen"}`), "-")
+	require.NoError(t, err)
+	require.NotContains(t, out, "Warning:")
 }

@@ -29,7 +29,7 @@ type Train struct {
 	// Estimated says that the widths of the contexts, which the numbers follow from, are
 	// those of the starter's tokenizer: the model's own was not at hand.
 	Estimated bool `json:"estimated_contexts,omitempty"`
-	// Notes are what a person should know of the model beside its numbers.
+	// Notes are what a person should know of the model and of the prompts beside the numbers.
 	Notes []string `json:"notes,omitempty"`
 	// Card is whether the run fits the device that was named, nil without one.
 	Card *Card `json:"card,omitempty"`
@@ -106,6 +106,13 @@ func CheckTrain(b []byte, machine Machine) (Train, error) {
 	}
 	if t.WarmStartByDefault(b) {
 		notes = append(notes, warmStartNote(t.Policy.WarmStart))
+	}
+	unasked, err := run.Unasked(t)
+	if err != nil {
+		return Train{}, err
+	}
+	for _, text := range unasked {
+		notes = append(notes, "Warning: "+text+".")
 	}
 	out := Train{
 		Verdict: verdictOf(nil), Notes: notes, Spec: resolved, Derived: newDerivedJSON(derived, m.unknown == ""), Unknown: m.unknown,
