@@ -71,7 +71,7 @@ func TestPresetsOfModelsNameTheirWording(t *testing.T) {
 	for _, name := range presets.Names() {
 		b, err := presets.Read(name)
 		require.NoError(t, err)
-		if models := strings.Contains(string(b), `"from": "hf:`); models {
+		if strings.Contains(string(b), `"from": "hf:`) || strings.Contains(string(b), `"from": "folder:`) {
 			require.Contains(t, string(b), `"protocol": "`, name)
 		} else {
 			require.NotContains(t, string(b), `"protocol": "`, "%s: a starter's is left out", name)
