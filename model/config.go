@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/filekind"
 )
 
 // ErrConfig is the kind of errors about a config.json that is wrong or needs something
@@ -114,8 +116,12 @@ type rawConfig struct {
 // Fields that have no effect here are ignored.
 func ParseConfig(b []byte) (Config, error) {
 	var r rawConfig
-	if err := json.Unmarshal(b, &r); err != nil {
-		return Config{}, fmt.Errorf("read config.json: %w: %v", ErrConfig, err)
+	err := filekind.JSON(b)
+	if err == nil {
+		err = json.Unmarshal(b, &r)
+	}
+	if err != nil {
+		return Config{}, fmt.Errorf("read config.json: %w: %w", ErrConfig, err)
 	}
 	var bad []string
 	problem := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }

@@ -7,10 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/reprise-rl/reprise/model/modeldir"
 	"github.com/reprise-rl/reprise/model/safetensors"
 )
 
@@ -31,19 +31,20 @@ type Folder struct {
 	close   func() error
 }
 
-// OpenFolder opens a local folder. It opens nothing outside dir, even if the index or links
-// in the folder point there. See OpenFS. The caller closes it.
+// OpenFolder opens a local folder, or one of a hub's cache (see modeldir.Open). It opens nothing
+// outside of the model's folder, even if the index or links point there. See OpenFS. The caller
+// closes it.
 func OpenFolder(dir string) (*Folder, error) {
-	root, err := os.OpenRoot(dir)
+	local, err := modeldir.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open model folder: %w", err)
 	}
-	f, err := OpenFS(root.FS())
+	f, err := OpenFS(local)
 	if err != nil {
-		root.Close()
+		local.Close()
 		return nil, fmt.Errorf("open model folder %s: %w", dir, err)
 	}
-	f.close = root.Close
+	f.close = local.Close
 	return f, nil
 }
 
@@ -54,6 +55,9 @@ func OpenFolder(dir string) (*Folder, error) {
 // read is dropped with that error.
 func OpenFS(fsys fs.FS) (*Folder, error) {
 	raw, err := readSmall(fsys, ConfigFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = modeldir.MissingConfig(fsys, ConfigFile, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +66,7 @@ func OpenFS(fsys fs.FS) (*Folder, error) {
 		return nil, err
 	}
 	if f.weights, err = openTensors(fsys, WeightsFile); err != nil {
-		return nil, err
+		return nil, missingWeights(fsys, WeightsFile, err)
 	}
 	bad := f.weights.check(f.Config, "")
 	if f.Config.TieEmbeddings { // some checkpoints store the tied head as a copy
@@ -72,6 +76,15 @@ func OpenFS(fsys fs.FS) (*Folder, error) {
 		return nil, err
 	}
 	return f, f.checkTiedCopy()
+}
+
+// missingWeights is an error of openTensors; if the file of weights is absent, with what the folder
+// has instead.
+func missingWeights(fsys fs.FS, name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrTensors) {
+		return modeldir.MissingWeights(fsys, name, err)
+	}
+	return err
 }
 
 // Close closes the folder; its sources cannot be read any more.
@@ -102,7 +115,7 @@ func (f *Folder) Second(c Config) (Source, error) {
 func (f *Folder) state(c Config, weights *tensorSet, optimizer string) (Source, error) {
 	moments, err := openTensors(f.fsys, optimizer)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrTensors): // a shard may not be missing
 		return sourceOfFiles(c, weights, nil), nil
 	case err != nil:
 		return Source{}, fmt.Errorf("read snapshot: %w", err)
@@ -194,49 +207,5 @@ func (f *Folder) checkTiedCopy() error {
 	})
 }
 
-// openRegular opens a regular file and gives its size. It asks first, because opening a pipe
-// waits for somebody to write to it.
-func openRegular(fsys fs.FS, name string) (fs.File, int64, error) {
-	info, err := fs.Stat(fsys, name)
-	if err != nil {
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, errors.New("not a regular file")
-	}
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
-	if err != nil {
-		f.Close()
-		return nil, 0, err
-	}
-	return f, info.Size(), nil
-}
-
 // readSmall reads a whole file of at most maxIndex bytes; fs.ErrNotExist if it is absent.
-func readSmall(fsys fs.FS, name string) ([]byte, error) {
-	f, size, err := openRegular(fsys, name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	defer f.Close()
-	if size > maxIndex {
-		return nil, fmt.Errorf("%s: %d bytes, at most %d are read", name, size, maxIndex)
-	}
-	b := make([]byte, size)
-	if _, err = io.ReadFull(f, b); err == nil {
-		_, err = io.ReadFull(f, make([]byte, 1)) // the end, with its error if it has one
-		if err == nil {
-			err = errors.New("the file has grown")
-		}
-	}
-	if err != nil && err != io.EOF {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return b, nil
-}
+func readSmall(fsys fs.FS, name string) ([]byte, error) { return modeldir.Read(fsys, name, maxIndex) }

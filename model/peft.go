@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strings"
+
+	"github.com/reprise-rl/reprise/infra/filekind"
+	"github.com/reprise-rl/reprise/model/modeldir"
 )
 
 // Files of adapters, as PEFT names them.
@@ -33,16 +35,16 @@ var ErrAdapter = errors.New("unsupported adapters")
 // OpenAdapter opens a local folder of adapters over a base model. It opens nothing outside
 // dir. See OpenAdapterFS. The caller closes it.
 func OpenAdapter(dir string, base Config) (*Folder, error) {
-	root, err := os.OpenRoot(dir)
+	local, err := modeldir.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open folder of adapters: %w", err)
 	}
-	f, err := OpenAdapterFS(root.FS(), base)
+	f, err := OpenAdapterFS(local, base)
 	if err != nil {
-		root.Close()
+		local.Close()
 		return nil, fmt.Errorf("open folder of adapters %s: %w", dir, err)
 	}
-	f.close = root.Close
+	f.close = local.Close
 	return f, nil
 }
 
@@ -60,10 +62,7 @@ func OpenAdapterFS(fsys fs.FS, base Config) (*Folder, error) {
 		return nil, err
 	}
 	if f.weights, err = openTensors(fsys, AdapterFile); err != nil {
-		if _, old := fs.Stat(fsys, "adapter_model.bin"); errors.Is(err, fs.ErrNotExist) && old == nil {
-			return nil, fmt.Errorf("%w: save the adapters as safetensors (adapter_model.bin is not read)", err)
-		}
-		return nil, err
+		return nil, missingWeights(fsys, AdapterFile, err)
 	}
 	if err := f.weights.misfits(f.weights.check(f.Config, "")); err != nil {
 		return nil, fmt.Errorf("adapters of another base model, or other targets: %w", err)
@@ -117,6 +116,11 @@ var adapterFields = map[string]func(raw []byte, l *LoRA) error{
 	// These have no effect on adapters as they are supported.
 	"peft_version": anything, "revision": anything, "auto_mapping": anything, "inference_mode": anything,
 	"megatron_core": anything, "qalora_group_size": anything, "runtime_config": anything, "layers_pattern": anything,
+	// Of an initialisation, which init_lora_weights names: it is over, or it is refused by that
+	// name. What EVA leaves are ranks of their own, in rank_pattern.
+	"eva_config": anything, "corda_config": anything, "loftq_config": anything, "lora_ga_config": anything,
+	// Of modules_to_save, trainable_token_indices and targets that are refused.
+	"ensure_weight_tying": anything,
 }
 
 // number reads a number, which may not be null.
@@ -166,8 +170,15 @@ func readTargets(raw []byte) (Targets, error) {
 // model. A field that is not known must have a value that switches it off.
 func ParseLoRA(b []byte) (LoRA, error) {
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(b, &fields); err != nil {
-		return LoRA{}, fmt.Errorf("read %s: %w: %v", AdapterConfigFile, ErrAdapter, err)
+	err := filekind.JSON(b)
+	if err == nil {
+		err = json.Unmarshal(b, &fields)
+	}
+	if err != nil {
+		return LoRA{}, fmt.Errorf("read %s: %w: %w", AdapterConfigFile, ErrAdapter, err)
+	}
+	if kind, ok := fields["peft_type"]; ok && string(kind) != `"LORA"` {
+		return LoRA{}, fmt.Errorf(`read %s: %w: peft_type is %s, must be "LORA"`, AdapterConfigFile, ErrAdapter, short(kind))
 	}
 	l := LoRA{Rank: 8, Alpha: 8} // PEFT's defaults
 	var bad []string

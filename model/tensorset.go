@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/reprise-rl/reprise/infra/filekind"
+	"github.com/reprise-rl/reprise/model/modeldir"
 	"github.com/reprise-rl/reprise/model/safetensors"
 )
 
@@ -24,31 +26,51 @@ type tensorSet struct {
 	in     map[string]string
 }
 
-// openTensors reads the headers of a file, or of the shards that its index names.
+// openTensors reads the headers of a file, or of the shards that its index names. If there are both,
+// the file is read, as transformers and PEFT do.
 func openTensors(fsys fs.FS, name string) (*tensorSet, error) {
 	s := &tensorSet{fsys: fsys, name: name, shards: []string{name}, infos: map[string]safetensors.Info{}, in: map[string]string{}}
-	index, err := readSmall(fsys, name+indexEnding)
 	var placed map[string]string
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, err
-	default:
-		if placed, s.shards, err = parseIndex(name+indexEnding, index); err != nil {
+	if _, err := fs.Stat(fsys, name); errors.Is(err, fs.ErrNotExist) {
+		index, err := readSmall(fsys, name+indexEnding)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
 			return nil, err
+		default:
+			if placed, s.shards, err = parseIndex(name+indexEnding, index); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for _, shard := range s.shards {
-		if err := s.open(shard, func(r *safetensors.Stream) error { return s.add(shard, r.Tensors(), placed) }); err != nil {
+		err := s.open(shard, func(r *safetensors.Stream) error { return s.add(shard, r.Tensors(), placed) })
+		if errors.Is(err, fs.ErrNotExist) && placed != nil {
+			return nil, fmt.Errorf("%w: %w: %s names this shard, with %d of the %d tensors: download it", ErrTensors, err, name+indexEnding, count(placed, shard), len(placed))
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
+// otherIndex is the remedy where an index and its shards do not agree.
+const otherIndex = "the index and the shards are of different models, or of different versions: download both again"
+
+// count is how many tensors are in a shard.
+func count(placed map[string]string, shard string) (n int) {
+	for _, in := range placed {
+		if in == shard {
+			n++
+		}
+	}
+	return n
+}
+
 // open opens a file for the time of a call.
 func (s *tensorSet) open(file string, use func(*safetensors.Stream) error) error {
-	f, size, err := openRegular(s.fsys, file)
+	f, size, err := modeldir.OpenFile(s.fsys, file)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
@@ -80,9 +102,9 @@ func (s *tensorSet) misfits(bad []string) error {
 	if len(bad) == 0 {
 		return nil
 	}
-	err := fmt.Errorf("%w: %s", ErrTensors, strings.Join(bad, "; "))
+	err := fmt.Errorf("%w: %s", ErrTensors, listed(bad))
 	for _, shard := range s.shards {
-		f, _, opened := openRegular(s.fsys, shard)
+		f, _, opened := modeldir.OpenFile(s.fsys, shard)
 		if opened != nil {
 			continue
 		}
@@ -95,6 +117,17 @@ func (s *tensorSet) misfits(bad []string) error {
 	return err
 }
 
+// listed is a list of problems, which ends early where there are very many: the weights are another
+// model's then.
+func listed(bad []string) string {
+	const most = 24
+	if len(bad) <= most {
+		return strings.Join(bad, "; ")
+	}
+	return fmt.Sprintf("%d tensors do not fit, so these are the weights of another model: %s; and %d more",
+		len(bad), strings.Join(bad[:most], "; "), len(bad)-most)
+}
+
 // add notes the tensors of a shard.
 func (s *tensorSet) add(shard string, tensors []safetensors.Info, placed map[string]string) error {
 	for _, in := range tensors {
@@ -102,7 +135,7 @@ func (s *tensorSet) add(shard string, tensors []safetensors.Info, placed map[str
 			return fmt.Errorf("%w: tensor %q is in two shards", ErrTensors, in.Name)
 		}
 		if placed != nil && placed[in.Name] != shard {
-			return fmt.Errorf("%w: tensor %q is in %s, the index says %q", ErrTensors, in.Name, shard, placed[in.Name])
+			return fmt.Errorf("%w: tensor %q is in %s, the index says %q: %s", ErrTensors, in.Name, shard, placed[in.Name], otherIndex)
 		}
 		s.infos[in.Name], s.in[in.Name] = in, shard
 		s.order = append(s.order, in.Name)
@@ -197,8 +230,12 @@ func parseIndex(name string, b []byte) (map[string]string, []string, error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
 	}
-	if err := json.Unmarshal(b, &index); err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w: %v", name, ErrTensors, err)
+	err := filekind.JSON(b)
+	if err == nil {
+		err = json.Unmarshal(b, &index)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w: %w", name, ErrTensors, err)
 	}
 	if len(index.WeightMap) == 0 {
 		return nil, nil, fmt.Errorf("read %s: %w: no weight_map", name, ErrTensors)

@@ -10,6 +10,8 @@ import (
 	"math"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/reprise-rl/reprise/infra/filekind"
 )
 
 // File is a decoded file: its tensors sorted by name.
@@ -51,26 +53,49 @@ type header struct {
 
 // readHeader reads and checks the header of a file of size bytes from its beginning.
 func readHeader(src io.Reader, size int64) (header, error) {
-	var prefix [8]byte
-	if size < 8 {
-		return header{}, fmt.Errorf("%w: %d bytes, the header's length alone has 8", ErrFormat, size)
-	}
-	if _, err := io.ReadFull(src, prefix[:]); err != nil {
+	prefix := make([]byte, min(size, 8))
+	if _, err := io.ReadFull(src, prefix); err != nil {
 		return header{}, fmt.Errorf("header: %w", err)
 	}
-	n := binary.LittleEndian.Uint64(prefix[:])
+	if size < 8 {
+		return header{}, mistaken(prefix, nil, src, size, "%d bytes, the header's length alone has 8 (copy it again)", size)
+	}
+	n := binary.LittleEndian.Uint64(prefix)
 	if n > MaxHeader {
-		return header{}, fmt.Errorf("%w: header of %d bytes, at most %d are read", ErrFormat, n, MaxHeader)
+		return header{}, mistaken(prefix, nil, src, size, "header of %d bytes, at most %d are read: the file is of another kind, or damaged", n, MaxHeader)
 	}
 	if int64(n) > size-8 {
-		return header{}, fmt.Errorf("%w: header of %d bytes in a file of %d", ErrFormat, n, size)
+		return header{}, mistaken(prefix, nil, src, size, "the file is cut off: header of %d bytes in a file of %d (copy it again)", n, size)
 	}
 	raw := make([]byte, n)
 	if _, err := io.ReadFull(src, raw); err != nil {
 		return header{}, fmt.Errorf("header: %w", err)
 	}
+	if n == 0 || raw[0] != '{' {
+		return header{}, mistaken(prefix, raw, src, size, "header is not a JSON object")
+	}
 	h := header{base: 8 + int64(n)}
 	return h, h.parse(raw, size-h.base)
+}
+
+// mistaken is the error about a file whose first bytes are no header: prefix, then raw, then what is
+// left of src. It says what the file is, or else the format.
+func mistaken(prefix, raw []byte, src io.Reader, size int64, format string, args ...any) error {
+	head := slices.Concat(prefix, raw[:min(len(raw), filekind.Head)])
+	if more := min(size, filekind.Head) - int64(len(head)); more > 0 {
+		rest, err := io.ReadAll(io.LimitReader(src, more))
+		if err != nil {
+			return fmt.Errorf("header: %w", err)
+		}
+		head = append(head, rest...)
+	}
+	if found := filekind.Mistaken(head, size); found != nil {
+		return fmt.Errorf("%w: %w", ErrFormat, found)
+	}
+	if text := bytes.TrimSpace(head); len(text) > 1 && text[0] == '{' && utf8.Valid(text) {
+		return fmt.Errorf("%w: the file is JSON and has no tensors: look whether two files were confused", ErrFormat)
+	}
+	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
 }
 
 // parse fills the header from its JSON; data is the number of bytes after it.
@@ -79,6 +104,7 @@ func (h *header) parse(raw []byte, data int64) error {
 		return fmt.Errorf("%w: header is not UTF-8", ErrFormat)
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
+	var described int64 // bytes of data
 	// The header is read token by token, because a map would hide duplicate names.
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return fmt.Errorf("%w: header is not a JSON object", ErrFormat)
@@ -111,11 +137,12 @@ func (h *header) parse(raw []byte, data int64) error {
 		if e.DType == nil || e.Shape == nil || len(e.Offsets) != 2 {
 			return fmt.Errorf("%w: tensor %q needs dtype, shape and two data_offsets", ErrFormat, name)
 		}
-		in, err := check(name, *e.DType, e.Shape, e.Offsets[0], e.Offsets[1], data)
+		in, err := check(name, *e.DType, e.Shape, e.Offsets[0], e.Offsets[1])
 		if err != nil {
 			return err
 		}
 		h.infos = append(h.infos, in)
+		described = max(described, in.hi)
 	}
 	if _, err := d.Token(); err != nil {
 		return fmt.Errorf("%w: header: %v", ErrFormat, err)
@@ -123,10 +150,13 @@ func (h *header) parse(raw []byte, data int64) error {
 	if rest := bytes.Trim(raw[d.InputOffset():], " "); len(rest) > 0 {
 		return fmt.Errorf("%w: %d bytes after the header's JSON", ErrFormat, len(rest))
 	}
+	if described > data {
+		return fmt.Errorf("%w: the file is cut off: its header describes %d bytes of tensors, %d are there (copy it again)", ErrFormat, described, data)
+	}
 	return h.checkLayout(data)
 }
 
-func check(name string, dtype DType, shape []int64, lo, hi, data int64) (Info, error) {
+func check(name string, dtype DType, shape []int64, lo, hi int64) (Info, error) {
 	size := dtype.Size()
 	if size == 0 {
 		return Info{}, fmt.Errorf("%w: tensor %q has %q", ErrDType, name, dtype)
@@ -142,11 +172,8 @@ func check(name string, dtype DType, shape []int64, lo, hi, data int64) (Info, e
 	if err != nil {
 		return Info{}, fmt.Errorf("tensor %q: %w", name, err)
 	}
-	if lo >= 0 && hi >= lo && hi > data {
-		return Info{}, fmt.Errorf("%w: the file is cut off: tensor %q at [%d, %d) of %d data bytes (copy it again)", ErrFormat, name, lo, hi, data)
-	}
 	if lo < 0 || hi < lo {
-		return Info{}, fmt.Errorf("%w: tensor %q at [%d, %d) of %d data bytes", ErrFormat, name, lo, hi, data)
+		return Info{}, fmt.Errorf("%w: tensor %q at [%d, %d)", ErrFormat, name, lo, hi)
 	}
 	if int64(n) != (hi-lo)/int64(size) || (hi-lo)%int64(size) != 0 {
 		return Info{}, fmt.Errorf("%w: tensor %q of shape %v and dtype %s has %d bytes", ErrFormat, name, shape, dtype, hi-lo)
