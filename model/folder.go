@@ -90,6 +90,23 @@ func missingWeights(fsys fs.FS, name string, err error) error {
 // Close closes the folder; its sources cannot be read any more.
 func (f *Folder) Close() error { return f.close() }
 
+// WeightFiles are the names of the files that the weights are read from.
+func (f *Folder) WeightFiles() []string { return slices.Clone(f.weights.shards) }
+
+// Notes says what a person should know of the folder: which of two files that say one thing is read.
+// None is usual.
+func (f *Folder) Notes() []string {
+	var notes []string
+	name := f.weights.name
+	if _, err := fs.Stat(f.fsys, name+indexEnding); err == nil && slices.Equal(f.weights.shards, []string{name}) {
+		notes = append(notes, fmt.Sprintf("%s and %s are both in the model's folder. The former is read, as transformers does.", name, name+indexEnding))
+	}
+	if _, err := fs.Stat(f.fsys, "adapter_model.bin"); err == nil && name == AdapterFile {
+		notes = append(notes, AdapterFile+" and adapter_model.bin are both in the folder of adapters. The former is read, as PEFT does.")
+	}
+	return notes
+}
+
 // First gives the policy before the first update: the weights without moments.
 func (f *Folder) First() Source { return sourceOfFiles(f.Config, f.weights, nil) }
 

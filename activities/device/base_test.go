@@ -39,13 +39,13 @@ func TestImportKeepsToTheFolder(t *testing.T) {
 			link("generation_config.json", "../beside.json")(t, dir)
 		}, "generation_config.json"},
 		{"one without end", link("chat_template.jinja", "/dev/zero"), "chat_template.jinja"},
-		{"a folder", link("x.safetensors", "."), "x.safetensors is not a regular file"},
+		{"a folder", link("x.safetensors", "."), "x.safetensors: it is a folder and not a regular file"},
 		{"a pipe", func(t *testing.T, dir string) {
 			require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "x.safetensors"), 0o600))
-		}, "x.safetensors is not a regular file"},
+		}, "x.safetensors: it is not a regular file"},
 		{"a small file that is not", func(t *testing.T, dir string) {
 			require.NoError(t, os.Truncate(filepath.Join(dir, "generation_config.json"), host.MaxSmallFile+1))
-		}, "generation_config.json has 67108865 bytes, at most 67108864"},
+		}, "generation_config.json: it has 67108865 bytes, at most 67108864"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

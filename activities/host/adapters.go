@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"path"
 	"slices"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
+	"github.com/reprise-rl/reprise/model/modeldir"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -33,7 +34,7 @@ func fetched(name string) bool { return kept(name) || name == model.AdapterConfi
 // ofAdapters reports whether Reprise keeps a file of a folder of adapters: theirs, and a
 // tokenizer's, which takes the place of the base model's.
 func ofAdapters(name string) bool {
-	return model.OfAdapters(name) || slices.Contains(run.TokenizerFiles, name)
+	return model.OfAdapters(name) && path.Ext(name) != ".bin" || slices.Contains(run.TokenizerFiles, name)
 }
 
 // baseOf is the base model of adapters that a policy starts with, as Policy.From.
@@ -48,24 +49,23 @@ func baseOf(p spec.Policy, l model.LoRA) (string, error) {
 // returns the policy as the start of a run resolves it, and a policy that starts with the base
 // model. If the folder has no adapters, both are p. document is what a person wrote; see
 // spec.Policy.Starting.
-func LocalAdapters(path string, p spec.Policy, document []byte) (resolved, base spec.Policy, err error) {
-	root, err := os.OpenRoot(path)
+func LocalAdapters(folder string, p spec.Policy, document []byte) (resolved, base spec.Policy, err error) {
+	dir, err := modeldir.Open(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, p, nil
 	}
 	if err != nil {
 		return p, p, err
 	}
-	defer root.Close()
-	if !holdsAdapters(root.FS()) {
+	defer dir.Close()
+	if !holdsAdapters(dir) {
 		return p, p, nil
 	}
-	_, small, done, err := openFiles(root.FS(), func(name string) bool { return name == model.AdapterConfigFile })
-	defer done()
+	b, err := modeldir.Read(dir, model.AdapterConfigFile, MaxSmallFile)
 	if err != nil {
 		return p, p, err
 	}
-	l, err := model.ParseLoRA(small[model.AdapterConfigFile])
+	l, err := model.ParseLoRA(b)
 	if err != nil {
 		return p, p, err
 	}
@@ -80,12 +80,12 @@ func LocalAdapters(path string, p spec.Policy, document []byte) (resolved, base 
 // importAdapters imports adapters and their base model: the policy's, or the one that the
 // adapters name on the hub.
 func importAdapters(ctx context.Context, s store.Store, fsys fs.FS, p spec.Policy) (store.Ref, error) {
-	files, small, done, err := openFiles(fsys, ofAdapters)
-	defer done()
+	files, err := openFiles(fsys, ofAdapters)
+	defer files.Close()
 	if err != nil {
 		return store.Ref{}, err
 	}
-	l, err := model.ParseLoRA(small[model.AdapterConfigFile])
+	l, err := model.ParseLoRA(files.Small[model.AdapterConfigFile])
 	if err != nil {
 		return store.Ref{}, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
 	}
@@ -115,18 +115,9 @@ func importAdapters(ctx context.Context, s store.Store, fsys fs.FS, p spec.Polic
 	if err != nil {
 		return store.Ref{}, fmt.Errorf("base model of the adapters: %w: %w", err, activities.ErrModelInvalid)
 	}
-	if _, err := model.OpenAdapterFS(fsys, c); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w (weights of adapters are read from %s)", err, model.AdapterFile)
-		}
-		return store.Ref{}, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
+	if err := files.fitAdapters(fsys, c); err != nil {
+		return store.Ref{}, err
 	}
-	if _, own := small[run.TokenizerFiles[0]]; own {
-		if err := checkTokenizer(small, c); err != nil {
-			return store.Ref{}, err
-		}
-	} else {
-		files = slices.DeleteFunc(files, func(f store.FolderFile) bool { return !model.OfAdapters(f.Name) })
-	}
-	return run.PutAdapters(ctx, s, base, files)
+	both, err := run.PutAdapters(ctx, s, base, files.checkedFiles())
+	return both, run.ModelError(err)
 }

@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"slices"
-	"strings"
 
 	"github.com/reprise-rl/reprise/activities"
 	"github.com/reprise-rl/reprise/activities/run"
 	"github.com/reprise-rl/reprise/infra/hub"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/model/tokenizer"
+	"github.com/reprise-rl/reprise/model/modeldir"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -50,18 +46,14 @@ func importModel(ctx context.Context, s store.Store, p spec.Policy, adapters boo
 	return index, true, nil
 }
 
-// MaxSmallFile bounds each file of a model folder that is read whole, in bytes: all but
-// the weights.
-const MaxSmallFile = 64 << 20
-
 // importFolder checks a Hugging Face folder and stores its files.
 func importFolder(ctx context.Context, s store.Store, path string, p spec.Policy, adapters bool) (store.Ref, error) {
-	root, err := os.OpenRoot(path)
+	dir, err := modeldir.Open(path)
 	if err != nil {
 		return store.Ref{}, fmt.Errorf("%w (the path is the host worker's): %w", err, activities.ErrModelInvalid)
 	}
-	defer root.Close()
-	return importAny(ctx, s, root.FS(), p, adapters)
+	defer dir.Close()
+	return importAny(ctx, s, dir, p, adapters)
 }
 
 // importAny imports what a folder holds: a whole model or, if they are wanted, adapters.
@@ -70,142 +62,21 @@ func importAny(ctx context.Context, s store.Store, fsys fs.FS, p spec.Policy, ad
 	case holdsAdapters(fsys) && adapters:
 		return importAdapters(ctx, s, fsys, p)
 	case holdsAdapters(fsys):
-		return store.Ref{}, fmt.Errorf("the folder holds adapters and no whole model: %w", activities.ErrModelInvalid)
+		return store.Ref{}, errAdapters
 	}
 	return importFiles(ctx, s, fsys)
 }
 
-// importFiles checks a model's files and stores them. Each is opened once and must be a
-// regular file within the folder: a user who can write there must not be able to copy other
-// files of this machine into the bucket by a link. The headers say whether the weights fit;
-// the weights are read to be stored.
+// importFiles checks a model's files and stores them. The headers say whether the weights fit; that
+// all are finite numbers is seen while they are read to be stored.
 func importFiles(ctx context.Context, s store.Store, fsys fs.FS) (store.Ref, error) {
-	files, small, done, err := openFiles(fsys, kept)
-	defer done()
+	m, err := readModel(fsys)
+	defer m.Close()
 	if err != nil {
 		return store.Ref{}, err
 	}
-	folder, err := model.OpenFS(fsys)
-	if err != nil {
-		return store.Ref{}, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
-	}
-	if err := checkTokenizer(small, folder.Config); err != nil {
-		return store.Ref{}, err
-	}
-	return run.PutModel(ctx, s, files)
-}
-
-// checkTokenizer returns an error unless a tokenizer's files can be read and fit the model.
-func checkTokenizer(small map[string][]byte, c model.Config) error {
-	t, err := tokenizer.Load(small)
-	if err == nil {
-		_, err = t.Legal(c.VocabSize)
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
-	}
-	return nil
-}
-
-// openFiles opens a folder's files of some names. small are the whole files that are no
-// weights. The caller closes them by done.
-func openFiles(fsys fs.FS, wanted func(name string) bool) (files []store.FolderFile, small map[string][]byte, done func(), err error) {
-	var open []io.Closer
-	done = func() {
-		for _, f := range open {
-			f.Close()
-		}
-	}
-	names, err := modelFileNames(fsys, wanted)
-	if err != nil {
-		return nil, nil, done, err
-	}
-	small = map[string][]byte{}
-	for _, n := range names {
-		f, size, err := openModelFile(fsys, n)
-		if err != nil {
-			return nil, nil, done, fmt.Errorf("%w (links must not leave the folder): %w", err, activities.ErrModelInvalid)
-		}
-		open = append(open, f)
-		if !strings.HasSuffix(n, ".json") && !strings.HasSuffix(n, ".jinja") {
-			files = append(files, store.FolderFile{Name: n, Open: func() io.Reader { return io.NewSectionReader(f, 0, size) }, Size: size})
-			continue
-		}
-		// The checked bytes are the stored bytes.
-		if small[n], err = readSmall(f, n, size); err != nil {
-			return nil, nil, done, fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
-		}
-		files = append(files, store.FolderFile{Name: n, Body: small[n]})
-	}
-	return files, small, done, nil
-}
-
-// modelFile is an open file that can be read from anywhere.
-type modelFile interface {
-	fs.File
-	io.ReaderAt
-}
-
-// openModelFile opens a regular file of a folder and gives its size.
-func openModelFile(fsys fs.FS, name string) (modelFile, int64, error) {
-	// Asked first, because opening a pipe waits for somebody to write to it.
-	info, err := fs.Stat(fsys, name)
-	if err != nil {
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is not a regular file", name)
-	}
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", name)
-	}
-	file, ok := f.(modelFile)
-	if err == nil && !ok {
-		err = fmt.Errorf("%s cannot be read from anywhere", name)
-	}
-	if err != nil {
-		f.Close()
-		return nil, 0, err
-	}
-	return file, info.Size(), nil
-}
-
-func readSmall(r io.ReaderAt, name string, size int64) ([]byte, error) {
-	if size > MaxSmallFile {
-		return nil, fmt.Errorf("%s has %d bytes, at most %d are read", name, size, MaxSmallFile)
-	}
-	b, err := io.ReadAll(io.NewSectionReader(r, 0, size))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	return b, nil
-}
-
-// kept reports whether Reprise keeps a file of a model folder.
-func kept(name string) bool {
-	return strings.HasSuffix(name, ".safetensors") || name == model.WeightsIndex || slices.Contains(run.SmallFiles, name)
-}
-
-// modelFileNames lists the files of a model folder that are wanted.
-func modelFileNames(fsys fs.FS, wanted func(name string) bool) ([]string, error) {
-	entries, err := fs.ReadDir(fsys, ".")
-	if err != nil {
-		return nil, fmt.Errorf("list the model's folder: %w: %w", err, activities.ErrModelInvalid)
-	}
-	var names []string
-	for _, e := range entries {
-		if !e.IsDir() && wanted(e.Name()) {
-			names = append(names, e.Name())
-		}
-	}
-	if len(names) == 0 {
-		return nil, fmt.Errorf("the folder has no model files: %w", activities.ErrModelInvalid)
-	}
-	return names, nil
+	index, err := run.PutModel(ctx, s, m.checkedFiles())
+	return index, run.ModelError(err)
 }
 
 // importHub fetches a hub model and imports it. What was downloaded is removed once it is in
@@ -236,9 +107,9 @@ func whole(fsys fs.FS) bool {
 	if _, err := fs.Stat(fsys, "tokenizer.json"); err != nil {
 		return false
 	}
-	// Links that lead nowhere are not files that are missing.
+	// A link to a blob that is not there, as an interrupted download leaves, is a missing file.
 	_, err := model.OpenFS(fsys)
-	return !errors.Is(err, fs.ErrNotExist)
+	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, modeldir.ErrLost)
 }
 
 // hubError adds the kind of an error that trying again does not help.

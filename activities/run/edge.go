@@ -27,7 +27,8 @@ func KindOf(err error) string {
 		return activities.KindSpecInvalid
 	case errors.Is(err, activities.ErrSpecDiffers):
 		return activities.KindSpecDiffers
-	case errors.Is(err, activities.ErrModelInvalid):
+	case errors.Is(err, activities.ErrModelInvalid), errors.Is(err, tokenizer.ErrFiles), errors.Is(err, tokenizer.ErrVocabulary),
+		errors.Is(err, tokenizer.ErrNoTemplate), errors.Is(err, tokenizer.ErrTemplate), errors.Is(err, tokenizer.ErrRewritten):
 		return activities.KindModelInvalid
 	case errors.Is(err, store.ErrDivergence):
 		return activities.KindDivergence

@@ -28,7 +28,9 @@ func ModelFiles(ctx context.Context, s store.Store, files map[string]store.Ref) 
 }
 
 // SmallFiles are the model's files a run context needs: all but the weights.
-var SmallFiles = []string{"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"}
+var SmallFiles = []string{
+	"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json", "special_tokens_map.json", "added_tokens.json",
+}
 
 // SmallRefs are the refs of a model's small files.
 func SmallRefs(m store.ModelRef) map[string]store.Ref {
@@ -77,7 +79,7 @@ func PutIndex(ctx context.Context, s store.Store, m store.ModelRef) (store.Ref, 
 
 // ModelError adds to an error about the contents of a model's files that they are the cause.
 func ModelError(err error) error {
-	for _, kind := range []error{model.ErrTensors, model.ErrConfig, safetensors.ErrFormat, safetensors.ErrDType, fs.ErrNotExist} {
+	for _, kind := range []error{model.ErrTensors, model.ErrConfig, safetensors.ErrFormat, safetensors.ErrDType, safetensors.ErrNotFinite, fs.ErrNotExist} {
 		if errors.Is(err, kind) {
 			return fmt.Errorf("%w: %w", err, activities.ErrModelInvalid)
 		}

@@ -161,9 +161,9 @@ func OpenFile(fsys fs.FS, name string) (fs.File, int64, error) {
 func regular(info fs.FileInfo) error {
 	switch {
 	case info.IsDir():
-		return errors.New("is a folder and not a regular file: put the file in its place")
+		return errors.New("it is a folder and not a regular file: put the file in its place")
 	case !info.Mode().IsRegular():
-		return errors.New("is not a regular file")
+		return errors.New("it is not a regular file")
 	}
 	return nil
 }
@@ -185,11 +185,11 @@ func cause(fsys fs.FS, name string, err error) error {
 	to, _ := links.ReadLink(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("links to %s: %w: download the model again, or copy it with its files (cp -rL)", to, ErrLost)
+		return fmt.Errorf("it links to %s: %w: download the model again, or copy it with its files (cp -rL)", to, ErrLost)
 	case errors.Is(err, fs.ErrPermission):
 		return denied(err)
 	}
-	return fmt.Errorf("links to %s, outside of the model's folder, where nothing is read (%w): copy the file in its place (cp -rL), links must not leave the folder", to, err)
+	return fmt.Errorf("it links to %s, outside of the model's folder (%w): copy the file in its place (cp -rL), because nothing outside is read", to, err)
 }
 
 // denied adds to an error about permissions what to do.

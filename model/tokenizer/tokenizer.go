@@ -27,6 +27,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/reprise-rl/reprise/infra/filekind"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
 )
 
@@ -54,7 +55,9 @@ type Message = chat.Message
 
 // FileNames are the files of a model folder that Load reads; all but
 // tokenizer.json may be absent.
-var FileNames = []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json", "config.json"}
+var FileNames = []string{
+	"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json", "config.json", specialTokensFile, addedTokensFile,
+}
 
 // maxFile bounds each file: the largest tokenizer.json in use is about 20 MiB.
 const maxFile = 64 << 20
@@ -97,23 +100,18 @@ func Load(files map[string][]byte) (*Tokenizer, error) {
 			return nil, fmt.Errorf("%w: %s has %d bytes, at most %d are read", ErrFiles, name, len(files[name]), maxFile)
 		}
 	}
-	content, ok := files["tokenizer.json"]
-	if !ok {
-		return nil, fmt.Errorf("%w: tokenizer.json is missing", ErrFiles)
+	if err := missing(files); err != nil {
+		return nil, err
+	}
+	content, config, err := t.settle(files)
+	if err != nil {
+		return nil, err
+	}
+	if err := filekind.JSON(content); err != nil {
+		return nil, fmt.Errorf("%w: tokenizer.json: %w", ErrFiles, err)
 	}
 	if err := t.parse(content); err != nil {
 		return nil, fmt.Errorf("%w: tokenizer.json: %w", ErrFiles, err)
-	}
-	var config struct {
-		ChatTemplate json.RawMessage `json:"chat_template"`
-		BOS          json.RawMessage `json:"bos_token"`
-		EOS          json.RawMessage `json:"eos_token"`
-		Pad          json.RawMessage `json:"pad_token"`
-	}
-	if content, ok := files["tokenizer_config.json"]; ok {
-		if err := json.Unmarshal(content, &config); err != nil {
-			return nil, fmt.Errorf("%w: tokenizer_config.json: %w", ErrFiles, err)
-		}
 	}
 	names := map[string]string{}
 	for key, raw := range map[string]json.RawMessage{"bos_token": config.BOS, "eos_token": config.EOS, "pad_token": config.Pad} {
@@ -128,9 +126,9 @@ func Load(files map[string][]byte) (*Tokenizer, error) {
 	if err := t.loadEOS(files, names["eos_token"]); err != nil {
 		return nil, err
 	}
-	source, err := templateSource(files["chat_template.jinja"], config.ChatTemplate)
+	source, err := t.templateOf(files, config.ChatTemplate)
 	if err != nil {
-		return nil, fmt.Errorf("%w: tokenizer_config.json: chat_template: %w", ErrFiles, err)
+		return nil, fmt.Errorf("%w: %w", ErrFiles, err)
 	}
 	if source == "" {
 		return t, nil
@@ -151,19 +149,19 @@ func Load(files map[string][]byte) (*Tokenizer, error) {
 // generation_config.json, else config.json, else the tokenizer's eos_token.
 func (t *Tokenizer) loadEOS(files map[string][]byte, eosToken string) error {
 	for _, name := range []string{"generation_config.json", "config.json"} {
-		content, ok := files[name]
-		if !ok {
-			continue
-		}
 		var config struct {
 			EOS json.RawMessage `json:"eos_token_id"`
 		}
-		if err := json.Unmarshal(content, &config); err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrFiles, name, err)
+		if err := readJSON(files, name, &config); err != nil {
+			return err
 		}
 		ids, err := tokenIDs(config.EOS)
 		if err != nil {
 			return fmt.Errorf("%w: %s: eos_token_id: %w", ErrFiles, name, err)
+		}
+		if t.eos != nil {
+			t.warnEOS(name, ids)
+			return nil
 		}
 		for _, id := range ids {
 			if id < 0 || int(id) >= len(t.known) || !t.known[id] {
@@ -172,10 +170,9 @@ func (t *Tokenizer) loadEOS(files map[string][]byte, eosToken string) error {
 		}
 		if len(ids) > 0 {
 			t.eos = ids
-			return nil
 		}
 	}
-	if eosToken == "" {
+	if t.eos != nil || eosToken == "" {
 		return nil
 	}
 	id, ok := t.addedID(eosToken)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"os"
 	"strings"
 
 	"github.com/reprise-rl/reprise/activities/host"
@@ -13,7 +15,6 @@ import (
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/model"
 	"github.com/reprise-rl/reprise/model/families"
-	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/workflows"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
@@ -104,6 +105,7 @@ func CheckTrain(b []byte, machine Machine) (Train, error) {
 	for _, w := range m.warnings {
 		notes = append(notes, "The model's tokenizer: "+w+".")
 	}
+	notes = append(notes, m.notes...)
 	if t.WarmStartByDefault(b) {
 		notes = append(notes, warmStartNote(t.Policy.WarmStart))
 	}
@@ -187,10 +189,13 @@ type origin struct {
 	shape spec.ModelShape
 	// files are its small files; nil for a starter, and where they are not at hand.
 	files map[string][]byte
+	// config is the model's, where the files are at hand.
+	config model.Config
 	// estimated says that the shape is known by the model's name alone, so that contexts
 	// are measured with another tokenizer.
 	estimated bool
 	warnings  []string // of its tokenizer
+	notes     []string // of its folder
 	unknown   string   // why the model is not known here
 }
 
@@ -201,23 +206,30 @@ func modelOf(p *spec.Policy, document []byte) (origin, error) {
 	if err == nil && from.Kind == spec.OriginFolder {
 		var base spec.Policy
 		if *p, base, err = host.LocalAdapters(from.Name, *p, document); err == nil && base.From != p.From {
-			return modelOf(&base, nil)
+			return adaptersOf(from.Name, base)
 		}
 	}
 	if err != nil {
 		return origin{}, fmt.Errorf("policy.from: %w", err)
 	}
+	return wholeModel(*p, from)
+}
+
+// wholeModel finds the model that a policy without adapters of its own starts from.
+func wholeModel(p spec.Policy, from spec.Origin) (origin, error) {
 	switch from.Kind {
 	case spec.OriginStarter:
 		return origin{shape: p.Starter.Shape(starter.Vocabulary(p.Starter.Tokenizer).Size())}, nil
 	case spec.OriginFolder:
-		files, err := tokenizer.ReadFolder(from.Name)
-		if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(from.Name); errors.Is(err, fs.ErrNotExist) {
 			return origin{unknown: fmt.Sprintf("there is no folder %s on this machine (the path is the host worker's)", from.Name)}, nil
 		}
-		out := origin{files: files}
+		m, err := host.OpenModelFolder(from.Name)
+		defer m.Close()
+		out := origin{files: m.Small, config: m.Config, warnings: m.Warnings, notes: m.Notes}
 		if err == nil {
-			out.shape, out.warnings, err = shapeOf(files)
+			out.shape = run.ShapeOf(m.Config)
+			err = out.checkWeights(m)
 		}
 		if err != nil {
 			return origin{}, fmt.Errorf("policy.from: %s: %w", p.From, err)
@@ -228,6 +240,51 @@ func modelOf(p *spec.Policy, document []byte) (origin, error) {
 		return origin{shape: run.ShapeOf(known.Config), estimated: true}, nil
 	}
 	return origin{unknown: fmt.Sprintf("%s is fetched at the start", p.From)}, nil
+}
+
+// adaptersOf is the base model of a folder of adapters, which are checked against it; with their
+// tokenizer, if they have one.
+func adaptersOf(folder string, base spec.Policy) (origin, error) {
+	from, err := base.Origin()
+	if err != nil {
+		return origin{}, fmt.Errorf("policy.base: %w", err)
+	}
+	out, err := wholeModel(base, from)
+	if err != nil || out.files == nil {
+		return out, err
+	}
+	m, err := host.OpenAdapterFolder(folder, out.config)
+	defer m.Close()
+	if err == nil {
+		err = out.checkWeights(m)
+	}
+	if err != nil {
+		return origin{}, fmt.Errorf("policy.from: %s: %w", folder, err)
+	}
+	out.notes = append(out.notes, m.Notes...)
+	if _, own := m.Small[run.TokenizerFiles[0]]; own {
+		out.files, out.warnings = maps.Clone(out.files), m.Warnings
+		for _, name := range run.TokenizerFiles {
+			delete(out.files, name)
+			if b, ok := m.Small[name]; ok {
+				out.files[name] = b
+			}
+		}
+	}
+	return out, nil
+}
+
+// checkedBytes is the most bytes of weights that are read here to see that all are finite numbers:
+// some seconds from a disk.
+const checkedBytes = 8 << 30
+
+// checkWeights reads the weights of a folder as Resolve does, or notes that they are too many.
+func (o *origin) checkWeights(m *host.ModelFolder) error {
+	if n := m.WeightBytes(); n > checkedBytes {
+		o.notes = append(o.notes, fmt.Sprintf("The model's weights, %.1f GB, were not read here. The start of a run reads them all, and refuses one that is no finite number.", float64(n)/1e9))
+		return nil
+	}
+	return m.CheckFinite()
 }
 
 // notesOf says where the chat template of a model at hand renders earlier turns in another way
@@ -255,25 +312,4 @@ func warmStartNote(w spec.WarmStart) string {
 		rows = fmt.Sprintf("%d transcripts, of which %g are demonstrations", w.Rows, w.Demonstrations)
 	}
 	return fmt.Sprintf("A warm start is on by default: before the first iteration %d supervised updates of %s,\nat a learning rate of %g. Random play teaches the format of replies and nothing about the task.\nSet policy.warm_start.steps to 0 to leave the policy as it is.", w.Steps, rows, w.LearningRate)
-}
-
-// shapeOf reads a model folder's config.json, and checks the tokenizer against it. It
-// returns the tokenizer's warnings too.
-func shapeOf(files map[string][]byte) (spec.ModelShape, []string, error) {
-	b, ok := files[model.ConfigFile]
-	if !ok {
-		return spec.ModelShape{}, nil, fmt.Errorf("%s is missing", model.ConfigFile)
-	}
-	c, err := model.ParseConfig(b)
-	if err != nil {
-		return spec.ModelShape{}, nil, err
-	}
-	t, err := tokenizer.Load(files)
-	if err != nil {
-		return spec.ModelShape{}, nil, err
-	}
-	if _, err := t.Legal(c.VocabSize); err != nil {
-		return spec.ModelShape{}, nil, err
-	}
-	return run.ShapeOf(c), t.Warnings(), nil
 }
