@@ -20,12 +20,12 @@ func JSON(b []byte) error {
 		return found
 	}
 	switch {
+	case Tensors(b):
+		return &Error{"a safetensors file, not JSON", "look whether two files were confused"}
 	case bytes.HasPrefix(b, []byte("\xef\xbb\xbf")):
 		return &Error{"UTF-8 with a byte order mark, which JSON does not have", "save it without the mark"}
 	case bytes.HasPrefix(b, []byte("\xff\xfe")), bytes.HasPrefix(b, []byte("\xfe\xff")), len(b) > 1 && (b[0] == 0) != (b[1] == 0):
 		return &Error{"UTF-16 text", "save it as UTF-8"}
-	case Tensors(b):
-		return &Error{"a safetensors file, not JSON", "look whether two files were confused"}
 	case len(bytes.TrimSpace(b)) == 0:
 		return &Error{"empty but for white space", "download it again"}
 	}

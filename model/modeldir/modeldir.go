@@ -13,6 +13,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -22,12 +23,38 @@ import (
 
 // Dir is an open folder. Its files are those of the model.
 type Dir struct {
-	fs.FS
-	root *os.Root
+	root *os.Root // whose files links may lead to
+	at   string   // of the model's files in it
 }
+
+// rootFS is what an os.Root's files are.
+type rootFS interface {
+	fs.StatFS
+	fs.ReadDirFS
+	fs.ReadLinkFS
+}
+
+func (d *Dir) files() rootFS { return d.root.FS().(rootFS) }
 
 // Close closes the folder.
 func (d *Dir) Close() error { return d.root.Close() }
+
+// Open implements fs.FS.
+func (d *Dir) Open(name string) (fs.File, error) { return d.files().Open(path.Join(d.at, name)) }
+
+// Stat implements fs.StatFS.
+func (d *Dir) Stat(name string) (fs.FileInfo, error) { return d.files().Stat(path.Join(d.at, name)) }
+
+// ReadDir implements fs.ReadDirFS.
+func (d *Dir) ReadDir(name string) ([]fs.DirEntry, error) {
+	return d.files().ReadDir(path.Join(d.at, name))
+}
+
+// Lstat implements fs.ReadLinkFS.
+func (d *Dir) Lstat(name string) (fs.FileInfo, error) { return d.files().Lstat(path.Join(d.at, name)) }
+
+// ReadLink implements fs.ReadLinkFS.
+func (d *Dir) ReadLink(name string) (string, error) { return d.files().ReadLink(path.Join(d.at, name)) }
 
 // cached is the name of a model's folder in a hub's cache.
 const cached = "models--"
@@ -38,8 +65,8 @@ var commitForm = regexp.MustCompile(`^[0-9a-f]{40}$`)
 // Open opens the folder of a model: a plain one, a snapshot of a hub's cache
 // (models--ORG--NAME/snapshots/COMMIT), or models--ORG--NAME itself, of which the snapshot is taken
 // that refs/main names, or the only one. The caller closes it.
-func Open(path string) (*Dir, error) {
-	real, err := filepath.EvalSymlinks(path)
+func Open(folder string) (*Dir, error) {
+	real, err := filepath.EvalSymlinks(folder)
 	if err == nil {
 		real, err = filepath.Abs(real)
 	}
@@ -68,12 +95,12 @@ func Open(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dir{root.FS(), root}, nil
+	return &Dir{root, "."}, nil
 }
 
 // notFolder says what a file is that was named in place of a folder.
-func notFolder(path string) error {
-	f, err := os.Open(path)
+func notFolder(file string) error {
+	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
@@ -90,15 +117,12 @@ func openSnapshot(model, commit string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := fs.Sub(root.FS(), "snapshots/"+commit)
-	if err == nil {
-		_, err = fs.Stat(files, ".")
-	}
-	if err != nil {
+	d := &Dir{root, "snapshots/" + commit}
+	if _, err := d.Stat("."); err != nil {
 		root.Close()
 		return nil, fmt.Errorf("snapshot %s of the hub's cache: %w", commit, err)
 	}
-	return &Dir{files, root}, nil
+	return d, nil
 }
 
 // snapshotOf is the snapshot of a model in a hub's cache that is meant if none is named.
@@ -170,9 +194,9 @@ func regular(info fs.FileInfo) error {
 
 // cause says why a file cannot be opened.
 func cause(fsys fs.FS, name string, err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		err = path.Err // without a path, which the caller names
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err // without a path, which the caller names
 	}
 	links, ok := fsys.(fs.ReadLinkFS)
 	if !ok {
