@@ -1,15 +1,18 @@
 package envs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/reprise-rl/reprise/infra/filekind"
 )
 
 // ReadFile reads a user's file. Only a regular file of at most so many bytes is read; if the
-// file is another, want says what is allowed.
+// file is another, or is a git-lfs pointer, a web page, an archive, want says what is allowed.
 func ReadFile(path string, most int64) (content []byte, want string, err error) {
 	// Looked at before it is opened, since opening a pipe waits for its writer.
 	info, err := os.Stat(path)
@@ -35,7 +38,16 @@ func ReadFile(path string, most int64) (content []byte, want string, err error) 
 	if int64(len(content)) > most { // it has grown
 		return nil, tooLarge, nil
 	}
-	return content, "", nil
+	return content, anotherKind(content), nil
+}
+
+// anotherKind says that a file is another kind of file than any of data, and what to do; "" if not.
+func anotherKind(content []byte) string {
+	found := filekind.Mistaken(content, int64(len(content)))
+	if found == nil || len(content) == 0 || bytes.HasPrefix(content, []byte("PAR1")) { // a table may be Parquet
+		return ""
+	}
+	return fmt.Sprintf("the data; this is %s: %s", found.Is, found.Do)
 }
 
 // inFile is an error that says where in a file something is wrong, in words, and what is

@@ -15,3 +15,10 @@ func TestKilledRendererIsTriedAgain(t *testing.T) {
 	require.Empty(t, KindOf(fmt.Errorf("tokenizer: %w: %w", tokenizer.ErrRenderer, activities.ErrModelInvalid)))
 	require.Equal(t, activities.KindModelInvalid, KindOf(fmt.Errorf("tokenizer: %w: %w", tokenizer.ErrFiles, activities.ErrModelInvalid)))
 }
+
+// What is wrong with a model does not mend itself: a run ends with it and is not tried again for ever.
+func TestModelsAreNotTriedAgain(t *testing.T) {
+	for _, err := range []error{tokenizer.ErrNoTemplate, tokenizer.ErrTemplate, tokenizer.ErrRewritten, tokenizer.ErrFiles, tokenizer.ErrVocabulary} {
+		require.Equal(t, activities.KindModelInvalid, KindOf(fmt.Errorf("measure the contexts: %w", err)), err)
+	}
+}

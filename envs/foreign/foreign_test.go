@@ -191,3 +191,10 @@ func FuzzReadAnswers(f *testing.F) {
 		}
 	})
 }
+
+// An answer that is a web page, of a proxy or a login, is named.
+func TestAnswerIsAWebPage(t *testing.T) {
+	_, err := foreign.ReadDescription([]byte("<!DOCTYPE html><html><title>502 Bad Gateway</title>"))
+	require.ErrorIs(t, err, foreign.ErrAnswer)
+	require.ErrorContains(t, err, "the answer is a web page (HTML)")
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/reprise-rl/reprise/envs"
+	"github.com/reprise-rl/reprise/infra/filekind"
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
@@ -16,6 +17,9 @@ type reader struct{ problems strict.Problems }
 // open parses an answer, which must be an object without repeated keys.
 func open(b []byte) (*reader, strict.Node, error) {
 	n, err := strict.Parse(b, strict.Limits{Bytes: MaxAnswer, Depth: depth})
+	if found := filekind.Mistaken(b, int64(len(b))); err != nil && found != nil {
+		return nil, n, fmt.Errorf("%w: the answer is %s", ErrAnswer, found.Is)
+	}
 	if err != nil {
 		return nil, n, fmt.Errorf("%w: %w", ErrAnswer, err)
 	}

@@ -219,3 +219,20 @@ func BenchmarkReadLines(b *testing.B) {
 		}
 	}
 }
+
+// A download that is no data is named.
+func TestOpenNamesAnotherKind(t *testing.T) {
+	for content, says := range map[string]string{
+		"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n": "this is a git-lfs pointer, not the file itself: run git lfs pull",
+		"<!DOCTYPE html><html>": "this is a web page (HTML)", "\x1f\x8b\x08\x00": "this is gzip-compressed: unpack it with gunzip",
+	} {
+		path := filepath.Join(t.TempDir(), "data.jsonl")
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		_, err := Open(path)
+		require.ErrorContains(t, err, says)
+	}
+	path := filepath.Join(t.TempDir(), "data.parquet")
+	require.NoError(t, os.WriteFile(path, []byte("PAR1 and more"), 0o600))
+	_, err := Open(path)
+	require.NoError(t, err)
+}

@@ -155,11 +155,11 @@ func TestValidateFolder(t *testing.T) {
 	require.Contains(t, r.Unknown, "on this machine")
 	require.NotContains(t, r.Derived, "parameters")
 	for name, change := range map[string]func(string) string{
-		"config.json is missing": func(string) string { return "" },
+		"config.json: no such file": func(string) string { return "" },
 		"use_sliding_window": func(c string) string {
 			return strings.Replace(c, `"use_sliding_window": false`, `"use_sliding_window": true`, 1)
 		},
-		"does not match": func(c string) string {
+		"should be [400 64]": func(c string) string {
 			return strings.NewReplacer(`"vocab_size": 600`, `"vocab_size": 400`, `"eos_token_id": 507`, `"eos_token_id": 1`, `"pad_token_id": 505`, `"pad_token_id": 1`).Replace(c)
 		},
 	} {
