@@ -127,7 +127,7 @@ func TestBrokenDownloads(t *testing.T) {
 	}
 	dir := folder(t)
 	require.NoError(t, os.Rename(filepath.Join(dir, model.WeightsFile), filepath.Join(dir, "pytorch_model.bin")))
-	require.ErrorContains(t, both(t, dir), "save the weights as safetensors, as transformers' save_pretrained does (pytorch_model.bin, PyTorch's, is not read)")
+	require.ErrorContains(t, both(t, dir), "save the weights as safetensors (pytorch_model.bin is not read; it is PyTorch's)")
 	dir = folder(t)
 	require.NoError(t, os.Remove(filepath.Join(dir, "tokenizer.json")))
 	require.ErrorContains(t, both(t, dir), "tokenizer.json is missing: save the tokenizer by transformers' save_pretrained")

@@ -15,7 +15,7 @@ type other struct {
 }
 
 const (
-	save      = "save the KIND as safetensors, as transformers' save_pretrained does"
+	save      = "save the KIND as safetensors"
 	published = "take the model's Hugging Face folder, with NAME"
 	fromGGUF  = "make a model folder of it with reprise policy from-gguf FILE DIR"
 	finish    = "download the model again to its end"
@@ -67,7 +67,7 @@ func MissingWeights(fsys fs.FS, name string, err error) error {
 				continue
 			}
 			do := strings.NewReplacer("KIND", kind, "NAME", name).Replace(o.do)
-			return fmt.Errorf("%w: %s (%s, %s, is not read)", err, do, e.Name(), o.what)
+			return fmt.Errorf("%w: %s (%s is not read; it is %s)", err, do, e.Name(), o.what)
 		}
 	}
 	return fmt.Errorf("%w: the folder has no %s: download them", err, kind)

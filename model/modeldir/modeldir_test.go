@@ -134,15 +134,15 @@ func TestRead(t *testing.T) {
 func TestMissingWeights(t *testing.T) {
 	const weights = "model.safetensors"
 	for file, says := range map[string]string{
-		"pytorch_model.bin":                "save the weights as safetensors, as transformers' save_pretrained does (pytorch_model.bin, PyTorch's, is not read)",
+		"pytorch_model.bin":                "save the weights as safetensors (pytorch_model.bin is not read; it is PyTorch's)",
 		"pytorch_model-00001-of-00002.bin": "save the weights as safetensors",
-		"smol.gguf":                        "reprise policy from-gguf FILE DIR (smol.gguf, GGUF, is not read)",
+		"smol.gguf":                        "reprise policy from-gguf FILE DIR (smol.gguf is not read; it is GGUF)",
 		"consolidated.00.pth":              "take the model's Hugging Face folder, with model.safetensors",
 		"consolidated.safetensors":         "take the model's Hugging Face folder",
 		"weights.pt":                       "save the weights as safetensors",
-		"tf_model.h5":                      "(tf_model.h5, TensorFlow's, is not read)",
-		"flax_model.msgpack":               "(flax_model.msgpack, Flax's, is not read)",
-		"model.onnx":                       "(model.onnx, ONNX, is not read)",
+		"tf_model.h5":                      "(tf_model.h5 is not read; it is TensorFlow's)",
+		"flax_model.msgpack":               "(flax_model.msgpack is not read; it is Flax's)",
+		"model.onnx":                       "(model.onnx is not read; it is ONNX)",
 		"weights.npz":                      "MLX's",
 		"model.safetensors.incomplete":     "download the model again to its end",
 		"model.safetensors.gz":             "unpack it, or rename it to model.safetensors",

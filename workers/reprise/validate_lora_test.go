@@ -26,6 +26,14 @@ func TestValidateAdapters(t *testing.T) {
 	require.Len(t, r.Problems, 1)
 	require.Equal(t, "policy.lora.rank", r.Problems[0].Path)
 
+	// What does not fit the base model is refused here as at the start.
+	for other, says := range map[string]string{
+		goldenFolderOf(t, "qwen3-tiny"): "adapters of another base model, or other targets", adapters: "the folder holds adapters and no whole model",
+	} {
+		_, _, err = execute(validateCommand(), `{`+bandit+`,"policy":{"from":"folder:`+adapters+`","base":"folder:`+other+`"}}`, "-")
+		require.ErrorContains(t, err, says)
+	}
+
 	_, _, err = execute(validateCommand(), `{`+bandit+`,"policy":{"from":"folder:`+adapters+`"}}`, "-")
 	require.NoError(t, err, "the hub's model that they name is fetched at the start")
 }
