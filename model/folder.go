@@ -99,7 +99,8 @@ func (f *Folder) Notes() []string {
 	var notes []string
 	name := f.weights.name
 	if _, err := fs.Stat(f.fsys, name+indexEnding); err == nil && slices.Equal(f.weights.shards, []string{name}) {
-		notes = append(notes, fmt.Sprintf("%s and %s are both in the model's folder. The former is read, as transformers does.", name, name+indexEnding))
+		notes = append(notes, fmt.Sprintf("%s and %s are both in the model's folder. The former is read, as transformers does.",
+			name, name+indexEnding))
 	}
 	if _, err := fs.Stat(f.fsys, "adapter_model.bin"); err == nil && name == AdapterFile {
 		notes = append(notes, AdapterFile+" and adapter_model.bin are both in the folder of adapters. The former is read, as PEFT does.")

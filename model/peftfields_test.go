@@ -89,7 +89,8 @@ func TestEveryFieldOfPEFT(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{
-		"ADALORA", "ADAMSS", "BEFT", "BOFT", "C3A", "CPT", "DELORA", "FOURIERFT", "HRA", "IA3", "LN_TUNING", "LOHA", "LOKR", "MISS", "OFT", "OSF", "POLY",
+		"ADALORA", "ADAMSS", "BEFT", "BOFT", "C3A", "CPT", "DELORA", "FOURIERFT", "HRA", "IA3", "LN_TUNING", "LOHA", "LOKR", "MISS",
+		"OFT", "OSF", "POLY",
 		"PREFIX_TUNING", "PROMPT_TUNING", "P_TUNING", "RANDLORA", "ROAD", "SHIRA", "TRAINABLE_TOKENS", "VBLORA", "VERA", "WAVEFT", "XLORA",
 	} {
 		b, err := json.Marshal(fields{"peft_type": kind, "num_virtual_tokens": 20, "task_type": "CAUSAL_LM"})

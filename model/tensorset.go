@@ -46,7 +46,8 @@ func openTensors(fsys fs.FS, name string) (*tensorSet, error) {
 	for _, shard := range s.shards {
 		err := s.open(shard, func(r *safetensors.Stream) error { return s.add(shard, r.Tensors(), placed) })
 		if errors.Is(err, fs.ErrNotExist) && placed != nil {
-			return nil, fmt.Errorf("%w: %w: %s names this shard, with %d of the %d tensors: download it", ErrTensors, err, name+indexEnding, count(placed, shard), len(placed))
+			return nil, fmt.Errorf("%w: %w: %s names this shard, with %d of the %d tensors: download it",
+				ErrTensors, err, name+indexEnding, count(placed, shard), len(placed))
 		}
 		if err != nil {
 			return nil, err

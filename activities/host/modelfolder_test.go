@@ -88,7 +88,8 @@ func both(t *testing.T, dir string) error {
 func TestBrokenDownloads(t *testing.T) {
 	require.NoError(t, both(t, folder(t)))
 	broken := map[string]struct{ content, says string }{
-		"git-lfs":  {"version https://git-lfs.github.com/spec/v1\noid sha256:0000\nsize 123\n", "a git-lfs pointer, not the file itself: run git lfs pull"},
+		"git-lfs": {"version https://git-lfs.github.com/spec/v1\noid sha256:0000\nsize 123\n",
+			"a git-lfs pointer, not the file itself: run git lfs pull"},
 		"web page": {"<!DOCTYPE html><html><title>Sign in</title></html>", "a web page (HTML), perhaps a login page"},
 		"gzip":     {"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", "gzip-compressed: unpack it with gunzip"},
 		"zip":      {"PK\x03\x04\x14\x00\x00\x00", "a zip archive: unpack it"},
@@ -96,7 +97,8 @@ func TestBrokenDownloads(t *testing.T) {
 		"zeros":    {strings.Repeat("\x00", 4096), "zero bytes where its beginning should be"},
 		"answer":   {"Entry not found", "an answer of the hub"},
 	}
-	names := []string{model.ConfigFile, "tokenizer.json", "tokenizer_config.json", "generation_config.json", "chat_template.jinja", model.WeightsFile}
+	names := []string{model.ConfigFile, "tokenizer.json", "tokenizer_config.json", "generation_config.json",
+		"chat_template.jinja", model.WeightsFile}
 	for name, b := range broken {
 		for _, file := range names {
 			dir := folder(t)

@@ -78,7 +78,8 @@ func Starting(ctx context.Context, s store.Store, p spec.Policy, base store.Ref,
 }
 
 // TokenizerFiles are the small files of a tokenizer, which belong together.
-var TokenizerFiles = []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json", "added_tokens.json"}
+var TokenizerFiles = []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json",
+	"added_tokens.json"}
 
 // PutAdapters stores adapters beside their base model, as one model: an index that has the
 // base model's files where they are, and the adapters'. A tokenizer among the latter takes

@@ -29,7 +29,8 @@ func ModelFiles(ctx context.Context, s store.Store, files map[string]store.Ref) 
 
 // SmallFiles are the model's files a run context needs: all but the weights.
 var SmallFiles = []string{
-	"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json", "special_tokens_map.json", "added_tokens.json",
+	"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json",
+	"special_tokens_map.json", "added_tokens.json",
 }
 
 // SmallRefs are the refs of a model's small files.

@@ -13,7 +13,8 @@ func TestMistaken(t *testing.T) {
 	copy(tar, "config.json")
 	copy(tar[257:], "ustar")
 	for _, c := range []struct{ name, head, says string }{
-		{"git-lfs", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 123\n", "a git-lfs pointer, not the file itself: run git lfs pull"},
+		{"git-lfs", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 123\n",
+			"a git-lfs pointer, not the file itself: run git lfs pull"},
 		{"web page", "\n<!DOCTYPE html>\n<html><title>Log in</title>", "a web page (HTML)"},
 		{"web page in capitals", "<HTML>", "a web page (HTML)"},
 		{"a store's error", "<?xml version=\"1.0\"?><Error><Code>AccessDenied", "an XML document"},

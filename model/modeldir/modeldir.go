@@ -149,7 +149,8 @@ func snapshotOf(model string) (string, error) {
 	case len(commits) == 0:
 		return "", errors.New("the hub's cache has no snapshot of the model: download it, with hf download")
 	}
-	return "", fmt.Errorf("the hub's cache has %d snapshots of the model and no refs/main: name one, %s", len(commits), filepath.Join(model, "snapshots", commits[0]))
+	return "", fmt.Errorf("the hub's cache has %d snapshots of the model and no refs/main: name one, %s",
+		len(commits), filepath.Join(model, "snapshots", commits[0]))
 }
 
 // ErrLost is the kind of errors about a link to a file that is not there. It is no fs.ErrNotExist:
@@ -213,7 +214,9 @@ func cause(fsys fs.FS, name string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return denied(err)
 	}
-	return fmt.Errorf("it links to %s, outside of the model's folder (%w): copy the file in its place (cp -rL), because nothing outside is read", to, err)
+	return fmt.Errorf("it links to %s, outside of the model's folder (%w): copy the file in its place (cp -rL), because nothing "+
+		"outside is read",
+		to, err)
 }
 
 // denied adds to an error about permissions what to do.

@@ -105,8 +105,10 @@ func TestRead(t *testing.T) {
 	require.NoError(t, err)
 	defer d.Close()
 	for name, says := range map[string]string{
-		"long": "long: it has 101 bytes, at most 100 are read", "folder": "folder: it is a folder and not a regular file: put the file in its place",
-		"outside": "outside: it links to /etc/passwd, outside of the model's folder", "lost": "lost: it links to nobody: the file that it links to is not there",
+		"long":    "long: it has 101 bytes, at most 100 are read",
+		"folder":  "folder: it is a folder and not a regular file: put the file in its place",
+		"outside": "outside: it links to /etc/passwd, outside of the model's folder",
+		"lost":    "lost: it links to nobody: the file that it links to is not there",
 	} {
 		_, err := Read(d, name, 100)
 		require.ErrorContains(t, err, says)
@@ -166,8 +168,10 @@ func TestMissingWeights(t *testing.T) {
 func TestMissingConfig(t *testing.T) {
 	absent := errors.New("config.json is absent")
 	for file, says := range map[string]string{
-		"original/config.json": "the folder original in it has one: name that", "m.gguf": "reprise policy from-gguf", "params.json": "is of the original release",
-		"snapshots/x/config.json": "name one of the folders in snapshots", "models--a--b/refs/main": "this is a hub's cache: name models--a--b in it", "README.md": "download it",
+		"original/config.json": "the folder original in it has one: name that", "m.gguf": "reprise policy from-gguf",
+		"params.json":             "is of the original release",
+		"snapshots/x/config.json": "name one of the folders in snapshots",
+		"models--a--b/refs/main":  "this is a hub's cache: name models--a--b in it", "README.md": "download it",
 	} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, file), "x")

@@ -62,7 +62,8 @@ func readHeader(src io.Reader, size int64) (header, error) {
 	}
 	n := binary.LittleEndian.Uint64(prefix)
 	if n > MaxHeader {
-		return header{}, mistaken(prefix, nil, src, size, "header of %d bytes, at most %d are read: the file is of another kind, or damaged", n, MaxHeader)
+		return header{}, mistaken(prefix, nil, src, size, "header of %d bytes, at most %d are read: the file is of another kind, or damaged",
+			n, MaxHeader)
 	}
 	if int64(n) > size-8 {
 		return header{}, mistaken(prefix, nil, src, size, "the file is cut off: header of %d bytes in a file of %d (copy it again)", n, size)
@@ -151,7 +152,8 @@ func (h *header) parse(raw []byte, data int64) error {
 		return fmt.Errorf("%w: %d bytes after the header's JSON", ErrFormat, len(rest))
 	}
 	if described > data {
-		return fmt.Errorf("%w: the file is cut off: its header describes %d bytes of tensors, %d are there (copy it again)", ErrFormat, described, data)
+		return fmt.Errorf("%w: the file is cut off: its header describes %d bytes of tensors, %d are there (copy it again)",
+			ErrFormat, described, data)
 	}
 	return h.checkLayout(data)
 }

@@ -34,14 +34,17 @@ func checkTemplates(fsys fs.FS) error {
 	others := 0
 	for _, e := range entries {
 		if e.Name() == "default.jinja" {
-			return fmt.Errorf("%w: transformers takes %s/default.jinja before every other chat template, and it is not read: move it to chat_template.jinja", ErrFiles, otherTemplates)
+			return fmt.Errorf("%w: transformers takes %s/default.jinja before every other chat template, and it is not read: move it "+
+				"to chat_template.jinja",
+				ErrFiles, otherTemplates)
 		}
 		if path.Ext(e.Name()) == ".jinja" {
 			others++
 		}
 	}
 	if _, err := fs.Stat(fsys, "chat_template.jinja"); others > 0 && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %s has chat templates and none is the default, so that transformers uses none: add chat_template.jinja", ErrFiles, otherTemplates)
+		return fmt.Errorf("%w: %s has chat templates and none is the default, so that transformers uses none: add chat_template.jinja",
+			ErrFiles, otherTemplates)
 	}
 	return nil
 }

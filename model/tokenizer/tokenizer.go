@@ -56,7 +56,8 @@ type Message = chat.Message
 // FileNames are the files of a model folder that Load reads; all but
 // tokenizer.json may be absent.
 var FileNames = []string{
-	"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json", "config.json", specialTokensFile, addedTokensFile,
+	"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json",
+	"config.json", specialTokensFile, addedTokensFile,
 }
 
 // maxFile bounds each file: the largest tokenizer.json in use is about 20 MiB.

@@ -138,7 +138,9 @@ func (t *Tokenizer) settle(files map[string][]byte) (content []byte, config conf
 		}
 		changed = true
 		if there {
-			t.warnings = append(t.warnings, fmt.Sprintf("%s and tokenizer.json describe the added token %q in two ways: the former's is used, as transformers does", from, a.Content))
+			t.warnings = append(t.warnings, fmt.Sprintf("%s and tokenizer.json describe the added token %q in two ways: the former's "+
+				"is used, as transformers does",
+				from, a.Content))
 			merged[i] = a.entry(own.Added[i].ID)
 			continue
 		}
@@ -147,9 +149,12 @@ func (t *Tokenizer) settle(files map[string][]byte) (content []byte, config conf
 			at, next = next, next+1
 		}
 		if at != id {
-			return nil, config, fmt.Errorf("%w: %s has the added token %q at id %d, which tokenizer.json lacks and transformers would give the id %d: save the tokenizer again by transformers' save_pretrained", ErrFiles, from, a.Content, id, at)
+			return nil, config, fmt.Errorf("%w: %s has the added token %q at id %d, which tokenizer.json lacks and transformers would "+
+				"give the id %d: save the tokenizer again by transformers' save_pretrained",
+				ErrFiles, from, a.Content, id, at)
 		}
-		t.warnings = append(t.warnings, fmt.Sprintf("%s has the added token %q, which tokenizer.json lacks: it is added, as transformers does", from, a.Content))
+		t.warnings = append(t.warnings, fmt.Sprintf("%s has the added token %q, which tokenizer.json lacks: it is added, as transformers does",
+			from, a.Content))
 		merged = append(merged, a.entry(at))
 	}
 	if !changed {
@@ -188,7 +193,9 @@ func (t *Tokenizer) settleOlder(files map[string][]byte, config *configFile, wan
 			continue
 		}
 		if differ(*in, raw) {
-			t.warnings = append(t.warnings, fmt.Sprintf("%s and tokenizer_config.json name different tokens as %s: the former's is used, as transformers does", specialTokensFile, key))
+			t.warnings = append(t.warnings, fmt.Sprintf("%s and tokenizer_config.json name different tokens as %s: the former's is "+
+				"used, as transformers does",
+				specialTokensFile, key))
 		}
 		*in = raw
 	}
@@ -218,7 +225,9 @@ func (t *Tokenizer) warnUnread(files map[string][]byte) {
 	own := config.special()
 	for _, key := range slices.Sorted(maps.Keys(own)) {
 		if raw, ok := special[key]; ok && differ(*own[key], raw) {
-			t.warnings = append(t.warnings, fmt.Sprintf("%s and tokenizer_config.json name different tokens as %s: the latter's is used, as transformers does", specialTokensFile, key))
+			t.warnings = append(t.warnings, fmt.Sprintf("%s and tokenizer_config.json name different tokens as %s: the latter's is "+
+				"used, as transformers does",
+				specialTokensFile, key))
 		}
 	}
 }
@@ -230,7 +239,9 @@ func (t *Tokenizer) warnEOS(name string, ids []int32) {
 	}
 	a, b := slices.Sorted(slices.Values(t.eos)), slices.Sorted(slices.Values(ids))
 	if !slices.Equal(slices.Compact(a), slices.Compact(b)) {
-		t.warnings = append(t.warnings, fmt.Sprintf("generation_config.json and %s have different eos_token_id, %v and %v: the former's end a turn, as in transformers", name, t.eos, ids))
+		t.warnings = append(t.warnings, fmt.Sprintf("generation_config.json and %s have different eos_token_id, %v and %v: the "+
+			"former's end a turn, as in transformers",
+			name, t.eos, ids))
 	}
 }
 
@@ -239,7 +250,9 @@ func missing(files map[string][]byte) error {
 	if _, ok := files["tokenizer.json"]; ok {
 		return nil
 	}
-	return fmt.Errorf("%w: tokenizer.json is missing: save the tokenizer by transformers' save_pretrained (tokenizer.model, or vocab.json and merges.txt, are not read in its place)", ErrFiles)
+	return fmt.Errorf("%w: tokenizer.json is missing: save the tokenizer by transformers' save_pretrained (tokenizer.model, or "+
+		"vocab.json and merges.txt, are not read in its place)",
+		ErrFiles)
 }
 
 // templateOf is the chat template of a folder, "" if there is none: chat_template.jinja, else the one

@@ -281,7 +281,9 @@ const checkedBytes = 8 << 30
 // checkWeights reads the weights of a folder as Resolve does, or notes that they are too many.
 func (o *origin) checkWeights(m *host.ModelFolder) error {
 	if n := m.WeightBytes(); n > checkedBytes {
-		o.notes = append(o.notes, fmt.Sprintf("The model's weights, %.1f GB, were not read here. The start of a run reads them all, and refuses one that is no finite number.", float64(n)/1e9))
+		o.notes = append(o.notes, fmt.Sprintf("The model's weights, %.1f GB, were not read here. The start of a run reads them "+
+			"all, and refuses one that is no finite number.",
+			float64(n)/1e9))
 		return nil
 	}
 	return m.CheckFinite()
