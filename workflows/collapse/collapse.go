@@ -32,6 +32,9 @@
 // of the rollout is at least Solved, the rules about narrowing (standard deviation of
 // rewards, entropy, diversity) count nothing as departing.
 //
+// The rule echo_trap looks at several figures together: at how many of the four signs have shown within
+// some iterations.
+//
 // A missing figure, as in an iteration without an update, leaves its rule as it is. A
 // figure that is NaN or infinite concerns the rule non_finite alone.
 //
@@ -72,7 +75,7 @@ func New(c Config) (Detectors, error) {
 }
 
 // State is what the detectors know of a run so far. The zero value knows nothing.
-// It is JSON of at most about 2 KiB, and decoding it gives the same state.
+// It is JSON of at most about 3 KiB, and decoding it gives the same state.
 type State struct {
 	// Newest is the newest iteration observed; nil before there was one.
 	Newest *int `json:"newest,omitempty"`
@@ -95,6 +98,9 @@ func (d Detectors) Observe(s State, iteration int, metrics, evaluation Metrics) 
 	after := State{Newest: &iteration}
 	var events []Event
 	for _, r := range rules {
+		if r.Name == EchoTrap {
+			continue // see together
+		}
 		w, known := s.watch(r.Name)
 		if !known {
 			w = Watch{Rule: r.Name, Good: -1}
@@ -104,9 +110,9 @@ func (d Detectors) Observe(s State, iteration int, metrics, evaluation Metrics) 
 			figures = evaluation
 		}
 		var event *Event
-		if seen, ok := r.look(figures); ok && d.config.action(r) != Off {
+		if seen, ok := d.look(r, figures); ok && d.config.action(r) != Off {
 			known = true
-			w, event = w.observe(d.config, r, iteration, seen, d.solved(r, metrics))
+			w, event = w.observe(d.config, r, d.config.limit(r), iteration, seen, d.solved(r, metrics))
 		}
 		if known {
 			after.Watches = append(after.Watches, w)
@@ -114,6 +120,10 @@ func (d Detectors) Observe(s State, iteration int, metrics, evaluation Metrics) 
 		if event != nil {
 			events = append(events, *event)
 		}
+	}
+	watches, event := d.together(s, iteration, metrics)
+	if after.Watches = append(after.Watches, watches...); event != nil {
+		events = append(events, *event)
 	}
 	return after, events
 }
@@ -126,7 +136,7 @@ func (s State) Rewind(iteration int) State {
 	after := State{Newest: &iteration, Watches: slices.Clone(s.Watches)}
 	for i := range after.Watches {
 		w := &after.Watches[i]
-		w.Row, w.Since, w.Fired = 0, 0, false
+		w.Row, w.Since, w.Fired, w.Departed = 0, 0, false, 0
 		w.Good = min(w.Good, iteration)
 		if ruleOf(w.Rule).by != byEvaluation {
 			w.Good = iteration // where a rollback goes to is fine

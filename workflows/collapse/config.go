@@ -73,6 +73,19 @@ type Config struct {
 	// RolloutDiff: default not watched.
 	RolloutDiff Bound `json:"training_rollout_diff,omitzero"`
 
+	// The rules from here to EchoTrap watch nothing where they are left out; see Filled.
+
+	// NoSignal: by default 5 in a row.
+	NoSignal Row `json:"no_signal,omitzero"`
+	// NoFormat: by default below 0.05, the first 5 in a row.
+	NoFormat Share `json:"no_format,omitzero"`
+	// EntropyUniform: by default above half of the logarithm of the vocabulary, 3 in a row.
+	EntropyUniform Uniform `json:"entropy_uniform,omitzero"`
+	// ToolCalls: by default below 0.3 of the best level, 5 in a row.
+	ToolCalls Level `json:"tool_calls,omitzero"`
+	// EchoTrap: by default three signs within 10 iterations.
+	EchoTrap Signs `json:"echo_trap,omitzero"`
+
 	// Rollback is what a rollback does.
 	Rollback Rollback `json:"rollback"`
 }
@@ -145,8 +158,8 @@ type Rollback struct {
 	KLCoefficient float64 `json:"kl_coefficient"`
 }
 
-// Defaults is the config of a run that says nothing: everything is watched, and
-// warned of.
+// Defaults is the config of a run of the starter that says nothing: all rules but the optional ones are
+// watched, and warned of.
 func Defaults() Config {
 	return Config{
 		OnDetection: Warn, WarmUp: 5, Decay: DefaultDecay, Solved: 0.9,
@@ -197,7 +210,13 @@ func (c Config) limit(r Rule) limit {
 	case RolloutDiff:
 		return limit{factor: c.RolloutDiff.Above, row: 1}
 	}
+	if l, _, ok := c.optional(r.Name); ok {
+		return l
+	}
 	l := c.level(r.Name)
+	if l == nil {
+		return limit{}
+	}
 	return limit{factor: l.Factor, floor: l.Floor, row: l.Iterations}
 }
 
@@ -217,11 +236,15 @@ func (c Config) action(r Rule) Action {
 		}
 		a = cmp.Or(c.RolloutDiff.OnDetection, Inherit)
 	default:
-		l := c.level(r.Name)
-		if l == nil {
+		if l := c.level(r.Name); l != nil {
+			a = l.OnDetection
+			break
+		}
+		_, own, watched := c.optional(r.Name)
+		if !watched {
 			return Off
 		}
-		a = l.OnDetection
+		a = cmp.Or(own, Inherit)
 	}
 	if a == Inherit {
 		return c.OnDetection

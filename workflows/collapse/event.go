@@ -57,6 +57,8 @@ func (r Rule) event(w Watch, iteration int, s seen, level, threshold float64, l 
 		row = fmt.Sprintf(" for %d %s in a row, since iteration %d", l.row, unit, w.Since)
 	}
 	switch {
+	case r.says != "":
+		e.Text = r.says + row
 	case r.Name == NonFinite:
 		e.Text = fmt.Sprintf("not finite: %s%s", names(s.evidence), row)
 	case r.against == fixed:
@@ -66,6 +68,9 @@ func (r Rule) event(w Watch, iteration int, s seen, level, threshold float64, l 
 		e.Evidence = append(e.Evidence, Evidence{"level", canon.Float(level)}, Evidence{"threshold", canon.Float(threshold)})
 		e.Text = fmt.Sprintf("%s is %s, %s %s times its %s %s%s", r.what, short(float64(s.value)), side,
 			short(l.factor), r.against, short(level), row)
+	}
+	if r.Remedy != "" {
+		e.Text += "; " + r.Remedy
 	}
 	return e
 }

@@ -8,6 +8,8 @@ import (
 
 // The figures that the rules read. Those of RAGEN and verl have their names.
 const (
+	// MetricReward is the mean of the environment's rewards of a trajectory.
+	MetricReward = "reward/mean"
 	// MetricRewardStd is the mean over the groups of the sample standard deviation (n−1)
 	// of the penalised rewards.
 	MetricRewardStd = "rollout/in_group_reward_std"
@@ -35,6 +37,8 @@ const (
 	MetricCriticSkipped = "critic/skipped"
 	// MetricRolloutDiff is the mean difference, without its sign, of the sampler's log-probs
 	// from Score's at the sampled tokens, in nats; MetricRolloutDiffMax is the greatest.
+	// MetricToolCalls stands for the calls of each tool an episode.
+	MetricToolCalls      = "train/ENVIRONMENT/TOOL_calls"
 	MetricRolloutDiff    = "training/rollout_logprob_diff_mean"
 	MetricRolloutDiffMax = "training/rollout_logprob_diff_max"
 )
@@ -52,6 +56,11 @@ const (
 	EmptySelection = "empty_selection"
 	NonFinite      = "non_finite"
 	RolloutDiff    = "training_rollout_diff"
+	NoSignal       = "no_signal"
+	NoFormat       = "no_format"
+	EntropyUniform = "entropy_uniform"
+	ToolCalls      = "tool_calls"
+	EchoTrap       = "echo_trap"
 )
 
 // Severity says how far a collapse has gone when its rule fires.
@@ -78,7 +87,11 @@ type Rule struct {
 	Doc string
 	// Source is where the rule and its defaults come from.
 	Source string
+	// Remedy says what to do; it is part of the event's text. Only the optional rules have one.
+	Remedy string
 
+	says      string    // what an event says in place of the figure and its threshold
+	fromStart bool      // it departs only until the first value that does not
 	what      string    // the figure, in the text of an event
 	against   reference // what the figure is measured by
 	above     bool      // it departs upwards
@@ -112,7 +125,9 @@ func Rules() []Rule {
 	return append([]Rule(nil), rules...)
 }
 
-var rules = []Rule{
+var rules = slices.Concat(plainRules, optionalRules, []Rule{echoTrap})
+
+var plainRules = []Rule{
 	{
 		Name: RewardStd, Metrics: []string{MetricRewardStd}, Severity: Early,
 		what: "the in-group reward deviation", against: early, narrowing: true,

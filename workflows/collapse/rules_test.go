@@ -284,9 +284,9 @@ func TestRules(t *testing.T) {
 		require.NotEmpty(t, r.Doc)
 		require.NotEmpty(t, r.Source)
 		require.Contains(t, []Severity{Early, Late}, r.Severity)
-		require.Equal(t, r.Name == RolloutDiff, Defaults().action(r) == Off, r.Name)
+		require.Equal(t, r.Name == RolloutDiff || r.Remedy != "", Defaults().action(r) == Off, r.Name)
 	}
-	require.Len(t, names, 11)
+	require.Len(t, names, 16)
 	Rules()[0].Name = "changed"
 	require.Equal(t, RewardStd, Rules()[0].Name)
 }

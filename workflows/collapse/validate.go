@@ -8,7 +8,10 @@ import (
 	"github.com/reprise-rl/reprise/infra/strict"
 )
 
-const maxRow = 1000
+const (
+	maxRow        = 1000
+	maxVocabulary = 1 << 30
+)
 
 // Validate gives everything that is wrong with the config, in the order of its
 // fields; nil when nothing is. Paths are those inside the config, as in
@@ -43,8 +46,39 @@ func (c Config) Validate() strict.Problems {
 	v.action(RolloutDiff, cmp.Or(c.RolloutDiff.OnDetection, Inherit))
 	above := c.RolloutDiff.Above
 	v.number("training_rollout_diff.above", above, above >= 0 && above <= 1000, "0 (not watched) or a number up to 1000")
+	v.optional(c)
 	v.rollback(c)
 	return v.problems
+}
+
+// optional checks the rules that may be left out, where they are not.
+func (v *check) optional(c Config) {
+	if r := c.NoSignal; r != (Row{}) {
+		v.action(NoSignal, r.OnDetection)
+		v.integer("no_signal.iterations", r.Iterations, 1, maxRow)
+	}
+	if s := c.NoFormat; s != (Share{}) {
+		v.action(NoFormat, s.OnDetection)
+		v.number("no_format.below", s.Below, s.Below > 0 && s.Below <= 1, "a number above 0 and at most 1")
+		v.integer("no_format.iterations", s.Iterations, 1, maxRow)
+	}
+	if u := c.EntropyUniform; u != (Uniform{}) {
+		v.action(EntropyUniform, u.OnDetection)
+		v.number("entropy_uniform.above", u.Above, u.Above > 0 && u.Above <= 1, "a number above 0 and at most 1")
+		v.integer("entropy_uniform.iterations", u.Iterations, 1, maxRow)
+		v.integer("entropy_uniform.vocabulary", u.Vocabulary, 0, maxVocabulary)
+	}
+	if l := c.ToolCalls; l != (Level{}) {
+		v.action(ToolCalls, l.OnDetection)
+		v.number("tool_calls.factor", l.Factor, l.Factor > 0 && l.Factor < 1, "a number above 0 and below 1")
+		v.number("tool_calls.floor", l.Floor, l.Floor >= 0 && l.Floor <= 1e6, "a number from 0 to 1000000")
+		v.integer("tool_calls.iterations", l.Iterations, 1, maxRow)
+	}
+	if s := c.EchoTrap; s != (Signs{}) {
+		v.action(EchoTrap, s.OnDetection)
+		v.integer("echo_trap.signs", s.Signs, 2, len(signs))
+		v.integer("echo_trap.within", s.Within, 1, maxRow)
+	}
 }
 
 func (v *check) rollback(c Config) {

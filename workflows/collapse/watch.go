@@ -22,6 +22,8 @@ type Watch struct {
 	Good int `json:"good"`
 	// Fired says that this row has made its event.
 	Fired bool `json:"fired,omitempty"`
+	// Departed is, of a figure of echo_trap, the newest iteration whose value departed, plus 1; 0 if none has.
+	Departed int `json:"departed,omitempty"`
 }
 
 // limit is a rule's numbers, whatever their names in the config.
@@ -31,8 +33,8 @@ type limit struct {
 }
 
 // observe takes in one finite value of the rule's figure.
-func (w Watch) observe(c Config, r Rule, iteration int, s seen, excused bool) (Watch, *Event) {
-	l := c.limit(r)
+func (w Watch) observe(c Config, r Rule, l limit, iteration int, s seen, excused bool) (Watch, *Event) {
+	excused = excused || r.fromStart && w.Good >= 0
 	level, threshold, armed := w.threshold(c, r, l)
 	beyond := func(edge float64) bool {
 		return armed && !excused && (r.above && float64(s.value) > edge || !r.above && float64(s.value) < edge)

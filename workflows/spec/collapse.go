@@ -12,6 +12,9 @@ import (
 // It has the fields of collapse.Config, which says what is allowed.
 func (r *rule) readCollapse(n strict.Node) (any, Problems) {
 	config := collapse.Defaults()
+	for _, m := range n.Members() {
+		config = config.With(m.Key)
+	}
 	problems := readStruct(n, reflect.ValueOf(&config).Elem(), r.path)
 	if len(problems) > 0 {
 		return nil, problems

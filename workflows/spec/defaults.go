@@ -451,7 +451,7 @@ var rules = []*rule{
 		doc: "What is measured: names of suites (`\"in-distribution\"`, the run's own environment; `reprise env suites` lists the others), or objects with more. Fields that a suite leaves out are as in `rollout` and `evaluation`. Default: `[\"in-distribution\"]`."},
 
 	{path: "collapse", typ: typeCollapse, value: collapse.Defaults(), source: fromOurs + ", after " + fromRagen + " v2",
-		doc: "The detectors of the echo trap, and the action when one fires: warn, stop, or roll back to the iteration before the onset and continue in a new branch with other knobs."},
+		doc: "The detectors of the echo trap, and the action when one fires: warn, stop, or roll back to the iteration before the onset and continue in a new branch with other knobs. no_signal, no_format, entropy_uniform, tool_calls and echo_trap are on by default for other policies than the starter alone."},
 	{path: "diagnostics.every", typ: typeInteger, value: 0, span: between(0, 1_000_000), source: fromOurs + ", off; RAGEN-2: 5",
 		doc: "Iterations between estimates of the mutual information of prompts and reasonings (RAGEN-2, arXiv 2604.06268). High entropy without mutual information is a template that ignores its input. 0 turns the estimates off."},
 	{path: "diagnostics.samples", typ: typeInteger, value: 16, span: between(2, 256), source: fromOurs + ": RAGEN-2 has 64",

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/reprise-rl/reprise/model/credit"
+	"github.com/reprise-rl/reprise/workflows/collapse"
 )
 
 // The warm start of other policies than the starter, unless a spec says otherwise: random play in the
@@ -38,6 +39,11 @@ func (d *decoder) loaded(t *Train) {
 		t.Selection.DropFlat = t.Credit.algorithm().DropsFlat && t.Rollout.GroupSize > 1 && !t.Update.Supervised.On()
 	}
 	d.warmStart(t)
+	own := t.Collapse
+	t.Collapse = own.Filled()
+	if t.Rollout.GroupSize < 2 {
+		t.Collapse.NoSignal = own.NoSignal // a group of one never differs
+	}
 }
 
 // warmStart fills in what a document leaves out of the warm start of another policy than the
@@ -105,13 +111,24 @@ func (t Train) WarmStartByDefault(document []byte) bool {
 // than the starter.
 var (
 	policyDefaults  = []string{WarmStartSteps, warmStartRows, warmStartRate, warmStartDemonstrations}
-	changedDefaults = append([]string{dropFlat, "update.entropy_coefficient"}, policyDefaults...)
+	changedDefaults = append([]string{
+		dropFlat, "update.entropy_coefficient",
+		"collapse.no_signal", "collapse.no_format", "collapse.entropy_uniform", "collapse.tool_calls", "collapse.echo_trap",
+	}, policyDefaults...)
 )
 
 // WithDefaultsOf takes over from an earlier spec what the document leaves to defaults that have
 // changed since, so that a run that is started again goes on as it began.
 func (t Train) WithDefaultsOf(earlier Train, document []byte) Train {
 	takeOver(&t, &earlier, document, changedDefaults)
+	return t.withVocabulary(earlier.Collapse.EntropyUniform.Vocabulary)
+}
+
+// withVocabulary gives the size of the vocabulary to the detector that reads it.
+func (t Train) withVocabulary(n int) Train {
+	if u := &t.Collapse.EntropyUniform; *u != (collapse.Uniform{}) && u.Vocabulary == 0 {
+		u.Vocabulary = n
+	}
 	return t
 }
 

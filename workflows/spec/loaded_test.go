@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-rl/reprise/workflows/collapse"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -109,4 +110,43 @@ func TestDefaultsOfAnEarlierSpec(t *testing.T) {
 	require.Equal(t, "policy.warm_start.rows: 128, and 4\nupdate.entropy_coefficient: 0.001, and 0.5", strings.TrimSpace(spec.Diff(before, got).String()))
 	require.Equal(t, now.Policy.WarmStart.Rows, now.Policy.WithDefaultsOf(before.Policy, []byte(document)).WarmStart.Rows)
 	require.Zero(t, now.Policy.WithDefaultsOf(before.Policy, []byte(document)).WarmStart.Steps)
+}
+
+// The detectors that came later are on for published models alone, unless a spec names them.
+func TestDetectorsOfPublishedModels(t *testing.T) {
+	const bandit, published = `{"environment":{"name":"bandit"}`, `,"policy":{"from":"hf:a/b"}`
+	require.Equal(t, collapse.Defaults(), decode(t, bandit+`}`).Collapse)
+	require.Equal(t, collapse.Defaults().Filled(), decode(t, bandit+published+`}`).Collapse)
+
+	asked := decode(t, bandit+`,"collapse":{"no_format":{"iterations":9}}}`).Collapse
+	require.Equal(t, collapse.Share{OnDetection: collapse.Inherit, Below: 0.05, Iterations: 9}, asked.NoFormat)
+	require.Zero(t, asked.NoSignal)
+
+	off := decode(t, bandit+published+`,"collapse":{"echo_trap":{"on_detection":"off"},"entropy_uniform":{"above":0.75}}}`)
+	require.Equal(t, collapse.Off, off.Collapse.EchoTrap.OnDetection)
+	require.Equal(t, 0.75, off.Collapse.EntropyUniform.Above)
+	require.Equal(t, 5, off.Collapse.NoSignal.Iterations)
+	b, err := off.JSON()
+	require.NoError(t, err)
+	require.Equal(t, off, decode(t, string(b)))
+
+	single := bandit + published + `,"credit":{"algorithm":"gae"},"rollout":{"group_size":1},"selection":{"method":"all"}}`
+	require.Zero(t, decode(t, single).Collapse.NoSignal, "a group of one never differs")
+}
+
+// The start of a run writes down the vocabulary that entropy_uniform reads, and a run of before has none of
+// the detectors.
+func TestVocabularyOfTheDetector(t *testing.T) {
+	document := []byte(`{"environment":{"name":"bandit"},"policy":{"from":"hf:a/b"},"rollout":{"turns":1,"prompt_tokens":[64]}}`)
+	train := decode(t, string(document))
+	shape := spec.ModelShape{Layers: 1, HiddenSize: 8, IntermediateSize: 8, Heads: 1, KVHeads: 1, VocabSize: 49152}
+	resolved := train.WithSizes(shape, document)
+	require.Equal(t, 49152, resolved.Collapse.EntropyUniform.Vocabulary)
+	require.Equal(t, resolved.Collapse, train.WithDefaultsOf(resolved, document).Collapse)
+	starter := decode(t, `{"environment":{"name":"bandit"}}`)
+	require.Equal(t, starter.Collapse, starter.WithSizes(shape, nil).Collapse)
+
+	before := resolved
+	before.Collapse = collapse.Defaults()
+	require.Equal(t, before.Collapse, train.WithDefaultsOf(before, document).Collapse)
 }

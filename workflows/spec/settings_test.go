@@ -169,7 +169,22 @@ evaluation.suites[0].environment.options.x.z: nothing, and true
 evaluation.suites[0].instances: 64, and 256
 evaluation.suites[0].max_new_tokens: 24, and 400
 evaluation.suites[0].protocol: nothing, and "examples"
-evaluation.suites[0].think: true, and false`, spec.Diff(one, other).String())
+evaluation.suites[0].think: true, and false
+collapse.echo_trap.on_detection: nothing, and "default"
+collapse.echo_trap.signs: nothing, and 3
+collapse.echo_trap.within: nothing, and 10
+collapse.entropy_uniform.above: nothing, and 0.5
+collapse.entropy_uniform.iterations: nothing, and 3
+collapse.entropy_uniform.on_detection: nothing, and "default"
+collapse.no_format.below: nothing, and 0.05
+collapse.no_format.iterations: nothing, and 5
+collapse.no_format.on_detection: nothing, and "default"
+collapse.no_signal.iterations: nothing, and 5
+collapse.no_signal.on_detection: nothing, and "default"
+collapse.tool_calls.factor: nothing, and 0.3
+collapse.tool_calls.floor: nothing, and 0.2
+collapse.tool_calls.iterations: nothing, and 5
+collapse.tool_calls.on_detection: nothing, and "default"`, spec.Diff(one, other).String())
 
 	broken := one
 	broken.Update.LearningRate = math.NaN()

@@ -74,6 +74,7 @@ func Tables(records []Record) string {
 	for _, a := range alarms {
 		fmt.Fprintf(&b, "| %s | %d of %d | %d of %d | %s |\n", a.Detector, a.Harmed, harmed, a.Harmless, all-harmed, joined(a.Leads))
 	}
+	b.WriteString(laterTable(records))
 	if len(pulls) > 0 {
 		b.WriteString("\nWhat selection by deviation does: final share of the high arm, a quarter of the groups kept\nand all kept, otherwise the same; the difference by pairs of seeds.\n\n")
 		b.WriteString("| scene | a quarter kept | all kept | difference |\n|---|---|---|---|\n")
