@@ -20,7 +20,7 @@ import (
 func fields(s string) []string { return strings.Fields(s) }
 
 func TestRunFromStarter(t *testing.T) {
-	s := &stage{plan: testPlan()}
+	s := &stage{plan: testPlan(), warnings: []string{"a warm start is on"}}
 	p := newPlay(t, s)
 	p.train(nil)
 	r := p.result()
@@ -109,8 +109,9 @@ func TestRunFromStarter(t *testing.T) {
 	require.Equal(t, "done", st.Phase)
 	require.Equal(t, 3, st.Iteration)
 	require.Equal(t, 0, st.AtRisk)
-	require.Len(t, st.Warnings, 1)
+	require.Len(t, st.Warnings, 2)
 	require.Contains(t, st.Warnings[0], "reprise doctor --register")
+	require.Equal(t, "a warm start is on", st.Warnings[1])
 }
 
 func TestCadence(t *testing.T) {

@@ -176,8 +176,17 @@ func TestResumesUnderEarlierDefaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before.Spec, now.Spec)
 	require.Zero(t, now.Plan.WarmStartSteps)
+	require.Empty(t, now.Warnings)
 	_, err = h.Resolve(t.Context(), activities.ResolveInput{Run: "early", Spec: document("", "update.entropy_coefficient=0")})
 	require.ErrorContains(t, err, "update.entropy_coefficient: 0.001, and 0")
+	fresh, err := h.Resolve(t.Context(), activities.ResolveInput{Run: "fresh", Spec: document("")})
+	require.NoError(t, err)
+	require.Equal(t, 10, fresh.Plan.WarmStartSteps)
+	require.Equal(t, []string{"a warm start of 10 updates is on by default: policy.warm_start.steps 0 leaves the policy as it is"}, fresh.Warnings)
+	require.Equal(t, 600, fresh.Plan.Collapse.EntropyUniform.Vocabulary)
+	same, err := h.Resolve(t.Context(), activities.ResolveInput{Run: "fresh", Spec: document("")})
+	require.NoError(t, err)
+	require.Equal(t, fresh.Spec, same.Spec)
 }
 
 func TestImportFolder(t *testing.T) {

@@ -102,6 +102,9 @@ func (h *Host) Resolve(ctx context.Context, in activities.ResolveInput) (_ activ
 	if imported && head == nil {
 		out.Base = &base
 	}
+	if head == nil && t.WarmStartByDefault(in.Spec) {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("a warm start of %d updates is on by default: policy.warm_start.steps 0 leaves the policy as it is", t.Policy.WarmStart.Steps))
+	}
 	if out.Flags, err = h.flags(ctx, t, base, imported); err != nil {
 		return activities.ResolveResult{}, err
 	}
