@@ -1,19 +1,28 @@
 package tokenizer
 
+import "unicode/utf8"
+
 // pair is two adjacent symbols, by token id.
 type pair struct{ left, right int32 }
 
 // merge is the token that a pair becomes. Lower ranks are merged first.
 type merge struct{ rank, id int32 }
 
-// bpe is byte-pair encoding over bytes.
+// bpe is byte-pair encoding over bytes or characters.
 type bpe struct {
-	bytes  [256]int32 // the token of each single byte, or -1
-	merges map[pair]merge
-	// whole maps the bytes of a token to its id if words that are tokens skip the
-	// merges (ignore_merges); otherwise it is nil.
+	// byteLevel says that a word is cut into its bytes, otherwise into its characters. bytes and runes
+	// are their tokens; those that have none are -1 or missing.
+	byteLevel bool
+	bytes     [256]int32
+	runes     map[rune]int32
+	merges    map[pair]merge
+	// whole maps a word that is a token to its id if such words skip the merges
+	// (ignore_merges); otherwise it is nil.
 	whole map[string]int32
-	// unk is the token of a byte without one, or -1: then the byte vanishes before merging.
+	// fallback are the tokens <0x00> to <0xFF> that stand for the bytes of a character without a token
+	// (byte_fallback), each -1 if it is missing; nil without.
+	fallback *[256]int32
+	// unk is the token of a character without one, or -1: then the character vanishes before merging.
 	// With fuse, neighbours without a token become one unk.
 	unk  int32
 	fuse bool
@@ -77,24 +86,69 @@ func (m *bpe) encode(ids []int32, word string) []int32 {
 	return ids
 }
 
-// symbols are what a word consists of before merging: the tokens of its bytes, in order.
+// symbols are what a word consists of before merging: the tokens of its bytes or characters, in order.
 func (m *bpe) symbols(word string) []symbol {
 	symbols := make([]symbol, 0, len(word))
-	fused := false
-	for i := range len(word) {
-		id := m.bytes[word[i]]
-		if id < 0 {
-			if id = m.unk; id < 0 || fused {
-				continue
-			}
-			fused = m.fuse
-		} else {
-			fused = false
-		}
+	add := func(id int32) {
 		at := int32(len(symbols))
 		symbols = append(symbols, symbol{id: id, prev: at - 1, next: at + 1})
 	}
+	// An unk waits for the next character: as in tokenizers, bytes to fall back on come before it.
+	waits := false
+	without := func(r rune) {
+		if m.fallback != nil && m.fallBack(r, add) {
+			return
+		}
+		if m.unk < 0 {
+			return
+		}
+		if waits && !m.fuse {
+			add(m.unk)
+		}
+		waits = true
+	}
+	with := func(id int32) {
+		if waits {
+			add(m.unk)
+			waits = false
+		}
+		add(id)
+	}
+	if m.byteLevel {
+		for i := range len(word) {
+			if id := m.bytes[word[i]]; id >= 0 {
+				with(id)
+			} else {
+				without(byteRunes[word[i]])
+			}
+		}
+	} else {
+		for _, r := range word {
+			if id, ok := m.runes[r]; ok {
+				with(id)
+			} else {
+				without(r)
+			}
+		}
+	}
+	if waits {
+		add(m.unk)
+	}
 	return symbols
+}
+
+// fallBack adds the tokens of a character's bytes. It returns false, and adds none, if one is missing.
+func (m *bpe) fallBack(r rune, add func(id int32)) bool {
+	bytes := utf8.AppendRune(nil, r)
+	for _, b := range bytes {
+		if m.fallback[b] < 0 {
+			return false
+		}
+	}
+	for _, b := range bytes {
+		add(m.fallback[b])
+	}
+	return true
 }
 
 // candidates is a binary heap, ordered by rank and then by position.

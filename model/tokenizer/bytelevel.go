@@ -37,15 +37,23 @@ func ByteLevel(b []byte) string {
 // tokenBytes is the inverse of ByteLevel. A token with a rune outside the alphabet is
 // returned unchanged, as in Hugging Face's ByteLevel decoder.
 func tokenBytes(token string) string {
+	if bytes, ok := alphabetBytes(token); ok {
+		return bytes
+	}
+	return token
+}
+
+// alphabetBytes is the inverse of ByteLevel, of a token in the alphabet.
+func alphabetBytes(token string) (bytes string, ok bool) {
 	out := make([]byte, 0, len(token))
 	for _, r := range token {
 		b, ok := runeBytes[r]
 		if !ok {
-			return token
+			return "", false
 		}
 		out = append(out, b)
 	}
-	return string(out)
+	return string(out), true
 }
 
 // lossyUTF8 replaces each maximal invalid part by U+FFFD, as Rust's

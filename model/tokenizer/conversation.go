@@ -55,14 +55,14 @@ func (t *Tokenizer) EncodeChat(messages []Message, addGenerationPrompt bool) ([]
 		return nil, err
 	}
 	if parts, ok := fill(pattern, marks, contents); ok && joined(parts) == text {
-		return t.encodeParts(parts), nil
+		return t.encodeParts(parts, true), nil
 	}
 	trimmed := make([]string, len(contents))
 	for i, c := range contents {
 		trimmed[i] = strings.TrimSpace(c)
 	}
 	if parts, ok := fill(pattern, marks, trimmed); ok && joined(parts) == text {
-		return t.encodeParts(parts), nil
+		return t.encodeParts(parts, true), nil
 	}
 	for i, c := range contents {
 		if len(t.specials(c)) > 0 {
@@ -89,7 +89,7 @@ func (t *Tokenizer) Continuation(user string) ([]int32, error) {
 	if t.trims {
 		user = strings.TrimSpace(user)
 	}
-	return t.encodeParts([]part{{t.tail[0], true}, {user, false}, {t.tail[1], true}}), nil
+	return t.encodeParts([]part{{t.tail[0], true}, {user, false}, {t.tail[1], true}}, false), nil
 }
 
 // Closing returns the special token with which the chat template closes an assistant's
@@ -171,45 +171,4 @@ func joined(parts []part) string {
 		s.WriteString(p.text)
 	}
 	return s.String()
-}
-
-// encodeParts encodes a conversation. It recognises special tokens only in the template's
-// own parts.
-func (t *Tokenizer) encodeParts(parts []part) []int32 {
-	ids := []int32{}
-	var plain strings.Builder
-	flush := func() {
-		ids = t.encodePlain(ids, plain.String())
-		plain.Reset()
-	}
-	special := slices.Concat(t.added, t.addedNormalized)
-	for _, p := range parts {
-		if !p.own {
-			plain.WriteString(p.text)
-			continue
-		}
-		cut(p.text, special, func(id int32, piece string) {
-			if id < 0 {
-				plain.WriteString(piece)
-				return
-			}
-			flush()
-			ids = append(ids, id)
-		})
-	}
-	flush()
-	return ids
-}
-
-// specials lists the added tokens in text.
-func (t *Tokenizer) specials(text string) []int32 {
-	var ids []int32
-	for _, list := range [][]addedToken{t.added, t.addedNormalized} {
-		cut(text, list, func(id int32, _ string) {
-			if id >= 0 {
-				ids = append(ids, id)
-			}
-		})
-	}
-	return ids
 }

@@ -1,127 +1,542 @@
 package tokenizer
 
 import (
+	"errors"
 	"fmt"
-	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/dlclark/regexp2/v2"
 )
 
 // gpt2Pattern is the pattern of a ByteLevel pre-tokenizer with use_regex.
 const gpt2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
-// space is Unicode's White_Space, the meaning of \s in Hugging Face's regular expressions.
-// Go's \s is ASCII only.
-const space = `\t-\r\x{85}\p{Z}`
+// Bounds of a pattern, which comes from outside.
+const (
+	maxPattern = 1 << 15 // bytes
+	maxGroups  = 32      // groups within groups
+	maxRepeats = 1000    // repetitions of an interval
+	maxLoops   = 3       // repetitions without bound in a row: the time grows with a power of them
+)
 
-// tailSource ends the patterns of the GPT-2 family: the last rune of white space before a
-// word belongs to the word.
-const tailSource = `\s+(?!\S)|\s+`
-
-// pattern splits text into words as the Split pre-tokenizer does (behavior Isolated).
-type pattern struct {
-	re *regexp.Regexp
-	// tail is the index of the group that replaces tailSource, or 0. Go has no
-	// lookahead, so split removes the last rune from the match afterwards.
-	tail int
+// compilePattern translates a regular expression of a tokenizer.json, which is Oniguruma's in Hugging
+// Face's tokenizers, for regexp2. Classes are written out as sets of characters, so that they do not
+// depend on the library's version of Unicode. It returns an error that names a construct which it
+// cannot translate exactly, because a slightly different tokenizer would train on wrong ids. empty says
+// that the pattern may match the empty text.
+func compilePattern(source string) (re *regexp2.Regexp, empty bool, err error) {
+	if len(source) > maxPattern {
+		return nil, false, fmt.Errorf("a pattern has %d bytes, at most %d are read", len(source), maxPattern)
+	}
+	t := translator{rest: []rune(source)}
+	empty, err = t.alternatives()
+	if err == nil && len(t.rest) > 0 {
+		err = errors.New("a ) closes nothing")
+	}
+	if err == nil {
+		re, err = regexp2.Compile(t.out.String(), regexp2.OptionMaxBacktrackingStackSize(-1))
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("pattern %q: %w", source, err)
+	}
+	return re, empty, nil
 }
 
-// compilePattern translates a regular expression of a tokenizer.json. It returns an error
-// for expressions that it cannot translate exactly, because a slightly different tokenizer
-// would train on wrong ids.
-func compilePattern(source string) (*pattern, error) {
-	body, hasTail := strings.CutSuffix(source, tailSource)
-	translated, err := translate(body)
-	if err != nil {
-		return nil, fmt.Errorf("pattern %q: %w", source, err)
-	}
-	if hasTail {
-		translated += `(?P<tail>[` + space + `]+)`
-	}
-	re, err := regexp.Compile(translated)
-	if err != nil {
-		return nil, fmt.Errorf("pattern %q: %w", source, err)
-	}
-	if re.MatchString("") {
-		return nil, fmt.Errorf("pattern %q: matches the empty text", source)
-	}
-	return &pattern{re: re, tail: max(0, re.SubexpIndex("tail"))}, nil
+// translator is a recursive descent through a pattern.
+type translator struct {
+	rest  []rune
+	out   strings.Builder
+	fold  bool
+	depth int
+	// varies says that what the atom matches may be of several lengths, or be matched in several ways.
+	varies bool
+	// previous is the letter before, in a case-insensitive part: some pairs of letters are one character.
+	previous rune
+	// loops counts the repetitions without bound that may have to be tried one within the other, in the
+	// alternative so far.
+	loops int
 }
 
-// translate rewrites \s, \S and \d to their Unicode meaning. It returns an error for
-// assertions about the text around a match, because split searches slices of the text.
-func translate(source string) (string, error) {
-	var out strings.Builder
-	inClass := false
-	for i := 0; i < len(source); i++ {
-		switch c := source[i]; {
-		case c == '\\' && i+1 < len(source):
-			i++
-			switch e := source[i]; e {
-			case 's', 'd':
-				class := space
-				if e == 'd' {
-					class = `\p{Nd}`
-				}
-				if inClass {
-					out.WriteString(class)
-				} else {
-					out.WriteString("[" + class + "]")
-				}
-			case 'S':
-				if inClass {
-					return "", fmt.Errorf(`\S inside a class is not supported`)
-				}
-				out.WriteString("[^" + space + "]")
-			case 'w', 'W', 'D', 'b', 'B', 'A', 'z', 'Z', 'G', 'h', 'H', 'R', 'X', 'K':
-				return "", fmt.Errorf(`\%c is not supported`, e)
-			default:
-				out.WriteByte('\\')
-				out.WriteByte(e)
+func (t *translator) next() rune {
+	if len(t.rest) == 0 {
+		return -1
+	}
+	return t.rest[0]
+}
+
+func (t *translator) skip(prefix string) bool {
+	p := []rune(prefix)
+	if len(t.rest) < len(p) || !slices.Equal(t.rest[:len(p)], p) {
+		return false
+	}
+	t.rest = t.rest[len(p):]
+	return true
+}
+
+// alternatives translates what stands in a group. empty says that it may match the empty text.
+func (t *translator) alternatives() (empty bool, err error) {
+	before, most := t.loops, 0
+	defer func() { t.loops = most }()
+	for {
+		t.loops = before
+		all := true
+		for t.next() != -1 && t.next() != '|' && t.next() != ')' {
+			one, err := t.term()
+			if err != nil {
+				return false, err
 			}
-		case inClass:
-			if c == '[' || c == '&' && strings.HasPrefix(source[i:], "&&") {
-				return "", fmt.Errorf("class operations are not supported")
+			all = all && one
+		}
+		empty, most = empty || all, max(most, t.loops)
+		if !t.skip("|") {
+			return empty, nil
+		}
+		t.previous, t.varies = 0, true
+		t.out.WriteByte('|')
+	}
+}
+
+// kind is what a quantifier may do with the atom before it.
+type kind int
+
+const (
+	character kind = iota
+	group
+	assertion
+)
+
+// term translates an atom with its quantifier.
+func (t *translator) term() (empty bool, err error) {
+	// What makes a quantifier possessive is written before the atom.
+	written := t.out.String()
+	varies := t.varies
+	t.varies = false
+	t.out.Reset()
+	atom, empty, err := t.atom()
+	if err != nil {
+		return false, err
+	}
+	body := t.out.String()
+	t.out.Reset()
+	t.out.WriteString(written)
+	inner := t.varies
+	t.varies = varies || inner
+	quantifier, possessive, least, bound, err := t.quantifier()
+	switch {
+	case err != nil:
+		return false, err
+	case quantifier == "":
+		t.out.WriteString(body)
+		return empty, nil
+	case atom == assertion:
+		return false, errors.New("a repeated assertion is not supported")
+	case bound != 1 && inner:
+		// Backtracking may take exponential time.
+		return false, fmt.Errorf("a repeated group (%s) that has a quantifier or a choice inside is not supported", quantifier)
+	}
+	t.previous = 0
+	t.varies = t.varies || least != bound || atom == group && bound > 1
+	if bound < 0 && !possessive {
+		if t.loops++; t.loops > maxLoops {
+			return false, fmt.Errorf("more than %d repetitions without bound in a row are not supported", maxLoops)
+		}
+	}
+	if possessive {
+		body, quantifier = "(?>"+body, quantifier+")"
+	}
+	t.out.WriteString(body + quantifier)
+	return empty || least == 0, nil
+}
+
+// quantifier reads a quantifier, if one is next. least and bound are its smallest and its largest
+// number; without bound, that is -1.
+func (t *translator) quantifier() (text string, possessive bool, least, bound int, err error) {
+	switch r := t.next(); r {
+	case '*', '+', '?':
+		t.rest = t.rest[1:]
+		text, bound = string(r), -1
+		if r == '?' {
+			bound = 1
+		}
+		if r == '+' {
+			least = 1
+		}
+		switch {
+		case t.skip("?"):
+			text += "?"
+		case t.skip("+"):
+			possessive = true
+		}
+	case '{':
+		end := slices.Index(t.rest, '}')
+		if end < 0 {
+			return "", false, 0, 0, errors.New("a { that is no interval is not supported")
+		}
+		inner := string(t.rest[1:end])
+		t.rest = t.rest[end+1:]
+		low, high, comma := strings.Cut(inner, ",")
+		fewest, okLow := number(low)
+		most, okHigh := number(high)
+		switch {
+		case !comma:
+			most, okHigh = fewest, okLow
+		case low == "" && okHigh:
+			fewest, okLow = 0, true
+		case high == "" && okLow:
+			most, okHigh = -1, true
+		}
+		if !okLow || !okHigh || most >= 0 && fewest > most || max(fewest, most) > maxRepeats {
+			return "", false, 0, 0, fmt.Errorf("the interval {%s} is not supported", inner)
+		}
+		least, bound = fewest, most
+		if text = fmt.Sprintf("{%d,%d}", least, most); most < 0 {
+			text = fmt.Sprintf("{%d,}", least)
+		}
+	default:
+		return "", false, 0, 0, nil
+	}
+	if r := t.next(); r == '*' || r == '+' || r == '?' || r == '{' {
+		return "", false, 0, 0, fmt.Errorf("a quantifier after a quantifier (%s%c) is not supported", text, r)
+	}
+	return text, possessive, least, bound, nil
+}
+
+// number reads a small number without sign.
+func number(s string) (n int, ok bool) {
+	if s == "" || len(s) > 5 {
+		return 0, false
+	}
+	for _, r := range s {
+		if r < '0' || r > '9' {
+			return 0, false
+		}
+		n = 10*n + int(r-'0')
+	}
+	return n, true
+}
+
+// atom translates a character, a class, a group or an assertion.
+func (t *translator) atom() (k kind, empty bool, err error) {
+	r := t.next()
+	t.rest = t.rest[1:]
+	switch r {
+	case '(':
+		return t.group()
+	case '[':
+		s, err := t.class()
+		if err == nil {
+			err = t.writeSet(s)
+		}
+		return character, false, err
+	case '.':
+		return character, false, t.writeSet(complement(set{{'\n', '\n'}}))
+	case '\\':
+		s, literal, err := t.escape()
+		switch {
+		case err != nil:
+			return character, false, err
+		case s != nil:
+			return character, false, t.writeSet(s)
+		}
+		return character, false, t.literal(literal)
+	case '^', '$':
+		return assertion, true, fmt.Errorf("%c is not supported", r)
+	case '*', '+', '?', '{':
+		return character, false, fmt.Errorf("a quantifier (%c) without anything before it is not supported", r)
+	}
+	return character, false, t.literal(r)
+}
+
+func (t *translator) group() (k kind, empty bool, err error) {
+	fold := t.fold
+	k = group
+	switch {
+	case t.skip("?:"):
+		t.out.WriteString("(?:")
+	case t.skip("?i:"):
+		t.fold = true
+		t.out.WriteString("(?:")
+	case t.skip("?-i:"):
+		t.fold = false
+		t.out.WriteString("(?:")
+	case t.skip("?>"):
+		t.out.WriteString("(?>")
+	case t.skip("?="):
+		k = assertion
+		t.out.WriteString("(?=")
+	case t.skip("?!"):
+		k = assertion
+		t.out.WriteString("(?!")
+	case t.next() == '?':
+		return k, false, fmt.Errorf("the group (%s is not supported", string(t.rest[:min(3, len(t.rest))]))
+	default:
+		t.out.WriteString("(?:") // nothing refers to what it captures
+	}
+	if t.depth++; t.depth > maxGroups {
+		return k, false, fmt.Errorf("more than %d groups in groups are not supported", maxGroups)
+	}
+	if empty, err = t.alternatives(); err != nil {
+		return k, false, err
+	}
+	if !t.skip(")") {
+		return k, false, errors.New("a ( is not closed")
+	}
+	t.depth--
+	t.fold = fold
+	t.out.WriteByte(')')
+	return k, empty || k == assertion, nil
+}
+
+// literal writes one character.
+func (t *translator) literal(r rune) error {
+	if !t.fold {
+		t.previous = 0
+		return t.writeSet(set{{r, r}})
+	}
+	if r > unicode.MaxASCII {
+		return fmt.Errorf("%q in a case-insensitive part is not supported", r)
+	}
+	// Oniguruma takes ß for ss, ﬁ for fi and so on.
+	now := unicode.ToLower(r)
+	switch pair := string([]rune{t.previous, now}); pair {
+	case "ss", "st", "ff", "fi", "fl":
+		return fmt.Errorf("%q in a case-insensitive part is not supported", pair)
+	}
+	t.previous = now
+	return t.writeSet(set{{r, r}})
+}
+
+// escapes are the escapes of single characters.
+var escapes = map[rune]rune{'n': '\n', 'r': '\r', 't': '\t', 'f': '\f', 'v': '\v', 'a': '\a', 'e': 0x1b}
+
+// escape reads what follows a backslash: a set, or else a character.
+func (t *translator) escape() (set, rune, error) {
+	r := t.next()
+	if r < 0 {
+		return nil, 0, errors.New(`a \ at the end is not supported`)
+	}
+	t.rest = t.rest[1:]
+	sets := unicodeSets()
+	switch r {
+	case 's':
+		return sets["space"], 0, nil
+	case 'S':
+		return complement(sets["space"]), 0, nil
+	case 'd':
+		return sets["Nd"], 0, nil
+	case 'D':
+		return complement(sets["Nd"]), 0, nil
+	case 'w':
+		return sets["word"], 0, nil
+	case 'W':
+		return complement(sets["word"]), 0, nil
+	case 'h':
+		return set{{'0', '9'}, {'A', 'F'}, {'a', 'f'}}, 0, nil
+	case 'p', 'P':
+		s, err := t.property()
+		if err == nil && r == 'P' {
+			s = complement(s)
+		}
+		return s, 0, err
+	case 'u':
+		code, err := t.code(4)
+		return nil, code, err
+	case 'x':
+		if t.skip("{") {
+			code, err := t.code(slices.Index(t.rest, '}'))
+			t.skip("}")
+			return nil, code, err
+		}
+		// In UTF-8 more than 7f is a byte of a character, not a character.
+		if len(t.rest) > 1 && t.rest[0] > '7' {
+			return nil, 0, fmt.Errorf(`\x%s is not supported: write \u00%[1]s`, string(t.rest[:2]))
+		}
+		code, err := t.code(2)
+		return nil, code, err
+	}
+	if plain, ok := escapes[r]; ok {
+		return nil, plain, nil
+	}
+	if r <= unicode.MaxASCII && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+		return nil, r, nil
+	}
+	return nil, 0, fmt.Errorf(`\%c is not supported`, r)
+}
+
+// code reads a character's number, of n hexadecimal digits.
+func (t *translator) code(n int) (rune, error) {
+	var value uint64
+	err := errors.New("too few digits")
+	if n > 0 && n <= len(t.rest) {
+		value, err = strconv.ParseUint(string(t.rest[:n]), 16, 21)
+		t.rest = t.rest[n:]
+	}
+	if r := rune(value); err == nil && utf8.ValidRune(r) {
+		return r, nil
+	}
+	return 0, errors.New(`a \x or \u without the number of a character is not supported`)
+}
+
+// property reads the {…} of a \p.
+func (t *translator) property() (set, error) {
+	end := slices.Index(t.rest, '}')
+	if !t.skip("{") || end < 0 {
+		return nil, errors.New(`a \p without {…} is not supported`)
+	}
+	name := string(t.rest[:end-1])
+	t.rest = t.rest[end:]
+	bare, not := strings.CutPrefix(name, "^")
+	s, ok := unicodeSet(bare)
+	if !ok {
+		return nil, fmt.Errorf(`\p{%s} is not supported`, name)
+	}
+	if not {
+		s = complement(s)
+	}
+	return s, nil
+}
+
+// class reads a class after its [, with the ] at its end.
+func (t *translator) class() (set, error) {
+	if t.depth++; t.depth > maxGroups {
+		return nil, fmt.Errorf("more than %d classes in classes are not supported", maxGroups)
+	}
+	not := t.skip("^")
+	if t.next() == ']' {
+		return nil, errors.New("a class that begins with ] is not supported")
+	}
+	var all, part set
+	intersects := false
+	for {
+		switch {
+		case t.next() < 0:
+			return nil, errors.New("a [ is not closed")
+		case t.skip("]"):
+			if intersects {
+				part = intersection(all, part)
 			}
-			inClass = c != ']'
-			out.WriteByte(c)
-		case c == '[':
-			inClass = true
-			out.WriteByte(c)
-		case c == '^' || c == '$':
-			return "", fmt.Errorf("%c is not supported", c)
-		case c == '(' && (strings.HasPrefix(source[i:], "(?=") || strings.HasPrefix(source[i:], "(?!") || strings.HasPrefix(source[i:], "(?<")):
-			return "", fmt.Errorf("lookaround is supported only in a final %s", tailSource)
+			if not {
+				if t.fold {
+					return nil, errors.New("a class [^…] in a case-insensitive part is not supported")
+				}
+				part = complement(part)
+			}
+			t.depth--
+			return part, nil
+		case t.skip("&&"):
+			if intersects {
+				part = intersection(all, part)
+			}
+			all, part, intersects = part, nil, true
 		default:
-			out.WriteByte(c)
-		}
-		if inClass && source[i] == '[' && strings.HasPrefix(source[i+1:], "^") {
-			i++
-			out.WriteByte('^')
+			s, err := t.item()
+			if err != nil {
+				return nil, err
+			}
+			part = union(part, s)
 		}
 	}
-	return out.String(), nil
 }
 
-// split calls yield with each word of text in order; together they are the text.
-func (p *pattern) split(text string, yield func(string)) {
-	for len(text) > 0 {
-		m := p.re.FindStringSubmatchIndex(text)
-		if m == nil {
-			yield(text)
-			return
+// item reads a part of a class: a character, a range, a set or a class.
+func (t *translator) item() (set, error) {
+	if t.skip("[") {
+		if t.next() == ':' {
+			return nil, errors.New("a class [:…:] is not supported")
 		}
-		start, end := m[0], m[1]
-		if p.tail > 0 && m[2*p.tail] >= 0 && end < len(text) {
-			// A single rune stays as it is: it matches the second alternative, \s+.
-			if _, last := utf8.DecodeLastRuneInString(text[start:end]); end-last > start {
-				end -= last
+		return t.class()
+	}
+	single := func() (set, rune, error) {
+		r := t.next()
+		t.rest = t.rest[1:]
+		if r == '\\' {
+			return t.escape()
+		}
+		return nil, r, nil
+	}
+	s, first, err := single()
+	if err != nil {
+		return nil, err
+	}
+	if t.next() != '-' {
+		if s != nil {
+			return s, nil
+		}
+		return set{{first, first}}, nil
+	}
+	if len(t.rest) > 1 && t.rest[1] == ']' { // a - at the end is itself
+		if s == nil {
+			s = set{{first, first}}
+		}
+		return s, nil
+	}
+	t.rest = t.rest[1:]
+	if s != nil || t.next() < 0 || t.next() == '[' {
+		return nil, errors.New("a - in a class after or before a set is not supported")
+	}
+	s, last, err := single()
+	if err != nil {
+		return nil, err
+	}
+	if s != nil || last < first {
+		return nil, errors.New("a range in a class is not supported if it is empty or ends with a set")
+	}
+	return intersection(set{{first, last}}, complement(nil)), nil
+}
+
+// writeSet writes a set as a class of regexp2.
+func (t *translator) writeSet(s set) error {
+	if t.fold {
+		var err error
+		if s, err = folded(s); err != nil {
+			return err
+		}
+	}
+	if len(s) == 0 {
+		t.out.WriteString("(?!)")
+		return nil
+	}
+	quote := func(r rune) {
+		if r > ' ' && r < 0x7f && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			t.out.WriteByte('\\')
+		}
+		t.out.WriteRune(r)
+	}
+	if len(s) == 1 && s[0].first == s[0].last && s[0].first > ' ' {
+		quote(s[0].first)
+		return nil
+	}
+	t.out.WriteByte('[')
+	for _, p := range s {
+		quote(p.first)
+		if p.last > p.first {
+			if p.last > p.first+1 {
+				t.out.WriteByte('-')
+			}
+			quote(p.last)
+		}
+	}
+	t.out.WriteByte(']')
+	return nil
+}
+
+// folded adds the letters of the other case to a set of ASCII. Beyond it Oniguruma has characters that
+// are several in the other case.
+func folded(s set) (set, error) {
+	if n := len(s); n > 0 && s[n-1].last > unicode.MaxASCII {
+		return nil, errors.New("a class beyond ASCII in a case-insensitive part is not supported")
+	}
+	out := s
+	for _, p := range s {
+		for r := p.first; r <= p.last; r++ {
+			for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+				out = union(out, set{{other, other}})
 			}
 		}
-		if start > 0 {
-			yield(text[:start])
-		}
-		yield(text[start:end])
-		text = text[end:]
 	}
+	return out, nil
 }

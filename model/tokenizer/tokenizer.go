@@ -1,11 +1,9 @@
-// Package tokenizer converts text to the token ids of a model and back. It supports the
-// byte-level BPE tokenizers of the Qwen and Llama 3 families, as described by tokenizer.json, and their
-// chat templates.
+// Package tokenizer converts text to the token ids of a model and back. It supports BPE tokenizers as
+// described by tokenizer.json, of bytes (Qwen, Llama 3, SmolLM2) and of characters with bytes to fall
+// back on (Llama 2, Mistral), and their chat templates.
 //
-// Token ids are the truth of a run (design law 5), so this package returns an error for
-// files that it cannot follow exactly. It has its own reader because the pre-tokenizer's
-// regular expression has a lookahead: without it, runs of white space would be split
-// differently from Hugging Face's tokenizers.
+// Token ids are the truth of a run (design law 5), so a text is encoded as Hugging Face's tokenizers
+// 0.23 does, or Load returns an error that names every construct of the file which is not followed.
 //
 // Text from outside (an environment's observation, a question) cannot contain special
 // tokens, and so cannot imitate the system: EncodePlain recognises none, and EncodeChat
@@ -23,9 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/reprise-rl/reprise/infra/filekind"
 	"github.com/reprise-rl/reprise/model/tokenizer/chat"
@@ -66,13 +61,16 @@ const maxFile = 64 << 20
 // Tokenizer is a model's tokenizer and chat template.
 type Tokenizer struct {
 	bpe             bpe
+	names           []string // by id: the token as tokenizer.json writes it
 	text            []string // by id: the bytes of the token
 	known           []bool   // by id: whether the token exists
 	added           []addedToken
-	addedNormalized []addedToken // searched after normalization
-	normalForms     []norm.Form
-	patterns        []*pattern
-	before, after   []int32 // added around a text by the post-processor
+	addedNormalized []addedToken // looked for after normalization
+	normalizers     []normalizer
+	steps           []step
+	byteLevel       bool      // whether the model's characters are bytes
+	decoders        []decoder // nil for ByteLevel alone
+	before, after   []int32   // added around a text by the post-processor
 	warnings        []string
 
 	template *template // nil without a chat template
@@ -84,12 +82,6 @@ type Tokenizer struct {
 	tail    [2]string
 	// trims says that the template trims white space off a user's content.
 	trims bool
-}
-
-// addedToken is a token that is recognised in text before anything else.
-type addedToken struct {
-	content string
-	id      int32
 }
 
 // Load reads the tokenizer of a model folder from the contents of its files, by
@@ -193,135 +185,6 @@ func (t *Tokenizer) addedID(content string) (int32, bool) {
 		}
 	}
 	return 0, false
-}
-
-// Encode returns the ids of text, as transformers' tokenizer(text) does: it recognises
-// special tokens in the text and adds the tokens of the post-processor.
-func (t *Tokenizer) Encode(text string) []int32 {
-	ids := slices.Clone(t.before)
-	ids = t.encodeSpecial(ids, text)
-	return append(ids, t.after...)
-}
-
-// EncodePlain returns the ids of text without recognising special tokens: "<|im_end|>" is
-// ten characters. It adds no tokens.
-func (t *Tokenizer) EncodePlain(text string) []int32 { return t.encodePlain(nil, text) }
-
-// EncodeTag returns the ids of a protocol's tag ("<think>"). It recognises special
-// tokens, because a tag is one token in some models, and adds no tokens.
-func (t *Tokenizer) EncodeTag(tag string) []int32 { return t.encodeSpecial(nil, tag) }
-
-// encodeSpecial appends text's ids, with added tokens recognised.
-func (t *Tokenizer) encodeSpecial(ids []int32, text string) []int32 {
-	cut(text, t.added, func(id int32, piece string) {
-		if id >= 0 {
-			ids = append(ids, id)
-			return
-		}
-		cut(t.normalize(piece), t.addedNormalized, func(id int32, piece string) {
-			if id >= 0 {
-				ids = append(ids, id)
-				return
-			}
-			ids = t.encodeWords(ids, piece)
-		})
-	})
-	return ids
-}
-
-func (t *Tokenizer) encodePlain(ids []int32, text string) []int32 {
-	return t.encodeWords(ids, t.normalize(text))
-}
-
-func (t *Tokenizer) normalize(text string) string {
-	for _, form := range t.normalForms {
-		text = form.String(text)
-	}
-	return text
-}
-
-// encodeWords splits normalized text by the patterns and merges each word.
-func (t *Tokenizer) encodeWords(ids []int32, text string) []int32 {
-	splitAll(t.patterns, text, func(word string) { ids = t.bpe.encode(ids, word) })
-	return ids
-}
-
-// splitAll splits text by each pattern in turn.
-func splitAll(patterns []*pattern, text string, yield func(word string)) {
-	switch {
-	case text == "":
-	case len(patterns) == 0:
-		yield(text)
-	default:
-		patterns[0].split(text, func(word string) { splitAll(patterns[1:], word, yield) })
-	}
-}
-
-// Words returns the words of a text, which tokens never cross. Merges are trained on them.
-func (t *Tokenizer) Words(text string) []string {
-	var words []string
-	splitAll(t.patterns, t.normalize(text), func(word string) { words = append(words, word) })
-	return words
-}
-
-// cut calls yield with the pieces of text in order: added tokens with their ids, and the
-// text between them with -1. If added tokens overlap, it takes the leftmost and, at the
-// same position, the longest.
-func cut(text string, added []addedToken, yield func(id int32, piece string)) {
-	// next is the position where each added token occurs next. It is stored, so that
-	// after each occurrence of one token the text is not searched again for the others.
-	next := make([]int, len(added))
-	for i := range next {
-		next[i] = -1
-	}
-	for pos := 0; pos < len(text); {
-		best := -1
-		for i, a := range added {
-			if next[i] < pos {
-				found := strings.Index(text[pos:], a.content)
-				if found < 0 {
-					found = len(text)
-				}
-				next[i] = pos + found
-			}
-			if next[i] >= len(text) {
-				continue
-			}
-			if best < 0 || next[i] < next[best] || next[i] == next[best] && len(a.content) > len(added[best].content) {
-				best = i
-			}
-		}
-		if best < 0 {
-			yield(-1, text[pos:])
-			return
-		}
-		if next[best] > pos {
-			yield(-1, text[pos:next[best]])
-		}
-		yield(added[best].id, added[best].content)
-		pos = next[best] + len(added[best].content)
-	}
-}
-
-// Decode returns the text of ids, including special tokens. Bytes that are not UTF-8
-// become U+FFFD. Ids without a token are omitted.
-func (t *Tokenizer) Decode(ids []int32) string {
-	var out strings.Builder
-	for _, id := range ids {
-		if id >= 0 && int(id) < len(t.text) {
-			out.WriteString(t.text[id])
-		}
-	}
-	return lossyUTF8(out.String())
-}
-
-// Bytes returns the bytes that an id stands for, which need not be UTF-8; none for an id without a
-// token.
-func (t *Tokenizer) Bytes(id int32) string {
-	if id < 0 || int(id) >= len(t.text) {
-		return ""
-	}
-	return t.text[id]
 }
 
 // Warnings says what a person should know of the tokenizer's files although they are followed

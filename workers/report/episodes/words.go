@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model/tokenizer"
@@ -101,7 +102,10 @@ func (v *vocabulary) spell(tokens []Token) string {
 func (v *vocabulary) piece(id int32) string {
 	s, ok := v.pieces[id]
 	if !ok {
-		s = v.tokenizer.Decode([]int32{id})
+		// Decode may leave out the space at the start of a text, which a token of its own is not.
+		if s = v.tokenizer.Bytes(id); !utf8.ValidString(s) {
+			s = v.tokenizer.Decode([]int32{id})
+		}
 		v.pieces[id] = s
 	}
 	return s
