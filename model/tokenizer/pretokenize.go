@@ -221,7 +221,8 @@ const (
 
 // behaviors are the names of tokenizer.json.
 var behaviors = map[string]behavior{
-	"Isolated": isolated, "Removed": removed, "MergedWithPrevious": mergedWithPrevious, "MergedWithNext": mergedWithNext, "Contiguous": contiguous,
+	"Isolated": isolated, "Removed": removed, "Contiguous": contiguous,
+	"MergedWithPrevious": mergedWithPrevious, "MergedWithNext": mergedWithNext,
 }
 
 // splitting is the step that splits by a matcher, as NormalizedString::split of tokenizers does.
