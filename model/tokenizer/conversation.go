@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -83,54 +82,25 @@ func (t *Tokenizer) Continuation(user string) ([]int32, error) {
 	if t.template == nil {
 		return nil, ErrNoTemplate
 	}
-	if t.closing < 0 {
-		return nil, fmt.Errorf("%w: it does not close an assistant's message with a special token", ErrTemplate)
+	if t.turns.refused != nil {
+		return nil, t.turns.refused
 	}
-	if t.trims {
+	if t.turns.trims {
 		user = strings.TrimSpace(user)
 	}
-	return t.encodeParts([]part{{t.tail[0], true}, {user, false}, {t.tail[1], true}}, false), nil
+	return t.encodeParts([]part{{t.turns.tail[0], true}, {user, false}, {t.turns.tail[1], true}}, false), nil
 }
 
 // Closing returns the special token with which the chat template closes an assistant's
-// message ("<|im_end|>"), or an error if there is none.
+// message ("<|im_end|>"), or an error that says why no turn can follow another.
 func (t *Tokenizer) Closing() (int32, error) {
-	if t.closing < 0 {
-		return 0, errors.New("the chat template does not close an assistant's message with a special token")
-	}
-	return t.closing, nil
-}
-
-// learnTail renders a probe to find how the template closes an assistant's message and
-// what it writes after it. If the template fails on the probe, it has no continuation.
-// Errors are of kind ErrRenderer.
-func (t *Tokenizer) learnTail() error {
-	t.closing, t.tail, t.trims = -1, [2]string{}, false
-	masked, marks := mask([]Message{{Role: "user"}, {Role: "assistant"}, {Role: "user"}})
-	text, err := t.template.render(masked, true)
 	switch {
-	case errors.Is(err, ErrRenderer):
-		return err
-	case err != nil: // it fails on the next probe too, perhaps after all its time
-		return nil
+	case t.template == nil:
+		return 0, ErrNoTemplate
+	case t.turns.refused != nil:
+		return 0, t.turns.refused
 	}
-	masked[2].Content = " \n" + marks[2] + "\n "
-	spaced, err := t.template.render(masked, true)
-	if errors.Is(err, ErrRenderer) {
-		return err
-	}
-	t.trims = err == nil && spaced == text
-	_, text, _ = strings.Cut(text, marks[1])
-	between, after, ok := strings.Cut(text, marks[2])
-	if !ok {
-		return nil
-	}
-	for _, a := range slices.Concat(t.added, t.addedNormalized) {
-		if rest, ok := strings.CutPrefix(between, a.content); ok && (t.closing < 0 || len(rest) < len(t.tail[0])) {
-			t.closing, t.tail = a.id, [2]string{rest, after}
-		}
-	}
-	return nil
+	return t.turns.closing, nil
 }
 
 // mask replaces the contents by placeholders that occur in none of them.

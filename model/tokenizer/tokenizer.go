@@ -9,9 +9,8 @@
 // tokens, and so cannot imitate the system: EncodePlain recognises none, and EncodeChat
 // only those that the chat template itself wrote.
 //
-// A chat template is a program from outside. This process never runs it: Load and rendering
-// start the program that imports this package again, as a renderer with little memory, which
-// a template may end.
+// A chat template is a program from outside. Package jinja evaluates it, with bounds on its
+// steps, its memory and its nesting.
 //
 // A Tokenizer is read-only after Load and may be used by several goroutines.
 package tokenizer
@@ -33,7 +32,8 @@ var (
 	// ErrVocabulary says that the tokenizer has ids that the model lacks.
 	ErrVocabulary = errors.New("tokenizer does not match the model's vocabulary")
 	// ErrNoTemplate says that the model folder has no chat template.
-	ErrNoTemplate = errors.New("no chat template")
+	ErrNoTemplate = errors.New("no chat template: the folder has no chat_template.jinja, and its tokenizer_config.json has no chat_template, " +
+		"as base models are often published. Take the instruct model, or add the chat_template.jinja of one with the same special tokens")
 	// ErrTemplate says that a chat template failed, ran too long, wrote too much or needed
 	// too much memory.
 	ErrTemplate = errors.New("chat template failed")
@@ -75,19 +75,13 @@ type Tokenizer struct {
 
 	template *template // nil without a chat template
 	eos      []int32
-	// closing is the special token that the template writes after an assistant's
-	// content, or -1. tail is the template's text between an assistant's content and
-	// the next one's, before and after the user's content.
-	closing int32
-	tail    [2]string
-	// trims says that the template trims white space off a user's content.
-	trims bool
+	turns    turns
 }
 
 // Load reads the tokenizer of a model folder from the contents of its files, by
 // name (see FileNames). Errors are of kind ErrFiles or ErrRenderer.
 func Load(files map[string][]byte) (*Tokenizer, error) {
-	t := &Tokenizer{closing: -1}
+	t := &Tokenizer{turns: turns{closing: -1}}
 	for _, name := range FileNames {
 		if len(files[name]) > maxFile {
 			return nil, fmt.Errorf("%w: %s has %d bytes, at most %d are read", ErrFiles, name, len(files[name]), maxFile)
@@ -126,15 +120,10 @@ func Load(files map[string][]byte) (*Tokenizer, error) {
 	if source == "" {
 		return t, nil
 	}
-	if t.template, err = newTemplate(source, names); err == nil {
-		err = t.learnTail()
-	}
-	if errors.Is(err, ErrRenderer) {
-		return nil, err
-	}
-	if err != nil {
+	if t.template, err = newTemplate(source, names); err != nil {
 		return nil, fmt.Errorf("%w: chat template: %w", ErrFiles, err)
 	}
+	t.turns = t.learnTurns()
 	return t, nil
 }
 
@@ -215,11 +204,11 @@ func (t *Tokenizer) EOS() []int32 { return slices.Clone(t.eos) }
 // template closes an assistant's message, if it has one, then EOS.
 func (t *Tokenizer) EndOfTurn() []int32 {
 	var ids []int32
-	if t.closing >= 0 {
-		ids = append(ids, t.closing)
+	if t.turns.closing >= 0 {
+		ids = append(ids, t.turns.closing)
 	}
 	for _, id := range t.eos {
-		if id != t.closing {
+		if id != t.turns.closing {
 			ids = append(ids, id)
 		}
 	}

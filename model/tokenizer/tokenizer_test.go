@@ -188,7 +188,7 @@ func FuzzTemplate(f *testing.F) {
 		if _, err := parsed.render([]Message{{Role: "user", Content: "hello"}}, true); err != nil {
 			require.ErrorIs(t, err, ErrTemplate)
 		}
-		require.Less(t, time.Since(start), 4*maxRenderTime)
+		require.Less(t, time.Since(start), time.Minute)
 	})
 }
 

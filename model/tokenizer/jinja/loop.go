@@ -1,0 +1,195 @@
+package jinja
+
+// loopContext is the variable loop. It looks at the next element only when asked, because a
+// loop's condition may depend on what its body did.
+type loopContext struct {
+	run     *run
+	source  next
+	known   int   // how many elements there are, or -1
+	index   int64 // from 0
+	depth   int64 // from 0
+	before  any
+	current any
+	after   []any // elements that were looked at
+	changed []any
+	again   func(over any, depth int64) string // nil unless the loop is recursive
+}
+
+func (l *loopContext) next() (any, bool) {
+	var v any
+	if len(l.after) > 0 {
+		v, l.after = l.after[0], l.after[1:]
+	} else {
+		var ok bool
+		if v, ok = l.source(); !ok {
+			return nil, false
+		}
+	}
+	l.index++
+	l.before, l.current = l.current, v
+	return v, true
+}
+
+func (l *loopContext) peek() (any, bool) {
+	if len(l.after) == 0 {
+		v, ok := l.source()
+		if !ok {
+			return nil, false
+		}
+		l.after = append(l.after, v)
+	}
+	return l.after[0], true
+}
+
+func (l *loopContext) length() int {
+	if l.known < 0 {
+		for {
+			v, ok := l.source()
+			if !ok {
+				break
+			}
+			l.run.alloc(valueBytes)
+			l.after = append(l.after, v)
+		}
+		l.known = int(l.index) + 1 + len(l.after)
+	}
+	return l.known
+}
+
+// field is loop.name.
+func (l *loopContext) field(name string) (any, bool) {
+	switch name {
+	case "index":
+		return l.index + 1, true
+	case "index0":
+		return l.index, true
+	case "revindex":
+		return int64(l.length()) - l.index, true
+	case "revindex0":
+		return int64(l.length()) - l.index - 1, true
+	case "first":
+		return l.index == 0, true
+	case "last":
+		_, more := l.peek()
+		return !more, true
+	case "length":
+		return int64(l.length()), true
+	case "depth":
+		return l.depth + 1, true
+	case "depth0":
+		return l.depth, true
+	case "previtem":
+		if l.index == 0 {
+			return &undefined{reason: "there is no previous item"}, true
+		}
+		return l.before, true
+	case "nextitem":
+		if v, ok := l.peek(); ok {
+			return v, true
+		}
+		return &undefined{reason: "there is no next item"}, true
+	case "cycle":
+		return &function{name, func(r *run, g given) any {
+			if len(g.positional) == 0 || len(g.names) > 0 {
+				r.fail("it takes values")
+			}
+			return g.positional[l.index%int64(len(g.positional))]
+		}}, true
+	case "changed":
+		return &function{name, func(r *run, g given) any {
+			if len(g.names) > 0 {
+				r.fail("it takes no named arguments")
+			}
+			if l.changed != nil && r.equalItems(l.changed, g.positional) {
+				return false
+			}
+			l.changed = append([]any{}, g.positional...)
+			return true
+		}}, true
+	}
+	return nil, false
+}
+
+func (l *loopContext) call(r *run, g given) any {
+	if l.again == nil {
+		r.fail("the loop is not recursive")
+	}
+	if len(g.positional) != 1 || len(g.names) > 0 {
+		r.fail("it takes one value")
+	}
+	return l.again(g.positional[0], l.depth+1)
+}
+
+func (n *loop) exec(r *run, s *scope, out *output) signal {
+	over := r.eval(n.over, s)
+	return n.pass(r, s, over, 0, out)
+}
+
+// pass goes over the elements of a value.
+func (n *loop) pass(r *run, s *scope, over any, depth int64, out *output) signal {
+	r.at(n.line, "statement for")
+	l := &loopContext{run: r, source: r.iterate(over), index: -1, depth: depth, known: -1}
+	if size, ok := r.length(over); ok && n.condition == nil {
+		l.known = size
+	}
+	if n.condition != nil {
+		l.source = n.chosen(r, s, l.source)
+	}
+	if n.recursive {
+		l.again = func(over any, depth int64) string {
+			inner := &output{run: r}
+			n.pass(r, s, over, depth, inner)
+			return inner.text.String()
+		}
+	}
+	empty := true
+	for {
+		v, ok := l.next()
+		if !ok {
+			break
+		}
+		r.alloc(valueBytes)
+		inner := &scope{parent: s}
+		r.assign(&n.target, v, inner)
+		inner.set("loop", l)
+		switch r.block(n.body, inner, out) {
+		case breaks:
+			if empty {
+				return n.otherwise(r, s, out)
+			}
+			return goesOn
+		case goesOn:
+			empty = false
+		}
+	}
+	if empty {
+		return n.otherwise(r, s, out)
+	}
+	return goesOn
+}
+
+// otherwise executes else. As in Jinja2's code, that is also when every pass ended with break
+// or continue.
+func (n *loop) otherwise(r *run, s *scope, out *output) signal {
+	if n.other == nil {
+		return goesOn
+	}
+	return r.block(n.other, &scope{parent: s}, out)
+}
+
+// chosen are the elements that meet the loop's condition, looked at one by one.
+func (n *loop) chosen(r *run, s *scope, source next) next {
+	return func() (any, bool) {
+		for {
+			v, ok := source()
+			if !ok {
+				return nil, false
+			}
+			inner := &scope{parent: s}
+			r.assign(&n.target, v, inner)
+			if truth(r.eval(n.condition, inner)) {
+				return v, true
+			}
+		}
+	}
+}
