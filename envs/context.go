@@ -31,11 +31,12 @@ func (p Protocol) PromptIDs(tok Tokenizer, env Environment, episode Episode) ([]
 // BeginIDs gives the ids of a context that begins with a turn, counted from 1, and shows none
 // before it; left are the actions left.
 func (p Protocol) BeginIDs(tok Tokenizer, env Environment, episode Episode, turn, left int) ([]int32, error) {
-	ids, err := tok.EncodeChat(p.begin(env, episode, turn, left), true)
+	messages := p.begin(env, episode, turn, left)
+	ids, err := tok.EncodeChat(messages, true)
 	if err != nil {
 		return nil, fmt.Errorf("encode the prompt of turn %d of environment %q: %w", turn, env.Name(), err)
 	}
-	return append(ids, tok.EncodeTag(p.Opening())...), nil
+	return p.open(tok, ids, messages[len(messages)-1].Content), nil
 }
 
 // Restarts reports whether the context of a turn is built from the start, because
@@ -101,12 +102,12 @@ func (p Protocol) ContinueIDs(tok Tokenizer, env Environment, episode Episode, n
 	if len(sampled) == 0 || sampled[len(sampled)-1] != closing {
 		ids = append(ids, closing)
 	}
-	user, err := tok.Continuation(p.Next(env, episode, next))
+	message := p.Next(env, episode, next)
+	user, err := tok.Continuation(message)
 	if err != nil {
 		return nil, fmt.Errorf("encode the prompt of turn %d of environment %q: %w", next.Number, env.Name(), err)
 	}
-	ids = append(ids, user...)
-	return append(ids, tok.EncodeTag(p.Opening())...), nil
+	return p.open(tok, append(ids, user...), message), nil
 }
 
 // ReadReply parses the sampled ids of a turn. Truncated says that they do not
