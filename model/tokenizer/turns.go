@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,19 +36,22 @@ func (t *Tokenizer) learnTurns() turns {
 	with, err := t.probe(true)
 	without, errWithout := t.probe(false)
 	switch {
-	case err != nil && errWithout != nil:
-		return turns{closing: -1, refused: fmt.Errorf("%w: it does not render a conversation of %d turns: %w", ErrTemplate, probedTurns, err)}
+	case err != nil && (errWithout != nil || errors.Is(err, errOrder)):
+		return turns{closing: -1, refused: fmt.Errorf("%w: a conversation of %d turns: %w", ErrTemplate, probedTurns, err)}
 	case err != nil:
 		return t.compareTurns(without, false)
 	}
-	learned := t.compareTurns(with, true)
-	if other := t.compareTurns(without, false); errWithout == nil && learned.refused == nil &&
-		(other.refused != nil || other.closing != learned.closing || other.tail != learned.tail || other.trims != learned.trims) {
-		learned.refused = fmt.Errorf("%w: between turns it writes %q if the conversation begins with a system message, and something else if not",
-			ErrTemplate, learned.tail)
+	found := t.compareTurns(with, true)
+	if other := t.compareTurns(without, false); errWithout == nil && found.refused == nil &&
+		(other.refused != nil || other.closing != found.closing || other.tail != found.tail || other.trims != found.trims) {
+		found.refused = fmt.Errorf("%w: between turns it writes %q if the conversation begins with a system message, and something else if not",
+			ErrTemplate, found.tail)
 	}
-	return learned
+	return found
 }
+
+// errOrder is the kind of the error about a rendering that does not show each message once.
+var errOrder = errors.New("it is not what several turns can be built of")
 
 // rendering is the template's own text in a conversation: before each message's content, and
 // after the last.
@@ -84,11 +88,14 @@ func (t *Tokenizer) own(masked []Message, marks []string) (rendering, error) {
 	if err != nil {
 		return nil, err
 	}
+	var r rendering
+	if masked[0].Role == "system" && !strings.Contains(text, marks[0]) {
+		r, marks = rendering{""}, marks[1:] // the template drops it
+	}
 	parts, ok := fill(text, marks, marks)
 	if !ok {
-		return nil, fmt.Errorf("a message of the conversation is missing, or stands twice or out of order in %q", unmasked(text, marks))
+		return nil, fmt.Errorf("%w: a message of the conversation is missing, or stands twice or out of order: %q", errOrder, unmasked(text, marks))
 	}
-	var r rendering
 	for _, p := range parts {
 		if p.own {
 			r = append(r, p.text)
@@ -107,13 +114,13 @@ func unmasked(text string, marks []string) string {
 
 // compareTurns compares the renderings of probe turn by turn.
 func (t *Tokenizer) compareTurns(rendered []rendering, system bool) turns {
-	learned := turns{closing: -1, system: system}
+	found := turns{closing: -1, system: system}
 	if rendered == nil {
-		return learned
+		return found
 	}
 	refuse := func(format string, a ...any) turns {
-		learned.refused = fmt.Errorf("%w: "+format, append([]any{ErrTemplate}, a...)...)
-		return learned
+		found.refused = fmt.Errorf("%w: "+format, append([]any{ErrTemplate}, a...)...)
+		return found
 	}
 	first := 1 // the assistant's first message
 	if system {
@@ -121,11 +128,11 @@ func (t *Tokenizer) compareTurns(rendered []rendering, system bool) turns {
 	}
 	last := rendered[probedTurns-1]
 	between, after := rendered[1][first+1], rendered[1][first+2]
-	rest, found := between, ""
+	rest, token := between, ""
 	text := strings.TrimLeftFunc(between, unicode.IsSpace)
 	for _, a := range slices.Concat(t.added, t.addedNormalized) {
-		if strings.HasPrefix(text, a.content) && len(a.content) > len(found) {
-			learned.closing, found, rest = a.id, a.content, text[len(a.content):]
+		if strings.HasPrefix(text, a.content) && len(a.content) > len(token) {
+			found.closing, token, rest = a.id, a.content, text[len(a.content):]
 		}
 	}
 	for n, r := range rendered[:probedTurns] { // n+1 turns
@@ -142,20 +149,20 @@ func (t *Tokenizer) compareTurns(rendered []rendering, system bool) turns {
 			return refuse("after the user's message of turn %d it writes %q, and in turn 2 %q", n+1, end, after)
 		}
 	}
-	if learned.closing < 0 {
+	if found.closing < 0 {
 		return refuse("it does not close an assistant's message with a special token: between it and the next user's message stands %q", between)
 	}
-	learned.tail = [2]string{rest, after}
+	found.tail = [2]string{rest, after}
 	spaced := rendered[probedTurns]
 	before, behind := spaced[len(spaced)-2], spaced[len(spaced)-1]
 	switch {
 	case before == between && behind == after:
-		learned.trims = true
+		found.trims = true
 	case before != between+spaceBefore || behind != spaceAfter+after:
 		return refuse("it changes the white space around a user's message: %q becomes %q",
 			between+spaceBefore+"…"+spaceAfter+after, before+"…"+behind)
 	}
-	return learned
+	return found
 }
 
 // opening are the messages with which a conversation begins in a probe.
