@@ -13,7 +13,6 @@ import (
 	"github.com/reprise-rl/reprise/envs/starter"
 	"github.com/reprise-rl/reprise/infra/store"
 	"github.com/reprise-rl/reprise/model"
-	"github.com/reprise-rl/reprise/model/tokenizer"
 	"github.com/reprise-rl/reprise/workflows/spec"
 )
 
@@ -21,8 +20,6 @@ import (
 func KindOf(err error) string {
 	var problems spec.Problems
 	switch {
-	case errors.Is(err, tokenizer.ErrRenderer):
-		return "" // it says nothing about the model
 	case errors.As(err, &problems):
 		return activities.KindSpecInvalid
 	case errors.Is(err, activities.ErrSpecDiffers):

@@ -10,9 +10,8 @@ import (
 	"github.com/reprise-rl/reprise/model/tokenizer"
 )
 
-// A model is not refused because the process that renders its template was killed.
-func TestKilledRendererIsTriedAgain(t *testing.T) {
-	require.Empty(t, KindOf(fmt.Errorf("tokenizer: %w: %w", tokenizer.ErrRenderer, activities.ErrModelInvalid)))
+// A model whose tokenizer or template is unusable is refused.
+func TestUnusableTokenizerIsRefused(t *testing.T) {
 	require.Equal(t, activities.KindModelInvalid, KindOf(fmt.Errorf("tokenizer: %w: %w", tokenizer.ErrFiles, activities.ErrModelInvalid)))
 }
 

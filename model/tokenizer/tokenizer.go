@@ -37,9 +37,6 @@ var (
 	// ErrTemplate says that a chat template failed, ran too long, wrote too much or needed
 	// too much memory.
 	ErrTemplate = errors.New("chat template failed")
-	// ErrRenderer says that the process that renders chat templates could not be started or
-	// was killed from outside. It says nothing about the template.
-	ErrRenderer = errors.New("the process that renders chat templates failed")
 	// ErrRewritten says that a chat template changes the contents of messages, so
 	// that they cannot be distinguished from the template's own text.
 	ErrRewritten = errors.New("chat template rewrites the messages")
@@ -79,7 +76,7 @@ type Tokenizer struct {
 }
 
 // Load reads the tokenizer of a model folder from the contents of its files, by
-// name (see FileNames). Errors are of kind ErrFiles or ErrRenderer.
+// name (see FileNames). Errors are of kind ErrFiles.
 func Load(files map[string][]byte) (*Tokenizer, error) {
 	t := &Tokenizer{turns: turns{closing: -1}}
 	for _, name := range FileNames {
