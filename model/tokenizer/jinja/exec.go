@@ -45,7 +45,7 @@ func (n *set) exec(r *run, s *scope, _ *output) signal {
 }
 
 func (n *setBlock) exec(r *run, s *scope, _ *output) signal {
-	inner := &scope{parent: s}
+	inner := r.inner(s, n.frame)
 	written, j := r.capture(n.body, inner)
 	if j != goesOn {
 		return j
@@ -118,7 +118,7 @@ func (n *callBlock) exec(r *run, s *scope, out *output) signal {
 }
 
 func (n *filterBlock) exec(r *run, s *scope, out *output) signal {
-	inner := &scope{parent: s}
+	inner := r.inner(s, n.frame)
 	written, j := r.capture(n.body, inner)
 	if j != goesOn {
 		return j
@@ -128,7 +128,7 @@ func (n *filterBlock) exec(r *run, s *scope, out *output) signal {
 }
 
 func (n *with) exec(r *run, s *scope, out *output) signal {
-	inner := &scope{parent: s}
+	inner := r.inner(s, n.frame)
 	values := make([]any, len(n.values))
 	for i, e := range n.values {
 		values[i] = r.eval(e, s)
@@ -140,14 +140,14 @@ func (n *with) exec(r *run, s *scope, out *output) signal {
 }
 
 func (n *generation) exec(r *run, s *scope, out *output) signal {
-	return r.block(n.body, &scope{parent: s}, out)
+	return r.block(n.body, r.inner(s, n.frame), out)
 }
 
 // call calls a macro: its result is what it writes.
 func (m *macro) call(r *run, g given) any {
 	n := m.node
 	r.alloc(valueBytes * (2 + len(n.parameters)))
-	s := &scope{parent: m.scope}
+	s := r.inner(m.scope, n.frame)
 	names, keywords := slices.Clone(g.names), slices.Clone(g.keywords)
 	take := func(name string) (any, bool) {
 		i := slices.Index(names, name)

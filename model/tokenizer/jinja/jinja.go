@@ -62,7 +62,10 @@ func (e *Error) Error() string {
 }
 
 // Template is a parsed template. It may be rendered by several goroutines at once.
-type Template struct{ body []statement }
+type Template struct {
+	body  []statement
+	frame *frame
+}
 
 // Parse parses a template. Errors are of type *Error.
 func Parse(source string) (t *Template, err error) {
@@ -74,7 +77,8 @@ func Parse(source string) (t *Template, err error) {
 		fail(1, "template", "it is not UTF-8")
 	}
 	p := &parser{tokens: lex(source)}
-	return &Template{p.parseTemplate()}, nil
+	body, f := p.parseTemplate()
+	return &Template{body, f}, nil
 }
 
 // slots are held by the renderings that run.
@@ -95,7 +99,7 @@ func (t *Template) Render(variables Map) (text string, err error) {
 		context.variables[v.Key] = r.given(v.Value)
 	}
 	out := &output{run: r}
-	r.block(t.body, &scope{parent: context}, out)
+	r.block(t.body, r.inner(context, t.frame), out)
 	return out.text.String(), nil
 }
 

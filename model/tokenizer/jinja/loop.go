@@ -149,7 +149,7 @@ func (n *loop) pass(r *run, s *scope, over any, depth int64, out *output) signal
 			break
 		}
 		r.alloc(valueBytes)
-		inner := &scope{parent: s}
+		inner := r.inner(s, n.frame)
 		r.assign(&n.target, v, inner)
 		inner.set("loop", l)
 		switch r.block(n.body, inner, out) {
@@ -174,7 +174,7 @@ func (n *loop) otherwise(r *run, s *scope, out *output) signal {
 	if n.other == nil {
 		return goesOn
 	}
-	return r.block(n.other, &scope{parent: s}, out)
+	return r.block(n.other, r.inner(s, n.otherFrame), out)
 }
 
 // chosen are the elements that meet the loop's condition, looked at one by one.

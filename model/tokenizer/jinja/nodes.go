@@ -154,6 +154,7 @@ type (
 		target  target
 		filters []*filter
 		body    []statement
+		frame   *frame
 		line    int
 	}
 
@@ -175,6 +176,8 @@ type (
 		body      []statement
 		other     []statement // else
 		line      int
+
+		frame, otherFrame *frame
 	}
 
 	jump struct{ signal signal }
@@ -193,6 +196,7 @@ type (
 	filterBlock struct {
 		filters []*filter
 		body    []statement
+		frame   *frame
 	}
 
 	// with opens a scope with variables.
@@ -200,10 +204,14 @@ type (
 		targets []target
 		values  []expression
 		body    []statement
+		frame   *frame
 	}
 
 	// generation marks what an assistant says. It has a scope of its own.
-	generation struct{ body []statement }
+	generation struct {
+		body  []statement
+		frame *frame
+	}
 )
 
 // macroNode is a macro, or the body of a call block, whose name is "".
@@ -212,6 +220,7 @@ type macroNode struct {
 	parameters []string
 	defaults   []expression // of the last parameters
 	body       []statement
+	frame      *frame
 	line       int
 
 	// Which special variables the body reads.

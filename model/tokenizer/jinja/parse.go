@@ -15,6 +15,8 @@ type parser struct {
 	soft int
 	// loops says how many loops are around that break may end; macros start from 0.
 	loops int
+	frame  *frame
+	frames []*frame // all
 	// reads collects the special variables that a macro's body reads.
 	reads map[string]bool
 }
@@ -72,12 +74,15 @@ func (p *parser) nested() func() {
 	return func() { p.depth-- }
 }
 
-func (p *parser) parseTemplate() []statement {
-	body := p.body()
+func (p *parser) parseTemplate() (body []statement, f *frame) {
+	f = p.within(nil, func() { body = p.body() })
 	if !p.is(end) {
 		fail(p.token().line, "syntax", "unexpected %s", p.token())
 	}
-	return body
+	for _, f := range p.frames {
+		f.finish()
+	}
+	return body, f
 }
 
 // body reads statements up to a statement with one of these names, which is the next token, or
@@ -136,15 +141,17 @@ func (p *parser) statement() statement {
 		return p.callBlock(t)
 	case "filter":
 		f := &filterBlock{filters: p.filters(true)}
-		f.body, _ = p.statements(t, "endfilter")
+		f.frame = p.within(nil, func() { f.body, _ = p.statements(t, "endfilter") })
 		return f
 	case "with":
 		return p.with(t)
 	case "generation":
 		g := &generation{}
-		g.body = p.apart(func() []statement {
-			body, _ := p.statements(t, "endgeneration")
-			return body
+		g.frame = p.within(nil, func() {
+			g.body = p.apart(func() []statement {
+				body, _ := p.statements(t, "endgeneration")
+				return body
+			})
 		})
 		return g
 	case "print":
@@ -187,11 +194,13 @@ func (p *parser) ifs(opened token) statement {
 	defer func() { p.soft-- }()
 	for {
 		condition := p.tuple(false)
+		p.frame.conditional++
 		body, ended := p.statements(opened, "elif", "else", "endif")
 		s.branches = append(s.branches, branch{condition, body})
 		if ended == "else" {
 			s.other, ended = p.statements(opened, "endif")
 		}
+		p.frame.conditional--
 		if ended == "endif" {
 			return s
 		}
@@ -201,21 +210,18 @@ func (p *parser) ifs(opened token) statement {
 func (p *parser) loop(opened token) statement {
 	s := &loop{line: opened.line}
 	s.target = p.target(false, "in")
-	if s.target.assigns("loop") {
-		fail(opened.line, "statement for", "loop is no name for an element")
-	}
 	p.expectName("in")
 	s.over = p.tuple(false, "recursive")
 	if p.skipName("if") {
-		s.condition = p.expression()
+		p.within([]target{s.target}, func() { s.condition = p.expression() })
 	}
 	s.recursive = p.skipName("recursive")
 	p.loops++
-	body, ended := p.statements(opened, "endfor", "else")
+	ended := ""
+	s.frame = p.within([]target{s.target}, func() { s.body, ended = p.statements(opened, "endfor", "else") })
 	p.loops--
-	s.body = body
 	if ended == "else" {
-		s.other, _ = p.statements(opened, "endfor")
+		s.otherFrame = p.within(nil, func() { s.other, _ = p.statements(opened, "endfor") })
 	}
 	return s
 }
@@ -223,10 +229,16 @@ func (p *parser) loop(opened token) statement {
 func (p *parser) set(opened token) statement {
 	to := p.target(true)
 	if p.skip("=") {
-		return &set{to, p.tuple(true), opened.line}
+		value := p.tuple(true)
+		p.frame.assign(&to)
+		return &set{to, value, opened.line}
 	}
-	s := &setBlock{target: to, filters: p.filters(false), line: opened.line}
-	s.body, _ = p.statements(opened, "endset")
+	p.frame.assign(&to)
+	s := &setBlock{target: to, line: opened.line}
+	s.frame = p.within(nil, func() {
+		s.filters = p.filters(false)
+		s.body, _ = p.statements(opened, "endset")
+	})
 	return s
 }
 
@@ -240,27 +252,34 @@ func (p *parser) with(opened token) statement {
 		p.expect("=")
 		s.values = append(s.values, p.expression())
 	}
-	s.body, _ = p.statements(opened, "endwith")
+	s.frame = p.within(s.targets, func() { s.body, _ = p.statements(opened, "endwith") })
 	return s
 }
 
 func (p *parser) macro(opened token) statement {
 	m := &macroNode{name: p.targetName(), line: opened.line}
-	p.signature(m)
-	p.macroBody(m, opened, "endmacro")
+	p.frame.assignName(m.name)
+	m.frame = p.within(nil, func() {
+		p.signature(m)
+		p.macroBody(m, opened, "endmacro")
+	})
 	return &define{m}
 }
 
 func (p *parser) callBlock(opened token) statement {
 	m := &macroNode{line: opened.line}
-	if p.is("(") {
-		p.signature(m)
-	}
+	m.frame = p.within(nil, func() {
+		if p.is("(") {
+			p.signature(m)
+		}
+	})
 	c, ok := p.expression().(*call)
 	if !ok {
 		fail(opened.line, "statement call", "it calls nothing")
 	}
+	p.frame = m.frame
 	p.macroBody(m, opened, "endcall")
+	p.frame = m.frame.around
 	return &callBlock{c, m}
 }
 
@@ -270,7 +289,12 @@ func (p *parser) signature(m *macroNode) {
 		if m.parameters != nil {
 			p.expect(",")
 		}
-		m.parameters = append(m.parameters, p.targetName())
+		parameter := p.targetName()
+		if slices.Contains(m.parameters, parameter) {
+			fail(m.line, "statement macro", "the parameter %s stands twice", parameter)
+		}
+		m.parameters = append(m.parameters, parameter)
+		p.frame.known[parameter] = true
 		if p.skip("=") {
 			m.defaults = append(m.defaults, p.expression())
 		} else if m.defaults != nil {
@@ -338,13 +362,8 @@ func (p *parser) onePart(fields bool, until []string) target {
 
 func (p *parser) targetName() string {
 	t := p.expect(name)
-	if slices.Contains([]string{"true", "false", "none", "True", "False", "None"}, t.text) {
+	if slices.Contains([]string{"true", "false", "none", "True", "False", "None", "loop"}, t.text) {
 		fail(t.line, "assignment", "%s is no name", t.text)
 	}
 	return t.text
-}
-
-// assigns reports whether a target assigns to a name.
-func (t target) assigns(n string) bool {
-	return t.name == n && t.field == "" || slices.ContainsFunc(t.parts, func(part target) bool { return part.assigns(n) })
 }

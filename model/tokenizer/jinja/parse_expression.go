@@ -163,6 +163,7 @@ func (p *parser) primary() expression {
 		if p.reads != nil {
 			p.reads[t.text] = true
 		}
+		p.frame.read(t.text)
 		return &variable{t.text, t.line}
 	case stringLiteral:
 		value := t.text

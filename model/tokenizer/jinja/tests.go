@@ -58,7 +58,7 @@ func init() {
 	known := func(names string) func(*run, any, given) any {
 		return func(r *run, v any, g given) any {
 			r.bare(g, 0, 0)
-			s, ok := v.(string)
+			s, ok := plain(v).(string)
 			if !ok {
 				r.key(v)
 			}
