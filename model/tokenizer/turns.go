@@ -51,7 +51,7 @@ func (t *Tokenizer) learnTurns() turns {
 }
 
 // errOrder is the kind of the error about a rendering that does not show each message once.
-var errOrder = errors.New("it is not what several turns can be built of")
+var errOrder = errors.New("it does not write each message once and in order")
 
 // rendering is the template's own text in a conversation: before each message's content, and
 // after the last.
@@ -94,7 +94,7 @@ func (t *Tokenizer) own(masked []Message, marks []string) (rendering, error) {
 	}
 	parts, ok := fill(text, marks, marks)
 	if !ok {
-		return nil, fmt.Errorf("%w: a message of the conversation is missing, or stands twice or out of order: %q", errOrder, unmasked(text, marks))
+		return nil, fmt.Errorf("%w: %s: %q", errOrder, disorder(text, masked[len(masked)-len(marks):], marks), unmasked(text, marks))
 	}
 	for _, p := range parts {
 		if p.own {
@@ -102,6 +102,20 @@ func (t *Tokenizer) own(masked []Message, marks []string) (rendering, error) {
 		}
 	}
 	return r, nil
+}
+
+// disorder says which message is missing or stands twice.
+func disorder(text string, masked []Message, marks []string) string {
+	for i, m := range marks {
+		switch n := strings.Count(text, m); n {
+		case 1:
+		case 0:
+			return fmt.Sprintf("‹message %d›, the %s's, is missing", i+1, masked[i].Role)
+		default:
+			return fmt.Sprintf("‹message %d›, the %s's, stands there %d times after %d messages", i+1, masked[i].Role, n, len(marks))
+		}
+	}
+	return "another order"
 }
 
 // unmasked names the placeholders in a text.

@@ -34,12 +34,12 @@ func TestTurns(t *testing.T) {
 			refused: `does not close an assistant's message with a special token: between it and the next user's message stands " (end)<|im_end|>\n<|im_start|>user\n"`,
 		},
 		"no close":     {source: `{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}`, refused: "does not close"},
-		"drops a turn": {source: `{% for m in messages[-2:] %}{{ '<|im_start|>' + m.content + '<|im_end|>' }}{% endfor %}`, refused: "a message of the conversation is missing"},
+		"drops a turn": {source: `{% for m in messages[-2:] %}{{ '<|im_start|>' + m.content + '<|im_end|>' }}{% endfor %}`, refused: "‹message 1›, the user's, is missing"},
 		"system in each turn": {
 			source: `{% set s = messages[0].content if messages[0].role == 'system' else '' %}{% for m in messages %}{% if m.role == 'user' %}` +
 				`{{ '<|im_start|>user\n' + s + '\n' + m.content + '<|im_end|>\n' }}{% elif m.role == 'assistant' %}` +
 				`{{ '<|im_start|>assistant\n' + m.content + '<|im_end|>\n' }}{% endif %}{% endfor %}` + begin,
-			refused: "stands twice or out of order",
+			refused: "‹message 1›, the system's, stands there 2 times after 4 messages",
 		},
 		"numbers its turns": {
 			source:  strings.ReplaceAll(loop, `m.role +`, `m.role + (loop.index|string) +`) + begin,

@@ -14,7 +14,7 @@ type parser struct {
 	// used, as in Jinja2.
 	soft int
 	// loops says how many loops are around that break may end; macros start from 0.
-	loops int
+	loops  int
 	frame  *frame
 	frames []*frame // all
 	// reads collects the special variables that a macro's body reads.
