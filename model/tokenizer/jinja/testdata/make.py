@@ -6,7 +6,7 @@
 A case is [snippet, text], or [snippet, null] where Jinja2 fails or prints an address in memory. Spaces are hashes of all
 short strings over an alphabet of white space and tags; jinja_test.go makes the same strings.
 """
-import gzip, hashlib, itertools, json, os, re, sys
+import copy, gzip, hashlib, itertools, json, os, re, sys
 from transformers.utils.chat_template_utils import _cached_compile_jinja_template as compile_template
 
 CONTEXT = {
@@ -234,6 +234,66 @@ z' }}
 {{ [1, 'a'] | sort }}
 {{ [1, 2][0] if [1, 2] | length > 1 else none }}|{{ {'a': 1}.a if m is mapping }}
 {{ "a" if "b" in ("b", "c") else "d" }}|{{ messages[1:] | length }}|{{ messages[:-1][0].role }}|{{ messages[::-1][0].role }}|{{ (messages | last).role }}|{{ (messages | selectattr('role', 'in', ['user', 'tool']) | list)[0].role }}
+{% if false %}{% set number = 1 %}{% endif %}{{ number }}
+{% if false %}{% set number = 1 %}{% else %}{{ number }}{% endif %}{{ number }}
+{% for i in numbers %}{% if i == 1 %}{% set number = i %}{% endif %}{{ number }}{% endfor %}{{ number }}
+{% for i in numbers %}{{ number }}{% set number = i %}{{ number }}{% endfor %}{{ number }}
+{% macro f() %}{{ number }}{% endmacro %}{{ f() }}
+{% macro f() %}{{ number }}{% endmacro %}{% if false %}{% set number = 1 %}{% endif %}{{ f() }}
+{% macro f() %}{{ number }}{% endmacro %}{{ f() }}{% set number = 1 %}{{ f() }}
+{{ number }}{% macro f() %}{{ number }}{% endmacro %}{{ f() }}{% set number = 1 %}{{ f() }}
+{% set number = number + 1 %}{{ number }}{% macro f() %}{{ number }}{% endmacro %}{{ f() }}
+{% macro f() %}{{ f is defined }}{{ g is defined }}{% endmacro %}{{ f() }}{% macro g() %}{% endmacro %}{{ f() }}
+{% for i in numbers %}{% set x = i %}{% endfor %}{{ x }}
+{% for i in numbers %}{% for j in numbers %}{% set number = j %}{% endfor %}{{ number }}{% endfor %}
+{% for number in numbers %}{{ number }}{% endfor %}{{ number }}
+{% for number in numbers if number > 1 %}{{ number }}{% endfor %}{{ number }}
+{% set number %}a{{ number }}{% endset %}{{ number }}
+{% with number = 3 %}{{ number }}{% set number = 4 %}{{ number }}{% endwith %}{{ number }}
+{% with a = number, number = 2 %}{{ a }}{{ number }}{% endwith %}
+{% filter upper %}{% set number = 'q' %}{{ number }}{% endfilter %}{{ number }}
+{% generation %}{{ number }}{% set number = 'q' %}{{ number }}{% endgeneration %}{{ number }}
+{% macro f(number) %}{{ number }}{% set number = 2 %}{{ number }}{% endmacro %}{{ f(1) }}{{ number }}
+{% macro f() %}{% set number = 2 %}{{ number }}{% endmacro %}{{ f() }}{{ number }}
+{% macro f() %}{{ number }}{% set number = 2 %}{{ number }}{% endmacro %}{{ f() }}{{ number }}
+{% if yes %}{% macro f() %}{{ number }}{% endmacro %}{% endif %}{{ f() }}
+{% for i in numbers %}{% if loop.first %}{% set number = 0 %}{% endif %}{% endfor %}{{ number }}
+{% if yes %}{% set number = 5 %}{% endif %}{% for i in [1] %}{{ number }}{% endfor %}
+{% for i in [1] %}{% if yes %}{% set number = 5 %}{% endif %}{% for j in [1] %}{{ number }}{% endfor %}{% endfor %}{{ number }}
+{% for i in [1] %}{% for j in [1] %}{{ number }}{% endfor %}{% set number = 5 %}{% endfor %}
+{% for i in [[1, 2]] %}{% for j in i %}{{ loop.index }}{% endfor %}{{ loop.index }}{% for j in i if j > 1 %}{{ loop.length }}{% endfor %}{% endfor %}
+{% for i in [[1, 2], [3]] %}{% for j in loop.nextitem or [] %}{{ j }}{% endfor %}{% endfor %}
+{% for i in [[1, 2], [3]] %}{% for j in loop.nextitem or [] %}{{ loop.index }}{% endfor %}{% endfor %}
+{% for i in [1, 2] if loop is defined %}{{ i }}{% endfor %}
+{% for i in [1, 2] if loop is defined %}{{ loop.index }}{% endfor %}
+{% for a in [1, 2] %}{% for i in [1, 2] if loop.first %}{{ i }}{% endfor %}{% endfor %}
+{% for a in [1, 2] %}{% for i in [1, 2] if loop.first %}{{ loop.index }}{% endfor %}{% endfor %}
+{% for a in [] %}{% else %}{{ loop is defined }}{% endfor %}
+{% for b in [1, 2] %}{% for a in [] %}{{ loop.index }}{% else %}{{ loop.index }}{% endfor %}{% endfor %}
+{% set loop = 5 %}{{ loop }}{% for i in [1] %}{{ loop }}{% endfor %}
+{% set loop = 5 %}{% for i in [1] %}{{ i }}{% endfor %}{{ loop }}
+{% for i in [1] %}{% set loop = 3 %}{{ loop }}{% endfor %}
+{% for i in [1] %}{% set i = 3 %}{{ i }}{% endfor %}{{ i }}
+{% macro f() %}{{ loop is defined }}{% endmacro %}{% for i in [1] %}{{ f() }}{{ loop.index }}{% endfor %}
+{% for i in [1, 2] %}{% set x = loop.index %}{% macro g() %}{{ x }}{% endmacro %}{{ g() }}{% set x = 9 %}{{ g() }}{% endfor %}
+{% call f() %}{% endcall %}
+{% macro f() %}{{ caller() }}{{ caller() }}{% endmacro %}{% for i in [1, 2] %}{% call f() %}{{ i }}{{ loop.index }}{% endcall %}{% endfor %}
+{% macro f(x, y=x) %}{{ y }}{% endmacro %}{{ f(1) }}
+{% macro f(x=number, y=x) %}{{ y }}{% endmacro %}{{ f() }}{{ f(2) }}
+{% macro f(x, x) %}{{ x }}{% endmacro %}{{ f(1, 2) }}
+{% macro f(caller) %}{{ caller }}{% endmacro %}{{ f(1) }}
+{% macro f(kwargs) %}{{ kwargs }}{% endmacro %}{{ f(1) }}
+{{ varargs is defined }}{{ kwargs is defined }}{{ caller is defined }}
+{% set x = 1 %}{% set x = x + 1 %}{% if yes %}{% set x = x + 1 %}{% endif %}{{ x }}
+{% set messages = messages[1:] %}{{ messages|length }}{% for m in messages %}{{ m.role }}{% endfor %}
+{% for m in messages %}{% set messages = [] %}{{ m.role }}{{ messages|length }}{% endfor %}{{ messages|length }}
+{% set ns = namespace(l=[]) %}{% for i in numbers %}{% set ns.l = ns.l + [i] %}{% endfor %}{{ ns.l }}
+{% set ns = namespace() %}{% if false %}{% set ns = 1 %}{% endif %}{% set ns.a = 1 %}{{ ns.a }}
+{% macro f() %}{% set ns.a = 2 %}{% endmacro %}{% set ns = namespace(a=1) %}{{ f() }}{{ ns.a }}
+{% if missing is none %}a{% elif missing is not none and missing %}b{% endif %}c
+{% set tools = tools or [] %}{{ tools }}{% if not date is defined %}{% set date = 'd' %}{% endif %}{{ date }}
+{{ ('<b>'|safe)[:1] is test }}|{{ '<'|e is filter }}
+{% for x in messages|batch(2) %}{{ x|length }}{{ loop.last }}{% endfor %}|{% for g in messages|groupby('role') %}{{ g.grouper }}{{ g.list|length }}{{ g[0] }}{% endfor %}
 """
 SPACES = [(6, ["a", " ", "\n", "{% if true %}", "{% endif %}", "{{ 'x' }}", "{# c #}"]),
           (4, ["a", " ", "\n", "\t", "{%- if true -%}", "{%+ if true +%}", "{% if true %}", "{%- endif -%}", "{% endif +%}", "{{- 'x' -}}", "{{ 'x' }}", "{#- c -#}", "{# c #}", "{% raw %} r {% endraw %}", "{%- raw -%} r\n {%- endraw -%}", "\u00a0"])]
@@ -241,7 +301,7 @@ SPACES = [(6, ["a", " ", "\n", "{% if true %}", "{% endif %}", "{{ 'x' }}", "{# 
 
 def render(source, context=CONTEXT):
     try:
-        text = compile_template(source).render(**context, documents=None)
+        text = compile_template(source).render(**copy.deepcopy(context), documents=None)  # |indent changes a list in place
     except Exception:
         return None
     return None if re.search(r" at 0x[0-9a-f]+>", text) or re.search(r"[\ud800-\udfff]", text) else text
