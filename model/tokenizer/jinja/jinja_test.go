@@ -117,7 +117,7 @@ func TestSnippets(t *testing.T) {
 	for _, k := range refused {
 		n += k
 	}
-	t.Logf("%d of %d snippets are refused that Jinja2 renders", n, len(table.Cases))
+	require.LessOrEqual(t, n, 362, "snippets refused that Jinja2 renders")
 }
 
 // All short strings of white space and tags give Jinja2's text.
